@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apply-listen.h"
 #include "apply.h"
 #include "export-state.h"
 #include "log.h"
+#include "srv-listen.h"
 #include "tell.h"
 
 void apply_init(struct apply *a, struct exports *exports)
@@ -77,26 +79,60 @@ int apply_commit(struct apply *a, const struct srv_conf *wanted, char *err, size
 
 /* ---- a server that runs ---- */
 
+/* Returns " (in use by gw1: ...)"; "" if nobody has @ex open. */
+static const char *openers_text(struct apply *a, const struct export *ex, char *buf, size_t len)
+{
+	char names[256] = "";
+
+	buf[0] = '\0';
+	if (ex->held && a->life->users->export_openers)
+		a->life->users->export_openers(a->life->arg, ex, names, sizeof(names));
+	if (*names)
+		snprintf(buf, len, a->force ? " (taken from %s)" :
+			 " (in use by %s: goes when it is closed; --force kicks)", names);
+	return buf;
+}
+
 static void apply_remove_export(struct apply *a, struct export *ex)
 {
-	bool in_use = ex->held;
+	char openers[384];
 
 	log_info(ex->name, "'%s' is not exported any more%s", ex->path,
-		 in_use ? "; who has it open keeps it" : "");
+		 ex->held ? "; who has it open keeps it" : "");
+	fprintf(a->out, "-%s%s\n", ex->name, openers_text(a, ex, openers, sizeof(openers)));
+	/* ORDER: @ex is freed with the last reference. */
+	export_hold(ex);
 	export_life_remove(a->life, ex);
+	if (a->force && a->life->users->export_kick)
+		a->life->users->export_kick(a->life->arg, ex);
+	export_put(ex);
+}
+
+static void report_step(struct apply *a, const struct plan_step *step)
+{
+	char text[PLAN_TEXT_MAX];
+
+	fprintf(a->out, "%s\n", plan_step_text(step, text, sizeof(text)));
 }
 
 /* @ready: the export of a PLAN_ADD. */
 static void carry_out(struct apply *a, const struct plan_step *step, struct export *ready)
 {
+	if (step->what != PLAN_REMOVE)
+		report_step(a, step);
 	switch (step->what) {
 	case PLAN_REMOVE:
 		apply_remove_export(a, exports_find(a->exports, step->name));
+		break;
+	case PLAN_UNLISTEN:
+		srv_listen_del(a->srv, step->addr);
 		break;
 	case PLAN_ADD:
 		export_life_show(a->life, ready);
 		tell_export(ready);
 		break;
+	case PLAN_LISTEN:
+		break;			/* apply_listen() */
 	case PLAN_CHANGE:
 		step->option->carry_out(a->wanted, NULL);
 		break;
@@ -107,21 +143,35 @@ static void carry_out(struct apply *a, const struct plan_step *step, struct expo
 	}
 }
 
+/* The plan is over: forget it, and tell the caller. */
+static void run_tell(struct apply *a, int rc, const char *err)
+{
+	char *report;
+
+	free(a->ready);
+	a->ready = NULL;
+	a->plan = NULL;
+	fclose(a->out);
+	report = a->report;
+	a->report = NULL;
+	a->done(a->arg, rc, rc ? err : report);
+	free(report);
+}
+
 /* All that was to be made ready is, or has failed. */
 static void run_ended(struct apply *a)
 {
 	const struct plan *plan = a->plan;
 
+	if (!a->rc)
+		a->rc = apply_listen(a->srv, plan, a->wanted, a->err, sizeof(a->err));
 	for (unsigned i = 0; i < plan->n; i++) {
 		if (!a->rc)
 			carry_out(a, &plan->steps[i], a->ready[i]);
 		else if (a->ready[i])
 			export_life_remove(a->life, a->ready[i]);
 	}
-	free(a->ready);
-	a->ready = NULL;
-	a->plan = NULL;
-	a->done(a->arg, a->rc, a->err);
+	run_tell(a, a->rc, a->err);
 }
 
 static void run_failed(struct apply *a, int rc, const char *err)
@@ -159,19 +209,27 @@ static void make_ready(struct apply *a, unsigned i)
 		run_failed(a, rc, err);
 }
 
-void apply_begin(struct apply *a, struct export_life *life)
+void apply_begin(struct apply *a, struct export_life *life, struct srv *srv)
 {
 	a->life = life;
+	a->srv = srv;
 }
 
-int apply_run(struct apply *a, const struct plan *plan, const struct srv_conf *wanted,
+int apply_run(struct apply *a, const struct plan *plan, const struct srv_conf *wanted, bool force,
 	      apply_done_fn *done, void *arg)
 {
 	if (a->plan)
 		return -EBUSY;
-	a->ready = calloc(plan->n + 1, sizeof(struct export *));
-	if (!a->ready)
+	a->out = open_memstream(&a->report, &a->report_len);
+	if (!a->out)
 		return -ENOMEM;
+	a->ready = calloc(plan->n + 1, sizeof(struct export *));
+	if (!a->ready) {
+		fclose(a->out);
+		free(a->report);
+		return -ENOMEM;
+	}
+	a->force = force;
 	a->plan = plan;
 	a->wanted = wanted;
 	a->done = done;
@@ -191,12 +249,8 @@ int apply_run(struct apply *a, const struct plan *plan, const struct srv_conf *w
 
 void apply_end(struct apply *a)
 {
-	if (!a->plan)
-		return;
-	free(a->ready);
-	a->ready = NULL;
-	a->plan = NULL;
-	a->done(a->arg, -ECANCELED, "the server stops");
+	if (a->plan)
+		run_tell(a, -ECANCELED, "the server stops");
 }
 
 void apply_fini(struct apply *a)

@@ -10,25 +10,35 @@
 #ifndef APPLY_H
 #define APPLY_H
 
+#include <stdio.h>
+
 #include "export-life.h"
 #include "exports.h"
 #include "plan.h"
 
-/* The plan has been carried out, or @rc is -errno and @err says why nothing has changed. */
-typedef void apply_done_fn(void *arg, int rc, const char *err);
+struct srv;
+
+/* The plan has been carried out, and @text has a line for each step; or @rc is -errno, and @text
+ * says in one line why nothing has changed. */
+typedef void apply_done_fn(void *arg, int rc, const char *text);
 
 struct apply {
 	struct exports *exports;	/* the caller's */
 	bool runs;			/* the first plan was committed */
 	struct export_life *life;	/* the caller's; NULL: no later plan yet */
+	struct srv *srv;		/* the caller's, likewise */
 
 	/* the plan that is being carried out; NULL: none */
 	const struct plan *plan;
 	const struct srv_conf *wanted;
+	bool force;			/* take removed exports away from their openers */
 	struct export **ready;		/* [plan->n]: of each PLAN_ADD */
 	unsigned pending;		/* exports that are being made ready */
 	int rc;
 	char err[EXPORT_LIFE_ERR];
+	char *report;			/* the lines, which @out writes */
+	size_t report_len;
+	FILE *out;
 	apply_done_fn *done;
 	void *arg;
 };
@@ -46,12 +56,13 @@ int apply_commit(struct apply *a, const struct srv_conf *wanted, char *err, size
 
 /* ---- a server that runs ---- */
 
-/* Plans may come, on @life. */
-void apply_begin(struct apply *a, struct export_life *life);
-/* Carry out @plan, which makes @wanted of the configuration that holds; both outlive @done.
- * @done may run inside this call.  0; -EBUSY: another plan is being carried out, or -ENOMEM: then
+/* Plans may come, for @srv and its exports on @life. */
+void apply_begin(struct apply *a, struct export_life *life, struct srv *srv);
+/* Carry out @plan, which makes @wanted of the configuration that holds; both outlive @done.  An
+ * export that is removed stays with its openers, unless @force takes the export away.  @done may
+ * run inside this call.  0; -EBUSY: another plan is being carried out, or -ENOMEM: then
  * @done is not called. */
-int apply_run(struct apply *a, const struct plan *plan, const struct srv_conf *wanted,
+int apply_run(struct apply *a, const struct plan *plan, const struct srv_conf *wanted, bool force,
 	      apply_done_fn *done, void *arg);
 
 /* Plans come no more: the one that is being carried out is given up, and @done is told -ECANCELED.

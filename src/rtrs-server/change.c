@@ -1,28 +1,115 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the configuration that a change leads to, until it holds. */
+/* Owns the configuration that a change leads to, until it holds, and the worker that reads files.
+ *
+ * A reload goes: read the files (worker), carry out the plan, ask for sizes.  Other changes begin
+ * at the plan, or at the sizes. */
+#include <config.h>
+
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "change.h"
+#include "log.h"
+#include "srv-resize.h"
+#include "srv-state.h"
+#include "tell.h"
 
 #define CHANGE_ERR 512
 
-void change_init(struct change *change, struct srv_conf *conf, struct apply *apply)
+void change_init(struct change *change, struct srv_conf *conf, struct apply *apply,
+		 struct srv *srv, int argc, char **argv)
 {
-	*change = (struct change){ .conf = conf, .apply = apply };
+	*change = (struct change){ .conf = conf, .apply = apply, .srv = srv, .argc = argc,
+				   .argv = argv };
+	worker_init(&change->worker, srv_loop(srv));
 }
 
-static void change_ended(void *arg, int rc, const char *err)
+void change_fini(struct change *change)
 {
-	struct change *change = arg;
+	worker_fini(&change->worker);
+}
+
+/* ---- the end of a change ---- */
+
+static void change_ended(struct change *change, int rc, const char *text)
+{
 	change_done_fn *done = change->done;
 
 	plan_fini(&change->plan);
+	conf_fini(&change->wanted);
+	change->state = CHANGE_IDLE;
+	done(change->arg, rc, text);
+	free(change->text);
+	change->text = NULL;
+	if (change->stopped)
+		change->stopped(change->stopped_arg);
+	else if (change->hup && change->state == CHANGE_IDLE)
+		change_hup(change);
+}
+
+/* Begin a change.  False: @done was called. */
+static bool change_begin(struct change *change, change_done_fn *done, void *arg)
+{
+	if (change->stopping) {
+		done(arg, -ECANCELED, "the server stops");
+		return false;
+	}
+	if (change->state != CHANGE_IDLE) {
+		done(arg, -EBUSY, "another change is being carried out: try again");
+		return false;
+	}
+	change->done = done;
+	change->arg = arg;
+	change->reload = false;
+	change->force = false;
+	change->plan = (struct plan){ 0 };
+	change->wanted = (struct srv_conf){ 0 };
+	return true;
+}
+
+/* ---- sizes ---- */
+
+static void sizes_known(void *arg, int rc, const char *text)
+{
+	struct change *change = arg;
+	char *all = NULL;
+
+	if (rc || !change->text) {
+		change_ended(change, rc, text);
+		return;
+	}
+	if (asprintf(&all, "%s%s", change->text, text) < 0)
+		all = NULL;
+	change_ended(change, 0, all ? all : change->text);
+	free(all);
+}
+
+void change_export_resize(struct change *change, const char *name, change_done_fn *done, void *arg)
+{
+	if (!change_begin(change, done, arg))
+		return;
+	change->state = CHANGE_SIZING;
+	srv_resize(change->srv, name, sizes_known, change);
+}
+
+/* ---- the plan ---- */
+
+static void plan_ended(void *arg, int rc, const char *text)
+{
+	struct change *change = arg;
+
 	if (!rc)
 		conf_adopt(change->conf, &change->wanted);
-	conf_fini(&change->wanted);
-	change->done = NULL;
-	done(change->arg, rc, err);
+	if (rc || !change->reload) {
+		change_ended(change, rc, text);
+		return;
+	}
+	tell_reach(change->conf);
+	change->text = strdup(text);
+	change->state = CHANGE_SIZING;
+	srv_resize(change->srv, NULL, sizes_known, change);
 }
 
 /* change->wanted is complete. */
@@ -30,37 +117,24 @@ static void change_run(struct change *change)
 {
 	int rc = plan_make(&change->plan, change->conf, &change->wanted);
 
+	change->state = CHANGE_APPLYING;
 	if (!rc)
-		rc = apply_run(change->apply, &change->plan, &change->wanted, change_ended,
-			       change);
+		rc = apply_run(change->apply, &change->plan, &change->wanted, change->force,
+			       plan_ended, change);
 	if (rc)
 		change_ended(change, rc, "out of memory");
 }
 
-/* Begin a change, with a copy of the configuration of now.  False: @done was called. */
-static bool change_begin(struct change *change, change_done_fn *done, void *arg)
-{
-	if (change->done) {
-		done(arg, -EBUSY, "another change is being carried out: try again");
-		return false;
-	}
-	change->done = done;
-	change->arg = arg;
-	change->plan = (struct plan){ 0 };
-	if (!conf_copy(&change->wanted, change->conf))
-		return true;
-	change_ended(change, -ENOMEM, "out of memory");
-	return false;
-}
-
 void change_export_add(struct change *change, const char *spec, change_done_fn *done, void *arg)
 {
-	char err[CHANGE_ERR];
+	char err[CHANGE_ERR] = "out of memory";
 	int rc;
 
 	if (!change_begin(change, done, arg))
 		return;
-	rc = conf_add_export(&change->wanted, spec, err, sizeof(err));
+	rc = conf_copy(&change->wanted, change->conf);
+	if (!rc)
+		rc = conf_add_export(&change->wanted, spec, err, sizeof(err));
 	if (rc)
 		change_ended(change, rc, err);
 	else
@@ -73,10 +147,107 @@ void change_export_remove(struct change *change, const char *name, change_done_f
 
 	if (!change_begin(change, done, arg))
 		return;
+	if (conf_copy(&change->wanted, change->conf)) {
+		change_ended(change, -ENOMEM, "out of memory");
+		return;
+	}
 	if (!conf_del_export(&change->wanted, name)) {
 		change_run(change);
 		return;
 	}
 	snprintf(err, sizeof(err), "there is no export '%s'", name);
 	change_ended(change, -ENOENT, err);
+}
+
+/* ---- files ---- */
+
+/* Thread of the worker: names of hosts and users may take a while. */
+static void files_read(struct worker_job *job)
+{
+	struct change *change = container_of(job, struct change, job);
+	size_t len = 0;
+	FILE *errors = open_memstream(&change->text, &len);
+
+	change->read = OPT_FAILED;
+	if (!errors)
+		return;
+	change->read = conf_parse_again(&change->wanted, change->argc, change->argv, errors);
+	fclose(errors);
+}
+
+static void files_are_read(struct worker_job *job)
+{
+	struct change *change = container_of(job, struct change, job);
+
+	if (change->stopping) {
+		change_ended(change, -ECANCELED, "the server stops");
+	} else if (change->read != OPT_RUN) {
+		change_ended(change, -EINVAL, change->text ? change->text : "out of memory");
+	} else {
+		free(change->text);
+		change->text = NULL;
+		change_run(change);
+	}
+}
+
+void change_reload(struct change *change, bool force, change_done_fn *done, void *arg)
+{
+	int rc;
+
+	if (!change_begin(change, done, arg))
+		return;
+	if (!change->conf->config) {
+		change_ended(change, -ENOENT, "there is no file to read again: the server was "
+			     "started without --config, and with an export on its command line");
+		return;
+	}
+	change->reload = true;
+	change->force = force;
+	change->state = CHANGE_READING;
+	change->job = (struct worker_job){ .work = files_read, .done = files_are_read };
+	rc = worker_run(&change->worker, &change->job);
+	if (rc)
+		change_ended(change, rc, "no thread to read files");
+}
+
+/* ---- SIGHUP ---- */
+
+static void hup_ended(void *arg, int rc, const char *text)
+{
+	const struct change *change = arg;
+
+	if (rc) {
+		log_err(NULL, "%s is not used, and all stays as it was:", change->conf->config);
+		tell_mistakes(text);
+		return;
+	}
+	for (const char *line = text; *line;) {
+		int len = (int)strcspn(line, "\n");
+
+		log_info(NULL, "reload: %.*s", len, line);
+		line += len + (line[len] == '\n');
+	}
+	log_info(NULL, "%s was read again%s", change->conf->config,
+		 *text ? "" : ": nothing has changed");
+}
+
+void change_hup(struct change *change)
+{
+	change->hup = change->state != CHANGE_IDLE;
+	if (!change->hup)
+		change_reload(change, false, hup_ended, change);
+}
+
+/* ---- stop ---- */
+
+void change_stop(struct change *change, void (*stopped)(void *arg), void *arg)
+{
+	change->stopping = true;
+	change->hup = false;
+	if (change->state == CHANGE_READING || change->state == CHANGE_SIZING) {
+		change->stopped = stopped;
+		change->stopped_arg = arg;
+	} else {
+		stopped(arg);
+	}
 }

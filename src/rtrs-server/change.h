@@ -1,29 +1,71 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Changes of what a running server exports, one at a time: a change makes another configuration of
- * the one that holds, and has the plan between the two carried out (apply.h).  Main thread. */
+/* Changes of a running server, one at a time: a change makes another configuration of the one that
+ * holds, and has the plan between the two carried out (apply.h).  Control thread. */
 #ifndef CHANGE_H
 #define CHANGE_H
 
 #include "apply.h"
+#include "worker.h"
 
-/* The change holds; or @rc is -errno, and @err says in one line why nothing has changed. */
-typedef void change_done_fn(void *arg, int rc, const char *err);
+struct srv;
+
+/* The change holds, and @text has a line for each thing that was done; or @rc is -errno, and @text
+ * says why nothing has changed: in one line, or in a line for each mistake of a file. */
+typedef void change_done_fn(void *arg, int rc, const char *text);
+
+enum change_state {
+	CHANGE_IDLE,
+	CHANGE_READING,			/* files, on the worker */
+	CHANGE_APPLYING,		/* a plan */
+	CHANGE_SIZING,			/* the storage tells sizes */
+};
 
 struct change {
 	struct srv_conf *conf;		/* the caller's: the configuration that holds */
 	struct apply *apply;		/* the caller's */
-	/* the change that is under way; done is NULL: none */
+	struct srv *srv;		/* the caller's */
+	int argc;			/* of the command line, which is read again */
+	char **argv;
+
+	enum change_state state;
+	/* the change that is under way */
 	change_done_fn *done;
 	void *arg;
-	struct srv_conf wanted;		/* conf with other exports */
+	bool reload, force;
+	struct srv_conf wanted;
 	struct plan plan;
+	char *text;			/* the lines of what was done; mistakes of a file */
+
+	struct worker worker;
+	struct worker_job job;
+	enum opt_result read;		/* of the job */
+	bool hup;			/* another reload is wanted behind this change */
+	bool stopping;
+	void (*stopped)(void *arg);	/* NULL: not asked for */
+	void *stopped_arg;
 };
 
-void change_init(struct change *change, struct srv_conf *conf, struct apply *apply);
+/* Changes of @conf come, for @srv.  @argv outlives @change. */
+void change_init(struct change *change, struct srv_conf *conf, struct apply *apply,
+		 struct srv *srv, int argc, char **argv);
 /* Export what @spec says, too.  @done(@arg) follows, maybe from inside this call. */
 void change_export_add(struct change *change, const char *spec, change_done_fn *done, void *arg);
 /* Do not export @name any more; a session that has the export open keeps it.  As above. */
 void change_export_remove(struct change *change, const char *name, change_done_fn *done,
 			  void *arg);
+/* Take the present size of @name.  As above. */
+void change_export_resize(struct change *change, const char *name, change_done_fn *done,
+			  void *arg);
+/* Read the files again, and carry the difference out.  @force: take removed exports away from their
+ * openers.  As above. */
+void change_reload(struct change *change, bool force, change_done_fn *done, void *arg);
+/* As change_reload(), with the result in the log, and after the change that is under way. */
+void change_hup(struct change *change);
+
+/* Changes come no more.  Calls @stopped(@arg) once no file is read and no storage is asked, maybe
+ * from inside this call; apply_end() follows. */
+void change_stop(struct change *change, void (*stopped)(void *arg), void *arg);
+/* After change_stop() and apply_end(). */
+void change_fini(struct change *change);
 
 #endif

@@ -20,6 +20,8 @@ noinst_LTLIBRARIES += librtrssrv.la librtrsring.la
 
 librtrssrv_la_CPPFLAGS = $(SRV_CPPFLAGS)
 librtrssrv_la_SOURCES = \
+	%D%/apply-listen.c \
+	%D%/apply-listen.h \
 	%D%/apply.c \
 	%D%/apply.h \
 	%D%/tell.c \
@@ -54,12 +56,15 @@ librtrssrv_la_SOURCES = \
 	%D%/rnbd/srv-open.h \
 	%D%/rnbd/srv-prio.c \
 	%D%/rnbd/srv-prio.h \
+	%D%/rnbd/srv-resize.c \
+	%D%/rnbd/srv-resize.h \
 	%D%/rnbd/srv-result.h \
 	%D%/rnbd/srv-rnbd-state.h \
 	%D%/rnbd/srv-rnbd.c \
 	%D%/rnbd/srv-rnbd.h \
 	%D%/rnbd/srv-sess-info.c \
 	%D%/rnbd/srv-sess-info.h \
+	%D%/rnbd/srv-size-req.h \
 	%D%/rnbd/srv-size.c \
 	%D%/rnbd/srv-size.h \
 	%D%/rtrs/srv-accept.c \

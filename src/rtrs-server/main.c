@@ -39,6 +39,8 @@
 #include "util.h"
 
 struct program {
+	int argc;
+	char **argv;
 	struct srv_conf conf;
 	struct plan plan;
 	struct apply apply;
@@ -118,13 +120,20 @@ static void life_stopped(void *arg)
 	signals_mask(SIG_UNBLOCK, stop_signals);
 }
 
-static void server_stopped(void *arg)
+static void changes_stopped(void *arg)
 {
 	struct program *p = arg;
 
 	/* ORDER: an answer to a command leaves before the control socket is closed. */
 	apply_end(&p->apply);
 	export_life_stop(&p->life, life_stopped, p);
+}
+
+static void server_stopped(void *arg)
+{
+	struct program *p = arg;
+
+	change_stop(&p->change, changes_stopped, p);
 }
 
 static struct log_limit ignored_limit = LOG_LIMIT_INIT(4, 10000);
@@ -144,6 +153,17 @@ static void signals_stop(struct program *p, const char *name)
 	signals_mask(SIG_UNBLOCK, stop_signals);
 }
 
+static void signals_hup(struct program *p)
+{
+	if (p->stopping)
+		return;
+	if (p->conf.config)
+		change_hup(&p->change);
+	else
+		log_limited(&ignored_limit, LOG_LEVEL_INFO, NULL, "SIGHUP: ignored: there is no "
+			    "configuration file to read again, and no log to open anew");
+}
+
 static bool signals_ready(struct loop_watch *w)
 {
 	struct program *p = container_of(w, struct program, signals);
@@ -157,11 +177,11 @@ static bool signals_ready(struct loop_watch *w)
 				signals_stop(p, name);
 			continue;
 		}
-		log_limited(&ignored_limit, LOG_LEVEL_INFO, NULL,
-			    "SIG%s: ignored: there is no file to "
-			    "read again and no log to open anew; "
-			    "restart the server to change options",
-			    name);
+		if (info.ssi_signo == SIGHUP)
+			signals_hup(p);
+		else
+			log_limited(&ignored_limit, LOG_LEVEL_INFO, NULL,
+				    "SIG%s: ignored: there is no log to open anew", name);
 	}
 	return false;
 }
@@ -199,9 +219,25 @@ static void ctl_remove_export(void *program, const char *name, srv_ctl_done_fn *
 	change_export_remove(&p->change, name, done, arg);
 }
 
+static void ctl_resize_export(void *program, const char *name, srv_ctl_done_fn *done, void *arg)
+{
+	struct program *p = program;
+
+	change_export_resize(&p->change, name, done, arg);
+}
+
+static void ctl_reload(void *program, bool force, srv_ctl_done_fn *done, void *arg)
+{
+	struct program *p = program;
+
+	change_reload(&p->change, force, done, arg);
+}
+
 static const struct srv_ctl_ops ctl_ops = {
 	.export_add = ctl_add_export,
 	.export_remove = ctl_remove_export,
+	.export_resize = ctl_resize_export,
+	.reload = ctl_reload,
 };
 
 /* ---- start ---- */
@@ -238,8 +274,8 @@ static int serve_exports(struct program *p)
 		log_err(NULL, "out of memory");
 		exit(1);		/* the server runs already; nobody has been told so */
 	}
-	apply_begin(&p->apply, &p->life);
-	change_init(&p->change, &p->conf, &p->apply);
+	apply_begin(&p->apply, &p->life, p->srv);
+	change_init(&p->change, &p->conf, &p->apply, p->srv, p->argc, p->argv);
 	p->commands = (struct srv_ctl){ .srv = p->srv, .ops = &ctl_ops, .program = p };
 	rc = srv_ctl_open(&p->commands, &p->ctl, err, sizeof(err));
 	if (rc) {
@@ -261,6 +297,7 @@ static int serve_exports(struct program *p)
 	if (rc)
 		return rc;
 	reactors_detach(&p->reactors);
+	change_fini(&p->change);
 	export_life_fini(&p->life);
 	srv_destroy(p->srv);
 	return 0;
@@ -371,6 +408,8 @@ int main(int argc, char **argv)
 	signals_mask(SIG_BLOCK, ignored_signals);
 	log_init(sink_for(false), LOG_LEVEL_INFO);
 	raise_descriptors();
+	p.argc = argc;
+	p.argv = argv;
 	result = read_conf(&p.conf, argc, argv);
 	if (result == OPT_RUN && p.conf.check)
 		result = check_conf(&p);

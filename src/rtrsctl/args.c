@@ -38,8 +38,11 @@ static const struct command commands[] = {
 	{ .name = "export add", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
 	  .arg_text = "NAME=PATH[,FLAG]...", .help = "export PATH, too" },
 	{ .name = "export remove", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true },
+	{ .name = "export resize", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true },
 	{ .name = "export kick", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
 	  .arg_text = "EXPORT", .help = "kick: close it for all users" },
+	{ .name = "reload", .kind = RUNDIR_SERVER, .takes_force = true,
+	  .help = "read the configuration file again" },
 	{ .name = "log-level", .kind = RUNDIR_SERVER, .arg = "level", .arg_text = "[LEVEL]",
 	  .help = "error, warning, info or debug" },
 };
@@ -82,6 +85,8 @@ static const struct opt rows[] = {
 	  .help = "repeat the command" },
 	{ .name = "dump", .type = OPT_FLAG, FIELD(dump), .holds = OPT_AT_START,
 	  .help = "print the stats of all programs, once" },
+	{ .name = "force", .type = OPT_FLAG, FIELD(force), .holds = OPT_AT_START,
+	  .help = "of reload: take removed exports from openers" },
 	{ .name = "help", .letter = 'h', .type = OPT_HELP, .holds = OPT_AT_START,
 	  .help = "print this and exit" },
 	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
@@ -195,5 +200,7 @@ int args_parse(struct ctx *ctx, int argc, char **argv)
 		return say_error(EXIT_USAGE, "--dump takes no command, and '%s' is one",
 				 argv[first]);
 	rc = ctx->dump ? EXIT_DONE : parse_command(ctx, argc - first, argv + first);
+	if (!rc && ctx->force && !(ctx->command && ctx->command->takes_force))
+		return say_error(EXIT_USAGE, "--force belongs to reload");
 	return rc ? rc : -1;
 }

@@ -18,6 +18,7 @@ struct command {
 	bool asks;			/* changes nothing: if several programs run, all are
 					 * asked */
 	bool resolves;			/* names of hosts in the argument */
+	bool takes_force;		/* --force */
 	const char *kind;		/* of program with this command; NULL: both */
 	enum answer answer;
 	const char *arg_text;		/* the argument in --help; NULL: none */
@@ -27,7 +28,7 @@ struct command {
 
 struct ctx {
 	const char *socket;		/* NULL: not given */
-	bool json, dump;
+	bool json, dump, force;
 	unsigned watch_s;		/* 0: once */
 	const struct command *command;
 	const char *arg;

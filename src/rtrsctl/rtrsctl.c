@@ -43,6 +43,8 @@ static json_t *ask_program(const struct ctx *ctx, const char *command, const cha
 		}
 		json_object_set_new(request, member, arg);
 	}
+	if (ctx->force)
+		json_object_set_new(request, "force", ctl_json_text("yes"));
 	answer = call_ask(ctx->socket, request, err, sizeof(err));
 	json_decref(request);
 	if (!answer)

@@ -189,6 +189,20 @@ static void print_scalars(json_t *object, unsigned indent)
 
 static void print_object(json_t *object, unsigned indent);
 
+/* The texts of @array, each on a line. */
+static void print_lines(const json_t *array, unsigned indent)
+{
+	char line[1024];
+	json_t *item;
+	size_t i;
+
+	json_array_foreach(array, i, item) {
+		if (json_is_string(item))
+			printf("%*s%s\n", (int)indent, "",
+			       scalar_text("", item, line, sizeof(line)));
+	}
+}
+
 /* The objects of the array @name, "paths", each as "path NAME". */
 static void print_array(const char *name, const json_t *array, unsigned indent)
 {
@@ -202,6 +216,8 @@ static void print_array(const char *name, const json_t *array, unsigned indent)
 	json_array_foreach(array, i, item) {
 		const json_t *title = json_object_get(item, "name");
 
+		if (json_is_string(item))
+			continue;
 		if (!title)
 			title = json_object_get(item, "export");
 		printf("%*s%s %s\n", (int)indent, "", what,
@@ -222,6 +238,8 @@ static void print_object(json_t *object, unsigned indent)
 			print_ops(value, indent);
 		else if (json_is_array(value))
 			print_array(name, value, indent);
+		if (json_is_array(value))
+			print_lines(value, indent);
 	}
 }
 

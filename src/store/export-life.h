@@ -31,6 +31,10 @@ struct export_users {
 	/* Forget @store on ring @ring, which loses the last name of @store.  No request is under
 	 * way.  Thread of the ring. */
 	void (*store_goes)(void *arg, unsigned ring, const struct store *store);
+	/* Write to @buf who has @ex open, "gw1, gw2"; "": nobody.  Cut at @len. */
+	void (*export_openers)(void *arg, const struct export *ex, char *buf, size_t len);
+	/* Take @ex away from who has it open. */
+	void (*export_kick)(void *arg, const struct export *ex);
 };
 
 struct life_ring;

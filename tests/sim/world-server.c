@@ -172,7 +172,7 @@ void world_server_start(struct world *w, const struct world_server_conf *conf)
 		sim_test_failed(__FILE__, __LINE__, err);
 	CHECK(export_life_init(&s->life, &s->exports, s->reactors, &srv_export_users, s->srv) == 0);
 	apply_init(&s->apply, &s->exports);
-	apply_begin(&s->apply, &s->life);
+	apply_begin(&s->apply, &s->life, s->srv);
 	sim_leave(before);
 	list_add_tail(&w->servers, &s->link);
 	w->server = s;
@@ -316,7 +316,7 @@ int world_server_change(struct world *w, const struct conf_export *exports, unsi
 	wanted.exports = (struct conf_export *)(uintptr_t)exports;
 	wanted.nexports = n;
 	CHECK(plan_make(&plan, &s->served, &wanted) == 0);
-	CHECK(apply_run(&s->apply, &plan, &wanted, change_done, &c) == 0);
+	CHECK(apply_run(&s->apply, &plan, &wanted, false, change_done, &c) == 0);
 	sim_leave(before);
 	CHECK(sim_run_until(change_is_done, &c, 1000));
 	plan_fini(&plan);

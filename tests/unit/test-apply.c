@@ -165,7 +165,7 @@ static void serve(struct srv_conf *conf, const char *line)
 	known = exports.n;
 	shares = 0;
 	cr_assert_eq(export_life_init(&life, &exports, &reactor, &users, NULL), 0);
-	apply_begin(&apply, &life);
+	apply_begin(&apply, &life, NULL);
 }
 
 static void run_done(void *arg, int rc, const char *text)
@@ -182,7 +182,7 @@ static int change(const struct srv_conf *now, const struct srv_conf *wanted)
 
 	cr_assert_eq(plan_make(&plan, now, wanted), 0);
 	result = 1;
-	cr_assert_eq(apply_run(&apply, &plan, wanted, run_done, NULL), 0);
+	cr_assert_eq(apply_run(&apply, &plan, wanted, false, run_done, NULL), 0);
 	cr_assert_eq(reactor_run(reactor), 0);
 	cr_assert_leq(result, 0);
 	plan_fini(&plan);
@@ -391,7 +391,7 @@ Test(apply, a_server_stops_while_an_export_comes)
 	cr_assert_eq(export_acquire(exports_find(&exports, "a"), RNBD_ACCESS_RO), 0);
 	cr_assert_eq(plan_make(&plan, &now, &wanted), 0);
 	result = 1;
-	cr_assert_eq(apply_run(&apply, &plan, &wanted, run_done, NULL), 0);
+	cr_assert_eq(apply_run(&apply, &plan, &wanted, false, run_done, NULL), 0);
 	export_life_remove(&life, exports_find(&exports, "a"));
 	while (!life.now || strcmp(life.now->name, "l") || life.now->life.rung < EXPORT_JOINED ||
 	       !life.under_way) {
@@ -414,8 +414,8 @@ Test(apply, one_plan_at_a_time)
 	serve(&now, "a=a");
 	read_conf(&wanted, "a=a b=b");
 	cr_assert_eq(plan_make(&plan, &now, &wanted), 0);
-	cr_assert_eq(apply_run(&apply, &plan, &wanted, run_done, NULL), 0);
-	cr_assert_eq(apply_run(&apply, &plan, &wanted, run_done, NULL), -EBUSY);
+	cr_assert_eq(apply_run(&apply, &plan, &wanted, false, run_done, NULL), 0);
+	cr_assert_eq(apply_run(&apply, &plan, &wanted, false, run_done, NULL), -EBUSY);
 	cr_assert_eq(reactor_run(reactor), 0);
 	cr_assert_eq(result, 0);
 	plan_fini(&plan);

@@ -23,16 +23,20 @@ static void read_conf(struct srv_conf *conf, const char *line, char words[256])
 static const char *text_of(const struct plan *plan, char *buf, size_t len)
 {
 	static const char marks[] = {
-		[PLAN_REMOVE] = '-', [PLAN_ADD] = '+', [PLAN_CHANGE] = '!', [PLAN_RESTART] = '?',
+		[PLAN_CHANGE] = '!', [PLAN_RESTART] = '?',
 	};
+	char step[128];
 
 	buf[0] = '\0';
 	for (unsigned i = 0; i < plan->n; i++) {
 		const struct plan_step *s = &plan->steps[i];
 		size_t at = strlen(buf);
 
-		snprintf(buf + at, len - at, "%s%c%s", i ? " " : "", marks[s->what],
-			 s->option ? s->option->name : s->what == PLAN_ADD ? s->spec : s->name);
+		if (s->option)
+			snprintf(step, sizeof(step), "%c%s", marks[s->what], s->option->name);
+		else
+			plan_step_text(s, step, sizeof(step));
+		snprintf(buf + at, len - at, "%s%s", i ? " " : "", step);
 	}
 	return buf;
 }
@@ -56,14 +60,20 @@ Test(plan, steps)
 		  "-a +b=/b !log-level ?threads" },
 		{ "a=/a --max-io-size=128K", "a=/a --max-io-size=131072", "" },
 		{ "a=/a --listen=tcp://127.0.0.1:1", "a=/a --listen=127.0.0.1:1", "" },
-		{ "a=/a --listen=127.0.0.1:1", "a=/a --listen=127.0.0.1:2", "?listen" },
-		{ "a=/a --listen=127.0.0.1:1", "a=/a --listen=127.0.0.2:1", "?listen" },
+		{ "a=/a --listen=127.0.0.1:1", "a=/a --listen=127.0.0.1:2",
+		  "-listen tcp://127.0.0.1:1 +listen tcp://127.0.0.1:2" },
+		{ "a=/a --listen=127.0.0.1:1", "a=/a --listen=127.0.0.2:1",
+		  "-listen tcp://127.0.0.1:1 +listen tcp://127.0.0.2:1" },
 		{ "a=/a --listen=127.0.0.1:1", "a=/a --listen=127.0.0.1:1 --listen=unix:/u",
-		  "?listen" },
-		{ "a=/a --listen=unix:/v", "a=/a --listen=unix:/u", "?listen" },
+		  "+listen unix:/u" },
+		{ "a=/a --listen=unix:/u --listen=127.0.0.1:1", "a=/a --listen=127.0.0.1:1",
+		  "-listen unix:/u" },
+		{ "a=/a --listen=unix:/v", "b=/b --listen=unix:/u --threads=3",
+		  "-a -listen unix:/v +b=/b +listen unix:/u ?threads" },
+		{ "a=/a --listen=127.0.0.1:0", "a=/a --listen=127.0.0.1:0", "" },
 		{ "a=/a --allow=10.0.0.0/8", "a=/a --allow=10.1.2.3/8", "" },
-		{ "a=/a --allow=10.0.0.0/8", "a=/a --allow=10.0.0.0/9", "?allow" },
-		{ "a=/a --allow=10.0.0.0/8", "a=/a", "?allow" },
+		{ "a=/a --allow=10.0.0.0/8", "a=/a --allow=10.0.0.0/9", "!allow" },
+		{ "a=/a --allow=10.0.0.0/8", "a=/a", "!allow" },
 		{ "a=/a --control=none", "a=/a --control=/c", "?control" },
 		{ "a=/a --control=/c", "a=/a --control=/c", "" },
 		{ "a=/a --no-lock", "a=/a", "?no-lock" },
@@ -98,6 +108,7 @@ Test(plan, each_option_is_compared)
 		const struct opt *row = &conf_options.rows[i];
 
 		if (row->holds & (OPT_IN_FILE | OPT_AT_RUN_TIME))
-			cr_assert(row->size || row->same, "%s", row->name);
+			cr_assert(row->size || row->same || !strcmp(row->name, "listen"), "%s",
+				  row->name);
 	}
 }

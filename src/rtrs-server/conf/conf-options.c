@@ -28,10 +28,9 @@ const char *const srv_invalidate_names[SRV_INVALIDATE_N] = {
 /* ---- values with rules of their own ---- */
 
 /* True if @a and @b are the same place.  Port 0 is a different port each time. */
-static bool same_listener(const struct fab_addr *a, const struct fab_addr *b)
+static bool same_place(const struct fab_addr *a, const struct fab_addr *b)
 {
-	return a->provider == b->provider && fab_addr_same_host(a, b) &&
-	       (fab_addr_is_unix(a) || (fab_addr_port(a) && fab_addr_port(a) == fab_addr_port(b)));
+	return conf_same_listener(a, b) && (fab_addr_is_unix(a) || fab_addr_port(a));
 }
 
 int conf_add_listener(void *arg, const char *text, char *why, size_t len)
@@ -49,7 +48,7 @@ int conf_add_listener(void *arg, const char *text, char *why, size_t len)
 	if (rc)
 		return rc == -ENOENT ? rc : -EINVAL;
 	for (unsigned i = 0; i < conf->nlisteners; i++) {
-		if (!same_listener(&all[i], &all[conf->nlisteners]))
+		if (!same_place(&all[i], &all[conf->nlisteners]))
 			continue;
 		snprintf(why, len, "this address is given twice");
 		return -EINVAL;
@@ -74,20 +73,10 @@ static int add_allow(void *arg, const char *text, char *why, size_t len)
 	return 0;
 }
 
-static bool same_listeners(const void *a, const void *b)
+bool conf_same_listener(const struct fab_addr *a, const struct fab_addr *b)
 {
-	const struct srv_conf *in_a = a, *in_b = b;
-
-	if (in_a->nlisteners != in_b->nlisteners)
-		return false;
-	for (unsigned i = 0; i < in_a->nlisteners; i++) {
-		const struct fab_addr *one = &in_a->listeners[i], *other = &in_b->listeners[i];
-
-		if (one->provider != other->provider || !fab_addr_same_host(one, other) ||
-		    (!fab_addr_is_unix(one) && fab_addr_port(one) != fab_addr_port(other)))
-			return false;
-	}
-	return true;
+	return a->provider == b->provider && fab_addr_same_host(a, b) &&
+	       (fab_addr_is_unix(a) || fab_addr_port(a) == fab_addr_port(b));
 }
 
 /* Comparing bytes is enough: conf_allow_parse() leaves no byte of a prefix unset. */
@@ -144,17 +133,27 @@ static void set_log_level(const void *arg, void *program)
 	log_set_level(conf->log_level);
 }
 
+/* The list of the configuration itself is asked for each connection that comes. */
+static void tell_allow(const void *arg, void *program)
+{
+	const struct srv_conf *conf = arg;
+
+	log_info(NULL, "--allow has %u rules from now on; clients that are connected stay",
+		 conf->nallow);
+}
+
 /* ---- the table ---- */
 
 #define FIELD(field) OPT_FIELD(struct srv_conf, field)
 #define IN_FILE (OPT_AT_START | OPT_IN_FILE)
 
 static const struct opt rows[] = {
-	{ .name = "listen", .type = OPT_OTHER, .call = conf_add_listener, .same = same_listeners,
+	{ .name = "listen", .type = OPT_OTHER, .call = conf_add_listener,
 	  .arg = "tcp://ADDR:PORT", .many = true, .holds = IN_FILE,
 	  .help = "also rdma://... and unix:PATH; repeatable" },
 	{ .name = "allow", .type = OPT_OTHER, .call = add_allow, .same = same_allows,
-	  .arg = "ADDR[/BITS]|uid:USER", .many = true, .holds = IN_FILE,
+	  .arg = "ADDR[/BITS]|uid:USER", .many = true, .holds = IN_FILE | OPT_AT_RUN_TIME,
+	  .carry_out = tell_allow,
 	  .help = "let only these clients in, repeatable" },
 	{ .name = "config", .type = OPT_TEXT, FIELD(config), .arg = "FILE", .of = "a file",
 	  .call = note_config, .shown = CONF_FILE, .holds = OPT_AT_START, .with_next = true },

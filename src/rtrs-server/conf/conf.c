@@ -37,8 +37,9 @@ static int default_listeners(struct srv_conf *conf, char *err, size_t len)
 	return rc ? rc : conf_add_listener(conf, "tcp://[::1]", err, len);
 }
 
-/* The default of --control; NULL: this user has no directory for the socket. */
-static const char *default_control(void)
+/* The default of --control; NULL: this user has no directory for the socket.  @runs: the control
+ * thread uses the text of before, which stays. */
+static const char *default_control(bool runs)
 {
 	static char path[4096 + 32];
 	const char *dir = rundir_default();
@@ -46,6 +47,8 @@ static const char *default_control(void)
 
 	if (!dir)
 		return NULL;
+	if (runs)
+		return path;
 	rundir_socket_name(RUNDIR_SERVER, getpid(), name, sizeof(name));
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	return path;
@@ -63,7 +66,7 @@ static void set_defaults(struct srv_conf *conf, bool runs)
 		.runs = runs,
 		.ready_fd = -1,
 		.state_dir = rundir_default(),
-		.control = default_control(),
+		.control = default_control(runs),
 	};
 	opt_defaults(&conf_options, conf);
 }

@@ -114,6 +114,8 @@ void conf_adopt(struct srv_conf *conf, struct srv_conf *wanted);
 /* Free the lists of @conf. */
 void conf_fini(struct srv_conf *conf);
 
+/* True if @a and @b, addresses to listen at, are written alike. */
+bool conf_same_listener(const struct fab_addr *a, const struct fab_addr *b);
 /* The export of @conf named @name, or NULL. */
 const struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name);
 /* Add the export that @spec says, which need not exist.  0, or -errno with one line in @err. */

@@ -32,6 +32,27 @@ static void compare_exports(struct plan *plan, enum plan_what what, const struct
 	}
 }
 
+/* True if @conf listens at @addr. */
+static bool has_listener(const struct srv_conf *conf, const struct fab_addr *addr)
+{
+	for (unsigned i = 0; i < conf->nlisteners; i++) {
+		if (conf_same_listener(&conf->listeners[i], addr))
+			return true;
+	}
+	return false;
+}
+
+/* Add the step @what for each listener of @of missing in @other. */
+static void compare_listeners(struct plan *plan, enum plan_what what, const struct srv_conf *of,
+			      const struct srv_conf *other)
+{
+	for (unsigned i = 0; i < of->nlisteners; i++) {
+		if (!has_listener(other, &of->listeners[i]))
+			plan_add_step(plan, (struct plan_step){ .what = what,
+								.addr = &of->listeners[i] });
+	}
+}
+
 static void compare_options(struct plan *plan, enum plan_what what, const struct srv_conf *now,
 			    const struct srv_conf *wanted)
 {
@@ -43,6 +64,8 @@ static void compare_options(struct plan *plan, enum plan_what what, const struct
 			continue;
 		if (!(row->holds & (OPT_IN_FILE | OPT_AT_RUN_TIME)))
 			continue;
+		if (!row->size && !row->same)	/* a list with steps of its own */
+			continue;
 		if (!opt_same(row, now, wanted))
 			plan_add_step(plan, (struct plan_step){ .what = what, .option = row });
 	}
@@ -50,15 +73,19 @@ static void compare_options(struct plan *plan, enum plan_what what, const struct
 
 int plan_make(struct plan *plan, const struct srv_conf *now, const struct srv_conf *wanted)
 {
-	unsigned most = wanted->nexports + conf_options.n + (now ? now->nexports : 0);
+	unsigned most = wanted->nexports + wanted->nlisteners + conf_options.n +
+			(now ? now->nexports + now->nlisteners : 0);
 
 	plan->n = 0;
 	plan->steps = calloc(most, sizeof(*plan->steps));
 	if (!plan->steps)
 		return -ENOMEM;
 	compare_exports(plan, PLAN_REMOVE, now, wanted);
+	if (now)
+		compare_listeners(plan, PLAN_UNLISTEN, now, wanted);
 	compare_exports(plan, PLAN_ADD, wanted, now);
 	if (now) {
+		compare_listeners(plan, PLAN_LISTEN, wanted, now);
 		compare_options(plan, PLAN_CHANGE, now, wanted);
 		compare_options(plan, PLAN_RESTART, now, wanted);
 	}
@@ -67,7 +94,14 @@ int plan_make(struct plan *plan, const struct srv_conf *now, const struct srv_co
 
 const char *plan_step_text(const struct plan_step *step, char *buf, size_t len)
 {
+	char addr[FAB_ADDR_STRLEN];
+
 	switch (step->what) {
+	case PLAN_LISTEN:
+	case PLAN_UNLISTEN:
+		snprintf(buf, len, "%clisten %s", step->what == PLAN_LISTEN ? '+' : '-',
+			 fab_addr_url(step->addr, addr, sizeof(addr)));
+		break;
 	case PLAN_REMOVE:
 		snprintf(buf, len, "-%s", step->name);
 		break;

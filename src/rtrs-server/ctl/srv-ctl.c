@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -165,12 +166,30 @@ static void srv_call_export_kick(struct ctl_client *client, const char *name, vo
 
 /* ---- what the program does ---- */
 
-static void srv_call_ended(void *arg, int rc, const char *err)
+/* {"changes": [...]} with the lines of @text. */
+static json_t *changes_json(const char *text)
 {
-	if (rc)
-		ctl_refuse(arg, "%s", err);
+	json_t *lines = json_array();
+
+	while (*text) {
+		size_t len = strcspn(text, "\n");
+		char *line = strndup(text, len);
+
+		json_array_append_new(lines, ctl_json_text(line ? line : ""));
+		free(line);
+		text += len + (text[len] == '\n');
+	}
+	return json_pack("{s:o}", "changes", lines);
+}
+
+static void srv_call_ended(void *arg, int rc, const char *text)
+{
+	size_t len = strlen(text);
+
+	if (rc)		/* without the end of the last line */
+		ctl_refuse(arg, "%.*s", (int)(len - (len && text[len - 1] == '\n')), text);
 	else
-		ctl_call_done(arg);
+		ctl_answer(arg, changes_json(text));
 }
 
 static void srv_call_export_add(struct ctl_client *client, const char *spec, void *arg)
@@ -185,6 +204,23 @@ static void srv_call_export_remove(struct ctl_client *client, const char *name, 
 	const struct srv_ctl *c = arg;
 
 	c->ops->export_remove(c->program, name, srv_call_ended, client);
+}
+
+static void srv_call_export_resize(struct ctl_client *client, const char *name, void *arg)
+{
+	const struct srv_ctl *c = arg;
+
+	c->ops->export_resize(c->program, name, srv_call_ended, client);
+}
+
+static void srv_call_reload(struct ctl_client *client, const char *force, void *arg)
+{
+	const struct srv_ctl *c = arg;
+
+	if (force && strcmp(force, "yes"))
+		ctl_refuse(client, "reload: \"force\" is to be \"yes\", if it is given");
+	else
+		c->ops->reload(c->program, force, srv_call_ended, client);
 }
 
 static void srv_call_log_level(struct ctl_client *client, const char *name, void *arg)
@@ -222,6 +258,9 @@ static const struct ctl_call calls[] = {
 	{ .name = "export remove", .fn = srv_call_export_remove, .member = "export",
 	  .needed = true },
 	{ .name = "export kick", .fn = srv_call_export_kick, .member = "export", .needed = true },
+	{ .name = "export resize", .fn = srv_call_export_resize, .member = "export",
+	  .needed = true },
+	{ .name = "reload", .fn = srv_call_reload, .member = "force" },
 	{ .name = "log-level", .fn = srv_call_log_level, .member = "level" },
 };
 

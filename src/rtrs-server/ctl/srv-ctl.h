@@ -4,19 +4,24 @@
 #ifndef SRV_CTL_H
 #define SRV_CTL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct ctl;
 struct srv;
 
-/* The command has been carried out; or @rc is -errno, and @err says in one line why not. */
-typedef void srv_ctl_done_fn(void *arg, int rc, const char *err);
+/* The command has been carried out, and @text has a line for each thing that was done; or @rc is
+ * -errno, and @text says why nothing was. */
+typedef void srv_ctl_done_fn(void *arg, int rc, const char *text);
 
 /* Requests of commands to the program.  @done(@arg) runs once, in the call or later, and before
  * ctl_close() ends. */
 struct srv_ctl_ops {
 	void (*export_add)(void *program, const char *spec, srv_ctl_done_fn *done, void *arg);
 	void (*export_remove)(void *program, const char *name, srv_ctl_done_fn *done, void *arg);
+	void (*export_resize)(void *program, const char *name, srv_ctl_done_fn *done, void *arg);
+	/* @force: take removed exports away from their openers. */
+	void (*reload)(void *program, bool force, srv_ctl_done_fn *done, void *arg);
 };
 
 /* The objects of the commands.  The caller's; constant while the socket is open. */

@@ -60,19 +60,33 @@ void srv_close_sess_lost(struct srv_sess *sess)
 	}
 }
 
-static unsigned kick_from_sess(struct srv_sess *sess, const char *name)
+/* Close the handles of @sess that @match(@arg). */
+static unsigned kick_from_sess(struct srv_sess *sess,
+			       bool (*match)(const struct srv_dev *dev, const void *arg),
+			       const void *arg)
 {
 	unsigned n = 0;
 
 	srv_dev_for_each(dev, &srv_rnbd_sess(sess)->devs) {
-		if (dev->state != SRV_DEV_OPEN || strcmp(dev->ex->name, name))
+		if (dev->state != SRV_DEV_OPEN || !match(dev, arg))
 			continue;
-		log_warn(sess->name, "device %u of %s is taken away", srv_dev_number(dev), name);
+		log_warn(sess->name, "device %u of %s is taken away", srv_dev_number(dev),
+			 dev->ex->name);
 		n++;
 		if (srv_dev_begin_close(dev, SRV_DEV_KICKED))
 			handle_closed(dev);
 	}
 	return n;
+}
+
+static bool dev_has_name(const struct srv_dev *dev, const void *name)
+{
+	return !strcmp(dev->ex->name, name);
+}
+
+static bool dev_has_export(const struct srv_dev *dev, const void *ex)
+{
+	return dev->ex == ex;
 }
 
 unsigned srv_close_kick(struct srv *srv, const char *name)
@@ -81,6 +95,36 @@ unsigned srv_close_kick(struct srv *srv, const char *name)
 	unsigned n = 0;
 
 	list_for_each(sess, &srv->sessions, link)
-		n += kick_from_sess(sess, name);
+		n += kick_from_sess(sess, dev_has_name, name);
 	return n;
+}
+
+void srv_close_kick_export(struct srv *srv, const struct export *ex)
+{
+	struct srv_sess *sess;
+
+	list_for_each(sess, &srv->sessions, link)
+		kick_from_sess(sess, dev_has_export, ex);
+}
+
+static bool sess_has_open(const struct srv_sess *sess, const struct export *ex)
+{
+	srv_dev_for_each(dev, &srv_rnbd_sess(sess)->devs) {
+		if (dev->state == SRV_DEV_OPEN && dev->ex == ex)
+			return true;
+	}
+	return false;
+}
+
+void srv_close_openers(const struct srv *srv, const struct export *ex, char *buf, size_t len)
+{
+	const struct srv_sess *sess;
+
+	*buf = '\0';
+	list_for_each(sess, &srv->sessions, link) {
+		size_t at = strlen(buf);
+
+		if (sess_has_open(sess, ex))
+			snprintf(buf + at, len - at, "%s%s", at ? ", " : "", sess->name);
+	}
 }

@@ -4,6 +4,8 @@
 #ifndef SRV_CLOSE_H
 #define SRV_CLOSE_H
 
+#include <stddef.h>
+
 struct export;
 struct loop_msg;
 struct srv;
@@ -21,5 +23,10 @@ void srv_close_sess_lost(struct srv_sess *sess);
  * the storage.  Returns how many handles.  Requests on these handles fail with -ENOTCONN from now
  * on, until their client opens the export anew. */
 unsigned srv_close_kick(struct srv *srv, const char *name);
+/* As srv_close_kick(), of @ex alone; another export may have its name by now. */
+void srv_close_kick_export(struct srv *srv, const struct export *ex);
+/* Write to @buf the names of the sessions that have @ex open, "gw1, gw2"; "": none.  Cut at
+ * @len. */
+void srv_close_openers(const struct srv *srv, const struct export *ex, char *buf, size_t len);
 
 #endif

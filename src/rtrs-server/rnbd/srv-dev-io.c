@@ -22,7 +22,7 @@
 #include "srv-export-stat.h"
 #include "srv-prio.h"
 #include "srv-rnbd-state.h"
-#include "srv-size.h"
+#include "srv-size-req.h"
 
 static void srv_io_answer_to_chunk(struct srv_rnbd_req *req, const struct srv_buf *buf)
 {
@@ -187,11 +187,16 @@ static void srv_io_send_home(struct srv_req *req)
 	srv_req_send(req);
 }
 
+static void srv_io_size_known(struct srv_size_waiter *w)
+{
+	srv_io_send_home(srv_sized_req(w));
+}
+
 void srv_dev_io_ask(struct srv_req *req)
 {
 	/* ORDER: the waiters of a path that failed before have ended; do not add another. */
 	if (req->path->state != SRV_PATH_CONNECTED ||
-	    srv_size_ask(req, srv_rnbd_req(req)->io.ex, srv_io_send_home))
+	    srv_size_ask_for(req, srv_rnbd_req(req)->io.ex, srv_io_size_known))
 		srv_io_send_home(req);
 }
 

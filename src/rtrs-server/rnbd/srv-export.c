@@ -2,6 +2,7 @@
 /* Owns nothing: gives each export its counters, and each store its share of the threads' pools, and
  * takes them back. */
 #include "exports.h"
+#include "srv-close.h"
 #include "srv-export-stat.h"
 #include "srv-export.h"
 #include "srv-rnbd-state.h"
@@ -39,11 +40,23 @@ static void store_goes(void *arg, unsigned ring, const struct store *store)
 		srv_pool_share_del(pool, store->index);
 }
 
+static void export_openers(void *arg, const struct export *ex, char *buf, size_t len)
+{
+	srv_close_openers(arg, ex, buf, len);
+}
+
+static void export_kick(void *arg, const struct export *ex)
+{
+	srv_close_kick_export(arg, ex);
+}
+
 const struct export_users srv_export_users = {
 	.export_comes = export_comes,
 	.export_goes = export_goes,
 	.store_comes = store_comes,
 	.store_goes = store_goes,
+	.export_openers = export_openers,
+	.export_kick = export_kick,
 };
 
 int srv_export_init(struct srv *srv)

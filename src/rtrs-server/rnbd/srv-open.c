@@ -22,7 +22,7 @@
 #include "srv-open.h"
 #include "srv-result.h"
 #include "srv-rnbd-state.h"
-#include "srv-size.h"
+#include "srv-size-req.h"
 #include "util.h"
 
 static struct log_limit open_limit = LOG_LIMIT_INIT(20, 10000);
@@ -241,8 +241,10 @@ void srv_open_path_failed(struct srv_path *path)
 	open_rearm(rnbd);
 }
 
-static void open_sized(struct srv_req *req)
+static void open_sized(struct srv_size_waiter *w)
 {
+	struct srv_req *req = srv_sized_req(w);
+
 	if (req->path->state == SRV_PATH_CONNECTED)
 		open_or_wait(req, 0);
 	else
@@ -257,7 +259,7 @@ void srv_open_request(struct srv_req *req)
 
 	if (!rnbd_open_decode(req->rtrs.usr, req->rtrs.usr_len, &open))
 		ex = exports_find(srv_rnbd(req->path->srv)->exports, open.name);
-	if (!ex || srv_size_ask(req, ex, open_sized))
+	if (!ex || srv_size_ask_for(req, ex, open_sized))
 		open_or_wait(req, 0);
 }
 

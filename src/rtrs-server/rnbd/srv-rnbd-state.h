@@ -14,6 +14,7 @@
 #include "srv-state.h"
 #include "srv-req.h"
 #include "srv-sess.h"
+#include "srv-size.h"
 #include "util.h"
 
 #define SRV_OPEN_TIMEOUT 5000		/* ms; the longest wait of an OPEN for a closing handle */
@@ -36,7 +37,7 @@ struct srv_rnbd {
 
 	/* control thread */
 	struct list open_waiters;	/* struct srv_req: OPENs that wait (srv-open.c) */
-	struct list size_waiters;	/* struct srv_req: srv-size.c */
+	struct list size_waiters;	/* struct srv_size_waiter */
 	struct loop_timer open_timer, size_timer;
 };
 
@@ -84,10 +85,8 @@ struct srv_rnbd_req {
 	struct srv_buf *buf;		/* private memory; NULL: the chunk */
 	struct export_io io;
 	/* a waiting request; control thread */
-	uint64_t deadline_ms;		/* of an OPEN, or of a request for a size: */
-	struct export *sized;
-	unsigned size_turn;
-	void (*size_then)(struct srv_req *req);
+	uint64_t deadline_ms;		/* of an OPEN */
+	struct srv_size_waiter size;
 };
 
 /* RNBD's part of @req. */

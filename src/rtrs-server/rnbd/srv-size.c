@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the sizes of exports, and the requests that wait for a size; control thread.
+/* Owns the sizes of exports, and the waits for a size; control thread.
  *
  * For each export one question at a time is with the storage, for all requests that came before
  * the question.  A storage that does not answer delays requests for SRV_SIZE_TIMEOUT, and later
@@ -36,48 +36,48 @@ static void size_learned(struct export *ex, int64_t size)
 	atomic_store_explicit(&ex->size, is, memory_order_release);
 }
 
-/* ---- waiting requests ---- */
+/* ---- waiters ---- */
 
-static bool size_is_known(const struct srv_rnbd_req *req)
+bool srv_size_is_known(const struct srv_size_waiter *w)
 {
-	return (int)(req->sized->sizing.known - req->size_turn) >= 0;
+	return (int)(w->ex->sizing.known - w->turn) >= 0;
 }
 
 /* The first waiter is the next whose time is over, because all wait equally long. */
 static void size_rearm(struct srv_rnbd *rnbd)
 {
-	struct srv_rnbd_req *first;
+	struct srv_size_waiter *first;
 
 	loop_timer_cancel(&rnbd->size_timer);
 	if (list_empty(&rnbd->size_waiters))
 		return;
-	first = list_entry(rnbd->size_waiters.next, struct srv_rnbd_req, base.link);
+	first = list_entry(rnbd->size_waiters.next, struct srv_size_waiter, link);
 	loop_timer_set(srv_loop(rnbd->srv), &rnbd->size_timer, first->deadline_ms);
 }
 
-static void size_wait(struct srv_rnbd *rnbd, struct srv_rnbd_req *req)
+static void size_wait(struct srv_rnbd *rnbd, struct srv_size_waiter *w)
 {
-	req->deadline_ms = clock_now_ms() + SRV_SIZE_TIMEOUT;
-	list_add_tail(&rnbd->size_waiters, &req->base.link);
+	w->deadline_ms = clock_now_ms() + SRV_SIZE_TIMEOUT;
+	list_add_tail(&rnbd->size_waiters, &w->link);
 	size_rearm(rnbd);
 }
 
-/* Continue the requests that have waited long enough, and the requests of @failed. */
+/* Go on with who has waited long enough, and with the waiters of @failed, if not NULL. */
 static void size_go_on(struct srv_rnbd *rnbd, const struct srv_path *failed)
 {
 	uint64_t now = clock_now_ms();
-	struct srv_rnbd_req *req, *tmp;
+	struct srv_size_waiter *w, *tmp;
 	struct list ready = LIST_INIT(ready);
 
-	list_for_each_safe(req, tmp, &rnbd->size_waiters, base.link) {
-		if (!size_is_known(req) && req->deadline_ms > now && req->base.path != failed)
+	list_for_each_safe(w, tmp, &rnbd->size_waiters, link) {
+		if (!srv_size_is_known(w) && w->deadline_ms > now && !(failed && w->path == failed))
 			continue;
-		list_del(&req->base.link);
-		list_add_tail(&ready, &req->base.link);
+		list_del(&w->link);
+		list_add_tail(&ready, &w->link);
 	}
 	size_rearm(rnbd);
-	while ((req = list_pop_entry(&ready, struct srv_rnbd_req, base.link)))
-		req->size_then(&req->base);
+	while ((w = list_pop_entry(&ready, struct srv_size_waiter, link)))
+		w->then(w);
 }
 
 static void size_timeout(struct loop_timer *timer)
@@ -111,26 +111,25 @@ static void size_answered(struct export *ex, int64_t size, void *arg)
 	 * these requests. */
 	if (ex->sizing.wanted != ex->sizing.known)
 		size_ask_storage(arg, ex);
-	/* ORDER: requests that wait refer to @ex. */
+	/* ORDER: who waits refers to @ex. */
 	size_go_on(arg, NULL);
 	export_put(ex);
 }
 
-bool srv_size_ask(struct srv_req *base, struct export *ex, void (*then)(struct srv_req *req))
+bool srv_size_ask(struct srv_rnbd *rnbd, struct srv_size_waiter *w, struct export *ex)
 {
-	struct srv_rnbd *rnbd = srv_rnbd(base->path->srv);
-	struct srv_rnbd_req *req = srv_rnbd_req(base);
 	struct export_sizing *s = &ex->sizing;
 
-	if (s->asked && clock_now_ms() - s->since_ms >= SRV_SIZE_TIMEOUT)
+	w->ex = ex;
+	if (s->asked && clock_now_ms() - s->since_ms >= SRV_SIZE_TIMEOUT) {
+		w->turn = s->known + 1;
 		return true;
+	}
 	s->wanted = s->known + (s->asked ? 2 : 1);
-	req->sized = ex;
-	req->size_turn = s->wanted;
+	w->turn = s->wanted;
 	if (!s->asked && size_ask_storage(rnbd, ex))
 		return true;
-	req->size_then = then;
-	size_wait(rnbd, req);
+	size_wait(rnbd, w);
 	return false;
 }
 

@@ -71,6 +71,16 @@ static void geom_lower(struct srv *srv, unsigned depth, const struct fab_device_
 	assert(!rc);
 }
 
+/* True if @depth, of another device, is less than what clients were told; @why says so. */
+static bool geom_too_late(const struct srv *srv, unsigned depth, char *why, size_t len)
+{
+	if (!srv->geom_fixed || depth >= srv->geom.queue_depth)
+		return false;
+	snprintf(why, len, "the device's queues are good for a depth of %u, but %u was told to an "
+		 "earlier client: set --queue-depth=%u", depth, srv->geom.queue_depth, depth);
+	return true;
+}
+
 int srv_geom_listener(struct srv *srv, const struct fab_listener *l, const char *name, char *why,
 		      size_t len)
 {
@@ -81,7 +91,9 @@ int srv_geom_listener(struct srv *srv, const struct fab_listener *l, const char 
 	if (rc == -ENODEV)
 		return 0;
 	rc = geom_depth_for(srv, rc, &attr, &depth, why, len);
-	if (!rc)
+	if (!rc && geom_too_late(srv, depth, why, len))
+		return -ENOMEM;
+	if (!rc && !srv->geom_fixed)
 		geom_lower(srv, depth, &attr, name);
 	return rc;
 }
@@ -94,13 +106,8 @@ int srv_geom_client(struct srv *srv, const struct fab_conn *conn, char *why, siz
 
 	if (rc)
 		return rc;
-	if (srv->geom_fixed && depth < srv->geom.queue_depth) {
-		snprintf(why, len,
-			 "the device's queues are good for a depth of %u, but %u was told to an "
-			 "earlier client: set --queue-depth=%u", depth, srv->geom.queue_depth,
-			 depth);
+	if (geom_too_late(srv, depth, why, len))
 		return -ENOMEM;
-	}
 	if (!srv->geom_fixed)
 		geom_lower(srv, depth, &attr, NULL);
 	srv->geom_fixed = true;

@@ -22,7 +22,8 @@ struct srv_chunks;
  * together. */
 int srv_geom_init(struct srv *srv);
 /* Lower the depth to the queues of the device of @l, a listener called @name.  0; or -errno with
- * the reason in @why: the device is too small for any depth. */
+ * the reason in @why: the device is too small for any depth, or for the depth that earlier clients
+ * got. */
 int srv_geom_listener(struct srv *srv, const struct fab_listener *l, const char *name, char *why,
 		      size_t len);
 /* Fix the depth, if the peer of @conn is the first client to get a path.  0; or -errno with the

@@ -35,6 +35,7 @@ struct srv_listener {
 	struct list link;		/* in srv->listeners */
 	struct srv_cm *cm;
 	struct fab_listener *listener;	/* NULL: the device is gone */
+	struct fab_addr asked;		/* of the configuration */
 	struct fab_addr addr;		/* with the port that the listener got */
 	char name[FAB_ADDR_STRLEN];
 	int told;			/* last logged reason of a failure to listen again */
@@ -163,15 +164,32 @@ static void cm_unwatched(struct loop_watch *watch)
 	srv->part_gone(srv);
 }
 
+static void listener_free(struct srv_listener *l)
+{
+	list_del(&l->link);
+	fab_listener_destroy(l->listener);
+	free(l);
+}
+
 void srv_listen_stop(struct srv *srv)
 {
-	struct srv_listener *listener, *tmp;
+	struct srv_listener *l, *tmp;
 
 	loop_timer_cancel(&srv->listen_timer);
-	list_for_each_safe(listener, tmp, &srv->listeners, link) {
-		list_del(&listener->link);
-		fab_listener_destroy(listener->listener);
-		free(listener);
+	list_for_each_safe(l, tmp, &srv->listeners, link)
+		listener_free(l);
+}
+
+void srv_listen_del(struct srv *srv, const struct fab_addr *addr)
+{
+	struct srv_listener *l, *tmp;
+
+	list_for_each_safe(l, tmp, &srv->listeners, link) {
+		if (!conf_same_listener(&l->asked, addr))
+			continue;
+		log_info(l->name, "not listening any more");
+		listener_free(l);
+		return;
 	}
 }
 
@@ -237,6 +255,7 @@ static int listen_one(struct srv *srv, const struct fab_addr *addr)
 		return rc;
 	}
 	l->cm = cm;
+	l->asked = *addr;
 	fab_listener_addr(l->listener, &l->addr);
 	fab_addr_url(&l->addr, l->name, sizeof(l->name));
 	list_add_tail(&srv->listeners, &l->link);
@@ -252,6 +271,7 @@ void srv_listen_tell(const struct srv *srv)
 	fflush(stdout);
 }
 
+/* Watch the managers that are not watched yet. */
 static int cms_watch(struct srv *srv, char *err, size_t errlen)
 {
 	struct srv_cm *cm;
@@ -259,12 +279,15 @@ static int cms_watch(struct srv *srv, char *err, size_t errlen)
 	list_for_each(cm, &srv->cms, link) {
 		int rc;
 
+		if (cm->watch.ready)
+			continue;
 		cm->watch.fd = fab_cm_fd(cm->cm);
 		cm->watch.events = POLLIN;
 		cm->watch.ready = cm_ready;
 		cm->watch.closed = cm_unwatched;
 		rc = loop_watch(srv_loop(srv), &cm->watch);
 		if (rc) {
+			cm->watch.ready = NULL;
 			snprintf(err, errlen, "cannot watch the listeners: %s", strerror(-rc));
 			return rc;
 		}
@@ -316,27 +339,39 @@ static const char *listen_hint(const struct fab_addr *addr, int rc)
 	return "";
 }
 
-/* Fit the depth to the devices of all listeners, which are open. */
+/* Fit the depth to the device of @l, which is open. */
+static int listen_fit_device(struct srv *srv, const struct srv_listener *l, char *err,
+			     size_t errlen)
+{
+	char why[192];
+	int rc = srv_geom_listener(srv, l->listener, l->name, why, sizeof(why));
+
+	if (rc)
+		snprintf(err, errlen, "cannot listen on %s: %s", l->name, why);
+	return rc;
+}
+
 static int listen_fit_devices(struct srv *srv, char *err, size_t errlen)
 {
 	struct srv_listener *l;
-	char why[128];
+	int rc = 0;
 
-	list_for_each(l, &srv->listeners, link) {
-		int rc = srv_geom_listener(srv, l->listener, l->name, why, sizeof(why));
+	list_for_each(l, &srv->listeners, link)
+		rc = rc ? rc : listen_fit_device(srv, l, err, errlen);
+	return rc;
+}
 
-		if (rc) {
-			snprintf(err, errlen, "cannot listen on %s: %s", l->name, why);
-			return rc;
-		}
-	}
-	return 0;
+static void tell_cannot_listen(const struct fab_addr *addr, int rc, char *err, size_t errlen)
+{
+	char text[FAB_ADDR_STRLEN];
+
+	snprintf(err, errlen, "cannot listen on %s: %s%s", fab_addr_url(addr, text, sizeof(text)),
+		 strerror(-rc), listen_hint(addr, rc));
 }
 
 static int listen_all(struct srv *srv, char *err, size_t errlen)
 {
 	const struct srv_conf *conf = srv->conf;
-	char text[FAB_ADDR_STRLEN];
 	int rc;
 
 	for (unsigned i = 0; i < conf->nlisteners; i++) {
@@ -346,9 +381,7 @@ static int listen_all(struct srv *srv, char *err, size_t errlen)
 		if (conf->listen_default && i && (rc == -EADDRNOTAVAIL || rc == -EAFNOSUPPORT)) {
 			log_dbg(NULL, "no IPv6 loopback: not listening there");
 		} else if (rc) {
-			snprintf(err, errlen, "cannot listen on %s: %s%s",
-				 fab_addr_url(addr, text, sizeof(text)), strerror(-rc),
-				 listen_hint(addr, rc));
+			tell_cannot_listen(addr, rc, err, errlen);
 			return rc;
 		}
 	}
@@ -367,5 +400,25 @@ int srv_listen_start(struct srv *srv, char *err, size_t errlen)
 		rc = cms_watch(srv, err, errlen);
 	if (rc)
 		listen_abort(srv);
+	return rc;
+}
+
+int srv_listen_add(struct srv *srv, const struct fab_addr *addr, char *err, size_t errlen)
+{
+	struct srv_listener *l;
+	int rc = listen_one(srv, addr);
+
+	if (rc) {
+		tell_cannot_listen(addr, rc, err, errlen);
+		return rc;
+	}
+	l = list_entry(srv->listeners.prev, struct srv_listener, link);
+	rc = listen_fit_device(srv, l, err, errlen);
+	if (!rc)
+		rc = cms_watch(srv, err, errlen);
+	if (rc)
+		listener_free(l);
+	else
+		log_info(l->name, "listening");
 	return rc;
 }

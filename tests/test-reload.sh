@@ -1,0 +1,203 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The configuration file is read again, by SIGHUP and by rtrsctl, while fio verifies an export that
+# stays: exports and listeners come and go, files with mistakes change nothing, and the difference
+# is told.
+. ./tests/functions.sh
+requires_server; requires_plugin
+requires fio --enghelp=nbd
+requires nbdinfo --version
+
+truncate -s 16M "$tmp/disk"
+truncate -s 4M "$tmp/a" "$tmp/b" "$tmp/c"
+mkdir "$tmp/conf.d"
+conf=$tmp/conf
+write_conf() {
+	printf '%s\n' '[server]' "listen = unix:$tmp/sock" "allow = uid:$(id -u)" "$@" >"$conf"
+}
+always='[export "disk"]
+path = '$tmp/disk
+write_conf "$always" '[export "a"]' "path = $tmp/a"
+start_server --control "$tmp/control" --state-dir "$tmp/state" --config "$conf" "line=mem:1M"
+ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control")
+exports() {
+	"${ctl[@]}" list | sed -n 's/^ *export //p' | sort | tr '\n' ' '
+}
+[ "$(exports)" = "a disk line " ]
+
+start_nbdkit "server=unix:$tmp/sock" export=disk
+disk=$uri disk_log=$nbdkit_log
+timeout $((8 * TIMEOUT_S)) fio --name=all --ioengine=nbd --uri="$disk" --rw=randwrite --bs=4k \
+	--size=16M --iodepth=16 --verify=crc32c --verify_state_save=0 --verify_fatal=1 \
+	--verify_backlog=256 --loops=1000 --fsync=64 --output="$tmp/fio.log" &
+fio=$!
+
+# reload_says LINE...: rtrsctl reload prints these lines.
+reload_says() {
+	"${ctl[@]}" reload >"$tmp/reload.out"
+	printf '%s\n' "$@" | diff -u - "$tmp/reload.out"
+}
+printf '%s\n' '[export "b"]' "path = $tmp/b" 'mode = ro' >"$conf.d/b.conf"
+reload_says "+b=$tmp/b,readonly"
+"${ctl[@]}" reload >"$tmp/reload.out"
+[ ! -s "$tmp/reload.out" ]
+truncate -s 8M "$tmp/b"
+write_conf "$always" '[export "c"]' "path = $tmp/c" 'direct = no'
+printf '%s\n' '[server]' 'queue-depth = 64' 'log-level = debug' >"$conf.d/server.conf"
+reload_says "-a" "+c=$tmp/c" "--log-level: changed" "--queue-depth: at the next start" \
+	"b 4M -> 8M"
+[ "$(exports)" = "b c disk line " ]
+flock -n "$tmp/a" true || fail "what is not exported any more is still locked"
+rm "$conf.d/server.conf"
+
+# By SIGHUP, too; the log tells.
+write_conf "$always" '[export "a"]' "path = $tmp/a"
+kill -HUP "$server_pid"
+wait_line "$server_log" "reload: -c"
+wait_line "$server_log" "$conf was read again"
+[ "$(exports)" = "a b disk line " ]
+
+# A file with mistakes changes nothing, and tells them all.
+write_conf "$always" 'dirrect = yes' '[export "new"]' "path = $tmp/c" '[export "b"]' 'path = /b'
+expect_failure 1 "$conf:6: 'dirrect' is no option of this section .did you mean direct" \
+	"${ctl[@]}" reload
+"${ctl[@]}" reload 2>"$tmp/mistakes" || true
+grep -q "$conf.d/b.conf:1: export name 'b' is given twice: first in $conf:9" "$tmp/mistakes"
+kill -HUP "$server_pid"
+wait_line "$server_log" "$conf is not used, and all stays as it was"
+write_conf "$always" '[export "new"]' "path = $tmp/c" '[export "none"]' "path = $tmp/none"
+expect_failure 1 "export 'none': .* cannot be opened: No such file" "${ctl[@]}" reload
+[ "$(exports)" = "a b disk line " ]
+
+# Who has an export open keeps it, and --force takes it away.
+write_conf "$always" '[export "a"]' "path = $tmp/a" '[export "c"]' "path = $tmp/c"
+reload_says "+c=$tmp/c"
+start_nbdkit "server=unix:$tmp/sock" export=c sessname=gw-c
+c_pid=$nbdkit_pid
+write_conf "$always" '[export "a"]' "path = $tmp/a"
+nbdsh_run "$uri" <<END &
+open("$tmp/open", "w").close()
+while True:
+    try:
+        h.pread(4096, 0)
+    except nbd.Error:
+        break
+END
+nbdsh=$!
+wait_until "an open export" test -e "$tmp/open"
+reload_says "-c (in use by gw-c: goes when it is closed; --force kicks)"
+kill -0 "$nbdsh" || fail "the export was taken away"
+must_fail flock -n "$tmp/c" true
+write_conf "$always" '[export "a"]' "path = $tmp/a" '[export "c"]' "path = $tmp/b" 'mode = ro'
+reload_says "+c=$tmp/b,readonly"
+write_conf "$always" '[export "a"]' "path = $tmp/a"
+"${ctl[@]}" --force reload
+"${ctl[@]}" export kick c
+wait "$nbdsh"
+wait_until "the end of the lock" flock -n "$tmp/c" true
+stop_process "$c_pid"
+expect_failure 2 "force belongs to reload" "${ctl[@]}" --force list
+
+# Listeners come and go; connections live on.  What cannot be had leaves the rest as it was.
+write_conf "listen = unix:$tmp/sock2" "$always"
+reload_says "-a" "+listen unix:$tmp/sock2"
+start_nbdkit "server=unix:$tmp/sock2" export=disk mode=ro
+nbdinfo --size "$uri" >/dev/null
+stop_process "$nbdkit_pid"
+write_conf "listen = unix:$tmp/nowhere/sock" "$always"
+expect_failure 1 "cannot listen on unix:$tmp/nowhere/sock: .*the directory is missing" \
+	"${ctl[@]}" reload
+[ -S "$tmp/sock2" ]
+sed -i "s#^listen = .*nowhere.*#allow = uid:1#; s#^listen = .*/sock#&3#" "$conf"
+sed -i "s#^allow = uid:$(id -u)##" "$conf"
+reload_says "-listen unix:$tmp/sock" "-listen unix:$tmp/sock2" "+listen unix:$tmp/sock3" \
+	"--allow: changed"
+[ ! -e "$tmp/sock" ] && [ ! -e "$tmp/sock2" ] && [ -S "$tmp/sock3" ]
+start_nbdkit "server=unix:$tmp/sock3" export=disk connect-timeout=forever
+wait_line "$server_log" "connection refused: no --allow contains this user"
+stop_process "$nbdkit_pid"
+write_conf "$always"
+"${ctl[@]}" reload
+
+# A listener moves from one address to all: the port is set free first, and taken again where the
+# move fails.
+random_port() {
+	/usr/bin/python3 -c 'import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])'
+}
+port=$(random_port)
+write_conf "listen = 127.0.0.1:$port" 'allow = 127.0.0.1' "$always"
+reload_says "+listen tcp://127.0.0.1:$port" "--allow: changed"
+write_conf "listen = 0.0.0.0:$port" 'allow = 127.0.0.1' "$always"
+reload_says "-listen tcp://127.0.0.1:$port" "+listen tcp://0.0.0.0:$port"
+write_conf "listen = 127.0.0.1:$port" "listen = unix:$tmp/sock4" \
+	"listen = unix:$tmp/nowhere/sock" "$always"
+expect_failure 1 "cannot listen on unix:$tmp/nowhere/sock" "${ctl[@]}" reload
+[ ! -e "$tmp/sock4" ]
+start_nbdkit "server=127.0.0.1:$port" export=disk mode=ro
+stop_process "$nbdkit_pid"
+write_conf "$always"
+reload_says "-listen tcp://0.0.0.0:$port" "--allow: changed"
+
+# A SIGHUP during a change is not forgotten: it waits for the lock that the change waits for.
+flock -F "$tmp/c" sleep 1000 &
+locker=$!
+cleanup_fn stop_locker
+stop_locker() {
+	kill "$locker" 2>/dev/null || true	# it may have ended
+	wait "$locker" || true
+}
+c_is_locked() {
+	! flock -n "$tmp/c" true
+}
+wait_until "a lock of another program" c_is_locked
+"${ctl[@]}" export add "c=$tmp/c" >"$tmp/add.out" &
+add=$!
+wait_line "$server_log" "'$tmp/c' is locked by"
+printf '%s\n' '[export "hup"]' 'path = mem:1M' >"$conf.d/hup.conf"
+kill -HUP "$server_pid"
+expect_failure 1 "another change is being carried out" "${ctl[@]}" export remove disk
+stop_locker
+wait "$add"
+wait_line "$server_log" "reload: [+]hup=mem:1M"
+rm "$conf.d/hup.conf"
+reload_says "-hup"
+
+# What was added at run time, and is in no file, goes with the next reading.
+"${ctl[@]}" export add "more=mem:1M" | grep -q '^+more=mem:1M$'
+reload_says "-more"
+truncate -s 8M "$tmp/a"
+"${ctl[@]}" export add "a=$tmp/a" >/dev/null
+truncate -s 12M "$tmp/a"
+[ "$("${ctl[@]}" export resize a)" = "a 8M -> 12M" ]
+[ -z "$("${ctl[@]}" export resize a)" ]
+expect_failure 1 "there is no export 'none'" "${ctl[@]}" export resize none
+
+kill -0 "$fio" || { cat "$tmp/fio.log"; fail "fio has ended"; }
+kill -INT "$fio"
+wait "$fio" || true		# it was interrupted
+grep -q ' err= 0' "$tmp/fio.log" || { cat "$tmp/fio.log"; fail "fio has found an error"; }
+must_fail grep -E 'lost|fail' "$disk_log"
+stop_server "$server_pid"
+
+# Without a file there is nothing to read again; the start says what is wrong in all files at once.
+start_server --control "$tmp/control" --state-dir "$tmp/state" "a=$tmp/a"
+expect_failure 1 "there is no file to read again" "${ctl[@]}" reload
+kill -HUP "$server_pid"
+wait_line "$server_log" "SIGHUP: ignored: there is no configuration file"
+stop_server "$server_pid"
+printf '%s\n' '[server]' 'threads = 0' '[export]' >"$conf"
+for check in "" --check; do
+	status=0
+	# shellcheck disable=SC2086 # nothing, where it is empty
+	timeout "$TIMEOUT_S" "$RTRS_SERVER" $check --config "$conf" 2>"$tmp/mistakes" || status=$?
+	[ $status = 1 ] && [ "$(wc -l <"$tmp/mistakes")" = 2 ]
+	grep -q "$conf:2: threads '0': expected a number from 1 to 256" "$tmp/mistakes"
+	grep -q "$conf:3: .export. is no section of this file" "$tmp/mistakes"
+done
+write_conf
+[ "$("$RTRS_SERVER" --check --config "$conf")" = "listen on unix:$tmp/sock
++b=$tmp/b,readonly" ]
+[ ! -e "$tmp/sock" ]
