@@ -25,6 +25,7 @@ SHELL_TESTS = \
 	%D%/test-extents.sh \
 	%D%/test-export-live.sh \
 	%D%/test-reload.sh \
+	%D%/test-config-client.sh \
 	%D%/test-extents-fuse.sh \
 	%D%/test-fio-verify.sh \
 	%D%/test-flags.sh \

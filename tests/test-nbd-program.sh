@@ -14,10 +14,13 @@ server=server=127.0.0.1:$server_port
 status=0
 # shellcheck disable=SC2016 # the command's
 timeout "$TIMEOUT_S" "$RTRS_NBD" -U - "$server" export=disk --run '
+	echo "$unixsocket"
 	[ -S "$unixsocket" ] && nbdinfo --size "$uri" && exit 7' >"$tmp/run.out" || status=$?
 [ $status -eq 7 ] || fail "status $status"
 grep -qx 4194304 "$tmp/run.out"
-ls /tmp/rtrs-nbd.* 2>/dev/null && fail "its socket is left behind"
+dir=$(dirname "$(head -n 1 "$tmp/run.out")")
+[[ $dir = */rtrs-nbd.* ]]
+[ ! -e "$dir" ] || fail "its socket is left behind"
 
 # TCP, at a port that the kernel chooses; the client asks for a name, and for the list of them.
 # shellcheck disable=SC2016

@@ -114,6 +114,11 @@ static void rtrs_load(void)
 	clt_start_init(&start, &conf);
 }
 
+static void rtrs_unload(void)
+{
+	clt_conf_fini(&conf);
+}
+
 /* Return @r, after reporting @err if @r is -1.  Frees @err. */
 static int conf_result(int r, char *err)
 {
@@ -456,6 +461,7 @@ static struct nbdkit_plugin plugin = {
 	.version = PACKAGE_VERSION,
 	.description = "Access block devices of rtrs-server and of the kernel's rnbd-server",
 	.load = rtrs_load,
+	.unload = rtrs_unload,
 	.config = rtrs_config,
 	.config_complete = rtrs_config_complete,
 	.config_help = help,

@@ -95,6 +95,9 @@ noinst_LTLIBRARIES += libcltkit.la
 libcltkit_la_CPPFLAGS = $(CLT_CPPFLAGS)
 libcltkit_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libcltkit_la_SOURCES = \
+	%D%/conf/clt-conf-file.c \
+	%D%/conf/clt-conf-file.h \
+	%D%/conf/clt-conf-options.c \
 	%D%/conf/clt-conf.c \
 	%D%/conf/clt-conf.h \
 	%D%/conf/clt-front.h \

@@ -215,12 +215,10 @@ int gate_options_parse(struct gate_options *o, struct clt_conf *conf, int argc, 
 		r = set_parameter(conf, argv[i], i == first);
 	if (r < 0)
 		r = check_together(o);
-	if (r < 0)
-		r = check_threads(o, conf);
 	if (r < 0 && clt_conf_complete(conf, &text) < 0) {
 		fprintf(stderr, "rtrs-nbd: %s\n", text ? text : "no memory");
 		r = 1;
 	}
 	free(text);
-	return r;
+	return r < 0 ? check_threads(o, conf) : r;
 }

@@ -222,8 +222,10 @@ int main(int argc, char **argv)
 		return 1;
 	clt_conf_init(&conf, &front);
 	status = gate_options_parse(&options, &conf, argc, argv);
-	if (status >= 0)
+	if (status >= 0) {
+		clt_conf_fini(&conf);
 		return status;
+	}
 	log_init(gate_log, options.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
 	gate_raise_descriptors();
 	signal(SIGPIPE, SIG_IGN);
@@ -236,5 +238,6 @@ int main(int argc, char **argv)
 		return main_complain(err);
 	status = run_gate();
 	gate_listen_close(&listeners);
+	clt_conf_fini(&conf);
 	return status;
 }

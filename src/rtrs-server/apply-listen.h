@@ -9,7 +9,8 @@ struct srv;
 
 /* Listen at each address of a PLAN_LISTEN in @plan, which leads to @wanted.  A connection that
  * comes meanwhile is met after this call.  An address that is taken by a listener of a
- * PLAN_UNLISTEN is set free first.  0, or -errno with one line in @err, and the listeners are as before. */
+ * PLAN_UNLISTEN is set free first.  0, or -errno with one line in @err, and the listeners are as
+ * before. */
 int apply_listen(struct srv *srv, const struct plan *plan, const struct srv_conf *wanted,
 		 char *err, size_t len);
 

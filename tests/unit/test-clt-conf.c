@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The plugin's parameters: what is taken, and that each mistake names its key and its value. */
+#include <unistd.h>
+
 #include "opt-rules.h"
 #include "unit.h"
 
@@ -276,4 +278,95 @@ Test(clt_conf, given_twice)
 		snprintf(want, sizeof(want), "%s=b: given twice, the first is %s=", key, key);
 		cr_assert(strstr(error, want), "%s: %s", key, error);
 	}
+}
+
+/* ---- config= ---- */
+
+static char file[64];
+
+/* Write @text to the file of config=. */
+static void write_file(const char *text)
+{
+	FILE *f;
+
+	if (!*file) {
+		strcpy(file, "/tmp/test-clt-conf.XXXXXX");
+		close(mkstemp(file));
+	}
+	f = fopen(file, "w");
+	cr_assert_not_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void file_teardown(void)
+{
+	clt_conf_fini(&conf);
+	unlink(file);
+}
+
+Test(clt_conf, file, .fini = file_teardown)
+{
+	write_file("server = 127.0.0.1:7\npath=127.0.0.2:8\n# comment\nexport = disk 1\n"
+		   "mode = ro\nio-timeout = forever\nconnections=3\n");
+	cr_assert_eq(set("config", file), 0);
+	cr_assert_eq(complete(), 0, "%s", error);
+	cr_assert_eq(conf.npaths, 2);
+	cr_assert_eq(fab_addr_port(&conf.paths[1].dst), 8);
+	cr_assert_str_eq(conf.export_name, "disk 1");
+	cr_assert_eq(conf.mode, RNBD_ACCESS_RO);
+	cr_assert_not(conf.mode_auto);
+	cr_assert_eq(conf.io_timeout_ms, CLOCK_NEVER);
+	cr_assert_eq(conf.connections, 3);
+}
+
+/* Whether config= stands first or last, the command line wins. */
+Test(clt_conf, file_and_command_line, .fini = file_teardown)
+{
+	write_file("server = 127.0.0.1:7\npath=127.0.0.2:8\nexport = disk1\nmode = ro\npoll=7\n");
+	for (unsigned last = 0; last < 2; last++) {
+		setup();
+		cr_assert(last || !set("config", file));
+		cr_assert_eq(set("server", "127.0.0.3:9"), 0);
+		cr_assert_eq(set("mode", "auto"), 0);
+		cr_assert(!last || !set("config", file));
+		cr_assert_eq(complete(), 0, "%s", error);
+		cr_assert_eq(conf.npaths, 1);
+		cr_assert_eq(fab_addr_port(&conf.paths[0].dst), 9);
+		cr_assert_str_eq(conf.server, "127.0.0.3:9");
+		cr_assert_str_eq(conf.export_name, "disk1");
+		cr_assert(conf.mode_auto);
+		cr_assert_eq(conf.mode, RNBD_ACCESS_RW);
+		cr_assert_eq(conf.poll_us, 7);
+		clt_conf_fini(&conf);
+	}
+}
+
+Test(clt_conf, file_mistakes, .fini = file_teardown)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{ "server = a\nserver = b\n", ":2: 'server' is given twice: first in line 1" },
+		{ "exprt = a\n",
+		  ":1: 'exprt' is no option of this section (did you mean export?)" },
+		{ "config = x\n", ":1: 'config' holds on the command line only" },
+		{ "mode = rx\n", ":1: mode 'rx': expected auto, ro, rw or migration" },
+		{ "[server]\n", ":1: [server]: this file has no sections" },
+		{ "export = a\n", "server= is missing: give the address of an rtrs-server, "
+		  "HOST[:PORT]" },
+	};
+
+	for_each_case(c, cases) {
+		setup();
+		write_file(c->text);
+		cr_assert_eq(set("config", file), 0);
+		cr_assert_eq(complete(), -1);
+		cr_assert_str_eq(error + (*c->want == ':' ? strlen(file) : 0), c->want);
+		clt_conf_fini(&conf);
+	}
+	setup();
+	cr_assert_eq(set("config", "/nowhere/at-all"), 0);
+	cr_assert_eq(complete(), -1);
+	cr_assert_str_eq(error, "/nowhere/at-all: No such file or directory");
 }

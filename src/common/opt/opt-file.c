@@ -194,6 +194,8 @@ static void value_read(struct file *f, const struct opt *row, const char *value)
 		mistake(f, f->line, "out of memory");
 	else if (opt_read(row, f->conf, kept, why, sizeof(why)))
 		mistake(f, f->line, "%s '%s': %s", row->name, value, why);
+	else if (f->section->took)
+		f->section->took(f->arg, row, kept);
 }
 
 /* A handler of libinih.  @section is not used: libinih cuts the section short. */

@@ -33,6 +33,9 @@ struct opt_section {
 	/* The section is complete, and no line of it was wrong.  False, with the reason in @why:
 	 * the lines do not fit together.  NULL: any lines fit together. */
 	bool (*end)(void *arg, const char *where, char *why, size_t len);
+	/* Called for each value that was right; @value lives as long as the texts.  NULL: the
+	 * struct is enough. */
+	void (*took)(void *arg, const struct opt *row, const char *value);
 };
 
 /* Values of OPT_TEXT that were read: rows point to these texts. */

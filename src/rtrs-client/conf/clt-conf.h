@@ -11,6 +11,7 @@
 #include "clt-addr.h"
 #include "clt-front.h"
 #include "clt-sess.h"
+#include "opt-file.h"
 #include "opt.h"
 #include "rnbd-msg.h"
 #include "rtrs-proto.h"
@@ -20,7 +21,7 @@ struct clt_conf {
 	const char *server;		/* of the first path; values belong to the caller and live
 					 * longer */
 	const char *path_texts[CLT_PATHS_MAX];	/* server= and path= */
-	/* first value of each row of clt_conf_options, NULL: none */
+	/* first value of each row of clt_conf_options, but not those of a file; NULL: none */
 	const char *given[32];
 	const char *export_name;	/* NULL: each client asks for an export */
 	char sessname[RTRS_NAME_MAX];	/* empty: made up by clt_conf_sessname() */
@@ -40,6 +41,8 @@ struct clt_conf {
 	struct fab_users servers;	/* of unix sockets */
 	const char *control;		/* clt_ctl_bind() */
 	uint64_t connect_timeout_ms;	/* CLOCK_NEVER: start without a server */
+	const char *config;		/* a file of parameters; NULL: none */
+	struct opt_texts texts;		/* of the file */
 	/* clt_conf_complete() */
 	struct clt_sess_addr paths[CLT_PATHS_MAX];
 	unsigned npaths;
@@ -54,9 +57,11 @@ extern const struct opt_table clt_conf_options;
 void clt_conf_init(struct clt_conf *conf, const struct clt_front *front);
 /* Set the parameter @key.  @value outlives @conf.  0, or -1 with @err. */
 int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char **err);
-/* Check the parameters together, and resolve the names in paths, which blocks.  0, or -1 with
- * @err. */
+/* Read the file of config=, check the parameters together, and resolve the names in paths, which
+ * blocks.  0, or -1 with @err. */
 int clt_conf_complete(struct clt_conf *conf, char **err);
+/* Free the values that came from a file. */
+void clt_conf_fini(struct clt_conf *conf);
 /* Set @provider for the paths whose provider was left open. */
 void clt_conf_choose(struct clt_conf *conf, const struct fab_provider *provider);
 /* Get the name of the session: as given, or a name that no other call gets, here or elsewhere.  A

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The file of config=: the parameters of a front end, a line each, without sections.  Main thread,
+ * before a daemon forks. */
+#ifndef CLT_CONF_FILE_H
+#define CLT_CONF_FILE_H
+
+#include "clt-conf.h"
+
+/* Read conf->config.  Parameters that were set before win; server= or path= before drop both of the
+ * file.  0, or -1 with a line in @err for each mistake, which the caller frees. */
+int clt_conf_file_read(struct clt_conf *conf, char **err);
+
+#endif

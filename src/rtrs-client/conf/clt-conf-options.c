@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The parameters as a table, and the values with rules of their own.  Main thread, before the fork,
+ * except where another thread is named. */
+#include <config.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+
+#include "clock.h"
+#include "clt-conf.h"
+#include "rtrs-msg.h"
+#include "util.h"
+
+/* ---- values with rules of their own ---- */
+
+__attribute__((format(printf, 3, 4)))
+static int bad_value(char *why, size_t len, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, len, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+static int add_path(struct clt_conf *conf, const char *value, char *why, size_t len)
+{
+	if (conf->npaths == CLT_PATHS_MAX)
+		return bad_value(why, len, "a session has at most %d paths", CLT_PATHS_MAX);
+	conf->path_texts[conf->npaths++] = value;
+	return 0;
+}
+
+static int set_server(void *arg, const char *value, char *why, size_t len)
+{
+	struct clt_conf *conf = arg;
+
+	if (!*value)
+		return bad_value(why, len, "expected HOST[:PORT] or unix:PATH, not an empty value");
+	conf->server = value;
+	return add_path(conf, value, why, len);
+}
+
+static int set_path(void *arg, const char *value, char *why, size_t len)
+{
+	if (*value)
+		return add_path(arg, value, why, len);
+	return bad_value(why, len, "expected [SRC@]DST[:PORT] or unix:PATH, not an empty value");
+}
+
+static int set_export(void *arg, const char *value, char *why, size_t len)
+{
+	struct clt_conf *conf = arg;
+
+	if (!*value || strlen(value) >= RNBD_NAME_MAX)
+		return bad_value(why, len, "expected a name of 1..%d characters",
+				 RNBD_NAME_MAX - 1);
+	conf->export_name = value;
+	return 0;
+}
+
+static int set_transport(void *arg, const char *value, char *why, size_t len)
+{
+	struct clt_conf *conf = arg;
+	bool automatic = conf->transport == CLT_TRANSPORT_AUTO;
+
+	conf->provider = automatic ? NULL : fab_provider_find(value);
+	if (automatic || conf->provider)
+		return 0;
+	return bad_value(why, len, "this %s was built without RDMA", conf->front->program);
+}
+
+static int set_sessname(void *arg, const char *value, char *why, size_t len)
+{
+	struct clt_conf *conf = arg;
+
+	if (!rtrs_sessname_ok(value))
+		return bad_value(why, len, "expected 1..%d characters without '/' and '.'",
+				 RTRS_NAME_MAX - 1);
+	snprintf(conf->sessname, sizeof(conf->sessname), "%s", value);
+	return 0;
+}
+
+static int set_mode(void *arg, const char *value, char *why, size_t len)
+{
+	struct clt_conf *conf = arg;
+
+	conf->mode_auto = !strcmp(value, "auto");
+	return 0;
+}
+
+static int set_control(void *arg, const char *value, char *why, size_t len)
+{
+	struct clt_conf *conf = arg;
+
+	/* A daemon goes to the root directory. */
+	if (*value != '/' && strcmp(value, "none"))
+		return bad_value(why, len, "expected an absolute path, or none");
+	conf->control = value;
+	return 0;
+}
+
+static int set_server_uid(void *arg, const char *value, char *why, size_t len)
+{
+	struct clt_conf *conf = arg;
+
+	if (fab_users_parse(value, &conf->servers) == 0)
+		return 0;
+	return bad_value(why, len,
+			 "expected names or numbers of users, at most %d, with commas between them",
+			 FAB_USERS_MAX);
+}
+
+/* ---- values that change while the session runs: service thread ---- */
+
+static void set_policy(const void *conf, void *sess)
+{
+	atomic_store(&((struct clt_sess *)sess)->io.policy,
+		     ((const struct clt_conf *)conf)->policy);
+}
+
+static void set_attempts(const void *conf, void *sess)
+{
+	((struct clt_sess *)sess)->max_reconnect_attempts =
+		((const struct clt_conf *)conf)->max_reconnect_attempts;
+}
+
+/* ---- the table ---- */
+
+#define FIELD(field) OPT_FIELD(struct clt_conf, field)
+#define IN_FILE (OPT_AT_START | OPT_IN_FILE)
+/* "never" means opposites to different people, so a timeout without end is "forever" alone. */
+#define FOREVER(key, what) .of = "seconds", .most = UINT_MAX, .scale = 1000, .special = "forever", \
+	.special_value = CLOCK_NEVER, .special_help = "forever: " key "=forever " what
+
+static const struct opt rows[] = {
+	{ .name = "server", .type = OPT_OTHER, .call = set_server, .arg = "HOST[:PORT]",
+	  .magic = true, .holds = IN_FILE,
+	  .help = "(required) the rtrs-server (default port: 1234);\n"
+	  "or unix:PATH, on this machine" },
+	{ .name = "path", .type = OPT_OTHER, .call = set_path, .arg = "[SRC@]DST[:PORT]",
+	  .many = true, .holds = IN_FILE,
+	  .help = "one more path to the server; may be repeated" },
+	{ .name = "server-uid", .type = OPT_OTHER, .call = set_server_uid, .arg = "USER[,USER]...",
+	  .shown = "root, own user", .holds = IN_FILE,
+	  .help = "users who may listen at unix:PATH" },
+	{ .name = "policy", .type = OPT_WORD, FIELD(policy), .words = clt_pick_policies,
+	  .nwords = CLT_NPOLICIES, .fallback = "min-inflight",
+	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_policy,
+	  .help = "path of a request" },
+	{ .name = "export", .type = OPT_OTHER, .call = set_export, .arg = "NAME",
+	  .shown = "the client's choice", .holds = IN_FILE, .help = "export to open" },
+	{ .name = "transport", .type = OPT_WORD, FIELD(transport), .words = clt_transport_names,
+	  .nwords = CLT_TRANSPORTS, .call = set_transport, .fallback = "auto",
+	  .holds = IN_FILE, .help = "how to reach the server" },
+	{ .name = "sessname", .type = OPT_OTHER, .call = set_sessname, .arg = "NAME",
+	  .shown = "unique", .holds = IN_FILE, .help = "name of the session, no '.' or '/'" },
+	{ .name = "connections", .type = OPT_NUMBER, FIELD(connections), .arg = "N", .least = 1,
+	  .most = RTRS_MAX_CONS - 1, .shown = "2 per CPU, at most 8", .holds = IN_FILE,
+	  .help = "for IO, 1..4095" },
+	{ .name = "mode", .type = OPT_WORD, FIELD(mode), .words = rnbd_access_names,
+	  .nwords = RNBD_ACCESS_MODES, .special = "auto", .special_value = RNBD_ACCESS_RW,
+	  .call = set_mode, .fallback = "auto", .holds = IN_FILE,
+	  .help = "how to open the export" },
+	{ .name = "io-timeout", .type = OPT_NUMBER, FIELD(io_timeout_ms), .arg = "SECONDS|forever",
+	  FOREVER("io-timeout", "lets requests wait without end"), .fallback = "120",
+	  .holds = IN_FILE,
+	  .help = "how long requests wait for a server" },
+	{ .name = "connect-timeout", .type = OPT_NUMBER, FIELD(connect_timeout_ms),
+	  .arg = "SECONDS|forever", FOREVER("connect-timeout", "starts without the server"),
+	  .fallback = "0", .holds = IN_FILE, .help = "how long to wait at the start" },
+	{ .name = "heartbeat", .type = OPT_NUMBER, FIELD(heartbeat_ms), .arg = "MILLISECONDS",
+	  .of = "milliseconds", .least = 100, .most = 60000, .fallback = "5000",
+	  .holds = IN_FILE, .help = "interval of heartbeats to a silent server" },
+	{ .name = "heartbeat-misses", .type = OPT_NUMBER, FIELD(heartbeat_misses), .arg = "N",
+	  .least = 1, .most = 100, .fallback = "5", .holds = IN_FILE,
+	  .help = "unanswered heartbeats until a path is lost" },
+	{ .name = "max-reconnect-attempts", .type = OPT_NUMBER, FIELD(max_reconnect_attempts),
+	  .arg = "N", .most = CLT_RECONNECTS_MAX, .special = "-1", .special_value = UINT64_MAX,
+	  .special_help = "-1 for no end", .fallback = "-1", .shown = "-1, never",
+	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_attempts,
+	  .help = "attempts until a path is given up" },
+	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS",
+	  .of = "microseconds", .most = 1000000, .fallback = "100", .holds = IN_FILE,
+	  .help = "busy-poll for up to this long before sleeping" },
+	{ .name = "registration", .type = OPT_WORD, FIELD(registration),
+	  .words = clt_registration_names, .nwords = CLT_NREGS, .fallback = "auto",
+	  .holds = IN_FILE, .help = "lifetime of keys of reads" },
+	{ .name = "control", .type = OPT_OTHER, .call = set_control, .arg = "PATH|none",
+	  .shown = "below /run/nbdkit-rtrs", .holds = IN_FILE, .help = "socket for rtrsctl" },
+	{ .name = "config", .type = OPT_TEXT, FIELD(config), .of = "a file", .arg = "FILE",
+	  .holds = OPT_AT_START, .help = "more parameters, a line each" },
+};
+
+const struct opt_table clt_conf_options = {
+	.program = "nbdkit-rtrs-plugin",
+	.rows = rows,
+	.n = ARRAY_SIZE(rows),
+	.dashes = "",
+	.head = "",
+	.column = 28,
+};
+
+_Static_assert(ARRAY_SIZE(rows) <= ARRAY_SIZE(((struct clt_conf *)0)->given),
+	       "each parameter has its first value");
+
+void clt_conf_init(struct clt_conf *conf, const struct clt_front *front)
+{
+	memset(conf, 0, sizeof(*conf));
+	conf->front = front;
+	conf->connections = MIN(2 * (unsigned)get_nprocs(), 8u);
+	conf->nloops = 1;
+	opt_defaults(&clt_conf_options, conf);
+}
