@@ -59,10 +59,9 @@ wait_line "$server_log" "$conf was read again"
 
 # A file with mistakes changes nothing, and tells them all.
 write_conf "$always" 'dirrect = yes' '[export "new"]' "path = $tmp/c" '[export "b"]' 'path = /b'
-expect_failure 1 "$conf:6: 'dirrect' is no option of this section .did you mean direct" \
-	"${ctl[@]}" reload
-"${ctl[@]}" reload 2>"$tmp/mistakes" || true
-grep -q "$conf.d/b.conf:1: export name 'b' is given twice: first in $conf:9" "$tmp/mistakes"
+must_fail "${ctl[@]}" reload 2>"$tmp/mistakes"
+grep -q "$conf:6: 'dirrect' is no option .*did you mean direct?" "$tmp/mistakes"
+grep -q "^rtrsctl: $conf.d/b.conf:1: export name 'b' is given twice: first in $conf:9" "$tmp/mistakes"
 kill -HUP "$server_pid"
 wait_line "$server_log" "$conf is not used, and all stays as it was"
 write_conf "$always" '[export "new"]' "path = $tmp/c" '[export "none"]' "path = $tmp/none"
@@ -175,6 +174,42 @@ truncate -s 12M "$tmp/a"
 [ -z "$("${ctl[@]}" export resize a)" ]
 expect_failure 1 "there is no export 'none'" "${ctl[@]}" export resize none
 
+# What is saved stays; the administrator's files are not touched.
+"${ctl[@]}" reload >/dev/null
+mkdir "$tmp/before"
+cp -r "$conf.d" "$tmp/before"
+only_ours() {
+	{ diff -r "$conf.d" "$tmp/before/conf.d" || true; } |
+		diff - <(echo "Only in $conf.d: rtrsctl-saved.conf")
+}
+"${ctl[@]}" export add 'odd, name=mem:1M' >/dev/null
+"${ctl[@]}" export add "c=$tmp/c,direct,readonly" >/dev/null
+touch "$tmp/a,b"
+truncate -s 1M "$tmp/a,b"
+"${ctl[@]}" export add "comma=$tmp/a\\,b" >/dev/null
+"${ctl[@]}" export remove b >/dev/null
+"${ctl[@]}" save | diff -u - <(printf '%s\n' 'saved odd, name=mem:1M' \
+	"saved c=$tmp/c,readonly,direct" "saved comma=$tmp/a\\,b" \
+	"b comes back: it is still in $conf.d/b.conf:1")
+only_ours
+reload_says "+b=$tmp/b,readonly"
+[ -z "$("${ctl[@]}" reload)" ]
+"${ctl[@]}" save >/dev/null
+[ -z "$("${ctl[@]}" reload)" ]
+"${ctl[@]}" export remove 'odd, name' >/dev/null
+"${ctl[@]}" export remove b >/dev/null
+"${ctl[@]}" export add "b=$tmp/b" >/dev/null
+expect_failure 1 "export 'b' is another one in $conf.d/b.conf:1: change it there" "${ctl[@]}" save
+reload_says "-b" "+b=$tmp/b,readonly" "+odd, name=mem:1M"
+"${ctl[@]}" export add "long=mem:$(printf '%0200d' 1)M" >/dev/null
+expect_failure 1 "cannot be written in a file: .*has 2.. bytes" "${ctl[@]}" save
+only_ours
+for name in long c comma 'odd, name'; do
+	"${ctl[@]}" export remove "$name" >/dev/null
+done
+"${ctl[@]}" save
+diff -r "$conf.d" "$tmp/before/conf.d"
+
 kill -0 "$fio" || { cat "$tmp/fio.log"; fail "fio has ended"; }
 kill -INT "$fio"
 wait "$fio" || true		# it was interrupted
@@ -184,7 +219,7 @@ stop_server "$server_pid"
 
 # Without a file there is nothing to read again; the start says what is wrong in all files at once.
 start_server --control "$tmp/control" --state-dir "$tmp/state" "a=$tmp/a"
-expect_failure 1 "there is no file to read again" "${ctl[@]}" reload
+expect_failure 1 "there is no configuration file" "${ctl[@]}" reload
 kill -HUP "$server_pid"
 wait_line "$server_log" "SIGHUP: ignored: there is no configuration file"
 stop_server "$server_pid"

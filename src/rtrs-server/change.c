@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "change.h"
+#include "conf-save.h"
 #include "log.h"
 #include "srv-resize.h"
 #include "srv-state.h"
@@ -190,24 +191,70 @@ static void files_are_read(struct worker_job *job)
 	}
 }
 
-void change_reload(struct change *change, bool force, change_done_fn *done, void *arg)
+/* Have @work read the files on the worker, and go on in @then. */
+static void files_begin(struct change *change, void (*work)(struct worker_job *job),
+			void (*then)(struct worker_job *job))
 {
 	int rc;
 
-	if (!change_begin(change, done, arg))
-		return;
 	if (!change->conf->config) {
-		change_ended(change, -ENOENT, "there is no file to read again: the server was "
+		change_ended(change, -ENOENT, "there is no configuration file: the server was "
 			     "started without --config, and with an export on its command line");
 		return;
 	}
-	change->reload = true;
-	change->force = force;
 	change->state = CHANGE_READING;
-	change->job = (struct worker_job){ .work = files_read, .done = files_are_read };
+	change->job = (struct worker_job){ .work = work, .done = then };
 	rc = worker_run(&change->worker, &change->job);
 	if (rc)
 		change_ended(change, rc, "no thread to read files");
+}
+
+void change_reload(struct change *change, bool force, change_done_fn *done, void *arg)
+{
+	if (!change_begin(change, done, arg))
+		return;
+	change->reload = true;
+	change->force = force;
+	files_begin(change, files_read, files_are_read);
+}
+
+/* Thread of the worker.  The configuration that holds stays as it is during a change. */
+static void files_save(struct worker_job *job)
+{
+	struct change *change = container_of(job, struct change, job);
+	char err[CHANGE_ERR];
+	char *text = NULL;
+	size_t len = 0;
+	FILE *report;
+
+	files_read(job);
+	change->saved = -EINVAL;
+	if (change->read != OPT_RUN)
+		return;			/* change->text has the mistakes */
+	report = open_memstream(&text, &len);
+	if (!report)
+		return;
+	change->saved = conf_save(change->conf, &change->wanted, report, err, sizeof(err));
+	fclose(report);
+	free(change->text);
+	change->text = text;
+	if (!change->saved)
+		return;
+	free(text);
+	change->text = strdup(err);
+}
+
+static void files_are_saved(struct worker_job *job)
+{
+	struct change *change = container_of(job, struct change, job);
+
+	change_ended(change, change->saved, change->text ? change->text : "out of memory");
+}
+
+void change_save(struct change *change, change_done_fn *done, void *arg)
+{
+	if (change_begin(change, done, arg))
+		files_begin(change, files_save, files_are_saved);
 }
 
 /* ---- SIGHUP ---- */

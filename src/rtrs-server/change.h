@@ -38,7 +38,8 @@ struct change {
 
 	struct worker worker;
 	struct worker_job job;
-	enum opt_result read;		/* of the job */
+	enum opt_result read;		/* of the job: the files */
+	int saved;			/* of the job: 0 or -errno */
 	bool hup;			/* another reload is wanted behind this change */
 	bool stopping;
 	void (*stopped)(void *arg);	/* NULL: not asked for */
@@ -59,6 +60,8 @@ void change_export_resize(struct change *change, const char *name, change_done_f
 /* Read the files again, and carry the difference out.  @force: take removed exports away from their
  * openers.  As above. */
 void change_reload(struct change *change, bool force, change_done_fn *done, void *arg);
+/* Write what was added at run time into a file of the configuration (conf-save.h).  As above. */
+void change_save(struct change *change, change_done_fn *done, void *arg);
 /* As change_reload(), with the result in the log, and after the change that is under way. */
 void change_hup(struct change *change);
 

@@ -33,6 +33,8 @@ librtrssrv_la_SOURCES = \
 	%D%/conf/conf-file.c \
 	%D%/conf/conf-options.c \
 	%D%/conf/conf-priv.h \
+	%D%/conf/conf-save.c \
+	%D%/conf/conf-save.h \
 	%D%/conf/conf.c \
 	%D%/conf/conf.h \
 	%D%/conf/plan.c \

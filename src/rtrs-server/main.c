@@ -233,11 +233,19 @@ static void ctl_reload(void *program, bool force, srv_ctl_done_fn *done, void *a
 	change_reload(&p->change, force, done, arg);
 }
 
+static void ctl_save(void *program, srv_ctl_done_fn *done, void *arg)
+{
+	struct program *p = program;
+
+	change_save(&p->change, done, arg);
+}
+
 static const struct srv_ctl_ops ctl_ops = {
 	.export_add = ctl_add_export,
 	.export_remove = ctl_remove_export,
 	.export_resize = ctl_resize_export,
 	.reload = ctl_reload,
+	.save = ctl_save,
 };
 
 /* ---- start ---- */

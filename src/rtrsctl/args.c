@@ -43,6 +43,7 @@ static const struct command commands[] = {
 	  .arg_text = "EXPORT", .help = "kick: close it for all users" },
 	{ .name = "reload", .kind = RUNDIR_SERVER, .takes_force = true,
 	  .help = "read the configuration file again" },
+	{ .name = "save", .kind = RUNDIR_SERVER, .help = "write added exports to a file of it" },
 	{ .name = "log-level", .kind = RUNDIR_SERVER, .arg = "level", .arg_text = "[LEVEL]",
 	  .help = "error, warning, info or debug" },
 };

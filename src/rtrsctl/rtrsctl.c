@@ -29,7 +29,7 @@
 static json_t *ask_program(const struct ctx *ctx, const char *command, const char *member)
 {
 	json_t *request = json_pack("{s:o}", "command", ctl_json_text(command)), *answer, *arg;
-	char err[1024];
+	static char err[16384];
 
 	if (member && ctx->arg) {
 		arg = ctl_json_text(ctx->arg);

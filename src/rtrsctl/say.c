@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <jansson.h>
 
@@ -11,7 +12,7 @@
 #include "say.h"
 #include "text.h"
 
-#define LINE_MAX_BYTES 4500		/* the longest line contains the name of a directory */
+#define TEXT_MAX_BYTES 16384		/* the mistakes of a file, a line each */
 
 static bool json;
 
@@ -30,24 +31,26 @@ static void print_json(json_t *object)
 
 int say_error(int status, const char *fmt, ...)
 {
-	static char text[LINE_MAX_BYTES], line[LINE_MAX_BYTES];
+	static char text[TEXT_MAX_BYTES], safe[TEXT_MAX_BYTES];
 	va_list ap;
+	char *line;
 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	text_safe(text, line, sizeof(line));
-	if (json)
-		print_json(json_pack("{s:b,s:o}", "ok", 0, "error", ctl_json_text(line)));
-	else
-		fprintf(stderr, "rtrsctl: %s\n", line);
+	if (json) {
+		print_json(json_pack("{s:b,s:o}", "ok", 0, "error", ctl_json_text(text)));
+		return status;
+	}
+	for (char *rest = text; (line = strsep(&rest, "\n"));)
+		fprintf(stderr, "rtrsctl: %s\n", text_safe(line, safe, sizeof(safe)));
 	return status;
 }
 
 int say_choice(const char *text, const char *command, char *const *sockets, size_t n)
 {
 	json_t *names = json_array();
-	static char line[LINE_MAX_BYTES];
+	static char line[4500];		/* the longest contains the name of a directory */
 
 	if (!json)
 		say_error(EXIT_USAGE, "%s", text);

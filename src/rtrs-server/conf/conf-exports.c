@@ -9,6 +9,7 @@
 
 #include "conf-priv.h"
 #include "exports.h"
+#include "util.h"
 
 void *conf_grow_array(void *array, unsigned n, size_t size, char *why, size_t len)
 {
@@ -43,11 +44,63 @@ static void conf_export_free(struct conf_export *ex)
 	free(ex->where);
 }
 
+/* ---- one form of each line ---- */
+
+static int by_flag(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Write the flags behind the comma at @at to @out, "readonly" first, the others by their names,
+ * each once.  @at is changed. */
+static void write_flags(char *at, char *out)
+{
+	char *flags[16], *flag;
+	unsigned n = 0;
+
+	while ((flag = strsep(&at, ",")) && n < ARRAY_SIZE(flags)) {
+		if (!strcmp(flag, "readonly"))
+			out = stpcpy(stpcpy(out, ","), flag);
+		else if (*flag)
+			flags[n++] = flag;
+	}
+	qsort(flags, n, sizeof(*flags), by_flag);
+	for (unsigned i = 0; i < n; i++) {
+		if (!i || strcmp(flags[i], flags[i - 1]))
+			out = stpcpy(stpcpy(out, ","), flags[i]);
+	}
+}
+
+/* A copy of @spec, whose flags stand in one order: two lines that mean one export are one text.
+ * NULL: no memory. */
+static char *spec_copy(const char *spec)
+{
+	char *copy = strdup(spec), *flags = strdup(spec), *comma = copy;
+
+	if (!copy || !flags) {
+		free(copy);
+		free(flags);
+		return NULL;
+	}
+	while (*comma && *comma != ',')
+		comma += comma[0] == '\\' && comma[1] ? 2 : 1;
+	if (*comma) {
+		*comma = '\0';
+		write_flags(flags + (comma - copy), comma);
+	}
+	free(flags);
+	return copy;
+}
+
+/* ---- the list ---- */
+
 /* @ex has copies of @spec, a line that has a name, and of @where.  0 or -ENOMEM. */
 static int conf_export_copy(struct conf_export *ex, const char *spec, const char *where)
 {
-	*ex = (struct conf_export){ .name = strndup(spec, strcspn(spec, "=")),
-				    .spec = strdup(spec), .where = where ? strdup(where) : NULL };
+	*ex = (struct conf_export){
+		.name = strndup(spec, strcspn(spec, "=")), .spec = spec_copy(spec),
+		.where = where ? strdup(where) : NULL,
+	};
 	if (ex->name && ex->spec && (ex->where || !where))
 		return 0;
 	conf_export_free(ex);

@@ -40,7 +40,7 @@ struct srv_allow {
  * storage. */
 struct conf_export {
 	char *name;
-	char *spec;			/* all of the line */
+	char *spec;			/* all of the line, with its flags in one order */
 	char *where;			/* "FILE:LINE"; NULL: the command line, or rtrsctl */
 };
 

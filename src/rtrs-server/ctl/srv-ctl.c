@@ -223,6 +223,13 @@ static void srv_call_reload(struct ctl_client *client, const char *force, void *
 		c->ops->reload(c->program, force, srv_call_ended, client);
 }
 
+static void srv_call_save(struct ctl_client *client, const char *name, void *arg)
+{
+	const struct srv_ctl *c = arg;
+
+	c->ops->save(c->program, srv_call_ended, client);
+}
+
 static void srv_call_log_level(struct ctl_client *client, const char *name, void *arg)
 {
 	const struct opt *row = opt_find(&conf_options, "log-level");
@@ -261,6 +268,7 @@ static const struct ctl_call calls[] = {
 	{ .name = "export resize", .fn = srv_call_export_resize, .member = "export",
 	  .needed = true },
 	{ .name = "reload", .fn = srv_call_reload, .member = "force" },
+	{ .name = "save", .fn = srv_call_save },
 	{ .name = "log-level", .fn = srv_call_log_level, .member = "level" },
 };
 

@@ -22,6 +22,7 @@ struct srv_ctl_ops {
 	void (*export_resize)(void *program, const char *name, srv_ctl_done_fn *done, void *arg);
 	/* @force: take removed exports away from their openers. */
 	void (*reload)(void *program, bool force, srv_ctl_done_fn *done, void *arg);
+	void (*save)(void *program, srv_ctl_done_fn *done, void *arg);
 };
 
 /* The objects of the commands.  The caller's; constant while the socket is open. */

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The exports that were added at run time, as a file of the configuration. */
+#ifndef CONF_SAVE_H
+#define CONF_SAVE_H
+
+#include <stdio.h>
+
+#include "conf.h"
+
+/* The file in the directory beside the configuration file.  It is ours: written as a whole. */
+#define CONF_SAVE_NAME "rtrsctl-saved.conf"
+
+/* Write the exports of @now that @files, which was read from the files by now, does not have.  The
+ * administrator's files stay as they are.  @report gets a line for each export that is saved, and
+ * for each export of the files that @now does not have.  Blocks.  0, or -errno with one line in
+ * @err, and the file is as before: an export that differs from the export of the same name in
+ * another file; a text that a file cannot have; a directory that cannot be written. */
+int conf_save(const struct srv_conf *now, const struct srv_conf *files, FILE *report, char *err,
+	      size_t len);
+
+#endif
