@@ -61,7 +61,8 @@ wait_line "$server_log" "$conf was read again"
 write_conf "$always" 'dirrect = yes' '[export "new"]' "path = $tmp/c" '[export "b"]' 'path = /b'
 must_fail "${ctl[@]}" reload 2>"$tmp/mistakes"
 grep -q "$conf:6: 'dirrect' is no option .*did you mean direct?" "$tmp/mistakes"
-grep -q "^rtrsctl: $conf.d/b.conf:1: export name 'b' is given twice: first in $conf:9" "$tmp/mistakes"
+grep -q "^rtrsctl: $conf.d/b.conf:1: export name .b. is given twice: first in $conf:9" \
+	"$tmp/mistakes"
 kill -HUP "$server_pid"
 wait_line "$server_log" "$conf is not used, and all stays as it was"
 write_conf "$always" '[export "new"]' "path = $tmp/c" '[export "none"]' "path = $tmp/none"
