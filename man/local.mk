@@ -3,6 +3,7 @@
 MANUALS = \
 	%D%/nbdkit-rtrs-plugin.1 \
 	%D%/rtrs-bench.1 \
+	%D%/rtrs-guide.7 \
 	%D%/rtrs-nbd.1 \
 	%D%/rtrs-protocol.7 \
 	%D%/rtrs-server.8 \
@@ -11,6 +12,7 @@ MANUALS = \
 EXTRA_DIST += \
 	%D%/nbdkit-rtrs-plugin.pod \
 	%D%/rtrs-bench.pod \
+	%D%/rtrs-guide.pod \
 	%D%/rtrs-nbd.pod \
 	%D%/rtrs-protocol.pod \
 	%D%/rtrs-server.pod \

@@ -142,12 +142,14 @@ void change_export_add(struct change *change, const char *spec, change_done_fn *
 		change_run(change);
 }
 
-void change_export_remove(struct change *change, const char *name, change_done_fn *done, void *arg)
+void change_export_remove(struct change *change, const char *name, bool force,
+			  change_done_fn *done, void *arg)
 {
 	char err[CHANGE_ERR];
 
 	if (!change_begin(change, done, arg))
 		return;
+	change->force = force;
 	if (conf_copy(&change->wanted, change->conf)) {
 		change_ended(change, -ENOMEM, "out of memory");
 		return;

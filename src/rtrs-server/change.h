@@ -51,9 +51,10 @@ void change_init(struct change *change, struct srv_conf *conf, struct apply *app
 		 struct srv *srv, int argc, char **argv);
 /* Export what @spec says, too.  @done(@arg) follows, maybe from inside this call. */
 void change_export_add(struct change *change, const char *spec, change_done_fn *done, void *arg);
-/* Do not export @name any more; a session that has the export open keeps it.  As above. */
-void change_export_remove(struct change *change, const char *name, change_done_fn *done,
-			  void *arg);
+/* Do not export @name any more; a session that has the export open keeps it, unless @force takes
+ * it away.  As above. */
+void change_export_remove(struct change *change, const char *name, bool force,
+			  change_done_fn *done, void *arg);
 /* Take the present size of @name.  As above. */
 void change_export_resize(struct change *change, const char *name, change_done_fn *done,
 			  void *arg);

@@ -212,11 +212,12 @@ static void ctl_add_export(void *program, const char *spec, srv_ctl_done_fn *don
 	change_export_add(&p->change, spec, done, arg);
 }
 
-static void ctl_remove_export(void *program, const char *name, srv_ctl_done_fn *done, void *arg)
+static void ctl_remove_export(void *program, const char *name, bool force, srv_ctl_done_fn *done,
+			      void *arg)
 {
 	struct program *p = program;
 
-	change_export_remove(&p->change, name, done, arg);
+	change_export_remove(&p->change, name, force, done, arg);
 }
 
 static void ctl_resize_export(void *program, const char *name, srv_ctl_done_fn *done, void *arg)

@@ -37,7 +37,8 @@ static const struct command commands[] = {
 	  .arg_text = "[N]", .help = "-1: for ever" },
 	{ .name = "export add", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
 	  .arg_text = "NAME=PATH[,FLAG]...", .help = "export PATH, too" },
-	{ .name = "export remove", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true },
+	{ .name = "export remove", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
+	  .takes_force = true },
 	{ .name = "export resize", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true },
 	{ .name = "export kick", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
 	  .arg_text = "EXPORT", .help = "kick: close it for all users" },
@@ -87,7 +88,7 @@ static const struct opt rows[] = {
 	{ .name = "dump", .type = OPT_FLAG, FIELD(dump), .holds = OPT_AT_START,
 	  .help = "print the stats of all programs, once" },
 	{ .name = "force", .type = OPT_FLAG, FIELD(force), .holds = OPT_AT_START,
-	  .help = "of reload: take removed exports from openers" },
+	  .help = "take what is removed away from its users" },
 	{ .name = "help", .letter = 'h', .type = OPT_HELP, .holds = OPT_AT_START,
 	  .help = "print this and exit" },
 	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
@@ -202,6 +203,6 @@ int args_parse(struct ctx *ctx, int argc, char **argv)
 				 argv[first]);
 	rc = ctx->dump ? EXIT_DONE : parse_command(ctx, argc - first, argv + first);
 	if (!rc && ctx->force && !(ctx->command && ctx->command->takes_force))
-		return say_error(EXIT_USAGE, "--force belongs to reload");
+		return say_error(EXIT_USAGE, "--force belongs to reload and export remove");
 	return rc ? rc : -1;
 }

@@ -28,9 +28,12 @@
  * reason. */
 static json_t *ask_program(const struct ctx *ctx, const char *command, const char *member)
 {
-	json_t *request = json_pack("{s:o}", "command", ctl_json_text(command)), *answer, *arg;
+	json_t *request, *answer, *arg;
+	char forced[64];
 	static char err[16384];
 
+	snprintf(forced, sizeof(forced), "%s%s", command, ctx->force ? " force" : "");
+	request = json_pack("{s:o}", "command", ctl_json_text(forced));
 	if (member && ctx->arg) {
 		arg = ctl_json_text(ctx->arg);
 		if (arg && strcmp(json_string_value(arg), ctx->arg)) {
@@ -43,8 +46,6 @@ static json_t *ask_program(const struct ctx *ctx, const char *command, const cha
 		}
 		json_object_set_new(request, member, arg);
 	}
-	if (ctx->force)
-		json_object_set_new(request, "force", ctl_json_text("yes"));
 	answer = call_ask(ctx->socket, request, err, sizeof(err));
 	json_decref(request);
 	if (!answer)

@@ -203,7 +203,14 @@ static void srv_call_export_remove(struct ctl_client *client, const char *name, 
 {
 	const struct srv_ctl *c = arg;
 
-	c->ops->export_remove(c->program, name, srv_call_ended, client);
+	c->ops->export_remove(c->program, name, false, srv_call_ended, client);
+}
+
+static void srv_call_export_remove_force(struct ctl_client *client, const char *name, void *arg)
+{
+	const struct srv_ctl *c = arg;
+
+	c->ops->export_remove(c->program, name, true, srv_call_ended, client);
 }
 
 static void srv_call_export_resize(struct ctl_client *client, const char *name, void *arg)
@@ -213,14 +220,18 @@ static void srv_call_export_resize(struct ctl_client *client, const char *name, 
 	c->ops->export_resize(c->program, name, srv_call_ended, client);
 }
 
-static void srv_call_reload(struct ctl_client *client, const char *force, void *arg)
+static void srv_call_reload(struct ctl_client *client, const char *name, void *arg)
 {
 	const struct srv_ctl *c = arg;
 
-	if (force && strcmp(force, "yes"))
-		ctl_refuse(client, "reload: \"force\" is to be \"yes\", if it is given");
-	else
-		c->ops->reload(c->program, force, srv_call_ended, client);
+	c->ops->reload(c->program, false, srv_call_ended, client);
+}
+
+static void srv_call_reload_force(struct ctl_client *client, const char *name, void *arg)
+{
+	const struct srv_ctl *c = arg;
+
+	c->ops->reload(c->program, true, srv_call_ended, client);
 }
 
 static void srv_call_save(struct ctl_client *client, const char *name, void *arg)
@@ -264,10 +275,13 @@ static const struct ctl_call calls[] = {
 	{ .name = "export add", .fn = srv_call_export_add, .member = "export", .needed = true },
 	{ .name = "export remove", .fn = srv_call_export_remove, .member = "export",
 	  .needed = true },
+	{ .name = "export remove force", .fn = srv_call_export_remove_force, .member = "export",
+	  .needed = true },
 	{ .name = "export kick", .fn = srv_call_export_kick, .member = "export", .needed = true },
 	{ .name = "export resize", .fn = srv_call_export_resize, .member = "export",
 	  .needed = true },
-	{ .name = "reload", .fn = srv_call_reload, .member = "force" },
+	{ .name = "reload", .fn = srv_call_reload },
+	{ .name = "reload force", .fn = srv_call_reload_force },
 	{ .name = "save", .fn = srv_call_save },
 	{ .name = "log-level", .fn = srv_call_log_level, .member = "level" },
 };

@@ -18,7 +18,9 @@ typedef void srv_ctl_done_fn(void *arg, int rc, const char *text);
  * ctl_close() ends. */
 struct srv_ctl_ops {
 	void (*export_add)(void *program, const char *spec, srv_ctl_done_fn *done, void *arg);
-	void (*export_remove)(void *program, const char *name, srv_ctl_done_fn *done, void *arg);
+	/* @force: take the export away from its openers. */
+	void (*export_remove)(void *program, const char *name, bool force, srv_ctl_done_fn *done,
+			      void *arg);
 	void (*export_resize)(void *program, const char *name, srv_ctl_done_fn *done, void *arg);
 	/* @force: take removed exports away from their openers. */
 	void (*reload)(void *program, bool force, srv_ctl_done_fn *done, void *arg);

@@ -1,0 +1,147 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The commands that rtrs-guide(7) prints, in their order, on a machine of their own as far as the
+# network goes.  A command that this test does not know is a failure.  The words of messages in the
+# guide are words of the programs.
+if [ -z "${IN_NAMESPACE-}" ]; then
+	export IN_NAMESPACE=yes
+	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
+	if unshare "${user[@]}" --net true 2>/dev/null; then
+		exec unshare "${user[@]}" --net "$BASH" "$0" "$@"
+	fi
+	export IN_NAMESPACE=no
+fi
+. ./tests/functions.sh
+requires_server; requires_plugin; requires_gateway; requires_plain_build
+[ "$IN_NAMESPACE" = yes ] || skip "no network namespace of its own"
+requires ip -Version
+requires nbdcopy --version
+requires qemu-img --version
+guide=$top_srcdir/man/rtrs-guide.pod
+ip link set lo up
+ip addr add 192.0.2.10/24 dev lo
+ip addr add 198.51.100.10/24 dev lo
+
+# Programs as they are installed; what is made in /etc, /run and /srv is made here.
+mkdir "$tmp/bin" "$tmp/run" "$tmp/etc" "$tmp/client"
+cat >"$tmp/bin/rtrs-server" <<END
+#!/bin/bash
+case " \$* " in *' --check '*) exec "$RTRS_SERVER" "\$@" ;; esac
+exec "$RTRS_SERVER" --ready-fd 9 "\$@"
+END
+cat >"$tmp/bin/nbdkit" <<END
+#!/bin/bash
+export RUNTIME_DIRECTORY=$tmp/client
+args=()
+for arg; do
+	[ "\$arg" != rtrs ] || arg=$(printf %q "$RTRS_PLUGIN")
+	args+=("\$arg")
+done
+exec $(command -v nbdkit) "\${args[@]}"
+END
+cat >"$tmp/bin/rtrs-nbd" <<END
+#!/bin/bash
+export RUNTIME_DIRECTORY=$tmp/client
+exec "$RTRS_NBD" "\$@"
+END
+cp "$top_builddir/rtrsctl" "$tmp/bin/"
+chmod +x "$tmp"/bin/*
+PATH=$tmp/bin:$PATH
+export RUNTIME_DIRECTORY=$tmp/run
+
+# One command on each line, a here document within $'...'.
+/usr/bin/python3 - "$guide" "$tmp" >"$tmp/commands" <<'END'
+import re, sys
+pod, tmp = open(sys.argv[1]).read(), sys.argv[2]
+commands = []
+for paragraph in re.split(r"\n\n+", pod.split("=head1 VERSION")[0]):
+    if not paragraph.startswith(" "):
+        continue
+    lines = [line[1:] for line in paragraph.split("\n")]
+    while lines:
+        line = lines.pop(0)
+        while line.endswith("\\"):
+            line = line[:-1] + lines.pop(0).lstrip()
+        if line.endswith("<<END"):
+            while not line.endswith("\nEND"):
+                line += "\n" + lines.pop(0)
+        commands.append(line)
+for command in commands:
+    command = re.sub(r"(?<![\w/])/(etc|run|srv)\b", tmp + r"/\1", command)
+    print("'" + command.replace("'", "'\\''").replace("\n", "'$'\\n''") + "'")
+END
+cat "$tmp/commands"
+
+# started COMMAND: run what goes to the background by itself, and stop it at the end.
+started() {
+	rm -f "$tmp/pid"
+	bash -c "$1 -P $tmp/pid" </dev/null
+	wait_until "its process" test -s "$tmp/pid"
+	cleanup_fn stop_daemon "$(cat "$tmp/pid")"
+}
+
+stop_daemon() {
+	kill -TERM "$1"
+	wait_until "the end of $1" process_ended "$1"
+}
+
+cd "$tmp" || exit 1
+known=0
+while IFS= read -r word <&3; do
+	eval "command=$word"
+	case $command in
+	mkdir* | truncate* | cat* | printf* | rm* | cp* | nbdinfo* | nbdcopy* | qemu-img* | \
+		"rtrs-server --config "*" --check")
+		timeout "$TIMEOUT_S" bash -c "$command"
+		;;
+	"nbdkit -U - "*)
+		# shellcheck disable=SC2154 # set by a command of the guide
+		export disk0 look
+		timeout "$TIMEOUT_S" bash -c "$command" | grep -q 'export-size: '
+		;;
+	disk0=* | look=*) eval "$command" ;;
+	"rtrs-server --config "*)
+		mkfifo "$tmp/ready"
+		bash -c "exec $command" >"$tmp/server.log" 2>&1 9>"$tmp/ready" </dev/null &
+		server_pid=$!
+		cleanup_fn stop_process "$server_pid"
+		read -r -t "$TIMEOUT_S" ready <"$tmp/ready"
+		[ -n "$ready" ]
+		;;
+	"nbdkit -t 32 "* | "rtrs-nbd "*) started "$command" ;;
+	"rtrsctl reload")
+		timeout "$TIMEOUT_S" bash -c "$command" | tee -a "$tmp/reloads"
+		;;
+	"rtrsctl "*) timeout "$TIMEOUT_S" bash -c "$command" ;;
+	"modprobe rdma_rxe" | "rdma link add rxe0 "* | "rtrs-server --listen rdma://"*)
+		echo "guests run it, which have soft-RoCE"
+		grep -r -q -F "${command%% rxe0*}" "$top_srcdir/tests/guest" ||
+			grep -r -q -F "listen rdma://" "$top_srcdir/tests/guest"
+		;;
+	*) fail "rtrs-guide(7) prints a command that no test runs: $command" ;;
+	esac
+	known=$((known + 1))
+done 3<"$tmp/commands"
+[ $known -eq "$(wc -l <"$tmp/commands")" ] && [ $known -ge 35 ]
+
+# What the guide says of its commands.
+diff -u - "$tmp/reloads" <<END
++disk1=$tmp/srv/disk1.img
+disk0 10G -> 20G
+-disk1
+END
+qemu-img compare -f raw -F raw "$tmp/srv/disk0-backup.img" "$tmp/srv/copy.img"
+
+# Messages.
+sed -n 's/^=item C<\(.*\)>$/\1/p' "$guide" >"$tmp/messages"
+[ "$(wc -l <"$tmp/messages")" -ge 5 ]
+while IFS= read -r message <&3; do
+	for part in "${message%...*}" "${message#*...}"; do
+		part=${part#[: ]}
+		part=${part% }
+		case $part in
+		*": No space left on device") part=${part%: *} ;;
+		esac
+		grep -r -q -F -- "$part" "$top_srcdir/src" || fail "no program says '$part'"
+	done
+done 3<"$tmp/messages"
