@@ -22,20 +22,12 @@ static uint32_t in_avail(const struct nbd_conn *conn)
 	return conn->in_end - conn->in_pos;
 }
 
-void nbd_in_rest(struct nbd_conn *conn)
-{
-	if (!conn->block || in_avail(conn) || conn->block->refs > 1)
-		return;
-	nbd_block_put(conn->server, conn->block);
-	conn->block = NULL;
-}
-
 void nbd_in_drop(struct nbd_conn *conn)
 {
 	if (conn->fill)
-		nbd_io_put(conn->fill);
+		nbd_req_put(conn->fill);
 	if (conn->wrong)
-		nbd_io_put(conn->wrong);
+		nbd_req_put(conn->wrong);
 	conn->fill = conn->wrong = NULL;
 	if (conn->block)
 		nbd_block_put(conn->server, conn->block);
@@ -79,7 +71,7 @@ static void fill_end(struct nbd_conn *conn)
 /* Wait for the rest of a request: the request is taken anew when the rest has come. */
 static bool take_later(struct nbd_request_io *q)
 {
-	nbd_io_unget(q);
+	nbd_req_unget(q);
 	return false;
 }
 
@@ -101,7 +93,7 @@ static bool take_write(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t
 		nbd_io_begin(q);
 		return true;
 	}
-	if (!nbd_io_memory(q, len))
+	if (!nbd_req_memory(q, len))
 		return take_later(q);
 	have = MIN(have, len);
 	memcpy(q->piece, data, have);
@@ -171,7 +163,7 @@ static bool in_take_bytes(struct nbd_conn *conn, struct nbd_request_io *q, uint3
 		return take_write(conn, q, size, have);
 	conn->in_want = NBD_BLOCK_ROOM;
 	memory = memory_of(q);
-	if (memory && !nbd_io_memory(q, memory))
+	if (memory && !nbd_req_memory(q, memory))
 		return take_later(q);
 	conn->in_pos += size + q->req.payload;
 	q->io.len = q->req.type == NBD_CMD_CACHE ? memory : q->req.len;
@@ -191,14 +183,14 @@ static bool take_request(struct nbd_conn *conn)
 	if (conn->fill || conn->wrong || in_avail(conn) < size)
 		return false;
 	if (nbd_request_decode(&req, conn->headers, conn->block->bytes + conn->in_pos, &why) < 0) {
-		nbd_conn_break(conn, why);
+		conn->ops->failed(conn, why);
 		return false;
 	}
 	if (req.type == NBD_CMD_DISC) {
-		nbd_conn_leave(conn);
+		conn->ops->left(conn);
 		return false;
 	}
-	q = nbd_io_get(conn, &req);
+	q = nbd_req_get(conn, &req);
 	return q && in_take_bytes(conn, q, size);
 }
 
@@ -212,12 +204,12 @@ static bool take_option(struct nbd_conn *conn)
 		n = nbd_haggle_step(h, conn->block->bytes + conn->in_pos, in_avail(conn),
 				    &conn->out_bytes);
 	if (n < 0) {
-		nbd_conn_break(conn, h->why);
+		conn->ops->failed(conn, h->why);
 		return false;
 	}
 	conn->in_pos += (uint32_t)n;
 	if (n)
-		nbd_conn_haggled(conn);
+		nbd_ask_next(conn);
 	return n;
 }
 
@@ -310,24 +302,22 @@ static int in_receive(struct nbd_conn *conn)
 	return (size_t)n == asked;
 }
 
-/* The socket has ended, or failed with @r. */
-static void in_ended(struct nbd_conn *conn, int r)
-{
-	bool halfway = conn->fill || conn->wrong || in_avail(conn);
-
-	if (r == -EPIPE && halfway)
-		nbd_conn_break(conn, "the client has closed it in a request");
-	else
-		nbd_conn_fail(conn, r);
-}
-
 static bool in_reads(const struct nbd_conn *conn)
 {
 	return conn->pause == NBD_PAUSE_NONE && conn->ask.state == NBD_ASK_NONE &&
 	       (conn->state == NBD_CONN_HAGGLES || conn->state == NBD_CONN_SERVES);
 }
 
-void nbd_in_run(struct nbd_conn *conn)
+/* Give the block back if all of its bytes are parsed and no WRITE uses them. */
+static void in_rest(struct nbd_conn *conn)
+{
+	if (!conn->block || in_avail(conn) || conn->block->refs > 1)
+		return;
+	nbd_block_put(conn->server, conn->block);
+	conn->block = NULL;
+}
+
+int nbd_in_run(struct nbd_conn *conn)
 {
 	unsigned left = NBD_TURN;
 	int more = 1;
@@ -341,13 +331,17 @@ void nbd_in_run(struct nbd_conn *conn)
 			break;
 		more = in_receive(conn);
 		if (more < 0)
-			in_ended(conn, more);
-		if (more <= 0 && !in_avail(conn))
+			return more;
+		if (!more && !in_avail(conn))
 			break;
 	}
 	if (conn->pause == NBD_PAUSE_TURN || conn->pause == NBD_PAUSE_MEMORY)
-		nbd_server_queue(conn);
-	nbd_in_rest(conn);
-	nbd_conn_watch(conn);
-	nbd_conn_check(conn);
+		nbd_turn_queue(conn);
+	in_rest(conn);
+	return 0;
+}
+
+bool nbd_in_halfway(const struct nbd_conn *conn)
+{
+	return conn->fill || conn->wrong || in_avail(conn);
 }
