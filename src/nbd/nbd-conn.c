@@ -52,6 +52,7 @@ static void conn_close(struct nbd_conn *conn)
 	if (conn->handle)
 		conn->server->backend->close(conn->handle);
 	free(conn->haggle);
+	nbd_mem_pool_fini(&conn->pool);
 	loop_defer(conn->server->loop, &conn->end);
 }
 
@@ -234,6 +235,7 @@ int nbd_conn_create(struct nbd_server *server, int fd, const char *name)
 	list_init(&conn->link);
 	list_init(&conn->turn);
 	list_init(&conn->out);
+	nbd_mem_pool_init(&conn->pool, &server->mem);
 	loop_task_init(&conn->flush, conn_flush);
 	loop_task_init(&conn->end, conn_free);
 	loop_timer_init(&conn->deadline, deadline_over);

@@ -114,6 +114,7 @@ struct nbd_conn {
 	/* in flight */
 	unsigned nios;
 	size_t memory;
+	struct nbd_pool pool;		/* its memory: no other connection sees bytes of this one */
 	/* output */
 	struct list out;		/* struct nbd_request_io.link */
 	size_t sent;			/* bytes of the first reply, or of @out_bytes */
@@ -128,6 +129,8 @@ struct nbd_server {
 	const struct nbd_backend *backend;
 	void *arg;
 	struct nbd_mem mem;
+	struct nbd_pool input;		/* blocks of input, whose bytes no reply has */
+	struct loop_timer trim;		/* of memory that rests; while there are connections */
 	struct list ios;		/* free ones: struct nbd_request_io.link */
 	unsigned nios;			/* of all connections */
 	struct list conns;

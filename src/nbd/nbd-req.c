@@ -48,7 +48,7 @@ bool nbd_req_memory(struct nbd_request_io *q, size_t len)
 		conn->pause = NBD_PAUSE_FULL;
 		return false;
 	}
-	q->piece = nbd_mem_get(&conn->server->mem, len);
+	q->piece = nbd_mem_get(&conn->pool, len);
 	if (!q->piece) {
 		conn->pause = NBD_PAUSE_MEMORY;
 		return false;
@@ -61,7 +61,7 @@ bool nbd_req_memory(struct nbd_request_io *q, size_t len)
 
 struct nbd_block *nbd_block_get(struct nbd_conn *conn)
 {
-	struct nbd_block *block = nbd_mem_get(&conn->server->mem, NBD_BLOCK);
+	struct nbd_block *block = nbd_mem_get(&conn->server->input, NBD_BLOCK);
 
 	if (block)
 		block->refs = 1;
@@ -73,7 +73,7 @@ struct nbd_block *nbd_block_get(struct nbd_conn *conn)
 void nbd_block_put(struct nbd_server *server, struct nbd_block *block)
 {
 	if (--block->refs == 0)
-		nbd_mem_put(&server->mem, block, NBD_BLOCK);
+		nbd_mem_put(&server->input, block, NBD_BLOCK);
 }
 
 void nbd_req_unget(struct nbd_request_io *q)
@@ -83,7 +83,7 @@ void nbd_req_unget(struct nbd_request_io *q)
 
 	if (q->piece) {
 		conn->memory -= nbd_mem_size(q->piece_len);
-		nbd_mem_put(&server->mem, q->piece, q->piece_len);
+		nbd_mem_put(&conn->pool, q->piece, q->piece_len);
 	}
 	if (q->block)
 		nbd_block_put(server, q->block);

@@ -5,6 +5,17 @@
 
 #include "nbd-priv.h"
 
+#define TRIM_MS 10000			/* memory that no request has used for so long is freed */
+
+static void server_trim(struct loop_timer *timer)
+{
+	struct nbd_server *server = container_of(timer, struct nbd_server, trim);
+
+	nbd_mem_trim(&server->mem);
+	if (server->nconns)
+		loop_timer_set(server->loop, timer, clock_now_ms() + TRIM_MS);
+}
+
 int nbd_server_create(struct nbd_server **out, struct loop *loop,
 		      const struct nbd_server_conf *conf)
 {
@@ -16,6 +27,8 @@ int nbd_server_create(struct nbd_server **out, struct loop *loop,
 	server->backend = conf->backend;
 	server->arg = conf->arg;
 	nbd_mem_init(&server->mem, conf->memory);
+	nbd_mem_pool_init(&server->input, &server->mem);
+	loop_timer_init(&server->trim, server_trim);
 	list_init(&server->ios);
 	list_init(&server->conns);
 	nbd_turn_init(server);
@@ -30,13 +43,18 @@ void nbd_server_destroy(struct nbd_server *server)
 	nbd_turn_fini(server);
 	while ((q = list_pop_entry(&server->ios, struct nbd_request_io, link)))
 		free(q);
-	nbd_mem_fini(&server->mem);
+	loop_timer_cancel(&server->trim);
+	nbd_mem_pool_fini(&server->input);
 	free(server);
 }
 
 int nbd_server_add(struct nbd_server *server, int fd, const char *name)
 {
-	return nbd_conn_create(server, fd, name);
+	int r = nbd_conn_create(server, fd, name);
+
+	if (r == 0 && list_empty(&server->trim.link))
+		loop_timer_set(server->loop, &server->trim, clock_now_ms() + TRIM_MS);
+	return r;
 }
 
 void nbd_server_stop(struct nbd_server *server, void (*stopped)(void *arg), void *arg)
