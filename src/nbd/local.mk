@@ -20,6 +20,7 @@ libnbdsrv_la_SOURCES = \
 	%D%/nbd-out.c \
 	%D%/nbd-priv.h \
 	%D%/nbd-proto.h \
+	%D%/nbd-recv.c \
 	%D%/nbd-req.c \
 	%D%/nbd-server.c \
 	%D%/nbd-server.h \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Between the files of the engine, from below: nbd-turn.c (lines of connections), nbd-req.c
  * (requests and their memory), nbd-out.c (replies), nbd-io.c (requests on their way through the
- * backend), nbd-ask.c (the handshake), nbd-in.c (input), nbd-conn.c (the life of a connection),
- * nbd-server.c.  A file calls files below it.  What goes up is a result, or one of struct
- * nbd_conn_ops.  The loop's thread. */
+ * backend), nbd-recv.c (bytes of the socket), nbd-ask.c (the handshake), nbd-in.c (what the bytes
+ * say), nbd-conn.c (the life of a connection), nbd-server.c.  A file calls files below it.  What
+ * goes up is a result, or one of struct nbd_conn_ops.  The loop's thread. */
 #ifndef NBD_PRIV_H
 #define NBD_PRIV_H
 
@@ -197,6 +197,23 @@ void nbd_io_begin(struct nbd_request_io *q);
 
 /* Act on the state of the haggling, which needs the backend or is over. */
 void nbd_ask_next(struct nbd_conn *conn);
+
+/* ---- nbd-recv.c ---- */
+
+/* Bytes that came and are not parsed. */
+static inline uint32_t nbd_recv_avail(const struct nbd_conn *conn)
+{
+	return conn->in_end - conn->in_pos;
+}
+
+/* Receive once.  1: the socket may have more; 0: no more; -errno, -EPIPE for the end. */
+int nbd_recv_once(struct nbd_conn *conn);
+/* Of @q's data the first @have bytes are there, and the rest comes next: @q is begun then. */
+void nbd_recv_fill(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t have);
+/* Give the block back if all of its bytes are parsed and no WRITE uses them. */
+void nbd_recv_rest(struct nbd_conn *conn);
+/* Give up all bytes, and the WRITE whose data was to come. */
+void nbd_recv_drop(struct nbd_conn *conn);
 
 /* ---- nbd-in.c ---- */
 
