@@ -239,7 +239,6 @@ int nbd_conn_create(struct nbd_server *server, int fd, const char *name)
 	loop_task_init(&conn->flush, conn_flush);
 	loop_task_init(&conn->end, conn_free);
 	loop_timer_init(&conn->deadline, deadline_over);
-	conn->in_want = NBD_BLOCK_ROOM;
 	conn->moved_ms = clock_now_ms();
 	conn->watch = (struct loop_watch){ .fd = fd, .events = POLLIN, .ready = conn_ready,
 					   .closed = conn_closed };

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Input is parsed in place.  A WRITE with all of its data in one block uses the data there.  The
- * data of a larger WRITE goes straight from the socket into the memory of its request, but for the
- * few bytes that came with the header. */
+ * data of a larger WRITE goes straight from the socket into the memory of its request, but for
+ * bytes that came with the header. */
 #include <errno.h>
 #include <string.h>
 
 #include "nbd-priv.h"
 
 #define IN_PLACE_MAX (32u << 10)	/* bytes of a WRITE that waits in a block to be whole */
-#define SMALL 4096u			/* recvmsg() asks for no more in front of a large WRITE */
 #define STATUS_PAYLOAD_MAX 64u		/* bytes; a longer payload names unknown contexts */
 
 void nbd_in_drop(struct nbd_conn *conn)
@@ -52,7 +51,8 @@ static bool take_write(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t
 	uint8_t *data = conn->block->bytes + conn->in_pos + size;
 	uint32_t len = q->req.payload;
 
-	conn->in_want = len > IN_PLACE_MAX ? SMALL : (uint32_t)NBD_BLOCK_ROOM;
+	int64_t ahead;
+
 	if (len <= IN_PLACE_MAX && conn->in_pos + size + len <= NBD_BLOCK_ROOM) {
 		if (have < len)
 			return take_later(q);
@@ -63,12 +63,13 @@ static bool take_write(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t
 		nbd_io_begin(q);
 		return true;
 	}
-	if (!nbd_req_memory(q, len))
+	ahead = have ? -1 : nbd_recv_ahead(conn, q, len);
+	if (ahead < 0 && !nbd_req_memory(q, len))
 		return take_later(q);
 	have = MIN(have, len);
 	memcpy(q->piece, data, have);
 	conn->in_pos += size + have;
-	nbd_recv_fill(conn, q, have);
+	nbd_recv_fill(conn, q, ahead < 0 ? have : (uint32_t)ahead);
 	return true;
 }
 
@@ -121,6 +122,8 @@ static bool in_take_bytes(struct nbd_conn *conn, struct nbd_request_io *q, uint3
 	size_t memory;
 	int r = 0;
 
+	conn->large = q->req.type == NBD_CMD_WRITE && q->req.payload > IN_PLACE_MAX ?
+			q->req.payload : 0;
 	if (q->req.payload && !take_status_payload(conn, q, size, have, &r))
 		return take_later(q);
 	if (r == 0)
@@ -129,7 +132,6 @@ static bool in_take_bytes(struct nbd_conn *conn, struct nbd_request_io *q, uint3
 		return take_wrong(conn, q, size, r);
 	if (q->req.type == NBD_CMD_WRITE)
 		return take_write(conn, q, size, have);
-	conn->in_want = NBD_BLOCK_ROOM;
 	memory = memory_of(q);
 	if (memory && !nbd_req_memory(q, memory))
 		return take_later(q);
@@ -212,7 +214,14 @@ int nbd_in_run(struct nbd_conn *conn)
 			left--;
 		if (!left && in_reads(conn))
 			conn->pause = NBD_PAUSE_TURN;
-		if (!more || !in_reads(conn))
+		if (!in_reads(conn))
+			break;
+		if (nbd_recv_pending(conn)) {
+			if (!nbd_recv_move(conn))
+				break;
+			continue;
+		}
+		if (!more)
 			break;
 		more = nbd_recv_once(conn);
 		if (more < 0)

@@ -31,6 +31,11 @@ void nbd_mem_init(struct nbd_mem *mem, size_t limit)
 	list_init(&mem->pools);
 }
 
+void nbd_mem_fini(struct nbd_mem *mem)
+{
+	assert(!mem->used && !mem->kept);
+}
+
 /* ---- pools ---- */
 
 void nbd_mem_pool_init(struct nbd_pool *pool, struct nbd_mem *mem)

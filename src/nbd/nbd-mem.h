@@ -37,6 +37,8 @@ struct nbd_piece {
 
 /* Begin without pools; @limit in bytes. */
 void nbd_mem_init(struct nbd_mem *mem, size_t limit);
+/* End.  No pool has a piece, and no piece is in use. */
+void nbd_mem_fini(struct nbd_mem *mem);
 /* Free the pieces of pools that had no request since the last call. */
 void nbd_mem_trim(struct nbd_mem *mem);
 /* Begin without pieces. */

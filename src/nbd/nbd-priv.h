@@ -2,8 +2,8 @@
 /* Between the files of the engine, from below: nbd-turn.c (lines of connections), nbd-req.c
  * (requests and their memory), nbd-out.c (replies), nbd-io.c (requests on their way through the
  * backend), nbd-recv.c (bytes of the socket), nbd-ask.c (the handshake), nbd-in.c (what the bytes
- * say), nbd-conn.c (the life of a connection), nbd-server.c.  A file calls files below it.  What
- * goes up is a result, or one of struct nbd_conn_ops.  The loop's thread. */
+ * say), nbd-conn.c (the life of a connection), nbd-server.c.  A file calls files below it;
+ * results and the calls of struct nbd_conn_ops go up.  The loop's thread. */
 #ifndef NBD_PRIV_H
 #define NBD_PRIV_H
 
@@ -67,6 +67,17 @@ struct nbd_ask {
 	uint64_t left_ms;		/* for the client, when the answer has come */
 };
 
+/* Behind a large WRITE another WRITE of the same size is expected.  One recvmsg() fills the rest of
+ * the first WRITE's data, the header, this memory for the next data, and the header behind.  If
+ * another request comes, nbd_recv_move() takes the bytes to their places. */
+struct nbd_ahead {
+	uint8_t *piece;			/* of @len bytes; NULL: none, or a request has the piece */
+	uint8_t head[NBD_REQUEST_MAX];	/* what came behind @len bytes */
+	uint32_t len;
+	uint32_t pos, end;		/* bytes of @piece and of @head that came and were not
+					 * moved */
+};
+
 /* Calls of lower files to nbd-conn.c. */
 struct nbd_conn_ops {
 	/* The turn of @conn, or memory, has come. */
@@ -100,7 +111,9 @@ struct nbd_conn {
 	/* input */
 	struct nbd_block *block;	/* NULL: no input */
 	uint32_t in_pos, in_end;	/* bytes of @block that are not parsed */
-	uint32_t in_want;		/* bytes that recvmsg() asks for */
+	uint32_t large;			/* the last request is a WRITE of so many bytes, which is
+					 * not used in place; 0: another one */
+	struct nbd_ahead ahead;
 	struct nbd_request_io *fill;	/* its payload is being received; NULL: none */
 	uint32_t filled;
 	/* A wrong request, answered behind its payload: a client may not look for a reply while
@@ -158,6 +171,12 @@ void nbd_turn_feed(struct nbd_server *server);
 
 /* Take a request for @req; NULL: none now, and conn->pause says why. */
 struct nbd_request_io *nbd_req_get(struct nbd_conn *conn, const struct nbd_request *req);
+/* Take a piece of @len bytes for a request to come.  NULL: none now; conn->pause stays. */
+void *nbd_req_piece(struct nbd_conn *conn, size_t len);
+/* Give back a piece that no request has. */
+void nbd_req_piece_put(struct nbd_conn *conn, void *piece, size_t len);
+/* Make @piece, of @len bytes, the memory of @q. */
+void nbd_req_piece_set(struct nbd_request_io *q, void *piece, size_t len);
 /* Take memory of @len bytes for @q.  False: none now; conn->pause says why. */
 bool nbd_req_memory(struct nbd_request_io *q, size_t len);
 /* End a request: its memory goes back, and connections that wait for memory are tried. */
@@ -206,13 +225,26 @@ static inline uint32_t nbd_recv_avail(const struct nbd_conn *conn)
 	return conn->in_end - conn->in_pos;
 }
 
-/* Receive once.  1: the socket may have more; 0: no more; -errno, -EPIPE for the end. */
+/* Does conn->ahead have bytes of an earlier recvmsg()? */
+static inline bool nbd_recv_pending(const struct nbd_conn *conn)
+{
+	return conn->ahead.pos < conn->ahead.end;
+}
+
+/* Move bytes that are pending to where recvmsg() would have put them.  False: no memory now. */
+bool nbd_recv_move(struct nbd_conn *conn);
+/* Receive once; no bytes are pending.  1: the socket may have more; 0: no more; -errno, -EPIPE for
+ * the end. */
 int nbd_recv_once(struct nbd_conn *conn);
+/* Make the memory in which data has come ahead the memory of @q, a WRITE of @len bytes whose header
+ * is all that the block has.  Returns the bytes of data that came; -1: nothing was expected, or
+ * another request. */
+int64_t nbd_recv_ahead(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t len);
 /* Of @q's data the first @have bytes are there, and the rest comes next: @q is begun then. */
 void nbd_recv_fill(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t have);
 /* Give the block back if all of its bytes are parsed and no WRITE uses them. */
 void nbd_recv_rest(struct nbd_conn *conn);
-/* Give up all bytes, and the WRITE whose data was to come. */
+/* Give up all bytes, and the WRITE of conn->fill.  Connections that wait for memory are tried. */
 void nbd_recv_drop(struct nbd_conn *conn);
 
 /* ---- nbd-in.c ---- */

@@ -39,24 +39,42 @@ struct nbd_request_io *nbd_req_get(struct nbd_conn *conn, const struct nbd_reque
 	return q;
 }
 
+static bool is_full(const struct nbd_conn *conn, size_t len)
+{
+	return conn->memory && conn->memory + nbd_mem_size(len) > NBD_CONN_MEMORY;
+}
+
+void *nbd_req_piece(struct nbd_conn *conn, size_t len)
+{
+	void *piece = is_full(conn, len) ? NULL : nbd_mem_get(&conn->pool, len);
+
+	if (piece)
+		conn->memory += nbd_mem_size(len);
+	return piece;
+}
+
+void nbd_req_piece_put(struct nbd_conn *conn, void *piece, size_t len)
+{
+	conn->memory -= nbd_mem_size(len);
+	nbd_mem_put(&conn->pool, piece, len);
+}
+
+void nbd_req_piece_set(struct nbd_request_io *q, void *piece, size_t len)
+{
+	q->piece = q->io.buf = piece;
+	q->piece_len = len;
+}
+
 bool nbd_req_memory(struct nbd_request_io *q, size_t len)
 {
 	struct nbd_conn *conn = q->conn;
-	size_t size = nbd_mem_size(len);
+	void *piece = nbd_req_piece(conn, len);
 
-	if (conn->memory && conn->memory + size > NBD_CONN_MEMORY) {
-		conn->pause = NBD_PAUSE_FULL;
-		return false;
-	}
-	q->piece = nbd_mem_get(&conn->pool, len);
-	if (!q->piece) {
-		conn->pause = NBD_PAUSE_MEMORY;
-		return false;
-	}
-	q->piece_len = len;
-	q->io.buf = q->piece;
-	conn->memory += size;
-	return true;
+	if (piece)
+		nbd_req_piece_set(q, piece, len);
+	else
+		conn->pause = is_full(conn, len) ? NBD_PAUSE_FULL : NBD_PAUSE_MEMORY;
+	return piece;
 }
 
 struct nbd_block *nbd_block_get(struct nbd_conn *conn)
@@ -81,10 +99,8 @@ void nbd_req_unget(struct nbd_request_io *q)
 	struct nbd_conn *conn = q->conn;
 	struct nbd_server *server = conn->server;
 
-	if (q->piece) {
-		conn->memory -= nbd_mem_size(q->piece_len);
-		nbd_mem_put(&conn->pool, q->piece, q->piece_len);
-	}
+	if (q->piece)
+		nbd_req_piece_put(conn, q->piece, q->piece_len);
 	if (q->block)
 		nbd_block_put(server, q->block);
 	conn->nios--;

@@ -45,6 +45,7 @@ void nbd_server_destroy(struct nbd_server *server)
 		free(q);
 	loop_timer_cancel(&server->trim);
 	nbd_mem_pool_fini(&server->input);
+	nbd_mem_fini(&server->mem);
 	free(server);
 }
 
