@@ -10,7 +10,7 @@ import os
 import subprocess
 import time
 
-from targets import CONNECTIONS
+from targets import BESIDE, CONNECTIONS
 from topologies import Failed
 
 # name, how fio reads or writes, size, depth, NBD connections
@@ -28,6 +28,8 @@ FIO_ROWS = [
     ("128k-read-qd16", "read", "128k", 16, 1),
     ("128k-write-qd16", "write", "128k", 16, 1),
 ] + [(row, "randread", "4k", 4, n) for row, n in CONNECTIONS[1:]]
+# A row, beside a client that does the same at this depth.
+BESIDE_ROWS = {BESIDE: ("4k-randread-qd1", 128)}
 # Of a disk with data, and of one whose data are a piece of SPARSE_PIECE in each SPARSE_STEP.
 FULL_COPIES = ["nbdcopy-in", "nbdcopy-out"]
 SPARSE_COPIES = ["sparse-nbdcopy", "sparse-convert"]
@@ -35,7 +37,7 @@ COPY_ROWS = FULL_COPIES + SPARSE_COPIES
 # Servers, and the file, without nbdkit.
 ALONE_ROWS = ["alone-4k-randread-qd32"]
 ALONE_BLOCK, ALONE_DEPTH = "4k", 32
-ROWS = [row[0] for row in FIO_ROWS] + ALONE_ROWS + COPY_ROWS
+ROWS = [row[0] for row in FIO_ROWS] + list(BESIDE_ROWS) + ALONE_ROWS + COPY_ROWS
 SPARSE_PIECE, SPARSE_STEP = 64 << 10, 2 << 20
 
 
@@ -49,24 +51,29 @@ def run(argv, args, timeout_s):
     return text
 
 
-def fio(args, row, uri):
-    """One run: IOs, IOs per second, percentiles of the time that one takes."""
+def fio(args, row, uri, beside=None):
+    """One run: IOs, IOs per second, percentiles of the time that one takes.  @beside: the depth of another client, whose
+    IOs are counted, and nothing else of it."""
     name, rw, bs, depth, connections = row
     where = ["--ioengine=nbd", "--uri=" + uri] if uri.startswith("nbd+") else [
         "--ioengine=io_uring", "--filename=" + uri]
-    text = run(["fio", "--name=" + name] + where + ["--rw=" + rw, "--bs=" + bs,
-                "--iodepth=%d" % depth, "--numjobs=%d" % connections, "--group_reporting", "--time_based",
-                "--runtime=%d" % args.runtime, "--norandommap", "--percentile_list=50:99:99.9",
-                "--output-format=json"], args, args.runtime + 60)
+    text = run(["fio", "--output-format=json", "--name=global"] + where +
+               ["--rw=" + rw, "--bs=" + bs, "--time_based", "--runtime=%d" % args.runtime, "--norandommap",
+                "--percentile_list=50:99:99.9", "--group_reporting",
+                "--name=" + name, "--iodepth=%d" % depth, "--numjobs=%d" % connections] +
+               (["--name=beside", "--new_group", "--iodepth=%d" % beside] if beside else []), args, args.runtime + 60)
     # fio may print notes before the JSON.
-    job = json.loads(text[text.index("{"):])["jobs"][0]
-    if job["error"]:
-        raise Failed("fio reports error %d on %s" % (job["error"], uri))
-    side = job["read" if "read" in rw else "write"]
-    if side["total_ios"] == 0:
-        raise Failed("fio did no IO on " + uri)
+    jobs = json.loads(text[text.index("{"):])["jobs"]
+    sides = [job["read" if "read" in rw else "write"] for job in jobs]
+    for job, side in zip(jobs, sides):
+        if job["error"]:
+            raise Failed("fio reports error %d on %s" % (job["error"], uri))
+        if side["total_ios"] == 0:
+            raise Failed("fio did no IO on " + uri)
+    side = sides[0]
     p50, p99, p999 = (side["clat_ns"]["percentile"]["%.6f" % p] / 1000 for p in (50, 99, 99.9))
-    return side["total_ios"], dict(rate=round(side["iops"], 1), p50_us=round(p50, 1), p99_us=round(p99, 1),
+    ios = sum(side["total_ios"] for side in sides)
+    return ios, dict(rate=round(side["iops"], 1), p50_us=round(p50, 1), p99_us=round(p99, 1),
                                    p999_us=round(p999, 1))
 
 
@@ -104,6 +111,9 @@ def do(args, row, topology):
     if row in ALONE_ROWS:
         return alone(args, row, topology)
     by_name, uri = {row[0]: row for row in FIO_ROWS}, topology.uri
+    if row in BESIDE_ROWS:
+        low, depth = BESIDE_ROWS[row]
+        return fio(args, (row, *by_name[low][1:]), uri, beside=depth)
     return copy(args, row, uri) if row in COPY_ROWS else fio(args, by_name[row], uri)
 
 

@@ -39,7 +39,7 @@ PARTS = {
     "frwr": (["frwr"], 3, 3, 5, 1, 0),
     "rtrsctl": (["rtrsctl"], 0, 0, 10, 0, 0),
     "bench": (["rtrs-bench"], 0, 0, 10, 0, 0),
-    "nbd": (["nbd"], 5, 9, 35, 0, 0),
+    "nbd": (["nbd"], 0, 0, 30, 0, 0),
     "gateway": (["rtrs-nbd"], 2, 1, 10, 0, 0),
 }
 TWICE = 0

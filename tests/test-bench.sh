@@ -60,8 +60,34 @@ many = targets.Results()
 for row, n in targets.CONNECTIONS:
     for number in range(8):
         many.add({"round": number, "row": row, "topology": "ours", "rate": 90 if n == 16 else 100 if n == 4 else 50})
-nine = [target for target in targets.TARGETS if target.number == "S9"]
-assert nine[0].verdict(many)[0] == 0.9
+        many.add({"round": number, "row": row, "topology": "gateway",
+                  "rate": {1: 50, 8: 100, 32: 80, 2: 40}.get(n, 90)})
+by_number = {target.number: target for target in targets.TARGETS}
+assert by_number["S9"].verdict(many)[0] == 0.9
+# The least of those from 16 on.
+assert by_number["S19"].verdict(many)[0] == 0.8
+for number in range(8):
+    many.add({"round": number, "row": targets.BESIDE, "topology": "gateway", "p99_us": 150})
+    many.add({"round": number, "row": "4k-randread-qd1", "topology": "gateway", "p99_us": 100})
+assert by_number["S20"].verdict(many)[0::3] == (1.5, "met")
+
+# Of two clients the first is told, and the IOs of both are counted.
+import loads
+times = '{"percentile": {"50.000000": 1000, "99.000000": 2000, "99.900000": 3000}}'
+loads.run = lambda argv, *_: seen.append(argv) or '{"jobs": [%s]}' % ",".join(
+    '{"error": 0, "read": {"total_ios": %d, "iops": %d, "clat_ns": %s}}' % (n, n, times)
+    for n in (7, 100)[:argv.count("--new_group") + 1])
+seen = []
+class Gateway:
+    uri = "nbd+unix:///"
+class Args:
+    runtime = 1
+assert loads.do(Args, "4k-randread-qd1", Gateway)[0] == 7
+ios, numbers = loads.do(Args, targets.BESIDE, Gateway)
+assert (ios, numbers["rate"], numbers["p99_us"]) == (107, 7, 2.0)
+one, both = (argv[argv.index("--name=global"):] for argv in seen)
+assert [word for word in both if word.startswith("--iodepth")] == ["--iodepth=1", "--iodepth=128"]
+assert one[1:7] == both[1:7] and "--iodepth=128" not in one
 
 assert targets.judge([1.9] * 6, least=1.8) == "met" and targets.judge([1.9] * 5, least=1.8) == "open"
 assert targets.judge([0.4] * 6, most=0.3) == "missed" and targets.judge([0.2] * 6, most=0.3) == "met"

@@ -10,17 +10,19 @@ truncate -s 4M "$tmp/disk"
 start_server "disk=$tmp/disk" "other=$tmp/disk" --no-lock
 server=server=127.0.0.1:$server_port
 
-# --run: the command hears where the socket is, and its status is that of rtrs-nbd.
+# --run: the command hears where the socket is, and its status is that of rtrs-nbd.  A SIGHUP, which
+# comes first, ends nothing.
 status=0
 # shellcheck disable=SC2016 # the command's
 timeout "$TIMEOUT_S" "$RTRS_NBD" -U - "$server" export=disk --run '
 	echo "$unixsocket"
-	[ -S "$unixsocket" ] && nbdinfo --size "$uri" && exit 7' >"$tmp/run.out" || status=$?
+	[ -S "$unixsocket" ] && nbdinfo --size "$uri" && kill -HUP $PPID &&
+		exit 7' >"$tmp/run.out" || status=$?
 [ $status -eq 7 ] || fail "status $status"
 grep -qx 4194304 "$tmp/run.out"
-dir=$(dirname "$(head -n 1 "$tmp/run.out")")
-[[ $dir = */rtrs-nbd.* ]]
-[ ! -e "$dir" ] || fail "its socket is left behind"
+own=$(head -n 1 "$tmp/run.out")
+[ "${own##*/}" = socket ] || fail "where is its socket?"
+[ ! -e "${own%/*}" ] || fail "its socket is left behind"
 
 # TCP, at a port that the kernel chooses; the client asks for a name, and for the list of them.
 # shellcheck disable=SC2016
@@ -46,6 +48,11 @@ stop_process "$gateway_pid"
 # Read-only.
 start_gateway -r "$server" export=disk
 timeout "$TIMEOUT_S" nbdinfo --is readonly "$uri"
+
+# With export= a client gets this export, whatever it asks for.
+timeout "$TIMEOUT_S" nbdinfo "nbd+unix:///other?socket=$sock" >"$tmp/other.out"
+cat "$tmp/other.out"
+grep -q "RNBD export 'disk' of" "$tmp/other.out"
 stop_process "$gateway_pid"
 
 # Socket activation: the next process takes the socket over.

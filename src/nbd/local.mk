@@ -5,6 +5,7 @@ NBD_CPPFLAGS = -I$(top_srcdir)/%D%
 noinst_LTLIBRARIES += libnbdsrv.la
 libnbdsrv_la_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
 libnbdsrv_la_SOURCES = \
+	%D%/nbd-ask.c \
 	%D%/nbd-buf.c \
 	%D%/nbd-buf.h \
 	%D%/nbd-conn.c \
@@ -19,6 +20,9 @@ libnbdsrv_la_SOURCES = \
 	%D%/nbd-out.c \
 	%D%/nbd-priv.h \
 	%D%/nbd-proto.h \
+	%D%/nbd-recv.c \
+	%D%/nbd-req.c \
 	%D%/nbd-server.c \
 	%D%/nbd-server.h \
+	%D%/nbd-turn.c \
 	$(NULL)

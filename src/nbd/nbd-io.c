@@ -1,122 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests and their memory.  A request is taken for its header and given back after its reply was
- * sent.  A request owns a piece of memory, or a reference of the block of input with its data, or
- * no memory.  A failure is a reply with an error. */
+/* A request between its header and its reply: checked, carried out by the backend, answered.  A
+ * failure is a reply with an error. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "nbd-priv.h"
-#include "util.h"
-
-#define IOS_MAX 16384u			/* of all connections */
 
 static struct nbd_request_io *to_request(struct nbd_io *io)
 {
 	return container_of(io, struct nbd_request_io, io);
 }
 
-/* ---- memory ---- */
-
-struct nbd_request_io *nbd_io_get(struct nbd_conn *conn, const struct nbd_request *req)
+/* While the server stops, no error is sent: the next server may have no error. */
+static bool is_untold(const struct nbd_request_io *q)
 {
-	struct nbd_server *server = conn->server;
-	struct nbd_request_io *q = NULL;
-
-	if (conn->nios == NBD_CONN_IOS) {
-		conn->pause = NBD_PAUSE_FULL;
-		return NULL;
-	}
-	if (server->nios < IOS_MAX)
-		q = list_pop_entry(&server->ios, struct nbd_request_io, link);
-	if (!q && server->nios < IOS_MAX)
-		q = malloc(align_up(sizeof(*q) + server->backend->io_size, 16));
-	if (!q) {
-		conn->pause = NBD_PAUSE_MEMORY;
-		return NULL;
-	}
-	*q = (struct nbd_request_io){
-		.io = { .cmd = req->type, .flags = req->flags, .handle = conn->handle,
-			.off = req->off, .len = req->len },
-		.conn = conn,
-		.req = *req,
-	};
-	q->io.own = q->own;
-	list_init(&q->link);
-	conn->nios++;
-	server->nios++;
-	return q;
+	return q->status < 0 && q->conn->server->state == NBD_SERVER_STOPS;
 }
 
-bool nbd_io_memory(struct nbd_request_io *q, size_t len)
+static void io_answer(struct nbd_request_io *q)
 {
 	struct nbd_conn *conn = q->conn;
-	size_t size = nbd_mem_size(len);
 
-	if (conn->memory && conn->memory + size > NBD_CONN_MEMORY) {
-		conn->pause = NBD_PAUSE_FULL;
-		return false;
+	if (is_untold(q))
+		conn->ops->failed(conn, NULL);
+	if (conn->state != NBD_CONN_BROKEN) {
+		nbd_out_reply(q);
+		return;
 	}
-	q->piece = nbd_mem_get(&conn->server->mem, len);
-	if (!q->piece) {
-		conn->pause = NBD_PAUSE_MEMORY;
-		return false;
-	}
-	q->piece_len = len;
-	q->io.buf = q->piece;
-	conn->memory += size;
-	return true;
+	nbd_req_put(q);
+	conn->ops->ended(conn);
 }
-
-struct nbd_block *nbd_block_get(struct nbd_conn *conn)
-{
-	struct nbd_block *block = nbd_mem_get(&conn->server->mem, NBD_BLOCK);
-
-	if (block)
-		block->refs = 1;
-	else
-		conn->pause = NBD_PAUSE_MEMORY;
-	return block;
-}
-
-void nbd_block_put(struct nbd_server *server, struct nbd_block *block)
-{
-	if (--block->refs == 0)
-		nbd_mem_put(&server->mem, block, NBD_BLOCK);
-}
-
-void nbd_io_unget(struct nbd_request_io *q)
-{
-	struct nbd_conn *conn = q->conn;
-	struct nbd_server *server = conn->server;
-
-	if (q->piece) {
-		conn->memory -= nbd_mem_size(q->piece_len);
-		nbd_mem_put(&server->mem, q->piece, q->piece_len);
-	}
-	if (q->block)
-		nbd_block_put(server, q->block);
-	conn->nios--;
-	server->nios--;
-	list_del(&q->link);
-	list_add_head(&server->ios, &q->link);
-}
-
-void nbd_io_put(struct nbd_request_io *q)
-{
-	struct nbd_conn *conn = q->conn;
-	struct nbd_server *server = conn->server;
-
-	nbd_io_unget(q);
-	if (conn->pause == NBD_PAUSE_FULL) {
-		conn->pause = NBD_PAUSE_TURN;
-		nbd_server_queue(conn);
-	}
-	if (!list_empty(&server->starved))
-		nbd_server_feed(server);
-}
-
-/* ---- from the request to its reply ---- */
 
 void nbd_io_done(struct nbd_io *io, int status)
 {
@@ -132,7 +44,7 @@ void nbd_io_done(struct nbd_io *io, int status)
 		if (!q->data_len)
 			q->status = -EIO;	/* the backend has told of no extent */
 	}
-	nbd_out_reply(q);
+	io_answer(q);
 }
 
 bool nbd_io_extent(struct nbd_io *io, uint64_t len, uint32_t flags)

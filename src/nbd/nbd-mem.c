@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the free pieces.  A new piece that would pass the limit drives kept pieces out, the largest
- * first. */
+/* Owns the kept pieces.  A new piece that would pass the limit drives kept pieces out, the largest
+ * of one pool first, then of the next. */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "nbd-mem.h"
 
@@ -27,52 +28,111 @@ size_t nbd_mem_size(size_t len)
 void nbd_mem_init(struct nbd_mem *mem, size_t limit)
 {
 	*mem = (struct nbd_mem){ .limit = limit };
-	for (unsigned i = 0; i < NBD_MEM_CLASSES; i++)
-		list_init(&mem->free[i]);
-}
-
-/* Free kept pieces until @size bytes more are within the limit.  False: even then too many. */
-static bool mem_make_room(struct nbd_mem *mem, size_t size)
-{
-	for (unsigned class = NBD_MEM_CLASSES; class--;) {
-		while (mem->used + mem->kept + size > mem->limit &&
-		       !list_empty(&mem->free[class])) {
-			free(list_pop_entry(&mem->free[class], struct nbd_piece, link));
-			mem->kept -= class_size(class);
-		}
-	}
-	return mem->used + mem->kept + size <= mem->limit;
+	list_init(&mem->pools);
 }
 
 void nbd_mem_fini(struct nbd_mem *mem)
 {
-	assert(!mem->used);
-	mem->limit = 0;
-	mem_make_room(mem, 0);
+	assert(!mem->used && !mem->kept);
 }
 
-void *nbd_mem_get(struct nbd_mem *mem, size_t len)
-{
-	unsigned class = class_of(len);
-	size_t size = class_size(class);
-	void *piece = list_pop_entry(&mem->free[class], struct nbd_piece, link);
+/* ---- pools ---- */
 
-	if (piece)
-		mem->kept -= size;
-	else if (mem_make_room(mem, size))
-		piece = aligned_alloc((size_t)1 << NBD_MEM_MIN, size);
-	if (piece)
-		mem->used += size;
+void nbd_mem_pool_init(struct nbd_pool *pool, struct nbd_mem *mem)
+{
+	*pool = (struct nbd_pool){ .mem = mem };
+	list_init(&pool->link);
+	for (unsigned i = 0; i < NBD_MEM_CLASSES; i++)
+		list_init(&pool->free[i]);
+}
+
+static void pool_count(struct nbd_pool *pool, size_t kept)
+{
+	pool->mem->kept += kept - pool->kept;
+	pool->kept = kept;
+	if (!kept)
+		list_del(&pool->link);
+	else if (list_empty(&pool->link))
+		list_add_tail(&pool->mem->pools, &pool->link);
+}
+
+/* Take a kept piece of @class; NULL: none. */
+static void *pool_take(struct nbd_pool *pool, unsigned class)
+{
+	void *piece = list_pop_entry(&pool->free[class], struct nbd_piece, link);
+
+	if (piece) {
+		memset(piece, 0, sizeof(struct nbd_piece));
+		pool_count(pool, pool->kept - class_size(class));
+	}
 	return piece;
 }
 
-void nbd_mem_put(struct nbd_mem *mem, void *piece, size_t len)
+static void pool_free_largest(struct nbd_pool *pool)
+{
+	unsigned class = NBD_MEM_CLASSES - 1;
+
+	while (list_empty(&pool->free[class]))
+		class--;
+	free(pool_take(pool, class));
+}
+
+void nbd_mem_pool_fini(struct nbd_pool *pool)
+{
+	while (pool->kept)
+		pool_free_largest(pool);
+}
+
+void nbd_mem_trim(struct nbd_mem *mem)
+{
+	struct nbd_pool *pool, *next;
+
+	list_for_each_safe(pool, next, &mem->pools, link) {
+		if (pool->state == NBD_POOL_RESTS)
+			nbd_mem_pool_fini(pool);
+		pool->state = NBD_POOL_RESTS;
+	}
+}
+
+/* ---- pieces ---- */
+
+/* Free kept pieces until @size bytes more are within the limit.  False: even then too many. */
+static bool mem_make_room(struct nbd_mem *mem, size_t size)
+{
+	while (mem->used + mem->kept + size > mem->limit && !list_empty(&mem->pools))
+		pool_free_largest(list_entry(mem->pools.next, struct nbd_pool, link));
+	return mem->used + mem->kept + size <= mem->limit;
+}
+
+/* Make a piece without the bytes that the memory had before. */
+static void *piece_make(size_t size)
+{
+	void *piece = aligned_alloc((size_t)1 << NBD_MEM_MIN, size);
+
+	return piece ? memset(piece, 0, size) : NULL;
+}
+
+void *nbd_mem_get(struct nbd_pool *pool, size_t len)
+{
+	unsigned class = class_of(len);
+	size_t size = class_size(class);
+	void *piece = pool_take(pool, class);
+
+	pool->state = NBD_POOL_WORKS;
+	if (!piece && mem_make_room(pool->mem, size))
+		piece = piece_make(size);
+	if (piece)
+		pool->mem->used += size;
+	return piece;
+}
+
+void nbd_mem_put(struct nbd_pool *pool, void *piece, size_t len)
 {
 	unsigned class = class_of(len);
 	struct nbd_piece *p = piece;
 
-	mem->used -= class_size(class);
-	mem->kept += class_size(class);
+	pool->mem->used -= class_size(class);
 	list_init(&p->link);
-	list_add_head(&mem->free[class], &p->link);
+	list_add_head(&pool->free[class], &p->link);
+	pool_count(pool, pool->kept + class_size(class));
 }

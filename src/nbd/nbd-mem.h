@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory for the data of requests, with a limit for the sum.  Pieces come in powers of two, and a
- * piece that comes back is kept, so that the steady state allocates no piece.  One thread. */
+/* Memory for the data of requests, with a limit for the sum.  Pieces come in powers of two.
+ *
+ * A pool keeps the pieces that come back, so that the steady state allocates no piece.  A piece has
+ * zeroes, or bytes of an earlier user of the same pool: the owners of two pools see nothing of each
+ * other, and nothing else of the process.  One thread. */
 #ifndef NBD_MEM_H
 #define NBD_MEM_H
 
@@ -15,24 +18,38 @@
 
 struct nbd_mem {
 	size_t limit;			/* bytes */
-	size_t used, kept;		/* bytes of pieces in use, and on the lists */
+	size_t used, kept;		/* bytes of pieces in use, and of pools */
+	struct list pools;		/* struct nbd_pool.link: those that keep pieces */
+};
+
+struct nbd_pool {
+	struct nbd_mem *mem;
+	struct list link;
+	size_t kept;			/* bytes */
+	enum { NBD_POOL_RESTS, NBD_POOL_WORKS } state;	/* since the last nbd_mem_trim() */
 	struct list free[NBD_MEM_CLASSES];	/* struct nbd_piece.link */
 };
 
-/* The head of a piece on a list. */
+/* The head of a piece that is kept. */
 struct nbd_piece {
 	struct list link;
 };
 
-/* Begin without pieces; @limit in bytes. */
+/* Begin without pools; @limit in bytes. */
 void nbd_mem_init(struct nbd_mem *mem, size_t limit);
-/* Free the kept pieces.  All pieces are back. */
+/* End.  No pool has a piece, and no piece is in use. */
 void nbd_mem_fini(struct nbd_mem *mem);
+/* Free the pieces of pools that had no request since the last call. */
+void nbd_mem_trim(struct nbd_mem *mem);
+/* Begin without pieces. */
+void nbd_mem_pool_init(struct nbd_pool *pool, struct nbd_mem *mem);
+/* Free the pieces.  All pieces are back. */
+void nbd_mem_pool_fini(struct nbd_pool *pool);
 /* The bytes of a piece for @len bytes, at most 64 MiB. */
 size_t nbd_mem_size(size_t len);
 /* Take a piece for @len bytes; NULL: the limit is reached, or no memory. */
-void *nbd_mem_get(struct nbd_mem *mem, size_t len);
-/* Give back a piece, with the @len of its nbd_mem_get(). */
-void nbd_mem_put(struct nbd_mem *mem, void *piece, size_t len);
+void *nbd_mem_get(struct nbd_pool *pool, size_t len);
+/* Give back a piece to the pool that it comes from, with the @len of its nbd_mem_get(). */
+void nbd_mem_put(struct nbd_pool *pool, void *piece, size_t len);
 
 #endif

@@ -35,6 +35,8 @@ struct nbd_request {
 	uint32_t payload;		/* bytes that follow */
 };
 
+#define NBD_REQUEST_MAX 32u		/* bytes of a request without its payload */
+
 /* Bytes of a request without its payload. */
 static inline size_t nbd_request_size(enum nbd_headers headers)
 {

@@ -57,7 +57,7 @@ static void out_sent(struct nbd_conn *conn, size_t n)
 		if (conn->sent < q->head_len + q->data_len)
 			break;
 		conn->sent -= q->head_len + q->data_len;
-		nbd_io_put(q);
+		nbd_req_put(q);
 	}
 }
 
@@ -78,41 +78,31 @@ static int send_some(struct nbd_conn *conn)
 	return 1;
 }
 
-void nbd_out_flush(struct nbd_conn *conn)
+int nbd_out_flush(struct nbd_conn *conn)
 {
 	int r = 1;
 
-	if (conn->out_bytes.error) {
-		nbd_conn_break(conn, "no memory for the handshake");
-		return;
-	}
 	while (r > 0 && !nbd_out_empty(conn))
 		r = send_some(conn);
 	conn->out_state = r == 0 ? NBD_OUT_FULL : NBD_OUT_READY;
-	if (r < 0)
-		nbd_conn_fail(conn, r);
-	else
-		nbd_conn_watch(conn);
-	nbd_conn_check(conn);
+	return MIN(r, 0);
 }
 
-/* While the server stops, no error is sent: the next server may have no error. */
-static bool is_untold(const struct nbd_request_io *q)
+void nbd_out_drop(struct nbd_conn *conn)
 {
-	return q->status < 0 && q->conn->server->state == NBD_SERVER_STOPS;
+	struct nbd_request_io *q;
+
+	nbd_buf_fini(&conn->out_bytes);
+	while (!list_empty(&conn->out)) {
+		q = list_entry(conn->out.next, struct nbd_request_io, link);
+		nbd_req_put(q);
+	}
 }
 
 void nbd_out_reply(struct nbd_request_io *q)
 {
 	struct nbd_conn *conn = q->conn;
 
-	if (conn->state != NBD_CONN_BROKEN && is_untold(q))
-		nbd_conn_break(conn, NULL);
-	if (conn->state == NBD_CONN_BROKEN) {
-		nbd_io_put(q);
-		nbd_conn_check(conn);
-		return;
-	}
 	q->head_len = (uint32_t)nbd_reply_encode(q->head, conn->headers, &q->req, q->status,
 						 q->data_len);
 	list_add_tail(&conn->out, &q->link);

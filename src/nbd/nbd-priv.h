@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between the files of the engine, from below: nbd-io.c (requests and their memory), nbd-out.c
- * (replies), nbd-in.c (input), nbd-conn.c (the life of a connection),
- * nbd-server.c.  The loop's thread. */
+/* Between the files of the engine, from below: nbd-turn.c (lines of connections), nbd-req.c
+ * (requests and their memory), nbd-out.c (replies), nbd-io.c (requests on their way through the
+ * backend), nbd-recv.c (bytes of the socket), nbd-ask.c (the handshake), nbd-in.c (what the bytes
+ * say), nbd-conn.c (the life of a connection), nbd-server.c.  A file calls files below it;
+ * results and the calls of struct nbd_conn_ops go up.  The loop's thread. */
 #ifndef NBD_PRIV_H
 #define NBD_PRIV_H
 
+#include "clock.h"
 #include "nbd-mem.h"
 #include "nbd-opt.h"
 #include "nbd-server.h"
@@ -64,8 +67,32 @@ struct nbd_ask {
 	uint64_t left_ms;		/* for the client, when the answer has come */
 };
 
+/* Behind a large WRITE another WRITE of the same size is expected.  One recvmsg() fills the rest of
+ * the first WRITE's data, the header, this memory for the next data, and the header behind.  If
+ * another request comes, nbd_recv_move() takes the bytes to their places. */
+struct nbd_ahead {
+	uint8_t *piece;			/* of @len bytes; NULL: none, or a request has the piece */
+	uint8_t head[NBD_REQUEST_MAX];	/* what came behind @len bytes */
+	uint32_t len;
+	uint32_t pos, end;		/* bytes of @piece and of @head that came and were not
+					 * moved */
+};
+
+/* Calls of lower files to nbd-conn.c. */
+struct nbd_conn_ops {
+	/* The turn of @conn, or memory, has come. */
+	void (*may_read)(struct nbd_conn *conn);
+	/* The client says that it leaves. */
+	void (*left)(struct nbd_conn *conn);
+	/* @conn is to end at once.  @why is for the log; NULL: no fault, no line. */
+	void (*failed)(struct nbd_conn *conn, const char *why);
+	/* A request of @conn, which is broken, has ended. */
+	void (*ended)(struct nbd_conn *conn);
+};
+
 struct nbd_conn {
 	struct nbd_server *server;
+	const struct nbd_conn_ops *ops;
 	struct list link;		/* server->conns */
 	char name[96];
 	enum nbd_conn_state state;
@@ -84,7 +111,9 @@ struct nbd_conn {
 	/* input */
 	struct nbd_block *block;	/* NULL: no input */
 	uint32_t in_pos, in_end;	/* bytes of @block that are not parsed */
-	uint32_t in_want;		/* bytes that recvmsg() asks for */
+	uint32_t large;			/* the last request is a WRITE of so many bytes, which is
+					 * not used in place; 0: another one */
+	struct nbd_ahead ahead;
 	struct nbd_request_io *fill;	/* its payload is being received; NULL: none */
 	uint32_t filled;
 	/* A wrong request, answered behind its payload: a client may not look for a reply while
@@ -98,6 +127,7 @@ struct nbd_conn {
 	/* in flight */
 	unsigned nios;
 	size_t memory;
+	struct nbd_pool pool;		/* its memory: no other connection sees bytes of this one */
 	/* output */
 	struct list out;		/* struct nbd_request_io.link */
 	size_t sent;			/* bytes of the first reply, or of @out_bytes */
@@ -112,6 +142,8 @@ struct nbd_server {
 	const struct nbd_backend *backend;
 	void *arg;
 	struct nbd_mem mem;
+	struct nbd_pool input;		/* blocks of input, whose bytes no reply has */
+	struct loop_timer trim;		/* of memory that rests; while there are connections */
 	struct list ios;		/* free ones: struct nbd_request_io.link */
 	unsigned nios;			/* of all connections */
 	struct list conns;
@@ -124,20 +156,33 @@ struct nbd_server {
 	void *stopped_arg;
 };
 
-/* ---- nbd-io.c ---- */
+/* ---- nbd-turn.c ---- */
 
-/* Take a request for @req; NULL: the connection or the server has too many. */
-struct nbd_request_io *nbd_io_get(struct nbd_conn *conn, const struct nbd_request *req);
+/* Begin without connections in line. */
+void nbd_turn_init(struct nbd_server *server);
+/* End.  No connection is left. */
+void nbd_turn_fini(struct nbd_server *server);
+/* Put @conn in line for its turn, or for memory of the server (conn->pause). */
+void nbd_turn_queue(struct nbd_conn *conn);
+/* Try the connections that wait: memory or requests came back. */
+void nbd_turn_feed(struct nbd_server *server);
+
+/* ---- nbd-req.c ---- */
+
+/* Take a request for @req; NULL: none now, and conn->pause says why. */
+struct nbd_request_io *nbd_req_get(struct nbd_conn *conn, const struct nbd_request *req);
+/* Take a piece of @len bytes for a request to come.  NULL: none now; conn->pause stays. */
+void *nbd_req_piece(struct nbd_conn *conn, size_t len);
+/* Give back a piece that no request has. */
+void nbd_req_piece_put(struct nbd_conn *conn, void *piece, size_t len);
+/* Make @piece, of @len bytes, the memory of @q. */
+void nbd_req_piece_set(struct nbd_request_io *q, void *piece, size_t len);
 /* Take memory of @len bytes for @q.  False: none now; conn->pause says why. */
-bool nbd_io_memory(struct nbd_request_io *q, size_t len);
+bool nbd_req_memory(struct nbd_request_io *q, size_t len);
 /* End a request: its memory goes back, and connections that wait for memory are tried. */
-void nbd_io_put(struct nbd_request_io *q);
+void nbd_req_put(struct nbd_request_io *q);
 /* Give back a request that was not begun, with its memory; no other connection is tried. */
-void nbd_io_unget(struct nbd_request_io *q);
-/* May @q be carried out?  0, or -errno for its reply. */
-int nbd_io_check(const struct nbd_request_io *q);
-/* Hand @q to the backend.  @q has been checked, and has its data and memory. */
-void nbd_io_begin(struct nbd_request_io *q);
+void nbd_req_unget(struct nbd_request_io *q);
 /* Take a block, with one reference; NULL: none now, and conn->pause says why. */
 struct nbd_block *nbd_block_get(struct nbd_conn *conn);
 /* Drop one reference; the last one gives the block back. */
@@ -145,8 +190,11 @@ void nbd_block_put(struct nbd_server *server, struct nbd_block *block);
 
 /* ---- nbd-out.c ---- */
 
-/* Send the waiting replies, as far as the socket takes them. */
-void nbd_out_flush(struct nbd_conn *conn);
+/* Send the waiting replies, as far as the socket takes them (conn->out_state).  0, or -errno of the
+ * socket. */
+int nbd_out_flush(struct nbd_conn *conn);
+/* Give up all output. */
+void nbd_out_drop(struct nbd_conn *conn);
 /* Queue the reply to @q, which has ended, to be sent before the loop sleeps. */
 void nbd_out_reply(struct nbd_request_io *q);
 /* Have conn->out_bytes, which have grown, sent before the loop sleeps. */
@@ -157,14 +205,57 @@ static inline bool nbd_out_empty(const struct nbd_conn *conn)
 	return list_empty(&conn->out) && !conn->out_bytes.len;
 }
 
+/* ---- nbd-io.c ---- */
+
+/* May @q be carried out?  0, or -errno for its reply. */
+int nbd_io_check(const struct nbd_request_io *q);
+/* Hand @q to the backend.  @q has been checked, and has its data and memory. */
+void nbd_io_begin(struct nbd_request_io *q);
+
+/* ---- nbd-ask.c ---- */
+
+/* Act on the state of the haggling, which needs the backend or is over. */
+void nbd_ask_next(struct nbd_conn *conn);
+
+/* ---- nbd-recv.c ---- */
+
+/* Bytes that came and are not parsed. */
+static inline uint32_t nbd_recv_avail(const struct nbd_conn *conn)
+{
+	return conn->in_end - conn->in_pos;
+}
+
+/* Does conn->ahead have bytes of an earlier recvmsg()? */
+static inline bool nbd_recv_pending(const struct nbd_conn *conn)
+{
+	return conn->ahead.pos < conn->ahead.end;
+}
+
+/* Move bytes that are pending to where recvmsg() would have put them.  False: no memory now. */
+bool nbd_recv_move(struct nbd_conn *conn);
+/* Receive once; no bytes are pending.  1: the socket may have more; 0: no more; -errno, -EPIPE for
+ * the end. */
+int nbd_recv_once(struct nbd_conn *conn);
+/* Make the memory in which data has come ahead the memory of @q, a WRITE of @len bytes whose header
+ * is all that the block has.  Returns the bytes of data that came; -1: nothing was expected, or
+ * another request. */
+int64_t nbd_recv_ahead(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t len);
+/* Of @q's data the first @have bytes are there, and the rest comes next: @q is begun then. */
+void nbd_recv_fill(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t have);
+/* Give the block back if all of its bytes are parsed and no WRITE uses them. */
+void nbd_recv_rest(struct nbd_conn *conn);
+/* Give up all bytes, and the WRITE of conn->fill.  Connections that wait for memory are tried. */
+void nbd_recv_drop(struct nbd_conn *conn);
+
 /* ---- nbd-in.c ---- */
 
-/* Receive and parse, as far as the connection may. */
-void nbd_in_run(struct nbd_conn *conn);
+/* Receive and parse, as far as the connection may.  0; or -errno of the socket, -EPIPE for its
+ * end. */
+int nbd_in_run(struct nbd_conn *conn);
+/* Has a part of a request come, and not all of it? */
+bool nbd_in_halfway(const struct nbd_conn *conn);
 /* Give up all input. */
 void nbd_in_drop(struct nbd_conn *conn);
-/* Give the block back if all of its bytes are parsed and no WRITE uses them. */
-void nbd_in_rest(struct nbd_conn *conn);
 
 /* ---- nbd-conn.c ---- */
 
@@ -174,22 +265,10 @@ int nbd_conn_create(struct nbd_server *server, int fd, const char *name);
 void nbd_conn_leave(struct nbd_conn *conn);
 /* End the connection at once.  @why is logged; NULL: no fault, no line. */
 void nbd_conn_break(struct nbd_conn *conn, const char *why);
-/* End the connection, whose socket failed with @r. */
-void nbd_conn_fail(struct nbd_conn *conn, int r);
-/* Advance the end of a connection that leaves or is broken, as far as possible. */
-void nbd_conn_check(struct nbd_conn *conn);
-/* Act on the state of the haggling, which needs the backend or is over. */
-void nbd_conn_haggled(struct nbd_conn *conn);
-/* Watch the socket for the events that the connection waits for. */
-void nbd_conn_watch(struct nbd_conn *conn);
-
-/* ---- nbd-server.c ---- */
-
-/* Put @conn in line for its turn, or for memory of the server (conn->pause). */
-void nbd_server_queue(struct nbd_conn *conn);
-/* Try the connections that wait: memory or requests came back. */
-void nbd_server_feed(struct nbd_server *server);
-/* Forget @conn, which is gone. */
-void nbd_server_gone(struct nbd_conn *conn);
+/* Give the client @ms for its next step. */
+static inline void nbd_conn_deadline(struct nbd_conn *conn, uint64_t ms)
+{
+	loop_timer_set(conn->server->loop, &conn->deadline, clock_now_ms() + ms);
+}
 
 #endif

@@ -7,7 +7,7 @@
  *	1	8 bits: a whole handshake; bits 0 and 1: headers, 2: base:allocation,
  *		3: EXPORT_NAME, 4: "large"
  *	2	a request: 8 bits type, 8 bits flags, 32 bits offset, 24 bits length; the data of a
- *		WRITE follows up to 4 KiB of it
+ *		WRITE follows up to 64 KiB of it
  *	3	8 bits n: n * 64 zeroes
  *	4	8 bits n: take up to n KiB of replies
  *	5	8 bits n: n * 64 ms pass
@@ -16,6 +16,8 @@
  *	8	8 bits: requests are held from now on, or not
  *	9	the server stops
  *	10	8 bits option, 8 bits n, then n bytes: its data
+ *	11	8 bits n: what the client writes from now on is kept, and what is kept comes in one
+ *		piece, without its last n bytes; n = 255: nothing is kept any more
  *
  * A client connects with its first action.  Whatever clients say: each read and write is inside the
  * export, which the disk checks, and nothing is left at the end, which the server checks. */
@@ -38,7 +40,14 @@ static void quiet(enum log_level level, const char *line)
 {
 }
 
-static void say(unsigned c, const void *bytes, size_t len)
+/* What client @of writes, until it is let go. */
+static struct {
+	uint8_t bytes[256 << 10];
+	size_t len;
+	unsigned of;			/* NCLIENTS: none */
+} kept;
+
+static void say_now(unsigned c, const void *bytes, size_t len)
 {
 	const char *p = bytes;
 
@@ -52,6 +61,28 @@ static void say(unsigned c, const void *bytes, size_t len)
 		rig_run(&rig);
 	}
 	rig_run(&rig);
+}
+
+static void say(unsigned c, const void *bytes, size_t len)
+{
+	if (c == kept.of && kept.len + len <= sizeof(kept.bytes)) {
+		memcpy(kept.bytes + kept.len, bytes, len);
+		kept.len += len;
+		return;
+	}
+	say_now(c, bytes, len);
+}
+
+/* Let go what is kept, but @left bytes, and keep what @c writes. */
+static void keep(unsigned c, size_t left)
+{
+	size_t n = kept.len - MIN(kept.len, left);
+
+	if (kept.of < NCLIENTS && clients[kept.of] >= 0)
+		say_now(kept.of, kept.bytes, n);
+	kept.len = c == kept.of ? kept.len - n : 0;
+	memmove(kept.bytes, kept.bytes + n, kept.len);
+	kept.of = left == 255 ? NCLIENTS : c;
 }
 
 static void say_option(unsigned c, uint32_t option, const void *data, uint32_t len)
@@ -85,7 +116,7 @@ static void handshake(unsigned c, unsigned how)
 
 static void request(unsigned c, struct fuzz_in *in)
 {
-	static const uint8_t data[4096];
+	static const uint8_t data[64 << 10];
 	uint16_t type = (uint16_t)fuzz_take(in, 1), flags = (uint16_t)fuzz_take(in, 1);
 	uint64_t off = fuzz_take(in, 4), len = fuzz_take(in, 3);
 	struct nbd_msg_request m = {
@@ -115,6 +146,8 @@ static void hear(unsigned c, size_t kib)
 
 static void leave(unsigned c)
 {
+	if (kept.of == c)
+		kept.of = NCLIENTS;
 	close(clients[c]);
 	clients[c] = -1;
 	rig_run(&rig);
@@ -123,7 +156,7 @@ static void leave(unsigned c)
 static void act(struct fuzz_in *in, bool *stopped)
 {
 	static const uint8_t zeroes[255 * 64];
-	unsigned action = (unsigned)fuzz_take(in, 1) % 11;
+	unsigned action = (unsigned)fuzz_take(in, 1) % 12;
 	unsigned c = (unsigned)fuzz_take(in, 1) % NCLIENTS;
 	unsigned n = action == 2 || action == 6 || action == 9 ? 0 : (unsigned)fuzz_take(in, 1);
 	unsigned m = action == 10 ? (unsigned)fuzz_take(in, 1) : n;
@@ -178,6 +211,9 @@ static void act(struct fuzz_in *in, bool *stopped)
 	case 10:
 		say_option(c, n % 16, raw, m);
 		break;
+	case 11:
+		keep(c, n);
+		break;
 	}
 }
 
@@ -190,6 +226,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rig_begin(&rig, MEMORY);
 	for (unsigned c = 0; c < NCLIENTS; c++)
 		clients[c] = -1;
+	kept.of = NCLIENTS;
+	kept.len = 0;
 	while (in.left)
 		act(&in, &stopped);
 	for (unsigned c = 0; c < NCLIENTS; c++) {

@@ -83,6 +83,8 @@ static void answer(struct peer_srv_con *con, const struct rtrs_req *req, unsigne
 	struct ibv_sge sge;
 
 	head = rtrs_wr_response(&w, (uintptr_t)&con->send_cqe, &rsp);
+	if (how == HSRV_NO_DATA)
+		head = head->next;	/* the data is the first of the chain */
 	if (how >= HSRV_ATTACK_BEFORE)
 		attack_wr(s, &s->attack, &attack, &sge);
 	if (how == HSRV_ATTACK_BEFORE) {

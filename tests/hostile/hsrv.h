@@ -32,6 +32,7 @@ enum hsrv_answer {
 	HSRV_GOOD,
 	HSRV_KEEPS_KEY,			/* the data, but the key is not invalidated as asked */
 	HSRV_ERROR,			/* EIO, and no data */
+	HSRV_NO_DATA,			/* success, and no data */
 	HSRV_ATTACK_BEFORE,		/* the attack, and behind it the answer */
 	HSRV_ATTACK_BEHIND,		/* the answer, and right behind it the attack */
 };

@@ -8,7 +8,9 @@
  * WRITE over the same connection.  When that is answered the attack is over, because messages come
  * in order: refused, and the client came back with a new path, or placed, in memory of the client's
  * own (registration=static).  Not a READ: that would give the slot of the one before another
- * key. */
+ * key.
+ *
+ * And a server that answers a READ without data: a user of the disk sees no byte of another. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -221,6 +223,47 @@ static void no_address_of_the_client(void)
 		failed("the server was told an address of this process", 0);
 }
 
+/* The other user's requests have left their bytes wherever this one's data comes by. */
+static void no_bytes_of_another_user(enum clt_registration registration)
+{
+	static const uint32_t lens[] = { 4096, HSRV_IO };
+	struct caller *c = caller_create();
+	const struct hsrv_attack none = { 0 };
+	struct dev_handle second;
+	uint8_t byte;
+
+	session_open(registration);
+	byte = clt.sess.paths[0]->att.way == CLT_MEM_BOUNCE ? 0 : FILL;
+	dev_handle_init(&second, dev);
+	read_well(HSRV_IO);
+	for (unsigned i = 0; i < 2; i++) {
+		hsrv_answer_next(srv, HSRV_NO_DATA, &none);
+		check(!dev_call_read(&second, c->buf, lens[i], 4096));
+		if (!all(c->buf, lens[i], byte))
+			failed("a READ without data shows bytes", c->buf[0]);
+	}
+	check(!dev_call_read(&handle, c->buf, 100, 10));
+	hsrv_answer_next(srv, HSRV_NO_DATA, &none);
+	check(!dev_call_read(&second, c->buf, 100, 10));
+	if (!all(c->buf, 100, 0))
+		failed("a READ of a part of a block without data shows bytes", c->buf[0]);
+	dev_handle_fini(&second);
+	session_close();
+	free(c);
+}
+
+static void run_users(enum clt_registration registration)
+{
+	char name[128];
+	int before = failures;
+
+	snprintf(name, sizeof(name), "registration=%s: two users, and answers without data",
+		 clt_registration_names[registration]);
+	current = name;
+	no_bytes_of_another_user(registration);
+	printf("%s %s\n", failures == before ? "ok  " : "FAIL", name);
+}
+
 static void run_all(enum clt_registration registration, unsigned times)
 {
 	char name[128];
@@ -240,6 +283,7 @@ static void run_all(enum clt_registration registration, unsigned times)
 		printf("%s %s\n", failures == before ? "ok  " : "FAIL", name);
 		fflush(stdout);
 	}
+	run_users(registration);
 }
 
 int main(int argc, char **argv)

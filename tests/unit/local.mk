@@ -27,8 +27,10 @@ UNIT_TESTS = \
 	%D%/test-loop.crit \
 	%D%/test-look.crit \
 	%D%/test-nbd-late.crit \
+	%D%/test-nbd-mem.crit \
 	%D%/test-nbd-msg.crit \
 	%D%/test-nbd-opt.crit \
+	%D%/test-nbd-recv.crit \
 	%D%/test-nbd-server.crit \
 	%D%/test-number.crit \
 	%D%/test-opt.crit \
@@ -107,6 +109,10 @@ nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D
 %C%_test_nbd_late_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
 %C%_test_nbd_late_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_nbd_late_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)
+%C%_test_nbd_mem_crit_SOURCES = %D%/test-nbd-mem.c %D%/unit.h
+%C%_test_nbd_mem_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
+%C%_test_nbd_mem_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_nbd_mem_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)
 %C%_test_nbd_msg_crit_SOURCES = %D%/test-nbd-msg.c %D%/unit.h
 %C%_test_nbd_msg_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
 %C%_test_nbd_msg_crit_CFLAGS = $(UNIT_CFLAGS)
@@ -115,6 +121,11 @@ nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D
 %C%_test_nbd_opt_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
 %C%_test_nbd_opt_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_nbd_opt_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)
+%C%_test_nbd_recv_crit_SOURCES = %D%/test-nbd-recv.c $(nbd_by_hand)
+%C%_test_nbd_recv_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
+%C%_test_nbd_recv_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_nbd_recv_crit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=recvmsg
+%C%_test_nbd_recv_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)
 %C%_test_nbd_server_crit_SOURCES = %D%/test-nbd-server.c $(nbd_by_hand)
 %C%_test_nbd_server_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
 %C%_test_nbd_server_crit_CFLAGS = $(UNIT_CFLAGS)

@@ -13,8 +13,9 @@
 struct rig {
 	struct nbd_server *server;
 	uint8_t disk[RIG_DISK];
-	/* HOLDS: requests wait for rig_finish().  OPENS_LATE: an open waits for rig_open_now(). */
-	enum { RIG_ANSWERS, RIG_HOLDS, RIG_OPENS_LATE } mode;
+	/* HOLDS: requests wait for rig_finish().  OPENS_LATE: an open waits for rig_open_now().
+	 * PLACES_NOTHING: a READ succeeds without data. */
+	enum { RIG_ANSWERS, RIG_HOLDS, RIG_OPENS_LATE, RIG_PLACES_NOTHING } mode;
 	struct nbd_ask *late;		/* the open that waits; NULL: none */
 	struct nbd_io *held[RIG_HELD_MAX];
 	unsigned nheld;

@@ -104,6 +104,19 @@ Test(nbd_msg, check)
 	}
 }
 
+/* No memory is taken for more than the longest READ; a CACHE of more is cut. */
+Test(nbd_msg, check_longest)
+{
+	struct nbd_export export = { .size = UINT64_C(1) << 40, .flags = ALL_FLAGS };
+	struct nbd_request req = { .type = NBD_CMD_READ, .len = NBD_DATA_MAX };
+
+	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_SIMPLE, &export, false), 0);
+	req.len++;
+	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_SIMPLE, &export, false), -EINVAL);
+	req.type = NBD_CMD_CACHE;
+	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_SIMPLE, &export, false), 0);
+}
+
 Test(nbd_msg, check_write)
 {
 	struct nbd_export export = { .size = SIZE, .flags = ALL_FLAGS };

@@ -140,6 +140,25 @@ Test(nbd_opt, go_with_wrong_data)
 	}
 }
 
+Test(nbd_opt, longest_name)
+{
+	static uint8_t data[4 + NBD_STRING_MAX + 1 + 2];
+	be32 len = be32_put(NBD_STRING_MAX);
+
+	memset(data, 'x', sizeof(data));
+	memcpy(data, &len, 4);
+	memset(data + 4 + NBD_STRING_MAX, 0, 2);	/* no information */
+	give(NBD_OPT_GO, data, 4 + NBD_STRING_MAX + 2);
+	cr_assert_eq(h.state, NBD_HAGGLE_OPENS);
+	h.state = NBD_HAGGLE_OPTION;
+	len = be32_put(NBD_STRING_MAX + 1);
+	memcpy(data, &len, 4);
+	data[4 + NBD_STRING_MAX] = 'x';
+	data[4 + NBD_STRING_MAX + 1] = data[4 + NBD_STRING_MAX + 2] = 0;
+	give(NBD_OPT_GO, data, sizeof(data));
+	expect(NBD_OPT_GO, NBD_REP_ERR_INVALID);
+}
+
 Test(nbd_opt, export_name)
 {
 	struct nbd_export export = export_of();
@@ -211,6 +230,25 @@ Test(nbd_opt, contexts)
 	cr_assert(!nbd_haggle_status(&h));
 }
 
+/* "base:" asks for all of a namespace, and chooses nothing; a choice takes the one before back. */
+Test(nbd_opt, contexts_of_a_namespace)
+{
+	static const uint8_t all[] = "\0\0\0\4disk\0\0\0\1\0\0\0\5base:";
+
+	give(NBD_OPT_STRUCTURED_REPLY, NULL, 0);
+	expect(NBD_OPT_STRUCTURED_REPLY, NBD_REP_ACK);
+	give(NBD_OPT_LIST_META_CONTEXT, all, 21);
+	expect(NBD_OPT_LIST_META_CONTEXT, NBD_REP_META_CONTEXT);
+	expect(NBD_OPT_LIST_META_CONTEXT, NBD_REP_ACK);
+	give(NBD_OPT_SET_META_CONTEXT, meta, META_LEN);
+	expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_META_CONTEXT);
+	expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_ACK);
+	cr_assert(nbd_haggle_status(&h));
+	give(NBD_OPT_SET_META_CONTEXT, all, 21);
+	expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_ACK);
+	cr_assert(!nbd_haggle_status(&h));
+}
+
 Test(nbd_opt, contexts_with_wrong_data)
 {
 	give(NBD_OPT_STRUCTURED_REPLY, NULL, 0);
@@ -235,6 +273,17 @@ Test(nbd_opt, list)
 	cr_assert_eq(expect(NBD_OPT_LIST, NBD_REP_SERVER), 8);
 	expect(NBD_OPT_LIST, NBD_REP_ACK);
 	cr_assert_eq(h.state, NBD_HAGGLE_OPTION);
+}
+
+/* A list that cannot be had is not an empty one. */
+Test(nbd_opt, list_fails)
+{
+	give(NBD_OPT_LIST, NULL, 0);
+	nbd_haggle_listed(&h, -EIO, "why", &out);
+	cr_assert_eq(expect(NBD_OPT_LIST, NBD_REP_ERR_POLICY), 3);
+	give(NBD_OPT_LIST, NULL, 0);
+	nbd_haggle_listed(&h, -ESHUTDOWN, "why", &out);
+	cr_assert_eq(expect(NBD_OPT_LIST, NBD_REP_ERR_SHUTDOWN), 3);
 }
 
 Test(nbd_opt, others)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "nbd-by-hand.h"
+#include "nbd-priv.h"
 #include "unit.h"
 
 TestSuite(server, .init = by_hand_begin, .fini = by_hand_end);
@@ -145,6 +146,54 @@ Test(server, wrong_requests_have_errors)
 }
 
 /* ---- turns and bounds ---- */
+
+/* A backend that answers a READ without data shows no other client's bytes: neither those that the
+ * other client wrote nor those that it read, while it is there and when it is gone. */
+Test(server, connections_share_no_bytes)
+{
+	static uint8_t data[100000], got[100000];
+	static const uint8_t zeroes[100000];
+	int other = serve("disk"), fd = serve("disk");
+
+	memset(data, 0xa5, sizeof(data));
+	memset(rig.disk, 0x5a, RIG_DISK);
+	ask(other, NBD_CMD_WRITE, 1, 0, sizeof(data));
+	say(other, data, sizeof(data));
+	expect_reply(other, 1, 0);
+	ask(other, NBD_CMD_READ, 2, 4096, sizeof(got));
+	expect_reply(other, 2, 0);
+	cr_assert_eq(hear(other, got, sizeof(got)), (ssize_t)sizeof(got));
+	rig.mode = RIG_PLACES_NOTHING;
+	for (unsigned i = 0; i < 2; i++) {
+		ask(fd, NBD_CMD_READ, 3, 0, sizeof(got));
+		expect_reply(fd, 3, 0);
+		cr_assert_eq(hear(fd, got, sizeof(got)), (ssize_t)sizeof(got));
+		expect_bytes(got, zeroes, sizeof(got), "data");
+		if (i == 0) {
+			leave(fd);
+			leave(other);
+			fd = serve("disk");
+		}
+	}
+	leave(fd);
+}
+
+/* Memory that a client has used and does not use any more goes back. */
+Test(server, memory_of_an_idle_client)
+{
+	static uint8_t got[RIG_DISK];
+	int fd = serve("disk");
+
+	ask(fd, NBD_CMD_READ, 1, 0, RIG_DISK);
+	expect_reply(fd, 1, 0);
+	hear(fd, got, sizeof(got));
+	cr_assert_geq(rig.server->mem.kept, RIG_DISK);
+	rig_pass_time(&rig, 10000);
+	cr_assert_geq(rig.server->mem.kept, RIG_DISK, "used in these 10 s");
+	rig_pass_time(&rig, 10000);
+	cr_assert_eq(rig.server->mem.kept, 0);
+	leave(fd);
+}
 
 static void ask_many(int fd, unsigned n, uint32_t len)
 {

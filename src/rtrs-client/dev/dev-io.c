@@ -112,6 +112,7 @@ static void io_start(struct dev_io *op, struct dev *dev, struct dev_handle *h, e
 		.buf = buf,
 		.len = len,
 		.part_max = part_max(dev, what),
+		.user = h ? h->user : 0,
 		.hint = clt_io_hint(&dev->clt->sess.io),
 		.encode = io_encode,
 		.ready = io_ready,
@@ -193,7 +194,10 @@ void dev_io_extents_start(struct dev_io *op, struct dev *dev, void *answer, uint
 
 void dev_handle_init(struct dev_handle *h, struct dev *dev)
 {
+	static atomic_ullong users;
+
 	h->dev = dev;
+	h->user = atomic_fetch_add(&users, 1) + 1;
 	dev_told_init(&h->told, &dev->loss);
 }
 

@@ -132,8 +132,9 @@ static void req_next_piece(struct dev_req *q)
 		       q->buf ? q->buf + (p->off - q->begin) : NULL, p->n, p->off);
 		return;
 	}
+	/* Zeroes, because a server may answer without data, and an edge of a WRITE goes back. */
 	if (!q->block)
-		q->block = malloc(block_size(q->h->dev));
+		q->block = calloc(1, block_size(q->h->dev));
 	if (!q->block)
 		req_done(q, -ENOMEM);
 	else

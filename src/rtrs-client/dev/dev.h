@@ -74,11 +74,13 @@ const char *dev_state_name(const struct dev *dev);
 /* ---- IO ---- */
 
 /* A handle is one user of a device: a connection of NBD.  A handle is to a device like an open file
- * to a file.  Each handle is told once of writes that were lost while the handle was open
+ * to a file.  A READ shows no byte of another handle's requests, whatever the server does.  Each
+ * handle is told once of writes that were lost while the handle was open
  * (doc/decisions.md D13).  Embedded by the caller, who holds a reference of the device from init to
  * fini.  No IO is in flight at init and at fini. */
 struct dev_handle {
 	struct dev *dev;
+	uint64_t user;			/* private: the number of the handle, never used again */
 	struct dev_told told;		/* private */
 };
 

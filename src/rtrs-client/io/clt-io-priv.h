@@ -42,6 +42,10 @@ struct clt_slot {
 	/* the part of the operation */
 	uint64_t off;
 	uint32_t len;
+	/* CLT_MEM_BOUNCE: the first @used bytes of the memory are of @user (clt_op.user); 0: of
+	 * several */
+	uint64_t user;
+	uint32_t used;
 	/* the work requests to post */
 	struct fab_cqe cqe;
 	struct rtrs_wr_req w;
@@ -147,9 +151,10 @@ static inline void clt_slot_exit(struct clt_op *op, const struct clt_slot *slot)
 
 /* ---- memory of a request ---- */
 
-/* Copy the data of a WRITE from the caller's buffer to the slot's memory, where the device reads.
- * Owner. */
-void clt_mem_copy_in(struct clt_slot *slot, struct clt_attempt *att);
+/* Make the slot's memory the request's.  The data of a WRITE is copied in from the caller's buffer,
+ * and the device reads it here.  For a READ bytes of other users are cleared, because a server may
+ * answer without data.  Owner. */
+void clt_mem_enter(struct clt_slot *slot, struct clt_attempt *att);
 /* Copy the data of a READ from the slot's memory, where the device wrote, to the caller's buffer.
  * Owner. */
 void clt_mem_copy_out(struct clt_slot *slot, struct clt_attempt *att);
@@ -169,11 +174,11 @@ static inline bool clt_mem_has_data(const struct clt_slot *slot, enum rtrs_dir d
 	return slot->op->dir == dir && slot->op->buf && slot->len;
 }
 
-/* Copy the data of a WRITE in, before @slot is queued, if the attempt copies.  Owner. */
+/* Prepare the memory of @slot, before @slot is queued, if the attempt copies.  Owner. */
 static inline void clt_mem_fill(struct clt_slot *slot, struct clt_attempt *att)
 {
-	if (att->way == CLT_MEM_BOUNCE && clt_mem_has_data(slot, RTRS_DIR_WRITE))
-		clt_mem_copy_in(slot, att);
+	if (att->way == CLT_MEM_BOUNCE && clt_mem_has_data(slot, slot->op->dir))
+		clt_mem_enter(slot, att);
 }
 
 /* Copy the data of a READ out, after @slot was answered with success, if the attempt copies.

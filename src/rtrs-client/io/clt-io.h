@@ -414,6 +414,8 @@ struct clt_op {
 	uint64_t len;			/* bytes covered */
 	uint32_t part_max;		/* bytes a part may cover at most; for data also bounded by
 					 * the session's max_io_size */
+	uint64_t user;			/* a READ shows no byte of another user's requests; 0: of
+					 * any user's */
 	unsigned hint;			/* clt_io_hint(): spreads operations over the connections of
 					 * the owner's loop */
 	/* Write the user message for the part [off, off + len) to @usr[RTRS_USR_MAX]; returns the

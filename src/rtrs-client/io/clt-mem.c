@@ -42,9 +42,30 @@ static uint8_t *slot_buf(const struct clt_slot *slot)
 	return (uint8_t *)slot->op->buf + slot->off;
 }
 
-void clt_mem_copy_in(struct clt_slot *slot, struct clt_attempt *att)
+/* The first slot->len bytes become bytes of the operation's user.  Returns whether other users
+ * may have had them. */
+static bool slot_changes_user(struct clt_slot *slot)
 {
-	memcpy(slot_mem(slot, att), slot_buf(slot), slot->len);
+	uint64_t user = slot->op->user;
+
+	if (user && slot->user == user) {
+		slot->used = MAX(slot->used, slot->len);
+		return false;
+	}
+	slot->user = slot->len >= slot->used ? user : 0;
+	slot->used = MAX(slot->used, slot->len);
+	return true;
+}
+
+void clt_mem_enter(struct clt_slot *slot, struct clt_attempt *att)
+{
+	uint8_t *mem = slot_mem(slot, att);
+	bool changes = slot_changes_user(slot);
+
+	if (slot->op->dir == RTRS_DIR_WRITE)
+		memcpy(mem, slot_buf(slot), slot->len);
+	else if (changes)
+		memset(mem, 0, slot->len);
 }
 
 void clt_mem_copy_out(struct clt_slot *slot, struct clt_attempt *att)

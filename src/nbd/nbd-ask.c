@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The handshake of a connection: bytes of the client go through the haggling (nbd-opt.h), and the
+ * backend answers which exports it has.  Owns conn->haggle while the connection haggles. */
+#include <stdlib.h>
+
+#include "nbd-priv.h"
+
+static struct nbd_conn *to_conn(struct nbd_ask *ask)
+{
+	return container_of(ask, struct nbd_conn, ask);
+}
+
+static void conn_serve(struct nbd_conn *conn)
+{
+	conn->headers = conn->haggle->headers;
+	conn->status = nbd_haggle_status(conn->haggle) ? NBD_STATUS_CHOSEN : NBD_STATUS_NONE;
+	free(conn->haggle);
+	conn->haggle = NULL;
+	conn->state = NBD_CONN_SERVES;
+}
+
+/* The backend is to answer: until then the time is not the client's. */
+static void ask_begin(struct nbd_conn *conn)
+{
+	uint64_t now_ms = clock_now_ms();
+
+	conn->ask.state = NBD_ASK_WAITS;
+	conn->ask.left_ms = conn->deadline.at_ms > now_ms ? conn->deadline.at_ms - now_ms : 0;
+	loop_timer_cancel(&conn->deadline);
+}
+
+void nbd_ask_next(struct nbd_conn *conn)
+{
+	const struct nbd_server *server = conn->server;
+
+	switch (conn->haggle->state) {
+	case NBD_HAGGLE_LISTS:
+		ask_begin(conn);
+		server->backend->list(server->arg, &conn->ask);
+		break;
+	case NBD_HAGGLE_LOOKS:
+	case NBD_HAGGLE_OPENS:
+		ask_begin(conn);
+		server->backend->open(server->arg, &conn->ask, conn->haggle->name);
+		break;
+	case NBD_HAGGLE_LEFT:
+		conn->ops->left(conn);
+		break;
+	default:
+		nbd_out_bytes(conn);
+		break;
+	}
+}
+
+/* The backend has answered: the haggling goes on. */
+static void ask_over(struct nbd_conn *conn)
+{
+	conn->ask.state = NBD_ASK_NONE;
+	if (conn->state == NBD_CONN_HAGGLES)
+		nbd_conn_deadline(conn, conn->ask.left_ms);
+	nbd_out_bytes(conn);
+	if (conn->state < NBD_CONN_LEAVES && conn->pause == NBD_PAUSE_NONE) {
+		conn->pause = NBD_PAUSE_TURN;
+		nbd_turn_queue(conn);
+	}
+}
+
+void nbd_ask_name(struct nbd_ask *ask, const char *name)
+{
+	struct nbd_conn *conn = to_conn(ask);
+
+	if (conn->state == NBD_CONN_HAGGLES)
+		nbd_haggle_name(conn->haggle, name, &conn->out_bytes);
+}
+
+void nbd_ask_listed(struct nbd_ask *ask, int status, const char *why)
+{
+	struct nbd_conn *conn = to_conn(ask);
+
+	if (conn->state == NBD_CONN_HAGGLES)
+		nbd_haggle_listed(conn->haggle, status, why, &conn->out_bytes);
+	ask_over(conn);
+}
+
+void nbd_ask_opened(struct nbd_ask *ask, int status, const char *why, void *handle)
+{
+	struct nbd_conn *conn = to_conn(ask);
+	const struct nbd_backend *backend = conn->server->backend;
+	bool wanted = conn->state == NBD_CONN_HAGGLES;
+
+	if (status == 0 && wanted)
+		backend->info(handle, &conn->export);
+	if (wanted && nbd_haggle_opened(conn->haggle, status, why, &conn->export,
+					&conn->out_bytes) < 0) {
+		conn->ops->failed(conn, conn->haggle->why);
+		wanted = false;
+	}
+	if (wanted && conn->haggle->state == NBD_HAGGLE_SERVES) {
+		conn->handle = handle;
+		conn_serve(conn);
+	} else if (status == 0) {
+		backend->close(handle);
+	}
+	ask_over(conn);
+}

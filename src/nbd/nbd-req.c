@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests and their memory.  A request is taken for its header and given back after its reply was
+ * sent.  A request owns a piece of memory, or a reference of the block of input with its data, or
+ * no memory.  A connection that gets none is told the reason, conn->pause. */
+#include <stdlib.h>
+
+#include "nbd-priv.h"
+#include "util.h"
+
+#define IOS_MAX 16384u			/* of all connections */
+
+struct nbd_request_io *nbd_req_get(struct nbd_conn *conn, const struct nbd_request *req)
+{
+	struct nbd_server *server = conn->server;
+	struct nbd_request_io *q = NULL;
+
+	if (conn->nios == NBD_CONN_IOS) {
+		conn->pause = NBD_PAUSE_FULL;
+		return NULL;
+	}
+	if (server->nios < IOS_MAX)
+		q = list_pop_entry(&server->ios, struct nbd_request_io, link);
+	if (!q && server->nios < IOS_MAX)
+		q = malloc(align_up(sizeof(*q) + server->backend->io_size, 16));
+	if (!q) {
+		conn->pause = NBD_PAUSE_MEMORY;
+		return NULL;
+	}
+	*q = (struct nbd_request_io){
+		.io = { .cmd = req->type, .flags = req->flags, .handle = conn->handle,
+			.off = req->off, .len = req->len },
+		.conn = conn,
+		.req = *req,
+	};
+	q->io.own = q->own;
+	list_init(&q->link);
+	conn->nios++;
+	server->nios++;
+	return q;
+}
+
+static bool is_full(const struct nbd_conn *conn, size_t len)
+{
+	return conn->memory && conn->memory + nbd_mem_size(len) > NBD_CONN_MEMORY;
+}
+
+void *nbd_req_piece(struct nbd_conn *conn, size_t len)
+{
+	void *piece = is_full(conn, len) ? NULL : nbd_mem_get(&conn->pool, len);
+
+	if (piece)
+		conn->memory += nbd_mem_size(len);
+	return piece;
+}
+
+void nbd_req_piece_put(struct nbd_conn *conn, void *piece, size_t len)
+{
+	conn->memory -= nbd_mem_size(len);
+	nbd_mem_put(&conn->pool, piece, len);
+}
+
+void nbd_req_piece_set(struct nbd_request_io *q, void *piece, size_t len)
+{
+	q->piece = q->io.buf = piece;
+	q->piece_len = len;
+}
+
+bool nbd_req_memory(struct nbd_request_io *q, size_t len)
+{
+	struct nbd_conn *conn = q->conn;
+	void *piece = nbd_req_piece(conn, len);
+
+	if (piece)
+		nbd_req_piece_set(q, piece, len);
+	else
+		conn->pause = is_full(conn, len) ? NBD_PAUSE_FULL : NBD_PAUSE_MEMORY;
+	return piece;
+}
+
+struct nbd_block *nbd_block_get(struct nbd_conn *conn)
+{
+	struct nbd_block *block = nbd_mem_get(&conn->server->input, NBD_BLOCK);
+
+	if (block)
+		block->refs = 1;
+	else
+		conn->pause = NBD_PAUSE_MEMORY;
+	return block;
+}
+
+void nbd_block_put(struct nbd_server *server, struct nbd_block *block)
+{
+	if (--block->refs == 0)
+		nbd_mem_put(&server->input, block, NBD_BLOCK);
+}
+
+void nbd_req_unget(struct nbd_request_io *q)
+{
+	struct nbd_conn *conn = q->conn;
+	struct nbd_server *server = conn->server;
+
+	if (q->piece)
+		nbd_req_piece_put(conn, q->piece, q->piece_len);
+	if (q->block)
+		nbd_block_put(server, q->block);
+	conn->nios--;
+	server->nios--;
+	list_del(&q->link);
+	list_add_head(&server->ios, &q->link);
+}
+
+void nbd_req_put(struct nbd_request_io *q)
+{
+	struct nbd_conn *conn = q->conn;
+	struct nbd_server *server = conn->server;
+
+	nbd_req_unget(q);
+	if (conn->pause == NBD_PAUSE_FULL) {
+		conn->pause = NBD_PAUSE_TURN;
+		nbd_turn_queue(conn);
+	}
+	if (!list_empty(&server->starved))
+		nbd_turn_feed(server);
+}
