@@ -105,6 +105,8 @@ void sim_actor_del(struct sim_actor *a);
  * the poll(2) events that hold now. */
 int sim_fd_open(short (*ready)(void *arg), void *arg);
 void sim_fd_close(int fd);
+/* The poll(2) events that hold now.  @fd may be a real descriptor whose other end is in this
+ * process, too: only steps of the simulation change its events. */
 short sim_fd_ready(int fd);
 
 /* ---- running ---- */

@@ -5,6 +5,7 @@
  * nothing may be watched any more.  There is no loop to run: sim_step() is the loop. */
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,7 +36,7 @@ static struct sim_loop *to_sim(const struct loop *loop)
 
 static bool watch_ready(const struct loop_watch *w)
 {
-	return w->more || (sim_fd_ready(w->fd) & w->events);
+	return w->more || (sim_fd_ready(w->fd) & (w->events | POLLHUP | POLLERR));
 }
 
 static bool has_work(const struct sim_loop *sim)
