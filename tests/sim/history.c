@@ -286,6 +286,36 @@ void history_write_end(struct history_op *op, int status, bool fua)
 	op_free(op);
 }
 
+static void set_drop(struct set *s, uint32_t v)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < s->n; i++) {
+		if (s->v[i] != v)
+			s->v[n++] = s->v[i];
+	}
+	s->n = n;
+}
+
+void history_write_never(struct history_op *op)
+{
+	struct history_op *r;
+
+	for (unsigned i = 0; i < op->n; i++) {
+		unsigned sector = op->sector + i;
+		struct sector *s = &op->h->sectors[sector];
+
+		s->writing = 0;
+		set_drop(&s->possible, op->version);
+		set_drop(&s->since_safe, op->version);
+		list_for_each(r, &op->h->reads, link) {
+			if (sector >= r->sector && sector < r->sector + r->n)
+				set_drop(&r->legal[sector - r->sector], op->version);
+		}
+	}
+	op_free(op);
+}
+
 void history_maybe_flushed(struct history *h)
 {
 	for (unsigned i = 0; i < h->nsectors; i++)
@@ -403,6 +433,13 @@ void history_by(struct history_op *op, unsigned user)
 	op->lossy = something_lost(op->h, user);
 }
 
+void history_new_user(struct history *h, unsigned user)
+{
+	h->may_tell[user] = h->cuts;
+	for (unsigned i = 0; i < h->nsectors; i++)
+		h->sectors[i].untold &= ~(1u << user);
+}
+
 struct history_op *history_flush(struct history *h)
 {
 	struct history_op *op = op_new(h, 0, 0);
@@ -444,6 +481,13 @@ static void maybe_flushed(struct history_op *op)
 void history_flush_failed(struct history_op *op)
 {
 	loss_told(op->h, op->user);
+	maybe_flushed(op);
+	op_free(op);
+}
+
+void history_flush_in_doubt(struct history_op *op)
+{
+	op->h->tellings++;
 	maybe_flushed(op);
 	op_free(op);
 }

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rtrs-nbd in the world: the NBD engine and its backend (src/rtrs-nbd/gate-export.c) on the loops
+ * of a client, as gate.c puts them there.  NBD clients are on the host "localhost", which no fault
+ * of the network reaches. */
+#ifndef WORLD_GATE_H
+#define WORLD_GATE_H
+
+#include "sim-nbd.h"
+#include "world.h"
+
+struct world_gate;
+
+/* world_client_conf.wait of a client with a gate. */
+const struct clt_wait_ops *world_gate_wait(void);
+/* Serve the exports of @c, which outlives the gate, on all of its loops. */
+struct world_gate *world_gate_start(struct world_client *c);
+/* Connect @nbd; the loops take the clients in turns.  The handshake is still to come. */
+void world_gate_connect(struct world_gate *g, struct sim_nbd *nbd, const struct sim_nbd_conf *conf);
+/* Connections that are not gone. */
+unsigned world_gate_count(const struct world_gate *g);
+/* As SIGTERM; returns when no connection is left. */
+void world_gate_stop(struct world_gate *g);
+
+#endif
