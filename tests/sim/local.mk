@@ -130,7 +130,13 @@ test_sim_path_LDADD = libsim.la
 test_sim_peer_SOURCES = %D%/test-sim-peer.c
 test_sim_peer_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_peer_LDADD = libsim.la
-test_sim_random_SOURCES = %D%/history.c %D%/history.h %D%/test-sim-random.c
+test_sim_random_SOURCES = \
+	%D%/history.c \
+	%D%/history.h \
+	%D%/random-faults.c \
+	%D%/random-faults.h \
+	%D%/test-sim-random.c \
+	$(NULL)
 test_sim_random_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_random_LDADD = libsim.la
 test_sim_size_SOURCES = %D%/test-sim-size.c
