@@ -49,6 +49,7 @@ struct dev_req {
 	uint64_t began_ns;
 	int status;
 	struct dev_pieces pieces;
+	unsigned epoch;			/* oldest in which a written piece was answered */
 	uint8_t *block;			/* the memory of an edge, of one block; NULL: none yet */
 	struct dev_io io;
 	struct range range;		/* .granted NULL: none is held */
