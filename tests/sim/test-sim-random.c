@@ -3,12 +3,11 @@
  * what was read and what is on the disk in the end was legal.  world_destroy() sees to it that
  * nothing is left over: permits, keys, connections, memory.
  *
- * SIM_SEEDS=N runs N seeds (300), from SIM_SEED on (1); SIM_SECONDS=N as many as fit.  A run that
- * fails says how to replay it: its seed. */
+ * SIM_SEEDS=N runs N seeds (300), from SIM_SEED on (1); SIM_SECONDS=N as many as fit
+ * (sim_test_seeds()).  A run that fails says how to replay it: its seed. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "dev-call.h"
 #include "dev-extents.h"
@@ -303,29 +302,9 @@ static void run_seed(uint64_t seed)
 	world_destroy(w);
 }
 
-static uint64_t from_env(const char *name, uint64_t otherwise)
-{
-	const char *s = getenv(name);
-
-	return s ? strtoull(s, NULL, 0) : otherwise;
-}
-
 int main(void)
 {
-	uint64_t first = from_env("SIM_SEED", 1);
-	uint64_t n = from_env("SIM_SEEDS", getenv("SIM_SEED") ? 1 : 300);
-	uint64_t seconds = from_env("SIM_SECONDS", 0);
-	time_t begin = time(NULL);
-	uint64_t seed = first;
-	char name[64];
-
 	sim_offer_from_env();
-	/* The real time decides only how many run. */
-	while (seconds ? (uint64_t)(time(NULL) - begin) < seconds : seed < first + n) {
-		snprintf(name, sizeof(name), "SIM_SEED=%llu", (unsigned long long)seed);
-		sim_test_named(name);
-		run_seed(seed++);
-	}
-	printf("%llu seeds passed\n", (unsigned long long)(seed - first));
+	sim_test_seeds("", 300, run_seed);
 	return 0;
 }
