@@ -58,6 +58,7 @@ struct history_op {
 	struct set *legal;		/* READ: per sector, of any moment of it */
 	uint32_t *acked;		/* with a FLUSH: per sector of the disk, when it began */
 	bool lossy;			/* FLUSH: it began after a loss that was not told */
+	bool queued;			/* FLUSH: history_queued() */
 };
 
 struct stamp {
@@ -440,6 +441,11 @@ void history_new_user(struct history *h, unsigned user)
 		h->sectors[i].untold &= ~(1u << user);
 }
 
+void history_queued(struct history_op *op)
+{
+	op->queued = true;
+}
+
 struct history_op *history_flush(struct history *h)
 {
 	struct history_op *op = op_new(h, 0, 0);
@@ -525,7 +531,8 @@ const char *history_flush_end(struct history_op *op, int status)
 	 * may have said that all is well. */
 	if (op->lossy && something_lost(h, op->user))
 		why = "a FLUSH succeeded after a loss that its user was not told of";
-	flushed(op);
+	if (!op->queued || op->tellings == h->tellings)
+		flushed(op);
 	op_free(op);
 	return why;
 }

@@ -8,7 +8,10 @@
 #include <string.h>
 
 #include "nbd-op.h"
+#include "sim-fiber.h"
 #include "sim-test.h"
+#include "trace.h"
+#include "world-gate.h"
 
 #define SECTOR RNBD_SECTOR_SIZE
 
@@ -37,10 +40,14 @@ static void op_tell(const struct nbd_op *o, const char *what)
 		[NBD_CMD_BLOCK_STATUS] = "status",
 	};
 
-	if (getenv("SIM_TRACE"))
-		printf("[%10.3f] nbd %u: %s %u+%u%s: %s\n", (double)sim_age_us() / 1e6,
-		       o->by->user, names[o->req.cmd], o->sector, o->n,
-		       has_fua(o) ? " fua" : "", what);
+	char who[16], text[96];
+
+	if (!getenv("SIM_TRACE"))
+		return;
+	snprintf(who, sizeof(who), "nbd %u", o->by->user);
+	snprintf(text, sizeof(text), "%s %u+%u%s: %s", names[o->req.cmd], o->sector, o->n,
+		 has_fua(o) ? " fua" : "", what);
+	trace_line(who, text);
 }
 
 /* ---- begin ---- */
@@ -69,6 +76,14 @@ static void take_extent(struct sim_nbd_req *req, uint64_t off, uint64_t len, uin
 		o->hole[at / SECTOR - o->sector] = true;
 }
 
+/* A TRIM without a whole block changes nothing, and its FUA is no FLUSH. */
+static bool trims_block(const struct nbd_op *o)
+{
+	unsigned block = o->by->block;
+
+	return align_up(o->sector, block) + block <= o->sector + o->n;
+}
+
 bool nbd_op_start(struct nbd_op *o, struct nbd_user *by, enum nbd_cmd cmd, uint16_t flags,
 		  unsigned sector, unsigned n)
 {
@@ -86,7 +101,9 @@ bool nbd_op_start(struct nbd_op *o, struct nbd_user *by, enum nbd_cmd cmd, uint1
 	memset(o->buf, 0xEE, sizeof(o->buf));
 	o->op = history_begin(o);
 	history_by(o->op, by->user);
-	if (cmd == NBD_CMD_TRIM && has_fua(o))
+	if (cmd == NBD_CMD_FLUSH)
+		history_queued(o->op);
+	if (cmd == NBD_CMD_TRIM && has_fua(o) && (trims_block(o) || by->flushes_fua))
 		history_will_flush(o->op);
 	op_tell(o, "begins");
 	sim_nbd_start(by->nbd, &o->req);
@@ -119,7 +136,7 @@ static void write_ends(struct nbd_op *o, int status)
 {
 	bool fua = has_fua(o), tells = status == -EIO && fua && fua_tells(o);
 
-	if (fua && (o->by->flushes_fua || o->req.cmd == NBD_CMD_WRITE_ZEROES))
+	if (fua && (o->by->flushes_fua || o->req.cmd != NBD_CMD_WRITE))
 		history_maybe_flushed(o->by->h);
 	if (o->req.cmd == NBD_CMD_TRIM)
 		history_discard_end(o->op, status);
@@ -129,12 +146,15 @@ static void write_ends(struct nbd_op *o, int status)
 		check_status(o, status);
 }
 
+/* Until the gate has forgotten the connection, the write may come over a write to the same sectors
+ * on another connection: no protocol orders these two. */
 static void write_in_doubt(struct nbd_op *o)
 {
 	if (o->req.fate == SIM_NBD_UNSENT) {
 		history_write_never(o->op);
 		return;
 	}
+	sim_fiber_wait(world_gate_forgot, o->by->nbd);
 	if (has_fua(o))
 		history_maybe_flushed(o->by->h);
 	if (o->req.cmd == NBD_CMD_TRIM)

@@ -16,6 +16,7 @@ struct nbd_user {
 	unsigned user;			/* below HISTORY_USERS */
 	bool lenient;			/* requests may fail: the session's patience is short */
 	bool flushes_fua;		/* the server has no FUA */
+	unsigned block;			/* sectors of a block of the server */
 };
 
 struct nbd_op {

@@ -58,6 +58,8 @@ struct sim_nbd {
 	uint16_t flags;			/* NBD_FLAG_* */
 	struct list reqs;		/* in flight */
 	uint64_t disc;			/* sim_stream.sent when DISC has left; 0: none was put */
+	bool excused;			/* sim_nbd_excuse() */
+	unsigned number;		/* the gate's, set by world_gate_connect() */
 	struct sim_fiber *reader;
 };
 
@@ -71,6 +73,8 @@ void sim_nbd_start(struct sim_nbd *c, struct sim_nbd_req *req);
 void sim_nbd_wait(struct sim_nbd_req *req);
 /* Put DISC.  Requests put before have to be answered, unless the client closes the stream. */
 void sim_nbd_disc(struct sim_nbd *c);
+/* The server stops, and so may close the stream before it has read a DISC. */
+void sim_nbd_excuse(struct sim_nbd *c);
 /* Is the stream at its end, and every request has its fate?  @c: struct sim_nbd *. */
 bool sim_nbd_over(void *c);
 /* Free @c, which is over. */

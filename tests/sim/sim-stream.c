@@ -28,7 +28,9 @@ static void stream_end(struct sim_stream *s, enum sim_stream_cause cause)
 	s->cause = cause;
 	sim_event_cancel(&s->rest);
 	sim_actor_del(&s->actor);
+	sim_fd_use();
 	close(s->fd);
+	sim_fd_used();
 	s->fd = -1;
 }
 
@@ -121,9 +123,8 @@ static bool stream_at_end(const struct sim_stream *s)
 	return s->sent == s->conf.send_max || s->received == s->conf.receive_max;
 }
 
-static void stream_run(struct sim_actor *a)
+static void stream_move(struct sim_stream *s)
 {
-	struct sim_stream *s = container_of(a, struct sim_stream, actor);
 	short events = sim_fd_ready(s->fd);
 
 	if (!stream_at_end(s) && s->out_len && (events & POLLOUT))
@@ -132,6 +133,15 @@ static void stream_run(struct sim_actor *a)
 		stream_receive(s);
 	if (stream_at_end(s))
 		sim_stream_close(s);
+}
+
+static void stream_run(struct sim_actor *a)
+{
+	struct sim_stream *s = container_of(a, struct sim_stream, actor);
+
+	sim_fd_use();
+	stream_move(s);
+	sim_fd_used();
 	stream_rests(s);
 }
 

@@ -31,13 +31,11 @@ static const struct script settles_small = { NULL, 3, {
 } };
 
 /* All writes fit into a block of input, and so use their data there. */
-static const struct script small = { &settles_small, 8, {
+static const struct script small = { &settles_small, 6, {
 	{ NBD_CMD_WRITE, 0, 0, 1 },
-	{ NBD_CMD_WRITE_ZEROES, 0, 4, 2 },
+	{ NBD_CMD_WRITE_ZEROES, NBD_CMD_FLAG_FUA, 4, 2 },
 	{ NBD_CMD_TRIM, 0, 7, 2 },
-	{ NBD_CMD_READ, 0, 2, 1 },
 	{ NBD_CMD_FLUSH, 0, 0, 0 },
-	{ NBD_CMD_WRITE, NBD_CMD_FLAG_FUA, 9, 1 },
 	{ NBD_CMD_BLOCK_STATUS, 0, 0, 16 },
 	{ NBD_CMD_READ, 0, 0, 1 },
 } };
@@ -116,7 +114,7 @@ static bool run_is_over(void *arg)
 
 static void run_once(struct run *r, const struct sim_nbd_conf *conf)
 {
-	r->by = (struct nbd_user){ .nbd = &r->nbd, .h = h };
+	r->by = (struct nbd_user){ .nbd = &r->nbd, .h = h, .block = 1 };
 	history_new_user(h, 0);
 	world_gate_connect(gate, &r->nbd, conf);
 	r->fiber = sim_fiber_start(run_script, r);

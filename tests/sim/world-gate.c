@@ -4,9 +4,11 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "clt-loop.h"
 #include "gate-export.h"
+#include "nbd-priv.h"
 #include "sim-wait.h"
 #include "world-gate.h"
 
@@ -19,10 +21,29 @@ struct world_gate_loop {
 };
 
 struct world_gate {
+	struct list link;		/* gates */
 	struct clt_conf conf;
 	struct world_gate_loop loops[WORLD_LOOPS];
-	unsigned nloops, naccepted;
+	unsigned nloops;
 };
+
+static struct list gates = LIST_INIT(gates);
+static unsigned naccepted;		/* by all gates, ever */
+
+static void name_of(unsigned number, char name[32])
+{
+	snprintf(name, 32, "client %u", number);
+}
+
+/* In place of turns, which would go on from one seed to the next. */
+static unsigned gate_hint(const struct clt_io *io)
+{
+	unsigned i = 0;
+
+	while (io->loops[i] != loop_running())
+		assert(++i < io->nloops);
+	return sim_rand(1000) * io->nloops + i;
+}
 
 const struct clt_wait_ops *world_gate_wait(void)
 {
@@ -30,6 +51,7 @@ const struct clt_wait_ops *world_gate_wait(void)
 
 	ops = clt_loop_wait;
 	ops.event = sim_wait_event;
+	ops.hint = gate_hint;
 	return &ops;
 }
 
@@ -39,6 +61,8 @@ struct world_gate *world_gate_start(struct world_client *c)
 	struct loop *const *loops = world_client_loops(c, &g->nloops);
 
 	assert(g);
+	list_init(&g->link);
+	list_add_tail(&gates, &g->link);
 	g->conf = (struct clt_conf){ .server = "srv", .mode = RNBD_ACCESS_RW };
 	for (unsigned i = 0; i < g->nloops; i++) {
 		struct world_gate_loop *l = &g->loops[i];
@@ -62,8 +86,38 @@ void world_gate_connect(struct world_gate *g, struct sim_nbd *nbd, const struct 
 	char name[32];
 
 	sim_leave(before);
-	snprintf(name, sizeof(name), "client %u", ++g->naccepted);
-	CHECK(nbd_server_add(g->loops[g->naccepted % g->nloops].server, fd, name) == 0);
+	nbd->number = ++naccepted;
+	name_of(nbd->number, name);
+	sim_fd_use();
+	CHECK(nbd_server_add(g->loops[sim_rand(g->nloops)].server, fd, name) == 0);
+	sim_fd_used();
+}
+
+static bool server_has(const struct nbd_server *server, const char *name)
+{
+	const struct nbd_conn *conn;
+
+	list_for_each(conn, &server->conns, link) {
+		if (!strcmp(conn->name, name))
+			return true;
+	}
+	return false;
+}
+
+bool world_gate_forgot(void *arg)
+{
+	const struct sim_nbd *nbd = arg;
+	const struct world_gate *g;
+	char name[32];
+
+	name_of(nbd->number, name);
+	list_for_each(g, &gates, link) {
+		for (unsigned i = 0; i < g->nloops; i++) {
+			if (server_has(g->loops[i].server, name))
+				return false;
+		}
+	}
+	return true;
 }
 
 unsigned world_gate_count(const struct world_gate *g)
@@ -93,10 +147,13 @@ static bool all_stopped(void *arg)
 
 void world_gate_stop(struct world_gate *g)
 {
+	sim_fd_use();
 	for (unsigned i = 0; i < g->nloops; i++)
 		nbd_server_stop(g->loops[i].server, loop_stopped, &g->loops[i]);
+	sim_fd_used();
 	CHECK(sim_run_until(all_stopped, g, STOP_MS));
 	for (unsigned i = 0; i < g->nloops; i++)
 		nbd_server_destroy(g->loops[i].server);
+	list_del(&g->link);
 	free(g);
 }

@@ -14,10 +14,13 @@ struct world_gate;
 const struct clt_wait_ops *world_gate_wait(void);
 /* Serve the exports of @c, which outlives the gate, on all of its loops. */
 struct world_gate *world_gate_start(struct world_client *c);
-/* Connect @nbd; the loops take the clients in turns.  The handshake is still to come. */
+/* Connect @nbd to a loop by chance.  The handshake is still to come. */
 void world_gate_connect(struct world_gate *g, struct sim_nbd *nbd, const struct sim_nbd_conf *conf);
 /* Connections that are not gone. */
 unsigned world_gate_count(const struct world_gate *g);
+/* Has the gate of @nbd forgotten the connection?  Then nothing of it is in flight.  @nbd: struct
+ * sim_nbd *, whose stream may have ended long before. */
+bool world_gate_forgot(void *nbd);
 /* As SIGTERM; returns when no connection is left. */
 void world_gate_stop(struct world_gate *g);
 
