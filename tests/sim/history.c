@@ -323,6 +323,15 @@ void history_maybe_flushed(struct history *h)
 		h->sectors[i].maybe_safe = h->sectors[i].acked;
 }
 
+void history_maybe_flushed_by(struct history_op *op)
+{
+	struct history *h = op->h;
+
+	history_maybe_flushed(h);
+	for (unsigned i = 0; i < h->nsectors && op->cuts != h->cuts; i++)
+		h->sectors[i].lost = 0;
+}
+
 static void remember_acked(struct history_op *op)
 {
 	struct history *h = op->h;
@@ -494,7 +503,7 @@ void history_flush_failed(struct history_op *op)
 void history_flush_in_doubt(struct history_op *op)
 {
 	op->h->tellings++;
-	maybe_flushed(op);
+	history_maybe_flushed_by(op);
 	op_free(op);
 }
 

@@ -47,6 +47,9 @@ void history_write_end(struct history_op *op, int status, bool fua);
 void history_write_never(struct history_op *op);
 /* Something ended that has a FLUSH in it: what was answered before may be safe by now. */
 void history_maybe_flushed(struct history *h);
+/* The same for @op, which ends: its FLUSH was at some time since @op began, before or after a loss
+ * of power. */
+void history_maybe_flushed_by(struct history_op *op);
 /* @op is a discard with a FLUSH behind it. */
 void history_will_flush(struct history_op *op);
 /* Instead of it for a discard: what is there now may be zeroes, or what was there. */

@@ -137,7 +137,7 @@ static void write_ends(struct nbd_op *o, int status)
 	bool fua = has_fua(o), tells = status == -EIO && fua && fua_tells(o);
 
 	if (fua && (o->by->flushes_fua || o->req.cmd != NBD_CMD_WRITE))
-		history_maybe_flushed(o->by->h);
+		history_maybe_flushed_by(o->op);
 	if (o->req.cmd == NBD_CMD_TRIM)
 		history_discard_end(o->op, status);
 	else
@@ -156,7 +156,7 @@ static void write_in_doubt(struct nbd_op *o)
 	}
 	sim_fiber_wait(world_gate_forgot, o->by->nbd);
 	if (has_fua(o))
-		history_maybe_flushed(o->by->h);
+		history_maybe_flushed_by(o->op);
 	if (o->req.cmd == NBD_CMD_TRIM)
 		history_discard_end(o->op, -EIO);
 	else

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # As many random runs as people wait for; with SIM_SEEDS in the environment so many.  A run of the
-# fence costs half of the others, a run of rtrs-nbd four times as much.
+# fence costs half of the others, a run of rtrs-nbd four times as much as these.
 set -e
 export SIM_SEEDS="${SIM_SEEDS-10000}"
 ${VALGRIND_TESTS-} ./test-sim-random

@@ -43,7 +43,9 @@ void sim_stream_close(struct sim_stream *s)
 
 static short stream_events(const struct sim_stream *s)
 {
-	return (short)(POLLIN | (s->out_len ? POLLOUT : 0));
+	bool sends = s->out_len && s->out_state == SIM_STREAM_SENDS;
+
+	return (short)(POLLIN | (sends ? POLLOUT : 0));
 }
 
 static bool stream_ready(struct sim_actor *a)
@@ -120,15 +122,20 @@ static void stream_rested(struct sim_event *ev)
 
 static bool stream_at_end(const struct sim_stream *s)
 {
-	return s->sent == s->conf.send_max || s->received == s->conf.receive_max;
+	return (s->sent == s->conf.send_max && !s->conf.half) ||
+	       s->received == s->conf.receive_max;
 }
 
 static void stream_move(struct sim_stream *s)
 {
 	short events = sim_fd_ready(s->fd);
 
-	if (!stream_at_end(s) && s->out_len && (events & POLLOUT))
+	if (!stream_at_end(s) && (stream_events(s) & events & POLLOUT))
 		stream_send(s);
+	if (s->sent == s->conf.send_max && s->out_state == SIM_STREAM_SENDS) {
+		s->out_state = SIM_STREAM_IS_SHUT;
+		shutdown(s->fd, SHUT_WR);
+	}
 	if (!stream_at_end(s) && (events & (POLLIN | POLLHUP | POLLERR)))
 		stream_receive(s);
 	if (stream_at_end(s))

@@ -17,6 +17,8 @@ struct sim_stream_conf {
 	uint32_t piece;			/* most bytes of one move; 0: as many as there are */
 	uint32_t rest_us;		/* most time between two moves */
 	uint64_t send_max, receive_max;	/* bytes; then the client closes the stream */
+	bool half;			/* behind send_max the client only says that it sends no
+					 * more, and goes on receiving */
 	unsigned buffer;		/* SO_SNDBUF of the server's end; 0: the kernel's */
 };
 
@@ -36,6 +38,7 @@ struct sim_stream {
 	struct sim_actor actor;
 	struct sim_event rest;
 	enum { SIM_STREAM_MOVES, SIM_STREAM_RESTS, SIM_STREAM_ENDED } state;
+	enum { SIM_STREAM_SENDS, SIM_STREAM_IS_SHUT } out_state;
 	enum sim_stream_cause cause;
 	uint8_t *out, *in;
 	size_t out_len, in_len;		/* bytes put and not sent; received and not taken */

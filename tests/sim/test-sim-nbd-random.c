@@ -4,7 +4,7 @@
  * flight, and come again; the gate is stopped and another takes over; and the network, the server
  * and its storage fail as in test-sim-random.c.  The history judges each answer, and the disk.
  *
- * SIM_SEEDS, SIM_SEED and SIM_SECONDS as in test-sim-random.c (300 seeds). */
+ * SIM_SEEDS, SIM_SEED and SIM_SECONDS as in test-sim-random.c (100 seeds). */
 #include <stdlib.h>
 
 #include "nbd-op.h"
@@ -128,6 +128,7 @@ static void random_stream(struct sim_stream_conf *conf)
 		conf->send_max = sim_rand(20000);
 	if (sim_chance(150))
 		conf->receive_max = sim_rand(20000);
+	conf->half = sim_chance(300);
 }
 
 static void random_conf(struct sim_nbd_conf *conf)
@@ -229,6 +230,14 @@ static bool client_open(void *arg)
 	return world_client_opened(arg) <= 0;
 }
 
+/* At times so little that connections wait for each other's. */
+static size_t random_memory(void)
+{
+	if (sim_chance(500))
+		return NBD_SERVER_MEMORY_MIN;
+	return WORLD_GATE_MEMORY_MIN + sim_rand(8) * WORLD_GATE_DATA_MAX;
+}
+
 /* A new rtrs-nbd takes over. */
 static void gate_upgrade(struct world_client *c)
 {
@@ -239,7 +248,7 @@ static void gate_upgrade(struct world_client *c)
 		sim_nbd_excuse(&guests[i].nbd);
 	gate = NULL;
 	world_gate_stop(old);
-	gate = world_gate_start(c);
+	gate = world_gate_start(c, random_memory());
 }
 
 static void random_gate(struct random_faults *f, bool lenient)
@@ -257,7 +266,7 @@ static void random_gate(struct random_faults *f, bool lenient)
 	f->client = world_client_start(f->w, &conf);
 	CHECK(sim_run_until(client_open, f->client, 60000));
 	CHECK(world_client_opened(f->client) == 0);
-	gate = world_gate_start(f->client);
+	gate = world_gate_start(f->client, random_memory());
 }
 
 static void finish(const struct random_faults *f)
@@ -303,6 +312,6 @@ static void run_seed(uint64_t seed)
 int main(void)
 {
 	sim_offer_from_env();
-	sim_test_seeds("", 300, run_seed);
+	sim_test_seeds("", 100, run_seed);
 	return 0;
 }

@@ -149,7 +149,7 @@ static void begin(void)
 	world_server_start(w, NULL);
 	clt = world_client_start(w, &conf);
 	CHECK(sim_run_until(client_open, clt, PATIENCE_MS) && world_client_opened(clt) == 0);
-	gate = world_gate_start(clt);
+	gate = world_gate_start(clt, NBD_SERVER_MEMORY_MIN);
 	h = history_create(WORLD_DISK_SIZE / RNBD_SECTOR_SIZE);
 }
 

@@ -55,7 +55,7 @@ const struct clt_wait_ops *world_gate_wait(void)
 	return &ops;
 }
 
-struct world_gate *world_gate_start(struct world_client *c)
+struct world_gate *world_gate_start(struct world_client *c, size_t memory)
 {
 	struct world_gate *g = calloc(1, sizeof(*g));
 	struct loop *const *loops = world_client_loops(c, &g->nloops);
@@ -67,7 +67,7 @@ struct world_gate *world_gate_start(struct world_client *c)
 	for (unsigned i = 0; i < g->nloops; i++) {
 		struct world_gate_loop *l = &g->loops[i];
 		const struct nbd_server_conf conf = {
-			.memory = NBD_SERVER_MEMORY_MIN,
+			.memory = memory,
 			.backend = &gate_backend,
 			.arg = &l->exports,
 		};

@@ -5,6 +5,7 @@
 #ifndef WORLD_GATE_H
 #define WORLD_GATE_H
 
+#include "nbd-server.h"
 #include "sim-nbd.h"
 #include "world.h"
 
@@ -12,8 +13,13 @@ struct world_gate;
 
 /* world_client_conf.wait of a client with a gate. */
 const struct clt_wait_ops *world_gate_wait(void);
-/* Serve the exports of @c, which outlives the gate, on all of its loops. */
-struct world_gate *world_gate_start(struct world_client *c);
+/* Serve the exports of @c, which outlives the gate, on all of its loops, with @memory bytes for the
+ * data of each loop.  No request has more than WORLD_GATE_DATA_MAX bytes of data, so less than
+ * NBD_SERVER_MEMORY_MIN will do. */
+#define WORLD_GATE_DATA_MAX (64u << 10)
+/* three connections' input, and a request */
+#define WORLD_GATE_MEMORY_MIN (4 * WORLD_GATE_DATA_MAX)
+struct world_gate *world_gate_start(struct world_client *c, size_t memory);
 /* Connect @nbd to a loop by chance.  The handshake is still to come. */
 void world_gate_connect(struct world_gate *g, struct sim_nbd *nbd, const struct sim_nbd_conf *conf);
 /* Connections that are not gone. */
