@@ -542,6 +542,8 @@ const char *history_flush_end(struct history_op *op, int status)
 		why = "a FLUSH succeeded after a loss that its user was not told of";
 	if (!op->queued || op->tellings == h->tellings)
 		flushed(op);
+	if (op->queued)
+		history_maybe_flushed_by(op);
 	op_free(op);
 	return why;
 }

@@ -34,8 +34,9 @@ void history_by(struct history_op *op, unsigned user);
  * losses, but may be: a connection that leaves untold leaves a debt (doc/decisions.md D13). */
 void history_new_user(struct history *h, unsigned user);
 
-/* @op, a FLUSH that has just begun, goes through a stream.  Another FLUSH may tell of a loss before
- * @op reaches the device, and @op succeeds afterwards: its success says nothing of that loss. */
+/* @op, a FLUSH that has just begun, goes through a stream, as do the answers of other requests.
+ * Another FLUSH may tell of a loss before @op reaches the device, and @op succeeds afterwards: its
+ * success says nothing of that loss.  A write answered later than @op began may be covered. */
 void history_queued(struct history_op *op);
 
 /* Begin a write and fill @buf with what it is to write; @zero: it writes zeroes and @buf is not

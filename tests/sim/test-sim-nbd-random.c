@@ -14,7 +14,7 @@
 
 #define SECTORS (WORLD_DISK_SIZE / RNBD_SECTOR_SIZE)
 #define AREA 256u			/* sectors in use, so that requests meet */
-#define MAX_WORKERS 6u			/* of a connection, each with a request in flight */
+#define MAX_WORKERS 10u			/* of a connection, each with a request in flight */
 #define PATIENCE_MS 300000		/* after the last fault */
 
 /* An NBD client, with one connection after the other. */
@@ -23,6 +23,7 @@ struct guest {
 	struct sim_nbd nbd;
 	struct sim_fiber *fiber;
 	unsigned lives;			/* connections to come */
+	unsigned most, least;		/* sectors of a request */
 	struct guest_worker {
 		struct guest *guest;
 		struct sim_fiber *fiber;
@@ -67,12 +68,25 @@ static uint16_t random_flags(enum nbd_cmd cmd)
 	return flags;
 }
 
-/* A connection in small pieces has small requests. */
-static unsigned random_len(const struct sim_nbd *nbd)
+/* Choose how long requests are.  A connection in small pieces has small requests.  Several that fit
+ * into a block of input fill it; large ones of one length have memory ahead of them. */
+static void random_lens(struct guest *g)
 {
-	bool slow = nbd->conf.stream.piece && nbd->conf.stream.piece < 1000;
+	static const struct {
+		unsigned least, most;
+	} lens[] = { { 1, 8 }, { 1, 8 }, { 1, NBD_OP_SECTORS }, { 16, 56 }, { 80, 80 } };
+	uint32_t piece = g->nbd.conf.stream.piece;
+	unsigned i = piece && piece < 1000 ? 0 : sim_rand(ARRAY_SIZE(lens));
 
-	return 1 + sim_rand(!slow && sim_chance(200) ? NBD_OP_SECTORS : 8);
+	g->least = lens[i].least;
+	g->most = lens[i].most;
+}
+
+static unsigned random_len(const struct guest *g)
+{
+	unsigned most = sim_chance(100) ? 8 : g->most;
+
+	return MIN(g->least, most) + sim_rand(most + 1 - MIN(g->least, most));
 }
 
 static bool may_ask(const struct sim_nbd *nbd)
@@ -99,7 +113,7 @@ static void work(void *arg)
 
 	while (wk->ops-- && may_ask(&g->nbd)) {
 		enum nbd_cmd cmd = random_cmd();
-		unsigned n = random_len(&g->nbd), sector = sim_rand(AREA - n);
+		unsigned n = random_len(g), sector = sim_rand(AREA - n);
 
 		if (cmd == NBD_CMD_BLOCK_STATUS && !g->nbd.conf.status)
 			cmd = NBD_CMD_READ;
@@ -154,7 +168,8 @@ static bool workers_done(void *arg)
 
 static void guest_works(struct guest *g)
 {
-	g->nworkers = 1 + sim_rand(MAX_WORKERS);
+	random_lens(g);
+	g->nworkers = 1 + sim_rand(sim_chance(700) ? MAX_WORKERS / 2 : MAX_WORKERS);
 	for (unsigned i = 0; i < g->nworkers; i++) {
 		struct guest_worker *wk = &g->workers[i];
 

@@ -48,12 +48,14 @@ static const struct script settles_large = { NULL, 5, {
 	{ NBD_CMD_FLUSH, 0, 0, 0 },
 } };
 
-/* The data of a write has memory of its own. */
-static const struct script large = { &settles_large, 4, {
-	{ NBD_CMD_WRITE, 0, 32, 72 },
+/* The data of a write has memory of its own, which is made ahead for the second one. */
+static const struct script large = { &settles_large, 6, {
+	{ NBD_CMD_WRITE, 0, 32, 70 },
+	{ NBD_CMD_WRITE, 0, 102, 70 },
 	{ NBD_CMD_READ, 0, 0, 80 },
-	{ NBD_CMD_WRITE, NBD_CMD_FLAG_FUA, 104, 68 },
 	{ NBD_CMD_READ, 0, 100, 80 },
+	{ NBD_CMD_WRITE, NBD_CMD_FLAG_FUA, 172, 20 },
+	{ NBD_CMD_READ, 0, 170, 22 },
 } };
 
 struct run {
