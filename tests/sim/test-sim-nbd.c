@@ -2,9 +2,11 @@
 /* rtrs-nbd over the real client and server: an NBD client runs a script, whole, and cut at each
  * byte of what it says and of what it hears.  The history judges each answer, and what is on the
  * disk.  test-sim-nbd-random.c has faults on the other side. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "nbd-op.h"
+#include "sim-fiber.h"
 #include "world-gate.h"
 
 #define STEPS_MAX 12u
@@ -272,11 +274,53 @@ static void test_cut_received(void)
 	cut_everywhere(&large, CUT_RECEIVED, 509);
 }
 
+/* Start @op, which is @cmd, on @by's connection, and wait a moment. */
+static void start_alone(struct nbd_op *op, struct nbd_user *by, enum nbd_cmd cmd, unsigned n)
+{
+	CHECK(nbd_op_start(op, by, cmd, 0, 0, n));
+	world_run_ms(w, 100);
+}
+
+static void end_alone(void *op)
+{
+	nbd_op_end(op);
+}
+
+/* A FLUSH in flight when rtrs-nbd is stopped tells of a loss: the next rtrs-nbd knows of none. */
+static void test_loss_while_stopping(void)
+{
+	static struct nbd_op write, flush;
+	struct sim_nbd nbd;
+	struct nbd_user by = { .nbd = &nbd, .user = 0, .block = 1 };
+	struct sim_fiber *fibers[2];
+
+	begin();
+	by.h = h;
+	world_gate_connect(gate, &nbd, &sim_nbd_defaults);
+	CHECK(sim_run_until(sim_nbd_opened, &nbd, PATIENCE_MS));
+	start_alone(&write, &by, NBD_CMD_WRITE, 8);
+	fibers[0] = sim_fiber_start(end_alone, &write);
+	world_run_ms(w, 1);
+	CHECK(write.req.fate == SIM_NBD_ANSWERED);
+	world_server_kill(w, SIM_KILL_POWER);
+	history_power_cut(h);
+	start_alone(&flush, &by, NBD_CMD_FLUSH, 0);
+	fibers[1] = sim_fiber_start(end_alone, &flush);
+	sim_power_on("srv");
+	world_server_start(w, NULL);
+	end();
+	CHECK(flush.req.fate == SIM_NBD_ANSWERED && flush.req.status == -EIO);
+	for (unsigned i = 0; i < ARRAY_SIZE(fibers); i++)
+		sim_fiber_free(fibers[i]);
+	sim_nbd_fini(&nbd);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
 		{ "script", test_script },
 		{ "export-name", test_export_name },
+		{ "loss-while-stopping", test_loss_while_stopping },
 		{ "cut-sent", test_cut_sent },
 		{ "cut-received", test_cut_received },
 	};

@@ -187,6 +187,8 @@ static void req_io_ended(struct dev_req *q)
 
 	req_carry_epoch(q);
 	r = q->stage == DEV_REQ_FLUSHES ? dev_io_end_untold(&q->io) : dev_io_end(&q->io);
+	if (r < 0 && !q->io.clt.status && q->stage != DEV_REQ_FLUSHES)
+		q->loss = DEV_REQ_TELLS_LOSS;
 	dev_stat_queued(q->h->dev->stat, q->io.clt.hint, q->io.clt.waited_ns);
 	if (r < 0 || q->stage == DEV_REQ_FLUSHES || q->op == RNBD_OP_FLUSH)
 		req_done(q, r);
@@ -229,6 +231,7 @@ static void req_init(struct dev_req *q, struct dev_handle *h, enum io_stat_op wh
 	q->began_ns = clock_measure_ns();
 	q->block = NULL;
 	q->epoch = UINT32_MAX;
+	q->loss = DEV_REQ_NO_LOSS;
 	q->pieces = (struct dev_pieces){ .size = dev_size(h->dev), .off = off, .len = len };
 }
 
