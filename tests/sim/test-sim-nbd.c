@@ -308,6 +308,7 @@ static void test_loss_while_stopping(void)
 	fibers[1] = sim_fiber_start(end_alone, &flush);
 	sim_power_on("srv");
 	world_server_start(w, NULL);
+	sim_nbd_excuse(&nbd);
 	end();
 	CHECK(flush.req.fate == SIM_NBD_ANSWERED && flush.req.status == -EIO);
 	for (unsigned i = 0; i < ARRAY_SIZE(fibers); i++)
