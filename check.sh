@@ -3,7 +3,7 @@
 # Build and run all tests.  The last line counts them.  See HACKING, "Tests".
 
 # Of --full, in their order.
-all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz simulation fence mutants lint"
+all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz simulation fence nbd mutants lint"
 
 usage() {
 	cat <<USAGE
@@ -246,6 +246,9 @@ if [ $full = yes ]; then
 	wants fence &&
 		one fence "$build/$full_dir/sim-fence.log" env "SIM_SEEDS=${SIM_SEEDS:-100000}" \
 			"$build/test-sim-fence" random
+	wants nbd &&
+		one nbd "$build/$full_dir/sim-nbd.log" env \
+			"SIM_SEEDS=$((${SIM_SEEDS:-100000} / 8 + 1))" "$build/test-sim-nbd-random"
 	wants mutants &&
 		one mutants "$build/$full_dir/mutants.log" make \
 			-C "$build" mutate "MUTATE_EVERY=${MUTATE_EVERY:-8}"

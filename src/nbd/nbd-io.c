@@ -10,10 +10,11 @@ static struct nbd_request_io *to_request(struct nbd_io *io)
 	return container_of(io, struct nbd_request_io, io);
 }
 
-/* While the server stops, no error is sent: the next server may have no error. */
+/* While the server stops, no error is sent that the next server may not have. */
 static bool is_untold(const struct nbd_request_io *q)
 {
-	return q->status < 0 && q->conn->server->state == NBD_SERVER_STOPS;
+	return q->status < 0 && q->io.error == NBD_IO_MAY_PASS &&
+	       q->conn->server->state == NBD_SERVER_STOPS;
 }
 
 static void io_answer(struct nbd_request_io *q)

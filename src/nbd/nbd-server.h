@@ -26,6 +26,9 @@ struct nbd_io {
 	 * the backend.  Else NULL. */
 	void *buf;
 	void *own;			/* nbd_backend.io_size bytes, aligned as malloc() does */
+	/* The backend's, before nbd_io_done() with an error.  LASTS: no other request and no other
+	 * server will tell of this error, so the client hears of it while the server stops, too. */
+	enum { NBD_IO_MAY_PASS, NBD_IO_LASTS } error;
 };
 #define NBD_IO_SCRATCH 4096u
 
@@ -78,8 +81,8 @@ void nbd_server_destroy(struct nbd_server *server);
  * too.  @name is for the log, and copied.  0 or -errno. */
 int nbd_server_add(struct nbd_server *server, int fd, const char *name);
 /* Read no more requests, answer the requests in flight, and close all connections.  In the place of
- * an error a client finds its connection closed, and asks the next server.  @stopped is called when
- * no connection is left, perhaps at once; @fn may be NULL. */
+ * an error that may pass (nbd_io.error) a client finds its connection closed, and asks the next
+ * server.  @stopped is called when no connection is left, perhaps at once; @fn may be NULL. */
 void nbd_server_stop(struct nbd_server *server, void (*stopped)(void *arg), void *arg);
 /* The number of connections. */
 unsigned nbd_server_count(const struct nbd_server *server);

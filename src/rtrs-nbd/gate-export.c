@@ -112,6 +112,8 @@ static bool io_step_one(struct gate_io *o, int *r)
 	}
 	if (!dev_req_step(&o->req))
 		return false;
+	if (dev_req_tells_loss(&o->req))
+		o->io->error = NBD_IO_LASTS;
 	*r = dev_req_status(&o->req);
 	return true;
 }

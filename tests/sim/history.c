@@ -58,6 +58,7 @@ struct history_op {
 	struct set *legal;		/* READ: per sector, of any moment of it */
 	uint32_t *acked;		/* with a FLUSH: per sector of the disk, when it began */
 	bool lossy;			/* FLUSH: it began after a loss that was not told */
+	bool queued;			/* FLUSH: history_queued() */
 };
 
 struct stamp {
@@ -286,10 +287,49 @@ void history_write_end(struct history_op *op, int status, bool fua)
 	op_free(op);
 }
 
+static void set_drop(struct set *s, uint32_t v)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < s->n; i++) {
+		if (s->v[i] != v)
+			s->v[n++] = s->v[i];
+	}
+	s->n = n;
+}
+
+void history_write_never(struct history_op *op)
+{
+	struct history_op *r;
+
+	for (unsigned i = 0; i < op->n; i++) {
+		unsigned sector = op->sector + i;
+		struct sector *s = &op->h->sectors[sector];
+
+		s->writing = 0;
+		set_drop(&s->possible, op->version);
+		set_drop(&s->since_safe, op->version);
+		list_for_each(r, &op->h->reads, link) {
+			if (sector >= r->sector && sector < r->sector + r->n)
+				set_drop(&r->legal[sector - r->sector], op->version);
+		}
+	}
+	op_free(op);
+}
+
 void history_maybe_flushed(struct history *h)
 {
 	for (unsigned i = 0; i < h->nsectors; i++)
 		h->sectors[i].maybe_safe = h->sectors[i].acked;
+}
+
+void history_maybe_flushed_by(struct history_op *op)
+{
+	struct history *h = op->h;
+
+	history_maybe_flushed(h);
+	for (unsigned i = 0; i < h->nsectors && op->cuts != h->cuts; i++)
+		h->sectors[i].lost = 0;
 }
 
 static void remember_acked(struct history_op *op)
@@ -403,6 +443,18 @@ void history_by(struct history_op *op, unsigned user)
 	op->lossy = something_lost(op->h, user);
 }
 
+void history_new_user(struct history *h, unsigned user)
+{
+	h->may_tell[user] = h->cuts;
+	for (unsigned i = 0; i < h->nsectors; i++)
+		h->sectors[i].untold &= ~(1u << user);
+}
+
+void history_queued(struct history_op *op)
+{
+	op->queued = true;
+}
+
 struct history_op *history_flush(struct history *h)
 {
 	struct history_op *op = op_new(h, 0, 0);
@@ -448,6 +500,13 @@ void history_flush_failed(struct history_op *op)
 	op_free(op);
 }
 
+void history_flush_in_doubt(struct history_op *op)
+{
+	op->h->tellings++;
+	history_maybe_flushed_by(op);
+	op_free(op);
+}
+
 bool history_may_tell(const struct history_op *op)
 {
 	return op->h->may_tell[op->user] || op->told != op->h->told[op->user];
@@ -481,7 +540,10 @@ const char *history_flush_end(struct history_op *op, int status)
 	 * may have said that all is well. */
 	if (op->lossy && something_lost(h, op->user))
 		why = "a FLUSH succeeded after a loss that its user was not told of";
-	flushed(op);
+	if (!op->queued || op->tellings == h->tellings)
+		flushed(op);
+	if (op->queued)
+		history_maybe_flushed_by(op);
 	op_free(op);
 	return why;
 }

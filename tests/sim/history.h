@@ -30,13 +30,27 @@ bool history_may_write(const struct history *h, unsigned sector, unsigned n);
 /* @op, which has just begun, is @user's; without this call it is user 0's. */
 void history_by(struct history_op *op, unsigned user);
 
+/* A new connection takes the place of @user.  The new connection need not be told of earlier
+ * losses, but may be: a connection that leaves untold leaves a debt (doc/decisions.md D13). */
+void history_new_user(struct history *h, unsigned user);
+
+/* @op, a FLUSH that has just begun, goes through a stream, as do the answers of other requests.
+ * Another FLUSH may tell of a loss before @op reaches the device, and @op succeeds afterwards: its
+ * success says nothing of that loss.  A write answered later than @op began may be covered. */
+void history_queued(struct history_op *op);
+
 /* Begin a write and fill @buf with what it is to write; @zero: it writes zeroes and @buf is not
  * needed.  Ends with history_write_end(). */
 struct history_op *history_write(struct history *h, unsigned sector, unsigned n, bool zero,
 				 uint8_t *buf);
 void history_write_end(struct history_op *op, int status, bool fua);
+/* End a write that never left its client whole: no part of the write may ever be there. */
+void history_write_never(struct history_op *op);
 /* Something ended that has a FLUSH in it: what was answered before may be safe by now. */
 void history_maybe_flushed(struct history *h);
+/* The same for @op, which ends: its FLUSH was at some time since @op began, before or after a loss
+ * of power. */
+void history_maybe_flushed_by(struct history_op *op);
 /* @op is a discard with a FLUSH behind it. */
 void history_will_flush(struct history_op *op);
 /* Instead of it for a discard: what is there now may be zeroes, or what was there. */
@@ -54,6 +68,8 @@ struct history_op *history_flush(struct history *h);
 const char *history_flush_end(struct history_op *op, int status);
 /* It failed, for a loss of power or for another reason. */
 void history_flush_failed(struct history_op *op);
+/* The answer to @op was lost with the connection.  No user was told, and writes may be durable. */
+void history_flush_in_doubt(struct history_op *op);
 /* Another operation that makes things durable failed.  True if that may tell of a loss; then it
  * has.  Before its own _end function. */
 bool history_tells(struct history_op *op);

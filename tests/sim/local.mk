@@ -66,8 +66,8 @@ libsim_la_SOURCES = \
 
 libsim_la_LIBADD = libpeer.la libclt.la librtrssrv.la libsimfab.la
 
-SIM_PLAIN_TESTS = test-sim-ask test-sim-clt test-sim-dev test-sim-fair test-sim-fence test-sim-live test-sim-loss test-sim-mem test-sim-multi test-sim-multi-peer test-sim-path test-sim-peer test-sim-size test-sim-small test-sim-srv test-sim-window
-SIM_TESTS = $(SIM_PLAIN_TESTS) test-sim-random
+SIM_PLAIN_TESTS = test-sim-ask test-sim-clt test-sim-dev test-sim-fair test-sim-fence test-sim-live test-sim-loss test-sim-mem test-sim-multi test-sim-multi-peer test-sim-nbd test-sim-path test-sim-peer test-sim-size test-sim-small test-sim-srv test-sim-window
+SIM_TESTS = $(SIM_PLAIN_TESTS) test-sim-nbd-random test-sim-random
 check_PROGRAMS += $(SIM_TESTS)
 SIM_NIC_TESTS = %D%/sim-nic.sh %D%/sim-registration.sh
 dist_check_SCRIPTS += %D%/sim-random.sh
@@ -104,13 +104,46 @@ test_sim_multi_LDADD = libsim.la
 test_sim_multi_peer_SOURCES = %D%/test-sim-multi-peer.c
 test_sim_multi_peer_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_multi_peer_LDADD = libsim.la
+# rtrs-nbd: its engine, and the client's side of a gateway, on the loops of a client.
+SIM_NBD_SOURCES = \
+	%D%/history.c \
+	%D%/history.h \
+	%D%/nbd-op.c \
+	%D%/nbd-op.h \
+	%D%/sim-nbd.c \
+	%D%/sim-nbd.h \
+	%D%/sim-stream.c \
+	%D%/sim-stream.h \
+	%D%/world-gate.c \
+	%D%/world-gate.h \
+	src/rtrs-nbd/gate-export.c \
+	src/rtrs-nbd/gate-export.h \
+	$(NULL)
+SIM_NBD_CPPFLAGS = $(libsim_la_CPPFLAGS) $(NBD_CPPFLAGS) -I$(top_srcdir)/src/rtrs-nbd
+SIM_NBD_LIBS = libnbdsrv.la libcltkit.la libcltloop.la libsim.la
+test_sim_nbd_SOURCES = %D%/test-sim-nbd.c $(SIM_NBD_SOURCES)
+test_sim_nbd_CPPFLAGS = $(SIM_NBD_CPPFLAGS)
+test_sim_nbd_LDADD = $(SIM_NBD_LIBS)
+test_sim_nbd_random_SOURCES = \
+	%D%/random-faults.c \
+	%D%/random-faults.h \
+	%D%/test-sim-nbd-random.c \
+	$(SIM_NBD_SOURCES)
+test_sim_nbd_random_CPPFLAGS = $(SIM_NBD_CPPFLAGS)
+test_sim_nbd_random_LDADD = $(SIM_NBD_LIBS)
 test_sim_path_SOURCES = %D%/test-sim-path.c
 test_sim_path_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_path_LDADD = libsim.la
 test_sim_peer_SOURCES = %D%/test-sim-peer.c
 test_sim_peer_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_peer_LDADD = libsim.la
-test_sim_random_SOURCES = %D%/history.c %D%/history.h %D%/test-sim-random.c
+test_sim_random_SOURCES = \
+	%D%/history.c \
+	%D%/history.h \
+	%D%/random-faults.c \
+	%D%/random-faults.h \
+	%D%/test-sim-random.c \
+	$(NULL)
 test_sim_random_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_random_LDADD = libsim.la
 test_sim_size_SOURCES = %D%/test-sim-size.c

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,13 @@ struct sim_fd {
 	void *arg;
 };
 
+/* What the kernel said of a real descriptor, when there had been so many changes. */
+struct sim_real_fd {
+	int fd;
+	uint64_t changes;
+	short ready;
+};
+
 static struct {
 	uint64_t now_us, start_us;
 	uint64_t steps_now;
@@ -31,6 +39,9 @@ static struct {
 	struct sim_place here;
 	struct sim_fd *fds;
 	unsigned nfds, open_fds;
+	struct sim_real_fd real_fds[64];
+	unsigned fd_users;
+	uint64_t fd_changes;
 	uint64_t hook_step;
 	void (*hook)(void *arg);
 	void *hook_arg;
@@ -250,10 +261,41 @@ void sim_fd_close(int fd)
 	sim.open_fds--;
 }
 
+bool sim_fd_is_real(int fd)
+{
+	return fd < FD_BASE;
+}
+
+void sim_fd_use(void)
+{
+	sim.fd_users++;
+}
+
+void sim_fd_used(void)
+{
+	sim.fd_users--;
+	sim.fd_changes++;
+}
+
+static short real_fd_ready(int fd)
+{
+	struct sim_real_fd *known = &sim.real_fds[fd % (int)ARRAY_SIZE(sim.real_fds)];
+	struct pollfd pfd = { .fd = fd, .events = POLLIN | POLLOUT };
+
+	if (!sim.fd_users && known->fd == fd && known->changes == sim.fd_changes)
+		return known->ready;
+	if (poll(&pfd, 1, 0) < 0)
+		abort();
+	*known = (struct sim_real_fd){ .fd = fd, .changes = sim.fd_changes, .ready = pfd.revents };
+	return pfd.revents;
+}
+
 short sim_fd_ready(int fd)
 {
 	unsigned i = (unsigned)(fd - FD_BASE);
 
+	if (sim_fd_is_real(fd))
+		return real_fd_ready(fd);
 	assert(i < sim.nfds && sim.fds[i].ready);
 	return sim.fds[i].ready(sim.fds[i].arg);
 }
@@ -269,6 +311,7 @@ void sim_init(uint64_t seed)
 	memset(&sim, 0, sizeof(sim));
 	sim.now_us = sim.start_us = start_us - start_us % 1000000;
 	sim.rng = seed;
+	sim.fd_changes = 1;
 	list_init(&sim.events);
 	list_init(&sim.actors);
 	list_init(&sim.hosts);

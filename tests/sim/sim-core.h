@@ -105,7 +105,14 @@ void sim_actor_del(struct sim_actor *a);
  * the poll(2) events that hold now. */
 int sim_fd_open(short (*ready)(void *arg), void *arg);
 void sim_fd_close(int fd);
+/* The poll(2) events that hold now.  @fd may be a real descriptor whose other end is in this
+ * process, too: only code between sim_fd_use() and sim_fd_used() changes its events. */
 short sim_fd_ready(int fd);
+/* Code that makes system calls with real descriptors begins, or has ended.  In between the kernel
+ * is asked at each sim_fd_ready(), at other times once for each change. */
+void sim_fd_use(void);
+void sim_fd_used(void);
+bool sim_fd_is_real(int fd);
 
 /* ---- running ---- */
 /* One step at a time up to @until_us.  False when nothing is left to do by then; it is then

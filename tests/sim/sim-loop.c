@@ -5,6 +5,7 @@
  * nothing may be watched any more.  There is no loop to run: sim_step() is the loop. */
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,6 +21,7 @@ struct sim_loop {
 	struct list watches, unwatched;	/* struct loop_watch */
 	struct loop_watch *in_ready;	/* whose ready() runs; NULL again when that unwatches it */
 	struct list cqes;
+	bool real;			/* has watched a real descriptor */
 };
 
 struct reactor {
@@ -35,7 +37,7 @@ static struct sim_loop *to_sim(const struct loop *loop)
 
 static bool watch_ready(const struct loop_watch *w)
 {
-	return w->more || (sim_fd_ready(w->fd) & w->events);
+	return w->more || (sim_fd_ready(w->fd) & (w->events | POLLHUP | POLLERR));
 }
 
 static bool has_work(const struct sim_loop *sim)
@@ -115,10 +117,8 @@ static void run_closed(struct sim_loop *sim)
 	}
 }
 
-static void actor_pass(struct sim_actor *a)
+static void loop_pass(struct sim_loop *sim)
 {
-	struct sim_loop *sim = container_of(a, struct sim_loop, actor);
-
 	loop_enter(&sim->loop);
 	run_closed(sim);
 	run_cqes(sim);
@@ -130,6 +130,18 @@ static void actor_pass(struct sim_actor *a)
 	if (!has_work(sim))
 		loop_run_sleep_tasks(&sim->loop);
 	loop_leave();
+}
+
+static void actor_pass(struct sim_actor *a)
+{
+	struct sim_loop *sim = container_of(a, struct sim_loop, actor);
+	bool real = sim->real;
+
+	if (real)
+		sim_fd_use();
+	loop_pass(sim);
+	if (real)
+		sim_fd_used();
 }
 
 static int sim_loop_init(struct sim_loop *sim)
@@ -198,6 +210,7 @@ int loop_watch(struct loop *loop, struct loop_watch *w)
 	w->more = false;
 	list_init(&w->link);
 	list_add_tail(&to_sim(loop)->watches, &w->link);
+	to_sim(loop)->real |= sim_fd_is_real(w->fd);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 set -e
 SIM_DEVICE=nic
 export SIM_DEVICE
-for test in ${SIM_NIC_TESTS-ask clt dev fence mem multi multi-peer path peer random small srv}; do
+tests="ask clt dev fence mem multi multi-peer nbd-random path peer random small srv"
+for test in ${SIM_NIC_TESTS-$tests}; do
 	${VALGRIND_TESTS-} ./test-sim-$test
 done

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# As many random runs as people wait for; with SIM_SEEDS in the environment so many.  Those of the
-# fence cost half of the others.
+# As many random runs as people wait for; with SIM_SEEDS in the environment so many.  A run of the
+# fence costs half of the others, a run of rtrs-nbd four times as much as these.
 set -e
 export SIM_SEEDS="${SIM_SEEDS-10000}"
 ${VALGRIND_TESTS-} ./test-sim-random
-exec ${VALGRIND_TESTS-} ./test-sim-fence random
+${VALGRIND_TESTS-} ./test-sim-fence random
+export SIM_SEEDS=$((SIM_SEEDS / 8 + 1))
+exec ${VALGRIND_TESTS-} ./test-sim-nbd-random

@@ -5,7 +5,7 @@
 # of type 1, and static keys.
 # shellcheck disable=SC2086 # words
 set -e
-tests=${SIM_NIC_TESTS-ask clt dev mem multi multi-peer path peer random small srv}
+tests=${SIM_NIC_TESTS-ask clt dev mem multi multi-peer nbd-random path peer random small srv}
 for test in $tests; do
 	SIM_REGISTRATION=window ${VALGRIND_TESTS-} ./test-sim-$test
 done

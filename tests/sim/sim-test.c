@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Runs the tests of a program in order.  Owns nothing but the name of the running one. */
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "sim-fabric.h"
@@ -36,6 +38,53 @@ _Noreturn void sim_test_failed(const char *file, int line, const char *what)
 	fflush(stdout);
 	fprintf(stderr, "%s:%d: %s: failed: %s\n", file, line, running, what);
 	exit(1);
+}
+
+static uint64_t from_env(const char *name, uint64_t otherwise)
+{
+	const char *s = getenv(name);
+
+	return s ? strtoull(s, NULL, 0) : otherwise;
+}
+
+struct seed_run {
+	void (*fn)(uint64_t seed);
+	uint64_t seed;
+};
+
+static void *seed_thread(void *arg)
+{
+	const struct seed_run *run = arg;
+
+	run->fn(run->seed);
+	return NULL;
+}
+
+/* On a thread of its own: what the programs keep for a thread is new for each seed. */
+static void seed_run(const struct seed_run *run)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, seed_thread, (void *)(uintptr_t)run))
+		abort();
+	pthread_join(thread, NULL);
+}
+
+void sim_test_seeds(const char *name, uint64_t n, void (*fn)(uint64_t seed))
+{
+	uint64_t first = from_env("SIM_SEED", 1), seed = first;
+	uint64_t seconds = from_env("SIM_SECONDS", 0);
+	time_t begin = time(NULL);
+	char text[64];
+
+	n = from_env("SIM_SEEDS", getenv("SIM_SEED") ? 1 : n);
+	/* The real time decides only how many run. */
+	while (seconds ? (uint64_t)(time(NULL) - begin) < seconds : seed < first + n) {
+		snprintf(text, sizeof(text), "%sSIM_SEED=%llu", name, (unsigned long long)seed);
+		sim_test_named(text);
+		seed_run(&(struct seed_run){ .fn = fn, .seed = seed++ });
+	}
+	printf("%llu seeds passed\n", (unsigned long long)(seed - first));
 }
 
 static int wanted(int argc, char **argv, const char *name)

@@ -78,7 +78,7 @@ static bool was_told(void *arg)
 	return (word & LOOK) || (word & ~LOOK) != w->settled;
 }
 
-static void sim_wait_event(struct clt_waiter *w)
+void sim_wait_event(struct clt_waiter *w)
 {
 	sim_fiber_wait(was_told, w);
 	w->settled = atomic_fetch_and(&w->word, ~LOOK) & ~LOOK;

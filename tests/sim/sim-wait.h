@@ -7,4 +7,7 @@
 
 extern const struct clt_wait_ops sim_wait_fibers;
 
+/* clt_wait_ops.event of any table in the simulation: the fiber that calls waits. */
+void sim_wait_event(struct clt_waiter *w);
+
 #endif

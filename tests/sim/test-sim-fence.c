@@ -496,16 +496,7 @@ static void random_seed(uint64_t seed)
  * test-sim-random. */
 static void test_random(void)
 {
-	const char *seed = getenv("SIM_SEED"), *seeds = getenv("SIM_SEEDS");
-	uint64_t first = seed ? strtoull(seed, NULL, 0) : 1;
-	uint64_t n = seeds ? strtoull(seeds, NULL, 0) : seed ? 1 : 100;
-	char name[64];
-
-	for (uint64_t i = first; i < first + n; i++) {
-		snprintf(name, sizeof(name), "random SIM_SEED=%llu", (unsigned long long)i);
-		sim_test_named(name);
-		random_seed(i);
-	}
+	sim_test_seeds("random ", 100, random_seed);
 }
 
 int main(int argc, char **argv)

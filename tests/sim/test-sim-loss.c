@@ -105,6 +105,33 @@ static void test_all_flushes_hear_of_a_loss(void)
 	world_destroy(w);
 }
 
+/* The first edge of a write was acknowledged before the reboot.  A FLUSH tells of the loss before
+ * the second edge is written, so another has to tell of it behind the write. */
+static void test_loss_of_an_edge(void)
+{
+	struct world_server_conf conf = world_server_defaults;
+	struct world_io *write, *flush;
+
+	start_blocks(4096);
+	write = world_io_start(c, RNBD_OP_WRITE, 2048, 4096, 7, false);
+	while (sim_disk_content(world_disk(w))[2048] != 7)
+		world_run_ms(w, 1);
+	sim_disk_hold(world_disk(w), RNBD_OP_READ, SIM_HOLD_BEFORE, 1);
+	world_run_ms(w, 20);
+	CHECK(sim_disk_held(world_disk(w)) == 1 && !write->done);
+	world_server_kill(w, SIM_KILL_POWER);
+	CHECK(sim_disk_content(world_disk(w))[2048] == 0);
+	flush = world_io_start(c, RNBD_OP_FLUSH, 0, 0, 0, false);
+	sim_power_on("srv");
+	conf.block_size = 4096;
+	world_server_start(w, &conf);
+	CHECK(world_io_end(flush, 0, 10000) == -EIO && !write->done);
+	CHECK(world_io_end(write, 7, 10000) == 0);
+	CHECK(world_flush(c) == -EIO);
+	CHECK(world_flush(c) == 0);
+	world_destroy(w);
+}
+
 /* One part of a write was acknowledged before the reboot, the other one after it. */
 static void test_loss_of_a_part(void)
 {
@@ -396,6 +423,7 @@ int main(int argc, char **argv)
 		{ "fua-survives", test_fua_survives },
 		{ "flush-covers-what-was-before", test_flush_covers_what_was_before },
 		{ "all-flushes-hear-of-a-loss", test_all_flushes_hear_of_a_loss },
+		{ "loss-of-an-edge", test_loss_of_an_edge },
 		{ "loss-of-a-part", test_loss_of_a_part },
 		{ "discard-does-not-stand-for-flush", test_discard_does_not_stand_for_flush },
 		{ "each-handle-hears-of-a-loss", test_each_handle_hears_of_a_loss },

@@ -3,20 +3,15 @@
  * what was read and what is on the disk in the end was legal.  world_destroy() sees to it that
  * nothing is left over: permits, keys, connections, memory.
  *
- * SIM_SEEDS=N runs N seeds (300), from SIM_SEED on (1); SIM_SECONDS=N as many as fit.  A run that
- * fails says how to replay it: its seed. */
-#include <assert.h>
+ * SIM_SEEDS=N runs N seeds (300), from SIM_SEED on (1); SIM_SECONDS=N as many as fit
+ * (sim_test_seeds()).  A run that fails says how to replay it: its seed. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "clock.h"
-#include "clt-paths.h"
 #include "dev-call.h"
 #include "dev-extents.h"
-#include "history.h"
-#include "world.h"
+#include "random-faults.h"
 
 #define SECTORS (WORLD_DISK_SIZE / RNBD_SECTOR_SIZE)
 #define AREA 256u			/* sectors in use, so that operations meet */
@@ -219,205 +214,6 @@ static void open_and_close(void *arg)
 	}
 }
 
-/* ---- faults ---- */
-
-static void server_restart(struct history *h, const struct world_server_conf *conf)
-{
-	struct world_server_conf other = *conf;
-	bool power = sim_chance(400);
-
-	if (sim_chance(300)) {
-		other.queue_depth = 1 + sim_rand(20);
-		other.max_io_size = 4096 * (1 + sim_rand(16));
-	}
-	world_server_kill(w, power ? SIM_KILL_POWER : SIM_KILL_PROCESS);
-	if (power)
-		history_power_cut(h);
-	else if (world_sync_was_cut(w))
-		history_sync_cut(h);
-	world_run_ms(w, sim_rand(500));
-	sim_power_on("srv");
-	world_server_start(w, &other);
-}
-
-static struct sim_event release_event;
-
-static void release_left(struct sim_event *ev)
-{
-	sim_disk_release(world_disk(w));
-}
-
-/* The server is killed while writes are in the storage, which is done with them some time after the
- * next server was started. */
-static void left_behind(struct history *h, const struct world_server_conf *conf)
-{
-	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1 + sim_rand(4));
-	world_run_ms(w, sim_rand(30));
-	world_server_kill(w, SIM_KILL_PROCESS);
-	if (world_sync_was_cut(w))
-		history_sync_cut(h);
-	sim_event_init(&release_event, release_left);
-	sim_event_at(&release_event, sim_now_us() + sim_rand(3000) * 1000);
-	world_server_start(w, conf);
-	world_run_ms(w, 3000);
-}
-
-/* One of the ways to the server; faults of the network are of one. */
-static const char *const wires[WORLD_PATHS] = { "srv", "srv/1", "srv/2", "srv/3" };
-static unsigned npaths;
-
-static const char *wire(void)
-{
-	return wires[npaths > 1 ? sim_rand(npaths) : 0];
-}
-
-static void slow_storage(void)
-{
-	static const enum rnbd_io_op ops[] = { RNBD_OP_READ, RNBD_OP_WRITE, RNBD_OP_FLUSH,
-					       RNBD_OP_EXTENTS };
-
-	sim_disk_hold(world_disk(w), ops[sim_rand(ARRAY_SIZE(ops))],
-		      sim_chance(500) ? SIM_HOLD_BEFORE : SIM_HOLD_AFTER, 1 + sim_rand(5));
-	world_run_ms(w, sim_rand(50));
-	if (sim_chance(500)) {
-		sim_cut("clt", wire());
-		world_run_ms(w, sim_rand(300));
-	}
-	sim_disk_release(world_disk(w));
-}
-
-/* Writes stay in the storage while their client is away, may lose its patience, and is back. */
-static void stuck_writes(void)
-{
-	const char *to = wire();
-
-	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1 + sim_rand(4));
-	world_run_ms(w, sim_rand(30));
-	sim_drop("clt", to);
-	sim_cut("clt", to);
-	world_run_ms(w, sim_rand(4000));
-	sim_heal("clt", to);
-	world_run_ms(w, sim_rand(3000));
-	sim_disk_release(world_disk(w));
-}
-
-/* Some path is removed, and another between these addresses takes its place at once or later. */
-static void path_by_hand(struct world_client *c)
-{
-	struct clt_sess *sess = &world_client_clt(c)->sess;
-	struct sim_host *host = sim_host_find("clt");
-	struct sim_place before = sim_enter(host, host->epoch);
-	struct clt_path *path = sess->paths[sim_rand(sess->io.natts)];
-	const struct clt_sess_addr addr = { .src = path->conf.src, .dst = path->conf.dst };
-	int r = path->removed ? -EBUSY : clt_paths_remove(sess, path);
-
-	sim_leave(before);
-	if (r)
-		return;
-	world_run_ms(w, sim_chance(500) ? 0 : sim_rand(1000));
-	before = sim_enter(host, host->epoch);
-	while ((r = clt_paths_add(sess, &addr, &path)) == -EAGAIN) {
-		sim_leave(before);
-		world_run_ms(w, 1);
-		before = sim_enter(host, host->epoch);
-	}
-	CHECK(r == 0);
-	clt_path_start(path);
-	sim_leave(before);
-}
-
-static void fault(struct world_client *c, struct history *h, const struct world_server_conf *conf)
-{
-	struct world_server_conf other;
-	unsigned what = sim_rand(npaths > 1 ? 18 : 15);
-	const char *to = wire(), *other_way = wire();
-
-	world_note(w, "fault %u", what);
-	switch (what) {
-	case 0:
-		sim_cut("clt", to);
-		break;
-	case 1:
-		sim_cut_seen_by("clt", to);
-		break;
-	case 2:
-		sim_cut_seen_by(to, "clt");
-		break;
-	case 3:
-		sim_cut_at_message("clt", to, 1 + sim_rand(100));
-		break;
-	case 4:
-		sim_drop("clt", to);
-		world_run_ms(w, sim_chance(100) ? 40000 : sim_rand(3000));
-		sim_heal("clt", to);
-		break;
-	case 5:
-		if (sim_chance(500))
-			sim_drop_oneway("clt", to);
-		else
-			sim_drop_oneway(to, "clt");
-		world_run_ms(w, sim_rand(3000));
-		sim_heal("clt", to);
-		break;
-	case 6:
-		sim_freeze(sim_chance(500) ? "clt" : "srv");
-		world_run_ms(w, sim_chance(100) ? 40000 : sim_rand(3000));
-		sim_thaw("clt");
-		sim_thaw("srv");
-		break;
-	case 7:
-		server_restart(h, conf);
-		break;
-	case 8:
-		slow_storage();
-		break;
-	case 9:
-		sim_delay("clt", to, 10 + sim_rand(3000), sim_rand(5000));
-		break;
-	case 10:
-		sim_duplicate_connect("clt", "srv");
-		sim_cut("clt", to);
-		break;
-	case 13:
-		what = sim_rand(2);
-		sim_lose_device(what ? "srv" : "clt");
-		world_run_ms(w, sim_chance(100) ? 40000 : sim_rand(3000));
-		sim_give_device_back(what ? "srv" : "clt");
-		break;
-	case 11:
-		other = *conf;
-		other.export_name = "other";
-		server_restart(h, &other);
-		world_run_ms(w, sim_rand(3000));
-		server_restart(h, conf);
-		break;
-	case 12:
-		stuck_writes();
-		break;
-	case 14:
-		left_behind(h, conf);
-		break;
-	case 15:	/* the last way out goes some time after the first, and is back before it */
-		sim_drop("clt", to);
-		world_run_ms(w, sim_rand(3000));
-		sim_drop("clt", other_way);
-		world_run_ms(w, sim_rand(3000));
-		sim_heal("clt", other_way);
-		world_run_ms(w, sim_rand(3000));
-		sim_heal("clt", to);
-		break;
-	case 16:	/* the old server's last client connection is not known to be dead */
-		sim_drop("clt", to);
-		server_restart(h, conf);
-		world_run_ms(w, sim_rand(3000));
-		sim_heal("clt", to);
-		break;
-	case 17:
-		path_by_hand(c);
-		break;
-	}
-}
-
 /* ---- one run ---- */
 
 static bool client_open(void *arg)
@@ -439,38 +235,6 @@ static bool opener_done(void *arg)
 	return sim_fiber_done(opener.fiber);
 }
 
-static void random_server(struct world_server_conf *conf)
-{
-	static const enum srv_invalidate all[] = {
-		SRV_INVALIDATE_AUTO, SRV_INVALIDATE_ALWAYS, SRV_INVALIDATE_COPY,
-		SRV_INVALIDATE_NEVER,
-	};
-
-	*conf = (struct world_server_conf){
-		.queue_depth = 1 + sim_rand(20),
-		.max_io_size = 4096 * (1 + sim_rand(16)),
-		.threads = 1 + sim_rand(3),
-		.invalidate = all[sim_rand(ARRAY_SIZE(all))],
-		.any_address = npaths > 1,
-	};
-}
-
-/* A client with one path to the server is half of the runs. */
-static void random_client(struct world_client_conf *conf, bool lenient)
-{
-	*conf = world_client_defaults;
-	conf->connections = 1 + sim_rand(4);
-	conf->io_timeout_ms = lenient ? sim_rand(3000) : CLOCK_NEVER;
-	if (npaths == 1)
-		return;
-	conf->npaths = npaths;
-	conf->policy = (enum clt_policy)sim_rand(CLT_NPOLICIES);
-	if (sim_chance(300))
-		return;
-	conf->hb_interval_ms = 100 + sim_rand(900);
-	conf->hb_misses = 1 + sim_rand(3);
-}
-
 static void start_workers(struct world_client *c, struct history *h, unsigned n, bool lenient)
 {
 	for (unsigned i = 0; i < HISTORY_USERS; i++)
@@ -484,14 +248,11 @@ static void start_workers(struct world_client *c, struct history *h, unsigned n,
 	}
 }
 
-static void finish(struct world_client *c, struct history *h, unsigned n)
+static void finish(const struct random_faults *f, unsigned n)
 {
 	const char *why;
 
-	for (unsigned i = 0; i < npaths; i++) {
-		sim_heal("clt", wires[i]);
-		sim_cut_at_message("clt", wires[i], 0);
-	}
+	random_heal(f);
 	if (!sim_run_until(workers_done, &n, PATIENCE_MS))
 		fail("requests that never end");
 	if (!sim_run_until(opener_done, NULL, PATIENCE_MS))
@@ -499,9 +260,9 @@ static void finish(struct world_client *c, struct history *h, unsigned n)
 	sim_fiber_free(opener.fiber);
 	for (unsigned i = 0; i < n; i++)
 		sim_fiber_free(workers[i].fiber);
-	world_client_stop(w, c);
+	world_client_stop(w, f->client);
 	world_run_ms(w, 1000);
-	why = history_check(h, sim_disk_content(world_disk(w)));
+	why = history_check(f->h, sim_disk_content(world_disk(w)));
 	if (why)
 		fail(why);
 }
@@ -510,61 +271,40 @@ static void run_seed(uint64_t seed)
 {
 	unsigned nworkers, nfaults;
 	struct world_client_conf cconf;
-	struct world_server_conf sconf;
+	struct random_faults f;
 	struct world_client *c;
-	struct history *h;
 	bool lenient;
 
 	w = world_create(seed);
 	sim_shuffle(true);
-	npaths = sim_chance(500) ? 1 : 2 + sim_rand(WORLD_PATHS - 1);
-	random_server(&sconf);
-	for (unsigned i = 0; i < npaths; i++)
-		sim_delay("clt", wires[i], 10 + sim_rand(2000), sim_rand(3000));
-	sim_disk_delay(world_disk(w), sim_rand(2000), sim_rand(5000));
+	/* A client with one path to the server is half of the runs. */
+	f.npaths = sim_chance(500) ? 1 : 2 + sim_rand(WORLD_PATHS - 1);
+	random_server(&f.server, f.npaths);
+	random_delays(w, f.npaths);
 	lenient = sim_chance(200);
 	nworkers = 1 + sim_rand(MAX_WORKERS);
 	nfaults = sim_rand(12);
-	random_client(&cconf, lenient);
-	h = history_create(SECTORS);
-	world_server_start(w, &sconf);
-	c = world_client_start(w, &cconf);
+	random_client(&cconf, f.npaths, lenient);
+	f.w = w;
+	f.h = history_create(SECTORS);
+	world_server_start(w, &f.server);
+	f.client = c = world_client_start(w, &cconf);
 	CHECK(sim_run_until(client_open, c, 60000) && world_client_opened(c) == 0);
-	start_workers(c, h, nworkers, lenient);
+	start_workers(c, f.h, nworkers, lenient);
 	opener = (struct opener){ .client = c, .opens = sim_rand(20), .lenient = lenient };
 	opener.fiber = world_client_fiber(c, open_and_close, &opener);
 	while (nfaults-- && !workers_done(&nworkers)) {
 		world_run_ms(w, sim_rand(100));
-		fault(c, h, &sconf);
+		random_fault(&f);
 	}
-	finish(c, h, nworkers);
-	history_destroy(h);
+	finish(&f, nworkers);
+	history_destroy(f.h);
 	world_destroy(w);
-}
-
-static uint64_t from_env(const char *name, uint64_t otherwise)
-{
-	const char *s = getenv(name);
-
-	return s ? strtoull(s, NULL, 0) : otherwise;
 }
 
 int main(void)
 {
-	uint64_t first = from_env("SIM_SEED", 1);
-	uint64_t n = from_env("SIM_SEEDS", getenv("SIM_SEED") ? 1 : 300);
-	uint64_t seconds = from_env("SIM_SECONDS", 0);
-	time_t begin = time(NULL);
-	uint64_t seed = first;
-	char name[64];
-
 	sim_offer_from_env();
-	/* The real time decides only how many run. */
-	while (seconds ? (uint64_t)(time(NULL) - begin) < seconds : seed < first + n) {
-		snprintf(name, sizeof(name), "SIM_SEED=%llu", (unsigned long long)seed);
-		sim_test_named(name);
-		run_seed(seed++);
-	}
-	printf("%llu seeds passed\n", (unsigned long long)(seed - first));
+	sim_test_seeds("", 300, run_seed);
 	return 0;
 }

@@ -44,12 +44,13 @@ struct world_client *world_client_start(struct world *w, const struct world_clie
 	struct world_client *c = calloc(1, sizeof(*c));
 	static const char *const addrs[WORLD_PATHS] = { "srv", "srv/1", "srv/2", "srv/3" };
 	struct clt_sess_addr paths[WORLD_PATHS] = { 0 };
-	struct clt_sess_conf sess = { .wait = &sim_wait_fibers, .paths = paths,
+	struct clt_sess_conf sess = { .paths = paths,
 				      .npaths = MAX(conf ? conf->npaths : 1, 1u) };
 	struct sim_place before;
 
 	conf = conf ? conf : &world_client_defaults;
-	assert(c);
+	assert(c && conf->nloops <= WORLD_LOOPS);
+	c->nloops = MAX(conf->nloops, 1u);
 	c->w = w;
 	c->host = sim_host_find(conf->host);
 	c->epoch = c->host->epoch;
@@ -58,6 +59,9 @@ struct world_client *world_client_start(struct world *w, const struct world_clie
 	list_init(&c->ios);
 	list_add_tail(&w->clients, &c->link);
 
+	sess.wait = conf->wait ? conf->wait : &sim_wait_fibers;
+	sess.loops = c->loops;
+	sess.nloops = c->nloops;
 	sess.name = conf->name;
 	for (unsigned i = 0; i < sess.npaths; i++)
 		paths[i].dst = sim_addr(addrs[i], RTRS_PORT);
@@ -70,8 +74,9 @@ struct world_client *world_client_start(struct world *w, const struct world_clie
 	sess.registration = conf->registration ? conf->registration : registration_from_env();
 	sess.once = conf->once;
 	before = sim_enter(c->host, c->epoch);
-	CHECK(sim_loop_create(&c->loop) == 0);
-	CHECK(client_init(&c->clt, c->loop, &sess) == 0);
+	for (unsigned i = 0; i < c->nloops; i++)
+		CHECK(sim_loop_create(&c->loops[i]) == 0);
+	CHECK(client_init(&c->clt, c->loops[0], &sess) == 0);
 	sim_leave(before);
 	world_client_open(c, conf->mode);
 	return c;
@@ -118,6 +123,18 @@ struct sim_fiber *world_client_fiber(struct world_client *c, void (*fn)(void *ar
 	return f;
 }
 
+struct loop *const *world_client_loops(const struct world_client *c, unsigned *n)
+{
+	*n = c->nloops;
+	return c->loops;
+}
+
+static void loops_destroy(struct world_client *c)
+{
+	for (unsigned i = 0; i < c->nloops; i++)
+		sim_loop_destroy(c->loops[i]);
+}
+
 static void client_end(void *arg)
 {
 	struct world_client *c = arg;
@@ -127,7 +144,7 @@ static void client_end(void *arg)
 	client_close(&c->clt);
 	CHECK(list_empty(&c->clt.devs));
 	CHECK(bitmap_weight(&c->clt.sess.io.slots.permits) == 0);
-	sim_loop_destroy(c->loop);
+	loops_destroy(c);
 	client_fini(&c->clt);
 }
 
@@ -187,7 +204,7 @@ static void client_fall_apart(void *arg)
 		dev_close(c->open.dev);
 	sim_fiber_wait(clt_ended, c);
 	CHECK(bitmap_weight(&c->clt.sess.io.slots.permits) == 0);
-	sim_loop_destroy(c->loop);
+	loops_destroy(c);
 	client_fini(&c->clt);
 }
 

@@ -24,7 +24,8 @@ struct world_client {
 	struct world *w;
 	struct sim_host *host;
 	unsigned epoch;
-	struct loop *loop;
+	struct loop *loops[WORLD_LOOPS];	/* the first is the service loop */
+	unsigned nloops;
 	struct client clt;
 	char *device;
 	struct dev_open_req open;

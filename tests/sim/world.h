@@ -22,6 +22,7 @@
 
 #define WORLD_DISK_SIZE (1u << 20)
 #define WORLD_PATHS 4			/* most of a client: to as many addresses of the server */
+#define WORLD_LOOPS 4u			/* most of a client */
 
 struct world_server_conf {
 	uint32_t queue_depth, max_io_size;
@@ -45,6 +46,9 @@ struct world_client_conf {
 	const char *host;		/* "clt" */
 	const char *name;		/* of the session */
 	const char *device;		/* NULL: "disk0" */
+	/* NULL: each request has a fiber.  Else a table with .event = sim_wait_event. */
+	const struct clt_wait_ops *wait;
+	unsigned nloops;		/* 0: 1, the service loop; most: WORLD_LOOPS */
 	enum rnbd_access_mode mode;
 	unsigned connections;
 	uint64_t io_timeout_ms;
@@ -102,6 +106,8 @@ int world_client_opened(const struct world_client *c);
 void world_client_open(struct world_client *c, enum rnbd_access_mode mode);
 struct client *world_client_clt(struct world_client *c);
 struct dev *world_client_dev(struct world_client *c);
+/* Its loops, of which the first is the service loop. */
+struct loop *const *world_client_loops(const struct world_client *c, unsigned *n);
 /* The handle of its requests. */
 struct dev_handle *world_client_handle(struct world_client *c);
 /* A thread of the client's program. */

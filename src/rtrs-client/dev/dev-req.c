@@ -161,13 +161,34 @@ static void req_edge(struct dev_req *q)
 	       p->block_len, p->block);
 }
 
+static bool writes_piece(const struct dev_req *q)
+{
+	return q->stage == DEV_REQ_EDGE_WRITTEN ||
+	       (q->stage == DEV_REQ_WHOLE && q->op != RNBD_OP_READ && q->op != RNBD_OP_FLUSH);
+}
+
+/* The first piece may be lost with the server's memory before the last is written, and a FLUSH may
+ * have told of that loss meanwhile: the end of the last piece finds the loss anew.  A piece with
+ * FUA is durable. */
+static void req_carry_epoch(struct dev_req *q)
+{
+	if (!writes_piece(q) || (q->flags & RNBD_F_FUA))
+		return;
+	q->epoch = MIN(q->epoch, q->io.clt.epoch);
+	q->io.clt.epoch = q->epoch;
+}
+
 /* The IO under way has ended. */
 static void req_io_ended(struct dev_req *q)
 {
 	/* A discard is only advice, and programs ignore its errors.  So the failure of its FUA does
 	 * not count as told, and the next FLUSH tells of the loss. */
-	int r = q->stage == DEV_REQ_FLUSHES ? dev_io_end_untold(&q->io) : dev_io_end(&q->io);
+	int r;
 
+	req_carry_epoch(q);
+	r = q->stage == DEV_REQ_FLUSHES ? dev_io_end_untold(&q->io) : dev_io_end(&q->io);
+	if (r < 0 && !q->io.clt.status && q->stage != DEV_REQ_FLUSHES)
+		q->loss = DEV_REQ_TELLS_LOSS;
 	dev_stat_queued(q->h->dev->stat, q->io.clt.hint, q->io.clt.waited_ns);
 	if (r < 0 || q->stage == DEV_REQ_FLUSHES || q->op == RNBD_OP_FLUSH)
 		req_done(q, r);
@@ -209,6 +230,8 @@ static void req_init(struct dev_req *q, struct dev_handle *h, enum io_stat_op wh
 	q->len = len;
 	q->began_ns = clock_measure_ns();
 	q->block = NULL;
+	q->epoch = UINT32_MAX;
+	q->loss = DEV_REQ_NO_LOSS;
 	q->pieces = (struct dev_pieces){ .size = dev_size(h->dev), .off = off, .len = len };
 }
 

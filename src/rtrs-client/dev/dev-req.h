@@ -48,7 +48,9 @@ struct dev_req {
 	uint64_t begin, len;		/* as asked for */
 	uint64_t began_ns;
 	int status;
+	enum { DEV_REQ_NO_LOSS, DEV_REQ_TELLS_LOSS } loss;	/* of the end */
 	struct dev_pieces pieces;
+	unsigned epoch;			/* oldest in which a written piece was answered */
 	uint8_t *block;			/* the memory of an edge, of one block; NULL: none yet */
 	struct dev_io io;
 	struct range range;		/* .granted NULL: none is held */
@@ -77,6 +79,13 @@ bool dev_req_step(struct dev_req *q);
 static inline int dev_req_status(const struct dev_req *q)
 {
 	return q->status;
+}
+
+/* Does the error of a request that has ended tell of a loss?  The handle counts as told then: no
+ * other request of it will fail for this loss. */
+static inline bool dev_req_tells_loss(const struct dev_req *q)
+{
+	return q->loss == DEV_REQ_TELLS_LOSS;
 }
 
 #endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rtrs-nbd in the world: the NBD engine and its backend (src/rtrs-nbd/gate-export.c) on the loops
+ * of a client, as gate.c puts them there.  NBD clients are on the host "localhost", which no fault
+ * of the network reaches. */
+#ifndef WORLD_GATE_H
+#define WORLD_GATE_H
+
+#include "nbd-server.h"
+#include "sim-nbd.h"
+#include "world.h"
+
+struct world_gate;
+
+/* world_client_conf.wait of a client with a gate. */
+const struct clt_wait_ops *world_gate_wait(void);
+/* Serve the exports of @c, which outlives the gate, on all of its loops, with @memory bytes for the
+ * data of each loop.  No request has more than WORLD_GATE_DATA_MAX bytes of data, so less than
+ * NBD_SERVER_MEMORY_MIN will do. */
+#define WORLD_GATE_DATA_MAX (64u << 10)
+/* three connections' input, and a request */
+#define WORLD_GATE_MEMORY_MIN (4 * WORLD_GATE_DATA_MAX)
+struct world_gate *world_gate_start(struct world_client *c, size_t memory);
+/* Connect @nbd to a loop by chance.  The handshake is still to come. */
+void world_gate_connect(struct world_gate *g, struct sim_nbd *nbd, const struct sim_nbd_conf *conf);
+/* Connections that are not gone. */
+unsigned world_gate_count(const struct world_gate *g);
+/* Has the gate of @nbd forgotten the connection?  Then nothing of it is in flight.  @nbd: struct
+ * sim_nbd *, whose stream may have ended long before. */
+bool world_gate_forgot(void *nbd);
+/* As SIGTERM; returns when no connection is left. */
+void world_gate_stop(struct world_gate *g);
+
+#endif
