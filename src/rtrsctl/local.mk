@@ -2,17 +2,23 @@
 sbin_PROGRAMS += rtrsctl
 
 rtrsctl_SOURCES = \
+	%D%/answer.c \
+	%D%/answer.h \
 	%D%/call.c \
 	%D%/call.h \
 	%D%/find.c \
 	%D%/find.h \
 	%D%/args.c \
 	%D%/args.h \
+	%D%/rate.c \
+	%D%/rate.h \
 	%D%/resolve.c \
 	%D%/resolve.h \
 	%D%/rtrsctl.c \
 	%D%/say.c \
 	%D%/say.h \
+	%D%/state.c \
+	%D%/state.h \
 	%D%/status.c \
 	%D%/status.h \
 	%D%/text.c \

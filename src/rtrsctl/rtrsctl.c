@@ -17,6 +17,7 @@
 #include "resolve.h"
 #include "rundir.h"
 #include "say.h"
+#include "state.h"
 #include "status.h"
 #include "std-fds.h"
 #include "text.h"
@@ -52,8 +53,8 @@ static json_t *ask_program(const struct ctx *ctx, const char *command, const cha
 
 static int answer_status(const struct ctx *ctx, const json_t *answer)
 {
-	return ctx->command->answer == ANSWER_STATUS && !status_is_well(answer) ? EXIT_UNWELL :
-		EXIT_DONE;
+	return ctx->command->answer == ANSWER_STATUS && state_of_all(answer) != HEALTH_UP ?
+		EXIT_UNWELL : EXIT_DONE;
 }
 
 static void answer_print(const struct ctx *ctx, const json_t *answer)

@@ -56,7 +56,10 @@ endif
 %C%_fuzz_rtrsctl_fuzz_SOURCES = \
 	%D%/fuzz-rtrsctl.c \
 	%D%/fuzz.h \
+	src/rtrsctl/answer.c \
 	src/rtrsctl/call.c \
+	src/rtrsctl/rate.c \
+	src/rtrsctl/state.c \
 	src/rtrsctl/status.c \
 	src/rtrsctl/text.c \
 	$(NULL)
