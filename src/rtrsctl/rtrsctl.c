@@ -204,8 +204,8 @@ static int run_found(struct ctx *ctx)
 
 	if (!ctx->socket)
 		find_sockets(&found);
-	else
-		found.path[found.n++] = strdup(ctx->socket);
+	else if (!(found.path[found.n++] = strdup(ctx->socket)))
+		return say_error(EXIT_REFUSED, "out of memory");
 	if (ctx->dump)
 		ctx->command = command_stats;
 	assert(ctx->command);
