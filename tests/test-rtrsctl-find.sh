@@ -79,8 +79,9 @@ fi
 
 "$rtrsctl" list >"$tmp/list"
 cat "$tmp/list"
-[ "$(grep -c -x 'rtrs-server' "$tmp/list")" -eq 1 ] || fail "not the one server"
-[ "$(grep -c -x -E 'nbdkit-rtrs-plugin|rtrs-nbd' "$tmp/list")" -eq 1 ] || fail "not the one gateway"
+[ "$(grep -c '^rtrs-server ' "$tmp/list")" -eq 1 ] || fail "not the one server"
+[ "$(grep -c -E '^(nbdkit-rtrs-plugin|rtrs-nbd) ' "$tmp/list")" -eq 1 ] ||
+	fail "not the one gateway"
 [ "$(grep -c 'export' "$tmp/list")" -eq 1 ] || fail "not the one export"
 [ "$(find "$parent" -name 'server-419430*' | wc -l)" -eq "$owned" ] ||
 	fail "dead sockets are left, or another user's is not"

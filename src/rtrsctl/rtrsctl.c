@@ -97,11 +97,10 @@ static void drop_all(const struct found *found, json_t **answers)
 /* Print the table of a program, under the program's name if several were found. */
 static void print_status(const struct found *found, const json_t *before, const json_t *now)
 {
-	const char *program = json_string_value(json_object_get(now, "program"));
-	char line[256];
+	char line[512];
 
 	if (found->n > 1)
-		printf("%s %lld\n", text_safe(program ? program : "-", line, sizeof(line)),
+		printf("%s, process %lld\n", text_program(now, line, sizeof(line)),
 		       (long long)json_integer_value(json_object_get(now, "pid")));
 	status_print(before, now);
 }

@@ -18,6 +18,7 @@
 #include "clt-paths.h"
 #include "random.h"
 #include "rtrs-msg.h"
+#include "rundir.h"
 #include "util.h"
 
 /* ---- values with rules of their own ---- */
@@ -110,6 +111,18 @@ static int set_control(void *arg, const char *value, char *why, size_t len)
 	return 0;
 }
 
+static int set_name(void *arg, const char *value, char *why, size_t len)
+{
+	struct clt_conf *conf = arg;
+
+	if (!rundir_name_ok(value))
+		return bad_value(why, len,
+				 "expected 1 to %d bytes of UTF-8 without control characters",
+				 RUNDIR_NAME_MAX - 1);
+	conf->name = value;
+	return 0;
+}
+
 static int set_server_uid(void *arg, const char *value, char *why, size_t len)
 {
 	struct clt_conf *conf = arg;
@@ -197,6 +210,8 @@ static const struct opt rows[] = {
 	  .holds = OPT_AT_START, .help = "lifetime of keys of reads" },
 	{ .name = "control", .type = OPT_OTHER, .call = set_control, .arg = "PATH|none",
 	  .shown = "below /run/nbdkit-rtrs", .holds = OPT_AT_START, .help = "socket for rtrsctl" },
+	{ .name = "name", .type = OPT_OTHER, .call = set_name, .arg = "NAME",
+	  .shown = "the export's", .holds = OPT_AT_START, .help = "name for rtrsctl" },
 };
 
 const struct opt_table clt_conf_options = {

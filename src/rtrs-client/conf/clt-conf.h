@@ -39,6 +39,8 @@ struct clt_conf {
 	int max_reconnect_attempts;	/* -1: no end */
 	struct fab_users servers;	/* of unix sockets */
 	const char *control;		/* clt_ctl_bind() */
+	const char *name;		/* for rtrsctl; NULL: that of the export, or else of the
+					 * session */
 	uint64_t connect_timeout_ms;	/* CLOCK_NEVER: start without a server */
 	/* clt_conf_complete() */
 	struct clt_sess_addr paths[CLT_PATHS_MAX];

@@ -192,9 +192,20 @@ static json_t *sess_json(struct client *clt, enum clt_ctl_depth depth)
 	return object;
 }
 
-json_t *clt_ctl_json(struct client *clt, const char *program, enum clt_ctl_depth depth)
+/* The name of the program.  NBD clients choose among the exports of a gateway without an export of
+ * its own. */
+static const char *program_name(const struct client *clt, const struct clt_conf *conf)
 {
-	json_t *object = json_pack("{s:o,s:i,s:o,s:[o]}", "program", ctl_json_text(program),
+	if (conf->name)
+		return conf->name;
+	return conf->export_name ? conf->export_name : clt->sess.name;
+}
+
+json_t *clt_ctl_json(struct client *clt, const struct clt_conf *conf, enum clt_ctl_depth depth)
+{
+	json_t *object = json_pack("{s:o,s:o,s:i,s:o,s:[o]}",
+				   "program", ctl_json_text(conf->front->program),
+				   "name", ctl_json_text(program_name(clt, conf)),
 				   "pid", (int)getpid(),
 				   "exports", exports_json(clt, depth),
 				   "sessions", sess_json(clt, depth));

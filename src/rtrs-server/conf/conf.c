@@ -127,6 +127,19 @@ static int check_ready_fd(void *arg, const char *text, char *why, size_t len)
 	return -EBADF;
 }
 
+static int set_name(void *arg, const char *text, char *why, size_t len)
+{
+	struct srv_conf *conf = arg;
+
+	if (rundir_name_ok(text)) {
+		strcpy(conf->name, text);
+		return 0;
+	}
+	snprintf(why, len, "expected 1 to %d bytes of UTF-8 without control characters",
+		 RUNDIR_NAME_MAX - 1);
+	return -EINVAL;
+}
+
 static int note_control(void *arg, const char *text, char *why, size_t len)
 {
 	struct srv_conf *conf = arg;
@@ -199,6 +212,8 @@ static const struct opt rows[] = {
 	{ .name = "control", .type = OPT_TEXT, FIELD(control), .arg = "PATH|none", .of = "a path",
 	  .special = "none", .call = note_control, .shown = "below /run/nbdkit-rtrs",
 	  .holds = IN_FILE, .help = "socket for rtrsctl" },
+	{ .name = "name", .type = OPT_OTHER, .call = set_name, .arg = "NAME",
+	  .shown = "the first export's", .holds = IN_FILE, .help = "name for rtrsctl" },
 	{ .name = "lock-timeout", .type = OPT_NUMBER, FIELD(lock_timeout_ms), .arg = "SECONDS",
 	  .of = "seconds", .least = 1, .most = 86400, .scale = 1000, .fallback = "60",
 	  .holds = IN_FILE, .help = "wait for a locked export" },
@@ -211,10 +226,10 @@ static const struct opt rows[] = {
 	  .words = log_level_names, .nwords = LOG_LEVELS, .fallback = "info",
 	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_log_level,
 	  .help = "error, warning, info or debug" },
-	{ .name = "help", .letter = 'h', .type = OPT_HELP, .holds = OPT_AT_START,
-	  .help = "print this and exit" },
+	{ .name = "help", .letter = 'h', .type = OPT_HELP, .with_next = true,
+	  .holds = OPT_AT_START },
 	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
-	  .help = "print the version and exit" },
+	  .help = "print this, or the version, and exit" },
 };
 
 const struct opt_table conf_options = {
@@ -412,7 +427,11 @@ enum opt_result conf_parse(struct srv_conf *conf, int argc, char **argv, char *e
 		rc = OPT_USAGE;
 	if (rc == OPT_RUN && !conf->nlisteners && default_listeners(conf, err, errlen))
 		rc = OPT_FAILED;
-	return rc == OPT_RUN ? conf_add_exports(conf, argc - first, argv + first, err, errlen) : rc;
+	if (rc == OPT_RUN)
+		rc = conf_add_exports(conf, argc - first, argv + first, err, errlen);
+	if (rc == OPT_RUN && !*conf->name)
+		snprintf(conf->name, sizeof(conf->name), "%s", conf->exports[0].name);
+	return rc;
 }
 
 void conf_fini(struct srv_conf *conf)

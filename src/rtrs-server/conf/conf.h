@@ -12,6 +12,7 @@
 #include "fabric.h"
 #include "log.h"
 #include "opt.h"
+#include "rundir.h"
 
 /* The protection of a request while the server works on it (doc/decisions.md D8); one setting for
  * the whole server. */
@@ -66,6 +67,7 @@ struct srv_conf {
 	unsigned hb_missed_max;		/* heartbeats in a row that a path may miss */
 
 	/* the program only: main.c, srv-ctl.c */
+	char name[RUNDIR_NAME_MAX];	/* for rtrsctl; by default that of the first export */
 	bool no_lock;
 	unsigned lock_timeout_ms;	/* for each file */
 	const char *state_dir;		/* NULL: none */

@@ -222,7 +222,8 @@ static json_t *srv_json_sessions(const struct srv *srv, enum srv_ctl_depth depth
 
 json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
 {
-	json_t *object = json_pack("{s:o,s:i,s:o,s:o}", "program", ctl_json_text("rtrs-server"),
+	json_t *object = json_pack("{s:o,s:o,s:i,s:o,s:o}", "program", ctl_json_text("rtrs-server"),
+				   "name", ctl_json_text(srv->conf->name),
 				   "pid", (int)getpid(),
 				   "exports", srv_json_exports(srv, depth),
 				   "sessions", srv_json_sessions(srv, depth));
