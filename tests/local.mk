@@ -85,6 +85,7 @@ SHELL_TESTS = \
 	%D%/test-rtrsctl.sh \
 	%D%/test-rtrsctl-find.sh \
 	%D%/test-rtrsctl-sessions.sh \
+	%D%/test-rtrsctl-which.sh \
 	%D%/test-rtrsctl-client.sh \
 	%D%/test-rtrsctl-status.sh \
 	%D%/test-sd-notify.sh \

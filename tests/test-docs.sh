@@ -112,7 +112,7 @@ ranges 1 "$man/rtrsctl.pod" "$top_builddir/rtrsctl" <"$tmp/help.options"
 # Each command: in --help, in the manual, and completed.
 sed -n -E 's/^  ([a-z][a-z| -]*[a-z])( \[?[A-Z]+\]?)?(  .*|$)/\1/p' "$tmp/rtrsctl.help" \
 	>"$tmp/commands"
-[ "$(wc -l <"$tmp/commands")" -ge 10 ]
+[ "$(tr '|' '\n' <"$tmp/commands" | wc -l)" -ge 10 ]
 while read -r words rest; do
 	for first in ${words//|/ }; do
 		grep -q "^=item B<$first${rest:+ ${rest%%|*}}>" "$man/rtrsctl.pod" ||

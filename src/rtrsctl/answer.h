@@ -4,6 +4,7 @@
 #ifndef ANSWER_H
 #define ANSWER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <jansson.h>
@@ -13,5 +14,7 @@
 const char *answer_string(const json_t *object, const char *name);
 /* The number in the member @name of @object; 0: none. */
 uint64_t answer_number(const json_t *object, const char *name);
+/* True if @answer is of an rtrs-server, false for a client. */
+bool answer_is_server(const json_t *answer);
 
 #endif

@@ -5,9 +5,10 @@
 
 #include <stdbool.h>
 
+#include "find.h"
 #include "opt.h"
 
-/* How an answer is printed: as text_object() does, or as status.h does. */
+/* How an answer is printed: as text_object(), or as status.h does. */
 enum answer { ANSWER_TEXT, ANSWER_STATUS };
 
 struct command {
@@ -27,6 +28,7 @@ struct command {
 
 struct ctx {
 	const char *socket;		/* NULL: not given */
+	struct find_wanted wanted;	/* all 0 with @socket */
 	bool json, dump;
 	unsigned watch_s;		/* 0: once */
 	const struct command *command;

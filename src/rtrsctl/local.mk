@@ -4,17 +4,19 @@ sbin_PROGRAMS += rtrsctl
 rtrsctl_SOURCES = \
 	%D%/answer.c \
 	%D%/answer.h \
+	%D%/args.c \
+	%D%/args.h \
 	%D%/call.c \
 	%D%/call.h \
 	%D%/find.c \
 	%D%/find.h \
-	%D%/args.c \
-	%D%/args.h \
 	%D%/rate.c \
 	%D%/rate.h \
 	%D%/resolve.c \
 	%D%/resolve.h \
 	%D%/rtrsctl.c \
+	%D%/run.c \
+	%D%/run.h \
 	%D%/say.c \
 	%D%/say.h \
 	%D%/state.c \
@@ -23,6 +25,8 @@ rtrsctl_SOURCES = \
 	%D%/status.h \
 	%D%/text.c \
 	%D%/text.h \
+	%D%/which.c \
+	%D%/which.h \
 	$(NULL)
 rtrsctl_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 rtrsctl_LDADD = libctl.la libopt.la libbase.la $(JANSSON_LIBS)

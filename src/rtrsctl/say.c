@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "ctl-json.h"
+#include "find.h"
 #include "say.h"
 #include "text.h"
 
@@ -44,15 +45,15 @@ int say_error(int status, const char *fmt, ...)
 	return status;
 }
 
-int say_choice(const char *text, const char *command, char *const *sockets, size_t n)
+int say_choice(const char *text, const char *command, const struct found *found)
 {
 	json_t *names = json_array();
 	static char line[LINE_MAX_BYTES];
 
 	if (!json)
 		say_error(EXIT_USAGE, "%s", text);
-	for (size_t i = 0; i < n; i++) {
-		text_safe(sockets[i], line, sizeof(line));
+	for (size_t i = 0; i < found->n; i++) {
+		text_safe(found->at[i].path, line, sizeof(line));
 		if (json)
 			json_array_append_new(names, ctl_json_text(line));
 		else

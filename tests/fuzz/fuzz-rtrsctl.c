@@ -83,7 +83,7 @@ static json_t *ask(const uint8_t *p, size_t len)
 
 	answer = p;
 	answer_len = len;
-	got = call_ask(addr.sun_path, command, err, sizeof(err));
+	got = call_ask(addr.sun_path, command, CALL_PATIENCE_S, err, sizeof(err));
 	sem_wait(&said);
 	json_decref(command);
 	must(got ? json_is_object(got) : *err != '\0');
