@@ -99,6 +99,7 @@ tab("rtrsctl --socket=%s/dir/s" % tmp, ["--socket=%s/dir/sub/END" % tmp])
 # A directory goes on, and a file that is no socket is not offered.
 offers("rtrsctl --socket=%s/dir/" % tmp, ["--socket=%s/dir/a.sock" % tmp, "%s/dir/sub" % tmp])
 tab("rtrsctl sess", ["session", "END"])
+tab("rtrsctl che", ["check", "END"])
 tab("rtrsctl --name=di", ["--name=disk0", "END"])
 tab("rtrsctl --name v", ["--name", "vm $(touch %s/injected)" % tmp, "END"])
 offers("rtrsctl --pid=", ["--pid=4711", "4712"])

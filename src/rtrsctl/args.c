@@ -19,6 +19,8 @@
 static const struct command commands[] = {
 	{ .name = "status", .asks = true, .sends = "stats", .answer = ANSWER_STATUS,
 	  .help = "current work of each export and session" },
+	{ .name = "check", .asks = true, .sends = "show", .answer = ANSWER_CHECK,
+	  .help = "a line for monitoring: exit status 0 up to 3" },
 	{ .name = "list", .asks = true },
 	{ .name = "show", .asks = true },
 	{ .name = "stats", .asks = true, .help = "names; states, too; counters, too" },
@@ -44,7 +46,7 @@ static const struct command commands[] = {
 	  .help = "error, warning, info or debug" },
 };
 
-const struct command *const command_stats = &commands[3];
+const struct command *const command_stats = &commands[4];
 
 /* Commands that share a line are printed as "list|show|stats", or as "path
  * remove|disconnect|reconnect PATH". */
@@ -171,12 +173,15 @@ static int parse_command(struct ctx *ctx, int argc, char **argv)
 
 /* ---- the whole ---- */
 
-/* --json applies to errors, too, wherever --json stands. */
-static void look_for_json(int argc, char **argv)
+/* --json applies to errors, too, wherever --json stands.  To a monitoring system, which runs
+ * "check", the exit status of a mistake would be a state. */
+static void look_for_form(int argc, char **argv)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
 		if (!strcmp(argv[i], "--json"))
 			say_json();
+		if (!strcmp(argv[i], "check"))
+			say_check();
 	}
 }
 
@@ -208,7 +213,7 @@ int args_parse(struct ctx *ctx, int argc, char **argv)
 	char err[512];
 
 	argc -= negative;
-	look_for_json(argc, argv);
+	look_for_form(argc, argv);
 	result = opt_argv(&args_table, ctx, argc, argv, &first, NULL, err, sizeof(err));
 	if (result == OPT_EXIT)
 		return EXIT_DONE;

@@ -8,8 +8,8 @@
 #include "find.h"
 #include "opt.h"
 
-/* How an answer is printed: as text_object(), or as status.h does. */
-enum answer { ANSWER_TEXT, ANSWER_STATUS };
+/* How an answer is printed: as text_object(), status.h or check.h does. */
+enum answer { ANSWER_TEXT, ANSWER_STATUS, ANSWER_CHECK };
 
 struct command {
 	const char *name, *sends;	/* @sends, the command to the program; NULL: @name */

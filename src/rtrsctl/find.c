@@ -47,6 +47,7 @@ static void program_guess(struct found_program *program)
 {
 	const char *file = strrchr(program->path, '/') + 1;
 
+	program->silent = true;
 	program->server = rundir_is_socket(file, RUNDIR_SERVER);
 	program->pid = strtol(file + strcspn(file, "0123456789"), NULL, 10);
 }

@@ -11,6 +11,7 @@ struct found_program {
 	char *name;			/* NULL: not known */
 	long pid;			/* 0: not known */
 	bool server;			/* an rtrs-server, or else a client */
+	bool silent;			/* stands still: has not answered for CALL_GREET_S */
 };
 
 struct found {				/* all 0: none */

@@ -8,6 +8,8 @@ rtrsctl_SOURCES = \
 	%D%/args.h \
 	%D%/call.c \
 	%D%/call.h \
+	%D%/check.c \
+	%D%/check.h \
 	%D%/find.c \
 	%D%/find.h \
 	%D%/rate.c \

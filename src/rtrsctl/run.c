@@ -9,6 +9,7 @@
 
 #include "answer.h"
 #include "call.h"
+#include "check.h"
 #include "ctl-json.h"
 #include "run.h"
 #include "say.h"
@@ -20,8 +21,8 @@
 
 /* ---- asking ---- */
 
-/* Send @command to the program at @socket, with ctx->arg as @member.  NULL: @err has the
- * reason. */
+/* Send @command to the program at @socket, with ctx->arg as @member.  A monitoring system is less
+ * patient than people are.  NULL: @err has the reason. */
 static json_t *ask_program(const struct ctx *ctx, const char *socket, const char *command,
 			   const char *member, char *err, size_t len)
 {
@@ -38,7 +39,8 @@ static json_t *ask_program(const struct ctx *ctx, const char *socket, const char
 		}
 		json_object_set_new(request, member, arg);
 	}
-	answer = call_ask(socket, request, CALL_PATIENCE_S, err, len);
+	answer = call_ask(socket, request, ctx->command->answer == ANSWER_CHECK ? CALL_GREET_S :
+			  CALL_PATIENCE_S, err, len);
 	json_decref(request);
 	return answer;
 }
@@ -164,6 +166,41 @@ static int run_looks(const struct ctx *ctx, const struct found *found)
 	return status;
 }
 
+static void check_program(struct check *check, const struct ctx *ctx,
+			  const struct found_program *program)
+{
+	json_t *answer = NULL;
+	char err[1024];
+
+	if (program->silent)
+		snprintf(err, sizeof(err), "%s: the program does not answer", program->path);
+	else
+		answer = ask_program(ctx, program->path, "show", NULL, err, sizeof(err));
+	if (answer)
+		check_add(check, answer);
+	else
+		check_add_silent(check, err);
+	json_decref(answer);
+}
+
+/* Print a line about all programs together. */
+static int run_check(const struct ctx *ctx, const struct found *found)
+{
+	for (;;) {
+		struct check check = { 0 };
+		enum check_level level;
+
+		for (size_t i = 0; i < found->n; i++)
+			check_program(&check, ctx, &found->at[i]);
+		check_print(&check, ctx->json);
+		level = check.level;
+		check_fini(&check);
+		if (std_out_flush() < 0 || !ctx->watch_s)
+			return (int)level;
+		sleep(ctx->watch_s);
+	}
+}
+
 static int run_once(const struct ctx *ctx, const struct found *found)
 {
 	const struct command *c = ctx->command;
@@ -187,7 +224,13 @@ static int run_once(const struct ctx *ctx, const struct found *found)
 
 int run_command(const struct ctx *ctx, const struct found *found)
 {
-	if (ctx->command->answer == ANSWER_STATUS && !ctx->json)
-		return run_looks(ctx, found);
+	switch (ctx->command->answer) {
+	case ANSWER_CHECK:
+		return run_check(ctx, found);
+	case ANSWER_STATUS:
+		return ctx->json ? run_once(ctx, found) : run_looks(ctx, found);
+	case ANSWER_TEXT:
+		break;
+	}
 	return run_once(ctx, found);
 }

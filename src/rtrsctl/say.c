@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the choice between text and JSON.  One thread. */
+/* Owns the choice of a form: a line for people, the line of "check", or JSON.  One thread. */
 #include <config.h>
 
 #include <stdarg.h>
@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include "check.h"
 #include "ctl-json.h"
 #include "find.h"
 #include "say.h"
@@ -14,11 +15,16 @@
 
 #define LINE_MAX_BYTES 4500		/* the longest line contains the name of a directory */
 
-static bool json;
+static bool json, check;
 
 void say_json(void)
 {
 	json = true;
+}
+
+void say_check(void)
+{
+	check = true;
 }
 
 static void print_json(json_t *object)
@@ -40,9 +46,11 @@ int say_error(int status, const char *fmt, ...)
 	text_safe(text, line, sizeof(line));
 	if (json)
 		print_json(json_pack("{s:b,s:o}", "ok", 0, "error", ctl_json_text(line)));
+	else if (check)
+		printf("RTRS UNKNOWN - %s\n", line);
 	else
 		fprintf(stderr, "rtrsctl: %s\n", line);
-	return status;
+	return check ? CHECK_UNKNOWN : status;
 }
 
 int say_choice(const char *text, const char *command, const struct found *found)

@@ -11,7 +11,11 @@ struct found;
 /* From now on write errors as JSON: {"ok":false,"error":TEXT}, a line of standard output.  Before
  * this call errors are lines of standard error. */
 void say_json(void);
-/* Write an error, with control characters masked for the terminal.  Returns @status. */
+/* From now on an error is the answer of "check": a line of standard output, unless say_json() was
+ * called, and CHECK_UNKNOWN (check.h) as the exit status. */
+void say_check(void);
+/* Write an error, with control characters masked for the terminal.  Returns the exit status:
+ * @status, unless say_check() was called. */
 int say_error(int status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Write the error @text, and below a command line with @command for each of the programs @found to
  * choose from.  Returns EXIT_USAGE. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "call.h"
+#include "check.h"
 #include "fuzz.h"
 #include "mask.h"
 #include "status.h"
@@ -105,6 +106,7 @@ static void check_text(char *text)
 
 static void tell(const json_t *before, const json_t *after)
 {
+	struct check check = { 0 };
 	FILE *terminal = stdout;
 	char *text = NULL;
 	size_t len = 0;
@@ -113,11 +115,14 @@ static void tell(const json_t *before, const json_t *after)
 	must(stdout);
 	text_object(before);
 	status_print(before, after);
+	check_add(&check, before);
+	check_print(&check, false);
 	must(!fclose(stdout));
 	stdout = terminal;
 	must(strlen(text) == len);
 	check_text(text);
 	free(text);
+	check_fini(&check);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
