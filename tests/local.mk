@@ -84,6 +84,7 @@ SHELL_TESTS = \
 	%D%/test-rtrs-bench.sh \
 	%D%/test-rtrsctl.sh \
 	%D%/test-rtrsctl-check.sh \
+	%D%/test-rtrsctl-clients.sh \
 	%D%/test-rtrsctl-find.sh \
 	%D%/test-rtrsctl-sessions.sh \
 	%D%/test-rtrsctl-which.sh \

@@ -21,6 +21,8 @@ static const struct command commands[] = {
 	  .help = "current work of each export and session" },
 	{ .name = "check", .asks = true, .sends = "show", .answer = ANSWER_CHECK,
 	  .help = "a line for monitoring: exit status 0 up to 3" },
+	{ .name = "clients", .asks = true, .sends = "stats", .answer = ANSWER_CLIENTS,
+	  .kind = RUNDIR_SERVER, .help = "who is connected to a server, how fast" },
 	{ .name = "list", .asks = true },
 	{ .name = "show", .asks = true },
 	{ .name = "stats", .asks = true, .help = "names; states, too; counters, too" },
@@ -46,7 +48,7 @@ static const struct command commands[] = {
 	  .help = "error, warning, info or debug" },
 };
 
-const struct command *const command_stats = &commands[4];
+const struct command *const command_stats = &commands[5];
 
 /* Commands that share a line are printed as "list|show|stats", or as "path
  * remove|disconnect|reconnect PATH". */

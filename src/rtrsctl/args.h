@@ -8,8 +8,8 @@
 #include "find.h"
 #include "opt.h"
 
-/* How an answer is printed: as text_object(), status.h or check.h does. */
-enum answer { ANSWER_TEXT, ANSWER_STATUS, ANSWER_CHECK };
+/* How an answer is printed: as text_object(), status.h, check.h or clients.h does. */
+enum answer { ANSWER_TEXT, ANSWER_STATUS, ANSWER_CHECK, ANSWER_CLIENTS };
 
 struct command {
 	const char *name, *sends;	/* @sends, the command to the program; NULL: @name */

@@ -10,6 +10,8 @@ rtrsctl_SOURCES = \
 	%D%/call.h \
 	%D%/check.c \
 	%D%/check.h \
+	%D%/clients.c \
+	%D%/clients.h \
 	%D%/find.c \
 	%D%/find.h \
 	%D%/rate.c \

@@ -10,6 +10,7 @@
 #include "answer.h"
 #include "call.h"
 #include "check.h"
+#include "clients.h"
 #include "ctl-json.h"
 #include "run.h"
 #include "say.h"
@@ -104,14 +105,18 @@ static void screen_clear(const struct ctx *ctx)
 }
 
 /* Print the table of a program, under the program's name if several were found. */
-static void print_table(const struct found *found, const json_t *before, const json_t *now)
+static void print_table(const struct ctx *ctx, const struct found *found, const json_t *before,
+			const json_t *now)
 {
 	char line[512];
 
-	if (found->n > 1)
+	if (found->n > 1 && !ctx->json)
 		printf("%s, process %lld\n", text_program(now, line, sizeof(line)),
 		       (long long)answer_number(now, "pid"));
-	status_print(before, now);
+	if (ctx->command->answer == ANSWER_STATUS)
+		status_print(before, now);
+	else
+		clients_print(before, now, ctx->json);
 }
 
 /* Returns the highest of all exit statuses. */
@@ -130,7 +135,7 @@ static int print_all(const struct ctx *ctx, const struct found *found, json_t **
 			putchar('\n');
 		first = false;
 		if (before && before[i])
-			print_table(found, before[i], now[i]);
+			print_table(ctx, found, before[i], now[i]);
 		else if (!before)
 			answer_print(ctx, now[i]);
 		status = MAX(status, answer_status(ctx, now[i]));
@@ -140,6 +145,25 @@ static int print_all(const struct ctx *ctx, const struct found *found, json_t **
 
 /* ---- commands ---- */
 
+/* Drop the answers of gateways, which have no clients of RTRS.  Returns the number of answers
+ * left. */
+static size_t drop_gateways(const struct found *found, json_t **answers)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < found->n; i++) {
+		if (!answers[i] || answer_is_server(answers[i])) {
+			n += answers[i] != NULL;
+			continue;
+		}
+		say_error(EXIT_REFUSED, "clients: expected an rtrs-server, and %s is %s",
+			  found->at[i].path, answer_string(answers[i], "program"));
+		json_decref(answers[i]);
+		answers[i] = NULL;
+	}
+	return n;
+}
+
 /* Print tables from two answers each, which the rates need. */
 static int run_looks(const struct ctx *ctx, const struct found *found)
 {
@@ -147,6 +171,8 @@ static int run_looks(const struct ctx *ctx, const struct found *found)
 	int status = EXIT_REFUSED;
 	size_t n = ask_all(ctx, found, "stats", NULL, before);
 
+	if (ctx->command->answer == ANSWER_CLIENTS)
+		n = drop_gateways(found, before);
 	while (n) {
 		sleep(ctx->watch_s ? ctx->watch_s : 1);
 		n = ask_all(ctx, found, "stats", NULL, now);
@@ -227,6 +253,8 @@ int run_command(const struct ctx *ctx, const struct found *found)
 	switch (ctx->command->answer) {
 	case ANSWER_CHECK:
 		return run_check(ctx, found);
+	case ANSWER_CLIENTS:
+		return run_looks(ctx, found);
 	case ANSWER_STATUS:
 		return ctx->json ? run_once(ctx, found) : run_looks(ctx, found);
 	case ANSWER_TEXT:

@@ -12,6 +12,7 @@
 
 #include "call.h"
 #include "check.h"
+#include "clients.h"
 #include "fuzz.h"
 #include "mask.h"
 #include "status.h"
@@ -115,6 +116,7 @@ static void tell(const json_t *before, const json_t *after)
 	must(stdout);
 	text_object(before);
 	status_print(before, after);
+	clients_print(before, after, false);
 	check_add(&check, before);
 	check_print(&check, false);
 	must(!fclose(stdout));

@@ -59,6 +59,7 @@ endif
 	src/rtrsctl/answer.c \
 	src/rtrsctl/call.c \
 	src/rtrsctl/check.c \
+	src/rtrsctl/clients.c \
 	src/rtrsctl/rate.c \
 	src/rtrsctl/state.c \
 	src/rtrsctl/status.c \

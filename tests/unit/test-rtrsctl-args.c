@@ -46,6 +46,7 @@ Test(args, command_lines)
 		{ "--socket= list", EXIT_USAGE, NULL, NULL, 0 },
 		{ "check", -1, "check", NULL, 0 },
 		{ "check all", EXIT_USAGE, NULL, NULL, 0 },
+		{ "clients --watch", -1, "clients", NULL, 1 },
 		{ "--server --pid=7 --name=x list", -1, "list", NULL, 0 },
 		{ "--server --gateway list", EXIT_USAGE, NULL, NULL, 0 },
 		{ "--socket=x --server list", EXIT_USAGE, NULL, NULL, 0 },

@@ -172,8 +172,9 @@ static json_t *sess_show(struct client *clt)
 	const char *state = clt_sess_fsm.states[atomic_load(&sess->io.state)];
 	const char *policy = clt_pick_policies[atomic_load(&sess->io.policy)];
 
-	return json_pack("{s:o,s:o,s:I,s:o,s:i,s:I,s:o}", "uuid", uuid_json(sess->uuid),
+	return json_pack("{s:o,s:o,s:I,s:I,s:o,s:i,s:I,s:o}", "uuid", uuid_json(sess->uuid),
 			 "state", ctl_json_text(state),
+			 "up_ns", (json_int_t)clt_sess_up_ms(sess) * 1000000,
 			 "down_ns", (json_int_t)clt_sess_down_ms(sess) * 1000000,
 			 "policy", ctl_json_text(policy),
 			 "max_reconnect_attempts", sess->max_reconnect_attempts,
