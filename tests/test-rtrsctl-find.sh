@@ -105,7 +105,9 @@ for path in "$dir/control" "$parent/rtrs/disk0/ctl" "$parent/rtrs-unit/x.sock" \
 	"$parent/service/server.sock" "$parent/rtrs-open/y.sock"; do
 	start_server --control "$path" --name "unit$((n++))" --no-lock "x=$tmp/disk,readonly"
 done
-# Strangers are not asked: a socket of all, and one with another name in the directory of others.
+# Strangers are not asked: a socket of all, and one with another name in the directory of others,
+# where a service's user may lead with a link.
+ln -s "$parent/service" "$parent/rtrs-unit/link"
 cat >"$tmp/stranger.py" <<'END'
 import os, select, socket, sys
 sockets = []

@@ -166,9 +166,13 @@ static bool find_in(struct found *found, const char *dir, bool ours)
 	return for_each_file(dir, look_at_file, found, ours);
 }
 
+/* A link in a directory that may belong to a service's user leads anywhere. */
 static bool look_below(struct found *found, const char *path, const char *name, bool ours)
 {
-	return !is_safe(path, ours) || find_in(found, path, ours);
+	struct stat st;
+
+	return lstat(path, &st) || S_ISLNK(st.st_mode) || !is_safe(path, ours) ||
+	       find_in(found, path, ours);
 }
 
 static bool look_beside(struct found *found, const char *path, const char *name, bool ours)
