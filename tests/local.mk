@@ -86,8 +86,11 @@ SHELL_TESTS = \
 	%D%/test-resize.sh \
 	%D%/test-rtrs-bench.sh \
 	%D%/test-rtrsctl.sh \
+	%D%/test-rtrsctl-check.sh \
+	%D%/test-rtrsctl-clients.sh \
 	%D%/test-rtrsctl-find.sh \
 	%D%/test-rtrsctl-sessions.sh \
+	%D%/test-rtrsctl-which.sh \
 	%D%/test-rtrsctl-client.sh \
 	%D%/test-rtrsctl-status.sh \
 	%D%/test-sd-notify.sh \

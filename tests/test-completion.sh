@@ -20,7 +20,10 @@ END
 	chmod +x "$tmp/bin/$program"
 done
 cat >"$tmp/names" <<END
-rtrs-server
+rtrs-nbd vm \$(touch $tmp/injected)
+  pid  4712
+
+rtrs-server disk0
   pid  4711
   export disk0
   export old disk
@@ -96,6 +99,15 @@ tab("rtrsctl --socket=%s/dir/s" % tmp, ["--socket=%s/dir/sub/END" % tmp])
 # A directory goes on, and a file that is no socket is not offered.
 offers("rtrsctl --socket=%s/dir/" % tmp, ["--socket=%s/dir/a.sock" % tmp, "%s/dir/sub" % tmp])
 tab("rtrsctl sess", ["session", "END"])
+tab("rtrsctl che", ["check", "END"])
+tab("rtrsctl --name=di", ["--name=disk0", "END"])
+tab("rtrsctl --name v", ["--name", "vm $(touch %s/injected)" % tmp, "END"])
+offers("rtrsctl --pid=", ["--pid=4711", "4712"])
+# Names are those of the program that is chosen.
+tab("rtrsctl --server --pid 4711 --name=disk0 session disconnect vm-1",
+    ["--server", "--pid", "4711", "--name=disk0", "session", "disconnect", "vm-1", "END"])
+listed = open(tmp + "/listed").read().split("\n")
+assert listed[-5:] == ["--server", "--pid=4711", "--name=disk0", "list", ""], listed
 offers("rtrsctl path ", ["path", "add", "disconnect", "reconnect", "remove"])
 offers("rtrsctl --socket=%s/dir/a.sock policy min-" % tmp,
        ["--socket=%s/dir/a.sock" % tmp, "policy", "min-inflight", "min-latency"])

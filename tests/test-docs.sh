@@ -103,7 +103,7 @@ END
 # ---- rtrsctl ----
 "$top_builddir/rtrsctl" --help >"$tmp/rtrsctl.help"
 fits_terminal "$tmp/rtrsctl.help"
-grep -o -E -- '^ +(-., )?--[a-z-]+' "$tmp/rtrsctl.help" | grep -o -E -- '--.*' |
+grep -o -E -- '(^ +(-., )?| )--[a-z-]+' "$tmp/rtrsctl.help" | grep -o -E -- '--.*' |
 	sort -u >"$tmp/help.options"
 grep '^=item' "$man/rtrsctl.pod" | grep -o -E 'B<--[a-z-]+' | cut -c 3- |
 	sort -u >"$tmp/man.options"
@@ -112,12 +112,14 @@ ranges 1 "$man/rtrsctl.pod" "$top_builddir/rtrsctl" <"$tmp/help.options"
 # Each command: in --help, in the manual, and completed.
 sed -n -E 's/^  ([a-z][a-z| -]*[a-z])( \[?[A-Z]+\]?)?(  .*|$)/\1/p' "$tmp/rtrsctl.help" \
 	>"$tmp/commands"
-[ "$(wc -l <"$tmp/commands")" -ge 10 ]
-while read -r first rest; do
-	grep -q "^=item B<$first${rest:+ ${rest%%|*}}>" "$man/rtrsctl.pod" ||
-		fail "not in the manual: $first $rest"
-	grep -q -w -e "$first" "$top_srcdir/contrib/completion/rtrsctl" ||
-		fail "not completed: $first"
+[ "$(tr '|' '\n' <"$tmp/commands" | wc -l)" -ge 10 ]
+while read -r words rest; do
+	for first in ${words//|/ }; do
+		grep -q "^=item B<$first${rest:+ ${rest%%|*}}>" "$man/rtrsctl.pod" ||
+			fail "not in the manual: $first $rest"
+		grep -q -w -e "$first" "$top_srcdir/contrib/completion/rtrsctl" ||
+			fail "not completed: $first"
+	done
 done <"$tmp/commands"
 grep -q -F \
 	"nbdkit-rtrs $("$top_builddir/rtrsctl" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')." \

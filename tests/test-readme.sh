@@ -141,6 +141,12 @@ while IFS= read -r command <&3; do
 		wait_until "two paths, on the server" shows_two_paths "$RUNTIME_DIRECTORY"
 		wait_until "two paths, on the client" shows_two_paths "$tmp/client"
 		;;
+	"rtrsctl check")
+		# On the machine of the gateway, and on that of the server.
+		RUNTIME_DIRECTORY=$tmp/client bash -c "$command" | grep -x -E \
+			'RTRS OK - [0-9]+ sessions?, ([0-9]+) of \1 paths up \| .*'
+		bash -c "$command" | grep '^RTRS OK - '
+		;;
 	uri=*)
 		eval "$command"
 		;;

@@ -104,11 +104,15 @@ ask path disconnect "$second"
 wait_until "the end of both" state_is "$second" closed
 is "session" "$(json "s['state']")" down
 status_is 3 "^disk +8 MiB +rw +down since [0-9]+ (s|min) +$sess +$first \\+1 +tcp +0 "
-is "time" "$(json "s['down_ns'] > 0")" True
+is "time" "$(json "s['down_ns'] > 0 and s['up_ns'] == 0")" True
 kill -0 $io
 ask path reconnect "$second"
 wait_until "the second path" state_is "$second" connected
-is "time" "$(json "s['down_ns']")" 0
+is "time" "$(json "s['down_ns'] == 0 and 'up_ns' in s")" True
+is_up_for_some_time() {
+	[ "$(json "s['up_ns'] > 0")" = True ]
+}
+wait_until "the time since" is_up_for_some_time
 ask path reconnect "$first"
 wait_until "the first path" state_is "$first" connected
 status_is 0 "^disk +8 MiB +rw +up +$sess +$first \\+1 +tcp +[1-9]"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Which programs rtrsctl finds: those of this user with a control socket by default, in systemd's
-# other directories, too, and nothing else that has a socket there.  Sockets of the dead go, and
-# only these.
+# other directories, too, by any name where our programs have their sockets; nobody else is asked
+# who has a socket there.  Sockets of the dead go, and only these.
 if [ -z "${IN_NAMESPACE-}" ]; then
 	export IN_NAMESPACE=yes
 	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
@@ -79,8 +79,9 @@ fi
 
 "$rtrsctl" list >"$tmp/list"
 cat "$tmp/list"
-[ "$(grep -c -x 'rtrs-server' "$tmp/list")" -eq 1 ] || fail "not the one server"
-[ "$(grep -c -x -E 'nbdkit-rtrs-plugin|rtrs-nbd' "$tmp/list")" -eq 1 ] || fail "not the one gateway"
+[ "$(grep -c '^rtrs-server ' "$tmp/list")" -eq 1 ] || fail "not the one server"
+[ "$(grep -c -E '^(nbdkit-rtrs-plugin|rtrs-nbd) ' "$tmp/list")" -eq 1 ] ||
+	fail "not the one gateway"
 [ "$(grep -c 'export' "$tmp/list")" -eq 1 ] || fail "not the one export"
 [ "$(find "$parent" -name 'server-419430*' | wc -l)" -eq "$owned" ] ||
 	fail "dead sockets are left, or another user's is not"
@@ -92,6 +93,60 @@ cat "$tmp/list"
 "$rtrsctl" show >"$tmp/shown"
 [ "$(grep -c -E '^ +state +connected$' "$tmp/shown")" -ge 2 ]
 stop_process "$nbd"
+
+# Units have directories of their own, below one of ours, too, and sockets with other names; for
+# root the directories may belong to the service's user.
+mkdir "$parent/rtrs" "$parent/rtrs/disk0" "$parent/rtrs-unit" "$parent/rtrs-open"
+chmod 755 "$parent/rtrs" "$parent/rtrs/disk0" "$parent/rtrs-unit"
+chmod 777 "$parent/rtrs-open"
+chown 4242 "$parent/rtrs-unit" 2>/dev/null || true
+n=0
+for path in "$dir/control" "$parent/rtrs/disk0/ctl" "$parent/rtrs-unit/x.sock" \
+	"$parent/service/server.sock" "$parent/rtrs-open/y.sock"; do
+	start_server --control "$path" --name "unit$((n++))" --no-lock "x=$tmp/disk,readonly"
+done
+# Strangers are not asked: a socket of all, and one with another name in the directory of others,
+# where a service's user may lead with a link.
+ln -s "$parent/service" "$parent/rtrs-unit/link"
+cat >"$tmp/stranger.py" <<'END'
+import os, select, socket, sys
+sockets = []
+for path, mode in ((sys.argv[1], 0o666), (sys.argv[2], 0o600)):
+    s = socket.socket(socket.AF_UNIX)
+    s.bind(path)
+    os.chmod(path, mode)
+    s.listen(4)
+    sockets.append(s)
+# A program of another kind with a private socket in our directory is asked, and answers nonsense.
+other = socket.socket(socket.AF_UNIX)
+other.bind(sys.argv[3])
+os.chmod(sys.argv[3], 0o600)
+other.listen(4)
+print("listens", flush=True)
+while True:
+    for s in select.select(sockets + [other], [], [])[0]:
+        if s is not other:
+            print("a stranger was asked", flush=True)
+            sys.exit(1)
+        client = s.accept()[0]
+        client.recv(4096)
+        client.sendall(b'{"ok":true,"program":5}\n')
+        client.close()
+END
+/usr/bin/python3 "$tmp/stranger.py" "$dir/public.sock" "$parent/service/private.sock" \
+	"$dir/nonsense.sock" >"$tmp/stranger.out" &
+stranger=$!
+cleanup_fn kill_process $stranger
+wait_line "$tmp/stranger.out" listens
+"$rtrsctl" --server list >"$tmp/list"
+cat "$tmp/list"
+[ "$(sed -n 's/^rtrs-server //p' "$tmp/list" | sort | tr '\n' ' ')" = "disk unit0 unit1 unit2 " ] ||
+	fail "not the four servers"
+"$rtrsctl" list >"$tmp/list"
+cat "$tmp/list"
+[ "$(grep -c '^[^ ]' "$tmp/list")" -eq 5 ] || fail "not the four servers and the gateway"
+[ "$(cat "$tmp/stranger.out")" = listens ] || fail "a stranger was asked"
+kill -0 $stranger
 
 # What is no program of ours says nothing that rtrsctl would wait for.
 start_nbdkit "127.0.0.1:$server_port" control=none

@@ -34,7 +34,7 @@ relative=$(realpath --relative-to=. "$tmp/other")
 start_server --queue-depth 64 "disk=$tmp/disk" "other=$relative,readonly"
 socket=$RUNTIME_DIRECTORY/server-$server_pid.sock
 is "mode of the socket" "$(stat -c %a "$socket")" 600
-is list "$("$rtrsctl" list)" "rtrs-server
+is list "$("$rtrsctl" list)" "rtrs-server disk
   pid  $server_pid
   export disk
   export other"
@@ -310,12 +310,12 @@ start_server --control "$tmp/here.sock" "x=$tmp/other,readonly"
 is list "$("$rtrsctl" --socket "$tmp/here.sock" list | tail -n 1)" "  export x"
 start_server "y=$tmp/other,readonly"
 "$rtrsctl" list >"$tmp/both"
-is "programs" "$(grep -c -x rtrs-server "$tmp/both")" 2
+is "programs" "$(grep -c '^rtrs-server ' "$tmp/both")" 2
 grep -x "  export disk" "$tmp/both"
 grep -x "  export y" "$tmp/both"
 is "answers in JSON" "$("$rtrsctl" --json list | wc -l)" 2
 "$rtrsctl" status >"$tmp/both" || [ $? -eq 3 ]
-grep -x "rtrs-server $server_pid" "$tmp/both"
+grep -x "rtrs-server y, process $server_pid" "$tmp/both"
 status=0
 "$rtrsctl" stats reset 2>"$tmp/several" || status=$?
 is "status" $status 2
@@ -325,12 +325,12 @@ is "sockets to choose from" \
 	"$(/usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["sockets"])' <"$tmp/refused")" \
 	"$(printf '%s\n' "$first" "$RUNTIME_DIRECTORY/server-$server_pid.sock" | LC_ALL=C sort |
 		/usr/bin/python3 -c 'import sys; print(sys.stdin.read().split())')"
-is "programs" "$("$rtrsctl" --dump | grep -c -x rtrs-server)" 2
+is "programs" "$("$rtrsctl" --dump | grep -c '^rtrs-server ')" 2
 # One that was killed leaves its socket, which is no program, and is removed.
 kill_process "$server_pid"
 [ -S "$RUNTIME_DIRECTORY/server-$server_pid.sock" ]
 only_first() {
-	[ "$("$rtrsctl" list | grep -c -x rtrs-server)" -eq 1 ] &&
+	[ "$("$rtrsctl" list | grep -c '^rtrs-server ')" -eq 1 ] &&
 		[ ! -e "$RUNTIME_DIRECTORY/server-$server_pid.sock" ]
 }
 # The kernel closes what a ring of the dead had in hand some time after the process has ended.

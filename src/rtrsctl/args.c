@@ -17,11 +17,15 @@
 /* ---- the tables ---- */
 
 static const struct command commands[] = {
-	{ .name = "list", .asks = true, .help = "names of exports, sessions and paths" },
 	{ .name = "status", .asks = true, .sends = "stats", .answer = ANSWER_STATUS,
 	  .help = "current work of each export and session" },
-	{ .name = "show", .asks = true, .help = "states and properties, too" },
-	{ .name = "stats", .asks = true, .help = "counters, too" },
+	{ .name = "check", .asks = true, .sends = "show", .answer = ANSWER_CHECK,
+	  .help = "a line for monitoring: exit status 0 up to 3" },
+	{ .name = "clients", .asks = true, .sends = "stats", .answer = ANSWER_CLIENTS,
+	  .kind = RUNDIR_SERVER, .help = "who is connected to a server, how fast" },
+	{ .name = "list", .asks = true },
+	{ .name = "show", .asks = true },
+	{ .name = "stats", .asks = true, .help = "names; states, too; counters, too" },
 	{ .name = "stats reset", .help = "count from 0" },
 	{ .name = "session disconnect", .kind = RUNDIR_SERVER, .arg = "session", .needs_arg = true,
 	  .arg_text = "SESSION", .help = "the client reconnects by itself" },
@@ -49,16 +53,18 @@ static const struct command commands[] = {
 	  .help = "error, warning, info or debug" },
 };
 
-const struct command *const command_stats = &commands[3];
+const struct command *const command_stats = &commands[5];
 
-/* Commands that share a line are printed as "path remove|disconnect|reconnect PATH". */
+/* Commands that share a line are printed as "list|show|stats", or as "path
+ * remove|disconnect|reconnect PATH". */
 static void print_commands(FILE *out)
 {
 	char line[128] = "";
 
 	for (unsigned i = 0; i < ARRAY_SIZE(commands); i++) {
 		const struct command *c = &commands[i];
-		const char *more = *line ? strchr(c->name, ' ') + 1 : c->name;
+		const char *space = strchr(c->name, ' ');
+		const char *more = *line && space ? space + 1 : c->name;
 		size_t len = strlen(line);
 
 		snprintf(line + len, sizeof(line) - len, "%s%s%s%s", len ? "|" : "  ", more,
@@ -80,6 +86,14 @@ static const struct opt rows[] = {
 	{ .name = "socket", .type = OPT_TEXT, FIELD(socket), .arg = "PATH",
 	  .of = "the path of a control socket", .holds = OPT_AT_START,
 	  .help = "the program's control socket" },
+	{ .name = "server", .type = OPT_FLAG, FIELD(wanted.server), .holds = OPT_AT_START,
+	  .with_next = true },
+	{ .name = "gateway", .type = OPT_FLAG, FIELD(wanted.gateway), .holds = OPT_AT_START,
+	  .with_next = true },
+	{ .name = "pid", .type = OPT_NUMBER, FIELD(wanted.pid), .arg = "PID", .least = 1,
+	  .most = 1 << 22 /* PID_MAX_LIMIT of Linux */, .holds = OPT_AT_START, .with_next = true },
+	{ .name = "name", .type = OPT_TEXT, FIELD(wanted.name), .arg = "NAME",
+	  .of = "the name of a program", .holds = OPT_AT_START, .help = "only these programs" },
 	{ .name = "json", .type = OPT_FLAG, FIELD(json), .holds = OPT_AT_START,
 	  .help = "print the answer as JSON, on one line" },
 	{ .name = "watch", .type = OPT_NUMBER, FIELD(watch_s), .arg = "SECONDS", .of = "seconds",
@@ -89,10 +103,10 @@ static const struct opt rows[] = {
 	  .help = "print the stats of all programs, once" },
 	{ .name = "force", .type = OPT_FLAG, FIELD(force), .holds = OPT_AT_START,
 	  .help = "take what is removed away from its users" },
-	{ .name = "help", .letter = 'h', .type = OPT_HELP, .holds = OPT_AT_START,
-	  .help = "print this and exit" },
+	{ .name = "help", .letter = 'h', .type = OPT_HELP, .with_next = true,
+	  .holds = OPT_AT_START },
 	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
-	  .help = "print the version and exit" },
+	  .help = "print this, or the version, and exit" },
 };
 
 const struct opt_table args_table = {
@@ -168,13 +182,30 @@ static int parse_command(struct ctx *ctx, int argc, char **argv)
 
 /* ---- the whole ---- */
 
-/* --json applies to errors, too, wherever --json stands. */
-static void look_for_json(int argc, char **argv)
+/* --json applies to errors, too, wherever --json stands.  To a monitoring system, which runs
+ * "check", the exit status of a mistake would be a state. */
+static void look_for_form(int argc, char **argv)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
 		if (!strcmp(argv[i], "--json"))
 			say_json();
+		if (!strcmp(argv[i], "check"))
+			say_check();
 	}
+}
+
+/* 0, or an exit status. */
+static int check_selection(const struct ctx *ctx)
+{
+	const struct find_wanted *wanted = &ctx->wanted;
+
+	if (wanted->server && wanted->gateway)
+		return say_error(EXIT_USAGE,
+				 "--server and --gateway: give one, or none for both kinds");
+	if (ctx->socket && (wanted->server || wanted->gateway || wanted->pid || wanted->name))
+		return say_error(EXIT_USAGE, "--socket names the program: --server, --gateway, "
+				 "--pid and --name are for programs that rtrsctl finds");
+	return EXIT_DONE;
 }
 
 static bool is_negative(const char *word)
@@ -191,7 +222,7 @@ int args_parse(struct ctx *ctx, int argc, char **argv)
 	char err[512];
 
 	argc -= negative;
-	look_for_json(argc, argv);
+	look_for_form(argc, argv);
 	result = opt_argv(&args_table, ctx, argc, argv, &first, NULL, err, sizeof(err));
 	if (result == OPT_EXIT)
 		return EXIT_DONE;
@@ -201,7 +232,9 @@ int args_parse(struct ctx *ctx, int argc, char **argv)
 	if (ctx->dump && argc > first)
 		return say_error(EXIT_USAGE, "--dump takes no command, and '%s' is one",
 				 argv[first]);
-	rc = ctx->dump ? EXIT_DONE : parse_command(ctx, argc - first, argv + first);
+	rc = check_selection(ctx);
+	if (!rc && !ctx->dump)
+		rc = parse_command(ctx, argc - first, argv + first);
 	if (!rc && ctx->force && !(ctx->command && ctx->command->takes_force))
 		return say_error(EXIT_USAGE, "--force belongs to reload and export remove");
 	return rc ? rc : -1;

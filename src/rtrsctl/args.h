@@ -5,10 +5,11 @@
 
 #include <stdbool.h>
 
+#include "find.h"
 #include "opt.h"
 
-/* How an answer is printed: as text_object() does, or as status.h does. */
-enum answer { ANSWER_TEXT, ANSWER_STATUS };
+/* How an answer is printed: as text_object(), status.h, check.h or clients.h does. */
+enum answer { ANSWER_TEXT, ANSWER_STATUS, ANSWER_CHECK, ANSWER_CLIENTS };
 
 struct command {
 	const char *name, *sends;	/* @sends, the command to the program; NULL: @name */
@@ -28,6 +29,7 @@ struct command {
 
 struct ctx {
 	const char *socket;		/* NULL: not given */
+	struct find_wanted wanted;	/* all 0 with @socket */
 	bool json, dump, force;
 	unsigned watch_s;		/* 0: once */
 	const struct command *command;

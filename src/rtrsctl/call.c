@@ -15,9 +15,6 @@
 #include "call.h"
 #include "cleanup.h"
 
-/* An added path is connected before the answer. */
-#define PATIENCE_S 60
-
 /* No program of this package has a longer answer. */
 #define ANSWER_MAX ((size_t)64 << 20)
 
@@ -25,9 +22,9 @@ _Static_assert(sizeof(((struct sockaddr_un *)NULL)->sun_path) == 108, "in words 
 _Static_assert(ANSWER_MAX == 64 << 20, "in words here");
 
 /* A descriptor or -errno. */
-static int call_connect(const char *path)
+static int call_connect(const char *path, unsigned patience_s)
 {
-	const struct timeval patience = { .tv_sec = PATIENCE_S };
+	const struct timeval patience = { .tv_sec = patience_s };
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd, rc;
 
@@ -48,7 +45,7 @@ static int call_connect(const char *path)
 
 int call_try(const char *path)
 {
-	int fd = call_connect(path);
+	int fd = call_connect(path, CALL_GREET_S);
 
 	if (fd >= 0)
 		close(fd);
@@ -131,6 +128,8 @@ static const char *call_why(const char *path, int rc)
 		return "Connection refused: the program does not run any more";
 	case -EACCES:
 		return "Permission denied: root may ask, and the user who runs the program";
+	case -EAGAIN:
+		return "the program does not answer";
 	case -EMSGSIZE:
 		return "expected an answer of at most 64 MiB";
 	case -EPROTO:
@@ -140,9 +139,10 @@ static const char *call_why(const char *path, int rc)
 	}
 }
 
-json_t *call_ask(const char *path, const json_t *command, char *err, size_t errlen)
+json_t *call_ask(const char *path, const json_t *command, unsigned patience_s, char *err,
+		 size_t errlen)
 {
-	_cleanup_close_ int fd = call_connect(path);
+	_cleanup_close_ int fd = call_connect(path, patience_s);
 	json_t *answer = NULL;
 	int rc = fd < 0 ? fd : send_line(fd, command);
 

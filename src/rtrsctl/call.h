@@ -8,9 +8,15 @@
 /* Does a program listen at @path?  0 or -errno. */
 int call_try(const char *path);
 
-/* Send @command to the program at @path.  Returns the answer, an object, which is the caller's.
- * NULL with the reason in @err: the program was not reached, has refused, or has sent more than 64
- * MiB. */
-json_t *call_ask(const char *path, const json_t *command, char *err, size_t errlen);
+/* How long an answer may take, in seconds.  An added path is connected before the answer. */
+#define CALL_PATIENCE_S 60
+/* The same for an answer of a few names and numbers. */
+#define CALL_GREET_S 5
+
+/* Send @command to the program at @path, and wait for @patience_s seconds at most.  Returns the
+ * answer, an object, which is the caller's.  NULL with the reason in @err: the program was not
+ * reached, has refused, or has sent more than 64 MiB. */
+json_t *call_ask(const char *path, const json_t *command, unsigned patience_s, char *err,
+		 size_t errlen);
 
 #endif

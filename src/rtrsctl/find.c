@@ -1,23 +1,129 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing.  Looks in the default directory for sockets of this user's programs.  Also looks in
- * the neighbours, which systemd makes for services with a RuntimeDirectory= of another name. */
+/* Owns nothing.  Looks at sockets in directories, and asks the listeners.
+ *
+ * DIRECTORIES.  The default directory, and the neighbours, which systemd makes for services with a
+ * RuntimeDirectory= of another name.  A neighbour with a name like "rtrs..." or "nbdkit..."
+ * is of our programs, and so are directories below: each socket with the mode of a control socket
+ * is asked.  Of other neighbours only sockets with default names are asked, because a stranger may
+ * take a question for a command. */
 #include <config.h>
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "answer.h"
 #include "call.h"
 #include "cleanup.h"
+#include "ctl-json.h"
 #include "find.h"
 #include "rundir.h"
 
-static int is_control_socket(const struct dirent *entry)
+/* ---- programs ---- */
+
+static void program_free(struct found_program *program)
 {
-	return rundir_is_socket(entry->d_name, NULL);
+	free(program->path);
+	free(program->name);
+}
+
+/* Fill @program from @answer, to "list".  False: no memory. */
+static bool program_read(struct found_program *program, const json_t *answer)
+{
+	const char *name = json_string_value(json_object_get(answer, "name"));
+
+	program->server = answer_is_server(answer);
+	program->pid = (long)answer_number(answer, "pid");
+	program->name = name ? strdup(name) : NULL;
+	return program->name || !name;
+}
+
+/* Fill @program, which does not answer, from the default name of a socket, "server-4711.sock". */
+static void program_guess(struct found_program *program)
+{
+	const char *file = strrchr(program->path, '/') + 1;
+
+	program->silent = true;
+	program->server = rundir_is_socket(file, RUNDIR_SERVER);
+	program->pid = strtol(file + strcspn(file, "0123456789"), NULL, 10);
+}
+
+/* Ask the listener at program->path.  0, -ENOMEM, or -ENOENT: not a program of this package, or a
+ * killed program, or a program of another user. */
+static int program_ask(struct found_program *program)
+{
+	json_t *list = json_pack("{s:o}", "command", ctl_json_text("list")), *answer;
+	int rc = -ENOENT;
+	char err[512];
+
+	if (!list)
+		return -ENOMEM;
+	answer = call_ask(program->path, list, CALL_GREET_S, err, sizeof(err));
+	json_decref(list);
+	if (json_is_string(json_object_get(answer, "program"))) {
+		rc = program_read(program, answer) ? 0 : -ENOMEM;
+	} else if (rundir_is_socket(strrchr(program->path, '/') + 1, NULL) &&
+		   !call_try(program->path)) {
+		program_guess(program);
+		rc = 0;
+	}
+	json_decref(answer);
+	return rc;
+}
+
+/* Add @program to @found, which owns the strings then.  False: no memory. */
+static bool found_grow(struct found *found, const struct found_program *program)
+{
+	struct found_program *all = realloc(found->at, (found->n + 1) * sizeof(*all));
+
+	if (!all)
+		return false;
+	found->at = all;
+	all[found->n++] = *program;
+	return true;
+}
+
+/* Add the program at @path, if any listens. */
+static bool find_add(struct found *found, const char *path)
+{
+	struct found_program program = { .path = strdup(path) };
+	int rc = program.path ? program_ask(&program) : -ENOMEM;
+
+	if (!rc && found_grow(found, &program))
+		return true;
+	program_free(&program);
+	return rc == -ENOENT;
+}
+
+/* ---- directories ---- */
+
+/* Can only root and this user write to @dir? Other users could imitate a program of this user.
+ * Only root makes directories beside the default directory, so a directory of @ours with another
+ * owner is a service's. */
+static bool is_safe(const char *dir, bool ours)
+{
+	struct stat st;
+
+	return !stat(dir, &st) && S_ISDIR(st.st_mode) && !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
+	       (!st.st_uid || st.st_uid == geteuid() || (ours && !geteuid()));
+}
+
+/* Has the file at @path the mode of a control socket, which no other socket has? */
+static bool is_private_socket(const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && S_ISSOCK(st.st_mode) &&
+		!(st.st_mode & (S_IRWXG | S_IRWXO | S_IXUSR));
+}
+
+static bool is_name_of_ours(const char *name)
+{
+	return !strncmp(name, "rtrs", 4) || !strncmp(name, "nbdkit", 6);
 }
 
 static int is_visible(const struct dirent *entry)
@@ -25,79 +131,99 @@ static int is_visible(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-static void find_in(struct found *found, const char *dir)
+/* Looks at the file @name in a directory, at @path.  False: no memory. */
+typedef bool look_fn(struct found *found, const char *path, const char *name, bool ours);
+
+/* Call @look for each file in @dir, in the order of names.  False: no memory. */
+static bool for_each_file(const char *dir, look_fn *look, struct found *found, bool ours)
 {
 	struct dirent **entries;
-	int n;
-
-	rundir_sweep(dir);
-	n = scandir(dir, &entries, is_control_socket, alphasort);
-	if (n < 0)
-		return;
-	for (int i = 0; i < n; i++) {
-		char *path;
-		int len = asprintf(&path, "%s/%s", dir, entries[i]->d_name);
-
-		free(entries[i]);
-		if (len < 0)
-			continue;
-		/* Skip sockets of killed programs, and of other users. */
-		if (found->n == FIND_MAX || call_try(path))
-			free(path);
-		else
-			found->path[found->n++] = path;
-	}
-	free(entries);
-}
-
-/* Can only root and this user write to @dir? Other users could imitate a program of this user. */
-static bool is_safe(const char *dir)
-{
-	struct stat st;
-
-	return !stat(dir, &st) && S_ISDIR(st.st_mode) && (!st.st_uid || st.st_uid == geteuid()) &&
-	       !(st.st_mode & (S_IWGRP | S_IWOTH));
-}
-
-static void find_beside(struct found *found, const char *parent, const char *dir)
-{
-	struct dirent **entries;
-	int n = scandir(parent, &entries, is_visible, alphasort);
+	int n = scandir(dir, &entries, is_visible, alphasort);
+	bool ok = true;
 
 	for (int i = 0; i < n; i++) {
 		_cleanup_free_ char *path = NULL;
 
-		if (asprintf(&path, "%s/%s", parent, entries[i]->d_name) >= 0 &&
-		    strcmp(path, dir) && is_safe(path))
-			find_in(found, path);
+		ok = ok && asprintf(&path, "%s/%s", dir, entries[i]->d_name) >= 0 &&
+			look(found, path, entries[i]->d_name, ours);
 		free(entries[i]);
 	}
 	if (n >= 0)
 		free(entries);
+	return ok;
 }
 
-void find_sockets(struct found *found)
+static bool look_at_file(struct found *found, const char *path, const char *name, bool ours)
+{
+	if (rundir_is_socket(name, NULL) || (ours && is_private_socket(path)))
+		return find_add(found, path);
+	return true;
+}
+
+static bool find_in(struct found *found, const char *dir, bool ours)
+{
+	rundir_sweep(dir);
+	return for_each_file(dir, look_at_file, found, ours);
+}
+
+/* A link in a directory that may belong to a service's user leads anywhere. */
+static bool look_below(struct found *found, const char *path, const char *name, bool ours)
+{
+	struct stat st;
+
+	return lstat(path, &st) || S_ISLNK(st.st_mode) || !is_safe(path, ours) ||
+	       find_in(found, path, ours);
+}
+
+static bool look_beside(struct found *found, const char *path, const char *name, bool ours)
+{
+	ours = is_name_of_ours(name);
+	if (!strcmp(path, rundir_default()) || !is_safe(path, ours))
+		return true;
+	return find_in(found, path, ours) &&
+	       (!ours || for_each_file(path, look_below, found, ours));
+}
+
+bool find_programs(struct found *found)
 {
 	const char *dir = rundir_default(), *parent = rundir_parent();
 
-	found->n = 0;
-	if (dir)
-		find_in(found, dir);
-	if (dir && parent)
-		find_beside(found, parent, dir);
+	if (!dir)
+		return true;
+	return find_in(found, dir, true) &&
+	       (!parent || for_each_file(parent, look_beside, found, false));
 }
 
-void find_only(struct found *found, const char *kind)
+bool find_at(struct found *found, const char *path)
+{
+	struct found_program program = { .path = strdup(path) };
+
+	if (program.path && found_grow(found, &program))
+		return true;
+	program_free(&program);
+	return false;
+}
+
+/* ---- choice ---- */
+
+bool find_is_wanted(const struct found_program *program, const struct find_wanted *wanted)
+{
+	if (program->server ? wanted->gateway : wanted->server)
+		return false;
+	if (wanted->pid && program->pid != (long)wanted->pid)
+		return false;
+	return !wanted->name || (program->name && !strcmp(program->name, wanted->name));
+}
+
+void find_only(struct found *found, const struct find_wanted *wanted)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < found->n; i++) {
-		const char *name = strrchr(found->path[i], '/') + 1;
-
-		if (rundir_is_socket(name, kind))
-			found->path[n++] = found->path[i];
+		if (find_is_wanted(&found->at[i], wanted))
+			found->at[n++] = found->at[i];
 		else
-			free(found->path[i]);
+			program_free(&found->at[i]);
 	}
 	found->n = n;
 }
@@ -105,5 +231,6 @@ void find_only(struct found *found, const char *kind)
 void find_free(struct found *found)
 {
 	for (size_t i = 0; i < found->n; i++)
-		free(found->path[i]);
+		program_free(&found->at[i]);
+	free(found->at);
 }

@@ -1,24 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The control sockets of this user's programs. */
+/* The running programs with a control socket.  Main thread. */
 #ifndef FIND_H
 #define FIND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-#define FIND_MAX 64
+struct found_program {
+	char *path;			/* of the control socket */
+	char *name;			/* NULL: not known */
+	long pid;			/* 0: not known */
+	bool server;			/* an rtrs-server, or else a client */
+	bool silent;			/* stands still: has not answered for CALL_GREET_S */
+};
 
-struct found {
-	char *path[FIND_MAX];		/* in the order of names */
+struct found {				/* all 0: none */
+	struct found_program *at;	/* by directory, in the order of file names */
 	size_t n;
 };
 
-/* Find the sockets with default names at which a program listens.  Looks in the default directory,
- * and in neighbours, made by systemd, that only root and this user may write to.  Sockets of this
- * user's killed programs are removed.  @found is to be freed with find_free(). */
-void find_sockets(struct found *found);
-/* Keep only the sockets of programs of @kind (rundir.h) in @found, from find_sockets(). */
-void find_only(struct found *found, const char *kind);
-/* Free the paths in @found. */
+/* The choice of a user among the programs. */
+struct find_wanted {
+	bool server, gateway;		/* only this kind; neither: both */
+	unsigned pid;			/* 0: any */
+	const char *name;		/* NULL: any */
+};
+
+/* Find the programs of this user, and for root of services: in the default directory, and in
+ * neighbours, which systemd makes, without other writers.  A socket is a program's if the listener
+ * answers "list".  A program without an answer is known by the default name of the socket.  Sockets
+ * of this user's killed programs are removed.  @found is to be freed with find_free() in any case.
+ * False: no memory.  Blocks for CALL_GREET_S for each program without an answer. */
+bool find_programs(struct found *found);
+/* Make @found the program at @path, which is not asked.  False: no memory. */
+bool find_at(struct found *found, const char *path);
+/* True if @program is @wanted. */
+bool find_is_wanted(const struct found_program *program, const struct find_wanted *wanted);
+/* Keep only @wanted programs in @found. */
+void find_only(struct found *found, const struct find_wanted *wanted);
+/* Free the programs in @found. */
 void find_free(struct found *found);
 
 #endif

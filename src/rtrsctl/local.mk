@@ -2,21 +2,35 @@
 sbin_PROGRAMS += rtrsctl
 
 rtrsctl_SOURCES = \
-	%D%/call.c \
-	%D%/call.h \
-	%D%/find.c \
-	%D%/find.h \
+	%D%/answer.c \
+	%D%/answer.h \
 	%D%/args.c \
 	%D%/args.h \
+	%D%/call.c \
+	%D%/call.h \
+	%D%/check.c \
+	%D%/check.h \
+	%D%/clients.c \
+	%D%/clients.h \
+	%D%/find.c \
+	%D%/find.h \
+	%D%/rate.c \
+	%D%/rate.h \
 	%D%/resolve.c \
 	%D%/resolve.h \
 	%D%/rtrsctl.c \
+	%D%/run.c \
+	%D%/run.h \
 	%D%/say.c \
 	%D%/say.h \
+	%D%/state.c \
+	%D%/state.h \
 	%D%/status.c \
 	%D%/status.h \
 	%D%/text.c \
 	%D%/text.h \
+	%D%/which.c \
+	%D%/which.h \
 	$(NULL)
 rtrsctl_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 rtrsctl_LDADD = libctl.la libopt.la libbase.la $(JANSSON_LIBS)

@@ -83,31 +83,39 @@ static bool print_end(FILE *out, const char *text, size_t len, char *err, size_t
 	return true;
 }
 
-char *resolve_path(const char *text, char *err, size_t errlen)
+/* Print @text with addresses for names.  False: @err has the reason. */
+static bool print_path(FILE *out, const char *text, char *err, size_t errlen)
 {
 	const char *scheme = strstr(text, "://"), *rest = scheme ? scheme + 3 : text, *sep;
-	char *path = NULL;
-	size_t len = 0;
-	bool ok = true;
-	FILE *out;
 
-	if (!strncmp(text, "unix:", 5))
-		return strdup(text);
-	out = open_memstream(&path, &len);
-	if (!out) {
-		snprintf(err, errlen, "out of memory");
-		return NULL;
+	if (!strncmp(text, "unix:", 5)) {
+		fputs(text, out);
+		return true;
 	}
 	fprintf(out, "%.*s", (int)(rest - text), text);
 	sep = strpbrk(rest, "@,");
 	if (sep) {
-		ok = print_end(out, rest, (size_t)(sep - rest), err, errlen);
+		if (!print_end(out, rest, (size_t)(sep - rest), err, errlen))
+			return false;
 		fputc(*sep, out);
 		rest = sep + 1;
 	}
-	ok = ok && print_end(out, rest, strlen(rest), err, errlen);
-	fclose(out);
-	if (ok)
+	return print_end(out, rest, strlen(rest), err, errlen);
+}
+
+char *resolve_path(const char *text, char *err, size_t errlen)
+{
+	char *path = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&path, &len);
+	bool ok;
+
+	snprintf(err, errlen, "out of memory");
+	if (!out)
+		return NULL;
+	ok = print_path(out, text, err, errlen);
+	/* The stream notes an allocation that failed. */
+	if (!fclose(out) && ok)
 		return path;
 	free(path);
 	return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the choice between text and JSON.  One thread. */
+/* Owns the choice of a form: a line for people, the line of "check", or JSON.  One thread. */
 #include <config.h>
 
 #include <stdarg.h>
@@ -8,17 +8,24 @@
 
 #include <jansson.h>
 
+#include "check.h"
 #include "ctl-json.h"
+#include "find.h"
 #include "say.h"
 #include "text.h"
 
 #define TEXT_MAX_BYTES 16384		/* the mistakes of a file, a line each */
 
-static bool json;
+static bool json, check;
 
 void say_json(void)
 {
 	json = true;
+}
+
+void say_check(void)
+{
+	check = true;
 }
 
 static void print_json(json_t *object)
@@ -40,22 +47,24 @@ int say_error(int status, const char *fmt, ...)
 	va_end(ap);
 	if (json) {
 		print_json(json_pack("{s:b,s:o}", "ok", 0, "error", ctl_json_text(text)));
-		return status;
+	} else if (check) {
+		printf("RTRS UNKNOWN - %s\n", text_safe(text, safe, sizeof(safe)));
+	} else {
+		for (char *rest = text; (line = strsep(&rest, "\n"));)
+			fprintf(stderr, "rtrsctl: %s\n", text_safe(line, safe, sizeof(safe)));
 	}
-	for (char *rest = text; (line = strsep(&rest, "\n"));)
-		fprintf(stderr, "rtrsctl: %s\n", text_safe(line, safe, sizeof(safe)));
-	return status;
+	return check ? CHECK_UNKNOWN : status;
 }
 
-int say_choice(const char *text, const char *command, char *const *sockets, size_t n)
+int say_choice(const char *text, const char *command, const struct found *found)
 {
 	json_t *names = json_array();
 	static char line[4500];		/* the longest contains the name of a directory */
 
 	if (!json)
 		say_error(EXIT_USAGE, "%s", text);
-	for (size_t i = 0; i < n; i++) {
-		text_safe(sockets[i], line, sizeof(line));
+	for (size_t i = 0; i < found->n; i++) {
+		text_safe(found->at[i].path, line, sizeof(line));
 		if (json)
 			json_array_append_new(names, ctl_json_text(line));
 		else

@@ -3,19 +3,22 @@
 #ifndef SAY_H
 #define SAY_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 /* Exit status of the program (man/rtrsctl.pod). */
 enum { EXIT_DONE, EXIT_REFUSED, EXIT_USAGE, EXIT_UNWELL };
+
+struct found;
 
 /* From now on write errors as JSON: {"ok":false,"error":TEXT}, a line of standard output.  Before
  * this call errors are lines of standard error. */
 void say_json(void);
-/* Write an error, with control characters masked for the terminal.  Returns @status. */
+/* From now on an error is the answer of "check": a line of standard output, unless say_json() was
+ * called, and CHECK_UNKNOWN (check.h) as the exit status. */
+void say_check(void);
+/* Write an error, with control characters masked for the terminal.  Returns the exit status:
+ * @status, unless say_check() was called. */
 int say_error(int status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Write the error @text, and below a command line with @command for each of the @n @sockets to
+/* Write the error @text, and below a command line with @command for each of the programs @found to
  * choose from.  Returns EXIT_USAGE. */
-int say_choice(const char *text, const char *command, char *const *sockets, size_t n);
+int say_choice(const char *text, const char *command, const struct found *found);
 
 #endif

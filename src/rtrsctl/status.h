@@ -3,13 +3,9 @@
 #ifndef STATUS_H
 #define STATUS_H
 
-#include <stdbool.h>
-
 #include <jansson.h>
 
 /* Print the table of two answers to "stats", @before and, later, @after. */
 void status_print(const json_t *before, const json_t *after);
-/* Is each session of @answer up on all paths, with each export of the session open? */
-bool status_is_well(const json_t *answer);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "answer.h"
 #include "mask.h"
 #include "text.h"
 #include "util.h"
@@ -59,6 +60,17 @@ const char *text_safe(const char *text, char *buf, size_t len)
 	snprintf(buf, len, "%s", text);
 	mask_control(buf);
 	return buf;
+}
+
+const char *text_program(const json_t *answer, char *buf, size_t len)
+{
+	const char *program = answer_string(answer, "program"),
+		*name = answer_string(answer, "name");
+	char text[512];
+
+	snprintf(text, sizeof(text), "%s%s%s", program, strcmp(name, "-") ? " " : "",
+		 strcmp(name, "-") ? name : "");
+	return text_safe(text, buf, len);
 }
 
 static bool ends_with(const char *name, const char *end)
@@ -246,9 +258,9 @@ static void print_object(json_t *object, unsigned indent)
 void text_object(const json_t *object)
 {
 	const json_t *program = json_object_get(object, "program");
-	char buf[TEXT_CELL];
+	char buf[512];
 
 	if (program)
-		printf("%s\n", scalar_text("program", program, buf, sizeof(buf)));
+		printf("%s\n", text_program(object, buf, sizeof(buf)));
 	print_object((json_t *)object, program ? INDENT : 0);
 }

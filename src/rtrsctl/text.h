@@ -16,6 +16,8 @@ const char *text_time(uint64_t ns, char *buf, size_t len);
  * @buf, with as much of @text as fits. */
 const char *text_safe(const char *text, char *buf, size_t len);
 
+/* Write the kind and the name of the program of @answer: "rtrs-server disk0".  Returns @buf. */
+const char *text_program(const json_t *answer, char *buf, size_t len);
 /* Print @object with all members: an item with a name under a heading with the name, operations as
  * a table. */
 void text_object(const json_t *object);

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "call.h"
+#include "check.h"
+#include "clients.h"
 #include "fuzz.h"
 #include "mask.h"
 #include "status.h"
@@ -83,7 +85,7 @@ static json_t *ask(const uint8_t *p, size_t len)
 
 	answer = p;
 	answer_len = len;
-	got = call_ask(addr.sun_path, command, err, sizeof(err));
+	got = call_ask(addr.sun_path, command, CALL_PATIENCE_S, err, sizeof(err));
 	sem_wait(&said);
 	json_decref(command);
 	must(got ? json_is_object(got) : *err != '\0');
@@ -105,6 +107,7 @@ static void check_text(char *text)
 
 static void tell(const json_t *before, const json_t *after)
 {
+	struct check check = { 0 };
 	FILE *terminal = stdout;
 	char *text = NULL;
 	size_t len = 0;
@@ -113,11 +116,15 @@ static void tell(const json_t *before, const json_t *after)
 	must(stdout);
 	text_object(before);
 	status_print(before, after);
+	clients_print(before, after, false);
+	check_add(&check, before);
+	check_print(&check, false);
 	must(!fclose(stdout));
 	stdout = terminal;
 	must(strlen(text) == len);
 	check_text(text);
 	free(text);
+	check_fini(&check);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -68,6 +68,9 @@ Test(clt_conf, values)
 	cr_assert_null(conf.control);
 	cr_assert_eq(set("control", "/run/x"), 0);
 	cr_assert_str_eq(conf.control, "/run/x");
+	cr_assert_null(conf.name);
+	cr_assert_eq(set("name", "rack 7"), 0);
+	cr_assert_str_eq(conf.name, "rack 7");
 	cr_assert_eq(set("registration", "window"), 0);
 	cr_assert_eq(conf.registration, CLT_REG_WINDOW);
 	cr_assert_eq(conf.poll_us, 50);
@@ -191,7 +194,8 @@ Test(clt_conf, mistakes)
 {
 	static const struct { const char *key, *value; } cases[] = {
 		{ "server", "" }, { "export", "" }, { "transport", "x" },
-		{ "sessname", "a/b" }, { "sessname", "a.b" }, { "sessname", "" },
+		{ "sessname", "a/b" }, { "sessname", "a.b" }, { "sessname", "" }, { "name", "" },
+		{ "name", "a\tb" }, { "name", "\xff" },
 		{ "connections", "0" }, { "connections", "4096" }, { "connections", "-1" },
 		{ "connections", "1x" }, { "connections", "" }, { "connections", " 1" },
 		{ "connections", "99999999999999999999" }, { "mode", "RW" }, { "mode", "" },

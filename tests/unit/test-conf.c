@@ -152,6 +152,27 @@ Test(conf, control_socket)
 	conf_fini(&conf);
 }
 
+/* The name for rtrsctl: as given, or that of the first export of the start. */
+Test(conf, name)
+{
+	static const struct {
+		const char *args, *name;
+	} cases[] = {
+		{ "", "disk" }, { "--name=rack7", "rack7" }, { "--name rack7 other=/x", "rack7" },
+		{ "other=/x", "other" },
+	};
+
+	for_each_case(c, cases) {
+		struct srv_conf conf;
+
+		parse_ok(&conf, c->args);
+		cr_assert_str_eq(conf.name, c->name, "%s", c->args);
+		conf_del_export(&conf, conf.exports[0].name);
+		cr_assert_str_eq(conf.name, c->name, "%s", c->args);
+		conf_fini(&conf);
+	}
+}
+
 Test(conf, mistakes)
 {
 	static const struct {

@@ -15,6 +15,10 @@ void say_json(void)
 {
 }
 
+void say_check(void)
+{
+}
+
 Test(args, table)
 {
 	opt_rules(&args_table, sizeof(struct ctx), "rtrsctl.pod");
@@ -40,6 +44,16 @@ Test(args, command_lines)
 		{ "max-reconnect-attempts -1", -1, "max-reconnect-attempts", "-1", 0 },
 		{ "policy", -1, "policy", NULL, 0 },
 		{ "--socket= list", EXIT_USAGE, NULL, NULL, 0 },
+		{ "check", -1, "check", NULL, 0 },
+		{ "check all", EXIT_USAGE, NULL, NULL, 0 },
+		{ "clients --watch", -1, "clients", NULL, 1 },
+		{ "--server --pid=7 --name=x list", -1, "list", NULL, 0 },
+		{ "--server --gateway list", EXIT_USAGE, NULL, NULL, 0 },
+		{ "--socket=x --server list", EXIT_USAGE, NULL, NULL, 0 },
+		{ "--socket=x --gateway list", EXIT_USAGE, NULL, NULL, 0 },
+		{ "--socket=x --pid=7 list", EXIT_USAGE, NULL, NULL, 0 },
+		{ "--socket=x --name=x list", EXIT_USAGE, NULL, NULL, 0 },
+		{ "--pid=0 list", EXIT_USAGE, NULL, NULL, 0 },
 		{ "--dump", -1, NULL, NULL, 0 },
 		{ "--dump list", EXIT_USAGE, NULL, NULL, 0 },
 		{ "", EXIT_USAGE, NULL, NULL, 0 },

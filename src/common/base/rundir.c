@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "mask.h"
 #include "rundir.h"
 #include "unix-sock.h"
 
@@ -66,6 +67,17 @@ bool rundir_is_socket(const char *name, const char *kind)
 	if (!kind)
 		return client || is_of_kind(name, RUNDIR_SERVER);
 	return strcmp(kind, RUNDIR_NBDKIT) ? is_of_kind(name, kind) : client;
+}
+
+bool rundir_name_ok(const char *name)
+{
+	char masked[RUNDIR_NAME_MAX];
+
+	if (!*name || strlen(name) >= sizeof(masked))
+		return false;
+	strcpy(masked, name);
+	mask_control(masked);
+	return !strcmp(masked, name);
 }
 
 void rundir_sweep(const char *dir)

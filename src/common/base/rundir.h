@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Directories where programs of this package keep files that live as long as the boot of the
- * host. */
+/* Directories where programs of this package keep files that live as long as the boot of the host,
+ * and names by which users tell the programs apart. */
 #ifndef BASE_RUNDIR_H
 #define BASE_RUNDIR_H
 
@@ -28,6 +28,11 @@ void rundir_socket_name(const char *kind, int pid, char *buf, size_t len);
 /* True if @name is the name of such a socket, of @kind; NULL: of any kind; RUNDIR_NBDKIT: of any
  * client. */
 bool rundir_is_socket(const char *name, const char *kind);
+/* The longest name of a program in bytes, with the '\0': as long as that of an export. */
+#define RUNDIR_NAME_MAX 256
+/* True if @name can be the name of a program: 1 to 255 bytes of UTF-8 without control
+ * characters. */
+bool rundir_name_ok(const char *name);
 /* Remove from @dir the sockets of killed processes: sockets with such names, of this user, where no
  * process listens. */
 void rundir_sweep(const char *dir);

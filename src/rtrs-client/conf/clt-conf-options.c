@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "clt-conf.h"
 #include "rtrs-msg.h"
+#include "rundir.h"
 #include "util.h"
 
 /* ---- values with rules of their own ---- */
@@ -105,6 +106,18 @@ static int set_control(void *arg, const char *value, char *why, size_t len)
 	return 0;
 }
 
+static int set_name(void *arg, const char *value, char *why, size_t len)
+{
+	struct clt_conf *conf = arg;
+
+	if (!rundir_name_ok(value))
+		return bad_value(why, len,
+				 "expected 1 to %d bytes of UTF-8 without control characters",
+				 RUNDIR_NAME_MAX - 1);
+	conf->name = value;
+	return 0;
+}
+
 static int set_server_uid(void *arg, const char *value, char *why, size_t len)
 {
 	struct clt_conf *conf = arg;
@@ -193,6 +206,8 @@ static const struct opt rows[] = {
 	  .holds = IN_FILE, .help = "lifetime of keys of reads" },
 	{ .name = "control", .type = OPT_OTHER, .call = set_control, .arg = "PATH|none",
 	  .shown = "below /run/nbdkit-rtrs", .holds = IN_FILE, .help = "socket for rtrsctl" },
+	{ .name = "name", .type = OPT_OTHER, .call = set_name, .arg = "NAME",
+	  .shown = "the export's", .holds = IN_FILE, .help = "name for rtrsctl" },
 	{ .name = "config", .type = OPT_TEXT, FIELD(config), .of = "a file", .arg = "FILE",
 	  .holds = OPT_AT_START, .help = "more parameters, a line each" },
 };

@@ -40,6 +40,8 @@ struct clt_conf {
 	int max_reconnect_attempts;	/* -1: no end */
 	struct fab_users servers;	/* of unix sockets */
 	const char *control;		/* clt_ctl_bind() */
+	const char *name;		/* for rtrsctl; NULL: that of the export, or else of the
+					 * session */
 	uint64_t connect_timeout_ms;	/* CLOCK_NEVER: start without a server */
 	const char *config;		/* a file of parameters; NULL: none */
 	struct opt_texts texts;		/* of the file */

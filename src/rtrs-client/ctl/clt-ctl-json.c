@@ -172,8 +172,9 @@ static json_t *sess_show(struct client *clt)
 	const char *state = clt_sess_fsm.states[atomic_load(&sess->io.state)];
 	const char *policy = clt_pick_policies[atomic_load(&sess->io.policy)];
 
-	return json_pack("{s:o,s:o,s:I,s:o,s:i,s:I,s:o}", "uuid", uuid_json(sess->uuid),
+	return json_pack("{s:o,s:o,s:I,s:I,s:o,s:i,s:I,s:o}", "uuid", uuid_json(sess->uuid),
 			 "state", ctl_json_text(state),
+			 "up_ns", (json_int_t)clt_sess_up_ms(sess) * 1000000,
 			 "down_ns", (json_int_t)clt_sess_down_ms(sess) * 1000000,
 			 "policy", ctl_json_text(policy),
 			 "max_reconnect_attempts", sess->max_reconnect_attempts,
@@ -192,9 +193,20 @@ static json_t *sess_json(struct client *clt, enum clt_ctl_depth depth)
 	return object;
 }
 
-json_t *clt_ctl_json(struct client *clt, const char *program, enum clt_ctl_depth depth)
+/* The name of the program.  NBD clients choose among the exports of a gateway without an export of
+ * its own. */
+static const char *program_name(const struct client *clt, const struct clt_conf *conf)
 {
-	json_t *object = json_pack("{s:o,s:i,s:o,s:[o]}", "program", ctl_json_text(program),
+	if (conf->name)
+		return conf->name;
+	return conf->export_name ? conf->export_name : clt->sess.name;
+}
+
+json_t *clt_ctl_json(struct client *clt, const struct clt_conf *conf, enum clt_ctl_depth depth)
+{
+	json_t *object = json_pack("{s:o,s:o,s:i,s:o,s:[o]}",
+				   "program", ctl_json_text(conf->front->program),
+				   "name", ctl_json_text(program_name(clt, conf)),
 				   "pid", (int)getpid(),
 				   "exports", exports_json(clt, depth),
 				   "sessions", sess_json(clt, depth));

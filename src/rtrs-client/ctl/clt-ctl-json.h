@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "client.h"
+#include "clt-conf.h"
 
 enum clt_ctl_depth {
 	CLT_CTL_NAMES,			/* list */
@@ -14,8 +15,8 @@ enum clt_ctl_depth {
 	CLT_CTL_STATS,			/* counters, too */
 };
 
-/* The answer to list, show or stats, by @depth, of @program, the name of the program.  The object
+/* The answer to list, show or stats, by @depth, of the program with a session of @conf.  The object
  * is the caller's. */
-json_t *clt_ctl_json(struct client *clt, const char *program, enum clt_ctl_depth depth);
+json_t *clt_ctl_json(struct client *clt, const struct clt_conf *conf, enum clt_ctl_depth depth);
 
 #endif

@@ -45,7 +45,7 @@ static struct unix_sock bound = { .fd = -1 };
 static void ctl_answer_with(struct ctl_client *client, const struct clt_ctl *ctl,
 			    enum clt_ctl_depth depth)
 {
-	ctl_answer(client, clt_ctl_json(ctl->clt, ctl->conf.front->program, depth));
+	ctl_answer(client, clt_ctl_json(ctl->clt, &ctl->conf, depth));
 }
 
 static void call_list(struct ctl_client *client, const char *value, void *arg)

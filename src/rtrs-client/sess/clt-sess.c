@@ -406,6 +406,11 @@ void clt_sess_fail(struct clt_sess *sess, int err, const char *cause)
 	}
 }
 
+uint64_t clt_sess_up_ms(const struct clt_sess *sess)
+{
+	return atomic_load(&sess->io.state) == CLT_SESS_UP ? clock_now_ms() - sess->up_since_ms : 0;
+}
+
 uint64_t clt_sess_down_ms(const struct clt_sess *sess)
 {
 	unsigned state = atomic_load(&sess->io.state);

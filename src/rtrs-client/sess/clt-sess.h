@@ -120,6 +120,8 @@ void clt_sess_close(struct clt_sess *sess);
 void clt_sess_lose_patience(struct clt_sess *sess);
 /* End this epoch: fail all paths that are up, with @err because of @cause. */
 void clt_sess_fail(struct clt_sess *sess, int err, const char *cause);
+/* For how long the session has had a path without a break, in ms.  0: no path is up. */
+uint64_t clt_sess_up_ms(const struct clt_sess *sess);
 /* For how long requests have had no path, in ms.  A path that was soon lost, before answering any
  * request, does not count.  0: a path is up, or no attempt has ended yet. */
 uint64_t clt_sess_down_ms(const struct clt_sess *sess);

@@ -99,6 +99,28 @@ static int check_ready_fd(void *arg, const char *text, char *why, size_t len)
 	return -EBADF;
 }
 
+static int set_name(void *arg, const char *text, char *why, size_t len)
+{
+	struct srv_conf *conf = arg;
+
+	if (rundir_name_ok(text)) {
+		strcpy(conf->name, text);
+		conf->named = true;
+		return 0;
+	}
+	snprintf(why, len, "expected 1 to %d bytes of UTF-8 without control characters",
+		 RUNDIR_NAME_MAX - 1);
+	return -EINVAL;
+}
+
+/* The default depends on the exports, which come and go: another default is no change. */
+static bool same_name(const void *a, const void *b)
+{
+	const struct srv_conf *in_a = a, *in_b = b;
+
+	return (!in_a->named && !in_b->named) || !strcmp(in_a->name, in_b->name);
+}
+
 static int note_config(void *arg, const char *text, char *why, size_t len)
 {
 	struct srv_conf *conf = arg;
@@ -194,6 +216,8 @@ static const struct opt rows[] = {
 	{ .name = "control", .type = OPT_TEXT, FIELD(control), .arg = "PATH|none", .of = "a path",
 	  .special = "none", .call = note_control, .shown = "below /run/nbdkit-rtrs",
 	  .holds = IN_FILE, .help = "socket for rtrsctl" },
+	{ .name = "name", .type = OPT_OTHER, .call = set_name, .same = same_name, .arg = "NAME",
+	  .shown = "the first export's", .holds = IN_FILE, .help = "name for rtrsctl" },
 	{ .name = "lock-timeout", .type = OPT_NUMBER, FIELD(lock_timeout_ms), .arg = "SECONDS",
 	  .of = "seconds", .least = 1, .most = 86400, .scale = 1000, .fallback = "60",
 	  .holds = IN_FILE, .help = "wait for a locked export" },
@@ -206,10 +230,10 @@ static const struct opt rows[] = {
 	  .words = log_level_names, .nwords = LOG_LEVELS, .fallback = "info",
 	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_log_level,
 	  .help = "error, warning, info or debug" },
-	{ .name = "help", .letter = 'h', .type = OPT_HELP, .holds = OPT_AT_START,
-	  .help = "print this and exit" },
+	{ .name = "help", .letter = 'h', .type = OPT_HELP, .with_next = true,
+	  .holds = OPT_AT_START },
 	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
-	  .help = "print the version and exit" },
+	  .help = "print this, or the version, and exit" },
 };
 
 const struct opt_table conf_options = {

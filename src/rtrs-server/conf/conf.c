@@ -125,7 +125,12 @@ static enum opt_result add_line(struct srv_conf *conf, int argc, char **argv, ui
 		rc = OPT_USAGE;
 	if (rc == OPT_RUN && !conf->nlisteners && default_listeners(conf, err, len))
 		rc = OPT_FAILED;
-	return rc == OPT_RUN ? add_exports(conf, argc - first, argv + first, err, len) : rc;
+	if (rc == OPT_RUN)
+		rc = add_exports(conf, argc - first, argv + first, err, len);
+	if (rc == OPT_RUN && !*conf->name)
+		snprintf(conf->name, sizeof(conf->name), "%s",
+			 conf->nexports ? conf->exports[0].name : "rtrs-server");
+	return rc;
 }
 
 /* ---- the whole ---- */

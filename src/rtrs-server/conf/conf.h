@@ -15,6 +15,7 @@
 #include "log.h"
 #include "opt-file.h"
 #include "opt.h"
+#include "rundir.h"
 
 /* The protection of a request while the server works on it (doc/decisions.md D8); one setting for
  * the whole server. */
@@ -70,6 +71,8 @@ struct srv_conf {
 	unsigned hb_missed_max;		/* heartbeats in a row that a path may miss */
 
 	/* the program only: main.c, srv-ctl.c */
+	char name[RUNDIR_NAME_MAX];	/* for rtrsctl; by default that of the first export */
+	bool named;			/* --name was given */
 	bool no_lock;
 	unsigned lock_timeout_ms;	/* for each file */
 	const char *state_dir;		/* NULL: none */

@@ -199,9 +199,11 @@ static json_t *srv_json_sess(const struct srv_sess *sess, enum srv_ctl_depth dep
 	const char *state = srv_sess_state(sess, &down_ms);
 
 	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(object, json_pack("{s:o,s:o,s:I,s:o,s:b,s:o}",
+		object = ctl_json_with(object, json_pack("{s:o,s:o,s:I,s:I,s:o,s:b,s:o}",
 						"uuid", srv_json_uuid(sess->uuid),
 						"state", ctl_json_text(state),
+						"up_ns",
+						(json_int_t)srv_sess_up_ms(sess) * 1000000,
 						"down_ns", (json_int_t)down_ms * 1000000,
 						"client", srv_json_address(&sess->client),
 						"resends", srv_rnbd_sess(sess)->resends,
@@ -222,7 +224,8 @@ static json_t *srv_json_sessions(const struct srv *srv, enum srv_ctl_depth depth
 
 json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
 {
-	json_t *object = json_pack("{s:o,s:i,s:o,s:o}", "program", ctl_json_text("rtrs-server"),
+	json_t *object = json_pack("{s:o,s:o,s:i,s:o,s:o}", "program", ctl_json_text("rtrs-server"),
+				   "name", ctl_json_text(srv->conf->name),
 				   "pid", (int)getpid(),
 				   "exports", srv_json_exports(srv, depth),
 				   "sessions", srv_json_sessions(srv, depth));

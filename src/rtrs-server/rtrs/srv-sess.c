@@ -109,9 +109,10 @@ struct srv_path *srv_sess_name_holder(const struct srv_sess *sess, const char *n
 
 void srv_sess_path_up(struct srv_sess *sess, const char *path_name)
 {
-	if (!sess->nup++)
-		srv_log_access(sess->srv, &sess->client, sess->name, "session opened by %s",
-			       path_name);
+	if (sess->nup++)
+		return;
+	sess->up_since_ms = clock_now_ms();
+	srv_log_access(sess->srv, &sess->client, sess->name, "session opened by %s", path_name);
 }
 
 bool srv_sess_path_down(struct srv_sess *sess)
@@ -122,6 +123,11 @@ bool srv_sess_path_down(struct srv_sess *sess)
 	sess->down_since_ms = clock_now_ms();
 	srv_log_access(sess->srv, &sess->client, sess->name, "session closed");
 	return true;
+}
+
+uint64_t srv_sess_up_ms(const struct srv_sess *sess)
+{
+	return sess->nup ? clock_now_ms() - sess->up_since_ms : 0;
 }
 
 const char *srv_sess_state(const struct srv_sess *sess, uint64_t *down_ms)

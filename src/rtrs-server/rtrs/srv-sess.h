@@ -27,6 +27,8 @@ struct srv_sess {
 	struct list paths;		/* struct srv_path, in order of creation */
 	unsigned refs;			/* paths, and callers of srv_sess_get() */
 	unsigned nup;			/* paths from CONNECTED until drained */
+	uint64_t up_since_ms;		/* when the first of the paths that are up came up; 0:
+					 * never */
 	uint64_t down_since_ms;		/* when the last path up was drained; 0: never */
 	uint8_t uuid[RTRS_UUID_LEN];	/* paths_uuid of the wire */
 	struct fab_addr client;		/* of the first path */
@@ -54,6 +56,8 @@ void srv_sess_path_up(struct srv_sess *sess, const char *path_name);
 /* Count a path that has drained.  True for the last path up, which ends the RNBD session
  * (doc/protocol.md 8.7): the caller closes the session's devices. */
 bool srv_sess_path_down(struct srv_sess *sess);
+/* For how long @sess has had a path that is up without a break, in ms.  0: none is up. */
+uint64_t srv_sess_up_ms(const struct srv_sess *sess);
 /* The state of @sess in words: "connecting" if no path has been up yet; "up"; "down", and
  * *@down_ms for how long, else 0. */
 const char *srv_sess_state(const struct srv_sess *sess, uint64_t *down_ms);

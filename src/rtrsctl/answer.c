@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns nothing. */
+#include <config.h>
+
+#include <string.h>
+
+#include "answer.h"
+
+const char *answer_string(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+
+	return text && *text ? text : "-";
+}
+
+uint64_t answer_number(const json_t *object, const char *name)
+{
+	return (uint64_t)json_integer_value(json_object_get(object, name));
+}
+
+bool answer_is_server(const json_t *answer)
+{
+	return !strcmp(answer_string(answer, "program"), "rtrs-server");
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns nothing.  A degraded program does not hide that another program is silent, and a silent
+ * program does not hide a loss: WARNING < UNKNOWN < CRITICAL. */
+#include <config.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "answer.h"
+#include "check.h"
+#include "ctl-json.h"
+#include "state.h"
+
+#define PROBLEMS_TOLD 4u
+
+static const char *const words[CHECK_LEVELS] = { "OK", "WARNING", "CRITICAL", "UNKNOWN" };
+
+static void check_worsen(struct check *check, enum check_level level)
+{
+	static const unsigned rank[CHECK_LEVELS] = {
+		[CHECK_OK] = 0, [CHECK_WARNING] = 1, [CHECK_UNKNOWN] = 2, [CHECK_CRITICAL] = 3,
+	};
+
+	if (rank[level] > rank[check->level])
+		check->level = level;
+}
+
+/* Note a problem of @level.  The text has no '|', behind which a monitoring system reads
+ * numbers. */
+static void __attribute__((format(printf, 3, 4)))
+check_note(struct check *check, enum check_level level, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	check_worsen(check, level);
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	for (char *c = text; (c = strchr(c, '|')); )
+		*c = '?';
+	if (!check->problems)
+		check->problems = json_array();
+	json_array_append_new(check->problems, ctl_json_text(text));
+}
+
+/* Write to @buf ", without PATH": the first lost path of @sess; "": no path is lost. */
+static void put_lost_path(const json_t *sess, char *buf, size_t len)
+{
+	json_t *path;
+	size_t i;
+
+	*buf = '\0';
+	json_array_foreach(json_object_get(sess, "paths"), i, path) {
+		char name[256];
+
+		if (!state_is_path(path) || !strcmp(answer_string(path, "state"), "connected"))
+			continue;
+		text_safe(answer_string(path, "name"), name, sizeof(name));
+		snprintf(buf, len, ", without %s", name);
+		return;
+	}
+}
+
+static void check_session(struct check *check, const char *program, const json_t *sess)
+{
+	static const enum check_level levels[] = {
+		[HEALTH_UP] = CHECK_OK, [HEALTH_DEGRADED] = CHECK_WARNING,
+		[HEALTH_DOWN] = CHECK_CRITICAL,
+	};
+	struct state_paths paths = state_paths(sess);
+	char cell[TEXT_CELL], name[128], lost[300] = "";
+	enum health health = state_of_session(sess, cell);
+
+	check->sessions++;
+	check->paths += paths.all;
+	check->paths_up += paths.up;
+	if (health == HEALTH_UP)
+		return;
+	if (paths.up && paths.up < paths.all)
+		put_lost_path(sess, lost, sizeof(lost));
+	text_safe(answer_string(sess, "name"), name, sizeof(name));
+	check_note(check, levels[health], "%s: %s %s%s", program, name, cell, lost);
+}
+
+void check_add(struct check *check, const json_t *answer)
+{
+	char program[128];
+	json_t *sess;
+	size_t i;
+
+	text_program(answer, program, sizeof(program));
+	check->programs++;
+	json_array_foreach(json_object_get(answer, "sessions"), i, sess) {
+		if (state_is_user(sess))
+			check_session(check, program, sess);
+	}
+}
+
+void check_add_silent(struct check *check, const char *why)
+{
+	char text[512];
+
+	check->programs++;
+	check_note(check, CHECK_UNKNOWN, "%s", text_safe(why, text, sizeof(text)));
+}
+
+void check_fini(struct check *check)
+{
+	json_decref(check->problems);
+}
+
+/* ---- the line ---- */
+
+static void print_json(const struct check *check)
+{
+	json_t *object = json_pack("{s:b,s:o,s:i,s:i,s:i,s:i,s:o}", "ok", 1,
+				   "level", ctl_json_text(words[check->level]),
+				   "programs", (int)check->programs,
+				   "sessions", (int)check->sessions, "paths", (int)check->paths,
+				   "paths_up", (int)check->paths_up, "problems",
+				   check->problems ? json_incref(check->problems) : json_array());
+
+	json_dumpf(object, stdout, JSON_COMPACT);
+	putchar('\n');
+	json_decref(object);
+}
+
+static void print_problems(const struct check *check)
+{
+	size_t n = json_array_size(check->problems);
+
+	for (size_t i = 0; i < n && i < PROBLEMS_TOLD; i++)
+		printf("%s%s", i ? "; " : ": ",
+		       json_string_value(json_array_get(check->problems, i)));
+	if (n > PROBLEMS_TOLD)
+		printf("; and %zu more", n - PROBLEMS_TOLD);
+}
+
+void check_print(const struct check *check, bool json)
+{
+	if (json) {
+		print_json(check);
+		return;
+	}
+	printf("RTRS %s - %u session%s, %u of %u path%s up", words[check->level],
+	       check->sessions, check->sessions == 1 ? "" : "s", check->paths_up, check->paths,
+	       check->paths == 1 ? "" : "s");
+	print_problems(check);
+	printf(" | sessions=%u paths=%u paths_up=%u\n", check->sessions, check->paths,
+	       check->paths_up);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The health of programs as a line and an exit status for a monitoring system, in the form of a
+ * plug-in: "RTRS OK - 1 session, 2 of 2 paths up | sessions=1 paths=2 paths_up=2".  Main thread. */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <jansson.h>
+
+/* The exit status. */
+enum check_level { CHECK_OK, CHECK_WARNING, CHECK_CRITICAL, CHECK_UNKNOWN, CHECK_LEVELS };
+
+struct check {				/* all 0: no program */
+	enum check_level level;
+	unsigned programs, sessions, paths, paths_up;
+	json_t *problems;		/* an array of lines; NULL: none */
+};
+
+/* Count the sessions and paths in @answer, to "show", and note the sessions with a loss. */
+void check_add(struct check *check, const json_t *answer);
+/* Note a program without an answer, because of @why. */
+void check_add_silent(struct check *check, const char *why);
+/* Print @check on standard output, as JSON or as a line. */
+void check_print(const struct check *check, bool json);
+/* Free the problems. */
+void check_fini(struct check *check);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns nothing.  A server counts by path, and the paths of a session are added up.  A path lost
+ * between the two answers takes the count of the last requests along. */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "answer.h"
+#include "clients.h"
+#include "ctl-json.h"
+#include "rate.h"
+#include "state.h"
+#include "text.h"
+
+enum client_column {
+	COL_SESSION, COL_PEER, COL_TRANSPORT, COL_STATE, COL_SINCE, COL_EXPORTS, COL_IOPS, COL_MBS,
+	NCOLUMNS
+};
+#define COL_NUMBERS COL_IOPS		/* the first column of numbers */
+
+static const char *const heads[NCOLUMNS] = {
+	"SESSION", "PEER", "TRANSPORT", "STATE", "SINCE", "EXPORTS", "IOPS", "MB/s",
+};
+
+/* ---- rates ---- */
+
+static bool has_same(const json_t *a, const json_t *b, const char *name)
+{
+	return !strcmp(answer_string(a, name), answer_string(b, name));
+}
+
+/* The path @path of session @sess in the answer @before; NULL: the path is newer. */
+static json_t *path_before(const json_t *before, const json_t *sess, const json_t *path)
+{
+	json_t *s, *p;
+	size_t i, j;
+
+	json_array_foreach(json_object_get(before, "sessions"), i, s) {
+		if (!has_same(s, sess, "uuid"))
+			continue;
+		json_array_foreach(json_object_get(s, "paths"), j, p) {
+			/* A path has another port of the client after a reconnect. */
+			if (has_same(p, path, "name") && has_same(p, path, "src_addr"))
+				return p;
+		}
+	}
+	return NULL;
+}
+
+/* Add up the requests that the paths of @sess have done since @before. */
+static struct rate_sums session_sums(const json_t *before, const json_t *sess)
+{
+	struct rate_sums sum = { 0 };
+	json_t *path;
+	size_t i;
+
+	json_array_foreach(json_object_get(sess, "paths"), i, path) {
+		struct rate_sums now = { 0 }, then = { 0 };
+
+		rate_add(&now, path);
+		rate_add(&then, path_before(before, sess, path));
+		rate_since(&now, &then);
+		sum.count += now.count;
+		sum.bytes += now.bytes;
+	}
+	return sum;
+}
+
+/* ---- values ---- */
+
+static const char *device_mode(const json_t *dev)
+{
+	return json_is_true(json_object_get(dev, "read_only")) ? "ro" :
+		answer_string(dev, "access_mode");
+}
+
+/* The values of the member @name of the paths of @sess, each once. */
+static json_t *values_of_paths(const json_t *sess, const char *name)
+{
+	json_t *seen = json_object(), *values = json_array(), *path;
+	size_t i;
+
+	json_array_foreach(json_object_get(sess, "paths"), i, path) {
+		const char *value = answer_string(path, name);
+
+		if (!state_is_path(path) || json_object_get(seen, value))
+			continue;
+		json_object_set_new(seen, value, json_true());
+		json_array_append_new(values, ctl_json_text(value));
+	}
+	json_decref(seen);
+	return values;
+}
+
+/* The exports open in @sess: [{"export": "disk0", "mode": "rw"}]. */
+static json_t *exports_of(const json_t *sess)
+{
+	json_t *exports = json_array(), *dev;
+	size_t i;
+
+	json_array_foreach(json_object_get(sess, "devices"), i, dev)
+		json_array_append_new(exports, json_pack("{s:o,s:o}", "export",
+				      ctl_json_text(answer_string(dev, "export")), "mode",
+				      ctl_json_text(device_mode(dev))));
+	return exports;
+}
+
+static json_t *client_json(const json_t *before, const json_t *sess, uint64_t ns)
+{
+	struct rate_sums sums = session_sums(before, sess);
+	double per_second = ns ? 1e9 / (double)ns : 0;
+
+	return json_pack("{s:o,s:o,s:I,s:I,s:o,s:o,s:o,s:f,s:f}",
+			 "session", ctl_json_text(answer_string(sess, "name")),
+			 "state", ctl_json_text(answer_string(sess, "state")),
+			 "up_ns", (json_int_t)answer_number(sess, "up_ns"),
+			 "down_ns", (json_int_t)answer_number(sess, "down_ns"),
+			 "peers", values_of_paths(sess, "peer"),
+			 "transports", values_of_paths(sess, "transport"),
+			 "exports", exports_of(sess),
+			 "iops", (double)sums.count * per_second,
+			 "bytes_per_second", (double)sums.bytes * per_second);
+}
+
+static void print_json(const json_t *before, const json_t *after, uint64_t ns)
+{
+	json_t *clients = json_array(), *object, *sess;
+	size_t i;
+
+	json_array_foreach(json_object_get(after, "sessions"), i, sess) {
+		if (state_is_user(sess))
+			json_array_append_new(clients, client_json(before, sess, ns));
+	}
+	object = json_pack("{s:b,s:o,s:o,s:I,s:o}", "ok", 1,
+			   "program", ctl_json_text(answer_string(after, "program")),
+			   "name", ctl_json_text(answer_string(after, "name")),
+			   "pid", (json_int_t)answer_number(after, "pid"), "clients", clients);
+	json_dumpf(object, stdout, JSON_COMPACT);
+	putchar('\n');
+	json_decref(object);
+}
+
+/* ---- the table ---- */
+
+/* Add @text, masked, to the list in @cell; or count @text in *@left if the cell is full. */
+static void put_item(char cell[TEXT_CELL], const char *text, unsigned *left)
+{
+	const size_t room = TEXT_CELL - sizeof(" +4294967295");
+	size_t len = strlen(cell);
+	char safe[TEXT_CELL];
+
+	if (!len)
+		text_safe(text, cell, room);
+	else if (*left || len + 2 + strlen(text) >= room)
+		++*left;
+	else
+		snprintf(cell + len, TEXT_CELL - len, ", %s", text_safe(text, safe, sizeof(safe)));
+}
+
+static void put_list_end(char cell[TEXT_CELL], unsigned left)
+{
+	size_t len = strlen(cell);
+
+	if (left)
+		snprintf(cell + len, TEXT_CELL - len, "%s+%u", len ? " " : "", left);
+	else if (!len)
+		snprintf(cell, TEXT_CELL, "-");
+}
+
+static void put_paths(const json_t *sess, const char *name, char cell[TEXT_CELL])
+{
+	json_t *values = values_of_paths(sess, name), *value;
+	unsigned left = 0;
+	size_t i;
+
+	json_array_foreach(values, i, value)
+		put_item(cell, json_string_value(value), &left);
+	put_list_end(cell, left);
+	json_decref(values);
+}
+
+static void put_exports(const json_t *sess, char cell[TEXT_CELL])
+{
+	unsigned left = 0;
+	char text[400];
+	json_t *dev;
+	size_t i;
+
+	json_array_foreach(json_object_get(sess, "devices"), i, dev) {
+		snprintf(text, sizeof(text), "%s (%s)", answer_string(dev, "export"),
+			 device_mode(dev));
+		put_item(cell, text, &left);
+	}
+	put_list_end(cell, left);
+}
+
+static void put_client(const json_t *before, const json_t *sess, uint64_t ns,
+		       char (*row)[TEXT_CELL])
+{
+	struct rate_sums sums = session_sums(before, sess);
+	uint64_t up_ns = answer_number(sess, "up_ns");
+
+	text_safe(answer_string(sess, "name"), row[COL_SESSION], TEXT_CELL);
+	put_paths(sess, "peer", row[COL_PEER]);
+	put_paths(sess, "transport", row[COL_TRANSPORT]);
+	state_of_session(sess, row[COL_STATE]);
+	if (up_ns)
+		state_duration(up_ns, row[COL_SINCE], TEXT_CELL);
+	else
+		snprintf(row[COL_SINCE], TEXT_CELL, "-");
+	put_exports(sess, row[COL_EXPORTS]);
+	rate_print(&sums, ns, row[COL_IOPS], row[COL_MBS]);
+}
+
+static void print_table(const json_t *before, const json_t *after, uint64_t ns)
+{
+	const json_t *sessions = json_object_get(after, "sessions");
+	char (*cells)[TEXT_CELL] = calloc((1 + json_array_size(sessions)) * NCOLUMNS, TEXT_CELL);
+	unsigned nrows = 1;
+	json_t *sess;
+	size_t i;
+
+	if (!cells)
+		return;
+	for (unsigned col = 0; col < NCOLUMNS; col++)
+		snprintf(cells[col], TEXT_CELL, "%s", heads[col]);
+	json_array_foreach(sessions, i, sess) {
+		if (state_is_user(sess))
+			put_client(before, sess, ns, &cells[(size_t)nrows++ * NCOLUMNS]);
+	}
+	text_table((const char (*)[TEXT_CELL])cells, nrows, NCOLUMNS, COL_NUMBERS, 0);
+	free(cells);
+}
+
+void clients_print(const json_t *before, const json_t *after, bool json)
+{
+	uint64_t ns = answer_number(after, "now_ns") - answer_number(before, "now_ns");
+
+	if (json)
+		print_json(before, after, ns);
+	else
+		print_table(before, after, ns);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counters of two answers as rates.  Pure. */
+#ifndef RATE_H
+#define RATE_H
+
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "hist.h"
+#include "text.h"
+
+/* All operations together. */
+struct rate_sums {
+	uint64_t count, bytes, errors;
+	struct hist latency;
+};
+
+/* Add the counters in "stats" of @object, an export or a path of a server; NULL: nothing. */
+void rate_add(struct rate_sums *sums, const json_t *object);
+/* Subtract from @now the older counters @then.  If the counters were reset in between, all of
+ * @now is newer than @then. */
+void rate_since(struct rate_sums *now, const struct rate_sums *then);
+/* Write the rates of @sums in @ns: requests and megabytes a second. */
+void rate_print(const struct rate_sums *sums, uint64_t ns, char iops[TEXT_CELL],
+		char mbs[TEXT_CELL]);
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the answers while they are printed.  Blocks. */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "call.h"
+#include "check.h"
+#include "clients.h"
+#include "ctl-json.h"
+#include "run.h"
+#include "say.h"
+#include "state.h"
+#include "status.h"
+#include "std-fds.h"
+#include "text.h"
+#include "util.h"
+
+/* ---- asking ---- */
+
+/* Send @command to the program at @socket, with ctx->arg as @member.  A monitoring system is less
+ * patient than people are.  NULL: @err has the reason. */
+static json_t *ask_program(const struct ctx *ctx, const char *socket, const char *command,
+			   const char *member, char *err, size_t len)
+{
+	json_t *request, *answer, *arg;
+	char forced[64];
+
+	snprintf(forced, sizeof(forced), "%s%s", command, ctx->force ? " force" : "");
+	request = json_pack("{s:o}", "command", ctl_json_text(forced));
+	if (member && ctx->arg) {
+		arg = ctl_json_text(ctx->arg);
+		if (arg && strcmp(json_string_value(arg), ctx->arg)) {
+			snprintf(err, len, "'%s' is no UTF-8: write names as \"rtrsctl list\" does",
+				 ctx->arg);
+			json_decref(arg);
+			json_decref(request);
+			return NULL;
+		}
+		json_object_set_new(request, member, arg);
+	}
+	answer = call_ask(socket, request, ctx->command->answer == ANSWER_CHECK ? CALL_GREET_S :
+			  CALL_PATIENCE_S, err, len);
+	json_decref(request);
+	return answer;
+}
+
+/* Send @command to each program of @found, and tell the user of programs without an answer.
+ * Returns the number of answers. */
+static size_t ask_all(const struct ctx *ctx, const struct found *found, const char *command,
+		      const char *member, json_t **answers)
+{
+	static char err[16384];		/* mistakes of a file, a line each */
+	size_t n = 0;
+
+	for (size_t i = 0; i < found->n; i++) {
+		answers[i] = ask_program(ctx, found->at[i].path, command, member, err, sizeof(err));
+		if (!answers[i])
+			say_error(EXIT_REFUSED, "%s", err);
+		n += answers[i] != NULL;
+	}
+	return n;
+}
+
+/* Room for an answer of each program.  Without memory the process ends, before any output. */
+static json_t **new_answers(const struct found *found)
+{
+	json_t **answers = calloc(found->n, sizeof(json_t *));
+
+	if (!answers)
+		exit(say_error(EXIT_REFUSED, "out of memory"));
+	return answers;
+}
+
+static void drop_all(const struct found *found, json_t **answers)
+{
+	for (size_t i = 0; i < found->n; i++)
+		json_decref(answers[i]);
+}
+
+/* ---- printing ---- */
+
+static int answer_status(const struct ctx *ctx, const json_t *answer)
+{
+	return ctx->command->answer == ANSWER_STATUS && state_of_all(answer) != HEALTH_UP ?
+		EXIT_UNWELL : EXIT_DONE;
+}
+
+static void answer_print(const struct ctx *ctx, const json_t *answer)
+{
+	if (ctx->json) {
+		json_dumpf(answer, stdout, JSON_COMPACT);
+		putchar('\n');
+	} else {
+		text_object(answer);
+	}
+	std_out_flush();
+}
+
+static void screen_clear(const struct ctx *ctx)
+{
+	if (ctx->watch_s && !ctx->json && isatty(STDOUT_FILENO))
+		fputs("\033[H\033[J", stdout);
+}
+
+/* Print the table of a program, under the program's name if several were found. */
+static void print_table(const struct ctx *ctx, const struct found *found, const json_t *before,
+			const json_t *now)
+{
+	char line[512];
+
+	if (found->n > 1 && !ctx->json)
+		printf("%s, process %lld\n", text_program(now, line, sizeof(line)),
+		       (long long)answer_number(now, "pid"));
+	if (ctx->command->answer == ANSWER_STATUS)
+		status_print(before, now);
+	else
+		clients_print(before, now, ctx->json);
+}
+
+/* Returns the highest of all exit statuses. */
+static int print_all(const struct ctx *ctx, const struct found *found, json_t **before,
+		     json_t **now)
+{
+	int status = EXIT_DONE;
+	bool first = true;
+
+	for (size_t i = 0; i < found->n; i++) {
+		if (!now[i]) {
+			status = MAX(status, EXIT_REFUSED);
+			continue;
+		}
+		if (!first && !ctx->json)
+			putchar('\n');
+		first = false;
+		if (before && before[i])
+			print_table(ctx, found, before[i], now[i]);
+		else if (!before)
+			answer_print(ctx, now[i]);
+		status = MAX(status, answer_status(ctx, now[i]));
+	}
+	return status;
+}
+
+/* ---- commands ---- */
+
+/* Drop the answers of gateways, which have no clients of RTRS.  Returns the number of answers
+ * left. */
+static size_t drop_gateways(const struct found *found, json_t **answers)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < found->n; i++) {
+		if (!answers[i] || answer_is_server(answers[i])) {
+			n += answers[i] != NULL;
+			continue;
+		}
+		say_error(EXIT_REFUSED, "clients: expected an rtrs-server, and %s is %s",
+			  found->at[i].path, answer_string(answers[i], "program"));
+		json_decref(answers[i]);
+		answers[i] = NULL;
+	}
+	return n;
+}
+
+/* Print tables from two answers each, which the rates need. */
+static int run_looks(const struct ctx *ctx, const struct found *found)
+{
+	json_t **before = new_answers(found), **now = new_answers(found), **swap;
+	int status = EXIT_REFUSED;
+	size_t n = ask_all(ctx, found, "stats", NULL, before);
+
+	if (ctx->command->answer == ANSWER_CLIENTS)
+		n = drop_gateways(found, before);
+	while (n) {
+		sleep(ctx->watch_s ? ctx->watch_s : 1);
+		n = ask_all(ctx, found, "stats", NULL, now);
+		if (n)
+			screen_clear(ctx);
+		status = print_all(ctx, found, before, now);
+		drop_all(found, before);
+		swap = before;
+		before = now;
+		now = swap;
+		if (std_out_flush() < 0 || !ctx->watch_s)
+			break;
+	}
+	drop_all(found, before);
+	free(before);
+	free(now);
+	return status;
+}
+
+static void check_program(struct check *check, const struct ctx *ctx,
+			  const struct found_program *program)
+{
+	json_t *answer = NULL;
+	char err[1024];
+
+	if (program->silent)
+		snprintf(err, sizeof(err), "%s: the program does not answer", program->path);
+	else
+		answer = ask_program(ctx, program->path, "show", NULL, err, sizeof(err));
+	if (answer)
+		check_add(check, answer);
+	else
+		check_add_silent(check, err);
+	json_decref(answer);
+}
+
+/* Print a line about all programs together. */
+static int run_check(const struct ctx *ctx, const struct found *found)
+{
+	for (;;) {
+		struct check check = { 0 };
+		enum check_level level;
+
+		for (size_t i = 0; i < found->n; i++)
+			check_program(&check, ctx, &found->at[i]);
+		check_print(&check, ctx->json);
+		level = check.level;
+		check_fini(&check);
+		if (std_out_flush() < 0 || !ctx->watch_s)
+			return (int)level;
+		sleep(ctx->watch_s);
+	}
+}
+
+static int run_once(const struct ctx *ctx, const struct found *found)
+{
+	const struct command *c = ctx->command;
+	json_t **now = new_answers(found);
+	int status;
+	size_t n;
+
+	for (;;) {
+		n = ask_all(ctx, found, c->sends ? c->sends : c->name, c->arg, now);
+		if (n)
+			screen_clear(ctx);
+		status = print_all(ctx, found, NULL, now);
+		drop_all(found, now);
+		if (std_out_flush() < 0 || !n || !ctx->watch_s)
+			break;
+		sleep(ctx->watch_s);
+	}
+	free(now);
+	return status;
+}
+
+int run_command(const struct ctx *ctx, const struct found *found)
+{
+	switch (ctx->command->answer) {
+	case ANSWER_CHECK:
+		return run_check(ctx, found);
+	case ANSWER_CLIENTS:
+		return run_looks(ctx, found);
+	case ANSWER_STATUS:
+		return ctx->json ? run_once(ctx, found) : run_looks(ctx, found);
+	case ANSWER_TEXT:
+		break;
+	}
+	return run_once(ctx, found);
+}

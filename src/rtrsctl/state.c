@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns nothing.  The programs choose the words of states (man/rtrsctl.pod, OBJECTS). */
+#include <config.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "answer.h"
+#include "state.h"
+#include "util.h"
+
+const char *state_duration(uint64_t ns, char *buf, size_t len)
+{
+	uint64_t s = ns / 1000000000;
+
+	if (s < 60)
+		snprintf(buf, len, "%llu s", (unsigned long long)s);
+	else if (s < 3600)
+		snprintf(buf, len, "%llu min", (unsigned long long)s / 60);
+	else if (s < UINT64_C(48) * 3600)
+		snprintf(buf, len, "%llu h", (unsigned long long)s / 3600);
+	else
+		snprintf(buf, len, "%llu d", (unsigned long long)s / 86400);
+	return buf;
+}
+
+bool state_is_path(const json_t *path)
+{
+	const char *state = answer_string(path, "state");
+
+	return strcmp(state, "lingering") && strcmp(state, "gone");
+}
+
+struct state_paths state_paths(const json_t *sess)
+{
+	struct state_paths n = { 0 };
+	json_t *path;
+	size_t i;
+
+	json_array_foreach(json_object_get(sess, "paths"), i, path) {
+		n.up += !strcmp(answer_string(path, "state"), "connected");
+		n.all += state_is_path(path);
+	}
+	return n;
+}
+
+/* The health of an export that is not open. */
+static enum health health_of_device(const char *state)
+{
+	return !strcmp(state, "opening") || !strcmp(state, "closing") ? HEALTH_DEGRADED :
+		HEALTH_DOWN;
+}
+
+enum health state_tell(const json_t *sess, const json_t *dev, char cell[TEXT_CELL])
+{
+	const char *state = answer_string(sess, "state");
+	const char *open = dev ? answer_string(dev, "state") : "open";
+	struct state_paths paths = state_paths(sess);
+	char since[32];
+
+	if (!strcmp(state, "down") || !strcmp(state, "expired")) {
+		snprintf(cell, TEXT_CELL, "down since %s",
+			 state_duration(answer_number(sess, "down_ns"), since, sizeof(since)));
+		return HEALTH_DOWN;
+	}
+	if (strcmp(state, "up")) {
+		text_safe(state, cell, TEXT_CELL);
+		return HEALTH_DEGRADED;
+	}
+	if (!paths.up) {
+		snprintf(cell, TEXT_CELL, "silent");
+		return HEALTH_DOWN;
+	}
+	if (strcmp(open, "open")) {
+		text_safe(open, cell, TEXT_CELL);
+		return health_of_device(open);
+	}
+	if (paths.up < paths.all) {
+		snprintf(cell, TEXT_CELL, "degraded %u/%u", paths.up, paths.all);
+		return HEALTH_DEGRADED;
+	}
+	snprintf(cell, TEXT_CELL, "up");
+	return HEALTH_UP;
+}
+
+bool state_is_user(const json_t *sess)
+{
+	return strcmp(answer_string(sess, "name"), "-") &&
+	       (state_paths(sess).all || json_array_size(json_object_get(sess, "devices")));
+}
+
+enum health state_of_session(const json_t *sess, char cell[TEXT_CELL])
+{
+	enum health worst = state_tell(sess, NULL, cell);
+	json_t *dev;
+	size_t i;
+
+	json_array_foreach(json_object_get(sess, "devices"), i, dev) {
+		char more[TEXT_CELL];
+		enum health health = state_tell(sess, dev, more);
+
+		if (health <= worst)
+			continue;
+		worst = health;
+		memcpy(cell, more, TEXT_CELL);
+	}
+	return worst;
+}
+
+enum health state_of_all(const json_t *answer)
+{
+	enum health worst = HEALTH_UP;
+	char cell[TEXT_CELL];
+	json_t *sess;
+	size_t i;
+
+	json_array_foreach(json_object_get(answer, "sessions"), i, sess) {
+		if (state_is_user(sess))
+			worst = MAX(worst, state_of_session(sess, cell));
+	}
+	return worst;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The state of sessions, and of exports open in sessions, from an answer to "show" or "stats".
+ * Pure. */
+#ifndef STATE_H
+#define STATE_H
+
+#include <stdbool.h>
+
+#include <jansson.h>
+
+#include "text.h"
+
+/* How well a session is, or, of several sessions, the worst. */
+enum health {
+	HEALTH_UP,			/* each path is up, each export of the session is open */
+	HEALTH_DEGRADED,		/* requests flow, but a path or an export is missing; or the
+					 * session is new, or about to end */
+	HEALTH_DOWN,			/* requests of an export wait or fail */
+};
+
+struct state_paths {
+	unsigned up, all;
+};
+
+/* False for the rest of a server's lost path, while the storage still works. */
+bool state_is_path(const json_t *path);
+/* Count the paths of @sess. */
+struct state_paths state_paths(const json_t *sess);
+/* Write the state of @sess, and of the device @dev, unless NULL, to @cell: "up" for HEALTH_UP. */
+enum health state_tell(const json_t *sess, const json_t *dev, char cell[TEXT_CELL]);
+/* The health of @sess with all devices.  @cell: the state of the worst part. */
+enum health state_of_session(const json_t *sess, char cell[TEXT_CELL]);
+/* Is @sess of interest? A session in set-up, and so without a name, is not; nor is a session
+ * without any part but work of the storage. */
+bool state_is_user(const json_t *sess);
+/* The health of all sessions of @answer. */
+enum health state_of_all(const json_t *answer);
+
+/* Write @ns as "12 s", "5 min", "3 h" or "4 d".  Returns @buf. */
+const char *state_duration(uint64_t ns, char *buf, size_t len);
+
+#endif

@@ -1,0 +1,167 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# "rtrsctl check", as a monitoring system runs it: one line, and a status that follows paths that
+# are cut, a server that is killed, an export that does not come back, and a program that does not
+# answer.
+. ./tests/functions.sh
+requires_server; requires_plugin
+requires nbdsh --version
+
+rtrsctl=$top_builddir/rtrsctl
+
+# check_is STATUS REGEX [ARGUMENT...]: the exit status, and the one line, all of it.
+check_is() {
+	local want=$1 regex=$2 status=0
+	shift 2
+	"$rtrsctl" check "$@" >"$tmp/check" 2>"$tmp/check.err" || status=$?
+	cat "$tmp/check"
+	[ $status -eq "$want" ] || fail "status $status instead of $want"
+	[ "$(wc -l <"$tmp/check")" -eq 1 ] || fail "not one line"
+	[ ! -s "$tmp/check.err" ] || fail "and on standard error: $(cat "$tmp/check.err")"
+	grep -q -x -E -- "$regex" "$tmp/check" || fail "does not match '$regex'"
+}
+
+# A monitoring system waits for a state.
+check_ends() {
+	local status=0
+	"$rtrsctl" check --gateway >"$tmp/check" 2>&1 || status=$?
+	[ $status -eq "$1" ]
+}
+
+# Without a program, and with a mistake, the state is unknown.
+check_is 3 "RTRS UNKNOWN - no program with a control socket in $RUNTIME_DIRECTORY: see --socket"
+check_is 3 "RTRS UNKNOWN - option '--pdi=4' is unknown, .*" --pdi=4
+check_is 3 "RTRS UNKNOWN - --server and --gateway: give one, or none for both kinds" \
+	--server --gateway
+check_is 3 "RTRS UNKNOWN - no command 'check all': see rtrsctl --help" all
+check_is 3 "RTRS UNKNOWN - 0 sessions, 0 of 0 paths up: $tmp/none: No such file .*" \
+	--socket="$tmp/none"
+
+truncate -s 8M "$tmp/disk" "$tmp/other"
+start_server --listen tcp://127.0.0.1:0 --listen tcp://127.0.0.2:0 "disk=$tmp/disk" \
+	"other=$tmp/other"
+first=127.0.0.1:$server_port
+second=$(sed -n 's,.*tcp://\(127\.0\.0\.2:[0-9]*\)$,\1,p' "$server_log" | head -n 1)
+check_is 0 "RTRS OK - 0 sessions, 0 of 0 paths up \| sessions=0 paths=0 paths_up=0"
+start_nbdkit "$first" path="$second" name=disk transport=tcp sessname=vm
+wait_until "the paths" check_ends 0
+check_is 0 "RTRS OK - 1 session, 2 of 2 paths up \| sessions=1 paths=2 paths_up=2" --gateway
+# Each end counts its own.
+check_is 0 "RTRS OK - 2 sessions, 4 of 4 paths up \| sessions=2 paths=4 paths_up=4"
+
+# One path less, then none.
+"$rtrsctl" --gateway path disconnect "$first"
+wait_until "its end" check_ends 1
+check_is 1 "RTRS WARNING - 1 session, 1 of 2 paths up: [a-z-]+ disk: vm degraded 1/2, \
+without $first \| sessions=1 paths=2 paths_up=1" --gateway
+"$rtrsctl" --gateway path disconnect "$second"
+wait_until "the end of the other" check_ends 2
+check_is 2 "RTRS CRITICAL - 1 session, 0 of 2 paths up: [a-z-]+ disk: vm down since [0-9]+ s \
+\| sessions=1 paths=2 paths_up=0" --gateway
+"$rtrsctl" --gateway path reconnect "$first"
+wait_until "a path" check_ends 1
+"$rtrsctl" --gateway path reconnect "$second"
+wait_until "the paths" check_ends 0
+
+# A server that is killed leaves a socket, and is no program; its client is down.
+: >"$tmp/go"
+nbdsh_run "nbd+unix:///disk?socket=$sock" <<END &
+import os, time
+other = nbd.NBD()
+other.connect_uri("nbd+unix:///other?socket=$sock")
+open("$tmp/open", "w").close()
+while os.path.exists("$tmp/go"):
+    time.sleep(0.02)
+END
+user=$!
+wait_until "the export" test -e "$tmp/open"
+kill_process "$server_pid"
+wait_until "the loss" check_ends 2
+check_is 2 "RTRS CRITICAL - 1 session, 0 of 2 paths up: .* disk: vm down since [0-9]+ s \| .*"
+# It comes back without one of two exports that are in use: all paths are up, and requests wait.
+start_server --listen "tcp://$first" --listen "tcp://$second" "other=$tmp/other"
+is_lost() {
+	! check_ends 0 && grep -q ' disk: vm lost' "$tmp/check"
+}
+wait_until "the paths without the export" is_lost
+both_are_up() {
+	! check_ends 0 && grep -q -F ' 2 of 2 paths up' "$tmp/check"
+}
+wait_until "both paths" both_are_up
+check_is 2 "RTRS CRITICAL - 1 session, 2 of 2 paths up: [a-z-]+ disk: vm lost \| .*" --gateway
+rm "$tmp/go"
+expect_exit $user 0
+stop_server "$server_pid"
+
+# A program that stands still is found by the name of its socket, and nothing is known of it.
+socket=$RUNTIME_DIRECTORY/$NBD_FRONT-$nbdkit_pid.sock
+kill -STOP "$nbdkit_pid"
+check_is 3 "RTRS UNKNOWN - 0 sessions, 0 of 0 paths up: $socket: the program does not answer \| .*"
+kill -CONT "$nbdkit_pid"
+stop_process "$nbdkit_pid"
+
+# Programs made by hand: {name: {session: states of paths}}; of several the worst counts.
+cat >"$tmp/programs.py" <<'END'
+import json, os, selectors, socket, sys
+directory, programs = sys.argv[1], json.loads(sys.argv[2])
+waits = selectors.DefaultSelector()
+for name, sessions in programs.items():
+    s = socket.socket(socket.AF_UNIX)
+    s.bind(directory + "/" + name)
+    os.chmod(directory + "/" + name, 0o600)
+    s.listen(16)
+    answer = {"ok": True, "program": "rtrs-nbd", "name": name, "pid": 1, "sessions": [
+        {"name": n, "state": "up" if "connected" in states else "down",
+         "down_ns": 7 * 10**9, "devices": [],
+         "paths": [{"name": "%s%d" % (n, i), "state": p} for i, p in enumerate(states)]}
+        for n, states in sessions.items()]}
+    waits.register(s, selectors.EVENT_READ, answer)
+print("listens", flush=True)
+while True:
+    for key, _ in waits.select():
+        client = key.fileobj.accept()[0]
+        command = json.loads(client.recv(4096))["command"]
+        # The one without a session refuses.
+        answer = key.data
+        if command != "list" and not answer["sessions"]:
+            answer = {"ok": False, "error": "busy|now"}
+        client.sendall(json.dumps(answer).encode() + b"\n")
+        client.close()
+END
+# programs JSON: instead of those before.
+programs_pid=''
+programs() {
+	[ -z "$programs_pid" ] || kill_process "$programs_pid"
+	rm -rf "$RUNTIME_DIRECTORY"
+	mkdir "$RUNTIME_DIRECTORY"
+	/usr/bin/python3 "$tmp/programs.py" "$RUNTIME_DIRECTORY" "$1" >"$tmp/programs.out" &
+	programs_pid=$!
+	cleanup_fn kill_process $programs_pid
+	wait_line "$tmp/programs.out" listens
+}
+up='"s": ["connected", "connected"]'
+degraded='"d": ["connected", "back-off"]'
+down='"l": ["closed"]'
+programs "{\"a\": {$up}, \"b\": {$degraded}}"
+check_is 1 "RTRS WARNING - 2 sessions, 3 of 4 paths up: rtrs-nbd b: d degraded 1/2, without d1 .*"
+programs "{\"a\": {$degraded}, \"b\": {}}"
+check_is 3 "RTRS UNKNOWN - 1 session, .*: rtrs-nbd a: d degraded 1/2, without d1; busy\?now \| .*"
+programs "{\"a\": {$down}, \"b\": {}, \"c\": {$degraded}}"
+check_is 2 "RTRS CRITICAL - 2 sessions, 1 of 3 paths up: rtrs-nbd a: l down since 7 s; busy.* \| .*"
+# One program by name is not the worse for others.
+check_is 1 "RTRS WARNING - 1 session, .*" --name c
+# Four problems are told; a name has no part in the numbers behind the bar.
+programs '{"a": {"x|y=1": ["closed"], "2": ["closed"], "3": ["closed"], "4": ["closed"],
+	"5": ["closed"], "6": ["closed"]}}'
+check_is 2 "RTRS CRITICAL - 6 sessions, 0 of 6 paths up: rtrs-nbd a: x\?y=1 down[^|]*; \
+rtrs-nbd a: 4 down since 7 s; and 2 more \| sessions=6 paths=6 paths_up=0"
+status=0
+"$rtrsctl" --json check >"$tmp/check" || status=$?
+[ $status -eq 2 ] || fail "status $status with --json"
+/usr/bin/python3 - "$tmp/check" <<'END'
+import json, sys
+a = json.load(open(sys.argv[1]))
+assert len(a.pop("problems")) == 6, a
+assert a == {"ok": True, "level": "CRITICAL", "programs": 1, "sessions": 6, "paths": 6,
+             "paths_up": 0}, a
+END
