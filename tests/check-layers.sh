@@ -21,6 +21,7 @@ BEGIN {
 	# directory -> directories whose headers it may include, besides its own
 	uses[common "base"] = ""
 	uses[common "ctl"] = common "base"
+	uses[common "metrics"] = common "base"
 	uses[common "opt"] = common "base"
 	uses[common "fabric"] = common "base"
 	uses[common "fabric/tcp"] = common "base " common "fabric"

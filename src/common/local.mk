@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 noinst_LTLIBRARIES += libbase.la libclock.la libloop.la libfab.la librtrs.la librnbd.la libctl.la \
-	libopt.la
+	libopt.la libmetrics.la
 
 libbase_la_SOURCES = \
 	%D%/base/be.h \
@@ -146,3 +146,8 @@ libctl_la_SOURCES = \
 	$(NULL)
 libctl_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libctl_la_LIBADD = $(JANSSON_LIBS)
+
+libmetrics_la_SOURCES = \
+	%D%/metrics/metric.c \
+	%D%/metrics/metric.h \
+	$(NULL)
