@@ -148,6 +148,16 @@ libctl_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libctl_la_LIBADD = $(JANSSON_LIBS)
 
 libmetrics_la_SOURCES = \
+	%D%/metrics/metric-file.c \
+	%D%/metrics/metric-file.h \
+	%D%/metrics/metric-http.c \
+	%D%/metrics/metric-http.h \
+	%D%/metrics/metric-sock.c \
+	%D%/metrics/metric-sock.h \
 	%D%/metrics/metric.c \
 	%D%/metrics/metric.h \
+	%D%/metrics/metrics.c \
+	%D%/metrics/metrics.h \
 	$(NULL)
+libmetrics_la_CFLAGS = $(AM_CFLAGS) $(MICROHTTPD_CFLAGS)
+libmetrics_la_LIBADD = $(MICROHTTPD_LIBS)
