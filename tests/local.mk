@@ -45,6 +45,7 @@ SHELL_TESTS = \
 	%D%/test-late-write.sh \
 	%D%/test-lost-flush.sh \
 	%D%/test-mem.sh \
+	%D%/test-metrics.sh \
 	%D%/test-multi-conn.sh \
 	%D%/test-nbd-fronts.sh \
 	%D%/test-nbd-gateway.sh \

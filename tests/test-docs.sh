@@ -67,7 +67,7 @@ done
 # ---- rtrs-server ----
 "$RTRS_SERVER" --help >"$tmp/server.help"
 fits_terminal "$tmp/server.help"
-grep -o -E -- '^ +(-., )?--[a-z-]+' "$tmp/server.help" | grep -o -E -- '--.*' |
+grep -o -E -- '(^ +(-., )?| )--[a-z-]+' "$tmp/server.help" | grep -o -E -- '--.*' |
 	sort -u >"$tmp/help.options"
 grep '^=item' "$man/rtrs-server.pod" | grep -o -E 'B<--[a-z-]+' | cut -c 3- |
 	sort -u >"$tmp/man.options"

@@ -13,6 +13,7 @@
 #include "conf.h"
 #include "exports.h"
 #include "log.h"
+#include "metric-sock.h"
 #include "opt.h"
 #include "rtrs-geom.h"
 #include "rtrs-proto.h"
@@ -127,6 +128,11 @@ static int check_ready_fd(void *arg, const char *text, char *why, size_t len)
 	return -EBADF;
 }
 
+static int check_metrics(void *arg, const char *text, char *why, size_t len)
+{
+	return metric_sock_check(text, why, len);
+}
+
 static int note_control(void *arg, const char *text, char *why, size_t len)
 {
 	struct srv_conf *conf = arg;
@@ -199,6 +205,10 @@ static const struct opt rows[] = {
 	{ .name = "control", .type = OPT_TEXT, FIELD(control), .arg = "PATH|none", .of = "a path",
 	  .special = "none", .call = note_control, .shown = "below /run/nbdkit-rtrs",
 	  .holds = IN_FILE, .help = "socket for rtrsctl" },
+	{ .name = "metrics", .type = OPT_TEXT, FIELD(metrics), .arg = "ADDR:PORT|unix:PATH",
+	  .of = "an address", .call = check_metrics, .with_next = true, .holds = IN_FILE },
+	{ .name = "metrics-file", .type = OPT_TEXT, FIELD(metrics_file), .arg = "FILE",
+	  .of = "a path", .holds = IN_FILE, .help = "tell metrics" },
 	{ .name = "lock-timeout", .type = OPT_NUMBER, FIELD(lock_timeout_ms), .arg = "SECONDS",
 	  .of = "seconds", .least = 1, .most = 86400, .scale = 1000, .fallback = "60",
 	  .holds = IN_FILE, .help = "wait for a locked export" },
@@ -211,10 +221,10 @@ static const struct opt rows[] = {
 	  .words = log_level_names, .nwords = LOG_LEVELS, .fallback = "info",
 	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_log_level,
 	  .help = "error, warning, info or debug" },
-	{ .name = "help", .letter = 'h', .type = OPT_HELP, .holds = OPT_AT_START,
-	  .help = "print this and exit" },
+	{ .name = "help", .letter = 'h', .type = OPT_HELP, .with_next = true,
+	  .holds = OPT_AT_START },
 	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
-	  .help = "print the version and exit" },
+	  .help = "print this, or the version, and exit" },
 };
 
 const struct opt_table conf_options = {

@@ -74,6 +74,8 @@ struct srv_conf {
 	const char *control;		/* path of the control socket; NULL: none */
 	bool control_asked;		/* --control was given: failing to create the socket is an
 					 * error */
+	const char *metrics;		/* address, as metric_sock_listen() takes it; NULL: none */
+	const char *metrics_file;	/* NULL: none */
 	int ready_fd;			/* -1: none */
 	enum log_level log_level;
 };

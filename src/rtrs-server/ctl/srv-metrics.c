@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the table of the server's metrics, and the place where the metrics are served. */
+#include <config.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "export.h"
+#include "exports.h"
+#include "log.h"
+#include "srv-con.h"
+#include "srv-export-stat.h"
+#include "srv-metrics.h"
+#include "srv-path.h"
+#include "srv-rnbd-state.h"
+#include "srv-sess.h"
+#include "srv-state.h"
+#include "util.h"
+
+static const struct srv *srv_of(const void *program)
+{
+	return ((const struct srv_metrics *)program)->srv;
+}
+
+/* ---- the program ---- */
+
+static void read_build(struct metric_out *out, const void *program)
+{
+	metric_value(out, METRIC_LABELS({ "version", PACKAGE_VERSION }), 1);
+}
+
+static void read_start(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, ((const struct srv_metrics *)program)->started_ns);
+}
+
+static void read_memory(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, srv_of(program)->memory);
+}
+
+static void read_memory_limit(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, srv_of(program)->conf->max_memory);
+}
+
+/* ---- exports ---- */
+
+#define for_each_export(ex, program) \
+	list_for_each(ex, &srv_rnbd(srv_of(program))->exports->list, link)
+
+static void read_exports(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, srv_rnbd(srv_of(program))->exports->n);
+}
+
+static void read_export_size(struct metric_out *out, const void *program)
+{
+	const struct export *ex;
+
+	for_each_export(ex, program)
+		metric_value(out, METRIC_LABELS({ "export", ex->name }), export_size(ex));
+}
+
+static void read_export_users(struct metric_out *out, const void *program)
+{
+	const struct export *ex;
+
+	for_each_export(ex, program)
+		metric_value(out, METRIC_LABELS({ "export", ex->name }), ex->store->users);
+}
+
+static void read_export_writers(struct metric_out *out, const void *program)
+{
+	const struct export *ex;
+
+	for_each_export(ex, program)
+		metric_value(out, METRIC_LABELS({ "export", ex->name }), ex->store->writers);
+}
+
+static void read_export_sync_failed(struct metric_out *out, const void *program)
+{
+	const struct export *ex;
+
+	for_each_export(ex, program)
+		metric_value(out, METRIC_LABELS({ "export", ex->name }),
+			     export_sync_error(ex) != 0);
+}
+
+/* Write a sample for each export and operation with @put. */
+static void read_export_ops(struct metric_out *out, const void *program,
+			    void (*put)(struct metric_out *out, const struct metric_label *labels,
+					const struct io_stat_count *c))
+{
+	const struct export *ex;
+	struct io_stat sum;
+
+	for_each_export(ex, program) {
+		srv_export_stat_ever(srv_rnbd(srv_of(program)), ex, &sum);
+		for (unsigned op = 0; op < IO_STAT_NOPS; op++)
+			put(out, METRIC_LABELS({ "export", ex->name },
+					       { "operation", io_stat_name(op) }), &sum.op[op]);
+	}
+}
+
+static void put_bytes(struct metric_out *out, const struct metric_label *labels,
+		      const struct io_stat_count *c)
+{
+	metric_value(out, labels, counter_get(&c->bytes));
+}
+
+static void put_errors(struct metric_out *out, const struct metric_label *labels,
+		       const struct io_stat_count *c)
+{
+	metric_value(out, labels, counter_get(&c->errors));
+}
+
+static void put_latency(struct metric_out *out, const struct metric_label *labels,
+			const struct io_stat_count *c)
+{
+	metric_hist(out, labels, &c->latency);
+}
+
+static void read_export_bytes(struct metric_out *out, const void *program)
+{
+	read_export_ops(out, program, put_bytes);
+}
+
+static void read_export_errors(struct metric_out *out, const void *program)
+{
+	read_export_ops(out, program, put_errors);
+}
+
+static void read_export_latency(struct metric_out *out, const void *program)
+{
+	read_export_ops(out, program, put_latency);
+}
+
+/* ---- sessions and paths ---- */
+
+static void read_sessions(struct metric_out *out, const void *program)
+{
+	static const char *const states[] = { "connecting", "up", "down" };
+	unsigned n[ARRAY_SIZE(states)] = { 0 };
+	const struct srv_sess *sess;
+	uint64_t down_ms;
+
+	list_for_each(sess, &srv_of(program)->sessions, link) {
+		const char *state = srv_sess_state(sess, &down_ms);
+
+		for (unsigned i = 0; i < ARRAY_SIZE(states); i++)
+			n[i] += !strcmp(state, states[i]);
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(states); i++)
+		metric_value(out, METRIC_LABELS({ "state", states[i] }), n[i]);
+}
+
+static void read_sessions_limit(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, srv_of(program)->conf->max_sessions);
+}
+
+static void read_paths(struct metric_out *out, const void *program)
+{
+	const struct srv_sess *sess;
+	const struct srv_path *path;
+	unsigned n[SRV_PATH_NSTATES] = { 0 };
+
+	list_for_each(sess, &srv_of(program)->sessions, link) {
+		list_for_each(path, &sess->paths, link)
+			n[path->state]++;
+	}
+	for (unsigned i = 0; i < SRV_PATH_GONE; i++)
+		metric_value(out, METRIC_LABELS({ "state", srv_path_fsm.states[i] }), n[i]);
+}
+
+static void read_paths_limit(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, srv_of(program)->conf->max_paths);
+}
+
+static void read_paths_up(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, srv_of(program)->paths_up);
+}
+
+static void read_paths_down(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, srv_of(program)->paths_down);
+}
+
+/* All clients of unix sockets are one host. */
+static bool same_client(const struct srv_path *a, const struct srv_path *b)
+{
+	if (fab_addr_is_unix(&a->client) || fab_addr_is_unix(&b->client))
+		return fab_addr_is_unix(&a->client) && fab_addr_is_unix(&b->client);
+	return fab_addr_same_host(&a->client, &b->client);
+}
+
+/* Count the paths in service of the client of @of; 0 if a path before @of has the same client. */
+static unsigned client_paths(const struct srv *srv, const struct srv_path *of)
+{
+	const struct srv_sess *sess;
+	const struct srv_path *path;
+	bool before = true;
+	unsigned n = 0;
+
+	list_for_each(sess, &srv->sessions, link) {
+		list_for_each(path, &sess->paths, link) {
+			before = before && path != of;
+			if (path->state != SRV_PATH_CONNECTED || !same_client(path, of))
+				continue;
+			if (before)
+				return 0;
+			n++;
+		}
+	}
+	return n;
+}
+
+static void read_client_paths(struct metric_out *out, const void *program)
+{
+	const struct srv *srv = srv_of(program);
+	const struct srv_sess *sess;
+	const struct srv_path *path;
+
+	list_for_each(sess, &srv->sessions, link) {
+		list_for_each(path, &sess->paths, link) {
+			bool local = fab_addr_is_unix(&path->client);
+			char text[FAB_ADDR_STRLEN] = "unix";
+			unsigned n = 0;
+
+			if (path->state == SRV_PATH_CONNECTED)
+				n = client_paths(srv, path);
+			if (!n)
+				continue;
+			if (!local)
+				fab_addr_format_host(&path->client, text, sizeof(text));
+			metric_value(out, METRIC_LABELS({ "client", text }), n);
+		}
+	}
+}
+
+static void read_keys(struct metric_out *out, const void *program)
+{
+	const struct srv_sess *sess;
+	const struct srv_path *path;
+	uint64_t n = 0;
+
+	list_for_each(sess, &srv_of(program)->sessions, link) {
+		list_for_each(path, &sess->paths, link)
+			n += path->chunks.keys ? path->chunks.keys->n : 0;
+	}
+	metric_value(out, NULL, n);
+}
+
+/* ---- requests ---- */
+
+static uint64_t path_inflight(const struct srv_path *path)
+{
+	uint64_t n = 0;
+
+	for (unsigned cid = 0; cid < path->cid_num; cid++)
+		n += path->cons[cid] ? counter_get(&path->cons[cid]->inflight) : 0;
+	return n;
+}
+
+static void read_inflight(struct metric_out *out, const void *program)
+{
+	const struct srv_sess *sess;
+	const struct srv_path *path;
+	uint64_t n = 0;
+
+	list_for_each(sess, &srv_of(program)->sessions, link) {
+		list_for_each(path, &sess->paths, link)
+			n += path_inflight(path);
+	}
+	metric_value(out, NULL, n);
+}
+
+static unsigned list_length(const struct list *list)
+{
+	unsigned n = 0;
+
+	for (const struct list *l = list->next; l != list; l = l->next)
+		n++;
+	return n;
+}
+
+static void read_waiting(struct metric_out *out, const void *program)
+{
+	const struct srv *srv = srv_of(program);
+	const struct srv_rnbd *rnbd = srv_rnbd(srv);
+
+	metric_value(out, METRIC_LABELS({ "for", "former_path" }), srv->nparked);
+	metric_value(out, METRIC_LABELS({ "for", "export" }), list_length(&rnbd->open_waiters));
+	metric_value(out, METRIC_LABELS({ "for", "size" }), list_length(&rnbd->size_waiters));
+}
+
+/* ---- the table ---- */
+
+static const struct metric rows[] = {
+	{ "rtrs_server_build", METRIC_INFO, METRIC_NUMBER, "Version of this server.", read_build },
+	{ "rtrs_server_start_time_seconds", METRIC_GAUGE, METRIC_SECONDS,
+	  "Start of this server, since 1970.", read_start },
+	{ "rtrs_server_memory_bytes", METRIC_GAUGE, METRIC_BYTES,
+	  "Memory for the requests and connections of all paths.", read_memory },
+	{ "rtrs_server_memory_limit_bytes", METRIC_GAUGE, METRIC_BYTES,
+	  "Most memory that all paths may have.", read_memory_limit },
+	{ "rtrs_server_exports", METRIC_GAUGE, METRIC_NUMBER, "Exports that clients find.",
+	  read_exports },
+	{ "rtrs_server_export_size_bytes", METRIC_GAUGE, METRIC_BYTES, "Size of the export.",
+	  read_export_size },
+	{ "rtrs_server_export_users", METRIC_GAUGE, METRIC_NUMBER,
+	  "Sessions that have the storage of the export open.", read_export_users },
+	{ "rtrs_server_export_writers", METRIC_GAUGE, METRIC_NUMBER,
+	  "Sessions that may write to the storage of the export.", read_export_writers },
+	{ "rtrs_server_export_sync_failed", METRIC_GAUGE, METRIC_NUMBER,
+	  "1 if writes to the export may be lost, because a sync has failed.",
+	  read_export_sync_failed },
+	{ "rtrs_server_export_io_bytes", METRIC_COUNTER, METRIC_BYTES,
+	  "Bytes of requests that succeeded.", read_export_bytes },
+	{ "rtrs_server_export_io_errors", METRIC_COUNTER, METRIC_NUMBER, "Requests that failed.",
+	  read_export_errors },
+	{ "rtrs_server_export_io_duration_seconds", METRIC_HISTOGRAM, METRIC_SECONDS,
+	  "Time from the arrival of a request to its answer.", read_export_latency },
+	{ "rtrs_server_sessions", METRIC_GAUGE, METRIC_NUMBER, "Sessions, by their state.",
+	  read_sessions },
+	{ "rtrs_server_sessions_limit", METRIC_GAUGE, METRIC_NUMBER,
+	  "Most sessions that all clients may have.", read_sessions_limit },
+	{ "rtrs_server_paths", METRIC_GAUGE, METRIC_NUMBER, "Paths, by their state.", read_paths },
+	{ "rtrs_server_paths_limit", METRIC_GAUGE, METRIC_NUMBER,
+	  "Most paths that all sessions may have.", read_paths_limit },
+	{ "rtrs_server_paths_up", METRIC_COUNTER, METRIC_NUMBER,
+	  "Paths that have come into service.", read_paths_up },
+	{ "rtrs_server_paths_down", METRIC_COUNTER, METRIC_NUMBER,
+	  "Paths that have left service: lost, or closed by the client.", read_paths_down },
+	{ "rtrs_server_client_paths", METRIC_GAUGE, METRIC_NUMBER,
+	  "Paths in service, by the host of the client.", read_client_paths },
+	{ "rtrs_server_keys", METRIC_GAUGE, METRIC_NUMBER,
+	  "Keys of memory that end with their request, of all paths.", read_keys },
+	{ "rtrs_server_inflight_requests", METRIC_GAUGE, METRIC_NUMBER,
+	  "Requests that have arrived and are not answered.", read_inflight },
+	{ "rtrs_server_waiting_requests", METRIC_GAUGE, METRIC_NUMBER,
+	  "Connections that wait for the end of their former path, and requests that wait for an "
+	  "export to be closed or for a size.", read_waiting },
+};
+
+const struct metric_table srv_metric_table = { rows, ARRAY_SIZE(rows) };
+
+/* ---- life ---- */
+
+int srv_metrics_listen(struct srv_metrics *m, const struct srv_conf *conf, char *err, size_t len)
+{
+	*m = (struct srv_metrics){ .sock = { .fd = -1 } };
+	return conf->metrics ? metric_sock_listen(&m->sock, conf->metrics, err, len) : 0;
+}
+
+int srv_metrics_open(struct srv_metrics *m, const struct srv *srv)
+{
+	struct timespec now;
+	int rc;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	m->srv = srv;
+	m->started_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	m->source = (struct metric_source){ .table = &srv_metric_table, .program = m };
+	rc = metrics_open(srv_loop(srv), &m->sock, srv->conf->metrics_file, &m->source,
+			  &m->served);
+	if (!rc && srv->conf->metrics)
+		log_info(NULL, "metrics: %s", m->sock.url);
+	return rc;
+}
+
+void srv_metrics_close(struct srv_metrics *m, void (*done)(void *arg), void *arg)
+{
+	if (m->served)
+		metrics_close(m->served, done, arg);
+	else
+		done(arg);
+}
