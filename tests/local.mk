@@ -46,6 +46,7 @@ SHELL_TESTS = \
 	%D%/test-lost-flush.sh \
 	%D%/test-mem.sh \
 	%D%/test-metrics.sh \
+	%D%/test-metrics-client.sh \
 	%D%/test-multi-conn.sh \
 	%D%/test-nbd-fronts.sh \
 	%D%/test-nbd-gateway.sh \

@@ -19,7 +19,8 @@ struct metric_sock {
 /* Check the form of @text.  0, or -EINVAL with the expected form in @why. */
 int metric_sock_check(const char *text, char *why, size_t len);
 /* Listen at @text.  A unix socket has mode 0660 less the umask.  0: metric_sock_close(),
- * metric_sock_leave() or metric_http_open() takes @sock; or -errno with address and reason in @err. */
+ * metric_sock_leave() or metric_http_open() takes @sock; or -errno with address and reason in
+ * @err. */
 int metric_sock_listen(struct metric_sock *sock, const char *text, char *err, size_t len);
 /* Remove only the name of a unix socket, because the program exits at once: a signal handler may
  * call. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "mask.h"
 #include "metric.h"
@@ -53,6 +54,19 @@ const char *metric_content_type(enum metric_format format)
 	};
 
 	return types[format];
+}
+
+const struct metric *metric_row(const struct metric_out *out)
+{
+	return out->row;
+}
+
+uint64_t metric_time_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
 /* ---- values ---- */
@@ -159,6 +173,28 @@ void metric_hist(struct metric_out *out, const struct metric_label *labels, cons
 	put_value(out, counter_get(&h->sum_ns));
 	put_name(out, "_count", labels);
 	fprintf(out->f, "%" PRIu64 "\n", n);
+}
+
+void metric_io(struct metric_out *out, const char *export, const struct io_stat *stat)
+{
+	for (unsigned op = 0; op < IO_STAT_NOPS; op++) {
+		const struct metric_label labels[] = {
+			{ "export", export }, { "operation", io_stat_name(op) }, { NULL, NULL },
+		};
+		const struct io_stat_count *c = &stat->op[op];
+
+		switch ((enum metric_io)out->row->what) {
+		case METRIC_IO_BYTES:
+			metric_value(out, labels, counter_get(&c->bytes));
+			break;
+		case METRIC_IO_ERRORS:
+			metric_value(out, labels, counter_get(&c->errors));
+			break;
+		case METRIC_IO_LATENCY:
+			metric_hist(out, labels, &c->latency);
+			break;
+		}
+	}
 }
 
 /* ---- the whole ---- */

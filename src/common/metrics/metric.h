@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "hist.h"
+#include "io-stat.h"
 
 enum metric_type {
 	METRIC_GAUGE,			/* goes up and down */
@@ -56,6 +56,7 @@ struct metric {
 	enum metric_unit unit;
 	const char *help;		/* one sentence without quotes and backslashes */
 	void (*read)(struct metric_out *out, const void *program);
+	unsigned what;			/* read()'s own, for rows that share a read() */
 };
 
 struct metric_table {
@@ -77,6 +78,21 @@ struct metric_label {
 void metric_value(struct metric_out *out, const struct metric_label *labels, uint64_t value);
 /* Write the samples of a METRIC_HISTOGRAM: cumulative buckets, sum and count. */
 void metric_hist(struct metric_out *out, const struct metric_label *labels, const struct hist *h);
+
+/* metric.what of a row that calls metric_io(): the member of struct io_stat_count. */
+enum metric_io {
+	METRIC_IO_BYTES,
+	METRIC_IO_ERRORS,
+	METRIC_IO_LATENCY,		/* METRIC_HISTOGRAM */
+};
+
+/* Write a sample for each operation of the IO of @export. */
+void metric_io(struct metric_out *out, const char *export, const struct io_stat *stat);
+
+/* The real-time clock in nanoseconds, for the start of a program. */
+uint64_t metric_time_ns(void);
+/* The row that is being read. */
+const struct metric *metric_row(const struct metric_out *out);
 
 /* The text of all rows of @table in @format, of *@len bytes, for the caller to free.  NULL: no
  * memory. */

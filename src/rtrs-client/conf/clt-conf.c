@@ -16,6 +16,7 @@
 #include "clt-addr.h"
 #include "clt-conf.h"
 #include "clt-paths.h"
+#include "metric-sock.h"
 #include "random.h"
 #include "rtrs-msg.h"
 #include "util.h"
@@ -110,6 +111,22 @@ static int set_control(void *arg, const char *value, char *why, size_t len)
 	return 0;
 }
 
+static int check_metrics(void *arg, const char *value, char *why, size_t len)
+{
+	return metric_sock_check(value, why, len);
+}
+
+static int set_metrics_file(void *arg, const char *value, char *why, size_t len)
+{
+	struct clt_conf *conf = arg;
+
+	/* A daemon goes to the root directory. */
+	if (*value != '/')
+		return bad_value(why, len, "expected an absolute path");
+	conf->metrics_file = value;
+	return 0;
+}
+
 static int set_server_uid(void *arg, const char *value, char *why, size_t len)
 {
 	struct clt_conf *conf = arg;
@@ -197,6 +214,11 @@ static const struct opt rows[] = {
 	  .holds = OPT_AT_START, .help = "lifetime of keys of reads" },
 	{ .name = "control", .type = OPT_OTHER, .call = set_control, .arg = "PATH|none",
 	  .shown = "below /run/nbdkit-rtrs", .holds = OPT_AT_START, .help = "socket for rtrsctl" },
+	{ .name = "metrics", .type = OPT_TEXT, FIELD(metrics), .arg = "ADDR:PORT|unix:PATH",
+	  .of = "an address", .call = check_metrics, .holds = OPT_AT_START,
+	  .help = "tell metrics over HTTP" },
+	{ .name = "metrics-file", .type = OPT_OTHER, .call = set_metrics_file, .arg = "FILE",
+	  .holds = OPT_AT_START, .help = "tell metrics in a file for node_exporter" },
 };
 
 const struct opt_table clt_conf_options = {

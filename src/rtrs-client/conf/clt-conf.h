@@ -39,6 +39,8 @@ struct clt_conf {
 	int max_reconnect_attempts;	/* -1: no end */
 	struct fab_users servers;	/* of unix sockets */
 	const char *control;		/* clt_ctl_bind() */
+	const char *metrics;		/* clt_metrics_bind(); NULL: none */
+	const char *metrics_file;	/* NULL: none */
 	uint64_t connect_timeout_ms;	/* CLOCK_NEVER: start without a server */
 	/* clt_conf_complete() */
 	struct clt_sess_addr paths[CLT_PATHS_MAX];

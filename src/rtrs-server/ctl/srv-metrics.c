@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "export.h"
 #include "exports.h"
@@ -88,53 +87,15 @@ static void read_export_sync_failed(struct metric_out *out, const void *program)
 			     export_sync_error(ex) != 0);
 }
 
-/* Write a sample for each export and operation with @put. */
-static void read_export_ops(struct metric_out *out, const void *program,
-			    void (*put)(struct metric_out *out, const struct metric_label *labels,
-					const struct io_stat_count *c))
+static void read_export_io(struct metric_out *out, const void *program)
 {
 	const struct export *ex;
 	struct io_stat sum;
 
 	for_each_export(ex, program) {
 		srv_export_stat_ever(srv_rnbd(srv_of(program)), ex, &sum);
-		for (unsigned op = 0; op < IO_STAT_NOPS; op++)
-			put(out, METRIC_LABELS({ "export", ex->name },
-					       { "operation", io_stat_name(op) }), &sum.op[op]);
+		metric_io(out, ex->name, &sum);
 	}
-}
-
-static void put_bytes(struct metric_out *out, const struct metric_label *labels,
-		      const struct io_stat_count *c)
-{
-	metric_value(out, labels, counter_get(&c->bytes));
-}
-
-static void put_errors(struct metric_out *out, const struct metric_label *labels,
-		       const struct io_stat_count *c)
-{
-	metric_value(out, labels, counter_get(&c->errors));
-}
-
-static void put_latency(struct metric_out *out, const struct metric_label *labels,
-			const struct io_stat_count *c)
-{
-	metric_hist(out, labels, &c->latency);
-}
-
-static void read_export_bytes(struct metric_out *out, const void *program)
-{
-	read_export_ops(out, program, put_bytes);
-}
-
-static void read_export_errors(struct metric_out *out, const void *program)
-{
-	read_export_ops(out, program, put_errors);
-}
-
-static void read_export_latency(struct metric_out *out, const void *program)
-{
-	read_export_ops(out, program, put_latency);
 }
 
 /* ---- sessions and paths ---- */
@@ -301,50 +262,59 @@ static void read_waiting(struct metric_out *out, const void *program)
 /* ---- the table ---- */
 
 static const struct metric rows[] = {
-	{ "rtrs_server_build", METRIC_INFO, METRIC_NUMBER, "Version of this server.", read_build },
-	{ "rtrs_server_start_time_seconds", METRIC_GAUGE, METRIC_SECONDS,
-	  "Start of this server, since 1970.", read_start },
-	{ "rtrs_server_memory_bytes", METRIC_GAUGE, METRIC_BYTES,
-	  "Memory for the requests and connections of all paths.", read_memory },
-	{ "rtrs_server_memory_limit_bytes", METRIC_GAUGE, METRIC_BYTES,
-	  "Most memory that all paths may have.", read_memory_limit },
-	{ "rtrs_server_exports", METRIC_GAUGE, METRIC_NUMBER, "Exports that clients find.",
-	  read_exports },
-	{ "rtrs_server_export_size_bytes", METRIC_GAUGE, METRIC_BYTES, "Size of the export.",
-	  read_export_size },
-	{ "rtrs_server_export_users", METRIC_GAUGE, METRIC_NUMBER,
-	  "Sessions that have the storage of the export open.", read_export_users },
-	{ "rtrs_server_export_writers", METRIC_GAUGE, METRIC_NUMBER,
-	  "Sessions that may write to the storage of the export.", read_export_writers },
-	{ "rtrs_server_export_sync_failed", METRIC_GAUGE, METRIC_NUMBER,
-	  "1 if writes to the export may be lost, because a sync has failed.",
-	  read_export_sync_failed },
-	{ "rtrs_server_export_io_bytes", METRIC_COUNTER, METRIC_BYTES,
-	  "Bytes of requests that succeeded.", read_export_bytes },
-	{ "rtrs_server_export_io_errors", METRIC_COUNTER, METRIC_NUMBER, "Requests that failed.",
-	  read_export_errors },
-	{ "rtrs_server_export_io_duration_seconds", METRIC_HISTOGRAM, METRIC_SECONDS,
-	  "Time from the arrival of a request to its answer.", read_export_latency },
-	{ "rtrs_server_sessions", METRIC_GAUGE, METRIC_NUMBER, "Sessions, by their state.",
-	  read_sessions },
-	{ "rtrs_server_sessions_limit", METRIC_GAUGE, METRIC_NUMBER,
-	  "Most sessions that all clients may have.", read_sessions_limit },
-	{ "rtrs_server_paths", METRIC_GAUGE, METRIC_NUMBER, "Paths, by their state.", read_paths },
-	{ "rtrs_server_paths_limit", METRIC_GAUGE, METRIC_NUMBER,
-	  "Most paths that all sessions may have.", read_paths_limit },
-	{ "rtrs_server_paths_up", METRIC_COUNTER, METRIC_NUMBER,
-	  "Paths that have come into service.", read_paths_up },
-	{ "rtrs_server_paths_down", METRIC_COUNTER, METRIC_NUMBER,
-	  "Paths that have left service: lost, or closed by the client.", read_paths_down },
-	{ "rtrs_server_client_paths", METRIC_GAUGE, METRIC_NUMBER,
-	  "Paths in service, by the host of the client.", read_client_paths },
-	{ "rtrs_server_keys", METRIC_GAUGE, METRIC_NUMBER,
-	  "Keys of memory that end with their request, of all paths.", read_keys },
-	{ "rtrs_server_inflight_requests", METRIC_GAUGE, METRIC_NUMBER,
-	  "Requests that have arrived and are not answered.", read_inflight },
-	{ "rtrs_server_waiting_requests", METRIC_GAUGE, METRIC_NUMBER,
-	  "Connections that wait for the end of their former path, and requests that wait for an "
-	  "export to be closed or for a size.", read_waiting },
+	{ .name = "rtrs_server_build", .type = METRIC_INFO, .read = read_build,
+	  .help = "Version of this server." },
+	{ .name = "rtrs_server_start_time_seconds", .type = METRIC_GAUGE, .unit = METRIC_SECONDS,
+	  .read = read_start,
+	  .help = "Start of this server, since 1970." },
+	{ .name = "rtrs_server_memory_bytes", .type = METRIC_GAUGE, .unit = METRIC_BYTES,
+	  .read = read_memory,
+	  .help = "Memory for the requests and connections of all paths." },
+	{ .name = "rtrs_server_memory_limit_bytes", .type = METRIC_GAUGE, .unit = METRIC_BYTES,
+	  .read = read_memory_limit,
+	  .help = "Most memory that all paths may have." },
+	{ .name = "rtrs_server_exports", .type = METRIC_GAUGE, .read = read_exports,
+	  .help = "Exports that clients find." },
+	{ .name = "rtrs_server_export_size_bytes", .type = METRIC_GAUGE, .unit = METRIC_BYTES,
+	  .read = read_export_size,
+	  .help = "Size of the export." },
+	{ .name = "rtrs_server_export_users", .type = METRIC_GAUGE, .read = read_export_users,
+	  .help = "Sessions that have the storage of the export open." },
+	{ .name = "rtrs_server_export_writers", .type = METRIC_GAUGE, .read = read_export_writers,
+	  .help = "Sessions that may write to the storage of the export." },
+	{ .name = "rtrs_server_export_sync_failed", .type = METRIC_GAUGE,
+	  .read = read_export_sync_failed,
+	  .help = "1 if writes to the export may be lost, because a sync has failed." },
+	{ .name = "rtrs_server_export_io_bytes", .type = METRIC_COUNTER, .unit = METRIC_BYTES,
+	  .read = read_export_io, .what = METRIC_IO_BYTES,
+	  .help = "Bytes of requests that succeeded." },
+	{ .name = "rtrs_server_export_io_errors", .type = METRIC_COUNTER, .read = read_export_io,
+	  .what = METRIC_IO_ERRORS,
+	  .help = "Requests that failed." },
+	{ .name = "rtrs_server_export_io_duration_seconds", .type = METRIC_HISTOGRAM,
+	  .unit = METRIC_SECONDS, .read = read_export_io, .what = METRIC_IO_LATENCY,
+	  .help = "Time from the arrival of a request to its answer." },
+	{ .name = "rtrs_server_sessions", .type = METRIC_GAUGE, .read = read_sessions,
+	  .help = "Sessions, by their state." },
+	{ .name = "rtrs_server_sessions_limit", .type = METRIC_GAUGE, .read = read_sessions_limit,
+	  .help = "Most sessions that all clients may have." },
+	{ .name = "rtrs_server_paths", .type = METRIC_GAUGE, .read = read_paths,
+	  .help = "Paths, by their state." },
+	{ .name = "rtrs_server_paths_limit", .type = METRIC_GAUGE, .read = read_paths_limit,
+	  .help = "Most paths that all sessions may have." },
+	{ .name = "rtrs_server_paths_up", .type = METRIC_COUNTER, .read = read_paths_up,
+	  .help = "Paths that have come into service." },
+	{ .name = "rtrs_server_paths_down", .type = METRIC_COUNTER, .read = read_paths_down,
+	  .help = "Paths that have left service: lost, or closed by the client." },
+	{ .name = "rtrs_server_client_paths", .type = METRIC_GAUGE, .read = read_client_paths,
+	  .help = "Paths in service, by the host of the client." },
+	{ .name = "rtrs_server_keys", .type = METRIC_GAUGE, .read = read_keys,
+	  .help = "Keys of memory that end with their request, of all paths." },
+	{ .name = "rtrs_server_inflight_requests", .type = METRIC_GAUGE, .read = read_inflight,
+	  .help = "Requests that have arrived and are not answered." },
+	{ .name = "rtrs_server_waiting_requests", .type = METRIC_GAUGE, .read = read_waiting,
+	  .help = "Connections that wait for the end of their former path, and requests that "
+		  "wait for an export to be closed or for a size." },
 };
 
 const struct metric_table srv_metric_table = { rows, ARRAY_SIZE(rows) };
@@ -359,12 +329,10 @@ int srv_metrics_listen(struct srv_metrics *m, const struct srv_conf *conf, char 
 
 int srv_metrics_open(struct srv_metrics *m, const struct srv *srv)
 {
-	struct timespec now;
 	int rc;
 
-	clock_gettime(CLOCK_REALTIME, &now);
 	m->srv = srv;
-	m->started_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	m->started_ns = metric_time_ns();
 	m->source = (struct metric_source){ .table = &srv_metric_table, .program = m };
 	rc = metrics_open(srv_loop(srv), &m->sock, srv->conf->metrics_file, &m->source,
 			  &m->served);
