@@ -47,6 +47,7 @@ SHELL_TESTS = \
 	%D%/test-mem.sh \
 	%D%/test-metrics.sh \
 	%D%/test-metrics-client.sh \
+	%D%/test-metrics-hostile.sh \
 	%D%/test-multi-conn.sh \
 	%D%/test-nbd-fronts.sh \
 	%D%/test-nbd-gateway.sh \
@@ -135,6 +136,7 @@ EXTRA_DIST += \
 	%D%/paths-faults.sh \
 	%D%/paths-leak.sh \
 	%D%/fuse-hole.py \
+	%D%/metrics-hostile.py \
 	%D%/nbd-hostile.py \
 	%D%/paths.py \
 	%D%/run-test.sh \

@@ -57,6 +57,14 @@ static bool split_host(const char *text, char host[INET6_ADDRSTRLEN], const char
 	return true;
 }
 
+/* getaddrinfo() takes 65536 for 0. */
+static bool is_port(const char *text)
+{
+	size_t len = strspn(text, "0123456789");
+
+	return len && len <= 5 && !text[len] && strtoul(text, NULL, 10) <= 65535;
+}
+
 static int parse_tcp(const char *text, struct addrinfo **ai, char *why, size_t len)
 {
 	const struct addrinfo hints = {
@@ -66,9 +74,7 @@ static int parse_tcp(const char *text, struct addrinfo **ai, char *why, size_t l
 	char host[INET6_ADDRSTRLEN];
 	const char *port;
 
-	/* getaddrinfo() takes 65536 for 0. */
-	if (!split_host(text, host, &port) || !*port || strspn(port, "0123456789") > 5 ||
-	    strtoul(port, NULL, 10) > 65535 || getaddrinfo(host, port, &hints, ai))
+	if (!split_host(text, host, &port) || !is_port(port) || getaddrinfo(host, port, &hints, ai))
 		return not_an_address(why, len);
 	return 0;
 }
