@@ -74,6 +74,7 @@ SHELL_TESTS = \
 	%D%/test-plugin-killed.sh \
 	%D%/test-poll.sh \
 	%D%/test-probes.sh \
+	%D%/test-prometheus.sh \
 	%D%/test-qemu-img.sh \
 	%D%/test-qemu-io.sh \
 	%D%/test-qemu-storage-daemon.sh \
@@ -139,6 +140,7 @@ EXTRA_DIST += \
 	%D%/metrics-hostile.py \
 	%D%/nbd-hostile.py \
 	%D%/paths.py \
+	%D%/prometheus-ask.py \
 	%D%/run-test.sh \
 	%D%/speed.sh \
 	%D%/trace.c \
