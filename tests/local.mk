@@ -48,6 +48,7 @@ SHELL_TESTS = \
 	%D%/test-metrics.sh \
 	%D%/test-metrics-client.sh \
 	%D%/test-metrics-hostile.sh \
+	%D%/test-metrics-page.sh \
 	%D%/test-multi-conn.sh \
 	%D%/test-nbd-fronts.sh \
 	%D%/test-nbd-gateway.sh \

@@ -17,6 +17,7 @@
 #include "log.h"
 #include "loop-poll.h"
 #include "metric-file.h"
+#include "metric-page.h"
 #include "metrics.h"
 
 #define CLIENTS (2 * METRIC_HTTP_CLIENTS)
@@ -51,6 +52,11 @@ static void read_much(struct metric_out *out, const void *program)
 {
 	for (unsigned i = 0; i < 200000; i++)
 		metric_value(out, METRIC_LABELS({ "n", "a label that fills the sockets" }), i);
+}
+
+static char *read_status(const void *program)
+{
+	return strdup("{\"x\":7}");
 }
 
 static const struct metric rows[] = {
@@ -122,14 +128,15 @@ static void setup(void)
 	cr_assert_eq(loop_poll_create("metrics", &loop), 0);
 }
 
-static void teardown(void)
+/* The end of each test: not one of Criterion's, which takes no failure there. */
+static void finish(void)
 {
 	on_loop(run_close);
 	loop_poll_destroy(loop);
 	cr_assert_eq(rmdir(dir), 0, "something is left in %s", dir);
 }
 
-TestSuite(metric_http, .init = setup, .fini = teardown);
+TestSuite(metric_http, .init = setup);
 
 /* ---- clients ---- */
 
@@ -203,6 +210,48 @@ Test(metric_http, answers)
 		      "HTTP/1.1 405 ", "GET or HEAD");
 	expect_answer("GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\n\r\n",
 		      "HTTP/1.1 200 ", "Connection: close\r\n");
+	finish();
+}
+
+/* The page runs its own script and style alone: their nonce is another one in each answer. */
+Test(metric_http, page)
+{
+	static char first[1 << 16], second[1 << 16];
+	char *policy, nonce[64], wanted[128];
+	int fd;
+
+	source.status = read_status;
+	on_loop(run_open);
+	fd = client();
+	say(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+	hear(fd, first, sizeof(first));
+	fd = client();
+	say(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+	hear(fd, second, sizeof(second));
+	policy = strstr(first, "Content-Security-Policy: default-src 'none'; script-src 'nonce-");
+	cr_assert_not_null(policy, "%.500s", first);
+	cr_assert_eq(sscanf(strstr(policy, "script-src"), "script-src 'nonce-%32[0-9a-f]'", nonce), 1);
+	snprintf(wanted, sizeof(wanted), "<script nonce=\"%s\">", nonce);
+	cr_assert_not_null(strstr(first, wanted));
+	snprintf(wanted, sizeof(wanted), "<style nonce=\"%s\">", nonce);
+	cr_assert_not_null(strstr(first, wanted));
+	cr_assert_null(strstr(first, METRIC_PAGE_NONCE));
+	cr_assert_not_null(strstr(first, "</html>\n"));
+	cr_assert_null(strstr(second, nonce));
+	expect_answer("GET /status.json HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200 ",
+		      "Content-Type: application/json\r\n");
+	expect_answer("GET /status.json HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200 ", "{\"x\":7}");
+	finish();
+}
+
+/* Without it there is nothing but metrics. */
+Test(metric_http, no_page)
+{
+	on_loop(run_open);
+	expect_answer("GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 404 ", "expected /metrics\n");
+	expect_answer("GET /status.json HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 404 ",
+		      "expected /metrics\n");
+	finish();
 }
 
 /* A client has a time for all, whatever it sends meanwhile. */
@@ -225,6 +274,7 @@ Test(metric_http, deadline)
 	close(silent);
 	close(slow);
 	expect_answer(GET, "HTTP/1.1 200 ", "\nx 7\n");
+	finish();
 }
 
 /* Who has been there longest makes room. */
@@ -244,6 +294,7 @@ Test(metric_http, too_many)
 	expect_answer(GET, "HTTP/1.1 200 ", "\nx 7\n");
 	for (unsigned i = 0; i < CLIENTS; i++)
 		close(fds[i]);
+	finish();
 }
 
 /* A client that does not read keeps no other client from an answer, and is cut off. */
@@ -263,6 +314,7 @@ Test(metric_http, reads_nothing)
 	/* what the sockets held */
 	cr_assert_lt(hear(fd, buf, sizeof(buf)), 5000000);
 	cr_assert_eq(strncmp(buf, "HTTP/1.1 200 ", 13), 0);
+	finish();
 }
 
 Test(metric_http, garbage)
@@ -297,15 +349,17 @@ Test(metric_http, garbage)
 		memset(huge + 5, 'a', 100);
 	}
 	expect_answer(GET, "HTTP/1.1 200 ", "\nx 7\n");
+	finish();
 }
 
-/* The end cuts clients off: teardown() finds neither a socket nor a file. */
+/* The end cuts clients off: finish() finds neither a socket nor a file. */
 Test(metric_http, end_with_clients)
 {
 	on_loop(run_open);
 	for (unsigned i = 0; i < 5; i++)
 		say(client(), "GET /metr");
 	pass_time(0);
+	finish();
 }
 
 /* ---- the file ---- */
@@ -337,6 +391,7 @@ Test(metric_http, file)
 	while (!file_has("\nx 8\n"))
 		pass_time(METRIC_FILE_INTERVAL_MS);
 	cr_assert_eq(warnings, 0);
+	finish();
 }
 
 Test(metric_http, file_that_cannot_be_written)
@@ -352,6 +407,7 @@ Test(metric_http, file_that_cannot_be_written)
 	while (!file_has("\nx 7\n"))
 		pass_time(METRIC_FILE_INTERVAL_MS);
 	cr_assert_eq(warnings, 1, "a failure is told %d times", warnings);
+	finish();
 }
 
 /* ---- addresses ---- */

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,6 +20,8 @@
 #include "clock.h"
 #include "list.h"
 #include "metric-http.h"
+#include "metric-page.h"
+#include "random.h"
 #include "util.h"
 
 #define ACCEPT_AGAIN_MS 1000
@@ -106,9 +109,25 @@ static void client_notify(void *arg, struct MHD_Connection *con, void **own,
 
 /* ---- requests ---- */
 
+/* The header of an answer beside those of all; name NULL: none. */
+struct http_header {
+	const char *name, *value;
+};
+
+static const struct http_header no_header;
+
+static bool add_headers(struct MHD_Response *r, const char *type, struct http_header more)
+{
+	return MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type) &&
+	       MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store") &&
+	       MHD_add_response_header(r, MHD_HTTP_HEADER_X_CONTENT_TYPE_OPTIONS, "nosniff") &&
+	       MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close") &&
+	       (!more.name || MHD_add_response_header(r, more.name, more.value));
+}
+
 /* Answer with @body, whose memory is taken; NULL: no memory, and @con is closed. */
 static enum MHD_Result answer(struct MHD_Connection *con, unsigned status, const char *type,
-			      char *body, size_t len)
+			      char *body, size_t len, struct http_header more)
 {
 	struct MHD_Response *r = body ? MHD_create_response_from_buffer(len, body,
 							MHD_RESPMEM_MUST_FREE) : NULL;
@@ -118,22 +137,16 @@ static enum MHD_Result answer(struct MHD_Connection *con, unsigned status, const
 		free(body);
 		return MHD_NO;
 	}
-	if (MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type) &&
-	    MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store") &&
-	    MHD_add_response_header(r, MHD_HTTP_HEADER_X_CONTENT_TYPE_OPTIONS, "nosniff") &&
-	    MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close") &&
-	    (status != MHD_HTTP_METHOD_NOT_ALLOWED ||
-	     MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, "GET, HEAD")))
+	if (add_headers(r, type, more))
 		done = MHD_queue_response(con, status, r);
 	MHD_destroy_response(r);
 	return done;
 }
 
-static enum MHD_Result refuse(struct MHD_Connection *con, unsigned status, const char *why)
+static enum MHD_Result refuse(struct MHD_Connection *con, unsigned status, const char *why,
+			      struct http_header more)
 {
-	char *text = strdup(why);
-
-	return answer(con, status, "text/plain; charset=utf-8", text, strlen(why));
+	return answer(con, status, "text/plain; charset=utf-8", strdup(why), strlen(why), more);
 }
 
 static enum MHD_Result serve_metrics(struct metric_http *http, struct MHD_Connection *con)
@@ -145,7 +158,35 @@ static enum MHD_Result serve_metrics(struct metric_http *http, struct MHD_Connec
 	size_t len;
 	char *text = metric_text(http->source->table, http->source->program, format, &len);
 
-	return answer(con, MHD_HTTP_OK, metric_content_type(format), text, len);
+	return answer(con, MHD_HTTP_OK, metric_content_type(format), text, len, no_header);
+}
+
+static enum MHD_Result serve_status(struct metric_http *http, struct MHD_Connection *con)
+{
+	char *text = http->source->status(http->source->program);
+
+	return answer(con, MHD_HTTP_OK, "application/json", text, text ? strlen(text) : 0,
+		      no_header);
+}
+
+/* The script and the style of the page run because both have the nonce of this answer.  A name that
+ * became HTML all the same would have no nonce. */
+static enum MHD_Result serve_page(struct metric_http *http, struct MHD_Connection *con)
+{
+	char nonce[sizeof(METRIC_PAGE_NONCE)], policy[512], *page = strdup(metric_page);
+	uint8_t random[(sizeof(nonce) - 1) / 2];
+
+	random_bytes(random, sizeof(random));
+	for (unsigned i = 0; i < sizeof(random); i++)
+		snprintf(nonce + (size_t)2 * i, 3, "%02x", random[i]);
+	snprintf(policy, sizeof(policy),
+		 "default-src 'none'; script-src 'nonce-%s'; style-src 'nonce-%s'; "
+		 "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+		 nonce, nonce);
+	for (char *at = page; at && (at = strstr(at, METRIC_PAGE_NONCE));)
+		memcpy(at, nonce, sizeof(nonce) - 1);
+	return answer(con, MHD_HTTP_OK, "text/html; charset=utf-8", page, strlen(metric_page),
+		      (struct http_header){ "Content-Security-Policy", policy });
 }
 
 /* Answers as soon as the head of a request is there; the body, if any, is not read. */
@@ -155,11 +196,19 @@ static enum MHD_Result serve(void *arg, struct MHD_Connection *con, const char *
 {
 	struct metric_http *http = arg;
 
+	const struct http_header allow = { MHD_HTTP_HEADER_ALLOW, "GET, HEAD" };
+
 	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
-		return refuse(con, MHD_HTTP_METHOD_NOT_ALLOWED, "expected GET or HEAD\n");
+		return refuse(con, MHD_HTTP_METHOD_NOT_ALLOWED, "expected GET or HEAD\n", allow);
 	if (!strcmp(path, "/metrics"))
 		return serve_metrics(http, con);
-	return refuse(con, MHD_HTTP_NOT_FOUND, "expected /metrics\n");
+	if (!http->source->status)
+		return refuse(con, MHD_HTTP_NOT_FOUND, "expected /metrics\n", no_header);
+	if (!strcmp(path, "/"))
+		return serve_page(http, con);
+	if (!strcmp(path, "/status.json"))
+		return serve_status(http, con);
+	return refuse(con, MHD_HTTP_NOT_FOUND, "expected /, /metrics or /status.json\n", no_header);
 }
 
 /* ---- the daemon on the loop ---- */

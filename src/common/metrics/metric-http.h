@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A server of metrics over HTTP, on the program's own loop and without a thread: GET /metrics
- * answers with the text of a table.
+ * answers with the text of a table, GET / with a status page, which asks for /status.json.
  *
  * No call blocks.  A connection serves one request and has METRIC_HTTP_DEADLINE_MS from accept to
  * the end of the answer.  At most METRIC_HTTP_CLIENTS connections are open: the oldest makes room
@@ -21,7 +21,10 @@ struct metric_http;
 /* The metrics of a program.  Constant; outlives the server. */
 struct metric_source {
 	const struct metric_table *table;
-	const void *program;		/* for metric.read() */
+	const void *program;		/* for metric.read() and @status */
+	/* JSON for the status page, for the caller to free; NULL: no memory.  As a member NULL:
+	 * there is no page. */
+	char *(*status)(const void *program);
 };
 
 /* Serve @source at @sock on @loop.  @sock is taken if 0 is returned, and is the caller's after

@@ -16,7 +16,6 @@
 #include "clt-addr.h"
 #include "clt-conf.h"
 #include "clt-paths.h"
-#include "metric-sock.h"
 #include "random.h"
 #include "rtrs-msg.h"
 #include "util.h"
@@ -219,6 +218,9 @@ static const struct opt rows[] = {
 	  .help = "tell metrics over HTTP" },
 	{ .name = "metrics-file", .type = OPT_OTHER, .call = set_metrics_file, .arg = "FILE",
 	  .holds = OPT_AT_START, .help = "tell metrics in a file for node_exporter" },
+	{ .name = "metrics-page", .type = OPT_WORD, FIELD(metrics_page),
+	  .words = metric_page_names, .nwords = METRIC_PAGE_N, .fallback = "yes",
+	  .holds = OPT_AT_START, .help = "a status page beside the metrics" },
 };
 
 const struct opt_table clt_conf_options = {

@@ -11,6 +11,7 @@
 #include "clt-addr.h"
 #include "clt-front.h"
 #include "clt-sess.h"
+#include "metric-conf.h"
 #include "opt.h"
 #include "rnbd-msg.h"
 #include "rtrs-proto.h"
@@ -41,6 +42,7 @@ struct clt_conf {
 	const char *control;		/* clt_ctl_bind() */
 	const char *metrics;		/* clt_metrics_bind(); NULL: none */
 	const char *metrics_file;	/* NULL: none */
+	enum metric_page_wanted metrics_page;	/* beside @metrics */
 	uint64_t connect_timeout_ms;	/* CLOCK_NEVER: start without a server */
 	/* clt_conf_complete() */
 	struct clt_sess_addr paths[CLT_PATHS_MAX];

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clt-ctl-json.h"
 #include "clt-metrics.h"
 #include "log.h"
 #include "metrics.h"
@@ -78,6 +79,17 @@ static void metrics_free(struct clt_metrics *m)
 	free(m);
 }
 
+/* The answer to rtrsctl stats. */
+static char *metrics_status(const void *program)
+{
+	const struct clt_metrics_of *of = program;
+	json_t *object = clt_ctl_json(of->clt, of->program, CLT_CTL_STATS);
+	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+
+	json_decref(object);
+	return text;
+}
+
 static struct clt_metrics *metrics_create(const struct clt_conf *conf, struct client *clt,
 					  struct loop *loop)
 {
@@ -90,6 +102,8 @@ static struct clt_metrics *metrics_create(const struct clt_conf *conf, struct cl
 	m->of.program = conf->front->program;
 	m->of.started_ns = metric_time_ns();
 	m->source = (struct metric_source){ .table = &clt_metric_table, .program = &m->of };
+	if (conf->metrics_page == METRIC_PAGE_YES)
+		m->source.status = metrics_status;
 	m->loop = loop;
 	sem_init(&m->done, 0, 0);
 	return m;

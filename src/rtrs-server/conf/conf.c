@@ -13,7 +13,6 @@
 #include "conf.h"
 #include "exports.h"
 #include "log.h"
-#include "metric-sock.h"
 #include "opt.h"
 #include "rtrs-geom.h"
 #include "rtrs-proto.h"
@@ -205,10 +204,13 @@ static const struct opt rows[] = {
 	{ .name = "control", .type = OPT_TEXT, FIELD(control), .arg = "PATH|none", .of = "a path",
 	  .special = "none", .call = note_control, .shown = "below /run/nbdkit-rtrs",
 	  .holds = IN_FILE, .help = "socket for rtrsctl" },
-	{ .name = "metrics", .type = OPT_TEXT, FIELD(metrics), .arg = "ADDR:PORT|unix:PATH",
+	{ .name = "metrics", .type = OPT_TEXT, FIELD(metrics), .arg = "ADDR:PORT",
 	  .of = "an address", .call = check_metrics, .with_next = true, .holds = IN_FILE },
 	{ .name = "metrics-file", .type = OPT_TEXT, FIELD(metrics_file), .arg = "FILE",
-	  .of = "a path", .holds = IN_FILE, .help = "tell metrics" },
+	  .of = "a path", .with_next = true, .holds = IN_FILE },
+	{ .name = "metrics-page", .type = OPT_WORD, FIELD(metrics_page),
+	  .words = metric_page_names, .nwords = METRIC_PAGE_N, .fallback = "yes", .shown = "",
+	  .holds = IN_FILE, .help = "metrics" },
 	{ .name = "lock-timeout", .type = OPT_NUMBER, FIELD(lock_timeout_ms), .arg = "SECONDS",
 	  .of = "seconds", .least = 1, .most = 86400, .scale = 1000, .fallback = "60",
 	  .holds = IN_FILE, .help = "wait for a locked export" },

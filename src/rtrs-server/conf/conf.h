@@ -11,6 +11,7 @@
 
 #include "fabric.h"
 #include "log.h"
+#include "metric-conf.h"
 #include "opt.h"
 
 /* The protection of a request while the server works on it (doc/decisions.md D8); one setting for
@@ -76,6 +77,7 @@ struct srv_conf {
 					 * error */
 	const char *metrics;		/* address, as metric_sock_listen() takes it; NULL: none */
 	const char *metrics_file;	/* NULL: none */
+	enum metric_page_wanted metrics_page;	/* beside @metrics */
 	int ready_fd;			/* -1: none */
 	enum log_level log_level;
 };

@@ -9,6 +9,7 @@
 #include "exports.h"
 #include "log.h"
 #include "srv-con.h"
+#include "srv-ctl-json.h"
 #include "srv-export-stat.h"
 #include "srv-metrics.h"
 #include "srv-path.h"
@@ -321,6 +322,16 @@ const struct metric_table srv_metric_table = { rows, ARRAY_SIZE(rows) };
 
 /* ---- life ---- */
 
+/* The answer to rtrsctl stats. */
+static char *srv_metrics_status(const void *program)
+{
+	json_t *object = srv_ctl_json(srv_of(program), SRV_CTL_STATS);
+	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+
+	json_decref(object);
+	return text;
+}
+
 int srv_metrics_listen(struct srv_metrics *m, const struct srv_conf *conf, char *err, size_t len)
 {
 	*m = (struct srv_metrics){ .sock = { .fd = -1 } };
@@ -334,6 +345,8 @@ int srv_metrics_open(struct srv_metrics *m, const struct srv *srv)
 	m->srv = srv;
 	m->started_ns = metric_time_ns();
 	m->source = (struct metric_source){ .table = &srv_metric_table, .program = m };
+	if (srv->conf->metrics_page == METRIC_PAGE_YES)
+		m->source.status = srv_metrics_status;
 	rc = metrics_open(srv_loop(srv), &m->sock, srv->conf->metrics_file, &m->source,
 			  &m->served);
 	if (!rc && srv->conf->metrics)
