@@ -169,6 +169,12 @@ static enum MHD_Result serve_status(struct metric_http *http, struct MHD_Connect
 		      no_header);
 }
 
+static void put_nonce(char *page, const char *nonce)
+{
+	for (char *at = strstr(page, METRIC_PAGE_NONCE); at; at = strstr(at, METRIC_PAGE_NONCE))
+		memcpy(at, nonce, sizeof(METRIC_PAGE_NONCE) - 1);
+}
+
 /* The script and the style of the page run because both have the nonce of this answer.  A name that
  * became HTML all the same would have no nonce. */
 static enum MHD_Result serve_page(struct metric_http *http, struct MHD_Connection *con)
@@ -183,8 +189,8 @@ static enum MHD_Result serve_page(struct metric_http *http, struct MHD_Connectio
 		 "default-src 'none'; script-src 'nonce-%s'; style-src 'nonce-%s'; "
 		 "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 		 nonce, nonce);
-	for (char *at = page; at && (at = strstr(at, METRIC_PAGE_NONCE));)
-		memcpy(at, nonce, sizeof(nonce) - 1);
+	if (page)
+		put_nonce(page, nonce);
 	return answer(con, MHD_HTTP_OK, "text/html; charset=utf-8", page, strlen(metric_page),
 		      (struct http_header){ "Content-Security-Policy", policy });
 }

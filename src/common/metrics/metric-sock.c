@@ -14,6 +14,7 @@
 #include "metric-sock.h"
 
 #define UNIX_PREFIX "unix:"
+#define LOOPBACK "127.0.0.1"		/* of a port alone */
 #define UNIX_MODE 0660
 #define SOCK_BACKLOG 64
 
@@ -31,14 +32,14 @@ static int not_an_address(char *why, size_t len)
 	return -EINVAL;
 }
 
-/* Split @text in host and port.  A port alone has the host 127.0.0.1. */
+/* Split @text in host and port.  A port alone has the host LOOPBACK. */
 static bool split_host(const char *text, char host[INET6_ADDRSTRLEN], const char **port)
 {
 	const char *colon = strrchr(text, ':'), *from = text;
 	size_t len;
 
 	if (!colon) {
-		strcpy(host, "127.0.0.1");
+		memcpy(host, LOOPBACK, sizeof(LOOPBACK));
 		*port = text;
 		return true;
 	}
@@ -112,7 +113,7 @@ static int listen_at(const struct addrinfo *ai)
 
 static void tell_url(struct metric_sock *sock)
 {
-	struct sockaddr_storage addr;
+	struct sockaddr_storage addr = { 0 };
 	socklen_t len = sizeof(addr);
 	char host[INET6_ADDRSTRLEN] = "", port[8] = "";
 
