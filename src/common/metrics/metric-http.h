@@ -22,8 +22,8 @@ struct metric_http;
 struct metric_source {
 	const struct metric_table *table;
 	const void *program;		/* for metric.read() and @status */
-	/* JSON for the status page, for the caller to free; NULL: no memory.  As a member NULL:
-	 * there is no page. */
+	/* JSON for the status page, for the caller to free; NULL: no memory.  Without this
+	 * function there is no page. */
 	char *(*status)(const void *program);
 };
 
