@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What is installed beside the programs: their completion in bash, and scripts for their probes, which name them by the
-# path where make install puts them.  (configure would put a value for a whole @variable@ here, too.)
+# What is installed beside the programs: their completion in bash, rules and a dashboard for their metrics, and scripts
+# for their probes, which name the programs by the path where make install puts them.  (configure would put a value for
+# a whole @variable@ here, too.)
 BT_FROM_TEMPLATE = $(AM_V_GEN)$(MKDIR_P) %D% && \
 	sed -e 's|[@]sbindir@|$(sbindir)|' -e 's|[@]plugindir@|$(plugindir)|' "$<" >$@.t && \
 	chmod +x $@.t && mv $@.t $@
@@ -28,6 +29,9 @@ endif
 	chmod +x $@.t && mv $@.t $@
 CLEANFILES += %D%/rtrs-server-stages.bt %D%/rtrs-plugin-requests.bt %D%/rtrs-nbd-requests.bt
 EXTRA_DIST += %D%/rtrs-server-stages.bt.in %D%/rtrs-plugin-requests.bt.in
+
+# For Prometheus and Grafana.
+dist_pkgdata_DATA = %D%/alerts.yml %D%/alerts-test.yml %D%/grafana.json
 
 # bash-completion looks for a file by the name of the command.
 bashcompdir = $(datadir)/bash-completion/completions

@@ -21,6 +21,7 @@ BEGIN {
 	# directory -> directories whose headers it may include, besides its own
 	uses[common "base"] = ""
 	uses[common "ctl"] = common "base"
+	uses[common "metrics"] = common "base"
 	uses[common "opt"] = common "base"
 	uses[common "fabric"] = common "base"
 	uses[common "fabric/tcp"] = common "base " common "fabric"
@@ -28,7 +29,7 @@ BEGIN {
 	uses[common "rtrs"] = common "base"
 	uses[common "rnbd"] = common "base"
 	uses["src/frwr"] = common "base " common "fabric"
-	all = common "base " common "opt " common "ctl " common "fabric " common "rtrs "
+	all = common "base " common "opt " common "ctl " common "metrics " common "fabric " common "rtrs "
 	all = all common "rnbd src/frwr"
 	client = "src/rtrs-client/"
 	uses[client "io"] = common "base " common "fabric " common "rtrs src/frwr"
@@ -36,7 +37,7 @@ BEGIN {
 	uses[client "path"] = uses[client "io"] " " client "io"
 	uses[client "sess"] = uses[client "path"] " " client "path"
 	uses[client "dev"] = uses[client "sess"] " " client "sess " common "rnbd"
-	uses[client "conf"] = uses[client "dev"] " " common "opt"
+	uses[client "conf"] = uses[client "dev"] " " common "opt " common "metrics"
 	uses[client "ctl"] = uses[client "conf"] " " client "conf " client "dev " common "ctl"
 	uses[client "start"] = uses[client "ctl"] " " client "ctl"
 	uses["src/nbdkit-rtrs-plugin"] = uses[client "start"] " " client "start"
@@ -46,11 +47,13 @@ BEGIN {
 	uses["src/store/file"] = uses["src/store"] " src/store"
 	uses["src/store/mem"] = uses["src/store/file"]
 	uses[server "conf"] = common "base " common "opt " common "fabric " common "rtrs "
+	uses[server "conf"] = uses[server "conf"] common "metrics "
 	uses[server "conf"] = uses[server "conf"] common "rnbd src/store " server "reactor"
 	rooms = server "reactor src/store " server "conf src/rtrs-server"
 	uses[server "rtrs"] = common "base " common "fabric " common "rtrs src/frwr " rooms
 	uses[server "rnbd"] = uses[server "rtrs"] " " server "rtrs " common "rnbd"
 	uses[server "ctl"] = uses[server "rnbd"] " " server "rnbd " common "ctl"
+	uses[server "ctl"] = uses[server "ctl"] " " common "metrics"
 	uses["src/rtrs-server"] = all " " rooms " " server "rtrs " server "rnbd " server "ctl"
 	uses["src/rtrsctl"] = common "base " common "opt " common "ctl"
 	uses["src/nbd"] = common "base"
@@ -66,6 +69,7 @@ BEGIN {
 
 	# system header -> regular expression of the files that may include it
 	only["liburing.h"] = "^src/rtrs-server/reactor/"
+	only["microhttpd.h"] = "^src/common/metrics/metric-http\\.c$"
 	only["nbdkit-plugin.h"] = "^src/nbdkit-rtrs-plugin/plugin\\.c$"
 	only["jansson.h"] = "^src/(common/ctl|rtrsctl|rtrs-client/ctl)/|^src/rtrs-bench/report\\.c$|^src/rtrs-server/ctl/"
 	only["rdma/rdma_cma.h"] = "^src/common/fabric/verbs/[a-z-]+\\.c$"

@@ -51,7 +51,8 @@ WIDE = {"src/*.[ch]": 0, "tests/*.[ch]": 0, "tests/*.sh": 138, "tests/*.py": 22}
 
 # A prefix is a room: its functions are in this folder and nowhere else.
 ROOMS = {
-    "ctl": "src/common/ctl", "opt": "src/common/opt", "rnbd": "src/common/rnbd",
+    "ctl": "src/common/ctl", "metric": "src/common/metrics", "metrics": "src/common/metrics",
+    "opt": "src/common/opt", "rnbd": "src/common/rnbd",
     "rtrs": "src/common/rtrs", "fab": "src/common/fabric", "tcp": "src/common/fabric",
     "verbs": "src/common/fabric", "frwr": "src/frwr", "clt": "src/rtrs-client",
     "client": "src/rtrs-client", "dev": "src/rtrs-client", "plugin": "src/nbdkit-rtrs-plugin",

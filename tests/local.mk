@@ -48,6 +48,10 @@ SHELL_TESTS = \
 	%D%/test-late-write.sh \
 	%D%/test-lost-flush.sh \
 	%D%/test-mem.sh \
+	%D%/test-metrics.sh \
+	%D%/test-metrics-client.sh \
+	%D%/test-metrics-hostile.sh \
+	%D%/test-metrics-page.sh \
 	%D%/test-multi-conn.sh \
 	%D%/test-nbd-fronts.sh \
 	%D%/test-nbd-gateway.sh \
@@ -74,6 +78,7 @@ SHELL_TESTS = \
 	%D%/test-plugin-killed.sh \
 	%D%/test-poll.sh \
 	%D%/test-probes.sh \
+	%D%/test-prometheus.sh \
 	%D%/test-qemu-img.sh \
 	%D%/test-qemu-io.sh \
 	%D%/test-qemu-storage-daemon.sh \
@@ -139,8 +144,10 @@ EXTRA_DIST += \
 	%D%/paths-faults.sh \
 	%D%/paths-leak.sh \
 	%D%/fuse-hole.py \
+	%D%/metrics-hostile.py \
 	%D%/nbd-hostile.py \
 	%D%/paths.py \
+	%D%/prometheus-ask.py \
 	%D%/run-test.sh \
 	%D%/speed.sh \
 	%D%/trace.c \

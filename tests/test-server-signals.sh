@@ -39,7 +39,8 @@ nothing_left() {
 }
 
 for round in {1..60}; do
-	start_server --listen "unix:$tmp/rtrs.sock" --control "$tmp/control.sock" "disk=$tmp/disk"
+	start_server --listen "unix:$tmp/rtrs.sock" --control "$tmp/control.sock" \
+		--metrics "unix:$tmp/metrics.sock" "disk=$tmp/disk"
 	# Together, one after the other has been seen, or one from each of two processes.
 	case $((round % 3)) in
 	0) kill -TERM "$server_pid"; kill -TERM "$server_pid" 2>/dev/null || true ;;

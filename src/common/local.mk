@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 noinst_LTLIBRARIES += libbase.la libclock.la libloop.la libfab.la librtrs.la librnbd.la libctl.la \
-	libopt.la
+	libopt.la libmetrics.la
 
 libbase_la_SOURCES = \
 	%D%/base/be.h \
@@ -150,3 +150,35 @@ libctl_la_SOURCES = \
 	$(NULL)
 libctl_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libctl_la_LIBADD = $(JANSSON_LIBS)
+
+libmetrics_la_SOURCES = \
+	%D%/metrics/metric-conf.c \
+	%D%/metrics/metric-conf.h \
+	%D%/metrics/metric-file.c \
+	%D%/metrics/metric-file.h \
+	%D%/metrics/metric-http.c \
+	%D%/metrics/metric-http.h \
+	%D%/metrics/metric-page.h \
+	%D%/metrics/metric-sock.c \
+	%D%/metrics/metric-sock.h \
+	%D%/metrics/metric.c \
+	%D%/metrics/metric.h \
+	%D%/metrics/metrics.c \
+	%D%/metrics/metrics.h \
+	$(NULL)
+nodist_libmetrics_la_SOURCES = %D%/metrics/metric-page.c
+libmetrics_la_CFLAGS = $(AM_CFLAGS) $(MICROHTTPD_CFLAGS)
+libmetrics_la_LIBADD = $(MICROHTTPD_LIBS)
+
+# The page as a constant: a line of C for each line.
+%D%/metrics/metric-page.c: $(srcdir)/%D%/metrics/metric-page.html $(srcdir)/%D%/local.mk
+	$(AM_V_GEN)$(MKDIR_P) %D%/metrics && { \
+		echo '/* Made from metric-page.html. */'; \
+		echo '#include "metric-page.h"'; \
+		echo 'const char metric_page[] ='; \
+		sed -e 's/[\\"]/\\&/g' -e 's/	/\\t/g' -e 's/^/	"/' -e 's/$$/\\n"/' \
+			$(srcdir)/%D%/metrics/metric-page.html; \
+		echo '	;'; \
+	} >$@.t && mv $@.t $@
+CLEANFILES += %D%/metrics/metric-page.c
+EXTRA_DIST += %D%/metrics/metric-page.html

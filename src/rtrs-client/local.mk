@@ -105,6 +105,9 @@ libcltkit_la_SOURCES = \
 	%D%/ctl/clt-ctl-json.h \
 	%D%/ctl/clt-ctl.c \
 	%D%/ctl/clt-ctl.h \
+	%D%/ctl/clt-metrics-rows.c \
+	%D%/ctl/clt-metrics.c \
+	%D%/ctl/clt-metrics.h \
 	%D%/start/clt-export.c \
 	%D%/start/clt-export.h \
 	%D%/start/clt-fds.c \
@@ -117,3 +120,4 @@ libcltkit_la_SOURCES = \
 	%D%/start/clt-start.c \
 	%D%/start/clt-start.h \
 	$(NULL)
+libcltkit_la_LIBADD = libmetrics.la

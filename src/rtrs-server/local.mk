@@ -110,7 +110,7 @@ librtrssrv_la_SOURCES = \
 	%D%/srv.c \
 	%D%/srv.h \
 	$(NULL)
-librtrssrv_la_LIBADD = libstore.la libfrwr.la libfab.la librtrs.la librnbd.la libopt.la libbase.la
+librtrssrv_la_LIBADD = libstore.la libfrwr.la libfab.la librtrs.la librnbd.la libopt.la libmetrics.la libbase.la
 
 librtrsring_la_CPPFLAGS = $(SRV_CPPFLAGS)
 librtrsring_la_SOURCES = \
@@ -128,6 +128,8 @@ rtrs_server_SOURCES = \
 	%D%/ctl/srv-ctl-json.h \
 	%D%/ctl/srv-ctl.c \
 	%D%/ctl/srv-ctl.h \
+	%D%/ctl/srv-metrics.c \
+	%D%/ctl/srv-metrics.h \
 	%D%/main.c \
 	%D%/reactors.c \
 	%D%/reactors.h \
@@ -135,5 +137,5 @@ rtrs_server_SOURCES = \
 	%D%/sink.h \
 	$(NULL)
 rtrs_server_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS)
-rtrs_server_LDADD = librtrsring.la librtrssrv.la libctl.la libclock.la $(SYSTEMD_LIBS) $(JANSSON_LIBS)
+rtrs_server_LDADD = librtrsring.la librtrssrv.la libctl.la libmetrics.la libclock.la $(SYSTEMD_LIBS) $(JANSSON_LIBS)
 endif

@@ -33,6 +33,7 @@
 #include "srv-ctl.h"
 #include "srv-export.h"
 #include "srv-listen.h"
+#include "srv-metrics.h"
 #include "srv.h"
 #include "std-fds.h"
 #include "tell.h"
@@ -51,6 +52,7 @@ struct program {
 	struct srv_ctl commands;
 	struct srv *srv;
 	struct ctl *ctl;		/* NULL: no control socket */
+	struct srv_metrics metrics;
 	struct loop_watch signals;
 	bool stopping;
 };
@@ -77,13 +79,16 @@ static void signals_mask(int how, const int *signals)
 	pthread_sigmask(how, &set, NULL);
 }
 
-/* The control socket while it has its name: what a second signal is to take along. */
+/* The control socket and the metrics while these have names: what a second signal is to take
+ * along. */
 static const struct ctl *named_ctl;
+static const struct metrics *named_metrics;
 
 static void exit_at_once(int sig)
 {
 	if (named_ctl)
 		ctl_unlink(named_ctl);
+	metrics_unlink(named_metrics);
 	_exit(128 + sig);
 }
 
@@ -129,11 +134,23 @@ static void changes_stopped(void *arg)
 	export_life_stop(&p->life, life_stopped, p);
 }
 
-static void server_stopped(void *arg)
+static void metrics_stopped(void *arg)
 {
 	struct program *p = arg;
 
 	change_stop(&p->change, changes_stopped, p);
+}
+
+static void server_stopped(void *arg)
+{
+	struct program *p = arg;
+
+	/* ORDER: before exports lose their counters.  A second signal finds the names whole or not
+	 * at all. */
+	signals_mask(SIG_BLOCK, stop_signals);
+	named_metrics = NULL;
+	srv_metrics_close(&p->metrics, metrics_stopped, p);
+	signals_mask(SIG_UNBLOCK, stop_signals);
 }
 
 static struct log_limit ignored_limit = LOG_LIMIT_INIT(4, 10000);
@@ -148,6 +165,7 @@ static void signals_stop(struct program *p, const char *name)
 	sigaction(SIGTERM, &at_once, NULL);
 	sigaction(SIGINT, &at_once, NULL);
 	named_ctl = p->ctl;
+	named_metrics = p->metrics.served;
 	srv_shutdown(p->srv, server_stopped, p);
 	/* ORDER: after the listeners, which have taken the names of unix sockets along. */
 	signals_mask(SIG_UNBLOCK, stop_signals);
@@ -266,22 +284,36 @@ static void tell_ready(struct program *p)
 	close(fd);
 }
 
-static int serve_exports(struct program *p)
+/* Listen for clients and for readers of metrics: what can fail.  0, or -errno, which is logged. */
+static int start_server(struct program *p)
 {
-	struct reactor *control = p->reactors.all[0];
 	char err[512];
-	int rc;
+	int rc = srv_metrics_listen(&p->metrics, &p->conf, err, sizeof(err));
 
+	if (rc) {
+		log_err(NULL, "--metrics %s", err);
+		return rc;
+	}
 	rc = srv_start(&p->conf, &p->exports, p->reactors.all, p->reactors.n, &p->srv, err,
 		       sizeof(err));
 	if (rc) {
 		log_err(NULL, "%s", err);
-		return rc;
+		metric_sock_close(&p->metrics.sock);
 	}
-	rc = export_life_init(&p->life, &p->exports, p->reactors.all, &srv_export_users, p->srv);
+	return rc;
+}
+
+/* Serve commands, metrics and signals.  A failure ends the program: the server runs already, and
+ * nobody has been told so. */
+static void serve_administrators(struct program *p)
+{
+	char err[512];
+	int rc = export_life_init(&p->life, &p->exports, p->reactors.all, &srv_export_users,
+				  p->srv);
+
 	if (rc) {
 		log_err(NULL, "out of memory");
-		exit(1);		/* the server runs already; nobody has been told so */
+		exit(1);
 	}
 	apply_begin(&p->apply, &p->life, p->srv);
 	change_init(&p->change, &p->conf, &p->apply, p->srv, p->argc, p->argv);
@@ -289,20 +321,34 @@ static int serve_exports(struct program *p)
 	rc = srv_ctl_open(&p->commands, &p->ctl, err, sizeof(err));
 	if (rc) {
 		log_err(NULL, "--control %s", err);
-		exit(1);		/* the server runs already; nobody has been told so */
+		exit(1);
 	}
-	rc = loop_watch(reactor_loop(control), &p->signals);
+	rc = srv_metrics_open(&p->metrics, p->srv);
+	if (rc) {
+		log_err(NULL, "cannot serve metrics: %s", strerror(-rc));
+		exit(1);
+	}
+	rc = loop_watch(reactor_loop(p->reactors.all[0]), &p->signals);
 	if (rc) {
 		log_err(NULL, "cannot watch signals: %s", strerror(-rc));
-		exit(1);		/* the server runs already; nobody has been told so */
+		exit(1);
 	}
+}
+
+static int serve_exports(struct program *p)
+{
+	int rc = start_server(p);
+
+	if (rc)
+		return rc;
+	serve_administrators(p);
 	srv_listen_tell(p->srv);
 	tell_exports(&p->exports);
 	tell_protection(&p->conf);
 	tell_reach(&p->conf);
 	fflush(stdout);
 	tell_ready(p);
-	rc = reactor_run(control);
+	rc = reactor_run(p->reactors.all[0]);
 	if (rc)
 		return rc;
 	reactors_detach(&p->reactors);

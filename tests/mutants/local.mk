@@ -7,6 +7,7 @@ MUTANT_LISTS = \
 	%D%/fabric.list \
 	%D%/install.list \
 	%D%/keys.list \
+	%D%/metrics.list \
 	%D%/nbd.list \
 	%D%/options.list \
 	%D%/protocol.list \

@@ -39,6 +39,8 @@ UNIT_TESTS = \
 	%D%/test-gate-options.crit \
 	%D%/test-rtrsctl-args.crit \
 	%D%/test-mask.crit \
+	%D%/test-metric.crit \
+	%D%/test-metric-http.crit \
 	%D%/test-range.crit \
 	%D%/test-rnbd-extents.crit \
 	%D%/test-rnbd-list.crit \
@@ -190,6 +192,12 @@ nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D
 %C%_test_rtrs_wr_crit_SOURCES = %D%/test-rtrs-wr.c %D%/unit.h
 %C%_test_rtrs_wr_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_rtrs_wr_crit_LDADD = librtrs.la $(CRITERION_LIBS)
+%C%_test_metric_crit_SOURCES = %D%/test-metric.c %D%/unit.h
+%C%_test_metric_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_metric_crit_LDADD = libmetrics.la libbase.la $(CRITERION_LIBS)
+%C%_test_metric_http_crit_SOURCES = %D%/test-metric-http.c %D%/unit.h
+%C%_test_metric_http_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_metric_http_crit_LDADD = libmetrics.la libloop.la libclock.la libbase.la $(CRITERION_LIBS)
 %C%_test_mask_crit_SOURCES = %D%/test-mask.c %D%/unit.h
 %C%_test_mask_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_mask_crit_LDADD = libbase.la $(CRITERION_LIBS)

@@ -88,8 +88,18 @@ Test(hist, what_was_added_can_be_taken_away)
 	hist_add(&sum, &a, 1);
 	hist_add(&sum, &b, 1);
 	cr_assert_eq(hist_total(&sum), 2000);
+	cr_assert_eq(counter_get(&sum.sum_ns), counter_get(&a.sum_ns) + counter_get(&b.sum_ns));
 	hist_add(&sum, &b, -1);
 	expect_bytes(&sum, &a, sizeof(sum), "sum");
 	hist_add(&sum, &a, -1);
 	cr_assert_eq(hist_total(&sum), 0);
+}
+
+Test(hist, sum_of_all_times)
+{
+	struct hist h = { 0 };
+
+	hist_count(&h, 3);
+	hist_count_shared(&h, UINT64_C(1) << 50);
+	cr_assert_eq(counter_get(&h.sum_ns), (UINT64_C(1) << 50) + 3);
 }

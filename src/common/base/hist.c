@@ -5,6 +5,7 @@ void hist_add(struct hist *sum, const struct hist *h, int times)
 {
 	for (unsigned b = 0; b < HIST_BUCKETS; b++)
 		counter_add(&sum->n[b], (uint64_t)times * counter_get(&h->n[b]));
+	counter_add(&sum->sum_ns, (uint64_t)times * counter_get(&h->sum_ns));
 }
 
 uint64_t hist_total(const struct hist *h)

@@ -11,6 +11,7 @@
 
 struct hist {				/* all 0: empty */
 	struct counter n[HIST_BUCKETS];
+	struct counter sum_ns;		/* of all times */
 };
 
 /* The bucket of @ns. */
@@ -25,12 +26,14 @@ static inline unsigned hist_bucket(uint64_t ns)
 static inline void hist_count(struct hist *h, uint64_t ns)
 {
 	counter_add(&h->n[hist_bucket(ns)], 1);
+	counter_add(&h->sum_ns, ns);
 }
 
 /* Count @ns, if other threads may count in @h, too, though seldom.  Any thread. */
 static inline void hist_count_shared(struct hist *h, uint64_t ns)
 {
 	counter_add_shared(&h->n[hist_bucket(ns)], 1);
+	counter_add_shared(&h->sum_ns, ns);
 }
 
 /* Add @h to @sum @times times: 1, or -1 to subtract an @h that was added.  The thread of @sum;

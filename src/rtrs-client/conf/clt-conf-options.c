@@ -106,6 +106,22 @@ static int set_control(void *arg, const char *value, char *why, size_t len)
 	return 0;
 }
 
+static int check_metrics(void *arg, const char *value, char *why, size_t len)
+{
+	return metric_sock_check(value, why, len);
+}
+
+static int set_metrics_file(void *arg, const char *value, char *why, size_t len)
+{
+	struct clt_conf *conf = arg;
+
+	/* A daemon goes to the root directory. */
+	if (*value != '/')
+		return bad_value(why, len, "expected an absolute path");
+	conf->metrics_file = value;
+	return 0;
+}
+
 static int set_name(void *arg, const char *value, char *why, size_t len)
 {
 	struct clt_conf *conf = arg;
@@ -206,6 +222,14 @@ static const struct opt rows[] = {
 	  .holds = IN_FILE, .help = "lifetime of keys of reads" },
 	{ .name = "control", .type = OPT_OTHER, .call = set_control, .arg = "PATH|none",
 	  .shown = "below /run/nbdkit-rtrs", .holds = IN_FILE, .help = "socket for rtrsctl" },
+	{ .name = "metrics", .type = OPT_TEXT, FIELD(metrics), .arg = "ADDR:PORT|unix:PATH",
+	  .of = "an address", .call = check_metrics, .holds = IN_FILE,
+	  .help = "tell metrics over HTTP" },
+	{ .name = "metrics-file", .type = OPT_OTHER, .call = set_metrics_file, .arg = "FILE",
+	  .holds = IN_FILE, .help = "tell metrics in a file for node_exporter" },
+	{ .name = "metrics-page", .type = OPT_WORD, FIELD(metrics_page),
+	  .words = metric_page_names, .nwords = METRIC_PAGE_N, .fallback = "yes",
+	  .holds = IN_FILE, .help = "a status page beside the metrics" },
 	{ .name = "name", .type = OPT_OTHER, .call = set_name, .arg = "NAME",
 	  .shown = "the export's", .holds = IN_FILE, .help = "name for rtrsctl" },
 	{ .name = "config", .type = OPT_TEXT, FIELD(config), .of = "a file", .arg = "FILE",

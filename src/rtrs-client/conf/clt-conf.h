@@ -11,6 +11,7 @@
 #include "clt-addr.h"
 #include "clt-front.h"
 #include "clt-sess.h"
+#include "metric-conf.h"
 #include "opt-file.h"
 #include "opt.h"
 #include "rnbd-msg.h"
@@ -40,6 +41,9 @@ struct clt_conf {
 	int max_reconnect_attempts;	/* -1: no end */
 	struct fab_users servers;	/* of unix sockets */
 	const char *control;		/* clt_ctl_bind() */
+	const char *metrics;		/* clt_metrics_bind(); NULL: none */
+	const char *metrics_file;	/* NULL: none */
+	enum metric_page_wanted metrics_page;	/* beside @metrics */
 	const char *name;		/* for rtrsctl; NULL: that of the export, or else of the
 					 * session */
 	uint64_t connect_timeout_ms;	/* CLOCK_NEVER: start without a server */

@@ -11,7 +11,7 @@ static void count_add(struct io_stat_count *to, const struct dev_stat_count *fro
 	hist_add(&to->latency, &from->latency, 1);
 }
 
-static void stat_sum(const struct dev *dev, struct dev_stat *sum)
+void dev_stat_ever(const struct dev *dev, struct dev_stat *sum)
 {
 	memset(sum, 0, sizeof(*sum));
 	for (unsigned i = 0; i < DEV_STAT_SHARDS; i++) {
@@ -25,12 +25,12 @@ static void stat_sum(const struct dev *dev, struct dev_stat *sum)
 
 void dev_stat_get(const struct dev *dev, struct dev_stat *sum)
 {
-	stat_sum(dev, sum);
+	dev_stat_ever(dev, sum);
 	io_stat_add(&sum->io, &dev->stat_base.io, -1);
 	hist_add(&sum->queued, &dev->stat_base.queued, -1);
 }
 
 void dev_stat_reset(struct dev *dev)
 {
-	stat_sum(dev, &dev->stat_base);
+	dev_stat_ever(dev, &dev->stat_base);
 }

@@ -52,6 +52,8 @@ static inline void dev_stat_queued(struct dev_stat_shard shards[DEV_STAT_SHARDS]
 
 /* ---- service thread ---- */
 
+/* Write the counters since @dev was opened into @sum; resets change nothing. */
+void dev_stat_ever(const struct dev *dev, struct dev_stat *sum);
 /* Write the counters since the last reset into @sum. */
 void dev_stat_get(const struct dev *dev, struct dev_stat *sum);
 /* Begin to count anew. */

@@ -44,7 +44,7 @@ static void keys_add(const struct clt_attempt *att, uint64_t n[CLT_STAT_N])
 	n[CLT_STAT_MISSING_INVALIDATES] += keys.remote_inv_missing;
 }
 
-static void stat_sum(const struct clt_path *path, struct clt_stat *stat)
+void clt_stat_ever(const struct clt_path *path, struct clt_stat *stat)
 {
 	memset(stat, 0, sizeof(*stat));
 	for (unsigned i = 0; i < path->att.ncons; i++)
@@ -56,7 +56,7 @@ static void stat_sum(const struct clt_path *path, struct clt_stat *stat)
 
 void clt_stat_get(const struct clt_path *path, struct clt_stat *stat)
 {
-	stat_sum(path, stat);
+	clt_stat_ever(path, stat);
 	for (unsigned i = 0; i < CLT_STAT_N; i++)
 		stat->n[i] -= path->stat_base.n[i];
 }
@@ -72,5 +72,5 @@ uint64_t clt_stat_answered(const struct clt_path *path)
 
 void clt_stat_reset(struct clt_path *path)
 {
-	stat_sum(path, &path->stat_base);
+	clt_stat_ever(path, &path->stat_base);
 }

@@ -30,6 +30,8 @@ struct clt_stat {
 
 /* The name of a counter in rtrsctl: "failovers", ... */
 const char *clt_stat_name(enum clt_stat_what what);
+/* Read the counters since the session began; resets change nothing.  Service thread. */
+void clt_stat_ever(const struct clt_path *path, struct clt_stat *stat);
 /* Read the counters since the last reset.  Service thread. */
 void clt_stat_get(const struct clt_path *path, struct clt_stat *stat);
 /* Begin to count anew.  Service thread. */

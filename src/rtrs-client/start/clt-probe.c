@@ -112,7 +112,8 @@ static int probe_fds(struct clt_start *start, char err[CLT_FRONT_ERR])
 {
 	const struct clt_front *front = start->conf->front;
 	unsigned n = front->start_fds + front->client_fds + clt_fds_reserve(front->client_fds) +
-		     clt_start_cons(start, false);
+		     clt_start_cons(start, false) +
+		     (start->conf->metrics ? CLT_METRICS_FDS : 0);
 
 	if (clt_fds_free(n))
 		return 0;
@@ -190,12 +191,17 @@ int clt_probe(struct clt_start *start, char err[CLT_FRONT_ERR])
 	char why[CLT_FRONT_ERR - 16];
 	int r = probe_session(start, err);
 
-	/* ORDER: last, because a command at the control socket waits until the session has
-	 * started. */
+	/* ORDER: last, because a command at the control socket, and a reader of metrics, waits
+	 * until the session has started. */
 	if (r == 0) {
 		r = clt_ctl_bind(start->conf->control, why, sizeof(why));
 		if (r < 0)
 			snprintf(err, CLT_FRONT_ERR, "control=%s", why);
+	}
+	if (r == 0) {
+		r = clt_metrics_bind(start->conf, why, sizeof(why));
+		if (r < 0)
+			snprintf(err, CLT_FRONT_ERR, "metrics=%s", why);
 	}
 	return r;
 }

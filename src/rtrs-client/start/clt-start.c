@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the session, the control socket, and a thread.  While requests wait for a server that is
- * away, the thread listens for the end of the front end's process. */
+/* Owns the session, the control socket, the metrics, and a thread.  While requests wait for a
+ * server that is away, the thread listens for the end of the front end's process. */
 #include <config.h>
 
 #include <errno.h>
@@ -63,6 +63,8 @@ void clt_start_end(struct clt_start *start)
 {
 	if (!start->run.loop)
 		return;
+	clt_metrics_close(start->metrics);
+	start->metrics = NULL;
 	clt_ctl_close(start->ctl);
 	start->ctl = NULL;
 	clt_run_close(&start->run);
@@ -105,7 +107,12 @@ static int session_start(struct clt_start *start, char err[CLT_FRONT_ERR])
 	if (r < 0) {
 		clt_start_end(start);
 		snprintf(err, CLT_FRONT_ERR, "control=%s", why);
+		return r;
 	}
+	r = clt_metrics_open(conf, &start->run.clt, start->run.loop, &start->metrics, err,
+			     CLT_FRONT_ERR);
+	if (r < 0)
+		clt_start_end(start);
 	return r;
 }
 

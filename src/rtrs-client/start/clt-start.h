@@ -7,6 +7,7 @@
 
 #include "clt-conf.h"
 #include "clt-ctl.h"
+#include "clt-metrics.h"
 #include "clt-run.h"
 
 struct clt_start {
@@ -14,7 +15,8 @@ struct clt_start {
 	struct frwr_lessons lessons;	/* learned by the probe, known to the lasting session */
 	/* of the probe first, then of the lasting session */
 	struct clt_run run;
-	struct clt_ctl *ctl;
+	struct clt_ctl *ctl;		/* NULL: none; so @metrics */
+	struct clt_metrics *metrics;
 	pthread_t watch;
 	bool watched;
 	/* Guards the start of the lasting session.  While no session runs, the holder may try to
@@ -32,7 +34,7 @@ int clt_start_session(struct clt_start *start, char err[CLT_FRONT_ERR]);
  * -errno with @err: the session cannot start.  -EMFILE: with this client too few descriptors would
  * be left, for the next client (clt-fds.h) or for connections of the session that are not up. */
 int clt_start_admit(struct clt_start *start, char err[CLT_FRONT_ERR]);
-/* Close the session and the control socket; does nothing without a session. */
+/* Close the session, the metrics and the control socket; does nothing without a session. */
 void clt_start_end(struct clt_start *start);
 
 #endif

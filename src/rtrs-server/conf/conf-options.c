@@ -121,6 +121,11 @@ static bool same_name(const void *a, const void *b)
 	return (!in_a->named && !in_b->named) || !strcmp(in_a->name, in_b->name);
 }
 
+static int check_metrics(void *arg, const char *text, char *why, size_t len)
+{
+	return metric_sock_check(text, why, len);
+}
+
 static int note_config(void *arg, const char *text, char *why, size_t len)
 {
 	struct srv_conf *conf = arg;
@@ -216,6 +221,13 @@ static const struct opt rows[] = {
 	{ .name = "control", .type = OPT_TEXT, FIELD(control), .arg = "PATH|none", .of = "a path",
 	  .special = "none", .call = note_control, .shown = "below /run/nbdkit-rtrs",
 	  .holds = IN_FILE, .help = "socket for rtrsctl" },
+	{ .name = "metrics", .type = OPT_TEXT, FIELD(metrics), .arg = "ADDR:PORT",
+	  .of = "an address", .call = check_metrics, .with_next = true, .holds = IN_FILE },
+	{ .name = "metrics-file", .type = OPT_TEXT, FIELD(metrics_file), .arg = "FILE",
+	  .of = "a path", .with_next = true, .holds = IN_FILE },
+	{ .name = "metrics-page", .type = OPT_WORD, FIELD(metrics_page),
+	  .words = metric_page_names, .nwords = METRIC_PAGE_N, .fallback = "yes", .shown = "",
+	  .holds = IN_FILE, .help = "metrics" },
 	{ .name = "name", .type = OPT_OTHER, .call = set_name, .same = same_name, .arg = "NAME",
 	  .shown = "the first export's", .holds = IN_FILE, .help = "name for rtrsctl" },
 	{ .name = "lock-timeout", .type = OPT_NUMBER, FIELD(lock_timeout_ms), .arg = "SECONDS",

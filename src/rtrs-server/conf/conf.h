@@ -13,6 +13,7 @@
 
 #include "fabric.h"
 #include "log.h"
+#include "metric-conf.h"
 #include "opt-file.h"
 #include "opt.h"
 #include "rundir.h"
@@ -81,6 +82,9 @@ struct srv_conf {
 	const char *control;		/* path of the control socket; NULL: none */
 	bool control_asked;		/* --control was given: failing to create the socket is an
 					 * error */
+	const char *metrics;		/* address, as metric_sock_listen() takes it; NULL: none */
+	const char *metrics_file;	/* NULL: none */
+	enum metric_page_wanted metrics_page;	/* beside @metrics */
 	int ready_fd;			/* -1: none */
 	const char *config;		/* the file; NULL: none */
 	bool config_asked;		/* --config was given */

@@ -24,7 +24,7 @@ void srv_export_stat_end(struct export *ex)
 	ex->user = NULL;
 }
 
-static void export_sum(const struct srv_rnbd *rnbd, const struct export *ex, struct io_stat *sum)
+void srv_export_stat_ever(const struct srv_rnbd *rnbd, const struct export *ex, struct io_stat *sum)
 {
 	const struct srv_export_stat *all = ex->user;
 
@@ -37,7 +37,7 @@ void srv_export_stat(const struct srv_rnbd *rnbd, const struct export *ex, struc
 {
 	const struct srv_export_stat *all = ex->user;
 
-	export_sum(rnbd, ex, sum);
+	srv_export_stat_ever(rnbd, ex, sum);
 	io_stat_add(sum, &all->base, -1);
 }
 
@@ -45,5 +45,5 @@ void srv_export_stat_reset(const struct srv_rnbd *rnbd, const struct export *ex)
 {
 	struct srv_export_stat *all = ex->user;
 
-	export_sum(rnbd, ex, &all->base);
+	srv_export_stat_ever(rnbd, ex, &all->base);
 }

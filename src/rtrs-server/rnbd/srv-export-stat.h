@@ -51,6 +51,9 @@ int srv_export_stat_begin(const struct srv_rnbd *rnbd, struct export *ex);
 /* Free the counters of @ex, when no thread counts for @ex any more. */
 void srv_export_stat_end(struct export *ex);
 
+/* Add up in @sum the counts of @ex since the export came; resets change nothing. */
+void srv_export_stat_ever(const struct srv_rnbd *rnbd, const struct export *ex,
+			  struct io_stat *sum);
 /* Add up in @sum the counts of @ex since the last reset. */
 void srv_export_stat(const struct srv_rnbd *rnbd, const struct export *ex, struct io_stat *sum);
 /* Count @ex from now on from zero. */

@@ -80,6 +80,7 @@ static void path_serve(void *object)
 	srv_log_access(path->srv, &path->client, path->name,
 		       "path up, %u connections, session %s", path->cid_num, path->sess->name);
 	path->was_up = true;
+	path->srv->paths_up++;
 	srv_sess_path_up(path->sess, path->name);
 	srv_info_respond(path);
 }
@@ -121,6 +122,7 @@ static void path_unlink(void *object)
 	srv_req_path_drained(path);
 	path_close_cons(path);
 	srv->ncons -= path->ncons;
+	srv->paths_down += path->was_up;
 	if (path->was_up && srv_sess_path_down(path->sess))
 		srv->ops->sess_lost(path->sess);
 	/* ORDER: after the path has lost the names, so that no retry waits for this path again. */

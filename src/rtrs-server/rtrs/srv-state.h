@@ -92,6 +92,7 @@ struct srv {
 	struct list parked;		/* struct srv_parked */
 	struct list sessions;
 	unsigned nsessions, npaths, nhalf_open, ncons, nparked;
+	uint64_t paths_up, paths_down;	/* how many came into service, and left service */
 	uint64_t memory;		/* of all paths: srv_path.memory */
 	unsigned freed_cons;		/* srv-mem.c: since memory was last given back */
 	struct loop_timer mem_timer;

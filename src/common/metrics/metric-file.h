@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The metrics of a program in a file, for the textfile collector of node_exporter: written anew
+ * every METRIC_FILE_INTERVAL_MS, under another name first, so that readers find a whole text.  The
+ * file goes with the program: a file that stayed would tell of a program that has ended.
+ *
+ * A worker writes; the loop never waits for the storage.  A failure is logged once, until a write
+ * succeeds again.  Thread of the loop. */
+#ifndef METRIC_FILE_H
+#define METRIC_FILE_H
+
+#include "metric-http.h"
+#include "worker.h"
+
+#define METRIC_FILE_INTERVAL_MS 15000
+
+enum metric_file_state {
+	METRIC_FILE_IDLE,		/* waits for the timer */
+	METRIC_FILE_WRITING,		/* the worker has the job */
+	METRIC_FILE_STOPPING,		/* the same, and metric_file_stop() was called */
+};
+
+/* Embedded in its owner. */
+struct metric_file {
+	struct loop *loop;
+	const char *path;		/* the caller's */
+	const struct metric_source *source;
+	enum metric_file_state state;
+	bool written;			/* @path is a file of this program */
+	bool told;			/* the log has the last failure */
+	struct loop_timer timer;
+	struct loop_task stop_task;	/* after metric_file_stop() */
+	struct worker worker;
+	struct worker_job job;
+	char *text;			/* the worker's while WRITING, [len] */
+	size_t len;
+	int rc;				/* of the worker */
+	void (*done)(void *arg);
+	void *done_arg;
+};
+
+/* Initialise @f, which writes nothing yet, and needs no end before metric_file_start().  @path and
+ * @source outlive @f. */
+void metric_file_init(struct metric_file *f, struct loop *loop, const char *path,
+		      const struct metric_source *source);
+/* Write the file now, and again and again. */
+void metric_file_start(struct metric_file *f);
+/* Remove only the file: a signal handler may call. */
+void metric_file_unlink(const struct metric_file *f);
+/* Write no more and remove the file, then run @done(@arg), once, not from inside this call. */
+void metric_file_stop(struct metric_file *f, void (*done)(void *arg), void *arg);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Parses addresses and listens.  Owns nothing: a socket is its caller's. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "metric-sock.h"
+
+#define UNIX_PREFIX "unix:"
+#define LOOPBACK "127.0.0.1"		/* of a port alone */
+#define UNIX_MODE 0660
+#define SOCK_BACKLOG 64
+
+/* The path in @text; NULL: @text is no address of a unix socket. */
+static const char *unix_path(const char *text)
+{
+	size_t len = sizeof(UNIX_PREFIX) - 1;
+
+	return strncmp(text, UNIX_PREFIX, len) ? NULL : text + len;
+}
+
+static int not_an_address(char *why, size_t len)
+{
+	snprintf(why, len, "expected ADDR:PORT, PORT, or unix:PATH with an absolute path");
+	return -EINVAL;
+}
+
+/* Split @text in host and port.  A port alone has the host LOOPBACK. */
+static bool split_host(const char *text, char host[INET6_ADDRSTRLEN], const char **port)
+{
+	const char *colon = strrchr(text, ':'), *from = text;
+	size_t len;
+
+	if (!colon) {
+		memcpy(host, LOOPBACK, sizeof(LOOPBACK));
+		*port = text;
+		return true;
+	}
+	*port = colon + 1;
+	len = (size_t)(colon - text);
+	if (len > 2 && text[0] == '[' && colon[-1] == ']') {
+		from++;
+		len -= 2;
+	} else if (memchr(text, ':', len)) {
+		return false;
+	}
+	if (!len || len >= INET6_ADDRSTRLEN)
+		return false;
+	memcpy(host, from, len);
+	host[len] = '\0';
+	return true;
+}
+
+/* getaddrinfo() takes 65536 for 0. */
+static bool is_port(const char *text)
+{
+	size_t len = strspn(text, "0123456789");
+
+	return len && len <= 5 && !text[len] && strtoul(text, NULL, 10) <= 65535;
+}
+
+static int parse_tcp(const char *text, struct addrinfo **ai, char *why, size_t len)
+{
+	const struct addrinfo hints = {
+		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
+		.ai_socktype = SOCK_STREAM,
+	};
+	char host[INET6_ADDRSTRLEN];
+	const char *port;
+
+	if (!split_host(text, host, &port) || !is_port(port) || getaddrinfo(host, port, &hints, ai))
+		return not_an_address(why, len);
+	return 0;
+}
+
+int metric_sock_check(const char *text, char *why, size_t len)
+{
+	const char *path = unix_path(text);
+	struct addrinfo *ai;
+	int r;
+
+	if (path)
+		return *path == '/' ? 0 : not_an_address(why, len);
+	r = parse_tcp(text, &ai, why, len);
+	if (r == 0)
+		freeaddrinfo(ai);
+	return r;
+}
+
+/* ---- listen ---- */
+
+static int listen_at(const struct addrinfo *ai)
+{
+	const int one = 1;
+	int fd = socket(ai->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), r;
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(fd, ai->ai_addr, ai->ai_addrlen) == 0 && listen(fd, SOCK_BACKLOG) == 0)
+		return fd;
+	r = -errno;
+	close(fd);
+	return r;
+}
+
+static void tell_url(struct metric_sock *sock)
+{
+	struct sockaddr_storage addr = { 0 };
+	socklen_t len = sizeof(addr);
+	char host[INET6_ADDRSTRLEN] = "", port[8] = "";
+
+	getsockname(sock->fd, (struct sockaddr *)&addr, &len);
+	getnameinfo((struct sockaddr *)&addr, len, host, sizeof(host), port, sizeof(port),
+		    NI_NUMERICHOST | NI_NUMERICSERV);
+	snprintf(sock->url, sizeof(sock->url),
+		 addr.ss_family == AF_INET6 ? "http://[%s]:%s/metrics" : "http://%s:%s/metrics",
+		 host, port);
+}
+
+static int listen_tcp(struct metric_sock *sock, const char *text, char *err, size_t len)
+{
+	struct addrinfo *ai;
+	char why[128];
+	int r = parse_tcp(text, &ai, why, sizeof(why));
+
+	if (r) {
+		snprintf(err, len, "'%s': %s", text, why);
+		return r;
+	}
+	sock->fd = listen_at(ai);
+	freeaddrinfo(ai);
+	if (sock->fd < 0) {
+		r = sock->fd;
+		snprintf(err, len, "'%s': cannot listen: %s", text, strerror(-r));
+		sock->fd = -1;
+		return r;
+	}
+	tell_url(sock);
+	return 0;
+}
+
+int metric_sock_listen(struct metric_sock *sock, const char *text, char *err, size_t len)
+{
+	const char *path = unix_path(text);
+	int r;
+
+	*sock = (struct metric_sock){ .fd = -1 };
+	if (!path)
+		return listen_tcp(sock, text, err, len);
+	r = unix_sock_listen(&sock->named, path, UNIX_MODE, SOCK_BACKLOG, err, len);
+	if (r)
+		return r;
+	sock->fd = sock->named.fd;
+	snprintf(sock->url, sizeof(sock->url), UNIX_PREFIX "%s", path);
+	return 0;
+}
+
+/* ---- end ---- */
+
+void metric_sock_unlink(const struct metric_sock *sock)
+{
+	if (sock->named.path)
+		unix_sock_unlink(&sock->named);
+}
+
+void metric_sock_unname(struct metric_sock *sock)
+{
+	if (sock->named.path)
+		unix_sock_remove(&sock->named);
+}
+
+void metric_sock_close(struct metric_sock *sock)
+{
+	metric_sock_unname(sock);
+	if (sock->fd >= 0)
+		close(sock->fd);
+	sock->fd = -1;
+}
+
+void metric_sock_leave(struct metric_sock *sock)
+{
+	if (!sock->named.path) {
+		metric_sock_close(sock);
+		return;
+	}
+	unix_sock_leave(&sock->named);
+	sock->fd = -1;
+}

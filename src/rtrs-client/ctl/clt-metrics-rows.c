@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of the client's metrics.  Owns nothing; service thread, to which sessions, paths and
+ * devices belong.  Other threads may change a counter during a read. */
+#include <config.h>
+
+#include "cleanup.h"
+#include "clt-metrics.h"
+#include "dev-stat.h"
+#include "dev.h"
+#include "util.h"
+
+static struct client *client_of(const void *program)
+{
+	return ((const struct clt_metrics_of *)program)->clt;
+}
+
+static struct clt_sess *sess_of(const void *program)
+{
+	return &client_of(program)->sess;
+}
+
+/* ---- the program ---- */
+
+static void read_build(struct metric_out *out, const void *program)
+{
+	const struct clt_metrics_of *of = program;
+
+	metric_value(out, METRIC_LABELS({ "program", of->conf->front->program },
+					{ "version", PACKAGE_VERSION }), 1);
+}
+
+static void read_start(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, ((const struct clt_metrics_of *)program)->started_ns);
+}
+
+/* ---- the session ---- */
+
+static void read_session_up(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, clt_sess_is_up(sess_of(program)));
+}
+
+static void read_session_down(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, clt_sess_down_ms(sess_of(program)) * 1000000);
+}
+
+static void read_session_ups(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, sess_of(program)->ups);
+}
+
+static unsigned waits_for_path(struct clt_io *io)
+{
+	unsigned n = 0;
+
+	LOCK_SCOPE(&io->lock);
+	for (const struct list *l = io->up_waiters.next; l != &io->up_waiters; l = l->next)
+		n++;
+	return n;
+}
+
+static void read_waiting(struct metric_out *out, const void *program)
+{
+	struct clt_io *io = &sess_of(program)->io;
+
+	metric_value(out, METRIC_LABELS({ "for", "path" }), waits_for_path(io));
+	metric_value(out, METRIC_LABELS({ "for", "permit" }), atomic_load(&io->slots.nwaiting));
+}
+
+/* ---- paths ---- */
+
+/* The words of rtrsctl. */
+static const char *path_word(enum clt_path_state state)
+{
+	return state == CLT_PATH_UP ? "connected" : clt_path_fsm.states[state];
+}
+
+static void read_paths(struct metric_out *out, const void *program)
+{
+	unsigned n[CLT_PATH_NSTATES] = { 0 };
+	struct clt_path *path;
+
+	clt_sess_for_each(path, sess_of(program)) {
+		if (!path->removed)
+			n[clt_path_state(path)]++;
+	}
+	for (unsigned i = 0; i < CLT_PATH_NSTATES; i++)
+		metric_value(out, METRIC_LABELS({ "state", path_word(i) }), n[i]);
+}
+
+/* Two paths may differ in the transport alone. */
+#define PATH_LABELS(path, ...) \
+	METRIC_LABELS({ "path", clt_path_name(path) }, \
+		      { "transport", fab_addr_transport(&(path)->conf.dst) }, ## __VA_ARGS__)
+
+static void read_path_up(struct metric_out *out, const void *program)
+{
+	struct clt_path *path;
+
+	clt_sess_for_each(path, sess_of(program)) {
+		if (!path->removed)
+			metric_value(out, PATH_LABELS(path), clt_attempt_is_up(&path->att));
+	}
+}
+
+static void read_path_inflight(struct metric_out *out, const void *program)
+{
+	struct clt_path *path;
+
+	clt_sess_for_each(path, sess_of(program)) {
+		uint64_t n = 0;
+
+		if (path->removed)
+			continue;
+		for (unsigned i = 0; i < path->att.ncons; i++)
+			n += atomic_load_explicit(&path->att.cons[i].inflight,
+						  memory_order_relaxed);
+		metric_value(out, PATH_LABELS(path), n);
+	}
+}
+
+/* Before the first answer the latency is not known. */
+static void read_path_heartbeat(struct metric_out *out, const void *program)
+{
+	struct clt_path *path;
+
+	clt_sess_for_each(path, sess_of(program)) {
+		uint64_t ns = atomic_load(&path->att.hb.latency_ns);
+
+		if (!path->removed && ns)
+			metric_value(out, PATH_LABELS(path), ns);
+	}
+}
+
+/* metric.what: the counter, of enum clt_stat_what. */
+static void read_path_stat(struct metric_out *out, const void *program)
+{
+	struct clt_path *path;
+	struct clt_stat stat;
+
+	clt_sess_for_each(path, sess_of(program)) {
+		if (path->removed)
+			continue;
+		clt_stat_ever(path, &stat);
+		metric_value(out, PATH_LABELS(path), stat.n[metric_row(out)->what]);
+	}
+}
+
+static void read_path_io(struct metric_out *out, const void *program, enum clt_stat_what reads,
+			 enum clt_stat_what writes)
+{
+	struct clt_path *path;
+	struct clt_stat stat;
+
+	clt_sess_for_each(path, sess_of(program)) {
+		if (path->removed)
+			continue;
+		clt_stat_ever(path, &stat);
+		metric_value(out, PATH_LABELS(path, { "operation", "read" }), stat.n[reads]);
+		metric_value(out, PATH_LABELS(path, { "operation", "write" }), stat.n[writes]);
+	}
+}
+
+static void read_path_requests(struct metric_out *out, const void *program)
+{
+	read_path_io(out, program, CLT_STAT_READS, CLT_STAT_WRITES);
+}
+
+static void read_path_bytes(struct metric_out *out, const void *program)
+{
+	read_path_io(out, program, CLT_STAT_READ_BYTES, CLT_STAT_WRITE_BYTES);
+}
+
+static void read_path_invalidates(struct metric_out *out, const void *program)
+{
+	struct clt_path *path;
+	struct clt_stat stat;
+
+	clt_sess_for_each(path, sess_of(program)) {
+		if (path->removed)
+			continue;
+		clt_stat_ever(path, &stat);
+		metric_value(out, PATH_LABELS(path, { "by", "server" }),
+			     stat.n[CLT_STAT_REMOTE_INVALIDATES]);
+		metric_value(out, PATH_LABELS(path, { "by", "client" }),
+			     stat.n[CLT_STAT_LOCAL_INVALIDATES]);
+	}
+}
+
+/* ---- exports ---- */
+
+static void read_export_size(struct metric_out *out, const void *program)
+{
+	struct dev *dev;
+
+	dev_for_each(dev, client_of(program))
+		metric_value(out, METRIC_LABELS({ "export", dev_name(dev) }), dev_size(dev));
+}
+
+static void read_export_users(struct metric_out *out, const void *program)
+{
+	struct dev *dev;
+
+	dev_for_each(dev, client_of(program))
+		metric_value(out, METRIC_LABELS({ "export", dev_name(dev) }), dev_users(dev));
+}
+
+static void read_export_state(struct metric_out *out, const void *program)
+{
+	struct dev *dev;
+
+	dev_for_each(dev, client_of(program))
+		metric_value(out, METRIC_LABELS({ "export", dev_name(dev) },
+						{ "state", dev_state_name(dev) }), 1);
+}
+
+static void read_export_wait(struct metric_out *out, const void *program)
+{
+	struct dev *dev;
+	struct dev_stat sum;
+
+	dev_for_each(dev, client_of(program)) {
+		dev_stat_ever(dev, &sum);
+		metric_hist(out, METRIC_LABELS({ "export", dev_name(dev) }), &sum.queued);
+	}
+}
+
+static void read_export_io(struct metric_out *out, const void *program)
+{
+	struct dev *dev;
+	struct dev_stat sum;
+
+	dev_for_each(dev, client_of(program)) {
+		dev_stat_ever(dev, &sum);
+		metric_io(out, dev_name(dev), &sum.io);
+	}
+}
+
+/* ---- the table ---- */
+
+static const struct metric rows[] = {
+	{ .name = "rtrs_client_build", .type = METRIC_INFO, .read = read_build,
+	  .help = "Name and version of this program." },
+	{ .name = "rtrs_client_start_time_seconds", .type = METRIC_GAUGE, .unit = METRIC_SECONDS,
+	  .read = read_start,
+	  .help = "Start of the session, since 1970." },
+	{ .name = "rtrs_client_session_up", .type = METRIC_GAUGE, .read = read_session_up,
+	  .help = "1 if a path is up." },
+	{ .name = "rtrs_client_session_down_seconds", .type = METRIC_GAUGE,
+	  .unit = METRIC_SECONDS, .read = read_session_down,
+	  .help = "How long requests have had no path." },
+	{ .name = "rtrs_client_session_ups", .type = METRIC_COUNTER, .read = read_session_ups,
+	  .help = "How often a path came up while no other path was up." },
+	{ .name = "rtrs_client_waiting_requests", .type = METRIC_GAUGE, .read = read_waiting,
+	  .help = "Requests that wait for a path, or for one of the permits of the session." },
+	{ .name = "rtrs_client_paths", .type = METRIC_GAUGE, .read = read_paths,
+	  .help = "Paths, by their state." },
+	{ .name = "rtrs_client_path_up", .type = METRIC_GAUGE, .read = read_path_up,
+	  .help = "1 if the path takes requests." },
+	{ .name = "rtrs_client_path_inflight_requests", .type = METRIC_GAUGE,
+	  .read = read_path_inflight,
+	  .help = "Requests on the path that are not answered." },
+	{ .name = "rtrs_client_path_heartbeat_seconds", .type = METRIC_GAUGE,
+	  .unit = METRIC_SECONDS, .read = read_path_heartbeat,
+	  .help = "Time of the last heartbeat, there and back." },
+	{ .name = "rtrs_client_path_reconnects", .type = METRIC_COUNTER, .read = read_path_stat,
+	  .what = CLT_STAT_RECONNECTS,
+	  .help = "How often the path came up again." },
+	{ .name = "rtrs_client_path_reconnects_failed", .type = METRIC_COUNTER,
+	  .read = read_path_stat, .what = CLT_STAT_RECONNECTS_FAILED,
+	  .help = "Attempts to connect that failed." },
+	{ .name = "rtrs_client_path_failovers", .type = METRIC_COUNTER, .read = read_path_stat,
+	  .what = CLT_STAT_FAILOVERS,
+	  .help = "Requests that another path had sent, and lost." },
+	{ .name = "rtrs_client_path_requests", .type = METRIC_COUNTER, .read = read_path_requests,
+	  .help = "Requests with data that were sent." },
+	{ .name = "rtrs_client_path_request_bytes", .type = METRIC_COUNTER, .unit = METRIC_BYTES,
+	  .read = read_path_bytes,
+	  .help = "Bytes of data of the requests that were sent." },
+	{ .name = "rtrs_client_path_wakeups", .type = METRIC_COUNTER, .read = read_path_stat,
+	  .what = CLT_STAT_WAKEUPS,
+	  .help = "How often a thread slept for an answer." },
+	{ .name = "rtrs_client_path_poll_handovers", .type = METRIC_COUNTER,
+	  .read = read_path_stat, .what = CLT_STAT_POLL_HANDOVERS,
+	  .help = "How often a thread gave the role of the poller to another." },
+	{ .name = "rtrs_client_path_keys_mapped", .type = METRIC_COUNTER, .read = read_path_stat,
+	  .what = CLT_STAT_KEYS_MAPPED,
+	  .help = "Keys that were made for a request." },
+	{ .name = "rtrs_client_path_keys_bound", .type = METRIC_COUNTER, .read = read_path_stat,
+	  .what = CLT_STAT_KEYS_BOUND,
+	  .help = "Keys that were bound by a work request." },
+	{ .name = "rtrs_client_path_invalidates", .type = METRIC_COUNTER,
+	  .read = read_path_invalidates,
+	  .help = "Keys that were ended, by the server or the client." },
+	{ .name = "rtrs_client_path_invalidates_missing", .type = METRIC_COUNTER,
+	  .read = read_path_stat, .what = CLT_STAT_MISSING_INVALIDATES,
+	  .help = "Keys that the server claimed to have ended, and that were not." },
+	{ .name = "rtrs_client_export_size_bytes", .type = METRIC_GAUGE, .unit = METRIC_BYTES,
+	  .read = read_export_size,
+	  .help = "Size of the export." },
+	{ .name = "rtrs_client_export_users", .type = METRIC_GAUGE, .read = read_export_users,
+	  .help = "Users of the front end that have the export open." },
+	{ .name = "rtrs_client_export_state", .type = METRIC_GAUGE, .read = read_export_state,
+	  .help = "1, with the state of the export as a label." },
+	{ .name = "rtrs_client_export_io_bytes", .type = METRIC_COUNTER, .unit = METRIC_BYTES,
+	  .read = read_export_io, .what = METRIC_IO_BYTES,
+	  .help = "Bytes of requests that succeeded." },
+	{ .name = "rtrs_client_export_io_errors", .type = METRIC_COUNTER, .read = read_export_io,
+	  .what = METRIC_IO_ERRORS,
+	  .help = "Requests that failed." },
+	{ .name = "rtrs_client_export_io_duration_seconds", .type = METRIC_HISTOGRAM,
+	  .unit = METRIC_SECONDS, .read = read_export_io, .what = METRIC_IO_LATENCY,
+	  .help = "Time from a request of the user to its end." },
+	{ .name = "rtrs_client_export_wait_duration_seconds", .type = METRIC_HISTOGRAM,
+	  .unit = METRIC_SECONDS, .read = read_export_wait,
+	  .help = "Time that requests waited for a path, a permit or the export before they were "
+		  "sent." },
+};
+
+const struct metric_table clt_metric_table = { rows, ARRAY_SIZE(rows) };

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the place where the metrics of the lasting session are served.  The service thread serves;
+ * the other functions post a message there and wait. */
+#include <config.h>
+
+#include <errno.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clt-ctl-json.h"
+#include "clt-metrics.h"
+#include "log.h"
+#include "metrics.h"
+#include "util.h"
+
+struct clt_metrics {
+	const struct clt_conf *conf;
+	struct clt_metrics_of of;
+	struct metric_source source;	/* of @of */
+	struct metrics *served;
+	struct loop *loop;
+	struct loop_msg msg;
+	sem_t done;
+	int rc;
+};
+
+/* Listens, and is not served yet: a fork keeps the socket. */
+static struct metric_sock bound = { .fd = -1 };
+
+int clt_metrics_bind(const struct clt_conf *conf, char *err, size_t errlen)
+{
+	return conf->metrics ? metric_sock_listen(&bound, conf->metrics, err, errlen) : 0;
+}
+
+/* Remove the socket if the program ends between .get_ready and .after_fork, unless a forked process
+ * goes on. */
+static void __attribute__((destructor)) metrics_unbind(void)
+{
+	metric_sock_leave(&bound);
+}
+
+/* ---- service thread ---- */
+
+static void metrics_open_msg(struct loop_msg *msg)
+{
+	struct clt_metrics *m = container_of(msg, struct clt_metrics, msg);
+
+	m->rc = metrics_open(m->loop, &bound, m->conf->metrics_file, &m->source, &m->served);
+	sem_post(&m->done);
+}
+
+static void metrics_closed(void *arg)
+{
+	sem_post(&((struct clt_metrics *)arg)->done);
+}
+
+static void metrics_close_msg(struct loop_msg *msg)
+{
+	struct clt_metrics *m = container_of(msg, struct clt_metrics, msg);
+
+	metrics_close(m->served, metrics_closed, m);
+}
+
+/* ---- other threads ---- */
+
+static void metrics_on_loop(struct clt_metrics *m, void (*fn)(struct loop_msg *msg))
+{
+	loop_msg_init(&m->msg, fn);
+	loop_post(m->loop, &m->msg);
+	while (sem_wait(&m->done))
+		;
+}
+
+static void metrics_free(struct clt_metrics *m)
+{
+	sem_destroy(&m->done);
+	free(m);
+}
+
+/* The answer to rtrsctl stats. */
+static char *metrics_status(const void *program)
+{
+	const struct clt_metrics_of *of = program;
+	json_t *object = clt_ctl_json(of->clt, of->conf, CLT_CTL_STATS);
+	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+
+	json_decref(object);
+	return text;
+}
+
+static struct clt_metrics *metrics_create(const struct clt_conf *conf, struct client *clt,
+					  struct loop *loop)
+{
+	struct clt_metrics *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	m->conf = conf;
+	m->of.clt = clt;
+	m->of.conf = conf;
+	m->of.started_ns = metric_time_ns();
+	m->source = (struct metric_source){ .table = &clt_metric_table, .program = &m->of };
+	if (conf->metrics_page == METRIC_PAGE_YES)
+		m->source.status = metrics_status;
+	m->loop = loop;
+	sem_init(&m->done, 0, 0);
+	return m;
+}
+
+int clt_metrics_open(const struct clt_conf *conf, struct client *clt, struct loop *loop,
+		     struct clt_metrics **out, char *err, size_t errlen)
+{
+	struct clt_metrics *m;
+	int rc;
+
+	*out = NULL;
+	if (bound.fd < 0 && !conf->metrics_file)
+		return 0;
+	m = metrics_create(conf, clt, loop);
+	rc = m ? 0 : -ENOMEM;
+	if (m) {
+		metrics_on_loop(m, metrics_open_msg);
+		rc = m->rc;
+	}
+	if (rc) {
+		snprintf(err, errlen, "cannot serve metrics: %s", strerror(-rc));
+		if (m)
+			metrics_free(m);
+		return rc;
+	}
+	if (bound.fd >= 0)
+		log_info(NULL, "metrics: %s", bound.url);
+	bound = (struct metric_sock){ .fd = -1 };
+	*out = m;
+	return 0;
+}
+
+void clt_metrics_close(struct clt_metrics *m)
+{
+	if (!m)
+		return;
+	metrics_on_loop(m, metrics_close_msg);
+	metrics_free(m);
+}

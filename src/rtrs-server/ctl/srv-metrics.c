@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the table of the server's metrics, and the place where the metrics are served. */
+#include <config.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "export.h"
+#include "exports.h"
+#include "log.h"
+#include "srv-con.h"
+#include "srv-ctl-json.h"
+#include "srv-export-stat.h"
+#include "srv-metrics.h"
+#include "srv-path.h"
+#include "srv-rnbd-state.h"
+#include "srv-sess.h"
+#include "srv-state.h"
+#include "util.h"
+
+static const struct srv *srv_of(const void *program)
+{
+	return ((const struct srv_metrics *)program)->srv;
+}
+
+/* ---- the program ---- */
+
+static void read_build(struct metric_out *out, const void *program)
+{
+	metric_value(out, METRIC_LABELS({ "version", PACKAGE_VERSION }), 1);
+}
+
+static void read_start(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, ((const struct srv_metrics *)program)->started_ns);
+}
+
+static void read_memory(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, srv_of(program)->memory);
+}
+
+static void read_memory_limit(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, srv_of(program)->conf->max_memory);
+}
+
+/* ---- exports ---- */
+
+#define for_each_export(ex, program) \
+	list_for_each(ex, &srv_rnbd(srv_of(program))->exports->list, link)
+
+static void read_exports(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, srv_rnbd(srv_of(program))->exports->n);
+}
+
+static void read_export_size(struct metric_out *out, const void *program)
+{
+	const struct export *ex;
+
+	for_each_export(ex, program)
+		metric_value(out, METRIC_LABELS({ "export", ex->name }), export_size(ex));
+}
+
+static void read_export_users(struct metric_out *out, const void *program)
+{
+	const struct export *ex;
+
+	for_each_export(ex, program)
+		metric_value(out, METRIC_LABELS({ "export", ex->name }), ex->store->users);
+}
+
+static void read_export_writers(struct metric_out *out, const void *program)
+{
+	const struct export *ex;
+
+	for_each_export(ex, program)
+		metric_value(out, METRIC_LABELS({ "export", ex->name }), ex->store->writers);
+}
+
+static void read_export_sync_failed(struct metric_out *out, const void *program)
+{
+	const struct export *ex;
+
+	for_each_export(ex, program)
+		metric_value(out, METRIC_LABELS({ "export", ex->name }),
+			     export_sync_error(ex) != 0);
+}
+
+static void read_export_io(struct metric_out *out, const void *program)
+{
+	const struct export *ex;
+	struct io_stat sum;
+
+	for_each_export(ex, program) {
+		srv_export_stat_ever(srv_rnbd(srv_of(program)), ex, &sum);
+		metric_io(out, ex->name, &sum);
+	}
+}
+
+/* ---- sessions and paths ---- */
+
+static void read_sessions(struct metric_out *out, const void *program)
+{
+	static const char *const states[] = { "connecting", "up", "down" };
+	unsigned n[ARRAY_SIZE(states)] = { 0 };
+	const struct srv_sess *sess;
+	uint64_t down_ms;
+
+	list_for_each(sess, &srv_of(program)->sessions, link) {
+		const char *state = srv_sess_state(sess, &down_ms);
+
+		for (unsigned i = 0; i < ARRAY_SIZE(states); i++)
+			n[i] += !strcmp(state, states[i]);
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(states); i++)
+		metric_value(out, METRIC_LABELS({ "state", states[i] }), n[i]);
+}
+
+static void read_sessions_limit(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, srv_of(program)->conf->max_sessions);
+}
+
+static void read_paths(struct metric_out *out, const void *program)
+{
+	const struct srv_sess *sess;
+	const struct srv_path *path;
+	unsigned n[SRV_PATH_NSTATES] = { 0 };
+
+	list_for_each(sess, &srv_of(program)->sessions, link) {
+		list_for_each(path, &sess->paths, link)
+			n[path->state]++;
+	}
+	for (unsigned i = 0; i < SRV_PATH_GONE; i++)
+		metric_value(out, METRIC_LABELS({ "state", srv_path_fsm.states[i] }), n[i]);
+}
+
+static void read_paths_limit(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, srv_of(program)->conf->max_paths);
+}
+
+static void read_paths_up(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, srv_of(program)->paths_up);
+}
+
+static void read_paths_down(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, srv_of(program)->paths_down);
+}
+
+/* All clients of unix sockets are one host. */
+static bool same_client(const struct srv_path *a, const struct srv_path *b)
+{
+	if (fab_addr_is_unix(&a->client) || fab_addr_is_unix(&b->client))
+		return fab_addr_is_unix(&a->client) && fab_addr_is_unix(&b->client);
+	return fab_addr_same_host(&a->client, &b->client);
+}
+
+/* Count the paths in service of the client of @of; 0 if a path before @of has the same client. */
+static unsigned client_paths(const struct srv *srv, const struct srv_path *of)
+{
+	const struct srv_sess *sess;
+	const struct srv_path *path;
+	bool before = true;
+	unsigned n = 0;
+
+	list_for_each(sess, &srv->sessions, link) {
+		list_for_each(path, &sess->paths, link) {
+			before = before && path != of;
+			if (path->state != SRV_PATH_CONNECTED || !same_client(path, of))
+				continue;
+			if (before)
+				return 0;
+			n++;
+		}
+	}
+	return n;
+}
+
+static void read_client_paths(struct metric_out *out, const void *program)
+{
+	const struct srv *srv = srv_of(program);
+	const struct srv_sess *sess;
+	const struct srv_path *path;
+
+	list_for_each(sess, &srv->sessions, link) {
+		list_for_each(path, &sess->paths, link) {
+			bool local = fab_addr_is_unix(&path->client);
+			char text[FAB_ADDR_STRLEN] = "unix";
+			unsigned n = 0;
+
+			if (path->state == SRV_PATH_CONNECTED)
+				n = client_paths(srv, path);
+			if (!n)
+				continue;
+			if (!local)
+				fab_addr_format_host(&path->client, text, sizeof(text));
+			metric_value(out, METRIC_LABELS({ "client", text }), n);
+		}
+	}
+}
+
+static void read_keys(struct metric_out *out, const void *program)
+{
+	const struct srv_sess *sess;
+	const struct srv_path *path;
+	uint64_t n = 0;
+
+	list_for_each(sess, &srv_of(program)->sessions, link) {
+		list_for_each(path, &sess->paths, link)
+			n += path->chunks.keys ? path->chunks.keys->n : 0;
+	}
+	metric_value(out, NULL, n);
+}
+
+/* ---- requests ---- */
+
+static uint64_t path_inflight(const struct srv_path *path)
+{
+	uint64_t n = 0;
+
+	for (unsigned cid = 0; cid < path->cid_num; cid++)
+		n += path->cons[cid] ? counter_get(&path->cons[cid]->inflight) : 0;
+	return n;
+}
+
+static void read_inflight(struct metric_out *out, const void *program)
+{
+	const struct srv_sess *sess;
+	const struct srv_path *path;
+	uint64_t n = 0;
+
+	list_for_each(sess, &srv_of(program)->sessions, link) {
+		list_for_each(path, &sess->paths, link)
+			n += path_inflight(path);
+	}
+	metric_value(out, NULL, n);
+}
+
+static unsigned list_length(const struct list *list)
+{
+	unsigned n = 0;
+
+	for (const struct list *l = list->next; l != list; l = l->next)
+		n++;
+	return n;
+}
+
+static void read_waiting(struct metric_out *out, const void *program)
+{
+	const struct srv *srv = srv_of(program);
+	const struct srv_rnbd *rnbd = srv_rnbd(srv);
+
+	metric_value(out, METRIC_LABELS({ "for", "former_path" }), srv->nparked);
+	metric_value(out, METRIC_LABELS({ "for", "export" }), list_length(&rnbd->open_waiters));
+	metric_value(out, METRIC_LABELS({ "for", "size" }), list_length(&rnbd->size_waiters));
+}
+
+/* ---- the table ---- */
+
+static const struct metric rows[] = {
+	{ .name = "rtrs_server_build", .type = METRIC_INFO, .read = read_build,
+	  .help = "Version of this server." },
+	{ .name = "rtrs_server_start_time_seconds", .type = METRIC_GAUGE, .unit = METRIC_SECONDS,
+	  .read = read_start,
+	  .help = "Start of this server, since 1970." },
+	{ .name = "rtrs_server_memory_bytes", .type = METRIC_GAUGE, .unit = METRIC_BYTES,
+	  .read = read_memory,
+	  .help = "Memory for the requests and connections of all paths." },
+	{ .name = "rtrs_server_memory_limit_bytes", .type = METRIC_GAUGE, .unit = METRIC_BYTES,
+	  .read = read_memory_limit,
+	  .help = "Most memory that all paths may have." },
+	{ .name = "rtrs_server_exports", .type = METRIC_GAUGE, .read = read_exports,
+	  .help = "Exports that clients find." },
+	{ .name = "rtrs_server_export_size_bytes", .type = METRIC_GAUGE, .unit = METRIC_BYTES,
+	  .read = read_export_size,
+	  .help = "Size of the export." },
+	{ .name = "rtrs_server_export_users", .type = METRIC_GAUGE, .read = read_export_users,
+	  .help = "Sessions that have the storage of the export open." },
+	{ .name = "rtrs_server_export_writers", .type = METRIC_GAUGE, .read = read_export_writers,
+	  .help = "Sessions that may write to the storage of the export." },
+	{ .name = "rtrs_server_export_sync_failed", .type = METRIC_GAUGE,
+	  .read = read_export_sync_failed,
+	  .help = "1 if writes to the export may be lost, because a sync has failed." },
+	{ .name = "rtrs_server_export_io_bytes", .type = METRIC_COUNTER, .unit = METRIC_BYTES,
+	  .read = read_export_io, .what = METRIC_IO_BYTES,
+	  .help = "Bytes of requests that succeeded." },
+	{ .name = "rtrs_server_export_io_errors", .type = METRIC_COUNTER, .read = read_export_io,
+	  .what = METRIC_IO_ERRORS,
+	  .help = "Requests that failed." },
+	{ .name = "rtrs_server_export_io_duration_seconds", .type = METRIC_HISTOGRAM,
+	  .unit = METRIC_SECONDS, .read = read_export_io, .what = METRIC_IO_LATENCY,
+	  .help = "Time from the arrival of a request to its answer." },
+	{ .name = "rtrs_server_sessions", .type = METRIC_GAUGE, .read = read_sessions,
+	  .help = "Sessions, by their state." },
+	{ .name = "rtrs_server_sessions_limit", .type = METRIC_GAUGE, .read = read_sessions_limit,
+	  .help = "Most sessions that all clients may have." },
+	{ .name = "rtrs_server_paths", .type = METRIC_GAUGE, .read = read_paths,
+	  .help = "Paths, by their state." },
+	{ .name = "rtrs_server_paths_limit", .type = METRIC_GAUGE, .read = read_paths_limit,
+	  .help = "Most paths that all sessions may have." },
+	{ .name = "rtrs_server_paths_up", .type = METRIC_COUNTER, .read = read_paths_up,
+	  .help = "Paths that have come into service." },
+	{ .name = "rtrs_server_paths_down", .type = METRIC_COUNTER, .read = read_paths_down,
+	  .help = "Paths that have left service: lost, or closed by the client." },
+	{ .name = "rtrs_server_client_paths", .type = METRIC_GAUGE, .read = read_client_paths,
+	  .help = "Paths in service, by the host of the client." },
+	{ .name = "rtrs_server_keys", .type = METRIC_GAUGE, .read = read_keys,
+	  .help = "Keys of memory that end with their request, of all paths." },
+	{ .name = "rtrs_server_inflight_requests", .type = METRIC_GAUGE, .read = read_inflight,
+	  .help = "Requests that have arrived and are not answered." },
+	{ .name = "rtrs_server_waiting_requests", .type = METRIC_GAUGE, .read = read_waiting,
+	  .help = "Connections that wait for the end of their former path, and requests that "
+		  "wait for an export to be closed or for a size." },
+};
+
+const struct metric_table srv_metric_table = { rows, ARRAY_SIZE(rows) };
+
+/* ---- life ---- */
+
+/* The answer to rtrsctl stats. */
+static char *srv_metrics_status(const void *program)
+{
+	json_t *object = srv_ctl_json(srv_of(program), SRV_CTL_STATS);
+	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+
+	json_decref(object);
+	return text;
+}
+
+int srv_metrics_listen(struct srv_metrics *m, const struct srv_conf *conf, char *err, size_t len)
+{
+	*m = (struct srv_metrics){ .sock = { .fd = -1 } };
+	return conf->metrics ? metric_sock_listen(&m->sock, conf->metrics, err, len) : 0;
+}
+
+int srv_metrics_open(struct srv_metrics *m, const struct srv *srv)
+{
+	int rc;
+
+	m->srv = srv;
+	m->started_ns = metric_time_ns();
+	m->source = (struct metric_source){ .table = &srv_metric_table, .program = m };
+	if (srv->conf->metrics_page == METRIC_PAGE_YES)
+		m->source.status = srv_metrics_status;
+	rc = metrics_open(srv_loop(srv), &m->sock, srv->conf->metrics_file, &m->source,
+			  &m->served);
+	if (!rc && srv->conf->metrics)
+		log_info(NULL, "metrics: %s", m->sock.url);
+	return rc;
+}
+
+void srv_metrics_close(struct srv_metrics *m, void (*done)(void *arg), void *arg)
+{
+	if (m->served)
+		metrics_close(m->served, done, arg);
+	else
+		done(arg);
+}

@@ -1,0 +1,118 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Metrics of a running server: over tcp, over a unix socket and in a file, equal to what rtrsctl
+# tells, in a text that promtool takes.
+. ./tests/functions.sh
+requires_server; requires_plugin
+requires nbdsh --version
+requires curl --version
+
+scrape() {
+	curl --silent --show-error --fail --max-time "$TIMEOUT_S" "$@"
+}
+
+# value TEXT SAMPLE: the value of a sample in the file TEXT.
+value() {
+	sed -n "s/^$(printf '%s' "$2" | sed 's/[][\.*^$/]/\\&/g') //p" "$1"
+}
+
+is() {
+	[ "$2" = "$3" ] || fail "$1: '$2' instead of '$3'"
+}
+
+truncate -s 8M "$tmp/disk"
+start_server --metrics 0 --metrics-file "$tmp/server.prom" "disk=$tmp/disk" \
+	"a\"b=$tmp/disk,readonly" "mem=mem:1M"
+wait_line "$server_log" ' metrics: http://127\.0\.0\.1:[0-9]+/metrics$'
+url=$(sed -n 's/.* metrics: //p' "$server_log")
+scrape "$url" >"$tmp/before"
+is "bytes before" "$(value "$tmp/before" 'rtrs_server_export_io_bytes_total{export="disk",operation="write"}')" 0
+is "paths before" "$(value "$tmp/before" 'rtrs_server_paths{state="connected"}')" 0
+
+start_nbdkit "server=127.0.0.1:$server_port" export=disk
+nbdsh_run "$uri" <<'END'
+for i in range(10):
+    h.pwrite(b"a" * 4096, i * 4096)
+h.pread(1 << 20, 0)
+try:
+    h.set_strict_mode(0)
+    h.pread(512, 8 << 20)
+except nbd.Error:
+    pass
+END
+
+counted() {
+	scrape "$url" >"$tmp/text" &&
+		[ "$(value "$tmp/text" 'rtrs_server_export_io_duration_seconds_count{export="disk",operation="write"}')" = 10 ] &&
+		[ "$(value "$tmp/text" 'rtrs_server_export_io_bytes_total{export="disk",operation="read"}')" = 1048576 ]
+}
+wait_until "counters" counted
+is "written" "$(value "$tmp/text" 'rtrs_server_export_io_bytes_total{export="disk",operation="write"}')" 40960
+is "all writes are faster than for ever" \
+	"$(value "$tmp/text" 'rtrs_server_export_io_duration_seconds_bucket{export="disk",operation="write",le="+Inf"}')" 10
+is "size" "$(value "$tmp/text" 'rtrs_server_export_size_bytes{export="a\"b"}')" 8388608
+is "size of memory" "$(value "$tmp/text" 'rtrs_server_export_size_bytes{export="mem"}')" 1048576
+is "exports" "$(value "$tmp/text" rtrs_server_exports)" 3
+is "paths of the client" "$(value "$tmp/text" 'rtrs_server_client_paths{client="127.0.0.1"}')" 1
+is "paths" "$(value "$tmp/text" 'rtrs_server_paths{state="connected"}')" 1
+is "sessions" "$(value "$tmp/text" 'rtrs_server_sessions{state="up"}')" 1
+
+# As rtrsctl resets them they count on: a rate does not jump.
+"$top_builddir/rtrsctl" --socket "$RUNTIME_DIRECTORY/server-$server_pid.sock" stats reset
+scrape "$url" >"$tmp/text"
+is "written, after a reset" \
+	"$(value "$tmp/text" 'rtrs_server_export_io_bytes_total{export="disk",operation="write"}')" 40960
+
+# Readers of OpenMetrics get that; both end as they should.
+scrape -H 'Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5' -D "$tmp/head" \
+	"$url" >"$tmp/open"
+grep -q '^Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8' "$tmp/head"
+is "last line" "$(tail -n 1 "$tmp/open")" "# EOF"
+is "a counter in OpenMetrics" "$(grep -c '^# TYPE rtrs_server_export_io_bytes counter$' "$tmp/open")" 1
+scrape -I "$url" | grep -q '^Content-Type: text/plain; version=0.0.4; charset=utf-8'
+is "another path" "$(curl -s -o /dev/null -w '%{http_code}' "${url%/metrics}/other")" 404
+is "another method" "$(curl -s -o /dev/null -w '%{http_code}' -X POST -d x "$url")" 405
+
+# No uuid and no name of a session is a label: each client that comes would make series anew.
+uuid=$("$top_builddir/rtrsctl" --socket "$RUNTIME_DIRECTORY/server-$server_pid.sock" --json show |
+	/usr/bin/python3 -c 'import json, sys
+s = json.load(sys.stdin)["sessions"][0]
+print(s["uuid"]); print(s["name"])')
+for word in $uuid; do
+	must_fail grep -F -e "$word" "$tmp/text"
+done
+
+# The file is whole, has the same names, and goes with the server.
+wait_until "the file of metrics" test -s "$tmp/server.prom"
+is "names in the file" "$(grep -o '^# TYPE [a-z_]*' "$tmp/server.prom")" \
+	"$(grep -o '^# TYPE [a-z_]*' "$tmp/text")"
+
+# Each is in the manual.
+grep -o '^# TYPE [a-z_]*' "$tmp/text" | while read -r _ _ name; do
+	grep -q "B<$name>" "$top_srcdir/man/rtrs-server.pod" || fail "$name is not in the manual"
+done
+
+stop_process "$nbdkit_pid"
+stop_process "$server_pid"
+[ ! -e "$tmp/server.prom" ] || fail "the file outlives the server"
+
+# Over a unix socket; without a directory for the file one line says so.
+start_server --metrics "unix:$tmp/metrics.sock" --metrics-file "$tmp/none/m.prom" "disk=$tmp/disk"
+scrape --unix-socket "$tmp/metrics.sock" http://localhost/metrics >"$tmp/text"
+is "exports" "$(value "$tmp/text" rtrs_server_exports)" 1
+wait_line "$server_log" "cannot write metrics to '$tmp/none/m.prom': No such file or directory"
+stop_process "$server_pid"
+[ ! -e "$tmp/metrics.sock" ] || fail "the socket outlives the server"
+
+# An address that is taken is an exit status, and leaves no name behind.
+start_server --metrics 0 "disk=$tmp/disk"
+wait_line "$server_log" ' metrics: '
+port=$(sed -n 's,.* metrics: .*:\([0-9]*\)/metrics,\1,p' "$server_log")
+expect_failure 1 "--metrics '$port': cannot listen: Address already in use" \
+	env RUNTIME_DIRECTORY="$tmp/other" "$RTRS_SERVER" --listen "unix:$tmp/other.sock" \
+	--metrics "$port" mem=mem:1M
+[ ! -e "$tmp/other.sock" ] || fail "a server that failed leaves its socket"
+
+command -v promtool >/dev/null ||
+	skip "all but promtool check metrics: install prometheus for that"
+promtool check metrics <"$tmp/text"

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The text of metrics, line by line, in both formats. */
+#include "metric.h"
+#include "unit.h"
+
+struct program {
+	const char *name;
+	uint64_t n;
+	struct hist times;
+};
+
+static void read_plain(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, ((const struct program *)program)->n);
+}
+
+static void read_labelled(struct metric_out *out, const void *program)
+{
+	const struct program *p = program;
+
+	metric_value(out, METRIC_LABELS({ "name", p->name }, { "kind", "a" }), p->n);
+	metric_value(out, METRIC_LABELS({ "name", p->name }, { "kind", "b" }), 1);
+}
+
+static void read_times(struct metric_out *out, const void *program)
+{
+	const struct program *p = program;
+
+	metric_hist(out, METRIC_LABELS({ "name", p->name }), &p->times);
+}
+
+/* The text of the single row @row, for the caller to free. */
+static char *text_of(const struct metric *row, const struct program *p, enum metric_format format)
+{
+	const struct metric_table table = { row, 1 };
+	size_t len;
+	char *text = metric_text(&table, p, format, &len);
+
+	cr_assert_not_null(text);
+	cr_assert_eq(len, strlen(text));
+	return text;
+}
+
+static void expect_text(const struct metric *row, const struct program *p,
+			enum metric_format format, const char *want)
+{
+	char *text = text_of(row, p, format);
+
+	cr_assert_str_eq(text, want, "got:\n%s\nexpected:\n%s", text, want);
+	free(text);
+}
+
+Test(metric, counters_have_the_name_of_their_format)
+{
+	const struct metric row = { .name = "x_sent_bytes", .type = METRIC_COUNTER,
+				    .unit = METRIC_BYTES, .help = "Sent.", .read = read_plain };
+	const struct program p = { .n = UINT64_MAX };
+
+	expect_text(&row, &p, METRIC_PROMETHEUS,
+		    "# HELP x_sent_bytes_total Sent.\n"
+		    "# TYPE x_sent_bytes_total counter\n"
+		    "x_sent_bytes_total 18446744073709551615\n");
+	expect_text(&row, &p, METRIC_OPENMETRICS,
+		    "# HELP x_sent_bytes Sent.\n"
+		    "# TYPE x_sent_bytes counter\n"
+		    "# UNIT x_sent_bytes bytes\n"
+		    "x_sent_bytes_total 18446744073709551615\n"
+		    "# EOF\n");
+}
+
+Test(metric, infos_are_gauges_for_prometheus)
+{
+	const struct metric row = { .name = "x_build", .type = METRIC_INFO, .help = "Build.",
+				    .read = read_labelled };
+	const struct program p = { .name = "n", .n = 1 };
+
+	expect_text(&row, &p, METRIC_PROMETHEUS,
+		    "# HELP x_build_info Build.\n"
+		    "# TYPE x_build_info gauge\n"
+		    "x_build_info{name=\"n\",kind=\"a\"} 1\n"
+		    "x_build_info{name=\"n\",kind=\"b\"} 1\n");
+	expect_text(&row, &p, METRIC_OPENMETRICS,
+		    "# HELP x_build Build.\n"
+		    "# TYPE x_build info\n"
+		    "x_build_info{name=\"n\",kind=\"a\"} 1\n"
+		    "x_build_info{name=\"n\",kind=\"b\"} 1\n"
+		    "# EOF\n");
+}
+
+Test(metric, seconds_are_exact)
+{
+	const struct metric row = { .name = "x_seconds", .type = METRIC_GAUGE,
+				    .unit = METRIC_SECONDS, .help = "Time.", .read = read_plain };
+	static const struct {
+		uint64_t ns;
+		const char *want;
+	} cases[] = {
+		{ 0, "\nx_seconds 0\n" },
+		{ 1, "\nx_seconds 0.000000001\n" },
+		{ 1500000000, "\nx_seconds 1.5\n" },
+		{ 60000000000, "\nx_seconds 60\n" },
+		{ UINT64_MAX, "\nx_seconds 18446744073.709551615\n" },
+	};
+
+	for_each_case(c, cases) {
+		const struct program p = { .n = c->ns };
+		char *text = text_of(&row, &p, METRIC_PROMETHEUS);
+
+		cr_assert_not_null(strstr(text, c->want), "%s: no %s", text, c->want);
+		free(text);
+	}
+}
+
+/* A name that a peer chose adds neither a label nor a sample, and the text stays UTF-8. */
+Test(metric, hostile_labels)
+{
+	const struct metric row = { .name = "x", .type = METRIC_GAUGE, .help = "X.",
+				    .read = read_labelled };
+	static const struct {
+		const char *name, *want;
+	} cases[] = {
+		{ "a\"} 9\nx 8\nb", "x{name=\"a\\\"} 9?x 8?b\",kind=\"a\"} 7\n" },
+		{ "\\", "x{name=\"\\\\\",kind=\"a\"} 7\n" },
+		{ "\\n\"", "x{name=\"\\\\n\\\"\",kind=\"a\"} 7\n" },
+		{ "\xff\xc3\xa4\x01", "x{name=\"?\xc3\xa4?\",kind=\"a\"} 7\n" },
+		{ "", "x{name=\"\",kind=\"a\"} 7\n" },
+	};
+
+	for_each_case(c, cases) {
+		const struct program p = { .name = c->name, .n = 7 };
+		char *text = text_of(&row, &p, METRIC_PROMETHEUS);
+		unsigned lines = 0;
+
+		for (const char *s = text; *s; s++)
+			lines += *s == '\n';
+		cr_assert_eq(lines, 4, "%s", text);
+		cr_assert_not_null(strstr(text, c->want), "%s: no %s", text, c->want);
+		free(text);
+	}
+}
+
+Test(metric, long_labels_are_cut_off)
+{
+	const struct metric row = { .name = "x", .type = METRIC_GAUGE, .help = "X.",
+				    .read = read_labelled };
+	char name[2 * METRIC_LABEL_MAX] = "";
+	struct program p = { .name = name };
+	char *text;
+
+	memset(name, '"', sizeof(name) - 1);
+	text = text_of(&row, &p, METRIC_PROMETHEUS);
+	cr_assert_not_null(strstr(text, "\\\"\",kind=\"b\"} 1\n"));
+	cr_assert_lt(strlen(text), 5 * METRIC_LABEL_MAX);
+	free(text);
+}
+
+Test(metric, buckets_are_cumulative)
+{
+	const struct metric row = { .name = "x_seconds", .type = METRIC_HISTOGRAM,
+				    .unit = METRIC_SECONDS, .help = "X.", .read = read_times };
+	struct program p = { .name = "d" };
+	const char *at;
+	char *text;
+	unsigned n = 0;
+	uint64_t last = 0;
+
+	hist_count(&p.times, 1);
+	hist_count(&p.times, 8191);
+	hist_count(&p.times, 8192);
+	hist_count(&p.times, 1000000);
+	hist_count(&p.times, UINT64_C(100000000000));
+	text = text_of(&row, &p, METRIC_OPENMETRICS);
+	for (at = text; (at = strstr(at, "_bucket{name=\"d\",le=\"")); at++, n++) {
+		uint64_t value = strtoull(strchr(at, ' ') + 1, NULL, 10);
+
+		cr_assert_geq(value, last);
+		last = value;
+	}
+	cr_assert_eq(n, 23);
+	cr_assert_not_null(strstr(text, "x_seconds_bucket{name=\"d\",le=\"0.000008192\"} 2\n"));
+	cr_assert_not_null(strstr(text, "x_seconds_bucket{name=\"d\",le=\"0.000016384\"} 3\n"));
+	cr_assert_not_null(strstr(text, "x_seconds_bucket{name=\"d\",le=\"0.001048576\"} 4\n"));
+	cr_assert_not_null(strstr(text, "x_seconds_bucket{name=\"d\",le=\"17.179869184\"} 4\n"
+				  "x_seconds_bucket{name=\"d\",le=\"+Inf\"} 5\n"
+				  "x_seconds_sum{name=\"d\"} 100.001016384\n"
+				  "x_seconds_count{name=\"d\"} 5\n# EOF\n"));
+	free(text);
+}
