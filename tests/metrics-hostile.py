@@ -4,9 +4,9 @@
 
 	metrics-hostile.py PID ADDRESS...
 
-An ADDRESS is PORT of 127.0.0.1, or a path.  After each kind of client another one asks, and must get
-all of the metrics while the hostile ones still hold their connections.  At the end the descriptors
-of PID are as many as before.
+An ADDRESS is PORT of 127.0.0.1, or a path.  After each kind of client another one asks, and must
+get all of the metrics while the hostile ones still hold their connections.  At the end the
+descriptors of PID are as many as before.
 """
 import os
 import random

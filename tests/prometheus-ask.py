@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Asks a Prometheus, which listens at URL and scrapes a server and a client with IO:
 
-	prometheus-ask.py URL dashboard FILE	each expression of a dashboard of Grafana has a value
-	prometheus-ask.py URL rules FILE	each metric that a file of rules names has a value, and
+	prometheus-ask.py URL dashboard FILE	each expression of a dashboard has a value
+	prometheus-ask.py URL rules FILE	each metric of a file of rules has a value, and
 						Prometheus evaluates each rule without an error
 	prometheus-ask.py URL value EXPRESSION	print the values, one a line
 	prometheus-ask.py URL alert NAME	the alert NAME is pending or fires

@@ -10,7 +10,8 @@ requires curl --version
 rtrsctl=$top_builddir/rtrsctl
 
 scrape() {
-	curl --silent --show-error --fail --max-time "$TIMEOUT_S" --unix-socket "$tmp/metrics.sock" \
+	curl --silent --show-error --fail --max-time "$TIMEOUT_S" \
+		--unix-socket "$tmp/metrics.sock" \
 		"$@" http://localhost/metrics >"$tmp/text"
 }
 
@@ -48,7 +49,8 @@ for i in range(10):
     h.pwrite(b"a" * 4096, i * 4096)
 h.pread(1 << 20, 0)
 h.flush()
-text = subprocess.run(["curl", "-s", "--unix-socket", "$tmp/metrics.sock", "http://localhost/metrics"],
+text = subprocess.run(["curl", "-s", "--unix-socket", "$tmp/metrics.sock",
+                       "http://localhost/metrics"],
                       stdout=subprocess.PIPE, check=True).stdout.decode()
 for line in ('size_bytes{export="d\\\\""} 8388608',
              'users{export="d\\\\""} 1',
@@ -127,7 +129,8 @@ stop_process "$nbdkit_pid"
 start_nbdkit -v "server=unix:$tmp/rtrs.sock" metrics=0 control=none
 wait_line "$nbdkit_log" 'metrics: http://127\.0\.0\.1:[0-9]+/metrics$'
 url=$(sed -n 's/.*metrics: \(http.*\)/\1/p' "$nbdkit_log")
-curl --silent --show-error --fail --max-time "$TIMEOUT_S" "$url" | grep -q '^rtrs_client_session_up 1$'
+curl --silent --show-error --fail --max-time "$TIMEOUT_S" "$url" |
+	grep -q '^rtrs_client_session_up 1$'
 stop_process "$nbdkit_pid"
 
 command -v promtool >/dev/null ||

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Readers of metrics that send halves of requests, garbage, nothing, by the thousand, and do not read:
-# the next one gets its answer, and the IO of others goes on and is right.
+# Readers of metrics that send halves of requests, garbage, nothing, by the thousand, and do not
+# read: the next one gets its answer, and the IO of others goes on and is right.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires fio --enghelp=nbd
@@ -19,7 +19,8 @@ touch "$tmp/busy"
 verify() {
 	cd "$tmp" || return
 	while [ -e "$tmp/busy" ]; do
-		timeout $((4 * TIMEOUT_S)) fio --name=verify --ioengine=nbd --uri="$uri" --rw=randwrite \
+		timeout $((4 * TIMEOUT_S)) fio --name=verify --ioengine=nbd --uri="$uri" \
+			--rw=randwrite \
 			--bs=4k --size=16M --iodepth=16 --verify=crc32c --verify_state_save=0 \
 			--verify_fatal=1 --verify_dump=0 --randrepeat=0 || return
 	done

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The status page in a browser: what it shows is what rtrsctl tells, a path that is cut is bad, and a
-# name that is HTML stays text.
+# The status page in a browser: what it shows is what rtrsctl tells, a path that is cut is bad, and
+# a name that is HTML stays text.
 . ./tests/functions.sh
 requires_server; requires_gateway
 requires_plain_build
@@ -40,12 +40,15 @@ END
 page "$(url "$server_log")"
 shows '<h1 id="program">rtrs-server</h1>'
 shows ", process $server_pid<"
-shows '<tr><td>disk</td><td>8 MiB</td><td>rw</td><td>0</td><td>0</td><td>0.0</td><td>-</td><td>0</td>'
-shows '<tr><td>&lt;b&gt;b&lt;/b&gt;&lt;script&gt;document.body.remove()&lt;/script&gt;</td><td>8 MiB</td><td>ro</td>'
+idle='<td>0</td><td>0</td><td>0.0</td><td>-</td><td>0</td>'
+shows "<tr><td>disk</td><td>8 MiB</td><td>rw</td>$idle"
+shows '<tr><td>&lt;b&gt;b&lt;/b&gt;&lt;script&gt;document.body.remove()&lt;/script&gt;</td>'\
+'<td>8 MiB</td><td>ro</td>'
 shows '<tr><td>vm1</td><td class="good">up</td>'
 shows '</td><td class="good">connected</td><td>0</td></tr>'
 # A line for each export, drawn.
-[ "$(grep -o '<polyline points="[0-9]' "$tmp/page" | wc -l)" -eq 4 ] || fail "the page draws nothing"
+[ "$(grep -o '<polyline points="[0-9]' "$tmp/page" | wc -l)" -eq 4 ] ||
+	fail "the page draws nothing"
 
 # The page's data is rtrsctl's.
 curl --silent --show-error --fail "$(url "$server_log")status.json" >"$tmp/status"
@@ -67,10 +70,12 @@ shows "<td class=\"path\">unix:$tmp/rtrs.sock</td><td class=\"bad\">closed"
 
 # Nothing but its own script and style runs; without the page there are metrics.
 curl --silent -D "$tmp/head" -o "$tmp/html" "$(url "$server_log")"
-grep -q "^Content-Security-Policy: default-src 'none'; script-src 'nonce-[0-9a-f]\{32\}'; " "$tmp/head"
+csp="default-src 'none'; script-src 'nonce-[0-9a-f]\{32\}'; "
+grep -q "^Content-Security-Policy: $csp" "$tmp/head"
 must_fail grep -E 'https?://' <(grep -v 'http://www.w3.org/2000/svg' "$tmp/html")
 stop_process "$gateway_pid"
 start_gateway -v "server=unix:$tmp/rtrs.sock" metrics=0 metrics-page=no
 wait_line "$gateway_log" ' metrics: '
 [ "$(curl --silent "$(url "$gateway_log")")" = "expected /metrics" ]
-curl --silent --show-error --fail "$(url "$gateway_log")metrics" | grep -q '^rtrs_client_session_up 1$'
+curl --silent --show-error --fail "$(url "$gateway_log")metrics" |
+	grep -q '^rtrs_client_session_up 1$'

@@ -7,6 +7,13 @@ requires_server; requires_plugin
 requires nbdsh --version
 requires curl --version
 
+# Series of the export.
+io_all_write='rtrs_server_export_io_duration_seconds_bucket'
+io_all_write+='{export="disk",operation="write",le="+Inf"}'
+io_bytes_read='rtrs_server_export_io_bytes_total{export="disk",operation="read"}'
+io_bytes_write='rtrs_server_export_io_bytes_total{export="disk",operation="write"}'
+io_count_write='rtrs_server_export_io_duration_seconds_count{export="disk",operation="write"}'
+
 scrape() {
 	curl --silent --show-error --fail --max-time "$TIMEOUT_S" "$@"
 }
@@ -26,7 +33,7 @@ start_server --metrics 0 --metrics-file "$tmp/server.prom" "disk=$tmp/disk" \
 wait_line "$server_log" ' metrics: http://127\.0\.0\.1:[0-9]+/metrics$'
 url=$(sed -n 's/.* metrics: //p' "$server_log")
 scrape "$url" >"$tmp/before"
-is "bytes before" "$(value "$tmp/before" 'rtrs_server_export_io_bytes_total{export="disk",operation="write"}')" 0
+is "bytes before" "$(value "$tmp/before" "$io_bytes_write")" 0
 is "paths before" "$(value "$tmp/before" 'rtrs_server_paths{state="connected"}')" 0
 
 start_nbdkit "server=127.0.0.1:$server_port" export=disk
@@ -43,13 +50,13 @@ END
 
 counted() {
 	scrape "$url" >"$tmp/text" &&
-		[ "$(value "$tmp/text" 'rtrs_server_export_io_duration_seconds_count{export="disk",operation="write"}')" = 10 ] &&
-		[ "$(value "$tmp/text" 'rtrs_server_export_io_bytes_total{export="disk",operation="read"}')" = 1048576 ]
+		[ "$(value "$tmp/text" "$io_count_write")" = 10 ] &&
+		[ "$(value "$tmp/text" "$io_bytes_read")" = 1048576 ]
 }
 wait_until "counters" counted
-is "written" "$(value "$tmp/text" 'rtrs_server_export_io_bytes_total{export="disk",operation="write"}')" 40960
+is "written" "$(value "$tmp/text" "$io_bytes_write")" 40960
 is "all writes are faster than for ever" \
-	"$(value "$tmp/text" 'rtrs_server_export_io_duration_seconds_bucket{export="disk",operation="write",le="+Inf"}')" 10
+	"$(value "$tmp/text" "$io_all_write")" 10
 is "size" "$(value "$tmp/text" 'rtrs_server_export_size_bytes{export="a\"b"}')" 8388608
 is "size of memory" "$(value "$tmp/text" 'rtrs_server_export_size_bytes{export="mem"}')" 1048576
 is "exports" "$(value "$tmp/text" rtrs_server_exports)" 3
@@ -61,14 +68,15 @@ is "sessions" "$(value "$tmp/text" 'rtrs_server_sessions{state="up"}')" 1
 "$top_builddir/rtrsctl" --socket "$RUNTIME_DIRECTORY/server-$server_pid.sock" stats reset
 scrape "$url" >"$tmp/text"
 is "written, after a reset" \
-	"$(value "$tmp/text" 'rtrs_server_export_io_bytes_total{export="disk",operation="write"}')" 40960
+	"$(value "$tmp/text" "$io_bytes_write")" 40960
 
 # Readers of OpenMetrics get that; both end as they should.
 scrape -H 'Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5' -D "$tmp/head" \
 	"$url" >"$tmp/open"
 grep -q '^Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8' "$tmp/head"
 is "last line" "$(tail -n 1 "$tmp/open")" "# EOF"
-is "a counter in OpenMetrics" "$(grep -c '^# TYPE rtrs_server_export_io_bytes counter$' "$tmp/open")" 1
+is "a counter in OpenMetrics" \
+	"$(grep -c '^# TYPE rtrs_server_export_io_bytes counter$' "$tmp/open")" 1
 scrape -I "$url" | grep -q '^Content-Type: text/plain; version=0.0.4; charset=utf-8'
 is "another path" "$(curl -s -o /dev/null -w '%{http_code}' "${url%/metrics}/other")" 404
 is "another method" "$(curl -s -o /dev/null -w '%{http_code}' -X POST -d x "$url")" 405

@@ -21,7 +21,8 @@ port() {
 truncate -s 32M "$tmp/disk"
 start_server --metrics 0 --invalidate=always "disk=$tmp/disk"
 wait_line "$server_log" ' metrics: '
-start_gateway -v "server=127.0.0.1:$server_port" "path=127.0.0.2@127.0.0.1:$server_port" metrics=0 heartbeat=200 \
+start_gateway -v "server=127.0.0.1:$server_port" "path=127.0.0.2@127.0.0.1:$server_port" \
+	metrics=0 heartbeat=200 \
 	control="$tmp/control.sock"
 wait_line "$gateway_log" ' metrics: '
 

@@ -230,7 +230,8 @@ Test(metric_http, page)
 	hear(fd, second, sizeof(second));
 	policy = strstr(first, "Content-Security-Policy: default-src 'none'; script-src 'nonce-");
 	cr_assert_not_null(policy, "%.500s", first);
-	cr_assert_eq(sscanf(strstr(policy, "script-src"), "script-src 'nonce-%32[0-9a-f]'", nonce), 1);
+	cr_assert_eq(sscanf(strstr(policy, "script-src"), "script-src 'nonce-%32[0-9a-f]'",
+			    nonce), 1);
 	snprintf(wanted, sizeof(wanted), "<script nonce=\"%s\">", nonce);
 	cr_assert_not_null(strstr(first, wanted));
 	snprintf(wanted, sizeof(wanted), "<style nonce=\"%s\">", nonce);
@@ -418,12 +419,14 @@ Test(metric_sock, addresses)
 		const char *text;
 		bool good;
 	} cases[] = {
-		{ "0", true }, { "65535", true }, { "127.0.0.1:9091", true }, { "[::1]:9091", true },
+		{ "0", true }, { "65535", true }, { "127.0.0.1:9091", true },
+		{ "[::1]:9091", true },
 		{ "0.0.0.0:1", true }, { "[::]:1", true }, { "unix:/run/m", true },
 		{ "", false }, { ":", false }, { ":1", false }, { "65536", false }, { "1a", false },
 		{ "-1", false }, { " 1", false }, { "+1", false }, { "127.0.0.1", false },
 		{ "127.0.0.1:", false }, { "127.0.0.1:http", false }, { "::1:9091", false },
-		{ "[::1]", false }, { "[]:1", false }, { "[::1:1", false }, { "localhost:1", false },
+		{ "[::1]", false }, { "[]:1", false }, { "[::1:1", false },
+		{ "localhost:1", false },
 		{ "unix:", false }, { "unix:m", false }, { "000001", false },
 		{ "[0000:0000:0000:0000:0000:0000:0000:0000:0000:0000]:1", false },
 	};
