@@ -6,6 +6,15 @@
 #include <stdio.h>
 
 #include "conf.h"
+#include "rnbd-msg.h"
+
+/* The lines of an [export "NAME"], for conf_export_options. */
+struct conf_export_lines {
+	const char *path;
+	enum rnbd_access_mode mode;
+	bool direct, force;
+	struct limits limits;
+};
 
 /* Make room for another element behind @n elements of @size bytes at @array.  Returns the array,
  * or NULL with "out of memory" in @why. */

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "conf-limits.h"
 #include "fabric.h"
 #include "log.h"
 #include "opt-file.h"
@@ -42,6 +43,7 @@ struct conf_export {
 	char *name;
 	char *spec;			/* all of the line */
 	char *where;			/* "FILE:LINE"; NULL: the command line, or rtrsctl */
+	struct limits limits;
 };
 
 struct srv_conf {
@@ -120,6 +122,10 @@ bool conf_same_listener(const struct fab_addr *a, const struct fab_addr *b);
 const struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name);
 /* Add the export that @spec says, which need not exist.  0, or -errno with one line in @err. */
 int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t len);
+/* Set limits of an export of @conf, as @text says: "NAME,KEY=VALUE[,KEY=VALUE]...".  Keys that
+ * @text leaves out stay.  0; -ENOENT: none has this name; or -EINVAL or -ENOMEM; one line in
+ * @err. */
+int conf_set_limits(struct srv_conf *conf, const char *text, char *err, size_t len);
 /* 0, or -ENOENT: none has this name. */
 int conf_del_export(struct srv_conf *conf, const char *name);
 
