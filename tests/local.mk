@@ -24,6 +24,7 @@ SHELL_TESTS = \
 	%D%/test-enospc.sh \
 	%D%/test-extents.sh \
 	%D%/test-export-live.sh \
+	%D%/test-cpus.sh \
 	%D%/test-limits.sh \
 	%D%/test-reload.sh \
 	%D%/test-config-client.sh \

@@ -30,6 +30,7 @@ librtrssrv_la_SOURCES = \
 	%D%/change.h \
 	%D%/conf/conf-allow.c \
 	%D%/conf/conf-exports.c \
+	%D%/conf/conf-cpus.c \
 	%D%/conf/conf-export-options.c \
 	%D%/conf/conf-file.c \
 	%D%/conf/conf-limits.c \

@@ -7,6 +7,7 @@
 #ifndef CONF_H
 #define CONF_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -60,6 +61,7 @@ struct srv_conf {
 	uint32_t queue_depth;		/* 1..RTRS_MAX_QUEUE_DEPTH; fits max_io_size */
 	uint32_t max_io_size;		/* bytes, a multiple of 4096 */
 	unsigned threads;		/* for IO, 1 or more; the control thread is another */
+	cpu_set_t cpus;			/* of these threads; empty: any */
 	unsigned poll_us;		/* busy-polling of each IO thread; 0: none */
 
 	/* Limits of the memory and state that all clients together can make the server hold. */
