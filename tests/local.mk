@@ -25,6 +25,8 @@ SHELL_TESTS = \
 	%D%/test-extents.sh \
 	%D%/test-export-live.sh \
 	%D%/test-guide.sh \
+	%D%/test-cpus.sh \
+	%D%/test-limits.sh \
 	%D%/test-reload.sh \
 	%D%/test-config-client.sh \
 	%D%/test-extents-fuse.sh \

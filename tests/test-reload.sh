@@ -188,6 +188,7 @@ only_ours() {
 touch "$tmp/a,b"
 truncate -s 1M "$tmp/a,b"
 "${ctl[@]}" export add "comma=$tmp/a\\,b" >/dev/null
+"${ctl[@]}" export set c iops=500 bps=8M burst=3s >/dev/null
 "${ctl[@]}" export remove b >/dev/null
 "${ctl[@]}" save | diff -u - <(printf '%s\n' 'saved odd, name=mem:1M' \
 	"saved c=$tmp/c,readonly,direct" "saved comma=$tmp/a\\,b" \

@@ -34,6 +34,8 @@ libbase_la_SOURCES = \
 	%D%/base/range.h \
 	%D%/base/rundir.c \
 	%D%/base/rundir.h \
+	%D%/base/bucket.c \
+	%D%/base/bucket.h \
 	%D%/base/size.c \
 	%D%/base/size.h \
 	%D%/base/std-fds.c \

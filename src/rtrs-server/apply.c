@@ -10,6 +10,7 @@
 #include "apply.h"
 #include "export-state.h"
 #include "log.h"
+#include "srv-limit.h"
 #include "srv-listen.h"
 #include "tell.h"
 
@@ -131,6 +132,9 @@ static void carry_out(struct apply *a, const struct plan_step *step, struct expo
 		export_life_show(a->life, ready);
 		tell_export(ready);
 		break;
+	case PLAN_LIMIT:
+		srv_limit_set(a->srv, exports_find(a->exports, step->name), step->limits);
+		break;
 	case PLAN_LISTEN:
 		break;			/* apply_listen() */
 	case PLAN_CHANGE:
@@ -213,6 +217,16 @@ void apply_begin(struct apply *a, struct export_life *life, struct srv *srv)
 {
 	a->life = life;
 	a->srv = srv;
+}
+
+void apply_limits(struct apply *a, const struct plan *plan)
+{
+	for (unsigned i = 0; i < plan->n; i++) {
+		const struct plan_step *step = &plan->steps[i];
+
+		if (step->what == PLAN_LIMIT)
+			srv_limit_set(a->srv, exports_find(a->exports, step->name), step->limits);
+	}
 }
 
 int apply_run(struct apply *a, const struct plan *plan, const struct srv_conf *wanted, bool force,

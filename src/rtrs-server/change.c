@@ -162,6 +162,22 @@ void change_export_remove(struct change *change, const char *name, bool force,
 	change_ended(change, -ENOENT, err);
 }
 
+void change_export_set(struct change *change, const char *text, change_done_fn *done, void *arg)
+{
+	char err[CHANGE_ERR] = "out of memory";
+	int rc;
+
+	if (!change_begin(change, done, arg))
+		return;
+	rc = conf_copy(&change->wanted, change->conf);
+	if (!rc)
+		rc = conf_set_limits(&change->wanted, text, err, sizeof(err));
+	if (rc)
+		change_ended(change, rc, err);
+	else
+		change_run(change);
+}
+
 /* ---- files ---- */
 
 /* Thread of the worker: names of hosts and users may take a while. */

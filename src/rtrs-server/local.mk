@@ -30,7 +30,11 @@ librtrssrv_la_SOURCES = \
 	%D%/change.h \
 	%D%/conf/conf-allow.c \
 	%D%/conf/conf-exports.c \
+	%D%/conf/conf-cpus.c \
+	%D%/conf/conf-export-options.c \
 	%D%/conf/conf-file.c \
+	%D%/conf/conf-limits.c \
+	%D%/conf/conf-limits.h \
 	%D%/conf/conf-options.c \
 	%D%/conf/conf-priv.h \
 	%D%/conf/conf-save.c \
@@ -52,6 +56,8 @@ librtrssrv_la_SOURCES = \
 	%D%/rnbd/srv-export.h \
 	%D%/rnbd/srv-ident.c \
 	%D%/rnbd/srv-ident.h \
+	%D%/rnbd/srv-limit.c \
+	%D%/rnbd/srv-limit.h \
 	%D%/rnbd/srv-list.c \
 	%D%/rnbd/srv-list.h \
 	%D%/rnbd/srv-open.c \

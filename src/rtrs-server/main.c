@@ -245,6 +245,13 @@ static void ctl_resize_export(void *program, const char *name, srv_ctl_done_fn *
 	change_export_resize(&p->change, name, done, arg);
 }
 
+static void ctl_set_export(void *program, const char *text, srv_ctl_done_fn *done, void *arg)
+{
+	struct program *p = program;
+
+	change_export_set(&p->change, text, done, arg);
+}
+
 static void ctl_reload(void *program, bool force, srv_ctl_done_fn *done, void *arg)
 {
 	struct program *p = program;
@@ -263,6 +270,7 @@ static const struct srv_ctl_ops ctl_ops = {
 	.export_add = ctl_add_export,
 	.export_remove = ctl_remove_export,
 	.export_resize = ctl_resize_export,
+	.export_set = ctl_set_export,
 	.reload = ctl_reload,
 	.save = ctl_save,
 };
@@ -316,6 +324,7 @@ static void serve_administrators(struct program *p)
 		exit(1);
 	}
 	apply_begin(&p->apply, &p->life, p->srv);
+	apply_limits(&p->apply, &p->plan);
 	change_init(&p->change, &p->conf, &p->apply, p->srv, p->argc, p->argv);
 	p->commands = (struct srv_ctl){ .srv = p->srv, .ops = &ctl_ops, .program = p };
 	rc = srv_ctl_open(&p->commands, &p->ctl, err, sizeof(err));

@@ -65,6 +65,7 @@ int reactors_create(struct reactors *r, const struct srv_conf *conf, struct expo
 		log_err(NULL, "out of memory");
 		return -ENOMEM;
 	}
+	r->conf = conf;
 	r->n = n;
 	for (unsigned i = 0; i < r->n; i++) {
 		char name[32];
@@ -84,15 +85,31 @@ int reactors_create(struct reactors *r, const struct srv_conf *conf, struct expo
 	return 0;
 }
 
+/* On the CPUs of the configuration, if there are any.  0 or -errno. */
+static int thread_start(const struct srv_conf *conf, struct thread *th)
+{
+	pthread_attr_t attr;
+	int rc = pthread_attr_init(&attr);
+
+	if (rc)
+		return -rc;
+	if (CPU_COUNT(&conf->cpus))
+		rc = pthread_attr_setaffinity_np(&attr, sizeof(conf->cpus), &conf->cpus);
+	if (!rc)
+		rc = pthread_create(&th->id, &attr, thread_main, th);
+	pthread_attr_destroy(&attr);
+	return -rc;
+}
+
 int reactors_start(struct reactors *r)
 {
 	for (unsigned i = 1; i < r->n; i++) {
 		struct thread *th = &r->threads[i];
-		int rc = pthread_create(&th->id, NULL, thread_main, th);
+		int rc = thread_start(r->conf, th);
 
 		if (rc) {
-			log_err(NULL, "cannot start thread %u: %s", i, strerror(rc));
-			return -rc;
+			log_err(NULL, "cannot start thread %u: %s", i, strerror(-rc));
+			return rc;
 		}
 		pthread_setname_np(th->id, reactor_name(th->reactor));
 		th->running = true;

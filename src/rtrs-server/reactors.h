@@ -14,6 +14,7 @@ struct exports;
 struct thread;
 
 struct reactors {
+	const struct srv_conf *conf;
 	struct reactor **all;	/* [n]; NULL: not made */
 	unsigned n;
 	struct thread *threads;		/* [n] */

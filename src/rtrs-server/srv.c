@@ -16,6 +16,7 @@
 #include "srv-accept.h"
 #include "srv-geom.h"
 #include "srv-info.h"
+#include "srv-limit.h"
 #include "srv-listen.h"
 #include "srv-mem.h"
 #include "srv-open.h"
@@ -85,6 +86,7 @@ void srv_shutdown(struct srv *srv, void (*done)(void *arg), void *arg)
 	srv_mem_stop(srv);
 	srv_accept_refuse_parked(srv);
 	loop_timer_set(srv_loop(srv), &srv->stop_timer, clock_now_ms() + SRV_SHUTDOWN_TIMEOUT);
+	srv_limit_stop(srv);
 	for_each_path(srv, srv_path_finish);
 	part_gone(srv);
 }

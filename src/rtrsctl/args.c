@@ -4,6 +4,7 @@
 #include <config.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "args.h"
@@ -46,6 +47,9 @@ static const struct command commands[] = {
 	{ .name = "export resize", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true },
 	{ .name = "export kick", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
 	  .arg_text = "EXPORT", .help = "kick: close it for all users" },
+	{ .name = "export set", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
+	  .takes_words = true, .arg_text = "EXPORT KEY=VALUE...",
+	  .help = "limits: iops, bps, ...; none takes away" },
 	{ .name = "reload", .kind = RUNDIR_SERVER, .takes_force = true,
 	  .help = "read the configuration file again" },
 	{ .name = "save", .kind = RUNDIR_SERVER, .help = "write added exports to a file of it" },
@@ -159,6 +163,23 @@ static int unknown_command(char **argv, int argc)
 			 meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
 }
 
+/* Make one argument, "NAME,WORD,...", of the @argc words. */
+static int join_words(struct ctx *ctx, int argc, char **argv)
+{
+	size_t len = 0;
+	char *to;
+
+	for (int i = 0; i < argc; i++)
+		len += strlen(argv[i]) + 1;
+	ctx->words = to = malloc(len);
+	if (!to)
+		return say_error(EXIT_REFUSED, "out of memory");
+	for (int i = 0; i < argc; i++)
+		to = stpcpy(stpcpy(to, i ? "," : ""), argv[i]);
+	ctx->arg = ctx->words;
+	return EXIT_DONE;
+}
+
 static int parse_command(struct ctx *ctx, int argc, char **argv)
 {
 	int used = 0;
@@ -170,6 +191,8 @@ static int parse_command(struct ctx *ctx, int argc, char **argv)
 		return unknown_command(argv, argc);
 	argc -= used;
 	argv += used;
+	if (ctx->command->takes_words && argc > 1)
+		return join_words(ctx, argc, argv);
 	if (argc > (ctx->command->arg ? 1 : 0))
 		return say_error(EXIT_USAGE, "%s: '%s' is one word too many: see rtrsctl --help",
 				 ctx->command->name, argv[argc - 1]);
@@ -177,6 +200,9 @@ static int parse_command(struct ctx *ctx, int argc, char **argv)
 	if (ctx->command->needs_arg && !ctx->arg)
 		return say_error(EXIT_USAGE, "%s: which %s?", ctx->command->name,
 				 ctx->command->arg);
+	if (ctx->command->takes_words)
+		return say_error(EXIT_USAGE, "%s: expected KEY=VALUE behind '%s'",
+				 ctx->command->name, ctx->arg);
 	return EXIT_DONE;
 }
 

@@ -20,6 +20,7 @@ struct command {
 					 * asked */
 	bool resolves;			/* names of hosts in the argument */
 	bool takes_force;		/* --force */
+	bool takes_words;		/* one or more, behind the argument; joined by ',' */
 	const char *kind;		/* of program with this command; NULL: both */
 	enum answer answer;
 	const char *arg_text;		/* the argument in --help; NULL: none */
@@ -34,6 +35,7 @@ struct ctx {
 	unsigned watch_s;		/* 0: once */
 	const struct command *command;
 	const char *arg;
+	char *words;			/* @arg, if words were joined; the caller frees the text */
 };
 
 extern const struct opt_table args_table;

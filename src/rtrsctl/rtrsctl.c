@@ -59,6 +59,7 @@ int main(int argc, char **argv)
 	status = args_parse(&ctx, argc, argv);
 	if (status < 0)
 		status = run_resolved(&ctx);
+	free(ctx.words);
 	/* This error goes to stderr with --json, too. */
 	rc = std_out_flush();
 	if (rc < 0 && status != EXIT_USAGE) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exports come and go while others are used: plans upon a server that runs.  A client has requests
- * in flight on "disk0" all the time, and the history (history.h) says whether one of them noticed.
+/* Exports and limits come and go while others are used: plans upon a server that runs.  A client
+ * has requests in flight on "disk0" all the time, over two paths, and the history (history.h) says
+ * whether one of them noticed.
  *
  * SIM_SEEDS=N runs N random sequences of plans (200), from SIM_SEED on (1). */
 #include <errno.h>
@@ -37,6 +38,7 @@ static struct requester {
 	uint8_t buf[MAX_SECTORS * RNBD_SECTOR_SIZE];
 } requesters[REQUESTERS];
 static bool enough;
+static bool was_cut;			/* the second path */
 
 static void one_write(struct requester *r, unsigned sector, unsigned n)
 {
@@ -106,15 +108,20 @@ static bool is_open(void *arg)
 
 static void start(uint64_t seed)
 {
+	struct world_server_conf server = world_server_defaults;
+	struct world_client_conf conf = world_client_defaults;
+
+	conf.npaths = 2;
 	w = world_create(seed);
 	disk1 = sim_disk_create("disk1", WORLD_DISK_SIZE);
 	disk2 = sim_disk_create("disk2", WORLD_DISK_SIZE);
 	sim_disk_delay(world_disk(w), 100, 200);
-	world_server_start(w, NULL);
-	home = world_client_start(w, NULL);
+	server.any_address = true;
+	world_server_start(w, &server);
+	home = world_client_start(w, &conf);
 	CHECK(sim_run_until(is_open, home, 1000) && world_client_opened(home) == 0);
 	history = history_create(SECTORS);
-	enough = false;
+	enough = was_cut = false;
 	for (unsigned i = 0; i < REQUESTERS; i++) {
 		requesters[i].ops = 0;
 		requesters[i].fiber = world_client_fiber(home, requester_main, &requesters[i]);
@@ -129,7 +136,8 @@ static void end(void)
 		CHECK(requesters[i].ops > 0);
 		sim_fiber_free(requesters[i].fiber);
 	}
-	CHECK(!world_traced(w, "lost") && !world_traced(w, "failed"));
+	CHECK(was_cut || !world_traced(w, "lost"));
+	CHECK(!world_traced(w, "failed"));
 	CHECK(history_check(history, sim_disk_content(world_disk(w))) == NULL);
 	world_client_stop(w, home);
 	world_server_stop(w);
@@ -330,11 +338,24 @@ static const char *spec_of(unsigned name, unsigned kind)
 	return specs[name][kind];
 }
 
+/* Few enough that most requests wait, and now and then none. */
+static struct limits random_limits(void)
+{
+	struct limits limits = { .burst_s = 0 };
+
+	for (unsigned i = 0; i < LIMIT_BPS; i++)
+		limits.rate[i] = sim_chance(300) ? 20 + sim_rand(400) : 0;
+	for (unsigned i = LIMIT_BPS; i < LIMITS; i++)
+		limits.rate[i] = sim_chance(300) ? 65536 * (1 + sim_rand(20)) : 0;
+	return limits;
+}
+
 static void random_plan(struct model *m)
 {
 	struct conf_export exports[WORLD_EXPORTS_MAX] = { EXPORT("disk0", HOME) };
 	unsigned n = 1;
 
+	exports[0].limits = random_limits();
 	for (unsigned i = 0; i < NAMES; i++) {
 		if (sim_chance(400))
 			m->kind[i] = sim_rand(SPECS);
@@ -407,6 +428,10 @@ static void random_run(uint64_t seed)
 		visit_io(&v);
 		if (sim_chance(400))
 			visit_end(&v);
+		if (sim_chance(200)) {
+			sim_cut("clt", "srv/1");
+			was_cut = true;
+		}
 		world_run_ms(w, sim_rand(20));
 	}
 	visit_end(&v);

@@ -12,6 +12,7 @@
 #include "export-ring.h"
 #include "exports.h"
 #include "sim-loop.h"
+#include "srv-close.h"
 #include "srv-export.h"
 #include "world-priv.h"
 
@@ -325,6 +326,24 @@ int world_server_change(struct world *w, const struct conf_export *exports, unsi
 	memcpy(s->exported, exports, n * sizeof(*exports));
 	s->served.nexports = n;
 	return 0;
+}
+
+unsigned world_server_kick(struct world *w, const char *name)
+{
+	struct world_server *s = w->server;
+	struct sim_place before = sim_enter(s->host, s->epoch);
+	unsigned n = srv_close_kick(s->srv, name);
+
+	sim_leave(before);
+	return n;
+}
+
+void world_server_waits(struct world *w, const char *name, struct srv_limit_stat *stat)
+{
+	const struct export *ex = exports_find(&w->server->exports, name);
+
+	CHECK(ex != NULL);
+	srv_limit_stat(ex, stat);
 }
 
 unsigned world_server_stores(const struct world *w)

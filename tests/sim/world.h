@@ -18,6 +18,7 @@
 #include "sim-fiber.h"
 #include "sim-storage.h"
 #include "sim-test.h"
+#include "srv-limit.h"
 #include "srv.h"
 
 #define WORLD_DISK_SIZE (1u << 20)
@@ -86,10 +87,14 @@ void world_server_stop(struct world *w);
  * behind the scenes. */
 void world_server_kill(struct world *w, enum sim_kill how);
 /* Carry out, on the server that runs, the plan to export @exports and no others; their text lives
- * as long as the server.  0, or -errno with one line in @err. */
+ * as long as the server.  With their limits.  0, or -errno with one line in @err. */
 #define WORLD_EXPORTS_MAX 8u
 int world_server_change(struct world *w, const struct conf_export *exports, unsigned n,
 			char err[EXPORT_LIFE_ERR]);
+/* Take the export @name away from who has it open; returns from how many sessions. */
+unsigned world_server_kick(struct world *w, const char *name);
+/* What the limits of the export @name, which is listed, have done. */
+void world_server_waits(struct world *w, const char *name, struct srv_limit_stat *stat);
 /* How many stores it has open. */
 unsigned world_server_stores(const struct world *w);
 bool world_server_runs(const struct world *w);

@@ -20,6 +20,7 @@ UNIT_TESTS = \
 	%D%/test-hist.crit \
 	%D%/test-lat.crit \
 	%D%/test-unix-sock.crit \
+	%D%/test-bucket.crit \
 	%D%/test-size.crit \
 	%D%/test-spin.crit \
 	%D%/test-list.crit \
@@ -242,6 +243,9 @@ nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D
 %C%_test_opt_crit_SOURCES = %D%/test-opt.c %D%/unit.h
 %C%_test_opt_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_opt_crit_LDADD = libopt.la libbase.la $(CRITERION_LIBS)
+%C%_test_bucket_crit_SOURCES = %D%/test-bucket.c %D%/unit.h
+%C%_test_bucket_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_bucket_crit_LDADD = libbase.la $(CRITERION_LIBS)
 %C%_test_size_crit_SOURCES = %D%/test-size.c %D%/unit.h
 %C%_test_size_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_size_crit_LDADD = libbase.la $(CRITERION_LIBS)

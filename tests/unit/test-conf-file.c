@@ -81,7 +81,7 @@ static const char *exports_of(const struct srv_conf *conf)
 Test(conf_file, export_keys)
 {
 	for (unsigned i = 0; i < conf_export_options.n; i++)
-		cr_assert_eq(conf_export_options.rows[i].holds, OPT_IN_FILE);
+		cr_assert(conf_export_options.rows[i].holds & OPT_IN_FILE);
 }
 
 Test(conf_file, exports)
@@ -107,6 +107,107 @@ Test(conf_file, exports)
 		cr_assert_str_eq(exports_of(&conf), c->spec);
 		conf_fini(&conf);
 	}
+}
+
+/* The limits of the export "a" of @conf, as changes of none. */
+static const char *limits_of(const struct srv_conf *conf)
+{
+	static const struct limits none;
+	static char text[256];
+
+	return limits_change_text(&none, &conf_export_find(conf, "a")->limits, text, sizeof(text));
+}
+
+Test(conf_file, limits)
+{
+	static const struct {
+		const char *lines, *want;
+	} cases[] = {
+		{ "", "" },
+		{ "iops=1\n", "iops none -> 1" },
+		{ "iops=none\nbps=0\nburst=none\n", "" },
+		{ "bps-write=4K\nbps-read=1T\nburst=1\n",
+		  "bps-read none -> 1T, bps-write none -> 4K, burst none -> 1s" },
+		{ "iops=1000000000\niops-read=2\niops-write=3\nbps=5000\nburst=3600s\n",
+		  "iops none -> 1000000000, iops-read none -> 2, iops-write none -> 3, "
+		  "bps none -> 5000, burst none -> 3600s" },
+	};
+	struct srv_conf conf, copy;
+	char text[256];
+
+	for_each_case(c, cases) {
+		snprintf(text, sizeof(text), "[export \"a\"]\npath=/a\n%s[export \"b\"]\n"
+			 "path=/b\n", c->lines);
+		write_file("a.conf", text);
+		cr_assert_str_eq(parse(&conf, "", OPT_RUN), "");
+		cr_assert_str_eq(limits_of(&conf), c->want);
+		cr_assert(!limits_any(&conf_export_find(&conf, "b")->limits));
+		cr_assert_eq(conf_copy(&copy, &conf), 0);
+		cr_assert_str_eq(limits_of(&copy), c->want);
+		conf_fini(&copy);
+		conf_fini(&conf);
+	}
+}
+
+Test(conf_file, limits_that_are_none)
+{
+	struct srv_conf conf;
+
+	write_file("a.conf", "[export \"a\"]\npath=/a\niops=-1\niops-read=1K\nbps=4095\n"
+		   "bps-write=2T\nburst=10m\niops-write=1000000001\n");
+	cr_assert_str_eq(parse(&conf, "", OPT_FAILED),
+		"a.conf:3: iops '-1': expected a number of requests a second from 0 to 1000000000, "
+		"or none\n"
+		"a.conf:4: iops-read '1K': expected a number of requests a second from 0 to "
+		"1000000000, or none\n"
+		"a.conf:5: bps '4095': expected 4K or more bytes a second, or none\n"
+		"a.conf:6: bps-write '2T': expected a number of bytes a second from 0 to 1T, perhaps "
+		"with K, M, G or T behind it, or none\n"
+		"a.conf:7: burst '10m': expected a number of seconds from 1 to 3600, like 10s, or "
+		"none\n"
+		"a.conf:8: iops-write '1000000001': expected a number of requests a second from 0 "
+		"to 1000000000, or none\n");
+	conf_fini(&conf);
+}
+
+Test(conf_file, limits_at_run_time)
+{
+	static const struct {
+		const char *text, *err;
+	} cases[] = {
+		{ "a,iops=5", NULL },
+		{ "a,bps=1M,iops=6,burst=2s", NULL },
+		{ "a,iops=none", NULL },
+		{ "a,b,iops=7", NULL },
+		{ "a", "'a': expected NAME and at least one KEY=VALUE" },
+		{ "a=1", "'a=1': expected NAME and at least one KEY=VALUE" },
+		{ "c,iops=1", "there is no export 'c'" },
+		{ "a,iops=9,ipos=1", "there is no limit 'ipos' (did you mean iops?)" },
+		{ "a,iops=9,xyzzy=1", "there is no limit 'xyzzy': expected iops, bps or burst" },
+		{ "a,iops=9,direct=yes",
+		  "'direct' is no limit: remove the export and add it again" },
+		{ "a,iops=9,bps", "'bps' has no value: expected bps=VALUE" },
+		{ "a,iops=9,bps=", "'bps' has no value: expected bps=VALUE" },
+		{ "a,iops=9,bps=1", "bps '1': expected 4K or more bytes a second, or none" },
+		{ "a,iops=9,burst=1h",
+		  "burst '1h': expected a number of seconds from 1 to 3600, like 10s, or none" },
+	};
+	struct srv_conf conf;
+	char err[256];
+
+	write_file("a.conf", "[export \"a\"]\npath=/a\n[export \"a,b\"]\npath=/b\n");
+	cr_assert_str_eq(parse(&conf, "", OPT_RUN), "");
+	for_each_case(c, cases) {
+		int rc = conf_set_limits(&conf, c->text, err, sizeof(err));
+
+		cr_assert_eq(!rc, !c->err, "%s: %d", c->text, rc);
+		if (c->err)
+			cr_assert_str_eq(err, c->err);
+	}
+	/* A mistake changes nothing, and keys that are not named stay. */
+	cr_assert_str_eq(limits_of(&conf), "bps none -> 1M, burst none -> 2s");
+	cr_assert_eq(conf_export_find(&conf, "a,b")->limits.rate[LIMIT_IOPS], 7);
+	conf_fini(&conf);
 }
 
 Test(conf_file, order)

@@ -185,6 +185,7 @@ int conf_copy_exports(struct srv_conf *copy, const struct srv_conf *conf)
 
 		if (conf_export_copy(&copy->exports[i], ex->spec, ex->where))
 			return -ENOMEM;
+		copy->exports[i].limits = ex->limits;
 		copy->nexports++;
 	}
 	return 0;

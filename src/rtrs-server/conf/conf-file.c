@@ -10,7 +10,6 @@
 
 #include "conf-priv.h"
 #include "opt-file.h"
-#include "rnbd-msg.h"
 #include "util.h"
 
 #define ERR_MAX 384
@@ -21,30 +20,7 @@ struct conf_section {
 	struct srv_conf *conf;
 	/* [export "NAME"] */
 	char name[OPT_FILE_LINE_MAX + 1];
-	struct conf_export_lines {
-		const char *path;
-		enum rnbd_access_mode mode;
-		bool direct, force;
-	} lines;
-};
-
-#define FIELD(field) OPT_FIELD(struct conf_export_lines, field)
-
-static const struct opt export_rows[] = {
-	{ .name = "path", .type = OPT_TEXT, FIELD(path), .arg = "PATH|mem:SIZE", .of = "a path",
-	  .holds = OPT_IN_FILE, .help = "the file or block device, or memory" },
-	{ .name = "mode", .type = OPT_WORD, FIELD(mode), .words = rnbd_access_names,
-	  .nwords = RNBD_ACCESS_RW + 1, .fallback = "rw", .holds = OPT_IN_FILE,
-	  .help = "what clients may do" },
-	{ .name = "direct", .type = OPT_FLAG, FIELD(direct), .holds = OPT_IN_FILE,
-	  .help = "use O_DIRECT" },
-	{ .name = "force", .type = OPT_FLAG, FIELD(force), .holds = OPT_IN_FILE,
-	  .help = "a device in use, too" },
-};
-
-const struct opt_table conf_export_options = {
-	.program = "rtrs-server", .rows = export_rows, .n = ARRAY_SIZE(export_rows), .dashes = "",
-	.column = 34,
+	struct conf_export_lines lines;
 };
 
 static void *begin_server(void *arg, const char *where, const char *title, char *why, size_t len)
@@ -92,7 +68,10 @@ static bool end_export(void *arg, const char *where, char *why, size_t len)
 		return false;
 	}
 	spec_of(s, spec);
-	return !conf_add_export_of(s->conf, spec, where, why, len);
+	if (conf_add_export_of(s->conf, spec, where, why, len))
+		return false;
+	s->conf->exports[s->conf->nexports - 1].limits = s->lines.limits;
+	return true;
 }
 
 static const struct opt_section sections[] = {

@@ -6,10 +6,22 @@
 #include <stdio.h>
 
 #include "conf.h"
+#include "rnbd-msg.h"
+
+/* The lines of an [export "NAME"], for conf_export_options. */
+struct conf_export_lines {
+	const char *path;
+	enum rnbd_access_mode mode;
+	bool direct, force;
+	struct limits limits;
+};
 
 /* Make room for another element behind @n elements of @size bytes at @array.  Returns the array,
  * or NULL with "out of memory" in @why. */
 void *conf_grow_array(void *array, unsigned n, size_t size, char *why, size_t len);
+/* .call of --cpus: read @text, "0,2-3", to @arg, a struct srv_conf.  -EINVAL: no such list;
+ * -ENODEV: this process may not use one of these CPUs. */
+int conf_read_cpus(void *arg, const char *text, char *why, size_t len);
 /* .call of --listen: add the address in @text to @arg, a struct srv_conf. */
 int conf_add_listener(void *arg, const char *text, char *why, size_t len);
 /* Add the export of @spec, as conf_add_export() does, which the user wrote at @where, "FILE:LINE".

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,6 +39,11 @@ static bool is_ours(const struct save *s, const struct conf_export *ex)
 
 /* ---- what is saved ---- */
 
+static bool same_export(const struct conf_export *a, const struct conf_export *b)
+{
+	return !strcmp(a->spec, b->spec) && limits_same(&a->limits, &b->limits);
+}
+
 /* The export of the administrator with the name of @ex; NULL: none. */
 static const struct conf_export *given(const struct save *s, const struct conf_export *ex)
 {
@@ -51,7 +57,7 @@ static int check_given(const struct save *s)
 	for (unsigned i = 0; i < s->now->nexports; i++) {
 		const struct conf_export *ex = &s->now->exports[i], *other = given(s, ex);
 
-		if (!other || !strcmp(other->spec, ex->spec))
+		if (!other || same_export(other, ex))
 			continue;
 		snprintf(s->err, s->len, "export '%s' is another one %s%s: change it there",
 			 ex->name, other->where ? "in " : "on the command line",
@@ -75,6 +81,16 @@ static void report_gone(const struct save *s)
 
 /* ---- writing ---- */
 
+static void write_limits(FILE *out, const struct limits *limits)
+{
+	for (unsigned i = 0; i < LIMITS; i++) {
+		if (limits->rate[i])
+			fprintf(out, "%s = %" PRIu64 "\n", limit_names[i], limits->rate[i]);
+	}
+	if (limits->burst_s)
+		fprintf(out, "burst = %us\n", limits->burst_s);
+}
+
 /* Write the section of @ex (export-spec.h has the form of a spec). */
 static void write_export(FILE *out, const struct conf_export *ex)
 {
@@ -96,6 +112,7 @@ static void write_export(FILE *out, const struct conf_export *ex)
 			fprintf(out, "%.*s = yes\n", (int)n, at);
 		at += n;
 	}
+	write_limits(out, &ex->limits);
 }
 
 /* Returns how many exports were written, and reported. */
@@ -134,7 +151,7 @@ static int check_new(const struct save *s)
 		const struct conf_export *ex = &s->now->exports[i];
 		const struct conf_export *is = conf_export_find(&back, ex->name);
 
-		if (!given(s, ex) && (!is || strcmp(is->spec, ex->spec)))
+		if (!given(s, ex) && !(is && same_export(is, ex)))
 			rc = -EINVAL;
 	}
 	if (rc)

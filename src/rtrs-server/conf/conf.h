@@ -7,10 +7,12 @@
 #ifndef CONF_H
 #define CONF_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "conf-limits.h"
 #include "fabric.h"
 #include "log.h"
 #include "metric-conf.h"
@@ -44,6 +46,7 @@ struct conf_export {
 	char *name;
 	char *spec;			/* all of the line, with its flags in one order */
 	char *where;			/* "FILE:LINE"; NULL: the command line, or rtrsctl */
+	struct limits limits;
 };
 
 struct srv_conf {
@@ -60,6 +63,7 @@ struct srv_conf {
 	uint32_t queue_depth;		/* 1..RTRS_MAX_QUEUE_DEPTH; fits max_io_size */
 	uint32_t max_io_size;		/* bytes, a multiple of 4096 */
 	unsigned threads;		/* for IO, 1 or more; the control thread is another */
+	cpu_set_t cpus;			/* of these threads; empty: any */
 	unsigned poll_us;		/* busy-polling of each IO thread; 0: none */
 
 	/* Limits of the memory and state that all clients together can make the server hold. */
@@ -127,6 +131,10 @@ bool conf_same_listener(const struct fab_addr *a, const struct fab_addr *b);
 const struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name);
 /* Add the export that @spec says, which need not exist.  0, or -errno with one line in @err. */
 int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t len);
+/* Set limits of an export of @conf, as @text says: "NAME,KEY=VALUE[,KEY=VALUE]...".  Keys that
+ * @text leaves out stay.  0; -ENOENT: none has this name; or -EINVAL or -ENOMEM; one line in
+ * @err. */
+int conf_set_limits(struct srv_conf *conf, const char *text, char *err, size_t len);
 /* 0, or -ENOENT: none has this name. */
 int conf_del_export(struct srv_conf *conf, const char *name);
 

@@ -32,6 +32,25 @@ static void compare_exports(struct plan *plan, enum plan_what what, const struct
 	}
 }
 
+/* Add a step for each export of @wanted whose limits differ from those that the export has after
+ * the steps before: an export that was added has none. */
+static void compare_limits(struct plan *plan, const struct srv_conf *now,
+			   const struct srv_conf *wanted)
+{
+	static const struct limits none;
+
+	for (unsigned i = 0; i < wanted->nexports; i++) {
+		const struct conf_export *ex = &wanted->exports[i];
+		const struct limits *was = has_export(now, ex) ?
+			&conf_export_find(now, ex->name)->limits : &none;
+
+		if (!limits_same(was, &ex->limits))
+			plan_add_step(plan, (struct plan_step){ .what = PLAN_LIMIT,
+								.name = ex->name, .was = was,
+								.limits = &ex->limits });
+	}
+}
+
 /* True if @conf listens at @addr. */
 static bool has_listener(const struct srv_conf *conf, const struct fab_addr *addr)
 {
@@ -73,7 +92,7 @@ static void compare_options(struct plan *plan, enum plan_what what, const struct
 
 int plan_make(struct plan *plan, const struct srv_conf *now, const struct srv_conf *wanted)
 {
-	unsigned most = wanted->nexports + wanted->nlisteners + conf_options.n +
+	unsigned most = 2 * wanted->nexports + wanted->nlisteners + conf_options.n +
 			(now ? now->nexports + now->nlisteners : 0);
 
 	plan->n = 0;
@@ -84,6 +103,7 @@ int plan_make(struct plan *plan, const struct srv_conf *now, const struct srv_co
 	if (now)
 		compare_listeners(plan, PLAN_UNLISTEN, now, wanted);
 	compare_exports(plan, PLAN_ADD, wanted, now);
+	compare_limits(plan, now, wanted);
 	if (now) {
 		compare_listeners(plan, PLAN_LISTEN, wanted, now);
 		compare_options(plan, PLAN_CHANGE, now, wanted);
@@ -94,7 +114,7 @@ int plan_make(struct plan *plan, const struct srv_conf *now, const struct srv_co
 
 const char *plan_step_text(const struct plan_step *step, char *buf, size_t len)
 {
-	char addr[FAB_ADDR_STRLEN];
+	char addr[FAB_ADDR_STRLEN], change[256];
 
 	switch (step->what) {
 	case PLAN_LISTEN:
@@ -107,6 +127,10 @@ const char *plan_step_text(const struct plan_step *step, char *buf, size_t len)
 		break;
 	case PLAN_ADD:
 		snprintf(buf, len, "+%s", step->spec);
+		break;
+	case PLAN_LIMIT:
+		snprintf(buf, len, "%s: %s", step->name,
+			 limits_change_text(step->was, step->limits, change, sizeof(change)));
 		break;
 	case PLAN_CHANGE:
 		snprintf(buf, len, "--%s: changed", step->option->name);

@@ -16,6 +16,7 @@
 #include "srv-ctl-json.h"
 #include "srv-export-stat.h"
 #include "srv-key-pool.h"
+#include "srv-limit.h"
 #include "srv-path.h"
 #include "srv-state.h"
 #include "srv-rnbd-state.h"
@@ -62,10 +63,15 @@ static json_t *srv_json_path_stats(const struct srv_path *path)
 
 static json_t *srv_json_export_stats(const struct srv *srv, const struct export *ex)
 {
+	struct srv_limit_stat waits;
 	struct io_stat sum;
 
 	srv_export_stat(srv_rnbd(srv), ex, &sum);
-	return ctl_stat_io(&sum);
+	srv_limit_stat(ex, &waits);
+	return ctl_json_with(ctl_stat_io(&sum),
+			     json_pack("{s:I,s:I}", "throttled_requests",
+				       (json_int_t)waits.requests,
+				       "throttled_ns", (json_int_t)waits.ns));
 }
 
 /* ---- exports ---- */
@@ -100,13 +106,36 @@ static json_t *srv_json_export_show(const struct export *ex)
 			 "writers", (int)ex->store->writers);
 }
 
+/* The limits that @ex has: "limit_iops", "limit_bps_read", ... */
+static json_t *srv_json_limits(const struct export *ex)
+{
+	const struct limits *limits = srv_limit_of(ex);
+	json_t *object = json_object();
+	bool ok = true;
+
+	for (unsigned i = 0; i < LIMITS && ok; i++) {
+		char key[32];
+
+		snprintf(key, sizeof(key), "limit_%s", limit_names[i]);
+		for (char *c = key; *c; c++)
+			*c = *c == '-' ? '_' : *c;
+		ok = !limits->rate[i] ||
+		     !json_object_set_new(object, key, json_integer((json_int_t)limits->rate[i]));
+	}
+	if (ok && limits_any(limits))
+		ok = !json_object_set_new(object, "limit_burst_ns",
+					  json_integer((json_int_t)limits_burst_ns(limits)));
+	return ctl_json_whole(object, ok);
+}
+
 static json_t *srv_json_export(const struct srv *srv, const struct export *ex,
 			       enum srv_ctl_depth depth)
 {
 	json_t *object = json_pack("{s:o}", "name", ctl_json_text(ex->name));
 
 	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(object, srv_json_export_show(ex));
+		object = ctl_json_with(ctl_json_with(object, srv_json_export_show(ex)),
+				       srv_json_limits(ex));
 	if (depth >= SRV_CTL_STATS)
 		object = ctl_json_with(object, srv_json_export_stats(srv, ex));
 	return object;

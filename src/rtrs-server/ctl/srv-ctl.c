@@ -19,6 +19,7 @@
 #include "srv-ctl-json.h"
 #include "srv-ctl.h"
 #include "srv-export-stat.h"
+#include "srv-limit.h"
 #include "srv-path.h"
 #include "srv-state.h"
 #include "srv-rnbd-state.h"
@@ -56,8 +57,10 @@ static void srv_call_stats_reset(struct ctl_client *client, const char *name, vo
 	struct export *ex;
 	int rc = 0;
 
-	list_for_each(ex, &srv_rnbd(srv)->exports->list, link)
+	list_for_each(ex, &srv_rnbd(srv)->exports->list, link) {
 		srv_export_stat_reset(srv_rnbd(srv), ex);
+		srv_limit_stat_reset(ex);
+	}
 	list_for_each(sess, &srv->sessions, link) {
 		list_for_each(path, &sess->paths, link)
 			rc = rc ? rc : srv_stat_reset_path(path);
@@ -220,6 +223,13 @@ static void srv_call_export_resize(struct ctl_client *client, const char *name, 
 	c->ops->export_resize(c->program, name, srv_call_ended, client);
 }
 
+static void srv_call_export_set(struct ctl_client *client, const char *text, void *arg)
+{
+	const struct srv_ctl *c = arg;
+
+	c->ops->export_set(c->program, text, srv_call_ended, client);
+}
+
 static void srv_call_reload(struct ctl_client *client, const char *name, void *arg)
 {
 	const struct srv_ctl *c = arg;
@@ -280,6 +290,7 @@ static const struct ctl_call calls[] = {
 	{ .name = "export kick", .fn = srv_call_export_kick, .member = "export", .needed = true },
 	{ .name = "export resize", .fn = srv_call_export_resize, .member = "export",
 	  .needed = true },
+	{ .name = "export set", .fn = srv_call_export_set, .member = "export", .needed = true },
 	{ .name = "reload", .fn = srv_call_reload },
 	{ .name = "reload force", .fn = srv_call_reload_force },
 	{ .name = "save", .fn = srv_call_save },

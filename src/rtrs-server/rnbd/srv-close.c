@@ -8,6 +8,7 @@
 #include "export.h"
 #include "log.h"
 #include "srv-close.h"
+#include "srv-limit.h"
 #include "srv-open.h"
 #include "srv-rnbd-state.h"
 #include "util.h"
@@ -75,6 +76,8 @@ static unsigned kick_from_sess(struct srv_sess *sess,
 		n++;
 		if (srv_dev_begin_close(dev, SRV_DEV_KICKED))
 			handle_closed(dev);
+		else
+			srv_limit_kick(dev->ex, &dev->limit);
 	}
 	return n;
 }

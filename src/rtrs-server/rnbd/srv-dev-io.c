@@ -20,6 +20,7 @@
 #include "export.h"
 #include "srv-dev-io.h"
 #include "srv-export-stat.h"
+#include "srv-limit.h"
 #include "srv-prio.h"
 #include "srv-rnbd-state.h"
 #include "srv-size-req.h"
@@ -91,11 +92,12 @@ static void srv_io_got_buffer(struct srv_pool_waiter *waiter, struct srv_buf *bu
 	srv_io_submit_private(req, buf);
 }
 
-static bool srv_io_needs_private(const struct srv_rnbd_req *req, const struct rnbd_io *io)
+static bool srv_io_needs_private(const struct srv_rnbd_req *req)
 {
 	if (req->base.path->chunks.invalidate != SRV_INVALIDATE_COPY)
 		return false;
-	return io->op == RNBD_OP_WRITE || (io->op == RNBD_OP_READ && req->io.ex->direct);
+	return req->io.op == RNBD_OP_WRITE ||
+	       (req->io.op == RNBD_OP_READ && req->io.ex->direct);
 }
 
 /* The priority of @io for the storage.  Clients of the first version leave garbage in the field. */
@@ -110,8 +112,6 @@ static uint16_t srv_io_prio(const struct srv_rnbd_req *req, const struct rnbd_io
 
 static void srv_io_prepare(struct srv_rnbd_req *req, const struct rnbd_io *io)
 {
-	struct srv_buf *buf;
-
 	req->io.op = io->op;
 	req->io.flags = io->flags;
 	req->io.prio = srv_io_prio(req, io);
@@ -119,7 +119,14 @@ static void srv_io_prepare(struct srv_rnbd_req *req, const struct rnbd_io *io)
 	req->io.len = io->op == RNBD_OP_FLUSH ? 0 : io->bi_size;
 	req->base.op_len = req->io.len;
 	req->io.room = req->base.rtrs.data_len;
-	if (!srv_io_needs_private(req, io)) {
+}
+
+/* Give @req, which is prepared, to the storage. */
+static void srv_io_run(struct srv_rnbd_req *req)
+{
+	struct srv_buf *buf;
+
+	if (!srv_io_needs_private(req)) {
 		srv_io_submit(req);
 		return;
 	}
@@ -131,13 +138,54 @@ static void srv_io_prepare(struct srv_rnbd_req *req, const struct rnbd_io *io)
 		srv_req_enter(&req->base, SRV_REQ_BUFFER);
 }
 
+/* ---- limits ---- */
+
+/* True if @op counts for the limits of an export. */
+static bool srv_io_may_wait(enum rnbd_io_op op)
+{
+	return op != RNBD_OP_FLUSH && op != RNBD_OP_EXTENTS;
+}
+
+static void srv_io_limit(struct srv_rnbd_req *req)
+{
+	int rc = srv_limit_enter(req);
+
+	if (!rc)
+		srv_io_run(req);
+	else if (rc != -EINPROGRESS)
+		srv_io_end(req, rc);
+}
+
+void srv_dev_io_let_go(struct srv_req *base)
+{
+	struct srv_rnbd_req *req = srv_rnbd_req(base);
+	int rc = srv_limit_result(req);
+
+	if (rc)
+		srv_io_end(req, rc);
+	else
+		srv_io_run(req);
+}
+
+void srv_dev_io_con_cut(struct srv_con *con)
+{
+	srv_limit_con_cut(con, srv_io_end);
+}
+
+/* ---- the way of an IO ---- */
+
 /* Carry out @io on req->io.ex, or end @req with @rc, the result of srv_dev_io_check(). */
 static void srv_io_go(struct srv_rnbd_req *req, const struct rnbd_io *io, int rc)
 {
-	if (rc || (io->op != RNBD_OP_FLUSH && !io->bi_size))
+	if (rc || (io->op != RNBD_OP_FLUSH && !io->bi_size)) {
 		srv_io_end(req, rc);
+		return;
+	}
+	srv_io_prepare(req, io);
+	if (srv_export_is_limited(req->io.ex) && srv_io_may_wait(io->op))
+		srv_io_limit(req);
 	else
-		srv_io_prepare(req, io);
+		srv_io_run(req);
 }
 
 static int srv_io_decode(const struct srv_rnbd_req *req, struct rnbd_io *io)

@@ -11,6 +11,7 @@
 #include "rnbd-msg.h"
 #include "util.h"
 
+struct srv_con;
 struct srv_req;
 
 /* True if @op changes the data of an export. */
@@ -40,6 +41,11 @@ static inline int srv_dev_io_check(const struct export *ex, enum rnbd_access_mod
 
 /* Carry out the IO of @base, whose turn has come.  Ends in srv_req_finish(). */
 void srv_dev_io_start(struct srv_req *base);
+/* Carry out or end the IO of @base, whose wait for the limits of the export has ended.  Stage
+ * SRV_REQ_LIMIT.  Ends in srv_req_finish(). */
+void srv_dev_io_let_go(struct srv_req *base);
+/* End the IO on @con that waits for limits: @con is being cut.  Thread of @con. */
+void srv_dev_io_con_cut(struct srv_con *con);
 /* Ask the storage for the size of the export of @req, then go on in srv_dev_io_sized().  Stage
  * SRV_REQ_SIZE; control thread. */
 void srv_dev_io_ask(struct srv_req *req);

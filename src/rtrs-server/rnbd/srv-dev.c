@@ -91,6 +91,7 @@ struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rn
 	dev->state = SRV_DEV_OPEN;
 	dev->ex = ex;
 	dev->mode = mode;
+	srv_limit_share_init(&dev->limit);
 	loop_msg_init(&dev->quiet_msg, t->quiet);
 	/* ORDER: release; a thread that sees the flag sees export and mode. */
 	atomic_store_explicit(&dev->word, (uint64_t)dev->id << 32 | SRV_DEV_USABLE,

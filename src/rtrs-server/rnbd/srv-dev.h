@@ -26,6 +26,7 @@
 #include "loop.h"
 #include "list.h"
 #include "rnbd-proto.h"
+#include "srv-limit.h"
 
 struct export;
 struct srv_sess;
@@ -44,6 +45,7 @@ struct srv_dev {
 	enum rnbd_access_mode mode;	/* constant likewise */
 	uint32_t id;			/* constant likewise; in a free slot: the next id */
 	struct srv_sess *sess;
+	struct srv_limit_share limit;	/* the session's place in line; srv-limit.h */
 	/* control thread */
 	enum srv_dev_state state;
 	struct list closers;		/* CLOSEs that wait until the last reference has gone */

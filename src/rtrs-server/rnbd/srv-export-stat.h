@@ -7,6 +7,7 @@
 #include "export.h"
 #include "io-stat.h"
 #include "rnbd-msg.h"
+#include "srv-limit.h"
 #include "srv-rnbd-state.h"
 
 /* The counter for @op. */
@@ -28,8 +29,9 @@ static inline enum io_stat_op srv_export_stat_op(enum rnbd_io_op op)
 	}
 }
 
-/* The counters of an export (export.user). */
+/* The counters and the limits of an export (export.user). */
 struct srv_export_stat {
+	struct srv_limit limit;
 	struct io_stat base;		/* at the last reset */
 	/* [srv.nthreads]; each in cache lines of its own */
 	struct srv_export_thread {
@@ -42,6 +44,13 @@ static inline struct io_stat *srv_export_stat_here(const struct srv_thread *thre
 						   const struct export *ex)
 {
 	return &((struct srv_export_stat *)ex->user)->threads[thread->index].stat;
+}
+
+/* True if @ex has limits (srv-limit.h).  Any thread. */
+static inline bool srv_export_is_limited(const struct export *ex)
+{
+	return atomic_load_explicit(&((struct srv_export_stat *)ex->user)->limit.on,
+				    memory_order_relaxed);
 }
 
 /* ---- control thread ---- */

@@ -5,15 +5,22 @@
 #include "srv-close.h"
 #include "srv-export-stat.h"
 #include "srv-export.h"
+#include "srv-limit.h"
 #include "srv-rnbd-state.h"
 
 static int export_comes(void *arg, struct export *ex)
 {
-	return srv_export_stat_begin(srv_rnbd(arg), ex);
+	int rc = srv_export_stat_begin(srv_rnbd(arg), ex);
+
+	if (!rc)
+		srv_limit_begin(arg, ex);
+	return rc;
 }
 
 static void export_goes(void *arg, struct export *ex)
 {
+	if (ex->user)
+		srv_limit_end(ex);
 	srv_export_stat_end(ex);
 }
 

@@ -10,6 +10,7 @@
 #include "export-io.h"
 #include "srv-dev.h"
 #include "srv-ident.h"
+#include "srv-limit.h"
 #include "srv-pool.h"
 #include "srv-state.h"
 #include "srv-req.h"
@@ -39,6 +40,8 @@ struct srv_rnbd {
 	struct list open_waiters;	/* struct srv_req: OPENs that wait (srv-open.c) */
 	struct list size_waiters;	/* struct srv_size_waiter */
 	struct loop_timer open_timer, size_timer;
+	struct list limits;		/* struct srv_limit: of each export, also of those that
+					 * are removed and in use */
 };
 
 /* RNBD's part of @srv. */
@@ -81,6 +84,7 @@ struct srv_rnbd_req {
 	struct srv_req base;		/* first */
 	/* IO; thread of the connection */
 	struct srv_dev *dev;		/* referenced while the storage works */
+	struct srv_limit_wait limit;	/* for the limits of the export */
 	struct srv_pool_waiter wait;	/* for private memory */
 	struct srv_buf *buf;		/* private memory; NULL: the chunk */
 	struct export_io io;

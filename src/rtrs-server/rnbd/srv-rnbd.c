@@ -81,6 +81,7 @@ int srv_rnbd_create(struct srv *srv, struct exports *exports)
 		return -ENOMEM;
 	rnbd->srv = srv;
 	rnbd->exports = exports;
+	list_init(&rnbd->limits);
 	srv_open_init(rnbd);
 	srv_size_init(rnbd);
 	srv_ident_boot(rnbd->boot_id);
@@ -126,6 +127,7 @@ static void rnbd_resume(struct srv_req *req)
 		[SRV_REQ_FENCED] = srv_dev_io_start,	/* the turn has come */
 		[SRV_REQ_SIZE] = srv_dev_io_ask,	/* control thread */
 		[SRV_REQ_SIZED] = srv_dev_io_sized,
+		[SRV_REQ_LIMIT] = srv_dev_io_let_go,
 		[SRV_REQ_CONTROL] = rnbd_control,	/* control thread */
 	};
 
@@ -143,6 +145,7 @@ const struct srv_ops srv_rnbd_ops = {
 	.request = rnbd_request,
 	.resume = rnbd_resume,
 	.path_failed = rnbd_path_failed,
+	.con_cut = srv_dev_io_con_cut,
 	.sess_begins = rnbd_sess_begins,
 	.sess_lost = srv_close_sess_lost,
 	.sess_ends = rnbd_sess_ends,

@@ -294,7 +294,11 @@ static void con_start(struct loop_msg *msg)
 
 static void con_cut(struct loop_msg *msg)
 {
-	con_run_event(container_of(msg, struct srv_con, cut_msg), SRV_CON_EV_CUT);
+	struct srv_con *con = container_of(msg, struct srv_con, cut_msg);
+
+	/* ORDER: before the event: a connection with nothing in flight may be freed then. */
+	con->cut(con);
+	con_run_event(con, SRV_CON_EV_CUT);
 }
 
 static void con_finish(struct loop_msg *msg)
@@ -381,6 +385,8 @@ struct srv_con *srv_con_create(struct srv_path *path, uint16_t cid, struct srv_t
 	con->cid = cid;
 	list_init(&con->replies);
 	list_init(&con->revokes);
+	list_init(&con->held);
+	con->cut = ops->cut;
 	loop_task_init(&con->revoke_task, ops->revoke);
 	loop_task_init(&con->reply_task, ops->reply);
 	loop_task_init(&con->again_task, con_again);

@@ -25,6 +25,7 @@
 #include "reactor.h"
 
 struct rtrs_msg_conn_rsp;
+struct srv_con;
 struct srv_path;
 struct srv_req;
 struct srv_thread;
@@ -66,6 +67,7 @@ struct srv_con_ops {
 	void (*recv)(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc);
 	void (*reply)(struct loop_task *task);	/* answer the requests on srv_con.replies */
 	void (*revoke)(struct loop_task *task);	/* srv_con.revokes; also at the end */
+	void (*cut)(struct srv_con *con);	/* end what waits on srv_con.held */
 	/* control thread; the message is in a struct srv_con */
 	void (*drained)(struct loop_msg *msg);
 	void (*quiet)(struct loop_msg *msg);
@@ -88,6 +90,8 @@ struct srv_con {
 	struct loop_task revoke_task;
 	struct list revokes;		/* struct srv_req: arrived; srv-key.h */
 	struct loop_timer drain_timer;	/* cut, and not drained yet */
+	struct list held;		/* struct srv_req: srv_ops keeps the requests back */
+	void (*cut)(struct srv_con *con);
 	struct counter inflight;	/* requests from arrival to post or drop */
 	uint64_t now_ns;		/* of the running poll; 0: clock not read yet */
 	struct io_stat stat;

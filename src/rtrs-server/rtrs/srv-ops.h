@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 
+struct srv_con;
 struct srv_path;
 struct srv_req;
 struct srv_sess;
@@ -24,6 +25,9 @@ struct srv_ops {
 	/* Continue @req in its stage, a stage of srv_ops (srv-req.h), on the thread of the
 	 * stage. */
 	void (*resume)(struct srv_req *req);
+
+	/* Finish the requests on srv_con.held of @con, which is being cut.  Thread of @con. */
+	void (*con_cut)(struct srv_con *con);
 
 	/* ---- control thread ---- */
 

@@ -258,10 +258,16 @@ static void con_finished(struct loop_msg *msg)
 		srv_path_fail(path, "server is shutting down");
 }
 
+static void con_is_cut(struct srv_con *con)
+{
+	con->path->srv->ops->con_cut(con);
+}
+
 const struct srv_con_ops srv_path_con_ops = {
 	.recv = srv_req_wc_recv,
 	.reply = srv_req_reply_task,
 	.revoke = srv_key_revoke_task,
+	.cut = con_is_cut,
 	.drained = con_drained,
 	.quiet = con_quiet,
 	.finished = con_finished,

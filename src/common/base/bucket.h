@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A bucket lets units through at a rate: requests or bytes a second.  Units that nobody took are
+ * saved up for @burst_ns at most, and may then go at once.
+ *
+ * The state of a bucket is one time, @due_ns: units may go from this time on, and each unit moves
+ * the time on by 1/rate.  A request goes when the time has come, however many units the request
+ * has; the requests behind it wait for the rest.  So in any window of w seconds the units that go,
+ * without those of the last request, are at most rate * (w + burst).
+ *
+ * The caller reads the clock and serialises the calls.  Pure; cannot fail. */
+#ifndef BASE_BUCKET_H
+#define BASE_BUCKET_H
+
+#include <stdint.h>
+
+#define BUCKET_RATE_MAX (UINT64_C(1) << 40)	/* units a second */
+
+struct bucket {
+	uint64_t rate;			/* units a second; 0: no limit */
+	uint64_t burst_ns;
+	uint64_t due_ns;		/* when units may go; clock_now_ns() time */
+	uint64_t rest;			/* of a nanosecond, in 1/rate */
+};
+
+/* Let @rate units a second through, with bursts of @burst_ns, from @now_ns on.  The bucket begins
+ * with a whole burst, unless rate and burst are those of before: then nothing changes. */
+void bucket_set(struct bucket *b, uint64_t rate, uint64_t burst_ns, uint64_t now_ns);
+
+/* The time when the next request may go; 0: there is no limit. */
+static inline uint64_t bucket_ready_ns(const struct bucket *b)
+{
+	return b->rate ? b->due_ns : 0;
+}
+
+/* Let a request of @units go at @now_ns, when bucket_ready_ns() has come.  Returns the time that
+ * the units take at the rate. */
+uint64_t bucket_take(struct bucket *b, uint32_t units, uint64_t now_ns);
+
+#endif

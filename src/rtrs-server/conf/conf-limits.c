@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Compares limits, and writes each as users do.  Owns nothing. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "conf-limits.h"
+#include "size.h"
+
+const char *const limit_names[LIMITS] = {
+	[LIMIT_IOPS] = "iops",
+	[LIMIT_IOPS_READ] = "iops-read",
+	[LIMIT_IOPS_WRITE] = "iops-write",
+	[LIMIT_BPS] = "bps",
+	[LIMIT_BPS_READ] = "bps-read",
+	[LIMIT_BPS_WRITE] = "bps-write",
+};
+
+bool limits_any(const struct limits *limits)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < LIMITS; i++)
+		any = any || limits->rate[i];
+	return any;
+}
+
+uint64_t limits_burst_ns(const struct limits *limits)
+{
+	return limits->burst_s ? limits->burst_s * UINT64_C(1000000000) :
+	       LIMIT_BURST_MS * UINT64_C(1000000);
+}
+
+bool limits_same(const struct limits *a, const struct limits *b)
+{
+	return !memcmp(a->rate, b->rate, sizeof(a->rate)) && a->burst_s == b->burst_s;
+}
+
+static const char *rate_text(unsigned i, uint64_t rate, char buf[SIZE_TEXT_MAX])
+{
+	if (!rate)
+		return "none";
+	if (i >= LIMIT_BPS)
+		return size_text(rate, buf);
+	snprintf(buf, SIZE_TEXT_MAX, "%" PRIu64, rate);
+	return buf;
+}
+
+static const char *burst_text(unsigned seconds, char buf[SIZE_TEXT_MAX])
+{
+	if (!seconds)
+		return "none";
+	snprintf(buf, SIZE_TEXT_MAX, "%us", seconds);
+	return buf;
+}
+
+static void append_change(char *buf, size_t len, const char *name, const char *was, const char *now)
+{
+	size_t at = strlen(buf);
+
+	snprintf(buf + at, len - at, "%s%s %s -> %s", at ? ", " : "", name, was, now);
+}
+
+const char *limits_change_text(const struct limits *was, const struct limits *now, char *buf,
+			       size_t len)
+{
+	char a[SIZE_TEXT_MAX], b[SIZE_TEXT_MAX];
+
+	buf[0] = '\0';
+	for (unsigned i = 0; i < LIMITS; i++) {
+		if (was->rate[i] != now->rate[i])
+			append_change(buf, len, limit_names[i], rate_text(i, was->rate[i], a),
+				      rate_text(i, now->rate[i], b));
+	}
+	if (was->burst_s != now->burst_s)
+		append_change(buf, len, "burst", burst_text(was->burst_s, a),
+			      burst_text(now->burst_s, b));
+	return buf;
+}

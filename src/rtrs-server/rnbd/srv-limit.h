@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The limits of an export at work (conf-limits.h): READ and modifying requests wait for the buckets
+ * of the export before the storage sees the requests.  FLUSH and EXTENTS never wait.
+ *
+ * FAIR.  Sessions take turns: the next request is of the session that has used the least of the
+ * budget since the session began to wait.  A session has a queue for each direction, so that reads
+ * wait for no limit of writes.  Requests of a queue go in order of arrival.  A request that finds
+ * another waiting stands in line, however full the buckets are.
+ *
+ * THREADS.  Only exports with limits take the lock, which is innermost.  A request enters on its
+ * own thread and goes on there; the thread that lets a request go sends the request home.  The
+ * timer is the control thread's.
+ *
+ * The queue depths of the sessions' paths bound the queues: each waiting request has a chunk and a
+ * place in the fence.  A waiting request refers to its device, which refers to the export.
+ *
+ * A wait ends in one of these ways, and the request comes home in stage SRV_REQ_LIMIT:
+ *   - the buckets let the request go, the limits go, or the server stops: status 0;
+ *   - the device was taken from its session: -ENOTCONN.
+ * If the connection is cut the wait ends inside srv_limit_con_cut(). */
+#ifndef SRV_LIMIT_H
+#define SRV_LIMIT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bucket.h"
+#include "conf-limits.h"
+#include "list.h"
+#include "loop.h"
+
+struct export;
+struct srv;
+struct srv_con;
+struct srv_rnbd_req;
+
+enum srv_limit_dir {
+	SRV_LIMIT_READ,
+	SRV_LIMIT_WRITE,		/* all that modifies */
+	SRV_LIMIT_DIRS
+};
+
+/* A session's place in line for an export; in struct srv_dev.  Under srv_limit.lock. */
+struct srv_limit_share {
+	struct list link;		/* srv_limit.shares, while a request waits */
+	struct list waiting[SRV_LIMIT_DIRS];	/* struct srv_limit_wait */
+	enum srv_limit_dir turn;	/* the direction to look at first */
+	uint64_t used_ns;		/* of the budget; a virtual time */
+	bool kicked;			/* requests end in place of waiting */
+};
+
+/* A request that waits; in struct srv_rnbd_req. */
+struct srv_limit_wait {
+	struct list link;		/* srv_limit_share.waiting; or on the way home */
+	struct srv_limit_share *share;	/* NULL: the wait has ended */
+	enum srv_limit_dir dir;
+	uint32_t bytes;			/* for the limits of bytes */
+	uint64_t since_ns;		/* 0: went at once */
+	int status;			/* of the end of the wait */
+};
+
+struct srv_limit_stat {
+	uint64_t requests;		/* that have waited */
+	uint64_t ns;			/* the sum of their waits */
+};
+
+/* In struct srv_export_stat. */
+struct srv_limit {
+	_Atomic(bool) on;		/* the export has a limit; any thread, without the lock */
+
+	/* control thread */
+	struct srv *srv;
+	struct list link;		/* srv_rnbd.limits */
+	struct limits limits;
+	struct loop_timer timer;
+	struct loop_msg alarm_msg;	/* to the control thread: alarm_ns is earlier than before */
+	struct srv_limit_stat base;	/* at the last reset */
+
+	pthread_mutex_t lock;		/* of all below, and of shares and waits */
+	struct bucket buckets[LIMITS];
+	struct list shares;		/* struct srv_limit_share, the least used first */
+	uint64_t used_ns;		/* of the share that was served last, before that */
+	uint64_t alarm_ns;		/* the time of the timer; CLOCK_NEVER: not set */
+	struct srv_limit_stat stat;
+};
+
+/* Make @share the place of a session that opens an export. */
+static inline void srv_limit_share_init(struct srv_limit_share *share)
+{
+	*share = (struct srv_limit_share){ 0 };
+	list_init(&share->link);
+	for (unsigned i = 0; i < SRV_LIMIT_DIRS; i++)
+		list_init(&share->waiting[i]);
+}
+
+/* ---- thread of the request ---- */
+
+/* Have @req, which has its device and its req->io, wait for the limits of the export.  0: @req may
+ * go now; -EINPROGRESS: @req waits; -ENOTCONN: the device was taken from its session. */
+int srv_limit_enter(struct srv_rnbd_req *req);
+/* The result of the wait of @req, which has come home: 0 or -errno. */
+int srv_limit_result(struct srv_rnbd_req *req);
+/* End each wait on @con, which is being cut, with @end(). */
+void srv_limit_con_cut(struct srv_con *con, void (*end)(struct srv_rnbd_req *req, int status));
+
+/* ---- control thread ---- */
+
+/* Give @ex, whose user is all 0, no limits. */
+void srv_limit_begin(struct srv *srv, struct export *ex);
+/* No request refers to @ex any more. */
+void srv_limit_end(struct export *ex);
+/* Give @ex @limits.  Requests that wait go as these limits say. */
+void srv_limit_set(struct srv *srv, struct export *ex, const struct limits *limits);
+/* End the waits of @share for @ex, and let no other begin: the session has lost its device. */
+void srv_limit_kick(struct export *ex, struct srv_limit_share *share);
+/* The server stops: no export has limits from now on. */
+void srv_limit_stop(struct srv *srv);
+
+/* The limits of @ex. */
+const struct limits *srv_limit_of(const struct export *ex);
+/* Fill @stat with the waits for @ex since the last reset. */
+void srv_limit_stat(const struct export *ex, struct srv_limit_stat *stat);
+/* Count the waits for @ex from now on from zero. */
+void srv_limit_stat_reset(const struct export *ex);
+
+#endif

@@ -1,0 +1,88 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Limits of an export, with fio through two gateways: the export keeps its rate by the server's own
+# clock, the gateways share the rate whatever their depth, limits change while they work and without
+# a new export, and a server that stops does not wait for its limits.
+. ./tests/functions.sh
+requires_server; requires_plugin
+requires fio --enghelp=nbd
+
+truncate -s 16M "$tmp/disk" "$tmp/free"
+conf=$tmp/conf
+write_conf() {
+	printf '%s\n' '[server]' "listen = unix:$tmp/sock" "allow = uid:$(id -u)" \
+		'[export "disk"]' "path = $tmp/disk" "$@" '[export "free"]' "path = $tmp/free" >"$conf"
+}
+write_conf 'iops = 200'
+start_server --control "$tmp/control" --state-dir "$tmp/state" --config "$conf"
+grep -q "disk: iops none -> 200" <("$RTRS_SERVER" --config "$conf" --check)
+ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control")
+
+# json EXPRESSION: of the stats, a; disk is the export, and reads has the answered reads of each session
+json() {
+	"${ctl[@]}" --json stats | /usr/bin/python3 -c "
+import json, sys
+a = json.load(sys.stdin)
+disk = [e for e in a['exports'] if e['name'] == 'disk'][0]
+reads = {s['name']: sum(p['stats']['read']['count'] for p in s['paths'])
+         for s in a['sessions'] if s['devices']}
+print($1)"
+}
+says() {
+	local want=$1
+	shift
+	"${ctl[@]}" "$@" | diff -u <(printf '%s\n' "$want") -
+}
+
+# Both read: one writer at a time may open an export.
+fios=()
+for name in deep flat; do
+	start_nbdkit "server=unix:$tmp/sock" export=disk sessname=$name mode=ro
+	depth=32
+	[ $name = deep ] || depth=16
+	timeout $((8 * TIMEOUT_S)) fio --name=$name --ioengine=nbd --uri="$uri" --rw=randread --bs=4k \
+		--size=16M --iodepth=$depth --time_based --runtime=$((8 * TIMEOUT_S)) \
+		--output="$tmp/fio.$name" &
+	fios+=($!)
+done
+all_read() {
+	[ "$(json "'deep' in reads and 'flat' in reads and min(reads['deep'], reads['flat']) >= $1")" = True ]
+}
+wait_until "both read" all_read 50
+told=$(wc -l <"$server_log")
+read -r deep flat now < <(json "reads['deep'], reads['flat'], a['now_ns']" | tr -d '(),')
+wait_until "both go on" all_read 500
+read -r deep2 flat2 now2 < <(json "reads['deep'], reads['flat'], a['now_ns']" | tr -d '(),')
+/usr/bin/python3 - <<END
+deep, flat, s = $deep2 - $deep, $flat2 - $flat, ($now2 - $now) / 1e9
+print(f"deep {deep}, flat {flat} in {s:.2f} s: {(deep + flat) / s:.0f} a second")
+assert deep + flat <= 200 * (s + 0.1) + 48, "more than the limit"
+assert deep <= 1.2 * flat and flat <= 1.2 * deep, "not fair"
+END
+[ "$(json "disk['limit_iops'], disk['limit_burst_ns'], disk['throttled_requests'] > 500,
+	disk['throttled_ns'] > 0")" = "200 100000000 True True" ]
+[ "$(json "[(e['throttled_requests'], 'limit_iops' in e) for e in a['exports'] if e['name'] == 'free']")" = \
+	"[(0, False)]" ]
+
+# Other limits hold for those that wait, and nobody loses the export.
+says "disk: iops 200 -> none, bps-read none -> 64M, burst none -> 2s" \
+	export set disk iops=none bps-read=64M burst=2s
+wait_until "nothing keeps them" all_read 20000
+write_conf 'iops-read = 1'
+says "disk: iops-read none -> 1, bps-read 64M -> none, burst 2s -> none" reload
+expect_failure 1 "there is no limit 'ipos' .did you mean iops" "${ctl[@]}" export set disk ipos=1
+expect_failure 1 "there is no export 'dusk'" "${ctl[@]}" export set dusk iops=1
+expect_failure 2 "export set: expected KEY=VALUE behind 'disk'" "${ctl[@]}" export set disk
+"${ctl[@]}" show | grep -q 'limit_iops_read *1$'
+if tail -n "+$((told + 1))" "$server_log" | grep -e "path down" -e "closed: disk"; then
+	fail "a gateway has lost the export"
+fi
+
+# 48 reads wait, a second each, but for one that has just gone.
+waits() {
+	[ "$(json "sum(p['inflight'] for s in a['sessions'] for p in s['paths'])")" -ge 40 ]
+}
+wait_until "all wait" waits
+stop_server "$server_pid"
+kill "${fios[@]}"
+wait "${fios[@]}" || true
