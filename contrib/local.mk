@@ -28,6 +28,7 @@ endif
 	chmod +x $@.t && mv $@.t $@
 CLEANFILES += %D%/rtrs-server-stages.bt %D%/rtrs-plugin-requests.bt %D%/rtrs-nbd-requests.bt
 EXTRA_DIST += %D%/rtrs-server-stages.bt.in %D%/rtrs-plugin-requests.bt.in
+EXTRA_DIST += %D%/nbdkit-rtrs.spec
 
 # bash-completion looks for a file by the name of the command.
 bashcompdir = $(datadir)/bash-completion/completions

@@ -108,6 +108,7 @@ SHELL_TESTS = \
 	%D%/test-unix.sh \
 	%D%/test-units.sh \
 	%D%/test-unreachable.sh \
+	%D%/test-versions.sh \
 	%D%/test-zero-length.sh \
 	$(NULL)
 
