@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Debian's packages of a tarball, in fresh chroots of Debian 12 and 13: build, check by lintian, install into a chroot
-# that has never built anything, try by debian/tests, remove and purge.  ./check.sh --full=packages runs this.
+# Debian's packages of a tarball, in fresh chroots of Debian 12 and 13: build, check by lintian,
+# install into a chroot that has never built anything, try by debian/tests, remove and purge.
+# ./check.sh --full=packages runs this.
 #
 #	packages.sh TARBALL DIR [SUITE...]
 #
-# DIR is made, gets the chroots (1 GB each), the packages and all output, and loses the chroots at the end.  Status 77:
-# this machine has no means for it, which the last line says.
+# DIR is made, gets the chroots (1 GB each), the packages and all output, and loses the chroots at
+# the end.  Status 77: this machine has no means for it, which the last line says.
 set -eu -o pipefail
 
 # What a suite is to have at the end.
@@ -40,7 +41,8 @@ step() {
 	cat "$log.step" >>"$log"
 }
 
-# inside ROOT COMMAND...: as root of the chroot, with a /proc of its own; what is left ends with the command.
+# inside ROOT COMMAND...: as root of the chroot, with a /proc of its own; what is left ends with the
+# command.
 inside() {
 	local root=$1
 	shift
@@ -78,12 +80,14 @@ try_out() {
 		tar -C "$1/tests" --strip-components=1 --wildcards -xf "$tarball" '*/debian' &&
 		inside "$1" /tests/debian/tests/io &&
 		inside "$1" /tests/debian/tests/units || return 1
-	# autopkgtest has dependencies that hide a missing one: so the same once more, as Debian runs its tests.
+	# autopkgtest has dependencies that hide a missing one: so the same once more, as Debian
+	# runs its tests.
 	apt "$1" install autopkgtest dpkg-dev &&
 		inside "$1" autopkgtest --no-built-binaries "${files[@]}" /tests/ -- null
 }
 
-# purge ROOT: nothing of the packages is left, but the user and the group: files may still be theirs.
+# purge ROOT: nothing of the packages is left, but the user and the group: files may still be
+# theirs.
 purge() {
 	local left
 

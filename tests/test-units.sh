@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The units as make install leaves them: systemd-analyze has nothing to say about any unit, and counts little that a
-# service may do.  Users, groups and directories of the units are made.  tests/guest/test-units.sh runs the units.
+# The units as make install leaves them: systemd-analyze has nothing to say about any unit, and
+# counts little that a service may do.  Users, groups and directories of the units are made.
+# tests/guest/test-units.sh runs the units.
 . ./tests/functions.sh
 requires_server; requires_plugin; requires_gateway
 requires make --version

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# One version everywhere: configure.ac, NEWS, Debian's changelog, the spec file.  (tests/test-docs.sh: the manuals.)
-# RPM's own reader takes the spec file.
+# One version everywhere: configure.ac, NEWS, Debian's changelog, the spec file.
+# (tests/test-docs.sh: the manuals.) RPM's own reader takes the spec file.
 . ./tests/functions.sh
 
 version=$(sed -n 's/^PACKAGE_VERSION = //p' "$top_builddir/Makefile")

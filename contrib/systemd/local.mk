@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Units of systemd, with the places of make install in them.  rtrs-server.service and rtrs-server@.service have one
-# template, and so have the gateways; hardening.inc goes into each service.  systemd looks below /usr and /usr/local.
+# Units of systemd, with the places of make install in them.  rtrs-server.service and
+# rtrs-server@.service have one template, and so have the gateways; hardening.inc goes into each
+# service.  systemd looks below /usr and /usr/local.
 EXTRA_DIST += \
 	%D%/gateway.service.in \
 	%D%/gateway.socket.in \
@@ -44,10 +45,11 @@ endif
 UNIT_FROM_TEMPLATE = $(AM_V_GEN)$(MKDIR_P) %D% && \
 	sed -e '/^[@]hardening@$$/{' -e 'r $(srcdir)/%D%/hardening.inc' -e 'd' -e '}' $(UNIT_VALUES) \
 		-e 's|[@]sbindir@|$(sbindir)|' -e 's|[@]sysconfdir@|$(sysconfdir)|' "$<" >$@.t && mv $@.t $@
-RTRS_NBD_VALUES = -e 's|[@]name@|rtrs-nbd|' -e 's|[@]other@|nbdkit-rtrs|' -e 's|[@]manual@|man:rtrs-nbd(1)|' \
+# An order between two units is written in one of them.
+RTRS_NBD_VALUES = -e 's|[@]before@|Before=|' -e 's|[@]name@|rtrs-nbd|' -e 's|[@]other@|nbdkit-rtrs|' -e 's|[@]manual@|man:rtrs-nbd(1)|' \
 	-e 's|[@]description@|NBD gateway to RTRS/RNBD disk %i|' -e 's|[@]type@|notify|' \
 	-e 's|[@]command@|$(bindir)/rtrs-nbd|'
-NBDKIT_VALUES = -e 's|[@]name@|nbdkit-rtrs|' -e 's|[@]other@|rtrs-nbd|' \
+NBDKIT_VALUES = -e '/[@]before@/d' -e 's|[@]name@|nbdkit-rtrs|' -e 's|[@]other@|rtrs-nbd|' \
 	-e 's|[@]manual@|man:nbdkit-rtrs-plugin(1)|' -e 's|[@]description@|nbdkit for RTRS/RNBD disk %i|' \
 	-e 's|[@]type@|exec|' \
 	-e 's|[@]command@|nbdkit --foreground --threads=32 $$NBDKIT_OPTIONS $(plugindir)/nbdkit-rtrs-plugin.so|'

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=400 full
-# The units under systemd, which runs as process 1 of a namespace: IO over RDMA, tcp and a unix socket to a file and a
-# block device, reload with and without a mistake, kills of server and gateway, and the order at stop.
+# The units under systemd, which runs as process 1 of a namespace: IO over RDMA, tcp and a unix
+# socket to a file and a block device, reload with and without a mistake, kills of server and
+# gateway, and the order at stop.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_plugin; requires_gateway
@@ -10,17 +11,16 @@ requires nbdcopy --version
 systemd=/lib/systemd/systemd
 [ -x $systemd ] || skip "systemd is not installed"
 
-# variable NAME: as make expands it.
-variable() {
-	make -s --no-print-directory -C "$top_builddir" -f - print 2>/dev/null <<END | sed -n 's/^value: //p'
-include Makefile
-print:
-	@printf 'value: %s\n' '\$($1)'
-END
+# value UNIT PATTERN: the part in parentheses of the unit's line.
+value() {
+	sed -n "s|^ExecStart=$2.*|\\1|p" "$top_builddir/contrib/systemd/$1"
 }
 
-# What make install does, without the libtool of a slow guest.
-sbindir=$(variable sbindir) bindir=$(variable bindir) plugindir=$(variable plugindir) etc=$(variable sysconfdir)
+# What make install does, as far as units go, to the places that units name.
+sbindir=$(value rtrs-server.service '\(.*\)/rtrs-server ')
+etc=$(value rtrs-server.service '.*--config=\(.*\)/rtrs-server.conf')
+bindir=$(value rtrs-nbd@.service '\(.*\)/rtrs-nbd ')
+plugindir=$(value nbdkit-rtrs@.service '.* \(/.*\)/nbdkit-rtrs-plugin.so')
 mkdir -p "$sbindir" "$bindir" "$plugindir" "$etc/rtrs" "$etc/rtrs-server"
 cp "$RTRS_SERVER" "$top_builddir/rtrsctl" "$sbindir"
 cp "$RTRS_NBD" "$bindir"
@@ -33,6 +33,13 @@ cp "$top_srcdir/contrib/systemd/rtrs-server.sysusers" /etc/sysusers.d/rtrs-serve
 cp "$top_srcdir/contrib/systemd/rtrs-server.tmpfiles" /etc/tmpfiles.d/rtrs-server.conf
 systemd-sysusers rtrs-server.conf
 systemd-tmpfiles --create rtrs-server.conf
+
+# Each unit tells its end, in order.
+for unit in client rtrs-server rtrs-server@ rtrs-nbd@; do
+	mkdir "/etc/systemd/system/$unit.service.d"
+	printf '[Service]\nExecStopPost=+sh -c "echo %%n >>/run/ended"\n' \
+		>"/etc/systemd/system/$unit.service.d/ended.conf"
+done
 
 # The manager.  Nothing of the host's starts but the journal.
 cat >/etc/systemd/system/rtrs-test.target <<END
@@ -63,10 +70,14 @@ wait_until "systemd" booted
 
 # must_start UNIT...: or what the journal has of them.
 must_start() {
-	systemctl start "$@" || { systemctl status "$@"; journalctl --no-pager -n 40; fail "does not start: $*"; }
+	systemctl start "$@" && return
+	systemctl status "$@"
+	journalctl --no-pager -n 40
+	fail "does not start: $*"
 }
 
-# The file, the block device, and how each gateway reaches them.  udev would give the device to the group.
+# The file, the block device, and how each gateway reaches them.  udev would give the device to the
+# group.
 truncate -s 8M /var/lib/rtrs-server/file.img "$tmp/block.img"
 chown rtrs-server /var/lib/rtrs-server/file.img
 modprobe loop
@@ -88,7 +99,8 @@ END
 must_start rtrs-server.service
 [ "$(systemctl show -P User rtrs-server)" = rtrs-server ]
 printf '%s\n' "server = rdma://$ip4" "export = block" >"$etc/rtrs/rdma.conf"
-printf '%s\n' "server = unix:/run/rtrs-server/rtrs.sock" "server-uid = rtrs-server" "export = file" >"$etc/rtrs/local.conf"
+printf '%s\n' "server = unix:/run/rtrs-server/rtrs.sock" "server-uid = rtrs-server" "export = file" \
+	>"$etc/rtrs/local.conf"
 
 # goes_through NAME FILE: an image goes to the disk NAME, and is found in the storage.
 goes_through() {
@@ -112,11 +124,13 @@ systemctl is-active rtrs-nbd@local.service
 
 # exports: those that the server has now.
 exports() {
-	"$sbindir/rtrsctl" --socket "$(echo /run/rtrs-server/server-*.sock)" list | sed -n 's/^ *export *//p' | tr '\n' ' '
+	"$sbindir/rtrsctl" --socket "$(echo /run/rtrs-server/server-*.sock)" list | sed -n 's/^ *export *//p' |
+		sort | tr '\n' ' '
 }
 has_exports() {
 	[ "$(exports)" = "$1" ]
 }
+exports
 wait_until "two exports" has_exports 'block file '
 printf '[export "more"]\npath = mem:8M\n' >>"$etc/rtrs-server.conf"
 systemctl reload rtrs-server
@@ -140,12 +154,14 @@ systemctl kill --signal=KILL rtrs-nbd@rdma.service
 goes_through rdma "$loop"
 
 # Another server, with an address of its own.
-printf '[server]\nlisten = tcp://127.0.0.1:4321\n[export "fast"]\npath = mem:8M\n' >"$etc/rtrs-server/fast.conf"
+printf '[server]\nlisten = tcp://127.0.0.1:4321\n[export "fast"]\npath = mem:8M\n' \
+	>"$etc/rtrs-server/fast.conf"
 must_start rtrs-server@fast.service
 sockets=(/run/rtrs-server-fast/server-*.sock)
 [ -S "${sockets[0]}" ]
 
 # At stop: what mounts file systems of the network, then gateways, then servers.
+head -c 8M /dev/urandom >"$tmp/last"
 cat >/etc/systemd/system/client.service <<END
 [Unit]
 After=remote-fs-pre.target
@@ -153,18 +169,20 @@ After=remote-fs-pre.target
 Type=oneshot
 RemainAfterExit=yes
 ExecStart=true
-ExecStop=nbdcopy --flush $tmp/image nbd+unix:///?socket=/run/nbd/rdma.sock
+ExecStop=nbdcopy --flush $tmp/last nbd+unix:///?socket=/run/nbd/rdma.sock
 END
 must_start client.service
+: >/run/ended
 systemctl isolate rtrs-test.target
-# ended UNIT: when, in microseconds.
-ended() {
-	systemctl show -P InactiveEnterTimestampMonotonic "$1"
+# systemctl waits for the target only.
+all_ended() {
+	[ "$(wc -l </run/ended)" -eq 5 ]
 }
-client=$(ended client.service) gateway=$(ended rtrs-nbd@rdma.service)
-server=$(ended rtrs-server.service) other=$(ended rtrs-server@fast.service)
-echo "ended: client $client, gateway $gateway, server $server and $other"
-[ "$client" -gt 0 ] && [ "$client" -le "$gateway" ] && [ "$gateway" -le "$server" ] && [ "$gateway" -le "$other" ]
+wait_until "the end of all units" all_ended
+cat /run/ended
+want=$(printf '%s\n' client gateway gateway server server)
+[ "$(sed -e 's/^rtrs-nbd@.*/gateway/' -e 's/^rtrs-server.*/server/' -e 's/\.service$//' /run/ended)" = "$want" ] ||
+	fail "not in this order: $want"
 must_fail systemctl is-failed client.service rtrs-nbd@rdma.service rtrs-server.service
-cmp "$tmp/image" "$loop"
-[ ! -e /run/nbd/rdma.sock ] || must_fail ss -Hxl src /run/nbd/rdma.sock | grep .
+cmp "$tmp/last" "$loop"
+[ ! -e /run/nbd/rdma.sock ] || fail "the socket is left"

@@ -9,8 +9,9 @@
 
 #include <jansson.h>
 
-/* The version of answers and commands, "control_version" in the answer of a program.  Raise it when a member or a
- * command goes or changes its meaning; a new member leaves it (HACKING, "Versions"). */
+/* The version of answers and commands, "control_version" in the answer of a program.  Raise the
+ * number when a member or a command goes or changes its meaning.  A new member leaves the number
+ * (HACKING, "Versions"). */
 #define CTL_VERSION 1
 
 /* A JSON string of @text.  jansson refuses text that is no UTF-8, such as names of files and of
