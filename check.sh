@@ -3,7 +3,8 @@
 # Build and run all tests.  The last line counts them.  See HACKING, "Tests".
 
 # Of --full, in their order.
-all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz simulation fence nbd mutants lint"
+all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz simulation fence nbd mutants"
+all_parts+=" lint packages"
 
 usage() {
 	cat <<USAGE
@@ -17,7 +18,8 @@ part took.  Exits with 1 when anything failed.
   --full   all guests, each commit by itself, clang, make distcheck, ASan+UBSan,
            TSan, valgrind, lint, long fuzz and simulation runs, each in a
            directory below "build/full, all of it", so in a path with a space
-           and a comma, and a sample of the mutants that tests must notice
+           and a comma, a sample of the mutants that tests must notice, and
+           Debian's packages in fresh chroots of Debian 12 and 13
   --full=PART,...
            only these parts of it:
 $(fold -s -w 68 <<<"$all_parts" | sed 's/^/           /; s/ *$//')
@@ -193,6 +195,22 @@ distcheck() {
 	return $status
 }
 
+# packages TARBALL: in /tmp, because dpkg-buildpackage has its trouble with a space in a path.
+packages() {
+	local name=packages dir status=0
+
+	printf '\n== %s\n' "$name"
+	dir=$(mktemp -d /tmp/rtrs-packages.XXXXXX) || die "cannot make a directory for packages"
+	"$top/build-aux/packages.sh" "$1" "$dir" || status=$?
+	cp "$dir"/*.log "$build/$full_dir" 2>/dev/null
+	rm -rf "$dir"
+	case $status in
+	0) count $name 1 0 0 ;;
+	77) count $name 0 0 1 ;;
+	*) count $name 0 1 0 ;;
+	esac
+}
+
 # shellcheck disable=SC2086 # lists of words
 {
 	packages="$packages_build $packages_quickstart $packages_check"
@@ -253,6 +271,7 @@ if [ $full = yes ]; then
 		one mutants "$build/$full_dir/mutants.log" make \
 			-C "$build" mutate "MUTATE_EVERY=${MUTATE_EVERY:-8}"
 	wants lint && one lint "$build/$full_dir/lint.log" make -C "$build" lint
+	wants packages && packages "$build/$tarball.tar.xz"
 fi
 
 printf '\n'

@@ -12,11 +12,12 @@ packages_build="autoconf automake gcc libc6-dev libibverbs-dev libinih-dev libja
 	systemtap-sdt-dev zlib1g-dev"
 packages_quickstart="e2fsprogs libnbd-bin"
 packages_check="binutils bpftrace curl e2fsprogs fio iproute2 libcriterion-dev libnbd-bin mount nbdkit procps
-	python3 python3-libnbd qemu-system-common qemu-utils strace util-linux xz-utils"
+	python3 python3-libnbd qemu-system-common qemu-utils rpm strace systemd util-linux xz-utils"
 # What guests need; Debian's kernels for them are fetched by tests/guest/prepare.sh.
 packages_guest="busybox-static cpio ibverbs-providers kmod nbd-client qemu-system-x86 rdmacm-utils
 	xfsprogs"
-packages_full="chromium clang clang-tidy cppcheck libclang-rt-14-dev prometheus shellcheck valgrind"
+packages_full="chromium clang clang-tidy cppcheck libclang-rt-14-dev mmdebstrap prometheus shellcheck
+	valgrind"
 
 say() {
 	printf '%s\n' "$*" >&2

@@ -29,6 +29,7 @@ endif
 	chmod +x $@.t && mv $@.t $@
 CLEANFILES += %D%/rtrs-server-stages.bt %D%/rtrs-plugin-requests.bt %D%/rtrs-nbd-requests.bt
 EXTRA_DIST += %D%/rtrs-server-stages.bt.in %D%/rtrs-plugin-requests.bt.in
+EXTRA_DIST += %D%/nbdkit-rtrs.spec
 
 # For Prometheus and Grafana.
 dist_pkgdata_DATA = %D%/alerts.yml %D%/alerts-test.yml %D%/grafana.json

@@ -117,7 +117,9 @@ SHELL_TESTS = \
 	%D%/test-two-exports.sh \
 	%D%/test-unaligned.sh \
 	%D%/test-unix.sh \
+	%D%/test-units.sh \
 	%D%/test-unreachable.sh \
+	%D%/test-versions.sh \
 	%D%/test-zero-length.sh \
 	$(NULL)
 

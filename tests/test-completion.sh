@@ -3,13 +3,13 @@
 # Completion in bash, with bash's own readline on a terminal: what TAB puts on the line, and what it
 # offers.  Each option of --help is completed; names that peers chose are text.
 . ./tests/functions.sh
-requires_server
+requires_server; requires_gateway
 requires /usr/bin/python3 --version
 completion=$top_srcdir/contrib/completion/rtrsctl
 
 # Programs that show their arguments; rtrsctl tells names that a peer could choose.
 mkdir "$tmp/bin" "$tmp/dir" "$tmp/dir/sub" "$tmp/minus"
-for program in rtrsctl rtrs-server rtrs-bench; do
+for program in rtrsctl rtrs-server rtrs-bench rtrs-nbd; do
 	cat >"$tmp/bin/$program" <<END
 #!/bin/bash
 [ "\$*" != --help ] || exec "$(realpath "$top_builddir")/$program" --help
@@ -81,7 +81,7 @@ def offers(typed, want):
     assert got == want, "%r: offers %r" % (typed, got)
 
 # Every option that --help names begins with itself, and takes its value without a blank.
-for program in "rtrsctl", "rtrs-server", "rtrs-bench":
+for program in "rtrsctl", "rtrs-server", "rtrs-bench", "rtrs-nbd":
     text = subprocess.run([top_builddir + "/" + program, "--help"], stdout=subprocess.PIPE, check=True).stdout.decode()
     options = set(re.findall(r"(?m)(?:^ +|, | )(--[a-z-]+\[?=?)", text))
     named = set(o.rstrip("[=") for o in options)
@@ -154,5 +154,20 @@ offers("rtrs-bench --rw=randr", ["--rw=randread", "randrw"])
 tab("rtrs-bench --transport=rd", ["--transport=rdma", "END"])
 tab("rtrs-bench --registration=st", ["--registration=static", "END"])
 tab("rtrs-bench --iodepth=4 tcp", ["--iodepth=4", "tcp://END"])
+
+# Each parameter of rtrs-nbd, and the kinds of their values.
+text = subprocess.run([top_builddir + "/rtrs-nbd", "--help"], stdout=subprocess.PIPE, check=True).stdout.decode()
+keys = set(re.findall(r"(?m)^\[?([a-z-]+=)", text))
+assert len(keys) >= 15, keys
+assert set(offered("rtrs-nbd ")) == keys, (offered("rtrs-nbd "), keys)
+offers("rtrs-nbd mode=r", ["mode=ro", "rw"])
+tab("rtrs-nbd transport=t", ["transport=tcp", "END"])
+tab("rtrs-nbd server=un", ["server=unix:END"])
+tab("rtrs-nbd path=rd", ["path=rdma://END"])
+tab("rtrs-nbd config=%s/dir/di" % tmp, ["config=%s/dir/disk.img" % tmp, "END"])
+tab("rtrs-nbd control=no", ["control=none", "END"])
+tab("rtrs-nbd control=%s/dir/a" % tmp, ["control=%s/dir/a.sock" % tmp, "END"])
+tab("rtrs-nbd -U %s/dir/a" % tmp, ["-U", "%s/dir/a.sock" % tmp, "END"])
+tab("rtrs-nbd --unix=%s/dir/a" % tmp, ["--unix=%s/dir/a.sock" % tmp, "END"])
 END
 /usr/bin/python3 "$tmp/type.py" "$tmp" "$completion" "$(realpath "$top_builddir")"

@@ -64,6 +64,15 @@ for script in quickstart.sh check.sh; do
 	fits_terminal "$tmp/script.help" 24
 done
 
+# ---- peers ----
+# Each test that stands for a cell of ours is a test.
+grep -o -E '`([a-z]+/)?test-[a-z-]+\.(sh|c)`' "$top_srcdir/doc/peers.md" | tr -d '\140' |
+	sort -u >"$tmp/peers.tests"
+[ "$(wc -l <"$tmp/peers.tests")" -ge 30 ]
+while IFS= read -r name; do
+	[ -f "$top_srcdir/tests/$name" ] || fail "doc/peers.md names tests/$name: there is none"
+done <"$tmp/peers.tests"
+
 # ---- rtrs-server ----
 "$RTRS_SERVER" --help >"$tmp/server.help"
 fits_terminal "$tmp/server.help"

@@ -122,7 +122,8 @@ while IFS= read -r word <&3; do
 	esac
 	known=$((known + 1))
 done 3<"$tmp/commands"
-[ $known -eq "$(wc -l <"$tmp/commands")" ] && [ $known -ge 35 ]
+[ $known -eq "$(wc -l <"$tmp/commands")" ]
+[ $known -ge 35 ]
 
 # What the guide says of its commands.
 diff -u - "$tmp/reloads" <<END

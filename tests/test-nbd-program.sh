@@ -86,7 +86,8 @@ daemon_pid=$(cat "$tmp/daemon.pid")
 [ "$(readlink "/proc/$daemon_pid/cwd")" = / ]
 kill "$daemon_pid"
 wait_until "the end of the daemon" process_ended "$daemon_pid"
-[ ! -e "$tmp/daemon.sock" ] && [ ! -e "$tmp/daemon.pid" ]
+[ ! -e "$tmp/daemon.sock" ]
+[ ! -e "$tmp/daemon.pid" ]
 
 # What is wrong is one line.
 refuse() {

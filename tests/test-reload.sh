@@ -112,7 +112,9 @@ sed -i "s#^listen = .*nowhere.*#allow = uid:1#; s#^listen = .*/sock#&3#" "$conf"
 sed -i "s#^allow = uid:$(id -u)##" "$conf"
 reload_says "-listen unix:$tmp/sock" "-listen unix:$tmp/sock2" "+listen unix:$tmp/sock3" \
 	"--allow: changed"
-[ ! -e "$tmp/sock" ] && [ ! -e "$tmp/sock2" ] && [ -S "$tmp/sock3" ]
+[ ! -e "$tmp/sock" ]
+[ ! -e "$tmp/sock2" ]
+[ -S "$tmp/sock3" ]
 start_nbdkit "server=unix:$tmp/sock3" export=disk connect-timeout=forever
 wait_line "$server_log" "connection refused: no --allow contains this user"
 stop_process "$nbdkit_pid"
@@ -230,7 +232,8 @@ for check in "" --check; do
 	status=0
 	# shellcheck disable=SC2086 # nothing, where it is empty
 	timeout "$TIMEOUT_S" "$RTRS_SERVER" $check --config "$conf" 2>"$tmp/mistakes" || status=$?
-	[ $status = 1 ] && [ "$(wc -l <"$tmp/mistakes")" = 2 ]
+	[ $status = 1 ]
+	[ "$(wc -l <"$tmp/mistakes")" = 2 ]
 	grep -q "$conf:2: threads '0': expected a number from 1 to 256" "$tmp/mistakes"
 	grep -q "$conf:3: .export. is no section of this file" "$tmp/mistakes"
 done

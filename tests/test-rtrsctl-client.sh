@@ -57,6 +57,7 @@ socket=$RUNTIME_DIRECTORY/$NBD_FRONT-$nbdkit_pid.sock
 wait_until "the control socket" test -S "$socket"
 is "mode of the socket" "$(stat -c %a "$socket")" 600
 wait_until "the path" state_is "$first" connected
+is "version of the protocol" "$(json "a['control_version']")" 1
 is "list" "$(ask list | tail -n 1)" "    path $first"
 
 # Requests without end, until the file is gone.

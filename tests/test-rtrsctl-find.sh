@@ -85,7 +85,9 @@ cat "$tmp/list"
 [ "$(grep -c 'export' "$tmp/list")" -eq 1 ] || fail "not the one export"
 [ "$(find "$parent" -name 'server-419430*' | wc -l)" -eq "$owned" ] ||
 	fail "dead sockets are left, or another user's is not"
-[ -S "$dir/disk.sock" ] && [ -S "$dir/other.sock" ] && [ -f "$dir/server-1.sock" ]
+[ -S "$dir/disk.sock" ]
+[ -S "$dir/other.sock" ]
+[ -f "$dir/server-1.sock" ]
 
 # What only one of them has goes there; a question to both.
 [ "$("$rtrsctl" policy)" = "policy  min-inflight" ]

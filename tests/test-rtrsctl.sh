@@ -42,6 +42,7 @@ is "size" "$(json "ex['size']")" 8388608
 is "modes" "$(json "[e['mode'] for e in a['exports']]")" "['rw', 'ro']"
 is "paths" "$(json "[e['path'] for e in a['exports']]")" "['$tmp/disk', '$(pwd -P)/$relative']"
 is "queue depth" "$(json "a['queue_depth']")" 64
+is "version of the protocol" "$(json "a['control_version']")" 1
 is "users" "$(json "ex['users']" show)" 0
 
 # So that there is one program.

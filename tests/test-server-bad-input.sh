@@ -155,5 +155,6 @@ grep -q '^<3>export .*missing' journal
 # Help is no error.
 "$RTRS_SERVER" --help >help
 grep -q -- --listen help
-[ "$(wc -l <help)" -le 24 ] && [ "$(wc -L <help)" -le 80 ]
+[ "$(wc -l <help)" -le 24 ]
+[ "$(wc -L <help)" -le 80 ]
 "$RTRS_SERVER" --version | grep -q -E '[0-9]+\.[0-9]+'

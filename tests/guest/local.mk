@@ -28,6 +28,7 @@ GUEST_TESTS = \
 	%D%/test-rack.sh \
 	%D%/test-rdma-device.sh \
 	%D%/test-run.sh \
+	%D%/test-units.sh \
 	$(NULL)
 
 # They stop a guest: for people.

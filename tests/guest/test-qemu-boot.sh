@@ -103,6 +103,7 @@ cd "$tmp/out/data" || exit
 sha256sum --quiet -c sums
 sha256sum --quiet -c written
 cmp sums "$root/data/sums"
-[ "$(wc -l <log)" -eq 20 ] && [ "$(stat -c %s random)" -eq $((200 << 16)) ]
+[ "$(wc -l <log)" -eq 20 ]
+[ "$(stat -c %s random)" -eq $((200 << 16)) ]
 diff -r --exclude='small-1*' given copies
 [ ! -e copies/small-1 ] || fail "a file that was removed is there"

@@ -9,6 +9,11 @@
 
 #include <jansson.h>
 
+/* The version of answers and commands, "control_version" in the answer of a program.  Raise the
+ * number when a member or a command goes or changes its meaning.  A new member leaves the number
+ * (HACKING, "Versions"). */
+#define CTL_VERSION 1
+
 /* A JSON string of @text.  jansson refuses text that is no UTF-8, such as names of files and of
  * peers may be; then each byte that mask_control() masks becomes a '?'.  All text becomes JSON
  * here, or an answer would be NULL although memory was left.  Write "s:o", not "s:s"

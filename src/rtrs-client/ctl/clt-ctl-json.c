@@ -212,8 +212,9 @@ json_t *clt_ctl_json(struct client *clt, const struct clt_conf *conf, enum clt_c
 				   "sessions", sess_json(clt, depth));
 
 	if (depth >= CLT_CTL_SHOW)
-		object = ctl_json_with(object, json_pack("{s:o,s:I}",
+		object = ctl_json_with(object, json_pack("{s:o,s:i,s:I}",
 							 "version", ctl_json_text(PACKAGE_VERSION),
+							 "control_version", CTL_VERSION,
 							 "now_ns", (json_int_t)clock_now_ns()));
 	return object;
 }

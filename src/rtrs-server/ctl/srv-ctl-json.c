@@ -260,8 +260,9 @@ json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
 				   "sessions", srv_json_sessions(srv, depth));
 
 	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(object, json_pack("{s:o,s:o,s:i,s:i,s:I,s:I}",
+		object = ctl_json_with(object, json_pack("{s:o,s:i,s:o,s:i,s:i,s:I,s:I}",
 						"version", ctl_json_text(PACKAGE_VERSION),
+						"control_version", CTL_VERSION,
 						"log_level",
 						ctl_json_text(log_level_names[log_level()]),
 						"threads", (int)srv->nthreads - 1,

@@ -1,0 +1,188 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# guest: kernel=6.12 timeout=400 full
+# The units under systemd, which runs as process 1 of a namespace: IO over RDMA, tcp and a unix
+# socket to a file and a block device, reload with and without a mistake, kills of server and
+# gateway, and the order at stop.
+. ./tests/functions.sh
+. "$top_srcdir/tests/guest/lib.sh"
+requires_server; requires_plugin; requires_gateway
+requires nbdcopy --version
+systemd=/lib/systemd/systemd
+[ -x $systemd ] || skip "systemd is not installed"
+
+# value UNIT PATTERN: the part in parentheses of the unit's line.
+value() {
+	sed -n "s|^ExecStart=$2.*|\\1|p" "$top_builddir/contrib/systemd/$1"
+}
+
+# What make install does, as far as units go, to the places that units name.
+sbindir=$(value rtrs-server.service '\(.*\)/rtrs-server ')
+etc=$(value rtrs-server.service '.*--config=\(.*\)/rtrs-server.conf')
+bindir=$(value rtrs-nbd@.service '\(.*\)/rtrs-nbd ')
+plugindir=$(value nbdkit-rtrs@.service '.* \(/.*\)/nbdkit-rtrs-plugin.so')
+mkdir -p "$sbindir" "$bindir" "$plugindir" "$etc/rtrs" "$etc/rtrs-server"
+cp "$RTRS_SERVER" "$top_builddir/rtrsctl" "$sbindir"
+cp "$RTRS_NBD" "$bindir"
+cp "$RTRS_PLUGIN" "$plugindir"
+rm -rf /etc/systemd/system/* /lib/systemd/system/*.wants /lib/systemd/system-generators/*
+cp "$top_builddir"/contrib/systemd/*.{service,socket} "$top_srcdir/contrib/systemd/rtrs-servers.target" \
+	/etc/systemd/system
+mkdir -p /etc/sysusers.d /etc/tmpfiles.d
+cp "$top_srcdir/contrib/systemd/rtrs-server.sysusers" /etc/sysusers.d/rtrs-server.conf
+cp "$top_srcdir/contrib/systemd/rtrs-server.tmpfiles" /etc/tmpfiles.d/rtrs-server.conf
+systemd-sysusers rtrs-server.conf
+systemd-tmpfiles --create rtrs-server.conf
+
+# Each unit tells its end, in order.
+for unit in client rtrs-server rtrs-server@ rtrs-nbd@; do
+	mkdir "/etc/systemd/system/$unit.service.d"
+	printf '[Service]\nExecStopPost=+sh -c "echo %%n >>/run/ended"\n' \
+		>"/etc/systemd/system/$unit.service.d/ended.conf"
+done
+
+# The manager.  Nothing of the host's starts but the journal.
+cat >/etc/systemd/system/rtrs-test.target <<END
+[Unit]
+DefaultDependencies=no
+Wants=systemd-journald.service
+AllowIsolate=yes
+END
+: >/etc/fstab
+mkdir -p /sys/fs/cgroup /var/log/journal
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+systemd_log=$tmp/systemd.log
+unshare --pid --fork --mount-proc --kill-child env -i PATH="$PATH" container=guest \
+	$systemd --system --unit=rtrs-test.target --log-target=console --log-level=notice \
+	</dev/null >"$systemd_log" 2>&1 &
+manager=$!
+cleanup_fn kill_process $manager
+# systemd answers processes of its namespace only.
+wait_until "process 1" pgrep -P $manager
+one=$(pgrep -P $manager)
+systemctl() {
+	nsenter --target "$one" --pid --mount systemctl "$@"
+}
+booted() {
+	systemctl is-active rtrs-test.target
+}
+wait_until "systemd" booted
+
+# must_start UNIT...: or what the journal has of them.
+must_start() {
+	systemctl start "$@" && return
+	systemctl status "$@"
+	journalctl --no-pager -n 40
+	fail "does not start: $*"
+}
+
+# The file, the block device, and how each gateway reaches them.  udev would give the device to the
+# group.
+truncate -s 8M /var/lib/rtrs-server/file.img "$tmp/block.img"
+chown rtrs-server /var/lib/rtrs-server/file.img
+modprobe loop
+loop=$(losetup --find --show "$tmp/block.img")
+cleanup_fn losetup --detach "$loop"
+chgrp disk "$loop"
+chmod 660 "$loop"
+cat >"$etc/rtrs-server.conf" <<END
+[server]
+listen = rdma://$ip4:1234
+listen = tcp://127.0.0.1:1234
+listen = unix:/run/rtrs-server/rtrs.sock
+[export "file"]
+path = /var/lib/rtrs-server/file.img
+[export "block"]
+path = $loop
+direct = yes
+END
+must_start rtrs-server.service
+[ "$(systemctl show -P User rtrs-server)" = rtrs-server ]
+printf '%s\n' "server = rdma://$ip4" "export = block" >"$etc/rtrs/rdma.conf"
+printf '%s\n' "server = unix:/run/rtrs-server/rtrs.sock" "server-uid = rtrs-server" "export = file" \
+	>"$etc/rtrs/local.conf"
+
+# goes_through NAME FILE: an image goes to the disk NAME, and is found in the storage.
+goes_through() {
+	head -c 8M /dev/urandom >"$tmp/image"
+	timeout "$TIMEOUT_S" nbdcopy --flush "$tmp/image" "nbd+unix:///?socket=/run/nbd/$1.sock" ||
+		{ journalctl --no-pager -n 60; fail "no IO to $1"; }
+	cmp "$tmp/image" "$2"
+}
+# The first client starts the service.
+must_start rtrs-nbd@rdma.socket nbdkit-rtrs@local.socket
+goes_through rdma "$loop"
+goes_through local /var/lib/rtrs-server/file.img
+systemctl is-active rtrs-nbd@rdma.service nbdkit-rtrs@local.service
+[ "$(stat -c '%G %a' /run/nbd/rdma.sock)" = 'rtrs 660' ]
+
+# One file, one place, two gateways.
+must_start rtrs-nbd@local.socket
+must_fail systemctl is-active nbdkit-rtrs@local.socket
+goes_through local /var/lib/rtrs-server/file.img
+systemctl is-active rtrs-nbd@local.service
+
+# exports: those that the server has now.
+exports() {
+	"$sbindir/rtrsctl" --socket "$(echo /run/rtrs-server/server-*.sock)" list | sed -n 's/^ *export *//p' |
+		sort | tr '\n' ' '
+}
+has_exports() {
+	[ "$(exports)" = "$1" ]
+}
+exports
+wait_until "two exports" has_exports 'block file '
+printf '[export "more"]\npath = mem:8M\n' >>"$etc/rtrs-server.conf"
+systemctl reload rtrs-server
+wait_until "three exports" has_exports 'block file more '
+# A mistake is told by systemctl, and changes nothing.
+cp "$etc/rtrs-server.conf" "$tmp/good.conf"
+printf '[export "worse"]\npath = mem:8M\nmode = wr\n' >>"$etc/rtrs-server.conf"
+must_fail systemctl reload rtrs-server
+journalctl --no-pager -u rtrs-server | grep -F "'wr'"
+has_exports 'block file more '
+cp "$tmp/good.conf" "$etc/rtrs-server.conf"
+
+# Killed, both come again: the server is a pause for its clients, and the socket of a gateway stays.
+restarts() {
+	[ "$(systemctl show -P NRestarts "$1")" -ge 1 ] && systemctl is-active "$1"
+}
+systemctl kill --signal=KILL rtrs-server
+goes_through rdma "$loop"
+wait_until "the next server" restarts rtrs-server.service
+systemctl kill --signal=KILL rtrs-nbd@rdma.service
+goes_through rdma "$loop"
+
+# Another server, with an address of its own.
+printf '[server]\nlisten = tcp://127.0.0.1:4321\n[export "fast"]\npath = mem:8M\n' \
+	>"$etc/rtrs-server/fast.conf"
+must_start rtrs-server@fast.service
+sockets=(/run/rtrs-server-fast/server-*.sock)
+[ -S "${sockets[0]}" ]
+
+# At stop: what mounts file systems of the network, then gateways, then servers.
+head -c 8M /dev/urandom >"$tmp/last"
+cat >/etc/systemd/system/client.service <<END
+[Unit]
+After=remote-fs-pre.target
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=true
+ExecStop=nbdcopy --flush $tmp/last nbd+unix:///?socket=/run/nbd/rdma.sock
+END
+must_start client.service
+: >/run/ended
+systemctl isolate rtrs-test.target
+# systemctl waits for the target only.
+all_ended() {
+	[ "$(wc -l </run/ended)" -eq 5 ]
+}
+wait_until "the end of all units" all_ended
+cat /run/ended
+want=$(printf '%s\n' client gateway gateway server server)
+[ "$(sed -e 's/^rtrs-nbd@.*/gateway/' -e 's/^rtrs-server.*/server/' -e 's/\.service$//' /run/ended)" = "$want" ] ||
+	fail "not in this order: $want"
+must_fail systemctl is-failed client.service rtrs-nbd@rdma.service rtrs-server.service
+cmp "$tmp/last" "$loop"
+[ ! -e /run/nbd/rdma.sock ] || fail "the socket is left"

@@ -1,0 +1,68 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The units as make install leaves them: systemd-analyze has nothing to say about any unit, and
+# counts little that a service may do.  Users, groups and directories of the units are made.
+# tests/guest/test-units.sh runs the units.
+. ./tests/functions.sh
+requires_server; requires_plugin; requires_gateway
+requires make --version
+requires systemd-analyze --version
+unset MAKEFLAGS MFLAGS MAKELEVEL DESTDIR
+grep -q -x "systemdsystemunitdir = no" "$top_builddir/Makefile" && skip "configured without units"
+case $tmp$top_builddir in
+*' '*) skip "libtool cannot install from or to a path with a space" ;;
+esac
+
+root=$tmp/root
+make -C "$top_builddir" install DESTDIR="$root" >"$tmp/make.log" 2>&1
+installed=$(find "$root" -path '*/systemd/system/rtrs-servers.target' -printf '%h\n')
+units=("$installed"/*)
+[ ${#units[@]} -eq 7 ] || fail "not the units: ${units[*]}"
+must_fail grep -n -E "@[a-z]+@" "${units[@]}"
+# systemd looks below /etc, whatever the prefix.  nbdkit and kill are the machine's.
+mkdir -p "$root/etc/systemd" "$root/usr/bin"
+cp -R "$installed" "$root/etc/systemd/system"
+cp "$(type -P nbdkit)" "$(type -P kill)" "$root/usr/bin"
+
+# verify UNIT: no word, and no error.
+verify() {
+	local status=0
+	systemd-analyze verify --man=no --recursive-errors=no --root="$root" "$1" >"$tmp/verify.out" 2>&1 ||
+		status=$?
+	cat "$tmp/verify.out"
+	[ $status -eq 0 ]
+	[ ! -s "$tmp/verify.out" ]
+}
+for unit in "${units[@]}"; do
+	unit=${unit##*/}
+	verify "${unit/@/@disk0}" || fail "systemd-analyze verify has something to say about $unit"
+	[[ $unit = *.service ]] || continue
+	systemd-analyze security --offline=true --threshold=25 "$installed/$unit" >"$tmp/security.out" ||
+		{ cat "$tmp/security.out"; fail "$unit may do too much"; }
+	tail -n 1 "$tmp/security.out"
+done
+# What verify finds where there is something to find.
+sed -i 's/^Restart=/Restat=/' "$root/etc/systemd/system/rtrs-server.service"
+must_fail verify rtrs-server.service
+
+# Users and groups, in the files of that root.
+sysusers=$(find "$root" -path '*/sysusers.d/*.conf')
+[ "$(wc -l <<<"$sysusers")" -eq 3 ] || fail "not the files for systemd-sysusers: $sysusers"
+echo 'disk:x:6:' >"$root/etc/group"
+mkdir -p "$root/etc/sysusers.d"
+while IFS= read -r file; do
+	cp "$file" "$root/etc/sysusers.d/"
+done <<<"$sysusers"
+systemd-sysusers --root="$root"
+grep '^rtrs-server:' "$root/etc/passwd"
+while IFS= read -r group; do
+	grep "^$group:" "$root/etc/group" || fail "no unit can have the group $group"
+done < <(sed -n -E 's/^(Group|SupplementaryGroups|SocketGroup)=//p' "$installed"/* | sort -u)
+[ "$(sed -n 's/^User=//p' "$installed"/* | sort -u)" = rtrs-server ]
+
+# The place for images.
+tmpfiles=$(find "$root" -path '*/tmpfiles.d/rtrs-server.conf')
+if [ "$(id -u)" -eq 0 ]; then
+	systemd-tmpfiles --create --root="$root" "$tmpfiles"
+	[ "$(stat -c %a "$root/var/lib/rtrs-server")" = 700 ]
+fi
