@@ -17,7 +17,7 @@ import sys
 WIDTH, HEIGHT = 900, 330
 TOP, BOTTOM = 74, 270
 PANELS = ((62, 300), (366, 604), (670, 884))	# left and right
-NAMES = {"ours": "nbdkit rtrs", "unix": "nbdkit rtrs, unix socket", "peer": "nbdkit nbd", "ceiling": "no network"}
+NAMES = {"ours": "nbdkit rtrs", "gateway": "rtrs-nbd", "gateway-unix": "rtrs-nbd, unix socket", "peer": "nbdkit nbd"}
 STYLE = """
 text { font: 12px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #374151 }
 .head { font-size: 14px; font-weight: 600; fill: #111827 }
@@ -27,16 +27,17 @@ text { font: 12px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #37
 path { fill: none; stroke-width: 2 }
 .dash { stroke-dasharray: 3 3; stroke-width: 1.2 }
 .ours { stroke: #2563eb }
-.unix { stroke: #059669 }
+.gateway { stroke: #059669 }
+.gateway-unix { stroke: #9333ea }
 .peer { stroke: #f59e0b }
-.ceiling { stroke: #9ca3af }
 @media (prefers-color-scheme: dark) {
 text { fill: #d1d5db }
 .head { fill: #f9fafb }
 .back { fill: #111827; stroke: #374151 }
 .grid { stroke: #293548 }
 .ours { stroke: #60a5fa }
-.unix { stroke: #34d399 }
+.gateway { stroke: #34d399 }
+.gateway-unix { stroke: #c084fc }
 }
 """
 

@@ -50,7 +50,7 @@ RATIOS = [("ours", "base"), ("ours", "peer"), ("ours", "ceiling"), ("ours", "lim
           ("copy", "never"),
           ("always", "never"), ("ours", "static"), ("window", "static")]
 # The picture of speed over depth.
-PLOTS = dict(topologies="ours,peer,ceiling,unix",
+PLOTS = dict(topologies="ours,peer,gateway,gateway-unix",
              rows=",".join(row[0] for row in loads.FIO_ROWS if row[0].startswith("4k-randread-") and row[4] == 1),
              csv=os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "doc", "speed.csv")))
 LOOK_S = 0.5			# at what others do

@@ -156,7 +156,8 @@ tab("rtrs-bench --registration=st", ["--registration=static", "END"])
 tab("rtrs-bench --iodepth=4 tcp", ["--iodepth=4", "tcp://END"])
 
 # Each parameter of rtrs-nbd, and the kinds of their values.
-text = subprocess.run([top_builddir + "/rtrs-nbd", "--help"], stdout=subprocess.PIPE, check=True).stdout.decode()
+text = subprocess.run([top_builddir + "/rtrs-nbd", "--help"], stdout=subprocess.PIPE,
+                      check=True).stdout.decode()
 keys = set(re.findall(r"(?m)^\[?([a-z-]+=)", text))
 assert len(keys) >= 15, keys
 assert set(offered("rtrs-nbd ")) == keys, (offered("rtrs-nbd "), keys)

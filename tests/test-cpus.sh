@@ -5,7 +5,8 @@
 requires_server
 
 # The CPUs that this process may use, one a line.
-mapfile -t cpus < <(/usr/bin/python3 -c 'import os; print(*sorted(os.sched_getaffinity(0)), sep="\n")')
+mapfile -t cpus < <(/usr/bin/python3 -c \
+	'import os; print(*sorted(os.sched_getaffinity(0)), sep="\n")')
 all=$(sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status)
 one=${cpus[-1]}
 
@@ -13,7 +14,8 @@ one=${cpus[-1]}
 where() {
 	local task
 	for task in /proc/"$1"/task/*; do
-		[[ $(cat "$task/comm") != "reactor "* ]] || sed -n 's/^Cpus_allowed_list:\t//p' "$task/status"
+		[[ $(cat "$task/comm") != "reactor "* ]] ||
+			sed -n 's/^Cpus_allowed_list:\t//p' "$task/status"
 	done
 	sed -n 's/^Cpus_allowed_list:\t//p' "/proc/$1/task/$1/status"
 }

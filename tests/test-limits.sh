@@ -11,14 +11,16 @@ truncate -s 16M "$tmp/disk" "$tmp/free"
 conf=$tmp/conf
 write_conf() {
 	printf '%s\n' '[server]' "listen = unix:$tmp/sock" "allow = uid:$(id -u)" \
-		'[export "disk"]' "path = $tmp/disk" "$@" '[export "free"]' "path = $tmp/free" >"$conf"
+		'[export "disk"]' "path = $tmp/disk" "$@" \
+		'[export "free"]' "path = $tmp/free" >"$conf"
 }
 write_conf 'iops = 200'
 start_server --control "$tmp/control" --state-dir "$tmp/state" --config "$conf"
 grep -q "disk: iops none -> 200" <("$RTRS_SERVER" --config "$conf" --check)
 ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control")
 
-# json EXPRESSION: of the stats, a; disk is the export, and reads has the answered reads of each session
+# json EXPRESSION: of the stats, a; disk is the export, and reads has the answered reads of each
+# session
 json() {
 	"${ctl[@]}" --json stats | /usr/bin/python3 -c "
 import json, sys
@@ -40,13 +42,15 @@ for name in deep flat; do
 	start_nbdkit "server=unix:$tmp/sock" export=disk sessname=$name mode=ro
 	depth=32
 	[ $name = deep ] || depth=16
-	timeout $((8 * TIMEOUT_S)) fio --name=$name --ioengine=nbd --uri="$uri" --rw=randread --bs=4k \
+	timeout $((8 * TIMEOUT_S)) fio --name=$name --ioengine=nbd --uri="$uri" \
+		--rw=randread --bs=4k \
 		--size=16M --iodepth=$depth --time_based --runtime=$((8 * TIMEOUT_S)) \
 		--output="$tmp/fio.$name" &
 	fios+=($!)
 done
 all_read() {
-	[ "$(json "'deep' in reads and 'flat' in reads and min(reads['deep'], reads['flat']) >= $1")" = True ]
+	[ "$(json "'deep' in reads and 'flat' in reads and
+		min(reads['deep'], reads['flat']) >= $1")" = True ]
 }
 wait_until "both read" all_read 50
 told=$(wc -l <"$server_log")
@@ -61,7 +65,8 @@ assert deep <= 1.2 * flat and flat <= 1.2 * deep, "not fair"
 END
 [ "$(json "disk['limit_iops'], disk['limit_burst_ns'], disk['throttled_requests'] > 500,
 	disk['throttled_ns'] > 0")" = "200 100000000 True True" ]
-[ "$(json "[(e['throttled_requests'], 'limit_iops' in e) for e in a['exports'] if e['name'] == 'free']")" = \
+[ "$(json "[(e['throttled_requests'], 'limit_iops' in e)
+	for e in a['exports'] if e['name'] == 'free']")" = \
 	"[(0, False)]" ]
 
 # Other limits hold for those that wait, and nobody loses the export.

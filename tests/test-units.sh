@@ -27,7 +27,8 @@ cp "$(type -P nbdkit)" "$(type -P kill)" "$root/usr/bin"
 # verify UNIT: no word, and no error.
 verify() {
 	local status=0
-	systemd-analyze verify --man=no --recursive-errors=no --root="$root" "$1" >"$tmp/verify.out" 2>&1 ||
+	systemd-analyze verify --man=no --recursive-errors=no --root="$root" "$1" \
+		>"$tmp/verify.out" 2>&1 ||
 		status=$?
 	cat "$tmp/verify.out"
 	[ $status -eq 0 ]
@@ -37,7 +38,8 @@ for unit in "${units[@]}"; do
 	unit=${unit##*/}
 	verify "${unit/@/@disk0}" || fail "systemd-analyze verify has something to say about $unit"
 	[[ $unit = *.service ]] || continue
-	systemd-analyze security --offline=true --threshold=25 "$installed/$unit" >"$tmp/security.out" ||
+	systemd-analyze security --offline=true --threshold=25 "$installed/$unit" \
+		>"$tmp/security.out" ||
 		{ cat "$tmp/security.out"; fail "$unit may do too much"; }
 	tail -n 1 "$tmp/security.out"
 done

@@ -9,6 +9,7 @@ SRV_CPPFLAGS = \
 	-I$(top_srcdir)/src/store/file \
 	-I$(top_srcdir)/%D%/rtrs \
 	-I$(top_srcdir)/%D%/rnbd \
+	-I$(top_srcdir)/%D%/change \
 	-I$(top_srcdir)/%D%/ctl \
 	-I$(top_srcdir)/%D%/conf \
 	-I$(top_srcdir)/%D% \
@@ -20,14 +21,14 @@ noinst_LTLIBRARIES += librtrssrv.la librtrsring.la
 
 librtrssrv_la_CPPFLAGS = $(SRV_CPPFLAGS)
 librtrssrv_la_SOURCES = \
-	%D%/apply-listen.c \
-	%D%/apply-listen.h \
-	%D%/apply.c \
-	%D%/apply.h \
-	%D%/tell.c \
-	%D%/tell.h \
-	%D%/change.c \
-	%D%/change.h \
+	%D%/change/apply-listen.c \
+	%D%/change/apply-listen.h \
+	%D%/change/apply.c \
+	%D%/change/apply.h \
+	%D%/change/tell.c \
+	%D%/change/tell.h \
+	%D%/change/change.c \
+	%D%/change/change.h \
 	%D%/conf/conf-allow.c \
 	%D%/conf/conf-exports.c \
 	%D%/conf/conf-cpus.c \
@@ -130,6 +131,8 @@ librtrsring_la_LIBADD = libstorering.la libstore.la libbase.la $(LIBURING_LIBS)
 
 rtrs_server_CPPFLAGS = $(SRV_CPPFLAGS)
 rtrs_server_SOURCES = \
+	%D%/change/change-ctl.c \
+	%D%/change/change-ctl.h \
 	%D%/ctl/srv-ctl-json.c \
 	%D%/ctl/srv-ctl-json.h \
 	%D%/ctl/srv-ctl.c \
@@ -137,10 +140,12 @@ rtrs_server_SOURCES = \
 	%D%/ctl/srv-metrics.c \
 	%D%/ctl/srv-metrics.h \
 	%D%/main.c \
+	%D%/program.h \
 	%D%/reactors.c \
 	%D%/reactors.h \
 	%D%/sink.c \
 	%D%/sink.h \
+	%D%/stop.c \
 	$(NULL)
 rtrs_server_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS)
 rtrs_server_LDADD = librtrsring.la librtrssrv.la libctl.la libmetrics.la libclock.la $(SYSTEMD_LIBS) $(JANSSON_LIBS)

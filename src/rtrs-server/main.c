@@ -1,279 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The program: reads the command line, starts the threads and the server, says that it is ready,
- * and stops all on SIGTERM or SIGINT.
- *
- * The main thread is the control thread, and runs reactor 0.  The stop goes:
- * srv_shutdown(); when it is done stop and join the other threads; close the control socket;
- * unwatch the signals; stop reactor 0; srv_destroy().  A start that fails undoes what was done, in
- * reverse, with one line on stderr. */
+ * and runs reactor 0 on the main thread until stop.c stops the reactor.  A start that fails undoes
+ * what was done, in reverse, with one line on stderr. */
 #include <config.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "apply.h"
-#include "change.h"
-#include "conf.h"
-#include "ctl.h"
-#include "exports.h"
+#include "change-ctl.h"
 #include "log.h"
+#include "program.h"
 #include "reactor.h"
-#include "reactors.h"
 #include "sink.h"
-#include "srv-ctl.h"
 #include "srv-export.h"
 #include "srv-listen.h"
-#include "srv-metrics.h"
-#include "srv.h"
 #include "std-fds.h"
 #include "tell.h"
-#include "util.h"
-
-struct program {
-	int argc;
-	char **argv;
-	struct srv_conf conf;
-	struct plan plan;
-	struct apply apply;
-	struct exports exports;
-	struct reactors reactors;
-	struct export_life life;
-	struct change change;
-	struct srv_ctl commands;
-	struct srv *srv;
-	struct ctl *ctl;		/* NULL: no control socket */
-	struct srv_metrics metrics;
-	struct loop_watch signals;
-	bool stopping;
-};
-
-/* ---- signals ---- */
-
-/* Signals that end a program by default and that daemons get out of habit. */
-static const int ignored_signals[] = { SIGHUP, SIGUSR1, SIGUSR2, 0 };
-static const int stop_signals[] = { SIGTERM, SIGINT, 0 };
-
-static void signals_add(sigset_t *set, const int *signals)
-{
-	while (*signals)
-		sigaddset(set, *signals++);
-}
-
-/* @how: as with pthread_sigmask(). */
-static void signals_mask(int how, const int *signals)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	signals_add(&set, signals);
-	pthread_sigmask(how, &set, NULL);
-}
-
-/* The control socket and the metrics while these have names: what a second signal is to take
- * along. */
-static const struct ctl *named_ctl;
-static const struct metrics *named_metrics;
-
-static void exit_at_once(int sig)
-{
-	if (named_ctl)
-		ctl_unlink(named_ctl);
-	metrics_unlink(named_metrics);
-	_exit(128 + sig);
-}
-
-/* ---- stop ---- */
-
-static void signals_closed(struct loop_watch *w)
-{
-	struct program *p = container_of(w, struct program, signals);
-
-	close(w->fd);
-	reactor_stop(p->reactors.all[0]);
-}
-
-static void ctl_stopped(void *arg)
-{
-	struct program *p = arg;
-
-	loop_unwatch(&p->signals);
-}
-
-static void life_stopped(void *arg)
-{
-	struct program *p = arg;
-
-	reactors_join(&p->reactors);
-	if (!p->ctl) {
-		ctl_stopped(p);
-		return;
-	}
-	/* ORDER: a second signal finds the socket whole or not at all. */
-	signals_mask(SIG_BLOCK, stop_signals);
-	named_ctl = NULL;
-	ctl_close(p->ctl, ctl_stopped, p);
-	signals_mask(SIG_UNBLOCK, stop_signals);
-}
-
-static void changes_stopped(void *arg)
-{
-	struct program *p = arg;
-
-	/* ORDER: an answer to a command leaves before the control socket is closed. */
-	apply_end(&p->apply);
-	export_life_stop(&p->life, life_stopped, p);
-}
-
-static void metrics_stopped(void *arg)
-{
-	struct program *p = arg;
-
-	change_stop(&p->change, changes_stopped, p);
-}
-
-static void server_stopped(void *arg)
-{
-	struct program *p = arg;
-
-	/* ORDER: before exports lose their counters.  A second signal finds the names whole or not
-	 * at all. */
-	signals_mask(SIG_BLOCK, stop_signals);
-	named_metrics = NULL;
-	srv_metrics_close(&p->metrics, metrics_stopped, p);
-	signals_mask(SIG_UNBLOCK, stop_signals);
-}
-
-static struct log_limit ignored_limit = LOG_LIMIT_INIT(4, 10000);
-
-static void signals_stop(struct program *p, const char *name)
-{
-	struct sigaction at_once = { .sa_handler = exit_at_once };
-
-	p->stopping = true;
-	log_info(NULL, "SIG%s: stopping; a second signal exits at once", name);
-	sd_notify(0, "STOPPING=1");
-	sigaction(SIGTERM, &at_once, NULL);
-	sigaction(SIGINT, &at_once, NULL);
-	named_ctl = p->ctl;
-	named_metrics = p->metrics.served;
-	srv_shutdown(p->srv, server_stopped, p);
-	/* ORDER: after the listeners, which have taken the names of unix sockets along. */
-	signals_mask(SIG_UNBLOCK, stop_signals);
-}
-
-static void signals_hup(struct program *p)
-{
-	if (p->stopping)
-		return;
-	if (p->conf.config)
-		change_hup(&p->change);
-	else
-		log_limited(&ignored_limit, LOG_LEVEL_INFO, NULL, "SIGHUP: ignored: there is no "
-			    "configuration file to read again, and no log to open anew");
-}
-
-static bool signals_ready(struct loop_watch *w)
-{
-	struct program *p = container_of(w, struct program, signals);
-	struct signalfd_siginfo info;
-
-	while (read(w->fd, &info, sizeof(info)) == sizeof(info)) {
-		const char *name = sigabbrev_np((int)info.ssi_signo);
-
-		if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT) {
-			if (!p->stopping)
-				signals_stop(p, name);
-			continue;
-		}
-		if (info.ssi_signo == SIGHUP)
-			signals_hup(p);
-		else
-			log_limited(&ignored_limit, LOG_LEVEL_INFO, NULL,
-				    "SIG%s: ignored: there is no log to open anew", name);
-	}
-	return false;
-}
-
-/* Before any thread starts: they inherit the mask. */
-static int signals_open(struct program *p)
-{
-	sigset_t set;
-
-	signal(SIGPIPE, SIG_IGN);
-	signals_mask(SIG_BLOCK, stop_signals);
-	sigemptyset(&set);
-	signals_add(&set, stop_signals);
-	signals_add(&set, ignored_signals);
-	p->signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	p->signals.events = POLLIN;
-	p->signals.ready = signals_ready;
-	p->signals.closed = signals_closed;
-	return p->signals.fd < 0 ? -errno : 0;
-}
-
-/* ---- commands ---- */
-
-static void ctl_add_export(void *program, const char *spec, srv_ctl_done_fn *done, void *arg)
-{
-	struct program *p = program;
-
-	change_export_add(&p->change, spec, done, arg);
-}
-
-static void ctl_remove_export(void *program, const char *name, bool force, srv_ctl_done_fn *done,
-			      void *arg)
-{
-	struct program *p = program;
-
-	change_export_remove(&p->change, name, force, done, arg);
-}
-
-static void ctl_resize_export(void *program, const char *name, srv_ctl_done_fn *done, void *arg)
-{
-	struct program *p = program;
-
-	change_export_resize(&p->change, name, done, arg);
-}
-
-static void ctl_set_export(void *program, const char *text, srv_ctl_done_fn *done, void *arg)
-{
-	struct program *p = program;
-
-	change_export_set(&p->change, text, done, arg);
-}
-
-static void ctl_reload(void *program, bool force, srv_ctl_done_fn *done, void *arg)
-{
-	struct program *p = program;
-
-	change_reload(&p->change, force, done, arg);
-}
-
-static void ctl_save(void *program, srv_ctl_done_fn *done, void *arg)
-{
-	struct program *p = program;
-
-	change_save(&p->change, done, arg);
-}
-
-static const struct srv_ctl_ops ctl_ops = {
-	.export_add = ctl_add_export,
-	.export_remove = ctl_remove_export,
-	.export_resize = ctl_resize_export,
-	.export_set = ctl_set_export,
-	.reload = ctl_reload,
-	.save = ctl_save,
-};
 
 /* ---- start ---- */
 
@@ -326,7 +74,8 @@ static void serve_administrators(struct program *p)
 	apply_begin(&p->apply, &p->life, p->srv);
 	apply_limits(&p->apply, &p->plan);
 	change_init(&p->change, &p->conf, &p->apply, p->srv, p->argc, p->argv);
-	p->commands = (struct srv_ctl){ .srv = p->srv, .ops = &ctl_ops, .program = p };
+	p->commands = (struct srv_ctl){ .srv = p->srv, .ops = &change_ctl_ops,
+					.program = &p->change };
 	rc = srv_ctl_open(&p->commands, &p->ctl, err, sizeof(err));
 	if (rc) {
 		log_err(NULL, "--control %s", err);
@@ -413,7 +162,7 @@ static int run_server(struct program *p)
 
 	if (rc)
 		return rc;
-	rc = signals_open(p);
+	rc = stop_open(p);
 	if (rc)
 		log_err(NULL, "cannot open a signalfd: %s", strerror(-rc));
 	if (!rc)
@@ -468,8 +217,7 @@ int main(int argc, char **argv)
 	 * log written into it. */
 	if (std_fds_open())
 		return 1;
-	/* Before exports are opened, which may take a while. */
-	signals_mask(SIG_BLOCK, ignored_signals);
+	stop_begin();
 	log_init(sink_for(false), LOG_LEVEL_INFO);
 	raise_descriptors();
 	p.argc = argc;

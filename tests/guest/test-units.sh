@@ -26,7 +26,8 @@ cp "$RTRS_SERVER" "$top_builddir/rtrsctl" "$sbindir"
 cp "$RTRS_NBD" "$bindir"
 cp "$RTRS_PLUGIN" "$plugindir"
 rm -rf /etc/systemd/system/* /lib/systemd/system/*.wants /lib/systemd/system-generators/*
-cp "$top_builddir"/contrib/systemd/*.{service,socket} "$top_srcdir/contrib/systemd/rtrs-servers.target" \
+cp "$top_builddir"/contrib/systemd/*.{service,socket} \
+	"$top_srcdir/contrib/systemd/rtrs-servers.target" \
 	/etc/systemd/system
 mkdir -p /etc/sysusers.d /etc/tmpfiles.d
 cp "$top_srcdir/contrib/systemd/rtrs-server.sysusers" /etc/sysusers.d/rtrs-server.conf
@@ -99,7 +100,8 @@ END
 must_start rtrs-server.service
 [ "$(systemctl show -P User rtrs-server)" = rtrs-server ]
 printf '%s\n' "server = rdma://$ip4" "export = block" >"$etc/rtrs/rdma.conf"
-printf '%s\n' "server = unix:/run/rtrs-server/rtrs.sock" "server-uid = rtrs-server" "export = file" \
+printf '%s\n' "server = unix:/run/rtrs-server/rtrs.sock" "server-uid = rtrs-server" \
+	"export = file" \
 	>"$etc/rtrs/local.conf"
 
 # goes_through NAME FILE: an image goes to the disk NAME, and is found in the storage.
@@ -124,7 +126,8 @@ systemctl is-active rtrs-nbd@local.service
 
 # exports: those that the server has now.
 exports() {
-	"$sbindir/rtrsctl" --socket "$(echo /run/rtrs-server/server-*.sock)" list | sed -n 's/^ *export *//p' |
+	"$sbindir/rtrsctl" --socket "$(echo /run/rtrs-server/server-*.sock)" list |
+		sed -n 's/^ *export *//p' |
 		sort | tr '\n' ' '
 }
 has_exports() {
@@ -181,7 +184,8 @@ all_ended() {
 wait_until "the end of all units" all_ended
 cat /run/ended
 want=$(printf '%s\n' client gateway gateway server server)
-[ "$(sed -e 's/^rtrs-nbd@.*/gateway/' -e 's/^rtrs-server.*/server/' -e 's/\.service$//' /run/ended)" = "$want" ] ||
+[ "$(sed -e 's/^rtrs-nbd@.*/gateway/' -e 's/^rtrs-server.*/server/' -e 's/\.service$//' \
+	/run/ended)" = "$want" ] ||
 	fail "not in this order: $want"
 must_fail systemctl is-failed client.service rtrs-nbd@rdma.service rtrs-server.service
 cmp "$tmp/last" "$loop"

@@ -115,7 +115,7 @@ static const char *limits_of(const struct srv_conf *conf)
 	static const struct limits none;
 	static char text[256];
 
-	return limits_change_text(&none, &conf_export_find(conf, "a")->limits, text, sizeof(text));
+	return conf_limits_change_text(&none, &conf_export_find(conf, "a")->limits, text, sizeof(text));
 }
 
 Test(conf_file, limits)
@@ -141,7 +141,7 @@ Test(conf_file, limits)
 		write_file("a.conf", text);
 		cr_assert_str_eq(parse(&conf, "", OPT_RUN), "");
 		cr_assert_str_eq(limits_of(&conf), c->want);
-		cr_assert(!limits_any(&conf_export_find(&conf, "b")->limits));
+		cr_assert(!conf_limits_any(&conf_export_find(&conf, "b")->limits));
 		cr_assert_eq(conf_copy(&copy, &conf), 0);
 		cr_assert_str_eq(limits_of(&copy), c->want);
 		conf_fini(&copy);
@@ -161,7 +161,8 @@ Test(conf_file, limits_that_are_none)
 		"a.conf:4: iops-read '1K': expected a number of requests a second from 0 to "
 		"1000000000, or none\n"
 		"a.conf:5: bps '4095': expected 4K or more bytes a second, or none\n"
-		"a.conf:6: bps-write '2T': expected a number of bytes a second from 0 to 1T, perhaps "
+		"a.conf:6: bps-write '2T': expected a number of bytes a second from 0 to 1T, "
+		"perhaps "
 		"with K, M, G or T behind it, or none\n"
 		"a.conf:7: burst '10m': expected a number of seconds from 1 to 3600, like 10s, or "
 		"none\n"
@@ -198,7 +199,7 @@ Test(conf_file, limits_at_run_time)
 	write_file("a.conf", "[export \"a\"]\npath=/a\n[export \"a,b\"]\npath=/b\n");
 	cr_assert_str_eq(parse(&conf, "", OPT_RUN), "");
 	for_each_case(c, cases) {
-		int rc = conf_set_limits(&conf, c->text, err, sizeof(err));
+		int rc = conf_export_options_set(&conf, c->text, err, sizeof(err));
 
 		cr_assert_eq(!rc, !c->err, "%s: %d", c->text, rc);
 		if (c->err)

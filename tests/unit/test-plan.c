@@ -114,7 +114,8 @@ Test(plan, limits)
 		{ "a=/a b=/b", "b,iops=1", "a=/a b=/b", "b,iops=1", "" },
 		{ "a=/a b=/b", "b,iops=1", "b=/b a=/a", "b,iops=2,bps=1M",
 		  "b: iops 1 -> 2, bps none -> 1M" },
-		{ "a=/a", "a,iops=1,burst=5s", "a=/a", NULL, "a: iops 1 -> none, burst 5s -> none" },
+		{ "a=/a", "a,iops=1,burst=5s", "a=/a", NULL,
+		  "a: iops 1 -> none, burst 5s -> none" },
 		{ "a=/a", "a,iops=1", "a=/b", "a,iops=1", "-a +a=/b a: iops none -> 1" },
 		{ "a=/a", "a,iops=1", "b=/b", NULL, "-a +b=/b" },
 		{ "a=/a b=/b", "a,iops=1", "a=/a b=/b", "b,iops=1",
@@ -130,9 +131,9 @@ Test(plan, limits)
 			read_conf(&now, c->now, words[0]);
 		read_conf(&wanted, c->wanted, words[1]);
 		cr_assert(!c->now_limits ||
-			  !conf_set_limits(&now, c->now_limits, err, sizeof(err)));
+			  !conf_export_options_set(&now, c->now_limits, err, sizeof(err)));
 		cr_assert(!c->wanted_limits ||
-			  !conf_set_limits(&wanted, c->wanted_limits, err, sizeof(err)));
+			  !conf_export_options_set(&wanted, c->wanted_limits, err, sizeof(err)));
 		cr_assert_eq(plan_make(&plan, c->now ? &now : NULL, &wanted), 0);
 		text_of(&plan, text, sizeof(text));
 		cr_assert_str_eq(text, c->want, "%s > %s: %s", c->now, c->wanted, text);

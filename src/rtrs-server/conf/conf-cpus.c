@@ -52,7 +52,7 @@ static void list_text(const cpu_set_t *cpus, char *buf, size_t len)
 	}
 }
 
-int conf_read_cpus(void *arg, const char *text, char *why, size_t len)
+int conf_cpus_read(void *arg, const char *text, char *why, size_t len)
 {
 	struct srv_conf *conf = arg;
 	cpu_set_t allowed, both;

@@ -74,7 +74,8 @@ static const struct opt rows[] = {
 	{ .name = "bps-read", BPS(LIMIT_BPS_READ), .help = "read" },
 	{ .name = "bps-write", BPS(LIMIT_BPS_WRITE), .help = "written" },
 	{ .name = "burst", .type = OPT_OTHER, .call = read_burst, .arg = "SECONDS",
-	  .holds = OPT_IN_FILE | OPT_AT_RUN_TIME, .help = "what was not used is saved for so long" },
+	  .holds = OPT_IN_FILE | OPT_AT_RUN_TIME,
+	  .help = "what was not used is saved for so long" },
 };
 
 const struct opt_table conf_export_options = {
@@ -140,7 +141,7 @@ static char *name_end(char *text)
 	return equals ? memrchr(text, ',', (size_t)(equals - text)) : NULL;
 }
 
-int conf_set_limits(struct srv_conf *conf, const char *text, char *err, size_t len)
+int conf_export_options_set(struct srv_conf *conf, const char *text, char *err, size_t len)
 {
 	char *copy = strdup(text), *words = copy ? name_end(copy) : NULL;
 	const struct conf_export *ex;

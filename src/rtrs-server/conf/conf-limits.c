@@ -16,7 +16,7 @@ const char *const limit_names[LIMITS] = {
 	[LIMIT_BPS_WRITE] = "bps-write",
 };
 
-bool limits_any(const struct limits *limits)
+bool conf_limits_any(const struct limits *limits)
 {
 	bool any = false;
 
@@ -25,13 +25,13 @@ bool limits_any(const struct limits *limits)
 	return any;
 }
 
-uint64_t limits_burst_ns(const struct limits *limits)
+uint64_t conf_limits_burst_ns(const struct limits *limits)
 {
 	return limits->burst_s ? limits->burst_s * UINT64_C(1000000000) :
 	       LIMIT_BURST_MS * UINT64_C(1000000);
 }
 
-bool limits_same(const struct limits *a, const struct limits *b)
+bool conf_limits_same(const struct limits *a, const struct limits *b)
 {
 	return !memcmp(a->rate, b->rate, sizeof(a->rate)) && a->burst_s == b->burst_s;
 }
@@ -61,7 +61,7 @@ static void append_change(char *buf, size_t len, const char *name, const char *w
 	snprintf(buf + at, len - at, "%s%s %s -> %s", at ? ", " : "", name, was, now);
 }
 
-const char *limits_change_text(const struct limits *was, const struct limits *now, char *buf,
+const char *conf_limits_change_text(const struct limits *was, const struct limits *now, char *buf,
 			       size_t len)
 {
 	char a[SIZE_TEXT_MAX], b[SIZE_TEXT_MAX];

@@ -35,14 +35,14 @@ struct limits {
 extern const char *const limit_names[LIMITS];
 
 /* True if @limits has a limit. */
-bool limits_any(const struct limits *limits);
+bool conf_limits_any(const struct limits *limits);
 /* The time for which units of @limits are saved up. */
-uint64_t limits_burst_ns(const struct limits *limits);
+uint64_t conf_limits_burst_ns(const struct limits *limits);
 /* True if @a and @b are the same. */
-bool limits_same(const struct limits *a, const struct limits *b);
+bool conf_limits_same(const struct limits *a, const struct limits *b);
 /* Write to @buf each key that differs: "iops 1000 -> 2000, bps none -> 100M".  "": none differs.
  * Returns @buf. */
-const char *limits_change_text(const struct limits *was, const struct limits *now, char *buf,
+const char *conf_limits_change_text(const struct limits *was, const struct limits *now, char *buf,
 			       size_t len);
 
 #endif

@@ -197,7 +197,7 @@ static const struct opt rows[] = {
 	{ .name = "threads", .type = OPT_NUMBER, FIELD(threads), .arg = "N", .least = 1,
 	  .most = CONF_THREADS_MAX, .shown = "1 per 2 CPUs, at most 4", .holds = IN_FILE,
 	  .help = "threads that serve" },
-	{ .name = "cpus", .type = OPT_OTHER, FIELD(cpus), .call = conf_read_cpus, .arg = "LIST",
+	{ .name = "cpus", .type = OPT_OTHER, FIELD(cpus), .call = conf_cpus_read, .arg = "LIST",
 	  .holds = IN_FILE, .help = "CPUs of these threads, like 0,2-3" },
 	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS",
 	  .of = "microseconds", .most = CONF_POLL_US_MAX, .fallback = "100", .holds = IN_FILE,

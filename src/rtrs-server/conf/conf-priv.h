@@ -21,7 +21,7 @@ struct conf_export_lines {
 void *conf_grow_array(void *array, unsigned n, size_t size, char *why, size_t len);
 /* .call of --cpus: read @text, "0,2-3", to @arg, a struct srv_conf.  -EINVAL: no such list;
  * -ENODEV: this process may not use one of these CPUs. */
-int conf_read_cpus(void *arg, const char *text, char *why, size_t len);
+int conf_cpus_read(void *arg, const char *text, char *why, size_t len);
 /* .call of --listen: add the address in @text to @arg, a struct srv_conf. */
 int conf_add_listener(void *arg, const char *text, char *why, size_t len);
 /* Add the export of @spec, as conf_add_export() does, which the user wrote at @where, "FILE:LINE".

@@ -41,7 +41,7 @@ static bool is_ours(const struct save *s, const struct conf_export *ex)
 
 static bool same_export(const struct conf_export *a, const struct conf_export *b)
 {
-	return !strcmp(a->spec, b->spec) && limits_same(&a->limits, &b->limits);
+	return !strcmp(a->spec, b->spec) && conf_limits_same(&a->limits, &b->limits);
 }
 
 /* The export of the administrator with the name of @ex; NULL: none. */

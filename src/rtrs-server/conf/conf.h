@@ -134,7 +134,7 @@ int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t l
 /* Set limits of an export of @conf, as @text says: "NAME,KEY=VALUE[,KEY=VALUE]...".  Keys that
  * @text leaves out stay.  0; -ENOENT: none has this name; or -EINVAL or -ENOMEM; one line in
  * @err. */
-int conf_set_limits(struct srv_conf *conf, const char *text, char *err, size_t len);
+int conf_export_options_set(struct srv_conf *conf, const char *text, char *err, size_t len);
 /* 0, or -ENOENT: none has this name. */
 int conf_del_export(struct srv_conf *conf, const char *name);
 

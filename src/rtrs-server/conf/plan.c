@@ -44,7 +44,7 @@ static void compare_limits(struct plan *plan, const struct srv_conf *now,
 		const struct limits *was = has_export(now, ex) ?
 			&conf_export_find(now, ex->name)->limits : &none;
 
-		if (!limits_same(was, &ex->limits))
+		if (!conf_limits_same(was, &ex->limits))
 			plan_add_step(plan, (struct plan_step){ .what = PLAN_LIMIT,
 								.name = ex->name, .was = was,
 								.limits = &ex->limits });
@@ -130,7 +130,7 @@ const char *plan_step_text(const struct plan_step *step, char *buf, size_t len)
 		break;
 	case PLAN_LIMIT:
 		snprintf(buf, len, "%s: %s", step->name,
-			 limits_change_text(step->was, step->limits, change, sizeof(change)));
+			 conf_limits_change_text(step->was, step->limits, change, sizeof(change)));
 		break;
 	case PLAN_CHANGE:
 		snprintf(buf, len, "--%s: changed", step->option->name);

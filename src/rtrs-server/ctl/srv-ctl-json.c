@@ -122,9 +122,9 @@ static json_t *srv_json_limits(const struct export *ex)
 		ok = !limits->rate[i] ||
 		     !json_object_set_new(object, key, json_integer((json_int_t)limits->rate[i]));
 	}
-	if (ok && limits_any(limits))
+	if (ok && conf_limits_any(limits))
 		ok = !json_object_set_new(object, "limit_burst_ns",
-					  json_integer((json_int_t)limits_burst_ns(limits)));
+					  json_integer((json_int_t)conf_limits_burst_ns(limits)));
 	return ctl_json_whole(object, ok);
 }
 

@@ -303,14 +303,14 @@ void srv_limit_end(struct export *ex)
 
 static void limit_change(struct srv_limit *l, const struct limits *limits)
 {
-	uint64_t burst_ns = limits_burst_ns(limits), now_ns = clock_now_ns();
+	uint64_t burst_ns = conf_limits_burst_ns(limits), now_ns = clock_now_ns();
 
 	l->limits = *limits;
 	pthread_mutex_lock(&l->lock);
 	for (unsigned i = 0; i < LIMITS; i++)
 		bucket_set(&l->buckets[i], limits->rate[i], burst_ns, now_ns);
 	pthread_mutex_unlock(&l->lock);
-	atomic_store_explicit(&l->on, limits_any(limits), memory_order_relaxed);
+	atomic_store_explicit(&l->on, conf_limits_any(limits), memory_order_relaxed);
 	go_on(l);
 }
 

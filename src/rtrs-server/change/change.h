@@ -58,7 +58,7 @@ void change_export_remove(struct change *change, const char *name, bool force,
 /* Take the present size of @name.  As above. */
 void change_export_resize(struct change *change, const char *name, change_done_fn *done,
 			  void *arg);
-/* Set limits of an export as @text says (conf_set_limits()).  As above. */
+/* Set limits of an export as @text says (conf_export_options_set()).  As above. */
 void change_export_set(struct change *change, const char *text, change_done_fn *done, void *arg);
 /* Read the files again, and carry the difference out.  @force: take removed exports away from their
  * openers.  As above. */

@@ -171,7 +171,7 @@ void change_export_set(struct change *change, const char *text, change_done_fn *
 		return;
 	rc = conf_copy(&change->wanted, change->conf);
 	if (!rc)
-		rc = conf_set_limits(&change->wanted, text, err, sizeof(err));
+		rc = conf_export_options_set(&change->wanted, text, err, sizeof(err));
 	if (rc)
 		change_ended(change, rc, err);
 	else

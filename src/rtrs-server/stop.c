@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the signals, and stops the program on SIGTERM or SIGINT.
+ *
+ * The stop goes: srv_shutdown(); close the metrics; end the changes and the lives of exports; stop
+ * and join the other threads; close the control socket; unwatch the signals; stop reactor 0. */
+#include <config.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "program.h"
+#include "reactor.h"
+#include "util.h"
+
+/* ---- signals ---- */
+
+/* Signals that end a program by default and that daemons get out of habit. */
+static const int ignored_signals[] = { SIGHUP, SIGUSR1, SIGUSR2, 0 };
+static const int stop_signals[] = { SIGTERM, SIGINT, 0 };
+
+static void signals_add(sigset_t *set, const int *signals)
+{
+	while (*signals)
+		sigaddset(set, *signals++);
+}
+
+/* @how: as with pthread_sigmask(). */
+static void signals_mask(int how, const int *signals)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	signals_add(&set, signals);
+	pthread_sigmask(how, &set, NULL);
+}
+
+/* The control socket and the metrics while these have names: what a second signal is to take
+ * along. */
+static const struct ctl *named_ctl;
+static const struct metrics *named_metrics;
+
+static void exit_at_once(int sig)
+{
+	if (named_ctl)
+		ctl_unlink(named_ctl);
+	metrics_unlink(named_metrics);
+	_exit(128 + sig);
+}
+
+/* ---- stop ---- */
+
+static void signals_closed(struct loop_watch *w)
+{
+	struct program *p = container_of(w, struct program, signals);
+
+	close(w->fd);
+	reactor_stop(p->reactors.all[0]);
+}
+
+static void ctl_stopped(void *arg)
+{
+	struct program *p = arg;
+
+	loop_unwatch(&p->signals);
+}
+
+static void life_stopped(void *arg)
+{
+	struct program *p = arg;
+
+	reactors_join(&p->reactors);
+	if (!p->ctl) {
+		ctl_stopped(p);
+		return;
+	}
+	/* ORDER: a second signal finds the socket whole or not at all. */
+	signals_mask(SIG_BLOCK, stop_signals);
+	named_ctl = NULL;
+	ctl_close(p->ctl, ctl_stopped, p);
+	signals_mask(SIG_UNBLOCK, stop_signals);
+}
+
+static void changes_stopped(void *arg)
+{
+	struct program *p = arg;
+
+	/* ORDER: an answer to a command leaves before the control socket is closed. */
+	apply_end(&p->apply);
+	export_life_stop(&p->life, life_stopped, p);
+}
+
+static void metrics_stopped(void *arg)
+{
+	struct program *p = arg;
+
+	change_stop(&p->change, changes_stopped, p);
+}
+
+static void server_stopped(void *arg)
+{
+	struct program *p = arg;
+
+	/* ORDER: before exports lose their counters.  A second signal finds the names whole or not
+	 * at all. */
+	signals_mask(SIG_BLOCK, stop_signals);
+	named_metrics = NULL;
+	srv_metrics_close(&p->metrics, metrics_stopped, p);
+	signals_mask(SIG_UNBLOCK, stop_signals);
+}
+
+static struct log_limit ignored_limit = LOG_LIMIT_INIT(4, 10000);
+
+static void signals_stop(struct program *p, const char *name)
+{
+	struct sigaction at_once = { .sa_handler = exit_at_once };
+
+	p->stopping = true;
+	log_info(NULL, "SIG%s: stopping; a second signal exits at once", name);
+	sd_notify(0, "STOPPING=1");
+	sigaction(SIGTERM, &at_once, NULL);
+	sigaction(SIGINT, &at_once, NULL);
+	named_ctl = p->ctl;
+	named_metrics = p->metrics.served;
+	srv_shutdown(p->srv, server_stopped, p);
+	/* ORDER: after the listeners, which have taken the names of unix sockets along. */
+	signals_mask(SIG_UNBLOCK, stop_signals);
+}
+
+static void signals_hup(struct program *p)
+{
+	if (p->stopping)
+		return;
+	if (p->conf.config)
+		change_hup(&p->change);
+	else
+		log_limited(&ignored_limit, LOG_LEVEL_INFO, NULL, "SIGHUP: ignored: there is no "
+			    "configuration file to read again, and no log to open anew");
+}
+
+static bool signals_ready(struct loop_watch *w)
+{
+	struct program *p = container_of(w, struct program, signals);
+	struct signalfd_siginfo info;
+
+	while (read(w->fd, &info, sizeof(info)) == sizeof(info)) {
+		const char *name = sigabbrev_np((int)info.ssi_signo);
+
+		if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT) {
+			if (!p->stopping)
+				signals_stop(p, name);
+			continue;
+		}
+		if (info.ssi_signo == SIGHUP)
+			signals_hup(p);
+		else
+			log_limited(&ignored_limit, LOG_LEVEL_INFO, NULL,
+				    "SIG%s: ignored: there is no log to open anew", name);
+	}
+	return false;
+}
+
+void stop_begin(void)
+{
+	signals_mask(SIG_BLOCK, ignored_signals);
+}
+
+int stop_open(struct program *p)
+{
+	sigset_t set;
+
+	signal(SIGPIPE, SIG_IGN);
+	signals_mask(SIG_BLOCK, stop_signals);
+	sigemptyset(&set);
+	signals_add(&set, stop_signals);
+	signals_add(&set, ignored_signals);
+	p->signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	p->signals.events = POLLIN;
+	p->signals.ready = signals_ready;
+	p->signals.closed = signals_closed;
+	return p->signals.fd < 0 ? -errno : 0;
+}
