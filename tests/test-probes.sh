@@ -61,7 +61,7 @@ END
 
 # A tracer may need longer to attach than the requests take.
 wait_until "a view of the server" sees rtrs-server-stages.bt "$server" \
-	"$server_pid" "@us[1]" "@us[7]"
+	"$server_pid" "@us[1]" "@us[8]"
 wait_until "a view of the plugin" sees rtrs-plugin-requests.bt "$RTRS_PLUGIN" \
 	"$nbdkit_pid" "@queued" "@server" "@ends"
 stop_process "$nbdkit_pid"

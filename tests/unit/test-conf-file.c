@@ -115,7 +115,8 @@ static const char *limits_of(const struct srv_conf *conf)
 	static const struct limits none;
 	static char text[256];
 
-	return conf_limits_change_text(&none, &conf_export_find(conf, "a")->limits, text, sizeof(text));
+	return conf_limits_change_text(&none, &conf_export_find(conf, "a")->limits, text,
+				       sizeof(text));
 }
 
 Test(conf_file, limits)
