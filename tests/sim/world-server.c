@@ -323,7 +323,8 @@ int world_server_change(struct world *w, const struct conf_export *exports, unsi
 	plan_fini(&plan);
 	if (c.rc)
 		return c.rc;
-	memcpy(s->exported, exports, n * sizeof(*exports));
+	if (n)
+		memcpy(s->exported, exports, n * sizeof(*exports));
 	s->served.nexports = n;
 	return 0;
 }
