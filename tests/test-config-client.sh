@@ -18,12 +18,14 @@ start_gateway "config=$conf" mode=rw
 nbdinfo "$uri" | grep -q 'is_read_only: false'
 
 printf '%s\n' "server = 127.0.0.1:$server_port" 'exprt = disk' 'connections = 0' >"$conf"
+preload=$(nbdkit_preload)
 for front in nbdkit rtrs-nbd; do
 	case $front in
-	nbdkit) command=(nbdkit -f -U "$tmp/none" "$RTRS_PLUGIN" "config=$conf") ;;
-	*) command=("$RTRS_NBD" -f -U "$tmp/none" "config=$conf") ;;
+	nbdkit) command=(env ${preload:+LD_PRELOAD="$preload"} nbdkit "$RTRS_PLUGIN") ;;
+	*) command=("$RTRS_NBD") ;;
 	esac
-	must_fail timeout "$TIMEOUT_S" "${command[@]}" 2>"$tmp/mistakes"
+	must_fail timeout "$TIMEOUT_S" "${command[@]}" -f -U "$tmp/none" "config=$conf" \
+		2>"$tmp/mistakes"
 	grep -q "$conf:2: 'exprt' is no option .*did you mean export?" "$tmp/mistakes"
 	grep -q "$conf:3: connections '0': expected a number from 1 to 4095" "$tmp/mistakes"
 done
