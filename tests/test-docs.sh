@@ -66,6 +66,7 @@ done
 
 # ---- peers ----
 # Each test that stands for a cell of ours is a test.
+# shellcheck disable=SC2016 # a backtick
 grep -o -E '`([a-z]+/)?test-[a-z-]+\.(sh|c)`' "$top_srcdir/doc/peers.md" | tr -d '\140' |
 	sort -u >"$tmp/peers.tests"
 [ "$(wc -l <"$tmp/peers.tests")" -ge 30 ]
