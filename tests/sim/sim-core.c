@@ -22,7 +22,7 @@ struct sim_fd {
 	void *arg;
 };
 
-/* What the kernel said of a real descriptor, when there had been so many changes. */
+/* The kernel's answer about a real descriptor, and the number of changes before it. */
 struct sim_real_fd {
 	int fd;
 	uint64_t changes;

@@ -148,7 +148,7 @@ static void test_rate(void)
 	rate_is(1000000, 16, LIMIT_BPS_READ, 16384);
 }
 
-/* What was not used is saved, and no more than that. */
+/* The bucket saves units that were not used, and no others. */
 static void test_burst(void)
 {
 	struct load l;
@@ -301,7 +301,7 @@ static void test_path_is_cut(void)
 		settle();
 		sim_cut("clt", cut ? "srv/1" : "srv");
 		world_run_ms(w, 300);
-		/* Those that had a path ended as they should: their waits are counted. */
+		/* Requests whose path lived ended as they should: their waits are counted. */
 		world_server_waits(w, "disk0", &stat);
 		CHECK(stat.requests > 0 && stat.requests < ARRAY_SIZE(io));
 		CHECK(world_traced(w, "path down"));

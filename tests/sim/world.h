@@ -93,7 +93,7 @@ int world_server_change(struct world *w, const struct conf_export *exports, unsi
 			char err[EXPORT_LIFE_ERR]);
 /* Take the export @name away from who has it open; returns from how many sessions. */
 unsigned world_server_kick(struct world *w, const char *name);
-/* What the limits of the export @name, which is listed, have done. */
+/* The counters of the limits of the export @name, which is listed. */
 void world_server_waits(struct world *w, const char *name, struct srv_limit_stat *stat);
 /* How many stores it has open. */
 unsigned world_server_stores(const struct world *w);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One session with its IO on several loops: requests of any offset, with permits that the loops
+/* A session with its IO on several loops: requests of any offset, with permits that the loops
  * take from each other and blocks that they share, while all connections are cut again and again.
  * Each request ends on the loop that has begun the request, and nothing is lost or mixed up. */
 #include <sched.h>

@@ -94,7 +94,7 @@ Test(bucket, the_average_is_reached)
 	}
 }
 
-/* What was not used is there at once, once, and no more than a burst of it. */
+/* Units that were not used are there at once, up to a burst, and only once. */
 Test(bucket, a_burst_is_saved)
 {
 	struct bucket b = { 0 };

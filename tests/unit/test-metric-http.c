@@ -278,7 +278,7 @@ Test(metric_http, deadline)
 	finish();
 }
 
-/* Who has been there longest makes room. */
+/* The oldest connection makes room. */
 Test(metric_http, too_many)
 {
 	int fds[CLIENTS];

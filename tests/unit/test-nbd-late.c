@@ -16,7 +16,7 @@ static void count_stopped(void *arg)
 	(*(unsigned *)arg)++;
 }
 
-/* What is in flight is answered, and nothing more is begun; an error is left to the next server. */
+/* Requests in flight are answered, no other begins, and the next server tells of an error. */
 Test(late, stop)
 {
 	int fd = serve("disk"), failing = serve("disk");

@@ -97,7 +97,7 @@ Test(nbd_mem, limit)
 	cr_assert_eq(pools[1].kept, 0);
 }
 
-/* What was used since the last time stays, once. */
+/* A piece that was used since the last look stays until the next look. */
 Test(nbd_mem, trim)
 {
 	soil(0, 4096);

@@ -126,56 +126,47 @@ static void change_run(struct change *change)
 		change_ended(change, rc, "out of memory");
 }
 
-void change_export_add(struct change *change, const char *spec, change_done_fn *done, void *arg)
+/* Make another configuration of the one that holds, by @edit, and carry the difference out. */
+static void change_edit(struct change *change,
+			int (*edit)(struct srv_conf *conf, const char *text, char *err, size_t len),
+			const char *text)
 {
 	char err[CHANGE_ERR] = "out of memory";
-	int rc;
+	int rc = conf_copy(&change->wanted, change->conf);
 
-	if (!change_begin(change, done, arg))
-		return;
-	rc = conf_copy(&change->wanted, change->conf);
 	if (!rc)
-		rc = conf_add_export(&change->wanted, spec, err, sizeof(err));
+		rc = edit(&change->wanted, text, err, sizeof(err));
 	if (rc)
 		change_ended(change, rc, err);
 	else
 		change_run(change);
+}
+
+void change_export_add(struct change *change, const char *spec, change_done_fn *done, void *arg)
+{
+	if (change_begin(change, done, arg))
+		change_edit(change, conf_add_export, spec);
+}
+
+static int edit_remove(struct srv_conf *conf, const char *name, char *err, size_t len)
+{
+	snprintf(err, len, "there is no export '%s'", name);
+	return conf_del_export(conf, name);
 }
 
 void change_export_remove(struct change *change, const char *name, bool force,
 			  change_done_fn *done, void *arg)
 {
-	char err[CHANGE_ERR];
-
 	if (!change_begin(change, done, arg))
 		return;
 	change->force = force;
-	if (conf_copy(&change->wanted, change->conf)) {
-		change_ended(change, -ENOMEM, "out of memory");
-		return;
-	}
-	if (!conf_del_export(&change->wanted, name)) {
-		change_run(change);
-		return;
-	}
-	snprintf(err, sizeof(err), "there is no export '%s'", name);
-	change_ended(change, -ENOENT, err);
+	change_edit(change, edit_remove, name);
 }
 
 void change_export_set(struct change *change, const char *text, change_done_fn *done, void *arg)
 {
-	char err[CHANGE_ERR] = "out of memory";
-	int rc;
-
-	if (!change_begin(change, done, arg))
-		return;
-	rc = conf_copy(&change->wanted, change->conf);
-	if (!rc)
-		rc = conf_export_options_set(&change->wanted, text, err, sizeof(err));
-	if (rc)
-		change_ended(change, rc, err);
-	else
-		change_run(change);
+	if (change_begin(change, done, arg))
+		change_edit(change, conf_export_options_set, text);
 }
 
 /* ---- files ---- */
