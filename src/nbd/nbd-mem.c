@@ -47,7 +47,8 @@ static void *piece_make(size_t size)
 	void *piece;
 
 	if (size >= MAP_LEAST) {
-		piece = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		piece = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		return piece == MAP_FAILED ? NULL : piece;
 	}
 	piece = aligned_alloc((size_t)1 << NBD_MEM_MIN, size);
