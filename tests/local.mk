@@ -114,6 +114,7 @@ SHELL_TESTS = \
 	%D%/test-sigstop.sh \
 	%D%/test-sigterm-inflight.sh \
 	%D%/test-source-tree.sh \
+	%D%/test-top.sh \
 	%D%/test-two-exports.sh \
 	%D%/test-unaligned.sh \
 	%D%/test-unix.sh \
