@@ -26,8 +26,9 @@ shows() {
 	[ $# -eq 1 ] || ! grep -q -E -- "$2" "$screen"
 }
 see() {
-	wait_until "a screen with '$1'${2:+ without '$2'}" shows "$@" ||
-		{ cat "$screen"; exit 1; }
+	local what="a screen with $1"
+	[ $# -eq 1 ] || what+=", without $2"
+	wait_until "$what" shows "$@" || { cat "$screen"; exit 1; }
 }
 
 # No terminal, and a terminal that nobody knows.
@@ -44,6 +45,10 @@ status=0
 "$rtrsctl" --json top >"$tmp/out" 2>&1 || status=$?
 [ "$status" = 2 ] || fail "with --json: status $status"
 grep 'top draws a screen' "$tmp/out"
+status=0
+TERM=none-such script -q -e -c "$(printf %q "$rtrsctl") top" "$tmp/out" </dev/null || status=$?
+[ "$status" = 2 ] || fail "with an unknown terminal: status $status"
+grep 'TERM=none-such: expected a terminal that terminfo knows' "$tmp/out"
 
 terminal new-session -d -x 80 -y 24 "$(shell --server)"
 see '^ disk +unused +0 +0\.0 +-'
