@@ -16,10 +16,9 @@ which fetches two kernels from Debian once (280 MB each).  Prints how long each
 part took.  Exits with 1 when anything failed.
 
   --full   all guests, each commit by itself, clang, make distcheck, ASan+UBSan,
-           TSan, valgrind, lint, long fuzz and simulation runs, each in a
-           directory below "build/full, all of it", so in a path with a space
-           and a comma, a sample of the mutants that tests must notice, and
-           Debian's packages in fresh chroots of Debian 12 and 13
+           TSan, valgrind, lint, long fuzz and simulation runs, each below
+           "build/full, all of it", a path with spaces and a comma, a sample of
+           the mutants, and packages in fresh chroots of Debian 12 and 13
   --full=PART,...
            only these parts of it:
 $(fold -s -w 68 <<<"$all_parts" | sed 's/^/           /; s/ *$//')
