@@ -42,6 +42,7 @@ SHELL_TESTS = \
 	%D%/test-invalidate-always.sh \
 	%D%/test-io-timeout.sh \
 	%D%/test-ipv6.sh \
+	%D%/test-journal.sh \
 	%D%/test-large-device.sh \
 	%D%/test-list-exports.sh \
 	%D%/test-lock-replaced.sh \
