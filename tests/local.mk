@@ -133,6 +133,8 @@ TESTS += %D%/check-pitfalls.sh %D%/test-check-numbers.sh
 TESTS += %D%/check-citations.sh %D%/test-check-citations.sh
 # And what the walks name stands in src/.
 TESTS += %D%/check-walks.sh %D%/test-check-walks.sh
+# Each message that matters is logged and told.
+TESTS += %D%/check-log-ids.sh
 # That what hangs is ended, and named.
 TESTS += %D%/test-timeouts.sh
 # Made anew when functions.sh.in has changed.
@@ -143,6 +145,7 @@ CLEANFILES += %D%/speed
 EXTRA_DIST += \
 	$(SHELL_TESTS) \
 	%D%/check-citations.sh \
+	%D%/check-log-ids.sh \
 	%D%/check-pitfalls.sh \
 	%D%/check-walks.sh \
 	%D%/test-check-walks.sh \
