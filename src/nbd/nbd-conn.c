@@ -105,7 +105,9 @@ void nbd_conn_break(struct nbd_conn *conn, const char *why)
 	if (conn->state >= NBD_CONN_BROKEN)
 		return;
 	if (why)
-		log_limited(&end_limit, LOG_LEVEL_WARN, conn->name, "connection ends: %s", why);
+		log_event_limited(&end_limit, LOG_LEVEL_WARN,
+				  LOG_FIELDS(PEER_GARBAGE, .peer = conn->name), conn->name,
+				  "connection ends: %s", why);
 	conn->state = NBD_CONN_BROKEN;
 	nbd_in_drop(conn);
 	nbd_out_drop(conn);
