@@ -50,6 +50,22 @@ TERM=none-such script -q -e -c "$(printf %q "$rtrsctl") top" "$tmp/out" </dev/nu
 [ "$status" = 2 ] || fail "with an unknown terminal: status $status"
 grep 'TERM=none-such: expected a terminal that terminfo knows' "$tmp/out"
 
+# A terminal that hangs up ends it, whatever SIGHUP does.
+TIMEOUT_S=$TIMEOUT_S /usr/bin/python3 - "$rtrsctl" <<'PY'
+import os, pty, signal, sys
+pid, master = pty.fork()
+if not pid:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    os.environ["TERM"] = "xterm"
+    os.execv(sys.argv[1], [sys.argv[1], "top"])
+while b"rtrsctl top" not in os.read(master, 65536):
+    pass
+os.close(master)
+signal.signal(signal.SIGALRM, lambda *_: os.kill(pid, signal.SIGKILL))
+signal.alarm(int(os.environ["TIMEOUT_S"]))
+assert os.waitpid(pid, 0)[1] == 0
+PY
+
 terminal new-session -d -x 80 -y 24 "$(shell --server)"
 see '^ disk +unused +0 +0\.0 +-'
 see '^ other +unused'

@@ -54,6 +54,16 @@ void rate_print(const struct rate_sums *sums, uint64_t ns, char iops[TEXT_CELL],
 	snprintf(mbs, TEXT_CELL, "%.1f", ns ? (double)sums->bytes * 1e3 / (double)ns : 0);
 }
 
+struct rate_sums rate_export(const json_t *before, const json_t *ex)
+{
+	struct rate_sums now = { 0 }, then = { 0 };
+
+	rate_add(&now, ex);
+	rate_add(&then, answer_export(before, answer_string(ex, "name")));
+	rate_since(&now, &then);
+	return now;
+}
+
 /* ---- paths ---- */
 
 static bool has_same(const json_t *a, const json_t *b, const char *name)

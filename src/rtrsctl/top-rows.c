@@ -92,20 +92,6 @@ static struct top_row *row_add(struct sample *s, enum top_kind kind, const char 
 
 /* ---- kinds ---- */
 
-/* The first export of @answer with the name of @ex: a client has an export of this name for each
- * mode. */
-static const json_t *same_export(const json_t *answer, const json_t *ex)
-{
-	const json_t *other;
-	size_t i;
-
-	json_array_foreach(json_object_get(answer, "exports"), i, other) {
-		if (!strcmp(answer_string(other, "name"), answer_string(ex, "name")))
-			return other;
-	}
-	return NULL;
-}
-
 static void export_state(struct top_row *row, const json_t *ex)
 {
 	uint64_t users = answer_number(ex, "users");
@@ -121,19 +107,9 @@ static void export_state(struct top_row *row, const json_t *ex)
 	}
 }
 
-static struct rate_sums export_sums(const struct sample *s, const json_t *ex)
-{
-	struct rate_sums now = { 0 }, then = { 0 };
-
-	rate_add(&now, ex);
-	rate_add(&then, same_export(s->before, ex));
-	rate_since(&now, &then);
-	return now;
-}
-
 static bool add_export(struct sample *s, const json_t *ex)
 {
-	struct rate_sums sums = export_sums(s, ex);
+	struct rate_sums sums = rate_export(s->before, ex);
 	struct top_row *row = row_add(s, TOP_EXPORT, "", answer_string(ex, "name"), &sums);
 
 	if (row)
@@ -154,8 +130,8 @@ static bool add_program(struct sample *s)
 	json_array_foreach(json_object_get(s->after, "exports"), i, ex) {
 		struct rate_sums one = { 0 };
 
-		if (same_export(s->after, ex) == ex)
-			one = export_sums(s, ex);
+		if (answer_export(s->after, answer_string(ex, "name")) == ex)
+			one = rate_export(s->before, ex);
 		sums.count += one.count;
 		sums.bytes += one.bytes;
 		hist_add(&sums.latency, &one.latency, 1);
@@ -242,7 +218,7 @@ bool top_rows_add(struct top *top, const json_t *before, const json_t *after)
 	s.ns = answer_number(after, "now_ns") - answer_number(before, "now_ns");
 	ok = add_program(&s);
 	json_array_foreach(json_object_get(after, "exports"), i, ex) {
-		if (same_export(after, ex) == ex)
+		if (answer_export(after, answer_string(ex, "name")) == ex)
 			ok = add_export(&s, ex) && ok;
 	}
 	return add_sessions(&s) && ok;
@@ -311,8 +287,10 @@ void top_rows_sort(struct top *top, enum top_order order, bool reverse)
 void top_rows_spark(const double *samples, unsigned n, unsigned width, bool utf8, char *buf,
 		    size_t len)
 {
-	static const char *const bars[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
-	static const char *const shades[] = { " ", ".", ":", "-", "=", "+", "*", "#", "@" };
+	static const char *const marks[][9] = {
+		{ " ", ".", ":", "-", "=", "+", "*", "#", "@" },
+		{ " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" },
+	};
 	unsigned shown = MIN(n, width);
 	double most = 0;
 	size_t at = 0;
@@ -324,7 +302,6 @@ void top_rows_spark(const double *samples, unsigned n, unsigned width, bool utf8
 		double value = i < width - shown ? 0 : samples[n - width + i];
 		unsigned level = value > 0 ? 1 + (unsigned)(value * 7 / most) : 0;
 
-		at += (size_t)snprintf(buf + at, len - at, "%s",
-				       (utf8 ? bars : shades)[MIN(level, 8u)]);
+		at += (size_t)snprintf(buf + at, len - at, "%s", marks[utf8][MIN(level, 8u)]);
 	}
 }

@@ -5,9 +5,11 @@
 
 #include <langinfo.h>
 #include <locale.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <curses.h>
 
@@ -15,7 +17,7 @@
 #include "util.h"
 
 #define FIXED (1 + 12 + 1 + 8 + 1 + 8 + 1 + 8 + 1 + 1)	/* columns that have one width */
-#define SPARK_MAX 60
+#define SPARK_MAX TOP_KEPT
 #define NAME_MIN 27
 
 enum { PAIR_GOOD = 1, PAIR_BAD };
@@ -45,9 +47,11 @@ int top_screen_begin(char *err, size_t errlen)
 	noecho();
 	keypad(stdscr, TRUE);
 	curs_set(0);
-	if (has_colors() && start_color() == OK && use_default_colors() == OK) {
-		init_pair(PAIR_GOOD, COLOR_GREEN, -1);
-		init_pair(PAIR_BAD, COLOR_RED, -1);
+	if (has_colors() && start_color() == OK) {
+		short background = use_default_colors() == OK ? -1 : COLOR_BLACK;
+
+		init_pair(PAIR_GOOD, COLOR_GREEN, background);
+		init_pair(PAIR_BAD, COLOR_RED, background);
 	}
 	return 0;
 }
@@ -206,10 +210,20 @@ static enum top_key scroll_by(struct top_look *look, int rows)
 	return TOP_KEY_DRAW;
 }
 
+/* A terminal that is gone is ready to be read for ever, and has no key. */
+static bool is_gone(void)
+{
+	struct pollfd pfd = { .fd = STDIN_FILENO, .events = POLLIN };
+
+	return poll(&pfd, 1, 0) > 0 && pfd.revents & (POLLHUP | POLLERR | POLLNVAL);
+}
+
 enum top_key top_screen_key(struct top_look *look, int ms)
 {
 	timeout(ms);
 	switch (getch()) {
+	case ERR:
+		return is_gone() ? TOP_KEY_QUIT : TOP_KEY_NONE;
 	case 'q':
 		return TOP_KEY_QUIT;
 	case 'a':

@@ -44,6 +44,7 @@ static bool watch_ask(struct watch *w, const struct found_program *program, json
 	json_t *request = json_pack("{s:o}", "command", ctl_json_text("stats"));
 	json_t *answer = NULL, *before;
 	char err[sizeof(w->line)];
+	bool added = true;
 
 	if (program->silent)
 		snprintf(err, sizeof(err), "%s: the program does not answer", program->path);
@@ -56,7 +57,10 @@ static bool watch_ask(struct watch *w, const struct found_program *program, json
 	}
 	before = json_object_get(w->answers, program->path);
 	if (before && answer_number(before, "pid") == answer_number(answer, "pid"))
-		top_rows_add(&w->top, before, answer);
+		added = top_rows_add(&w->top, before, answer);
+	if (!added)
+		snprintf(w->line, sizeof(w->line), "%s: out of memory: some lines are missing",
+			 program->path);
 	json_object_set_new(answers, program->path, answer);
 	return true;
 }
