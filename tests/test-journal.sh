@@ -150,6 +150,11 @@ nbd.connect(sys.argv[1])
 nbd.sendall(b"\xff" * 64)
 while nbd.recv(4096):
     pass
+cut = socket.socket(socket.AF_UNIX)
+cut.connect(sys.argv[1])
+cut.recv(18)
+cut.sendall(b"\0\0\0\3IHA")     # less than the head of an option
+cut.close()
 rtrs = socket.create_connection(("127.0.0.1", int(sys.argv[2])))
 rtrs.sendall(b"GET / HTTP/1.0\r\n\r\n" * 64)
 try:
@@ -159,6 +164,7 @@ except ConnectionResetError:
     pass
 PY
 entry PEER_GARBAGE SYSLOG_IDENTIFIER=rtrs-nbd
+entry CLIENT_DROPPED SYSLOG_IDENTIFIER=rtrs-nbd
 entry PEER_GARBAGE SYSLOG_IDENTIFIER=rtrs-server
 
 # An export that is taken away, and a path that is lost and comes back.

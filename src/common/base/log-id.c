@@ -55,6 +55,8 @@ const struct log_id_row log_id_rows[LOG_IDS] = {
 	   "a connection is refused"),
 	ID(PEER_GARBAGE, "ab48dae8978143a4ad5d39be778fc8f8",
 	   "a peer broke the protocol"),
+	ID(CLIENT_DROPPED, "601c5c7fb05a4324bc5704d71680f3b7",
+	   "the connection of an NBD client is ended"),
 	ID(IO_FAILED, "618220425e444ec78364c908863c0c08",
 	   "the storage failed an operation"),
 	ID(IO_STUCK, "8a01da9a8e294e5da30c884ceaf9210a",

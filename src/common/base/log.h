@@ -27,7 +27,7 @@ extern const char *const log_level_names[LOG_LEVELS];
  * Called on the logging thread. */
 typedef void log_sink_fn(enum log_level level, const char *line);
 
-/* What a record of a line has beside the text, so that an alarm needs no regular expression.  Names
+/* A record of a line has these fields beside the text: an alarm needs no regular expression.  Names
  * are those of rtrsctl and the metrics.  NULL: the line is about none.  A name may have bytes that
  * mask_control() takes out. */
 struct log_fields {
