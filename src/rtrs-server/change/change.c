@@ -36,6 +36,11 @@ void change_fini(struct change *change)
 
 static void tell_reload(const struct change *change, int rc, const char *text)
 {
+	if (rc && change->state == CHANGE_SIZING) {
+		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(RELOADED), NULL, "%s was read again, but no "
+			  "store was asked for its size: %s", change->conf->config, text);
+		return;
+	}
 	if (rc) {
 		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(RELOAD_REFUSED), NULL,
 			  "%s is not used, and all stays as it was:", change->conf->config);
