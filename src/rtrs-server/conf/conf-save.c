@@ -91,27 +91,43 @@ static void write_limits(FILE *out, const struct limits *limits)
 		fprintf(out, "burst = %us\n", limits->burst_s);
 }
 
-/* Write the section of @ex (export-spec.h has the form of a spec). */
-static void write_export(FILE *out, const struct conf_export *ex)
+/* Write "@key = " and the value at @at, without its escapes.  Returns the comma behind it, or the
+ * end. */
+static const char *write_value(FILE *out, const char *key, size_t len, const char *at)
 {
-	const char *at = ex->spec + strlen(ex->name) + 1;
-
-	fprintf(out, "\n[export \"%s\"]\npath = ", ex->name);
+	fprintf(out, "%.*s = ", (int)len, key);
 	for (; *at && *at != ','; at++) {
 		if (*at == '\\' && (at[1] == ',' || at[1] == '\\'))
 			at++;
 		fputc(*at, out);
 	}
 	fputc('\n', out);
-	while (*at == ',') {
-		size_t n = strcspn(++at, ",");
+	return at;
+}
 
-		if (n == strlen("readonly") && !strncmp(at, "readonly", n))
-			fprintf(out, "mode = ro\n");
-		else
-			fprintf(out, "%.*s = yes\n", (int)n, at);
-		at += n;
-	}
+/* Write the flag at @at.  Returns as write_value() does. */
+static const char *write_flag(FILE *out, const char *at)
+{
+	size_t n = strcspn(at, ",=");
+
+	if (at[n] == '=')
+		return write_value(out, at, n, at + n + 1);
+	if (n == strlen("readonly") && !strncmp(at, "readonly", n))
+		fprintf(out, "mode = ro\n");
+	else
+		fprintf(out, "%.*s = yes\n", (int)n, at);
+	return at + n;
+}
+
+/* Write the section of @ex (export-spec.h has the form of a spec). */
+static void write_export(FILE *out, const struct conf_export *ex)
+{
+	const char *at = ex->spec + strlen(ex->name) + 1;
+
+	fprintf(out, "\n[export \"%s\"]\n", ex->name);
+	at = write_value(out, "path", strlen("path"), at);
+	while (*at == ',')
+		at = write_flag(out, at + 1);
 	write_limits(out, &ex->limits);
 }
 
