@@ -253,6 +253,29 @@ static bool image_size(struct reactor *r, struct export *ex, int64_t *size,
 	return true;
 }
 
+/* ---- errors ---- */
+
+static const char *image_words(int err)
+{
+	switch (err) {
+	case -ESHUTDOWN:
+		return "the cluster has fenced this server (ceph osd blocklist ls): remove the "
+		       "export and add it again, or start the server anew";
+	case -EROFS:
+		return "another client has the lock of the image (rbd lock ls)";
+	case -ENOSPC:
+	case -EDQUOT:
+		return "the pool is full: make room in it, or raise its quota";
+	case -EPERM:
+	case -EACCES:
+		return "the user of Ceph lacks the capability osd 'profile rbd'";
+	case -ENOENT:
+		return "the image is gone";
+	default:
+		return NULL;
+	}
+}
+
 /* ---- a ring ---- */
 
 static int image_attach(struct export_slot *slot, char *err, size_t errlen)
@@ -287,6 +310,7 @@ const struct store_io_ops store_rbd_io_ops = {
 	.extents = image_extents,
 	.sync = image_sync,
 	.takes_at_once = image_takes_at_once,
+	.words = image_words,
 	.anew = image_anew,
 	.size = image_size,
 };

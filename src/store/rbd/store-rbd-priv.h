@@ -34,7 +34,13 @@ struct store_rbd {
 /* The part of the driver in struct store. */
 struct store_rbd_all {
 	const struct export *writer;	/* the name that is written; NULL: none */
+	int own_fd;			/* store-rbd-lock.c: the lock file; -1: none */
 } __attribute__((may_alias));
+
+static inline struct store_rbd_all *store_rbd_all(const struct store *store)
+{
+	return (struct store_rbd_all *)(void *)(uintptr_t)store->own;
+}
 
 static inline struct store_rbd *store_rbd(const struct export *ex)
 {
@@ -49,9 +55,10 @@ int store_rbd_connect(struct store_rbd *r, char *err, size_t errlen);
  * and leaves a handle of a cluster that does not answer to the end of the process. */
 void store_rbd_disconnect(struct store_rbd *r);
 
-/* Take librbd's exclusive lock for the handle of @ex, if @ex is written: struct
- * store_driver.lock. */
+/* Lock the image of @ex, if @ex is written: struct store_driver.lock. */
 int store_rbd_lock(struct export *ex, char *err, size_t errlen);
+/* Give back the lock file: struct store_driver.store_close.  librbd's lock goes with the handle. */
+void store_rbd_unlock(const struct exports *e, struct store *store);
 
 /* Run @fn(@arg) on a thread without signals, and wait for its end.  Threads that Ceph's libraries
  * make inherit the mask: a signal for this program never runs on one of them.  0, or -errno without

@@ -92,6 +92,8 @@ static int image_open(struct export *ex, char *err, size_t errlen)
 	}
 	ex->kind = "rbd";
 	ex->kind_text = "Ceph image";
+	/* librbd moves the memory of requests, and checks sums of it on the way. */
+	ex->direct = true;
 	image_learn_geometry(ex);
 	return 0;
 }
@@ -108,14 +110,14 @@ static void image_close(struct export *ex)
 	free(r);
 }
 
-static struct store_rbd_all *rbd_all(const struct export *ex)
+static void image_store_init(struct store *store)
 {
-	return (struct store_rbd_all *)(void *)ex->store->own;
+	store_rbd_all(store)->own_fd = -1;
 }
 
 static void image_added(struct export *ex)
 {
-	struct store_rbd_all *all = rbd_all(ex);
+	struct store_rbd_all *all = store_rbd_all(ex->store);
 
 	if (!ex->readonly && !all->writer)
 		all->writer = ex;
@@ -123,7 +125,7 @@ static void image_added(struct export *ex)
 
 static void image_removed(struct export *ex)
 {
-	struct store_rbd_all *all = rbd_all(ex);
+	struct store_rbd_all *all = store_rbd_all(ex->store);
 
 	if (all->writer == ex)
 		all->writer = NULL;
@@ -132,7 +134,7 @@ static void image_removed(struct export *ex)
 /* A lock belongs to a handle, and each name has a handle of its own. */
 static int image_claim(struct export *ex, char *err, size_t errlen)
 {
-	const struct export *writer = rbd_all(ex)->writer;
+	const struct export *writer = store_rbd_all(ex->store)->writer;
 
 	if (ex->readonly || writer == ex)
 		return 0;
@@ -147,6 +149,8 @@ const struct store_driver store_rbd_driver = {
 	.flags = image_flags,
 	.create = image_create,
 	.store_own = sizeof(struct store_rbd_all),
+	.store_init = image_store_init,
+	.store_close = store_rbd_unlock,
 	.flag = image_set_flag,
 	.check = image_check,
 	.open = image_open,
