@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* IO of an image: each operation is one of librbd's.  Owns nothing while librbd has an operation:
- * its memory is the request's until the answer.  Thread of the reactor, except image_answered(). */
+ * its memory is the request's until the answer.  Thread of the reactor, except image_answered() and
+ * image_updated(). */
 #include <config.h>
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export-life.h"
 #include "rnbd-extents.h"
 #include "store-driver.h"
 #include "store-rbd-priv.h"
@@ -18,7 +20,13 @@
 /* An export on a ring. */
 struct rbd_slot {
 	struct worker worker;		/* for the calls of librbd that wait */
-	_Atomic(unsigned) answering;	/* threads of librbd inside image_answered() */
+	_Atomic(unsigned) answering;	/* threads of librbd that call a reactor */
+	/* on the control thread's ring */
+	const struct export *ex;
+	struct reactor *reactor;
+	bool watches;
+	uint64_t watch;			/* of rbd_update_watch() */
+	struct loop_msg resized;
 };
 
 static rbd_image_t image_of(const struct export_io *io)
@@ -276,6 +284,40 @@ static const char *image_words(int err)
 	}
 }
 
+/* ---- another size ---- */
+
+static void resized_msg(struct loop_msg *msg)
+{
+	export_life_resized(container_of(msg, struct rbd_slot, resized)->ex);
+}
+
+/* A thread of librbd. */
+static void image_updated(void *arg)
+{
+	struct rbd_slot *own = arg;
+
+	atomic_fetch_add(&own->answering, 1);
+	loop_post(reactor_loop(own->reactor), &own->resized);
+	atomic_fetch_sub(&own->answering, 1);
+}
+
+/* Only the control thread asks for sizes.  Without the watch, "rtrsctl export resize" does. */
+static void watch_updates(struct export_slot *slot, struct rbd_slot *own)
+{
+	own->ex = slot->ex;
+	own->reactor = slot->ring->reactor;
+	loop_msg_init(&own->resized, resized_msg);
+	if (!slot->ring->index)
+		own->watches = rbd_lib.rbd_update_watch(store_rbd(slot->ex)->handle.image,
+							&own->watch, image_updated, own) >= 0;
+}
+
+static void unwatch_updates(struct rbd_slot *own)
+{
+	if (own->watches)
+		rbd_lib.rbd_update_unwatch(store_rbd(own->ex)->handle.image, own->watch);
+}
+
 /* ---- a ring ---- */
 
 static int image_attach(struct export_slot *slot, char *err, size_t errlen)
@@ -287,6 +329,7 @@ static int image_attach(struct export_slot *slot, char *err, size_t errlen)
 		return -ENOMEM;
 	}
 	worker_init(&own->worker, reactor_loop(slot->ring->reactor));
+	watch_updates(slot, own);
 	slot->own = own;
 	return 0;
 }
@@ -295,8 +338,10 @@ static void image_detach(struct export_slot *slot)
 {
 	struct rbd_slot *own = slot->own;
 
+	unwatch_updates(own);
 	while (atomic_load(&own->answering))
 		sched_yield();
+	loop_unpost(reactor_loop(own->reactor), &own->resized);
 	worker_fini(&own->worker);
 	free(own);
 }
