@@ -86,6 +86,8 @@ SHELL_TESTS = \
 	%D%/test-qemu-io.sh \
 	%D%/test-qemu-storage-daemon.sh \
 	%D%/test-quickstart-keep.sh \
+	%D%/test-rbd.sh \
+	%D%/test-rbd-faults.sh \
 	%D%/test-readme.sh \
 	%D%/test-readonly.sh \
 	%D%/test-ready-fd.sh \
@@ -150,6 +152,7 @@ EXTRA_DIST += \
 	%D%/check-pitfalls.sh \
 	%D%/check-walks.sh \
 	%D%/test-check-walks.sh \
+	%D%/ceph.sh \
 	%D%/paths-faults.sh \
 	%D%/paths-leak.sh \
 	%D%/fuse-hole.py \

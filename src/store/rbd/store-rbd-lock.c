@@ -32,6 +32,7 @@ struct locking {
 	struct store_rbd_all *all;
 	char owner[OWNER_MAX];		/* of the lock that is in the way, or words for it */
 	bool told;
+	bool inherited;			/* the lock file was taken now: its owner is dead */
 	int rc;
 };
 
@@ -52,11 +53,11 @@ static bool learn_owner(struct locking *l)
 	return true;
 }
 
-/* True if the file of the lock has the name of the owner, who is dead then. */
+/* True if the lock file that was taken now has the name of the owner, who is dead then. */
 static bool owner_was_ours(const struct locking *l)
 {
 	char name[OWNER_MAX] = "";
-	ssize_t n = l->all->own_fd < 0 ? 0 : pread(l->all->own_fd, name, sizeof(name) - 1, 0);
+	ssize_t n = l->inherited ? pread(l->all->own_fd, name, sizeof(name) - 1, 0) : 0;
 
 	return n > 0 && !strcmp(name, l->owner);
 }
@@ -113,6 +114,7 @@ static int lock_own(struct locking *l)
 		return 0;
 	store_id_name(&ex->id, "lock", name, sizeof(name));
 	fd = lock_file_take(ex->all->state_dir, name, LOCK_EX);
+	l->inherited = fd >= 0;
 	if (fd >= 0)
 		l->all->own_fd = fd;
 	else if (fd == -EWOULDBLOCK)
@@ -135,6 +137,18 @@ void store_rbd_unlock(const struct exports *e, struct store *store)
 }
 
 /* ---- both ---- */
+
+int store_rbd_claim(struct export *ex, char *err, size_t errlen)
+{
+	const struct export *writer = store_rbd_all(ex->store)->writer;
+
+	if (ex->readonly || writer == ex)
+		return 0;
+	snprintf(err, errlen, "export '%s': '%s' is written under the name '%s', and an image has "
+		 "one name for writing: add ',readonly', or remove the other one first", ex->name,
+		 ex->path, writer->name);
+	return -EBUSY;
+}
 
 static int try_both(struct locking *l)
 {
@@ -183,6 +197,9 @@ int store_rbd_lock(struct export *ex, char *err, size_t errlen)
 
 	if (ex->readonly || l.r->handle.has_lock)
 		return 0;
+	rc = store_rbd_claim(ex, err, errlen);
+	if (rc)
+		return rc;
 	if (!(l.r->features & RBD_FEATURE_EXCLUSIVE_LOCK)) {
 		log_warn(ex->name, "'%s' has no feature exclusive-lock: nothing keeps another "
 			 "writer away from it", ex->path);

@@ -131,18 +131,6 @@ static void image_removed(struct export *ex)
 		all->writer = NULL;
 }
 
-/* A lock belongs to a handle, and each name has a handle of its own. */
-static int image_claim(struct export *ex, char *err, size_t errlen)
-{
-	const struct export *writer = store_rbd_all(ex->store)->writer;
-
-	if (ex->readonly || writer == ex)
-		return 0;
-	snprintf(err, errlen, "export '%s': '%s' is written under the name '%s': an image has one "
-		 "name for writing: add ',readonly'", ex->name, ex->path, writer->name);
-	return -EBUSY;
-}
-
 extern const struct store_driver store_rbd_driver;
 const struct store_driver store_rbd_driver = {
 	.prefix = RBD_TARGET_PREFIX,
@@ -157,6 +145,6 @@ const struct store_driver store_rbd_driver = {
 	.added = image_added,
 	.removed = image_removed,
 	.lock = store_rbd_lock,
-	.claim = image_claim,
+	.claim = store_rbd_claim,
 	.close = image_close,
 };
