@@ -17,7 +17,7 @@ packages_check="binutils bpftrace curl e2fsprogs fio iproute2 libcriterion-dev l
 packages_guest="busybox-static cpio ibverbs-providers kmod nbd-client qemu-system-x86 rdmacm-utils
 	xfsprogs"
 packages_full="chromium clang clang-tidy cppcheck libclang-rt-14-dev mmdebstrap prometheus shellcheck
-	valgrind"
+	systemd-container valgrind"
 
 say() {
 	printf '%s\n' "$*" >&2

@@ -50,26 +50,7 @@ PATH=$tmp/bin:$PATH
 export RUNTIME_DIRECTORY=$tmp/run
 
 # One command on each line, a here document within $'...'.
-/usr/bin/python3 - "$guide" "$tmp" >"$tmp/commands" <<'END'
-import re, sys
-pod, tmp = open(sys.argv[1]).read(), sys.argv[2]
-commands = []
-for paragraph in re.split(r"\n\n+", pod.split("=head1 VERSION")[0]):
-    if not paragraph.startswith(" "):
-        continue
-    lines = [line[1:] for line in paragraph.split("\n")]
-    while lines:
-        line = lines.pop(0)
-        while line.endswith("\\"):
-            line = line[:-1] + lines.pop(0).lstrip()
-        if line.endswith("<<END"):
-            while not line.endswith("\nEND"):
-                line += "\n" + lines.pop(0)
-        commands.append(line)
-for command in commands:
-    command = re.sub(r"(?<![\w/])/(etc|run|srv)\b", tmp + r"/\1", command)
-    print("'" + command.replace("'", "'\\''").replace("\n", "'$'\\n''") + "'")
-END
+/usr/bin/python3 "$top_srcdir/tests/guide-commands.py" "$guide" rest "$tmp" >"$tmp/commands"
 cat "$tmp/commands"
 
 # started COMMAND: run what goes to the background by itself, and stop it at the end.

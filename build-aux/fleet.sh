@@ -1,0 +1,295 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The way of rtrs-guide(7) from two empty machines to units, by the guide's own commands, typed on the
+# machine that the guide names.  ./check.sh --full=fleet runs this.
+#
+#	fleet.sh TARBALL DIR [GUIDE]
+#
+# REAL here: the packages, the units under systemd as process 1 of each machine, two networks, the
+# programs, Prometheus, and IO with verify through all of it.  NOT REAL: a machine is a container of
+# systemd-nspawn in a network namespace, on the kernel of this machine, without udev; and the archives
+# of Debian's other packages are fetched beforehand, because no machine reaches a network but the two.
+# The server is Debian 12 and the gateway Debian 13.
+#
+# Packages are taken from DIR/SUITE, where packages.sh leaves them, or built.  GUIDE is
+# man/rtrs-guide.pod of this tree by default.  Status 77: this machine has no means for it, which the
+# last line says.
+set -eu -o pipefail
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=build-aux/chroots.sh
+. "$top/build-aux/chroots.sh"
+
+# Debian's python before any other: only that one has the nbd module that nbdsh needs.
+PATH=/usr/bin:$PATH:/usr/sbin:/sbin
+declare -A suites=([server]=bookworm [gateway]=trixie)
+declare -A hosts=([server]=10 [gateway]=20)
+declare -A nspawns one
+
+usage() {
+	say "usage: ${0##*/} TARBALL DIR [GUIDE]"
+	exit 2
+}
+
+fail() {
+	say "FAIL: $*"
+	exit 1
+}
+
+# wait_until WHAT SECONDS COMMAND...
+wait_until() {
+	local what=$1 deadline=$((SECONDS + $2))
+	shift 2
+	until "$@" >"$dir/waited" 2>&1; do
+		[ $SECONDS -lt $deadline ] ||
+			{ cat "$dir/waited" >&2; fail "waited in vain for $what: $*"; }
+		sleep 0.1
+	done
+}
+
+# ---- machines ----
+
+# root NAME: the file system of a machine that is not up.
+root() {
+	echo "$dir/$1"
+}
+
+# live NAME: the same of a machine that is up, with its /run.
+live() {
+	echo "/proc/${one[$1]}/root"
+}
+
+# packages_of SUITE: see that $dir/SUITE has the packages.
+packages_of() {
+	suite=$1
+	[ ! -e "$dir/$suite/built" ] || return 0
+	step "a chroot to build in" fresh "$suite" "$dir/$suite-build" &&
+		step "build" build "$dir/$suite-build" "$dir/$suite" || return 1
+	rm -rf --one-file-system "$dir/$suite-build"
+}
+
+# empty_machine NAME: Debian with systemd and nothing of ours but the packages in /root.
+empty_machine() {
+	local root
+
+	root=$(root "$1") suite=${suites[$1]}
+	step "an empty machine, the $1" fresh "$suite" "$root" --include=systemd-sysv,iproute2
+	echo "$1" >"$root/etc/hostname"
+	cp "$dir/$suite"/*.deb "$root/root"
+	grep -P "^$1\t[^\t]*\t'apt-get install " "$dir/walk" >"$dir/installs"
+	while IFS=$'\t' read -r _ _ command <&3; do
+		eval "command=$command"
+		step "archives for: $command" inside "$root" \
+			sh -c "cd /root && $command --download-only"
+	done 3<"$dir/installs"
+}
+
+net() {
+	echo "rtrs-fleet-$$-$1"
+}
+
+# Two cables between the machines; an address ends in the machine's number.
+networks() {
+	local name
+
+	for name in server gateway; do
+		ip netns add "$(net $name)"
+		ip -n "$(net $name)" link set lo up
+	done
+	for name in net1 net2; do
+		ip link add $name netns "$(net server)" type veth peer name $name netns "$(net gateway)"
+	done
+	for name in server gateway; do
+		ip -n "$(net $name)" addr add "192.0.2.${hosts[$name]}/24" dev net1
+		ip -n "$(net $name)" addr add "198.51.100.${hosts[$name]}/24" dev net2
+		ip -n "$(net $name)" link set net1 up
+		ip -n "$(net $name)" link set net2 up
+	done
+}
+
+# boot NAME: returns when systemd has started all that is enabled, and nothing failed.
+boot() {
+	SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 systemd-nspawn --quiet --directory="$(root "$1")" --boot \
+		--register=no --keep-unit --machine="$1" \
+		--network-namespace-path="/run/netns/$(net "$1")" \
+		--console=pipe </dev/null >>"$dir/$1-console.log" 2>&1 &
+	nspawns[$1]=$!
+	wait_until "process 1 of the $1" 60 pgrep -P "${nspawns[$1]}"
+	one[$1]=$(pgrep -P "${nspawns[$1]}")
+	wait_until "the start of the $1" 120 started "$1"
+}
+
+started() {
+	[ -e "$(live "$1")/run/systemd/private" ] && on "$1" systemctl is-system-running
+}
+
+# on NAME COMMAND...: as root of the machine, at its terminal in /root.
+on() {
+	timeout 300 nsenter --target "${one[$1]}" --all --root --wd env -i --chdir=/root \
+		PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
+		DEBIAN_FRONTEND=noninteractive "${@:2}" </dev/null
+}
+
+# shut_down NAME: as its administrator does.
+shut_down() {
+	[ -n "${nspawns[$1]-}" ] || return 0
+	kill -TERM "${nspawns[$1]}"
+	wait_until "the end of the $1" 120 ended "${nspawns[$1]}"
+	wait "${nspawns[$1]}" || fail "the $1 ended with status $?"
+	unset "nspawns[$1]"
+}
+
+ended() {
+	[ ! -d "/proc/$1" ] || grep -q -E '^State:[[:space:]]+[ZX]' "/proc/$1/status"
+}
+
+on_exit() {
+	local status=$? name
+
+	trap - EXIT
+	set +e
+	[ -z "${load-}" ] || kill "$load"
+	for name in "${!nspawns[@]}"; do
+		if [ $status -ne 0 ]; then
+			say "---- the end of the journal of the $name"
+			on "$name" journalctl --no-pager -n 40 >&2
+		fi
+		kill -KILL "${one[$name]}"
+		wait "${nspawns[$name]}"
+	done
+	for name in server gateway; do
+		ip netns del "$(net $name)" 2>/dev/null
+		rm -rf --one-file-system "$(root $name)"
+	done
+	exit $status
+}
+
+# ---- the walk ----
+
+# typed MACHINE COMMAND: the output goes to $dir/out.
+typed() {
+	printf '%s# %s\n' "$1" "$2" >&2
+	if ! on "$1" bash -c "$2" >"$dir/out" 2>&1; then
+		cat "$dir/out" >&2
+		fail "on the $1: $2"
+	fi
+	{ printf '%s# %s\n' "$1" "$2"; cat "$dir/out"; } >>"$dir/fleet.log"
+}
+
+# load_begins: IO with verify by a user of the gateway's first disk.
+load_begins() {
+	echo 0 >"$dir/stop.turns"
+	STOP=$dir/stop nbdsh -u "nbd+unix:///?socket=$(live gateway)/run/nbd/disk0.sock" -c - \
+		<"$top/tests/nbd-load.py" >"$dir/load.log" 2>&1 &
+	load=$!
+	load_goes_on
+}
+
+# load_goes_on: until two turns more have ended, so that one was begun since.
+load_goes_on() {
+	wait_until "IO to go on" 120 turns_above_or_ended $(($(cat "$dir/stop.turns") + 1))
+	! ended "$load" || { cat "$dir/load.log" >&2; fail "IO has failed"; }
+}
+
+# A write of the file may be under way.
+turns_above_or_ended() {
+	ended "$load" || [ "$(cat "$dir/stop.turns")" -gt "$1" ] 2>/dev/null
+}
+
+load_ends() {
+	load_goes_on
+	: >"$dir/stop"
+	wait "$load" || { cat "$dir/load.log" >&2; fail "IO has failed"; }
+	load=''
+	say "IO with verify: $(cat "$dir/stop.turns") turns"
+}
+
+# What the guide promises of a command, when it has been typed.
+promised() {
+	local image
+
+	case $2 in
+	"nbdinfo --size "*)
+		image=${2##*/} image=${image%.sock*}.img
+		[ "$(cat "$dir/out")" = "$(on server stat -c %s "/var/lib/rtrs-server/$image")" ] ||
+			fail "not the size of $image: $(cat "$dir/out")"
+		;;
+	"rtrsctl check") grep -q '^RTRS OK - ' "$dir/out" || fail "not OK: $(cat "$dir/out")" ;;
+	"systemctl enable --now "*) echo "$1 ${2##* }" >>"$dir/units" ;;
+	esac
+}
+
+walk() {
+	local machine heading command
+
+	while IFS=$'\t' read -r machine heading command <&3; do
+		eval "command=$command"
+		[ "$heading" != "Changes while the disk is used" ] || [ -n "${load-}" ] || load_begins
+		typed "$machine" "$command"
+		promised "$machine" "$command"
+		[ -z "${load-}" ] || load_goes_on
+	done 3<"$dir/walk"
+	[ -n "${load-}" ] || fail "the walk has no changes while the disk is used"
+}
+
+# ---- what is there at the end ----
+
+# units_run: all that the guide has enabled, and nothing has failed.
+units_run() {
+	local machine unit
+
+	[ "$(wc -l <"$dir/units")" -ge 5 ] || fail "only these units: $(cat "$dir/units")"
+	while read -r machine unit <&3; do
+		on "$machine" systemctl is-active "$unit" >/dev/null || fail "$unit is not active"
+		on "$machine" systemctl is-enabled "$unit" >/dev/null || fail "$unit is not enabled"
+	done 3<"$dir/units"
+	for machine in server gateway; do
+		on "$machine" systemctl is-system-running >/dev/null ||
+			fail "units of the $machine: $(on "$machine" systemctl --failed)"
+	done
+}
+
+# health MACHINE: level, sessions, paths and paths up, as rtrsctl knows them.
+health() {
+	on "$1" rtrsctl --json check | /usr/bin/python3 -c 'import json, sys
+c = json.load(sys.stdin)
+print(c["level"], c["sessions"], c["paths"], c["paths_up"])'
+}
+
+healthy() {
+	[ "$(health server) $(health gateway)" = "OK 3 6 6 OK 3 6 6" ]
+}
+
+all_healthy() {
+	wait_until "two paths for each disk" 120 healthy
+	on server rtrsctl check
+	on gateway rtrsctl check
+}
+
+[ $# -ge 2 ] && [ $# -le 3 ] || usage
+tarball=$1 dir=$2 guide=${3-$top/man/rtrs-guide.pod}
+[ -f "$tarball" ] || { say "${0##*/}: $tarball: no such tarball; make dist makes one"; exit 2; }
+needs_chroots
+for tool in systemd-nspawn nbdsh ip; do
+	command -v $tool >/dev/null || skip "${0##*/}: $tool is not installed"
+done
+mkdir -p "$dir"
+dir=$(cd "$dir" && pwd)
+"$top/tests/guide-commands.py" "$guide" walk >"$dir/walk"
+rm -f "$dir/stop" "$dir/units" "$dir/fleet.log"
+trap on_exit EXIT
+trap 'exit 143' TERM INT HUP
+for name in server gateway; do
+	packages_of "${suites[$name]}"
+	empty_machine $name
+done
+networks
+boot server
+boot gateway
+walk
+units_run
+all_healthy
+load_ends
+shut_down gateway
+shut_down server
+say "fleet: passed"
