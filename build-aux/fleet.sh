@@ -114,9 +114,14 @@ boot() {
 		--network-namespace-path="/run/netns/$(net "$1")" \
 		--console=pipe </dev/null >>"$dir/$1-console.log" 2>&1 &
 	nspawns[$1]=$!
-	wait_until "process 1 of the $1" 60 pgrep -P "${nspawns[$1]}"
-	one[$1]=$(pgrep -P "${nspawns[$1]}")
+	unset "one[$1]"
+	wait_until "process 1 of the $1" 60 has_one "$1"
 	wait_until "the start of the $1" 120 started "$1"
+}
+
+# Another child of systemd-nspawn comes and goes before.
+has_one() {
+	one[$1]=$(pgrep -x -P "${nspawns[$1]}" systemd)
 }
 
 started() {
@@ -148,14 +153,16 @@ on_exit() {
 
 	trap - EXIT
 	set +e
-	[ -z "${load-}" ] || kill "$load"
+	[ -z "${load-}" ] || kill "$load" 2>/dev/null
 	for name in "${!nspawns[@]}"; do
-		if [ $status -ne 0 ]; then
+		if [ $status -ne 0 ] && [ -n "${one[$name]-}" ]; then
 			say "---- the end of the journal of the $name"
 			on "$name" journalctl --no-pager -n 40 >&2
 		fi
-		kill -KILL "${one[$name]}"
-		wait "${nspawns[$name]}"
+		# The machine does not end with its systemd-nspawn.
+		pkill -KILL -P "${nspawns[$name]}"
+		kill -KILL "${nspawns[$name]}" 2>/dev/null
+		wait "${nspawns[$name]}" 2>/dev/null
 	done
 	for name in server gateway; do
 		ip netns del "$(net $name)" 2>/dev/null
@@ -204,11 +211,24 @@ load_ends() {
 	say "IO with verify: $(cat "$dir/stop.turns") turns"
 }
 
+# typed_late MACHINE COMMAND: a person is slower than the second path of a gateway.
+typed_late() {
+	wait_until "$2" 60 on "$1" bash -c "$2"
+	typed "$@"
+}
+
 # What the guide promises of a command, when it has been typed.
 promised() {
-	local image
+	local image word words
 
 	case $2 in
+	"rtrsctl export set "*)
+		read -r -a words <<<"${2#rtrsctl export set }"
+		for word in "${words[@]:1}"; do
+			echo "${words[0]} ${word%=*} $(numfmt --from=iec "${word#*=}")" \
+				>>"$dir/limits"
+		done
+		;;
 	"nbdinfo --size "*)
 		image=${2##*/} image=${image%.sock*}.img
 		[ "$(cat "$dir/out")" = "$(on server stat -c %s "/var/lib/rtrs-server/$image")" ] ||
@@ -225,7 +245,10 @@ walk() {
 	while IFS=$'\t' read -r machine heading command <&3; do
 		eval "command=$command"
 		[ "$heading" != "Changes while the disk is used" ] || [ -n "${load-}" ] || load_begins
-		typed "$machine" "$command"
+		case $command in
+		"rtrsctl check") typed_late "$machine" "$command" ;;
+		*) typed "$machine" "$command" ;;
+		esac
 		promised "$machine" "$command"
 		[ -z "${load-}" ] || load_goes_on
 	done 3<"$dir/walk"
@@ -266,6 +289,77 @@ all_healthy() {
 	on gateway rtrsctl check
 }
 
+# reaches NAME MEGABYTE: a megabyte goes through the gateway of the disk to the image, at that place.
+reaches() {
+	head -c 1M /dev/urandom >"$dir/image"
+	IMAGE=$dir/image MEGABYTE=$2 nbdsh \
+		-u "nbd+unix:///?socket=$(live gateway)/run/nbd/$1.sock" -c - <<'END'
+import os
+h.pwrite(open(os.environ["IMAGE"], "rb").read(), int(os.environ["MEGABYTE"]) << 20)
+h.flush()
+END
+	dd if="$(root server)/var/lib/rtrs-server/$1.img" bs=1M skip="$2" count=1 status=none |
+		cmp - "$dir/image" || fail "not what was written to $1"
+}
+
+# ask WORD...: Prometheus on the gateway, see there.
+ask() {
+	ip netns exec "$(net gateway)" /usr/bin/python3 "$top/tests/prometheus-ask.py" \
+		http://127.0.0.1:9090 "$@"
+}
+
+limit_is() {
+	[ "$(ask value "rtrs_server_export_limit{export=\"$1\",limit=\"$2\"}")" = "$3" ]
+}
+
+# watched: Prometheus has both programs, the limits that the guide has set, and all that its rules
+# ask for.
+watched() {
+	local disk key value
+
+	wait_until "both targets" 120 ask targets 2
+	wait_until "the rules" 120 ask rules "$top/contrib/alerts.yml"
+	while read -r disk key value <&3; do
+		wait_until "the limit of $disk" 120 limit_is "$disk" "$key" "$value"
+	done 3<"$dir/limits"
+}
+
+says_degraded() {
+	on gateway rtrsctl check >"$dir/degraded" && return 1
+	grep -q '^RTRS WARNING - .* without 198\.51\.100\.10:1234' "$dir/degraded"
+}
+
+# A pulled cable is a warning and an alarm, and no error.  The gateway sees it by its heartbeats.
+cable_is_pulled() {
+	ip -n "$(net server)" link set net2 down
+	wait_until "the loss of a path" 120 says_degraded
+	cat "$dir/degraded" >&2
+	wait_until "an alarm" 120 ask alert RtrsClientPathDown
+	load_goes_on
+	ip -n "$(net server)" link set net2 up
+	all_healthy
+	load_goes_on
+}
+
+# An upgrade of the server is a pause, and what was saved comes back.
+server_restarts() {
+	on server systemctl restart rtrs-server
+	load_goes_on
+	all_healthy
+	on server rtrsctl list >"$dir/out"
+	grep -q 'export  *disk1' "$dir/out" || fail "what was saved is gone: $(cat "$dir/out")"
+}
+
+# All comes up at boot.
+machines_reboot() {
+	shut_down gateway
+	shut_down server
+	boot server
+	boot gateway
+	units_run
+	all_healthy
+}
+
 [ $# -ge 2 ] && [ $# -le 3 ] || usage
 tarball=$1 dir=$2 guide=${3-$top/man/rtrs-guide.pod}
 [ -f "$tarball" ] || { say "${0##*/}: $tarball: no such tarball; make dist makes one"; exit 2; }
@@ -276,7 +370,7 @@ done
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
 "$top/tests/guide-commands.py" "$guide" walk >"$dir/walk"
-rm -f "$dir/stop" "$dir/units" "$dir/fleet.log"
+rm -f "$dir/stop" "$dir/units" "$dir/limits" "$dir/fleet.log"
 trap on_exit EXIT
 trap 'exit 143' TERM INT HUP
 for name in server gateway; do
@@ -289,7 +383,17 @@ boot gateway
 walk
 units_run
 all_healthy
+reaches disk0 15000
+reaches disk1 4000
+reaches fast0 500
+watched
+cable_is_pulled
+server_restarts
 load_ends
+machines_reboot
+reaches disk0 16000
+reaches disk1 4001
+reaches fast0 501
 shut_down gateway
 shut_down server
 say "fleet: passed"
