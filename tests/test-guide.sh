@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The commands that rtrs-guide(7) prints, in their order, on a machine of their own as far as the
 # network goes.  A command that this test does not know is a failure.  The words of messages in the
-# guide are words of the programs.
+# guide are words of the programs.  The section that begins with two empty machines needs two:
+# build-aux/fleet.sh runs its commands, and here the server reads the files that it writes.
 if [ -z "${IN_NAMESPACE-}" ]; then
 	export IN_NAMESPACE=yes
 	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
@@ -113,6 +114,25 @@ disk0 10G -> 20G
 -disk1
 END
 qemu-img compare -f raw -F raw "$tmp/srv/disk0-backup.img" "$tmp/srv/copy.img"
+
+# The way from two empty machines.
+/usr/bin/python3 "$top_srcdir/tests/guide-commands.py" "$guide" walk >"$tmp/walk"
+[ "$(wc -l <"$tmp/walk")" -ge 30 ]
+mkdir -p "$tmp/machine/etc/rtrs-server"
+files=0
+while IFS=$'\t' read -r machine _ word <&3; do
+	eval "command=$word"
+	case $command in
+	"cat > /etc/rtrs-server"*)
+		[ "$machine" = server ]
+		file=${command#cat > } file=${file%% <<END*}
+		bash -c "${command/ \/etc/ $tmp/machine/etc}"
+		"$RTRS_SERVER" --config "$tmp/machine$file" --check
+		files=$((files + 1))
+		;;
+	esac
+done 3<"$tmp/walk"
+[ $files -eq 2 ]
 
 # Messages.
 sed -n 's/^=item C<\(.*\)>$/\1/p' "$guide" >"$tmp/messages"
