@@ -11,52 +11,34 @@
 # of Debian's other packages are fetched beforehand, because no machine reaches a network but the two.
 # The server is Debian 12 and the gateway Debian 13.
 #
-# Packages are taken from DIR/SUITE, where packages.sh leaves them, or built.  GUIDE is
-# man/rtrs-guide.pod of this tree by default.  Status 77: this machine has no means for it, which the
-# last line says.
+# machines.sh makes the machines.  Packages are taken from DIR/SUITE, where packages.sh leaves them, or
+# built.  GUIDE is man/rtrs-guide.pod of this tree by default.  Status 77: this machine has no means
+# for it, which the last line says.
 set -eu -o pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=build-aux/chroots.sh
 . "$top/build-aux/chroots.sh"
+# shellcheck source=build-aux/machines.sh
+. "$top/build-aux/machines.sh"
 
 # Debian's python before any other: only that one has the nbd module that nbdsh needs.
 PATH=/usr/bin:$PATH:/usr/sbin:/sbin
-declare -A suites=([server]=bookworm [gateway]=trixie)
-declare -A hosts=([server]=10 [gateway]=20)
-declare -A nspawns one
 
 usage() {
 	say "usage: ${0##*/} TARBALL DIR [GUIDE]"
 	exit 2
 }
 
-fail() {
-	say "FAIL: $*"
-	exit 1
-}
+on_exit() {
+	local status=$?
 
-# wait_until WHAT SECONDS COMMAND...
-wait_until() {
-	local what=$1 deadline=$((SECONDS + $2))
-	shift 2
-	until "$@" >"$dir/waited" 2>&1; do
-		[ $SECONDS -lt $deadline ] ||
-			{ cat "$dir/waited" >&2; fail "waited in vain for $what: $*"; }
-		sleep 0.1
-	done
-}
-
-# ---- machines ----
-
-# root NAME: the file system of a machine that is not up.
-root() {
-	echo "$dir/$1"
-}
-
-# live NAME: the same of a machine that is up, with its /run.
-live() {
-	echo "/proc/${one[$1]}/root"
+	trap - EXIT
+	set +e
+	[ -z "${load-}" ] || kill "$load" 2>/dev/null
+	[ $status -eq 0 ] || [ $status -eq 77 ] || journals
+	end_machines
+	exit $status
 }
 
 # packages_of SUITE: see that $dir/SUITE has the packages.
@@ -66,109 +48,6 @@ packages_of() {
 	step "a chroot to build in" fresh "$suite" "$dir/$suite-build" &&
 		step "build" build "$dir/$suite-build" "$dir/$suite" || return 1
 	rm -rf --one-file-system "$dir/$suite-build"
-}
-
-# empty_machine NAME: Debian with systemd and nothing of ours but the packages in /root.
-empty_machine() {
-	local root
-
-	root=$(root "$1") suite=${suites[$1]}
-	step "an empty machine, the $1" fresh "$suite" "$root" --include=systemd-sysv,iproute2
-	echo "$1" >"$root/etc/hostname"
-	cp "$dir/$suite"/*.deb "$root/root"
-	grep -P "^$1\t[^\t]*\t'apt-get install " "$dir/walk" >"$dir/installs"
-	while IFS=$'\t' read -r _ _ command <&3; do
-		eval "command=$command"
-		step "archives for: $command" inside "$root" \
-			sh -c "cd /root && $command --download-only"
-	done 3<"$dir/installs"
-}
-
-net() {
-	echo "rtrs-fleet-$$-$1"
-}
-
-# Two cables between the machines; an address ends in the machine's number.
-networks() {
-	local name
-
-	for name in server gateway; do
-		ip netns add "$(net $name)"
-		ip -n "$(net $name)" link set lo up
-	done
-	for name in net1 net2; do
-		ip link add $name netns "$(net server)" type veth peer name $name netns "$(net gateway)"
-	done
-	for name in server gateway; do
-		ip -n "$(net $name)" addr add "192.0.2.${hosts[$name]}/24" dev net1
-		ip -n "$(net $name)" addr add "198.51.100.${hosts[$name]}/24" dev net2
-		ip -n "$(net $name)" link set net1 up
-		ip -n "$(net $name)" link set net2 up
-	done
-}
-
-# boot NAME: returns when systemd has started all that is enabled, and nothing failed.
-boot() {
-	SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 systemd-nspawn --quiet --directory="$(root "$1")" --boot \
-		--register=no --keep-unit --machine="$1" \
-		--network-namespace-path="/run/netns/$(net "$1")" \
-		--console=pipe </dev/null >>"$dir/$1-console.log" 2>&1 &
-	nspawns[$1]=$!
-	unset "one[$1]"
-	wait_until "process 1 of the $1" 60 has_one "$1"
-	wait_until "the start of the $1" 120 started "$1"
-}
-
-# Another child of systemd-nspawn comes and goes before.
-has_one() {
-	one[$1]=$(pgrep -x -P "${nspawns[$1]}" systemd)
-}
-
-started() {
-	[ -e "$(live "$1")/run/systemd/private" ] && on "$1" systemctl is-system-running
-}
-
-# on NAME COMMAND...: as root of the machine, at its terminal in /root.
-on() {
-	timeout 300 nsenter --target "${one[$1]}" --all --root --wd env -i --chdir=/root \
-		PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
-		DEBIAN_FRONTEND=noninteractive "${@:2}" </dev/null
-}
-
-# shut_down NAME: as its administrator does.
-shut_down() {
-	[ -n "${nspawns[$1]-}" ] || return 0
-	kill -TERM "${nspawns[$1]}"
-	wait_until "the end of the $1" 120 ended "${nspawns[$1]}"
-	wait "${nspawns[$1]}" || fail "the $1 ended with status $?"
-	unset "nspawns[$1]"
-}
-
-ended() {
-	[ ! -d "/proc/$1" ] || grep -q -E '^State:[[:space:]]+[ZX]' "/proc/$1/status"
-}
-
-on_exit() {
-	local status=$? name
-
-	trap - EXIT
-	set +e
-	[ -z "${load-}" ] || kill "$load" 2>/dev/null
-	for name in "${!nspawns[@]}"; do
-		if [ $status -ne 0 ] && [ -n "${one[$name]-}" ]; then
-			say "---- the end of the journal of the $name"
-			on "$name" journalctl --no-pager -n 40 >&2
-		fi
-		# The machine does not end with its systemd-nspawn.
-		pkill -KILL -P "${nspawns[$name]}"
-		kill -KILL "${nspawns[$name]}" 2>/dev/null
-		wait "${nspawns[$name]}" 2>/dev/null
-	done
-	for name in server gateway; do
-		ip netns del "$(net $name)" 2>/dev/null
-		rm -rf --one-file-system "$(root $name)"
-	done
-	exit $status
 }
 
 # ---- the walk ----
@@ -198,9 +77,8 @@ load_goes_on() {
 	! ended "$load" || { cat "$dir/load.log" >&2; fail "IO has failed"; }
 }
 
-# A write of the file may be under way.
 turns_above_or_ended() {
-	ended "$load" || [ "$(cat "$dir/stop.turns")" -gt "$1" ] 2>/dev/null
+	ended "$load" || [ "$(cat "$dir/stop.turns")" -gt "$1" ]
 }
 
 load_ends() {
@@ -246,7 +124,7 @@ walk() {
 		eval "command=$command"
 		[ "$heading" != "Changes while the disk is used" ] || [ -n "${load-}" ] || load_begins
 		case $command in
-		"rtrsctl check") typed_late "$machine" "$command" ;;
+		"rtrsctl check" | "rtrsctl status") typed_late "$machine" "$command" ;;
 		*) typed "$machine" "$command" ;;
 		esac
 		promised "$machine" "$command"
@@ -378,6 +256,8 @@ for name in server gateway; do
 	empty_machine $name
 done
 networks
+(nspawn server true) </dev/null >"$dir/nspawn.log" 2>&1 ||
+	skip "${0##*/}: no containers here: $(tail -n 1 "$dir/nspawn.log")"
 boot server
 boot gateway
 walk

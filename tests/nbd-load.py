@@ -26,5 +26,6 @@ while not os.path.exists(stop):
         for _, buf, off, data in jobs:
             assert buf.to_bytearray() == data, "%s at %d of %d" % (what, off, len(data))
     turns += 1
-    with open(stop + ".turns", "w") as f:
+    with open(stop + ".turns.new", "w") as f:
         f.write(str(turns))
+    os.rename(stop + ".turns.new", stop + ".turns")
