@@ -18,7 +18,7 @@ packages_check="binutils bpftrace ceph-common ceph-mon ceph-osd curl e2fsprogs f
 packages_guest="busybox-static cpio ibverbs-providers kmod nbd-client qemu-system-x86 rdmacm-utils
 	xfsprogs"
 packages_full="chromium clang clang-tidy cppcheck libclang-rt-14-dev mmdebstrap prometheus shellcheck
-	valgrind"
+	systemd-container valgrind"
 
 say() {
 	printf '%s\n' "$*" >&2

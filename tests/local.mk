@@ -159,6 +159,8 @@ EXTRA_DIST += \
 	%D%/metrics-hostile.py \
 	%D%/nbd-hostile.py \
 	%D%/paths.py \
+	%D%/guide-commands.py \
+	%D%/nbd-load.py \
 	%D%/prometheus-ask.py \
 	%D%/run-test.sh \
 	%D%/speed.sh \
