@@ -6,6 +6,7 @@
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires fio --enghelp=nbd
+requires curl --version
 
 truncate -s 16M "$tmp/disk" "$tmp/free"
 conf=$tmp/conf
@@ -15,7 +16,7 @@ write_conf() {
 		'[export "free"]' "path = $tmp/free" >"$conf"
 }
 write_conf 'iops = 200'
-start_server --control "$tmp/control" --state-dir "$tmp/state" --config "$conf"
+start_server --control "$tmp/control" --metrics "unix:$tmp/metrics" --state-dir "$tmp/state" --config "$conf"
 grep -q "disk: iops none -> 200" <("$RTRS_SERVER" --config "$conf" --check)
 ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control")
 
@@ -68,6 +69,34 @@ END
 [ "$(json "[(e['throttled_requests'], 'limit_iops' in e)
 	for e in a['exports'] if e['name'] == 'free']")" = \
 	"[(0, False)]" ]
+
+# The metrics and the answer to "stats" count the same, and the metrics also do after a reset.
+# throttled EXPORT: the samples of an export, s and n.
+throttled() {
+	curl --silent --show-error --fail --max-time "$TIMEOUT_S" --unix-socket "$tmp/metrics" \
+		http://localhost/metrics |
+		sed -n "s/^rtrs_server_export_throttled_[a-z]*_total{export=\"$1\"} //p" | paste -s -d ' '
+}
+waited() {
+	json "disk['throttled_ns'] / 1e9, disk['throttled_requests']" | tr -d '(),'
+}
+before=$(waited)
+metrics=$(throttled disk)
+after=$(waited)
+"${ctl[@]}" stats reset
+reset=$(waited)
+later=$(throttled disk)
+/usr/bin/python3 - <<END
+before, metrics, after, reset, later = (
+    [float(n) for n in text.split()]
+    for text in ("$before", "$metrics", "$after", "$reset", "$later"))
+print(before, metrics, after, reset, later)
+assert len(metrics) == 2
+for i in range(2):
+    assert before[i] <= metrics[i] + 1e-6 and metrics[i] <= after[i] + 1e-6, "not the same"
+    assert reset[i] < after[i] <= later[i] + 1e-6, "a reset makes a rate jump"
+END
+[ "$(throttled free)" = "0 0" ]
 
 # Other limits hold for those that wait, and nobody loses the export.
 says "disk: iops 200 -> none, bps-read none -> 64M, burst none -> 2s" \

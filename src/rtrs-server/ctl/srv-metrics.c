@@ -11,6 +11,7 @@
 #include "srv-con.h"
 #include "srv-ctl-json.h"
 #include "srv-export-stat.h"
+#include "srv-limit.h"
 #include "srv-metrics.h"
 #include "srv-path.h"
 #include "srv-rnbd-state.h"
@@ -96,6 +97,25 @@ static void read_export_io(struct metric_out *out, const void *program)
 	for_each_export(ex, program) {
 		srv_export_stat_ever(srv_rnbd(srv_of(program)), ex, &sum);
 		metric_io(out, ex->name, &sum);
+	}
+}
+
+/* metric.what of the rows that share read_export_throttled(). */
+enum throttled {
+	THROTTLED_SECONDS,
+	THROTTLED_REQUESTS,
+};
+
+static void read_export_throttled(struct metric_out *out, const void *program)
+{
+	const struct export *ex;
+	struct srv_limit_stat waits;
+
+	for_each_export(ex, program) {
+		srv_limit_stat_ever(ex, &waits);
+		metric_value(out, METRIC_LABELS({ "export", ex->name }),
+			     metric_row(out)->what == THROTTLED_SECONDS ? waits.ns :
+									  waits.requests);
 	}
 }
 
@@ -295,6 +315,12 @@ static const struct metric rows[] = {
 	{ .name = "rtrs_server_export_io_duration_seconds", .type = METRIC_HISTOGRAM,
 	  .unit = METRIC_SECONDS, .read = read_export_io, .what = METRIC_IO_LATENCY,
 	  .help = "Time from the arrival of a request to its answer." },
+	{ .name = "rtrs_server_export_throttled_seconds", .type = METRIC_COUNTER,
+	  .unit = METRIC_SECONDS, .read = read_export_throttled, .what = THROTTLED_SECONDS,
+	  .help = "Sum of the times that requests have waited for limits of the export." },
+	{ .name = "rtrs_server_export_throttled_requests", .type = METRIC_COUNTER,
+	  .read = read_export_throttled, .what = THROTTLED_REQUESTS,
+	  .help = "Requests that have waited for limits of the export." },
 	{ .name = "rtrs_server_sessions", .type = METRIC_GAUGE, .read = read_sessions,
 	  .help = "Sessions, by their state." },
 	{ .name = "rtrs_server_sessions_limit", .type = METRIC_GAUGE, .read = read_sessions_limit,
