@@ -370,7 +370,8 @@ int srv_metrics_open(struct srv_metrics *m, const struct srv *srv)
 
 	m->srv = srv;
 	m->started_ns = metric_time_ns();
-	m->source = (struct metric_source){ .table = &srv_metric_table, .program = m };
+	m->source = (struct metric_source){ .table = &srv_metric_table, .program = m,
+					    .hosts = srv->conf->metrics_host };
 	if (srv->conf->metrics_page == METRIC_PAGE_YES)
 		m->source.status = srv_metrics_status;
 	rc = metrics_open(srv_loop(srv), &m->sock, srv->conf->metrics_file, &m->source,
