@@ -18,6 +18,7 @@ TESTS += tests/check-pictures.sh
 endif
 EXTRA_DIST += tests/check-pictures.sh
 EXTRA_DIST += %D%/demo-record.sh %D%/demo-svg.py %D%/demo.csv %D%/demo.svg %D%/speed.csv %D%/speed.svg
+EXTRA_DIST += %D%/top-record.sh %D%/top-svg.py %D%/top.rec %D%/top.svg
 
 .PHONY: doc
 doc: %D%/fsm-dot$(EXEEXT) %D%/fsm-dot-server$(EXEEXT)
@@ -28,8 +29,11 @@ doc: %D%/fsm-dot$(EXEEXT) %D%/fsm-dot-server$(EXEEXT)
 	for t in session path connection device handshake; do draw ./%D%/fsm-dot $$t $$t; done; \
 	for t in path connection handshake; do draw ./%D%/fsm-dot-server $$t server-$$t; done
 
-# make demo records two paths anew while one is cut and while the server is killed, and draws that: doc/demo.svg.
+# make demo records two paths anew while one is cut and while the server is killed, and draws that: doc/demo.svg.  Then
+# the same for "rtrsctl top" while a cable is pulled: doc/top.svg.
 .PHONY: demo
 demo: all
 	$(srcdir)/%D%/demo-record.sh $(srcdir)/%D%/demo.csv
 	$(srcdir)/%D%/demo-svg.py $(srcdir)/%D%/demo.csv >$(srcdir)/%D%/demo.svg
+	$(srcdir)/%D%/top-record.sh $(srcdir)/%D%/top.rec
+	$(srcdir)/%D%/top-svg.py $(srcdir)/%D%/top.rec >$(srcdir)/%D%/top.svg

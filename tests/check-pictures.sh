@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The pictures in doc/ show what they say: state machines the tables in the code, the demo its
-# recording.
+# The pictures in doc/ show what they say: state machines the tables in the code, demo and
+# top their recordings.
 set -u
 bad=0
 doc=${srcdir:-.}/doc
@@ -19,6 +19,8 @@ for t in path connection handshake; do
 done
 "$doc/demo-svg.py" "$doc/demo.csv" | cmp - "$doc/demo.svg" ||
 	{ echo "demo.svg is not of demo.csv: make demo"; bad=1; }
+"$doc/top-svg.py" "$doc/top.rec" | cmp - "$doc/top.svg" ||
+	{ echo "top.svg is not of top.rec: make demo"; bad=1; }
 "$doc/../bench/plots.py" "$doc/speed.csv" | cmp - "$doc/speed.svg" ||
 	{ echo "speed.svg is not of speed.csv: make plots"; bad=1; }
 exit $bad

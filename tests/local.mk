@@ -17,6 +17,7 @@ SHELL_TESTS = \
 	%D%/test-come-back.sh \
 	%D%/test-completion.sh \
 	%D%/test-demo.sh \
+	%D%/test-demo-top.sh \
 	%D%/test-device-in-use.sh \
 	%D%/test-direct.sh \
 	%D%/test-docs.sh \

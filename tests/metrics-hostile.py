@@ -17,7 +17,7 @@ import time
 
 TIMEOUT_S = float(os.environ.get("TIMEOUT_S", "30"))
 MANY = 1000
-GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+GET = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def connect(address):
@@ -98,7 +98,7 @@ def readers_that_do_not(address):
 
 
 def bodies(address):
-    return [send(connect(address), b"POST /metrics HTTP/1.1\r\nHost: x\r\n"
+    return [send(connect(address), b"POST /metrics HTTP/1.1\r\nHost: localhost\r\n"
                  b"Content-Length: 99999999999\r\n\r\n" + b"a" * 100000) for _ in range(20)]
 
 

@@ -71,14 +71,40 @@ END
 	for e in a['exports'] if e['name'] == 'free']")" = \
 	"[(0, False)]" ]
 
+# The metrics and the answer to "stats" count the same, and the metrics also do after a reset.
+# throttled EXPORT: the samples of an export, s and n.
+throttled() {
+	curl --silent --show-error --fail --max-time "$TIMEOUT_S" --unix-socket "$tmp/metrics" \
+		http://localhost/metrics |
+		sed -n "s/^rtrs_server_export_throttled_[a-z]*_total{export=\"$1\"} //p" | paste -s -d ' '
+}
+waited() {
+	json "disk['throttled_ns'] / 1e9, disk['throttled_requests']" | tr -d '(),'
+}
+before=$(waited)
+metrics=$(throttled disk)
+after=$(waited)
+"${ctl[@]}" stats reset
+reset=$(waited)
+later=$(throttled disk)
+/usr/bin/python3 - <<END
+before, metrics, after, reset, later = (
+    [float(n) for n in text.split()]
+    for text in ("$before", "$metrics", "$after", "$reset", "$later"))
+print(before, metrics, after, reset, later)
+assert len(metrics) == 2
+for i in range(2):
+    assert before[i] <= metrics[i] + 1e-6 and metrics[i] <= after[i] + 1e-6, "not the same"
+    assert reset[i] < after[i] <= later[i] + 1e-6, "a reset makes a rate jump"
+END
+[ "$(throttled free)" = "0 0" ]
+
 # metric SAMPLE: its value.
 metric() {
 	curl --silent --show-error --fail --max-time "$TIMEOUT_S" --unix-socket "$tmp/metrics" \
 		http://localhost/metrics >"$tmp/text"
 	sed -n "s/^rtrs_server_export_$1 //p" "$tmp/text"
 }
-# A reset of the statistics is none of the metrics.
-"${ctl[@]}" stats reset
 [ "$(metric 'limit{export="disk",limit="iops"}')" = 200 ]
 [ "$(grep -c '^rtrs_server_export_limit{' "$tmp/text")" -eq 1 ]
 [ "$(metric 'throttled_requests_total{export="disk"}')" -gt 500 ]

@@ -151,6 +151,15 @@ cleanup_umount "$tmp/full"
 fallocate -l 64M "$tmp/full/disk"
 sync -f "$tmp/full"
 
+# expect_status STATUS COMMAND PATTERN: of rtrsctl, about the server.
+expect_status() {
+	local status=0
+	"$top_builddir/rtrsctl" --pid "$server_pid" "$2" >"$tmp/told" || status=$?
+	cat "$tmp/told"
+	[ $status -eq "$1" ] || fail "$2 ends with $status instead of $1"
+	grep -q -E -e "$3" "$tmp/told" || fail "$2 does not say '$3'"
+}
+
 at=0
 for how in term kill; do
 	for flags in "" ,direct; do
@@ -173,7 +182,11 @@ for how in term kill; do
 			dd if=/dev/urandom of="$tmp/full/disk" bs=1M seek=$((at + 8)) count=8 \
 				conv=notrunc status=none
 		fi
+		# Monitoring hears of it from the server, until the server has gone.
+		expect_status 0 check "RTRS OK - "
 		ask flush_of_another failed
+		expect_status 2 check ": disk sync failed, writes may be lost "
+		expect_status 3 status "^disk .* sync failed "
 		if [ $how = kill ]; then
 			kill_process "$server_pid"
 		else

@@ -40,7 +40,7 @@ END
 page "$(url "$server_log")"
 shows '<h1 id="program">rtrs-server</h1>'
 shows ", process $server_pid<"
-idle='<td>0</td><td>0</td><td>0.0</td><td>-</td><td>0</td>'
+idle='<td>unused</td><td>0</td><td>0.0</td><td>-</td><td>0</td>'
 shows "<tr><td>disk</td><td>8 MiB</td><td>rw</td>$idle"
 shows '<tr><td>&lt;b&gt;b&lt;/b&gt;&lt;script&gt;document.body.remove()&lt;/script&gt;</td>'\
 '<td>8 MiB</td><td>ro</td>'
@@ -59,6 +59,24 @@ page, rtrsctl = (json.load(open(name)) for name in sys.argv[1:])
 assert page["exports"] == rtrsctl["exports"], (page, rtrsctl)
 assert page["exports"][0]["stats"]["write"]["count"] == 10, page
 END
+
+# An export that may have lost writes, and one in use: the page itself, with another answer.
+mkdir "$tmp/site"
+curl --silent --show-error --fail "$(url "$server_log")" >"$tmp/site/index.html"
+/usr/bin/python3 - "$tmp/status" >"$tmp/site/status.json" <<'END'
+import json, sys
+answer = json.load(open(sys.argv[1]))
+answer["exports"][0]["users"] = 1
+answer["exports"][1]["sync_failed"] = True
+json.dump(answer, sys.stdout)
+END
+/usr/bin/python3 -u -m http.server --bind 127.0.0.1 --directory "$tmp/site" 0 \
+	>"$tmp/site.log" 2>&1 &
+cleanup_fn kill_process $!
+wait_line "$tmp/site.log" 'port [0-9]+ '
+page "http://127.0.0.1:$(sed -n 's/.* port \([0-9]*\) .*/\1/p' "$tmp/site.log")/"
+shows '<td>rw</td><td>1 user</td>'
+shows '<td>ro</td><td class="bad">sync failed</td>'
 
 page "$(url "$gateway_log")"
 shows '<h1 id="program">rtrs-nbd</h1>'

@@ -79,6 +79,19 @@ is "a counter in OpenMetrics" \
 	"$(grep -c '^# TYPE rtrs_server_export_io_bytes counter$' "$tmp/open")" 1
 scrape -I "$url" >"$tmp/answer"
 grep -q '^Content-Type: text/plain; version=0.0.4; charset=utf-8' "$tmp/answer"
+# A browser that a stranger's page leads here asks for the stranger's name.
+host=$(hostname)
+for name in "${url#http://}" localhost "$host" "${host%%.*}:9091"; do
+	is "a reader of host ${name%/metrics}" \
+		"$(curl -s -o /dev/null -w '%{http_code}' -H "Host: ${name%/metrics}" "$url")" 200
+done
+for path in metrics status.json ''; do
+	is "a stranger's name" "$(curl -s -o "$tmp/answer" -w '%{http_code}' \
+		-H 'Host: evil.example:80' "${url%metrics}$path")" 421
+	grep -q '^expected as host an address, .* given as metrics-host$' "$tmp/answer"
+done
+is "warnings of the log" "$(grep -c "asked for the host 'evil.example:80': give" \
+	"$server_log")" 1
 is "another path" "$(curl -s -o /dev/null -w '%{http_code}' "${url%/metrics}/other")" 404
 is "another method" "$(curl -s -o /dev/null -w '%{http_code}' -X POST -d x "$url")" 405
 
@@ -112,6 +125,17 @@ is "exports" "$(value "$tmp/text" rtrs_server_exports)" 1
 wait_line "$server_log" "cannot write metrics to '$tmp/none/m.prom': No such file or directory"
 stop_process "$server_pid"
 [ ! -e "$tmp/metrics.sock" ] || fail "the socket outlives the server"
+
+# A name of the administrator's, and what is none.
+start_server --metrics 0 --metrics-host "gw.example,store.example" "disk=$tmp/disk"
+wait_line "$server_log" ' metrics: '
+url=$(sed -n 's/.* metrics: //p' "$server_log")
+scrape -H 'Host: store.example:9091' "$url" >"$tmp/text"
+is "a stranger's name" \
+	"$(curl -s -o /dev/null -w '%{http_code}' -H 'Host: example' "$url")" 421
+stop_process "$server_pid"
+expect_failure 2 "metrics-host 'a:9091': expected NAME\[,NAME...\], names of hosts without a port" \
+	"$RTRS_SERVER" --metrics-host a:9091 mem=mem:1M
 
 # An address that is taken is an exit status, and leaves no name behind.
 start_server --metrics 0 "disk=$tmp/disk"

@@ -100,7 +100,8 @@ check_is 3 "RTRS UNKNOWN - 0 sessions, 0 of 0 paths up: $socket: the program doe
 kill -CONT "$nbdkit_pid"
 stop_process "$nbdkit_pid"
 
-# Programs made by hand: {name: {session: states of paths}}; of several the worst counts.
+# Programs made by hand: {name: {session: states of paths}}; of several the worst counts.  A session
+# "sync failed" is an export, whose sync has failed.
 cat >"$tmp/programs.py" <<'END'
 import json, os, selectors, socket, sys
 directory, programs = sys.argv[1], json.loads(sys.argv[2])
@@ -110,7 +111,9 @@ for name, sessions in programs.items():
     s.bind(directory + "/" + name)
     os.chmod(directory + "/" + name, 0o600)
     s.listen(16)
-    answer = {"ok": True, "program": "rtrs-nbd", "name": name, "pid": 1, "sessions": [
+    lost = sessions.pop("sync failed", [])
+    answer = {"ok": True, "program": "rtrs-nbd", "name": name, "pid": 1, "exports": [
+        {"name": n, "sync_failed": n in lost} for n in ["good"] + lost], "sessions": [
         {"name": n, "state": "up" if "connected" in states else "down",
          "down_ns": 7 * 10**9, "devices": [],
          "paths": [{"name": "%s%d" % (n, i), "state": p} for i, p in enumerate(states)]}
@@ -148,6 +151,18 @@ programs "{\"a\": {$degraded}, \"b\": {}}"
 check_is 3 "RTRS UNKNOWN - 1 session, .*: rtrs-nbd a: d degraded 1/2, without d1; busy\?now \| .*"
 programs "{\"a\": {$down}, \"b\": {}, \"c\": {$degraded}}"
 check_is 2 "RTRS CRITICAL - 2 sessions, 1 of 3 paths up: rtrs-nbd a: l down since 7 s; busy.* \| .*"
+# An export that may have lost writes is worse than all that its sessions have.
+lost='"sync failed": ["d|x"]'
+programs "{\"a\": {$up, $lost}, \"b\": {}, \"c\": {$degraded}}"
+check_is 2 "RTRS CRITICAL - 2 sessions, 3 of 4 paths up: rtrs-nbd a: d\?x sync failed, \
+writes may be lost; busy\?now; rtrs-nbd c: d degraded 1/2, without d1 \| .*"
+status=0
+"$rtrsctl" --name a status >"$tmp/status" || status=$?
+[ $status -eq 3 ] || fail "status $status of a lost export"
+cat "$tmp/status"
+grep -E '^d\|x .* sync failed ' "$tmp/status"
+must_fail grep -E '^good .* sync failed ' "$tmp/status"
+programs "{\"a\": {$up}, \"c\": {$degraded}}"
 # One program by name is not the worse for others.
 check_is 1 "RTRS WARNING - 1 session, .*" --name c
 # Four problems are told; a name has no part in the numbers behind the bar.

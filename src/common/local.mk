@@ -160,6 +160,8 @@ libmetrics_la_SOURCES = \
 	%D%/metrics/metric-conf.h \
 	%D%/metrics/metric-file.c \
 	%D%/metrics/metric-file.h \
+	%D%/metrics/metric-host.c \
+	%D%/metrics/metric-host.h \
 	%D%/metrics/metric-http.c \
 	%D%/metrics/metric-http.h \
 	%D%/metrics/metric-page.h \

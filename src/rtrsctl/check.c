@@ -84,14 +84,26 @@ static void check_session(struct check *check, const char *program, const json_t
 	check_note(check, levels[health], "%s: %s %s%s", program, name, cell, lost);
 }
 
+static void check_export(struct check *check, const char *program, const json_t *ex)
+{
+	char name[128];
+
+	if (!state_sync_failed(ex))
+		return;
+	text_safe(answer_string(ex, "name"), name, sizeof(name));
+	check_note(check, CHECK_CRITICAL, "%s: %s sync failed, writes may be lost", program, name);
+}
+
 void check_add(struct check *check, const json_t *answer)
 {
 	char program[128];
-	json_t *sess;
+	json_t *ex, *sess;
 	size_t i;
 
 	text_program(answer, program, sizeof(program));
 	check->programs++;
+	json_array_foreach(json_object_get(answer, "exports"), i, ex)
+		check_export(check, program, ex);
 	json_array_foreach(json_object_get(answer, "sessions"), i, sess) {
 		if (state_is_user(sess))
 			check_session(check, program, sess);

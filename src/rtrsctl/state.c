@@ -107,13 +107,22 @@ enum health state_of_session(const json_t *sess, char cell[TEXT_CELL])
 	return worst;
 }
 
+bool state_sync_failed(const json_t *ex)
+{
+	return json_is_true(json_object_get(ex, "sync_failed"));
+}
+
 enum health state_of_all(const json_t *answer)
 {
 	enum health worst = HEALTH_UP;
 	char cell[TEXT_CELL];
-	json_t *sess;
+	json_t *ex, *sess;
 	size_t i;
 
+	json_array_foreach(json_object_get(answer, "exports"), i, ex) {
+		if (state_sync_failed(ex))
+			return HEALTH_DOWN;
+	}
 	json_array_foreach(json_object_get(answer, "sessions"), i, sess) {
 		if (state_is_user(sess))
 			worst = MAX(worst, state_of_session(sess, cell));

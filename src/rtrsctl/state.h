@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state of sessions, and of exports open in sessions, from an answer to "show" or "stats".
+/* The state of exports, of sessions, and of exports open in sessions, from an answer to "show" or "stats".
  * Pure. */
 #ifndef STATE_H
 #define STATE_H
@@ -33,7 +33,9 @@ enum health state_of_session(const json_t *sess, char cell[TEXT_CELL]);
 /* Is @sess of interest? A session in set-up, and so without a name, is not; nor is a session
  * without any part but work of the storage. */
 bool state_is_user(const json_t *sess);
-/* The health of all sessions of @answer. */
+/* Has a sync of the export @ex failed? FLUSH and FUA fail, and writes may be lost. */
+bool state_sync_failed(const json_t *ex);
+/* The health of all exports and sessions of @answer. */
 enum health state_of_all(const json_t *answer);
 
 /* Write @ns as "12 s", "5 min", "3 h" or "4 d".  Returns @buf. */

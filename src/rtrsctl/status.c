@@ -61,12 +61,22 @@ static void put_of_paths(const json_t *sess, const char *name, char cell[TEXT_CE
 	json_decref(seen);
 }
 
-static void put_session(const json_t *sess, const json_t *dev, char (*row)[TEXT_CELL])
+/* Write the state of @ex alone, if there is something to say. */
+static void put_export_state(const json_t *ex, char (*row)[TEXT_CELL])
 {
-	state_tell(sess, dev, row[COL_STATE]);
+	if (state_sync_failed(ex))
+		snprintf(row[COL_STATE], TEXT_CELL, "sync failed");
+}
+
+/* Write @sess to @row, and return its health with @dev. */
+static enum health put_session(const json_t *sess, const json_t *dev, char (*row)[TEXT_CELL])
+{
+	enum health health = state_tell(sess, dev, row[COL_STATE]);
+
 	text_safe(answer_string(sess, "name"), row[COL_SESSION], TEXT_CELL);
 	put_of_paths(sess, "peer", row[COL_PEER]);
 	put_of_paths(sess, "transport", row[COL_TRANSPORT]);
+	return health;
 }
 
 static void put_rates(const struct table *t, const json_t *ex, char (*row)[TEXT_CELL])
@@ -123,12 +133,13 @@ static void add_users(struct table *t, const json_t *ex)
 			row = add_export_row(t, ex, first);
 			text_safe(json_is_true(json_object_get(dev, "read_only")) ? "ro" :
 				  answer_string(dev, "access_mode"), row[COL_MODE], TEXT_CELL);
-			put_session(sess, dev, row);
+			if (put_session(sess, dev, row) != HEALTH_DOWN)
+				put_export_state(ex, row);
 			first = false;
 		}
 	}
 	if (first)
-		add_export_row(t, ex, true);
+		put_export_state(ex, add_export_row(t, ex, true));
 }
 
 /* The number of rows that status_print() makes at most. */

@@ -96,7 +96,7 @@ static void export_state(struct top_row *row, const json_t *ex)
 {
 	uint64_t users = answer_number(ex, "users");
 
-	if (json_is_true(json_object_get(ex, "sync_failed"))) {
+	if (state_sync_failed(ex)) {
 		row->health = HEALTH_DOWN;
 		snprintf(row->state, TEXT_CELL, "sync failed");
 	} else if (users) {

@@ -42,6 +42,7 @@ UNIT_TESTS = \
 	%D%/test-rtrsctl-args.crit \
 	%D%/test-mask.crit \
 	%D%/test-metric.crit \
+	%D%/test-metric-host.crit \
 	%D%/test-metric-http.crit \
 	%D%/test-range.crit \
 	%D%/test-rnbd-extents.crit \
@@ -200,6 +201,9 @@ nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D
 %C%_test_metric_crit_SOURCES = %D%/test-metric.c %D%/unit.h
 %C%_test_metric_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_metric_crit_LDADD = libmetrics.la libbase.la $(CRITERION_LIBS)
+%C%_test_metric_host_crit_SOURCES = %D%/test-metric-host.c %D%/unit.h
+%C%_test_metric_host_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_metric_host_crit_LDADD = libmetrics.la libbase.la $(CRITERION_LIBS)
 %C%_test_metric_http_crit_SOURCES = %D%/test-metric-http.c %D%/unit.h
 %C%_test_metric_http_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_metric_http_crit_LDADD = libmetrics.la libloop.la libclock.la libbase.la $(CRITERION_LIBS)

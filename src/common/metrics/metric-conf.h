@@ -3,6 +3,7 @@
 #ifndef METRIC_CONF_H
 #define METRIC_CONF_H
 
+#include "metric-host.h"		/* metric_host_check() */
 #include "metric-sock.h"		/* metric_sock_check() */
 
 /* Is there a status page beside metrics over HTTP? */

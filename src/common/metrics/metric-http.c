@@ -19,6 +19,8 @@
 
 #include "clock.h"
 #include "list.h"
+#include "log.h"
+#include "metric-host.h"
 #include "metric-http.h"
 #include "metric-page.h"
 #include "random.h"
@@ -38,6 +40,7 @@ struct metric_http {
 	struct list clients;		/* struct http_client, the oldest first */
 	unsigned nclients;
 	unsigned nwatched;		/* of @listener and @events */
+	bool told;			/* the log has a name that was refused */
 	void (*done)(void *arg);
 	void *done_arg;
 };
@@ -195,6 +198,30 @@ static enum MHD_Result serve_page(struct metric_http *http, struct MHD_Connectio
 		      (struct http_header){ "Content-Security-Policy", policy });
 }
 
+/* A unix socket is no address that a browser can be led to. */
+static bool is_for_us(struct metric_http *http, const char *host)
+{
+	char own[256] = "";
+
+	if (http->sock.named.path)
+		return true;
+	gethostname(own, sizeof(own) - 1);
+	return metric_host_is_ours(host, own, http->source->hosts);
+}
+
+/* The administrator hears of the first one: a reader may be Prometheus, which does not show why. */
+static enum MHD_Result refuse_host(struct metric_http *http, struct MHD_Connection *con,
+				   const char *host)
+{
+	if (!http->told)
+		log_warn(NULL, "metrics: a reader asked for the host '%.256s': give the name as "
+			 "metrics-host, if the name is one of yours", host);
+	http->told = true;
+	return refuse(con, MHD_HTTP_MISDIRECTED_REQUEST,
+		      "expected as host an address, localhost, the name of this machine, or a name "
+		      "given as metrics-host\n", no_header);
+}
+
 /* Answers as soon as the head of a request is there; the body, if any, is not read. */
 static enum MHD_Result serve(void *arg, struct MHD_Connection *con, const char *path,
 			     const char *method, const char *version, const char *body, size_t *len,
@@ -203,7 +230,10 @@ static enum MHD_Result serve(void *arg, struct MHD_Connection *con, const char *
 	struct metric_http *http = arg;
 
 	const struct http_header allow = { MHD_HTTP_HEADER_ALLOW, "GET, HEAD" };
+	const char *host = MHD_lookup_connection_value(con, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
 
+	if (!is_for_us(http, host))
+		return refuse_host(http, con, host);
 	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
 		return refuse(con, MHD_HTTP_METHOD_NOT_ALLOWED, "expected GET or HEAD\n", allow);
 	if (!strcmp(path, "/metrics"))

@@ -111,6 +111,11 @@ static int check_metrics(void *arg, const char *value, char *why, size_t len)
 	return metric_sock_check(value, why, len);
 }
 
+static int check_metrics_host(void *arg, const char *value, char *why, size_t len)
+{
+	return metric_host_check(value, why, len);
+}
+
 static int set_metrics_file(void *arg, const char *value, char *why, size_t len)
 {
 	struct clt_conf *conf = arg;
@@ -230,6 +235,9 @@ static const struct opt rows[] = {
 	{ .name = "metrics-page", .type = OPT_WORD, FIELD(metrics_page),
 	  .words = metric_page_names, .nwords = METRIC_PAGE_N, .fallback = "yes",
 	  .holds = IN_FILE, .help = "a status page beside the metrics" },
+	{ .name = "metrics-host", .type = OPT_TEXT, FIELD(metrics_host), .arg = "NAME[,NAME...]",
+	  .of = "names", .call = check_metrics_host, .holds = IN_FILE,
+	  .help = "names of this machine in requests for metrics" },
 	{ .name = "name", .type = OPT_OTHER, .call = set_name, .arg = "NAME",
 	  .shown = "the export's", .holds = IN_FILE, .help = "name for rtrsctl" },
 	{ .name = "config", .type = OPT_TEXT, FIELD(config), .of = "a file", .arg = "FILE",

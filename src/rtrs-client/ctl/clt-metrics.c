@@ -101,7 +101,8 @@ static struct clt_metrics *metrics_create(const struct clt_conf *conf, struct cl
 	m->of.clt = clt;
 	m->of.conf = conf;
 	m->of.started_ns = metric_time_ns();
-	m->source = (struct metric_source){ .table = &clt_metric_table, .program = &m->of };
+	m->source = (struct metric_source){ .table = &clt_metric_table, .program = &m->of,
+					    .hosts = conf->metrics_host };
 	if (conf->metrics_page == METRIC_PAGE_YES)
 		m->source.status = metrics_status;
 	m->loop = loop;

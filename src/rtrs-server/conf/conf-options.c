@@ -126,6 +126,11 @@ static int check_metrics(void *arg, const char *text, char *why, size_t len)
 	return metric_sock_check(text, why, len);
 }
 
+static int check_metrics_host(void *arg, const char *text, char *why, size_t len)
+{
+	return metric_host_check(text, why, len);
+}
+
 static int note_config(void *arg, const char *text, char *why, size_t len)
 {
 	struct srv_conf *conf = arg;
@@ -225,10 +230,13 @@ static const struct opt rows[] = {
 	{ .name = "metrics", .type = OPT_TEXT, FIELD(metrics), .arg = "ADDR:PORT",
 	  .of = "an address", .call = check_metrics, .with_next = true, .holds = IN_FILE },
 	{ .name = "metrics-file", .type = OPT_TEXT, FIELD(metrics_file), .arg = "FILE",
-	  .of = "a path", .with_next = true, .holds = IN_FILE },
+	  .of = "a path", .holds = IN_FILE, .help = "metrics" },
 	{ .name = "metrics-page", .type = OPT_WORD, FIELD(metrics_page),
 	  .words = metric_page_names, .nwords = METRIC_PAGE_N, .fallback = "yes", .shown = "",
-	  .holds = IN_FILE, .help = "metrics" },
+	  .holds = IN_FILE, .with_next = true },
+	{ .name = "metrics-host", .type = OPT_TEXT, FIELD(metrics_host), .arg = "NAME,...",
+	  .of = "names", .call = check_metrics_host, .holds = IN_FILE,
+	  .help = "of HTTP (yes)" },
 	{ .name = "name", .type = OPT_OTHER, .call = set_name, .same = same_name, .arg = "NAME",
 	  .shown = "the first export's", .holds = IN_FILE, .help = "name for rtrsctl" },
 	{ .name = "lock-timeout", .type = OPT_NUMBER, FIELD(lock_timeout_ms), .arg = "SECONDS",

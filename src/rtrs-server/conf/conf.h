@@ -89,6 +89,7 @@ struct srv_conf {
 	const char *metrics;		/* address, as metric_sock_listen() takes it; NULL: none */
 	const char *metrics_file;	/* NULL: none */
 	enum metric_page_wanted metrics_page;	/* beside @metrics */
+	const char *metrics_host;	/* names in requests for @metrics; NULL: none */
 	int ready_fd;			/* -1: none */
 	const char *config;		/* the file; NULL: none */
 	bool config_asked;		/* --config was given */

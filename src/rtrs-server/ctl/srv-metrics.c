@@ -330,12 +330,12 @@ static const struct metric rows[] = {
 	  .help = "Time from the arrival of a request to its answer." },
 	{ .name = "rtrs_server_export_limit", .type = METRIC_GAUGE, .read = read_export_limit,
 	  .help = "Limits of the export: requests or bytes a second." },
+	{ .name = "rtrs_server_export_throttled_seconds", .type = METRIC_COUNTER,
+	  .unit = METRIC_SECONDS, .read = read_export_throttled, .what = THROTTLED_TIME,
+	  .help = "Sum of the times that requests have waited for limits." },
 	{ .name = "rtrs_server_export_throttled_requests", .type = METRIC_COUNTER,
 	  .read = read_export_throttled, .what = THROTTLED_REQUESTS,
 	  .help = "Requests that have waited for limits of the export." },
-	{ .name = "rtrs_server_export_throttled_seconds", .type = METRIC_COUNTER,
-	  .unit = METRIC_SECONDS, .read = read_export_throttled, .what = THROTTLED_TIME,
-	  .help = "Sum of the waits of these requests." },
 	{ .name = "rtrs_server_sessions", .type = METRIC_GAUGE, .read = read_sessions,
 	  .help = "Sessions, by their state." },
 	{ .name = "rtrs_server_sessions_limit", .type = METRIC_GAUGE, .read = read_sessions_limit,
@@ -385,7 +385,8 @@ int srv_metrics_open(struct srv_metrics *m, const struct srv *srv)
 
 	m->srv = srv;
 	m->started_ns = metric_time_ns();
-	m->source = (struct metric_source){ .table = &srv_metric_table, .program = m };
+	m->source = (struct metric_source){ .table = &srv_metric_table, .program = m,
+					    .hosts = srv->conf->metrics_host };
 	if (srv->conf->metrics_page == METRIC_PAGE_YES)
 		m->source.status = srv_metrics_status;
 	rc = metrics_open(srv_loop(srv), &m->sock, srv->conf->metrics_file, &m->source,

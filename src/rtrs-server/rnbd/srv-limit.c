@@ -367,6 +367,11 @@ static struct srv_limit_stat stat_now(struct srv_limit *l)
 	return stat;
 }
 
+void srv_limit_stat_ever(const struct export *ex, struct srv_limit_stat *stat)
+{
+	*stat = stat_now(limit_of(ex));
+}
+
 void srv_limit_stat(const struct export *ex, struct srv_limit_stat *stat)
 {
 	struct srv_limit *l = limit_of(ex);
@@ -374,11 +379,6 @@ void srv_limit_stat(const struct export *ex, struct srv_limit_stat *stat)
 	*stat = stat_now(l);
 	stat->requests -= l->base.requests;
 	stat->ns -= l->base.ns;
-}
-
-void srv_limit_stat_ever(const struct export *ex, struct srv_limit_stat *stat)
-{
-	*stat = stat_now(limit_of(ex));
 }
 
 void srv_limit_stat_reset(const struct export *ex)
