@@ -16,7 +16,8 @@ write_conf() {
 		'[export "free"]' "path = $tmp/free" >"$conf"
 }
 write_conf 'iops = 200'
-start_server --control "$tmp/control" --metrics "unix:$tmp/metrics" --state-dir "$tmp/state" --config "$conf"
+start_server --control "$tmp/control" --metrics "unix:$tmp/metrics" \
+	--state-dir "$tmp/state" --config "$conf"
 grep -q "disk: iops none -> 200" <("$RTRS_SERVER" --config "$conf" --check)
 ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control")
 
@@ -75,7 +76,8 @@ END
 throttled() {
 	curl --silent --show-error --fail --max-time "$TIMEOUT_S" --unix-socket "$tmp/metrics" \
 		http://localhost/metrics |
-		sed -n "s/^rtrs_server_export_throttled_[a-z]*_total{export=\"$1\"} //p" | paste -s -d ' '
+		sed -n "s/^rtrs_server_export_throttled_[a-z]*_total{export=\"$1\"} //p" |
+		paste -s -d ' '
 }
 waited() {
 	json "disk['throttled_ns'] / 1e9, disk['throttled_requests']" | tr -d '(),'
