@@ -37,3 +37,9 @@ demo: all
 	$(srcdir)/%D%/demo-svg.py $(srcdir)/%D%/demo.csv >$(srcdir)/%D%/demo.svg
 	$(srcdir)/%D%/top-record.sh $(srcdir)/%D%/top.rec
 	$(srcdir)/%D%/top-svg.py $(srcdir)/%D%/top.rec >$(srcdir)/%D%/top.svg
+
+# make page-picture draws the status page in headless Chromium, with the script that tests the page.
+EXTRA_DIST += %D%/status-page.png
+.PHONY: page-picture
+page-picture: all
+	PAGE_PICTURE=$(abs_srcdir)/%D%/status-page.png $(srcdir)/tests/test-metrics-page.sh

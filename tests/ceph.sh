@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A Ceph of one node for tests, in user space: a monitor and an osd of Debian's packages, on a sparse
-# file in $tmp, without cephx and without a manager, which IO and images do not need.  Source after
-# functions.sh.
+# A Ceph of one node for tests, in user space: a monitor and an osd of Debian's packages, on a
+# sparse file in $tmp, without cephx and without a manager, which IO and images do not need.  Source
+# after functions.sh.
 #
 #	ceph_start		skips the test where the packages are missing; sets CEPH_CONF
 #	osd_kill; osd_start; osd_freeze; osd_thaw

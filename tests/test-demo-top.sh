@@ -20,7 +20,8 @@ assert not outside, outside
 assert re.findall("https?://[^\"]*", text) == ["http://www.w3.org/2000/svg"], text[:500]
 picture = xml.dom.minidom.parseString(text)
 svg = picture.documentElement
-assert svg.getAttribute("viewBox") == f"0 0 {svg.getAttribute('width')} {svg.getAttribute('height')}"
+width, height = svg.getAttribute("width"), svg.getAttribute("height")
+assert svg.getAttribute("viewBox") == f"0 0 {width} {height}"
 frames = [g for g in picture.getElementsByTagName("g") if "f" in g.getAttribute("class").split()]
 assert [s for s, _ in seconds] == [str(i) for i in range(len(frames))], (seconds, len(frames))
 assert f"animation: turn {len(frames)}s " in text
@@ -30,7 +31,7 @@ assert [f.getAttribute("style") for f in frames] == \
 # Nothing is drawn outside.
 for t in picture.getElementsByTagName("text"):
     end = float(t.getAttribute("x")) + float(t.getAttribute("textLength") or 0)
-    assert end <= float(svg.getAttribute("width")), t.toxml()
+    assert end <= float(width), t.toxml()
 
 def words(frame):
     return [t.firstChild.data for t in frame.getElementsByTagName("text")]

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The status page in a browser: what it shows is what rtrsctl tells, a path that is cut is bad, and
 # a name that is HTML stays text.
+#
+# PAGE_PICTURE=FILE test-metrics-page.sh draws doc/status-page.png anew: make page-picture.
 . ./tests/functions.sh
 requires_server; requires_gateway
 requires_plain_build
@@ -97,3 +99,69 @@ wait_line "$gateway_log" ' metrics: '
 [ "$(curl --silent "$(url "$gateway_log")")" = "expected /metrics" ]
 curl --silent --show-error --fail "$(url "$gateway_log")metrics" >"$tmp/answer"
 grep -q '^rtrs_client_session_up 1$' "$tmp/answer"
+
+# The picture in README: the page of a server at work, in a window of a size.  An answer for the
+# picture in doc/ takes a while, so that the curves are of half a minute; the test does not wait.
+stop_process "$gateway_pid"
+stop_process "$server_pid"
+truncate -s 10G "$tmp/disk0"
+truncate -s 2G "$tmp/disk1"
+start_server --listen tcp://127.0.0.1:0 --listen tcp://127.0.0.2:0 --metrics 0 \
+	"disk0=$tmp/disk0" "disk1=$tmp/disk1" "iso=$tmp/disk,readonly"
+wait_line "$server_log" ' metrics: '
+second=$(sed -n 's,.*tcp://\(127\.0\.0\.2:[0-9]*\)$,\1,p' "$server_log" | head -n 1)
+start_gateway "server=127.0.0.1:$server_port" "path=$second" sessname=vm1
+: >"$tmp/go"
+nbdsh_run "${uri/\?/disk0?}" <<END &
+import os, random
+while os.path.exists("$tmp/go"):
+    at = random.randrange(4096) * 4096
+    h.pread(4096, at) if random.random() < .7 else h.pwrite(b"a" * 4096, at)
+END
+user=$!
+cat >"$tmp/slow.py" <<'END'
+import http.server, sys, time, urllib.request
+url, pace_s = sys.argv[1], float(sys.argv[2])
+class Slow(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        time.sleep(pace_s if self.path == "/status.json" else 0)
+        with urllib.request.urlopen(url + self.path[1:]) as answer:
+            body, kind = answer.read(), answer.headers["Content-Type"]
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+server = http.server.HTTPServer(("127.0.0.1", 0), Slow)
+print("port", server.server_port, "is open", flush=True)
+server.serve_forever()
+END
+pace_s=0 life_ms=20000
+if [ -n "${PAGE_PICTURE-}" ]; then
+	pace_s=0.2 life_ms=280000
+fi
+/usr/bin/python3 "$tmp/slow.py" "$(url "$server_log")" $pace_s >"$tmp/slow.log" \
+	2>"$tmp/slow.err" &
+cleanup_fn kill_process $!
+wait_line "$tmp/slow.log" 'port [0-9]+ '
+timeout $((4 * TIMEOUT_S)) chromium --headless --no-sandbox --disable-gpu --hide-scrollbars \
+	--user-data-dir="$tmp/chromium" --window-size=920,500 --virtual-time-budget=$life_ms \
+	--screenshot="$tmp/page.png" \
+	"http://127.0.0.1:$(sed -n 's/^port \([0-9]*\) .*/\1/p' "$tmp/slow.log")/" \
+	2>"$tmp/chromium.log"
+rm "$tmp/go"
+wait "$user"
+# size FILE: of a PNG
+size() {
+	/usr/bin/python3 - "$1" <<'END'
+import struct, sys
+with open(sys.argv[1], "rb") as f:
+    data = f.read()
+assert data[:8] == b"\x89PNG\r\n\x1a\n" and len(data) < 150000, len(data)
+print(*struct.unpack(">II", data[16:24]))
+END
+}
+[ "$(size "$tmp/page.png")" = "920 500" ]
+[ -z "${PAGE_PICTURE-}" ] || cp "$tmp/page.png" "$PAGE_PICTURE"
+[ "$(size "$top_srcdir/doc/status-page.png")" = "920 500" ] ||
+	fail "doc/status-page.png is not of the size that this test draws: make page-picture"

@@ -46,7 +46,8 @@ refused "d=rbd:rbd/luks,$conf,luks=$tmp/empty" "expected 1 to 2047 bytes"
 
 start_server --control "$tmp/control" "disk=$(image_spec disk)" \
 	"before=$(image_spec small@before),readonly" "small=$(image_spec small)" \
-	"luks=$(image_spec luks),luks=$tmp/key" "ns=$(image_spec ns/disk)" "plain=$(image_spec plain)"
+	"luks=$(image_spec luks),luks=$tmp/key" "ns=$(image_spec ns/disk)" \
+	"plain=$(image_spec plain)"
 grep "disk: exports Ceph image 'rbd:rbd/disk', 67108864 bytes" "$server_log"
 grep "plain: 'rbd:rbd/plain' has no feature exclusive-lock" "$server_log"
 start_nbdkit "server=127.0.0.1:$server_port"
@@ -129,7 +130,8 @@ must_fail "$top_builddir/rtrsctl" --socket "$tmp/control" export add "again=$(im
 refused "d=$(image_spec disk)" "is locked by another server on this machine: waited 1 s" \
 	--lock-timeout 1
 owner=$(rbd_ lock ls rbd/disk | awk '/^client/ { print $NF }')
-refused "d=$(image_spec disk)" "is locked by $owner: waited 1 s" --lock-timeout 1 --state-dir "$tmp/s2"
+refused "d=$(image_spec disk)" "is locked by $owner: waited 1 s" --lock-timeout 1 \
+	--state-dir "$tmp/s2"
 
 # A full pool fails what would need room, and says so; what needs none goes on.
 full() {

@@ -102,8 +102,9 @@ void check_add(struct check *check, const json_t *answer)
 
 	text_program(answer, program, sizeof(program));
 	check->programs++;
-	json_array_foreach(json_object_get(answer, "exports"), i, ex)
+	json_array_foreach(json_object_get(answer, "exports"), i, ex) {
 		check_export(check, program, ex);
+	}
 	json_array_foreach(json_object_get(answer, "sessions"), i, sess) {
 		if (state_is_user(sess))
 			check_session(check, program, sess);

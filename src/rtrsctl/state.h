@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state of exports, of sessions, and of exports open in sessions, from an answer to "show" or "stats".
- * Pure. */
+/* The state of exports, of sessions, and of exports open in sessions, from an answer to "show" or
+ * "stats".  Pure. */
 #ifndef STATE_H
 #define STATE_H
 

@@ -14,7 +14,8 @@ Test(metric_host, ours)
 		"127.0.0.1", "127.0.0.1:9091", "192.0.2.7:80", "[::1]", "[::1]:9091",
 		"[2001:db8::7]:9091", "localhost", "localhost:9091", "LocalHost:9091",
 		"localhost.", "gw1.example.com", "GW1.example.com:9091", "gw1.example.com.:9091",
-		"gw1", "gw1:9091", "store", "store:9091", "disks.example.com", "Disks.Example.com:1",
+		"gw1", "gw1:9091", "store", "store:9091", "disks.example.com",
+		"Disks.Example.com:1",
 	};
 
 	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
@@ -43,8 +44,12 @@ Test(metric_host, strangers)
 
 Test(metric_host, form)
 {
-	static const char *const good[] = { "a", "a,b", "gw1.example.com,store_2", "xn--e-9ga.org" };
-	static const char *const bad[] = { "", ",", "a,", ",a", "a,,b", "a b", "a:9091", "*", "a/b" };
+	static const char *const good[] = {
+		"a", "a,b", "gw1.example.com,store_2", "xn--e-9ga.org",
+	};
+	static const char *const bad[] = {
+		"", ",", "a,", ",a", "a,,b", "a b", "a:9091", "*", "a/b",
+	};
 	char why[128];
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)

@@ -55,8 +55,8 @@ int store_rbd_connect(struct store_rbd *r, char *err, size_t errlen);
  * and leaves a handle of a cluster that does not answer to the end of the process. */
 void store_rbd_disconnect(struct store_rbd *r);
 
-/* Refuse @ex if another name of its image is written, too: a lock belongs to a handle, and each name
- * has a handle of its own.  struct store_driver.claim. */
+/* Refuse @ex if another name of its image is written, too: a lock belongs to a handle, and each
+ * name has a handle of its own.  struct store_driver.claim. */
 int store_rbd_claim(struct export *ex, char *err, size_t errlen);
 /* Lock the image of @ex, if @ex is written: struct store_driver.lock. */
 int store_rbd_lock(struct export *ex, char *err, size_t errlen);
