@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options of an export as a table.  Limits change while the server runs, by the same rows.
+/* The options of an export as a table.  Limits, rules and the priority change while the server runs,
+ * by the same rows.
  * Owns nothing. */
 #include <config.h>
 
@@ -46,6 +47,20 @@ static int read_burst(void *arg, const char *text, char *why, size_t len)
 	return 0;
 }
 
+static int read_allow(void *arg, const char *text, char *why, size_t len)
+{
+	struct conf_export_lines *lines = arg;
+
+	return conf_allow_list_add(&lines->allow, text, why, len);
+}
+
+static int read_priority(void *arg, const char *text, char *why, size_t len)
+{
+	struct conf_export_lines *lines = arg;
+
+	return conf_priority_parse(text, &lines->priority, why, len);
+}
+
 /* ---- the table ---- */
 
 #define FIELD(field) OPT_FIELD(struct conf_export_lines, field)
@@ -76,61 +91,89 @@ static const struct opt rows[] = {
 	{ .name = "burst", .type = OPT_OTHER, .call = read_burst, .arg = "SECONDS",
 	  .holds = OPT_IN_FILE | OPT_AT_RUN_TIME,
 	  .help = "what was not used is saved for so long" },
+	{ .name = "allow", .type = OPT_OTHER, .call = read_allow, .arg = "ADDR[/BITS]|uid:USER",
+	  .many = true, .holds = OPT_IN_FILE | OPT_AT_RUN_TIME,
+	  .help = "let only these clients open it" },
+	{ .name = "priority", .type = OPT_OTHER, .call = read_priority, .arg = "CLASS[:LEVEL]",
+	  .holds = OPT_IN_FILE | OPT_AT_RUN_TIME,
+	  .help = "of IO without one of its own" },
 };
 
 const struct opt_table conf_export_options = {
 	.program = "rtrs-server", .rows = rows, .n = ARRAY_SIZE(rows), .dashes = "", .column = 34,
 };
 
-/* ---- limits at run time ---- */
+/* ---- options at run time ---- */
 
-/* Read @word, "KEY=VALUE", into @lines. */
-static int read_limit(struct conf_export_lines *lines, char *word, char *err, size_t len)
+/* The row called @name, which changes at run time; NULL: the reason is in @err. */
+static const struct opt *find_changing(const char *name, char *err, size_t len)
 {
 	const struct opt_table *table = &conf_export_options;
-	char *value = strchr(word, '='), why[192];
-	const struct opt *row;
+	const struct opt *row = opt_find(table, name);
 	const char *meant;
+
+	if (row && !(row->holds & OPT_AT_RUN_TIME)) {
+		snprintf(err, len, "'%s' does not change: remove the export and add it again", name);
+		return NULL;
+	}
+	if (!row) {
+		meant = opt_suggest(table, name, strlen(name));
+		snprintf(err, len, "there is no option '%s'%s%s%s", name, meant ?
+			 " (did you mean " : ": expected iops, bps, burst, allow or priority",
+			 meant ? meant : "", meant ? "?)" : "");
+	}
+	return row;
+}
+
+/* Read @word into @lines: "KEY=VALUE"; or a further value of *@row, a list that was named before.
+ * *@row is then the row of the word. */
+static int read_word(struct conf_export_lines *lines, const struct opt **row, char *word, char *err,
+		     size_t len)
+{
+	char *value = strchr(word, '='), why[192];
+	int rc;
 
 	if (value)
 		*value++ = '\0';
-	row = opt_find(table, word);
-	if (row && !(row->holds & OPT_AT_RUN_TIME)) {
-		snprintf(err, len, "'%s' is no limit: remove the export and add it again", word);
-		return -EINVAL;
-	}
-	if (!row) {
-		meant = opt_suggest(table, word, strlen(word));
-		snprintf(err, len, "there is no limit '%s'%s%s%s", word,
-			 meant ? " (did you mean " : ": expected iops, bps or burst",
-			 meant ? meant : "", meant ? "?)" : "");
-		return -EINVAL;
+	if (!value && *row && (*row)->many) {
+		value = word;
+	} else {
+		*row = find_changing(word, err, len);
+		if (!*row)
+			return -EINVAL;
+		if ((*row)->many)
+			lines->allow.n = 0;
 	}
 	if (!value || !*value) {
 		snprintf(err, len, "'%s' has no value: expected %s=VALUE", word, word);
 		return -EINVAL;
 	}
-	if (opt_read(row, lines, value, why, sizeof(why))) {
-		snprintf(err, len, "%s '%s': %s", word, value, why);
-		return -EINVAL;
-	}
-	return 0;
+	rc = opt_read(*row, lines, value, why, sizeof(why));
+	if (rc)
+		snprintf(err, len, "%s '%s': %s", (*row)->name, value, why);
+	return rc;
 }
 
-/* Set the limits of @ex as @words says, "KEY=VALUE[,KEY=VALUE]...", which is cut up. */
-static int set_limits(struct conf_export *ex, char *words, char *err, size_t len)
+/* Set options of @ex as @words says, "KEY=VALUE[,KEY=VALUE]...", which is cut up. */
+static int set_options(struct conf_export *ex, char *words, char *err, size_t len)
 {
-	struct conf_export_lines lines = { .limits = ex->limits };
+	struct conf_export_lines lines = {
+		.limits = ex->limits, .allow = ex->allow, .priority = ex->priority,
+	};
 	char *save, *word = strtok_r(words, ",", &save);
+	const struct opt *row = NULL;
 	int rc = 0;
 
 	while (word && !rc) {
-		rc = read_limit(&lines, word, err, len);
+		rc = read_word(&lines, &row, word, err, len);
 		word = strtok_r(NULL, ",", &save);
 	}
-	if (!rc)
-		ex->limits = lines.limits;
-	return rc;
+	if (rc)
+		return rc;
+	ex->limits = lines.limits;
+	ex->allow = lines.allow;
+	ex->priority = lines.priority;
+	return 0;
 }
 
 /* The ',' behind NAME, which has no '='.  NULL: none is there. */
@@ -159,7 +202,7 @@ int conf_export_options_set(struct srv_conf *conf, const char *text, char *err, 
 	*words++ = '\0';
 	ex = conf_export_find(conf, copy);
 	if (ex) {
-		rc = set_limits(&conf->exports[ex - conf->exports], words, err, len);
+		rc = set_options(&conf->exports[ex - conf->exports], words, err, len);
 	} else {
 		snprintf(err, len, "there is no export '%s'", copy);
 		rc = -ENOENT;

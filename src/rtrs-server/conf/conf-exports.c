@@ -186,6 +186,8 @@ int conf_copy_exports(struct srv_conf *copy, const struct srv_conf *conf)
 		if (conf_export_copy(&copy->exports[i], ex->spec, ex->where))
 			return -ENOMEM;
 		copy->exports[i].limits = ex->limits;
+		copy->exports[i].allow = ex->allow;
+		copy->exports[i].priority = ex->priority;
 		copy->nexports++;
 	}
 	return 0;

@@ -14,6 +14,8 @@ struct conf_export_lines {
 	enum rnbd_access_mode mode;
 	bool direct, force;
 	struct limits limits;
+	struct allow_list allow;
+	uint16_t priority;
 };
 
 /* Make room for another element behind @n elements of @size bytes at @array.  Returns the array,

@@ -41,7 +41,8 @@ static bool is_ours(const struct save *s, const struct conf_export *ex)
 
 static bool same_export(const struct conf_export *a, const struct conf_export *b)
 {
-	return !strcmp(a->spec, b->spec) && conf_limits_same(&a->limits, &b->limits);
+	return !strcmp(a->spec, b->spec) && conf_limits_same(&a->limits, &b->limits) &&
+	       conf_allow_list_same(&a->allow, &b->allow) && a->priority == b->priority;
 }
 
 /* The export of the administrator with the name of @ex; NULL: none. */
@@ -91,10 +92,22 @@ static void write_limits(FILE *out, const struct limits *limits)
 		fprintf(out, "burst = %us\n", limits->burst_s);
 }
 
+/* One rule a line: a line of a file has a limit. */
+static void write_allow(FILE *out, const struct allow_list *allow)
+{
+	for (unsigned i = 0; i < allow->n; i++) {
+		struct allow_list one = { .n = 1, .rules[0] = allow->rules[i] };
+		char text[128];
+
+		fprintf(out, "allow = %s\n", conf_allow_list_text(&one, text, sizeof(text)));
+	}
+}
+
 /* Write the section of @ex (export-spec.h has the form of a spec). */
 static void write_export(FILE *out, const struct conf_export *ex)
 {
 	const char *at = ex->spec + strlen(ex->name) + 1;
+	char priority[PRIORITY_TEXT_MAX];
 
 	fprintf(out, "\n[export \"%s\"]\npath = ", ex->name);
 	for (; *at && *at != ','; at++) {
@@ -113,6 +126,9 @@ static void write_export(FILE *out, const struct conf_export *ex)
 		at += n;
 	}
 	write_limits(out, &ex->limits);
+	write_allow(out, &ex->allow);
+	if (ex->priority)
+		fprintf(out, "priority = %s\n", conf_priority_text(ex->priority, priority));
 }
 
 /* Returns how many exports were written, and reported. */
