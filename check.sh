@@ -3,7 +3,7 @@
 # Build and run all tests.  The last line counts them.  See HACKING, "Tests".
 
 # Of --full, in their order.
-all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz simulation fence nbd mutants"
+all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz fuzz-nbd simulation fence nbd mutants"
 all_parts+=" lint packages"
 
 usage() {
@@ -16,10 +16,9 @@ which fetches two kernels from Debian once (280 MB each).  Prints how long each
 part took.  Exits with 1 when anything failed.
 
   --full   all guests, each commit by itself, clang, make distcheck, ASan+UBSan,
-           TSan, valgrind, lint, long fuzz and simulation runs, each in a
-           directory below "build/full, all of it", so in a path with a space
-           and a comma, a sample of the mutants that tests must notice, and
-           Debian's packages in fresh chroots of Debian 12 and 13
+           TSan, valgrind, lint, long fuzz and simulation runs, each below
+           "build/full, all of it", a path with spaces and a comma, a sample of
+           the mutants, and packages in fresh chroots of Debian 12 and 13
   --full=PART,...
            only these parts of it:
 $(fold -s -w 68 <<<"$all_parts" | sed 's/^/           /; s/ *$//')
@@ -27,6 +26,7 @@ $(fold -s -w 68 <<<"$all_parts" | sed 's/^/           /; s/ *$//')
 
 Variables, with their defaults:
 FUZZ_SECONDS   how long each fuzz target runs with --full [60]
+FUZZ_NBD_RUNS  how many inputs of an NBD client --full tries [10000000]
 SIM_SEEDS      how many random runs of the simulation --full makes [100000]
 MUTATE_EVERY   the sample of mutants with --full, 1 for all [8]
 GUEST_CACHE    where the kernels of guests are kept [tests/guest/cache]
@@ -258,6 +258,9 @@ if [ $full = yes ]; then
 		configured fuzz CC=clang --enable-fuzzers --enable-sanitizers=address,undefined &&
 		one fuzz "$dir/fuzz.log" make \
 			-C "$dir" check-fuzz "FUZZ_SECONDS=${FUZZ_SECONDS:-60}"
+	wants fuzz-nbd && configured fuzz-nbd CC=clang --enable-fuzzers &&
+		one fuzz-nbd "$dir/fuzz-nbd.log" make -C "$dir" check-fuzz-nbd \
+			"FUZZ_NBD_RUNS=${FUZZ_NBD_RUNS:-10000000}"
 	wants simulation &&
 		one simulation "$build/$full_dir/sim.log" env "SIM_SEEDS=${SIM_SEEDS:-100000}" \
 			"$build/test-sim-random"

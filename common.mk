@@ -5,6 +5,7 @@ NULL =
 AM_CPPFLAGS = \
 	-I$(top_srcdir)/src/common/base \
 	-I$(top_srcdir)/src/common/ctl \
+	-I$(top_srcdir)/src/common/journal \
 	-I$(top_srcdir)/src/common/metrics \
 	-I$(top_srcdir)/src/common/opt \
 	-I$(top_srcdir)/src/common/fabric \

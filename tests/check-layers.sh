@@ -21,6 +21,7 @@ BEGIN {
 	# directory -> directories whose headers it may include, besides its own
 	uses[common "base"] = ""
 	uses[common "ctl"] = common "base"
+	uses[common "journal"] = common "base"
 	uses[common "metrics"] = common "base"
 	uses[common "opt"] = common "base"
 	uses[common "fabric"] = common "base"
@@ -30,7 +31,7 @@ BEGIN {
 	uses[common "rnbd"] = common "base"
 	uses["src/frwr"] = common "base " common "fabric"
 	all = common "base " common "opt " common "ctl " common "metrics "
-	all = all common "fabric " common "rtrs "
+	all = all common "journal " common "fabric " common "rtrs "
 	all = all common "rnbd src/frwr"
 	client = "src/rtrs-client/"
 	uses[client "io"] = common "base " common "fabric " common "rtrs src/frwr"
@@ -60,7 +61,8 @@ BEGIN {
 	uses["src/rtrs-server"] = uses["src/rtrs-server"] " " server "change"
 	uses["src/rtrsctl"] = common "base " common "opt " common "ctl"
 	uses["src/nbd"] = common "base"
-	uses["src/rtrs-nbd"] = uses[client "start"] " " client "start " client "loop src/nbd"
+	uses["src/rtrs-nbd"] = uses[client "start"] " " client "start " client "loop src/nbd "
+	uses["src/rtrs-nbd"] = uses["src/rtrs-nbd"] common "journal"
 	uses["src/rtrs-bench"] = uses[client "start"] " " client "start " client "loop"
 
 	# what code without IO, sockets, threads and time may see
@@ -72,6 +74,7 @@ BEGIN {
 
 	# system header -> regular expression of the files that may include it
 	only["liburing.h"] = "^src/rtrs-server/reactor/"
+	only["systemd/sd-journal.h"] = "^src/common/journal/"
 	only["microhttpd.h"] = "^src/common/metrics/metric-http\\.c$"
 	only["nbdkit-plugin.h"] = "^src/nbdkit-rtrs-plugin/plugin\\.c$"
 	only["jansson.h"] = "^src/(common/ctl|rtrsctl|rtrs-client/ctl)/|^src/rtrs-bench/report\\.c$|^src/rtrs-server/ctl/"

@@ -42,6 +42,7 @@ SHELL_TESTS = \
 	%D%/test-invalidate-always.sh \
 	%D%/test-io-timeout.sh \
 	%D%/test-ipv6.sh \
+	%D%/test-journal.sh \
 	%D%/test-large-device.sh \
 	%D%/test-list-exports.sh \
 	%D%/test-lock-replaced.sh \
@@ -114,6 +115,7 @@ SHELL_TESTS = \
 	%D%/test-sigstop.sh \
 	%D%/test-sigterm-inflight.sh \
 	%D%/test-source-tree.sh \
+	%D%/test-top.sh \
 	%D%/test-two-exports.sh \
 	%D%/test-unaligned.sh \
 	%D%/test-unix.sh \
@@ -132,6 +134,8 @@ TESTS += %D%/check-pitfalls.sh %D%/test-check-numbers.sh
 TESTS += %D%/check-citations.sh %D%/test-check-citations.sh
 # And what the walks name stands in src/.
 TESTS += %D%/check-walks.sh %D%/test-check-walks.sh
+# Each message that matters is logged and told.
+TESTS += %D%/check-log-ids.sh
 # That what hangs is ended, and named.
 TESTS += %D%/test-timeouts.sh
 # Made anew when functions.sh.in has changed.
@@ -142,6 +146,7 @@ CLEANFILES += %D%/speed
 EXTRA_DIST += \
 	$(SHELL_TESTS) \
 	%D%/check-citations.sh \
+	%D%/check-log-ids.sh \
 	%D%/check-pitfalls.sh \
 	%D%/check-walks.sh \
 	%D%/test-check-walks.sh \

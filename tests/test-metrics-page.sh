@@ -77,5 +77,5 @@ stop_process "$gateway_pid"
 start_gateway -v "server=unix:$tmp/rtrs.sock" metrics=0 metrics-page=no
 wait_line "$gateway_log" ' metrics: '
 [ "$(curl --silent "$(url "$gateway_log")")" = "expected /metrics" ]
-curl --silent --show-error --fail "$(url "$gateway_log")metrics" |
-	grep -q '^rtrs_client_session_up 1$'
+curl --silent --show-error --fail "$(url "$gateway_log")metrics" >"$tmp/answer"
+grep -q '^rtrs_client_session_up 1$' "$tmp/answer"

@@ -77,7 +77,8 @@ grep -q '^Content-Type: application/openmetrics-text; version=1.0.0; charset=utf
 is "last line" "$(tail -n 1 "$tmp/open")" "# EOF"
 is "a counter in OpenMetrics" \
 	"$(grep -c '^# TYPE rtrs_server_export_io_bytes counter$' "$tmp/open")" 1
-scrape -I "$url" | grep -q '^Content-Type: text/plain; version=0.0.4; charset=utf-8'
+scrape -I "$url" >"$tmp/answer"
+grep -q '^Content-Type: text/plain; version=0.0.4; charset=utf-8' "$tmp/answer"
 is "another path" "$(curl -s -o /dev/null -w '%{http_code}' "${url%/metrics}/other")" 404
 is "another method" "$(curl -s -o /dev/null -w '%{http_code}' -X POST -d x "$url")" 405
 

@@ -141,6 +141,11 @@ while IFS= read -r command <&3; do
 		wait_until "two paths, on the server" shows_two_paths "$RUNTIME_DIRECTORY"
 		wait_until "two paths, on the client" shows_two_paths "$tmp/client"
 		;;
+	"rtrsctl top")
+		# script(1) is the terminal, where the user leaves at once.
+		printf q | TERM=xterm timeout "$TIMEOUT_S" script -q -e -c "$command" "$tmp/top"
+		grep -q 'rtrsctl top, .* program' "$tmp/top"
+		;;
 	"rtrsctl check")
 		# On the machine of the gateway, and on that of the server.
 		RUNTIME_DIRECTORY=$tmp/client bash -c "$command" | grep -x -E \

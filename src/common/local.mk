@@ -19,6 +19,8 @@ libbase_la_SOURCES = \
 	%D%/base/list.h \
 	%D%/base/lock-file.c \
 	%D%/base/lock-file.h \
+	%D%/base/log-id.c \
+	%D%/base/log-id.h \
 	%D%/base/log.c \
 	%D%/base/log.h \
 	%D%/base/loop-impl.h \
@@ -184,3 +186,10 @@ libmetrics_la_LIBADD = $(MICROHTTPD_LIBS)
 	} >$@.t && mv $@.t $@
 CLEANFILES += %D%/metrics/metric-page.c
 EXTRA_DIST += %D%/metrics/metric-page.html
+
+if BUILD_GATEWAY
+noinst_LTLIBRARIES += libjournal.la
+endif
+libjournal_la_SOURCES = %D%/journal/journal.c %D%/journal/journal.h
+libjournal_la_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+libjournal_la_LIBADD = libbase.la $(SYSTEMD_LIBS)

@@ -100,17 +100,28 @@ void nbd_conn_leave(struct nbd_conn *conn)
 	loop_before_sleep(conn->server->loop, &conn->flush);
 }
 
-void nbd_conn_break(struct nbd_conn *conn, const char *why)
+static void conn_break(struct nbd_conn *conn, const struct log_fields *fields, const char *why)
 {
 	if (conn->state >= NBD_CONN_BROKEN)
 		return;
 	if (why)
-		log_limited(&end_limit, LOG_LEVEL_WARN, conn->name, "connection ends: %s", why);
+		log_event_limited(&end_limit, LOG_LEVEL_WARN, fields, conn->name,
+				  "connection ends: %s", why);
 	conn->state = NBD_CONN_BROKEN;
 	nbd_in_drop(conn);
 	nbd_out_drop(conn);
 	shutdown(conn->watch.fd, SHUT_RDWR);
 	loop_unwatch(&conn->watch);
+}
+
+void nbd_conn_break(struct nbd_conn *conn, const char *why)
+{
+	conn_break(conn, LOG_FIELDS(CLIENT_DROPPED, .peer = conn->name), why);
+}
+
+static void conn_broke(struct nbd_conn *conn, const char *why)
+{
+	conn_break(conn, LOG_FIELDS(PEER_GARBAGE, .peer = conn->name), why);
 }
 
 /* End the connection, whose socket failed with @r. */
@@ -215,6 +226,7 @@ static void conn_flush(struct loop_task *task)
 static const struct nbd_conn_ops conn_ops = {
 	.may_read = conn_run,
 	.left = nbd_conn_leave,
+	.broke = conn_broke,
 	.failed = nbd_conn_break,
 	.ended = conn_check,
 };

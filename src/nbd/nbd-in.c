@@ -153,7 +153,7 @@ static bool take_request(struct nbd_conn *conn)
 	if (conn->fill || conn->wrong || nbd_recv_avail(conn) < size)
 		return false;
 	if (nbd_request_decode(&req, conn->headers, conn->block->bytes + conn->in_pos, &why) < 0) {
-		conn->ops->failed(conn, why);
+		conn->ops->broke(conn, why);
 		return false;
 	}
 	if (req.type == NBD_CMD_DISC) {
@@ -174,7 +174,7 @@ static bool take_option(struct nbd_conn *conn)
 		n = nbd_haggle_step(h, conn->block->bytes + conn->in_pos, nbd_recv_avail(conn),
 				    &conn->out_bytes);
 	if (n < 0) {
-		conn->ops->failed(conn, h->why);
+		conn->ops->broke(conn, h->why);
 		return false;
 	}
 	conn->in_pos += (uint32_t)n;

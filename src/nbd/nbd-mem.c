@@ -4,8 +4,11 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "nbd-mem.h"
+
+#define MAP_LEAST (128u << 10)		/* bytes of a piece that the kernel makes, with zeroes */
 
 static unsigned class_of(size_t len)
 {
@@ -34,6 +37,30 @@ void nbd_mem_init(struct nbd_mem *mem, size_t limit)
 void nbd_mem_fini(struct nbd_mem *mem)
 {
 	assert(!mem->used && !mem->kept);
+}
+
+/* ---- memory of the process ---- */
+
+/* Make a piece without the bytes that the memory had before. */
+static void *piece_make(size_t size)
+{
+	void *piece;
+
+	if (size >= MAP_LEAST) {
+		piece = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		return piece == MAP_FAILED ? NULL : piece;
+	}
+	piece = aligned_alloc((size_t)1 << NBD_MEM_MIN, size);
+	return piece ? memset(piece, 0, size) : NULL;
+}
+
+static void piece_free(void *piece, size_t size)
+{
+	if (size >= MAP_LEAST)
+		munmap(piece, size);
+	else
+		free(piece);
 }
 
 /* ---- pools ---- */
@@ -74,7 +101,7 @@ static void pool_free_largest(struct nbd_pool *pool)
 
 	while (list_empty(&pool->free[class]))
 		class--;
-	free(pool_take(pool, class));
+	piece_free(pool_take(pool, class), class_size(class));
 }
 
 void nbd_mem_pool_fini(struct nbd_pool *pool)
@@ -102,14 +129,6 @@ static bool mem_make_room(struct nbd_mem *mem, size_t size)
 	while (mem->used + mem->kept + size > mem->limit && !list_empty(&mem->pools))
 		pool_free_largest(list_entry(mem->pools.next, struct nbd_pool, link));
 	return mem->used + mem->kept + size <= mem->limit;
-}
-
-/* Make a piece without the bytes that the memory had before. */
-static void *piece_make(size_t size)
-{
-	void *piece = aligned_alloc((size_t)1 << NBD_MEM_MIN, size);
-
-	return piece ? memset(piece, 0, size) : NULL;
 }
 
 void *nbd_mem_get(struct nbd_pool *pool, size_t len)

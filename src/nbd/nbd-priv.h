@@ -84,6 +84,8 @@ struct nbd_conn_ops {
 	void (*may_read)(struct nbd_conn *conn);
 	/* The client says that it leaves. */
 	void (*left)(struct nbd_conn *conn);
+	/* The client broke the protocol: @conn is to end at once.  @why is for the log. */
+	void (*broke)(struct nbd_conn *conn, const char *why);
 	/* @conn is to end at once.  @why is for the log; NULL: no fault, no line. */
 	void (*failed)(struct nbd_conn *conn, const char *why);
 	/* A request of @conn, which is broken, has ended. */

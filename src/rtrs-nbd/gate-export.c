@@ -221,10 +221,11 @@ struct opening {
 
 static struct log_limit open_limit = LOG_LIMIT_INIT(10, 10000);
 
-/* The client cannot have the export, for the reason @why. */
-static void gate_refuse(struct nbd_ask *ask, int r, const char *why)
+/* The client cannot have the export @name, for the reason @why. */
+static void gate_refuse(struct nbd_ask *ask, const char *name, int r, const char *why)
 {
-	log_limited(&open_limit, LOG_LEVEL_WARN, NULL, "%s", why);
+	log_event_limited(&open_limit, LOG_LEVEL_WARN,
+			  LOG_FIELDS(OPEN_REFUSED, .export = name), NULL, "%s", why);
 	nbd_ask_opened(ask, r, why, NULL);
 }
 
@@ -241,9 +242,9 @@ static void opened_msg(struct loop_msg *msg)
 		nbd_ask_opened(o->ask, 0, NULL, h);
 	} else if (req->status == 0) {
 		dev_close(req->dev);
-		gate_refuse(o->ask, -ENOMEM, "no memory for a connection");
+		gate_refuse(o->ask, o->name, -ENOMEM, "no memory for a connection");
 	} else {
-		gate_refuse(o->ask, req->status, req->err);
+		gate_refuse(o->ask, o->name, req->status, req->err);
 	}
 	free(o);
 }
@@ -262,17 +263,17 @@ static void gate_open(void *arg, struct nbd_ask *ask, const char *asked)
 	struct opening *o;
 
 	if (!*name) {
-		gate_refuse(ask, -ENOENT,
+		gate_refuse(ask, name, -ENOENT,
 			    "no export: give export=NAME, or let the NBD client ask for a name");
 		return;
 	}
 	if (strlen(name) >= RNBD_NAME_MAX) {
-		gate_refuse(ask, -ENOENT, "the name of an export has at most 255 bytes");
+		gate_refuse(ask, name, -ENOENT, "the name of an export has at most 255 bytes");
 		return;
 	}
 	o = malloc(sizeof(*o));
 	if (!o) {
-		gate_refuse(ask, -ENOMEM, "no memory for a connection");
+		gate_refuse(ask, name, -ENOMEM, "no memory for a connection");
 		return;
 	}
 	snprintf(o->name, sizeof(o->name), "%s", name);

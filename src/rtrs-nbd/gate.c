@@ -56,7 +56,8 @@ static void accept_failed(struct gate *g, int r)
 
 	snprintf(err, sizeof(err), "%s", strerror(-r));
 	clt_fds_name_limit(r, err, sizeof(err));
-	log_limited(&accept_limit, LOG_LEVEL_WARN, NULL, "cannot accept a client now: %s", err);
+	log_event_limited(&accept_limit, LOG_LEVEL_WARN, LOG_FIELDS(CLIENT_REFUSED), NULL,
+			  "cannot accept a client now: %s", err);
 	listeners_watch(g, 0);
 	loop_timer_set(g->loops[0].loop, &g->again, clock_now_ms() + AGAIN_MS);
 }
@@ -76,7 +77,8 @@ struct arrival {
 
 static void gate_client_refused(const char *name, int r)
 {
-	log_limited(&accept_limit, LOG_LEVEL_WARN, name, "refused: %s", strerror(-r));
+	log_event_limited(&accept_limit, LOG_LEVEL_WARN, LOG_FIELDS(CLIENT_REFUSED, .peer = name),
+			  name, "refused: %s", strerror(-r));
 }
 
 static void gate_client_arrived(struct loop_msg *msg)

@@ -19,4 +19,4 @@ rtrs_nbd_SOURCES = \
 rtrs_nbd_CPPFLAGS = $(CLT_CPPFLAGS) $(NBD_CPPFLAGS) -I$(top_srcdir)/%D%
 rtrs_nbd_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(SYSTEMD_CFLAGS)
 rtrs_nbd_LDADD = \
-	libnbdsrv.la libcltkit.la libclt.la libcltloop.la libctl.la libopt.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la $(JANSSON_LIBS) $(SYSTEMD_LIBS)
+	libnbdsrv.la libcltkit.la libclt.la libcltloop.la libctl.la libopt.la libjournal.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la $(JANSSON_LIBS) $(SYSTEMD_LIBS)

@@ -24,6 +24,7 @@
 #include "clt-start.h"
 #include "gate-run.h"
 #include "gate.h"
+#include "journal.h"
 #include "log.h"
 #include "rundir.h"
 #include "std-fds.h"
@@ -227,6 +228,7 @@ int main(int argc, char **argv)
 		return status;
 	}
 	log_init(gate_log, options.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
+	log_init_record(journal_open("rtrs-nbd"));
 	gate_raise_descriptors();
 	signal(SIGPIPE, SIG_IGN);
 	/* ORDER: before any thread starts, because threads inherit the mask. */

@@ -153,5 +153,5 @@ rtrs_server_SOURCES = \
 	%D%/stop.c \
 	$(NULL)
 rtrs_server_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS)
-rtrs_server_LDADD = librtrsring.la librtrssrv.la libctl.la libmetrics.la libclock.la $(SYSTEMD_LIBS) $(JANSSON_LIBS)
+rtrs_server_LDADD = librtrsring.la librtrssrv.la libjournal.la libctl.la libmetrics.la libclock.la $(SYSTEMD_LIBS) $(JANSSON_LIBS)
 endif

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "change-ctl.h"
+#include "journal.h"
 #include "log.h"
 #include "program.h"
 #include "reactor.h"
@@ -105,6 +106,7 @@ static int serve_exports(struct program *p)
 	tell_protection(&p->conf);
 	tell_reach(&p->conf);
 	fflush(stdout);
+	log_event(LOG_LEVEL_INFO, LOG_FIELDS(STARTED), NULL, "ready, version " PACKAGE_VERSION);
 	tell_ready(p);
 	rc = reactor_run(p->reactors.all[0]);
 	if (rc)
@@ -230,6 +232,7 @@ int main(int argc, char **argv)
 	if (result == OPT_RUN && prepare_start(&p))
 		result = OPT_FAILED;
 	log_init(sink_for(true), p.conf.log_level);
+	log_init_record(journal_open("rtrs-server"));
 	rc = result == OPT_RUN ? run_server(&p) != 0 : status[result];
 	exports_fini(&p.exports);
 	plan_fini(&p.plan);

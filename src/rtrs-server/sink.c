@@ -4,17 +4,16 @@
 
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "journal.h"
 #include "sink.h"
 
 #define STAMP_LEN sizeof("2026-01-31T23:59:59.999+00:00")
 
-/* The journal takes the level from a prefix. */
+/* The journal takes the level from a prefix.  Of lines before the server runs, and of those that
+ * journal.h does not take. */
 static void journal_sink(enum log_level level, const char *line)
 {
 	static const char *const prefix[] = { SD_ERR, SD_WARNING, SD_INFO, SD_DEBUG };
@@ -50,21 +49,9 @@ static void stamped_sink(enum log_level level, const char *line)
 	fprintf(stderr, "%s rtrs-server: %s: %s\n", stamp, log_level_names[level], line);
 }
 
-/* Compare JOURNAL_STREAM with stderr: every process of a service inherits the variable, whatever
- * stderr is. */
-static bool stderr_is_journal(void)
-{
-	const char *stream = getenv("JOURNAL_STREAM");
-	unsigned long long dev, ino;
-	struct stat st;
-
-	return stream && sscanf(stream, "%llu:%llu", &dev, &ino) == 2 &&
-	       !fstat(STDERR_FILENO, &st) && st.st_dev == dev && st.st_ino == ino;
-}
-
 log_sink_fn *sink_for(bool runs)
 {
-	if (stderr_is_journal())
+	if (journal_is_stderr())
 		return journal_sink;
 	return runs ? stamped_sink : typed_sink;
 }

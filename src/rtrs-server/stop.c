@@ -122,7 +122,8 @@ static void signals_stop(struct program *p, const char *name)
 	struct sigaction at_once = { .sa_handler = exit_at_once };
 
 	p->stopping = true;
-	log_info(NULL, "SIG%s: stopping; a second signal exits at once", name);
+	log_event(LOG_LEVEL_INFO, LOG_FIELDS(STOPPING), NULL,
+		  "SIG%s: stopping; a second signal exits at once", name);
 	sd_notify(0, "STOPPING=1");
 	sigaction(SIGTERM, &at_once, NULL);
 	sigaction(SIGINT, &at_once, NULL);

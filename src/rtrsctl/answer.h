@@ -14,6 +14,9 @@
 const char *answer_string(const json_t *object, const char *name);
 /* The number in the member @name of @object; 0: none. */
 uint64_t answer_number(const json_t *object, const char *name);
+/* The first export of @answer with the name @name, or NULL.  A client has an export of this name
+ * for each mode. */
+json_t *answer_export(const json_t *answer, const char *name);
 /* True if @answer is of an rtrs-server, false for a client. */
 bool answer_is_server(const json_t *answer);
 

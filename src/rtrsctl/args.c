@@ -20,6 +20,8 @@
 static const struct command commands[] = {
 	{ .name = "status", .asks = true, .sends = "stats", .answer = ANSWER_STATUS,
 	  .help = "current work of each export and session" },
+	{ .name = "top", .asks = true, .answer = ANSWER_TOP,
+	  .help = "the same on a screen, with the last minutes" },
 	{ .name = "check", .asks = true, .sends = "show", .answer = ANSWER_CHECK,
 	  .help = "a line for monitoring: exit status 0 up to 3" },
 	{ .name = "clients", .asks = true, .sends = "stats", .answer = ANSWER_CLIENTS,
@@ -57,7 +59,7 @@ static const struct command commands[] = {
 	  .help = "error, warning, info or debug" },
 };
 
-const struct command *const command_stats = &commands[5];
+const struct command *const command_stats = &commands[6];
 
 /* Commands that share a line are printed as "list|show|stats", or as "path
  * remove|disconnect|reconnect PATH". */

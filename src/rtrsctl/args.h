@@ -8,8 +8,8 @@
 #include "find.h"
 #include "opt.h"
 
-/* How an answer is printed: as text_object(), status.h, check.h or clients.h does. */
-enum answer { ANSWER_TEXT, ANSWER_STATUS, ANSWER_CHECK, ANSWER_CLIENTS };
+/* How an answer is printed: as text_object(), status.h, check.h, clients.h or top.h does. */
+enum answer { ANSWER_TEXT, ANSWER_STATUS, ANSWER_CHECK, ANSWER_CLIENTS, ANSWER_TOP };
 
 struct command {
 	const char *name, *sends;	/* @sends, the command to the program; NULL: @name */

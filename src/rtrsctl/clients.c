@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing.  A server counts by path, and the paths of a session are added up.  A path lost
- * between the two answers takes the count of the last requests along. */
+/* Owns nothing. */
 #include <config.h>
 
 #include <stdio.h>
@@ -23,50 +22,6 @@ enum client_column {
 static const char *const heads[NCOLUMNS] = {
 	"SESSION", "PEER", "TRANSPORT", "STATE", "SINCE", "EXPORTS", "IOPS", "MB/s",
 };
-
-/* ---- rates ---- */
-
-static bool has_same(const json_t *a, const json_t *b, const char *name)
-{
-	return !strcmp(answer_string(a, name), answer_string(b, name));
-}
-
-/* The path @path of session @sess in the answer @before; NULL: the path is newer. */
-static json_t *path_before(const json_t *before, const json_t *sess, const json_t *path)
-{
-	json_t *s, *p;
-	size_t i, j;
-
-	json_array_foreach(json_object_get(before, "sessions"), i, s) {
-		if (!has_same(s, sess, "uuid"))
-			continue;
-		json_array_foreach(json_object_get(s, "paths"), j, p) {
-			/* A path has another port of the client after a reconnect. */
-			if (has_same(p, path, "name") && has_same(p, path, "src_addr"))
-				return p;
-		}
-	}
-	return NULL;
-}
-
-/* Add up the requests that the paths of @sess have done since @before. */
-static struct rate_sums session_sums(const json_t *before, const json_t *sess)
-{
-	struct rate_sums sum = { 0 };
-	json_t *path;
-	size_t i;
-
-	json_array_foreach(json_object_get(sess, "paths"), i, path) {
-		struct rate_sums now = { 0 }, then = { 0 };
-
-		rate_add(&now, path);
-		rate_add(&then, path_before(before, sess, path));
-		rate_since(&now, &then);
-		sum.count += now.count;
-		sum.bytes += now.bytes;
-	}
-	return sum;
-}
 
 /* ---- values ---- */
 
@@ -109,7 +64,7 @@ static json_t *exports_of(const json_t *sess)
 
 static json_t *client_json(const json_t *before, const json_t *sess, uint64_t ns)
 {
-	struct rate_sums sums = session_sums(before, sess);
+	struct rate_sums sums = rate_session(before, sess);
 	double per_second = ns ? 1e9 / (double)ns : 0;
 
 	return json_pack("{s:o,s:o,s:I,s:I,s:o,s:o,s:o,s:f,s:f}",
@@ -199,7 +154,7 @@ static void put_exports(const json_t *sess, char cell[TEXT_CELL])
 static void put_client(const json_t *before, const json_t *sess, uint64_t ns,
 		       char (*row)[TEXT_CELL])
 {
-	struct rate_sums sums = session_sums(before, sess);
+	struct rate_sums sums = rate_session(before, sess);
 	uint64_t up_ns = answer_number(sess, "up_ns");
 
 	text_safe(answer_string(sess, "name"), row[COL_SESSION], TEXT_CELL);

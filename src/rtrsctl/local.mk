@@ -29,8 +29,14 @@ rtrsctl_SOURCES = \
 	%D%/status.h \
 	%D%/text.c \
 	%D%/text.h \
+	%D%/top-rows.c \
+	%D%/top-rows.h \
+	%D%/top-screen.c \
+	%D%/top-screen.h \
+	%D%/top.c \
+	%D%/top.h \
 	%D%/which.c \
 	%D%/which.h \
 	$(NULL)
-rtrsctl_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-rtrsctl_LDADD = libctl.la libopt.la libbase.la $(JANSSON_LIBS)
+rtrsctl_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(NCURSES_CFLAGS)
+rtrsctl_LDADD = libctl.la libopt.la libbase.la libclock.la $(JANSSON_LIBS) $(NCURSES_LIBS)

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "answer.h"
 #include "rate.h"
@@ -51,4 +52,80 @@ void rate_print(const struct rate_sums *sums, uint64_t ns, char iops[TEXT_CELL],
 {
 	snprintf(iops, TEXT_CELL, "%.0f", ns ? (double)sums->count * 1e9 / (double)ns : 0);
 	snprintf(mbs, TEXT_CELL, "%.1f", ns ? (double)sums->bytes * 1e3 / (double)ns : 0);
+}
+
+struct rate_sums rate_export(const json_t *before, const json_t *ex)
+{
+	struct rate_sums now = { 0 }, then = { 0 };
+
+	rate_add(&now, ex);
+	rate_add(&then, answer_export(before, answer_string(ex, "name")));
+	rate_since(&now, &then);
+	return now;
+}
+
+/* ---- paths ---- */
+
+static bool has_same(const json_t *a, const json_t *b, const char *name)
+{
+	return !strcmp(answer_string(a, name), answer_string(b, name));
+}
+
+/* Does the older @then count for the same path as @now?  The counters of a server's path begin anew
+ * with a reconnect, which has another port of the client.  Those of a client's path go on. */
+static bool is_same_path(const json_t *then, const json_t *now)
+{
+	return has_same(then, now, "name") &&
+	       (!json_object_get(now, "stats") || has_same(then, now, "src_addr"));
+}
+
+/* The path @path of session @sess in the answer @before; NULL: the path is newer. */
+static json_t *path_before(const json_t *before, const json_t *sess, const json_t *path)
+{
+	json_t *s, *p;
+	size_t i, j;
+
+	json_array_foreach(json_object_get(before, "sessions"), i, s) {
+		if (!has_same(s, sess, "uuid"))
+			continue;
+		json_array_foreach(json_object_get(s, "paths"), j, p) {
+			if (is_same_path(p, path))
+				return p;
+		}
+	}
+	return NULL;
+}
+
+static void path_add(struct rate_sums *sums, const json_t *path)
+{
+	rate_add(sums, path);
+	sums->count += answer_number(path, "reads") + answer_number(path, "writes");
+	sums->bytes += answer_number(path, "read_bytes") + answer_number(path, "write_bytes");
+}
+
+struct rate_sums rate_path(const json_t *before, const json_t *sess, const json_t *path)
+{
+	struct rate_sums now = { 0 }, then = { 0 };
+
+	path_add(&now, path);
+	path_add(&then, path_before(before, sess, path));
+	rate_since(&now, &then);
+	return now;
+}
+
+struct rate_sums rate_session(const json_t *before, const json_t *sess)
+{
+	struct rate_sums sum = { 0 };
+	json_t *path;
+	size_t i;
+
+	json_array_foreach(json_object_get(sess, "paths"), i, path) {
+		struct rate_sums one = rate_path(before, sess, path);
+
+		sum.count += one.count;
+		sum.bytes += one.bytes;
+		sum.errors += one.errors;
+		hist_add(&sum.latency, &one.latency, 1);
+	}
+	return sum;
 }

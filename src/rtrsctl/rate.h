@@ -21,6 +21,14 @@ void rate_add(struct rate_sums *sums, const json_t *object);
 /* Subtract from @now the older counters @then.  If the counters were reset in between, all of
  * @now is newer than @then. */
 void rate_since(struct rate_sums *now, const struct rate_sums *then);
+/* What has been done on the export @ex since the answer @before. */
+struct rate_sums rate_export(const json_t *before, const json_t *ex);
+/* What @path of the session @sess has done since the answer @before.  A client has no latency of a
+ * path. */
+struct rate_sums rate_path(const json_t *before, const json_t *sess, const json_t *path);
+/* The same for all paths of @sess.  A path lost between the two answers takes the count of the last
+ * requests along. */
+struct rate_sums rate_session(const json_t *before, const json_t *sess);
 /* Write the rates of @sums in @ns: requests and megabytes a second. */
 void rate_print(const struct rate_sums *sums, uint64_t ns, char iops[TEXT_CELL],
 		char mbs[TEXT_CELL]);

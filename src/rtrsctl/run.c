@@ -18,6 +18,7 @@
 #include "status.h"
 #include "std-fds.h"
 #include "text.h"
+#include "top.h"
 #include "util.h"
 
 /* ---- asking ---- */
@@ -260,6 +261,8 @@ int run_command(const struct ctx *ctx, const struct found *found)
 		return run_looks(ctx, found);
 	case ANSWER_STATUS:
 		return ctx->json ? run_once(ctx, found) : run_looks(ctx, found);
+	case ANSWER_TOP:
+		return top_run(ctx);
 	case ANSWER_TEXT:
 		break;
 	}

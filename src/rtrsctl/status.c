@@ -32,20 +32,6 @@ struct table {
 	uint64_t ns;			/* from @before to @after */
 };
 
-/* The first export of @answer with the name @name, or NULL. */
-static json_t *find_export(const json_t *answer, const char *name)
-{
-	const json_t *exports = json_object_get(answer, "exports");
-	json_t *ex;
-	size_t i;
-
-	json_array_foreach(exports, i, ex) {
-		if (!strcmp(answer_string(ex, "name"), name))
-			return ex;
-	}
-	return NULL;
-}
-
 /* ---- cells ---- */
 
 /* Write the member @name of the first path, and how many other values the other paths have.  Only
@@ -83,15 +69,13 @@ static void put_session(const json_t *sess, const json_t *dev, char (*row)[TEXT_
 	put_of_paths(sess, "transport", row[COL_TRANSPORT]);
 }
 
-static void put_rates(const json_t *ex, const json_t *before, uint64_t ns, char (*row)[TEXT_CELL])
+static void put_rates(const struct table *t, const json_t *ex, char (*row)[TEXT_CELL])
 {
-	struct rate_sums now = { 0 }, then = { 0 };
+	struct rate_sums all = { 0 }, now = rate_export(t->before, ex);
 
-	rate_add(&now, ex);
-	rate_add(&then, before);
-	snprintf(row[COL_ERR], TEXT_CELL, "%llu", (unsigned long long)now.errors);
-	rate_since(&now, &then);
-	rate_print(&now, ns, row[COL_IOPS], row[COL_MBS]);
+	rate_add(&all, ex);
+	snprintf(row[COL_ERR], TEXT_CELL, "%llu", (unsigned long long)all.errors);
+	rate_print(&now, t->ns, row[COL_IOPS], row[COL_MBS]);
 	text_time(hist_quantile(&now.latency, 500), row[COL_P50], TEXT_CELL);
 	text_time(hist_quantile(&now.latency, 990), row[COL_P99], TEXT_CELL);
 }
@@ -118,7 +102,7 @@ static char (*add_export_row(struct table *t, const json_t *ex, bool first))[TEX
 	text_bytes(answer_number(ex, "size"), row[COL_SIZE], TEXT_CELL);
 	text_safe(answer_string(ex, "mode"), row[COL_MODE], TEXT_CELL);
 	if (first)
-		put_rates(ex, find_export(t->before, answer_string(ex, "name")), t->ns, row);
+		put_rates(t, ex, row);
 	for (unsigned col = COL_NUMBERS; !first && col < NCOLUMNS; col++)
 		snprintf(row[col], TEXT_CELL, "\"");
 	return row;
@@ -176,8 +160,7 @@ void status_print(const json_t *before, const json_t *after)
 	for (unsigned col = 0; col < NCOLUMNS; col++)
 		snprintf(row[col], TEXT_CELL, "%s", heads[col]);
 	json_array_foreach(json_object_get(after, "exports"), i, ex) {
-		/* A client has an export of this name for each mode. */
-		if (find_export(after, answer_string(ex, "name")) == ex)
+		if (answer_export(after, answer_string(ex, "name")) == ex)
 			add_users(&t, ex);
 	}
 	json_array_foreach(json_object_get(after, "sessions"), i, sess) {

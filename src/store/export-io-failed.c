@@ -65,9 +65,10 @@ static bool failures_tell_more(struct export *ex, enum export_failed_kind kind)
 	*f = (struct export_failure){ .told = now.more };
 	pthread_mutex_unlock(&ex->failures.lock);
 	if (now.more)
-		log_err(ex->name, "%llu more of %s failed, the first of them at byte %llu: %s",
-			(unsigned long long)now.more, names[kind], (unsigned long long)now.offset,
-			strerror(-now.err));
+		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(IO_FAILED, .export = ex->name), ex->name,
+			  "%llu more of %s failed, the first of them at byte %llu: %s",
+			  (unsigned long long)now.more, names[kind], (unsigned long long)now.offset,
+			  strerror(-now.err));
 	return now.more;
 }
 
@@ -94,8 +95,9 @@ void export_io_failed(struct export_io *io, int err)
 
 	if (!failure_count(&io->ex->failures, kind, io, err))
 		return;
-	log_err(io->ex->name, "%s of %u bytes at byte %llu failed: %s", names[kind], io->len,
-		(unsigned long long)io->offset, strerror(-err));
+	log_event(LOG_LEVEL_ERROR, LOG_FIELDS(IO_FAILED, .export = io->ex->name), io->ex->name,
+		  "%s of %u bytes at byte %llu failed: %s", names[kind], io->len,
+		  (unsigned long long)io->offset, strerror(-err));
 	t->armed = true;
 	failed_timer_set(t);
 }

@@ -160,10 +160,10 @@ int export_state_take(struct exports *e, struct store *store)
 		return 0;
 	rc = map_state(store, e->state_dir);
 	if (!rc && export_state_adopt(store_state(store)))
-		log_warn(ex->name,
-			 "the server before this one ended while '%s' was synced: clients "
-			 "with unflushed writes are told",
-			 ex->path);
+		log_event(LOG_LEVEL_WARN, LOG_FIELDS(WRITES_LOST, .export = ex->name), ex->name,
+			  "the server before this one ended while '%s' was synced: clients "
+			  "with unflushed writes are told",
+			  ex->path);
 	return rc;
 }
 

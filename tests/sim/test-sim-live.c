@@ -3,7 +3,7 @@
  * has requests in flight on "disk0" all the time, over two paths, and the history (history.h) says
  * whether one of them noticed.
  *
- * SIM_SEEDS=N runs N random sequences of plans (200), from SIM_SEED on (1). */
+ * SIM_SEEDS=N runs N random sequences of plans (1,000), from SIM_SEED on (1). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -447,7 +447,7 @@ static unsigned long number(const char *name, unsigned long otherwise)
 
 static void random_sequences(void)
 {
-	unsigned long first = number("SIM_SEED", 1), n = number("SIM_SEEDS", 200);
+	unsigned long first = number("SIM_SEED", 1), n = number("SIM_SEEDS", 1000);
 
 	for (unsigned long seed = first; seed < first + n; seed++) {
 		char name[64];

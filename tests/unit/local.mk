@@ -19,6 +19,7 @@ UNIT_TESTS = \
 	%D%/test-dev-loss.crit \
 	%D%/test-hist.crit \
 	%D%/test-lat.crit \
+	%D%/test-top-rows.crit \
 	%D%/test-unix-sock.crit \
 	%D%/test-bucket.crit \
 	%D%/test-size.crit \
@@ -237,6 +238,18 @@ nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D
 %C%_test_rtrsctl_args_crit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrsctl
 %C%_test_rtrsctl_args_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_rtrsctl_args_crit_LDADD = libopt.la libbase.la $(CRITERION_LIBS)
+%C%_test_top_rows_crit_SOURCES = \
+	%D%/test-top-rows.c \
+	%D%/unit.h \
+	src/rtrsctl/answer.c \
+	src/rtrsctl/rate.c \
+	src/rtrsctl/state.c \
+	src/rtrsctl/text.c \
+	src/rtrsctl/top-rows.c \
+	$(NULL)
+%C%_test_top_rows_crit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrsctl
+%C%_test_top_rows_crit_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
+%C%_test_top_rows_crit_LDADD = libctl.la libbase.la $(JANSSON_LIBS) $(CRITERION_LIBS)
 %C%_test_opt_file_crit_SOURCES = %D%/test-opt-file.c %D%/unit.h
 %C%_test_opt_file_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_opt_file_crit_LDADD = libopt.la libbase.la $(CRITERION_LIBS)

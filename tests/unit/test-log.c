@@ -71,6 +71,50 @@ Test(log, level)
 	log_set_level(LOG_LEVEL_ERROR);
 }
 
+static bool taken;
+static struct log_fields recorded;
+static unsigned records;
+
+static bool record(enum log_level level, const char *line, const struct log_fields *fields)
+{
+	(void)level;
+	(void)line;
+	recorded = *fields;
+	records++;
+	return taken;
+}
+
+Test(log, record_comes_before_the_sink)
+{
+	log_init_record(record);
+	taken = true;
+	log_event(LOG_LEVEL_WARN, LOG_FIELDS(PATH_DOWN, .session = "s", .peer = "p"), "o", "%d", 1);
+	cr_assert_eq(recorded.id, LOG_ID_PATH_DOWN);
+	cr_assert_str_eq(recorded.session, "s");
+	cr_assert_str_eq(recorded.peer, "p");
+	cr_assert_null(recorded.export);
+	cr_assert_eq(lines, 0);
+	taken = false;
+	log_err("o", "no fields");
+	cr_assert_eq(recorded.id, LOG_ID_NONE);
+	cr_assert_null(recorded.session);
+	cr_assert_eq(lines, 1, "what the record does not take goes to the sink");
+	cr_assert_str_eq(last, "o: no fields");
+	log_write(LOG_LEVEL_DEBUG, "o", "below the level");
+	cr_assert_eq(records, 2);
+	log_init_record(NULL);
+}
+
+Test(log, ids_have_rows)
+{
+	cr_assert_null(log_id_rows[LOG_ID_NONE].hex);
+	for (unsigned i = LOG_ID_NONE + 1; i < LOG_IDS; i++) {
+		cr_assert_not_null(log_id_rows[i].name, "id %u", i);
+		cr_assert_eq(strlen(log_id_rows[i].hex), 32);
+		cr_assert_not_null(log_id_rows[i].means);
+	}
+}
+
 Test(log, keeps_errno)
 {
 	errno = EBADF;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory of the NBD engine: which bytes a piece comes with, and how much there is. */
+#include <errno.h>
+#include <sys/mman.h>
+
 #include "nbd-mem.h"
 #include "unit.h"
 
@@ -109,4 +112,25 @@ Test(nbd_mem, trim)
 	cr_assert_eq(mem.kept, 8192, "pool 0 has rested");
 	nbd_mem_trim(&mem);
 	cr_assert_eq(mem.kept, 0);
+}
+
+/* Is memory of the process at @piece? */
+static bool is_mapped(void *piece)
+{
+	return msync(piece, 1, MS_ASYNC) == 0 || errno != ENOMEM;
+}
+
+/* Large pieces go back to the kernel, which no tool for leaks of the heap sees. */
+Test(nbd_mem, large_goes_back)
+{
+	static const size_t lens[] = { 128 << 10, 1 << 20 };
+
+	for_each_case(len, lens) {
+		uint8_t *piece = take(0, *len);
+
+		nbd_mem_put(&pools[0], piece, *len);
+		cr_assert(is_mapped(piece), "%zu bytes are kept", *len);
+		nbd_mem_pool_fini(&pools[0]);
+		cr_assert_not(is_mapped(piece), "%zu bytes are freed", *len);
+	}
 }

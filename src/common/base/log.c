@@ -19,12 +19,18 @@ static void stderr_sink(enum log_level level, const char *line)
 }
 
 static log_sink_fn *log_sink = stderr_sink;
+static log_record_fn *log_record;
 static _Atomic(enum log_level) log_max = LOG_LEVEL_INFO;
 
 void log_init(log_sink_fn *sink, enum log_level level)
 {
 	log_sink = sink ? sink : stderr_sink;
 	log_set_level(level);
+}
+
+void log_init_record(log_record_fn *record)
+{
+	log_record = record;
 }
 
 enum log_level log_level(void)
@@ -42,12 +48,14 @@ bool log_wants(enum log_level level)
 	return level <= log_level();
 }
 
-void log_write(enum log_level level, const char *obj, const char *fmt, ...)
+/* A line of @level, with @fields or NULL. */
+static void write_line(enum log_level level, const struct log_fields *fields, const char *obj,
+		       const char *fmt, va_list ap)
 {
+	static const struct log_fields none;
 	int saved_errno = errno;
 	char line[1024];
 	int n = 0;
-	va_list ap;
 
 	if (!log_wants(level))
 		return;
@@ -55,12 +63,30 @@ void log_write(enum log_level level, const char *obj, const char *fmt, ...)
 		n = snprintf(line, sizeof(line), "%s: ", obj);
 	if (n < 0 || (size_t)n >= sizeof(line))
 		n = 0;
-	va_start(ap, fmt);
 	vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, ap);
-	va_end(ap);
 	mask_control(line);	/* a peer chooses session and export names */
-	log_sink(level, line);
+	if (!log_record || !log_record(level, line, fields ? fields : &none))
+		log_sink(level, line);
 	errno = saved_errno;
+}
+
+void log_write(enum log_level level, const char *obj, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	write_line(level, NULL, obj, fmt, ap);
+	va_end(ap);
+}
+
+void log_event(enum log_level level, const struct log_fields *fields, const char *obj,
+	       const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	write_line(level, fields, obj, fmt, ap);
+	va_end(ap);
 }
 
 bool log_limit_pass(struct log_limit *limit, const char *obj)

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "log-id.h"
+
 enum log_level {
 	LOG_LEVEL_ERROR,
 	LOG_LEVEL_WARN,
@@ -25,9 +27,27 @@ extern const char *const log_level_names[LOG_LEVELS];
  * Called on the logging thread. */
 typedef void log_sink_fn(enum log_level level, const char *line);
 
+/* A record of a line has these fields beside the text: an alarm needs no regular expression.  Names
+ * are those of rtrsctl and the metrics.  NULL: the line is about none.  A name may have bytes that
+ * mask_control() takes out. */
+struct log_fields {
+	enum log_id id;
+	const char *session;
+	const char *export;
+	const char *peer;		/* the path, or, before there is one, the address */
+};
+/* Fields for the argument of a call: LOG_FIELDS(PATH_UP, .peer = path->name). */
+#define LOG_FIELDS(id_, ...) (&(const struct log_fields){ .id = LOG_ID_##id_, ##__VA_ARGS__ })
+
+/* A record takes a line as a sink does, and its fields; false: the sink gets the line. */
+typedef bool log_record_fn(enum log_level level, const char *line, const struct log_fields *fields);
+
 /* Set the sink and the least important level that is passed on.  Before any thread starts.  Without
  * a call lines go to stderr at LOG_LEVEL_INFO. */
 void log_init(log_sink_fn *sink, enum log_level level);
+
+/* Offer each line to @record before the sink; NULL: none.  Before any thread starts. */
+void log_init_record(log_record_fn *record);
 
 /* True if lines of @level are logged. */
 bool log_wants(enum log_level level);
@@ -39,6 +59,10 @@ void log_set_level(enum log_level level);
 /* Log a line of @level, with @obj, the object's name, in front; NULL: no name. */
 void log_write(enum log_level level, const char *obj, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* The same, with the fields of a message that matters (log-id.h). */
+void log_event(enum log_level level, const struct log_fields *fields, const char *obj,
+	       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 #define log_err(obj, ...) log_write(LOG_LEVEL_ERROR, obj, __VA_ARGS__)
 #define log_warn(obj, ...) log_write(LOG_LEVEL_WARN, obj, __VA_ARGS__)
@@ -70,6 +94,12 @@ bool log_limit_pass(struct log_limit *limit, const char *obj);
 	do {                                                                                       \
 		if (log_limit_pass(limit, obj))                                                    \
 			log_write(level, obj, __VA_ARGS__);                                        \
+	} while (0)
+
+#define log_event_limited(limit, level, fields, obj, ...)                                          \
+	do {                                                                                       \
+		if (log_limit_pass(limit, obj))                                                    \
+			log_event(level, fields, obj, __VA_ARGS__);                                \
 	} while (0)
 
 #endif

@@ -15,15 +15,17 @@ int dev_answer_size(struct dev *dev, uint64_t size)
 	uint64_t was = atomic_load(&dev->size);
 
 	if (size < was) {
-		log_err(dev->name,
-			"export has shrunk: %llu bytes instead of %llu: "
-			"nobody else can open it until all clients "
-			"have closed it", (unsigned long long)size, (unsigned long long)was);
+		log_event(LOG_LEVEL_ERROR, DEV_FIELDS(dev, EXPORT_RESIZED), dev->name,
+			  "export has shrunk: %llu bytes instead of %llu: "
+			  "nobody else can open it until all clients "
+			  "have closed it",
+			  (unsigned long long)size, (unsigned long long)was);
 		return -EMEDIUMTYPE;
 	}
 	if (size > was)
-		log_warn(dev->name, "export has grown: %llu bytes instead of %llu",
-			 (unsigned long long)size, (unsigned long long)was);
+		log_event(LOG_LEVEL_WARN, DEV_FIELDS(dev, EXPORT_RESIZED), dev->name,
+			  "export has grown: %llu bytes instead of %llu", (unsigned long long)size,
+			  (unsigned long long)was);
 	atomic_store(&dev->size, size);
 	return 0;
 }
@@ -62,7 +64,8 @@ static int dev_compare(const struct dev *dev, const struct rnbd_dev_info *info)
 	if (!*how)
 		return 0;
 	if (atomic_load(&dev->state) == DEV_OPEN)	/* the first time */
-		log_err(dev->name, "export came back %s: it is not used", how);
+		log_event(LOG_LEVEL_ERROR, DEV_FIELDS(dev, EXPORT_REPLACED), dev->name,
+			  "export came back %s: it is not used", how);
 	return is_another_file(was, info) ? -ESTALE : -EMEDIUMTYPE;
 }
 

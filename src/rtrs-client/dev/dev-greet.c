@@ -62,9 +62,10 @@ void dev_greet_believe(struct client *clt, const struct rnbd_ext *ext)
 		if (!dev_loss_unflushed(&dev->loss))
 			continue;
 		dev_loss_found(&dev->loss, clt_sess_epoch(&clt->sess));
-		log_err(dev->name, "%s: writes that were not flushed may be lost",
-			ext->valid ? "the server's host was restarted, or a sync failed there" :
-				     "the server cannot tell whether its host was restarted");
+		log_event(LOG_LEVEL_ERROR, DEV_FIELDS(dev, WRITES_LOST), dev->name,
+			  "%s: writes that were not flushed may be lost",
+			  ext->valid ? "the server's host was restarted, or a sync failed there"
+				     : "the server cannot tell whether its host was restarted");
 	}
 }
 

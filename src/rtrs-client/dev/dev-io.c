@@ -134,8 +134,9 @@ static int tell_loss(struct dev_io *op, bool tells)
 	int r = dev_loss_tell(&op->dev->loss, &op->h->told, &op->cover, op->clt.epoch, tells);
 
 	if (r < 0 && tells)
-		log_err(op->dev->name, "%s fails: the server may have lost earlier writes",
-			op->op == RNBD_OP_FLUSH ? "flush" : "write with FUA");
+		log_event(LOG_LEVEL_ERROR, DEV_FIELDS(op->dev, WRITES_LOST), op->dev->name,
+			  "%s fails: the server may have lost earlier writes",
+			  op->op == RNBD_OP_FLUSH ? "flush" : "write with FUA");
 	return r;
 }
 

@@ -155,7 +155,7 @@ static void tell_back(void *object)
 {
 	const struct dev *dev = object;
 
-	log_warn(dev->name, "open again");
+	log_event(LOG_LEVEL_WARN, DEV_FIELDS(dev, DEVICE_OPENED), dev->name, "open again");
 }
 
 static void wait_on(void *object)
@@ -167,7 +167,8 @@ static void lose_device(void *object)
 {
 	struct dev *dev = object;
 
-	log_err(dev->name, "cannot be opened again: %s", strerror(-dev->error));
+	log_event(LOG_LEVEL_ERROR, DEV_FIELDS(dev, DEVICE_LOST), dev->name,
+		  "cannot be opened again: %s", strerror(-dev->error));
 	dev->lost_since_ms = clock_now_ms();
 	wait_on(dev);
 }
@@ -193,8 +194,9 @@ static void fail_io(void *object)
 {
 	struct dev *dev = object;
 
-	log_err(dev->name, "not open for %llu ms: requests fail until it is",
-		(unsigned long long)(clock_now_ms() - dev->lost_since_ms));
+	log_event(LOG_LEVEL_ERROR, DEV_FIELDS(dev, DEVICE_LOST), dev->name,
+		  "not open for %llu ms: requests fail until it is",
+		  (unsigned long long)(clock_now_ms() - dev->lost_since_ms));
 	clt_slot_wake(&dev->clt->sess.io);
 }
 

@@ -59,9 +59,9 @@ static void stray_closed(struct dev_ctl *ctl)
  * (doc/decisions.md D13). */
 static void close_stray(struct dev *dev, uint32_t id)
 {
-	log_warn(dev->name,
-		 "is not open on the server any more: "
-		 "requests fail until all clients have closed it");
+	log_event(LOG_LEVEL_WARN, DEV_FIELDS(dev, DEVICE_LOST), dev->name,
+		  "is not open on the server any more: "
+		  "requests fail until all clients have closed it");
 	dev_ctl_close(&dev->look, id, stray_closed);
 }
 

@@ -74,6 +74,10 @@ struct dev {
 	struct dev_stat_shard stat[DEV_STAT_SHARDS];
 };
 
+/* Of a line of the log about @dev; @id as in LOG_FIELDS(). */
+#define DEV_FIELDS(dev, id)                                                                        \
+	LOG_FIELDS(id, .session = (dev)->clt->sess.name, .export = (dev)->name)
+
 /* Is @dev in one of @states, bits 1u << state?  Any thread; the state may change at any time. */
 static inline bool dev_is_in(const struct dev *dev, unsigned states)
 {

@@ -69,9 +69,11 @@ static bool path_tell(struct clt_path *path, bool was_up, const char *cause)
 	if (path->conf.once || !clt_cause_tell(&path->cause, cause, path_was_steady(path)))
 		return false;
 	if (was_up)
-		log_warn(path->name, "lost: %s; reconnecting", cause);
+		log_event(LOG_LEVEL_WARN, CLT_PATH_FIELDS(path, PATH_DOWN), path->name,
+			  "lost: %s; reconnecting", cause);
 	else
-		log_warn(path->name, "cannot connect: %s; trying again", cause);
+		log_event(LOG_LEVEL_WARN, CLT_PATH_FIELDS(path, PATH_FAILED), path->name,
+			  "cannot connect: %s; trying again", cause);
 	return true;
 }
 

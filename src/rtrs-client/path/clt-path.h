@@ -114,6 +114,10 @@ static inline const char *clt_path_name(const struct clt_path *path)
 	return path->name + CLT_PATH_PREFIX_LEN;
 }
 
+/* Of a line of the log about @path; @id as in LOG_FIELDS(). */
+#define CLT_PATH_FIELDS(path, id)                                                                  \
+	LOG_FIELDS(id, .session = (path)->conf.sess_name, .peer = clt_path_name(path))
+
 /* Make @path, IDLE, with the poll role of each connection.  0, -ENOMEM, or the error of a thread or
  * event of a poll role: -EMFILE, -EAGAIN. */
 int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,

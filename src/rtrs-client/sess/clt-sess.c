@@ -110,8 +110,9 @@ static void sess_expire(void *object)
 {
 	struct clt_sess *sess = object;
 
-	log_err(sess->name, "no path for %llu ms: requests fail until it is back",
-		(unsigned long long)(clock_now_ms() - sess->down_since_ms));
+	log_event(LOG_LEVEL_ERROR, LOG_FIELDS(SESSION_LOST, .session = sess->name), sess->name,
+		  "no path for %llu ms: requests fail until it is back",
+		  (unsigned long long)(clock_now_ms() - sess->down_since_ms));
 	sess_wake(sess);
 }
 
@@ -232,11 +233,13 @@ static void path_tell_up(struct clt_path *path)
 	const struct clt_sess *sess = sess_of(path);
 
 	if (path->tell_up && sess->ups)
-		log_warn(path->name, "connected%s after %llu ms", path->ups ? " again" : "",
-			 (unsigned long long)(clock_now_ms() - path->lost_ms));
+		log_event(LOG_LEVEL_WARN, CLT_PATH_FIELDS(path, PATH_UP), path->name,
+			  "connected%s after %llu ms", path->ups ? " again" : "",
+			  (unsigned long long)(clock_now_ms() - path->lost_ms));
 	else if (!path->ups)
-		log_info(path->name, "connected: %u connections, queue depth %u, max IO %u",
-			 path->att.ncons - 1, path->att.depth, path->att.geom.max_io_size);
+		log_event(LOG_LEVEL_INFO, CLT_PATH_FIELDS(path, PATH_UP), path->name,
+			  "connected: %u connections, queue depth %u, max IO %u",
+			  path->att.ncons - 1, path->att.depth, path->att.geom.max_io_size);
 	if (!path->ups++)
 		log_dbg(path->name, "registration=%s: %s",
 			clt_registration_names[path->conf.registration], path->mode_why);
@@ -284,7 +287,8 @@ static void sess_path_ended(struct clt_path *path)
 		clt_path_close(path);
 	} else if (sess->max_reconnect_attempts >= 0 &&
 		   path->fails > (unsigned)sess->max_reconnect_attempts) {
-		log_err(path->name, "given up after %u attempts to reconnect", path->fails - 1);
+		log_event(LOG_LEVEL_ERROR, CLT_PATH_FIELDS(path, PATH_GIVEN_UP), path->name,
+			  "given up after %u attempts to reconnect", path->fails - 1);
 		clt_path_close(path);
 	}
 }

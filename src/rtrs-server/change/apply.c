@@ -101,8 +101,9 @@ static void apply_remove_export(struct apply *a, struct export *ex)
 {
 	char openers[384];
 
-	log_info(ex->name, "'%s' is not exported any more%s", ex->path,
-		 ex->held ? "; who has it open keeps it" : "");
+	log_event(LOG_LEVEL_INFO, LOG_FIELDS(EXPORT_REMOVED, .export = ex->name), ex->name,
+		  "'%s' is not exported any more%s", ex->path,
+		  ex->held ? "; who has it open keeps it" : "");
 	fprintf(a->out, "-%s%s\n", ex->name, openers_text(a, ex, openers, sizeof(openers)));
 	/* ORDER: @ex is freed with the last reference. */
 	export_hold(ex);
@@ -134,6 +135,8 @@ static void apply_settings(struct apply *a, const struct plan_step *step)
 /* @ready: the export of a PLAN_ADD. */
 static void carry_out(struct apply *a, const struct plan_step *step, struct export *ready)
 {
+	char text[PLAN_TEXT_MAX];
+
 	if (step->what != PLAN_REMOVE)
 		report_step(a, step);
 	switch (step->what) {
@@ -149,6 +152,8 @@ static void carry_out(struct apply *a, const struct plan_step *step, struct expo
 		break;
 	case PLAN_SET:
 		apply_settings(a, step);
+		log_event(LOG_LEVEL_INFO, LOG_FIELDS(LIMITS_SET, .export = step->name), step->name,
+			  "other settings: %s", plan_step_text(step, text, sizeof(text)));
 		break;
 	case PLAN_LISTEN:
 		break;			/* apply_listen() */

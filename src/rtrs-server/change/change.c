@@ -34,10 +34,35 @@ void change_fini(struct change *change)
 
 /* ---- the end of a change ---- */
 
+static void tell_reload(const struct change *change, int rc, const char *text)
+{
+	if (rc && change->state == CHANGE_SIZING) {
+		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(RELOADED), NULL, "%s was read again, but no "
+			  "store was asked for its size: %s", change->conf->config, text);
+		return;
+	}
+	if (rc) {
+		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(RELOAD_REFUSED), NULL,
+			  "%s is not used, and all stays as it was:", change->conf->config);
+		tell_mistakes(text);
+		return;
+	}
+	for (const char *line = text; *line;) {
+		int len = (int)strcspn(line, "\n");
+
+		log_info(NULL, "reload: %.*s", len, line);
+		line += len + (line[len] == '\n');
+	}
+	log_event(LOG_LEVEL_INFO, LOG_FIELDS(RELOADED), NULL, "%s was read again%s",
+		  change->conf->config, *text ? "" : ": nothing has changed");
+}
+
 static void change_ended(struct change *change, int rc, const char *text)
 {
 	change_done_fn *done = change->done;
 
+	if (change->reload && change->conf->config)
+		tell_reload(change, rc, text);
 	plan_fini(&change->plan);
 	conf_fini(&change->wanted);
 	change->state = CHANGE_IDLE;
@@ -268,23 +293,12 @@ void change_save(struct change *change, change_done_fn *done, void *arg)
 
 /* ---- SIGHUP ---- */
 
+/* The log has the end of each reload. */
 static void hup_ended(void *arg, int rc, const char *text)
 {
-	const struct change *change = arg;
-
-	if (rc) {
-		log_err(NULL, "%s is not used, and all stays as it was:", change->conf->config);
-		tell_mistakes(text);
-		return;
-	}
-	for (const char *line = text; *line;) {
-		int len = (int)strcspn(line, "\n");
-
-		log_info(NULL, "reload: %.*s", len, line);
-		line += len + (line[len] == '\n');
-	}
-	log_info(NULL, "%s was read again%s", change->conf->config,
-		 *text ? "" : ": nothing has changed");
+	(void)arg;
+	(void)rc;
+	(void)text;
 }
 
 void change_hup(struct change *change)

@@ -33,13 +33,13 @@ void tell_export(const struct export *ex)
 	const struct rnbd_dev_info *g = &ex->geometry;
 	char size[32];
 
-	log_info(ex->name,
-		 "exports %s '%s', %llu bytes (%s), %s, %s, block size %u (logical) "
-		 "and %u (physical)", ex->kind_text, ex->path,
-		 (unsigned long long)export_size(ex),
-		 human_size(export_size(ex), size, sizeof(size)),
-		 ex->readonly ? "readonly" : "rw", ex->direct ? "direct" : "buffered",
-		 g->logical_block_size, g->physical_block_size);
+	log_event(LOG_LEVEL_INFO, LOG_FIELDS(EXPORT_ADDED, .export = ex->name), ex->name,
+		  "exports %s '%s', %llu bytes (%s), %s, %s, block size %u (logical) "
+		  "and %u (physical)",
+		  ex->kind_text, ex->path, (unsigned long long)export_size(ex),
+		  human_size(export_size(ex), size, sizeof(size)), ex->readonly ? "readonly" : "rw",
+		  ex->direct ? "direct" : "buffered", g->logical_block_size,
+		  g->physical_block_size);
 }
 
 void tell_exports(const struct exports *exports)

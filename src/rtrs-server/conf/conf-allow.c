@@ -145,8 +145,10 @@ static int list_add_rule(struct allow_list *list, const char *text, char *why, s
 {
 	int rc;
 
-	if (!strcmp(text, "none")) {
-		list->n = 0;
+	if (!strcmp(text, "all")) {
+		if (list->n)
+			return allow_refuse(why, len, -EINVAL, "expected 'all' alone, without "
+					    "addresses and users");
 		return 0;
 	}
 	if (list->n == ALLOW_LIST_MAX)
@@ -202,7 +204,7 @@ const char *conf_allow_list_text(const struct allow_list *list, char *buf, size_
 	static const char more[] = ", ...";
 	size_t at = 0;
 
-	snprintf(buf, len, "%s", list->n ? "" : "none");
+	snprintf(buf, len, "%s", list->n ? "" : "all");
 	for (unsigned i = 0; i < list->n; i++) {
 		char rule[INET6_ADDRSTRLEN + 8];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who may come: rules for the addresses and users of peers, of the whole server (--allow) and of one
- * export (allow =).
+/* Who may come: rules for the addresses and users of peers, of the whole server (--allow) and of
+ * one export (allow =).
  *
  * A list is a plain value.  A list without a rule lets everybody in.  Pure, any thread, but for
  * conf_allow_parse() and conf_allow_list_add(), which may query the user database. */
@@ -39,13 +39,14 @@ int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_
  * socket: rules for addresses do not refuse the peer, rules for users do. */
 bool conf_allow_has(const struct srv_allow *rules, unsigned n, const struct fab_addr *peer);
 
-/* Add the rules in @text, "RULE[, RULE]...", to @list; "none" takes all rules away.  Errors as
- * conf_allow_parse(); a failure may leave some of the rules added. */
+/* Add the rules in @text, "RULE[, RULE]...", to @list.  "all" is the text of a list without a
+ * rule, and is refused behind a rule.  Errors as conf_allow_parse(); a failure may leave some of
+ * the rules added. */
 int conf_allow_list_add(struct allow_list *list, const char *text, char *why, size_t len);
 /* True if @a and @b have the same rules in the same order. */
 bool conf_allow_list_same(const struct allow_list *a, const struct allow_list *b);
-/* Write @list to @buf as conf_allow_list_add() reads the list, "none" for everybody.  A list that is
- * longer than @buf ends in ", ...".  Returns @buf. */
+/* Write @list to @buf as conf_allow_list_add() reads the list.  A list that is longer than @buf
+ * ends in ", ...".  Returns @buf. */
 const char *conf_allow_list_text(const struct allow_list *list, char *buf, size_t len);
 /* Bytes for the text of any list. */
 #define ALLOW_TEXT_MAX (ALLOW_LIST_MAX * 52u)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options of an export as a table.  Limits, rules and the priority change while the server runs,
- * by the same rows.
- * Owns nothing. */
+/* The options of an export as a table.  Limits, rules and the priority change while the server
+ * runs, by the same rows.  Owns nothing. */
 #include <config.h>
 
 #include <errno.h>
@@ -103,7 +102,7 @@ const struct opt_table conf_export_options = {
 	.program = "rtrs-server", .rows = rows, .n = ARRAY_SIZE(rows), .dashes = "", .column = 34,
 };
 
-/* ---- options at run time ---- */
+/* ---- words of a line ---- */
 
 /* The row called @name, which changes at run time; NULL: the reason is in @err. */
 static const struct opt *find_changing(const char *name, char *err, size_t len)
@@ -125,55 +124,125 @@ static const struct opt *find_changing(const char *name, char *err, size_t len)
 	return row;
 }
 
-/* Read @word into @lines: "KEY=VALUE"; or a further value of *@row, a list that was named before.
- * *@row is then the row of the word. */
-static int read_word(struct conf_export_lines *lines, const struct opt **row, char *word, char *err,
-		     size_t len)
+/* Words of one line, "KEY=VALUE", that are read into @lines. */
+struct words {
+	struct conf_export_lines lines;
+	const struct opt *row;		/* of the last word; NULL: none was read */
+	bool rules;			/* a rule was read, which replaces those before the line */
+};
+
+/* Read @word into @words: "KEY=VALUE", or a further value of the list that the last word named. */
+static int read_word(struct words *words, char *word, char *err, size_t len)
 {
 	char *value = strchr(word, '='), why[192];
 	int rc;
 
 	if (value)
 		*value++ = '\0';
-	if (!value && *row && (*row)->many) {
+	if (!value && words->row && words->row->many) {
 		value = word;
 	} else {
-		*row = find_changing(word, err, len);
-		if (!*row)
+		words->row = find_changing(word, err, len);
+		if (!words->row)
 			return -EINVAL;
-		if ((*row)->many)
-			lines->allow.n = 0;
 	}
 	if (!value || !*value) {
 		snprintf(err, len, "'%s' has no value: expected %s=VALUE", word, word);
 		return -EINVAL;
 	}
-	rc = opt_read(*row, lines, value, why, sizeof(why));
+	if (words->row->many && !words->rules) {
+		words->lines.allow.n = 0;
+		words->rules = true;
+	}
+	rc = opt_read(words->row, &words->lines, value, why, sizeof(why));
 	if (rc)
-		snprintf(err, len, "%s '%s': %s", (*row)->name, value, why);
+		snprintf(err, len, "%s '%s': %s", words->row->name, value, why);
 	return rc;
 }
+
+void conf_export_take(struct conf_export *ex, const struct conf_export_lines *lines)
+{
+	ex->limits = lines->limits;
+	ex->allow = lines->allow;
+	ex->priority = lines->priority;
+}
+
+/* ---- options on the line of an export ---- */
+
+/* Is @word, which has no '=', a further rule of a list?  A flag has neither '.' nor ':'. */
+static bool is_rule(const struct words *words, const char *word)
+{
+	return words->row && words->row->many && strpbrk(word, ".:");
+}
+
+static int read_line_word(struct words *words, char *word, char *err, size_t len)
+{
+	const struct opt *row;
+	char *equals = strchr(word, '=');
+
+	if (equals) {
+		*equals = '\0';
+		row = opt_find(&conf_export_options, word);
+		if (row && !(row->holds & OPT_AT_RUN_TIME)) {
+			snprintf(err, len, "'%s=' is for a configuration file: expected readonly, "
+				 "direct or force without a value", word);
+			return -EINVAL;
+		}
+		*equals = '=';
+	}
+	return read_word(words, word, err, len);
+}
+
+int conf_export_line_split(char *spec, struct conf_export_lines *lines, char *err, size_t len)
+{
+	struct words words = { 0 };
+	char *at = spec + strcspn(spec, "="), *out, *word, why[256];
+	int rc = 0;
+
+	while (*at && *at != ',')
+		at += at[0] == '\\' && at[1] ? 2 : 1;
+	out = at;
+	if (*at)
+		at++;
+	while (!rc && *at) {
+		word = at;
+		at += strcspn(at, ",");
+		if (*at)
+			*at++ = '\0';
+		if (strchr(word, '=') || is_rule(&words, word)) {
+			rc = read_line_word(&words, word, why, sizeof(why));
+		} else {
+			*out++ = ',';
+			memmove(out, word, strlen(word) + 1);
+			out += strlen(out);
+		}
+	}
+	*out = '\0';
+	if (rc)
+		snprintf(err, len, "export '%.*s': %s (a comma in PATH is written '\\,')",
+			 (int)strcspn(spec, "="), spec, why);
+	*lines = words.lines;
+	return rc;
+}
+
+/* ---- options at run time ---- */
 
 /* Set options of @ex as @words says, "KEY=VALUE[,KEY=VALUE]...", which is cut up. */
 static int set_options(struct conf_export *ex, char *words, char *err, size_t len)
 {
-	struct conf_export_lines lines = {
-		.limits = ex->limits, .allow = ex->allow, .priority = ex->priority,
+	struct words read = {
+		.lines = { .limits = ex->limits, .allow = ex->allow, .priority = ex->priority },
 	};
 	char *save, *word = strtok_r(words, ",", &save);
-	const struct opt *row = NULL;
 	int rc = 0;
 
 	while (word && !rc) {
-		rc = read_word(&lines, &row, word, err, len);
+		rc = read_word(&read, word, err, len);
 		word = strtok_r(NULL, ",", &save);
 	}
-	if (rc)
-		return rc;
-	ex->limits = lines.limits;
-	ex->allow = lines.allow;
-	ex->priority = lines.priority;
-	return 0;
+	if (!rc)
+		conf_export_take(ex, &read.lines);
+	return rc;
 }
 
 /* The ',' behind NAME, which has no '='.  NULL: none is there. */

@@ -148,7 +148,21 @@ int conf_add_export_of(struct srv_conf *conf, const char *spec, const char *wher
 
 int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
 {
-	return conf_add_export_of(conf, spec, NULL, err, len);
+	struct conf_export_lines lines;
+	char *copy = strdup(spec);
+	int rc;
+
+	if (!copy) {
+		snprintf(err, len, "out of memory");
+		return -ENOMEM;
+	}
+	rc = conf_export_line_split(copy, &lines, err, len);
+	if (!rc)
+		rc = conf_add_export_of(conf, copy, NULL, err, len);
+	if (!rc)
+		conf_export_take(&conf->exports[conf->nexports - 1], &lines);
+	free(copy);
+	return rc;
 }
 
 int conf_del_export(struct srv_conf *conf, const char *name)

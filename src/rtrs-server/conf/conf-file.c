@@ -61,7 +61,6 @@ static void spec_of(const struct conf_section *s, char spec[SPEC_MAX])
 static bool end_export(void *arg, const char *where, char *why, size_t len)
 {
 	struct conf_section *s = arg;
-	struct conf_export *ex;
 	char spec[SPEC_MAX];
 
 	if (!s->lines.path) {
@@ -71,10 +70,7 @@ static bool end_export(void *arg, const char *where, char *why, size_t len)
 	spec_of(s, spec);
 	if (conf_add_export_of(s->conf, spec, where, why, len))
 		return false;
-	ex = &s->conf->exports[s->conf->nexports - 1];
-	ex->limits = s->lines.limits;
-	ex->allow = s->lines.allow;
-	ex->priority = s->lines.priority;
+	conf_export_take(&s->conf->exports[s->conf->nexports - 1], &s->lines);
 	return true;
 }
 

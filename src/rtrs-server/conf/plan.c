@@ -120,6 +120,8 @@ int plan_make(struct plan *plan, const struct srv_conf *now, const struct srv_co
 	return 0;
 }
 
+#define RULES_TEXT 640u			/* bytes: two of them leave room in PLAN_TEXT_MAX */
+
 __attribute__((format(printf, 4, 5)))
 static void append(char *buf, size_t len, const char *before, const char *fmt, ...)
 {
@@ -134,11 +136,11 @@ static void append(char *buf, size_t len, const char *before, const char *fmt, .
 	va_end(ap);
 }
 
-/* "disk0: iops 1000 -> 2000, allow none -> 192.0.2.0/24, priority none -> idle" */
+/* "disk0: iops 1000 -> 2000, allow all -> 192.0.2.0/24, priority none -> idle" */
 static void settings_text(const struct plan_step *step, char *buf, size_t len)
 {
 	const struct conf_export *was = step->was, *ex = step->ex;
-	char limits[256], a[ALLOW_TEXT_MAX], b[ALLOW_TEXT_MAX];
+	char limits[256], a[RULES_TEXT], b[RULES_TEXT];
 	const char *before = ": ";
 
 	snprintf(buf, len, "%s", step->name);

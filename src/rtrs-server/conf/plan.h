@@ -18,7 +18,7 @@ enum plan_what {
 	PLAN_RESTART,			/* @option differs, and holds from the next start on */
 };
 
-#define PLAN_TEXT_MAX 8192		/* bytes for plan_step_text(), which cuts a longer text */
+#define PLAN_TEXT_MAX 2048		/* bytes for plan_step_text(), which cuts a longer text */
 
 struct plan_step {
 	enum plan_what what;
@@ -40,8 +40,8 @@ struct plan {
  * in both cases. */
 int plan_make(struct plan *plan, const struct srv_conf *now, const struct srv_conf *wanted);
 /* Write @step to @buf as users see it: "+disk0=/srv/disk0.img", "-disk0", "--log-level: changed",
- * "disk0: iops 1000 -> 2000, allow none -> 192.0.2.0/24", "+listen tcp://192.0.2.1:1234", "--threads: at the next start".
- * Returns @buf. */
+ * "disk0: iops 1000 -> 2000, allow all -> 192.0.2.0/24", "+listen tcp://192.0.2.1:1234",
+ * "--threads: at the next start".  A long list of rules ends in ", ...".  Returns @buf. */
 const char *plan_step_text(const struct plan_step *step, char *buf, size_t len);
 /* Free the steps of @plan. */
 void plan_fini(struct plan *plan);

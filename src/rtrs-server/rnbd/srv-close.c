@@ -19,8 +19,10 @@ static void handle_closed(struct srv_dev *dev)
 	struct srv *srv = dev->sess->srv;
 	struct list *l;
 
-	srv_log_access(srv, &dev->sess->client, dev->sess->name, "device %u closed: %s",
-		       srv_dev_number(dev), dev->ex->name);
+	srv_log_access(
+		srv, &dev->sess->client,
+		LOG_FIELDS(DEVICE_CLOSED, .session = dev->sess->name, .export = dev->ex->name),
+		dev->sess->name, "device %u closed: %s", srv_dev_number(dev), dev->ex->name);
 	export_release(dev->ex, dev->mode);
 	while ((l = list_pop(&dev->closers)))
 		srv_req_finish_control(list_entry(l, struct srv_req, link), 0);
@@ -72,8 +74,10 @@ static unsigned kick_from_sess(struct srv_sess *sess,
 	srv_dev_for_each(dev, &srv_rnbd_sess(sess)->devs) {
 		if (dev->state != SRV_DEV_OPEN || !match(dev, arg))
 			continue;
-		log_warn(sess->name, "device %u of %s is taken away", srv_dev_number(dev),
-			 dev->ex->name);
+		log_event(LOG_LEVEL_WARN,
+			  LOG_FIELDS(DEVICE_KICKED, .session = sess->name, .export = dev->ex->name),
+			  sess->name, "device %u of %s is taken away", srv_dev_number(dev),
+			  dev->ex->name);
 		n++;
 		if (srv_dev_begin_close(dev, SRV_DEV_KICKED))
 			handle_closed(dev);

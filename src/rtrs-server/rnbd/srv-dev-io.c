@@ -105,7 +105,6 @@ static bool srv_io_needs_private(const struct srv_rnbd_req *req)
 static uint16_t srv_io_prio(const struct srv_rnbd_req *req, const struct rnbd_io *io)
 {
 	const struct srv_path *path = req->base.path;
-
 	uint16_t prio = 0;
 
 	if (io->prio && srv_rnbd_ver(path->sess) >= RNBD_VER_PRIO)

@@ -102,9 +102,11 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 		*wait_ms = CLOCK_NEVER;
 	else if (dev && dev->state == SRV_DEV_LOST && dev->mode == open->mode &&
 		 srv_dev_revive(dev))
-		srv_log_access(sess->srv, &sess->client, sess->name,
-			       "device %u taken up again: %s, %s", srv_dev_number(dev), ex->name,
-			       rnbd_access_names[dev->mode]);
+		srv_log_access(sess->srv, &sess->client,
+			       LOG_FIELDS(DEVICE_OPENED, .session = sess->name, .export = ex->name,
+					  .peer = req->path->name),
+			       sess->name, "device %u taken up again: %s, %s", srv_dev_number(dev),
+			       ex->name, rnbd_access_names[dev->mode]);
 	if (dev && dev->state != SRV_DEV_OPEN)
 		return -EAGAIN;
 	if (!dev) {
@@ -118,8 +120,11 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 			export_release(ex, open->mode);
 			return -ENOMEM;
 		}
-		srv_log_access(sess->srv, &sess->client, sess->name, "device %u opened: %s, %s",
-			       srv_dev_number(dev), ex->name, rnbd_access_names[open->mode]);
+		srv_log_access(sess->srv, &sess->client,
+			       LOG_FIELDS(DEVICE_OPENED, .session = sess->name, .export = ex->name,
+					  .peer = req->path->name),
+			       sess->name, "device %u opened: %s, %s", srv_dev_number(dev),
+			       ex->name, rnbd_access_names[open->mode]);
 	}
 	open_answer(req, dev);
 	return 0;
@@ -175,7 +180,10 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, int r
 	if (srv_log_news(&srv->log, &req->path->client, &open_limit, session, line, &more)) {
 		if (more)
 			snprintf(times, sizeof(times), "; the same %u times more, not told", more);
-		log_warn(session, "%s%s", line, times);
+		log_event(LOG_LEVEL_WARN,
+			  LOG_FIELDS(OPEN_REFUSED, .session = session, .export = open->name,
+				     .peer = req->path->name),
+			  session, "%s%s", line, times);
 	}
 	srv_req_finish_control(req, rnbd_errno_to_wire(rc));
 }

@@ -28,11 +28,14 @@ static void size_learned(struct export *ex, int64_t size)
 		return;
 	}
 	if (is > was)
-		log_info(ex->name, "'%s' has grown: %llu bytes instead of %llu", ex->path,
-			 (unsigned long long)is, (unsigned long long)was);
+		log_event(LOG_LEVEL_INFO, LOG_FIELDS(EXPORT_RESIZED, .export = ex->name), ex->name,
+			  "'%s' has grown: %llu bytes instead of %llu", ex->path,
+			  (unsigned long long)is, (unsigned long long)was);
 	else if (is < was)
-		log_warn(ex->name, "'%s' has shrunk: %llu bytes instead of %llu; requests behind "
-			 "its end fail", ex->path, (unsigned long long)is, (unsigned long long)was);
+		log_event(LOG_LEVEL_WARN, LOG_FIELDS(EXPORT_RESIZED, .export = ex->name), ex->name,
+			  "'%s' has shrunk: %llu bytes instead of %llu; requests behind "
+			  "its end fail",
+			  ex->path, (unsigned long long)is, (unsigned long long)was);
 	atomic_store_explicit(&ex->size, is, memory_order_release);
 }
 

@@ -46,9 +46,10 @@ static void accept_refuse(struct srv *srv, struct fab_conn *conn, int status, co
 	struct fab_addr local, peer;
 
 	fab_conn_addrs(conn, &local, &peer);
-	srv_log_limited(srv, &peer, &refuse_limit, LOG_LEVEL_WARN,
-			fab_addr_format(&peer, text, sizeof(text)), "connection refused: %s (%s)",
-			why, strerror(-status));
+	fab_addr_format(&peer, text, sizeof(text));
+	srv_log_event_limited(srv, &peer, &refuse_limit, LOG_LEVEL_WARN,
+			      LOG_FIELDS(CLIENT_REFUSED, .peer = text), text,
+			      "connection refused: %s (%s)", why, strerror(-status));
 	srv_con_refuse(conn, status);
 }
 

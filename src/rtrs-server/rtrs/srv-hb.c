@@ -9,6 +9,7 @@
 #include "srv-con.h"
 #include "srv-hb.h"
 #include "srv-path.h"
+#include "srv-sess.h"
 #include "srv-state.h"
 
 #define STUCK_MS 5000			/* of a thread: long enough for a line in the log */
@@ -23,9 +24,13 @@ static void hb_check_stuck(const struct srv_path *path)
 
 		if (ms < STUCK_MS)
 			continue;
-		srv_log_limited(path->srv, &path->client, &stuck_limit, LOG_LEVEL_WARN, path->name,
-				"requests wait: the file system has not answered one write of %s "
-				"for %llu s", reactor_name(r), (unsigned long long)ms / 1000);
+		srv_log_event_limited(
+			path->srv, &path->client, &stuck_limit, LOG_LEVEL_WARN,
+			LOG_FIELDS(IO_STUCK, .session = path->sess->name, .peer = path->name),
+			path->name,
+			"requests wait: the file system has not answered one write "
+			"of %s for %llu s",
+			reactor_name(r), (unsigned long long)ms / 1000);
 		return;
 	}
 }

@@ -57,8 +57,8 @@ static void listener_gone(struct srv *srv, struct fab_listener *gone)
 	list_for_each(l, &srv->listeners, link) {
 		if (l->listener != gone)
 			continue;
-		log_warn(l->name,
-			 "not listening any more: the RDMA device was removed; trying again");
+		log_event(LOG_LEVEL_WARN, LOG_FIELDS(LISTEN_LOST), l->name,
+			  "not listening any more: the RDMA device was removed; trying again");
 		fab_listener_destroy(gone);
 		l->listener = NULL;
 		l->told = -ENODEV;
@@ -73,11 +73,12 @@ static void listen_again(struct srv_listener *l)
 	int rc = fab_listen(l->cm->cm, &l->addr, &l->listener);
 
 	if (!rc)
-		log_info(l->name, "listening again");
+		log_event(LOG_LEVEL_INFO, LOG_FIELDS(LISTENING), l->name, "listening again");
 	else
 		l->listener = NULL;
 	if (rc && rc != l->told && rc != -ENODEV && rc != -EADDRNOTAVAIL)
-		log_err(l->name, "cannot listen again: %s; trying again", strerror(-rc));
+		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(LISTEN_LOST), l->name,
+			  "cannot listen again: %s; trying again", strerror(-rc));
 	l->told = rc;
 }
 
@@ -106,10 +107,11 @@ static bool cm_admit(void *arg, const struct fab_addr *peer)
 
 	if (conf_allow_peer(srv->conf, peer))
 		return true;
-	srv_log_limited(srv, peer, &allow_limit, LOG_LEVEL_WARN,
-			fab_addr_format(peer, text, sizeof(text)),
-			"connection refused: no --allow contains this %s",
-			fab_addr_is_unix(peer) ? "user" : "address");
+	fab_addr_format(peer, text, sizeof(text));
+	srv_log_event_limited(srv, peer, &allow_limit, LOG_LEVEL_WARN,
+			      LOG_FIELDS(CLIENT_REFUSED, .peer = text), text,
+			      "connection refused: no --allow contains this %s",
+			      fab_addr_is_unix(peer) ? "user" : "address");
 	return false;
 }
 
@@ -134,8 +136,10 @@ static bool cm_ready(struct loop_watch *watch)
 		int rc = fab_cm_get_event(cm->cm, &ev);
 
 		if (rc < 0) {
-			log_err(fab_provider_name(cm->provider),
-				"connection manager broken, no new connections: %s", strerror(-rc));
+			log_event(LOG_LEVEL_ERROR, LOG_FIELDS(LISTEN_LOST),
+				  fab_provider_name(cm->provider),
+				  "connection manager broken, no new connections: %s",
+				  strerror(-rc));
 			return false;
 		}
 		if (!rc)
@@ -187,7 +191,8 @@ void srv_listen_del(struct srv *srv, const struct fab_addr *addr)
 	list_for_each_safe(l, tmp, &srv->listeners, link) {
 		if (!conf_same_listener(&l->asked, addr))
 			continue;
-		log_info(l->name, "not listening any more");
+		log_event(LOG_LEVEL_INFO, LOG_FIELDS(LISTEN_LOST), l->name,
+			  "not listening any more");
 		listener_free(l);
 		return;
 	}
@@ -419,6 +424,6 @@ int srv_listen_add(struct srv *srv, const struct fab_addr *addr, char *err, size
 	if (rc)
 		listener_free(l);
 	else
-		log_info(l->name, "listening");
+		log_event(LOG_LEVEL_INFO, LOG_FIELDS(LISTENING), l->name, "listening");
 	return rc;
 }

@@ -54,9 +54,17 @@ bool srv_log_news(struct srv_log *log, const struct fab_addr *peer, struct log_l
 			log_limited(limit, level, obj, __VA_ARGS__);                               \
 	} while (0)
 
+/* The same, of a message that matters (log-id.h). */
+#define srv_log_event_limited(srv, peer, limit, level, fields, obj, ...)                           \
+	do {                                                                                       \
+		if (srv_log_pass(&(srv)->log, peer))                                               \
+			log_event_limited(limit, level, fields, obj, __VA_ARGS__);                 \
+	} while (0)
+
 /* Limit of lines that tell which client came, went, or opened an export. */
 extern struct log_limit srv_log_access_limit;
-#define srv_log_access(srv, peer, obj, ...)                                                        \
-	srv_log_limited(srv, peer, &srv_log_access_limit, LOG_LEVEL_INFO, obj, __VA_ARGS__)
+#define srv_log_access(srv, peer, fields, obj, ...)                                                \
+	srv_log_event_limited(srv, peer, &srv_log_access_limit, LOG_LEVEL_INFO, fields, obj,       \
+			      __VA_ARGS__)
 
 #endif

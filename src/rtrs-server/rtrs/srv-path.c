@@ -77,8 +77,10 @@ static void path_serve(void *object)
 	loop_timer_cancel(&path->timer);
 	loop_timer_init(&path->timer, srv_path_hb_timer);
 	loop_timer_set(srv_loop(path->srv), &path->timer, path->hb.next_ms);
-	srv_log_access(path->srv, &path->client, path->name,
-		       "path up, %u connections, session %s", path->cid_num, path->sess->name);
+	srv_log_access(path->srv, &path->client,
+		       LOG_FIELDS(PATH_UP, .session = path->sess->name, .peer = path->name),
+		       path->name, "path up, %u connections, session %s", path->cid_num,
+		       path->sess->name);
 	path->was_up = true;
 	path->srv->paths_up++;
 	srv_sess_path_up(path->sess, path->name);
@@ -208,11 +210,16 @@ void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 		vsnprintf(cause, sizeof(cause), fmt, ap);
 		va_end(ap);
 		if (path->state == SRV_PATH_CONNECTED)
-			srv_log_limited(path->srv, &path->client, &down_limit, LOG_LEVEL_INFO,
-					path->name, "path down: %s", cause);
+			srv_log_event_limited(path->srv, &path->client, &down_limit, LOG_LEVEL_INFO,
+					      LOG_FIELDS(PATH_DOWN, .session = path->sess->name,
+							 .peer = path->name),
+					      path->name, "path down: %s", cause);
 		else
-			srv_log_limited(path->srv, &path->client, &setup_limit, LOG_LEVEL_INFO,
-					path->name, "path not set up: %s", cause);
+			srv_log_event_limited(path->srv, &path->client, &setup_limit,
+					      LOG_LEVEL_INFO,
+					      LOG_FIELDS(PATH_FAILED, .session = path->sess->name,
+							 .peer = path->name),
+					      path->name, "path not set up: %s", cause);
 	}
 	path_event(path, SRV_PATH_EV_FAIL);
 }

@@ -112,7 +112,9 @@ void srv_sess_path_up(struct srv_sess *sess, const char *path_name)
 	if (sess->nup++)
 		return;
 	sess->up_since_ms = clock_now_ms();
-	srv_log_access(sess->srv, &sess->client, sess->name, "session opened by %s", path_name);
+	srv_log_access(sess->srv, &sess->client,
+		       LOG_FIELDS(SESSION_OPENED, .session = sess->name, .peer = path_name),
+		       sess->name, "session opened by %s", path_name);
 }
 
 bool srv_sess_path_down(struct srv_sess *sess)
@@ -121,7 +123,8 @@ bool srv_sess_path_down(struct srv_sess *sess)
 	if (--sess->nup)
 		return false;
 	sess->down_since_ms = clock_now_ms();
-	srv_log_access(sess->srv, &sess->client, sess->name, "session closed");
+	srv_log_access(sess->srv, &sess->client, LOG_FIELDS(SESSION_CLOSED, .session = sess->name),
+		       sess->name, "session closed");
 	return true;
 }
 

@@ -54,10 +54,11 @@ static void sync_done(struct reactor_op *op, int res, unsigned flags)
 	}
 	if (res < 0) {
 		if (!export_sync_error(sync->ex))
-			log_err(sync->ex->name,
-				"fdatasync: %s; FLUSH and FUA fail until all clients "
-				"that write have closed the export",
-				strerror(-res));
+			log_event(LOG_LEVEL_ERROR,
+				  LOG_FIELDS(SYNC_FAILED, .export = sync->ex->name), sync->ex->name,
+				  "fdatasync: %s; FLUSH and FUA fail until all clients "
+				  "that write have closed the export",
+				  strerror(-res));
 		export_sync_failed(sync->ex, res);
 	}
 	export_sync_ended(sync->state);
@@ -97,8 +98,10 @@ static void anew_end(struct export_anew_io *io)
 	int status = io->status;
 
 	if (status)
-		log_err(ex->name, "opened anew, and fdatasync still fails: %s; FLUSH and FUA go on "
-			"failing", strerror(-status));
+		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(SYNC_FAILED, .export = ex->name), ex->name,
+			  "opened anew, and fdatasync still fails: %s; FLUSH and FUA go on "
+			  "failing",
+			  strerror(-status));
 	else
 		atomic_store(&ex->store->sync_error, 0);
 	ex->store->anew = EXPORT_ANEW_DONE;

@@ -113,8 +113,9 @@ void tcp_hs_refuse(struct tcp_conn *c, const char *why)
 	fab_addr_format(&c->base.peer, addr, sizeof(addr));
 	/* A peer that connects and closes without a byte is a monitor, not an attack. */
 	if (c->hs_len)
-		log_limited(&garbage_limit, LOG_LEVEL_WARN, NULL,
-			    "tcp %s: closed during the handshake: %s", addr, why);
+		log_event_limited(&garbage_limit, LOG_LEVEL_WARN,
+				  LOG_FIELDS(PEER_GARBAGE, .peer = addr), NULL,
+				  "tcp %s: closed during the handshake: %s", addr, why);
 	else
 		log_dbg(NULL, "tcp %s: closed before the handshake: %s", addr, why);
 	tcp_hs_drop(c);

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the rows and their keys. */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "answer.h"
+#include "rate.h"
+#include "top-rows.h"
+#include "util.h"
+
+struct sample {				/* what top_rows_add() has */
+	struct top *top;
+	const json_t *before, *after;
+	uint64_t ns;			/* from @before to @after */
+};
+
+/* ---- rows ---- */
+
+static void rows_free(struct top_row *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(rows[i].key);
+	free(rows);
+}
+
+static char *new_key(const struct sample *s, enum top_kind kind, const char *session,
+		     const char *name)
+{
+	char *key;
+
+	return asprintf(&key, "%lld %d %s %s", (long long)answer_number(s->after, "pid"), (int)kind,
+			session, name) < 0 ? NULL : key;
+}
+
+/* Take the samples of the last time. */
+static void row_take_old(const struct top *top, struct top_row *row)
+{
+	for (size_t i = 0; i < top->nold; i++) {
+		const struct top_row *old = &top->old[i];
+
+		if (strcmp(old->key, row->key))
+			continue;
+		row->n = old->n;
+		memcpy(row->iops, old->iops, sizeof(row->iops));
+		memcpy(row->p99_ns, old->p99_ns, sizeof(row->p99_ns));
+		return;
+	}
+}
+
+static void keep(double samples[TOP_KEPT], unsigned n, double value)
+{
+	if (n == TOP_KEPT)
+		memmove(samples, samples + 1, (TOP_KEPT - 1) * sizeof(*samples));
+	samples[MIN(n, TOP_KEPT - 1u)] = value;
+}
+
+static void row_sample(struct top_row *row, const struct rate_sums *sums, uint64_t ns)
+{
+	row->mbs = ns ? (double)sums->bytes * 1e3 / (double)ns : 0;
+	keep(row->iops, row->n, ns ? (double)sums->count * 1e9 / (double)ns : 0);
+	keep(row->p99_ns, row->n, (double)hist_quantile(&sums->latency, 990));
+	row->n = MIN(row->n + 1, (unsigned)TOP_KEPT);
+}
+
+/* Add a row.  NULL: no memory. */
+static struct top_row *row_add(struct sample *s, enum top_kind kind, const char *session,
+			       const char *name, const struct rate_sums *sums)
+{
+	struct top *top = s->top;
+	struct top_row *rows = reallocarray(top->rows, top->n + 1, sizeof(*rows)), *row;
+
+	if (!rows)
+		return NULL;
+	top->rows = rows;
+	row = &rows[top->n];
+	*row = (struct top_row){
+		.kind = kind,
+		.program = top->nprograms,
+		.key = new_key(s, kind, session, name),
+	};
+	if (!row->key)
+		return NULL;
+	top->n++;
+	text_safe(name, row->name, TEXT_CELL);
+	row_take_old(top, row);
+	row_sample(row, sums, s->ns);
+	return row;
+}
+
+/* ---- kinds ---- */
+
+static void export_state(struct top_row *row, const json_t *ex)
+{
+	uint64_t users = answer_number(ex, "users");
+
+	if (json_is_true(json_object_get(ex, "sync_failed"))) {
+		row->health = HEALTH_DOWN;
+		snprintf(row->state, TEXT_CELL, "sync failed");
+	} else if (users) {
+		snprintf(row->state, TEXT_CELL, "%llu user%s", (unsigned long long)users,
+			 users == 1 ? "" : "s");
+	} else {
+		snprintf(row->state, TEXT_CELL, "unused");
+	}
+}
+
+static bool add_export(struct sample *s, const json_t *ex)
+{
+	struct rate_sums sums = rate_export(s->before, ex);
+	struct top_row *row = row_add(s, TOP_EXPORT, "", answer_string(ex, "name"), &sums);
+
+	if (row)
+		export_state(row, ex);
+	return row;
+}
+
+/* Add the program itself, with the sum of its exports. */
+static bool add_program(struct sample *s)
+{
+	static const char *const states[] = { "up", "degraded", "down" };
+	struct rate_sums sums = { 0 };
+	struct top_row *row;
+	char name[256];
+	json_t *ex;
+	size_t i;
+
+	json_array_foreach(json_object_get(s->after, "exports"), i, ex) {
+		struct rate_sums one = { 0 };
+
+		if (answer_export(s->after, answer_string(ex, "name")) == ex)
+			one = rate_export(s->before, ex);
+		sums.count += one.count;
+		sums.bytes += one.bytes;
+		hist_add(&sums.latency, &one.latency, 1);
+	}
+	row = row_add(s, TOP_PROGRAM, "", text_program(s->after, name, sizeof(name)), &sums);
+	if (row) {
+		row->health = state_of_all(s->after);
+		snprintf(row->state, TEXT_CELL, "%s", states[row->health]);
+	}
+	return row;
+}
+
+static bool add_session(struct sample *s, const json_t *sess)
+{
+	struct rate_sums sums = rate_session(s->before, sess);
+	struct top_row *row = row_add(s, TOP_SESSION, answer_string(sess, "uuid"),
+				      answer_string(sess, "name"), &sums);
+
+	if (row)
+		row->health = state_of_session(sess, row->state);
+	return row;
+}
+
+/* The name of @path, at a server without the session's name in front. */
+static const char *name_in_session(const json_t *sess, const json_t *path)
+{
+	const char *name = answer_string(path, "name"), *session = answer_string(sess, "name");
+	size_t len = strlen(session);
+
+	return strncmp(name, session, len) || name[len] != '/' ? name : name + len + 1;
+}
+
+static bool add_path(struct sample *s, const json_t *sess, const json_t *path)
+{
+	struct rate_sums sums = rate_path(s->before, sess, path);
+	const char *state = answer_string(path, "state");
+	struct top_row *row = row_add(s, TOP_PATH, answer_string(sess, "uuid"),
+				      name_in_session(sess, path), &sums);
+
+	if (row) {
+		text_safe(state, row->state, TEXT_CELL);
+		row->health = strcmp(state, "connected") ? HEALTH_DOWN : HEALTH_UP;
+	}
+	return row;
+}
+
+static bool add_sessions(struct sample *s)
+{
+	json_t *sess, *path;
+	bool ok = true;
+	size_t i, j;
+
+	json_array_foreach(json_object_get(s->after, "sessions"), i, sess) {
+		if (!state_is_user(sess))
+			continue;
+		ok = add_session(s, sess) && ok;
+		json_array_foreach(json_object_get(sess, "paths"), j, path) {
+			if (state_is_path(path))
+				ok = add_path(s, sess, path) && ok;
+		}
+	}
+	return ok;
+}
+
+/* ---- the whole ---- */
+
+void top_rows_begin(struct top *top)
+{
+	top->old = top->rows;
+	top->nold = top->n;
+	top->rows = NULL;
+	top->n = 0;
+	top->nprograms = 0;
+}
+
+bool top_rows_add(struct top *top, const json_t *before, const json_t *after)
+{
+	struct sample s = { .top = top, .before = before, .after = after };
+	json_t *ex;
+	size_t i;
+	bool ok;
+
+	top->nprograms++;
+	s.ns = answer_number(after, "now_ns") - answer_number(before, "now_ns");
+	ok = add_program(&s);
+	json_array_foreach(json_object_get(after, "exports"), i, ex) {
+		if (answer_export(after, answer_string(ex, "name")) == ex)
+			ok = add_export(&s, ex) && ok;
+	}
+	return add_sessions(&s) && ok;
+}
+
+void top_rows_end(struct top *top)
+{
+	rows_free(top->old, top->nold);
+	top->old = NULL;
+	top->nold = 0;
+}
+
+void top_rows_fini(struct top *top)
+{
+	top_rows_end(top);
+	rows_free(top->rows, top->n);
+	*top = (struct top){ 0 };
+}
+
+struct sort {
+	enum top_order order;
+	bool reverse;
+};
+
+static int compare_names(const struct top_row *a, const struct top_row *b)
+{
+	int by_name = strcmp(a->name, b->name);
+
+	return by_name ? by_name : strcmp(a->key, b->key);
+}
+
+static int compare_values(double a, double b)
+{
+	return (a < b) - (a > b);
+}
+
+static int compare_rows(const void *one, const void *other, void *arg)
+{
+	const struct top_row *a = one, *b = other;
+	const struct sort *sort = arg;
+	int by = 0;
+
+	if (a->program != b->program)
+		return a->program < b->program ? -1 : 1;
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
+	if (sort->order == TOP_BY_IOPS)
+		by = compare_values(top_last(a, a->iops), top_last(b, b->iops));
+	else if (sort->order == TOP_BY_MBS)
+		by = compare_values(a->mbs, b->mbs);
+	else if (sort->order == TOP_BY_P99)
+		by = compare_values(top_last(a, a->p99_ns), top_last(b, b->p99_ns));
+	if (!by)
+		by = compare_names(a, b);
+	return sort->reverse ? -by : by;
+}
+
+void top_rows_sort(struct top *top, enum top_order order, bool reverse)
+{
+	struct sort sort = { order, reverse };
+
+	if (top->n)
+		qsort_r(top->rows, top->n, sizeof(*top->rows), compare_rows, &sort);
+}
+
+void top_rows_spark(const double *samples, unsigned n, unsigned width, bool utf8, char *buf,
+		    size_t len)
+{
+	static const char *const marks[][9] = {
+		{ " ", ".", ":", "-", "=", "+", "*", "#", "@" },
+		{ " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" },
+	};
+	unsigned shown = MIN(n, width);
+	double most = 0;
+	size_t at = 0;
+
+	for (unsigned i = n - shown; i < n; i++)
+		most = MAX(most, samples[i]);
+	buf[0] = '\0';
+	for (unsigned i = 0; i < width && at + 4 <= len; i++) {
+		double value = i < width - shown ? 0 : samples[n - width + i];
+		unsigned level = value > 0 ? 1 + (unsigned)(value * 7 / most) : 0;
+
+		at += (size_t)snprintf(buf + at, len - at, "%s", marks[utf8][MIN(level, 8u)]);
+	}
+}
