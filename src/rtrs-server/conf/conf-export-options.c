@@ -175,22 +175,28 @@ static bool is_rule(const struct words *words, const char *word)
 	return words->row && words->row->many && strpbrk(word, ".:");
 }
 
+/* Read @word as read_word() does, or say what a line has in place of a key of files. */
 static int read_line_word(struct words *words, char *word, char *err, size_t len)
 {
 	const struct opt *row;
 	char *equals = strchr(word, '=');
+	int rc;
 
-	if (equals) {
-		*equals = '\0';
-		row = opt_find(&conf_export_options, word);
-		if (row && !(row->holds & OPT_AT_RUN_TIME)) {
-			snprintf(err, len, "'%s=' is for a configuration file: expected readonly, "
-				 "direct or force without a value", word);
-			return -EINVAL;
-		}
-		*equals = '=';
+	if (!equals)
+		return read_word(words, word, err, len);
+	*equals = '\0';
+	row = opt_find(&conf_export_options, word);
+	*equals = '=';
+	if (row && !(row->holds & OPT_AT_RUN_TIME)) {
+		snprintf(err, len, "'%s' is for a configuration file: expected readonly, direct "
+			 "or force, without a value", row->name);
+		return -EINVAL;
 	}
-	return read_word(words, word, err, len);
+	rc = read_word(words, word, err, len);
+	if (!row)
+		snprintf(err + strlen(err), len - strlen(err),
+			 " (a comma in PATH is written '\\,')");
+	return rc;
 }
 
 int conf_export_line_split(char *spec, struct conf_export_lines *lines, char *err, size_t len)
@@ -219,8 +225,7 @@ int conf_export_line_split(char *spec, struct conf_export_lines *lines, char *er
 	}
 	*out = '\0';
 	if (rc)
-		snprintf(err, len, "export '%.*s': %s (a comma in PATH is written '\\,')",
-			 (int)strcspn(spec, "="), spec, why);
+		snprintf(err, len, "export '%.*s': %s", (int)strcspn(spec, "="), spec, why);
 	*lines = words.lines;
 	return rc;
 }
