@@ -210,7 +210,7 @@ const char *conf_allow_list_text(const struct allow_list *list, char *buf, size_
 
 		rule_text(&list->rules[i], rule, sizeof(rule));
 		if (at + strlen(rule) + 2 + sizeof(more) > len) {
-			snprintf(buf + at, len - at, "%s", more);
+			snprintf(buf + at, len - at, "%s", at ? more : "...");
 			break;
 		}
 		at += (size_t)snprintf(buf + at, len - at, "%s%s", at ? ", " : "", rule);
