@@ -35,7 +35,8 @@ from() {
 	start_nbdkit "path=$1@127.0.0.1:$port" "${@:2}"
 }
 listed() {
-	timeout $((3 * TIMEOUT_S)) nbdinfo --list --json "nbd+unix:///?socket=$sock" >"$tmp/list.json"
+	timeout $((3 * TIMEOUT_S)) nbdinfo --list --json "nbd+unix:///?socket=$sock" \
+		>"$tmp/list.json"
 	/usr/bin/python3 -c '
 import json, sys
 print(*sorted(e["export-name"] for e in json.load(sys.stdin)["exports"]))' <"$tmp/list.json"
@@ -78,7 +79,8 @@ why one >"$tmp/hidden" || true
 why eno >"$tmp/missing" || true
 grep -q 'no such export; it has all$' "$tmp/hidden"
 diff "$tmp/hidden" "$tmp/missing"
-wait_line "$server_log" 'open of one as rw refused: No such file.*its allow does not contain 127\.0\.0\.8$'
+wait_line "$server_log" \
+	'open of one as rw refused: No such file.*its allow does not contain 127\.0\.0\.8$'
 wait_line "$server_log" 'open of eno as rw refused: No such file or directory$'
 
 # Each path of a session counts: a second path from elsewhere takes the export out of sight.
@@ -99,9 +101,11 @@ print(sum(len(s['paths']) for s in json.load(sys.stdin)['sessions'] if s['name']
 has_paths() {
 	[ "$(paths_of "$1")" = "$2" ]
 }
-from 127.0.0.2 path="127.0.0.8@127.0.0.1:$port" sessname=two mode=ro
-wait_until "both paths" has_paths two 2
-sees all
+for pair in '2 8' '8 2'; do
+	from "127.0.0.${pair% *}" path="127.0.0.${pair#* }@127.0.0.1:$port" sessname=two mode=ro
+	wait_until "both paths" has_paths two 2
+	sees all
+done
 
 # A path from elsewhere does not join a session that has the export open.
 from 127.0.0.2 mode=ro sessname=gw control="$tmp/clt"
@@ -115,7 +119,7 @@ wait_line "$server_log" 'its session has one open, whose allow does not contain 
 "${clt[@]}" path add "127.0.0.2@127.0.0.1:$port" 2>/dev/null || true	# the one that is there
 [ "$(paths_of gw)" = 1 ]
 
-# Another list is for what opens next: the reader reads on, and its session may open it again.
+# Another list is for what opens next: the reader reads on, and NBD clients share what is open.
 says() {
 	local want=$1
 	shift
@@ -163,7 +167,8 @@ import json, sys
 e = {e['name']: e for e in json.load(sys.stdin)['exports']}
 print($1)"
 }
-[ "$(json "e['one']['allow'], e['one']['priority'], 'allow' in e['all'], 'priority' in e['all']")" = \
+[ "$(json "e['one']['allow'], e['one']['priority'],
+	'allow' in e['all'], 'priority' in e['all']")" = \
 	"127.0.0.2, 2001:db8::/32 idle False False" ]
 
 # An export that comes at run time has its rules from the start, and is saved with them.
@@ -179,3 +184,19 @@ sed -n '/late/,$p' "$conf.d/rtrsctl-saved.conf" | diff -u - <(printf '%s\n' '[ex
 [ -z "$("${ctl[@]}" reload)" ]
 from 127.0.0.8 mode=ro
 sees all
+
+# With --force a change takes the export from who may not open it any more, and from nobody else.
+from 127.0.0.2 mode=ro sessname=stays
+read_until "$tmp/stop" &
+stays=$!
+from 127.0.0.3 mode=ro sessname=goes
+write_conf 'allow = 127.0.0.2/31'
+"${ctl[@]}" reload >/dev/null
+read_until "$tmp/never" 2>"$tmp/goes.err" &
+goes=$!
+wait_until "the export to be open twice" test -e "$tmp/stop.open" -a -e "$tmp/never.open"
+write_conf 'allow = 127.0.0.2'
+says 'one: allow 127.0.0.2/31 -> 127.0.0.2' --force reload
+must_fail wait "$goes"
+: >"$tmp/stop"
+wait "$stays"

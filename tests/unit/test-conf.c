@@ -426,8 +426,8 @@ Test(conf, allow_lists_are_written_as_they_are_read)
 		list.n = again.n = 0;
 		for (unsigned i = 0; i < n; i++) {
 			random_rule(rule, sizeof(rule));
-			cr_assert_eq(conf_allow_list_add(&list, rule, why, sizeof(why)), 0, "%s: %s",
-				     rule, why);
+			cr_assert_eq(conf_allow_list_add(&list, rule, why, sizeof(why)), 0,
+				     "%s: %s", rule, why);
 		}
 		text = list_text(&list);
 		cr_assert_null(strstr(text, "..."), "%s", text);
@@ -546,6 +546,10 @@ Test(conf, options_on_a_line)
 		{ "a=/a,allow=", "export 'a': 'allow' has no value: expected allow=VALUE" },
 		{ "a=/a,allow=::1,1.2.3", "export 'a': allow '1.2.3': expected ADDR or ADDR/BITS "
 					  "with an IPv4 or IPv6 address, or uid:USER" },
+		{ "a=/a,", "export 'a': unknown flag '': expected readonly, direct or force "
+			   "(a comma in PATH is written '\\,')" },
+		{ "a=/a,iops=1,,direct", "export 'a': unknown flag '': expected readonly, direct or "
+					 "force (a comma in PATH is written '\\,')" },
 		{ "a=/a,::1", "export 'a': unknown flag '::1': expected readonly, direct or force "
 			      "(a comma in PATH is written '\\,')" },
 	};
@@ -556,8 +560,8 @@ Test(conf, options_on_a_line)
 		char priority[PRIORITY_TEXT_MAX];
 		const struct conf_export *ex;
 
-		cr_assert_eq(conf_add_export(&conf, c->spec, err, sizeof(err)), 0, "%s: %s", c->spec,
-			     err);
+		cr_assert_eq(conf_add_export(&conf, c->spec, err, sizeof(err)), 0, "%s: %s",
+			     c->spec, err);
 		ex = &conf.exports[0];
 		cr_assert_str_eq(ex->spec, c->left);
 		cr_assert_str_eq(list_text(&ex->allow), c->allow);

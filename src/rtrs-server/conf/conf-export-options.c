@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The options of an export as a table.  Limits, rules and the priority change while the server
- * runs, by the same rows.  Owns nothing. */
+ * runs, by the same rows, and stand on the line of an export, too.  Owns nothing. */
 #include <config.h>
 
 #include <errno.h>
@@ -112,7 +112,8 @@ static const struct opt *find_changing(const char *name, char *err, size_t len)
 	const char *meant;
 
 	if (row && !(row->holds & OPT_AT_RUN_TIME)) {
-		snprintf(err, len, "'%s' does not change: remove the export and add it again", name);
+		snprintf(err, len, "'%s' does not change: remove the export and add it again",
+			 name);
 		return NULL;
 	}
 	if (!row) {
@@ -125,14 +126,14 @@ static const struct opt *find_changing(const char *name, char *err, size_t len)
 }
 
 /* Words of one line, "KEY=VALUE", that are read into @lines. */
-struct words {
+struct line_words {
 	struct conf_export_lines lines;
 	const struct opt *row;		/* of the last word; NULL: none was read */
 	bool rules;			/* a rule was read, which replaces those before the line */
 };
 
 /* Read @word into @words: "KEY=VALUE", or a further value of the list that the last word named. */
-static int read_word(struct words *words, char *word, char *err, size_t len)
+static int read_word(struct line_words *words, char *word, char *err, size_t len)
 {
 	char *value = strchr(word, '='), why[192];
 	int rc;
@@ -170,13 +171,13 @@ void conf_export_take(struct conf_export *ex, const struct conf_export_lines *li
 /* ---- options on the line of an export ---- */
 
 /* Is @word, which has no '=', a further rule of a list?  A flag has neither '.' nor ':'. */
-static bool is_rule(const struct words *words, const char *word)
+static bool is_rule(const struct line_words *words, const char *word)
 {
 	return words->row && words->row->many && strpbrk(word, ".:");
 }
 
 /* Read @word as read_word() does, or say what a line has in place of a key of files. */
-static int read_line_word(struct words *words, char *word, char *err, size_t len)
+static int read_line_word(struct line_words *words, char *word, char *err, size_t len)
 {
 	const struct opt *row;
 	char *equals = strchr(word, '=');
@@ -199,9 +200,11 @@ static int read_line_word(struct words *words, char *word, char *err, size_t len
 	return rc;
 }
 
-int conf_export_line_split(char *spec, struct conf_export_lines *lines, char *err, size_t len)
+/* Read the words "KEY=VALUE" of @spec, NAME=PATH[,WORD]..., into @lines, which need no value, and
+ * take them out of @spec; the flags stay. */
+static int split_line(char *spec, struct conf_export_lines *lines, char *err, size_t len)
 {
-	struct words words = { 0 };
+	struct line_words words = { 0 };
 	char *at = spec + strcspn(spec, "="), *out, *word, why[256];
 	int rc = 0;
 
@@ -209,12 +212,10 @@ int conf_export_line_split(char *spec, struct conf_export_lines *lines, char *er
 		at += at[0] == '\\' && at[1] ? 2 : 1;
 	out = at;
 	if (*at)
-		at++;
-	while (!rc && *at) {
-		word = at;
-		at += strcspn(at, ",");
-		if (*at)
-			*at++ = '\0';
+		*at++ = '\0';
+	else
+		at = NULL;
+	while (!rc && (word = strsep(&at, ","))) {
 		if (strchr(word, '=') || is_rule(&words, word)) {
 			rc = read_line_word(&words, word, why, sizeof(why));
 		} else {
@@ -230,12 +231,42 @@ int conf_export_line_split(char *spec, struct conf_export_lines *lines, char *er
 	return rc;
 }
 
+int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
+{
+	struct conf_export_lines lines;
+	char *copy = strdup(spec);
+	int rc;
+
+	if (!copy) {
+		snprintf(err, len, "out of memory");
+		return -ENOMEM;
+	}
+	rc = split_line(copy, &lines, err, len);
+	if (!rc)
+		rc = conf_add_export_of(conf, copy, NULL, err, len);
+	if (!rc)
+		conf_export_take(&conf->exports[conf->nexports - 1], &lines);
+	free(copy);
+	return rc;
+}
+
+int conf_set_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
+{
+	char *name = strndup(spec, strcspn(spec, "="));
+	const struct conf_export *old = name ? conf_export_find(conf, name) : NULL;
+
+	if (old && old->where)
+		conf_del_export(conf, old->name);
+	free(name);
+	return conf_add_export(conf, spec, err, len);
+}
+
 /* ---- options at run time ---- */
 
 /* Set options of @ex as @words says, "KEY=VALUE[,KEY=VALUE]...", which is cut up. */
 static int set_options(struct conf_export *ex, char *words, char *err, size_t len)
 {
-	struct words read = {
+	struct line_words read = {
 		.lines = { .limits = ex->limits, .allow = ex->allow, .priority = ex->priority },
 	};
 	char *save, *word = strtok_r(words, ",", &save);

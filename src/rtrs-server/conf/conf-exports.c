@@ -20,21 +20,13 @@ void *conf_grow_array(void *array, unsigned n, size_t size, char *why, size_t le
 	return all;
 }
 
-/* The export of @conf whose name is the first @n bytes of @name, or NULL. */
-static const struct conf_export *find_name(const struct srv_conf *conf, const char *name, size_t n)
+const struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name)
 {
 	for (unsigned i = 0; i < conf->nexports; i++) {
-		const char *has = conf->exports[i].name;
-
-		if (strlen(has) == n && !memcmp(has, name, n))
+		if (!strcmp(conf->exports[i].name, name))
 			return &conf->exports[i];
 	}
 	return NULL;
-}
-
-const struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name)
-{
-	return find_name(conf, name, strlen(name));
 }
 
 static void conf_export_free(struct conf_export *ex)
@@ -146,25 +138,6 @@ int conf_add_export_of(struct srv_conf *conf, const char *spec, const char *wher
 	return 0;
 }
 
-int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
-{
-	struct conf_export_lines lines;
-	char *copy = strdup(spec);
-	int rc;
-
-	if (!copy) {
-		snprintf(err, len, "out of memory");
-		return -ENOMEM;
-	}
-	rc = conf_export_line_split(copy, &lines, err, len);
-	if (!rc)
-		rc = conf_add_export_of(conf, copy, NULL, err, len);
-	if (!rc)
-		conf_export_take(&conf->exports[conf->nexports - 1], &lines);
-	free(copy);
-	return rc;
-}
-
 int conf_del_export(struct srv_conf *conf, const char *name)
 {
 	unsigned i = 0;
@@ -178,15 +151,6 @@ int conf_del_export(struct srv_conf *conf, const char *name)
 	memmove(&conf->exports[i], &conf->exports[i + 1],
 		(conf->nexports - i) * sizeof(*conf->exports));
 	return 0;
-}
-
-int conf_set_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
-{
-	const struct conf_export *old = find_name(conf, spec, strcspn(spec, "="));
-
-	if (old && old->where)
-		conf_del_export(conf, old->name);
-	return conf_add_export(conf, spec, err, len);
 }
 
 int conf_copy_exports(struct srv_conf *copy, const struct srv_conf *conf)

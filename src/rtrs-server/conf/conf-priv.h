@@ -20,10 +20,6 @@ struct conf_export_lines {
 
 /* Give @ex limits, rules and priority of @lines. */
 void conf_export_take(struct conf_export *ex, const struct conf_export_lines *lines);
-/* Read the words "KEY=VALUE" of @spec, NAME=PATH[,WORD]..., into @lines, which need no value, and
- * take them out of @spec; the flags stay.  A word behind "allow=" that has a '.' or ':' is a
- * further rule.  0, or -errno with one line in @err. */
-int conf_export_line_split(char *spec, struct conf_export_lines *lines, char *err, size_t len);
 /* Make room for another element behind @n elements of @size bytes at @array.  Returns the array,
  * or NULL with "out of memory" in @why. */
 void *conf_grow_array(void *array, unsigned n, size_t size, char *why, size_t len);

@@ -125,8 +125,9 @@ void conf_fini(struct srv_conf *conf);
 bool conf_same_listener(const struct fab_addr *a, const struct fab_addr *b);
 /* The export of @conf named @name, or NULL. */
 const struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name);
-/* Add the export that @spec says, "NAME=PATH[,FLAG|,KEY=VALUE]...", which need not exist.  0, or
- * -errno with one line in @err. */
+/* Add the export that @spec says, "NAME=PATH[,FLAG|,KEY=VALUE]...", which need not exist.  A
+ * word behind "allow=" that has a '.' or ':' is a further rule.  0, or -errno with one line in
+ * @err. */
 int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t len);
 /* Set limits, rules and the priority of an export of @conf, as @text says:
  * "NAME,KEY=VALUE[,KEY=VALUE]...", where the rules of "allow=" are divided by commas, too.  Keys
@@ -136,7 +137,7 @@ int conf_export_options_set(struct srv_conf *conf, const char *text, char *err, 
 /* 0, or -ENOENT: none has this name. */
 int conf_del_export(struct srv_conf *conf, const char *name);
 
-/* True if @peer may connect, as conf_allow_has() says of the rules of --allow.  Pure, any thread. */
+/* True if @peer may connect: conf_allow_has() of the rules of --allow.  Pure, any thread. */
 bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer);
 
 #endif

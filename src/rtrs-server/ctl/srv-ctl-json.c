@@ -133,13 +133,14 @@ static json_t *srv_json_limits(const struct export *ex)
 /* "allow" and "priority", each only if @ex has it. */
 static json_t *srv_json_rights(const struct export *ex)
 {
+	const struct allow_list *list = srv_allow_of(ex);
 	char allow[ALLOW_TEXT_MAX], prio[PRIORITY_TEXT_MAX];
 	json_t *object = json_object();
 	bool ok = true;
 
-	if (srv_allow_of(ex)->n)
+	if (list->n)
 		ok = !json_object_set_new(object, "allow",
-			ctl_json_text(conf_allow_list_text(srv_allow_of(ex), allow, sizeof(allow))));
+			ctl_json_text(conf_allow_list_text(list, allow, sizeof(allow))));
 	if (ok && srv_export_prio(ex))
 		ok = !json_object_set_new(object, "priority",
 			ctl_json_text(conf_priority_text(srv_export_prio(ex), prio)));

@@ -45,18 +45,11 @@ const struct srv_path *srv_allow_refuses(const struct srv_sess *sess, const stru
 	return NULL;
 }
 
-static bool has_open(const struct srv_sess *sess, const struct export *ex)
-{
-	const struct srv_dev *dev = srv_dev_find(&srv_rnbd_sess(sess)->devs, ex);
-
-	return dev && dev->state == SRV_DEV_OPEN;
-}
-
 struct export *srv_allow_find(const struct srv_sess *sess, const char *name)
 {
 	struct export *ex = exports_find(srv_rnbd(sess->srv)->exports, name);
 
-	return ex && (has_open(sess, ex) || !srv_allow_refuses(sess, ex)) ? ex : NULL;
+	return ex && !srv_allow_refuses(sess, ex) ? ex : NULL;
 }
 
 bool srv_allow_path(const struct srv_path *path, char *cause, size_t len)

@@ -26,7 +26,7 @@ const struct allow_list *srv_allow_of(const struct export *ex);
 
 /* A path of @sess whose address the list of @ex does not have; NULL: @sess may open @ex. */
 const struct srv_path *srv_allow_refuses(const struct srv_sess *sess, const struct export *ex);
-/* The export named @name if @sess has it open, or may open it; else NULL. */
+/* The export named @name if @sess may open it, else NULL. */
 struct export *srv_allow_find(const struct srv_sess *sess, const char *name);
 
 /* srv_ops.path_joins: false if the session of @path has an export open that the address of @path

@@ -152,7 +152,8 @@ static void name_writers(const struct srv *srv, const struct export *ex, char *b
 }
 
 /* Put the reason why the client is told that there is no @ex into @buf; "": @ex may be opened. */
-static void name_refused(const struct srv_sess *sess, const struct export *ex, char *buf, size_t len)
+static void name_refused(const struct srv_sess *sess, const struct export *ex, char *buf,
+			 size_t len)
 {
 	const struct srv_path *path = ex ? srv_allow_refuses(sess, ex) : NULL;
 	char text[FAB_ADDR_STRLEN];
