@@ -539,9 +539,11 @@ Test(conf, options_on_a_line)
 	static const struct {
 		const char *spec, *err;
 	} bad[] = {
-		{ "a=/a,alow=::1", "export 'a': there is no option 'alow' (did you mean allow?) "
-				   "(a comma in PATH is written '\\,')" },
-		{ "a=/a,mode=ro", "export 'a': 'mode' is for a configuration file: expected "
+		{ "a=/a,alow=::1", "export 'a': there is no option 'alow=::1' (did you mean "
+				   "allow?): expected readonly, direct or force, or iops=, bps=, "
+				   "burst=, allow= or priority= (a comma in PATH is written "
+				   "'\\,')" },
+		{ "a=/a,mode=ro", "export 'a': 'mode=ro' is for a configuration file: expected "
 				  "readonly, direct or force, without a value" },
 		{ "a=/a,allow=", "export 'a': 'allow' has no value: expected allow=VALUE" },
 		{ "a=/a,allow=::1,1.2.3", "export 'a': allow '1.2.3': expected ADDR or ADDR/BITS "
@@ -554,7 +556,7 @@ Test(conf, options_on_a_line)
 			      "(a comma in PATH is written '\\,')" },
 	};
 	struct srv_conf conf = { .nexports = 0 };
-	char err[256];
+	char err[384];
 
 	for_each_case(c, cases) {
 		char priority[PRIORITY_TEXT_MAX];

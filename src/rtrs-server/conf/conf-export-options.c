@@ -179,33 +179,35 @@ static bool is_rule(const struct line_words *words, const char *word)
 /* Read @word as read_word() does, or say what a line has in place of a key of files. */
 static int read_line_word(struct line_words *words, char *word, char *err, size_t len)
 {
-	const struct opt *row;
+	const struct opt_table *table = &conf_export_options;
 	char *equals = strchr(word, '=');
-	int rc;
+	const struct opt *row;
+	const char *meant;
 
 	if (!equals)
 		return read_word(words, word, err, len);
 	*equals = '\0';
-	row = opt_find(&conf_export_options, word);
+	row = opt_find(table, word);
+	meant = opt_suggest(table, word, strlen(word));
 	*equals = '=';
-	if (row && !(row->holds & OPT_AT_RUN_TIME)) {
-		snprintf(err, len, "'%s' is for a configuration file: expected readonly, direct "
-			 "or force, without a value", row->name);
-		return -EINVAL;
-	}
-	rc = read_word(words, word, err, len);
-	if (!row)
-		snprintf(err + strlen(err), len - strlen(err),
-			 " (a comma in PATH is written '\\,')");
-	return rc;
+	if (row && row->holds & OPT_AT_RUN_TIME)
+		return read_word(words, word, err, len);
+	if (row)
+		snprintf(err, len, "'%s' is for a configuration file: expected readonly, direct or "
+			 "force, without a value", word);
+	else
+		snprintf(err, len, "there is no option '%s'%s%s%s: expected readonly, direct or "
+			 "force, or iops=, bps=, burst=, allow= or priority= (a comma in PATH is "
+			 "written '\\,')", word, meant ? " (did you mean " : "",
+			 meant ? meant : "", meant ? "?)" : "");
+	return -EINVAL;
 }
 
-/* Read the words "KEY=VALUE" of @spec, NAME=PATH[,WORD]..., into @lines, which need no value, and
- * take them out of @spec; the flags stay. */
-static int split_line(char *spec, struct conf_export_lines *lines, char *err, size_t len)
+/* Read the words "KEY=VALUE" of @spec, NAME=PATH[,WORD]..., into @words, and take them out of
+ * @spec; the flags stay. */
+static int split_line(char *spec, struct line_words *words, char *err, size_t len)
 {
-	struct line_words words = { 0 };
-	char *at = spec + strcspn(spec, "="), *out, *word, why[256];
+	char *at = spec + strcspn(spec, "="), *out, *word, why[320];
 	int rc = 0;
 
 	while (*at && *at != ',')
@@ -216,8 +218,8 @@ static int split_line(char *spec, struct conf_export_lines *lines, char *err, si
 	else
 		at = NULL;
 	while (!rc && (word = strsep(&at, ","))) {
-		if (strchr(word, '=') || is_rule(&words, word)) {
-			rc = read_line_word(&words, word, why, sizeof(why));
+		if (strchr(word, '=') || is_rule(words, word)) {
+			rc = read_line_word(words, word, why, sizeof(why));
 		} else {
 			*out++ = ',';
 			memmove(out, word, strlen(word) + 1);
@@ -227,13 +229,12 @@ static int split_line(char *spec, struct conf_export_lines *lines, char *err, si
 	*out = '\0';
 	if (rc)
 		snprintf(err, len, "export '%.*s': %s", (int)strcspn(spec, "="), spec, why);
-	*lines = words.lines;
 	return rc;
 }
 
 int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
 {
-	struct conf_export_lines lines;
+	struct line_words words = { .row = NULL };
 	char *copy = strdup(spec);
 	int rc;
 
@@ -241,11 +242,11 @@ int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t l
 		snprintf(err, len, "out of memory");
 		return -ENOMEM;
 	}
-	rc = split_line(copy, &lines, err, len);
+	rc = split_line(copy, &words, err, len);
 	if (!rc)
 		rc = conf_add_export_of(conf, copy, NULL, err, len);
 	if (!rc)
-		conf_export_take(&conf->exports[conf->nexports - 1], &lines);
+		conf_export_take(&conf->exports[conf->nexports - 1], &words.lines);
 	free(copy);
 	return rc;
 }
