@@ -1361,6 +1361,51 @@ static void test_allow_of_an_export(void)
 	end();
 }
 
+static void send_open(void *arg)
+{
+	struct rnbd_msg_open m;
+
+	rnbd_open_encode(&m, "disk0", RNBD_ACCESS_RO);
+	raw_clt_submit(&clt, 0, 1, RTRS_DIR_READ, &m, sizeof(m), sizeof(struct rnbd_msg_open_rsp),
+		       false);
+	*(bool *)arg = true;
+}
+
+/* An OPEN at any step of a path that joins from elsewhere: one of the two is refused. */
+static void test_allow_when_a_path_joins(void)
+{
+	unsigned step = 0, opened = 0, joined = 0;
+	bool sent;
+
+	do {
+		begin();
+		set_disk("10.0.0.1", 0);
+		raw_clt_init(&clt, "clt", 1, 1, 2);
+		CHECK(raw_clt_connect(&clt, 0) == 0 && raw_clt_connect(&clt, 1) == 0);
+		CHECK(raw_clt_info(&clt, "sess") == 0);
+		greet_as(2);
+		raw_clt_init(&other, "clt2", 2, 1, 2);
+		CHECK(raw_clt_connect(&other, 0) == 0);
+		sent = false;
+		sim_at_step(sim_steps() + ++step, send_open, &sent);
+		CHECK(raw_clt_connect(&other, 1) == 0);
+		if (!raw_clt_info(&other, "sess"))
+			world_run_ms(w, 10);
+		sim_at_step(0, NULL, NULL);
+		if (sent) {
+			CHECK(raw_clt_wait(&clt, 1, 1000));
+			if (clt.path.answers[1].status)
+				CHECK(clt.path.answers[1].status == -ENOENT && ++joined);
+			else
+				CHECK(raw_clt_lost(&other) && ++opened);
+			CHECK(raw_clt_lost(&other) == !clt.path.answers[1].status);
+		}
+		raw_clt_fini(&other);
+		end();
+	} while (sent);
+	CHECK(opened && joined);
+}
+
 /* Against the rules: two requests in one chunk at once.  It costs the client its path. */
 static void test_chunk_used_twice(void)
 {
@@ -1421,6 +1466,7 @@ int main(int argc, char **argv)
 		{ "priority-counts-from-version-2", test_priority_counts_from_version_2 },
 		{ "priority-of-an-export", test_priority_of_an_export },
 		{ "allow-of-an-export", test_allow_of_an_export },
+		{ "allow-when-a-path-joins", test_allow_when_a_path_joins },
 		{ "p04-every-path-has-the-same-geometry", test_every_path_has_the_same_geometry },
 		{ "p10-room-for-a-header-as-the-kernel-counts-it",
 		  test_room_for_a_header_as_the_kernel_counts_it },
