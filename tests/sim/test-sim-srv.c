@@ -1361,25 +1361,23 @@ static void test_allow_of_an_export(void)
 	end();
 }
 
-static void send_open(void *arg)
+static void release_size(void *arg)
 {
-	struct rnbd_msg_open m;
-
-	rnbd_open_encode(&m, "disk0", RNBD_ACCESS_RO);
-	raw_clt_submit(&clt, 0, 1, RTRS_DIR_READ, &m, sizeof(m), sizeof(struct rnbd_msg_open_rsp),
-		       false);
+	sim_disk_release(world_disk(w));
 	*(bool *)arg = true;
 }
 
-/* An OPEN at any step of a path that joins from elsewhere: one of the two is refused. */
+/* An OPEN goes on at any step of a path that joins from elsewhere: one of the two is refused. */
 static void test_allow_when_a_path_joins(void)
 {
 	struct world_server_conf conf = world_server_defaults;
 	unsigned step = 0, opened = 0, joined = 0;
-	bool sent;
+	struct rnbd_msg_open m;
+	bool released;
 
 	/* Over a device that pins memory a path is let in before its memory is there. */
 	conf.invalidate = SRV_INVALIDATE_NEVER;
+	CHECK(rnbd_open_encode(&m, "disk0", RNBD_ACCESS_RO) == 0);
 	do {
 		w = world_create(1);
 		world_server_start(w, &conf);
@@ -1387,26 +1385,28 @@ static void test_allow_when_a_path_joins(void)
 		raw_clt_init(&clt, "clt", 1, 1, 2);
 		CHECK(raw_clt_connect(&clt, 0) == 0 && raw_clt_connect(&clt, 1) == 0);
 		CHECK(raw_clt_info(&clt, "sess") == 0);
-		greet_as(2);
 		raw_clt_init(&other, "clt2", 2, 1, 2);
 		CHECK(raw_clt_connect(&other, 0) == 0);
-		sent = false;
-		sim_at_step(sim_steps() + ++step, send_open, &sent);
+		sim_disk_hold_size(world_disk(w));
+		raw_clt_submit(&clt, 0, 1, RTRS_DIR_READ, &m, sizeof(m),
+			       sizeof(struct rnbd_msg_open_rsp), false);
 		CHECK(raw_clt_connect(&other, 1) == 0);
+		released = false;
+		sim_at_step(sim_steps() + ++step, release_size, &released);
 		if (!raw_clt_info(&other, "sess"))
 			world_run_ms(w, 10);
 		sim_at_step(0, NULL, NULL);
-		if (sent) {
-			CHECK(raw_clt_wait(&clt, 1, 1000));
-			if (clt.path.answers[1].status)
-				CHECK(clt.path.answers[1].status == -ENOENT && ++joined);
-			else
-				CHECK(raw_clt_lost(&other) && ++opened);
-			CHECK(raw_clt_lost(&other) == !clt.path.answers[1].status);
-		}
+		if (!released)
+			sim_disk_release(world_disk(w));
+		CHECK(raw_clt_wait(&clt, 1, 1000));
+		if (clt.path.answers[1].status)
+			CHECK(clt.path.answers[1].status == -ENOENT && ++joined);
+		else
+			opened++;
+		CHECK(raw_clt_lost(&other) == !clt.path.answers[1].status);
 		raw_clt_fini(&other);
 		end();
-	} while (sent);
+	} while (released);
 	CHECK(opened && joined);
 }
 
