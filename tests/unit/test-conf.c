@@ -550,8 +550,9 @@ Test(conf, options_on_a_line)
 					  "with an IPv4 or IPv6 address, or uid:USER" },
 		{ "a=/a,", "export 'a': unknown flag '': expected readonly, direct or force "
 			   "(a comma in PATH is written '\\,')" },
-		{ "a=/a,iops=1,,direct", "export 'a': unknown flag '': expected readonly, direct or "
-					 "force (a comma in PATH is written '\\,')" },
+		{ "a=/a,iops=1,,direct",
+		  "export 'a': unknown flag '': expected readonly, direct or force (a comma in "
+		  "PATH is written '\\,')" },
 		{ "a=/a,::1", "export 'a': unknown flag '::1': expected readonly, direct or force "
 			      "(a comma in PATH is written '\\,')" },
 	};

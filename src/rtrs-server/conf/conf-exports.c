@@ -47,7 +47,7 @@ static int by_flag(const void *a, const void *b)
  * each once.  @at is changed. */
 static void write_flags(char *at, char *out)
 {
-	char *flags[16], *flag;
+	char *flags[16] = { NULL }, *flag;
 	unsigned n = 0;
 
 	while ((flag = strsep(&at, ",")) && n < ARRAY_SIZE(flags)) {
