@@ -539,12 +539,11 @@ Test(conf, options_on_a_line)
 	static const struct {
 		const char *spec, *err;
 	} bad[] = {
-		{ "a=/a,alow=::1", "export 'a': there is no option 'alow=::1' (did you mean "
-				   "allow?): expected readonly, direct or force, or iops=, bps=, "
-				   "burst=, allow= or priority= (a comma in PATH is written "
-				   "'\\,')" },
-		{ "a=/a,mode=ro", "export 'a': 'mode=ro' is for a configuration file: expected "
-				  "readonly, direct or force, without a value" },
+		{ "a=/a,alow=::1", "export 'a': there is no option 'alow' (did you mean allow?)" },
+		{ "a=/a,mode=ro", "export 'a': unknown flag 'mode=ro': expected readonly, direct or "
+				  "force (a comma in PATH is written '\\,')" },
+		{ "a=/a,iops=1,b=c\\,iops=2", "export 'a': unknown flag 'b=c\\': expected "
+			"readonly, direct or force (a comma in PATH is written '\\,')" },
 		{ "a=/a,allow=", "export 'a': 'allow' has no value: expected allow=VALUE" },
 		{ "a=/a,allow=::1,1.2.3", "export 'a': allow '1.2.3': expected ADDR or ADDR/BITS "
 					  "with an IPv4 or IPv6 address, or uid:USER" },

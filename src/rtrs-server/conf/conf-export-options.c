@@ -170,61 +170,56 @@ void conf_export_take(struct conf_export *ex, const struct conf_export_lines *li
 
 /* ---- options on the line of an export ---- */
 
-/* Is @word, which has no '=', a further rule of a list?  A flag has neither '.' nor ':'. */
-static bool is_rule(const struct line_words *words, const char *word)
-{
-	return words->row && words->row->many && strpbrk(word, ".:");
-}
-
-/* Read @word as read_word() does, or say what a line has in place of a key of files. */
-static int read_line_word(struct line_words *words, char *word, char *err, size_t len)
+/* Is @word for this table, and not for the store?  A further rule of a list is: a flag has neither
+ * '.' nor ':'.  A key that the user may have meant for one of the table is, too. */
+static bool is_option(const struct line_words *words, const char *word)
 {
 	const struct opt_table *table = &conf_export_options;
-	char *equals = strchr(word, '=');
+	size_t n = strcspn(word, "=");
+	char key[32];
 	const struct opt *row;
 	const char *meant;
 
-	if (!equals)
-		return read_word(words, word, err, len);
-	*equals = '\0';
-	row = opt_find(table, word);
-	meant = opt_suggest(table, word, strlen(word));
-	*equals = '=';
-	if (row && row->holds & OPT_AT_RUN_TIME)
-		return read_word(words, word, err, len);
-	if (row)
-		snprintf(err, len, "'%s' is for a configuration file: expected readonly, direct or "
-			 "force, without a value", word);
-	else
-		snprintf(err, len, "there is no option '%s'%s%s%s: expected readonly, direct or "
-			 "force, or iops=, bps=, burst=, allow= or priority= (a comma in PATH is "
-			 "written '\\,')", word, meant ? " (did you mean " : "",
-			 meant ? meant : "", meant ? "?)" : "");
-	return -EINVAL;
+	if (!word[n])
+		return words->row && words->row->many && strpbrk(word, ".:");
+	if (n >= sizeof(key))
+		return false;
+	snprintf(key, sizeof(key), "%.*s", (int)n, word);
+	row = opt_find(table, key);
+	meant = row ? NULL : opt_suggest(table, key, n);
+	if (meant)
+		row = opt_find(table, meant);
+	return row && row->holds & OPT_AT_RUN_TIME;
+}
+
+/* The ',' behind the word at @at, or the end; a ',' behind a backslash belongs to the word. */
+static char *word_end(char *at)
+{
+	while (*at && *at != ',')
+		at += at[0] == '\\' && at[1] ? 2 : 1;
+	return at;
 }
 
 /* Read the words "KEY=VALUE" of @spec, NAME=PATH[,WORD]..., into @words, and take them out of
  * @spec; the flags stay. */
 static int split_line(char *spec, struct line_words *words, char *err, size_t len)
 {
-	char *at = spec + strcspn(spec, "="), *out, *word, why[320];
+	char *at = word_end(spec + strcspn(spec, "=")), *out = at, why[320];
 	int rc = 0;
 
-	while (*at && *at != ',')
-		at += at[0] == '\\' && at[1] ? 2 : 1;
-	out = at;
-	if (*at)
-		*at++ = '\0';
-	else
-		at = NULL;
-	while (!rc && (word = strsep(&at, ","))) {
-		if (strchr(word, '=') || is_rule(words, word)) {
-			rc = read_line_word(words, word, why, sizeof(why));
+	while (!rc && *at) {
+		char *word = at + 1, *end = word_end(word), after = *end;
+
+		*end = '\0';
+		if (is_option(words, word)) {
+			rc = read_word(words, word, why, sizeof(why));
 		} else {
 			*out++ = ',';
 			memmove(out, word, strlen(word) + 1);
 			out += strlen(out);
 		}
+		*end = after;
+		at = end;
 	}
 	*out = '\0';
 	if (rc)
