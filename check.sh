@@ -4,7 +4,7 @@
 
 # Of --full, in their order.
 all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz fuzz-nbd simulation fence nbd mutants"
-all_parts+=" lint packages"
+all_parts+=" lint packages fleet"
 
 usage() {
 	cat <<USAGE
@@ -17,8 +17,8 @@ part took.  Exits with 1 when anything failed.
 
   --full   all guests, each commit by itself, clang, make distcheck, ASan+UBSan,
            TSan, valgrind, lint, long fuzz and simulation runs, each below
-           "build/full, all of it", a path with spaces and a comma, a sample of
-           the mutants, and packages in fresh chroots of Debian 12 and 13
+           "build/full, all of it", a sample of the mutants, packages in fresh
+           chroots of Debian 12 and 13, the guide from empty machines to units
   --full=PART,...
            only these parts of it:
 $(fold -s -w 68 <<<"$all_parts" | sed 's/^/           /; s/ *$//')
@@ -195,19 +195,20 @@ distcheck() {
 	return $status
 }
 
-# packages TARBALL: in /tmp, because dpkg-buildpackage has its trouble with a space in a path.
-packages() {
-	local name=packages dir status=0
+# debian NAME TARBALL: packages.sh or fleet.sh, in one directory, so that packages are built once.  In
+# /tmp, because dpkg-buildpackage has its trouble with a space in a path.
+debian() {
+	local status=0
 
-	printf '\n== %s\n' "$name"
-	dir=$(mktemp -d /tmp/rtrs-packages.XXXXXX) || die "cannot make a directory for packages"
-	"$top/build-aux/packages.sh" "$1" "$dir" || status=$?
-	cp "$dir"/*.log "$build/$full_dir" 2>/dev/null
-	rm -rf "$dir"
+	printf '\n== %s\n' "$1"
+	[ -n "${debian_dir-}" ] || debian_dir=$(mktemp -d /tmp/rtrs-packages.XXXXXX) ||
+		die "cannot make a directory for packages"
+	"$top/build-aux/$1.sh" "$2" "$debian_dir" || status=$?
+	cp "$debian_dir"/*.log "$build/$full_dir" 2>/dev/null
 	case $status in
-	0) count $name 1 0 0 ;;
-	77) count $name 0 0 1 ;;
-	*) count $name 0 1 0 ;;
+	0) count "$1" 1 0 0 ;;
+	77) count "$1" 0 0 1 ;;
+	*) count "$1" 0 1 0 ;;
 	esac
 }
 
@@ -274,7 +275,9 @@ if [ $full = yes ]; then
 		one mutants "$build/$full_dir/mutants.log" make \
 			-C "$build" mutate "MUTATE_EVERY=${MUTATE_EVERY:-8}"
 	wants lint && one lint "$build/$full_dir/lint.log" make -C "$build" lint
-	wants packages && packages "$build/$tarball.tar.xz"
+	wants packages && debian packages "$build/$tarball.tar.xz"
+	wants fleet && debian fleet "$build/$tarball.tar.xz"
+	rm -rf "${debian_dir-}"
 fi
 
 printf '\n'

@@ -48,6 +48,7 @@ BEGIN {
 	uses["src/store"] = common "base " common "rnbd " server "reactor"
 	uses["src/store/file"] = uses["src/store"] " src/store"
 	uses["src/store/mem"] = uses["src/store/file"]
+	uses["src/store/rbd"] = uses["src/store/file"]
 	uses[server "conf"] = common "base " common "opt " common "fabric " common "rtrs "
 	uses[server "conf"] = uses[server "conf"] common "metrics "
 	uses[server "conf"] = uses[server "conf"] common "rnbd src/store " server "reactor"
@@ -75,6 +76,8 @@ BEGIN {
 	# system header -> regular expression of the files that may include it
 	only["liburing.h"] = "^src/rtrs-server/reactor/"
 	only["systemd/sd-journal.h"] = "^src/common/journal/"
+	only["rbd/librbd.h"] = "^src/store/rbd/rbd-lib\\.h$"
+	only["rados/librados.h"] = "^src/store/rbd/rbd-lib\\.h$"
 	only["microhttpd.h"] = "^src/common/metrics/metric-http\\.c$"
 	only["nbdkit-plugin.h"] = "^src/nbdkit-rtrs-plugin/plugin\\.c$"
 	only["jansson.h"] = "^src/(common/ctl|rtrsctl|rtrs-client/ctl)/|^src/rtrs-bench/report\\.c$|^src/rtrs-server/ctl/"

@@ -87,6 +87,8 @@ SHELL_TESTS = \
 	%D%/test-qemu-io.sh \
 	%D%/test-qemu-storage-daemon.sh \
 	%D%/test-quickstart-keep.sh \
+	%D%/test-rbd.sh \
+	%D%/test-rbd-faults.sh \
 	%D%/test-readme.sh \
 	%D%/test-readonly.sh \
 	%D%/test-ready-fd.sh \
@@ -151,12 +153,15 @@ EXTRA_DIST += \
 	%D%/check-pitfalls.sh \
 	%D%/check-walks.sh \
 	%D%/test-check-walks.sh \
+	%D%/ceph.sh \
 	%D%/paths-faults.sh \
 	%D%/paths-leak.sh \
 	%D%/fuse-hole.py \
 	%D%/metrics-hostile.py \
 	%D%/nbd-hostile.py \
 	%D%/paths.py \
+	%D%/guide-commands.py \
+	%D%/nbd-load.py \
 	%D%/prometheus-ask.py \
 	%D%/run-test.sh \
 	%D%/speed.sh \

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The commands that rtrs-guide(7) prints, in their order, on a machine of their own as far as the
 # network goes.  A command that this test does not know is a failure.  The words of messages in the
-# guide are words of the programs.
+# guide are words of the programs.  The section that begins with two empty machines needs two:
+# build-aux/fleet.sh runs its commands, and here the server reads the files that it writes.
 if [ -z "${IN_NAMESPACE-}" ]; then
 	export IN_NAMESPACE=yes
 	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
@@ -50,26 +51,7 @@ PATH=$tmp/bin:$PATH
 export RUNTIME_DIRECTORY=$tmp/run
 
 # One command on each line, a here document within $'...'.
-/usr/bin/python3 - "$guide" "$tmp" >"$tmp/commands" <<'END'
-import re, sys
-pod, tmp = open(sys.argv[1]).read(), sys.argv[2]
-commands = []
-for paragraph in re.split(r"\n\n+", pod.split("=head1 VERSION")[0]):
-    if not paragraph.startswith(" "):
-        continue
-    lines = [line[1:] for line in paragraph.split("\n")]
-    while lines:
-        line = lines.pop(0)
-        while line.endswith("\\"):
-            line = line[:-1] + lines.pop(0).lstrip()
-        if line.endswith("<<END"):
-            while not line.endswith("\nEND"):
-                line += "\n" + lines.pop(0)
-        commands.append(line)
-for command in commands:
-    command = re.sub(r"(?<![\w/])/(etc|run|srv)\b", tmp + r"/\1", command)
-    print("'" + command.replace("'", "'\\''").replace("\n", "'$'\\n''") + "'")
-END
+/usr/bin/python3 "$top_srcdir/tests/guide-commands.py" "$guide" rest "$tmp" >"$tmp/commands"
 cat "$tmp/commands"
 
 # started COMMAND: run what goes to the background by itself, and stop it at the end.
@@ -132,6 +114,25 @@ disk0 10G -> 20G
 -disk1
 END
 qemu-img compare -f raw -F raw "$tmp/srv/disk0-backup.img" "$tmp/srv/copy.img"
+
+# The way from two empty machines.
+/usr/bin/python3 "$top_srcdir/tests/guide-commands.py" "$guide" walk >"$tmp/walk"
+[ "$(wc -l <"$tmp/walk")" -ge 30 ]
+mkdir -p "$tmp/machine/etc/rtrs-server"
+files=0
+while IFS=$'\t' read -r machine _ word <&3; do
+	eval "command=$word"
+	case $command in
+	"cat > /etc/rtrs-server"*)
+		[ "$machine" = server ]
+		file=${command#cat > } file=${file%% <<END*}
+		bash -c "${command/ \/etc/ $tmp/machine/etc}"
+		"$RTRS_SERVER" --config "$tmp/machine$file" --check
+		files=$((files + 1))
+		;;
+	esac
+done 3<"$tmp/walk"
+[ $files -eq 2 ]
 
 # Messages.
 sed -n 's/^=item C<\(.*\)>$/\1/p' "$guide" >"$tmp/messages"

@@ -6,6 +6,7 @@
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires fio --enghelp=nbd
+requires curl --version
 
 truncate -s 16M "$tmp/disk" "$tmp/free"
 conf=$tmp/conf
@@ -15,7 +16,8 @@ write_conf() {
 		'[export "free"]' "path = $tmp/free" >"$conf"
 }
 write_conf 'iops = 200'
-start_server --control "$tmp/control" --state-dir "$tmp/state" --config "$conf"
+start_server --control "$tmp/control" --state-dir "$tmp/state" --config "$conf" \
+	--metrics "unix:$tmp/metrics"
 grep -q "disk: iops none -> 200" <("$RTRS_SERVER" --config "$conf" --check)
 ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control")
 
@@ -68,6 +70,23 @@ END
 [ "$(json "[(e['throttled_requests'], 'limit_iops' in e)
 	for e in a['exports'] if e['name'] == 'free']")" = \
 	"[(0, False)]" ]
+
+# metric SAMPLE: its value.
+metric() {
+	curl --silent --show-error --fail --max-time "$TIMEOUT_S" --unix-socket "$tmp/metrics" \
+		http://localhost/metrics >"$tmp/text"
+	sed -n "s/^rtrs_server_export_$1 //p" "$tmp/text"
+}
+# A reset of the statistics is none of the metrics.
+"${ctl[@]}" stats reset
+[ "$(metric 'limit{export="disk",limit="iops"}')" = 200 ]
+[ "$(grep -c '^rtrs_server_export_limit{' "$tmp/text")" -eq 1 ]
+[ "$(metric 'throttled_requests_total{export="disk"}')" -gt 500 ]
+[ "$(metric 'throttled_requests_total{export="free"}')" = 0 ]
+# Each waits for most of the time that a request of a full queue takes: far more than a millisecond.
+awk -v "requests=$(metric 'throttled_requests_total{export="disk"}')" \
+	-v "s=$(metric 'throttled_seconds_total{export="disk"}')" \
+	'BEGIN { exit !(s > requests / 1000 && s < requests * '"$TIMEOUT_S"') }'
 
 # Other limits hold for those that wait, and nobody loses the export.
 says "disk: iops 200 -> none, bps-read none -> 64M, burst none -> 2s" \

@@ -67,4 +67,13 @@ tmpfiles=$(find "$root" -path '*/tmpfiles.d/rtrs-server.conf')
 if [ "$(id -u)" -eq 0 ]; then
 	systemd-tmpfiles --create --root="$root" "$tmpfiles"
 	[ "$(stat -c %a "$root/var/lib/rtrs-server")" = 700 ]
+	# The server writes there, for rtrsctl save.
+	saves=$root$(sed -n 's/^ExecStart=.*--config=//p' "$installed/rtrs-server.service").d
+	[ "$(stat -c %u "$saves")" = "$(sed -n 's/^rtrs-server:[^:]*:\([0-9]*\):.*/\1/p' \
+		"$root/etc/passwd")" ] || fail "$saves is not the server's"
 fi
+for unit in "$installed"/rtrs-server{,@}.service; do
+	config=$(sed -n 's/^ExecStart=.*--config=//p' "$unit")
+	grep -q -x -F "ReadWritePaths=-$config.d" "$unit" ||
+		fail "no place for rtrsctl save in ${unit##*/}"
+done

@@ -71,5 +71,5 @@ $(SERVER_UNITS): $(srcdir)/%D%/rtrs-server.service.in $(srcdir)/%D%/hardening.in
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && cp $< $@
 %D%/sysusers/rtrs-nbd.conf %D%/sysusers/nbdkit-rtrs.conf: $(srcdir)/%D%/gateway.sysusers
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && cp $< $@
-%D%/tmpfiles/rtrs-server.conf: $(srcdir)/%D%/rtrs-server.tmpfiles
-	$(AM_V_GEN)$(MKDIR_P) $(@D) && cp $< $@
+%D%/tmpfiles/rtrs-server.conf: $(srcdir)/%D%/rtrs-server.tmpfiles Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && sed -e 's|[@]sysconfdir@|$(sysconfdir)|' $< >$@.t && mv $@.t $@

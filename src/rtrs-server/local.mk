@@ -7,6 +7,7 @@ SRV_CPPFLAGS = \
 	-I$(top_srcdir)/%D%/reactor \
 	-I$(top_srcdir)/src/store \
 	-I$(top_srcdir)/src/store/file \
+	-I$(top_srcdir)/src/store/rbd \
 	-I$(top_srcdir)/%D%/rtrs \
 	-I$(top_srcdir)/%D%/rnbd \
 	-I$(top_srcdir)/%D%/change \

@@ -37,6 +37,13 @@ static enum export_failed_kind kind_of(enum rnbd_io_op op)
 	}
 }
 
+static const char *words_of(const struct export_slot *slot, int err)
+{
+	const char *words = slot->ops->words ? slot->ops->words(err) : NULL;
+
+	return words ? words : strerror(-err);
+}
+
 /* Count the failure of @io.  True: @io is the first, and is to be logged. */
 static bool failure_count(struct export_failures *all, enum export_failed_kind kind,
 		  const struct export_io *io, int err)
@@ -56,8 +63,9 @@ static bool failure_count(struct export_failures *all, enum export_failed_kind k
 }
 
 /* Log the failures since the last line.  False: none, so the next failure is a first one again. */
-static bool failures_tell_more(struct export *ex, enum export_failed_kind kind)
+static bool failures_tell_more(struct export_slot *slot, enum export_failed_kind kind)
 {
+	struct export *ex = slot->ex;
 	struct export_failure *f = &ex->failures.kinds[kind], now;
 
 	pthread_mutex_lock(&ex->failures.lock);
@@ -68,7 +76,7 @@ static bool failures_tell_more(struct export *ex, enum export_failed_kind kind)
 		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(IO_FAILED, .export = ex->name), ex->name,
 			  "%llu more of %s failed, the first of them at byte %llu: %s",
 			  (unsigned long long)now.more, names[kind], (unsigned long long)now.offset,
-			  strerror(-now.err));
+			  words_of(slot, now.err));
 	return now.more;
 }
 
@@ -83,7 +91,7 @@ static void failed_timer(struct loop_timer *timer)
 {
 	struct export_failed_timer *t = container_of(timer, struct export_failed_timer, timer);
 
-	t->armed = failures_tell_more(t->slot->ex, t->kind);
+	t->armed = failures_tell_more(t->slot, t->kind);
 	if (t->armed)
 		failed_timer_set(t);
 }
@@ -97,7 +105,7 @@ void export_io_failed(struct export_io *io, int err)
 		return;
 	log_event(LOG_LEVEL_ERROR, LOG_FIELDS(IO_FAILED, .export = io->ex->name), io->ex->name,
 		  "%s of %u bytes at byte %llu failed: %s", names[kind], io->len,
-		  (unsigned long long)io->offset, strerror(-err));
+		  (unsigned long long)io->offset, words_of(io->slot, err));
 	t->armed = true;
 	failed_timer_set(t);
 }
@@ -117,6 +125,6 @@ void export_io_failed_end(struct export_slot *slot)
 		if (!slot->failed[i].armed)
 			continue;
 		loop_timer_cancel(&slot->failed[i].timer);
-		failures_tell_more(slot->ex, slot->failed[i].kind);
+		failures_tell_more(slot, slot->failed[i].kind);
 	}
 }

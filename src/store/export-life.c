@@ -378,6 +378,14 @@ void export_life_remove(struct export_life *life, struct export *ex)
 		life_stand_in_line(life, ex);
 }
 
+void export_life_resized(const struct export *ex)
+{
+	struct export_life *life = ex->all->life;
+
+	if (life && life->users && life->users->export_resized)
+		life->users->export_resized(life->arg, ex);
+}
+
 /* ---- begin and end ---- */
 
 int export_life_init(struct export_life *life, struct exports *e, struct reactor *const *reactors,

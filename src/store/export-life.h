@@ -35,6 +35,8 @@ struct export_users {
 	void (*export_openers)(void *arg, const struct export *ex, char *buf, size_t len);
 	/* Take @ex away from who has it open. */
 	void (*export_kick)(void *arg, const struct export *ex);
+	/* The storage tells that the size of @ex may be another one now. */
+	void (*export_resized)(void *arg, const struct export *ex);
 };
 
 struct life_ring;
@@ -80,6 +82,8 @@ struct export *export_life_add(struct export_life *life, const char *spec,
 void export_life_show(struct export_life *life, struct export *ex);
 /* Hide @ex from clients.  @ex goes down and is freed when the last reference is put. */
 void export_life_remove(struct export_life *life, struct export *ex);
+/* A driver's word that the size of @ex may be another one now. */
+void export_life_resized(const struct export *ex);
 /* Begin no more steps, and call @done(@arg) when no step is under way, never inside this call.
  * Call once. */
 void export_life_stop(struct export_life *life, void (*done)(void *arg), void *arg);

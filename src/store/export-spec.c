@@ -70,34 +70,77 @@ static int unknown_flag(const struct export *ex, const char *flag, size_t len, c
 	return -EINVAL;
 }
 
-/* Set the flag @text of @ex.  False: no such flag exists. */
-static bool set_flag(struct export *ex, const char *text, size_t len)
+static bool takes_value(const char *flag)
 {
-	const char *flags[FLAGS_MAX];
-	unsigned n = all_flags(ex, flags);
+	return flag[strlen(flag) - 1] == '=';
+}
 
-	for (unsigned i = 0; i < n; i++) {
-		if (len != strlen(flags[i]) || strncmp(text, flags[i], len))
-			continue;
-		if (i)
-			ex->driver->flag(ex, i - 1);
-		else
-			ex->readonly = true;
-		return true;
+/* The place in @flags of the flag that begins @text; @n: none. */
+static unsigned find_flag(const char *const *flags, unsigned n, const char *text, size_t len)
+{
+	unsigned i = 0;
+
+	while (i < n && (strncmp(text, flags[i], strlen(flags[i])) ||
+			 (len != strlen(flags[i]) && !takes_value(flags[i]))))
+		i++;
+	return i;
+}
+
+static int no_memory(const struct export *ex, char *err, size_t errlen)
+{
+	snprintf(err, errlen, "export '%s': out of memory", ex->name);
+	return -ENOMEM;
+}
+
+/* Give the driver the value of @flag that begins at @text; *@rest is set to the comma behind the
+ * value, or to the end. */
+static int set_value(struct export *ex, unsigned flag, const char *text, const char **rest,
+		     char *err, size_t errlen)
+{
+	char *value = spec_unescape(text, rest);
+	int rc = 0;
+
+	if (!value)
+		return no_memory(ex, err, errlen);
+	if (!*value) {
+		snprintf(err, errlen, "export '%s': '%s' has no value", ex->name,
+			 ex->driver->flags[flag]);
+		rc = -EINVAL;
+	} else if (!ex->driver->flag(ex, flag, value)) {
+		rc = no_memory(ex, err, errlen);
 	}
-	return false;
+	free(value);
+	return rc;
+}
+
+/* Set the flag of @ex that begins at *@text, and move *@text behind the flag. */
+static int set_flag(struct export *ex, const char **text, char *err, size_t errlen)
+{
+	size_t len = strcspn(*text, ",");
+	const char *flags[FLAGS_MAX];
+	unsigned n = all_flags(ex, flags), i = find_flag(flags, n, *text, len);
+
+	if (i == n)
+		return unknown_flag(ex, *text, len, err, errlen);
+	if (takes_value(flags[i]))
+		return set_value(ex, i - 1, *text + strlen(flags[i]), text, err, errlen);
+	*text += len;
+	if (!i)
+		ex->readonly = true;
+	else if (!ex->driver->flag(ex, i - 1, NULL))
+		return no_memory(ex, err, errlen);
+	return 0;
 }
 
 static int parse_flags(struct export *ex, const char *text, char *err, size_t errlen)
 {
-	while (*text == ',') {
-		size_t len = strcspn(++text, ",");
+	int rc = 0;
 
-		if (!set_flag(ex, text, len))
-			return unknown_flag(ex, text, len, err, errlen);
-		text += len;
+	while (*text == ',' && !rc) {
+		text++;
+		rc = set_flag(ex, &text, err, errlen);
 	}
-	return ex->driver->check(ex, err, errlen);
+	return rc ? rc : ex->driver->check(ex, err, errlen);
 }
 
 static int check_name(const char *name, char *err, size_t errlen)

@@ -54,15 +54,17 @@ struct store_driver {
 	/* Targets that begin with @prefix belong to this driver; NULL: paths, which no other driver
 	 * wants. */
 	const char *prefix;
-	/* The flags behind a target, beside "readonly"; ends with NULL. */
+	/* The flags behind a target, beside "readonly", with a '=' at the end if a value follows;
+	 * ends with NULL. */
 	const char *const *flags;
 	/* Make an export that is not opened yet; NULL: no memory. */
 	struct export *(*create)(void);
 	/* Bytes of the driver in struct store, 0 until store_init(). */
 	size_t store_own;
 	void (*store_init)(struct store *store);
-	/* The user gave flags[@flag]. */
-	void (*flag)(struct export *ex, unsigned flag);
+	/* The user gave flags[@flag], with @value, which is not empty; NULL: none follows.  False:
+	 * no memory. */
+	bool (*flag)(struct export *ex, unsigned flag, const char *value);
 	/* Check whether target and flags of @ex fit together, without opening anything.  0, or
 	 * -errno with one line in @err. */
 	int (*check)(const struct export *ex, char *err, size_t errlen);

@@ -43,6 +43,19 @@ libstore_la_SOURCES = \
 	%D%/mem/store-mem.c \
 	%D%/mem/store-mem.h \
 	$(NULL)
+if HAVE_RBD
+libstore_la_SOURCES += \
+	%D%/rbd/rbd-lib.c \
+	%D%/rbd/rbd-lib.h \
+	%D%/rbd/rbd-target.c \
+	%D%/rbd/rbd-target.h \
+	%D%/rbd/store-rbd-aside.c \
+	%D%/rbd/store-rbd-connect.c \
+	%D%/rbd/store-rbd-lock.c \
+	%D%/rbd/store-rbd.c \
+	%D%/rbd/store-rbd-priv.h \
+	$(NULL)
+endif
 
 libstorering_la_CPPFLAGS = $(SRV_CPPFLAGS)
 libstorering_la_SOURCES = \
@@ -58,5 +71,8 @@ libstorering_la_SOURCES = \
 	%D%/file/store-file-zero.c \
 	%D%/mem/store-mem-io.c \
 	$(NULL)
+if HAVE_RBD
+libstorering_la_SOURCES += %D%/rbd/store-rbd-io.c
+endif
 libstorering_la_CFLAGS = $(AM_CFLAGS) $(LIBURING_CFLAGS)
 endif

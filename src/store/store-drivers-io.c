@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the table of the drivers' IO, which is constant. */
+#include <config.h>
+
 #include "store-driver.h"
 #include "store-drivers.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the table of drivers, which is constant. */
+#include <config.h>
+
 #include "export.h"
 #include "store-drivers.h"
 

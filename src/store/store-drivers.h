@@ -7,9 +7,16 @@
 struct store_driver;
 struct store_io_ops;
 
+#ifdef HAVE_RBD
+#define STORE_DRIVER_RBD(X) X(rbd)
+#else
+#define STORE_DRIVER_RBD(X)
+#endif
+
 /* The driver of paths is the last one. */
 #define STORE_DRIVERS(X) \
 	X(mem)                                                                                     \
+	STORE_DRIVER_RBD(X)                                                                        \
 	X(file)
 
 /* The drivers in the order of STORE_DRIVERS(), and the IO of each.  The simulation has tables of

@@ -70,31 +70,7 @@ tenths() {
 # until FILE exists.  An error or other data ends it with another status than 0.  FILE.turns counts.
 load_until() {
 	echo 0 >"$1.turns"
-	STOP=$1 nbdsh -u "$2" -c - <<'END'
-import os, random
-stop, turns = os.environ["STOP"], 0
-area, most = 32 << 20, 64 << 10
-while not os.path.exists(stop):
-    parts = []
-    for k in range(16):
-        n = random.randint(1, most // 512) * 512
-        off = k * (area // 16) + random.randrange((area // 16 - n) // 512) * 512
-        parts.append((off, os.urandom(n)))
-    for what in "write", "read":
-        jobs = []
-        for off, data in parts:
-            buf = nbd.Buffer.from_bytearray(bytearray(data)) if what == "write" else nbd.Buffer(len(data))
-            call = h.aio_pwrite if what == "write" else h.aio_pread
-            jobs.append((call(buf, off), buf, off, data))
-        flying = [job[0] for job in jobs]
-        while flying := [cookie for cookie in flying if not h.aio_command_completed(cookie)]:
-            h.poll(-1)
-        for _, buf, off, data in jobs:
-            assert buf.to_bytearray() == data, "%s at %d of %d" % (what, off, len(data))
-    turns += 1
-    with open(stop + ".turns", "w") as f:
-        f.write(str(turns))
-END
+	STOP=$1 nbdsh -u "$2" -c - <"$top_srcdir/tests/nbd-load.py"
 }
 
 # nbd_serve unix|tcp PLUGIN [KEY=VALUE]...: start nbdkit, at the same place each time; sets

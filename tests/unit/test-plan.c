@@ -56,6 +56,13 @@ Test(plan, steps)
 		{ "a=/a,readonly,direct", "a=/a,direct,readonly,direct", "" },
 		{ "x=/x", "a=/a\\,b\\,readonly", "-x +a=/a\\,b\\,readonly" },
 		{ "a=/a\\,direct", "a=/a,direct", "-a +a=/a,direct" },
+#ifdef HAVE_RBD
+		{ "a=rbd:p/i,conf=/c,id=u", "a=rbd:p/i,id=u,conf=/c", "" },
+		{ "a=rbd:p/i,conf=/c", "a=rbd:p/i,conf=/d", "-a +a=rbd:p/i,conf=/d" },
+		{ "a=rbd:p/i,luks=/x\\,a,conf=/c", "a=rbd:p/i,conf=/c,luks=/x\\,a", "" },
+		{ "a=rbd:p/i,luks=/x\\,readonly", "a=rbd:p/i,luks=/x,readonly",
+		  "-a +a=rbd:p/i,readonly,luks=/x" },
+#endif
 		{ "a=/a b=/b", "a=/b b=/a", "-a -b +a=/b +b=/a" },
 		{ "a=/a", "a=/a --log-level=debug", "!log-level" },
 		{ "a=/a --threads=2", "a=/a --threads=3 --log-level=error", "!log-level ?threads" },

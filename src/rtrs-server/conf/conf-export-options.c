@@ -72,8 +72,8 @@ static int read_priority(void *arg, const char *text, char *why, size_t len)
 	.holds = OPT_IN_FILE | OPT_AT_RUN_TIME
 
 static const struct opt rows[] = {
-	{ .name = "path", .type = OPT_TEXT, FIELD(path), .arg = "PATH|mem:SIZE", .of = "a path",
-	  .holds = OPT_IN_FILE, .help = "the file or block device, or memory" },
+	{ .name = "path", .type = OPT_TEXT, FIELD(path), .arg = "PATH|mem:SIZE|rbd:POOL/IMAGE",
+	  .of = "a path", .holds = OPT_IN_FILE, .help = "file, block device, memory, Ceph image" },
 	{ .name = "mode", .type = OPT_WORD, FIELD(mode), .words = rnbd_access_names,
 	  .nwords = RNBD_ACCESS_RW + 1, .fallback = "rw", .holds = OPT_IN_FILE,
 	  .help = "what clients may do" },
@@ -81,6 +81,12 @@ static const struct opt rows[] = {
 	  .help = "use O_DIRECT" },
 	{ .name = "force", .type = OPT_FLAG, FIELD(force), .holds = OPT_IN_FILE,
 	  .help = "a device in use, too" },
+	{ .name = "conf", .type = OPT_TEXT, FIELD(conf), .arg = "FILE", .of = "a path",
+	  .holds = OPT_IN_FILE, .help = "Ceph image: Ceph's configuration" },
+	{ .name = "id", .type = OPT_TEXT, FIELD(id), .arg = "USER", .of = "a user of Ceph",
+	  .holds = OPT_IN_FILE, .help = "Ceph image: the user, without client." },
+	{ .name = "luks", .type = OPT_TEXT, FIELD(luks), .arg = "FILE", .of = "a path",
+	  .holds = OPT_IN_FILE, .help = "Ceph image: file with the passphrase" },
 	{ .name = "iops", IOPS(LIMIT_IOPS), .help = "requests a second" },
 	{ .name = "iops-read", IOPS(LIMIT_IOPS_READ), .help = "reads" },
 	{ .name = "iops-write", IOPS(LIMIT_IOPS_WRITE), .help = "writes, zeroes, discards" },

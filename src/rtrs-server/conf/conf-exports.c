@@ -43,6 +43,14 @@ static int by_flag(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* The comma at @text or behind that no '\' stands before; the end: none. */
+static char *next_comma(char *text)
+{
+	while (*text && *text != ',')
+		text += text[0] == '\\' && text[1] ? 2 : 1;
+	return text;
+}
+
 /* Write the flags behind the comma at @at to @out, "readonly" first, the others by their names,
  * each once.  @at is changed. */
 static void write_flags(char *at, char *out)
@@ -50,7 +58,11 @@ static void write_flags(char *at, char *out)
 	char *flags[16] = { NULL }, *flag;
 	unsigned n = 0;
 
-	while ((flag = strsep(&at, ",")) && n < ARRAY_SIZE(flags)) {
+	for (bool more = *at; more && n < ARRAY_SIZE(flags);) {
+		flag = at + 1;
+		at = next_comma(flag);
+		more = *at;
+		*at = '\0';
 		if (!strcmp(flag, "readonly"))
 			out = stpcpy(stpcpy(out, ","), flag);
 		else if (*flag)
@@ -67,15 +79,14 @@ static void write_flags(char *at, char *out)
  * NULL: no memory. */
 static char *spec_copy(const char *spec)
 {
-	char *copy = strdup(spec), *flags = strdup(spec), *comma = copy;
+	char *copy = strdup(spec), *flags = strdup(spec), *comma;
 
 	if (!copy || !flags) {
 		free(copy);
 		free(flags);
 		return NULL;
 	}
-	while (*comma && *comma != ',')
-		comma += comma[0] == '\\' && comma[1] ? 2 : 1;
+	comma = next_comma(copy);
 	if (*comma) {
 		*comma = '\0';
 		write_flags(flags + (comma - copy), comma);

@@ -13,8 +13,8 @@
 #include "util.h"
 
 #define ERR_MAX 384
-/* NAME, PATH with each byte escaped, all flags */
-#define SPEC_MAX (3 * OPT_FILE_LINE_MAX + 64)
+/* NAME, four values with each byte escaped, all flags */
+#define SPEC_MAX (9 * OPT_FILE_LINE_MAX + 64)
 
 struct conf_section {
 	struct srv_conf *conf;
@@ -44,18 +44,32 @@ static void *begin_export(void *arg, const char *where, const char *title, char 
 	return &s->lines;
 }
 
+/* Append @lead and @value, if there is one, at @to.  Returns the end. */
+static char *add_escaped(char *to, const char *lead, const char *value)
+{
+	if (!value)
+		return to;
+	to = stpcpy(to, lead);
+	for (; *value; value++) {
+		if (*value == ',' || *value == '\\')
+			*to++ = '\\';
+		*to++ = *value;
+	}
+	*to = '\0';
+	return to;
+}
+
 /* Write to @spec the export of the section as a command line has it (export-spec.h). */
 static void spec_of(const struct conf_section *s, char spec[SPEC_MAX])
 {
-	char *to = stpcpy(stpcpy(spec, s->name), "=");
+	const struct conf_export_lines *lines = &s->lines;
+	char *to = add_escaped(stpcpy(spec, s->name), "=", lines->path);
 
-	for (const char *from = s->lines.path; *from; from++) {
-		if (*from == ',' || *from == '\\')
-			*to++ = '\\';
-		*to++ = *from;
-	}
-	sprintf(to, "%s%s%s", s->lines.mode == RNBD_ACCESS_RO ? ",readonly" : "",
-		s->lines.direct ? ",direct" : "", s->lines.force ? ",force" : "");
+	to += sprintf(to, "%s%s%s", lines->mode == RNBD_ACCESS_RO ? ",readonly" : "",
+		      lines->direct ? ",direct" : "", lines->force ? ",force" : "");
+	to = add_escaped(to, ",conf=", lines->conf);
+	to = add_escaped(to, ",id=", lines->id);
+	add_escaped(to, ",luks=", lines->luks);
 }
 
 static bool end_export(void *arg, const char *where, char *why, size_t len)

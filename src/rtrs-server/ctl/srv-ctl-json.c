@@ -97,7 +97,8 @@ static json_t *srv_json_export_show(const struct export *ex)
 	int error = export_sync_error(ex);
 
 	return json_pack("{s:o,s:I,s:o,s:o,s:b,s:b,s:i,s:i,s:i}",
-			 "path", srv_json_absolute_path(ex->path),
+			 "path", ex->driver->prefix ? ctl_json_text(ex->path) :
+				 srv_json_absolute_path(ex->path),
 			 "size", (json_int_t)export_size(ex),
 			 "mode", ctl_json_text(ex->readonly ? "ro" : "rw"),
 			 "kind", ctl_json_text(ex->kind),

@@ -11,6 +11,7 @@
 #include "srv-con.h"
 #include "srv-ctl-json.h"
 #include "srv-export-stat.h"
+#include "srv-limit.h"
 #include "srv-metrics.h"
 #include "srv-path.h"
 #include "srv-rnbd-state.h"
@@ -96,6 +97,38 @@ static void read_export_io(struct metric_out *out, const void *program)
 	for_each_export(ex, program) {
 		srv_export_stat_ever(srv_rnbd(srv_of(program)), ex, &sum);
 		metric_io(out, ex->name, &sum);
+	}
+}
+
+/* ---- limits of exports ---- */
+
+static void read_export_limit(struct metric_out *out, const void *program)
+{
+	const struct export *ex;
+
+	for_each_export(ex, program) {
+		const struct limits *limits = srv_limit_of(ex);
+
+		for (unsigned i = 0; i < LIMITS; i++) {
+			if (limits->rate[i])
+				metric_value(out, METRIC_LABELS({ "export", ex->name },
+								{ "limit", limit_names[i] }),
+					     limits->rate[i]);
+		}
+	}
+}
+
+enum { THROTTLED_REQUESTS, THROTTLED_TIME };
+
+static void read_export_throttled(struct metric_out *out, const void *program)
+{
+	const struct export *ex;
+	struct srv_limit_stat waits;
+
+	for_each_export(ex, program) {
+		srv_limit_stat_ever(ex, &waits);
+		metric_value(out, METRIC_LABELS({ "export", ex->name }),
+			     metric_row(out)->what == THROTTLED_TIME ? waits.ns : waits.requests);
 	}
 }
 
@@ -295,6 +328,14 @@ static const struct metric rows[] = {
 	{ .name = "rtrs_server_export_io_duration_seconds", .type = METRIC_HISTOGRAM,
 	  .unit = METRIC_SECONDS, .read = read_export_io, .what = METRIC_IO_LATENCY,
 	  .help = "Time from the arrival of a request to its answer." },
+	{ .name = "rtrs_server_export_limit", .type = METRIC_GAUGE, .read = read_export_limit,
+	  .help = "Limits of the export: requests or bytes a second." },
+	{ .name = "rtrs_server_export_throttled_requests", .type = METRIC_COUNTER,
+	  .read = read_export_throttled, .what = THROTTLED_REQUESTS,
+	  .help = "Requests that have waited for limits of the export." },
+	{ .name = "rtrs_server_export_throttled_seconds", .type = METRIC_COUNTER,
+	  .unit = METRIC_SECONDS, .read = read_export_throttled, .what = THROTTLED_TIME,
+	  .help = "Sum of the waits of these requests." },
 	{ .name = "rtrs_server_sessions", .type = METRIC_GAUGE, .read = read_sessions,
 	  .help = "Sessions, by their state." },
 	{ .name = "rtrs_server_sessions_limit", .type = METRIC_GAUGE, .read = read_sessions_limit,

@@ -9,6 +9,7 @@
 #include "srv-export.h"
 #include "srv-limit.h"
 #include "srv-prio.h"
+#include "srv-resize.h"
 #include "srv-rnbd-state.h"
 
 static int export_comes(void *arg, struct export *ex)
@@ -60,6 +61,16 @@ static void export_kick(void *arg, const struct export *ex)
 	srv_close_kick_export(arg, ex);
 }
 
+/* srv-size.c logs the change. */
+static void sizes_known(void *arg, int rc, const char *text)
+{
+}
+
+static void export_resized(void *arg, const struct export *ex)
+{
+	srv_resize(arg, ex->name, sizes_known, NULL);
+}
+
 const struct export_users srv_export_users = {
 	.export_comes = export_comes,
 	.export_goes = export_goes,
@@ -67,6 +78,7 @@ const struct export_users srv_export_users = {
 	.store_goes = store_goes,
 	.export_openers = export_openers,
 	.export_kick = export_kick,
+	.export_resized = export_resized,
 };
 
 int srv_export_init(struct srv *srv)

@@ -376,6 +376,11 @@ void srv_limit_stat(const struct export *ex, struct srv_limit_stat *stat)
 	stat->ns -= l->base.ns;
 }
 
+void srv_limit_stat_ever(const struct export *ex, struct srv_limit_stat *stat)
+{
+	*stat = stat_now(limit_of(ex));
+}
+
 void srv_limit_stat_reset(const struct export *ex)
 {
 	struct srv_limit *l = limit_of(ex);

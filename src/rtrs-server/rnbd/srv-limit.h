@@ -122,6 +122,8 @@ void srv_limit_stop(struct srv *srv);
 const struct limits *srv_limit_of(const struct export *ex);
 /* Fill @stat with the waits for @ex since the last reset. */
 void srv_limit_stat(const struct export *ex, struct srv_limit_stat *stat);
+/* Fill @stat with the waits for @ex since the export came. */
+void srv_limit_stat_ever(const struct export *ex, struct srv_limit_stat *stat);
 /* Count the waits for @ex from now on from zero. */
 void srv_limit_stat_reset(const struct export *ex);
 

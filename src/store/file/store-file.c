@@ -305,12 +305,13 @@ static const char *const file_flags[] = {
 	NULL
 };
 
-static void file_flag(struct export *ex, unsigned flag)
+static bool file_flag(struct export *ex, unsigned flag, const char *value)
 {
 	if (flag == FILE_DIRECT)
 		ex->direct = true;
 	else
 		store_file(ex)->force = true;
+	return true;
 }
 
 static int file_check(const struct export *ex, char *err, size_t errlen)

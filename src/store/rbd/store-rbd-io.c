@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* IO of an image: each operation is one of librbd's.  Owns nothing while librbd has an operation:
+ * its memory is the request's until the answer.  Thread of the reactor, except image_answered() and
+ * image_updated(). */
+#include <config.h>
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export-life.h"
+#include "rnbd-extents.h"
+#include "store-driver.h"
+#include "store-rbd-priv.h"
+#include "util.h"
+#include "worker.h"
+
+/* An export on a ring. */
+struct rbd_slot {
+	struct worker worker;		/* for the calls of librbd that wait */
+	_Atomic(unsigned) answering;	/* threads of librbd that call a reactor */
+	/* on the control thread's ring */
+	const struct export *ex;
+	struct reactor *reactor;
+	bool watches;
+	uint64_t watch;			/* of rbd_update_watch() */
+	struct loop_msg resized;
+};
+
+static rbd_image_t image_of(const struct export_io *io)
+{
+	return store_rbd(io->ex)->handle.image;
+}
+
+/* ---- operations ---- */
+
+/* A thread of librbd. */
+static void image_answered(rbd_completion_t answer, void *arg)
+{
+	struct export_io *io = arg;
+	struct rbd_slot *slot = io->slot->own;
+	ssize_t result = rbd_lib.rbd_aio_get_return_value(answer);
+
+	rbd_lib.rbd_aio_release(answer);
+	/* A READ has the number of its bytes: fewer is the end of an image that became smaller. */
+	if (result >= 0)
+		io->status = io->op == RNBD_OP_READ && result < (ssize_t)io->len ? -EIO : 0;
+	else
+		io->status = (int)result;
+	/* RACE: with the message the request may end, and with the request the ring. */
+	atomic_fetch_add(&slot->answering, 1);
+	loop_post(reactor_loop(io->reactor), &io->msg);
+	atomic_fetch_sub(&slot->answering, 1);
+}
+
+static void image_msg(struct loop_msg *msg)
+{
+	struct export_io *io = container_of(msg, struct export_io, msg);
+
+	export_io_next(io, io->status);
+}
+
+/* Begin @io: a completion for it, or NULL, and @io has failed. */
+static rbd_completion_t image_begin(struct export_io *io)
+{
+	rbd_completion_t answer;
+	int rc = rbd_lib.rbd_aio_create_completion(io, image_answered, &answer);
+
+	io->need_sync = false;		/* no cache is on the way */
+	loop_msg_init(&io->msg, image_msg);
+	if (rc >= 0)
+		return answer;
+	export_io_next_later(io, rc);
+	return NULL;
+}
+
+/* librbd has returned @rc, and answers unless it has refused @io. */
+static void image_begun(struct export_io *io, rbd_completion_t answer, int rc)
+{
+	if (rc >= 0)
+		return;
+	rbd_lib.rbd_aio_release(answer);
+	export_io_next_later(io, rc);
+}
+
+static void image_rw(struct export_io *io)
+{
+	rbd_completion_t answer = image_begin(io);
+
+	if (!answer)
+		return;
+	if (io->op == RNBD_OP_READ)
+		image_begun(io, answer, rbd_lib.rbd_aio_read2(image_of(io), io->offset, io->len,
+							      io->buf, answer, 0));
+	else
+		image_begun(io, answer, rbd_lib.rbd_aio_write2(image_of(io), io->offset, io->len,
+							       io->buf, answer, 0));
+}
+
+static void image_zero(struct export_io *io)
+{
+	rbd_completion_t answer = image_begin(io);
+	int flags = io->flags & RNBD_F_NOUNMAP ? RBD_WRITE_ZEROES_FLAG_THICK_PROVISION : 0;
+
+	if (!answer)
+		return;
+	if (io->op == RNBD_OP_DISCARD)
+		image_begun(io, answer, rbd_lib.rbd_aio_discard(image_of(io), io->offset, io->len,
+								answer));
+	else
+		image_begun(io, answer, rbd_lib.rbd_aio_write_zeroes(image_of(io), io->offset,
+								     io->len, answer, flags, 0));
+}
+
+static void image_sync(struct export_io *io)
+{
+	rbd_completion_t answer = image_begin(io);
+
+	if (answer)
+		image_begun(io, answer, rbd_lib.rbd_aio_flush(image_of(io), answer));
+}
+
+static bool image_takes_at_once(const struct export_io *io)
+{
+	return true;
+}
+
+/* No sync fails for other writes than its own, so no error is latched. */
+static void image_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)
+{
+	ex->store->anew = EXPORT_ANEW_DONE;
+	done(arg);
+}
+
+/* ---- extents ---- */
+
+struct extents {
+	struct worker_job job;
+	struct export_io *io;
+	struct rnbd_extents_writer w;
+	uint64_t pos;
+	bool full;
+};
+
+static int extents_found(uint64_t offset, size_t len, int exists, void *arg)
+{
+	struct extents *e = arg;
+	uint64_t start = align_down(offset, RNBD_SECTOR_SIZE);
+	uint64_t end = e->io->offset + e->io->len;
+
+	start = MIN(MAX(start, e->pos), end);
+	if (e->full || !exists)
+		return 0;
+	if (start > e->pos)
+		e->full = !rnbd_extents_add(&e->w, start - e->pos,
+					    RNBD_EXTENT_HOLE | RNBD_EXTENT_ZERO);
+	if (e->full)
+		return 0;
+	e->pos = start;
+	end = MIN(align_up(offset + len, RNBD_SECTOR_SIZE), end);
+	if (end <= e->pos)
+		return 0;
+	e->full = !rnbd_extents_add(&e->w, end - e->pos, 0);
+	e->pos = end;
+	return 0;
+}
+
+/* Thread of the worker. */
+static void extents_work(struct worker_job *job)
+{
+	struct extents *e = container_of(job, struct extents, job);
+	struct export_io *io = e->io;
+	uint64_t end = io->offset + io->len;
+	int rc;
+
+	e->pos = io->offset;
+	rnbd_extents_begin(&e->w, io->buf, io->room);
+	rc = rbd_lib.rbd_diff_iterate2(image_of(io), NULL, io->offset, io->len, 1, 1, extents_found,
+				       e);
+	if (!e->full && e->pos < end)
+		rnbd_extents_add(&e->w, end - e->pos,
+				 rc < 0 ? 0 : RNBD_EXTENT_HOLE | RNBD_EXTENT_ZERO);
+	rnbd_extents_end(&e->w);
+}
+
+static void extents_done(struct worker_job *job)
+{
+	struct extents *e = container_of(job, struct extents, job);
+	struct export_io *io = e->io;
+
+	free(e);
+	export_io_next(io, 0);
+}
+
+static void image_extents(struct export_io *io)
+{
+	struct rbd_slot *slot = io->slot->own;
+	/* Behind LUKS offsets are not those of the objects. */
+	struct extents *e = store_rbd(io->ex)->luks ? NULL : calloc(1, sizeof(*e));
+	struct rnbd_extents_writer w;
+
+	if (e) {
+		e->job = (struct worker_job){ .work = extents_work, .done = extents_done };
+		e->io = io;
+		if (!worker_run(&slot->worker, &e->job))
+			return;
+		free(e);
+	}
+	/* What is not known counts as data. */
+	rnbd_extents_begin(&w, io->buf, io->room);
+	rnbd_extents_add(&w, io->len, 0);
+	rnbd_extents_end(&w);
+	export_io_next_later(io, 0);
+}
+
+/* ---- size ---- */
+
+struct asked_size {
+	struct worker_job job;
+	struct export *ex;
+	int64_t size;
+	void (*done)(struct export *ex, int64_t size, void *arg);
+	void *arg;
+};
+
+/* Thread of the worker: librbd may read the header of the image anew. */
+static void size_work(struct worker_job *job)
+{
+	struct asked_size *a = container_of(job, struct asked_size, job);
+	uint64_t size = 0;
+	int rc = rbd_lib.rbd_get_size(store_rbd(a->ex)->handle.image, &size);
+
+	a->size = rc < 0 ? rc : (int64_t)align_down(size, RNBD_SECTOR_SIZE);
+}
+
+static void size_done(struct worker_job *job)
+{
+	struct asked_size *a = container_of(job, struct asked_size, job);
+
+	a->done(a->ex, a->size, a->arg);
+	free(a);
+}
+
+static bool image_size(struct reactor *r, struct export *ex, int64_t *size,
+		       void (*done)(struct export *ex, int64_t size, void *arg), void *arg)
+{
+	struct rbd_slot *slot = reactor_storage(r)->slots[ex->index]->own;
+	struct asked_size *a = calloc(1, sizeof(*a));
+
+	*size = -ENOMEM;
+	if (!a)
+		return true;
+	*a = (struct asked_size){ .job.work = size_work, .job.done = size_done, .ex = ex,
+				  .done = done, .arg = arg };
+	*size = worker_run(&slot->worker, &a->job);
+	if (!*size)
+		return false;
+	free(a);
+	return true;
+}
+
+/* ---- errors ---- */
+
+static const char *image_words(int err)
+{
+	switch (err) {
+	case -ESHUTDOWN:
+		return "the cluster has fenced this server (ceph osd blocklist ls): remove the "
+		       "export and add it again, or start the server anew";
+	case -EROFS:
+		return "another client has the lock of the image (rbd lock ls)";
+	case -ENOSPC:
+	case -EDQUOT:
+		return "the pool is full: make room in it, or raise its quota";
+	case -EPERM:
+	case -EACCES:
+		return "the user of Ceph lacks the capability osd 'profile rbd'";
+	case -ENOENT:
+		return "the image is gone";
+	default:
+		return NULL;
+	}
+}
+
+/* ---- another size ---- */
+
+static void resized_msg(struct loop_msg *msg)
+{
+	export_life_resized(container_of(msg, struct rbd_slot, resized)->ex);
+}
+
+/* A thread of librbd. */
+static void image_updated(void *arg)
+{
+	struct rbd_slot *own = arg;
+
+	atomic_fetch_add(&own->answering, 1);
+	loop_post(reactor_loop(own->reactor), &own->resized);
+	atomic_fetch_sub(&own->answering, 1);
+}
+
+/* Only the control thread asks for sizes.  Without the watch, "rtrsctl export resize" does. */
+static void watch_updates(struct export_slot *slot, struct rbd_slot *own)
+{
+	own->ex = slot->ex;
+	own->reactor = slot->ring->reactor;
+	loop_msg_init(&own->resized, resized_msg);
+	if (!slot->ring->index)
+		own->watches = rbd_lib.rbd_update_watch(store_rbd(slot->ex)->handle.image,
+							&own->watch, image_updated, own) >= 0;
+}
+
+static void unwatch_updates(struct rbd_slot *own)
+{
+	if (own->watches)
+		rbd_lib.rbd_update_unwatch(store_rbd(own->ex)->handle.image, own->watch);
+}
+
+/* ---- a ring ---- */
+
+static int image_attach(struct export_slot *slot, char *err, size_t errlen)
+{
+	struct rbd_slot *own = calloc(1, sizeof(*own));
+
+	if (!own) {
+		snprintf(err, errlen, "out of memory");
+		return -ENOMEM;
+	}
+	worker_init(&own->worker, reactor_loop(slot->ring->reactor));
+	watch_updates(slot, own);
+	slot->own = own;
+	return 0;
+}
+
+static void image_detach(struct export_slot *slot)
+{
+	struct rbd_slot *own = slot->own;
+
+	unwatch_updates(own);
+	while (atomic_load(&own->answering))
+		sched_yield();
+	loop_unpost(reactor_loop(own->reactor), &own->resized);
+	worker_fini(&own->worker);
+	free(own);
+}
+
+extern const struct store_io_ops store_rbd_io_ops;
+const struct store_io_ops store_rbd_io_ops = {
+	.attach = image_attach,
+	.detach = image_detach,
+	.rw = image_rw,
+	.zero = image_zero,
+	.extents = image_extents,
+	.sync = image_sync,
+	.takes_at_once = image_takes_at_once,
+	.words = image_words,
+	.anew = image_anew,
+	.size = image_size,
+};

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An image of a Ceph cluster as an export: "NAME=rbd:POOL/[NAMESPACE/]IMAGE[@SNAP][,conf=FILE]
+ * [,id=USER][,luks=FILE]".
+ *
+ * The cache of librbd is off, whatever the configuration of Ceph says: a WRITE that is answered is
+ * on the osds, so FUA and FLUSH have nothing to add, and no error waits for a later FLUSH.
+ *
+ * librbd calls back on threads of its own, and the callback posts a message to the reactor of the
+ * request (store-rbd-io.c).  The eventfd of rbd_set_image_notification() is not used: an image has
+ * one, and several reactors; a message wakes a reactor only if that sleeps. */
+#ifndef STORE_RBD_PRIV_H
+#define STORE_RBD_PRIV_H
+
+#include "export.h"
+#include "rbd-lib.h"
+#include "rbd-target.h"
+
+/* An opened image with a connection of its own to the cluster. */
+struct rbd_handle {
+	rados_t cluster;		/* NULL: not made yet, as the next ones */
+	rados_ioctx_t pool;
+	rbd_image_t image;
+	bool has_lock;			/* store-rbd-lock.c */
+};
+
+struct store_rbd {
+	struct export ex;
+	struct rbd_target target;
+	char *conf, *id, *luks;		/* values of the flags; NULL: not given */
+	struct rbd_handle handle;	/* constant while a ring has the export */
+	uint64_t features;		/* RBD_FEATURE_* of the image */
+};
+
+/* The part of the driver in struct store. */
+struct store_rbd_all {
+	const struct export *writer;	/* the name that is written; NULL: none */
+	int own_fd;			/* store-rbd-lock.c: the lock file; -1: none */
+} __attribute__((may_alias));
+
+static inline struct store_rbd_all *store_rbd_all(const struct store *store)
+{
+	return (struct store_rbd_all *)(void *)(uintptr_t)store->own;
+}
+
+static inline struct store_rbd *store_rbd(const struct export *ex)
+{
+	return container_of(ex, struct store_rbd, ex);
+}
+
+/* Connect to the cluster, and open the image of @r with its size and ids.  0, or -errno with one
+ * line in @err; store_rbd_disconnect() in any case.  Waits for the cluster, see
+ * store_rbd_aside(). */
+int store_rbd_connect(struct store_rbd *r, char *err, size_t errlen);
+/* Close the image, give its lock back and leave the cluster.  Waits for the cluster for a while,
+ * and leaves a handle of a cluster that does not answer to the end of the process. */
+void store_rbd_disconnect(struct store_rbd *r);
+
+/* Refuse @ex if another name of its image is written, too: a lock belongs to a handle, and each name
+ * has a handle of its own.  struct store_driver.claim. */
+int store_rbd_claim(struct export *ex, char *err, size_t errlen);
+/* Lock the image of @ex, if @ex is written: struct store_driver.lock. */
+int store_rbd_lock(struct export *ex, char *err, size_t errlen);
+/* Give back the lock file: struct store_driver.store_close.  librbd's lock goes with the handle. */
+void store_rbd_unlock(const struct exports *e, struct store *store);
+
+/* Run @fn(@arg) on a thread without signals, and wait for its end.  Threads that Ceph's libraries
+ * make inherit the mask: a signal for this program never runs on one of them.  0, or -errno without
+ * a thread. */
+int store_rbd_aside(void (*fn)(void *arg), void *arg);
+/* The same, but wait for @seconds at most.  -ETIMEDOUT: @fn goes on, and @arg is its own. */
+int store_rbd_aside_for(void (*fn)(void *arg), void *arg, unsigned seconds);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The image as an export: flags, size, identity, geometry.  Owns struct store_rbd.  Main thread, or
+ * a worker (export-life.h). */
+#include <config.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store-rbd-priv.h"
+#include "util.h"
+
+/* A range in a request is 32 bits of bytes. */
+#define MAX_RANGE_SECTORS (UINT32_MAX >> RNBD_SECTOR_SHIFT)
+#define BLOCK 4096u
+/* rbd_discard_granularity_bytes: librbd leaves smaller parts alone. */
+#define DISCARD_GRANULARITY 65536u
+
+enum rbd_flag { RBD_CONF, RBD_ID, RBD_LUKS };
+
+static const char *const image_flags[] = {
+	[RBD_CONF] = "conf=",
+	[RBD_ID] = "id=",
+	[RBD_LUKS] = "luks=",
+	NULL
+};
+
+static struct export *image_create(void)
+{
+	struct store_rbd *r = calloc(1, sizeof(*r));
+
+	return r ? &r->ex : NULL;
+}
+
+static bool image_set_flag(struct export *ex, unsigned flag, const char *value)
+{
+	struct store_rbd *r = store_rbd(ex);
+	char **at = flag == RBD_CONF ? &r->conf : flag == RBD_ID ? &r->id : &r->luks;
+
+	free(*at);
+	*at = strdup(value);
+	return *at;
+}
+
+static int image_check(const struct export *ex, char *err, size_t errlen)
+{
+	struct rbd_target target;
+	int rc = rbd_target_parse(&target, ex->path);
+	bool is_snap = !rc && target.snap;
+
+	if (rc) {
+		snprintf(err, errlen, "export '%s': '%s': expected " RBD_TARGET_EXPECTED, ex->name,
+			 ex->path);
+		return rc;
+	}
+	rbd_target_fini(&target);
+	if (!is_snap || ex->readonly)
+		return 0;
+	snprintf(err, errlen, "export '%s': '%s' is a snapshot: add ',readonly'", ex->name,
+		 ex->path);
+	return -EROFS;
+}
+
+static void image_learn_geometry(struct export *ex)
+{
+	ex->geometry = (struct rnbd_dev_info){
+		.max_hw_sectors = MAX_RANGE_SECTORS,
+		.max_segments = UINT16_MAX,
+		.max_write_zeroes_sectors = ex->readonly ? 0 : MAX_RANGE_SECTORS,
+		.max_discard_sectors = ex->readonly ? 0 : MAX_RANGE_SECTORS,
+		.discard_granularity = DISCARD_GRANULARITY,
+		.physical_block_size = BLOCK,
+		.logical_block_size = RNBD_SECTOR_SIZE,
+		.fua = true,
+	};
+}
+
+static int image_open(struct export *ex, char *err, size_t errlen)
+{
+	struct store_rbd *r = store_rbd(ex);
+	char why[320] = "out of memory";
+	int rc = rbd_target_parse(&r->target, ex->path);
+
+	if (!rc)
+		rc = rbd_lib_load(why, sizeof(why));
+	if (!rc)
+		rc = store_rbd_connect(r, why, sizeof(why));
+	if (rc) {
+		snprintf(err, errlen, "export '%s': '%s' %s", ex->name, ex->path, why);
+		return rc;
+	}
+	ex->kind = "rbd";
+	ex->kind_text = "Ceph image";
+	/* librbd moves the memory of requests, and checks sums of it on the way. */
+	ex->direct = true;
+	image_learn_geometry(ex);
+	return 0;
+}
+
+static void image_close(struct export *ex)
+{
+	struct store_rbd *r = store_rbd(ex);
+
+	store_rbd_disconnect(r);
+	rbd_target_fini(&r->target);
+	free(r->conf);
+	free(r->id);
+	free(r->luks);
+	free(r);
+}
+
+static void image_store_init(struct store *store)
+{
+	store_rbd_all(store)->own_fd = -1;
+}
+
+static void image_added(struct export *ex)
+{
+	struct store_rbd_all *all = store_rbd_all(ex->store);
+
+	if (!ex->readonly && !all->writer)
+		all->writer = ex;
+}
+
+static void image_removed(struct export *ex)
+{
+	struct store_rbd_all *all = store_rbd_all(ex->store);
+
+	if (all->writer == ex)
+		all->writer = NULL;
+}
+
+extern const struct store_driver store_rbd_driver;
+const struct store_driver store_rbd_driver = {
+	.prefix = RBD_TARGET_PREFIX,
+	.flags = image_flags,
+	.create = image_create,
+	.store_own = sizeof(struct store_rbd_all),
+	.store_init = image_store_init,
+	.store_close = store_rbd_unlock,
+	.flag = image_set_flag,
+	.check = image_check,
+	.open = image_open,
+	.added = image_added,
+	.removed = image_removed,
+	.lock = store_rbd_lock,
+	.claim = store_rbd_claim,
+	.close = image_close,
+};

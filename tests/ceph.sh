@@ -1,0 +1,132 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A Ceph of one node for tests, in user space: a monitor and an osd of Debian's packages, on a sparse
+# file in $tmp, without cephx and without a manager, which IO and images do not need.  Source after
+# functions.sh.
+#
+#	ceph_start		skips the test where the packages are missing; sets CEPH_CONF
+#	osd_kill; osd_start; osd_freeze; osd_thaw
+#	image NAME SIZE		makes it in the pool "rbd"
+#	image_spec NAME		prints the target of an export
+#	image_export NAME FILE
+# shellcheck disable=SC2154 # tmp
+
+ceph_dir=$tmp/ceph
+ceph_calls_s=20			# a command of Ceph waits for ever by itself
+
+ceph_() { timeout "$ceph_calls_s" ceph "$@"; }
+rbd_() { timeout "$((3 * ceph_calls_s))" rbd "$@"; }
+
+# Two ports that nobody has now.
+free_ports() {
+	/usr/bin/python3 - <<-'PY'
+	import socket
+	taken = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+	print(*(s.getsockname()[1] for s in taken))
+	PY
+}
+
+ceph_write_conf() {
+	local v1 v2
+	read -r v1 v2 <<<"$(free_ports)"
+	cat >"$CEPH_CONF" <<-CONF
+	[global]
+	fsid = $(cat /proc/sys/kernel/random/uuid)
+	mon host = [v2:127.0.0.1:$v2,v1:127.0.0.1:$v1]
+	public addr = 127.0.0.1
+	auth cluster required = none
+	auth service required = none
+	auth client required = none
+	osd pool default size = 1
+	osd pool default min size = 1
+	osd pool default pg num = 8
+	osd pool default pg autoscale mode = off
+	osd crush chooseleaf type = 0
+	mon allow pool size one = true
+	mon warn on pool no redundancy = false
+	run dir = $ceph_dir/run
+	pid file = $ceph_dir/run/\$type.\$id.pid
+	admin socket = $ceph_dir/run/\$cluster-\$name.\$pid.asok
+	log file = $ceph_dir/log/\$name.log
+	crash dir = $ceph_dir/log
+	[mon]
+	mon data = $ceph_dir/mon
+	mon data avail warn = 1
+	mon data avail crit = 1
+	auth allow insecure global id reclaim = false
+	[osd]
+	osd data = $ceph_dir/osd
+	osd objectstore = bluestore
+	bluestore block size = 4294967296
+	bluestore block path =
+	bluestore fsck on mount = false
+	osd memory target = 939524096
+	# An osd that comes back waits for the end of leases that it gave before: 0.8 of this.
+	osd heartbeat interval = 1
+	osd heartbeat grace = 4
+	osd max object name len = 256
+	CONF
+}
+
+osd_pid() { cat "$ceph_dir/run/osd.0.pid"; }
+osd_is_up() { ceph_ osd stat | grep -q '1 up'; }
+
+# The files of a killed osd are locked until the last of its threads has gone.
+osd_start() {
+	wait_until "the files of the osd" ceph-osd -i 0
+	wait_until "the osd" osd_is_up
+}
+
+osd_kill() {
+	local pid
+	pid=$(osd_pid)
+	kill -KILL "$pid"
+	wait_until "the end of the osd" process_ended "$pid"
+}
+
+osd_freeze() { kill -STOP "$(osd_pid)"; }
+osd_thaw() { kill -CONT "$(osd_pid)"; }
+
+ceph_stop() {
+	local file pid
+	for file in "$ceph_dir"/run/*.pid; do
+		pid=$(cat "$file") || continue
+		kill -KILL "$pid" || continue
+		wait_until "the end of Ceph" process_ended "$pid"
+	done
+}
+
+ceph_start() {
+	local ports uuid
+	for program in ceph-mon ceph-osd ceph rbd; do
+		command -v $program >/dev/null ||
+			skip "needs a Ceph to try: install ceph-mon ceph-osd ceph-common"
+	done
+	"$RTRS_SERVER" x=rbd:none --check >"$tmp/out" 2>&1 || true
+	grep 'expected rbd:POOL' "$tmp/out" ||
+		skip "rtrs-server was built without librbd-dev"
+	mkdir -p "$ceph_dir"/{mon,osd,run,log}
+	export CEPH_CONF=$ceph_dir/ceph.conf
+	ceph_write_conf
+	ports=$(sed -n 's/^mon host = //p' "$CEPH_CONF")
+	uuid=$(sed -n 's/^fsid = //p' "$CEPH_CONF")
+	monmaptool --create --fsid "$uuid" --addv a "$ports" "$ceph_dir/monmap"
+	cleanup_fn ceph_stop
+	ceph-mon -i a --mkfs --monmap "$ceph_dir/monmap" >>"$tmp/ceph.log" 2>&1
+	ceph-mon -i a >>"$tmp/ceph.log" 2>&1
+	wait_until "the monitor" ceph_ -s
+	uuid=$(cat /proc/sys/kernel/random/uuid)
+	ceph_ osd new "$uuid"
+	ceph-osd -i 0 --mkfs --osd-uuid "$uuid" >>"$tmp/ceph.log" 2>&1
+	osd_start
+	ceph_ osd pool create rbd 8
+	ceph_ osd pool application enable rbd rbd
+}
+
+image() { rbd_ create --size "$2" "rbd/$1"; }
+image_spec() { echo "rbd:rbd/$1,conf=$CEPH_CONF"; }
+# image_export NAME FILE: the bytes of the image, by a reader of its own.
+image_export() {
+	rm -f "$2"
+	rbd_ export --no-progress "rbd/$1" "$2"
+}

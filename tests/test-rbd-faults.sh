@@ -1,0 +1,102 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A load that verifies, on an image of a real Ceph, while the osd is killed and started, is frozen,
+# and the server is killed and started: IO waits, nothing fails, no byte is wrong, and what a FLUSH
+# answered for is in the image.  RBD_FAULTS=N: N faults of each kind (2; check.sh --full=rbd: 20).
+. ./tests/functions.sh
+requires_server; requires_plugin
+requires_plain_build
+requires fio --enghelp=nbd
+requires nbdsh --version
+. "$top_srcdir/tests/ceph.sh"
+faults=${RBD_FAULTS:-2}
+frozen_s=${RBD_FROZEN_S:-3}
+
+ceph_start
+image disk 64M
+image flushed 16M
+serve() {
+	start_server --listen "unix:$tmp/rtrs.sock" --control "$tmp/control" \
+		"disk=$(image_spec disk)" "flushed=$(image_spec flushed)"
+}
+serve
+start_nbdkit "server=unix:$tmp/rtrs.sock" "io-timeout=$((10 * TIMEOUT_S))"
+at() { echo "nbd+unix:///$1?socket=$sock"; }
+
+cd "$tmp" || exit
+load() {
+	exec fio --name=load --ioengine=nbd --uri="$(at disk)" --rw=randwrite --bsrange=4k-64k \
+		--size=64M --iodepth=16 --verify=crc32c --verify_state_save=0 --verify_fatal=1 \
+		--verify_dump=0 --verify_backlog=256 --time_based --runtime=100000 --randrepeat=0 \
+		--eta=never --trigger-file="$tmp/enough"
+}
+
+# Writes and flushes of a second client, each one noted when it is answered.
+flushes() {
+	nbdsh_long "$(at flushed)" <<-PY
+	import os
+	n = 0
+	while not os.path.exists("$tmp/enough"):
+	    n += 1
+	    h.pwrite(n.to_bytes(8, "big") * 512, 4096 * (n % 4096))
+	    if n % 8 == 0:
+	        h.flush()
+	        with open("$tmp/flushed.new", "w") as f:
+	            f.write(str(n))
+	        os.rename("$tmp/flushed.new", "$tmp/flushed.n")
+	PY
+}
+nbdsh_long() { nbdsh -u "$1" -c -; }
+
+counted() { "$top_builddir/rtrsctl" --socket "$tmp/control" --json stats; }
+writes() {
+	counted | /usr/bin/python3 -c '
+import json, sys
+print(sum(e["stats"]["write"]["count"] for e in json.load(sys.stdin)["exports"]))'
+}
+# Twice as long as other waits: an osd that comes back replays and waits for its leases.
+went_on() { [ "$(writes)" -gt "$(($1 + 200))" ]; }
+goes_on() { TIMEOUT_S=$((2 * TIMEOUT_S)) wait_until "writes after $1" went_on "$(writes)"; }
+
+load >"$tmp/fio.log" 2>&1 &
+fio=$!
+flushes >"$tmp/flushes.log" 2>&1 &
+flushes=$!
+goes_on "the start"
+for ((turn = 0; turn < faults; turn++)); do
+	osd_kill
+	osd_start
+	goes_on "osd $turn was killed"
+	kill_process "$server_pid"
+	serve
+	goes_on "server $turn was killed"
+done
+osd_freeze
+sleep "$frozen_s"		# the fault itself
+osd_thaw
+goes_on "the osd was frozen"
+
+# The power of the server fails: what was flushed is in the image, by another reader.
+wait_until "a flush" test -s "$tmp/flushed.n"
+kill_process "$server_pid"
+flushed=$(cat "$tmp/flushed.n")
+image_export flushed "$tmp/image"
+/usr/bin/python3 - "$tmp/image" "$flushed" <<'PY'
+import sys
+image, flushed = open(sys.argv[1], "rb").read(), int(sys.argv[2])
+for n in range(max(1, flushed - 4095), flushed + 1):
+    at = 4096 * (n % 4096)
+    block = image[at:at + 4096]
+    now = int.from_bytes(block[:8], "big")
+    # The slot may have a later write.
+    assert now >= n and now % 4096 == n % 4096 and block == block[:8] * 512, (n, now)
+PY
+serve
+goes_on "the end of faults"
+
+: >"$tmp/enough"
+expect_exit $flushes 0
+expect_exit $fio 0
+grep -q 'err= 0' "$tmp/fio.log"
+grep 'the lock of a server that was killed, .*, is broken' "$server_log"
+echo "$((faults + 1)) killed servers, $faults killed osds, $(cat "$tmp/flushed.n") writes flushed"

@@ -1,0 +1,174 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Images of a real Ceph as exports: random operations against a model, with the image itself as a
+# second reader; snapshots, namespaces, LUKS; sizes; who has the lock; what each refusal and each
+# error of the cluster says.
+. ./tests/functions.sh
+requires_server; requires_plugin
+requires_plain_build
+requires nbdsh --version
+requires nbdinfo --version
+. "$top_srcdir/tests/ceph.sh"
+
+# refused SPEC WORDS: a server does not start with it, and says why.
+refused() {
+	local status=0
+	timeout $((3 * TIMEOUT_S)) "$RTRS_SERVER" --listen "unix:$tmp/refused.sock" \
+		"${@:3}" "$1" >"$tmp/refused" 2>&1 || status=$?
+	cat "$tmp/refused"
+	[ $status -eq 1 ] || fail "status $status"
+	grep -q -E -- "$2" "$tmp/refused"
+}
+
+ceph_start
+image disk 64M
+image small 8M
+rbd_ snap create rbd/small@before
+printf 'a passphrase' >"$tmp/key"
+image luks 32M
+rbd_ encryption format rbd/luks luks2 "$tmp/key"
+rbd_ namespace create rbd/ns
+rbd_ create --size 8M rbd/ns/disk
+rbd_ create --size 8M --image-feature layering rbd/plain
+
+# What is wrong is said before anything is served.
+conf=conf=$CEPH_CONF
+refused "d=rbd:rbd/none,$conf" "image 'none': No such file"
+refused "d=rbd:rbd/small@none,readonly,$conf" "image 'small', snapshot none: No such file"
+refused "d=rbd:none/disk,$conf" "pool 'none': No such file"
+refused "d=rbd:rbd/disk,conf=$tmp/none.conf" "'$tmp/none.conf' cannot be read.* ',conf=FILE'"
+refused "d=rbd:rbd/disk,$conf,luks=$tmp/key" "leave ',luks' out"
+printf 'another one' >"$tmp/wrong"
+refused "d=rbd:rbd/luks,$conf,luks=$tmp/wrong" "the passphrase in '$tmp/wrong' is not the image's"
+refused "d=rbd:rbd/luks,$conf,luks=$tmp/none" "the passphrase file '$tmp/none': No such file"
+: >"$tmp/empty"
+refused "d=rbd:rbd/luks,$conf,luks=$tmp/empty" "expected 1 to 2047 bytes"
+
+start_server --control "$tmp/control" "disk=$(image_spec disk)" \
+	"before=$(image_spec small@before),readonly" "small=$(image_spec small)" \
+	"luks=$(image_spec luks),luks=$tmp/key" "ns=$(image_spec ns/disk)" "plain=$(image_spec plain)"
+grep "disk: exports Ceph image 'rbd:rbd/disk', 67108864 bytes" "$server_log"
+grep "plain: 'rbd:rbd/plain' has no feature exclusive-lock" "$server_log"
+start_nbdkit "server=127.0.0.1:$server_port"
+at() { echo "nbd+unix:///$1?socket=$sock"; }
+
+# The parts of the server have the image's name as it was given.
+"$top_builddir/rtrsctl" --socket "$tmp/control" show | grep -E '^ *path +rbd:rbd/disk$'
+
+# Random operations: what is read is what was written, over the export, and in the image itself.
+# "filled" first: with LUKS a block that was never written has no content.
+random_ops() {
+	nbdsh_run "$(at "$1")" <<-PY
+	import random
+	random.seed($RANDOM)
+	size = h.get_size()
+	model = bytearray(size)
+	if "${2-}" == "filled":
+	    model = bytearray(b"f" * size)
+	    for at in range(0, size, 1 << 20):
+	        h.pwrite(b"f" * (1 << 20), at)
+	for i in range(400):
+	    n = 512 * random.choice((1, 8, 64, 256, 700))
+	    at = 512 * random.randrange((size - n) // 512)
+	    what = random.randrange(8)
+	    if what < 3:
+	        data = bytes([random.randrange(1, 256)]) * n
+	        h.pwrite(data, at, random.choice((0, nbd.CMD_FLAG_FUA)))
+	        model[at:at + n] = data
+	    elif what == 3:
+	        h.zero(n, at, random.choice((0, nbd.CMD_FLAG_NO_HOLE)))
+	        model[at:at + n] = bytes(n)
+	    elif what == 4:
+	        h.trim(n, at)
+	        got = h.pread(n, at)
+	        assert all(g in (0, m) for g, m in zip(got, model[at:at + n])), (i, at, n)
+	        model[at:at + n] = got
+	    elif what == 5:
+	        h.flush()
+	    else:
+	        assert h.pread(n, at) == model[at:at + n], (i, at, n)
+	h.flush()
+	for at in range(0, size, 1 << 20):
+	    assert h.pread(1 << 20, at) == model[at:at + (1 << 20)], at
+	open("$tmp/model", "wb").write(model)
+	PY
+}
+random_ops disk
+image_export disk "$tmp/image"
+cmp "$tmp/model" "$tmp/image"
+random_ops luks filled
+image_export luks "$tmp/image"
+grep -q -a fffffffffff "$tmp/model"
+must_fail grep -q -a fffffffffff "$tmp/image"
+random_ops ns
+random_ops plain
+image_export plain "$tmp/image"
+cmp "$tmp/model" "$tmp/image"
+
+# Holes: a map of what was never written, and no byte of data is in a hole.
+nbdsh_run "$(at small)" <<-'PY'
+h.pwrite(b"a" * 512, 4 << 20)
+h.flush()
+PY
+nbdinfo --map "$(at small)" | diff -u - <(printf '%10d  %10d    %s\n' \
+	0 $((4 << 20)) "3  hole,zero" $((4 << 20)) $((4 << 20)) "0  data")
+
+# A snapshot stays what it was.
+nbdsh_run "$(at before)" <<-'PY'
+assert h.is_read_only()
+assert h.pread(512, 4 << 20) == bytes(512)
+PY
+
+# A new size is known without a word of an administrator.
+rbd_ resize --size 96M rbd/disk
+wait_line "$server_log" "disk: 'rbd:rbd/disk' has grown: 100663296 bytes"
+[ "$(nbdinfo --size "$(at disk)")" = 100663296 ]
+
+# One name for writing; another server waits for the lock, and says for whom.
+must_fail "$top_builddir/rtrsctl" --socket "$tmp/control" export add "again=$(image_spec disk)"
+refused "d=$(image_spec disk)" "is locked by another server on this machine: waited 1 s" \
+	--lock-timeout 1
+owner=$(rbd_ lock ls rbd/disk | awk '/^client/ { print $NF }')
+refused "d=$(image_spec disk)" "is locked by $owner: waited 1 s" --lock-timeout 1 --state-dir "$tmp/s2"
+
+# A full pool fails what would need room, and says so; what needs none goes on.
+full() {
+	ceph_ osd set-nearfull-ratio "$1"
+	ceph_ osd set-backfillfull-ratio "$2"
+	ceph_ osd set-full-ratio "$3"
+}
+pool_is_full() { ceph_ health detail | grep -q "pool 'rbd' is full"; }
+full 0.0000001 0.0000002 0.0000003
+wait_until "a full pool" pool_is_full
+nbdsh_run "$(at disk)" <<-'PY'
+h.pwrite(b"b" * 4096, 0)
+try:
+    h.pwrite(b"b" * 4096, 90 << 20)
+except nbd.Error as e:
+    assert e.errno == "ENOSPC", e
+else:
+    raise SystemExit("the pool is not full")
+PY
+wait_line "$server_log" 'disk: WRITE .* failed: the pool is full: make room in it'
+full 0.85 0.9 0.95
+
+# A fenced server fails all, and says what to do; opened anew, the export serves again.
+ceph_ osd blocklist add "$owner"
+nbdsh_run "$(at disk)" <<-'PY'
+for n in range(100):
+    try:
+        h.pread(4096, 0)
+    except nbd.Error as e:
+        assert e.errno == "EIO", e
+        break
+else:
+    raise SystemExit("the server is not fenced")
+PY
+wait_line "$server_log" 'disk: READ .* failed: the cluster has fenced this server'
+"$top_builddir/rtrsctl" --socket "$tmp/control" export remove disk
+"$top_builddir/rtrsctl" --socket "$tmp/control" export add "disk=$(image_spec disk)"
+nbdsh_run "$(at disk)" <<-'PY'
+h.pwrite(b"d" * 4096, 0)
+assert h.pread(4096, 0) == b"d" * 4096
+PY
+ceph_ osd blocklist clear
