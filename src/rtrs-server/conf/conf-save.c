@@ -92,8 +92,175 @@ static void write_limits(FILE *out, const struct limits *limits)
 		fprintf(out, "burst = %us\n", limits->burst_s);
 }
 
+/* One rule a line: a line of a file has a limit. */
+static void write_allow(FILE *out, const struct allow_list *allow)
+{
+	for (unsigned i = 0; i < allow->n; i++) {
+		struct allow_list one = { .n = 1, .rules[0] = allow->rules[i] };
+		char text[128];
+
+		fprintf(out, "allow = %s\n", conf_allow_list_text(&one, text, sizeof(text)));
+	}
+}
+
 /* Write "@key = " and the value at @at, without its escapes.  Returns the comma behind it, or the
  * end. */
 static const char *write_value(FILE *out, const char *key, size_t len, const char *at)
 {
 	fprintf(out, "%.*s = ", (int)len, key);
+	for (; *at && *at != ','; at++) {
+		if (*at == '\\' && (at[1] == ',' || at[1] == '\\'))
+			at++;
+		fputc(*at, out);
+	}
+	fputc('\n', out);
+	return at;
+}
+
+/* Write the flag at @at.  Returns as write_value() does. */
+static const char *write_flag(FILE *out, const char *at)
+{
+	size_t n = strcspn(at, ",=");
+
+	if (at[n] == '=')
+		return write_value(out, at, n, at + n + 1);
+	if (n == strlen("readonly") && !strncmp(at, "readonly", n))
+		fprintf(out, "mode = ro\n");
+	else
+		fprintf(out, "%.*s = yes\n", (int)n, at);
+	return at + n;
+}
+
+/* Write the section of @ex (export-spec.h has the form of a spec). */
+static void write_export(FILE *out, const struct conf_export *ex)
+{
+	const char *at = ex->spec + strlen(ex->name) + 1;
+	char priority[PRIORITY_TEXT_MAX];
+
+	fprintf(out, "\n[export \"%s\"]\n", ex->name);
+	at = write_value(out, "path", strlen("path"), at);
+	while (*at == ',')
+		at = write_flag(out, at + 1);
+	write_limits(out, &ex->limits);
+	write_allow(out, &ex->allow);
+	if (ex->priority)
+		fprintf(out, "priority = %s\n", conf_priority_text(ex->priority, priority));
+}
+
+/* Returns how many exports were written, and reported. */
+static unsigned write_exports(const struct save *s, FILE *out)
+{
+	unsigned n = 0;
+
+	fprintf(out, "# Written by \"rtrsctl save\", which replaces this file as a whole.\n");
+	for (unsigned i = 0; i < s->now->nexports; i++) {
+		const struct conf_export *ex = &s->now->exports[i];
+
+		if (given(s, ex))
+			continue;
+		write_export(out, ex);
+		fprintf(s->report, "saved %s\n", ex->spec);
+		n++;
+	}
+	return n;
+}
+
+/* Read the new file as a server does: each export must come back as it was. */
+static int check_new(const struct save *s)
+{
+	struct srv_conf back = { 0 };
+	char *mistakes = NULL;
+	size_t len = 0;
+	FILE *errors = open_memstream(&mistakes, &len);
+	int rc = 0;
+
+	if (!errors)
+		return save_fail(s, -ENOMEM, s->path);
+	if (conf_file_read(&back, s->new_path, errors))
+		rc = -EINVAL;
+	fclose(errors);
+	for (unsigned i = 0; i < s->now->nexports && !rc; i++) {
+		const struct conf_export *ex = &s->now->exports[i];
+		const struct conf_export *is = conf_export_find(&back, ex->name);
+
+		if (!given(s, ex) && !(is && same_export(is, ex)))
+			rc = -EINVAL;
+	}
+	if (rc)
+		snprintf(s->err, s->len, "%s: a name or a path cannot be written in a file: %.*s",
+			 s->path, (int)strcspn(mistakes, "\n"), mistakes);
+	free(mistakes);
+	conf_fini(&back);
+	return rc;
+}
+
+static int sync_dir(const struct save *s)
+{
+	int fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int rc = fd < 0 || fsync(fd) < 0 ? -errno : 0;
+
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+/* Write the new file.  Returns how many exports it has, or -errno. */
+static int write_new(const struct save *s)
+{
+	FILE *out;
+	int n, rc = 0;
+
+	if (mkdir(s->dir, 0755) < 0 && errno != EEXIST)
+		return save_fail(s, -errno, s->dir);
+	out = fopen(s->new_path, "we");
+	if (!out)
+		return save_fail(s, -errno, s->new_path);
+	n = (int)write_exports(s, out);
+	if (fflush(out) || fsync(fileno(out)) < 0)
+		rc = -errno;
+	if (fclose(out) && !rc)
+		rc = -errno;
+	return rc ? save_fail(s, rc, s->new_path) : n;
+}
+
+static int save_file(const struct save *s)
+{
+	int n = write_new(s), rc = n < 0 ? n : check_new(s);
+
+	if (rc) {
+		unlink(s->new_path);
+		return rc;
+	}
+	if (n ? rename(s->new_path, s->path) < 0 : unlink(s->new_path) < 0)
+		return save_fail(s, -errno, s->path);
+	if (!n && unlink(s->path) < 0 && errno != ENOENT)
+		return save_fail(s, -errno, s->path);
+	rc = sync_dir(s);
+	return rc ? save_fail(s, rc, s->dir) : 0;
+}
+
+int conf_save(const struct srv_conf *now, const struct srv_conf *files, FILE *report, char *err,
+	      size_t len)
+{
+	struct save s = { .now = now, .files = files, .report = report, .err = err, .len = len };
+	int rc = -ENOMEM;
+
+	snprintf(err, len, "out of memory");
+	if (asprintf(&s.dir, "%s.d", files->config) < 0)
+		return rc;
+	if (asprintf(&s.path, "%s/%s", s.dir, CONF_SAVE_NAME) < 0) {
+		free(s.dir);
+		return rc;
+	}
+	if (asprintf(&s.new_path, "%s.new", s.path) >= 0) {
+		rc = check_given(&s);
+		if (!rc)
+			rc = save_file(&s);
+		if (!rc)
+			report_gone(&s);
+		free(s.new_path);
+	}
+	free(s.path);
+	free(s.dir);
+	return rc;
+}
