@@ -24,6 +24,7 @@ SHELL_TESTS = \
 	%D%/test-durability.sh \
 	%D%/test-enospc.sh \
 	%D%/test-extents.sh \
+	%D%/test-export-allow.sh \
 	%D%/test-export-live.sh \
 	%D%/test-guide.sh \
 	%D%/test-cpus.sh \

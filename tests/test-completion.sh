@@ -119,6 +119,9 @@ tab("rtrsctl path remove unix:/ru", ["path", "remove", "unix:/run/a@unix:/run/b"
 tab("rtrsctl export kick o", ["export", "kick", "old disk", "END"])
 tab("rtrsctl export add disk0=%s/dir/di" % tmp,
     ["export", "add", "disk0=%s/dir/disk.img" % tmp, "END"])
+tab("rtrsctl export set old pri", ["export", "set", "old", "priority=END"])
+tab("rtrsctl export set old priority=i", ["export", "set", "old", "priority=idle", "END"])
+tab("rtrsctl export set old allow=uid:roo", ["export", "set", "old", "allow=uid:root", "END"])
 tab("rtrsctl export remove o", ["export", "remove", "old disk", "END"])
 tab("rtrsctl session disconnect vm-1", ["session", "disconnect", "vm-1", "END"])
 tab("rtrsctl session disconnect vm-\\$",
@@ -138,6 +141,7 @@ tab("rtrs-server disk0=%s/dir/disk.img,readon" % tmp, ["disk0=%s/dir/disk.img,re
 
 # What begins with '-' is no option, and is not offered where it would be read as one.
 offers("rtrsctl export kick ", ["export", "kick", "disk0", "old disk"])
+tab("rtrs-server disk0=%s/dir/disk.img,al" % tmp, ["disk0=%s/dir/disk.img,allow=END" % tmp])
 tab("rtrsctl export kick -- -", ["export", "kick", "--", "-kick", "END"])
 tab("rtrsctl -- export kick -k", ["--", "export", "kick", "-kick", "END"])
 offers("rtrsctl export kick -- ", ["export", "kick", "--", "-kick", "disk0", "old disk"])

@@ -32,11 +32,12 @@ expect_nbdkit_failure "'disk9'.*; it has disk0, disk1, new.line\$" "server=127.0
 	export=disk9
 stop_process "$server_pid"
 
-# Many long names are many messages, and a text that says how many it leaves out.
+# Many long names are many messages, and a text that says how many it leaves out.  Names between
+# them that this client may not open count nowhere.
 exports=()
 for i in {1..250}; do
 	name=$(printf '%04d-%0230d' "$i" 0)
-	exports+=("$name=$tmp/disk")
+	exports+=("$name=$tmp/disk" "hidden-$name=$tmp/disk,allow=192.0.2.1")
 	echo "$name"
 done >"$tmp/names"
 start_server "${exports[@]}"

@@ -35,8 +35,11 @@ librtrssrv_la_SOURCES = \
 	%D%/conf/conf-cpus.c \
 	%D%/conf/conf-export-options.c \
 	%D%/conf/conf-file.c \
+	%D%/conf/conf-allow.h \
 	%D%/conf/conf-limits.c \
 	%D%/conf/conf-limits.h \
+	%D%/conf/conf-priority.c \
+	%D%/conf/conf-priority.h \
 	%D%/conf/conf-options.c \
 	%D%/conf/conf-priv.h \
 	%D%/conf/conf-save.c \
@@ -58,6 +61,8 @@ librtrssrv_la_SOURCES = \
 	%D%/rnbd/srv-export.h \
 	%D%/rnbd/srv-ident.c \
 	%D%/rnbd/srv-ident.h \
+	%D%/rnbd/srv-allow.c \
+	%D%/rnbd/srv-allow.h \
 	%D%/rnbd/srv-limit.c \
 	%D%/rnbd/srv-limit.h \
 	%D%/rnbd/srv-list.c \

@@ -73,7 +73,7 @@ static void serve_administrators(struct program *p)
 		exit(1);
 	}
 	apply_begin(&p->apply, &p->life, p->srv);
-	apply_limits(&p->apply, &p->plan);
+	apply_first_settings(&p->apply, &p->plan);
 	change_init(&p->change, &p->conf, &p->apply, p->srv, p->argc, p->argv);
 	p->commands = (struct srv_ctl){ .srv = p->srv, .ops = &change_ctl_ops,
 					.program = &p->change };

@@ -51,7 +51,7 @@ static const struct command commands[] = {
 	  .arg_text = "EXPORT", .help = "kick: close it for all users" },
 	{ .name = "export set", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
 	  .takes_words = true, .arg_text = "EXPORT KEY=VALUE...",
-	  .help = "limits: iops, bps, ...; none takes away" },
+	  .help = "iops, bps, allow, priority ..." },
 	{ .name = "reload", .kind = RUNDIR_SERVER, .takes_force = true,
 	  .help = "read the configuration file again" },
 	{ .name = "save", .kind = RUNDIR_SERVER, .help = "write added exports to a file of it" },

@@ -326,8 +326,15 @@ static const struct { const char *of; bool write; } kinds[SPECS] = {
 	{ "disk0,readonly", false },
 };
 
+/* Whom "allow" of an export may let in: home comes from 10.0.0.1, the visitor from 10.0.0.3. */
+static const struct { const char *allow; bool visitor; } lists[] = {
+	{ "all", true }, { "10.0.0.3", true }, { "192.0.2.0/24, 10.0.0.2/31", true },
+	{ "10.0.0.1", false }, { "10.0.0.0/31", false }, { "::/0", false },
+};
+
 struct model {
 	unsigned kind[NAMES];		/* of kinds; 0: the name is not exported */
+	unsigned list[NAMES];		/* of lists */
 };
 
 static const char *spec_of(unsigned name, unsigned kind)
@@ -350,17 +357,29 @@ static struct limits random_limits(void)
 	return limits;
 }
 
+static void set_list(struct conf_export *ex, const char *text)
+{
+	ex->allow.n = 0;
+	CHECK(conf_allow_list_add(&ex->allow, text, err, sizeof(err)) == 0);
+}
+
 static void random_plan(struct model *m)
 {
-	struct conf_export exports[WORLD_EXPORTS_MAX] = { EXPORT("disk0", HOME) };
+	static struct conf_export exports[WORLD_EXPORTS_MAX];
 	unsigned n = 1;
 
+	exports[0] = EXPORT("disk0", HOME);
 	exports[0].limits = random_limits();
+	set_list(&exports[0], sim_chance(500) ? "all" : "10.0.0.1");
 	for (unsigned i = 0; i < NAMES; i++) {
 		if (sim_chance(400))
 			m->kind[i] = sim_rand(SPECS);
-		if (m->kind[i])
-			exports[n++] = EXPORT(names[i], spec_of(i, m->kind[i]));
+		if (sim_chance(300))
+			m->list[i] = sim_rand(ARRAY_SIZE(lists));
+		if (!m->kind[i])
+			continue;
+		exports[n] = EXPORT(names[i], spec_of(i, m->kind[i]));
+		set_list(&exports[n++], lists[m->list[i]].allow);
 	}
 	CHECK(world_server_change(w, exports, n, err) == 0);
 }
@@ -381,7 +400,7 @@ static void visit_begin(struct visit *v, const struct model *m)
 	v->client = visitor_start(names[i], write ? RNBD_ACCESS_RW : RNBD_ACCESS_RO);
 	rc = visitor_opened(v->client);
 	v->writes = write;
-	if (!m->kind[i])
+	if (!m->kind[i] || !lists[m->list[i]].visitor)
 		CHECK(rc == -ENOENT);
 	else if (!write || kinds[m->kind[i]].write)
 		CHECK(rc == 0);

@@ -1284,6 +1284,132 @@ static void test_priority_counts_from_version_2(void)
 	end();
 }
 
+/* Give "disk0" the rules of @allow and @prio. */
+static void set_disk(const char *allow, uint16_t prio)
+{
+	static char name[] = "disk0", spec[] = "disk0=disk0";
+	struct conf_export ex = { .name = name, .spec = spec, .priority = prio };
+	char err[EXPORT_LIFE_ERR];
+
+	CHECK(conf_allow_list_add(&ex.allow, allow, err, sizeof(err)) == 0);
+	CHECK(world_server_change(w, &ex, 1, err) == 0);
+}
+
+/* IO without a priority of its own gets that of the export, from then on. */
+static void test_priority_of_an_export(void)
+{
+	const uint16_t prio = IOPRIO_CLASS_BE << IOPRIO_CLASS_SHIFT | 5;
+	const uint16_t idle = IOPRIO_CLASS_IDLE << IOPRIO_CLASS_SHIFT;
+
+	begin();
+	open_clt();
+	greet_as(2);
+	CHECK(prio_told(0, sizeof(struct rnbd_msg_io)) == 0);
+	set_disk("all", idle);
+	CHECK(prio_told(0, sizeof(struct rnbd_msg_io)) == idle);
+	CHECK(prio_told(prio, sizeof(struct rnbd_msg_io)) == prio);
+	CHECK(prio_told(prio, RNBD_MSG_IO_MIN) == idle);
+	greet_as(1);
+	CHECK(prio_told(prio, sizeof(struct rnbd_msg_io)) == idle);
+	set_disk("all", prio);
+	CHECK(prio_told(0, sizeof(struct rnbd_msg_io)) == prio);
+	set_disk("all", 0);
+	CHECK(prio_told(0, sizeof(struct rnbd_msg_io)) == 0);
+	end();
+}
+
+/* A path of the session of clt, from the other host; -errno, 0: it has joined. */
+static int join_from_other(void)
+{
+	int rc;
+
+	raw_clt_init(&other, "clt2", 2, 1, 2);
+	rc = raw_clt_connect(&other, 0);
+	if (!rc)
+		rc = raw_clt_connect(&other, 1);
+	return rc ? rc : raw_clt_info(&other, "sess");
+}
+
+/* The session keeps what it has open, and a path from an address that is not in the list does not
+ * join it meanwhile. */
+static void test_allow_of_an_export(void)
+{
+	begin();
+	open_clt();
+	set_disk("10.0.0.1", 0);
+	CHECK(raw_clt_io(&clt, 1, 4, RNBD_OP_READ, 0, 4096, false) == 0);
+	CHECK(join_from_other() != 0);
+	CHECK(world_traced(w, "path not set up: its session has disk0 open, whose allow does not "
+			   "contain this address"));
+	raw_clt_fini(&other);
+	CHECK(raw_clt_io(&clt, 1, 4, RNBD_OP_READ, 0, 4096, false) == 0);
+	set_disk("10.0.0.1, 10.0.0.3", 0);
+	CHECK(join_from_other() == 0);
+	raw_clt_fini(&other);
+	/* One address of two is not enough for a list that names one. */
+	set_disk("10.0.0.3", 0);
+	CHECK(raw_clt_io(&clt, 1, 4, RNBD_OP_READ, 0, 4096, false) == 0);
+	raw_clt_fini(&clt);
+	world_run_ms(w, 50);
+	raw_clt_init(&clt, "clt", 1, 3, 2);
+	CHECK(raw_clt_open(&clt, "anew", RNBD_ACCESS_RW) == -ENOENT);
+	set_disk("all", 0);
+	raw_clt_fini(&clt);
+	world_run_ms(w, 50);
+	raw_clt_init(&clt, "clt", 1, 4, 2);
+	CHECK(raw_clt_open(&clt, "anew", RNBD_ACCESS_RW) == 0);
+	end();
+}
+
+static void release_size(void *arg)
+{
+	sim_disk_release(world_disk(w));
+	*(bool *)arg = true;
+}
+
+/* An OPEN goes on at any step of a path that joins from elsewhere: one of the two is refused. */
+static void test_allow_when_a_path_joins(void)
+{
+	struct world_server_conf conf = world_server_defaults;
+	unsigned step = 0, opened = 0, joined = 0;
+	struct rnbd_msg_open m;
+	bool released;
+
+	/* Over a device that pins memory a path is let in before its memory is there. */
+	conf.invalidate = SRV_INVALIDATE_NEVER;
+	CHECK(rnbd_open_encode(&m, "disk0", RNBD_ACCESS_RO) == 0);
+	do {
+		w = world_create(1);
+		world_server_start(w, &conf);
+		set_disk("10.0.0.1", 0);
+		raw_clt_init(&clt, "clt", 1, 1, 2);
+		CHECK(raw_clt_connect(&clt, 0) == 0 && raw_clt_connect(&clt, 1) == 0);
+		CHECK(raw_clt_info(&clt, "sess") == 0);
+		raw_clt_init(&other, "clt2", 2, 1, 2);
+		CHECK(raw_clt_connect(&other, 0) == 0);
+		sim_disk_hold_size(world_disk(w));
+		raw_clt_submit(&clt, 0, 1, RTRS_DIR_READ, &m, sizeof(m),
+			       sizeof(struct rnbd_msg_open_rsp), false);
+		CHECK(raw_clt_connect(&other, 1) == 0);
+		released = false;
+		sim_at_step(sim_steps() + ++step, release_size, &released);
+		if (!raw_clt_info(&other, "sess"))
+			world_run_ms(w, 10);
+		sim_at_step(0, NULL, NULL);
+		if (!released)
+			sim_disk_release(world_disk(w));
+		CHECK(raw_clt_wait(&clt, 1, 1000));
+		if (clt.path.answers[1].status)
+			CHECK(clt.path.answers[1].status == -ENOENT && ++joined);
+		else
+			opened++;
+		CHECK(raw_clt_lost(&other) == !clt.path.answers[1].status);
+		raw_clt_fini(&other);
+		end();
+	} while (released);
+	CHECK(opened && joined);
+}
+
 /* Against the rules: two requests in one chunk at once.  It costs the client its path. */
 static void test_chunk_used_twice(void)
 {
@@ -1342,6 +1468,9 @@ int main(int argc, char **argv)
 		{ "io-behind-the-end", test_io_behind_the_end },
 		{ "io-behind-the-end-of-a-lost-path", test_io_behind_the_end_of_a_lost_path },
 		{ "priority-counts-from-version-2", test_priority_counts_from_version_2 },
+		{ "priority-of-an-export", test_priority_of_an_export },
+		{ "allow-of-an-export", test_allow_of_an_export },
+		{ "allow-when-a-path-joins", test_allow_when_a_path_joins },
 		{ "p04-every-path-has-the-same-geometry", test_every_path_has_the_same_geometry },
 		{ "p10-room-for-a-header-as-the-kernel-counts-it",
 		  test_room_for_a_header_as_the_kernel_counts_it },

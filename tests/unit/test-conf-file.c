@@ -184,10 +184,11 @@ Test(conf_file, limits_at_run_time)
 		{ "a", "'a': expected NAME and at least one KEY=VALUE" },
 		{ "a=1", "'a=1': expected NAME and at least one KEY=VALUE" },
 		{ "c,iops=1", "there is no export 'c'" },
-		{ "a,iops=9,ipos=1", "there is no limit 'ipos' (did you mean iops?)" },
-		{ "a,iops=9,xyzzy=1", "there is no limit 'xyzzy': expected iops, bps or burst" },
+		{ "a,iops=9,ipos=1", "there is no option 'ipos' (did you mean iops?)" },
+		{ "a,iops=9,xyzzy=1",
+		  "there is no option 'xyzzy': expected iops, bps, burst, allow or priority" },
 		{ "a,iops=9,direct=yes",
-		  "'direct' is no limit: remove the export and add it again" },
+		  "'direct' does not change: remove the export and add it again" },
 		{ "a,iops=9,bps", "'bps' has no value: expected bps=VALUE" },
 		{ "a,iops=9,bps=", "'bps' has no value: expected bps=VALUE" },
 		{ "a,iops=9,bps=1", "bps '1': expected 4K or more bytes a second, or none" },
@@ -209,6 +210,69 @@ Test(conf_file, limits_at_run_time)
 	/* A mistake changes nothing, and keys that are not named stay. */
 	cr_assert_str_eq(limits_of(&conf), "bps none -> 1M, burst none -> 2s");
 	cr_assert_eq(conf_export_find(&conf, "a,b")->limits.rate[LIMIT_IOPS], 7);
+	conf_fini(&conf);
+}
+
+/* What is set at run time replaces the rules, however many words name them. */
+Test(conf_file, rules_and_priority)
+{
+	static const struct {
+		const char *text, *allow, *priority;
+	} cases[] = {
+		{ "a,iops=5", "192.0.2.1, uid:5, ::/0", "idle" },
+		{ "a,priority=none", "192.0.2.1, uid:5, ::/0", "none" },
+		{ "a,allow=10.0.0.1,10.0.0.2,iops=6", "10.0.0.1, 10.0.0.2", "none" },
+		{ "a,allow=10.0.0.3,priority=realtime:1,allow=10.0.0.4", "10.0.0.3, 10.0.0.4",
+		  "realtime:1" },
+		{ "a,allow=all", "all", "realtime:1" },
+		{ "a,allow=10.0.0.5,10.0.0.256", NULL, NULL },
+		{ "a,allow=10.0.0.5,priority=4", NULL, NULL },
+		{ "a,allow=10.0.0.5,iops", NULL, NULL },
+		{ "a,iops=1,10.0.0.5", NULL, NULL },
+	};
+	struct srv_conf conf, copy;
+	static char allow[ALLOW_TEXT_MAX];
+	char priority[PRIORITY_TEXT_MAX], err[256];
+
+	write_file("a.conf", "[export \"a\"]\npath=/a\nallow=192.0.2.1, uid:5\nallow=::/0\n"
+		   "priority=idle\n[export \"b\"]\npath=/b\n");
+	cr_assert_str_eq(parse(&conf, "", OPT_RUN), "");
+	cr_assert_eq(conf_export_find(&conf, "b")->allow.n, 0);
+	cr_assert_eq(conf_export_find(&conf, "b")->priority, 0);
+	for_each_case(c, cases) {
+		const struct conf_export *ex;
+		int rc = conf_export_options_set(&conf, c->text, err, sizeof(err));
+
+		cr_assert_eq(!rc, !!c->allow, "%s: %d", c->text, rc);
+		cr_assert_eq(conf_copy(&copy, &conf), 0);
+		ex = conf_export_find(&copy, "a");
+		if (rc) {
+			cr_assert_eq(ex->allow.n, 0);	/* as the one before left it */
+		} else {
+			conf_allow_list_text(&ex->allow, allow, sizeof(allow));
+			cr_assert_str_eq(allow, c->allow);
+			conf_priority_text(ex->priority, priority);
+			cr_assert_str_eq(priority, c->priority);
+		}
+		conf_fini(&copy);
+	}
+	conf_fini(&conf);
+}
+
+Test(conf_file, rules_and_priority_that_are_none)
+{
+	struct srv_conf conf;
+
+	write_file("a.conf", "[export \"a\"]\npath=/a\nallow=10.0.0.0/33\nallow=none\n"
+		   "priority=low\npriority=idle\n");
+	cr_assert_str_eq(parse(&conf, "", OPT_FAILED),
+		"a.conf:3: allow '10.0.0.0/33': expected a number of bits from 0 to 32 behind "
+		"'/'\n"
+		"a.conf:4: allow 'none': expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, "
+		"or uid:USER\n"
+		"a.conf:5: priority 'low': expected realtime, best-effort, each perhaps with :0 to "
+		":7 behind it, idle or none\n"
+		"a.conf:6: 'priority' is given twice: first in line 5\n");
 	conf_fini(&conf);
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line: defaults, every option, every mistake word by word; --allow. */
+/* The command line: defaults, every option, every mistake word by word; --allow; an
+ * export's list of rules, its priority, and both on its line. */
 #include <config.h>
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/ioprio.h>
 #include <unistd.h>
 
 #include "conf.h"
@@ -346,4 +348,233 @@ Test(conf, allow)
 		cr_assert_eq(conf_allow_peer(&conf, &peer), c->allowed, "%s: %s", c->args, c->peer);
 		conf_fini(&conf);
 	}
+}
+
+/* ---- the list of an export ---- */
+
+/* The text of @list, until the next call. */
+static const char *list_text(const struct allow_list *list)
+{
+	static char text[ALLOW_TEXT_MAX];
+
+	return conf_allow_list_text(list, text, sizeof(text));
+}
+
+Test(conf, allow_lists)
+{
+	static const struct {
+		const char *text, *want;	/* how the list is written; "!": the mistake */
+	} cases[] = {
+		{ "all", "all" },
+		{ "192.0.2.1", "192.0.2.1" },
+		{ "192.0.2.77/24", "192.0.2.0/24" },
+		{ " 192.0.2.1 ,\t[2001:db8::1] ", "192.0.2.1, 2001:db8::1" },
+		{ "uid:root, 2001:db8::7/32,0.0.0.0/0", "uid:0, 2001:db8::/32, 0.0.0.0/0" },
+		{ "all, ::/0", "::/0" },
+		{ "", "!expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, or uid:USER" },
+		{ "192.0.2.1,", "!expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, or "
+			        "uid:USER" },
+		{ "none", "!expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, or uid:USER" },
+		{ "192.0.2.1, all", "!expected 'all' alone, without addresses and users" },
+	};
+
+	for_each_case(c, cases) {
+		struct allow_list list = { .n = 0 };
+		char why[192];
+		int rc = conf_allow_list_add(&list, c->text, why, sizeof(why));
+
+		cr_assert_eq(!rc, *c->want != '!', "%s: %d", c->text, rc);
+		if (rc)
+			cr_assert_str_eq(why, c->want + 1, "%s: %s", c->text, why);
+		else
+			cr_assert_str_eq(list_text(&list), c->want);
+	}
+}
+
+static void random_rule(char *buf, size_t len)
+{
+	char addr[INET6_ADDRSTRLEN];
+	uint8_t bytes[16];
+
+	for (unsigned i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)rand();
+	switch (rand() % 3) {
+	case 0:
+		inet_ntop(AF_INET, bytes, addr, sizeof(addr));
+		snprintf(buf, len, "%s/%d", addr, rand() % 33);
+		break;
+	case 1:
+		inet_ntop(AF_INET6, bytes, addr, sizeof(addr));
+		snprintf(buf, len, "%s/%d", addr, rand() % 129);
+		break;
+	case 2:
+		snprintf(buf, len, "uid:%d", rand() % 100000);
+		break;
+	}
+}
+
+/* What is written is read as the same list, up to the longest; a buffer that is short is never
+ * exceeded, and says so; one rule more is refused. */
+Test(conf, allow_lists_are_written_as_they_are_read)
+{
+	srand(1);
+	for (unsigned n = 0; n <= ALLOW_LIST_MAX; n++) {
+		static struct allow_list list, again;
+		char rule[64], why[192];
+		const char *text;
+
+		list.n = again.n = 0;
+		for (unsigned i = 0; i < n; i++) {
+			random_rule(rule, sizeof(rule));
+			cr_assert_eq(conf_allow_list_add(&list, rule, why, sizeof(why)), 0,
+				     "%s: %s", rule, why);
+		}
+		text = list_text(&list);
+		cr_assert_null(strstr(text, "..."), "%s", text);
+		cr_assert_eq(conf_allow_list_add(&again, text, why, sizeof(why)), 0, "%s", why);
+		cr_assert(conf_allow_list_same(&list, &again), "%s", text);
+		for (size_t len = 16; len <= strlen(text); len += 7) {
+			char *cut = malloc(len);	/* its end is a wall for a sanitizer */
+
+			conf_allow_list_text(&list, cut, len);
+			cr_assert(strlen(cut) < len && strstr(cut, "..."), "%zu: %s", len, cut);
+			cr_assert(!strncmp(cut, text, strlen(cut) - strlen("...")));
+			free(cut);
+		}
+		if (!n)
+			continue;
+		again.rules[n - 1].addr[0] ^= 1;
+		cr_assert(!conf_allow_list_same(&list, &again));
+		again = list;
+		again.n--;
+		cr_assert(!conf_allow_list_same(&list, &again));
+		if (n == ALLOW_LIST_MAX)
+			cr_assert_eq(conf_allow_list_add(&list, "::1", why, sizeof(why)), -EINVAL);
+	}
+}
+
+/* A peer is in a list if it is in one of the rules, in any order of them. */
+Test(conf, allow_lists_are_unions)
+{
+	srand(2);
+	for (unsigned round = 0; round < 2000; round++) {
+		struct allow_list list = { .n = 0 };
+		char rule[64], why[192];
+		struct in_addr in = { .s_addr = (in_addr_t)rand() & htonl(0xff0000ff) };
+		struct fab_addr peer = address("192.0.2.1");
+		bool any = false;
+
+		((struct sockaddr_in *)&peer.ss)->sin_addr = in;
+		for (int i = 0, n = 1 + rand() % 5; i < n; i++) {
+			struct in_addr other = { .s_addr = (in_addr_t)rand() & htonl(0xff0000ff) };
+			int bits = rand() % 10;
+			uint32_t differ = ntohl(in.s_addr ^ other.s_addr);
+
+			snprintf(rule, sizeof(rule), "%s/%d", inet_ntoa(other), bits);
+			cr_assert_eq(conf_allow_list_add(&list, rule, why, sizeof(why)), 0);
+			any = any || !bits || !(differ >> (32 - bits));
+		}
+		cr_assert_eq(conf_allow_has(list.rules, list.n, &peer), any);
+	}
+}
+
+/* ---- priorities ---- */
+
+Test(conf, priorities)
+{
+	static const struct {
+		const char *text;
+		uint16_t prio;
+	} cases[] = {
+		{ "none", 0 },
+		{ "realtime", IOPRIO_CLASS_RT << IOPRIO_CLASS_SHIFT | 4 },
+		{ "realtime:0", IOPRIO_CLASS_RT << IOPRIO_CLASS_SHIFT },
+		{ "best-effort:7", IOPRIO_CLASS_BE << IOPRIO_CLASS_SHIFT | 7 },
+		{ "idle", IOPRIO_CLASS_IDLE << IOPRIO_CLASS_SHIFT },
+	};
+	static const char *const bad[] = {
+		"", ":", "rt", "realtime:8", "realtime:", "realtime:-1", "best-effort:1x", "idle:0",
+		"none:0", "Idle", "idle ", "best-effort:01:1",
+	};
+	char text[PRIORITY_TEXT_MAX], why[192];
+	uint16_t prio, again;
+
+	for_each_case(c, cases) {
+		cr_assert_eq(conf_priority_parse(c->text, &prio, why, sizeof(why)), 0, "%s",
+			     c->text);
+		cr_assert_eq(prio, c->prio, "%s: 0x%x", c->text, prio);
+		conf_priority_text(prio, text);
+		cr_assert_eq(conf_priority_parse(text, &again, why, sizeof(why)), 0, "%s", text);
+		cr_assert_eq(again, prio, "%s", text);
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
+		prio = 77;
+		cr_assert_eq(conf_priority_parse(bad[i], &prio, why, sizeof(why)), -EINVAL, "'%s'",
+			     bad[i]);
+		cr_assert_eq(prio, 77, "%s", bad[i]);
+		cr_assert_str_eq(why, "expected realtime, best-effort, each perhaps with :0 to :7 "
+				      "behind it, idle or none");
+	}
+}
+
+/* ---- options on the line of an export ---- */
+
+Test(conf, options_on_a_line)
+{
+	static const struct {
+		const char *spec, *left, *allow, *priority;
+		uint64_t iops;
+	} cases[] = {
+		{ "a=/a", "a=/a", "all", "none", 0 },
+		{ "a=/a,iops=5", "a=/a", "all", "none", 5 },
+		{ "a=/a,readonly,iops=5,direct", "a=/a,readonly,direct", "all", "none", 5 },
+		{ "a=/a,allow=192.0.2.1,::1,readonly,priority=idle", "a=/a,readonly",
+		  "192.0.2.1, ::1", "idle", 0 },
+		{ "a=/a,allow=192.0.2.1,direct,allow=uid:5,uid:6", "a=/a,direct",
+		  "192.0.2.1, uid:5, uid:6", "none", 0 },
+		{ "a=/a\\,allow=::1,allow=::2", "a=/a\\,allow=::1", "::2", "none", 0 },
+		{ "a=/a\\\\,allow=::2", "a=/a\\\\", "::2", "none", 0 },
+		{ "a,b=/a=b,priority=best-effort:3", "a,b=/a=b", "all", "best-effort:3", 0 },
+	};
+	static const struct {
+		const char *spec, *err;
+	} bad[] = {
+		{ "a=/a,alow=::1", "export 'a': there is no option 'alow' (did you mean allow?)" },
+		{ "a=/a,mode=ro", "export 'a': unknown flag 'mode=ro': expected readonly, direct or "
+				  "force (a comma in PATH is written '\\,')" },
+		{ "a=/a,iops=1,b=c\\,iops=2", "export 'a': unknown flag 'b=c\\': expected "
+			"readonly, direct or force (a comma in PATH is written '\\,')" },
+		{ "a=/a,allow=", "export 'a': 'allow' has no value: expected allow=VALUE" },
+		{ "a=/a,allow=::1,1.2.3", "export 'a': allow '1.2.3': expected ADDR or ADDR/BITS "
+					  "with an IPv4 or IPv6 address, or uid:USER" },
+		{ "a=/a,", "export 'a': unknown flag '': expected readonly, direct or force "
+			   "(a comma in PATH is written '\\,')" },
+		{ "a=/a,iops=1,,direct",
+		  "export 'a': unknown flag '': expected readonly, direct or force (a comma in "
+		  "PATH is written '\\,')" },
+		{ "a=/a,::1", "export 'a': unknown flag '::1': expected readonly, direct or force "
+			      "(a comma in PATH is written '\\,')" },
+	};
+	struct srv_conf conf = { .nexports = 0 };
+	char err[384];
+
+	for_each_case(c, cases) {
+		char priority[PRIORITY_TEXT_MAX];
+		const struct conf_export *ex;
+
+		cr_assert_eq(conf_add_export(&conf, c->spec, err, sizeof(err)), 0, "%s: %s",
+			     c->spec, err);
+		ex = &conf.exports[0];
+		cr_assert_str_eq(ex->spec, c->left);
+		cr_assert_str_eq(list_text(&ex->allow), c->allow);
+		cr_assert_str_eq(conf_priority_text(ex->priority, priority), c->priority);
+		cr_assert_eq(ex->limits.rate[LIMIT_IOPS], c->iops);
+		cr_assert_eq(conf_del_export(&conf, ex->name), 0);
+	}
+	for_each_case(c, bad) {
+		cr_assert(conf_add_export(&conf, c->spec, err, sizeof(err)) < 0, "%s", c->spec);
+		cr_assert_str_eq(err, c->err, "%s: %s", c->spec, err);
+		cr_assert_eq(conf.nexports, 0);
+	}
+	conf_fini(&conf);
 }

@@ -127,6 +127,17 @@ Test(plan, limits)
 		{ "a=/a", "a,iops=1", "b=/b", NULL, "-a +b=/b" },
 		{ "a=/a b=/b", "a,iops=1", "a=/a b=/b", "b,iops=1",
 		  "a: iops 1 -> none b: iops none -> 1" },
+		{ NULL, NULL, "a=/a,allow=::1,::2 b=/b,priority=idle", NULL,
+		  "+a=/a +b=/b a: allow all -> ::1, ::2 b: priority none -> idle" },
+		{ "a=/a,allow=::1", NULL, "a=/a,allow=::1", NULL, "" },
+		{ "a=/a,allow=::1", NULL, "a=/a", "a,allow=::1,priority=idle",
+		  "a: priority none -> idle" },
+		{ "a=/a,allow=::1,iops=1", NULL, "a=/a,readonly,allow=::1", NULL,
+		  "-a +a=/a,readonly a: allow all -> ::1" },
+		{ "a=/a,allow=::1,priority=idle", "a,iops=1", "a=/a", NULL,
+		  "a: iops 1 -> none, allow ::1 -> all, priority idle -> none" },
+		{ "a=/a,allow=::1,::2", NULL, "a=/a,allow=::2,::1", NULL,
+		  "a: allow ::1, ::2 -> ::2, ::1" },
 	};
 
 	for_each_case(c, cases) {

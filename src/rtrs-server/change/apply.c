@@ -10,6 +10,9 @@
 #include "apply.h"
 #include "export-state.h"
 #include "log.h"
+#include "srv-allow.h"
+#include "srv-close.h"
+#include "srv-export.h"
 #include "srv-limit.h"
 #include "srv-listen.h"
 #include "tell.h"
@@ -117,6 +120,18 @@ static void report_step(struct apply *a, const struct plan_step *step)
 	fprintf(a->out, "%s\n", plan_step_text(step, text, sizeof(text)));
 }
 
+/* Give the export of a PLAN_SET its limits, rules and priority. */
+static void apply_settings(struct apply *a, const struct plan_step *step)
+{
+	struct export *ex = exports_find(a->exports, step->name);
+
+	srv_limit_set(a->srv, ex, &step->ex->limits);
+	srv_allow_set(ex, &step->ex->allow);
+	if (a->force)
+		srv_close_kick_refused(a->srv, ex);
+	srv_export_set_prio(a->srv, ex, step->ex->priority);
+}
+
 /* @ready: the export of a PLAN_ADD. */
 static void carry_out(struct apply *a, const struct plan_step *step, struct export *ready)
 {
@@ -135,10 +150,10 @@ static void carry_out(struct apply *a, const struct plan_step *step, struct expo
 		export_life_show(a->life, ready);
 		tell_export(ready);
 		break;
-	case PLAN_LIMIT:
-		srv_limit_set(a->srv, exports_find(a->exports, step->name), step->limits);
+	case PLAN_SET:
+		apply_settings(a, step);
 		log_event(LOG_LEVEL_INFO, LOG_FIELDS(LIMITS_SET, .export = step->name), step->name,
-			  "other limits: %s", plan_step_text(step, text, sizeof(text)));
+			  "other settings: %s", plan_step_text(step, text, sizeof(text)));
 		break;
 	case PLAN_LISTEN:
 		break;			/* apply_listen() */
@@ -224,13 +239,11 @@ void apply_begin(struct apply *a, struct export_life *life, struct srv *srv)
 	a->srv = srv;
 }
 
-void apply_limits(struct apply *a, const struct plan *plan)
+void apply_first_settings(struct apply *a, const struct plan *plan)
 {
 	for (unsigned i = 0; i < plan->n; i++) {
-		const struct plan_step *step = &plan->steps[i];
-
-		if (step->what == PLAN_LIMIT)
-			srv_limit_set(a->srv, exports_find(a->exports, step->name), step->limits);
+		if (plan->steps[i].what == PLAN_SET)
+			apply_settings(a, &plan->steps[i]);
 	}
 }
 

@@ -58,8 +58,9 @@ int apply_commit(struct apply *a, const struct srv_conf *wanted, char *err, size
 
 /* Plans may come, for @srv and its exports on @life. */
 void apply_begin(struct apply *a, struct export_life *life, struct srv *srv);
-/* Set the limits of the first @plan.  After apply_begin(); no client is served yet. */
-void apply_limits(struct apply *a, const struct plan *plan);
+/* Set limits, rules and priorities of the first @plan.  After apply_begin(); no client is served
+ * yet. */
+void apply_first_settings(struct apply *a, const struct plan *plan);
 /* Carry out @plan, which makes @wanted of the configuration that holds; both outlive @done.  An
  * export that is removed stays with its openers, unless @force takes the export away.  @done may
  * run inside this call.  0; -EBUSY: another plan is being carried out, or -ENOMEM: then

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --allow: prefixes of addresses and users, and whether a peer is in the list.  Owns nothing. */
+/* Prefixes of addresses and users, and whether a peer is in a list of them.  Owns nothing. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -92,29 +92,29 @@ static bool allow_has_address(const struct srv_allow *allow, int family, const u
 	return !memcmp(masked, allow->addr, sizeof(masked));
 }
 
-static bool allow_has_user(const struct srv_conf *conf, uid_t uid)
+static bool allow_has_user(const struct srv_allow *rules, unsigned n, uid_t uid)
 {
 	bool any = false;
 
-	for (unsigned i = 0; i < conf->nallow; i++) {
-		if (conf->allow[i].family != AF_UNIX)
+	for (unsigned i = 0; i < n; i++) {
+		if (rules[i].family != AF_UNIX)
 			continue;
-		if (conf->allow[i].uid == uid)
+		if (rules[i].uid == uid)
 			return true;
 		any = true;
 	}
 	return !any;
 }
 
-bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer)
+bool conf_allow_has(const struct srv_allow *rules, unsigned n, const struct fab_addr *peer)
 {
 	int family = peer->ss.ss_family;
 	uint8_t addr[16] = { 0 };
 
-	if (!conf->nallow)
+	if (!n)
 		return true;
 	if (fab_addr_is_unix(peer))
-		return allow_has_user(conf, peer->uid);
+		return allow_has_user(rules, n, peer->uid);
 	if (family == AF_INET) {
 		memcpy(addr, &((const struct sockaddr_in *)&peer->ss)->sin_addr, 4);
 	} else if (family == AF_INET6) {
@@ -127,9 +127,93 @@ bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer)
 			memcpy(addr, a->s6_addr, 16);
 		}
 	}
-	for (unsigned i = 0; i < conf->nallow; i++) {
-		if (allow_has_address(&conf->allow[i], family, addr))
+	for (unsigned i = 0; i < n; i++) {
+		if (allow_has_address(&rules[i], family, addr))
 			return true;
 	}
 	return false;
+}
+
+bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer)
+{
+	return conf_allow_has(conf->allow, conf->nallow, peer);
+}
+
+/* ---- the list of an export ---- */
+
+static int list_add_rule(struct allow_list *list, const char *text, char *why, size_t len)
+{
+	int rc;
+
+	if (!strcmp(text, "all")) {
+		if (list->n)
+			return allow_refuse(why, len, -EINVAL, "expected 'all' alone, without "
+					    "addresses and users");
+		return 0;
+	}
+	if (list->n == ALLOW_LIST_MAX)
+		return allow_refuse(why, len, -EINVAL, "expected at most %u addresses and users",
+				    ALLOW_LIST_MAX);
+	rc = conf_allow_parse(text, &list->rules[list->n], why, len);
+	if (!rc)
+		list->n++;
+	return rc;
+}
+
+int conf_allow_list_add(struct allow_list *list, const char *text, char *why, size_t len)
+{
+	char *copy = strdup(text), *rest = copy, *word;
+	int rc = 0;
+
+	if (!copy)
+		return allow_refuse(why, len, -ENOMEM, "out of memory");
+	while (!rc && (word = strsep(&rest, ","))) {
+		word += strspn(word, " \t");
+		for (size_t n = strlen(word); n && strchr(" \t", word[n - 1]); n--)
+			word[n - 1] = '\0';
+		rc = list_add_rule(list, word, why, len);
+	}
+	free(copy);
+	return rc;
+}
+
+/* Comparing bytes is enough: conf_allow_parse() leaves no byte of a rule unset. */
+bool conf_allow_list_same(const struct allow_list *a, const struct allow_list *b)
+{
+	return a->n == b->n && !memcmp(a->rules, b->rules, a->n * sizeof(*a->rules));
+}
+
+static void rule_text(const struct srv_allow *rule, char *buf, size_t len)
+{
+	char addr[INET6_ADDRSTRLEN];
+	unsigned all = rule->family == AF_INET ? 32 : 128;
+
+	if (rule->family == AF_UNIX) {
+		snprintf(buf, len, "uid:%u", (unsigned)rule->uid);
+		return;
+	}
+	inet_ntop(rule->family, rule->addr, addr, sizeof(addr));
+	if (rule->bits == all)
+		snprintf(buf, len, "%s", addr);
+	else
+		snprintf(buf, len, "%s/%u", addr, rule->bits);
+}
+
+const char *conf_allow_list_text(const struct allow_list *list, char *buf, size_t len)
+{
+	static const char more[] = ", ...";
+	size_t at = 0;
+
+	snprintf(buf, len, "%s", list->n ? "" : "all");
+	for (unsigned i = 0; i < list->n; i++) {
+		char rule[INET6_ADDRSTRLEN + 8];
+
+		rule_text(&list->rules[i], rule, sizeof(rule));
+		if (at + strlen(rule) + 2 + sizeof(more) > len) {
+			snprintf(buf + at, len - at, "%s", at ? more : "...");
+			break;
+		}
+		at += (size_t)snprintf(buf + at, len - at, "%s%s", at ? ", " : "", rule);
+	}
+	return buf;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options of an export as a table.  Limits change while the server runs, by the same rows.
- * Owns nothing. */
+/* The options of an export as a table.  Limits, rules and the priority change while the server
+ * runs, by the same rows, and stand on the line of an export, too.  Owns nothing. */
 #include <config.h>
 
 #include <errno.h>
@@ -46,6 +46,20 @@ static int read_burst(void *arg, const char *text, char *why, size_t len)
 	return 0;
 }
 
+static int read_allow(void *arg, const char *text, char *why, size_t len)
+{
+	struct conf_export_lines *lines = arg;
+
+	return conf_allow_list_add(&lines->allow, text, why, len);
+}
+
+static int read_priority(void *arg, const char *text, char *why, size_t len)
+{
+	struct conf_export_lines *lines = arg;
+
+	return conf_priority_parse(text, &lines->priority, why, len);
+}
+
 /* ---- the table ---- */
 
 #define FIELD(field) OPT_FIELD(struct conf_export_lines, field)
@@ -82,60 +96,190 @@ static const struct opt rows[] = {
 	{ .name = "burst", .type = OPT_OTHER, .call = read_burst, .arg = "SECONDS",
 	  .holds = OPT_IN_FILE | OPT_AT_RUN_TIME,
 	  .help = "what was not used is saved for so long" },
+	{ .name = "allow", .type = OPT_OTHER, .call = read_allow, .arg = "ADDR[/BITS]|uid:USER",
+	  .many = true, .holds = OPT_IN_FILE | OPT_AT_RUN_TIME,
+	  .help = "let only these clients open it" },
+	{ .name = "priority", .type = OPT_OTHER, .call = read_priority, .arg = "CLASS[:LEVEL]",
+	  .holds = OPT_IN_FILE | OPT_AT_RUN_TIME,
+	  .help = "of IO without one of its own" },
 };
 
 const struct opt_table conf_export_options = {
 	.program = "rtrs-server", .rows = rows, .n = ARRAY_SIZE(rows), .dashes = "", .column = 34,
 };
 
-/* ---- limits at run time ---- */
+/* ---- words of a line ---- */
 
-/* Read @word, "KEY=VALUE", into @lines. */
-static int read_limit(struct conf_export_lines *lines, char *word, char *err, size_t len)
+/* The row called @name, which changes at run time; NULL: the reason is in @err. */
+static const struct opt *find_changing(const char *name, char *err, size_t len)
 {
 	const struct opt_table *table = &conf_export_options;
-	char *value = strchr(word, '='), why[192];
-	const struct opt *row;
+	const struct opt *row = opt_find(table, name);
 	const char *meant;
+
+	if (row && !(row->holds & OPT_AT_RUN_TIME)) {
+		snprintf(err, len, "'%s' does not change: remove the export and add it again",
+			 name);
+		return NULL;
+	}
+	if (!row) {
+		meant = opt_suggest(table, name, strlen(name));
+		snprintf(err, len, "there is no option '%s'%s%s%s", name, meant ?
+			 " (did you mean " : ": expected iops, bps, burst, allow or priority",
+			 meant ? meant : "", meant ? "?)" : "");
+	}
+	return row;
+}
+
+/* Words of one line, "KEY=VALUE", that are read into @lines. */
+struct line_words {
+	struct conf_export_lines lines;
+	const struct opt *row;		/* of the last word; NULL: none was read */
+	bool rules;			/* a rule was read, which replaces those before the line */
+};
+
+/* Read @word into @words: "KEY=VALUE", or a further value of the list that the last word named. */
+static int read_word(struct line_words *words, char *word, char *err, size_t len)
+{
+	char *value = strchr(word, '='), why[192];
+	int rc;
 
 	if (value)
 		*value++ = '\0';
-	row = opt_find(table, word);
-	if (row && !(row->holds & OPT_AT_RUN_TIME)) {
-		snprintf(err, len, "'%s' is no limit: remove the export and add it again", word);
-		return -EINVAL;
-	}
-	if (!row) {
-		meant = opt_suggest(table, word, strlen(word));
-		snprintf(err, len, "there is no limit '%s'%s%s%s", word,
-			 meant ? " (did you mean " : ": expected iops, bps or burst",
-			 meant ? meant : "", meant ? "?)" : "");
-		return -EINVAL;
+	if (!value && words->row && words->row->many) {
+		value = word;
+	} else {
+		words->row = find_changing(word, err, len);
+		if (!words->row)
+			return -EINVAL;
 	}
 	if (!value || !*value) {
 		snprintf(err, len, "'%s' has no value: expected %s=VALUE", word, word);
 		return -EINVAL;
 	}
-	if (opt_read(row, lines, value, why, sizeof(why))) {
-		snprintf(err, len, "%s '%s': %s", word, value, why);
-		return -EINVAL;
+	if (words->row->many && !words->rules) {
+		words->lines.allow.n = 0;
+		words->rules = true;
 	}
-	return 0;
+	rc = opt_read(words->row, &words->lines, value, why, sizeof(why));
+	if (rc)
+		snprintf(err, len, "%s '%s': %s", words->row->name, value, why);
+	return rc;
 }
 
-/* Set the limits of @ex as @words says, "KEY=VALUE[,KEY=VALUE]...", which is cut up. */
-static int set_limits(struct conf_export *ex, char *words, char *err, size_t len)
+void conf_export_take(struct conf_export *ex, const struct conf_export_lines *lines)
 {
-	struct conf_export_lines lines = { .limits = ex->limits };
+	ex->limits = lines->limits;
+	ex->allow = lines->allow;
+	ex->priority = lines->priority;
+}
+
+/* ---- options on the line of an export ---- */
+
+/* Is @word for this table, and not for the store?  A further rule of a list is: a flag has neither
+ * '.' nor ':'.  A key that the user may have meant for one of the table is, too. */
+static bool is_option(const struct line_words *words, const char *word)
+{
+	const struct opt_table *table = &conf_export_options;
+	size_t n = strcspn(word, "=");
+	char key[32];
+	const struct opt *row;
+	const char *meant;
+
+	if (!word[n])
+		return words->row && words->row->many && strpbrk(word, ".:");
+	if (n >= sizeof(key))
+		return false;
+	snprintf(key, sizeof(key), "%.*s", (int)n, word);
+	row = opt_find(table, key);
+	meant = row ? NULL : opt_suggest(table, key, n);
+	if (meant)
+		row = opt_find(table, meant);
+	return row && row->holds & OPT_AT_RUN_TIME;
+}
+
+/* The ',' behind the word at @at, or the end; a ',' behind a backslash belongs to the word. */
+static char *word_end(char *at)
+{
+	while (*at && *at != ',')
+		at += at[0] == '\\' && at[1] ? 2 : 1;
+	return at;
+}
+
+/* Read the words "KEY=VALUE" of @spec, NAME=PATH[,WORD]..., into @words, and take them out of
+ * @spec; the flags stay. */
+static int split_line(char *spec, struct line_words *words, char *err, size_t len)
+{
+	char *at = word_end(spec + strcspn(spec, "=")), *out = at, why[320];
+	int rc = 0;
+
+	while (!rc && *at) {
+		char *word = at + 1, *end = word_end(word), after = *end;
+
+		*end = '\0';
+		if (is_option(words, word)) {
+			rc = read_word(words, word, why, sizeof(why));
+		} else {
+			*out++ = ',';
+			memmove(out, word, strlen(word) + 1);
+			out += strlen(out);
+		}
+		*end = after;
+		at = end;
+	}
+	*out = '\0';
+	if (rc)
+		snprintf(err, len, "export '%.*s': %s", (int)strcspn(spec, "="), spec, why);
+	return rc;
+}
+
+int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
+{
+	struct line_words words = { .row = NULL };
+	char *copy = strdup(spec);
+	int rc;
+
+	if (!copy) {
+		snprintf(err, len, "out of memory");
+		return -ENOMEM;
+	}
+	rc = split_line(copy, &words, err, len);
+	if (!rc)
+		rc = conf_add_export_of(conf, copy, NULL, err, len);
+	if (!rc)
+		conf_export_take(&conf->exports[conf->nexports - 1], &words.lines);
+	free(copy);
+	return rc;
+}
+
+int conf_set_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
+{
+	char *name = strndup(spec, strcspn(spec, "="));
+	const struct conf_export *old = name ? conf_export_find(conf, name) : NULL;
+
+	if (old && old->where)
+		conf_del_export(conf, old->name);
+	free(name);
+	return conf_add_export(conf, spec, err, len);
+}
+
+/* ---- options at run time ---- */
+
+/* Set options of @ex as @words says, "KEY=VALUE[,KEY=VALUE]...", which is cut up. */
+static int set_options(struct conf_export *ex, char *words, char *err, size_t len)
+{
+	struct line_words read = {
+		.lines = { .limits = ex->limits, .allow = ex->allow, .priority = ex->priority },
+	};
 	char *save, *word = strtok_r(words, ",", &save);
 	int rc = 0;
 
 	while (word && !rc) {
-		rc = read_limit(&lines, word, err, len);
+		rc = read_word(&read, word, err, len);
 		word = strtok_r(NULL, ",", &save);
 	}
 	if (!rc)
-		ex->limits = lines.limits;
+		conf_export_take(ex, &read.lines);
 	return rc;
 }
 
@@ -165,7 +309,7 @@ int conf_export_options_set(struct srv_conf *conf, const char *text, char *err, 
 	*words++ = '\0';
 	ex = conf_export_find(conf, copy);
 	if (ex) {
-		rc = set_limits(&conf->exports[ex - conf->exports], words, err, len);
+		rc = set_options(&conf->exports[ex - conf->exports], words, err, len);
 	} else {
 		snprintf(err, len, "there is no export '%s'", copy);
 		rc = -ENOENT;

@@ -20,21 +20,13 @@ void *conf_grow_array(void *array, unsigned n, size_t size, char *why, size_t le
 	return all;
 }
 
-/* The export of @conf whose name is the first @n bytes of @name, or NULL. */
-static const struct conf_export *find_name(const struct srv_conf *conf, const char *name, size_t n)
+const struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name)
 {
 	for (unsigned i = 0; i < conf->nexports; i++) {
-		const char *has = conf->exports[i].name;
-
-		if (strlen(has) == n && !memcmp(has, name, n))
+		if (!strcmp(conf->exports[i].name, name))
 			return &conf->exports[i];
 	}
 	return NULL;
-}
-
-const struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name)
-{
-	return find_name(conf, name, strlen(name));
 }
 
 static void conf_export_free(struct conf_export *ex)
@@ -63,7 +55,7 @@ static char *next_comma(char *text)
  * each once.  @at is changed. */
 static void write_flags(char *at, char *out)
 {
-	char *flags[16], *flag;
+	char *flags[16] = { NULL }, *flag;
 	unsigned n = 0;
 
 	for (bool more = *at; more && n < ARRAY_SIZE(flags);) {
@@ -157,11 +149,6 @@ int conf_add_export_of(struct srv_conf *conf, const char *spec, const char *wher
 	return 0;
 }
 
-int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
-{
-	return conf_add_export_of(conf, spec, NULL, err, len);
-}
-
 int conf_del_export(struct srv_conf *conf, const char *name)
 {
 	unsigned i = 0;
@@ -177,15 +164,6 @@ int conf_del_export(struct srv_conf *conf, const char *name)
 	return 0;
 }
 
-int conf_set_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
-{
-	const struct conf_export *old = find_name(conf, spec, strcspn(spec, "="));
-
-	if (old && old->where)
-		conf_del_export(conf, old->name);
-	return conf_add_export(conf, spec, err, len);
-}
-
 int conf_copy_exports(struct srv_conf *copy, const struct srv_conf *conf)
 {
 	copy->exports = calloc(conf->nexports + 1, sizeof(*copy->exports));
@@ -197,6 +175,8 @@ int conf_copy_exports(struct srv_conf *copy, const struct srv_conf *conf)
 		if (conf_export_copy(&copy->exports[i], ex->spec, ex->where))
 			return -ENOMEM;
 		copy->exports[i].limits = ex->limits;
+		copy->exports[i].allow = ex->allow;
+		copy->exports[i].priority = ex->priority;
 		copy->nexports++;
 	}
 	return 0;

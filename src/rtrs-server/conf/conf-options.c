@@ -264,7 +264,7 @@ const struct opt_table conf_options = {
 	.dashes = "--",
 	.head = "Usage: rtrs-server [OPTIONS] NAME=PATH[,readonly][,direct][,force] ...\n"
 		"Export files and block devices over RTRS/RNBD, each as NAME; see rtrs-server(8).\n"
-		"direct: O_DIRECT; force: a device in use, too; a ',' in PATH is '\\,'.\n"
+		"force: a device in use, too; [,allow=ADDR][,priority=CLASS]; ',' in PATH: '\\,'.\n"
 		"\n",
 	.column = 34,
 };

@@ -15,8 +15,12 @@ struct conf_export_lines {
 	bool direct, force;
 	const char *conf, *id, *luks;	/* of Ceph images; NULL: not given */
 	struct limits limits;
+	struct allow_list allow;
+	uint16_t priority;
 };
 
+/* Give @ex limits, rules and priority of @lines. */
+void conf_export_take(struct conf_export *ex, const struct conf_export_lines *lines);
 /* Make room for another element behind @n elements of @size bytes at @array.  Returns the array,
  * or NULL with "out of memory" in @why. */
 void *conf_grow_array(void *array, unsigned n, size_t size, char *why, size_t len);

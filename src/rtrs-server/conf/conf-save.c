@@ -41,7 +41,8 @@ static bool is_ours(const struct save *s, const struct conf_export *ex)
 
 static bool same_export(const struct conf_export *a, const struct conf_export *b)
 {
-	return !strcmp(a->spec, b->spec) && conf_limits_same(&a->limits, &b->limits);
+	return !strcmp(a->spec, b->spec) && conf_limits_same(&a->limits, &b->limits) &&
+	       conf_allow_list_same(&a->allow, &b->allow) && a->priority == b->priority;
 }
 
 /* The export of the administrator with the name of @ex; NULL: none. */
@@ -91,6 +92,17 @@ static void write_limits(FILE *out, const struct limits *limits)
 		fprintf(out, "burst = %us\n", limits->burst_s);
 }
 
+/* One rule a line: a line of a file has a limit. */
+static void write_allow(FILE *out, const struct allow_list *allow)
+{
+	for (unsigned i = 0; i < allow->n; i++) {
+		struct allow_list one = { .n = 1, .rules[0] = allow->rules[i] };
+		char text[128];
+
+		fprintf(out, "allow = %s\n", conf_allow_list_text(&one, text, sizeof(text)));
+	}
+}
+
 /* Write "@key = " and the value at @at, without its escapes.  Returns the comma behind it, or the
  * end. */
 static const char *write_value(FILE *out, const char *key, size_t len, const char *at)
@@ -123,12 +135,16 @@ static const char *write_flag(FILE *out, const char *at)
 static void write_export(FILE *out, const struct conf_export *ex)
 {
 	const char *at = ex->spec + strlen(ex->name) + 1;
+	char priority[PRIORITY_TEXT_MAX];
 
 	fprintf(out, "\n[export \"%s\"]\n", ex->name);
 	at = write_value(out, "path", strlen("path"), at);
 	while (*at == ',')
 		at = write_flag(out, at + 1);
 	write_limits(out, &ex->limits);
+	write_allow(out, &ex->allow);
+	if (ex->priority)
+		fprintf(out, "priority = %s\n", conf_priority_text(ex->priority, priority));
 }
 
 /* Returns how many exports were written, and reported. */

@@ -12,7 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "conf-allow.h"
 #include "conf-limits.h"
+#include "conf-priority.h"
 #include "fabric.h"
 #include "log.h"
 #include "metric-conf.h"
@@ -32,14 +34,6 @@ enum srv_invalidate {
 /* "auto", "always", "copy", "never". */
 extern const char *const srv_invalidate_names[SRV_INVALIDATE_N];
 
-/* --allow ADDR[/BITS], --allow uid:USER */
-struct srv_allow {
-	int family;			/* AF_INET, AF_INET6; AF_UNIX: a user */
-	unsigned bits;			/* 0..32, 0..128 */
-	uint8_t addr[16];		/* network order; bits beyond the prefix are 0 */
-	uid_t uid;
-};
-
 /* NAME=PATH[,FLAG]...: an export as the user wrote it, whether or not the server can open the
  * storage. */
 struct conf_export {
@@ -47,6 +41,8 @@ struct conf_export {
 	char *spec;			/* all of the line, with its flags in one order */
 	char *where;			/* "FILE:LINE"; NULL: the command line, or rtrsctl */
 	struct limits limits;
+	struct allow_list allow;	/* who may open the export */
+	uint16_t priority;		/* conf-priority.h; 0: none */
 };
 
 struct srv_conf {
@@ -130,23 +126,19 @@ void conf_fini(struct srv_conf *conf);
 bool conf_same_listener(const struct fab_addr *a, const struct fab_addr *b);
 /* The export of @conf named @name, or NULL. */
 const struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name);
-/* Add the export that @spec says, which need not exist.  0, or -errno with one line in @err. */
-int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t len);
-/* Set limits of an export of @conf, as @text says: "NAME,KEY=VALUE[,KEY=VALUE]...".  Keys that
- * @text leaves out stay.  0; -ENOENT: none has this name; or -EINVAL or -ENOMEM; one line in
+/* Add the export that @spec says, "NAME=PATH[,FLAG|,KEY=VALUE]...", which need not exist.  A
+ * word behind "allow=" that has a '.' or ':' is a further rule.  0, or -errno with one line in
  * @err. */
+int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t len);
+/* Set limits, rules and the priority of an export of @conf, as @text says:
+ * "NAME,KEY=VALUE[,KEY=VALUE]...", where the rules of "allow=" are divided by commas, too.  Keys
+ * that @text leaves out stay.  0; -ENOENT: none has this name, or a user is unknown; or -EINVAL or
+ * -ENOMEM; one line in @err. */
 int conf_export_options_set(struct srv_conf *conf, const char *text, char *err, size_t len);
 /* 0, or -ENOENT: none has this name. */
 int conf_del_export(struct srv_conf *conf, const char *name);
 
-/* Parse "ADDR" or "ADDR/BITS", where an IPv6 address may stand in brackets, or "uid:NUMBER" or
- * "uid:NAME".  0, -EINVAL, or -ENOENT when the user does not exist; a failure leaves the expected
- * form in @why.  May query the user database. */
-int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_t len);
-/* True if a peer with the address of @peer may connect: no --allow is given, or an --allow
- * contains the address.  IPv4 peers of an IPv6 listener (::ffff:a.b.c.d) match IPv4 prefixes.  A
- * peer of a unix socket had the right to write to the socket: --allow with addresses does not
- * refuse the peer, --allow with users does.  Pure, any thread. */
+/* True if @peer may connect: conf_allow_has() of the rules of --allow.  Pure, any thread. */
 bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer);
 
 #endif

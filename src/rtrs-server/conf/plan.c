@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Compares two configurations.  Owns the steps.  Any thread. */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,22 +34,28 @@ static void compare_exports(struct plan *plan, enum plan_what what, const struct
 	}
 }
 
-/* Add a step for each export of @wanted whose limits differ from those that the export has after
- * the steps before: an export that was added has none. */
-static void compare_limits(struct plan *plan, const struct srv_conf *now,
-			   const struct srv_conf *wanted)
+/* True if @a and @b have the same limits, rules and priority. */
+static bool same_settings(const struct conf_export *a, const struct conf_export *b)
 {
-	static const struct limits none;
+	return conf_limits_same(&a->limits, &b->limits) &&
+	       conf_allow_list_same(&a->allow, &b->allow) && a->priority == b->priority;
+}
+
+/* Add a step for each export of @wanted whose limits, rules or priority differ from those that the
+ * export has after the steps before: an export that was added has none. */
+static void compare_settings(struct plan *plan, const struct srv_conf *now,
+			     const struct srv_conf *wanted)
+{
+	static const struct conf_export none;
 
 	for (unsigned i = 0; i < wanted->nexports; i++) {
 		const struct conf_export *ex = &wanted->exports[i];
-		const struct limits *was = has_export(now, ex) ?
-			&conf_export_find(now, ex->name)->limits : &none;
+		const struct conf_export *was = has_export(now, ex) ?
+			conf_export_find(now, ex->name) : &none;
 
-		if (!conf_limits_same(was, &ex->limits))
-			plan_add_step(plan, (struct plan_step){ .what = PLAN_LIMIT,
-								.name = ex->name, .was = was,
-								.limits = &ex->limits });
+		if (!same_settings(was, ex))
+			plan_add_step(plan, (struct plan_step){ .what = PLAN_SET, .name = ex->name,
+								.was = was, .ex = ex });
 	}
 }
 
@@ -103,7 +111,7 @@ int plan_make(struct plan *plan, const struct srv_conf *now, const struct srv_co
 	if (now)
 		compare_listeners(plan, PLAN_UNLISTEN, now, wanted);
 	compare_exports(plan, PLAN_ADD, wanted, now);
-	compare_limits(plan, now, wanted);
+	compare_settings(plan, now, wanted);
 	if (now) {
 		compare_listeners(plan, PLAN_LISTEN, wanted, now);
 		compare_options(plan, PLAN_CHANGE, now, wanted);
@@ -112,9 +120,48 @@ int plan_make(struct plan *plan, const struct srv_conf *now, const struct srv_co
 	return 0;
 }
 
+#define RULES_TEXT 640u			/* bytes: two of them leave room in PLAN_TEXT_MAX */
+
+__attribute__((format(printf, 4, 5)))
+static void append(char *buf, size_t len, const char *before, const char *fmt, ...)
+{
+	size_t at = strlen(buf);
+	va_list ap;
+
+	at += (size_t)snprintf(buf + at, len - at, "%s", before);
+	if (at >= len)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(buf + at, len - at, fmt, ap);
+	va_end(ap);
+}
+
+/* "disk0: iops 1000 -> 2000, allow all -> 192.0.2.0/24, priority none -> idle" */
+static void settings_text(const struct plan_step *step, char *buf, size_t len)
+{
+	const struct conf_export *was = step->was, *ex = step->ex;
+	char limits[256], a[RULES_TEXT], b[RULES_TEXT];
+	const char *before = ": ";
+
+	snprintf(buf, len, "%s", step->name);
+	if (*conf_limits_change_text(&was->limits, &ex->limits, limits, sizeof(limits))) {
+		append(buf, len, before, "%s", limits);
+		before = ", ";
+	}
+	if (!conf_allow_list_same(&was->allow, &ex->allow)) {
+		append(buf, len, before, "allow %s -> %s",
+		       conf_allow_list_text(&was->allow, a, sizeof(a)),
+		       conf_allow_list_text(&ex->allow, b, sizeof(b)));
+		before = ", ";
+	}
+	if (was->priority != ex->priority)
+		append(buf, len, before, "priority %s -> %s", conf_priority_text(was->priority, a),
+		       conf_priority_text(ex->priority, b));
+}
+
 const char *plan_step_text(const struct plan_step *step, char *buf, size_t len)
 {
-	char addr[FAB_ADDR_STRLEN], change[256];
+	char addr[FAB_ADDR_STRLEN];
 
 	switch (step->what) {
 	case PLAN_LISTEN:
@@ -128,9 +175,8 @@ const char *plan_step_text(const struct plan_step *step, char *buf, size_t len)
 	case PLAN_ADD:
 		snprintf(buf, len, "+%s", step->spec);
 		break;
-	case PLAN_LIMIT:
-		snprintf(buf, len, "%s: %s", step->name,
-			 conf_limits_change_text(step->was, step->limits, change, sizeof(change)));
+	case PLAN_SET:
+		settings_text(step, buf, len);
 		break;
 	case PLAN_CHANGE:
 		snprintf(buf, len, "--%s: changed", step->option->name);

@@ -12,7 +12,7 @@ enum plan_what {
 	PLAN_REMOVE,			/* the export @name */
 	PLAN_UNLISTEN,			/* at @addr */
 	PLAN_ADD,			/* the export @name, as @spec says */
-	PLAN_LIMIT,			/* the export @name: @limits in place of @was */
+	PLAN_SET,			/* the export @name: as @ex says, in place of @was */
 	PLAN_LISTEN,			/* at @addr, too */
 	PLAN_CHANGE,			/* @option, while the server runs */
 	PLAN_RESTART,			/* @option differs, and holds from the next start on */
@@ -23,7 +23,7 @@ enum plan_what {
 struct plan_step {
 	enum plan_what what;
 	const char *name, *spec;
-	const struct limits *was, *limits;
+	const struct conf_export *was, *ex;	/* limits, rules and priority count */
 	const struct fab_addr *addr;
 	const struct opt *option;
 };
@@ -35,13 +35,13 @@ struct plan {
 
 /* Make the steps from @now to @wanted.  @now is NULL at the start: then each export is added, and
  * options and listeners hold without a step.  An export whose spec differs in any letter is removed
- * and added; limits change without that.
+ * and added; limits, rules and the priority change without that.
  * Options that only a command line can have are not compared.  0 or -ENOMEM; plan_fini() follows
  * in both cases. */
 int plan_make(struct plan *plan, const struct srv_conf *now, const struct srv_conf *wanted);
 /* Write @step to @buf as users see it: "+disk0=/srv/disk0.img", "-disk0", "--log-level: changed",
- * "disk0: iops 1000 -> 2000", "+listen tcp://192.0.2.1:1234", "--threads: at the next start".
- * Returns @buf. */
+ * "disk0: iops 1000 -> 2000, allow all -> 192.0.2.0/24", "+listen tcp://192.0.2.1:1234",
+ * "--threads: at the next start".  A long list of rules ends in ", ...".  Returns @buf. */
 const char *plan_step_text(const struct plan_step *step, char *buf, size_t len);
 /* Free the steps of @plan. */
 void plan_fini(struct plan *plan);

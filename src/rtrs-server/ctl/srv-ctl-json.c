@@ -8,10 +8,12 @@
 
 #include "cleanup.h"
 #include "clock.h"
+#include "conf-priority.h"
 #include "ctl-json.h"
 #include "ctl-stat.h"
 #include "export.h"
 #include "exports.h"
+#include "srv-allow.h"
 #include "srv-con.h"
 #include "srv-ctl-json.h"
 #include "srv-export-stat.h"
@@ -129,14 +131,32 @@ static json_t *srv_json_limits(const struct export *ex)
 	return ctl_json_whole(object, ok);
 }
 
+/* "allow" and "priority", each only if @ex has it. */
+static json_t *srv_json_rights(const struct export *ex)
+{
+	const struct allow_list *list = srv_allow_of(ex);
+	char allow[ALLOW_TEXT_MAX], prio[PRIORITY_TEXT_MAX];
+	json_t *object = json_object();
+	bool ok = true;
+
+	if (list->n)
+		ok = !json_object_set_new(object, "allow",
+			ctl_json_text(conf_allow_list_text(list, allow, sizeof(allow))));
+	if (ok && srv_export_prio(ex))
+		ok = !json_object_set_new(object, "priority",
+			ctl_json_text(conf_priority_text(srv_export_prio(ex), prio)));
+	return ctl_json_whole(object, ok);
+}
+
 static json_t *srv_json_export(const struct srv *srv, const struct export *ex,
 			       enum srv_ctl_depth depth)
 {
 	json_t *object = json_pack("{s:o}", "name", ctl_json_text(ex->name));
 
 	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(ctl_json_with(object, srv_json_export_show(ex)),
-				       srv_json_limits(ex));
+		object = ctl_json_with(ctl_json_with(ctl_json_with(object,
+								   srv_json_export_show(ex)),
+						     srv_json_limits(ex)), srv_json_rights(ex));
 	if (depth >= SRV_CTL_STATS)
 		object = ctl_json_with(object, srv_json_export_stats(srv, ex));
 	return object;

@@ -7,6 +7,7 @@
 
 #include "export.h"
 #include "log.h"
+#include "srv-allow.h"
 #include "srv-close.h"
 #include "srv-limit.h"
 #include "srv-open.h"
@@ -104,6 +105,19 @@ unsigned srv_close_kick(struct srv *srv, const char *name)
 	list_for_each(sess, &srv->sessions, link)
 		n += kick_from_sess(sess, dev_has_name, name);
 	return n;
+}
+
+static bool dev_is_refused(const struct srv_dev *dev, const void *ex)
+{
+	return dev->ex == ex && srv_allow_refuses(dev->sess, dev->ex);
+}
+
+void srv_close_kick_refused(struct srv *srv, const struct export *ex)
+{
+	struct srv_sess *sess;
+
+	list_for_each(sess, &srv->sessions, link)
+		kick_from_sess(sess, dev_is_refused, ex);
 }
 
 void srv_close_kick_export(struct srv *srv, const struct export *ex)

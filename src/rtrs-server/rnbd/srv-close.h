@@ -25,6 +25,8 @@ void srv_close_sess_lost(struct srv_sess *sess);
 unsigned srv_close_kick(struct srv *srv, const char *name);
 /* As srv_close_kick(), of @ex alone; another export may have its name by now. */
 void srv_close_kick_export(struct srv *srv, const struct export *ex);
+/* As srv_close_kick_export(), from those sessions alone that may not open @ex (srv-allow.h). */
+void srv_close_kick_refused(struct srv *srv, const struct export *ex);
 /* Write to @buf the names of the sessions that have @ex open, "gw1, gw2"; "": none.  Cut at
  * @len. */
 void srv_close_openers(const struct srv *srv, const struct export *ex, char *buf, size_t len);

@@ -4,6 +4,7 @@
 #ifndef SRV_EXPORT_STAT_H
 #define SRV_EXPORT_STAT_H
 
+#include "conf-allow.h"
 #include "export.h"
 #include "io-stat.h"
 #include "rnbd-msg.h"
@@ -29,9 +30,11 @@ static inline enum io_stat_op srv_export_stat_op(enum rnbd_io_op op)
 	}
 }
 
-/* The counters and the limits of an export (export.user). */
+/* The counters, the limits, the rules and the priority of an export (export.user). */
 struct srv_export_stat {
 	struct srv_limit limit;
+	struct allow_list allow;	/* srv-allow.h; control thread */
+	_Atomic(uint16_t) prio;		/* srv_export_prio() */
 	struct io_stat base;		/* at the last reset */
 	/* [srv.nthreads]; each in cache lines of its own */
 	struct srv_export_thread {
@@ -50,6 +53,14 @@ static inline struct io_stat *srv_export_stat_here(const struct srv_thread *thre
 static inline bool srv_export_is_limited(const struct export *ex)
 {
 	return atomic_load_explicit(&((struct srv_export_stat *)ex->user)->limit.on,
+				    memory_order_relaxed);
+}
+
+/* The priority of IO on @ex whose client asks for none, as srv_prio() makes it; 0: the thread's
+ * own.  Any thread. */
+static inline uint16_t srv_export_prio(const struct export *ex)
+{
+	return atomic_load_explicit(&((struct srv_export_stat *)ex->user)->prio,
 				    memory_order_relaxed);
 }
 

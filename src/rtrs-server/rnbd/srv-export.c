@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns nothing: gives each export its counters, and each store its share of the threads' pools, and
  * takes them back. */
+#include "conf-priority.h"
 #include "exports.h"
+#include "log.h"
 #include "srv-close.h"
 #include "srv-export-stat.h"
 #include "srv-export.h"
 #include "srv-limit.h"
+#include "srv-prio.h"
 #include "srv-resize.h"
 #include "srv-rnbd-state.h"
 
@@ -92,6 +95,19 @@ int srv_export_init(struct srv *srv)
 			rc = store_comes(srv, i, store);
 	}
 	return rc;
+}
+
+void srv_export_set_prio(struct srv *srv, struct export *ex, uint16_t prio)
+{
+	uint16_t used = srv_prio(prio, srv_rnbd(srv)->may_realtime);
+	char wanted_text[PRIORITY_TEXT_MAX], used_text[PRIORITY_TEXT_MAX];
+
+	if (used != prio)
+		log_warn(ex->name, "priority %s needs CAP_SYS_NICE, which this process lacks: %s "
+			 "in its place", conf_priority_text(prio, wanted_text),
+			 conf_priority_text(used, used_text));
+	atomic_store_explicit(&((struct srv_export_stat *)ex->user)->prio, used,
+			      memory_order_relaxed);
 }
 
 void srv_export_fini(struct srv *srv)

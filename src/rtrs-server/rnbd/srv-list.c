@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lists all exports: a client that --allow lets in may open each.  Owns nothing; control thread;
+/* Lists the exports that the session may open (srv-allow.h).  Owns nothing; control thread;
  * errors are answers.  The answer is made in the request's chunk, which is written and never read,
  * because the client can write there, too. */
 #include <errno.h>
@@ -7,21 +7,23 @@
 #include "export.h"
 #include "exports.h"
 #include "rnbd-list.h"
+#include "srv-allow.h"
 #include "srv-list.h"
 #include "srv-rnbd-state.h"
 
-static void list_from(const struct exports *exports, uint32_t first, struct rnbd_list_writer *w)
+/* List the exports for @sess from number @first on, and count those for which @w has no room. */
+static void list_from(const struct srv_sess *sess, uint32_t first, struct rnbd_list_writer *w)
 {
-	struct export *ex;
-	uint32_t i = 0;
+	const struct export *ex;
+	uint32_t i = 0, left = 0;
 
-	list_for_each(ex, &exports->list, link) {
-		if (i++ < first)
+	list_for_each(ex, &srv_rnbd(sess->srv)->exports->list, link) {
+		if (srv_allow_refuses(sess, ex) || i++ < first)
 			continue;
-		if (!rnbd_list_add(w, ex->name))
-			break;
+		if (left || !rnbd_list_add(w, ex->name))
+			left++;
 	}
-	rnbd_list_end(w, first < exports->n ? exports->n - first - w->n : 0);
+	rnbd_list_end(w, left);
 }
 
 void srv_list_request(struct srv_req *req)
@@ -36,6 +38,6 @@ void srv_list_request(struct srv_req *req)
 		return;
 	}
 	rnbd_list_begin(&w, srv_chunk(&req->path->chunks, req->buf_id), req->rtrs.data_len);
-	list_from(srv_rnbd(req->path->srv)->exports, first, &w);
+	list_from(req->path->sess, first, &w);
 	srv_req_finish_control(req, 0);
 }

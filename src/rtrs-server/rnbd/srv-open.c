@@ -19,6 +19,7 @@
 #include "export.h"
 #include "exports.h"
 #include "log.h"
+#include "srv-allow.h"
 #include "srv-open.h"
 #include "srv-result.h"
 #include "srv-rnbd-state.h"
@@ -93,7 +94,7 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 	*wait_ms = SRV_OPEN_TIMEOUT;
 	if (strstr(open->name, ".."))
 		return -EINVAL;
-	ex = exports_find(srv_rnbd(sess->srv)->exports, open->name);
+	ex = srv_allow_find(sess, open->name);
 	if (!ex)
 		return -ENOENT;
 	dev = srv_dev_find(&r->devs, ex);
@@ -150,16 +151,30 @@ static void name_writers(const struct srv *srv, const struct export *ex, char *b
 	}
 }
 
+/* Put the reason why the client is told that there is no @ex into @buf; "": @ex may be opened. */
+static void name_refused(const struct srv_sess *sess, const struct export *ex, char *buf,
+			 size_t len)
+{
+	const struct srv_path *path = ex ? srv_allow_refuses(sess, ex) : NULL;
+	char text[FAB_ADDR_STRLEN];
+
+	if (path)
+		snprintf(buf, len, "; its allow does not contain %s",
+			 fab_addr_format_host(&path->client, text, sizeof(text)));
+}
+
 static void open_failed(struct srv_req *req, const struct rnbd_open *open, int rc)
 {
 	struct srv *srv = req->path->srv;
 	const char *session = req->path->sess->name;
+	const struct export *ex = exports_find(srv_rnbd(srv)->exports, open->name);
 	char holders[512] = "", line[1024], times[64] = "";
 	unsigned more;
 
 	if (rc == -EPERM)
-		name_writers(srv, exports_find(srv_rnbd(srv)->exports, open->name), holders,
-			     sizeof(holders));
+		name_writers(srv, ex, holders, sizeof(holders));
+	else if (rc == -ENOENT)
+		name_refused(req->path->sess, ex, holders, sizeof(holders));
 	snprintf(line, sizeof(line), "open of %s as %s refused: %s%s", open->name,
 		 rnbd_access_names[open->mode], strerror(-rc), holders);
 	/* A client whose OPEN waits for a writer to leave tries several times a second. */
@@ -266,7 +281,7 @@ void srv_open_request(struct srv_req *req)
 	struct export *ex = NULL;
 
 	if (!rnbd_open_decode(req->rtrs.usr, req->rtrs.usr_len, &open))
-		ex = exports_find(srv_rnbd(req->path->srv)->exports, open.name);
+		ex = srv_allow_find(req->path->sess, open.name);
 	if (!ex || srv_size_ask_for(req, ex, open_sized))
 		open_or_wait(req, 0);
 }

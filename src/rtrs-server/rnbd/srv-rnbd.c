@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "srv-allow.h"
 #include "srv-close.h"
 #include "srv-dev-io.h"
 #include "srv-export.h"
@@ -145,6 +146,7 @@ const struct srv_ops srv_rnbd_ops = {
 	.request = rnbd_request,
 	.resume = rnbd_resume,
 	.path_failed = rnbd_path_failed,
+	.path_joins = srv_allow_path,
 	.con_cut = srv_dev_io_con_cut,
 	.sess_begins = rnbd_sess_begins,
 	.sess_lost = srv_close_sess_lost,

@@ -39,7 +39,8 @@ static enum srv_info_event info_judge(const struct srv_path *path, char *cause, 
 			 path->sess->name);
 		return SRV_INFO_EV_REFUSED;
 	}
-	return SRV_INFO_EV_FREE;
+	return path->srv->ops->path_joins(path, cause, len) ? SRV_INFO_EV_FREE :
+	       SRV_INFO_EV_REFUSED;
 }
 
 /* ---- life ---- */

@@ -7,6 +7,7 @@
 #ifndef SRV_OPS_H
 #define SRV_OPS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct srv_con;
@@ -33,6 +34,8 @@ struct srv_ops {
 
 	/* Finish the requests of @path that wait on the control thread: @path is failing. */
 	void (*path_failed)(struct srv_path *path);
+	/* May @path, which has told its name, join its session?  False: the reason is in @cause. */
+	bool (*path_joins)(const struct srv_path *path, char *cause, size_t len);
 	/* Make sess->user for @sess, which is new.  0, or -ENOMEM with nothing held. */
 	int (*sess_begins)(struct srv_sess *sess);
 	/* The last path of @sess in service has drained.  Another path may follow. */

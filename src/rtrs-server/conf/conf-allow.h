@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who may come: rules for the addresses and users of peers, of the whole server (--allow) and of
+ * one export (allow =).
+ *
+ * A list is a plain value.  A list without a rule lets everybody in.  Pure, any thread, but for
+ * conf_allow_parse() and conf_allow_list_add(), which may query the user database. */
+#ifndef CONF_ALLOW_H
+#define CONF_ALLOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "fabric.h"
+
+/* ADDR[/BITS], uid:USER */
+struct srv_allow {
+	int family;			/* AF_INET, AF_INET6; AF_UNIX: a user */
+	unsigned bits;			/* 0..32, 0..128 */
+	uint8_t addr[16];		/* network order; bits beyond the prefix are 0 */
+	uid_t uid;
+};
+
+#define ALLOW_LIST_MAX 64u
+
+/* The rules of an export, in the order of the user. */
+struct allow_list {
+	unsigned n;			/* 0: everybody */
+	struct srv_allow rules[ALLOW_LIST_MAX];
+};
+
+/* Parse "ADDR" or "ADDR/BITS", where an IPv6 address may stand in brackets, or "uid:NUMBER" or
+ * "uid:NAME".  0, -EINVAL, or -ENOENT when the user does not exist; a failure leaves the expected
+ * form in @why.  May query the user database. */
+int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_t len);
+/* True if one of the @n @rules lets @peer in, or @n is 0.  IPv4 peers of an IPv6 listener
+ * (::ffff:a.b.c.d) match IPv4 prefixes.  A peer of a unix socket had the right to write to the
+ * socket: rules for addresses do not refuse the peer, rules for users do. */
+bool conf_allow_has(const struct srv_allow *rules, unsigned n, const struct fab_addr *peer);
+
+/* Add the rules in @text, "RULE[, RULE]...", to @list.  "all" is the text of a list without a
+ * rule, and is refused behind a rule.  Errors as conf_allow_parse(); a failure may leave some of
+ * the rules added. */
+int conf_allow_list_add(struct allow_list *list, const char *text, char *why, size_t len);
+/* True if @a and @b have the same rules in the same order. */
+bool conf_allow_list_same(const struct allow_list *a, const struct allow_list *b);
+/* Write @list to @buf as conf_allow_list_add() reads the list.  A list that is longer than @buf
+ * ends in ", ...".  Returns @buf. */
+const char *conf_allow_list_text(const struct allow_list *list, char *buf, size_t len);
+/* Bytes for the text of any list. */
+#define ALLOW_TEXT_MAX (ALLOW_LIST_MAX * 52u)
+
+#endif
