@@ -539,9 +539,11 @@ Test(conf, options_on_a_line)
 	static const struct {
 		const char *spec, *err;
 	} bad[] = {
-		{ "a=/a,alow=::1", "export 'a': there is no option 'alow' (did you mean allow?)" },
-		{ "a=/a,mode=ro", "export 'a': unknown flag 'mode=ro': expected readonly, direct or "
-				  "force (a comma in PATH is written '\\,')" },
+		{ "a=/a,alow=::1",
+		  "export 'a': there is no option 'alow' (did you mean allow?)" },
+		{ "a=/a,mode=ro",
+		  "export 'a': unknown flag 'mode=ro': expected readonly, direct or force (a comma "
+		  "in PATH is written '\\,')" },
 		{ "a=/a,iops=1,b=c\\,iops=2", "export 'a': unknown flag 'b=c\\': expected "
 			"readonly, direct or force (a comma in PATH is written '\\,')" },
 		{ "a=/a,allow=", "export 'a': 'allow' has no value: expected allow=VALUE" },
