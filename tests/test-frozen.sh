@@ -89,13 +89,22 @@ one_goes_on() {
 	fail "three files on another file system wait for the frozen one"
 }
 
+# The frozen export waits for its storage, and no other does.
+waits=("$top_builddir/rtrsctl" --socket "$tmp/waits")
+says_waiting() {
+	local status=0
+	"${waits[@]}" check >"$tmp/check" || status=$?
+	[ $status -eq 2 ] && grep -E ': frozen waits [0-9]+ s for its storage' "$tmp/check" &&
+		! grep -E 'disk[0-9] waits' "$tmp/check"
+}
+
 two_sessions() { [ "$("$top_builddir/rtrsctl" --socket="$tmp/ctl" list | grep -c "twice")" \
 	-ge 2 ]; }
 
 for threads in 1 2; do
 	for kind in copy never copy,direct; do
 		invalidate=${kind%,direct} direct=${kind#"$invalidate"}
-		start_server --threads $threads \
+		start_server --threads $threads --control="$tmp/waits" \
 			--invalidate "$invalidate" "frozen=$tmp/mnt/disk$direct" \
 			"disk1=$tmp/elsewhere1" "disk2=$tmp/elsewhere2" "disk3=$tmp/elsewhere3"
 		start_nbdkit "server=127.0.0.1:$server_port" export=frozen connections=2
@@ -111,9 +120,12 @@ for threads in 1 2; do
 		fsfreeze --freeze "$tmp/mnt"
 		start_stuck "$frozen_uri"
 		one_goes_on
+		wait_until "a word of the wait" says_waiting
 		thaw
 		expect_exit $stuck 0
 		write_one "$frozen_uri"
+		"${waits[@]}" check >"$tmp/check" || true
+		must_fail grep ' waits ' "$tmp/check"
 		for other in 1 2 3; do
 			goes_on "${uris[$other]}"
 			stop_process "${nbdkit_of[$other]}"

@@ -86,12 +86,14 @@ static void check_session(struct check *check, const char *program, const json_t
 
 static void check_export(struct check *check, const char *program, const json_t *ex)
 {
-	char name[128];
+	char name[128], cell[TEXT_CELL];
 
-	if (!state_sync_failed(ex))
-		return;
 	text_safe(answer_string(ex, "name"), name, sizeof(name));
-	check_note(check, CHECK_CRITICAL, "%s: %s sync failed, writes may be lost", program, name);
+	if (state_sync_failed(ex))
+		check_note(check, CHECK_CRITICAL, "%s: %s sync failed, writes may be lost", program,
+			   name);
+	else if (state_waits(ex, cell))
+		check_note(check, CHECK_CRITICAL, "%s: %s %s for its storage", program, name, cell);
 }
 
 void check_add(struct check *check, const json_t *answer)

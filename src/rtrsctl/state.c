@@ -9,6 +9,9 @@
 #include "state.h"
 #include "util.h"
 
+/* A disk may take a second for an answer. */
+#define WAITS_NS 3000000000ull
+
 const char *state_duration(uint64_t ns, char *buf, size_t len)
 {
 	uint64_t s = ns / 1000000000;
@@ -112,6 +115,17 @@ bool state_sync_failed(const json_t *ex)
 	return json_is_true(json_object_get(ex, "sync_failed"));
 }
 
+bool state_waits(const json_t *ex, char cell[TEXT_CELL])
+{
+	uint64_t ns = answer_number(ex, "waiting_ns");
+	char time[32];
+
+	if (ns < WAITS_NS)
+		return false;
+	snprintf(cell, TEXT_CELL, "waits %s", state_duration(ns, time, sizeof(time)));
+	return true;
+}
+
 enum health state_of_all(const json_t *answer)
 {
 	enum health worst = HEALTH_UP;
@@ -120,7 +134,7 @@ enum health state_of_all(const json_t *answer)
 	size_t i;
 
 	json_array_foreach(json_object_get(answer, "exports"), i, ex) {
-		if (state_sync_failed(ex))
+		if (state_sync_failed(ex) || state_waits(ex, cell))
 			return HEALTH_DOWN;
 	}
 	json_array_foreach(json_object_get(answer, "sessions"), i, sess) {

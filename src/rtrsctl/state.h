@@ -35,6 +35,9 @@ enum health state_of_session(const json_t *sess, char cell[TEXT_CELL]);
 bool state_is_user(const json_t *sess);
 /* Has a sync of the export @ex failed? FLUSH and FUA fail, and writes may be lost. */
 bool state_sync_failed(const json_t *ex);
+/* Has the storage of the export @ex answered no request for some seconds, while it has some? Writes
+ * "waits 12 s" to @cell then. */
+bool state_waits(const json_t *ex, char cell[TEXT_CELL]);
 /* The health of all exports and sessions of @answer. */
 enum health state_of_all(const json_t *answer);
 

@@ -66,6 +66,8 @@ static void put_export_state(const json_t *ex, char (*row)[TEXT_CELL])
 {
 	if (state_sync_failed(ex))
 		snprintf(row[COL_STATE], TEXT_CELL, "sync failed");
+	else
+		state_waits(ex, row[COL_STATE]);
 }
 
 /* Write @sess to @row, and return its health with @dev. */

@@ -99,6 +99,8 @@ static void export_state(struct top_row *row, const json_t *ex)
 	if (state_sync_failed(ex)) {
 		row->health = HEALTH_DOWN;
 		snprintf(row->state, TEXT_CELL, "sync failed");
+	} else if (state_waits(ex, row->state)) {
+		row->health = HEALTH_DOWN;
 	} else if (users) {
 		snprintf(row->state, TEXT_CELL, "%llu user%s", (unsigned long long)users,
 			 users == 1 ? "" : "s");

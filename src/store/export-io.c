@@ -4,6 +4,7 @@
  * FUA also with the latched error of the export. */
 #include <config.h>
 
+#include "clock.h"
 #include "store-driver.h"
 
 static bool io_only_reads(const struct export_io *io)
@@ -101,6 +102,24 @@ static bool promises_sync(const struct export_io *io)
 	       ((io->flags & RNBD_F_FUA) && !io_only_reads(io));
 }
 
+/* ---- the pulse: only this thread writes it ---- */
+
+static struct export_pulse *pulse_of(const struct export_io *io)
+{
+	return &io->ex->pulse[io->slot->ring->index];
+}
+
+static void pulse_count(const struct export_io *io, int more)
+{
+	struct export_pulse *p = pulse_of(io);
+	unsigned flying = atomic_load_explicit(&p->flying, memory_order_relaxed);
+
+	/* A request that joins others does not make the storage look alive. */
+	if (more < 0 || !flying)
+		atomic_store_explicit(&p->since_ms, clock_now_ms(), memory_order_relaxed);
+	atomic_store_explicit(&p->flying, flying + (unsigned)more, memory_order_relaxed);
+}
+
 void export_io_next(struct export_io *io, int status)
 {
 	if (io->ranges) {
@@ -119,6 +138,7 @@ void export_io_next(struct export_io *io, int status)
 	} else if (io->stage == EXPORT_WORK) {
 		export_io_failed(io, status);
 	}
+	pulse_count(io, -1);
 	io->done(io, status);
 }
 
@@ -137,6 +157,7 @@ void export_io_start(struct reactor *r, struct export_io *io)
 
 	io->reactor = r;
 	io->slot = reactor_storage(r)->slots[io->ex->index];
+	pulse_count(io, 1);
 	io->need_sync = false;
 	io->stage = EXPORT_PREFLUSH;
 	list_init(&io->link);

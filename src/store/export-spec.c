@@ -12,6 +12,7 @@
 void export_spec_free(struct export *ex)
 {
 	pthread_mutex_destroy(&ex->failures.lock);
+	free(ex->pulse);
 	free(ex->name);
 	free(ex->path);
 	ex->driver->close(ex);

@@ -4,8 +4,24 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "clock.h"
 #include "export.h"
 #include "exports.h"
+#include "util.h"
+
+uint64_t export_waits_ns(const struct export *ex)
+{
+	uint64_t now = clock_now_ms(), most = 0;
+
+	for (unsigned i = 0; i < ex->all->nrings; i++) {
+		const struct export_pulse *p = &ex->pulse[i];
+		uint64_t since = atomic_load_explicit(&p->since_ms, memory_order_relaxed);
+
+		if (atomic_load_explicit(&p->flying, memory_order_relaxed) && now > since)
+			most = MAX(most, now - since);
+	}
+	return most * 1000000;
+}
 
 static void export_tell_if_unheld(struct export *ex)
 {

@@ -91,6 +91,13 @@ struct store_driver {
 	void (*store_close)(const struct exports *e, struct store *store);
 };
 
+/* The requests that the storage has, of one export on one ring.  Written by the thread of the
+ * ring. */
+struct export_pulse {
+	_Alignas(64) _Atomic(unsigned) flying;
+	_Atomic(uint64_t) since_ms;	/* of the last answer, or of the first request since */
+};
+
 /* The rungs of an export's ladder (export-life.h). */
 enum export_rung {
 	EXPORT_PARSED,			/* a line of text */
@@ -125,6 +132,7 @@ struct export {
 	/* Writes change blocks of this size as a whole; 0: any bytes. */
 	uint32_t block_align;
 	struct export_failures failures;	/* any thread */
+	struct export_pulse *pulse;	/* [exports.nrings]; NULL: not a name of a store yet */
 
 	/* control thread */
 	unsigned held;			/* export_hold() */
@@ -148,6 +156,9 @@ static inline uint64_t export_size(const struct export *ex)
 	return atomic_load_explicit(&ex->size, memory_order_acquire);
 }
 
+/* For how long the storage of @ex has answered none of the requests that it has, on the worst ring,
+ * in nanoseconds; 0: it has none.  Any thread, while the export is listed. */
+uint64_t export_waits_ns(const struct export *ex);
 /* Keep @ex, and its slot of each ring, until export_put().  Control thread. */
 void export_hold(struct export *ex);
 /* Put a reference of export_hold().  The last one lets a removed export go (exports.unheld).

@@ -82,12 +82,26 @@ static unsigned lowest_free_slot(const struct exports *e)
 	return slot;
 }
 
+static struct export_pulse *new_pulses(unsigned nrings)
+{
+	size_t size = MAX(nrings, 1u) * sizeof(struct export_pulse);
+	struct export_pulse *pulse = aligned_alloc(_Alignof(struct export_pulse), size);
+
+	return pulse ? memset(pulse, 0, size) : NULL;
+}
+
 int exports_join(struct exports *e, struct export *ex)
 {
 	struct store *store = store_of(e, ex);
 
 	if (!store)
 		return -ENOMEM;
+	ex->pulse = new_pulses(e->nrings);
+	if (!ex->pulse) {
+		if (list_empty(&store->names))
+			store_destroy(store);
+		return -ENOMEM;
+	}
 	ex->index = lowest_free_slot(e);
 	e->nslots = MAX(e->nslots, ex->index + 1);
 	ex->store = store;

@@ -70,6 +70,7 @@ UNIT_TESTS += \
 	%D%/test-export-fs.crit \
 	%D%/test-export-io.crit \
 	%D%/test-export-mem.crit \
+	%D%/test-export-pulse.crit \
 	%D%/test-export-size.crit \
 	%D%/test-export-state.crit \
 	%D%/test-reactor.crit \
@@ -349,6 +350,10 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 %C%_test_export_mem_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_export_mem_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_export_mem_crit_LDADD = librtrsring.la librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_export_pulse_crit_SOURCES = %D%/test-export-pulse.c %D%/export-io-rig.c %D%/export-io-rig.h %D%/unit.h
+%C%_test_export_pulse_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_export_pulse_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_export_pulse_crit_LDADD = librtrsring.la librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 %C%_test_rbd_target_crit_SOURCES = %D%/test-rbd-target.c %D%/unit.h
 %C%_test_rbd_target_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_rbd_target_crit_CFLAGS = $(UNIT_CFLAGS)

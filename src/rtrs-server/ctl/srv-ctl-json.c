@@ -96,7 +96,7 @@ static json_t *srv_json_export_show(const struct export *ex)
 {
 	int error = export_sync_error(ex);
 
-	return json_pack("{s:o,s:I,s:o,s:o,s:b,s:b,s:i,s:i,s:i}",
+	return json_pack("{s:o,s:I,s:o,s:o,s:b,s:b,s:I,s:i,s:i,s:i}",
 			 "path", ex->driver->prefix ? ctl_json_text(ex->path) :
 				 srv_json_absolute_path(ex->path),
 			 "size", (json_int_t)export_size(ex),
@@ -104,6 +104,7 @@ static json_t *srv_json_export_show(const struct export *ex)
 			 "kind", ctl_json_text(ex->kind),
 			 "direct", ex->direct,
 			 "sync_failed", error != 0,
+			 "waiting_ns", (json_int_t)export_waits_ns(ex),
 			 "block_size", (int)ex->geometry.logical_block_size,
 			 "users", (int)ex->store->users,
 			 "writers", (int)ex->store->writers);

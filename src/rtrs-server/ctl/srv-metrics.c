@@ -89,6 +89,14 @@ static void read_export_sync_failed(struct metric_out *out, const void *program)
 			     export_sync_error(ex) != 0);
 }
 
+static void read_export_waits(struct metric_out *out, const void *program)
+{
+	const struct export *ex;
+
+	for_each_export(ex, program)
+		metric_value(out, METRIC_LABELS({ "export", ex->name }), export_waits_ns(ex));
+}
+
 static void read_export_io(struct metric_out *out, const void *program)
 {
 	const struct export *ex;
@@ -319,6 +327,9 @@ static const struct metric rows[] = {
 	{ .name = "rtrs_server_export_sync_failed", .type = METRIC_GAUGE,
 	  .read = read_export_sync_failed,
 	  .help = "1 if writes to the export may be lost, because a sync has failed." },
+	{ .name = "rtrs_server_export_waiting_seconds", .type = METRIC_GAUGE,
+	  .unit = METRIC_SECONDS, .read = read_export_waits,
+	  .help = "Time for which the storage has answered no request, while it has some." },
 	{ .name = "rtrs_server_export_io_bytes", .type = METRIC_COUNTER, .unit = METRIC_BYTES,
 	  .read = read_export_io, .what = METRIC_IO_BYTES,
 	  .help = "Bytes of requests that succeeded." },
