@@ -59,6 +59,13 @@ static struct store *store_of(struct exports *e, const struct export *ex)
 	return store;
 }
 
+/* @store has no name. */
+static void store_leave(struct exports *e, struct store *store)
+{
+	exports_losses_leave(e, store);
+	store_destroy(store);
+}
+
 static bool slot_is_free(const struct exports *e, unsigned slot)
 {
 	const struct store *store;
@@ -99,7 +106,7 @@ int exports_join(struct exports *e, struct export *ex)
 	ex->pulse = new_pulses(e->nrings);
 	if (!ex->pulse) {
 		if (list_empty(&store->names))
-			store_destroy(store);
+			store_leave(e, store);
 		return -ENOMEM;
 	}
 	ex->index = lowest_free_slot(e);
@@ -119,10 +126,8 @@ void exports_leave(struct exports *e, struct export *ex)
 		ex->driver->removed(ex);
 	list_del(&ex->store_link);
 	ex->store = NULL;
-	if (!list_empty(&store->names))
-		return;
-	exports_losses_leave(e, store);
-	store_destroy(store);
+	if (list_empty(&store->names))
+		store_leave(e, store);
 }
 
 int exports_take(struct exports *e, struct export *ex, bool lock, char *err, size_t errlen)
