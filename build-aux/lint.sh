@@ -12,7 +12,7 @@ for tool in clang-tidy cppcheck shellcheck; do
 done
 
 mapfile -t sources < <(find "$top/src" -name '*.c' | sort)
-flags=(-D_GNU_SOURCE "$@")
+flags=(-D_GNU_SOURCE '-DSYSCONFDIR="/etc"' "$@")
 while IFS= read -r dir; do
 	flags+=("-I$dir")
 done < <(find "$top/src" -name '*.h' -printf '%h\n' | sort -u)

@@ -53,6 +53,9 @@ grep "plain: 'rbd:rbd/plain' has no feature exclusive-lock" "$server_log"
 start_nbdkit "server=127.0.0.1:$server_port"
 at() { echo "nbd+unix:///$1?socket=$sock"; }
 
+# map EXPORT: its extents.
+map() { nbdinfo --map "$(at "$1")" | awk '{ print $1, $2, $4 }'; }
+
 # The parts of the server have the image's name as it was given.
 "$top_builddir/rtrsctl" --socket "$tmp/control" show | grep -E '^ *path +rbd:rbd/disk$'
 
@@ -97,6 +100,8 @@ random_ops() {
 random_ops disk
 image_export disk "$tmp/image"
 cmp "$tmp/model" "$tmp/image"
+# Behind LUKS there is no hole: a block that was never written has no content.
+map luks | diff -u - <(echo "0 $((16 << 20)) data")
 random_ops luks filled
 image_export luks "$tmp/image"
 grep -q -a fffffffffff "$tmp/model"
@@ -111,8 +116,14 @@ nbdsh_run "$(at small)" <<-'PY'
 h.pwrite(b"a" * 512, 4 << 20)
 h.flush()
 PY
-nbdinfo --map "$(at small)" | diff -u - <(printf '%10d  %10d    %s\n' \
-	0 $((4 << 20)) "3  hole,zero" $((4 << 20)) $((4 << 20)) "0  data")
+map small | diff -u - <(printf '%s\n' "0 $((4 << 20)) hole,zero" "$((4 << 20)) $((4 << 20)) data")
+# Zeroes make a hole, unless the client says no.
+nbdsh_run "$(at small)" <<-'PY'
+h.pwrite(b"a" * (4 << 20), 0)
+h.zero(4 << 20, 0, nbd.CMD_FLAG_NO_HOLE)
+h.zero(4 << 20, 4 << 20)
+PY
+map small | diff -u - <(printf '%s\n' "0 $((4 << 20)) data" "$((4 << 20)) $((4 << 20)) hole,zero")
 
 # A snapshot stays what it was.
 nbdsh_run "$(at before)" <<-'PY'
