@@ -4,7 +4,7 @@
 
 # Of --full, in their order.
 all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz fuzz-nbd simulation fence nbd mutants"
-all_parts+=" lint packages fleet"
+all_parts+=" rbd lint packages fleet"
 
 usage() {
 	cat <<USAGE
@@ -274,6 +274,9 @@ if [ $full = yes ]; then
 	wants mutants &&
 		one mutants "$build/$full_dir/mutants.log" make \
 			-C "$build" mutate "MUTATE_EVERY=${MUTATE_EVERY:-8}"
+	wants rbd &&
+		RBD_FAULTS=20 RBD_FROZEN_S=10 suite rbd "$build" check \
+			"TESTS=tests/test-rbd.sh tests/test-rbd-faults.sh"
 	wants lint && one lint "$build/$full_dir/lint.log" make -C "$build" lint
 	wants packages && debian packages "$build/$tarball.tar.xz"
 	wants fleet && debian fleet "$build/$tarball.tar.xz"

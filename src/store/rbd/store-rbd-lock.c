@@ -83,19 +83,30 @@ static void tell_waiting(struct locking *l)
 	l->told = true;
 }
 
+/* If this fails, the cluster gives the dead owner up after 30 s. */
+static void break_lock(struct locking *l)
+{
+	struct export *ex = &l->r->ex;
+	int rc = rbd_lib.rbd_lock_break(l->r->handle.image, RBD_LOCK_MODE_EXCLUSIVE, l->owner);
+
+	if (rc < 0)
+		log_warn(ex->name, "'%s': the lock of a server that was killed, %s, cannot be "
+			 "broken: %s: waiting for it", ex->path, l->owner, strerror(-rc));
+	else
+		log_info(ex->name, "'%s': the lock of a server that was killed, %s, is broken",
+			 ex->path, l->owner);
+}
+
 static void lock_aside(void *arg)
 {
 	struct locking *l = arg;
 	rbd_image_t image = l->r->handle.image;
 	bool owned = learn_owner(l);
 
-	if (owner_was_ours(l)) {
-		log_info(l->r->ex.name, "'%s': the lock of a server that was killed, %s, is broken",
-			 l->r->ex.path, l->owner);
-		rbd_lib.rbd_lock_break(image, RBD_LOCK_MODE_EXCLUSIVE, l->owner);
-	} else if (owned) {
+	if (owner_was_ours(l))
+		break_lock(l);
+	else if (owned)
 		tell_waiting(l);
-	}
 	l->rc = rbd_lib.rbd_lock_acquire(image, RBD_LOCK_MODE_EXCLUSIVE);
 	if (!l->rc)
 		leave_name(l);
