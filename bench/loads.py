@@ -55,8 +55,12 @@ def fio(args, row, uri, beside=None):
     """One run: IOs, IOs per second, percentiles of the time that one takes.  @beside: the depth of another client, whose
     IOs are counted, and nothing else of it."""
     name, rw, bs, depth, connections = row
-    where = ["--ioengine=nbd", "--uri=" + uri] if uri.startswith("nbd+") else [
-        "--ioengine=io_uring", "--filename=" + uri]
+    if uri.startswith("nbd+"):
+        where = ["--ioengine=nbd", "--uri=" + uri]
+    elif uri.startswith("rbd:"):
+        where = ["--ioengine=rbd", "--clientname=admin", "--pool=rbd", "--rbdname=" + uri[len("rbd:"):]]
+    else:
+        where = ["--ioengine=io_uring", "--filename=" + uri]
     text = run(["fio", "--output-format=json", "--name=global"] + where +
                ["--rw=" + rw, "--bs=" + bs, "--time_based", "--runtime=%d" % args.runtime, "--norandommap",
                 "--percentile_list=50:99:99.9", "--group_reporting",

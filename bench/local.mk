@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += %D%/budget.py %D%/plots.py %D%/kernel.py %D%/kernel.sh %D%/loads.py %D%/run.py %D%/targets.py %D%/topologies.py
+EXTRA_DIST += %D%/budget.py %D%/plots.py %D%/rbd.sh %D%/kernel.py %D%/kernel.sh %D%/loads.py %D%/run.py %D%/targets.py %D%/topologies.py
 
 # What nbdkit lets any remote disk be.
 EXTRA_LTLIBRARIES = ceiling.la
@@ -12,9 +12,13 @@ CLEANFILES += ceiling.la
 # of a busy machine are no pass or fail.
 BENCH =
 BENCH_KERNEL = 6.12
-.PHONY: bench bench-kernel budget plots
+.PHONY: bench bench-kernel bench-rbd budget plots
 bench: all ceiling.la
 	top_builddir=$(top_builddir) /usr/bin/python3 $(srcdir)/%D%/run.py $(BENCH)
+
+# Images of a Ceph that the script starts.
+bench-rbd: all tests/functions.sh tests/speed
+	bash $(srcdir)/%D%/rbd.sh $(BENCH)
 
 # What one read costs, in system calls.
 budget: all

@@ -8,6 +8,8 @@
   ceiling  fio -> unix socket -> nbdkit ceiling.so, where a second thread answers -> file
   gateway  ours with rtrs-nbd in the place of nbdkit; gateway-unix: with a unix socket in place of tcp
   limit    fio -> unix socket -> nbdkit file -> file
+  rbd      fio -> unix socket -> rtrs-nbd == unix socket ==> rtrs-server -> image of Ceph (rbd.sh)
+  rbd-qemu, rbd-limit        fio -> unix socket -> qemu-nbd -> image; fio's rbd engine -> image
 
   never, copy, always        ours with this --invalidate
   static, window             ours with this registration
@@ -47,7 +49,7 @@ from topologies import TOPOLOGIES, VARIANTS, Failed, Topology
 # Of those that run, these are divided: the first by the second.
 RATIOS = [("ours", "base"), ("ours", "peer"), ("ours", "ceiling"), ("ours", "limit"), ("unix", "peer"),
           ("unix", "peer-unix"), ("gateway", "peer"), ("gateway-unix", "peer"), ("gateway", "ours"), ("gateway", "limit"),
-          ("copy", "never"),
+          ("rbd", "rbd-qemu"), ("rbd", "rbd-limit"), ("copy", "never"),
           ("always", "never"), ("ours", "static"), ("window", "static")]
 # The picture of speed over depth.
 PLOTS = dict(topologies="ours,peer,gateway,gateway-unix",

@@ -18,7 +18,7 @@ VARIANTS = {
     "window": ([], ["registration=window"]),
 }
 TOPOLOGIES = ["ours", "peer", "ceiling", "file", "unix", "peer-unix", "limit", "base",
-              "gateway", "gateway-unix"] + list(VARIANTS)
+              "gateway", "gateway-unix", "rbd", "rbd-qemu", "rbd-limit"] + list(VARIANTS)
 START_TIMEOUT_S = 15
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
@@ -90,6 +90,8 @@ class Topology:
         self.server = None		# address of an rtrs-server
         self.socket = os.path.join(self.workdir, "nbd.sock")
         self.uri = "nbd+unix:///?socket=" + self.socket
+        # Of the pool "rbd" of the cluster of $CEPH_CONF (rbd.sh); a writer locks its image.
+        self.image = "bench-" + name
 
     def start(self):
         if self.name in VARIANTS:
@@ -168,6 +170,20 @@ class Topology:
     def start_gateway_unix(self):
         self.start_ours(front=self.rtrs_nbd, listen="unix:" + os.path.join(self.workdir, "between.sock"))
 
+    def start_rbd(self):
+        target = "rbd:rbd/%s,conf=%s" % (self.image, os.environ["CEPH_CONF"])
+        self.start_ours(front=self.rtrs_nbd, listen="unix:" + os.path.join(self.workdir, "between.sock"), target=target)
+
+    def start_rbd_qemu(self):
+        p = self.spawn("qemu-nbd", ["qemu-nbd", "--persistent", "--shared=0", "--cache=none", "--format=raw",
+                                    "--socket=" + self.socket,
+                                    "rbd:rbd/%s:conf=%s" % (self.image, os.environ["CEPH_CONF"])])
+        p.wait_for("its socket", lambda: os.path.exists(self.socket))
+
+    def start_rbd_limit(self):
+        """Nothing: fio's own engine."""
+        self.uri = "rbd:" + self.image
+
     def start_base(self):
         self.start_ours(server_program=os.path.join(self.args.base, "rtrs-server"),
                         plugin=os.path.join(self.args.base, ".libs/nbdkit-rtrs-plugin.so"))
@@ -183,14 +199,15 @@ class Topology:
         return options
 
     def start_ours(self, server_arg=(), plugin_arg=(), server_program=None, plugin=None, listen="tcp://127.0.0.1:0",
-                   front=None):
+                   front=None, target=None):
         server_program = server_program or self.args.server
         rd, wr = os.pipe()
         try:
             server = self.spawn(
                 "rtrs-server",
                 [server_program, "--listen", listen, "--ready-fd", str(wr)]
-                + self.shared_file_options(server_program) + self.args.server_arg + list(server_arg) + ["bench=" + self.file], pass_fds=(wr,))
+                + self.shared_file_options(server_program) + self.args.server_arg + list(server_arg)
+                + ["bench=" + (target or self.file)], pass_fds=(wr,))
         finally:
             os.close(wr)
         try:

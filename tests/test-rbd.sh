@@ -38,6 +38,12 @@ refused "d=rbd:rbd/small@none,readonly,$conf" "image 'small', snapshot none: No 
 refused "d=rbd:none/disk,$conf" "pool 'none': No such file"
 refused "d=rbd:rbd/disk,conf=$tmp/none.conf" "'$tmp/none.conf' cannot be read.* ',conf=FILE'"
 refused "d=rbd:rbd/disk,$conf,luks=$tmp/key" "leave ',luks' out"
+rbd_ config image set rbd/plain rbd_cache true
+refused "d=rbd:rbd/plain,$conf" 'image has rbd_cache=true, which answers for data in a cache'
+rbd_ config image remove rbd/plain rbd_cache
+rbd_ config pool set rbd rbd_cache true
+refused "d=rbd:rbd/plain,$conf" '"rbd config pool set" it to false'
+rbd_ config pool remove rbd rbd_cache
 printf 'another one' >"$tmp/wrong"
 refused "d=rbd:rbd/luks,$conf,luks=$tmp/wrong" "the passphrase in '$tmp/wrong' is not the image's"
 refused "d=rbd:rbd/luks,$conf,luks=$tmp/none" "the passphrase file '$tmp/none': No such file"

@@ -135,6 +135,54 @@ static int open_image(struct connect *c)
 		      t->snap ? ", snapshot " : "", t->snap ? t->snap : "", strerror(-rc));
 }
 
+/* ---- caches ---- */
+
+/* What must be so that an answer means that the data is on the osds.  Pool and image may have values
+ * of their own, which win over those of set_options(). */
+static const char *const no_caches[][2] = {
+	{ "rbd_cache", "false" },
+	{ "rbd_persistent_cache_mode", "disabled" },
+};
+
+static int check_option(struct connect *c, const rbd_config_option_t *option)
+{
+	bool of_pool = option->source == RBD_CONFIG_SOURCE_POOL;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(no_caches); i++) {
+		const char *wanted = no_caches[i][1];
+
+		if (!strcmp(option->name, no_caches[i][0]) && strcmp(option->value, wanted))
+			return refuse(c, -EINVAL, "cannot be opened: the %s has %s=%s, which "
+				      "answers for data in a cache: \"rbd config %s set\" it to %s",
+				      of_pool ? "pool" : "image", option->name, option->value,
+				      of_pool ? "pool" : "image", wanted);
+	}
+	return 0;
+}
+
+static int check_caches(struct connect *c)
+{
+	rbd_image_t image = c->r->handle.image;
+	rbd_config_option_t *options;
+	int n = 0, rc = rbd_lib.rbd_config_image_list(image, NULL, &n);
+
+	if (c->r->ex.readonly)
+		return 0;
+	options = rc == -ERANGE ? calloc((size_t)n, sizeof(*options)) : NULL;
+	rc = options ? rbd_lib.rbd_config_image_list(image, options, &n) : rc;
+	if (rc < 0) {
+		free(options);
+		return refuse(c, rc, "cannot be opened: its caches are not known: %s",
+			      strerror(-rc));
+	}
+	for (int i = 0; i < n && !rc; i++)
+		rc = check_option(c, &options[i]);
+	if (options)
+		rbd_lib.rbd_config_image_list_cleanup(options, n);
+	free(options);
+	return rc;
+}
+
 /* ---- LUKS ---- */
 
 /* Read the passphrase: all bytes of the file, as cryptsetup reads a key file.  Bytes or -errno. */
@@ -237,7 +285,8 @@ static int learn_ids(struct connect *c)
 static void connect_aside(void *arg)
 {
 	static int (*const steps[])(struct connect *c) = {
-		connect_cluster, open_pool, open_image, open_luks, learn_size, learn_ids,
+		connect_cluster, open_pool, open_image, check_caches, open_luks, learn_size,
+		learn_ids,
 	};
 	struct connect *c = arg;
 
