@@ -137,7 +137,7 @@ static int open_image(struct connect *c)
 
 /* ---- caches ---- */
 
-/* What must be so that an answer means that the data is on the osds.  Pool and image may have values
+/* With these values an answer means that the data is on the osds.  Pool and image may have values
  * of their own, which win over those of set_options(). */
 static const char *const no_caches[][2] = {
 	{ "rbd_cache", "false" },
@@ -153,7 +153,8 @@ static int check_option(struct connect *c, const rbd_config_option_t *option)
 
 		if (!strcmp(option->name, no_caches[i][0]) && strcmp(option->value, wanted))
 			return refuse(c, -EINVAL, "cannot be opened: the %s has %s=%s, which "
-				      "answers for data in a cache: \"rbd config %s set\" it to %s",
+				      "answers for data in a cache: \"rbd config %s set\" it to "
+				      "%s",
 				      of_pool ? "pool" : "image", option->name, option->value,
 				      of_pool ? "pool" : "image", wanted);
 	}
