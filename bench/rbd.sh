@@ -20,7 +20,8 @@ for name in rbd rbd-qemu rbd-limit; do
 	rbd_ bench --io-type write --io-size 4M --io-threads 4 --io-total "${size_mib}M" --io-pattern seq \
 		"rbd/bench-$name"
 done
-top_builddir=$top_builddir /usr/bin/python3 "$top_srcdir/bench/run.py" \
+export top_builddir
+/usr/bin/python3 "$top_srcdir/bench/run.py" \
 	--topologies=rbd,rbd-qemu,rbd-limit --size-mib="$size_mib" --rounds=6 \
 	--rows=4k-randread-qd1,4k-randread-qd16,4k-randread-qd32,4k-randwrite-qd1,4k-randwrite-qd16,4k-randwrite-qd32,128k-\* \
 	--csv="$top_builddir/bench-rbd.csv" "$@"

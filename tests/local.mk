@@ -90,6 +90,7 @@ SHELL_TESTS = \
 	%D%/test-quickstart-keep.sh \
 	%D%/test-rbd.sh \
 	%D%/test-rbd-faults.sh \
+	%D%/test-rbd-others.sh \
 	%D%/test-readme.sh \
 	%D%/test-readonly.sh \
 	%D%/test-ready-fd.sh \

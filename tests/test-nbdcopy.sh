@@ -20,7 +20,7 @@ copy() {
 	start_server "disk=$tmp/disk"
 	start_nbdkit "server=127.0.0.1:$server_port" export=disk
 	timeout $((3 * TIMEOUT_S)) nbdcopy --flush "$@" -- "$tmp/image" "$uri"
-	cmp "$tmp/image" "$tmp/disk"
+	cmp "$tmp/image" "$(stored "$tmp/disk")"
 	rm -f "$tmp/out"
 	timeout $((3 * TIMEOUT_S)) nbdcopy "$@" -- "$uri" "$tmp/out"
 	cmp "$tmp/image" "$tmp/out"

@@ -47,7 +47,7 @@ with open(os.environ["acked"], "w") as f:
 END
 expect_exit "$server_pid" 0
 stopped="$stopped$server_pid "
-/usr/bin/python3 - "$tmp/disk" "$tmp/acked" <<'END'
+/usr/bin/python3 - "$(stored "$tmp/disk")" "$tmp/acked" <<'END'
 import sys
 disk = open(sys.argv[1], "rb").read()
 for line in open(sys.argv[2]):

@@ -21,8 +21,8 @@ timeout "$TIMEOUT_S" nbdcopy "$tmp/a" "$a" &
 copy=$!
 timeout "$TIMEOUT_S" nbdcopy "$tmp/b" "$b"
 expect_exit $copy 0
-cmp "$tmp/a" "$tmp/disk a"
-cmp "$tmp/b" "$tmp/disk,b"
+cmp "$tmp/a" "$(stored "$tmp/disk a")"
+cmp "$tmp/b" "$(stored "$tmp/disk,b")"
 stop_process "$b_pid"
 
 # Without export= the client's name is opened; an empty one is refused with the way out named.
