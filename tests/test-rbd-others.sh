@@ -9,16 +9,16 @@ requires_plain_build
 . "$top_srcdir/tests/ceph.sh"
 
 few=(qemu-img sigterm-inflight)
-all=(qemu-img sigterm-inflight qemu-io multi-conn zero-length fio-verify readonly large past-end paths
-	idle nbdcopy two-exports hostile)
+all=(qemu-img sigterm-inflight qemu-io multi-conn zero-length fio-verify readonly large past-end
+	paths idle nbdcopy two-exports hostile)
 [ -n "${RBD_FAULTS-}" ] || all=("${few[@]}")
 
 ceph_start
 failed=''
 for name in "${all[@]}"; do
 	status=0
-	EXPORT_IMAGES=yes bash "$top_srcdir/tests/test-$name.sh" </dev/null >"$tmp/$name.out" 2>&1 ||
-		status=$?
+	EXPORT_IMAGES=yes bash "$top_srcdir/tests/test-$name.sh" \
+		</dev/null >"$tmp/$name.out" 2>&1 || status=$?
 	echo "$name: $status"
 	[ $status -eq 0 ] || [ $status -eq 77 ] || {
 		failed="$failed $name"
