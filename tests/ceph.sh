@@ -1,13 +1,14 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 # A Ceph of one node for tests, in user space: a monitor and an osd of Debian's packages, on a
-# sparse file in $tmp, without cephx and without a manager, which IO and images do not need.  Source
-# after functions.sh.
+# sparse file in $tmp, without a manager, which IO and images do not need.  Source after
+# functions.sh.
 #
 #	ceph_start		skips the test where the packages are missing; sets CEPH_CONF
 #	osd_kill; osd_start; osd_freeze; osd_thaw
 #	image NAME SIZE		makes it in the pool "rbd"
 #	image_spec NAME		prints the target of an export
+#	ceph_user NAME CAP...	makes client.NAME, as "ceph auth get-or-create" has it
 #	image_export NAME FILE
 # shellcheck disable=SC2154 # tmp
 
@@ -34,9 +35,10 @@ ceph_write_conf() {
 	fsid = $(cat /proc/sys/kernel/random/uuid)
 	mon host = [v2:127.0.0.1:$v2,v1:127.0.0.1:$v1]
 	public addr = 127.0.0.1
-	auth cluster required = none
-	auth service required = none
-	auth client required = none
+	auth cluster required = cephx
+	auth service required = cephx
+	auth client required = cephx
+	keyring = $ceph_dir/keyring
 	osd pool default size = 1
 	osd pool default min size = 1
 	osd pool default pg num = 8
@@ -56,6 +58,7 @@ ceph_write_conf() {
 	auth allow insecure global id reclaim = false
 	[osd]
 	osd data = $ceph_dir/osd
+	keyring = $ceph_dir/osd/keyring
 	osd objectstore = bluestore
 	bluestore block size = 4294967296
 	bluestore block path =
@@ -112,11 +115,17 @@ ceph_start() {
 	uuid=$(sed -n 's/^fsid = //p' "$CEPH_CONF")
 	monmaptool --create --fsid "$uuid" --addv a "$ports" "$ceph_dir/monmap"
 	cleanup_fn ceph_stop
-	ceph-mon -i a --mkfs --monmap "$ceph_dir/monmap" >>"$tmp/ceph.log" 2>&1
+	ceph-authtool --create-keyring "$ceph_dir/keyring" --gen-key -n mon. --cap mon 'allow *'
+	ceph-authtool "$ceph_dir/keyring" --gen-key -n client.admin --cap mon 'allow *' \
+		--cap osd 'allow *'
+	ceph-mon -i a --mkfs --monmap "$ceph_dir/monmap" --keyring "$ceph_dir/keyring" \
+		>>"$tmp/ceph.log" 2>&1
 	ceph-mon -i a >>"$tmp/ceph.log" 2>&1
 	wait_until "the monitor" ceph_ -s
 	uuid=$(cat /proc/sys/kernel/random/uuid)
 	ceph_ osd new "$uuid"
+	ceph-authtool --create-keyring "$ceph_dir/osd/keyring" --gen-key -n osd.0
+	ceph_ auth add osd.0 osd 'allow *' mon 'allow profile osd' -i "$ceph_dir/osd/keyring"
 	ceph-osd -i 0 --mkfs --osd-uuid "$uuid" >>"$tmp/ceph.log" 2>&1
 	osd_start
 	ceph_ osd pool create rbd 8
@@ -130,3 +139,4 @@ image_export() {
 	rm -f "$2"
 	rbd_ export --no-progress "rbd/$1" "$2"
 }
+ceph_user() { ceph_ auth get-or-create "client.$1" "${@:2}" >>"$ceph_dir/keyring"; }

@@ -13,11 +13,12 @@ faults=${RBD_FAULTS:-2}
 frozen_s=${RBD_FROZEN_S:-3}
 
 ceph_start
+ceph_user gw mon 'profile rbd' osd 'profile rbd pool=rbd'
 image disk 64M
 image flushed 16M
 serve() {
 	start_server --listen "unix:$tmp/rtrs.sock" --control "$tmp/control" \
-		"disk=$(image_spec disk)" "flushed=$(image_spec flushed)"
+		"disk=$(image_spec disk)" "flushed=$(image_spec flushed),id=gw" other=mem:8M
 }
 serve
 start_nbdkit "server=unix:$tmp/rtrs.sock" "io-timeout=$((10 * TIMEOUT_S))"
@@ -71,8 +72,25 @@ for ((turn = 0; turn < faults; turn++)); do
 	serve
 	goes_on "server $turn was killed"
 done
+
+# Without an osd the server says who waits, and all else goes on: control, heartbeats, other exports,
+# new clients.
+says_waiting() {
+	local status=0
+	"$top_builddir/rtrsctl" --socket "$tmp/control" check >"$tmp/check" || status=$?
+	[ $status -eq 2 ] && grep -E 'disk waits [0-9]+ s for its storage' "$tmp/check"
+}
 osd_freeze
-sleep "$frozen_s"		# the fault itself
+frozen=$SECONDS
+wait_until "a word of the wait" says_waiting
+nbdsh_run "$(at other)" <<-'PY'
+h.pwrite(b"o" * 4096, 0)
+h.flush()
+assert h.pread(4096, 0) == b"o" * 4096
+PY
+must_fail grep 'other waits' "$tmp/check"
+long_enough() { [ $((SECONDS - frozen)) -ge "$frozen_s" ]; }
+wait_until "the end of the frost" long_enough
 osd_thaw
 goes_on "the osd was frozen"
 

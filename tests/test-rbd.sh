@@ -8,6 +8,7 @@ requires_server; requires_plugin
 requires_plain_build
 requires nbdsh --version
 requires nbdinfo --version
+requires nbdcopy --version
 . "$top_srcdir/tests/ceph.sh"
 
 # refused SPEC WORDS: a server does not start with it, and says why.
@@ -31,8 +32,15 @@ rbd_ namespace create rbd/ns
 rbd_ create --size 8M rbd/ns/disk
 rbd_ create --size 8M --image-feature layering rbd/plain
 
+ceph_user gw mon 'profile rbd' osd 'profile rbd pool=rbd'
+ceph_user reader mon 'profile rbd' osd 'profile rbd-read-only pool=rbd'
+ceph_user blind mon 'allow r'
+
 # What is wrong is said before anything is served.
 conf=conf=$CEPH_CONF
+refused "d=rbd:rbd/disk,$conf,id=none" "the cluster does not let 'client.none' in: .* ',id=USER'"
+refused "d=rbd:rbd/disk,$conf,id=blind" "the user needs the capabilities \"mon 'profile rbd' osd"
+refused "d=rbd:rbd/disk,$conf,id=reader" "the user needs the capabilities .*, or add ',readonly'"
 refused "d=rbd:rbd/none,$conf" "image 'none': No such file"
 refused "d=rbd:rbd/small@none,readonly,$conf" "image 'small', snapshot none: No such file"
 refused "d=rbd:none/disk,$conf" "pool 'none': No such file"
@@ -51,7 +59,8 @@ refused "d=rbd:rbd/luks,$conf,luks=$tmp/none" "the passphrase file '$tmp/none': 
 refused "d=rbd:rbd/luks,$conf,luks=$tmp/empty" "expected 1 to 2047 bytes"
 
 start_server --control "$tmp/control" "disk=$(image_spec disk)" \
-	"before=$(image_spec small@before),readonly" "small=$(image_spec small)" \
+	"before=$(image_spec small@before),readonly,id=reader" "small=$(image_spec small),id=gw" \
+	"look=$(image_spec disk),readonly,id=reader" \
 	"luks=$(image_spec luks),luks=$tmp/key" "ns=$(image_spec ns/disk)" \
 	"plain=$(image_spec plain)"
 grep "disk: exports Ceph image 'rbd:rbd/disk', 67108864 bytes" "$server_log"
@@ -106,6 +115,9 @@ random_ops() {
 random_ops disk
 image_export disk "$tmp/image"
 cmp "$tmp/model" "$tmp/image"
+# A reader beside the writer sees the same.
+nbdcopy "$(at look)" "$tmp/looked"
+cmp "$tmp/model" "$tmp/looked"
 # Behind LUKS there is no hole: a block that was never written has no content.
 map luks | diff -u - <(echo "0 $((16 << 20)) data")
 random_ops luks filled
