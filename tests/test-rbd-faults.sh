@@ -73,8 +73,8 @@ for ((turn = 0; turn < faults; turn++)); do
 	goes_on "server $turn was killed"
 done
 
-# Without an osd the server says who waits, and all else goes on: control, heartbeats, other exports,
-# new clients.
+# Without an osd the server says who waits, and all else goes on: control, heartbeats, other
+# exports, new clients.
 says_waiting() {
 	local status=0
 	"$top_builddir/rtrsctl" --socket "$tmp/control" check >"$tmp/check" || status=$?
