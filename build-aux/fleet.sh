@@ -219,6 +219,21 @@ cable_is_pulled() {
 	load_goes_on
 }
 
+# journal_has MACHINE MESSAGE FIELD=VALUE...: systemd's journal has an entry for an alarm to find.
+journal_has() {
+	local id
+	id=$(sed -n "s/^\tID($2, \"\([0-9a-f]*\)\".*/\1/p" "$top/src/common/base/log-id.c")
+	[ ${#id} -eq 32 ] || fail "no id of $2"
+	on "$1" journalctl -q -o cat "MESSAGE_ID=$id" "${@:3}" >"$dir/out"
+	[ -s "$dir/out" ] || fail "the journal of the $1 has no $*"
+}
+
+journals_tell() {
+	journal_has server STARTED _SYSTEMD_UNIT=rtrs-server.service PRIORITY=6
+	journal_has server EXPORT_ADDED EXPORT=disk1 SYSLOG_IDENTIFIER=rtrs-server
+	journal_has gateway PATH_DOWN SYSLOG_IDENTIFIER=rtrs-nbd PRIORITY=4
+}
+
 # An upgrade of the server is a pause, and what was saved comes back.
 server_restarts() {
 	on server systemctl restart rtrs-server
@@ -268,6 +283,7 @@ reaches disk1 4000
 reaches fast0 500
 watched
 cable_is_pulled
+journals_tell
 server_restarts
 load_ends
 machines_reboot
