@@ -3,7 +3,9 @@
 """The commands that rtrs-guide(7) prints, in their order, one a line and quoted for a shell:
 
 	guide-commands.py FILE rest ROOT
-		of all sections but the walk; /etc, /run and /srv are below ROOT
+		of all sections but the next two; /etc, /run and /srv are below ROOT
+	guide-commands.py FILE ceph ROOT
+		of the section that needs a Ceph, likewise
 	guide-commands.py FILE walk
 		of the walk, as MACHINE, HEADING and command with a tab between: the machine that
 		the paragraph in front names, "On the server" or "On the gateway"
@@ -16,6 +18,8 @@ import shlex
 import sys
 
 WALK = "FROM TWO MACHINES TO UNITS"
+CEPH = "IMAGES OF CEPH"
+PARTS = {WALK: "walk", CEPH: "ceph"}
 
 
 def commands(paragraph):
@@ -54,7 +58,7 @@ def quoted(text):
 pod, what = open(sys.argv[1]).read(), sys.argv[2]
 found = 0
 for section, heading, machine, command in parts(pod):
-    if (section == WALK) != (what == "walk"):
+    if PARTS.get(section, "rest") != what:
         continue
     found += 1
     if what == "walk":

@@ -204,3 +204,33 @@ h.pwrite(b"d" * 4096, 0)
 assert h.pread(4096, 0) == b"d" * 4096
 PY
 ceph_ osd blocklist clear
+
+# The commands of rtrs-guide(7), with its files below $tmp.
+mkdir -p "$tmp/etc/ceph" "$tmp/etc/rtrs-server.conf.d"
+sed "s,^\tkeyring.*,," "$CEPH_CONF" >"$tmp/etc/ceph/ceph.conf"
+printf '[global]\nkeyring = %s\n' "$tmp/etc/ceph/ceph.client.rtrs.keyring" \
+	>>"$tmp/etc/ceph/ceph.conf"
+printf '[server]\nlisten = unix:%s\n' "$tmp/guide.sock" >"$tmp/etc/rtrs-server.conf"
+start_server --config "$tmp/etc/rtrs-server.conf" --control "$tmp/guide.ctl"
+rtrsctl() { "$top_builddir/rtrsctl" --socket "$tmp/guide.ctl" "$@"; }
+known=0
+/usr/bin/python3 "$top_srcdir/tests/guide-commands.py" "$top_srcdir/man/rtrs-guide.pod" ceph "$tmp" \
+	>"$tmp/commands"
+while IFS= read -r word <&3; do
+	eval "command=$word"
+	case $command in
+	"rbd create"* | "rbd resize"* | "ceph auth "*) eval "$command" ;;
+	cat*)
+		eval "$command"
+		# The guide's server has its Ceph in /etc.
+		echo "conf = $tmp/etc/ceph/ceph.conf" >>"$tmp/etc/rtrs-server.conf.d/disk2.conf"
+		;;
+	"rtrsctl reload") eval "$command" ;;
+	*) fail "rtrs-guide(7) prints a command that no test runs: $command" ;;
+	esac
+	known=$((known + 1))
+done 3<"$tmp/commands"
+[ $known -eq 5 ]
+wait_line "$server_log" "disk2: 'rbd:rbd/disk2' has grown: 100663296 bytes"
+start_nbdkit "server=unix:$tmp/guide.sock"
+[ "$(nbdinfo --size "$(at disk2)")" = 100663296 ]
