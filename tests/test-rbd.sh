@@ -214,8 +214,8 @@ printf '[server]\nlisten = unix:%s\n' "$tmp/guide.sock" >"$tmp/etc/rtrs-server.c
 start_server --config "$tmp/etc/rtrs-server.conf" --control "$tmp/guide.ctl"
 rtrsctl() { "$top_builddir/rtrsctl" --socket "$tmp/guide.ctl" "$@"; }
 known=0
-/usr/bin/python3 "$top_srcdir/tests/guide-commands.py" "$top_srcdir/man/rtrs-guide.pod" ceph "$tmp" \
-	>"$tmp/commands"
+/usr/bin/python3 "$top_srcdir/tests/guide-commands.py" "$top_srcdir/man/rtrs-guide.pod" ceph \
+	"$tmp" >"$tmp/commands"
 while IFS= read -r word <&3; do
 	eval "command=$word"
 	case $command in
