@@ -26,7 +26,7 @@ image disk 64M
 image small 8M
 rbd_ snap create rbd/small@before
 printf 'a passphrase' >"$tmp/key"
-image luks 32M
+image luks 40M
 rbd_ encryption format rbd/luks luks2 "$tmp/key"
 rbd_ namespace create rbd/ns
 rbd_ create --size 8M rbd/ns/disk
@@ -119,7 +119,7 @@ cmp "$tmp/model" "$tmp/image"
 nbdcopy "$(at look)" "$tmp/looked"
 cmp "$tmp/model" "$tmp/looked"
 # Behind LUKS there is no hole: a block that was never written has no content.
-map luks | diff -u - <(echo "0 $((16 << 20)) data")
+map luks | diff -u - <(echo "0 $((24 << 20)) data")
 random_ops luks filled
 image_export luks "$tmp/image"
 grep -q -a fffffffffff "$tmp/model"
