@@ -47,11 +47,26 @@ refused "d=rbd:none/disk,$conf" "pool 'none': No such file"
 refused "d=rbd:rbd/disk,conf=$tmp/none.conf" "'$tmp/none.conf' cannot be read.* ',conf=FILE'"
 refused "d=rbd:rbd/disk,$conf,luks=$tmp/key" "leave ',luks' out"
 rbd_ config image set rbd/plain rbd_cache true
-refused "d=rbd:rbd/plain,$conf" 'image has rbd_cache=true, which answers for data in a cache'
+refused "d=rbd:rbd/plain,$conf" 'image has rbd_cache=true, and the server promises more'
+refused "d=rbd:rbd/plain,$conf,readonly" 'image has rbd_cache=true'
 rbd_ config image remove rbd/plain rbd_cache
 rbd_ config pool set rbd rbd_cache true
 refused "d=rbd:rbd/plain,$conf" '"rbd config pool set" it to false'
 rbd_ config pool remove rbd rbd_cache
+# A living writer would give its lock away, and lose its disk.
+image busy 8M
+timeout $((4 * TIMEOUT_S)) rbd bench --io-type write --io-size 4K --io-total 10G rbd/busy \
+	>"$tmp/bench.out" 2>&1 &
+bench=$!
+locked() { rbd_ lock ls rbd/busy | grep -q '^client'; }
+wait_until "a writer" locked
+refused "d=rbd:rbd/busy,$conf" "is locked by .*: waited 1 s" --lock-timeout 1
+must_fail grep 'Read-only file system' "$tmp/bench.out"
+must_fail process_ended $bench
+# The cluster would give the dead writer up after 30 s.
+ceph_ osd blocklist add "$(rbd_ lock ls rbd/busy | awk '/^client/ { print $NF }')"
+kill -TERM $bench
+wait $bench || true
 printf 'another one' >"$tmp/wrong"
 refused "d=rbd:rbd/luks,$conf,luks=$tmp/wrong" "the passphrase in '$tmp/wrong' is not the image's"
 refused "d=rbd:rbd/luks,$conf,luks=$tmp/none" "the passphrase file '$tmp/none': No such file"

@@ -117,7 +117,7 @@ static void pulse_count(const struct export_io *io, int more)
 	/* A request that joins others does not make the storage look alive. */
 	if (more < 0 || !flying)
 		atomic_store_explicit(&p->since_ms, clock_now_ms(), memory_order_relaxed);
-	atomic_store_explicit(&p->flying, flying + (unsigned)more, memory_order_relaxed);
+	atomic_store_explicit(&p->flying, flying + (unsigned)more, memory_order_release);
 }
 
 void export_io_next(struct export_io *io, int status)

@@ -32,6 +32,12 @@ static int open_up(struct export_life *life, struct export *ex)
 	return ex->driver->open(ex, life->err, sizeof(life->err));
 }
 
+static void open_down(struct export_life *life, struct export *ex)
+{
+	if (ex->driver->let_go)
+		ex->driver->let_go(ex);
+}
+
 static int join_up(struct export_life *life, struct export *ex)
 {
 	return exports_join(life->exports, ex);
@@ -114,7 +120,7 @@ static const struct rung {
 	int (*up)(struct export_life *life, struct export *ex);
 	void (*down)(struct export_life *life, struct export *ex);	/* NULL: nothing to undo */
 } rungs[] = {
-	[EXPORT_OPENED] = { ON_WORKER, false, open_up, NULL },
+	[EXPORT_OPENED] = { ON_WORKER, true, open_up, open_down },
 	[EXPORT_JOINED] = { ON_CONTROL, false, join_up, join_down },
 	[EXPORT_TAKEN] = { ON_WORKER, true, take_up, take_down },
 	[EXPORT_USED] = { ON_CONTROL, false, use_up, use_down },

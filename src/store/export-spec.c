@@ -11,11 +11,14 @@
 
 void export_spec_free(struct export *ex)
 {
+	char *name = ex->name, *path = ex->path;
+
 	pthread_mutex_destroy(&ex->failures.lock);
 	free(ex->pulse);
-	free(ex->name);
-	free(ex->path);
+	/* ORDER: the driver may log the names, and frees @ex. */
 	ex->driver->close(ex);
+	free(name);
+	free(path);
 }
 
 /* Copy @text up to the next unescaped comma into a new string, without the escapes; @rest is set to

@@ -15,9 +15,13 @@ uint64_t export_waits_ns(const struct export *ex)
 
 	for (unsigned i = 0; i < ex->all->nrings; i++) {
 		const struct export_pulse *p = &ex->pulse[i];
-		uint64_t since = atomic_load_explicit(&p->since_ms, memory_order_relaxed);
+		uint64_t since;
 
-		if (atomic_load_explicit(&p->flying, memory_order_relaxed) && now > since)
+		/* ORDER: a request that begins now has set its time before. */
+		if (!atomic_load_explicit(&p->flying, memory_order_acquire))
+			continue;
+		since = atomic_load_explicit(&p->since_ms, memory_order_relaxed);
+		if (now > since)
 			most = MAX(most, now - since);
 	}
 	return most * 1000000;

@@ -85,6 +85,8 @@ struct store_driver {
 	/* After lock(): check that ex->path still names the opened file, with its size.  Returns as
 	 * lock() does. */
 	int (*check_same)(const struct export *ex, char *err, size_t errlen);
+	/* On a running server, before close(), on a worker: let go of all whose end may wait. */
+	void (*let_go)(struct export *ex);
 	/* Close the descriptors of open(), and free @ex. */
 	void (*close)(struct export *ex);
 	/* Give back what lock() and claim() took for @store, whose last name goes. */

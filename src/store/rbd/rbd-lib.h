@@ -37,6 +37,8 @@
 	X(rbd_lock_release)                                                                        \
 	X(rbd_lock_get_owners)                                                                     \
 	X(rbd_lock_get_owners_cleanup)                                                             \
+	X(rbd_watchers_list)                                                                       \
+	X(rbd_watchers_list_cleanup)                                                               \
 	X(rbd_lock_break)                                                                          \
 	X(rbd_encryption_load)                                                                     \
 	X(rbd_update_watch)                                                                        \

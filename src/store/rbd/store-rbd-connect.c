@@ -51,6 +51,8 @@ static int set_options(struct connect *c)
 	/* Of our log each line is ours; Ceph's own log goes where its configuration says. */
 	static const char *const options[][2] = {
 		{ "rbd_cache", "false" },
+		{ "rbd_blocklist_on_break_lock", "true" },
+		{ "rbd_non_blocking_aio", "true" },	/* no reactor waits in librbd */
 		{ "log_to_stderr", "false" },
 		{ "err_to_stderr", "false" },
 	};
@@ -58,7 +60,8 @@ static int set_options(struct connect *c)
 	for (unsigned i = 0; i < ARRAY_SIZE(options); i++) {
 		int rc = rbd_lib.rados_conf_set(cluster, options[i][0], options[i][1]);
 
-		if (rc < 0)
+		/* A version that does not know an option does not do the opposite. */
+		if (rc < 0 && rc != -ENOENT)
 			return refuse(c, rc, "cannot be opened: Ceph refuses %s=%s: %s",
 				      options[i][0], options[i][1], strerror(-rc));
 	}
@@ -79,7 +82,7 @@ static int connect_cluster(struct connect *c)
 		r->handle.cluster = NULL;
 		return refuse(c, rc, "cannot be opened: rados_create: %s", strerror(-rc));
 	}
-	rc = rbd_lib.rados_conf_read_file(r->handle.cluster, r->conf);
+	rc = rbd_lib.rados_conf_read_file(r->handle.cluster, conf);
 	if (rc < 0)
 		return refuse(c, rc, "cannot be opened: Ceph's configuration '%s' cannot be read: "
 			      "%s: give the file with ',conf=FILE'", conf, strerror(-rc));
@@ -135,45 +138,47 @@ static int open_image(struct connect *c)
 		      t->snap ? ", snapshot " : "", t->snap ? t->snap : "", strerror(-rc));
 }
 
-/* ---- caches ---- */
+/* ---- options of pool and image ---- */
 
-/* With these values an answer means that the data is on the osds.  Pool and image may have values
- * of their own, which win over those of set_options(). */
-static const char *const no_caches[][2] = {
+/* With these values an answer means that the data is on the osds, a READ sees what others wrote,
+ * and a broken lock fences.  Pool and image may have values of their own, which win over those of
+ * set_options(). */
+static const char *const needed[][2] = {
 	{ "rbd_cache", "false" },
 	{ "rbd_persistent_cache_mode", "disabled" },
+	{ "rbd_blocklist_on_break_lock", "true" },
+	{ "rbd_non_blocking_aio", "true" },
 };
 
 static int check_option(struct connect *c, const rbd_config_option_t *option)
 {
 	bool of_pool = option->source == RBD_CONFIG_SOURCE_POOL;
 
-	for (unsigned i = 0; i < ARRAY_SIZE(no_caches); i++) {
-		const char *wanted = no_caches[i][1];
+	for (unsigned i = 0; i < ARRAY_SIZE(needed); i++) {
+		const char *wanted = needed[i][1];
 
-		if (!strcmp(option->name, no_caches[i][0]) && strcmp(option->value, wanted))
-			return refuse(c, -EINVAL, "cannot be opened: the %s has %s=%s, which "
-				      "answers for data in a cache: \"rbd config %s set\" it to "
-				      "%s",
+		if (!strcmp(option->name, needed[i][0]) && strcmp(option->value, wanted))
+			return refuse(c, -EINVAL, "cannot be opened: the %s has %s=%s, and the "
+				      "server promises more: \"rbd config %s set\" it to %s",
 				      of_pool ? "pool" : "image", option->name, option->value,
 				      of_pool ? "pool" : "image", wanted);
 	}
 	return 0;
 }
 
-static int check_caches(struct connect *c)
+static int check_options(struct connect *c)
 {
 	rbd_image_t image = c->r->handle.image;
 	rbd_config_option_t *options;
 	int n = 0, rc = rbd_lib.rbd_config_image_list(image, NULL, &n);
 
-	if (c->r->ex.readonly)
+	if (c->r->target.snap)
 		return 0;
 	options = rc == -ERANGE ? calloc((size_t)n, sizeof(*options)) : NULL;
 	rc = options ? rbd_lib.rbd_config_image_list(image, options, &n) : rc;
 	if (rc < 0) {
 		free(options);
-		return refuse(c, rc, "cannot be opened: its caches are not known: %s",
+		return refuse(c, rc, "cannot be opened: its options are not known: %s",
 			      strerror(-rc));
 	}
 	for (int i = 0; i < n && !rc; i++)
@@ -286,7 +291,7 @@ static int learn_ids(struct connect *c)
 static void connect_aside(void *arg)
 {
 	static int (*const steps[])(struct connect *c) = {
-		connect_cluster, open_pool, open_image, check_caches, open_luks, learn_size,
+		connect_cluster, open_pool, open_image, check_options, open_luks, learn_size,
 		learn_ids,
 	};
 	struct connect *c = arg;

@@ -150,21 +150,21 @@ static int extents_found(uint64_t offset, size_t len, int exists, void *arg)
 	uint64_t start = align_down(offset, RNBD_SECTOR_SIZE);
 	uint64_t end = e->io->offset + e->io->len;
 
-	start = MIN(MAX(start, e->pos), end);
-	if (e->full || !exists)
+	if (!exists)
 		return 0;
+	start = MIN(MAX(start, e->pos), end);
 	if (start > e->pos)
 		e->full = !rnbd_extents_add(&e->w, start - e->pos,
 					    RNBD_EXTENT_HOLE | RNBD_EXTENT_ZERO);
 	if (e->full)
-		return 0;
+		return -ENOBUFS;	/* ends the walk */
 	e->pos = start;
 	end = MIN(align_up(offset + len, RNBD_SECTOR_SIZE), end);
 	if (end <= e->pos)
 		return 0;
 	e->full = !rnbd_extents_add(&e->w, end - e->pos, 0);
 	e->pos = end;
-	return 0;
+	return e->full ? -ENOBUFS : 0;
 }
 
 /* Thread of the worker. */
@@ -179,9 +179,14 @@ static void extents_work(struct worker_job *job)
 	rnbd_extents_begin(&e->w, io->buf, io->room);
 	rc = rbd_lib.rbd_diff_iterate2(image_of(io), NULL, io->offset, io->len, 1, 1, extents_found,
 				       e);
-	if (!e->full && e->pos < end)
-		rnbd_extents_add(&e->w, end - e->pos,
-				 rc < 0 ? 0 : RNBD_EXTENT_HOLE | RNBD_EXTENT_ZERO);
+	/* librbd asks for several objects at once: when one fails, later ones may have been told,
+	 * and the gap between them is no hole. */
+	if (!e->full && rc < 0) {
+		rnbd_extents_begin(&e->w, io->buf, io->room);
+		rnbd_extents_add(&e->w, io->len, 0);
+	} else if (!e->full && e->pos < end) {
+		rnbd_extents_add(&e->w, end - e->pos, RNBD_EXTENT_HOLE | RNBD_EXTENT_ZERO);
+	}
 	rnbd_extents_end(&e->w);
 }
 

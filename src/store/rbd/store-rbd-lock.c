@@ -26,6 +26,7 @@
 
 #define RETRY_NS 200000000l
 #define OWNER_MAX 96
+#define WATCHERS_MAX 64
 
 struct locking {
 	struct store_rbd *r;
@@ -83,6 +84,23 @@ static void tell_waiting(struct locking *l)
 	l->told = true;
 }
 
+/* True if the owner of the lock has the image open, or has died within the last 30 s.  Most clients
+ * give their lock away when somebody asks, and write no more: so nobody is asked who lives. */
+static bool owner_watches(const struct locking *l)
+{
+	rbd_image_watcher_t watchers[WATCHERS_MAX];
+	size_t n = WATCHERS_MAX;
+	bool found = false;
+	int rc = rbd_lib.rbd_watchers_list(l->r->handle.image, watchers, &n);
+
+	if (rc < 0)
+		return true;
+	for (size_t i = 0; i < n; i++)
+		found = found || !strcmp(watchers[i].addr, l->owner);
+	rbd_lib.rbd_watchers_list_cleanup(watchers, n);
+	return found;
+}
+
 /* If this fails, the cluster gives the dead owner up after 30 s. */
 static void break_lock(struct locking *l)
 {
@@ -103,10 +121,12 @@ static void lock_aside(void *arg)
 	rbd_image_t image = l->r->handle.image;
 	bool owned = learn_owner(l);
 
-	if (owner_was_ours(l))
+	if (owned && owner_was_ours(l)) {
 		break_lock(l);
-	else if (owned)
-		tell_waiting(l);
+	} else if (owned && owner_watches(l)) {
+		l->rc = -EBUSY;
+		return;
+	}
 	l->rc = rbd_lib.rbd_lock_acquire(image, RBD_LOCK_MODE_EXCLUSIVE);
 	if (!l->rc)
 		leave_name(l);
@@ -136,14 +156,14 @@ static int lock_own(struct locking *l)
 	return fd == -EWOULDBLOCK ? fd : 0;
 }
 
-void store_rbd_unlock(const struct exports *e, struct store *store)
+/* The file stays, with the name: if the cluster is silent, the lock of this server outlives it, and
+ * the next one breaks it. */
+void store_rbd_unlock(struct store *store)
 {
 	struct store_rbd_all *all = store_rbd_all(store);
-	char name[STORE_ID_NAME_MAX];
 
-	store_id_name(&store->id, "lock", name, sizeof(name));
 	if (all->own_fd >= 0)
-		lock_file_drop(all->own_fd, e->state_dir, name);
+		close(all->own_fd);
 	all->own_fd = -1;
 }
 

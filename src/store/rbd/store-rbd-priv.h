@@ -60,8 +60,9 @@ void store_rbd_disconnect(struct store_rbd *r);
 int store_rbd_claim(struct export *ex, char *err, size_t errlen);
 /* Lock the image of @ex, if @ex is written: struct store_driver.lock. */
 int store_rbd_lock(struct export *ex, char *err, size_t errlen);
-/* Give back the lock file: struct store_driver.store_close.  librbd's lock goes with the handle. */
-void store_rbd_unlock(const struct exports *e, struct store *store);
+/* Give back the lock file of @store, which is not written any more.  librbd's lock goes with the
+ * handle. */
+void store_rbd_unlock(struct store *store);
 
 /* Run @fn(@arg) on a thread without signals, and wait for its end.  Threads that Ceph's libraries
  * make inherit the mask: a signal for this program never runs on one of them.  0, or -errno without

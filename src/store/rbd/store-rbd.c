@@ -98,6 +98,11 @@ static int image_open(struct export *ex, char *err, size_t errlen)
 	return 0;
 }
 
+static void image_let_go(struct export *ex)
+{
+	store_rbd_disconnect(store_rbd(ex));
+}
+
 static void image_close(struct export *ex)
 {
 	struct store_rbd *r = store_rbd(ex);
@@ -127,8 +132,10 @@ static void image_removed(struct export *ex)
 {
 	struct store_rbd_all *all = store_rbd_all(ex->store);
 
-	if (all->writer == ex)
-		all->writer = NULL;
+	if (all->writer != ex)
+		return;
+	all->writer = NULL;
+	store_rbd_unlock(ex->store);
 }
 
 extern const struct store_driver store_rbd_driver;
@@ -138,7 +145,6 @@ const struct store_driver store_rbd_driver = {
 	.create = image_create,
 	.store_own = sizeof(struct store_rbd_all),
 	.store_init = image_store_init,
-	.store_close = store_rbd_unlock,
 	.flag = image_set_flag,
 	.check = image_check,
 	.open = image_open,
@@ -146,5 +152,6 @@ const struct store_driver store_rbd_driver = {
 	.removed = image_removed,
 	.lock = store_rbd_lock,
 	.claim = store_rbd_claim,
+	.let_go = image_let_go,
 	.close = image_close,
 };
