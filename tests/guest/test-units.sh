@@ -31,7 +31,8 @@ cp "$top_builddir"/contrib/systemd/*.{service,socket} \
 	/etc/systemd/system
 mkdir -p /etc/sysusers.d /etc/tmpfiles.d
 cp "$top_srcdir/contrib/systemd/rtrs-server.sysusers" /etc/sysusers.d/rtrs-server.conf
-cp "$top_srcdir/contrib/systemd/rtrs-server.tmpfiles" /etc/tmpfiles.d/rtrs-server.conf
+sed 's,@sysconfdir@,/etc,' "$top_srcdir/contrib/systemd/rtrs-server.tmpfiles" \
+	>/etc/tmpfiles.d/rtrs-server.conf
 systemd-sysusers rtrs-server.conf
 systemd-tmpfiles --create rtrs-server.conf
 
