@@ -18,8 +18,8 @@ struct check {				/* all 0: no program */
 	json_t *problems;		/* an array of lines; NULL: none */
 };
 
-/* Count the sessions and paths in @answer, to "show", and note the exports whose sync has failed
- * and the sessions with a loss. */
+/* Count the sessions and paths in @answer, to "show", and note the exports whose sync has failed,
+ * the exports whose storage does not answer, and the sessions with a loss. */
 void check_add(struct check *check, const json_t *answer);
 /* Note a program without an answer, because of @why. */
 void check_add_silent(struct check *check, const char *why);

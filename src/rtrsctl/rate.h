@@ -21,7 +21,7 @@ void rate_add(struct rate_sums *sums, const json_t *object);
 /* Subtract from @now the older counters @then.  If the counters were reset in between, all of
  * @now is newer than @then. */
 void rate_since(struct rate_sums *now, const struct rate_sums *then);
-/* What has been done on the export @ex since the answer @before. */
+/* The requests on the export @ex since the answer @before. */
 struct rate_sums rate_export(const json_t *before, const json_t *ex);
 /* What @path of the session @sess has done since the answer @before.  A client has no latency of a
  * path. */

@@ -48,7 +48,7 @@ struct export_sizing {
 
 /* A kind of storage, outside of rings (on a ring: struct store_io_ops, store-driver.h).  A driver
  * leaves a function out (NULL) that it has no use for, but not create, check, open and close.  Main
- * thread.  On a running server a worker calls open(), lock(), claim(), check_same(), close() and
+ * thread.  On a running server a worker calls open(), lock(), claim(), check_same(), let_go() and
  * store_close() (export-life.h), while no other export comes or goes. */
 struct store_driver {
 	/* Targets that begin with @prefix belong to this driver; NULL: paths, which no other driver

@@ -37,7 +37,7 @@ struct store_io_ops {
 	void (*sync)(struct export_io *io);
 	/* True if rw() of this WRITE takes the data at once, without a worker of the ring. */
 	bool (*takes_at_once)(const struct export_io *io);
-	/* What the log says of an operation that failed with @err, which is negative; NULL:
+	/* The log's words about an operation that failed with @err, which is negative; NULL:
 	 * strerror().  May be NULL. */
 	const char *(*words)(int err);
 	void (*anew)(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg);

@@ -213,7 +213,7 @@ static void image_extents(struct export_io *io)
 			return;
 		free(e);
 	}
-	/* What is not known counts as data. */
+	/* An unknown range counts as data. */
 	rnbd_extents_begin(&w, io->buf, io->room);
 	rnbd_extents_add(&w, io->len, 0);
 	rnbd_extents_end(&w);
