@@ -89,6 +89,7 @@ SHELL_TESTS = \
 	%D%/test-qemu-storage-daemon.sh \
 	%D%/test-quickstart-keep.sh \
 	%D%/test-rbd.sh \
+	%D%/test-rbd-faults.sh \
 	%D%/test-rbd-others.sh \
 	%D%/test-readme.sh \
 	%D%/test-readonly.sh \
@@ -155,7 +156,6 @@ EXTRA_DIST += \
 	%D%/check-walks.sh \
 	%D%/test-check-walks.sh \
 	%D%/ceph.sh \
-	%D%/test-rbd-faults.sh \
 	%D%/paths-faults.sh \
 	%D%/paths-leak.sh \
 	%D%/fuse-hole.py \
