@@ -91,6 +91,7 @@ SHELL_TESTS = \
 	%D%/test-rbd.sh \
 	%D%/test-rbd-faults.sh \
 	%D%/test-rbd-others.sh \
+	%D%/test-rbd-shared.sh \
 	%D%/test-readme.sh \
 	%D%/test-readonly.sh \
 	%D%/test-ready-fd.sh \
@@ -156,6 +157,7 @@ EXTRA_DIST += \
 	%D%/check-walks.sh \
 	%D%/test-check-walks.sh \
 	%D%/ceph.sh \
+	%D%/rbd-load.sh \
 	%D%/paths-faults.sh \
 	%D%/paths-leak.sh \
 	%D%/fuse-hole.py \

@@ -10,6 +10,7 @@ requires_plain_build
 requires fio --enghelp=nbd
 requires nbdsh --version
 . "$top_srcdir/tests/ceph.sh"
+. "$top_srcdir/tests/rbd-load.sh"
 faults=${RBD_FAULTS:-2}
 osd_faults=${RBD_FAULTS:-1}
 frozen_s=${RBD_FROZEN_S:-3}
@@ -24,52 +25,8 @@ serve() {
 }
 serve
 start_nbdkit "server=unix:$tmp/rtrs.sock" "io-timeout=$((10 * TIMEOUT_S))"
-at() { echo "nbd+unix:///$1?socket=$sock"; }
 
-cd "$tmp" || exit
-load() {
-	exec fio --name=load --ioengine=nbd --uri="$(at disk)" --rw=randwrite --bsrange=4k-64k \
-		--size=64M --iodepth=16 --verify=crc32c --verify_state_save=0 --verify_fatal=1 \
-		--verify_dump=0 --verify_backlog=256 --time_based --runtime=100000 --randrepeat=0 \
-		--eta=never --trigger-file="$tmp/fio.enough"
-}
-
-# Writes and flushes of a second client, each one noted when it is answered.
-flushes() {
-	nbdsh_long "$(at flushed)" <<-PY
-	import os
-	n = 0
-	while not os.path.exists("$tmp/enough"):
-	    n += 1
-	    h.pwrite(n.to_bytes(8, "big") * 512, 4096 * (n % 4096))
-	    if n % 8 == 0:
-	        h.flush()
-	        with open("$tmp/flushed.new", "w") as f:
-	            f.write(str(n))
-	        os.rename("$tmp/flushed.new", "$tmp/flushed.n")
-	PY
-}
-nbdsh_long() { nbdsh -u "$1" -c -; }
-
-counted() { "$top_builddir/rtrsctl" --socket "$tmp/control" --json stats; }
-# The writes of an image since the server began.
-writes() {
-	counted | /usr/bin/python3 -c '
-import json, sys
-print(*(e["stats"]["write"]["count"] for e in json.load(sys.stdin)["exports"]
-        if e["name"] == "'"$1"'"))'
-}
-# Longer than other waits: an osd that comes back replays and waits for its leases.
-went_on() { [ "$(writes disk)" -gt "$(($1 + 100))" ] && [ "$(writes flushed)" -gt "$(($2 + 16))" ]; }
-goes_on() {
-	TIMEOUT_S=$((3 * TIMEOUT_S)) wait_until "writes after $1" went_on \
-		"$(writes disk)" "$(writes flushed)"
-}
-
-load >"$tmp/fio.log" 2>&1 &
-fio=$!
-flushes >"$tmp/flushes.log" 2>&1 &
-flushes=$!
+load_start
 goes_on "the start"
 for ((turn = 0; turn < faults; turn++)); do
 	if [ "$turn" -lt "$osd_faults" ]; then
@@ -104,28 +61,12 @@ osd_thaw
 goes_on "the osd was frozen"
 
 # The power of the server fails: what was flushed is in the image, by another reader.
-wait_until "a flush" test -s "$tmp/flushed.n"
+flushed=$(flushed_by_now)
 kill_process "$server_pid"
-flushed=$(cat "$tmp/flushed.n")
-image_export flushed "$tmp/image"
-/usr/bin/python3 - "$tmp/image" "$flushed" <<'PY'
-import sys
-image, flushed = open(sys.argv[1], "rb").read(), int(sys.argv[2])
-for n in range(max(1, flushed - 4095), flushed + 1):
-    at = 4096 * (n % 4096)
-    block = image[at:at + 4096]
-    now = int.from_bytes(block[:8], "big")
-    # The slot may have a later write.
-    assert now >= n and now % 4096 == n % 4096 and block == block[:8] * 512, (n, now)
-PY
+flushed_check "$flushed"
 serve
 goes_on "the end of faults"
 
-: >"$tmp/enough"
-: >"$tmp/fio.enough"	# fio removes its own
-TIMEOUT_S=$((3 * TIMEOUT_S))
-expect_exit $flushes 0
-expect_exit $fio 0
-grep -q 'err= 0' "$tmp/fio.log"
+load_end
 grep 'the lock of a server that was killed, .*, is broken' "$server_log"
 echo "$((faults + 1)) killed servers, $osd_faults killed osds"

@@ -6,6 +6,7 @@
 
 #include "clock.h"
 #include "store-driver.h"
+#include "store-lead.h"
 
 static bool io_only_reads(const struct export_io *io)
 {
@@ -135,7 +136,7 @@ void export_io_next(struct export_io *io, int status)
 			return;
 		if (promises_sync(io))
 			status = export_sync_error(io->ex);
-	} else if (io->stage == EXPORT_WORK) {
+	} else if (io->stage == EXPORT_WORK && !export_io_is_fenced(io, status)) {
 		export_io_failed(io, status);
 	}
 	pulse_count(io, -1);

@@ -18,6 +18,8 @@
 #ifndef EXPORT_IO_H
 #define EXPORT_IO_H
 
+#include <errno.h>
+
 #include "export.h"
 #include "reactor.h"
 #include "rnbd-msg.h"
@@ -56,6 +58,13 @@ struct export_io {
 	struct loop_msg msg;		/* to the reactor: range granted, or extents found */
 	uint64_t own[EXPORT_IO_OWN / 8];	/* the driver's, for the stage that runs */
 };
+
+/* True if @io has failed with @status because another server has the lock of the store: nobody may
+ * answer it. */
+static inline bool export_io_is_fenced(const struct export_io *io, int status)
+{
+	return status == -ESHUTDOWN && io->ex->store->lead;
+}
 
 /* Forget the latched error of the store of @ex, which has no writer.  All descriptions of the
  * storage are synced first, so the next user hears of no older failure.  The latch stays if a

@@ -327,7 +327,7 @@ static void life_task(struct loop_task *task)
 		else
 			step_begin(life);
 	}
-	if (!life->under_way && life->stopped)
+	if (!life->under_way && !life->exports->leads.njobs && life->stopped)
 		life->stopped(life->stopped_arg);
 }
 
@@ -394,6 +394,23 @@ void export_life_resized(const struct export *ex)
 
 /* ---- begin and end ---- */
 
+static void life_fenced(struct exports *e, const struct store *store)
+{
+	if (e->life->users)
+		e->life->users->store_fenced(e->life->arg, store);
+}
+
+static void life_led(struct exports *e, const struct store *store)
+{
+	if (e->life->users)
+		e->life->users->store_led(e->life->arg, store);
+}
+
+static void life_lead_job_ended(struct exports *e)
+{
+	loop_defer(life_loop(e->life), &e->life->task);
+}
+
 int export_life_init(struct export_life *life, struct exports *e, struct reactor *const *reactors,
 		     const struct export_users *users, void *arg)
 {
@@ -415,6 +432,8 @@ int export_life_init(struct export_life *life, struct exports *e, struct reactor
 	list_init(&life->parked);
 	list_init(&life->ready);
 	e->life = life;
+	e->leads = (struct exports_leads){ .loop = life_loop(life), .fenced = life_fenced,
+					   .led = life_led, .job_ended = life_lead_job_ended };
 	e->unheld = life_unheld;
 	return 0;
 }
@@ -424,6 +443,7 @@ void export_life_stop(struct export_life *life, void (*done)(void *arg), void *a
 	if (life->under_way)
 		log_info(life->now->name, "waiting for '%s', which comes or goes", life->now->path);
 	atomic_store(&life->exports->stopping, true);
+	life->exports->leads.ended = true;
 	life->stopped = done;
 	life->stopped_arg = arg;
 	if (!life->under_way)
@@ -459,6 +479,7 @@ void export_life_fini(struct export_life *life)
 	life_descend_all(life, &life->parked);
 	life_descend_all(life, &life->ready);
 	life->exports->life = NULL;
+	life->exports->leads.loop = NULL;
 	life->exports->unheld = NULL;
 	worker_fini(&life->worker);
 	free(life->rings);

@@ -35,6 +35,11 @@ struct export_users {
 	void (*export_openers)(void *arg, const struct export *ex, char *buf, size_t len);
 	/* Take @ex away from who has it open. */
 	void (*export_kick)(void *arg, const struct export *ex);
+	/* Another server has the lock of @store: end the paths of the clients that have a name of
+	 * @store open.  Answer none of their requests. */
+	void (*store_fenced)(void *arg, const struct store *store);
+	/* An OPEN of @store that waits may go on. */
+	void (*store_led)(void *arg, const struct store *store);
 	/* The storage tells that the size of @ex may be another one now. */
 	void (*export_resized)(void *arg, const struct export *ex);
 };

@@ -39,13 +39,17 @@ static char *spec_unescape(const char *text, const char **rest)
 	return out;
 }
 
-/* All flags of @ex's storage, "readonly" first; returns their number. */
+/* The flags of any storage; those of the driver follow. */
+enum { FLAG_READONLY, FLAG_SHARED, FLAG_OF_DRIVER };
+
+/* All flags of @ex's storage; returns their number. */
 #define FLAGS_MAX 8u
 static unsigned all_flags(const struct export *ex, const char *flags[FLAGS_MAX])
 {
 	unsigned n = 0;
 
 	flags[n++] = "readonly";
+	flags[n++] = "shared=";
 	for (const char *const *f = ex->driver->flags; *f && n < FLAGS_MAX; f++)
 		flags[n++] = *f;
 	return n;
@@ -96,8 +100,22 @@ static int no_memory(const struct export *ex, char *err, size_t errlen)
 	return -ENOMEM;
 }
 
-/* Give the driver the value of @flag that begins at @text; *@rest is set to the comma behind the
- * value, or to the end. */
+static int set_shared(struct export *ex, const char *value, char *err, size_t errlen)
+{
+	ex->shared = !strcmp(value, "yes");
+	if (!ex->shared && strcmp(value, "no")) {
+		snprintf(err, errlen, "export '%s': shared='%s': expected yes or no", ex->name,
+			 value);
+		return -EINVAL;
+	}
+	if (!ex->shared || !ex->driver->alone)
+		return 0;
+	snprintf(err, errlen, "export '%s': shared=yes: %s", ex->name, ex->driver->alone);
+	return -EINVAL;
+}
+
+/* Set @flag to the value that begins at @text; *@rest is set to the comma behind the value, or to
+ * the end. */
 static int set_value(struct export *ex, unsigned flag, const char *text, const char **rest,
 		     char *err, size_t errlen)
 {
@@ -108,9 +126,12 @@ static int set_value(struct export *ex, unsigned flag, const char *text, const c
 		return no_memory(ex, err, errlen);
 	if (!*value) {
 		snprintf(err, errlen, "export '%s': '%s' has no value", ex->name,
-			 ex->driver->flags[flag]);
+			 flag == FLAG_SHARED ? "shared=" :
+			 ex->driver->flags[flag - FLAG_OF_DRIVER]);
 		rc = -EINVAL;
-	} else if (!ex->driver->flag(ex, flag, value)) {
+	} else if (flag == FLAG_SHARED) {
+		rc = set_shared(ex, value, err, errlen);
+	} else if (!ex->driver->flag(ex, flag - FLAG_OF_DRIVER, value)) {
 		rc = no_memory(ex, err, errlen);
 	}
 	free(value);
@@ -127,11 +148,11 @@ static int set_flag(struct export *ex, const char **text, char *err, size_t errl
 	if (i == n)
 		return unknown_flag(ex, *text, len, err, errlen);
 	if (takes_value(flags[i]))
-		return set_value(ex, i - 1, *text + strlen(flags[i]), text, err, errlen);
+		return set_value(ex, i, *text + strlen(flags[i]), text, err, errlen);
 	*text += len;
-	if (!i)
+	if (i == FLAG_READONLY)
 		ex->readonly = true;
-	else if (!ex->driver->flag(ex, i - 1, NULL))
+	else if (!ex->driver->flag(ex, i - FLAG_OF_DRIVER, NULL))
 		return no_memory(ex, err, errlen);
 	return 0;
 }

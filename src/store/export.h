@@ -87,6 +87,19 @@ struct store_driver {
 	int (*check_same)(const struct export *ex, char *err, size_t errlen);
 	/* On a running server, before close(), on a worker: let go of all whose end may wait. */
 	void (*let_go)(struct export *ex);
+	/* Why no other server can share the storage (the flag "shared=yes"); NULL: it can, and the
+	 * driver has take(), yield() and renew().  Of these one at a time runs, on a worker of the
+	 * store, whose writable name is @ex; they may wait. */
+	const char *alone;
+	/* Take the engine's lock.  A living owner has STORE_LEAD_PATIENCE_MS to give the lock back.
+	 * Then the lock is broken, so that no later write of the owner lands; but not before
+	 * @may_break_ms.  0, perhaps with words in @why, or -errno with words in @why. */
+	int (*take)(struct export *ex, uint64_t may_break_ms, char *why, size_t len);
+	/* Give the lock back.  0, or -errno: another server has broken the lock. */
+	int (*yield)(struct export *ex);
+	/* Open the storage anew, after another server has broken the lock; no request is under way.
+	 * 0, or -errno with words in @why. */
+	int (*renew)(struct export *ex, char *why, size_t len);
 	/* Close the descriptors of open(), and free @ex. */
 	void (*close)(struct export *ex);
 	/* Give back what lock() and claim() took for @store, whose last name goes. */
@@ -126,6 +139,7 @@ struct export {
 	char *name, *path;
 	const char *kind, *kind_text;	/* of the driver: "block" for programs, "block device" */
 	bool readonly;
+	bool shared;			/* other servers may have the storage, too (store-lead.h) */
 	bool direct;			/* IO moves the memory of requests itself, by no cache */
 	/* Bytes, a multiple of 512: the size last learned; changed by the control thread. */
 	_Atomic(uint64_t) size;
@@ -175,7 +189,9 @@ void store_put(struct store *store);
  * export).  The caller holds @ex until export_release() with the same mode.  -EAGAIN: the store has
  * no writer and a latched error, which is to be forgotten first: run export_io_anew() unless it
  * runs already, and try again after its end.  Only writers keep the error: a reader has no write
- * that the error could be about.  Control thread. */
+ * that the error could be about.  -EINPROGRESS: another server may write the store, or this one is
+ * opening it anew: call store_lead_want(), and try again after export_users.store_led().  Control
+ * thread. */
 int export_acquire(struct export *ex, enum rnbd_access_mode mode);
 /* Close @ex, which export_acquire() opened in @mode.  If the last writer leaves a latched error
  * behind, a loss is counted.  Control thread. */

@@ -11,6 +11,7 @@
 #include "export-spec.h"
 #include "export-state.h"
 #include "exports.h"
+#include "store-lead.h"
 #include "util.h"
 
 void exports_init(struct exports *e, unsigned nrings)
@@ -26,6 +27,7 @@ void exports_init(struct exports *e, unsigned nrings)
 	e->state_dir = -1;
 	e->state_id = 0;
 	atomic_init(&e->stopping, false);
+	e->leads = (struct exports_leads){ 0 };
 	e->life = NULL;
 	e->unheld = NULL;
 }
@@ -113,6 +115,10 @@ int exports_join(struct exports *e, struct export *ex)
 	e->nslots = MAX(e->nslots, ex->index + 1);
 	ex->store = store;
 	list_add_tail(&store->names, &ex->store_link);
+	if (ex->shared && !ex->readonly && !store->lead && store_lead_create(store, ex)) {
+		exports_leave(e, ex);
+		return -ENOMEM;
+	}
 	if (ex->driver->added)
 		ex->driver->added(ex);
 	return 0;
@@ -124,6 +130,7 @@ void exports_leave(struct exports *e, struct export *ex)
 
 	if (ex->driver->removed)
 		ex->driver->removed(ex);
+	store_lead_left(store, ex);
 	list_del(&ex->store_link);
 	ex->store = NULL;
 	if (list_empty(&store->names))
@@ -189,6 +196,17 @@ void exports_fini(struct exports *e)
 	if (e->state_dir >= 0)
 		close(e->state_dir);
 	e->state_dir = -1;
+}
+
+bool exports_any_shared(const struct exports *e)
+{
+	struct export *ex;
+
+	list_for_each(ex, &e->list, link) {
+		if (ex->shared)
+			return true;
+	}
+	return false;
 }
 
 struct export *exports_find(const struct exports *e, const char *name)

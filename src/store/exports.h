@@ -12,8 +12,23 @@
 #include "list.h"
 
 struct export;
+struct exports;
 struct export_life;
+struct loop;
 struct store;
+
+/* What stores with a lead (store-lead.h) need of the life of exports, which fills it. */
+struct exports_leads {
+	struct loop *loop;		/* of the control thread; NULL: exports have no life */
+	unsigned njobs;			/* of stores, on workers of their own */
+	bool ended;			/* begin no jobs */
+	/* Another server has the lock of @store: end the paths of its clients. */
+	void (*fenced)(struct exports *e, const struct store *store);
+	/* An OPEN of @store that waits may go on. */
+	void (*led)(struct exports *e, const struct store *store);
+	/* A job has ended. */
+	void (*job_ended)(struct exports *e);
+};
 
 struct exports {
 	struct list list;		/* export.link */
@@ -29,6 +44,7 @@ struct exports {
 	uint64_t state_id;		/* of the directory, or random */
 	_Atomic(bool) stopping;		/* give up the waits for locks and claims; any thread */
 
+	struct exports_leads leads;
 	/* NULL: exports neither come nor go */
 	struct export_life *life;
 	/* The last reference to @ex, or to its store, was put. */
@@ -50,6 +66,8 @@ void exports_init(struct exports *e, unsigned nrings);
 void exports_fini(struct exports *e);
 /* The listed export called @name; NULL: none. */
 struct export *exports_find(const struct exports *e, const char *name);
+/* True if other servers may have a storage of @e, too. */
+bool exports_any_shared(const struct exports *e);
 /* Remove and free @ex, which no client has open and no ring has.  Locks and claim of the store stay
  * until the last of its names goes.  Main thread. */
 void exports_del(struct exports *e, struct export *ex);

@@ -8,6 +8,8 @@ libstore_la_CPPFLAGS = $(SRV_CPPFLAGS)
 libstore_la_SOURCES = \
 	%D%/store.c \
 	%D%/store.h \
+	%D%/store-lead.c \
+	%D%/store-lead.h \
 	%D%/export-io-failed.c \
 	%D%/export-io-share.c \
 	%D%/export-io.c \
@@ -52,6 +54,7 @@ libstore_la_SOURCES += \
 	%D%/rbd/store-rbd-aside.c \
 	%D%/rbd/store-rbd-connect.c \
 	%D%/rbd/store-rbd-lock.c \
+	%D%/rbd/store-rbd-share.c \
 	%D%/rbd/store-rbd.c \
 	%D%/rbd/store-rbd-priv.h \
 	$(NULL)

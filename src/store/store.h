@@ -17,6 +17,7 @@
 
 struct export;
 struct store_driver;
+struct store_lead;
 
 /* The id of a storage: bytes of its driver, printable and without '/', because files are named
  * after the id.  Other storage of this boot has other bytes. */
@@ -52,6 +53,8 @@ struct store {
 	/* Stands in for a file if the store is read-only, or without a directory.  Also has losses
 	 * from before. */
 	struct export_state own_state;
+	struct store_lead *lead;	/* NULL: no other server has the store; constant while a
+					 * ring has the store */
 	struct range_lock ranges; /* export.block_align: of the blocks that are being written */
 	_Alignas(max_align_t) unsigned char own[];	/* store_driver.store_own */
 };

@@ -175,7 +175,7 @@ static size_t recode_open(const char *name, const struct rtrs_req *req, uint8_t 
 	cr_assert_eq(open.mode, RNBD_ACCESS_RW);
 	cr_assert_str_eq(open.name, strcmp(name, "open") ? "/dev/missing" : "/dev/loop0");
 	cr_assert_eq(rnbd_open_encode((struct rnbd_msg_open *)out, open.name, open.mode), 0);
-	mask[offsetof(struct rnbd_msg_open, resv1)] = 1;
+	mask[offsetof(struct rnbd_msg_open, flags)] = 1;
 	end += strlen(open.name) + 1;
 	memset(mask + end, 1, sizeof(struct rnbd_msg_open) - end);
 	return sizeof(struct rnbd_msg_open);

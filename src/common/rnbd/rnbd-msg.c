@@ -101,6 +101,7 @@ int rnbd_open_decode(const void *buf, size_t len, struct rnbd_open *open)
 	if (!m->dev_name[0] || !memchr(m->dev_name, '\0', sizeof(m->dev_name)))
 		return -EINVAL;
 	open->mode = (enum rnbd_access_mode)m->access_mode;
+	open->flags = m->flags;
 	memcpy(open->name, m->dev_name, sizeof(open->name));
 	return 0;
 }

@@ -32,6 +32,8 @@ static inline int rnbd_msg_type(const void *buf, size_t len)
 #define RNBD_EXT_EXPORT_ID 0x08u	/* server: OPEN_RSP has an export_id */
 #define RNBD_EXT_LIST 0x10u		/* server: names its exports; client: may ask */
 #define RNBD_EXT_EXTENTS 0x20u		/* server: answers RNBD_OP_EXTENTS; client: may ask */
+#define RNBD_EXT_SHARED 0x40u		/* server: other servers may have its exports, too; client:
+					 * OPEN has flags */
 #define RNBD_EXT_ALL                                                                    \
 	(RNBD_EXT_NOUNMAP | RNBD_EXT_PREFLUSH | RNBD_EXT_TAG | RNBD_EXT_EXPORT_ID |     \
 	 RNBD_EXT_LIST | RNBD_EXT_EXTENTS)
@@ -61,6 +63,7 @@ int rnbd_sess_info_decode(const void *buf, size_t len, struct rnbd_sess_info *in
 
 struct rnbd_open {
 	enum rnbd_access_mode mode;
+	uint8_t flags;			/* RNBD_OPEN_*, if the client has RNBD_EXT_SHARED */
 	char name[RNBD_NAME_MAX];
 };
 
@@ -68,7 +71,7 @@ struct rnbd_open {
 #define RNBD_ACCESS_MODES (RNBD_ACCESS_MIGRATION + 1)
 extern const char *const rnbd_access_names[RNBD_ACCESS_MODES];
 
-/* Encode OPEN of the device @name.  Returns 0 or -ENAMETOOLONG. */
+/* Encode OPEN of the device @name, without flags.  Returns 0 or -ENAMETOOLONG. */
 int rnbd_open_encode(struct rnbd_msg_open *m, const char *name, enum rnbd_access_mode mode);
 /* Decode OPEN.  -EINVAL: short, unknown mode, or an empty or unterminated name. */
 int rnbd_open_decode(const void *buf, size_t len, struct rnbd_open *open);

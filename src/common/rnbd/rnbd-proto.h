@@ -67,10 +67,13 @@ struct rnbd_msg_sess_info {		/* SESS_INFO and SESS_INFO_RSP */
 	uint8_t reserved[31];
 };
 
+/* The client had the device open on another server, which no path leads to any more. */
+#define RNBD_OPEN_TAKE_OVER 0x1u
+
 struct rnbd_msg_open {
 	struct rnbd_msg_hdr hdr;
 	uint8_t access_mode;
-	uint8_t resv1;
+	uint8_t flags;			/* ours, with RNBD_EXT_SHARED; reserved for the kernel */
 	uint8_t dev_name[RNBD_NAME_MAX];
 	uint8_t reserved[3];
 };

@@ -119,7 +119,10 @@ void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_
 
 void dev_ctl_open(struct dev_ctl *ctl, enum clt_op_kind kind, void (*done)(struct dev_ctl *ctl))
 {
-	rnbd_open_encode(&ctl->msg.open, ctl->dev->name, ctl->dev->mode);
+	const struct dev *dev = ctl->dev;
+
+	rnbd_open_encode(&ctl->msg.open, dev->name, dev->mode);
+	ctl->msg.open.flags = dev_is_in(dev, DEV_IN_USE) ? RNBD_OPEN_TAKE_OVER : 0;
 	dev_ctl_send(ctl, sizeof(ctl->msg.open), sizeof(ctl->rsp.open), kind, done);
 }
 

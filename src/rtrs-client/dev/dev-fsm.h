@@ -75,6 +75,8 @@ enum dev_handshake_event {
 					 * loss */
 	DEV_HANDSHAKE_EV_READY,		/* the epoch may begin */
 	DEV_HANDSHAKE_EV_SAME,		/* the epoch's server has answered: the path may join */
+	DEV_HANDSHAKE_EV_OTHER,		/* the path leads to another server, which can take over the
+					 * exports */
 	DEV_HANDSHAKE_EV_REFUSED,	/* the path may not come up */
 	DEV_HANDSHAKE_NEVENTS
 };

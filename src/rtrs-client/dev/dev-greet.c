@@ -13,7 +13,7 @@ void dev_greet(struct dev_ctl *ctl, enum clt_op_kind kind, void (*done)(struct d
 {
 	struct rnbd_sess_info info = {
 		.ver = RNBD_PROTO_VER_MAJOR,
-		.ext = { .valid = true, .features = RNBD_EXT_ALL },
+		.ext = { .valid = true, .features = RNBD_EXT_ALL | RNBD_EXT_SHARED },
 	};
 
 	rnbd_sess_info_encode(&ctl->msg.info, RNBD_MSG_SESS_INFO, &info);
@@ -51,6 +51,7 @@ void dev_greet_believe(struct client *clt, const struct rnbd_ext *ext)
 
 	clt->peer = ext->valid ? CLIENT_PEER_KNOWN : CLIENT_PEER_UNKNOWN;
 	clt->instance = ext->instance;
+	clt->shares = ext->valid && (ext->features & RNBD_EXT_SHARED);
 	clt->host = ext->host ? ext->host : clt->host;
 	memcpy(clt->boot_id, ext->boot_id, sizeof(clt->boot_id));
 	if (first || same)

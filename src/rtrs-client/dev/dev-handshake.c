@@ -128,12 +128,20 @@ static void open_device(void *object)
 
 /* ---- actions: answers ---- */
 
-/* The addresses of a session's paths may differ, but all lead to one server.  A path to another
- * machine is a mistake in a cable or a name; a device opened on the other machine has other data
- * under the same name. */
+/* True if another server, which says @ext, may have the exports of the server of the last epoch.
+ * Whether it has them, the answers to the OPENs tell. */
+static bool may_take_over(const struct client *clt, const struct rnbd_ext *ext)
+{
+	return clt->shares && ext->valid && (ext->features & RNBD_EXT_SHARED);
+}
+
+/* The addresses of a session's paths may differ, but all lead to one server, or to servers that
+ * share exports.  A path to another machine is a mistake in a cable or a name; a device opened on
+ * the other machine has other data under the same name. */
 static bool is_another_machine(const struct client *clt, const struct rnbd_ext *ext)
 {
-	return clt->sess.io.natts > 1 && clt->host && ext->host && clt->host != ext->host;
+	return clt->sess.io.natts > 1 && clt->host && ext->host && clt->host != ext->host &&
+		!may_take_over(clt, ext);
 }
 
 static void meet_server(void *object)
@@ -185,6 +193,8 @@ static void compare_servers(void *object)
 
 	if (r < 0)
 		handshake_refuse_info(clt, r);
+	else if (ext.instance != clt->instance && may_take_over(clt, &ext))
+		handshake_event(clt, DEV_HANDSHAKE_EV_OTHER);
 	else if (ext.instance != clt->instance)
 		handshake_refuse(clt, -ESTALE, "not the server that the other paths lead to");
 	else
@@ -210,6 +220,11 @@ static void begin_epoch(void *object)
 static void join_epoch(void *object)
 {
 	clt_epoch_opened(&((struct client *)object)->sess);
+}
+
+static void stand_by(void *object)
+{
+	clt_epoch_stand_by(&((struct client *)object)->sess);
 }
 
 static void give_up_path(void *object)
@@ -244,6 +259,7 @@ static const struct fsm_row rows[] = {
 	ROW(IN(ADMITTED), JOIN, JOINS, greet_to_join),
 	ROW(IN(JOINS), ANSWER, MET, compare_servers),
 	ROW(IN(MET), SAME, IDLE, join_epoch),
+	ROW(IN(MET), OTHER, IDLE, stand_by),
 
 	ROW(IN(MET), REFUSED, IDLE, NULL),
 	ROW(IN(GREETS) | IN(ASKS) | IN(JOINS), LOST, IDLE, give_up_path),
@@ -255,7 +271,7 @@ static const char *const states[DEV_HANDSHAKE_NSTATES] = {
 };
 
 static const char *const events[DEV_HANDSHAKE_NEVENTS] = {
-	"start", "begin", "join", "answer", "lost", "device", "unsure", "ready", "same", "refused",
+	"start", "begin", "join", "answer", "lost", "device", "unsure", "ready", "same", "other", "refused",
 };
 
 const struct fsm dev_handshake_fsm = FSM("handshake", rows, states, events);

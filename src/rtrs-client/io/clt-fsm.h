@@ -12,6 +12,8 @@ enum clt_path_state {
 	CLT_PATH_CONNECTING,		/* connections are made one after another */
 	CLT_PATH_INFO,			/* INFO_REQ was sent */
 	CLT_PATH_OPENING,		/* RNBD: session info, devices opened again */
+	CLT_PATH_STANDBY,		/* leads to another server than the paths that are up, which
+					 * can take over the exports; no request flows */
 	CLT_PATH_UP,			/* requests flow */
 	CLT_PATH_SILENT,		/* requests flow, and a heartbeat has had no answer for an
 					 * interval */
@@ -31,6 +33,8 @@ enum clt_path_event {
 	CLT_PATH_EV_ALL_UP,		/* the last connection is established */
 	CLT_PATH_EV_INFO_RSP,
 	CLT_PATH_EV_OPENED,
+	CLT_PATH_EV_STANDS_BY,		/* the other paths lead to another server */
+	CLT_PATH_EV_WANTED,		/* an epoch has begun, or no path is up */
 	CLT_PATH_EV_SILENCE,		/* when a heartbeat is due: the previous heartbeat has no
 					 * answer yet */
 	CLT_PATH_EV_ANSWER,		/* when a heartbeat is due: the previous heartbeat was

@@ -25,7 +25,7 @@
 #define BACKOFF_MAX_MS 5000
 
 static const char *const states[CLT_PATH_NSTATES] = {
-	"idle", "connecting", "info", "opening", "up", "silent", "failing", "draining", "back-off",
+	"idle", "connecting", "info", "opening", "standby", "up", "silent", "failing", "draining", "back-off",
 	"closing", "closed",
 };
 
@@ -253,6 +253,25 @@ static void path_open(void *object)
 	path->ops->opening(path);
 }
 
+static void path_stand_by(void *object)
+{
+	struct clt_path *path = object;
+
+	loop_timer_cancel(&path->setup_timer);
+	loop_timer_set(path->loop, &path->hb_timer, path->att.hb.next_ms);
+	path->fails = 0;
+	path->ops->standby(path);
+	path->tell_up = false;
+}
+
+/* Heartbeats go on. */
+static void path_open_again(void *object)
+{
+	struct clt_path *path = object;
+
+	loop_timer_set(path->loop, &path->setup_timer, clock_now_ms() + path->conf.setup_ms);
+}
+
 static void path_up(void *object)
 {
 	struct clt_path *path = object;
@@ -348,6 +367,8 @@ static const struct fsm_row rows[] = {
 	ROW(IN(CONNECTING), ALL_UP, INFO, path_send_info),
 	ROW(IN(INFO), INFO_RSP, OPENING, path_open),
 	ROW(IN(OPENING), OPENED, UP, path_up),
+	ROW(IN(OPENING), STANDS_BY, STANDBY, path_stand_by),
+	ROW(IN(STANDBY), WANTED, OPENING, path_open_again),
 	ROW(IN(UP), SILENCE, SILENT, path_tell_silence),
 	ROW(IN(SILENT), ANSWER, UP, path_tell_silence),
 
@@ -367,6 +388,8 @@ static const struct fsm_row rows[] = {
 	STAY(ALL & ~IN(CONNECTING), ALL_UP),
 	STAY(ALL & ~IN(INFO), INFO_RSP),
 	STAY(ALL & ~IN(OPENING), OPENED),
+	STAY(ALL & ~IN(OPENING), STANDS_BY),
+	STAY(ALL & ~IN(STANDBY), WANTED),
 	STAY(ALL & ~IN(UP), SILENCE),
 	STAY(ALL & ~IN(SILENT), ANSWER),
 	STAY(LATE, FAIL),
@@ -377,7 +400,7 @@ static const struct fsm_row rows[] = {
 };
 
 static const char *const events[CLT_PATH_NEVENTS] = {
-	"start", "one up", "all up", "INFO_RSP", "opened", "silence", "answer", "fail", "lost",
+	"start", "one up", "all up", "INFO_RSP", "opened", "stands by", "wanted", "silence", "answer", "fail", "lost",
 	"drained", "retry", "close",
 };
 

@@ -149,6 +149,19 @@ void clt_path_opened(struct clt_path *path)
 	clt_path_life_event(path, CLT_PATH_EV_OPENED);
 }
 
+void clt_path_stand_by(struct clt_path *path)
+{
+	if (clt_path_state(path) != CLT_PATH_OPENING)
+		return;
+	clt_con0_up(path);
+	clt_path_life_event(path, CLT_PATH_EV_STANDS_BY);
+}
+
+void clt_path_wanted(struct clt_path *path)
+{
+	clt_path_life_event(path, CLT_PATH_EV_WANTED);
+}
+
 unsigned clt_path_ask(struct clt_path *path)
 {
 	return clt_con0_ask(path);
@@ -171,7 +184,7 @@ bool clt_path_tries(struct clt_path *path)
 {
 	enum clt_path_state state = clt_path_state(path);
 
-	return state >= CLT_PATH_CONNECTING && state <= CLT_PATH_OPENING;
+	return state >= CLT_PATH_CONNECTING && state <= CLT_PATH_STANDBY;
 }
 
 void clt_path_lose_patience(struct clt_path *path)

@@ -42,6 +42,8 @@ struct clt_path_ops {
 	int (*geometry)(struct clt_path *path, char *why, size_t len);
 	/* OPENING: the control slot may be used; clt_path_opened() is awaited. */
 	void (*opening)(struct clt_path *path);
+	/* The path is STANDBY, after OPENING. */
+	void (*standby)(struct clt_path *path);
 	/* The path is UP, after OPENING. */
 	void (*up)(struct clt_path *path);
 	/* The path was lost, or an attempt failed. */
@@ -140,6 +142,10 @@ void clt_path_hurry(struct clt_path *path);
 void clt_path_close(struct clt_path *path);
 /* The user messages of OPENING are answered. */
 void clt_path_opened(struct clt_path *path);
+/* OPENING: the server of @path is another one than that of the paths that are up. */
+void clt_path_stand_by(struct clt_path *path);
+/* STANDBY: OPENING again, without a call of ops->opening(). */
+void clt_path_wanted(struct clt_path *path);
 /* From now on @path fails after standing still for two heartbeats. */
 void clt_path_lose_patience(struct clt_path *path);
 /* Send a heartbeat now; @ops->alive is called at each answer.  Returns the number of the heartbeat

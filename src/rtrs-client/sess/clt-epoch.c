@@ -70,6 +70,14 @@ static struct clt_path *epoch_next_path(struct clt_sess *sess)
 	return NULL;
 }
 
+static void epoch_want_standbys(struct clt_sess *sess)
+{
+	struct clt_path *path;
+
+	clt_sess_for_each(path, sess)
+		clt_path_wanted(path);
+}
+
 void clt_epoch_go_on(struct clt_sess *sess)
 {
 	bool holds = clt_sess_any(sess, clt_path_holds);
@@ -84,6 +92,10 @@ void clt_epoch_go_on(struct clt_sess *sess)
 	if (holds && !clt_sess_is_up(sess))
 		return;
 	sess->opening = epoch_next_path(sess);
+	if (!sess->opening && !holds) {
+		epoch_want_standbys(sess);
+		sess->opening = epoch_next_path(sess);
+	}
 	if (!sess->opening)
 		return;
 	if (!holds) {
@@ -134,11 +146,19 @@ void clt_epoch_opened(struct clt_sess *sess)
 {
 	if (sess->stage == CLT_OPENING_BEGINS) {
 		clt_path_opened(sess->opening);
+		/* The server of this epoch may be theirs. */
+		epoch_want_standbys(sess);
 	} else if (sess->stage == CLT_OPENING_JOINS) {
 		epoch_adopt(sess, &sess->opening->att, false);
 		epoch_ask(sess);
 		clt_epoch_go_on(sess);	/* no path may be left to ask */
 	}
+}
+
+void clt_epoch_stand_by(struct clt_sess *sess)
+{
+	if (sess->stage == CLT_OPENING_JOINS)
+		clt_path_stand_by(sess->opening);
 }
 
 void clt_epoch_refuse(struct clt_sess *sess, int err, const char *cause)

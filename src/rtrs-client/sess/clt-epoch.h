@@ -23,6 +23,10 @@ void clt_epoch_alive(struct clt_sess *sess);
 void clt_epoch_opened(struct clt_sess *sess);
 /* Answer ops->opening(): the path may not come up, and fails with @err because of @cause. */
 void clt_epoch_refuse(struct clt_sess *sess, int err, const char *cause);
+/* Answer ops->opening() of a path that JOINS: its server can take over the exports, and is not the
+ * server of this epoch.  The path stands by, and is OPENING again when an epoch begins, or when no
+ * path is up. */
+void clt_epoch_stand_by(struct clt_sess *sess);
 /* May a message of @epoch be sent?  0: yes; CLT_AGAIN: not yet; -ECONNABORTED: @epoch is over. */
 int clt_epoch_bound(struct clt_sess *sess, unsigned epoch);
 

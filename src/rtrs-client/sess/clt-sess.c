@@ -255,6 +255,13 @@ static void sess_path_up(struct clt_path *path)
 	clt_slot_wake(&sess->io);
 }
 
+static void sess_path_standby(struct clt_path *path)
+{
+	log_event(LOG_LEVEL_INFO, CLT_PATH_FIELDS(path, PATH_UP), path->name,
+		  "connected: stands by, because the session uses another server of these exports");
+	clt_epoch_left(sess_of(path), path);
+}
+
 static void sess_path_silence(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
@@ -318,7 +325,7 @@ static void sess_path_closed(struct clt_path *path)
 }
 
 static const struct clt_path_ops path_ops = {
-	sess_path_geometry, sess_path_opening, sess_path_up, sess_path_down, sess_path_failed,
+	sess_path_geometry, sess_path_opening, sess_path_standby, sess_path_up, sess_path_down, sess_path_failed,
 	sess_path_silence, sess_path_alive, sess_path_ended, sess_path_closed,
 };
 

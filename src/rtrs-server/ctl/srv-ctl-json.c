@@ -24,6 +24,7 @@
 #include "srv-rnbd-state.h"
 #include "srv-sess.h"
 #include "srv-stat.h"
+#include "store-lead.h"
 
 static json_t *srv_json_address(const struct fab_addr *addr)
 {
@@ -96,13 +97,15 @@ static json_t *srv_json_export_show(const struct export *ex)
 {
 	int error = export_sync_error(ex);
 
-	return json_pack("{s:o,s:I,s:o,s:o,s:b,s:b,s:I,s:i,s:i,s:i}",
+	return json_pack("{s:o,s:I,s:o,s:o,s:b,s:b,s:o,s:b,s:I,s:i,s:i,s:i}",
 			 "path", ex->driver->prefix ? ctl_json_text(ex->path) :
 				 srv_json_absolute_path(ex->path),
 			 "size", (json_int_t)export_size(ex),
 			 "mode", ctl_json_text(ex->readonly ? "ro" : "rw"),
 			 "kind", ctl_json_text(ex->kind),
 			 "direct", ex->direct,
+			 "shared", ex->shared,
+			 "ana_state", ctl_json_text(store_lead_word(ex->store)),
 			 "sync_failed", error != 0,
 			 "waiting_ns", (json_int_t)export_waits_ns(ex),
 			 "block_size", (int)ex->geometry.logical_block_size,

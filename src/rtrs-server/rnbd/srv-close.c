@@ -137,6 +137,31 @@ static bool sess_has_open(const struct srv_sess *sess, const struct export *ex)
 	return false;
 }
 
+static bool sess_has_store(const struct srv_sess *sess, const struct store *store)
+{
+	srv_dev_for_each(dev, &srv_rnbd_sess(sess)->devs) {
+		if (dev->ex->store == store)
+			return true;
+	}
+	return false;
+}
+
+void srv_close_fenced(struct srv *srv, const struct store *store)
+{
+	const char *name = store_oldest_name(store)->name;
+	struct srv_path *path, *next;
+	struct srv_sess *sess, *tmp;
+
+	list_for_each_safe(sess, tmp, &srv->sessions, link) {
+		if (!sess_has_store(sess, store))
+			continue;
+		srv_sess_get(sess);
+		list_for_each_safe(path, next, &sess->paths, link)
+			srv_path_fail(path, "%s: another server has taken the store over", name);
+		srv_sess_put(sess);
+	}
+}
+
 void srv_close_openers(const struct srv *srv, const struct export *ex, char *buf, size_t len)
 {
 	const struct srv_sess *sess;

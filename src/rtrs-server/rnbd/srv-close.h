@@ -9,6 +9,7 @@
 struct export;
 struct loop_msg;
 struct srv;
+struct store;
 struct srv_req;
 struct srv_sess;
 
@@ -30,5 +31,9 @@ void srv_close_kick_refused(struct srv *srv, const struct export *ex);
 /* Write to @buf the names of the sessions that have @ex open, "gw1, gw2"; "": none.  Cut at
  * @len. */
 void srv_close_openers(const struct srv *srv, const struct export *ex, char *buf, size_t len);
+
+/* Fail the paths of the sessions that have a name of @store open: the clients have to use the server
+ * that has the store's lock. */
+void srv_close_fenced(struct srv *srv, const struct store *store);
 
 #endif

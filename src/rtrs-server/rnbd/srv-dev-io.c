@@ -24,6 +24,7 @@
 #include "srv-prio.h"
 #include "srv-rnbd-state.h"
 #include "srv-size-req.h"
+#include "store-lead.h"
 
 static void srv_io_answer_to_chunk(struct srv_rnbd_req *req, const struct srv_buf *buf)
 {
@@ -50,6 +51,14 @@ static void srv_io_end(struct srv_rnbd_req *req, int status)
 
 static void srv_io_done(struct export_io *io, int status)
 {
+	if (export_io_is_fenced(io, status)) {
+		struct srv_rnbd_req *req = container_of(io, struct srv_rnbd_req, io);
+
+		store_lead_lost(io->ex->store);
+		srv_con_fail(req->base.con, "%s: another server has taken the store over",
+			     io->ex->name);
+		status = -ECONNABORTED;
+	}
 	srv_io_end(container_of(io, struct srv_rnbd_req, io), status);
 }
 

@@ -8,6 +8,7 @@
 #include "srv-export-stat.h"
 #include "srv-export.h"
 #include "srv-limit.h"
+#include "srv-open.h"
 #include "srv-prio.h"
 #include "srv-resize.h"
 #include "srv-rnbd-state.h"
@@ -61,6 +62,16 @@ static void export_kick(void *arg, const struct export *ex)
 	srv_close_kick_export(arg, ex);
 }
 
+static void store_fenced(void *arg, const struct store *store)
+{
+	srv_close_fenced(arg, store);
+}
+
+static void store_led(void *arg, const struct store *store)
+{
+	srv_open_retry(arg);
+}
+
 /* srv-size.c logs the change. */
 static void sizes_known(void *arg, int rc, const char *text)
 {
@@ -78,6 +89,8 @@ const struct export_users srv_export_users = {
 	.store_goes = store_goes,
 	.export_openers = export_openers,
 	.export_kick = export_kick,
+	.store_fenced = store_fenced,
+	.store_led = store_led,
 	.export_resized = export_resized,
 };
 

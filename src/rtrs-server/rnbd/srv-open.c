@@ -24,13 +24,16 @@
 #include "srv-result.h"
 #include "srv-rnbd-state.h"
 #include "srv-size-req.h"
+#include "store-lead.h"
 #include "util.h"
 
 static struct log_limit open_limit = LOG_LIMIT_INIT(20, 10000);
 
 static void put_export_id(const struct srv_rnbd *rnbd, const struct export *ex, uint8_t id[8])
 {
-	uint64_t hash = fnv1a(rnbd->host_id, &ex->ident, sizeof(ex->ident));
+	/* Another host that has a shared export tells the same id. */
+	uint64_t host = ex->shared ? FNV1A_INIT : rnbd->host_id;
+	uint64_t hash = fnv1a(host, &ex->ident, sizeof(ex->ident));
 
 	for (unsigned i = 0; i < 8; i++)
 		id[i] = (uint8_t)(hash >> 8 * i);
@@ -70,10 +73,14 @@ static void opened_anew(void *arg)
 	srv_open_retry(arg);
 }
 
-/* export_acquire() that begins to open the store anew, if a failed sync makes this necessary. */
-static int open_acquire(struct srv *srv, struct export *ex, enum rnbd_access_mode mode)
+/* export_acquire() that begins to open the store anew, if a failed sync makes this necessary, or to
+ * take a shared store from another server. */
+static int open_acquire(struct srv *srv, struct export *ex, enum rnbd_access_mode mode, bool force)
 {
 	int rc = export_acquire(ex, mode);
+
+	if (rc == -EINPROGRESS)
+		store_lead_want(ex->store, force);
 
 	if (rc != -EAGAIN || ex->store->anew == EXPORT_ANEW_RUNS)
 		return rc;
@@ -81,10 +88,18 @@ static int open_acquire(struct srv *srv, struct export *ex, enum rnbd_access_mod
 	return export_acquire(ex, mode);
 }
 
-/* Try @open.  0: the answer is on its way.  -EAGAIN: wait for a closing handle, at most *@wait_ms.
- * -EINPROGRESS: wait for the storage.  Any other error is the answer. */
-static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t *wait_ms)
+/* True if the client of @sess had the device open on another server, and lost its paths. */
+static bool takes_over(const struct srv_sess *sess, const struct rnbd_open *open)
 {
+	return srv_rnbd_has(sess, RNBD_EXT_SHARED) && (open->flags & RNBD_OPEN_TAKE_OVER);
+}
+
+/* Try @open, which has @waited.  0: the answer is on its way.  -EAGAIN: wait for a closing handle,
+ * at most *@wait_ms.  -EINPROGRESS: wait for the storage.  Any other error is the answer. */
+static int open_try(struct srv_req *req, const struct rnbd_open *open, bool waited,
+		    uint64_t *wait_ms)
+{
+	bool force = takes_over(req->path->sess, open);
 	struct srv_sess *sess = req->path->sess;
 	struct srv_rnbd_sess *r = srv_rnbd_sess(sess);
 	struct export *ex;
@@ -110,7 +125,9 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 	if (dev && dev->state != SRV_DEV_OPEN)
 		return -EAGAIN;
 	if (!dev) {
-		rc = open_acquire(sess->srv, ex, open->mode);
+		rc = waited ? store_lead_error(ex->store, force) : 0;
+		if (!rc)
+			rc = open_acquire(sess->srv, ex, open->mode, force);
 		if (rc == -EAGAIN)
 			return -EINPROGRESS;
 		if (rc)
@@ -213,7 +230,7 @@ static void open_or_wait(struct srv_req *req, uint64_t deadline_ms)
 		srv_req_finish_control(req, -EINVAL);
 		return;
 	}
-	rc = open_try(req, &open, &wait_ms);
+	rc = open_try(req, &open, deadline_ms, &wait_ms);
 	if (rc != -EAGAIN && rc != -EINPROGRESS) {
 		if (rc)
 			open_failed(req, &open, rc);

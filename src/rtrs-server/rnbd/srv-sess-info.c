@@ -50,6 +50,8 @@ void srv_sess_info_request(struct srv_req *req)
 	atomic_store(&sess->ver, info.ver);
 	if (info.ext.valid) {
 		info.ext.features = RNBD_EXT_ALL;
+		if (exports_any_shared(rnbd->exports))
+			info.ext.features |= RNBD_EXT_SHARED;
 		info.ext.instance = rnbd->instance;
 		info.ext.host = host_told(rnbd);
 		put_boot_id(rnbd, info.ext.boot_id);

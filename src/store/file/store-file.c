@@ -325,6 +325,8 @@ static int file_check(const struct export *ex, char *err, size_t errlen)
 
 const struct store_driver store_file_driver = {
 	.flags = file_flags,
+	.alone = "no lock of a file system fences the server that loses it: share an image of "
+		 "Ceph (rbd:POOL/IMAGE)",
 	.create = file_create,
 	.flag = file_flag,
 	.check = file_check,

@@ -106,6 +106,7 @@ extern const struct store_driver store_mem_driver;
 const struct store_driver store_mem_driver = {
 	.prefix = PREFIX,
 	.flags = no_flags,
+	.alone = "memory belongs to one server",
 	.create = mem_create,
 	.check = mem_check,
 	.open = mem_open,

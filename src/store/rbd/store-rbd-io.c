@@ -45,6 +45,9 @@ static void image_answered(rbd_completion_t answer, void *arg)
 
 	rbd_lib.rbd_aio_release(answer);
 	/* A READ has the number of its bytes: fewer is the end of an image that became smaller. */
+	/* Without the lock librbd refuses writes, even before the cluster has fenced this client. */
+	if (result == -EROFS && io->ex->store->lead)
+		result = -ESHUTDOWN;
 	if (result >= 0)
 		io->status = io->op == RNBD_OP_READ && result < (ssize_t)io->len ? -EIO : 0;
 	else
@@ -306,21 +309,39 @@ static void image_updated(void *arg)
 	atomic_fetch_sub(&own->answering, 1);
 }
 
-/* Only the control thread asks for sizes.  Without the watch, "rtrsctl export resize" does. */
+/* Without the watch, "rtrsctl export resize" tells of sizes. */
+static void hear_sizes(struct store_rbd *r, bool begin)
+{
+	struct rbd_slot *own = r->hearer;
+
+	if (own->watches)
+		rbd_lib.rbd_update_unwatch(r->handle.image, own->watch);
+	own->watches = begin && rbd_lib.rbd_update_watch(r->handle.image, &own->watch,
+							 image_updated, own) >= 0;
+}
+
+/* Only the control thread asks for sizes. */
 static void watch_updates(struct export_slot *slot, struct rbd_slot *own)
 {
 	own->ex = slot->ex;
 	own->reactor = slot->ring->reactor;
 	loop_msg_init(&own->resized, resized_msg);
-	if (!slot->ring->index)
-		own->watches = rbd_lib.rbd_update_watch(store_rbd(slot->ex)->handle.image,
-							&own->watch, image_updated, own) >= 0;
+	if (slot->ring->index)
+		return;
+	store_rbd(slot->ex)->hearer = own;
+	store_rbd(slot->ex)->hear = hear_sizes;
+	hear_sizes(store_rbd(slot->ex), true);
 }
 
 static void unwatch_updates(struct rbd_slot *own)
 {
-	if (own->watches)
-		rbd_lib.rbd_update_unwatch(store_rbd(own->ex)->handle.image, own->watch);
+	struct store_rbd *r = store_rbd(own->ex);
+
+	if (r->hearer != own)
+		return;
+	hear_sizes(r, false);
+	r->hear = NULL;
+	r->hearer = NULL;
 }
 
 /* ---- a ring ---- */

@@ -226,7 +226,8 @@ int store_rbd_lock(struct export *ex, char *err, size_t errlen)
 	char why[192] = "";
 	int rc;
 
-	if (ex->readonly || l.r->handle.has_lock)
+	/* The lock of a shared image comes with its first writer. */
+	if (ex->readonly || ex->shared || l.r->handle.has_lock)
 		return 0;
 	rc = store_rbd_claim(ex, err, errlen);
 	if (rc)

@@ -29,6 +29,10 @@ struct store_rbd {
 	char *conf, *id, *luks;		/* values of the flags; NULL: not given */
 	struct rbd_handle handle;	/* constant while a ring has the export */
 	uint64_t features;		/* RBD_FEATURE_* of the image */
+	/* Begin or end to hear of sizes of the image; NULL: no ring has the export.  Set by the
+	 * first ring; store-rbd-io.c. */
+	void (*hear)(struct store_rbd *r, bool begin);
+	struct rbd_slot *hearer;
 };
 
 /* The part of the driver in struct store. */
@@ -63,6 +67,11 @@ int store_rbd_lock(struct export *ex, char *err, size_t errlen);
 /* Give back the lock file of @store, which is not written any more.  librbd's lock goes with the
  * handle. */
 void store_rbd_unlock(struct store *store);
+
+/* struct store_driver.take, yield and renew: store-rbd-share.c. */
+int store_rbd_take(struct export *ex, uint64_t may_break_ms, char *why, size_t len);
+int store_rbd_yield(struct export *ex);
+int store_rbd_renew(struct export *ex, char *why, size_t len);
 
 /* Run @fn(@arg) on a thread without signals, and wait for its end.  Threads that Ceph's libraries
  * make inherit the mask: a signal for this program never runs on one of them.  0, or -errno without

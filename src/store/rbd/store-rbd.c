@@ -86,6 +86,11 @@ static int image_open(struct export *ex, char *err, size_t errlen)
 		rc = rbd_lib_load(why, sizeof(why));
 	if (!rc)
 		rc = store_rbd_connect(r, why, sizeof(why));
+	if (!rc && ex->shared && !(r->features & RBD_FEATURE_EXCLUSIVE_LOCK)) {
+		snprintf(why, sizeof(why), "has no lock that tells which server writes: \"rbd feature "
+			 "enable POOL/IMAGE exclusive-lock\", or leave ',shared=yes' out");
+		rc = -EINVAL;
+	}
 	if (rc) {
 		snprintf(err, errlen, "export '%s': '%s' %s", ex->name, ex->path, why);
 		return rc;
@@ -154,4 +159,7 @@ const struct store_driver store_rbd_driver = {
 	.claim = store_rbd_claim,
 	.let_go = image_let_go,
 	.close = image_close,
+	.take = store_rbd_take,
+	.yield = store_rbd_yield,
+	.renew = store_rbd_renew,
 };

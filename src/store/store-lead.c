@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the lead of a store: the table of its states, and the actions of the rows.  Control thread;
+ * the driver's take(), yield() and renew() run on a worker of the store. */
+#define FSM_PREFIX STORE_LEAD_
+
+#include <config.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "export.h"
+#include "exports.h"
+#include "log.h"
+#include "store-lead.h"
+
+#define AGAIN_MS 1000u
+
+static struct exports_leads *leads_of(const struct store_lead *lead)
+{
+	return &lead->ex->all->leads;
+}
+
+static void lead_event(struct store_lead *lead, enum store_lead_event event)
+{
+	fsm_run(&store_lead_fsm, &lead->state, event, lead);
+}
+
+/* ---- jobs ---- */
+
+/* Thread of the worker, as the next two. */
+static void take_work(struct worker_job *job)
+{
+	struct store_lead *lead = container_of(job, struct store_lead, job);
+
+	lead->rc = lead->ex->driver->take(lead->ex, lead->force ? lead->may_break_ms : CLOCK_NEVER,
+					  lead->why, sizeof(lead->why));
+}
+
+static void yield_work(struct worker_job *job)
+{
+	struct store_lead *lead = container_of(job, struct store_lead, job);
+
+	lead->rc = lead->ex->driver->yield(lead->ex);
+}
+
+static void renew_work(struct worker_job *job)
+{
+	struct store_lead *lead = container_of(job, struct store_lead, job);
+
+	lead->rc = lead->ex->driver->renew(lead->ex, lead->why,
+					      sizeof(lead->why));
+}
+
+/* The names of the store stay until the job is done. */
+static void begin(struct store_lead *lead, void (*work)(struct worker_job *job),
+		  void (*done)(struct worker_job *job))
+{
+	int rc;
+
+	lead->job.work = work;
+	lead->job.done = done;
+	lead->why[0] = '\0';
+	store_hold(lead->ex->store);
+	leads_of(lead)->njobs++;
+	rc = worker_run(&lead->worker, &lead->job);
+	if (!rc)
+		return;
+	lead->rc = rc;
+	done(&lead->job);
+}
+
+static void ended(struct store_lead *lead, enum store_lead_event event)
+{
+	struct store *store = lead->ex->store;
+	struct exports *e = lead->ex->all;
+
+	lead_event(lead, event);
+	e->leads.led(e, store);
+	/* The client that wanted the store may have gone. */
+	store_lead_closed(store);
+	/* ORDER: the store may go when nobody holds it. */
+	e->leads.njobs--;
+	e->leads.job_ended(e);
+	store_put(store);
+}
+
+static void take_done(struct worker_job *job)
+{
+	struct store_lead *lead = container_of(job, struct store_lead, job);
+
+	lead->error = lead->rc;
+	/* The cluster may have fenced this server while nobody used the store. */
+	ended(lead, lead->rc == -ESHUTDOWN ? STORE_LEAD_EV_LOST : lead->rc ?
+		    STORE_LEAD_EV_REFUSED : STORE_LEAD_EV_TAKEN);
+}
+
+static void yield_done(struct worker_job *job)
+{
+	struct store_lead *lead = container_of(job, struct store_lead, job);
+
+	ended(lead, lead->rc ? STORE_LEAD_EV_LOST : STORE_LEAD_EV_YIELDED);
+}
+
+static void renew_done(struct worker_job *job)
+{
+	struct store_lead *lead = container_of(job, struct store_lead, job);
+
+	ended(lead, lead->rc ? STORE_LEAD_EV_FAILED : STORE_LEAD_EV_RENEWED);
+}
+
+/* ---- actions ---- */
+
+static void take_lock(void *object)
+{
+	begin(object, take_work, take_done);
+}
+
+static void tell_owner(void *object)
+{
+	struct store_lead *lead = object;
+
+	log_info(lead->ex->name, "this server writes the store now%s%s", *lead->why ? ": " : "",
+		 lead->why);
+}
+
+static void tell_refused(void *object)
+{
+	struct store_lead *lead = object;
+
+	log_warn(lead->ex->name, "another server writes the store: %s",
+		 *lead->why ? lead->why : strerror(-lead->rc));
+}
+
+static void give_lock_back(void *object)
+{
+	begin(object, yield_work, yield_done);
+}
+
+static void tell_standby(void *object)
+{
+	log_info(((struct store_lead *)object)->ex->name, "no client writes the store: another server may");
+}
+
+static void open_anew(void *object)
+{
+	begin(object, renew_work, renew_done);
+}
+
+/* Note the loss: this server may not break the lock for a while. */
+static void note_loss(struct store_lead *lead)
+{
+	uint64_t now = clock_now_ms();
+	bool early = lead->lost_ms && now - lead->lost_ms < STORE_LEAD_FORGET_MS;
+
+	lead->break_wait_ms = early ? MIN(2 * lead->break_wait_ms,
+					  (uint64_t)STORE_LEAD_BREAK_MAX_MS) : STORE_LEAD_BREAK_MS;
+	lead->lost_ms = now;
+	lead->may_break_ms = now + lead->break_wait_ms;
+	log_warn(lead->ex->name, "another server has taken the store over: clients have to use that "
+		 "server; this one may take it back by force in %llu s",
+		 (unsigned long long)lead->break_wait_ms / 1000);
+}
+
+static void lose_clients(void *object)
+{
+	struct store_lead *lead = object;
+
+	note_loss(lead);
+	leads_of(lead)->fenced(lead->ex->all, lead->ex->store);
+	store_lead_closed(lead->ex->store);
+}
+
+/* The lock was found lost when no client wrote. */
+static void note_late_loss(void *object)
+{
+	lose_clients(object);
+}
+
+static void try_later(void *object)
+{
+	struct store_lead *lead = object;
+
+	log_warn(lead->ex->name, "cannot be opened again: %s; trying again",
+		 *lead->why ? lead->why : strerror(-lead->rc));
+	loop_timer_set(leads_of(lead)->loop, &lead->timer,
+		       clock_now_ms() + AGAIN_MS);
+}
+
+/* ---- the table ---- */
+
+static const struct fsm_row rows[] = {
+	ROW(IN(STANDBY), WANTED, TAKING, take_lock),
+	ROW(IN(TAKING), TAKEN, OWNER, tell_owner),
+	ROW(IN(TAKING), REFUSED, STANDBY, tell_refused),
+	ROW(IN(OWNER), NO_WRITER, YIELDING, give_lock_back),
+	ROW(IN(YIELDING), YIELDED, STANDBY, tell_standby),
+	ROW(IN(TAKING), LOST, FENCED, note_late_loss),
+
+	ROW(IN(OWNER), LOST, FENCED, lose_clients),
+	ROW(IN(YIELDING), LOST, FENCED, note_late_loss),
+	ROW(IN(FENCED), UNUSED, RENEWING, open_anew),
+	ROW(IN(RENEWING), RENEWED, STANDBY, NULL),
+	ROW(IN(RENEWING), FAILED, AGAIN, try_later),
+	ROW(IN(AGAIN), TIMER, RENEWING, open_anew),
+
+	STAY(ALL & ~IN(STANDBY), WANTED),
+	STAY(ALL & ~IN(OWNER), NO_WRITER),
+	STAY(ALL & ~(IN(OWNER) | IN(YIELDING) | IN(TAKING)), LOST),
+	STAY(ALL & ~IN(FENCED), UNUSED),
+};
+
+static const char *const states[STORE_LEAD_NSTATES] = {
+	"standby", "taking", "owner", "yielding", "fenced", "renewing", "again",
+};
+
+static const char *const events[STORE_LEAD_NEVENTS] = {
+	"wanted", "taken", "refused", "no writer", "yielded", "lost", "unused", "renewed", "failed",
+	"timer",
+};
+
+const struct fsm store_lead_fsm = FSM("lead", rows, states, events);
+
+/* ---- begin and end ---- */
+
+static void fenced_msg(struct loop_msg *msg)
+{
+	lead_event(container_of(msg, struct store_lead, fenced_msg), STORE_LEAD_EV_LOST);
+}
+
+static void again_timer(struct loop_timer *timer)
+{
+	lead_event(container_of(timer, struct store_lead, timer), STORE_LEAD_EV_TIMER);
+}
+
+int store_lead_create(struct store *store, struct export *ex)
+{
+	struct store_lead *lead = calloc(1, sizeof(*lead));
+
+	if (!lead)
+		return -ENOMEM;
+	lead->ex = ex;
+	loop_msg_init(&lead->fenced_msg, fenced_msg);
+	loop_timer_init(&lead->timer, again_timer);
+	store->lead = lead;
+	return 0;
+}
+
+void store_lead_left(struct store *store, const struct export *ex)
+{
+	struct store_lead *lead = store->lead;
+
+	if (!lead || lead->ex != ex)
+		return;
+	loop_timer_cancel(&lead->timer);
+	if (lead->begun && leads_of(lead)->loop)
+		loop_unpost(leads_of(lead)->loop, &lead->fenced_msg);
+	if (lead->begun)
+		worker_fini(&lead->worker);
+	free(lead);
+	store->lead = NULL;
+}
+
+/* ---- calls ---- */
+
+bool store_lead_is_owner(const struct store *store)
+{
+	return !store->lead || atomic_load(&store->lead->state) == STORE_LEAD_OWNER;
+}
+
+const char *store_lead_word(const struct store *store)
+{
+	return store_lead_is_owner(store) ? "optimized" : "standby";
+}
+
+bool store_lead_lets(const struct export *ex, enum rnbd_access_mode mode)
+{
+	const struct store_lead *lead = ex->store->lead;
+	unsigned state = lead ? atomic_load(&lead->state) : STORE_LEAD_OWNER;
+
+	if (mode != RNBD_ACCESS_RO)
+		return state == STORE_LEAD_OWNER;
+	return state < STORE_LEAD_FENCED || ex != lead->ex;
+}
+
+void store_lead_want(struct store *store, bool force)
+{
+	struct store_lead *lead = store->lead;
+
+	if (!lead->begun)
+		worker_init(&lead->worker, leads_of(lead)->loop);
+	lead->begun = true;
+	if (atomic_load(&lead->state) == STORE_LEAD_STANDBY)
+		lead->force = force;
+	lead_event(lead, STORE_LEAD_EV_WANTED);
+}
+
+int store_lead_error(const struct store *store, bool force)
+{
+	const struct store_lead *lead = store->lead;
+
+	if (!lead || atomic_load(&lead->state) != STORE_LEAD_STANDBY || (force && !lead->force))
+		return 0;
+	return lead->error;
+}
+
+void store_lead_closed(struct store *store)
+{
+	struct store_lead *lead = store->lead;
+
+	/* The end of the program gives the lock back with the store. */
+	if (!lead || leads_of(lead)->ended)
+		return;
+	if (!store->writers)
+		lead_event(lead, STORE_LEAD_EV_NO_WRITER);
+	if (!store->users)
+		lead_event(lead, STORE_LEAD_EV_UNUSED);
+}
+
+void store_lead_lost(struct store *store)
+{
+	loop_post(leads_of(store->lead)->loop, &store->lead->fenced_msg);
+}

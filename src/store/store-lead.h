@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether this server may write a store that other servers have, too (the flag "shared=yes"; D21).
+ *
+ * The engine's lock decides: an owner without the lock is fenced, and its late writes never land.
+ * A server takes the lock when a client opens the store for writing, and gives the lock back when
+ * the last writer has closed the store, so the other server need not break it.  A living owner has
+ * STORE_LEAD_PATIENCE_MS to give it back.
+ *
+ * A server that lost the lock to another server cannot know before its next request to the storage
+ * fails.  It answers none of its requests then, fails the paths of all clients that have the store
+ * open, opens the store anew, and stands by.
+ *
+ * Two clients that see one server each could break the lock in turns.  So a server that lost it may
+ * not break it for STORE_LEAD_BREAK_MS, and for twice that after each further loss.
+ *
+ * Owned by its store.  Control thread, unless a function says otherwise. */
+#ifndef STORE_LEAD_H
+#define STORE_LEAD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fsm.h"
+#include "loop.h"
+#include "rnbd-proto.h"
+#include "worker.h"
+
+struct export;
+struct store;
+
+#define STORE_LEAD_PATIENCE_MS 1000u
+#define STORE_LEAD_BREAK_MS 30000u
+#define STORE_LEAD_BREAK_MAX_MS 480000u
+/* A server that lost the lock so long ago begins anew with STORE_LEAD_BREAK_MS. */
+#define STORE_LEAD_FORGET_MS 600000u
+
+enum store_lead_state {
+	STORE_LEAD_STANDBY,
+	STORE_LEAD_TAKING,		/* the worker waits for the lock, or breaks it */
+	STORE_LEAD_OWNER,
+	STORE_LEAD_YIELDING,		/* the worker gives the lock back */
+	STORE_LEAD_FENCED,		/* another server has broken the lock; clients still have
+					 * the store open */
+	STORE_LEAD_RENEWING,		/* the worker opens the store anew */
+	STORE_LEAD_AGAIN,		/* the store could not be opened; a timer tries again */
+	STORE_LEAD_NSTATES
+};
+
+enum store_lead_event {
+	STORE_LEAD_EV_WANTED,		/* a client opens the store for writing */
+	STORE_LEAD_EV_TAKEN,
+	STORE_LEAD_EV_REFUSED,		/* the other server keeps the lock: lead->error */
+	STORE_LEAD_EV_NO_WRITER,	/* the last writer has closed the store */
+	STORE_LEAD_EV_YIELDED,
+	STORE_LEAD_EV_LOST,		/* a request failed, or the lock could not be given back,
+					 * because another server has broken it */
+	STORE_LEAD_EV_UNUSED,		/* no client has the store open */
+	STORE_LEAD_EV_RENEWED,
+	STORE_LEAD_EV_FAILED,		/* the store could not be opened anew */
+	STORE_LEAD_EV_TIMER,
+	STORE_LEAD_NEVENTS
+};
+
+struct store_lead {
+	struct export *ex;		/* the name of the store that is written */
+	atomic_uint state;		/* enum store_lead_state; any thread reads */
+	struct worker worker;
+	struct worker_job job;
+	struct loop_msg fenced_msg;
+	struct loop_timer timer;
+	bool begun;			/* @worker belongs to a loop */
+	bool force;			/* of the try under way, or the last one */
+	int rc;				/* of @job */
+	char why[256];			/* of @rc */
+	int error;			/* why the lock was not taken: 0 or -errno */
+	uint64_t may_break_ms;		/* when this server may break the lock */
+	uint64_t lost_ms;		/* when it last lost the lock; 0: never */
+	uint64_t break_wait_ms;		/* after that loss */
+};
+
+/* Make @store shared, which is written under the name @ex.  0 or -ENOMEM. */
+int store_lead_create(struct store *store, struct export *ex);
+/* @ex is no name of @store any more.  No job runs. */
+void store_lead_left(struct store *store, const struct export *ex);
+
+/* True if this server may write @store now.  Any thread. */
+bool store_lead_is_owner(const struct store *store);
+/* The word for the state of @store as NVMe's ANA has it: "optimized", "standby".  Any thread. */
+const char *store_lead_word(const struct store *store);
+/* True if a client may open @ex in @mode now. */
+bool store_lead_lets(const struct export *ex, enum rnbd_access_mode mode);
+/* A client opens @store, which does not let it: take the lock; by @force, if the client had the
+ * store open on the other server and lost its paths.  export_users.store_led() follows. */
+void store_lead_want(struct store *store, bool force);
+/* 0, or -errno: the last try to take the lock failed, and a try by @force would fail as well. */
+int store_lead_error(const struct store *store, bool force);
+/* A client has closed @store, which may have no lead. */
+void store_lead_closed(struct store *store);
+/* A request has failed because another server has the lock.  Any thread. */
+void store_lead_lost(struct store *store);
+
+extern const struct fsm store_lead_fsm;
+
+#endif

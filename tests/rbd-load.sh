@@ -1,0 +1,94 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A load on two images of a Ceph, for tests of faults: fio writes and verifies the export "disk", and
+# a second client writes and flushes the export "flushed".  Source after ceph.sh.
+#
+#	load_start		of the exports at $sock
+#	goes_on WHAT		waits until both clients had answers; WHAT was before
+#	load_end		no error, no wrong byte
+#	flushed_by_now; flushed_check N		what a FLUSH answered for before is in the image
+# shellcheck disable=SC2154 # tmp, sock, nbdkit_pid
+
+at() { echo "nbd+unix:///$1?socket=$sock"; }
+
+load_fio() {
+	cd "$tmp" || exit
+	exec fio --name=load --ioengine=nbd --uri="$(at disk)" --rw=randwrite --bsrange=4k-64k \
+		--size=64M --iodepth=16 --verify=crc32c --verify_state_save=0 --verify_fatal=1 \
+		--verify_dump=0 --verify_backlog=256 --time_based --runtime=100000 --randrepeat=0 \
+		--eta=never --trigger-file="$tmp/fio.enough"
+}
+
+# Writes and flushes of a second client, each flush noted when it is answered; and how many writes
+# were answered, and the longest wait for one, in ms.
+load_flushes() {
+	nbdsh -u "$(at flushed)" -c - <<-PY
+	import os, time
+	def note(name, value):
+	    with open("$tmp/" + name + ".new", "w") as f:
+	        f.write(str(value))
+	    os.rename("$tmp/" + name + ".new", "$tmp/" + name)
+	n, longest = 0, 0
+	while not os.path.exists("$tmp/enough"):
+	    n += 1
+	    since = time.monotonic()
+	    h.pwrite(n.to_bytes(8, "big") * 512, 4096 * (n % 4096))
+	    longest = max(longest, time.monotonic() - since)
+	    if n % 8 == 0:
+	        h.flush()
+	        note("flushed.n", n)
+	        note("longest", round(1000 * longest))
+	PY
+}
+
+load_start() {
+	load_fio >"$tmp/fio.log" 2>&1 &
+	fio=$!
+	load_flushes >"$tmp/flushes.log" 2>&1 &
+	flushes=$!
+}
+
+load_end() {
+	: >"$tmp/enough"
+	: >"$tmp/fio.enough"	# fio removes its own
+	TIMEOUT_S=$((3 * TIMEOUT_S))
+	expect_exit $flushes 0
+	expect_exit $fio 0
+	grep -q 'err= 0' "$tmp/fio.log"
+}
+
+# went_on COUNTS: both clients had some answers since.
+went_on() {
+	local before=($1) now
+	read -ra now <<<"$(written)"
+	[ "${now[0]}" -gt "$((before[0] + 100))" ] && [ "${now[1]}" -gt "$((before[1] + 16))" ]
+}
+# Longer than other waits: an osd that comes back replays and waits for its leases.
+goes_on() { TIMEOUT_S=$((3 * TIMEOUT_S)) wait_until "writes after $1" went_on "$(written)"; }
+
+# Writes answered by the gateway: of "disk", of "flushed".
+written() {
+	"$top_builddir/rtrsctl" --socket "$tmp/state/nbdkit-$nbdkit_pid.sock" --json stats | /usr/bin/python3 -c '
+import json, sys
+exports = {e["name"]: e for e in json.load(sys.stdin)["exports"]}
+print(*(exports[n]["stats"]["write"]["count"] if n in exports else 0 for n in ("disk", "flushed")))'
+}
+
+flushed_by_now() {
+	wait_until "a flush" test -s "$tmp/flushed.n"
+	cat "$tmp/flushed.n"
+}
+
+# The slot of a write may have a later one.
+flushed_check() {
+	image_export flushed "$tmp/image"
+	/usr/bin/python3 - "$tmp/image" "$1" <<-'PY'
+	import sys
+	image, flushed = open(sys.argv[1], "rb").read(), int(sys.argv[2])
+	for n in range(max(1, flushed - 4095), flushed + 1):
+	    at = 4096 * (n % 4096)
+	    block = image[at:at + 4096]
+	    now = int.from_bytes(block[:8], "big")
+	    assert now >= n and now % 4096 == n % 4096 and block == block[:8] * 512, (n, now)
+	PY
+}
