@@ -148,19 +148,16 @@ static void open_anew(void *object)
 	begin(object, renew_work, renew_done);
 }
 
-/* Note the loss: this server may not break the lock for a while. */
+/* Note the loss, after which this server may have to wait before it breaks the lock. */
 static void note_loss(struct store_lead *lead)
 {
+	const uint64_t free_ms = (uint64_t)STORE_LEAD_BREAKS * STORE_LEAD_BREAK_MS;
 	uint64_t now = clock_now_ms();
-	bool early = lead->lost_ms && now - lead->lost_ms < STORE_LEAD_FORGET_MS;
 
-	lead->break_wait_ms = early ? MIN(2 * lead->break_wait_ms,
-					  (uint64_t)STORE_LEAD_BREAK_MAX_MS) : STORE_LEAD_BREAK_MS;
-	lead->lost_ms = now;
-	lead->may_break_ms = now + lead->break_wait_ms;
-	log_warn(lead->ex->name, "another server has taken the store over: clients have to use that "
-		 "server; this one may take it back by force in %llu s",
-		 (unsigned long long)lead->break_wait_ms / 1000);
+	lead->losses_end_ms = MAX(lead->losses_end_ms, now) + STORE_LEAD_BREAK_MS;
+	lead->may_break_ms = MAX(lead->losses_end_ms, now + free_ms) - free_ms;
+	log_warn(lead->ex->name, "another server has taken the store over: clients have to use "
+		 "that server");
 }
 
 static void lose_clients(void *object)

@@ -10,8 +10,8 @@
  * fails.  It answers none of its requests then, fails the paths of all clients that have the store
  * open, opens the store anew, and stands by.
  *
- * Two clients that see one server each could break the lock in turns.  So a server that lost it may
- * not break it for STORE_LEAD_BREAK_MS, and for twice that after each further loss.
+ * Two clients that see one server each could break the lock in turns.  So a server that lost the lock
+ * STORE_LEAD_BREAKS times may break it once in STORE_LEAD_BREAK_MS, and waits in between.
  *
  * Owned by its store.  Control thread, unless a function says otherwise. */
 #ifndef STORE_LEAD_H
@@ -31,9 +31,7 @@ struct store;
 
 #define STORE_LEAD_PATIENCE_MS 1000u
 #define STORE_LEAD_BREAK_MS 30000u
-#define STORE_LEAD_BREAK_MAX_MS 480000u
-/* A server that lost the lock so long ago begins anew with STORE_LEAD_BREAK_MS. */
-#define STORE_LEAD_FORGET_MS 600000u
+#define STORE_LEAD_BREAKS 4u
 
 enum store_lead_state {
 	STORE_LEAD_STANDBY,
@@ -75,8 +73,8 @@ struct store_lead {
 	char why[256];			/* of @rc */
 	int error;			/* why the lock was not taken: 0 or -errno */
 	uint64_t may_break_ms;		/* when this server may break the lock */
-	uint64_t lost_ms;		/* when it last lost the lock; 0: never */
-	uint64_t break_wait_ms;		/* after that loss */
+	uint64_t losses_end_ms;		/* each loss counts STORE_LEAD_BREAK_MS, one behind another:
+					 * the end of the last one */
 };
 
 /* Make @store shared, which is written under the name @ex.  0 or -ENOMEM. */
