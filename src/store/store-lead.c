@@ -92,7 +92,7 @@ static void take_done(struct worker_job *job)
 
 	lead->error = lead->rc;
 	/* The cluster may have fenced this server while nobody used the store. */
-	ended(lead, lead->rc == -ESHUTDOWN ? STORE_LEAD_EV_LOST : lead->rc ?
+	ended(lead, lead->rc == -ESHUTDOWN ? STORE_LEAD_EV_LOST_UNSEEN : lead->rc ?
 		    STORE_LEAD_EV_REFUSED : STORE_LEAD_EV_TAKEN);
 }
 
@@ -100,7 +100,7 @@ static void yield_done(struct worker_job *job)
 {
 	struct store_lead *lead = container_of(job, struct store_lead, job);
 
-	ended(lead, lead->rc ? STORE_LEAD_EV_LOST : STORE_LEAD_EV_YIELDED);
+	ended(lead, lead->rc ? STORE_LEAD_EV_LOST_UNSEEN : STORE_LEAD_EV_YIELDED);
 }
 
 static void renew_done(struct worker_job *job)
@@ -169,12 +169,6 @@ static void lose_clients(void *object)
 	store_lead_closed(lead->ex->store);
 }
 
-/* The lock was found lost when no client wrote. */
-static void note_late_loss(void *object)
-{
-	lose_clients(object);
-}
-
 static void try_later(void *object)
 {
 	struct store_lead *lead = object;
@@ -193,10 +187,9 @@ static const struct fsm_row rows[] = {
 	ROW(IN(TAKING), REFUSED, STANDBY, tell_refused),
 	ROW(IN(OWNER), NO_WRITER, YIELDING, give_lock_back),
 	ROW(IN(YIELDING), YIELDED, STANDBY, tell_standby),
-	ROW(IN(TAKING), LOST, FENCED, note_late_loss),
 
 	ROW(IN(OWNER), LOST, FENCED, lose_clients),
-	ROW(IN(YIELDING), LOST, FENCED, note_late_loss),
+	ROW(IN(TAKING) | IN(YIELDING), LOST_UNSEEN, FENCED, lose_clients),
 	ROW(IN(FENCED), UNUSED, RENEWING, open_anew),
 	ROW(IN(RENEWING), RENEWED, STANDBY, NULL),
 	ROW(IN(RENEWING), FAILED, AGAIN, try_later),
@@ -204,7 +197,8 @@ static const struct fsm_row rows[] = {
 
 	STAY(ALL & ~IN(STANDBY), WANTED),
 	STAY(ALL & ~IN(OWNER), NO_WRITER),
-	STAY(ALL & ~(IN(OWNER) | IN(YIELDING) | IN(TAKING)), LOST),
+	/* In TAKING and YIELDING the worker ends first, and finds the same. */
+	STAY(ALL & ~IN(OWNER), LOST),
 	STAY(ALL & ~IN(FENCED), UNUSED),
 };
 
@@ -213,7 +207,7 @@ static const char *const states[STORE_LEAD_NSTATES] = {
 };
 
 static const char *const events[STORE_LEAD_NEVENTS] = {
-	"wanted", "taken", "refused", "no writer", "yielded", "lost", "unused", "renewed", "failed",
+	"wanted", "taken", "refused", "no writer", "yielded", "lost", "lost unseen", "unused", "renewed", "failed",
 	"timer",
 };
 

@@ -51,8 +51,9 @@ enum store_lead_event {
 	STORE_LEAD_EV_REFUSED,		/* the other server keeps the lock: lead->error */
 	STORE_LEAD_EV_NO_WRITER,	/* the last writer has closed the store */
 	STORE_LEAD_EV_YIELDED,
-	STORE_LEAD_EV_LOST,		/* a request failed, or the lock could not be given back,
-					 * because another server has broken it */
+	STORE_LEAD_EV_LOST,		/* a request failed, because another server has broken the
+					 * lock */
+	STORE_LEAD_EV_LOST_UNSEEN,	/* the worker failed for the same reason, and has ended */
 	STORE_LEAD_EV_UNUSED,		/* no client has the store open */
 	STORE_LEAD_EV_RENEWED,
 	STORE_LEAD_EV_FAILED,		/* the store could not be opened anew */
