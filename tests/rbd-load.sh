@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A load on two images of a Ceph, for tests of faults: fio writes and verifies the export "disk", and
-# a second client writes and flushes the export "flushed".  Source after ceph.sh.
+# A load on two images of a Ceph, for tests of faults: fio writes and verifies the export "disk",
+# and a second client writes and flushes the export "flushed".  Source after ceph.sh.
 #
 #	load_start		of the exports at $sock
 #	goes_on WHAT		waits until both clients had answers; WHAT was before
@@ -71,7 +71,8 @@ written() {
 	"$top_builddir/rtrsctl" --socket "$tmp/state/nbdkit-$nbdkit_pid.sock" --json stats | /usr/bin/python3 -c '
 import json, sys
 exports = {e["name"]: e for e in json.load(sys.stdin)["exports"]}
-print(*(exports[n]["stats"]["write"]["count"] if n in exports else 0 for n in ("disk", "flushed")))'
+print(*(exports[n]["stats"]["write"]["count"] if n in exports else 0
+        for n in ("disk", "flushed")))'
 }
 
 flushed_by_now() {

@@ -189,12 +189,11 @@ void store_put(struct store *store);
  * export).  The caller holds @ex until export_release() with the same mode.  -EAGAIN: the store has
  * no writer and a latched error, which is to be forgotten first: run export_io_anew() unless it
  * runs already, and try again after its end.  Only writers keep the error: a reader has no write
- * that the error could be about.  -EINPROGRESS: another server may write the store, or this one is
- * opening it anew: call store_lead_want(), and try again after export_users.store_led().  Control
- * thread. */
+ * that the error could be about.  A store
+ * with a lead: only if store_lead_lets().  Control thread. */
 int export_acquire(struct export *ex, enum rnbd_access_mode mode);
 /* Close @ex, which export_acquire() opened in @mode.  If the last writer leaves a latched error
- * behind, a loss is counted.  Control thread. */
+ * behind, a loss is counted.  Call store_lead_closed() behind.  Control thread. */
 void export_release(struct export *ex, enum rnbd_access_mode mode);
 
 /* The error of a failed fsync, which stays: FLUSH and FUA fail in every session until all writers

@@ -140,7 +140,9 @@ static void give_lock_back(void *object)
 
 static void tell_standby(void *object)
 {
-	log_info(((struct store_lead *)object)->ex->name, "no client writes the store: another server may");
+	const struct store_lead *lead = object;
+
+	log_info(lead->ex->name, "no client writes the store: another server may");
 }
 
 static void open_anew(void *object)
@@ -207,8 +209,8 @@ static const char *const states[STORE_LEAD_NSTATES] = {
 };
 
 static const char *const events[STORE_LEAD_NEVENTS] = {
-	"wanted", "taken", "refused", "no writer", "yielded", "lost", "lost unseen", "unused", "renewed", "failed",
-	"timer",
+	"wanted", "taken", "refused", "no writer", "yielded", "lost", "lost unseen", "unused",
+	"renewed", "failed", "timer",
 };
 
 const struct fsm store_lead_fsm = FSM("lead", rows, states, events);

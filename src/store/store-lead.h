@@ -10,8 +10,8 @@
  * fails.  It answers none of its requests then, fails the paths of all clients that have the store
  * open, opens the store anew, and stands by.
  *
- * Two clients that see one server each could break the lock in turns.  So a server that lost the lock
- * STORE_LEAD_BREAKS times may break it once in STORE_LEAD_BREAK_MS, and waits in between.
+ * Two clients that see one server each could break the lock in turns.  So a server that lost the
+ * lock STORE_LEAD_BREAKS times may break it once in STORE_LEAD_BREAK_MS, and waits in between.
  *
  * Owned by its store.  Control thread, unless a function says otherwise. */
 #ifndef STORE_LEAD_H

@@ -45,7 +45,7 @@ static void image_answered(rbd_completion_t answer, void *arg)
 
 	rbd_lib.rbd_aio_release(answer);
 	/* A READ has the number of its bytes: fewer is the end of an image that became smaller. */
-	/* Without the lock librbd refuses writes, even before the cluster has fenced this client. */
+	/* Without the lock librbd refuses writes, even before the cluster fences this client. */
 	if (result == -EROFS && io->ex->store->lead)
 		result = -ESHUTDOWN;
 	if (result >= 0)

@@ -69,9 +69,9 @@ int store_rbd_lock(struct export *ex, char *err, size_t errlen);
 void store_rbd_unlock(struct store *store);
 
 /* struct store_driver.take, yield and renew: store-rbd-share.c. */
-int store_rbd_take(struct export *ex, uint64_t may_break_ms, char *why, size_t len);
-int store_rbd_yield(struct export *ex);
-int store_rbd_renew(struct export *ex, char *why, size_t len);
+int store_rbd_share_take(struct export *ex, uint64_t may_break_ms, char *why, size_t len);
+int store_rbd_share_yield(struct export *ex);
+int store_rbd_share_renew(struct export *ex, char *why, size_t len);
 
 /* Run @fn(@arg) on a thread without signals, and wait for its end.  Threads that Ceph's libraries
  * make inherit the mask: a signal for this program never runs on one of them.  0, or -errno without

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* librbd's exclusive lock as the lock between two servers (store-lead.h).  Owns nothing; a worker of
- * the store.
+/* librbd's exclusive lock as the lock between two servers (store-lead.h).  Owns nothing; a worker
+ * of the store.
  *
- * A lock that is broken takes its owner to the blocklist of the cluster: no write of the owner lands
- * later, whatever the owner knows.  A client on the blocklist stays there, so the server that was
- * fenced opens the image anew, as another client. */
+ * A lock that is broken takes its owner to the blocklist of the cluster: no write of the owner
+ * lands later, whatever the owner knows.  A client on the blocklist stays there, so the server that
+ * was fenced opens the image anew, as another client. */
 #include <config.h>
 
 #include <errno.h>
@@ -129,7 +129,7 @@ static void take_aside(void *arg)
 		t->rc = -ECANCELED;
 }
 
-int store_rbd_take(struct export *ex, uint64_t may_break_ms, char *why, size_t len)
+int store_rbd_share_take(struct export *ex, uint64_t may_break_ms, char *why, size_t len)
 {
 	struct taking t = { .r = store_rbd(ex), .may_break_ms = may_break_ms, .why = why,
 			    .len = len };
@@ -152,7 +152,7 @@ static void yield_aside(void *arg)
 	y->rc = rbd_lib.rbd_lock_release(y->r->handle.image);
 }
 
-int store_rbd_yield(struct export *ex)
+int store_rbd_share_yield(struct export *ex)
 {
 	struct yielding y = { .r = store_rbd(ex) };
 	int rc = store_rbd_aside(yield_aside, &y);
@@ -161,7 +161,7 @@ int store_rbd_yield(struct export *ex)
 	return rc ? rc : y.rc;
 }
 
-int store_rbd_renew(struct export *ex, char *why, size_t len)
+int store_rbd_share_renew(struct export *ex, char *why, size_t len)
 {
 	struct store_rbd *r = store_rbd(ex);
 	int rc;

@@ -87,8 +87,9 @@ static int image_open(struct export *ex, char *err, size_t errlen)
 	if (!rc)
 		rc = store_rbd_connect(r, why, sizeof(why));
 	if (!rc && ex->shared && !(r->features & RBD_FEATURE_EXCLUSIVE_LOCK)) {
-		snprintf(why, sizeof(why), "has no lock that tells which server writes: \"rbd feature "
-			 "enable POOL/IMAGE exclusive-lock\", or leave ',shared=yes' out");
+		snprintf(why, sizeof(why), "has no lock that tells which server writes: \"rbd "
+			 "feature enable POOL/IMAGE exclusive-lock\", or leave ',shared=yes' "
+			 "out");
 		rc = -EINVAL;
 	}
 	if (rc) {
@@ -159,7 +160,7 @@ const struct store_driver store_rbd_driver = {
 	.claim = store_rbd_claim,
 	.let_go = image_let_go,
 	.close = image_close,
-	.take = store_rbd_take,
-	.yield = store_rbd_yield,
-	.renew = store_rbd_renew,
+	.take = store_rbd_share_take,
+	.yield = store_rbd_share_yield,
+	.renew = store_rbd_share_renew,
 };
