@@ -85,11 +85,70 @@ for ((turn = 0; turn < faults; turn++)); do
 	must_fail owns "$at" disk
 done
 
+# Power fails: what was flushed is in the image, by another reader.
 flushed=$(flushed_by_now)
 at=$(owner)
 kill_process "${pid[$at]}"
 flushed_check "$flushed"
 goes_on "the end of faults"
 load_end
+
+# The commands of rtrs-guide(7): what they print for one server is typed for both.
+image disk3 64M
+rbd_ rm --no-progress rbd/disk3
+ceph_user rtrs mon 'profile rbd' osd 'profile rbd pool=rbd'
+for head in head1 head2; do
+	mkdir -p "$tmp/$head/etc/rtrs-server.conf.d" "$tmp/$head/run" "$tmp/$head.state"
+	printf '[server]\nlisten = unix:%s\n' "$tmp/$head.sock" >"$tmp/$head/etc/rtrs-server.conf"
+	start_server --config "$tmp/$head/etc/rtrs-server.conf" --control "$tmp/$head.ctl" \
+		--state-dir "$tmp/$head.state"
+	pid[$head]=$server_pid
+	log[$head]=$server_log
+done
+rtrsctl() { "$top_builddir/rtrsctl" --socket "$tmp/$head.ctl" "$@"; }
+typed=0
+type_command() {
+	typed=$((typed + 1))
+	case $head/$1 in
+	"head1/rbd create"*) eval "$1" ;;
+	*/cat*)
+		eval "$1"
+		echo "conf = $CEPH_CONF" >>"$tmp/$head/etc/rtrs-server.conf.d/disk3.conf"
+		;;
+	*/"rtrsctl reload") eval "$1" ;;
+	head2/rtrs-nbd*)
+		# start_gateway() has a socket of its own.
+		[[ $1 =~ ^"rtrs-nbd -U $tmp/head2/run/disk3.sock path=head1 path=head2 "(.*)$ ]]
+		start_gateway path="unix:$tmp/head1.sock" path="unix:$tmp/head2.sock" \
+			heartbeat=500 heartbeat-misses=2 "${BASH_REMATCH[1]}"
+		;;
+	"head2/rbd create"* | head1/rtrs-nbd*) ;;
+	*) fail "rtrs-guide(7) prints a command that no test runs: $1" ;;
+	esac
+}
+for head in head1 head2; do
+	/usr/bin/python3 "$top_srcdir/tests/guide-commands.py" "$top_srcdir/man/rtrs-guide.pod" \
+		heads "$tmp/$head" >"$tmp/commands"
+	while IFS= read -r word <&3; do
+		eval "command=$word"
+		type_command "$command"
+	done 3<"$tmp/commands"
+done
+[ $typed -eq 8 ]
+# The first write brings the lock, the second one meets a dead server.
+nbdsh_run "$uri" <<-PY
+import os, signal, subprocess
+def owner():
+    for head, pid in ("head1", ${pid[head1]}), ("head2", ${pid[head2]}):
+        show = subprocess.run(["$top_builddir/rtrsctl", "--socket", f"$tmp/{head}.ctl", "--json",
+                               "show"], capture_output=True, check=True).stdout
+        if b'"ana_state":"optimized"' in show:
+            return pid
+h.pwrite(b"1" * 4096, 0)
+os.kill(owner(), signal.SIGKILL)
+h.pwrite(b"2" * 4096, 4096)
+assert h.pread(8192, 0) == b"1" * 4096 + b"2" * 4096
+PY
+
 echo "$((faults + 1)) killed and $faults frozen servers, the longest wait for a write was" \
 	"$(cat "$tmp/longest") ms"

@@ -24,7 +24,7 @@ struct state_paths {
 
 /* False for the rest of a server's lost path, while the storage still works. */
 bool state_is_path(const json_t *path);
-/* Does @path work: do requests flow, or does the path stand by for another server of the exports? */
+/* Does @path work: do requests flow, or does the path stand by? */
 bool state_path_works(const json_t *path);
 /* Count the paths of @sess. */
 struct state_paths state_paths(const json_t *sess);
