@@ -237,9 +237,14 @@ struct asked_size {
 static void size_work(struct worker_job *job)
 {
 	struct asked_size *a = container_of(job, struct asked_size, job);
-	uint64_t size = 0;
-	int rc = rbd_lib.rbd_get_size(store_rbd(a->ex)->handle.image, &size);
+	struct store_rbd *r = store_rbd(a->ex);
+	uint64_t size = export_size(a->ex);
+	int rc = 0;
 
+	pthread_mutex_lock(&r->renews);
+	if (r->handle.image)
+		rc = rbd_lib.rbd_get_size(r->handle.image, &size);
+	pthread_mutex_unlock(&r->renews);
 	a->size = rc < 0 ? rc : (int64_t)align_down(size, RNBD_SECTOR_SIZE);
 }
 

@@ -11,6 +11,8 @@
 #ifndef STORE_RBD_PRIV_H
 #define STORE_RBD_PRIV_H
 
+#include <pthread.h>
+
 #include "export.h"
 #include "rbd-lib.h"
 #include "rbd-target.h"
@@ -27,7 +29,10 @@ struct store_rbd {
 	struct export ex;
 	struct rbd_target target;
 	char *conf, *id, *luks;		/* values of the flags; NULL: not given */
-	struct rbd_handle handle;	/* constant while a ring has the export */
+	/* Constant while a client has the export open.  store_rbd_share_renew() replaces the handle
+	 * under @renews, which questions for the size hold, too. */
+	struct rbd_handle handle;
+	pthread_mutex_t renews;
 	uint64_t features;		/* RBD_FEATURE_* of the image */
 	/* Begin or end to hear of sizes of the image; NULL: no ring has the export.  Set by the
 	 * first ring; store-rbd-io.c. */

@@ -161,9 +161,8 @@ int store_rbd_share_yield(struct export *ex)
 	return rc ? rc : y.rc;
 }
 
-int store_rbd_share_renew(struct export *ex, char *why, size_t len)
+static int renew(struct store_rbd *r, char *why, size_t len)
 {
-	struct store_rbd *r = store_rbd(ex);
 	int rc;
 
 	r->handle.has_lock = false;
@@ -175,5 +174,16 @@ int store_rbd_share_renew(struct export *ex, char *why, size_t len)
 		store_rbd_disconnect(r);
 	else if (r->hear)
 		r->hear(r, true);
+	return rc;
+}
+
+int store_rbd_share_renew(struct export *ex, char *why, size_t len)
+{
+	struct store_rbd *r = store_rbd(ex);
+	int rc;
+
+	pthread_mutex_lock(&r->renews);
+	rc = renew(r, why, len);
+	pthread_mutex_unlock(&r->renews);
 	return rc;
 }

@@ -30,7 +30,10 @@ static struct export *image_create(void)
 {
 	struct store_rbd *r = calloc(1, sizeof(*r));
 
-	return r ? &r->ex : NULL;
+	if (!r)
+		return NULL;
+	pthread_mutex_init(&r->renews, NULL);
+	return &r->ex;
 }
 
 static bool image_set_flag(struct export *ex, unsigned flag, const char *value)
@@ -114,6 +117,7 @@ static void image_close(struct export *ex)
 	struct store_rbd *r = store_rbd(ex);
 
 	store_rbd_disconnect(r);
+	pthread_mutex_destroy(&r->renews);
 	rbd_target_fini(&r->target);
 	free(r->conf);
 	free(r->id);
