@@ -3,15 +3,15 @@
 # A load on two images of a Ceph, for tests of faults: fio writes and verifies the export "disk",
 # and a second client writes and flushes the export "flushed".  Source after ceph.sh.
 #
-#	load_start		of the exports at $sock
+#	rbd_load_start		of the exports at $sock
 #	goes_on WHAT		waits until both clients had answers; WHAT was before
-#	load_end		no error, no wrong byte
+#	rbd_load_end		no error, no wrong byte
 #	flushed_by_now; flushed_check N		what a FLUSH answered for before is in the image
 # shellcheck disable=SC2154 # tmp, sock, nbdkit_pid
 
 at() { echo "nbd+unix:///$1?socket=$sock"; }
 
-load_fio() {
+rbd_load_fio() {
 	cd "$tmp" || exit
 	exec fio --name=load --ioengine=nbd --uri="$(at disk)" --rw=randwrite --bsrange=4k-64k \
 		--size=64M --iodepth=16 --verify=crc32c --verify_state_save=0 --verify_fatal=1 \
@@ -21,7 +21,7 @@ load_fio() {
 
 # Writes and flushes of a second client, each flush noted when it is answered; and how many writes
 # were answered, and the longest wait for one, in ms.
-load_flushes() {
+rbd_load_flushes() {
 	nbdsh -u "$(at flushed)" -c - <<-PY
 	import os, time
 	def note(name, value):
@@ -41,14 +41,14 @@ load_flushes() {
 	PY
 }
 
-load_start() {
-	load_fio >"$tmp/fio.log" 2>&1 &
+rbd_load_start() {
+	rbd_load_fio >"$tmp/fio.log" 2>&1 &
 	fio=$!
-	load_flushes >"$tmp/flushes.log" 2>&1 &
+	rbd_load_flushes >"$tmp/flushes.log" 2>&1 &
 	flushes=$!
 }
 
-load_end() {
+rbd_load_end() {
 	: >"$tmp/enough"
 	: >"$tmp/fio.enough"	# fio removes its own
 	TIMEOUT_S=$((3 * TIMEOUT_S))

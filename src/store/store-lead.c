@@ -90,8 +90,9 @@ static void take_done(struct worker_job *job)
 {
 	struct store_lead *lead = container_of(job, struct store_lead, job);
 
-	lead->error = lead->rc;
-	/* The cluster may have fenced this server while nobody used the store. */
+	/* The cluster may have fenced this server while nobody used the store.  Then the client
+	 * waits until the store is open anew. */
+	lead->error = lead->rc == -ESHUTDOWN ? 0 : lead->rc;
 	ended(lead, lead->rc == -ESHUTDOWN ? STORE_LEAD_EV_LOST_UNSEEN : lead->rc ?
 		    STORE_LEAD_EV_REFUSED : STORE_LEAD_EV_TAKEN);
 }
@@ -190,7 +191,7 @@ static const struct fsm_row rows[] = {
 	ROW(IN(OWNER), NO_WRITER, YIELDING, give_lock_back),
 	ROW(IN(YIELDING), YIELDED, STANDBY, tell_standby),
 
-	ROW(IN(OWNER), LOST, FENCED, lose_clients),
+	ROW(IN(OWNER) | IN(STANDBY), LOST, FENCED, lose_clients),
 	ROW(IN(TAKING) | IN(YIELDING), LOST_UNSEEN, FENCED, lose_clients),
 	ROW(IN(FENCED), UNUSED, RENEWING, open_anew),
 	ROW(IN(RENEWING), RENEWED, STANDBY, NULL),
@@ -200,7 +201,7 @@ static const struct fsm_row rows[] = {
 	STAY(ALL & ~IN(STANDBY), WANTED),
 	STAY(ALL & ~IN(OWNER), NO_WRITER),
 	/* In TAKING and YIELDING the worker ends first, and finds the same. */
-	STAY(ALL & ~IN(OWNER), LOST),
+	STAY(ALL & ~(IN(OWNER) | IN(STANDBY)), LOST),
 	STAY(ALL & ~IN(FENCED), UNUSED),
 };
 

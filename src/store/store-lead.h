@@ -51,8 +51,8 @@ enum store_lead_event {
 	STORE_LEAD_EV_REFUSED,		/* the other server keeps the lock: lead->error */
 	STORE_LEAD_EV_NO_WRITER,	/* the last writer has closed the store */
 	STORE_LEAD_EV_YIELDED,
-	STORE_LEAD_EV_LOST,		/* a request failed, because another server has broken the
-					 * lock */
+	STORE_LEAD_EV_LOST,		/* a request or a question failed, because another server
+					 * has broken the lock */
 	STORE_LEAD_EV_LOST_UNSEEN,	/* the worker failed for the same reason, and has ended */
 	STORE_LEAD_EV_UNUSED,		/* no client has the store open */
 	STORE_LEAD_EV_RENEWED,
@@ -96,7 +96,8 @@ void store_lead_want(struct store *store, bool force);
 int store_lead_error(const struct store *store, bool force);
 /* A client has closed @store, which may have no lead. */
 void store_lead_closed(struct store *store);
-/* A request has failed because another server has the lock.  Any thread. */
+/* A request, or a question for the size, has failed because another server has the lock.  Any
+ * thread. */
 void store_lead_lost(struct store *store);
 
 extern const struct fsm store_lead_fsm;

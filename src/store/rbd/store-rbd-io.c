@@ -13,6 +13,7 @@
 #include "export-life.h"
 #include "rnbd-extents.h"
 #include "store-driver.h"
+#include "store-lead.h"
 #include "store-rbd-priv.h"
 #include "util.h"
 #include "worker.h"
@@ -245,6 +246,11 @@ static void size_work(struct worker_job *job)
 	if (r->handle.image)
 		rc = rbd_lib.rbd_get_size(r->handle.image, &size);
 	pthread_mutex_unlock(&r->renews);
+	/* The image has not shrunk below what is known: the fenced server opens it anew. */
+	if (rc == -ESHUTDOWN && a->ex->store->lead) {
+		store_lead_lost(a->ex->store);
+		rc = 0;
+	}
 	a->size = rc < 0 ? rc : (int64_t)align_down(size, RNBD_SECTOR_SIZE);
 }
 
