@@ -68,7 +68,8 @@ goes_on() { TIMEOUT_S=$((3 * TIMEOUT_S)) wait_until "writes after $1" went_on "$
 
 # Writes answered by the gateway: of "disk", of "flushed".
 written() {
-	"$top_builddir/rtrsctl" --socket "$tmp/state/nbdkit-$nbdkit_pid.sock" --json stats | /usr/bin/python3 -c '
+	"$top_builddir/rtrsctl" --socket "$tmp/state/nbdkit-$nbdkit_pid.sock" --json stats |
+		/usr/bin/python3 -c '
 import json, sys
 exports = {e["name"]: e for e in json.load(sys.stdin)["exports"]}
 print(*(exports[n]["stats"]["write"]["count"] if n in exports else 0

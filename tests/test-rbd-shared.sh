@@ -124,7 +124,8 @@ ceph_user rtrs mon 'profile rbd' osd 'profile rbd pool=rbd'
 for head in head1 head2; do
 	mkdir -p "$tmp/$head/etc/rtrs-server.conf.d" "$tmp/$head/run" "$tmp/$head.state"
 	printf '[server]\nlisten = unix:%s\n' "$tmp/$head.sock" >"$tmp/$head/etc/rtrs-server.conf"
-	SERVER_PREFIX=$SERVER_NET start_server --config "$tmp/$head/etc/rtrs-server.conf" --control "$tmp/$head.ctl" \
+	SERVER_PREFIX=$SERVER_NET start_server \
+		--config "$tmp/$head/etc/rtrs-server.conf" --control "$tmp/$head.ctl" \
 		--state-dir "$tmp/$head.state"
 	pid[$head]=$server_pid
 	log[$head]=$server_log
@@ -177,5 +178,5 @@ kill_process "${pid[$at]}"
 : >"$tmp/killed"
 expect_exit $heads 0
 
-echo "$((faults + 1)) killed, $faults frozen and $faults cut off servers, the longest wait for a write was" \
-	"$(cat "$tmp/longest") ms"
+echo "$((faults + 1)) killed, $faults frozen and $faults cut off servers, the longest wait" \
+	"for a write was $(cat "$tmp/longest") ms"

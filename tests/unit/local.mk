@@ -78,6 +78,7 @@ UNIT_TESTS += \
 	%D%/test-srv-dev-io.crit \
 	%D%/test-srv-fence.crit \
 	%D%/test-srv-fsm.crit \
+	%D%/test-lead-fsm.crit \
 	%D%/test-srv-log.crit \
 	%D%/test-srv-pool.crit \
 	$(NULL)
@@ -313,6 +314,10 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 %C%_test_srv_fence_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_srv_fence_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_srv_fence_crit_LDADD = librtrssrv.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_lead_fsm_crit_SOURCES = %D%/test-lead-fsm.c %D%/fsm-rules.h %D%/unit.h
+%C%_test_lead_fsm_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_lead_fsm_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_lead_fsm_crit_LDADD = librtrssrv.la librtrsring.la librnbd.la libbase.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 %C%_test_srv_fsm_crit_SOURCES = %D%/test-srv-fsm.c %D%/fsm-rules.h %D%/unit.h
 %C%_test_srv_fsm_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_srv_fsm_crit_CFLAGS = $(UNIT_CFLAGS)
