@@ -93,7 +93,8 @@ struct store_driver {
 	const char *alone;
 	/* Take the engine's lock.  A living owner has STORE_LEAD_PATIENCE_MS to give the lock back.
 	 * Then the lock is broken, so that no later write of the owner lands; but not before
-	 * @may_break_ms.  0, perhaps with words in @why, or -errno with words in @why. */
+	 * @may_break_ms.  CLOCK_NEVER: a living owner keeps the lock, and has STORE_LEAD_POLITE_MS.
+	 * 0, perhaps with words in @why, or -errno with words in @why. */
 	int (*take)(struct export *ex, uint64_t may_break_ms, char *why, size_t len);
 	/* Give the lock back.  0, or -errno: another server has broken the lock. */
 	int (*yield)(struct export *ex);

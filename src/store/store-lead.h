@@ -30,6 +30,8 @@ struct export;
 struct store;
 
 #define STORE_LEAD_PATIENCE_MS 1000u
+/* For a client that may not break the lock: the owner may be about to lose its last writer. */
+#define STORE_LEAD_POLITE_MS 4000u
 #define STORE_LEAD_BREAK_MS 30000u
 #define STORE_LEAD_BREAKS 4u
 

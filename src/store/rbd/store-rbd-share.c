@@ -90,11 +90,14 @@ static int break_lock(struct taking *t)
 /* True if the owner has had its time to give the lock back. */
 static bool patience_ends(struct taking *t, const char *owner)
 {
+	uint64_t patience_ms = t->may_break_ms == CLOCK_NEVER ? STORE_LEAD_POLITE_MS :
+				STORE_LEAD_PATIENCE_MS;
+
 	if (strcmp(t->owner, owner)) {
 		snprintf(t->owner, sizeof(t->owner), "%s", owner);
 		t->since_ms = clock_now_ms();
 	}
-	return clock_now_ms() - t->since_ms >= STORE_LEAD_PATIENCE_MS;
+	return clock_now_ms() - t->since_ms >= patience_ms;
 }
 
 /* 0: the lock is taken.  -EAGAIN: not yet.  Another error is the end. */
