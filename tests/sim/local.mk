@@ -145,6 +145,8 @@ test_sim_random_SOURCES = \
 	%D%/history.h \
 	%D%/random-faults.c \
 	%D%/random-faults.h \
+	%D%/random-work.c \
+	%D%/random-work.h \
 	%D%/test-sim-random.c \
 	$(NULL)
 test_sim_random_CPPFLAGS = $(libsim_la_CPPFLAGS)
