@@ -50,6 +50,8 @@ libsim_la_SOURCES = \
 	%D%/sim-fiber.h \
 	%D%/sim-loop.c \
 	%D%/sim-loop.h \
+	%D%/sim-share.c \
+	%D%/sim-share.h \
 	%D%/sim-storage.c \
 	%D%/sim-storage.h \
 	%D%/sim-wait.c \
