@@ -146,7 +146,7 @@ void random_work(void *arg)
 		unsigned n = 1 + sim_rand(sim_chance(200) ? RANDOM_MAX_SECTORS : 8);
 		unsigned sector = sim_rand(RANDOM_AREA - n);
 		unsigned what = sim_rand(100);
-		uint64_t us = sim_rand(5000);
+		uint64_t us = sim_rand(wk->pause_us);
 
 		if (what < 50)
 			do_write(wk, sector, n);

@@ -17,7 +17,8 @@ struct random_worker {
 	unsigned number;		/* in the trace */
 	unsigned user;			/* of the history: who has @handle */
 	struct sim_fiber *fiber;
-	unsigned ops;			/* still to do */
+	unsigned ops;			/* still to do; may be changed meanwhile */
+	unsigned pause_us;		/* at most, at times, behind an operation */
 	bool lenient;			/* requests may fail: the session's patience is short */
 	uint8_t buf[RANDOM_MAX_SECTORS * RNBD_SECTOR_SIZE];
 };

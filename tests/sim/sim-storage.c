@@ -303,7 +303,9 @@ static void op_apply(struct op *op)
 		return;
 	}
 	if (op->kind == RNBD_OP_FLUSH) {
-		sync_apply(op);
+		/* A disk that several servers have has no cache. */
+		if (!op->number)
+			sync_apply(op);
 		return;
 	}
 	/* Behind the end of a file that was cut, which a READ meets; here a WRITE does, too. */

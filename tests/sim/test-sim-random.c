@@ -88,6 +88,7 @@ static void start_workers(struct world_client *c, struct history *h, unsigned n,
 		workers[i].handle = &users[workers[i].user];
 		workers[i].h = h;
 		workers[i].ops = 5 + sim_rand(40);
+		workers[i].pause_us = 5000;
 		workers[i].lenient = lenient;
 		workers[i].fiber = world_client_fiber(c, random_work, &workers[i]);
 	}
