@@ -3,8 +3,8 @@
 # Build and run all tests.  The last line counts them.  See HACKING, "Tests".
 
 # Of --full, in their order.
-all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz fuzz-nbd simulation fence nbd share mutants"
-all_parts+=" rbd lint packages fleet"
+all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz fuzz-nbd simulation fence nbd share"
+all_parts+=" mutants rbd lint packages fleet"
 
 usage() {
 	cat <<USAGE

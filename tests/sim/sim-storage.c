@@ -47,6 +47,7 @@ struct sim_disk {
 	struct list asks;	/* struct ask: who waits for the size */
 	struct sim_share *share;
 	unsigned nrenew_fails;
+	void (*refused)(const struct export_io *io);	/* NULL: nobody asks */
 };
 
 struct sim_export {
@@ -218,6 +219,11 @@ struct sim_share *sim_disk_share(struct sim_disk *d)
 	return d->share;
 }
 
+void sim_disk_watch_refused(struct sim_disk *d, void (*fn)(const struct export_io *io))
+{
+	d->refused = fn;
+}
+
 void sim_disk_fail_renew(struct sim_disk *d, unsigned n)
 {
 	d->nrenew_fails = n;
@@ -337,14 +343,18 @@ static void op_done(struct sim_cqe *cqe)
 {
 	struct op *op = container_of(cqe, struct op, cqe);
 	struct export_io *io = op->io;
+	struct sim_disk *d = op->disk;
 	int status = op->status;
+	bool refused = op->number && status == -ESHUTDOWN;
 
 	if (op->in_sync)
 		export_sync_ended(op->in_sync);
-	if (status == -ESHUTDOWN && op->number)
-		sim_share_told(op->disk->share, op->number);
+	if (refused)
+		sim_share_told(d->share, op->number);
 	op_free(op);
 	export_io_next(io, status);
+	if (refused && d->refused)
+		d->refused(io);
 }
 
 static void op_complete(struct op *op)

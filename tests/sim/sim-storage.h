@@ -70,6 +70,9 @@ void sim_disk_power_cut(struct sim_disk *d, const struct sim_host *host);
 
 /* The lock of the disk, of servers that export it with shared=yes. */
 struct sim_share *sim_disk_share(struct sim_disk *d);
+/* Call @fn behind the done() of each operation that was refused, because another server has the
+ * lock. */
+void sim_disk_watch_refused(struct sim_disk *d, void (*fn)(const struct export_io *io));
 /* The next @n servers that open the disk anew, because they were fenced, cannot: -EIO. */
 void sim_disk_fail_renew(struct sim_disk *d, unsigned n);
 

@@ -11,6 +11,7 @@
 #include "clock.h"
 #include "random-work.h"
 #include "share-faults.h"
+#include "srv-rnbd-state.h"
 #include "store-lead.h"
 
 #define MAX_WORKERS 4
@@ -123,6 +124,15 @@ static void check_unwritten(const struct sim_disk *d, uint64_t at)
 	}
 }
 
+/* The answer that ends with @io finds no way to the client. */
+static void refused(const struct export_io *io)
+{
+	const struct srv_rnbd_req *req = container_of(io, const struct srv_rnbd_req, io);
+
+	if (!srv_con_dead(req->base.con))
+		random_work_failed("a server without the lock answers");
+}
+
 static void run_begin(uint64_t seed)
 {
 	f = (struct share_faults){ .w = world_create(seed) };
@@ -131,6 +141,7 @@ static void run_begin(uint64_t seed)
 	memset(parties, 0, sizeof(parties));
 	f.h = history_create(RANDOM_AREA);
 	share_random(&f);
+	sim_disk_watch_refused(world_disk(f.w), refused);
 }
 
 static void run_end(void)
