@@ -273,7 +273,7 @@ if [ $full = yes ]; then
 			"SIM_SEEDS=$((${SIM_SEEDS:-100000} / 8 + 1))" "$build/test-sim-nbd-random"
 	wants share &&
 		one share "$build/$full_dir/sim-share.log" env "SIM_SEEDS=${SIM_SEEDS:-100000}" \
-			"$build/test-sim-share"
+			"$build/test-sim-share" random
 	wants mutants &&
 		one mutants "$build/$full_dir/mutants.log" make \
 			-C "$build" mutate "MUTATE_EVERY=${MUTATE_EVERY:-8}"

@@ -129,6 +129,11 @@ static void not_opened_anew(struct share_faults *f, unsigned n)
 	sim_disk_fail_renew(world_disk(f->w), 1 + sim_rand(3));
 }
 
+static void fenced_by_the_cluster(struct share_faults *f, unsigned n)
+{
+	sim_share_fence(sim_disk_share(world_disk(f->w)), hosts[n]);
+}
+
 static void late_lock(struct share_faults *f, unsigned n)
 {
 	sim_share_be_late(sim_disk_share(world_disk(f->w)), sim_rand(3000));
@@ -194,7 +199,7 @@ static void freeze_client(struct share_faults *f, unsigned n)
 
 static void (*const faults[])(struct share_faults *f, unsigned n) = {
 	kill_server, stop_server, freeze_server, freeze_server, freeze_both, slow_disk,
-	slow_disk_and_drop, slow_disk_and_freeze, slow_disk_and_kill, not_opened_anew, late_lock,
+	slow_disk_and_drop, slow_disk_and_freeze, slow_disk_and_kill, not_opened_anew, late_lock, fenced_by_the_cluster,
 	drop_server, drop_server, drop_oneway, drop_wire, cut, cut_seen_by_one, freeze_client,
 };
 

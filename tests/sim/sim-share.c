@@ -109,6 +109,16 @@ void sim_share_be_late(struct sim_share *s, unsigned ms)
 	s->late_ms = ms;
 }
 
+void sim_share_fence(struct sim_share *s, const char *host)
+{
+	const struct sim_host *h = sim_host_find(host);
+
+	for (unsigned i = 0; i < s->n; i++) {
+		if (s->openers[i].host == h)
+			s->openers[i].fenced = true;
+	}
+}
+
 unsigned sim_share_breaks(const struct sim_share *s)
 {
 	return s->breaks;

@@ -46,6 +46,8 @@ int sim_share_yield(struct sim_share *s, unsigned number);
 /* For how long the service may name the owner from before, and how long a break takes, at most.  At
  * first 0. */
 void sim_share_be_late(struct sim_share *s, unsigned ms);
+/* The cluster fences what the server on @host has opened, for a reason of its own. */
+void sim_share_fence(struct sim_share *s, const char *host);
 /* Locks that were broken so far, of owners that were alive. */
 unsigned sim_share_breaks(const struct sim_share *s);
 

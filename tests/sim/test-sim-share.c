@@ -258,9 +258,92 @@ static void run_seed(uint64_t seed)
 		one_client(seed);
 }
 
-int main(void)
+/* The random runs. */
+static void test_random(void)
 {
-	sim_offer_from_env();
-	sim_test_seeds("", 2000, run_seed);
-	return 0;
+	sim_test_seeds("random ", 2000, run_seed);
+}
+
+/* ---- by hand ---- */
+
+static struct world *w;
+
+static struct world_client *client(const char *host, enum rnbd_access_mode mode)
+{
+	static const char *const paths[] = { "srv", "srv2" };
+	struct world_client_conf conf = world_client_defaults;
+
+	conf.host = conf.name = host;
+	conf.paths = paths;
+	conf.npaths = 2;
+	conf.mode = mode;
+	conf.hb_interval_ms = 500;
+	conf.hb_misses = 2;
+	return world_client_start(w, &conf);
+}
+
+static void server(const char *host)
+{
+	struct world_server_conf conf = world_server_defaults;
+
+	conf.host = host;
+	conf.shared = true;
+	world_server_start(w, &conf);
+}
+
+/* The owner is frozen with a write in its memory: the other server takes over, and the owner's
+ * write never lands. */
+static void test_frozen_owner(void)
+{
+	struct world_client *c;
+	struct world_io *io;
+
+	w = world_create(1);
+	server("srv");
+	c = client("clt", RNBD_ACCESS_RW);
+	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	server("srv2");
+	world_run_ms(w, 6000);
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 0x11, false);
+	world_run_ms(w, 50);
+	CHECK(sim_disk_held(world_disk(w)) == 1);
+	sim_freeze("srv");
+	CHECK(world_io_end(io, 0x11, 10000) == 0);
+	CHECK(world_traced(w, "srv2 disk0: this server writes the store now"));
+	CHECK(sim_share_breaks(sim_disk_share(world_disk(w))) == 1);
+	CHECK(world_write(c, 0, 4096, 0x22) == 0);
+	sim_disk_release(world_disk(w));
+	sim_thaw("srv");
+	world_run_ms(w, 5000);
+	CHECK(world_traced(w, "srv disk0: another server has taken the store over: clients have"));
+	CHECK(world_read(c, 0, 4096, 0x22) == 0);
+	CHECK(sim_disk_content(world_disk(w))[0] == 0x22);
+	world_destroy(w);
+}
+
+/* The cluster has fenced a server that nobody used: the server opens the disk anew for the client
+ * that comes, which does not hear of that. */
+static void test_idle_server_is_fenced(void)
+{
+	struct world_client *c;
+
+	w = world_create(1);
+	server("srv");
+	sim_share_fence(sim_disk_share(world_disk(w)), "srv");
+	c = client("clt", RNBD_ACCESS_RW);
+	CHECK(sim_run_until(client_open, c, 5000) && world_client_opened(c) == 0);
+	CHECK(world_write(c, 0, 4096, 0x11) == 0);
+	world_destroy(w);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct sim_test tests[] = {
+		{ "frozen-owner", test_frozen_owner },
+		{ "idle-server-is-fenced", test_idle_server_is_fenced },
+		{ "random", test_random },
+	};
+
+	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 }
