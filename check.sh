@@ -3,8 +3,8 @@
 # Build and run all tests.  The last line counts them.  See HACKING, "Tests".
 
 # Of --full, in their order.
-all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz fuzz-nbd simulation fence nbd mutants"
-all_parts+=" rbd lint packages fleet"
+all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz fuzz-nbd simulation fence nbd share"
+all_parts+=" mutants rbd lint packages fleet"
 
 usage() {
 	cat <<USAGE
@@ -271,6 +271,9 @@ if [ $full = yes ]; then
 	wants nbd &&
 		one nbd "$build/$full_dir/sim-nbd.log" env \
 			"SIM_SEEDS=$((${SIM_SEEDS:-100000} / 8 + 1))" "$build/test-sim-nbd-random"
+	wants share &&
+		one share "$build/$full_dir/sim-share.log" env "SIM_SEEDS=${SIM_SEEDS:-100000}" \
+			"$build/test-sim-share" random
 	wants mutants &&
 		one mutants "$build/$full_dir/mutants.log" make \
 			-C "$build" mutate "MUTATE_EVERY=${MUTATE_EVERY:-8}"

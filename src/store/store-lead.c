@@ -108,6 +108,9 @@ static void renew_done(struct worker_job *job)
 {
 	struct store_lead *lead = container_of(job, struct store_lead, job);
 
+	/* The last try was with the store from before: an OPEN that has waited tries anew. */
+	if (!lead->rc)
+		lead->error = 0;
 	ended(lead, lead->rc ? STORE_LEAD_EV_FAILED : STORE_LEAD_EV_RENEWED);
 }
 
