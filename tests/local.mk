@@ -92,6 +92,7 @@ SHELL_TESTS = \
 	%D%/test-rbd-faults.sh \
 	%D%/test-rbd-others.sh \
 	%D%/test-rbd-shared.sh \
+	%D%/test-rbd-silent.sh \
 	%D%/test-readme.sh \
 	%D%/test-readonly.sh \
 	%D%/test-ready-fd.sh \
