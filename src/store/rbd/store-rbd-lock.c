@@ -6,18 +6,22 @@
  *
  * So there is a lock file of our own in the state directory, with the name that the cluster has for
  * the owner.  The server that gets the file's lock and finds a name in the file knows that this
- * owner is dead: it breaks the owner's lock at once.  librbd fences the owner (blocklist) when a
- * lock is broken, so no write of the dead server lands later. */
+ * owner is dead, if the name was written into this file since this boot: it breaks the owner's lock
+ * at once.  librbd fences the owner (blocklist) when a lock is broken, so no write of the dead
+ * server lands later. */
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "clock.h"
 #include "exports.h"
 #include "lock-file.h"
@@ -28,6 +32,8 @@
 #define RETRY_NS 200000000l
 #define OWNER_MAX 96
 #define WATCHERS_MAX 64
+#define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
+#define LINE_SIZE 192
 
 struct locking {
 	struct store_rbd *r;
@@ -119,21 +125,44 @@ static void lock_left(void *arg)
 
 /* ---- and what was learned of it ---- */
 
-/* The name in the lock file that was taken now; "": there is none. */
+/* The line of the lock file @fd for @owner.  In this file and since this boot it proves that the
+ * owner has gone; in a copy, on this host or another one, it would not.  Returns its length; 0 if
+ * boot or file cannot be told. */
+static size_t owner_line(int fd, const char *owner, char line[LINE_SIZE])
+{
+	_cleanup_close_ int boot_fd = open(BOOT_ID_PATH, O_RDONLY | O_CLOEXEC);
+	char boot[40] = "";
+	struct stat st;
+
+	if (boot_fd < 0 || read(boot_fd, boot, sizeof(boot) - 1) <= 0 || fstat(fd, &st))
+		return 0;
+	boot[strcspn(boot, "\n")] = '\0';
+	return (size_t)snprintf(line, LINE_SIZE, "%s %s %llx:%llx", owner, boot,
+				(unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+}
+
+/* The owner that the lock file, which was taken now, proves dead; "": there is none. */
 static void read_dead(const struct locking *l, char dead[OWNER_MAX])
 {
-	ssize_t n = l->inherited ? pread(l->all->own_fd, dead, OWNER_MAX - 1, 0) : 0;
+	char found[LINE_SIZE] = "", line[LINE_SIZE];
+	int fd = l->all->own_fd;
 
-	dead[MAX(n, 0)] = '\0';
+	dead[0] = '\0';
+	if (!l->inherited || pread(fd, found, sizeof(found) - 1, 0) <= 0)
+		return;
+	snprintf(dead, OWNER_MAX, "%.*s", (int)strcspn(found, " "), found);
+	if (!owner_line(fd, dead, line) || strcmp(found, line))
+		dead[0] = '\0';
 }
 
 /* Leave the name of the owner to the next server.  Without it that server waits. */
 static void leave_name(const struct locking *l, bool known)
 {
-	size_t len = known ? strlen(l->owner) : 0;
+	char line[LINE_SIZE];
+	int fd = l->all->own_fd;
+	size_t len = known && fd >= 0 ? owner_line(fd, l->owner, line) : 0;
 
-	if (l->all->own_fd < 0 || (!ftruncate(l->all->own_fd, 0) &&
-				   pwrite(l->all->own_fd, l->owner, len, 0) == (ssize_t)len))
+	if (fd < 0 || (!ftruncate(fd, 0) && pwrite(fd, line, len, 0) == (ssize_t)len))
 		return;
 	log_warn(l->r->ex.name, "the owner of the lock of '%s' cannot be noted in the state "
 		 "directory: a server after a killed one waits for 30 s", l->r->ex.path);

@@ -34,6 +34,7 @@ struct store_rbd {
 	struct rbd_handle handle;
 	pthread_mutex_t renews;
 	uint64_t features;		/* RBD_FEATURE_* of the image */
+	_Atomic(bool) resized;		/* librbd may have to ask the cluster for the size */
 	unsigned timeout_s;		/* client_mount_timeout */
 	struct rbd_call *leaving;	/* store_rbd_leave() has begun; NULL: it has not */
 	/* Begin or end to hear of sizes of the image; NULL: no ring has the export.  Set by the
