@@ -87,6 +87,9 @@ struct store_driver {
 	int (*check_same)(const struct export *ex, char *err, size_t errlen);
 	/* On a running server, before close(), on a worker: let go of all whose end may wait. */
 	void (*let_go)(struct export *ex);
+	/* At the end of the server, before close(), no IO is in flight: begin to let go of what may
+	 * wait, so that all exports wait together.  NULL: nothing waits. */
+	void (*leave)(struct export *ex);
 	/* Why no other server can share the storage (the flag "shared=yes"); NULL: it can, and the
 	 * driver has take(), yield() and renew().  Of these one at a time runs, on a worker of the
 	 * store, whose writable name is @ex; they may wait. */

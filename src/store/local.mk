@@ -55,6 +55,8 @@ libstore_la_SOURCES += \
 	%D%/rbd/store-rbd-connect.c \
 	%D%/rbd/store-rbd-lock.c \
 	%D%/rbd/store-rbd-share.c \
+	%D%/rbd/store-rbd-steps.c \
+	%D%/rbd/store-rbd-steps.h \
 	%D%/rbd/store-rbd.c \
 	%D%/rbd/store-rbd-priv.h \
 	$(NULL)

@@ -59,12 +59,72 @@ static void image_answered(rbd_completion_t answer, void *arg)
 	atomic_fetch_sub(&slot->answering, 1);
 }
 
+/* ---- the end of a write ---- */
+
+/* librbd clips what lies behind the end of an image that became smaller, and says nothing. */
+struct reach {
+	struct worker_job job;
+	struct export_io *io;
+};
+
+/* Fail @io if the image ends before it. */
+static void check_reach(struct export_io *io)
+{
+	struct store_rbd *r = store_rbd(io->ex);
+	uint64_t size;
+
+	atomic_store(&r->resized, false);
+	if (!rbd_lib.rbd_get_size(r->handle.image, &size) &&
+	    (io->len > size || io->offset > size - io->len))
+		io->status = -EIO;
+}
+
+/* Thread of the worker. */
+static void reach_work(struct worker_job *job)
+{
+	check_reach(container_of(job, struct reach, job)->io);
+}
+
+static void reach_done(struct worker_job *job)
+{
+	struct reach *reach = container_of(job, struct reach, job);
+	struct export_io *io = reach->io;
+
+	free(reach);
+	export_io_next(io, io->status);
+}
+
+/* Have the worker check @io, because librbd may wait for the cluster.  False: @io has failed. */
+static bool reach_later(struct export_io *io)
+{
+	struct rbd_slot *slot = io->slot->own;
+	struct reach *reach = malloc(sizeof(*reach));
+
+	io->status = reach ? 0 : -ENOMEM;
+	if (!reach)
+		return false;
+	*reach = (struct reach){ .job.work = reach_work, .job.done = reach_done, .io = io };
+	io->status = worker_run(&slot->worker, &reach->job);
+	if (io->status)
+		free(reach);
+	return !io->status;
+}
+
 static void image_msg(struct loop_msg *msg)
 {
 	struct export_io *io = container_of(msg, struct export_io, msg);
+	bool writes = io->op == RNBD_OP_WRITE || io->op == RNBD_OP_WRITE_ZEROES;
 
+	if (!io->status && writes) {
+		if (atomic_load(&store_rbd(io->ex)->resized) && reach_later(io))
+			return;
+		if (!io->status)
+			check_reach(io);
+	}
 	export_io_next(io, io->status);
 }
+
+/* ---- the begin ---- */
 
 /* Begin @io: a completion for it, or NULL, and @io has failed. */
 static rbd_completion_t image_begin(struct export_io *io)
@@ -315,6 +375,7 @@ static void image_updated(void *arg)
 {
 	struct rbd_slot *own = arg;
 
+	atomic_store(&store_rbd(own->ex)->resized, true);
 	atomic_fetch_add(&own->answering, 1);
 	loop_post(reactor_loop(own->reactor), &own->resized);
 	atomic_fetch_sub(&own->answering, 1);

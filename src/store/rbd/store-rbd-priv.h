@@ -34,6 +34,9 @@ struct store_rbd {
 	struct rbd_handle handle;
 	pthread_mutex_t renews;
 	uint64_t features;		/* RBD_FEATURE_* of the image */
+	_Atomic(bool) resized;		/* librbd may have to ask the cluster for the size */
+	unsigned timeout_s;		/* client_mount_timeout */
+	struct rbd_call *leaving;	/* store_rbd_leave() has begun; NULL: it has not */
 	/* Begin or end to hear of sizes of the image; NULL: no ring has the export.  Set by the
 	 * first ring; store-rbd-io.c. */
 	void (*hear)(struct store_rbd *r, bool begin);
@@ -57,12 +60,18 @@ static inline struct store_rbd *store_rbd(const struct export *ex)
 }
 
 /* Connect to the cluster, and open the image of @r with its size and ids.  0, or -errno with one
- * line in @err; store_rbd_disconnect() in any case.  Waits for the cluster, see
- * store_rbd_aside(). */
+ * line in @err; store_rbd_disconnect() in any case.  Waits for the cluster: at the start as long as
+ * it takes, later for a while, or until the server stops. */
 int store_rbd_connect(struct store_rbd *r, char *err, size_t errlen);
-/* Close the image, give its lock back and leave the cluster.  Waits for the cluster for a while,
- * and leaves a handle of a cluster that does not answer to the end of the process. */
+/* How long @r waits for the osds, see store_rbd_connect(). */
+struct rbd_patience store_rbd_connect_patience(const struct store_rbd *r);
+/* Begin to close the image, to give its lock back and to leave the cluster. */
+void store_rbd_leave(struct store_rbd *r);
+/* The same, and wait for the end.  Waits for the cluster for a while, and leaves a handle of a
+ * cluster that does not answer to the end of the process. */
 void store_rbd_disconnect(struct store_rbd *r);
+/* Close @handle, on a thread of store_rbd_aside_begin(). */
+void store_rbd_connect_undo(struct rbd_handle *handle);
 
 /* Refuse @ex if another name of its image is written, too: a lock belongs to a handle, and each
  * name has a handle of its own.  struct store_driver.claim. */
@@ -82,7 +91,27 @@ int store_rbd_share_renew(struct export *ex, char *why, size_t len);
  * make inherit the mask: a signal for this program never runs on one of them.  0, or -errno without
  * a thread. */
 int store_rbd_aside(void (*fn)(void *arg), void *arg);
-/* The same, but wait for @seconds at most.  -ETIMEDOUT: @fn goes on, and @arg is its own. */
-int store_rbd_aside_for(void (*fn)(void *arg), void *arg, unsigned seconds);
+/* The same on this thread, for those who have got no other one. */
+void store_rbd_aside_here(void (*fn)(void *arg), void *arg);
+
+/* A call on such a thread, whose caller may leave before the end. */
+struct rbd_call;
+
+/* How long a caller waits. */
+struct rbd_patience {
+	unsigned limit_s;		/* since store_rbd_aside_begin(); 0: no limit */
+	const _Atomic(bool) *stops;	/* true: wait no more; NULL: there is no such word */
+	const struct export *ex;
+	const char *whom;		/* for the log: after some seconds it says once that @ex
+					 * waits for these; NULL: it says nothing */
+};
+
+/* Begin @fn(@arg).  0; or -errno without a thread: nothing has run.  store_rbd_aside_wait()
+ * follows. */
+int store_rbd_aside_begin(struct rbd_call **call, void (*fn)(void *arg), void (*left)(void *arg),
+			 void *arg);
+/* Wait for the end of @call, which is freed.  0; or -ETIMEDOUT after the limit, -ECANCELED if the
+ * server stops: then @fn goes on, @left(@arg) follows on its thread, and @arg is theirs. */
+int store_rbd_aside_wait(struct rbd_call *call, const struct rbd_patience *patience);
 
 #endif

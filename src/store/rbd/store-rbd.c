@@ -112,6 +112,11 @@ static void image_let_go(struct export *ex)
 	store_rbd_disconnect(store_rbd(ex));
 }
 
+static void image_leave(struct export *ex)
+{
+	store_rbd_leave(store_rbd(ex));
+}
+
 static void image_close(struct export *ex)
 {
 	struct store_rbd *r = store_rbd(ex);
@@ -163,6 +168,7 @@ const struct store_driver store_rbd_driver = {
 	.lock = store_rbd_lock,
 	.claim = store_rbd_claim,
 	.let_go = image_let_go,
+	.leave = image_leave,
 	.close = image_close,
 	.take = store_rbd_share_take,
 	.yield = store_rbd_share_yield,
