@@ -70,7 +70,7 @@ static void stranger_add(struct tcp_listener *l, int fd, const struct fab_addr *
 /* Send the peer the refusal, although nothing of the peer is read. */
 static void stranger_refuse_at_once(const struct tcp_cm *cm, int fd)
 {
-	tcp_hs_send(fd, TCP_FRAME_REJECT, 0, cm->base.refusal, cm->base.refusal_len);
+	tcp_hs_send_refusal(fd, cm->base.refusal, cm->base.refusal_len);
 	close(fd);
 }
 
