@@ -161,7 +161,8 @@ ranges 5 "$man/rtrs-bench.pod" "$top_builddir/rtrs-bench" host disk <"$tmp/help.
 "$top_builddir/rtrs-psk" --help >"$tmp/psk.help"
 fits_terminal "$tmp/psk.help" 24
 grep -q -F \
-	"nbdkit-rtrs $("$top_builddir/rtrs-psk" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')." "$man/rtrs-psk.pod"
+	"nbdkit-rtrs $("$top_builddir/rtrs-psk" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')." \
+	"$man/rtrs-psk.pod"
 
 # ---- rtrs-nbd: its parameters are the plugin's, below ----
 "$RTRS_NBD" --help >"$tmp/nbd.help"

@@ -23,7 +23,7 @@ esac
 make -C "$top_builddir" install DESTDIR="$tmp/root"
 root=$tmp/root
 (cd "$root" && find . ! -type d | sort)
-for program in "$sbindir/rtrs-server" "$sbindir/rtrsctl" "$bindir/rtrs-bench" "$bindir/rtrs-nbd" "$bindir/rtrs-psk"; do
+for program in "$sbindir/rtrs-server" "$sbindir/rtrsctl" "$bindir"/rtrs-{bench,nbd,psk}; do
 	"$root$program" --version | grep -q -F " $(variable PACKAGE_VERSION)"
 done
 [ "$(ls "$root$plugindir")" = nbdkit-rtrs-plugin.so ]

@@ -73,7 +73,10 @@ libfab_la_SOURCES = \
 	%D%/fabric/tcp/tcp-conn.c \
 	%D%/fabric/tcp/tcp-conn.h \
 	%D%/fabric/tcp/tcp-frame.h \
+	%D%/fabric/tcp/tcp-hs-frame.c \
+	%D%/fabric/tcp/tcp-hs-frame.h \
 	%D%/fabric/tcp/tcp-hs-tls.c \
+	%D%/fabric/tcp/tcp-hs-tls.h \
 	%D%/fabric/tcp/tcp-hs.c \
 	%D%/fabric/tcp/tcp-key.c \
 	%D%/fabric/tcp/tcp-key.h \

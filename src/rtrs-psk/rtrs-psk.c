@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program: writes a line with a new key to standard output.  Owns nothing; the line is wiped. */
+/* The program: writes a line with a new key to standard output.  Owns nothing; wipes the line. */
 #include <config.h>
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a peer of TLS may do that our own provider does not: changed keys, ends of all kinds, records of
- * nonsense, handshakes in single bytes and handshakes that stall.  The peer is GnuTLS on a plain
+/* A peer of TLS does what our own provider does not: changes keys, ends in all ways, sends records
+ * of nonsense, handshakes in single bytes and handshakes that stall.  The peer is GnuTLS on a plain
  * socket.  Brings its own clock, so that ten seconds pass at once. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -97,7 +97,8 @@ static void peer_send(struct peer *p, const void *data, size_t len)
 static void peer_recv(struct peer *p, void *data, size_t len)
 {
 	for (size_t got = 0; got < len;) {
-		ssize_t n = peer_until(gnutls_record_recv(p->session, (char *)data + got, len - got));
+		ssize_t n = peer_until(gnutls_record_recv(p->session, (char *)data + got,
+							  len - got));
 
 		check(n > 0);
 		got += (size_t)n;
@@ -229,7 +230,7 @@ static void ends(void)
 					      GNUTLS_A_INTERNAL_ERROR)), 0);
 	ends_with(&p, e, "peer failed the connection: TLS alert: Internal error");
 
-	/* Somebody between the two puts a record in. */
+	/* A third party puts a record in. */
 	e = peer_connect(&p);
 	raw_send(&w, p.fd, nonsense, sizeof(nonsense) - 1);
 	ends_with(&p, e, "TLS: ");
@@ -313,7 +314,7 @@ static void answers_in_plain(void)
 		const char *cause;
 	} answers[] = {
 		{ RAW_REJECT, 0, true, "rejected by the peer" },
-		{ RAW_REJECT, 2, false, "the server has no TLS (tls=off there), which is required here" },
+		{ RAW_REJECT, 2, false, "the server has no TLS (tls=off there)" },
 		{ RAW_ACCEPT, 0, false, "TLS: " },
 	};
 	struct fab_addr addr;

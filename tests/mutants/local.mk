@@ -13,6 +13,7 @@ MUTANT_LISTS = \
 	%D%/protocol.list \
 	%D%/server.list \
 	%D%/storage.list \
+	%D%/tls.list \
 	$(NULL)
 EXTRA_DIST += $(MUTANT_LISTS) %D%/README tests/mutate.py tests/test-mutants.sh
 # Each mutant still applies.

@@ -21,8 +21,8 @@
 
 const char *fab_psk_name_fault(const char *name)
 {
-	static const char fault[] = "expected a name of 1 to 128 characters without spaces and ':', "
-				    "and without '#' at its begin";
+	static const char fault[] = "expected a name of 1 to 128 characters without spaces and "
+				    "':', and without '#' at its begin";
 	size_t n = strlen(name);
 
 	_Static_assert(FAB_PSK_NAME_MAX == 128, "in words here");

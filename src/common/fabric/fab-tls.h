@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What one end needs for TLS: the mode, and the credentials.  TLS 1.3 alone, AES-128-GCM before
+/* The needs of an end for TLS: the mode, and the credentials.  TLS 1.3 alone, AES-128-GCM before
  * ChaCha20-Poly1305, always with an ephemeral Diffie-Hellman exchange; no tickets, no early data.
  * The words are nbdkit's.
  *

@@ -5,7 +5,6 @@
 #define TCP_CM_H
 
 #include "tcp-conn.h"
-#include "tcp-tls.h"
 #include "unix-sock.h"
 
 #define CM_HANDSHAKE_MS 10000u		/* either side, from connect or accept to the last byte */
@@ -19,7 +18,8 @@ struct tcp_cm {
 	struct list events;		/* tcp_conn.ev_link */
 	struct tcp_source timer;
 	unsigned strangers;
-	unsigned tls_steps;		/* of handshakes of TLS, in this tcp_cm_get_event() */
+	unsigned tls_steps;		/* of handshakes of TLS, in this tcp_cm_get_event(): a step
+					 * costs up to a millisecond */
 	uint64_t timer_ms;		/* deadline of the timer; CLOCK_NEVER: off */
 };
 
@@ -81,12 +81,6 @@ void tcp_cm_report(struct tcp_conn *c, enum fab_event_type type, int status);
 
 /* The tcp_source.ready of a connection in its set-up. */
 void tcp_hs_ready(struct tcp_source *src, uint32_t events);
-/* Send a handshake frame, which a fresh socket takes whole.  Returns 0 or -errno.  Without cm->lock
- * too. */
-int tcp_hs_send(struct tcp_conn *c, enum tcp_frame_op op, uint8_t flags, const void *data,
-		size_t len);
-/* Send a REJECT in plain on @fd, which is no connection yet. */
-void tcp_hs_send_refusal(int fd, const void *data, size_t len);
 /* Fail a set-up whose deadline has passed. */
 void tcp_hs_expire(struct tcp_conn *c);
 /* End the set-up of the active side: UNREACHABLE with @err, and the cause @why. */
@@ -95,17 +89,5 @@ void tcp_hs_fail_active(struct tcp_conn *c, int err, const char *why);
 void tcp_hs_refuse(struct tcp_conn *c, const char *why);
 /* Free a stranger silently. */
 void tcp_hs_drop(struct tcp_conn *c);
-
-/* ---- TLS in the handshake (tcp-hs-tls.c); 0: go on as c->hs says now; -EAGAIN: the socket is
- * watched, or as before; else -errno: the set-up has failed ---- */
-
-/* Decide by a stranger's first byte. */
-int tcp_hs_tls_begin(struct tcp_conn *c);
-/* Begin the handshake of TLS. */
-int tcp_hs_tls_start(struct tcp_conn *c);
-/* Read a hello of TLS that is refused, and answer. */
-int tcp_hs_tls_refuse(struct tcp_conn *c);
-/* Go on with the handshake of TLS; a failure has the cause @why. */
-int tcp_hs_tls_step(struct tcp_conn *c, char why[TCP_TLS_WHY_LEN]);
 
 #endif

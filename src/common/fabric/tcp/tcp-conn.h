@@ -6,8 +6,9 @@
  * connection is up, the socket belongs to fab_poll() and the cm does not know the connection.  Keys
  * belong to the pd; regions and windows have keys (tcp-key.h).
  *
- * A file calls only those before it: tcp-frame, tcp-tls, tcp-stream, tcp-conn, tcp-key, tcp-pd, tcp-mr, tcp-mw, tcp-tx,
- * tcp-rx, tcp-qp; tcp-cm with tcp-hs, tcp-listen; tcp.c, the table of the provider.
+ * A file calls only those before it: tcp-frame, tcp-tls, tcp-stream, tcp-conn, tcp-key, tcp-pd,
+ * tcp-mr, tcp-mw, tcp-tx, tcp-rx, tcp-qp; tcp-hs-frame, tcp-hs-tls; tcp-cm with tcp-hs, tcp-listen;
+ * tcp.c, the table of the provider.
  *
  * LOCKS, in the order of taking:
  *	pd->lock	connections of the pd, allocation of keys; held while a revoke walks
@@ -15,8 +16,9 @@
  *			Only non-blocking reads happen under rx->lock
  *	tx->lock	the send ring and writes to the socket
  *	rx->post_lock	producers of the receive ring
- * cm->lock (events, sockets in their set-up) is never held together with another lock, but
- * the lock of a session of TLS, which is innermost (tcp-tls.c).  No lock is held while a completion handler runs. */
+ * cm->lock (events, sockets in their set-up) is never held together with another lock, but the lock
+ * of a session of TLS, which is innermost (tcp-tls.c).  No lock is held while a completion handler
+ * runs. */
 #ifndef TCP_CONN_H
 #define TCP_CONN_H
 

@@ -5,19 +5,18 @@
  * REJECT, TCP_FRAME_F_TLS, in plain, and goes on with the connection: the peer may send CONNECT in
  * plain.  A side that requires TLS answers a plain CONNECT with the same, and closes.
  *
- * Owns nothing; runs under cm->lock on the cm's thread.  A step costs up to a millisecond, so the cm
- * counts the steps (cm->tls_steps). */
+ * Owns nothing; runs under cm->lock on the cm's thread. */
 #include <config.h>
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "log.h"
-#include "tcp-cm.h"
-#include "tcp-stream.h"
+#include "tcp-hs-frame.h"
+#include "tcp-hs-tls.h"
+#include "tcp-tls.h"
 
 #define TLS_HANDSHAKE_RECORD 0x16	/* the first byte of a hello */
 #define TLS_RECORD_HDR 5u
@@ -120,9 +119,8 @@ static bool is_active(const struct tcp_conn *c)
 	return tcp_conn_state(c) != TCP_STRANGER;
 }
 
-int tcp_hs_tls_step(struct tcp_conn *c, char why[TCP_TLS_WHY_LEN])
+int tcp_hs_tls_step(struct tcp_conn *c, uint32_t *events, char why[TCP_TLS_WHY_LEN])
 {
-	uint32_t events;
 	char text[TCP_TLS_WHY_LEN], addr[FAB_ADDR_STRLEN];
 	int rc;
 
@@ -133,16 +131,10 @@ int tcp_hs_tls_step(struct tcp_conn *c, char why[TCP_TLS_WHY_LEN])
 		c->hs = TCP_HS_FRAME;
 		return 0;
 	}
-	tcp_cm(c->base.cm)->tls_steps++;
-	rc = tcp_tls_handshake(c, &events, why);
-	if (rc == -EAGAIN) {
-		rc = tcp_cm_conn_watch(c, events);
-		if (rc)
-			snprintf(why, TCP_TLS_WHY_LEN, "%s", strerror(-rc));
-		return rc ? rc : -EAGAIN;
-	}
+	rc = tcp_tls_handshake(c, events, why);
 	if (rc)
 		return rc;
+	*events = EPOLLIN;
 	c->hs = TCP_HS_FRAME;
 	log_dbg(NULL, "tcp %s: %s", fab_addr_format(&c->base.peer, addr, sizeof(addr)),
 		tcp_tls_describe(c, text, sizeof(text)));

@@ -14,6 +14,8 @@
 
 #include "log.h"
 #include "tcp-cm.h"
+#include "tcp-hs-frame.h"
+#include "tcp-hs-tls.h"
 #include "tcp-stream.h"
 
 static struct log_limit garbage_limit = LOG_LIMIT_INIT(10, 10000);
@@ -150,39 +152,6 @@ void tcp_hs_expire(struct tcp_conn *c)
 }
 
 /* ---- frames ---- */
-
-/* Returns the bytes of the frame in @buf. */
-static size_t encode_frame(uint8_t buf[TCP_FRAME_HDR_LEN + FAB_PRIVATE_DATA_MAX],
-			   enum tcp_frame_op op, uint8_t flags, const void *data, size_t len)
-{
-	struct tcp_frame f = { .op = (uint8_t)op, .flags = flags, .length = (uint32_t)len,
-			       .rkey = TCP_FRAME_VERSION, .addr = TCP_FRAME_MAGIC };
-
-	tcp_frame_encode(buf, &f);
-	if (len)
-		memcpy(buf + TCP_FRAME_HDR_LEN, data, len);
-	return TCP_FRAME_HDR_LEN + len;
-}
-
-int tcp_hs_send(struct tcp_conn *c, enum tcp_frame_op op, uint8_t flags, const void *data,
-		size_t len)
-{
-	uint8_t buf[TCP_FRAME_HDR_LEN + FAB_PRIVATE_DATA_MAX];
-	size_t all = encode_frame(buf, op, flags, data, len);
-	ssize_t n = tcp_stream_send(c, &(struct iovec){ buf, all }, 1);
-
-	if (n < 0)
-		return -errno;
-	return (size_t)n == all && !tcp_stream_flush(c) ? 0 : -ENOBUFS;
-}
-
-void tcp_hs_send_refusal(int fd, const void *data, size_t len)
-{
-	uint8_t buf[TCP_FRAME_HDR_LEN + FAB_PRIVATE_DATA_MAX];
-	size_t all = encode_frame(buf, TCP_FRAME_REJECT, 0, data, len);
-
-	(void)!send(fd, buf, all, MSG_DONTWAIT | MSG_NOSIGNAL);
-}
 
 /* Read exactly a frame and not a byte more: the bytes behind belong to fab_poll().  Returns 1 with
  * @f, 0 when bytes are missing, or -errno with @why; NULL: the first byte is of another
@@ -330,20 +299,20 @@ static void frame_ready(struct tcp_conn *c)
 /* Go on with the handshake of TLS; the active side sends its CONNECT behind. */
 static int secure(struct tcp_conn *c, char why[HS_WHY_LEN])
 {
-	bool plain;
-	int rc = tcp_hs_tls_step(c, why);
+	uint32_t events = EPOLLIN;
+	int rc;
 
-	if (rc)
+	tcp_cm(c->base.cm)->tls_steps++;
+	rc = tcp_hs_tls_step(c, &events, why);
+	if (rc && rc != -EAGAIN)
 		return rc;
-	plain = c->tls_refused;
-	if (tcp_conn_state(c) == TCP_SECURING) {
+	if (!rc && tcp_conn_state(c) == TCP_SECURING) {
 		tcp_conn_set_state(c, TCP_WAIT_REPLY);
-		rc = plain ? 0 : send_connect(c);
+		/* In plain the answer has come already. */
+		rc = c->tls_refused ? 0 : send_connect(c);
 	}
-	if (!rc)
-		rc = tcp_cm_conn_watch(c, EPOLLIN);
-	if (rc)
-		snprintf(why, HS_WHY_LEN, "%s", strerror(-rc));
+	if (!rc || rc == -EAGAIN)
+		rc = tcp_cm_conn_watch(c, events) ?: rc;
 	return rc;
 }
 

@@ -19,6 +19,7 @@
 #include "clock.h"
 #include "log.h"
 #include "tcp-cm.h"
+#include "tcp-hs-frame.h"
 
 #define CM_STRANGERS_MAX 256u
 #define CM_ACCEPT_RETRY_MS 100u		/* after accept() ran out of descriptors or memory */
