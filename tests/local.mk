@@ -171,6 +171,7 @@ EXTRA_DIST += \
 	%D%/trace.py \
 	%D%/test-timeouts.sh \
 	%D%/test-tls-certificates.sh \
+	%D%/test-tls-flood.sh \
 	%D%/test-tls.sh \
 	%D%/timeout.sh \
 	%D%/test-check-citations.sh \

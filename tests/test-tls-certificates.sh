@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# TLS with certificates: the server proves itself by its address or a name, a client proves itself if
-# asked, and each that does not is refused with one line.
+# TLS with certificates: the server proves itself by its address or a name, a client proves itself
+# if asked, and each that does not is refused with one line.
 . ./tests/functions.sh
 requires_server
 requires certtool --version

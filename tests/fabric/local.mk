@@ -48,6 +48,11 @@ test_tcp_tls_SOURCES = $(raw_sources) %D%/test-tcp-tls.c
 test_tcp_tls_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)
 test_tcp_tls_LDADD = libfab.la libbase.la $(GNUTLS_LIBS)
 
+check_PROGRAMS += tls-flood
+tls_flood_SOURCES = $(raw_sources) %D%/tls-flood.c
+tls_flood_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)
+tls_flood_LDADD = libfab.la libclock.la libbase.la $(GNUTLS_LIBS)
+
 test_tcp_wire_SOURCES = $(raw_sources) %D%/test-tcp-wire.c
 test_tcp_wire_LDADD = libfab.la libclock.la libbase.la
 test_tcp_wire_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=recvmsg,--wrap=sendmsg,--wrap=pthread_mutex_lock
