@@ -191,6 +191,37 @@ static void single_bytes(void)
 	peer_fini(&p);
 }
 
+/* A peer that does not read for a while: what the library took and the socket did not is sent when
+ * there is room, without another post. */
+static void full_socket(void)
+{
+	/* Each message fills the buffer of records, of which an empty socket takes less. */
+	enum { LEN = 65536 - RAW_HDR, N = 60 };
+	struct peer p = { 0 };
+	struct end *e = peer_connect(&p);
+	struct region r = region_create(e->pd, LEN, 0);
+	struct ibv_sge sge = region_sge(&r, 0, LEN);
+	static uint8_t got[RAW_HDR + LEN];
+	int small = 4096;
+
+	for (unsigned i = 0; i < LEN; i++)
+		r.mem[i] = (uint8_t)(i * 7 + i / 256);
+	check_eq(setsockopt(fab_conn_fd(e->conn), SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
+	for (unsigned i = 0; i < N; i++) {
+		struct ibv_send_wr wr = wr_send(i, &sge);
+
+		check_eq(post(e, &wr, 1), 0);
+	}
+	world_settle(&w, 1);
+	for (unsigned i = 0; i < N; i++) {
+		peer_recv(&p, got, sizeof(got));
+		check(got[0] == RAW_SEND && !memcmp(got + RAW_HDR, r.mem, LEN));
+	}
+	region_destroy(&r);
+	end_close(e);
+	peer_fini(&p);
+}
+
 /* ---- ends ---- */
 
 static void ends_with(struct peer *p, struct end *e, const char *cause)
@@ -410,6 +441,7 @@ int main(void)
 	} tests[] = {
 		{ "key_update", key_update },
 		{ "single_bytes", single_bytes },
+		{ "full_socket", full_socket },
 		{ "ends", ends },
 		{ "behind_accept", behind_accept },
 		{ "answers_in_plain", answers_in_plain },

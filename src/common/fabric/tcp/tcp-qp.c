@@ -113,7 +113,8 @@ int tcp_qp_arm(struct fab_conn *conn, short *events)
 	if (atomic_load(&tx->blocked))
 		ev |= POLLOUT;
 	atomic_store(&tx->armed, ev);
-	/* Bytes of the peer that came behind the last frame of the handshake. */
+	/* Bytes, or an end, that wait in the library: behind the last frame of the handshake, behind
+	 * a KeyUpdate. */
 	if (tcp_conn_state(c) == TCP_UP && tcp_stream_pending(c))
 		c->rx.readable = c->rx.more = true;
 	if (c->rx.more || atomic_load(&tx->ndone) || atomic_load(&tx->error) ||

@@ -380,7 +380,7 @@ static size_t rx_fill(struct tcp_conn *c)
 		n = tcp_stream_recv(c, iov, niov);
 	} while (n < 0 && errno == EINTR);
 	if (n < (ssize_t)want)
-		rx->readable = tcp_stream_pending(c);
+		rx->readable = false;
 	if (n < 0 && errno == EAGAIN)
 		return 0;
 	if (n <= 0) {
