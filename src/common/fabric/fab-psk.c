@@ -60,10 +60,10 @@ static bool parse_key(const char *hex, struct fab_psk *psk)
 {
 	size_t n = strlen(hex);
 
-	if (n % 2 || n < 2 * FAB_PSK_KEY_MIN || n > 2 * FAB_PSK_KEY_MAX)
+	if (n % 2 || n / 2 < FAB_PSK_KEY_MIN || n / 2 > FAB_PSK_KEY_MAX)
 		return false;
-	for (psk->len = 0; psk->len < n / 2; psk->len++) {
-		int high = hex_digit(hex[2 * psk->len]), low = hex_digit(hex[2 * psk->len + 1]);
+	for (psk->len = 0; psk->len < n / 2; psk->len++, hex += 2) {
+		int high = hex_digit(hex[0]), low = hex_digit(hex[1]);
 
 		if (high < 0 || low < 0)
 			return false;

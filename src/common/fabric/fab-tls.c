@@ -312,23 +312,23 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 	return 0;
 }
 
-void fab_tls_destroy(struct fab_tls *base)
+void fab_tls_destroy(struct fab_tls *tls)
 {
-	struct creds *tls = container_of(base, struct creds, base);
+	struct creds *creds = container_of(tls, struct creds, base);
 
-	if (!base)
+	if (!tls)
 		return;
-	if (tls->psk_server)
-		gnutls_psk_free_server_credentials(tls->psk_server);
-	if (tls->psk_client)
-		gnutls_psk_free_client_credentials(tls->psk_client);
-	if (tls->cert)
-		gnutls_certificate_free_credentials(tls->cert);
-	if (tls->priority)
-		gnutls_priority_deinit(tls->priority);
-	fab_psk_free(&tls->psks);
-	free(tls->hostname);
-	free(tls);
+	if (creds->psk_server)
+		gnutls_psk_free_server_credentials(creds->psk_server);
+	if (creds->psk_client)
+		gnutls_psk_free_client_credentials(creds->psk_client);
+	if (creds->cert)
+		gnutls_certificate_free_credentials(creds->cert);
+	if (creds->priority)
+		gnutls_priority_deinit(creds->priority);
+	fab_psk_free(&creds->psks);
+	free(creds->hostname);
+	free(creds);
 }
 
 /* ---- sessions ---- */

@@ -69,6 +69,6 @@ struct fab_tls_end {
 /* Make a session of TLS for @end, not connected; @address is the peer's, as a text that lives as
  * long as the session.  Give the session to gnutls_deinit().  0 or -ENOMEM. */
 int fab_tls_session(struct fab_tls_end *end, const char *address,
-		    struct gnutls_session_int **session);
+		    struct gnutls_session_int **out);
 
 #endif

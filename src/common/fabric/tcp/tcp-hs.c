@@ -300,7 +300,7 @@ static void frame_ready(struct tcp_conn *c)
 static int secure(struct tcp_conn *c, char why[HS_WHY_LEN])
 {
 	uint32_t events = EPOLLIN;
-	int rc;
+	int rc, err;
 
 	tcp_cm(c->base.cm)->tls_steps++;
 	rc = tcp_hs_tls_step(c, &events, why);
@@ -311,9 +311,10 @@ static int secure(struct tcp_conn *c, char why[HS_WHY_LEN])
 		/* In plain the answer has come already. */
 		rc = c->tls_refused ? 0 : send_connect(c);
 	}
-	if (!rc || rc == -EAGAIN)
-		rc = tcp_cm_conn_watch(c, events) ?: rc;
-	return rc;
+	if (rc && rc != -EAGAIN)
+		return rc;
+	err = tcp_cm_conn_watch(c, events);
+	return err ? err : rc;
 }
 
 static void handshake_ready(struct tcp_conn *c)
