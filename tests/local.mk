@@ -175,6 +175,9 @@ EXTRA_DIST += \
 	%D%/trace.c \
 	%D%/trace.py \
 	%D%/test-timeouts.sh \
+	%D%/test-tls-certificates.sh \
+	%D%/test-tls-flood.sh \
+	%D%/test-tls.sh \
 	%D%/timeout.sh \
 	%D%/test-check-citations.sh \
 	%D%/test-check-numbers.sh \

@@ -14,6 +14,7 @@ MUTANT_LISTS = \
 	%D%/server.list \
 	%D%/share.list \
 	%D%/storage.list \
+	%D%/tls.list \
 	$(NULL)
 EXTRA_DIST += $(MUTANT_LISTS) %D%/README tests/mutate.py tests/test-mutants.sh
 # Each mutant still applies.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two servers have one disk (store-lead.h), and the lock between them is told of late
- * (sim-share.h).  A seed makes servers, clients, a load and faults; the history (history.h) says whether what was
- * read, and what is on the disk in the end, was legal.  No request fails: a server that lost the
- * lock answers none.
+/* Two servers have one disk (store-lead.h), and the lock between them is told of late: see
+ * sim-share.h.  A seed makes servers, clients, a load and faults.  The history (history.h) says
+ * whether what was read, and what is on the disk in the end, was legal.  No request fails: a server
+ * that lost the lock answers none.
  *
  * SIM_SEEDS=N runs N seeds (2,000), from SIM_SEED on (1).  A run that fails says how to replay
  * it. */

@@ -35,6 +35,7 @@ UNIT_TESTS = \
 	%D%/test-nbd-recv.crit \
 	%D%/test-nbd-server.crit \
 	%D%/test-number.crit \
+	%D%/test-psk.crit \
 	%D%/test-opt.crit \
 	%D%/test-opt-file.crit \
 	%D%/test-bench-options.crit \
@@ -212,6 +213,9 @@ nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D
 %C%_test_mask_crit_SOURCES = %D%/test-mask.c %D%/unit.h
 %C%_test_mask_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_mask_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_psk_crit_SOURCES = %D%/test-psk.c %D%/unit.h
+%C%_test_psk_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_psk_crit_LDADD = libpsk.la $(CRITERION_LIBS)
 %C%_test_number_crit_SOURCES = %D%/test-number.c %D%/unit.h
 %C%_test_number_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_number_crit_LDADD = libbase.la $(CRITERION_LIBS)

@@ -356,6 +356,7 @@ int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_ses
 		.registration = conf->registration,
 		.lessons = conf->lessons ? conf->lessons : &sess->own_lessons,
 		.servers = conf->servers,
+		.tls = conf->tls,
 		.once = conf->once,
 	};
 	sess->io.loop = loop;
