@@ -38,6 +38,10 @@ libstore_la_SOURCES = \
 	%D%/file/store-file-ident.c \
 	%D%/file/store-file-inuse.c \
 	%D%/file/store-file-lock.c \
+	%D%/file/store-file-pr-ask.c \
+	%D%/file/store-file-pr-priv.h \
+	%D%/file/store-file-pr.c \
+	%D%/file/store-file-pr.h \
 	%D%/file/store-file-sysfs.c \
 	%D%/file/store-file-users.c \
 	%D%/file/store-file.c \
