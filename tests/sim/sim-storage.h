@@ -57,8 +57,8 @@ void sim_disk_release(struct sim_disk *d);
 /* The next @n operations of kind @op fail with @err (negative) and change nothing. */
 void sim_disk_fail(struct sim_disk *d, enum rnbd_io_op op, int err, unsigned n);
 
-/* The server's process on @host died: what was in flight goes on to the disk, when its time comes or
- * when it is released; nobody is told. */
+/* The server's process on @host died: what was in flight goes on to the disk, when its time comes
+ * or when it is released; nobody is told. */
 void sim_disk_process_killed(struct sim_disk *d, const struct sim_host *host);
 /* The same, of a disk that other servers have, too: some of what was in flight is lost. */
 void sim_disk_host_died(struct sim_disk *d, const struct sim_host *host);

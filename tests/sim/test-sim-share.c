@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two servers have one disk (store-lead.h), and the lock between them is told of late (sim-share.h).
- * A seed makes servers, clients, a load and faults; the history (history.h) says whether what was
- * read, and what is on the disk in the end, was legal.  No request fails: a server that lost the
- * lock answers none.
+/* Two servers have one disk (store-lead.h), and are told of the lock between them late
+ * (sim-share.h).
  *
- * SIM_SEEDS=N runs N seeds (2,000), from SIM_SEED on (1).  A run that fails says how to replay it. */
+ * In the random runs a seed makes servers, clients, a load and faults; the history (history.h) says
+ * whether what was read, and what is on the disk in the end, was legal.  No request fails: a server
+ * that lost the lock answers none.  SIM_SEEDS=N runs N seeds (2,000), from SIM_SEED on (1).  A run
+ * that fails says how to replay it. */
 #include <limits.h>
 #include <string.h>
 
 #include "clock.h"
+#include "clt-sess.h"
 #include "random-work.h"
 #include "share-faults.h"
 #include "srv-rnbd-state.h"
@@ -111,8 +113,6 @@ static void party_end(struct party *p)
 	p->client = NULL;
 }
 
-/* ---- the frame of a run ---- */
-
 /* Nobody has written to @d from byte @at on. */
 static void check_unwritten(const struct sim_disk *d, uint64_t at)
 {
@@ -124,6 +124,23 @@ static void check_unwritten(const struct sim_disk *d, uint64_t at)
 	}
 }
 
+/* ---- what holds in all runs ---- */
+
+void __real_dev_handshake_start(struct clt_sess *sess);
+void __wrap_dev_handshake_start(struct clt_sess *sess);
+
+/* An epoch begins, perhaps on the other server: no request may be under way to this one. */
+void __wrap_dev_handshake_start(struct clt_sess *sess)
+{
+	for (unsigned i = 0; sess->stage == CLT_OPENING_BEGINS && i < sess->io.natts; i++) {
+		const struct clt_attempt *att = sess->io.atts[i];
+
+		for (unsigned cid = 1; att != &sess->opening->att && cid < att->ncons; cid++)
+			CHECK(!atomic_load(&att->cons[cid].inflight));
+	}
+	__real_dev_handshake_start(sess);
+}
+
 /* The answer that ends with @io finds no way to the client. */
 static void refused(const struct export_io *io)
 {
@@ -132,6 +149,8 @@ static void refused(const struct export_io *io)
 	if (!srv_con_dead(req->base.con))
 		random_work_failed("a server without the lock answers");
 }
+
+/* ---- the frame of a run ---- */
 
 static void run_begin(uint64_t seed)
 {
@@ -337,11 +356,72 @@ static void test_idle_server_is_fenced(void)
 	world_destroy(w);
 }
 
+/* The last writer has gone: the other server gets the lock, which nobody asks it to break. */
+static void test_given_back(void)
+{
+	struct world_client *c;
+
+	w = world_create(1);
+	server("srv");
+	c = client("clt", RNBD_ACCESS_RW);
+	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_write(c, 0, 4096, 0x11) == 0);
+	world_client_stop(w, c);
+	sim_drop("clt2", "srv");
+	server("srv2");
+	c = client("clt2", RNBD_ACCESS_RW);
+	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_read(c, 0, 4096, 0x11) == 0);
+	CHECK(sim_share_breaks(sim_disk_share(world_disk(w))) == 0);
+	sim_heal("clt2", "srv");
+	world_destroy(w);
+}
+
+/* The other server comes while the path to the first one is lost, with a write under way there. */
+static void lose_path_at_step(unsigned steps)
+{
+	unsigned messages;
+	struct world_client *c;
+	struct world_io *io;
+
+	w = world_create(steps);
+	server("srv");
+	c = client("clt", RNBD_ACCESS_RW);
+	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 0x11, false);
+	world_run_ms(w, 10);
+	CHECK(sim_disk_held(world_disk(w)) == 1);
+	messages = sim_messages("clt", "srv2");
+	server("srv2");
+	while (sim_messages("clt", "srv2") == messages)
+		CHECK(sim_step(sim_now_us() + 10000000));
+	for (unsigned i = 0; i < steps; i++)
+		sim_step(sim_now_us() + 1000);
+	sim_cut("clt", "srv");
+	sim_drop("clt", "srv");
+	CHECK(world_io_end(io, 0x11, 10000) == 0);
+	CHECK(world_traced(w, "srv2 disk0: this server writes the store now"));
+	sim_disk_release(world_disk(w));
+	sim_heal("clt", "srv");
+	world_run_ms(w, 3000);
+	CHECK(world_read(c, 0, 4096, 0x11) == 0);
+	world_destroy(w);
+}
+
+static void test_path_lost_while_the_other_comes(void)
+{
+	for (unsigned steps = 0; steps < 80; steps++)
+		lose_path_at_step(steps);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
 		{ "frozen-owner", test_frozen_owner },
 		{ "idle-server-is-fenced", test_idle_server_is_fenced },
+		{ "given-back", test_given_back },
+		{ "path-lost-while-the-other-comes", test_path_lost_while_the_other_comes },
 		{ "random", test_random },
 	};
 
