@@ -301,13 +301,19 @@ static struct world_client *client(const char *host, enum rnbd_access_mode mode)
 	return world_client_start(w, &conf);
 }
 
-static void server(const char *host)
+static void server_with_depth(const char *host, uint32_t queue_depth)
 {
 	struct world_server_conf conf = world_server_defaults;
 
 	conf.host = host;
+	conf.queue_depth = queue_depth;
 	conf.shared = true;
 	world_server_start(w, &conf);
+}
+
+static void server(const char *host)
+{
+	server_with_depth(host, world_server_defaults.queue_depth);
 }
 
 /* The owner is frozen with a write in its memory: the other server takes over, and the owner's
@@ -415,6 +421,36 @@ static void test_path_lost_while_the_other_comes(void)
 		lose_path_at_step(steps);
 }
 
+/* The other server has a shorter queue, and comes while more requests are under way than fit
+ * there: its path stands by at once, and the session keeps the queue that it has. */
+static void test_shorter_queue(void)
+{
+	struct world_client *c;
+	struct world_io *ios[8];
+	const struct clt_io *io;
+
+	w = world_create(1);
+	server("srv");
+	c = client("clt", RNBD_ACCESS_RW);
+	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	io = &world_client_clt(c)->sess.io;
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, ARRAY_SIZE(ios));
+	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++)
+		ios[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, 0x11, false);
+	world_run_ms(w, 10);
+	server_with_depth("srv2", 4);
+	world_run_ms(w, 6000);
+	CHECK(world_traced(w, "clt path srv2: connected: stands by"));
+	CHECK(atomic_load(&io->slots.limit) == 16);
+	sim_disk_release(world_disk(w));
+	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++)
+		CHECK(world_io_end(ios[i], 0x11, 1000) == 0);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	CHECK(world_write(c, 0, 4096, 0x22) == 0);
+	CHECK(atomic_load(&io->slots.limit) == 4);
+	world_destroy(w);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
@@ -422,6 +458,7 @@ int main(int argc, char **argv)
 		{ "idle-server-is-fenced", test_idle_server_is_fenced },
 		{ "given-back", test_given_back },
 		{ "path-lost-while-the-other-comes", test_path_lost_while_the_other_comes },
+		{ "shorter-queue", test_shorter_queue },
 		{ "random", test_random },
 	};
 
