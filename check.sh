@@ -19,8 +19,7 @@ part took.  Exits with 1 when anything failed.
            TSan, valgrind, lint, long fuzz and simulation runs, each below
            "build/full, all of it", a sample of the mutants, packages in fresh
            chroots of Debian 12 and 13, the guide from empty machines to units
-  --full=PART,...
-           only these parts of it:
+  --full=PART,...  only these parts of it:
 $(fold -s -w 68 <<<"$all_parts" | sed 's/^/           /; s/ *$//')
   --help   show this
 

@@ -200,7 +200,8 @@ static void freeze_client(struct share_faults *f, unsigned n)
 static void (*const faults[])(struct share_faults *f, unsigned n) = {
 	kill_server, stop_server, freeze_server, freeze_server, freeze_both, slow_disk,
 	slow_disk_and_drop, slow_disk_and_freeze, slow_disk_and_kill, not_opened_anew, late_lock,
-	fenced_by_the_cluster, drop_server, drop_server, drop_oneway, drop_wire, cut, cut_seen_by_one, freeze_client,
+	fenced_by_the_cluster, drop_server, drop_server, drop_oneway, drop_wire, cut,
+	cut_seen_by_one, freeze_client,
 };
 
 void share_fault(struct share_faults *f)
