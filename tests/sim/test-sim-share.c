@@ -451,6 +451,35 @@ static void test_shorter_queue(void)
 	world_destroy(w);
 }
 
+static bool is_traced(void *text)
+{
+	return world_traced(w, text);
+}
+
+/* A server loses its power while its path opens the devices, and the path to the other server
+ * waits for that: heartbeats notice. */
+static void test_server_dies_as_it_takes_over(void)
+{
+	struct world_client *c;
+	struct world_io *io;
+
+	w = world_create(1);
+	server("srv");
+	c = client("clt", RNBD_ACCESS_RW);
+	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 0x11, false);
+	server("srv2");
+	CHECK(sim_run_until(is_traced, (void *)(uintptr_t)"clt path srv2: info -> opening", 6000));
+	server("srv");
+	world_run_ms(w, STORE_LEAD_PATIENCE_MS / 2);
+	CHECK(!world_traced(w, "srv2 disk0: this server writes the store now"));
+	world_server_kill_on(w, "srv2", SIM_KILL_POWER);
+	CHECK(world_io_end(io, 0x11, 5000) == 0);
+	sim_power_on("srv2");
+	world_destroy(w);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
@@ -459,6 +488,7 @@ int main(int argc, char **argv)
 		{ "given-back", test_given_back },
 		{ "path-lost-while-the-other-comes", test_path_lost_while_the_other_comes },
 		{ "shorter-queue", test_shorter_queue },
+		{ "server-dies-as-it-takes-over", test_server_dies_as_it_takes_over },
 		{ "random", test_random },
 	};
 
