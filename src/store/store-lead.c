@@ -180,6 +180,8 @@ static void try_later(void *object)
 
 	log_warn(lead->ex->name, "cannot be opened again: %s; trying again",
 		 *lead->why ? lead->why : strerror(-lead->rc));
+	if (leads_of(lead)->ended)
+		return;
 	loop_timer_set(leads_of(lead)->loop, &lead->timer,
 		       clock_now_ms() + AGAIN_MS);
 }
@@ -241,6 +243,12 @@ int store_lead_create(struct store *store, struct export *ex)
 	loop_timer_init(&lead->timer, again_timer);
 	store->lead = lead;
 	return 0;
+}
+
+void store_lead_end(struct store *store)
+{
+	if (store->lead)
+		loop_timer_cancel(&store->lead->timer);
 }
 
 void store_lead_left(struct store *store, const struct export *ex)

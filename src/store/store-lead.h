@@ -80,6 +80,8 @@ struct store_lead {
 
 /* Make @store shared, which is written under the name @ex.  0 or -ENOMEM. */
 int store_lead_create(struct store *store, struct export *ex);
+/* The program ends (exports_leads.ended): a store that cannot be opened anew is not tried again. */
+void store_lead_end(struct store *store);
 /* @ex is no name of @store any more.  No job runs. */
 void store_lead_left(struct store *store, const struct export *ex);
 
