@@ -54,6 +54,7 @@ libsim_la_SOURCES = \
 	%D%/sim-share.h \
 	%D%/sim-storage.c \
 	%D%/sim-storage.h \
+	%D%/sim-uring.c \
 	%D%/sim-wait.c \
 	%D%/sim-wait.h \
 	%D%/sim-worker.c \
@@ -163,6 +164,7 @@ test_sim_share_SOURCES = \
 	%D%/test-sim-share.c \
 	$(NULL)
 test_sim_share_CPPFLAGS = $(libsim_la_CPPFLAGS)
+test_sim_share_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dev_handshake_start
 test_sim_share_LDADD = libsim.la
 test_sim_size_SOURCES = %D%/test-sim-size.c
 test_sim_size_CPPFLAGS = $(libsim_la_CPPFLAGS)

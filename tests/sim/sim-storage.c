@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A driver (store-driver.h) on memory, and an io_uring's tables that count.  Owns the disks and
- * every operation from start to completion.  One thread; completions run on the reactor that
- * started the operation.  An operation of a dead server completes with -EIO towards its ghost; what
- * it was to do to the disk goes on without it, as a request of a killed process does. */
+/* A driver (store-driver.h) on memory.  Owns the disks and every operation from start to
+ * completion.  One thread; completions run on the reactor that started the operation.  An operation
+ * of a dead server completes with -EIO towards its ghost; what it was to do to the disk goes on
+ * without it, as a request of a killed process does. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,6 @@
 #include "sim-test.h"
 #include "store-driver.h"
 #include "store-drivers.h"
-#include "store-uring.h"
 
 #define SECTOR RNBD_SECTOR_SIZE
 #define SIM_MAX_IO 65536u
@@ -759,63 +758,3 @@ static const struct store_io_ops sim_io_ops = {
 
 const struct store_driver *const store_drivers[] = { &sim_driver };
 const struct store_io_ops *const store_drivers_io[] = { &sim_io_ops };
-
-/* ---- the tables of a ring ---- */
-
-struct ring {
-	struct list link;
-	const struct reactor *reactor;
-	unsigned mems;
-};
-
-static struct list rings = LIST_INIT(rings);
-
-static struct ring *ring_of(const struct reactor *r)
-{
-	struct ring *ring;
-
-	list_for_each(ring, &rings, link) {
-		if (ring->reactor == r)
-			return ring;
-	}
-	return NULL;
-}
-
-int store_uring_attach(struct reactor *r, unsigned nfiles, char *err, size_t errlen)
-{
-	struct ring *ring = calloc(1, sizeof(*ring));
-
-	assert(ring && !ring_of(r));
-	ring->reactor = r;
-	list_add_tail(&rings, &ring->link);
-	return 0;
-}
-
-/* What is still registered goes with the ring. */
-void store_uring_let_go(struct reactor *r)
-{
-	struct ring *ring = ring_of(r);
-
-	list_del(&ring->link);
-	free(ring);
-}
-
-void store_uring_allow_workers(struct reactor *r, unsigned want)
-{
-}
-
-int store_uring_mem(struct reactor *r, unsigned mem, void *addr, size_t len)
-{
-	ring_of(r)->mems += addr ? 1 : -1u;
-	return 0;
-}
-
-unsigned sim_storage_mems(void)
-{
-	struct ring *ring;
-	unsigned n = 0;
-
-	list_for_each(ring, &rings, link)
-		n += ring->mems;
-	return n;
-}

@@ -10,13 +10,17 @@
 #include <string.h>
 
 #include "clock.h"
+#include "clt-sess.h"
 #include "random-work.h"
 #include "share-faults.h"
 #include "srv-rnbd-state.h"
 #include "store-lead.h"
 
 #define MAX_WORKERS 4
-#define PATIENCE_MS 900000		/* after the last fault */
+/* How long requests may take after the last fault: of one client, which may have to connect to both
+ * servers; and of two, whose servers may have to wait before they break the lock. */
+#define ONE_CLIENT_MS 60000u
+#define TWO_CLIENTS_MS 900000u
 
 /* A client and its load. */
 struct party {
@@ -112,8 +116,6 @@ static void party_end(struct party *p)
 	p->client = NULL;
 }
 
-/* ---- the frame of a run ---- */
-
 /* Nobody has written to @d from byte @at on. */
 static void check_unwritten(const struct sim_disk *d, uint64_t at)
 {
@@ -125,6 +127,23 @@ static void check_unwritten(const struct sim_disk *d, uint64_t at)
 	}
 }
 
+/* ---- what holds in all runs ---- */
+
+void __real_dev_handshake_start(struct clt_sess *sess);
+void __wrap_dev_handshake_start(struct clt_sess *sess);
+
+/* An epoch begins, perhaps on the other server: no request may be under way to this one. */
+void __wrap_dev_handshake_start(struct clt_sess *sess)
+{
+	for (unsigned i = 0; sess->stage == CLT_OPENING_BEGINS && i < sess->io.natts; i++) {
+		const struct clt_attempt *att = sess->io.atts[i];
+
+		for (unsigned cid = 1; att != &sess->opening->att && cid < att->ncons; cid++)
+			CHECK(!atomic_load(&att->cons[cid].inflight));
+	}
+	__real_dev_handshake_start(sess);
+}
+
 /* The answer that ends with @io finds no way to the client. */
 static void refused(const struct export_io *io)
 {
@@ -133,6 +152,8 @@ static void refused(const struct export_io *io)
 	if (!srv_con_dead(req->base.con))
 		random_work_failed("a server without the lock answers");
 }
+
+/* ---- the frame of a run ---- */
 
 static void run_begin(uint64_t seed)
 {
@@ -153,7 +174,7 @@ static void run_end(void)
 	for (unsigned i = 0; i < nparties; i++)
 		party_work_ends(&parties[i]);
 	for (unsigned i = 0; i < nparties; i++) {
-		if (!sim_run_until(one_done, NULL, PATIENCE_MS))
+		if (!sim_run_until(one_done, NULL, nparties > 1 ? TWO_CLIENTS_MS : ONE_CLIENT_MS))
 			random_work_failed("requests that never end");
 		for (unsigned k = 0; k < nparties; k++) {
 			if (parties[k].client && party_done(&parties[k]))
@@ -283,13 +304,19 @@ static struct world_client *client(const char *host, enum rnbd_access_mode mode)
 	return world_client_start(w, &conf);
 }
 
-static void server(const char *host)
+static void server_with_depth(const char *host, uint32_t queue_depth)
 {
 	struct world_server_conf conf = world_server_defaults;
 
 	conf.host = host;
+	conf.queue_depth = queue_depth;
 	conf.shared = true;
 	world_server_start(w, &conf);
+}
+
+static void server(const char *host)
+{
+	server_with_depth(host, world_server_defaults.queue_depth);
 }
 
 /* The owner is frozen with a write in its memory: the other server takes over, and the owner's
@@ -338,11 +365,133 @@ static void test_idle_server_is_fenced(void)
 	world_destroy(w);
 }
 
+/* The last writer has gone: the other server gets the lock, which nobody asks it to break. */
+static void test_given_back(void)
+{
+	struct world_client *c;
+
+	w = world_create(1);
+	server("srv");
+	c = client("clt", RNBD_ACCESS_RW);
+	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_write(c, 0, 4096, 0x11) == 0);
+	world_client_stop(w, c);
+	sim_drop("clt2", "srv");
+	server("srv2");
+	c = client("clt2", RNBD_ACCESS_RW);
+	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_read(c, 0, 4096, 0x11) == 0);
+	CHECK(sim_share_breaks(sim_disk_share(world_disk(w))) == 0);
+	sim_heal("clt2", "srv");
+	world_destroy(w);
+}
+
+/* The other server comes while the path to the first one is lost, with a write under way there. */
+static void lose_path_at_step(unsigned steps)
+{
+	unsigned messages;
+	struct world_client *c;
+	struct world_io *io;
+
+	w = world_create(steps);
+	server("srv");
+	c = client("clt", RNBD_ACCESS_RW);
+	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 0x11, false);
+	world_run_ms(w, 10);
+	CHECK(sim_disk_held(world_disk(w)) == 1);
+	messages = sim_messages("clt", "srv2");
+	server("srv2");
+	while (sim_messages("clt", "srv2") == messages)
+		CHECK(sim_step(sim_now_us() + 10000000));
+	for (unsigned i = 0; i < steps; i++)
+		sim_step(sim_now_us() + 1000);
+	sim_cut("clt", "srv");
+	sim_drop("clt", "srv");
+	CHECK(world_io_end(io, 0x11, 10000) == 0);
+	CHECK(world_traced(w, "srv2 disk0: this server writes the store now"));
+	sim_disk_release(world_disk(w));
+	sim_heal("clt", "srv");
+	world_run_ms(w, 3000);
+	CHECK(world_read(c, 0, 4096, 0x11) == 0);
+	world_destroy(w);
+}
+
+static void test_path_lost_while_the_other_comes(void)
+{
+	for (unsigned steps = 0; steps < 80; steps++)
+		lose_path_at_step(steps);
+}
+
+/* The other server has a shorter queue, and comes while more requests are under way than fit
+ * there: its path stands by at once, and the session keeps the queue that it has. */
+static void test_shorter_queue(void)
+{
+	struct world_client *c;
+	struct world_io *ios[8];
+	const struct clt_io *io;
+
+	w = world_create(1);
+	server("srv");
+	c = client("clt", RNBD_ACCESS_RW);
+	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	io = &world_client_clt(c)->sess.io;
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, ARRAY_SIZE(ios));
+	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++)
+		ios[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, 0x11, false);
+	world_run_ms(w, 10);
+	server_with_depth("srv2", 4);
+	world_run_ms(w, 6000);
+	CHECK(world_traced(w, "clt path srv2: connected: stands by"));
+	CHECK(atomic_load(&io->slots.limit) == 16);
+	sim_disk_release(world_disk(w));
+	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++)
+		CHECK(world_io_end(ios[i], 0x11, 1000) == 0);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	CHECK(world_write(c, 0, 4096, 0x22) == 0);
+	CHECK(atomic_load(&io->slots.limit) == 4);
+	world_destroy(w);
+}
+
+static bool is_traced(void *text)
+{
+	return world_traced(w, text);
+}
+
+/* A server loses its power while its path opens the devices, and the path to the other server
+ * waits for that: heartbeats notice. */
+static void test_server_dies_as_it_takes_over(void)
+{
+	struct world_client *c;
+	struct world_io *io;
+
+	w = world_create(1);
+	server("srv");
+	c = client("clt", RNBD_ACCESS_RW);
+	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 0x11, false);
+	server("srv2");
+	CHECK(sim_run_until(is_traced, (void *)(uintptr_t)"clt path srv2: info -> opening", 6000));
+	server("srv");
+	world_run_ms(w, STORE_LEAD_PATIENCE_MS / 2);
+	CHECK(!world_traced(w, "srv2 disk0: this server writes the store now"));
+	world_server_kill_on(w, "srv2", SIM_KILL_POWER);
+	CHECK(world_io_end(io, 0x11, 5000) == 0);
+	sim_power_on("srv2");
+	world_destroy(w);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
 		{ "frozen-owner", test_frozen_owner },
 		{ "idle-server-is-fenced", test_idle_server_is_fenced },
+		{ "given-back", test_given_back },
+		{ "path-lost-while-the-other-comes", test_path_lost_while_the_other_comes },
+		{ "shorter-queue", test_shorter_queue },
+		{ "server-dies-as-it-takes-over", test_server_dies_as_it_takes_over },
 		{ "random", test_random },
 	};
 

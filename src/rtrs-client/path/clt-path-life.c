@@ -251,6 +251,9 @@ static void path_open(void *object)
 	struct clt_path *path = object;
 
 	clt_tx_unseal(&path->att.cons[0]);
+	/* Other paths wait for this one: a server that dies now is noticed as any other. */
+	clt_con0_up(path);
+	loop_timer_set(path->loop, &path->hb_timer, path->att.hb.next_ms);
 	path->ops->opening(path);
 }
 
@@ -259,7 +262,6 @@ static void path_stand_by(void *object)
 	struct clt_path *path = object;
 
 	loop_timer_cancel(&path->setup_timer);
-	loop_timer_set(path->loop, &path->hb_timer, path->att.hb.next_ms);
 	path->fails = 0;
 	path->ops->standby(path);
 	path->tell_up = false;
@@ -278,7 +280,6 @@ static void path_up(void *object)
 	struct clt_path *path = object;
 
 	loop_timer_cancel(&path->setup_timer);
-	loop_timer_set(path->loop, &path->hb_timer, path->att.hb.next_ms);
 	path->up_since_ms = clock_now_ms();
 	path->fails = 0;
 	path->ops->up(path);
