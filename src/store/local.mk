@@ -58,6 +58,7 @@ libstore_la_SOURCES += \
 	%D%/rbd/store-rbd-aside.c \
 	%D%/rbd/store-rbd-connect.c \
 	%D%/rbd/store-rbd-lock.c \
+	%D%/rbd/store-rbd-owner.c \
 	%D%/rbd/store-rbd-share.c \
 	%D%/rbd/store-rbd-steps.c \
 	%D%/rbd/store-rbd-steps.h \

@@ -78,6 +78,8 @@ static void ended(struct store_lead *lead, enum store_lead_event event)
 
 	lead_event(lead, event);
 	e->leads.led(e, store);
+	/* All OPENs that waited for this try have heard of it. */
+	lead->error = 0;
 	/* The client that wanted the store may have gone. */
 	store_lead_closed(store);
 	/* ORDER: the store may go when nobody holds it. */
@@ -90,9 +92,9 @@ static void take_done(struct worker_job *job)
 {
 	struct store_lead *lead = container_of(job, struct store_lead, job);
 
+	lead->error = lead->rc;
 	/* The cluster may have fenced this server while nobody used the store.  Then the client
 	 * waits until the store is open anew. */
-	lead->error = lead->rc == -ESHUTDOWN ? 0 : lead->rc;
 	ended(lead, lead->rc == -ESHUTDOWN ? STORE_LEAD_EV_LOST_UNSEEN : lead->rc ?
 		    STORE_LEAD_EV_REFUSED : STORE_LEAD_EV_TAKEN);
 }
@@ -108,9 +110,6 @@ static void renew_done(struct worker_job *job)
 {
 	struct store_lead *lead = container_of(job, struct store_lead, job);
 
-	/* The last try was with the store from before: an OPEN that has waited tries anew. */
-	if (!lead->rc)
-		lead->error = 0;
 	ended(lead, lead->rc ? STORE_LEAD_EV_FAILED : STORE_LEAD_EV_RENEWED);
 }
 

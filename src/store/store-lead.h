@@ -74,7 +74,8 @@ struct store_lead {
 	bool force;			/* of the try under way, or the last one */
 	int rc;				/* of @job */
 	char why[256];			/* of @rc */
-	int error;			/* why the lock was not taken: 0 or -errno */
+	int error;			/* why the lock was not taken, while store_led() runs: 0 or
+					 * -errno */
 	uint64_t may_break_ms;		/* when this server may break the lock */
 	uint64_t losses_end_ms;		/* each loss counts STORE_LEAD_BREAK_MS, one behind another:
 					 * the end of the last one */
@@ -96,7 +97,8 @@ bool store_lead_lets(const struct export *ex, enum rnbd_access_mode mode);
 /* A client opens @store, which does not let it: take the lock; by @force, if the client had the
  * store open on the other server and lost its paths.  export_users.store_led() follows. */
 void store_lead_want(struct store *store, bool force);
-/* 0, or -errno: the last try to take the lock failed, and a try by @force would fail as well. */
+/* For an OPEN that has waited, inside export_users.store_led(): 0, or -errno: the try to take the
+ * lock has failed, and a try by @force would fail as well.  0 at any other time. */
 int store_lead_error(const struct store *store, bool force);
 /* A client has closed @store, which may have no lead. */
 void store_lead_closed(struct store *store);

@@ -127,7 +127,8 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, bool wait
 	if (dev && dev->state != SRV_DEV_OPEN)
 		return -EAGAIN;
 	if (!dev) {
-		rc = waited ? store_lead_error(ex->store, force) : 0;
+		rc = waited && !store_lead_lets(ex, open->mode) ?
+			store_lead_error(ex->store, force) : 0;
 		if (!rc)
 			rc = open_acquire(sess->srv, ex, open->mode, force);
 		if (rc == -EAGAIN)

@@ -30,15 +30,13 @@
 #include "util.h"
 
 #define RETRY_NS 200000000l
-#define OWNER_MAX 96
-#define WATCHERS_MAX 64
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 #define LINE_SIZE 192
 
 struct locking {
 	struct store_rbd *r;
 	struct store_rbd_all *all;
-	char owner[OWNER_MAX];		/* of the lock that is in the way, or words for it */
+	char owner[STORE_RBD_OWNER_MAX];	/* of the lock in the way, or words for it */
 	bool told;
 	bool inherited;			/* the lock file was taken now: its owner is dead */
 	bool told_break;
@@ -48,8 +46,8 @@ struct locking {
 /* A try to get librbd's lock; the caller may leave meanwhile. */
 struct lock_try {
 	struct rbd_handle handle;	/* of the image; the try's when the caller has left */
-	char dead[OWNER_MAX];		/* the owner whose lock may be broken; "": there is none */
-	char owner[OWNER_MAX];
+	char dead[STORE_RBD_OWNER_MAX];	/* whose lock may be broken; "": nobody's */
+	char owner[STORE_RBD_OWNER_MAX];
 	bool owned, broke;
 	int break_rc;
 	int rc;
@@ -60,33 +58,8 @@ struct lock_try {
 /* True if the lock has an owner, who is t->owner then. */
 static bool learn_owner(struct lock_try *t)
 {
-	rbd_lock_mode_t mode;
-	char *owners[1];
-	size_t n = 1;
-
 	snprintf(t->owner, sizeof(t->owner), "a client that the cluster does not name");
-	if (rbd_lib.rbd_lock_get_owners(t->handle.image, &mode, owners, &n) < 0 || !n)
-		return false;
-	snprintf(t->owner, sizeof(t->owner), "%s", owners[0]);
-	rbd_lib.rbd_lock_get_owners_cleanup(owners, n);
-	return true;
-}
-
-/* True if the owner of the lock has the image open, or has died within the last 30 s.  Most clients
- * give their lock away when somebody asks, and write no more: so nobody is asked who lives. */
-static bool owner_watches(const struct lock_try *t)
-{
-	rbd_image_watcher_t watchers[WATCHERS_MAX];
-	size_t n = WATCHERS_MAX;
-	bool found = false;
-	int rc = rbd_lib.rbd_watchers_list(t->handle.image, watchers, &n);
-
-	if (rc < 0)
-		return true;
-	for (size_t i = 0; i < n; i++)
-		found = found || !strcmp(watchers[i].addr, t->owner);
-	rbd_lib.rbd_watchers_list_cleanup(watchers, n);
-	return found;
+	return store_rbd_owner(t->handle.image, t->owner) == 1;
 }
 
 /* True if the owner was dead, and the owner's lock is broken. */
@@ -104,7 +77,8 @@ static void lock_aside(void *arg)
 	struct lock_try *t = arg;
 
 	t->owned = learn_owner(t);
-	if (t->owned && !break_lock(t) && owner_watches(t)) {
+	if (t->owned && !break_lock(t) &&
+	    store_rbd_owner_watches(t->handle.image, t->owner)) {
 		t->rc = -EBUSY;
 		return;
 	}
@@ -142,7 +116,7 @@ static size_t owner_line(int fd, const char *owner, char line[LINE_SIZE])
 }
 
 /* The owner that the lock file, which was taken now, proves dead; "": there is none. */
-static void read_dead(const struct locking *l, char dead[OWNER_MAX])
+static void read_dead(const struct locking *l, char dead[STORE_RBD_OWNER_MAX])
 {
 	char found[LINE_SIZE] = "", line[LINE_SIZE];
 	int fd = l->all->own_fd;
@@ -150,7 +124,7 @@ static void read_dead(const struct locking *l, char dead[OWNER_MAX])
 	dead[0] = '\0';
 	if (!l->inherited || pread(fd, found, sizeof(found) - 1, 0) <= 0)
 		return;
-	snprintf(dead, OWNER_MAX, "%.*s", (int)strcspn(found, " "), found);
+	snprintf(dead, STORE_RBD_OWNER_MAX, "%.*s", (int)strcspn(found, " "), found);
 	if (!owner_line(fd, dead, line) || strcmp(found, line))
 		dead[0] = '\0';
 }

@@ -82,6 +82,15 @@ int store_rbd_lock(struct export *ex, char *err, size_t errlen);
  * handle. */
 void store_rbd_unlock(struct store *store);
 
+/* The owner of the lock of @image, as the cluster names clients.  1 with @owner; 0: nobody has the
+ * lock; or -errno.  Waits for the cluster, as the next one. */
+#define STORE_RBD_OWNER_MAX 96
+int store_rbd_owner(rbd_image_t image, char owner[STORE_RBD_OWNER_MAX]);
+/* True if @owner has @image open, or has died within the last 30 s, or the cluster does not tell.
+ * Most clients give their lock away when somebody asks, and write no more: so nobody is asked who
+ * lives. */
+bool store_rbd_owner_watches(rbd_image_t image, const char *owner);
+
 /* struct store_driver.take, yield and renew: store-rbd-share.c. */
 int store_rbd_share_take(struct export *ex, uint64_t may_break_ms, char *why, size_t len);
 int store_rbd_share_yield(struct export *ex);
