@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One host before a shared device, for test-reservation.sh: carries one command out, prints what
+/* A host before a shared device, for test-reservation.sh.  It carries one command out, prints what
  * came of it as one line, "ok" or the name of an errno, and words.
  *
  *	pr-host DEVICE KEY check | register | reserve | release | unregister | look

@@ -17,7 +17,7 @@
 #define WATCH_MS 30000u			/* a server that died still seems to be there */
 #define NOBODY 0u
 
-/* What stands behind a number. */
+/* The thing that a number stands for. */
 struct opener {
 	struct sim_host *host;
 	unsigned epoch;
@@ -177,7 +177,7 @@ static void nap(unsigned ms)
 	sim_fiber_wait(nap_is_over, &n);
 }
 
-/* Whom the service names, now or a while ago. */
+/* The owner that the service names: the present one, or one of a while ago. */
 static unsigned named_owner(const struct sim_share *s)
 {
 	bool late = clock_now_ms() < s->changed_ms + s->late_ms;

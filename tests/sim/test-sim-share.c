@@ -116,7 +116,7 @@ static void party_end(struct party *p)
 	p->client = NULL;
 }
 
-/* Nobody has written to @d from byte @at on. */
+/* Fail the test if a server has written to @d from byte @at on. */
 static void check_unwritten(const struct sim_disk *d, uint64_t at)
 {
 	static const uint8_t zeroes[RNBD_SECTOR_SIZE];

@@ -36,7 +36,7 @@ Test(lead_fsm, nothing_but_its_end_leaves_a_job)
 	}
 }
 
-/* Who writes has taken the lock, and a lock that may be lost is taken again. */
+/* A server that writes has taken the lock, and takes a lock again that may be lost. */
 Test(lead_fsm, an_owner_has_taken_the_lock)
 {
 	for (unsigned s = 0; s < f->nstates; s++) {

@@ -160,7 +160,7 @@ static int sg_keys(int fd, uint64_t *keys, unsigned room)
 	rc = sg_in(fd, IN_READ_KEYS, buf, len);
 	if (rc >= 0) {
 		n = MIN(follows(buf) / 8, KEYS_MAX);
-		/* What was announced, and did not come, is no key. */
+		/* A key that was announced, and did not come, is no key. */
 		memset(keys, 0, room * sizeof(*keys));
 		for (size_t i = 0; i < MIN(n, ((unsigned)rc - 8) / 8); i++)
 			keys[i] = be64_at(buf + 8 + 8 * i);

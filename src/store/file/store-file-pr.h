@@ -57,7 +57,7 @@ enum store_file_pr_owner {
 	STORE_FILE_PR_OTHER,
 };
 
-/* What the device says of the reservation.  Two commands ask, so a host that registers or reserves
+/* The reservation as the device tells it.  Two commands ask, so a host that registers or reserves
  * at that moment may be seen half. */
 struct store_file_pr_view {
 	enum store_file_pr_owner owner;

@@ -20,7 +20,7 @@ struct rbd_connect {
 	int rc;
 };
 
-/* One of these after another: whoever waits can say for whom. */
+/* A phase of the steps.  A thread that waits reads the phase, and can say for whom it waits. */
 struct rbd_phase {
 	const char *whom;		/* NULL: for nobody */
 	const char *advice;

@@ -124,7 +124,7 @@ enum tcp_state {
 	TCP_DEAD,			/* rejected, unreachable */
 };
 
-/* What the handshake of a connection is about. */
+/* The subject of a connection's handshake. */
 enum tcp_hs {
 	TCP_HS_BEGIN,			/* stranger: nothing was read; active: with TLS, if asked */
 	TCP_HS_TLS,			/* the handshake of TLS */
