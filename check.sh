@@ -277,7 +277,7 @@ if [ $full = yes ]; then
 		one mutants "$build/$full_dir/mutants.log" make \
 			-C "$build" mutate "MUTATE_EVERY=${MUTATE_EVERY:-8}"
 	wants rbd &&
-		RBD_FAULTS=20 RBD_FROZEN_S=10 RBD_SHARED=50 RBD_SHARED_FROZEN_S=10 \
+		RBD_FAULTS=20 RBD_FROZEN_S=10 RBD_SHARED=50 \
 			TEST_TIMEOUT=7200 suite rbd "$build" check "TESTS=tests/test-rbd.sh \
 				tests/test-rbd-faults.sh tests/test-rbd-others.sh \
 				tests/test-rbd-shared.sh tests/test-rbd-silent.sh \

@@ -160,7 +160,7 @@ EXTRA_DIST += \
 	%D%/check-walks.sh \
 	%D%/test-check-walks.sh \
 	%D%/ceph.sh \
-	%D%/rbd-load.sh \
+	%D%/shared-load.sh \
 	%D%/paths-faults.sh \
 	%D%/paths-leak.sh \
 	%D%/fuse-hole.py \

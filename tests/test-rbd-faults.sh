@@ -10,7 +10,7 @@ requires_plain_build
 requires fio --enghelp=nbd
 requires nbdsh --version
 . "$top_srcdir/tests/ceph.sh"
-. "$top_srcdir/tests/rbd-load.sh"
+. "$top_srcdir/tests/shared-load.sh"
 faults=${RBD_FAULTS:-2}
 osd_faults=${RBD_FAULTS:-1}
 frozen_s=${RBD_FROZEN_S:-3}
@@ -26,7 +26,7 @@ serve() {
 serve
 start_nbdkit "server=unix:$tmp/rtrs.sock" "io-timeout=$((10 * TIMEOUT_S))"
 
-rbd_load_start
+shared_load_start
 goes_on "the start"
 for ((turn = 0; turn < faults; turn++)); do
 	if [ "$turn" -lt "$osd_faults" ]; then
@@ -67,6 +67,6 @@ flushed_check "$flushed"
 serve
 goes_on "the end of faults"
 
-rbd_load_end
+shared_load_end
 grep 'the lock of a server that was killed, .*, is broken' "$server_log"
 echo "$((faults + 1)) killed servers, $osd_faults killed osds"

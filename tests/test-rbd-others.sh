@@ -10,7 +10,7 @@ requires_plain_build
 
 few=(qemu-img sigterm-inflight)
 all=(qemu-img sigterm-inflight qemu-io multi-conn zero-length fio-verify readonly large past-end
-	paths idle nbdcopy two-exports hostile)
+	idle nbdcopy two-exports hostile)
 [ -n "${RBD_FAULTS-}" ] || all=("${few[@]}")
 
 ceph_start

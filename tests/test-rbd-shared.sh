@@ -11,17 +11,20 @@ requires_plain_build
 requires fio --enghelp=nbd
 requires nbdsh --version
 . "$top_srcdir/tests/ceph.sh"
-. "$top_srcdir/tests/rbd-load.sh"
+. "$top_srcdir/tests/shared-load.sh"
 . "$top_srcdir/tests/wires.sh"
 faults=${RBD_SHARED:-2}
-frozen_s=${RBD_SHARED_FROZEN_S:-1}
+# Many faults lie so far apart that no server has to wait before it breaks the lock.
+frozen_s=1
+[ "$faults" -le 4 ] || frozen_s=20
 
-# No other kind of storage has a lock that fences.
-for other in "$tmp/file" mem:8M; do
-	truncate -s 8M "$tmp/file"
-	must_fail "$RTRS_SERVER" --check "d=$other,shared=yes" 2>"$tmp/refused"
-	grep -E 'shared=yes: (no lock of a file system|memory belongs)' "$tmp/refused"
-done
+# Files and memory have no lock that fences.
+truncate -s 8M "$tmp/file"
+must_fail "$RTRS_SERVER" --control "$tmp/refused.ctl" --state-dir "$tmp/refused.state" \
+	--listen tcp://127.0.0.1:0 "d=$tmp/file,shared=yes" 2>"$tmp/refused"
+grep 'no lock of a file system fences' "$tmp/refused"
+must_fail "$RTRS_SERVER" --check "d=mem:8M,shared=yes" 2>"$tmp/refused"
+grep 'shared=yes: memory belongs' "$tmp/refused"
 must_fail "$RTRS_SERVER" --check "d=rbd:rbd/disk,shared=maybe" 2>"$tmp/refused"
 grep "shared='maybe': expected yes or no" "$tmp/refused"
 
@@ -68,7 +71,7 @@ start_nbdkit path=10.77.1.2:1234 path=10.77.2.2:1234 \
 	"heartbeat=$HEARTBEAT_MS" "heartbeat-misses=$HEARTBEAT_MISSES" \
 	"io-timeout=$((10 * TIMEOUT_S))"
 wait_until "a path that stands by" stands_by
-rbd_load_start
+shared_load_start
 goes_on "the start"
 # A session has one server, so both exports are with it.
 at=$(owner)
@@ -102,7 +105,9 @@ done
 for ((turn = 0; turn < faults; turn++)); do
 	at=$(owner)
 	pull "${cable[$at]}"
+	frozen=$SECONDS
 	goes_on "the cable to $at was cut"
+	wait_until "the end of the cut" long_enough
 	plug "${cable[$at]}"
 	wait_until "a path that stands by" stands_by
 done
@@ -113,7 +118,7 @@ at=$(owner)
 kill_process "${pid[$at]}"
 flushed_check "$flushed"
 goes_on "the end of faults"
-rbd_load_end
+shared_load_end
 # Until the path is lost, and for one export after the other until its owner has had its second and
 # its lock is broken; unless the machine is too slow for the heartbeats of this test.
 lost=$(grep -c 'lost: ' "$nbdkit_log")

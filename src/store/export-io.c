@@ -154,10 +154,13 @@ void export_io_next_later(struct export_io *io, int status)
 
 void export_io_start(struct reactor *r, struct export_io *io)
 {
-	int latched = promises_sync(io) ? export_sync_error(io->ex) : 0;
+	int latched;
 
+	if (io->ex->durable && (io->op == RNBD_OP_WRITE || io->op == RNBD_OP_WRITE_ZEROES))
+		io->flags |= RNBD_F_FUA;
 	io->reactor = r;
 	io->slot = reactor_storage(r)->slots[io->ex->index];
+	latched = promises_sync(io) ? export_sync_error(io->ex) : 0;
 	pulse_count(io, 1);
 	io->need_sync = false;
 	io->stage = EXPORT_PREFLUSH;

@@ -415,6 +415,8 @@ static void life_lead_job_ended(struct exports *e)
 int export_life_init(struct export_life *life, struct exports *e, struct reactor *const *reactors,
 		     const struct export_users *users, void *arg)
 {
+	struct store *store;
+
 	*life = (struct export_life){ .exports = e, .reactors = reactors, .lock = e->locked,
 				      .users = users, .arg = arg };
 	life->rings = calloc(e->nrings, sizeof(*life->rings));
@@ -436,6 +438,8 @@ int export_life_init(struct export_life *life, struct exports *e, struct reactor
 	e->leads = (struct exports_leads){ .loop = life_loop(life), .fenced = life_fenced,
 					   .led = life_led, .job_ended = life_lead_job_ended };
 	e->unheld = life_unheld;
+	list_for_each(store, &e->stores, link)
+		store_lead_begin(store);
 	return 0;
 }
 

@@ -99,8 +99,12 @@ struct store_driver {
 	 * @may_break_ms.  CLOCK_NEVER: a living owner keeps the lock, and has STORE_LEAD_POLITE_MS.
 	 * 0, perhaps with words in @why, or -errno with words in @why. */
 	int (*take)(struct export *ex, uint64_t may_break_ms, char *why, size_t len);
-	/* Give the lock back.  0, or -errno: another server has broken the lock. */
+	/* Give the lock back.  0; -EAGAIN: the lock stays until another server asks for it, and
+	 * yield() comes again; or another -errno: another server has broken the lock. */
 	int (*yield)(struct export *ex);
+	/* True if claim() has found that this server has the lock of @store, from before its start,
+	 * and may not give it back yet.  NULL: never.  Control thread. */
+	bool (*keeps)(const struct store *store);
 	/* Open the storage anew, after another server has broken the lock; no request is under way.
 	 * 0, or -errno with words in @why. */
 	int (*renew)(struct export *ex, char *why, size_t len);
@@ -145,6 +149,8 @@ struct export {
 	bool readonly;
 	bool shared;			/* other servers may have the storage, too (store-lead.h) */
 	bool direct;			/* IO moves the memory of requests itself, by no cache */
+	bool durable;			/* each WRITE and WRITE_ZEROES has FUA: no answer depends
+					 * on a cache of the storage */
 	/* Bytes, a multiple of 512: the size last learned; changed by the control thread. */
 	_Atomic(uint64_t) size;
 	struct export_sizing sizing;

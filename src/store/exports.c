@@ -167,6 +167,8 @@ void exports_show(struct exports *e, struct export *ex)
 	ex->life.rung = ex->life.goal = EXPORT_SHOWN;
 	e->n++;
 	list_add_tail(&e->list, &ex->link);
+	if (e->leads.loop)
+		store_lead_begin(ex->store);
 	learn_medium(e);
 }
 

@@ -10,6 +10,8 @@ libstore_la_SOURCES = \
 	%D%/store.h \
 	%D%/store-lead.c \
 	%D%/store-lead.h \
+	%D%/store-taking.c \
+	%D%/store-taking.h \
 	%D%/export-io-failed.c \
 	%D%/export-io-share.c \
 	%D%/export-io.c \
@@ -42,6 +44,7 @@ libstore_la_SOURCES = \
 	%D%/file/store-file-pr-priv.h \
 	%D%/file/store-file-pr.c \
 	%D%/file/store-file-pr.h \
+	%D%/file/store-file-share.c \
 	%D%/file/store-file-sysfs.c \
 	%D%/file/store-file-users.c \
 	%D%/file/store-file.c \

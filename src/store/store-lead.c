@@ -103,7 +103,8 @@ static void yield_done(struct worker_job *job)
 {
 	struct store_lead *lead = container_of(job, struct store_lead, job);
 
-	ended(lead, lead->rc ? STORE_LEAD_EV_LOST_UNSEEN : STORE_LEAD_EV_YIELDED);
+	ended(lead, lead->rc == -EAGAIN ? STORE_LEAD_EV_KEPT : lead->rc ?
+		    STORE_LEAD_EV_LOST_UNSEEN : STORE_LEAD_EV_YIELDED);
 }
 
 static void renew_done(struct worker_job *job)
@@ -146,6 +147,24 @@ static void tell_standby(void *object)
 	const struct store_lead *lead = object;
 
 	log_info(lead->ex->name, "no client writes the store: another server may");
+}
+
+static void look_later(void *object)
+{
+	struct store_lead *lead = object;
+
+	if (!leads_of(lead)->ended)
+		loop_timer_set(leads_of(lead)->loop, &lead->timer,
+			       clock_now_ms() + STORE_LEAD_KEEP_MS);
+}
+
+/* A client wants the store before the timer has looked. */
+static void take_lock_again(void *object)
+{
+	struct store_lead *lead = object;
+
+	loop_timer_cancel(&lead->timer);
+	take_lock(lead);
 }
 
 static void open_anew(void *object)
@@ -194,28 +213,32 @@ static const struct fsm_row rows[] = {
 	ROW(IN(TAKING), REFUSED, STANDBY, tell_refused),
 	ROW(IN(OWNER), NO_WRITER, YIELDING, give_lock_back),
 	ROW(IN(YIELDING), YIELDED, STANDBY, tell_standby),
+	ROW(IN(YIELDING), KEPT, KEEPING, look_later),
+	ROW(IN(STANDBY), FOUND, KEEPING, look_later),
+	ROW(IN(KEEPING), TIMER, YIELDING, give_lock_back),
+	ROW(IN(KEEPING), WANTED, TAKING, take_lock_again),
 
-	ROW(IN(OWNER) | IN(STANDBY), LOST, FENCED, lose_clients),
+	ROW(IN(OWNER) | IN(STANDBY) | IN(KEEPING), LOST, FENCED, lose_clients),
 	ROW(IN(TAKING) | IN(YIELDING), LOST_UNSEEN, FENCED, lose_clients),
 	ROW(IN(FENCED), UNUSED, RENEWING, open_anew),
 	ROW(IN(RENEWING), RENEWED, STANDBY, NULL),
 	ROW(IN(RENEWING), FAILED, AGAIN, try_later),
 	ROW(IN(AGAIN), TIMER, RENEWING, open_anew),
 
-	STAY(ALL & ~IN(STANDBY), WANTED),
+	STAY(ALL & ~(IN(STANDBY) | IN(KEEPING)), WANTED),
 	STAY(ALL & ~IN(OWNER), NO_WRITER),
 	/* In TAKING and YIELDING the worker ends first, and finds the same. */
-	STAY(ALL & ~(IN(OWNER) | IN(STANDBY)), LOST),
+	STAY(ALL & ~(IN(OWNER) | IN(STANDBY) | IN(KEEPING)), LOST),
 	STAY(ALL & ~IN(FENCED), UNUSED),
 };
 
 static const char *const states[STORE_LEAD_NSTATES] = {
-	"standby", "taking", "owner", "yielding", "fenced", "renewing", "again",
+	"standby", "taking", "owner", "yielding", "keeping", "fenced", "renewing", "again",
 };
 
 static const char *const events[STORE_LEAD_NEVENTS] = {
-	"wanted", "taken", "refused", "no writer", "yielded", "lost", "lost unseen", "unused",
-	"renewed", "failed", "timer",
+	"wanted", "taken", "refused", "no writer", "yielded", "kept", "found", "lost",
+	"lost unseen", "unused", "renewed", "failed", "timer",
 };
 
 const struct fsm store_lead_fsm = FSM("lead", rows, states, events);
@@ -243,6 +266,25 @@ int store_lead_create(struct store *store, struct export *ex)
 	loop_timer_init(&lead->timer, again_timer);
 	store->lead = lead;
 	return 0;
+}
+
+/* The control thread's loop runs jobs of the lead. */
+static void lead_ready(struct store_lead *lead)
+{
+	if (!lead->begun)
+		worker_init(&lead->worker, leads_of(lead)->loop);
+	lead->begun = true;
+}
+
+void store_lead_begin(struct store *store)
+{
+	struct store_lead *lead = store->lead;
+	unsigned state = lead ? atomic_load(&lead->state) : STORE_LEAD_OWNER;
+
+	if (state != STORE_LEAD_STANDBY || !store->driver->keeps || !store->driver->keeps(store))
+		return;
+	lead_ready(lead);
+	lead_event(lead, STORE_LEAD_EV_FOUND);
 }
 
 void store_lead_end(struct store *store)
@@ -292,10 +334,8 @@ void store_lead_want(struct store *store, bool force)
 {
 	struct store_lead *lead = store->lead;
 
-	if (!lead->begun)
-		worker_init(&lead->worker, leads_of(lead)->loop);
-	lead->begun = true;
-	if (atomic_load(&lead->state) == STORE_LEAD_STANDBY)
+	lead_ready(lead);
+	if (1u << atomic_load(&lead->state) & (IN(STANDBY) | IN(KEEPING)))
 		lead->force = force;
 	lead_event(lead, STORE_LEAD_EV_WANTED);
 }

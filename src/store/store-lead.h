@@ -4,7 +4,8 @@
  * The engine's lock decides: an owner without the lock is fenced, and its late writes never land.
  * A server takes the lock when a client opens the store for writing, and gives the lock back when
  * the last writer has closed the store, so the other server need not break it.  A living owner has
- * STORE_LEAD_PATIENCE_MS to give it back.
+ * STORE_LEAD_PATIENCE_MS to give it back.  An engine that fences only as long as the lock is held
+ * keeps the lock until the other server has asked for it (store_driver.yield).
  *
  * A server that lost the lock to another server cannot know before its next request to the storage
  * fails.  It answers none of its requests then, fails the paths of all clients that have the store
@@ -40,6 +41,8 @@ enum store_lead_state {
 	STORE_LEAD_TAKING,		/* the worker waits for the lock, or breaks it */
 	STORE_LEAD_OWNER,
 	STORE_LEAD_YIELDING,		/* the worker gives the lock back */
+	STORE_LEAD_KEEPING,		/* nobody writes, and the lock stays until another server
+					 * asks for it; a timer looks */
 	STORE_LEAD_FENCED,		/* another server has broken the lock; clients still have
 					 * the store open */
 	STORE_LEAD_RENEWING,		/* the worker opens the store anew */
@@ -53,6 +56,8 @@ enum store_lead_event {
 	STORE_LEAD_EV_REFUSED,		/* the other server keeps the lock: lead->error */
 	STORE_LEAD_EV_NO_WRITER,	/* the last writer has closed the store */
 	STORE_LEAD_EV_YIELDED,
+	STORE_LEAD_EV_KEPT,		/* this server has the lock, and may not give it back yet */
+	STORE_LEAD_EV_FOUND,		/* likewise, from before its start */
 	STORE_LEAD_EV_LOST,		/* a request or a question failed, because another server
 					 * has broken the lock */
 	STORE_LEAD_EV_LOST_UNSEEN,	/* the worker failed for the same reason, and has ended */
@@ -81,8 +86,13 @@ struct store_lead {
 					 * the end of the last one */
 };
 
+/* How often a server that keeps the lock without a writer looks whether another one asks. */
+#define STORE_LEAD_KEEP_MS 400u
+
 /* Make @store shared, which is written under the name @ex.  0 or -ENOMEM. */
 int store_lead_create(struct store *store, struct export *ex);
+/* The names of @store can be used from now on.  Control thread. */
+void store_lead_begin(struct store *store);
 /* The program ends (exports_leads.ended): a store that cannot be opened anew is not tried again. */
 void store_lead_end(struct store *store);
 /* @ex is no name of @store any more.  No job runs. */

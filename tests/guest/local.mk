@@ -29,6 +29,7 @@ GUEST_TESTS = \
 	%D%/test-rdma-device.sh \
 	%D%/test-reservation.sh \
 	%D%/test-run.sh \
+	%D%/test-shared-device.sh \
 	%D%/test-units.sh \
 	$(NULL)
 
@@ -51,6 +52,7 @@ EXTRA_DIST += \
 	%D%/rack.sh \
 	%D%/run-tests.sh \
 	%D%/run.sh \
+	%D%/shared-disk.sh \
 	%D%/stage2.sh \
 	$(NULL)
 CLEANFILES += $(GUEST_TESTS:.sh=.log) $(GUEST_TESTS:.sh=.trs)

@@ -2,15 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=120
 # guest: kernel=6.1 timeout=120 full
-# Persistent reservations (store-file-pr.h) on a device of two hosts.  LIO exports one backstore by
-# SRP over soft-RoCE, and this guest logs in twice, as two initiators: two SCSI disks, A and B, two
-# hosts to the device.  The file behind the backstore is read by neither.
-#
-# LIO, because its backstore knows the reservations of several initiators; scsi_debug has one
-# initiator, and QEMU 7.2 hands reservations to a disk of its host.  SRP and not tcm_loop, because
-# PREEMPT AND ABORT never comes back there (doc/decisions.md D22).
+# Persistent reservations (store-file-pr.h) on a device of two hosts, which is two SCSI disks here,
+# A and B (shared-disk.sh).  The file behind the backstore is read by neither.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
+. "$top_srcdir/tests/guest/shared-disk.sh"
 host=$top_builddir/tests/guest/pr-host
 [ -x "$host" ] || skip "rtrs-server is not built"
 requires dmsetup --version
@@ -18,70 +14,13 @@ requires setpriv --version
 requires addpart --version
 size=$((16 << 20)) block=4096
 
-target=/sys/kernel/config/target
-modprobe -a target_core_file sd_mod ib_srpt ib_srp
-[ -d /sys/kernel/config/target ] || mount -t configfs configfs /sys/kernel/config
-# Registrations outlive a loss of power: LIO keeps them here.
-mkdir -p /var/target/pr /var/target/alua
-gid=$(tr -d : </sys/class/infiniband/rxe0/ports/1/gids/0)
-port=$target/srpt/0x$gid
-
-# disks: those of SCSI hosts, in the order of login.
-disks() {
-	local disk
-
-	for disk in /sys/class/scsi_disk/*/device/block/*; do
-		[ -b "/dev/${disk##*/}" ] && echo "/dev/${disk##*/}"
-	done
-}
-
-disks_are() {
-	[ "$(disks | wc -l)" -eq "$1" ]
-}
-
-# login NUMBER: a disk of the port, for an initiator of that number.
-login() {
-	local guid acl=$port/tpg/acls/0x000000000000000$1${gid:16}
-
-	mkdir "$acl" "$acl/lun_0"
-	ln -s "$port/tpg/lun/lun_0" "$acl/lun_0/lun"
-	guid=$(cat /sys/module/ib_srpt/parameters/srpt_service_guid)
-	guid=${guid#0x}
-	echo "id_ext=$guid,ioc_guid=$guid,initiator_ext=$1,dest=$ip4:5555" \
-		>/sys/class/infiniband_srp/srp-rxe0-1/add_target
-	wait_until "disk $1" disks_are "$1"
-}
-
-logout() {
-	local rport
-
-	for rport in /sys/class/srp_remote_ports/*; do
-		[ ! -e "$rport/delete" ] || echo 1 >"$rport/delete"
-	done
-	wait_until "the end of all disks" disks_are 0
-}
-
-remove_target() {
-	local acl
-
-	logout
-	echo 0 >"$port/tpg/enable"
-	for acl in "$port"/tpg/acls/*; do
-		rm -f "$acl/lun_0/lun"
-		rmdir "$acl/lun_0" "$acl"
-	done
-	rm -f "$port/tpg/lun/lun_0/store"
-	rmdir "$port/tpg/lun/lun_0" "$port/tpg" "$port" "$store" "${store%/*}"
-	rmdir "$target/srpt"
-}
-
 # no_udev COMMAND...: there is no udev here that dmsetup could wait for.
 no_udev() {
 	dmsetup "$@" --noudevrules --noudevsync
 }
 
 # The backstore is a file behind a map, which can be held.
-store=$target/core/fileio_0/shared file=$tmp/shared.img
+file=$tmp/shared.img
 truncate -s $size "$file"
 modprobe -a loop dm_mod
 loop=$(losetup --find --show "$file")
@@ -90,20 +29,12 @@ no_udev create rtrs-slow --table "0 $((size / 512)) linear $loop 0"
 cleanup_fn no_udev remove rtrs-slow
 slow=/dev/dm-$(dmsetup info -c --noheadings -o minor rtrs-slow)
 wait_until "$slow" test -b "$slow"
-cleanup_fn remove_target
-mkdir -p "$store" "$port/tpg/lun/lun_0"
-echo "fd_dev_name=$slow,fd_dev_size=$size" >"$store/control"
-echo 1 >"$store/enable"
-echo 1 >"$store/attrib/emulate_write_cache"
-echo 1 >"$store/attrib/emulate_tpu"
-echo 1 >"$store/attrib/emulate_tpws"
-ln -s "$store" "$port/tpg/lun/lun_0/store"
-echo 5555 >"$target/srpt/discovery_auth/rdma_cm_port"
-echo 1 >"$port/tpg/enable"
-login 1
-A=$(disks)
-login 2
-B=$(disks | grep -v "$A")
+shared_target_up
+shared_store shared "$slow" $size
+store=$target/core/fileio_0/shared
+shared_login 1
+shared_login 2
+A=${disks_of[1]% } B=${disks_of[2]% }
 echo "A is $A, B is $B"
 
 # says RESULT DEVICE KEY COMMAND...: what came of it is RESULT, "ok" or the name of an errno; sets

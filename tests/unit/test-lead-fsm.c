@@ -11,8 +11,8 @@ static const struct fsm *const f = &store_lead_fsm;
 
 /* States in which the worker has a job, and the events that end the job. */
 static const unsigned works = STATE(TAKING) | STATE(YIELDING) | STATE(RENEWING);
-static const unsigned ends = EVENT(TAKEN) | EVENT(REFUSED) | EVENT(YIELDED) | EVENT(LOST_UNSEEN) |
-	EVENT(RENEWED) | EVENT(FAILED);
+static const unsigned ends = EVENT(TAKEN) | EVENT(REFUSED) | EVENT(YIELDED) | EVENT(KEPT) |
+	EVENT(LOST_UNSEEN) | EVENT(RENEWED) | EVENT(FAILED);
 
 Test(lead_fsm, rules)
 {
@@ -44,6 +44,17 @@ Test(lead_fsm, an_owner_has_taken_the_lock)
 			if (fsm_next(f, s, e) == STORE_LEAD_OWNER && s != STORE_LEAD_OWNER)
 				cr_assert(s == STORE_LEAD_TAKING && e == STORE_LEAD_EV_TAKEN);
 		}
+	}
+}
+
+/* Only a server that has the lock and no writer keeps it, and looks again. */
+Test(lead_fsm, a_kept_lock_is_given_back_later)
+{
+	cr_assert_eq(fsm_next(f, STORE_LEAD_YIELDING, STORE_LEAD_EV_KEPT), STORE_LEAD_KEEPING);
+	cr_assert_eq(fsm_next(f, STORE_LEAD_KEEPING, STORE_LEAD_EV_TIMER), STORE_LEAD_YIELDING);
+	for (unsigned s = 0; s < f->nstates; s++) {
+		if (s != STORE_LEAD_STANDBY)
+			cr_assert_lt(fsm_next(f, s, STORE_LEAD_EV_FOUND), 0, "%s", f->states[s]);
 	}
 }
 

@@ -20,21 +20,34 @@ static uint64_t hash_number(uint64_t hash, uint64_t number)
 	return fnv1a(hash, &number, sizeof(number));
 }
 
-static uint64_t ident_block(const struct export *ex)
+/* Read the id of the block device of @ex into @id.  False: it has none. */
+static bool read_wwid(const struct export *ex, char *id, int len)
 {
 	static const char *const attrs[] = { "dm/uuid", "wwid", "device/wwid", "serial" };
-	char id[256];
 
 	for (unsigned i = 0; i < ARRAY_SIZE(attrs); i++) {
-		uint64_t hash;
-
-		if (!store_file_sysfs(store_file(ex)->dev, attrs[i], id, sizeof(id)) || !id[0])
-			continue;
-		hash = fnv1a(FNV1A_INIT, id, strlen(id));
-		return hash_number(hash,
-				   store_file_sysfs_number(store_file(ex)->dev, "partition", 0));
+		if (store_file_sysfs(store_file(ex)->dev, attrs[i], id, len) && id[0])
+			return true;
 	}
-	return hash_number(FNV1A_INIT, store_file(ex)->dev);
+	return false;
+}
+
+bool store_file_has_wwid(const struct export *ex)
+{
+	char id[256];
+
+	return read_wwid(ex, id, sizeof(id));
+}
+
+static uint64_t ident_block(const struct export *ex)
+{
+	char id[256];
+	uint64_t hash;
+
+	if (!read_wwid(ex, id, sizeof(id)))
+		return hash_number(FNV1A_INIT, store_file(ex)->dev);
+	hash = fnv1a(FNV1A_INIT, id, strlen(id));
+	return hash_number(hash, store_file_sysfs_number(store_file(ex)->dev, "partition", 0));
 }
 
 static uint64_t ident_regular(const struct store_file *f)

@@ -3,6 +3,7 @@
 #ifndef STORE_FILE_IO_H
 #define STORE_FILE_IO_H
 
+#include "store-file-pr.h"
 #include "store-file-priv.h"
 #include "reactor-ring.h"
 #include "store-driver.h"
@@ -31,6 +32,13 @@ static inline struct export_io *store_file_io(struct reactor_op *op)
 	char *own = (char *)op - offsetof(struct store_file_io, op);
 
 	return (struct export_io *)(void *)(own - offsetof(struct export_io, own));
+}
+
+/* The result @res of the storage as the result of @io: -ESHUTDOWN if another server has the device
+ * (export_io_is_fenced()). */
+static inline int store_file_result(const struct export_io *io, int res)
+{
+	return io->ex->store->lead && store_file_pr_fenced(res) ? -ESHUTDOWN : res;
 }
 
 /* The fdatasync of one file on one ring.  At most one fdatasync is in flight.  All requests that

@@ -188,8 +188,8 @@ static int sg_holder(int fd, uint64_t *key)
 
 /* ---- both ---- */
 
-/* 1 if @key is registered, 0, or -errno. */
-static int find_key(int fd, uint64_t key, ask_keys *ask)
+/* Count the other keys beside @key.  1 if @key is registered, 0, or -errno. */
+static int find_key(int fd, uint64_t key, ask_keys *ask, unsigned *others)
 {
 	unsigned room = KEYS_FIRST;
 	uint64_t *keys = NULL;
@@ -203,19 +203,22 @@ static int find_key(int fd, uint64_t key, ask_keys *ask)
 			return -ENOMEM;
 		n = ask(fd, keys, room);
 	} while (n > (int)room);
-	for (int i = 0; i < n && !found; i++)
-		found = keys[i] == key;
+	*others = 0;
+	for (int i = 0; i < n; i++) {
+		found |= keys[i] == key;
+		*others += keys[i] && keys[i] != key;
+	}
 	free(keys);
 	return n < 0 ? n : found;
 }
 
 int store_file_pr_ask(int fd, uint64_t key, struct store_file_pr_view *view)
 {
-	int rc, found = find_key(fd, key, ioctl_keys);
+	int rc, found = find_key(fd, key, ioctl_keys, &view->others);
 	uint64_t holder;
 
 	if (ioctl_missing(found)) {
-		found = find_key(fd, key, sg_keys);
+		found = find_key(fd, key, sg_keys, &view->others);
 		rc = found < 0 ? found : sg_holder(fd, &holder);
 	} else {
 		rc = found < 0 ? found : ioctl_holder(fd, &holder);

@@ -63,6 +63,7 @@ struct store_file_pr_view {
 	enum store_file_pr_owner owner;
 	uint64_t holder;		/* the holder's key; 0: nobody, or all who are registered */
 	bool registered;		/* the device knows our key */
+	unsigned others;		/* keys of other hosts that the device knows */
 };
 
 /* 0 if hosts may share the device of @pr by reservations, whose key is not needed.  A partition is

@@ -85,6 +85,10 @@ struct store_file_all {
 	struct list descs;		/* export_desc.link; control thread */
 	struct export_anew_io anew_io;
 	struct store_file_keep keep;	/* constant while a ring has a name */
+	/* Of a shared block device, from claim() on; store-file-share.c: */
+	struct export *sharer;		/* the name whose descriptor is used; NULL: not shared */
+	uint64_t key;			/* of this server at the device */
+	bool kept;			/* this host had the reservation when the server began */
 } __attribute__((may_alias));
 
 /* The file driver's part of @store. */
@@ -129,6 +133,8 @@ void store_file_desc_removed(struct export *ex);
 void store_file_geometry(struct store_file *f, uint32_t st_blksize);
 /* The struct export.ident of the opened @f. */
 uint64_t store_file_ident(const struct store_file *f);
+/* True if the block device of @ex has an id of its own, which any host reads. */
+bool store_file_has_wwid(const struct export *ex);
 /* Read the first line of the small file @path into @buf; false: no such line. */
 bool store_file_sysfs_line(const char *path, char *buf, int len);
 /* Read the first line of @attr of block device @dev into @buf.  A partition without @attr has @attr
@@ -164,6 +170,21 @@ int store_file_lock(struct export *ex, char *err, size_t errlen);
 /* Give back the locks in @keep, of @store. */
 void store_file_lock_drop(const struct exports *e, const struct store *store,
 			  struct store_file_keep *keep);
+/* ---- store-file-share.c: a block device of two servers; a worker, or the main thread ---- */
+
+/* Refuse to share the opened block device of @ex if no reservation can fence its hosts.  0, or
+ * -errno with words in @why. */
+int store_file_share_check(struct export *ex, char *why, size_t len);
+/* Behind the claim of @ex: register this host.  0, or -errno with one line in @err. */
+int store_file_share_begin(struct export *ex, char *err, size_t errlen);
+/* store_driver.keeps, take, yield and renew. */
+bool store_file_share_keeps(const struct store *store);
+int store_file_share_take(struct export *ex, uint64_t may_break_ms, char *why, size_t len);
+int store_file_share_yield(struct export *ex);
+int store_file_share_renew(struct export *ex, char *why, size_t len);
+/* Give the reservation of @store back, if another host can have it; nothing is in flight. */
+void store_file_share_end(struct store *store);
+
 /* store_driver.check_same: check that the path still names the opened file. */
 int store_file_lock_check_same(const struct export *ex, char *err, size_t errlen);
 

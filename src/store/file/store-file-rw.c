@@ -219,7 +219,7 @@ static void rw_submit_not_dsync(struct export_io *io)
  * matter of all FLUSHes. */
 static bool rw_retry_without_dsync(struct export_io *io, int res)
 {
-	if (file_io(io)->how != RW_DSYNC || res == -EAGAIN)
+	if (file_io(io)->how != RW_DSYNC || res == -EAGAIN || export_io_is_fenced(io, res))
 		return false;
 	file_io(io)->how = RW_NOT_DSYNC;
 	io->status = res;
@@ -241,6 +241,7 @@ static void rw_done(struct reactor_op *op, int res, unsigned flags)
 		rw_next_piece(io);
 		return;
 	}
+	res = store_file_result(io, res);
 	if (file_io(io)->how == RW_NOT_DSYNC && res > 0) {
 		export_sync_failed(io->ex, io->status);
 		rw_sync_ended(io);

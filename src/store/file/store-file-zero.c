@@ -127,7 +127,7 @@ static void zero_done(struct reactor_op *op, int res, unsigned flags)
 		file_io(io)->how++;
 		zero_try(io);
 	} else {
-		export_io_next(io, res < 0 ? res : 0);
+		export_io_next(io, MIN(store_file_result(io, res), 0));
 	}
 }
 

@@ -53,9 +53,12 @@ static bool only_readable(const struct export *ex, int err)
 
 static int open_path(struct export *ex, const struct refusal *to)
 {
-	int flags = O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR) | (ex->direct ? O_DIRECT : 0);
+	int flags;
 	int err, read_only = 0;
 
+	/* What one host has acknowledged must not lie in its page cache. */
+	ex->direct |= ex->shared;
+	flags = O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR) | (ex->direct ? O_DIRECT : 0);
 	store_file(ex)->fd = open(ex->path, flags);
 	if (store_file(ex)->fd < 0) {
 		err = errno;
@@ -79,10 +82,26 @@ static int open_path(struct export *ex, const struct refusal *to)
 }
 
 /* Look for other users now, as well as with the claim, which comes after the wait for a lock. */
+/* Two servers may have the block device of @ex, if its reservations fence the one that loses. */
+static int check_shared(struct export *ex, const struct refusal *to)
+{
+	char why[256];
+	int rc = store_file_share_check(ex, why, sizeof(why));
+
+	if (rc)
+		snprintf(to->err, to->errlen, "export '%s': shared=yes: %s", ex->name, why);
+	return rc;
+}
+
 static int check_use(const struct export *ex, const struct stat *st, const struct refusal *to)
 {
 	char use[STORE_FILE_USE_MAX];
 
+	if (ex->shared && !store_file(ex)->is_block)
+		return file_refuse(to, -EINVAL,
+			      "cannot be exported with ',shared=yes': no lock of a file system "
+			      "fences the server that loses it: share a block device with "
+			      "persistent reservations, or an image of Ceph (rbd:POOL/IMAGE)");
 	if (store_file(ex)->force && !store_file(ex)->is_block)
 		return file_refuse(to, -EINVAL,
 			      "is a file: ',force' is for block devices: leave it out");
@@ -228,6 +247,8 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 	learn_ids(ex, &st);
 	store_file(ex)->local_fs = is_local_fs(ex);
 	rc = learn_size(ex, &st, &to);
+	if (!rc && ex->shared)
+		rc = check_shared(ex, &to);
 	if (!rc && ex->direct)
 		rc = learn_dio_align(ex, &to);
 	if (rc)
@@ -237,6 +258,9 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 		return file_refuse(&to, rc,
 				   "cannot be opened again through /proc: %s", strerror(-rc));
 	store_file_geometry(store_file(ex), (uint32_t)st.st_blksize);
+	/* The writes that the other server answered for need no FLUSH of this one. */
+	ex->durable = ex->shared && !ex->readonly && ex->geometry.writeback;
+	ex->geometry.writeback &= !ex->shared;
 	return 0;
 }
 
@@ -279,6 +303,8 @@ static void file_store_close(const struct exports *e, struct store *store)
 {
 	struct store_file_keep *keep = &store_file_all(store)->keep;
 
+	/* ORDER: before the claim goes, behind which the next server begins. */
+	store_file_share_end(store);
 	store_file_close_fd(keep->claim_fd);
 	store_file_lock_drop(e, store, keep);
 }
@@ -314,8 +340,27 @@ static bool file_flag(struct export *ex, unsigned flag, const char *value)
 	return true;
 }
 
+static void file_removed(struct export *ex)
+{
+	store_file_desc_removed(ex);
+	if (store_file_all(ex->store)->sharer == ex)
+		store_file_share_end(ex->store);
+}
+
+static int file_claim(struct export *ex, char *err, size_t errlen)
+{
+	int rc = store_file_claim(ex, err, errlen);
+
+	return rc ? rc : store_file_share_begin(ex, err, errlen);
+}
+
 static int file_check(const struct export *ex, char *err, size_t errlen)
 {
+	if (ex->shared && store_file(ex)->force) {
+		snprintf(err, errlen, "export '%s': shared=yes and force together: a device that "
+			 "two servers share is kept from all others: leave force out", ex->name);
+		return -EINVAL;
+	}
 	if (!store_file(ex)->force || !ex->readonly)
 		return 0;
 	snprintf(err, errlen, "export '%s': readonly and force together: what is exported for "
@@ -325,17 +370,19 @@ static int file_check(const struct export *ex, char *err, size_t errlen)
 
 const struct store_driver store_file_driver = {
 	.flags = file_flags,
-	.alone = "no lock of a file system fences the server that loses it: share an image of "
-		 "Ceph (rbd:POOL/IMAGE)",
 	.create = file_create,
 	.flag = file_flag,
 	.check = file_check,
 	.open = file_open,
 	.added = store_file_desc_added,
-	.removed = store_file_desc_removed,
+	.removed = file_removed,
 	.lock = store_file_lock,
-	.claim = store_file_claim,
+	.claim = file_claim,
 	.check_same = store_file_lock_check_same,
+	.take = store_file_share_take,
+	.yield = store_file_share_yield,
+	.keeps = store_file_share_keeps,
+	.renew = store_file_share_renew,
 	.close = file_close,
 	.store_own = sizeof(struct store_file_all),
 	.store_init = file_store_init,

@@ -16,6 +16,7 @@
 #include "export.h"
 #include "rbd-lib.h"
 #include "rbd-target.h"
+#include "store-taking.h"
 
 /* An opened image with a connection of its own to the cluster. */
 struct rbd_handle {
@@ -84,7 +85,7 @@ void store_rbd_unlock(struct store *store);
 
 /* The owner of the lock of @image, as the cluster names clients.  1 with @owner; 0: nobody has the
  * lock; or -errno.  Waits for the cluster, as the next one. */
-#define STORE_RBD_OWNER_MAX 96
+#define STORE_RBD_OWNER_MAX STORE_TAKING_OWNER_MAX
 int store_rbd_owner(rbd_image_t image, char owner[STORE_RBD_OWNER_MAX]);
 /* True if @owner has @image open, or has died within the last 30 s, or the cluster does not tell.
  * Most clients give their lock away when somebody asks, and write no more: so nobody is asked who

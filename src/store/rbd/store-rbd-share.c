@@ -8,76 +8,44 @@
 #include <config.h>
 
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
 
 #include "clock.h"
-#include "exports.h"
-#include "store-lead.h"
 #include "store-rbd-priv.h"
-
-#define RETRY_NS 50000000l
+#include "store-taking.h"
 
 struct taking {
+	struct store_taking try;
 	struct store_rbd *r;
-	uint64_t may_break_ms;
-	char owner[STORE_RBD_OWNER_MAX];
-	uint64_t since_ms;		/* when @owner was first seen */
-	char *why;
-	size_t len;
 	int rc;
 };
 
-static int refuse(struct taking *t, int rc, const char *text)
-{
-	snprintf(t->why, t->len, "%s%s", t->owner, text);
-	return rc;
-}
-
 /* Break the lock of the owner, who keeps it.  0, or -errno. */
-static int break_lock(struct taking *t)
+static int break_lock(const struct taking *t)
 {
-	int rc;
+	int rc = store_taking_may_break(&t->try);
 
-	if (t->may_break_ms == CLOCK_NEVER)
-		return refuse(t, -EBUSY, " has its lock, and no client asks this server to take "
-			      "over from it");
-	if (clock_now_ms() < t->may_break_ms)
-		return refuse(t, -EBUSY, " has broken the lock of this server lately, which waits");
-	rc = rbd_lib.rbd_lock_break(t->r->handle.image, RBD_LOCK_MODE_EXCLUSIVE, t->owner);
+	if (rc)
+		return rc;
+	rc = rbd_lib.rbd_lock_break(t->r->handle.image, RBD_LOCK_MODE_EXCLUSIVE, t->try.owner);
 	if (rc < 0 && rc != -ENOENT)
-		return refuse(t, rc, " keeps its lock, which cannot be broken");
-	refuse(t, 0, " kept its lock, which is broken");
-	return 0;
-}
-
-/* True if the owner has had its time to give the lock back. */
-static bool patience_ends(struct taking *t, const char *owner)
-{
-	uint64_t patience_ms = t->may_break_ms == CLOCK_NEVER ? STORE_LEAD_POLITE_MS :
-				STORE_LEAD_PATIENCE_MS;
-
-	if (strcmp(t->owner, owner)) {
-		snprintf(t->owner, sizeof(t->owner), "%s", owner);
-		t->since_ms = clock_now_ms();
-	}
-	return clock_now_ms() - t->since_ms >= patience_ms;
+		return store_taking_tell(&t->try, rc, "keeps its lock, which cannot be broken");
+	return store_taking_tell(&t->try, 0, "kept its lock, which is broken");
 }
 
 /* 0: the lock is taken.  -EAGAIN: not yet.  Another error is the end. */
-static int try_to_take(struct taking *t)
+static int try_to_take(struct store_taking *try)
 {
+	struct taking *t = container_of(try, struct taking, try);
 	char owner[STORE_RBD_OWNER_MAX] = "";
 	rbd_image_t image = t->r->handle.image;
 	int rc = store_rbd_owner(image, owner);
 
 	if (rc < 0)
 		return rc;
-	if (rc && !patience_ends(t, owner))
+	if (rc && store_taking_patience(try, owner))
 		return -EAGAIN;
 	/* librbd itself breaks the lock of an owner that does not watch. */
-	if (rc && (t->may_break_ms != CLOCK_NEVER || store_rbd_owner_watches(image, owner))) {
+	if (rc && (try->may_break_ms != CLOCK_NEVER || store_rbd_owner_watches(image, owner))) {
 		rc = break_lock(t);
 		if (rc)
 			return rc;
@@ -88,20 +56,17 @@ static int try_to_take(struct taking *t)
 
 static void take_aside(void *arg)
 {
-	const struct timespec retry = { .tv_nsec = RETRY_NS };
 	struct taking *t = arg;
-	const struct exports *e = t->r->ex.all;
 
-	while ((t->rc = try_to_take(t)) == -EAGAIN && !atomic_load(&e->stopping))
-		nanosleep(&retry, NULL);
-	if (t->rc == -EAGAIN)
-		t->rc = -ECANCELED;
+	t->rc = store_taking_run(&t->try, try_to_take);
 }
 
 int store_rbd_share_take(struct export *ex, uint64_t may_break_ms, char *why, size_t len)
 {
-	struct taking t = { .r = store_rbd(ex), .may_break_ms = may_break_ms, .why = why,
-			    .len = len };
+	struct taking t = {
+		.try = { .exports = ex->all, .may_break_ms = may_break_ms, .why = why, .len = len },
+		.r = store_rbd(ex),
+	};
 	int rc = store_rbd_aside(take_aside, &t);
 
 	rc = rc ? rc : t.rc;

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The reservation of a block device as the lock between two servers (store-lead.h; doc/decisions.md
+ * D22).  Owns nothing; main thread at start and end, or a worker of the store.
+ *
+ * A reservation fences as long as a host has it.  A host that was frozen may send late writes when
+ * it goes on, and they land if nobody has the reservation then.  So two rules hold:
+ *   - A server registers its key only when this host has no late writes: at its start, behind the
+ *     claim, and when it has been fenced and all its clients have left.  Who takes the reservation
+ *     from a host removes the key of that host.
+ *   - A server gives the reservation back only if the other host is registered.
+ * A registered host that does not write asks for the reservation by its key alone. */
+#include <config.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "exports.h"
+#include "log.h"
+#include "store-file-pr.h"
+#include "store-file-priv.h"
+#include "store-taking.h"
+
+/* The device of @all as the functions of store-file-pr.h want it. */
+static struct store_file_pr device_of(const struct store_file_all *all)
+{
+	return (struct store_file_pr){ .fd = store_file(all->sharer)->fd, .path = all->sharer->path,
+				       .key = all->key };
+}
+
+/* Who has the reservation, if two hosts at most know of each other. */
+static int look(const struct store_file_pr *pr, struct store_file_pr_view *view, char *why,
+		size_t len)
+{
+	int rc = store_file_pr_look(pr, view, why, len);
+
+	if (rc || view->others <= 1)
+		return rc;
+	snprintf(why, len, "'%s' knows the keys of %u other hosts, and two hosts may share it: end "
+		 "all servers, and remove the old keys (sg_persist --out --clear)", pr->path,
+		 view->others);
+	return -EUSERS;
+}
+
+/* ---- while the export comes ---- */
+
+int store_file_share_check(struct export *ex, char *why, size_t len)
+{
+	const struct store_file_pr pr = { .fd = store_file(ex)->fd, .path = ex->path };
+
+	if (!store_file_has_wwid(ex)) {
+		snprintf(why, len, "'%s' has no number by which another host knows it (wwid in "
+			 "sysfs)", ex->path);
+		return -EOPNOTSUPP;
+	}
+	return ex->readonly ? 0 : store_file_pr_check(&pr, why, len);
+}
+
+/* Page caches of two hosts differ, so all names of the device have to be direct. */
+static int check_names(const struct export *ex, char *why, size_t len)
+{
+	const struct export *other;
+
+	list_for_each(other, &ex->store->names, store_link) {
+		if (other->shared == ex->shared)
+			continue;
+		snprintf(why, len, "'%s' is exported as '%s', too: all names of a shared device "
+			 "need ',shared=yes'", ex->path, other->name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Make this host known to the device.  No request of an earlier server is under way. */
+static int begin(struct store_file_all *all, struct export *ex, char *why, size_t len)
+{
+	struct store_file_pr_view view;
+	struct store_file_pr pr;
+	int rc = store_file_pr_new_key(&all->key);
+
+	if (rc)
+		return rc;
+	all->sharer = ex;
+	pr = device_of(all);
+	rc = store_file_pr_register(&pr, why, len);
+	if (!rc)
+		rc = look(&pr, &view, why, len);
+	if (rc) {
+		all->sharer = NULL;
+		return rc;
+	}
+	all->kept = view.owner == STORE_FILE_PR_OURS;
+	log_info(ex->name, "this server's key at '%s' is 0x%" PRIx64 "%s", ex->path, all->key,
+		 all->kept ? ", and an earlier server left the reservation to it" : "");
+	return 0;
+}
+
+int store_file_share_begin(struct export *ex, char *err, size_t errlen)
+{
+	struct store_file_all *all = store_file_all(ex->store);
+	char why[256] = "";
+	int rc = check_names(ex, why, sizeof(why));
+
+	if (!rc && ex->shared && !ex->readonly && !all->sharer)
+		rc = begin(all, ex, why, sizeof(why));
+	if (rc)
+		snprintf(err, errlen, "export '%s': shared=yes: %s", ex->name,
+			 *why ? why : strerror(-rc));
+	return rc;
+}
+
+bool store_file_share_keeps(const struct store *store)
+{
+	return store_file_all(store)->kept;
+}
+
+/* ---- the lock ---- */
+
+static int keep_or_release(const struct store_file_pr *pr, const struct store_file_pr_view *view,
+			   char *why, size_t len)
+{
+	return view->others ? store_file_pr_release(pr, why, len) : -EAGAIN;
+}
+
+struct taking {
+	struct store_taking try;
+	struct store_file_pr pr;
+};
+
+/* Another server may do the same at the same time. */
+static int again_if_late(int rc)
+{
+	return rc == -EBUSY || rc == -ENOKEY ? -EAGAIN : rc;
+}
+
+static int preempt(const struct taking *t, uint64_t holder)
+{
+	char why[256];
+	int rc = store_taking_may_break(&t->try);
+
+	if (rc)
+		return rc;
+	rc = again_if_late(store_file_pr_preempt(&t->pr, holder, why, sizeof(why)));
+	if (rc == -EAGAIN)
+		return rc;
+	return store_taking_tell(&t->try, rc, rc ? "keeps its reservation, which cannot be taken" :
+				 "kept its reservation, which is taken from it");
+}
+
+/* 0: this host has the reservation.  -EAGAIN: not yet.  Another error is the end. */
+static int try_to_take(struct store_taking *try)
+{
+	struct taking *t = container_of(try, struct taking, try);
+	char owner[STORE_TAKING_OWNER_MAX];
+	struct store_file_pr_view view;
+	int rc = look(&t->pr, &view, try->why, try->len);
+
+	if (!rc && !view.registered)
+		rc = store_file_pr_register(&t->pr, try->why, try->len);
+	if (rc || view.owner == STORE_FILE_PR_OURS)
+		return rc;
+	if (view.owner == STORE_FILE_PR_FREE)
+		return again_if_late(store_file_pr_reserve(&t->pr, try->why, try->len));
+	snprintf(owner, sizeof(owner), "the host with the key 0x%" PRIx64, view.holder);
+	rc = store_taking_patience(try, owner);
+	return rc ? rc : preempt(t, view.holder);
+}
+
+int store_file_share_take(struct export *ex, uint64_t may_break_ms, char *why, size_t len)
+{
+	struct taking t = {
+		.try = { .exports = ex->all, .may_break_ms = may_break_ms, .why = why, .len = len },
+		.pr = device_of(store_file_all(ex->store)),
+	};
+
+	return store_taking_run(&t.try, try_to_take);
+}
+
+int store_file_share_yield(struct export *ex)
+{
+	struct store_file_pr pr = device_of(store_file_all(ex->store));
+	struct store_file_pr_view view;
+	char why[256];
+	int rc = store_file_pr_look(&pr, &view, why, sizeof(why));
+
+	if (!rc && view.owner != STORE_FILE_PR_OURS)
+		rc = -ESHUTDOWN;
+	return rc ? rc : keep_or_release(&pr, &view, why, sizeof(why));
+}
+
+int store_file_share_renew(struct export *ex, char *why, size_t len)
+{
+	struct store_file_pr pr = device_of(store_file_all(ex->store));
+
+	return store_file_pr_register(&pr, why, len);
+}
+
+/* ---- while the export goes ---- */
+
+void store_file_share_end(struct store *store)
+{
+	struct store_file_all *all = store_file_all(store);
+	struct store_file_pr_view view;
+	struct store_file_pr pr;
+	char why[256] = "";
+	int rc;
+
+	if (!all->sharer)
+		return;
+	pr = device_of(all);
+	rc = store_file_pr_look(&pr, &view, why, sizeof(why));
+	if (!rc && view.owner == STORE_FILE_PR_OURS)
+		rc = keep_or_release(&pr, &view, why, sizeof(why));
+	if (rc == -EAGAIN)
+		log_info(all->sharer->name, "the reservation of '%s' stays with this host, because "
+			 "no other host is registered", pr.path);
+	else if (rc)
+		log_warn(all->sharer->name, "the reservation cannot be given back: %s", why);
+	all->sharer = NULL;
+}

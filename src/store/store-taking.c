@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns nothing: waits between the tries to take the lock of a shared store; a worker. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "clock.h"
+#include "exports.h"
+#include "store-lead.h"
+#include "store-taking.h"
+
+#define RETRY_NS 50000000l
+
+int store_taking_tell(const struct store_taking *t, int rc, const char *text)
+{
+	snprintf(t->why, t->len, "%s %s", t->owner, text);
+	return rc;
+}
+
+int store_taking_patience(struct store_taking *t, const char *owner)
+{
+	uint64_t patience_ms = t->may_break_ms == CLOCK_NEVER ? STORE_LEAD_POLITE_MS :
+				STORE_LEAD_PATIENCE_MS;
+
+	if (strcmp(t->owner, owner)) {
+		snprintf(t->owner, sizeof(t->owner), "%s", owner);
+		t->since_ms = clock_now_ms();
+	}
+	return clock_now_ms() - t->since_ms >= patience_ms ? 0 : -EAGAIN;
+}
+
+int store_taking_may_break(const struct store_taking *t)
+{
+	if (t->may_break_ms == CLOCK_NEVER)
+		return store_taking_tell(t, -EBUSY, "has its lock, and no client asks this server "
+					 "to take over from it");
+	if (clock_now_ms() < t->may_break_ms)
+		return store_taking_tell(t, -EBUSY, "has broken the lock of this server lately, "
+					 "which waits");
+	return 0;
+}
+
+int store_taking_run(struct store_taking *t, int (*try)(struct store_taking *t))
+{
+	const struct timespec retry = { .tv_nsec = RETRY_NS };
+	int rc;
+
+	while ((rc = try(t)) == -EAGAIN && !atomic_load(&t->exports->stopping))
+		nanosleep(&retry, NULL);
+	return rc == -EAGAIN ? -ECANCELED : rc;
+}

@@ -1,0 +1,110 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Disks of two hosts: LIO exports backstores by SRP over soft-RoCE, and this guest logs in twice, as
+# two initiators, two hosts to the device.  Source after lib.sh.
+#
+#	shared_target_up	modules, and the port
+#	shared_store NAME DEVICE SIZE		a backstore, the next LUN of the port
+#	shared_login N		the disks of initiator N, in the order of LUNs: disks_of[N]
+#	shared_logout		all disks go
+#
+# LIO, because its backstore knows the reservations of several initiators; scsi_debug has one
+# initiator, and QEMU 7.2 hands reservations to a disk of its host.  SRP and not tcm_loop, because
+# PREEMPT AND ABORT never comes back there (doc/decisions.md D22).
+
+target=/sys/kernel/config/target
+shared_stores=()
+declare -A disks_of
+
+shared_target_up() {
+	modprobe -a target_core_file sd_mod ib_srpt ib_srp
+	[ -d /sys/kernel/config/target ] || mount -t configfs configfs /sys/kernel/config
+	# Registrations outlive a loss of power: LIO keeps them here.
+	mkdir -p /var/target/pr /var/target/alua
+	gid=$(tr -d : </sys/class/infiniband/rxe0/ports/1/gids/0)
+	port=$target/srpt/0x$gid
+	cleanup_fn shared_target_down
+	mkdir -p "$port/tpg"
+	echo 5555 >"$target/srpt/discovery_auth/rdma_cm_port"
+	echo 1 >"$port/tpg/enable"
+}
+
+shared_store() {
+	local store=$target/core/fileio_0/$1 lun=$port/tpg/lun/lun_${#shared_stores[@]}
+
+	mkdir -p "$store" "$lun"
+	echo "fd_dev_name=$2,fd_dev_size=$3" >"$store/control"
+	# The number by which all hosts know the disk.
+	echo "rtrs-$1" >"$store/wwn/vpd_unit_serial"
+	echo 1 >"$store/enable"
+	echo 1 >"$store/attrib/emulate_write_cache"
+	echo 1 >"$store/attrib/emulate_tpu"
+	echo 1 >"$store/attrib/emulate_tpws"
+	ln -s "$store" "$lun/store"
+	shared_stores+=("$1")
+}
+
+shared_disks() {
+	local disk
+
+	for disk in /sys/class/scsi_disk/*/device/block/*; do
+		if [ -b "/dev/${disk##*/}" ]; then echo "/dev/${disk##*/}"; fi
+	done
+}
+
+shared_disks_are() {
+	[ "$(shared_disks | wc -l)" -eq "$1" ]
+}
+
+shared_login() {
+	local guid acl=$port/tpg/acls/0x000000000000000$1${gid:16} before i
+
+	before=$(shared_disks)
+	mkdir "$acl"
+	for i in "${!shared_stores[@]}"; do
+		mkdir "$acl/lun_$i"
+		ln -s "$port/tpg/lun/lun_$i" "$acl/lun_$i/lun"
+	done
+	guid=$(cat /sys/module/ib_srpt/parameters/srpt_service_guid)
+	guid=${guid#0x}
+	# shellcheck disable=SC2154 # ip4: lib.sh
+	echo "id_ext=$guid,ioc_guid=$guid,initiator_ext=$1,dest=$ip4:5555" \
+		>/sys/class/infiniband_srp/srp-rxe0-1/add_target
+	wait_until "disks of initiator $1" shared_disks_are \
+		$(($(wc -w <<<"$before") + ${#shared_stores[@]}))
+	disks_of[$1]=$(shared_disks | grep -vxF "${before:-none}" | sort | tr '\n' ' ')
+}
+
+shared_logout() {
+	local rport
+
+	for rport in /sys/class/srp_remote_ports/*; do
+		[ ! -e "$rport/delete" ] || echo 1 >"$rport/delete"
+	done
+	wait_until "the end of all disks" shared_disks_are 0
+}
+
+shared_target_down() {
+	local acl lun name
+
+	shared_logout
+	echo 0 >"$port/tpg/enable"
+	for acl in "$port"/tpg/acls/*; do
+		[ -d "$acl" ] || continue
+		for lun in "$acl"/lun_*; do
+			rm -f "$lun/lun"
+			rmdir "$lun"
+		done
+		rmdir "$acl"
+	done
+	for lun in "$port"/tpg/lun/lun_*; do
+		[ -d "$lun" ] || continue
+		rm -f "$lun/store"
+		rmdir "$lun"
+	done
+	rmdir "$port/tpg" "$port"
+	for name in "${shared_stores[@]}"; do
+		rmdir "$target/core/fileio_0/$name"
+	done
+	rmdir "$target/core/fileio_0" "$target/srpt"
+}
