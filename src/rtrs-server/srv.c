@@ -106,6 +106,7 @@ static void srv_free(struct srv *srv)
 		srv_pool_fini(&srv->threads[i].pool);
 	srv_rnbd_destroy(srv);
 	fab_tls_destroy(srv->tls);
+	srv_names_fini(&srv->names);
 	free(srv->threads);
 	frwr_lessons_fini(&srv->lessons);
 	free(srv);

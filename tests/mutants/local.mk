@@ -5,6 +5,7 @@ MUTANT_LISTS = \
 	%D%/client.list \
 	%D%/control.list \
 	%D%/fabric.list \
+	%D%/identity.list \
 	%D%/install.list \
 	%D%/keys.list \
 	%D%/metrics.list \

@@ -69,7 +69,7 @@ libsim_la_SOURCES = \
 
 libsim_la_LIBADD = libpeer.la libclt.la librtrssrv.la libsimfab.la
 
-SIM_PLAIN_TESTS = test-sim-ask test-sim-clt test-sim-dev test-sim-fair test-sim-fence test-sim-limit test-sim-live test-sim-loss test-sim-mem test-sim-multi test-sim-multi-peer test-sim-nbd test-sim-path test-sim-peer test-sim-share test-sim-size test-sim-small test-sim-srv test-sim-window
+SIM_PLAIN_TESTS = test-sim-ask test-sim-clt test-sim-dev test-sim-fair test-sim-fence test-sim-identity test-sim-limit test-sim-live test-sim-loss test-sim-mem test-sim-multi test-sim-multi-peer test-sim-nbd test-sim-path test-sim-peer test-sim-share test-sim-size test-sim-small test-sim-srv test-sim-window
 SIM_TESTS = $(SIM_PLAIN_TESTS) test-sim-nbd-random test-sim-random
 check_PROGRAMS += $(SIM_TESTS)
 SIM_NIC_TESTS = %D%/sim-nic.sh %D%/sim-registration.sh
@@ -92,6 +92,9 @@ test_sim_fair_LDADD = libsim.la
 test_sim_fence_SOURCES = %D%/history.c %D%/history.h %D%/test-sim-fence.c
 test_sim_fence_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_fence_LDADD = libsim.la
+test_sim_identity_SOURCES = %D%/test-sim-identity.c
+test_sim_identity_CPPFLAGS = $(libsim_la_CPPFLAGS)
+test_sim_identity_LDADD = libsim.la
 test_sim_limit_SOURCES = %D%/test-sim-limit.c
 test_sim_limit_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_limit_LDADD = libsim.la

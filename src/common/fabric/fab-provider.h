@@ -96,6 +96,8 @@ struct fab_provider {
 	int (*connect)(struct fab_conn *conn, const void *private_data, size_t len);
 	int (*accept)(struct fab_conn *conn, const void *private_data, size_t len);
 	void (*reject)(struct fab_conn *conn, const void *private_data, size_t len);
+	/* Fill @id, which is empty; NULL: peers prove nothing. */
+	void (*identity)(const struct fab_conn *conn, struct fab_identity *id);
 
 	int (*pd_create)(struct fab_conn *conn, struct fab_pd **pd);
 	void (*pd_destroy)(struct fab_pd *pd);

@@ -22,18 +22,25 @@
 const char *fab_psk_name_fault(const char *name)
 {
 	static const char fault[] = "expected a name of 1 to 128 characters without spaces and "
-				    "':', and without '#' at its begin";
+				    "':', and without '#' or '/' at its begin";
 	size_t n = strlen(name);
 
 	_Static_assert(FAB_PSK_NAME_MAX == 128, "in words here");
-	/* A '#' makes the name a number of hexadecimal digits (gnutls), or the line a comment. */
-	if (!n || n > FAB_PSK_NAME_MAX || *name == '#')
+	/* A '#' makes the name a number of hexadecimal digits (gnutls), or the line a comment; in
+	 * front of a '/' stands the identity. */
+	if (!n || n > FAB_PSK_NAME_MAX || *name == '#' || *name == '/')
 		return fault;
 	for (; *name; name++) {
 		if ((unsigned char)*name <= ' ' || *name == ':' || *name == 0x7f)
 			return fault;
 	}
 	return NULL;
+}
+
+const char *fab_psk_identity(const char *name, char *buf, size_t len)
+{
+	snprintf(buf, len, "psk:%.*s", (int)strcspn(name, "/"), name);
+	return buf;
 }
 
 void fab_psk_line(const char *name, const uint8_t key[FAB_PSK_KEY_NEW],

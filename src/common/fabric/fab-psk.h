@@ -36,6 +36,10 @@ void fab_psk_free(struct fab_psks *psks);
 /* The key of the @len bytes @name; NULL: none. */
 const struct fab_psk *fab_psk_find(const struct fab_psks *psks, const void *name, size_t len);
 
+/* Write to @buf the identity that a key called @name proves: "psk:", and @name up to its first '/',
+ * behind which a label tells several keys of one identity apart.  Returns @buf. */
+const char *fab_psk_identity(const char *name, char *buf, size_t len);
+
 /* NULL, or what is expected of a name: @name cannot be in a file. */
 const char *fab_psk_name_fault(const char *name);
 /* Write to @line a line with @key for @name, a good name.  The caller wipes @line and @key. */

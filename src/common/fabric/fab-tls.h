@@ -13,6 +13,7 @@
 
 #include "fab-psk.h"
 
+struct fab_identity;
 struct gnutls_session_int;
 
 enum fab_tls_mode {
@@ -70,5 +71,9 @@ struct fab_tls_end {
  * long as the session.  Give the session to gnutls_deinit().  0 or -ENOMEM. */
 int fab_tls_session(struct fab_tls_end *end, const char *address,
 		    struct gnutls_session_int **out);
+/* Fill @id, which is empty, after the handshake of @session: the peer of a server by its key, or by
+ * its certificate if certificates are verified; the peer of a client has no name here. */
+void fab_tls_identity(const struct fab_tls_end *end, struct gnutls_session_int *session,
+		      struct fab_identity *id);
 
 #endif

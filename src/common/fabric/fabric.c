@@ -124,6 +124,13 @@ void fab_conn_set_context(struct fab_conn *conn, void *context)
 	conn->context = context;
 }
 
+void fab_conn_identity(const struct fab_conn *conn, struct fab_identity *id)
+{
+	*id = (struct fab_identity){ 0 };
+	if (conn->ops->identity)
+		conn->ops->identity(conn, id);
+}
+
 void fab_conn_destroy(struct fab_conn *conn)
 {
 	if (conn)

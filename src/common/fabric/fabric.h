@@ -285,6 +285,25 @@ void fab_reject(struct fab_conn *conn, const void *private_data, size_t len);
 /* The addresses of both ends of @conn; either pointer may be NULL. */
 void fab_conn_addrs(const struct fab_conn *conn, struct fab_addr *local, struct fab_addr *peer);
 
+/* ---- who the peer has proven to be ---- */
+
+/* Bytes of an identity with its end: a kind, "psk:" or "cert:", and a name. */
+#define FAB_IDENTITY_LEN 136
+#define FAB_CIPHER_LEN 48
+
+struct fab_identity {
+	/* "psk:NAME", by a key that the peer has (fab_psk_identity()); or "cert:NAME", the common
+	 * name in the peer's certificate, which was verified.  NAME has 1 to 128 characters without
+	 * spaces, ':' and control characters.  "": the peer has proven nothing, or its certificate
+	 * has no such name. */
+	char name[FAB_IDENTITY_LEN];
+	char cipher[FAB_CIPHER_LEN];	/* "TLS1.3 AES-128-GCM"; "": in plain */
+};
+
+/* Tell in @id who the peer of @conn has proven to be: all empty on a connection without TLS.
+ * Constant from CONNECT_REQUEST or ESTABLISHED on.  The set-up's thread. */
+void fab_conn_identity(const struct fab_conn *conn, struct fab_identity *id);
+
 /* ---- protection domain and memory ---- */
 
 /* Make a protection domain on the device of @conn, known from ROUTE_RESOLVED or CONNECT_REQUEST on.

@@ -7,6 +7,7 @@
  * reason, rate limited, because strangers cause refusals. */
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@
 #include "srv-accept.h"
 #include "srv-con.h"
 #include "srv-geom.h"
+#include "srv-names.h"
 #include "srv-path.h"
 #include "srv-state.h"
 #include "srv-sess.h"
@@ -167,7 +169,6 @@ static struct decision accept_create_path(struct srv *srv, struct srv_sess *sess
 {
 	static char error[SRV_CAUSE_LEN];	/* for the refusal that follows */
 	struct decision d = { .verdict = ACCEPT };
-	struct fab_addr local, peer;
 	bool is_new = !sess;
 	const char *why;
 	int rc = srv_geom_client(srv, conn, error, sizeof(error));
@@ -177,15 +178,30 @@ static struct decision accept_create_path(struct srv *srv, struct srv_sess *sess
 	why = beyond_limits(srv, sess, req, conn);
 	if (why)
 		return decision_refuse(-ENOMEM, why);
-	fab_conn_addrs(conn, &local, &peer);
 	if (is_new)
-		sess = srv_sess_create(srv, req->paths_uuid, &peer);
+		sess = srv_sess_create(srv, req->paths_uuid, conn);
 	if (!sess)
 		return decision_refuse(-ENOMEM, "no memory for a session");
 	rc = srv_setup_path(sess, req, conn, &d.path, error, sizeof(error));
 	if (is_new)
 		srv_sess_put(sess);	/* the path holds the session now, or the session goes */
 	return rc ? decision_refuse(rc, error) : d;
+}
+
+/* True if the peer of @conn is the client of @sess.  False: *@d refuses the peer. */
+static bool identity_is_of(const struct srv_sess *sess, const struct fab_conn *conn,
+			   struct decision *d)
+{
+	static char why[2 * FAB_IDENTITY_LEN + 64];	/* for the refusal that follows */
+	struct fab_identity id;
+
+	fab_conn_identity(conn, &id);
+	if (!strcmp(id.name, sess->transport_identity))
+		return true;
+	snprintf(why, sizeof(why), "its session belongs to %s, and it is %s",
+		 srv_names_person(sess->transport_identity), srv_names_person(id.name));
+	*d = decision_refuse(-EACCES, why);
+	return false;
 }
 
 static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req *req,
@@ -199,6 +215,9 @@ static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req
 		return decision_refuse(-ECONNRESET, "server is shutting down");
 	if (!sess && !req->first_conn)
 		return decision_refuse(-ENXIO, "unknown session");
+	/* First of all: a stranger that knows the uuids ends no path of the session, either. */
+	if (sess && !identity_is_of(sess, conn, &d))
+		return d;
 	if (path)
 		return accept_decide_known_path(path, req);
 	if (sess) {

@@ -62,6 +62,10 @@ struct srv_path {
 	enum srv_path_state state;
 	uint8_t uuid[RTRS_UUID_LEN];	/* sess_uuid of the wire: the path's identity */
 	struct fab_addr client, server;
+	struct fab_identity transport;	/* what its first connection has proven; constant */
+	/* Who the client is: at first what @transport says.  A proof in messages may set another
+	 * identity before INFO_REQ is judged, and none later. */
+	char identity[FAB_IDENTITY_LEN];
 	char device[FAB_DEVICE_NAME];	/* the RDMA device, and its port; "": none */
 	uint8_t device_port;
 	uint16_t cid_num, recon_cnt;

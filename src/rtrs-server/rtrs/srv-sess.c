@@ -12,14 +12,17 @@
 #include "srv-sess.h"
 
 struct srv_sess *srv_sess_create(struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN],
-				 const struct fab_addr *client)
+				 const struct fab_conn *conn)
 {
 	struct srv_sess *sess = calloc(1, sizeof(*sess));
+	struct fab_identity id;
 
 	if (!sess)
 		return NULL;
 	sess->srv = srv;
-	sess->client = *client;
+	fab_conn_addrs(conn, NULL, &sess->client);
+	fab_conn_identity(conn, &id);
+	memcpy(sess->transport_identity, id.name, sizeof(id.name));
 	sess->refs = 1;
 	memcpy(sess->uuid, uuid, RTRS_UUID_LEN);
 	list_init(&sess->paths);

@@ -24,6 +24,7 @@
 #include "rtrs-geom.h"
 #include "rtrs-wr.h"
 #include "srv-log.h"
+#include "srv-names.h"
 #include "srv-ops.h"
 #include "srv-pool.h"
 
@@ -98,6 +99,7 @@ struct srv {
 	unsigned freed_cons;		/* srv-mem.c: since memory was last given back */
 	struct loop_timer mem_timer;
 	struct srv_log log;
+	struct srv_names names;
 	unsigned next_offset;
 	unsigned next_iova;		/* srv-chunk.c */
 	struct loop_timer park_timer, listen_timer;

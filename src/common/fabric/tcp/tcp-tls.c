@@ -151,6 +151,11 @@ bool tcp_tls_heard(const struct tcp_conn *c)
 	return c->tls->heard;
 }
 
+void tcp_tls_identity(const struct tcp_conn *c, struct fab_identity *id)
+{
+	fab_tls_identity(&c->tls->end, c->tls->session, id);
+}
+
 const char *tcp_tls_describe(const struct tcp_conn *c, char *buf, size_t len)
 {
 	struct tcp_tls *t = c->tls;
