@@ -9,6 +9,7 @@ AM_TESTS_ENVIRONMENT = SANITIZERS='$(SANITIZERS)'; export SANITIZERS;
 
 SHELL_TESTS = \
 	%D%/test-allow.sh \
+	%D%/test-auth.sh \
 	%D%/test-allow-flood.sh \
 	%D%/test-bench.sh \
 	%D%/test-block-device.sh \

@@ -118,12 +118,16 @@ libpsk_la_SOURCES = %D%/fabric/fab-psk.c %D%/fabric/fab-psk.h
 libauth_la_SOURCES = \
 	%D%/auth/auth-chap.c \
 	%D%/auth/auth-chap.h \
+	%D%/auth/auth-conn.c \
+	%D%/auth/auth-conn.h \
+	%D%/auth/auth-creds.c \
+	%D%/auth/auth-creds.h \
 	%D%/auth/auth-crypto.c \
 	%D%/auth/auth-crypto.h \
 	%D%/auth/auth-msg.h \
 	$(NULL)
 libauth_la_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS) $(NETTLE_CFLAGS)
-libauth_la_LIBADD = libpsk.la $(GNUTLS_LIBS) $(NETTLE_LIBS)
+libauth_la_LIBADD = $(GNUTLS_LIBS) $(NETTLE_LIBS)
 
 librtrs_la_SOURCES = \
 	%D%/rtrs/rtrs-geom.c \

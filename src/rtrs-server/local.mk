@@ -84,6 +84,10 @@ librtrssrv_la_SOURCES = \
 	%D%/rnbd/srv-size.h \
 	%D%/rtrs/srv-accept.c \
 	%D%/rtrs/srv-accept.h \
+	%D%/rtrs/srv-auth.c \
+	%D%/rtrs/srv-auth.h \
+	%D%/rtrs/srv-pass.c \
+	%D%/rtrs/srv-pass.h \
 	%D%/rtrs/srv-chunk.c \
 	%D%/rtrs/srv-chunk.h \
 	%D%/rtrs/srv-con.c \
@@ -125,7 +129,7 @@ librtrssrv_la_SOURCES = \
 	%D%/srv.c \
 	%D%/srv.h \
 	$(NULL)
-librtrssrv_la_LIBADD = libstore.la libfrwr.la libfab.la librtrs.la librnbd.la libopt.la libmetrics.la libbase.la
+librtrssrv_la_LIBADD = libstore.la libauth.la libfrwr.la libfab.la librtrs.la librnbd.la libopt.la libmetrics.la libbase.la
 
 librtrsring_la_CPPFLAGS = $(SRV_CPPFLAGS)
 librtrsring_la_SOURCES = \

@@ -304,6 +304,12 @@ struct fab_identity {
  * Constant from CONNECT_REQUEST or ESTABLISHED on.  The set-up's thread. */
 void fab_conn_identity(const struct fab_conn *conn, struct fab_identity *id);
 
+#define FAB_BINDING_LEN 32
+
+/* Fill @out with bytes that both ends of @conn know and that no other connection has: of TLS (an
+ * exporter, RFC 5705).  False, and zeroes: @conn is in plain.  As fab_conn_identity(). */
+bool fab_conn_binding(const struct fab_conn *conn, uint8_t out[FAB_BINDING_LEN]);
+
 /* ---- protection domain and memory ---- */
 
 /* Make a protection domain on the device of @conn, known from ROUTE_RESOLVED or CONNECT_REQUEST on.

@@ -163,6 +163,14 @@ static int note_tls(void *arg, const char *text, char *why, size_t len)
 	return 0;
 }
 
+static int note_auth(void *arg, const char *text, char *why, size_t len)
+{
+	struct srv_conf *conf = arg;
+
+	conf->auth.asked = true;
+	return 0;
+}
+
 /* ---- values that change while the server runs ---- */
 
 static void set_log_level(const void *arg, void *program)
@@ -204,6 +212,11 @@ static const struct opt rows[] = {
 	  .of = "a directory", .holds = IN_FILE, .with_next = true },
 	{ .name = "tls-verify-peer", .type = OPT_FLAG, FIELD(tls.verify_peer), .holds = IN_FILE,
 	  .help = "or with certificates" },
+	{ .name = "auth", .type = OPT_WORD, FIELD(auth.mode), .words = auth_mode_names,
+	  .nwords = AUTH_MODES, .call = note_auth, .shown = "", .holds = IN_FILE,
+	  .with_next = true },
+	{ .name = "auth-psk", .type = OPT_TEXT, FIELD(auth.psk), .arg = "FILE", .of = "a file",
+	  .holds = IN_FILE, .help = "who clients are, also over RDMA (none)" },
 	{ .name = "config", .type = OPT_TEXT, FIELD(config), .arg = "FILE", .of = "a file",
 	  .call = note_config, .shown = CONF_FILE, .holds = OPT_AT_START, .with_next = true },
 	{ .name = "check", .type = OPT_FLAG, FIELD(check), .holds = OPT_AT_START,

@@ -68,6 +68,7 @@ static void set_defaults(struct srv_conf *conf, bool runs)
 		.state_dir = rundir_default(),
 		.control = default_control(runs),
 		.tls.server = true,
+		.auth.server = true,
 	};
 	opt_defaults(&conf_options, conf);
 }

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "auth-creds.h"
 #include "conf-allow.h"
 #include "conf-limits.h"
 #include "conf-priority.h"
@@ -54,6 +55,7 @@ struct srv_conf {
 	unsigned nexports;
 
 	struct fab_tls_conf tls;
+	struct auth_conf auth;
 	enum srv_invalidate invalidate;
 	struct srv_allow *allow;
 	unsigned nallow;		/* 0: everybody */

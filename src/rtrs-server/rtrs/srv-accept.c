@@ -15,9 +15,11 @@
 #include "log.h"
 #include "rtrs-msg.h"
 #include "srv-accept.h"
+#include "srv-auth.h"
 #include "srv-con.h"
 #include "srv-geom.h"
 #include "srv-names.h"
+#include "srv-pass.h"
 #include "srv-path.h"
 #include "srv-state.h"
 #include "srv-sess.h"
@@ -28,6 +30,7 @@ struct srv_parked {
 	struct list link;
 	struct fab_conn *conn;
 	struct rtrs_conn_req req;
+	struct srv_who who;
 	uint64_t deadline_ms;
 };
 
@@ -165,7 +168,8 @@ static struct decision check_session_paths(const struct srv_sess *sess, struct f
 }
 
 static struct decision accept_create_path(struct srv *srv, struct srv_sess *sess,
-					  const struct rtrs_conn_req *req, struct fab_conn *conn)
+					  const struct rtrs_conn_req *req,
+					  const struct srv_who *who, struct fab_conn *conn)
 {
 	static char error[SRV_CAUSE_LEN];	/* for the refusal that follows */
 	struct decision d = { .verdict = ACCEPT };
@@ -179,33 +183,38 @@ static struct decision accept_create_path(struct srv *srv, struct srv_sess *sess
 	if (why)
 		return decision_refuse(-ENOMEM, why);
 	if (is_new)
-		sess = srv_sess_create(srv, req->paths_uuid, conn);
+		sess = srv_sess_create(srv, req->paths_uuid, conn, who);
 	if (!sess)
 		return decision_refuse(-ENOMEM, "no memory for a session");
-	rc = srv_setup_path(sess, req, conn, &d.path, error, sizeof(error));
+	rc = srv_setup_path(sess, req, who, conn, &d.path, error, sizeof(error));
 	if (is_new)
 		srv_sess_put(sess);	/* the path holds the session now, or the session goes */
 	return rc ? decision_refuse(rc, error) : d;
 }
 
-/* True if the peer of @conn is the client of @sess.  False: *@d refuses the peer. */
-static bool identity_is_of(const struct srv_sess *sess, const struct fab_conn *conn,
+/* True if @who is the client of @sess, with the key that the session was made with.  False: *@d
+ * refuses the peer. */
+static bool identity_is_of(const struct srv_sess *sess, const struct srv_who *who,
 			   struct decision *d)
 {
 	static char why[2 * FAB_IDENTITY_LEN + 64];	/* for the refusal that follows */
-	struct fab_identity id;
+	bool same_person = !strcmp(who->id.name, sess->transport_identity);
 
-	fab_conn_identity(conn, &id);
-	if (!strcmp(id.name, sess->transport_identity))
+	if (same_person && !memcmp(who->key_id, sess->key_id, sizeof(sess->key_id)))
 		return true;
-	snprintf(why, sizeof(why), "its session belongs to %s, and it is %s",
-		 srv_names_person(sess->transport_identity), srv_names_person(id.name));
+	if (same_person)
+		snprintf(why, sizeof(why), "its session was made with another key of %s",
+			 srv_names_person(who->id.name));
+	else
+		snprintf(why, sizeof(why), "its session belongs to %s, and it is %s",
+			 srv_names_person(sess->transport_identity),
+			 srv_names_person(who->id.name));
 	*d = decision_refuse(-EACCES, why);
 	return false;
 }
 
 static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req *req,
-				     struct fab_conn *conn)
+				     const struct srv_who *who, struct fab_conn *conn)
 {
 	struct srv_sess *sess = srv_sess_find(srv, req->paths_uuid);
 	struct srv_path *path = sess ? srv_sess_find_path(sess, req->sess_uuid) : NULL;
@@ -216,7 +225,7 @@ static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req
 	if (!sess && !req->first_conn)
 		return decision_refuse(-ENXIO, "unknown session");
 	/* First of all: a stranger that knows the uuids ends no path of the session, either. */
-	if (sess && !identity_is_of(sess, conn, &d))
+	if (sess && !identity_is_of(sess, who, &d))
 		return d;
 	if (path)
 		return accept_decide_known_path(path, req);
@@ -225,17 +234,17 @@ static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req
 		if (d.verdict != ACCEPT)
 			return d;
 	}
-	return accept_create_path(srv, sess, req, conn);
+	return accept_create_path(srv, sess, req, who, conn);
 }
 
 /* Carry out @d, an ACCEPT or REFUSE. */
 static void accept_carry_out(struct srv *srv, const struct decision *d, struct fab_conn *conn,
-			     uint16_t cid)
+			     const struct rtrs_conn_req *req)
 {
 	if (d->verdict == REFUSE)
 		accept_refuse(srv, conn, d->status, d->why);
 	else
-		srv_setup_con(d->path, cid, conn);
+		srv_setup_con(d->path, req, conn);
 }
 
 /* ---- parking ---- */
@@ -255,11 +264,12 @@ static void park_rearm(struct srv *srv)
 static void accept_unpark(struct srv *srv, struct srv_parked *p)
 {
 	srv->nparked--;
+	explicit_bzero(&p->who, sizeof(p->who));
 	free(p);
 }
 
 static void accept_park(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn_req *req,
-			const char *why)
+			const struct srv_who *who, const char *why)
 {
 	struct srv_parked *p = srv->nparked < SRV_MAX_PARKED ? malloc(sizeof(*p)) : NULL;
 
@@ -270,6 +280,7 @@ static void accept_park(struct srv *srv, struct fab_conn *conn, const struct rtr
 	*p = (struct srv_parked){
 		.conn = conn,
 		.req = *req,
+		.who = *who,
 		.deadline_ms = clock_now_ms() + SRV_PARK_TIMEOUT,
 	};
 	list_add_tail(&srv->parked, &p->link);
@@ -301,13 +312,13 @@ void srv_accept_retry(struct srv *srv)
 	/* The list is emptied first, because an accept may lead back here. */
 	list_take(&again, &srv->parked);
 	while ((p = list_pop_entry(&again, struct srv_parked, link))) {
-		struct decision d = accept_decide(srv, &p->req, p->conn);
+		struct decision d = accept_decide(srv, &p->req, &p->who, p->conn);
 
 		if (d.verdict == PARK) {
 			list_add_tail(&srv->parked, &p->link);
 			continue;
 		}
-		accept_carry_out(srv, &d, p->conn, p->req.cid);
+		accept_carry_out(srv, &d, p->conn, &p->req);
 		accept_unpark(srv, p);
 	}
 	park_rearm(srv);
@@ -349,7 +360,9 @@ void srv_accept_init(struct srv *srv)
 
 void srv_accept_request(struct srv *srv, struct fab_conn *conn, const uint8_t *data, size_t len)
 {
+	const struct rtrs_msg_conn_req *msg = (const void *)data;
 	struct rtrs_conn_req req;
+	struct srv_who who;
 	struct decision d;
 	const char *why;
 	int rc = rtrs_conn_req_decode(data, len, &req, &why);
@@ -358,9 +371,18 @@ void srv_accept_request(struct srv *srv, struct fab_conn *conn, const uint8_t *d
 		accept_refuse(srv, conn, rc, why);
 		return;
 	}
-	d = accept_decide(srv, &req, conn);
+	if (srv_auth_takes(srv, conn, &req, msg))
+		return;
+	/* ORDER: before any session or path is looked up. */
+	why = srv_pass_who(srv, conn, &req, msg, &who);
+	if (why) {
+		accept_refuse(srv, conn, -EACCES, why);
+		return;
+	}
+	d = accept_decide(srv, &req, &who, conn);
 	if (d.verdict == PARK)
-		accept_park(srv, conn, &req, d.why);
+		accept_park(srv, conn, &req, &who, d.why);
 	else
-		accept_carry_out(srv, &d, conn, req.cid);
+		accept_carry_out(srv, &d, conn, &req);
+	explicit_bzero(&who, sizeof(who));
 }

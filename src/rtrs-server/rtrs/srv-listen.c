@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "auth-creds.h"
 #include "clock.h"
 #include "log.h"
 #include "rtrs-proto.h"
@@ -119,7 +120,7 @@ static void cm_disconnected(struct srv *srv, const struct fab_event *ev)
 {
 	struct srv_con *con;
 
-	if (srv_accept_forget(srv, ev->conn))
+	if (srv_accept_forget(srv, ev->conn) || srv_auth_disconnected(srv, ev->conn))
 		return;
 	con = fab_conn_context(ev->conn);
 	if (con)
@@ -405,12 +406,24 @@ static int tls_create(struct srv *srv, char *err, size_t errlen)
 	return rc;
 }
 
+static int auth_create(struct srv *srv, char *err, size_t errlen)
+{
+	char why[512];
+	int rc = auth_creds_create(&srv->conf->auth, &srv->auth, why, sizeof(why));
+
+	if (rc)
+		snprintf(err, errlen, "--%s", why);
+	return rc;
+}
+
 int srv_listen_start(struct srv *srv, char *err, size_t errlen)
 {
 	int rc;
 
 	loop_timer_init(&srv->listen_timer, listen_timer);
 	rc = tls_create(srv, err, errlen);
+	if (!rc)
+		rc = auth_create(srv, err, errlen);
 	if (!rc)
 		rc = listen_all(srv, err, errlen);
 	if (!rc)

@@ -24,6 +24,7 @@ struct io_stat;
 struct srv;
 struct srv_con;
 struct srv_sess;
+struct srv_who;
 
 enum srv_path_state {
 	SRV_PATH_CONNECTING,	/* from the first CONN_REQ to a valid INFO_REQ; has a time limit */
@@ -63,9 +64,9 @@ struct srv_path {
 	uint8_t uuid[RTRS_UUID_LEN];	/* sess_uuid of the wire: the path's identity */
 	struct fab_addr client, server;
 	struct fab_identity transport;	/* what its first connection has proven; constant */
-	/* Who the client is: at first what @transport says.  A proof in messages may set another
-	 * identity before INFO_REQ is judged, and none later. */
-	char identity[FAB_IDENTITY_LEN];
+	char identity[FAB_IDENTITY_LEN];	/* who the client is, by messages or by @transport;
+						 * constant */
+	uint8_t conn_key[32];		/* CONNECTING, of a client that is proven by messages */
 	char device[FAB_DEVICE_NAME];	/* the RDMA device, and its port; "": none */
 	uint8_t device_port;
 	uint16_t cid_num, recon_cnt;
@@ -81,10 +82,11 @@ struct srv_path {
 	struct srv_info info;
 };
 
-/* Fill @path, which is all 0: CONNECTING, of @sess and the peer of @conn; allocates nothing.  For
+/* Fill @path, which is all 0: CONNECTING, of @sess and the peer of @conn, who is @who; allocates
+ * nothing.  For
  * srv-setup.c. */
 void srv_path_init(struct srv_path *path, struct srv_sess *sess, const struct rtrs_conn_req *req,
-		   const struct fab_conn *conn);
+		   const struct srv_who *who, const struct fab_conn *conn);
 /* The callbacks of a path for its connections. */
 extern const struct srv_con_ops srv_path_con_ops;
 

@@ -7,22 +7,22 @@
 
 #include "clock.h"
 #include "log.h"
+#include "srv-pass.h"
 #include "srv-path.h"
 #include "srv-state.h"
 #include "srv-sess.h"
 
 struct srv_sess *srv_sess_create(struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN],
-				 const struct fab_conn *conn)
+				 const struct fab_conn *conn, const struct srv_who *who)
 {
 	struct srv_sess *sess = calloc(1, sizeof(*sess));
-	struct fab_identity id;
 
 	if (!sess)
 		return NULL;
 	sess->srv = srv;
 	fab_conn_addrs(conn, NULL, &sess->client);
-	fab_conn_identity(conn, &id);
-	memcpy(sess->transport_identity, id.name, sizeof(id.name));
+	memcpy(sess->transport_identity, who->id.name, sizeof(who->id.name));
+	memcpy(sess->key_id, who->key_id, sizeof(who->key_id));
 	sess->refs = 1;
 	memcpy(sess->uuid, uuid, RTRS_UUID_LEN);
 	list_init(&sess->paths);

@@ -24,8 +24,10 @@
 #include "rtrs-geom.h"
 #include "rtrs-wr.h"
 #include "srv-log.h"
+#include "srv-auth.h"
 #include "srv-names.h"
 #include "srv-ops.h"
+#include "srv-pass.h"
 #include "srv-pool.h"
 
 struct srv_req;
@@ -100,6 +102,9 @@ struct srv {
 	struct loop_timer mem_timer;
 	struct srv_log log;
 	struct srv_names names;
+	struct auth_creds *auth;	/* NULL: no authentication in messages */
+	struct srv_guests guests;
+	struct srv_passes passes;
 	unsigned next_offset;
 	unsigned next_iova;		/* srv-chunk.c */
 	struct loop_timer park_timer, listen_timer;

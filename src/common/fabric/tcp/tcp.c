@@ -51,6 +51,13 @@ static void conn_identity(const struct fab_conn *conn, struct fab_identity *id)
 		tcp_tls_identity(c, id);
 }
 
+static bool conn_binding(const struct fab_conn *conn, uint8_t out[FAB_BINDING_LEN])
+{
+	const struct tcp_conn *c = tcp_conn(conn);
+
+	return c->tls && tcp_tls_binding(c, out);
+}
+
 static void conn_disconnect(struct fab_conn *conn, const char *cause)
 {
 	struct tcp_conn *c = tcp_conn(conn);
@@ -80,6 +87,7 @@ const struct fab_provider fab_tcp = {
 	.accept = tcp_cm_accept,
 	.reject = tcp_cm_reject,
 	.identity = conn_identity,
+	.binding = conn_binding,
 	.pd_create = tcp_pd_create,
 	.pd_destroy = tcp_pd_destroy,
 	.mr_iova = true,

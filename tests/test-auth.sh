@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Authentication in messages, both ends: IO over tcp and a unix socket, who gets in by which key, a
+# path into the session of another one, and what a pair of ends that does not fit is told.
+. ./tests/functions.sh
+requires_server; requires_plugin; requires_gateway
+requires nbdcopy --version
+
+bench=$top_builddir/rtrs-bench
+umask 077
+# keys FILE NAME...: a file with new keys.
+keys() {
+	local file=$1 name
+	shift
+	for name; do
+		"$top_builddir/rtrs-psk" "$name"
+	done >"$file"
+}
+keys "$tmp/server.psk" alice bob alice/new
+grep ^alice: "$tmp/server.psk" >"$tmp/alice.psk"
+grep ^alice/new: "$tmp/server.psk" >"$tmp/alice-new.psk"
+grep ^bob: "$tmp/server.psk" >"$tmp/bob.psk"
+keys "$tmp/stranger.psk" carol
+keys "$tmp/wrong.psk" alice
+random_file "$tmp/disk" $((8 << 20))
+
+# ---- IO ----
+
+secret=(--auth=require --auth-psk="$tmp/server.psk")
+start_server --listen tcp://127.0.0.1:0 --listen "unix:$tmp/a.sock" "${secret[@]}" \
+	--log-level=debug --control none "disk=$tmp/disk"
+for server in "127.0.0.1:$server_port" "unix:$tmp/a.sock"; do
+	start_nbdkit "server=$server" export=disk control=none auth-psk="$tmp/alice.psk"
+	cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$uri" -)
+	stop_process "$nbdkit_pid"
+	start_gateway "server=$server" export=disk control=none \
+		auth=psk auth-psk="$tmp/server.psk" auth-username=bob
+	cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$uri" -)
+	stop_process "$gateway_pid"
+done
+grep -q -E '127\.0\.0\.1:[0-9]+: authenticated by the key alice$' "$server_log"
+grep -q -E 'unix:pid=[0-9]+,uid=[0-9]+: authenticated by the key bob$' "$server_log"
+timeout "$TIMEOUT_S" "$bench" --auth-psk="$tmp/alice.psk" --rw=randrw --verify \
+	--number-ios=20000 --iodepth=32 --bs=64K --connections=5 "127.0.0.1:$server_port" disk
+
+# ---- who does not get in: one line here, one there ----
+
+# refused CLIENT'S-LINE SERVER'S-LINE OPTION...
+refused() {
+	local says=$1 told=$2 before
+	shift 2
+	before=$(wc -l <"$server_log")
+	expect_failure 1 "$says" "$bench" --number-ios=1 "$@" "127.0.0.1:$server_port" disk
+	wait_until "the server's line" told "$before" "$told"
+	must_fail told "$before" 'session opened'
+}
+# told LINES REGEX: the log says it behind its first LINES.
+told() {
+	tail -n +$(($1 + 1)) "$server_log" | grep -q -E "$2"
+}
+not_let_in='connection refused: authentication: '
+refused 'authentication as alice: the server has refused the key' \
+	"${not_let_in}wrong key, said to be of alice" --auth-psk="$tmp/wrong.psk"
+refused 'authentication as carol: the server has refused the key' \
+	"${not_let_in}no key has this name, said to be of carol" --auth-psk="$tmp/stranger.psk"
+refused 'connection 0 was refused: Permission denied' \
+	'connection refused: it does not authenticate, which --auth=require demands'
+refused 'connection 0 was refused: Permission denied' \
+	'connection refused: it does not authenticate' --auth=none --auth-psk="$tmp/alice.psk"
+stop_process "$server_pid"
+
+# ---- a server that leaves the choice to its clients, and one that asks nobody ----
+
+few_ios() {
+	timeout "$TIMEOUT_S" "$bench" --number-ios=10 "$@" "127.0.0.1:$server_port" disk
+}
+start_server --auth=psk --auth-psk="$tmp/server.psk" --control none "disk=$tmp/disk"
+few_ios
+few_ios --auth-psk="$tmp/alice.psk"
+refused 'the server has refused the key' "${not_let_in}wrong key" --auth-psk="$tmp/wrong.psk"
+stop_process "$server_pid"
+start_server --auth=none --auth-psk="$tmp/server.psk" --control none "disk=$tmp/disk"
+expect_failure 1 'the server does not authenticate, which auth=require demands' \
+	"$bench" --number-ios=1 --auth-psk="$tmp/alice.psk" "127.0.0.1:$server_port" disk
+few_ios --auth=psk --auth-psk="$tmp/alice.psk"
+stop_process "$server_pid"
