@@ -69,7 +69,7 @@ libsim_la_SOURCES = \
 
 libsim_la_LIBADD = libpeer.la libclt.la librtrssrv.la libsimfab.la
 
-SIM_PLAIN_TESTS = test-sim-ask test-sim-clt test-sim-dev test-sim-fair test-sim-fence test-sim-identity test-sim-limit test-sim-live test-sim-loss test-sim-mem test-sim-multi test-sim-multi-peer test-sim-nbd test-sim-path test-sim-peer test-sim-share test-sim-size test-sim-small test-sim-srv test-sim-window
+SIM_PLAIN_TESTS = test-sim-ask test-sim-auth test-sim-clt test-sim-dev test-sim-fair test-sim-fence test-sim-identity test-sim-limit test-sim-live test-sim-loss test-sim-mem test-sim-multi test-sim-multi-peer test-sim-nbd test-sim-path test-sim-peer test-sim-share test-sim-size test-sim-small test-sim-srv test-sim-window
 SIM_TESTS = $(SIM_PLAIN_TESTS) test-sim-nbd-random test-sim-random
 check_PROGRAMS += $(SIM_TESTS)
 SIM_NIC_TESTS = %D%/sim-nic.sh %D%/sim-registration.sh
@@ -79,6 +79,9 @@ TESTS += $(SIM_PLAIN_TESTS) %D%/sim-random.sh $(SIM_NIC_TESTS)
 test_sim_ask_SOURCES = %D%/test-sim-ask.c
 test_sim_ask_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_ask_LDADD = libsim.la
+test_sim_auth_SOURCES = %D%/test-sim-auth.c
+test_sim_auth_CPPFLAGS = $(libsim_la_CPPFLAGS)
+test_sim_auth_LDADD = libsim.la
 test_sim_clt_SOURCES = %D%/test-sim-clt.c
 test_sim_clt_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_clt_LDADD = libsim.la

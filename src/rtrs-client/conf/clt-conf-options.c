@@ -226,7 +226,7 @@ static const struct opt rows[] = {
 	  .help = "check the server's certificate" },
 	{ .name = "auth", .type = OPT_WORD, FIELD(auth_conf.mode), .words = auth_mode_names,
 	  .nwords = AUTH_MODES, .call = note_auth, .shown = "none", .holds = IN_FILE,
-	  .help = "prove keys to each other, over RDMA, too" },
+	  .help = "prove keys to each other" },
 	{ .name = "auth-psk", .type = OPT_TEXT, FIELD(auth_conf.psk), .arg = "FILE",
 	  .of = "a file", .holds = IN_FILE, .help = "pre-shared keys, NAME:KEY" },
 	{ .name = "auth-username", .type = OPT_TEXT, FIELD(auth_conf.username), .arg = "NAME",

@@ -216,7 +216,7 @@ static const struct opt rows[] = {
 	  .nwords = AUTH_MODES, .call = note_auth, .shown = "", .holds = IN_FILE,
 	  .with_next = true },
 	{ .name = "auth-psk", .type = OPT_TEXT, FIELD(auth.psk), .arg = "FILE", .of = "a file",
-	  .holds = IN_FILE, .help = "who clients are, also over RDMA (none)" },
+	  .holds = IN_FILE, .help = "know clients by keys (none)" },
 	{ .name = "config", .type = OPT_TEXT, FIELD(config), .arg = "FILE", .of = "a file",
 	  .call = note_config, .shown = CONF_FILE, .holds = OPT_AT_START, .with_next = true },
 	{ .name = "check", .type = OPT_FLAG, FIELD(check), .holds = OPT_AT_START,
