@@ -9,6 +9,7 @@ AM_TESTS_ENVIRONMENT = SANITIZERS='$(SANITIZERS)'; export SANITIZERS;
 
 SHELL_TESTS = \
 	%D%/test-allow.sh \
+	%D%/test-auth-attack.sh \
 	%D%/test-auth.sh \
 	%D%/test-allow-flood.sh \
 	%D%/test-bench.sh \
@@ -166,6 +167,7 @@ EXTRA_DIST += \
 	%D%/paths-leak.sh \
 	%D%/fuse-hole.py \
 	%D%/metrics-hostile.py \
+	%D%/auth-attack.py \
 	%D%/nbd-hostile.py \
 	%D%/paths.py \
 	%D%/guide-commands.py \
