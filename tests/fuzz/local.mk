@@ -9,6 +9,7 @@ TEST_EXTENSIONS += .fuzz
 FUZZ_LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/run-fuzz.sh
 
 FUZZ_TARGETS = \
+	%D%/fuzz-auth.fuzz \
 	%D%/fuzz-ctl.fuzz \
 	%D%/fuzz-nbd.fuzz \
 	%D%/fuzz-rnbd-msg.fuzz \
@@ -29,6 +30,10 @@ else
 FUZZ_MAIN = libreplay.la
 FUZZ_LINK = $(AM_LDFLAGS)
 endif
+
+%C%_fuzz_auth_fuzz_SOURCES = %D%/fuzz-auth.c %D%/fuzz.h
+%C%_fuzz_auth_fuzz_LDADD = libauth.la libpsk.la $(FUZZ_MAIN)
+%C%_fuzz_auth_fuzz_LDFLAGS = $(FUZZ_LINK)
 
 %C%_fuzz_ctl_fuzz_SOURCES = %D%/fuzz-ctl.c %D%/fuzz.h
 %C%_fuzz_ctl_fuzz_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
