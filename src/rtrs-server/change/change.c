@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "auth-creds.h"
 #include "change.h"
 #include "conf-save.h"
 #include "log.h"
@@ -65,6 +66,8 @@ static void change_ended(struct change *change, int rc, const char *text)
 		tell_reload(change, rc, text);
 	plan_fini(&change->plan);
 	conf_fini(&change->wanted);
+	auth_creds_destroy(change->auth);
+	change->auth = NULL;
 	change->state = CHANGE_IDLE;
 	done(change->arg, rc, text);
 	free(change->text);
@@ -135,6 +138,18 @@ void change_export_resize(struct change *change, const char *name, change_done_f
 
 /* ---- the plan ---- */
 
+/* The keys of the file hold from now on; the text of a reload has no secret. */
+static void take_keys(struct change *change)
+{
+	unsigned ended;
+
+	if (!change->auth)
+		return;
+	ended = srv_pass_rekey(change->srv, change->auth);
+	if (ended)
+		log_info(NULL, "%u sessions end: their keys were taken out of auth-psk", ended);
+}
+
 static void plan_ended(void *arg, int rc, const char *text)
 {
 	struct change *change = arg;
@@ -145,6 +160,7 @@ static void plan_ended(void *arg, int rc, const char *text)
 		change_ended(change, rc, text);
 		return;
 	}
+	take_keys(change);
 	tell_reach(change->conf);
 	change->text = strdup(text);
 	change->state = CHANGE_SIZING;
@@ -223,6 +239,22 @@ static void files_read(struct worker_job *job)
 	fclose(errors);
 }
 
+/* Read the keys again, too: the file that the server was started with. */
+static void files_and_keys_read(struct worker_job *job)
+{
+	struct change *change = container_of(job, struct change, job);
+	char why[CHANGE_ERR];
+
+	files_read(job);
+	if (change->read != OPT_RUN ||
+	    !auth_creds_create(&change->conf->auth, &change->auth, why, sizeof(why)))
+		return;
+	change->read = OPT_FAILED;
+	free(change->text);
+	if (asprintf(&change->text, "--%s\n", why) < 0)
+		change->text = NULL;
+}
+
 static void files_are_read(struct worker_job *job)
 {
 	struct change *change = container_of(job, struct change, job);
@@ -262,7 +294,7 @@ void change_reload(struct change *change, bool force, change_done_fn *done, void
 		return;
 	change->reload = true;
 	change->force = force;
-	files_begin(change, files_read, files_are_read);
+	files_begin(change, files_and_keys_read, files_are_read);
 }
 
 /* Thread of the worker.  The configuration that holds stays as it is during a change. */

@@ -20,6 +20,8 @@ enum change_state {
 	CHANGE_SIZING,			/* the storage tells sizes */
 };
 
+struct auth_creds;
+
 struct change {
 	struct srv_conf *conf;		/* the caller's: the configuration that holds */
 	struct apply *apply;		/* the caller's */
@@ -39,6 +41,7 @@ struct change {
 	struct worker worker;
 	struct worker_job job;
 	enum opt_result read;		/* of the job: the files */
+	struct auth_creds *auth;	/* of the job: the keys of --auth, read again; NULL: none */
 	int saved;			/* of the job: 0 or -errno */
 	bool hup;			/* another reload is wanted behind this change */
 	bool stopping;

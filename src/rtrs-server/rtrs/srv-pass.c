@@ -10,6 +10,8 @@
 #include "clock.h"
 #include "conf.h"
 #include "srv-pass.h"
+#include "srv-path.h"
+#include "srv-sess.h"
 #include "srv-state.h"
 
 /* A client has one attempt of each path at a time. */
@@ -155,4 +157,53 @@ const char *srv_pass_who(struct srv *srv, struct fab_conn *conn, const struct rt
 	if (auth_mode(srv->auth) == AUTH_MODE_REQUIRE && !*who->id.name)
 		return "it does not authenticate, which --auth=require demands";
 	return NULL;
+}
+
+/* ---- other keys ---- */
+
+/* True if a key of @srv has @key_id. */
+static bool has_key(const struct srv *srv, const uint8_t key_id[16])
+{
+	const struct fab_psks *psks = &srv->auth->psks;
+	uint8_t id[16];
+
+	for (unsigned i = 0; i < psks->n; i++) {
+		auth_key_id(psks->all[i].key, psks->all[i].len, id);
+		if (!memcmp(id, key_id, sizeof(id)))
+			return true;
+	}
+	return false;
+}
+
+/* End @sess, if it was made with a key that is gone.  @sess may be freed.  Returns whether it ends. */
+static bool end_of_key(struct srv_sess *sess)
+{
+	static const uint8_t none[sizeof(sess->key_id)];
+	struct srv_path *path, *tmp;
+
+	if (!memcmp(sess->key_id, none, sizeof(none)) || has_key(sess->srv, sess->key_id))
+		return false;
+	srv_sess_get(sess);
+	list_for_each_safe(path, tmp, &sess->paths, link)
+		srv_path_fail(path, "its key was taken out of auth-psk");
+	srv_sess_put(sess);
+	return true;
+}
+
+unsigned srv_pass_rekey(struct srv *srv, struct auth_creds *creds)
+{
+	struct fab_psks old = srv->auth->psks;
+	struct srv_pass *pass, *tmp;
+	struct srv_sess *sess, *next;
+	unsigned n = 0;
+
+	srv->auth->psks = creds->psks;
+	creds->psks = old;
+	list_for_each_safe(pass, tmp, &srv->passes.all, link) {
+		if (!has_key(srv, pass->who.key_id))
+			pass_end(&srv->passes, pass);
+	}
+	list_for_each_safe(sess, next, &srv->sessions, link)
+		n += end_of_key(sess);
+	return n;
 }

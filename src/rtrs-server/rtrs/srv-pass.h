@@ -14,6 +14,7 @@
 #include "list.h"
 #include "rtrs-msg.h"
 
+struct auth_creds;
 struct srv;
 struct srv_pass;
 
@@ -42,5 +43,10 @@ int srv_pass_give(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn
  * it, valid until the next call. */
 const char *srv_pass_who(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn_req *req,
 			 const struct rtrs_msg_conn_req *msg, struct srv_who *who);
+
+/* Take the keys of @creds in the place of those that hold, and give @creds the old ones.  Passes and
+ * sessions of keys that are gone end; handshakes go on with the new keys.  Returns how many sessions
+ * end. */
+unsigned srv_pass_rekey(struct srv *srv, struct auth_creds *creds);
 
 #endif
