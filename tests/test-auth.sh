@@ -125,3 +125,43 @@ must_fail timeout "$TIMEOUT_S" nbdcopy "$old_uri" - >"$tmp/none"
 stop_process "$nbdkit_pid"
 stop_process "$old"
 stop_process "$server_pid"
+
+# ---- each listener by itself ----
+
+start_server --listen tcp://127.0.0.1:0 --listen "unix:$tmp/b.sock,auth=none" \
+	--listen "unix:$tmp/c.sock,auth=psk" "${secret[@]}" --control none "disk=$tmp/disk"
+refused 'Permission denied' 'it does not authenticate, which --auth=require demands'
+for at in b c; do
+	timeout "$TIMEOUT_S" "$bench" --number-ios=1 "unix:$tmp/$at.sock" disk
+done
+expect_failure 1 'the server does not authenticate' "$bench" --number-ios=1 \
+	--auth-psk="$tmp/alice.psk" "unix:$tmp/b.sock" disk
+timeout "$TIMEOUT_S" "$bench" --number-ios=1 --auth-psk="$tmp/alice.psk" "unix:$tmp/c.sock" disk
+expect_failure 1 'the server has refused the key' "$bench" --number-ios=1 \
+	--auth-psk="$tmp/wrong.psk" "unix:$tmp/c.sock" disk
+stop_process "$server_pid"
+
+# ---- files, and options that do not go together ----
+
+# bad STATUS TEXT OPTION...: of the server.
+bad() {
+	local status=$1 text=$2
+	shift 2
+	expect_failure "$status" "$text" "$RTRS_SERVER" --control none "$@" "disk=$tmp/disk"
+}
+tcp=tcp://127.0.0.1:0
+chmod 644 "$tmp/alice.psk"
+bad 1 "--auth-psk=$tmp/alice.psk: expected mode 0600, not 0644" --listen $tcp --auth-psk="$tmp/alice.psk"
+expect_failure 2 "--auth-psk=$tmp/alice.psk: expected mode 0600, not 0644" \
+	"$bench" --auth-psk="$tmp/alice.psk" 127.0.0.1:1 disk
+expect_nbdkit_failure "auth-psk=$tmp/alice.psk: expected mode 0600, not 0644" \
+	server=127.0.0.1:1 auth-psk="$tmp/alice.psk"
+bad 1 '--auth=psk: expected auth-psk=FILE beside it' --listen $tcp --auth=psk
+bad 2 "--listen=$tcp,auth=require: expected --auth-psk=FILE beside it" --listen $tcp,auth=require
+bad 2 'expected auth=none, auth=psk or auth=require' --listen $tcp,auth=yes
+bad 2 'expected none, psk or require' --listen $tcp --auth=on
+expect_failure 2 'has 3 keys: expected auth-username=NAME' \
+	"$bench" --auth-psk="$tmp/server.psk" 127.0.0.1:1 disk
+expect_failure 2 'no key in .* has this name' \
+	"$bench" --auth-psk="$tmp/server.psk" --auth-username=eve 127.0.0.1:1 disk
+expect_failure 2 'auth-username=eve: expected auth-psk=FILE' "$bench" --auth-username=eve 127.0.0.1:1 disk

@@ -85,7 +85,8 @@ int auth_creds_create(const struct auth_conf *conf, struct auth_creds **out, cha
 	int rc = check_together(conf, err, len);
 
 	*out = NULL;
-	if (rc || mode_of(conf) == AUTH_MODE_NONE)
+	/* A listener of a server may ask where others do not. */
+	if (rc || (mode_of(conf) == AUTH_MODE_NONE && !(conf->server && conf->psk)))
 		return rc;
 	creds = calloc(1, sizeof(*creds));
 	if (!creds)

@@ -358,7 +358,8 @@ void srv_accept_init(struct srv *srv)
 	loop_timer_init(&srv->park_timer, park_timeout);
 }
 
-void srv_accept_request(struct srv *srv, struct fab_conn *conn, const uint8_t *data, size_t len)
+void srv_accept_request(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
+			const uint8_t *data, size_t len)
 {
 	const struct rtrs_msg_conn_req *msg = (const void *)data;
 	struct rtrs_conn_req req;
@@ -371,10 +372,10 @@ void srv_accept_request(struct srv *srv, struct fab_conn *conn, const uint8_t *d
 		accept_refuse(srv, conn, rc, why);
 		return;
 	}
-	if (srv_auth_takes(srv, conn, &req, msg))
+	if (srv_auth_takes(srv, conn, mode, &req, msg))
 		return;
 	/* ORDER: before any session or path is looked up. */
-	why = srv_pass_who(srv, conn, &req, msg, &who);
+	why = srv_pass_who(srv, conn, mode, &req, msg, &who);
 	if (why) {
 		accept_refuse(srv, conn, -EACCES, why);
 		return;

@@ -381,12 +381,12 @@ static void guest_begin(struct srv *srv, struct fab_conn *conn, const struct rtr
 	guests_rearm(srv);
 }
 
-bool srv_auth_takes(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn_req *req,
-		    const struct rtrs_msg_conn_req *msg)
+bool srv_auth_takes(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
+		    const struct rtrs_conn_req *req, const struct rtrs_msg_conn_req *msg)
 {
 	struct fab_addr peer;
 
-	if (req->auth != RTRS_AUTHS_ASKS || auth_mode(srv->auth) == AUTH_MODE_NONE)
+	if (req->auth != RTRS_AUTHS_ASKS || mode == AUTH_MODE_NONE || !srv->auth)
 		return false;
 	fab_conn_addrs(conn, NULL, &peer);
 	if (srv->life != SRV_RUNNING || !make_room(srv, &peer))

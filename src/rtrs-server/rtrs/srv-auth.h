@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+#include "auth-creds.h"
 #include "loop.h"
 #include "rtrs-msg.h"
 
@@ -29,10 +30,10 @@ struct srv_guests {
 };
 
 void srv_auth_init(struct srv *srv);
-/* Take @conn over, if the client asks for authentication and this server does.  False: @conn is
- * a connection as any other.  @msg: @req as it came. */
-bool srv_auth_takes(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn_req *req,
-		    const struct rtrs_msg_conn_req *msg);
+/* Take @conn over, if the client asks for authentication and its listener, of @mode, does.  False:
+ * @conn is a connection as any other.  @msg: @req as it came. */
+bool srv_auth_takes(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
+		    const struct rtrs_conn_req *req, const struct rtrs_msg_conn_req *msg);
 /* The peer of @conn has gone.  False: @conn is not for authentication. */
 bool srv_auth_disconnected(struct srv *srv, struct fab_conn *conn);
 /* End all: the server shuts down.  srv->part_gone() follows. */

@@ -128,6 +128,19 @@ static void cm_disconnected(struct srv *srv, const struct fab_event *ev)
 			      ev->status ? fab_conn_cause(ev->conn) : "disconnected");
 }
 
+/* Whether @listener asks clients who they are. */
+static enum auth_mode listener_auth(const struct srv *srv, const struct fab_listener *listener)
+{
+	enum auth_mode mode = AUTH_MODES;
+	struct srv_listener *l;
+
+	list_for_each(l, &srv->listeners, link) {
+		if (l->listener == listener)
+			mode = conf_listener_auth(srv->conf, &l->asked);
+	}
+	return mode < AUTH_MODES ? mode : auth_mode(srv->auth);
+}
+
 static bool cm_ready(struct loop_watch *watch)
 {
 	struct srv_cm *cm = container_of(watch, struct srv_cm, watch);
@@ -146,7 +159,8 @@ static bool cm_ready(struct loop_watch *watch)
 		if (!rc)
 			return false;
 		if (ev.type == FAB_EVENT_CONNECT_REQUEST)
-			srv_accept_request(cm->srv, ev.conn, ev.private_data,
+			srv_accept_request(cm->srv, ev.conn,
+					   listener_auth(cm->srv, ev.listener), ev.private_data,
 					   ev.private_data_len);
 		else if (ev.type == FAB_EVENT_DISCONNECTED)
 			cm_disconnected(cm->srv, &ev);

@@ -147,14 +147,15 @@ static const char *pass_use(struct srv *srv, struct fab_conn *conn,
 	return NULL;
 }
 
-const char *srv_pass_who(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn_req *req,
-			 const struct rtrs_msg_conn_req *msg, struct srv_who *who)
+const char *srv_pass_who(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
+			 const struct rtrs_conn_req *req, const struct rtrs_msg_conn_req *msg,
+			 struct srv_who *who)
 {
 	memset(who, 0, sizeof(*who));
 	fab_conn_identity(conn, &who->id);
 	if (req->auth == RTRS_AUTHS_PROVES)
 		return pass_use(srv, conn, req, msg, who);
-	if (auth_mode(srv->auth) == AUTH_MODE_REQUIRE && !*who->id.name)
+	if (mode == AUTH_MODE_REQUIRE && !*who->id.name)
 		return "it does not authenticate, which --auth=require demands";
 	return NULL;
 }

@@ -10,11 +10,11 @@
 #include <stdbool.h>
 
 #include "auth-chap.h"
+#include "auth-creds.h"
 #include "fabric.h"
 #include "list.h"
 #include "rtrs-msg.h"
 
-struct auth_creds;
 struct srv;
 struct srv_pass;
 
@@ -39,10 +39,11 @@ void srv_pass_fini(struct srv_passes *passes);
  * -ENOMEM. */
 int srv_pass_give(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn_req *req,
 		  const struct auth_chap *chap);
-/* Fill @who for @conn, whose CONN_REQ is @req, as it came in @msg.  NULL; or the reason to refuse
- * it, valid until the next call. */
-const char *srv_pass_who(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn_req *req,
-			 const struct rtrs_msg_conn_req *msg, struct srv_who *who);
+/* Fill @who for @conn at a listener of @mode, whose CONN_REQ is @req, as it came in @msg.  NULL; or
+ * the reason to refuse it, valid until the next call. */
+const char *srv_pass_who(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
+			 const struct rtrs_conn_req *req, const struct rtrs_msg_conn_req *msg,
+			 struct srv_who *who);
 
 /* Take the keys of @creds in the place of those that hold, and give @creds the old ones.  Passes and
  * sessions of keys that are gone end; handshakes go on with the new keys.  Returns how many sessions
