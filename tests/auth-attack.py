@@ -164,7 +164,8 @@ def cut(length):
 
 
 PLACES = {
-    "ask": (6, 12, 30, 44, 47, 55), "wants": (6, 16, 25, 33), "hello": (0, 3, 5, 7, 8, 39, 40, 71, 72, 199),
+    "ask": (6, 12, 30, 44, 47, 55), "wants": (6, 16, 25, 33),
+    "hello": (0, 3, 5, 7, 8, 39, 40, 71, 72, 199),
     "challenge": (0, 3, 4, 7, 8, 39, 40, 71, 72, 199), "proof": (0, 2, 4, 7, 8, 39),
     "done": (0, 2, 5, 7, 8, 39), "tag": (6, 8, 10, 12, 27, 28, 43, 44, 46, 55),
     "accept": (4, 6, 8, 12, 16, 24, 55),
@@ -252,8 +253,8 @@ def downgrade():
 
 
 def stall():
-    """Many connections of a host that begin the proof and go no further: an honest client of another
-    host gets in at once."""
+    """Many connections of a host that begin the proof and go no further: an honest client of
+    another host gets in at once."""
     many = int(sys.argv[5])
     _, proxy = gets_through(unchanged)
     frames = next(c for c in proxy.heard if c and kind(c[0]) == "ask")

@@ -55,7 +55,8 @@ BEGIN {
 	uses[server "conf"] = uses[server "conf"] common "rnbd src/store " server "reactor"
 	rooms = server "reactor src/store " server "conf src/rtrs-server"
 	uses[server "conf"] = uses[server "conf"] " " common "auth"
-	uses[server "rtrs"] = common "base " common "auth " common "fabric " common "rtrs src/frwr " rooms
+	uses[server "rtrs"] = common "base " common "auth " common "fabric "
+	uses[server "rtrs"] = uses[server "rtrs"] common "rtrs src/frwr " rooms
 	uses[server "rnbd"] = uses[server "rtrs"] " " server "rtrs " common "rnbd"
 	uses[server "ctl"] = uses[server "rnbd"] " " server "rnbd " common "ctl"
 	uses[server "ctl"] = uses[server "ctl"] " " common "metrics"
@@ -81,7 +82,7 @@ BEGIN {
 	only["systemd/sd-journal.h"] = "^src/common/journal/"
 	only["rbd/librbd.h"] = "^src/store/rbd/rbd-lib\\.h$"
 	only["rados/librados.h"] = "^src/store/rbd/rbd-lib\\.h$"
-	only["gnutls/gnutls.h"] = "^src/common/(auth/auth-crypto|fabric/fab-tls|fabric/tcp/tcp-tls)\\.c$"
+	only["gnutls/gnutls.h"] = "^src/common/(auth/auth-crypto|fabric/(fab-tls|tcp/tcp-tls))\\.c$"
 	only["gnutls/crypto.h"] = "^src/common/(auth/auth-crypto|fabric/fab-tls)\\.c$"
 	only["nettle/curve25519.h"] = "^src/common/auth/auth-crypto\\.c$"
 	only["microhttpd.h"] = "^src/common/metrics/metric-http\\.c$"

@@ -151,7 +151,8 @@ bad() {
 }
 tcp=tcp://127.0.0.1:0
 chmod 644 "$tmp/alice.psk"
-bad 1 "--auth-psk=$tmp/alice.psk: expected mode 0600, not 0644" --listen $tcp --auth-psk="$tmp/alice.psk"
+bad 1 "--auth-psk=$tmp/alice.psk: expected mode 0600, not 0644" --listen $tcp \
+	--auth-psk="$tmp/alice.psk"
 expect_failure 2 "--auth-psk=$tmp/alice.psk: expected mode 0600, not 0644" \
 	"$bench" --auth-psk="$tmp/alice.psk" 127.0.0.1:1 disk
 expect_nbdkit_failure "auth-psk=$tmp/alice.psk: expected mode 0600, not 0644" \
@@ -164,4 +165,5 @@ expect_failure 2 'has 3 keys: expected auth-username=NAME' \
 	"$bench" --auth-psk="$tmp/server.psk" 127.0.0.1:1 disk
 expect_failure 2 'no key in .* has this name' \
 	"$bench" --auth-psk="$tmp/server.psk" --auth-username=eve 127.0.0.1:1 disk
-expect_failure 2 'auth-username=eve: expected auth-psk=FILE' "$bench" --auth-username=eve 127.0.0.1:1 disk
+expect_failure 2 'auth-username=eve: expected auth-psk=FILE' \
+	"$bench" --auth-username=eve 127.0.0.1:1 disk

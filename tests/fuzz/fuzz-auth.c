@@ -91,7 +91,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		case 1:
 			break;
 		case 2:
-			msg.bytes[fuzz_take(&in, 1) % sizeof(msg.bytes)] ^= (uint8_t)fuzz_take(&in, 1);
+			n = fuzz_take(&in, 1) % sizeof(msg.bytes);
+			msg.bytes[n] ^= (uint8_t)fuzz_take(&in, 1);
 			break;
 		case 3:
 			msg.len = fuzz_take(&in, 1) % (sizeof(msg.bytes) + 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes the corpora: valid messages for fuzz-rtrs-msg, fuzz-rtrs-req and fuzz-rnbd-msg, scripts
- * for fuzz-tcp-stream, fuzz-ctl, fuzz-nbd and fuzz-auth, answers for fuzz-rtrsctl, one a file.  `make
- * fuzz-corpus` runs it on the source tree after a change of a message or of a target's input. */
+ * for fuzz-tcp-stream, fuzz-ctl, fuzz-nbd and fuzz-auth, answers for fuzz-rtrsctl, one a file. 
+ * `make fuzz-corpus` runs it on the source tree after a change of a message or of a target's
+ * input. */
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -365,7 +366,8 @@ static void auth_scripts(void)
 	static const uint8_t changed[] = { 4, 0, 40, 1, 1, 1, 5, 1, 8, 1, 0, 2 };
 	static const uint8_t cut[] = { 6, 0, 199, 0, 0, 7, 1, 40 };
 	static const uint8_t spliced[] = { 0, 0, 1, 1, 12, 0, 10, 3, 40, 0, 11, 1, 8, 2 };
-	static const uint8_t raw[] = { 9, 0, 40, 0x04, 0x81, 1, 0, 0, 0, 0, 0, 8, 0, 4, 1, 0x81, 1, 0 };
+	static const uint8_t raw[] = { 9, 0, 40, 0x04, 0x81, 1, 0, 0, 0, 0, 0, 8, 0, 4, 1, 0x81, 1,
+				       0 };
 
 	save("auth", "honest", NULL, 0, honest, sizeof(honest));
 	save("auth", "replayed", NULL, 0, replayed, sizeof(replayed));

@@ -16,9 +16,10 @@ static struct raw_clt alice, other;
 static char file[] = "/tmp/test-sim-auth.XXXXXX";
 static struct fab_psks keys;
 
-static const char key_text[] = "alice:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n"
-			       "bob:aa112233445566778899aabbccddeeff00112233445566778899aabbccddee01\n"
-			       "alice/new:bb112233445566778899aabbccddeeff00112233445566778899aabbccddee\n";
+static const char key_text[] =
+	"alice:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n"
+	"bob:aa112233445566778899aabbccddeeff00112233445566778899aabbccddee01\n"
+	"alice/new:bb112233445566778899aabbccddeeff00112233445566778899aabbccddee\n";
 
 static const struct fab_psk *key_of(const char *name)
 {
@@ -63,7 +64,7 @@ static void ask(struct raw_clt *c, struct proof *proof, const struct fab_psk *ke
 	CHECK(hpath_connect(p, 0) == 0);
 	CHECK(p->rsp.auth == RTRS_AUTHS_ASKS);
 	rtrs_conn_rsp_encode(&rsp, &p->rsp);
-	auth_where_init(&where, &proof->req, &rsp, fab_addr_transport(&p->dst), p->cons[0].conn);
+	auth_conn_where(&where, &proof->req, &rsp, fab_addr_transport(&p->dst), p->cons[0].conn);
 	chance_of(&chance, n);
 	auth_chap_client(&proof->chap, &where, key, &chance, hello);
 }
@@ -105,7 +106,7 @@ static void sealed(struct raw_clt *c, const struct proof *proof, unsigned cid,
 {
 	c->path.auth = RTRS_AUTHS_PROVES;
 	hpath_conn_req(&c->path, cid, m);
-	auth_req_seal(m, proof->chap.conn_key);
+	auth_conn_req_seal(m, proof->chap.conn_key);
 }
 
 /* Connect @cid under the proof.  0 or the errno of the refusal. */
@@ -172,7 +173,8 @@ static void io_of(const struct auth_creds *creds, int want)
 
 static struct auth_creds *creds_of(enum auth_mode mode, const char *name)
 {
-	const struct auth_conf conf = { .asked = true, .mode = mode, .psk = file, .username = name };
+	const struct auth_conf conf = { .asked = true, .mode = mode, .psk = file,
+					.username = name };
 	struct auth_creds *creds;
 	char err[256];
 
@@ -321,8 +323,8 @@ static void test_the_server_accepts_with_a_proof(void)
 		sealed(&alice, &proof, cid, &m[cid]);
 		CHECK(hpath_connect_with(&alice.path, cid, &m[cid], sizeof(m[cid])) == 0);
 		rtrs_conn_rsp_encode(&rsp, &alice.path.rsp);
-		CHECK(auth_rsp_ok(&rsp, m[cid].auth_data, proof.chap.conn_key));
-		CHECK(!auth_rsp_ok(&rsp, m[!cid].auth_data, proof.chap.conn_key));
+		CHECK(auth_conn_rsp_ok(&rsp, m[cid].auth_data, proof.chap.conn_key));
+		CHECK(!auth_conn_rsp_ok(&rsp, m[!cid].auth_data, proof.chap.conn_key));
 	}
 	raw_clt_fini(&alice);
 	world_destroy(w);
@@ -390,7 +392,8 @@ static void test_garbage(void)
 
 #define STALLED 200u
 
-/* A host that begins and says nothing more: so many are open at once, for so long; others get in. */
+/* A host that begins and says nothing more: so many are open at once, for so long; others
+ * get in. */
 static void test_stalled(void)
 {
 	static struct raw_clt stalled[STALLED];

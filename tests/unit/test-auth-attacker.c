@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An attacker who holds every message of the handshake.  The parties: alice and bob, who begin one
- * handshake each with a server of their choice; two servers with the same keys, on as many
- * connections as the attacker opens; and mallory, the attacker's own client, whose key both servers
- * know.  The attacker may drop, replay, reflect, reorder and splice messages between any of them.
+/* An attacker who holds every message of the handshake.  The parties: alice and bob, who begin
+ * one handshake each with a server of their choice; two servers with the same keys, on as many
+ * connections as the attacker opens; and mallory, the attacker's own client, whose key both
+ * servers know.  The attacker may drop, replay, reflect, reorder and splice messages between any
+ * of them.
  *
- * Exhaustive: all orders of deliveries, of whole messages and of messages under another type, to a
- * depth of AUTH_DEPTH deliveries that are taken (3).  A delivery that an end refuses ends that end and
- * tells nothing, so nothing follows it.  Then splices of two messages, AUTH_SPLICE_DEPTH deep (1),
- * behind each begin of the honest run.  Then at random, AUTH_WALKS walks (1500) of 24 steps.
+ * Exhaustive: all orders of deliveries, of whole messages and of messages under another type, to
+ * a depth of AUTH_DEPTH deliveries that are taken (3).  A delivery that an end refuses ends that
+ * end and tells nothing, so nothing follows it.  Then splices of two messages, AUTH_SPLICE_DEPTH
+ * deep (1), behind each begin of the honest run.  Then at random, AUTH_WALKS walks (1500) of 24
+ * steps.
  *
- * The oracle, at each end that is proven: the other end that it names exists, has the same key, place
- * and messages (agreement); no second end agrees with the same one (injective); both have one key for
- * connections, which is no other pair's, and which was never sent (secrecy). */
+ * The oracle, at each end that is proven: the other end that it names exists, has the same key,
+ * place and messages (agreement); no second end agrees with the same one (injective); both have
+ * one key for connections, which is no other pair's, and which was never sent (secrecy). */
 #define _GNU_SOURCE
 #include <stdint.h>
 
@@ -180,7 +182,7 @@ static bool looks(const struct auth_chap *c, const struct auth_reply *msg)
 	return waits(c) && le16_get(type) == wanted[c->state];
 }
 
-/* The message @i that was heard, in form @form: as it was, or under the other type of its length. */
+/* The message @i that was heard: as it was, or, with @form, under the other type of its length. */
 static struct auth_reply form_of(const struct world *w, unsigned i, unsigned form)
 {
 	struct auth_reply msg = w->heard[i];
@@ -240,7 +242,8 @@ static void all_splices(const struct world *w, unsigned depth)
 			struct auth_reply msg = form_of(w, i / 2, i % 2);
 			const struct auth_reply *from = &w->heard[k / ARRAY_SIZE(fields)];
 
-			if (from->len != msg.len || (msg.len == 200) != (k % ARRAY_SIZE(fields) < 3))
+			if (from->len != msg.len ||
+			    (msg.len == 200) != (k % ARRAY_SIZE(fields) < 3))
 				continue;
 			splice(&msg, from, k % ARRAY_SIZE(fields));
 			if (!memcmp(&msg, &w->heard[i / 2], sizeof(msg)))

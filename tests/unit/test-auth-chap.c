@@ -123,11 +123,11 @@ Test(auth_chap, as_an_independent_implementation)
 	expect_bytes(t.server.key_id, golden_key_id, 16, "key id");
 	row(req, 0x07, 1, sizeof(req));
 	row(rsp, 0x09, 2, sizeof(rsp));
-	auth_tag(t.client.conn_key, req, sizeof(req), tag);
+	auth_chap_tag(t.client.conn_key, req, sizeof(req), tag);
 	expect_bytes(tag, golden_tag, sizeof(tag), "tag");
-	auth_accept_proof(t.client.conn_key, req, sizeof(req), rsp, sizeof(rsp), proof);
+	auth_chap_accept_proof(t.client.conn_key, req, sizeof(req), rsp, sizeof(rsp), proof);
 	expect_bytes(proof, golden_accept, sizeof(proof), "proof of an accept");
-	auth_key_id(ALICE_2->key, ALICE_2->len, id);
+	auth_chap_key_id(ALICE_2->key, ALICE_2->len, id);
 	expect_bytes(id, golden_key_id, 16, "key id");
 	cr_assert_str_eq(t.server.peer, "alice/2");
 	cr_assert_str_eq(t.client.peer, "store1");
@@ -154,11 +154,11 @@ Test(auth_chap, vectors_of_the_rfcs)
 		0xd7, 0xc2, 0xb3, 0xe5 };
 	uint8_t out[32], ikm[22], salt[13];
 
-	cr_assert(auth_shared(a, b_public, out));
+	cr_assert(auth_crypto_shared(a, b_public, out));
 	expect_bytes(out, k, 32, "X25519");
 	memset(ikm, 0x0b, sizeof(ikm));
 	row(salt, 0, 1, sizeof(salt));
-	auth_extract(salt, sizeof(salt), ikm, sizeof(ikm), out);
+	auth_crypto_extract(salt, sizeof(salt), ikm, sizeof(ikm), out);
 	expect_bytes(out, prk, 32, "HKDF-Extract");
 }
 
@@ -170,7 +170,7 @@ Test(auth_chap, public_keys_of_small_order)
 
 	for (unsigned i = 0; i < 2; i++) {
 		point[0] = (uint8_t)i;
-		cr_assert_not(auth_shared(client_chance.secret, point, out));
+		cr_assert_not(auth_crypto_shared(client_chance.secret, point, out));
 	}
 	begin(&t, ALICE_2);
 	memset(t.msg[0].bytes + offsetof(struct auth_msg_hello, public), 0, 32);
@@ -431,21 +431,21 @@ Test(auth_chap, tags)
 	row(req, 7, 1, sizeof(req));
 	row(rsp, 9, 2, sizeof(rsp));
 	row(key, 3, 5, sizeof(key));
-	auth_tag(key, req, sizeof(req), tag);
-	auth_accept_proof(key, req, sizeof(req), rsp, sizeof(rsp), proof);
+	auth_chap_tag(key, req, sizeof(req), tag);
+	auth_chap_accept_proof(key, req, sizeof(req), rsp, sizeof(rsp), proof);
 	cr_assert(memcmp(tag, proof, sizeof(tag)));
 	for (unsigned bit = 0; bit < 8 * sizeof(req); bit++) {
 		req[bit / 8] ^= (uint8_t)(1u << bit % 8);
-		auth_tag(key, req, sizeof(req), other);
-		cr_assert_not(auth_same(tag, other, sizeof(tag)));
-		auth_accept_proof(key, req, sizeof(req), rsp, sizeof(rsp), changed);
-		cr_assert_not(auth_same(proof, changed, sizeof(proof)));
+		auth_chap_tag(key, req, sizeof(req), other);
+		cr_assert_not(auth_crypto_same(tag, other, sizeof(tag)));
+		auth_chap_accept_proof(key, req, sizeof(req), rsp, sizeof(rsp), changed);
+		cr_assert_not(auth_crypto_same(proof, changed, sizeof(proof)));
 		req[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	}
 	for (unsigned bit = 0; bit < 8 * sizeof(rsp); bit++) {
 		rsp[bit / 8] ^= (uint8_t)(1u << bit % 8);
-		auth_accept_proof(key, req, sizeof(req), rsp, sizeof(rsp), changed);
-		cr_assert_not(auth_same(proof, changed, sizeof(proof)));
+		auth_chap_accept_proof(key, req, sizeof(req), rsp, sizeof(rsp), changed);
+		cr_assert_not(auth_crypto_same(proof, changed, sizeof(proof)));
 		rsp[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	}
 }
@@ -456,10 +456,10 @@ Test(auth_chap, comparison)
 
 	row(a, 1, 1, 32);
 	memcpy(b, a, 32);
-	cr_assert(auth_same(a, b, 32));
+	cr_assert(auth_crypto_same(a, b, 32));
 	for (unsigned bit = 0; bit < 256; bit++) {
 		b[bit / 8] ^= (uint8_t)(1u << bit % 8);
-		cr_assert_not(auth_same(a, b, 32));
+		cr_assert_not(auth_crypto_same(a, b, 32));
 		b[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	}
 }

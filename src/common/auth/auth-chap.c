@@ -24,8 +24,8 @@ static const char label_key_id[LABEL_LEN] = "rtrs-auth 1 key id";
 
 /* ---- keys and proofs ---- */
 
-/* Make the key of the proofs of the pre-shared @key and of the secret @shared.  The length of the key
- * is part of it, because HMAC takes a key and the same with zeroes behind for one. */
+/* Make the key of the proofs of the pre-shared @key and of the secret @shared.  The length of
+ * the key is part of it, because HMAC takes a key and the same with zeroes behind for one. */
 static void make_prk(struct auth_chap *chap, const uint8_t *key, unsigned len,
 		     const uint8_t shared[AUTH_POINT_LEN])
 {
@@ -34,7 +34,7 @@ static void make_prk(struct auth_chap *chap, const uint8_t *key, unsigned len,
 	memcpy(ikm, label_extract, LABEL_LEN);
 	ikm[LABEL_LEN] = (uint8_t)len;
 	memcpy(ikm + LABEL_LEN + 1, shared, AUTH_POINT_LEN);
-	auth_extract(key, len, ikm, sizeof(ikm), chap->prk);
+	auth_crypto_extract(key, len, ikm, sizeof(ikm), chap->prk);
 	explicit_bzero(ikm, sizeof(ikm));
 }
 
@@ -46,14 +46,14 @@ static void make_transcript(struct auth_chap *chap)
 		PART(chap->challenge),
 	};
 
-	auth_hash(parts, ARRAY_SIZE(parts), chap->transcript);
+	auth_crypto_hash(parts, ARRAY_SIZE(parts), chap->transcript);
 }
 
 static void client_proof(const struct auth_chap *chap, uint8_t proof[AUTH_PROOF_LEN])
 {
 	const struct auth_part parts[] = { PART(label_client), PART(chap->transcript) };
 
-	auth_hmac(chap->prk, sizeof(chap->prk), parts, ARRAY_SIZE(parts), proof);
+	auth_crypto_hmac(chap->prk, sizeof(chap->prk), parts, ARRAY_SIZE(parts), proof);
 }
 
 static void server_proof(const struct auth_chap *chap, uint8_t proof[AUTH_PROOF_LEN])
@@ -61,15 +61,15 @@ static void server_proof(const struct auth_chap *chap, uint8_t proof[AUTH_PROOF_
 	const struct auth_part parts[] = { PART(label_server), PART(chap->transcript),
 					   PART(chap->claim) };
 
-	auth_hmac(chap->prk, sizeof(chap->prk), parts, ARRAY_SIZE(parts), proof);
+	auth_crypto_hmac(chap->prk, sizeof(chap->prk), parts, ARRAY_SIZE(parts), proof);
 }
 
-void auth_key_id(const uint8_t *key, size_t len, uint8_t id[16])
+void auth_chap_key_id(const uint8_t *key, size_t len, uint8_t id[16])
 {
 	const struct auth_part parts[] = { PART(label_key_id) };
 	uint8_t all[AUTH_HASH_LEN];
 
-	auth_hmac(key, len, parts, ARRAY_SIZE(parts), all);
+	auth_crypto_hmac(key, len, parts, ARRAY_SIZE(parts), all);
 	memcpy(id, all, 16);
 }
 
@@ -78,8 +78,8 @@ static void proven(struct auth_chap *chap, const struct fab_psk *key)
 	const struct auth_part parts[] = { PART(label_conns), PART(chap->transcript),
 					   PART(chap->claim) };
 
-	auth_hmac(chap->prk, sizeof(chap->prk), parts, ARRAY_SIZE(parts), chap->conn_key);
-	auth_key_id(key->key, key->len, chap->key_id);
+	auth_crypto_hmac(chap->prk, sizeof(chap->prk), parts, ARRAY_SIZE(parts), chap->conn_key);
+	auth_chap_key_id(key->key, key->len, chap->key_id);
 	chap->state = AUTH_PROVEN;
 }
 
@@ -103,7 +103,7 @@ static void put_hello(const struct auth_chap *chap, enum auth_msg_type type, con
 		.name_len = le16_put((uint16_t)len),
 	};
 	memcpy(m->nonce, chap->chance.nonce, sizeof(m->nonce));
-	auth_public(chap->chance.secret, m->public);
+	auth_crypto_public(chap->chance.secret, m->public);
 	memcpy(m->name, name, len);
 }
 
@@ -171,7 +171,7 @@ static int take_challenge(struct auth_chap *chap, const void *msg, struct auth_r
 	if (!is_zero(chap->challenge.reserved, sizeof(chap->challenge.reserved)) ||
 	    !take_name(chap, &chap->challenge))
 		return fail(chap, -EPROTO, "CHALLENGE without a name of the server");
-	if (!auth_shared(chap->chance.secret, chap->challenge.public, shared))
+	if (!auth_crypto_shared(chap->chance.secret, chap->challenge.public, shared))
 		return fail(chap, -EPROTO, "CHALLENGE with a public key of small order");
 	make_transcript(chap);
 	make_prk(chap, chap->key->key, chap->key->len, shared);
@@ -198,7 +198,7 @@ static const struct fab_psk *check_claim(struct auth_chap *chap,
 	else
 		make_prk(chap, chap->chance.nobody, sizeof(chap->chance.nobody), shared);
 	client_proof(chap, expected);
-	same = auth_same(expected, chap->claim, sizeof(expected));
+	same = auth_crypto_same(expected, chap->claim, sizeof(expected));
 	explicit_bzero(expected, sizeof(expected));
 	return same ? key : NULL;
 }
@@ -212,7 +212,7 @@ static int take_proof(struct auth_chap *chap, const void *msg, struct auth_reply
 
 	if (le16_get(m->status) || !is_zero(m->reserved, sizeof(m->reserved)))
 		return fail(chap, -EPROTO, "PROOF with bytes that are not zero");
-	if (!auth_shared(chap->chance.secret, chap->hello.public, shared))
+	if (!auth_crypto_shared(chap->chance.secret, chap->hello.public, shared))
 		return fail(chap, -EPROTO, "HELLO with a public key of small order");
 	memcpy(chap->claim, m->proof, sizeof(chap->claim));
 	key = check_claim(chap, shared);
@@ -240,7 +240,7 @@ static int take_done(struct auth_chap *chap, const void *msg, struct auth_reply 
 	if (le16_get(m->status))
 		return fail(chap, -EKEYREJECTED, "the server has refused the key");
 	server_proof(chap, expected);
-	same = auth_same(expected, m->proof, sizeof(expected));
+	same = auth_crypto_same(expected, m->proof, sizeof(expected));
 	explicit_bzero(expected, sizeof(expected));
 	if (!same)
 		return fail(chap, -EACCES, "the server has not proven that it has the key");
@@ -317,22 +317,22 @@ void auth_chap_end(struct auth_chap *chap)
 
 /* ---- connections ---- */
 
-void auth_tag(const uint8_t conn_key[AUTH_HASH_LEN], const uint8_t *conn_req, size_t len,
+void auth_chap_tag(const uint8_t conn_key[AUTH_HASH_LEN], const uint8_t *conn_req, size_t len,
 	      uint8_t tag[AUTH_TAG_LEN])
 {
 	const struct auth_part parts[] = { PART(label_connect), { conn_req, len } };
 	uint8_t all[AUTH_HASH_LEN];
 
-	auth_hmac(conn_key, AUTH_HASH_LEN, parts, ARRAY_SIZE(parts), all);
+	auth_crypto_hmac(conn_key, AUTH_HASH_LEN, parts, ARRAY_SIZE(parts), all);
 	memcpy(tag, all, AUTH_TAG_LEN);
 }
 
-void auth_accept_proof(const uint8_t conn_key[AUTH_HASH_LEN], const uint8_t *conn_req,
+void auth_chap_accept_proof(const uint8_t conn_key[AUTH_HASH_LEN], const uint8_t *conn_req,
 		       size_t req_len, const uint8_t *conn_rsp, size_t rsp_len,
 		       uint8_t proof[AUTH_PROOF_LEN])
 {
 	const struct auth_part parts[] = { PART(label_accept), { conn_req, req_len },
 					   { conn_rsp, rsp_len } };
 
-	auth_hmac(conn_key, AUTH_HASH_LEN, parts, ARRAY_SIZE(parts), proof);
+	auth_crypto_hmac(conn_key, AUTH_HASH_LEN, parts, ARRAY_SIZE(parts), proof);
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The handshake in which a client and a server prove to each other that both have the same key
- * (doc/decisions.md D23): the states of both ends, and the messages between them.  Bytes in, bytes
- * out: pure, any thread.  Chance comes from the caller.
+ * (doc/decisions.md D23): the states of both ends, and the messages between them.  Bytes in,
+ * bytes out: pure, any thread.  Chance comes from the caller.
  *
  *	client		HELLO		its name, nonce and public key
  *	server		CHALLENGE	likewise
  *	client		PROOF		HMAC over all of that
  *	server		DONE		HMAC over all of that and PROOF
  *
- * The key of the HMACs is made of the pre-shared key and of the secret of X25519.  The transcript
- * has both messages as they were sent, and struct auth_where: what both ends know of the connection.
- * Any message that comes in another state, or has another length, ends the handshake. */
+ * The key of the HMACs is made of the pre-shared key and of the secret of X25519.  The
+ * transcript has both messages as they were sent, and struct auth_where: what both ends know of
+ * the connection. Any message that comes in another state, or has another length, ends the
+ * handshake. */
 #ifndef AUTH_CHAP_H
 #define AUTH_CHAP_H
 
@@ -58,7 +59,7 @@ struct auth_chap {
 	bool known;			/* server: a key has the name of the HELLO */
 	char peer[AUTH_NAME_MAX + 1];	/* the name that the other end has told: its own only in
 					 * PROVEN */
-	uint8_t conn_key[AUTH_HASH_LEN];/* PROVEN: of both ends, for connections (auth_tag()) */
+	uint8_t conn_key[AUTH_HASH_LEN];/* PROVEN: of both ends: auth_chap_tag() */
 	uint8_t key_id[16];		/* PROVEN: tells the key from other keys */
 
 	/* auth-chap.c's */
@@ -98,14 +99,14 @@ void auth_chap_end(struct auth_chap *chap);
 #define AUTH_TAG_LEN 10u
 
 /* The tag of a CONN_REQ, over the bytes of struct auth_where.conn_req in front of the tag. */
-void auth_tag(const uint8_t conn_key[AUTH_HASH_LEN], const uint8_t *conn_req, size_t len,
+void auth_chap_tag(const uint8_t conn_key[AUTH_HASH_LEN], const uint8_t *conn_req, size_t len,
 	      uint8_t tag[AUTH_TAG_LEN]);
-/* The proof in the CONN_RSP that accepts: over the CONN_REQ and the bytes of the CONN_RSP in front of
- * the proof. */
-void auth_accept_proof(const uint8_t conn_key[AUTH_HASH_LEN], const uint8_t *conn_req,
+/* The proof in the CONN_RSP that accepts: over the CONN_REQ and the bytes of the CONN_RSP in
+ * front of the proof. */
+void auth_chap_accept_proof(const uint8_t conn_key[AUTH_HASH_LEN], const uint8_t *conn_req,
 		       size_t req_len, const uint8_t *conn_rsp, size_t rsp_len,
 		       uint8_t proof[AUTH_PROOF_LEN]);
 /* What tells the @len bytes @key from other keys, and nothing else. */
-void auth_key_id(const uint8_t *key, size_t len, uint8_t id[16]);
+void auth_chap_key_id(const uint8_t *key, size_t len, uint8_t id[16]);
 
 #endif

@@ -17,7 +17,7 @@ _Static_assert(sizeof(((struct auth_where *)0)->conn_rsp) == sizeof(struct rtrs_
 _Static_assert(AUTH_TAG_LEN == RTRS_AUTH_TAG_LEN && AUTH_PROOF_LEN == RTRS_AUTH_PROOF_LEN,
 	       "the places in CONN_REQ and CONN_RSP");
 
-void auth_where_init(struct auth_where *where, const struct rtrs_msg_conn_req *req,
+void auth_conn_where(struct auth_where *where, const struct rtrs_msg_conn_req *req,
 		     const struct rtrs_msg_conn_rsp *rsp, const char *transport,
 		     const struct fab_conn *conn)
 {
@@ -31,40 +31,40 @@ void auth_where_init(struct auth_where *where, const struct rtrs_msg_conn_req *r
 static void tag_of(const struct rtrs_msg_conn_req *req, const uint8_t conn_key[AUTH_HASH_LEN],
 		   uint8_t tag[AUTH_TAG_LEN])
 {
-	auth_tag(conn_key, (const uint8_t *)req + REQ_SKIPPED, REQ_TAGGED, tag);
+	auth_chap_tag(conn_key, (const uint8_t *)req + REQ_SKIPPED, REQ_TAGGED, tag);
 }
 
-void auth_req_seal(struct rtrs_msg_conn_req *req, const uint8_t conn_key[AUTH_HASH_LEN])
+void auth_conn_req_seal(struct rtrs_msg_conn_req *req, const uint8_t conn_key[AUTH_HASH_LEN])
 {
 	tag_of(req, conn_key, req->auth_data);
 }
 
-bool auth_req_ok(const struct rtrs_msg_conn_req *req, const uint8_t conn_key[AUTH_HASH_LEN])
+bool auth_conn_req_ok(const struct rtrs_msg_conn_req *req, const uint8_t conn_key[AUTH_HASH_LEN])
 {
 	uint8_t tag[AUTH_TAG_LEN];
 
 	tag_of(req, conn_key, tag);
-	return req->auth == RTRS_AUTH_TAG && auth_same(tag, req->auth_data, sizeof(tag));
+	return req->auth == RTRS_AUTH_TAG && auth_crypto_same(tag, req->auth_data, sizeof(tag));
 }
 
 static void proof_of(const struct rtrs_msg_conn_rsp *rsp, const uint8_t tag[AUTH_TAG_LEN],
 		     const uint8_t conn_key[AUTH_HASH_LEN], uint8_t proof[AUTH_PROOF_LEN])
 {
-	auth_accept_proof(conn_key, tag, AUTH_TAG_LEN, (const uint8_t *)rsp,
+	auth_chap_accept_proof(conn_key, tag, AUTH_TAG_LEN, (const uint8_t *)rsp,
 			  offsetof(struct rtrs_msg_conn_rsp, auth_data), proof);
 }
 
-void auth_rsp_seal(struct rtrs_msg_conn_rsp *rsp, const uint8_t tag[AUTH_TAG_LEN],
+void auth_conn_rsp_seal(struct rtrs_msg_conn_rsp *rsp, const uint8_t tag[AUTH_TAG_LEN],
 		   const uint8_t conn_key[AUTH_HASH_LEN])
 {
 	proof_of(rsp, tag, conn_key, rsp->auth_data);
 }
 
-bool auth_rsp_ok(const struct rtrs_msg_conn_rsp *rsp, const uint8_t tag[AUTH_TAG_LEN],
+bool auth_conn_rsp_ok(const struct rtrs_msg_conn_rsp *rsp, const uint8_t tag[AUTH_TAG_LEN],
 		 const uint8_t conn_key[AUTH_HASH_LEN])
 {
 	uint8_t proof[AUTH_PROOF_LEN];
 
 	proof_of(rsp, tag, conn_key, proof);
-	return rsp->auth == RTRS_AUTH_TAG && auth_same(proof, rsp->auth_data, sizeof(proof));
+	return rsp->auth == RTRS_AUTH_TAG && auth_crypto_same(proof, rsp->auth_data, sizeof(proof));
 }

@@ -17,7 +17,7 @@ static void need(int rc)
 		abort();
 }
 
-void auth_hash(const struct auth_part *parts, unsigned n, uint8_t out[AUTH_HASH_LEN])
+void auth_crypto_hash(const struct auth_part *parts, unsigned n, uint8_t out[AUTH_HASH_LEN])
 {
 	gnutls_hash_hd_t hash;
 
@@ -27,7 +27,7 @@ void auth_hash(const struct auth_part *parts, unsigned n, uint8_t out[AUTH_HASH_
 	gnutls_hash_deinit(hash, out);
 }
 
-void auth_hmac(const uint8_t *key, size_t key_len, const struct auth_part *parts, unsigned n,
+void auth_crypto_hmac(const uint8_t *key, size_t key_len, const struct auth_part *parts, unsigned n,
 	       uint8_t out[AUTH_HASH_LEN])
 {
 	gnutls_hmac_hd_t hmac;
@@ -38,7 +38,7 @@ void auth_hmac(const uint8_t *key, size_t key_len, const struct auth_part *parts
 	gnutls_hmac_deinit(hmac, out);
 }
 
-void auth_extract(const uint8_t *salt, size_t salt_len, const uint8_t *ikm, size_t ikm_len,
+void auth_crypto_extract(const uint8_t *salt, size_t salt_len, const uint8_t *ikm, size_t ikm_len,
 		  uint8_t out[AUTH_HASH_LEN])
 {
 	const gnutls_datum_t key = { .data = (uint8_t *)ikm, .size = (unsigned)ikm_len };
@@ -47,21 +47,21 @@ void auth_extract(const uint8_t *salt, size_t salt_len, const uint8_t *ikm, size
 	need(gnutls_hkdf_extract(GNUTLS_MAC_SHA256, &key, &with, out));
 }
 
-void auth_public(const uint8_t secret[AUTH_POINT_LEN], uint8_t public[AUTH_POINT_LEN])
+void auth_crypto_public(const uint8_t secret[AUTH_POINT_LEN], uint8_t public[AUTH_POINT_LEN])
 {
 	curve25519_mul_g(public, secret);
 }
 
-bool auth_shared(const uint8_t secret[AUTH_POINT_LEN], const uint8_t public[AUTH_POINT_LEN],
+bool auth_crypto_shared(const uint8_t secret[AUTH_POINT_LEN], const uint8_t public[AUTH_POINT_LEN],
 		 uint8_t shared[AUTH_POINT_LEN])
 {
 	static const uint8_t none[AUTH_POINT_LEN];
 
 	curve25519_mul(shared, secret, public);
-	return !auth_same(shared, none, sizeof(none));
+	return !auth_crypto_same(shared, none, sizeof(none));
 }
 
-bool auth_same(const void *a, const void *b, size_t len)
+bool auth_crypto_same(const void *a, const void *b, size_t len)
 {
 	return gnutls_memcmp(a, b, len) == 0;
 }

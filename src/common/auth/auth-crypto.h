@@ -20,20 +20,20 @@ struct auth_part {
 };
 
 /* SHA-256 of @n parts, one behind the other. */
-void auth_hash(const struct auth_part *parts, unsigned n, uint8_t out[AUTH_HASH_LEN]);
+void auth_crypto_hash(const struct auth_part *parts, unsigned n, uint8_t out[AUTH_HASH_LEN]);
 /* HMAC-SHA256 under @key of @n parts, one behind the other. */
-void auth_hmac(const uint8_t *key, size_t key_len, const struct auth_part *parts, unsigned n,
+void auth_crypto_hmac(const uint8_t *key, size_t key_len, const struct auth_part *parts, unsigned n,
 	       uint8_t out[AUTH_HASH_LEN]);
 /* HKDF-Extract (RFC 5869) with SHA-256. */
-void auth_extract(const uint8_t *salt, size_t salt_len, const uint8_t *ikm, size_t ikm_len,
+void auth_crypto_extract(const uint8_t *salt, size_t salt_len, const uint8_t *ikm, size_t ikm_len,
 		  uint8_t out[AUTH_HASH_LEN]);
 /* The public key of the secret @secret, any 32 bytes. */
-void auth_public(const uint8_t secret[AUTH_POINT_LEN], uint8_t public[AUTH_POINT_LEN]);
-/* The secret that the owner of @secret shares with the owner of @public.  False: @public has a small
- * order (RFC 7748, 6.1), and the secret would be known to everybody. */
-bool auth_shared(const uint8_t secret[AUTH_POINT_LEN], const uint8_t public[AUTH_POINT_LEN],
+void auth_crypto_public(const uint8_t secret[AUTH_POINT_LEN], uint8_t public[AUTH_POINT_LEN]);
+/* The secret that the owner of @secret shares with the owner of @public.  False: @public has a
+ * small order (RFC 7748, 6.1), and the secret would be known to everybody. */
+bool auth_crypto_shared(const uint8_t secret[AUTH_POINT_LEN], const uint8_t public[AUTH_POINT_LEN],
 		 uint8_t shared[AUTH_POINT_LEN]);
 /* True if @a and @b are alike; takes as long when they differ in the first byte. */
-bool auth_same(const void *a, const void *b, size_t len);
+bool auth_crypto_same(const void *a, const void *b, size_t len);
 
 #endif

@@ -130,7 +130,7 @@ _Static_assert(sizeof(struct rtrs_msg_conn_rsp) == 56, "doc/protocol.md 1.5");
 _Static_assert(offsetof(struct rtrs_msg_conn_rsp, flags) == 16, "doc/protocol.md 1.5");
 _Static_assert(offsetof(struct rtrs_msg_conn_req, auth) == 45, "man/rtrs-protocol.pod");
 _Static_assert(offsetof(struct rtrs_msg_conn_rsp, auth) == 20, "man/rtrs-protocol.pod");
-_Static_assert(sizeof(RTRS_AUTH_MAGIC) == RTRS_AUTH_TAG_LEN, "the version takes the place of the NUL");
+_Static_assert(sizeof(RTRS_AUTH_MAGIC) == RTRS_AUTH_TAG_LEN, "the version stands at the NUL");
 _Static_assert(sizeof(struct rtrs_msg_info_req) == 272, "doc/protocol.md 2.4");
 _Static_assert(sizeof(struct rtrs_sg_desc) == 16, "doc/protocol.md 2.5");
 _Static_assert(sizeof(struct rtrs_msg_info_rsp) == 8, "doc/protocol.md 2.5");

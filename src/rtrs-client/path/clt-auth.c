@@ -19,7 +19,7 @@ void clt_auth_request(struct clt_path *path, struct rtrs_msg_conn_req *msg)
 	struct clt_auth *auth = &path->auth;
 
 	if (auth->proven)
-		auth_req_seal(msg, auth->chap.conn_key);
+		auth_conn_req_seal(msg, auth->chap.conn_key);
 	auth->req = *msg;
 }
 
@@ -34,7 +34,7 @@ int clt_auth_judge(struct clt_path *path, const struct rtrs_conn_rsp *rsp,
 	struct clt_auth *auth = &path->auth;
 
 	if (auth->proven) {
-		if (auth_rsp_ok(msg, auth->req.auth_data, auth->chap.conn_key))
+		if (auth_conn_rsp_ok(msg, auth->req.auth_data, auth->chap.conn_key))
 			return 0;
 		snprintf(why, len, "not accepted by the server that has proven itself");
 		return -EACCES;
@@ -156,7 +156,7 @@ int clt_auth_begin(struct clt_path *path, void (*done)(struct clt_path *path, in
 	auth->done = done;
 	auth->recv_cqe.done = auth_wc_recv;
 	auth->send_cqe.done = auth_wc_send;
-	auth_where_init(&where, &auth->req, &auth->rsp, fab_addr_transport(&path->conf.dst),
+	auth_conn_where(&where, &auth->req, &auth->rsp, fab_addr_transport(&path->conf.dst),
 			con->fab);
 	random_bytes(&chance, sizeof(chance));
 	auth_chap_client(&auth->chap, &where, path->conf.auth->own, &chance, &hello);

@@ -25,8 +25,8 @@
 #define BACKOFF_MAX_MS 5000
 
 static const char *const states[CLT_PATH_NSTATES] = {
-	"idle", "connecting", "proving", "proven", "info", "opening", "standby", "up", "silent", "failing", "draining",
-	"back-off", "closing", "closed",
+	"idle", "connecting", "proving", "proven", "info", "opening", "standby", "up", "silent",
+	"failing", "draining", "back-off", "closing", "closed",
 };
 
 void clt_path_life_event(struct clt_path *path, enum clt_path_event event)
@@ -452,8 +452,8 @@ static const struct fsm_row rows[] = {
 };
 
 static const char *const events[CLT_PATH_NEVENTS] = {
-	"start", "asked", "proven", "one up", "all up", "INFO_RSP", "opened", "stands by", "wanted", "silence",
-	"answer", "fail", "lost", "drained", "retry", "close",
+	"start", "asked", "proven", "one up", "all up", "INFO_RSP", "opened", "stands by",
+	"wanted", "silence", "answer", "fail", "lost", "drained", "retry", "close",
 };
 
 const struct fsm clt_path_fsm = FSM("path", rows, states, events);

@@ -12,8 +12,9 @@
 #define CLT_POLL_BUDGET 64
 #define CLT_BACKOFF_ALONE_MS 1000	/* while requests wait, because no other path is up */
 #define CLT_PATH_RUNS                                                                              \
-	(1u << CLT_PATH_CONNECTING | 1u << CLT_PATH_PROVING | 1u << CLT_PATH_INFO | 1u << CLT_PATH_OPENING |                \
-	 1u << CLT_PATH_STANDBY | 1u << CLT_PATH_UP | 1u << CLT_PATH_SILENT)
+	(1u << CLT_PATH_CONNECTING | 1u << CLT_PATH_PROVING | 1u << CLT_PATH_INFO |                \
+	 1u << CLT_PATH_OPENING | 1u << CLT_PATH_STANDBY | 1u << CLT_PATH_UP |                     \
+	 1u << CLT_PATH_SILENT)
 
 /* The path to whose attempt @con belongs. */
 static inline struct clt_path *clt_path_of(const struct clt_con *con)

@@ -155,7 +155,7 @@ static void plan_ended(void *arg, int rc, const char *text)
 	struct change *change = arg;
 
 	if (!rc && conf_listeners_ask_otherwise(change->conf, &change->wanted))
-		log_info(NULL, "auth= of --listen holds as written from now on, for clients that come");
+		log_info(NULL, "auth= of --listen holds as written, for clients that come");
 	if (!rc)
 		conf_adopt(change->conf, &change->wanted);
 	if (rc || !change->reload) {

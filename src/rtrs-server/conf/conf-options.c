@@ -57,14 +57,13 @@ static int listener_mode(const char *text, size_t *len, enum auth_mode *mode, ch
 /* Make room for one listener more.  0 or -ENOMEM. */
 static int grow_listeners(struct srv_conf *conf, char *why, size_t len)
 {
-	void *all = conf_grow_array(conf->listeners, conf->nlisteners, sizeof(*conf->listeners), why,
-				    len);
+	unsigned n = conf->nlisteners;
+	void *all = conf_grow_array(conf->listeners, n, sizeof(*conf->listeners), why, len);
 
 	if (!all)
 		return -ENOMEM;
 	conf->listeners = all;
-	all = conf_grow_array(conf->listener_auth, conf->nlisteners, sizeof(*conf->listener_auth),
-			      why, len);
+	all = conf_grow_array(conf->listener_auth, n, sizeof(*conf->listener_auth), why, len);
 	if (!all)
 		return -ENOMEM;
 	conf->listener_auth = all;

@@ -295,7 +295,7 @@ static void begin_handshake(struct srv_guest *g, const struct rtrs_msg_conn_req 
 	struct auth_chance chance;
 	struct auth_where where;
 
-	auth_where_init(&where, msg, rsp, fab_addr_transport(&g->peer), g->fab);
+	auth_conn_where(&where, msg, rsp, fab_addr_transport(&g->peer), g->fab);
 	random_bytes(&chance, sizeof(chance));
 	auth_chap_server(&g->chap, &where, g->srv->auth->name, &g->srv->auth->psks, &chance);
 	explicit_bzero(&chance, sizeof(chance));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections on which clients prove who they are, before a session or path is looked up
- * (doc/decisions.md D23).  Such a connection carries nothing else; its client comes back with a pass
- * (srv-pass.h).
+ * (doc/decisions.md D23).  Such a connection carries nothing else; its client comes back with a
+ * pass (srv-pass.h).
  *
  * At most SRV_MAX_GUESTS are open at once, of which a host has SRV_MAX_HOST_GUESTS, each for
  * SRV_GUEST_TIMEOUT: one more pushes out the oldest, first of its own host.  Control thread. */

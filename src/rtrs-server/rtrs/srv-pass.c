@@ -111,7 +111,7 @@ static struct srv_pass *pass_of(const struct srv *srv, const struct rtrs_conn_re
 	struct srv_pass *pass;
 
 	list_for_each(pass, &srv->passes.all, link) {
-		if (same_path(&pass->req, req) && auth_req_ok(msg, pass->who.conn_key))
+		if (same_path(&pass->req, req) && auth_conn_req_ok(msg, pass->who.conn_key))
 			return pass;
 	}
 	return NULL;
@@ -169,14 +169,15 @@ static bool has_key(const struct srv *srv, const uint8_t key_id[16])
 	uint8_t id[16];
 
 	for (unsigned i = 0; i < psks->n; i++) {
-		auth_key_id(psks->all[i].key, psks->all[i].len, id);
+		auth_chap_key_id(psks->all[i].key, psks->all[i].len, id);
 		if (!memcmp(id, key_id, sizeof(id)))
 			return true;
 	}
 	return false;
 }
 
-/* End @sess, if it was made with a key that is gone.  @sess may be freed.  Returns whether it ends. */
+/* End @sess, if it was made with a key that is gone.  @sess may be freed.  Returns whether it
+ * ends. */
 static bool end_of_key(struct srv_sess *sess)
 {
 	static const uint8_t none[sizeof(sess->key_id)];

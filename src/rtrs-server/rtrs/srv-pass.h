@@ -45,9 +45,9 @@ const char *srv_pass_who(struct srv *srv, struct fab_conn *conn, enum auth_mode 
 			 const struct rtrs_conn_req *req, const struct rtrs_msg_conn_req *msg,
 			 struct srv_who *who);
 
-/* Take the keys of @creds in the place of those that hold, and give @creds the old ones.  Passes and
- * sessions of keys that are gone end; handshakes go on with the new keys.  Returns how many sessions
- * end. */
+/* Take the keys of @creds in the place of those that hold, and give @creds the old ones.  Passes
+ * and sessions of keys that are gone end; handshakes go on with the new keys.  Returns how many
+ * sessions end. */
 unsigned srv_pass_rekey(struct srv *srv, struct auth_creds *creds);
 
 #endif

@@ -36,7 +36,7 @@ struct srv_sess {
 	/* Who the client of the first connection has proven to be, by messages or by its transport;
 	 * each later connection is by the same, and by the same key.  Constant. */
 	char transport_identity[FAB_IDENTITY_LEN];
-	uint8_t key_id[16];		/* by messages (auth_key_id()); else zero */
+	uint8_t key_id[16];		/* by messages (auth_chap_key_id()); else zero */
 	/* Whose the session is, from its first INFO_REQ on; "": anonymous.  Each path that joins
 	 * has the same srv_path.identity. */
 	char identity[FAB_IDENTITY_LEN];

@@ -104,7 +104,7 @@ static int setup_accept(struct srv_path *path, struct srv_con *con, const struct
 	}
 	rtrs_conn_rsp_encode(&m, &rsp);
 	if (rsp.auth == RTRS_AUTHS_PROVES)
-		auth_rsp_seal(&m, req->tag, path->conn_key);
+		auth_conn_rsp_seal(&m, req->tag, path->conn_key);
 	fab_conn_set_context(con->fab, con);
 	rc = fab_accept(con->fab, &m, sizeof(m));
 	if (rc)
