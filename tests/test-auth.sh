@@ -157,6 +157,7 @@ expect_failure 2 "--auth-psk=$tmp/alice.psk: expected mode 0600, not 0644" \
 	"$bench" --auth-psk="$tmp/alice.psk" 127.0.0.1:1 disk
 expect_nbdkit_failure "auth-psk=$tmp/alice.psk: expected mode 0600, not 0644" \
 	server=127.0.0.1:1 auth-psk="$tmp/alice.psk"
+chmod 600 "$tmp/alice.psk"
 bad 1 '--auth=psk: expected auth-psk=FILE beside it' --listen $tcp --auth=psk
 bad 2 "--listen=$tcp,auth=require: expected --auth-psk=FILE beside it" --listen $tcp,auth=require
 bad 2 'expected auth=none, auth=psk or auth=require' --listen $tcp,auth=yes
@@ -167,3 +168,16 @@ expect_failure 2 'no key in .* has this name' \
 	"$bench" --auth-psk="$tmp/server.psk" --auth-username=eve 127.0.0.1:1 disk
 expect_failure 2 'auth-username=eve: expected auth-psk=FILE' \
 	"$bench" --auth-username=eve 127.0.0.1:1 disk
+
+# ---- beside TLS ----
+
+start_server --tls=require --tls-psk="$tmp/server.psk" "${secret[@]}" --log-level=debug \
+	--control none "disk=$tmp/disk"
+few_ios --tls=require --tls-psk="$tmp/alice.psk" --auth-psk="$tmp/alice.psk"
+grep -q 'authenticated by the key alice' "$server_log"
+# A label makes no other name, and the key of TLS alone is a proof, too.
+few_ios --tls=require --tls-psk="$tmp/alice.psk" --auth-psk="$tmp/alice-new.psk"
+few_ios --tls=require --tls-psk="$tmp/alice.psk"
+refused 'Permission denied' 'its key of TLS is that of psk:alice, and it is psk:bob' \
+	--tls=require --tls-psk="$tmp/alice.psk" --auth-psk="$tmp/bob.psk"
+stop_process "$server_pid"
