@@ -101,6 +101,14 @@ check-fuzz-nbd: %D%/fuzz-nbd.fuzz
 	srcdir='$(srcdir)' FUZZ_RUNS=$(FUZZ_NBD_RUNS) FUZZ_SEED=$$$$ FUZZ_TIMEOUT=28800 \
 		FUZZ_FLAGS=-max_len=400 $(SHELL) $(top_srcdir)/tests/run-fuzz.sh ./%D%/fuzz-nbd.fuzz
 
+# Somebody between two ends, at length: many inputs, and the attacker of the unit tests deeper.
+FUZZ_AUTH_RUNS = 10000000
+.PHONY: check-auth
+check-auth: %D%/fuzz-auth.fuzz tests/unit/test-auth-attacker.crit
+	AUTH_DEPTH=4 AUTH_SPLICE_DEPTH=2 AUTH_WALKS=200000 ./tests/unit/test-auth-attacker.crit
+	srcdir='$(srcdir)' FUZZ_RUNS=$(FUZZ_AUTH_RUNS) FUZZ_SEED=$$$$ FUZZ_TIMEOUT=28800 \
+		$(SHELL) $(top_srcdir)/tests/run-fuzz.sh ./%D%/fuzz-auth.fuzz
+
 .PHONY: fuzz-corpus
 fuzz-corpus: %D%/make-corpus
 	./%D%/make-corpus $(top_srcdir)/%D%/corpus
