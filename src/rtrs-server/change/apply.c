@@ -126,7 +126,7 @@ static void apply_settings(struct apply *a, const struct plan_step *step)
 	struct export *ex = exports_find(a->exports, step->name);
 
 	srv_limit_set(a->srv, ex, &step->ex->limits);
-	srv_allow_set(ex, &step->ex->allow);
+	srv_allow_set(ex, &step->ex->allow, &step->ex->read_only);
 	if (a->force)
 		srv_close_kick_refused(a->srv, ex);
 	srv_export_set_prio(a->srv, ex, step->ex->priority);

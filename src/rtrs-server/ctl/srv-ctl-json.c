@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -135,17 +136,25 @@ static json_t *srv_json_limits(const struct export *ex)
 	return ctl_json_whole(object, ok);
 }
 
-/* "allow" and "priority", each only if @ex has it. */
+/* Set @key of @object to the rules of @list, if it has any.  False: no memory. */
+static bool srv_json_rules(json_t *object, const char *key, const struct allow_list *list)
+{
+	_cleanup_free_ char *text = malloc(ALLOW_TEXT_MAX);
+
+	if (!list->n)
+		return true;
+	return text && !json_object_set_new(object, key,
+			ctl_json_text(conf_allow_list_text(list, text, ALLOW_TEXT_MAX)));
+}
+
+/* "allow", "read_only" and "priority", each only if @ex has it. */
 static json_t *srv_json_rights(const struct export *ex)
 {
-	const struct allow_list *list = srv_allow_of(ex);
-	char allow[ALLOW_TEXT_MAX], prio[PRIORITY_TEXT_MAX];
+	char prio[PRIORITY_TEXT_MAX];
 	json_t *object = json_object();
-	bool ok = true;
+	bool ok = srv_json_rules(object, "allow", srv_allow_of(ex)) &&
+		  srv_json_rules(object, "read_only", srv_allow_read_only_of(ex));
 
-	if (list->n)
-		ok = !json_object_set_new(object, "allow",
-			ctl_json_text(conf_allow_list_text(list, allow, sizeof(allow))));
 	if (ok && srv_export_prio(ex))
 		ok = !json_object_set_new(object, "priority",
 			ctl_json_text(conf_priority_text(srv_export_prio(ex), prio)));

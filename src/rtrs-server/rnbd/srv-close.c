@@ -111,7 +111,7 @@ unsigned srv_close_kick(struct srv *srv, const char *name)
 
 static bool dev_is_refused(const struct srv_dev *dev, const void *ex)
 {
-	return dev->ex == ex && srv_allow_refuses(dev->sess, dev->ex);
+	return dev->ex == ex && srv_allow_over(dev);
 }
 
 void srv_close_kick_refused(struct srv *srv, const struct export *ex)

@@ -114,6 +114,8 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, bool wait
 	ex = srv_allow_find(sess, open->name);
 	if (!ex)
 		return -ENOENT;
+	if (open->mode != RNBD_ACCESS_RO && srv_allow_reads_only(sess, ex))
+		return -EROFS;
 	dev = srv_dev_find(&r->devs, ex);
 	if (dev && dev->state == SRV_DEV_LOST && !r->resends)
 		*wait_ms = CLOCK_NEVER;
@@ -172,16 +174,20 @@ static void name_writers(const struct srv *srv, const struct export *ex, char *b
 	}
 }
 
-/* Put the reason why the client is told that there is no @ex into @buf; "": @ex may be opened. */
-static void name_refused(const struct srv_sess *sess, const struct export *ex, char *buf,
+/* Put into @buf the reason of the lists of @ex for which the client is told @rc: that there is no
+ * @ex, or that @ex is read-only.  "": the lists have none. */
+static void name_refused(const struct srv_sess *sess, const struct export *ex, int rc, char *buf,
 			 size_t len)
 {
-	const struct srv_path *path = ex ? srv_allow_refuses(sess, ex) : NULL;
+	const struct srv_path *path = !ex ? NULL :
+		rc == -ENOENT ? srv_allow_refuses(sess, ex) : srv_allow_reads_only(sess, ex);
 	char text[FAB_ADDR_STRLEN];
 
 	if (path)
-		snprintf(buf, len, "; its allow does not contain %s",
-			 fab_addr_format_host(&path->client, text, sizeof(text)));
+		snprintf(buf, len, "; its %s %s%s%s",
+			 rc == -ENOENT ? "allow does not contain" : "read-only contains",
+			 fab_addr_format_host(&path->client, text, sizeof(text)),
+			 *path->identity ? ", " : "", path->identity);
 }
 
 static void open_failed(struct srv_req *req, const struct rnbd_open *open, int rc)
@@ -194,8 +200,8 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, int r
 
 	if (rc == -EPERM)
 		name_writers(srv, ex, holders, sizeof(holders));
-	else if (rc == -ENOENT)
-		name_refused(req->path->sess, ex, holders, sizeof(holders));
+	else if (rc == -ENOENT || rc == -EROFS)
+		name_refused(req->path->sess, ex, rc, holders, sizeof(holders));
 	snprintf(line, sizeof(line), "open of %s as %s refused: %s%s", open->name,
 		 rnbd_access_names[open->mode], strerror(-rc), holders);
 	/* A client whose OPEN waits for a writer to leave tries several times a second. */
