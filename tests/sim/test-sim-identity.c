@@ -87,6 +87,18 @@ static void test_half_a_path(void)
 	end();
 }
 
+/* A handshake whose key was taken out before the connection is judged. */
+static void test_key_taken_out(void)
+{
+	begin("psk:gw1", "psk:gw2");
+	sim_identify_key("clt2", 7);
+	raw_clt_init(&other, "clt2", 2, 2, 2);
+	CHECK(raw_clt_connect(&other, 0) == -EACCES);
+	CHECK(world_traced(w, "connection refused: the key of psk:gw2 was taken out"));
+	raw_clt_fini(&other);
+	end();
+}
+
 /* The name of a session, while its owner is there and when the owner is away. */
 static void name_of_another(const char *stranger, const char *line)
 {
@@ -256,6 +268,7 @@ int main(int argc, char **argv)
 		{ "session-of-another", test_session_of_another },
 		{ "own-session", test_own_session },
 		{ "half-a-path", test_half_a_path },
+		{ "key-taken-out", test_key_taken_out },
 		{ "name-of-another", test_name_of_another },
 		{ "name-of-nobody", test_name_of_nobody },
 		{ "names-are-bounded", test_names_are_bounded },

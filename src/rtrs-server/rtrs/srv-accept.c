@@ -17,6 +17,7 @@
 #include "srv-accept.h"
 #include "srv-con.h"
 #include "srv-geom.h"
+#include "srv-keys.h"
 #include "srv-names.h"
 #include "srv-path.h"
 #include "srv-state.h"
@@ -188,18 +189,23 @@ static struct decision accept_create_path(struct srv *srv, struct srv_sess *sess
 	return rc ? decision_refuse(rc, error) : d;
 }
 
-/* True if the peer of @conn is the client of @sess.  False: *@d refuses the peer. */
-static bool identity_is_of(const struct srv_sess *sess, const struct fab_conn *conn,
-			   struct decision *d)
+/* True if @id may be the client of @sess, NULL: of a new session, and of @path, NULL: of a new
+ * path.  False: *@d refuses the peer. */
+static bool identity_fits(const struct srv *srv, const struct srv_sess *sess,
+			  const struct srv_path *path, const struct fab_identity *id,
+			  struct decision *d)
 {
 	static char why[2 * FAB_IDENTITY_LEN + 64];	/* for the refusal that follows */
-	struct fab_identity id;
 
-	fab_conn_identity(conn, &id);
-	if (!strcmp(id.name, sess->transport_identity))
+	if (!srv_keys_hold(srv, id->key))
+		snprintf(why, sizeof(why), "the key of %s was taken out", id->name);
+	else if (sess && strcmp(id->name, sess->transport_identity))
+		snprintf(why, sizeof(why), "its session belongs to %s, and it is %s",
+			 srv_names_person(sess->transport_identity), srv_names_person(id->name));
+	else if (path && path->state == SRV_PATH_CONNECTING && id->key != path->transport.key)
+		snprintf(why, sizeof(why), "its path has another key of %s", id->name);
+	else
 		return true;
-	snprintf(why, sizeof(why), "its session belongs to %s, and it is %s",
-		 srv_names_person(sess->transport_identity), srv_names_person(id.name));
 	*d = decision_refuse(-EACCES, why);
 	return false;
 }
@@ -209,6 +215,7 @@ static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req
 {
 	struct srv_sess *sess = srv_sess_find(srv, req->paths_uuid);
 	struct srv_path *path = sess ? srv_sess_find_path(sess, req->sess_uuid) : NULL;
+	struct fab_identity id;
 	struct decision d;
 
 	if (srv->life != SRV_RUNNING)
@@ -216,7 +223,8 @@ static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req
 	if (!sess && !req->first_conn)
 		return decision_refuse(-ENXIO, "unknown session");
 	/* First of all: a stranger that knows the uuids ends no path of the session, either. */
-	if (sess && !identity_is_of(sess, conn, &d))
+	fab_conn_identity(conn, &id);
+	if (!identity_fits(srv, sess, path, &id, &d))
 		return d;
 	if (path)
 		return accept_decide_known_path(path, req);

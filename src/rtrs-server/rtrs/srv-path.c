@@ -330,6 +330,8 @@ void srv_path_init(struct srv_path *path, struct srv_sess *sess, const struct rt
 	fab_conn_addrs(conn, &path->server, &path->client);
 	fab_conn_identity(conn, &path->transport);
 	memcpy(path->identity, path->transport.name, sizeof(path->identity));
+	path->key = path->transport.key;
+	path->key_since_s = path->transport.key_since_s;
 	srv_path_named(path);
 	loop_timer_init(&path->timer, srv_path_setup_timer);
 	loop_msg_init(&path->given_up_msg, path_given_up);

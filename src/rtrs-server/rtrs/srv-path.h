@@ -66,6 +66,8 @@ struct srv_path {
 	/* Who the client is: at first what @transport says.  A proof in messages may set another
 	 * identity before INFO_REQ is judged, and none later. */
 	char identity[FAB_IDENTITY_LEN];
+	uint64_t key;			/* that has proven @identity (srv-keys.h); 0: none */
+	int64_t key_since_s;
 	char device[FAB_DEVICE_NAME];	/* the RDMA device, and its port; "": none */
 	uint8_t device_port;
 	uint16_t cid_num, recon_cnt;

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns nothing: the keys are those of srv->tls; control thread. */
+#include <string.h>
+
+#include "fab-tls.h"
+#include "srv-keys.h"
+#include "srv-path.h"
+#include "srv-sess.h"
+#include "srv-state.h"
+
+bool srv_keys_any(const struct srv *srv)
+{
+	return srv->tls && srv->conf->tls.psk;
+}
+
+bool srv_keys_hold(const struct srv *srv, uint64_t key)
+{
+	return !key || fab_psk_by_serial(fab_tls_keys(srv->tls), key);
+}
+
+/* Fail the paths of @sess under @key.  Returns how many. */
+static unsigned end_paths_of(struct srv_sess *sess, uint64_t key)
+{
+	struct srv_path *path, *next;
+	unsigned n = 0;
+
+	/* The last path takes its session along. */
+	srv_sess_get(sess);
+	list_for_each_safe(path, next, &sess->paths, link) {
+		if (path->key != key || path->state >= SRV_PATH_DRAINING)
+			continue;
+		srv_path_fail(path, "the key of %s was taken out", path->identity);
+		n++;
+	}
+	srv_sess_put(sess);
+	return n;
+}
+
+static unsigned end_paths(struct srv *srv, uint64_t key)
+{
+	struct srv_sess *sess, *next;
+	unsigned n = 0;
+
+	list_for_each_safe(sess, next, &srv->sessions, link)
+		n += end_paths_of(sess, key);
+	return n;
+}
+
+void srv_keys_take(struct srv *srv, struct fab_psks *psks, FILE *report)
+{
+	const struct fab_psks *now = fab_tls_keys(srv->tls);
+
+	fab_tls_take_keys(srv->tls, psks);
+	for (unsigned i = 0; i < psks->n; i++) {
+		const struct fab_psk *old = &psks->all[i];
+		unsigned n = 0;
+
+		if (fab_psk_by_serial(now, old->serial))
+			continue;
+		n = end_paths(srv, old->serial);
+		fprintf(report, "-key %s", old->name);
+		if (n)
+			fprintf(report, " (%u path%s ended)", n, n == 1 ? "" : "s");
+		fprintf(report, "\n");
+	}
+	for (unsigned i = 0; i < now->n; i++) {
+		if (!fab_psk_by_serial(psks, now->all[i].serial))
+			fprintf(report, "+key %s\n", now->all[i].name);
+	}
+}
