@@ -7,6 +7,7 @@
 requires_server; requires_gateway
 requires nbdinfo --version
 requires nbdsh --version
+requires curl --version
 
 bench=$top_builddir/rtrs-bench
 umask 077
@@ -26,6 +27,7 @@ keys() {
 keys gw1.psk gw2.psk backup.psk
 truncate -s 1M "$tmp/one" "$tmp/two" "$tmp/all"
 start_server --tls=require --tls-psk="$keys" --control "$tmp/control" --state-dir "$tmp/state" \
+	--metrics "unix:$tmp/metrics" \
 	"one=$tmp/one,allow=psk:gw1" "two=$tmp/two,allow=psk:gw1,psk:gw2,read-only=psk:backup" \
 	"all=$tmp/all"
 port=$server_port log=$server_log
@@ -118,6 +120,19 @@ import json, sys
 c, = [c for c in json.load(sys.stdin)["clients"] if c["session"] == "second"]
 assert c["identity"] == "psk:gw2" and c["ciphers"] == ["TLS1.3 AES-128-GCM"], c
 assert 0 <= c["key_age_ns"] < 86400e9, c'
+
+# ---- what was refused ----
+
+refused() {
+	curl --silent --fail --max-time "$TIMEOUT_S" --unix-socket "$tmp/metrics" \
+		http://localhost/metrics |
+		sed -n "s/^rtrs_server_refused_total{reason=\"$1\"} //p"
+}
+[ "$(refused rights)" -ge 3 ]
+[ "$(refused read_only)" -ge 2 ]
+[ "$(refused identity)" -ge 1 ]
+[ "$(refused missing)" -ge 1 ]
+[ "$(refused limit)" -eq 0 ]
 
 # ---- rules that change ----
 

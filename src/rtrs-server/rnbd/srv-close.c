@@ -77,7 +77,8 @@ static unsigned kick_from_sess(struct srv_sess *sess,
 		if (dev->state != SRV_DEV_OPEN || !match(dev, arg))
 			continue;
 		log_event(LOG_LEVEL_WARN,
-			  LOG_FIELDS(DEVICE_KICKED, .session = sess->name, .export = dev->ex->name),
+			  LOG_FIELDS(DEVICE_KICKED, .session = sess->name, .export = dev->ex->name,
+				     .identity = sess->identity),
 			  sess->name, "device %u of %s is taken away", srv_dev_number(dev),
 			  dev->ex->name);
 		n++;

@@ -123,7 +123,8 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, bool wait
 		 srv_dev_revive(dev))
 		srv_log_access(sess->srv, &sess->client,
 			       LOG_FIELDS(DEVICE_OPENED, .session = sess->name, .export = ex->name,
-					  .peer = req->path->name),
+					  .peer = req->path->name, .identity = sess->identity,
+					  .mode = rnbd_access_names[dev->mode]),
 			       sess->name, "device %u taken up again: %s, %s", srv_dev_number(dev),
 			       ex->name, rnbd_access_names[dev->mode]);
 	if (dev && dev->state != SRV_DEV_OPEN)
@@ -145,7 +146,8 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, bool wait
 		}
 		srv_log_access(sess->srv, &sess->client,
 			       LOG_FIELDS(DEVICE_OPENED, .session = sess->name, .export = ex->name,
-					  .peer = req->path->name),
+					  .peer = req->path->name, .identity = sess->identity,
+					  .mode = rnbd_access_names[dev->mode]),
 			       sess->name, "device %u opened: %s, %s", srv_dev_number(dev),
 			       ex->name, rnbd_access_names[open->mode]);
 	}
@@ -190,14 +192,31 @@ static void name_refused(const struct srv_sess *sess, const struct export *ex, i
 			 *path->identity ? ", " : "", path->identity);
 }
 
+static enum srv_refusal refusal_of(const struct srv_sess *sess, const struct export *ex, int rc)
+{
+	switch (rc) {
+	case -ENOENT:
+		return ex && srv_allow_refuses(sess, ex) ? SRV_REFUSED_RIGHTS :
+							   SRV_REFUSED_MISSING;
+	case -EROFS:
+		return SRV_REFUSED_READ_ONLY;
+	case -EPERM:
+		return SRV_REFUSED_IN_USE;
+	default:
+		return SRV_REFUSED_OPEN;
+	}
+}
+
 static void open_failed(struct srv_req *req, const struct rnbd_open *open, int rc)
 {
 	struct srv *srv = req->path->srv;
 	const char *session = req->path->sess->name;
 	const struct export *ex = exports_find(srv_rnbd(srv)->exports, open->name);
+	enum srv_refusal reason = refusal_of(req->path->sess, ex, rc);
 	char holders[512] = "", line[1024], times[64] = "";
 	unsigned more;
 
+	srv->refused[reason]++;
 	if (rc == -EPERM)
 		name_writers(srv, ex, holders, sizeof(holders));
 	else if (rc == -ENOENT || rc == -EROFS)
@@ -210,7 +229,10 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, int r
 			snprintf(times, sizeof(times), "; the same %u times more, not told", more);
 		log_event(LOG_LEVEL_WARN,
 			  LOG_FIELDS(OPEN_REFUSED, .session = session, .export = open->name,
-				     .peer = req->path->name),
+				     .peer = req->path->name,
+				     .identity = req->path->sess->identity,
+				     .mode = rnbd_access_names[open->mode],
+				     .reason = srv_refusal_names[reason]),
 			  session, "%s%s", line, times);
 	}
 	srv_req_finish_control(req, rnbd_errno_to_wire(rc));

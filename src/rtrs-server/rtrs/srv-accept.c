@@ -43,15 +43,34 @@ struct decision {
 
 static struct log_limit refuse_limit = LOG_LIMIT_INIT(20, 10000);
 
+static enum srv_refusal refusal_of(int status)
+{
+	switch (status) {
+	case -EACCES:
+		return SRV_REFUSED_IDENTITY;
+	case -EKEYREVOKED:
+		return SRV_REFUSED_KEY;
+	case -ENOMEM:
+		return SRV_REFUSED_LIMIT;
+	default:
+		return SRV_REFUSED_CONNECT;
+	}
+}
+
 static void accept_refuse(struct srv *srv, struct fab_conn *conn, int status, const char *why)
 {
+	enum srv_refusal reason = refusal_of(status);
 	char text[FAB_ADDR_STRLEN];
 	struct fab_addr local, peer;
+	struct fab_identity id;
 
+	srv->refused[reason]++;
 	fab_conn_addrs(conn, &local, &peer);
+	fab_conn_identity(conn, &id);
 	fab_addr_format(&peer, text, sizeof(text));
 	srv_log_event_limited(srv, &peer, &refuse_limit, LOG_LEVEL_WARN,
-			      LOG_FIELDS(CLIENT_REFUSED, .peer = text), text,
+			      LOG_FIELDS(CLIENT_REFUSED, .peer = text, .identity = id.name,
+					 .reason = srv_refusal_names[reason]), text,
 			      "connection refused: %s (%s)", why, strerror(-status));
 	srv_con_refuse(conn, status);
 }
@@ -196,8 +215,9 @@ static bool identity_fits(const struct srv *srv, const struct srv_sess *sess,
 			  struct decision *d)
 {
 	static char why[2 * FAB_IDENTITY_LEN + 64];	/* for the refusal that follows */
+	int status = srv_keys_hold(srv, id->key) ? -EACCES : -EKEYREVOKED;
 
-	if (!srv_keys_hold(srv, id->key))
+	if (status == -EKEYREVOKED)
 		snprintf(why, sizeof(why), "the key of %s was taken out", id->name);
 	else if (sess && strcmp(id->name, sess->transport_identity))
 		snprintf(why, sizeof(why), "its session belongs to %s, and it is %s",
@@ -206,7 +226,7 @@ static bool identity_fits(const struct srv *srv, const struct srv_sess *sess,
 		snprintf(why, sizeof(why), "its path has another key of %s", id->name);
 	else
 		return true;
-	*d = decision_refuse(-EACCES, why);
+	*d = decision_refuse(status, why);
 	return false;
 }
 

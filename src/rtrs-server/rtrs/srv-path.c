@@ -218,7 +218,8 @@ void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 			srv_log_event_limited(path->srv, &path->client, &setup_limit,
 					      LOG_LEVEL_INFO,
 					      LOG_FIELDS(PATH_FAILED, .session = path->sess->name,
-							 .peer = path->name),
+							 .peer = path->name,
+							 .identity = path->identity),
 					      path->name, "path not set up: %s", cause);
 	}
 	path_event(path, SRV_PATH_EV_FAIL);

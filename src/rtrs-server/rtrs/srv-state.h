@@ -99,6 +99,7 @@ struct srv {
 	unsigned freed_cons;		/* srv-mem.c: since memory was last given back */
 	struct loop_timer mem_timer;
 	struct srv_log log;
+	uint64_t refused[SRV_REFUSALS];	/* since the start */
 	struct srv_names names;
 	unsigned next_offset;
 	unsigned next_iova;		/* srv-chunk.c */
