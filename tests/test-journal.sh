@@ -189,8 +189,10 @@ wait_line "$server_log" 'rtrs-server: info: ready'
 stop_server "$server_pid"
 
 # Who has a name is called by it: who came, what was opened for what, what was refused and why.
-(umask 077 && "$top_builddir/rtrs-psk" gw1 >"$tmp/gw1.psk" && "$top_builddir/rtrs-psk" gw2 >"$tmp/gw2.psk")
-(umask 077 && cat "$tmp/gw1.psk" "$tmp/gw2.psk" >"$tmp/keys")
+umask 077
+"$top_builddir/rtrs-psk" gw1 >"$tmp/gw1.psk"
+"$top_builddir/rtrs-psk" gw2 >"$tmp/gw2.psk"
+cat "$tmp/gw1.psk" "$tmp/gw2.psk" >"$tmp/keys"
 SERVER_PREFIX="sh $tmp/service.sh" start_server --tls=require --tls-psk="$tmp/keys" --control none \
 	one=mem:1M,allow=psk:gw1,read-only=psk:gw2 two=mem:1M,allow=psk:gw1
 bench=(timeout "$TIMEOUT_S" "$top_builddir/rtrs-bench" --number-ios=1)

@@ -98,7 +98,8 @@ told() {
 }
 [ -n "$(told one)" ]
 [ "$(told one)" = "$(told eno)" ]
-wait_line "$log" 'open of one as [a-z]* refused: .*; its allow does not contain 127\.0\.0\.1, psk:gw2'
+wait_line "$log" \
+	'open of one as [a-z]* refused: .*; its allow does not contain 127\.0\.0\.1, psk:gw2'
 
 # ---- another's name ----
 

@@ -56,8 +56,8 @@ void fab_tls_destroy(struct fab_tls *tls);
  * until fab_tls_take_keys(). */
 const struct fab_psks *fab_tls_keys(const struct fab_tls *tls);
 /* Give @tls, of a server with keys, the keys @psks in place of its own: for handshakes from now on.
- * A key that stays is the same one (fab_psk_adopt()).  @psks gets the keys of before, for the caller
- * to free.  The set-up's thread. */
+ * A key that stays is the same one (fab_psk_adopt()).  @psks gets the keys of before, for the
+ * caller to free.  The set-up's thread. */
 void fab_tls_take_keys(struct fab_tls *tls, struct fab_psks *psks);
 /* The mode; of NULL FAB_TLS_OFF. */
 static inline enum fab_tls_mode fab_tls_mode(const struct fab_tls *tls)

@@ -221,6 +221,8 @@ static bool is_option(const struct line_words *words, const char *word)
 	if (n >= sizeof(key))
 		return false;
 	snprintf(key, sizeof(key), "%.*s", (int)n, word);
+	if (!strcmp(key, "readonly"))	/* the flag, and no mistake for "read-only" */
+		return false;
 	row = opt_find(table, key);
 	meant = row ? NULL : opt_suggest(table, key, n);
 	if (meant)
