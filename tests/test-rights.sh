@@ -182,6 +182,28 @@ says '-key gw1
 no_io 'TLS: the peer refused the key of gw1' gw1 one
 io gw1-new one
 
+# ---- a unix socket: the user or the name ----
+
+stop_process "$gateway_pid"
+start_server --listen "unix:$tmp/a.sock" --tls=on --tls-psk="$keys" --control none \
+	"both=mem:1M,allow=uid:$(($(id -u) + 1)),psk:gw1" "user=mem:1M,allow=uid:$(id -u),psk:gw3" \
+	"reader=mem:1M,allow=uid:$(id -u),read-only=psk:gw2"
+# as NAME|- EXPORT OPTION...: over the socket, with the key or in plain
+as() {
+	local tls=(--tls=require --tls-psk="$tmp/$1.psk")
+	[ "$1" != - ] || tls=()
+	timeout "$TIMEOUT_S" "$bench" --number-ios=10 "${tls[@]}" "unix:$tmp/a.sock" "${@:2}"
+}
+as gw1-new both
+must_fail as - both
+must_fail as gw3 both
+as - user --rw=randwrite
+as gw2-new user --rw=randwrite
+as - reader --rw=randwrite
+as gw2-new reader --rw=randread
+must_fail as gw2-new reader --rw=randwrite
+stop_process "$server_pid"
+
 # ---- mistakes ----
 
 chmod 644 "$keys"
@@ -197,4 +219,3 @@ echo 'x:00' >>"$keys"
 expect_failure 1 'line 4: expected a key of' "${ctl[@]}" reload
 expect_failure 1 'line 4: expected a key of' "$RTRS_SERVER" --check --tls-psk="$keys" "one=$tmp/one"
 io gw3 all
-stop_process "$gateway_pid"
