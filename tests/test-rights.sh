@@ -160,6 +160,8 @@ says '-key backup
 io gw3 all
 io gw2-new two
 no_io 'TLS: the peer refused the key of backup' backup all
+# With its last key an identity gives up its names of sessions.
+io gw3 all --sessname=third
 # Of two keys of one identity the old one holds until it is taken out.
 sock=$gw2_sock
 opens two
@@ -171,6 +173,7 @@ wait_line "$log" 'second/.*: path down: the key of psk:gw2 was taken out'
 wait_line "$log" "TLS: no key has the name 'gw2'"
 must_fail grep -q 'psk:gw2' <("${ctl[@]}" clients)
 stop_process "$gw2_pid"
+no_io '.' gw3 all --sessname=second
 from gw2-new sessname=second
 sees 'all two'
 # The same name with another key: who has the old one is out.

@@ -169,6 +169,8 @@ static void test_names_are_bounded(void)
 	CHECK(names.n == SRV_NAMES_MAX);
 	/* What was used last stays. */
 	CHECK(!strcmp(srv_names_owner(&names, "mine"), "psk:gw1"));
+	srv_names_forget(&names, "psk:gw1");
+	CHECK(!strcmp(srv_names_owner(&names, "mine"), "") && names.n == SRV_NAMES_MAX - 1);
 	srv_names_fini(&names);
 }
 

@@ -46,6 +46,27 @@ static unsigned end_paths(struct srv *srv, uint64_t key)
 	return n;
 }
 
+static bool is_key_of(const struct fab_psk *psk, const char *identity)
+{
+	char text[FAB_IDENTITY_LEN];
+
+	return !strcmp(fab_psk_identity(psk->name, text, sizeof(text)), identity);
+}
+
+/* Take the names of sessions from the identity of @old, unless another key of it is left. */
+static void forget_names(struct srv *srv, const struct fab_psk *old)
+{
+	const struct fab_psks *now = fab_tls_keys(srv->tls);
+	char identity[FAB_IDENTITY_LEN];
+
+	fab_psk_identity(old->name, identity, sizeof(identity));
+	for (unsigned i = 0; i < now->n; i++) {
+		if (is_key_of(&now->all[i], identity))
+			return;
+	}
+	srv_names_forget(&srv->names, identity);
+}
+
 void srv_keys_take(struct srv *srv, struct fab_psks *psks, FILE *report)
 {
 	const struct fab_psks *now = fab_tls_keys(srv->tls);
@@ -58,6 +79,7 @@ void srv_keys_take(struct srv *srv, struct fab_psks *psks, FILE *report)
 		if (fab_psk_by_serial(now, old->serial))
 			continue;
 		n = end_paths(srv, old->serial);
+		forget_names(srv, old);
 		fprintf(report, "-key %s", old->name);
 		if (n)
 			fprintf(report, " (%u path%s ended)", n, n == 1 ? "" : "s");
