@@ -61,6 +61,6 @@ bool conf_allow_list_same(const struct allow_list *a, const struct allow_list *b
  * ends in ", ...".  Returns @buf. */
 const char *conf_allow_list_text(const struct allow_list *list, char *buf, size_t len);
 /* Bytes for the text of any list. */
-#define ALLOW_TEXT_MAX (ALLOW_LIST_MAX * (FAB_IDENTITY_LEN + 2u))
+#define ALLOW_TEXT_MAX ((size_t)ALLOW_LIST_MAX * (FAB_IDENTITY_LEN + 2))
 
 #endif

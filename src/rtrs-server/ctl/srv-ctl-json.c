@@ -141,12 +141,12 @@ static json_t *srv_json_limits(const struct export *ex)
 /* Set @key of @object to the rules of @list, if it has any.  False: no memory. */
 static bool srv_json_rules(json_t *object, const char *key, const struct allow_list *list)
 {
-	_cleanup_free_ char *text = malloc(ALLOW_TEXT_MAX);
+	char *text = list->n ? malloc(ALLOW_TEXT_MAX) : NULL;
+	bool ok = !list->n || (text && !json_object_set_new(object, key,
+			ctl_json_text(conf_allow_list_text(list, text, ALLOW_TEXT_MAX))));
 
-	if (!list->n)
-		return true;
-	return text && !json_object_set_new(object, key,
-			ctl_json_text(conf_allow_list_text(list, text, ALLOW_TEXT_MAX)));
+	free(text);
+	return ok;
 }
 
 /* "allow", "read_only" and "priority", each only if @ex has it. */
