@@ -87,6 +87,37 @@ static void test_half_a_path(void)
 	end();
 }
 
+static bool client_is_open(void *arg)
+{
+	return world_client_opened(arg) <= 0;
+}
+
+/* A client whose second path comes with another identity is told so, and goes on over the first. */
+static void test_client_is_told(void)
+{
+	struct world_server_conf server = world_server_defaults;
+	struct world_client_conf conf = world_client_defaults;
+	struct world_client *c;
+
+	server.any_address = true;
+	conf.npaths = 2;
+	w = world_create(1);
+	world_server_start(w, &server);
+	sim_identify("clt", "psk:gw1");
+	c = world_client_start(w, &conf);
+	CHECK(sim_run_until(client_is_open, c, 2000) && world_client_opened(c) == 0);
+	world_run_ms(w, 100);
+	sim_identify("clt", "psk:gw2");
+	world_forget(w);
+	sim_cut("clt", "srv/1");
+	world_run_ms(w, 1000);
+	CHECK(world_traced(w, "connection 0 was refused: Permission denied (the session belongs to "
+			   "another identity"));
+	CHECK(world_write(c, 0, 4096, 7) == 0);
+	world_client_stop(w, c);
+	world_destroy(w);
+}
+
 /* A handshake whose key was taken out before the connection is judged. */
 static void test_key_taken_out(void)
 {
@@ -270,6 +301,7 @@ int main(int argc, char **argv)
 		{ "session-of-another", test_session_of_another },
 		{ "own-session", test_own_session },
 		{ "half-a-path", test_half_a_path },
+		{ "client-is-told", test_client_is_told },
 		{ "key-taken-out", test_key_taken_out },
 		{ "name-of-another", test_name_of_another },
 		{ "name-of-nobody", test_name_of_nobody },
