@@ -63,7 +63,7 @@ BEGIN {
 	uses[server "change"] = uses[server "ctl"] " " common "opt " server "ctl"
 	uses["src/rtrs-server"] = all " " rooms " " server "rtrs " server "rnbd " server "ctl"
 	uses["src/rtrs-server"] = uses["src/rtrs-server"] " " server "change"
-	uses["src/rtrsctl"] = common "base " common "opt " common "ctl"
+	uses["src/rtrsctl"] = common "base " common "opt " common "ctl " common "fabric"
 	uses["src/nbd"] = common "base"
 	uses["src/rtrs-nbd"] = uses[client "start"] " " client "start " client "loop src/nbd "
 	uses["src/rtrs-nbd"] = uses["src/rtrs-nbd"] common "journal"

@@ -178,6 +178,7 @@ EXTRA_DIST += \
 	%D%/trace.c \
 	%D%/trace.py \
 	%D%/test-timeouts.sh \
+	%D%/test-rights.sh \
 	%D%/test-tls-certificates.sh \
 	%D%/test-tls-flood.sh \
 	%D%/test-tls.sh \

@@ -107,7 +107,7 @@ old=$nbdkit_pid old_uri=$uri
 refused 'the server has refused the key' "${not_let_in}no key has this name" \
 	--auth-psk="$tmp/alice-new.psk"
 cp "$tmp/server.psk" "$tmp/keys.psk"
-reload 'was read again'
+reload 'reload: \+auth key alice/new'
 with_key new "$tmp/alice-new.psk"
 new_uri=$uri
 cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$old_uri" -)
@@ -117,8 +117,8 @@ chmod 640 "$tmp/keys.psk"
 reload 'error: .*--auth-psk=.*: expected mode 0600, not 0640'
 chmod 600 "$tmp/keys.psk"
 grep -v ^alice: "$tmp/server.psk" >"$tmp/keys.psk"
-reload '1 sessions end: their keys were taken out of auth-psk'
-wait_line "$server_log" 'old/127\.0\.0\.1@.*: path down: its key was taken out of auth-psk'
+reload 'reload: -auth key alice \(1 path ended\)'
+wait_line "$server_log" 'old/127\.0\.0\.1@.*: path down: the key of psk:alice was taken out'
 must_fail grep -q 'new/127.*path down' "$server_log"
 cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$new_uri" -)
 must_fail timeout "$TIMEOUT_S" nbdcopy "$old_uri" - >"$tmp/none"
@@ -180,4 +180,16 @@ few_ios --tls=require --tls-psk="$tmp/alice.psk" --auth-psk="$tmp/alice-new.psk"
 few_ios --tls=require --tls-psk="$tmp/alice.psk"
 refused 'Permission denied' 'its key of TLS is that of psk:alice, and it is psk:bob' \
 	--tls=require --tls-psk="$tmp/alice.psk" --auth-psk="$tmp/bob.psk"
+stop_process "$server_pid"
+
+# ---- the name has rights, and rtrsctl tells the name ----
+
+start_server "${secret[@]}" --control "$tmp/control" "disk=$tmp/disk,allow=psk:alice"
+start_nbdkit "server=127.0.0.1:$server_port" export=disk control=none sessname=mine \
+	auth-psk="$tmp/alice.psk"
+timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control" clients | tee "$tmp/clients"
+grep -q -E '^mine +127\.0\.0\.1 +psk:alice +tcp ' "$tmp/clients"
+expect_failure 1 'the server has no such export' "$bench" --number-ios=1 --auth-psk="$tmp/bob.psk" \
+	"127.0.0.1:$server_port" disk
+stop_process "$nbdkit_pid"
 stop_process "$server_pid"

@@ -13,6 +13,8 @@ libbase_la_SOURCES = \
 	%D%/base/fsm.h \
 	%D%/base/hist.c \
 	%D%/base/hist.h \
+	%D%/base/intern.c \
+	%D%/base/intern.h \
 	%D%/base/io-stat.c \
 	%D%/base/io-stat.h \
 	%D%/base/le.h \

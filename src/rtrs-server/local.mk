@@ -103,6 +103,8 @@ librtrssrv_la_SOURCES = \
 	%D%/rtrs/srv-key-pool.c \
 	%D%/rtrs/srv-key-pool.h \
 	%D%/rtrs/srv-key.c \
+	%D%/rtrs/srv-keys.c \
+	%D%/rtrs/srv-keys.h \
 	%D%/rtrs/srv-key.h \
 	%D%/rtrs/srv-listen.c \
 	%D%/rtrs/srv-listen.h \

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=120
 # guest: kernel=6.1 timeout=120 full
-# Authentication in messages over RDMA, which has no TLS: data, who does not get in, and the kernel's
-# client, which cannot prove anything.
+# Authentication in messages over RDMA, which has no TLS: data, who does not get in, and the
+# client of the kernel, which cannot prove anything.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_plugin

@@ -307,10 +307,16 @@ void sim_identify(const char *host, const char *identity)
 	strcpy(h->identity, identity);
 }
 
+void sim_identify_key(const char *host, uint64_t key)
+{
+	sim_host_find(host)->key = key;
+}
+
 static void identity(const struct fab_conn *conn, struct fab_identity *id)
 {
 	const struct sim_conn *c = to_conn(conn);
 
+	id->key = c->key;
 	memcpy(id->name, c->identity, sizeof(id->name));
 }
 

@@ -251,8 +251,8 @@ Test(auth_chap, a_server_without_the_key)
 {
 	struct fab_psk other = *ALICE_2;
 	struct fab_psks all = { .all = &other, .n = 1 };
-	struct auth_chap client, server;
-	struct auth_reply r[4];
+	static struct auth_chap client, server;
+	static struct auth_reply r[4];
 
 	other.key[0] ^= 1;
 	auth_chap_client(&client, &where, ALICE_2, &client_chance, &r[0]);

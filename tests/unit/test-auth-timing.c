@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The comparison of proofs takes as long wherever they differ: Welch's t over 10^5 tries of each kind,
- * in an order of chance.  Whoever could time it would find a proof byte by byte.  The same statistics
- * see a comparison that ends at the first difference.  Only with SLOW_TESTS: a machine with other
- * work is no clock. */
+/* The comparison of proofs takes as long wherever they differ: Welch's t over 10^5 tries of each
+ * kind, in an order of chance.  Whoever could time it would find a proof byte by byte.  The same
+ * statistics see a comparison that ends at the first difference.  Only with SLOW_TESTS: a machine
+ * with other work is no clock. */
 #include <math.h>
 #include <stdint.h>
 #include <time.h>

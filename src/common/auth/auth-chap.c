@@ -80,6 +80,8 @@ static void proven(struct auth_chap *chap, const struct fab_psk *key)
 
 	auth_crypto_hmac(chap->prk, sizeof(chap->prk), parts, ARRAY_SIZE(parts), chap->conn_key);
 	auth_chap_key_id(key->key, key->len, chap->key_id);
+	chap->serial = key->serial;
+	chap->since_s = key->since_s;
 	chap->state = AUTH_PROVEN;
 }
 

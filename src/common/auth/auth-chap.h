@@ -61,6 +61,8 @@ struct auth_chap {
 					 * PROVEN */
 	uint8_t conn_key[AUTH_HASH_LEN];/* PROVEN: of both ends: auth_chap_tag() */
 	uint8_t key_id[16];		/* PROVEN: tells the key from other keys */
+	uint64_t serial;		/* PROVEN: of struct fab_psk, as @since_s */
+	int64_t since_s;
 
 	/* auth-chap.c's */
 	struct auth_where where;

@@ -90,6 +90,8 @@ static int psk_of_name(gnutls_session_t session, const gnutls_datum_t *name, gnu
 			*c = '?';
 	}
 	end->unknown = !psk;
+	end->key = psk ? psk->serial : 0;
+	end->key_since_s = psk ? psk->since_s : 0;
 	key->size = psk ? psk->len : FAB_PSK_KEY_NEW;
 	key->data = gnutls_malloc(key->size);
 	if (!key->data)
@@ -314,6 +316,23 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 	return 0;
 }
 
+const struct fab_psks *fab_tls_keys(const struct fab_tls *tls)
+{
+	static const struct fab_psks none;
+
+	return tls ? &creds_of(tls)->psks : &none;
+}
+
+void fab_tls_take_keys(struct fab_tls *tls, struct fab_psks *psks)
+{
+	struct creds *creds = container_of(tls, struct creds, base);
+	struct fab_psks before = creds->psks;
+
+	fab_psk_adopt(psks, &before);
+	creds->psks = *psks;
+	*psks = before;
+}
+
 void fab_tls_destroy(struct fab_tls *tls)
 {
 	struct creds *creds = container_of(tls, struct creds, base);
@@ -405,8 +424,6 @@ void fab_tls_identity(const struct fab_tls_end *end, gnutls_session_t session,
 		      struct fab_identity *id)
 {
 	const struct creds *tls = creds_of(end->tls);
-	const struct fab_psk *psk;
-	const char *name;
 
 	snprintf(id->cipher, sizeof(id->cipher), "TLS1.3 %s",
 		 gnutls_cipher_get_name(gnutls_cipher_get(session)));
@@ -417,8 +434,10 @@ void fab_tls_identity(const struct fab_tls_end *end, gnutls_session_t session,
 			name_by_certificate(session, id);
 		return;
 	}
-	name = gnutls_psk_server_get_username(session);
-	psk = name && !end->unknown ? fab_psk_find(&tls->psks, name, strlen(name)) : NULL;
-	if (psk)
-		fab_psk_identity(psk->name, id->name, sizeof(id->name));
+	/* As the key was found in the handshake: the keys may be others by now. */
+	if (end->unknown || !end->key)
+		return;
+	fab_psk_identity(end->identity, id->name, sizeof(id->name));
+	id->key = end->key;
+	id->key_since_s = end->key_since_s;
 }

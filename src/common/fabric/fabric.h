@@ -298,6 +298,8 @@ struct fab_identity {
 	 * has no such name. */
 	char name[FAB_IDENTITY_LEN];
 	char cipher[FAB_CIPHER_LEN];	/* "TLS1.3 AES-128-GCM"; "": in plain */
+	uint64_t key;			/* fab_psk.serial, 0: none */
+	int64_t key_since_s;		/* fab_psk.since_s */
 };
 
 /* Tell in @id who the peer of @conn has proven to be: all empty on a connection without TLS.

@@ -360,7 +360,7 @@ const struct opt_table conf_options = {
 	.dashes = "--",
 	.head = "Usage: rtrs-server [OPTIONS] NAME=PATH[,readonly][,direct][,force] ...\n"
 		"Export files and block devices over RTRS/RNBD, each as NAME; see rtrs-server(8).\n"
-		"force: a device in use, too; [,allow=ADDR][,priority=CLASS]; ',' in PATH: '\\,'.\n"
+		"force: also in use; [,allow=WHO][,read-only=WHO][,priority=CLASS]; ',': '\\,'.\n"
 		"\n",
 	.column = 34,
 };

@@ -44,6 +44,7 @@ struct conf_export {
 	char *where;			/* "FILE:LINE"; NULL: the command line, or rtrsctl */
 	struct limits limits;
 	struct allow_list allow;	/* who may open the export */
+	struct allow_list read_only;	/* who may open the export for reading alone */
 	uint16_t priority;		/* conf-priority.h; 0: none */
 };
 

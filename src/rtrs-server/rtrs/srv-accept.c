@@ -18,6 +18,7 @@
 #include "srv-auth.h"
 #include "srv-con.h"
 #include "srv-geom.h"
+#include "srv-keys.h"
 #include "srv-names.h"
 #include "srv-pass.h"
 #include "srv-path.h"
@@ -45,15 +46,34 @@ struct decision {
 
 static struct log_limit refuse_limit = LOG_LIMIT_INIT(20, 10000);
 
+static enum srv_refusal refusal_of(int status)
+{
+	switch (status) {
+	case -EACCES:
+		return SRV_REFUSED_IDENTITY;
+	case -EKEYREVOKED:
+		return SRV_REFUSED_KEY;
+	case -ENOMEM:
+		return SRV_REFUSED_LIMIT;
+	default:
+		return SRV_REFUSED_CONNECT;
+	}
+}
+
 static void accept_refuse(struct srv *srv, struct fab_conn *conn, int status, const char *why)
 {
+	enum srv_refusal reason = refusal_of(status);
 	char text[FAB_ADDR_STRLEN];
 	struct fab_addr local, peer;
+	struct fab_identity id;
 
+	srv->refused[reason]++;
 	fab_conn_addrs(conn, &local, &peer);
+	fab_conn_identity(conn, &id);
 	fab_addr_format(&peer, text, sizeof(text));
 	srv_log_event_limited(srv, &peer, &refuse_limit, LOG_LEVEL_WARN,
-			      LOG_FIELDS(CLIENT_REFUSED, .peer = text), text,
+			      LOG_FIELDS(CLIENT_REFUSED, .peer = text, .identity = id.name,
+					 .reason = srv_refusal_names[reason]), text,
 			      "connection refused: %s (%s)", why, strerror(-status));
 	srv_con_refuse(conn, status);
 }
@@ -192,24 +212,31 @@ static struct decision accept_create_path(struct srv *srv, struct srv_sess *sess
 	return rc ? decision_refuse(rc, error) : d;
 }
 
-/* True if @who is the client of @sess, with the key that the session was made with.  False: *@d
- * refuses the peer. */
-static bool identity_is_of(const struct srv_sess *sess, const struct srv_who *who,
-			   struct decision *d)
+/* True if @who may be the client of @sess, NULL: of a new session, and of @path, NULL: of a new
+ * path.  False: *@d refuses the peer. */
+static bool identity_fits(const struct srv *srv, const struct srv_sess *sess,
+			  const struct srv_path *path, const struct srv_who *who,
+			  struct decision *d)
 {
 	static char why[2 * FAB_IDENTITY_LEN + 64];	/* for the refusal that follows */
-	bool same_person = !strcmp(who->id.name, sess->transport_identity);
+	const struct fab_identity *id = &who->id;
+	bool holds = srv_keys_hold(srv, id->key) && srv_keys_hold(srv, who->tls_key);
+	int status = holds ? -EACCES : -EKEYREVOKED;
 
-	if (same_person && !memcmp(who->key_id, sess->key_id, sizeof(sess->key_id)))
-		return true;
-	if (same_person)
-		snprintf(why, sizeof(why), "its session was made with another key of %s",
-			 srv_names_person(who->id.name));
-	else
+	if (!holds)
+		snprintf(why, sizeof(why), "the key of %s was taken out", id->name);
+	else if (sess && strcmp(id->name, sess->transport_identity))
 		snprintf(why, sizeof(why), "its session belongs to %s, and it is %s",
-			 srv_names_person(sess->transport_identity),
-			 srv_names_person(who->id.name));
-	*d = decision_refuse(-EACCES, why);
+			 srv_names_person(sess->transport_identity), srv_names_person(id->name));
+	else if (sess && memcmp(who->key_id, sess->key_id, sizeof(sess->key_id)))
+		snprintf(why, sizeof(why), "its session was made with another key of %s",
+			 srv_names_person(id->name));
+	else if (path && path->state == SRV_PATH_CONNECTING &&
+		 (id->key != path->key || who->tls_key != path->transport.key))
+		snprintf(why, sizeof(why), "its path has another key of %s", id->name);
+	else
+		return true;
+	*d = decision_refuse(status, why);
 	return false;
 }
 
@@ -225,7 +252,7 @@ static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req
 	if (!sess && !req->first_conn)
 		return decision_refuse(-ENXIO, "unknown session");
 	/* First of all: a stranger that knows the uuids ends no path of the session, either. */
-	if (sess && !identity_is_of(sess, who, &d))
+	if (!identity_fits(srv, sess, path, who, &d))
 		return d;
 	if (path)
 		return accept_decide_known_path(path, req);

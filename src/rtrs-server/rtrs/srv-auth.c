@@ -98,11 +98,14 @@ static void guest_leave(struct srv_guest *g)
 
 static void guest_told(const struct srv_guest *g, struct log_limit *limit, const char *what)
 {
+	enum srv_refusal reason = limit == &room_limit ? SRV_REFUSED_LIMIT : SRV_REFUSED_IDENTITY;
 	char text[FAB_ADDR_STRLEN];
 
+	g->srv->refused[reason]++;
 	fab_addr_format(&g->peer, text, sizeof(text));
 	srv_log_event_limited(g->srv, &g->peer, limit, LOG_LEVEL_WARN,
-			      LOG_FIELDS(CLIENT_REFUSED, .peer = text), text,
+			      LOG_FIELDS(CLIENT_REFUSED, .peer = text,
+					 .reason = srv_refusal_names[reason]), text,
 			      "connection refused: authentication: %s%s%s", what,
 			      *g->chap.peer ? ", said to be of " : "", g->chap.peer);
 }

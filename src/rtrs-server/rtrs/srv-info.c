@@ -31,11 +31,13 @@ static enum srv_info_event info_judge(const struct srv_path *path, char *cause, 
 	const char *owner = srv_names_owner(&path->srv->names, name);
 
 	if (path->sess->name[0] && strcmp(path->sess->identity, path->identity)) {
+		path->srv->refused[SRV_REFUSED_IDENTITY]++;
 		snprintf(cause, len, "its session belongs to %s, and it is %s",
 			 srv_names_person(path->sess->identity), srv_names_person(path->identity));
 		return SRV_INFO_EV_REFUSED;
 	}
 	if (*owner && strcmp(owner, path->identity)) {
+		path->srv->refused[SRV_REFUSED_IDENTITY]++;
 		snprintf(cause, len, "session name %s belongs to %s, and it is %s", name, owner,
 			 srv_names_person(path->identity));
 		return SRV_INFO_EV_REFUSED;

@@ -108,9 +108,11 @@ static bool cm_admit(void *arg, const struct fab_addr *peer)
 
 	if (conf_allow_peer(srv->conf, peer))
 		return true;
+	srv->refused[SRV_REFUSED_ADDRESS]++;
 	fab_addr_format(peer, text, sizeof(text));
 	srv_log_event_limited(srv, peer, &allow_limit, LOG_LEVEL_WARN,
-			      LOG_FIELDS(CLIENT_REFUSED, .peer = text), text,
+			      LOG_FIELDS(CLIENT_REFUSED, .peer = text, .reason =
+					 srv_refusal_names[SRV_REFUSED_ADDRESS]), text,
 			      "connection refused: no --allow contains this %s",
 			      fab_addr_is_unix(peer) ? "user" : "address");
 	return false;

@@ -80,6 +80,14 @@ void srv_names_bind(struct srv_names *names, const char *name, const char *ident
 	strncpy(new->identity, identity, sizeof(new->identity) - 1);
 }
 
+void srv_names_forget(struct srv_names *names, const char *identity)
+{
+	for (unsigned i = names->n; i-- > 0;) {
+		if (!strcmp(names->all[i].identity, identity))
+			forget(names, i);
+	}
+}
+
 void srv_names_fini(struct srv_names *names)
 {
 	free(names->all);

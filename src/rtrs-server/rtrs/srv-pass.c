@@ -10,8 +10,6 @@
 #include "clock.h"
 #include "conf.h"
 #include "srv-pass.h"
-#include "srv-path.h"
-#include "srv-sess.h"
 #include "srv-state.h"
 
 /* A client has one attempt of each path at a time. */
@@ -92,6 +90,8 @@ int srv_pass_give(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn
 	fab_psk_identity(chap->peer, pass->who.id.name, sizeof(pass->who.id.name));
 	snprintf(pass->who.key, sizeof(pass->who.key), "%s", chap->peer);
 	memcpy(pass->who.key_id, chap->key_id, sizeof(pass->who.key_id));
+	pass->who.id.key = chap->serial;
+	pass->who.id.key_since_s = chap->since_s;
 	memcpy(pass->who.conn_key, chap->conn_key, sizeof(pass->who.conn_key));
 	pass->req = *req;
 	fab_conn_addrs(conn, NULL, &pass->client);
@@ -137,6 +137,7 @@ static const char *pass_use(struct srv *srv, struct fab_conn *conn,
 		return "it is not the next connection of its path that was authenticated";
 	*who = pass->who;
 	memcpy(who->id.cipher, tls.cipher, sizeof(tls.cipher));
+	who->tls_key = tls.key;
 	if (++pass->next_cid == req->cid_num)
 		pass_end(&srv->passes, pass);
 	if (!strncmp(tls.name, "psk:", 4) && strcmp(tls.name, who->id.name)) {
@@ -153,6 +154,7 @@ const char *srv_pass_who(struct srv *srv, struct fab_conn *conn, enum auth_mode 
 {
 	memset(who, 0, sizeof(*who));
 	fab_conn_identity(conn, &who->id);
+	who->tls_key = who->id.key;
 	if (req->auth == RTRS_AUTHS_PROVES)
 		return pass_use(srv, conn, req, msg, who);
 	if (mode == AUTH_MODE_REQUIRE && !*who->id.name)
@@ -162,50 +164,12 @@ const char *srv_pass_who(struct srv *srv, struct fab_conn *conn, enum auth_mode 
 
 /* ---- other keys ---- */
 
-/* True if a key of @srv has @key_id. */
-static bool has_key(const struct srv *srv, const uint8_t key_id[16])
+void srv_pass_drop_old(struct srv *srv)
 {
-	const struct fab_psks *psks = &srv->auth->psks;
-	uint8_t id[16];
-
-	for (unsigned i = 0; i < psks->n; i++) {
-		auth_chap_key_id(psks->all[i].key, psks->all[i].len, id);
-		if (!memcmp(id, key_id, sizeof(id)))
-			return true;
-	}
-	return false;
-}
-
-/* End @sess, if it was made with a key that is gone.  @sess may be freed.  Returns whether it
- * ends. */
-static bool end_of_key(struct srv_sess *sess)
-{
-	static const uint8_t none[sizeof(sess->key_id)];
-	struct srv_path *path, *tmp;
-
-	if (!memcmp(sess->key_id, none, sizeof(none)) || has_key(sess->srv, sess->key_id))
-		return false;
-	srv_sess_get(sess);
-	list_for_each_safe(path, tmp, &sess->paths, link)
-		srv_path_fail(path, "its key was taken out of auth-psk");
-	srv_sess_put(sess);
-	return true;
-}
-
-unsigned srv_pass_rekey(struct srv *srv, struct auth_creds *creds)
-{
-	struct fab_psks old = srv->auth->psks;
 	struct srv_pass *pass, *tmp;
-	struct srv_sess *sess, *next;
-	unsigned n = 0;
 
-	srv->auth->psks = creds->psks;
-	creds->psks = old;
 	list_for_each_safe(pass, tmp, &srv->passes.all, link) {
-		if (!has_key(srv, pass->who.key_id))
+		if (!fab_psk_by_serial(&srv->auth->psks, pass->who.id.key))
 			pass_end(&srv->passes, pass);
 	}
-	list_for_each_safe(sess, next, &srv->sessions, link)
-		n += end_of_key(sess);
-	return n;
 }

@@ -20,7 +20,8 @@ struct srv_pass;
 
 /* What the client of a connection has proven. */
 struct srv_who {
-	struct fab_identity id;		/* id.name "": anonymous */
+	struct fab_identity id;		/* id.name "": anonymous; id.key: of @key, or @tls_key */
+	uint64_t tls_key;		/* serial of the key of TLS; 0: none */
 	char key[AUTH_NAME_MAX + 1];	/* by messages: the name of its key; "": by TLS, or not */
 	uint8_t key_id[16];		/* of @key */
 	uint8_t conn_key[AUTH_HASH_LEN];/* of @key */
@@ -45,9 +46,7 @@ const char *srv_pass_who(struct srv *srv, struct fab_conn *conn, enum auth_mode 
 			 const struct rtrs_conn_req *req, const struct rtrs_msg_conn_req *msg,
 			 struct srv_who *who);
 
-/* Take the keys of @creds in the place of those that hold, and give @creds the old ones.  Passes
- * and sessions of keys that are gone end; handshakes go on with the new keys.  Returns how many
- * sessions end. */
-unsigned srv_pass_rekey(struct srv *srv, struct auth_creds *creds);
+/* End the passes of keys that are gone. */
+void srv_pass_drop_old(struct srv *srv);
 
 #endif

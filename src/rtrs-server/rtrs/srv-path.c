@@ -221,7 +221,8 @@ void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 			srv_log_event_limited(path->srv, &path->client, &setup_limit,
 					      LOG_LEVEL_INFO,
 					      LOG_FIELDS(PATH_FAILED, .session = path->sess->name,
-							 .peer = path->name),
+							 .peer = path->name,
+							 .identity = path->identity),
 					      path->name, "path not set up: %s", cause);
 	}
 	path_event(path, SRV_PATH_EV_FAIL);
@@ -334,6 +335,8 @@ void srv_path_init(struct srv_path *path, struct srv_sess *sess, const struct rt
 	fab_conn_identity(conn, &path->transport);
 	memcpy(path->identity, who->id.name, sizeof(path->identity));
 	memcpy(path->conn_key, who->conn_key, sizeof(path->conn_key));
+	path->key = who->id.key;
+	path->key_since_s = who->id.key_since_s;
 	srv_path_named(path);
 	loop_timer_init(&path->timer, srv_path_setup_timer);
 	loop_msg_init(&path->given_up_msg, path_given_up);

@@ -116,8 +116,10 @@ void srv_sess_path_up(struct srv_sess *sess, const char *path_name)
 		return;
 	sess->up_since_ms = clock_now_ms();
 	srv_log_access(sess->srv, &sess->client,
-		       LOG_FIELDS(SESSION_OPENED, .session = sess->name, .peer = path_name),
-		       sess->name, "session opened by %s", path_name);
+		       LOG_FIELDS(SESSION_OPENED, .session = sess->name, .peer = path_name,
+				  .identity = sess->identity),
+		       sess->name, "session opened by %s%s%s", path_name,
+		       *sess->identity ? ", " : "", sess->identity);
 }
 
 bool srv_sess_path_down(struct srv_sess *sess)

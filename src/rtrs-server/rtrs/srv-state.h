@@ -101,6 +101,7 @@ struct srv {
 	unsigned freed_cons;		/* srv-mem.c: since memory was last given back */
 	struct loop_timer mem_timer;
 	struct srv_log log;
+	uint64_t refused[SRV_REFUSALS];	/* since the start */
 	struct srv_names names;
 	struct auth_creds *auth;	/* NULL: no authentication in messages */
 	struct srv_guests guests;
