@@ -109,7 +109,7 @@ Test(auth_chap, as_an_independent_implementation)
 		{ golden_done, sizeof(golden_done) },
 	};
 	uint8_t req[43], rsp[24], tag[AUTH_TAG_LEN], proof[AUTH_PROOF_LEN], id[16];
-	struct talk t;
+	static struct talk t;
 
 	begin(&t, ALICE_2);
 	cr_assert_eq(go_on(&t, 0, 4), 0);
@@ -166,7 +166,7 @@ Test(auth_chap, vectors_of_the_rfcs)
 Test(auth_chap, public_keys_of_small_order)
 {
 	uint8_t point[32] = { 0 }, out[32];
-	struct talk t;
+	static struct talk t;
 
 	for (unsigned i = 0; i < 2; i++) {
 		point[0] = (uint8_t)i;
@@ -199,7 +199,7 @@ static int with_key(struct talk *t, const char *name, unsigned len, unsigned fli
 
 Test(auth_chap, wrong_keys)
 {
-	struct talk t;
+	static struct talk t;
 
 	for (unsigned bit = 0; bit < 256; bit++) {
 		cr_assert_eq(with_key(&t, "alice/2", 32, bit), -EACCES);
@@ -238,7 +238,7 @@ Test(auth_chap, a_name_without_a_key)
 Test(auth_chap, the_key_of_nobody_is_nobodys)
 {
 	struct fab_psk key = { .name = "mallory", .len = 32 };
-	struct talk t;
+	static struct talk t;
 
 	memcpy(key.key, server_chance.nobody, 32);
 	begin(&t, &key);
@@ -279,7 +279,7 @@ Test(auth_chap, a_server_without_the_key)
 
 Test(auth_chap, every_bit_of_every_message)
 {
-	struct talk t;
+	static struct talk t;
 
 	for (unsigned step = 0; step < 4; step++) {
 		size_t len = step < 2 ? sizeof(struct auth_msg_hello) :
@@ -302,7 +302,7 @@ Test(auth_chap, every_bit_of_every_message)
 Test(auth_chap, every_length_of_every_message)
 {
 	uint8_t bytes[AUTH_MSG_MAX + 8] = { 0 };
-	struct talk t;
+	static struct talk t;
 
 	for (unsigned step = 0; step < 4; step++) {
 		for (size_t len = 0; len < sizeof(bytes); len++) {
@@ -322,7 +322,7 @@ Test(auth_chap, every_length_of_every_message)
 /* What both ends see of their connection. */
 Test(auth_chap, every_bit_of_the_place)
 {
-	struct talk t;
+	static struct talk t;
 
 	for (size_t bit = 0; bit < 8 * sizeof(where); bit++) {
 		begin(&t, ALICE_2);
@@ -335,7 +335,7 @@ Test(auth_chap, every_bit_of_the_place)
 Test(auth_chap, names_that_are_none)
 {
 	static const uint8_t bad[] = { 0, 1, ' ', 0x1f, 0x7f, '\n' };
-	struct talk t;
+	static struct talk t;
 
 	for_each_case(c, bad) {
 		begin(&t, ALICE_2);
@@ -409,9 +409,9 @@ Test(auth_chap, a_replayed_client)
  * or another name. */
 Test(auth_chap, another_servers_proof)
 {
-	struct auth_chap other;
+	static struct auth_chap other;
 	struct auth_reply reply;
-	struct talk t;
+	static struct talk t;
 
 	begin(&t, ALICE_2);
 	cr_assert_eq(go_on(&t, 0, 2), 0);
@@ -468,7 +468,7 @@ Test(auth_chap, comparison)
 Test(auth_chap, the_end)
 {
 	static const uint8_t none[sizeof(struct auth_chap)];
-	struct talk t;
+	static struct talk t;
 
 	begin(&t, ALICE_2);
 	go_on(&t, 0, 4);
