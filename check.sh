@@ -3,7 +3,7 @@
 # Build and run all tests.  The last line counts them.  See HACKING, "Tests".
 
 # Of --full, in their order.
-all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz fuzz-nbd simulation fence nbd share"
+all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz fuzz-nbd simulation fence nbd share auth"
 all_parts+=" mutants rbd lint packages fleet"
 
 usage() {
@@ -273,6 +273,8 @@ if [ $full = yes ]; then
 	wants share &&
 		one share "$build/$full_dir/sim-share.log" env "SIM_SEEDS=${SIM_SEEDS:-100000}" \
 			"$build/test-sim-share" random
+	wants auth && configured auth CC=clang --enable-fuzzers &&
+		one auth "$dir/auth.log" make -C "$dir" check-auth
 	wants mutants &&
 		one mutants "$build/$full_dir/mutants.log" make \
 			-C "$build" mutate "MUTATE_EVERY=${MUTATE_EVERY:-8}"

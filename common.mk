@@ -8,6 +8,7 @@ AM_CPPFLAGS = \
 	-I$(top_srcdir)/src/common/journal \
 	-I$(top_srcdir)/src/common/metrics \
 	-I$(top_srcdir)/src/common/opt \
+	-I$(top_srcdir)/src/common/auth \
 	-I$(top_srcdir)/src/common/fabric \
 	-I$(top_srcdir)/src/common/fabric/tcp \
 	-I$(top_srcdir)/src/common/fabric/verbs \

@@ -9,6 +9,8 @@ AM_TESTS_ENVIRONMENT = SANITIZERS='$(SANITIZERS)'; export SANITIZERS;
 
 SHELL_TESTS = \
 	%D%/test-allow.sh \
+	%D%/test-auth-attack.sh \
+	%D%/test-auth.sh \
 	%D%/test-allow-flood.sh \
 	%D%/test-bench.sh \
 	%D%/test-block-device.sh \
@@ -165,6 +167,7 @@ EXTRA_DIST += \
 	%D%/paths-leak.sh \
 	%D%/fuse-hole.py \
 	%D%/metrics-hostile.py \
+	%D%/auth-attack.py \
 	%D%/nbd-hostile.py \
 	%D%/paths.py \
 	%D%/guide-commands.py \
@@ -175,6 +178,7 @@ EXTRA_DIST += \
 	%D%/trace.c \
 	%D%/trace.py \
 	%D%/test-timeouts.sh \
+	%D%/test-rights.sh \
 	%D%/test-tls-certificates.sh \
 	%D%/test-tls-flood.sh \
 	%D%/test-tls.sh \

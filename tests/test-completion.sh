@@ -122,6 +122,8 @@ tab("rtrsctl export add disk0=%s/dir/di" % tmp,
 tab("rtrsctl export set old pri", ["export", "set", "old", "priority=END"])
 tab("rtrsctl export set old priority=i", ["export", "set", "old", "priority=idle", "END"])
 tab("rtrsctl export set old allow=uid:roo", ["export", "set", "old", "allow=uid:root", "END"])
+tab("rtrsctl export set old rea", ["export", "set", "old", "read-only=END"])
+tab("rtrsctl export set old read-only=ps", ["export", "set", "old", "read-only=psk:END"])
 tab("rtrsctl export remove o", ["export", "remove", "old disk", "END"])
 tab("rtrsctl session disconnect vm-1", ["session", "disconnect", "vm-1", "END"])
 tab("rtrsctl session disconnect vm-\\$",

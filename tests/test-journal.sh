@@ -117,11 +117,11 @@ except nbd.Error as e:
 else:
     raise SystemExit("the file system is not full")
 PY
-entry DEVICE_OPENED SESSION=gw EXPORT=full "PEER=$server_path"
+entry DEVICE_OPENED SESSION=gw EXPORT=full "PEER=$server_path" MODE=rw
 entry IO_FAILED EXPORT=full PRIORITY=3
 entry DEVICE_CLOSED SESSION=gw EXPORT=full
 must_fail nbdinfo "nbd+unix:///none?socket=$sock"
-entry OPEN_REFUSED SESSION=gw EXPORT=none SYSLOG_IDENTIFIER=rtrs-server
+entry OPEN_REFUSED SESSION=gw EXPORT=none SYSLOG_IDENTIFIER=rtrs-server REASON=missing MODE=rw
 entry OPEN_REFUSED EXPORT=none SYSLOG_IDENTIFIER=rtrs-nbd
 
 # Changes.
@@ -186,3 +186,24 @@ entry PATH_FAILED SESSION=gw "PEER=$path"
 # A stream of another process is no journal.
 JOURNAL_STREAM=1:1 start_server --listen "unix:$tmp/other.sock" "d=mem:1M"
 wait_line "$server_log" 'rtrs-server: info: ready'
+stop_server "$server_pid"
+
+# Who has a name is called by it: who came, what was opened for what, what was refused and why.
+umask 077
+"$top_builddir/rtrs-psk" gw1 >"$tmp/gw1.psk"
+"$top_builddir/rtrs-psk" gw2 >"$tmp/gw2.psk"
+cat "$tmp/gw1.psk" "$tmp/gw2.psk" >"$tmp/keys"
+SERVER_PREFIX="sh $tmp/service.sh" start_server --tls=require --tls-psk="$tmp/keys" --control none \
+	one=mem:1M,allow=psk:gw1,read-only=psk:gw2 two=mem:1M,allow=psk:gw1
+bench=(timeout "$TIMEOUT_S" "$top_builddir/rtrs-bench" --number-ios=1)
+"${bench[@]}" --tls-psk="$tmp/gw1.psk" --sessname=s1 --rw=randwrite \
+	"127.0.0.1:$server_port" one
+entry SESSION_OPENED SESSION=s1 IDENTITY=psk:gw1
+entry DEVICE_OPENED SESSION=s1 EXPORT=one IDENTITY=psk:gw1 MODE=rw
+must_fail "${bench[@]}" --tls-psk="$tmp/gw2.psk" --sessname=s2 --rw=randwrite \
+	"127.0.0.1:$server_port" one
+entry OPEN_REFUSED SESSION=s2 EXPORT=one IDENTITY=psk:gw2 MODE=rw REASON=read_only
+must_fail "${bench[@]}" --tls-psk="$tmp/gw2.psk" --sessname=s2 "127.0.0.1:$server_port" two
+entry OPEN_REFUSED SESSION=s2 EXPORT=two IDENTITY=psk:gw2 REASON=rights
+must_fail "${bench[@]}" --tls-psk="$tmp/gw2.psk" --sessname=s1 "127.0.0.1:$server_port" one
+entry PATH_FAILED IDENTITY=psk:gw2

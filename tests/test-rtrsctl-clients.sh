@@ -14,7 +14,8 @@ start_server --listen tcp://127.0.0.1:0 --listen tcp://127.0.0.2:0 "disk=$tmp/di
 first=127.0.0.1:$server_port
 second=$(sed -n 's,.*tcp://\(127\.0\.0\.2:[0-9]*\)$,\1,p' "$server_log" | head -n 1)
 "$rtrsctl" clients >"$tmp/clients"
-[ "$(cat "$tmp/clients")" = "SESSION  PEER  TRANSPORT  STATE  SINCE  EXPORTS  IOPS  MB/s" ] ||
+[ "$(cat "$tmp/clients")" = \
+	"SESSION  PEER  IDENTITY  TRANSPORT  CIPHER  KEY  STATE  SINCE  EXPORTS  IOPS  MB/s" ] ||
 	fail "$(cat "$tmp/clients")"
 start_nbdkit "$first" path="127.0.0.3@$second" transport=tcp sessname=busy policy=round-robin
 busy=$nbdkit_pid sock1=$sock
@@ -58,9 +59,10 @@ clients_are "sorted(c['busy']['peers']) == ['127.0.0.1', '127.0.0.3']"
 clients_are "c['busy']['transports'] == ['tcp']"
 "$rtrsctl" clients >"$tmp/clients"
 cat "$tmp/clients"
-row='^busy +127\.0\.0\.[13], 127\.0\.0\.[13] +tcp +up +[0-9]+ s +disk \(rw\), other \(ro\) +[1-9]'
+row='^busy +127\.0\.0\.[13], 127\.0\.0\.[13] +- +tcp +- +- +up +[0-9]+ s '
+row+='+disk \(rw\), other \(ro\) +[1-9]'
 grep -E "${row}[0-9]* +[0-9.]+\$" "$tmp/clients"
-grep -E '^idle +127\.0\.0\.1 +tcp +up +[0-9]+ s +disk \(ro\) +0 +0\.0$' "$tmp/clients"
+grep -E '^idle +127\.0\.0\.1 +- +tcp +- +- +up +[0-9]+ s +disk \(ro\) +0 +0\.0$' "$tmp/clients"
 
 # A path less, and a session that was away for a moment: it is connected since then.
 "$rtrsctl" --gateway --pid "$busy" path disconnect "127.0.0.3@$second"

@@ -76,6 +76,35 @@ refused 'TLS' --tls-certificates="$tmp/mixed"
 wait_line "$server_log" 'closed during the handshake: TLS: .*certificate'
 stop_process "$server_pid"
 
+# ---- rights by the common name, if it was verified ----
+
+{
+	for name in spaces comma colon; do
+		cp -r "$tmp/pki" "$tmp/$name"
+	done
+	certificate "$tmp/spaces" client 'cn = "gw two"' tls_www_client signing_key
+	certificate "$tmp/comma" client 'cn = "gw,other"' tls_www_client signing_key
+	certificate "$tmp/colon" client 'cn = "psk:gw"' tls_www_client signing_key
+} >>"$tmp/certtool.log" 2>&1
+start_server --tls=require --tls-certificates="$tmp/pki" --tls-verify-peer \
+	--control "$tmp/control" "disk=$tmp/disk,allow=cert:gw" \
+	'other=mem:1M,allow=cert:other,psk:gw'
+io --tls-certificates="$tmp/client"
+for name in spaces comma colon; do
+	refused 'no such export' --tls-certificates="$tmp/$name"
+done
+expect_failure 1 'other' "$bench" --number-ios=1 --tls=require --tls-certificates="$tmp/client" \
+	"127.0.0.1:$server_port" other
+wait_line "$server_log" \
+	'open of other as .* refused: .*its allow does not contain 127\.0\.0\.1, cert:gw$'
+must_fail grep -E 'cert:(gw.|psk)' "$server_log"
+stop_process "$server_pid"
+# A certificate that nobody verifies gives no name.
+start_server --tls=require --tls-certificates="$tmp/pki" --control none \
+	"disk=$tmp/disk,allow=cert:gw"
+refused 'no such export' --tls-certificates="$tmp/client"
+stop_process "$server_pid"
+
 # ---- files ----
 
 chmod 644 "$tmp/pki/server-key.pem"

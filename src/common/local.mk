@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 noinst_LTLIBRARIES += libbase.la libclock.la libloop.la libfab.la librtrs.la librnbd.la libctl.la \
-	libopt.la libmetrics.la libpsk.la
+	libopt.la libmetrics.la libpsk.la libauth.la
 
 libbase_la_SOURCES = \
 	%D%/base/be.h \
@@ -13,6 +13,8 @@ libbase_la_SOURCES = \
 	%D%/base/fsm.h \
 	%D%/base/hist.c \
 	%D%/base/hist.h \
+	%D%/base/intern.c \
+	%D%/base/intern.h \
 	%D%/base/io-stat.c \
 	%D%/base/io-stat.h \
 	%D%/base/le.h \
@@ -113,6 +115,21 @@ libfab_la_LIBADD = libpsk.la $(RDMA_LIBS) $(GNUTLS_LIBS)
 
 # Files of keys, without the rest of the fabric.
 libpsk_la_SOURCES = %D%/fabric/fab-psk.c %D%/fabric/fab-psk.h
+
+# Authentication in messages: pure.
+libauth_la_SOURCES = \
+	%D%/auth/auth-chap.c \
+	%D%/auth/auth-chap.h \
+	%D%/auth/auth-conn.c \
+	%D%/auth/auth-conn.h \
+	%D%/auth/auth-creds.c \
+	%D%/auth/auth-creds.h \
+	%D%/auth/auth-crypto.c \
+	%D%/auth/auth-crypto.h \
+	%D%/auth/auth-msg.h \
+	$(NULL)
+libauth_la_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS) $(NETTLE_CFLAGS)
+libauth_la_LIBADD = $(GNUTLS_LIBS) $(NETTLE_LIBS)
 
 librtrs_la_SOURCES = \
 	%D%/rtrs/rtrs-geom.c \

@@ -79,6 +79,14 @@ static int note_tls(void *arg, const char *value, char *why, size_t len)
 	return 0;
 }
 
+static int note_auth(void *arg, const char *value, char *why, size_t len)
+{
+	struct options *o = arg;
+
+	o->auth_conf.asked = true;
+	return 0;
+}
+
 static int set_verify_peer(void *arg, const char *value, char *why, size_t len)
 {
 	struct options *o = arg;
@@ -119,13 +127,13 @@ static const struct opt rows[] = {
 	  .least = 1, .most = SIZE_LIMIT, .shown = "10 s", .holds = OPT_AT_START,
 	  .help = "end at the first limit" },
 	{ .name = "fua", .type = OPT_FLAG, FIELD(load.fua), .holds = OPT_AT_START,
-	  .help = "an answered write is on stable storage" },
+	  .with_next = true },
 	{ .name = "verify", .type = OPT_FLAG, FIELD(load.verify), .holds = OPT_AT_START,
-	  .help = "mark written blocks, and check blocks read" },
+	  .help = "write through; mark and check blocks" },
 	{ .name = "seed", .type = OPT_NUMBER, FIELD(load.seed), .arg = "N", .most = INT64_MAX,
-	  .fallback = "1", .holds = OPT_AT_START, .help = "seed of random blocks" },
+	  .fallback = "1", .shown = "", .holds = OPT_AT_START, .with_next = true },
 	{ .name = "json", .type = OPT_FLAG, FIELD(json), .holds = OPT_AT_START,
-	  .help = "print the result as JSON" },
+	  .help = "of random blocks (1); print JSON" },
 	{ .name = "transport", .type = OPT_WORD, FIELD(transport), .words = clt_transport_names,
 	  .nwords = CLT_TRANSPORTS, .call = set_transport, .fallback = "auto",
 	  .holds = OPT_AT_START, .help = "how to reach the server" },
@@ -149,6 +157,12 @@ static const struct opt rows[] = {
 	  .of = "a name", .holds = OPT_AT_START, .with_next = true },
 	{ .name = "tls-verify-peer", .type = OPT_OTHER, .call = set_verify_peer,
 	  .arg = "BOOL", .holds = OPT_AT_START, .help = "(true)" },
+	{ .name = "auth", .type = OPT_WORD, FIELD(auth_conf.mode), .words = auth_mode_names,
+	  .nwords = AUTH_MODES, .call = note_auth, .holds = OPT_AT_START, .with_next = true },
+	{ .name = "auth-psk", .type = OPT_TEXT, FIELD(auth_conf.psk), .arg = "FILE",
+	  .of = "a file", .holds = OPT_AT_START, .help = "prove a key" },
+	{ .name = "auth-username", .type = OPT_TEXT, FIELD(auth_conf.username), .arg = "NAME",
+	  .of = "a name", .holds = OPT_AT_START, .help = "whose key (none)" },
 	{ .name = "registration", .type = OPT_WORD, FIELD(registration),
 	  .words = clt_registration_names, .nwords = CLT_NREGS, .fallback = "auto",
 	  .holds = OPT_AT_START, .help = "lifetime of keys of reads" },
@@ -195,6 +209,17 @@ static int set_tls(struct options *o)
 	return -1;
 }
 
+/* Read the keys for messages. */
+static int set_auth(struct options *o)
+{
+	char why[512];
+
+	if (!auth_creds_create(&o->auth_conf, &o->auth, why, sizeof(why)))
+		return -1;
+	fprintf(stderr, "rtrs-bench: --%s\n", why);
+	return OPTIONS_USAGE;
+}
+
 static int set_places(struct options *o, int argc, char **argv)
 {
 	char why[512];
@@ -209,6 +234,8 @@ static int set_places(struct options *o, int argc, char **argv)
 	o->server = argv[0];
 	o->export = argv[1];
 	r = set_tls(o);
+	if (r < 0)
+		r = set_auth(o);
 	if (r >= 0)
 		return r;
 	if (o->provider && !fab_addr_text_agrees(o->server, o->provider)) {

@@ -8,6 +8,7 @@
 
 #include "clt-addr.h"
 #include "clt-sess.h"
+#include "auth-creds.h"
 #include "fab-tls.h"
 #include "load.h"
 #include "opt.h"
@@ -29,7 +30,9 @@ struct options {
 	unsigned poll_us;
 	struct fab_users servers;	/* of a unix socket */
 	struct fab_tls_conf tls_conf;
+	struct auth_conf auth_conf;
 	struct fab_tls *tls;		/* NULL: no TLS */
+	struct auth_creds *auth;	/* NULL: no authentication in messages */
 	enum clt_registration registration;
 	bool json;
 	struct load_conf load;		/* size 0: to the end */

@@ -114,5 +114,6 @@ int main(int argc, char **argv)
 	target_close(&target);
 	load_fini(&load);
 	fab_tls_destroy(o.tls);
+	auth_creds_destroy(o.auth);
 	return status;
 }

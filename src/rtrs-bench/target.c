@@ -36,6 +36,7 @@ static int session_open(struct target *t, const struct options *o, const struct 
 		.registration = o->registration,
 		.servers = o->servers,
 		.tls = o->tls,
+		.auth = o->auth,
 		.once = true,
 		.lessons = &lessons,
 	};

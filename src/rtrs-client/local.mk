@@ -28,6 +28,8 @@ libclt_la_SOURCES = \
 	%D%/io/clt-slot.c \
 	%D%/io/clt-tx.c \
 	%D%/io/clt-wait.h \
+	%D%/path/clt-auth.c \
+	%D%/path/clt-auth.h \
 	%D%/path/clt-cause.c \
 	%D%/path/clt-cause.h \
 	%D%/path/clt-con.c \
@@ -78,7 +80,7 @@ libclt_la_SOURCES = \
 	%D%/dev/dev.c \
 	%D%/dev/dev.h \
 	$(NULL)
-libclt_la_LIBADD = libfrwr.la
+libclt_la_LIBADD = libauth.la libfrwr.la
 
 # Its threads.
 noinst_LTLIBRARIES += libcltthread.la

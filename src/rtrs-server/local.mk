@@ -84,6 +84,10 @@ librtrssrv_la_SOURCES = \
 	%D%/rnbd/srv-size.h \
 	%D%/rtrs/srv-accept.c \
 	%D%/rtrs/srv-accept.h \
+	%D%/rtrs/srv-auth.c \
+	%D%/rtrs/srv-auth.h \
+	%D%/rtrs/srv-pass.c \
+	%D%/rtrs/srv-pass.h \
 	%D%/rtrs/srv-chunk.c \
 	%D%/rtrs/srv-chunk.h \
 	%D%/rtrs/srv-con.c \
@@ -99,6 +103,8 @@ librtrssrv_la_SOURCES = \
 	%D%/rtrs/srv-key-pool.c \
 	%D%/rtrs/srv-key-pool.h \
 	%D%/rtrs/srv-key.c \
+	%D%/rtrs/srv-keys.c \
+	%D%/rtrs/srv-keys.h \
 	%D%/rtrs/srv-key.h \
 	%D%/rtrs/srv-listen.c \
 	%D%/rtrs/srv-listen.h \
@@ -106,6 +112,8 @@ librtrssrv_la_SOURCES = \
 	%D%/rtrs/srv-log.h \
 	%D%/rtrs/srv-mem.c \
 	%D%/rtrs/srv-mem.h \
+	%D%/rtrs/srv-names.c \
+	%D%/rtrs/srv-names.h \
 	%D%/rtrs/srv-ops.h \
 	%D%/rtrs/srv-path.c \
 	%D%/rtrs/srv-path.h \
@@ -123,7 +131,7 @@ librtrssrv_la_SOURCES = \
 	%D%/srv.c \
 	%D%/srv.h \
 	$(NULL)
-librtrssrv_la_LIBADD = libstore.la libfrwr.la libfab.la librtrs.la librnbd.la libopt.la libmetrics.la libbase.la
+librtrssrv_la_LIBADD = libstore.la libauth.la libfrwr.la libfab.la librtrs.la librnbd.la libopt.la libmetrics.la libbase.la
 
 librtrsring_la_CPPFLAGS = $(SRV_CPPFLAGS)
 librtrsring_la_SOURCES = \

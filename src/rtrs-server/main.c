@@ -197,9 +197,17 @@ static enum opt_result read_conf(struct srv_conf *conf, int argc, char **argv)
 	return result;
 }
 
-/* --check: print the first plan, and carry out none of it. */
+/* --check: read keys and certificates, print the first plan, and carry out none of it. */
 static enum opt_result check_conf(struct program *p)
 {
+	struct fab_tls *tls;
+	char why[512];
+
+	if (fab_tls_create(&p->conf.tls, &tls, why, sizeof(why))) {
+		log_err(NULL, "--%s", why);
+		return OPT_FAILED;
+	}
+	fab_tls_destroy(tls);
 	if (plan_make(&p->plan, NULL, &p->conf)) {
 		log_err(NULL, "out of memory");
 		return OPT_FAILED;

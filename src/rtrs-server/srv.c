@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "auth-creds.h"
 #include "clock.h"
 #include "srv-accept.h"
 #include "srv-geom.h"
@@ -38,7 +39,7 @@ static void stop_tell_done(struct loop_msg *msg)
 /* Go to the next step of stopping, if no path, or no connection manager, is left. */
 static void part_gone(struct srv *srv)
 {
-	if (srv->life == SRV_RUNNING || srv->npaths)
+	if (srv->life == SRV_RUNNING || srv->npaths || srv->guests.n)
 		return;
 	if (!list_empty(&srv->cms)) {
 		if (srv->life == SRV_STOPPING) {
@@ -85,6 +86,7 @@ void srv_shutdown(struct srv *srv, void (*done)(void *arg), void *arg)
 	srv_listen_stop(srv);
 	srv_mem_stop(srv);
 	srv_accept_refuse_parked(srv);
+	srv_auth_stop(srv);
 	loop_timer_set(srv_loop(srv), &srv->stop_timer, clock_now_ms() + SRV_SHUTDOWN_TIMEOUT);
 	srv_limit_stop(srv);
 	for_each_path(srv, srv_path_finish);
@@ -106,6 +108,9 @@ static void srv_free(struct srv *srv)
 		srv_pool_fini(&srv->threads[i].pool);
 	srv_rnbd_destroy(srv);
 	fab_tls_destroy(srv->tls);
+	srv_pass_fini(&srv->passes);
+	auth_creds_destroy(srv->auth);
+	srv_names_fini(&srv->names);
 	free(srv->threads);
 	frwr_lessons_fini(&srv->lessons);
 	free(srv);
@@ -142,6 +147,7 @@ static struct srv *srv_alloc(const struct srv_conf *conf, struct reactor **react
 	loop_timer_init(&srv->stop_timer, stop_timeout);
 	loop_msg_init(&srv->stopped_msg, stop_tell_done);
 	srv_accept_init(srv);
+	srv_auth_init(srv);
 	srv_mem_init(srv);
 	return srv;
 }

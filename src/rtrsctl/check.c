@@ -121,6 +121,13 @@ void check_add_silent(struct check *check, const char *why)
 	check_note(check, CHECK_UNKNOWN, "%s", text_safe(why, text, sizeof(text)));
 }
 
+void check_add_warning(struct check *check, const char *why)
+{
+	char text[1024];
+
+	check_note(check, CHECK_WARNING, "%s", text_safe(why, text, sizeof(text)));
+}
+
 void check_fini(struct check *check)
 {
 	json_decref(check->problems);

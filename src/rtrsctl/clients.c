@@ -12,15 +12,17 @@
 #include "rate.h"
 #include "state.h"
 #include "text.h"
+#include "util.h"
 
 enum client_column {
-	COL_SESSION, COL_PEER, COL_TRANSPORT, COL_STATE, COL_SINCE, COL_EXPORTS, COL_IOPS, COL_MBS,
-	NCOLUMNS
+	COL_SESSION, COL_PEER, COL_IDENTITY, COL_TRANSPORT, COL_CIPHER, COL_KEY, COL_STATE,
+	COL_SINCE, COL_EXPORTS, COL_IOPS, COL_MBS, NCOLUMNS
 };
 #define COL_NUMBERS COL_IOPS		/* the first column of numbers */
 
 static const char *const heads[NCOLUMNS] = {
-	"SESSION", "PEER", "TRANSPORT", "STATE", "SINCE", "EXPORTS", "IOPS", "MB/s",
+	"SESSION", "PEER", "IDENTITY", "TRANSPORT", "CIPHER", "KEY", "STATE", "SINCE", "EXPORTS",
+	"IOPS", "MB/s",
 };
 
 /* ---- values ---- */
@@ -31,6 +33,14 @@ static const char *device_mode(const json_t *dev)
 		answer_string(dev, "access_mode");
 }
 
+/* The identity of @sess; "": none. */
+static const char *identity_of(const json_t *sess)
+{
+	const char *identity = json_string_value(json_object_get(sess, "identity"));
+
+	return identity ? identity : "";
+}
+
 /* The values of the member @name of the paths of @sess, each once. */
 static json_t *values_of_paths(const json_t *sess, const char *name)
 {
@@ -38,15 +48,32 @@ static json_t *values_of_paths(const json_t *sess, const char *name)
 	size_t i;
 
 	json_array_foreach(json_object_get(sess, "paths"), i, path) {
-		const char *value = answer_string(path, name);
+		const char *value = json_string_value(json_object_get(path, name));
 
-		if (!state_is_path(path) || json_object_get(seen, value))
+		if (!state_is_path(path) || !value || !*value || json_object_get(seen, value))
 			continue;
 		json_object_set_new(seen, value, json_true());
 		json_array_append_new(values, ctl_json_text(value));
 	}
 	json_decref(seen);
 	return values;
+}
+
+/* The age of the oldest key of @sess, in *@ns.  False: no path has a key. */
+static bool key_age(const json_t *sess, uint64_t *ns)
+{
+	bool any = false;
+	json_t *path;
+	size_t i;
+
+	*ns = 0;
+	json_array_foreach(json_object_get(sess, "paths"), i, path) {
+		if (!state_is_path(path) || !json_object_get(path, "key_age_ns"))
+			continue;
+		*ns = MAX(*ns, answer_number(path, "key_age_ns"));
+		any = true;
+	}
+	return any;
 }
 
 /* The exports open in @sess: [{"export": "disk0", "mode": "rw"}]. */
@@ -66,9 +93,14 @@ static json_t *client_json(const json_t *before, const json_t *sess, uint64_t ns
 {
 	struct rate_sums sums = rate_session(before, sess);
 	double per_second = ns ? 1e9 / (double)ns : 0;
+	uint64_t age_ns;
+	bool keyed = key_age(sess, &age_ns);
 
-	return json_pack("{s:o,s:o,s:I,s:I,s:o,s:o,s:o,s:f,s:f}",
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:o,s:o,s:o,s:f,s:f}",
 			 "session", ctl_json_text(answer_string(sess, "name")),
+			 "identity", ctl_json_text(identity_of(sess)),
+			 "ciphers", values_of_paths(sess, "cipher"),
+			 "key_age_ns", keyed ? json_integer((json_int_t)age_ns) : json_null(),
 			 "state", ctl_json_text(answer_string(sess, "state")),
 			 "up_ns", (json_int_t)answer_number(sess, "up_ns"),
 			 "down_ns", (json_int_t)answer_number(sess, "down_ns"),
@@ -155,11 +187,18 @@ static void put_client(const json_t *before, const json_t *sess, uint64_t ns,
 		       char (*row)[TEXT_CELL])
 {
 	struct rate_sums sums = rate_session(before, sess);
-	uint64_t up_ns = answer_number(sess, "up_ns");
+	uint64_t up_ns = answer_number(sess, "up_ns"), age_ns;
+	const char *identity = identity_of(sess);
 
 	text_safe(answer_string(sess, "name"), row[COL_SESSION], TEXT_CELL);
 	put_paths(sess, "peer", row[COL_PEER]);
+	text_safe(*identity ? identity : "-", row[COL_IDENTITY], TEXT_CELL);
 	put_paths(sess, "transport", row[COL_TRANSPORT]);
+	put_paths(sess, "cipher", row[COL_CIPHER]);
+	if (key_age(sess, &age_ns))
+		state_duration(age_ns, row[COL_KEY], TEXT_CELL);
+	else
+		snprintf(row[COL_KEY], TEXT_CELL, "-");
 	state_of_session(sess, row[COL_STATE]);
 	if (up_ns)
 		state_duration(up_ns, row[COL_SINCE], TEXT_CELL);

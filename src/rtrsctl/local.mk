@@ -8,6 +8,8 @@ rtrsctl_SOURCES = \
 	%D%/args.h \
 	%D%/call.c \
 	%D%/call.h \
+	%D%/check-keys.c \
+	%D%/check-keys.h \
 	%D%/check.c \
 	%D%/check.h \
 	%D%/clients.c \
@@ -39,4 +41,4 @@ rtrsctl_SOURCES = \
 	%D%/which.h \
 	$(NULL)
 rtrsctl_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(NCURSES_CFLAGS)
-rtrsctl_LDADD = libctl.la libopt.la libbase.la libclock.la $(JANSSON_LIBS) $(NCURSES_LIBS)
+rtrsctl_LDADD = libpsk.la libctl.la libopt.la libbase.la libclock.la $(JANSSON_LIBS) $(NCURSES_LIBS)

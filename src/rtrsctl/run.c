@@ -9,6 +9,7 @@
 
 #include "answer.h"
 #include "call.h"
+#include "check-keys.h"
 #include "check.h"
 #include "clients.h"
 #include "ctl-json.h"
@@ -206,10 +207,12 @@ static void check_program(struct check *check, const struct ctx *ctx,
 		snprintf(err, sizeof(err), "%s: the program does not answer", program->path);
 	else
 		answer = ask_program(ctx, program->path, "show", NULL, err, sizeof(err));
-	if (answer)
+	if (answer) {
 		check_add(check, answer);
-	else
+		check_keys(check, answer);
+	} else {
 		check_add_silent(check, err);
+	}
 	json_decref(answer);
 }
 

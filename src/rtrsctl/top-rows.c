@@ -151,7 +151,12 @@ static bool add_session(struct sample *s, const json_t *sess)
 	struct rate_sums sums = rate_session(s->before, sess);
 	struct top_row *row = row_add(s, TOP_SESSION, answer_string(sess, "uuid"),
 				      answer_string(sess, "name"), &sums);
+	const char *identity = json_string_value(json_object_get(sess, "identity"));
+	char who[TEXT_CELL];
 
+	if (row && identity && *identity)
+		snprintf(row->name + strlen(row->name), TEXT_CELL - strlen(row->name), " (%s)",
+			 text_safe(identity, who, sizeof(who)));
 	if (row)
 		row->health = state_of_session(sess, row->state);
 	return row;

@@ -222,6 +222,22 @@ static void full_socket(void)
 	peer_fini(&p);
 }
 
+/* ---- who the peer is ---- */
+
+/* The server knows its client by the key, without the label of the key. */
+static void identity(void)
+{
+	struct peer p = { 0 };
+	struct end *e = peer_connect(&p);
+	struct fab_identity id;
+
+	fab_conn_identity(e->conn, &id);
+	check(!strcmp(id.name, "psk:peer"));
+	check(!strcmp(id.cipher, "TLS1.3 AES-128-GCM"));
+	end_close(e);
+	peer_fini(&p);
+}
+
 /* ---- ends ---- */
 
 static void ends_with(struct peer *p, struct end *e, const char *cause)
@@ -419,7 +435,7 @@ static struct fab_tls *make_tls(const char *file, bool server)
 
 static void make_keys(void)
 {
-	static const char line[] = "peer:00112233445566778899aabbccddeeff\n";
+	static const char line[] = "peer/1:00112233445566778899aabbccddeeff\n";
 	char file[] = "/tmp/fab-tls.XXXXXX";
 	int fd = mkstemp(file);
 
@@ -442,6 +458,7 @@ int main(void)
 		{ "key_update", key_update },
 		{ "single_bytes", single_bytes },
 		{ "full_socket", full_socket },
+		{ "identity", identity },
 		{ "ends", ends },
 		{ "behind_accept", behind_accept },
 		{ "answers_in_plain", answers_in_plain },

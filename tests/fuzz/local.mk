@@ -9,6 +9,7 @@ TEST_EXTENSIONS += .fuzz
 FUZZ_LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/run-fuzz.sh
 
 FUZZ_TARGETS = \
+	%D%/fuzz-auth.fuzz \
 	%D%/fuzz-ctl.fuzz \
 	%D%/fuzz-nbd.fuzz \
 	%D%/fuzz-rnbd-msg.fuzz \
@@ -29,6 +30,10 @@ else
 FUZZ_MAIN = libreplay.la
 FUZZ_LINK = $(AM_LDFLAGS)
 endif
+
+%C%_fuzz_auth_fuzz_SOURCES = %D%/fuzz-auth.c %D%/fuzz.h
+%C%_fuzz_auth_fuzz_LDADD = libauth.la libpsk.la $(FUZZ_MAIN)
+%C%_fuzz_auth_fuzz_LDFLAGS = $(FUZZ_LINK)
 
 %C%_fuzz_ctl_fuzz_SOURCES = %D%/fuzz-ctl.c %D%/fuzz.h
 %C%_fuzz_ctl_fuzz_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
@@ -95,6 +100,14 @@ FUZZ_NBD_RUNS = 10000000
 check-fuzz-nbd: %D%/fuzz-nbd.fuzz
 	srcdir='$(srcdir)' FUZZ_RUNS=$(FUZZ_NBD_RUNS) FUZZ_SEED=$$$$ FUZZ_TIMEOUT=28800 \
 		FUZZ_FLAGS=-max_len=400 $(SHELL) $(top_srcdir)/tests/run-fuzz.sh ./%D%/fuzz-nbd.fuzz
+
+# Somebody between two ends, at length: many inputs, and the attacker of the unit tests deeper.
+FUZZ_AUTH_RUNS = 10000000
+.PHONY: check-auth
+check-auth: %D%/fuzz-auth.fuzz tests/unit/test-auth-attacker.crit
+	AUTH_DEPTH=4 AUTH_SPLICE_DEPTH=2 AUTH_WALKS=200000 ./tests/unit/test-auth-attacker.crit
+	srcdir='$(srcdir)' FUZZ_RUNS=$(FUZZ_AUTH_RUNS) FUZZ_SEED=$$$$ FUZZ_TIMEOUT=28800 \
+		$(SHELL) $(top_srcdir)/tests/run-fuzz.sh ./%D%/fuzz-auth.fuzz
 
 .PHONY: fuzz-corpus
 fuzz-corpus: %D%/make-corpus

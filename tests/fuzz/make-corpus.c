@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes the corpora: valid messages for fuzz-rtrs-msg, fuzz-rtrs-req and fuzz-rnbd-msg, scripts
- * for fuzz-tcp-stream, fuzz-ctl and fuzz-nbd, answers for fuzz-rtrsctl, one a file.  `make
- * fuzz-corpus` runs it on the source tree after a change of a message or of a target's input. */
+ * for fuzz-tcp-stream, fuzz-ctl, fuzz-nbd and fuzz-auth, answers for fuzz-rtrsctl, one a file. 
+ * `make fuzz-corpus` runs it on the source tree after a change of a message or of a target's
+ * input. */
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -356,6 +357,27 @@ static void save_nbd_all(void)
 		 100, 5, 0, 100);
 }
 
+/* What somebody between two ends does: see fuzz-auth.c. */
+static void auth_scripts(void)
+{
+	static const uint8_t honest[] = { 0, 0, 1, 1, 0, 2, 1, 3 };
+	static const uint8_t replayed[] = { 0, 0, 1, 1, 0, 2, 12, 0, 0, 0, 0, 2, 0, 4, 1, 5 };
+	static const uint8_t reflected[] = { 1, 0, 0, 0, 0, 1, 1, 1, 1, 2 };
+	static const uint8_t changed[] = { 4, 0, 40, 1, 1, 1, 5, 1, 8, 1, 0, 2 };
+	static const uint8_t cut[] = { 6, 0, 199, 0, 0, 7, 1, 40 };
+	static const uint8_t spliced[] = { 0, 0, 1, 1, 12, 0, 10, 3, 40, 0, 11, 1, 8, 2 };
+	static const uint8_t raw[] = { 9, 0, 40, 0x04, 0x81, 1, 0, 0, 0, 0, 0, 8, 0, 4, 1, 0x81, 1,
+				       0 };
+
+	save("auth", "honest", NULL, 0, honest, sizeof(honest));
+	save("auth", "replayed", NULL, 0, replayed, sizeof(replayed));
+	save("auth", "reflected", NULL, 0, reflected, sizeof(reflected));
+	save("auth", "changed", NULL, 0, changed, sizeof(changed));
+	save("auth", "cut", NULL, 0, cut, sizeof(cut));
+	save("auth", "spliced", NULL, 0, spliced, sizeof(spliced));
+	save("auth", "raw", NULL, 0, raw, sizeof(raw));
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -366,6 +388,7 @@ int main(int argc, char **argv)
 	setup_messages();
 	requests();
 	rnbd_messages();
+	auth_scripts();
 	tcp_streams();
 	ctl_scripts();
 	ctl_answers();

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # make mutate: see README.  In a copy of the tree below mutate/, which is kept: a second run builds less.
 MUTANT_LISTS = \
+	%D%/auth.list \
 	%D%/bench.list \
 	%D%/client.list \
 	%D%/control.list \
 	%D%/fabric.list \
+	%D%/identity.list \
 	%D%/install.list \
 	%D%/keys.list \
 	%D%/metrics.list \

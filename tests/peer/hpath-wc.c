@@ -20,6 +20,8 @@ static void take_geometry(struct hpath *p, const struct fab_event *ev)
 
 	if (rtrs_conn_rsp_decode(ev->private_data, ev->private_data_len, false, &p->rsp, &why))
 		die("accepted with %zu bytes: %s", ev->private_data_len, why);
+	if (p->rsp.auth == RTRS_AUTHS_ASKS)
+		return;
 	expect(!p->rsp.status && rtrs_info_rsp_len(p->rsp.queue_depth) <= HINFO_LEN);
 	expect(!rtrs_geom_init(&p->geom, p->rsp.queue_depth, p->rsp.max_io_size,
 			       p->rsp.max_hdr_size));
@@ -169,6 +171,8 @@ static void con_completion(struct hpath *p, unsigned cid, const struct ibv_wc *w
 		p->cons[cid].recvs_met++;
 		p->cons[cid].ninv++;
 		post_recvs(p, cid, 1);
+	} else if (wc->opcode == IBV_WC_RECV && p->listens) {
+		p->said = wc->byte_len;
 	} else if (wc->opcode == IBV_WC_RECV) {
 		info_arrived(p, wc->byte_len);
 	}

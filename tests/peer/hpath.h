@@ -107,6 +107,10 @@ struct hpath {
 	struct rtrs_msg_rkey_rsp *keys;	/* [HCONS_MAX][HRECVS]: what receives are filled with */
 	uint8_t *info_buf;		/* [HINFO_LEN] */
 	bool info_done;
+	/* authentication, which is the program's: */
+	enum rtrs_auth auth;		/* of the next CONN_REQ; PROVES: the program seals it */
+	bool listens;			/* a SEND is no INFO_RSP, but is told here */
+	uint32_t said;			/* its bytes in @info_buf; 0: none has come */
 	bool mute;			/* leave heartbeats unanswered */
 	bool idle;			/* take nothing that comes */
 	unsigned hb_msgs, hb_acks;

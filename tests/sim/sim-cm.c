@@ -299,6 +299,27 @@ static void do_reject(struct fab_conn *conn, const void *private_data, size_t le
 	conn_free(c);
 }
 
+void sim_identify(const char *host, const char *identity)
+{
+	struct sim_host *h = sim_host_find(host);
+
+	assert(strlen(identity) < sizeof(h->identity));
+	strcpy(h->identity, identity);
+}
+
+void sim_identify_key(const char *host, uint64_t key)
+{
+	sim_host_find(host)->key = key;
+}
+
+static void identity(const struct fab_conn *conn, struct fab_identity *id)
+{
+	const struct sim_conn *c = to_conn(conn);
+
+	id->key = c->key;
+	memcpy(id->name, c->identity, sizeof(id->name));
+}
+
 static void disconnect(struct fab_conn *conn, const char *cause)
 {
 	sim_conn_fail(to_conn(conn), true, "%s", cause);
@@ -479,6 +500,7 @@ const struct fab_provider fab_sim = {
 	.connect = do_connect,
 	.accept = do_accept,
 	.reject = do_reject,
+	.identity = identity,
 	.pd_create = sim_pd_create,
 	.pd_destroy = sim_pd_destroy,
 	.mr_iova = true,

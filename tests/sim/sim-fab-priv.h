@@ -73,6 +73,8 @@ struct sim_conn {
 	struct list all;
 	uint64_t id, peer_id;		/* peer_id 0: not known (yet) */
 	struct sim_host *host, *peer_host;
+	char identity[FAB_IDENTITY_LEN];	/* of the peer, when it connected */
+	uint64_t key;
 	unsigned wire;			/* which address of the server's */
 	unsigned epoch;
 	enum sim_conn_state state;

@@ -36,6 +36,10 @@ bool sim_offer_local_dma_lkey(bool yes);
 bool sim_offer_rereg(bool yes);
 /* Which windows devices have; at first both. */
 void sim_offer_windows(bool type_1, bool type_2b);
+/* Who the peers on @host prove to be from now on, as if they had TLS; "": nobody. */
+void sim_identify(const char *host, const char *identity);
+/* By which key (fab_identity.key) they prove it. */
+void sim_identify_key(const char *host, uint64_t key);
 /* How many windows all devices together have; returns what it was. */
 unsigned sim_limit_windows(unsigned n);
 /* What @host's device does not do in spite of what it offers: it refuses each bind, as one whose

@@ -57,6 +57,8 @@ static void on_request(const struct sim_wire *w)
 	c->listener = l;
 	c->peer_id = w->src;
 	c->peer_host = w->msg.from;
+	memcpy(c->identity, c->peer_host->identity, sizeof(c->identity));
+	c->key = c->peer_host->key;
 	c->wire = w->msg.wire;
 	c->base.local = w->dst_addr;
 	c->base.peer = w->src_addr;

@@ -20,9 +20,13 @@
 #define HOME "disk0=disk0"		/* always exported */
 
 /* No test changes the text of an export. */
-#define EXPORT(name_, spec_)                                                                       \
-	((struct conf_export){ .name = (char *)(uintptr_t)(name_),                                 \
-			       .spec = (char *)(uintptr_t)(spec_) })
+/* Make @ex the export of @spec, without limits and rules. */
+static void set_export(struct conf_export *ex, const char *name, const char *spec)
+{
+	memset(ex, 0, sizeof(*ex));
+	ex->name = (char *)(uintptr_t)name;
+	ex->spec = (char *)(uintptr_t)spec;
+}
 
 static struct world *w;
 static struct history *history;
@@ -150,8 +154,10 @@ static void end(void)
 /* Export "disk0" and @spec, unless that is NULL. */
 static int change_to(const char *name, const char *spec)
 {
-	const struct conf_export exports[] = { EXPORT("disk0", HOME), EXPORT(name, spec) };
+	static struct conf_export exports[2];
 
+	set_export(&exports[0], "disk0", HOME);
+	set_export(&exports[1], name, spec);
 	return world_server_change(w, exports, spec ? 2 : 1, err);
 }
 
@@ -368,7 +374,7 @@ static void random_plan(struct model *m)
 	static struct conf_export exports[WORLD_EXPORTS_MAX];
 	unsigned n = 1;
 
-	exports[0] = EXPORT("disk0", HOME);
+	set_export(&exports[0], "disk0", HOME);
 	exports[0].limits = random_limits();
 	set_list(&exports[0], sim_chance(500) ? "all" : "10.0.0.1");
 	for (unsigned i = 0; i < NAMES; i++) {
@@ -378,7 +384,7 @@ static void random_plan(struct model *m)
 			m->list[i] = sim_rand(ARRAY_SIZE(lists));
 		if (!m->kind[i])
 			continue;
-		exports[n] = EXPORT(names[i], spec_of(i, m->kind[i]));
+		set_export(&exports[n], names[i], spec_of(i, m->kind[i]));
 		set_list(&exports[n++], lists[m->list[i]].allow);
 	}
 	CHECK(world_server_change(w, exports, n, err) == 0);

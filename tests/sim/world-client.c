@@ -75,6 +75,7 @@ struct world_client *world_client_start(struct world *w, const struct world_clie
 	sess.io_timeout_ms = conf->io_timeout_ms;
 	sess.registration = conf->registration ? conf->registration : registration_from_env();
 	sess.once = conf->once;
+	sess.auth = conf->auth;
 	before = sim_enter(c->host, c->epoch);
 	for (unsigned i = 0; i < c->nloops; i++)
 		CHECK(sim_loop_create(&c->loops[i]) == 0);

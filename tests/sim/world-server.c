@@ -98,6 +98,7 @@ static void conf_init(struct world_server *s, const struct world_server_conf *co
 		.listeners = &s->listen,
 		.nlisteners = 1,
 		.invalidate = conf->invalidate,
+		.auth = conf->auth,
 		.queue_depth = conf->queue_depth,
 		.max_io_size = conf->max_io_size,
 		.threads = conf->threads,

@@ -21,6 +21,7 @@
 #include "sim-test.h"
 #include "srv-limit.h"
 #include "srv.h"
+#include "auth-creds.h"
 
 #define WORLD_DISK_SIZE (1u << 20)
 #define WORLD_PATHS 4			/* most of a client: to as many addresses of the server */
@@ -41,6 +42,7 @@ struct world_server_conf {
 	uint16_t block_size;		/* 0: 512 */
 	bool write_through, no_fua, direct;
 	bool any_address;		/* listens on 0.0.0.0 */
+	struct auth_conf auth;		/* all 0: none */
 	bool other_host;		/* is another machine, as far as it says who it is */
 	/* starts while requests of a dead server are on their way */
 	bool no_lock;
@@ -68,6 +70,7 @@ struct world_client_conf {
 	enum clt_policy policy;
 	unsigned hb_interval_ms, hb_misses;	/* both 0: the protocol's */
 	unsigned max_reconnect_attempts;	/* 0: no end; else one less */
+	const struct auth_creds *auth;
 };
 
 extern const struct world_client_conf world_client_defaults;

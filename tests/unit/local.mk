@@ -13,6 +13,9 @@ TEST_EXTENSIONS = .crit
 CRIT_LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/run-criterion.sh
 
 UNIT_TESTS = \
+	%D%/test-auth-attacker.crit \
+	%D%/test-auth-chap.crit \
+	%D%/test-auth-timing.crit \
 	%D%/test-bitmap.crit \
 	%D%/test-ctl.crit \
 	%D%/test-golden.crit \
@@ -214,6 +217,16 @@ nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D
 %C%_test_mask_crit_SOURCES = %D%/test-mask.c %D%/unit.h
 %C%_test_mask_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_mask_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_auth_attacker_crit_SOURCES = %D%/test-auth-attacker.c %D%/unit.h
+%C%_test_auth_attacker_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_auth_attacker_crit_LDADD = libauth.la libpsk.la $(CRITERION_LIBS)
+%C%_test_auth_timing_crit_SOURCES = %D%/test-auth-timing.c %D%/unit.h
+%C%_test_auth_timing_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_auth_timing_crit_LDADD = libauth.la libpsk.la -lm $(CRITERION_LIBS)
+%C%_test_auth_chap_crit_SOURCES = %D%/test-auth-chap.c %D%/auth-vectors.h %D%/unit.h
+%C%_test_auth_chap_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_auth_chap_crit_LDADD = libauth.la libpsk.la $(CRITERION_LIBS)
+EXTRA_DIST += %D%/auth-vectors.py
 %C%_test_psk_crit_SOURCES = %D%/test-psk.c %D%/unit.h
 %C%_test_psk_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_psk_crit_LDADD = libpsk.la $(CRITERION_LIBS)

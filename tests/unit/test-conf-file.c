@@ -186,7 +186,8 @@ Test(conf_file, limits_at_run_time)
 		{ "c,iops=1", "there is no export 'c'" },
 		{ "a,iops=9,ipos=1", "there is no option 'ipos' (did you mean iops?)" },
 		{ "a,iops=9,xyzzy=1",
-		  "there is no option 'xyzzy': expected iops, bps, burst, allow or priority" },
+		  "there is no option 'xyzzy': expected iops, bps, burst, allow, read-only or "
+		  "priority" },
 		{ "a,iops=9,direct=yes",
 		  "'direct' does not change: remove the export and add it again" },
 		{ "a,iops=9,bps", "'bps' has no value: expected bps=VALUE" },
@@ -259,6 +260,51 @@ Test(conf_file, rules_and_priority)
 	conf_fini(&conf);
 }
 
+/* The two lists of an export, each replaced by its own words alone. */
+Test(conf_file, read_only_rules)
+{
+	static const struct {
+		const char *text, *allow, *read_only;	/* NULL: refused */
+	} cases[] = {
+		{ "a,iops=5", "psk:gw1", "psk:backup, uid:5" },
+		{ "a,allow=psk:gw1,psk:gw2", "psk:gw1, psk:gw2", "psk:backup, uid:5" },
+		{ "a,read-only=psk:b2,10.0.0.1,allow=psk:gw3,read-only=psk:b3", "psk:gw3",
+		  "psk:b2, 10.0.0.1, psk:b3" },
+		{ "a,read-only=psk:b4,none", NULL, NULL },
+		{ "a,read-only=all", NULL, NULL },
+		{ "a,read-only=psk:", NULL, NULL },
+		{ "a,read-only=none", "psk:gw3", "all" },
+		{ "a,allow=all", "all", "all" },
+	};
+	struct srv_conf conf, copy;
+	static char allow[ALLOW_TEXT_MAX], read_only[ALLOW_TEXT_MAX];
+	char err[256];
+
+	write_file("a.conf", "[export \"a\"]\npath=/a\nallow=psk:gw1\nread-only=psk:backup, uid:5\n"
+		   "[export \"b\"]\npath=/b\nread-only=none\n");
+	cr_assert_str_eq(parse(&conf, "c=/c,allow=psk:gw1,psk:gw2,read-only=cert:b,readonly",
+			       OPT_RUN), "");
+	cr_assert_eq(conf_export_find(&conf, "b")->read_only.n, 0);
+	cr_assert_eq(conf_export_find(&conf, "c")->allow.n, 2);
+	cr_assert_eq(conf_export_find(&conf, "c")->read_only.n, 1);
+	cr_assert_str_eq(conf_export_find(&conf, "c")->spec, "c=/c,readonly");
+	for_each_case(c, cases) {
+		const struct conf_export *ex;
+		int rc = conf_export_options_set(&conf, c->text, err, sizeof(err));
+
+		cr_assert_eq(!rc, !!c->allow, "%s: %d", c->text, rc);
+		if (rc)
+			continue;
+		cr_assert_eq(conf_copy(&copy, &conf), 0);
+		ex = conf_export_find(&copy, "a");
+		cr_assert_str_eq(conf_allow_list_text(&ex->allow, allow, sizeof(allow)), c->allow);
+		cr_assert_str_eq(conf_allow_list_text(&ex->read_only, read_only,
+						      sizeof(read_only)), c->read_only);
+		conf_fini(&copy);
+	}
+	conf_fini(&conf);
+}
+
 Test(conf_file, rules_and_priority_that_are_none)
 {
 	struct srv_conf conf;
@@ -269,7 +315,7 @@ Test(conf_file, rules_and_priority_that_are_none)
 		"a.conf:3: allow '10.0.0.0/33': expected a number of bits from 0 to 32 behind "
 		"'/'\n"
 		"a.conf:4: allow 'none': expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, "
-		"or uid:USER\n"
+		"uid:USER, psk:NAME or cert:NAME\n"
 		"a.conf:5: priority 'low': expected realtime, best-effort, each perhaps with :0 to "
 		":7 behind it, idle or none\n"
 		"a.conf:6: 'priority' is given twice: first in line 5\n");

@@ -360,6 +360,11 @@ static const char *list_text(const struct allow_list *list)
 	return conf_allow_list_text(list, text, sizeof(text));
 }
 
+#define FORMS "expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, uid:USER, psk:NAME or " \
+	"cert:NAME"
+#define NAME "expected a name of 1 to 128 characters without spaces and ':', and without '#' or " \
+	"'/' at its begin"
+
 Test(conf, allow_lists)
 {
 	static const struct {
@@ -371,11 +376,27 @@ Test(conf, allow_lists)
 		{ " 192.0.2.1 ,\t[2001:db8::1] ", "192.0.2.1, 2001:db8::1" },
 		{ "uid:root, 2001:db8::7/32,0.0.0.0/0", "uid:0, 2001:db8::/32, 0.0.0.0/0" },
 		{ "all, ::/0", "::/0" },
-		{ "", "!expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, or uid:USER" },
-		{ "192.0.2.1,", "!expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, or "
-			        "uid:USER" },
-		{ "none", "!expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, or uid:USER" },
-		{ "192.0.2.1, all", "!expected 'all' alone, without addresses and users" },
+		{ "psk:gw1,cert:gw-2, 192.0.2.1", "psk:gw1, cert:gw-2, 192.0.2.1" },
+		{ "psk:\xc3\xa4.b@c_%s", "psk:\xc3\xa4.b@c_%s" },
+		{ "", "!" FORMS },
+		{ "192.0.2.1,", "!" FORMS },
+		{ "none", "!" FORMS },
+		{ "gw1", "!" FORMS },
+		{ "PSK:gw1", "!" FORMS },
+		{ "psk", "!" FORMS },
+		{ "psk:", "!behind psk: " NAME },
+		{ "psk:,gw1", "!behind psk: " NAME },
+		{ "cert:", "!behind cert: " NAME },
+		{ "psk:a b", "!behind psk: " NAME },
+		{ "psk:a:b", "!behind psk: " NAME },
+		{ "psk:a\nb", "!behind psk: " NAME },
+		{ "psk:#61", "!behind psk: " NAME },
+		{ "psk:/2", "!behind psk: " NAME },
+		{ "psk:gw1/2", "!expected the name of an identity: that of its key up to the '/'" },
+		{ "192.0.2.1, all", "!expected 'all' alone, without addresses, users and "
+				    "identities" },
+		{ "psk:gw1, all", "!expected 'all' alone, without addresses, users and "
+				  "identities" },
 	};
 
 	for_each_case(c, cases) {
@@ -398,7 +419,10 @@ static void random_rule(char *buf, size_t len)
 
 	for (unsigned i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)rand();
-	switch (rand() % 3) {
+	switch (rand() % 4) {
+	case 3:
+		snprintf(buf, len, "psk:gw%d", rand() % 1000);
+		break;
 	case 0:
 		inet_ntop(AF_INET, bytes, addr, sizeof(addr));
 		snprintf(buf, len, "%s/%d", addr, rand() % 33);
@@ -443,7 +467,7 @@ Test(conf, allow_lists_are_written_as_they_are_read)
 		}
 		if (!n)
 			continue;
-		again.rules[n - 1].addr[0] ^= 1;
+		again.rules[n - 1].bits ^= 1;
 		cr_assert(!conf_allow_list_same(&list, &again));
 		again = list;
 		again.n--;
@@ -474,7 +498,7 @@ Test(conf, allow_lists_are_unions)
 			cr_assert_eq(conf_allow_list_add(&list, rule, why, sizeof(why)), 0);
 			any = any || !bits || !(differ >> (32 - bits));
 		}
-		cr_assert_eq(conf_allow_has(list.rules, list.n, &peer), any);
+		cr_assert_eq(conf_allow_has(list.rules, list.n, &peer, ""), any);
 	}
 }
 
@@ -548,7 +572,8 @@ Test(conf, options_on_a_line)
 			"readonly, direct or force (a comma in PATH is written '\\,')" },
 		{ "a=/a,allow=", "export 'a': 'allow' has no value: expected allow=VALUE" },
 		{ "a=/a,allow=::1,1.2.3", "export 'a': allow '1.2.3': expected ADDR or ADDR/BITS "
-					  "with an IPv4 or IPv6 address, or uid:USER" },
+					  "with an IPv4 or IPv6 address, uid:USER, psk:NAME "
+					  "or cert:NAME" },
 		{ "a=/a,", "export 'a': unknown flag '': expected readonly, direct or force "
 			   "(a comma in PATH is written '\\,')" },
 		{ "a=/a,iops=1,,direct",
@@ -579,4 +604,64 @@ Test(conf, options_on_a_line)
 		cr_assert_eq(conf.nexports, 0);
 	}
 	conf_fini(&conf);
+}
+
+/* Names of 128 bytes, and longer ones, which are refused. */
+Test(conf, allow_names_have_a_length)
+{
+	static struct allow_list list;
+	char text[300], why[192];
+
+	for (unsigned n = 1; n <= 256; n++) {
+		list.n = 0;
+		snprintf(text, sizeof(text), "psk:%0*d", (int)n, 0);
+		cr_assert_eq(!conf_allow_list_add(&list, text, why, sizeof(why)), n <= 128, "%u",
+			     n);
+		if (n <= 128)
+			cr_assert_str_eq(list_text(&list), text);
+	}
+}
+
+/* Rules for identities: of all kinds of rules one is enough, the kinds do not mix, and nobody is
+ * no identity. */
+Test(conf, allow_identities)
+{
+	static const struct {
+		const char *rules, *peer, *identity;
+		bool allowed, named;
+	} cases[] = {
+		{ "psk:gw1", "192.0.2.1", "psk:gw1", true, true },
+		{ "psk:gw1", "192.0.2.1", "psk:gw2", false, false },
+		{ "psk:gw1", "192.0.2.1", "psk:gw", false, false },
+		{ "psk:gw1", "192.0.2.1", "psk:gw11", false, false },
+		{ "psk:gw1", "192.0.2.1", "psk:GW1", false, false },
+		{ "psk:gw1", "192.0.2.1", "cert:gw1", false, false },
+		{ "psk:gw1", "192.0.2.1", "", false, false },
+		{ "cert:gw1", "192.0.2.1", "cert:gw1", true, true },
+		{ "psk:gw1, 192.0.2.0/24", "192.0.2.1", "", true, true },
+		{ "psk:gw1, 192.0.2.0/24", "192.0.3.1", "", false, false },
+		{ "psk:gw1, 192.0.2.0/24", "192.0.3.1", "psk:gw1", true, true },
+		{ "192.0.2.0/24", "uid 5", "", true, false },
+		{ "192.0.2.0/24, psk:gw1", "uid 5", "", false, false },
+		{ "192.0.2.0/24, psk:gw1", "uid 5", "psk:gw2", false, false },
+		{ "psk:gw1", "uid 5", "psk:gw1", true, true },
+		{ "psk:gw1, uid:5", "uid 5", "", true, true },
+		{ "psk:gw1, uid:5", "uid 5", "psk:gw2", true, true },
+		{ "psk:gw1, uid:5", "uid 6", "psk:gw1", true, true },
+		{ "psk:gw1, uid:5", "uid 6", "psk:gw2", false, false },
+		{ "uid:5", "uid 6", "psk:gw1", false, false },
+	};
+
+	for_each_case(c, cases) {
+		struct allow_list list = { .n = 0 };
+		struct fab_addr peer = address(c->peer);
+		char why[192];
+
+		cr_assert_eq(conf_allow_list_add(&list, c->rules, why, sizeof(why)), 0);
+		cr_assert_eq(conf_allow_has(list.rules, list.n, &peer, c->identity), c->allowed,
+			     "%s: %s %s", c->rules, c->peer, c->identity);
+		cr_assert_eq(conf_allow_names(list.rules, list.n, &peer, c->identity), c->named,
+			     "%s: %s %s", c->rules, c->peer, c->identity);
+		cr_assert(!conf_allow_names(list.rules, 0, &peer, c->identity));
+	}
 }

@@ -136,6 +136,10 @@ Test(plan, limits)
 		  "-a +a=/a,readonly a: allow all -> ::1" },
 		{ "a=/a,allow=::1,priority=idle", "a,iops=1", "a=/a", NULL,
 		  "a: iops 1 -> none, allow ::1 -> all, priority idle -> none" },
+		{ "a=/a,allow=psk:g", NULL, "a=/a,allow=psk:g,read-only=psk:b,::1", NULL,
+		  "a: read-only none -> psk:b, ::1" },
+		{ "a=/a,read-only=psk:b", NULL, "a=/a,read-only=cert:b", NULL,
+		  "a: read-only psk:b -> cert:b" },
 		{ "a=/a,allow=::1,::2", NULL, "a=/a,allow=::2,::1", NULL,
 		  "a: allow ::1, ::2 -> ::2, ::1" },
 	};

@@ -154,3 +154,44 @@ Test(psk, a_line_is_read_back)
 	name[FAB_PSK_NAME_MAX + 1] = '\0';
 	cr_assert(fab_psk_name_fault(name));
 }
+
+/* A key that stays keeps its number and its age; the same name with other bytes is another key. */
+Test(psk, keys_that_stay)
+{
+	static const char before[] = "stays:" HEX "\nchanges:" HEX "\nlonger:" HEX "\n";
+	static const char after[] = "changes:ff112233445566778899aabbccddeeff\nstays:" HEX "\n"
+				    "longer:" HEX "00\nnew:" HEX "\n";
+	struct fab_psks old, now;
+	uint64_t first;
+
+	cr_assert_eq(read_text(before, sizeof(before) - 1, &old), 0, "%s", err);
+	cr_assert_eq(read_text(after, sizeof(after) - 1, &now), 0, "%s", err);
+	first = old.all[0].serial;
+	cr_assert(first && now.all[1].serial > old.all[2].serial);
+	old.all[0].since_s = 5;
+	fab_psk_adopt(&now, &old);
+	cr_assert_eq(fab_psk_find(&now, "stays", 5)->serial, first);
+	cr_assert_eq(fab_psk_find(&now, "stays", 5)->since_s, 5);
+	cr_assert_eq(fab_psk_by_serial(&now, first), fab_psk_find(&now, "stays", 5));
+	cr_assert_null(fab_psk_by_serial(&now, old.all[1].serial));
+	cr_assert_null(fab_psk_by_serial(&now, old.all[2].serial));
+	cr_assert_null(fab_psk_by_serial(&now, 0));
+	fab_psk_free(&old);
+	fab_psk_free(&now);
+}
+
+Test(psk, identities)
+{
+	static const struct {
+		const char *name, *identity;
+	} cases[] = {
+		{ "gw1", "psk:gw1" }, { "gw1/2026", "psk:gw1" }, { "a/b/c", "psk:a" },
+		{ "a,b", "psk:a,b" },
+	};
+	char buf[FAB_PSK_NAME_MAX + 8];
+
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++)
+		cr_assert_str_eq(fab_psk_identity(cases[i].name, buf, sizeof(buf)),
+				 cases[i].identity);
+	cr_assert(fab_psk_name_fault("/x"));
+}

@@ -35,6 +35,9 @@ struct log_fields {
 	const char *session;
 	const char *export;
 	const char *peer;		/* the path, or, before there is one, the address */
+	const char *identity;		/* that the peer has proven */
+	const char *mode;		/* in which an export is open, or was to be opened */
+	const char *reason;		/* of a refusal, a word of the metrics */
 };
 /* Fields for the argument of a call: LOG_FIELDS(PATH_UP, .peer = path->name). */
 #define LOG_FIELDS(id_, ...) (&(const struct log_fields){ .id = LOG_ID_##id_, ##__VA_ARGS__ })

@@ -96,6 +96,10 @@ struct fab_provider {
 	int (*connect)(struct fab_conn *conn, const void *private_data, size_t len);
 	int (*accept)(struct fab_conn *conn, const void *private_data, size_t len);
 	void (*reject)(struct fab_conn *conn, const void *private_data, size_t len);
+	/* Fill @id, which is empty; NULL: peers prove nothing. */
+	void (*identity)(const struct fab_conn *conn, struct fab_identity *id);
+	/* Fill @out, which is zero; NULL: no connection has TLS. */
+	bool (*binding)(const struct fab_conn *conn, uint8_t out[FAB_BINDING_LEN]);
 
 	int (*pd_create)(struct fab_conn *conn, struct fab_pd **pd);
 	void (*pd_destroy)(struct fab_pd *pd);

@@ -22,18 +22,25 @@
 const char *fab_psk_name_fault(const char *name)
 {
 	static const char fault[] = "expected a name of 1 to 128 characters without spaces and "
-				    "':', and without '#' at its begin";
+				    "':', and without '#' or '/' at its begin";
 	size_t n = strlen(name);
 
 	_Static_assert(FAB_PSK_NAME_MAX == 128, "in words here");
-	/* A '#' makes the name a number of hexadecimal digits (gnutls), or the line a comment. */
-	if (!n || n > FAB_PSK_NAME_MAX || *name == '#')
+	/* A '#' makes the name a number of hexadecimal digits (gnutls), or the line a comment; in
+	 * front of a '/' stands the identity. */
+	if (!n || n > FAB_PSK_NAME_MAX || *name == '#' || *name == '/')
 		return fault;
 	for (; *name; name++) {
 		if ((unsigned char)*name <= ' ' || *name == ':' || *name == 0x7f)
 			return fault;
 	}
 	return NULL;
+}
+
+const char *fab_psk_identity(const char *name, char *buf, size_t len)
+{
+	snprintf(buf, len, "psk:%.*s", (int)strcspn(name, "/"), name);
+	return buf;
 }
 
 void fab_psk_line(const char *name, const uint8_t key[FAB_PSK_KEY_NEW],
@@ -81,6 +88,28 @@ const struct fab_psk *fab_psk_find(const struct fab_psks *psks, const void *name
 	return NULL;
 }
 
+const struct fab_psk *fab_psk_by_serial(const struct fab_psks *psks, uint64_t serial)
+{
+	for (unsigned i = 0; i < psks->n; i++) {
+		if (psks->all[i].serial == serial)
+			return &psks->all[i];
+	}
+	return NULL;
+}
+
+void fab_psk_adopt(struct fab_psks *now, const struct fab_psks *before)
+{
+	for (unsigned i = 0; i < now->n; i++) {
+		struct fab_psk *psk = &now->all[i];
+		const struct fab_psk *old = fab_psk_find(before, psk->name, strlen(psk->name));
+
+		if (!old || old->len != psk->len || memcmp(old->key, psk->key, psk->len))
+			continue;
+		psk->serial = old->serial;
+		psk->since_s = old->since_s;
+	}
+}
+
 /* Parse @line into @psk.  NULL, or what is expected; never with a part of the line, which may be a
  * secret. */
 static const char *parse_line(char *line, const struct fab_psks *before, struct fab_psk *psk)
@@ -107,31 +136,40 @@ static const char *parse_line(char *line, const struct fab_psks *before, struct 
 
 /* ---- the file ---- */
 
-int fab_psk_check_mode(int fd, char *err, size_t len)
+/* As fab_psk_check_mode(), with what fstat() says. */
+static int check_mode(int fd, struct stat *st, char *err, size_t len)
 {
-	struct stat st;
-
-	if (fstat(fd, &st)) {
+	if (fstat(fd, st)) {
 		snprintf(err, len, "%s", strerror(errno));
 		return -errno;
 	}
-	if (!S_ISREG(st.st_mode)) {
+	if (!S_ISREG(st->st_mode)) {
 		snprintf(err, len, "expected a file");
 		return -EINVAL;
 	}
-	if (st.st_mode & (S_IRWXG | S_IRWXO)) {
+	if (st->st_mode & (S_IRWXG | S_IRWXO)) {
 		snprintf(err, len, "expected mode 0600, not %04o: others could read the key",
-			 (unsigned)(st.st_mode & 07777));
+			 (unsigned)(st->st_mode & 07777));
 		return -EACCES;
 	}
 	return 0;
 }
 
-/* Read the whole of @file into @text, of PSK_FILE_MAX + 1 bytes. */
-static int read_text(const char *file, char *text, size_t *n, char *err, size_t len)
+int fab_psk_check_mode(int fd, char *err, size_t len)
+{
+	struct stat st;
+
+	return check_mode(fd, &st, err, len);
+}
+
+/* Read the whole of @file into @text, of PSK_FILE_MAX + 1 bytes; *@changed_s is the time of its
+ * last change. */
+static int read_text(const char *file, char *text, size_t *n, int64_t *changed_s, char *err,
+		     size_t len)
 {
 	/* O_NONBLOCK: a FIFO must not stop the start. */
 	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc;
+	struct stat st = { 0 };
 	ssize_t more = 1;
 
 	if (fd < 0) {
@@ -139,7 +177,8 @@ static int read_text(const char *file, char *text, size_t *n, char *err, size_t 
 		snprintf(err, len, "%s", strerror(errno));
 		return rc;
 	}
-	rc = fab_psk_check_mode(fd, err, len);
+	rc = check_mode(fd, &st, err, len);
+	*changed_s = st.st_mtime;
 	for (*n = 0; !rc && more > 0 && *n <= PSK_FILE_MAX; *n += more > 0 ? (size_t)more : 0)
 		more = read(fd, text + *n, PSK_FILE_MAX + 1 - *n);
 	if (more < 0) {
@@ -205,6 +244,8 @@ static int make_room(const char *text, size_t n, struct fab_psks *psks, char *er
 int fab_psk_read(const char *file, struct fab_psks *psks, char *err, size_t len)
 {
 	char *text = calloc(1, PSK_FILE_MAX + 2);
+	static _Atomic uint64_t last_serial;
+	int64_t changed_s = 0;
 	size_t n = 0;
 	int rc;
 
@@ -213,11 +254,15 @@ int fab_psk_read(const char *file, struct fab_psks *psks, char *err, size_t len)
 		snprintf(err, len, "out of memory");
 		return -ENOMEM;
 	}
-	rc = read_text(file, text, &n, err, len);
+	rc = read_text(file, text, &n, &changed_s, err, len);
 	if (!rc)
 		rc = make_room(text, n, psks, err, len);
 	if (!rc)
 		rc = parse_text(text, psks, err, len);
+	for (unsigned i = 0; !rc && i < psks->n; i++) {
+		psks->all[i].serial = ++last_serial;
+		psks->all[i].since_s = changed_s;
+	}
 	if (rc)
 		fab_psk_free(psks);
 	explicit_bzero(text, n);

@@ -15,6 +15,9 @@
 #define FAB_PSK_LINE_MAX (FAB_PSK_NAME_MAX + 1 + 2 * FAB_PSK_KEY_MAX + 2)
 
 struct fab_psk {
+	uint64_t serial;		/* of the key in this process, not 0 and never used again */
+	int64_t since_s;		/* since 1970: the last change of the file that brought the
+					 * key */
 	char name[FAB_PSK_NAME_MAX + 1];
 	uint8_t key[FAB_PSK_KEY_MAX];
 	unsigned len;			/* of @key */
@@ -31,10 +34,19 @@ int fab_psk_check_mode(int fd, char *err, size_t len);
 /* Read @file, which has one key or more, into @psks.  0; or -errno with the reason in @err, without
  * the name of the file, and no keys.  Give @psks to fab_psk_free(). */
 int fab_psk_read(const char *file, struct fab_psks *psks, char *err, size_t len);
+/* Give keys of @now that @before has, too, the same bytes under the same name, their serial and
+ * age. */
+void fab_psk_adopt(struct fab_psks *now, const struct fab_psks *before);
+/* The key with @serial; NULL: none. */
+const struct fab_psk *fab_psk_by_serial(const struct fab_psks *psks, uint64_t serial);
 /* Wipe and free the keys. */
 void fab_psk_free(struct fab_psks *psks);
 /* The key of the @len bytes @name; NULL: none. */
 const struct fab_psk *fab_psk_find(const struct fab_psks *psks, const void *name, size_t len);
+
+/* Write to @buf the identity that a key called @name proves: "psk:", and @name up to its first '/',
+ * behind which a label tells several keys of one identity apart.  Returns @buf. */
+const char *fab_psk_identity(const char *name, char *buf, size_t len);
 
 /* NULL, or what is expected of a name: @name cannot be in a file. */
 const char *fab_psk_name_fault(const char *name);

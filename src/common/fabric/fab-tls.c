@@ -11,8 +11,10 @@
 
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
 
 #include "fab-tls.h"
+#include "fabric.h"
 #include "util.h"
 
 /* The protocol in TLS (ALPN): a key that nbdkit has, too, does not connect to an NBD server. */
@@ -88,6 +90,8 @@ static int psk_of_name(gnutls_session_t session, const gnutls_datum_t *name, gnu
 			*c = '?';
 	}
 	end->unknown = !psk;
+	end->key = psk ? psk->serial : 0;
+	end->key_since_s = psk ? psk->since_s : 0;
 	key->size = psk ? psk->len : FAB_PSK_KEY_NEW;
 	key->data = gnutls_malloc(key->size);
 	if (!key->data)
@@ -312,6 +316,23 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 	return 0;
 }
 
+const struct fab_psks *fab_tls_keys(const struct fab_tls *tls)
+{
+	static const struct fab_psks none;
+
+	return tls ? &creds_of(tls)->psks : &none;
+}
+
+void fab_tls_take_keys(struct fab_tls *tls, struct fab_psks *psks)
+{
+	struct creds *creds = container_of(tls, struct creds, base);
+	struct fab_psks before = creds->psks;
+
+	fab_psk_adopt(psks, &before);
+	creds->psks = *psks;
+	*psks = before;
+}
+
 void fab_tls_destroy(struct fab_tls *tls)
 {
 	struct creds *creds = container_of(tls, struct creds, base);
@@ -373,4 +394,50 @@ int fab_tls_session(struct fab_tls_end *end, const char *address,
 	gnutls_handshake_set_timeout(session, 0);
 	*out = session;
 	return 0;
+}
+
+/* ---- who the peer is ---- */
+
+/* The common name in the certificate of the peer.  GnuTLS has verified the certificate: else the
+ * handshake had failed. */
+static void name_by_certificate(gnutls_session_t session, struct fab_identity *id)
+{
+	char name[FAB_PSK_NAME_MAX + 1];
+	const gnutls_datum_t *chain;
+	gnutls_x509_crt_t crt;
+	size_t len = sizeof(name);
+	unsigned n = 0;
+
+	chain = gnutls_certificate_get_peers(session, &n);
+	if (!chain || !n || gnutls_x509_crt_init(&crt) < 0)
+		return;
+	/* A name with a zero byte is longer than its text. */
+	if (gnutls_x509_crt_import(crt, &chain[0], GNUTLS_X509_FMT_DER) == 0 &&
+	    gnutls_x509_crt_get_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name,
+					  &len) == 0 &&
+	    strnlen(name, sizeof(name)) == len && !fab_psk_name_fault(name) && !strchr(name, ','))
+		snprintf(id->name, sizeof(id->name), "cert:%s", name);
+	gnutls_x509_crt_deinit(crt);
+}
+
+void fab_tls_identity(const struct fab_tls_end *end, gnutls_session_t session,
+		      struct fab_identity *id)
+{
+	const struct creds *tls = creds_of(end->tls);
+
+	snprintf(id->cipher, sizeof(id->cipher), "TLS1.3 %s",
+		 gnutls_cipher_get_name(gnutls_cipher_get(session)));
+	if (!tls->server)
+		return;
+	if (!tls->psk_server) {
+		if (tls->verify_peer)
+			name_by_certificate(session, id);
+		return;
+	}
+	/* As the key was found in the handshake: the keys may be others by now. */
+	if (end->unknown || !end->key)
+		return;
+	fab_psk_identity(end->identity, id->name, sizeof(id->name));
+	id->key = end->key;
+	id->key_since_s = end->key_since_s;
 }

@@ -3,8 +3,8 @@
  * ChaCha20-Poly1305, always with an ephemeral Diffie-Hellman exchange; no tickets, no early data.
  * The words are nbdkit's.
  *
- * Made once, before threads that use it; then constant, any thread.  Connections that were made
- * with a struct fab_tls end before it does. */
+ * Made once, before threads that use it; then constant but for the keys of a server, any thread.
+ * Connections that were made with a struct fab_tls end before it does. */
 #ifndef FAB_TLS_H
 #define FAB_TLS_H
 
@@ -13,6 +13,7 @@
 
 #include "fab-psk.h"
 
+struct fab_identity;
 struct gnutls_session_int;
 
 enum fab_tls_mode {
@@ -51,6 +52,13 @@ struct fab_tls {
 int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *err, size_t len);
 /* Wipe and free @tls; NULL: do nothing. */
 void fab_tls_destroy(struct fab_tls *tls);
+/* The keys of @tls, of a server.  Empty: it has none, or @tls is NULL.  The set-up's thread; valid
+ * until fab_tls_take_keys(). */
+const struct fab_psks *fab_tls_keys(const struct fab_tls *tls);
+/* Give @tls, of a server with keys, the keys @psks in place of its own: for handshakes from now on.
+ * A key that stays is the same one (fab_psk_adopt()).  @psks gets the keys of before, for the
+ * caller to free.  The set-up's thread. */
+void fab_tls_take_keys(struct fab_tls *tls, struct fab_psks *psks);
 /* The mode; of NULL FAB_TLS_OFF. */
 static inline enum fab_tls_mode fab_tls_mode(const struct fab_tls *tls)
 {
@@ -64,11 +72,17 @@ struct fab_tls_end {
 	const struct fab_tls *tls;
 	char identity[FAB_PSK_NAME_MAX + 1];	/* who the client says it is; "": not said yet */
 	bool unknown;				/* server: no key has this name */
+	uint64_t key;				/* server: the serial of the key, and its age */
+	int64_t key_since_s;
 };
 
 /* Make a session of TLS for @end, not connected; @address is the peer's, as a text that lives as
  * long as the session.  Give the session to gnutls_deinit().  0 or -ENOMEM. */
 int fab_tls_session(struct fab_tls_end *end, const char *address,
 		    struct gnutls_session_int **out);
+/* Fill @id, which is empty, after the handshake of @session: the peer of a server by its key, or by
+ * its certificate if certificates are verified; the peer of a client has no name here. */
+void fab_tls_identity(const struct fab_tls_end *end, struct gnutls_session_int *session,
+		      struct fab_identity *id);
 
 #endif

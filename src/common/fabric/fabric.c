@@ -124,6 +124,19 @@ void fab_conn_set_context(struct fab_conn *conn, void *context)
 	conn->context = context;
 }
 
+void fab_conn_identity(const struct fab_conn *conn, struct fab_identity *id)
+{
+	*id = (struct fab_identity){ 0 };
+	if (conn->ops->identity)
+		conn->ops->identity(conn, id);
+}
+
+bool fab_conn_binding(const struct fab_conn *conn, uint8_t out[FAB_BINDING_LEN])
+{
+	memset(out, 0, FAB_BINDING_LEN);
+	return conn->ops->binding && conn->ops->binding(conn, out);
+}
+
 void fab_conn_destroy(struct fab_conn *conn)
 {
 	if (conn)

@@ -285,6 +285,33 @@ void fab_reject(struct fab_conn *conn, const void *private_data, size_t len);
 /* The addresses of both ends of @conn; either pointer may be NULL. */
 void fab_conn_addrs(const struct fab_conn *conn, struct fab_addr *local, struct fab_addr *peer);
 
+/* ---- who the peer has proven to be ---- */
+
+/* Bytes of an identity with its end: a kind, "psk:" or "cert:", and a name. */
+#define FAB_IDENTITY_LEN 136
+#define FAB_CIPHER_LEN 48
+
+struct fab_identity {
+	/* "psk:NAME", by a key that the peer has (fab_psk_identity()); or "cert:NAME", the common
+	 * name in the peer's certificate, which was verified.  NAME has 1 to 128 characters without
+	 * spaces, ':' and control characters.  "": the peer has proven nothing, or its certificate
+	 * has no such name. */
+	char name[FAB_IDENTITY_LEN];
+	char cipher[FAB_CIPHER_LEN];	/* "TLS1.3 AES-128-GCM"; "": in plain */
+	uint64_t key;			/* fab_psk.serial, 0: none */
+	int64_t key_since_s;		/* fab_psk.since_s */
+};
+
+/* Tell in @id who the peer of @conn has proven to be: all empty on a connection without TLS.
+ * Constant from CONNECT_REQUEST or ESTABLISHED on.  The set-up's thread. */
+void fab_conn_identity(const struct fab_conn *conn, struct fab_identity *id);
+
+#define FAB_BINDING_LEN 32
+
+/* Fill @out with bytes that both ends of @conn know and that no other connection has: of TLS (an
+ * exporter, RFC 5705).  False, and zeroes: @conn is in plain.  As fab_conn_identity(). */
+bool fab_conn_binding(const struct fab_conn *conn, uint8_t out[FAB_BINDING_LEN]);
+
 /* ---- protection domain and memory ---- */
 
 /* Make a protection domain on the device of @conn, known from ROUTE_RESOLVED or CONNECT_REQUEST on.

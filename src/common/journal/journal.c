@@ -21,7 +21,7 @@
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 /* All fields of an entry: a line has up to 1023 bytes, a name up to 255, a path two addresses
  * beside the name of its session.  What does not fit is cut. */
-#define ENTRY_LEN 3072
+#define ENTRY_LEN 3328
 
 static const char *journal_program;
 
@@ -38,7 +38,7 @@ bool journal_is_stderr(void)
 }
 
 struct entry {
-	struct iovec iov[7];
+	struct iovec iov[10];
 	int n;
 	size_t len;			/* of @text that is in use */
 	char text[ENTRY_LEN];
@@ -76,6 +76,9 @@ static bool journal_record(enum log_level level, const char *line, const struct 
 	entry_add(&e, "SESSION", fields->session);
 	entry_add(&e, "EXPORT", fields->export);
 	entry_add(&e, "PEER", fields->peer);
+	entry_add(&e, "IDENTITY", fields->identity);
+	entry_add(&e, "MODE", fields->mode);
+	entry_add(&e, "REASON", fields->reason);
 	return !sd_journal_sendv(e.iov, e.n);
 }
 

@@ -3,7 +3,8 @@
  *
  * Encoders fill the whole message, reserved bytes zeroed, and cannot fail.  Decoders take bytes and
  * length, copy and check, and return 0 or the negative errno of doc/protocol.md 1 to 4.  Decoders
- * never look at reserved and padding bytes (doc/traps.md 24). */
+ * never look at reserved and padding bytes (doc/traps.md 24).  Our bytes for authentication count
+ * only with their magic or kind: other bytes are those of a peer without authentication. */
 #ifndef RTRS_MSG_H
 #define RTRS_MSG_H
 
@@ -11,12 +12,21 @@
 
 #include "rtrs-geom.h"
 
+/* What the bytes for authentication say (doc/decisions.md D23). */
+enum rtrs_auth {
+	RTRS_AUTHS_NOTHING,		/* a kernel; a client or server without authentication */
+	RTRS_AUTHS_ASKS,		/* client: able to; server: on this connection, now */
+	RTRS_AUTHS_PROVES,		/* with a tag, or a proof */
+};
+
 struct rtrs_conn_req {
 	uint16_t cid, cid_num;
 	uint16_t recon_cnt;
 	uint8_t sess_uuid[RTRS_UUID_LEN];	/* the path */
 	uint8_t paths_uuid[RTRS_UUID_LEN];	/* the session */
 	bool first_conn;
+	enum rtrs_auth auth;
+	uint8_t tag[RTRS_AUTH_TAG_LEN];	/* PROVES */
 };
 
 /* Encode the private data of a connect. */
@@ -30,6 +40,8 @@ struct rtrs_conn_rsp {
 	uint16_t queue_depth;
 	uint32_t max_io_size, max_hdr_size;
 	bool new_rkey;
+	enum rtrs_auth auth;		/* only with status 0 */
+	uint8_t proof[RTRS_AUTH_PROOF_LEN];	/* PROVES */
 };
 
 /* Encode an accept, or a reject if @rsp->status is negative: all other fields are then sent as

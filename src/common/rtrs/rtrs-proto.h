@@ -49,6 +49,14 @@ enum rtrs_imm_type {
 #define RTRS_MSG_NEW_RKEY_F 0x02	/* rtrs_msg_conn_rsp.flags: always_invalidate */
 #define RTRS_MSG_NEED_INVAL_F 0x01	/* rtrs_msg_rdma_read.flags */
 
+/* Authentication (doc/decisions.md D23): ours, in bytes that are zero from a kernel. */
+#define RTRS_AUTH_ASK 0xA1		/* .auth: the client asks whether, the server says that */
+#define RTRS_AUTH_TAG 0xA2		/* .auth: a connection of a path that is authenticated */
+#define RTRS_AUTH_MAGIC "rtrs-auth"	/* of an ASK, followed by the version */
+#define RTRS_AUTH_VERSION 1
+#define RTRS_AUTH_TAG_LEN 10
+#define RTRS_AUTH_PROOF_LEN 32
+
 struct rtrs_msg_conn_req {		/* private data of connect, doc/protocol.md 1.4 */
 	uint8_t cma_version;		/* 0: overwritten by the CM on AF_IB */
 	uint8_t ip_version;		/* 0: must not look like an IP header on AF_IB */
@@ -60,7 +68,8 @@ struct rtrs_msg_conn_req {		/* private data of connect, doc/protocol.md 1.4 */
 	uint8_t sess_uuid[RTRS_UUID_LEN];	/* the path */
 	uint8_t paths_uuid[RTRS_UUID_LEN];	/* the session */
 	uint8_t flags;
-	uint8_t reserved[11];
+	uint8_t auth;			/* RTRS_AUTH_*; 0: a kernel, or none */
+	uint8_t auth_data[RTRS_AUTH_TAG_LEN];	/* magic and version, or the tag */
 };
 
 struct rtrs_msg_conn_rsp {		/* private data of accept and reject, 1.5 */
@@ -71,7 +80,9 @@ struct rtrs_msg_conn_rsp {		/* private data of accept and reject, 1.5 */
 	le32 max_io_size;
 	le32 max_hdr_size;
 	le32 flags;
-	uint8_t reserved[36];
+	uint8_t auth;			/* RTRS_AUTH_*; 0: a kernel, or none */
+	uint8_t reserved[3];
+	uint8_t auth_data[RTRS_AUTH_PROOF_LEN];	/* magic and version, or the proof */
 };
 
 struct rtrs_msg_info_req {		/* 2.4 */
@@ -117,6 +128,9 @@ _Static_assert(offsetof(struct rtrs_msg_conn_req, sess_uuid) == 12, "doc/protoco
 _Static_assert(offsetof(struct rtrs_msg_conn_req, flags) == 44, "doc/protocol.md 1.4");
 _Static_assert(sizeof(struct rtrs_msg_conn_rsp) == 56, "doc/protocol.md 1.5");
 _Static_assert(offsetof(struct rtrs_msg_conn_rsp, flags) == 16, "doc/protocol.md 1.5");
+_Static_assert(offsetof(struct rtrs_msg_conn_req, auth) == 45, "man/rtrs-protocol.pod");
+_Static_assert(offsetof(struct rtrs_msg_conn_rsp, auth) == 20, "man/rtrs-protocol.pod");
+_Static_assert(sizeof(RTRS_AUTH_MAGIC) == RTRS_AUTH_TAG_LEN, "the version stands at the NUL");
 _Static_assert(sizeof(struct rtrs_msg_info_req) == 272, "doc/protocol.md 2.4");
 _Static_assert(sizeof(struct rtrs_sg_desc) == 16, "doc/protocol.md 2.5");
 _Static_assert(sizeof(struct rtrs_msg_info_rsp) == 8, "doc/protocol.md 2.5");

@@ -158,6 +158,14 @@ static int note_tls(void *arg, const char *value, char *why, size_t len)
 	return 0;
 }
 
+static int note_auth(void *arg, const char *value, char *why, size_t len)
+{
+	struct clt_conf *conf = arg;
+
+	conf->auth_conf.asked = true;
+	return 0;
+}
+
 static int set_verify_peer(void *arg, const char *value, char *why, size_t len)
 {
 	struct clt_conf *conf = arg;
@@ -216,6 +224,14 @@ static const struct opt rows[] = {
 	{ .name = "tls-verify-peer", .type = OPT_OTHER, .call = set_verify_peer,
 	  .arg = "true|false", .shown = "true", .holds = IN_FILE,
 	  .help = "check the server's certificate" },
+	{ .name = "auth", .type = OPT_WORD, FIELD(auth_conf.mode), .words = auth_mode_names,
+	  .nwords = AUTH_MODES, .call = note_auth, .shown = "none", .holds = IN_FILE,
+	  .help = "prove keys to each other" },
+	{ .name = "auth-psk", .type = OPT_TEXT, FIELD(auth_conf.psk), .arg = "FILE",
+	  .of = "a file", .holds = IN_FILE, .help = "pre-shared keys, NAME:KEY" },
+	{ .name = "auth-username", .type = OPT_TEXT, FIELD(auth_conf.username), .arg = "NAME",
+	  .of = "a name", .shown = "the only one", .holds = IN_FILE,
+	  .help = "whose key of auth-psk" },
 	{ .name = "policy", .type = OPT_WORD, FIELD(policy), .words = clt_pick_policies,
 	  .nwords = CLT_NPOLICIES, .fallback = "min-inflight",
 	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_policy,

@@ -144,6 +144,15 @@ static int complete_tls(struct clt_conf *conf, char **err)
 			  fab_provider_name(conf->provider));
 }
 
+static int complete_auth(struct clt_conf *conf, char **err)
+{
+	char why[512];
+
+	if (auth_creds_create(&conf->auth_conf, &conf->auth, why, sizeof(why)))
+		return conf_error(err, "%s", why);
+	return 0;
+}
+
 int clt_conf_complete(struct clt_conf *conf, char **err)
 {
 	if (conf->config && clt_conf_file_read(conf, err) < 0)
@@ -151,7 +160,7 @@ int clt_conf_complete(struct clt_conf *conf, char **err)
 	if (!conf->npaths)
 		return conf_error(err, "server= is missing: give the address of an rtrs-server, "
 				  "HOST[:PORT]");
-	if (complete_tls(conf, err) < 0)
+	if (complete_tls(conf, err) < 0 || complete_auth(conf, err) < 0)
 		return -1;
 	for (unsigned i = 0; i < conf->npaths; i++) {
 		if (complete_path(conf, i, err) < 0 || check_twice(conf, i, err) < 0)
@@ -196,4 +205,6 @@ void clt_conf_fini(struct clt_conf *conf)
 	opt_texts_free(&conf->texts);
 	fab_tls_destroy(conf->tls);
 	conf->tls = NULL;
+	auth_creds_destroy(conf->auth);
+	conf->auth = NULL;
 }

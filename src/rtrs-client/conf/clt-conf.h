@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "auth-creds.h"
 #include "clt-addr.h"
 #include "clt-front.h"
 #include "clt-sess.h"
@@ -42,6 +43,7 @@ struct clt_conf {
 	int max_reconnect_attempts;	/* -1: no end */
 	struct fab_users servers;	/* of unix sockets */
 	struct fab_tls_conf tls_conf;
+	struct auth_conf auth_conf;
 	const char *control;		/* clt_ctl_bind() */
 	const char *metrics;		/* clt_metrics_bind(); NULL: none */
 	const char *metrics_file;	/* NULL: none */
@@ -54,6 +56,7 @@ struct clt_conf {
 	struct opt_texts texts;		/* of the file */
 	/* clt_conf_complete() */
 	struct fab_tls *tls;		/* NULL: no TLS */
+	struct auth_creds *auth;	/* NULL: no authentication in messages */
 	struct clt_sess_addr paths[CLT_PATHS_MAX];
 	unsigned npaths;
 	bool chooses[CLT_PATHS_MAX];	/* the provider of the path is still to be chosen */

@@ -10,6 +10,9 @@
 enum clt_path_state {
 	CLT_PATH_IDLE,			/* not started */
 	CLT_PATH_CONNECTING,		/* connections are made one after another */
+	CLT_PATH_PROVING,		/* connection 0 carries the proof of who the client is */
+	CLT_PATH_PROVEN,		/* connection 0 drains; it and the others are made anew,
+					 * with the proof */
 	CLT_PATH_INFO,			/* INFO_REQ was sent */
 	CLT_PATH_OPENING,		/* RNBD: session info, devices opened again */
 	CLT_PATH_STANDBY,		/* leads to another server than the paths that are up, which
@@ -29,6 +32,9 @@ enum clt_path_state {
 /* All but FAIL happen on the service thread. */
 enum clt_path_event {
 	CLT_PATH_EV_START,
+	CLT_PATH_EV_ASKED,		/* connection 0 is established, and the server asks for a
+					 * proof on it */
+	CLT_PATH_EV_PROVEN,		/* both ends have proven who they are */
 	CLT_PATH_EV_CON_UP,		/* a connection is established, more are to come */
 	CLT_PATH_EV_ALL_UP,		/* the last connection is established */
 	CLT_PATH_EV_INFO_RSP,

@@ -25,8 +25,8 @@
 #define BACKOFF_MAX_MS 5000
 
 static const char *const states[CLT_PATH_NSTATES] = {
-	"idle", "connecting", "info", "opening", "standby", "up", "silent", "failing", "draining",
-	"back-off", "closing", "closed",
+	"idle", "connecting", "proving", "proven", "info", "opening", "standby", "up", "silent",
+	"failing", "draining", "back-off", "closing", "closed",
 };
 
 void clt_path_life_event(struct clt_path *path, enum clt_path_event event)
@@ -139,6 +139,8 @@ static void path_con_event(struct clt_path *path, const struct fab_event *ev)
 	r = clt_setup_event(con, ev, why);
 	if (r < 0)
 		clt_path_life_fail(path, r, why);
+	else if (r > 1)
+		clt_path_life_event(path, CLT_PATH_EV_ASKED);
 	else if (r)
 		clt_path_life_event(path, path->next_cid < path->att.ncons ? CLT_PATH_EV_CON_UP :
 								    CLT_PATH_EV_ALL_UP);
@@ -165,7 +167,8 @@ static void path_drain_msg(struct loop_msg *msg)
 {
 	struct clt_path *path = container_of(msg, struct clt_path, drain_msg);
 	enum clt_path_state state = clt_attempt_state(&path->att);
-	bool ends = state == CLT_PATH_DRAINING || state == CLT_PATH_CLOSING, all = ends;
+	bool ends = state == CLT_PATH_DRAINING || state == CLT_PATH_CLOSING ||
+		    state == CLT_PATH_PROVEN, all = ends;
 
 	for (unsigned i = 0; i < path->att.ncons; i++) {
 		if (ends)
@@ -226,6 +229,48 @@ static void path_connect(void *object)
 		clt_path_life_fail(path, r, why);
 	else
 		path_next_con(path);
+}
+
+static void drain_again_later(struct clt_path *path);
+
+static void auth_done(struct clt_path *path, int err, const char *why)
+{
+	if (err < 0)
+		clt_path_life_fail(path, err, why);
+	else
+		clt_path_life_event(path, CLT_PATH_EV_PROVEN);
+}
+
+static void path_prove(void *object)
+{
+	struct clt_path *path = object;
+	char why[CLT_WHY];
+	int r = clt_auth_begin(path, auth_done, why, sizeof(why));
+
+	if (r < 0)
+		clt_path_life_fail(path, r, why);
+}
+
+/* The connection of the proof has done its work. */
+static void path_leave_con0(void *object)
+{
+	struct clt_path *path = object;
+
+	clt_con_shut(&path->att.cons[0]);
+	loop_post(path->loop, &path->drain_msg);
+	drain_again_later(path);
+}
+
+static void path_connect_proven(void *object)
+{
+	struct clt_path *path = object;
+
+	loop_timer_cancel(&path->retry_timer);
+	/* An expiry while the connection drained was too late for the connection. */
+	loop_timer_set(path->loop, &path->setup_timer, clock_now_ms() + path->conf.setup_ms);
+	clt_con_release(&path->att.cons[0]);
+	clt_auth_left(path);
+	path_next_con(path);
 }
 
 static void info_done(struct clt_path *path, int err, const char *why)
@@ -367,6 +412,9 @@ static const struct fsm_row rows[] = {
 	ROW(IN(IDLE) | IN(CLOSED), START, CONNECTING, path_connect),
 	ROW(IN(CONNECTING), CON_UP, CONNECTING, path_next_con),
 	ROW(IN(CONNECTING), ALL_UP, INFO, path_send_info),
+	ROW(IN(CONNECTING), ASKED, PROVING, path_prove),
+	ROW(IN(PROVING), PROVEN, PROVEN, path_leave_con0),
+	ROW(IN(PROVEN), DRAINED, CONNECTING, path_connect_proven),
 	ROW(IN(INFO), INFO_RSP, OPENING, path_open),
 	ROW(IN(OPENING), OPENED, UP, path_up),
 	ROW(IN(OPENING), STANDS_BY, STANDBY, path_stand_by),
@@ -380,12 +428,14 @@ static const struct fsm_row rows[] = {
 	ROW(IN(BACKOFF), RETRY, CONNECTING, path_connect),
 
 	ROW(CLT_PATH_RUNS | IN(FAILING), CLOSE, CLOSING, path_drain),
-	ROW(IN(DRAINING), CLOSE, CLOSING, NULL),
+	ROW(IN(DRAINING) | IN(PROVEN), CLOSE, CLOSING, NULL),
 	ROW(IN(CLOSING), DRAINED, CLOSED, path_release_and_close),
 	ROW(IN(IDLE) | IN(BACKOFF), CLOSE, CLOSED, path_close),
 
 	/* too late: a failure, or a CLOSE, was first */
 	STAY(ALL & ~(IN(IDLE) | IN(CLOSED)), START),
+	STAY(ALL & ~IN(CONNECTING), ASKED),
+	STAY(ALL & ~IN(PROVING), PROVEN),
 	STAY(ALL & ~IN(CONNECTING), CON_UP),
 	STAY(ALL & ~IN(CONNECTING), ALL_UP),
 	STAY(ALL & ~IN(INFO), INFO_RSP),
@@ -396,14 +446,14 @@ static const struct fsm_row rows[] = {
 	STAY(ALL & ~IN(SILENT), ANSWER),
 	STAY(LATE, FAIL),
 	STAY(ALL & ~IN(FAILING), LOST),
-	STAY(ALL & ~(IN(DRAINING) | IN(CLOSING)), DRAINED),
+	STAY(ALL & ~(IN(DRAINING) | IN(CLOSING) | IN(PROVEN)), DRAINED),
 	STAY(ALL & ~IN(BACKOFF), RETRY),
 	STAY(IN(CLOSING) | IN(CLOSED), CLOSE),
 };
 
 static const char *const events[CLT_PATH_NEVENTS] = {
-	"start", "one up", "all up", "INFO_RSP", "opened", "stands by", "wanted", "silence",
-	"answer", "fail", "lost", "drained", "retry", "close",
+	"start", "asked", "proven", "one up", "all up", "INFO_RSP", "opened", "stands by",
+	"wanted", "silence", "answer", "fail", "lost", "drained", "retry", "close",
 };
 
 const struct fsm clt_path_fsm = FSM("path", rows, states, events);

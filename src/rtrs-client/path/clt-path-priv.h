@@ -12,8 +12,9 @@
 #define CLT_POLL_BUDGET 64
 #define CLT_BACKOFF_ALONE_MS 1000	/* while requests wait, because no other path is up */
 #define CLT_PATH_RUNS                                                                              \
-	(1u << CLT_PATH_CONNECTING | 1u << CLT_PATH_INFO | 1u << CLT_PATH_OPENING |                \
-	 1u << CLT_PATH_STANDBY | 1u << CLT_PATH_UP | 1u << CLT_PATH_SILENT)
+	(1u << CLT_PATH_CONNECTING | 1u << CLT_PATH_PROVING | 1u << CLT_PATH_INFO |                \
+	 1u << CLT_PATH_OPENING | 1u << CLT_PATH_STANDBY | 1u << CLT_PATH_UP |                     \
+	 1u << CLT_PATH_SILENT)
 
 /* The path to whose attempt @con belongs. */
 static inline struct clt_path *clt_path_of(const struct clt_con *con)
@@ -59,7 +60,8 @@ void clt_path_life_fail(struct clt_path *path, int err, const char *cause);
 
 /* Make connection @path->next_cid. */
 int clt_setup_con(struct clt_path *path, char why[CLT_WHY]);
-/* Handle an event of the connection manager.  1: @con is established. */
+/* Handle an event of the connection manager.  1: @con is established; 2: it is, and the server asks
+ * for a proof on it (clt-auth.h). */
 int clt_setup_event(struct clt_con *con, const struct fab_event *ev, char why[CLT_WHY]);
 /* Ask for the chunks, when all connections are established.  Calls @done when the chunks are known
  * and receives are posted, or with -errno. */

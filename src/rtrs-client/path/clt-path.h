@@ -7,6 +7,7 @@
 #ifndef CLT_PATH_H
 #define CLT_PATH_H
 
+#include "clt-auth.h"
 #include "clt-cause.h"
 #include "clt-io.h"
 #include "clt-reg.h"
@@ -33,6 +34,7 @@ struct clt_path_conf {
 	struct frwr_lessons *lessons;
 	struct fab_users servers;	/* users who may listen at dst, a unix socket */
 	const struct fab_tls *tls;	/* NULL: no TLS */
+	const struct auth_creds *auth;	/* NULL: no authentication in messages */
 	bool once;			/* do not log failures */
 };
 
@@ -82,6 +84,7 @@ struct clt_path {
 	struct fab_cqe info_send_cqe, info_recv_cqe, hb_cqe;
 	void (*info_done)(struct clt_path *path, int err, const char *why);
 	unsigned next_cid;
+	struct clt_auth auth;
 
 	/* kept from the first attempt on */
 	struct fab_cm *cm;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "auth-creds.h"
 #include "clt-hint.h"
 #include "clt-path-priv.h"
 #include "log.h"
@@ -138,6 +139,9 @@ static int setup_resolved(struct clt_con *con, char why[CLT_WHY])
 		.cid_num = (uint16_t)path->att.ncons,
 		.recon_cnt = (uint16_t)path->attempts,
 		.first_conn = true,
+		.auth = path->auth.proven ? RTRS_AUTHS_PROVES :
+			auth_mode(path->conf.auth) != AUTH_MODE_NONE && !con->cid ?
+			RTRS_AUTHS_ASKS : RTRS_AUTHS_NOTHING,
 	};
 	struct rtrs_msg_conn_req msg;
 	int r;
@@ -145,6 +149,7 @@ static int setup_resolved(struct clt_con *con, char why[CLT_WHY])
 	memcpy(req.sess_uuid, path->uuid, sizeof(req.sess_uuid));
 	memcpy(req.paths_uuid, path->conf.sess_uuid, sizeof(req.paths_uuid));
 	rtrs_conn_req_encode(&msg, &req);
+	clt_auth_request(path, &msg);
 	r = setup_qp(con, why);
 	if (r == 0)
 		r = fab_connect(con->fab, &msg, sizeof(msg));
@@ -199,6 +204,10 @@ static int setup_established(struct clt_con *con, const struct fab_event *ev, ch
 		text = strerror(-r);
 	}
 	snprintf(why, CLT_WHY, "%s", text);
+	if (r == 0)
+		r = clt_auth_judge(path, &rsp, (const void *)ev->private_data, why, CLT_WHY);
+	if (r > 0)
+		return 2;
 	if (r == 0 && con->cid == 0)
 		r = setup_geometry(con, &rsp, why);
 	if (r < 0)
@@ -375,6 +384,7 @@ void clt_setup_release(struct clt_path *path)
 	path->info_mr = NULL;
 	free(path->info_rsp);
 	path->info_rsp = NULL;
+	clt_auth_release(path);
 	free(att->rbufs);
 	att->rbufs = NULL;
 	if (att->way == CLT_MEM_BOUNCE && att->pd) {

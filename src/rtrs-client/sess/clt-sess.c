@@ -357,6 +357,7 @@ int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_ses
 		.lessons = conf->lessons ? conf->lessons : &sess->own_lessons,
 		.servers = conf->servers,
 		.tls = conf->tls,
+		.auth = conf->auth,
 		.once = conf->once,
 	};
 	sess->io.loop = loop;

@@ -42,6 +42,7 @@ struct clt_sess_conf {
 	enum clt_registration registration;
 	struct fab_users servers;	/* users who may listen at a unix socket */
 	const struct fab_tls *tls;	/* outlives the session; NULL: no TLS */
+	const struct auth_creds *auth;	/* likewise; NULL: no authentication in messages */
 	bool once;			/* a single attempt of each path, no reconnect (the probe at
 					 * start) */
 	struct frwr_lessons *lessons;	/* outlives the session; NULL: the session keeps lessons of

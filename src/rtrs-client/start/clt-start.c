@@ -33,6 +33,7 @@ int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const ch
 		.registration = conf->registration,
 		.servers = conf->servers,
 		.tls = conf->tls,
+		.auth = conf->auth,
 		.once = once,
 		.lessons = &start->lessons,
 	};

@@ -113,20 +113,13 @@ static void apply_remove_export(struct apply *a, struct export *ex)
 	export_put(ex);
 }
 
-static void report_step(struct apply *a, const struct plan_step *step)
-{
-	char text[PLAN_TEXT_MAX];
-
-	fprintf(a->out, "%s\n", plan_step_text(step, text, sizeof(text)));
-}
-
 /* Give the export of a PLAN_SET its limits, rules and priority. */
 static void apply_settings(struct apply *a, const struct plan_step *step)
 {
 	struct export *ex = exports_find(a->exports, step->name);
 
 	srv_limit_set(a->srv, ex, &step->ex->limits);
-	srv_allow_set(ex, &step->ex->allow);
+	srv_allow_set(ex, &step->ex->allow, &step->ex->read_only);
 	if (a->force)
 		srv_close_kick_refused(a->srv, ex);
 	srv_export_set_prio(a->srv, ex, step->ex->priority);
@@ -137,8 +130,9 @@ static void carry_out(struct apply *a, const struct plan_step *step, struct expo
 {
 	char text[PLAN_TEXT_MAX];
 
+	plan_step_text(step, text, sizeof(text));
 	if (step->what != PLAN_REMOVE)
-		report_step(a, step);
+		fprintf(a->out, "%s\n", text);
 	switch (step->what) {
 	case PLAN_REMOVE:
 		apply_remove_export(a, exports_find(a->exports, step->name));
@@ -153,7 +147,7 @@ static void carry_out(struct apply *a, const struct plan_step *step, struct expo
 	case PLAN_SET:
 		apply_settings(a, step);
 		log_event(LOG_LEVEL_INFO, LOG_FIELDS(LIMITS_SET, .export = step->name), step->name,
-			  "other settings: %s", plan_step_text(step, text, sizeof(text)));
+			  "other settings: %s", text);
 		break;
 	case PLAN_LISTEN:
 		break;			/* apply_listen() */

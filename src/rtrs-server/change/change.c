@@ -13,6 +13,7 @@
 #include "change.h"
 #include "conf-save.h"
 #include "log.h"
+#include "srv-keys.h"
 #include "srv-resize.h"
 #include "srv-state.h"
 #include "tell.h"
@@ -36,14 +37,16 @@ void change_fini(struct change *change)
 
 static void tell_reload(const struct change *change, int rc, const char *text)
 {
+	const char *file = change->conf->config ? change->conf->config : change->conf->tls.psk;
+
 	if (rc && change->state == CHANGE_SIZING) {
 		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(RELOADED), NULL, "%s was read again, but no "
-			  "store was asked for its size: %s", change->conf->config, text);
+			  "store was asked for its size: %s", file, text);
 		return;
 	}
 	if (rc) {
 		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(RELOAD_REFUSED), NULL,
-			  "%s is not used, and all stays as it was:", change->conf->config);
+			  "%s is not used, and all stays as it was:", file);
 		tell_mistakes(text);
 		return;
 	}
@@ -54,16 +57,18 @@ static void tell_reload(const struct change *change, int rc, const char *text)
 		line += len + (line[len] == '\n');
 	}
 	log_event(LOG_LEVEL_INFO, LOG_FIELDS(RELOADED), NULL, "%s was read again%s",
-		  change->conf->config, *text ? "" : ": nothing has changed");
+		  file, *text ? "" : ": nothing has changed");
 }
 
 static void change_ended(struct change *change, int rc, const char *text)
 {
 	change_done_fn *done = change->done;
 
-	if (change->reload && change->conf->config)
+	if (change->reload && (change->conf->config || srv_keys_any(change->srv)))
 		tell_reload(change, rc, text);
 	plan_fini(&change->plan);
+	fab_psk_free(&change->keys);
+	fab_psk_free(&change->auth_keys);
 	conf_fini(&change->wanted);
 	change->state = CHANGE_IDLE;
 	done(change->arg, rc, text);
@@ -135,10 +140,31 @@ void change_export_resize(struct change *change, const char *name, change_done_f
 
 /* ---- the plan ---- */
 
+/* Take the keys of a reload.  Returns @text and a line for each key that has changed; NULL: no
+ * memory. */
+static char *take_keys(struct change *change, const char *text)
+{
+	char *all = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&all, &len);
+
+	if (!out)
+		return NULL;
+	fputs(text, out);
+	if (change->keys.n)
+		srv_keys_take(change->srv, &change->keys, out);
+	if (change->auth_keys.n)
+		srv_keys_take_auth(change->srv, &change->auth_keys, out);
+	fclose(out);
+	return all;
+}
+
 static void plan_ended(void *arg, int rc, const char *text)
 {
 	struct change *change = arg;
 
+	if (!rc && conf_listeners_ask_otherwise(change->conf, &change->wanted))
+		log_info(NULL, "auth= of --listen holds as written, for clients that come");
 	if (!rc)
 		conf_adopt(change->conf, &change->wanted);
 	if (rc || !change->reload) {
@@ -146,7 +172,7 @@ static void plan_ended(void *arg, int rc, const char *text)
 		return;
 	}
 	tell_reach(change->conf);
-	change->text = strdup(text);
+	change->text = take_keys(change, text);
 	change->state = CHANGE_SIZING;
 	srv_resize(change->srv, NULL, sizes_known, change);
 }
@@ -209,6 +235,30 @@ void change_export_set(struct change *change, const char *text, change_done_fn *
 
 /* ---- files ---- */
 
+/* False: a mistake, which is told in @errors. */
+static bool keys_read(const char *option, const char *file, struct fab_psks *keys, FILE *errors)
+{
+	char why[256];
+
+	if (!fab_psk_read(file, keys, why, sizeof(why)))
+		return true;
+	fprintf(errors, "--%s=%s: %s\n", option, file, why);
+	return false;
+}
+
+/* Read the keys again: the files that the server was started with. */
+static bool all_keys_read(struct change *change, FILE *errors)
+{
+	const struct srv_conf *conf = change->conf;
+	bool good = true;
+
+	if (srv_keys_of_tls(change->srv))
+		good = keys_read("tls-psk", conf->tls.psk, &change->keys, errors);
+	if (srv_keys_of_auth(change->srv))
+		good = keys_read("auth-psk", conf->auth.psk, &change->auth_keys, errors) && good;
+	return good;
+}
+
 /* Thread of the worker: names of hosts and users may take a while. */
 static void files_read(struct worker_job *job)
 {
@@ -219,7 +269,11 @@ static void files_read(struct worker_job *job)
 	change->read = OPT_FAILED;
 	if (!errors)
 		return;
-	change->read = conf_parse_again(&change->wanted, change->argc, change->argv, errors);
+	change->read = change->conf->config ?
+		conf_parse_again(&change->wanted, change->argc, change->argv, errors) :
+		conf_copy(&change->wanted, change->conf) ? OPT_FAILED : OPT_RUN;
+	if (change->reload && !all_keys_read(change, errors))
+		change->read = OPT_FAILED;
 	fclose(errors);
 }
 
@@ -244,7 +298,7 @@ static void files_begin(struct change *change, void (*work)(struct worker_job *j
 {
 	int rc;
 
-	if (!change->conf->config) {
+	if (!change->conf->config && !(change->reload && srv_keys_any(change->srv))) {
 		change_ended(change, -ENOENT, "there is no configuration file: the server was "
 			     "started without --config, and with an export on its command line");
 		return;

@@ -5,6 +5,7 @@
 #define CHANGE_H
 
 #include "apply.h"
+#include "fab-psk.h"
 #include "worker.h"
 
 struct srv;
@@ -35,6 +36,7 @@ struct change {
 	struct srv_conf wanted;
 	struct plan plan;
 	char *text;			/* the lines of what was done; mistakes of a file */
+	struct fab_psks keys, auth_keys;	/* of a reload, read and not taken yet */
 
 	struct worker worker;
 	struct worker_job job;
@@ -60,8 +62,8 @@ void change_export_resize(struct change *change, const char *name, change_done_f
 			  void *arg);
 /* Set limits of an export as @text says (conf_export_options_set()).  As above. */
 void change_export_set(struct change *change, const char *text, change_done_fn *done, void *arg);
-/* Read the files again, and carry the difference out.  @force: take removed exports away from their
- * openers.  As above. */
+/* Read the files again, that of the keys, too, and carry the difference out.  @force: take removed
+ * exports away from their openers.  As above. */
 void change_reload(struct change *change, bool force, change_done_fn *done, void *arg);
 /* Write what was added at run time into a file of the configuration (conf-save.h).  As above. */
 void change_save(struct change *change, change_done_fn *done, void *arg);

@@ -9,9 +9,14 @@
 #include <string.h>
 
 #include "conf.h"
+#include "fab-psk.h"
+#include "intern.h"
 #include "number.h"
+#include "util.h"
 
 #define ALLOW_FORMS "expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, or uid:USER"
+#define ALLOW_FORMS_EXPORT "expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, uid:USER, " \
+	"psk:NAME or cert:NAME"
 
 /* Clear the bits of @addr behind the first @bits. */
 static void allow_mask(uint8_t addr[16], unsigned bits)
@@ -92,29 +97,18 @@ static bool allow_has_address(const struct srv_allow *allow, int family, const u
 	return !memcmp(masked, allow->addr, sizeof(masked));
 }
 
-static bool allow_has_user(const struct srv_allow *rules, unsigned n, uid_t uid)
+/* True if @rule is for the identity @identity, which is not "". */
+static bool allow_has_identity(const struct srv_allow *rule, const char *identity)
 {
-	bool any = false;
-
-	for (unsigned i = 0; i < n; i++) {
-		if (rules[i].family != AF_UNIX)
-			continue;
-		if (rules[i].uid == uid)
-			return true;
-		any = true;
-	}
-	return !any;
+	return rule->family == AF_UNSPEC && *identity && !strcmp(rule->identity, identity);
 }
 
-bool conf_allow_has(const struct srv_allow *rules, unsigned n, const struct fab_addr *peer)
+bool conf_allow_names(const struct srv_allow *rules, unsigned n, const struct fab_addr *peer,
+		      const char *identity)
 {
 	int family = peer->ss.ss_family;
 	uint8_t addr[16] = { 0 };
 
-	if (!n)
-		return true;
-	if (fab_addr_is_unix(peer))
-		return allow_has_user(rules, n, peer->uid);
 	if (family == AF_INET) {
 		memcpy(addr, &((const struct sockaddr_in *)&peer->ss)->sin_addr, 4);
 	} else if (family == AF_INET6) {
@@ -128,18 +122,66 @@ bool conf_allow_has(const struct srv_allow *rules, unsigned n, const struct fab_
 		}
 	}
 	for (unsigned i = 0; i < n; i++) {
-		if (allow_has_address(&rules[i], family, addr))
+		if (allow_has_identity(&rules[i], identity))
+			return true;
+		if (family != AF_UNIX && allow_has_address(&rules[i], family, addr))
+			return true;
+		if (fab_addr_is_unix(peer) && rules[i].family == AF_UNIX &&
+		    rules[i].uid == peer->uid)
 			return true;
 	}
 	return false;
 }
 
+bool conf_allow_has(const struct srv_allow *rules, unsigned n, const struct fab_addr *peer,
+		    const char *identity)
+{
+	bool addresses = true;		/* and nothing else */
+
+	if (!n || conf_allow_names(rules, n, peer, identity))
+		return true;
+	for (unsigned i = 0; i < n; i++)
+		addresses = addresses && rules[i].family != AF_UNIX &&
+			    rules[i].family != AF_UNSPEC;
+	return addresses && fab_addr_is_unix(peer);
+}
+
 bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer)
 {
-	return conf_allow_has(conf->allow, conf->nallow, peer);
+	return conf_allow_has(conf->allow, conf->nallow, peer, "");
 }
 
 /* ---- the list of an export ---- */
+
+/* Parse the identity @text, whose kind has @kind bytes. */
+static int list_parse_identity(const char *text, size_t kind, struct srv_allow *allow, char *why,
+			       size_t len)
+{
+	const char *fault = fab_psk_name_fault(text + kind);
+
+	memset(allow, 0, sizeof(*allow));
+	if (fault)
+		return allow_refuse(why, len, -EINVAL, "behind %.*s %s", (int)kind, text, fault);
+	if (strchr(text, '/') && *text == 'p')
+		return allow_refuse(why, len, -EINVAL, "expected the name of an identity: that of "
+				    "its key up to the '/'");
+	allow->family = AF_UNSPEC;
+	allow->identity = intern(text);
+	return allow->identity ? 0 : allow_refuse(why, len, -ENOMEM, "out of memory");
+}
+
+static int list_parse_rule(const char *text, struct srv_allow *allow, char *why, size_t len)
+{
+	int rc;
+
+	if (!strncmp(text, "psk:", 4))
+		return list_parse_identity(text, 4, allow, why, len);
+	if (!strncmp(text, "cert:", 5))
+		return list_parse_identity(text, 5, allow, why, len);
+	rc = conf_allow_parse(text, allow, why, len);
+	return rc && !strcmp(why, ALLOW_FORMS) ? allow_refuse(why, len, rc, ALLOW_FORMS_EXPORT) :
+						 rc;
+}
 
 static int list_add_rule(struct allow_list *list, const char *text, char *why, size_t len)
 {
@@ -148,13 +190,13 @@ static int list_add_rule(struct allow_list *list, const char *text, char *why, s
 	if (!strcmp(text, "all")) {
 		if (list->n)
 			return allow_refuse(why, len, -EINVAL, "expected 'all' alone, without "
-					    "addresses and users");
+					    "addresses, users and identities");
 		return 0;
 	}
 	if (list->n == ALLOW_LIST_MAX)
-		return allow_refuse(why, len, -EINVAL, "expected at most %u addresses and users",
-				    ALLOW_LIST_MAX);
-	rc = conf_allow_parse(text, &list->rules[list->n], why, len);
+		return allow_refuse(why, len, -EINVAL, "expected at most %u addresses, users and "
+				    "identities", ALLOW_LIST_MAX);
+	rc = list_parse_rule(text, &list->rules[list->n], why, len);
 	if (!rc)
 		list->n++;
 	return rc;
@@ -177,7 +219,8 @@ int conf_allow_list_add(struct allow_list *list, const char *text, char *why, si
 	return rc;
 }
 
-/* Comparing bytes is enough: conf_allow_parse() leaves no byte of a rule unset. */
+/* Comparing bytes is enough: parsing leaves no byte of a rule unset, and an identity has one
+ * text. */
 bool conf_allow_list_same(const struct allow_list *a, const struct allow_list *b)
 {
 	return a->n == b->n && !memcmp(a->rules, b->rules, a->n * sizeof(*a->rules));
@@ -188,6 +231,10 @@ static void rule_text(const struct srv_allow *rule, char *buf, size_t len)
 	char addr[INET6_ADDRSTRLEN];
 	unsigned all = rule->family == AF_INET ? 32 : 128;
 
+	if (rule->family == AF_UNSPEC) {
+		snprintf(buf, len, "%s", rule->identity);
+		return;
+	}
 	if (rule->family == AF_UNIX) {
 		snprintf(buf, len, "uid:%u", (unsigned)rule->uid);
 		return;
@@ -206,7 +253,7 @@ const char *conf_allow_list_text(const struct allow_list *list, char *buf, size_
 
 	snprintf(buf, len, "%s", list->n ? "" : "all");
 	for (unsigned i = 0; i < list->n; i++) {
-		char rule[INET6_ADDRSTRLEN + 8];
+		char rule[FAB_IDENTITY_LEN];	/* the longest kind of rule */
 
 		rule_text(&list->rules[i], rule, sizeof(rule));
 		if (at + strlen(rule) + 2 + sizeof(more) > len) {

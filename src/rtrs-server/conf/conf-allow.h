@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Who may come: rules for the addresses and users of peers, of the whole server (--allow) and of
- * one export (allow =).
+ * one export (allow =, read-only =), where rules for identities (fab_conn_identity()) stand, too.
  *
- * A list is a plain value.  A list without a rule lets everybody in.  Pure, any thread, but for
- * conf_allow_parse() and conf_allow_list_add(), which may query the user database. */
+ * A list is a plain value.  Pure, any thread, but for conf_allow_parse() and conf_allow_list_add(),
+ * which may query the user database. */
 #ifndef CONF_ALLOW_H
 #define CONF_ALLOW_H
 
@@ -14,12 +14,18 @@
 
 #include "fabric.h"
 
-/* ADDR[/BITS], uid:USER */
+/* ADDR[/BITS], uid:USER, psk:NAME, cert:NAME */
 struct srv_allow {
-	int family;			/* AF_INET, AF_INET6; AF_UNIX: a user */
+	int family;			/* AF_INET, AF_INET6; AF_UNIX: a user; AF_UNSPEC: an
+					 * identity */
 	unsigned bits;			/* 0..32, 0..128 */
-	uint8_t addr[16];		/* network order; bits beyond the prefix are 0 */
-	uid_t uid;
+	union {
+		uint8_t addr[16];	/* network order; bits beyond the prefix are 0 */
+		uid_t uid;
+		/* as fab_identity.name; one text for each identity, which lives as long as the
+		 * program (intern.h) */
+		const char *identity;
+	};
 };
 
 #define ALLOW_LIST_MAX 64u
@@ -34,12 +40,18 @@ struct allow_list {
  * "uid:NAME".  0, -EINVAL, or -ENOENT when the user does not exist; a failure leaves the expected
  * form in @why.  May query the user database. */
 int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_t len);
-/* True if one of the @n @rules lets @peer in, or @n is 0.  IPv4 peers of an IPv6 listener
- * (::ffff:a.b.c.d) match IPv4 prefixes.  A peer of a unix socket had the right to write to the
- * socket: rules for addresses do not refuse the peer, rules for users do. */
-bool conf_allow_has(const struct srv_allow *rules, unsigned n, const struct fab_addr *peer);
+/* True if one of the @n @rules lets @peer in, who has proven to be @identity ("": nobody), or @n is
+ * 0.  IPv4 peers of an IPv6 listener (::ffff:a.b.c.d) match IPv4 prefixes.  A peer of a unix socket
+ * had the right to write to the socket: rules for addresses alone do not refuse the peer, rules for
+ * users and identities do. */
+bool conf_allow_has(const struct srv_allow *rules, unsigned n, const struct fab_addr *peer,
+		    const char *identity);
+/* True if one of the @n @rules names @peer or @identity, by any of its kinds. */
+bool conf_allow_names(const struct srv_allow *rules, unsigned n, const struct fab_addr *peer,
+		      const char *identity);
 
-/* Add the rules in @text, "RULE[, RULE]...", to @list.  "all" is the text of a list without a
+/* Add the rules in @text, "RULE[, RULE]...", to @list, where a rule may be "psk:NAME" or
+ * "cert:NAME", too.  "all" is the text of a list without a
  * rule, and is refused behind a rule.  Errors as conf_allow_parse(); a failure may leave some of
  * the rules added. */
 int conf_allow_list_add(struct allow_list *list, const char *text, char *why, size_t len);
@@ -49,6 +61,6 @@ bool conf_allow_list_same(const struct allow_list *a, const struct allow_list *b
  * ends in ", ...".  Returns @buf. */
 const char *conf_allow_list_text(const struct allow_list *list, char *buf, size_t len);
 /* Bytes for the text of any list. */
-#define ALLOW_TEXT_MAX (ALLOW_LIST_MAX * 52u)
+#define ALLOW_TEXT_MAX ((size_t)ALLOW_LIST_MAX * (FAB_IDENTITY_LEN + 2))
 
 #endif

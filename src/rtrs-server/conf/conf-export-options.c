@@ -53,6 +53,19 @@ static int read_allow(void *arg, const char *text, char *why, size_t len)
 	return conf_allow_list_add(&lines->allow, text, why, len);
 }
 
+static int read_read_only(void *arg, const char *text, char *why, size_t len)
+{
+	struct conf_export_lines *lines = arg;
+
+	if (!strcmp(text, "none") && !lines->read_only.n)
+		return 0;
+	if (!strcmp(text, "none") || !strcmp(text, "all")) {
+		snprintf(why, len, "expected rules, or 'none' alone");
+		return -EINVAL;
+	}
+	return conf_allow_list_add(&lines->read_only, text, why, len);
+}
+
 static int read_priority(void *arg, const char *text, char *why, size_t len)
 {
 	struct conf_export_lines *lines = arg;
@@ -98,9 +111,12 @@ static const struct opt rows[] = {
 	{ .name = "burst", .type = OPT_OTHER, .call = read_burst, .arg = "SECONDS",
 	  .holds = OPT_IN_FILE | OPT_AT_RUN_TIME,
 	  .help = "what was not used is saved for so long" },
-	{ .name = "allow", .type = OPT_OTHER, .call = read_allow, .arg = "ADDR[/BITS]|uid:USER",
+	{ .name = "allow", .type = OPT_OTHER, .call = read_allow, .arg = "CLIENT",
 	  .many = true, .holds = OPT_IN_FILE | OPT_AT_RUN_TIME,
-	  .help = "let only these clients open it" },
+	  .help = "only these: ADDR[/BITS], uid:USER, psk:NAME" },
+	{ .name = "read-only", .type = OPT_OTHER, .call = read_read_only, .arg = "CLIENT",
+	  .many = true, .holds = OPT_IN_FILE | OPT_AT_RUN_TIME,
+	  .help = "and these, which may not write" },
 	{ .name = "priority", .type = OPT_OTHER, .call = read_priority, .arg = "CLASS[:LEVEL]",
 	  .holds = OPT_IN_FILE | OPT_AT_RUN_TIME,
 	  .help = "of IO without one of its own" },
@@ -127,7 +143,8 @@ static const struct opt *find_changing(const char *name, char *err, size_t len)
 	if (!row) {
 		meant = opt_suggest(table, name, strlen(name));
 		snprintf(err, len, "there is no option '%s'%s%s%s", name, meant ?
-			 " (did you mean " : ": expected iops, bps, burst, allow or priority",
+			 " (did you mean " : ": expected iops, bps, burst, allow, read-only or "
+			 "priority",
 			 meant ? meant : "", meant ? "?)" : "");
 	}
 	return row;
@@ -137,8 +154,20 @@ static const struct opt *find_changing(const char *name, char *err, size_t len)
 struct line_words {
 	struct conf_export_lines lines;
 	const struct opt *row;		/* of the last word; NULL: none was read */
-	bool rules;			/* a rule was read, which replaces those before the line */
+	/* a rule of the list was read, which replaces those before the line */
+	bool allow, read_only;
 };
+
+/* Empty the list of @row before the first rule of the line. */
+static void begin_rules(struct line_words *words, const struct opt *row)
+{
+	bool allow = row->call == read_allow;
+	bool *begun = allow ? &words->allow : &words->read_only;
+
+	if (!*begun)
+		(allow ? &words->lines.allow : &words->lines.read_only)->n = 0;
+	*begun = true;
+}
 
 /* Read @word into @words: "KEY=VALUE", or a further value of the list that the last word named. */
 static int read_word(struct line_words *words, char *word, char *err, size_t len)
@@ -159,10 +188,8 @@ static int read_word(struct line_words *words, char *word, char *err, size_t len
 		snprintf(err, len, "'%s' has no value: expected %s=VALUE", word, word);
 		return -EINVAL;
 	}
-	if (words->row->many && !words->rules) {
-		words->lines.allow.n = 0;
-		words->rules = true;
-	}
+	if (words->row->many)
+		begin_rules(words, words->row);
 	rc = opt_read(words->row, &words->lines, value, why, sizeof(why));
 	if (rc)
 		snprintf(err, len, "%s '%s': %s", words->row->name, value, why);
@@ -173,6 +200,7 @@ void conf_export_take(struct conf_export *ex, const struct conf_export_lines *li
 {
 	ex->limits = lines->limits;
 	ex->allow = lines->allow;
+	ex->read_only = lines->read_only;
 	ex->priority = lines->priority;
 }
 
@@ -193,6 +221,8 @@ static bool is_option(const struct line_words *words, const char *word)
 	if (n >= sizeof(key))
 		return false;
 	snprintf(key, sizeof(key), "%.*s", (int)n, word);
+	if (!strcmp(key, "readonly"))	/* the flag, and no mistake for "read-only" */
+		return false;
 	row = opt_find(table, key);
 	meant = row ? NULL : opt_suggest(table, key, n);
 	if (meant)
@@ -271,7 +301,8 @@ int conf_set_export(struct srv_conf *conf, const char *spec, char *err, size_t l
 static int set_options(struct conf_export *ex, char *words, char *err, size_t len)
 {
 	struct line_words read = {
-		.lines = { .limits = ex->limits, .allow = ex->allow, .priority = ex->priority },
+		.lines = { .limits = ex->limits, .allow = ex->allow, .read_only = ex->read_only,
+			   .priority = ex->priority },
 	};
 	char *save, *word = strtok_r(words, ",", &save);
 	int rc = 0;

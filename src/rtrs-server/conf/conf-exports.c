@@ -176,6 +176,7 @@ int conf_copy_exports(struct srv_conf *copy, const struct srv_conf *conf)
 			return -ENOMEM;
 		copy->exports[i].limits = ex->limits;
 		copy->exports[i].allow = ex->allow;
+		copy->exports[i].read_only = ex->read_only;
 		copy->exports[i].priority = ex->priority;
 		copy->nexports++;
 	}

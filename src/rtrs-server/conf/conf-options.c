@@ -33,28 +33,95 @@ static bool same_place(const struct fab_addr *a, const struct fab_addr *b)
 	return conf_same_listener(a, b) && (fab_addr_is_unix(a) || fab_addr_port(a));
 }
 
-int conf_add_listener(void *arg, const char *text, char *why, size_t len)
+/* Read ",auth=MODE" at the end of @text.  *@len becomes the length of the address. */
+static int listener_mode(const char *text, size_t *len, enum auth_mode *mode, char *why,
+			 size_t whylen)
 {
-	struct srv_conf *conf = arg;
-	struct fab_addr *all = conf_grow_array(conf->listeners, conf->nlisteners, sizeof(*all), why,
-					       len);
-	int rc;
+	const char *end = strrchr(text, ',');
+
+	*len = strlen(text);
+	*mode = AUTH_MODES;
+	if (!end || strncmp(end, ",auth=", 6))
+		return 0;
+	*len = (size_t)(end - text);
+	for (unsigned i = 0; i < AUTH_MODES; i++) {
+		if (!strcmp(end + 6, auth_mode_names[i])) {
+			*mode = (enum auth_mode)i;
+			return 0;
+		}
+	}
+	snprintf(why, whylen, "expected auth=none, auth=psk or auth=require behind the ','");
+	return -EINVAL;
+}
+
+/* Make room for one listener more.  0 or -ENOMEM. */
+static int grow_listeners(struct srv_conf *conf, char *why, size_t len)
+{
+	unsigned n = conf->nlisteners;
+	void *all = conf_grow_array(conf->listeners, n, sizeof(*conf->listeners), why, len);
 
 	if (!all)
 		return -ENOMEM;
 	conf->listeners = all;
-	rc = fab_addr_parse(text, fab_provider_find("tcp"), RTRS_PORT, &all[conf->nlisteners], why,
+	all = conf_grow_array(conf->listener_auth, n, sizeof(*conf->listener_auth), why, len);
+	if (!all)
+		return -ENOMEM;
+	conf->listener_auth = all;
+	return 0;
+}
+
+int conf_add_listener(void *arg, const char *text, char *why, size_t len)
+{
+	struct srv_conf *conf = arg;
+	unsigned n = conf->nlisteners;
+	char addr[512];
+	size_t addrlen;
+	int rc = grow_listeners(conf, why, len);
+
+	if (!rc)
+		rc = listener_mode(text, &addrlen, &conf->listener_auth[n], why, len);
+	if (rc)
+		return rc;
+	if (addrlen >= sizeof(addr)) {
+		snprintf(why, len, "expected an address of at most %zu bytes", sizeof(addr) - 1);
+		return -EINVAL;
+	}
+	memcpy(addr, text, addrlen);
+	addr[addrlen] = '\0';
+	rc = fab_addr_parse(addr, fab_provider_find("tcp"), RTRS_PORT, &conf->listeners[n], why,
 			    len);
 	if (rc)
 		return rc == -ENOENT ? rc : -EINVAL;
-	for (unsigned i = 0; i < conf->nlisteners; i++) {
-		if (!same_place(&all[i], &all[conf->nlisteners]))
+	for (unsigned i = 0; i < n; i++) {
+		if (!same_place(&conf->listeners[i], &conf->listeners[n]))
 			continue;
 		snprintf(why, len, "this address is given twice");
 		return -EINVAL;
 	}
 	conf->nlisteners++;
 	return 0;
+}
+
+enum auth_mode conf_listener_auth(const struct srv_conf *conf, const struct fab_addr *addr)
+{
+	for (unsigned i = 0; conf->listener_auth && i < conf->nlisteners; i++) {
+		if (conf_same_listener(&conf->listeners[i], addr))
+			return conf->listener_auth[i];
+	}
+	return AUTH_MODES;
+}
+
+bool conf_listeners_ask_otherwise(const struct srv_conf *a, const struct srv_conf *b)
+{
+	for (unsigned i = 0; i < b->nlisteners; i++) {
+		for (unsigned k = 0; k < a->nlisteners; k++) {
+			if (conf_same_listener(&a->listeners[k], &b->listeners[i]) &&
+			    conf_listener_auth(a, &a->listeners[k]) !=
+			    conf_listener_auth(b, &b->listeners[i]))
+				return true;
+		}
+	}
+	return false;
 }
 
 static int add_allow(void *arg, const char *text, char *why, size_t len)
@@ -163,6 +230,14 @@ static int note_tls(void *arg, const char *text, char *why, size_t len)
 	return 0;
 }
 
+static int note_auth(void *arg, const char *text, char *why, size_t len)
+{
+	struct srv_conf *conf = arg;
+
+	conf->auth.asked = true;
+	return 0;
+}
+
 /* ---- values that change while the server runs ---- */
 
 static void set_log_level(const void *arg, void *program)
@@ -190,7 +265,7 @@ static void tell_allow(const void *arg, void *program)
 static const struct opt rows[] = {
 	{ .name = "listen", .type = OPT_OTHER, .call = conf_add_listener,
 	  .arg = "tcp://ADDR:PORT", .many = true, .holds = IN_FILE,
-	  .help = "also rdma://... and unix:PATH; repeatable" },
+	  .help = "also rdma:..., unix:PATH[,auth=MODE]; many" },
 	{ .name = "allow", .type = OPT_OTHER, .call = add_allow, .same = same_allows,
 	  .arg = "ADDR[/BITS]|uid:USER", .many = true, .holds = IN_FILE | OPT_AT_RUN_TIME,
 	  .carry_out = tell_allow,
@@ -204,6 +279,11 @@ static const struct opt rows[] = {
 	  .of = "a directory", .holds = IN_FILE, .with_next = true },
 	{ .name = "tls-verify-peer", .type = OPT_FLAG, FIELD(tls.verify_peer), .holds = IN_FILE,
 	  .help = "or with certificates" },
+	{ .name = "auth", .type = OPT_WORD, FIELD(auth.mode), .words = auth_mode_names,
+	  .nwords = AUTH_MODES, .call = note_auth, .shown = "", .holds = IN_FILE,
+	  .with_next = true },
+	{ .name = "auth-psk", .type = OPT_TEXT, FIELD(auth.psk), .arg = "FILE", .of = "a file",
+	  .holds = IN_FILE, .help = "know clients by keys (none)" },
 	{ .name = "config", .type = OPT_TEXT, FIELD(config), .arg = "FILE", .of = "a file",
 	  .call = note_config, .shown = CONF_FILE, .holds = OPT_AT_START, .with_next = true },
 	{ .name = "check", .type = OPT_FLAG, FIELD(check), .holds = OPT_AT_START,
@@ -280,7 +360,7 @@ const struct opt_table conf_options = {
 	.dashes = "--",
 	.head = "Usage: rtrs-server [OPTIONS] NAME=PATH[,readonly][,direct][,force] ...\n"
 		"Export files and block devices over RTRS/RNBD, each as NAME; see rtrs-server(8).\n"
-		"force: a device in use, too; [,allow=ADDR][,priority=CLASS]; ',' in PATH: '\\,'.\n"
+		"force: also in use; [,allow=WHO][,read-only=WHO][,priority=CLASS]; ',': '\\,'.\n"
 		"\n",
 	.column = 34,
 };

@@ -15,7 +15,7 @@ struct conf_export_lines {
 	bool direct, force, shared;
 	const char *conf, *id, *luks;	/* of Ceph images; NULL: not given */
 	struct limits limits;
-	struct allow_list allow;
+	struct allow_list allow, read_only;
 	uint16_t priority;
 };
 

@@ -42,7 +42,8 @@ static bool is_ours(const struct save *s, const struct conf_export *ex)
 static bool same_export(const struct conf_export *a, const struct conf_export *b)
 {
 	return !strcmp(a->spec, b->spec) && conf_limits_same(&a->limits, &b->limits) &&
-	       conf_allow_list_same(&a->allow, &b->allow) && a->priority == b->priority;
+	       conf_allow_list_same(&a->allow, &b->allow) &&
+	       conf_allow_list_same(&a->read_only, &b->read_only) && a->priority == b->priority;
 }
 
 /* The export of the administrator with the name of @ex; NULL: none. */
@@ -93,13 +94,13 @@ static void write_limits(FILE *out, const struct limits *limits)
 }
 
 /* One rule a line: a line of a file has a limit. */
-static void write_allow(FILE *out, const struct allow_list *allow)
+static void write_rules(FILE *out, const char *key, const struct allow_list *list)
 {
-	for (unsigned i = 0; i < allow->n; i++) {
-		struct allow_list one = { .n = 1, .rules[0] = allow->rules[i] };
-		char text[128];
+	for (unsigned i = 0; i < list->n; i++) {
+		struct allow_list one = { .n = 1, .rules[0] = list->rules[i] };
+		char text[2 * FAB_IDENTITY_LEN];
 
-		fprintf(out, "allow = %s\n", conf_allow_list_text(&one, text, sizeof(text)));
+		fprintf(out, "%s = %s\n", key, conf_allow_list_text(&one, text, sizeof(text)));
 	}
 }
 
@@ -142,7 +143,8 @@ static void write_export(FILE *out, const struct conf_export *ex)
 	while (*at == ',')
 		at = write_flag(out, at + 1);
 	write_limits(out, &ex->limits);
-	write_allow(out, &ex->allow);
+	write_rules(out, "allow", &ex->allow);
+	write_rules(out, "read-only", &ex->read_only);
 	if (ex->priority)
 		fprintf(out, "priority = %s\n", conf_priority_text(ex->priority, priority));
 }

@@ -17,13 +17,31 @@
 
 #define CONF_THREADS_DEFAULT 4
 
+/* A listener that asks clients who they are needs keys. */
+static int check_listeners(const struct srv_conf *conf, char *err, size_t len)
+{
+	char text[FAB_ADDR_STRLEN];
+
+	for (unsigned i = 0; !conf->auth.psk && i < conf->nlisteners; i++) {
+		enum auth_mode mode = conf->listener_auth[i];
+
+		if (mode == AUTH_MODES || mode == AUTH_MODE_NONE)
+			continue;
+		snprintf(err, len, "--listen=%s,auth=%s: expected --auth-psk=FILE beside it",
+			 fab_addr_url(&conf->listeners[i], text, sizeof(text)),
+			 auth_mode_names[mode]);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 /* Check options against each other; each alone is in range. */
 static int conf_check_together(const struct srv_conf *conf, char *err, size_t len)
 {
 	unsigned max = rtrs_geom_depth_max(conf->max_io_size, CONF_HDR_SIZE);
 
 	if (conf->queue_depth <= max)
-		return 0;
+		return check_listeners(conf, err, len);
 	snprintf(err, len, "--queue-depth %u and --max-io-size %u do not fit together: with that "
 		 "size the depth is at most %u", conf->queue_depth, conf->max_io_size, max);
 	return -EINVAL;
@@ -68,6 +86,7 @@ static void set_defaults(struct srv_conf *conf, bool runs)
 		.state_dir = rundir_default(),
 		.control = default_control(runs),
 		.tls.server = true,
+		.auth.server = true,
 	};
 	opt_defaults(&conf_options, conf);
 }
@@ -188,6 +207,8 @@ int conf_copy(struct srv_conf *copy, const struct srv_conf *conf)
 	copy->texts = (struct opt_texts){ 0 };
 	if (copy_array(&copy->listeners, conf->listeners,
 		       conf->nlisteners * sizeof(*conf->listeners)) &&
+	    copy_array(&copy->listener_auth, conf->listener_auth,
+		       conf->listener_auth ? conf->nlisteners * sizeof(*conf->listener_auth) : 0) &&
 	    copy_array(&copy->allow, conf->allow, conf->nallow * sizeof(*conf->allow)))
 		return conf_copy_exports(copy, conf);
 	return -ENOMEM;
@@ -200,6 +221,7 @@ void conf_adopt(struct srv_conf *conf, struct srv_conf *wanted)
 	SWAP(conf->exports, wanted->exports);
 	SWAP(conf->nexports, wanted->nexports);
 	SWAP(conf->listeners, wanted->listeners);
+	SWAP(conf->listener_auth, wanted->listener_auth);
 	SWAP(conf->nlisteners, wanted->nlisteners);
 	SWAP(conf->allow, wanted->allow);
 	SWAP(conf->nallow, wanted->nallow);
@@ -212,5 +234,6 @@ void conf_fini(struct srv_conf *conf)
 	conf_free_exports(conf);
 	free(conf->allow);
 	free(conf->listeners);
+	free(conf->listener_auth);
 	opt_texts_free(&conf->texts);
 }

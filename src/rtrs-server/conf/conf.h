@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "auth-creds.h"
 #include "conf-allow.h"
 #include "conf-limits.h"
 #include "conf-priority.h"
@@ -43,17 +44,20 @@ struct conf_export {
 	char *where;			/* "FILE:LINE"; NULL: the command line, or rtrsctl */
 	struct limits limits;
 	struct allow_list allow;	/* who may open the export */
+	struct allow_list read_only;	/* who may open the export for reading alone */
 	uint16_t priority;		/* conf-priority.h; 0: none */
 };
 
 struct srv_conf {
 	struct fab_addr *listeners;	/* each with its provider; port 0: any free port */
+	enum auth_mode *listener_auth;	/* [nlisteners], AUTH_MODES: as @auth; NULL: all */
 	unsigned nlisteners;
 	bool listen_default;		/* no --listen: loopback, and ::1 on hosts with IPv6 */
 	struct conf_export *exports;
 	unsigned nexports;
 
 	struct fab_tls_conf tls;
+	struct auth_conf auth;
 	enum srv_invalidate invalidate;
 	struct srv_allow *allow;
 	unsigned nallow;		/* 0: everybody */
@@ -126,6 +130,10 @@ void conf_fini(struct srv_conf *conf);
 
 /* True if @a and @b, addresses to listen at, are written alike. */
 bool conf_same_listener(const struct fab_addr *a, const struct fab_addr *b);
+/* Whether the listener at @addr asks clients who they are; AUTH_MODES: as --auth says. */
+enum auth_mode conf_listener_auth(const struct srv_conf *conf, const struct fab_addr *addr);
+/* True if a listener of both asks clients otherwise in @b than in @a. */
+bool conf_listeners_ask_otherwise(const struct srv_conf *a, const struct srv_conf *b);
 /* The export of @conf named @name, or NULL. */
 const struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name);
 /* Add the export that @spec says, "NAME=PATH[,FLAG|,KEY=VALUE]...", which need not exist.  A

@@ -38,7 +38,8 @@ static void compare_exports(struct plan *plan, enum plan_what what, const struct
 static bool same_settings(const struct conf_export *a, const struct conf_export *b)
 {
 	return conf_limits_same(&a->limits, &b->limits) &&
-	       conf_allow_list_same(&a->allow, &b->allow) && a->priority == b->priority;
+	       conf_allow_list_same(&a->allow, &b->allow) &&
+	       conf_allow_list_same(&a->read_only, &b->read_only) && a->priority == b->priority;
 }
 
 /* Add a step for each export of @wanted whose limits, rules or priority differ from those that the
@@ -120,7 +121,7 @@ int plan_make(struct plan *plan, const struct srv_conf *now, const struct srv_co
 	return 0;
 }
 
-#define RULES_TEXT 640u			/* bytes: two of them leave room in PLAN_TEXT_MAX */
+#define RULES_TEXT 400u			/* bytes: four of them leave room in PLAN_TEXT_MAX */
 
 __attribute__((format(printf, 4, 5)))
 static void append(char *buf, size_t len, const char *before, const char *fmt, ...)
@@ -134,6 +135,11 @@ static void append(char *buf, size_t len, const char *before, const char *fmt, .
 	va_start(ap, fmt);
 	vsnprintf(buf + at, len - at, fmt, ap);
 	va_end(ap);
+}
+
+static const char *read_only_text(const struct allow_list *list, char *buf, size_t len)
+{
+	return list->n ? conf_allow_list_text(list, buf, len) : "none";
 }
 
 /* "disk0: iops 1000 -> 2000, allow all -> 192.0.2.0/24, priority none -> idle" */
@@ -152,6 +158,12 @@ static void settings_text(const struct plan_step *step, char *buf, size_t len)
 		append(buf, len, before, "allow %s -> %s",
 		       conf_allow_list_text(&was->allow, a, sizeof(a)),
 		       conf_allow_list_text(&ex->allow, b, sizeof(b)));
+		before = ", ";
+	}
+	if (!conf_allow_list_same(&was->read_only, &ex->read_only)) {
+		append(buf, len, before, "read-only %s -> %s",
+		       read_only_text(&was->read_only, a, sizeof(a)),
+		       read_only_text(&ex->read_only, b, sizeof(b)));
 		before = ", ";
 	}
 	if (was->priority != ex->priority)

@@ -3,7 +3,9 @@
 #include <config.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -13,6 +15,7 @@
 #include "ctl-stat.h"
 #include "export.h"
 #include "exports.h"
+#include "fab-tls.h"
 #include "srv-allow.h"
 #include "srv-con.h"
 #include "srv-ctl-json.h"
@@ -135,17 +138,25 @@ static json_t *srv_json_limits(const struct export *ex)
 	return ctl_json_whole(object, ok);
 }
 
-/* "allow" and "priority", each only if @ex has it. */
+/* Set @key of @object to the rules of @list, if it has any.  False: no memory. */
+static bool srv_json_rules(json_t *object, const char *key, const struct allow_list *list)
+{
+	char *text = list->n ? malloc(ALLOW_TEXT_MAX) : NULL;
+	bool ok = !list->n || (text && !json_object_set_new(object, key,
+			ctl_json_text(conf_allow_list_text(list, text, ALLOW_TEXT_MAX))));
+
+	free(text);
+	return ok;
+}
+
+/* "allow", "read_only" and "priority", each only if @ex has it. */
 static json_t *srv_json_rights(const struct export *ex)
 {
-	const struct allow_list *list = srv_allow_of(ex);
-	char allow[ALLOW_TEXT_MAX], prio[PRIORITY_TEXT_MAX];
+	char prio[PRIORITY_TEXT_MAX];
 	json_t *object = json_object();
-	bool ok = true;
+	bool ok = srv_json_rules(object, "allow", srv_allow_of(ex)) &&
+		  srv_json_rules(object, "read_only", srv_allow_read_only_of(ex));
 
-	if (list->n)
-		ok = !json_object_set_new(object, "allow",
-			ctl_json_text(conf_allow_list_text(list, allow, sizeof(allow))));
 	if (ok && srv_export_prio(ex))
 		ok = !json_object_set_new(object, "priority",
 			ctl_json_text(conf_priority_text(srv_export_prio(ex), prio)));
@@ -195,12 +206,25 @@ static json_t *srv_json_path_show(const struct srv_path *path)
 			 "memory", (json_int_t)path->memory);
 }
 
+/* "cipher"; and "key_age_ns", if a key has proven who the client is. */
+static json_t *srv_json_path_trust(const struct srv_path *path)
+{
+	json_t *object = json_pack("{s:o}", "cipher", ctl_json_text(path->transport.cipher));
+	int64_t age_s = MAX(time(NULL) - path->key_since_s, 0);
+
+	if (path->key)
+		object = ctl_json_with(object, json_pack("{s:I}", "key_age_ns",
+							 (json_int_t)age_s * 1000000000));
+	return object;
+}
+
 static json_t *srv_json_path(const struct srv_path *path, enum srv_ctl_depth depth)
 {
 	json_t *object = json_pack("{s:o}", "name", ctl_json_text(path->name));
 
 	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(object, srv_json_path_show(path));
+		object = ctl_json_with(ctl_json_with(object, srv_json_path_show(path)),
+				       srv_json_path_trust(path));
 	if (depth >= SRV_CTL_STATS)
 		object = ctl_json_with(object, srv_json_path_stats(path));
 	return object;
@@ -253,8 +277,9 @@ static json_t *srv_json_sess(const struct srv_sess *sess, enum srv_ctl_depth dep
 	const char *state = srv_sess_state(sess, &down_ms);
 
 	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(object, json_pack("{s:o,s:o,s:I,s:I,s:o,s:b,s:o}",
+		object = ctl_json_with(object, json_pack("{s:o,s:o,s:o,s:I,s:I,s:o,s:b,s:o}",
 						"uuid", srv_json_uuid(sess->uuid),
+						"identity", ctl_json_text(sess->identity),
 						"state", ctl_json_text(state),
 						"up_ns",
 						(json_int_t)srv_sess_up_ms(sess) * 1000000,
@@ -276,6 +301,19 @@ static json_t *srv_json_sessions(const struct srv *srv, enum srv_ctl_depth depth
 	return ctl_json_whole(array, ok);
 }
 
+/* "tls", and the files of its keys. */
+static json_t *srv_json_tls(const struct srv *srv)
+{
+	const struct fab_tls_conf *conf = &srv->conf->tls;
+	json_t *object = json_pack("{s:o}", "tls",
+				   ctl_json_text(fab_tls_mode_names[fab_tls_mode(srv->tls)]));
+
+	if (srv->tls && conf->psk)
+		object = ctl_json_with(object, json_pack("{s:o}", "tls_psk",
+							 srv_json_absolute_path(conf->psk)));
+	return object;
+}
+
 json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
 {
 	json_t *object = json_pack("{s:o,s:o,s:i,s:o,s:o}", "program", ctl_json_text("rtrs-server"),
@@ -294,5 +332,7 @@ json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
 						"queue_depth", (int)srv->geom.queue_depth,
 						"max_io_size", (json_int_t)srv->geom.max_io_size,
 						"now_ns", (json_int_t)clock_now_ns()));
+	if (depth >= SRV_CTL_SHOW)
+		object = ctl_json_with(object, srv_json_tls(srv));
 	return object;
 }

@@ -258,6 +258,13 @@ static void read_client_paths(struct metric_out *out, const void *program)
 	}
 }
 
+static void read_refused(struct metric_out *out, const void *program)
+{
+	for (unsigned i = 0; i < SRV_REFUSALS; i++)
+		metric_value(out, METRIC_LABELS({ "reason", srv_refusal_names[i] }),
+			     srv_of(program)->refused[i]);
+}
+
 static void read_keys(struct metric_out *out, const void *program)
 {
 	const struct srv_sess *sess;
@@ -377,6 +384,8 @@ static const struct metric rows[] = {
 	  .help = "Paths that have left service: lost, or closed by the client." },
 	{ .name = "rtrs_server_client_paths", .type = METRIC_GAUGE, .read = read_client_paths,
 	  .help = "Paths in service, by the host of the client." },
+	{ .name = "rtrs_server_refused", .type = METRIC_COUNTER, .read = read_refused,
+	  .help = "Connections, paths and opens of exports that were refused, by the reason." },
 	{ .name = "rtrs_server_keys", .type = METRIC_GAUGE, .read = read_keys,
 	  .help = "Keys of memory that end with their request, of all paths." },
 	{ .name = "rtrs_server_inflight_requests", .type = METRIC_GAUGE, .read = read_inflight,

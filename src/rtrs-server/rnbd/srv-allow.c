@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing: the list of an export is in its struct srv_export_stat; control thread. */
+/* Owns nothing: the lists of an export are in its struct srv_export_stat; control thread. */
 #include <stdio.h>
 
 #include "export.h"
@@ -9,9 +9,13 @@
 #include "srv-path.h"
 #include "srv-rnbd-state.h"
 
-void srv_allow_set(struct export *ex, const struct allow_list *list)
+void srv_allow_set(struct export *ex, const struct allow_list *allow,
+		   const struct allow_list *read_only)
 {
-	((struct srv_export_stat *)ex->user)->allow = *list;
+	struct srv_export_stat *stat = ex->user;
+
+	stat->allow = *allow;
+	stat->read_only = *read_only;
 }
 
 const struct allow_list *srv_allow_of(const struct export *ex)
@@ -19,11 +23,27 @@ const struct allow_list *srv_allow_of(const struct export *ex)
 	return &((const struct srv_export_stat *)ex->user)->allow;
 }
 
-static bool has_address(const struct export *ex, const struct srv_path *path)
+const struct allow_list *srv_allow_read_only_of(const struct export *ex)
+{
+	return &((const struct srv_export_stat *)ex->user)->read_only;
+}
+
+static bool may_only_read(const struct export *ex, const struct srv_path *path)
+{
+	const struct allow_list *list = srv_allow_read_only_of(ex);
+
+	return conf_allow_names(list->rules, list->n, &path->client, path->identity);
+}
+
+static bool may_open(const struct export *ex, const struct srv_path *path)
 {
 	const struct allow_list *list = srv_allow_of(ex);
 
-	return conf_allow_has(list->rules, list->n, &path->client);
+	if (may_only_read(ex, path))
+		return true;
+	if (!list->n)			/* a rule of the other list keeps others out */
+		return !srv_allow_read_only_of(ex)->n;
+	return conf_allow_has(list->rules, list->n, &path->client, path->identity);
 }
 
 /* True if @path is in service, or was let in and will be.  A path that has just connected is judged
@@ -39,7 +59,18 @@ const struct srv_path *srv_allow_refuses(const struct srv_sess *sess, const stru
 	const struct srv_path *path;
 
 	list_for_each(path, &sess->paths, link) {
-		if (path_counts(path) && !has_address(ex, path))
+		if (path_counts(path) && !may_open(ex, path))
+			return path;
+	}
+	return NULL;
+}
+
+const struct srv_path *srv_allow_reads_only(const struct srv_sess *sess, const struct export *ex)
+{
+	const struct srv_path *path;
+
+	list_for_each(path, &sess->paths, link) {
+		if (path_counts(path) && may_only_read(ex, path))
 			return path;
 	}
 	return NULL;
@@ -52,13 +83,25 @@ struct export *srv_allow_find(const struct srv_sess *sess, const char *name)
 	return ex && !srv_allow_refuses(sess, ex) ? ex : NULL;
 }
 
+bool srv_allow_over(const struct srv_dev *dev)
+{
+	return srv_allow_refuses(dev->sess, dev->ex) ||
+	       (dev->mode != RNBD_ACCESS_RO && srv_allow_reads_only(dev->sess, dev->ex));
+}
+
 bool srv_allow_path(const struct srv_path *path, char *cause, size_t len)
 {
 	srv_dev_for_each(dev, &srv_rnbd_sess(path->sess)->devs) {
-		if (dev->state != SRV_DEV_OPEN || has_address(dev->ex, path))
+		if (dev->state != SRV_DEV_OPEN)
 			continue;
-		snprintf(cause, len, "its session has %s open, whose allow does not contain this "
-			 "address", dev->ex->name);
+		if (!may_open(dev->ex, path))
+			snprintf(cause, len, "its session has %s open, whose allow does not "
+				 "contain this address", dev->ex->name);
+		else if (dev->mode != RNBD_ACCESS_RO && may_only_read(dev->ex, path))
+			snprintf(cause, len, "its session has %s open for writing, which is "
+				 "read-only for this address", dev->ex->name);
+		else
+			continue;
 		return false;
 	}
 	return true;

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who may open an export: the list "allow =" of the export, at work (conf-allow.h).
+/* Who may open an export, and for what: the lists "allow =" and "read-only =" of the export, at
+ * work (conf-allow.h).
  *
- * A session may see and open an export if the address of each path of the session is in the list.
- * The paths are those in service, and those that were let into the session and are about to be.  A
- * path from another address does not join a session that has such an export open.  A session that
- * has an export open keeps the export when the list changes.
+ * An export without a rule in both lists is everybody's.  Otherwise a client may open the export if
+ * a list has the client's address, user or identity; a client in "read-only =" may open for reading
+ * alone, even if "allow =" has the client, too.
+ *
+ * A session may do what each of its paths may do.  The paths are those in service, and those that
+ * were let into the session and are about to be.  A path that may not open, or not write, what the
+ * session has open so, does not join the session.  A session that has an export open keeps the
+ * export when the lists change.
  *
  * To a client an export that the client may not open does not exist.  Control thread. */
 #ifndef SRV_ALLOW_H
@@ -16,21 +21,29 @@
 #include "conf-allow.h"
 
 struct export;
+struct srv_dev;
 struct srv_path;
 struct srv_sess;
 
-/* Give @ex @list, for all that opens from now on. */
-void srv_allow_set(struct export *ex, const struct allow_list *list);
-/* The list of @ex. */
+/* Give @ex the lists, for all that opens from now on. */
+void srv_allow_set(struct export *ex, const struct allow_list *allow,
+		   const struct allow_list *read_only);
+/* The lists of @ex. */
 const struct allow_list *srv_allow_of(const struct export *ex);
+const struct allow_list *srv_allow_read_only_of(const struct export *ex);
 
-/* A path of @sess whose address the list of @ex does not have; NULL: @sess may open @ex. */
+/* A path of @sess that may not open @ex; NULL: @sess may open @ex. */
 const struct srv_path *srv_allow_refuses(const struct srv_sess *sess, const struct export *ex);
+/* A path of @sess for which @ex is read-only; NULL: @sess may write to @ex, if @sess may open
+ * @ex. */
+const struct srv_path *srv_allow_reads_only(const struct srv_sess *sess, const struct export *ex);
 /* The export named @name if @sess may open it, else NULL. */
 struct export *srv_allow_find(const struct srv_sess *sess, const char *name);
+/* True if the session of @dev may not have @dev open by the present lists. */
+bool srv_allow_over(const struct srv_dev *dev);
 
-/* srv_ops.path_joins: false if the session of @path has an export open that the address of @path
- * may not open.  The reason is in @cause. */
+/* srv_ops.path_joins: false if the session of @path has an export open that @path may not open
+ * so.  The reason is in @cause. */
 bool srv_allow_path(const struct srv_path *path, char *cause, size_t len);
 
 #endif

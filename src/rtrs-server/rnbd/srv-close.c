@@ -77,7 +77,8 @@ static unsigned kick_from_sess(struct srv_sess *sess,
 		if (dev->state != SRV_DEV_OPEN || !match(dev, arg))
 			continue;
 		log_event(LOG_LEVEL_WARN,
-			  LOG_FIELDS(DEVICE_KICKED, .session = sess->name, .export = dev->ex->name),
+			  LOG_FIELDS(DEVICE_KICKED, .session = sess->name, .export = dev->ex->name,
+				     .identity = sess->identity),
 			  sess->name, "device %u of %s is taken away", srv_dev_number(dev),
 			  dev->ex->name);
 		n++;
@@ -111,7 +112,7 @@ unsigned srv_close_kick(struct srv *srv, const char *name)
 
 static bool dev_is_refused(const struct srv_dev *dev, const void *ex)
 {
-	return dev->ex == ex && srv_allow_refuses(dev->sess, dev->ex);
+	return dev->ex == ex && srv_allow_over(dev);
 }
 
 void srv_close_kick_refused(struct srv *srv, const struct export *ex)

@@ -33,7 +33,7 @@ static inline enum io_stat_op srv_export_stat_op(enum rnbd_io_op op)
 /* The counters, the limits, the rules and the priority of an export (export.user). */
 struct srv_export_stat {
 	struct srv_limit limit;
-	struct allow_list allow;	/* srv-allow.h; control thread */
+	struct allow_list allow, read_only;	/* srv-allow.h; control thread */
 	_Atomic(uint16_t) prio;		/* srv_export_prio() */
 	struct io_stat base;		/* at the last reset */
 	/* [srv.nthreads]; each in cache lines of its own */

@@ -114,6 +114,8 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, bool wait
 	ex = srv_allow_find(sess, open->name);
 	if (!ex)
 		return -ENOENT;
+	if (open->mode != RNBD_ACCESS_RO && srv_allow_reads_only(sess, ex))
+		return -EROFS;
 	dev = srv_dev_find(&r->devs, ex);
 	if (dev && dev->state == SRV_DEV_LOST && !r->resends)
 		*wait_ms = CLOCK_NEVER;
@@ -121,7 +123,8 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, bool wait
 		 srv_dev_revive(dev))
 		srv_log_access(sess->srv, &sess->client,
 			       LOG_FIELDS(DEVICE_OPENED, .session = sess->name, .export = ex->name,
-					  .peer = req->path->name),
+					  .peer = req->path->name, .identity = sess->identity,
+					  .mode = rnbd_access_names[dev->mode]),
 			       sess->name, "device %u taken up again: %s, %s", srv_dev_number(dev),
 			       ex->name, rnbd_access_names[dev->mode]);
 	if (dev && dev->state != SRV_DEV_OPEN)
@@ -143,7 +146,8 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, bool wait
 		}
 		srv_log_access(sess->srv, &sess->client,
 			       LOG_FIELDS(DEVICE_OPENED, .session = sess->name, .export = ex->name,
-					  .peer = req->path->name),
+					  .peer = req->path->name, .identity = sess->identity,
+					  .mode = rnbd_access_names[dev->mode]),
 			       sess->name, "device %u opened: %s, %s", srv_dev_number(dev),
 			       ex->name, rnbd_access_names[open->mode]);
 	}
@@ -172,16 +176,35 @@ static void name_writers(const struct srv *srv, const struct export *ex, char *b
 	}
 }
 
-/* Put the reason why the client is told that there is no @ex into @buf; "": @ex may be opened. */
-static void name_refused(const struct srv_sess *sess, const struct export *ex, char *buf,
+/* Put into @buf the reason of the lists of @ex for which the client is told @rc: that there is no
+ * @ex, or that @ex is read-only.  "": the lists have none. */
+static void name_refused(const struct srv_sess *sess, const struct export *ex, int rc, char *buf,
 			 size_t len)
 {
-	const struct srv_path *path = ex ? srv_allow_refuses(sess, ex) : NULL;
+	const struct srv_path *path = !ex ? NULL :
+		rc == -ENOENT ? srv_allow_refuses(sess, ex) : srv_allow_reads_only(sess, ex);
 	char text[FAB_ADDR_STRLEN];
 
 	if (path)
-		snprintf(buf, len, "; its allow does not contain %s",
-			 fab_addr_format_host(&path->client, text, sizeof(text)));
+		snprintf(buf, len, "; its %s %s%s%s",
+			 rc == -ENOENT ? "allow does not contain" : "read-only contains",
+			 fab_addr_format_host(&path->client, text, sizeof(text)),
+			 *path->identity ? ", " : "", path->identity);
+}
+
+static enum srv_refusal refusal_of(const struct srv_sess *sess, const struct export *ex, int rc)
+{
+	switch (rc) {
+	case -ENOENT:
+		return ex && srv_allow_refuses(sess, ex) ? SRV_REFUSED_RIGHTS :
+							   SRV_REFUSED_MISSING;
+	case -EROFS:
+		return SRV_REFUSED_READ_ONLY;
+	case -EPERM:
+		return SRV_REFUSED_IN_USE;
+	default:
+		return SRV_REFUSED_OPEN;
+	}
 }
 
 static void open_failed(struct srv_req *req, const struct rnbd_open *open, int rc)
@@ -189,13 +212,15 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, int r
 	struct srv *srv = req->path->srv;
 	const char *session = req->path->sess->name;
 	const struct export *ex = exports_find(srv_rnbd(srv)->exports, open->name);
+	enum srv_refusal reason = refusal_of(req->path->sess, ex, rc);
 	char holders[512] = "", line[1024], times[64] = "";
 	unsigned more;
 
+	srv->refused[reason]++;
 	if (rc == -EPERM)
 		name_writers(srv, ex, holders, sizeof(holders));
-	else if (rc == -ENOENT)
-		name_refused(req->path->sess, ex, holders, sizeof(holders));
+	else if (rc == -ENOENT || rc == -EROFS)
+		name_refused(req->path->sess, ex, rc, holders, sizeof(holders));
 	snprintf(line, sizeof(line), "open of %s as %s refused: %s%s", open->name,
 		 rnbd_access_names[open->mode], strerror(-rc), holders);
 	/* A client whose OPEN waits for a writer to leave tries several times a second. */
@@ -204,7 +229,10 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, int r
 			snprintf(times, sizeof(times), "; the same %u times more, not told", more);
 		log_event(LOG_LEVEL_WARN,
 			  LOG_FIELDS(OPEN_REFUSED, .session = session, .export = open->name,
-				     .peer = req->path->name),
+				     .peer = req->path->name,
+				     .identity = req->path->sess->identity,
+				     .mode = rnbd_access_names[open->mode],
+				     .reason = srv_refusal_names[reason]),
 			  session, "%s%s", line, times);
 	}
 	srv_req_finish_control(req, rnbd_errno_to_wire(rc));

@@ -7,6 +7,7 @@
  * reason, rate limited, because strangers cause refusals. */
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +15,12 @@
 #include "log.h"
 #include "rtrs-msg.h"
 #include "srv-accept.h"
+#include "srv-auth.h"
 #include "srv-con.h"
 #include "srv-geom.h"
+#include "srv-keys.h"
+#include "srv-names.h"
+#include "srv-pass.h"
 #include "srv-path.h"
 #include "srv-state.h"
 #include "srv-sess.h"
@@ -26,6 +31,7 @@ struct srv_parked {
 	struct list link;
 	struct fab_conn *conn;
 	struct rtrs_conn_req req;
+	struct srv_who who;
 	uint64_t deadline_ms;
 };
 
@@ -40,15 +46,34 @@ struct decision {
 
 static struct log_limit refuse_limit = LOG_LIMIT_INIT(20, 10000);
 
+static enum srv_refusal refusal_of(int status)
+{
+	switch (status) {
+	case -EACCES:
+		return SRV_REFUSED_IDENTITY;
+	case -EKEYREVOKED:
+		return SRV_REFUSED_KEY;
+	case -ENOMEM:
+		return SRV_REFUSED_LIMIT;
+	default:
+		return SRV_REFUSED_CONNECT;
+	}
+}
+
 static void accept_refuse(struct srv *srv, struct fab_conn *conn, int status, const char *why)
 {
+	enum srv_refusal reason = refusal_of(status);
 	char text[FAB_ADDR_STRLEN];
 	struct fab_addr local, peer;
+	struct fab_identity id;
 
+	srv->refused[reason]++;
 	fab_conn_addrs(conn, &local, &peer);
+	fab_conn_identity(conn, &id);
 	fab_addr_format(&peer, text, sizeof(text));
 	srv_log_event_limited(srv, &peer, &refuse_limit, LOG_LEVEL_WARN,
-			      LOG_FIELDS(CLIENT_REFUSED, .peer = text), text,
+			      LOG_FIELDS(CLIENT_REFUSED, .peer = text, .identity = id.name,
+					 .reason = srv_refusal_names[reason]), text,
 			      "connection refused: %s (%s)", why, strerror(-status));
 	srv_con_refuse(conn, status);
 }
@@ -163,11 +188,11 @@ static struct decision check_session_paths(const struct srv_sess *sess, struct f
 }
 
 static struct decision accept_create_path(struct srv *srv, struct srv_sess *sess,
-					  const struct rtrs_conn_req *req, struct fab_conn *conn)
+					  const struct rtrs_conn_req *req,
+					  const struct srv_who *who, struct fab_conn *conn)
 {
 	static char error[SRV_CAUSE_LEN];	/* for the refusal that follows */
 	struct decision d = { .verdict = ACCEPT };
-	struct fab_addr local, peer;
 	bool is_new = !sess;
 	const char *why;
 	int rc = srv_geom_client(srv, conn, error, sizeof(error));
@@ -177,19 +202,46 @@ static struct decision accept_create_path(struct srv *srv, struct srv_sess *sess
 	why = beyond_limits(srv, sess, req, conn);
 	if (why)
 		return decision_refuse(-ENOMEM, why);
-	fab_conn_addrs(conn, &local, &peer);
 	if (is_new)
-		sess = srv_sess_create(srv, req->paths_uuid, &peer);
+		sess = srv_sess_create(srv, req->paths_uuid, conn, who);
 	if (!sess)
 		return decision_refuse(-ENOMEM, "no memory for a session");
-	rc = srv_setup_path(sess, req, conn, &d.path, error, sizeof(error));
+	rc = srv_setup_path(sess, req, who, conn, &d.path, error, sizeof(error));
 	if (is_new)
 		srv_sess_put(sess);	/* the path holds the session now, or the session goes */
 	return rc ? decision_refuse(rc, error) : d;
 }
 
+/* True if @who may be the client of @sess, NULL: of a new session, and of @path, NULL: of a new
+ * path.  False: *@d refuses the peer. */
+static bool identity_fits(const struct srv *srv, const struct srv_sess *sess,
+			  const struct srv_path *path, const struct srv_who *who,
+			  struct decision *d)
+{
+	static char why[2 * FAB_IDENTITY_LEN + 64];	/* for the refusal that follows */
+	const struct fab_identity *id = &who->id;
+	bool holds = srv_keys_hold(srv, id->key) && srv_keys_hold(srv, who->tls_key);
+	int status = holds ? -EACCES : -EKEYREVOKED;
+
+	if (!holds)
+		snprintf(why, sizeof(why), "the key of %s was taken out", id->name);
+	else if (sess && strcmp(id->name, sess->transport_identity))
+		snprintf(why, sizeof(why), "its session belongs to %s, and it is %s",
+			 srv_names_person(sess->transport_identity), srv_names_person(id->name));
+	else if (sess && memcmp(who->key_id, sess->key_id, sizeof(sess->key_id)))
+		snprintf(why, sizeof(why), "its session was made with another key of %s",
+			 srv_names_person(id->name));
+	else if (path && path->state == SRV_PATH_CONNECTING &&
+		 (id->key != path->key || who->tls_key != path->transport.key))
+		snprintf(why, sizeof(why), "its path has another key of %s", id->name);
+	else
+		return true;
+	*d = decision_refuse(status, why);
+	return false;
+}
+
 static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req *req,
-				     struct fab_conn *conn)
+				     const struct srv_who *who, struct fab_conn *conn)
 {
 	struct srv_sess *sess = srv_sess_find(srv, req->paths_uuid);
 	struct srv_path *path = sess ? srv_sess_find_path(sess, req->sess_uuid) : NULL;
@@ -199,6 +251,9 @@ static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req
 		return decision_refuse(-ECONNRESET, "server is shutting down");
 	if (!sess && !req->first_conn)
 		return decision_refuse(-ENXIO, "unknown session");
+	/* First of all: a stranger that knows the uuids ends no path of the session, either. */
+	if (!identity_fits(srv, sess, path, who, &d))
+		return d;
 	if (path)
 		return accept_decide_known_path(path, req);
 	if (sess) {
@@ -206,17 +261,17 @@ static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req
 		if (d.verdict != ACCEPT)
 			return d;
 	}
-	return accept_create_path(srv, sess, req, conn);
+	return accept_create_path(srv, sess, req, who, conn);
 }
 
 /* Carry out @d, an ACCEPT or REFUSE. */
 static void accept_carry_out(struct srv *srv, const struct decision *d, struct fab_conn *conn,
-			     uint16_t cid)
+			     const struct rtrs_conn_req *req)
 {
 	if (d->verdict == REFUSE)
 		accept_refuse(srv, conn, d->status, d->why);
 	else
-		srv_setup_con(d->path, cid, conn);
+		srv_setup_con(d->path, req, conn);
 }
 
 /* ---- parking ---- */
@@ -236,11 +291,12 @@ static void park_rearm(struct srv *srv)
 static void accept_unpark(struct srv *srv, struct srv_parked *p)
 {
 	srv->nparked--;
+	explicit_bzero(&p->who, sizeof(p->who));
 	free(p);
 }
 
 static void accept_park(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn_req *req,
-			const char *why)
+			const struct srv_who *who, const char *why)
 {
 	struct srv_parked *p = srv->nparked < SRV_MAX_PARKED ? malloc(sizeof(*p)) : NULL;
 
@@ -251,6 +307,7 @@ static void accept_park(struct srv *srv, struct fab_conn *conn, const struct rtr
 	*p = (struct srv_parked){
 		.conn = conn,
 		.req = *req,
+		.who = *who,
 		.deadline_ms = clock_now_ms() + SRV_PARK_TIMEOUT,
 	};
 	list_add_tail(&srv->parked, &p->link);
@@ -282,13 +339,13 @@ void srv_accept_retry(struct srv *srv)
 	/* The list is emptied first, because an accept may lead back here. */
 	list_take(&again, &srv->parked);
 	while ((p = list_pop_entry(&again, struct srv_parked, link))) {
-		struct decision d = accept_decide(srv, &p->req, p->conn);
+		struct decision d = accept_decide(srv, &p->req, &p->who, p->conn);
 
 		if (d.verdict == PARK) {
 			list_add_tail(&srv->parked, &p->link);
 			continue;
 		}
-		accept_carry_out(srv, &d, p->conn, p->req.cid);
+		accept_carry_out(srv, &d, p->conn, &p->req);
 		accept_unpark(srv, p);
 	}
 	park_rearm(srv);
@@ -328,9 +385,12 @@ void srv_accept_init(struct srv *srv)
 	loop_timer_init(&srv->park_timer, park_timeout);
 }
 
-void srv_accept_request(struct srv *srv, struct fab_conn *conn, const uint8_t *data, size_t len)
+void srv_accept_request(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
+			const uint8_t *data, size_t len)
 {
+	const struct rtrs_msg_conn_req *msg = (const void *)data;
 	struct rtrs_conn_req req;
+	struct srv_who who;
 	struct decision d;
 	const char *why;
 	int rc = rtrs_conn_req_decode(data, len, &req, &why);
@@ -339,9 +399,18 @@ void srv_accept_request(struct srv *srv, struct fab_conn *conn, const uint8_t *d
 		accept_refuse(srv, conn, rc, why);
 		return;
 	}
-	d = accept_decide(srv, &req, conn);
+	if (srv_auth_takes(srv, conn, mode, &req, msg))
+		return;
+	/* ORDER: before any session or path is looked up. */
+	why = srv_pass_who(srv, conn, mode, &req, msg, &who);
+	if (why) {
+		accept_refuse(srv, conn, -EACCES, why);
+		return;
+	}
+	d = accept_decide(srv, &req, &who, conn);
 	if (d.verdict == PARK)
-		accept_park(srv, conn, &req, d.why);
+		accept_park(srv, conn, &req, &who, d.why);
 	else
-		accept_carry_out(srv, &d, conn, req.cid);
+		accept_carry_out(srv, &d, conn, &req);
+	explicit_bzero(&who, sizeof(who));
 }

@@ -8,13 +8,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "auth-creds.h"
+
 struct fab_conn;
 struct srv;
 
 /* Begin with no request parked. */
 void srv_accept_init(struct srv *srv);
-/* Decide about @conn, a CONNECT_REQUEST with @data as its private data.  Takes @conn over. */
-void srv_accept_request(struct srv *srv, struct fab_conn *conn, const uint8_t *data, size_t len);
+/* Decide about @conn, a CONNECT_REQUEST at a listener of @mode with @data as its private data. 
+ * Takes @conn over. */
+void srv_accept_request(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
+			const uint8_t *data, size_t len);
 /* Destroy @conn, whose peer went away, if the request of @conn is parked.  True if this was so. */
 bool srv_accept_forget(struct srv *srv, struct fab_conn *conn);
 /* Decide anew about the parked requests, because a path has been unlinked. */

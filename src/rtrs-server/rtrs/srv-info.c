@@ -13,12 +13,13 @@
 #include "srv-con.h"
 #include "srv-info.h"
 #include "srv-path.h"
+#include "srv-names.h"
 #include "srv-state.h"
 #include "srv-sess.h"
 #include "util.h"
 
-/* The longest reason, which has two names. */
-#define INFO_CAUSE_LEN (RTRS_NAME_MAX + SRV_PATH_NAME + 64)
+/* The longest reason, which has three names. */
+#define INFO_CAUSE_LEN (RTRS_NAME_MAX + SRV_PATH_NAME + 2 * FAB_IDENTITY_LEN + 64)
 
 /* ---- the name ---- */
 
@@ -27,7 +28,20 @@ static enum srv_info_event info_judge(const struct srv_path *path, char *cause, 
 {
 	const char *name = path->info.name;
 	const struct srv_path *holder = srv_sess_name_holder(path->sess, name);
+	const char *owner = srv_names_owner(&path->srv->names, name);
 
+	if (path->sess->name[0] && strcmp(path->sess->identity, path->identity)) {
+		path->srv->refused[SRV_REFUSED_IDENTITY]++;
+		snprintf(cause, len, "its session belongs to %s, and it is %s",
+			 srv_names_person(path->sess->identity), srv_names_person(path->identity));
+		return SRV_INFO_EV_REFUSED;
+	}
+	if (*owner && strcmp(owner, path->identity)) {
+		path->srv->refused[SRV_REFUSED_IDENTITY]++;
+		snprintf(cause, len, "session name %s belongs to %s, and it is %s", name, owner,
+			 srv_names_person(path->identity));
+		return SRV_INFO_EV_REFUSED;
+	}
 	if (holder && holder->state == SRV_PATH_DRAINING)
 		return SRV_INFO_EV_HELD;
 	if (holder) {
@@ -85,6 +99,8 @@ static void info_join(void *object)
 
 	info_wait_no_more(path);
 	memcpy(path->sess->name, path->info.name, sizeof(path->sess->name));
+	memcpy(path->sess->identity, path->identity, sizeof(path->sess->identity));
+	srv_names_bind(&path->srv->names, path->info.name, path->identity);
 	srv_path_named(path);
 	path->info.done(path, NULL);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "auth-creds.h"
 #include "clock.h"
 #include "log.h"
 #include "rtrs-proto.h"
@@ -107,9 +108,11 @@ static bool cm_admit(void *arg, const struct fab_addr *peer)
 
 	if (conf_allow_peer(srv->conf, peer))
 		return true;
+	srv->refused[SRV_REFUSED_ADDRESS]++;
 	fab_addr_format(peer, text, sizeof(text));
 	srv_log_event_limited(srv, peer, &allow_limit, LOG_LEVEL_WARN,
-			      LOG_FIELDS(CLIENT_REFUSED, .peer = text), text,
+			      LOG_FIELDS(CLIENT_REFUSED, .peer = text, .reason =
+					 srv_refusal_names[SRV_REFUSED_ADDRESS]), text,
 			      "connection refused: no --allow contains this %s",
 			      fab_addr_is_unix(peer) ? "user" : "address");
 	return false;
@@ -119,12 +122,25 @@ static void cm_disconnected(struct srv *srv, const struct fab_event *ev)
 {
 	struct srv_con *con;
 
-	if (srv_accept_forget(srv, ev->conn))
+	if (srv_accept_forget(srv, ev->conn) || srv_auth_disconnected(srv, ev->conn))
 		return;
 	con = fab_conn_context(ev->conn);
 	if (con)
 		srv_path_fail(con->path, "connection %u: %s", con->cid,
 			      ev->status ? fab_conn_cause(ev->conn) : "disconnected");
+}
+
+/* Whether @listener asks clients who they are. */
+static enum auth_mode listener_auth(const struct srv *srv, const struct fab_listener *listener)
+{
+	enum auth_mode mode = AUTH_MODES;
+	struct srv_listener *l;
+
+	list_for_each(l, &srv->listeners, link) {
+		if (l->listener == listener)
+			mode = conf_listener_auth(srv->conf, &l->asked);
+	}
+	return mode < AUTH_MODES ? mode : auth_mode(srv->auth);
 }
 
 static bool cm_ready(struct loop_watch *watch)
@@ -145,7 +161,8 @@ static bool cm_ready(struct loop_watch *watch)
 		if (!rc)
 			return false;
 		if (ev.type == FAB_EVENT_CONNECT_REQUEST)
-			srv_accept_request(cm->srv, ev.conn, ev.private_data,
+			srv_accept_request(cm->srv, ev.conn,
+					   listener_auth(cm->srv, ev.listener), ev.private_data,
 					   ev.private_data_len);
 		else if (ev.type == FAB_EVENT_DISCONNECTED)
 			cm_disconnected(cm->srv, &ev);
@@ -405,12 +422,24 @@ static int tls_create(struct srv *srv, char *err, size_t errlen)
 	return rc;
 }
 
+static int auth_create(struct srv *srv, char *err, size_t errlen)
+{
+	char why[512];
+	int rc = auth_creds_create(&srv->conf->auth, &srv->auth, why, sizeof(why));
+
+	if (rc)
+		snprintf(err, errlen, "--%s", why);
+	return rc;
+}
+
 int srv_listen_start(struct srv *srv, char *err, size_t errlen)
 {
 	int rc;
 
 	loop_timer_init(&srv->listen_timer, listen_timer);
 	rc = tls_create(srv, err, errlen);
+	if (!rc)
+		rc = auth_create(srv, err, errlen);
 	if (!rc)
 		rc = listen_all(srv, err, errlen);
 	if (!rc)

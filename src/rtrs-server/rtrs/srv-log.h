@@ -47,6 +47,25 @@ bool srv_log_pass(struct srv_log *log, const struct fab_addr *peer);
 bool srv_log_news(struct srv_log *log, const struct fab_addr *peer, struct log_limit *limit,
 		  const char *obj, const char *line, unsigned *more);
 
+/* The reasons for which a client is refused, for the metrics and the fields of lines. */
+enum srv_refusal {
+	/* connections and paths */
+	SRV_REFUSED_ADDRESS,		/* --allow */
+	SRV_REFUSED_IDENTITY,		/* the session, or its name, belongs to another */
+	SRV_REFUSED_KEY,		/* the key was taken out */
+	SRV_REFUSED_LIMIT,
+	SRV_REFUSED_CONNECT,		/* any other reason */
+	/* opens of exports */
+	SRV_REFUSED_RIGHTS,		/* the lists of the export do not have the client */
+	SRV_REFUSED_READ_ONLY,
+	SRV_REFUSED_MISSING,		/* no such export */
+	SRV_REFUSED_IN_USE,
+	SRV_REFUSED_OPEN,		/* any other reason */
+	SRV_REFUSALS
+};
+/* "address", "identity", ... */
+extern const char *const srv_refusal_names[SRV_REFUSALS];
+
 /* Write a line if srv_log_pass() and @limit, which is for all hosts together, let the line pass. */
 #define srv_log_limited(srv, peer, limit, level, obj, ...)                                         \
 	do {                                                                                       \

@@ -21,6 +21,7 @@
 #include "srv-hb.h"
 #include "srv-key-pool.h"
 #include "srv-mem.h"
+#include "srv-pass.h"
 #include "srv-req.h"
 #include "util.h"
 
@@ -58,6 +59,7 @@ static void path_serve(void *object)
 	struct srv_path *path = object;
 	int rc = srv_key_open(path);
 
+	explicit_bzero(path->conn_key, sizeof(path->conn_key));
 	if (rc) {
 		srv_path_fail(path, "cannot give its chunks keys: %s", strerror(-rc));
 		return;
@@ -150,6 +152,7 @@ static void path_detached(struct srv_chunks *c)
 	free(path->cons);
 	free(path->reqs);
 	free(path->stat_base);
+	explicit_bzero(path->conn_key, sizeof(path->conn_key));
 	srv->npaths--;
 	srv->memory -= path->memory;
 	srv_mem_freed(srv, path->ncons);
@@ -218,7 +221,8 @@ void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 			srv_log_event_limited(path->srv, &path->client, &setup_limit,
 					      LOG_LEVEL_INFO,
 					      LOG_FIELDS(PATH_FAILED, .session = path->sess->name,
-							 .peer = path->name),
+							 .peer = path->name,
+							 .identity = path->identity),
 					      path->name, "path not set up: %s", cause);
 	}
 	path_event(path, SRV_PATH_EV_FAIL);
@@ -319,7 +323,7 @@ void srv_path_named(struct srv_path *path)
 }
 
 void srv_path_init(struct srv_path *path, struct srv_sess *sess, const struct rtrs_conn_req *req,
-		   const struct fab_conn *conn)
+		   const struct srv_who *who, const struct fab_conn *conn)
 {
 	path->srv = sess->srv;
 	path->sess = sess;
@@ -328,6 +332,11 @@ void srv_path_init(struct srv_path *path, struct srv_sess *sess, const struct rt
 	path->recon_cnt = req->recon_cnt;
 	memcpy(path->uuid, req->sess_uuid, RTRS_UUID_LEN);
 	fab_conn_addrs(conn, &path->server, &path->client);
+	fab_conn_identity(conn, &path->transport);
+	memcpy(path->identity, who->id.name, sizeof(path->identity));
+	memcpy(path->conn_key, who->conn_key, sizeof(path->conn_key));
+	path->key = who->id.key;
+	path->key_since_s = who->id.key_since_s;
 	srv_path_named(path);
 	loop_timer_init(&path->timer, srv_path_setup_timer);
 	loop_msg_init(&path->given_up_msg, path_given_up);

@@ -24,6 +24,7 @@ struct io_stat;
 struct srv;
 struct srv_con;
 struct srv_sess;
+struct srv_who;
 
 enum srv_path_state {
 	SRV_PATH_CONNECTING,	/* from the first CONN_REQ to a valid INFO_REQ; has a time limit */
@@ -62,6 +63,12 @@ struct srv_path {
 	enum srv_path_state state;
 	uint8_t uuid[RTRS_UUID_LEN];	/* sess_uuid of the wire: the path's identity */
 	struct fab_addr client, server;
+	struct fab_identity transport;	/* what its first connection has proven; constant */
+	char identity[FAB_IDENTITY_LEN];	/* who the client is, by messages or by @transport;
+						 * constant */
+	uint64_t key;			/* that has proven @identity (srv-keys.h); 0: none */
+	int64_t key_since_s;
+	uint8_t conn_key[32];		/* CONNECTING, of a client that is proven by messages */
 	char device[FAB_DEVICE_NAME];	/* the RDMA device, and its port; "": none */
 	uint8_t device_port;
 	uint16_t cid_num, recon_cnt;
@@ -77,10 +84,11 @@ struct srv_path {
 	struct srv_info info;
 };
 
-/* Fill @path, which is all 0: CONNECTING, of @sess and the peer of @conn; allocates nothing.  For
+/* Fill @path, which is all 0: CONNECTING, of @sess and the peer of @conn, who is @who; allocates
+ * nothing.  For
  * srv-setup.c. */
 void srv_path_init(struct srv_path *path, struct srv_sess *sess, const struct rtrs_conn_req *req,
-		   const struct fab_conn *conn);
+		   const struct srv_who *who, const struct fab_conn *conn);
 /* The callbacks of a path for its connections. */
 extern const struct srv_con_ops srv_path_con_ops;
 

@@ -7,19 +7,22 @@
 
 #include "clock.h"
 #include "log.h"
+#include "srv-pass.h"
 #include "srv-path.h"
 #include "srv-state.h"
 #include "srv-sess.h"
 
 struct srv_sess *srv_sess_create(struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN],
-				 const struct fab_addr *client)
+				 const struct fab_conn *conn, const struct srv_who *who)
 {
 	struct srv_sess *sess = calloc(1, sizeof(*sess));
 
 	if (!sess)
 		return NULL;
 	sess->srv = srv;
-	sess->client = *client;
+	fab_conn_addrs(conn, NULL, &sess->client);
+	memcpy(sess->transport_identity, who->id.name, sizeof(who->id.name));
+	memcpy(sess->key_id, who->key_id, sizeof(who->key_id));
 	sess->refs = 1;
 	memcpy(sess->uuid, uuid, RTRS_UUID_LEN);
 	list_init(&sess->paths);
@@ -113,8 +116,10 @@ void srv_sess_path_up(struct srv_sess *sess, const char *path_name)
 		return;
 	sess->up_since_ms = clock_now_ms();
 	srv_log_access(sess->srv, &sess->client,
-		       LOG_FIELDS(SESSION_OPENED, .session = sess->name, .peer = path_name),
-		       sess->name, "session opened by %s", path_name);
+		       LOG_FIELDS(SESSION_OPENED, .session = sess->name, .peer = path_name,
+				  .identity = sess->identity),
+		       sess->name, "session opened by %s%s%s", path_name,
+		       *sess->identity ? ", " : "", sess->identity);
 }
 
 bool srv_sess_path_down(struct srv_sess *sess)

@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "auth-conn.h"
 #include "clock.h"
 #include "rtrs-msg.h"
 #include "srv-con.h"
 #include "srv-geom.h"
 #include "srv-info.h"
+#include "srv-pass.h"
 #include "srv-path.h"
 #include "srv-req.h"
 #include "srv-sess.h"
@@ -41,8 +44,9 @@ uint64_t srv_setup_memory(const struct srv *srv, unsigned ncons, const struct fa
 	       (uint64_t)ncons * srv_geom_con_memory(srv, conn);
 }
 
-int srv_setup_path(struct srv_sess *sess, const struct rtrs_conn_req *req, struct fab_conn *conn,
-		   struct srv_path **ret, char *err, size_t errlen)
+int srv_setup_path(struct srv_sess *sess, const struct rtrs_conn_req *req,
+		   const struct srv_who *who, struct fab_conn *conn, struct srv_path **ret,
+		   char *err, size_t errlen)
 {
 	char cause[SRV_CAUSE_LEN];
 	struct srv_path *path = calloc(1, sizeof(*path));
@@ -53,13 +57,14 @@ int srv_setup_path(struct srv_sess *sess, const struct rtrs_conn_req *req, struc
 		snprintf(err, errlen, "no memory for a path");
 		return -ENOMEM;
 	}
-	srv_path_init(path, sess, req, conn);
+	srv_path_init(path, sess, req, who, conn);
 	rc = setup_alloc(path, srv, conn);
 	if (rc) {
 		srv_chunk_error(&path->chunks, rc, cause, sizeof(cause));
 		snprintf(err, errlen, "cannot make a path: %s", cause);
 		free(path->cons);
 		free(path->reqs);
+		explicit_bzero(path->conn_key, sizeof(path->conn_key));
 		free(path);
 		return rc;
 	}
@@ -76,13 +81,14 @@ int srv_setup_path(struct srv_sess *sess, const struct rtrs_conn_req *req, struc
 }
 
 /* Accept @con, whose queues this makes.  0, or -errno with the connection rejected or destroyed. */
-static int setup_accept(struct srv_path *path, struct srv_con *con)
+static int setup_accept(struct srv_path *path, struct srv_con *con, const struct rtrs_conn_req *req)
 {
 	const struct rtrs_conn_rsp rsp = {
 		.queue_depth = (uint16_t)path->srv->geom.queue_depth,
 		.max_io_size = path->srv->geom.max_io_size,
 		.max_hdr_size = path->srv->geom.max_hdr_size,
 		.new_rkey = srv_chunk_new_keys(&path->chunks),
+		.auth = req->auth == RTRS_AUTHS_PROVES ? RTRS_AUTHS_PROVES : RTRS_AUTHS_NOTHING,
 	};
 	struct rtrs_msg_conn_rsp m;
 	struct fab_qp_attr attr;
@@ -97,6 +103,8 @@ static int setup_accept(struct srv_path *path, struct srv_con *con)
 		return rc;
 	}
 	rtrs_conn_rsp_encode(&m, &rsp);
+	if (rsp.auth == RTRS_AUTHS_PROVES)
+		auth_conn_rsp_seal(&m, req->tag, path->conn_key);
 	fab_conn_set_context(con->fab, con);
 	rc = fab_accept(con->fab, &m, sizeof(m));
 	if (rc)
@@ -104,9 +112,10 @@ static int setup_accept(struct srv_path *path, struct srv_con *con)
 	return rc;
 }
 
-int srv_setup_con(struct srv_path *path, uint16_t cid, struct fab_conn *conn)
+int srv_setup_con(struct srv_path *path, const struct rtrs_conn_req *req, struct fab_conn *conn)
 {
 	struct srv *srv = path->srv;
+	uint16_t cid = req->cid;
 	unsigned thread = cid ? 1 + (path->offset + cid) % (srv->nthreads - 1) : 0;
 	char cause[SRV_CAUSE_LEN];
 	struct srv_con *con = srv_con_create(path, cid, &srv->threads[thread], conn,
@@ -117,7 +126,7 @@ int srv_setup_con(struct srv_path *path, uint16_t cid, struct fab_conn *conn)
 		rc = -ENOMEM;
 		srv_con_refuse(conn, rc);
 	} else {
-		rc = setup_accept(path, con);
+		rc = setup_accept(path, con, req);
 	}
 	if (rc) {
 		if (con) {

@@ -24,7 +24,10 @@
 #include "rtrs-geom.h"
 #include "rtrs-wr.h"
 #include "srv-log.h"
+#include "srv-auth.h"
+#include "srv-names.h"
 #include "srv-ops.h"
+#include "srv-pass.h"
 #include "srv-pool.h"
 
 struct srv_req;
@@ -98,6 +101,11 @@ struct srv {
 	unsigned freed_cons;		/* srv-mem.c: since memory was last given back */
 	struct loop_timer mem_timer;
 	struct srv_log log;
+	uint64_t refused[SRV_REFUSALS];	/* since the start */
+	struct srv_names names;
+	struct auth_creds *auth;	/* NULL: no authentication in messages */
+	struct srv_guests guests;
+	struct srv_passes passes;
 	unsigned next_offset;
 	unsigned next_iova;		/* srv-chunk.c */
 	struct loop_timer park_timer, listen_timer;

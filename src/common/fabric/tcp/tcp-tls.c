@@ -151,6 +151,19 @@ bool tcp_tls_heard(const struct tcp_conn *c)
 	return c->tls->heard;
 }
 
+void tcp_tls_identity(const struct tcp_conn *c, struct fab_identity *id)
+{
+	fab_tls_identity(&c->tls->end, c->tls->session, id);
+}
+
+bool tcp_tls_binding(const struct tcp_conn *c, uint8_t out[FAB_BINDING_LEN])
+{
+	static const char label[] = "EXPORTER-rtrs-auth";
+
+	return gnutls_prf_rfc5705(c->tls->session, sizeof(label) - 1, label, 0, NULL,
+				  FAB_BINDING_LEN, (char *)out) >= 0;
+}
+
 const char *tcp_tls_describe(const struct tcp_conn *c, char *buf, size_t len)
 {
 	struct tcp_tls *t = c->tls;

@@ -33,6 +33,11 @@ size_t tcp_tls_memory(void);
 int tcp_tls_handshake(struct tcp_conn *c, uint32_t *events, char why[TCP_TLS_WHY_LEN]);
 /* True if a byte of the peer was read. */
 bool tcp_tls_heard(const struct tcp_conn *c);
+/* Fill @id, which is empty: who the peer is.  After the handshake. */
+void tcp_tls_identity(const struct tcp_conn *c, struct fab_identity *id);
+/* Fill @out, which is zero, with bytes of this session alone.  After the handshake.  False:
+ * GnuTLS has failed. */
+bool tcp_tls_binding(const struct tcp_conn *c, uint8_t out[FAB_BINDING_LEN]);
 /* The cipher and the identity of a session, for a log.  Returns @buf. */
 const char *tcp_tls_describe(const struct tcp_conn *c, char *buf, size_t len);
 

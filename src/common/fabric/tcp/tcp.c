@@ -4,6 +4,7 @@
 #include "tcp-cm.h"
 #include "tcp-key.h"
 #include "tcp-qp.h"
+#include "tcp-tls.h"
 
 static int conn_create(struct fab_cm *cm, struct fab_conn **conn)
 {
@@ -42,6 +43,21 @@ static int listener_query_device(const struct fab_listener *l, struct fab_device
 	return 0;
 }
 
+static void conn_identity(const struct fab_conn *conn, struct fab_identity *id)
+{
+	const struct tcp_conn *c = tcp_conn(conn);
+
+	if (c->tls)
+		tcp_tls_identity(c, id);
+}
+
+static bool conn_binding(const struct fab_conn *conn, uint8_t out[FAB_BINDING_LEN])
+{
+	const struct tcp_conn *c = tcp_conn(conn);
+
+	return c->tls && tcp_tls_binding(c, out);
+}
+
 static void conn_disconnect(struct fab_conn *conn, const char *cause)
 {
 	struct tcp_conn *c = tcp_conn(conn);
@@ -70,6 +86,8 @@ const struct fab_provider fab_tcp = {
 	.connect = tcp_cm_connect,
 	.accept = tcp_cm_accept,
 	.reject = tcp_cm_reject,
+	.identity = conn_identity,
+	.binding = conn_binding,
 	.pd_create = tcp_pd_create,
 	.pd_destroy = tcp_pd_destroy,
 	.mr_iova = true,

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The handshake in which a client and a server prove to each other that both have the same key
+ * (doc/decisions.md D23): the states of both ends, and the messages between them.  Bytes in,
+ * bytes out: pure, any thread.  Chance comes from the caller.
+ *
+ *	client		HELLO		its name, nonce and public key
+ *	server		CHALLENGE	likewise
+ *	client		PROOF		HMAC over all of that
+ *	server		DONE		HMAC over all of that and PROOF
+ *
+ * The key of the HMACs is made of the pre-shared key and of the secret of X25519.  The
+ * transcript has both messages as they were sent, and struct auth_where: what both ends know of
+ * the connection. Any message that comes in another state, or has another length, ends the
+ * handshake. */
+#ifndef AUTH_CHAP_H
+#define AUTH_CHAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "auth-crypto.h"
+#include "auth-msg.h"
+
+struct fab_psk;
+struct fab_psks;
+
+enum auth_state {
+	AUTH_IDLE,			/* not begun */
+	AUTH_GREETED,			/* client: HELLO is sent, CHALLENGE awaited */
+	AUTH_CLAIMED,			/* client: PROOF is sent, DONE awaited */
+	AUTH_LISTENS,			/* server: HELLO awaited */
+	AUTH_CHALLENGED,		/* server: CHALLENGE is sent, PROOF awaited */
+	AUTH_PROVEN,			/* the other end has the key */
+	AUTH_FAILED,			/* -errno and auth_chap.why tell the cause */
+	AUTH_NSTATES
+};
+
+/* What both ends know of their connection.  A field that one end sees otherwise fails the
+ * handshake. */
+struct auth_where {
+	uint8_t conn_req[54];		/* CONN_REQ without its first two bytes: version, numbers,
+					 * uuids of path and session, the ask */
+	uint8_t conn_rsp[56];		/* CONN_RSP */
+	uint8_t transport[8];		/* "tcp", "unix", "rdma"; zero behind */
+	uint8_t binding[32];		/* of the channel below, if that is TLS; else zero */
+};
+
+/* Chance for one handshake of one end. */
+struct auth_chance {
+	uint8_t nonce[AUTH_NONCE_LEN];
+	uint8_t secret[AUTH_POINT_LEN];
+	uint8_t nobody[AUTH_HASH_LEN];	/* server: the key of an unknown name */
+};
+
+struct auth_chap {
+	enum auth_state state;
+	const char *why;		/* FAILED: the cause, static */
+	bool known;			/* server: a key has the name of the HELLO */
+	char peer[AUTH_NAME_MAX + 1];	/* the name that the other end has told: its own only in
+					 * PROVEN */
+	uint8_t conn_key[AUTH_HASH_LEN];/* PROVEN: of both ends: auth_chap_tag() */
+	uint8_t key_id[16];		/* PROVEN: tells the key from other keys */
+	uint64_t serial;		/* PROVEN: of struct fab_psk, as @since_s */
+	int64_t since_s;
+
+	/* auth-chap.c's */
+	struct auth_where where;
+	struct auth_chance chance;
+	const struct fab_psk *key;	/* client */
+	const struct fab_psks *keys;	/* server */
+	struct auth_msg_hello hello, challenge;
+	uint8_t prk[AUTH_HASH_LEN];
+	uint8_t transcript[AUTH_HASH_LEN];
+	uint8_t claim[AUTH_PROOF_LEN];	/* the proof of the client */
+};
+
+/* A message to send; len 0: none. */
+struct auth_reply {
+	size_t len;
+	uint8_t bytes[AUTH_MSG_MAX];
+};
+
+/* Begin as the client that has @key, which outlives @chap.  @reply is the HELLO. */
+void auth_chap_client(struct auth_chap *chap, const struct auth_where *where,
+		      const struct fab_psk *key, const struct auth_chance *chance,
+		      struct auth_reply *reply);
+/* Begin as the server called @name, cut at AUTH_NAME_MAX bytes, that knows @keys, which outlive
+ * @chap. */
+void auth_chap_server(struct auth_chap *chap, const struct auth_where *where, const char *name,
+		      const struct fab_psks *keys, const struct auth_chance *chance);
+/* Take the message @msg of the other end, and answer in @reply, which may be set together with an
+ * error: the server's refusal.  0, or the negative errno of AUTH_FAILED: -EPROTO, a message against
+ * the rules; -EACCES, a proof that is wrong; -EKEYREJECTED, the server has refused. */
+int auth_chap_take(struct auth_chap *chap, const void *msg, size_t len, struct auth_reply *reply);
+/* Wipe the secrets of @chap. */
+void auth_chap_end(struct auth_chap *chap);
+
+/* ---- the connections of a path whose client is proven ---- */
+
+#define AUTH_TAG_LEN 10u
+
+/* The tag of a CONN_REQ, over the bytes of struct auth_where.conn_req in front of the tag. */
+void auth_chap_tag(const uint8_t conn_key[AUTH_HASH_LEN], const uint8_t *conn_req, size_t len,
+	      uint8_t tag[AUTH_TAG_LEN]);
+/* The proof in the CONN_RSP that accepts: over the CONN_REQ and the bytes of the CONN_RSP in
+ * front of the proof. */
+void auth_chap_accept_proof(const uint8_t conn_key[AUTH_HASH_LEN], const uint8_t *conn_req,
+		       size_t req_len, const uint8_t *conn_rsp, size_t rsp_len,
+		       uint8_t proof[AUTH_PROOF_LEN]);
+/* What tells the @len bytes @key from other keys, and nothing else. */
+void auth_chap_key_id(const uint8_t *key, size_t len, uint8_t id[16]);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the keys of an end.  Reads a file when made, and none later. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "auth-creds.h"
+
+const char *const auth_mode_names[AUTH_MODES] = {
+	[AUTH_MODE_NONE] = "none", [AUTH_MODE_PSK] = "psk", [AUTH_MODE_REQUIRE] = "require",
+};
+
+__attribute__((format(printf, 4, 5)))
+static int creds_error(int rc, char *err, size_t len, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err, len, fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+static enum auth_mode mode_of(const struct auth_conf *conf)
+{
+	if (conf->asked)
+		return conf->mode;
+	return conf->psk ? AUTH_MODE_REQUIRE : AUTH_MODE_NONE;
+}
+
+/* Check the options against each other; each alone is good. */
+static int check_together(const struct auth_conf *conf, char *err, size_t len)
+{
+	if (conf->username && !conf->psk)
+		return creds_error(-EINVAL, err, len,
+				   "auth-username=%s: expected auth-psk=FILE beside it",
+				   conf->username);
+	if (mode_of(conf) != AUTH_MODE_NONE && !conf->psk)
+		return creds_error(-EINVAL, err, len,
+				   "auth=%s: expected auth-psk=FILE beside it",
+				   auth_mode_names[mode_of(conf)]);
+	return 0;
+}
+
+/* Choose the key of a client. */
+static int choose_own(struct auth_creds *creds, const struct auth_conf *conf, char *err, size_t len)
+{
+	if (conf->username) {
+		creds->own = fab_psk_find(&creds->psks, conf->username, strlen(conf->username));
+		if (!creds->own)
+			return creds_error(-EINVAL, err, len,
+					   "auth-username=%s: no key in %s has this name",
+					   conf->username, conf->psk);
+	} else if (creds->psks.n == 1) {
+		creds->own = &creds->psks.all[0];
+	} else {
+		return creds_error(-EINVAL, err, len,
+				   "auth-psk=%s: has %u keys: expected auth-username=NAME",
+				   conf->psk, creds->psks.n);
+	}
+	return 0;
+}
+
+/* The name that a server tells: the machine's, of characters that a name may have. */
+static void name_machine(char name[FAB_PSK_NAME_MAX + 1])
+{
+	if (gethostname(name, FAB_PSK_NAME_MAX) || !*name)
+		snprintf(name, FAB_PSK_NAME_MAX, "?");
+	name[FAB_PSK_NAME_MAX] = '\0';
+	for (char *c = name; *c; c++) {
+		if ((unsigned char)*c <= ' ' || *c == 0x7f)
+			*c = '?';
+	}
+}
+
+int auth_creds_create(const struct auth_conf *conf, struct auth_creds **out, char *err, size_t len)
+{
+	struct auth_creds *creds;
+	char why[256];
+	int rc = check_together(conf, err, len);
+
+	*out = NULL;
+	/* A listener of a server may ask where others do not. */
+	if (rc || (mode_of(conf) == AUTH_MODE_NONE && !(conf->server && conf->psk)))
+		return rc;
+	creds = calloc(1, sizeof(*creds));
+	if (!creds)
+		return creds_error(-ENOMEM, err, len, "out of memory");
+	creds->mode = mode_of(conf);
+	rc = fab_psk_read(conf->psk, &creds->psks, why, sizeof(why));
+	if (rc)
+		creds_error(rc, err, len, "auth-psk=%s: %s", conf->psk, why);
+	else if (conf->server)
+		name_machine(creds->name);
+	else
+		rc = choose_own(creds, conf, err, len);
+	if (rc) {
+		auth_creds_destroy(creds);
+		return rc;
+	}
+	*out = creds;
+	return 0;
+}
+
+void auth_creds_destroy(struct auth_creds *creds)
+{
+	if (!creds)
+		return;
+	fab_psk_free(&creds->psks);
+	free(creds);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the messages of the proof, and the key of an attempt's connections.  Ends with
+ * clt_auth_release(), the end of the attempt. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "auth-conn.h"
+#include "auth-creds.h"
+#include "clt-path-priv.h"
+#include "log.h"
+#include "random.h"
+
+/* ---- CONN_REQ and CONN_RSP ---- */
+
+void clt_auth_request(struct clt_path *path, struct rtrs_msg_conn_req *msg)
+{
+	struct clt_auth *auth = &path->auth;
+
+	if (auth->proven)
+		auth_conn_req_seal(msg, auth->chap.conn_key);
+	auth->req = *msg;
+}
+
+static bool demands(const struct clt_path *path)
+{
+	return auth_mode(path->conf.auth) == AUTH_MODE_REQUIRE;
+}
+
+int clt_auth_judge(struct clt_path *path, const struct rtrs_conn_rsp *rsp,
+		   const struct rtrs_msg_conn_rsp *msg, char *why, size_t len)
+{
+	struct clt_auth *auth = &path->auth;
+
+	if (auth->proven) {
+		if (auth_conn_rsp_ok(msg, auth->req.auth_data, auth->chap.conn_key))
+			return 0;
+		snprintf(why, len, "not accepted by the server that has proven itself");
+		return -EACCES;
+	}
+	if (rsp->auth != RTRS_AUTHS_ASKS || auth_mode(path->conf.auth) == AUTH_MODE_NONE) {
+		if (!demands(path))
+			return 0;
+		snprintf(why, len, "the server does not authenticate, which auth=require demands");
+		return -EACCES;
+	}
+	auth->rsp = *msg;
+	return 1;
+}
+
+/* ---- messages ---- */
+
+static int auth_recv(struct clt_path *path)
+{
+	struct clt_auth *auth = &path->auth;
+	struct ibv_sge sge = { (uintptr_t)auth->msgs->in, sizeof(auth->msgs->in), auth->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = (uintptr_t)&auth->recv_cqe, .sg_list = &sge,
+				  .num_sge = 1 };
+
+	return fab_post_recv(path->att.cons[0].fab, &wr);
+}
+
+static int auth_send(struct clt_path *path, const struct auth_reply *reply)
+{
+	struct clt_auth *auth = &path->auth;
+	struct ibv_sge sge = { (uintptr_t)auth->msgs->out, (uint32_t)reply->len, auth->mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = (uintptr_t)&auth->send_cqe, .opcode = IBV_WR_SEND,
+				  .sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED };
+
+	memcpy(auth->msgs->out, reply->bytes, reply->len);
+	return fab_post_send(path->att.cons[0].fab, &wr);
+}
+
+static void auth_fail(struct clt_path *path, int err, const char *what)
+{
+	char why[CLT_WHY];
+
+	snprintf(why, sizeof(why), "authentication as %s: %s", path->conf.auth->own->name, what);
+	path->auth.done(path, err, why);
+}
+
+/* Take a message, and answer. */
+static void auth_take(struct clt_path *path, size_t len)
+{
+	struct clt_auth *auth = &path->auth;
+	struct auth_reply reply;
+	int r = auth_chap_take(&auth->chap, auth->msgs->in, len, &reply);
+
+	if (r < 0) {
+		auth_fail(path, r, auth->chap.why);
+		return;
+	}
+	if (auth->chap.state == AUTH_PROVEN) {
+		auth->proven = true;
+		log_dbg(path->name, "authenticated as %s to %s", path->conf.auth->own->name,
+			auth->chap.peer);
+		auth->done(path, 0, "");
+		return;
+	}
+	/* ORDER: the receive before the message that asks for an answer. */
+	if (auth_recv(path) < 0 || auth_send(path, &reply) < 0)
+		clt_tx_lost(&path->att.cons[0]);
+}
+
+static void auth_wc_recv(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	struct clt_path *path = container_of(cqe, struct clt_path, auth.recv_cqe);
+	bool is_send = wc->opcode == IBV_WC_RECV && !(wc->wc_flags & IBV_WC_WITH_IMM);
+
+	if (clt_attempt_state(&path->att) != CLT_PATH_PROVING)
+		return;			/* closing */
+	if (wc->status != IBV_WC_SUCCESS)
+		clt_tx_lost(&path->att.cons[0]);
+	else
+		auth_take(path, is_send ? wc->byte_len : 0);
+}
+
+static void auth_wc_send(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	struct clt_path *path = container_of(cqe, struct clt_path, auth.send_cqe);
+
+	if (wc->status != IBV_WC_SUCCESS)
+		clt_tx_lost(&path->att.cons[0]);
+}
+
+/* ---- begin and end ---- */
+
+static int make_messages(struct clt_path *path, char *why, size_t len)
+{
+	struct clt_auth *auth = &path->auth;
+	int r;
+
+	auth->msgs = calloc(1, sizeof(*auth->msgs));
+	auth->mr = auth->msgs ? fab_reg_mr(path->att.pd, auth->msgs, sizeof(*auth->msgs),
+					   IBV_ACCESS_LOCAL_WRITE) : NULL;
+	if (auth->mr)
+		return 0;
+	r = -errno;
+	clt_mem_why(&path->att, r, why, len);
+	return r;
+}
+
+int clt_auth_begin(struct clt_path *path, void (*done)(struct clt_path *path, int err,
+						       const char *why), char *why, size_t len)
+{
+	struct clt_auth *auth = &path->auth;
+	struct clt_con *con = &path->att.cons[0];
+	struct auth_chance chance;
+	struct auth_reply hello;
+	struct auth_where where;
+	int r = make_messages(path, why, len);
+
+	if (r < 0)
+		return r;
+	auth->done = done;
+	auth->recv_cqe.done = auth_wc_recv;
+	auth->send_cqe.done = auth_wc_send;
+	auth_conn_where(&where, &auth->req, &auth->rsp, fab_addr_transport(&path->conf.dst),
+			con->fab);
+	random_bytes(&chance, sizeof(chance));
+	auth_chap_client(&auth->chap, &where, path->conf.auth->own, &chance, &hello);
+	explicit_bzero(&chance, sizeof(chance));
+	r = auth_recv(path);
+	if (r == 0)
+		r = auth_send(path, &hello);
+	clt_con0_service(path);
+	if (r < 0) {
+		snprintf(why, len, "connection 0: %s", fab_conn_cause(con->fab));
+		return -ECONNRESET;
+	}
+	return 0;
+}
+
+void clt_auth_left(struct clt_path *path)
+{
+	struct clt_auth *auth = &path->auth;
+
+	if (auth->mr)
+		fab_dereg_mr(auth->mr);
+	auth->mr = NULL;
+	free(auth->msgs);
+	auth->msgs = NULL;
+}
+
+void clt_auth_release(struct clt_path *path)
+{
+	clt_auth_left(path);
+	auth_chap_end(&path->auth.chap);
+	path->auth.proven = false;
+}

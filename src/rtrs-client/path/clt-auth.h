@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The proof of who the client is, on connection 0 of an attempt, before the attempt makes the
+ * connections of the path (doc/decisions.md D23).  Service thread. */
+#ifndef CLT_AUTH_H
+#define CLT_AUTH_H
+
+#include "auth-chap.h"
+#include "fabric.h"
+#include "rtrs-msg.h"
+
+struct auth_creds;
+struct clt_path;
+
+struct clt_auth {
+	/* of this attempt */
+	bool proven;			/* @chap is PROVEN: connections have tags */
+	struct auth_chap chap;
+	struct rtrs_msg_conn_req req;	/* the last CONN_REQ */
+	struct rtrs_msg_conn_rsp rsp;	/* and the answer, which asks for the proof */
+	struct {
+		uint8_t in[AUTH_MSG_MAX], out[AUTH_MSG_MAX];
+	} *msgs;
+	struct ibv_mr *mr;		/* of @msgs */
+	struct fab_cqe recv_cqe, send_cqe;
+	void (*done)(struct clt_path *path, int err, const char *why);
+};
+
+/* Fill @msg, the next CONN_REQ, with what it says of authentication. */
+void clt_auth_request(struct clt_path *path, struct rtrs_msg_conn_req *msg);
+/* Judge @rsp, as it came in @msg.  1: the server asks for the proof, clt_auth_begin() is to follow;
+ * 0: go on; or -errno with @why. */
+int clt_auth_judge(struct clt_path *path, const struct rtrs_conn_rsp *rsp,
+		   const struct rtrs_msg_conn_rsp *msg, char *why, size_t len);
+/* Begin the proof on connection 0, which is established.  Calls @done when the server has proven
+ * itself, too, or with -errno. */
+int clt_auth_begin(struct clt_path *path, void (*done)(struct clt_path *path, int err,
+						       const char *why), char *why, size_t len);
+/* Free the memory of the messages: connection 0 has drained. */
+void clt_auth_left(struct clt_path *path);
+/* Forget the attempt. */
+void clt_auth_release(struct clt_path *path);
+
+#endif

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the connections for authentication: their queues, memory and handshakes.  Control thread.
+ *
+ * How one ends: fab_disconnect(), by whichever end, by its age, or to make room; polled until
+ * drained; then its descriptor is unwatched, and all of it is freed. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "auth-conn.h"
+#include "auth-creds.h"
+#include "clock.h"
+#include "log.h"
+#include "random.h"
+#include "srv-auth.h"
+#include "srv-con.h"
+#include "srv-pass.h"
+#include "srv-state.h"
+
+#define GUEST_QUEUE 4u			/* requests of each kind; messages alternate */
+#define GUEST_BUDGET 8
+#define LEAVE_AGAIN_MS 1000		/* a device that is gone sends no event */
+
+struct srv_guest {
+	struct list link;		/* in srv->guests.all */
+	struct srv *srv;
+	struct fab_conn *fab;
+	struct fab_pd *pd;
+	struct ibv_mr *mr;		/* of @msgs */
+	struct fab_cqe recv_cqe, send_cqe;
+	struct loop_watch watch;	/* fd -1: none */
+	struct loop_task again;
+	struct fab_addr peer;
+	uint64_t deadline_ms;
+	bool armed;			/* the last fab_arm() returned 0 */
+	bool leaving;			/* disconnected; the end is awaited */
+	bool ended;			/* drained; the descriptor is being unwatched */
+	bool refused;			/* to leave when the last message has left */
+	struct rtrs_conn_req req;
+	struct auth_chap chap;
+	struct {
+		uint8_t in[AUTH_MSG_MAX], out[AUTH_MSG_MAX];
+	} *msgs;
+};
+
+/* Of their own, so that a flood of one kind does not hide the other. */
+static struct log_limit auth_limit = LOG_LIMIT_INIT(20, 10000);
+static struct log_limit room_limit = LOG_LIMIT_INIT(5, 10000);
+
+/* ---- the end ---- */
+
+static void guest_free(struct srv_guest *g)
+{
+	if (g->mr)
+		fab_dereg_mr(g->mr);
+	if (g->pd)
+		fab_pd_destroy(g->pd);
+	auth_chap_end(&g->chap);
+	free(g->msgs);
+	free(g);
+}
+
+static void guest_unwatched(struct loop_watch *watch)
+{
+	struct srv_guest *g = container_of(watch, struct srv_guest, watch);
+	struct srv *srv = g->srv;
+
+	loop_undefer(&g->again);
+	fab_conn_destroy(g->fab);
+	list_del(&g->link);
+	srv->guests.n--;
+	guest_free(g);
+	srv->part_gone(srv);
+}
+
+static void guest_end(struct srv_guest *g)
+{
+	g->ended = true;
+	if (g->watch.fd >= 0)
+		loop_unwatch(&g->watch);
+	else
+		guest_unwatched(&g->watch);
+}
+
+static void guest_leave(struct srv_guest *g)
+{
+	if (g->leaving)
+		return;
+	g->leaving = true;
+	g->srv->guests.staying--;
+	fab_disconnect(g->fab);
+	loop_defer(srv_loop(g->srv), &g->again);
+}
+
+/* ---- messages ---- */
+
+static void guest_told(const struct srv_guest *g, struct log_limit *limit, const char *what)
+{
+	enum srv_refusal reason = limit == &room_limit ? SRV_REFUSED_LIMIT : SRV_REFUSED_IDENTITY;
+	char text[FAB_ADDR_STRLEN];
+
+	g->srv->refused[reason]++;
+	fab_addr_format(&g->peer, text, sizeof(text));
+	srv_log_event_limited(g->srv, &g->peer, limit, LOG_LEVEL_WARN,
+			      LOG_FIELDS(CLIENT_REFUSED, .peer = text,
+					 .reason = srv_refusal_names[reason]), text,
+			      "connection refused: authentication: %s%s%s", what,
+			      *g->chap.peer ? ", said to be of " : "", g->chap.peer);
+}
+
+static int guest_recv(struct srv_guest *g)
+{
+	struct ibv_sge sge = { (uintptr_t)g->msgs->in, sizeof(g->msgs->in), g->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = (uintptr_t)&g->recv_cqe, .sg_list = &sge, .num_sge = 1 };
+
+	return fab_post_recv(g->fab, &wr);
+}
+
+static int guest_send(struct srv_guest *g, const struct auth_reply *reply)
+{
+	struct ibv_sge sge = { (uintptr_t)g->msgs->out, (uint32_t)reply->len, g->mr->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = (uintptr_t)&g->send_cqe, .sg_list = &sge, .num_sge = 1,
+		.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
+	};
+
+	memcpy(g->msgs->out, reply->bytes, reply->len);
+	return fab_post_send(g->fab, &wr);
+}
+
+static void guest_proven(struct srv_guest *g)
+{
+	char text[FAB_ADDR_STRLEN];
+
+	g->srv->guests.proven++;
+	log_dbg(fab_addr_format(&g->peer, text, sizeof(text)), "authenticated by the key %s",
+		g->chap.peer);
+	if (srv_pass_give(g->srv, g->fab, &g->req, &g->chap)) {
+		guest_told(g, &auth_limit, "no memory");
+		guest_leave(g);
+	}
+}
+
+static void guest_refuse(struct srv_guest *g)
+{
+	g->srv->guests.refused++;
+	g->refused = true;
+	guest_told(g, &auth_limit, g->chap.why);
+}
+
+static void guest_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	struct srv_guest *g = container_of(cqe, struct srv_guest, recv_cqe);
+	bool is_send = wc->opcode == IBV_WC_RECV && !(wc->wc_flags & IBV_WC_WITH_IMM);
+	struct auth_reply reply;
+	int rc;
+
+	if (wc->status != IBV_WC_SUCCESS || g->leaving) {
+		guest_leave(g);
+		return;
+	}
+	/* An immediate has no bytes. */
+	rc = auth_chap_take(&g->chap, g->msgs->in, is_send ? wc->byte_len : 0, &reply);
+	if (rc)
+		guest_refuse(g);
+	else if (g->chap.state == AUTH_PROVEN)
+		guest_proven(g);
+	/* ORDER: the receive before the message that asks for an answer. */
+	if (!rc && g->chap.state != AUTH_PROVEN && guest_recv(g))
+		guest_leave(g);
+	if (!reply.len && rc)
+		guest_leave(g);
+	else if (reply.len && guest_send(g, &reply))
+		guest_leave(g);
+}
+
+static void guest_wc_send(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	struct srv_guest *g = container_of(cqe, struct srv_guest, send_cqe);
+
+	/* The client leaves after a DONE that lets it in. */
+	if (wc->status != IBV_WC_SUCCESS || g->refused)
+		guest_leave(g);
+}
+
+/* ---- polling ---- */
+
+/* Poll and get ready to sleep.  Returns true when more work is ready.
+ *
+ * RACE: the loop tells edges.  A poll behind a fab_arm() that returned 1, as for a send that has
+ * completed, need not read the socket, and the edge of bytes that have come by then is over.  So
+ * sleep follows only a poll that found nothing behind a fab_arm() that returned 0. */
+static bool guest_service(struct srv_guest *g)
+{
+	bool looks = g->armed;
+	short events;
+	int n;
+
+	if (g->ended)
+		return false;
+	n = fab_dispatch(g->fab, GUEST_BUDGET);
+	if (n < 0) {
+		if (!g->leaving)
+			g->srv->guests.staying--;
+		g->leaving = true;
+		guest_end(g);
+		return false;
+	}
+	g->armed = !fab_arm(g->fab, &events);
+	if (n || !looks || !g->armed || g->watch.fd < 0)
+		return true;
+	loop_watch_events(&g->watch, events);
+	return false;
+}
+
+static bool guest_ready(struct loop_watch *watch)
+{
+	return guest_service(container_of(watch, struct srv_guest, watch));
+}
+
+static void guest_again(struct loop_task *task)
+{
+	struct srv_guest *g = container_of(task, struct srv_guest, again);
+
+	if (guest_service(g))
+		loop_defer(srv_loop(g->srv), &g->again);
+}
+
+/* ---- limits ---- */
+
+static void guests_rearm(struct srv *srv)
+{
+	struct srv_guests *guests = &srv->guests;
+	struct srv_guest *first;
+	uint64_t at;
+
+	loop_timer_cancel(&guests->timer);
+	if (list_empty(&guests->all))
+		return;
+	first = list_entry(guests->all.next, struct srv_guest, link);
+	at = first->deadline_ms;
+	if (guests->n > guests->staying)
+		at = MIN(at, clock_now_ms() + LEAVE_AGAIN_MS);
+	loop_timer_set(srv_loop(srv), &guests->timer, MAX(at, clock_now_ms() + 1));
+}
+
+static void guests_timer(struct loop_timer *timer)
+{
+	struct srv *srv = container_of(timer, struct srv, guests.timer);
+	uint64_t now = clock_now_ms();
+	struct srv_guest *g, *tmp;
+
+	list_for_each_safe(g, tmp, &srv->guests.all, link) {
+		if (g->leaving && !g->ended) {
+			loop_defer(srv_loop(srv), &g->again);
+		} else if (!g->leaving && g->deadline_ms <= now) {
+			if (g->chap.state != AUTH_PROVEN)
+				guest_told(g, &room_limit, "not finished in time");
+			guest_leave(g);
+		}
+	}
+	guests_rearm(srv);
+}
+
+/* Push out the oldest, if @peer is one too many.  False: too many are still leaving. */
+static bool make_room(struct srv *srv, const struct fab_addr *peer)
+{
+	struct srv_guest *g, *oldest = NULL, *own = NULL;
+	unsigned nown = 0;
+
+	if (srv->guests.n >= 2 * SRV_MAX_GUESTS)
+		return false;
+	list_for_each(g, &srv->guests.all, link) {
+		if (g->leaving)
+			continue;
+		oldest = oldest ? oldest : g;
+		if (!fab_addr_same_net(&g->peer, peer))
+			continue;
+		own = own ? own : g;
+		nown++;
+	}
+	if (nown >= SRV_MAX_HOST_GUESTS)
+		oldest = own;
+	else if (srv->guests.staying < SRV_MAX_GUESTS)
+		return true;
+	guest_told(oldest, &room_limit, "too many at once, and this is the oldest");
+	guest_leave(oldest);
+	return true;
+}
+
+/* ---- the begin ---- */
+
+static void begin_handshake(struct srv_guest *g, const struct rtrs_msg_conn_req *msg,
+			    const struct rtrs_msg_conn_rsp *rsp)
+{
+	struct auth_chance chance;
+	struct auth_where where;
+
+	auth_conn_where(&where, msg, rsp, fab_addr_transport(&g->peer), g->fab);
+	random_bytes(&chance, sizeof(chance));
+	auth_chap_server(&g->chap, &where, g->srv->auth->name, &g->srv->auth->psks, &chance);
+	explicit_bzero(&chance, sizeof(chance));
+}
+
+/* Make the queues and accept.  0 or -errno; with @asked the accept itself has failed. */
+static int guest_open(struct srv_guest *g, const struct rtrs_msg_conn_req *msg, bool *asked)
+{
+	const struct fab_qp_attr attr = { GUEST_QUEUE, GUEST_QUEUE, 1 };
+	const struct rtrs_conn_rsp rsp = { .auth = RTRS_AUTHS_ASKS };
+	struct rtrs_msg_conn_rsp m;
+	int rc = fab_pd_create(g->fab, &g->pd);
+
+	if (rc)
+		return rc;
+	g->mr = fab_reg_mr(g->pd, g->msgs, sizeof(*g->msgs), IBV_ACCESS_LOCAL_WRITE);
+	if (!g->mr)
+		return -errno;
+	rc = fab_create_qp(g->fab, g->pd, &attr);
+	if (!rc)
+		rc = guest_recv(g);	/* must exist before the accept */
+	if (rc)
+		return rc;
+	rtrs_conn_rsp_encode(&m, &rsp);
+	begin_handshake(g, msg, &m);
+	*asked = true;
+	return fab_accept(g->fab, &m, sizeof(m));
+}
+
+static struct srv_guest *guest_create(struct srv *srv, struct fab_conn *conn,
+				      const struct rtrs_conn_req *req)
+{
+	struct srv_guest *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return NULL;
+	g->msgs = calloc(1, sizeof(*g->msgs));
+	if (!g->msgs) {
+		free(g);
+		return NULL;
+	}
+	g->srv = srv;
+	g->fab = conn;
+	g->req = *req;
+	fab_conn_addrs(conn, NULL, &g->peer);
+	g->deadline_ms = clock_now_ms() + SRV_GUEST_TIMEOUT;
+	g->recv_cqe.done = guest_wc_recv;
+	g->send_cqe.done = guest_wc_send;
+	loop_task_init(&g->again, guest_again);
+	g->watch.fd = -1;
+	g->watch.events = POLLIN;
+	g->watch.ready = guest_ready;
+	g->watch.closed = guest_unwatched;
+	return g;
+}
+
+static void guest_begin(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn_req *req,
+			const struct rtrs_msg_conn_req *msg)
+{
+	struct srv_guest *g = guest_create(srv, conn, req);
+	bool asked = false;
+	int rc = g ? guest_open(g, msg, &asked) : -ENOMEM;
+
+	if (rc) {
+		if (asked)
+			fab_conn_destroy(conn);
+		else
+			srv_con_refuse(conn, rc);
+		if (g)
+			guest_free(g);
+		return;
+	}
+	fab_conn_set_context(conn, NULL);
+	list_add_tail(&srv->guests.all, &g->link);
+	srv->guests.n++;
+	srv->guests.staying++;
+	g->watch.fd = fab_conn_fd(conn);
+	if (loop_watch(srv_loop(srv), &g->watch)) {
+		g->watch.fd = -1;
+		guest_leave(g);
+	}
+	loop_defer(srv_loop(srv), &g->again);
+	guests_rearm(srv);
+}
+
+bool srv_auth_takes(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
+		    const struct rtrs_conn_req *req, const struct rtrs_msg_conn_req *msg)
+{
+	struct fab_addr peer;
+
+	if (req->auth != RTRS_AUTHS_ASKS || mode == AUTH_MODE_NONE || !srv->auth)
+		return false;
+	fab_conn_addrs(conn, NULL, &peer);
+	if (srv->life != SRV_RUNNING || !make_room(srv, &peer))
+		srv_con_refuse(conn, -ECONNRESET);
+	else
+		guest_begin(srv, conn, req, msg);
+	return true;
+}
+
+/* ---- the rest ---- */
+
+bool srv_auth_disconnected(struct srv *srv, struct fab_conn *conn)
+{
+	struct srv_guest *g;
+
+	list_for_each(g, &srv->guests.all, link) {
+		if (g->fab == conn) {
+			guest_leave(g);
+			guests_rearm(srv);
+			return true;
+		}
+	}
+	return false;
+}
+
+void srv_auth_stop(struct srv *srv)
+{
+	struct srv_guest *g, *tmp;
+
+	list_for_each_safe(g, tmp, &srv->guests.all, link)
+		guest_leave(g);
+	guests_rearm(srv);
+}
+
+void srv_auth_init(struct srv *srv)
+{
+	list_init(&srv->guests.all);
+	loop_timer_init(&srv->guests.timer, guests_timer);
+	srv_pass_init(&srv->passes);
+}

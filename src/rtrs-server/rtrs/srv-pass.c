@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the passes.  Each ends with its last connection, by its age, or for newer passes. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "auth-conn.h"
+#include "auth-creds.h"
+#include "clock.h"
+#include "conf.h"
+#include "srv-pass.h"
+#include "srv-state.h"
+
+/* A client has one attempt of each path at a time. */
+#define PASSES_OF_ONE RTRS_MAX_PATHS
+#define PASSES_MAX 1024u
+
+struct srv_pass {
+	struct list link;
+	struct srv_who who;
+	struct rtrs_conn_req req;	/* of the connection of the proof */
+	struct fab_addr client;
+	uint16_t next_cid;
+	uint64_t deadline_ms;
+};
+
+void srv_pass_init(struct srv_passes *passes)
+{
+	list_init(&passes->all);
+	passes->n = 0;
+}
+
+static void pass_end(struct srv_passes *passes, struct srv_pass *pass)
+{
+	list_del(&pass->link);
+	passes->n--;
+	explicit_bzero(pass, sizeof(*pass));
+	free(pass);
+}
+
+void srv_pass_fini(struct srv_passes *passes)
+{
+	struct srv_pass *pass, *tmp;
+
+	list_for_each_safe(pass, tmp, &passes->all, link)
+		pass_end(passes, pass);
+}
+
+/* ---- giving ---- */
+
+static bool same_path(const struct rtrs_conn_req *a, const struct rtrs_conn_req *b)
+{
+	return !memcmp(a->sess_uuid, b->sess_uuid, RTRS_UUID_LEN) &&
+	       !memcmp(a->paths_uuid, b->paths_uuid, RTRS_UUID_LEN);
+}
+
+/* End passes that are too old, an earlier one of the same key and path, and one more if there are
+ * too many: first of those of the same key. */
+static void make_room(struct srv_passes *passes, const struct srv_pass *new)
+{
+	struct srv_pass *pass, *tmp, *oldest = NULL;
+	uint64_t now = clock_now_ms();
+	unsigned own = 0;
+
+	list_for_each_safe(pass, tmp, &passes->all, link) {
+		bool same = !memcmp(pass->who.key_id, new->who.key_id, sizeof(new->who.key_id));
+
+		if (pass->deadline_ms <= now || (same && same_path(&pass->req, &new->req))) {
+			pass_end(passes, pass);
+			continue;
+		}
+		own += same;
+		if (same && !oldest)
+			oldest = pass;
+	}
+	if (own >= PASSES_OF_ONE)
+		pass_end(passes, oldest);
+	else if (passes->n >= PASSES_MAX)
+		pass_end(passes, list_entry(passes->all.next, struct srv_pass, link));
+}
+
+int srv_pass_give(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn_req *req,
+		  const struct auth_chap *chap)
+{
+	struct srv_pass *pass = calloc(1, sizeof(*pass));
+
+	if (!pass)
+		return -ENOMEM;
+	fab_psk_identity(chap->peer, pass->who.id.name, sizeof(pass->who.id.name));
+	snprintf(pass->who.key, sizeof(pass->who.key), "%s", chap->peer);
+	memcpy(pass->who.key_id, chap->key_id, sizeof(pass->who.key_id));
+	pass->who.id.key = chap->serial;
+	pass->who.id.key_since_s = chap->since_s;
+	memcpy(pass->who.conn_key, chap->conn_key, sizeof(pass->who.conn_key));
+	pass->req = *req;
+	fab_conn_addrs(conn, NULL, &pass->client);
+	pass->deadline_ms = clock_now_ms() + srv->conf->setup_timeout_ms + SRV_PARK_TIMEOUT;
+	make_room(&srv->passes, pass);
+	list_add_tail(&srv->passes.all, &pass->link);
+	srv->passes.n++;
+	return 0;
+}
+
+/* ---- asking ---- */
+
+/* The pass under which @msg is sealed, or NULL. */
+static struct srv_pass *pass_of(const struct srv *srv, const struct rtrs_conn_req *req,
+				const struct rtrs_msg_conn_req *msg)
+{
+	struct srv_pass *pass;
+
+	list_for_each(pass, &srv->passes.all, link) {
+		if (same_path(&pass->req, req) && auth_conn_req_ok(msg, pass->who.conn_key))
+			return pass;
+	}
+	return NULL;
+}
+
+/* Let the connection @req of @conn pass, or tell why not. */
+static const char *pass_use(struct srv *srv, struct fab_conn *conn,
+			    const struct rtrs_conn_req *req, const struct rtrs_msg_conn_req *msg,
+			    struct srv_who *who)
+{
+	struct srv_pass *pass = pass_of(srv, req, msg);
+	struct fab_identity tls = who->id;
+	static char why[2 * FAB_IDENTITY_LEN + 64];
+	struct fab_addr peer;
+
+	if (!pass || pass->deadline_ms <= clock_now_ms())
+		return "its path has not been authenticated, or too long ago";
+	fab_conn_addrs(conn, NULL, &peer);
+	if (!fab_addr_same_host(&pass->client, &peer))
+		return "its path has been authenticated from another address";
+	if (req->recon_cnt != pass->req.recon_cnt || req->cid_num != pass->req.cid_num ||
+	    req->cid != pass->next_cid)
+		return "it is not the next connection of its path that was authenticated";
+	*who = pass->who;
+	memcpy(who->id.cipher, tls.cipher, sizeof(tls.cipher));
+	who->tls_key = tls.key;
+	if (++pass->next_cid == req->cid_num)
+		pass_end(&srv->passes, pass);
+	if (!strncmp(tls.name, "psk:", 4) && strcmp(tls.name, who->id.name)) {
+		snprintf(why, sizeof(why), "its key of TLS is that of %s, and it is %s", tls.name,
+			 who->id.name);
+		return why;
+	}
+	return NULL;
+}
+
+const char *srv_pass_who(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
+			 const struct rtrs_conn_req *req, const struct rtrs_msg_conn_req *msg,
+			 struct srv_who *who)
+{
+	memset(who, 0, sizeof(*who));
+	fab_conn_identity(conn, &who->id);
+	who->tls_key = who->id.key;
+	if (req->auth == RTRS_AUTHS_PROVES)
+		return pass_use(srv, conn, req, msg, who);
+	if (mode == AUTH_MODE_REQUIRE && !*who->id.name)
+		return "it does not authenticate, which --auth=require demands";
+	return NULL;
+}
+
+/* ---- other keys ---- */
+
+void srv_pass_drop_old(struct srv *srv)
+{
+	struct srv_pass *pass, *tmp;
+
+	list_for_each_safe(pass, tmp, &srv->passes.all, link) {
+		if (!fab_psk_by_serial(&srv->auth->psks, pass->who.id.key))
+			pass_end(&srv->passes, pass);
+	}
+}

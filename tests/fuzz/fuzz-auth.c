@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The messages of authentication.  Input: a script of what somebody between a client and a server
+ * does.  Whatever the script says: an end is PROVEN only if the other end has the same transcript
+ * and key, and has said what the protocol demands; and a FAILED end stays FAILED. */
+#include "auth-chap.h"
+#include "fab-psk.h"
+#include "fuzz.h"
+
+#define MSGS 16u
+
+struct party {
+	struct auth_chap chap;
+	bool failed;
+};
+
+static struct party client, server;
+static struct auth_reply heard[MSGS];	/* all messages so far, the newest last */
+static unsigned nheard;
+static struct fab_psk key = { .name = "alice", .len = 32, .key = { 1, 2, 3 } };
+static struct fab_psks keys = { .all = &key, .n = 1 };
+
+static void hear(const struct auth_reply *msg)
+{
+	if (msg->len && nheard < MSGS)
+		heard[nheard++] = *msg;
+}
+
+static void begin(unsigned chance_of)
+{
+	static const struct auth_where where;
+	struct auth_chance chance;
+	struct auth_reply hello;
+
+	memset(&chance, (int)(chance_of + 1), sizeof(chance));
+	auth_chap_client(&client.chap, &where, &key, &chance, &hello);
+	memset(&chance, (int)(chance_of + 101), sizeof(chance));
+	auth_chap_server(&server.chap, &where, "store", &keys, &chance);
+	client.failed = server.failed = false;
+	hear(&hello);
+}
+
+static void check(struct party *p, const struct party *other)
+{
+	must(!p->failed || p->chap.state == AUTH_FAILED);
+	p->failed = p->chap.state == AUTH_FAILED;
+	must(!p->failed || p->chap.why);
+	if (p->chap.state != AUTH_PROVEN)
+		return;
+	must(!memcmp(p->chap.transcript, other->chap.transcript, AUTH_HASH_LEN));
+	must(!memcmp(p->chap.claim, other->chap.claim, AUTH_PROOF_LEN));
+	if (p == &client)
+		must(other->chap.state == AUTH_PROVEN &&
+		     !memcmp(p->chap.conn_key, other->chap.conn_key, AUTH_HASH_LEN));
+	else
+		must(other->chap.state != AUTH_GREETED);
+}
+
+/* A message reaches @p: exactly @len bytes, so that a sanitizer sees a read beyond. */
+static void reach(struct party *p, const uint8_t *bytes, size_t len)
+{
+	uint8_t *copy = malloc(len ? len : 1);
+	struct auth_reply reply;
+
+	must(copy);
+	if (len)
+		memcpy(copy, bytes, len);
+	/* An end that was over is not asked again: the other end may have begun anew by then. */
+	if (p->chap.state < AUTH_PROVEN) {
+		auth_chap_take(&p->chap, copy, len, &reply);
+		must(reply.len <= sizeof(reply.bytes));
+		check(p, p == &client ? &server : &client);
+		hear(&reply);
+	}
+	free(copy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_in in = { data, size };
+
+	nheard = 0;
+	begin(0);
+	for (unsigned step = 0; in.left && step < 24; step++) {
+		unsigned op = (unsigned)fuzz_take(&in, 1);
+		struct party *to = op & 1 ? &client : &server;
+		struct auth_reply msg = heard[fuzz_take(&in, 1) % nheard];
+		size_t n;
+
+		switch (op >> 1 & 7) {
+		case 0:
+		case 1:
+			break;
+		case 2:
+			n = fuzz_take(&in, 1) % sizeof(msg.bytes);
+			msg.bytes[n] ^= (uint8_t)fuzz_take(&in, 1);
+			break;
+		case 3:
+			msg.len = fuzz_take(&in, 1) % (sizeof(msg.bytes) + 1);
+			break;
+		case 4:			/* bytes of the input */
+			n = MIN((size_t)fuzz_take(&in, 1), in.left);
+			reach(to, in.p, n);
+			in.p += n;
+			in.left -= n;
+			continue;
+		case 5:			/* the end of one behind the begin of another */
+			n = fuzz_take(&in, 1) % sizeof(msg.bytes);
+			memcpy(msg.bytes + n, heard[fuzz_take(&in, 1) % nheard].bytes + n,
+			       sizeof(msg.bytes) - n);
+			break;
+		case 6:
+			if (nheard < MSGS)
+				begin(step + 1);
+			continue;
+		default:
+			continue;
+		}
+		reach(to, msg.bytes, msg.len);
+	}
+	return 0;
+}

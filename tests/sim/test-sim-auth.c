@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Authentication in messages, on the whole server and client: what a client that has proven itself
+ * may do, and what everybody else may not, who knows all that crosses the network. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "auth-conn.h"
+#include "raw-clt.h"
+#include "srv-auth.h"
+#include "world.h"
+
+static struct world *w;
+static struct raw_clt alice, other;
+static char file[] = "/tmp/test-sim-auth.XXXXXX";
+static struct fab_psks keys;
+
+static const char key_text[] =
+	"alice:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n"
+	"bob:aa112233445566778899aabbccddeeff00112233445566778899aabbccddee01\n"
+	"alice/new:bb112233445566778899aabbccddeeff00112233445566778899aabbccddee\n";
+
+static const struct fab_psk *key_of(const char *name)
+{
+	return fab_psk_find(&keys, name, strlen(name));
+}
+
+/* ---- a client made by hand ---- */
+
+/* What a client has after its proof. */
+struct proof {
+	struct auth_chap chap;
+	struct rtrs_msg_conn_req req;	/* of the connection of the proof */
+};
+
+static void chance_of(struct auth_chance *chance, unsigned n)
+{
+	for (unsigned i = 0; i < sizeof(*chance); i++)
+		((uint8_t *)chance)[i] = (uint8_t)(n * 31 + i * 7 + 1);
+}
+
+static void post_recv(struct hpath *p)
+{
+	struct ibv_sge sge = { (uintptr_t)p->info_buf, AUTH_MSG_MAX, p->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = (uintptr_t)&p->cons[0], .sg_list = &sge, .num_sge = 1 };
+
+	p->listens = true;
+	p->said = 0;
+	CHECK(!fab_post_recv(p->cons[0].conn, &wr));
+}
+
+/* Connect with the ask.  The server asks for the proof. */
+static void ask(struct raw_clt *c, struct proof *proof, const struct fab_psk *key, unsigned n,
+		struct auth_reply *hello)
+{
+	struct hpath *p = &c->path;
+	struct rtrs_msg_conn_rsp rsp;
+	struct auth_chance chance;
+	struct auth_where where;
+
+	p->auth = RTRS_AUTHS_ASKS;
+	hpath_conn_req(p, 0, &proof->req);
+	CHECK(hpath_connect(p, 0) == 0);
+	CHECK(p->rsp.auth == RTRS_AUTHS_ASKS);
+	rtrs_conn_rsp_encode(&rsp, &p->rsp);
+	auth_conn_where(&where, &proof->req, &rsp, fab_addr_transport(&p->dst), p->cons[0].conn);
+	chance_of(&chance, n);
+	auth_chap_client(&proof->chap, &where, key, &chance, hello);
+}
+
+/* Send @msg and take the answer.  False: the server has hung up. */
+static bool say(struct raw_clt *c, const void *msg, size_t len)
+{
+	post_recv(&c->path);
+	hpath_send(&c->path, 0, msg, len);
+	HWAIT(c->path.said || hpath_any_closed(&c->path));
+	return c->path.said;
+}
+
+/* Begin anew, for the connections of the path. */
+static void leave(struct raw_clt *c)
+{
+	hpath_reset(&c->path);
+	c->path.listens = false;
+}
+
+/* Prove that @c has @key.  0, or the errno of the handshake. */
+static int prove(struct raw_clt *c, struct proof *proof, const struct fab_psk *key, unsigned n)
+{
+	struct auth_reply reply;
+	int rc = 0;
+
+	ask(c, proof, key, n, &reply);
+	while (!rc && proof->chap.state != AUTH_PROVEN) {
+		if (!say(c, reply.bytes, reply.len))
+			return -ECONNRESET;
+		rc = auth_chap_take(&proof->chap, c->path.info_buf, c->path.said, &reply);
+	}
+	leave(c);
+	return rc;
+}
+
+static void sealed(struct raw_clt *c, const struct proof *proof, unsigned cid,
+		   struct rtrs_msg_conn_req *m)
+{
+	c->path.auth = RTRS_AUTHS_PROVES;
+	hpath_conn_req(&c->path, cid, m);
+	auth_conn_req_seal(m, proof->chap.conn_key);
+}
+
+/* Connect @cid under the proof.  0 or the errno of the refusal. */
+static int enter(struct raw_clt *c, const struct proof *proof, unsigned cid)
+{
+	struct rtrs_msg_conn_req m;
+
+	sealed(c, proof, cid, &m);
+	return hpath_connect_with(&c->path, cid, &m, sizeof(m));
+}
+
+/* ---- begin and end ---- */
+
+static void begin(enum auth_mode mode)
+{
+	struct world_server_conf conf = world_server_defaults;
+
+	conf.auth = (struct auth_conf){ .server = true, .asked = true, .mode = mode, .psk = file };
+	w = world_create(1);
+	world_server_start(w, &conf);
+}
+
+static struct proof alices;
+
+/* A session of alice with a path of two connections. */
+static void begin_with_alice(enum auth_mode mode)
+{
+	begin(mode);
+	raw_clt_init(&alice, "clt", 1, 1, 2);
+	CHECK(prove(&alice, &alices, key_of("alice"), 1) == 0);
+	CHECK(enter(&alice, &alices, 0) == 0 && enter(&alice, &alices, 1) == 0);
+	CHECK(raw_clt_info(&alice, "sess") == 0);
+	world_forget(w);
+}
+
+static void alice_is_well(void)
+{
+	CHECK(!raw_clt_lost(&alice));
+	CHECK(hpath_sess_info(&alice.path) == 0);
+}
+
+static void end_with_alice(void)
+{
+	alice_is_well();
+	raw_clt_fini(&alice);
+	world_destroy(w);
+}
+
+/* ---- our own client ---- */
+
+static void io_of(const struct auth_creds *creds, int want)
+{
+	struct world_client_conf conf = world_client_defaults;
+	struct world_client *c;
+
+	conf.auth = creds;
+	conf.name = creds ? creds->own->name : "nobody";
+	conf.once = true;
+	c = world_client_start(w, &conf);
+	world_run_ms(w, 5000);
+	CHECK((world_client_opened(c) == 0) == (want == 0));
+	world_client_stop(w, c);
+}
+
+static struct auth_creds *creds_of(enum auth_mode mode, const char *name)
+{
+	const struct auth_conf conf = { .asked = true, .mode = mode, .psk = file,
+					.username = name };
+	struct auth_creds *creds;
+	char err[256];
+
+	CHECK(auth_creds_create(&conf, &creds, err, sizeof(err)) == 0);
+	return creds;
+}
+
+static void test_modes(void)
+{
+	struct auth_creds *demands = creds_of(AUTH_MODE_REQUIRE, "alice");
+	struct auth_creds *may = creds_of(AUTH_MODE_PSK, "bob");
+
+	for (enum auth_mode mode = 0; mode < AUTH_MODES; mode++) {
+		begin(mode);
+		io_of(demands, mode == AUTH_MODE_NONE);
+		io_of(may, 0);
+		io_of(NULL, mode == AUTH_MODE_REQUIRE);
+		CHECK(world_traced(w, "it does not authenticate, which --auth=require demands") ==
+		      (mode == AUTH_MODE_REQUIRE));
+		world_destroy(w);
+	}
+	auth_creds_destroy(demands);
+	auth_creds_destroy(may);
+}
+
+/* ---- strangers who know all numbers ---- */
+
+/* Without a proof: another path of the session, a connection of its path, a new life of it. */
+static void test_anonymous_in_a_session(void)
+{
+	for (enum auth_mode mode = AUTH_MODE_PSK; mode < AUTH_MODES; mode++) {
+		for (unsigned path = 1; path <= 2; path++) {
+			for (uint16_t recon = 1; recon <= 2; recon++) {
+				begin_with_alice(mode);
+				raw_clt_init(&other, "clt2", (uint8_t)path, 1, 2);
+				other.path.recon_cnt = recon;
+				CHECK(raw_clt_connect(&other, 0) == -EACCES);
+				CHECK(raw_clt_connect(&other, 1) == -EACCES);
+				raw_clt_fini(&other);
+				end_with_alice();
+			}
+		}
+	}
+}
+
+/* Bob has a key of his own; alice has another one, too. */
+static void test_another_key_in_a_session(void)
+{
+	static const char *const lines[] = {
+		"its session belongs to psk:alice, and it is psk:bob",
+		"its session was made with another key of psk:alice",
+	};
+	static const char *const names[] = { "bob", "alice/new" };
+	struct proof proof;
+
+	for (unsigned i = 0; i < 2; i++) {
+		for (unsigned path = 1; path <= 2; path++) {
+			begin_with_alice(AUTH_MODE_REQUIRE);
+			raw_clt_init(&other, "clt2", (uint8_t)path, 1, 2);
+			CHECK(prove(&other, &proof, key_of(names[i]), 2) == 0);
+			CHECK(enter(&other, &proof, 0) == -EACCES);
+			CHECK(world_traced(w, lines[i]));
+			raw_clt_fini(&other);
+			end_with_alice();
+		}
+	}
+}
+
+/* The same key, from another host: a path more. */
+static void test_a_second_path(void)
+{
+	struct proof proof;
+
+	begin_with_alice(AUTH_MODE_REQUIRE);
+	raw_clt_init(&other, "clt2", 2, 1, 2);
+	CHECK(prove(&other, &proof, key_of("alice"), 2) == 0);
+	CHECK(enter(&other, &proof, 0) == 0 && enter(&other, &proof, 1) == 0);
+	CHECK(raw_clt_info(&other, "sess") == 0);
+	raw_clt_fini(&other);
+	end_with_alice();
+}
+
+/* ---- one proof, used again ---- */
+
+/* Each connection of the proof once, in its order, from its address, as it was proven. */
+static void test_a_pass_is_used_up(void)
+{
+	struct rtrs_msg_conn_req m[2];
+	struct proof proof;
+
+	begin(AUTH_MODE_REQUIRE);
+	raw_clt_init(&alice, "clt", 1, 1, 2);
+	CHECK(prove(&alice, &proof, key_of("alice"), 1) == 0);
+	sealed(&alice, &proof, 0, &m[0]);
+	sealed(&alice, &proof, 1, &m[1]);
+	CHECK(hpath_connect_with(&alice.path, 1, &m[1], sizeof(m[1])) == -EACCES);
+	raw_clt_init(&other, "clt2", 1, 1, 2);
+	CHECK(hpath_connect_with(&other.path, 0, &m[0], sizeof(m[0])) == -EACCES);
+	CHECK(world_traced(w, "its path has been authenticated from another address"));
+	raw_clt_fini(&other);
+	for (unsigned bit = 16; bit < 8 * sizeof(m[0]); bit++) {
+		struct rtrs_msg_conn_req changed = m[0];
+
+		((uint8_t *)&changed)[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		CHECK(hpath_connect_with(&alice.path, 0, &changed, sizeof(changed)) < 0);
+	}
+	CHECK(hpath_connect_with(&alice.path, 0, &m[0], sizeof(m[0])) == 0);
+	raw_clt_init(&other, "clt", 1, 1, 2);
+	CHECK(hpath_connect_with(&other.path, 0, &m[0], sizeof(m[0])) == -EACCES);
+	raw_clt_fini(&other);
+	CHECK(hpath_connect_with(&alice.path, 1, &m[1], sizeof(m[1])) == 0);
+	CHECK(raw_clt_info(&alice, "sess") == 0);
+	raw_clt_hang_up(&alice);
+	world_run_ms(w, 10000);
+	/* The whole path again, when the first has gone. */
+	CHECK(hpath_connect_with(&alice.path, 0, &m[0], sizeof(m[0])) == -EACCES);
+	raw_clt_fini(&alice);
+	world_destroy(w);
+}
+
+static void test_a_pass_gets_old(void)
+{
+	struct proof proof;
+
+	begin(AUTH_MODE_REQUIRE);
+	raw_clt_init(&alice, "clt", 1, 1, 2);
+	CHECK(prove(&alice, &proof, key_of("alice"), 1) == 0);
+	world_run_ms(w, 36000);
+	CHECK(enter(&alice, &proof, 0) == -EACCES);
+	CHECK(world_traced(w, "its path has not been authenticated, or too long ago"));
+	raw_clt_fini(&alice);
+	world_destroy(w);
+}
+
+/* The server's answer has its proof, for that connection alone. */
+static void test_the_server_accepts_with_a_proof(void)
+{
+	struct rtrs_msg_conn_req m[2];
+	struct rtrs_msg_conn_rsp rsp;
+	struct proof proof;
+
+	begin(AUTH_MODE_REQUIRE);
+	raw_clt_init(&alice, "clt", 1, 1, 2);
+	CHECK(prove(&alice, &proof, key_of("alice"), 1) == 0);
+	for (unsigned cid = 0; cid < 2; cid++) {
+		sealed(&alice, &proof, cid, &m[cid]);
+		CHECK(hpath_connect_with(&alice.path, cid, &m[cid], sizeof(m[cid])) == 0);
+		rtrs_conn_rsp_encode(&rsp, &alice.path.rsp);
+		CHECK(auth_conn_rsp_ok(&rsp, m[cid].auth_data, proof.chap.conn_key));
+		CHECK(!auth_conn_rsp_ok(&rsp, m[!cid].auth_data, proof.chap.conn_key));
+	}
+	raw_clt_fini(&alice);
+	world_destroy(w);
+}
+
+/* ---- messages of a handshake that was heard ---- */
+
+/* HELLO and PROOF of alice again: once heard, by whoever connects with the same numbers. */
+static void test_replayed_and_reflected(void)
+{
+	struct auth_reply hello, claim;
+	uint8_t challenge[AUTH_MSG_MAX];
+	struct proof proof;
+
+	begin(AUTH_MODE_REQUIRE);
+	raw_clt_init(&alice, "clt", 1, 1, 2);
+	ask(&alice, &proof, key_of("alice"), 1, &hello);
+	CHECK(say(&alice, hello.bytes, hello.len));
+	memcpy(challenge, alice.path.info_buf, sizeof(challenge));
+	CHECK(auth_chap_take(&proof.chap, challenge, alice.path.said, &claim) == 0);
+	CHECK(say(&alice, claim.bytes, claim.len));
+	leave(&alice);
+	for (unsigned i = 0; i < 5; i++) {
+		struct { const void *msg; size_t len; } said[2] = {
+			{ hello.bytes, hello.len }, { claim.bytes, claim.len } };
+		struct auth_reply own;
+
+		if (i == 1)		/* PROOF first */
+			said[0] = said[1];
+		if (i == 2)		/* the server's CHALLENGE */
+			said[0].msg = challenge;
+		if (i == 3)		/* HELLO twice */
+			said[1] = said[0];
+		if (i == 4)
+			said[1].len--;
+		ask(&alice, &proof, key_of("alice"), 1, &own);
+		if (say(&alice, said[0].msg, said[0].len) && say(&alice, said[1].msg, said[1].len))
+			CHECK(((struct auth_msg_proof *)alice.path.info_buf)->status.v);
+		leave(&alice);
+		CHECK(enter(&alice, &proof, 0) == -EACCES);
+	}
+	raw_clt_fini(&alice);
+	world_destroy(w);
+}
+
+/* Something else than a message: nothing comes of it. */
+static void test_garbage(void)
+{
+	uint8_t bytes[AUTH_MSG_MAX + 1] = { 0 };
+	struct auth_reply hello;
+	struct proof proof;
+
+	begin(AUTH_MODE_REQUIRE);
+	raw_clt_init(&alice, "clt", 1, 1, 2);
+	for (size_t len = 0; len <= sizeof(bytes); len += len < 8 ? 1 : 24) {
+		ask(&alice, &proof, key_of("alice"), 1, &hello);
+		CHECK(!say(&alice, bytes, len));
+		leave(&alice);
+	}
+	raw_clt_fini(&alice);
+	world_destroy(w);
+}
+
+/* ---- limits ---- */
+
+#define STALLED 200u
+
+/* A host that begins and says nothing more: so many are open at once, for so long; others
+ * get in. */
+static void test_stalled(void)
+{
+	static struct raw_clt stalled[STALLED];
+	struct auth_reply hello;
+	struct proof proof;
+	unsigned up = 0;
+
+	begin(AUTH_MODE_REQUIRE);
+	for (unsigned i = 0; i < STALLED; i++) {
+		raw_clt_init(&stalled[i], "clt2", (uint8_t)i, 2, 2);
+		ask(&stalled[i], &proof, key_of("bob"), i, &hello);
+	}
+	raw_clt_init(&alice, "clt", 1, 1, 2);
+	CHECK(prove(&alice, &proof, key_of("alice"), 1) == 0);
+	CHECK(enter(&alice, &proof, 0) == 0);
+	for (unsigned i = 0; i < STALLED; i++)
+		up += !raw_clt_lost(&stalled[i]);
+	CHECK(up == SRV_MAX_HOST_GUESTS);
+	world_run_ms(w, SRV_GUEST_TIMEOUT + 1000);
+	for (unsigned i = 0; i < STALLED; i++) {
+		CHECK(raw_clt_lost(&stalled[i]));
+		raw_clt_fini(&stalled[i]);
+	}
+	CHECK(world_traced(w, "authentication: not finished in time"));
+	raw_clt_fini(&alice);
+	world_destroy(w);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct sim_test tests[] = {
+		{ "modes", test_modes },
+		{ "anonymous-in-a-session", test_anonymous_in_a_session },
+		{ "another-key-in-a-session", test_another_key_in_a_session },
+		{ "a-second-path", test_a_second_path },
+		{ "a-pass-is-used-up", test_a_pass_is_used_up },
+		{ "a-pass-gets-old", test_a_pass_gets_old },
+		{ "the-server-accepts-with-a-proof", test_the_server_accepts_with_a_proof },
+		{ "replayed-and-reflected", test_replayed_and_reflected },
+		{ "garbage", test_garbage },
+		{ "stalled", test_stalled },
+	};
+	int fd = mkstemp(file), rc;
+	char err[256];
+
+	CHECK(fd >= 0 && write(fd, key_text, sizeof(key_text) - 1) == sizeof(key_text) - 1);
+	close(fd);
+	CHECK(fab_psk_read(file, &keys, err, sizeof(err)) == 0);
+	rc = sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
+	fab_psk_free(&keys);
+	unlink(file);
+	return rc;
+}

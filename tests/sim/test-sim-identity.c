@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sessions and their names belong to identities (fab_conn_identity()): a client that knows uuids or
+ * a name of another one gets nothing by that, and disturbs nobody. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "raw-clt.h"
+#include "srv-names.h"
+#include "world.h"
+
+static struct world *w;
+static struct raw_clt clt, other;
+
+static void begin(const char *owner, const char *stranger)
+{
+	w = world_create(1);
+	world_server_start(w, NULL);
+	sim_identify("clt", owner);
+	sim_identify("clt2", stranger);
+	raw_clt_init(&clt, "clt", 1, 1, 2);
+	CHECK(raw_clt_open(&clt, "sess", RNBD_ACCESS_RW) == 0);
+	world_forget(w);
+}
+
+static void end(void)
+{
+	raw_clt_fini(&clt);
+	world_destroy(w);
+}
+
+static int do_read(void)
+{
+	return raw_clt_io(&clt, 1, 3, RNBD_OP_READ, 0, 4096, false);
+}
+
+/* Another path of the session, a connection of its path, a new life of its path. */
+static void intrude(const char *owner, const char *stranger, const char *line)
+{
+	for (unsigned path = 1; path <= 2; path++) {
+		for (uint16_t recon = 1; recon <= 2; recon++) {
+			begin(owner, stranger);
+			raw_clt_init(&other, "clt2", (uint8_t)path, 1, 2);
+			other.path.recon_cnt = recon;
+			CHECK(raw_clt_connect(&other, 0) == -EACCES);
+			other.path.first_conn = false;
+			CHECK(raw_clt_connect(&other, 1) == -EACCES);
+			CHECK(world_traced(w, line));
+			/* Its owner noticed nothing. */
+			CHECK(!raw_clt_lost(&clt) && do_read() == 0);
+			raw_clt_fini(&other);
+			end();
+		}
+	}
+}
+
+static void test_session_of_another(void)
+{
+	intrude("psk:gw1", "psk:gw2", "connection refused: its session belongs to psk:gw1, and it "
+		"is psk:gw2 (Permission denied)");
+	intrude("psk:gw1", "cert:gw1", "its session belongs to psk:gw1, and it is cert:gw1");
+	intrude("psk:gw1", "psk:gw", "its session belongs to psk:gw1, and it is psk:gw (");
+	intrude("psk:gw1", "", "its session belongs to psk:gw1, and it is a client without a name");
+	intrude("", "psk:gw2", "its session belongs to a client without a name, and it is psk:gw2");
+}
+
+/* A second path by the same identity, from another host. */
+static void test_own_session(void)
+{
+	begin("psk:gw1", "psk:gw1");
+	raw_clt_init(&other, "clt2", 2, 1, 2);
+	CHECK(raw_clt_connect(&other, 0) == 0 && raw_clt_connect(&other, 1) == 0);
+	CHECK(raw_clt_info(&other, "sess") == 0);
+	raw_clt_fini(&other);
+	end();
+}
+
+/* A connection that comes into a path in set-up, by another identity than the first. */
+static void test_half_a_path(void)
+{
+	begin("psk:gw1", "psk:gw2");
+	raw_clt_init(&other, "clt", 7, 7, 2);
+	CHECK(raw_clt_connect(&other, 0) == 0);
+	sim_identify("clt", "psk:gw3");
+	CHECK(raw_clt_connect(&other, 1) == -EACCES);
+	raw_clt_fini(&other);
+	end();
+}
+
+static bool client_is_open(void *arg)
+{
+	return world_client_opened(arg) <= 0;
+}
+
+/* A client whose second path comes with another identity is told so, and goes on over the first. */
+static void test_client_is_told(void)
+{
+	struct world_server_conf server = world_server_defaults;
+	struct world_client_conf conf = world_client_defaults;
+	struct world_client *c;
+
+	server.any_address = true;
+	conf.npaths = 2;
+	w = world_create(1);
+	world_server_start(w, &server);
+	sim_identify("clt", "psk:gw1");
+	c = world_client_start(w, &conf);
+	CHECK(sim_run_until(client_is_open, c, 2000) && world_client_opened(c) == 0);
+	world_run_ms(w, 100);
+	sim_identify("clt", "psk:gw2");
+	world_forget(w);
+	sim_cut("clt", "srv/1");
+	world_run_ms(w, 1000);
+	CHECK(world_traced(w, "connection 0 was refused: Permission denied (the session belongs to "
+			   "another identity"));
+	CHECK(world_write(c, 0, 4096, 7) == 0);
+	world_client_stop(w, c);
+	world_destroy(w);
+}
+
+/* A handshake whose key was taken out before the connection is judged. */
+static void test_key_taken_out(void)
+{
+	begin("psk:gw1", "psk:gw2");
+	sim_identify_key("clt2", 7);
+	raw_clt_init(&other, "clt2", 2, 2, 2);
+	CHECK(raw_clt_connect(&other, 0) == -EKEYREVOKED);
+	CHECK(world_traced(w, "connection refused: the key of psk:gw2 was taken out"));
+	raw_clt_fini(&other);
+	end();
+}
+
+/* The name of a session, while its owner is there and when the owner is away. */
+static void name_of_another(const char *stranger, const char *line)
+{
+	for (unsigned away = 0; away < 2; away++) {
+		begin("psk:gw1", stranger);
+		if (away) {
+			raw_clt_hang_up(&clt);
+			world_run_ms(w, 60000);
+		}
+		raw_clt_init(&other, "clt2", 2, 2, 2);
+		CHECK(raw_clt_connect(&other, 0) == 0 && raw_clt_connect(&other, 1) == 0);
+		CHECK(raw_clt_info(&other, "sess") == -ECONNRESET);
+		CHECK(world_traced(w, line));
+		raw_clt_fini(&other);
+		if (!away)
+			CHECK(do_read() == 0);
+		/* The owner is back, with another session. */
+		raw_clt_fini(&clt);
+		raw_clt_init(&clt, "clt", 3, 3, 2);
+		CHECK(raw_clt_open(&clt, "sess", RNBD_ACCESS_RW) == 0);
+		end();
+	}
+}
+
+static void test_name_of_another(void)
+{
+	name_of_another("psk:gw2", "path not set up: session name sess belongs to psk:gw1, and it "
+			"is psk:gw2");
+	name_of_another("", "session name sess belongs to psk:gw1, and it is a client without a "
+			"name");
+}
+
+/* A name that clients without an identity use belongs to nobody. */
+static void test_name_of_nobody(void)
+{
+	begin("", "psk:gw2");
+	raw_clt_hang_up(&clt);
+	world_run_ms(w, 100);
+	raw_clt_init(&other, "clt2", 2, 2, 2);
+	CHECK(raw_clt_open(&other, "sess", RNBD_ACCESS_RW) == 0);
+	raw_clt_fini(&other);
+	end();
+}
+
+/* Names are bounded: of one identity, whose names push out none of another one's, and of all. */
+static void test_names_are_bounded(void)
+{
+	struct srv_names names = { 0 };
+	char name[32], identity[32];
+
+	srv_names_bind(&names, "mine", "psk:gw1");
+	srv_names_bind(&names, "none", "");
+	CHECK(!strcmp(srv_names_owner(&names, "none"), ""));
+	for (unsigned i = 0; i < 10 * SRV_NAMES_OF_ONE; i++) {
+		snprintf(name, sizeof(name), "n%u", i);
+		srv_names_bind(&names, name, "psk:flood");
+	}
+	CHECK(names.n == SRV_NAMES_OF_ONE + 1);
+	CHECK(!strcmp(srv_names_owner(&names, "mine"), "psk:gw1"));
+	CHECK(!strcmp(srv_names_owner(&names, name), "psk:flood"));
+	CHECK(!strcmp(srv_names_owner(&names, "n0"), ""));
+	for (unsigned i = 0; i < 2 * SRV_NAMES_MAX; i++) {
+		snprintf(name, sizeof(name), "m%u", i);
+		snprintf(identity, sizeof(identity), "psk:m%u", i);
+		srv_names_bind(&names, name, identity);
+		srv_names_bind(&names, "mine", "psk:gw1");
+	}
+	CHECK(names.n == SRV_NAMES_MAX);
+	/* What was used last stays. */
+	CHECK(!strcmp(srv_names_owner(&names, "mine"), "psk:gw1"));
+	srv_names_forget(&names, "psk:gw1");
+	CHECK(!strcmp(srv_names_owner(&names, "mine"), "") && names.n == SRV_NAMES_MAX - 1);
+	srv_names_fini(&names);
+}
+
+/* ---- exports ---- */
+
+/* Give "disk0" these lists. */
+static void set_disk(const char *allow, const char *read_only)
+{
+	static char name[] = "disk0", spec[] = "disk0=disk0";
+	struct conf_export ex = { .name = name, .spec = spec };
+	char err[EXPORT_LIFE_ERR];
+
+	CHECK(conf_allow_list_add(&ex.allow, allow, err, sizeof(err)) == 0);
+	if (*read_only)
+		CHECK(conf_allow_list_add(&ex.read_only, read_only, err, sizeof(err)) == 0);
+	CHECK(world_server_change(w, &ex, 1, err) == 0);
+}
+
+/* An OPEN of "disk0", or of what does not exist, by @identity. */
+static int open_as(const char *identity, enum rnbd_access_mode mode)
+{
+	int rc;
+
+	sim_identify("clt2", identity);
+	raw_clt_init(&other, "clt2", 5, 5, 2);
+	rc = raw_clt_open(&other, "other", mode);
+	if (!rc)
+		CHECK(raw_clt_io(&other, 1, 3, RNBD_OP_WRITE, 0, 512, false) ==
+		      (mode == RNBD_ACCESS_RO ? -EPERM : 0));
+	raw_clt_fini(&other);
+	world_run_ms(w, 50);
+	return rc;
+}
+
+static void test_rights(void)
+{
+	static const struct {
+		const char *allow, *read_only, *identity;
+		int ro, rw;
+	} cases[] = {
+		{ "all", "", "", 0, 0 },
+		{ "psk:gw2", "", "psk:gw2", 0, 0 },
+		{ "psk:gw2", "", "psk:gw1", -ENOENT, -ENOENT },
+		{ "psk:gw2", "", "cert:gw2", -ENOENT, -ENOENT },
+		{ "psk:gw2", "", "", -ENOENT, -ENOENT },
+		{ "psk:gw2, 10.0.0.3", "", "", 0, 0 },
+		{ "psk:gw2", "psk:backup", "psk:gw2", 0, 0 },
+		{ "psk:gw2", "psk:backup", "psk:backup", 0, -EROFS },
+		{ "psk:gw2", "psk:backup", "psk:gw1", -ENOENT, -ENOENT },
+		{ "all", "psk:backup", "psk:backup", 0, -EROFS },
+		{ "all", "psk:backup", "psk:gw1", -ENOENT, -ENOENT },
+		{ "0.0.0.0/0", "psk:backup", "psk:gw1", 0, 0 },
+		{ "0.0.0.0/0", "psk:backup", "psk:backup", 0, -EROFS },
+		{ "psk:gw2, psk:backup", "psk:backup", "psk:backup", 0, -EROFS },
+		{ "psk:gw2", "10.0.0.0/8", "psk:gw2", 0, -EROFS },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		w = world_create(1);
+		world_server_start(w, NULL);
+		set_disk(cases[i].allow, cases[i].read_only);
+		CHECK(open_as(cases[i].identity, RNBD_ACCESS_RO) == cases[i].ro);
+		CHECK(open_as(cases[i].identity, RNBD_ACCESS_RW) == cases[i].rw);
+		CHECK(open_as(cases[i].identity, RNBD_ACCESS_MIGRATION) == cases[i].rw);
+		world_destroy(w);
+	}
+}
+
+/* What is open stays open when the lists change, and a path that may only read does not join. */
+static void test_rights_change(void)
+{
+	begin("psk:gw1", "psk:gw1");
+	set_disk("10.0.0.1", "10.0.0.3");
+	CHECK(do_read() == 0);
+	raw_clt_init(&other, "clt2", 2, 1, 2);
+	CHECK(raw_clt_connect(&other, 0) == 0 && raw_clt_connect(&other, 1) == 0);
+	CHECK(raw_clt_info(&other, "sess") == -ECONNRESET);
+	CHECK(world_traced(w, "its session has disk0 open for writing, which is read-only for this "
+			   "address"));
+	raw_clt_fini(&other);
+	set_disk("psk:gw1", "psk:gw1");
+	CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_WRITE, 0, 512, false) == 0);
+	/* Taken away, it comes back for reading alone. */
+	CHECK(world_server_kick(w, "disk0") == 1);
+	raw_clt_fini(&clt);
+	world_run_ms(w, 50);
+	raw_clt_init(&clt, "clt", 1, 1, 2);
+	CHECK(raw_clt_open(&clt, "sess", RNBD_ACCESS_RW) == -EROFS);
+	CHECK(world_traced(w, "open of disk0 as rw refused: Read-only file system; its read-only "
+			   "contains clt, psk:gw1"));
+	end();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct sim_test tests[] = {
+		{ "session-of-another", test_session_of_another },
+		{ "own-session", test_own_session },
+		{ "half-a-path", test_half_a_path },
+		{ "client-is-told", test_client_is_told },
+		{ "key-taken-out", test_key_taken_out },
+		{ "name-of-another", test_name_of_another },
+		{ "name-of-nobody", test_name_of_nobody },
+		{ "names-are-bounded", test_names_are_bounded },
+		{ "rights", test_rights },
+		{ "rights-change", test_rights_change },
+	};
+
+	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
+}

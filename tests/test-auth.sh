@@ -1,0 +1,195 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Authentication in messages, both ends: IO over tcp and a unix socket, who gets in by which key, a
+# path into the session of another one, and what a pair of ends that does not fit is told.
+. ./tests/functions.sh
+requires_server; requires_plugin; requires_gateway
+requires nbdcopy --version
+
+bench=$top_builddir/rtrs-bench
+umask 077
+# keys FILE NAME...: a file with new keys.
+keys() {
+	local file=$1 name
+	shift
+	for name; do
+		"$top_builddir/rtrs-psk" "$name"
+	done >"$file"
+}
+keys "$tmp/server.psk" alice bob alice/new
+grep ^alice: "$tmp/server.psk" >"$tmp/alice.psk"
+grep ^alice/new: "$tmp/server.psk" >"$tmp/alice-new.psk"
+grep ^bob: "$tmp/server.psk" >"$tmp/bob.psk"
+keys "$tmp/stranger.psk" carol
+keys "$tmp/wrong.psk" alice
+random_file "$tmp/disk" $((8 << 20))
+
+# ---- IO ----
+
+secret=(--auth=require --auth-psk="$tmp/server.psk")
+start_server --listen tcp://127.0.0.1:0 --listen "unix:$tmp/a.sock" "${secret[@]}" \
+	--log-level=debug --control none "disk=$tmp/disk"
+for server in "127.0.0.1:$server_port" "unix:$tmp/a.sock"; do
+	start_nbdkit "server=$server" export=disk control=none auth-psk="$tmp/alice.psk"
+	cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$uri" -)
+	stop_process "$nbdkit_pid"
+	start_gateway "server=$server" export=disk control=none \
+		auth=psk auth-psk="$tmp/server.psk" auth-username=bob
+	cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$uri" -)
+	stop_process "$gateway_pid"
+done
+grep -q -E '127\.0\.0\.1:[0-9]+: authenticated by the key alice$' "$server_log"
+grep -q -E 'unix:pid=[0-9]+,uid=[0-9]+: authenticated by the key bob$' "$server_log"
+timeout "$TIMEOUT_S" "$bench" --auth-psk="$tmp/alice.psk" --rw=randrw --verify \
+	--number-ios=20000 --iodepth=32 --bs=64K --connections=5 "127.0.0.1:$server_port" disk
+
+# ---- who does not get in: one line here, one there ----
+
+# refused CLIENT'S-LINE SERVER'S-LINE OPTION...
+refused() {
+	local says=$1 told=$2 before
+	shift 2
+	before=$(wc -l <"$server_log")
+	expect_failure 1 "$says" "$bench" --number-ios=1 "$@" "127.0.0.1:$server_port" disk
+	wait_until "the server's line" told "$before" "$told"
+	must_fail told "$before" 'session opened'
+}
+# told LINES REGEX: the log says it behind its first LINES.
+told() {
+	tail -n +$(($1 + 1)) "$server_log" | grep -q -E "$2"
+}
+not_let_in='connection refused: authentication: '
+refused 'authentication as alice: the server has refused the key' \
+	"${not_let_in}wrong key, said to be of alice" --auth-psk="$tmp/wrong.psk"
+refused 'authentication as carol: the server has refused the key' \
+	"${not_let_in}no key has this name, said to be of carol" --auth-psk="$tmp/stranger.psk"
+refused 'connection 0 was refused: Permission denied' \
+	'connection refused: it does not authenticate, which --auth=require demands'
+refused 'connection 0 was refused: Permission denied' \
+	'connection refused: it does not authenticate' --auth=none --auth-psk="$tmp/alice.psk"
+stop_process "$server_pid"
+
+# ---- a server that leaves the choice to its clients, and one that asks nobody ----
+
+few_ios() {
+	timeout "$TIMEOUT_S" "$bench" --number-ios=10 "$@" "127.0.0.1:$server_port" disk
+}
+start_server --auth=psk --auth-psk="$tmp/server.psk" --control none "disk=$tmp/disk"
+few_ios
+few_ios --auth-psk="$tmp/alice.psk"
+refused 'the server has refused the key' "${not_let_in}wrong key" --auth-psk="$tmp/wrong.psk"
+stop_process "$server_pid"
+start_server --auth=none --auth-psk="$tmp/server.psk" --control none "disk=$tmp/disk"
+expect_failure 1 'the server does not authenticate, which auth=require demands' \
+	"$bench" --number-ios=1 --auth-psk="$tmp/alice.psk" "127.0.0.1:$server_port" disk
+few_ios --auth=psk --auth-psk="$tmp/alice.psk"
+stop_process "$server_pid"
+
+# ---- another key for a name, without a pause ----
+
+grep -v ^alice/new: "$tmp/server.psk" >"$tmp/keys.psk"
+printf '%s\n' '[server]' 'listen = tcp://127.0.0.1:0' "auth-psk = $tmp/keys.psk" \
+	'[export "disk"]' "path = $tmp/disk" 'mode = ro' >"$tmp/conf"
+start_server --config "$tmp/conf" --control none
+reload() {
+	local before
+	before=$(wc -l <"$server_log")
+	kill -HUP "$server_pid"
+	wait_until "the reload" told "$before" "$1"
+}
+# A session of each key that is there.
+with_key() {
+	start_nbdkit "server=127.0.0.1:$server_port" export=disk control=none mode=ro \
+		sessname="$1" auth-psk="$2" io-timeout=1
+}
+with_key old "$tmp/alice.psk"
+old=$nbdkit_pid old_uri=$uri
+refused 'the server has refused the key' "${not_let_in}no key has this name" \
+	--auth-psk="$tmp/alice-new.psk"
+cp "$tmp/server.psk" "$tmp/keys.psk"
+reload 'reload: \+auth key alice/new'
+with_key new "$tmp/alice-new.psk"
+new_uri=$uri
+cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$old_uri" -)
+cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$new_uri" -)
+# A file that is no file of keys changes nothing.
+chmod 640 "$tmp/keys.psk"
+reload 'error: .*--auth-psk=.*: expected mode 0600, not 0640'
+chmod 600 "$tmp/keys.psk"
+grep -v ^alice: "$tmp/server.psk" >"$tmp/keys.psk"
+reload 'reload: -auth key alice \(1 path ended\)'
+wait_line "$server_log" 'old/127\.0\.0\.1@.*: path down: the key of psk:alice was taken out'
+must_fail grep -q 'new/127.*path down' "$server_log"
+cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$new_uri" -)
+must_fail timeout "$TIMEOUT_S" nbdcopy "$old_uri" - >"$tmp/none"
+stop_process "$nbdkit_pid"
+stop_process "$old"
+stop_process "$server_pid"
+
+# ---- each listener by itself ----
+
+start_server --listen tcp://127.0.0.1:0 --listen "unix:$tmp/b.sock,auth=none" \
+	--listen "unix:$tmp/c.sock,auth=psk" "${secret[@]}" --control none "disk=$tmp/disk"
+refused 'Permission denied' 'it does not authenticate, which --auth=require demands'
+for at in b c; do
+	timeout "$TIMEOUT_S" "$bench" --number-ios=1 "unix:$tmp/$at.sock" disk
+done
+expect_failure 1 'the server does not authenticate' "$bench" --number-ios=1 \
+	--auth-psk="$tmp/alice.psk" "unix:$tmp/b.sock" disk
+timeout "$TIMEOUT_S" "$bench" --number-ios=1 --auth-psk="$tmp/alice.psk" "unix:$tmp/c.sock" disk
+expect_failure 1 'the server has refused the key' "$bench" --number-ios=1 \
+	--auth-psk="$tmp/wrong.psk" "unix:$tmp/c.sock" disk
+stop_process "$server_pid"
+
+# ---- files, and options that do not go together ----
+
+# bad STATUS TEXT OPTION...: of the server.
+bad() {
+	local status=$1 text=$2
+	shift 2
+	expect_failure "$status" "$text" "$RTRS_SERVER" --control none "$@" "disk=$tmp/disk"
+}
+tcp=tcp://127.0.0.1:0
+chmod 644 "$tmp/alice.psk"
+bad 1 "--auth-psk=$tmp/alice.psk: expected mode 0600, not 0644" --listen $tcp \
+	--auth-psk="$tmp/alice.psk"
+expect_failure 2 "--auth-psk=$tmp/alice.psk: expected mode 0600, not 0644" \
+	"$bench" --auth-psk="$tmp/alice.psk" 127.0.0.1:1 disk
+expect_nbdkit_failure "auth-psk=$tmp/alice.psk: expected mode 0600, not 0644" \
+	server=127.0.0.1:1 auth-psk="$tmp/alice.psk"
+chmod 600 "$tmp/alice.psk"
+bad 1 '--auth=psk: expected auth-psk=FILE beside it' --listen $tcp --auth=psk
+bad 2 "--listen=$tcp,auth=require: expected --auth-psk=FILE beside it" --listen $tcp,auth=require
+bad 2 'expected auth=none, auth=psk or auth=require' --listen $tcp,auth=yes
+bad 2 'expected none, psk or require' --listen $tcp --auth=on
+expect_failure 2 'has 3 keys: expected auth-username=NAME' \
+	"$bench" --auth-psk="$tmp/server.psk" 127.0.0.1:1 disk
+expect_failure 2 'no key in .* has this name' \
+	"$bench" --auth-psk="$tmp/server.psk" --auth-username=eve 127.0.0.1:1 disk
+expect_failure 2 'auth-username=eve: expected auth-psk=FILE' \
+	"$bench" --auth-username=eve 127.0.0.1:1 disk
+
+# ---- beside TLS ----
+
+start_server --tls=require --tls-psk="$tmp/server.psk" "${secret[@]}" --log-level=debug \
+	--control none "disk=$tmp/disk"
+few_ios --tls=require --tls-psk="$tmp/alice.psk" --auth-psk="$tmp/alice.psk"
+grep -q 'authenticated by the key alice' "$server_log"
+# A label makes no other name, and the key of TLS alone is a proof, too.
+few_ios --tls=require --tls-psk="$tmp/alice.psk" --auth-psk="$tmp/alice-new.psk"
+few_ios --tls=require --tls-psk="$tmp/alice.psk"
+refused 'Permission denied' 'its key of TLS is that of psk:alice, and it is psk:bob' \
+	--tls=require --tls-psk="$tmp/alice.psk" --auth-psk="$tmp/bob.psk"
+stop_process "$server_pid"
+
+# ---- the name has rights, and rtrsctl tells the name ----
+
+start_server "${secret[@]}" --control "$tmp/control" "disk=$tmp/disk,allow=psk:alice"
+start_nbdkit "server=127.0.0.1:$server_port" export=disk control=none sessname=mine \
+	auth-psk="$tmp/alice.psk"
+timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control" clients | tee "$tmp/clients"
+grep -q -E '^mine +127\.0\.0\.1 +psk:alice +tcp ' "$tmp/clients"
+expect_failure 1 'the server has no such export' "$bench" --number-ios=1 --auth-psk="$tmp/bob.psk" \
+	"127.0.0.1:$server_port" disk
+stop_process "$nbdkit_pid"
+stop_process "$server_pid"

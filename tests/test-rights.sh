@@ -1,0 +1,224 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Rights to exports by the name of a key, over TLS: what each client lists, opens and writes; who is
+# connected, by which key; another's name with one's own key; keys that come and go with a reload,
+# and the sessions of those that go; a file of keys with a mistake.
+. ./tests/functions.sh
+requires_server; requires_gateway
+requires nbdinfo --version
+requires nbdsh --version
+requires curl --version
+
+bench=$top_builddir/rtrs-bench
+umask 077
+key() {
+	"$top_builddir/rtrs-psk" "$1" >"$tmp/$1.psk"
+}
+for name in gw1 gw2 backup gw3; do
+	key $name
+done
+# A second key of gw2, with a label.
+"$top_builddir/rtrs-psk" gw2/new >"$tmp/gw2-new.psk"
+keys=$tmp/server.psk
+# keys FILE...: the file of the server
+keys() {
+	(cd "$tmp" && cat "$@") >"$keys"
+}
+keys gw1.psk gw2.psk backup.psk
+truncate -s 1M "$tmp/one" "$tmp/two" "$tmp/all"
+start_server --tls=require --tls-psk="$keys" --control "$tmp/control" --state-dir "$tmp/state" \
+	--metrics "unix:$tmp/metrics" \
+	"one=$tmp/one,allow=psk:gw1" "two=$tmp/two,allow=psk:gw1,psk:gw2,read-only=psk:backup" \
+	"all=$tmp/all"
+port=$server_port log=$server_log
+ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control")
+
+# from NAME [OPTION...]: a gateway with the key of NAME
+from() {
+	start_gateway "server=127.0.0.1:$port" tls=require tls-psk="$tmp/$1.psk" "${@:2}"
+}
+listed() {
+	timeout $((3 * TIMEOUT_S)) nbdinfo --list --json "nbd+unix:///?socket=$sock" |
+		/usr/bin/python3 -c '
+import json, sys
+print(*sorted(e["export-name"] for e in json.load(sys.stdin)["exports"]))'
+}
+opens() {
+	timeout "$TIMEOUT_S" nbdinfo --size "nbd+unix:///$1?socket=$sock" >"$tmp/size" 2>"$tmp/why"
+}
+# sees LIST: what the client lists it opens, and nothing else
+sees() {
+	local name
+	[ "$(listed)" = "$1" ] || fail "lists $(listed), not $1"
+	for name in one two all; do
+		case " $1 " in
+		*" $name "*) opens $name ;;
+		*) must_fail opens $name ;;
+		esac
+	done
+}
+# no_io REGEX NAME EXPORT OPTION...: the client is refused so
+no_io() {
+	expect_failure 1 "$1" "$bench" --number-ios=10 --tls=require --tls-psk="$tmp/$2.psk" \
+		"127.0.0.1:$port" "${@:3}"
+}
+# io NAME EXPORT OPTION...
+io() {
+	timeout "$TIMEOUT_S" "$bench" --number-ios=10 --tls=require --tls-psk="$tmp/$1.psk" \
+		"127.0.0.1:$port" "${@:2}"
+}
+
+# ---- what each may do ----
+
+from gw1 sessname=first
+sees 'all one two'
+stop_process "$gateway_pid"
+from gw2 sessname=second
+sees 'all two'
+gw2_pid=$gateway_pid gw2_sock=$sock
+from backup sessname=third
+sees 'all two'
+nbdsh_run "nbd+unix:///two?socket=$sock" <<'END'
+assert h.is_read_only()
+assert h.pread(512, 0) == bytes(512)
+try:
+    h.pwrite(b"x" * 512, 0)
+    raise SystemExit("written")
+except nbd.Error:
+    pass
+END
+stop_process "$gateway_pid"
+io gw2 two --rw=randwrite
+no_io 'ead-only' backup two --rw=randwrite
+wait_line "$log" 'open of two as rw refused: .*; its read-only contains 127\.0\.0\.1, psk:backup'
+
+# What is hidden has the answer of what is not there, word for word.
+told() {
+	{ io gw2 "$1" 2>&1 || true; } | sed "s/$1/NAME/g"
+}
+[ -n "$(told one)" ]
+[ "$(told one)" = "$(told eno)" ]
+wait_line "$log" \
+	'open of one as [a-z]* refused: .*; its allow does not contain 127\.0\.0\.1, psk:gw2'
+
+# ---- another's name ----
+
+sed 's/^gw2:/gw1:/' "$tmp/gw2.psk" >"$tmp/fake.psk"
+no_io 'TLS: the peer refused the key of gw1' fake one
+# The name of the session of another client.
+expect_failure 1 '.' "$bench" --number-ios=1 --tls=require --tls-psk="$tmp/backup.psk" \
+	--sessname=second "127.0.0.1:$port" all
+wait_line "$log" 'path not set up: session name second belongs to psk:gw2, and it is psk:backup'
+
+# ---- who is connected ----
+
+"${ctl[@]}" clients >"$tmp/clients"
+cat "$tmp/clients"
+grep -E '^second +127\.0\.0\.1 +psk:gw2 +tcp +TLS1\.3 AES-128-GCM +[0-9]+ s +up' "$tmp/clients"
+touch -d '3 days ago' "$keys"
+"${ctl[@]}" --json clients | /usr/bin/python3 -c '
+import json, sys
+c, = [c for c in json.load(sys.stdin)["clients"] if c["session"] == "second"]
+assert c["identity"] == "psk:gw2" and c["ciphers"] == ["TLS1.3 AES-128-GCM"], c
+assert 0 <= c["key_age_ns"] < 86400e9, c'
+
+# ---- what was refused ----
+
+refused() {
+	curl --silent --fail --max-time "$TIMEOUT_S" --unix-socket "$tmp/metrics" \
+		http://localhost/metrics |
+		sed -n "s/^rtrs_server_refused_total{reason=\"$1\"} //p"
+}
+[ "$(refused rights)" -ge 3 ]
+[ "$(refused read_only)" -ge 2 ]
+[ "$(refused identity)" -ge 1 ]
+[ "$(refused missing)" -ge 1 ]
+[ "$(refused limit)" -eq 0 ]
+
+# ---- rules that change ----
+
+says() {
+	local want=$1 got
+	shift
+	got=$("${ctl[@]}" "$@")
+	[ "$got" = "$want" ] || fail "said '$got', not '$want'"
+}
+says 'one: read-only none -> psk:gw2' export set one read-only=psk:gw2
+io gw2 one --rw=randread
+no_io 'ead-only' gw2 one --rw=randwrite
+says 'one: read-only psk:gw2 -> none' export set one read-only=none
+expect_failure 1 "allow 'psk:': behind psk: expected a name" "${ctl[@]}" export set one allow=psk:
+expect_failure 1 "expected the name of an identity" "${ctl[@]}" export set one allow=psk:gw1/a
+
+# ---- keys that come and go ----
+
+no_io 'TLS: the peer refused the key of gw3' gw3 all
+keys gw1.psk gw2-new.psk gw2.psk gw3.psk
+says '-key backup
++key gw2/new
++key gw3' reload
+io gw3 all
+io gw2-new two
+no_io 'TLS: the peer refused the key of backup' backup all
+# With its last key an identity gives up its names of sessions.
+io gw3 all --sessname=third
+# Of two keys of one identity the old one holds until it is taken out.
+sock=$gw2_sock
+opens two
+[ "$("${ctl[@]}" --json clients | grep -c '"identity": *"psk:gw2"')" = 1 ]
+keys gw1.psk gw2-new.psk gw3.psk
+"${ctl[@]}" reload >"$tmp/reload"
+grep -x -- '-key gw2 (1 path ended)' "$tmp/reload"
+wait_line "$log" 'second/.*: path down: the key of psk:gw2 was taken out'
+wait_line "$log" "TLS: no key has the name 'gw2'"
+must_fail grep -q 'psk:gw2' <("${ctl[@]}" clients)
+stop_process "$gw2_pid"
+no_io '.' gw3 all --sessname=second
+from gw2-new sessname=second
+sees 'all two'
+# The same name with another key: who has the old one is out.
+key gw1.new
+sed 's/^gw1.new:/gw1:/' "$tmp/gw1.new.psk" >"$tmp/gw1-new.psk"
+keys gw1-new.psk gw2-new.psk gw3.psk
+says '-key gw1
++key gw1' reload
+no_io 'TLS: the peer refused the key of gw1' gw1 one
+io gw1-new one
+
+# ---- a unix socket: the user or the name ----
+
+stop_process "$gateway_pid"
+start_server --listen "unix:$tmp/a.sock" --tls=on --tls-psk="$keys" --control none \
+	"both=mem:1M,allow=uid:$(($(id -u) + 1)),psk:gw1" "user=mem:1M,allow=uid:$(id -u),psk:gw3" \
+	"reader=mem:1M,allow=uid:$(id -u),read-only=psk:gw2"
+# as NAME|- EXPORT OPTION...: over the socket, with the key or in plain
+as() {
+	local tls=(--tls=require --tls-psk="$tmp/$1.psk")
+	[ "$1" != - ] || tls=()
+	timeout "$TIMEOUT_S" "$bench" --number-ios=10 "${tls[@]}" "unix:$tmp/a.sock" "${@:2}"
+}
+as gw1-new both
+must_fail as - both
+must_fail as gw3 both
+as - user --rw=randwrite
+as gw2-new user --rw=randwrite
+as - reader --rw=randwrite
+as gw2-new reader --rw=randread
+must_fail as gw2-new reader --rw=randwrite
+stop_process "$server_pid"
+
+# ---- mistakes ----
+
+chmod 644 "$keys"
+expect_failure 1 "--tls-psk=$keys: expected mode 0600, not 0644" "${ctl[@]}" reload
+io gw1-new one
+"${ctl[@]}" check >"$tmp/check" && fail "check says $(cat "$tmp/check")"
+grep -F "tls-psk=$keys: expected mode 0600, not 0644" "$tmp/check"
+expect_failure 1 "--tls-psk=$keys: expected mode 0600, not 0644" \
+	"$RTRS_SERVER" --check --tls-psk="$keys" "one=$tmp/one"
+chmod 600 "$keys"
+"${ctl[@]}" check
+echo 'x:00' >>"$keys"
+expect_failure 1 'line 4: expected a key of' "${ctl[@]}" reload
+expect_failure 1 'line 4: expected a key of' "$RTRS_SERVER" --check --tls-psk="$keys" "one=$tmp/one"
+io gw3 all
