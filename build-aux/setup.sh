@@ -8,7 +8,7 @@ PATH=$PATH:/usr/sbin:/sbin
 
 # shellcheck disable=SC2034 # used by those who source this
 packages_build="autoconf automake gcc libc6-dev libibverbs-dev libinih-dev libjansson-dev libmicrohttpd-dev
-	libncurses-dev librbd-dev librdmacm-dev liburing-dev libsystemd-dev libtool make nbdkit
+	libncurses-dev librbd-dev librdmacm-dev libseccomp-dev liburing-dev libsystemd-dev libtool make nbdkit
 	nbdkit-plugin-dev perl pkg-config systemtap-sdt-dev zlib1g-dev"
 packages_quickstart="e2fsprogs libnbd-bin"
 packages_check="binutils bpftrace ceph-common ceph-mon ceph-osd curl e2fsprogs fio iproute2

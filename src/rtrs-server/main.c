@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "change-ctl.h"
+#include "confine.h"
 #include "journal.h"
 #include "log.h"
 #include "program.h"
@@ -101,6 +102,9 @@ static int serve_exports(struct program *p)
 	if (rc)
 		return rc;
 	serve_administrators(p);
+	rc = confine_calls(&p->conf, reactor_loop(p->reactors.all[0]));
+	if (rc)
+		exit(1);
 	srv_listen_tell(p->srv);
 	tell_exports(&p->exports);
 	tell_protection(&p->conf);
@@ -157,22 +161,33 @@ static int commit_start(struct program *p)
 	return rc;
 }
 
-static int run_server(struct program *p)
+static int open_signals(struct program *p)
 {
-	/* ORDER: before signals are blocked, because it may wait. */
-	int rc = commit_start(p);
+	int rc = stop_open(p);
 
 	if (rc)
-		return rc;
-	rc = stop_open(p);
-	if (rc)
 		log_err(NULL, "cannot open a signalfd: %s", strerror(-rc));
+	return rc;
+}
+
+static int run_server(struct program *p)
+{
+	/* ORDER: a host may give rings to privileged processes only; the storage may start threads,
+	 * which inherit what is left of the rights. */
+	int rc = reactors_create(&p->reactors, &p->conf, &p->exports);
+
 	if (!rc)
-		rc = reactors_create(&p->reactors, &p->conf, &p->exports);
+		rc = confine_begin();
+	/* ORDER: before signals are blocked, because it may wait. */
+	if (!rc)
+		rc = commit_start(p);
+	if (!rc)
+		rc = open_signals(p);
 	if (!rc)
 		rc = reactors_start(&p->reactors);
 	if (!rc)
 		rc = serve_exports(p);
+	confine_end();
 	reactors_destroy(&p->reactors);
 	apply_fini(&p->apply);
 	return rc;
