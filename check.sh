@@ -3,8 +3,8 @@
 # Build and run all tests.  The last line counts them.  See HACKING, "Tests".
 
 # Of --full, in their order.
-all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz fuzz-nbd simulation fence nbd mutants"
-all_parts+=" rbd lint packages fleet"
+all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz fuzz-nbd simulation fence nbd share"
+all_parts+=" mutants rbd lint packages fleet"
 
 usage() {
 	cat <<USAGE
@@ -12,15 +12,14 @@ usage: ./check.sh [--full[=PART,...]]
 
 Install what is missing (Debian packages; with sudo when you are not root),
 build, and run make check, the quickstart, and a selection of make check-guest,
-which fetches two kernels from Debian once (280 MB each).  Prints how long each
-part took.  Exits with 1 when anything failed.
+which fetches two kernels from Debian once (280 MB each).  Exits with 1 when
+anything failed.
 
   --full   all guests, each commit by itself, clang, make distcheck, ASan+UBSan,
            TSan, valgrind, lint, long fuzz and simulation runs, each below
            "build/full, all of it", a sample of the mutants, packages in fresh
            chroots of Debian 12 and 13, the guide from empty machines to units
-  --full=PART,...
-           only these parts of it:
+  --full=PART,...  only these parts of it:
 $(fold -s -w 68 <<<"$all_parts" | sed 's/^/           /; s/ *$//')
   --help   show this
 
@@ -271,12 +270,18 @@ if [ $full = yes ]; then
 	wants nbd &&
 		one nbd "$build/$full_dir/sim-nbd.log" env \
 			"SIM_SEEDS=$((${SIM_SEEDS:-100000} / 8 + 1))" "$build/test-sim-nbd-random"
+	wants share &&
+		one share "$build/$full_dir/sim-share.log" env "SIM_SEEDS=${SIM_SEEDS:-100000}" \
+			"$build/test-sim-share" random
 	wants mutants &&
 		one mutants "$build/$full_dir/mutants.log" make \
 			-C "$build" mutate "MUTATE_EVERY=${MUTATE_EVERY:-8}"
 	wants rbd &&
-		RBD_FAULTS=20 RBD_FROZEN_S=10 suite rbd "$build" check \
-			"TESTS=tests/test-rbd.sh tests/test-rbd-faults.sh tests/test-rbd-others.sh"
+		RBD_FAULTS=20 RBD_FROZEN_S=10 RBD_SHARED=50 RBD_SHARED_FROZEN_S=10 \
+			TEST_TIMEOUT=7200 suite rbd "$build" check "TESTS=tests/test-rbd.sh \
+				tests/test-rbd-faults.sh tests/test-rbd-others.sh \
+				tests/test-rbd-shared.sh tests/test-rbd-silent.sh \
+				tests/test-rbd-lock.sh tests/test-rbd-edges.sh"
 	wants lint && one lint "$build/$full_dir/lint.log" make -C "$build" lint
 	wants packages && debian packages "$build/$tarball.tar.xz"
 	wants fleet && debian fleet "$build/$tarball.tar.xz"

@@ -37,4 +37,4 @@ dist_pkgdata_DATA = %D%/alerts.yml %D%/alerts-test.yml %D%/grafana.json
 # bash-completion looks for a file by the name of the command.
 bashcompdir = $(datadir)/bash-completion/completions
 dist_bashcomp_DATA = %D%/completion/rtrsctl
-COMPLETED_LIKE_RTRSCTL = rtrs-server rtrs-bench rtrs-nbd
+COMPLETED_LIKE_RTRSCTL = rtrs-server rtrs-bench rtrs-nbd rtrs-psk

@@ -3,7 +3,7 @@
 EXTRA_DIST += %D%/fsm-session.dot %D%/fsm-path.dot %D%/fsm-connection.dot
 EXTRA_DIST += %D%/fsm-device.dot %D%/fsm-handshake.dot
 EXTRA_DIST += %D%/fsm-server-path.dot %D%/fsm-server-connection.dot
-EXTRA_DIST += %D%/fsm-server-handshake.dot
+EXTRA_DIST += %D%/fsm-server-handshake.dot %D%/fsm-server-lead.dot
 if BUILD_SERVER
 check_PROGRAMS += %D%/fsm-dot %D%/fsm-dot-server
 # They show the tables as they are.
@@ -27,7 +27,7 @@ doc: %D%/fsm-dot$(EXEEXT) %D%/fsm-dot-server$(EXEEXT)
 		if dot -V 2>/dev/null; then dot -Tsvg -o %D%/fsm-$$3.svg $(srcdir)/%D%/fsm-$$3.dot; fi; \
 	}; \
 	for t in session path connection device handshake; do draw ./%D%/fsm-dot $$t $$t; done; \
-	for t in path connection handshake; do draw ./%D%/fsm-dot-server $$t server-$$t; done
+	for t in path connection handshake lead; do draw ./%D%/fsm-dot-server $$t server-$$t; done
 
 # make demo records two paths anew while one is cut and while the server is killed, and draws that: doc/demo.svg.  Then
 # the same for "rtrsctl top" while a cable is pulled: doc/top.svg.

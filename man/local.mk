@@ -6,6 +6,7 @@ MANUALS = \
 	%D%/rtrs-guide.7 \
 	%D%/rtrs-nbd.1 \
 	%D%/rtrs-protocol.7 \
+	%D%/rtrs-psk.1 \
 	%D%/rtrs-server.8 \
 	%D%/rtrsctl.8 \
 	$(NULL)
@@ -15,6 +16,7 @@ EXTRA_DIST += \
 	%D%/rtrs-guide.pod \
 	%D%/rtrs-nbd.pod \
 	%D%/rtrs-protocol.pod \
+	%D%/rtrs-psk.pod \
 	%D%/rtrs-server.pod \
 	%D%/rtrsctl.pod \
 	$(NULL)

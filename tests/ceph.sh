@@ -4,6 +4,7 @@
 # sparse file in $tmp, without a manager, which IO and images do not need.  Source after
 # functions.sh.
 #
+#	CEPH_NET="COMMAND..."	goes before the programs of Ceph: into a network namespace
 #	ceph_start		skips the test where the packages are missing; sets CEPH_CONF
 #	osd_kill; osd_start; osd_freeze; osd_thaw
 #	image NAME SIZE		makes it in the pool "rbd"
@@ -15,12 +16,14 @@
 ceph_dir=$tmp/ceph
 ceph_calls_s=20			# a command of Ceph waits for ever by itself
 
-ceph_() { timeout "$ceph_calls_s" ceph "$@"; }
-rbd_() { timeout "$((3 * ceph_calls_s))" rbd "$@"; }
+# shellcheck disable=SC2086 # words
+in_ceph() { ${CEPH_NET-} "$@"; }
+ceph_() { in_ceph timeout "$ceph_calls_s" ceph "$@"; }
+rbd_() { in_ceph timeout "$((3 * ceph_calls_s))" rbd "$@"; }
 
 # Two ports that nobody has now.
 free_ports() {
-	/usr/bin/python3 - <<-'PY'
+	in_ceph /usr/bin/python3 - <<-'PY'
 	import socket
 	taken = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
 	print(*(s.getsockname()[1] for s in taken))
@@ -76,7 +79,7 @@ osd_is_up() { ceph_ osd stat | grep -q '1 up'; }
 
 # The files of a killed osd are locked until the last of its threads has gone.
 osd_start() {
-	wait_until "the files of the osd" ceph-osd -i 0
+	wait_until "the files of the osd" in_ceph ceph-osd -i 0
 	wait_until "the osd" osd_is_up
 }
 
@@ -118,15 +121,15 @@ ceph_start() {
 	ceph-authtool --create-keyring "$ceph_dir/keyring" --gen-key -n mon. --cap mon 'allow *'
 	ceph-authtool "$ceph_dir/keyring" --gen-key -n client.admin --cap mon 'allow *' \
 		--cap osd 'allow *'
-	ceph-mon -i a --mkfs --monmap "$ceph_dir/monmap" --keyring "$ceph_dir/keyring" \
+	in_ceph ceph-mon -i a --mkfs --monmap "$ceph_dir/monmap" --keyring "$ceph_dir/keyring" \
 		>>"$tmp/ceph.log" 2>&1
-	ceph-mon -i a >>"$tmp/ceph.log" 2>&1
+	in_ceph ceph-mon -i a >>"$tmp/ceph.log" 2>&1
 	wait_until "the monitor" ceph_ -s
 	uuid=$(cat /proc/sys/kernel/random/uuid)
 	ceph_ osd new "$uuid"
 	ceph-authtool --create-keyring "$ceph_dir/osd/keyring" --gen-key -n osd.0
 	ceph_ auth add osd.0 osd 'allow *' mon 'allow profile osd' -i "$ceph_dir/osd/keyring"
-	ceph-osd -i 0 --mkfs --osd-uuid "$uuid" >>"$tmp/ceph.log" 2>&1
+	in_ceph ceph-osd -i 0 --mkfs --osd-uuid "$uuid" >>"$tmp/ceph.log" 2>&1
 	osd_start
 	ceph_ osd pool create rbd 8
 	ceph_ osd pool application enable rbd rbd

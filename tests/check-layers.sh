@@ -64,6 +64,7 @@ BEGIN {
 	uses["src/nbd"] = common "base"
 	uses["src/rtrs-nbd"] = uses[client "start"] " " client "start " client "loop src/nbd "
 	uses["src/rtrs-nbd"] = uses["src/rtrs-nbd"] common "journal"
+	uses["src/rtrs-psk"] = common "base " common "opt " common "fabric"
 	uses["src/rtrs-bench"] = uses[client "start"] " " client "start " client "loop"
 
 	# what code without IO, sockets, threads and time may see
@@ -79,6 +80,8 @@ BEGIN {
 	only["systemd/sd-journal.h"] = "^src/common/journal/"
 	only["rbd/librbd.h"] = "^src/store/rbd/rbd-lib\\.h$"
 	only["rados/librados.h"] = "^src/store/rbd/rbd-lib\\.h$"
+	only["gnutls/gnutls.h"] = "^src/common/fabric/(fab-tls|tcp/tcp-tls)\\.c$"
+	only["gnutls/crypto.h"] = "^src/common/fabric/fab-tls\\.c$"
 	only["microhttpd.h"] = "^src/common/metrics/metric-http\\.c$"
 	only["nbdkit-plugin.h"] = "^src/nbdkit-rtrs-plugin/plugin\\.c$"
 	only["jansson.h"] = "^src/(common/ctl|rtrsctl|rtrs-client/ctl)/|^src/rtrs-bench/report\\.c$|^src/rtrs-server/ctl/"

@@ -14,7 +14,7 @@ same() {
 for t in session path connection device handshake; do
 	same fsm-$t ./doc/fsm-dot $t
 done
-for t in path connection handshake; do
+for t in path connection handshake lead; do
 	same fsm-server-$t ./doc/fsm-dot-server $t
 done
 "$doc/demo-svg.py" "$doc/demo.csv" | cmp - "$doc/demo.svg" ||

@@ -3,9 +3,9 @@
 """The commands that rtrs-guide(7) prints, in their order, one a line and quoted for a shell:
 
 	guide-commands.py FILE rest ROOT
-		of all sections but the next two; /etc, /run and /srv are below ROOT
-	guide-commands.py FILE ceph ROOT
-		of the section that needs a Ceph, likewise
+		of all sections but the next three; /etc, /run and /srv are below ROOT
+	guide-commands.py FILE ceph|heads ROOT
+		of the section that needs a Ceph, or two servers before one, likewise
 	guide-commands.py FILE walk
 		of the walk, as MACHINE, HEADING and command with a tab between: the machine that
 		the paragraph in front names, "On the server" or "On the gateway"
@@ -19,7 +19,8 @@ import sys
 
 WALK = "FROM TWO MACHINES TO UNITS"
 CEPH = "IMAGES OF CEPH"
-PARTS = {WALK: "walk", CEPH: "ceph"}
+HEADS = "TWO SERVERS BEFORE ONE IMAGE"
+PARTS = {WALK: "walk", CEPH: "ceph", HEADS: "heads"}
 
 
 def commands(paragraph):

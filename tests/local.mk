@@ -89,9 +89,12 @@ SHELL_TESTS = \
 	%D%/test-qemu-storage-daemon.sh \
 	%D%/test-quickstart-keep.sh \
 	%D%/test-rbd.sh \
+	%D%/test-rbd-edges.sh \
 	%D%/test-rbd-faults.sh \
+	%D%/test-rbd-lock.sh \
 	%D%/test-rbd-others.sh \
 	%D%/test-rbd-shared.sh \
+	%D%/test-rbd-silent.sh \
 	%D%/test-readme.sh \
 	%D%/test-readonly.sh \
 	%D%/test-ready-fd.sh \
@@ -172,6 +175,9 @@ EXTRA_DIST += \
 	%D%/trace.c \
 	%D%/trace.py \
 	%D%/test-timeouts.sh \
+	%D%/test-tls-certificates.sh \
+	%D%/test-tls-flood.sh \
+	%D%/test-tls.sh \
 	%D%/timeout.sh \
 	%D%/test-check-citations.sh \
 	%D%/test-check-numbers.sh \

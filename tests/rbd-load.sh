@@ -1,17 +1,17 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A load on two images of a Ceph, for tests of faults: fio writes and verifies the export "disk", and
-# a second client writes and flushes the export "flushed".  Source after ceph.sh.
+# A load on two images of a Ceph, for tests of faults: fio writes and verifies the export "disk",
+# and a second client writes and flushes the export "flushed".  Source after ceph.sh.
 #
-#	load_start		of the exports at $sock
+#	rbd_load_start		of the exports at $sock
 #	goes_on WHAT		waits until both clients had answers; WHAT was before
-#	load_end		no error, no wrong byte
+#	rbd_load_end		no error, no wrong byte
 #	flushed_by_now; flushed_check N		what a FLUSH answered for before is in the image
 # shellcheck disable=SC2154 # tmp, sock, nbdkit_pid
 
 at() { echo "nbd+unix:///$1?socket=$sock"; }
 
-load_fio() {
+rbd_load_fio() {
 	cd "$tmp" || exit
 	exec fio --name=load --ioengine=nbd --uri="$(at disk)" --rw=randwrite --bsrange=4k-64k \
 		--size=64M --iodepth=16 --verify=crc32c --verify_state_save=0 --verify_fatal=1 \
@@ -21,7 +21,7 @@ load_fio() {
 
 # Writes and flushes of a second client, each flush noted when it is answered; and how many writes
 # were answered, and the longest wait for one, in ms.
-load_flushes() {
+rbd_load_flushes() {
 	nbdsh -u "$(at flushed)" -c - <<-PY
 	import os, time
 	def note(name, value):
@@ -41,14 +41,14 @@ load_flushes() {
 	PY
 }
 
-load_start() {
-	load_fio >"$tmp/fio.log" 2>&1 &
+rbd_load_start() {
+	rbd_load_fio >"$tmp/fio.log" 2>&1 &
 	fio=$!
-	load_flushes >"$tmp/flushes.log" 2>&1 &
+	rbd_load_flushes >"$tmp/flushes.log" 2>&1 &
 	flushes=$!
 }
 
-load_end() {
+rbd_load_end() {
 	: >"$tmp/enough"
 	: >"$tmp/fio.enough"	# fio removes its own
 	TIMEOUT_S=$((3 * TIMEOUT_S))
@@ -68,10 +68,12 @@ goes_on() { TIMEOUT_S=$((3 * TIMEOUT_S)) wait_until "writes after $1" went_on "$
 
 # Writes answered by the gateway: of "disk", of "flushed".
 written() {
-	"$top_builddir/rtrsctl" --socket "$tmp/state/nbdkit-$nbdkit_pid.sock" --json stats | /usr/bin/python3 -c '
+	"$top_builddir/rtrsctl" --socket "$tmp/state/nbdkit-$nbdkit_pid.sock" --json stats |
+		/usr/bin/python3 -c '
 import json, sys
 exports = {e["name"]: e for e in json.load(sys.stdin)["exports"]}
-print(*(exports[n]["stats"]["write"]["count"] if n in exports else 0 for n in ("disk", "flushed")))'
+print(*(exports[n]["stats"]["write"]["count"] if n in exports else 0
+        for n in ("disk", "flushed")))'
 }
 
 flushed_by_now() {

@@ -157,9 +157,16 @@ grep -q -F \
 	"nbdkit-rtrs $("$top_builddir/rtrs-bench" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')." "$man/rtrs-bench.pod"
 ranges 5 "$man/rtrs-bench.pod" "$top_builddir/rtrs-bench" host disk <"$tmp/help.options"
 
+# ---- rtrs-psk ----
+"$top_builddir/rtrs-psk" --help >"$tmp/psk.help"
+fits_terminal "$tmp/psk.help" 24
+grep -q -F \
+	"nbdkit-rtrs $("$top_builddir/rtrs-psk" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')." \
+	"$man/rtrs-psk.pod"
+
 # ---- rtrs-nbd: its parameters are the plugin's, below ----
 "$RTRS_NBD" --help >"$tmp/nbd.help"
-fits_terminal "$tmp/nbd.help" 48
+fits_terminal "$tmp/nbd.help" 52
 grep -o -E -- '(^ +(-., )?| )--[a-z-]+' "$tmp/nbd.help" | grep -o -E -- '--[a-z]+' |
 	sort -u >"$tmp/help.options"
 grep '^=item' "$man/rtrs-nbd.pod" | grep -o -E 'B<--[a-z-]+' | cut -c 3- |
@@ -169,7 +176,7 @@ grep -q -F "nbdkit-rtrs $("$RTRS_NBD" --version | grep -o -E '[0-9]+\.[0-9]+\.[0
 	"$man/rtrs-nbd.pod"
 
 # -h and -V are the same everywhere.
-for program in rtrs-server rtrsctl rtrs-bench rtrs-nbd; do
+for program in rtrs-server rtrsctl rtrs-bench rtrs-nbd rtrs-psk; do
 	for option in 'h --help' 'V --version'; do
 		diff <("$top_builddir/$program" "-${option% *}") \
 			<("$top_builddir/$program" "${option#* }")

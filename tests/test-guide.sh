@@ -45,7 +45,7 @@ cat >"$tmp/bin/rtrs-nbd" <<END
 export RUNTIME_DIRECTORY=$tmp/client
 exec "$RTRS_NBD" "\$@"
 END
-cp "$top_builddir/rtrsctl" "$tmp/bin/"
+cp "$top_builddir/rtrsctl" "$top_builddir/rtrs-psk" "$tmp/bin/"
 chmod +x "$tmp"/bin/*
 PATH=$tmp/bin:$PATH
 export RUNTIME_DIRECTORY=$tmp/run
@@ -82,9 +82,16 @@ while IFS= read -r word <&3; do
 		timeout "$TIMEOUT_S" bash -c "$command" | grep -q 'export-size: '
 		;;
 	disk0=* | look=*) eval "$command" ;;
-	"rtrs-server --config "*)
+	"(umask 077; rtrs-psk "*) bash -c "$command" ;;
+	# The other machine is this one.
+	"scp -p $tmp/"*" 192.0.2.20:$tmp/"*)
+		command=${command/scp/cp}
+		bash -c "${command/192.0.2.20:/}"
+		;;
+	"rtrs-server --config "* | "rtrs-server --listen tcp://"*)
+		rm -f "$tmp/ready"
 		mkfifo "$tmp/ready"
-		bash -c "exec $command" >"$tmp/server.log" 2>&1 9>"$tmp/ready" </dev/null &
+		bash -c "exec ${command% &}" >"$tmp/server.log" 2>&1 9>"$tmp/ready" </dev/null &
 		server_pid=$!
 		cleanup_fn stop_process "$server_pid"
 		read -r -t "$TIMEOUT_S" ready <"$tmp/ready"

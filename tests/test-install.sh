@@ -23,13 +23,13 @@ esac
 make -C "$top_builddir" install DESTDIR="$tmp/root"
 root=$tmp/root
 (cd "$root" && find . ! -type d | sort)
-for program in "$sbindir/rtrs-server" "$sbindir/rtrsctl" "$bindir/rtrs-bench" "$bindir/rtrs-nbd"; do
+for program in "$sbindir/rtrs-server" "$sbindir/rtrsctl" "$bindir"/rtrs-{bench,nbd,psk}; do
 	"$root$program" --version | grep -q -F " $(variable PACKAGE_VERSION)"
 done
 [ "$(ls "$root$plugindir")" = nbdkit-rtrs-plugin.so ]
 
-# One file completes four commands: bash-completion looks for each by its name.
-for program in rtrsctl rtrs-server rtrs-bench rtrs-nbd; do
+# One file completes five commands: bash-completion looks for each by its name.
+for program in rtrsctl rtrs-server rtrs-bench rtrs-nbd rtrs-psk; do
 	bash -c '. "$1" && complete -p "$2"' - "$root$bashcompdir/$program" "$program"
 done
 

@@ -26,7 +26,7 @@ serve() {
 serve
 start_nbdkit "server=unix:$tmp/rtrs.sock" "io-timeout=$((10 * TIMEOUT_S))"
 
-load_start
+rbd_load_start
 goes_on "the start"
 for ((turn = 0; turn < faults; turn++)); do
 	if [ "$turn" -lt "$osd_faults" ]; then
@@ -67,6 +67,6 @@ flushed_check "$flushed"
 serve
 goes_on "the end of faults"
 
-load_end
+rbd_load_end
 grep 'the lock of a server that was killed, .*, is broken' "$server_log"
 echo "$((faults + 1)) killed servers, $osd_faults killed osds"

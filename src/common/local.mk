@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 noinst_LTLIBRARIES += libbase.la libclock.la libloop.la libfab.la librtrs.la librnbd.la libctl.la \
-	libopt.la libmetrics.la
+	libopt.la libmetrics.la libpsk.la
 
 libbase_la_SOURCES = \
 	%D%/base/be.h \
@@ -63,6 +63,8 @@ libfab_la_SOURCES = \
 	%D%/fabric/fab-io.h \
 	%D%/fabric/fab-mem.c \
 	%D%/fabric/fab-provider.h \
+	%D%/fabric/fab-tls.c \
+	%D%/fabric/fab-tls.h \
 	%D%/fabric/fab-users.c \
 	%D%/fabric/fabric.c \
 	%D%/fabric/fabric.h \
@@ -71,6 +73,10 @@ libfab_la_SOURCES = \
 	%D%/fabric/tcp/tcp-conn.c \
 	%D%/fabric/tcp/tcp-conn.h \
 	%D%/fabric/tcp/tcp-frame.h \
+	%D%/fabric/tcp/tcp-hs-frame.c \
+	%D%/fabric/tcp/tcp-hs-frame.h \
+	%D%/fabric/tcp/tcp-hs-tls.c \
+	%D%/fabric/tcp/tcp-hs-tls.h \
 	%D%/fabric/tcp/tcp-hs.c \
 	%D%/fabric/tcp/tcp-key.c \
 	%D%/fabric/tcp/tcp-key.h \
@@ -81,6 +87,9 @@ libfab_la_SOURCES = \
 	%D%/fabric/tcp/tcp-qp.c \
 	%D%/fabric/tcp/tcp-qp.h \
 	%D%/fabric/tcp/tcp-rx.c \
+	%D%/fabric/tcp/tcp-stream.h \
+	%D%/fabric/tcp/tcp-tls.c \
+	%D%/fabric/tcp/tcp-tls.h \
 	%D%/fabric/tcp/tcp-tx.c \
 	%D%/fabric/tcp/tcp.c \
 	$(NULL)
@@ -99,8 +108,11 @@ libfab_la_SOURCES += \
 	%D%/fabric/verbs/verbs-priv.h \
 	$(NULL)
 endif
-libfab_la_CFLAGS = $(AM_CFLAGS) $(RDMA_CFLAGS)
-libfab_la_LIBADD = $(RDMA_LIBS)
+libfab_la_CFLAGS = $(AM_CFLAGS) $(RDMA_CFLAGS) $(GNUTLS_CFLAGS)
+libfab_la_LIBADD = libpsk.la $(RDMA_LIBS) $(GNUTLS_LIBS)
+
+# Files of keys, without the rest of the fabric.
+libpsk_la_SOURCES = %D%/fabric/fab-psk.c %D%/fabric/fab-psk.h
 
 librtrs_la_SOURCES = \
 	%D%/rtrs/rtrs-geom.c \

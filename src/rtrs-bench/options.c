@@ -71,6 +71,24 @@ static int set_server_uid(void *arg, const char *value, char *why, size_t len)
 	return -EINVAL;
 }
 
+static int note_tls(void *arg, const char *value, char *why, size_t len)
+{
+	struct options *o = arg;
+
+	o->tls_conf.asked = true;
+	return 0;
+}
+
+static int set_verify_peer(void *arg, const char *value, char *why, size_t len)
+{
+	struct options *o = arg;
+
+	if (fab_tls_parse_bool(value, &o->tls_conf.verify_peer))
+		return 0;
+	snprintf(why, len, "expected true or false");
+	return -EINVAL;
+}
+
 /* ---- the table ---- */
 
 #define FIELD(field) OPT_FIELD(struct options, field)
@@ -113,12 +131,24 @@ static const struct opt rows[] = {
 	  .holds = OPT_AT_START, .help = "how to reach the server" },
 	{ .name = "connections", .type = OPT_NUMBER, FIELD(connections), .arg = "N", .least = 1,
 	  .most = RTRS_MAX_CONS - 1, .fallback = "1", .holds = OPT_AT_START,
-	  .help = "for IO, 1..4095" },
+	  .with_next = true },
 	{ .name = "sessname", .type = OPT_OTHER, .call = set_sessname, .arg = "NAME",
-	  .shown = "unique", .holds = OPT_AT_START, .help = "name of the session" },
+	  .shown = "", .holds = OPT_AT_START, .help = "of the session (1, unique)" },
 	{ .name = "server-uid", .type = OPT_OTHER, .call = set_server_uid, .arg = "USER[,USER]...",
 	  .shown = "root, own user", .holds = OPT_AT_START,
 	  .help = "users listening at unix:PATH" },
+	{ .name = "tls", .type = OPT_WORD, FIELD(tls_conf.mode), .words = fab_tls_mode_names,
+	  .nwords = FAB_TLS_MODES, .call = note_tls, .holds = OPT_AT_START, .with_next = true },
+	{ .name = "tls-psk", .type = OPT_TEXT, FIELD(tls_conf.psk), .arg = "FILE",
+	  .of = "a file", .holds = OPT_AT_START, .with_next = true },
+	{ .name = "tls-username", .type = OPT_TEXT, FIELD(tls_conf.username), .arg = "NAME",
+	  .of = "a name", .holds = OPT_AT_START, .help = "encrypt (off)" },
+	{ .name = "tls-certificates", .type = OPT_TEXT, FIELD(tls_conf.certificates),
+	  .arg = "DIR", .of = "a directory", .holds = OPT_AT_START, .with_next = true },
+	{ .name = "tls-hostname", .type = OPT_TEXT, FIELD(tls_conf.hostname), .arg = "NAME",
+	  .of = "a name", .holds = OPT_AT_START, .with_next = true },
+	{ .name = "tls-verify-peer", .type = OPT_OTHER, .call = set_verify_peer,
+	  .arg = "BOOL", .holds = OPT_AT_START, .help = "(true)" },
 	{ .name = "registration", .type = OPT_WORD, FIELD(registration),
 	  .words = clt_registration_names, .nwords = CLT_NREGS, .fallback = "auto",
 	  .holds = OPT_AT_START, .help = "lifetime of keys of reads" },
@@ -145,6 +175,26 @@ const struct opt_table options_table = {
 
 /* ---- the whole ---- */
 
+/* Read the keys.  RDMA has no TLS. */
+static int set_tls(struct options *o)
+{
+	const struct fab_provider *tcp = fab_provider_find("tcp");
+	char why[512];
+
+	if (fab_tls_create(&o->tls_conf, &o->tls, why, sizeof(why))) {
+		fprintf(stderr, "rtrs-bench: --%s\n", why);
+		return OPTIONS_USAGE;
+	}
+	if (fab_tls_mode(o->tls) != FAB_TLS_REQUIRE)
+		return -1;
+	if ((o->provider && o->provider != tcp) || !fab_addr_text_agrees(o->server, tcp)) {
+		fprintf(stderr, "rtrs-bench: --tls=require: there is no TLS over RDMA\n");
+		return OPTIONS_USAGE;
+	}
+	o->provider = tcp;
+	return -1;
+}
+
 static int set_places(struct options *o, int argc, char **argv)
 {
 	char why[512];
@@ -158,6 +208,9 @@ static int set_places(struct options *o, int argc, char **argv)
 	}
 	o->server = argv[0];
 	o->export = argv[1];
+	r = set_tls(o);
+	if (r >= 0)
+		return r;
 	if (o->provider && !fab_addr_text_agrees(o->server, o->provider)) {
 		fprintf(stderr,
 			"rtrs-bench: --transport=%s contradicts %s: give one of them, "
@@ -218,6 +271,7 @@ int options_parse(struct options *o, int argc, char **argv)
 	int first = argc, status;
 
 	memset(o, 0, sizeof(*o));
+	o->tls_conf.verify_peer = true;
 	opt_defaults(&options_table, o);
 	result = opt_argv(&options_table, o, argc, argv, &first, &given, err, sizeof(err));
 	if (result == OPT_EXIT)

@@ -8,6 +8,7 @@
 
 #include "clt-addr.h"
 #include "clt-sess.h"
+#include "fab-tls.h"
 #include "load.h"
 #include "opt.h"
 
@@ -27,6 +28,8 @@ struct options {
 	unsigned connections;
 	unsigned poll_us;
 	struct fab_users servers;	/* of a unix socket */
+	struct fab_tls_conf tls_conf;
+	struct fab_tls *tls;		/* NULL: no TLS */
 	enum clt_registration registration;
 	bool json;
 	struct load_conf load;		/* size 0: to the end */
@@ -34,7 +37,8 @@ struct options {
 
 extern const struct opt_table options_table;
 
-/* Read the command line into @o.  -1: go on; else the exit status of the program. */
+/* Read the command line, and the keys that the command line names, into @o.  -1: go on; else the
+ * exit status of the program. */
 int options_parse(struct options *o, int argc, char **argv);
 
 #endif

@@ -113,5 +113,6 @@ int main(int argc, char **argv)
 		bench_complain(o.server, load.error);
 	target_close(&target);
 	load_fini(&load);
+	fab_tls_destroy(o.tls);
 	return status;
 }

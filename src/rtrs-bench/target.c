@@ -35,6 +35,7 @@ static int session_open(struct target *t, const struct options *o, const struct 
 		.setup_ms = setup_ms,
 		.registration = o->registration,
 		.servers = o->servers,
+		.tls = o->tls,
 		.once = true,
 		.lessons = &lessons,
 	};

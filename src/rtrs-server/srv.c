@@ -105,6 +105,7 @@ static void srv_free(struct srv *srv)
 	for (unsigned i = 0; i < srv->nthreads; i++)
 		srv_pool_fini(&srv->threads[i].pool);
 	srv_rnbd_destroy(srv);
+	fab_tls_destroy(srv->tls);
 	free(srv->threads);
 	frwr_lessons_fini(&srv->lessons);
 	free(srv);

@@ -55,7 +55,7 @@ static void put_lost_path(const json_t *sess, char *buf, size_t len)
 	json_array_foreach(json_object_get(sess, "paths"), i, path) {
 		char name[256];
 
-		if (!state_is_path(path) || !strcmp(answer_string(path, "state"), "connected"))
+		if (!state_is_path(path) || state_path_works(path))
 			continue;
 		text_safe(answer_string(path, "name"), name, sizeof(name));
 		snprintf(buf, len, ", without %s", name);

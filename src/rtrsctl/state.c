@@ -34,6 +34,13 @@ bool state_is_path(const json_t *path)
 	return strcmp(state, "lingering") && strcmp(state, "gone");
 }
 
+bool state_path_works(const json_t *path)
+{
+	const char *state = answer_string(path, "state");
+
+	return !strcmp(state, "connected") || !strcmp(state, "standby");
+}
+
 struct state_paths state_paths(const json_t *sess)
 {
 	struct state_paths n = { 0 };
@@ -41,7 +48,7 @@ struct state_paths state_paths(const json_t *sess)
 	size_t i;
 
 	json_array_foreach(json_object_get(sess, "paths"), i, path) {
-		n.up += !strcmp(answer_string(path, "state"), "connected");
+		n.up += state_path_works(path);
 		n.all += state_is_path(path);
 	}
 	return n;

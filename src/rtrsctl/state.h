@@ -24,6 +24,8 @@ struct state_paths {
 
 /* False for the rest of a server's lost path, while the storage still works. */
 bool state_is_path(const json_t *path);
+/* Does @path work: do requests flow, or does the path stand by? */
+bool state_path_works(const json_t *path);
 /* Count the paths of @sess. */
 struct state_paths state_paths(const json_t *sess);
 /* Write the state of @sess, and of the device @dev, unless NULL, to @cell: "up" for HEALTH_UP. */

@@ -175,7 +175,7 @@ static bool add_path(struct sample *s, const json_t *sess, const json_t *path)
 
 	if (row) {
 		text_safe(state, row->state, TEXT_CELL);
-		row->health = strcmp(state, "connected") ? HEALTH_DOWN : HEALTH_UP;
+		row->health = state_path_works(path) ? HEALTH_UP : HEALTH_DOWN;
 	}
 	return row;
 }

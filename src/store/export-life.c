@@ -14,6 +14,7 @@
 #include "export-spec.h"
 #include "export-state.h"
 #include "log.h"
+#include "store-lead.h"
 
 /* A ring's part of a step.  The message goes to the ring and back. */
 struct life_ring {
@@ -440,10 +441,15 @@ int export_life_init(struct export_life *life, struct exports *e, struct reactor
 
 void export_life_stop(struct export_life *life, void (*done)(void *arg), void *arg)
 {
+	struct store *store;
+
 	if (life->under_way)
 		log_info(life->now->name, "waiting for '%s', which comes or goes", life->now->path);
 	atomic_store(&life->exports->stopping, true);
 	life->exports->leads.ended = true;
+	/* ORDER: the loop goes before the stores do. */
+	list_for_each(store, &life->exports->stores, link)
+		store_lead_end(store);
 	life->stopped = done;
 	life->stopped_arg = arg;
 	if (!life->under_way)

@@ -55,11 +55,23 @@ static unsigned all_flags(const struct export *ex, const char *flags[FLAGS_MAX])
 	return n;
 }
 
+/* The flags that make sense for @ex's storage; returns their number. */
+static unsigned expected_flags(const struct export *ex, const char *flags[FLAGS_MAX])
+{
+	unsigned n = all_flags(ex, flags);
+
+	if (!ex->driver->alone)
+		return n;
+	for (unsigned i = FLAG_SHARED; i + 1 < n; i++)
+		flags[i] = flags[i + 1];
+	return n - 1;
+}
+
 static int unknown_flag(const struct export *ex, const char *flag, size_t len, char *err,
 			size_t errlen)
 {
 	const char *flags[FLAGS_MAX], *meant;
-	unsigned n = all_flags(ex, flags);
+	unsigned n = expected_flags(ex, flags);
 	char expected[128] = "";
 
 	for (unsigned i = 0; i < n; i++) {

@@ -7,7 +7,6 @@
 #include "clock.h"
 #include "export.h"
 #include "exports.h"
-#include "store-lead.h"
 #include "util.h"
 
 uint64_t export_waits_ns(const struct export *ex)
@@ -74,8 +73,6 @@ int export_acquire(struct export *ex, enum rnbd_access_mode mode)
 	}
 	if (!count->writers && export_sync_error(ex) && count->anew != EXPORT_ANEW_DONE)
 		return -EAGAIN;
-	if (!store_lead_lets(ex, mode))
-		return -EINPROGRESS;
 	count->anew = EXPORT_ANEW_NEEDED;	/* by the next client that opens the store without a
 						 * writer */
 	export_hold(ex);
@@ -96,6 +93,5 @@ void export_release(struct export *ex, enum rnbd_access_mode mode)
 		if (!count->writers && export_sync_error(ex))
 			atomic_fetch_add(&store_state(count)->losses, 1);
 	}
-	store_lead_closed(count);
 	export_put(ex);
 }

@@ -87,13 +87,17 @@ struct store_driver {
 	int (*check_same)(const struct export *ex, char *err, size_t errlen);
 	/* On a running server, before close(), on a worker: let go of all whose end may wait. */
 	void (*let_go)(struct export *ex);
+	/* At the end of the server, before close(), no IO is in flight: begin to let go of what may
+	 * wait, so that all exports wait together.  NULL: nothing waits. */
+	void (*leave)(struct export *ex);
 	/* Why no other server can share the storage (the flag "shared=yes"); NULL: it can, and the
 	 * driver has take(), yield() and renew().  Of these one at a time runs, on a worker of the
 	 * store, whose writable name is @ex; they may wait. */
 	const char *alone;
 	/* Take the engine's lock.  A living owner has STORE_LEAD_PATIENCE_MS to give the lock back.
 	 * Then the lock is broken, so that no later write of the owner lands; but not before
-	 * @may_break_ms.  0, perhaps with words in @why, or -errno with words in @why. */
+	 * @may_break_ms.  CLOCK_NEVER: a living owner keeps the lock, and has STORE_LEAD_POLITE_MS.
+	 * 0, perhaps with words in @why, or -errno with words in @why. */
 	int (*take)(struct export *ex, uint64_t may_break_ms, char *why, size_t len);
 	/* Give the lock back.  0, or -errno: another server has broken the lock. */
 	int (*yield)(struct export *ex);
@@ -189,12 +193,11 @@ void store_put(struct store *store);
  * export).  The caller holds @ex until export_release() with the same mode.  -EAGAIN: the store has
  * no writer and a latched error, which is to be forgotten first: run export_io_anew() unless it
  * runs already, and try again after its end.  Only writers keep the error: a reader has no write
- * that the error could be about.  -EINPROGRESS: another server may write the store, or this one is
- * opening it anew: call store_lead_want(), and try again after export_users.store_led().  Control
- * thread. */
+ * that the error could be about.  A store
+ * with a lead: only if store_lead_lets().  Control thread. */
 int export_acquire(struct export *ex, enum rnbd_access_mode mode);
 /* Close @ex, which export_acquire() opened in @mode.  If the last writer leaves a latched error
- * behind, a loss is counted.  Control thread. */
+ * behind, a loss is counted.  Call store_lead_closed() behind.  Control thread. */
 void export_release(struct export *ex, enum rnbd_access_mode mode);
 
 /* The error of a failed fsync, which stays: FLUSH and FUA fail in every session until all writers

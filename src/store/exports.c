@@ -190,6 +190,12 @@ void exports_del(struct exports *e, struct export *ex)
 
 void exports_fini(struct exports *e)
 {
+	struct export *ex;
+
+	list_for_each(ex, &e->list, link) {
+		if (ex->driver->leave)
+			ex->driver->leave(ex);
+	}
 	while (!list_empty(&e->list))
 		exports_del(e, list_entry(e->list.next, struct export, link));
 	exports_losses_forget(e);

@@ -17,7 +17,8 @@ struct export_life;
 struct loop;
 struct store;
 
-/* What stores with a lead (store-lead.h) need of the life of exports, which fills it. */
+/* The part of the life of exports that stores with a lead (store-lead.h) use; export-life.c fills
+ * it. */
 struct exports_leads {
 	struct loop *loop;		/* of the control thread; NULL: exports have no life */
 	unsigned njobs;			/* of stores, on workers of their own */

@@ -38,6 +38,10 @@ libstore_la_SOURCES = \
 	%D%/file/store-file-ident.c \
 	%D%/file/store-file-inuse.c \
 	%D%/file/store-file-lock.c \
+	%D%/file/store-file-pr-ask.c \
+	%D%/file/store-file-pr-priv.h \
+	%D%/file/store-file-pr.c \
+	%D%/file/store-file-pr.h \
 	%D%/file/store-file-sysfs.c \
 	%D%/file/store-file-users.c \
 	%D%/file/store-file.c \
@@ -54,7 +58,10 @@ libstore_la_SOURCES += \
 	%D%/rbd/store-rbd-aside.c \
 	%D%/rbd/store-rbd-connect.c \
 	%D%/rbd/store-rbd-lock.c \
+	%D%/rbd/store-rbd-owner.c \
 	%D%/rbd/store-rbd-share.c \
+	%D%/rbd/store-rbd-steps.c \
+	%D%/rbd/store-rbd-steps.h \
 	%D%/rbd/store-rbd.c \
 	%D%/rbd/store-rbd-priv.h \
 	$(NULL)

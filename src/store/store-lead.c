@@ -78,6 +78,8 @@ static void ended(struct store_lead *lead, enum store_lead_event event)
 
 	lead_event(lead, event);
 	e->leads.led(e, store);
+	/* All OPENs that waited for this try have heard of it. */
+	lead->error = 0;
 	/* The client that wanted the store may have gone. */
 	store_lead_closed(store);
 	/* ORDER: the store may go when nobody holds it. */
@@ -91,7 +93,8 @@ static void take_done(struct worker_job *job)
 	struct store_lead *lead = container_of(job, struct store_lead, job);
 
 	lead->error = lead->rc;
-	/* The cluster may have fenced this server while nobody used the store. */
+	/* The cluster may have fenced this server while nobody used the store.  Then the client
+	 * waits until the store is open anew. */
 	ended(lead, lead->rc == -ESHUTDOWN ? STORE_LEAD_EV_LOST_UNSEEN : lead->rc ?
 		    STORE_LEAD_EV_REFUSED : STORE_LEAD_EV_TAKEN);
 }
@@ -140,7 +143,9 @@ static void give_lock_back(void *object)
 
 static void tell_standby(void *object)
 {
-	log_info(((struct store_lead *)object)->ex->name, "no client writes the store: another server may");
+	const struct store_lead *lead = object;
+
+	log_info(lead->ex->name, "no client writes the store: another server may");
 }
 
 static void open_anew(void *object)
@@ -175,6 +180,8 @@ static void try_later(void *object)
 
 	log_warn(lead->ex->name, "cannot be opened again: %s; trying again",
 		 *lead->why ? lead->why : strerror(-lead->rc));
+	if (leads_of(lead)->ended)
+		return;
 	loop_timer_set(leads_of(lead)->loop, &lead->timer,
 		       clock_now_ms() + AGAIN_MS);
 }
@@ -188,7 +195,7 @@ static const struct fsm_row rows[] = {
 	ROW(IN(OWNER), NO_WRITER, YIELDING, give_lock_back),
 	ROW(IN(YIELDING), YIELDED, STANDBY, tell_standby),
 
-	ROW(IN(OWNER), LOST, FENCED, lose_clients),
+	ROW(IN(OWNER) | IN(STANDBY), LOST, FENCED, lose_clients),
 	ROW(IN(TAKING) | IN(YIELDING), LOST_UNSEEN, FENCED, lose_clients),
 	ROW(IN(FENCED), UNUSED, RENEWING, open_anew),
 	ROW(IN(RENEWING), RENEWED, STANDBY, NULL),
@@ -198,7 +205,7 @@ static const struct fsm_row rows[] = {
 	STAY(ALL & ~IN(STANDBY), WANTED),
 	STAY(ALL & ~IN(OWNER), NO_WRITER),
 	/* In TAKING and YIELDING the worker ends first, and finds the same. */
-	STAY(ALL & ~IN(OWNER), LOST),
+	STAY(ALL & ~(IN(OWNER) | IN(STANDBY)), LOST),
 	STAY(ALL & ~IN(FENCED), UNUSED),
 };
 
@@ -207,8 +214,8 @@ static const char *const states[STORE_LEAD_NSTATES] = {
 };
 
 static const char *const events[STORE_LEAD_NEVENTS] = {
-	"wanted", "taken", "refused", "no writer", "yielded", "lost", "lost unseen", "unused", "renewed", "failed",
-	"timer",
+	"wanted", "taken", "refused", "no writer", "yielded", "lost", "lost unseen", "unused",
+	"renewed", "failed", "timer",
 };
 
 const struct fsm store_lead_fsm = FSM("lead", rows, states, events);
@@ -236,6 +243,12 @@ int store_lead_create(struct store *store, struct export *ex)
 	loop_timer_init(&lead->timer, again_timer);
 	store->lead = lead;
 	return 0;
+}
+
+void store_lead_end(struct store *store)
+{
+	if (store->lead)
+		loop_timer_cancel(&store->lead->timer);
 }
 
 void store_lead_left(struct store *store, const struct export *ex)

@@ -10,8 +10,8 @@
  * fails.  It answers none of its requests then, fails the paths of all clients that have the store
  * open, opens the store anew, and stands by.
  *
- * Two clients that see one server each could break the lock in turns.  So a server that lost the lock
- * STORE_LEAD_BREAKS times may break it once in STORE_LEAD_BREAK_MS, and waits in between.
+ * Two clients that see one server each could break the lock in turns.  So a server that lost the
+ * lock STORE_LEAD_BREAKS times may break it once in STORE_LEAD_BREAK_MS, and waits in between.
  *
  * Owned by its store.  Control thread, unless a function says otherwise. */
 #ifndef STORE_LEAD_H
@@ -30,6 +30,8 @@ struct export;
 struct store;
 
 #define STORE_LEAD_PATIENCE_MS 1000u
+/* For a client that may not break the lock: the owner may be about to lose its last writer. */
+#define STORE_LEAD_POLITE_MS 4000u
 #define STORE_LEAD_BREAK_MS 30000u
 #define STORE_LEAD_BREAKS 4u
 
@@ -51,8 +53,8 @@ enum store_lead_event {
 	STORE_LEAD_EV_REFUSED,		/* the other server keeps the lock: lead->error */
 	STORE_LEAD_EV_NO_WRITER,	/* the last writer has closed the store */
 	STORE_LEAD_EV_YIELDED,
-	STORE_LEAD_EV_LOST,		/* a request failed, because another server has broken the
-					 * lock */
+	STORE_LEAD_EV_LOST,		/* a request or a question failed, because another server
+					 * has broken the lock */
 	STORE_LEAD_EV_LOST_UNSEEN,	/* the worker failed for the same reason, and has ended */
 	STORE_LEAD_EV_UNUSED,		/* no client has the store open */
 	STORE_LEAD_EV_RENEWED,
@@ -72,7 +74,8 @@ struct store_lead {
 	bool force;			/* of the try under way, or the last one */
 	int rc;				/* of @job */
 	char why[256];			/* of @rc */
-	int error;			/* why the lock was not taken: 0 or -errno */
+	int error;			/* why the lock was not taken, while store_led() runs: 0 or
+					 * -errno */
 	uint64_t may_break_ms;		/* when this server may break the lock */
 	uint64_t losses_end_ms;		/* each loss counts STORE_LEAD_BREAK_MS, one behind another:
 					 * the end of the last one */
@@ -80,6 +83,8 @@ struct store_lead {
 
 /* Make @store shared, which is written under the name @ex.  0 or -ENOMEM. */
 int store_lead_create(struct store *store, struct export *ex);
+/* The program ends (exports_leads.ended): a store that cannot be opened anew is not tried again. */
+void store_lead_end(struct store *store);
 /* @ex is no name of @store any more.  No job runs. */
 void store_lead_left(struct store *store, const struct export *ex);
 
@@ -92,11 +97,13 @@ bool store_lead_lets(const struct export *ex, enum rnbd_access_mode mode);
 /* A client opens @store, which does not let it: take the lock; by @force, if the client had the
  * store open on the other server and lost its paths.  export_users.store_led() follows. */
 void store_lead_want(struct store *store, bool force);
-/* 0, or -errno: the last try to take the lock failed, and a try by @force would fail as well. */
+/* For an OPEN that has waited, inside export_users.store_led(): 0, or -errno: the try to take the
+ * lock has failed, and a try by @force would fail as well.  0 at any other time. */
 int store_lead_error(const struct store *store, bool force);
 /* A client has closed @store, which may have no lead. */
 void store_lead_closed(struct store *store);
-/* A request has failed because another server has the lock.  Any thread. */
+/* A request, or a question for the size, has failed because another server has the lock.  Any
+ * thread. */
 void store_lead_lost(struct store *store);
 
 extern const struct fsm store_lead_fsm;

@@ -65,7 +65,8 @@ void setup_admit(struct world *w)
 {
 	struct gate gate = { 0 };
 	const struct fab_cm_conf conf = { .provider = w->p, .admit = gate_admit, .admit_arg = &gate,
-					  .refusal = "no entry", .refusal_len = 8 };
+					  .refusal = "no entry", .refusal_len = 8,
+					  .tls = provider_tls[0] };
 	struct fab_addr local;
 	struct pair p;
 	struct end *a;

@@ -26,6 +26,7 @@ void check_eq_failed(const char *file, int line, const char *a, long long va, co
 }
 
 unsigned known_failures;
+const struct fab_tls *provider_tls[2];
 
 void known_failure(const char *what)
 {
@@ -43,7 +44,9 @@ void world_init(struct world *w, const struct fab_provider *p)
 	if (fab_addr_parse(provider_address, p, 0, &w->addr, err, sizeof(err)))
 		check_failed(__FILE__, __LINE__, err);
 	for (int i = 0; i < 2; i++)
-		check_eq(fab_cm_create(&(struct fab_cm_conf){ .provider = p }, &w->cm[i]), 0);
+		check_eq(fab_cm_create(&(struct fab_cm_conf){ .provider = p,
+							      .tls = provider_tls[i] },
+				       &w->cm[i]), 0);
 	check_eq(fab_listen(w->cm[0], &w->addr, &w->listener), 0);
 	fab_listener_addr(w->listener, &w->addr);
 	check(fab_addr_is_unix(&w->addr) || fab_addr_port(&w->addr) != 0);

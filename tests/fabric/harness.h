@@ -62,6 +62,8 @@ extern const unsigned provider_late_bytes;
  * window that is not bound is the end of the machine, and one from another connection is carried
  * out. */
 extern const bool provider_peer_inv_checked;
+/* How the passive and the active side are protected; NULL: not at all. */
+extern const struct fab_tls *provider_tls[2];
 /* Before anything else. */
 void provider_start(void);
 /* Wait until one of @fds is ready or @timeout_ms have passed. */

@@ -24,8 +24,8 @@ endif
 
 dist_check_SCRIPTS += %D%/conformance-tcp.sh
 
-check_PROGRAMS += test-addr test-tcp-setup test-tcp-wire
-FABRIC_TESTS = %D%/conformance-tcp.sh test-addr test-tcp-setup test-tcp-wire
+check_PROGRAMS += test-addr test-tcp-setup test-tcp-tls test-tcp-wire
+FABRIC_TESTS = %D%/conformance-tcp.sh test-addr test-tcp-setup test-tcp-tls test-tcp-wire
 TESTS += $(FABRIC_TESTS)
 raw_sources = \
 	tests/fabric/harness.c \
@@ -42,6 +42,16 @@ test_addr_LDADD = libfab.la libclock.la libbase.la
 test_tcp_setup_SOURCES = $(raw_sources) %D%/test-tcp-setup.c
 test_tcp_setup_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=accept4
 test_tcp_setup_LDADD = libfab.la libbase.la
+
+# The same, and a peer with GnuTLS.
+test_tcp_tls_SOURCES = $(raw_sources) %D%/test-tcp-tls.c
+test_tcp_tls_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)
+test_tcp_tls_LDADD = libfab.la libbase.la $(GNUTLS_LIBS)
+
+check_PROGRAMS += tls-flood
+tls_flood_SOURCES = $(raw_sources) %D%/tls-flood.c
+tls_flood_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)
+tls_flood_LDADD = libfab.la libclock.la libbase.la $(GNUTLS_LIBS)
 
 test_tcp_wire_SOURCES = $(raw_sources) %D%/test-tcp-wire.c
 test_tcp_wire_LDADD = libfab.la libclock.la libbase.la

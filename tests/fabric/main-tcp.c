@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The suite on real descriptors of this machine's loopback, or at FABRIC_ADDRESS. */
+/* The suite on real descriptors of this machine's loopback, or at FABRIC_ADDRESS; over TLS with the
+ * keys of the file FABRIC_TLS_PSK. */
+#include "fab-tls.h"
 #include "harness.h"
 
 const char *provider_address = "127.0.0.1";
@@ -12,12 +14,27 @@ const bool provider_window_bounds = true;
 const unsigned provider_late_bytes = 0;
 const bool provider_peer_inv_checked = true;
 
+static const struct fab_tls *tls_end(const char *file, bool server)
+{
+	const struct fab_tls_conf conf = { .server = server, .asked = true,
+					   .mode = FAB_TLS_REQUIRE, .psk = file };
+	struct fab_tls *tls = NULL;
+	char err[256] = "";
+
+	if (fab_tls_create(&conf, &tls, err, sizeof(err)))
+		check_failed(__FILE__, __LINE__, err);
+	return tls;
+}
+
 void provider_start(void)
 {
+	const char *keys = getenv("FABRIC_TLS_PSK");
 	const char *address = getenv("FABRIC_ADDRESS");
 
 	if (address)
 		provider_address = address;
+	for (int i = 0; keys && i < 2; i++)
+		provider_tls[i] = tls_end(keys, i == 0);
 }
 
 int provider_wait(struct pollfd *fds, unsigned n, int timeout_ms)

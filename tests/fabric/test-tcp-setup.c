@@ -60,6 +60,45 @@ static void keep_line(enum log_level level, const char *line)
 	snprintf(last_line, sizeof(last_line), "%s", line);
 }
 
+/* A hello of TLS is answered in plain, the connection stays open for a CONNECT, and the log names a
+ * peer that goes away instead. */
+static void tls_is_refused(void)
+{
+	static const uint8_t tls[] = { 0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3 };
+	uint8_t hello[5 + 512] = { 0 }, want[RAW_HDR], got[RAW_HDR];
+	struct raw_frame f = raw_handshake(RAW_REJECT, 0);
+
+	f.flags = 2;
+	raw_encode(want, &f);
+	memcpy(hello, tls, sizeof(tls));
+	for (int goes_on = 0; goes_on < 2; goes_on++) {
+		int fd = raw_socket(&w);
+
+		w.nrequests = 0;
+		last_line[0] = '\0';
+		/* In two parts: the header of the record is read before the rest has come. */
+		raw_send(&w, fd, hello, 7);
+		raw_send(&w, fd, hello + 7, sizeof(hello) - 7);
+		raw_recv(&w, fd, got, sizeof(got));
+		check(memcmp(want, got, sizeof(got)) == 0);
+		if (goes_on) {
+			f = raw_handshake(RAW_CONNECT, 0);
+			raw_encode(got, &f);
+			raw_send(&w, fd, got, sizeof(got));
+			world_until(&w, w.nrequests);
+			fab_reject(w.request->conn, NULL, 0);
+			end_gone(w.request);
+			close(fd);
+			continue;
+		}
+		close(fd);
+		for (int i = 0; i < WAIT_LIMIT_MS && !last_line[0]; i++)
+			world_step(&w, 1);
+		check(strstr(last_line, "the peer wants TLS, which is off here"));
+		check_eq(w.nrequests, 0);
+	}
+}
+
 /* What a stranger may say, what the log says about it, and whether it is answered by REJECT. */
 static void stranger_says(const void *what, size_t len, bool rejected, const char *told)
 {
@@ -87,7 +126,6 @@ static void stranger_says(const void *what, size_t len, bool rejected, const cha
 static void strangers_talk(void)
 {
 	static const char http[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
-	static const char tls[] = "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 and some random";
 	struct raw_frame f;
 	uint8_t hdr[RAW_HDR];
 
@@ -96,7 +134,7 @@ static void strangers_talk(void)
 		      "does not speak RTRS (it said 'GET / HTTP/1.1')");
 	/* It waits for the server's line, and sends no more. */
 	stranger_says("SSH-2.0-y\r\n", 11, false, "does not speak RTRS (it said 'SSH-2.0-y')");
-	stranger_says(tls, sizeof(tls) - 1, false, "does not speak RTRS, but TLS");
+	tls_is_refused();
 	f = raw_handshake(RAW_ACCEPT, 0);
 	raw_encode(hdr, &f);
 	stranger_says(hdr, sizeof(hdr), false, "expected CONNECT");

@@ -27,6 +27,7 @@ GUEST_TESTS = \
 	%D%/test-paths-rdma.sh \
 	%D%/test-rack.sh \
 	%D%/test-rdma-device.sh \
+	%D%/test-reservation.sh \
 	%D%/test-run.sh \
 	%D%/test-units.sh \
 	$(NULL)
@@ -53,6 +54,15 @@ EXTRA_DIST += \
 	%D%/stage2.sh \
 	$(NULL)
 CLEANFILES += $(GUEST_TESTS:.sh=.log) $(GUEST_TESTS:.sh=.trs)
+
+# One of the two hosts of test-reservation.sh.
+if BUILD_SERVER
+check_PROGRAMS += %D%/pr-host
+%C%_pr_host_SOURCES = %D%/pr-host.c
+%C%_pr_host_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_pr_host_CFLAGS = $(AM_CFLAGS) $(LIBURING_CFLAGS)
+%C%_pr_host_LDADD = librtrssrv.la librnbd.la libbase.la libclock.la $(LIBURING_LIBS) $(ZLIB_LIBS)
+endif
 
 # The logs are newer than the scripts then, so that automake only counts them.
 .PHONY: check-guest

@@ -12,7 +12,9 @@ MUTANT_LISTS = \
 	%D%/options.list \
 	%D%/protocol.list \
 	%D%/server.list \
+	%D%/share.list \
 	%D%/storage.list \
+	%D%/tls.list \
 	$(NULL)
 EXTRA_DIST += $(MUTANT_LISTS) %D%/README tests/mutate.py tests/test-mutants.sh
 # Each mutant still applies.

@@ -50,8 +50,11 @@ libsim_la_SOURCES = \
 	%D%/sim-fiber.h \
 	%D%/sim-loop.c \
 	%D%/sim-loop.h \
+	%D%/sim-share.c \
+	%D%/sim-share.h \
 	%D%/sim-storage.c \
 	%D%/sim-storage.h \
+	%D%/sim-uring.c \
 	%D%/sim-wait.c \
 	%D%/sim-wait.h \
 	%D%/sim-worker.c \
@@ -66,7 +69,7 @@ libsim_la_SOURCES = \
 
 libsim_la_LIBADD = libpeer.la libclt.la librtrssrv.la libsimfab.la
 
-SIM_PLAIN_TESTS = test-sim-ask test-sim-clt test-sim-dev test-sim-fair test-sim-fence test-sim-limit test-sim-live test-sim-loss test-sim-mem test-sim-multi test-sim-multi-peer test-sim-nbd test-sim-path test-sim-peer test-sim-size test-sim-small test-sim-srv test-sim-window
+SIM_PLAIN_TESTS = test-sim-ask test-sim-clt test-sim-dev test-sim-fair test-sim-fence test-sim-limit test-sim-live test-sim-loss test-sim-mem test-sim-multi test-sim-multi-peer test-sim-nbd test-sim-path test-sim-peer test-sim-share test-sim-size test-sim-small test-sim-srv test-sim-window
 SIM_TESTS = $(SIM_PLAIN_TESTS) test-sim-nbd-random test-sim-random
 check_PROGRAMS += $(SIM_TESTS)
 SIM_NIC_TESTS = %D%/sim-nic.sh %D%/sim-registration.sh
@@ -145,10 +148,24 @@ test_sim_random_SOURCES = \
 	%D%/history.h \
 	%D%/random-faults.c \
 	%D%/random-faults.h \
+	%D%/random-work.c \
+	%D%/random-work.h \
 	%D%/test-sim-random.c \
 	$(NULL)
 test_sim_random_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_random_LDADD = libsim.la
+test_sim_share_SOURCES = \
+	%D%/history.c \
+	%D%/history.h \
+	%D%/random-work.c \
+	%D%/random-work.h \
+	%D%/share-faults.c \
+	%D%/share-faults.h \
+	%D%/test-sim-share.c \
+	$(NULL)
+test_sim_share_CPPFLAGS = $(libsim_la_CPPFLAGS)
+test_sim_share_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dev_handshake_start
+test_sim_share_LDADD = libsim.la
 test_sim_size_SOURCES = %D%/test-sim-size.c
 test_sim_size_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_size_LDADD = libsim.la

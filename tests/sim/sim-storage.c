@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A driver (store-driver.h) on memory, and an io_uring's tables that count.  Owns the disks and
- * every operation from start to completion.  One thread; completions run on the reactor that
- * started the operation.  An operation of a dead server completes with -EIO towards its ghost; what
- * it was to do to the disk goes on without it, as a request of a killed process does. */
+/* A driver (store-driver.h) on memory.  Owns the disks and every operation from start to
+ * completion.  One thread; completions run on the reactor that started the operation.  An operation
+ * of a dead server completes with -EIO towards its ghost; what it was to do to the disk goes on
+ * without it, as a request of a killed process does. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -13,12 +13,13 @@
 #include "sim-core.h"
 #include "sim-loop.h"
 #include "sim-storage.h"
+#include "sim-test.h"
 #include "store-driver.h"
 #include "store-drivers.h"
-#include "store-uring.h"
 
 #define SECTOR RNBD_SECTOR_SIZE
 #define SIM_MAX_IO 65536u
+#define LINGER_US 20000u
 #define NRULES (RNBD_OP_WRITE_ZEROES + 2)
 
 struct rule {
@@ -43,6 +44,14 @@ struct sim_disk {
 	bool size_held;
 	int size_err;
 	struct list asks;	/* struct ask: who waits for the size */
+	struct sim_share *share;
+	unsigned nrenew_fails;
+	void (*refused)(const struct export_io *io);	/* NULL: nobody asks */
+};
+
+struct sim_export {
+	struct export ex;
+	unsigned number;	/* of sim_share_join(); 0: no other server has the disk */
 };
 
 struct ask {
@@ -68,6 +77,11 @@ struct op {
 	struct sim_disk *disk;
 	struct export_io *io;
 	struct reactor *reactor;
+	struct sim_host *host;
+	unsigned epoch;
+	unsigned number;	/* of the export when the operation was started */
+	bool lingers;		/* in the memory of its server until it is due; a frozen server
+				 * keeps it there */
 	enum stage stage;
 	enum sim_hold hold;
 	bool held;
@@ -97,6 +111,7 @@ struct sim_disk *sim_disk_create(const char *path, uint64_t size)
 	d->delay_us = 100;
 	list_init(&d->ops);
 	list_init(&d->asks);
+	d->share = sim_share_create();
 	list_add_tail(&disks, &d->link);
 	return d;
 }
@@ -105,6 +120,7 @@ void sim_disk_destroy(struct sim_disk *d)
 {
 	assert(list_empty(&d->ops) && list_empty(&d->asks));
 	list_del(&d->link);
+	sim_share_destroy(d->share);
 	free(d->path);
 	free(d->now);
 	free(d->durable);
@@ -197,6 +213,21 @@ void sim_disk_fail(struct sim_disk *d, enum rnbd_io_op op, int err, unsigned n)
 	rule_of(d, op)->nfail = n;
 }
 
+struct sim_share *sim_disk_share(struct sim_disk *d)
+{
+	return d->share;
+}
+
+void sim_disk_watch_refused(struct sim_disk *d, void (*fn)(const struct export_io *io))
+{
+	d->refused = fn;
+}
+
+void sim_disk_fail_renew(struct sim_disk *d, unsigned n)
+{
+	d->nrenew_fails = n;
+}
+
 /* ---- the medium ---- */
 
 static void medium_sync(struct sim_disk *d, uint64_t s)
@@ -253,14 +284,33 @@ static void sync_apply(struct op *op)
 		export_sync_failed(op->io->ex, op->status);
 }
 
+/* True if @op may not be done, because another server has the lock. */
+static bool op_is_fenced(const struct op *op)
+{
+	if (!op->number)
+		return false;
+	if (sim_share_fenced(op->disk->share, op->number))
+		return true;
+	if ((op->kind == RNBD_OP_FLUSH || !only_reads(op->io)) &&
+	    !sim_share_owns(op->disk->share, op->number))
+		sim_test_failed(__FILE__, __LINE__, "a server writes without the lock");
+	return false;
+}
+
 static void op_apply(struct op *op)
 {
 	struct sim_disk *d = op->disk;
 	const struct export_io *io = op->io;
 
 	op->stage = OP_APPLIED;
+	if (op_is_fenced(op)) {
+		op->status = -ESHUTDOWN;
+		return;
+	}
 	if (op->kind == RNBD_OP_FLUSH) {
-		sync_apply(op);
+		/* A disk that several servers have has no cache. */
+		if (!op->number)
+			sync_apply(op);
 		return;
 	}
 	/* Behind the end of a file that was cut, which a READ meets; here a WRITE does, too. */
@@ -292,12 +342,18 @@ static void op_done(struct sim_cqe *cqe)
 {
 	struct op *op = container_of(cqe, struct op, cqe);
 	struct export_io *io = op->io;
+	struct sim_disk *d = op->disk;
 	int status = op->status;
+	bool refused = op->number && status == -ESHUTDOWN;
 
 	if (op->in_sync)
 		export_sync_ended(op->in_sync);
+	if (refused)
+		sim_share_told(d->share, op->number);
 	op_free(op);
 	export_io_next(io, status);
+	if (refused && d->refused)
+		d->refused(io);
 }
 
 static void op_complete(struct op *op)
@@ -328,6 +384,10 @@ static void op_event(struct sim_event *ev)
 	struct op *op = container_of(ev, struct op, ev);
 	struct sim_disk *d = op->disk;
 
+	if (op->lingers && op->host->frozen && !op->left && op->stage == OP_WAITING) {
+		sim_event_at(&op->ev, sim_now_us() + LINGER_US);
+		return;
+	}
 	if (op->stage == OP_WAITING) {
 		if (op->hold == SIM_HOLD_BEFORE) {
 			op_hold(op);
@@ -413,6 +473,11 @@ void sim_disk_release(struct sim_disk *d)
 	release_asks(d);
 }
 
+static struct sim_export *sim_export(const struct export *ex)
+{
+	return (struct sim_export *)container_of(ex, struct sim_export, ex);
+}
+
 static void sim_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)
 {
 	atomic_store(&ex->store->sync_error, 0);
@@ -441,6 +506,10 @@ static struct op *op_create(struct export_io *io, enum rnbd_io_op kind)
 	op->io = io;
 	op->kind = kind;
 	op->reactor = io->reactor;
+	op->host = sim_host();
+	op->epoch = sim_epoch();
+	op->number = sim_export(io->ex)->number;
+	op->lingers = op->number && sim_chance(300);
 	op->started = d->count;
 	op->cqe.fn = op_done;
 	list_init(&op->cqe.link);
@@ -509,7 +578,7 @@ static void op_leave(const struct op *op)
 	list_add_tail(&op->disk->ops, &left->link);
 }
 
-void sim_disk_process_killed(struct sim_disk *d)
+void sim_disk_process_killed(struct sim_disk *d, const struct sim_host *host)
 {
 	struct op *op, *tmp;
 	struct list ops = LIST_INIT(ops);
@@ -519,7 +588,7 @@ void sim_disk_process_killed(struct sim_disk *d)
 	list_for_each_safe(op, tmp, &ops, link) {
 		list_del(&op->link);
 		list_add_tail(&d->ops, &op->link);
-		if (op->stage == OP_COMPLETED || op->left)
+		if (op->stage == OP_COMPLETED || op->left || op->host != host)
 			continue;
 		if (op->kind == RNBD_OP_FLUSH || !only_reads(op->io))
 			op_leave(op);
@@ -541,6 +610,13 @@ bool sim_disk_left(const struct sim_disk *d)
 	return false;
 }
 
+static void op_drop(struct op *op)
+{
+	op->disk->nheld -= op->held;
+	sim_event_cancel(&op->ev);
+	op_free(op);
+}
+
 /* The power is gone before they are done, or not quite. */
 static void drop_left(struct sim_disk *d)
 {
@@ -551,15 +627,24 @@ static void drop_left(struct sim_disk *d)
 			continue;
 		if (op->stage == OP_WAITING && sim_chance(500))
 			op_apply(op);
-		d->nheld -= op->held;
-		sim_event_cancel(&op->ev);
-		op_free(op);
+		op_drop(op);
 	}
 }
 
-void sim_disk_power_cut(struct sim_disk *d)
+void sim_disk_host_died(struct sim_disk *d, const struct sim_host *host)
 {
-	sim_disk_process_killed(d);
+	struct op *op, *tmp;
+
+	sim_disk_process_killed(d, host);
+	list_for_each_safe(op, tmp, &d->ops, link) {
+		if (op->left && op->host == host && (op->lingers || sim_chance(500)))
+			op_drop(op);
+	}
+}
+
+void sim_disk_power_cut(struct sim_disk *d, const struct sim_host *host)
+{
+	sim_disk_process_killed(d, host);
 	drop_left(d);
 	for (uint64_t s = 0; s < d->size / SECTOR; s++) {
 		if (sim_chance(500))
@@ -574,7 +659,9 @@ void sim_disk_power_cut(struct sim_disk *d)
 
 static struct export *sim_create(void)
 {
-	return calloc(1, sizeof(struct export));
+	struct sim_export *s = calloc(1, sizeof(*s));
+
+	return s ? &s->ex : NULL;
 }
 
 static int sim_check(const struct export *ex, char *err, size_t errlen)
@@ -603,12 +690,42 @@ static int sim_open(struct export *ex, char *err, size_t errlen)
 		.fua = true,
 		.writeback = true,
 	};
+	if (ex->shared)
+		sim_export(ex)->number = sim_share_join(d->share);
 	return 0;
 }
 
 static void sim_close(struct export *ex)
 {
-	free(ex);
+	struct sim_export *s = sim_export(ex);
+
+	if (s->number)
+		sim_share_leave(sim_disk_find(ex->path)->share, s->number);
+	free(s);
+}
+
+static int sim_take(struct export *ex, uint64_t may_break_ms, char *why, size_t len)
+{
+	return sim_share_take(sim_disk_find(ex->path)->share, sim_export(ex)->number, may_break_ms,
+			      &ex->all->stopping, why, len);
+}
+
+static int sim_yield(struct export *ex)
+{
+	return sim_share_yield(sim_disk_find(ex->path)->share, sim_export(ex)->number);
+}
+
+static int sim_renew(struct export *ex, char *why, size_t len)
+{
+	struct sim_disk *d = sim_disk_find(ex->path);
+
+	if (d->nrenew_fails) {
+		d->nrenew_fails--;
+		return -EIO;
+	}
+	sim_share_leave(d->share, sim_export(ex)->number);
+	sim_export(ex)->number = sim_share_join(d->share);
+	return 0;
 }
 
 static const char *const no_flags[] = { NULL };
@@ -618,6 +735,9 @@ static const struct store_driver sim_driver = {
 	.create = sim_create,
 	.check = sim_check,
 	.open = sim_open,
+	.take = sim_take,
+	.yield = sim_yield,
+	.renew = sim_renew,
 	.close = sim_close,
 };
 
@@ -638,63 +758,3 @@ static const struct store_io_ops sim_io_ops = {
 
 const struct store_driver *const store_drivers[] = { &sim_driver };
 const struct store_io_ops *const store_drivers_io[] = { &sim_io_ops };
-
-/* ---- the tables of a ring ---- */
-
-struct ring {
-	struct list link;
-	const struct reactor *reactor;
-	unsigned mems;
-};
-
-static struct list rings = LIST_INIT(rings);
-
-static struct ring *ring_of(const struct reactor *r)
-{
-	struct ring *ring;
-
-	list_for_each(ring, &rings, link) {
-		if (ring->reactor == r)
-			return ring;
-	}
-	return NULL;
-}
-
-int store_uring_attach(struct reactor *r, unsigned nfiles, char *err, size_t errlen)
-{
-	struct ring *ring = calloc(1, sizeof(*ring));
-
-	assert(ring && !ring_of(r));
-	ring->reactor = r;
-	list_add_tail(&rings, &ring->link);
-	return 0;
-}
-
-/* What is still registered goes with the ring. */
-void store_uring_let_go(struct reactor *r)
-{
-	struct ring *ring = ring_of(r);
-
-	list_del(&ring->link);
-	free(ring);
-}
-
-void store_uring_allow_workers(struct reactor *r, unsigned want)
-{
-}
-
-int store_uring_mem(struct reactor *r, unsigned mem, void *addr, size_t len)
-{
-	ring_of(r)->mems += addr ? 1 : -1u;
-	return 0;
-}
-
-unsigned sim_storage_mems(void)
-{
-	struct ring *ring;
-	unsigned n = 0;
-
-	list_for_each(ring, &rings, link)
-		n += ring->mems;
-	return n;
-}

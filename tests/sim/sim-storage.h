@@ -5,7 +5,10 @@
  * held back or made to fail.
  *
  * A disk outlives the server that exports it, as a disk does.  An export finds its disk by its
- * path. */
+ * path.
+ *
+ * An export with shared=yes asks for the lock of its disk (sim-share.h).  What such a server has
+ * begun lands before another one breaks the lock, or fails with -ESHUTDOWN and changes nothing. */
 #ifndef SIM_STORAGE_H
 #define SIM_STORAGE_H
 
@@ -14,6 +17,8 @@
 #include <stdint.h>
 
 #include "export-io.h"
+#include "sim-core.h"
+#include "sim-share.h"
 
 struct sim_disk;
 
@@ -52,14 +57,24 @@ void sim_disk_release(struct sim_disk *d);
 /* The next @n operations of kind @op fail with @err (negative) and change nothing. */
 void sim_disk_fail(struct sim_disk *d, enum rnbd_io_op op, int err, unsigned n);
 
-/* The server's process died: what was in flight goes on to the disk, when its time comes or when it
- * is released; nobody is told. */
-void sim_disk_process_killed(struct sim_disk *d);
+/* The server's process on @host died: what was in flight goes on to the disk, when its time comes
+ * or when it is released; nobody is told. */
+void sim_disk_process_killed(struct sim_disk *d, const struct sim_host *host);
+/* The same, of a disk that other servers have, too: some of what was in flight is lost. */
+void sim_disk_host_died(struct sim_disk *d, const struct sim_host *host);
 /* Is any of that still to come? */
 bool sim_disk_left(const struct sim_disk *d);
-/* The machine lost power: what was in flight is done or not, and the volatile part is there or not,
- * sector by sector. */
-void sim_disk_power_cut(struct sim_disk *d);
+/* The machine @host, which has the disk, lost power: what was in flight is done or not, and the
+ * volatile part is there or not, sector by sector. */
+void sim_disk_power_cut(struct sim_disk *d, const struct sim_host *host);
+
+/* The lock of the disk, of servers that export it with shared=yes. */
+struct sim_share *sim_disk_share(struct sim_disk *d);
+/* Call @fn behind the done() of each operation that was refused, because another server has the
+ * lock. */
+void sim_disk_watch_refused(struct sim_disk *d, void (*fn)(const struct export_io *io));
+/* The next @n servers that open the disk anew, because they were fenced, cannot: -EIO. */
+void sim_disk_fail_renew(struct sim_disk *d, unsigned n);
 
 /* Fixed-buffer handles that are registered anywhere: 0 after everything was closed. */
 unsigned sim_storage_mems(void);

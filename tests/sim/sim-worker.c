@@ -1,30 +1,75 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A worker (worker.h) without a thread: a job runs in a pass of the loop, where nothing blocks. */
+/* A worker (worker.h) without a thread: its jobs are fibers of its host, one after another, so a
+ * job may wait in virtual time (sim_fiber_wait()) while the loop goes on. */
 #include <assert.h>
+#include <stdlib.h>
 
+#include "sim-fiber.h"
 #include "worker.h"
 
-static void job_run(struct loop_msg *msg)
-{
-	struct worker_job *job = container_of(msg, struct worker_job, msg);
+/* A job at work. */
+struct task {
+	struct loop_msg msg;
+	struct worker_job *job;
+	struct sim_fiber *fiber;
+};
 
-	job->work(job);
+static void task_begin(struct worker *w);
+
+static void task_done(struct loop_msg *msg)
+{
+	struct task *t = container_of(msg, struct task, msg);
+	struct worker_job *job = t->job;
+
+	sim_fiber_free(t->fiber);
+	free(t);
+	job->worker->running = false;
+	/* ORDER: done() may end the worker. */
+	task_begin(job->worker);
 	job->done(job);
+}
+
+static void task_work(void *arg)
+{
+	struct task *t = arg;
+
+	t->job->work(t->job);
+	/* ORDER: the last act of the fiber, which has ended when the loop has its turn. */
+	loop_post(t->job->worker->loop, &t->msg);
+}
+
+/* Begin the next job, if there is one and none is at work. */
+static void task_begin(struct worker *w)
+{
+	struct worker_job *job = w->running ? NULL :
+					      list_pop_entry(&w->jobs, struct worker_job, link);
+	struct task *t;
+
+	if (!job)
+		return;
+	t = calloc(1, sizeof(*t));
+	assert(t);
+	w->running = true;
+	loop_msg_init(&t->msg, task_done);
+	t->job = job;
+	t->fiber = sim_fiber_start(task_work, t);
 }
 
 void worker_init(struct worker *w, struct loop *loop)
 {
 	*w = (struct worker){ .loop = loop };
+	list_init(&w->jobs);
 }
 
 int worker_run(struct worker *w, struct worker_job *job)
 {
-	loop_msg_init(&job->msg, job_run);
-	loop_post(w->loop, &job->msg);
+	job->worker = w;
+	list_add_tail(&w->jobs, &job->link);
+	task_begin(w);
 	return 0;
 }
 
 void worker_fini(struct worker *w)
 {
-	assert(!w->running);
+	assert(!w->running && list_empty(&w->jobs));
 }

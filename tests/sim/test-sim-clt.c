@@ -194,22 +194,22 @@ static void test_silent_peer(void)
 	sim_heal("clt", "srv");
 	world_run_ms(w, 3000);
 	CHECK(world_write(c, 0, 512, 1) == 0);
-	world_expect(w, "[ 10.010] clt path srv: up -> silent\n"
+	world_expect(w, "[ 10.008] clt path srv: up -> silent\n"
 			"[ 35.007] srv sess/clt@srv: path down: heartbeat missed 5 times\n"
 			"[ 35.007] srv sess/clt@srv: fail: connected -> draining\n"
 			"[ 35.007] srv sess/clt@srv: drained: draining -> lingering\n"
 			"[ 35.007] srv sess: session closed\n"
 			"[ 35.007] srv sess: device 0 closed: disk0\n"
 			"[ 35.007] srv sess/clt@srv: quiet: lingering -> gone\n"
-			"[ 35.010] clt path srv: lost: no sign of life for 30 s; reconnecting\n"
-			"[ 35.010] clt path srv: failing -> draining\n"
-			"[ 35.010] clt path srv: draining -> back-off\n"
-			"[ 35.010] clt path srv: back-off -> connecting\n"
-			"[ 55.010] clt path srv: cannot connect: "
+			"[ 35.008] clt path srv: lost: no sign of life for 30 s; reconnecting\n"
+			"[ 35.008] clt path srv: failing -> draining\n"
+			"[ 35.008] clt path srv: draining -> back-off\n"
+			"[ 35.008] clt path srv: back-off -> connecting\n"
+			"[ 55.008] clt path srv: cannot connect: "
 			"no answer to the connect request in 20000 ms; trying again\n"
-			"[ 55.010] clt path srv: failing -> draining\n"
-			"[ 55.010] clt path srv: draining -> back-off\n"
-			"[ 55.105] clt path srv: back-off -> connecting\n"
+			"[ 55.008] clt path srv: failing -> draining\n"
+			"[ 55.008] clt path srv: draining -> back-off\n"
+			"[ 55.103] clt path srv: back-off -> connecting\n"
 			"[ 60.032] srv clt@srv: path not set up: its client has started again\n"
 			"[ 60.032] srv clt@srv: fail: connecting -> draining\n"
 			"[ 60.032] srv clt@srv: drained: draining -> lingering\n"
@@ -221,7 +221,7 @@ static void test_silent_peer(void)
 			"[ 60.039] clt path srv: info -> opening\n"
 			"[ 60.042] srv sess: device 0 opened: disk0, rw\n"
 			"[ 60.045] clt path srv: opening -> up\n"
-			"[ 60.045] clt path srv: connected again after 25035 ms\n");
+			"[ 60.045] clt path srv: connected again after 25037 ms\n");
 	world_destroy(w);
 }
 
@@ -265,8 +265,8 @@ static void test_silence_ends(void)
 		world_run_ms(w, 60000);
 		CHECK(!world_client_clt(c)->away);
 		CHECK(world_write(c, 0, 512, 1) == 0);
-		world_expect(w, "[ 10.010] clt path srv: up -> silent\n"
-				"[ 25.010] clt path srv: silent -> up\n");
+		world_expect(w, "[ 10.008] clt path srv: up -> silent\n"
+				"[ 25.008] clt path srv: silent -> up\n");
 		world_destroy(w);
 	}
 }
@@ -301,7 +301,7 @@ static void test_short_freeze(void)
 	world_run_ms(w, 25000);
 	sim_thaw("srv");
 	CHECK(world_write(c, 0, 512, 1) == 0);
-	world_expect(w, "[ 10.010] clt path srv: up -> silent\n");
+	world_expect(w, "[ 10.008] clt path srv: up -> silent\n");
 	world_destroy(w);
 }
 

@@ -46,9 +46,11 @@ struct world_client *world_client_start(struct world *w, const struct world_clie
 	struct clt_sess_addr paths[WORLD_PATHS] = { 0 };
 	struct clt_sess_conf sess = { .paths = paths,
 				      .npaths = MAX(conf ? conf->npaths : 1, 1u) };
+	const char *const *names;
 	struct sim_place before;
 
 	conf = conf ? conf : &world_client_defaults;
+	names = conf->paths ? conf->paths : addrs;
 	assert(c && conf->nloops <= WORLD_LOOPS);
 	c->nloops = MAX(conf->nloops, 1u);
 	c->w = w;
@@ -64,7 +66,7 @@ struct world_client *world_client_start(struct world *w, const struct world_clie
 	sess.nloops = c->nloops;
 	sess.name = conf->name;
 	for (unsigned i = 0; i < sess.npaths; i++)
-		paths[i].dst = sim_addr(addrs[i], RTRS_PORT);
+		paths[i].dst = sim_addr(names[i], RTRS_PORT);
 	sess.policy = conf->policy;
 	sess.hb_interval_ms = conf->hb_interval_ms;
 	sess.hb_misses = conf->hb_misses;

@@ -9,14 +9,14 @@ struct world_server;
 
 struct world {
 	struct sim_disk *disk;
-	struct world_server *server;	/* the one that lives, or NULL */
+	struct world_server *servers_up[WORLD_SERVERS];	/* the one of a host that lives, or NULL */
 	struct list servers;		/* also those that are being taken apart */
 	struct list clients;
-	uint8_t boot;			/* of srv; part of its identity */
-	bool other_host;		/* of the server that runs */
+	uint8_t boot[WORLD_SERVERS];	/* of the host; part of its identity */
+	bool other_host;		/* of the server that runs on srv */
 	uint32_t instances;		/* servers that were started */
-	/* of the disk, what state files are in: lost with the power */
-	struct export_state state;
+	/* of the host's disks, what state files are in: lost with the power */
+	struct export_state state[WORLD_SERVERS];
 };
 
 struct world_client {
@@ -40,6 +40,8 @@ struct world_client {
 void world_client_reap(struct world_client *c);
 
 /* ---- world-server.c ---- */
+/* The place of a server's host in the tables of struct world; NULL: of "srv". */
+unsigned world_place(const char *host);
 /* Nothing of any server is left. */
 bool world_servers_gone(void *world);
 /* Free what has ended. */

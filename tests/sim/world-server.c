@@ -41,9 +41,20 @@ struct world_server {
 	struct srv_conf served;		/* conf, and the exports of the last plan */
 	struct conf_export exported[WORLD_EXPORTS_MAX];
 	char spec[256 + RNBD_NAME_MAX];
+	bool shared;
 	bool shut;
 	struct sim_fiber *closer;
 };
+
+unsigned world_place(const char *host)
+{
+	return host && !strcmp(host, "srv2");
+}
+
+static const char *host_of(const struct world_server_conf *conf)
+{
+	return conf && conf->host ? conf->host : "srv";
+}
 
 static void export_init(struct world_server *s, const struct world_server_conf *conf,
 			struct sim_disk *d, struct export_state *state)
@@ -54,7 +65,9 @@ static void export_init(struct world_server *s, const struct world_server_conf *
 	struct export *ex;
 
 	exports_init(&s->exports, s->conf.threads + 1);
-	snprintf(s->spec, sizeof(s->spec), "%s=disk0", name);
+	s->shared = conf->shared;
+	snprintf(s->spec, sizeof(s->spec), "%s=%s%s", name, conf->disk ? conf->disk : "disk0",
+		 conf->shared ? ",shared=yes" : "");
 	CHECK(exports_add(&s->exports, s->spec, err, sizeof(err)) == 0);
 	s->exported[0] = (struct conf_export){ .name = (char *)(uintptr_t)name, .spec = s->spec };
 	s->served = s->conf;
@@ -62,7 +75,7 @@ static void export_init(struct world_server *s, const struct world_server_conf *
 	s->served.nexports = 1;
 	ex = s->ex = list_entry(s->exports.list.next, struct export, link);
 	atomic_store(&ex->store->state, state);
-	ex->direct = conf->direct;
+	ex->direct = conf->direct || conf->shared;
 	ex->geometry = (struct rnbd_dev_info){
 		.max_hw_sectors = s->conf.max_io_size / RNBD_SECTOR_SIZE,
 		.max_write_zeroes_sectors = nsectors,
@@ -72,13 +85,13 @@ static void export_init(struct world_server *s, const struct world_server_conf *
 		.logical_block_size = conf->block_size ? conf->block_size : RNBD_SECTOR_SIZE,
 		.max_segments = 128,
 		.fua = !conf->no_fua,
-		.writeback = !conf->write_through,
+		.writeback = !conf->write_through && !conf->shared,
 	};
 }
 
 static void conf_init(struct world_server *s, const struct world_server_conf *conf)
 {
-	s->listen = sim_addr("srv", RTRS_PORT);
+	s->listen = sim_addr(host_of(conf), RTRS_PORT);
 	if (conf->any_address)
 		((struct sockaddr_in *)&s->listen.ss)->sin_addr.s_addr = INADDR_ANY;
 	s->conf = (struct srv_conf){
@@ -105,12 +118,12 @@ static struct world_server *server_make(struct world *w, const struct world_serv
 	struct world_server *s = calloc(1, sizeof(*s));
 	char err[256] = "";
 
-	assert(s && !w->server);
-	s->host = sim_host_find("srv");
+	assert(s && !w->servers_up[world_place(host_of(conf))]);
+	s->host = sim_host_find(host_of(conf));
 	s->epoch = s->host->epoch;
 	conf = conf ? conf : &world_server_defaults;
 	conf_init(s, conf);
-	export_init(s, conf, w->disk, &w->state);
+	export_init(s, conf, w->disk, &w->state[world_place(host_of(conf))]);
 	s->nreactors = s->conf.threads + 1;
 	s->reactors = calloc(s->nreactors, sizeof(struct reactor *));
 	assert(s->reactors);
@@ -149,25 +162,26 @@ static bool unlocked(void *arg)
 /* What main.c does before anything else. */
 static void take_export(struct world *w, const struct world_server_conf *conf)
 {
-	if (!conf || !conf->no_lock)
+	if (!conf || (!conf->no_lock && !conf->shared))
 		CHECK(sim_run_until(unlocked, w->disk, LOCK_MS));
-	export_state_adopt(&w->state);
+	export_state_adopt(&w->state[world_place(host_of(conf))]);
 }
 
 bool world_sync_was_cut(const struct world *w)
 {
-	return atomic_load(&w->state.syncing);
+	return atomic_load(&w->state[0].syncing);
 }
 
 void world_server_start(struct world *w, const struct world_server_conf *conf)
 {
-	struct sim_host *host = sim_host_find("srv");
+	struct sim_host *host = sim_host_find(host_of(conf));
 	struct sim_place before = sim_enter(host, host->epoch);
 	struct world_server *s;
 	char err[256] = "";
 
 	take_export(w, conf);
-	w->other_host = conf && conf->other_host;
+	if (!world_place(host->name))
+		w->other_host = conf && conf->other_host;
 	s = server_make(w, conf);
 	if (srv_start(&s->conf, &s->exports, s->reactors, s->nreactors, &s->srv, err, sizeof(err)))
 		sim_test_failed(__FILE__, __LINE__, err);
@@ -176,13 +190,13 @@ void world_server_start(struct world *w, const struct world_server_conf *conf)
 	apply_begin(&s->apply, &s->life, s->srv);
 	sim_leave(before);
 	list_add_tail(&w->servers, &s->link);
-	w->server = s;
+	w->servers_up[world_place(host->name)] = s;
 }
 
 const char *world_server_refuses(struct world *w, const struct world_server_conf *conf)
 {
 	static char err[256];
-	struct sim_host *host = sim_host_find("srv");
+	struct sim_host *host = sim_host_find(host_of(conf));
 	struct sim_place before = sim_enter(host, host->epoch);
 	struct world_server *s = server_make(w, conf);
 
@@ -198,7 +212,12 @@ const char *world_server_refuses(struct world *w, const struct world_server_conf
 
 bool world_server_runs(const struct world *w)
 {
-	return w->server != NULL;
+	return world_server_runs_on(w, "srv");
+}
+
+bool world_server_runs_on(const struct world *w, const char *host)
+{
+	return w->servers_up[world_place(host)] != NULL;
 }
 
 static void server_shut(void *arg)
@@ -307,7 +326,7 @@ static bool change_is_done(void *arg)
 int world_server_change(struct world *w, const struct conf_export *exports, unsigned n,
 			char err[EXPORT_LIFE_ERR])
 {
-	struct world_server *s = w->server;
+	struct world_server *s = w->servers_up[0];
 	struct sim_place before = sim_enter(s->host, s->epoch);
 	struct change c = { .err = err };
 	struct srv_conf wanted = s->served;
@@ -331,7 +350,7 @@ int world_server_change(struct world *w, const struct conf_export *exports, unsi
 
 unsigned world_server_kick(struct world *w, const char *name)
 {
-	struct world_server *s = w->server;
+	struct world_server *s = w->servers_up[0];
 	struct sim_place before = sim_enter(s->host, s->epoch);
 	unsigned n = srv_close_kick(s->srv, name);
 
@@ -341,7 +360,7 @@ unsigned world_server_kick(struct world *w, const char *name)
 
 void world_server_waits(struct world *w, const char *name, struct srv_limit_stat *stat)
 {
-	const struct export *ex = exports_find(&w->server->exports, name);
+	const struct export *ex = exports_find(&w->servers_up[0]->exports, name);
 
 	CHECK(ex != NULL);
 	srv_limit_stat(ex, stat);
@@ -352,16 +371,21 @@ unsigned world_server_stores(const struct world *w)
 	const struct store *store;
 	unsigned n = 0;
 
-	list_for_each(store, &w->server->exports.stores, link)
+	list_for_each(store, &w->servers_up[0]->exports.stores, link)
 		n++;
 	return n;
 }
 
 void world_server_stop(struct world *w)
 {
-	struct world_server *s = w->server;
+	world_server_stop_on(w, "srv");
+}
 
-	w->server = NULL;
+void world_server_stop_on(struct world *w, const char *host)
+{
+	struct world_server *s = w->servers_up[world_place(host)];
+
+	w->servers_up[world_place(host)] = NULL;
 	server_end(s);
 	CHECK(sim_run_until(server_ended, s, 60000));
 	world_servers_reap(w);
@@ -369,19 +393,28 @@ void world_server_stop(struct world *w)
 
 void world_server_kill(struct world *w, enum sim_kill how)
 {
-	struct world_server *s = w->server;
+	world_server_kill_on(w, "srv", how);
+}
 
-	w->server = NULL;
-	sim_kill("srv", how);
+void world_server_kill_on(struct world *w, const char *host, enum sim_kill how)
+{
+	unsigned place = world_place(host);
+	struct world_server *s = w->servers_up[place];
+
+	w->servers_up[place] = NULL;
+	sim_kill(host, how);
 	/* The ghost's words do not count. */
 	atomic_store(&s->ex->store->state, &s->ex->store->own_state);
+	if (s->shared)
+		sim_disk_host_died(w->disk, s->host);
+	else if (how == SIM_KILL_POWER)
+		sim_disk_power_cut(w->disk, s->host);
+	else
+		sim_disk_process_killed(w->disk, s->host);
 	if (how == SIM_KILL_POWER) {
-		sim_disk_power_cut(w->disk);
-		w->boot++;
-		memset(&w->state, 0, sizeof(w->state));
-	} else {
-		sim_disk_process_killed(w->disk);
+		w->boot[place]++;
+		memset(&w->state[place], 0, sizeof(w->state[place]));
 	}
-	world_note(w, "srv %s", how == SIM_KILL_POWER ? "loses power" : "killed");
+	world_note(w, "%s %s", host, how == SIM_KILL_POWER ? "loses power" : "killed");
 	server_end(s);
 }

@@ -16,12 +16,18 @@ static struct world world;
 /* In place of srv-ident.c: it is another boot after losing its memory. */
 void srv_ident_boot(uint8_t id[SRV_IDENT_BOOT_LEN])
 {
-	memset(id, world.other_host ? 0xff : world.boot, SRV_IDENT_BOOT_LEN);
+	unsigned place = world_place(sim_host()->name);
+
+	memset(id, world.boot[place] + 0x80 * (int)place, SRV_IDENT_BOOT_LEN);
+	if (!place && world.other_host)
+		memset(id, 0xff, SRV_IDENT_BOOT_LEN);
 }
 
 uint64_t srv_ident_host(bool *lasts)
 {
 	*lasts = true;
+	if (world_place(sim_host()->name))
+		return 0x33333333;
 	return world.other_host ? 0x22222222 : 0x11111111;
 }
 
@@ -41,6 +47,7 @@ struct world *world_create(uint64_t seed)
 	sim_host_add_addr(srv, "10.0.1.2");
 	sim_host_add_addr(srv, "10.0.2.2");
 	sim_host_add_addr(srv, "10.0.3.2");
+	sim_host_add_addr(sim_host_add("srv2", "10.0.0.4"), "10.0.1.4");
 	sim_host_add("clt", "10.0.0.1");
 	sim_host_add("clt2", "10.0.0.3");
 	if (!fab_provider_find("sim"))
@@ -50,7 +57,7 @@ struct world *world_create(uint64_t seed)
 	memset(w, 0, sizeof(*w));
 	list_init(&w->servers);
 	list_init(&w->clients);
-	w->boot = 1;
+	w->boot[0] = w->boot[1] = 1;
 	w->disk = sim_disk_create("disk0", WORLD_DISK_SIZE);
 	return w;
 }
@@ -73,8 +80,10 @@ void world_destroy(struct world *w)
 		else
 			world_client_stop(w, c);
 	}
-	if (w->server)
+	if (world_server_runs(w))
 		world_server_stop(w);
+	if (world_server_runs_on(w, "srv2"))
+		world_server_stop_on(w, "srv2");
 	CHECK(sim_run_until(all_quiet, w, END_MS));
 	world_servers_reap(w);
 	CHECK(list_empty(&w->servers));

@@ -2,8 +2,9 @@
 /* A world for tests: hosts that run the real server and the real client over the sim fabric, disks,
  * requests in flight, and a trace of what happened.
  *
- * Hosts are "srv" (10.0.0.2) and "clt", "clt2" (10.0.0.1, 10.0.0.3).  One server with one disk,
- * "disk0" is exported as it is.  Trace lines are log lines of the programs from info on, changes of
+ * Hosts are "srv" (10.0.0.2), "srv2" (10.0.0.4) and "clt", "clt2" (10.0.0.1, 10.0.0.3).  A server
+ * has one disk, "disk0" is exported as it is.  Functions that name no host are about the server on
+ * "srv".  Trace lines are log lines of the programs from info on, changes of
  * state, and what the test itself did; addresses are written as names of hosts:
  *
  *	[  0.007] clt path srv: up
@@ -23,9 +24,14 @@
 
 #define WORLD_DISK_SIZE (1u << 20)
 #define WORLD_PATHS 4			/* most of a client: to as many addresses of the server */
+#define WORLD_SERVERS 2
 #define WORLD_LOOPS 4u			/* most of a client */
 
 struct world_server_conf {
+	const char *host;		/* NULL: "srv" */
+	const char *disk;		/* NULL: "disk0" */
+	bool shared;			/* the server on another host may have the disk, too;
+					 * direct, and no cache */
 	uint32_t queue_depth, max_io_size;
 	unsigned threads;
 	unsigned max_sessions, max_paths;	/* 0: as by default */
@@ -57,6 +63,8 @@ struct world_client_conf {
 	enum clt_registration registration;
 	bool once;			/* as the probe at start: one attempt */
 	unsigned npaths;		/* 0: 1 */
+	const char *const *paths;	/* names of hosts, as sim_addr() has them; NULL: "srv",
+					 * "srv/1" ... */
 	enum clt_policy policy;
 	unsigned hb_interval_ms, hb_misses;	/* both 0: the protocol's */
 	unsigned max_reconnect_attempts;	/* 0: no end; else one less */
@@ -98,6 +106,10 @@ void world_server_waits(struct world *w, const char *name, struct srv_limit_stat
 /* How many stores it has open. */
 unsigned world_server_stores(const struct world *w);
 bool world_server_runs(const struct world *w);
+/* The same of the server on @host. */
+void world_server_stop_on(struct world *w, const char *host);
+void world_server_kill_on(struct world *w, const char *host, enum sim_kill how);
+bool world_server_runs_on(const struct world *w, const char *host);
 /* The last server was killed while something was synced, and none has started since. */
 bool world_sync_was_cut(const struct world *w);
 

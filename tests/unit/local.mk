@@ -35,6 +35,7 @@ UNIT_TESTS = \
 	%D%/test-nbd-recv.crit \
 	%D%/test-nbd-server.crit \
 	%D%/test-number.crit \
+	%D%/test-psk.crit \
 	%D%/test-opt.crit \
 	%D%/test-opt-file.crit \
 	%D%/test-bench-options.crit \
@@ -74,10 +75,12 @@ UNIT_TESTS += \
 	%D%/test-export-size.crit \
 	%D%/test-export-state.crit \
 	%D%/test-reactor.crit \
+	%D%/test-store-file-pr.crit \
 	%D%/test-srv-dev.crit \
 	%D%/test-srv-dev-io.crit \
 	%D%/test-srv-fence.crit \
 	%D%/test-srv-fsm.crit \
+	%D%/test-lead-fsm.crit \
 	%D%/test-srv-log.crit \
 	%D%/test-srv-pool.crit \
 	$(NULL)
@@ -211,6 +214,9 @@ nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D
 %C%_test_mask_crit_SOURCES = %D%/test-mask.c %D%/unit.h
 %C%_test_mask_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_mask_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_psk_crit_SOURCES = %D%/test-psk.c %D%/unit.h
+%C%_test_psk_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_psk_crit_LDADD = libpsk.la $(CRITERION_LIBS)
 %C%_test_number_crit_SOURCES = %D%/test-number.c %D%/unit.h
 %C%_test_number_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_number_crit_LDADD = libbase.la $(CRITERION_LIBS)
@@ -313,6 +319,10 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 %C%_test_srv_fence_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_srv_fence_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_srv_fence_crit_LDADD = librtrssrv.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_lead_fsm_crit_SOURCES = %D%/test-lead-fsm.c %D%/fsm-rules.h %D%/unit.h
+%C%_test_lead_fsm_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_lead_fsm_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_lead_fsm_crit_LDADD = librtrssrv.la librtrsring.la librnbd.la libbase.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 %C%_test_srv_fsm_crit_SOURCES = %D%/test-srv-fsm.c %D%/fsm-rules.h %D%/unit.h
 %C%_test_srv_fsm_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_srv_fsm_crit_CFLAGS = $(UNIT_CFLAGS)
@@ -372,6 +382,12 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 %C%_test_export_fs_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_export_fs_crit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fstatfs
 %C%_test_export_fs_crit_LDADD = librtrsring.la librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+
+%C%_test_store_file_pr_crit_SOURCES = %D%/test-store-file-pr.c %D%/unit.h
+%C%_test_store_file_pr_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_store_file_pr_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_store_file_pr_crit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=ioctl,--wrap=getrandom
+%C%_test_store_file_pr_crit_LDADD = librtrssrv.la librnbd.la libbase.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 
 %C%_test_export_io_crit_SOURCES = %D%/test-export-io.c %D%/export-io-rig.c %D%/export-io-rig.h %D%/unit.h
 %C%_test_export_io_crit_CPPFLAGS = $(SRV_CPPFLAGS)

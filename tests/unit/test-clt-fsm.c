@@ -105,3 +105,16 @@ Test(clt_fsm, step)
 	cr_assert_eq(old, CLT_PATH_FAILING);
 	cr_assert_eq(atomic_load(&state), CLT_PATH_FAILING);
 }
+
+/* A path that stands by has no requests: it comes up by the handshake alone. */
+Test(clt_fsm, no_way_from_standby_but_the_handshake)
+{
+	const unsigned up = 1u << CLT_PATH_UP | 1u << CLT_PATH_SILENT;
+
+	cr_assert_not(fsm_reach(&clt_path_fsm, CLT_PATH_STANDBY, ~(1u << CLT_PATH_EV_OPENED)) & up);
+	for (unsigned e = 0; e < CLT_PATH_NEVENTS; e++) {
+		int next = fsm_next(&clt_path_fsm, CLT_PATH_STANDBY, e);
+
+		cr_assert(next < 0 || !(up & 1u << next));
+	}
+}

@@ -127,7 +127,8 @@ Test(dev_fsm, one_way_in)
 Test(dev_fsm, nothing_without_an_answer)
 {
 	const struct fsm *f = &dev_handshake_fsm;
-	const unsigned up = HS_EVENT(READY) | HS_EVENT(SAME) | HS_EVENT(DEVICE);
+	const unsigned up = HS_EVENT(READY) | HS_EVENT(SAME) | HS_EVENT(OTHER) |
+		HS_EVENT(DEVICE);
 
 	cr_assert_not(fsm_reach(f, DEV_HANDSHAKE_IDLE, ~HS_EVENT(ANSWER)) &
 		      (HS_STATE(MET) | HS_STATE(OPENS) | HS_STATE(ASKS)));
@@ -143,5 +144,7 @@ Test(dev_fsm, a_decision_ends_the_handshake)
 	cr_assert_eq(fsm_next(&dev_handshake_fsm, DEV_HANDSHAKE_MET, DEV_HANDSHAKE_EV_READY),
 		     DEV_HANDSHAKE_IDLE);
 	cr_assert_eq(fsm_next(&dev_handshake_fsm, DEV_HANDSHAKE_MET, DEV_HANDSHAKE_EV_SAME),
+		     DEV_HANDSHAKE_IDLE);
+	cr_assert_eq(fsm_next(&dev_handshake_fsm, DEV_HANDSHAKE_MET, DEV_HANDSHAKE_EV_OTHER),
 		     DEV_HANDSHAKE_IDLE);
 }

@@ -15,6 +15,7 @@ struct fab_cm {
 	uint8_t refusal[FAB_REJECT_DATA_MAX];
 	size_t refusal_len;
 	struct fab_users servers;
+	const struct fab_tls *tls;
 };
 
 /* True if @peer may connect.  False: the provider refuses @peer with cm->refusal. */
@@ -75,6 +76,7 @@ const char *fab_bind_check(const struct ibv_send_wr *wr, const struct fab_pd *pd
 
 struct fab_provider {
 	const char *name;
+	bool tls;			/* connections may have TLS */
 
 	int (*cm_create)(struct fab_cm **cm);	/* fills all but the conf's fields */
 	void (*cm_destroy)(struct fab_cm *cm);
@@ -89,7 +91,8 @@ struct fab_provider {
 		       const struct fab_addr *dst);
 	int (*query_device)(const struct fab_conn *conn, struct fab_device_attr *attr);
 	int (*create_qp)(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);
-	size_t (*qp_memory)(const struct fab_qp_attr *attr);	/* NULL: too little to count */
+	/* NULL: too little to count */
+	size_t (*qp_memory)(const struct fab_conn *conn, const struct fab_qp_attr *attr);
 	int (*connect)(struct fab_conn *conn, const void *private_data, size_t len);
 	int (*accept)(struct fab_conn *conn, const void *private_data, size_t len);
 	void (*reject)(struct fab_conn *conn, const void *private_data, size_t len);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fab-tls.h"
 #include "fabric.h"
 #include "util.h"
 
@@ -50,6 +51,8 @@ int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm)
 	int rc;
 
 	assert(conf->refusal_len <= sizeof((*cm)->refusal));
+	if (fab_tls_mode(conf->tls) == FAB_TLS_REQUIRE && !conf->provider->tls)
+		return -EPROTONOSUPPORT;
 	rc = conf->provider->cm_create(cm);
 	if (rc)
 		return rc;
@@ -60,6 +63,7 @@ int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm)
 		memcpy((*cm)->refusal, conf->refusal, conf->refusal_len);
 	(*cm)->refusal_len = conf->refusal_len;
 	(*cm)->servers = conf->servers;
+	(*cm)->tls = conf->tls;
 	return 0;
 }
 
@@ -161,7 +165,7 @@ int fab_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_
 
 size_t fab_qp_memory(const struct fab_conn *conn, const struct fab_qp_attr *attr)
 {
-	return conn->ops->qp_memory ? conn->ops->qp_memory(attr) : 0;
+	return conn->ops->qp_memory ? conn->ops->qp_memory(conn, attr) : 0;
 }
 
 int fab_connect(struct fab_conn *conn, const void *private_data, size_t len)

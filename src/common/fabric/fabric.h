@@ -66,6 +66,7 @@ struct fab_listener;
 struct fab_conn;
 struct fab_pd;
 struct fab_device_attr;
+struct fab_tls;
 
 /* ---- providers and addresses (fab-addr.c) ---- */
 
@@ -198,6 +199,10 @@ struct fab_cm_conf {
 	 * of another user is UNREACHABLE with -ECONNABORTED: nothing is read from and sent to that
 	 * user. */
 	struct fab_users servers;
+	/* How connections are protected (fab-tls.h), which outlives the cm; NULL: not at all.  For
+	 * tcp and unix sockets; a cm of another provider refuses FAB_TLS_REQUIRE with
+	 * -EPROTONOSUPPORT. */
+	const struct fab_tls *tls;
 };
 
 /* Make an event channel for connections and listeners.  A single thread at a time calls fab_cm_*,

@@ -150,6 +150,23 @@ static int set_server_uid(void *arg, const char *value, char *why, size_t len)
 			 FAB_USERS_MAX);
 }
 
+static int note_tls(void *arg, const char *value, char *why, size_t len)
+{
+	struct clt_conf *conf = arg;
+
+	conf->tls_conf.asked = true;
+	return 0;
+}
+
+static int set_verify_peer(void *arg, const char *value, char *why, size_t len)
+{
+	struct clt_conf *conf = arg;
+
+	if (fab_tls_parse_bool(value, &conf->tls_conf.verify_peer))
+		return 0;
+	return bad_value(why, len, "expected true or false");
+}
+
 /* ---- values that change while the session runs: service thread ---- */
 
 static void set_policy(const void *conf, void *sess)
@@ -183,6 +200,22 @@ static const struct opt rows[] = {
 	{ .name = "server-uid", .type = OPT_OTHER, .call = set_server_uid, .arg = "USER[,USER]...",
 	  .shown = "root, own user", .holds = IN_FILE,
 	  .help = "users who may listen at unix:PATH" },
+	{ .name = "tls", .type = OPT_WORD, FIELD(tls_conf.mode), .words = fab_tls_mode_names,
+	  .nwords = FAB_TLS_MODES, .call = note_tls, .shown = "off", .holds = IN_FILE,
+	  .help = "encrypt tcp and unix sockets" },
+	{ .name = "tls-psk", .type = OPT_TEXT, FIELD(tls_conf.psk), .arg = "FILE",
+	  .of = "a file", .holds = IN_FILE, .help = "pre-shared keys, NAME:KEY" },
+	{ .name = "tls-username", .type = OPT_TEXT, FIELD(tls_conf.username), .arg = "NAME",
+	  .of = "a name", .shown = "the only one", .holds = IN_FILE,
+	  .help = "whose key of tls-psk" },
+	{ .name = "tls-certificates", .type = OPT_TEXT, FIELD(tls_conf.certificates),
+	  .arg = "DIR", .of = "a directory", .holds = IN_FILE, .help = "X.509 certificates" },
+	{ .name = "tls-hostname", .type = OPT_TEXT, FIELD(tls_conf.hostname), .arg = "NAME",
+	  .of = "a name", .shown = "the address", .holds = IN_FILE,
+	  .help = "name in the server's certificate" },
+	{ .name = "tls-verify-peer", .type = OPT_OTHER, .call = set_verify_peer,
+	  .arg = "true|false", .shown = "true", .holds = IN_FILE,
+	  .help = "check the server's certificate" },
 	{ .name = "policy", .type = OPT_WORD, FIELD(policy), .words = clt_pick_policies,
 	  .nwords = CLT_NPOLICIES, .fallback = "min-inflight",
 	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_policy,
@@ -262,5 +295,6 @@ void clt_conf_init(struct clt_conf *conf, const struct clt_front *front)
 	conf->front = front;
 	conf->connections = MIN(2 * (unsigned)get_nprocs(), 8u);
 	conf->nloops = 1;
+	conf->tls_conf.verify_peer = true;
 	opt_defaults(&clt_conf_options, conf);
 }

@@ -121,6 +121,29 @@ static int check_twice(const struct clt_conf *conf, unsigned last, char **err)
 	return 0;
 }
 
+/* Read keys and certificates.  RDMA has no TLS. */
+static int complete_tls(struct clt_conf *conf, char **err)
+{
+	char why[512];
+
+	if (fab_tls_create(&conf->tls_conf, &conf->tls, why, sizeof(why)))
+		return conf_error(err, "%s", why);
+	if (fab_tls_mode(conf->tls) != FAB_TLS_REQUIRE)
+		return 0;
+	for (unsigned i = 0; i < conf->npaths; i++) {
+		if (fab_addr_text_agrees(conf->path_texts[i], fab_provider_find("tcp")))
+			continue;
+		return conf_error(err, "tls=require and %s=%s: there is no TLS over RDMA",
+				  key_of(conf, conf->path_texts[i]), conf->path_texts[i]);
+	}
+	if (conf->transport == CLT_TRANSPORT_AUTO)
+		conf->provider = fab_provider_find("tcp");
+	if (conf->provider == fab_provider_find("tcp"))
+		return 0;
+	return conf_error(err, "tls=require and transport=%s: there is no TLS over RDMA",
+			  fab_provider_name(conf->provider));
+}
+
 int clt_conf_complete(struct clt_conf *conf, char **err)
 {
 	if (conf->config && clt_conf_file_read(conf, err) < 0)
@@ -128,6 +151,8 @@ int clt_conf_complete(struct clt_conf *conf, char **err)
 	if (!conf->npaths)
 		return conf_error(err, "server= is missing: give the address of an rtrs-server, "
 				  "HOST[:PORT]");
+	if (complete_tls(conf, err) < 0)
+		return -1;
 	for (unsigned i = 0; i < conf->npaths; i++) {
 		if (complete_path(conf, i, err) < 0 || check_twice(conf, i, err) < 0)
 			return -1;
@@ -169,4 +194,6 @@ void clt_conf_sessname(const struct clt_conf *conf, char name[RTRS_NAME_MAX])
 void clt_conf_fini(struct clt_conf *conf)
 {
 	opt_texts_free(&conf->texts);
+	fab_tls_destroy(conf->tls);
+	conf->tls = NULL;
 }

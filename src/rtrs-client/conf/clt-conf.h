@@ -11,6 +11,7 @@
 #include "clt-addr.h"
 #include "clt-front.h"
 #include "clt-sess.h"
+#include "fab-tls.h"
 #include "metric-conf.h"
 #include "opt-file.h"
 #include "opt.h"
@@ -40,6 +41,7 @@ struct clt_conf {
 	unsigned heartbeat_ms, heartbeat_misses;
 	int max_reconnect_attempts;	/* -1: no end */
 	struct fab_users servers;	/* of unix sockets */
+	struct fab_tls_conf tls_conf;
 	const char *control;		/* clt_ctl_bind() */
 	const char *metrics;		/* clt_metrics_bind(); NULL: none */
 	const char *metrics_file;	/* NULL: none */
@@ -51,6 +53,7 @@ struct clt_conf {
 	const char *config;		/* a file of parameters; NULL: none */
 	struct opt_texts texts;		/* of the file */
 	/* clt_conf_complete() */
+	struct fab_tls *tls;		/* NULL: no TLS */
 	struct clt_sess_addr paths[CLT_PATHS_MAX];
 	unsigned npaths;
 	bool chooses[CLT_PATHS_MAX];	/* the provider of the path is still to be chosen */

@@ -27,8 +27,6 @@ struct client {
 	uint8_t boot_id[8];
 	uint32_t instance;		/* of the server's process in this epoch; 0: unknown */
 	uint32_t host;			/* of the server that last told its host; 0: none */
-	bool shares;			/* the server of this epoch shares exports with other
-					 * servers */
 	enum {
 		CLIENT_FILES_UNSEEN,	/* no device is open again yet */
 		CLIENT_FILES_OTHER,	/* each file so far is missing, or another file */

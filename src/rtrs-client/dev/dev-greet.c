@@ -51,7 +51,6 @@ void dev_greet_believe(struct client *clt, const struct rnbd_ext *ext)
 
 	clt->peer = ext->valid ? CLIENT_PEER_KNOWN : CLIENT_PEER_UNKNOWN;
 	clt->instance = ext->instance;
-	clt->shares = ext->valid && (ext->features & RNBD_EXT_SHARED);
 	clt->host = ext->host ? ext->host : clt->host;
 	memcpy(clt->boot_id, ext->boot_id, sizeof(clt->boot_id));
 	if (first || same)

@@ -128,11 +128,11 @@ static void open_device(void *object)
 
 /* ---- actions: answers ---- */
 
-/* True if another server, which says @ext, may have the exports of the server of the last epoch.
- * Whether it has them, the answers to the OPENs tell. */
-static bool may_take_over(const struct client *clt, const struct rnbd_ext *ext)
+/* True if the server that says @ext may have the exports of another server, with @features.  The
+ * answers to the OPENs tell whether it has them. */
+static bool may_take_over(uint32_t features, const struct rnbd_ext *ext)
 {
-	return clt->shares && ext->valid && (ext->features & RNBD_EXT_SHARED);
+	return ext->valid && (features & ext->features & RNBD_EXT_SHARED);
 }
 
 /* The addresses of a session's paths may differ, but all lead to one server, or to servers that
@@ -140,18 +140,18 @@ static bool may_take_over(const struct client *clt, const struct rnbd_ext *ext)
  * the other machine has other data under the same name. */
 static bool is_another_machine(const struct client *clt, const struct rnbd_ext *ext)
 {
-	return clt->sess.io.natts > 1 && clt->host && ext->host && clt->host != ext->host &&
-		!may_take_over(clt, ext);
+	return clt->sess.io.natts > 1 && clt->host && ext->host && clt->host != ext->host;
 }
 
 static void meet_server(void *object)
 {
 	struct client *clt = object;
+	uint32_t before = atomic_load(&clt->features);
 	int r = dev_greet_answer(clt->greeting, &clt->met);
 
 	if (r < 0)
 		handshake_refuse_info(clt, r);
-	else if (is_another_machine(clt, &clt->met))
+	else if (is_another_machine(clt, &clt->met) && !may_take_over(before, &clt->met))
 		handshake_refuse(clt, -ESTALE, "another machine than the paths led to before");
 	else
 		handshake_next(clt);
@@ -193,7 +193,7 @@ static void compare_servers(void *object)
 
 	if (r < 0)
 		handshake_refuse_info(clt, r);
-	else if (ext.instance != clt->instance && may_take_over(clt, &ext))
+	else if (ext.instance != clt->instance && may_take_over(atomic_load(&clt->features), &ext))
 		handshake_event(clt, DEV_HANDSHAKE_EV_OTHER);
 	else if (ext.instance != clt->instance)
 		handshake_refuse(clt, -ESTALE, "not the server that the other paths lead to");
@@ -271,7 +271,8 @@ static const char *const states[DEV_HANDSHAKE_NSTATES] = {
 };
 
 static const char *const events[DEV_HANDSHAKE_NEVENTS] = {
-	"start", "begin", "join", "answer", "lost", "device", "unsure", "ready", "same", "other", "refused",
+	"start", "begin", "join", "answer", "lost", "device", "unsure", "ready", "same", "other",
+	"refused",
 };
 
 const struct fsm dev_handshake_fsm = FSM("handshake", rows, states, events);

@@ -25,8 +25,8 @@
 #define BACKOFF_MAX_MS 5000
 
 static const char *const states[CLT_PATH_NSTATES] = {
-	"idle", "connecting", "info", "opening", "standby", "up", "silent", "failing", "draining", "back-off",
-	"closing", "closed",
+	"idle", "connecting", "info", "opening", "standby", "up", "silent", "failing", "draining",
+	"back-off", "closing", "closed",
 };
 
 void clt_path_life_event(struct clt_path *path, enum clt_path_event event)
@@ -183,7 +183,8 @@ static void path_drain_msg(struct loop_msg *msg)
 static int make_cm(struct clt_path *path, char why[CLT_WHY])
 {
 	const struct fab_cm_conf conf = { .provider = path->conf.dst.provider,
-					  .servers = path->conf.servers };
+					  .servers = path->conf.servers,
+					  .tls = path->conf.tls };
 	int r = path->cm ? 0 : fab_cm_create(&conf, &path->cm);
 
 	if (r < 0) {
@@ -250,6 +251,9 @@ static void path_open(void *object)
 	struct clt_path *path = object;
 
 	clt_tx_unseal(&path->att.cons[0]);
+	/* Other paths wait for this one: a server that dies now is noticed as any other. */
+	clt_con0_up(path);
+	loop_timer_set(path->loop, &path->hb_timer, path->att.hb.next_ms);
 	path->ops->opening(path);
 }
 
@@ -258,7 +262,6 @@ static void path_stand_by(void *object)
 	struct clt_path *path = object;
 
 	loop_timer_cancel(&path->setup_timer);
-	loop_timer_set(path->loop, &path->hb_timer, path->att.hb.next_ms);
 	path->fails = 0;
 	path->ops->standby(path);
 	path->tell_up = false;
@@ -277,7 +280,6 @@ static void path_up(void *object)
 	struct clt_path *path = object;
 
 	loop_timer_cancel(&path->setup_timer);
-	loop_timer_set(path->loop, &path->hb_timer, path->att.hb.next_ms);
 	path->up_since_ms = clock_now_ms();
 	path->fails = 0;
 	path->ops->up(path);
@@ -400,8 +402,8 @@ static const struct fsm_row rows[] = {
 };
 
 static const char *const events[CLT_PATH_NEVENTS] = {
-	"start", "one up", "all up", "INFO_RSP", "opened", "stands by", "wanted", "silence", "answer", "fail", "lost",
-	"drained", "retry", "close",
+	"start", "one up", "all up", "INFO_RSP", "opened", "stands by", "wanted", "silence",
+	"answer", "fail", "lost", "drained", "retry", "close",
 };
 
 const struct fsm clt_path_fsm = FSM("path", rows, states, events);

@@ -145,7 +145,6 @@ void clt_path_opened(struct clt_path *path)
 		clt_con_watch_hangup(con);
 		clt_wait_con_release(con);
 	}
-	clt_con0_up(path);
 	clt_path_life_event(path, CLT_PATH_EV_OPENED);
 }
 
@@ -153,7 +152,6 @@ void clt_path_stand_by(struct clt_path *path)
 {
 	if (clt_path_state(path) != CLT_PATH_OPENING)
 		return;
-	clt_con0_up(path);
 	clt_path_life_event(path, CLT_PATH_EV_STANDS_BY);
 }
 

@@ -32,6 +32,7 @@ struct clt_path_conf {
 	enum clt_registration registration;
 	struct frwr_lessons *lessons;
 	struct fab_users servers;	/* users who may listen at dst, a unix socket */
+	const struct fab_tls *tls;	/* NULL: no TLS */
 	bool once;			/* do not log failures */
 };
 

@@ -24,6 +24,19 @@ static void epoch_adopt(struct clt_sess *sess, const struct clt_attempt *att, bo
 		clt_slot_limit(&sess->io, depth);
 }
 
+/* The most requests that all paths that are up can carry, and @att, if it is not NULL. */
+static unsigned epoch_depth(struct clt_sess *sess, const struct clt_attempt *att)
+{
+	unsigned depth = att ? MIN(att->depth, sess->io.slots.n) : sess->io.slots.n;
+	struct clt_path *path;
+
+	clt_sess_for_each(path, sess) {
+		if (clt_attempt_is_up(&path->att))
+			depth = MIN(depth, path->att.depth);
+	}
+	return depth;
+}
+
 static void epoch_begin(struct clt_sess *sess)
 {
 	sess->stage = CLT_OPENING_BEGINS;
@@ -103,6 +116,9 @@ void clt_epoch_go_on(struct clt_sess *sess)
 		return;
 	}
 	sess->stage = CLT_OPENING_JOINS;
+	/* ORDER: the message to the server, which may have a shorter queue than the others, has a
+	 * permit. */
+	clt_slot_limit(&sess->io, epoch_depth(sess, &sess->opening->att));
 	sess->ops->opening(sess);
 }
 
@@ -118,6 +134,9 @@ static void next_msg(struct loop_msg *msg)
 void clt_epoch_left(struct clt_sess *sess, const struct clt_path *path)
 {
 	if (path == sess->opening) {
+		/* The queue of a path that has not joined counts no more. */
+		if (sess->stage != CLT_OPENING_BEGINS && clt_sess_is_up(sess))
+			clt_slot_limit(&sess->io, epoch_depth(sess, NULL));
 		sess->opening = NULL;
 		sess->stage = CLT_OPENING_LEAVES;
 		/* ORDER: @next_msg comes behind the messages of the calls for @path, which have

@@ -325,8 +325,8 @@ static void sess_path_closed(struct clt_path *path)
 }
 
 static const struct clt_path_ops path_ops = {
-	sess_path_geometry, sess_path_opening, sess_path_standby, sess_path_up, sess_path_down, sess_path_failed,
-	sess_path_silence, sess_path_alive, sess_path_ended, sess_path_closed,
+	sess_path_geometry, sess_path_opening, sess_path_standby, sess_path_up, sess_path_down,
+	sess_path_failed, sess_path_silence, sess_path_alive, sess_path_ended, sess_path_closed,
 };
 
 /* ---- start and end ---- */
@@ -356,6 +356,7 @@ int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_ses
 		.registration = conf->registration,
 		.lessons = conf->lessons ? conf->lessons : &sess->own_lessons,
 		.servers = conf->servers,
+		.tls = conf->tls,
 		.once = conf->once,
 	};
 	sess->io.loop = loop;

@@ -41,6 +41,7 @@ struct clt_sess_conf {
 	unsigned setup_ms;		/* for an attempt; 0: RTRS_CONNECT_TIMEOUT_MS */
 	enum clt_registration registration;
 	struct fab_users servers;	/* users who may listen at a unix socket */
+	const struct fab_tls *tls;	/* outlives the session; NULL: no TLS */
 	bool once;			/* a single attempt of each path, no reconnect (the probe at
 					 * start) */
 	struct frwr_lessons *lessons;	/* outlives the session; NULL: the session keeps lessons of

@@ -32,6 +32,7 @@ int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const ch
 		.setup_ms = setup_ms,
 		.registration = conf->registration,
 		.servers = conf->servers,
+		.tls = conf->tls,
 		.once = once,
 		.lessons = &start->lessons,
 	};

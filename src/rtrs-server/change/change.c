@@ -75,6 +75,19 @@ static void change_ended(struct change *change, int rc, const char *text)
 		change_hup(change);
 }
 
+/* Refuse a change because of the one that is under way. */
+static void tell_busy(const struct change *change, change_done_fn *done, void *arg)
+{
+	const struct export *now = change->apply->life->now;
+	char text[CHANGE_ERR] = "another change is being carried out: try again";
+
+	if (now)
+		snprintf(text, sizeof(text), "another change is being carried out: export '%s' "
+			 "(%s) %s: try again", now->name, now->path,
+			 now->life.goal == EXPORT_PARSED ? "goes" : "comes");
+	done(arg, -EBUSY, text);
+}
+
 /* Begin a change.  False: @done was called. */
 static bool change_begin(struct change *change, change_done_fn *done, void *arg)
 {
@@ -83,7 +96,7 @@ static bool change_begin(struct change *change, change_done_fn *done, void *arg)
 		return false;
 	}
 	if (change->state != CHANGE_IDLE) {
-		done(arg, -EBUSY, "another change is being carried out: try again");
+		tell_busy(change, done, arg);
 		return false;
 	}
 	change->done = done;

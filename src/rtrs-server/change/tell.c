@@ -62,11 +62,17 @@ static bool is_loopback(const struct fab_addr *addr)
 	return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
 }
 
+/* True if only those with a key get in. */
+static bool tls_admits_few(const struct fab_tls_conf *tls)
+{
+	return tls->asked && tls->mode == FAB_TLS_REQUIRE && (tls->psk || tls->verify_peer);
+}
+
 void tell_reach(const struct srv_conf *conf)
 {
 	char text[FAB_ADDR_STRLEN];
 
-	if (conf->nallow)
+	if (conf->nallow || tls_admits_few(&conf->tls))
 		return;
 	for (unsigned i = 0; i < conf->nlisteners; i++) {
 		const struct fab_addr *addr = &conf->listeners[i];

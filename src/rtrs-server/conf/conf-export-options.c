@@ -81,6 +81,8 @@ static const struct opt rows[] = {
 	  .help = "use O_DIRECT" },
 	{ .name = "force", .type = OPT_FLAG, FIELD(force), .holds = OPT_IN_FILE,
 	  .help = "a device in use, too" },
+	{ .name = "shared", .type = OPT_FLAG, FIELD(shared), .holds = OPT_IN_FILE,
+	  .help = "another server may have it, too" },
 	{ .name = "conf", .type = OPT_TEXT, FIELD(conf), .arg = "FILE", .of = "a path",
 	  .holds = OPT_IN_FILE, .help = "Ceph image: Ceph's configuration" },
 	{ .name = "id", .type = OPT_TEXT, FIELD(id), .arg = "USER", .of = "a user of Ceph",

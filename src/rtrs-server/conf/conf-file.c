@@ -67,6 +67,7 @@ static void spec_of(const struct conf_section *s, char spec[SPEC_MAX])
 
 	to += sprintf(to, "%s%s%s", lines->mode == RNBD_ACCESS_RO ? ",readonly" : "",
 		      lines->direct ? ",direct" : "", lines->force ? ",force" : "");
+	to = add_escaped(to, ",shared=", lines->shared ? "yes" : NULL);
 	to = add_escaped(to, ",conf=", lines->conf);
 	to = add_escaped(to, ",id=", lines->id);
 	add_escaped(to, ",luks=", lines->luks);

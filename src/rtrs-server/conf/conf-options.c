@@ -161,6 +161,14 @@ static int note_state_dir(void *arg, const char *text, char *why, size_t len)
 	return 0;
 }
 
+static int note_tls(void *arg, const char *text, char *why, size_t len)
+{
+	struct srv_conf *conf = arg;
+
+	conf->tls.asked = true;
+	return 0;
+}
+
 /* ---- values that change while the server runs ---- */
 
 static void set_log_level(const void *arg, void *program)
@@ -193,6 +201,15 @@ static const struct opt rows[] = {
 	  .arg = "ADDR[/BITS]|uid:USER", .many = true, .holds = IN_FILE | OPT_AT_RUN_TIME,
 	  .carry_out = tell_allow,
 	  .help = "let only these clients in, repeatable" },
+	{ .name = "tls", .type = OPT_WORD, FIELD(tls.mode), .words = fab_tls_mode_names,
+	  .nwords = FAB_TLS_MODES, .call = note_tls, .shown = "", .holds = IN_FILE,
+	  .with_next = true },
+	{ .name = "tls-psk", .type = OPT_TEXT, FIELD(tls.psk), .arg = "FILE", .of = "a file",
+	  .holds = IN_FILE, .help = "encrypt with keys (off)" },
+	{ .name = "tls-certificates", .type = OPT_TEXT, FIELD(tls.certificates), .arg = "DIR",
+	  .of = "a directory", .holds = IN_FILE, .with_next = true },
+	{ .name = "tls-verify-peer", .type = OPT_FLAG, FIELD(tls.verify_peer), .holds = IN_FILE,
+	  .help = "or with certificates" },
 	{ .name = "config", .type = OPT_TEXT, FIELD(config), .arg = "FILE", .of = "a file",
 	  .call = note_config, .shown = CONF_FILE, .holds = OPT_AT_START, .with_next = true },
 	{ .name = "check", .type = OPT_FLAG, FIELD(check), .holds = OPT_AT_START,
@@ -206,10 +223,9 @@ static const struct opt rows[] = {
 	  .most = CONF_MAX_IO_SIZE_MAX, .step = 4096, .fallback = "128K", .shown = "",
 	  .holds = IN_FILE, .help = "of a path (128, 128K)" },
 	{ .name = "threads", .type = OPT_NUMBER, FIELD(threads), .arg = "N", .least = 1,
-	  .most = CONF_THREADS_MAX, .shown = "1 per 2 CPUs, at most 4", .holds = IN_FILE,
-	  .help = "threads that serve" },
+	  .most = CONF_THREADS_MAX, .shown = "", .holds = IN_FILE, .with_next = true },
 	{ .name = "cpus", .type = OPT_OTHER, FIELD(cpus), .call = conf_cpus_read, .arg = "LIST",
-	  .holds = IN_FILE, .help = "CPUs of these threads, like 0,2-3" },
+	  .holds = IN_FILE, .help = "threads that serve (1 per 2 CPUs, at most 4)" },
 	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS",
 	  .of = "microseconds", .most = CONF_POLL_US_MAX, .fallback = "100", .holds = IN_FILE,
 	  .help = "busy-poll for so long before sleeping" },
@@ -228,11 +244,11 @@ static const struct opt rows[] = {
 	  .least = 1, .most = 100, .fallback = "5", .shown = "", .holds = IN_FILE,
 	  .help = "end silence (5000, 5)" },
 	{ .name = "state-dir", .type = OPT_TEXT, FIELD(state_dir), .arg = "DIR",
-	  .of = "a directory", .call = note_state_dir, .shown = "/run/nbdkit-rtrs",
-	  .holds = IN_FILE, .help = "records for the next server" },
+	  .of = "a directory", .call = note_state_dir, .shown = "", .holds = IN_FILE,
+	  .with_next = true },
 	{ .name = "control", .type = OPT_TEXT, FIELD(control), .arg = "PATH|none", .of = "a path",
-	  .special = "none", .call = note_control, .shown = "below /run/nbdkit-rtrs",
-	  .holds = IN_FILE, .help = "socket for rtrsctl" },
+	  .special = "none", .call = note_control, .shown = "",
+	  .holds = IN_FILE, .help = "below /run/nbdkit-rtrs" },
 	{ .name = "metrics", .type = OPT_TEXT, FIELD(metrics), .arg = "ADDR:PORT",
 	  .of = "an address", .call = check_metrics, .with_next = true, .holds = IN_FILE },
 	{ .name = "metrics-file", .type = OPT_TEXT, FIELD(metrics_file), .arg = "FILE",

@@ -12,7 +12,7 @@
 struct conf_export_lines {
 	const char *path;
 	enum rnbd_access_mode mode;
-	bool direct, force;
+	bool direct, force, shared;
 	const char *conf, *id, *luks;	/* of Ceph images; NULL: not given */
 	struct limits limits;
 	struct allow_list allow;

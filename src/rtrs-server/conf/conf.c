@@ -67,6 +67,7 @@ static void set_defaults(struct srv_conf *conf, bool runs)
 		.ready_fd = -1,
 		.state_dir = rundir_default(),
 		.control = default_control(runs),
+		.tls.server = true,
 	};
 	opt_defaults(&conf_options, conf);
 }

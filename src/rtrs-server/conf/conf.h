@@ -15,6 +15,7 @@
 #include "conf-allow.h"
 #include "conf-limits.h"
 #include "conf-priority.h"
+#include "fab-tls.h"
 #include "fabric.h"
 #include "log.h"
 #include "metric-conf.h"
@@ -62,6 +63,7 @@ struct srv_conf {
 	struct conf_export *exports;
 	unsigned nexports;
 
+	struct fab_tls_conf tls;
 	enum srv_invalidate invalidate;
 	struct srv_allow *allow;
 	unsigned nallow;		/* 0: everybody */

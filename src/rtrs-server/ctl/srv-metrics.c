@@ -18,6 +18,7 @@
 #include "srv-rnbd-state.h"
 #include "srv-sess.h"
 #include "srv-state.h"
+#include "store-lead.h"
 #include "util.h"
 
 static const struct srv *srv_of(const void *program)
@@ -93,6 +94,18 @@ static void read_export_sync_failed(struct metric_out *out, const void *program)
 	for_each_export(ex, program)
 		metric_value(out, METRIC_LABELS({ "export", ex->name }),
 			     export_sync_error(ex) != 0);
+}
+
+static void read_export_ana(struct metric_out *out, const void *program)
+{
+	const struct export *ex;
+
+	for_each_export(ex, program) {
+		if (ex->shared)
+			metric_value(out, METRIC_LABELS({ "export", ex->name },
+							{ "state", store_lead_word(ex->store) }),
+				     1);
+	}
 }
 
 static void read_export_waits(struct metric_out *out, const void *program)
@@ -335,6 +348,9 @@ static const struct metric rows[] = {
 	{ .name = "rtrs_server_export_sync_failed", .type = METRIC_GAUGE,
 	  .read = read_export_sync_failed,
 	  .help = "1 if writes to the export may be lost, because a sync has failed." },
+	{ .name = "rtrs_server_export_ana_state", .type = METRIC_GAUGE, .read = read_export_ana,
+	  .help = "1, with a label: optimized on the server that writes a shared store, or "
+		  "standby." },
 	{ .name = "rtrs_server_export_waiting_seconds", .type = METRIC_GAUGE,
 	  .unit = METRIC_SECONDS, .read = read_export_waits,
 	  .help = "Time for which the storage has answered no request, while it has some." },

@@ -12,6 +12,7 @@
 #include "srv-limit.h"
 #include "srv-open.h"
 #include "srv-rnbd-state.h"
+#include "store-lead.h"
 #include "util.h"
 
 static void handle_closed(struct srv_dev *dev)
@@ -24,6 +25,7 @@ static void handle_closed(struct srv_dev *dev)
 		LOG_FIELDS(DEVICE_CLOSED, .session = dev->sess->name, .export = dev->ex->name),
 		dev->sess->name, "device %u closed: %s", srv_dev_number(dev), dev->ex->name);
 	export_release(dev->ex, dev->mode);
+	store_lead_closed(dev->ex->store);
 	while ((l = list_pop(&dev->closers)))
 		srv_req_finish_control(list_entry(l, struct srv_req, link), 0);
 	srv_dev_free(dev);

@@ -32,8 +32,8 @@ void srv_close_kick_refused(struct srv *srv, const struct export *ex);
  * @len. */
 void srv_close_openers(const struct srv *srv, const struct export *ex, char *buf, size_t len);
 
-/* Fail the paths of the sessions that have a name of @store open: the clients have to use the server
- * that has the store's lock. */
+/* Fail the paths of the sessions that have a name of @store open: their clients have to use the
+ * server that has the store's lock. */
 void srv_close_fenced(struct srv *srv, const struct store *store);
 
 #endif

@@ -77,11 +77,13 @@ static void opened_anew(void *arg)
  * take a shared store from another server. */
 static int open_acquire(struct srv *srv, struct export *ex, enum rnbd_access_mode mode, bool force)
 {
-	int rc = export_acquire(ex, mode);
+	int rc;
 
-	if (rc == -EINPROGRESS)
+	if (!store_lead_lets(ex, mode)) {
 		store_lead_want(ex->store, force);
-
+		return -EAGAIN;
+	}
+	rc = export_acquire(ex, mode);
 	if (rc != -EAGAIN || ex->store->anew == EXPORT_ANEW_RUNS)
 		return rc;
 	export_io_anew(srv_control(srv), ex, opened_anew, srv);
@@ -125,7 +127,8 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, bool wait
 	if (dev && dev->state != SRV_DEV_OPEN)
 		return -EAGAIN;
 	if (!dev) {
-		rc = waited ? store_lead_error(ex->store, force) : 0;
+		rc = waited && !store_lead_lets(ex, open->mode) ?
+			store_lead_error(ex->store, force) : 0;
 		if (!rc)
 			rc = open_acquire(sess->srv, ex, open->mode, force);
 		if (rc == -EAGAIN)
@@ -135,6 +138,7 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, bool wait
 		dev = srv_dev_open(&r->devs, ex, open->mode);
 		if (!dev) {
 			export_release(ex, open->mode);
+			store_lead_closed(ex->store);
 			return -ENOMEM;
 		}
 		srv_log_access(sess->srv, &sess->client,

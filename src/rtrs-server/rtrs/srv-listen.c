@@ -226,7 +226,7 @@ static int cm_create(struct srv *srv, const struct fab_provider *provider, struc
 	struct rtrs_msg_conn_rsp refusal;
 	const struct fab_cm_conf conf = {
 		.provider = provider, .admit = cm_admit, .admit_arg = srv,
-		.refusal = &refusal, .refusal_len = sizeof(refusal),
+		.refusal = &refusal, .refusal_len = sizeof(refusal), .tls = srv->tls,
 	};
 	int rc;
 
@@ -335,6 +335,8 @@ static const char *listen_hint(const struct fab_addr *addr, int rc)
 		return ": the file there is no socket";
 	if (strcmp(fab_provider_name(addr->provider), "rdma"))
 		return listen_hint_tcp(addr, rc);
+	if (rc == -EPROTONOSUPPORT)
+		return ": --tls=require, and there is no TLS over RDMA";
 	if (rc == -ENODEV)
 		return ": no RDMA device has the address; "
 		       "the driver of the device and rdma_ucm must be "
@@ -393,12 +395,24 @@ static int listen_all(struct srv *srv, char *err, size_t errlen)
 	return 0;
 }
 
+static int tls_create(struct srv *srv, char *err, size_t errlen)
+{
+	char why[512];
+	int rc = fab_tls_create(&srv->conf->tls, &srv->tls, why, sizeof(why));
+
+	if (rc)
+		snprintf(err, errlen, "--%s", why);
+	return rc;
+}
+
 int srv_listen_start(struct srv *srv, char *err, size_t errlen)
 {
 	int rc;
 
 	loop_timer_init(&srv->listen_timer, listen_timer);
-	rc = listen_all(srv, err, errlen);
+	rc = tls_create(srv, err, errlen);
+	if (!rc)
+		rc = listen_all(srv, err, errlen);
 	if (!rc)
 		rc = listen_fit_devices(srv, err, errlen);
 	if (!rc)

@@ -89,6 +89,7 @@ struct srv {
 	struct list cms;		/* struct srv_cm: one connection manager for each
 					 * provider */
 	struct list listeners;
+	struct fab_tls *tls;		/* of all managers; NULL: no TLS */
 	struct list parked;		/* struct srv_parked */
 	struct list sessions;
 	unsigned nsessions, npaths, nhalf_open, ncons, nparked;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns each thread until its end. */
+/* A call is owned by its thread and its caller, until one of the two has left: the last one frees
+ * the call. */
 #include <config.h>
 
 #include <errno.h>
@@ -8,63 +9,152 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "clock.h"
+#include "exports.h"
+#include "log.h"
 #include "store-rbd-priv.h"
+#include "util.h"
 
-struct call {
+#define LOOK_NS 100000000l		/* how often a wait looks whether the server stops */
+#define TELL_MS 5000u
+
+enum call_state { CALL_RUNS, CALL_ENDED, CALL_LEFT };
+
+struct rbd_call {
 	void (*fn)(void *arg);
+	void (*left)(void *arg);
 	void *arg;
+	uint64_t since_ms;
+	pthread_mutex_t lock;		/* the next two; innermost */
+	pthread_cond_t ended;
+	enum call_state state;
 };
+
+static void call_free(struct rbd_call *call)
+{
+	pthread_cond_destroy(&call->ended);
+	pthread_mutex_destroy(&call->lock);
+	free(call);
+}
 
 static void *call_main(void *arg)
 {
-	struct call call = *(struct call *)arg;
+	struct rbd_call *call = arg;
+	bool left;
 
-	free(arg);
-	call.fn(call.arg);
+	call->fn(call->arg);
+	pthread_mutex_lock(&call->lock);
+	left = call->state == CALL_LEFT;
+	call->state = CALL_ENDED;
+	pthread_cond_signal(&call->ended);
+	pthread_mutex_unlock(&call->lock);
+	if (!left)
+		return NULL;		/* the caller has freed the call, or does so now */
+	call->left(call->arg);
+	call_free(call);
 	return NULL;
 }
 
-/* Start @fn(@arg) on a thread without signals.  0 or -errno. */
-static int call_start(pthread_t *thread, void (*fn)(void *arg), void *arg)
+/* Block all signals in this thread, and keep the former mask in @before. */
+static void signals_block(sigset_t *before)
 {
-	struct call *call = malloc(sizeof(*call));
-	sigset_t all, before;
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+static int call_start(struct rbd_call *call)
+{
+	sigset_t before;
+	pthread_t thread;
 	int rc;
 
+	signals_block(&before);
+	rc = pthread_create(&thread, NULL, call_main, call);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!rc)
+		pthread_detach(thread);
+	return -rc;
+}
+
+int store_rbd_aside_begin(struct rbd_call **out, void (*fn)(void *arg), void (*left)(void *arg),
+			 void *arg)
+{
+	struct rbd_call *call = calloc(1, sizeof(*call));
+	int rc;
+
+	*out = NULL;
 	if (!call)
 		return -ENOMEM;
-	*call = (struct call){ fn, arg };
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(thread, NULL, call_main, call);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	*call = (struct rbd_call){ .fn = fn, .left = left, .arg = arg,
+				   .since_ms = clock_now_ms() };
+	pthread_mutex_init(&call->lock, NULL);
+	pthread_cond_init(&call->ended, NULL);
+	rc = call_start(call);
 	if (rc)
-		free(call);
-	return -rc;
+		call_free(call);
+	else
+		*out = call;
+	return rc;
+}
+
+/* 0: the caller of @call has to wait on. */
+static int why_to_leave(const struct rbd_call *call, const struct rbd_patience *p)
+{
+	if (p->stops && atomic_load(p->stops))
+		return -ECANCELED;
+	if (p->limit_s && clock_now_ms() - call->since_ms >= p->limit_s * 1000ull)
+		return -ETIMEDOUT;
+	return 0;
+}
+
+static bool tell(const struct rbd_call *call, const struct rbd_patience *p)
+{
+	if (!p->whom || clock_now_ms() - call->since_ms < TELL_MS)
+		return false;
+	log_warn(p->ex->name, "'%s': waiting for %s", p->ex->path, p->whom);
+	return true;
+}
+
+int store_rbd_aside_wait(struct rbd_call *call, const struct rbd_patience *p)
+{
+	struct timespec until;
+	bool told = false, ended;
+	int rc = 0;
+
+	pthread_mutex_lock(&call->lock);
+	while (call->state == CALL_RUNS && !(rc = why_to_leave(call, p))) {
+		told = told || tell(call, p);
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += LOOK_NS;
+		until.tv_sec += until.tv_nsec / 1000000000l;
+		until.tv_nsec %= 1000000000l;
+		pthread_cond_clockwait(&call->ended, &call->lock, CLOCK_MONOTONIC, &until);
+	}
+	ended = call->state == CALL_ENDED;
+	if (!ended)
+		call->state = CALL_LEFT;
+	pthread_mutex_unlock(&call->lock);
+	if (ended)
+		call_free(call);
+	return ended ? 0 : rc;
 }
 
 int store_rbd_aside(void (*fn)(void *arg), void *arg)
 {
-	pthread_t thread;
-	int rc = call_start(&thread, fn, arg);
+	const struct rbd_patience for_ever = { 0 };
+	struct rbd_call *call;
+	int rc = store_rbd_aside_begin(&call, fn, NULL, arg);
 
-	if (!rc)
-		pthread_join(thread, NULL);
-	return rc;
+	return rc ? rc : store_rbd_aside_wait(call, &for_ever);
 }
 
-int store_rbd_aside_for(void (*fn)(void *arg), void *arg, unsigned seconds)
+void store_rbd_aside_here(void (*fn)(void *arg), void *arg)
 {
-	struct timespec until;
-	pthread_t thread;
-	int rc = call_start(&thread, fn, arg);
+	sigset_t before;
 
-	if (rc)
-		return rc;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += seconds;
-	rc = pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until);
-	if (rc)
-		pthread_detach(thread);
-	return -rc;
+	signals_block(&before);
+	fn(arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

@@ -1,342 +1,200 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The way to an opened image, and back: cluster, pool, namespace, image, LUKS.  Owns nothing.  All
- * that waits for the cluster runs aside.  Each refusal says what to do. */
+/* The way to an opened image, and back.  Owns what a way has got until its end; a caller that waits
+ * no more leaves all of it to the thread of the call. */
 #include <config.h>
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "cleanup.h"
+#include "exports.h"
 #include "log.h"
-#include "store-rbd-priv.h"
+#include "store-rbd-steps.h"
 #include "util.h"
 
-/* Ceph waits 300 s for a monitor, and a server that starts says nothing meanwhile. */
-#define MOUNT_TIMEOUT "client_mount_timeout"
-#define MOUNT_TIMEOUT_THEIRS "300"
-#define MOUNT_TIMEOUT_OURS "30"
 #define DISCONNECT_S 10
-#define KEY_MAX 2048
 
 /* ---- connect ---- */
 
-struct connect {
-	struct store_rbd *r;
-	char *err;
-	size_t errlen;
-	int rc;
-};
-
-/* Note the failure of a step, which returned @rc < 0. */
-__attribute__((format(printf, 3, 4)))
-static int refuse(struct connect *c, int rc, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(c->err, c->errlen, fmt, ap);
-	va_end(ap);
-	return rc;
-}
-
-static int set_options(struct connect *c)
-{
-	rados_t cluster = c->r->handle.cluster;
-	char timeout[32] = "";
-	/* Of our log each line is ours; Ceph's own log goes where its configuration says. */
-	static const char *const options[][2] = {
-		{ "rbd_cache", "false" },
-		{ "rbd_blocklist_on_break_lock", "true" },
-		{ "rbd_non_blocking_aio", "true" },	/* no reactor waits in librbd */
-		{ "log_to_stderr", "false" },
-		{ "err_to_stderr", "false" },
-	};
-
-	for (unsigned i = 0; i < ARRAY_SIZE(options); i++) {
-		int rc = rbd_lib.rados_conf_set(cluster, options[i][0], options[i][1]);
-
-		/* A version that does not know an option does not do the opposite. */
-		if (rc < 0 && rc != -ENOENT)
-			return refuse(c, rc, "cannot be opened: Ceph refuses %s=%s: %s",
-				      options[i][0], options[i][1], strerror(-rc));
-	}
-	if (!rbd_lib.rados_conf_get(cluster, MOUNT_TIMEOUT, timeout, sizeof(timeout)) &&
-	    !strcmp(timeout, MOUNT_TIMEOUT_THEIRS))
-		rbd_lib.rados_conf_set(cluster, MOUNT_TIMEOUT, MOUNT_TIMEOUT_OURS);
-	return 0;
-}
-
-static int connect_cluster(struct connect *c)
-{
-	struct store_rbd *r = c->r;
-	const char *user = r->id ? r->id : "admin";
-	const char *conf = r->conf ? r->conf : "/etc/ceph/ceph.conf";
-	int rc = rbd_lib.rados_create(&r->handle.cluster, user);
-
-	if (rc < 0) {
-		r->handle.cluster = NULL;
-		return refuse(c, rc, "cannot be opened: rados_create: %s", strerror(-rc));
-	}
-	rc = rbd_lib.rados_conf_read_file(r->handle.cluster, conf);
-	if (rc < 0)
-		return refuse(c, rc, "cannot be opened: Ceph's configuration '%s' cannot be read: "
-			      "%s: give the file with ',conf=FILE'", conf, strerror(-rc));
-	rc = set_options(c);
-	if (rc)
-		return rc;
-	rc = rbd_lib.rados_connect(r->handle.cluster);
-	if (rc == -EACCES || rc == -EPERM || rc == -ENOENT)
-		return refuse(c, rc, "cannot be opened: the cluster does not let 'client.%s' in: "
-			      "%s: give the user with ',id=USER', whose key is in a keyring that "
-			      "'%s' names", user, strerror(-rc), conf);
-	if (rc < 0)
-		return refuse(c, rc, "cannot be opened: the cluster of '%s' does not answer: %s: "
-			      "is a monitor reachable from here?", conf, strerror(-rc));
-	return 0;
-}
-
-static int open_pool(struct connect *c)
-{
-	struct store_rbd *r = c->r;
-	const char *pool = r->target.pool;
-	int rc = rbd_lib.rados_ioctx_create(r->handle.cluster, pool, &r->handle.pool);
-
-	if (rc < 0) {
-		r->handle.pool = NULL;
-		return refuse(c, rc, "cannot be opened: pool '%s': %s", pool, strerror(-rc));
-	}
-	rbd_lib.rados_ioctx_set_namespace(r->handle.pool, r->target.space);
-	/* A full pool fails a write, instead of holding it until somebody makes room. */
-	rbd_lib.rados_set_pool_full_try(r->handle.pool);
-	return 0;
-}
-
-static int open_image(struct connect *c)
-{
-	struct store_rbd *r = c->r;
-	const struct rbd_target *t = &r->target;
-	int rc;
-
-	if (r->ex.readonly)
-		rc = rbd_lib.rbd_open_read_only(r->handle.pool, t->image, &r->handle.image,
-						t->snap);
-	else
-		rc = rbd_lib.rbd_open(r->handle.pool, t->image, &r->handle.image, NULL);
-	if (rc >= 0)
-		return 0;
-	r->handle.image = NULL;
-	if (rc == -EPERM || rc == -EACCES)
-		return refuse(c, rc, "cannot be opened: %s: the user needs the capabilities \"mon "
-			      "'profile rbd' osd 'profile rbd pool=%s'\"%s", strerror(-rc), t->pool,
-			      r->ex.readonly ? "" : ", or add ',readonly'");
-	return refuse(c, rc, "cannot be opened: image '%s'%s%s: %s", t->image,
-		      t->snap ? ", snapshot " : "", t->snap ? t->snap : "", strerror(-rc));
-}
-
-/* ---- options of pool and image ---- */
-
-/* With these values an answer means that the data is on the osds, a READ sees what others wrote,
- * and a broken lock fences.  Pool and image may have values of their own, which win over those of
- * set_options(). */
-static const char *const needed[][2] = {
-	{ "rbd_cache", "false" },
-	{ "rbd_persistent_cache_mode", "disabled" },
-	{ "rbd_blocklist_on_break_lock", "true" },
-	{ "rbd_non_blocking_aio", "true" },
-};
-
-static int check_option(struct connect *c, const rbd_config_option_t *option)
-{
-	bool of_pool = option->source == RBD_CONFIG_SOURCE_POOL;
-
-	for (unsigned i = 0; i < ARRAY_SIZE(needed); i++) {
-		const char *wanted = needed[i][1];
-
-		if (!strcmp(option->name, needed[i][0]) && strcmp(option->value, wanted))
-			return refuse(c, -EINVAL, "cannot be opened: the %s has %s=%s, and the "
-				      "server promises more: \"rbd config %s set\" it to %s",
-				      of_pool ? "pool" : "image", option->name, option->value,
-				      of_pool ? "pool" : "image", wanted);
-	}
-	return 0;
-}
-
-static int check_options(struct connect *c)
-{
-	rbd_image_t image = c->r->handle.image;
-	rbd_config_option_t *options;
-	int n = 0, rc = rbd_lib.rbd_config_image_list(image, NULL, &n);
-
-	if (c->r->target.snap)
-		return 0;
-	options = rc == -ERANGE ? calloc((size_t)n, sizeof(*options)) : NULL;
-	rc = options ? rbd_lib.rbd_config_image_list(image, options, &n) : rc;
-	if (rc < 0) {
-		free(options);
-		return refuse(c, rc, "cannot be opened: its options are not known: %s",
-			      strerror(-rc));
-	}
-	for (int i = 0; i < n && !rc; i++)
-		rc = check_option(c, &options[i]);
-	if (options)
-		rbd_lib.rbd_config_image_list_cleanup(options, n);
-	free(options);
-	return rc;
-}
-
-/* ---- LUKS ---- */
-
-/* Read the passphrase: all bytes of the file, as cryptsetup reads a key file.  Bytes or -errno. */
-static ssize_t read_key(const char *path, char key[KEY_MAX])
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	ssize_t n = fd < 0 ? -1 : read(fd, key, KEY_MAX);
-
-	return n < 0 ? -errno : n;
-}
-
-static int load_key(struct connect *c, const char *key, size_t len)
-{
-	rbd_encryption_luks2_format_options_t luks2 = { .passphrase = key, .passphrase_size = len };
-	rbd_encryption_luks1_format_options_t luks1 = { .passphrase = key, .passphrase_size = len };
-	rbd_image_t image = c->r->handle.image;
-	int rc = rbd_lib.rbd_encryption_load(image, RBD_ENCRYPTION_FORMAT_LUKS2, &luks2,
-					     sizeof(luks2));
-
-	if (rc == -EINVAL)
-		rc = rbd_lib.rbd_encryption_load(image, RBD_ENCRYPTION_FORMAT_LUKS1, &luks1,
-						 sizeof(luks1));
-	if (rc == -EPERM)
-		return refuse(c, rc, "cannot be opened: the passphrase in '%s' is not the image's",
-			      c->r->luks);
-	if (rc < 0)
-		return refuse(c, rc, "cannot be opened: librbd finds no LUKS that it can read: %s: "
-			      "leave ',luks' out for an image that librbd does not encrypt",
-			      strerror(-rc));
-	return 0;
-}
-
-static int open_luks(struct connect *c)
-{
-	char key[KEY_MAX];
-	ssize_t n;
-	int rc;
-
-	if (!c->r->luks)
-		return 0;
-	n = read_key(c->r->luks, key);
-	if (n <= 0 || n == KEY_MAX)
-		return refuse(c, n < 0 ? (int)n : -EINVAL, "cannot be opened: the passphrase file "
-			      "'%s': %s", c->r->luks, n < 0 ? strerror((int)-n) :
-			      "expected 1 to 2047 bytes");
-	rc = load_key(c, key, (size_t)n);
-	explicit_bzero(key, sizeof(key));
-	return rc;
-}
-
-/* ---- what is known of the image ---- */
-
-static int learn_size(struct connect *c)
-{
-	uint64_t size;
-	int rc = rbd_lib.rbd_get_size(c->r->handle.image, &size);
-
-	if (rc < 0)
-		return refuse(c, rc, "does not tell its size: %s", strerror(-rc));
-	size = align_down(size, RNBD_SECTOR_SIZE);
-	if (!size)
-		return refuse(c, -EINVAL, "is empty: give it a size first: rbd resize --size 1G "
-			      "POOL/IMAGE");
-	atomic_store(&c->r->ex.size, size);
-	return 0;
-}
-
-/* An id in the cluster that another image never has, whatever its name is. */
-static int learn_ids(struct connect *c)
-{
-	struct store_rbd *r = c->r;
-	struct export *ex = &r->ex;
-	char fsid[40] = "", image[32] = "";
-	uint64_t snap = 0, hash = FNV1A_INIT;
-	int64_t pool = rbd_lib.rados_ioctx_get_id(r->handle.pool);
-	int rc = rbd_lib.rados_cluster_fsid(r->handle.cluster, fsid, sizeof(fsid));
-
-	if (rc >= 0)
-		rc = rbd_lib.rbd_get_id(r->handle.image, image, sizeof(image));
-	if (rc >= 0)
-		rc = rbd_lib.rbd_get_features(r->handle.image, &r->features);
-	if (rc >= 0 && r->target.snap)
-		rc = rbd_lib.rbd_snap_get_id(r->handle.image, r->target.snap, &snap);
-	if (rc < 0)
-		return refuse(c, rc, "cannot be opened: its ids are not to be had: %s",
-			      strerror(-rc));
-	/* Two namespaces of a pool may have the same id of an image. */
-	hash = fnv1a(hash, fsid, strlen(fsid));
-	hash = fnv1a(hash, &pool, sizeof(pool));
-	ex->medium = hash;
-	hash = fnv1a(hash, r->target.space, strlen(r->target.space));
-	hash = fnv1a(hash, image, strlen(image));
-	ex->ident = fnv1a(hash, &snap, sizeof(snap));
-	ex->id.len = (uint8_t)snprintf(ex->id.bytes, sizeof(ex->id.bytes),
-				       "rbd-%s-%lld-%016llx", fsid, (long long)pool,
-				       (unsigned long long)ex->ident);
-	return 0;
-}
-
 static void connect_aside(void *arg)
 {
-	static int (*const steps[])(struct connect *c) = {
-		connect_cluster, open_pool, open_image, check_options, open_luks, learn_size,
-		learn_ids,
-	};
-	struct connect *c = arg;
+	struct rbd_connect *c = arg;
 
 	c->rc = 0;
-	for (unsigned i = 0; i < ARRAY_SIZE(steps) && !c->rc; i++)
-		c->rc = steps[i](c);
+	for (unsigned i = 0; i < ARRAY_SIZE(c->phase->steps) && c->phase->steps[i] && !c->rc; i++)
+		c->rc = c->phase->steps[i](c);
+}
+
+static void connect_free(struct rbd_connect *c)
+{
+	rbd_target_fini(&c->copy.target);
+	free(c->copy.conf);
+	free(c->copy.id);
+	free(c->copy.luks);
+	free(c);
+}
+
+static void connect_left(void *arg)
+{
+	struct rbd_connect *c = arg;
+
+	store_rbd_connect_undo(&c->copy.handle);
+	connect_free(c);
+}
+
+static bool copy_text(char **to, const char *from)
+{
+	*to = from ? strdup(from) : NULL;
+	return *to || !from;
+}
+
+static struct rbd_connect *connect_create(const struct store_rbd *r)
+{
+	struct rbd_connect *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->r = &c->copy;
+	c->copy.ex.readonly = r->ex.readonly;
+	if (!rbd_target_parse(&c->copy.target, r->ex.path) &&
+	    copy_text(&c->copy.conf, r->conf) && copy_text(&c->copy.id, r->id) &&
+	    copy_text(&c->copy.luks, r->luks))
+		return c;
+	connect_free(c);
+	return NULL;
+}
+
+/* Give @r what @c has got. */
+static void connect_end(struct store_rbd *r, struct rbd_connect *c, char *err, size_t errlen)
+{
+	const struct export *got = &c->copy.ex;
+
+	r->handle = c->copy.handle;
+	r->features = c->copy.features;
+	if (c->rc) {
+		snprintf(err, errlen, "%s", c->err);
+	} else {
+		r->ex.medium = got->medium;
+		r->ex.ident = got->ident;
+		r->ex.id = got->id;
+		atomic_store(&r->ex.size, export_size(got));
+	}
+	connect_free(c);
+}
+
+struct rbd_patience store_rbd_connect_patience(const struct store_rbd *r)
+{
+	struct exports *e = r->ex.all;
+
+	/* SIGTERM ends a start by itself. */
+	return (struct rbd_patience){ .limit_s = e->life ? r->timeout_s : 0,
+				      .stops = &e->stopping, .ex = &r->ex };
+}
+
+/* 0: the phase has ended.  Another value: @c is not ours any more. */
+static int run_phase(const struct store_rbd *r, struct rbd_connect *c, char *err, size_t errlen)
+{
+	struct rbd_patience patience = store_rbd_connect_patience(r);
+	const struct rbd_phase *phase = c->phase;
+	struct rbd_call *call;
+	int rc = store_rbd_aside_begin(&call, connect_aside, connect_left, c);
+
+	if (rc) {
+		c->rc = rc;
+		snprintf(c->err, sizeof(c->err), "cannot be opened: no thread: %s",
+			 strerror(-rc));
+		return 0;
+	}
+	patience.limit_s += patience.limit_s ? phase->grace_s : 0;
+	patience.whom = phase->whom;
+	rc = store_rbd_aside_wait(call, &patience);
+	if (rc == -ETIMEDOUT)
+		snprintf(err, errlen, "cannot be opened: %s do%s not answer for %u s "
+			 "(" RBD_MOUNT_TIMEOUT "): %s", phase->whom, phase->grace_s ? "es" : "",
+			 patience.limit_s, phase->advice);
+	else if (rc)
+		snprintf(err, errlen, "cannot be opened: the server stops");
+	return rc;
 }
 
 int store_rbd_connect(struct store_rbd *r, char *err, size_t errlen)
 {
-	struct connect c = { .r = r, .err = err, .errlen = errlen };
-	int rc = store_rbd_aside(connect_aside, &c);
+	struct rbd_connect *c = connect_create(r);
+	int rc;
 
-	if (!rc)
-		return c.rc;
-	snprintf(err, errlen, "cannot be opened: no thread: %s", strerror(-rc));
+	if (!c) {
+		snprintf(err, errlen, "cannot be opened: out of memory");
+		return -ENOMEM;
+	}
+	r->timeout_s = RBD_MOUNT_TIMEOUT_S;
+	for (unsigned i = 0; i < RBD_PHASES && !c->rc; i++) {
+		c->phase = &store_rbd_phases[i];
+		rc = run_phase(r, c, err, errlen);
+		if (rc)
+			return rc;
+		if (c->copy.timeout_s)
+			r->timeout_s = c->copy.timeout_s;
+	}
+	rc = c->rc;
+	connect_end(r, c, err, errlen);
 	return rc;
 }
 
 /* ---- disconnect ---- */
 
-static void disconnect_aside(void *arg)
+void store_rbd_connect_undo(struct rbd_handle *h)
 {
-	struct rbd_handle *h = arg;
-
 	if (h->image && h->has_lock)
 		rbd_lib.rbd_lock_release(h->image);
 	if (h->image)
 		rbd_lib.rbd_close(h->image);
 	if (h->pool)
 		rbd_lib.rados_ioctx_destroy(h->pool);
-	rbd_lib.rados_shutdown(h->cluster);
-	free(h);
+	if (h->cluster)
+		rbd_lib.rados_shutdown(h->cluster);
+}
+
+static void disconnect_aside(void *arg)
+{
+	store_rbd_connect_undo(arg);
+	free(arg);
+}
+
+static void disconnect_left(void *arg)
+{
+}
+
+static void close_here(void *arg)
+{
+	store_rbd_connect_undo(arg);
+}
+
+void store_rbd_leave(struct store_rbd *r)
+{
+	struct rbd_handle h = r->handle, *own = h.cluster ? malloc(sizeof(*own)) : NULL;
+
+	if (!h.cluster)
+		return;
+	r->handle = (struct rbd_handle){ 0 };
+	if (own)
+		*own = h;
+	if (own && !store_rbd_aside_begin(&r->leaving, disconnect_aside, disconnect_left, own))
+		return;
+	/* A lock that stays would keep other servers out. */
+	free(own);
+	store_rbd_aside_here(close_here, &h);
 }
 
 void store_rbd_disconnect(struct store_rbd *r)
 {
-	struct rbd_handle *h = r->handle.cluster ? malloc(sizeof(*h)) : NULL;
+	const struct rbd_patience patience = { .limit_s = DISCONNECT_S };
+	struct rbd_call *call;
 
-	if (!h)
-		return;			/* without memory the process keeps it to its end */
-	*h = r->handle;
-	r->handle = (struct rbd_handle){ 0 };
-	if (store_rbd_aside_for(disconnect_aside, h, DISCONNECT_S) == -ETIMEDOUT)
+	store_rbd_leave(r);
+	call = r->leaving;
+	r->leaving = NULL;
+	if (call && store_rbd_aside_wait(call, &patience))
 		log_warn(r->ex.name, "'%s': the cluster does not answer for %u s: the image is "
 			 "closed when it does", r->ex.path, DISCONNECT_S);
 }

@@ -13,6 +13,7 @@
 #include "export-life.h"
 #include "rnbd-extents.h"
 #include "store-driver.h"
+#include "store-lead.h"
 #include "store-rbd-priv.h"
 #include "util.h"
 #include "worker.h"
@@ -45,7 +46,7 @@ static void image_answered(rbd_completion_t answer, void *arg)
 
 	rbd_lib.rbd_aio_release(answer);
 	/* A READ has the number of its bytes: fewer is the end of an image that became smaller. */
-	/* Without the lock librbd refuses writes, even before the cluster has fenced this client. */
+	/* Without the lock librbd refuses writes, even before the cluster fences this client. */
 	if (result == -EROFS && io->ex->store->lead)
 		result = -ESHUTDOWN;
 	if (result >= 0)
@@ -58,12 +59,72 @@ static void image_answered(rbd_completion_t answer, void *arg)
 	atomic_fetch_sub(&slot->answering, 1);
 }
 
+/* ---- the end of a write ---- */
+
+/* librbd clips what lies behind the end of an image that became smaller, and says nothing. */
+struct reach {
+	struct worker_job job;
+	struct export_io *io;
+};
+
+/* Fail @io if the image ends before it. */
+static void check_reach(struct export_io *io)
+{
+	struct store_rbd *r = store_rbd(io->ex);
+	uint64_t size;
+
+	atomic_store(&r->resized, false);
+	if (!rbd_lib.rbd_get_size(r->handle.image, &size) &&
+	    (io->len > size || io->offset > size - io->len))
+		io->status = -EIO;
+}
+
+/* Thread of the worker. */
+static void reach_work(struct worker_job *job)
+{
+	check_reach(container_of(job, struct reach, job)->io);
+}
+
+static void reach_done(struct worker_job *job)
+{
+	struct reach *reach = container_of(job, struct reach, job);
+	struct export_io *io = reach->io;
+
+	free(reach);
+	export_io_next(io, io->status);
+}
+
+/* Have the worker check @io, because librbd may wait for the cluster.  False: @io has failed. */
+static bool reach_later(struct export_io *io)
+{
+	struct rbd_slot *slot = io->slot->own;
+	struct reach *reach = malloc(sizeof(*reach));
+
+	io->status = reach ? 0 : -ENOMEM;
+	if (!reach)
+		return false;
+	*reach = (struct reach){ .job.work = reach_work, .job.done = reach_done, .io = io };
+	io->status = worker_run(&slot->worker, &reach->job);
+	if (io->status)
+		free(reach);
+	return !io->status;
+}
+
 static void image_msg(struct loop_msg *msg)
 {
 	struct export_io *io = container_of(msg, struct export_io, msg);
+	bool writes = io->op == RNBD_OP_WRITE || io->op == RNBD_OP_WRITE_ZEROES;
 
+	if (!io->status && writes) {
+		if (atomic_load(&store_rbd(io->ex)->resized) && reach_later(io))
+			return;
+		if (!io->status)
+			check_reach(io);
+	}
 	export_io_next(io, io->status);
 }
+
+/* ---- the begin ---- */
 
 /* Begin @io: a completion for it, or NULL, and @io has failed. */
 static rbd_completion_t image_begin(struct export_io *io)
@@ -237,9 +298,19 @@ struct asked_size {
 static void size_work(struct worker_job *job)
 {
 	struct asked_size *a = container_of(job, struct asked_size, job);
-	uint64_t size = 0;
-	int rc = rbd_lib.rbd_get_size(store_rbd(a->ex)->handle.image, &size);
+	struct store_rbd *r = store_rbd(a->ex);
+	uint64_t size = export_size(a->ex);
+	int rc = 0;
 
+	pthread_mutex_lock(&r->renews);
+	if (r->handle.image)
+		rc = rbd_lib.rbd_get_size(r->handle.image, &size);
+	pthread_mutex_unlock(&r->renews);
+	/* The image has not shrunk below what is known: the fenced server opens it anew. */
+	if (rc == -ESHUTDOWN && a->ex->store->lead) {
+		store_lead_lost(a->ex->store);
+		rc = 0;
+	}
 	a->size = rc < 0 ? rc : (int64_t)align_down(size, RNBD_SECTOR_SIZE);
 }
 
@@ -304,6 +375,7 @@ static void image_updated(void *arg)
 {
 	struct rbd_slot *own = arg;
 
+	atomic_store(&store_rbd(own->ex)->resized, true);
 	atomic_fetch_add(&own->answering, 1);
 	loop_post(reactor_loop(own->reactor), &own->resized);
 	atomic_fetch_sub(&own->answering, 1);

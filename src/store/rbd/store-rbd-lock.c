@@ -6,17 +6,22 @@
  *
  * So there is a lock file of our own in the state directory, with the name that the cluster has for
  * the owner.  The server that gets the file's lock and finds a name in the file knows that this
- * owner is dead: it breaks the owner's lock at once.  librbd fences the owner (blocklist) when a
- * lock is broken, so no write of the dead server lands later. */
+ * owner is dead, if the name was written into this file since this boot: it breaks the owner's lock
+ * at once.  librbd fences the owner (blocklist) when a lock is broken, so no write of the dead
+ * server lands later. */
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "clock.h"
 #include "exports.h"
 #include "lock-file.h"
@@ -25,51 +30,113 @@
 #include "util.h"
 
 #define RETRY_NS 200000000l
-#define OWNER_MAX 96
-#define WATCHERS_MAX 64
+#define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
+#define LINE_SIZE 192
 
 struct locking {
 	struct store_rbd *r;
 	struct store_rbd_all *all;
-	char owner[OWNER_MAX];		/* of the lock that is in the way, or words for it */
+	char owner[STORE_RBD_OWNER_MAX];	/* of the lock in the way, or words for it */
 	bool told;
 	bool inherited;			/* the lock file was taken now: its owner is dead */
+	bool told_break;
+	bool gave_up;			/* the cluster is silent, and the handle has gone */
+};
+
+/* A try to get librbd's lock; the caller may leave meanwhile. */
+struct lock_try {
+	struct rbd_handle handle;	/* of the image; the try's when the caller has left */
+	char dead[STORE_RBD_OWNER_MAX];	/* whose lock may be broken; "": nobody's */
+	char owner[STORE_RBD_OWNER_MAX];
+	bool owned, broke;
+	int break_rc;
 	int rc;
 };
 
 /* ---- librbd's lock: these wait for the cluster, and run aside ---- */
 
-/* True if the lock has an owner, who is l->owner then. */
-static bool learn_owner(struct locking *l)
+/* True if the lock has an owner, who is t->owner then. */
+static bool learn_owner(struct lock_try *t)
 {
-	rbd_lock_mode_t mode;
-	char *owners[1];
-	size_t n = 1;
-
-	snprintf(l->owner, sizeof(l->owner), "a client that the cluster does not name");
-	if (rbd_lib.rbd_lock_get_owners(l->r->handle.image, &mode, owners, &n) < 0 || !n)
-		return false;
-	snprintf(l->owner, sizeof(l->owner), "%s", owners[0]);
-	rbd_lib.rbd_lock_get_owners_cleanup(owners, n);
-	return true;
+	snprintf(t->owner, sizeof(t->owner), "a client that the cluster does not name");
+	return store_rbd_owner(t->handle.image, t->owner) == 1;
 }
 
-/* True if the lock file that was taken now has the name of the owner, who is dead then. */
-static bool owner_was_ours(const struct locking *l)
+/* True if the owner was dead, and the owner's lock is broken. */
+static bool break_lock(struct lock_try *t)
 {
-	char name[OWNER_MAX] = "";
-	ssize_t n = l->inherited ? pread(l->all->own_fd, name, sizeof(name) - 1, 0) : 0;
+	if (strcmp(t->dead, t->owner))
+		return false;
+	t->break_rc = rbd_lib.rbd_lock_break(t->handle.image, RBD_LOCK_MODE_EXCLUSIVE, t->owner);
+	t->broke = t->break_rc >= 0;
+	return t->broke;
+}
 
-	return n > 0 && !strcmp(name, l->owner);
+static void lock_aside(void *arg)
+{
+	struct lock_try *t = arg;
+
+	t->owned = learn_owner(t);
+	if (t->owned && !break_lock(t) &&
+	    store_rbd_owner_watches(t->handle.image, t->owner)) {
+		t->rc = -EBUSY;
+		return;
+	}
+	t->rc = rbd_lib.rbd_lock_acquire(t->handle.image, RBD_LOCK_MODE_EXCLUSIVE);
+	if (!t->rc)
+		t->owned = learn_owner(t);
+}
+
+static void lock_left(void *arg)
+{
+	struct lock_try *t = arg;
+
+	/* The lock may have come at last. */
+	t->handle.has_lock = !t->rc;
+	store_rbd_connect_undo(&t->handle);
+	free(t);
+}
+
+/* ---- and what was learned of it ---- */
+
+/* The line of the lock file @fd for @owner.  In this file and since this boot it proves that the
+ * owner has gone; in a copy, on this host or another one, it would not.  Returns its length; 0 if
+ * boot or file cannot be told. */
+static size_t owner_line(int fd, const char *owner, char line[LINE_SIZE])
+{
+	_cleanup_close_ int boot_fd = open(BOOT_ID_PATH, O_RDONLY | O_CLOEXEC);
+	char boot[40] = "";
+	struct stat st;
+
+	if (boot_fd < 0 || read(boot_fd, boot, sizeof(boot) - 1) <= 0 || fstat(fd, &st))
+		return 0;
+	boot[strcspn(boot, "\n")] = '\0';
+	return (size_t)snprintf(line, LINE_SIZE, "%s %s %llx:%llx", owner, boot,
+				(unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+}
+
+/* The owner that the lock file, which was taken now, proves dead; "": there is none. */
+static void read_dead(const struct locking *l, char dead[STORE_RBD_OWNER_MAX])
+{
+	char found[LINE_SIZE] = "", line[LINE_SIZE];
+	int fd = l->all->own_fd;
+
+	dead[0] = '\0';
+	if (!l->inherited || pread(fd, found, sizeof(found) - 1, 0) <= 0)
+		return;
+	snprintf(dead, STORE_RBD_OWNER_MAX, "%.*s", (int)strcspn(found, " "), found);
+	if (!owner_line(fd, dead, line) || strcmp(found, line))
+		dead[0] = '\0';
 }
 
 /* Leave the name of the owner to the next server.  Without it that server waits. */
-static void leave_name(struct locking *l)
+static void leave_name(const struct locking *l, bool known)
 {
-	size_t len = learn_owner(l) ? strlen(l->owner) : 0;
+	char line[LINE_SIZE];
+	int fd = l->all->own_fd;
+	size_t len = known && fd >= 0 ? owner_line(fd, l->owner, line) : 0;
 
-	if (l->all->own_fd < 0 || (!ftruncate(l->all->own_fd, 0) &&
-				   pwrite(l->all->own_fd, l->owner, len, 0) == (ssize_t)len))
+	if (fd < 0 || (!ftruncate(fd, 0) && pwrite(fd, line, len, 0) == (ssize_t)len))
 		return;
 	log_warn(l->r->ex.name, "the owner of the lock of '%s' cannot be noted in the state "
 		 "directory: a server after a killed one waits for 30 s", l->r->ex.path);
@@ -84,52 +151,18 @@ static void tell_waiting(struct locking *l)
 	l->told = true;
 }
 
-/* True if the owner of the lock has the image open, or has died within the last 30 s.  Most clients
- * give their lock away when somebody asks, and write no more: so nobody is asked who lives. */
-static bool owner_watches(const struct locking *l)
+/* Without a break the cluster gives a dead owner up after 30 s. */
+static void tell_break(struct locking *l, const struct lock_try *t)
 {
-	rbd_image_watcher_t watchers[WATCHERS_MAX];
-	size_t n = WATCHERS_MAX;
-	bool found = false;
-	int rc = rbd_lib.rbd_watchers_list(l->r->handle.image, watchers, &n);
+	const struct export *ex = &l->r->ex;
 
-	if (rc < 0)
-		return true;
-	for (size_t i = 0; i < n; i++)
-		found = found || !strcmp(watchers[i].addr, l->owner);
-	rbd_lib.rbd_watchers_list_cleanup(watchers, n);
-	return found;
-}
-
-/* If this fails, the cluster gives the dead owner up after 30 s. */
-static void break_lock(struct locking *l)
-{
-	struct export *ex = &l->r->ex;
-	int rc = rbd_lib.rbd_lock_break(l->r->handle.image, RBD_LOCK_MODE_EXCLUSIVE, l->owner);
-
-	if (rc < 0)
-		log_warn(ex->name, "'%s': the lock of a server that was killed, %s, cannot be "
-			 "broken: %s: waiting for it", ex->path, l->owner, strerror(-rc));
-	else
+	if (t->broke)
 		log_info(ex->name, "'%s': the lock of a server that was killed, %s, is broken",
-			 ex->path, l->owner);
-}
-
-static void lock_aside(void *arg)
-{
-	struct locking *l = arg;
-	rbd_image_t image = l->r->handle.image;
-	bool owned = learn_owner(l);
-
-	if (owned && owner_was_ours(l)) {
-		break_lock(l);
-	} else if (owned && owner_watches(l)) {
-		l->rc = -EBUSY;
-		return;
-	}
-	l->rc = rbd_lib.rbd_lock_acquire(image, RBD_LOCK_MODE_EXCLUSIVE);
-	if (!l->rc)
-		leave_name(l);
+			 ex->path, t->dead);
+	else if (t->break_rc && !l->told_break)
+		log_warn(ex->name, "'%s': the lock of a server that was killed, %s, cannot be "
+			 "broken: %s: waiting for it", ex->path, t->dead, strerror(-t->break_rc));
+	l->told_break = l->told_break || t->break_rc;
 }
 
 /* ---- the file ---- */
@@ -181,14 +214,50 @@ int store_rbd_claim(struct export *ex, char *err, size_t errlen)
 	return -EBUSY;
 }
 
+/* The try has ended: 0, or -errno with l->owner. */
+static int try_ended(struct locking *l, const struct lock_try *t)
+{
+	snprintf(l->owner, sizeof(l->owner), "%s", t->owner);
+	tell_break(l, t);
+	if (!t->rc)
+		leave_name(l, t->owned);
+	return t->rc;
+}
+
+static int try_cluster(struct locking *l)
+{
+	struct rbd_patience patience = store_rbd_connect_patience(l->r);
+	struct lock_try *t = malloc(sizeof(*t));
+	struct rbd_call *call;
+	int rc;
+
+	if (!t)
+		return -ENOMEM;
+	*t = (struct lock_try){ .handle = l->r->handle };
+	read_dead(l, t->dead);
+	patience.whom = "the osds of the cluster, for its lock";
+	rc = store_rbd_aside_begin(&call, lock_aside, lock_left, t);
+	if (!rc) {
+		rc = store_rbd_aside_wait(call, &patience);
+		l->gave_up = rc;
+	}
+	if (l->gave_up) {
+		l->r->handle = (struct rbd_handle){ 0 };
+		return rc;
+	}
+	if (!rc)
+		rc = try_ended(l, t);
+	free(t);
+	return rc;
+}
+
 static int try_both(struct locking *l)
 {
 	int rc = lock_own(l);
 
 	if (rc)
 		return rc;
-	rc = store_rbd_aside(lock_aside, l);
-	return rc ? rc : l->rc;
+	return try_cluster(l);
 }
 
 static bool may_wait(int rc)
@@ -204,7 +273,7 @@ static int lock_wait(struct locking *l, char *why, size_t len)
 	uint64_t since_ms = clock_now_ms();
 	int rc;
 
-	while (may_wait(rc = try_both(l))) {
+	while (may_wait(rc = try_both(l)) && !l->gave_up) {
 		tell_waiting(l);
 		if (clock_now_ms() - since_ms >= e->lock_timeout_ms) {
 			snprintf(why, len, "is locked by %s: waited %u s (--lock-timeout)",
@@ -217,6 +286,12 @@ static int lock_wait(struct locking *l, char *why, size_t len)
 		}
 		nanosleep(&retry, NULL);
 	}
+	if (l->gave_up && rc == -ETIMEDOUT)
+		snprintf(why, len, "cannot be locked: the osds of the cluster do not answer for "
+			 "%u s (client_mount_timeout): are they up (\"ceph osd stat\")?",
+			 l->r->timeout_s);
+	else if (l->gave_up)
+		snprintf(why, len, "cannot be locked: the server stops");
 	return rc;
 }
 

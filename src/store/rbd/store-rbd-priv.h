@@ -11,6 +11,8 @@
 #ifndef STORE_RBD_PRIV_H
 #define STORE_RBD_PRIV_H
 
+#include <pthread.h>
+
 #include "export.h"
 #include "rbd-lib.h"
 #include "rbd-target.h"
@@ -27,8 +29,14 @@ struct store_rbd {
 	struct export ex;
 	struct rbd_target target;
 	char *conf, *id, *luks;		/* values of the flags; NULL: not given */
-	struct rbd_handle handle;	/* constant while a ring has the export */
+	/* Constant while a client has the export open.  store_rbd_share_renew() replaces the handle
+	 * under @renews, which questions for the size hold, too. */
+	struct rbd_handle handle;
+	pthread_mutex_t renews;
 	uint64_t features;		/* RBD_FEATURE_* of the image */
+	_Atomic(bool) resized;		/* librbd may have to ask the cluster for the size */
+	unsigned timeout_s;		/* client_mount_timeout */
+	struct rbd_call *leaving;	/* store_rbd_leave() has begun; NULL: it has not */
 	/* Begin or end to hear of sizes of the image; NULL: no ring has the export.  Set by the
 	 * first ring; store-rbd-io.c. */
 	void (*hear)(struct store_rbd *r, bool begin);
@@ -52,12 +60,18 @@ static inline struct store_rbd *store_rbd(const struct export *ex)
 }
 
 /* Connect to the cluster, and open the image of @r with its size and ids.  0, or -errno with one
- * line in @err; store_rbd_disconnect() in any case.  Waits for the cluster, see
- * store_rbd_aside(). */
+ * line in @err; store_rbd_disconnect() in any case.  Waits for the cluster: at the start as long as
+ * it takes, later for a while, or until the server stops. */
 int store_rbd_connect(struct store_rbd *r, char *err, size_t errlen);
-/* Close the image, give its lock back and leave the cluster.  Waits for the cluster for a while,
- * and leaves a handle of a cluster that does not answer to the end of the process. */
+/* How long @r waits for the osds, see store_rbd_connect(). */
+struct rbd_patience store_rbd_connect_patience(const struct store_rbd *r);
+/* Begin to close the image, to give its lock back and to leave the cluster. */
+void store_rbd_leave(struct store_rbd *r);
+/* The same, and wait for the end.  Waits for the cluster for a while, and leaves a handle of a
+ * cluster that does not answer to the end of the process. */
 void store_rbd_disconnect(struct store_rbd *r);
+/* Close @handle, on a thread of store_rbd_aside_begin(). */
+void store_rbd_connect_undo(struct rbd_handle *handle);
 
 /* Refuse @ex if another name of its image is written, too: a lock belongs to a handle, and each
  * name has a handle of its own.  struct store_driver.claim. */
@@ -68,16 +82,45 @@ int store_rbd_lock(struct export *ex, char *err, size_t errlen);
  * handle. */
 void store_rbd_unlock(struct store *store);
 
+/* The owner of the lock of @image, as the cluster names clients.  1 with @owner; 0: nobody has the
+ * lock; or -errno.  Waits for the cluster, as the next one. */
+#define STORE_RBD_OWNER_MAX 96
+int store_rbd_owner(rbd_image_t image, char owner[STORE_RBD_OWNER_MAX]);
+/* True if @owner has @image open, or has died within the last 30 s, or the cluster does not tell.
+ * Most clients give their lock away when somebody asks, and write no more: so nobody is asked who
+ * lives. */
+bool store_rbd_owner_watches(rbd_image_t image, const char *owner);
+
 /* struct store_driver.take, yield and renew: store-rbd-share.c. */
-int store_rbd_take(struct export *ex, uint64_t may_break_ms, char *why, size_t len);
-int store_rbd_yield(struct export *ex);
-int store_rbd_renew(struct export *ex, char *why, size_t len);
+int store_rbd_share_take(struct export *ex, uint64_t may_break_ms, char *why, size_t len);
+int store_rbd_share_yield(struct export *ex);
+int store_rbd_share_renew(struct export *ex, char *why, size_t len);
 
 /* Run @fn(@arg) on a thread without signals, and wait for its end.  Threads that Ceph's libraries
  * make inherit the mask: a signal for this program never runs on one of them.  0, or -errno without
  * a thread. */
 int store_rbd_aside(void (*fn)(void *arg), void *arg);
-/* The same, but wait for @seconds at most.  -ETIMEDOUT: @fn goes on, and @arg is its own. */
-int store_rbd_aside_for(void (*fn)(void *arg), void *arg, unsigned seconds);
+/* The same on this thread, for those who have got no other one. */
+void store_rbd_aside_here(void (*fn)(void *arg), void *arg);
+
+/* A call on such a thread, whose caller may leave before the end. */
+struct rbd_call;
+
+/* How long a caller waits. */
+struct rbd_patience {
+	unsigned limit_s;		/* since store_rbd_aside_begin(); 0: no limit */
+	const _Atomic(bool) *stops;	/* true: wait no more; NULL: there is no such word */
+	const struct export *ex;
+	const char *whom;		/* for the log: after some seconds it says once that @ex
+					 * waits for these; NULL: it says nothing */
+};
+
+/* Begin @fn(@arg).  0; or -errno without a thread: nothing has run.  store_rbd_aside_wait()
+ * follows. */
+int store_rbd_aside_begin(struct rbd_call **call, void (*fn)(void *arg), void (*left)(void *arg),
+			 void *arg);
+/* Wait for the end of @call, which is freed.  0; or -ETIMEDOUT after the limit, -ECANCELED if the
+ * server stops: then @fn goes on, @left(@arg) follows on its thread, and @arg is theirs. */
+int store_rbd_aside_wait(struct rbd_call *call, const struct rbd_patience *patience);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* librbd's exclusive lock as the lock between two servers (store-lead.h).  Owns nothing; a worker of
- * the store.
+/* librbd's exclusive lock as the lock between two servers (store-lead.h).  Owns nothing; a worker
+ * of the store.
  *
- * A lock that is broken takes its owner to the blocklist of the cluster: no write of the owner lands
- * later, whatever the owner knows.  A client on the blocklist stays there, so the server that was
- * fenced opens the image anew, as another client. */
+ * A lock that is broken takes its owner to the blocklist of the cluster: no write of the owner
+ * lands later, whatever the owner knows.  A client on the blocklist stays there, so the server that
+ * was fenced opens the image anew, as another client. */
 #include <config.h>
 
 #include <errno.h>
@@ -18,51 +18,16 @@
 #include "store-rbd-priv.h"
 
 #define RETRY_NS 50000000l
-#define OWNER_MAX 96
-#define WATCHERS_MAX 64
 
 struct taking {
 	struct store_rbd *r;
 	uint64_t may_break_ms;
-	char owner[OWNER_MAX];
+	char owner[STORE_RBD_OWNER_MAX];
 	uint64_t since_ms;		/* when @owner was first seen */
 	char *why;
 	size_t len;
 	int rc;
 };
-
-/* Who has the lock: 1, 0 for nobody, or -errno. */
-static int learn_owner(const struct store_rbd *r, char owner[OWNER_MAX])
-{
-	rbd_lock_mode_t mode;
-	char *owners[1];
-	size_t n = 1;
-	int rc = rbd_lib.rbd_lock_get_owners(r->handle.image, &mode, owners, &n);
-
-	if (rc == -ENOENT || (!rc && !n))
-		return 0;
-	if (rc < 0)
-		return rc;
-	snprintf(owner, OWNER_MAX, "%s", owners[0]);
-	rbd_lib.rbd_lock_get_owners_cleanup(owners, n);
-	return 1;
-}
-
-/* True if the owner has the image open, or has died within the last 30 s. */
-static bool owner_watches(const struct taking *t)
-{
-	rbd_image_watcher_t watchers[WATCHERS_MAX];
-	size_t n = WATCHERS_MAX;
-	bool found = false;
-	int rc = rbd_lib.rbd_watchers_list(t->r->handle.image, watchers, &n);
-
-	if (rc < 0)
-		return true;
-	for (size_t i = 0; i < n; i++)
-		found = found || !strcmp(watchers[i].addr, t->owner);
-	rbd_lib.rbd_watchers_list_cleanup(watchers, n);
-	return found;
-}
 
 static int refuse(struct taking *t, int rc, const char *text)
 {
@@ -90,30 +55,34 @@ static int break_lock(struct taking *t)
 /* True if the owner has had its time to give the lock back. */
 static bool patience_ends(struct taking *t, const char *owner)
 {
+	uint64_t patience_ms = t->may_break_ms == CLOCK_NEVER ? STORE_LEAD_POLITE_MS :
+				STORE_LEAD_PATIENCE_MS;
+
 	if (strcmp(t->owner, owner)) {
 		snprintf(t->owner, sizeof(t->owner), "%s", owner);
 		t->since_ms = clock_now_ms();
 	}
-	return clock_now_ms() - t->since_ms >= STORE_LEAD_PATIENCE_MS;
+	return clock_now_ms() - t->since_ms >= patience_ms;
 }
 
 /* 0: the lock is taken.  -EAGAIN: not yet.  Another error is the end. */
 static int try_to_take(struct taking *t)
 {
-	char owner[OWNER_MAX] = "";
-	int rc = learn_owner(t->r, owner);
+	char owner[STORE_RBD_OWNER_MAX] = "";
+	rbd_image_t image = t->r->handle.image;
+	int rc = store_rbd_owner(image, owner);
 
 	if (rc < 0)
 		return rc;
 	if (rc && !patience_ends(t, owner))
 		return -EAGAIN;
 	/* librbd itself breaks the lock of an owner that does not watch. */
-	if (rc && (t->may_break_ms != CLOCK_NEVER || owner_watches(t))) {
+	if (rc && (t->may_break_ms != CLOCK_NEVER || store_rbd_owner_watches(image, owner))) {
 		rc = break_lock(t);
 		if (rc)
 			return rc;
 	}
-	rc = rbd_lib.rbd_lock_acquire(t->r->handle.image, RBD_LOCK_MODE_EXCLUSIVE);
+	rc = rbd_lib.rbd_lock_acquire(image, RBD_LOCK_MODE_EXCLUSIVE);
 	return rc == -EROFS || rc == -EBUSY ? -EAGAIN : rc;
 }
 
@@ -129,7 +98,7 @@ static void take_aside(void *arg)
 		t->rc = -ECANCELED;
 }
 
-int store_rbd_take(struct export *ex, uint64_t may_break_ms, char *why, size_t len)
+int store_rbd_share_take(struct export *ex, uint64_t may_break_ms, char *why, size_t len)
 {
 	struct taking t = { .r = store_rbd(ex), .may_break_ms = may_break_ms, .why = why,
 			    .len = len };
@@ -152,7 +121,7 @@ static void yield_aside(void *arg)
 	y->rc = rbd_lib.rbd_lock_release(y->r->handle.image);
 }
 
-int store_rbd_yield(struct export *ex)
+int store_rbd_share_yield(struct export *ex)
 {
 	struct yielding y = { .r = store_rbd(ex) };
 	int rc = store_rbd_aside(yield_aside, &y);
@@ -161,9 +130,8 @@ int store_rbd_yield(struct export *ex)
 	return rc ? rc : y.rc;
 }
 
-int store_rbd_renew(struct export *ex, char *why, size_t len)
+static int renew(struct store_rbd *r, char *why, size_t len)
 {
-	struct store_rbd *r = store_rbd(ex);
 	int rc;
 
 	r->handle.has_lock = false;
@@ -175,5 +143,16 @@ int store_rbd_renew(struct export *ex, char *why, size_t len)
 		store_rbd_disconnect(r);
 	else if (r->hear)
 		r->hear(r, true);
+	return rc;
+}
+
+int store_rbd_share_renew(struct export *ex, char *why, size_t len)
+{
+	struct store_rbd *r = store_rbd(ex);
+	int rc;
+
+	pthread_mutex_lock(&r->renews);
+	rc = renew(r, why, len);
+	pthread_mutex_unlock(&r->renews);
 	return rc;
 }

@@ -30,7 +30,10 @@ static struct export *image_create(void)
 {
 	struct store_rbd *r = calloc(1, sizeof(*r));
 
-	return r ? &r->ex : NULL;
+	if (!r)
+		return NULL;
+	pthread_mutex_init(&r->renews, NULL);
+	return &r->ex;
 }
 
 static bool image_set_flag(struct export *ex, unsigned flag, const char *value)
@@ -87,8 +90,9 @@ static int image_open(struct export *ex, char *err, size_t errlen)
 	if (!rc)
 		rc = store_rbd_connect(r, why, sizeof(why));
 	if (!rc && ex->shared && !(r->features & RBD_FEATURE_EXCLUSIVE_LOCK)) {
-		snprintf(why, sizeof(why), "has no lock that tells which server writes: \"rbd feature "
-			 "enable POOL/IMAGE exclusive-lock\", or leave ',shared=yes' out");
+		snprintf(why, sizeof(why), "has no lock that tells which server writes: \"rbd "
+			 "feature enable POOL/IMAGE exclusive-lock\", or leave ',shared=yes' "
+			 "out");
 		rc = -EINVAL;
 	}
 	if (rc) {
@@ -108,11 +112,17 @@ static void image_let_go(struct export *ex)
 	store_rbd_disconnect(store_rbd(ex));
 }
 
+static void image_leave(struct export *ex)
+{
+	store_rbd_leave(store_rbd(ex));
+}
+
 static void image_close(struct export *ex)
 {
 	struct store_rbd *r = store_rbd(ex);
 
 	store_rbd_disconnect(r);
+	pthread_mutex_destroy(&r->renews);
 	rbd_target_fini(&r->target);
 	free(r->conf);
 	free(r->id);
@@ -158,8 +168,9 @@ const struct store_driver store_rbd_driver = {
 	.lock = store_rbd_lock,
 	.claim = store_rbd_claim,
 	.let_go = image_let_go,
+	.leave = image_leave,
 	.close = image_close,
-	.take = store_rbd_take,
-	.yield = store_rbd_yield,
-	.renew = store_rbd_renew,
+	.take = store_rbd_share_take,
+	.yield = store_rbd_share_yield,
+	.renew = store_rbd_share_renew,
 };

@@ -25,9 +25,11 @@
 #include "cleanup.h"
 #include "clock.h"
 #include "tcp-cm.h"
+#include "tcp-hs-frame.h"
 #include "tcp-qp.h"
 
 #define CM_ROUND 256			/* sources served in one call, for fairness to the caller */
+#define CM_ROUND_TLS 4			/* and steps of handshakes of TLS, which are dear */
 #define CM_USER_TIMEOUT_MS 30000	/* a peer is dead if it acknowledges no bytes for so long */
 
 static void set_timer(struct tcp_cm *cm, uint64_t when_ms)
@@ -59,6 +61,10 @@ static void update_timer(struct tcp_cm *cm, bool at_once)
 		if (l->retry_ms)
 			when = MIN(when, l->retry_ms);
 	}
+	/* Anew, also if the timer has fired and was not served: a loop that takes edges waits for
+	 * an edge. */
+	if (at_once)
+		cm->timer_ms = CLOCK_NEVER;
 	set_timer(cm, at_once || !list_empty(&cm->events) ? 0 : when);
 }
 
@@ -230,11 +236,13 @@ int tcp_cm_get_event(struct fab_cm *fcm, struct fab_event *ev)
 
 	LOCK_SCOPE(&cm->lock);
 	cm_expire(cm);
-	while (!(rc = take_event(cm, ev)) && n > 0 && round++ < CM_ROUND)
+	cm->tls_steps = 0;
+	while (!(rc = take_event(cm, ev)) && n > 0 && cm->tls_steps < CM_ROUND_TLS &&
+	       round++ < CM_ROUND)
 		n = cm_serve_source(cm);
 	if (n < 0)
 		rc = n;
-	update_timer(cm, round > CM_ROUND);
+	update_timer(cm, round > CM_ROUND || cm->tls_steps >= CM_ROUND_TLS);
 	return rc;
 }
 
@@ -318,8 +326,8 @@ int tcp_cm_connect(struct fab_conn *conn, const void *private_data, size_t len)
 	if (!c->pd || tcp_conn_state(c) != TCP_IDLE || !list_empty(&c->ev_link))
 		return -EINVAL;
 	if (len)
-		memcpy(c->hs_buf, private_data, len);
-	c->hs_len = (uint32_t)len;
+		memcpy(c->connect_data, private_data, len);
+	c->connect_len = (uint32_t)len;
 	if (connect(c->fd, (const struct sockaddr *)&c->base.peer.ss, c->base.peer.len) &&
 	    errno != EINPROGRESS)
 		err = errno == ECONNREFUSED ? refused_errno(&c->base.peer) : errno;
@@ -342,7 +350,7 @@ int tcp_cm_accept(struct fab_conn *conn, const void *private_data, size_t len)
 
 	if (!c->pd || tcp_conn_state(c) != TCP_REQUESTED)
 		return -EINVAL;
-	rc = tcp_hs_send(c->fd, TCP_FRAME_ACCEPT, 0, private_data, len);
+	rc = tcp_hs_send(c, TCP_FRAME_ACCEPT, 0, private_data, len);
 	if (rc)
 		return rc;
 	LOCK_SCOPE(&cm->lock);
@@ -358,7 +366,7 @@ void tcp_cm_reject(struct fab_conn *conn, const void *private_data, size_t len)
 
 	assert(tcp_conn_state(c) == TCP_REQUESTED);
 	/* Without the frame the peer sees the connection closed, which is a refusal, too. */
-	tcp_hs_send(c->fd, TCP_FRAME_REJECT, 0, private_data, len);
+	tcp_hs_send(c, TCP_FRAME_REJECT, 0, private_data, len);
 	tcp_cm_forget(c);
 	tcp_qp_fini(c);
 	tcp_conn_free(c);

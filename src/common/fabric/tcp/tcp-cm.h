@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The set-up of connections: the cm and the calls of its user (tcp-cm.c), the handshake (tcp-hs.c),
- * listeners (tcp-listen.c). */
+/* The set-up of connections: the cm and the calls of its user (tcp-cm.c), the handshake (tcp-hs.c,
+ * and tcp-hs-tls.c if there is TLS), listeners (tcp-listen.c). */
 #ifndef TCP_CM_H
 #define TCP_CM_H
 
@@ -18,6 +18,8 @@ struct tcp_cm {
 	struct list events;		/* tcp_conn.ev_link */
 	struct tcp_source timer;
 	unsigned strangers;
+	unsigned tls_steps;		/* of handshakes of TLS, in this tcp_cm_get_event(): a step
+					 * costs up to a millisecond */
 	uint64_t timer_ms;		/* deadline of the timer; CLOCK_NEVER: off */
 };
 
@@ -79,9 +81,6 @@ void tcp_cm_report(struct tcp_conn *c, enum fab_event_type type, int status);
 
 /* The tcp_source.ready of a connection in its set-up. */
 void tcp_hs_ready(struct tcp_source *src, uint32_t events);
-/* Send a handshake frame, which a fresh socket takes whole.  Returns 0 or -errno.  Without cm->lock
- * too. */
-int tcp_hs_send(int fd, enum tcp_frame_op op, uint8_t flags, const void *data, size_t len);
 /* Fail a set-up whose deadline has passed. */
 void tcp_hs_expire(struct tcp_conn *c);
 /* End the set-up of the active side: UNREACHABLE with @err, and the cause @why. */

@@ -14,6 +14,7 @@
 
 #include "cleanup.h"
 #include "tcp-conn.h"
+#include "tcp-stream.h"
 
 int tcp_conn_new(struct fab_cm *cm, int fd, struct tcp_conn **out)
 {
@@ -40,6 +41,7 @@ int tcp_conn_new(struct fab_cm *cm, int fd, struct tcp_conn **out)
 void tcp_conn_free(struct tcp_conn *c)
 {
 	assert(!c->pd);
+	tcp_tls_destroy(c);
 	if (c->fd >= 0)
 		close(c->fd);
 	pthread_mutex_destroy(&c->tx.lock);
@@ -72,7 +74,9 @@ static void send_disconnect(struct tcp_conn *c, int status)
 		return;
 	tcp_frame_encode(hdr, &f);
 	/* If the socket is full, the peer learns no status, and sees the end of the stream. */
-	(void)!send(c->fd, hdr, sizeof(hdr), MSG_DONTWAIT | MSG_NOSIGNAL);
+	(void)!tcp_stream_send(c, &(struct iovec){ hdr, sizeof(hdr) }, 1);
+	if (c->tls)
+		tcp_tls_bye(c);
 }
 
 /* Tell the peer, shut the socket down and publish the cause.  tx->lock held.

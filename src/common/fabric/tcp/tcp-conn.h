@@ -6,8 +6,9 @@
  * connection is up, the socket belongs to fab_poll() and the cm does not know the connection.  Keys
  * belong to the pd; regions and windows have keys (tcp-key.h).
  *
- * A file calls only those before it: tcp-frame, tcp-conn, tcp-key, tcp-pd, tcp-mr, tcp-mw, tcp-tx,
- * tcp-rx, tcp-qp; tcp-cm with tcp-hs, tcp-listen; tcp.c, the table of the provider.
+ * A file calls only those before it: tcp-frame, tcp-tls, tcp-stream, tcp-conn, tcp-key, tcp-pd,
+ * tcp-mr, tcp-mw, tcp-tx, tcp-rx, tcp-qp; tcp-hs-frame, tcp-hs-tls; tcp-cm with tcp-hs, tcp-listen;
+ * tcp.c, the table of the provider.
  *
  * LOCKS, in the order of taking:
  *	pd->lock	connections of the pd, allocation of keys; held while a revoke walks
@@ -15,8 +16,9 @@
  *			Only non-blocking reads happen under rx->lock
  *	tx->lock	the send ring and writes to the socket
  *	rx->post_lock	producers of the receive ring
- * cm->lock (events, sockets in their set-up) is never held together with another lock.  No lock is
- * held while a completion handler runs. */
+ * cm->lock (events, sockets in their set-up) is never held together with another lock, but the lock
+ * of a session of TLS, which is innermost (tcp-tls.c).  No lock is held while a completion handler
+ * runs. */
 #ifndef TCP_CONN_H
 #define TCP_CONN_H
 
@@ -32,6 +34,7 @@
 struct tcp_key;
 struct tcp_listener;
 struct tcp_pd;
+struct tcp_tls;
 
 /* ---- send side: tcp-tx.c owns it ---- */
 
@@ -113,11 +116,21 @@ static inline uint32_t tcp_ring_size(uint32_t depth)
 enum tcp_state {
 	TCP_IDLE,			/* created, perhaps resolved */
 	TCP_CONNECTING,			/* connect() in progress */
+	TCP_SECURING,			/* connected, and the handshake of TLS goes on */
 	TCP_WAIT_REPLY,			/* CONNECT sent */
 	TCP_STRANGER,			/* accepted socket without a CONNECT yet */
 	TCP_REQUESTED,			/* CONNECT_REQUEST reported */
 	TCP_UP,
 	TCP_DEAD,			/* rejected, unreachable */
+};
+
+/* The subject of a connection's handshake. */
+enum tcp_hs {
+	TCP_HS_BEGIN,			/* stranger: nothing was read; active: with TLS, if asked */
+	TCP_HS_TLS,			/* the handshake of TLS */
+	TCP_HS_FRAME,			/* CONNECT, ACCEPT or REJECT, over TLS or plain */
+	TCP_HS_PLAIN_REFUSED,		/* stranger: its CONNECT is read, to be refused */
+	TCP_HS_TLS_REFUSED,		/* stranger: its hello of TLS is read, to be refused */
 };
 
 /* A source of the epoll; epoll_event.data points to a tcp_source. */
@@ -128,6 +141,7 @@ struct tcp_source {
 struct tcp_conn {
 	struct fab_conn base;
 	int fd;
+	struct tcp_tls *tls;		/* NULL: plain; constant from UP on */
 	_Atomic int state;		/* enum tcp_state; UP is final but for failure */
 	struct tcp_pd *pd;		/* set by tcp_qp_create() */
 	struct list pd_link;
@@ -147,7 +161,12 @@ struct tcp_conn {
 	struct list ev_link;		/* cm->events */
 	enum fab_event_type ev_type;
 	int ev_status;
-	uint32_t hs_len;		/* bytes in hs_buf: received, or to send */
+	uint8_t connect_data[FAB_CONNECT_DATA_MAX];	/* of fab_connect(), until sent */
+	uint32_t connect_len;
+	enum tcp_hs hs;			/* of a stranger, and of the active side */
+	uint32_t hs_skip;		/* bytes of a refused hello of TLS still to be read */
+	bool tls_refused;		/* the hello of TLS was answered in plain */
+	uint32_t hs_len;		/* bytes received in hs_buf */
 	uint8_t hs_buf[TCP_FRAME_HDR_LEN + FAB_PRIVATE_DATA_MAX];
 	uint32_t pdata_len;		/* private data received, in hs_buf behind the header */
 };

@@ -40,6 +40,9 @@ enum tcp_frame_op {
 
 /* On REJECT: refused for the version of the CONNECT; rkey is the version spoken here. */
 #define TCP_FRAME_F_VERSION 0x01u
+/* On REJECT, which is then plain: the answer to a hello of TLS, where TLS is off, and a CONNECT in
+ * plain may follow; or to a CONNECT in plain, where TLS is required. */
+#define TCP_FRAME_F_TLS 0x02u
 
 struct tcp_frame {
 	uint8_t op;		/* enum tcp_frame_op */
@@ -125,7 +128,7 @@ static inline const char *tcp_frame_decode(const uint8_t *buf, struct tcp_frame 
 	why = tcp_frame_check(f);
 	if (why)
 		return why;
-	if (f->flags & ~(f->op == TCP_FRAME_REJECT ? TCP_FRAME_F_VERSION : 0u))
+	if (f->flags & ~(f->op == TCP_FRAME_REJECT ? TCP_FRAME_F_VERSION | TCP_FRAME_F_TLS : 0u))
 		return "unknown flag";
 	return le16_get(w->reserved) ? "reserved bits not zero" : NULL;
 }

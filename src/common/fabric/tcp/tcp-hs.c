@@ -14,11 +14,15 @@
 
 #include "log.h"
 #include "tcp-cm.h"
+#include "tcp-hs-frame.h"
+#include "tcp-hs-tls.h"
+#include "tcp-stream.h"
 
 static struct log_limit garbage_limit = LOG_LIMIT_INIT(10, 10000);
+static struct log_limit plain_limit = LOG_LIMIT_INIT(1, 60000);
 
 #define HS_SAID_MAX 60u			/* bytes kept of another protocol */
-#define HS_WHY_LEN 128
+#define HS_WHY_LEN TCP_TLS_WHY_LEN
 
 /* ---- a peer that speaks something else ---- */
 
@@ -86,6 +90,8 @@ static const char *peer_silent(const struct tcp_conn *c)
 	if (tcp_conn_state(c) == TCP_WAIT_REPLY && !c->hs_len)
 		return "the peer accepted the connection and said nothing for 10 s: no "
 		       "rtrs-server, or an overloaded one";
+	if (c->hs == TCP_HS_TLS)
+		return "TLS: no handshake in time";
 	return "no handshake in time";
 }
 
@@ -95,6 +101,8 @@ static const char *peer_closed(const struct tcp_conn *c)
 	if (tcp_conn_state(c) == TCP_WAIT_REPLY && !c->hs_len)
 		return "the peer closed the connection without an answer: no rtrs-server, or an "
 		       "overloaded one";
+	if (tcp_conn_state(c) == TCP_STRANGER && c->tls_refused)
+		return "the peer wants TLS, which is off here";
 	return "peer closed";
 }
 
@@ -112,7 +120,7 @@ void tcp_hs_refuse(struct tcp_conn *c, const char *why)
 
 	fab_addr_format(&c->base.peer, addr, sizeof(addr));
 	/* A peer that connects and closes without a byte is a monitor, not an attack. */
-	if (c->hs_len)
+	if (c->hs_len || c->tls || c->tls_refused)
 		log_event_limited(&garbage_limit, LOG_LEVEL_WARN,
 				  LOG_FIELDS(PEER_GARBAGE, .peer = addr), NULL,
 				  "tcp %s: closed during the handshake: %s", addr, why);
@@ -145,22 +153,6 @@ void tcp_hs_expire(struct tcp_conn *c)
 
 /* ---- frames ---- */
 
-int tcp_hs_send(int fd, enum tcp_frame_op op, uint8_t flags, const void *data, size_t len)
-{
-	struct tcp_frame f = { .op = (uint8_t)op, .flags = flags, .length = (uint32_t)len,
-			       .rkey = TCP_FRAME_VERSION, .addr = TCP_FRAME_MAGIC };
-	uint8_t buf[TCP_FRAME_HDR_LEN + FAB_PRIVATE_DATA_MAX];
-	ssize_t n;
-
-	tcp_frame_encode(buf, &f);
-	if (len)
-		memcpy(buf + TCP_FRAME_HDR_LEN, data, len);
-	n = send(fd, buf, TCP_FRAME_HDR_LEN + len, MSG_DONTWAIT | MSG_NOSIGNAL);
-	if (n < 0)
-		return -errno;
-	return (size_t)n == TCP_FRAME_HDR_LEN + len ? 0 : -ENOBUFS;
-}
-
 /* Read exactly a frame and not a byte more: the bytes behind belong to fab_poll().  Returns 1 with
  * @f, 0 when bytes are missing, or -errno with @why; NULL: the first byte is of another
  * protocol. */
@@ -185,13 +177,15 @@ static int read_frame(struct tcp_conn *c, struct tcp_frame *f, const char **why)
 			if (c->hs_len == need)
 				return 1;
 		}
-		n = recv(c->fd, c->hs_buf + c->hs_len, need - c->hs_len, MSG_DONTWAIT);
-		if (n < 0 && errno == EINTR)
+		n = tcp_stream_recv(c, &(struct iovec){ c->hs_buf + c->hs_len,
+							need - c->hs_len }, 1);
+		if (n < 0 && (errno == EINTR || (errno == EAGAIN && tcp_stream_pending(c))))
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			return 0;
 		if (n <= 0) {
-			*why = n && errno != ECONNRESET ? strerror(errno) : peer_closed(c);
+			*why = n && *tcp_stream_why(c) ? tcp_stream_why(c) :
+			       n && errno != ECONNRESET ? strerror(errno) : peer_closed(c);
 			return n ? -errno : -ECONNRESET;
 		}
 		c->hs_len += (uint32_t)n;
@@ -205,8 +199,13 @@ static void stranger_frame(struct tcp_conn *c, const struct tcp_frame *f)
 		return;
 	}
 	if (f->rkey != TCP_FRAME_VERSION) {
-		tcp_hs_send(c->fd, TCP_FRAME_REJECT, TCP_FRAME_F_VERSION, NULL, 0);
+		tcp_hs_send(c, TCP_FRAME_REJECT, TCP_FRAME_F_VERSION, NULL, 0);
 		tcp_hs_refuse(c, "unknown version of the tcp framing");
+		return;
+	}
+	if (c->hs == TCP_HS_PLAIN_REFUSED) {
+		tcp_hs_send(c, TCP_FRAME_REJECT, TCP_FRAME_F_TLS, NULL, 0);
+		tcp_hs_refuse(c, "the peer does not speak TLS, which is required here");
 		return;
 	}
 	tcp_cm_conn_unwatch(c);
@@ -215,8 +214,48 @@ static void stranger_frame(struct tcp_conn *c, const struct tcp_frame *f)
 	tcp_cm_report(c, FAB_EVENT_CONNECT_REQUEST, 0);
 }
 
+static int send_connect(struct tcp_conn *c)
+{
+	int rc = tcp_hs_send(c, TCP_FRAME_CONNECT, 0, c->connect_data, c->connect_len);
+
+	/* A server that refuses an address sends its answer and closes without reading.  The answer
+	 * is read later. */
+	return rc == -EPIPE ? 0 : rc;
+}
+
+/* The server has no TLS, or requires TLS. */
+static void reply_about_tls(struct tcp_conn *c)
+{
+	enum fab_tls_mode mode = fab_tls_mode(c->base.cm->tls);
+	char addr[FAB_ADDR_STRLEN];
+	int rc;
+
+	if (mode == FAB_TLS_OFF) {
+		tcp_hs_fail_active(c, -EPROTO, "the server requires TLS: expected tls=on and "
+				   "tls-psk=FILE or tls-certificates=DIR");
+		return;
+	}
+	if (mode == FAB_TLS_REQUIRE || !c->tls_refused) {
+		tcp_hs_fail_active(c, -EPROTO, "the server has no TLS (tls=off there), which is "
+				   "required here");
+		return;
+	}
+	log_limited(&plain_limit, LOG_LEVEL_WARN, NULL,
+		    "tcp %s: the server has no TLS: going on without (tls=require refuses this)",
+		    fab_addr_format(&c->base.peer, addr, sizeof(addr)));
+	c->tls_refused = false;
+	c->hs_len = 0;
+	rc = send_connect(c);
+	if (rc)
+		tcp_hs_fail_active(c, rc, strerror(-rc));
+}
+
 static void reply_frame(struct tcp_conn *c, const struct tcp_frame *f)
 {
+	if (f->op == TCP_FRAME_REJECT && (f->flags & TCP_FRAME_F_TLS) && !c->tls) {
+		reply_about_tls(c);
+		return;
+	}
 	if (f->op == TCP_FRAME_REJECT && (f->flags & TCP_FRAME_F_VERSION)) {
 		tcp_hs_fail_active(c, -EPROTONOSUPPORT,
 				   "peer speaks another version of the tcp framing");
@@ -238,7 +277,7 @@ static void reply_frame(struct tcp_conn *c, const struct tcp_frame *f)
 	}
 }
 
-static void handshake_ready(struct tcp_conn *c)
+static void frame_ready(struct tcp_conn *c)
 {
 	struct tcp_frame f = { 0 };
 	char said[HS_WHY_LEN];
@@ -255,6 +294,47 @@ static void handshake_ready(struct tcp_conn *c)
 		stranger_frame(c, &f);
 	else if (rc > 0)
 		reply_frame(c, &f);
+}
+
+/* Go on with the handshake of TLS; the active side sends its CONNECT behind. */
+static int secure(struct tcp_conn *c, char why[HS_WHY_LEN])
+{
+	uint32_t events = EPOLLIN;
+	int rc, err;
+
+	tcp_cm(c->base.cm)->tls_steps++;
+	rc = tcp_hs_tls_step(c, &events, why);
+	if (rc && rc != -EAGAIN)
+		return rc;
+	if (!rc && tcp_conn_state(c) == TCP_SECURING) {
+		tcp_conn_set_state(c, TCP_WAIT_REPLY);
+		/* In plain the answer has come already. */
+		rc = c->tls_refused ? 0 : send_connect(c);
+	}
+	if (rc && rc != -EAGAIN)
+		return rc;
+	err = tcp_cm_conn_watch(c, events);
+	return err ? err : rc;
+}
+
+static void handshake_ready(struct tcp_conn *c)
+{
+	char why[HS_WHY_LEN] = "";
+	int rc = 0;
+
+	if (c->hs == TCP_HS_BEGIN)
+		rc = tcp_hs_tls_begin(c);
+	if (!rc && c->hs == TCP_HS_TLS_REFUSED)
+		rc = tcp_hs_tls_refuse(c);
+	if (!rc && c->hs == TCP_HS_TLS)
+		rc = secure(c, why);
+	if (rc == -EAGAIN)
+		return;
+	if (rc)
+		setup_failed(c, rc, *why ? why : rc == -ECONNRESET ? peer_closed(c) :
+						 strerror(-rc));
+	else
+		frame_ready(c);
 }
 
 /* True if the listener runs as a user that the cm trusts: any user may have taken the name of an
@@ -288,13 +368,6 @@ static void connect_ready(struct tcp_conn *c)
 		err = errno;
 	if (!err && !peer_is_trusted(c))
 		return;
-	if (!err)
-		err = -tcp_hs_send(c->fd, TCP_FRAME_CONNECT, 0, c->hs_buf, c->hs_len);
-	/* A server that refuses an address sends its answer and closes without reading.  The answer
-	 * is read below. */
-	if (err == EPIPE)
-		err = 0;
-	c->hs_len = 0;
 	if (!err) {
 		c->base.local.len = sizeof(c->base.local.ss);
 		if (getsockname(c->fd, (struct sockaddr *)&c->base.local.ss, &c->base.local.len))
@@ -302,11 +375,20 @@ static void connect_ready(struct tcp_conn *c)
 		c->base.local.pid = getpid();
 		c->base.local.uid = geteuid();
 	}
-	tcp_conn_set_state(c, TCP_WAIT_REPLY);
+	if (!err && fab_tls_mode(c->base.cm->tls) != FAB_TLS_OFF) {
+		tcp_conn_set_state(c, TCP_SECURING);
+		err = -tcp_hs_tls_start(c);
+	} else if (!err) {
+		tcp_conn_set_state(c, TCP_WAIT_REPLY);
+		c->hs = TCP_HS_FRAME;
+		err = -send_connect(c);
+	}
 	if (!err)
 		err = -tcp_cm_conn_watch(c, EPOLLIN);
 	if (err)
 		tcp_hs_fail_active(c, -err, strerror(err));
+	else if (c->hs == TCP_HS_TLS)
+		handshake_ready(c);
 }
 
 void tcp_hs_ready(struct tcp_source *src, uint32_t events)

@@ -19,6 +19,7 @@
 #include "clock.h"
 #include "log.h"
 #include "tcp-cm.h"
+#include "tcp-hs-frame.h"
 
 #define CM_STRANGERS_MAX 256u
 #define CM_ACCEPT_RETRY_MS 100u		/* after accept() ran out of descriptors or memory */
@@ -70,7 +71,7 @@ static void stranger_add(struct tcp_listener *l, int fd, const struct fab_addr *
 /* Send the peer the refusal, although nothing of the peer is read. */
 static void stranger_refuse_at_once(const struct tcp_cm *cm, int fd)
 {
-	tcp_hs_send(fd, TCP_FRAME_REJECT, 0, cm->base.refusal, cm->base.refusal_len);
+	tcp_hs_send_refusal(fd, cm->base.refusal, cm->base.refusal_len);
 	close(fd);
 }
 

@@ -9,6 +9,7 @@
 #include "cleanup.h"
 #include "tcp-key.h"
 #include "tcp-qp.h"
+#include "tcp-stream.h"
 
 int tcp_qp_create(struct fab_conn *conn, struct fab_pd *fpd, const struct fab_qp_attr *attr)
 {
@@ -33,9 +34,10 @@ int tcp_qp_create(struct fab_conn *conn, struct fab_pd *fpd, const struct fab_qp
 	return 0;
 }
 
-size_t tcp_qp_memory(const struct fab_qp_attr *attr)
+size_t tcp_qp_memory(const struct fab_conn *conn, const struct fab_qp_attr *attr)
 {
-	return sizeof(struct tcp_conn) + tcp_tx_memory(attr) + tcp_rx_memory(attr);
+	return sizeof(struct tcp_conn) + tcp_tx_memory(attr) + tcp_rx_memory(attr) +
+	       (tcp_conn(conn)->tls ? tcp_tls_memory() : 0);
 }
 
 void tcp_qp_fini(struct tcp_conn *c)
@@ -111,6 +113,10 @@ int tcp_qp_arm(struct fab_conn *conn, short *events)
 	if (atomic_load(&tx->blocked))
 		ev |= POLLOUT;
 	atomic_store(&tx->armed, ev);
+	/* Bytes, or an end, that wait in the library: behind the last frame of the handshake,
+	 * behind a KeyUpdate. */
+	if (tcp_conn_state(c) == TCP_UP && tcp_stream_pending(c))
+		c->rx.readable = c->rx.more = true;
 	if (c->rx.more || atomic_load(&tx->ndone) || atomic_load(&tx->error) ||
 	    (atomic_load(&tx->blocked) && !(ev & POLLOUT)) || tcp_conn_failed(c)) {
 		atomic_store(&tx->armed, 0);

@@ -13,7 +13,7 @@
 /* Make both rings, and add the connection to the pd. */
 int tcp_qp_create(struct fab_conn *conn, struct fab_pd *fpd, const struct fab_qp_attr *attr);
 /* The bytes of a connection with its rings. */
-size_t tcp_qp_memory(const struct fab_qp_attr *attr);
+size_t tcp_qp_memory(const struct fab_conn *conn, const struct fab_qp_attr *attr);
 /* Free the queues, if @c has queues, and take @c out of its pd. */
 void tcp_qp_fini(struct tcp_conn *c);
 /* Write, read and take completions; drain a failed connection. */

@@ -21,6 +21,7 @@
 #include "cleanup.h"
 #include "tcp-key.h"
 #include "tcp-qp.h"
+#include "tcp-stream.h"
 
 #define RX_STAGING (32u << 10)
 /* Another large payload mostly follows a large payload: stage little more than its header, so that
@@ -342,7 +343,9 @@ static void rx_end_of_stream(struct tcp_conn *c, ssize_t n)
 	const struct tcp_rx *rx = &c->rx;
 	int err = n < 0 ? errno : atomic_load(&c->tx.error);
 
-	if (err && err != EPIPE)
+	if (n < 0 && *tcp_stream_why(c))
+		tcp_conn_fail(c, 0, "%s", tcp_stream_why(c));
+	else if (err && err != EPIPE)
 		tcp_conn_fail(c, 0, "%s", strerror(err));
 	else if (rx->in_payload || rx->head != rx->tail)
 		tcp_conn_fail(c, 0, "peer closed in the middle of a frame");
@@ -356,7 +359,7 @@ static size_t rx_fill(struct tcp_conn *c)
 {
 	struct tcp_rx *rx = &c->rx;
 	struct iovec iov[2];
-	struct msghdr msg = { .msg_iov = iov };
+	unsigned niov = 0;
 	size_t want, room;
 	ssize_t n;
 	uint32_t direct;
@@ -368,13 +371,13 @@ static size_t rx_fill(struct tcp_conn *c)
 	}
 	if (rx->in_payload) {
 		assert(rx->tail == 0);
-		iov[msg.msg_iovlen++] = (struct iovec){ rx->dst, rx->dst_left };
+		iov[niov++] = (struct iovec){ rx->dst, rx->dst_left };
 	}
 	room = rx->in_payload && rx->frame.length >= RX_LARGE ? RX_AHEAD : RX_STAGING - rx->tail;
-	iov[msg.msg_iovlen++] = (struct iovec){ rx->buf + rx->tail, room };
-	want = iov[0].iov_len + (msg.msg_iovlen == 2 ? iov[1].iov_len : 0);
+	iov[niov++] = (struct iovec){ rx->buf + rx->tail, room };
+	want = iov[0].iov_len + (niov == 2 ? iov[1].iov_len : 0);
 	do {
-		n = recvmsg(c->fd, &msg, MSG_DONTWAIT);
+		n = tcp_stream_recv(c, iov, niov);
 	} while (n < 0 && errno == EINTR);
 	if (n < (ssize_t)want)
 		rx->readable = false;

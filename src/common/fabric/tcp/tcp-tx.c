@@ -16,6 +16,7 @@
 #include "cleanup.h"
 #include "tcp-key.h"
 #include "tcp-qp.h"
+#include "tcp-stream.h"
 
 #define TX_IOV_MAX 128
 
@@ -198,16 +199,15 @@ static void tx_write(struct tcp_conn *c)
 	struct tcp_tx *tx = &c->tx;
 	struct iovec iov[TX_IOV_MAX];
 	size_t bytes;
+	unsigned niov;
 	ssize_t n;
 
 	for (;;) {
-		struct msghdr msg = { .msg_iov = iov };
-
 		tx_skip_local(tx);
 		if (tx->head == tx->tail)
 			break;
-		msg.msg_iovlen = tx_gather(tx, iov, &bytes);
-		n = sendmsg(c->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+		niov = tx_gather(tx, iov, &bytes);
+		n = tcp_stream_send(c, iov, niov);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno != EAGAIN) {
@@ -223,7 +223,11 @@ static void tx_write(struct tcp_conn *c)
 	}
 	/* Begin at the start again: a small part of a deep ring stays in the cache. */
 	tx->head = tx->tail = 0;
-	atomic_store(&tx->blocked, false);
+	n = tcp_stream_flush(c);
+	if (n < 0 && errno != EAGAIN)
+		atomic_store(&tx->error, errno);
+	else
+		atomic_store(&tx->blocked, n < 0);
 }
 
 /* Carry out the binds and invalidates of the chain.  Returns the first request that breaks a rule,

@@ -54,6 +54,7 @@ static void conn_disconnect(struct fab_conn *conn, const char *cause)
 
 const struct fab_provider fab_tcp = {
 	.name = "tcp",
+	.tls = true,
 	.cm_create = tcp_cm_create,
 	.cm_destroy = tcp_cm_destroy,
 	.cm_get_event = tcp_cm_get_event,

@@ -196,7 +196,7 @@ static void verbs_reject(struct fab_conn *conn, const void *private_data, size_t
 
 /* Counts like the drivers' queues: an entry has 64 bytes for itself, for each element of a list and
  * for its completion. */
-static size_t verbs_qp_memory(const struct fab_qp_attr *attr)
+static size_t verbs_qp_memory(const struct fab_conn *conn, const struct fab_qp_attr *attr)
 {
 	return sizeof(struct verbs_conn) +
 	       (size_t)attr->max_send_wr * (sizeof(struct verbs_sqe) + (size_t)128 +

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns nothing; keys belong to the caller.  The text of a file is wiped before its memory is given
+ * back. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fab-psk.h"
+
+#define PSK_FILE_MAX (1u << 20)
+#define PSK_LINES_MAX 4096u
+
+/* ---- names and lines ---- */
+
+const char *fab_psk_name_fault(const char *name)
+{
+	static const char fault[] = "expected a name of 1 to 128 characters without spaces and "
+				    "':', and without '#' at its begin";
+	size_t n = strlen(name);
+
+	_Static_assert(FAB_PSK_NAME_MAX == 128, "in words here");
+	/* A '#' makes the name a number of hexadecimal digits (gnutls), or the line a comment. */
+	if (!n || n > FAB_PSK_NAME_MAX || *name == '#')
+		return fault;
+	for (; *name; name++) {
+		if ((unsigned char)*name <= ' ' || *name == ':' || *name == 0x7f)
+			return fault;
+	}
+	return NULL;
+}
+
+void fab_psk_line(const char *name, const uint8_t key[FAB_PSK_KEY_NEW],
+		  char line[FAB_PSK_LINE_MAX])
+{
+	int at = snprintf(line, FAB_PSK_LINE_MAX, "%s:", name);
+
+	for (unsigned i = 0; i < FAB_PSK_KEY_NEW; i++)
+		at += snprintf(line + at, (size_t)(FAB_PSK_LINE_MAX - at), "%02x", key[i]);
+	snprintf(line + at, (size_t)(FAB_PSK_LINE_MAX - at), "\n");
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* Read the key @hex.  False: no hexadecimal digits, or too many or too few. */
+static bool parse_key(const char *hex, struct fab_psk *psk)
+{
+	size_t n = strlen(hex);
+
+	if (n % 2 || n / 2 < FAB_PSK_KEY_MIN || n / 2 > FAB_PSK_KEY_MAX)
+		return false;
+	for (psk->len = 0; psk->len < n / 2; psk->len++, hex += 2) {
+		int high = hex_digit(hex[0]), low = hex_digit(hex[1]);
+
+		if (high < 0 || low < 0)
+			return false;
+		psk->key[psk->len] = (uint8_t)(high << 4 | low);
+	}
+	return true;
+}
+
+const struct fab_psk *fab_psk_find(const struct fab_psks *psks, const void *name, size_t len)
+{
+	for (unsigned i = 0; i < psks->n; i++) {
+		if (strlen(psks->all[i].name) == len && !memcmp(psks->all[i].name, name, len))
+			return &psks->all[i];
+	}
+	return NULL;
+}
+
+/* Parse @line into @psk.  NULL, or what is expected; never with a part of the line, which may be a
+ * secret. */
+static const char *parse_line(char *line, const struct fab_psks *before, struct fab_psk *psk)
+{
+	char *hex = strchr(line, ':');
+	const char *fault;
+
+	_Static_assert(FAB_PSK_KEY_MIN == 16 && FAB_PSK_KEY_MAX == 64, "in words here");
+	if (!hex)
+		return "expected NAME:KEY";
+	*hex++ = '\0';
+	fault = fab_psk_name_fault(line);
+	if (fault)
+		return fault;
+	if (fab_psk_find(before, line, strlen(line)))
+		return "expected each name once";
+	if (!parse_key(hex, psk)) {
+		explicit_bzero(psk, sizeof(*psk));
+		return "expected a key of 32 to 128 hexadecimal digits behind the ':'";
+	}
+	snprintf(psk->name, sizeof(psk->name), "%s", line);
+	return NULL;
+}
+
+/* ---- the file ---- */
+
+int fab_psk_check_mode(int fd, char *err, size_t len)
+{
+	struct stat st;
+
+	if (fstat(fd, &st)) {
+		snprintf(err, len, "%s", strerror(errno));
+		return -errno;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		snprintf(err, len, "expected a file");
+		return -EINVAL;
+	}
+	if (st.st_mode & (S_IRWXG | S_IRWXO)) {
+		snprintf(err, len, "expected mode 0600, not %04o: others could read the key",
+			 (unsigned)(st.st_mode & 07777));
+		return -EACCES;
+	}
+	return 0;
+}
+
+/* Read the whole of @file into @text, of PSK_FILE_MAX + 1 bytes. */
+static int read_text(const char *file, char *text, size_t *n, char *err, size_t len)
+{
+	/* O_NONBLOCK: a FIFO must not stop the start. */
+	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc;
+	ssize_t more = 1;
+
+	if (fd < 0) {
+		rc = -errno;
+		snprintf(err, len, "%s", strerror(errno));
+		return rc;
+	}
+	rc = fab_psk_check_mode(fd, err, len);
+	for (*n = 0; !rc && more > 0 && *n <= PSK_FILE_MAX; *n += more > 0 ? (size_t)more : 0)
+		more = read(fd, text + *n, PSK_FILE_MAX + 1 - *n);
+	if (more < 0) {
+		rc = -errno;
+		snprintf(err, len, "%s", strerror(errno));
+	} else if (!rc && *n > PSK_FILE_MAX) {
+		rc = -EFBIG;
+		snprintf(err, len, "expected at most %u bytes", PSK_FILE_MAX);
+	}
+	close(fd);
+	return rc;
+}
+
+/* Parse the lines of @text into psks->all, which has room for all of them. */
+static int parse_text(char *text, struct fab_psks *psks, char *err, size_t len)
+{
+	const char *fault;
+	unsigned number = 0;
+	char *end;
+
+	for (char *line = text; *line; line = end) {
+		end = strchrnul(line, '\n');
+		if (*end)
+			*end++ = '\0';
+		number++;
+		if (!*line)
+			continue;
+		fault = parse_line(line, psks, &psks->all[psks->n]);
+		if (fault) {
+			snprintf(err, len, "line %u: %s", number, fault);
+			return -EINVAL;
+		}
+		psks->n++;
+	}
+	if (psks->n)
+		return 0;
+	snprintf(err, len, "expected a line NAME:KEY, as rtrs-psk writes");
+	return -EINVAL;
+}
+
+/* Room for a key of each line of @text. */
+static int make_room(const char *text, size_t n, struct fab_psks *psks, char *err, size_t len)
+{
+	unsigned lines = 1;
+
+	if (memchr(text, '\0', n)) {
+		snprintf(err, len, "expected lines NAME:KEY, not a zero byte");
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < n; i++)
+		lines += text[i] == '\n';
+	if (lines > PSK_LINES_MAX) {
+		snprintf(err, len, "expected at most %u lines", PSK_LINES_MAX);
+		return -EFBIG;
+	}
+	psks->all = calloc(lines, sizeof(*psks->all));
+	if (psks->all)
+		return 0;
+	snprintf(err, len, "out of memory");
+	return -ENOMEM;
+}
+
+int fab_psk_read(const char *file, struct fab_psks *psks, char *err, size_t len)
+{
+	char *text = calloc(1, PSK_FILE_MAX + 2);
+	size_t n = 0;
+	int rc;
+
+	*psks = (struct fab_psks){ 0 };
+	if (!text) {
+		snprintf(err, len, "out of memory");
+		return -ENOMEM;
+	}
+	rc = read_text(file, text, &n, err, len);
+	if (!rc)
+		rc = make_room(text, n, psks, err, len);
+	if (!rc)
+		rc = parse_text(text, psks, err, len);
+	if (rc)
+		fab_psk_free(psks);
+	explicit_bzero(text, n);
+	free(text);
+	return rc;
+}
+
+void fab_psk_free(struct fab_psks *psks)
+{
+	for (unsigned i = 0; psks->all && i < psks->n; i++)
+		explicit_bzero(&psks->all[i], sizeof(psks->all[i]));
+	free(psks->all);
+	*psks = (struct fab_psks){ 0 };
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Files of pre-shared keys: lines NAME:HEX, which psktool writes, too, and which nbdkit and QEMU
+ * read.  A file that others than its owner may read is refused.  Pure but for the file; any
+ * thread. */
+#ifndef FAB_PSK_H
+#define FAB_PSK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define FAB_PSK_NAME_MAX 128		/* bytes of a name */
+#define FAB_PSK_KEY_MIN 16u		/* bytes of a key */
+#define FAB_PSK_KEY_MAX 64u
+#define FAB_PSK_KEY_NEW 32u		/* of a new key: 256 bits */
+#define FAB_PSK_LINE_MAX (FAB_PSK_NAME_MAX + 1 + 2 * FAB_PSK_KEY_MAX + 2)
+
+struct fab_psk {
+	char name[FAB_PSK_NAME_MAX + 1];
+	uint8_t key[FAB_PSK_KEY_MAX];
+	unsigned len;			/* of @key */
+};
+
+struct fab_psks {
+	struct fab_psk *all;		/* [n] */
+	unsigned n;
+};
+
+/* Check that the open file @fd holds a secret well: a file, with no right for others than its
+ * owner.  0, or -EACCES or -EINVAL with the reason in @err. */
+int fab_psk_check_mode(int fd, char *err, size_t len);
+/* Read @file, which has one key or more, into @psks.  0; or -errno with the reason in @err, without
+ * the name of the file, and no keys.  Give @psks to fab_psk_free(). */
+int fab_psk_read(const char *file, struct fab_psks *psks, char *err, size_t len);
+/* Wipe and free the keys. */
+void fab_psk_free(struct fab_psks *psks);
+/* The key of the @len bytes @name; NULL: none. */
+const struct fab_psk *fab_psk_find(const struct fab_psks *psks, const void *name, size_t len);
+
+/* NULL, or what is expected of a name: @name cannot be in a file. */
+const char *fab_psk_name_fault(const char *name);
+/* Write to @line a line with @key for @name, a good name.  The caller wipes @line and @key. */
+void fab_psk_line(const char *name, const uint8_t key[FAB_PSK_KEY_NEW],
+		  char line[FAB_PSK_LINE_MAX]);
+
+#endif

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the credentials of an end.  Reads files when made, and none later. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <gnutls/crypto.h>
+#include <gnutls/gnutls.h>
+
+#include "fab-tls.h"
+#include "util.h"
+
+/* The protocol in TLS (ALPN): a key that nbdkit has, too, does not connect to an NBD server. */
+#define TLS_ALPN "rtrs"
+
+/* An external key goes with SHA-256, and so not with AES-256-GCM. */
+#define TLS_PRIORITY "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM:" \
+	"+CHACHA20-POLY1305:-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:-KX-ALL:"
+#define TLS_PRIORITY_PSK TLS_PRIORITY "+ECDHE-PSK"
+#define TLS_PRIORITY_CERT TLS_PRIORITY "+ECDHE-ECDSA:+ECDHE-RSA"
+
+const char *const fab_tls_mode_names[FAB_TLS_MODES] = {
+	[FAB_TLS_OFF] = "off", [FAB_TLS_ON] = "on", [FAB_TLS_REQUIRE] = "require",
+};
+
+struct creds {
+	struct fab_tls base;
+	bool server, verify_peer;
+	gnutls_priority_t priority;
+	/* of both kinds one is not NULL */
+	gnutls_psk_server_credentials_t psk_server;
+	gnutls_psk_client_credentials_t psk_client;
+	gnutls_certificate_credentials_t cert;
+	struct fab_psks psks;			/* of a server */
+	char identity[FAB_PSK_NAME_MAX + 1];	/* of a client with a key */
+	char *hostname;				/* NULL: the address */
+};
+
+bool fab_tls_parse_bool(const char *text, bool *value)
+{
+	static const char *const words[] = { "false", "no", "off", "0", "true", "yes", "on", "1" };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(words); i++) {
+		if (strcmp(text, words[i]))
+			continue;
+		*value = i >= ARRAY_SIZE(words) / 2;
+		return true;
+	}
+	return false;
+}
+
+static const struct creds *creds_of(const struct fab_tls *tls)
+{
+	return container_of(tls, struct creds, base);
+}
+
+__attribute__((format(printf, 4, 5)))
+static int tls_error(int rc, char *err, size_t len, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err, len, fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+/* ---- keys ---- */
+
+/* Give gnutls the key of @name.  An unknown name gets a key of chance, so that a stranger does not
+ * learn which names there are. */
+static int psk_of_name(gnutls_session_t session, const gnutls_datum_t *name, gnutls_datum_t *key)
+{
+	struct fab_tls_end *end = gnutls_session_get_ptr(session);
+	const struct fab_psk *psk = fab_psk_find(&creds_of(end->tls)->psks, name->data,
+						 name->size);
+
+	/* A name that is not known is the peer's text, for a log. */
+	snprintf(end->identity, sizeof(end->identity), "%.*s",
+		 (int)MIN(name->size, (unsigned)FAB_PSK_NAME_MAX), (const char *)name->data);
+	for (char *c = end->identity; *c; c++) {
+		if (*c < ' ' || *c == 0x7f)
+			*c = '?';
+	}
+	end->unknown = !psk;
+	key->size = psk ? psk->len : FAB_PSK_KEY_NEW;
+	key->data = gnutls_malloc(key->size);
+	if (!key->data)
+		return -1;
+	if (psk)
+		memcpy(key->data, psk->key, key->size);
+	else if (gnutls_rnd(GNUTLS_RND_KEY, key->data, key->size) < 0)
+		return -1;
+	return 0;
+}
+
+static int use_psk_server(struct creds *tls)
+{
+	if (gnutls_psk_allocate_server_credentials(&tls->psk_server) < 0)
+		return -ENOMEM;
+	gnutls_psk_set_server_credentials_function2(tls->psk_server, psk_of_name);
+	return 0;
+}
+
+/* The key that a client is to use; NULL with a line in @err. */
+static const struct fab_psk *choose_psk(const struct fab_tls_conf *conf,
+					const struct fab_psks *psks, char *err, size_t len)
+{
+	const struct fab_psk *psk = NULL;
+
+	if (conf->username) {
+		psk = fab_psk_find(psks, conf->username, strlen(conf->username));
+		if (!psk)
+			tls_error(0, err, len, "tls-username=%s: no key in %s has this name",
+				  conf->username, conf->psk);
+	} else if (psks->n == 1) {
+		psk = &psks->all[0];
+	} else {
+		tls_error(0, err, len, "tls-psk=%s: has %u keys: expected tls-username=NAME",
+			  conf->psk, psks->n);
+	}
+	return psk;
+}
+
+static int use_psk_client(struct creds *tls, const struct fab_tls_conf *conf, char *err,
+			  size_t len)
+{
+	const struct fab_psk *psk = choose_psk(conf, &tls->psks, err, len);
+	gnutls_datum_t key;
+
+	if (!psk)
+		return -EINVAL;
+	key = (gnutls_datum_t){ .data = (uint8_t *)psk->key, .size = psk->len };
+	snprintf(tls->identity, sizeof(tls->identity), "%s", psk->name);
+	if (gnutls_psk_allocate_client_credentials(&tls->psk_client) < 0 ||
+	    gnutls_psk_set_client_credentials(tls->psk_client, psk->name, &key,
+					      GNUTLS_PSK_KEY_RAW) < 0)
+		return tls_error(-ENOMEM, err, len, "out of memory");
+	fab_psk_free(&tls->psks);
+	return 0;
+}
+
+static int use_psk(struct creds *tls, const struct fab_tls_conf *conf, char *err, size_t len)
+{
+	char why[256];
+	int rc = fab_psk_read(conf->psk, &tls->psks, why, sizeof(why));
+
+	if (rc)
+		return tls_error(rc, err, len, "tls-psk=%s: %s", conf->psk, why);
+	if (!tls->server)
+		return use_psk_client(tls, conf, err, len);
+	rc = use_psk_server(tls);
+	return rc ? tls_error(rc, err, len, "out of memory") : 0;
+}
+
+/* ---- certificates ---- */
+
+static bool join(char *path, size_t len, const char *dir, const char *name)
+{
+	return (size_t)snprintf(path, len, "%s/%s", dir, name) < len;
+}
+
+/* Check the mode of the key file @path. */
+static int check_key_file(const char *path, char *why, size_t len)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc;
+
+	if (fd < 0) {
+		rc = -errno;
+		snprintf(why, len, "%s", strerror(errno));
+		return rc;
+	}
+	rc = fab_psk_check_mode(fd, why, len);
+	close(fd);
+	return rc;
+}
+
+/* Load NAME-cert.pem and NAME-key.pem. */
+static int load_pair(struct creds *tls, const char *dir, const char *name, char *err, size_t len)
+{
+	char cert[4096 / 4], key[4096 / 4], file[64], why[256];
+	int rc;
+
+	snprintf(file, sizeof(file), "%s-cert.pem", name);
+	if (!join(cert, sizeof(cert), dir, file))
+		return tls_error(-ENAMETOOLONG, err, len, "tls-certificates: name too long");
+	snprintf(file, sizeof(file), "%s-key.pem", name);
+	if (!join(key, sizeof(key), dir, file))
+		return tls_error(-ENAMETOOLONG, err, len, "tls-certificates: name too long");
+	rc = check_key_file(key, why, sizeof(why));
+	if (rc)
+		return tls_error(rc, err, len, "tls-certificates: %s: %s", key, why);
+	rc = gnutls_certificate_set_x509_key_file(tls->cert, cert, key, GNUTLS_X509_FMT_PEM);
+	if (rc < 0)
+		return tls_error(-EINVAL, err, len, "tls-certificates: %s, %s: %s", cert, key,
+				 gnutls_strerror(rc));
+	return 0;
+}
+
+static int load_authorities(struct creds *tls, const char *dir, char *err, size_t len)
+{
+	char file[4096 / 4];
+	int rc;
+
+	if (!join(file, sizeof(file), dir, "ca-cert.pem"))
+		return tls_error(-ENAMETOOLONG, err, len, "tls-certificates: name too long");
+	rc = gnutls_certificate_set_x509_trust_file(tls->cert, file, GNUTLS_X509_FMT_PEM);
+	if (rc <= 0)
+		return tls_error(-EINVAL, err, len, "tls-certificates: %s: %s", file,
+				 rc ? gnutls_strerror(rc) : "no certificate in the file");
+	if (!join(file, sizeof(file), dir, "ca-crl.pem") || access(file, F_OK))
+		return 0;
+	rc = gnutls_certificate_set_x509_crl_file(tls->cert, file, GNUTLS_X509_FMT_PEM);
+	if (rc < 0)
+		return tls_error(-EINVAL, err, len, "tls-certificates: %s: %s", file,
+				 gnutls_strerror(rc));
+	return 0;
+}
+
+/* True if the client has a certificate of its own: it need not. */
+static bool has_client_pair(const char *dir)
+{
+	char file[4096 / 4];
+
+	return join(file, sizeof(file), dir, "client-cert.pem") && !access(file, F_OK);
+}
+
+static int use_certificates(struct creds *tls, const struct fab_tls_conf *conf, char *err,
+			    size_t len)
+{
+	const char *dir = conf->certificates;
+	int rc;
+
+	if (gnutls_certificate_allocate_credentials(&tls->cert) < 0)
+		return tls_error(-ENOMEM, err, len, "out of memory");
+	rc = load_authorities(tls, dir, err, len);
+	if (!rc && (tls->server || has_client_pair(dir)))
+		rc = load_pair(tls, dir, tls->server ? "server" : "client", err, len);
+	return rc;
+}
+
+/* ---- the whole ---- */
+
+/* Check the options against each other; each alone is good. */
+static int check_together(const struct fab_tls_conf *conf, enum fab_tls_mode mode, char *err,
+			  size_t len)
+{
+	if (conf->username && !conf->psk)
+		return tls_error(-EINVAL, err, len,
+				 "tls-username=%s: expected tls-psk=FILE beside it",
+				 conf->username);
+	if (conf->hostname && !conf->certificates)
+		return tls_error(-EINVAL, err, len,
+				 "tls-hostname=%s: expected tls-certificates=DIR beside it",
+				 conf->hostname);
+	if (conf->psk && conf->certificates)
+		return tls_error(-EINVAL, err, len,
+				 "tls-psk=%s and tls-certificates=%s: expected one of them",
+				 conf->psk, conf->certificates);
+	if (mode != FAB_TLS_OFF && !conf->psk && !conf->certificates)
+		return tls_error(-EINVAL, err, len,
+				 "tls=%s: expected tls-psk=FILE or tls-certificates=DIR beside it",
+				 fab_tls_mode_names[mode]);
+	return 0;
+}
+
+static enum fab_tls_mode mode_of(const struct fab_tls_conf *conf)
+{
+	if (conf->asked)
+		return conf->mode;
+	return conf->psk || conf->certificates ? FAB_TLS_ON : FAB_TLS_OFF;
+}
+
+int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *err, size_t len)
+{
+	enum fab_tls_mode mode = mode_of(conf);
+	int rc = check_together(conf, mode, err, len);
+	struct creds *tls;
+
+	*out = NULL;
+	if (rc || mode == FAB_TLS_OFF)
+		return rc;
+	tls = calloc(1, sizeof(*tls));
+	if (!tls)
+		return tls_error(-ENOMEM, err, len, "out of memory");
+	tls->base.mode = mode;
+	tls->server = conf->server;
+	tls->verify_peer = conf->verify_peer;
+	if (conf->hostname)
+		tls->hostname = strdup(conf->hostname);
+	rc = gnutls_priority_init(&tls->priority, conf->psk ? TLS_PRIORITY_PSK : TLS_PRIORITY_CERT,
+				  NULL);
+	if (rc < 0)
+		rc = tls_error(-ENOTSUP, err, len,
+			       "tls=%s: this machine's GnuTLS allows no TLS 1.3 with AES-128-GCM "
+			       "or ChaCha20-Poly1305: %s", fab_tls_mode_names[mode],
+			       gnutls_strerror(rc));
+	else if (conf->psk)
+		rc = use_psk(tls, conf, err, len);
+	else
+		rc = use_certificates(tls, conf, err, len);
+	if (rc) {
+		fab_tls_destroy(&tls->base);
+		return rc;
+	}
+	*out = &tls->base;
+	return 0;
+}
+
+void fab_tls_destroy(struct fab_tls *tls)
+{
+	struct creds *creds = container_of(tls, struct creds, base);
+
+	if (!tls)
+		return;
+	if (creds->psk_server)
+		gnutls_psk_free_server_credentials(creds->psk_server);
+	if (creds->psk_client)
+		gnutls_psk_free_client_credentials(creds->psk_client);
+	if (creds->cert)
+		gnutls_certificate_free_credentials(creds->cert);
+	if (creds->priority)
+		gnutls_priority_deinit(creds->priority);
+	fab_psk_free(&creds->psks);
+	free(creds->hostname);
+	free(creds);
+}
+
+/* ---- sessions ---- */
+
+static int set_credentials(const struct creds *tls, gnutls_session_t session, const char *address)
+{
+	int rc;
+
+	if (tls->psk_server)
+		return gnutls_credentials_set(session, GNUTLS_CRD_PSK, tls->psk_server);
+	if (tls->psk_client)
+		return gnutls_credentials_set(session, GNUTLS_CRD_PSK, tls->psk_client);
+	rc = gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, tls->cert);
+	if (!tls->verify_peer)
+		return rc;
+	if (tls->server)
+		gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE);
+	gnutls_session_set_verify_cert(session, tls->server ? NULL :
+				       tls->hostname ? tls->hostname : address, 0);
+	return rc;
+}
+
+int fab_tls_session(struct fab_tls_end *end, const char *address,
+		    struct gnutls_session_int **out)
+{
+	static const gnutls_datum_t alpn = { (unsigned char *)TLS_ALPN, sizeof(TLS_ALPN) - 1 };
+	const struct creds *tls = creds_of(end->tls);
+	gnutls_session_t session;
+
+	if (gnutls_init(&session, (tls->server ? GNUTLS_SERVER : GNUTLS_CLIENT) | GNUTLS_NONBLOCK |
+			GNUTLS_NO_SIGNAL | GNUTLS_NO_TICKETS) < 0)
+		return -ENOMEM;
+	if (gnutls_priority_set(session, tls->priority) < 0 ||
+	    set_credentials(tls, session, address) < 0 ||
+	    gnutls_alpn_set_protocols(session, &alpn, 1, GNUTLS_ALPN_MANDATORY) < 0) {
+		gnutls_deinit(session);
+		return -ENOMEM;
+	}
+	snprintf(end->identity, sizeof(end->identity), "%s", tls->identity);
+	gnutls_session_set_ptr(session, end);
+	/* The cm has a deadline for the whole set-up. */
+	gnutls_handshake_set_timeout(session, 0);
+	*out = session;
+	return 0;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The needs of an end for TLS: the mode, and the credentials.  TLS 1.3 alone, AES-128-GCM before
+ * ChaCha20-Poly1305, always with an ephemeral Diffie-Hellman exchange; no tickets, no early data.
+ * The words are nbdkit's.
+ *
+ * Made once, before threads that use it; then constant, any thread.  Connections that were made
+ * with a struct fab_tls end before it does. */
+#ifndef FAB_TLS_H
+#define FAB_TLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "fab-psk.h"
+
+struct gnutls_session_int;
+
+enum fab_tls_mode {
+	FAB_TLS_OFF,			/* plain alone */
+	FAB_TLS_ON,			/* TLS with a peer that has TLS, else plain */
+	FAB_TLS_REQUIRE,		/* TLS alone */
+	FAB_TLS_MODES
+};
+/* "off", "on", "require". */
+extern const char *const fab_tls_mode_names[FAB_TLS_MODES];
+
+/* Read nbdkit's words for a truth: "true", "yes", "on", "1" or "false", "no", "off", "0".  False:
+ * another word. */
+bool fab_tls_parse_bool(const char *text, bool *value);
+
+/* The options of a user.  Texts live during fab_tls_create() alone. */
+struct fab_tls_conf {
+	bool server;
+	bool asked;			/* @mode was given; else on, if another option was */
+	enum fab_tls_mode mode;
+	const char *psk;		/* a file of keys; NULL: none */
+	const char *username;		/* client: whose key of @psk; NULL: the only one */
+	const char *certificates;	/* a directory; NULL: none */
+	const char *hostname;		/* client: the name in the server's certificate; NULL: the
+					 * address */
+	bool verify_peer;		/* check the peer's certificate */
+};
+
+/* The part for everybody of the credentials, which fab-tls.c has. */
+struct fab_tls {
+	enum fab_tls_mode mode;
+};
+
+/* Read keys or certificates as @conf says.  @out gets NULL if TLS is off.  0, or -errno with a line
+ * in @err that names option and value: "tls-psk=FILE: ...". */
+int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *err, size_t len);
+/* Wipe and free @tls; NULL: do nothing. */
+void fab_tls_destroy(struct fab_tls *tls);
+/* The mode; of NULL FAB_TLS_OFF. */
+static inline enum fab_tls_mode fab_tls_mode(const struct fab_tls *tls)
+{
+	return tls ? tls->mode : FAB_TLS_OFF;
+}
+
+/* ---- for the provider ---- */
+
+/* A session's end, which lives as long as the session. */
+struct fab_tls_end {
+	const struct fab_tls *tls;
+	char identity[FAB_PSK_NAME_MAX + 1];	/* who the client says it is; "": not said yet */
+	bool unknown;				/* server: no key has this name */
+};
+
+/* Make a session of TLS for @end, not connected; @address is the peer's, as a text that lives as
+ * long as the session.  Give the session to gnutls_deinit().  0 or -ENOMEM. */
+int fab_tls_session(struct fab_tls_end *end, const char *address,
+		    struct gnutls_session_int **out);
+
+#endif

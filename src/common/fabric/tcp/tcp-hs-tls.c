@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* TLS in the handshake: whether a connection has TLS, and the steps of TLS's own handshake.
+ *
+ * A stranger's first byte tells TLS from CONNECT.  A side without TLS answers a hello of TLS with
+ * REJECT, TCP_FRAME_F_TLS, in plain, and goes on with the connection: the peer may send CONNECT in
+ * plain.  A side that requires TLS answers a plain CONNECT with the same, and closes.
+ *
+ * Owns nothing; runs under cm->lock on the cm's thread. */
+#include <config.h>
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "log.h"
+#include "tcp-hs-frame.h"
+#include "tcp-hs-tls.h"
+#include "tcp-tls.h"
+
+#define TLS_HANDSHAKE_RECORD 0x16	/* the first byte of a hello */
+#define TLS_RECORD_HDR 5u
+#define TLS_RECORD_MAX (16384u + 256u)
+
+/* The first byte that the peer sent, which stays; -1: none yet, or none ever. */
+static int peek_byte(struct tcp_conn *c)
+{
+	uint8_t byte;
+	ssize_t n;
+
+	do {
+		n = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	if (n == 0)
+		errno = ECONNRESET;
+	return n == 1 ? byte : -1;
+}
+
+int tcp_hs_tls_begin(struct tcp_conn *c)
+{
+	enum fab_tls_mode mode = fab_tls_mode(c->base.cm->tls);
+	int byte = peek_byte(c);
+
+	if (byte < 0 && errno == EAGAIN)
+		return -EAGAIN;
+	if (byte != TLS_HANDSHAKE_RECORD)
+		c->hs = mode == FAB_TLS_REQUIRE ? TCP_HS_PLAIN_REFUSED : TCP_HS_FRAME;
+	else if (mode == FAB_TLS_OFF)
+		c->hs = TCP_HS_TLS_REFUSED;
+	else
+		return tcp_hs_tls_start(c);
+	return 0;
+}
+
+int tcp_hs_tls_start(struct tcp_conn *c)
+{
+	c->hs = TCP_HS_TLS;
+	return tcp_tls_create(c, c->base.cm->tls);
+}
+
+/* ---- a hello that is refused ---- */
+
+/* Read up to @want bytes into @buf.  Returns their number, or -errno. */
+static ssize_t read_some(struct tcp_conn *c, void *buf, size_t want)
+{
+	ssize_t n;
+
+	do {
+		n = recv(c->fd, buf, want, MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n ? n : -ECONNRESET;
+}
+
+/* Read the header of the record.  1: @c->hs_skip bytes follow; 0: this is no TLS. */
+static int read_hello_header(struct tcp_conn *c)
+{
+	uint32_t len;
+
+	while (c->hs_len < TLS_RECORD_HDR) {
+		ssize_t n = read_some(c, c->hs_buf + c->hs_len, TLS_RECORD_HDR - c->hs_len);
+
+		if (n < 0)
+			return (int)n;
+		c->hs_len += (uint32_t)n;
+	}
+	len = (uint32_t)c->hs_buf[3] << 8 | c->hs_buf[4];
+	if (c->hs_buf[1] != 3 || !len || len > TLS_RECORD_MAX)
+		return 0;
+	c->hs_skip = len;
+	return 1;
+}
+
+int tcp_hs_tls_refuse(struct tcp_conn *c)
+{
+	uint8_t scratch[512];
+	int rc = c->hs_skip ? 1 : read_hello_header(c);
+
+	if (rc < 0)
+		return rc;
+	c->tls_refused = rc > 0;
+	while (c->hs_skip) {
+		ssize_t n = read_some(c, scratch, MIN((size_t)c->hs_skip, sizeof(scratch)));
+
+		if (n < 0)
+			return (int)n;
+		c->hs_skip -= (uint32_t)n;
+	}
+	c->hs = TCP_HS_FRAME;
+	if (!c->tls_refused)
+		return 0;
+	c->hs_len = 0;
+	return tcp_hs_send(c, TCP_FRAME_REJECT, TCP_FRAME_F_TLS, NULL, 0);
+}
+
+/* ---- steps ---- */
+
+static bool is_active(const struct tcp_conn *c)
+{
+	return tcp_conn_state(c) != TCP_STRANGER;
+}
+
+int tcp_hs_tls_step(struct tcp_conn *c, uint32_t *events, char why[TCP_TLS_WHY_LEN])
+{
+	char text[TCP_TLS_WHY_LEN], addr[FAB_ADDR_STRLEN];
+	int rc;
+
+	/* An answer in plain: the server has no TLS, or refuses the address. */
+	if (is_active(c) && !tcp_tls_heard(c) && peek_byte(c) == TCP_FRAME_REJECT) {
+		tcp_tls_destroy(c);
+		c->tls_refused = true;
+		c->hs = TCP_HS_FRAME;
+		return 0;
+	}
+	rc = tcp_tls_handshake(c, events, why);
+	if (rc)
+		return rc;
+	*events = EPOLLIN;
+	c->hs = TCP_HS_FRAME;
+	log_dbg(NULL, "tcp %s: %s", fab_addr_format(&c->base.peer, addr, sizeof(addr)),
+		tcp_tls_describe(c, text, sizeof(text)));
+	return 0;
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the session of a connection and two buffers: bytes read from the socket, and records to
+ * write.  GnuTLS reads and writes the buffers, so a system call carries several records. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <gnutls/gnutls.h>
+
+#include "cleanup.h"
+#include "tcp-tls.h"
+
+#define TLS_RECORD 16384u		/* plain bytes of a record */
+#define TLS_RECORD_ROOM (TLS_RECORD + 512u)	/* with its header, its tag and a KeyUpdate */
+#define TLS_BUF (4 * TLS_RECORD_ROOM)
+
+struct tls_buf {
+	uint32_t head, tail;
+	uint8_t bytes[TLS_BUF];
+};
+
+struct tcp_tls {
+	pthread_mutex_t lock;
+	gnutls_session_t session;
+	struct fab_tls_end end;
+	int fd;
+	bool heard;
+	bool drained;			/* the socket had fewer bytes than asked for */
+	bool ended;			/* the receive side; @end_errno 0: the peer ended its
+					 * stream */
+	int end_errno;
+	char address[FAB_ADDR_STRLEN];	/* of the peer, for its certificate */
+	char why[TCP_TLS_WHY_LEN];
+	struct tls_buf in, out;
+	uint8_t gather[TLS_RECORD];	/* a record out of several elements */
+};
+
+/* ---- what GnuTLS reads and writes ---- */
+
+static ssize_t tls_pull(gnutls_transport_ptr_t arg, void *data, size_t len)
+{
+	struct tcp_tls *t = arg;
+	struct tls_buf *in = &t->in;
+	ssize_t n;
+
+	if (in->head == in->tail && t->drained) {
+		gnutls_transport_set_errno(t->session, EAGAIN);
+		return -1;
+	}
+	if (in->head == in->tail) {
+		do {
+			n = recv(t->fd, in->bytes, sizeof(in->bytes), MSG_DONTWAIT);
+		} while (n < 0 && errno == EINTR);
+		if (n < 0)
+			gnutls_transport_set_errno(t->session, t->end_errno = errno);
+		if (n <= 0)
+			return n;
+		t->heard = true;
+		t->drained = (size_t)n < sizeof(in->bytes);
+		in->head = 0;
+		in->tail = (uint32_t)n;
+	}
+	len = MIN(len, (size_t)(in->tail - in->head));
+	memcpy(data, in->bytes + in->head, len);
+	in->head += (uint32_t)len;
+	return (ssize_t)len;
+}
+
+/* There is room: tcp_tls_send() begins no record without, and a handshake has few bytes. */
+static ssize_t tls_push(gnutls_transport_ptr_t arg, const void *data, size_t len)
+{
+	struct tcp_tls *t = arg;
+	struct tls_buf *out = &t->out;
+
+	if (len > sizeof(out->bytes) - out->tail) {
+		gnutls_transport_set_errno(t->session, EAGAIN);
+		return -1;
+	}
+	memcpy(out->bytes + out->tail, data, len);
+	out->tail += (uint32_t)len;
+	return (ssize_t)len;
+}
+
+/* Write the records that wait.  0: none is left; or -1 with errno. */
+static int out_flush(struct tcp_tls *t)
+{
+	struct tls_buf *out = &t->out;
+	ssize_t n;
+
+	while (out->head != out->tail) {
+		n = send(t->fd, out->bytes + out->head, out->tail - out->head,
+			 MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		out->head += (uint32_t)n;
+	}
+	out->head = out->tail = 0;
+	return 0;
+}
+
+/* ---- life ---- */
+
+int tcp_tls_create(struct tcp_conn *c, const struct fab_tls *tls)
+{
+	struct tcp_tls *t = malloc(sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	/* The buffers stay untouched until they are used. */
+	memset(t, 0, offsetof(struct tcp_tls, in));
+	t->in.head = t->in.tail = t->out.head = t->out.tail = 0;
+	t->fd = c->fd;
+	t->end.tls = tls;
+	fab_addr_format_host(&c->base.peer, t->address, sizeof(t->address));
+	if (fab_tls_session(&t->end, t->address, &t->session)) {
+		free(t);
+		return -ENOMEM;
+	}
+	gnutls_transport_set_ptr(t->session, t);
+	gnutls_transport_set_pull_function(t->session, tls_pull);
+	gnutls_transport_set_push_function(t->session, tls_push);
+	pthread_mutex_init(&t->lock, NULL);
+	c->tls = t;
+	return 0;
+}
+
+void tcp_tls_destroy(struct tcp_conn *c)
+{
+	struct tcp_tls *t = c->tls;
+
+	if (!t)
+		return;
+	c->tls = NULL;
+	gnutls_deinit(t->session);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+size_t tcp_tls_memory(void)
+{
+	return sizeof(struct tcp_tls);
+}
+
+bool tcp_tls_heard(const struct tcp_conn *c)
+{
+	return c->tls->heard;
+}
+
+const char *tcp_tls_describe(const struct tcp_conn *c, char *buf, size_t len)
+{
+	struct tcp_tls *t = c->tls;
+
+	snprintf(buf, len, "TLS 1.3, %s%s%s", gnutls_cipher_get_name(gnutls_cipher_get(t->session)),
+		 *t->end.identity ? ", key of " : "", t->end.identity);
+	return buf;
+}
+
+/* ---- the handshake ---- */
+
+/* Put the cause of @rc, of a server, into words. */
+static bool server_cause(const struct tcp_tls *t, int rc, char why[TCP_TLS_WHY_LEN])
+{
+	if (t->end.unknown)
+		snprintf(why, TCP_TLS_WHY_LEN, "TLS: no key has the name '%s'", t->end.identity);
+	else if (*t->end.identity && rc == GNUTLS_E_RECEIVED_ILLEGAL_PARAMETER)
+		snprintf(why, TCP_TLS_WHY_LEN, "TLS: wrong key of '%s'", t->end.identity);
+	else
+		return false;
+	return true;
+}
+
+static void handshake_cause(const struct tcp_tls *t, int rc, char why[TCP_TLS_WHY_LEN])
+{
+	const char *name;
+
+	if (rc == GNUTLS_E_FATAL_ALERT_RECEIVED) {
+		name = gnutls_alert_get_name(gnutls_alert_get(t->session));
+		snprintf(why, TCP_TLS_WHY_LEN, "TLS: the peer refused%s%s: %s",
+			 *t->end.identity ? " the key of " : "", t->end.identity,
+			 name ? name : "unknown alert");
+	} else if (rc == GNUTLS_E_PREMATURE_TERMINATION || rc == GNUTLS_E_PULL_ERROR) {
+		snprintf(why, TCP_TLS_WHY_LEN, "TLS: peer closed");
+	} else if (!server_cause(t, rc, why)) {
+		snprintf(why, TCP_TLS_WHY_LEN, "TLS: %s", gnutls_strerror(rc));
+	}
+}
+
+int tcp_tls_handshake(struct tcp_conn *c, uint32_t *events, char why[TCP_TLS_WHY_LEN])
+{
+	struct tcp_tls *t = c->tls;
+	int rc, rest;
+
+	LOCK_SCOPE(&t->lock);
+	t->drained = false;
+	do {
+		rc = gnutls_handshake(t->session);
+		rest = out_flush(t);
+	} while (rc < 0 && !gnutls_error_is_fatal(rc) && rc != GNUTLS_E_AGAIN);
+	if (rc < 0 && rc != GNUTLS_E_AGAIN) {
+		handshake_cause(t, rc, why);
+		gnutls_alert_send_appropriate(t->session, rc);
+		out_flush(t);
+		return rc == GNUTLS_E_PREMATURE_TERMINATION ? -ECONNRESET : -EPROTO;
+	}
+	if (rest && errno != EAGAIN) {
+		rc = -errno;
+		snprintf(why, TCP_TLS_WHY_LEN, "%s", strerror(errno));
+		return rc;
+	}
+	*events = EPOLLIN | (rest ? EPOLLOUT : 0);
+	return rc < 0 || rest ? -EAGAIN : 0;
+}
+
+/* ---- sending ---- */
+
+/* A place in an array of elements. */
+struct tls_cursor {
+	const struct iovec *iov;
+	unsigned n;
+	size_t at;			/* in the first */
+};
+
+/* The next bytes at @cur, at most a record: in their place if they are in one element, else copied
+ * to @t->gather. */
+static const uint8_t *next_record(struct tcp_tls *t, struct tls_cursor *cur, size_t *len)
+{
+	const uint8_t *first;
+	size_t part;
+
+	*len = 0;
+	while (cur->n && *len < TLS_RECORD) {
+		first = (const uint8_t *)cur->iov->iov_base + cur->at;
+		part = MIN(cur->iov->iov_len - cur->at, TLS_RECORD - *len);
+		cur->at += part;
+		if (cur->at == cur->iov->iov_len) {
+			cur->iov++;
+			cur->n--;
+			cur->at = 0;
+		}
+		if (!*len && (part == TLS_RECORD || !cur->n)) {
+			*len = part;
+			return first;
+		}
+		memcpy(t->gather + *len, first, part);
+		*len += part;
+	}
+	return t->gather;
+}
+
+/* Room for a record more?  Else write what waits first. */
+static bool make_room(struct tcp_tls *t)
+{
+	struct tls_buf *out = &t->out;
+
+	if (sizeof(out->bytes) - out->tail >= TLS_RECORD_ROOM)
+		return true;
+	return out_flush(t) == 0;
+}
+
+ssize_t tcp_tls_send(struct tcp_conn *c, const struct iovec *iov, unsigned n)
+{
+	struct tcp_tls *t = c->tls;
+	struct tls_cursor cur = { .iov = iov, .n = n };
+	const uint8_t *record;
+	size_t len, taken = 0;
+	ssize_t rc = 0;
+
+	LOCK_SCOPE(&t->lock);
+	while (cur.n && make_room(t)) {
+		record = next_record(t, &cur, &len);
+		if (!len)
+			continue;
+		do {
+			rc = gnutls_record_send(t->session, record, len);
+		} while (rc == GNUTLS_E_INTERRUPTED);
+		if (rc < 0) {
+			errno = EPROTO;
+			return -1;
+		}
+		taken += len;
+	}
+	if (taken && out_flush(t) && errno != EAGAIN)
+		return -1;
+	return taken ? (ssize_t)taken : -1;
+}
+
+int tcp_tls_flush(struct tcp_conn *c)
+{
+	struct tcp_tls *t = c->tls;
+
+	LOCK_SCOPE(&t->lock);
+	return out_flush(t);
+}
+
+void tcp_tls_bye(struct tcp_conn *c)
+{
+	struct tcp_tls *t = c->tls;
+
+	LOCK_SCOPE(&t->lock);
+	if (t->out.head != t->out.tail)
+		return;
+	gnutls_bye(t->session, GNUTLS_SHUT_WR);
+	out_flush(t);
+}
+
+/* ---- receiving ---- */
+
+/* End the receive side. */
+static void receive_ended(struct tcp_tls *t, ssize_t rc)
+{
+	const char *name;
+
+	t->ended = true;
+	if (rc == 0) {
+		t->end_errno = 0;
+	} else if (rc == GNUTLS_E_PULL_ERROR) {
+		t->end_errno = t->end_errno ? t->end_errno : ECONNRESET;
+	} else if (rc == GNUTLS_E_FATAL_ALERT_RECEIVED) {
+		name = gnutls_alert_get_name(gnutls_alert_get(t->session));
+		t->end_errno = EPROTO;
+		snprintf(t->why, sizeof(t->why), "peer failed the connection: TLS alert: %s",
+			 name ? name : "unknown");
+	} else if (rc == GNUTLS_E_PREMATURE_TERMINATION) {
+		t->end_errno = ECONNRESET;
+		snprintf(t->why, sizeof(t->why), "peer closed: its TLS stream was cut");
+	} else {
+		t->end_errno = EPROTO;
+		snprintf(t->why, sizeof(t->why), "TLS: %s", gnutls_strerror((int)rc));
+		gnutls_alert_send_appropriate(t->session, (int)rc);
+	}
+}
+
+/* Receive up to @len bytes at @at.  Returns as recv(2), with GnuTLS's errors. */
+static ssize_t receive_some(struct tcp_tls *t, uint8_t *at, size_t len)
+{
+	ssize_t rc;
+
+	LOCK_SCOPE(&t->lock);
+	do {
+		rc = gnutls_record_recv(t->session, at, len);
+	} while (rc == GNUTLS_E_INTERRUPTED || rc == GNUTLS_E_WARNING_ALERT_RECEIVED);
+	if (rc <= 0 && rc != GNUTLS_E_AGAIN)
+		receive_ended(t, rc);
+	return rc;
+}
+
+ssize_t tcp_tls_recv(struct tcp_conn *c, const struct iovec *iov, unsigned n)
+{
+	struct tcp_tls *t = c->tls;
+	size_t got = 0, at;
+	ssize_t rc = 1;
+
+	t->drained = false;
+	for (unsigned i = 0; i < n && rc > 0; i++) {
+		for (at = 0; at < iov[i].iov_len && rc > 0 && !t->ended; at += (size_t)MAX(rc, 0)) {
+			rc = receive_some(t, (uint8_t *)iov[i].iov_base + at, iov[i].iov_len - at);
+			got += (size_t)MAX(rc, 0);
+		}
+	}
+	if (got)
+		return (ssize_t)got;
+	errno = t->ended ? t->end_errno : EAGAIN;
+	return t->ended && !t->end_errno ? 0 : -1;
+}
+
+bool tcp_tls_pending(const struct tcp_conn *c)
+{
+	const struct tcp_tls *t = c->tls;
+
+	return t->ended || t->in.head != t->in.tail || gnutls_record_check_pending(t->session) > 0;
+}
+
+const char *tcp_tls_why(const struct tcp_conn *c)
+{
+	return c->tls->why;
+}

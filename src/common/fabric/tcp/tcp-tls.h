@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* TLS below the frames of a connection: a session of GnuTLS on its socket.
+ *
+ * Bytes wait in two places that poll(2) does not see: what was read and is not decrypted or not
+ * taken yet (tcp_tls_pending()), and what was encrypted and is not in the socket yet
+ * (tcp_tls_unsent()).  A single thread sends and a single thread receives at a time; both may run
+ * at once.  The lock of the session, innermost, keeps them apart: a KeyUpdate that is received
+ * concerns the sender, too.  An end of the stream, an alert or a bad record ends the receive side
+ * for good. */
+#ifndef TCP_TLS_H
+#define TCP_TLS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "fab-tls.h"
+#include "tcp-conn.h"
+
+struct tcp_tls;
+
+#define TCP_TLS_WHY_LEN 200
+
+/* Begin TLS on the socket of @c, as @tls says.  0 or -ENOMEM. */
+int tcp_tls_create(struct tcp_conn *c, const struct fab_tls *tls);
+/* Free the session of @c; without one: do nothing.  Nothing is sent. */
+void tcp_tls_destroy(struct tcp_conn *c);
+/* The bytes of a connection with TLS. */
+size_t tcp_tls_memory(void);
+
+/* Go on with the handshake.  0: done; -EAGAIN: call again when the socket has @events (EPOLLIN, and
+ * EPOLLOUT if there is something to send); or -errno with the cause @why.  The peer was told.  The
+ * cm's thread. */
+int tcp_tls_handshake(struct tcp_conn *c, uint32_t *events, char why[TCP_TLS_WHY_LEN]);
+/* True if a byte of the peer was read. */
+bool tcp_tls_heard(const struct tcp_conn *c);
+/* The cipher and the identity of a session, for a log.  Returns @buf. */
+const char *tcp_tls_describe(const struct tcp_conn *c, char *buf, size_t len);
+
+/* As sendmsg(2): encrypt and send bytes of @iov, as many as have room.  Returns their number, or -1
+ * with errno; EAGAIN: none has room.  Bytes that were taken are copied.  tx->lock held, or the
+ * set-up's thread. */
+ssize_t tcp_tls_send(struct tcp_conn *c, const struct iovec *iov, unsigned n);
+/* Send what was taken.  0: nothing is left; or -1 with errno. */
+int tcp_tls_flush(struct tcp_conn *c);
+/* Tell the peer that no more bytes follow. */
+void tcp_tls_bye(struct tcp_conn *c);
+
+/* As recvmsg(2).  Fewer bytes than @iov has room for: nothing waits here, or tcp_tls_pending().
+ * 0: the peer has ended its stream. */
+ssize_t tcp_tls_recv(struct tcp_conn *c, const struct iovec *iov, unsigned n);
+/* True if tcp_tls_recv() may have bytes, or an end, that the socket does not show.  The receiving
+ * thread. */
+bool tcp_tls_pending(const struct tcp_conn *c);
+/* The cause of the last failure of tcp_tls_recv(), "": errno says it. */
+const char *tcp_tls_why(const struct tcp_conn *c);
+
+#endif

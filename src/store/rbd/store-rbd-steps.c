@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The steps to an opened image: cluster, pool, namespace, image, LUKS.  Owns nothing.  Each refusal
+ * says what to do. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "store-rbd-steps.h"
+#include "util.h"
+
+/* Ceph waits 300 s for a monitor, and a server that starts says nothing meanwhile. */
+#define MOUNT_TIMEOUT_THEIRS "300"
+#define MOUNT_TIMEOUT_OURS "30"
+#define GRACE_S 5u			/* in which Ceph itself ends a connect, with its reason */
+#define KEY_MAX 2048
+
+/* Note the failure of a step, which returned @rc < 0. */
+__attribute__((format(printf, 3, 4)))
+static int refuse(struct rbd_connect *c, int rc, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(c->err, sizeof(c->err), fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+static int set_options(struct rbd_connect *c)
+{
+	rados_t cluster = c->r->handle.cluster;
+	char timeout[32] = "";
+	/* Of our log each line is ours; Ceph's own log goes where its configuration says. */
+	static const char *const options[][2] = {
+		{ "rbd_cache", "false" },
+		{ "rbd_blocklist_on_break_lock", "true" },
+		{ "rbd_non_blocking_aio", "true" },	/* no reactor waits in librbd */
+		{ "log_to_stderr", "false" },
+		{ "err_to_stderr", "false" },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(options); i++) {
+		int rc = rbd_lib.rados_conf_set(cluster, options[i][0], options[i][1]);
+
+		/* A version that does not know an option does not do the opposite. */
+		if (rc < 0 && rc != -ENOENT)
+			return refuse(c, rc, "cannot be opened: Ceph refuses %s=%s: %s",
+				      options[i][0], options[i][1], strerror(-rc));
+	}
+	if (!rbd_lib.rados_conf_get(cluster, RBD_MOUNT_TIMEOUT, timeout, sizeof(timeout)) &&
+	    !strcmp(timeout, MOUNT_TIMEOUT_THEIRS))
+		rbd_lib.rados_conf_set(cluster, RBD_MOUNT_TIMEOUT, MOUNT_TIMEOUT_OURS);
+	timeout[0] = '\0';
+	rbd_lib.rados_conf_get(cluster, RBD_MOUNT_TIMEOUT, timeout, sizeof(timeout));
+	c->r->timeout_s = (unsigned)strtoul(timeout, NULL, 10);
+	if (!c->r->timeout_s)
+		c->r->timeout_s = RBD_MOUNT_TIMEOUT_S;
+	return 0;
+}
+
+static const char *conf_of(const struct store_rbd *r)
+{
+	return r->conf ? r->conf : "/etc/ceph/ceph.conf";
+}
+
+static const char *user_of(const struct store_rbd *r)
+{
+	return r->id ? r->id : "admin";
+}
+
+static int create_cluster(struct rbd_connect *c)
+{
+	struct store_rbd *r = c->r;
+	const char *conf = conf_of(r);
+	int rc = rbd_lib.rados_create(&r->handle.cluster, user_of(r));
+
+	if (rc < 0) {
+		r->handle.cluster = NULL;
+		return refuse(c, rc, "cannot be opened: rados_create: %s", strerror(-rc));
+	}
+	rc = rbd_lib.rados_conf_read_file(r->handle.cluster, conf);
+	if (rc < 0)
+		return refuse(c, rc, "cannot be opened: Ceph's configuration '%s' cannot be read: "
+			      "%s: give the file with ',conf=FILE'", conf, strerror(-rc));
+	return set_options(c);
+}
+
+static int connect_cluster(struct rbd_connect *c)
+{
+	struct store_rbd *r = c->r;
+	const char *conf = conf_of(r);
+	int rc = rbd_lib.rados_connect(r->handle.cluster);
+
+	if (rc == -EACCES || rc == -EPERM || rc == -ENOENT)
+		return refuse(c, rc, "cannot be opened: the cluster does not let 'client.%s' in: "
+			      "%s: give the user with ',id=USER', whose key is in a keyring that "
+			      "'%s' names", user_of(r), strerror(-rc), conf);
+	if (rc < 0)
+		return refuse(c, rc, "cannot be opened: the cluster of '%s' does not answer: %s: "
+			      "is a monitor reachable from here?", conf, strerror(-rc));
+	return 0;
+}
+
+static int open_pool(struct rbd_connect *c)
+{
+	struct store_rbd *r = c->r;
+	const char *pool = r->target.pool;
+	int rc = rbd_lib.rados_ioctx_create(r->handle.cluster, pool, &r->handle.pool);
+
+	if (rc < 0) {
+		r->handle.pool = NULL;
+		return refuse(c, rc, "cannot be opened: pool '%s': %s", pool, strerror(-rc));
+	}
+	rbd_lib.rados_ioctx_set_namespace(r->handle.pool, r->target.space);
+	/* A full pool fails a write, instead of holding it until somebody makes room. */
+	rbd_lib.rados_set_pool_full_try(r->handle.pool);
+	return 0;
+}
+
+static int open_image(struct rbd_connect *c)
+{
+	struct store_rbd *r = c->r;
+	const struct rbd_target *t = &r->target;
+	int rc;
+
+	if (r->ex.readonly)
+		rc = rbd_lib.rbd_open_read_only(r->handle.pool, t->image, &r->handle.image,
+						t->snap);
+	else
+		rc = rbd_lib.rbd_open(r->handle.pool, t->image, &r->handle.image, NULL);
+	if (rc >= 0)
+		return 0;
+	r->handle.image = NULL;
+	if (rc == -EPERM || rc == -EACCES)
+		return refuse(c, rc, "cannot be opened: %s: the user needs the capabilities \"mon "
+			      "'profile rbd' osd 'profile rbd pool=%s'\"%s", strerror(-rc), t->pool,
+			      r->ex.readonly ? "" : ", or add ',readonly'");
+	return refuse(c, rc, "cannot be opened: image '%s'%s%s: %s", t->image,
+		      t->snap ? ", snapshot " : "", t->snap ? t->snap : "", strerror(-rc));
+}
+
+/* ---- options of pool and image ---- */
+
+/* With these values an answer means that the data is on the osds, a READ sees what others wrote,
+ * and a broken lock fences.  Pool and image may have values of their own, which win over those of
+ * set_options(). */
+static const char *const needed[][2] = {
+	{ "rbd_cache", "false" },
+	{ "rbd_persistent_cache_mode", "disabled" },
+	{ "rbd_blocklist_on_break_lock", "true" },
+	{ "rbd_non_blocking_aio", "true" },
+};
+
+static int check_option(struct rbd_connect *c, const rbd_config_option_t *option)
+{
+	bool of_pool = option->source == RBD_CONFIG_SOURCE_POOL;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(needed); i++) {
+		const char *wanted = needed[i][1];
+
+		if (!strcmp(option->name, needed[i][0]) && strcmp(option->value, wanted))
+			return refuse(c, -EINVAL, "cannot be opened: the %s has %s=%s, and the "
+				      "server promises more: \"rbd config %s set\" it to %s",
+				      of_pool ? "pool" : "image", option->name, option->value,
+				      of_pool ? "pool" : "image", wanted);
+	}
+	return 0;
+}
+
+static int check_options(struct rbd_connect *c)
+{
+	rbd_image_t image = c->r->handle.image;
+	rbd_config_option_t *options;
+	int n = 0, rc = rbd_lib.rbd_config_image_list(image, NULL, &n);
+
+	if (c->r->target.snap)
+		return 0;
+	options = rc == -ERANGE ? calloc((size_t)n, sizeof(*options)) : NULL;
+	rc = options ? rbd_lib.rbd_config_image_list(image, options, &n) : rc;
+	if (rc < 0) {
+		free(options);
+		return refuse(c, rc, "cannot be opened: its options are not known: %s",
+			      strerror(-rc));
+	}
+	for (int i = 0; i < n && !rc; i++)
+		rc = check_option(c, &options[i]);
+	if (options)
+		rbd_lib.rbd_config_image_list_cleanup(options, n);
+	free(options);
+	return rc;
+}
+
+/* ---- LUKS ---- */
+
+/* Read the passphrase: all bytes of the file, as cryptsetup reads a key file.  Bytes or -errno. */
+static ssize_t read_key(const char *path, char key[KEY_MAX])
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	ssize_t n = fd < 0 ? -1 : read(fd, key, KEY_MAX);
+
+	return n < 0 ? -errno : n;
+}
+
+static int load_key(struct rbd_connect *c, const char *key, size_t len)
+{
+	rbd_encryption_luks2_format_options_t luks2 = { .passphrase = key, .passphrase_size = len };
+	rbd_encryption_luks1_format_options_t luks1 = { .passphrase = key, .passphrase_size = len };
+	rbd_image_t image = c->r->handle.image;
+	int rc = rbd_lib.rbd_encryption_load(image, RBD_ENCRYPTION_FORMAT_LUKS2, &luks2,
+					     sizeof(luks2));
+
+	if (rc == -EINVAL)
+		rc = rbd_lib.rbd_encryption_load(image, RBD_ENCRYPTION_FORMAT_LUKS1, &luks1,
+						 sizeof(luks1));
+	if (rc == -EPERM)
+		return refuse(c, rc, "cannot be opened: the passphrase in '%s' is not the image's",
+			      c->r->luks);
+	if (rc < 0)
+		return refuse(c, rc, "cannot be opened: librbd finds no LUKS that it can read: %s: "
+			      "leave ',luks' out for an image that librbd does not encrypt",
+			      strerror(-rc));
+	return 0;
+}
+
+static int open_luks(struct rbd_connect *c)
+{
+	char key[KEY_MAX];
+	ssize_t n;
+	int rc;
+
+	if (!c->r->luks)
+		return 0;
+	n = read_key(c->r->luks, key);
+	if (n <= 0 || n == KEY_MAX)
+		return refuse(c, n < 0 ? (int)n : -EINVAL, "cannot be opened: the passphrase file "
+			      "'%s': %s", c->r->luks, n < 0 ? strerror((int)-n) :
+			      "expected 1 to 2047 bytes");
+	rc = load_key(c, key, (size_t)n);
+	explicit_bzero(key, sizeof(key));
+	return rc;
+}
+
+/* ---- what is known of the image ---- */
+
+static int learn_size(struct rbd_connect *c)
+{
+	uint64_t size;
+	int rc = rbd_lib.rbd_get_size(c->r->handle.image, &size);
+
+	if (rc < 0)
+		return refuse(c, rc, "does not tell its size: %s", strerror(-rc));
+	size = align_down(size, RNBD_SECTOR_SIZE);
+	if (!size)
+		return refuse(c, -EINVAL, "is empty: give it a size first: rbd resize --size 1G "
+			      "POOL/IMAGE");
+	atomic_store(&c->r->ex.size, size);
+	return 0;
+}
+
+/* An id in the cluster that another image never has, whatever its name is. */
+static int learn_ids(struct rbd_connect *c)
+{
+	struct store_rbd *r = c->r;
+	struct export *ex = &r->ex;
+	char fsid[40] = "", image[32] = "";
+	uint64_t snap = 0, hash = FNV1A_INIT;
+	int64_t pool = rbd_lib.rados_ioctx_get_id(r->handle.pool);
+	int rc = rbd_lib.rados_cluster_fsid(r->handle.cluster, fsid, sizeof(fsid));
+
+	if (rc >= 0)
+		rc = rbd_lib.rbd_get_id(r->handle.image, image, sizeof(image));
+	if (rc >= 0)
+		rc = rbd_lib.rbd_get_features(r->handle.image, &r->features);
+	if (rc >= 0 && r->target.snap)
+		rc = rbd_lib.rbd_snap_get_id(r->handle.image, r->target.snap, &snap);
+	if (rc < 0)
+		return refuse(c, rc, "cannot be opened: its ids are not to be had: %s",
+			      strerror(-rc));
+	/* Two namespaces of a pool may have the same id of an image. */
+	hash = fnv1a(hash, fsid, strlen(fsid));
+	hash = fnv1a(hash, &pool, sizeof(pool));
+	ex->medium = hash;
+	hash = fnv1a(hash, r->target.space, strlen(r->target.space));
+	hash = fnv1a(hash, image, strlen(image));
+	ex->ident = fnv1a(hash, &snap, sizeof(snap));
+	ex->id.len = (uint8_t)snprintf(ex->id.bytes, sizeof(ex->id.bytes),
+				       "rbd-%s-%lld-%016llx", fsid, (long long)pool,
+				       (unsigned long long)ex->ident);
+	return 0;
+}
+
+/* ---- phases ---- */
+
+const struct rbd_phase store_rbd_phases[RBD_PHASES] = {
+	{ .steps = { create_cluster } },
+	{ "a monitor of the cluster", "is a monitor reachable from here?", GRACE_S,
+	  { connect_cluster } },
+	{ "the osds of the cluster", "are they up (\"ceph osd stat\")?", 0,
+	  { open_pool, open_image, check_options, open_luks, learn_size, learn_ids } },
+};

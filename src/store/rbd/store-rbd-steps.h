@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The steps to an opened image, which wait for the cluster.  Thread of store_rbd_aside_begin(). */
+#ifndef STORE_RBD_STEPS_H
+#define STORE_RBD_STEPS_H
+
+#include "store-rbd-priv.h"
+
+#define RBD_MOUNT_TIMEOUT "client_mount_timeout"
+#define RBD_MOUNT_TIMEOUT_S 30u
+#define RBD_PHASES 3
+
+struct rbd_phase;
+
+/* The caller may leave meanwhile, with all that is its own. */
+struct rbd_connect {
+	struct store_rbd copy;		/* of the caller's: what is asked for, and what is got */
+	struct store_rbd *r;		/* @copy */
+	const struct rbd_phase *phase;
+	char err[320];
+	int rc;
+};
+
+/* A phase of the steps.  A thread that waits reads the phase, and can say for whom it waits. */
+struct rbd_phase {
+	const char *whom;		/* NULL: for nobody */
+	const char *advice;
+	unsigned grace_s;		/* Ceph ends the steps, with its reason */
+	/* 0, or -errno with one line in c->err. */
+	int (*steps[7])(struct rbd_connect *c);
+};
+
+extern const struct rbd_phase store_rbd_phases[RBD_PHASES];
+
+#endif

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A peer of TLS does what our own provider does not: changes keys, ends in all ways, sends records
+ * of nonsense, handshakes in single bytes and handshakes that stall.  The peer is GnuTLS on a plain
+ * socket.  Brings its own clock, so that ten seconds pass at once. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <gnutls/gnutls.h>
+
+#include "clock.h"
+#include "fab-tls.h"
+#include "log.h"
+#include "raw.h"
+#include "util.h"
+
+#define HANDSHAKE_MS 10000
+
+static struct world w;
+static uint64_t skipped_ms;
+static char last_line[1024];
+static struct fab_tls *server_tls, *client_tls;
+
+uint64_t clock_now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000 + skipped_ms;
+}
+
+static void keep_line(enum log_level level, const char *line)
+{
+	snprintf(last_line, sizeof(last_line), "%s", line);
+}
+
+/* ---- the peer ---- */
+
+struct peer {
+	int fd;
+	struct fab_tls_end end;
+	gnutls_session_t session;
+	bool slow;			/* a byte in a call */
+};
+
+static ssize_t peer_push(gnutls_transport_ptr_t arg, const void *data, size_t len)
+{
+	struct peer *p = arg;
+	ssize_t n = send(p->fd, data, p->slow ? 1 : len, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (p->slow)
+		world_step(&w, 0);
+	gnutls_transport_set_errno(p->session, errno);
+	return n;
+}
+
+static ssize_t peer_pull(gnutls_transport_ptr_t arg, void *data, size_t len)
+{
+	struct peer *p = arg;
+	ssize_t n = recv(p->fd, data, len, MSG_DONTWAIT);
+
+	gnutls_transport_set_errno(p->session, errno);
+	return n;
+}
+
+static void peer_begin(struct peer *p, int fd, const struct fab_tls *tls)
+{
+	p->fd = fd;
+	p->end.tls = tls;
+	check_eq(fab_tls_session(&p->end, "127.0.0.1", &p->session), 0);
+	gnutls_transport_set_ptr(p->session, p);
+	gnutls_transport_set_push_function(p->session, peer_push);
+	gnutls_transport_set_pull_function(p->session, peer_pull);
+}
+
+/* Call @step until it has done its work; the world goes on meanwhile. */
+#define peer_until(step)                                                                           \
+	({                                                                                         \
+		ssize_t rc_;                                                                       \
+		int idle_ = 0;                                                                     \
+		while (((rc_ = (step)) == GNUTLS_E_AGAIN || rc_ == GNUTLS_E_INTERRUPTED) &&        \
+		       idle_++ < WAIT_LIMIT_MS)                                                    \
+			world_step(&w, 1);                                                         \
+		rc_;                                                                               \
+	})
+
+static void peer_send(struct peer *p, const void *data, size_t len)
+{
+	check_eq(peer_until(gnutls_record_send(p->session, data, len)), len);
+}
+
+static void peer_recv(struct peer *p, void *data, size_t len)
+{
+	for (size_t got = 0; got < len;) {
+		ssize_t n = peer_until(gnutls_record_recv(p->session, (char *)data + got,
+							  len - got));
+
+		check(n > 0);
+		got += (size_t)n;
+	}
+}
+
+static void peer_fini(struct peer *p)
+{
+	gnutls_deinit(p->session);
+	close(p->fd);
+}
+
+static void make_frame(uint8_t hdr[RAW_HDR], enum raw_op op, uint32_t length)
+{
+	struct raw_frame f = { .op = (uint8_t)op, .length = length };
+
+	if (op >= RAW_CONNECT && op <= RAW_REJECT)
+		f = raw_handshake(op, length);
+	raw_encode(hdr, &f);
+}
+
+/* Connect to the world, and be accepted. */
+static struct end *peer_connect(struct peer *p)
+{
+	uint8_t hdr[RAW_HDR];
+	struct end *e;
+
+	peer_begin(p, raw_socket(&w), client_tls);
+	check_eq(peer_until(gnutls_handshake(p->session)), 0);
+	make_frame(hdr, RAW_CONNECT, 0);
+	w.request = NULL;
+	peer_send(p, hdr, sizeof(hdr));
+	world_until(&w, w.request);
+	e = w.request;
+	end_create_qp(e, NULL, &default_attr);
+	check_eq(end_accept(e, NULL, 0), 0);
+	peer_recv(p, hdr, sizeof(hdr));
+	check_eq(hdr[0], RAW_ACCEPT);
+	return e;
+}
+
+/* ---- connections that go on ---- */
+
+/* A SEND each way. */
+static void talk(struct peer *p, struct end *e, unsigned round)
+{
+	struct region r = region_create(e->pd, 64, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge sge = region_sge(&r, 0, 5);
+	struct ibv_recv_wr recv = { .wr_id = recv_id(round), .sg_list = &sge, .num_sge = 1 };
+	struct ibv_send_wr send = wr_send(round, &sge);
+	uint8_t frame[RAW_HDR + 5];
+
+	check_eq(fab_post_recv(e->conn, &recv), 0);
+	make_frame(frame, RAW_SEND, 5);
+	memcpy(frame + RAW_HDR, "hello", 5);
+	peer_send(p, frame, sizeof(frame));
+	world_until(&w, e->nrecvs == round + 1);
+	check(!memcmp(r.mem, "hello", 5));
+	check_eq(post(e, &send, 1), 0);
+	memset(frame, 0, sizeof(frame));
+	peer_recv(p, frame, sizeof(frame));
+	check(frame[0] == RAW_SEND && !memcmp(frame + RAW_HDR, "hello", 5));
+	region_destroy(&r);
+}
+
+/* The peer changes its keys, and asks for others of ours. */
+static void key_update(void)
+{
+	struct peer p = { 0 };
+	struct end *e = peer_connect(&p);
+
+	talk(&p, e, 0);
+	check_eq(peer_until(gnutls_session_key_update(p.session, 0)), 0);
+	talk(&p, e, 1);
+	check_eq(peer_until(gnutls_session_key_update(p.session, GNUTLS_KU_PEER)), 0);
+	talk(&p, e, 2);
+	talk(&p, e, 3);
+	end_close(e);
+	peer_fini(&p);
+}
+
+/* A handshake and frames whose bytes come one by one. */
+static void single_bytes(void)
+{
+	struct peer p = { .slow = true };
+	struct end *e = peer_connect(&p);
+
+	talk(&p, e, 0);
+	end_close(e);
+	peer_fini(&p);
+}
+
+/* A peer that does not read for a while: what the library took and the socket did not is sent when
+ * there is room, without another post. */
+static void full_socket(void)
+{
+	/* Each message fills the buffer of records, of which an empty socket takes less. */
+	enum { LEN = 65536 - RAW_HDR, N = 60 };
+	struct peer p = { 0 };
+	struct end *e = peer_connect(&p);
+	struct region r = region_create(e->pd, LEN, 0);
+	struct ibv_sge sge = region_sge(&r, 0, LEN);
+	static uint8_t got[RAW_HDR + LEN];
+	int small = 4096;
+
+	for (unsigned i = 0; i < LEN; i++)
+		r.mem[i] = (uint8_t)(i * 7 + i / 256);
+	check_eq(setsockopt(fab_conn_fd(e->conn), SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
+	for (unsigned i = 0; i < N; i++) {
+		struct ibv_send_wr wr = wr_send(i, &sge);
+
+		check_eq(post(e, &wr, 1), 0);
+	}
+	world_settle(&w, 1);
+	for (unsigned i = 0; i < N; i++) {
+		peer_recv(&p, got, sizeof(got));
+		check(got[0] == RAW_SEND && !memcmp(got + RAW_HDR, r.mem, LEN));
+	}
+	region_destroy(&r);
+	end_close(e);
+	peer_fini(&p);
+}
+
+/* ---- ends ---- */
+
+static void ends_with(struct peer *p, struct end *e, const char *cause)
+{
+	world_until(&w, e->drained);
+	if (!strstr(fab_conn_cause(e->conn), cause)) {
+		fprintf(stderr, "\"%s\" does not say \"%s\"\n", fab_conn_cause(e->conn), cause);
+		exit(1);
+	}
+	end_free(e);
+	peer_fini(p);
+}
+
+static void ends(void)
+{
+	static const uint8_t nonsense[] = "\x17\x03\x03\x00\x20" "0123456789abcdef0123456789abcdef";
+	uint8_t half[RAW_HDR + 2];
+	struct peer p = { 0 };
+	struct end *e = peer_connect(&p);
+
+	check_eq(shutdown(p.fd, SHUT_WR), 0);
+	ends_with(&p, e, "peer closed: its TLS stream was cut");
+
+	e = peer_connect(&p);
+	check_eq(peer_until(gnutls_bye(p.session, GNUTLS_SHUT_WR)), 0);
+	ends_with(&p, e, "peer closed");
+
+	e = peer_connect(&p);
+	check_eq(post_recvs(e, 0, 1), 0);
+	make_frame(half, RAW_SEND, 5);
+	peer_send(&p, half, RAW_HDR / 2);
+	check_eq(peer_until(gnutls_bye(p.session, GNUTLS_SHUT_WR)), 0);
+	ends_with(&p, e, "peer closed in the middle of a frame");
+
+	e = peer_connect(&p);
+	check_eq(peer_until(gnutls_alert_send(p.session, GNUTLS_AL_FATAL,
+					      GNUTLS_A_INTERNAL_ERROR)), 0);
+	ends_with(&p, e, "peer failed the connection: TLS alert: Internal error");
+
+	/* A third party puts a record in. */
+	e = peer_connect(&p);
+	raw_send(&w, p.fd, nonsense, sizeof(nonsense) - 1);
+	ends_with(&p, e, "TLS: ");
+
+	/* The same behind a good record, so that no byte is left in the socket. */
+	e = peer_connect(&p);
+	make_frame(half, RAW_DISCONNECT, 0);
+	e->quota = 0;
+	peer_send(&p, half, RAW_HDR / 2);
+	raw_send(&w, p.fd, nonsense, sizeof(nonsense) - 1);
+	e->quota = 16;
+	ends_with(&p, e, "TLS: ");
+}
+
+/* ---- the active side ---- */
+
+/* A socket that listens, and the next connection to it. */
+static int listen_plain(struct fab_addr *addr)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in *in = (struct sockaddr_in *)&addr->ss;
+
+	memset(addr, 0, sizeof(*addr));
+	addr->provider = w.p;
+	addr->len = sizeof(*in);
+	in->sin_family = AF_INET;
+	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	check(fd >= 0);
+	check_eq(bind(fd, (struct sockaddr *)in, sizeof(*in)), 0);
+	check_eq(listen(fd, 4), 0);
+	check_eq(getsockname(fd, (struct sockaddr *)&addr->ss, &addr->len), 0);
+	return fd;
+}
+
+static struct end *dial(int listener, const struct fab_addr *addr, int *fd)
+{
+	struct end *a = end_active(&w, addr, &default_attr);
+
+	check_eq(fab_connect(a->conn, NULL, 0), 0);
+	*fd = accept(listener, NULL, NULL);
+	check(*fd >= 0);
+	return a;
+}
+
+/* Frames in the record of the ACCEPT wait inside of the library when the connection is up: an end
+ * that arms first, and then sleeps, hears of them. */
+static void behind_accept(void)
+{
+	struct peer p = { 0 };
+	struct fab_addr addr;
+	uint8_t frames[2 * RAW_HDR], hdr[RAW_HDR];
+	int listener = listen_plain(&addr), fd;
+	struct end *a = dial(listener, &addr, &fd);
+	short events = 0;
+
+	check_eq(post_recvs(a, 0, 1), 0);
+	a->quota = 0;
+	peer_begin(&p, fd, server_tls);
+	check_eq(peer_until(gnutls_handshake(p.session)), 0);
+	peer_recv(&p, hdr, sizeof(hdr));
+	check_eq(hdr[0], RAW_CONNECT);
+	make_frame(frames, RAW_ACCEPT, 0);
+	make_frame(frames + RAW_HDR, RAW_SEND, 0);
+	peer_send(&p, frames, sizeof(frames));
+	world_until(&w, a->established);
+	check_eq(fab_arm(a->conn, &events), 1);
+	a->quota = 16;
+	world_until(&w, a->nrecvs == 1);
+	end_close(a);
+	peer_fini(&p);
+	close(listener);
+}
+
+/* An answer in plain to a side that requires TLS: a refusal is one, all else is none. */
+static void answers_in_plain(void)
+{
+	static const struct {
+		enum raw_op op;
+		uint8_t flags;
+		bool rejected;
+		const char *cause;
+	} answers[] = {
+		{ RAW_REJECT, 0, true, "rejected by the peer" },
+		{ RAW_REJECT, 2, false, "the server has no TLS (tls=off there)" },
+		{ RAW_ACCEPT, 0, false, "TLS: " },
+	};
+	struct fab_addr addr;
+	int listener = listen_plain(&addr), fd;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(answers); i++) {
+		struct end *a = dial(listener, &addr, &fd);
+		struct raw_frame f = raw_handshake(answers[i].op, 0);
+		uint8_t hdr[RAW_HDR];
+
+		f.flags = answers[i].flags;
+		raw_encode(hdr, &f);
+		raw_send(&w, fd, hdr, sizeof(hdr));
+		world_until(&w, a->rejected || a->unreachable);
+		check_eq(a->rejected, answers[i].rejected);
+		check(strstr(fab_conn_cause(a->conn), answers[i].cause));
+		end_free(a);
+		close(fd);
+	}
+	close(listener);
+}
+
+/* ---- strangers ---- */
+
+/* Plain strangers, and strangers whose handshake stops: bounded in number and time, and an honest
+ * peer gets in. */
+static void stalled(void)
+{
+	enum { N = 300, KEPT = 256 };
+	static int fds[N];
+	unsigned open = 0;
+	struct pair pair;
+	char c;
+
+	for (unsigned i = 0; i < N; i++) {
+		fds[i] = raw_socket(&w);
+		raw_send(&w, fds[i], "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11);
+		world_settle(&w, 0);
+	}
+	world_settle(&w, 1);
+	pair_connect(&w, &pair, &default_attr);
+	for (unsigned i = 0; i < N; i++)
+		open += recv(fds[i], &c, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+	check(open <= KEPT && open >= KEPT - 1);
+	last_line[0] = '\0';
+	log_init(keep_line, LOG_LEVEL_INFO);
+	skipped_ms += HANDSHAKE_MS + 1;
+	for (int i = 0; i < WAIT_LIMIT_MS && recv(fds[N - 1], &c, 1, MSG_DONTWAIT) < 0 &&
+	     errno == EAGAIN; i++)
+		world_step(&w, 1);
+	check(strstr(last_line, "TLS: no handshake in time"));
+	log_init(NULL, LOG_LEVEL_INFO);
+	for (unsigned i = 0; i < N; i++)
+		close(fds[i]);
+	pair_close(&pair);
+}
+
+/* ---- */
+
+static struct fab_tls *make_tls(const char *file, bool server)
+{
+	const struct fab_tls_conf conf = { .server = server, .asked = true,
+					   .mode = FAB_TLS_REQUIRE, .psk = file };
+	struct fab_tls *tls = NULL;
+	char err[256] = "";
+
+	if (fab_tls_create(&conf, &tls, err, sizeof(err)))
+		check_failed(__FILE__, __LINE__, err);
+	return tls;
+}
+
+static void make_keys(void)
+{
+	static const char line[] = "peer:00112233445566778899aabbccddeeff\n";
+	char file[] = "/tmp/fab-tls.XXXXXX";
+	int fd = mkstemp(file);
+
+	check(fd >= 0);
+	check_eq(write(fd, line, sizeof(line) - 1), sizeof(line) - 1);
+	close(fd);
+	server_tls = make_tls(file, true);
+	client_tls = make_tls(file, false);
+	unlink(file);
+	provider_tls[0] = server_tls;
+	provider_tls[1] = client_tls;
+}
+
+int main(void)
+{
+	static const struct test {
+		const char *name;
+		void (*run)(void);
+	} tests[] = {
+		{ "key_update", key_update },
+		{ "single_bytes", single_bytes },
+		{ "full_socket", full_socket },
+		{ "ends", ends },
+		{ "behind_accept", behind_accept },
+		{ "answers_in_plain", answers_in_plain },
+		{ "stalled", stalled },
+	};
+
+	make_keys();
+	for (unsigned i = 0; i < ARRAY_SIZE(tests); i++) {
+		printf("%s\n", tests[i].name);
+		fflush(stdout);
+		world_init(&w, fab_provider_find("tcp"));
+		tests[i].run();
+		world_fini(&w);
+	}
+	fab_tls_destroy(server_tls);
+	fab_tls_destroy(client_tls);
+	return 0;
+}

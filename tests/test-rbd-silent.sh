@@ -1,0 +1,101 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A Ceph that is silent: an image that is added is given up after a while, other exports come
+# meanwhile or are told for whom they wait, the log says for whom a start waits, and SIGTERM ends
+# the server in any of it, with many images as soon as with one.
+. ./tests/functions.sh
+requires_server
+requires_plain_build
+. "$top_srcdir/tests/ceph.sh"
+limit_s=4			# client_mount_timeout
+let_go_s=10			# DISCONNECT_S
+
+rtrsctl() { timeout $((2 * TIMEOUT_S)) "$top_builddir/rtrsctl" --socket "$tmp/control" "$@"; }
+
+ceph_start
+images=()
+for name in a b c d e f g h; do
+	image $name 8M
+	images+=("$name=$(image_spec $name)")
+done
+with_limit() { cat "$CEPH_CONF" - <<<"[client]"$'\n'"client mount timeout = $1"; }
+with_limit $limit_s >"$tmp/short.conf"
+# Whoever waits this long has not heard of SIGTERM.
+with_limit $((100 * TIMEOUT_S)) >"$tmp/long.conf"
+mon_pid=$(cat "$ceph_dir/run/mon.a.pid")
+cleanup_fn kill -CONT "$mon_pid"
+
+# The osds are silent while an image is added.
+start_server --control "$tmp/control" --state-dir "$tmp/s1" mem=mem:8M
+osd_freeze
+rtrsctl export add "a=rbd:rbd/a,conf=$tmp/short.conf" >"$tmp/added" 2>&1 &
+adding=$!
+busy() {
+	must_fail rtrsctl export remove other >"$tmp/busy" 2>&1
+	grep "another change is being carried out: export 'a' (rbd:rbd/a) comes: try again" \
+		"$tmp/busy"
+}
+wait_until "a word of the add that waits" busy
+expect_exit $adding 1
+grep -E "export 'a': 'rbd:rbd/a' cannot be opened: the osds of the cluster do not answer for \
+$limit_s s \(client_mount_timeout\): are they up" "$tmp/added"
+rtrsctl export add other=mem:8M
+rtrsctl export remove other
+osd_thaw
+wait_until "the osd" osd_is_up
+rtrsctl export add "a=rbd:rbd/a,conf=$tmp/short.conf"
+rtrsctl export remove a
+
+# A monitor is.
+kill -STOP "$mon_pid"
+expect_failure 1 "export 'b': 'rbd:rbd/b' cannot be opened: .*monitor" \
+	"$top_builddir/rtrsctl" --socket "$tmp/control" \
+		export add "b=rbd:rbd/b,conf=$tmp/short.conf"
+kill -CONT "$mon_pid"
+
+# The end of the server ends the wait, and the log has said for whom it is.
+osd_freeze
+rtrsctl export add "c=rbd:rbd/c,conf=$tmp/long.conf" >"$tmp/added" 2>&1 &
+adding=$!
+wait_line "$server_log" "c: 'rbd:rbd/c': waiting for the osds of the cluster"
+[ "$(grep -c "c: 'rbd:rbd/c': waiting for" "$server_log")" -eq 1 ]
+kill -TERM "$server_pid"
+expect_exit "$server_pid" 0
+expect_exit $adding 1
+grep "the server stops" "$tmp/added"
+
+# So does the end of a start.
+for sig in TERM INT; do
+	# A shell's child in the background ignores SIGINT.
+	env --default-signal=INT "$RTRS_SERVER" --listen "unix:$tmp/start.sock" \
+		"a=$(image_spec a)" >"$tmp/start.$sig.log" 2>&1 &
+	pid=$!
+	cleanup_fn kill_process $pid
+	wait_line "$tmp/start.$sig.log" "a: 'rbd:rbd/a': waiting for the osds of the cluster"
+	kill -$sig $pid
+	expect_exit $pid $((128 + $(kill -l $sig)))
+done
+osd_thaw
+wait_until "the osd" osd_is_up
+
+# All images are let go of together: one after the other they would take more than $TIMEOUT_S s.
+start_server --control "$tmp/control" --state-dir "$tmp/s2" "${images[@]}"
+osd_freeze
+kill -TERM "$server_pid"
+expect_exit "$server_pid" 0
+[ "$(grep -c "the cluster does not answer for $let_go_s s: the image is closed" \
+	"$server_log")" -eq ${#images[@]} ]
+
+# One that is removed is let go of after a while, and the server goes on.
+osd_thaw
+wait_until "the osd" osd_is_up
+start_server --control "$tmp/control" --state-dir "$tmp/s2" "a=$(image_spec a)" mem=mem:8M
+osd_freeze
+rtrsctl export remove a
+wait_line "$server_log" "a: 'rbd:rbd/a': the cluster does not answer for $let_go_s s"
+rtrsctl export add other=mem:8M
+osd_thaw
+wait_until "the osd" osd_is_up
+# The image is closed now, and its lock is free.
+unlocked() { ! rbd_ lock ls rbd/a | grep '^client'; }
+wait_until "the lock" unlocked

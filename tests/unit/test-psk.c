@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Files of keys: what is a key, and what is told of other files; never with a part of a key. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "unit.h"
+
+#include "fab-psk.h"
+#include "util.h"
+
+#define HEX "00112233445566778899aabbccddeeff"		/* 16 bytes */
+
+static char file[64], err[256];
+
+static void make_file(void)
+{
+	strcpy(file, "/tmp/test-psk.XXXXXX");
+	close(mkstemp(file));
+	err[0] = '\0';
+}
+
+static void remove_file(void)
+{
+	unlink(file);
+}
+
+TestSuite(psk, .init = make_file, .fini = remove_file);
+
+static int read_text(const char *text, size_t len, struct fab_psks *psks)
+{
+	FILE *f = fopen(file, "w");
+
+	cr_assert_eq(fwrite(text, 1, len, f), len);
+	cr_assert_eq(fclose(f), 0);
+	return fab_psk_read(file, psks, err, sizeof(err));
+}
+
+Test(psk, keys_of_a_file)
+{
+	static const char text[] = "alice:" HEX "\n\nbob:" HEX HEX "\n"
+				   "c:AABBCCDDEEFF00112233445566778899";
+	static const uint8_t key[] = { 0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
+				       0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff };
+	struct fab_psks psks;
+	const struct fab_psk *psk;
+
+	cr_assert_eq(read_text(text, sizeof(text) - 1, &psks), 0, "%s", err);
+	cr_assert_eq(psks.n, 3);
+	psk = fab_psk_find(&psks, "alice", 5);
+	cr_assert(psk);
+	cr_assert_eq(psk->len, 16);
+	cr_assert(!memcmp(psk->key, key, 16));
+	cr_assert_eq(fab_psk_find(&psks, "bob", 3)->len, 32);
+	cr_assert_eq(fab_psk_find(&psks, "c", 1)->key[0], 0xaa);
+	/* The whole name, and nothing but the name. */
+	cr_assert_not(fab_psk_find(&psks, "alic", 4));
+	cr_assert_not(fab_psk_find(&psks, "alice\0", 6));
+	cr_assert_not(fab_psk_find(&psks, "", 0));
+	fab_psk_free(&psks);
+	cr_assert_eq(psks.n, 0);
+}
+
+Test(psk, what_is_told_of_other_files)
+{
+	static const struct {
+		const char *text, *told;
+		int rc;
+	} cases[] = {
+		{ "", "expected a line NAME:KEY", -EINVAL },
+		{ "\n\n", "expected a line NAME:KEY", -EINVAL },
+		{ "alice\n", "line 1: expected NAME:KEY", -EINVAL },
+		{ "a:" HEX "\n:" HEX "\n", "line 2: expected a name", -EINVAL },
+		{ "a b:" HEX, "line 1: expected a name", -EINVAL },
+		{ "#a:" HEX, "line 1: expected a name", -EINVAL },
+		{ "a:" HEX "\n\na:" HEX, "line 3: expected each name once", -EINVAL },
+		{ "a:", "line 1: expected a key of 32 to 128", -EINVAL },
+		{ "a:001122", "line 1: expected a key of 32 to 128", -EINVAL },
+		{ "a:" HEX "0", "line 1: expected a key of 32 to 128", -EINVAL },
+		{ "a:" HEX "0g", "line 1: expected a key of 32 to 128", -EINVAL },
+		{ "a:" HEX " ", "line 1: expected a key of 32 to 128", -EINVAL },
+		{ "a:" HEX HEX HEX HEX "00", "line 1: expected a key of 32 to 128", -EINVAL },
+		{ "a:" HEX "\r\n", "line 1: expected a key of 32 to 128", -EINVAL },
+	};
+	struct fab_psks psks;
+
+	for_each_case(c, cases) {
+		cr_assert_eq(read_text(c->text, strlen(c->text), &psks), c->rc, "%s", c->text);
+		cr_assert(strstr(err, c->told), "'%s': %s", c->text, err);
+		cr_assert_not(strstr(err, "0011"), "a secret in '%s'", err);
+		cr_assert_eq(psks.n, 0);
+	}
+	cr_assert_eq(read_text("a:\0", 3, &psks), -EINVAL);
+	cr_assert(strstr(err, "not a zero byte"));
+}
+
+Test(psk, too_much)
+{
+	char *text = malloc(1 << 20 | 2);
+	struct fab_psks psks;
+
+	memset(text, '\n', 1 << 20 | 2);
+	cr_assert_eq(read_text(text, (1 << 20) + 1, &psks), -EFBIG);
+	cr_assert(strstr(err, "expected at most 1048576 bytes"), "%s", err);
+	cr_assert_eq(read_text(text, 5000, &psks), -EFBIG);
+	cr_assert(strstr(err, "expected at most 4096 lines"), "%s", err);
+	free(text);
+}
+
+Test(psk, modes)
+{
+	struct fab_psks psks;
+
+	for (unsigned mode = 0; mode < 0100; mode++) {
+		int rc;
+
+		cr_assert_eq(read_text("a:" HEX, strlen("a:" HEX), &psks), 0);
+		fab_psk_free(&psks);
+		chmod(file, 0600 | mode);
+		rc = fab_psk_read(file, &psks, err, sizeof(err));
+		cr_assert_eq(rc, mode ? -EACCES : 0, "%o", mode);
+		fab_psk_free(&psks);
+		chmod(file, 0600);
+	}
+	chmod(file, 0640);
+	cr_assert_eq(fab_psk_read(file, &psks, err, sizeof(err)), -EACCES);
+	cr_assert_str_eq(err, "expected mode 0600, not 0640: others could read the key");
+	cr_assert_eq(fab_psk_read("/tmp", &psks, err, sizeof(err)), -EINVAL);
+	cr_assert_str_eq(err, "expected a file");
+	cr_assert_eq(fab_psk_read("/none-such", &psks, err, sizeof(err)), -ENOENT);
+}
+
+Test(psk, a_line_is_read_back)
+{
+	uint8_t key[FAB_PSK_KEY_NEW];
+	char line[FAB_PSK_LINE_MAX], name[FAB_PSK_NAME_MAX + 2];
+	struct fab_psks psks;
+
+	for (unsigned i = 0; i < sizeof(key); i++)
+		key[i] = (uint8_t)(i * 37 + 200);
+	memset(name, 'x', sizeof(name));
+	name[FAB_PSK_NAME_MAX] = '\0';
+	cr_assert_not(fab_psk_name_fault(name));
+	fab_psk_line(name, key, line);
+	cr_assert_eq(read_text(line, strlen(line), &psks), 0, "%s", err);
+	cr_assert_str_eq(psks.all[0].name, name);
+	cr_assert_eq(psks.all[0].len, sizeof(key));
+	cr_assert(!memcmp(psks.all[0].key, key, sizeof(key)));
+	fab_psk_free(&psks);
+	name[FAB_PSK_NAME_MAX] = 'x';
+	name[FAB_PSK_NAME_MAX + 1] = '\0';
+	cr_assert(fab_psk_name_fault(name));
+}
