@@ -13,6 +13,7 @@
 
 #include "confine.h"
 #include "denied.h"
+#include "exports.h"
 #include "filter.h"
 #include "log.h"
 #include "loop.h"
@@ -31,25 +32,35 @@ static const unsigned kept[] = {
 	CAP_SYS_PTRACE,		/* who has a locked file open */
 };
 
-static int drop_capabilities(void)
+/* @kept and what the exports of @conf need as long as they live.  An export that comes later finds
+ * no more: a capability that was given up does not come back. */
+static uint64_t needed_capabilities(const struct srv_conf *conf)
+{
+	uint64_t needed = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+		needed |= 1ULL << kept[i];
+	for (unsigned i = 0; i < conf->nexports; i++)
+		needed |= exports_capabilities(conf->exports[i].spec);
+	return needed;
+}
+
+static int drop_capabilities(uint64_t needed)
 {
 	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
-	uint32_t mask[_LINUX_CAPABILITY_U32S_3] = { 0 };
 
-	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
-		mask[CAP_TO_INDEX(kept[i])] |= CAP_TO_MASK(kept[i]);
 	if (syscall(SYS_capget, &hdr, data) < 0)
 		return -errno;
 	for (size_t i = 0; i < ARRAY_SIZE(data); i++) {
-		data[i].effective &= mask[i];
-		data[i].permitted &= mask[i];
+		data[i].effective &= (uint32_t)(needed >> (32 * i));
+		data[i].permitted &= (uint32_t)(needed >> (32 * i));
 		data[i].inheritable = 0;	/* the ambient ones go with these */
 	}
 	return syscall(SYS_capset, &hdr, data) < 0 ? -errno : 0;
 }
 
-int confine_begin(void)
+int confine_begin(const struct srv_conf *conf)
 {
 	int rc;
 
@@ -58,7 +69,7 @@ int confine_begin(void)
 		log_err(NULL, "cannot set no_new_privs: %s", strerror(-rc));
 		return rc;
 	}
-	rc = drop_capabilities();
+	rc = drop_capabilities(needed_capabilities(conf));
 	if (rc)
 		log_err(NULL, "cannot give up capabilities: %s", strerror(-rc));
 	return rc;

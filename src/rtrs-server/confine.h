@@ -10,9 +10,11 @@
 
 struct loop;
 
-/* Give up what only a start needs: capabilities, and rights that an executed program could bring.
- * Before any other thread runs: threads inherit this.  0 or -errno. */
-int confine_begin(void);
+/* Give up what only a start needs: rights that an executed program could bring, and capabilities,
+ * but those that each server may need and those that the exports of @conf need.  After the rings,
+ * which a host may give to privileged processes only; before any other thread runs, also of the
+ * storage: threads inherit this.  0 or -errno. */
+int confine_begin(const struct srv_conf *conf);
 /* Deny each system call that a running server does not make, to all threads and to threads to come,
  * as @conf says.  @loop is that of the main thread, and tells the log about denied calls.  Before
  * the first client is served.  0 or -errno. */

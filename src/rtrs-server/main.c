@@ -140,8 +140,15 @@ static void raise_descriptors(void)
 static int prepare_start(struct program *p)
 {
 	char err[512];
-	int rc = plan_make(&p->plan, NULL, &p->conf);
+	/* ORDER: a host may give rings to privileged processes only; the storage may start threads
+	 * when it is opened, which inherit what is left of the rights. */
+	int rc = reactors_create(&p->reactors, &p->conf, &p->exports);
 
+	if (!rc)
+		rc = confine_begin(&p->conf);
+	if (rc)
+		return rc;
+	rc = plan_make(&p->plan, NULL, &p->conf);
 	if (rc)
 		snprintf(err, sizeof(err), "out of memory");
 	else
@@ -172,15 +179,9 @@ static int open_signals(struct program *p)
 
 static int run_server(struct program *p)
 {
-	/* ORDER: a host may give rings to privileged processes only; the storage may start threads,
-	 * which inherit what is left of the rights. */
-	int rc = reactors_create(&p->reactors, &p->conf, &p->exports);
-
-	if (!rc)
-		rc = confine_begin();
 	/* ORDER: before signals are blocked, because it may wait. */
-	if (!rc)
-		rc = commit_start(p);
+	int rc = commit_start(p);
+
 	if (!rc)
 		rc = open_signals(p);
 	if (!rc)
@@ -188,8 +189,6 @@ static int run_server(struct program *p)
 	if (!rc)
 		rc = serve_exports(p);
 	confine_end();
-	reactors_destroy(&p->reactors);
-	apply_fini(&p->apply);
 	return rc;
 }
 
@@ -249,6 +248,8 @@ int main(int argc, char **argv)
 	log_init(sink_for(true), p.conf.log_level);
 	log_init_record(journal_open("rtrs-server"));
 	rc = result == OPT_RUN ? run_server(&p) != 0 : status[result];
+	reactors_destroy(&p.reactors);
+	apply_fini(&p.apply);
 	exports_fini(&p.exports);
 	plan_fini(&p.plan);
 	conf_fini(&p.conf);

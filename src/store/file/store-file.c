@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
 #include <stdarg.h>
@@ -327,6 +328,8 @@ const struct store_driver store_file_driver = {
 	.flags = file_flags,
 	.alone = "no lock of a file system fences the server that loses it: share an image of "
 		 "Ceph (rbd:POOL/IMAGE)",
+	/* Persistent reservations (store-file-pr.h): SG_IO, and on older kernels IOC_PR_*. */
+	.shared_capabilities = 1ULL << CAP_SYS_RAWIO | 1ULL << CAP_SYS_ADMIN,
 	.create = file_create,
 	.flag = file_flag,
 	.check = file_check,
