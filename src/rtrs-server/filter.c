@@ -112,8 +112,11 @@ static void *let_calls_through(void *arg)
 
 	for (;;) {
 		struct seccomp_notif_resp answer = { .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
-		int rc = seccomp_notify_receive(listener, asked);
+		int rc;
 
+		/* The kernel takes no other content: EINVAL. */
+		memset(asked, 0, sizeof(*asked));
+		rc = seccomp_notify_receive(listener, asked);
 		if (rc == -ECANCELED && errno != ENOENT && errno != EINTR)
 			break;
 		if (rc)
@@ -122,6 +125,8 @@ static void *let_calls_through(void *arg)
 		answer.id = asked->id;
 		seccomp_notify_respond(listener, &answer);
 	}
+	/* Without a listener calls fail with ENOSYS, where they would wait for ever. */
+	close(listener);
 	return NULL;
 }
 
