@@ -194,7 +194,8 @@ int sd_notify(int unset_environment, const char *state)
 		(int (*)(int, const char *))dlsym(RTLD_NEXT, "sd_notify");
 	static pthread_t thread;
 
-	if (!thread && !strncmp(state, "READY=1", 7) && !pthread_create(&thread, NULL, attack, NULL))
+	if (!thread && !strncmp(state, "READY=1", 7) &&
+	    !pthread_create(&thread, NULL, attack, NULL))
 		pthread_setname_np(thread, "attacker");
 	return next(unset_environment, state);
 }

@@ -80,6 +80,11 @@ start_server --control "$tmp/control" "disk=$(image_spec disk)" \
 	"plain=$(image_spec plain)"
 grep "disk: exports Ceph image 'rbd:rbd/disk', 67108864 bytes" "$server_log"
 grep "plain: 'rbd:rbd/plain' has no feature exclusive-lock" "$server_log"
+# The threads of Ceph's libraries have no more rights than the server's own.
+for set in CapEff CapPrm CapInh NoNewPrivs Seccomp; do
+	[ "$(grep -h "^$set:" "/proc/$server_pid/task/"*/status | sort -u | wc -l)" -eq 1 ] ||
+		fail "threads of one server differ in $set"
+done
 start_nbdkit "server=127.0.0.1:$server_port"
 at() { echo "nbd+unix:///$1?socket=$sock"; }
 

@@ -7,7 +7,7 @@
 . ./tests/functions.sh
 requires_server; requires_plain_build
 requires curl --version
-"$RTRS_SERVER" --help | grep -q -E 'seccomp.*default on' || skip "built without libseccomp"
+"$RTRS_SERVER" --help | grep -q -F 'filter own calls (on)' || skip "built without libseccomp"
 
 bench=$top_builddir/rtrs-bench
 random_file "$tmp/disk" $((1 << 20))
@@ -92,7 +92,8 @@ made ptrace
 made execve
 [ "$err" -eq $enoent ]
 for call in ptrace execve; do
-	wait_line "$server_log" "the system call $call of thread [0-9]+ \(attacker\) would be denied, 1 times"
+	wait_line "$server_log" \
+		"the system call $call of thread [0-9]+ \(attacker\) would be denied, 1 times"
 done
 [ "$(denied_calls)" -eq 2 ]
 serves

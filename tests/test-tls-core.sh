@@ -14,7 +14,7 @@ bench=$top_builddir/rtrs-bench
 "$top_builddir/rtrs-psk" alice >"$tmp/wrong.psk"
 random_file "$tmp/disk" $((1 << 20))
 
-# in_core.py CORE FILE TEXT: says which keys of FILE the core has; fails if it has one, or has no TEXT.
+# in_core.py CORE FILE TEXT: says which keys of FILE the core has; fails if it has one, or no TEXT.
 cat >"$tmp/in_core.py" <<'END'
 import sys
 core = open(sys.argv[1], "rb").read()
@@ -34,7 +34,8 @@ sys.exit(found != 0)
 END
 # no_key PID FILE TEXT
 no_key() {
-	gcore -o "$tmp/core" "$1" >"$tmp/gcore.out" 2>&1 || skip "gcore: $(tail -n 1 "$tmp/gcore.out")"
+	gcore -o "$tmp/core" "$1" >"$tmp/gcore.out" 2>&1 ||
+		skip "gcore: $(tail -n 1 "$tmp/gcore.out")"
 	python3 "$tmp/in_core.py" "$tmp/core.$1" "$2" "$3" ||
 		fail "a key is in the core file of process $1"
 	rm "$tmp/core.$1"

@@ -88,8 +88,13 @@ static bool denied_ready(struct loop_watch *w)
 /* Answer --seccomp=on and log. */
 static int filter_calls(enum srv_seccomp how, struct loop *loop)
 {
-	int rc = denied_open(how == SRV_SECCOMP_LOG);
+	int rc;
 
+#ifndef HAVE_SECCOMP
+	log_err(NULL, "--seccomp=%s: " FILTER_MISSING "; expected off", srv_seccomp_names[how]);
+	return -EOPNOTSUPP;
+#endif
+	rc = denied_open(how == SRV_SECCOMP_LOG, filter_call_name);
 	if (rc) {
 		log_err(NULL, "cannot open an eventfd: %s", strerror(-rc));
 		return rc;
@@ -108,10 +113,11 @@ int confine_calls(const struct srv_conf *conf, struct loop *loop)
 	int rc;
 
 	if (conf->seccomp == SRV_SECCOMP_OFF) {
-		if (filter_built())
-			log_info(NULL, "system calls are not filtered: --seccomp=off");
-		else
-			log_warn(NULL, "system calls are not filtered: %s", filter_missing());
+#ifdef HAVE_SECCOMP
+		log_info(NULL, "system calls are not filtered: --seccomp=off");
+#else
+		log_warn(NULL, "system calls are not filtered: " FILTER_MISSING);
+#endif
 		return 0;
 	}
 	rc = filter_calls(conf->seccomp, loop);

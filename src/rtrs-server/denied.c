@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the counts of denied system calls, and an eventfd that wakes the main thread.  The counts are
- * atomic; each field stands for itself, so the line may name a thread of a later call. */
+/* Owns the counts of denied system calls, and an eventfd that wakes the main thread.  The counts
+ * are atomic; each field stands for itself, so the line may name a thread of a later call. */
 #include <config.h>
 
 #include <errno.h>
@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "denied.h"
-#include "filter.h"
 #include "log.h"
 #include "util.h"
 
@@ -27,15 +26,17 @@ static struct denied {
 static atomic_ullong count;
 static atomic_int wake_fd = -1;
 static bool lets_through;
+static void (*name_of)(int nr, char *name, size_t len);
 static struct log_limit lines = LOG_LIMIT_INIT(20, 10000);
 
-int denied_open(bool let_through)
+int denied_open(bool let_through, void (*call_name)(int nr, char *name, size_t len))
 {
 	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
 	lets_through = let_through;
+	name_of = call_name;
 	wake_fd = fd;
 	return 0;
 }
@@ -90,7 +91,7 @@ static void tell_one(struct denied *d, unsigned n, bool last)
 	if (!last && !log_limit_pass(&lines, NULL))
 		return;
 	thread_name(d->tid, thread, sizeof(thread));
-	filter_call_name(d->nr, call, sizeof(call));
+	name_of(d->nr, call, sizeof(call));
 	log_event(LOG_LEVEL_WARN, LOG_FIELDS(CALL_DENIED), NULL,
 		  "the system call %s of thread %d (%s) %s, %u times: %s", call, d->tid, thread,
 		  lets_through ? "would be denied" : "is denied", n - d->told,

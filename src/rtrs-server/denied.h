@@ -5,11 +5,13 @@
 #define DENIED_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-/* @let_through: the calls are counted and made all the same.  Main thread.  0 or -errno. */
-int denied_open(bool let_through);
+/* @let_through: the calls are counted and made all the same.  @call_name writes the name of a call
+ * (filter.h).  Main thread.  0 or -errno. */
+int denied_open(bool let_through, void (*call_name)(int nr, char *name, size_t len));
 /* Readable when there is something to tell.  Main thread. */
 int denied_fd(void);
 /* Note that thread @tid asked for system call @nr.  Any thread; safe in a signal handler. */

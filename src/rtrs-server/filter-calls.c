@@ -52,6 +52,14 @@ static const char *const calls[] = {
 	"sysinfo", "times", "uname",
 };
 
+/* Calls of newer C libraries and kernels, which an older libseccomp has no name for. */
+static const char *const newer[] = {
+	"fchmodat2", "futex_requeue", "futex_wait", "futex_waitv", "futex_wake", "map_shadow_stack",
+	"mseal", "riscv_flush_icache", "riscv_hwprobe",
+	/* The kernel has a program make these where a probe is set (bpftrace). */
+	"uprobe", "uretprobe",
+};
+
 /* A call that is allowed while @mask of argument @arg is @value. */
 static const struct limited {
 	const char *call;
@@ -60,7 +68,7 @@ static const struct limited {
 } limited[] = {
 	/* Threads, and no processes. */
 	{ "clone", 0, CLONE_THREAD, CLONE_THREAD },
-	/* No memory is both written and run. */
+	/* No page is both writable and executable. */
 	{ "mmap", 2, PROT_EXEC, 0 },
 	{ "mmap", 2, PROT_WRITE, 0 },
 	{ "mmap2", 2, PROT_EXEC, 0 },
@@ -115,6 +123,11 @@ int filter_calls_add(scmp_filter_ctx ctx, const char **failed)
 
 		rc = nr == __NR_SCMP_ERROR ? -EINVAL :
 					     seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 0);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(newer) && !rc; i++) {
+		int nr = seccomp_syscall_resolve_name(*failed = newer[i]);
+
+		rc = nr == __NR_SCMP_ERROR ? 0 : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 0);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(limited) && !rc; i++) {
 		*failed = limited[i].call;

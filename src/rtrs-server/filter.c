@@ -40,7 +40,7 @@
 #define SYS_SECCOMP 1
 #endif
 
-/* Where a handler puts the result of the call; other machines get EPERM without a line in the log. */
+/* Where a handler puts the result of the call; other machines get EPERM and no line in the log. */
 #if defined(__x86_64__)
 #define CALL_RESULT(uc) ((uc)->uc_mcontext.gregs[REG_RAX])
 #elif defined(__aarch64__)
@@ -48,16 +48,6 @@
 #elif defined(__riscv)
 #define CALL_RESULT(uc) ((uc)->uc_mcontext.__gregs[REG_A0])
 #endif
-
-bool filter_built(void)
-{
-	return true;
-}
-
-const char *filter_missing(void)
-{
-	return "";
-}
 
 void filter_call_name(int nr, char *name, size_t len)
 {
@@ -195,8 +185,9 @@ static void log_refusal(int rc, bool let_through)
 
 	if (rc == -EPERM || rc == -EACCES || rc == -ENOSYS)
 		log_err(NULL, "--seccomp=%s: this host does not let a process filter its system "
-			"calls (%s): allow the system call seccomp (systemd: SystemCallFilter=seccomp) "
-			"or start with --seccomp=off", how, strerror(-rc));
+			"calls (%s): allow the system call seccomp (systemd: "
+			"SystemCallFilter=seccomp) or start with --seccomp=off", how,
+			strerror(-rc));
 	else if (rc == -EBUSY)
 		log_err(NULL, "--seccomp=%s: another program watches the system calls of this one: "
 			"start with --seccomp=off or on", how);

@@ -162,8 +162,6 @@ rtrs_server_SOURCES = \
 	$(NULL)
 if HAVE_SECCOMP
 rtrs_server_SOURCES += %D%/filter.c %D%/filter-calls.c %D%/filter-calls.h
-else
-rtrs_server_SOURCES += %D%/filter-none.c
 endif
 rtrs_server_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS) $(SECCOMP_CFLAGS)
 rtrs_server_LDADD = librtrsring.la librtrssrv.la libjournal.la libctl.la libmetrics.la libclock.la $(SYSTEMD_LIBS) $(JANSSON_LIBS) $(SECCOMP_LIBS)

@@ -102,7 +102,8 @@ static void wipe_end(void)
 
 /* ---- keys ---- */
 
-/* Give gnutls a copy of the key of @psk, which is freed and so wiped when the handshake has ended. */
+/* Give gnutls a copy of the key of @psk.  gnutls frees the copy, and so wipes it, when the
+ * handshake has ended. */
 static int lend_key(const struct fab_psk *psk, gnutls_datum_t *key)
 {
 	key->size = psk->len;

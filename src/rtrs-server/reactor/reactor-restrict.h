@@ -6,9 +6,9 @@
 
 struct io_uring;
 
-/* Restrict @ring, which is disabled still, to the operations, flags and registrations of the server.
- * The restrictions begin when the ring is enabled; others fail with -EACCES from then on.  Any
- * thread.  0 or -errno. */
+/* Restrict @ring, which is disabled still, to the operations, flags and registrations of the
+ * server.  The restrictions begin when the ring is enabled; others fail with -EACCES from then on.
+ * Any thread.  0 or -errno. */
 int reactor_restrict(struct io_uring *ring);
 
 #endif
