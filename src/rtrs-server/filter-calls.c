@@ -61,11 +61,13 @@ static const char *const newer[] = {
 };
 
 /* A call that is allowed while @mask of argument @arg is @value. */
-static const struct limited {
+struct limited {
 	const char *call;
 	unsigned arg;
 	scmp_datum_t mask, value;
-} limited[] = {
+};
+
+static const struct limited limited[] = {
 	/* Threads, and no processes. */
 	{ "clone", 0, CLONE_THREAD, CLONE_THREAD },
 	/* No page is both writable and executable. */
