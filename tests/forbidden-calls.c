@@ -131,6 +131,25 @@ static long forbid_chroot(void)
 	return syscall(SYS_chroot, "/");
 }
 
+/* As a thread of librados, which blocks all signals. */
+static long forbid_blocked(void)
+{
+	sigset_t all, before;
+	long rc;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = forbid_unshare();
+	err = errno;
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	if (rc < 0)
+		rc = forbid_unshare();
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	errno = err;
+	return rc;
+}
+
 /* Not denied: the attacker's own way to see that its calls are made. */
 static long allow_getppid(void)
 {
@@ -160,6 +179,7 @@ static const struct {
 	{ "bpf", forbid_bpf },
 	{ "keyctl", forbid_keyctl },
 	{ "chroot", forbid_chroot },
+	{ "blocked", forbid_blocked },
 	{ "getppid", allow_getppid },
 };
 

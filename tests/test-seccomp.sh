@@ -63,6 +63,10 @@ done
 made socket-alg
 [ "$err" -eq $eperm ]
 [ "$(denied_calls)" -eq $((n + 1)) ]
+# A thread that would block all signals does not end the server.
+made blocked
+[ "$err" -eq $eperm ]
+[ "$(denied_calls)" -eq $((n + 3)) ]
 serves
 # Nothing of the server's own was denied meanwhile.
 must_fail grep -E 'denied' <(grep -v '(attacker)' "$server_log")

@@ -161,7 +161,11 @@ rtrs_server_SOURCES = \
 	%D%/stop.c \
 	$(NULL)
 if HAVE_SECCOMP
-rtrs_server_SOURCES += %D%/filter.c %D%/filter-calls.c %D%/filter-calls.h
+rtrs_server_SOURCES += %D%/filter.c %D%/filter-calls.c %D%/filter-calls.h %D%/sigsys.c
+# Libraries that are opened later find them, too.
+rtrs_server_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--export-dynamic-symbol=pthread_sigmask \
+	-Wl,--export-dynamic-symbol=sigprocmask
 endif
 rtrs_server_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS) $(SECCOMP_CFLAGS)
 rtrs_server_LDADD = librtrsring.la librtrssrv.la libjournal.la libctl.la libmetrics.la libclock.la $(SYSTEMD_LIBS) $(JANSSON_LIBS) $(SECCOMP_LIBS)
