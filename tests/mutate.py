@@ -337,9 +337,11 @@ class Runner:
                 continue
             with open(os.path.join(self.tree, test), encoding='utf-8') as f:
                 text = f.read()
-            targets += ['all'] + [p for p in self.programs
-                                  if re.search(rf'(^|[\s"\'/}}]){re.escape(os.path.basename(p).removesuffix('.la'))}\b',
-                                               text, re.M)]
+            for p in self.programs:
+                name = re.escape(os.path.basename(p).removesuffix('.la'))
+                if re.search(rf'(^|[\s"\'/}}]){name}\b', text, re.M):
+                    targets.append(p)
+            targets.insert(0, 'all')
         return list(dict.fromkeys(targets))
 
     def make_programs(self, tests, log):
