@@ -150,6 +150,19 @@ static long forbid_blocked(void)
 	return rc;
 }
 
+/* getpid() by the table of 32 bits, which ends the process. */
+static long forbid_int80(void)
+{
+#ifdef __x86_64__
+	long rc = 20;
+
+	__asm__ volatile("int $0x80" : "+a"(rc) : : "memory", "r8", "r9", "r10", "r11");
+	return rc;
+#else
+	return kill(getpid(), SIGSYS);
+#endif
+}
+
 /* Not denied: the attacker's own way to see that its calls are made. */
 static long allow_getppid(void)
 {
@@ -180,6 +193,7 @@ static const struct {
 	{ "keyctl", forbid_keyctl },
 	{ "chroot", forbid_chroot },
 	{ "blocked", forbid_blocked },
+	{ "int80", forbid_int80 },
 	{ "getppid", allow_getppid },
 };
 
