@@ -127,6 +127,26 @@ suite() {
 	count "$name" "$@"
 }
 
+# denials DIR: counts what the filters of all servers of the tests in DIR denied: nothing.
+denials() {
+	local servers denied
+
+	read -r servers denied < <(find "$1/tests" "$1" -maxdepth 1 -name '*.log' -exec \
+		grep -h '^filtered servers: ' {} + |
+		awk '{ servers += $3; denied += $NF } END { print servers + 0, denied + 0 }')
+	say "$servers servers had a filter of their system calls, which denied $denied"
+	# A build without the filter has none to count.
+	if "$1/rtrs-server" --help | grep -q -F 'filter own calls (on)'; then
+		if [ "$denied" -eq 0 ] && [ "$servers" -gt 0 ]; then
+			count denials 1 0 0
+		else
+			count denials 0 1 0
+		fi
+	else
+		count denials 0 0 1
+	fi
+}
+
 # configured NAME [CONFIGURE-ARGUMENT...]: build the unpacked tarball in a directory of its own.
 configured() {
 	local name=$1
@@ -223,7 +243,7 @@ counted_s=$SECONDS
 # Other parts run what this one builds.
 wants check || quietly "$build/programs.log" make -C "$build" -j"$(nproc)" check TESTS= ||
 	die "the tests do not build"
-wants check && suite check "$build" check
+wants check && suite check "$build" check && denials "$build"
 wants quickstart && one quickstart "$build/quickstart.log" "$top/quickstart.sh"
 [ $full = yes ] || export GUEST_SELECTION=yes
 if wants guests; then

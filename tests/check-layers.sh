@@ -79,6 +79,7 @@ BEGIN {
 
 	# system header -> regular expression of the files that may include it
 	only["liburing.h"] = "^src/rtrs-server/reactor/"
+	only["seccomp.h"] = "^src/rtrs-server/filter(-calls)?\\.[ch]$"
 	only["systemd/sd-journal.h"] = "^src/common/journal/"
 	only["rbd/librbd.h"] = "^src/store/rbd/rbd-lib\\.h$"
 	only["rados/librados.h"] = "^src/store/rbd/rbd-lib\\.h$"

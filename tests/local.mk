@@ -113,6 +113,7 @@ SHELL_TESTS = \
 	%D%/test-rtrsctl-client.sh \
 	%D%/test-rtrsctl-status.sh \
 	%D%/test-sd-notify.sh \
+	%D%/test-seccomp.sh \
 	%D%/test-server-bad-input.sh \
 	%D%/test-server-memory.sh \
 	%D%/test-server-no-descriptors.sh \
@@ -126,6 +127,11 @@ SHELL_TESTS = \
 	%D%/test-sigstop.sh \
 	%D%/test-sigterm-inflight.sh \
 	%D%/test-source-tree.sh \
+	%D%/test-rights.sh \
+	%D%/test-tls.sh \
+	%D%/test-tls-certificates.sh \
+	%D%/test-tls-core.sh \
+	%D%/test-tls-flood.sh \
 	%D%/test-top.sh \
 	%D%/test-two-exports.sh \
 	%D%/test-unaligned.sh \
@@ -178,10 +184,6 @@ EXTRA_DIST += \
 	%D%/trace.c \
 	%D%/trace.py \
 	%D%/test-timeouts.sh \
-	%D%/test-rights.sh \
-	%D%/test-tls-certificates.sh \
-	%D%/test-tls-flood.sh \
-	%D%/test-tls.sh \
 	%D%/timeout.sh \
 	%D%/test-check-citations.sh \
 	%D%/test-check-numbers.sh \
@@ -204,6 +206,10 @@ valgrind_uring_la_SOURCES = %D%/valgrind-uring.c
 valgrind_uring_la_CFLAGS = $(AM_CFLAGS) $(LIBURING_CFLAGS)
 valgrind_uring_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
 valgrind_uring_la_LIBADD = $(LIBURING_LIBS)
+
+check_LTLIBRARIES += forbidden-calls.la
+forbidden_calls_la_SOURCES = %D%/forbidden-calls.c
+forbidden_calls_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
 endif
 
 # What make check has and that takes less than a minute: the units, the simulation, and the scripts that see the most

@@ -329,7 +329,7 @@ class Runner:
                 sys.exit(f'mutate: configure failed: {log.name}')
 
     def needs(self, tests):
-        """What to make for @tests: a program itself; for a script both programs, and those that it names."""
+        """What to make for @tests: a program itself; for a script all programs, and the test's own that it names."""
         targets = []
         for test in map(program_of, tests):
             if not test.endswith('.sh'):
@@ -337,9 +337,11 @@ class Runner:
                 continue
             with open(os.path.join(self.tree, test), encoding='utf-8') as f:
                 text = f.read()
-            targets += ['all'] + [p for p in self.programs
-                                  if re.search(rf'(^|[\s"\'/}}]){re.escape(os.path.basename(p))}\b',
-                                               text, re.M)]
+            for p in self.programs:
+                name = re.escape(os.path.basename(p).removesuffix('.la'))
+                if re.search(rf'(^|[\s"\'/}}]){name}\b', text, re.M):
+                    targets.append(p)
+            targets.insert(0, 'all')
         return list(dict.fromkeys(targets))
 
     def make_programs(self, tests, log):

@@ -80,6 +80,15 @@ start_server --control "$tmp/control" "disk=$(image_spec disk)" \
 	"plain=$(image_spec plain)"
 grep "disk: exports Ceph image 'rbd:rbd/disk', 67108864 bytes" "$server_log"
 grep "plain: 'rbd:rbd/plain' has no feature exclusive-lock" "$server_log"
+# The threads of Ceph's libraries have no more rights than the server's own.
+for set in CapEff CapPrm CapInh NoNewPrivs Seccomp; do
+	[ "$(grep -h "^$set:" "/proc/$server_pid/task/"*/status | sort -u | wc -l)" -eq 1 ] ||
+		fail "threads of one server differ in $set"
+done
+# Nor does one of them block SIGSYS (31), by which a denied call would end the server.
+while read -r _ mask; do
+	[ $((16#$mask >> 30 & 1)) -eq 0 ] || fail "a thread of the server blocks SIGSYS"
+done < <(grep -h '^SigBlk:' "/proc/$server_pid/task/"*/status)
 start_nbdkit "server=127.0.0.1:$server_port"
 at() { echo "nbd+unix:///$1?socket=$sock"; }
 

@@ -136,6 +136,8 @@ librtrssrv_la_LIBADD = libstore.la libauth.la libfrwr.la libfab.la librtrs.la li
 librtrsring_la_CPPFLAGS = $(SRV_CPPFLAGS)
 librtrsring_la_SOURCES = \
 	%D%/reactor/reactor-ring.h \
+	%D%/reactor/reactor-restrict.c \
+	%D%/reactor/reactor-restrict.h \
 	%D%/reactor/reactor-watch.c \
 	%D%/reactor/reactor-watch.h \
 	%D%/reactor/reactor.c \
@@ -147,12 +149,17 @@ rtrs_server_CPPFLAGS = $(SRV_CPPFLAGS)
 rtrs_server_SOURCES = \
 	%D%/change/change-ctl.c \
 	%D%/change/change-ctl.h \
+	%D%/confine.c \
+	%D%/confine.h \
 	%D%/ctl/srv-ctl-json.c \
 	%D%/ctl/srv-ctl-json.h \
 	%D%/ctl/srv-ctl.c \
 	%D%/ctl/srv-ctl.h \
 	%D%/ctl/srv-metrics.c \
 	%D%/ctl/srv-metrics.h \
+	%D%/denied.c \
+	%D%/denied.h \
+	%D%/filter.h \
 	%D%/main.c \
 	%D%/program.h \
 	%D%/reactors.c \
@@ -161,6 +168,13 @@ rtrs_server_SOURCES = \
 	%D%/sink.h \
 	%D%/stop.c \
 	$(NULL)
-rtrs_server_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS)
-rtrs_server_LDADD = librtrsring.la librtrssrv.la libjournal.la libctl.la libmetrics.la libclock.la $(SYSTEMD_LIBS) $(JANSSON_LIBS)
+if HAVE_SECCOMP
+rtrs_server_SOURCES += %D%/filter.c %D%/filter-calls.c %D%/filter-calls.h %D%/sigsys.c
+# Libraries that are opened later find them, too.
+rtrs_server_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--export-dynamic-symbol=pthread_sigmask \
+	-Wl,--export-dynamic-symbol=sigprocmask
+endif
+rtrs_server_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS) $(SECCOMP_CFLAGS)
+rtrs_server_LDADD = librtrsring.la librtrssrv.la libjournal.la libctl.la libmetrics.la libclock.la $(SYSTEMD_LIBS) $(JANSSON_LIBS) $(SECCOMP_LIBS)
 endif

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "change-ctl.h"
+#include "confine.h"
 #include "journal.h"
 #include "log.h"
 #include "program.h"
@@ -101,6 +102,9 @@ static int serve_exports(struct program *p)
 	if (rc)
 		return rc;
 	serve_administrators(p);
+	rc = confine_calls(&p->conf, reactor_loop(p->reactors.all[0]));
+	if (rc)
+		exit(1);
 	srv_listen_tell(p->srv);
 	tell_exports(&p->exports);
 	tell_protection(&p->conf);
@@ -136,8 +140,15 @@ static void raise_descriptors(void)
 static int prepare_start(struct program *p)
 {
 	char err[512];
-	int rc = plan_make(&p->plan, NULL, &p->conf);
+	/* ORDER: a host may give rings to privileged processes only; the storage may start threads
+	 * when it is opened, which inherit what is left of the rights. */
+	int rc = reactors_create(&p->reactors, &p->conf, &p->exports);
 
+	if (!rc)
+		rc = confine_begin(&p->conf);
+	if (rc)
+		return rc;
+	rc = plan_make(&p->plan, NULL, &p->conf);
 	if (rc)
 		snprintf(err, sizeof(err), "out of memory");
 	else
@@ -157,24 +168,27 @@ static int commit_start(struct program *p)
 	return rc;
 }
 
+static int open_signals(struct program *p)
+{
+	int rc = stop_open(p);
+
+	if (rc)
+		log_err(NULL, "cannot open a signalfd: %s", strerror(-rc));
+	return rc;
+}
+
 static int run_server(struct program *p)
 {
 	/* ORDER: before signals are blocked, because it may wait. */
 	int rc = commit_start(p);
 
-	if (rc)
-		return rc;
-	rc = stop_open(p);
-	if (rc)
-		log_err(NULL, "cannot open a signalfd: %s", strerror(-rc));
 	if (!rc)
-		rc = reactors_create(&p->reactors, &p->conf, &p->exports);
+		rc = open_signals(p);
 	if (!rc)
 		rc = reactors_start(&p->reactors);
 	if (!rc)
 		rc = serve_exports(p);
-	reactors_destroy(&p->reactors);
-	apply_fini(&p->apply);
+	confine_end();
 	return rc;
 }
 
@@ -242,6 +256,8 @@ int main(int argc, char **argv)
 	log_init(sink_for(true), p.conf.log_level);
 	log_init_record(journal_open("rtrs-server"));
 	rc = result == OPT_RUN ? run_server(&p) != 0 : status[result];
+	reactors_destroy(&p.reactors);
+	apply_fini(&p.apply);
 	exports_fini(&p.exports);
 	plan_fini(&p.plan);
 	conf_fini(&p.conf);

@@ -14,6 +14,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "confine.h"
 #include "log.h"
 #include "program.h"
 #include "reactor.h"
@@ -68,6 +69,7 @@ static void ctl_stopped(void *arg)
 {
 	struct program *p = arg;
 
+	confine_unwatch();
 	loop_unwatch(&p->signals);
 }
 

@@ -90,6 +90,9 @@ struct store_driver {
 	/* At the end of the server, before close(), no IO is in flight: begin to let go of what may
 	 * wait, so that all exports wait together.  NULL: nothing waits. */
 	void (*leave)(struct export *ex);
+	/* Capabilities, as bits 1 << CAP_..., that an export with shared=yes needs as long as it
+	 * lives. */
+	uint64_t shared_capabilities;
 	/* Why no other server can share the storage (the flag "shared=yes"); NULL: it can, and the
 	 * driver has take(), yield() and renew().  Of these one at a time runs, on a worker of the
 	 * store, whose writable name is @ex; they may wait. */

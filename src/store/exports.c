@@ -252,6 +252,18 @@ int exports_check(const struct exports *e, const char *spec, char *err, size_t e
 	return rc;
 }
 
+uint64_t exports_capabilities(const char *spec)
+{
+	char err[512];
+	int rc;
+	struct export *ex = export_spec_parse(spec, &rc, err, sizeof(err));
+	uint64_t needed = ex && ex->shared ? ex->driver->shared_capabilities : 0;
+
+	if (ex)
+		export_spec_free(ex);
+	return needed;
+}
+
 int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 {
 	struct export *ex;

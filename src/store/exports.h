@@ -61,6 +61,10 @@ int exports_add(struct exports *e, const char *spec, char *err, size_t errlen);
 /* Check the syntax of @spec as exports_add() does, without opening anything.  0, or -errno with one
  * line in @err. */
 int exports_check(const struct exports *e, const char *spec, char *err, size_t errlen);
+/* The capabilities, as bits 1 << CAP_..., that the export of @spec needs as long as it lives,
+ * beside those that each server keeps (confine.h).  0: none, or a bad @spec, which exports_add()
+ * refuses.  Opens nothing. */
+uint64_t exports_capabilities(const char *spec);
 /* Begin with no exports.  @nrings rings will serve the exports, 0 if none will. */
 void exports_init(struct exports *e, unsigned nrings);
 /* Close and free all exports of @e, with no IO in flight. */

@@ -100,6 +100,15 @@ direct = yes
 END
 must_start rtrs-server.service
 [ "$(systemctl show -P User rtrs-server)" = rtrs-server ]
+# The process has no capability, and the unit lets the server filter its own calls.
+pid=$(systemctl show -P MainPID rtrs-server)
+status=$(nsenter --target "$one" --pid --mount sh -c 'cat "/proc/$1/task/"*/status' sh "$pid")
+for line in CapEff:.0000000000000000 CapPrm:.0000000000000000 NoNewPrivs:.1 Seccomp:.2; do
+	grep -x "$line" <<<"$status" || fail "a server of the unit without $line"
+	[ "$(grep -c "^${line%%:*}:" <<<"$status")" -eq "$(grep -c -x "$line" <<<"$status")" ]
+done
+journal_has() { journalctl --no-pager -u rtrs-server | grep "$1"; }
+journal_has 'system calls are filtered: --seccomp=on$'
 printf '%s\n' "server = rdma://$ip4" "export = block" >"$etc/rtrs/rdma.conf"
 printf '%s\n' "server = unix:/run/rtrs-server/rtrs.sock" "server-uid = rtrs-server" \
 	"export = file" \
@@ -189,5 +198,6 @@ want=$(printf '%s\n' client gateway gateway server server)
 	/run/ended)" = "$want" ] ||
 	fail "not in this order: $want"
 must_fail systemctl is-failed client.service rtrs-nbd@rdma.service rtrs-server.service
+must_fail journal_has ' denied, '
 cmp "$tmp/last" "$loop"
 [ ! -e /run/nbd/rdma.sock ] || fail "the socket is left"

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -320,4 +321,18 @@ Test(export, losses_tell_who_comes_back)
 	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RW), 0);
 	export_release(a, RNBD_ACCESS_RW);
 	cr_assert_eq(exports_losses(&exports), failed, "healthy again");
+}
+
+/* ---- capabilities ---- */
+
+/* Kept as long as the process lives, so only for an export that needs them. */
+Test(export, capabilities_of_a_shared_block_device_alone)
+{
+	cr_assert_eq(store_file_driver.shared_capabilities,
+		     1ULL << CAP_SYS_RAWIO | 1ULL << CAP_SYS_ADMIN);
+	cr_assert_eq(exports_capabilities("a=/dev/null"), 0);
+	cr_assert_eq(exports_capabilities("a=mem:1M"), 0);
+	cr_assert_eq(exports_capabilities("a=rbd:pool/image,shared=yes"), 0);
+	cr_assert_eq(exports_capabilities("a=/dev/null,shared=perhaps"), 0);
+	cr_assert_eq(exports_capabilities("no export"), 0);
 }

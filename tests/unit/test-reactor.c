@@ -10,6 +10,7 @@
 
 #include "clock.h"
 #include "loop-impl.h"
+#include "reactor-ring.h"
 #include "reactor.h"
 #include "unit.h"
 
@@ -550,4 +551,31 @@ Test(reactor, message_ends_the_wait)
 	reactor_stop(r);
 	reactor_stop(r);
 	cr_assert_eq(reactor_run(r), 0);
+}
+
+/* ---- what the ring refuses ---- */
+
+static int result;
+
+static void op_done(struct reactor_op *op, int res, unsigned flags)
+{
+	result = res;
+	reactor_stop(r);
+}
+
+static struct reactor_op an_op = { .done = op_done };
+
+static void open_a_file(struct loop_task *task)
+{
+	io_uring_prep_openat(reactor_sqe(r, &an_op), AT_FDCWD, "/dev/null", O_RDONLY, 0);
+}
+
+/* An operation that the server does not use, and a registration. */
+Test(reactor, restricted)
+{
+	loop_task_init(&first, open_a_file);
+	loop_defer(reactor_loop(r), &first);
+	cr_assert_eq(reactor_run(r), 0);
+	cr_assert_eq(result, -EACCES, "%d", result);
+	cr_assert_eq(io_uring_register_eventfd(&r->ring, pair[0]), -EACCES);
 }

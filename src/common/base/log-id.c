@@ -65,4 +65,6 @@ const struct log_id_row log_id_rows[LOG_IDS] = {
 	   "the storage failed a sync"),
 	ID(WRITES_LOST, "0530374ed2604e6c9e8143466c1d087c",
 	   "writes that were acknowledged may be lost"),
+	ID(CALL_DENIED, "8cb5f8a3c9154938b5baf5b2f2793166",
+	   "the filter denies a system call"),
 };

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing; keys belong to the caller.  The text of a file is wiped before its memory is given
- * back. */
+/* Owns nothing; keys belong to the caller.  The text of a file and the keys lie in memory that is
+ * wiped before it is given back, and that no core file has. */
 #include <config.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "fab-psk.h"
+#include "fab-secret.h"
 
 #define PSK_FILE_MAX (1u << 20)
 #define PSK_LINES_MAX 4096u
@@ -234,7 +234,8 @@ static int make_room(const char *text, size_t n, struct fab_psks *psks, char *er
 		snprintf(err, len, "expected at most %u lines", PSK_LINES_MAX);
 		return -EFBIG;
 	}
-	psks->all = calloc(lines, sizeof(*psks->all));
+	psks->room = lines * sizeof(*psks->all);
+	psks->all = fab_secret_alloc(psks->room);
 	if (psks->all)
 		return 0;
 	snprintf(err, len, "out of memory");
@@ -243,7 +244,7 @@ static int make_room(const char *text, size_t n, struct fab_psks *psks, char *er
 
 int fab_psk_read(const char *file, struct fab_psks *psks, char *err, size_t len)
 {
-	char *text = calloc(1, PSK_FILE_MAX + 2);
+	char *text = fab_secret_alloc(PSK_FILE_MAX + 2);
 	static _Atomic uint64_t last_serial;
 	int64_t changed_s = 0;
 	size_t n = 0;
@@ -265,15 +266,12 @@ int fab_psk_read(const char *file, struct fab_psks *psks, char *err, size_t len)
 	}
 	if (rc)
 		fab_psk_free(psks);
-	explicit_bzero(text, n);
-	free(text);
+	fab_secret_free(text, PSK_FILE_MAX + 2);
 	return rc;
 }
 
 void fab_psk_free(struct fab_psks *psks)
 {
-	for (unsigned i = 0; psks->all && i < psks->n; i++)
-		explicit_bzero(&psks->all[i], sizeof(psks->all[i]));
-	free(psks->all);
+	fab_secret_free(psks->all, psks->room);
 	*psks = (struct fab_psks){ 0 };
 }

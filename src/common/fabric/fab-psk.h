@@ -24,8 +24,9 @@ struct fab_psk {
 };
 
 struct fab_psks {
-	struct fab_psk *all;		/* [n] */
+	struct fab_psk *all;		/* [n]; fab-secret.h */
 	unsigned n;
+	size_t room;			/* bytes of @all */
 };
 
 /* Check that the open file @fd holds a secret well: a file, with no right for others than its

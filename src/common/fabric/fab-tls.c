@@ -3,7 +3,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +40,8 @@ struct creds {
 	gnutls_psk_server_credentials_t psk_server;
 	gnutls_psk_client_credentials_t psk_client;
 	gnutls_certificate_credentials_t cert;
-	struct fab_psks psks;			/* of a server */
-	char identity[FAB_PSK_NAME_MAX + 1];	/* of a client with a key */
+	struct fab_psks psks;
+	const struct fab_psk *psk;		/* client: its key of @psks */
 	char *hostname;				/* NULL: the address */
 };
 
@@ -72,7 +74,47 @@ static int tls_error(int rc, char *err, size_t len, const char *fmt, ...)
 	return rc;
 }
 
+/* ---- memory of gnutls ---- */
+
+static atomic_uint users;
+
+/* gnutls (3.7, 3.8) gives copies of keys back without wiping them: zeroize_temp_key() is empty
+ * outside of its FIPS mode. */
+static void wipe_and_free(void *ptr)
+{
+	if (ptr)
+		explicit_bzero(ptr, malloc_usable_size(ptr));
+	free(ptr);
+}
+
+/* The functions of gnutls' memory are variables, those of the C library by default.  While there
+ * are credentials, all that gnutls frees in this process is wiped. */
+static void wipe_begin(void)
+{
+	if (!users++)
+		gnutls_free = wipe_and_free;
+}
+
+static void wipe_end(void)
+{
+	/* ORDER: the code of a plugin may go before gnutls does. */
+	if (!--users)
+		gnutls_free = free;
+}
+
 /* ---- keys ---- */
+
+/* Give gnutls a copy of the key of @psk.  gnutls frees the copy, and so wipes it, when the
+ * handshake has ended. */
+static int lend_key(const struct fab_psk *psk, gnutls_datum_t *key)
+{
+	key->size = psk->len;
+	key->data = gnutls_malloc(key->size);
+	if (!key->data)
+		return -1;
+	memcpy(key->data, psk->key, key->size);
+	return 0;
+}
 
 /* Give gnutls the key of @name.  An unknown name gets a key of chance, so that a stranger does not
  * learn which names there are. */
@@ -92,15 +134,28 @@ static int psk_of_name(gnutls_session_t session, const gnutls_datum_t *name, gnu
 	end->unknown = !psk;
 	end->key = psk ? psk->serial : 0;
 	end->key_since_s = psk ? psk->since_s : 0;
-	key->size = psk ? psk->len : FAB_PSK_KEY_NEW;
+	if (psk)
+		return lend_key(psk, key);
+	key->size = FAB_PSK_KEY_NEW;
 	key->data = gnutls_malloc(key->size);
 	if (!key->data)
 		return -1;
-	if (psk)
-		memcpy(key->data, psk->key, key->size);
-	else if (gnutls_rnd(GNUTLS_RND_KEY, key->data, key->size) < 0)
+	return gnutls_rnd(GNUTLS_RND_KEY, key->data, key->size) < 0 ? -1 : 0;
+}
+
+/* Give gnutls the key of this client, and its name.  Credentials that gnutls keeps would have the
+ * key in the heap, and so in a core file. */
+static int psk_of_client(gnutls_session_t session, gnutls_datum_t *name, gnutls_datum_t *key)
+{
+	struct fab_tls_end *end = gnutls_session_get_ptr(session);
+	const struct fab_psk *psk = creds_of(end->tls)->psk;
+
+	name->size = (unsigned)strlen(psk->name);
+	name->data = gnutls_malloc(name->size + 1);
+	if (!name->data)
 		return -1;
-	return 0;
+	memcpy(name->data, psk->name, name->size + 1);
+	return lend_key(psk, key);
 }
 
 static int use_psk_server(struct creds *tls)
@@ -134,18 +189,17 @@ static const struct fab_psk *choose_psk(const struct fab_tls_conf *conf,
 static int use_psk_client(struct creds *tls, const struct fab_tls_conf *conf, char *err,
 			  size_t len)
 {
-	const struct fab_psk *psk = choose_psk(conf, &tls->psks, err, len);
-	gnutls_datum_t key;
-
-	if (!psk)
+	tls->psk = choose_psk(conf, &tls->psks, err, len);
+	if (!tls->psk)
 		return -EINVAL;
-	key = (gnutls_datum_t){ .data = (uint8_t *)psk->key, .size = psk->len };
-	snprintf(tls->identity, sizeof(tls->identity), "%s", psk->name);
-	if (gnutls_psk_allocate_client_credentials(&tls->psk_client) < 0 ||
-	    gnutls_psk_set_client_credentials(tls->psk_client, psk->name, &key,
-					      GNUTLS_PSK_KEY_RAW) < 0)
+	/* Keys of others are no business of a client. */
+	for (unsigned i = 0; i < tls->psks.n; i++) {
+		if (&tls->psks.all[i] != tls->psk)
+			explicit_bzero(&tls->psks.all[i], sizeof(tls->psks.all[i]));
+	}
+	if (gnutls_psk_allocate_client_credentials(&tls->psk_client) < 0)
 		return tls_error(-ENOMEM, err, len, "out of memory");
-	fab_psk_free(&tls->psks);
+	gnutls_psk_set_client_credentials_function2(tls->psk_client, psk_of_client);
 	return 0;
 }
 
@@ -292,6 +346,7 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 	tls = calloc(1, sizeof(*tls));
 	if (!tls)
 		return tls_error(-ENOMEM, err, len, "out of memory");
+	wipe_begin();
 	tls->base.mode = mode;
 	tls->server = conf->server;
 	tls->verify_peer = conf->verify_peer;
@@ -347,6 +402,7 @@ void fab_tls_destroy(struct fab_tls *tls)
 		gnutls_certificate_free_credentials(creds->cert);
 	if (creds->priority)
 		gnutls_priority_deinit(creds->priority);
+	wipe_end();
 	fab_psk_free(&creds->psks);
 	free(creds->hostname);
 	free(creds);
@@ -388,7 +444,7 @@ int fab_tls_session(struct fab_tls_end *end, const char *address,
 		gnutls_deinit(session);
 		return -ENOMEM;
 	}
-	snprintf(end->identity, sizeof(end->identity), "%s", tls->identity);
+	snprintf(end->identity, sizeof(end->identity), "%s", tls->psk ? tls->psk->name : "");
 	gnutls_session_set_ptr(session, end);
 	/* The cm has a deadline for the whole set-up. */
 	gnutls_handshake_set_timeout(session, 0);

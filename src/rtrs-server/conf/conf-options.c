@@ -25,6 +25,12 @@ const char *const srv_invalidate_names[SRV_INVALIDATE_N] = {
 	[SRV_INVALIDATE_NEVER] = "never",
 };
 
+const char *const srv_seccomp_names[SRV_SECCOMP_N] = {
+	[SRV_SECCOMP_OFF] = "off",
+	[SRV_SECCOMP_ON] = "on",
+	[SRV_SECCOMP_LOG] = "log",
+};
+
 /* ---- values with rules of their own ---- */
 
 /* True if @a and @b are the same place.  Port 0 is a different port each time. */
@@ -340,9 +346,12 @@ static const struct opt rows[] = {
 	  .shown = "", .with_next = true, .holds = IN_FILE },
 	{ .name = "no-lock", .type = OPT_FLAG, FIELD(no_lock), .holds = IN_FILE,
 	  .help = "for a locked file (default 60), or none" },
+	{ .name = "seccomp", .type = OPT_WORD, FIELD(seccomp), .words = srv_seccomp_names,
+	  .nwords = SRV_SECCOMP_N, .fallback = SECCOMP_DEFAULT, .holds = IN_FILE,
+	  .with_next = true },
 	{ .name = "ready-fd", .type = OPT_NUMBER, FIELD(ready_fd), .arg = "FD",
 	  .least = STDERR_FILENO + 1, .most = 65535, .call = check_ready_fd, .holds = OPT_AT_START,
-	  .help = "write a line to FD when ready, and close it" },
+	  .help = "filter own calls (" SECCOMP_DEFAULT "); say ready" },
 	{ .name = "log-level", .type = OPT_WORD, FIELD(log_level), .arg = "LEVEL",
 	  .words = log_level_names, .nwords = LOG_LEVELS, .fallback = "info",
 	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_log_level,

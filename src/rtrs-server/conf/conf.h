@@ -36,6 +36,16 @@ enum srv_invalidate {
 /* "auto", "always", "copy", "never". */
 extern const char *const srv_invalidate_names[SRV_INVALIDATE_N];
 
+/* What becomes of a system call that a running server does not make. */
+enum srv_seccomp {
+	SRV_SECCOMP_OFF,		/* it is made */
+	SRV_SECCOMP_ON,			/* it fails with EPERM, and the log tells */
+	SRV_SECCOMP_LOG,		/* it is made, and the log tells */
+	SRV_SECCOMP_N
+};
+/* "off", "on", "log". */
+extern const char *const srv_seccomp_names[SRV_SECCOMP_N];
+
 /* NAME=PATH[,FLAG]...: an export as the user wrote it, whether or not the server can open the
  * storage. */
 struct conf_export {
@@ -92,6 +102,7 @@ struct srv_conf {
 	const char *metrics_file;	/* NULL: none */
 	enum metric_page_wanted metrics_page;	/* beside @metrics */
 	const char *metrics_host;	/* names in requests for @metrics; NULL: none */
+	enum srv_seccomp seccomp;
 	int ready_fd;			/* -1: none */
 	const char *config;		/* the file; NULL: none */
 	bool config_asked;		/* --config was given */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "denied.h"
 #include "export.h"
 #include "exports.h"
 #include "log.h"
@@ -35,6 +36,11 @@ static void read_build(struct metric_out *out, const void *program)
 static void read_start(struct metric_out *out, const void *program)
 {
 	metric_value(out, NULL, ((const struct srv_metrics *)program)->started_ns);
+}
+
+static void read_denied(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, denied_count());
 }
 
 static void read_memory(struct metric_out *out, const void *program)
@@ -329,6 +335,8 @@ static const struct metric rows[] = {
 	{ .name = "rtrs_server_start_time_seconds", .type = METRIC_GAUGE, .unit = METRIC_SECONDS,
 	  .read = read_start,
 	  .help = "Start of this server, since 1970." },
+	{ .name = "rtrs_server_denied_calls", .type = METRIC_COUNTER, .read = read_denied,
+	  .help = "System calls that the filter denied; --seccomp=log: would have denied." },
 	{ .name = "rtrs_server_memory_bytes", .type = METRIC_GAUGE, .unit = METRIC_BYTES,
 	  .read = read_memory,
 	  .help = "Memory for the requests and connections of all paths." },

@@ -18,6 +18,7 @@
 
 #include "clock.h"
 #include "log.h"
+#include "reactor-restrict.h"
 #include "reactor-ring.h"
 #include "reactor-watch.h"
 
@@ -111,6 +112,11 @@ static int ring_init(const char *name, struct io_uring *ring, unsigned entries)
 		return rc;
 	}
 	rc = check_features(name, ring);
+	if (!rc) {
+		rc = reactor_restrict(ring);
+		if (rc)
+			log_err(name, "cannot restrict the io_uring: %s", strerror(-rc));
+	}
 	if (rc)
 		io_uring_queue_exit(ring);
 	return rc;

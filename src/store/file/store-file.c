@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
 #include <stdarg.h>
@@ -370,6 +371,8 @@ static int file_check(const struct export *ex, char *err, size_t errlen)
 
 const struct store_driver store_file_driver = {
 	.flags = file_flags,
+	/* Persistent reservations (store-file-pr.h): SG_IO, and on older kernels IOC_PR_*. */
+	.shared_capabilities = 1ULL << CAP_SYS_RAWIO | 1ULL << CAP_SYS_ADMIN,
 	.create = file_create,
 	.flag = file_flag,
 	.check = file_check,

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Takes rights away from the running process: a mistake in the server gives an attacker little more
+ * than the exports.  SECURITY, "What the server's process may do", is the promise.
+ *
+ * Main thread, which is the control thread.  What fails is told in the log. */
+#ifndef CONFINE_H
+#define CONFINE_H
+
+#include "conf.h"
+
+struct loop;
+
+/* Give up what only a start needs: rights that an executed program could bring, and capabilities,
+ * but those that each server may need and those that the exports of @conf need.  After the rings,
+ * which a host may give to privileged processes only; before any other thread runs, also of the
+ * storage: threads inherit this.  0 or -errno. */
+int confine_begin(const struct srv_conf *conf);
+/* Deny each system call that a running server does not make, to all threads and to threads to come,
+ * as @conf says.  @loop is that of the main thread, and tells the log about denied calls.  Before
+ * the first client is served.  0 or -errno. */
+int confine_calls(const struct srv_conf *conf, struct loop *loop);
+/* Take the watch of confine_calls() off its loop.  Idempotent; nothing without confine_calls(). */
+void confine_unwatch(void);
+/* Tell the log about denied calls that it has not been told yet.  The loop has ended. */
+void confine_end(void);
+
+#endif
