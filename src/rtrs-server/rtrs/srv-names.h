@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose the names of sessions are.  A name that an identity has used belongs to the identity, while
+/* The owners of the names of sessions.  A name that an identity has used belongs to the identity, while
  * the server runs and has a key of the identity, so that nobody takes the name while its owner is
  * away.  Names that clients without an identity use belong to nobody.
  *
