@@ -443,15 +443,15 @@ Test(export_io, syncs_are_marked_until_they_end)
 		bool direct, marked;
 		bool durable;
 	} cases[] = {
-		{ RNBD_OP_FLUSH, 0, false, true },
-		{ RNBD_OP_FLUSH, 0, true, true },
-		{ RNBD_OP_WRITE, RNBD_F_FUA, true, true },
-		{ RNBD_OP_WRITE, RNBD_F_PREFLUSH, false, true },
-		{ RNBD_OP_WRITE, 0, true, false },
-		{ RNBD_OP_READ, 0, false, false },
+		{ RNBD_OP_FLUSH, 0, false, true, false },
+		{ RNBD_OP_FLUSH, 0, true, true, false },
+		{ RNBD_OP_WRITE, RNBD_F_FUA, true, true, false },
+		{ RNBD_OP_WRITE, RNBD_F_PREFLUSH, false, true, false },
+		{ RNBD_OP_WRITE, 0, true, false, false },
+		{ RNBD_OP_READ, 0, false, false, false },
 		/* Each write has FUA. */
-		{ RNBD_OP_WRITE, 0, true, true, .durable = true },
-		{ RNBD_OP_READ, 0, true, false, .durable = true },
+		{ RNBD_OP_WRITE, 0, true, true, true },
+		{ RNBD_OP_READ, 0, true, false, true },
 	};
 	struct export *buffered, *direct, *ex;
 	uint8_t *buf = aligned_alloc(4096, 4096);
