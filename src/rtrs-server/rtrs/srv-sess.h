@@ -37,8 +37,8 @@ struct srv_sess {
 	 * transport; each later connection is by the same, and by the same key.  Constant. */
 	char transport_identity[FAB_IDENTITY_LEN];
 	uint8_t key_id[16];		/* by messages (auth_chap_key_id()); else zero */
-	/* The owner of the session, from its first INFO_REQ on; "": anonymous.  Each path that joins
-	 * has the same srv_path.identity. */
+	/* The owner of the session, from its first INFO_REQ on; "": anonymous.  Each path that
+	 * joins has the same srv_path.identity. */
 	char identity[FAB_IDENTITY_LEN];
 	char name[RTRS_NAME_MAX];	/* "" until the first INFO_REQ */
 };
