@@ -63,8 +63,12 @@ must_fail "${ctl[@]}" reload 2>"$tmp/mistakes"
 grep -q "$conf:6: 'dirrect' is no option .*did you mean direct?" "$tmp/mistakes"
 grep -q "^rtrsctl: $conf.d/b.conf:1: export name .b. is given twice: first in $conf:9" \
 	"$tmp/mistakes"
+not_used() { grep -c "$conf is not used, and all stays as it was" "$server_log"; }
+not_used_again() { [ "$(not_used)" -gt "$1" ]; }
+# The log has it for rtrsctl, too.
+before=$(not_used || true)
 kill -HUP "$server_pid"
-wait_line "$server_log" "$conf is not used, and all stays as it was"
+wait_until "the end of the reload by SIGHUP" not_used_again "$before"
 write_conf "$always" '[export "new"]' "path = $tmp/c" '[export "none"]' "path = $tmp/none"
 expect_failure 1 "export 'none': .* cannot be opened: No such file" "${ctl[@]}" reload
 [ "$(exports)" = "a b disk line " ]

@@ -76,6 +76,8 @@ static int use_up(struct export_life *life, struct export *ex)
 
 static void use_down(struct export_life *life, struct export *ex)
 {
+	/* ORDER: before take_down(), which gives the lock back on another thread. */
+	store_lead_goes(ex->store, ex);
 	if (life->users)
 		life->users->export_goes(life->arg, ex);
 }

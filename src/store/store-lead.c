@@ -293,6 +293,12 @@ void store_lead_end(struct store *store)
 		loop_timer_cancel(&store->lead->timer);
 }
 
+void store_lead_goes(struct store *store, const struct export *ex)
+{
+	if (store->lead && store->lead->ex == ex)
+		store_lead_end(store);
+}
+
 void store_lead_left(struct store *store, const struct export *ex)
 {
 	struct store_lead *lead = store->lead;

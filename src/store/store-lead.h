@@ -95,6 +95,8 @@ int store_lead_create(struct store *store, struct export *ex);
 void store_lead_begin(struct store *store);
 /* The program ends (exports_leads.ended): a store that cannot be opened anew is not tried again. */
 void store_lead_end(struct store *store);
+/* @ex goes, and no client has it open: no job begins by a timer any more.  No job runs. */
+void store_lead_goes(struct store *store, const struct export *ex);
 /* @ex is no name of @store any more.  No job runs. */
 void store_lead_left(struct store *store, const struct export *ex);
 

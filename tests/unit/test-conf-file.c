@@ -401,7 +401,8 @@ Test(conf_file, ceph_image)
 		   "[export \"c\"]\npath=rbd:p/i@s\n[export \"d\"]\npath=rbd:p/i\nidd=a\n");
 	cr_assert_str_eq(parse(&conf, "", OPT_FAILED),
 		"a.conf:1: export 'a': 'rbd:p': expected rbd:POOL/[NAMESPACE/]IMAGE[@SNAP]\n"
-		"a.conf:3: export 'b': unknown flag 'id=gw': expected readonly, direct or force (a "
+		"a.conf:3: export 'b': unknown flag 'id=gw': expected readonly, shared=, direct "
+		"or force (a "
 		"comma in PATH is written '\\,')\n"
 		"a.conf:6: export 'c': 'rbd:p/i@s' is a snapshot: add ',readonly'\n"
 		"a.conf:10: 'idd' is no option of this section (did you mean id?)\n");

@@ -441,13 +441,17 @@ Test(export_io, syncs_are_marked_until_they_end)
 		enum rnbd_io_op op;
 		uint32_t flags;
 		bool direct, marked;
+		bool durable;
 	} cases[] = {
-		{ RNBD_OP_FLUSH, 0, false, true },
-		{ RNBD_OP_FLUSH, 0, true, true },
-		{ RNBD_OP_WRITE, RNBD_F_FUA, true, true },
-		{ RNBD_OP_WRITE, RNBD_F_PREFLUSH, false, true },
-		{ RNBD_OP_WRITE, 0, true, false },
-		{ RNBD_OP_READ, 0, false, false },
+		{ RNBD_OP_FLUSH, 0, false, true, false },
+		{ RNBD_OP_FLUSH, 0, true, true, false },
+		{ RNBD_OP_WRITE, RNBD_F_FUA, true, true, false },
+		{ RNBD_OP_WRITE, RNBD_F_PREFLUSH, false, true, false },
+		{ RNBD_OP_WRITE, 0, true, false, false },
+		{ RNBD_OP_READ, 0, false, false, false },
+		/* Each write has FUA. */
+		{ RNBD_OP_WRITE, 0, true, true, true },
+		{ RNBD_OP_READ, 0, true, false, true },
 	};
 	struct export *buffered, *direct, *ex;
 	uint8_t *buf = aligned_alloc(4096, 4096);
@@ -462,6 +466,7 @@ Test(export_io, syncs_are_marked_until_they_end)
 					      .len = c->op == RNBD_OP_FLUSH ? 0 : 4096 } };
 
 		ex = c->direct ? direct : buffered;
+		direct->durable = c->durable;
 		rig_start(&rig, ex, &rio);
 		cr_assert_eq(atomic_load(&store_state(buffered->store)->syncing), c->marked,
 			     "case %td",

@@ -133,9 +133,9 @@ Test(export, refused)
 	add_refused("a/../b=ok", -EINVAL, "export name 'a/../b': '..' is not allowed in a name");
 	add_refused("taken=ok", -EEXIST, "export name 'taken' is given twice");
 	add_refused("a=ok,readable", -EINVAL, "export 'a': unknown flag 'readable': expected "
-		    "readonly, direct or force (a comma in PATH is written '\\,')");
+		    "readonly, shared=, direct or force (a comma in PATH is written '\\,')");
 	add_refused("a=ok,", -EINVAL,
-		    "export 'a': unknown flag '': expected readonly, direct or force "
+		    "export 'a': unknown flag '': expected readonly, shared=, direct or force "
 		    "(a comma in PATH is written '\\,')");
 	add_refused("a=missing", -ENOENT,
 		    "export 'a': 'missing' cannot be opened: No such file or directory");

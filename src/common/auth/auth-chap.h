@@ -36,7 +36,7 @@ enum auth_state {
 	AUTH_NSTATES
 };
 
-/* What both ends know of their connection.  A field that one end sees otherwise fails the
+/* The facts that both ends know of their connection.  A field that one end sees otherwise fails the
  * handshake. */
 struct auth_where {
 	uint8_t conn_req[54];		/* CONN_REQ without its first two bytes: version, numbers,
@@ -108,7 +108,7 @@ void auth_chap_tag(const uint8_t conn_key[AUTH_HASH_LEN], const uint8_t *conn_re
 void auth_chap_accept_proof(const uint8_t conn_key[AUTH_HASH_LEN], const uint8_t *conn_req,
 		       size_t req_len, const uint8_t *conn_rsp, size_t rsp_len,
 		       uint8_t proof[AUTH_PROOF_LEN]);
-/* What tells the @len bytes @key from other keys, and nothing else. */
+/* A number that tells the @len bytes @key from other keys, and nothing else of them. */
 void auth_chap_key_id(const uint8_t *key, size_t len, uint8_t id[16]);
 
 #endif

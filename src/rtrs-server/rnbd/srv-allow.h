@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who may open an export, and for what: the lists "allow =" and "read-only =" of the export, at
- * work (conf-allow.h).
+/* The clients that may open an export, and for what: the lists "allow =" and "read-only =" of the
+ * export, at work (conf-allow.h).
  *
  * An export without a rule in both lists is everybody's.  Otherwise a client may open the export if
  * a list has the client's address, user or identity; a client in "read-only =" may open for reading

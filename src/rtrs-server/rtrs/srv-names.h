@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose the names of sessions are.  A name that an identity has used belongs to the identity, while
- * the server runs and has a key of the identity, so that nobody takes the name while its owner is
- * away.  Names that clients without an identity use belong to nobody.
+/* The owners of the names of sessions.  A name that an identity has used belongs to the identity,
+ * while the server runs and has a key of the identity, so that nobody takes the name while its
+ * owner is away.  Names that clients without an identity use belong to nobody.
  *
  * An identity keeps its last SRV_NAMES_OF_ONE names, and all together keep SRV_NAMES_MAX: one more
  * pushes out the name that was used longest ago.  Control thread. */

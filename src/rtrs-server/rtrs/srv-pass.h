@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who the client of a connection is, before a session or path is looked up (doc/decisions.md D23).
+/* The identity of the client of a connection, before a session or path is looked up
+ * (doc/decisions.md D23).
  *
  * A client that has proven itself in messages has a pass: for one attempt of one path, for each of
  * its connections once, in their order, from one address, and for a limited time.  Control
@@ -18,7 +19,7 @@
 struct srv;
 struct srv_pass;
 
-/* What the client of a connection has proven. */
+/* The proofs that the client of a connection has given. */
 struct srv_who {
 	struct fab_identity id;		/* id.name "": anonymous; id.key: of @key, or @tls_key */
 	uint64_t tls_key;		/* serial of the key of TLS; 0: none */

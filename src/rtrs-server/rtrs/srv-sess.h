@@ -33,12 +33,12 @@ struct srv_sess {
 	uint64_t down_since_ms;		/* when the last path up was drained; 0: never */
 	uint8_t uuid[RTRS_UUID_LEN];	/* paths_uuid of the wire */
 	struct fab_addr client;		/* of the first path */
-	/* Who the client of the first connection has proven to be, by messages or by its transport;
-	 * each later connection is by the same, and by the same key.  Constant. */
+	/* The name that the client of the first connection has proven, by messages or by its
+	 * transport; each later connection is by the same, and by the same key.  Constant. */
 	char transport_identity[FAB_IDENTITY_LEN];
 	uint8_t key_id[16];		/* by messages (auth_chap_key_id()); else zero */
-	/* Whose the session is, from its first INFO_REQ on; "": anonymous.  Each path that joins
-	 * has the same srv_path.identity. */
+	/* The owner of the session, from its first INFO_REQ on; "": anonymous.  Each path that
+	 * joins has the same srv_path.identity. */
 	char identity[FAB_IDENTITY_LEN];
 	char name[RTRS_NAME_MAX];	/* "" until the first INFO_REQ */
 };

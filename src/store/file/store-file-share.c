@@ -29,7 +29,7 @@ static struct store_file_pr device_of(const struct store_file_all *all)
 				       .key = all->key };
 }
 
-/* Who has the reservation, if two hosts at most know of each other. */
+/* Fill @view with the reservation.  -EUSERS: the device knows more than two hosts. */
 static int look(const struct store_file_pr *pr, struct store_file_pr_view *view, char *why,
 		size_t len)
 {
@@ -136,16 +136,13 @@ static int again_if_late(int rc)
 
 static int preempt(const struct taking *t, uint64_t holder)
 {
-	char why[256];
 	int rc = store_taking_may_break(&t->try);
 
+	if (!rc)
+		rc = again_if_late(store_file_pr_preempt(&t->pr, holder, t->try.why, t->try.len));
 	if (rc)
 		return rc;
-	rc = again_if_late(store_file_pr_preempt(&t->pr, holder, why, sizeof(why)));
-	if (rc == -EAGAIN)
-		return rc;
-	return store_taking_tell(&t->try, rc, rc ? "keeps its reservation, which cannot be taken" :
-				 "kept its reservation, which is taken from it");
+	return store_taking_tell(&t->try, 0, "kept its reservation, which is taken from it");
 }
 
 /* 0: this host has the reservation.  -EAGAIN: not yet.  Another error is the end. */

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two servers before one block device (store-file-share.c), on a device that ioctl() plays
+ * (pr-device.h).  tests/guest/test-shared-device.sh does the same with servers. */
+#include <config.h>
+
+#include <errno.h>
+
+#include "clock.h"
+#include "exports.h"
+#include "pr-device.h"
+#include "store-file-priv.h"
+#include "store-lead.h"
+#include "unit.h"
+
+enum { A, B };
+
+static struct exports all;
+static struct host {
+	struct store_file f;
+	struct store *store;
+} hosts[2];
+static char why[256];
+
+/* A server begins on @host. */
+static void server_begins(unsigned host)
+{
+	struct store_id id = { .len = 1, .bytes = { (char)('a' + (char)host) } };
+	struct host *h = &hosts[host];
+	struct export *ex = &h->f.ex;
+
+	*h = (struct host){ .f = { .fd = FD + (int)host } };
+	ex->name = ex->path = host == A ? (char *)"a" : (char *)"b";
+	ex->driver = &store_file_driver;
+	ex->shared = true;
+	ex->all = &all;
+	h->store = store_create(&all.stores, &id, &store_file_driver);
+	ex->store = h->store;
+	list_add_tail(&h->store->names, &ex->store_link);
+	cr_assert_eq(store_file_share_begin(ex, why, sizeof(why)), 0, "%s", why);
+}
+
+static int take(unsigned host, uint64_t may_break_ms)
+{
+	*why = '\0';
+	return store_file_share_take(&hosts[host].f.ex, may_break_ms, why, sizeof(why));
+}
+
+static int yield(unsigned host)
+{
+	return store_file_share_yield(&hosts[host].f.ex);
+}
+
+static int renew(unsigned host)
+{
+	return store_file_share_renew(&hosts[host].f.ex, why, sizeof(why));
+}
+
+static void set_up(void)
+{
+	dev = (struct device){ .holder = -1, .scsi = true };
+	exports_init(&all, 0);
+	for (unsigned i = 0; i < 4; i++)
+		random_numbers[i] = 0x1111 * (i + 1);
+	nrandom = 0;
+	server_begins(A);
+	server_begins(B);
+}
+
+TestSuite(store_file_share, .init = set_up, .timeout = 60);
+
+Test(store_file_share, the_lock_goes_to_and_fro)
+{
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(take(A, CLOCK_NEVER), 0, "%s", why);
+		cr_assert_eq(dev.holder, A);
+		cr_assert_eq(yield(A), 0);
+		cr_assert_eq(take(B, CLOCK_NEVER), 0, "%s", why);
+		cr_assert_eq(dev.holder, B);
+		cr_assert_eq(yield(B), 0);
+		cr_assert_eq(dev.holder, -1);
+	}
+	cr_assert_eq(dev.aborts, 0);
+}
+
+/* An owner that lives keeps the device, unless a client has lost it. */
+Test(store_file_share, an_owner_has_its_time)
+{
+	uint64_t since = clock_now_ms();
+
+	cr_assert_eq(take(A, 0), 0);
+	cr_assert_eq(take(B, CLOCK_NEVER), -EBUSY);
+	cr_assert(strstr(why, "the host with the key 0x1111 "), "%s", why);
+	cr_assert_geq(clock_now_ms() - since, STORE_LEAD_POLITE_MS);
+	cr_assert_eq(take(B, clock_now_ms() + 60000), -EBUSY);
+	cr_assert_eq(dev.holder, A);
+	since = clock_now_ms();
+	cr_assert_eq(take(B, 0), 0);
+	cr_assert_geq(clock_now_ms() - since, STORE_LEAD_PATIENCE_MS);
+	cr_assert_eq(dev.holder, B);
+	cr_assert_eq(dev.aborts, 1);
+	cr_assert_eq(dev.keys[A], 0);
+	cr_assert_eq(yield(A), -ESHUTDOWN);
+}
+
+/* The device is never free while a host may have late writes: one that was fenced, and has not come
+ * back. */
+Test(store_file_share, late_writes_meet_a_reservation)
+{
+	cr_assert_eq(take(A, 0), 0);
+	cr_assert_eq(take(B, 0), 0);
+	cr_assert_eq(yield(B), -EAGAIN);
+	cr_assert_eq(dev.holder, B);
+	/* Nor at the end of the server, and not by its next one. */
+	store_file_share_end(hosts[B].store);
+	cr_assert_eq(dev.holder, B);
+	server_begins(B);
+	cr_assert(store_file_share_keeps(hosts[B].store));
+	cr_assert_eq(yield(B), -EAGAIN);
+	cr_assert_eq(renew(A), 0);
+	cr_assert_eq(dev.holder, B);
+	cr_assert_eq(yield(B), 0);
+	cr_assert_eq(dev.holder, -1);
+	cr_assert_eq(take(A, CLOCK_NEVER), 0);
+	store_file_share_end(hosts[A].store);
+	cr_assert_eq(dev.holder, -1);
+}
+
+/* Keys that somebody has cleared are no end. */
+Test(store_file_share, a_key_that_is_not_known_is_registered_again)
+{
+	dev.keys[A] = dev.keys[B] = 0;
+	cr_assert_eq(take(A, CLOCK_NEVER), 0, "%s", why);
+	cr_assert_eq(dev.holder, A);
+}
+
+Test(store_file_share, a_third_host_is_refused)
+{
+	dev.keys[2] = 3;
+	cr_assert_eq(take(A, 0), -EUSERS);
+	cr_assert(strstr(why, "2 other hosts"), "%s", why);
+	cr_assert_eq(dev.holder, -1);
+}
+
+Test(store_file_share, the_end_of_the_server_ends_the_wait)
+{
+	cr_assert_eq(take(A, 0), 0);
+	atomic_store(&all.stopping, true);
+	cr_assert_eq(take(B, 0), -ECANCELED);
+	cr_assert_eq(dev.holder, A);
+}
