@@ -136,7 +136,7 @@ denials() {
 		awk '{ servers += $3; denied += $NF } END { print servers + 0, denied + 0 }')
 	say "$servers servers had a filter of their system calls, which denied $denied"
 	# A build without the filter has none to count.
-	if "$1/rtrs-server" --help | grep -q -F 'filter own calls (on)'; then
+	if grep -q '^#define HAVE_SECCOMP 1' "$1/config.h"; then
 		if [ "$denied" -eq 0 ] && [ "$servers" -gt 0 ]; then
 			count denials 1 0 0
 		else

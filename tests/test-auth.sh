@@ -52,7 +52,7 @@ refused() {
 	before=$(wc -l <"$server_log")
 	expect_failure 1 "$says" "$bench" --number-ios=1 "$@" "127.0.0.1:$server_port" disk
 	wait_until "the server's line" told "$before" "$told"
-	must_fail told "$before" 'session opened'
+	must_fail told "$before" 'rtrs-bench-.*: session opened'
 }
 # told LINES REGEX: the log says it behind its first LINES.
 told() {

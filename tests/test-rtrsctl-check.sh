@@ -135,7 +135,7 @@ END
 programs_pid=''
 programs() {
 	[ -z "$programs_pid" ] || kill_process "$programs_pid"
-	rm -rf "$RUNTIME_DIRECTORY"
+	rm -rf "$RUNTIME_DIRECTORY" "$tmp/programs.out"
 	mkdir "$RUNTIME_DIRECTORY"
 	/usr/bin/python3 "$tmp/programs.py" "$RUNTIME_DIRECTORY" "$1" >"$tmp/programs.out" &
 	programs_pid=$!
