@@ -7,7 +7,7 @@
 . ./tests/functions.sh
 requires_server; requires_plain_build
 requires curl --version
-"$RTRS_SERVER" --help | grep -q -F 'filter own calls (on)' || skip "built without libseccomp"
+grep -q '^#define HAVE_SECCOMP 1' "$top_builddir/config.h" || skip "built without libseccomp"
 
 bench=$top_builddir/rtrs-bench
 random_file "$tmp/disk" $((1 << 20))
