@@ -117,6 +117,7 @@ for typed in "1", "192", "192.0.2.7:", "192.0.2.7:484", "192.0.2.7:48488@", "192
         ["--socket=%s/dir/a.sock" % tmp, "path", "disconnect", "192.0.2.7:48488@192.0.2.1:1234", "END"])
 tab("rtrsctl path remove unix:/ru", ["path", "remove", "unix:/run/a@unix:/run/b", "END"])
 tab("rtrsctl export kick o", ["export", "kick", "old disk", "END"])
+tab("rtrsctl export kick disk0 vm-1", ["export", "kick", "disk0", "vm-1", "END"])
 tab("rtrsctl export add disk0=%s/dir/di" % tmp,
     ["export", "add", "disk0=%s/dir/disk.img" % tmp, "END"])
 tab("rtrsctl export set old pri", ["export", "set", "old", "priority=END"])

@@ -227,10 +227,13 @@ void change_export_remove(struct change *change, const char *name, bool force,
 	change_edit(change, edit_remove, name);
 }
 
-void change_export_set(struct change *change, const char *text, change_done_fn *done, void *arg)
+void change_export_set(struct change *change, const char *text, bool force, change_done_fn *done,
+		       void *arg)
 {
-	if (change_begin(change, done, arg))
-		change_edit(change, conf_export_options_set, text);
+	if (!change_begin(change, done, arg))
+		return;
+	change->force = force;
+	change_edit(change, conf_export_options_set, text);
 }
 
 /* ---- files ---- */
