@@ -98,6 +98,8 @@ struct fab_provider {
 	void (*reject)(struct fab_conn *conn, const void *private_data, size_t len);
 	/* Fill @id, which is empty; NULL: peers prove nothing. */
 	void (*identity)(const struct fab_conn *conn, struct fab_identity *id);
+	/* NULL: each is. */
+	bool (*trusted)(const struct fab_conn *conn);
 	/* Fill @out, which is zero; NULL: no connection has TLS. */
 	bool (*binding)(const struct fab_conn *conn, uint8_t out[FAB_BINDING_LEN]);
 

@@ -131,6 +131,11 @@ void fab_conn_identity(const struct fab_conn *conn, struct fab_identity *id)
 		conn->ops->identity(conn, id);
 }
 
+bool fab_conn_trusted(const struct fab_conn *conn)
+{
+	return !conn->ops->trusted || conn->ops->trusted(conn);
+}
+
 bool fab_conn_binding(const struct fab_conn *conn, uint8_t out[FAB_BINDING_LEN])
 {
 	memset(out, 0, FAB_BINDING_LEN);

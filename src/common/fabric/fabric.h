@@ -306,6 +306,10 @@ struct fab_identity {
  * Constant from CONNECT_REQUEST or ESTABLISHED on.  The set-up's thread. */
 void fab_conn_identity(const struct fab_conn *conn, struct fab_identity *id);
 
+/* False: the certificate of the peer of @conn was verified, and would not pass by the certificates
+ * that the end has by now (fab_tls_take_certs()).  As fab_conn_identity(). */
+bool fab_conn_trusted(const struct fab_conn *conn);
+
 #define FAB_BINDING_LEN 32
 
 /* Fill @out with bytes that both ends of @conn know and that no other connection has: of TLS (an

@@ -216,14 +216,18 @@ static struct decision accept_create_path(struct srv *srv, struct srv_sess *sess
  * path.  False: *@d refuses the peer. */
 static bool identity_fits(const struct srv *srv, const struct srv_sess *sess,
 			  const struct srv_path *path, const struct srv_who *who,
-			  struct decision *d)
+			  const struct fab_conn *conn, struct decision *d)
 {
 	static char why[2 * FAB_IDENTITY_LEN + 64];	/* for the refusal that follows */
 	const struct fab_identity *id = &who->id;
 	bool holds = srv_keys_hold(srv, id->key) && srv_keys_hold(srv, who->tls_key);
-	int status = holds ? -EACCES : -EKEYREVOKED;
+	bool trusted = fab_conn_trusted(conn);
+	int status = holds && trusted ? -EACCES : -EKEYREVOKED;
 
-	if (!holds)
+	if (!trusted)
+		snprintf(why, sizeof(why), "the certificate of %s is not accepted any more",
+			 srv_names_person(id->name));
+	else if (!holds)
 		snprintf(why, sizeof(why), "the key of %s was taken out", id->name);
 	else if (sess && strcmp(id->name, sess->transport_identity))
 		snprintf(why, sizeof(why), "its session belongs to %s, and it is %s",
@@ -252,7 +256,7 @@ static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req
 	if (!sess && !req->first_conn)
 		return decision_refuse(-ENXIO, "unknown session");
 	/* First of all: a stranger that knows the uuids ends no path of the session, either. */
-	if (!identity_fits(srv, sess, path, who, &d))
+	if (!identity_fits(srv, sess, path, who, conn, &d))
 		return d;
 	if (path)
 		return accept_decide_known_path(path, req);
