@@ -206,7 +206,8 @@ wait "$stays"
 # "unix" is each user of a unix socket, and nobody who comes over a network.
 stop_process "$server_pid"
 start_server --listen "unix:$tmp/unix" --listen tcp://127.0.0.1:0 --control none \
-	local=mem:1M,allow=unix reader=mem:1M,allow=192.0.2.1,read-only=unix net=mem:1M,allow=127.0.0.1
+	local=mem:1M,allow=unix reader=mem:1M,allow=192.0.2.1,read-only=unix \
+	net=mem:1M,allow=127.0.0.1
 start_nbdkit "server=unix:$tmp/unix" mode=ro
 [ "$(listed)" = 'local reader' ]
 start_nbdkit "server=unix:$tmp/unix"

@@ -154,46 +154,69 @@ for name in gw1 gw2; do
 done
 are gw1 gw2
 says '' reload
-# connect FIFO: a handshake of gw1, and behind a line out of FIFO the CONNECT of a session; prints
-# ACCEPT or REJECT
+# connect NAME hello|done FIFO: a client with this certificate, which waits for the end of FIFO
+# behind its hello, or behind its handshake; then the CONNECT of a session.  Prints ACCEPT or REJECT.
 connect() {
-	/usr/bin/python3 - "$server_port" "$tmp/gw1" "$1" <<'END'
+	/usr/bin/python3 - "$server_port" "$tmp/$1" "$2" "$3" <<'END'
 import os, socket, ssl, struct, sys
+port, keys, stage, fifo = int(sys.argv[1]), *sys.argv[2:]
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 context.minimum_version = ssl.TLSVersion.TLSv1_3
 context.check_hostname = False
-context.load_verify_locations(sys.argv[2] + "/ca-cert.pem")
-context.load_cert_chain(sys.argv[2] + "/client-cert.pem", sys.argv[2] + "/client-key.pem")
+context.load_verify_locations(keys + "/ca-cert.pem")
+context.load_cert_chain(keys + "/client-cert.pem", keys + "/client-key.pem")
 context.set_alpn_protocols(["rtrs"])
-with context.wrap_socket(socket.create_connection(("127.0.0.1", int(sys.argv[1])))) as s:
-    with open(sys.argv[3]) as go:
-        go.readline()
-    request = struct.pack("<BBHHHH", 0, 0, 0x1bbd, 0x200, 0, 2) + struct.pack("<H", 0) + \
-        os.urandom(32) + b"\1" + bytes(11)
-    assert len(request) == 56
-    s.sendall(struct.pack("<BBHIIIQ", 16, 0, 0, len(request), 0, 1, 0x0070637453525452) + request)
-    print({17: "ACCEPT", 18: "REJECT"}[s.recv(1)[0]])
+s = socket.create_connection(("127.0.0.1", port))
+heard, said = ssl.MemoryBIO(), ssl.MemoryBIO()
+tls = context.wrap_bio(heard, said)
+def wait():
+    with open(fifo) as go:
+        go.read()
+def until(step):
+    while True:
+        try:
+            result = step()
+            s.sendall(said.read())
+            return result
+        except ssl.SSLWantReadError:
+            s.sendall(said.read())
+            data = s.recv(65536)
+            if stage == "hello" and not wait.__dict__.setdefault("over", False):
+                wait.over = True
+                wait()
+            heard.write(data)
+until(tls.do_handshake)
+if stage == "done":
+    wait()
+request = struct.pack("<BBHHHHH", 0, 0, 0x1bbd, 0x200, 0, 2, 0)
+request += os.urandom(32) + b"\1" + bytes(11)
+header = struct.pack("<BBHIIIQ", 16, 0, 0, len(request), 0, 1, 0x0070637453525452)
+tls.write(header + request)
+print({17: "ACCEPT", 18: "REJECT"}[until(lambda: tls.read(1))[0]])
 END
 }
-mkfifo "$tmp/now" "$tmp/later"
-connect "$tmp/now" >"$tmp/now.said" &
+mkfifo "$tmp/now" "$tmp/later" "$tmp/half"
+connect gw1 done "$tmp/now" >"$tmp/now.said" &
 now=$!
-connect "$tmp/later" >"$tmp/later.said" &
+connect gw1 done "$tmp/later" >"$tmp/later.said" &
 later=$!
-echo >"$tmp/now"
+connect gw2 hello "$tmp/half" >"$tmp/half.said" &
+half=$!
+: >"$tmp/now"
 wait $now
 [ "$(cat "$tmp/now.said")" = ACCEPT ]
-exec {go}>"$tmp/later"		# opened by both: the handshake is over
+# Both have opened the FIFO: the handshakes are where they are to be.
+exec {later_go}>"$tmp/later" {half_go}>"$tmp/half"
 # One that is revoked ends, and does not come back; the other one notices nothing.
 revoke gw1
 says 'tls-certificates: read again (1 path ended)' reload
 wait_line "$live_log" 'gw1/.*: path down: the certificate of cert:gw1 is not accepted any more'
 must_fail grep -E 'gw2/.*: path down' "$live_log"
 wait_line "$live_log" 'closed during the handshake: TLS: .*certificate'
-echo >&"$go"
-exec {go}>&-
-wait $later
+exec {later_go}>&- {half_go}>&-
+wait $later $half
 [ "$(cat "$tmp/later.said")" = REJECT ]
+[ "$(cat "$tmp/half.said")" = ACCEPT ]
 wait_line "$live_log" 'connection refused: the certificate of cert:gw1 is not accepted any more'
 are gw2
 refused 'TLS' --tls-certificates="$tmp/gw1"

@@ -268,6 +268,7 @@ int args_parse(struct ctx *ctx, int argc, char **argv)
 	if (!rc && !ctx->dump)
 		rc = parse_command(ctx, argc - first, argv + first);
 	if (!rc && ctx->force && !(ctx->command && ctx->command->takes_force))
-		return say_error(EXIT_USAGE, "--force belongs to reload, export remove and export set");
+		return say_error(EXIT_USAGE, "--force belongs to reload, export remove and "
+				 "export set");
 	return rc ? rc : -1;
 }

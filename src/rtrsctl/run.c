@@ -24,8 +24,8 @@
 
 /* ---- asking ---- */
 
-/* Set @member of @request to @text, a word of the user; NULL: do nothing.  False: the word cannot be
- * sent, as @err says. */
+/* Set @member of @request to @text, a word of the user; NULL: do nothing.  False: the word cannot
+ * be sent, as @err says. */
 static bool put_word(json_t *request, const char *member, const char *text, char *err, size_t len)
 {
 	json_t *arg = text ? ctl_json_text(text) : NULL;

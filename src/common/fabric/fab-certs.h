@@ -2,8 +2,8 @@
 /* The certificates of an end, out of a directory as nbdkit has one: NAME-cert.pem and NAME-key.pem
  * of its own, ca-cert.pem, and ca-crl.pem if there is one.
  *
- * A set of certificates is constant.  A session of TLS keeps a reference to the set that it was made
- * with, so another set can take the place of this one while sessions go on.  Any thread. */
+ * A set of certificates is constant.  A session of TLS keeps a reference to its set, so another set
+ * can take the place of this one while sessions go on.  Any thread. */
 #ifndef FAB_CERTS_H
 #define FAB_CERTS_H
 

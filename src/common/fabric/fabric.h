@@ -446,7 +446,9 @@ static inline int fab_post_recv(struct fab_conn *conn, const struct ibv_recv_wr 
 /* Take up to @n completions.  Returns their number, or -ENOTCONN when drained.  Makes progress:
  * reads and writes the socket on tcp.  A call that returns @n may have left more behind.  After a
  * call that returned less, call fab_arm() before the next fab_poll(): tcp does not ask the kernel
- * for bytes that cannot be there.  A busy poller arms, then polls. */
+ * for bytes that cannot be there.  A busy poller arms, then polls.  A poll behind fab_arm(),
+ * whatever that returned, and a poll behind one that returned @n, see all that came before the
+ * poll: so a caller that takes edges loses none. */
 static inline int fab_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
 /* Poll and call done() for each completion, at most about @budget.  Returns as fab_poll(), and
  * -ENOTCONN only if no completion was taken. */

@@ -65,8 +65,8 @@ void change_export_resize(struct change *change, const char *name, change_done_f
  * export away from sessions that may not have it open so any more.  As above. */
 void change_export_set(struct change *change, const char *text, bool force, change_done_fn *done,
 		       void *arg);
-/* Read the files again, those of keys and certificates, too, and carry the difference out.  @force: the same, and
- * take removed exports away from all openers.  As above. */
+/* Read the files again, those of keys and certificates, too, and carry the difference out.  @force:
+ * the same, and take removed exports away from all openers.  As above. */
 void change_reload(struct change *change, bool force, change_done_fn *done, void *arg);
 /* Write what was added at run time into a file of the configuration (conf-save.h).  As above. */
 void change_save(struct change *change, change_done_fn *done, void *arg);

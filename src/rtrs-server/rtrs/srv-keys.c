@@ -175,7 +175,8 @@ void srv_keys_take_auth(struct srv *srv, struct fab_psks *psks, FILE *report)
 
 void srv_keys_take_certs(struct srv *srv, struct fab_certs *certs, FILE *report)
 {
-	static const struct end end = { is_distrusted, 0, "certificate", "is not accepted any more" };
+	static const struct end end = { is_distrusted, 0, "certificate",
+					"is not accepted any more" };
 
 	if (fab_certs_same(certs, fab_tls_certs(srv->tls))) {
 		fab_certs_put(certs);
