@@ -134,6 +134,21 @@ refused() {
 [ "$(refused identity)" -ge 1 ]
 [ "$(refused missing)" -ge 1 ]
 [ "$(refused limit)" -eq 0 ]
+# Each failed handshake counts, and a flood of them has few lines.
+tls=$(refused tls)
+[ "$tls" -ge 1 ]
+[ "$(refused connect)" -eq 0 ]
+/usr/bin/python3 - "$port" <<'END'
+import socket, sys
+for i in range(100):
+    with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as s:
+        s.sendall(bytes([0x16, 3, 1, 0, 5, 1, 0, 0, 1, 0]))
+        while s.recv(100):
+            pass
+END
+[ "$(refused tls)" -eq $((tls + 100)) ]
+lines=$(grep -c 'closed during the handshake: TLS' "$log")
+[ "$lines" -ge 2 ] && [ "$lines" -le 41 ] || fail "$lines lines for 100 failed handshakes"
 
 # ---- rules that change ----
 

@@ -391,8 +391,8 @@ static void disconnect_inside_a_frame(void)
 	free(got);
 }
 
-/* One recv for what came together, one behind an arm or a full poll, where bytes may have come since,
- * and none where nothing can be. */
+/* One recv for what came together, one behind an arm or a full poll, where bytes may have come
+ * since, and none where nothing can be. */
 static void system_calls(void)
 {
 	struct raw_frame f = { .op = RAW_WRITE_IMM, .length = 1000 };

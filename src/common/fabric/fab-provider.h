@@ -11,6 +11,7 @@ struct fab_cm {
 	int fd;				/* the provider's, from cm_create() on */
 	/* copied from struct fab_cm_conf */
 	bool (*admit)(void *arg, const struct fab_addr *peer);
+	void (*refused)(void *arg, const struct fab_addr *peer, bool tls, const char *why);
 	void *admit_arg;
 	uint8_t refusal[FAB_REJECT_DATA_MAX];
 	size_t refusal_len;

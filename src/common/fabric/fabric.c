@@ -58,6 +58,7 @@ int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm)
 		return rc;
 	(*cm)->ops = conf->provider;
 	(*cm)->admit = conf->admit;
+	(*cm)->refused = conf->refused;
 	(*cm)->admit_arg = conf->admit_arg;
 	if (conf->refusal_len)
 		memcpy((*cm)->refusal, conf->refusal, conf->refusal_len);

@@ -60,9 +60,9 @@ static enum srv_refusal refusal_of(int status)
 	}
 }
 
-static void accept_refuse(struct srv *srv, struct fab_conn *conn, int status, const char *why)
+static void accept_refuse_for(struct srv *srv, struct fab_conn *conn, enum srv_refusal reason,
+			      int status, const char *why)
 {
-	enum srv_refusal reason = refusal_of(status);
 	char text[FAB_ADDR_STRLEN];
 	struct fab_addr local, peer;
 	struct fab_identity id;
@@ -76,6 +76,11 @@ static void accept_refuse(struct srv *srv, struct fab_conn *conn, int status, co
 					 .reason = srv_refusal_names[reason]), text,
 			      "connection refused: %s (%s)", why, strerror(-status));
 	srv_con_refuse(conn, status);
+}
+
+static void accept_refuse(struct srv *srv, struct fab_conn *conn, int status, const char *why)
+{
+	accept_refuse_for(srv, conn, refusal_of(status), status, why);
 }
 
 static struct decision decision_refuse(int status, const char *why)
@@ -408,7 +413,7 @@ void srv_accept_request(struct srv *srv, struct fab_conn *conn, enum auth_mode m
 	/* ORDER: before any session or path is looked up. */
 	why = srv_pass_who(srv, conn, mode, &req, msg, &who);
 	if (why) {
-		accept_refuse(srv, conn, -EACCES, why);
+		accept_refuse_for(srv, conn, SRV_REFUSED_AUTH, -EACCES, why);
 		return;
 	}
 	d = accept_decide(srv, &req, &who, conn);

@@ -97,7 +97,7 @@ static void guest_leave(struct srv_guest *g)
 
 static void guest_told(const struct srv_guest *g, struct log_limit *limit, const char *what)
 {
-	enum srv_refusal reason = limit == &room_limit ? SRV_REFUSED_LIMIT : SRV_REFUSED_IDENTITY;
+	enum srv_refusal reason = limit == &room_limit ? SRV_REFUSED_LIMIT : SRV_REFUSED_AUTH;
 	char text[FAB_ADDR_STRLEN];
 
 	g->srv->refused[reason]++;
@@ -385,10 +385,12 @@ bool srv_auth_takes(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
 	if (req->auth != RTRS_AUTHS_ASKS || mode == AUTH_MODE_NONE || !srv->auth)
 		return false;
 	fab_conn_addrs(conn, NULL, &peer);
-	if (srv->life != SRV_RUNNING || !make_room(srv, &peer))
+	if (srv->life != SRV_RUNNING || !make_room(srv, &peer)) {
+		srv->refused[SRV_REFUSED_LIMIT]++;
 		srv_con_refuse(conn, -ECONNRESET);
-	else
+	} else {
 		guest_begin(srv, conn, req, msg);
+	}
 	return true;
 }
 
