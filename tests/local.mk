@@ -15,6 +15,7 @@ SHELL_TESTS = \
 	%D%/test-tls.sh \
 	%D%/test-tls-certificates.sh \
 	%D%/test-tls-flood.sh \
+	%D%/test-auth-flood.sh \
 	%D%/test-allow-flood.sh \
 	%D%/test-bench.sh \
 	%D%/test-block-device.sh \
@@ -136,6 +137,7 @@ SHELL_TESTS = \
 	%D%/test-tls-certificates.sh \
 	%D%/test-tls-core.sh \
 	%D%/test-tls-flood.sh \
+	%D%/test-auth-flood.sh \
 	%D%/test-top.sh \
 	%D%/test-two-exports.sh \
 	%D%/test-unaligned.sh \

@@ -5,6 +5,7 @@
 . ./tests/functions.sh
 requires_server; requires_plugin; requires_gateway
 requires nbdcopy --version
+requires curl --version
 
 bench=$top_builddir/rtrs-bench
 umask 077
@@ -28,7 +29,7 @@ random_file "$tmp/disk" $((8 << 20))
 
 secret=(--auth=require --auth-psk="$tmp/server.psk")
 start_server --listen tcp://127.0.0.1:0 --listen "unix:$tmp/a.sock" "${secret[@]}" \
-	--log-level=debug --control none "disk=$tmp/disk"
+	--log-level=debug --control none --metrics "unix:$tmp/metrics" "disk=$tmp/disk"
 for server in "127.0.0.1:$server_port" "unix:$tmp/a.sock"; do
 	start_nbdkit "server=$server" export=disk control=none auth-psk="$tmp/alice.psk"
 	cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$uri" -)
@@ -67,6 +68,13 @@ refused 'connection 0 was refused: Permission denied' \
 	'connection refused: it does not authenticate, which --auth=require demands'
 refused 'connection 0 was refused: Permission denied' \
 	'connection refused: it does not authenticate' --auth=none --auth-psk="$tmp/alice.psk"
+counted() {
+	curl --silent --fail --max-time "$TIMEOUT_S" --unix-socket "$tmp/metrics" \
+		http://localhost/metrics |
+		sed -n "s/^rtrs_server_refused_total{reason=\"$1\"} //p"
+}
+[ "$(counted auth)" -eq 4 ]
+[ "$(counted identity)" -eq 0 ]
 stop_process "$server_pid"
 
 # ---- a server that leaves the choice to its clients, and one that asks nobody ----

@@ -63,10 +63,12 @@ from 127.0.0.5 mode=ro
 sees 'all net'
 from 127.0.0.8 mode=ro
 sees all
-# Rules for addresses are for networks: who may write to the socket is in.  A rule for users is for
-# these users.
+# Rules for addresses let in nobody who comes by a unix socket, whatever the mode of the socket; a
+# rule for users is for these users.  --allow, for the whole server, has addresses alone, and leaves
+# the socket to its mode.
 start_nbdkit "server=unix:$tmp/unix" mode=ro
-sees 'all net one user'
+sees 'all user'
+wait_line "$server_log" 'open of net as ro refused: .*; its allow does not contain unix:'
 
 # What is hidden and what is not there are one answer; the log of the server knows better.
 why() {
@@ -200,3 +202,16 @@ says 'one: allow 127.0.0.2/31 -> 127.0.0.2' --force reload
 must_fail wait "$goes"
 : >"$tmp/stop"
 wait "$stays"
+
+# "unix" is each user of a unix socket, and nobody who comes over a network.
+stop_process "$server_pid"
+start_server --listen "unix:$tmp/unix" --listen tcp://127.0.0.1:0 --control none \
+	local=mem:1M,allow=unix reader=mem:1M,allow=192.0.2.1,read-only=unix \
+	net=mem:1M,allow=127.0.0.1
+start_nbdkit "server=unix:$tmp/unix" mode=ro
+[ "$(listed)" = 'local reader' ]
+start_nbdkit "server=unix:$tmp/unix"
+opens local
+must_fail opens net
+start_nbdkit "server=127.0.0.1:$server_port" mode=ro
+[ "$(listed)" = net ]

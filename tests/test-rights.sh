@@ -134,6 +134,21 @@ refused() {
 [ "$(refused identity)" -ge 1 ]
 [ "$(refused missing)" -ge 1 ]
 [ "$(refused limit)" -eq 0 ]
+# Each failed handshake counts, and a flood of them has few lines.
+tls=$(refused tls)
+[ "$tls" -ge 1 ]
+[ "$(refused connect)" -eq 0 ]
+/usr/bin/python3 - "$port" <<'END'
+import socket, sys
+for i in range(100):
+    with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as s:
+        s.sendall(bytes([0x16, 3, 1, 0, 5, 1, 0, 0, 1, 0]))
+        while s.recv(100):
+            pass
+END
+[ "$(refused tls)" -eq $((tls + 100)) ]
+lines=$(grep -c 'closed during the handshake: TLS' "$log")
+[ "$lines" -ge 2 ] && [ "$lines" -le 41 ] || fail "$lines lines for 100 failed handshakes"
 
 # ---- rules that change ----
 
@@ -149,6 +164,74 @@ no_io 'ead-only' gw2 one --rw=randwrite
 says 'one: read-only psk:gw2 -> none' export set one read-only=none
 expect_failure 1 "allow 'psk:': behind psk: expected a name" "${ctl[@]}" export set one allow=psk:
 expect_failure 1 "expected the name of an identity" "${ctl[@]}" export set one allow=psk:gw1/a
+
+# ---- old opens, new rules ----
+
+# reader NAME EXPORT: another client holds EXPORT open, and reads until it is taken away
+reader() {
+	from "$1" sessname="old-$1" mode=ro
+	nbdsh_run "nbd+unix:///$2?socket=$sock" <<END &
+open("$tmp/$1.open", "w").close()
+try:
+    while True:
+        h.pread(4096, 0)
+except nbd.Error:
+    open("$tmp/$1.gone", "w").close()
+END
+	wait_until "$1 reads" test -e "$tmp/$1.open"
+}
+# has WHOM EXPORT ALLOWED: "rtrsctl clients" tells so
+has() {
+	"${ctl[@]}" --json clients | /usr/bin/python3 -c '
+import json, sys
+got = [e["allowed"] for c in json.load(sys.stdin)["clients"] if c["session"] == sys.argv[1]
+       for e in c["exports"] if e["export"] == sys.argv[2]]
+assert got == [sys.argv[3] == "yes"], got' "$@"
+}
+reader gw1 two
+gw1_pid=$gateway_pid gw1_sock=$sock
+reader gw2 two
+gw2_old_pid=$gateway_pid
+has old-gw1 two yes
+says 'two: allow psk:gw1, psk:gw2 -> psk:gw2' export set two allow=psk:gw2
+has old-gw1 two no
+has old-gw2 two yes
+"${ctl[@]}" clients >"$tmp/clients"
+grep -E '^old-gw1 .* two \(ro, not allowed\) ' "$tmp/clients"
+grep -E '^old-gw2 .* two \(ro\) ' "$tmp/clients"
+expect_failure 1 "no client 'psk:gw3' has export 'two' open: expected .* of one of .*old-gw[12]" \
+	"${ctl[@]}" export kick two psk:gw3
+expect_failure 1 "no session has export 'one' open" "${ctl[@]}" export kick one psk:gw1
+"${ctl[@]}" export kick two psk:gw1
+wait_line "$log" 'old-gw1: device [0-9]+ of two is taken away: kicked by rtrsctl'
+wait_until "gw1 has lost it" test -e "$tmp/gw1.gone"
+sock=$gw1_sock
+must_fail opens two
+no_io 'no such export' gw1 two
+has old-gw2 two yes
+[ ! -e "$tmp/gw2.gone" ]
+stop_process "$gw1_pid"
+# By the name of the session: who still may open the export opens it again by itself.
+"${ctl[@]}" export kick two old-gw2
+wait_until "gw2 has lost it" test -e "$tmp/gw2.gone"
+io gw2 two
+stop_process "$gw2_old_pid"
+# With --force a change of the rules does so for those that the rules would refuse.
+rm "$tmp"/gw[12].gone "$tmp"/gw[12].open
+says 'two: allow psk:gw2 -> psk:gw1, psk:gw2' export set two allow=psk:gw1,psk:gw2
+reader gw1 two
+gw1_pid=$gateway_pid
+reader gw2 two
+gw2_old_pid=$gateway_pid
+says 'two: allow psk:gw1, psk:gw2 -> psk:gw2' --force export set two allow=psk:gw2
+wait_line "$log" \
+	'old-gw1: device [0-9]+ of two is taken away: its lists do not let the client have it open'
+wait_until "gw1 has lost it" test -e "$tmp/gw1.gone"
+has old-gw2 two yes
+[ ! -e "$tmp/gw2.gone" ]
+stop_process "$gw1_pid"
+stop_process "$gw2_old_pid"
+says 'two: allow psk:gw2 -> psk:gw1, psk:gw2' export set two allow=psk:gw1,psk:gw2
 
 # ---- keys that come and go ----
 

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # TLS with certificates: the server proves itself by its address or a name, a client proves itself
-# if asked, and each that does not is refused with one line.
+# if asked, and each that does not is refused with one line; a reload takes other files, and ends the
+# paths of certificates that these do not accept.
 . ./tests/functions.sh
-requires_server
+requires_server; requires_gateway
 requires certtool --version
 
 bench=$top_builddir/rtrs-bench
@@ -104,6 +105,158 @@ start_server --tls=require --tls-certificates="$tmp/pki" --control none \
 	"disk=$tmp/disk,allow=cert:gw"
 refused 'no such export' --tls-certificates="$tmp/client"
 stop_process "$server_pid"
+
+# ---- a reload ----
+
+# revoke NAME...: these certificates of the authority, and no others
+revoke() {
+	local name
+	for name; do
+		cat "$tmp/pki/$name-cert.pem"
+	done >"$tmp/revoked.pem"
+	printf 'crl_next_update = 100\n' >"$tmp/crl.cfg"
+	certtool --generate-crl --load-ca-privkey "$tmp/pki/ca-key.pem" \
+		--load-ca-certificate "$tmp/pki/ca-cert.pem" --load-certificate "$tmp/revoked.pem" \
+		--template "$tmp/crl.cfg" --outfile "$tmp/crl.pem" 2>>"$tmp/certtool.log"
+	cp "$tmp/crl.pem" "$tmp/live/ca-crl.pem"
+}
+{
+	for name in gw1 gw2; do
+		certificate "$tmp/pki" $name "cn = \"$name\"" tls_www_client signing_key
+		mkdir "$tmp/$name"
+		cp "$tmp/pki/ca-cert.pem" "$tmp/$name/"
+		cp "$tmp/pki/$name-cert.pem" "$tmp/$name/client-cert.pem"
+		cp "$tmp/pki/$name-key.pem" "$tmp/$name/client-key.pem"
+	done
+} >>"$tmp/certtool.log" 2>&1
+mkdir "$tmp/live"
+cp "$tmp"/pki/server-*.pem "$tmp/pki/ca-cert.pem" "$tmp/live/"
+start_server --tls=require --tls-certificates="$tmp/live" --tls-verify-peer \
+	--control "$tmp/control" "disk=$tmp/disk,allow=cert:gw1,cert:gw2"
+live_pid=$server_pid live_log=$server_log
+ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control")
+# are NAME...: the identities of the clients
+are() {
+	"${ctl[@]}" --json clients | /usr/bin/python3 -c '
+import json, sys
+got = sorted(c["identity"] for c in json.load(sys.stdin)["clients"] if c["state"] == "up")
+assert got == ["cert:" + name for name in sys.argv[1:]], got' "$@"
+}
+says() {
+	local want=$1 got
+	shift
+	got=$("${ctl[@]}" "$@")
+	[ "$got" = "$want" ] || fail "said '$got', not '$want'"
+}
+for name in gw1 gw2; do
+	start_gateway "server=127.0.0.1:$server_port" export=disk tls=require \
+		tls-certificates="$tmp/$name" mode=ro sessname=$name
+done
+are gw1 gw2
+says '' reload
+# connect NAME hello|done FIFO: a client with this certificate, which waits for the end of FIFO
+# behind its hello, or behind its handshake; then the CONNECT of a session.  Prints ACCEPT or REJECT.
+connect() {
+	/usr/bin/python3 - "$server_port" "$tmp/$1" "$2" "$3" <<'END'
+import os, socket, ssl, struct, sys
+port, keys, stage, fifo = int(sys.argv[1]), *sys.argv[2:]
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+context.minimum_version = ssl.TLSVersion.TLSv1_3
+context.check_hostname = False
+context.load_verify_locations(keys + "/ca-cert.pem")
+context.load_cert_chain(keys + "/client-cert.pem", keys + "/client-key.pem")
+context.set_alpn_protocols(["rtrs"])
+s = socket.create_connection(("127.0.0.1", port))
+heard, said = ssl.MemoryBIO(), ssl.MemoryBIO()
+tls = context.wrap_bio(heard, said)
+def wait():
+    with open(fifo) as go:
+        go.read()
+def until(step):
+    while True:
+        try:
+            result = step()
+            s.sendall(said.read())
+            return result
+        except ssl.SSLWantReadError:
+            s.sendall(said.read())
+            data = s.recv(65536)
+            if stage == "hello" and not wait.__dict__.setdefault("over", False):
+                wait.over = True
+                wait()
+            heard.write(data)
+until(tls.do_handshake)
+if stage == "done":
+    wait()
+request = struct.pack("<BBHHHHH", 0, 0, 0x1bbd, 0x200, 0, 2, 0)
+request += os.urandom(32) + b"\1" + bytes(11)
+header = struct.pack("<BBHIIIQ", 16, 0, 0, len(request), 0, 1, 0x0070637453525452)
+tls.write(header + request)
+print({17: "ACCEPT", 18: "REJECT"}[until(lambda: tls.read(1))[0]])
+END
+}
+mkfifo "$tmp/now" "$tmp/later" "$tmp/half"
+connect gw1 done "$tmp/now" >"$tmp/now.said" &
+now=$!
+connect gw1 done "$tmp/later" >"$tmp/later.said" &
+later=$!
+connect gw2 hello "$tmp/half" >"$tmp/half.said" &
+half=$!
+: >"$tmp/now"
+wait $now
+[ "$(cat "$tmp/now.said")" = ACCEPT ]
+# Both have opened the FIFO: the handshakes are where they are to be.
+exec {later_go}>"$tmp/later" {half_go}>"$tmp/half"
+# One that is revoked ends, and does not come back; the other one notices nothing.
+revoke gw1
+says 'tls-certificates: read again (1 path ended)' reload
+wait_line "$live_log" 'gw1/.*: path down: the certificate of cert:gw1 is not accepted any more'
+must_fail grep -E 'gw2/.*: path down' "$live_log"
+wait_line "$live_log" 'closed during the handshake: TLS: .*certificate'
+exec {later_go}>&- {half_go}>&-
+wait $later $half
+[ "$(cat "$tmp/later.said")" = REJECT ]
+[ "$(cat "$tmp/half.said")" = ACCEPT ]
+wait_line "$live_log" 'connection refused: the certificate of cert:gw1 is not accepted any more'
+are gw2
+refused 'TLS' --tls-certificates="$tmp/gw1"
+io --tls-certificates="$tmp/gw2"
+says '' reload
+# A file with a mistake is named, and all stays as it was.
+echo nonsense >"$tmp/live/ca-crl.pem"
+expect_failure 1 "--tls-certificates: $tmp/live/ca-crl.pem: " "${ctl[@]}" reload
+kill -HUP "$live_pid"
+wait_line "$live_log" 'error: --tls-certificates: .*/ca-crl\.pem: '
+wait_line "$live_log" 'error: .*/live is not used, and all stays as it was:'
+are gw2
+refused 'TLS' --tls-certificates="$tmp/gw1"
+io --tls-certificates="$tmp/gw2"
+cp "$tmp/other/client-key.pem" "$tmp/live/server-key.pem"
+revoke gw1
+expect_failure 1 "--tls-certificates: .*/server-cert.pem, .*/server-key.pem: " "${ctl[@]}" reload
+chmod 640 "$tmp/live/server-key.pem"
+expect_failure 1 "server-key.pem: expected mode 0600, not 0640" "${ctl[@]}" reload
+io --tls-certificates="$tmp/gw2"
+# Another certificate of the server is for handshakes that follow, and for a client that is back.
+certificate "$tmp/pki" server 'cn = "disks"' 'ip_address = 127.0.0.1' 'dns_name = "new.test"' \
+	tls_www_server signing_key >>"$tmp/certtool.log" 2>&1
+cp "$tmp"/pki/server-*.pem "$tmp/live/"
+chmod 600 "$tmp/live/server-key.pem"
+refused 'TLS: Error in the certificate verification' --tls-certificates="$tmp/gw2" \
+	--tls-hostname=new.test
+revoke gw2
+kill -HUP "$live_pid"
+wait_line "$live_log" 'reload: tls-certificates: read again \(1 path ended\)'
+wait_line "$live_log" 'gw2/.*: path down: the certificate of cert:gw2 is not accepted any more'
+io --tls-certificates="$tmp/gw1" --tls-hostname=new.test
+wait_until "gw1 is back by itself" are gw1
+# Another authority takes all of its clients along.
+cp "$tmp/other/ca-cert.pem" "$tmp/live/"
+rm "$tmp/live/ca-crl.pem"
+says 'tls-certificates: read again (1 path ended)' reload
+are
+refused 'TLS' --tls-certificates="$tmp/gw1"
+stop_process "$live_pid"
 
 # ---- files ----
 

@@ -18,6 +18,7 @@
 #include "log.h"
 #include "program.h"
 #include "reactor.h"
+#include "srv-keys.h"
 #include "util.h"
 
 /* ---- signals ---- */
@@ -140,11 +141,12 @@ static void signals_hup(struct program *p)
 {
 	if (p->stopping)
 		return;
-	if (p->conf.config)
+	if (p->conf.config || srv_keys_any(p->srv))
 		change_hup(&p->change);
 	else
 		log_limited(&ignored_limit, LOG_LEVEL_INFO, NULL, "SIGHUP: ignored: there is no "
-			    "configuration file to read again, and no log to open anew");
+			    "configuration file and no file of keys to read again, and no log "
+			    "to open anew");
 }
 
 static bool signals_ready(struct loop_watch *w)

@@ -46,11 +46,13 @@ static const struct command commands[] = {
 	  .arg_text = "NAME=PATH[,FLAG]...", .help = "export PATH, too" },
 	{ .name = "export remove", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
 	  .takes_force = true },
-	{ .name = "export resize", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true },
+	{ .name = "export resize", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
+	  .arg_text = "EXPORT", .help = "" },
 	{ .name = "export kick", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
-	  .arg_text = "EXPORT", .help = "kick: close it for all users" },
+	  .second = "client", .arg_text = "EXPORT [CLIENT]",
+	  .help = "kick: close it for all, or for one" },
 	{ .name = "export set", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
-	  .takes_words = true, .arg_text = "EXPORT KEY=VALUE...",
+	  .takes_words = true, .takes_force = true, .arg_text = "EXPORT KEY=VALUE...",
 	  .help = "iops, bps, allow, priority ..." },
 	{ .name = "reload", .kind = RUNDIR_SERVER, .takes_force = true,
 	  .help = "read the configuration file again" },
@@ -108,7 +110,7 @@ static const struct opt rows[] = {
 	{ .name = "dump", .type = OPT_FLAG, FIELD(dump), .holds = OPT_AT_START,
 	  .help = "print the stats of all programs, once" },
 	{ .name = "force", .type = OPT_FLAG, FIELD(force), .holds = OPT_AT_START,
-	  .help = "take what is removed away from its users" },
+	  .help = "take exports from who may not have them" },
 	{ .name = "help", .letter = 'h', .type = OPT_HELP, .with_next = true,
 	  .holds = OPT_AT_START },
 	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
@@ -184,7 +186,7 @@ static int join_words(struct ctx *ctx, int argc, char **argv)
 
 static int parse_command(struct ctx *ctx, int argc, char **argv)
 {
-	int used = 0;
+	int used = 0, most;
 
 	if (!argc)
 		return say_error(EXIT_USAGE, "no command: see rtrsctl --help");
@@ -195,10 +197,12 @@ static int parse_command(struct ctx *ctx, int argc, char **argv)
 	argv += used;
 	if (ctx->command->takes_words && argc > 1)
 		return join_words(ctx, argc, argv);
-	if (argc > (ctx->command->arg ? 1 : 0))
+	most = (ctx->command->arg != NULL) + (ctx->command->second != NULL);
+	if (argc > most)
 		return say_error(EXIT_USAGE, "%s: '%s' is one word too many: see rtrsctl --help",
 				 ctx->command->name, argv[argc - 1]);
 	ctx->arg = argc ? argv[0] : NULL;
+	ctx->second = argc > 1 ? argv[1] : NULL;
 	if (ctx->command->needs_arg && !ctx->arg)
 		return say_error(EXIT_USAGE, "%s: which %s?", ctx->command->name,
 				 ctx->command->arg);
@@ -264,6 +268,7 @@ int args_parse(struct ctx *ctx, int argc, char **argv)
 	if (!rc && !ctx->dump)
 		rc = parse_command(ctx, argc - first, argv + first);
 	if (!rc && ctx->force && !(ctx->command && ctx->command->takes_force))
-		return say_error(EXIT_USAGE, "--force belongs to reload and export remove");
+		return say_error(EXIT_USAGE, "--force belongs to reload, export remove and "
+				 "export set");
 	return rc ? rc : -1;
 }

@@ -16,6 +16,7 @@ struct command {
 	/* the member of the request with the argument; NULL: no argument */
 	const char *arg;
 	bool needs_arg;
+	const char *second;		/* likewise, of another argument behind; never needed */
 	bool asks;			/* changes nothing: if several programs run, all are
 					 * asked */
 	bool resolves;			/* names of hosts in the argument */
@@ -34,7 +35,7 @@ struct ctx {
 	bool json, dump, force;
 	unsigned watch_s;		/* 0: once */
 	const struct command *command;
-	const char *arg;
+	const char *arg, *second;	/* NULL: not given */
 	char *words;			/* @arg, if words were joined; the caller frees the text */
 };
 

@@ -76,16 +76,24 @@ static bool key_age(const json_t *sess, uint64_t *ns)
 	return any;
 }
 
-/* The exports open in @sess: [{"export": "disk0", "mode": "rw"}]. */
+/* True if the rules of the export would let the client open @dev so now.  A server of before does
+ * not tell. */
+static bool is_allowed(const json_t *dev)
+{
+	return !json_is_false(json_object_get(dev, "allowed"));
+}
+
+/* The exports open in @sess: [{"export": "disk0", "mode": "rw", "allowed": true}]. */
 static json_t *exports_of(const json_t *sess)
 {
 	json_t *exports = json_array(), *dev;
 	size_t i;
 
 	json_array_foreach(json_object_get(sess, "devices"), i, dev)
-		json_array_append_new(exports, json_pack("{s:o,s:o}", "export",
+		json_array_append_new(exports, json_pack("{s:o,s:o,s:b}", "export",
 				      ctl_json_text(answer_string(dev, "export")), "mode",
-				      ctl_json_text(device_mode(dev))));
+				      ctl_json_text(device_mode(dev)), "allowed",
+				      is_allowed(dev)));
 	return exports;
 }
 
@@ -176,8 +184,8 @@ static void put_exports(const json_t *sess, char cell[TEXT_CELL])
 	size_t i;
 
 	json_array_foreach(json_object_get(sess, "devices"), i, dev) {
-		snprintf(text, sizeof(text), "%s (%s)", answer_string(dev, "export"),
-			 device_mode(dev));
+		snprintf(text, sizeof(text), "%s (%s%s)", answer_string(dev, "export"),
+			 device_mode(dev), is_allowed(dev) ? "" : ", not allowed");
 		put_item(cell, text, &left);
 	}
 	put_list_end(cell, left);

@@ -24,26 +24,36 @@
 
 /* ---- asking ---- */
 
+/* Set @member of @request to @text, a word of the user; NULL: do nothing.  False: the word cannot
+ * be sent, as @err says. */
+static bool put_word(json_t *request, const char *member, const char *text, char *err, size_t len)
+{
+	json_t *arg = text ? ctl_json_text(text) : NULL;
+
+	if (arg && strcmp(json_string_value(arg), text)) {
+		snprintf(err, len, "'%s' is no UTF-8: write names as \"rtrsctl list\" does", text);
+		json_decref(arg);
+		return false;
+	}
+	if (text)
+		json_object_set_new(request, member, arg);
+	return true;
+}
+
 /* Send @command to the program at @socket, with ctx->arg as @member.  A monitoring system is less
  * patient than people are.  NULL: @err has the reason. */
 static json_t *ask_program(const struct ctx *ctx, const char *socket, const char *command,
 			   const char *member, char *err, size_t len)
 {
-	json_t *request, *answer, *arg;
+	json_t *request, *answer;
 	char forced[64];
 
 	snprintf(forced, sizeof(forced), "%s%s", command, ctx->force ? " force" : "");
 	request = json_pack("{s:o}", "command", ctl_json_text(forced));
-	if (member && ctx->arg) {
-		arg = ctl_json_text(ctx->arg);
-		if (arg && strcmp(json_string_value(arg), ctx->arg)) {
-			snprintf(err, len, "'%s' is no UTF-8: write names as \"rtrsctl list\" does",
-				 ctx->arg);
-			json_decref(arg);
-			json_decref(request);
-			return NULL;
-		}
-		json_object_set_new(request, member, arg);
+	if (member && (!put_word(request, member, ctx->arg, err, len) ||
+		       !put_word(request, ctx->command->second, ctx->second, err, len))) {
+		json_decref(request);
+		return NULL;
 	}
 	answer = call_ask(socket, request, ctx->command->answer == ANSWER_CHECK ? CALL_GREET_S :
 			  CALL_PATIENCE_S, err, len);

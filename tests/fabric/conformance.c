@@ -59,6 +59,7 @@ static const struct test {
 	TEST(promise_m_t20_writes),
 	TEST(promise_m_dead),
 	TEST(sleep_and_post),
+	TEST(edge_before_poll),
 	TEST(send_kinds),
 	TEST(send_lists),
 	TEST(send_too_long),

@@ -27,6 +27,7 @@ void promise_f_only_poll(struct world *w);
 void promise_g_both_ways(struct world *w);
 void promise_l_buffers(struct world *w);
 void sleep_and_post(struct world *w);
+void edge_before_poll(struct world *w);
 
 /* cf-data.c: what arrives where */
 void promise_d_visibility(struct world *w);

@@ -48,6 +48,10 @@ test_tcp_tls_SOURCES = $(raw_sources) %D%/test-tcp-tls.c
 test_tcp_tls_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)
 test_tcp_tls_LDADD = libfab.la libbase.la $(GNUTLS_LIBS)
 
+check_PROGRAMS += auth-flood
+auth_flood_SOURCES = $(raw_sources) %D%/auth-flood.c
+auth_flood_LDADD = libauth.la librtrs.la libfab.la libpsk.la libclock.la libbase.la
+
 check_PROGRAMS += tls-flood
 tls_flood_SOURCES = $(raw_sources) %D%/tls-flood.c
 tls_flood_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)

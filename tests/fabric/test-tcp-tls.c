@@ -107,7 +107,7 @@ static void peer_recv(struct peer *p, void *data, size_t len)
 
 static void peer_fini(struct peer *p)
 {
-	gnutls_deinit(p->session);
+	fab_tls_session_end(&p->end, p->session);
 	close(p->fd);
 }
 

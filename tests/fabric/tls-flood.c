@@ -58,7 +58,7 @@ static void shake(bool bad)
 	done[bad]++;
 	if (!bad && took > slowest_ms)
 		slowest_ms = took;
-	gnutls_deinit(session);
+	fab_tls_session_end(&end, session);
 	close(fd);
 }
 

@@ -353,7 +353,7 @@ unsigned world_server_kick(struct world *w, const char *name)
 {
 	struct world_server *s = w->servers_up[0];
 	struct sim_place before = sim_enter(s->host, s->epoch);
-	unsigned n = srv_close_kick(s->srv, name);
+	unsigned n = srv_close_kick(s->srv, name, NULL);
 
 	sim_leave(before);
 	return n;

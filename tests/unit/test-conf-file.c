@@ -315,7 +315,7 @@ Test(conf_file, rules_and_priority_that_are_none)
 		"a.conf:3: allow '10.0.0.0/33': expected a number of bits from 0 to 32 behind "
 		"'/'\n"
 		"a.conf:4: allow 'none': expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, "
-		"uid:USER, psk:NAME or cert:NAME\n"
+		"uid:USER, unix, psk:NAME or cert:NAME\n"
 		"a.conf:5: priority 'low': expected realtime, best-effort, each perhaps with :0 to "
 		":7 behind it, idle or none\n"
 		"a.conf:6: 'priority' is given twice: first in line 5\n");

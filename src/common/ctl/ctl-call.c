@@ -9,6 +9,18 @@ void ctl_call_done(struct ctl_client *client)
 	ctl_answer(client, json_object());
 }
 
+static bool takes(const struct ctl_call *c, const char *member)
+{
+	return (c->member && !strcmp(member, c->member)) ||
+	       (c->second && !strcmp(member, c->second));
+}
+
+/* The string @member of @command; NULL: not given. */
+static const char *value_of(const json_t *command, const char *member)
+{
+	return member ? json_string_value(json_object_get(command, member)) : NULL;
+}
+
 static bool call_check(struct ctl_client *client, const json_t *command, const struct ctl_call *c)
 {
 	const char *name;
@@ -21,7 +33,7 @@ static bool call_check(struct ctl_client *client, const json_t *command, const s
 	json_object_foreach((json_t *)command, name, value) {
 		if (!strcmp(name, "command"))
 			continue;
-		if (!c->member || strcmp(name, c->member)) {
+		if (!takes(c, name)) {
 			ctl_refuse(client, "%s: takes no \"%s\"", c->name, name);
 			return false;
 		}
@@ -49,10 +61,13 @@ void ctl_call(struct ctl_client *client, const json_t *command, const char *prog
 
 		if (strcmp(name, c->name))
 			continue;
-		if (call_check(client, command, c))
-			c->fn(client,
-			      c->member ? json_string_value(json_object_get(command, c->member)) :
-						  NULL, arg);
+		if (!call_check(client, command, c))
+			return;
+		if (c->fn_two)
+			c->fn_two(client, value_of(command, c->member),
+				  value_of(command, c->second), arg);
+		else
+			c->fn(client, value_of(command, c->member), arg);
 		return;
 	}
 	ctl_refuse(client, "%s has no command '%s'", program, name);

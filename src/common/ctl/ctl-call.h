@@ -11,8 +11,12 @@ struct ctl_call {
 	const char *name;
 	/* Run the command and answer.  @value: of @member; NULL: not given. */
 	void (*fn)(struct ctl_client *client, const char *value, void *arg);
+	/* In place of @fn, if the command takes two strings. */
+	void (*fn_two)(struct ctl_client *client, const char *value, const char *second,
+		       void *arg);
 	const char *member;		/* a string that the command takes; NULL: none */
 	bool needed;			/* refused without @member */
+	const char *second;		/* another one, never needed; NULL: none */
 };
 
 /* Run the entry of @calls (@n, at least 1) that @command names.  An unknown command is refused, and

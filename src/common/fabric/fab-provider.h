@@ -11,6 +11,7 @@ struct fab_cm {
 	int fd;				/* the provider's, from cm_create() on */
 	/* copied from struct fab_cm_conf */
 	bool (*admit)(void *arg, const struct fab_addr *peer);
+	void (*refused)(void *arg, const struct fab_addr *peer, bool tls, const char *why);
 	void *admit_arg;
 	uint8_t refusal[FAB_REJECT_DATA_MAX];
 	size_t refusal_len;
@@ -98,6 +99,8 @@ struct fab_provider {
 	void (*reject)(struct fab_conn *conn, const void *private_data, size_t len);
 	/* Fill @id, which is empty; NULL: peers prove nothing. */
 	void (*identity)(const struct fab_conn *conn, struct fab_identity *id);
+	/* NULL: each is. */
+	bool (*trusted)(const struct fab_conn *conn);
 	/* Fill @out, which is zero; NULL: no connection has TLS. */
 	bool (*binding)(const struct fab_conn *conn, uint8_t out[FAB_BINDING_LEN]);
 

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the credentials of an end.  Reads files when made, and none later. */
+/* Owns the credentials of an end.  Reads files when made, and none later: others give new ones. */
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <malloc.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
+#include "fab-certs.h"
 #include "fab-tls.h"
 #include "fabric.h"
 #include "util.h"
@@ -39,7 +38,7 @@ struct creds {
 	/* of both kinds one is not NULL */
 	gnutls_psk_server_credentials_t psk_server;
 	gnutls_psk_client_credentials_t psk_client;
-	gnutls_certificate_credentials_t cert;
+	struct fab_certs *certs;
 	struct fab_psks psks;
 	const struct fab_psk *psk;		/* client: its key of @psks */
 	char *hostname;				/* NULL: the address */
@@ -216,92 +215,6 @@ static int use_psk(struct creds *tls, const struct fab_tls_conf *conf, char *err
 	return rc ? tls_error(rc, err, len, "out of memory") : 0;
 }
 
-/* ---- certificates ---- */
-
-static bool join(char *path, size_t len, const char *dir, const char *name)
-{
-	return (size_t)snprintf(path, len, "%s/%s", dir, name) < len;
-}
-
-/* Check the mode of the key file @path. */
-static int check_key_file(const char *path, char *why, size_t len)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc;
-
-	if (fd < 0) {
-		rc = -errno;
-		snprintf(why, len, "%s", strerror(errno));
-		return rc;
-	}
-	rc = fab_psk_check_mode(fd, why, len);
-	close(fd);
-	return rc;
-}
-
-/* Load NAME-cert.pem and NAME-key.pem. */
-static int load_pair(struct creds *tls, const char *dir, const char *name, char *err, size_t len)
-{
-	char cert[4096 / 4], key[4096 / 4], file[64], why[256];
-	int rc;
-
-	snprintf(file, sizeof(file), "%s-cert.pem", name);
-	if (!join(cert, sizeof(cert), dir, file))
-		return tls_error(-ENAMETOOLONG, err, len, "tls-certificates: name too long");
-	snprintf(file, sizeof(file), "%s-key.pem", name);
-	if (!join(key, sizeof(key), dir, file))
-		return tls_error(-ENAMETOOLONG, err, len, "tls-certificates: name too long");
-	rc = check_key_file(key, why, sizeof(why));
-	if (rc)
-		return tls_error(rc, err, len, "tls-certificates: %s: %s", key, why);
-	rc = gnutls_certificate_set_x509_key_file(tls->cert, cert, key, GNUTLS_X509_FMT_PEM);
-	if (rc < 0)
-		return tls_error(-EINVAL, err, len, "tls-certificates: %s, %s: %s", cert, key,
-				 gnutls_strerror(rc));
-	return 0;
-}
-
-static int load_authorities(struct creds *tls, const char *dir, char *err, size_t len)
-{
-	char file[4096 / 4];
-	int rc;
-
-	if (!join(file, sizeof(file), dir, "ca-cert.pem"))
-		return tls_error(-ENAMETOOLONG, err, len, "tls-certificates: name too long");
-	rc = gnutls_certificate_set_x509_trust_file(tls->cert, file, GNUTLS_X509_FMT_PEM);
-	if (rc <= 0)
-		return tls_error(-EINVAL, err, len, "tls-certificates: %s: %s", file,
-				 rc ? gnutls_strerror(rc) : "no certificate in the file");
-	if (!join(file, sizeof(file), dir, "ca-crl.pem") || access(file, F_OK))
-		return 0;
-	rc = gnutls_certificate_set_x509_crl_file(tls->cert, file, GNUTLS_X509_FMT_PEM);
-	if (rc < 0)
-		return tls_error(-EINVAL, err, len, "tls-certificates: %s: %s", file,
-				 gnutls_strerror(rc));
-	return 0;
-}
-
-/* True if the client has a certificate of its own: it need not. */
-static bool has_client_pair(const char *dir)
-{
-	char file[4096 / 4];
-
-	return join(file, sizeof(file), dir, "client-cert.pem") && !access(file, F_OK);
-}
-
-static int use_certificates(struct creds *tls, const struct fab_tls_conf *conf, char *err,
-			    size_t len)
-{
-	const char *dir = conf->certificates;
-	int rc;
-
-	if (gnutls_certificate_allocate_credentials(&tls->cert) < 0)
-		return tls_error(-ENOMEM, err, len, "out of memory");
-	rc = load_authorities(tls, dir, err, len);
-	if (!rc && (tls->server || has_client_pair(dir)))
-		rc = load_pair(tls, dir, tls->server ? "server" : "client", err, len);
-	return rc;
-}
-
 /* ---- the whole ---- */
 
 /* Check the options against each other; each alone is good. */
@@ -362,7 +275,7 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 	else if (conf->psk)
 		rc = use_psk(tls, conf, err, len);
 	else
-		rc = use_certificates(tls, conf, err, len);
+		rc = fab_certs_read(conf->certificates, conf->server, &tls->certs, err, len);
 	if (rc) {
 		fab_tls_destroy(&tls->base);
 		return rc;
@@ -388,6 +301,19 @@ void fab_tls_take_keys(struct fab_tls *tls, struct fab_psks *psks)
 	*psks = before;
 }
 
+struct fab_certs *fab_tls_certs(const struct fab_tls *tls)
+{
+	return tls ? creds_of(tls)->certs : NULL;
+}
+
+void fab_tls_take_certs(struct fab_tls *tls, struct fab_certs *certs)
+{
+	struct creds *creds = container_of(tls, struct creds, base);
+
+	fab_certs_put(creds->certs);
+	creds->certs = certs;
+}
+
 void fab_tls_destroy(struct fab_tls *tls)
 {
 	struct creds *creds = container_of(tls, struct creds, base);
@@ -398,8 +324,7 @@ void fab_tls_destroy(struct fab_tls *tls)
 		gnutls_psk_free_server_credentials(creds->psk_server);
 	if (creds->psk_client)
 		gnutls_psk_free_client_credentials(creds->psk_client);
-	if (creds->cert)
-		gnutls_certificate_free_credentials(creds->cert);
+	fab_certs_put(creds->certs);
 	if (creds->priority)
 		gnutls_priority_deinit(creds->priority);
 	wipe_end();
@@ -410,6 +335,12 @@ void fab_tls_destroy(struct fab_tls *tls)
 
 /* ---- sessions ---- */
 
+/* The name that has to stand in the certificate of a peer at @address; NULL: any. */
+static const char *name_wanted(const struct creds *tls, const char *address)
+{
+	return tls->server ? NULL : tls->hostname ? tls->hostname : address;
+}
+
 static int set_credentials(const struct creds *tls, gnutls_session_t session, const char *address)
 {
 	int rc;
@@ -418,13 +349,13 @@ static int set_credentials(const struct creds *tls, gnutls_session_t session, co
 		return gnutls_credentials_set(session, GNUTLS_CRD_PSK, tls->psk_server);
 	if (tls->psk_client)
 		return gnutls_credentials_set(session, GNUTLS_CRD_PSK, tls->psk_client);
-	rc = gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, tls->cert);
+	rc = gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE,
+				    fab_certs_credentials(tls->certs));
 	if (!tls->verify_peer)
 		return rc;
 	if (tls->server)
 		gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE);
-	gnutls_session_set_verify_cert(session, tls->server ? NULL :
-				       tls->hostname ? tls->hostname : address, 0);
+	gnutls_session_set_verify_cert(session, name_wanted(tls, address), 0);
 	return rc;
 }
 
@@ -444,6 +375,7 @@ int fab_tls_session(struct fab_tls_end *end, const char *address,
 		gnutls_deinit(session);
 		return -ENOMEM;
 	}
+	end->certs = tls->certs ? fab_certs_get(tls->certs) : NULL;
 	snprintf(end->identity, sizeof(end->identity), "%s", tls->psk ? tls->psk->name : "");
 	gnutls_session_set_ptr(session, end);
 	/* The cm has a deadline for the whole set-up. */
@@ -452,7 +384,22 @@ int fab_tls_session(struct fab_tls_end *end, const char *address,
 	return 0;
 }
 
+void fab_tls_session_end(struct fab_tls_end *end, gnutls_session_t session)
+{
+	gnutls_deinit(session);
+	fab_certs_put(end->certs);
+	end->certs = NULL;
+}
+
 /* ---- who the peer is ---- */
+
+bool fab_tls_trusts(const struct fab_tls_end *end, gnutls_session_t session, const char *address)
+{
+	const struct creds *tls = creds_of(end->tls);
+
+	return !tls->verify_peer || !tls->certs || tls->certs == end->certs ||
+	       fab_certs_trust(tls->certs, session, name_wanted(tls, address));
+}
 
 /* The common name in the certificate of the peer.  GnuTLS has verified the certificate: else the
  * handshake had failed. */

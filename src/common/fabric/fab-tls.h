@@ -3,7 +3,8 @@
  * ChaCha20-Poly1305, always with an ephemeral Diffie-Hellman exchange; no tickets, no early data.
  * The words are nbdkit's.
  *
- * Made once, before threads that use it; then constant but for the keys of a server, any thread.
+ * Made once, before threads that use it; then constant but for keys and certificates that the
+ * owner replaces, any thread.
  * Connections that were made with a struct fab_tls end before it does. */
 #ifndef FAB_TLS_H
 #define FAB_TLS_H
@@ -13,6 +14,7 @@
 
 #include "fab-psk.h"
 
+struct fab_certs;
 struct fab_identity;
 struct gnutls_session_int;
 
@@ -59,6 +61,12 @@ const struct fab_psks *fab_tls_keys(const struct fab_tls *tls);
  * A key that stays is the same one (fab_psk_adopt()).  @psks gets the keys of before, for the
  * caller to free.  The set-up's thread. */
 void fab_tls_take_keys(struct fab_tls *tls, struct fab_psks *psks);
+/* The certificates of @tls; NULL: it has none, or @tls is NULL.  The set-up's thread; valid until
+ * fab_tls_take_certs(). */
+struct fab_certs *fab_tls_certs(const struct fab_tls *tls);
+/* Give @tls, which has certificates, @certs in their place, with the caller's reference: for
+ * sessions from now on.  The set-up's thread. */
+void fab_tls_take_certs(struct fab_tls *tls, struct fab_certs *certs);
 /* The mode; of NULL FAB_TLS_OFF. */
 static inline enum fab_tls_mode fab_tls_mode(const struct fab_tls *tls)
 {
@@ -74,12 +82,20 @@ struct fab_tls_end {
 	bool unknown;				/* server: no key has this name */
 	uint64_t key;				/* server: the serial of the key, and its age */
 	int64_t key_since_s;
+	struct fab_certs *certs;		/* a reference; NULL: none */
 };
 
 /* Make a session of TLS for @end, not connected; @address is the peer's, as a text that lives as
- * long as the session.  Give the session to gnutls_deinit().  0 or -ENOMEM. */
+ * long as the session.  Give the session to fab_tls_session_end().  0 or -ENOMEM. */
 int fab_tls_session(struct fab_tls_end *end, const char *address,
 		    struct gnutls_session_int **out);
+/* Free @session of @end. */
+void fab_tls_session_end(struct fab_tls_end *end, struct gnutls_session_int *session);
+/* False: the certificate of the peer at @address was verified in the handshake of @session, and the
+ * certificates that @end->tls has now would not let it pass.  After the handshake; the set-up's
+ * thread. */
+bool fab_tls_trusts(const struct fab_tls_end *end, struct gnutls_session_int *session,
+		    const char *address);
 /* Fill @id, which is empty, after the handshake of @session: the peer of a server by its key, or by
  * its certificate if certificates are verified; the peer of a client has no name here. */
 void fab_tls_identity(const struct fab_tls_end *end, struct gnutls_session_int *session,

@@ -58,6 +58,7 @@ int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm)
 		return rc;
 	(*cm)->ops = conf->provider;
 	(*cm)->admit = conf->admit;
+	(*cm)->refused = conf->refused;
 	(*cm)->admit_arg = conf->admit_arg;
 	if (conf->refusal_len)
 		memcpy((*cm)->refusal, conf->refusal, conf->refusal_len);
@@ -129,6 +130,11 @@ void fab_conn_identity(const struct fab_conn *conn, struct fab_identity *id)
 	*id = (struct fab_identity){ 0 };
 	if (conn->ops->identity)
 		conn->ops->identity(conn, id);
+}
+
+bool fab_conn_trusted(const struct fab_conn *conn)
+{
+	return !conn->ops->trusted || conn->ops->trusted(conn);
 }
 
 bool fab_conn_binding(const struct fab_conn *conn, uint8_t out[FAB_BINDING_LEN])

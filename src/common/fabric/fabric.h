@@ -192,7 +192,11 @@ struct fab_cm_conf {
 	 * Nothing is kept for a refused peer, and no event comes.  Runs on the cm's thread; calls
 	 * only address functions of the fabric. */
 	bool (*admit)(void *arg, const struct fab_addr *peer);
-	void *admit_arg;
+	/* The passive side has closed a connection of @peer that sent something, and no good CONNECT:
+	 * @why says so in words.  @tls: for TLS, the peer's or ours.  For a log and its counters,
+	 * which are the callee's to bound; NULL: the provider logs a line.  As admit(). */
+	void (*refused)(void *arg, const struct fab_addr *peer, bool tls, const char *why);
+	void *admit_arg;		/* of both */
 	const void *refusal;
 	size_t refusal_len;
 	/* The users that may listen at an AF_UNIX address (SO_PEERCRED).  A connect to a listener
@@ -305,6 +309,10 @@ struct fab_identity {
 /* Tell in @id who the peer of @conn has proven to be: all empty on a connection without TLS.
  * Constant from CONNECT_REQUEST or ESTABLISHED on.  The set-up's thread. */
 void fab_conn_identity(const struct fab_conn *conn, struct fab_identity *id);
+
+/* False: the certificate of the peer of @conn was verified, and would not pass by the certificates
+ * that the end has by now (fab_tls_take_certs()).  As fab_conn_identity(). */
+bool fab_conn_trusted(const struct fab_conn *conn);
 
 #define FAB_BINDING_LEN 32
 
@@ -442,7 +450,9 @@ static inline int fab_post_recv(struct fab_conn *conn, const struct ibv_recv_wr 
 /* Take up to @n completions.  Returns their number, or -ENOTCONN when drained.  Makes progress:
  * reads and writes the socket on tcp.  A call that returns @n may have left more behind.  After a
  * call that returned less, call fab_arm() before the next fab_poll(): tcp does not ask the kernel
- * for bytes that cannot be there.  A busy poller arms, then polls. */
+ * for bytes that cannot be there.  A busy poller arms, then polls.  A poll behind fab_arm(),
+ * whatever that returned, and a poll behind one that returned @n, see all that came before the
+ * poll: so a caller that takes edges loses none. */
 static inline int fab_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
 /* Poll and call done() for each completion, at most about @budget.  Returns as fab_poll(), and
  * -ENOTCONN only if no completion was taken. */

@@ -19,9 +19,10 @@ static void ctl_resize_export(void *program, const char *name, srv_ctl_done_fn *
 	change_export_resize(program, name, done, arg);
 }
 
-static void ctl_set_export(void *program, const char *text, srv_ctl_done_fn *done, void *arg)
+static void ctl_set_export(void *program, const char *text, bool force, srv_ctl_done_fn *done,
+			   void *arg)
 {
-	change_export_set(program, text, done, arg);
+	change_export_set(program, text, force, done, arg);
 }
 
 static void ctl_reload(void *program, bool force, srv_ctl_done_fn *done, void *arg)

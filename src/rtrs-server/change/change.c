@@ -12,11 +12,13 @@
 
 #include "change.h"
 #include "conf-save.h"
+#include "fab-certs.h"
 #include "log.h"
 #include "srv-keys.h"
 #include "srv-resize.h"
 #include "srv-state.h"
 #include "tell.h"
+#include "util.h"
 
 #define CHANGE_ERR 512
 
@@ -35,9 +37,21 @@ void change_fini(struct change *change)
 
 /* ---- the end of a change ---- */
 
+/* The file that a reload is about: that of the configuration, or else of keys or certificates. */
+static const char *file_of_reload(const struct srv_conf *conf)
+{
+	const char *files[] = { conf->config, conf->tls.psk, conf->tls.certificates,
+				conf->auth.psk };
+	unsigned i = 0;
+
+	while (!files[i] && i + 1 < ARRAY_SIZE(files))
+		i++;
+	return files[i];
+}
+
 static void tell_reload(const struct change *change, int rc, const char *text)
 {
-	const char *file = change->conf->config ? change->conf->config : change->conf->tls.psk;
+	const char *file = file_of_reload(change->conf);
 
 	if (rc && change->state == CHANGE_SIZING) {
 		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(RELOADED), NULL, "%s was read again, but no "
@@ -69,6 +83,8 @@ static void change_ended(struct change *change, int rc, const char *text)
 	plan_fini(&change->plan);
 	fab_psk_free(&change->keys);
 	fab_psk_free(&change->auth_keys);
+	fab_certs_put(change->certs);
+	change->certs = NULL;
 	conf_fini(&change->wanted);
 	change->state = CHANGE_IDLE;
 	done(change->arg, rc, text);
@@ -140,8 +156,8 @@ void change_export_resize(struct change *change, const char *name, change_done_f
 
 /* ---- the plan ---- */
 
-/* Take the keys of a reload.  Returns @text and a line for each key that has changed; NULL: no
- * memory. */
+/* Take the keys and certificates of a reload.  Returns @text and a line for each key that has
+ * changed, and for the certificates; NULL: no memory. */
 static char *take_keys(struct change *change, const char *text)
 {
 	char *all = NULL;
@@ -155,6 +171,9 @@ static char *take_keys(struct change *change, const char *text)
 		srv_keys_take(change->srv, &change->keys, out);
 	if (change->auth_keys.n)
 		srv_keys_take_auth(change->srv, &change->auth_keys, out);
+	if (change->certs)
+		srv_keys_take_certs(change->srv, change->certs, out);
+	change->certs = NULL;
 	fclose(out);
 	return all;
 }
@@ -227,10 +246,13 @@ void change_export_remove(struct change *change, const char *name, bool force,
 	change_edit(change, edit_remove, name);
 }
 
-void change_export_set(struct change *change, const char *text, change_done_fn *done, void *arg)
+void change_export_set(struct change *change, const char *text, bool force, change_done_fn *done,
+		       void *arg)
 {
-	if (change_begin(change, done, arg))
-		change_edit(change, conf_export_options_set, text);
+	if (!change_begin(change, done, arg))
+		return;
+	change->force = force;
+	change_edit(change, conf_export_options_set, text);
 }
 
 /* ---- files ---- */
@@ -246,7 +268,18 @@ static bool keys_read(const char *option, const char *file, struct fab_psks *key
 	return false;
 }
 
-/* Read the keys again: the files that the server was started with. */
+/* The same, of certificates. */
+static bool certs_read(struct change *change, FILE *errors)
+{
+	char why[2048];
+
+	if (!fab_certs_read(change->conf->tls.certificates, true, &change->certs, why, sizeof(why)))
+		return true;
+	fprintf(errors, "--%s\n", why);
+	return false;
+}
+
+/* Read keys and certificates again: the files that the server was started with. */
 static bool all_keys_read(struct change *change, FILE *errors)
 {
 	const struct srv_conf *conf = change->conf;
@@ -256,6 +289,8 @@ static bool all_keys_read(struct change *change, FILE *errors)
 		good = keys_read("tls-psk", conf->tls.psk, &change->keys, errors);
 	if (srv_keys_of_auth(change->srv))
 		good = keys_read("auth-psk", conf->auth.psk, &change->auth_keys, errors) && good;
+	if (srv_keys_of_certs(change->srv))
+		good = certs_read(change, errors) && good;
 	return good;
 }
 

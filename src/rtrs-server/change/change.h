@@ -37,6 +37,7 @@ struct change {
 	struct plan plan;
 	char *text;			/* the lines of what was done; mistakes of a file */
 	struct fab_psks keys, auth_keys;	/* of a reload, read and not taken yet */
+	struct fab_certs *certs;		/* the same; NULL: none */
 
 	struct worker worker;
 	struct worker_job job;
@@ -60,10 +61,12 @@ void change_export_remove(struct change *change, const char *name, bool force,
 /* Take the present size of @name.  As above. */
 void change_export_resize(struct change *change, const char *name, change_done_fn *done,
 			  void *arg);
-/* Set limits of an export as @text says (conf_export_options_set()).  As above. */
-void change_export_set(struct change *change, const char *text, change_done_fn *done, void *arg);
-/* Read the files again, that of the keys, too, and carry the difference out.  @force: take removed
- * exports away from their openers.  As above. */
+/* Set limits and rules of an export as @text says (conf_export_options_set()).  @force: take the
+ * export away from sessions that may not have it open so any more.  As above. */
+void change_export_set(struct change *change, const char *text, bool force, change_done_fn *done,
+		       void *arg);
+/* Read the files again, those of keys and certificates, too, and carry the difference out.  @force:
+ * the same, and take removed exports away from all openers.  As above. */
 void change_reload(struct change *change, bool force, change_done_fn *done, void *arg);
 /* Write what was added at run time into a file of the configuration (conf-save.h).  As above. */
 void change_save(struct change *change, change_done_fn *done, void *arg);

@@ -14,9 +14,9 @@
 #include "number.h"
 #include "util.h"
 
-#define ALLOW_FORMS "expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, or uid:USER"
+#define ALLOW_FORMS "expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, uid:USER or unix"
 #define ALLOW_FORMS_EXPORT "expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, uid:USER, " \
-	"psk:NAME or cert:NAME"
+	"unix, psk:NAME or cert:NAME"
 
 /* Clear the bits of @addr behind the first @bits. */
 static void allow_mask(uint8_t addr[16], unsigned bits)
@@ -61,6 +61,11 @@ int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_
 	memset(allow, 0, sizeof(*allow));
 	if (!strncmp(text, "uid:", 4))
 		return allow_parse_user(text + 4, allow, why, whylen);
+	if (!strcmp(text, "unix")) {
+		allow->family = AF_UNIX;
+		allow->uid = ALLOW_ANY_USER;
+		return 0;
+	}
 	if (len > 2 && text[0] == '[' && text[len - 1] == ']') {
 		text++;
 		len -= 2;
@@ -127,28 +132,21 @@ bool conf_allow_names(const struct srv_allow *rules, unsigned n, const struct fa
 		if (family != AF_UNIX && allow_has_address(&rules[i], family, addr))
 			return true;
 		if (fab_addr_is_unix(peer) && rules[i].family == AF_UNIX &&
-		    rules[i].uid == peer->uid)
+		    (rules[i].uid == ALLOW_ANY_USER || rules[i].uid == peer->uid))
 			return true;
 	}
 	return false;
 }
 
-bool conf_allow_has(const struct srv_allow *rules, unsigned n, const struct fab_addr *peer,
-		    const char *identity)
+bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer)
 {
 	bool addresses = true;		/* and nothing else */
 
-	if (!n || conf_allow_names(rules, n, peer, identity))
+	if (!conf->nallow || conf_allow_names(conf->allow, conf->nallow, peer, ""))
 		return true;
-	for (unsigned i = 0; i < n; i++)
-		addresses = addresses && rules[i].family != AF_UNIX &&
-			    rules[i].family != AF_UNSPEC;
+	for (unsigned i = 0; i < conf->nallow; i++)
+		addresses = addresses && conf->allow[i].family != AF_UNIX;
 	return addresses && fab_addr_is_unix(peer);
-}
-
-bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer)
-{
-	return conf_allow_has(conf->allow, conf->nallow, peer, "");
 }
 
 /* ---- the list of an export ---- */
@@ -233,6 +231,10 @@ static void rule_text(const struct srv_allow *rule, char *buf, size_t len)
 
 	if (rule->family == AF_UNSPEC) {
 		snprintf(buf, len, "%s", rule->identity);
+		return;
+	}
+	if (rule->family == AF_UNIX && rule->uid == ALLOW_ANY_USER) {
+		snprintf(buf, len, "unix");
 		return;
 	}
 	if (rule->family == AF_UNIX) {

@@ -14,20 +14,21 @@
 
 #include "fabric.h"
 
-/* ADDR[/BITS], uid:USER, psk:NAME, cert:NAME */
+/* ADDR[/BITS], uid:USER, unix, psk:NAME, cert:NAME */
 struct srv_allow {
 	int family;			/* AF_INET, AF_INET6; AF_UNIX: a user; AF_UNSPEC: an
 					 * identity */
 	unsigned bits;			/* 0..32, 0..128 */
 	union {
 		uint8_t addr[16];	/* network order; bits beyond the prefix are 0 */
-		uid_t uid;
+		uid_t uid;		/* ALLOW_ANY_USER: "unix" */
 		/* as fab_identity.name; one text for each identity, which lives as long as the
 		 * program (intern.h) */
 		const char *identity;
 	};
 };
 
+#define ALLOW_ANY_USER ((uid_t)-1)	/* no user's number */
 #define ALLOW_LIST_MAX 64u
 
 /* The rules of an export, in the order of the user. */
@@ -36,17 +37,13 @@ struct allow_list {
 	struct srv_allow rules[ALLOW_LIST_MAX];
 };
 
-/* Parse "ADDR" or "ADDR/BITS", where an IPv6 address may stand in brackets, or "uid:NUMBER" or
- * "uid:NAME".  0, -EINVAL, or -ENOENT when the user does not exist; a failure leaves the expected
- * form in @why.  May query the user database. */
+/* Parse "ADDR" or "ADDR/BITS", where an IPv6 address may stand in brackets, "uid:NUMBER" or
+ * "uid:NAME", or "unix", each client of a unix socket.  0, -EINVAL, or -ENOENT when the user does
+ * not exist; a failure leaves the expected form in @why.  May query the user database. */
 int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_t len);
-/* True if one of the @n @rules lets @peer in, who has proven to be @identity ("": nobody), or @n is
- * 0.  IPv4 peers of an IPv6 listener (::ffff:a.b.c.d) match IPv4 prefixes.  A peer of a unix socket
- * had the right to write to the socket: rules for addresses alone do not refuse the peer, rules for
- * users and identities do. */
-bool conf_allow_has(const struct srv_allow *rules, unsigned n, const struct fab_addr *peer,
-		    const char *identity);
-/* True if one of the @n @rules names @peer or @identity, by any of its kinds. */
+/* True if one of the @n @rules names @peer, or @identity, which the peer has proven ("": none).
+ * IPv4 peers of an IPv6 listener (::ffff:a.b.c.d) match IPv4 prefixes.  No address names a peer of
+ * a unix socket. */
 bool conf_allow_names(const struct srv_allow *rules, unsigned n, const struct fab_addr *peer,
 		      const char *identity);
 

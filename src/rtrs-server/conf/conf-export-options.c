@@ -113,7 +113,7 @@ static const struct opt rows[] = {
 	  .help = "what was not used is saved for so long" },
 	{ .name = "allow", .type = OPT_OTHER, .call = read_allow, .arg = "CLIENT",
 	  .many = true, .holds = OPT_IN_FILE | OPT_AT_RUN_TIME,
-	  .help = "only these: ADDR[/BITS], uid:USER, psk:NAME" },
+	  .help = "only these: ADDR[/BITS], uid:USER, unix, psk:NAME" },
 	{ .name = "read-only", .type = OPT_OTHER, .call = read_read_only, .arg = "CLIENT",
 	  .many = true, .holds = OPT_IN_FILE | OPT_AT_RUN_TIME,
 	  .help = "and these, which may not write" },

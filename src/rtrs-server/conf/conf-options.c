@@ -273,7 +273,7 @@ static const struct opt rows[] = {
 	  .arg = "tcp://ADDR:PORT", .many = true, .holds = IN_FILE,
 	  .help = "also rdma:..., unix:PATH[,auth=MODE]; many" },
 	{ .name = "allow", .type = OPT_OTHER, .call = add_allow, .same = same_allows,
-	  .arg = "ADDR[/BITS]|uid:USER", .many = true, .holds = IN_FILE | OPT_AT_RUN_TIME,
+	  .arg = "ADDR[/BITS]|uid:USER|unix", .many = true, .holds = IN_FILE | OPT_AT_RUN_TIME,
 	  .carry_out = tell_allow,
 	  .help = "let only these clients in, repeatable" },
 	{ .name = "tls", .type = OPT_WORD, FIELD(tls.mode), .words = fab_tls_mode_names,

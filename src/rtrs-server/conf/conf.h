@@ -159,7 +159,9 @@ int conf_export_options_set(struct srv_conf *conf, const char *text, char *err, 
 /* 0, or -ENOENT: none has this name. */
 int conf_del_export(struct srv_conf *conf, const char *name);
 
-/* True if @peer may connect: conf_allow_has() of the rules of --allow.  Pure, any thread. */
+/* True if @peer may connect: no --allow is there, or one names the peer.  A peer of a unix socket
+ * had the right to write to the socket: rules for addresses alone do not refuse the peer, rules for
+ * users do.  Pure, any thread. */
 bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer);
 
 #endif

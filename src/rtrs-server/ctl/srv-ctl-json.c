@@ -238,11 +238,12 @@ static json_t *srv_json_dev(const struct srv_dev *dev)
 		[SRV_DEV_KICKED] = "kicked",
 	};
 
-	return json_pack("{s:i,s:o,s:o,s:b,s:o}",
+	return json_pack("{s:i,s:o,s:o,s:b,s:b,s:o}",
 			 "id", (int)srv_dev_number(dev),
 			 "export", ctl_json_text(dev->ex->name),
 			 "access_mode", ctl_json_text(rnbd_access_names[dev->mode]),
 			 "read_only", dev->mode == RNBD_ACCESS_RO || dev->ex->readonly,
+			 "allowed", !srv_allow_over(dev),
 			 "state", ctl_json_text(states[dev->state]));
 }
 

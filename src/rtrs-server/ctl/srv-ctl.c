@@ -154,17 +154,28 @@ static void srv_call_path_disconnect(struct ctl_client *client, const char *name
 		ctl_refuse(client, "path '%s' is not connected", name);
 }
 
-static void srv_call_export_kick(struct ctl_client *client, const char *name, void *arg)
+/* @whom: NULL, or the client that is to lose the export. */
+static void srv_call_export_kick(struct ctl_client *client, const char *name, const char *whom,
+				 void *arg)
 {
 	struct srv *srv = srv_of(arg);
+	const struct export *ex = exports_find(srv_rnbd(srv)->exports, name);
+	char openers[256] = "";
 
 	/* A session may have an export open that is not listed any more. */
-	if (srv_close_kick(srv, name))
+	if (srv_close_kick(srv, name, whom)) {
 		ctl_call_done(client);
-	else if (exports_find(srv_rnbd(srv)->exports, name))
+		return;
+	}
+	if (ex)
+		srv_close_openers(srv, ex, openers, sizeof(openers));
+	if (!ex)
+		ctl_refuse(client, "there is no export '%s'", name);
+	else if (!*openers)
 		ctl_refuse(client, "no session has export '%s' open", name);
 	else
-		ctl_refuse(client, "there is no export '%s'", name);
+		ctl_refuse(client, "no client '%s' has export '%s' open: expected the name, the "
+			   "identity or the address of one of %s", whom, name, openers);
 }
 
 /* ---- what the program does ---- */
@@ -227,7 +238,14 @@ static void srv_call_export_set(struct ctl_client *client, const char *text, voi
 {
 	const struct srv_ctl *c = arg;
 
-	c->ops->export_set(c->program, text, srv_call_ended, client);
+	c->ops->export_set(c->program, text, false, srv_call_ended, client);
+}
+
+static void srv_call_export_set_force(struct ctl_client *client, const char *text, void *arg)
+{
+	const struct srv_ctl *c = arg;
+
+	c->ops->export_set(c->program, text, true, srv_call_ended, client);
 }
 
 static void srv_call_reload(struct ctl_client *client, const char *name, void *arg)
@@ -287,10 +305,13 @@ static const struct ctl_call calls[] = {
 	  .needed = true },
 	{ .name = "export remove force", .fn = srv_call_export_remove_force, .member = "export",
 	  .needed = true },
-	{ .name = "export kick", .fn = srv_call_export_kick, .member = "export", .needed = true },
+	{ .name = "export kick", .fn_two = srv_call_export_kick, .member = "export",
+	  .needed = true, .second = "client" },
 	{ .name = "export resize", .fn = srv_call_export_resize, .member = "export",
 	  .needed = true },
 	{ .name = "export set", .fn = srv_call_export_set, .member = "export", .needed = true },
+	{ .name = "export set force", .fn = srv_call_export_set_force, .member = "export",
+	  .needed = true },
 	{ .name = "reload", .fn = srv_call_reload },
 	{ .name = "reload force", .fn = srv_call_reload_force },
 	{ .name = "save", .fn = srv_call_save },

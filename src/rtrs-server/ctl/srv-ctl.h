@@ -22,9 +22,11 @@ struct srv_ctl_ops {
 	void (*export_remove)(void *program, const char *name, bool force, srv_ctl_done_fn *done,
 			      void *arg);
 	void (*export_resize)(void *program, const char *name, srv_ctl_done_fn *done, void *arg);
-	/* @text: "NAME,KEY=VALUE[,KEY=VALUE]...". */
-	void (*export_set)(void *program, const char *text, srv_ctl_done_fn *done, void *arg);
-	/* @force: take removed exports away from their openers. */
+	/* @text: "NAME,KEY=VALUE[,KEY=VALUE]...".  @force: take the export away from who may not
+	 * have it open so any more. */
+	void (*export_set)(void *program, const char *text, bool force, srv_ctl_done_fn *done,
+			   void *arg);
+	/* @force: the same of all exports, and of removed ones from all openers. */
 	void (*reload)(void *program, bool force, srv_ctl_done_fn *done, void *arg);
 	void (*save)(void *program, srv_ctl_done_fn *done, void *arg);
 };

@@ -43,7 +43,7 @@ static bool may_open(const struct export *ex, const struct srv_path *path)
 		return true;
 	if (!list->n)			/* a rule of the other list keeps others out */
 		return !srv_allow_read_only_of(ex)->n;
-	return conf_allow_has(list->rules, list->n, &path->client, path->identity);
+	return conf_allow_names(list->rules, list->n, &path->client, path->identity);
 }
 
 /* True if @path is in service, or was let in and will be.  A path that has just connected is judged

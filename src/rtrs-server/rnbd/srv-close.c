@@ -66,10 +66,10 @@ void srv_close_sess_lost(struct srv_sess *sess)
 	}
 }
 
-/* Close the handles of @sess that @match(@arg). */
+/* Close the handles of @sess that @match(@arg); @why is for the log. */
 static unsigned kick_from_sess(struct srv_sess *sess,
 			       bool (*match)(const struct srv_dev *dev, const void *arg),
-			       const void *arg)
+			       const void *arg, const char *why)
 {
 	unsigned n = 0;
 
@@ -79,8 +79,8 @@ static unsigned kick_from_sess(struct srv_sess *sess,
 		log_event(LOG_LEVEL_WARN,
 			  LOG_FIELDS(DEVICE_KICKED, .session = sess->name, .export = dev->ex->name,
 				     .identity = sess->identity),
-			  sess->name, "device %u of %s is taken away", srv_dev_number(dev),
-			  dev->ex->name);
+			  sess->name, "device %u of %s is taken away: %s", srv_dev_number(dev),
+			  dev->ex->name, why);
 		n++;
 		if (srv_dev_begin_close(dev, SRV_DEV_KICKED))
 			handle_closed(dev);
@@ -90,9 +90,31 @@ static unsigned kick_from_sess(struct srv_sess *sess,
 	return n;
 }
 
-static bool dev_has_name(const struct srv_dev *dev, const void *name)
+struct kick {
+	const char *name, *client;	/* @client NULL: everybody */
+};
+
+/* True if @sess is called @client: by its name, its identity, or the address of a path. */
+static bool sess_is_of(const struct srv_sess *sess, const char *client)
 {
-	return !strcmp(dev->ex->name, name);
+	const struct srv_path *path;
+	char text[FAB_ADDR_STRLEN];
+
+	if (!strcmp(sess->name, client) || (*sess->identity && !strcmp(sess->identity, client)))
+		return true;
+	list_for_each(path, &sess->paths, link) {
+		if (!strcmp(fab_addr_format_host(&path->client, text, sizeof(text)), client))
+			return true;
+	}
+	return false;
+}
+
+static bool dev_is_meant(const struct srv_dev *dev, const void *arg)
+{
+	const struct kick *kick = arg;
+
+	return !strcmp(dev->ex->name, kick->name) &&
+	       (!kick->client || sess_is_of(dev->sess, kick->client));
 }
 
 static bool dev_has_export(const struct srv_dev *dev, const void *ex)
@@ -100,13 +122,14 @@ static bool dev_has_export(const struct srv_dev *dev, const void *ex)
 	return dev->ex == ex;
 }
 
-unsigned srv_close_kick(struct srv *srv, const char *name)
+unsigned srv_close_kick(struct srv *srv, const char *name, const char *client)
 {
+	const struct kick kick = { name, client };
 	struct srv_sess *sess;
 	unsigned n = 0;
 
 	list_for_each(sess, &srv->sessions, link)
-		n += kick_from_sess(sess, dev_has_name, name);
+		n += kick_from_sess(sess, dev_is_meant, &kick, "kicked by rtrsctl");
 	return n;
 }
 
@@ -120,7 +143,8 @@ void srv_close_kick_refused(struct srv *srv, const struct export *ex)
 	struct srv_sess *sess;
 
 	list_for_each(sess, &srv->sessions, link)
-		kick_from_sess(sess, dev_is_refused, ex);
+		kick_from_sess(sess, dev_is_refused, ex, "its lists do not let the client "
+			       "have it open so any more");
 }
 
 void srv_close_kick_export(struct srv *srv, const struct export *ex)
@@ -128,7 +152,7 @@ void srv_close_kick_export(struct srv *srv, const struct export *ex)
 	struct srv_sess *sess;
 
 	list_for_each(sess, &srv->sessions, link)
-		kick_from_sess(sess, dev_has_export, ex);
+		kick_from_sess(sess, dev_has_export, ex, "it is not exported any more");
 }
 
 static bool sess_has_open(const struct srv_sess *sess, const struct export *ex)

@@ -21,9 +21,10 @@ void srv_close_quiet(struct loop_msg *msg);
  * storage. */
 void srv_close_sess_lost(struct srv_sess *sess);
 /* Close all handles of the exports with the name @name, listed or not, each when its IO has left
- * the storage.  Returns how many handles.  Requests on these handles fail with -ENOTCONN from now
- * on, until their client opens the export anew. */
-unsigned srv_close_kick(struct srv *srv, const char *name);
+ * the storage; with @client, not NULL, those of sessions alone that have this name, identity
+ * ("psk:gw1") or address of a path.  Returns how many handles.  Requests on these handles fail with
+ * -ENOTCONN from now on, until their client opens the export anew. */
+unsigned srv_close_kick(struct srv *srv, const char *name, const char *client);
 /* As srv_close_kick(), of @ex alone; another export may have its name by now. */
 void srv_close_kick_export(struct srv *srv, const struct export *ex);
 /* As srv_close_kick_export(), from those sessions alone that may not open @ex (srv-allow.h). */

@@ -60,9 +60,9 @@ static enum srv_refusal refusal_of(int status)
 	}
 }
 
-static void accept_refuse(struct srv *srv, struct fab_conn *conn, int status, const char *why)
+static void accept_refuse_for(struct srv *srv, struct fab_conn *conn, enum srv_refusal reason,
+			      int status, const char *why)
 {
-	enum srv_refusal reason = refusal_of(status);
 	char text[FAB_ADDR_STRLEN];
 	struct fab_addr local, peer;
 	struct fab_identity id;
@@ -76,6 +76,11 @@ static void accept_refuse(struct srv *srv, struct fab_conn *conn, int status, co
 					 .reason = srv_refusal_names[reason]), text,
 			      "connection refused: %s (%s)", why, strerror(-status));
 	srv_con_refuse(conn, status);
+}
+
+static void accept_refuse(struct srv *srv, struct fab_conn *conn, int status, const char *why)
+{
+	accept_refuse_for(srv, conn, refusal_of(status), status, why);
 }
 
 static struct decision decision_refuse(int status, const char *why)
@@ -216,14 +221,18 @@ static struct decision accept_create_path(struct srv *srv, struct srv_sess *sess
  * path.  False: *@d refuses the peer. */
 static bool identity_fits(const struct srv *srv, const struct srv_sess *sess,
 			  const struct srv_path *path, const struct srv_who *who,
-			  struct decision *d)
+			  const struct fab_conn *conn, struct decision *d)
 {
 	static char why[2 * FAB_IDENTITY_LEN + 64];	/* for the refusal that follows */
 	const struct fab_identity *id = &who->id;
 	bool holds = srv_keys_hold(srv, id->key) && srv_keys_hold(srv, who->tls_key);
-	int status = holds ? -EACCES : -EKEYREVOKED;
+	bool trusted = fab_conn_trusted(conn);
+	int status = holds && trusted ? -EACCES : -EKEYREVOKED;
 
-	if (!holds)
+	if (!trusted)
+		snprintf(why, sizeof(why), "the certificate of %s is not accepted any more",
+			 srv_names_person(id->name));
+	else if (!holds)
 		snprintf(why, sizeof(why), "the key of %s was taken out", id->name);
 	else if (sess && strcmp(id->name, sess->transport_identity))
 		snprintf(why, sizeof(why), "its session belongs to %s, and it is %s",
@@ -252,7 +261,7 @@ static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req
 	if (!sess && !req->first_conn)
 		return decision_refuse(-ENXIO, "unknown session");
 	/* First of all: a stranger that knows the uuids ends no path of the session, either. */
-	if (!identity_fits(srv, sess, path, who, &d))
+	if (!identity_fits(srv, sess, path, who, conn, &d))
 		return d;
 	if (path)
 		return accept_decide_known_path(path, req);
@@ -404,7 +413,7 @@ void srv_accept_request(struct srv *srv, struct fab_conn *conn, enum auth_mode m
 	/* ORDER: before any session or path is looked up. */
 	why = srv_pass_who(srv, conn, mode, &req, msg, &who);
 	if (why) {
-		accept_refuse(srv, conn, -EACCES, why);
+		accept_refuse_for(srv, conn, SRV_REFUSED_AUTH, -EACCES, why);
 		return;
 	}
 	d = accept_decide(srv, &req, &who, conn);

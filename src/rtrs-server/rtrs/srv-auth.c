@@ -34,7 +34,6 @@ struct srv_guest {
 	struct loop_task again;
 	struct fab_addr peer;
 	uint64_t deadline_ms;
-	bool armed;			/* the last fab_arm() returned 0 */
 	bool leaving;			/* disconnected; the end is awaited */
 	bool ended;			/* drained; the descriptor is being unwatched */
 	bool refused;			/* to leave when the last message has left */
@@ -98,7 +97,7 @@ static void guest_leave(struct srv_guest *g)
 
 static void guest_told(const struct srv_guest *g, struct log_limit *limit, const char *what)
 {
-	enum srv_refusal reason = limit == &room_limit ? SRV_REFUSED_LIMIT : SRV_REFUSED_IDENTITY;
+	enum srv_refusal reason = limit == &room_limit ? SRV_REFUSED_LIMIT : SRV_REFUSED_AUTH;
 	char text[FAB_ADDR_STRLEN];
 
 	g->srv->refused[reason]++;
@@ -187,14 +186,9 @@ static void guest_wc_send(struct fab_conn *fab, struct fab_cqe *cqe, const struc
 
 /* ---- polling ---- */
 
-/* Poll and get ready to sleep.  Returns true when more work is ready.
- *
- * RACE: the loop tells edges.  A poll behind a fab_arm() that returned 1, as for a send that has
- * completed, need not read the socket, and the edge of bytes that have come by then is over.  So
- * sleep follows only a poll that found nothing behind a fab_arm() that returned 0. */
+/* Poll and get ready to sleep.  Returns true when more work is ready. */
 static bool guest_service(struct srv_guest *g)
 {
-	bool looks = g->armed;
 	short events;
 	int n;
 
@@ -208,8 +202,7 @@ static bool guest_service(struct srv_guest *g)
 		guest_end(g);
 		return false;
 	}
-	g->armed = !fab_arm(g->fab, &events);
-	if (n || !looks || !g->armed || g->watch.fd < 0)
+	if (n >= GUEST_BUDGET || fab_arm(g->fab, &events) || g->watch.fd < 0)
 		return true;
 	loop_watch_events(&g->watch, events);
 	return false;
@@ -392,10 +385,12 @@ bool srv_auth_takes(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
 	if (req->auth != RTRS_AUTHS_ASKS || mode == AUTH_MODE_NONE || !srv->auth)
 		return false;
 	fab_conn_addrs(conn, NULL, &peer);
-	if (srv->life != SRV_RUNNING || !make_room(srv, &peer))
+	if (srv->life != SRV_RUNNING || !make_room(srv, &peer)) {
+		srv->refused[SRV_REFUSED_LIMIT]++;
 		srv_con_refuse(conn, -ECONNRESET);
-	else
+	} else {
 		guest_begin(srv, conn, req, msg);
+	}
 	return true;
 }
 

@@ -3,8 +3,11 @@
 #include <string.h>
 
 #include "auth-creds.h"
+#include "fab-certs.h"
 #include "fab-tls.h"
+#include "srv-con.h"
 #include "srv-keys.h"
+#include "srv-names.h"
 #include "srv-pass.h"
 #include "srv-path.h"
 #include "srv-sess.h"
@@ -20,9 +23,14 @@ bool srv_keys_of_auth(const struct srv *srv)
 	return srv->auth;
 }
 
+bool srv_keys_of_certs(const struct srv *srv)
+{
+	return srv->tls && srv->conf->tls.certificates;
+}
+
 bool srv_keys_any(const struct srv *srv)
 {
-	return srv_keys_of_tls(srv) || srv_keys_of_auth(srv);
+	return srv_keys_of_tls(srv) || srv_keys_of_auth(srv) || srv_keys_of_certs(srv);
 }
 
 bool srv_keys_hold(const struct srv *srv, uint64_t key)
@@ -31,8 +39,34 @@ bool srv_keys_hold(const struct srv *srv, uint64_t key)
 	       (srv->auth && fab_psk_by_serial(&srv->auth->psks, key));
 }
 
-/* Fail the paths of @sess under @key.  Returns how many. */
-static unsigned end_paths_of(struct srv_sess *sess, uint64_t key)
+/* ---- the end of paths ---- */
+
+/* True if @path was let in by the key with the serial @key. */
+static bool is_under_key(const struct srv_path *path, uint64_t key)
+{
+	return path->key == key || path->transport.key == key;
+}
+
+/* True if a connection of @path would not be let in any more. */
+static bool is_distrusted(const struct srv_path *path, uint64_t key)
+{
+	for (unsigned cid = 0; cid < path->cid_num; cid++) {
+		if (path->cons[cid] && path->cons[cid]->fab &&
+		    !fab_conn_trusted(path->cons[cid]->fab))
+			return true;
+	}
+	return false;
+}
+
+/* The paths to end, and why. */
+struct end {
+	bool (*match)(const struct srv_path *path, uint64_t key);
+	uint64_t key;
+	const char *what, *why;		/* around the identity of the path */
+};
+
+/* Fail the paths of @sess that @end is for.  Returns how many. */
+static unsigned end_paths_of(struct srv_sess *sess, const struct end *end)
 {
 	struct srv_path *path, *next;
 	unsigned n = 0;
@@ -40,25 +74,35 @@ static unsigned end_paths_of(struct srv_sess *sess, uint64_t key)
 	/* The last path takes its session along. */
 	srv_sess_get(sess);
 	list_for_each_safe(path, next, &sess->paths, link) {
-		if ((path->key != key && path->transport.key != key) ||
-		    path->state >= SRV_PATH_DRAINING)
+		if (path->state >= SRV_PATH_DRAINING || !end->match(path, end->key))
 			continue;
-		srv_path_fail(path, "the key of %s was taken out", path->identity);
+		srv_path_fail(path, "the %s of %s %s", end->what,
+			      srv_names_person(path->identity), end->why);
 		n++;
 	}
 	srv_sess_put(sess);
 	return n;
 }
 
-static unsigned end_paths(struct srv *srv, uint64_t key)
+static unsigned end_paths(struct srv *srv, const struct end *end)
 {
 	struct srv_sess *sess, *next;
 	unsigned n = 0;
 
 	list_for_each_safe(sess, next, &srv->sessions, link)
-		n += end_paths_of(sess, key);
+		n += end_paths_of(sess, end);
 	return n;
 }
+
+/* End a line of @report about something that has ended @n paths. */
+static void tell_ended(unsigned n, FILE *report)
+{
+	if (n)
+		fprintf(report, " (%u path%s ended)", n, n == 1 ? "" : "s");
+	fprintf(report, "\n");
+}
+
+/* ---- keys ---- */
 
 static bool is_key_of(const struct fab_psk *psk, const char *identity)
 {
@@ -94,16 +138,15 @@ static void tell_difference(struct srv *srv, const struct fab_psks *now,
 {
 	for (unsigned i = 0; i < before->n; i++) {
 		const struct fab_psk *old = &before->all[i];
-		unsigned n = 0;
+		const struct end end = { is_under_key, old->serial, "key", "was taken out" };
+		unsigned n;
 
 		if (fab_psk_by_serial(now, old->serial))
 			continue;
-		n = end_paths(srv, old->serial);
+		n = end_paths(srv, &end);
 		forget_names(srv, old);
 		fprintf(report, "-%skey %s", kind, old->name);
-		if (n)
-			fprintf(report, " (%u path%s ended)", n, n == 1 ? "" : "s");
-		fprintf(report, "\n");
+		tell_ended(n, report);
 	}
 	for (unsigned i = 0; i < now->n; i++) {
 		if (!fab_psk_by_serial(before, now->all[i].serial))
@@ -126,4 +169,20 @@ void srv_keys_take_auth(struct srv *srv, struct fab_psks *psks, FILE *report)
 	*psks = before;
 	srv_pass_drop_old(srv);
 	tell_difference(srv, &srv->auth->psks, psks, "auth ", report);
+}
+
+/* ---- certificates ---- */
+
+void srv_keys_take_certs(struct srv *srv, struct fab_certs *certs, FILE *report)
+{
+	static const struct end end = { is_distrusted, 0, "certificate",
+					"is not accepted any more" };
+
+	if (fab_certs_same(certs, fab_tls_certs(srv->tls))) {
+		fab_certs_put(certs);
+		return;
+	}
+	fab_tls_take_certs(srv->tls, certs);
+	fprintf(report, "tls-certificates: read again");
+	tell_ended(end_paths(srv, &end), report);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The keys of clients while the server runs: another file of keys takes effect for the handshakes
- * that follow, and the paths of a key that was taken out are ended.  Control thread. */
+/* The keys of clients, and the certificates, while the server runs: other files take effect for the
+ * handshakes that follow, and the paths of a key that was taken out, or of a certificate that would
+ * not pass any more, are ended.  Control thread. */
 #ifndef SRV_KEYS_H
 #define SRV_KEYS_H
 
@@ -8,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+struct fab_certs;
 struct fab_psks;
 struct srv;
 
@@ -15,7 +17,9 @@ struct srv;
 bool srv_keys_of_tls(const struct srv *srv);
 /* True if the server has keys for authentication in messages.  As above. */
 bool srv_keys_of_auth(const struct srv *srv);
-/* True if the server has keys of either kind. */
+/* True if the server has certificates, which srv_keys_take_certs() replaces.  As above. */
+bool srv_keys_of_certs(const struct srv *srv);
+/* True if the server has keys of either kind, or certificates. */
 bool srv_keys_any(const struct srv *srv);
 /* True if the key with the serial @key is still one of the server, or @key is 0. */
 bool srv_keys_hold(const struct srv *srv, uint64_t key);
@@ -25,5 +29,8 @@ void srv_keys_take(struct srv *srv, struct fab_psks *psks, FILE *report);
 /* The same for the keys of authentication in messages: "+auth key gw3".  Handshakes go on with the
  * new keys. */
 void srv_keys_take_auth(struct srv *srv, struct fab_psks *psks, FILE *report);
+/* Take @certs, with the caller's reference, in place of the server's, if they are others: "tls-
+ * certificates: read again (1 path ended)". */
+void srv_keys_take_certs(struct srv *srv, struct fab_certs *certs, FILE *report);
 
 #endif

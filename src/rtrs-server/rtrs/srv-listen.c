@@ -43,6 +43,9 @@ struct srv_listener {
 };
 
 static struct log_limit allow_limit = LOG_LIMIT_INIT(20, 10000);
+/* Of their own, so that a flood of one kind does not hide the other. */
+static struct log_limit tls_limit = LOG_LIMIT_INIT(20, 10000);
+static struct log_limit garbage_limit = LOG_LIMIT_INIT(10, 10000);
 
 /* ---- devices that come and go ---- */
 
@@ -116,6 +119,26 @@ static bool cm_admit(void *arg, const struct fab_addr *peer)
 			      "connection refused: no --allow contains this %s",
 			      fab_addr_is_unix(peer) ? "user" : "address");
 	return false;
+}
+
+/* A peer that does not get as far as CONNECT.  Broken bytes are no client that is kept out. */
+static void cm_refused(void *arg, const struct fab_addr *peer, bool tls, const char *why)
+{
+	enum srv_refusal reason = tls ? SRV_REFUSED_TLS : SRV_REFUSED_CONNECT;
+	struct srv *srv = arg;
+	char text[FAB_ADDR_STRLEN];
+
+	srv->refused[reason]++;
+	fab_addr_format(peer, text, sizeof(text));
+	if (tls)
+		srv_log_event_limited(srv, peer, &tls_limit, LOG_LEVEL_WARN,
+				      LOG_FIELDS(CLIENT_REFUSED, .peer = text,
+						 .reason = srv_refusal_names[reason]), NULL,
+				      "tcp %s: closed during the handshake: %s", text, why);
+	else
+		srv_log_event_limited(srv, peer, &garbage_limit, LOG_LEVEL_WARN,
+				      LOG_FIELDS(PEER_GARBAGE, .peer = text), NULL,
+				      "tcp %s: closed during the handshake: %s", text, why);
 }
 
 static void cm_disconnected(struct srv *srv, const struct fab_event *ev)
@@ -242,7 +265,7 @@ static int cm_create(struct srv *srv, const struct fab_provider *provider, struc
 	struct srv_cm *cm = calloc(1, sizeof(*cm));
 	struct rtrs_msg_conn_rsp refusal;
 	const struct fab_cm_conf conf = {
-		.provider = provider, .admit = cm_admit, .admit_arg = srv,
+		.provider = provider, .admit = cm_admit, .refused = cm_refused, .admit_arg = srv,
 		.refusal = &refusal, .refusal_len = sizeof(refusal), .tls = srv->tls,
 	};
 	int rc;

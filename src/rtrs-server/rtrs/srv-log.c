@@ -13,7 +13,8 @@
 struct log_limit srv_log_access_limit = LOG_LIMIT_INIT(300, 10000);
 
 const char *const srv_refusal_names[SRV_REFUSALS] = {
-	[SRV_REFUSED_ADDRESS] = "address", [SRV_REFUSED_IDENTITY] = "identity",
+	[SRV_REFUSED_ADDRESS] = "address", [SRV_REFUSED_TLS] = "tls",
+	[SRV_REFUSED_AUTH] = "auth", [SRV_REFUSED_IDENTITY] = "identity",
 	[SRV_REFUSED_KEY] = "key", [SRV_REFUSED_LIMIT] = "limit",
 	[SRV_REFUSED_CONNECT] = "connect", [SRV_REFUSED_RIGHTS] = "rights",
 	[SRV_REFUSED_READ_ONLY] = "read_only", [SRV_REFUSED_MISSING] = "missing",

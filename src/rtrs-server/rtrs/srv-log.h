@@ -51,6 +51,8 @@ bool srv_log_news(struct srv_log *log, const struct fab_addr *peer, struct log_l
 enum srv_refusal {
 	/* connections and paths */
 	SRV_REFUSED_ADDRESS,		/* --allow */
+	SRV_REFUSED_TLS,		/* no handshake of TLS, or one that failed */
+	SRV_REFUSED_AUTH,		/* no proof in messages, or one that failed */
 	SRV_REFUSED_IDENTITY,		/* the session, or its name, belongs to another */
 	SRV_REFUSED_KEY,		/* the key was taken out */
 	SRV_REFUSED_LIMIT,

@@ -114,19 +114,28 @@ void tcp_hs_drop(struct tcp_conn *c)
 	tcp_conn_free(c);
 }
 
-void tcp_hs_refuse(struct tcp_conn *c, const char *why)
+/* tcp_hs_refuse(); @tls: because of TLS. */
+static void refuse(struct tcp_conn *c, bool tls, const char *why)
 {
+	const struct fab_cm *cm = c->base.cm;
 	char addr[FAB_ADDR_STRLEN];
 
 	fab_addr_format(&c->base.peer, addr, sizeof(addr));
 	/* A peer that connects and closes without a byte is a monitor, not an attack. */
-	if (c->hs_len || c->tls || c->tls_refused)
+	if ((c->hs_len || c->tls || c->tls_refused) && cm->refused)
+		cm->refused(cm->admit_arg, &c->base.peer, tls, why);
+	else if (c->hs_len || c->tls || c->tls_refused)
 		log_event_limited(&garbage_limit, LOG_LEVEL_WARN,
 				  LOG_FIELDS(PEER_GARBAGE, .peer = addr), NULL,
 				  "tcp %s: closed during the handshake: %s", addr, why);
 	else
 		log_dbg(NULL, "tcp %s: closed before the handshake: %s", addr, why);
 	tcp_hs_drop(c);
+}
+
+void tcp_hs_refuse(struct tcp_conn *c, const char *why)
+{
+	refuse(c, false, why);
 }
 
 void tcp_hs_fail_active(struct tcp_conn *c, int err, const char *why)
@@ -141,7 +150,8 @@ void tcp_hs_fail_active(struct tcp_conn *c, int err, const char *why)
 static void setup_failed(struct tcp_conn *c, int err, const char *why)
 {
 	if (tcp_conn_state(c) == TCP_STRANGER)
-		tcp_hs_refuse(c, why);
+		refuse(c, c->hs == TCP_HS_TLS || c->tls_refused ||
+		       (c->tls && *tcp_stream_why(c)), why);
 	else
 		tcp_hs_fail_active(c, err, why);
 }
@@ -205,7 +215,7 @@ static void stranger_frame(struct tcp_conn *c, const struct tcp_frame *f)
 	}
 	if (c->hs == TCP_HS_PLAIN_REFUSED) {
 		tcp_hs_send(c, TCP_FRAME_REJECT, TCP_FRAME_F_TLS, NULL, 0);
-		tcp_hs_refuse(c, "the peer does not speak TLS, which is required here");
+		refuse(c, true, "the peer does not speak TLS, which is required here");
 		return;
 	}
 	tcp_cm_conn_unwatch(c);

@@ -92,6 +92,9 @@ int tcp_qp_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 		if (err)
 			c->rx.readable = true;
 		got += tcp_rx_run(c, wc + got, n - got);
+		/* Behind a full poll nobody needs to arm: the next one reads as behind an arm. */
+		if (got == n)
+			c->rx.readable = true;
 		pthread_mutex_unlock(&c->rx.lock);
 		/* The peer's last words may name the cause better than our write error. */
 		if (err && !c->rx.more)
@@ -103,7 +106,10 @@ int tcp_qp_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 }
 
 /* RACE: a post that fills the socket after tcp_qp_arm() has read @blocked sees @armed (need_rearm);
- * an earlier post is seen here.  Both sides use sequentially consistent accesses. */
+ * an earlier post is seen here.  Both sides use sequentially consistent accesses.
+ *
+ * RACE: the next poll reads the socket, whatever this returns.  Bytes may come in front of that
+ * poll, and a caller that takes edges has had the edge then. */
 int tcp_qp_arm(struct fab_conn *conn, short *events)
 {
 	struct tcp_conn *c = tcp_conn(conn);
@@ -116,13 +122,13 @@ int tcp_qp_arm(struct fab_conn *conn, short *events)
 	/* Bytes, or an end, that wait in the library: behind the last frame of the handshake,
 	 * behind a KeyUpdate. */
 	if (tcp_conn_state(c) == TCP_UP && tcp_stream_pending(c))
-		c->rx.readable = c->rx.more = true;
+		c->rx.more = true;
+	c->rx.readable = true;
 	if (c->rx.more || atomic_load(&tx->ndone) || atomic_load(&tx->error) ||
 	    (atomic_load(&tx->blocked) && !(ev & POLLOUT)) || tcp_conn_failed(c)) {
 		atomic_store(&tx->armed, 0);
 		return 1;
 	}
-	c->rx.readable = true;
 	*events = ev;
 	return 0;
 }

@@ -136,7 +136,7 @@ void tcp_tls_destroy(struct tcp_conn *c)
 	if (!t)
 		return;
 	c->tls = NULL;
-	gnutls_deinit(t->session);
+	fab_tls_session_end(&t->end, t->session);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
 }
@@ -154,6 +154,11 @@ bool tcp_tls_heard(const struct tcp_conn *c)
 void tcp_tls_identity(const struct tcp_conn *c, struct fab_identity *id)
 {
 	fab_tls_identity(&c->tls->end, c->tls->session, id);
+}
+
+bool tcp_tls_trusts(const struct tcp_conn *c)
+{
+	return fab_tls_trusts(&c->tls->end, c->tls->session, c->tls->address);
 }
 
 bool tcp_tls_binding(const struct tcp_conn *c, uint8_t out[FAB_BINDING_LEN])

@@ -35,6 +35,8 @@ int tcp_tls_handshake(struct tcp_conn *c, uint32_t *events, char why[TCP_TLS_WHY
 bool tcp_tls_heard(const struct tcp_conn *c);
 /* Fill @id, which is empty: who the peer is.  After the handshake. */
 void tcp_tls_identity(const struct tcp_conn *c, struct fab_identity *id);
+/* fab_conn_trusted() of @c, which has TLS.  After the handshake; the cm's thread. */
+bool tcp_tls_trusts(const struct tcp_conn *c);
 /* Fill @out, which is zero, with bytes of this session alone.  After the handshake.  False:
  * GnuTLS has failed. */
 bool tcp_tls_binding(const struct tcp_conn *c, uint8_t out[FAB_BINDING_LEN]);

@@ -51,6 +51,13 @@ static void conn_identity(const struct fab_conn *conn, struct fab_identity *id)
 		tcp_tls_identity(c, id);
 }
 
+static bool conn_trusted(const struct fab_conn *conn)
+{
+	const struct tcp_conn *c = tcp_conn(conn);
+
+	return !c->tls || tcp_tls_trusts(c);
+}
+
 static bool conn_binding(const struct fab_conn *conn, uint8_t out[FAB_BINDING_LEN])
 {
 	const struct tcp_conn *c = tcp_conn(conn);
@@ -87,6 +94,7 @@ const struct fab_provider fab_tcp = {
 	.accept = tcp_cm_accept,
 	.reject = tcp_cm_reject,
 	.identity = conn_identity,
+	.trusted = conn_trusted,
 	.binding = conn_binding,
 	.pd_create = tcp_pd_create,
 	.pd_destroy = tcp_pd_destroy,

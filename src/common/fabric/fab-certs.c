@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the credentials of GnuTLS, and a digest of the bytes that they were read from.  Each file is
+ * read once, so the digest is of what is used.  Fails with one line that names the file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <gnutls/crypto.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+
+#include "fab-certs.h"
+#include "fab-psk.h"
+
+#define PATH_LEN 1024u
+#define CHAIN_MAX 16u			/* certificates that a peer may send; GnuTLS has the same */
+
+struct fab_certs {
+	atomic_uint refs;
+	gnutls_certificate_credentials_t cred;
+	gnutls_hash_hd_t hash;		/* while files are read */
+	uint8_t digest[32];
+};
+
+__attribute__((format(printf, 4, 5)))
+static int certs_error(int rc, char *err, size_t len, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err, len, fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+/* ---- files ---- */
+
+static bool join(char path[PATH_LEN], const char *dir, const char *name)
+{
+	return (size_t)snprintf(path, PATH_LEN, "%s/%s", dir, name) < PATH_LEN;
+}
+
+static int too_long(char *err, size_t len)
+{
+	return certs_error(-ENAMETOOLONG, err, len, "tls-certificates: name too long");
+}
+
+/* Read the file @path, whose bytes count for the digest of @certs.  Give @out to gnutls_free(). */
+static int read_file(struct fab_certs *certs, const char *path, gnutls_datum_t *out, char *err,
+		     size_t len)
+{
+	int rc = gnutls_load_file(path, out);
+	uint64_t size;
+
+	if (rc < 0)
+		return certs_error(-ENOENT, err, len, "tls-certificates: %s: %s", path,
+				   rc == GNUTLS_E_FILE_ERROR && errno ? strerror(errno) :
+				   gnutls_strerror(rc));
+	size = out->size;
+	if (gnutls_hash(certs->hash, &size, sizeof(size)) < 0 ||
+	    gnutls_hash(certs->hash, out->data, out->size) < 0) {
+		gnutls_free(out->data);
+		return certs_error(-ENOMEM, err, len, "out of memory");
+	}
+	return 0;
+}
+
+/* Check the mode of the key file @path. */
+static int check_key_file(const char *path, char *why, size_t len)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc;
+
+	if (fd < 0) {
+		rc = -errno;
+		snprintf(why, len, "%s", strerror(errno));
+		return rc;
+	}
+	rc = fab_psk_check_mode(fd, why, len);
+	close(fd);
+	return rc;
+}
+
+/* Use the pair in the files @cert and @key. */
+static int use_pair(struct fab_certs *certs, const char *cert, const char *key, char *err,
+		    size_t len)
+{
+	gnutls_datum_t cert_data, key_data;
+	int rc = read_file(certs, cert, &cert_data, err, len);
+
+	if (rc)
+		return rc;
+	rc = read_file(certs, key, &key_data, err, len);
+	if (rc) {
+		gnutls_free(cert_data.data);
+		return rc;
+	}
+	rc = gnutls_certificate_set_x509_key_mem(certs->cred, &cert_data, &key_data,
+						 GNUTLS_X509_FMT_PEM);
+	gnutls_free(cert_data.data);
+	explicit_bzero(key_data.data, key_data.size);
+	gnutls_free(key_data.data);
+	if (rc < 0)
+		return certs_error(-EINVAL, err, len, "tls-certificates: %s, %s: %s", cert, key,
+				   gnutls_strerror(rc));
+	return 0;
+}
+
+/* Load NAME-cert.pem and NAME-key.pem. */
+static int load_pair(struct fab_certs *certs, const char *dir, const char *name, char *err,
+		     size_t len)
+{
+	char cert[PATH_LEN], key[PATH_LEN], file[64], why[256];
+	int rc;
+
+	snprintf(file, sizeof(file), "%s-cert.pem", name);
+	if (!join(cert, dir, file))
+		return too_long(err, len);
+	snprintf(file, sizeof(file), "%s-key.pem", name);
+	if (!join(key, dir, file))
+		return too_long(err, len);
+	rc = check_key_file(key, why, sizeof(why));
+	if (rc)
+		return certs_error(rc, err, len, "tls-certificates: %s: %s", key, why);
+	return use_pair(certs, cert, key, err, len);
+}
+
+static int load_authorities(struct fab_certs *certs, const char *dir, char *err, size_t len)
+{
+	char file[PATH_LEN];
+	gnutls_datum_t data;
+	int rc;
+
+	if (!join(file, dir, "ca-cert.pem"))
+		return too_long(err, len);
+	rc = read_file(certs, file, &data, err, len);
+	if (rc)
+		return rc;
+	rc = gnutls_certificate_set_x509_trust_mem(certs->cred, &data, GNUTLS_X509_FMT_PEM);
+	gnutls_free(data.data);
+	if (rc <= 0)
+		return certs_error(-EINVAL, err, len, "tls-certificates: %s: %s", file,
+				   rc ? gnutls_strerror(rc) : "no certificate in the file");
+	if (!join(file, dir, "ca-crl.pem") || access(file, F_OK))
+		return 0;
+	rc = read_file(certs, file, &data, err, len);
+	if (rc)
+		return rc;
+	rc = gnutls_certificate_set_x509_crl_mem(certs->cred, &data, GNUTLS_X509_FMT_PEM);
+	gnutls_free(data.data);
+	if (rc <= 0)
+		return certs_error(-EINVAL, err, len, "tls-certificates: %s: %s", file,
+				   rc ? gnutls_strerror(rc) : "no revocation list in the file");
+	return 0;
+}
+
+/* True if the client has a certificate of its own: it need not. */
+static bool has_client_pair(const char *dir)
+{
+	char file[PATH_LEN];
+
+	return join(file, dir, "client-cert.pem") && !access(file, F_OK);
+}
+
+/* ---- life ---- */
+
+static int load_all(struct fab_certs *certs, const char *dir, bool server, char *err, size_t len)
+{
+	int rc = load_authorities(certs, dir, err, len);
+
+	if (!rc && (server || has_client_pair(dir)))
+		rc = load_pair(certs, dir, server ? "server" : "client", err, len);
+	return rc;
+}
+
+int fab_certs_read(const char *dir, bool server, struct fab_certs **out, char *err, size_t len)
+{
+	struct fab_certs *certs = calloc(1, sizeof(*certs));
+	int rc;
+
+	*out = NULL;
+	if (!certs || gnutls_certificate_allocate_credentials(&certs->cred) < 0) {
+		free(certs);
+		return certs_error(-ENOMEM, err, len, "out of memory");
+	}
+	atomic_init(&certs->refs, 1);
+	if (gnutls_hash_init(&certs->hash, GNUTLS_DIG_SHA256) < 0) {
+		fab_certs_put(certs);
+		return certs_error(-ENOMEM, err, len, "out of memory");
+	}
+	rc = load_all(certs, dir, server, err, len);
+	gnutls_hash_deinit(certs->hash, certs->digest);
+	if (rc)
+		fab_certs_put(certs);
+	else
+		*out = certs;
+	return rc;
+}
+
+struct fab_certs *fab_certs_get(struct fab_certs *certs)
+{
+	atomic_fetch_add(&certs->refs, 1);
+	return certs;
+}
+
+void fab_certs_put(struct fab_certs *certs)
+{
+	if (!certs || atomic_fetch_sub(&certs->refs, 1) > 1)
+		return;
+	gnutls_certificate_free_credentials(certs->cred);
+	free(certs);
+}
+
+bool fab_certs_same(const struct fab_certs *a, const struct fab_certs *b)
+{
+	return !memcmp(a->digest, b->digest, sizeof(a->digest));
+}
+
+struct gnutls_certificate_credentials_st *fab_certs_credentials(const struct fab_certs *certs)
+{
+	return certs->cred;
+}
+
+/* ---- trust ---- */
+
+/* Import the certificates that the peer of @session has sent.  Returns their number, 0: none, or
+ * they cannot be read. */
+static unsigned import_chain(gnutls_session_t session, gnutls_x509_crt_t crts[CHAIN_MAX])
+{
+	unsigned n = 0, done = 0;
+	const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &n);
+
+	if (!chain || n > CHAIN_MAX)
+		return 0;
+	for (; done < n; done++) {
+		if (gnutls_x509_crt_init(&crts[done]) < 0)
+			break;
+		if (gnutls_x509_crt_import(crts[done], &chain[done], GNUTLS_X509_FMT_DER) < 0) {
+			gnutls_x509_crt_deinit(crts[done]);
+			break;
+		}
+	}
+	if (done == n)
+		return n;
+	while (done)
+		gnutls_x509_crt_deinit(crts[--done]);
+	return 0;
+}
+
+bool fab_certs_trust(const struct fab_certs *certs, gnutls_session_t session, const char *hostname)
+{
+	gnutls_typed_vdata_st name = { .type = GNUTLS_DT_DNS_HOSTNAME,
+				       .data = (unsigned char *)hostname };
+	gnutls_x509_crt_t crts[CHAIN_MAX];
+	gnutls_x509_trust_list_t trusted;
+	unsigned n = import_chain(session, crts), status = 0;
+	bool good = false;
+
+	if (!n)
+		return false;
+	gnutls_certificate_get_trust_list(certs->cred, &trusted);
+	good = gnutls_x509_trust_list_verify_crt2(trusted, crts, n, &name, hostname ? 1 : 0, 0,
+						  &status, NULL) == 0 && !status;
+	while (n)
+		gnutls_x509_crt_deinit(crts[--n]);
+	return good;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The certificates of an end, out of a directory as nbdkit has one: NAME-cert.pem and NAME-key.pem
+ * of its own, ca-cert.pem, and ca-crl.pem if there is one.
+ *
+ * A set of certificates is constant.  A session of TLS keeps a reference to its set, so another set
+ * can take the place of this one while sessions go on.  Any thread. */
+#ifndef FAB_CERTS_H
+#define FAB_CERTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct fab_certs;
+struct gnutls_certificate_credentials_st;
+struct gnutls_session_int;
+
+/* Read the certificates in @dir, of a server or a client, which need not have its own pair, into
+ * @out, with one reference.  0, or -errno with a line in @err that names the file:
+ * "tls-certificates: FILE: ...". */
+int fab_certs_read(const char *dir, bool server, struct fab_certs **out, char *err, size_t len);
+/* One more reference to @certs, which is returned. */
+struct fab_certs *fab_certs_get(struct fab_certs *certs);
+/* One less; the last one wipes and frees @certs.  NULL: do nothing. */
+void fab_certs_put(struct fab_certs *certs);
+/* True if @a and @b were read from the same bytes. */
+bool fab_certs_same(const struct fab_certs *a, const struct fab_certs *b);
+/* What GnuTLS takes; belongs to @certs. */
+struct gnutls_certificate_credentials_st *fab_certs_credentials(const struct fab_certs *certs);
+/* True if the authorities and the revocations of @certs let the peer's certificate of @session pass
+ * now, as in a handshake; @hostname: the name that has to stand in it; NULL: any.  After the
+ * handshake; a thread may use @session meanwhile. */
+bool fab_certs_trust(const struct fab_certs *certs, struct gnutls_session_int *session,
+		     const char *hostname);
+
+#endif
