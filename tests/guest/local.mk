@@ -19,6 +19,7 @@ GUEST_TESTS = \
 	%D%/test-listen-rdma.sh \
 	%D%/test-late-copy.sh \
 	%D%/test-lock.sh \
+	%D%/test-multipath.sh \
 	%D%/test-nbd-device.sh \
 	%D%/test-nbd-fronts.sh \
 	%D%/test-nbd-fronts-rdma.sh \
