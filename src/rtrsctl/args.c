@@ -13,7 +13,7 @@
 #include "suggest.h"
 #include "util.h"
 
-#define COLUMN 34
+#define COLUMN 36
 
 /* ---- the tables ---- */
 
@@ -49,6 +49,8 @@ static const struct command commands[] = {
 	{ .name = "export resize", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true },
 	{ .name = "export kick", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
 	  .arg_text = "EXPORT", .help = "kick: close it for all users" },
+	{ .name = "export break", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
+	  .takes_force = true, .arg_text = "EXPORT", .help = "take its lock from a dead server" },
 	{ .name = "export set", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
 	  .takes_words = true, .arg_text = "EXPORT KEY=VALUE...",
 	  .help = "iops, bps, allow, priority ..." },
@@ -108,7 +110,7 @@ static const struct opt rows[] = {
 	{ .name = "dump", .type = OPT_FLAG, FIELD(dump), .holds = OPT_AT_START,
 	  .help = "print the stats of all programs, once" },
 	{ .name = "force", .type = OPT_FLAG, FIELD(force), .holds = OPT_AT_START,
-	  .help = "take what is removed away from its users" },
+	  .help = "take exports and locks away from their users" },
 	{ .name = "help", .letter = 'h', .type = OPT_HELP, .with_next = true,
 	  .holds = OPT_AT_START },
 	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
@@ -264,6 +266,7 @@ int args_parse(struct ctx *ctx, int argc, char **argv)
 	if (!rc && !ctx->dump)
 		rc = parse_command(ctx, argc - first, argv + first);
 	if (!rc && ctx->force && !(ctx->command && ctx->command->takes_force))
-		return say_error(EXIT_USAGE, "--force belongs to reload and export remove");
+		return say_error(EXIT_USAGE, "--force belongs to reload, export remove and export "
+				 "break");
 	return rc ? rc : -1;
 }

@@ -37,9 +37,9 @@ static int look(const struct store_file_pr *pr, struct store_file_pr_view *view,
 
 	if (rc || view->others <= 1)
 		return rc;
-	snprintf(why, len, "'%s' knows the keys of %u other hosts, and two hosts may share it: end "
-		 "all servers, and remove the old keys (sg_persist --out --clear)", pr->path,
-		 view->others);
+	snprintf(why, len, "'%s' knows the keys of %u other hosts, and two hosts may share it: if "
+		 "these have gone for good, rtrsctl --force export break removes their keys",
+		 pr->path, view->others);
 	return -EUSERS;
 }
 
@@ -72,6 +72,15 @@ static int check_names(const struct export *ex, char *why, size_t len)
 	return 0;
 }
 
+/* Two other hosts share the device, or did.  They go on without the key of this server, which
+ * serves no writer until its administrator has their keys removed (store_file_share_forget()). */
+static int stand_aside(const struct store_file_pr *pr, const struct export *ex, char *why,
+		       size_t len)
+{
+	log_warn(ex->name, "no client can write: %s", why);
+	return store_file_pr_unregister(pr, why, len);
+}
+
 /* Make this host known to the device.  No request of an earlier server is under way. */
 static int begin(struct store_file_all *all, struct export *ex, char *why, size_t len)
 {
@@ -86,7 +95,9 @@ static int begin(struct store_file_all *all, struct export *ex, char *why, size_
 	rc = store_file_pr_register(&pr, why, len);
 	if (!rc)
 		rc = look(&pr, &view, why, len);
-	if (rc) {
+	if (rc == -EUSERS && view.owner != STORE_FILE_PR_OURS)
+		return stand_aside(&pr, ex, why, len);
+	if (rc && rc != -EUSERS) {
 		all->sharer = NULL;
 		return rc;
 	}
@@ -172,6 +183,27 @@ int store_file_share_take(struct export *ex, uint64_t may_break_ms, char *why, s
 	};
 
 	return store_taking_run(&t.try, try_to_take);
+}
+
+/* A host whose key goes has no late writes that could land: it does not have the reservation.  If
+ * its server lives, the server registers again when it takes the reservation. */
+int store_file_share_forget(struct export *ex, char *why, size_t len)
+{
+	struct store_file_pr pr = device_of(store_file_all(ex->store));
+	struct store_file_pr_view view;
+	int rc = store_file_pr_look(&pr, &view, why, len);
+
+	if (!rc && view.idle && !view.registered)
+		rc = store_file_pr_register(&pr, why, len);
+	for (uint64_t key; !rc && (key = view.idle);) {
+		rc = store_file_pr_forget(&pr, key, why, len);
+		if (rc)
+			break;
+		log_warn(ex->name, "the key 0x%" PRIx64 " of another host is removed from '%s'",
+			 key, ex->path);
+		rc = store_file_pr_look(&pr, &view, why, len);
+	}
+	return rc;
 }
 
 int store_file_share_yield(struct export *ex)
