@@ -195,11 +195,17 @@ Test(store_file_share, an_owner_stays_registered_beside_a_third_host)
 {
 	cr_assert_eq(take(A, 0), 0);
 	dev.keys[C] = 3;
-	random_numbers[2] = 0x1112;
+	random_numbers[2] = random_numbers[3] = 0x1112;
 	server_begins(A);
 	cr_assert_eq(dev.keys[A], 0x1112);
 	cr_assert(store_file_share_keeps(hosts[A].store));
 	cr_assert_eq(dev.holder, A);
+	cr_assert_eq(yield(A), -EAGAIN);
+	store_file_share_end(hosts[A].store);
+	cr_assert_eq(dev.holder, A);
+	dev.keys[C] = 0;
+	server_begins(A);
+	cr_assert_eq(yield(A), 0);
 }
 
 Test(store_file_share, a_device_that_does_not_forget_is_told)
