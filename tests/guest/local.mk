@@ -2,6 +2,7 @@
 # Tests that need a kernel of their own: make check-guest runs them in QEMU guests.
 GUEST_TESTS = \
 	%D%/test-auth-rdma.sh \
+	%D%/test-break-device.sh \
 	%D%/test-cells.sh \
 	%D%/test-fabric.sh \
 	%D%/test-frwr.sh \

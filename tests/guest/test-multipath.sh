@@ -193,6 +193,28 @@ PY
 goes_on "the map grew"
 shared_load_end
 
-# The same bytes by the export and by the file behind all paths.
-nbdcopy "$(at disk)" "$tmp/copy.img"
+# The commands of rtrs-guide(7), on a guest without multipathd: the same bytes by the export and by
+# the file behind all paths.
+stop_server "$server_pid"
+mkdir -p "$tmp/guide/etc/rtrs-server.conf.d"
+printf '[server]\nlisten = unix:%s\n' "$tmp/guide/sock" >"$tmp/guide/etc/rtrs-server.conf"
+start_server --config "$tmp/guide/etc/rtrs-server.conf" --control "$tmp/server.ctl" \
+	--state-dir "$tmp/state-dir"
+typed=0
+/usr/bin/python3 "$top_srcdir/tests/guide-commands.py" "$top_srcdir/man/rtrs-guide.pod" \
+	multipath "$tmp/guide" >"$tmp/commands"
+while IFS= read -r word <&3; do
+	eval "command=$word"
+	typed=$((typed + 1))
+	case $command in
+	"systemctl reload multipathd") ;;
+	"cat > $tmp"* | "rtrsctl reload") eval "${command/\/dev\/mapper\/mpatha/${map[disk]}}" ;;
+	*) fail "rtrs-guide(7) prints a command that no test runs: $command" ;;
+	esac
+done 3<"$tmp/commands"
+[ $typed -eq 4 ]
+# As table_of() has it.
+grep -q '^ *no_path_retry queue$' "$tmp/guide/etc/multipath.conf"
+start_nbdkit server="unix:$tmp/guide/sock" export=disk5
+nbdcopy "$uri" "$tmp/copy.img"
 cmp "$tmp/disk.img" "$tmp/copy.img"
