@@ -45,24 +45,7 @@ serve() {
 	pid[$1]=$server_pid
 	log[$1]=$server_log
 }
-server_show() { timeout 5 "$top_builddir/rtrsctl" --socket "$tmp/$1.ctl" --json show; }
-# owns SERVER EXPORT
-owns() {
-	server_show "$1" | /usr/bin/python3 -c '
-import json, sys
-states = {e["name"]: e["ana_state"] for e in json.load(sys.stdin)["exports"]}
-sys.exit(states[sys.argv[1]] != "optimized")' "$2"
-}
 one_owner() { [ "$(owns a disk && echo a; owns b disk && echo b)" = "$(owner)" ]; }
-owner() { owns a disk && echo a || echo b; }
-other_than() { [ "$1" = a ] && echo b || echo a; }
-path_states() {
-	"$top_builddir/rtrsctl" --socket "$tmp/state/nbdkit-$nbdkit_pid.sock" --json show |
-		/usr/bin/python3 -c '
-import json, sys
-print(*sorted(p["state"] for p in json.load(sys.stdin)["sessions"][0]["paths"]))'
-}
-stands_by() { [ "$(path_states)" = "connected standby" ]; }
 long_enough() { [ $((SECONDS - frozen)) -ge "$frozen_s" ]; }
 
 serve a
@@ -78,14 +61,7 @@ at=$(owner)
 owns "$at" flushed
 must_fail owns "$(other_than "$at")" disk
 
-for ((turn = 0; turn < faults; turn++)); do
-	at=$(owner)
-	kill_process "${pid[$at]}"
-	goes_on "server $at was killed"
-	owns "$(other_than "$at")" disk
-	serve "$at"
-	wait_until "a path that stands by" stands_by
-done
+shared_kills "$faults"
 
 # A frozen server may think that it is the owner: its requests fail in the cluster, and no client
 # sees their answers.
