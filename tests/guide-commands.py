@@ -3,9 +3,10 @@
 """The commands that rtrs-guide(7) prints, in their order, one a line and quoted for a shell:
 
 	guide-commands.py FILE rest ROOT
-		of all sections but the next three; /etc, /run and /srv are below ROOT
-	guide-commands.py FILE ceph|heads ROOT
-		of the section that needs a Ceph, or two servers before one, likewise
+		of all sections but the others here; /etc, /run and /srv are below ROOT
+	guide-commands.py FILE ceph|heads|disk|multipath ROOT
+		of the section that needs a Ceph, two servers before one, two servers before a disk,
+		or a multipath device, likewise
 	guide-commands.py FILE walk
 		of the walk, as MACHINE, HEADING and command with a tab between: the machine that
 		the paragraph in front names, "On the server" or "On the gateway"
@@ -20,7 +21,9 @@ import sys
 WALK = "FROM TWO MACHINES TO UNITS"
 CEPH = "IMAGES OF CEPH"
 HEADS = "TWO SERVERS BEFORE ONE IMAGE"
-PARTS = {WALK: "walk", CEPH: "ceph", HEADS: "heads"}
+DISK = "TWO SERVERS BEFORE ONE DISK"
+LAYERS = "MULTIPATH, DRBD AND KRBD BELOW ONE SERVER"
+PARTS = {WALK: "walk", CEPH: "ceph", HEADS: "heads", DISK: "disk", LAYERS: "multipath"}
 
 
 def commands(paragraph):

@@ -7,7 +7,15 @@
 #	goes_on WHAT		waits until both clients had answers; WHAT was before
 #	shared_load_end		no error, no wrong byte
 #	flushed_by_now; flushed_check N		what a FLUSH answered for before is in the image
-# shellcheck disable=SC2154 # tmp, sock, nbdkit_pid
+#
+# The servers are "a" and "b".  The test has serve SERVER, which starts one with the control socket
+# $tmp/SERVER.ctl and sets pid[SERVER].
+#
+#	owns SERVER EXPORT	that server has the lock
+#	owner; other_than SERVER	who has that of "disk"
+#	stands_by		the client uses one path, and the other one waits
+#	shared_kills N		N kills of the owner: the other server goes on each time
+# shellcheck disable=SC2154 # tmp, sock, nbdkit_pid, pid
 
 at() { echo "nbd+unix:///$1?socket=$sock"; }
 
@@ -52,14 +60,46 @@ shared_load_end() {
 	: >"$tmp/enough"
 	: >"$tmp/fio.enough"	# fio removes its own
 	TIMEOUT_S=$((3 * TIMEOUT_S))
-	expect_exit $flushes 0
-	expect_exit $fio 0
+	expect_exit "$flushes" 0
+	expect_exit "$fio" 0
 	grep -q 'err= 0' "$tmp/fio.log"
+}
+
+server_show() { timeout 5 "$top_builddir/rtrsctl" --socket "$tmp/$1.ctl" --json show; }
+owns() {
+	server_show "$1" | /usr/bin/python3 -c '
+import json, sys
+states = {e["name"]: e["ana_state"] for e in json.load(sys.stdin)["exports"]}
+sys.exit(states[sys.argv[1]] != "optimized")' "$2"
+}
+owner() { owns a disk && echo a || echo b; }
+other_than() { [ "$1" = a ] && echo b || echo a; }
+path_states() {
+	"$top_builddir/rtrsctl" --socket "$tmp/state/nbdkit-$nbdkit_pid.sock" --json show |
+		/usr/bin/python3 -c '
+import json, sys
+print(*sorted(p["state"] for p in json.load(sys.stdin)["sessions"][0]["paths"]))'
+}
+stands_by() { [ "$(path_states)" = "connected standby" ]; }
+
+shared_kills() {
+	local n at
+
+	for ((n = 0; n < $1; n++)); do
+		at=$(owner)
+		kill_process "${pid[$at]}"
+		goes_on "server $at was killed"
+		owns "$(other_than "$at")" disk
+		serve "$at"
+		wait_until "a path that stands by" stands_by
+	done
 }
 
 # went_on COUNTS: both clients had some answers since.
 went_on() {
-	local before=($1) now
+	local before now
+
+	read -ra before <<<"$1"
 	read -ra now <<<"$(written)"
 	[ "${now[0]}" -gt "$((before[0] + 100))" ] && [ "${now[1]}" -gt "$((before[1] + 16))" ]
 }

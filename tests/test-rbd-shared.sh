@@ -45,24 +45,7 @@ serve() {
 	pid[$1]=$server_pid
 	log[$1]=$server_log
 }
-server_show() { timeout 5 "$top_builddir/rtrsctl" --socket "$tmp/$1.ctl" --json show; }
-# owns SERVER EXPORT
-owns() {
-	server_show "$1" | /usr/bin/python3 -c '
-import json, sys
-states = {e["name"]: e["ana_state"] for e in json.load(sys.stdin)["exports"]}
-sys.exit(states[sys.argv[1]] != "optimized")' "$2"
-}
 one_owner() { [ "$(owns a disk && echo a; owns b disk && echo b)" = "$(owner)" ]; }
-owner() { owns a disk && echo a || echo b; }
-other_than() { [ "$1" = a ] && echo b || echo a; }
-path_states() {
-	"$top_builddir/rtrsctl" --socket "$tmp/state/nbdkit-$nbdkit_pid.sock" --json show |
-		/usr/bin/python3 -c '
-import json, sys
-print(*sorted(p["state"] for p in json.load(sys.stdin)["sessions"][0]["paths"]))'
-}
-stands_by() { [ "$(path_states)" = "connected standby" ]; }
 long_enough() { [ $((SECONDS - frozen)) -ge "$frozen_s" ]; }
 
 serve a
@@ -78,14 +61,7 @@ at=$(owner)
 owns "$at" flushed
 must_fail owns "$(other_than "$at")" disk
 
-for ((turn = 0; turn < faults; turn++)); do
-	at=$(owner)
-	kill_process "${pid[$at]}"
-	goes_on "server $at was killed"
-	owns "$(other_than "$at")" disk
-	serve "$at"
-	wait_until "a path that stands by" stands_by
-done
+shared_kills "$faults"
 
 # A frozen server may think that it is the owner: its requests fail in the cluster, and no client
 # sees their answers.
@@ -132,14 +108,17 @@ fi
 image disk3 64M
 rbd_ rm --no-progress rbd/disk3
 ceph_user rtrs mon 'profile rbd' osd 'profile rbd pool=rbd'
-for head in head1 head2; do
-	mkdir -p "$tmp/$head/etc/rtrs-server.conf.d" "$tmp/$head/run" "$tmp/$head.state"
-	printf '[server]\nlisten = unix:%s\n' "$tmp/$head.sock" >"$tmp/$head/etc/rtrs-server.conf"
+serve_head() {
 	SERVER_PREFIX=$SERVER_NET start_server \
 		--config "$tmp/$head/etc/rtrs-server.conf" --control "$tmp/$head.ctl" \
 		--state-dir "$tmp/$head.state"
 	pid[$head]=$server_pid
 	log[$head]=$server_log
+}
+for head in head1 head2; do
+	mkdir -p "$tmp/$head/etc/rtrs-server.conf.d" "$tmp/$head/run" "$tmp/$head.state"
+	printf '[server]\nlisten = unix:%s\n' "$tmp/$head.sock" >"$tmp/$head/etc/rtrs-server.conf"
+	serve_head
 done
 rtrsctl() { "$top_builddir/rtrsctl" --socket "$tmp/$head.ctl" "$@"; }
 typed=0
@@ -188,6 +167,40 @@ if owns head1 disk3; then at=head1; fi
 kill_process "${pid[$at]}"
 : >"$tmp/killed"
 expect_exit $heads 0
+
+# The other server dies together with its client: nobody asks the first one, which has come again,
+# for the lock but the administrator.
+head=$at
+serve_head
+ctl=("$top_builddir/rtrsctl" --socket "$tmp/$head.ctl")
+expect_failure 1 "there is no export 'none'" "${ctl[@]}" export break none
+nbdsh_run "$uri" <<-PY &
+	h.pwrite(b"3" * 4096, 8192)
+	open("$tmp/wrote3", "w").close()
+	while True:
+	    h.poll(-1)
+PY
+client=$!
+wait_until "a write" test -e "$tmp/wrote3"
+on=head1
+if [ $at = head1 ]; then on=head2; fi
+owns $on disk3
+kill -STOP "$gateway_pid"
+kill_process "${pid[$on]}"
+kill_process "$gateway_pid"
+kill -KILL $client
+wait $client || true
+# The cluster takes the dead server for a living one for 30 s.
+expect_failure 1 "has its lock, .*; --force takes its lock, and fences it" \
+	"${ctl[@]}" export break disk3
+"${ctl[@]}" --force export break disk3 | tee "$tmp/told"
+grep "^disk3: clients of this server may write now: .* kept its lock, which is broken" "$tmp/told"
+grep "disk3: rtrsctl export break, by force, has taken the lock for this server: " "${log[$at]}"
+start_gateway server="unix:$tmp/$at.sock" export=disk3
+nbdsh_run "$uri" <<-PY
+	assert h.pread(12288, 0) == b"1" * 4096 + b"2" * 4096 + b"3" * 4096
+	h.pwrite(b"4" * 4096, 0)
+PY
 
 echo "$((faults + 1)) killed, $faults frozen and $faults cut off servers, the longest wait" \
 	"for a write was $(cat "$tmp/longest") ms"

@@ -13,7 +13,7 @@
 #include "suggest.h"
 #include "util.h"
 
-#define COLUMN 34
+#define COLUMN 36
 
 /* ---- the tables ---- */
 
@@ -51,6 +51,8 @@ static const struct command commands[] = {
 	{ .name = "export kick", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
 	  .second = "client", .arg_text = "EXPORT [CLIENT]",
 	  .help = "kick: close it for all, or for one" },
+	{ .name = "export break", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
+	  .takes_force = true, .arg_text = "EXPORT", .help = "take its lock from a dead server" },
 	{ .name = "export set", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
 	  .takes_words = true, .takes_force = true, .arg_text = "EXPORT KEY=VALUE...",
 	  .help = "iops, bps, allow, priority ..." },
@@ -110,7 +112,7 @@ static const struct opt rows[] = {
 	{ .name = "dump", .type = OPT_FLAG, FIELD(dump), .holds = OPT_AT_START,
 	  .help = "print the stats of all programs, once" },
 	{ .name = "force", .type = OPT_FLAG, FIELD(force), .holds = OPT_AT_START,
-	  .help = "take exports from who may not have them" },
+	  .help = "take exports and locks from who has them" },
 	{ .name = "help", .letter = 'h', .type = OPT_HELP, .with_next = true,
 	  .holds = OPT_AT_START },
 	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
@@ -268,7 +270,7 @@ int args_parse(struct ctx *ctx, int argc, char **argv)
 	if (!rc && !ctx->dump)
 		rc = parse_command(ctx, argc - first, argv + first);
 	if (!rc && ctx->force && !(ctx->command && ctx->command->takes_force))
-		return say_error(EXIT_USAGE, "--force belongs to reload, export remove and "
-				 "export set");
+		return say_error(EXIT_USAGE, "--force belongs to reload, export remove, export set "
+				 "and export break");
 	return rc ? rc : -1;
 }

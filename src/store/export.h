@@ -102,6 +102,10 @@ struct store_driver {
 	 * @may_break_ms.  CLOCK_NEVER: a living owner keeps the lock, and has STORE_LEAD_POLITE_MS.
 	 * 0, perhaps with words in @why, or -errno with words in @why. */
 	int (*take)(struct export *ex, uint64_t may_break_ms, char *why, size_t len);
+	/* Before take(), which may break the lock: forget all servers but this one and the owner
+	 * of the lock, because an administrator says that they have gone.  NULL: the engine knows
+	 * no more than the owner.  As take(). */
+	int (*forget)(struct export *ex, char *why, size_t len);
 	/* Give the lock back.  0; -EAGAIN: the lock stays until another server asks for it, and
 	 * yield() comes again; or another -errno: another server has broken the lock. */
 	int (*yield)(struct export *ex);

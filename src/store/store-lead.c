@@ -29,13 +29,26 @@ static void lead_event(struct store_lead *lead, enum store_lead_event event)
 
 /* ---- jobs ---- */
 
+/* When the try under way may break the lock. */
+static uint64_t may_break_ms(const struct store_lead *lead)
+{
+	if (!lead->force)
+		return CLOCK_NEVER;
+	/* The wait is for clients that would take the lock in turns. */
+	return lead->breaking ? 0 : lead->may_break_ms;
+}
+
 /* Thread of the worker, as the next two. */
 static void take_work(struct worker_job *job)
 {
 	struct store_lead *lead = container_of(job, struct store_lead, job);
+	const struct store_driver *driver = lead->ex->driver;
 
-	lead->rc = lead->ex->driver->take(lead->ex, lead->force ? lead->may_break_ms : CLOCK_NEVER,
-					  lead->why, sizeof(lead->why));
+	lead->rc = lead->breaking && lead->force && driver->forget ?
+		driver->forget(lead->ex, lead->why, sizeof(lead->why)) : 0;
+	if (!lead->rc)
+		lead->rc = driver->take(lead->ex, may_break_ms(lead), lead->why,
+					sizeof(lead->why));
 }
 
 static void yield_work(struct worker_job *job)
@@ -71,12 +84,58 @@ static void begin(struct store_lead *lead, void (*work)(struct worker_job *job),
 	done(&lead->job);
 }
 
+/* The wish has come to its end. */
+static void wish_ended(struct store_lead *lead, int rc, const char *why)
+{
+	struct store_lead_break *wish = lead->wish;
+
+	lead->wish = NULL;
+	if (wish)
+		wish->done(wish, rc, why);
+}
+
+/* Begin the try for the wish, if there is one and no job is under way. */
+static void wish_next(struct store_lead *lead)
+{
+	if (!lead->wish)
+		return;
+	switch (atomic_load(&lead->state)) {
+	case STORE_LEAD_STANDBY:
+	case STORE_LEAD_KEEPING:
+		lead->breaking = true;
+		lead->force = lead->wish->force;
+		lead_event(lead, STORE_LEAD_EV_WANTED);
+		break;
+	case STORE_LEAD_OWNER:
+		wish_ended(lead, -EALREADY, "this server has the lock");
+		break;
+	case STORE_LEAD_AGAIN:
+		wish_ended(lead, lead->rc, lead->why);
+		break;
+	}
+}
+
+/* The job of the lead has ended, perhaps that of the wish. */
+static void wish_job_ended(struct store_lead *lead, enum store_lead_event event)
+{
+	bool was = lead->breaking;
+
+	lead->breaking = false;
+	/* Behind a loss the try is made again, when the store is open anew. */
+	if (was && event != STORE_LEAD_EV_LOST_UNSEEN)
+		wish_ended(lead, lead->rc, lead->why);
+	else
+		wish_next(lead);
+}
+
 static void ended(struct store_lead *lead, enum store_lead_event event)
 {
 	struct store *store = lead->ex->store;
 	struct exports *e = lead->ex->all;
 
 	lead_event(lead, event);
+	/* ORDER: before OPENs begin the next try. */
+	wish_job_ended(lead, event);
 	e->leads.led(e, store);
 	/* All OPENs that waited for this try have heard of it. */
 	lead->error = 0;
@@ -124,9 +183,14 @@ static void take_lock(void *object)
 static void tell_owner(void *object)
 {
 	struct store_lead *lead = object;
+	const char *colon = *lead->why ? ": " : "";
 
-	log_info(lead->ex->name, "this server writes the store now%s%s", *lead->why ? ": " : "",
-		 lead->why);
+	if (lead->breaking)
+		log_event(LOG_LEVEL_WARN, LOG_FIELDS(LOCK_BROKEN, .export = lead->ex->name),
+			  lead->ex->name, "rtrsctl export break%s has taken the lock for this "
+			  "server%s%s", lead->force ? ", by force," : "", colon, lead->why);
+	else
+		log_info(lead->ex->name, "this server writes the store now%s%s", colon, lead->why);
 }
 
 static void tell_refused(void *object)
@@ -353,6 +417,20 @@ int store_lead_error(const struct store *store, bool force)
 	if (!lead || atomic_load(&lead->state) != STORE_LEAD_STANDBY || (force && !lead->force))
 		return 0;
 	return lead->error;
+}
+
+void store_lead_break(struct store *store, struct store_lead_break *wish)
+{
+	struct store_lead *lead = store->lead;
+
+	lead_ready(lead);
+	lead->wish = wish;
+	wish_next(lead);
+}
+
+void store_lead_break_drop(struct store *store)
+{
+	store->lead->wish = NULL;
 }
 
 void store_lead_closed(struct store *store)

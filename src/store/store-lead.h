@@ -68,6 +68,13 @@ enum store_lead_event {
 	STORE_LEAD_NEVENTS
 };
 
+/* The wish of an administrator: store_lead_break(). */
+struct store_lead_break {
+	bool force;			/* as if all other servers had gone for good */
+	/* 0, this server has taken the lock, or -errno; words in @why, or "". */
+	void (*done)(struct store_lead_break *wish, int rc, const char *why);
+};
+
 struct store_lead {
 	struct export *ex;		/* the name of the store that is written */
 	atomic_uint state;		/* enum store_lead_state; any thread reads */
@@ -77,6 +84,8 @@ struct store_lead {
 	struct loop_timer timer;
 	bool begun;			/* @worker belongs to a loop */
 	bool force;			/* of the try under way, or the last one */
+	struct store_lead_break *wish;	/* the caller's; NULL: none */
+	bool breaking;			/* the try under way is for @wish */
 	int rc;				/* of @job */
 	char why[256];			/* of @rc */
 	int error;			/* why the lock was not taken, while store_led() runs: 0 or
@@ -112,6 +121,12 @@ void store_lead_want(struct store *store, bool force);
 /* For an OPEN that has waited, inside export_users.store_led(): 0, or -errno: the try to take the
  * lock has failed, and a try by @force would fail as well.  0 at any other time. */
 int store_lead_error(const struct store *store, bool force);
+/* Take the lock of @store for no client: as store_lead_want() does, behind the job under way.  By
+ * force the lock is broken at any time, and the engine forgets all other servers.  @wish->done()
+ * follows, maybe from inside this call.  One wish at a time. */
+void store_lead_break(struct store *store, struct store_lead_break *wish);
+/* Drop the wish, without done().  The try under way ends by itself. */
+void store_lead_break_drop(struct store *store);
 /* A client has closed @store, which may have no lead. */
 void store_lead_closed(struct store *store);
 /* A request, or a question for the size, has failed because another server has the lock.  Any

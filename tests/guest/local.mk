@@ -2,6 +2,7 @@
 # Tests that need a kernel of their own: make check-guest runs them in QEMU guests.
 GUEST_TESTS = \
 	%D%/test-auth-rdma.sh \
+	%D%/test-break-device.sh \
 	%D%/test-cells.sh \
 	%D%/test-fabric.sh \
 	%D%/test-frwr.sh \
@@ -19,6 +20,7 @@ GUEST_TESTS = \
 	%D%/test-listen-rdma.sh \
 	%D%/test-late-copy.sh \
 	%D%/test-lock.sh \
+	%D%/test-multipath.sh \
 	%D%/test-nbd-device.sh \
 	%D%/test-nbd-fronts.sh \
 	%D%/test-nbd-fronts-rdma.sh \

@@ -109,8 +109,9 @@ static int look(const struct store_file_pr *pr)
 	int rc = store_file_pr_look(pr, &view, why, sizeof(why));
 
 	if (!rc)
-		snprintf(why, sizeof(why), "%s holder=0x%" PRIx64 " registered=%d key=0x%" PRIx64,
-			 owners[view.owner], view.holder, view.registered, pr->key);
+		snprintf(why, sizeof(why), "%s holder=0x%" PRIx64 " registered=%d others=%u "
+			 "key=0x%" PRIx64, owners[view.owner], view.holder, view.registered,
+			 view.others, pr->key);
 	return rc;
 }
 

@@ -25,7 +25,7 @@ boot_modules='virtio_pci virtio_net 9pnet_virtio 9p overlay'
 # ... and what tests load.
 # (the last line is what these ask the kernel for by themselves)
 test_modules='rdma_rxe ib_uverbs rdma_ucm rdma_cm ib_core null_blk nbd loop brd virtio_blk ext4 xfs
-	dm_mod sd_mod ib_srp ib_srpt target_core_file
+	dm_mod dm_multipath dm_service_time sd_mod ib_srp ib_srpt target_core_file
 	crc32_generic crc32c_generic crct10dif_generic'
 
 say() {

@@ -6,7 +6,7 @@
 #	shared_target_up	modules, and the port
 #	shared_store NAME DEVICE SIZE		a backstore, the next LUN of the port
 #	shared_login N		the disks of initiator N, in the order of LUNs: disks_of[N]
-#	shared_logout		all disks go
+#	shared_logout N		the disks of initiator N go, and what they have in flight
 #
 # LIO, because its backstore knows the reservations of several initiators; scsi_debug has one
 # initiator, and QEMU 7.2 hands reservations to a disk of its host.  SRP and not tcm_loop, because
@@ -60,11 +60,13 @@ shared_login() {
 	local guid acl=$port/tpg/acls/0x000000000000000$1${gid:16} before i
 
 	before=$(shared_disks)
-	mkdir "$acl"
-	for i in "${!shared_stores[@]}"; do
-		mkdir "$acl/lun_$i"
-		ln -s "$port/tpg/lun/lun_$i" "$acl/lun_$i/lun"
-	done
+	if [ ! -d "$acl" ]; then
+		mkdir "$acl"
+		for i in "${!shared_stores[@]}"; do
+			mkdir "$acl/lun_$i"
+			ln -s "$port/tpg/lun/lun_$i" "$acl/lun_$i/lun"
+		done
+	fi
 	guid=$(cat /sys/module/ib_srpt/parameters/srpt_service_guid)
 	guid=${guid#0x}
 	# shellcheck disable=SC2154 # ip4: lib.sh
@@ -72,22 +74,37 @@ shared_login() {
 		>/sys/class/infiniband_srp/srp-rxe0-1/add_target
 	wait_until "disks of initiator $1" shared_disks_are \
 		$(($(wc -w <<<"$before") + ${#shared_stores[@]}))
-	disks_of[$1]=$(shared_disks | grep -vxF "${before:-none}" | sort | tr '\n' ' ')
+	disks_of[$1]=$(shared_disks | grep -vxF "${before:-none}" | tr '\n' ' ')
 }
 
-shared_logout() {
+# The number of the host that has the disks of initiator $1.
+shared_host() {
+	local path
+
+	path=$(readlink -f "/sys/class/block/$(basename "${disks_of[$1]%% *}")")
+	sed -E 's,.*/host([0-9]+)/.*,\1,' <<<"$path"
+}
+
+# shared_drop HOST LEFT: the disks of this host go, "*" for all, and as many as LEFT stay.
+shared_drop() {
 	local rport
 
 	for rport in /sys/class/srp_remote_ports/*; do
+		[[ $rport = */port-$1:* ]] || continue
 		[ ! -e "$rport/delete" ] || echo 1 >"$rport/delete"
 	done
-	wait_until "the end of all disks" shared_disks_are 0
+	wait_until "the end of disks" shared_disks_are "$2"
+}
+
+shared_logout() {
+	shared_drop "$(shared_host "$1")" $(($(shared_disks | wc -l) - ${#shared_stores[@]}))
+	disks_of[$1]=
 }
 
 shared_target_down() {
 	local acl lun name
 
-	shared_logout
+	shared_drop '*' 0
 	echo 0 >"$port/tpg/enable"
 	for acl in "$port"/tpg/acls/*; do
 		[ -d "$acl" ] || continue

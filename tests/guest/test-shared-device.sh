@@ -23,8 +23,8 @@ shared_store flushed "$tmp/flushed.img" $((16 << 20))
 shared_login 1
 shared_login 2
 declare -A disk flushed port_of pid log
-read -r disk[a] flushed[a] <<<"${disks_of[1]}"
-read -r disk[b] flushed[b] <<<"${disks_of[2]}"
+read -r "disk[a]" "flushed[a]" <<<"${disks_of[1]}"
+read -r "disk[b]" "flushed[b]" <<<"${disks_of[2]}"
 port_of=([a]=1235 [b]=1236)
 # The whole of a backstore, as another reader of it sees it.
 image_export() { cp "$tmp/$1.img" "$2"; }
@@ -37,22 +37,6 @@ serve() {
 	pid[$1]=$server_pid
 	log[$1]=$server_log
 }
-server_show() { timeout 5 "$top_builddir/rtrsctl" --socket "$tmp/$1.ctl" --json show; }
-owns() {
-	server_show "$1" | /usr/bin/python3 -c '
-import json, sys
-states = {e["name"]: e["ana_state"] for e in json.load(sys.stdin)["exports"]}
-sys.exit(states[sys.argv[1]] != "optimized")' "$2"
-}
-owner() { owns a disk && echo a || echo b; }
-other_than() { [ "$1" = a ] && echo b || echo a; }
-path_states() {
-	"$top_builddir/rtrsctl" --socket "$tmp/state/nbdkit-$nbdkit_pid.sock" --json show |
-		/usr/bin/python3 -c '
-import json, sys
-print(*sorted(p["state"] for p in json.load(sys.stdin)["sessions"][0]["paths"]))'
-}
-stands_by() { [ "$(path_states)" = "connected standby" ]; }
 was_fenced() { grep -q "disk: another server has taken the store over" "${log[$1]}"; }
 holder() { "$host" "${disk[a]}" 1 look | cut -d ' ' -f 2; }
 is_free() { [ "$("$host" "${disk[a]}" 1 look | cut -d ' ' -f 1,2)" = "ok free" ]; }
@@ -85,14 +69,7 @@ start_client
 shared_load_start
 goes_on "the start"
 
-for ((turn = 0; turn < faults; turn++)); do
-	at=$(owner)
-	kill_process "${pid[$at]}"
-	goes_on "server $at was killed"
-	owns "$(other_than "$at")" disk
-	serve "$at"
-	wait_until "a path that stands by" stands_by
-done
+shared_kills "$faults"
 
 for ((turn = 0; turn < faults; turn++)); do
 	at=$(owner)
@@ -104,10 +81,10 @@ for ((turn = 0; turn < faults; turn++)); do
 	owns "$(other_than "$at")" disk
 done
 
-flushed=$(flushed_by_now)
+answered=$(flushed_by_now)
 at=$(owner)
 kill_process "${pid[$at]}"
-flushed_check "$flushed"
+flushed_check "$answered"
 serve "$at"
 wait_until "a path that stands by" stands_by
 goes_on "the end of faults"

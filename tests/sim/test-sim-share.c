@@ -483,6 +483,87 @@ static void test_server_dies_as_it_takes_over(void)
 	world_destroy(w);
 }
 
+/* No client asks a server for the lock of one that never comes back: the administrator does. */
+static void test_broken_by_hand(void)
+{
+	char text[WORLD_BREAK_TEXT];
+	struct world_client *c;
+	struct sim_share *share;
+
+	w = world_create(1);
+	share = sim_disk_share(world_disk(w));
+	server("srv");
+	CHECK(world_server_break(w, "srv", false, text) == 0);
+	CHECK(!strcmp(text, "disk0: clients of this server may write now\n"));
+	c = client("clt", RNBD_ACCESS_RW);
+	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_write(c, 0, 4096, 0x11) == 0);
+	CHECK(world_server_break(w, "srv", true, text) == -EALREADY);
+	CHECK(!strcmp(text, "export 'disk0': this server has the lock"));
+	world_client_kill(w, c, SIM_KILL_POWER);
+	sim_freeze("srv");
+	server("srv2");
+	/* The owner may live. */
+	CHECK(world_server_break(w, "srv2", false, text) == -EBUSY);
+	CHECK(strstr(text, "has its lock; --force takes its lock, and fences it"));
+	CHECK(sim_share_breaks(share) == 0);
+	CHECK(world_server_break(w, "srv2", true, text) == 0);
+	CHECK(sim_share_breaks(share) == 1);
+	CHECK(world_traced(w, "srv2 disk0: rtrsctl export break, by force, has taken the lock"));
+	/* Nobody writes here: the lock is free for any server. */
+	world_run_ms(w, 100);
+	CHECK(world_traced(w, "srv2 disk0: no client writes the store"));
+	sim_thaw("srv");
+	/* There the dead client still counts as a writer. */
+	sim_drop("clt2", "srv");
+	c = client("clt2", RNBD_ACCESS_RW);
+	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_read(c, 0, 4096, 0x11) == 0);
+	CHECK(world_write(c, 0, 4096, 0x22) == 0);
+	sim_heal("clt2", "srv");
+	world_destroy(w);
+}
+
+static bool is_optimized(void *text)
+{
+	(void)text;
+	return world_traced(w, "srv2 disk0: rtrsctl export break, by force, has taken the lock");
+}
+
+/* An administrator need not wait for a server that lost the lock many times, and not for a client
+ * that asks politely again and again.  The server opens the disk anew first if it was fenced. */
+static void test_broken_soon(void)
+{
+	char text[WORLD_BREAK_TEXT];
+	struct world_client *c, *c2;
+	uint64_t since_ms;
+
+	w = world_create(1);
+	sim_share_let_break(sim_disk_share(world_disk(w)));
+	server("srv2");
+	for (unsigned i = 0; i < 2 * STORE_LEAD_BREAKS; i++) {
+		sim_share_fence(sim_disk_share(world_disk(w)), "srv2");
+		CHECK(world_server_break(w, "srv2", false, text) == 0);
+		world_run_ms(w, 100);
+	}
+	sim_drop("clt", "srv2");
+	server("srv");
+	c = client("clt", RNBD_ACCESS_RW);
+	CHECK(sim_run_until(client_open, c, 10000) && world_client_opened(c) == 0);
+	sim_drop("clt2", "srv");
+	c2 = client("clt2", RNBD_ACCESS_MIGRATION);
+	world_run_ms(w, 500);
+	CHECK(world_client_opened(c2) == 1);
+	since_ms = clock_now_ms();
+	CHECK(world_server_break(w, "srv2", true, text) == 0);
+	CHECK(clock_now_ms() - since_ms < STORE_LEAD_BREAK_MS);
+	CHECK(is_optimized(NULL));
+	CHECK(sim_run_until(client_open, c2, 60000));
+	sim_heal("clt", "srv2");
+	sim_heal("clt2", "srv");
+	world_destroy(w);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
@@ -492,6 +573,8 @@ int main(int argc, char **argv)
 		{ "path-lost-while-the-other-comes", test_path_lost_while_the_other_comes },
 		{ "shorter-queue", test_shorter_queue },
 		{ "server-dies-as-it-takes-over", test_server_dies_as_it_takes_over },
+		{ "broken-by-hand", test_broken_by_hand },
+		{ "broken-soon", test_broken_soon },
 		{ "random", test_random },
 	};
 

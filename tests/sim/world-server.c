@@ -12,6 +12,7 @@
 #include "export-ring.h"
 #include "exports.h"
 #include "sim-loop.h"
+#include "srv-break.h"
 #include "srv-close.h"
 #include "srv-export.h"
 #include "world-priv.h"
@@ -357,6 +358,39 @@ unsigned world_server_kick(struct world *w, const char *name)
 
 	sim_leave(before);
 	return n;
+}
+
+struct breaking {
+	struct srv_break b;
+	bool done;
+	int rc;
+	char *text;
+};
+
+static void break_done(void *arg, int rc, const char *text)
+{
+	struct breaking *b = arg;
+
+	b->done = true;
+	b->rc = rc;
+	snprintf(b->text, WORLD_BREAK_TEXT, "%s", text);
+}
+
+static bool break_is_done(void *arg)
+{
+	return ((struct breaking *)arg)->done;
+}
+
+int world_server_break(struct world *w, const char *host, bool force, char *text)
+{
+	struct world_server *s = w->servers_up[world_place(host)];
+	struct sim_place before = sim_enter(s->host, s->epoch);
+	struct breaking b = { .text = text };
+
+	srv_break(s->srv, &b.b, "disk0", force, break_done, &b);
+	sim_leave(before);
+	CHECK(sim_run_until(break_is_done, &b, 60000));
+	return b.rc;
 }
 
 void world_server_waits(struct world *w, const char *name, struct srv_limit_stat *stat)

@@ -104,6 +104,10 @@ int world_server_change(struct world *w, const struct conf_export *exports, unsi
 			char err[EXPORT_LIFE_ERR]);
 /* Take the export @name away from who has it open; returns from how many sessions. */
 unsigned world_server_kick(struct world *w, const char *name);
+/* An administrator has the server on @host take the lock of "disk0" (srv_break()).  @text has room
+ * for WORLD_BREAK_TEXT. */
+#define WORLD_BREAK_TEXT 512
+int world_server_break(struct world *w, const char *host, bool force, char *text);
 /* The counters of the limits of the export @name, which is listed. */
 void world_server_waits(struct world *w, const char *name, struct srv_limit_stat *stat);
 /* How many stores it has open. */

@@ -91,7 +91,7 @@ static int do_preempt(int host, const struct pr_preempt *p)
 		if (dev.keys[i] != p->new_key)
 			continue;
 		known = true;
-		dev.keys[i] = 0;
+		dev.keys[i] = dev.stubborn ? dev.keys[i] : 0;
 	}
 	if (!known)
 		return CONFLICT;

@@ -20,6 +20,7 @@ extern struct device {
 	int attentions;			/* so many commands fail first */
 	bool illegal;			/* no SCSI command is known */
 	int refuses;			/* errno of each ioctl; 0: none */
+	bool stubborn;			/* PREEMPT removes no key */
 	unsigned sent;			/* a SCSI answer ends there; 0: whole */
 	unsigned aborts;
 } dev;

@@ -12,13 +12,13 @@
 #include "store-lead.h"
 #include "unit.h"
 
-enum { A, B };
+enum { A, B, C };
 
 static struct exports all;
 static struct host {
 	struct store_file f;
 	struct store *store;
-} hosts[2];
+} hosts[3];
 static char why[256];
 
 /* A server begins on @host. */
@@ -29,7 +29,7 @@ static void server_begins(unsigned host)
 	struct export *ex = &h->f.ex;
 
 	*h = (struct host){ .f = { .fd = FD + (int)host } };
-	ex->name = ex->path = host == A ? (char *)"a" : (char *)"b";
+	ex->name = ex->path = (char *)(uintptr_t)(host == A ? "a" : host == B ? "b" : "c");
 	ex->driver = &store_file_driver;
 	ex->shared = true;
 	ex->all = &all;
@@ -139,6 +139,82 @@ Test(store_file_share, a_third_host_is_refused)
 	cr_assert_eq(take(A, 0), -EUSERS);
 	cr_assert(strstr(why, "2 other hosts"), "%s", why);
 	cr_assert_eq(dev.holder, -1);
+}
+
+static int forget(unsigned host)
+{
+	*why = '\0';
+	return store_file_share_forget(&hosts[host].f.ex, why, sizeof(why));
+}
+
+/* Two hosts have gone for good, one with the reservation: a server of the next pair begins, lets no
+ * client write, and is no third host to servers that live. */
+Test(store_file_share, a_dead_pair_is_forgotten)
+{
+	cr_assert_eq(take(A, 0), 0);
+	server_begins(C);
+	cr_assert_eq(dev.keys[C], 0);
+	cr_assert_not(store_file_share_keeps(hosts[C].store));
+	cr_assert_eq(take(C, 0), -EUSERS);
+	cr_assert(strstr(why, "rtrsctl --force export break"), "%s", why);
+	cr_assert_eq(dev.keys[C], 0);
+	/* B, which does not write, is forgotten first, and then the owner gets its time. */
+	cr_assert_eq(forget(C), 0, "%s", why);
+	cr_assert_eq(dev.keys[B], 0);
+	cr_assert_eq(dev.holder, A);
+	cr_assert_eq(dev.keys[C], 0x3333);
+	cr_assert_eq(take(C, 0), 0, "%s", why);
+	cr_assert_eq(dev.holder, C);
+	cr_assert_eq(dev.keys[A], 0);
+	/* No host is known that would have no late writes. */
+	cr_assert_eq(yield(C), -EAGAIN);
+	cr_assert_eq(forget(C), 0);
+	cr_assert_eq(dev.aborts, 2);
+}
+
+/* All keys of others go if nobody has the reservation, and none of a pair that is whole. */
+Test(store_file_share, keys_without_a_reservation_are_forgotten)
+{
+	for (int i = C; i < NHOSTS; i++)
+		dev.keys[i] = 0x100u + (unsigned)i;
+	cr_assert_eq(forget(A), 0, "%s", why);
+	cr_assert_eq(dev.keys[A], 0x1111);
+	for (int i = B; i < NHOSTS; i++)
+		cr_assert_eq(dev.keys[i], 0);
+	cr_assert_eq(dev.holder, -1);
+	/* A server that lives registers again, and asks for the reservation by that. */
+	cr_assert_eq(take(A, 0), 0);
+	cr_assert_eq(take(B, CLOCK_NEVER), -EBUSY);
+	cr_assert_eq(dev.keys[B], 0x2222);
+	cr_assert_eq(yield(A), 0);
+	cr_assert_eq(take(B, CLOCK_NEVER), 0);
+}
+
+/* A server on a host that has the reservation begins, and a third host is known. */
+Test(store_file_share, an_owner_stays_registered_beside_a_third_host)
+{
+	cr_assert_eq(take(A, 0), 0);
+	dev.keys[C] = 3;
+	random_numbers[2] = random_numbers[3] = 0x1112;
+	server_begins(A);
+	cr_assert_eq(dev.keys[A], 0x1112);
+	cr_assert(store_file_share_keeps(hosts[A].store));
+	cr_assert_eq(dev.holder, A);
+	cr_assert_eq(yield(A), -EAGAIN);
+	store_file_share_end(hosts[A].store);
+	cr_assert_eq(dev.holder, A);
+	dev.keys[C] = 0;
+	server_begins(A);
+	cr_assert_eq(yield(A), 0);
+}
+
+Test(store_file_share, a_device_that_does_not_forget_is_told)
+{
+	dev.stubborn = true;
+	cr_assert_eq(forget(A), -EBUSY);
+	cr_assert(strstr(why, "does not forget the key 0x2222"), "%s", why);
+	dev.refuses = EPERM;
+	cr_assert_eq(forget(A), -EPERM);
 }
 
 Test(store_file_share, the_end_of_the_server_ends_the_wait)

@@ -27,6 +27,8 @@ const struct log_id_row log_id_rows[LOG_IDS] = {
 	   "an export came back as another file, and is not used"),
 	ID(LIMITS_SET, "6bd85d83d02d4016a11e836e6bcc0186",
 	   "an export has other limits, rules or another priority"),
+	ID(LOCK_BROKEN, "755f4cdbeea149f5b61cc09a2a29e87b",
+	   "an administrator had this server take the lock of a shared export"),
 	ID(SESSION_OPENED, "ce472f900bb842d189c2d4067896265d",
 	   "the first path of a session is up"),
 	ID(SESSION_CLOSED, "5d7fe366181e43c2a8960291e345307c",

@@ -19,6 +19,12 @@ static void ctl_resize_export(void *program, const char *name, srv_ctl_done_fn *
 	change_export_resize(program, name, done, arg);
 }
 
+static void ctl_break_export(void *program, const char *name, bool force, srv_ctl_done_fn *done,
+			     void *arg)
+{
+	change_export_break(program, name, force, done, arg);
+}
+
 static void ctl_set_export(void *program, const char *text, bool force, srv_ctl_done_fn *done,
 			   void *arg)
 {
@@ -39,6 +45,7 @@ const struct srv_ctl_ops change_ctl_ops = {
 	.export_add = ctl_add_export,
 	.export_remove = ctl_remove_export,
 	.export_resize = ctl_resize_export,
+	.export_break = ctl_break_export,
 	.export_set = ctl_set_export,
 	.reload = ctl_reload,
 	.save = ctl_save,

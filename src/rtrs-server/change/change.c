@@ -154,6 +154,22 @@ void change_export_resize(struct change *change, const char *name, change_done_f
 	srv_resize(change->srv, name, sizes_known, change);
 }
 
+/* ---- locks ---- */
+
+static void lock_ended(void *arg, int rc, const char *text)
+{
+	change_ended(arg, rc, text);
+}
+
+void change_export_break(struct change *change, const char *name, bool force,
+			 change_done_fn *done, void *arg)
+{
+	if (!change_begin(change, done, arg))
+		return;
+	change->state = CHANGE_BREAKING;
+	srv_break(change->srv, &change->breaking, name, force, lock_ended, change);
+}
+
 /* ---- the plan ---- */
 
 /* Take the keys and certificates of a reload.  Returns @text and a line for each key that has
@@ -416,6 +432,8 @@ void change_stop(struct change *change, void (*stopped)(void *arg), void *arg)
 {
 	change->stopping = true;
 	change->hup = false;
+	if (change->state == CHANGE_BREAKING)
+		srv_break_stop(&change->breaking);
 	if (change->state == CHANGE_READING || change->state == CHANGE_SIZING) {
 		change->stopped = stopped;
 		change->stopped_arg = arg;

@@ -6,6 +6,7 @@
 
 #include "apply.h"
 #include "fab-psk.h"
+#include "srv-break.h"
 #include "worker.h"
 
 struct srv;
@@ -19,6 +20,7 @@ enum change_state {
 	CHANGE_READING,			/* files, on the worker */
 	CHANGE_APPLYING,		/* a plan */
 	CHANGE_SIZING,			/* the storage tells sizes */
+	CHANGE_BREAKING,		/* the lock of a shared export is taken */
 };
 
 struct change {
@@ -36,6 +38,7 @@ struct change {
 	struct srv_conf wanted;
 	struct plan plan;
 	char *text;			/* the lines of what was done; mistakes of a file */
+	struct srv_break breaking;
 	struct fab_psks keys, auth_keys;	/* of a reload, read and not taken yet */
 	struct fab_certs *certs;		/* the same; NULL: none */
 
@@ -61,6 +64,9 @@ void change_export_remove(struct change *change, const char *name, bool force,
 /* Take the present size of @name.  As above. */
 void change_export_resize(struct change *change, const char *name, change_done_fn *done,
 			  void *arg);
+/* Take the lock of @name from another server (srv_break()).  As above. */
+void change_export_break(struct change *change, const char *name, bool force,
+			 change_done_fn *done, void *arg);
 /* Set limits and rules of an export as @text says (conf_export_options_set()).  @force: take the
  * export away from sessions that may not have it open so any more.  As above. */
 void change_export_set(struct change *change, const char *text, bool force, change_done_fn *done,

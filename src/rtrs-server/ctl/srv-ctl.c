@@ -234,6 +234,20 @@ static void srv_call_export_resize(struct ctl_client *client, const char *name, 
 	c->ops->export_resize(c->program, name, srv_call_ended, client);
 }
 
+static void srv_call_export_break(struct ctl_client *client, const char *name, void *arg)
+{
+	const struct srv_ctl *c = arg;
+
+	c->ops->export_break(c->program, name, false, srv_call_ended, client);
+}
+
+static void srv_call_export_break_force(struct ctl_client *client, const char *name, void *arg)
+{
+	const struct srv_ctl *c = arg;
+
+	c->ops->export_break(c->program, name, true, srv_call_ended, client);
+}
+
 static void srv_call_export_set(struct ctl_client *client, const char *text, void *arg)
 {
 	const struct srv_ctl *c = arg;
@@ -308,6 +322,10 @@ static const struct ctl_call calls[] = {
 	{ .name = "export kick", .fn_two = srv_call_export_kick, .member = "export",
 	  .needed = true, .second = "client" },
 	{ .name = "export resize", .fn = srv_call_export_resize, .member = "export",
+	  .needed = true },
+	{ .name = "export break", .fn = srv_call_export_break, .member = "export",
+	  .needed = true },
+	{ .name = "export break force", .fn = srv_call_export_break_force, .member = "export",
 	  .needed = true },
 	{ .name = "export set", .fn = srv_call_export_set, .member = "export", .needed = true },
 	{ .name = "export set force", .fn = srv_call_export_set_force, .member = "export",

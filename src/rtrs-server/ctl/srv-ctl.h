@@ -22,6 +22,9 @@ struct srv_ctl_ops {
 	void (*export_remove)(void *program, const char *name, bool force, srv_ctl_done_fn *done,
 			      void *arg);
 	void (*export_resize)(void *program, const char *name, srv_ctl_done_fn *done, void *arg);
+	/* @force: take the lock from a server that lives, too. */
+	void (*export_break)(void *program, const char *name, bool force, srv_ctl_done_fn *done,
+			     void *arg);
 	/* @text: "NAME,KEY=VALUE[,KEY=VALUE]...".  @force: take the export away from who may not
 	 * have it open so any more. */
 	void (*export_set)(void *program, const char *text, bool force, srv_ctl_done_fn *done,

@@ -188,8 +188,14 @@ static int sg_holder(int fd, uint64_t *key)
 
 /* ---- both ---- */
 
-/* Count the other keys beside @key.  1 if @key is registered, 0, or -errno. */
-static int find_key(int fd, uint64_t key, ask_keys *ask, unsigned *others)
+/* Of the keys of other hosts. */
+struct others {
+	unsigned n;
+	uint64_t first[2];
+};
+
+/* Learn the other keys beside @key.  1 if @key is registered, 0, or -errno. */
+static int find_key(int fd, uint64_t key, ask_keys *ask, struct others *others)
 {
 	unsigned room = KEYS_FIRST;
 	uint64_t *keys = NULL;
@@ -203,10 +209,14 @@ static int find_key(int fd, uint64_t key, ask_keys *ask, unsigned *others)
 			return -ENOMEM;
 		n = ask(fd, keys, room);
 	} while (n > (int)room);
-	*others = 0;
+	*others = (struct others){ 0 };
 	for (int i = 0; i < n; i++) {
 		found |= keys[i] == key;
-		*others += keys[i] && keys[i] != key;
+		if (!keys[i] || keys[i] == key)
+			continue;
+		if (others->n < ARRAY_SIZE(others->first))
+			others->first[others->n] = keys[i];
+		others->n++;
 	}
 	free(keys);
 	return n < 0 ? n : found;
@@ -214,11 +224,12 @@ static int find_key(int fd, uint64_t key, ask_keys *ask, unsigned *others)
 
 int store_file_pr_ask(int fd, uint64_t key, struct store_file_pr_view *view)
 {
-	int rc, found = find_key(fd, key, ioctl_keys, &view->others);
+	struct others others;
+	int rc, found = find_key(fd, key, ioctl_keys, &others);
 	uint64_t holder;
 
 	if (ioctl_missing(found)) {
-		found = find_key(fd, key, sg_keys, &view->others);
+		found = find_key(fd, key, sg_keys, &others);
 		rc = found < 0 ? found : sg_holder(fd, &holder);
 	} else {
 		rc = found < 0 ? found : ioctl_holder(fd, &holder);
@@ -230,5 +241,7 @@ int store_file_pr_ask(int fd, uint64_t key, struct store_file_pr_view *view)
 	view->owner = STORE_FILE_PR_FREE;
 	if (rc)
 		view->owner = holder == key ? STORE_FILE_PR_OURS : STORE_FILE_PR_OTHER;
+	view->others = others.n;
+	view->idle = others.first[others.first[0] == view->holder];
 	return 0;
 }

@@ -161,6 +161,23 @@ int store_file_pr_preempt(const struct store_file_pr *pr, uint64_t other, char *
 	return settle(pr, rc, "be taken over", why, len);
 }
 
+int store_file_pr_forget(const struct store_file_pr *pr, uint64_t other, char *why, size_t len)
+{
+	/* As in store_file_pr_preempt(). */
+	struct pr_preempt preempt = { .old_key = pr->key, .new_key = other,
+				      .type = PR_WRITE_EXCLUSIVE };
+	struct store_file_pr_view view;
+	int rc = store_file_pr_ioctl(pr->fd, IOC_PR_PREEMPT_ABORT, &preempt);
+
+	if (!says_little(rc))
+		return refuse_command(pr, rc, "forget the key of another host", why, len);
+	rc = store_file_pr_look(pr, &view, why, len);
+	if (!rc && view.idle == other)
+		rc = refuse(pr, -EBUSY, why, len, "does not forget the key 0x%" PRIx64 " of "
+			    "another host", other);
+	return rc;
+}
+
 /* True if @rc, of a command that gives back, says that the device does not know our key. */
 static bool knows_nothing(const struct store_file_pr *pr, int rc)
 {

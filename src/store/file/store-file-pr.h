@@ -8,6 +8,7 @@
  *	store_file_pr_reserve		politely: -EBUSY if another host has the reservation
  *	store_file_pr_look		who has it, with which key
  *	store_file_pr_preempt		take it from the host with that key, whose requests end
+ *	store_file_pr_forget		the device forgets the key of a host without the reservation
  *	store_file_pr_release		another host may reserve
  *	store_file_pr_unregister	the device forgets the key, and a reservation with it
  *
@@ -64,6 +65,8 @@ struct store_file_pr_view {
 	uint64_t holder;		/* the holder's key; 0: nobody, or all who are registered */
 	bool registered;		/* the device knows our key */
 	unsigned others;		/* keys of other hosts that the device knows */
+	uint64_t idle;			/* one of these keys, of a host without the reservation; 0:
+					 * there is none */
 };
 
 /* 0 if hosts may share the device of @pr by reservations, whose key is not needed.  A partition is
@@ -89,6 +92,11 @@ int store_file_pr_look(const struct store_file_pr *pr, struct store_file_pr_view
  * that host has in the device.  On success no write of the other host lands any more: its
  * registration is gone.  -EBUSY: a third host was faster, or the holder has another key now. */
 int store_file_pr_preempt(const struct store_file_pr *pr, uint64_t other, char *why, size_t len);
+
+/* Remove the registration of a host without the reservation, by its key @other
+ * (store_file_pr_view.idle).  If that host has the reservation by now, this host takes it.  -EBUSY:
+ * the device still knows @other. */
+int store_file_pr_forget(const struct store_file_pr *pr, uint64_t other, char *why, size_t len);
 
 /* Give the reservation back.  The registration stays.  0, too, if this host does not have it. */
 int store_file_pr_release(const struct store_file_pr *pr, char *why, size_t len);

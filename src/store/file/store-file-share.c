@@ -7,7 +7,7 @@
  *   - A server registers its key only when this host has no late writes: at its start, behind the
  *     claim, and when it has been fenced and all its clients have left.  Who takes the reservation
  *     from a host removes the key of that host.
- *   - A server gives the reservation back only if the other host is registered.
+ *   - A server gives the reservation back only if the other host is registered, and no third one.
  * A registered host that does not write asks for the reservation by its key alone. */
 #include <config.h>
 
@@ -37,9 +37,9 @@ static int look(const struct store_file_pr *pr, struct store_file_pr_view *view,
 
 	if (rc || view->others <= 1)
 		return rc;
-	snprintf(why, len, "'%s' knows the keys of %u other hosts, and two hosts may share it: end "
-		 "all servers, and remove the old keys (sg_persist --out --clear)", pr->path,
-		 view->others);
+	snprintf(why, len, "'%s' knows the keys of %u other hosts, and two hosts may share it: if "
+		 "these have gone for good, rtrsctl --force export break removes their keys",
+		 pr->path, view->others);
 	return -EUSERS;
 }
 
@@ -72,10 +72,14 @@ static int check_names(const struct export *ex, char *why, size_t len)
 	return 0;
 }
 
-/* Make this host known to the device.  No request of an earlier server is under way. */
+/* Make this host known to the device.  No request of an earlier server is under way.
+ *
+ * If two other hosts share the device, or did, they go on without the key of this server.  The
+ * server serves no writer until its administrator has their keys removed
+ * (store_file_share_forget()). */
 static int begin(struct store_file_all *all, struct export *ex, char *why, size_t len)
 {
-	struct store_file_pr_view view;
+	struct store_file_pr_view view = { .owner = STORE_FILE_PR_FREE };
 	struct store_file_pr pr;
 	int rc = store_file_pr_new_key(&all->key);
 
@@ -86,6 +90,11 @@ static int begin(struct store_file_all *all, struct export *ex, char *why, size_
 	rc = store_file_pr_register(&pr, why, len);
 	if (!rc)
 		rc = look(&pr, &view, why, len);
+	if (rc == -EUSERS) {
+		log_warn(ex->name, "no client can write: %s", why);
+		rc = view.owner == STORE_FILE_PR_OURS ? 0 :
+			store_file_pr_unregister(&pr, why, len);
+	}
 	if (rc) {
 		all->sharer = NULL;
 		return rc;
@@ -120,7 +129,7 @@ bool store_file_share_keeps(const struct store *store)
 static int keep_or_release(const struct store_file_pr *pr, const struct store_file_pr_view *view,
 			   char *why, size_t len)
 {
-	return view->others ? store_file_pr_release(pr, why, len) : -EAGAIN;
+	return view->others == 1 ? store_file_pr_release(pr, why, len) : -EAGAIN;
 }
 
 struct taking {
@@ -174,6 +183,27 @@ int store_file_share_take(struct export *ex, uint64_t may_break_ms, char *why, s
 	return store_taking_run(&t.try, try_to_take);
 }
 
+/* A host whose key goes has no late writes that could land: it does not have the reservation.  If
+ * its server lives, the server registers again when it takes the reservation. */
+int store_file_share_forget(struct export *ex, char *why, size_t len)
+{
+	struct store_file_pr pr = device_of(store_file_all(ex->store));
+	struct store_file_pr_view view;
+	int rc = store_file_pr_look(&pr, &view, why, len);
+
+	if (!rc && view.idle && !view.registered)
+		rc = store_file_pr_register(&pr, why, len);
+	for (uint64_t key; !rc && (key = view.idle);) {
+		rc = store_file_pr_forget(&pr, key, why, len);
+		if (rc)
+			break;
+		log_warn(ex->name, "the key 0x%" PRIx64 " of another host is removed from '%s'",
+			 key, ex->path);
+		rc = store_file_pr_look(&pr, &view, why, len);
+	}
+	return rc;
+}
+
 int store_file_share_yield(struct export *ex)
 {
 	struct store_file_pr pr = device_of(store_file_all(ex->store));
@@ -211,7 +241,8 @@ void store_file_share_end(struct store *store)
 		rc = keep_or_release(&pr, &view, why, sizeof(why));
 	if (rc == -EAGAIN)
 		log_info(all->sharer->name, "the reservation of '%s' stays with this host, because "
-			 "no other host is registered", pr.path);
+			 "%s registered", pr.path, view.others ? "a third host is" :
+			 "no other host is");
 	else if (rc)
 		log_warn(all->sharer->name, "the reservation cannot be given back: %s", why);
 	all->sharer = NULL;

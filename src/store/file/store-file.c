@@ -383,6 +383,7 @@ const struct store_driver store_file_driver = {
 	.claim = file_claim,
 	.check_same = store_file_lock_check_same,
 	.take = store_file_share_take,
+	.forget = store_file_share_forget,
 	.yield = store_file_share_yield,
 	.keeps = store_file_share_keeps,
 	.renew = store_file_share_renew,
