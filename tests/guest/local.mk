@@ -17,6 +17,7 @@ GUEST_TESTS = \
 	%D%/test-probes-seen.sh \
 	%D%/test-qemu-boot.sh \
 	%D%/test-listen-rdma.sh \
+	%D%/test-ktls.sh \
 	%D%/test-late-copy.sh \
 	%D%/test-lock.sh \
 	%D%/test-nbd-device.sh \
