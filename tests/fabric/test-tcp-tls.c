@@ -19,6 +19,7 @@
 #include "fake-ktls.h"
 #include "log.h"
 #include "raw.h"
+#include "tcp-ktls.h"
 #include "util.h"
 
 #define HANDSHAKE_MS 10000
@@ -411,6 +412,42 @@ static void refusals(void)
 
 /* ---- ends ---- */
 
+/* Our end says that it ends: a peer that cannot be fooled sees it. */
+static void says_bye(void)
+{
+	struct peer p = { 0 };
+	struct end *e = peer_connect(&p);
+	uint8_t hdr[RAW_HDR];
+
+	talk(&p, e, 0);
+	fab_disconnect(e->conn);
+	peer_recv(&p, hdr, sizeof(hdr));
+	check_eq(hdr[0], RAW_DISCONNECT);
+	check_eq(peer_until(gnutls_record_recv(p.session, hdr, sizeof(hdr))), 0);
+	world_until(&w, e->drained);
+	end_free(e);
+	peer_fini(&p);
+}
+
+/* A key of the kernel ends with its budget. */
+static void budget(void)
+{
+	uint64_t left = 5;
+	struct iovec iov = { "hello", 5 };
+	int fds[2];
+
+	check_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	check_eq(tcp_ktls_send(fds[0], &iov, 1, &left), 5);
+	check_eq(left, 0);
+	check_eq(tcp_ktls_send(fds[0], &iov, 1, &left), -1);
+	check_eq(errno, EKEYEXPIRED);
+	left = 3;
+	check_eq(tcp_ktls_send(fds[0], &iov, 1, &left), 5);
+	check_eq(left, 0);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 static void ends(void)
 {
 	static const uint8_t nonsense[] = "\x17\x03\x03\x00\x20" "0123456789abcdef0123456789abcdef";
@@ -632,6 +669,8 @@ int main(void)
 		{ "refusals", refusals },
 		{ "alert_in_message", alert_in_message },
 		{ "ends", ends },
+		{ "says_bye", says_bye },
+		{ "budget", budget },
 		{ "behind_accept", behind_accept },
 		{ "answers_in_plain", answers_in_plain },
 		{ "stalled", stalled },

@@ -59,9 +59,13 @@ grep -q ': TLS 1\.3' "$server_log"
 
 # ---- what administrators see ----
 
-secret=(--tls=require --tls-psk="$tmp/keys" --control "$tmp/ctl")
+secret=(--tls=require --tls-psk="$tmp/keys" --control "$tmp/server.ctl")
 start_server "${secret[@]}" --tls-ktls=auto "disk=$tmp/disk"
-start_gateway "server=127.0.0.1:$server_port" export=disk control=none tls=require \
+start_gateway "server=127.0.0.1:$server_port" export=disk control="$tmp/gate.ctl" tls=require \
 	tls-psk="$tmp/keys" tls-ktls=auto
-./rtrsctl --control "$tmp/ctl" clients | tee "$tmp/clients"
-grep -q 'kTLS1\.3 AES-128-GCM' "$tmp/clients"
+for asked in "server.ctl clients" "server.ctl show" "gate.ctl show"; do
+	# shellcheck disable=SC2086 # words
+	set -- $asked
+	./rtrsctl --socket "$tmp/$1" "$2" >"$tmp/told"
+	grep 'kTLS1\.3 AES-128-GCM' "$tmp/told"
+done
