@@ -100,7 +100,8 @@ assert set(run.PLOTS["rows"].split(",")) == {"4k-randread-qd%d" % 2 ** n for n i
 # TLS costs what each row of each gateway says, and a bench without --tls has no TLS in it.
 import fnmatch
 kinds = [t for t in targets.TARGETS if t.number == "S21"]
-wanted_rows = [row for row in run.ROWS if any(fnmatch.fnmatch(row, g) for g in run.TLS["rows"].split(","))]
+wanted_rows = [row for row in run.ROWS
+               if any(fnmatch.fnmatch(row, g) for g in run.TLS["rows"].split(","))]
 assert {"4k-randread-qd1", "4k-randread-qd32", "128k-read-qd16"} <= set(wanted_rows)
 assert sorted(row for t in kinds for row in t.rows) == sorted(2 * wanted_rows)
 assert {t.least for t in kinds if t.rows[0].endswith("qd32")} == {1.2}
@@ -110,9 +111,11 @@ assert not run.KEYED & set(run.TOPOLOGIES[:4])
 tls = targets.Results()
 for n in range(8):
     for topology, rate in (("tls", 1100), ("gateway-tls", 1300), ("peer-tls", 1000)):
-        tls.add({"round": n, "row": "4k-randread-qd32", "topology": topology, "rate": rate, "cpu_us_per_io": rate})
+        tls.add({"round": n, "row": "4k-randread-qd32", "topology": topology, "rate": rate,
+                 "cpu_us_per_io": rate})
 assert [t.verdict(tls)[3] for t in kinds if t.verdict(tls)] == ["missed", "met"]
-assert "CPU gateway-tls/peer-tls" in run.ratio_table(tls, ["tls", "gateway-tls", "peer-tls"], ["4k-randread-qd32"])
+table = run.ratio_table(tls, ["tls", "gateway-tls", "peer-tls"], ["4k-randread-qd32"])
+assert "CPU gateway-tls/peer-tls" in table
 import os
 import stat
 import topologies

@@ -18,7 +18,7 @@ if grep -q -w tls /proc/sys/net/ipv4/tcp_available_ulp 2>/dev/null; then
 	FABRIC_KTLS=1 FABRIC_TLS_PSK=$dir/keys run
 else
 	echo "NOT OVER kTLS: this kernel has no module tls, or has not loaded it" \
-		"(tests/guest/test-ktls.sh has one)"
+		"(tests/guest/test-ktls-fabric.sh has one)"
 fi
 if [ -s /proc/net/if_inet6 ]; then
 	FABRIC_ADDRESS='[::1]' run

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A peer of TLS does what our own provider does not: changes keys, ends in all ways, sends records
  * of nonsense, handshakes in single bytes and handshakes that stall.  The peer is GnuTLS on a plain
- * socket.  Brings its own clock, so that ten seconds pass at once.  With FABRIC_KTLS the kernel makes
- * the records of our ends. */
+ * socket.  Brings its own clock, so that ten seconds pass at once.  With FABRIC_KTLS the
+ * kernel makes the records of our ends. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>

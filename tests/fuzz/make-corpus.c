@@ -392,8 +392,8 @@ static void tls_scripts(void)
 	SAVE_TLS("chacha", 4, SHAKEN, 1, 9, 0, 0, 13, 0, 78, 0);
 	SAVE_TLS("exchange", 12, SHAKEN, 1, 9, 0, 0, 13, 7, 0, 0);
 	SAVE_TLS("exchange-active", 13, SHAKEN, 1, 9, 0, 0, 13, 7, 0, 0);
-	SAVE_TLS("key-updates", 0, SHAKEN, 9, 0, 1, 9, 0, 0, 9, 1, 1, 8, 0, 0, 13, 3, 0, 0, 13, 4, 0,
-		 0);
+	SAVE_TLS("key-updates", 0, SHAKEN, 9, 0, 1, 9, 0, 0, 9, 1, 1, 8, 0, 0, 13, 3, 0, 0, 13, 4,
+		 0, 0);
 	SAVE_TLS("cut", 0, SHAKEN, 1, 99, 0, 3, 4, 0, 12, 3, 1, 0, 12, 3, 20, 0, 12, 14, 12);
 	SAVE_TLS("repeated", 0, SHAKEN, 1, 9, 0, 1, 8, 0, 2, 5, 255, 2, 12, 2, 12);
 	SAVE_TLS("repeated-hello", 0, 0, 5, 0, 2, 12, 0, 0);
@@ -404,15 +404,15 @@ static void tls_scripts(void)
 	SAVE_TLS("alert", 0, SHAKEN, 10, 2, 80, 1, 9, 0, 0);
 	SAVE_TLS("warning", 0, SHAKEN, 10, 1, 90, 1, 9, 0, 0);
 	SAVE_TLS("clear-behind", 0, SHAKEN, 15, 12, 7, 5, 23, 3, 3, 0, 1, 12);
-	SAVE_TLS("clear", 2, 15, 12, 13, 9, 0, 12, 7, 24, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-		 0, 0, 0, 0, 0, 0, 0, 0, 0, 12);
+	SAVE_TLS("clear", 2, 15, 12, 13, 9, 0, 12, 7, 24, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+		 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12);
 	SAVE_TLS("clear-refused", 0, 15, 12, 12);
-	SAVE_TLS("plain-answer", 3, 7, 24, 18, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 'R', 'T',
-		 'R', 'S', 't', 'c', 'p', 0, 12, 12);
+	SAVE_TLS("plain-answer", 3, 7, 24, 18, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 'R',
+		 'T', 'R', 'S', 't', 'c', 'p', 0, 12, 12);
 	/* To a side that requires TLS: "no TLS here", and "accepted". */
-	SAVE_TLS("plain-accept", 1, 7, 24, 18, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 'R', 'T',
-		 'R', 'S', 't', 'c', 'p', 0, 12, 7, 24, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0,
-		 0, 'R', 'T', 'R', 'S', 't', 'c', 'p', 0, 12, 12);
+	SAVE_TLS("plain-accept", 1, 7, 24, 18, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 'R',
+		 'T', 'R', 'S', 't', 'c', 'p', 0, 12, 7, 24, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1,
+		 0, 0, 0, 'R', 'T', 'R', 'S', 't', 'c', 'p', 0, 12, 12);
 	SAVE_TLS("ends", 0, SHAKEN, 1, 9, 0, 11, 1, 4, 0, 0);
 }
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=240
 # guest: kernel=6.1 timeout=240
-# TLS in the kernel: the fabric's promises over it, a peer with GnuTLS and all of its ends, IO
-# through both programs with kTLS at both ends, at one of them, and without the module.
+# TLS in the kernel: IO through both programs with kTLS at both ends, at one of them, and without
+# the module.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_gateway
@@ -30,24 +30,22 @@ io() {
 
 # ---- a kernel without the module ----
 
-[ ! -d /sys/module/tls ] || fail "the module tls is loaded already: nothing to see of a kernel without"
+[ ! -d /sys/module/tls ] || fail "the module tls is loaded already"
 modprobe=$(cat /proc/sys/kernel/modprobe)
+restore() {
+	echo "$modprobe" >/proc/sys/kernel/modprobe
+}
+cleanup_fn restore
 echo /bin/false >/proc/sys/kernel/modprobe
 io auto auto
 grep -E 'tcp 127\.0\.0\.1:[0-9]+: no kTLS: the kernel has no module tls' "$server_log"
 grep -q -E 'tcp 127\.0\.0\.1:[0-9]+: TLS 1\.3, AES-128-GCM, key of conformance$' "$server_log"
 ! grep -q kTLS\ 1 "$server_log" || fail "kTLS without the module"
-echo "$modprobe" >/proc/sys/kernel/modprobe
+restore
 
 # ---- with it ----
 
 modprobe tls
-export FABRIC_KTLS=1
-FABRIC_TLS_PSK=$tmp/keys ./fab-conformance tcp
-FABRIC_TLS_PSK=$tmp/keys FABRIC_ADDRESS='[::1]' ./fab-conformance tcp
-./test-tcp-tls
-unset FABRIC_KTLS
-
 io auto auto
 grep -E 'tcp 127\.0\.0\.1:[0-9]+: kTLS 1\.3, AES-128-GCM, key of conformance$' "$server_log"
 ! grep -q ': TLS 1' "$server_log" || fail "a connection without kTLS"

@@ -187,7 +187,8 @@ const char *tcp_tls_describe(const struct tcp_conn *c, char *buf, size_t len)
 {
 	struct tcp_tls *t = c->tls;
 
-	snprintf(buf, len, "%sTLS 1.3, %s%s%s", t->kernel ? "k" : "", gnutls_cipher_get_name(gnutls_cipher_get(t->session)),
+	snprintf(buf, len, "%sTLS 1.3, %s%s%s", t->kernel ? "k" : "",
+		 gnutls_cipher_get_name(gnutls_cipher_get(t->session)),
 		 *t->end.identity ? ", key of " : "", t->end.identity);
 	return buf;
 }

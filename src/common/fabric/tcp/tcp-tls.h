@@ -2,10 +2,10 @@
 /* TLS below the frames of a connection: a session of GnuTLS on its socket, or records that the
  * kernel makes with the keys of the session (tcp-ktls.h).
  *
- * Without the kernel bytes wait in two places that poll(2) does not see: what was read and is not decrypted or not
- * taken yet (tcp_tls_pending()), and what was encrypted and is not in the socket yet
- * (tcp_tls_unsent()).  A single thread sends and a single thread receives at a time; both may run
- * at once.  The lock of the session, innermost, keeps them apart: a KeyUpdate that is received
+ * Without the kernel bytes wait in two places that poll(2) does not see: what was read and is not
+ * decrypted or not taken yet (tcp_tls_pending()), and what was encrypted and is not in the socket
+ * yet (tcp_tls_unsent()).  A single thread sends and a single thread receives at a time; both may
+ * run at once.  The lock of the session, innermost, keeps them apart: a KeyUpdate that is received
  * concerns the sender, too.  An end of the stream, an alert or a bad record ends the receive side
  * for good. */
 #ifndef TCP_TLS_H
