@@ -8,7 +8,7 @@
 
 umask 077
 ./rtrs-psk conformance >"$tmp/keys"
-modprobe tls
+modprobe -a tls gcm ctr ghash_generic chacha20poly1305
 export FABRIC_KTLS=1
 ./test-tcp-tls
 FABRIC_TLS_PSK=$tmp/keys ./fab-conformance tcp
