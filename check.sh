@@ -25,8 +25,7 @@ $(fold -s -w 68 <<<"$all_parts" | sed 's/^/           /; s/ *$//')
 
 Variables, with their defaults:
 FUZZ_SECONDS   how long each fuzz target runs with --full [60]
-FUZZ_NBD_RUNS  how many inputs of an NBD client --full tries [10000000]
-FUZZ_TLS_RUNS  how many of somebody on the wire of TLS [10000000]
+FUZZ_NBD_RUNS, FUZZ_TLS_RUNS  how many inputs the parts try [10000000]
 SIM_SEEDS      how many random runs of the simulation --full makes [100000]
 MUTATE_EVERY   the sample of mutants with --full, 1 for all [8]
 GUEST_CACHE    where the kernels of guests are kept [tests/guest/cache]
