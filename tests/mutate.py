@@ -373,7 +373,8 @@ class Runner:
             elif program.endswith('.crit'):
                 command = ['sh', '../tree/tests/run-criterion.sh', f'./{program}']
             elif program.endswith('.fuzz'):
-                command = ['env', 'FUZZ_RUNS=2000', 'sh', '../tree/tests/run-fuzz.sh', f'./{program}']
+                command = ['env', 'FUZZ_RUNS=2000', 'sh', '../tree/tests/run-fuzz.sh',
+                           f'./{program}']
             else:
                 command = [f'./{program}']
             log.flush()
