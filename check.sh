@@ -3,7 +3,7 @@
 # Build and run all tests.  The last line counts them.  See HACKING, "Tests".
 
 # Of --full, in their order.
-all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz fuzz-nbd simulation fence nbd share auth"
+all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz fuzz-nbd fuzz-tls simulation fence nbd share auth"
 all_parts+=" mutants rbd lint packages fleet"
 
 usage() {
@@ -25,7 +25,7 @@ $(fold -s -w 68 <<<"$all_parts" | sed 's/^/           /; s/ *$//')
 
 Variables, with their defaults:
 FUZZ_SECONDS   how long each fuzz target runs with --full [60]
-FUZZ_NBD_RUNS  how many inputs of an NBD client --full tries [10000000]
+FUZZ_NBD_RUNS, FUZZ_TLS_RUNS  how many inputs the parts try [10000000]
 SIM_SEEDS      how many random runs of the simulation --full makes [100000]
 MUTATE_EVERY   the sample of mutants with --full, 1 for all [8]
 GUEST_CACHE    where the kernels of guests are kept [tests/guest/cache]
@@ -281,6 +281,9 @@ if [ $full = yes ]; then
 	wants fuzz-nbd && configured fuzz-nbd CC=clang --enable-fuzzers &&
 		one fuzz-nbd "$dir/fuzz-nbd.log" make -C "$dir" check-fuzz-nbd \
 			"FUZZ_NBD_RUNS=${FUZZ_NBD_RUNS:-10000000}"
+	wants fuzz-tls && configured fuzz-tls CC=clang --enable-fuzzers &&
+		one fuzz-tls "$dir/fuzz-tls.log" make -C "$dir" check-fuzz-tls \
+			"FUZZ_TLS_RUNS=${FUZZ_TLS_RUNS:-10000000}"
 	wants simulation &&
 		one simulation "$build/$full_dir/sim.log" env "SIM_SEEDS=${SIM_SEEDS:-100000}" \
 			"$build/test-sim-random"

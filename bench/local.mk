@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += %D%/budget.py %D%/plots.py %D%/rbd.sh %D%/kernel.py %D%/kernel.sh %D%/loads.py %D%/run.py %D%/targets.py %D%/topologies.py
+EXTRA_DIST += %D%/budget.py %D%/plots.py %D%/rbd.sh %D%/kernel.py %D%/kernel.sh %D%/ktls.py %D%/ktls.sh %D%/loads.py %D%/run.py %D%/targets.py %D%/topologies.py
 
 # What nbdkit lets any remote disk be.
 EXTRA_LTLIBRARIES = ceiling.la
@@ -12,7 +12,7 @@ CLEANFILES += ceiling.la
 # of a busy machine are no pass or fail.
 BENCH =
 BENCH_KERNEL = 6.12
-.PHONY: bench bench-kernel bench-rbd budget plots
+.PHONY: bench bench-kernel bench-ktls bench-rbd budget plots
 bench: all ceiling.la
 	top_builddir=$(top_builddir) /usr/bin/python3 $(srcdir)/%D%/run.py $(BENCH)
 
@@ -32,3 +32,8 @@ plots:
 bench-kernel: all
 	bash $(srcdir)/tests/guest/run.sh --kernel $(BENCH_KERNEL) --timeout 3000 \
 		$(srcdir)/%D%/kernel.sh $(BENCH)
+
+# TLS by GnuTLS and by the kernel, in a guest.
+bench-ktls: all
+	bash $(srcdir)/tests/guest/run.sh --kernel $(BENCH_KERNEL) --timeout 3000 \
+		$(srcdir)/%D%/ktls.sh $(BENCH)

@@ -8,6 +8,7 @@
   ceiling  fio -> unix socket -> nbdkit ceiling.so, where a second thread answers -> file
   gateway  ours with rtrs-nbd in the place of nbdkit; gateway-unix: with a unix socket in place of tcp
   limit    fio -> unix socket -> nbdkit file -> file
+  tls, gateway-tls, peer-tls ours, gateway and peer with TLS 1.3 on the tcp leg, a pre-shared key, AES-128-GCM first
   rbd      fio -> unix socket -> rtrs-nbd == unix socket ==> rtrs-server -> image of Ceph (rbd.sh)
   rbd-qemu, rbd-limit        fio -> unix socket -> qemu-nbd -> image; fio's rbd engine -> image
 
@@ -44,13 +45,18 @@ import time
 import loads
 from loads import COPY_ROWS, ROWS
 from targets import ENOUGH_ROUNDS, TARGETS, Results, interval
-from topologies import TOPOLOGIES, VARIANTS, Failed, Topology
+from topologies import TOPOLOGIES, VARIANTS, Failed, Topology, make_keys
 
 # Of those that run, these are divided: the first by the second.
 RATIOS = [("ours", "base"), ("ours", "peer"), ("ours", "ceiling"), ("ours", "limit"), ("unix", "peer"),
           ("unix", "peer-unix"), ("gateway", "peer"), ("gateway-unix", "peer"), ("gateway", "ours"), ("gateway", "limit"),
+          ("tls", "peer-tls"), ("gateway-tls", "peer-tls"), ("tls", "ours"), ("gateway-tls", "gateway"), ("peer-tls", "peer"),
           ("rbd", "rbd-qemu"), ("rbd", "rbd-limit"), ("copy", "never"),
           ("always", "never"), ("ours", "static"), ("window", "static")]
+KEYED = {"tls", "gateway-tls", "peer-tls"}
+# What TLS costs, and costs others.
+TLS = dict(topologies="ours,tls,gateway-tls,peer,peer-tls",
+           rows="4k-*-qd1,4k-*-qd32,128k-*", csv="bench-tls.csv")
 # The picture of speed over depth.
 PLOTS = dict(topologies="ours,peer,gateway,gateway-unix",
              rows=",".join(row[0] for row in loads.FIO_ROWS if row[0].startswith("4k-randread-") and row[4] == 1),
@@ -129,15 +135,16 @@ def with_interval(ratios):
 
 def ratio_table(results, topologies, rows):
     pairs = [(a, b) for a, b in RATIOS if a in topologies and b in topologies]
+    cpu_pairs = [p for p in pairs if p in pairs[:1] or p[1] == "peer-tls"]
     lines = [["row"] + [t + " IOPS" for t in topologies] + ["%s/%s" % p for p in pairs] +
-             [t + " CPU µs/IO" for t in topologies] + ["CPU %s/%s" % p for p in pairs[:1]]]
+             [t + " CPU µs/IO" for t in topologies] + ["CPU %s/%s" % p for p in cpu_pairs]]
     for row in rows:
         def ratio(key, a, b):
             return with_interval(results.ratios(key, (row, a), (row, b)))
         lines.append([row] + [number(results.median(row, t, "rate")) for t in topologies] +
                      [ratio("rate", a, b) for a, b in pairs] +
                      [number(results.median(row, t, "cpu_us_per_io")) for t in topologies] +
-                     [ratio("cpu_us_per_io", a, b) for a, b in pairs[:1]])
+                     [ratio("cpu_us_per_io", a, b) for a, b in cpu_pairs])
     return markdown(lines)
 
 
@@ -193,6 +200,8 @@ def arguments():
                    help="seconds of each fio run [%(default)s]")
     p.add_argument("--plots", action="store_true",
                    help="what make plots draws: 4k reads at all depths, %s, into doc/speed.csv" % PLOTS["topologies"])
+    p.add_argument("--tls", action="store_true",
+                   help="what TLS costs: %s, rows %s, into %s" % (TLS["topologies"], TLS["rows"], TLS["csv"]))
     p.add_argument("--rows", default="*", metavar="GLOB[,GLOB]",
                    help="only these rows, e.g. '4k-*-qd32'")
     p.add_argument("--topologies", default=",".join(TOPOLOGIES[:4]), metavar="NAME[,NAME]",
@@ -209,6 +218,7 @@ def arguments():
                    help="[%(default)s]")
     p.add_argument("--rtrs-bench", default=os.path.join(top, "rtrs-bench"), metavar="PROG",
                    help="[%(default)s]")
+    p.add_argument("--rtrs-psk", default=os.path.join(top, "rtrs-psk"), metavar="PROG", help="[%(default)s]")
     p.add_argument("--plugin", default=os.path.join(top, ".libs/nbdkit-rtrs-plugin.so"),
                    metavar="PATH", help="[%(default)s]")
     p.add_argument("--ceiling", default=os.path.join(top, ".libs/ceiling.so"), metavar="PATH", help="[%(default)s]")
@@ -222,8 +232,10 @@ def arguments():
     p.add_argument("--csv", default="bench.csv", metavar="PATH",
                    help="every round as CSV [%(default)s]")
     p.add_argument("--md", metavar="PATH", help="write the tables to a file as well")
-    if p.parse_known_args()[0].plots:
-        p.set_defaults(**PLOTS)
+    known = p.parse_known_args()[0]
+    for wanted, defaults in ((known.plots, PLOTS), (known.tls, TLS)):
+        if wanted:
+            p.set_defaults(**defaults)
     args = p.parse_args()
 
     args.rows = [row for row in ROWS if any(fnmatch.fnmatch(row, g) for g in args.rows.split(","))]
@@ -244,8 +256,9 @@ def arguments():
         p.error("--base=DIR and the topology base belong together")
     if args.base:
         args.base = os.path.abspath(args.base)
-    ours = set(args.topologies) & {"ours", "unix"} or set(args.topologies) & set(VARIANTS)
-    for path in [args.server, args.plugin, args.rtrs_bench] * bool(ours) + [args.ceiling] * ("ceiling" in args.topologies):
+    ours = set(args.topologies) & ({"ours", "unix"} | KEYED - {"peer-tls"}) or set(args.topologies) & set(VARIANTS)
+    for path in [args.server, args.plugin, args.rtrs_bench] * bool(ours) + [args.ceiling] * ("ceiling" in args.topologies) + \
+            [args.rtrs_psk] * bool(KEYED & set(args.topologies)):
         if not os.path.exists(path):
             p.error("%s does not exist: run make first" % path)
     # nbdkit takes a word without / as a name, and what runs in the directory of the files needs a whole path
@@ -288,6 +301,7 @@ def main():
     args.file = os.path.abspath(args.file or os.path.join(args.workdir, "disk.img"))
     args.source, args.sparse, args.copied = (os.path.join(args.workdir, name + ".img")
                                              for name in ("source", "sparse", "copied"))
+    args.keys = os.path.join(args.workdir, "keys.psk")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     topologies, results, machine = [], Results(), Machine()
     try:
@@ -296,6 +310,8 @@ def main():
             loads.prepare_file(args.source, args.size_mib)
         if set(args.rows) & set(loads.SPARSE_COPIES):
             loads.prepare_sparse_file(args.sparse, args.size_mib)
+        if KEYED & set(args.topologies):
+            make_keys(os.path.abspath(args.rtrs_psk), args.keys)
         done = rounds(args, results, machine, topologies)
         tables = [target_table(results, machine), ratio_table(results, args.topologies, args.rows),
                   latency_table(results, args.topologies, args.rows)]

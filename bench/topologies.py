@@ -18,7 +18,7 @@ VARIANTS = {
     "window": ([], ["registration=window"]),
 }
 TOPOLOGIES = ["ours", "peer", "ceiling", "file", "unix", "peer-unix", "limit", "base",
-              "gateway", "gateway-unix", "rbd", "rbd-qemu", "rbd-limit"] + list(VARIANTS)
+              "gateway", "gateway-unix", "rbd", "rbd-qemu", "rbd-limit", "tls", "gateway-tls", "peer-tls"] + list(VARIANTS)
 START_TIMEOUT_S = 15
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
@@ -76,6 +76,12 @@ class Process:
                 self.fail("did not end within 20 s of SIGTERM")
         if self.popen.returncode not in (0, -signal.SIGTERM):
             self.fail("ended with status %d" % self.popen.returncode)
+
+
+def make_keys(program, path):
+    """A file with a key, for all ends with TLS."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+        subprocess.run([program, "bench"], stdout=out, check=True)
 
 
 class Topology:
@@ -144,7 +150,7 @@ class Topology:
     def start_limit(self):
         self.nbdkit("nbdkit-file", ["-U", self.socket], "file", self.file)
 
-    def start_peer(self):
+    def start_peer(self, far_arg=(), near_arg=()):
         # The listening socket is ours and handed over, so that no port has to be guessed.
         with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
             port = listener.getsockname()[1]
@@ -152,9 +158,13 @@ class Topology:
             # Socket activation: descriptor 3, and the pid of the process that gets it.
             wrap = ["/bin/sh", "-c",
                     'exec 3<&%d; export LISTEN_FDS=1 LISTEN_PID=$$; exec "$@"' % fd, "sh"]
-            self.nbdkit("nbdkit-file", [], "file", self.file, pass_fds=(fd,), wrap=wrap)
+            self.nbdkit("nbdkit-file", list(far_arg), "file", self.file, pass_fds=(fd,), wrap=wrap)
         self.nbdkit("nbdkit-nbd", ["-U", self.socket], "nbd", "hostname=127.0.0.1",
-                    "port=%d" % port)
+                    "port=%d" % port, *near_arg)
+
+    def start_peer_tls(self):
+        self.start_peer(["--tls=require", "--tls-psk=" + self.args.keys],
+                        ["tls=require", "tls-psk=" + self.args.keys, "tls-username=bench"])
 
     def start_peer_unix(self):
         between = os.path.join(self.workdir, "between.sock")
@@ -163,6 +173,13 @@ class Topology:
 
     def start_unix(self):
         self.start_ours(listen="unix:" + os.path.join(self.workdir, "between.sock"))
+
+    def start_tls(self, front=None):
+        self.start_ours(["--tls=require", "--tls-psk=" + self.args.keys],
+                        ["tls=require", "tls-psk=" + self.args.keys], front=front)
+
+    def start_gateway_tls(self):
+        self.start_tls(front=self.rtrs_nbd)
 
     def start_gateway(self):
         self.start_ours(front=self.rtrs_nbd)

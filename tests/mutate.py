@@ -372,6 +372,9 @@ class Runner:
                 command = ['bash', f'../tree/{program}']
             elif program.endswith('.crit'):
                 command = ['sh', '../tree/tests/run-criterion.sh', f'./{program}']
+            elif program.endswith('.fuzz'):
+                command = ['env', 'FUZZ_RUNS=2000', 'sh', '../tree/tests/run-fuzz.sh',
+                           f'./{program}']
             else:
                 command = [f'./{program}']
             log.flush()

@@ -97,6 +97,32 @@ import plots
 assert set(run.PLOTS["topologies"].split(",")) == set(plots.NAMES) <= set(run.TOPOLOGIES)
 assert set(run.PLOTS["rows"].split(",")) == {"4k-randread-qd%d" % 2 ** n for n in range(7)} <= set(run.ROWS)
 
+# TLS costs what each row of each gateway says, and a bench without --tls has no TLS in it.
+import fnmatch
+kinds = [t for t in targets.TARGETS if t.number == "S21"]
+wanted_rows = [row for row in run.ROWS
+               if any(fnmatch.fnmatch(row, g) for g in run.TLS["rows"].split(","))]
+assert {"4k-randread-qd1", "4k-randread-qd32", "128k-read-qd16"} <= set(wanted_rows)
+assert sorted(row for t in kinds for row in t.rows) == sorted(2 * wanted_rows)
+assert {t.least for t in kinds if t.rows[0].endswith("qd32")} == {1.2}
+assert {t.least for t in kinds if not t.rows[0].endswith("qd32")} == {1.0}
+assert run.KEYED <= set(run.TLS["topologies"].split(",")) <= set(run.TOPOLOGIES)
+assert not run.KEYED & set(run.TOPOLOGIES[:4])
+tls = targets.Results()
+for n in range(8):
+    for topology, rate in (("tls", 1100), ("gateway-tls", 1300), ("peer-tls", 1000)):
+        tls.add({"round": n, "row": "4k-randread-qd32", "topology": topology, "rate": rate,
+                 "cpu_us_per_io": rate})
+assert [t.verdict(tls)[3] for t in kinds if t.verdict(tls)] == ["missed", "met"]
+table = run.ratio_table(tls, ["tls", "gateway-tls", "peer-tls"], ["4k-randread-qd32"])
+assert "CPU gateway-tls/peer-tls" in table
+import os
+import stat
+import topologies
+keys = os.path.join(os.environ["tmp"], "keys")
+topologies.make_keys("/bin/echo", keys)
+assert stat.S_IMODE(os.stat(keys).st_mode) == 0o600 and open(keys).read() == "bench\n"
+
 machine = run.Machine()
 machine.busy, machine.stolen = [0.01] * 5, [0.0] * 5
 assert not machine.too_busy()
@@ -107,7 +133,7 @@ assert "too busy" in run.target_table(results([1.9] * 8), machine)
 machine.busy, machine.stolen = [0.01] * 5, [0.2] * 5
 assert machine.too_busy()
 END
-/usr/bin/python3 "$tmp/test.py" "$top_srcdir/bench"
+tmp=$tmp /usr/bin/python3 "$tmp/test.py" "$top_srcdir/bench"
 status=0
 /usr/bin/python3 "$top_srcdir/bench/run.py" --rows=nothing 2>"$tmp/refused" || status=$?
 [ $status -eq 2 ]

@@ -92,6 +92,8 @@ libfab_la_SOURCES = \
 	%D%/fabric/tcp/tcp-qp.h \
 	%D%/fabric/tcp/tcp-rx.c \
 	%D%/fabric/tcp/tcp-stream.h \
+	%D%/fabric/tcp/tcp-ktls.c \
+	%D%/fabric/tcp/tcp-ktls.h \
 	%D%/fabric/tcp/tcp-tls.c \
 	%D%/fabric/tcp/tcp-tls.h \
 	%D%/fabric/tcp/tcp-tx.c \

@@ -26,6 +26,7 @@ void check_eq_failed(const char *file, int line, const char *a, long long va, co
 }
 
 unsigned known_failures;
+const char *provider_cipher;
 const struct fab_tls *provider_tls[2];
 
 void known_failure(const char *what)
@@ -72,6 +73,14 @@ static struct end *end_new(struct world *w)
 	return e;
 }
 
+static void check_cipher(const struct end *e)
+{
+	struct fab_identity id;
+
+	fab_conn_identity(e->conn, &id);
+	check(!provider_cipher || !strncmp(id.cipher, provider_cipher, strlen(provider_cipher)));
+}
+
 static void end_event(struct world *w, const struct fab_event *ev)
 {
 	struct end *e = ev->type == FAB_EVENT_CONNECT_REQUEST ? end_new(w) :
@@ -96,6 +105,7 @@ static void end_event(struct world *w, const struct fab_event *ev)
 		break;
 	case FAB_EVENT_ESTABLISHED:
 		e->established = e->pollable = true;
+		check_cipher(e);
 		break;
 	case FAB_EVENT_REJECTED:
 		e->rejected = true;

@@ -64,6 +64,8 @@ extern const unsigned provider_late_bytes;
 extern const bool provider_peer_inv_checked;
 /* How the passive and the active side are protected; NULL: not at all. */
 extern const struct fab_tls *provider_tls[2];
+/* What the cipher of each connection that is up begins with; NULL: no matter. */
+extern const char *provider_cipher;
 /* Before anything else. */
 void provider_start(void);
 /* Wait until one of @fds is ready or @timeout_ms have passed. */

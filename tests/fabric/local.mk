@@ -24,8 +24,8 @@ endif
 
 dist_check_SCRIPTS += %D%/conformance-tcp.sh
 
-check_PROGRAMS += test-addr test-tcp-setup test-tcp-tls test-tcp-wire
-FABRIC_TESTS = %D%/conformance-tcp.sh test-addr test-tcp-setup test-tcp-tls test-tcp-wire
+check_PROGRAMS += test-addr test-tcp-ktls test-tcp-setup test-tcp-tls test-tcp-wire
+FABRIC_TESTS = %D%/conformance-tcp.sh test-addr test-tcp-ktls test-tcp-setup test-tcp-tls test-tcp-wire
 TESTS += $(FABRIC_TESTS)
 raw_sources = \
 	tests/fabric/harness.c \
@@ -44,13 +44,20 @@ test_tcp_setup_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=accept4
 test_tcp_setup_LDADD = libfab.la libbase.la
 
 # The same, and a peer with GnuTLS.
-test_tcp_tls_SOURCES = $(raw_sources) %D%/test-tcp-tls.c
+test_tcp_tls_SOURCES = $(raw_sources) %D%/fake-ktls.h %D%/test-tcp-tls.c
 test_tcp_tls_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)
 test_tcp_tls_LDADD = libfab.la libbase.la $(GNUTLS_LIBS)
 
 check_PROGRAMS += auth-flood
 auth_flood_SOURCES = $(raw_sources) %D%/auth-flood.c
 auth_flood_LDADD = libauth.la librtrs.la libfab.la libpsk.la libclock.la libbase.la
+
+# The same with the records of a kernel that the program brings.
+test_tcp_ktls_SOURCES = $(test_tcp_tls_SOURCES) %D%/fake-ktls.c
+test_tcp_ktls_CFLAGS = $(test_tcp_tls_CFLAGS)
+test_tcp_ktls_LDADD = $(test_tcp_tls_LDADD)
+test_tcp_ktls_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=setsockopt,--wrap=recvmsg,--wrap=sendmsg,--wrap=poll,--wrap=close
 
 check_PROGRAMS += tls-flood
 tls_flood_SOURCES = $(raw_sources) %D%/tls-flood.c

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The suite on real descriptors of this machine's loopback, or at FABRIC_ADDRESS; over TLS with the
- * keys of the file FABRIC_TLS_PSK. */
+ * keys of the file FABRIC_TLS_PSK, with FABRIC_KTLS by the kernel. */
 #include "fab-tls.h"
 #include "harness.h"
 
@@ -17,7 +17,9 @@ const bool provider_peer_inv_checked = true;
 static const struct fab_tls *tls_end(const char *file, bool server)
 {
 	const struct fab_tls_conf conf = { .server = server, .asked = true,
-					   .mode = FAB_TLS_REQUIRE, .psk = file };
+					   .mode = FAB_TLS_REQUIRE, .psk = file,
+					   .ktls = getenv("FABRIC_KTLS") ? FAB_KTLS_AUTO :
+									   FAB_KTLS_OFF };
 	struct fab_tls *tls = NULL;
 	char err[256] = "";
 
@@ -33,6 +35,8 @@ void provider_start(void)
 
 	if (address)
 		provider_address = address;
+	if (keys)
+		provider_cipher = getenv("FABRIC_KTLS") ? "kTLS1.3 " : "TLS1.3 ";
 	for (int i = 0; keys && i < 2; i++)
 		provider_tls[i] = tls_end(keys, i == 0);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A peer of TLS does what our own provider does not: changes keys, ends in all ways, sends records
  * of nonsense, handshakes in single bytes and handshakes that stall.  The peer is GnuTLS on a plain
- * socket.  Brings its own clock, so that ten seconds pass at once. */
+ * socket.  Brings its own clock, so that ten seconds pass at once.  With FABRIC_KTLS the
+ * kernel makes the records of our ends. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -15,8 +16,10 @@
 
 #include "clock.h"
 #include "fab-tls.h"
+#include "fake-ktls.h"
 #include "log.h"
 #include "raw.h"
+#include "tcp-ktls.h"
 #include "util.h"
 
 #define HANDSHAKE_MS 10000
@@ -25,6 +28,7 @@ static struct world w;
 static uint64_t skipped_ms;
 static char last_line[1024];
 static struct fab_tls *server_tls, *client_tls;
+static bool ktls;			/* our ends; the peer is GnuTLS always */
 
 uint64_t clock_now_ms(void)
 {
@@ -46,13 +50,24 @@ struct peer {
 	struct fab_tls_end end;
 	gnutls_session_t session;
 	bool slow;			/* a byte in a call */
+	bool chacha;
+	bool hold;			/* until peer_release() */
+	uint8_t held[1024];
+	size_t nheld;
 };
 
 static ssize_t peer_push(gnutls_transport_ptr_t arg, const void *data, size_t len)
 {
 	struct peer *p = arg;
-	ssize_t n = send(p->fd, data, p->slow ? 1 : len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	ssize_t n;
 
+	if (p->hold) {
+		check(len <= sizeof(p->held) - p->nheld);
+		memcpy(p->held + p->nheld, data, len);
+		p->nheld += len;
+		return (ssize_t)len;
+	}
+	n = send(p->fd, data, p->slow ? 1 : len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (p->slow)
 		world_step(&w, 0);
 	gnutls_transport_set_errno(p->session, errno);
@@ -73,6 +88,10 @@ static void peer_begin(struct peer *p, int fd, const struct fab_tls *tls)
 	p->fd = fd;
 	p->end.tls = tls;
 	check_eq(fab_tls_session(&p->end, "127.0.0.1", &p->session), 0);
+	if (p->chacha)
+		check_eq(gnutls_priority_set_direct(p->session, "NORMAL:-VERS-ALL:+VERS-TLS1.3:"
+						    "-CIPHER-ALL:+CHACHA20-POLY1305:-KX-ALL:"
+						    "+ECDHE-PSK", NULL), 0);
 	gnutls_transport_set_ptr(p->session, p);
 	gnutls_transport_set_push_function(p->session, peer_push);
 	gnutls_transport_set_pull_function(p->session, peer_pull);
@@ -92,6 +111,13 @@ static void peer_begin(struct peer *p, int fd, const struct fab_tls *tls)
 static void peer_send(struct peer *p, const void *data, size_t len)
 {
 	check_eq(peer_until(gnutls_record_send(p->session, data, len)), len);
+}
+
+static void peer_release(struct peer *p)
+{
+	p->hold = false;
+	raw_send(&w, p->fd, p->held, p->nheld);
+	p->nheld = 0;
 }
 
 static void peer_recv(struct peer *p, void *data, size_t len)
@@ -164,6 +190,17 @@ static void talk(struct peer *p, struct end *e, unsigned round)
 	region_destroy(&r);
 }
 
+static void ends_with(struct peer *p, struct end *e, const char *cause)
+{
+	world_until(&w, e->drained);
+	if (!strstr(fab_conn_cause(e->conn), cause)) {
+		fprintf(stderr, "\"%s\" does not say \"%s\"\n", fab_conn_cause(e->conn), cause);
+		exit(1);
+	}
+	end_free(e);
+	peer_fini(p);
+}
+
 /* The peer changes its keys, and asks for others of ours. */
 static void key_update(void)
 {
@@ -171,6 +208,12 @@ static void key_update(void)
 	struct end *e = peer_connect(&p);
 
 	talk(&p, e, 0);
+	if (ktls) {
+		check_eq(peer_until(gnutls_session_key_update(p.session, 0)), 0);
+		ends_with(&p, e, "TLS: the peer changes its key, which TLS in the kernel cannot "
+			  "follow");
+		return;
+	}
 	check_eq(peer_until(gnutls_session_key_update(p.session, 0)), 0);
 	talk(&p, e, 1);
 	check_eq(peer_until(gnutls_session_key_update(p.session, GNUTLS_KU_PEER)), 0);
@@ -233,22 +276,176 @@ static void identity(void)
 
 	fab_conn_identity(e->conn, &id);
 	check(!strcmp(id.name, "psk:peer"));
-	check(!strcmp(id.cipher, "TLS1.3 AES-128-GCM"));
+	check(!strcmp(id.cipher, ktls ? "kTLS1.3 AES-128-GCM" : "TLS1.3 AES-128-GCM"));
 	end_close(e);
 	peer_fini(&p);
 }
 
+/* The second cipher. */
+static void chacha(void)
+{
+	struct peer p = { .chacha = true };
+	struct end *e = peer_connect(&p);
+	struct fab_identity id;
+
+	talk(&p, e, 0);
+	talk(&p, e, 1);
+	fab_conn_identity(e->conn, &id);
+	check(!strcmp(id.cipher, ktls ? "kTLS1.3 CHACHA20-POLY1305" : "TLS1.3 CHACHA20-POLY1305"));
+	end_close(e);
+	peer_fini(&p);
+}
+
+/* ---- records around the handshake ---- */
+
+/* The last flight of the handshake, CONNECT and a message arrive with a single segment. */
+static void at_once(void)
+{
+	struct peer p = { 0 };
+	uint8_t frame[RAW_HDR + 5];
+	struct region r;
+	struct ibv_sge sge;
+	struct ibv_recv_wr recv = { .wr_id = recv_id(0), .sg_list = &sge, .num_sge = 1 };
+	struct end *e;
+
+	peer_begin(&p, raw_socket(&w), client_tls);
+	check_eq(gnutls_handshake(p.session), GNUTLS_E_AGAIN);
+	p.hold = true;
+	check_eq(peer_until(gnutls_handshake(p.session)), 0);
+	make_frame(frame, RAW_CONNECT, 0);
+	w.request = NULL;
+	peer_send(&p, frame, RAW_HDR);
+	make_frame(frame, RAW_SEND, 5);
+	memcpy(frame + RAW_HDR, "early", 5);
+	peer_send(&p, frame, sizeof(frame));
+	peer_release(&p);
+	world_until(&w, w.request);
+	e = w.request;
+	end_create_qp(e, NULL, &default_attr);
+	r = region_create(e->pd, 64, IBV_ACCESS_LOCAL_WRITE);
+	sge = region_sge(&r, 0, 5);
+	check_eq(fab_post_recv(e->conn, &recv), 0);
+	check_eq(end_accept(e, NULL, 0), 0);
+	peer_recv(&p, frame, RAW_HDR);
+	check_eq(frame[0], RAW_ACCEPT);
+	world_until(&w, e->nrecvs == 1);
+	check(!memcmp(r.mem, "early", 5));
+	talk(&p, e, 1);
+	region_destroy(&r);
+	end_close(e);
+	peer_fini(&p);
+}
+
+/* No byte of an alert comes where the bytes of a message belong. */
+static void alert_in_message(void)
+{
+	enum { LEN = 20000, SENT = 17000 };
+	static uint8_t frame[RAW_HDR + LEN];
+	struct peer p = { 0 };
+	struct end *e = peer_connect(&p);
+	struct region r = region_create(e->pd, LEN, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge sge = region_sge(&r, 0, LEN);
+	struct ibv_recv_wr recv = { .wr_id = recv_id(0), .sg_list = &sge, .num_sge = 1 };
+
+	memset(r.mem, 0x77, LEN);
+	check_eq(fab_post_recv(e->conn, &recv), 0);
+	make_frame(frame, RAW_SEND, LEN);
+	for (size_t at = 0; at < RAW_HDR + SENT;) {
+		ssize_t n = peer_until(gnutls_record_send(p.session, frame + at,
+							  RAW_HDR + SENT - at));
+
+		check(n > 0);
+		at += (size_t)n;
+	}
+	world_settle(&w, 1);
+	check_eq(peer_until(gnutls_alert_send(p.session, GNUTLS_AL_FATAL,
+					      GNUTLS_A_INTERNAL_ERROR)), 0);
+	world_until(&w, e->drained);
+	check(strstr(fab_conn_cause(e->conn), "TLS alert: Internal error"));
+	for (unsigned i = 0; i < LEN; i++)
+		check_eq(r.mem[i], i < SENT ? 0 : 0x77);
+	region_destroy(&r);
+	end_free(e);
+	peer_fini(&p);
+}
+
+/* ---- a kernel that does not take the keys ---- */
+
+/* A kernel without the module, or that refuses the first key, leaves TLS to GnuTLS, without a lost
+ * byte; one that refuses the second key ends the connection. */
+static void refusals(void)
+{
+	struct peer p = { 0 };
+	struct fab_identity id;
+	struct end *e;
+
+	if (!&fake_ktls_refuse) {
+		printf("(a kernel that refuses keys is test-tcp-ktls's)\n");
+		return;
+	}
+	for (int r = FAKE_KTLS_NO_MODULE; r <= FAKE_KTLS_NO_KEY; r++) {
+		provider_cipher = "TLS1.3 ";
+		fake_ktls_refuse = (enum fake_ktls_refusal)r;
+		e = peer_connect(&p);
+		talk(&p, e, 0);
+		talk(&p, e, 1);
+		fab_conn_identity(e->conn, &id);
+		check(!strcmp(id.cipher, "TLS1.3 AES-128-GCM"));
+		end_close(e);
+		peer_fini(&p);
+		at_once();
+	}
+	fake_ktls_refuse = FAKE_KTLS_NO_SENDING;
+	last_line[0] = '\0';
+	log_init(keep_line, LOG_LEVEL_INFO);
+	peer_begin(&p, raw_socket(&w), client_tls);
+	check_eq(peer_until(gnutls_handshake(p.session)), 0);
+	for (int i = 0; i < WAIT_LIMIT_MS && !*last_line; i++)
+		world_step(&w, 1);
+	check(strstr(last_line, "the kernel took the key for receiving and refused the other"));
+	log_init(NULL, LOG_LEVEL_INFO);
+	peer_fini(&p);
+	fake_ktls_refuse = FAKE_KTLS_TAKES_ALL;
+	provider_cipher = "kTLS1.3 ";
+}
+
+
 /* ---- ends ---- */
 
-static void ends_with(struct peer *p, struct end *e, const char *cause)
+/* Our end says that it ends: a peer that cannot be fooled sees it. */
+static void says_bye(void)
 {
+	struct peer p = { 0 };
+	struct end *e = peer_connect(&p);
+	uint8_t hdr[RAW_HDR];
+
+	talk(&p, e, 0);
+	fab_disconnect(e->conn);
+	peer_recv(&p, hdr, sizeof(hdr));
+	check_eq(hdr[0], RAW_DISCONNECT);
+	check_eq(peer_until(gnutls_record_recv(p.session, hdr, sizeof(hdr))), 0);
 	world_until(&w, e->drained);
-	if (!strstr(fab_conn_cause(e->conn), cause)) {
-		fprintf(stderr, "\"%s\" does not say \"%s\"\n", fab_conn_cause(e->conn), cause);
-		exit(1);
-	}
 	end_free(e);
-	peer_fini(p);
+	peer_fini(&p);
+}
+
+/* A key of the kernel ends with its budget. */
+static void budget(void)
+{
+	uint64_t left = 5;
+	struct iovec iov = { "hello", 5 };
+	int fds[2];
+
+	check_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	check_eq(tcp_ktls_send(fds[0], &iov, 1, &left), 5);
+	check_eq(left, 0);
+	check_eq(tcp_ktls_send(fds[0], &iov, 1, &left), -1);
+	check_eq(errno, EKEYEXPIRED);
+	left = 3;
+	check_eq(tcp_ktls_send(fds[0], &iov, 1, &left), 5);
+	check_eq(left, 0);
+	close(fds[0]);
+	close(fds[1]);
 }
 
 static void ends(void)
@@ -276,6 +473,12 @@ static void ends(void)
 	check_eq(peer_until(gnutls_alert_send(p.session, GNUTLS_AL_FATAL,
 					      GNUTLS_A_INTERNAL_ERROR)), 0);
 	ends_with(&p, e, "peer failed the connection: TLS alert: Internal error");
+
+	/* TLS 1.3 knows no warnings. */
+	e = peer_connect(&p);
+	check_eq(peer_until(gnutls_alert_send(p.session, GNUTLS_AL_WARNING,
+					      GNUTLS_A_USER_CANCELED)), 0);
+	ends_with(&p, e, "peer failed the connection: TLS alert: User canceled");
 
 	/* A third party puts a record in. */
 	e = peer_connect(&p);
@@ -343,7 +546,8 @@ static void behind_accept(void)
 	make_frame(frames + RAW_HDR, RAW_SEND, 0);
 	peer_send(&p, frames, sizeof(frames));
 	world_until(&w, a->established);
-	check_eq(fab_arm(a->conn, &events), 1);
+	/* Those that wait inside of the kernel are seen by poll(2). */
+	check_eq(fab_arm(a->conn, &events), ktls ? 0 : 1);
 	a->quota = 16;
 	world_until(&w, a->nrecvs == 1);
 	end_close(a);
@@ -424,7 +628,8 @@ static void stalled(void)
 static struct fab_tls *make_tls(const char *file, bool server)
 {
 	const struct fab_tls_conf conf = { .server = server, .asked = true,
-					   .mode = FAB_TLS_REQUIRE, .psk = file };
+					   .mode = FAB_TLS_REQUIRE, .psk = file,
+					   .ktls = ktls ? FAB_KTLS_AUTO : FAB_KTLS_OFF };
 	struct fab_tls *tls = NULL;
 	char err[256] = "";
 
@@ -459,12 +664,20 @@ int main(void)
 		{ "single_bytes", single_bytes },
 		{ "full_socket", full_socket },
 		{ "identity", identity },
+		{ "chacha", chacha },
+		{ "at_once", at_once },
+		{ "refusals", refusals },
+		{ "alert_in_message", alert_in_message },
 		{ "ends", ends },
+		{ "says_bye", says_bye },
+		{ "budget", budget },
 		{ "behind_accept", behind_accept },
 		{ "answers_in_plain", answers_in_plain },
 		{ "stalled", stalled },
 	};
 
+	ktls = getenv("FABRIC_KTLS");
+	provider_cipher = ktls ? "kTLS1.3 " : "TLS1.3 ";
 	make_keys();
 	for (unsigned i = 0; i < ARRAY_SIZE(tests); i++) {
 		printf("%s\n", tests[i].name);

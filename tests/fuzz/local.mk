@@ -17,6 +17,7 @@ FUZZ_TARGETS = \
 	%D%/fuzz-rtrs-req.fuzz \
 	%D%/fuzz-rtrsctl.fuzz \
 	%D%/fuzz-tcp-stream.fuzz \
+	%D%/fuzz-tls-stream.fuzz \
 	$(NULL)
 check_PROGRAMS += $(FUZZ_TARGETS)
 TESTS += $(FUZZ_TARGETS)
@@ -79,6 +80,11 @@ endif
 %C%_fuzz_tcp_stream_fuzz_LDADD = libfab.la libclock.la libbase.la $(FUZZ_MAIN)
 %C%_fuzz_tcp_stream_fuzz_LDFLAGS = $(FUZZ_LINK)
 
+%C%_fuzz_tls_stream_fuzz_SOURCES = %D%/fuzz-tls-stream.c %D%/fuzz.h
+%C%_fuzz_tls_stream_fuzz_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)
+%C%_fuzz_tls_stream_fuzz_LDADD = libfab.la libclock.la libbase.la $(GNUTLS_LIBS) $(FUZZ_MAIN)
+%C%_fuzz_tls_stream_fuzz_LDFLAGS = $(FUZZ_LINK) -Wl,--wrap=fab_tls_session
+
 EXTRA_PROGRAMS = %D%/make-corpus
 %C%_make_corpus_SOURCES = %D%/make-corpus.c
 %C%_make_corpus_LDADD = librtrs.la librnbd.la
@@ -100,6 +106,14 @@ FUZZ_NBD_RUNS = 10000000
 check-fuzz-nbd: %D%/fuzz-nbd.fuzz
 	srcdir='$(srcdir)' FUZZ_RUNS=$(FUZZ_NBD_RUNS) FUZZ_SEED=$$$$ FUZZ_TIMEOUT=28800 \
 		FUZZ_FLAGS=-max_len=400 $(SHELL) $(top_srcdir)/tests/run-fuzz.sh ./%D%/fuzz-nbd.fuzz
+
+# Somebody on the wire of TLS.
+FUZZ_TLS_RUNS = 10000000
+.PHONY: check-fuzz-tls
+check-fuzz-tls: %D%/fuzz-tls-stream.fuzz
+	srcdir='$(srcdir)' FUZZ_RUNS=$(FUZZ_TLS_RUNS) FUZZ_SEED=$$$$ FUZZ_TIMEOUT=86400 \
+		FUZZ_FLAGS=-max_len=200 $(SHELL) $(top_srcdir)/tests/run-fuzz.sh \
+		./%D%/fuzz-tls-stream.fuzz
 
 # Somebody between two ends, at length: many inputs, and the attacker of the unit tests deeper.
 FUZZ_AUTH_RUNS = 10000000

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes the corpora: valid messages for fuzz-rtrs-msg, fuzz-rtrs-req and fuzz-rnbd-msg, scripts
- * for fuzz-tcp-stream, fuzz-ctl, fuzz-nbd and fuzz-auth, answers for fuzz-rtrsctl, one a file. 
- * `make fuzz-corpus` runs it on the source tree after a change of a message or of a target's
- * input. */
+ * for fuzz-tcp-stream, fuzz-ctl, fuzz-nbd, fuzz-auth and fuzz-tls-stream, answers for
+ * fuzz-rtrsctl, one a file.  `make fuzz-corpus` runs it on the source tree after a change of a
+ * message or of a target's input. */
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -378,6 +378,44 @@ static void auth_scripts(void)
 	save("auth", "raw", NULL, 0, raw, sizeof(raw));
 }
 
+/* What somebody on the wire of TLS does: see fuzz-tls-stream.c.  0 three times is a handshake. */
+static void tls_scripts(void)
+{
+#define SAVE_TLS(name, ...)                                                                        \
+	do {                                                                                       \
+		static const uint8_t script[] = { __VA_ARGS__ };                                   \
+		save("tls-stream", name, NULL, 0, script, sizeof(script));                         \
+	} while (0)
+#define SHAKEN 0, 0, 0, 1, 0, 0, 0, 0
+	SAVE_TLS("honest", 0, SHAKEN, 1, 9, 0, 1, 0, 40, 1, 5, 0, 0, 13, 7, 0, 13, 0, 70, 0, 11, 0);
+	SAVE_TLS("active", 1, SHAKEN, 1, 9, 0, 0, 13, 7, 0, 0, 16, 0);
+	SAVE_TLS("chacha", 4, SHAKEN, 1, 9, 0, 0, 13, 0, 78, 0);
+	SAVE_TLS("exchange", 12, SHAKEN, 1, 9, 0, 0, 13, 7, 0, 0);
+	SAVE_TLS("exchange-active", 13, SHAKEN, 1, 9, 0, 0, 13, 7, 0, 0);
+	SAVE_TLS("key-updates", 0, SHAKEN, 9, 0, 1, 9, 0, 0, 9, 1, 1, 8, 0, 0, 13, 3, 0, 0, 13, 4,
+		 0, 0);
+	SAVE_TLS("cut", 0, SHAKEN, 1, 99, 0, 3, 4, 0, 12, 3, 1, 0, 12, 3, 20, 0, 12, 14, 12);
+	SAVE_TLS("repeated", 0, SHAKEN, 1, 9, 0, 1, 8, 0, 2, 5, 255, 2, 12, 2, 12);
+	SAVE_TLS("repeated-hello", 0, 0, 5, 0, 2, 12, 0, 0);
+	SAVE_TLS("swapped", 0, SHAKEN, 1, 9, 0, 1, 8, 0, 6, 2, 2, 12);
+	SAVE_TLS("lost", 0, SHAKEN, 1, 9, 0, 1, 8, 0, 4, 2, 12);
+	SAVE_TLS("changed", 1, SHAKEN, 1, 9, 0, 8, 7, 0, 1, 2, 12);
+	SAVE_TLS("changed-hello", 0, 17, 0, 12, 8, 9, 0, 1, 0, 0, 0);
+	SAVE_TLS("alert", 0, SHAKEN, 10, 2, 80, 1, 9, 0, 0);
+	SAVE_TLS("warning", 0, SHAKEN, 10, 1, 90, 1, 9, 0, 0);
+	SAVE_TLS("clear-behind", 0, SHAKEN, 15, 12, 7, 5, 23, 3, 3, 0, 1, 12);
+	SAVE_TLS("clear", 2, 15, 12, 13, 9, 0, 12, 7, 24, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+		 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12);
+	SAVE_TLS("clear-refused", 0, 15, 12, 12);
+	SAVE_TLS("plain-answer", 3, 7, 24, 18, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 'R',
+		 'T', 'R', 'S', 't', 'c', 'p', 0, 12, 12);
+	/* To a side that requires TLS: "no TLS here", and "accepted". */
+	SAVE_TLS("plain-accept", 1, 7, 24, 18, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 'R',
+		 'T', 'R', 'S', 't', 'c', 'p', 0, 12, 7, 24, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1,
+		 0, 0, 0, 'R', 'T', 'R', 'S', 't', 'c', 'p', 0, 12, 12);
+	SAVE_TLS("ends", 0, SHAKEN, 1, 9, 0, 11, 1, 4, 0, 0);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -389,6 +427,7 @@ int main(int argc, char **argv)
 	requests();
 	rnbd_messages();
 	auth_scripts();
+	tls_scripts();
 	tcp_streams();
 	ctl_scripts();
 	ctl_answers();

@@ -18,6 +18,8 @@ GUEST_TESTS = \
 	%D%/test-probes-seen.sh \
 	%D%/test-qemu-boot.sh \
 	%D%/test-listen-rdma.sh \
+	%D%/test-ktls.sh \
+	%D%/test-ktls-fabric.sh \
 	%D%/test-late-copy.sh \
 	%D%/test-lock.sh \
 	%D%/test-multipath.sh \

@@ -31,6 +31,10 @@ const char *const fab_tls_mode_names[FAB_TLS_MODES] = {
 	[FAB_TLS_OFF] = "off", [FAB_TLS_ON] = "on", [FAB_TLS_REQUIRE] = "require",
 };
 
+const char *const fab_ktls_mode_names[FAB_KTLS_MODES] = {
+	[FAB_KTLS_OFF] = "off", [FAB_KTLS_AUTO] = "auto",
+};
+
 struct creds {
 	struct fab_tls base;
 	bool server, verify_peer;
@@ -261,6 +265,7 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 		return tls_error(-ENOMEM, err, len, "out of memory");
 	wipe_begin();
 	tls->base.mode = mode;
+	tls->base.ktls = conf->ktls == FAB_KTLS_AUTO;
 	tls->server = conf->server;
 	tls->verify_peer = conf->verify_peer;
 	if (conf->hostname)

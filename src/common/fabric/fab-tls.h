@@ -27,6 +27,15 @@ enum fab_tls_mode {
 /* "off", "on", "require". */
 extern const char *const fab_tls_mode_names[FAB_TLS_MODES];
 
+/* Whether the kernel encrypts when the handshake is done (kTLS). */
+enum fab_ktls_mode {
+	FAB_KTLS_OFF,
+	FAB_KTLS_AUTO,			/* where kernel and cipher can */
+	FAB_KTLS_MODES
+};
+/* "off", "auto". */
+extern const char *const fab_ktls_mode_names[FAB_KTLS_MODES];
+
 /* Read nbdkit's words for a truth: "true", "yes", "on", "1" or "false", "no", "off", "0".  False:
  * another word. */
 bool fab_tls_parse_bool(const char *text, bool *value);
@@ -42,11 +51,13 @@ struct fab_tls_conf {
 	const char *hostname;		/* client: the name in the server's certificate; NULL: the
 					 * address */
 	bool verify_peer;		/* check the peer's certificate */
+	enum fab_ktls_mode ktls;
 };
 
 /* The part for everybody of the credentials, which fab-tls.c has. */
 struct fab_tls {
 	enum fab_tls_mode mode;
+	bool ktls;			/* tcp: the kernel makes the records, where it can */
 };
 
 /* Read keys or certificates as @conf says.  @out gets NULL if TLS is off.  0, or -errno with a line

@@ -44,15 +44,19 @@ static json_t *path_show(struct clt_path *path)
 	const struct clt_attempt *att = &path->att;
 	bool up = clt_attempt_is_up(&path->att);
 	struct fab_addr src = path->conf.src;
+	struct fab_identity peer = { 0 };
 	uint64_t inflight = 0;
 
 	for (unsigned i = 0; i < att->ncons; i++)
 		inflight += atomic_load_explicit(&att->cons[i].inflight, memory_order_relaxed);
-	if (up)
+	if (up) {
 		fab_conn_addrs(att->cons[0].fab, &src, NULL);
-	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:i,s:I,s:I,s:I,s:I,s:I,s:o}",
+		fab_conn_identity(att->cons[0].fab, &peer);
+	}
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:i,s:I,s:I,s:I,s:I,s:I,s:o}",
 			 "state", ctl_json_text(path_state(path)),
 			 "transport", ctl_json_text(fab_addr_transport(&path->conf.dst)),
+			 "cipher", ctl_json_text(peer.cipher),
 			 "peer", address_json(&path->conf.dst),
 			 "src_addr", address_json(&src),
 			 "dst_addr", address_json(&path->conf.dst),

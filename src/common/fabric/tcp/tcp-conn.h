@@ -6,8 +6,9 @@
  * connection is up, the socket belongs to fab_poll() and the cm does not know the connection.  Keys
  * belong to the pd; regions and windows have keys (tcp-key.h).
  *
- * A file calls only those before it: tcp-frame, tcp-tls, tcp-stream, tcp-conn, tcp-key, tcp-pd,
- * tcp-mr, tcp-mw, tcp-tx, tcp-rx, tcp-qp; tcp-hs-frame, tcp-hs-tls; tcp-cm with tcp-hs, tcp-listen;
+ * A file calls only those before it: tcp-frame, tcp-ktls, tcp-tls, tcp-stream, tcp-conn, tcp-key,
+ * tcp-pd, tcp-mr, tcp-mw, tcp-tx, tcp-rx, tcp-qp; tcp-hs-frame, tcp-hs-tls; tcp-cm with tcp-hs,
+ * tcp-listen;
  * tcp.c, the table of the provider.
  *
  * LOCKS, in the order of taking:

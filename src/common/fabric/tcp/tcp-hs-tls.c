@@ -9,6 +9,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -121,7 +122,7 @@ static bool is_active(const struct tcp_conn *c)
 
 int tcp_hs_tls_step(struct tcp_conn *c, uint32_t *events, char why[TCP_TLS_WHY_LEN])
 {
-	char text[TCP_TLS_WHY_LEN], addr[FAB_ADDR_STRLEN];
+	char text[TCP_TLS_WHY_LEN] = "", addr[FAB_ADDR_STRLEN];
 	int rc;
 
 	/* An answer in plain: the server has no TLS, or refuses the address. */
@@ -134,9 +135,16 @@ int tcp_hs_tls_step(struct tcp_conn *c, uint32_t *events, char why[TCP_TLS_WHY_L
 	rc = tcp_tls_handshake(c, events, why);
 	if (rc)
 		return rc;
+	rc = tcp_tls_hand_over(c, text);
+	if (rc < 0) {
+		snprintf(why, TCP_TLS_WHY_LEN, "%s", text);
+		return rc;
+	}
+	fab_addr_format(&c->base.peer, addr, sizeof(addr));
+	if (!rc && *text)
+		log_dbg(NULL, "tcp %s: no kTLS: %s", addr, text);
 	*events = EPOLLIN;
 	c->hs = TCP_HS_FRAME;
-	log_dbg(NULL, "tcp %s: %s", fab_addr_format(&c->base.peer, addr, sizeof(addr)),
-		tcp_tls_describe(c, text, sizeof(text)));
+	log_dbg(NULL, "tcp %s: %s", addr, tcp_tls_describe(c, text, sizeof(text)));
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The bytes of a connection below its frames: the socket itself, or TLS on the socket (tcp-tls.h).
+/* The bytes of a connection below its frames: the socket itself, or TLS on the socket (tcp-tls.h),
+ * by GnuTLS or by the kernel.
  * Calls never block; threads as tcp-tls.h says. */
 #ifndef TCP_STREAM_H
 #define TCP_STREAM_H

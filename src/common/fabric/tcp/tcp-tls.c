@@ -11,6 +11,7 @@
 #include <gnutls/gnutls.h>
 
 #include "cleanup.h"
+#include "tcp-ktls.h"
 #include "tcp-tls.h"
 
 #define TLS_RECORD 16384u		/* plain bytes of a record */
@@ -28,6 +29,9 @@ struct tcp_tls {
 	struct fab_tls_end end;
 	int fd;
 	bool heard;
+	bool kernel;			/* the kernel has the keys; constant from UP on */
+	uint64_t budget;		/* bytes that the kernel may still encrypt */
+	bool exact;			/* read no byte behind what GnuTLS asks for */
 	bool drained;			/* the socket had fewer bytes than asked for */
 	bool ended;			/* the receive side; @end_errno 0: the peer ended its
 					 * stream */
@@ -46,6 +50,13 @@ static ssize_t tls_pull(gnutls_transport_ptr_t arg, void *data, size_t len)
 	struct tls_buf *in = &t->in;
 	ssize_t n;
 
+	if (t->exact) {
+		n = recv(t->fd, data, len, MSG_DONTWAIT);
+		if (n < 0)
+			gnutls_transport_set_errno(t->session, t->end_errno = errno);
+		t->heard |= n > 0;
+		return n;
+	}
 	if (in->head == in->tail && t->drained) {
 		gnutls_transport_set_errno(t->session, EAGAIN);
 		return -1;
@@ -116,6 +127,8 @@ int tcp_tls_create(struct tcp_conn *c, const struct fab_tls *tls)
 	t->in.head = t->in.tail = t->out.head = t->out.tail = 0;
 	t->fd = c->fd;
 	t->end.tls = tls;
+	/* What the handshake leaves in the socket is the kernel's. */
+	t->exact = tls->ktls;
 	fab_addr_format_host(&c->base.peer, t->address, sizeof(t->address));
 	if (fab_tls_session(&t->end, t->address, &t->session)) {
 		free(t);
@@ -153,7 +166,13 @@ bool tcp_tls_heard(const struct tcp_conn *c)
 
 void tcp_tls_identity(const struct tcp_conn *c, struct fab_identity *id)
 {
+	char cipher[sizeof(id->cipher)];
+
 	fab_tls_identity(&c->tls->end, c->tls->session, id);
+	if (!c->tls->kernel)
+		return;
+	memcpy(cipher, id->cipher, sizeof(cipher));
+	snprintf(id->cipher, sizeof(id->cipher), "k%.*s", (int)sizeof(cipher) - 2, cipher);
 }
 
 bool tcp_tls_trusts(const struct tcp_conn *c)
@@ -173,7 +192,8 @@ const char *tcp_tls_describe(const struct tcp_conn *c, char *buf, size_t len)
 {
 	struct tcp_tls *t = c->tls;
 
-	snprintf(buf, len, "TLS 1.3, %s%s%s", gnutls_cipher_get_name(gnutls_cipher_get(t->session)),
+	snprintf(buf, len, "%sTLS 1.3, %s%s%s", t->kernel ? "k" : "",
+		 gnutls_cipher_get_name(gnutls_cipher_get(t->session)),
 		 *t->end.identity ? ", key of " : "", t->end.identity);
 	return buf;
 }
@@ -234,6 +254,25 @@ int tcp_tls_handshake(struct tcp_conn *c, uint32_t *events, char why[TCP_TLS_WHY
 	return rc < 0 || rest ? -EAGAIN : 0;
 }
 
+int tcp_tls_hand_over(struct tcp_conn *c, char why[TCP_TLS_WHY_LEN])
+{
+	struct tcp_tls *t = c->tls;
+	int rc;
+
+	if (!t->end.tls->ktls)
+		return 0;
+	t->exact = false;
+	if (fab_addr_is_unix(&c->base.peer)) {
+		snprintf(why, TCP_TLS_WHY_LEN, "a unix socket has no kTLS");
+		return 0;
+	}
+	rc = tcp_ktls_start(t->fd, t->session, why, TCP_TLS_WHY_LEN);
+	t->kernel = rc == 1;
+	t->budget = gnutls_cipher_get(t->session) == GNUTLS_CIPHER_AES_128_GCM ?
+			    TCP_KTLS_GCM_BYTES : UINT64_MAX;
+	return rc;
+}
+
 /* ---- sending ---- */
 
 /* A place in an array of elements. */
@@ -280,7 +319,7 @@ static bool make_room(struct tcp_tls *t)
 	return out_flush(t) == 0;
 }
 
-ssize_t tcp_tls_send(struct tcp_conn *c, const struct iovec *iov, unsigned n)
+ssize_t tcp_tls_send(struct tcp_conn *c, struct iovec *iov, unsigned n)
 {
 	struct tcp_tls *t = c->tls;
 	struct tls_cursor cur = { .iov = iov, .n = n };
@@ -288,6 +327,8 @@ ssize_t tcp_tls_send(struct tcp_conn *c, const struct iovec *iov, unsigned n)
 	size_t len, taken = 0;
 	ssize_t rc = 0;
 
+	if (t->kernel)
+		return tcp_ktls_send(t->fd, iov, n, &t->budget);
 	LOCK_SCOPE(&t->lock);
 	while (cur.n && make_room(t)) {
 		record = next_record(t, &cur, &len);
@@ -319,6 +360,10 @@ void tcp_tls_bye(struct tcp_conn *c)
 {
 	struct tcp_tls *t = c->tls;
 
+	if (t->kernel) {
+		tcp_ktls_bye(t->fd);
+		return;
+	}
 	LOCK_SCOPE(&t->lock);
 	if (t->out.head != t->out.tail)
 		return;
@@ -367,11 +412,32 @@ static ssize_t receive_some(struct tcp_tls *t, uint8_t *at, size_t len)
 	return rc;
 }
 
-ssize_t tcp_tls_recv(struct tcp_conn *c, const struct iovec *iov, unsigned n)
+/* As tcp_tls_recv(), with the kernel's keys. */
+static ssize_t receive_by_kernel(struct tcp_tls *t, struct iovec *iov, unsigned n)
+{
+	struct tcp_ktls_end end = { .why = t->why, .why_len = sizeof(t->why) };
+	ssize_t rc;
+
+	if (t->ended) {
+		errno = t->end_errno;
+		return t->end_errno ? -1 : 0;
+	}
+	rc = tcp_ktls_recv(t->fd, iov, n, &end);
+	if (end.ended) {
+		t->ended = true;
+		t->end_errno = end.error;
+	}
+	return rc;
+}
+
+ssize_t tcp_tls_recv(struct tcp_conn *c, struct iovec *iov, unsigned n)
 {
 	struct tcp_tls *t = c->tls;
 	size_t got = 0, at;
 	ssize_t rc = 1;
+
+	if (t->kernel)
+		return receive_by_kernel(t, iov, n);
 
 	t->drained = false;
 	for (unsigned i = 0; i < n && rc > 0; i++) {
@@ -390,6 +456,8 @@ bool tcp_tls_pending(const struct tcp_conn *c)
 {
 	const struct tcp_tls *t = c->tls;
 
+	if (t->kernel)
+		return t->ended;
 	return t->ended || t->in.head != t->in.tail || gnutls_record_check_pending(t->session) > 0;
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TLS below the frames of a connection: a session of GnuTLS on its socket.
+/* TLS below the frames of a connection: a session of GnuTLS on its socket, or records that the
+ * kernel makes with the keys of the session (tcp-ktls.h).
  *
- * Bytes wait in two places that poll(2) does not see: what was read and is not decrypted or not
- * taken yet (tcp_tls_pending()), and what was encrypted and is not in the socket yet
- * (tcp_tls_unsent()).  A single thread sends and a single thread receives at a time; both may run
- * at once.  The lock of the session, innermost, keeps them apart: a KeyUpdate that is received
+ * Without the kernel bytes wait in two places that poll(2) does not see: what was read and is not
+ * decrypted or not taken yet (tcp_tls_pending()), and what was encrypted and is not in the socket
+ * yet (tcp_tls_unsent()).  A single thread sends and a single thread receives at a time; both may
+ * run at once.  The lock of the session, innermost, keeps them apart: a KeyUpdate that is received
  * concerns the sender, too.  An end of the stream, an alert or a bad record ends the receive side
  * for good. */
 #ifndef TCP_TLS_H
@@ -31,6 +32,11 @@ size_t tcp_tls_memory(void);
  * EPOLLOUT if there is something to send); or -errno with the cause @why.  The peer was told.  The
  * cm's thread. */
 int tcp_tls_handshake(struct tcp_conn *c, uint32_t *events, char why[TCP_TLS_WHY_LEN]);
+/* Give the keys to the kernel (tcp-ktls.h), if the end asks for that.  Call once, when the
+ * handshake is done and before a byte is sent or received.  1: the kernel has them; 0: this session
+ * goes on, for the reason @why, "": it was not asked; or -errno with the cause @why.  The cm's
+ * thread. */
+int tcp_tls_hand_over(struct tcp_conn *c, char why[TCP_TLS_WHY_LEN]);
 /* True if a byte of the peer was read. */
 bool tcp_tls_heard(const struct tcp_conn *c);
 /* Fill @id, which is empty: who the peer is.  After the handshake. */
@@ -46,7 +52,7 @@ const char *tcp_tls_describe(const struct tcp_conn *c, char *buf, size_t len);
 /* As sendmsg(2): encrypt and send bytes of @iov, as many as have room.  Returns their number, or -1
  * with errno; EAGAIN: none has room.  Bytes that were taken are copied.  tx->lock held, or the
  * set-up's thread. */
-ssize_t tcp_tls_send(struct tcp_conn *c, const struct iovec *iov, unsigned n);
+ssize_t tcp_tls_send(struct tcp_conn *c, struct iovec *iov, unsigned n);
 /* Send what was taken.  0: nothing is left; or -1 with errno. */
 int tcp_tls_flush(struct tcp_conn *c);
 /* Tell the peer that no more bytes follow. */
@@ -54,7 +60,7 @@ void tcp_tls_bye(struct tcp_conn *c);
 
 /* As recvmsg(2).  Fewer bytes than @iov has room for: nothing waits here, or tcp_tls_pending().
  * 0: the peer has ended its stream. */
-ssize_t tcp_tls_recv(struct tcp_conn *c, const struct iovec *iov, unsigned n);
+ssize_t tcp_tls_recv(struct tcp_conn *c, struct iovec *iov, unsigned n);
 /* True if tcp_tls_recv() may have bytes, or an end, that the socket does not show.  The receiving
  * thread. */
 bool tcp_tls_pending(const struct tcp_conn *c);
