@@ -13,7 +13,7 @@ static void begin(void)
 	static const uint8_t flags[4] = { 0, 0, 0, 3 };
 
 	out = (struct nbd_buf){ 0 };
-	nbd_haggle_begin(&h, &out);
+	nbd_haggle_begin(&h, NBD_TLS_OFF, &out);
 	cr_assert_eq(out.len, 18);
 	cr_assert_eq(memcmp(out.mem, "NBDMAGICIHAVEOPT\0\3", 18), 0);
 	nbd_buf_take(&out, out.len);

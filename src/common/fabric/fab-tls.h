@@ -40,6 +40,8 @@ struct fab_tls_conf {
 	const char *hostname;		/* client: the name in the server's certificate; NULL: the
 					 * address */
 	bool verify_peer;		/* check the peer's certificate */
+	bool nbd;			/* NBD's STARTTLS: clients name no protocol (ALPN), and a
+					 * client of RTRS is refused */
 };
 
 /* The part for everybody of the credentials, which fab-tls.c has. */
@@ -84,5 +86,9 @@ int fab_tls_session(struct fab_tls_end *end, const char *address,
  * its certificate if certificates are verified; the peer of a client has no name here. */
 void fab_tls_identity(const struct fab_tls_end *end, struct gnutls_session_int *session,
 		      struct fab_identity *id);
+/* Write to @why the cause for which the handshake of @end, a session, has failed with GnuTLS's
+ * error @rc. */
+void fab_tls_handshake_cause(const struct fab_tls_end *end, struct gnutls_session_int *session,
+			     int rc, char *why, size_t len);
 
 #endif
