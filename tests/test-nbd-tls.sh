@@ -62,8 +62,9 @@ expect_failure 1 'gnutls_handshake' nbdinfo "$(uri alice "$tmp/wrong.psk")"
 told "TLS: wrong key of 'alice'$"
 expect_failure 1 'gnutls_handshake' nbdinfo "$(uri carol "$tmp/stranger.psk")"
 told "TLS: no key has the name 'carol'$"
-expect_failure 1 'nbd_opt_go: ' nbdinfo "nbd+unix:///?socket=$sock"
-expect_failure 1 'TLS' qemu-img info --image-opts "$disk"
+must_fail nbdinfo "nbd+unix:///?socket=$sock"
+must_fail qemu-img info --image-opts "$disk" 2>"$tmp/qemu.err"
+grep -q 'TLS' "$tmp/qemu.err"
 # A client of RTRS has the same keys, and is no client of NBD.
 expect_failure 1 'unix:' "$top_builddir/rtrs-bench" --number-ios=1 --tls=require \
 	--tls-psk="$tmp/qemu/keys.psk" "unix:$sock" disk
@@ -76,7 +77,7 @@ while not h.aio_is_closed() and not h.aio_is_dead():
 	try:
 		h.poll(1000)
 	except nbd.Error as error:
-		assert "closed" in str(error), error' 
+		assert "closed" in str(error), error'
 expect_exit "$gateway_pid" 0
 must_fail grep -q 'the stream was cut' "$gateway_log"
 

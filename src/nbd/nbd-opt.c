@@ -315,8 +315,8 @@ static int refuse_in_clear(struct nbd_haggle *h, struct nbd_buf *out)
 	/* NBD_OPT_EXPORT_NAME has no error reply. */
 	if (h->option == NBD_OPT_EXPORT_NAME)
 		return haggle_fail(h, "NBD_OPT_EXPORT_NAME without TLS, which is required here");
-	return haggle_reply(h, NBD_REP_ERR_TLS_REQD, "TLS is required: NBD_OPT_STARTTLS comes first",
-			    out);
+	return haggle_reply(h, NBD_REP_ERR_TLS_REQD, "TLS is required: NBD_OPT_STARTTLS comes "
+			    "first", out);
 }
 
 static int option_run(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)

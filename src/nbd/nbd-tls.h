@@ -47,8 +47,9 @@ struct nbd_stream {
 struct nbd_tls {
 	enum nbd_tls_mode mode;
 	/* Begin the handshake of @conn, called @name, at the socket @fd, which nobody else reads or
-	 * writes.  Bounded in time.  End it by nbd_tls_done() on the loop's thread, when nothing watches
-	 * @fd any more.  shutdown(2) of @fd, by the engine, is to end the handshake soon. */
+	 * writes.  Bounded in time.  End it by nbd_tls_done() on the loop's thread, when nothing
+	 * watches @fd any more.  shutdown(2) of @fd, by the engine, is to end the handshake
+	 * soon. */
 	void (*start)(const struct nbd_tls *tls, struct nbd_conn *conn, int fd, const char *name);
 };
 

@@ -33,6 +33,7 @@ struct gate_stream {
 	bool dry;			/* the socket had fewer bytes than asked for */
 	enum { STREAM_RECEIVES, STREAM_ENDED } state;	/* ENDED: with @error, 0: by the client */
 	int error;			/* errno */
+	size_t record;			/* plain bytes of the largest record to send */
 	char why[GATE_STREAM_WHY_LEN];
 	struct stream_buf in, out;
 	uint8_t plain[RECORD];		/* of several pieces, for one record */
@@ -192,22 +193,26 @@ static ssize_t stream_send(struct nbd_stream *base, const struct iovec *iov, siz
 {
 	struct gate_stream *s = to_stream(base);
 	struct cursor c = { .iov = iov, .n = n };
-	/* A client may ask for smaller records. */
-	size_t most = MIN(gnutls_record_get_max_size(s->session), (size_t)RECORD), len, taken = 0;
+	size_t len, taken = 0;
 	const void *bytes;
 	ssize_t rc;
 
 	while (c.n && has_room(s)) {
-		len = most;
+		len = s->record;
 		bytes = next_bytes(s, &c, &len);
 		rc = len ? gnutls_record_send(s->session, bytes, len) : 0;
-		if (rc != (ssize_t)len) {
+		if (rc < 0) {
 			snprintf(s->why, sizeof(s->why), "TLS: a record was not sent: %s",
-				 rc < 0 ? gnutls_strerror((int)rc) : "cut");
+				 gnutls_strerror((int)rc));
 			errno = EPROTO;
 			return -1;
 		}
-		taken += len;
+		taken += (size_t)rc;
+		if ((size_t)rc < len) {
+			/* The client has asked for smaller records. */
+			s->record = (size_t)rc;
+			break;
+		}
 	}
 	errno = EAGAIN;
 	return taken ? (ssize_t)taken : -1;
@@ -249,9 +254,11 @@ static size_t receive_some(struct gate_stream *s, void *at, size_t len)
 {
 	ssize_t rc;
 
+	/* Behind a KeyUpdate GnuTLS says EAGAIN, whatever follows. */
 	do {
 		rc = gnutls_record_recv(s->session, at, len);
-	} while (rc == GNUTLS_E_INTERRUPTED || rc == GNUTLS_E_WARNING_ALERT_RECEIVED);
+	} while (rc == GNUTLS_E_INTERRUPTED || rc == GNUTLS_E_WARNING_ALERT_RECEIVED ||
+		 (rc == GNUTLS_E_AGAIN && s->in.head != s->in.tail));
 	if (rc <= 0 && rc != GNUTLS_E_AGAIN)
 		stream_ended(s, rc);
 	return (size_t)MAX(rc, 0);
@@ -313,6 +320,7 @@ struct gate_stream *gate_stream_create(const struct fab_tls *tls, int fd)
 	s->in.head = s->in.tail = s->out.head = s->out.tail = 0;
 	s->base.ops = &stream_ops;
 	s->fd = fd;
+	s->record = RECORD;
 	s->end.tls = tls;
 	if (fab_tls_session(&s->end, "", &s->session) < 0) {
 		free(s);
