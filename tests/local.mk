@@ -71,6 +71,8 @@ SHELL_TESTS = \
 	%D%/test-nbd-program.sh \
 	%D%/test-nbd-sigterm.sh \
 	%D%/test-nbd-threads.sh \
+	%D%/test-nbd-tls.sh \
+	%D%/test-nbd-tls-hostile.sh \
 	%D%/test-nbd-upgrade.sh \
 	%D%/test-nbdcopy.sh \
 	%D%/test-nbdinfo.sh \
@@ -184,6 +186,7 @@ EXTRA_DIST += \
 	%D%/paths.py \
 	%D%/guide-commands.py \
 	%D%/nbd-load.py \
+	%D%/nbd-tls-hostile.py \
 	%D%/prometheus-ask.py \
 	%D%/run-test.sh \
 	%D%/speed.sh \

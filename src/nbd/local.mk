@@ -24,5 +24,6 @@ libnbdsrv_la_SOURCES = \
 	%D%/nbd-req.c \
 	%D%/nbd-server.c \
 	%D%/nbd-server.h \
+	%D%/nbd-tls.h \
 	%D%/nbd-turn.c \
 	$(NULL)

@@ -29,6 +29,18 @@ static void ask_begin(struct nbd_conn *conn)
 	loop_timer_cancel(&conn->deadline);
 }
 
+/* The answer to NBD_OPT_STARTTLS goes out, then the handshake of TLS has the socket.  Bytes that
+ * came behind the option came in clear, and may be anybody's. */
+static void secure_begin(struct nbd_conn *conn)
+{
+	if (nbd_recv_avail(conn)) {
+		conn->ops->broke(conn, "bytes in clear follow NBD_OPT_STARTTLS");
+		return;
+	}
+	conn->securing = NBD_SECURING_ANSWERS;
+	nbd_out_bytes(conn);
+}
+
 void nbd_ask_next(struct nbd_conn *conn)
 {
 	const struct nbd_server *server = conn->server;
@@ -42,6 +54,9 @@ void nbd_ask_next(struct nbd_conn *conn)
 	case NBD_HAGGLE_OPENS:
 		ask_begin(conn);
 		server->backend->open(server->arg, &conn->ask, conn->haggle->name);
+		break;
+	case NBD_HAGGLE_SECURES:
+		secure_begin(conn);
 		break;
 	case NBD_HAGGLE_LEFT:
 		conn->ops->left(conn);

@@ -24,7 +24,8 @@ static void conn_watch(struct nbd_conn *conn)
 {
 	bool reads = conn->state == NBD_CONN_LINGERS ||
 		     ((conn->state == NBD_CONN_HAGGLES || conn->state == NBD_CONN_SERVES) &&
-		      conn->pause == NBD_PAUSE_NONE && conn->ask.state == NBD_ASK_NONE);
+		      conn->pause == NBD_PAUSE_NONE && conn->ask.state == NBD_ASK_NONE &&
+		      conn->securing == NBD_SECURING_NOT);
 	bool full = conn->out_state == NBD_OUT_FULL && conn->state < NBD_CONN_LINGERS;
 
 	loop_watch_events(&conn->watch, (short)((reads ? POLLIN : 0) | (full ? POLLOUT : 0)));
@@ -51,6 +52,8 @@ static void conn_close(struct nbd_conn *conn)
 	loop_timer_cancel(&conn->deadline);
 	if (conn->handle)
 		conn->server->backend->close(conn->handle);
+	if (conn->stream)
+		conn->stream->ops->destroy(conn->stream);
 	free(conn->haggle);
 	nbd_mem_pool_fini(&conn->pool);
 	loop_defer(conn->server->loop, &conn->end);
@@ -58,7 +61,8 @@ static void conn_close(struct nbd_conn *conn)
 
 static bool in_flight(const struct nbd_conn *conn)
 {
-	return conn->nios || conn->ask.state == NBD_ASK_WAITS;
+	return conn->nios || conn->ask.state == NBD_ASK_WAITS ||
+	       conn->securing == NBD_SECURING_SHAKES;
 }
 
 /* All is answered: the client sees the end of the stream behind the last reply.  Closed at once, a
@@ -71,23 +75,60 @@ static void conn_linger(struct nbd_conn *conn)
 	conn_watch(conn);
 }
 
-/* Advance the end of a connection that leaves or is broken, as far as possible. */
+/* All is answered.  Under TLS the client hears so from the end that it trusts: an end of the socket
+ * alone may be anybody's.  False: the socket is full. */
+static bool said_bye(struct nbd_conn *conn)
+{
+	if (!conn->stream || conn->bye == NBD_BYE_SAID)
+		return true;
+	conn->bye = NBD_BYE_SAID;
+	conn->stream->ops->bye(conn->stream);
+	if (nbd_out_flush(conn) < 0)
+		return true;
+	conn_watch(conn);
+	return nbd_out_empty(conn);
+}
+
+/* The answer to NBD_OPT_STARTTLS has been sent: only the handshake is to have the socket. */
+static void conn_part(struct nbd_conn *conn)
+{
+	conn->securing = NBD_SECURING_PARTS;
+	loop_unwatch(&conn->watch);
+}
+
+/* Advance a connection that leaves, is broken, or goes over to TLS, as far as possible. */
 static void conn_check(struct nbd_conn *conn)
 {
 	if (in_flight(conn))
 		return;
 	if (conn->state == NBD_CONN_BROKEN && conn->watch.fd < 0)
 		conn_close(conn);
-	else if (conn->state == NBD_CONN_LEAVES && nbd_out_empty(conn))
+	else if (conn->state == NBD_CONN_LEAVES && nbd_out_empty(conn) && said_bye(conn))
 		conn_linger(conn);
+	else if (conn->securing == NBD_SECURING_ANSWERS && conn->state == NBD_CONN_HAGGLES &&
+		 nbd_out_empty(conn))
+		conn_part(conn);
+}
+
+static void conn_close_socket(struct nbd_conn *conn)
+{
+	close(conn->watch.fd);
+	conn->watch.fd = -1;
+	conn_check(conn);
 }
 
 /* The loop has let go of the socket. */
 static void conn_closed(struct loop_watch *watch)
 {
-	close(watch->fd);
-	watch->fd = -1;
-	conn_check(container_of(watch, struct nbd_conn, watch));
+	struct nbd_conn *conn = container_of(watch, struct nbd_conn, watch);
+	const struct nbd_tls *tls = conn->server->tls;
+
+	if (conn->securing == NBD_SECURING_PARTS && conn->state == NBD_CONN_HAGGLES) {
+		conn->securing = NBD_SECURING_SHAKES;
+		tls->start(tls, conn, watch->fd, conn->name);
+	} else {
+		conn_close_socket(conn);
+	}
 }
 
 void nbd_conn_leave(struct nbd_conn *conn)
@@ -127,6 +168,12 @@ static void conn_broke(struct nbd_conn *conn, const char *why)
 /* End the connection, whose socket failed with @r. */
 static void conn_fail(struct nbd_conn *conn, int r)
 {
+	const char *why = conn->stream ? conn->stream->ops->why(conn->stream) : "";
+
+	if (*why) {
+		nbd_conn_break(conn, why);
+		return;
+	}
 	/* A client that does not wait for its replies is no fault. */
 	nbd_conn_break(conn, r == -EPIPE || r == -ECONNRESET ? NULL : strerror(-r));
 }
@@ -221,6 +268,42 @@ static void conn_flush(struct loop_task *task)
 	conn_send(container_of(task, struct nbd_conn, flush));
 }
 
+/* ---- TLS ---- */
+
+/* Go on haggling under TLS.  The stream may have bytes that the socket does not show. */
+static int conn_secured(struct nbd_conn *conn, struct nbd_stream *stream)
+{
+	int r;
+
+	conn->stream = stream;
+	nbd_haggle_secured(conn->haggle);
+	conn_watch(conn);
+	r = loop_watch(conn->server->loop, &conn->watch);
+	if (r < 0)
+		return r;
+	conn->pause = NBD_PAUSE_TURN;
+	nbd_turn_queue(conn);
+	return 0;
+}
+
+void nbd_tls_done(struct nbd_conn *conn, struct nbd_stream *stream, const char *why)
+{
+	int r = 0;
+
+	conn->securing = NBD_SECURING_NOT;
+	conn->moved_ms = clock_now_ms();
+	if (stream && conn->state == NBD_CONN_HAGGLES) {
+		r = conn_secured(conn, stream);
+		if (r == 0)
+			return;
+		why = strerror(-r);
+	} else if (stream) {
+		stream->ops->destroy(stream);
+	}
+	nbd_conn_break(conn, why);
+	conn_close_socket(conn);
+}
+
 /* ---- begin ---- */
 
 static const struct nbd_conn_ops conn_ops = {
@@ -258,7 +341,8 @@ int nbd_conn_create(struct nbd_server *server, int fd, const char *name)
 	if (r < 0)
 		goto err_haggle;
 	nbd_conn_deadline(conn, HANDSHAKE_MS);
-	nbd_haggle_begin(conn->haggle, &conn->out_bytes);
+	nbd_haggle_begin(conn->haggle, server->tls ? server->tls->mode : NBD_TLS_OFF,
+			 &conn->out_bytes);
 	list_add_tail(&server->conns, &conn->link);
 	server->nconns++;
 	nbd_out_bytes(conn);

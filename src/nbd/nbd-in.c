@@ -188,7 +188,8 @@ static bool in_take(struct nbd_conn *conn)
 {
 	switch (conn->state) {
 	case NBD_CONN_HAGGLES:
-		return conn->ask.state == NBD_ASK_NONE && take_option(conn);
+		return conn->ask.state == NBD_ASK_NONE &&
+		       conn->securing == NBD_SECURING_NOT && take_option(conn);
 	case NBD_CONN_SERVES:
 		return take_request(conn);
 	default:
@@ -201,6 +202,7 @@ static bool in_take(struct nbd_conn *conn)
 static bool in_reads(const struct nbd_conn *conn)
 {
 	return conn->pause == NBD_PAUSE_NONE && conn->ask.state == NBD_ASK_NONE &&
+	       conn->securing == NBD_SECURING_NOT &&
 	       (conn->state == NBD_CONN_HAGGLES || conn->state == NBD_CONN_SERVES);
 }
 

@@ -11,8 +11,20 @@
 
 #define CONTEXT_NAME "base:allocation"
 
-void nbd_haggle_begin(struct nbd_haggle *h, struct nbd_buf *out)
+static void haggle_forget(struct nbd_haggle *h)
 {
+	h->headers = NBD_HEADERS_SIMPLE;
+	h->option = h->skip = 0;
+	h->why = NULL;
+	h->name[0] = h->query[0] = h->status[0] = '\0';
+}
+
+void nbd_haggle_begin(struct nbd_haggle *h, enum nbd_tls_mode tls, struct nbd_buf *out)
+{
+	static const enum nbd_haggle_tls begins[] = {
+		[NBD_TLS_OFF] = NBD_HAGGLE_NO_TLS, [NBD_TLS_ON] = NBD_HAGGLE_MAY_TLS,
+		[NBD_TLS_REQUIRE] = NBD_HAGGLE_MUST_TLS,
+	};
 	const struct nbd_msg_greeting m = {
 		.magic = be64_put(NBD_MAGIC),
 		.opt_magic = be64_put(NBD_OPT_MAGIC),
@@ -20,10 +32,9 @@ void nbd_haggle_begin(struct nbd_haggle *h, struct nbd_buf *out)
 	};
 
 	h->state = NBD_HAGGLE_FLAGS;
-	h->headers = NBD_HEADERS_SIMPLE;
-	h->flags = h->option = h->skip = 0;
-	h->why = NULL;
-	h->name[0] = h->status[0] = '\0';
+	h->tls = begins[tls];
+	h->flags = 0;
+	haggle_forget(h);
 	nbd_buf_add(out, &m, sizeof(m));
 }
 
@@ -181,7 +192,22 @@ static int opt_list(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 
 static int opt_starttls(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 {
-	return haggle_reply(h, NBD_REP_ERR_POLICY, "this server has no TLS", out);
+	if (r->left)
+		return reply_invalid(h, "NBD_OPT_STARTTLS has no data", out);
+	if (h->tls == NBD_HAGGLE_HAS_TLS)
+		return reply_invalid(h, "TLS is negotiated already", out);
+	if (h->tls == NBD_HAGGLE_NO_TLS)
+		return haggle_reply(h, NBD_REP_ERR_POLICY, "this server has no TLS", out);
+	haggle_reply(h, NBD_REP_ACK, NULL, out);
+	h->state = NBD_HAGGLE_SECURES;
+	return 0;
+}
+
+void nbd_haggle_secured(struct nbd_haggle *h)
+{
+	haggle_forget(h);
+	h->tls = NBD_HAGGLE_HAS_TLS;
+	h->state = NBD_HAGGLE_OPTION;
 }
 
 /* INFO and GO.  The reply has all information, asked for or not. */
@@ -277,12 +303,30 @@ static const struct {
 	{ NBD_OPT_EXTENDED_HEADERS, opt_extended },
 };
 
+/* An option in clear, where TLS is required. */
+static bool is_refused_in_clear(const struct nbd_haggle *h)
+{
+	return h->tls == NBD_HAGGLE_MUST_TLS && h->option != NBD_OPT_STARTTLS &&
+	       h->option != NBD_OPT_ABORT;
+}
+
+static int refuse_in_clear(struct nbd_haggle *h, struct nbd_buf *out)
+{
+	/* NBD_OPT_EXPORT_NAME has no error reply. */
+	if (h->option == NBD_OPT_EXPORT_NAME)
+		return haggle_fail(h, "NBD_OPT_EXPORT_NAME without TLS, which is required here");
+	return haggle_reply(h, NBD_REP_ERR_TLS_REQD, "TLS is required: NBD_OPT_STARTTLS comes "
+			    "first", out);
+}
+
 static int option_run(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 {
 	if (!(h->flags & NBD_FLAG_FIXED_NEWSTYLE) && h->option != NBD_OPT_EXPORT_NAME)
 		return haggle_fail(
 			h, "an option other than NBD_OPT_EXPORT_NAME from a client that does "
 			   "not speak fixed newstyle");
+	if (is_refused_in_clear(h))
+		return refuse_in_clear(h, out);
 	for (unsigned i = 0; i < ARRAY_SIZE(options); i++) {
 		if (options[i].option == h->option)
 			return options[i].run(h, r, out);

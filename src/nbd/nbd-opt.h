@@ -9,6 +9,7 @@
 
 #include "nbd-buf.h"
 #include "nbd-msg.h"
+#include "nbd-tls.h"
 
 /* Bytes of the longest option that is parsed.  A longer option is refused, and its data is
  * skipped. */
@@ -25,11 +26,21 @@ enum nbd_haggle_state {
 	NBD_HAGGLE_OPENS,		/* the backend is to open @name, to be served */
 	NBD_HAGGLE_SERVES,		/* requests follow */
 	NBD_HAGGLE_LEFT,		/* the client has sent NBD_OPT_ABORT */
+	NBD_HAGGLE_SECURES,		/* TLS is to begin behind the bytes for the client */
 	NBD_HAGGLE_STATES
+};
+
+/* What the client may have, and has, of TLS. */
+enum nbd_haggle_tls {
+	NBD_HAGGLE_NO_TLS,		/* refused */
+	NBD_HAGGLE_MAY_TLS,		/* the client may ask */
+	NBD_HAGGLE_MUST_TLS,		/* the client has to ask */
+	NBD_HAGGLE_HAS_TLS,
 };
 
 struct nbd_haggle {
 	enum nbd_haggle_state state;
+	enum nbd_haggle_tls tls;
 	enum nbd_headers headers;
 	uint32_t flags;			/* NBD_FLAG_* of the client's greeting */
 	uint32_t option;		/* which is being answered */
@@ -42,12 +53,14 @@ struct nbd_haggle {
 };
 
 /* Begin, and append the greeting to @out. */
-void nbd_haggle_begin(struct nbd_haggle *h, struct nbd_buf *out);
+void nbd_haggle_begin(struct nbd_haggle *h, enum nbd_tls_mode tls, struct nbd_buf *out);
 /* Take a whole piece at @buf: the greeting's flags, or an option.  Returns the bytes taken; 0: more
  * bytes are needed, or the backend's answer, or the handshake is over; -EPROTO: the connection is
  * to end, because of h->why. */
 ssize_t nbd_haggle_step(struct nbd_haggle *h, const uint8_t *buf, size_t len, struct nbd_buf *out);
 
+/* SECURES: TLS has begun.  All that was negotiated in clear is forgotten. */
+void nbd_haggle_secured(struct nbd_haggle *h);
 /* Has the client chosen base:allocation for the export that the client opens? */
 bool nbd_haggle_status(const struct nbd_haggle *h);
 /* LISTS: list an export of this name.  nbd_haggle_listed() ends the list. */

@@ -70,7 +70,8 @@ static int send_some(struct nbd_conn *conn)
 
 	gather_all(&g, conn);
 	msg.msg_iovlen = g.n;
-	n = sendmsg(conn->watch.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	n = conn->stream ? conn->stream->ops->send(conn->stream, g.iov, g.n) :
+			   sendmsg(conn->watch.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	conn->moved_ms = clock_now_ms();
@@ -78,12 +79,27 @@ static int send_some(struct nbd_conn *conn)
 	return 1;
 }
 
+/* Have the socket take what waits in the stream.  As send_some(). */
+static int flush_stream(struct nbd_conn *conn)
+{
+	int left = conn->stream ? conn->stream->ops->flush(conn->stream) : 0;
+
+	if (left < 0)
+		return left;
+	if (left != conn->unsent)
+		conn->moved_ms = clock_now_ms();
+	conn->unsent = left;
+	return !left;
+}
+
 int nbd_out_flush(struct nbd_conn *conn)
 {
-	int r = 1;
+	int r = 1, last;
 
-	while (r > 0 && !nbd_out_empty(conn))
+	while (r > 0 && (!list_empty(&conn->out) || conn->out_bytes.len))
 		r = send_some(conn);
+	last = r < 0 ? r : flush_stream(conn);
+	r = MIN(r, last);
 	conn->out_state = r == 0 ? NBD_OUT_FULL : NBD_OUT_READY;
 	return MIN(r, 0);
 }
@@ -93,6 +109,7 @@ void nbd_out_drop(struct nbd_conn *conn)
 	struct nbd_request_io *q;
 
 	nbd_buf_fini(&conn->out_bytes);
+	conn->unsent = 0;
 	while (!list_empty(&conn->out)) {
 		q = list_entry(conn->out.next, struct nbd_request_io, link);
 		nbd_req_put(q);

@@ -62,6 +62,14 @@ enum nbd_conn_pause {
 	NBD_PAUSE_MEMORY,		/* all connections together have */
 };
 
+/* On the way to TLS, in HAGGLES or BROKEN. */
+enum nbd_securing {
+	NBD_SECURING_NOT,
+	NBD_SECURING_ANSWERS,		/* the answer to the option goes out */
+	NBD_SECURING_PARTS,		/* the loop lets go of the socket */
+	NBD_SECURING_SHAKES,		/* the handshake has the socket */
+};
+
 struct nbd_ask {
 	enum { NBD_ASK_NONE, NBD_ASK_WAITS } state;
 	uint64_t left_ms;		/* for the client, when the answer has come */
@@ -100,6 +108,10 @@ struct nbd_conn {
 	enum nbd_conn_state state;
 	struct loop_watch watch;
 
+	enum nbd_securing securing;
+	struct nbd_stream *stream;	/* NULL: bytes are in clear */
+	enum { NBD_BYE_NOT, NBD_BYE_SAID } bye;	/* of @stream */
+
 	/* handshake; NULL from SERVES on */
 	struct nbd_haggle *haggle;
 	struct nbd_ask ask;
@@ -133,6 +145,7 @@ struct nbd_conn {
 	/* output */
 	struct list out;		/* struct nbd_request_io.link */
 	size_t sent;			/* bytes of the first reply, or of @out_bytes */
+	int unsent;			/* bytes that wait in @stream */
 	enum { NBD_OUT_READY, NBD_OUT_FULL } out_state;	/* FULL: until the socket takes more */
 	struct loop_task flush;
 	struct loop_timer deadline;	/* HAGGLES, LEAVES, LINGERS: of the client's next step */
@@ -143,6 +156,7 @@ struct nbd_server {
 	struct loop *loop;
 	const struct nbd_backend *backend;
 	void *arg;
+	const struct nbd_tls *tls;	/* NULL: none */
 	struct nbd_mem mem;
 	struct nbd_pool input;		/* blocks of input, whose bytes no reply has */
 	struct loop_timer trim;		/* of memory that rests; while there are connections */
@@ -204,7 +218,7 @@ void nbd_out_bytes(struct nbd_conn *conn);
 /* Is all output sent? */
 static inline bool nbd_out_empty(const struct nbd_conn *conn)
 {
-	return list_empty(&conn->out) && !conn->out_bytes.len;
+	return list_empty(&conn->out) && !conn->out_bytes.len && !conn->unsent;
 }
 
 /* ---- nbd-io.c ---- */

@@ -196,14 +196,15 @@ int nbd_recv_once(struct nbd_conn *conn)
 	if (!places_find(&p, conn))
 		return 0;
 	msg.msg_iovlen = p.n;
-	n = recvmsg(conn->watch.fd, &msg, MSG_DONTWAIT);
+	n = conn->stream ? conn->stream->ops->recv(conn->stream, p.iov, p.n) :
+			   recvmsg(conn->watch.fd, &msg, MSG_DONTWAIT);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	if (n == 0)
 		return -EPIPE;
 	conn->moved_ms = clock_now_ms();
 	recv_count(conn, &p, (size_t)n);
-	return (size_t)n == p.sum;
+	return (size_t)n == p.sum || (conn->stream && conn->stream->ops->pending(conn->stream));
 }
 
 void nbd_recv_rest(struct nbd_conn *conn)

@@ -26,6 +26,7 @@ int nbd_server_create(struct nbd_server **out, struct loop *loop,
 	server->loop = loop;
 	server->backend = conf->backend;
 	server->arg = conf->arg;
+	server->tls = conf->tls;
 	nbd_mem_init(&server->mem, conf->memory);
 	nbd_mem_pool_init(&server->input, &server->mem);
 	loop_timer_init(&server->trim, server_trim);

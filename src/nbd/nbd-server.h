@@ -11,6 +11,7 @@
 
 #include "loop.h"
 #include "nbd-msg.h"
+#include "nbd-tls.h"
 
 struct nbd_server;
 struct nbd_conn;
@@ -70,6 +71,7 @@ struct nbd_server_conf {
 	size_t memory;			/* bytes for data, NBD_SERVER_MEMORY_MIN at least */
 	const struct nbd_backend *backend;
 	void *arg;
+	const struct nbd_tls *tls;	/* outlives the server; NULL: none */
 };
 
 /* Make a server on @loop.  The thread of the loop, or before the loop runs.  0 or -ENOMEM. */

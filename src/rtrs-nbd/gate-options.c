@@ -16,6 +16,14 @@
 #define FIELD(field) OPT_FIELD(struct gate_options, field)
 #define USAGE 2
 
+static int note_tls(void *arg, const char *value, char *why, size_t len)
+{
+	struct gate_options *o = arg;
+
+	o->tls_conf.asked = true;
+	return 0;
+}
+
 static const struct opt rows[] = {
 	{ .name = "unix", .letter = 'U', .type = OPT_TEXT, FIELD(socket), .arg = "SOCKET",
 	  .of = "a path, or -", .holds = OPT_AT_START,
@@ -36,6 +44,15 @@ static const struct opt rows[] = {
 	  .help = "serve while this runs, which has $uri, $port" },
 	{ .name = "exportname", .letter = 'e', .type = OPT_TEXT, FIELD(uri_name), .arg = "NAME",
 	  .of = "a name", .shown = "", .holds = OPT_AT_START, .help = "the export in $uri" },
+	{ .name = "tls", .type = OPT_WORD, FIELD(tls_conf.mode), .words = fab_tls_mode_names,
+	  .nwords = FAB_TLS_MODES, .call = note_tls, .shown = "", .holds = OPT_AT_START,
+	  .with_next = true },
+	{ .name = "tls-psk", .type = OPT_TEXT, FIELD(tls_conf.psk), .arg = "FILE", .of = "a file",
+	  .holds = OPT_AT_START, .help = "TLS of NBD clients (off)" },
+	{ .name = "tls-certificates", .type = OPT_TEXT, FIELD(tls_conf.certificates),
+	  .arg = "DIR", .of = "a directory", .holds = OPT_AT_START, .with_next = true },
+	{ .name = "tls-verify-peer", .type = OPT_FLAG, FIELD(tls_conf.verify_peer),
+	  .holds = OPT_AT_START, .help = "or with certificates" },
 	{ .name = "memory", .type = OPT_SIZE, FIELD(memory), .arg = "SIZE", .least = 128u << 20,
 	  .most = UINT64_C(1) << 40, .fallback = "512M", .holds = OPT_AT_START,
 	  .help = "bytes for data of all clients" },
@@ -78,7 +95,6 @@ static const struct {
 } others[] = {
 	{ "--filter", "filters are nbdkit's: use nbdkit --filter=... rtrs ..." },
 	{ "-t", "there is no thread for a request; see --threads in rtrs-nbd(1)" },
-	{ "--tls", "there is no TLS: use a unix socket, or a network that you trust" },
 	{ "--selinux-label", "start it with runcon" },
 	{ "-u", "start it as that user, with runuser or User= of systemd" },
 	{ "--user", "start it as that user, with runuser or User= of systemd" },
@@ -184,6 +200,24 @@ static int check_threads(const struct gate_options *o, const struct clt_conf *co
 	return USAGE;
 }
 
+/* Read keys and certificates for NBD clients.  The session's own are parameters, without --. */
+static int complete_tls(struct gate_options *o)
+{
+	char why[512];
+
+	o->tls_conf.server = o->tls_conf.nbd = true;
+	if (fab_tls_create(&o->tls_conf, &o->tls, why, sizeof(why)) == 0)
+		return -1;
+	fprintf(stderr, "rtrs-nbd: --%s\n", why);
+	return 1;
+}
+
+void gate_options_fini(struct gate_options *o)
+{
+	fab_tls_destroy(o->tls);
+	o->tls = NULL;
+}
+
 static void gate_set_defaults(struct gate_options *o)
 {
 	memset(o, 0, sizeof(*o));
@@ -220,5 +254,7 @@ int gate_options_parse(struct gate_options *o, struct clt_conf *conf, int argc, 
 		r = 1;
 	}
 	free(text);
-	return r < 0 ? check_threads(o, conf) : r;
+	if (r < 0)
+		r = check_threads(o, conf);
+	return r < 0 ? complete_tls(o) : r;
 }

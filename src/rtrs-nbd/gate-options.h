@@ -15,6 +15,8 @@ struct gate_options {
 	bool readonly, foreground, verbose;
 	uint64_t memory;		/* bytes for data */
 	unsigned threads;		/* loops for IO */
+	struct fab_tls_conf tls_conf;	/* --tls..., for NBD clients */
+	struct fab_tls *tls;		/* NULL: no TLS */
 };
 
 extern const struct opt_table gate_options;
@@ -22,5 +24,7 @@ extern const struct opt_table gate_options;
 /* Read the command line into @o and @conf, whose defaults are set.  conf->nloops becomes
  * @o->threads.  -1: go on; else the exit status, and what is wrong is on stderr. */
 int gate_options_parse(struct gate_options *o, struct clt_conf *conf, int argc, char **argv);
+/* Free what gate_options_parse() has made, after a failure, too. */
+void gate_options_fini(struct gate_options *o);
 
 #endif

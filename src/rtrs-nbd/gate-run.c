@@ -113,6 +113,28 @@ static void print_escaped(FILE *f, const char *text, const char *safe)
 	}
 }
 
+/* The first of the keys, if TLS is required: the command may read the file of keys. */
+static void print_user(FILE *f, const struct gate_options *o)
+{
+	const struct fab_psks *psks = fab_tls_keys(o->tls);
+
+	if (fab_tls_mode(o->tls) != FAB_TLS_REQUIRE || !psks->n)
+		return;
+	print_escaped(f, psks->all[0].name, "");
+	fputc('@', f);
+}
+
+/* Where the credentials are, if TLS is required, behind @mark. */
+static void print_tls(FILE *f, const struct gate_options *o, char mark)
+{
+	const char *psk = o->tls_conf.psk;
+
+	if (fab_tls_mode(o->tls) != FAB_TLS_REQUIRE)
+		return;
+	fprintf(f, psk ? "%ctls-psk-file=" : "%ctls-certificates=", mark);
+	print_escaped(f, psk ? psk : o->tls_conf.certificates, "/");
+}
+
 static char *make_uri(const struct gate_options *o, const struct gate_listen *l)
 {
 	const char *name = o->uri_name ? o->uri_name : "", *host = o->address;
@@ -122,17 +144,21 @@ static char *make_uri(const struct gate_options *o, const struct gate_listen *l)
 
 	if (!f)
 		return NULL;
+	fputs(fab_tls_mode(o->tls) == FAB_TLS_REQUIRE ? "nbds" : "nbd", f);
+	fputs(l->socket.path ? "+unix://" : "://", f);
+	print_user(f, o);
 	if (l->socket.path) {
-		fputs("nbd+unix:///", f);
+		fputc('/', f);
 		print_escaped(f, name, "/");
 		fputs("?socket=", f);
 		print_escaped(f, l->socket.path, "/");
 	} else {
 		if (!host)
 			host = "localhost";
-		fprintf(f, strchr(host, ':') ? "nbd://[%s]:%u/" : "nbd://%s:%u/", host, l->port);
+		fprintf(f, strchr(host, ':') ? "[%s]:%u/" : "%s:%u/", host, l->port);
 		print_escaped(f, name, "/");
 	}
+	print_tls(f, o, l->socket.path ? '&' : '?');
 	if (fclose(f)) {
 		free(uri);
 		return NULL;

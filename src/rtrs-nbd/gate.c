@@ -173,7 +173,9 @@ static void start_msg(struct loop_msg *msg)
 {
 	struct gate_loop *l = container_of(msg, struct gate_loop, start_msg);
 	const struct nbd_server_conf conf = { .memory = l->gate->memory, .backend = &gate_backend,
-					      .arg = &l->exports };
+					      .arg = &l->exports,
+					      .tls = gate_tls_port_init(&l->tls, &l->gate->tls,
+									l->loop) };
 
 	l->status = nbd_server_create(&l->server, l->loop, &conf);
 	sem_post(&l->gate->told);
@@ -251,12 +253,15 @@ static int start_servers(struct gate *g)
 }
 
 int gate_start(struct gate *g, const struct gate_listen *l, struct clt_run *run,
-	       const struct clt_conf *conf, bool readonly, size_t memory)
+	       const struct clt_conf *conf, const struct gate_options *o)
 {
 	int r;
 
-	*g = (struct gate){ .nlisteners = l->n, .memory = memory / run->nloops };
-	init_loops(g, run, conf, readonly);
+	*g = (struct gate){ .nlisteners = l->n, .memory = (size_t)o->memory / run->nloops };
+	r = gate_tls_start(&g->tls, o->tls);
+	if (r < 0)
+		return r;
+	init_loops(g, run, conf, o->readonly);
 	for (unsigned i = 0; i < l->n; i++)
 		g->listeners[i] = (struct gate_listener){
 			.gate = g,
@@ -281,5 +286,6 @@ void gate_stop(struct gate *g)
 {
 	loop_post(g->loops[0].loop, &g->stop_msg);
 	wait_told(g, g->nloops);
+	gate_tls_stop(&g->tls);
 	sem_destroy(&g->told);
 }

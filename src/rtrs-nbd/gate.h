@@ -9,12 +9,14 @@
 #include "clt-run.h"
 #include "gate-export.h"
 #include "gate-listen.h"
+#include "gate-tls.h"
 
 /* The clients of one loop. */
 struct gate_loop {
 	struct gate *gate;
 	struct loop *loop;
 	struct gate_exports exports;
+	struct gate_tls_port tls;
 	struct nbd_server *server;	/* NULL: @status */
 	struct loop_msg start_msg, stop_msg;
 	int status;
@@ -31,16 +33,17 @@ struct gate {
 	struct loop_timer again;	/* to accept, when descriptors were short */
 	unsigned long long naccepted;
 	struct loop_msg listen_msg, stop_msg;
+	struct gate_tls tls;
 	size_t memory;			/* of a loop */
 	sem_t told;			/* a loop is done with a message */
 	int status;			/* of listening */
 };
 
 /* Serve the clients that arrive at @l, from the exports of @run's client, on all loops of @run.
- * @readonly: clients may only read.  @memory: bytes for the data of all clients.  Blocks.  0 or
+ * @o says what clients may do, and have of TLS and of memory, and outlives @g.  Blocks.  0 or
  * -errno. */
 int gate_start(struct gate *g, const struct gate_listen *l, struct clt_run *run,
-	       const struct clt_conf *conf, bool readonly, size_t memory);
+	       const struct clt_conf *conf, const struct gate_options *o);
 /* Accept no more, answer what is in flight, and close all connections.  Blocks until all are
  * gone. */
 void gate_stop(struct gate *g);

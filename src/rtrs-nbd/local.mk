@@ -12,6 +12,10 @@ rtrs_nbd_SOURCES = \
 	%D%/gate-options.h \
 	%D%/gate-run.c \
 	%D%/gate-run.h \
+	%D%/gate-stream.c \
+	%D%/gate-stream.h \
+	%D%/gate-tls.c \
+	%D%/gate-tls.h \
 	%D%/gate.c \
 	%D%/gate.h \
 	%D%/main.c \

@@ -73,7 +73,7 @@ static const struct clt_front front = {
 	.program = "rtrs-nbd",
 	.help = "rtrs-nbd --help",
 	.wait = &clt_loop_wait,
-	.start_fds = 4, /* the pidfile, the system log, the command */
+	.start_fds = 6, /* the pidfile, the system log, the command, the loop of TLS */
 	.client_fds = 1,
 	.nap = front_nap,
 };
@@ -147,8 +147,7 @@ static int serve_clients(char *err, size_t len)
 
 	if (r < 0)
 		return r;
-	r = gate_start(&gate, &listeners, &start.run, &conf, options.readonly,
-		       (size_t)options.memory);
+	r = gate_start(&gate, &listeners, &start.run, &conf, &options);
 	if (r < 0) {
 		snprintf(err, len, "cannot serve: %s", strerror(-r));
 		clt_start_end(&start);
@@ -224,6 +223,7 @@ int main(int argc, char **argv)
 	clt_conf_init(&conf, &front);
 	status = gate_options_parse(&options, &conf, argc, argv);
 	if (status >= 0) {
+		gate_options_fini(&options);
 		clt_conf_fini(&conf);
 		return status;
 	}
@@ -240,6 +240,7 @@ int main(int argc, char **argv)
 		return main_complain(err);
 	status = run_gate();
 	gate_listen_close(&listeners);
+	gate_options_fini(&options);
 	clt_conf_fini(&conf);
 	return status;
 }

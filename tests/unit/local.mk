@@ -37,12 +37,14 @@ UNIT_TESTS = \
 	%D%/test-nbd-opt.crit \
 	%D%/test-nbd-recv.crit \
 	%D%/test-nbd-server.crit \
+	%D%/test-nbd-tls.crit \
 	%D%/test-number.crit \
 	%D%/test-psk.crit \
 	%D%/test-opt.crit \
 	%D%/test-opt-file.crit \
 	%D%/test-bench-options.crit \
 	%D%/test-gate-options.crit \
+	%D%/test-gate-stream.crit \
 	%D%/test-rtrsctl-args.crit \
 	%D%/test-mask.crit \
 	%D%/test-metric.crit \
@@ -125,6 +127,10 @@ nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D
 %C%_test_nbd_late_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
 %C%_test_nbd_late_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_nbd_late_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)
+%C%_test_nbd_tls_crit_SOURCES = %D%/test-nbd-tls.c $(nbd_by_hand)
+%C%_test_nbd_tls_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
+%C%_test_nbd_tls_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_nbd_tls_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)
 %C%_test_nbd_mem_crit_SOURCES = %D%/test-nbd-mem.c %D%/unit.h
 %C%_test_nbd_mem_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
 %C%_test_nbd_mem_crit_CFLAGS = $(UNIT_CFLAGS)
@@ -256,6 +262,15 @@ EXTRA_DIST += %D%/auth-vectors.py
 %C%_test_gate_options_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_gate_options_crit_LDADD = \
 	libcltkit.la libclt.la libfab.la librtrs.la librnbd.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_gate_stream_crit_SOURCES = \
+	%D%/test-gate-stream.c \
+	%D%/unit.h \
+	src/rtrs-nbd/gate-stream.c \
+	src/rtrs-nbd/gate-stream.h \
+	$(NULL)
+%C%_test_gate_stream_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS) -I$(top_srcdir)/src/rtrs-nbd
+%C%_test_gate_stream_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_gate_stream_crit_LDADD = libfab.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_rtrsctl_args_crit_SOURCES = \
 	%D%/opt-rules.c \
 	%D%/opt-rules.h \

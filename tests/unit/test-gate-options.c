@@ -69,7 +69,7 @@ Test(gate_options, mistakes)
 {
 	static const char *const cases[] = {
 		"-U", "--none-such", "--filter=cow 127.0.0.1", "-t 32 127.0.0.1", "-t32 127.0.0.1",
-		"--tls=require 127.0.0.1", "-U /s -p 1 127.0.0.1", "-U - 127.0.0.1",
+		"--tls=maybe 127.0.0.1", "-U /s -p 1 127.0.0.1", "-U - 127.0.0.1",
 		"-U s 127.0.0.1", "-P p -U /s 127.0.0.1", "-U /s 127.0.0.1 disk",
 		"-U /s 127.0.0.1 exprot=disk", "-U /s --memory=1M 127.0.0.1",
 		"-U /s --threads=0 127.0.0.1", "-U /s --threads=65 127.0.0.1",

@@ -13,7 +13,7 @@ static void begin(void)
 	static const uint8_t flags[4] = { 0, 0, 0, 3 };
 
 	out = (struct nbd_buf){ 0 };
-	nbd_haggle_begin(&h, &out);
+	nbd_haggle_begin(&h, NBD_TLS_OFF, &out);
 	cr_assert_eq(out.len, 18);
 	cr_assert_eq(memcmp(out.mem, "NBDMAGICIHAVEOPT\0\3", 18), 0);
 	nbd_buf_take(&out, out.len);
@@ -323,4 +323,66 @@ Test(nbd_opt, greetings_that_end)
 	cr_assert_eq(nbd_haggle_step(&h, old, 4, &out), 4);
 	cr_assert_eq(give(NBD_OPT_LIST, NULL, 0), -EPROTO);
 	cr_assert_eq(nbd_haggle_step(&h, (const uint8_t *)"0123456789abcdef", 16, &out), -EPROTO);
+}
+
+static void begin_with(enum nbd_tls_mode tls)
+{
+	static const uint8_t flags[4] = { 0, 0, 0, 3 };
+
+	nbd_buf_fini(&out);
+	nbd_haggle_begin(&h, tls, &out);
+	nbd_buf_take(&out, out.len);
+	cr_assert_eq(nbd_haggle_step(&h, flags, 4, &out), 4);
+}
+
+Test(nbd_opt, tls_required)
+{
+	static const uint32_t refused[] = {
+		NBD_OPT_LIST, NBD_OPT_INFO, NBD_OPT_GO, NBD_OPT_STRUCTURED_REPLY,
+		NBD_OPT_LIST_META_CONTEXT, NBD_OPT_SET_META_CONTEXT, NBD_OPT_EXTENDED_HEADERS, 99,
+	};
+
+	begin_with(NBD_TLS_REQUIRE);
+	for (unsigned i = 0; i < ARRAY_SIZE(refused); i++) {
+		give(refused[i], "\0\0\0\0\0", 6);
+		expect(refused[i], NBD_REP_ERR_TLS_REQD);
+		cr_assert_eq(h.state, NBD_HAGGLE_OPTION);
+	}
+	cr_assert_eq(give(NBD_OPT_EXPORT_NAME, "disk", 4), -EPROTO);
+	give(NBD_OPT_ABORT, NULL, 0);
+	expect(NBD_OPT_ABORT, NBD_REP_ACK);
+}
+
+Test(nbd_opt, tls_begins)
+{
+	begin_with(NBD_TLS_REQUIRE);
+	give(NBD_OPT_STARTTLS, "x", 1);
+	expect(NBD_OPT_STARTTLS, NBD_REP_ERR_INVALID);
+	give(NBD_OPT_STARTTLS, NULL, 0);
+	expect(NBD_OPT_STARTTLS, NBD_REP_ACK);
+	cr_assert_eq(h.state, NBD_HAGGLE_SECURES);
+	/* Nothing is taken until TLS has begun. */
+	cr_assert_eq(give(NBD_OPT_LIST, NULL, 0), 0);
+	nbd_haggle_secured(&h);
+	give(NBD_OPT_STARTTLS, NULL, 0);
+	expect(NBD_OPT_STARTTLS, NBD_REP_ERR_INVALID);
+	give(NBD_OPT_LIST, NULL, 0);
+	cr_assert_eq(h.state, NBD_HAGGLE_LISTS);
+}
+
+Test(nbd_opt, tls_forgets)
+{
+	begin_with(NBD_TLS_ON);
+	give(NBD_OPT_STRUCTURED_REPLY, NULL, 0);
+	expect(NBD_OPT_STRUCTURED_REPLY, NBD_REP_ACK);
+	give(NBD_OPT_SET_META_CONTEXT, meta, sizeof(meta) - 1);
+	expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_META_CONTEXT);
+	expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_ACK);
+	cr_assert(nbd_haggle_status(&h));
+	give(NBD_OPT_STARTTLS, NULL, 0);
+	expect(NBD_OPT_STARTTLS, NBD_REP_ACK);
+	nbd_haggle_secured(&h);
+	cr_assert_eq(h.headers, NBD_HEADERS_SIMPLE);
+	cr_assert_str_empty(h.name);
+	cr_assert_str_empty(h.status);
 }

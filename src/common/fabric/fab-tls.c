@@ -20,12 +20,13 @@
 
 /* The protocol in TLS (ALPN): a key that nbdkit has, too, does not connect to an NBD server. */
 #define TLS_ALPN "rtrs"
+#define TLS_ALPN_NBD "nbd"
 
 /* An external key goes with SHA-256, and so not with AES-256-GCM. */
 #define TLS_PRIORITY "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM:" \
 	"+CHACHA20-POLY1305:-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:-KX-ALL:"
-#define TLS_PRIORITY_PSK TLS_PRIORITY "+ECDHE-PSK"
-#define TLS_PRIORITY_CERT TLS_PRIORITY "+ECDHE-ECDSA:+ECDHE-RSA"
+#define TLS_PRIORITY_PSK TLS_PRIORITY "+ECDHE-PSK:%SERVER_PRECEDENCE"
+#define TLS_PRIORITY_CERT TLS_PRIORITY "+ECDHE-ECDSA:+ECDHE-RSA:%SERVER_PRECEDENCE"
 
 const char *const fab_tls_mode_names[FAB_TLS_MODES] = {
 	[FAB_TLS_OFF] = "off", [FAB_TLS_ON] = "on", [FAB_TLS_REQUIRE] = "require",
@@ -37,7 +38,7 @@ const char *const fab_ktls_mode_names[FAB_KTLS_MODES] = {
 
 struct creds {
 	struct fab_tls base;
-	bool server, verify_peer;
+	bool server, verify_peer, nbd;
 	gnutls_priority_t priority;
 	/* of both kinds one is not NULL */
 	gnutls_psk_server_credentials_t psk_server;
@@ -268,6 +269,7 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 	tls->base.ktls = conf->ktls == FAB_KTLS_AUTO;
 	tls->server = conf->server;
 	tls->verify_peer = conf->verify_peer;
+	tls->nbd = conf->nbd;
 	if (conf->hostname)
 		tls->hostname = strdup(conf->hostname);
 	rc = gnutls_priority_init(&tls->priority, conf->psk ? TLS_PRIORITY_PSK : TLS_PRIORITY_CERT,
@@ -367,7 +369,10 @@ static int set_credentials(const struct creds *tls, gnutls_session_t session, co
 int fab_tls_session(struct fab_tls_end *end, const char *address,
 		    struct gnutls_session_int **out)
 {
-	static const gnutls_datum_t alpn = { (unsigned char *)TLS_ALPN, sizeof(TLS_ALPN) - 1 };
+	static const gnutls_datum_t alpn[] = {
+		{ (unsigned char *)TLS_ALPN, sizeof(TLS_ALPN) - 1 },
+		{ (unsigned char *)TLS_ALPN_NBD, sizeof(TLS_ALPN_NBD) - 1 },
+	};
 	const struct creds *tls = creds_of(end->tls);
 	gnutls_session_t session;
 
@@ -376,7 +381,7 @@ int fab_tls_session(struct fab_tls_end *end, const char *address,
 		return -ENOMEM;
 	if (gnutls_priority_set(session, tls->priority) < 0 ||
 	    set_credentials(tls, session, address) < 0 ||
-	    gnutls_alpn_set_protocols(session, &alpn, 1, GNUTLS_ALPN_MANDATORY) < 0) {
+	    gnutls_alpn_set_protocols(session, &alpn[tls->nbd], 1, GNUTLS_ALPN_MANDATORY) < 0) {
 		gnutls_deinit(session);
 		return -ENOMEM;
 	}
@@ -448,4 +453,35 @@ void fab_tls_identity(const struct fab_tls_end *end, gnutls_session_t session,
 	fab_psk_identity(end->identity, id->name, sizeof(id->name));
 	id->key = end->key;
 	id->key_since_s = end->key_since_s;
+}
+
+/* ---- words for a log ---- */
+
+/* Put the cause of @rc, of a server, into words. */
+static bool server_cause(const struct fab_tls_end *end, int rc, char *why, size_t len)
+{
+	if (end->unknown)
+		snprintf(why, len, "TLS: no key has the name '%s'", end->identity);
+	else if (*end->identity && rc == GNUTLS_E_RECEIVED_ILLEGAL_PARAMETER)
+		snprintf(why, len, "TLS: wrong key of '%s'", end->identity);
+	else
+		return false;
+	return true;
+}
+
+void fab_tls_handshake_cause(const struct fab_tls_end *end, gnutls_session_t session, int rc,
+			     char *why, size_t len)
+{
+	const char *name;
+
+	if (rc == GNUTLS_E_FATAL_ALERT_RECEIVED) {
+		name = gnutls_alert_get_name(gnutls_alert_get(session));
+		snprintf(why, len, "TLS: the peer refused%s%s: %s",
+			 *end->identity ? " the key of " : "", end->identity,
+			 name ? name : "unknown alert");
+	} else if (rc == GNUTLS_E_PREMATURE_TERMINATION || rc == GNUTLS_E_PULL_ERROR) {
+		snprintf(why, len, "TLS: peer closed");
+	} else if (!server_cause(end, rc, why, len)) {
+		snprintf(why, len, "TLS: %s", gnutls_strerror(rc));
+	}
 }

@@ -52,6 +52,8 @@ struct fab_tls_conf {
 					 * address */
 	bool verify_peer;		/* check the peer's certificate */
 	enum fab_ktls_mode ktls;
+	bool nbd;			/* NBD's STARTTLS: clients name no protocol (ALPN), and a
+					 * client of RTRS is refused */
 };
 
 /* The part for everybody of the credentials, which fab-tls.c has. */
@@ -111,5 +113,9 @@ bool fab_tls_trusts(const struct fab_tls_end *end, struct gnutls_session_int *se
  * its certificate if certificates are verified; the peer of a client has no name here. */
 void fab_tls_identity(const struct fab_tls_end *end, struct gnutls_session_int *session,
 		      struct fab_identity *id);
+/* Write to @why the cause for which the handshake of @end, a session, has failed with GnuTLS's
+ * error @rc. */
+void fab_tls_handshake_cause(const struct fab_tls_end *end, struct gnutls_session_int *session,
+			     int rc, char *why, size_t len);
 
 #endif

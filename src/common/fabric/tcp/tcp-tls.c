@@ -200,34 +200,6 @@ const char *tcp_tls_describe(const struct tcp_conn *c, char *buf, size_t len)
 
 /* ---- the handshake ---- */
 
-/* Put the cause of @rc, of a server, into words. */
-static bool server_cause(const struct tcp_tls *t, int rc, char why[TCP_TLS_WHY_LEN])
-{
-	if (t->end.unknown)
-		snprintf(why, TCP_TLS_WHY_LEN, "TLS: no key has the name '%s'", t->end.identity);
-	else if (*t->end.identity && rc == GNUTLS_E_RECEIVED_ILLEGAL_PARAMETER)
-		snprintf(why, TCP_TLS_WHY_LEN, "TLS: wrong key of '%s'", t->end.identity);
-	else
-		return false;
-	return true;
-}
-
-static void handshake_cause(const struct tcp_tls *t, int rc, char why[TCP_TLS_WHY_LEN])
-{
-	const char *name;
-
-	if (rc == GNUTLS_E_FATAL_ALERT_RECEIVED) {
-		name = gnutls_alert_get_name(gnutls_alert_get(t->session));
-		snprintf(why, TCP_TLS_WHY_LEN, "TLS: the peer refused%s%s: %s",
-			 *t->end.identity ? " the key of " : "", t->end.identity,
-			 name ? name : "unknown alert");
-	} else if (rc == GNUTLS_E_PREMATURE_TERMINATION || rc == GNUTLS_E_PULL_ERROR) {
-		snprintf(why, TCP_TLS_WHY_LEN, "TLS: peer closed");
-	} else if (!server_cause(t, rc, why)) {
-		snprintf(why, TCP_TLS_WHY_LEN, "TLS: %s", gnutls_strerror(rc));
-	}
-}
-
 int tcp_tls_handshake(struct tcp_conn *c, uint32_t *events, char why[TCP_TLS_WHY_LEN])
 {
 	struct tcp_tls *t = c->tls;
@@ -240,7 +212,7 @@ int tcp_tls_handshake(struct tcp_conn *c, uint32_t *events, char why[TCP_TLS_WHY
 		rest = out_flush(t);
 	} while (rc < 0 && !gnutls_error_is_fatal(rc) && rc != GNUTLS_E_AGAIN);
 	if (rc < 0 && rc != GNUTLS_E_AGAIN) {
-		handshake_cause(t, rc, why);
+		fab_tls_handshake_cause(&t->end, t->session, rc, why, TCP_TLS_WHY_LEN);
 		gnutls_alert_send_appropriate(t->session, rc);
 		out_flush(t);
 		return rc == GNUTLS_E_PREMATURE_TERMINATION ? -ECONNRESET : -EPROTO;

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* TLS under a connection of NBD: a session of GnuTLS on a socket.  The set-up is one thread's, the
+ * stream (nbd-tls.h) is another's afterwards; never two at once.  Nothing blocks. */
+#ifndef GATE_STREAM_H
+#define GATE_STREAM_H
+
+#include "fab-tls.h"
+#include "nbd-tls.h"
+
+#define GATE_STREAM_WHY_LEN 200
+
+struct gate_stream;
+
+/* Begin TLS, as @tls says, at the socket @fd, which stays the caller's.  NULL: no memory. */
+struct gate_stream *gate_stream_create(const struct fab_tls *tls, int fd);
+/* Free @s; NULL: do nothing.  Nothing is sent. */
+void gate_stream_destroy(struct gate_stream *s);
+/* Go on with the handshake.  0: done; -EAGAIN: call again when the socket has *@events, of poll(2);
+ * or -errno with the cause @why, of which the client was told. */
+int gate_stream_handshake(struct gate_stream *s, short *events, char why[GATE_STREAM_WHY_LEN]);
+/* Write to @buf the cipher and who the client is, for a log.  After the handshake. */
+void gate_stream_describe(const struct gate_stream *s, char *buf, size_t len);
+/* @s as the engine's.  After the handshake. */
+struct nbd_stream *gate_stream_nbd(struct gate_stream *s);
+
+#endif

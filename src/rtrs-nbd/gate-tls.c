@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the handshakes that are under way.  A handshake goes as a message from the loop of its
+ * connection to the thread of handshakes, and back.  The socket is watched by the loop that has the
+ * handshake. */
+#include <config.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "gate-stream.h"
+#include "gate-tls.h"
+#include "log.h"
+#include "loop-poll.h"
+#include "util.h"
+
+#define SHAKES_MAX 256u			/* at once */
+#define SHAKE_MS 10000			/* for the whole handshake */
+
+struct shake {
+	struct list link;		/* gate_tls.shakes; alone: it has ended */
+	struct gate_tls *tls;
+	struct nbd_conn *conn;
+	struct loop *home;		/* of @conn */
+	struct loop_msg msg;
+	struct loop_timer deadline;
+	struct loop_watch watch;
+	struct gate_stream *stream;	/* NULL: it has failed, with @why */
+	char name[96];
+	char why[GATE_STREAM_WHY_LEN];
+};
+
+/* ---- loop of the connection ---- */
+
+static void shake_done_msg(struct loop_msg *msg)
+{
+	struct shake *s = container_of(msg, struct shake, msg);
+
+	nbd_tls_done(s->conn, s->stream ? gate_stream_nbd(s->stream) : NULL, s->why);
+	free(s);
+}
+
+/* ---- thread of handshakes ---- */
+
+/* Hand @s back to its connection. */
+static void shake_return(struct shake *s)
+{
+	loop_msg_init(&s->msg, shake_done_msg);
+	loop_post(s->home, &s->msg);
+}
+
+static void shake_unwatched(struct loop_watch *watch)
+{
+	shake_return(container_of(watch, struct shake, watch));
+}
+
+/* End @s: with its stream, or as a failure because of @s->why. */
+static void shake_end(struct shake *s)
+{
+	list_del(&s->link);
+	s->tls->nshakes--;
+	loop_timer_cancel(&s->deadline);
+	loop_unwatch(&s->watch);
+}
+
+static void shake_fail(struct shake *s, const char *why)
+{
+	if (why)
+		snprintf(s->why, sizeof(s->why), "%s", why);
+	gate_stream_destroy(s->stream);
+	s->stream = NULL;
+	shake_end(s);
+}
+
+static void shake_late(struct loop_timer *timer)
+{
+	shake_fail(container_of(timer, struct shake, deadline),
+		   "TLS: the handshake has taken 10 s");
+}
+
+static bool shake_ready(struct loop_watch *watch)
+{
+	struct shake *s = container_of(watch, struct shake, watch);
+	short events = POLLIN;
+	int r = gate_stream_handshake(s->stream, &events, s->why);
+	char text[GATE_STREAM_WHY_LEN];
+
+	if (r == 0) {
+		gate_stream_describe(s->stream, text, sizeof(text));
+		log_dbg(s->name, "%s", text);
+		shake_end(s);
+	} else if (r != -EAGAIN) {
+		shake_fail(s, NULL);
+	} else {
+		loop_watch_events(&s->watch, events);
+	}
+	return false;
+}
+
+static void shake_begin_msg(struct loop_msg *msg)
+{
+	struct shake *s = container_of(msg, struct shake, msg);
+	struct gate_tls *t = s->tls;
+
+	s->stream = gate_stream_create(t->creds, s->watch.fd);
+	if (!s->stream || loop_watch(t->loop, &s->watch) < 0) {
+		gate_stream_destroy(s->stream);
+		s->stream = NULL;
+		snprintf(s->why, sizeof(s->why), "TLS: no memory for a handshake");
+		shake_return(s);
+		return;
+	}
+	loop_timer_set(t->loop, &s->deadline, clock_now_ms() + SHAKE_MS);
+	list_add_tail(&t->shakes, &s->link);
+	if (++t->nshakes > SHAKES_MAX)
+		shake_fail(list_entry(t->shakes.next, struct shake, link),
+			   "TLS: the oldest of 256 handshakes at once makes room");
+}
+
+/* ---- the whole ---- */
+
+/* Loop of the connection. */
+static void shake_start(const struct nbd_tls *nbd, struct nbd_conn *conn, int fd, const char *name)
+{
+	const struct gate_tls_port *port = container_of(nbd, const struct gate_tls_port, nbd);
+	struct shake *s = calloc(1, sizeof(*s));
+
+	if (!s) {
+		nbd_tls_done(conn, NULL, "TLS: no memory for a handshake");
+		return;
+	}
+	list_init(&s->link);
+	s->tls = port->tls;
+	s->conn = conn;
+	s->home = port->loop;
+	s->watch = (struct loop_watch){ .fd = fd, .events = POLLIN, .ready = shake_ready,
+					.closed = shake_unwatched };
+	snprintf(s->name, sizeof(s->name), "%s", name);
+	loop_timer_init(&s->deadline, shake_late);
+	loop_msg_init(&s->msg, shake_begin_msg);
+	loop_post(port->tls->loop, &s->msg);
+}
+
+int gate_tls_start(struct gate_tls *t, const struct fab_tls *creds)
+{
+	*t = (struct gate_tls){ .creds = creds };
+	list_init(&t->shakes);
+	return creds ? loop_poll_create("nbd-tls", &t->loop) : 0;
+}
+
+void gate_tls_stop(struct gate_tls *t)
+{
+	if (t->loop)
+		loop_poll_destroy(t->loop);
+	t->loop = NULL;
+}
+
+const struct nbd_tls *gate_tls_port_init(struct gate_tls_port *port, struct gate_tls *t,
+					 struct loop *loop)
+{
+	if (!t->loop)
+		return NULL;
+	port->nbd.mode = fab_tls_mode(t->creds) == FAB_TLS_REQUIRE ? NBD_TLS_REQUIRE : NBD_TLS_ON;
+	port->nbd.start = shake_start;
+	port->tls = t;
+	port->loop = loop;
+	return &port->nbd;
+}

@@ -1,0 +1,63 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# TLS of NBD clients of rtrs-nbd with certificates, and clients that do what they should not
+# (nbd-tls-hostile.py): each has its answer, or loses its connection with one line in the log.
+# Others are served meanwhile.
+. ./tests/functions.sh
+requires_server; requires_gateway
+requires_plain_build
+requires certtool --version
+requires /usr/bin/python3 --version
+requires qemu-img --version
+
+umask 077
+# certificate NAME LINE...: NAME-cert.pem and NAME-key.pem of the authority.
+certificate() {
+	local name=$1
+	shift
+	printf '%s\n' "$@" >"$tmp/pki/$name.cfg"
+	certtool --generate-privkey --key-type=ecdsa --outfile "$tmp/pki/$name-key.pem"
+	certtool --generate-certificate --load-privkey "$tmp/pki/$name-key.pem" \
+		--load-ca-certificate "$tmp/pki/ca-cert.pem" \
+		--load-ca-privkey "$tmp/pki/ca-key.pem" \
+		--template "$tmp/pki/$name.cfg" --outfile "$tmp/pki/$name-cert.pem"
+}
+mkdir "$tmp/pki" "$tmp/stranger"
+{
+	printf 'cn = "test"\nca\ncert_signing_key\n' >"$tmp/pki/ca.cfg"
+	certtool --generate-privkey --key-type=ecdsa --outfile "$tmp/pki/ca-key.pem"
+	certtool --generate-self-signed --load-privkey "$tmp/pki/ca-key.pem" \
+		--template "$tmp/pki/ca.cfg" --outfile "$tmp/pki/ca-cert.pem"
+	certificate server 'cn = "gateway"' 'dns_name = "gateway"' tls_www_server signing_key
+	certificate client 'cn = "vm1"' tls_www_client signing_key
+} >"$tmp/certtool.log" 2>&1
+cp "$tmp/pki/ca-cert.pem" "$tmp/stranger/"
+
+head -c 8M /dev/zero >"$tmp/disk"
+start_server --control none "disk=$tmp/disk"
+session=("server=127.0.0.1:$server_port" export=disk control=none)
+
+# info DIR: by QEMU, with the certificates of DIR.
+info() {
+	timeout "$TIMEOUT_S" qemu-img info --object \
+		"tls-creds-x509,id=t,endpoint=client,dir=$1,verify-peer=on" --image-opts \
+		"driver=nbd,server.type=unix,server.path=$sock,tls-creds=t,tls-hostname=gateway"
+}
+for mode in require on; do
+	start_gateway -v --tls="$mode" --tls-certificates="$tmp/pki" "${session[@]}"
+	TIMEOUT_S=$TIMEOUT_S timeout $((6 * TIMEOUT_S)) /usr/bin/python3 \
+		"$top_srcdir/tests/nbd-tls-hostile.py" "$sock" "$tmp/pki/ca-cert.pem" "$mode"
+	info "$tmp/stranger"
+	cat "$gateway_log"
+	ends='client [0-9]+: connection ends:'
+	wait_line "$gateway_log" "$ends bytes in clear follow NBD_OPT_STARTTLS$"
+	wait_line "$gateway_log" "$ends TLS: the stream was cut"
+	[ "$(wc -l <"$gateway_log")" -lt 1500 ] || fail "the log is flooded"
+	stop_process "$gateway_pid"
+done
+
+start_gateway -v --tls=require --tls-certificates="$tmp/pki" --tls-verify-peer "${session[@]}"
+info "$tmp/pki"
+wait_line "$gateway_log" 'client [0-9]+: TLS1\.3 AES-128-GCM, cert:vm1$'
+must_fail info "$tmp/stranger"
+wait_line "$gateway_log" 'client [0-9]+: connection ends: TLS: '

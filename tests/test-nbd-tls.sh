@@ -1,0 +1,126 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# TLS of NBD clients of rtrs-nbd by NBD_OPT_STARTTLS, with keys: libnbd, nbdcopy and QEMU, over TCP
+# and a unix socket; who has no key, a wrong one or comes in clear is refused, with one line; and
+# large IO over full sockets.
+. ./tests/functions.sh
+requires_server; requires_gateway
+requires nbdinfo --version
+requires nbdcopy --version
+requires qemu-img --version
+
+umask 077
+# keys FILE NAME...: a file with new keys.
+keys() {
+	local file=$1 name
+	shift
+	for name; do
+		"$top_builddir/rtrs-psk" "$name"
+	done >"$file"
+}
+mkdir "$tmp/qemu"
+keys "$tmp/server.psk" alice bob
+grep ^alice: "$tmp/server.psk" >"$tmp/qemu/keys.psk"
+keys "$tmp/wrong.psk" alice
+keys "$tmp/stranger.psk" carol
+random_file "$tmp/disk" $((32 << 20))
+start_server --listen tcp://127.0.0.1:0 --control none "disk=$tmp/disk"
+session=("server=127.0.0.1:$server_port" export=disk control=none)
+
+# uri USER FILE: of the gateway, on its unix socket.
+uri() {
+	echo "nbds+unix://$1@/?socket=$sock&tls-psk-file=$2"
+}
+# told REGEX: the gateway's log says it.
+told() {
+	wait_line "$gateway_log" "client [0-9]+: connection ends: $1"
+}
+
+# ---- --tls=require ----
+
+start_gateway -v --tls=require --tls-psk="$tmp/server.psk" "${session[@]}"
+nbdinfo "$(uri alice "$tmp/qemu/keys.psk")" >"$tmp/info"
+grep -q 'protocol: newstyle-fixed with TLS' "$tmp/info"
+# AES-128-GCM comes first, whatever the client would choose.
+wait_line "$gateway_log" 'client [0-9]+: TLS1\.3 AES-128-GCM, psk:alice$'
+# Pieces of all sizes, many at once.
+for size in 4096 262144 33554432; do
+	cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy --request-size="$size" \
+		"$(uri bob "$tmp/server.psk")" -)
+done
+random_file "$tmp/new" $((32 << 20))
+timeout "$TIMEOUT_S" nbdcopy "$tmp/new" "$(uri bob "$tmp/server.psk")"
+cmp "$tmp/new" "$tmp/disk"
+
+tls=(--object "tls-creds-psk,id=t,endpoint=client,dir=$tmp/qemu,username=alice")
+disk=driver=nbd,server.type=unix,server.path=$sock
+timeout "$TIMEOUT_S" qemu-img convert "${tls[@]}" --image-opts "$disk,tls-creds=t" -O raw \
+	"$tmp/copy"
+cmp "$tmp/new" "$tmp/copy"
+
+expect_failure 1 'gnutls_handshake' nbdinfo "$(uri alice "$tmp/wrong.psk")"
+told "TLS: wrong key of 'alice'$"
+expect_failure 1 'gnutls_handshake' nbdinfo "$(uri carol "$tmp/stranger.psk")"
+told "TLS: no key has the name 'carol'$"
+must_fail nbdinfo "nbd+unix:///?socket=$sock"
+must_fail qemu-img info --image-opts "$disk" 2>"$tmp/qemu.err"
+grep -q 'TLS' "$tmp/qemu.err"
+# A client of RTRS has the same keys, and is no client of NBD.
+expect_failure 1 'unix:' "$top_builddir/rtrs-bench" --number-ios=1 --tls=require \
+	--tls-psk="$tmp/qemu/keys.psk" "unix:$sock" disk
+# The end of the gateway is an end of TLS for a client that is connected: no error, no line.
+timeout "$TIMEOUT_S" nbdsh -c "h.set_uri_allow_local_file(True)" \
+	-c "h.connect_uri('$(uri alice "$tmp/qemu/keys.psk")')" \
+	-c 'import os, signal
+os.kill('"$gateway_pid"', signal.SIGTERM)
+while not h.aio_is_closed() and not h.aio_is_dead():
+	try:
+		h.poll(1000)
+	except nbd.Error as error:
+		assert "closed" in str(error), error'
+expect_exit "$gateway_pid" 0
+must_fail grep -q 'the stream was cut' "$gateway_log"
+
+# ---- --tls=on, and over TCP ----
+
+start_gateway -p 0 -v --run 'echo "$port" >'"$tmp/port"'; sleep 3600' --tls-psk="$tmp/server.psk" \
+	"${session[@]}"
+wait_until "the port" test -s "$tmp/port"
+port=$(cat "$tmp/port")
+nbdinfo --size "nbd://127.0.0.1:$port" | grep -x 33554432
+nbdinfo "nbds://alice@127.0.0.1:$port?tls-psk-file=$tmp/server.psk" | grep 'with TLS'
+stop_process "$gateway_pid"
+
+# ---- the URI of --run ----
+
+"$RTRS_NBD" -U - --tls=require --tls-psk="$tmp/server.psk" "${session[@]}" \
+	--run 'nbdinfo "$uri"' >"$tmp/info"
+grep -q 'with TLS' "$tmp/info"
+
+# ---- the session's TLS is another one ----
+
+stop_process "$server_pid"
+start_server --tls=require --tls-psk="$tmp/server.psk" --log-level=debug --control none \
+	"disk=$tmp/disk"
+start_gateway -v --tls=require --tls-psk="$tmp/stranger.psk" "server=127.0.0.1:$server_port" \
+	export=disk control=none tls=require tls-psk="$tmp/qemu/keys.psk"
+nbdinfo "$(uri carol "$tmp/stranger.psk")" | grep 'with TLS'
+expect_failure 1 'gnutls_handshake' nbdinfo "$(uri alice "$tmp/qemu/keys.psk")"
+told "TLS: no key has the name 'alice'$"
+
+# ---- options ----
+
+# bad STATUS TEXT OPTION...
+bad() {
+	local status=$1 text=$2
+	shift 2
+	expect_failure "$status" "$text" "$RTRS_NBD" -f -U "$tmp/bad.sock" "$@" "${session[@]}"
+}
+bad 2 "tls" --tls=maybe
+bad 1 '^rtrs-nbd: --tls=require: expected tls-psk=FILE or tls-certificates=DIR' --tls=require
+bad 1 "^rtrs-nbd: --tls-psk=$tmp/none: " --tls-psk="$tmp/none"
+bad 1 '^rtrs-nbd: --tls-psk=.* expected one of them' --tls-psk="$tmp/server.psk" \
+	--tls-certificates="$tmp"
+cp "$tmp/server.psk" "$tmp/open.psk"
+chmod 644 "$tmp/open.psk"
+bad 1 "^rtrs-nbd: --tls-psk=$tmp/open.psk: " --tls-psk="$tmp/open.psk"

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* TLS under a connection of NBD, with GnuTLS as the client: bytes that wait inside the stream, full
+ * sockets, keys that change, small records, and all ends. */
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <gnutls/gnutls.h>
+
+#include "gate-stream.h"
+#include "unit.h"
+#include "util.h"
+
+static struct fab_tls *server_tls, *client_tls;
+static struct gate_stream *server;
+static struct nbd_stream *nbd;
+static struct fab_tls_end client_end;
+static gnutls_session_t client;
+static int fds[2];			/* server, client */
+static char why[GATE_STREAM_WHY_LEN];
+
+static struct fab_tls *make_tls(bool server_side, bool is_nbd, const char *keys)
+{
+	char file[] = "/tmp/test-gate-stream.XXXXXX", err[512];
+	int fd = mkstemp(file);
+	struct fab_tls_conf conf = { .server = server_side, .nbd = is_nbd, .psk = file };
+	struct fab_tls *tls;
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(write(fd, keys, strlen(keys)), (ssize_t)strlen(keys));
+	close(fd);
+	cr_assert_eq(fab_tls_create(&conf, &tls, err, sizeof(err)), 0, "%s", err);
+	unlink(file);
+	return tls;
+}
+
+#define KEY "alice:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n"
+#define WRONG "alice:ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n"
+
+static void begin(void)
+{
+	server_tls = make_tls(true, true, KEY);
+}
+
+/* A client with @keys, which names a protocol as NBD's or as RTRS' clients do. */
+static void connect_client(const char *keys, bool is_nbd)
+{
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+	server = gate_stream_create(server_tls, fds[0]);
+	cr_assert_not_null(server);
+	nbd = gate_stream_nbd(server);
+	client_tls = make_tls(false, is_nbd, keys);
+	client_end.tls = client_tls;
+	cr_assert_eq(fab_tls_session(&client_end, "", &client), 0);
+	gnutls_transport_set_int(client, fds[1]);
+}
+
+/* Both go on until both are done, or the server has failed.  What the server says. */
+static int shake(void)
+{
+	int rc = GNUTLS_E_AGAIN, r = -EAGAIN;
+	short events;
+
+	for (unsigned i = 0; i < 100 && (rc == GNUTLS_E_AGAIN || r == -EAGAIN); i++) {
+		if (rc == GNUTLS_E_AGAIN)
+			rc = gnutls_handshake(client);
+		if (r == -EAGAIN)
+			r = gate_stream_handshake(server, &events, why);
+	}
+	return r;
+}
+
+static void connected(void)
+{
+	connect_client(KEY, true);
+	cr_assert_eq(shake(), 0, "%s", why);
+}
+
+static void end(void)
+{
+	gate_stream_destroy(server);
+	if (client)
+		gnutls_deinit(client);
+	fab_tls_destroy(client_tls);
+	fab_tls_destroy(server_tls);
+	if (fds[0])
+		close(fds[0]);
+	if (fds[1] > 0)
+		close(fds[1]);
+}
+
+TestSuite(gate_stream, .init = begin, .fini = end);
+
+static ssize_t take(void *buf, size_t len)
+{
+	struct iovec iov = { buf, len };
+
+	return nbd->ops->recv(nbd, &iov, 1);
+}
+
+/* The stream has ended, with a cause that begins with @cause, and stays so. */
+static void expect_cause(const char *cause)
+{
+	char byte;
+
+	for (unsigned i = 0; i < 2; i++) {
+		errno = 0;
+		cr_assert_eq(take(&byte, 1), -1);
+		cr_assert_eq(errno, EPROTO);
+		cr_assert_eq(strncmp(nbd->ops->why(nbd), cause, strlen(cause)), 0, "%s",
+			     nbd->ops->why(nbd));
+	}
+	cr_assert(nbd->ops->pending(nbd));
+}
+
+Test(gate_stream, describes)
+{
+	char text[200];
+
+	connected();
+	gate_stream_describe(server, text, sizeof(text));
+	cr_assert_str_eq(text, "TLS1.3 AES-128-GCM, psk:alice");
+}
+
+Test(gate_stream, wrong_key)
+{
+	connect_client(WRONG, true);
+	cr_assert_eq(shake(), -EPROTO);
+	cr_assert_str_eq(why, "TLS: wrong key of 'alice'");
+}
+
+/* The key is right, and the client is one of RTRS. */
+Test(gate_stream, another_protocol)
+{
+	connect_client(KEY, false);
+	cr_assert_eq(shake(), -EPROTO);
+}
+
+/* Bytes that GnuTLS or the buffer has do not show in the socket. */
+Test(gate_stream, pending)
+{
+	char buf[100];
+	struct pollfd pfd;
+
+	connected();
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(gnutls_record_send(client, "0123456789", 10), 10);
+	cr_assert_eq(take(buf, 4), 4);
+	pfd = (struct pollfd){ .fd = fds[0], .events = POLLIN };
+	cr_assert_eq(poll(&pfd, 1, 0), 0);
+	cr_assert(nbd->ops->pending(nbd));
+	cr_assert_eq(take(buf + 4, sizeof(buf) - 4), 26);
+	cr_assert_eq(memcmp(buf, "012345678901234567890123456789", 30), 0);
+	cr_assert(!nbd->ops->pending(nbd));
+	errno = 0;
+	cr_assert_eq(take(buf, 1), -1);
+	cr_assert_eq(errno, EAGAIN);
+}
+
+/* The end comes in one read with the bytes in front. */
+Test(gate_stream, end_behind_bytes)
+{
+	char buf[100];
+
+	connected();
+	cr_assert_eq(gnutls_record_send(client, "0123456789", 10), 10);
+	cr_assert_eq(gnutls_bye(client, GNUTLS_SHUT_WR), 0);
+	cr_assert_eq(take(buf, sizeof(buf)), 10);
+	cr_assert(nbd->ops->pending(nbd), "the socket does not show this end");
+	cr_assert_eq(take(buf, sizeof(buf)), 0);
+	cr_assert_str_eq(nbd->ops->why(nbd), "");
+}
+
+Test(gate_stream, cut)
+{
+	connected();
+	shutdown(fds[1], SHUT_WR);
+	expect_cause("TLS: the stream was cut");
+}
+
+Test(gate_stream, alert)
+{
+	connected();
+	cr_assert_eq(gnutls_alert_send(client, GNUTLS_AL_FATAL, GNUTLS_A_INTERNAL_ERROR), 0);
+	expect_cause("TLS: the client sent an alert: Internal error");
+}
+
+Test(gate_stream, record_of_somebody_else)
+{
+	static const uint8_t record[] = "\x17\x03\x03\0\x20" "0123456789abcdef0123456789abcdef";
+
+	connected();
+	cr_assert_eq(write(fds[1], record, sizeof(record) - 1), (ssize_t)sizeof(record) - 1);
+	expect_cause("TLS: ");
+}
+
+/* The server goes on with new keys, and answers with its own. */
+Test(gate_stream, key_update)
+{
+	char buf[10];
+	struct iovec iov = { buf, sizeof(buf) };
+
+	connected();
+	cr_assert_eq(gnutls_session_key_update(client, GNUTLS_KU_PEER), 0);
+	cr_assert_eq(gnutls_record_send(client, "0123456789", 10), 10);
+	cr_assert_eq(take(buf, sizeof(buf)), 10);
+	cr_assert_eq(nbd->ops->send(nbd, &iov, 1), 10);
+	cr_assert_eq(nbd->ops->flush(nbd), 0);
+	/* The answer comes in front of the bytes. */
+	cr_assert_eq(gnutls_record_recv(client, buf, sizeof(buf)), GNUTLS_E_AGAIN);
+	cr_assert_eq(gnutls_record_recv(client, buf, sizeof(buf)), 10);
+	cr_assert_eq(memcmp(buf, "0123456789", 10), 0);
+}
+
+/* Send @len bytes in pieces of @piece, as the socket takes them, while the client reads. */
+static void send_all(size_t len, size_t piece)
+{
+	uint8_t *from = malloc(len), *to = calloc(1, len);
+	size_t sent = 0, got = 0, n;
+	struct iovec iov[64];
+	bool was_full = false;
+	ssize_t rc;
+	int left;
+
+	cr_assert(from && to);
+	for (size_t i = 0; i < len; i++)
+		from[i] = (uint8_t)(i * 7 + i / 251);
+	for (unsigned turns = 0; got < len && turns < 100000; turns++) {
+		for (n = 0; n < ARRAY_SIZE(iov) && sent + n * piece < len; n++)
+			iov[n] = (struct iovec){ from + sent + n * piece,
+						 MIN(piece, len - sent - n * piece) };
+		rc = n ? nbd->ops->send(nbd, iov, n) : 0;
+		cr_assert(rc >= 0 || errno == EAGAIN);
+		sent += (size_t)MAX(rc, 0);
+		left = nbd->ops->flush(nbd);
+		cr_assert_geq(left, 0);
+		was_full |= left > 0;
+		rc = gnutls_record_recv(client, to + got, len - got);
+		cr_assert(rc > 0 || rc == GNUTLS_E_AGAIN, "%s", gnutls_strerror((int)rc));
+		got += (size_t)MAX(rc, 0);
+	}
+	cr_assert_eq(got, len);
+	cr_assert_eq(memcmp(from, to, len), 0);
+	cr_assert(was_full, "the socket was never full");
+	free(from);
+	free(to);
+}
+
+Test(gate_stream, full_socket)
+{
+	int small = 4096;
+
+	connected();
+	setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+	send_all(2u << 20, 64u << 10);
+	send_all(1u << 20, 1000);
+}
+
+/* A client may ask for records of 512 bytes. */
+Test(gate_stream, small_records)
+{
+	int small = 4096;
+
+	connect_client(KEY, true);
+	cr_assert_eq(gnutls_record_set_max_recv_size(client, 512), 0);
+	cr_assert_eq(shake(), 0, "%s", why);
+	setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+	send_all(1u << 20, 64u << 10);
+}
+
+/* The peer sees the end of the stream as an end. */
+Test(gate_stream, bye)
+{
+	char byte;
+
+	connected();
+	nbd->ops->bye(nbd);
+	cr_assert_eq(nbd->ops->flush(nbd), 0);
+	cr_assert_eq(gnutls_record_recv(client, &byte, 1), 0);
+}
