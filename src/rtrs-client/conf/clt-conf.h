@@ -25,7 +25,7 @@ struct clt_conf {
 					 * longer */
 	const char *path_texts[CLT_PATHS_MAX];	/* server= and path= */
 	/* first value of each row of clt_conf_options, but not those of a file; NULL: none */
-	const char *given[32];
+	const char *given[36];
 	const char *export_name;	/* NULL: each client asks for an export */
 	char sessname[RTRS_NAME_MAX];	/* empty: made up by clt_conf_sessname() */
 	enum clt_transport transport;

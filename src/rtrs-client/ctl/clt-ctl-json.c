@@ -50,8 +50,10 @@ static json_t *path_show(struct clt_path *path)
 		inflight += atomic_load_explicit(&att->cons[i].inflight, memory_order_relaxed);
 	if (up)
 		fab_conn_addrs(att->cons[0].fab, &src, NULL);
-	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:i,s:I,s:I,s:I,s:I,s:I,s:o}",
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:i,s:I,s:I,s:I,s:I,s:I,s:o}",
 			 "state", ctl_json_text(path_state(path)),
+			 "server_name", ctl_json_text(up && path->auth.proven ?
+						      path->auth.chap.peer : ""),
 			 "transport", ctl_json_text(fab_addr_transport(&path->conf.dst)),
 			 "peer", address_json(&path->conf.dst),
 			 "src_addr", address_json(&src),
