@@ -194,7 +194,8 @@ struct fab_cm_conf {
 	bool (*admit)(void *arg, const struct fab_addr *peer);
 	/* The passive side has closed a connection of @peer that sent something, and no good
 	 * CONNECT: @why says so in words.  @tls: for TLS, the peer's or ours.  For a log and its
-	 * counters, which are the callee's to bound; NULL: the provider logs a line.  As admit(). */
+	 * counters, which are the callee's to bound; NULL: the provider logs a line.  As
+	 * admit(). */
 	void (*refused)(void *arg, const struct fab_addr *peer, bool tls, const char *why);
 	void *admit_arg;		/* of both */
 	const void *refusal;
