@@ -83,7 +83,8 @@ BEGIN {
 	only["systemd/sd-journal.h"] = "^src/common/journal/"
 	only["rbd/librbd.h"] = "^src/store/rbd/rbd-lib\\.h$"
 	only["rados/librados.h"] = "^src/store/rbd/rbd-lib\\.h$"
-	only["gnutls/gnutls.h"] = "^src/common/(auth/auth-crypto|fabric/(fab-certs|fab-tls|tcp/tcp-k?tls))\\.c$"
+	only["gnutls/gnutls.h"] = \
+		"^src/common/(auth/auth-crypto|fabric/(fab-certs|fab-tls|tcp/tcp-k?tls))\\.c$"
 	only["gnutls/gnutls.h"] = only["gnutls/gnutls.h"] "|^src/rtrs-nbd/gate-stream\\.c$"
 	only["gnutls/crypto.h"] = "^src/common/(auth/auth-crypto|fabric/fab-(certs|tls))\\.c$"
 	only["nettle/curve25519.h"] = "^src/common/auth/auth-crypto\\.c$"

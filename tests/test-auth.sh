@@ -68,6 +68,20 @@ refused 'connection 0 was refused: Permission denied' \
 	'connection refused: it does not authenticate, which --auth=require demands'
 refused 'connection 0 was refused: Permission denied' \
 	'connection refused: it does not authenticate' --auth=none --auth-psk="$tmp/alice.psk"
+# The server that proves itself says which one it is, and the client may insist.
+name=$(hostname)
+timeout "$TIMEOUT_S" "$bench" --number-ios=1 --auth-psk="$tmp/alice.psk" \
+	--auth-hostname="elsewhere,$name" "127.0.0.1:$server_port" disk
+expect_failure 1 "the server has proven to be $name, expected auth-hostname=x$name,$name.x" \
+	"$bench" --number-ios=1 --auth-psk="$tmp/alice.psk" --auth-hostname="x$name,$name.x" \
+	"127.0.0.1:$server_port" disk
+expect_failure "1|2" "auth-hostname=$name: expected auth-psk=FILE beside it, and auth=require" \
+	"$bench" --number-ios=1 --auth=psk --auth-psk="$tmp/alice.psk" --auth-hostname="$name" \
+	"127.0.0.1:$server_port" disk
+start_gateway "server=127.0.0.1:$server_port" export=disk control="$tmp/gw.sock" mode=ro \
+	auth-psk="$tmp/alice.psk" auth-hostname="$name"
+"$top_builddir/rtrsctl" --socket "$tmp/gw.sock" show | grep -x -E " +server_name +$name"
+stop_process "$gateway_pid"
 counted() {
 	curl --silent --fail --max-time "$TIMEOUT_S" --unix-socket "$tmp/metrics" \
 		http://localhost/metrics |

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # TLS with certificates: the server proves itself by its address or a name, a client proves itself
-# if asked, and each that does not is refused with one line; a reload takes other files, and ends the
-# paths of certificates that these do not accept.
+# if asked, and each that does not is refused with one line; a reload takes other files, and ends
+# the paths of certificates that these do not accept.
 . ./tests/functions.sh
 requires_server; requires_gateway
 requires certtool --version
@@ -155,7 +155,8 @@ done
 are gw1 gw2
 says '' reload
 # connect NAME hello|done FIFO: a client with this certificate, which waits for the end of FIFO
-# behind its hello, or behind its handshake; then the CONNECT of a session.  Prints ACCEPT or REJECT.
+# behind its hello, or behind its handshake; then the CONNECT of a session.  Prints ACCEPT or
+# REJECT.
 connect() {
 	/usr/bin/python3 - "$server_port" "$tmp/$1" "$2" "$3" <<'END'
 import os, socket, ssl, struct, sys

@@ -40,6 +40,11 @@ static int check_together(const struct auth_conf *conf, char *err, size_t len)
 		return creds_error(-EINVAL, err, len,
 				   "auth-username=%s: expected auth-psk=FILE beside it",
 				   conf->username);
+	/* Whoever may stay without a proof has no name. */
+	if (conf->hostname && mode_of(conf) != AUTH_MODE_REQUIRE)
+		return creds_error(-EINVAL, err, len,
+				   "auth-hostname=%s: expected auth-psk=FILE beside it, and "
+				   "auth=require", conf->hostname);
 	if (mode_of(conf) != AUTH_MODE_NONE && !conf->psk)
 		return creds_error(-EINVAL, err, len,
 				   "auth=%s: expected auth-psk=FILE beside it",
@@ -99,6 +104,10 @@ int auth_creds_create(const struct auth_conf *conf, struct auth_creds **out, cha
 		name_machine(creds->name);
 	else
 		rc = choose_own(creds, conf, err, len);
+	if (!rc && conf->hostname) {
+		creds->hostname = strdup(conf->hostname);
+		rc = creds->hostname ? 0 : creds_error(-ENOMEM, err, len, "out of memory");
+	}
 	if (rc) {
 		auth_creds_destroy(creds);
 		return rc;
@@ -107,10 +116,25 @@ int auth_creds_create(const struct auth_conf *conf, struct auth_creds **out, cha
 	return 0;
 }
 
+bool auth_creds_want(const struct auth_creds *creds, const char *name)
+{
+	const char *word = creds->hostname;
+
+	while (word) {
+		size_t len = strcspn(word, ",");
+
+		if (len == strlen(name) && !memcmp(word, name, len))
+			return true;
+		word = word[len] ? word + len + 1 : NULL;
+	}
+	return !creds->hostname;
+}
+
 void auth_creds_destroy(struct auth_creds *creds)
 {
 	if (!creds)
 		return;
 	fab_psk_free(&creds->psks);
+	free(creds->hostname);
 	free(creds);
 }

@@ -27,12 +27,15 @@ struct auth_conf {
 	enum auth_mode mode;
 	const char *psk;		/* a file of keys; NULL: none */
 	const char *username;		/* client: whose key; NULL: the only one */
+	const char *hostname;		/* client: the server's own name, or several, "a,b"; NULL:
+					 * any */
 };
 
 struct auth_creds {
 	enum auth_mode mode;
 	struct fab_psks psks;
 	const struct fab_psk *own;	/* client: of @psks */
+	char *hostname;			/* client: NULL: any */
 	char name[FAB_PSK_NAME_MAX + 1];	/* server: the name of this machine */
 };
 
@@ -41,6 +44,8 @@ struct auth_creds {
 int auth_creds_create(const struct auth_conf *conf, struct auth_creds **out, char *err, size_t len);
 /* Wipe and free @creds; NULL: do nothing. */
 void auth_creds_destroy(struct auth_creds *creds);
+/* True if a client with @creds goes on with a server that has proven to be called @name. */
+bool auth_creds_want(const struct auth_creds *creds, const char *name);
 /* The mode; of NULL AUTH_MODE_NONE. */
 static inline enum auth_mode auth_mode(const struct auth_creds *creds)
 {

@@ -192,9 +192,10 @@ struct fab_cm_conf {
 	 * Nothing is kept for a refused peer, and no event comes.  Runs on the cm's thread; calls
 	 * only address functions of the fabric. */
 	bool (*admit)(void *arg, const struct fab_addr *peer);
-	/* The passive side has closed a connection of @peer that sent something, and no good CONNECT:
-	 * @why says so in words.  @tls: for TLS, the peer's or ours.  For a log and its counters,
-	 * which are the callee's to bound; NULL: the provider logs a line.  As admit(). */
+	/* The passive side has closed a connection of @peer that sent something, and no good
+	 * CONNECT: @why says so in words.  @tls: for TLS, the peer's or ours.  For a log and its
+	 * counters, which are the callee's to bound; NULL: the provider logs a line.  As
+	 * admit(). */
 	void (*refused)(void *arg, const struct fab_addr *peer, bool tls, const char *why);
 	void *admit_arg;		/* of both */
 	const void *refusal;

@@ -53,8 +53,10 @@ static json_t *path_show(struct clt_path *path)
 		fab_conn_addrs(att->cons[0].fab, &src, NULL);
 		fab_conn_identity(att->cons[0].fab, &peer);
 	}
-	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:i,s:I,s:I,s:I,s:I,s:I,s:o}",
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:i,s:I,s:I,s:I,s:I,s:I,s:o}",
 			 "state", ctl_json_text(path_state(path)),
+			 "server_name", ctl_json_text(up && path->auth.proven ?
+						      path->auth.chap.peer : ""),
 			 "transport", ctl_json_text(fab_addr_transport(&path->conf.dst)),
 			 "cipher", ctl_json_text(peer.cipher),
 			 "peer", address_json(&path->conf.dst),

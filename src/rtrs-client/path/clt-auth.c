@@ -84,11 +84,19 @@ static void auth_fail(struct clt_path *path, int err, const char *what)
 static void auth_take(struct clt_path *path, size_t len)
 {
 	struct clt_auth *auth = &path->auth;
+	const struct auth_creds *creds = path->conf.auth;
 	struct auth_reply reply;
+	char why[CLT_WHY];
 	int r = auth_chap_take(&auth->chap, auth->msgs->in, len, &reply);
 
 	if (r < 0) {
 		auth_fail(path, r, auth->chap.why);
+		return;
+	}
+	if (auth->chap.state == AUTH_PROVEN && !auth_creds_want(creds, auth->chap.peer)) {
+		snprintf(why, sizeof(why), "authentication: the server has proven to be %.80s, "
+			 "expected auth-hostname=%.80s", auth->chap.peer, creds->hostname);
+		auth->done(path, -EACCES, why);
 		return;
 	}
 	if (auth->chap.state == AUTH_PROVEN) {
