@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=6.12 timeout=300
-# guest: kernel=6.1 timeout=300 full
+# guest: kernel=6.12 timeout=450
+# guest: kernel=6.1 timeout=450 full
 # Two servers share two SCSI disks (shared=yes), each as a host of its own (shared-disk.sh), and the
 # client has a path to each.  The server that writes is killed, and frozen: the other one takes the
 # reservation, and the late writes of a server that thaws never land, whoever writes by then.
