@@ -95,11 +95,11 @@ kill_process "${pid[$at]}"
 flushed_check "$flushed"
 goes_on "the end of faults"
 shared_load_end
-# Until the path is lost, and for one export after the other until its owner has had its second and
-# its lock is broken; unless the machine is too slow for the heartbeats of this test.
+# Until the path is lost, until the owner has had its second, and until the locks of one export
+# after the other are broken; unless the machine is too slow for the heartbeats of this test.
 lost=$(grep -c 'lost: ' "$nbdkit_log")
 if [ "$lost" -eq $((3 * faults + 1)) ]; then
-	[ "$(cat "$tmp/longest")" -lt $((DETECT_MS + 2 * (1000 + 1000) + 3 * SLACK_MS)) ]
+	[ "$(cat "$tmp/longest")" -lt $((DETECT_MS + 1000 + 2 * 1000 + 3 * SLACK_MS)) ]
 else
 	echo "$lost paths were lost: other than by faults of the test; the pause is not judged"
 fi

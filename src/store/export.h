@@ -100,8 +100,10 @@ struct store_driver {
 	/* Take the engine's lock.  A living owner has STORE_LEAD_PATIENCE_MS to give the lock back.
 	 * Then the lock is broken, so that no later write of the owner lands; but not before
 	 * @may_break_ms.  CLOCK_NEVER: a living owner keeps the lock, and has STORE_LEAD_POLITE_MS.
-	 * 0, perhaps with words in @why, or -errno with words in @why. */
-	int (*take)(struct export *ex, uint64_t may_break_ms, char *why, size_t len);
+	 * The time of the owner began at @since_ms; 0: it begins now.  0, perhaps with words in
+	 * @why, or -errno with words in @why. */
+	int (*take)(struct export *ex, uint64_t may_break_ms, uint64_t since_ms, char *why,
+		    size_t len);
 	/* Before take(), which may break the lock: forget all servers but this one and the owner
 	 * of the lock, because an administrator says that they have gone.  NULL: the engine knows
 	 * no more than the owner.  As take(). */

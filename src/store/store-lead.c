@@ -47,7 +47,7 @@ static void take_work(struct worker_job *job)
 	lead->rc = lead->breaking && lead->force && driver->forget ?
 		driver->forget(lead->ex, lead->why, sizeof(lead->why)) : 0;
 	if (!lead->rc)
-		lead->rc = driver->take(lead->ex, may_break_ms(lead), lead->why,
+		lead->rc = driver->take(lead->ex, may_break_ms(lead), lead->since_ms, lead->why,
 					sizeof(lead->why));
 }
 
@@ -104,6 +104,7 @@ static void wish_next(struct store_lead *lead)
 	case STORE_LEAD_KEEPING:
 		lead->breaking = true;
 		lead->force = lead->wish->force;
+		lead->since_ms = 0;
 		lead_event(lead, STORE_LEAD_EV_WANTED);
 		break;
 	case STORE_LEAD_OWNER:
@@ -400,13 +401,15 @@ bool store_lead_lets(const struct export *ex, enum rnbd_access_mode mode)
 	return state < STORE_LEAD_FENCED || ex != lead->ex;
 }
 
-void store_lead_want(struct store *store, bool force)
+void store_lead_want(struct store *store, bool force, uint64_t since_ms)
 {
 	struct store_lead *lead = store->lead;
 
 	lead_ready(lead);
-	if (1u << atomic_load(&lead->state) & (IN(STANDBY) | IN(KEEPING)))
+	if (1u << atomic_load(&lead->state) & (IN(STANDBY) | IN(KEEPING))) {
 		lead->force = force;
+		lead->since_ms = force ? since_ms : 0;
+	}
 	lead_event(lead, STORE_LEAD_EV_WANTED);
 }
 

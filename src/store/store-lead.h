@@ -84,6 +84,7 @@ struct store_lead {
 	struct loop_timer timer;
 	bool begun;			/* @worker belongs to a loop */
 	bool force;			/* of the try under way, or the last one */
+	uint64_t since_ms;		/* of store_lead_want(), likewise */
 	struct store_lead_break *wish;	/* the caller's; NULL: none */
 	bool breaking;			/* the try under way is for @wish */
 	int rc;				/* of @job */
@@ -116,8 +117,10 @@ const char *store_lead_word(const struct store *store);
 /* True if a client may open @ex in @mode now. */
 bool store_lead_lets(const struct export *ex, enum rnbd_access_mode mode);
 /* A client opens @store, which does not let it: take the lock; by @force, if the client had the
- * store open on the other server and lost its paths.  export_users.store_led() follows. */
-void store_lead_want(struct store *store, bool force);
+ * store open on the other server and lost its paths.  The time that a living owner has began at
+ * @since_ms, when the client told so for the first of its stores: all of them were lost with the
+ * same paths.  export_users.store_led() follows. */
+void store_lead_want(struct store *store, bool force, uint64_t since_ms);
 /* For an OPEN that has waited, inside export_users.store_led(): 0, or -errno: the try to take the
  * lock has failed, and a try by @force would fail as well.  0 at any other time. */
 int store_lead_error(const struct store *store, bool force);

@@ -25,8 +25,9 @@ int store_taking_patience(struct store_taking *t, const char *owner)
 				STORE_LEAD_PATIENCE_MS;
 
 	if (strcmp(t->owner, owner)) {
+		/* Another owner has a time of its own. */
+		t->since_ms = t->asked_ms && !*t->owner ? t->asked_ms : clock_now_ms();
 		snprintf(t->owner, sizeof(t->owner), "%s", owner);
-		t->since_ms = clock_now_ms();
 	}
 	return clock_now_ms() - t->since_ms >= patience_ms ? 0 : -EAGAIN;
 }

@@ -15,7 +15,7 @@ struct exports;
 
 struct store_taking {
 	const struct exports *exports;
-	uint64_t may_break_ms;		/* of store_driver.take() */
+	uint64_t may_break_ms, asked_ms;	/* of store_driver.take(): @asked_ms is since_ms */
 	char *why;			/* the caller's, @len bytes */
 	size_t len;
 	/* the owner last seen, "client.4121" or the like, and when it was first seen */

@@ -154,7 +154,7 @@ static void check_break(const struct sim_share *s, unsigned number)
 struct taking {
 	struct sim_share *s;
 	unsigned number;
-	uint64_t may_break_ms;
+	uint64_t may_break_ms, asked_ms;
 	unsigned owner;			/* whom the service has named */
 	uint64_t since_ms;		/* since when */
 };
@@ -222,8 +222,8 @@ static void break_lock(struct taking *t)
 static bool patience_ends(struct taking *t, unsigned owner)
 {
 	if (t->owner != owner) {
+		t->since_ms = t->asked_ms && !t->owner ? t->asked_ms : clock_now_ms();
 		t->owner = owner;
-		t->since_ms = clock_now_ms();
 	}
 	return clock_now_ms() - t->since_ms >= STORE_LEAD_PATIENCE_MS;
 }
@@ -257,10 +257,11 @@ static int try_to_take(struct taking *t, char *why, size_t len)
 	return 0;
 }
 
-int sim_share_take(struct sim_share *s, unsigned number, uint64_t may_break_ms,
+int sim_share_take(struct sim_share *s, unsigned number, uint64_t may_break_ms, uint64_t since_ms,
 		   const _Atomic(bool) *stopping, char *why, size_t len)
 {
-	struct taking t = { .s = s, .number = number, .may_break_ms = may_break_ms };
+	struct taking t = { .s = s, .number = number, .may_break_ms = may_break_ms,
+			    .asked_ms = since_ms };
 	int rc = -ECANCELED;
 
 	while (!is_dead(opener_of(s, number)) && !atomic_load(stopping)) {

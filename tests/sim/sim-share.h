@@ -37,7 +37,7 @@ void sim_share_told(struct sim_share *s, unsigned number);
 
 /* ---- for the driver (export.h: take, yield) ---- */
 
-int sim_share_take(struct sim_share *s, unsigned number, uint64_t may_break_ms,
+int sim_share_take(struct sim_share *s, unsigned number, uint64_t may_break_ms, uint64_t since_ms,
 		   const _Atomic(bool) *stopping, char *why, size_t len);
 int sim_share_yield(struct sim_share *s, unsigned number);
 

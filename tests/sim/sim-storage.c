@@ -704,10 +704,11 @@ static void sim_close(struct export *ex)
 	free(s);
 }
 
-static int sim_take(struct export *ex, uint64_t may_break_ms, char *why, size_t len)
+static int sim_take(struct export *ex, uint64_t may_break_ms, uint64_t since_ms, char *why,
+		    size_t len)
 {
 	return sim_share_take(sim_disk_find(ex->path)->share, sim_export(ex)->number, may_break_ms,
-			      &ex->all->stopping, why, len);
+			      since_ms, &ex->all->stopping, why, len);
 }
 
 static int sim_yield(struct export *ex)

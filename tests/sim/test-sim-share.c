@@ -564,6 +564,68 @@ static void test_broken_soon(void)
 	world_destroy(w);
 }
 
+/* A server with "disk1", too, which is shared as "disk0" is. */
+static void server_of_two(const char *host)
+{
+	static char names[2][8] = { "disk0", "disk1" };
+	static char specs[2][32] = { "disk0=disk0,shared=yes", "disk1=disk1,shared=yes" };
+	static const struct conf_export exports[2] = { { .name = names[0], .spec = specs[0] },
+						       { .name = names[1], .spec = specs[1] } };
+	static char err[EXPORT_LIFE_ERR];
+
+	server(host);
+	CHECK(world_server_change_on(w, host, exports, ARRAY_SIZE(exports), err) == 0);
+}
+
+static void second_opened(struct dev_open_req *req)
+{
+	req->name = NULL;
+}
+
+static bool second_is_open(void *arg)
+{
+	return !((struct dev_open_req *)arg)->name;
+}
+
+static uint64_t traced_at_ms(const char *text)
+{
+	CHECK(sim_run_until(is_traced, (void *)(uintptr_t)text, 10000));
+	return clock_now_ms();
+}
+
+/* All exports of a client are lost with the same paths, so the owner has its time for all of them
+ * together. */
+static void test_two_exports_at_once(void)
+{
+	struct dev_open_req second = { .name = "disk1", .mode = RNBD_ACCESS_RW,
+				       .done = second_opened };
+	uint64_t frozen_ms, taken_ms;
+	struct sim_disk *disk1;
+	struct world_client *c;
+
+	w = world_create(1);
+	disk1 = sim_disk_create("disk1", WORLD_DISK_SIZE);
+	server_of_two("srv");
+	c = client("clt", RNBD_ACCESS_RW);
+	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	dev_open_start(world_client_clt(c), &second);
+	CHECK(sim_run_until(second_is_open, &second, 1000) && !second.status);
+	server_of_two("srv2");
+	world_run_ms(w, 6000);
+	sim_freeze("srv");
+	frozen_ms = clock_now_ms();
+	taken_ms = traced_at_ms("srv2 disk0: this server writes the store now");
+	CHECK(taken_ms - frozen_ms >= STORE_LEAD_PATIENCE_MS);
+	CHECK(traced_at_ms("srv2 disk1: this server writes the store now") <
+	      taken_ms + STORE_LEAD_PATIENCE_MS / 2);
+	CHECK(world_write(c, 0, 4096, 0x11) == 0);
+	sim_thaw("srv");
+	world_run_ms(w, 20000);
+	dev_close(second.dev);
+	world_destroy(w);
+	sim_disk_destroy(disk1);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
@@ -575,6 +637,7 @@ int main(int argc, char **argv)
 		{ "server-dies-as-it-takes-over", test_server_dies_as_it_takes_over },
 		{ "broken-by-hand", test_broken_by_hand },
 		{ "broken-soon", test_broken_soon },
+		{ "two-exports-at-once", test_two_exports_at_once },
 		{ "random", test_random },
 	};
 

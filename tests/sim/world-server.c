@@ -328,7 +328,13 @@ static bool change_is_done(void *arg)
 int world_server_change(struct world *w, const struct conf_export *exports, unsigned n,
 			char err[EXPORT_LIFE_ERR])
 {
-	struct world_server *s = w->servers_up[0];
+	return world_server_change_on(w, "srv", exports, n, err);
+}
+
+int world_server_change_on(struct world *w, const char *host, const struct conf_export *exports,
+			   unsigned n, char err[EXPORT_LIFE_ERR])
+{
+	struct world_server *s = w->servers_up[world_place(host)];
 	struct sim_place before = sim_enter(s->host, s->epoch);
 	struct change c = { .err = err };
 	struct srv_conf wanted = s->served;

@@ -102,6 +102,9 @@ void world_server_kill(struct world *w, enum sim_kill how);
 #define WORLD_EXPORTS_MAX 8u
 int world_server_change(struct world *w, const struct conf_export *exports, unsigned n,
 			char err[EXPORT_LIFE_ERR]);
+/* The same of the server on @host. */
+int world_server_change_on(struct world *w, const char *host, const struct conf_export *exports,
+			   unsigned n, char err[EXPORT_LIFE_ERR]);
 /* Take the export @name away from who has it open; returns from how many sessions. */
 unsigned world_server_kick(struct world *w, const char *name);
 /* An administrator has the server on @host take the lock of "disk0" (srv_break()).  @text has room

@@ -39,10 +39,15 @@ static void server_begins(unsigned host)
 	cr_assert_eq(store_file_share_begin(ex, why, sizeof(why)), 0, "%s", why);
 }
 
-static int take(unsigned host, uint64_t may_break_ms)
+static int take_since(unsigned host, uint64_t may_break_ms, uint64_t since_ms)
 {
 	*why = '\0';
-	return store_file_share_take(&hosts[host].f.ex, may_break_ms, why, sizeof(why));
+	return store_file_share_take(&hosts[host].f.ex, may_break_ms, since_ms, why, sizeof(why));
+}
+
+static int take(unsigned host, uint64_t may_break_ms)
+{
+	return take_since(host, may_break_ms, 0);
 }
 
 static int yield(unsigned host)
@@ -100,6 +105,20 @@ Test(store_file_share, an_owner_has_its_time)
 	cr_assert_eq(dev.aborts, 1);
 	cr_assert_eq(dev.keys[A], 0);
 	cr_assert_eq(yield(A), -ESHUTDOWN);
+}
+
+/* The owner has had its time already, while the client took another device over.  A server that
+ * stops does not wait. */
+Test(store_file_share, an_owner_has_its_time_once)
+{
+	uint64_t now = clock_now_ms();
+
+	cr_assert_eq(take(A, 0), 0);
+	atomic_store(&all.stopping, true);
+	cr_assert_eq(take(B, 0), -ECANCELED);
+	cr_assert_eq(dev.holder, A);
+	cr_assert_eq(take_since(B, 0, now - STORE_LEAD_PATIENCE_MS), 0);
+	cr_assert_eq(dev.holder, B);
 }
 
 /* The device is never free while a host may have late writes: one that was fenced, and has not come

@@ -75,12 +75,17 @@ static void opened_anew(void *arg)
 
 /* export_acquire() that begins to open the store anew, if a failed sync makes this necessary, or to
  * take a shared store from another server. */
-static int open_acquire(struct srv *srv, struct export *ex, enum rnbd_access_mode mode, bool force)
+static int open_acquire(struct srv_sess *sess, struct export *ex, enum rnbd_access_mode mode,
+			bool force)
 {
+	struct srv_rnbd_sess *r = srv_rnbd_sess(sess);
+	struct srv *srv = sess->srv;
 	int rc;
 
 	if (!store_lead_lets(ex, mode)) {
-		store_lead_want(ex->store, force);
+		if (force && !r->take_over_ms)
+			r->take_over_ms = clock_now_ms();
+		store_lead_want(ex->store, force, r->take_over_ms);
 		return -EAGAIN;
 	}
 	rc = export_acquire(ex, mode);
@@ -133,7 +138,7 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, bool wait
 		rc = waited && !store_lead_lets(ex, open->mode) ?
 			store_lead_error(ex->store, force) : 0;
 		if (!rc)
-			rc = open_acquire(sess->srv, ex, open->mode, force);
+			rc = open_acquire(sess, ex, open->mode, force);
 		if (rc == -EAGAIN)
 			return -EINPROGRESS;
 		if (rc)

@@ -59,6 +59,9 @@ struct srv_rnbd_sess {
 	/* Control thread.  The client has our extension: after the loss of the last path, too, the
 	 * client sends unanswered requests again under the same buf_id, or settles each. */
 	bool resends;
+	/* Control thread: when the client first asked to take an export over from the server that
+	 * it lost, since its last SESS_INFO; 0: it has not. */
+	uint64_t take_over_ms;
 };
 
 /* RNBD's part of @sess. */

@@ -45,6 +45,7 @@ void srv_sess_info_request(struct srv_req *req)
 		return;
 	}
 	sess->resends = info.ext.valid;
+	sess->take_over_ms = 0;
 	atomic_store(&sess->features, info.ext.valid ? info.ext.features : 0);
 	info.ver = MIN(info.ver, (uint8_t)RNBD_PROTO_VER_MAJOR);
 	atomic_store(&sess->ver, info.ver);

@@ -179,7 +179,8 @@ int store_file_share_check(struct export *ex, char *why, size_t len);
 int store_file_share_begin(struct export *ex, char *err, size_t errlen);
 /* store_driver.keeps, take, forget, yield and renew. */
 bool store_file_share_keeps(const struct store *store);
-int store_file_share_take(struct export *ex, uint64_t may_break_ms, char *why, size_t len);
+int store_file_share_take(struct export *ex, uint64_t may_break_ms, uint64_t since_ms, char *why,
+			  size_t len);
 int store_file_share_forget(struct export *ex, char *why, size_t len);
 int store_file_share_yield(struct export *ex);
 int store_file_share_renew(struct export *ex, char *why, size_t len);

@@ -173,10 +173,12 @@ static int try_to_take(struct store_taking *try)
 	return rc ? rc : preempt(t, view.holder);
 }
 
-int store_file_share_take(struct export *ex, uint64_t may_break_ms, char *why, size_t len)
+int store_file_share_take(struct export *ex, uint64_t may_break_ms, uint64_t since_ms, char *why,
+			  size_t len)
 {
 	struct taking t = {
-		.try = { .exports = ex->all, .may_break_ms = may_break_ms, .why = why, .len = len },
+		.try = { .exports = ex->all, .may_break_ms = may_break_ms, .asked_ms = since_ms,
+			 .why = why, .len = len },
 		.pr = device_of(store_file_all(ex->store)),
 	};
 

@@ -93,7 +93,8 @@ int store_rbd_owner(rbd_image_t image, char owner[STORE_RBD_OWNER_MAX]);
 bool store_rbd_owner_watches(rbd_image_t image, const char *owner);
 
 /* struct store_driver.take, yield and renew: store-rbd-share.c. */
-int store_rbd_share_take(struct export *ex, uint64_t may_break_ms, char *why, size_t len);
+int store_rbd_share_take(struct export *ex, uint64_t may_break_ms, uint64_t since_ms, char *why,
+			 size_t len);
 int store_rbd_share_yield(struct export *ex);
 int store_rbd_share_renew(struct export *ex, char *why, size_t len);
 

@@ -61,10 +61,12 @@ static void take_aside(void *arg)
 	t->rc = store_taking_run(&t->try, try_to_take);
 }
 
-int store_rbd_share_take(struct export *ex, uint64_t may_break_ms, char *why, size_t len)
+int store_rbd_share_take(struct export *ex, uint64_t may_break_ms, uint64_t since_ms, char *why,
+			 size_t len)
 {
 	struct taking t = {
-		.try = { .exports = ex->all, .may_break_ms = may_break_ms, .why = why, .len = len },
+		.try = { .exports = ex->all, .may_break_ms = may_break_ms, .asked_ms = since_ms,
+			 .why = why, .len = len },
 		.r = store_rbd(ex),
 	};
 	int rc = store_rbd_aside(take_aside, &t);
