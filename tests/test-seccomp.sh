@@ -7,7 +7,7 @@
 . ./tests/functions.sh
 requires_server; requires_plain_build
 requires curl --version
-"$RTRS_SERVER" --help | grep -q -F 'filter own calls (on)' || skip "built without libseccomp"
+"$RTRS_SERVER" --help | grep -q -F 'filter calls (on)' || skip "built without libseccomp"
 
 bench=$top_builddir/rtrs-bench
 random_file "$tmp/disk" $((1 << 20))
