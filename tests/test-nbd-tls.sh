@@ -83,7 +83,8 @@ must_fail grep -q 'the stream was cut' "$gateway_log"
 
 # ---- --tls=on, and over TCP ----
 
-start_gateway -p 0 -v --run 'echo "$port" >'"$tmp/port"'; sleep 3600' --tls-psk="$tmp/server.psk" \
+# shellcheck disable=SC2016 # the command's
+start_gateway -p 0 -v --run 'echo "$port" >'"$tmp/port"'; exec sleep 3600' --tls-psk="$tmp/server.psk" \
 	"${session[@]}"
 wait_until "the port" test -s "$tmp/port"
 port=$(cat "$tmp/port")
@@ -93,6 +94,7 @@ stop_process "$gateway_pid"
 
 # ---- the URI of --run ----
 
+# shellcheck disable=SC2016 # the command's
 "$RTRS_NBD" -U - --tls=require --tls-psk="$tmp/server.psk" "${session[@]}" \
 	--run 'nbdinfo "$uri"' >"$tmp/info"
 grep -q 'with TLS' "$tmp/info"
