@@ -81,6 +81,26 @@ while not h.aio_is_closed() and not h.aio_is_dead():
 expect_exit "$gateway_pid" 0
 must_fail grep -q 'the stream was cut' "$gateway_log"
 
+# ---- an upgrade: another gateway takes the place of this one, and QEMU goes on there ----
+
+start_gateway -v --tls=require --tls-psk="$tmp/server.psk" "${session[@]}"
+place=$sock
+random_file "$tmp/image" $((32 << 20))
+qemu-img convert -n -W -m 8 -r 8M -f raw "${tls[@]}" --target-image-opts "$tmp/image" \
+	"driver=raw,file.driver=nbd,file.server.type=unix,file.server.path=$place,file.tls-creds=t,file.reconnect-delay=$TIMEOUT_S" &
+convert=$!
+for _ in 1 2; do
+	wait_line "$gateway_log" 'client [0-9]+: TLS1\.3 .*psk:alice'
+	stop_process "$gateway_pid"
+	must_fail grep 'connection ends' "$gateway_log"
+	start_gateway -v --tls=require --tls-psk="$tmp/server.psk" "${session[@]}"
+	process_ended "$convert" && fail "the copy ended before its gateway did"
+	mv "$sock" "$place"
+done
+expect_exit "$convert" 0
+cmp "$tmp/image" "$tmp/disk"
+stop_process "$gateway_pid"
+
 # ---- --tls=on, and over TCP ----
 
 # shellcheck disable=SC2016 # the command's
