@@ -85,9 +85,10 @@ must_fail grep -q 'the stream was cut' "$gateway_log"
 
 start_gateway -v --tls=require --tls-psk="$tmp/server.psk" "${session[@]}"
 place=$sock
+file=file.driver=nbd,file.server.type=unix,file.server.path=$place
 random_file "$tmp/image" $((32 << 20))
 qemu-img convert -n -W -m 8 -r 8M -f raw "${tls[@]}" --target-image-opts "$tmp/image" \
-	"driver=raw,file.driver=nbd,file.server.type=unix,file.server.path=$place,file.tls-creds=t,file.reconnect-delay=$TIMEOUT_S" &
+	"driver=raw,$file,file.tls-creds=t,file.reconnect-delay=$TIMEOUT_S" &
 convert=$!
 for _ in 1 2; do
 	wait_line "$gateway_log" 'client [0-9]+: TLS1\.3 .*psk:alice'
@@ -104,8 +105,8 @@ stop_process "$gateway_pid"
 # ---- --tls=on, and over TCP ----
 
 # shellcheck disable=SC2016 # the command's
-start_gateway -p 0 -v --run 'echo "$port" >'"$tmp/port"'; exec sleep 3600' --tls-psk="$tmp/server.psk" \
-	"${session[@]}"
+start_gateway -p 0 -v --run 'echo "$port" >'"$tmp/port"'; exec sleep 3600' \
+	--tls-psk="$tmp/server.psk" "${session[@]}"
 wait_until "the port" test -s "$tmp/port"
 port=$(cat "$tmp/port")
 nbdinfo --size "nbd://127.0.0.1:$port" | grep -x 33554432
