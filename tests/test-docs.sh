@@ -167,7 +167,7 @@ grep -q -F \
 # ---- rtrs-nbd: its parameters are the plugin's, below ----
 "$RTRS_NBD" --help >"$tmp/nbd.help"
 fits_terminal "$tmp/nbd.help" 56
-grep -o -E -- '(^ +(-., )?| )--[a-z-]+' "$tmp/nbd.help" | grep -o -E -- '--[a-z]+' |
+grep -o -E -- '(^ +(-., )?| )--[a-z-]+' "$tmp/nbd.help" | grep -o -E -- '--[a-z-]+' |
 	sort -u >"$tmp/help.options"
 grep '^=item' "$man/rtrs-nbd.pod" | grep -o -E 'B<--[a-z-]+' | cut -c 3- |
 	sort -u >"$tmp/man.options"

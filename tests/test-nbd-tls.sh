@@ -81,10 +81,32 @@ while not h.aio_is_closed() and not h.aio_is_dead():
 expect_exit "$gateway_pid" 0
 must_fail grep -q 'the stream was cut' "$gateway_log"
 
+# ---- an upgrade: another gateway takes the place of this one, and QEMU goes on there ----
+
+start_gateway -v --tls=require --tls-psk="$tmp/server.psk" "${session[@]}"
+place=$sock
+file=file.driver=nbd,file.server.type=unix,file.server.path=$place
+random_file "$tmp/image" $((32 << 20))
+qemu-img convert -n -W -m 8 -r 8M -f raw "${tls[@]}" --target-image-opts "$tmp/image" \
+	"driver=raw,$file,file.tls-creds=t,file.reconnect-delay=$TIMEOUT_S" &
+convert=$!
+for _ in 1 2; do
+	wait_line "$gateway_log" 'client [0-9]+: TLS1\.3 .*psk:alice'
+	stop_process "$gateway_pid"
+	must_fail grep 'connection ends' "$gateway_log"
+	start_gateway -v --tls=require --tls-psk="$tmp/server.psk" "${session[@]}"
+	process_ended "$convert" && fail "the copy ended before its gateway did"
+	mv "$sock" "$place"
+done
+expect_exit "$convert" 0
+cmp "$tmp/image" "$tmp/disk"
+stop_process "$gateway_pid"
+
 # ---- --tls=on, and over TCP ----
 
-start_gateway -p 0 -v --run 'echo "$port" >'"$tmp/port"'; sleep 3600' --tls-psk="$tmp/server.psk" \
-	"${session[@]}"
+# shellcheck disable=SC2016 # the command's
+start_gateway -p 0 -v --run 'echo "$port" >'"$tmp/port"'; exec sleep 3600' \
+	--tls-psk="$tmp/server.psk" "${session[@]}"
 wait_until "the port" test -s "$tmp/port"
 port=$(cat "$tmp/port")
 nbdinfo --size "nbd://127.0.0.1:$port" | grep -x 33554432
@@ -93,6 +115,7 @@ stop_process "$gateway_pid"
 
 # ---- the URI of --run ----
 
+# shellcheck disable=SC2016 # the command's
 "$RTRS_NBD" -U - --tls=require --tls-psk="$tmp/server.psk" "${session[@]}" \
 	--run 'nbdinfo "$uri"' >"$tmp/info"
 grep -q 'with TLS' "$tmp/info"

@@ -15,7 +15,8 @@
  *	7	8 bits: a held request ends, bit 7: with an error
  *	8	8 bits: requests are held from now on, or not
  *	9	the server stops
- *	10	8 bits option, 8 bits n, then n bytes: its data
+ *	10	8 bits option, 8 bits n, then n bytes: its data; behind STARTTLS "TLS" passes bytes
+ *		as they are
  *	11	8 bits n: what the client writes from now on is kept, and what is kept comes in one
  *		piece, without its last n bytes; n = 255: nothing is kept any more
  *

@@ -23,7 +23,7 @@ struct rig {
 	unsigned nopen;			/* handles */
 };
 
-/* A server with @memory bytes for data. */
+/* A server with @memory bytes for data.  Clients may have TLS, whose records are the bytes. */
 void rig_begin(struct rig *rig, size_t memory);
 /* All connections are closed and gone: a leak fails here. */
 void rig_end(struct rig *rig);
