@@ -51,6 +51,7 @@ struct peer {
 	gnutls_session_t session;
 	bool slow;			/* a byte in a call */
 	bool chacha;
+	size_t record;			/* largest that it takes; 0: TLS's own limit */
 	bool hold;			/* until peer_release() */
 	uint8_t held[1024];
 	size_t nheld;
@@ -92,6 +93,8 @@ static void peer_begin(struct peer *p, int fd, const struct fab_tls *tls)
 		check_eq(gnutls_priority_set_direct(p->session, "NORMAL:-VERS-ALL:+VERS-TLS1.3:"
 						    "-CIPHER-ALL:+CHACHA20-POLY1305:-KX-ALL:"
 						    "+ECDHE-PSK", NULL), 0);
+	if (p->record)
+		check_eq(gnutls_record_set_max_recv_size(p->session, p->record), 0);
 	gnutls_transport_set_ptr(p->session, p);
 	gnutls_transport_set_push_function(p->session, peer_push);
 	gnutls_transport_set_pull_function(p->session, peer_pull);
@@ -236,11 +239,11 @@ static void single_bytes(void)
 
 /* A peer that does not read for a while: what the library took and the socket did not is sent when
  * there is room, without another post. */
-static void full_socket(void)
+static void messages_to_slow_peer(size_t record)
 {
 	/* Each message fills the buffer of records, of which an empty socket takes less. */
 	enum { LEN = 65536 - RAW_HDR, N = 60 };
-	struct peer p = { 0 };
+	struct peer p = { .record = record };
 	struct end *e = peer_connect(&p);
 	struct region r = region_create(e->pd, LEN, 0);
 	struct ibv_sge sge = region_sge(&r, 0, LEN);
@@ -263,6 +266,20 @@ static void full_socket(void)
 	region_destroy(&r);
 	end_close(e);
 	peer_fini(&p);
+}
+
+static void full_socket(void)
+{
+	messages_to_slow_peer(0);
+}
+
+/* The same, with a peer that asks for records of 1 KiB.  The kernel's records have their own size. */
+static void small_records(void)
+{
+	if (ktls)
+		printf("small_records: not with kTLS, which does not know what the peer asks for\n");
+	else
+		messages_to_slow_peer(1024);
 }
 
 /* ---- who the peer is ---- */
@@ -663,6 +680,7 @@ int main(void)
 		{ "key_update", key_update },
 		{ "single_bytes", single_bytes },
 		{ "full_socket", full_socket },
+		{ "small_records", small_records },
 		{ "identity", identity },
 		{ "chacha", chacha },
 		{ "at_once", at_once },

@@ -291,13 +291,33 @@ static bool make_room(struct tcp_tls *t)
 	return out_flush(t) == 0;
 }
 
+/* Encrypt @len bytes at @record: in one record, or in smaller ones if the peer has asked for these
+ * (RFC 8449).  Returns the bytes that had room, all unless the socket is full; or -1. */
+static ssize_t send_record(struct tcp_tls *t, const uint8_t *record, size_t len)
+{
+	size_t sent = 0;
+	ssize_t rc;
+
+	while (sent < len && make_room(t)) {
+		do {
+			rc = gnutls_record_send(t->session, record + sent, len - sent);
+		} while (rc == GNUTLS_E_INTERRUPTED);
+		if (rc < 0) {
+			errno = EPROTO;
+			return -1;
+		}
+		sent += (size_t)rc;
+	}
+	return (ssize_t)sent;
+}
+
 ssize_t tcp_tls_send(struct tcp_conn *c, struct iovec *iov, unsigned n)
 {
 	struct tcp_tls *t = c->tls;
 	struct tls_cursor cur = { .iov = iov, .n = n };
 	const uint8_t *record;
 	size_t len, taken = 0;
-	ssize_t rc = 0;
+	ssize_t sent;
 
 	if (t->kernel)
 		return tcp_ktls_send(t->fd, iov, n, &t->budget);
@@ -306,14 +326,12 @@ ssize_t tcp_tls_send(struct tcp_conn *c, struct iovec *iov, unsigned n)
 		record = next_record(t, &cur, &len);
 		if (!len)
 			continue;
-		do {
-			rc = gnutls_record_send(t->session, record, len);
-		} while (rc == GNUTLS_E_INTERRUPTED);
-		if (rc < 0) {
-			errno = EPROTO;
+		sent = send_record(t, record, len);
+		if (sent < 0)
 			return -1;
-		}
-		taken += len;
+		taken += (size_t)sent;
+		if ((size_t)sent < len)
+			break;
 	}
 	if (taken && out_flush(t) && errno != EAGAIN)
 		return -1;
