@@ -23,6 +23,7 @@
 #include "export.h"
 #include "reactor.h"
 #include "rnbd-msg.h"
+#include "store-lead.h"
 
 /* Bytes of an operation that belong to the driver. */
 #define EXPORT_IO_OWN 40
@@ -63,7 +64,7 @@ struct export_io {
  * answer it. */
 static inline bool export_io_is_fenced(const struct export_io *io, int status)
 {
-	return status == -ESHUTDOWN && io->ex->store->lead;
+	return status == -ESHUTDOWN && store_lead_fences(io->ex->store);
 }
 
 /* Forget the latched error of the store of @ex, which has no writer.  All descriptions of the

@@ -65,6 +65,7 @@ static struct store *store_of(struct exports *e, const struct export *ex)
 static void store_leave(struct exports *e, struct store *store)
 {
 	exports_losses_leave(e, store);
+	store_lead_destroy(store);
 	store_destroy(store);
 }
 
@@ -115,7 +116,7 @@ int exports_join(struct exports *e, struct export *ex)
 	e->nslots = MAX(e->nslots, ex->index + 1);
 	ex->store = store;
 	list_add_tail(&store->names, &ex->store_link);
-	if (ex->shared && !ex->readonly && !store->lead && store_lead_create(store, ex)) {
+	if (ex->shared && !ex->readonly && store_lead_join(store, ex)) {
 		exports_leave(e, ex);
 		return -ENOMEM;
 	}

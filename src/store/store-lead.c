@@ -19,7 +19,7 @@
 
 static struct exports_leads *leads_of(const struct store_lead *lead)
 {
-	return &lead->ex->all->leads;
+	return &lead->all->leads;
 }
 
 static void lead_event(struct store_lead *lead, enum store_lead_event event)
@@ -75,7 +75,7 @@ static void begin(struct store_lead *lead, void (*work)(struct worker_job *job),
 	lead->job.work = work;
 	lead->job.done = done;
 	lead->why[0] = '\0';
-	store_hold(lead->ex->store);
+	store_hold(lead->store);
 	leads_of(lead)->njobs++;
 	rc = worker_run(&lead->worker, &lead->job);
 	if (!rc)
@@ -131,8 +131,8 @@ static void wish_job_ended(struct store_lead *lead, enum store_lead_event event)
 
 static void ended(struct store_lead *lead, enum store_lead_event event)
 {
-	struct store *store = lead->ex->store;
-	struct exports *e = lead->ex->all;
+	struct store *store = lead->store;
+	struct exports *e = lead->all;
 
 	lead_event(lead, event);
 	/* ORDER: before OPENs begin the next try. */
@@ -254,8 +254,16 @@ static void lose_clients(void *object)
 	struct store_lead *lead = object;
 
 	note_loss(lead);
-	leads_of(lead)->fenced(lead->ex->all, lead->ex->store);
-	store_lead_closed(lead->ex->store);
+	leads_of(lead)->fenced(lead->all, lead->store);
+	store_lead_closed(lead->store);
+}
+
+/* The request failed while the name still was there. */
+static void lose_readers(void *object)
+{
+	struct store_lead *lead = object;
+
+	leads_of(lead)->fenced(lead->all, lead->store);
 }
 
 static void try_later(void *object)
@@ -290,20 +298,25 @@ static const struct fsm_row rows[] = {
 	ROW(IN(RENEWING), FAILED, AGAIN, try_later),
 	ROW(IN(AGAIN), TIMER, RENEWING, open_anew),
 
+	ROW(IN(STANDBY) | IN(OWNER) | IN(KEEPING) | IN(FENCED) | IN(AGAIN), LEFT, NAMELESS, NULL),
+	ROW(IN(NAMELESS), JOINED, STANDBY, NULL),
+	ROW(IN(NAMELESS), LOST, NAMELESS, lose_readers),
+
 	STAY(ALL & ~(IN(STANDBY) | IN(KEEPING)), WANTED),
 	STAY(ALL & ~IN(OWNER), NO_WRITER),
 	/* In TAKING and YIELDING the worker ends first, and finds the same. */
-	STAY(ALL & ~(IN(OWNER) | IN(STANDBY) | IN(KEEPING)), LOST),
+	STAY(ALL & ~(IN(OWNER) | IN(STANDBY) | IN(KEEPING) | IN(NAMELESS)), LOST),
 	STAY(ALL & ~IN(FENCED), UNUSED),
 };
 
 static const char *const states[STORE_LEAD_NSTATES] = {
 	"standby", "taking", "owner", "yielding", "keeping", "fenced", "renewing", "again",
+	"nameless",
 };
 
 static const char *const events[STORE_LEAD_NEVENTS] = {
 	"wanted", "taken", "refused", "no writer", "yielded", "kept", "found", "lost",
-	"lost unseen", "unused", "renewed", "failed", "timer",
+	"lost unseen", "unused", "renewed", "failed", "timer", "left", "joined",
 };
 
 const struct fsm store_lead_fsm = FSM("lead", rows, states, events);
@@ -320,16 +333,30 @@ static void again_timer(struct loop_timer *timer)
 	lead_event(container_of(timer, struct store_lead, timer), STORE_LEAD_EV_TIMER);
 }
 
-int store_lead_create(struct store *store, struct export *ex)
+static struct store_lead *new_lead(struct exports *all, struct store *store)
 {
 	struct store_lead *lead = calloc(1, sizeof(*lead));
 
 	if (!lead)
-		return -ENOMEM;
-	lead->ex = ex;
+		return NULL;
+	lead->all = all;
+	lead->store = store;
+	atomic_init(&lead->state, STORE_LEAD_NAMELESS);
 	loop_msg_init(&lead->fenced_msg, fenced_msg);
 	loop_timer_init(&lead->timer, again_timer);
-	store->lead = lead;
+	return lead;
+}
+
+int store_lead_join(struct store *store, struct export *ex)
+{
+	if (!store->lead)
+		store->lead = new_lead(ex->all, store);
+	if (!store->lead)
+		return -ENOMEM;
+	if (store->lead->ex)
+		return 0;
+	store->lead->ex = ex;
+	lead_event(store->lead, STORE_LEAD_EV_JOINED);
 	return 0;
 }
 
@@ -371,7 +398,17 @@ void store_lead_left(struct store *store, const struct export *ex)
 	if (!lead || lead->ex != ex)
 		return;
 	loop_timer_cancel(&lead->timer);
-	if (lead->begun && leads_of(lead)->loop)
+	lead_event(lead, STORE_LEAD_EV_LEFT);
+	lead->ex = NULL;
+}
+
+void store_lead_destroy(struct store *store)
+{
+	struct store_lead *lead = store->lead;
+
+	if (!lead)
+		return;
+	if (leads_of(lead)->loop)
 		loop_unpost(leads_of(lead)->loop, &lead->fenced_msg);
 	if (lead->begun)
 		worker_fini(&lead->worker);
@@ -381,9 +418,16 @@ void store_lead_left(struct store *store, const struct export *ex)
 
 /* ---- calls ---- */
 
+bool store_lead_fences(const struct store *store)
+{
+	return store->lead && atomic_load(&store->lead->state) != STORE_LEAD_NAMELESS;
+}
+
 bool store_lead_is_owner(const struct store *store)
 {
-	return !store->lead || atomic_load(&store->lead->state) == STORE_LEAD_OWNER;
+	unsigned state = store->lead ? atomic_load(&store->lead->state) : STORE_LEAD_OWNER;
+
+	return 1u << state & (IN(OWNER) | IN(NAMELESS));
 }
 
 const char *store_lead_word(const struct store *store)

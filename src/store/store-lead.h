@@ -47,6 +47,7 @@ enum store_lead_state {
 					 * the store open */
 	STORE_LEAD_RENEWING,		/* the worker opens the store anew */
 	STORE_LEAD_AGAIN,		/* the store could not be opened; a timer tries again */
+	STORE_LEAD_NAMELESS,		/* the name that was written has gone; others are read */
 	STORE_LEAD_NSTATES
 };
 
@@ -65,6 +66,8 @@ enum store_lead_event {
 	STORE_LEAD_EV_RENEWED,
 	STORE_LEAD_EV_FAILED,		/* the store could not be opened anew */
 	STORE_LEAD_EV_TIMER,
+	STORE_LEAD_EV_LEFT,		/* the name that is written goes */
+	STORE_LEAD_EV_JOINED,		/* another such name comes */
 	STORE_LEAD_NEVENTS
 };
 
@@ -76,7 +79,9 @@ struct store_lead_break {
 };
 
 struct store_lead {
-	struct export *ex;		/* the name of the store that is written */
+	struct exports *all;
+	struct store *store;
+	struct export *ex;		/* the name of the store that is written; NULL: NAMELESS */
 	atomic_uint state;		/* enum store_lead_state; any thread reads */
 	struct worker worker;
 	struct worker_job job;
@@ -99,17 +104,24 @@ struct store_lead {
 /* How often a server that keeps the lock without a writer looks whether another one asks. */
 #define STORE_LEAD_KEEP_MS 400u
 
-/* Make @store shared, which is written under the name @ex.  0 or -ENOMEM. */
-int store_lead_create(struct store *store, struct export *ex);
+/* Make @store shared, which is written under the name @ex.  A store that has had such a name has its
+ * lead.  0 or -ENOMEM. */
+int store_lead_join(struct store *store, struct export *ex);
 /* The names of @store can be used from now on.  Control thread. */
 void store_lead_begin(struct store *store);
 /* The program ends (exports_leads.ended): a store that cannot be opened anew is not tried again. */
 void store_lead_end(struct store *store);
 /* @ex goes, and no client has it open: no job begins by a timer any more.  No job runs. */
 void store_lead_goes(struct store *store, const struct export *ex);
-/* @ex is no name of @store any more.  No job runs. */
+/* @ex is no name of @store any more.  No job runs.  The lead stays, because requests under other
+ * names may fail at any time. */
 void store_lead_left(struct store *store, const struct export *ex);
+/* @store goes, which may have no lead. */
+void store_lead_destroy(struct store *store);
 
+/* True if a request to @store that failed because another server has the lock is answered by
+ * nobody: store_lead_lost() follows.  Any thread. */
+bool store_lead_fences(const struct store *store);
 /* True if this server may write @store now.  Any thread. */
 bool store_lead_is_owner(const struct store *store);
 /* The word for the state of @store as NVMe's ANA has it: "optimized", "standby".  Any thread. */

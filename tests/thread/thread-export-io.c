@@ -24,11 +24,11 @@
 
 struct slot {
 	struct export_io io;
-	struct worker *worker;
+	struct submitter *worker;
 	uint8_t *buf;
 };
 
-struct worker {
+struct submitter {
 	pthread_t thread;
 	unsigned index;
 	struct reactor *reactor;
@@ -43,7 +43,7 @@ struct worker {
 
 static struct exports exports;
 static struct export *ex;
-static struct worker workers[REACTORS];
+static struct submitter workers[REACTORS];
 static uint8_t expected[SECTORS];
 
 static const unsigned writes_each = SECTORS / REACTORS * ROUNDS;
@@ -52,7 +52,7 @@ static const unsigned writes_each = SECTORS / REACTORS * ROUNDS;
  * last write has ended. */
 static void start_next(struct slot *s)
 {
-	struct worker *w = s->worker;
+	struct submitter *w = s->worker;
 	unsigned n = w->next++, mine = n % (SECTORS / REACTORS);
 	unsigned sector = mine * REACTORS + w->index;
 	uint8_t value = (uint8_t)(n / (SECTORS / REACTORS) * 3 + sector);
@@ -68,17 +68,17 @@ static void start_next(struct slot *s)
 	export_io_start(w->reactor, &s->io);
 }
 
-static void stop_at_end(struct worker *w)
+static void stop_at_end(struct submitter *w)
 {
 	if (w->done == writes_each && !w->asking)
 		reactor_stop(w->reactor);
 }
 
-static void ask(struct worker *w);
+static void ask(struct submitter *w);
 
 static void ask_done(struct export_io *io, int status)
 {
-	struct worker *w = container_of(io, struct worker, ask);
+	struct submitter *w = container_of(io, struct submitter, ask);
 
 	check(!status && rnbd_extents_decode(w->answer, sizeof(w->answer), SECTORS * 512) > 0);
 	w->asking = false;
@@ -88,7 +88,7 @@ static void ask_done(struct export_io *io, int status)
 		stop_at_end(w);
 }
 
-static void ask(struct worker *w)
+static void ask(struct submitter *w)
 {
 	w->asking = true;
 	w->ask = (struct export_io){ .ex = ex, .op = RNBD_OP_EXTENTS, .len = SECTORS * 512,
@@ -100,7 +100,7 @@ static void ask(struct worker *w)
 static void write_done(struct export_io *io, int status)
 {
 	struct slot *s = container_of(io, struct slot, io);
-	struct worker *w = s->worker;
+	struct submitter *w = s->worker;
 
 	check(!status);
 	if (++w->done == writes_each)
@@ -111,7 +111,7 @@ static void write_done(struct export_io *io, int status)
 
 static void start_all(struct loop_task *task)
 {
-	struct worker *w = container_of(task, struct worker, start);
+	struct submitter *w = container_of(task, struct submitter, start);
 
 	for (unsigned i = 0; i < DEPTH; i++) {
 		w->slots[i].worker = w;
@@ -124,7 +124,7 @@ static void start_all(struct loop_task *task)
 
 static void *worker_main(void *arg)
 {
-	struct worker *w = arg;
+	struct submitter *w = arg;
 	char err[256];
 
 	if (export_ring_attach(w->reactor, w->index, &exports, false, err, sizeof(err))) {

@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "exports.h"
+#include "loop-impl.h"
 #include "pr-device.h"
 #include "store-file-priv.h"
 #include "store-lead.h"
@@ -20,6 +21,7 @@ static struct host {
 	struct store *store;
 } hosts[3];
 static char why[256];
+static unsigned nfenced;
 
 /* A server begins on @host. */
 static void server_begins(unsigned host)
@@ -158,6 +160,49 @@ Test(store_file_share, a_third_host_is_refused)
 	cr_assert_eq(take(A, 0), -EUSERS);
 	cr_assert(strstr(why, "2 other hosts"), "%s", why);
 	cr_assert_eq(dev.holder, -1);
+}
+
+static void note_fenced(struct exports *e, const struct store *store)
+{
+	cr_assert_eq(e, &all);
+	cr_assert_eq(store, hosts[A].store);
+	nfenced++;
+}
+
+/* The name that was written goes, and requests under another name of the store still run: they fail
+ * as those of a store of one server, and one that had found the lock gone ends its client's paths. */
+Test(store_file_share, a_name_goes_and_others_are_read)
+{
+	struct export *ex = &hosts[A].f.ex, *other = &hosts[B].f.ex;
+	struct store *store = hosts[A].store;
+	struct loop loop;
+
+	cr_assert_eq(loop_init(&loop), 0);
+	all.leads.loop = &loop;
+	all.leads.fenced = note_fenced;
+	cr_assert_eq(store_lead_join(store, ex), 0);
+	cr_assert(store_lead_fences(store) && !store_lead_is_owner(store));
+	/* One name is written; the other is none of the lead's. */
+	cr_assert_eq(store_lead_join(store, other), 0);
+	store_lead_left(store, other);
+	cr_assert(store_lead_fences(store));
+	store_lead_lost(store);
+	store_lead_left(store, ex);
+	cr_assert(!store_lead_fences(store) && store_lead_is_owner(store));
+	cr_assert(store_lead_lets(other, RNBD_ACCESS_RO));
+	loop_run_inbox(&loop);
+	cr_assert_eq(nfenced, 1);
+	store_lead_closed(store);
+	/* It comes back. */
+	cr_assert_eq(store_lead_join(store, ex), 0);
+	cr_assert(store_lead_fences(store) && !store_lead_is_owner(store));
+	store_lead_left(store, ex);
+	store_lead_lost(store);
+	store_lead_destroy(store);
+	loop_run_inbox(&loop);
+	cr_assert_eq(nfenced, 1);
+	store_lead_destroy(store);
+	loop_fini(&loop);
 }
 
 static int forget(unsigned host)

@@ -307,7 +307,7 @@ static void size_work(struct worker_job *job)
 		rc = rbd_lib.rbd_get_size(r->handle.image, &size);
 	pthread_mutex_unlock(&r->renews);
 	/* The image has not shrunk below what is known: the fenced server opens it anew. */
-	if (rc == -ESHUTDOWN && a->ex->store->lead) {
+	if (rc == -ESHUTDOWN && store_lead_fences(a->ex->store)) {
 		store_lead_lost(a->ex->store);
 		rc = 0;
 	}
