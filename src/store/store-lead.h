@@ -104,8 +104,8 @@ struct store_lead {
 /* How often a server that keeps the lock without a writer looks whether another one asks. */
 #define STORE_LEAD_KEEP_MS 400u
 
-/* Make @store shared, which is written under the name @ex.  A store that has had such a name has its
- * lead.  0 or -ENOMEM. */
+/* Make @store shared, which is written under the name @ex.  A store that has had such a name has
+ * its lead.  0 or -ENOMEM. */
 int store_lead_join(struct store *store, struct export *ex);
 /* The names of @store can be used from now on.  Control thread. */
 void store_lead_begin(struct store *store);

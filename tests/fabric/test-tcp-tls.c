@@ -273,11 +273,12 @@ static void full_socket(void)
 	messages_to_slow_peer(0);
 }
 
-/* The same, with a peer that asks for records of 1 KiB.  The kernel's records have their own size. */
+/* The same, with a peer that asks for records of 1 KiB.  The kernel's records have a size of their
+ * own. */
 static void small_records(void)
 {
 	if (ktls)
-		printf("small_records: not with kTLS, which does not know what the peer asks for\n");
+		printf("small_records: not with kTLS, which has a size of its own\n");
 	else
 		messages_to_slow_peer(1024);
 }

@@ -170,7 +170,7 @@ static void note_fenced(struct exports *e, const struct store *store)
 }
 
 /* The name that was written goes, and requests under another name of the store still run: they fail
- * as those of a store of one server, and one that had found the lock gone ends its client's paths. */
+ * as those of a store of one server.  One that had found the lock gone ends its client's paths. */
 Test(store_file_share, a_name_goes_and_others_are_read)
 {
 	struct export *ex = &hosts[A].f.ex, *other = &hosts[B].f.ex;
