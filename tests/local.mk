@@ -11,11 +11,6 @@ SHELL_TESTS = \
 	%D%/test-allow.sh \
 	%D%/test-auth-attack.sh \
 	%D%/test-auth.sh \
-	%D%/test-rights.sh \
-	%D%/test-tls.sh \
-	%D%/test-tls-certificates.sh \
-	%D%/test-tls-flood.sh \
-	%D%/test-auth-flood.sh \
 	%D%/test-allow-flood.sh \
 	%D%/test-bench.sh \
 	%D%/test-block-device.sh \
