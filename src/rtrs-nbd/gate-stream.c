@@ -336,7 +336,7 @@ void gate_stream_destroy(struct gate_stream *s)
 {
 	if (!s)
 		return;
-	gnutls_deinit(s->session);
+	fab_tls_session_end(&s->end, s->session);
 	/* Bytes of a client, and of disks. */
 	explicit_bzero(s->plain, sizeof(s->plain));
 	free(s);
