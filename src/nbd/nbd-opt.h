@@ -30,7 +30,7 @@ enum nbd_haggle_state {
 	NBD_HAGGLE_STATES
 };
 
-/* What the client may have, and has, of TLS. */
+/* The rules of TLS for the client, or that TLS is up. */
 enum nbd_haggle_tls {
 	NBD_HAGGLE_NO_TLS,		/* refused */
 	NBD_HAGGLE_MAY_TLS,		/* the client may ask */

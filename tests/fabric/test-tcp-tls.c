@@ -564,7 +564,7 @@ static void behind_accept(void)
 	make_frame(frames + RAW_HDR, RAW_SEND, 0);
 	peer_send(&p, frames, sizeof(frames));
 	world_until(&w, a->established);
-	/* Those that wait inside of the kernel are seen by poll(2). */
+	/* poll(2) sees bytes that wait inside of the kernel. */
 	check_eq(fab_arm(a->conn, &events), ktls ? 0 : 1);
 	a->quota = 16;
 	world_until(&w, a->nrecvs == 1);

@@ -40,7 +40,7 @@ static int check_together(const struct auth_conf *conf, char *err, size_t len)
 		return creds_error(-EINVAL, err, len,
 				   "auth-username=%s: expected auth-psk=FILE beside it",
 				   conf->username);
-	/* Whoever may stay without a proof has no name. */
+	/* A server that need not prove itself has no name to compare. */
 	if (conf->hostname && mode_of(conf) != AUTH_MODE_REQUIRE)
 		return creds_error(-EINVAL, err, len,
 				   "auth-hostname=%s: expected auth-psk=FILE beside it, and "

@@ -18,7 +18,7 @@ struct gnutls_session_int;
  * @out, with one reference.  0, or -errno with a line in @err that names the file:
  * "tls-certificates: FILE: ...". */
 int fab_certs_read(const char *dir, bool server, struct fab_certs **out, char *err, size_t len);
-/* One more reference to @certs, which is returned. */
+/* Take one more reference to @certs.  Returns @certs. */
 struct fab_certs *fab_certs_get(struct fab_certs *certs);
 /* One less; the last one wipes and frees @certs.  NULL: do nothing. */
 void fab_certs_put(struct fab_certs *certs);

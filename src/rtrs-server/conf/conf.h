@@ -36,7 +36,7 @@ enum srv_invalidate {
 /* "auto", "always", "copy", "never". */
 extern const char *const srv_invalidate_names[SRV_INVALIDATE_N];
 
-/* What becomes of a system call that a running server does not make. */
+/* The effect of a system call that a running server does not make. */
 enum srv_seccomp {
 	SRV_SECCOMP_OFF,		/* it is made */
 	SRV_SECCOMP_ON,			/* it fails with EPERM, and the log tells */

@@ -127,7 +127,7 @@ int tcp_tls_create(struct tcp_conn *c, const struct fab_tls *tls)
 	t->in.head = t->in.tail = t->out.head = t->out.tail = 0;
 	t->fd = c->fd;
 	t->end.tls = tls;
-	/* What the handshake leaves in the socket is the kernel's. */
+	/* The kernel decrypts all bytes that the handshake leaves in the socket. */
 	t->exact = tls->ktls;
 	fab_addr_format_host(&c->base.peer, t->address, sizeof(t->address));
 	if (fab_tls_session(&t->end, t->address, &t->session)) {
