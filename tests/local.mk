@@ -132,6 +132,7 @@ SHELL_TESTS = \
 	%D%/test-rights.sh \
 	%D%/test-tls.sh \
 	%D%/test-tls-certificates.sh \
+	%D%/test-tls-dates.sh \
 	%D%/test-tls-core.sh \
 	%D%/test-tls-flood.sh \
 	%D%/test-auth-flood.sh \
@@ -171,6 +172,7 @@ EXTRA_DIST += \
 	%D%/check-walks.sh \
 	%D%/test-check-walks.sh \
 	%D%/ceph.sh \
+	%D%/pki.sh \
 	%D%/shared-load.sh \
 	%D%/paths-faults.sh \
 	%D%/paths-leak.sh \

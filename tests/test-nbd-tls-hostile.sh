@@ -4,33 +4,16 @@
 # (nbd-tls-hostile.py): each has its answer, or loses its connection with one line in the log.
 # Others are served meanwhile.
 . ./tests/functions.sh
+. "$top_srcdir/tests/pki.sh"
 requires_server; requires_gateway
 requires_plain_build
-requires certtool --version
 requires /usr/bin/python3 --version
 requires qemu-img --version
 
-umask 077
-# certificate NAME LINE...: NAME-cert.pem and NAME-key.pem of the authority.
-certificate() {
-	local name=$1
-	shift
-	printf '%s\n' "$@" >"$tmp/pki/$name.cfg"
-	certtool --generate-privkey --key-type=ecdsa --outfile "$tmp/pki/$name-key.pem"
-	certtool --generate-certificate --load-privkey "$tmp/pki/$name-key.pem" \
-		--load-ca-certificate "$tmp/pki/ca-cert.pem" \
-		--load-ca-privkey "$tmp/pki/ca-key.pem" \
-		--template "$tmp/pki/$name.cfg" --outfile "$tmp/pki/$name-cert.pem"
-}
-mkdir "$tmp/pki" "$tmp/stranger"
-{
-	printf 'cn = "test"\nca\ncert_signing_key\n' >"$tmp/pki/ca.cfg"
-	certtool --generate-privkey --key-type=ecdsa --outfile "$tmp/pki/ca-key.pem"
-	certtool --generate-self-signed --load-privkey "$tmp/pki/ca-key.pem" \
-		--template "$tmp/pki/ca.cfg" --outfile "$tmp/pki/ca-cert.pem"
-	certificate server 'cn = "gateway"' 'dns_name = "gateway"' tls_www_server signing_key
-	certificate client 'cn = "vm1"' tls_www_client signing_key
-} >"$tmp/certtool.log" 2>&1
+authority "$tmp/pki"
+certificate "$tmp/pki" server 'cn = "gateway"' 'dns_name = "gateway"' tls_www_server signing_key
+certificate "$tmp/pki" client 'cn = "vm1"' tls_www_client signing_key
+mkdir "$tmp/stranger"
 cp "$tmp/pki/ca-cert.pem" "$tmp/stranger/"
 
 head -c 8M /dev/zero >"$tmp/disk"

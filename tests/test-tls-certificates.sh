@@ -4,43 +4,22 @@
 # if asked, and each that does not is refused with one line; a reload takes other files, and ends
 # the paths of certificates that these do not accept.
 . ./tests/functions.sh
+. "$top_srcdir/tests/pki.sh"
 requires_server; requires_gateway
-requires certtool --version
 
 bench=$top_builddir/rtrs-bench
-umask 077
-# authority DIR: a new one.
-authority() {
-	mkdir "$1"
-	printf 'cn = "test"\nca\ncert_signing_key\n' >"$1/ca.cfg"
-	certtool --generate-privkey --key-type=ecdsa --outfile "$1/ca-key.pem"
-	certtool --generate-self-signed --load-privkey "$1/ca-key.pem" --template "$1/ca.cfg" \
-		--outfile "$1/ca-cert.pem"
-}
-# certificate DIR NAME LINE...: NAME-cert.pem and NAME-key.pem of the authority in DIR.
-certificate() {
-	local dir=$1 name=$2
-	shift 2
-	printf '%s\n' "$@" >"$dir/$name.cfg"
-	certtool --generate-privkey --key-type=ecdsa --outfile "$dir/$name-key.pem"
-	certtool --generate-certificate --load-privkey "$dir/$name-key.pem" \
-		--load-ca-certificate "$dir/ca-cert.pem" --load-ca-privkey "$dir/ca-key.pem" \
-		--template "$dir/$name.cfg" --outfile "$dir/$name-cert.pem"
-}
 server_words=('cn = "disks"' 'ip_address = 127.0.0.1' 'dns_name = "disks.test"' tls_www_server
 	signing_key)
-{
-	authority "$tmp/pki"
-	certificate "$tmp/pki" server "${server_words[@]}"
-	mkdir "$tmp/stranger"
-	cp "$tmp/pki/ca-cert.pem" "$tmp/stranger/"
-	cp -r "$tmp/pki" "$tmp/client"
-	certificate "$tmp/client" client 'cn = "gw"' tls_www_client signing_key
-	authority "$tmp/other"
-	certificate "$tmp/other" client 'cn = "gw"' tls_www_client signing_key
-	cp -r "$tmp/other" "$tmp/mixed"
-	cp "$tmp/pki/ca-cert.pem" "$tmp/mixed/"
-} >"$tmp/certtool.log" 2>&1
+authority "$tmp/pki"
+certificate "$tmp/pki" server "${server_words[@]}"
+mkdir "$tmp/stranger"
+cp "$tmp/pki/ca-cert.pem" "$tmp/stranger/"
+cp -r "$tmp/pki" "$tmp/client"
+certificate "$tmp/client" client 'cn = "gw"' tls_www_client signing_key
+authority "$tmp/other"
+certificate "$tmp/other" client 'cn = "gw"' tls_www_client signing_key
+cp -r "$tmp/other" "$tmp/mixed"
+cp "$tmp/pki/ca-cert.pem" "$tmp/mixed/"
 random_file "$tmp/disk" $((1 << 20))
 
 # io OPTION...: succeeds.
@@ -79,14 +58,12 @@ stop_process "$server_pid"
 
 # ---- rights by the common name, if it was verified ----
 
-{
-	for name in spaces comma colon; do
-		cp -r "$tmp/pki" "$tmp/$name"
-	done
-	certificate "$tmp/spaces" client 'cn = "gw two"' tls_www_client signing_key
-	certificate "$tmp/comma" client 'cn = "gw,other"' tls_www_client signing_key
-	certificate "$tmp/colon" client 'cn = "psk:gw"' tls_www_client signing_key
-} >>"$tmp/certtool.log" 2>&1
+for name in spaces comma colon; do
+	cp -r "$tmp/pki" "$tmp/$name"
+done
+certificate "$tmp/spaces" client 'cn = "gw two"' tls_www_client signing_key
+certificate "$tmp/comma" client 'cn = "gw,other"' tls_www_client signing_key
+certificate "$tmp/colon" client 'cn = "psk:gw"' tls_www_client signing_key
 start_server --tls=require --tls-certificates="$tmp/pki" --tls-verify-peer \
 	--control "$tmp/control" "disk=$tmp/disk,allow=cert:gw" \
 	'other=mem:1M,allow=cert:other,psk:gw'
@@ -110,25 +87,16 @@ stop_process "$server_pid"
 
 # revoke NAME...: these certificates of the authority, and no others
 revoke() {
-	local name
-	for name; do
-		cat "$tmp/pki/$name-cert.pem"
-	done >"$tmp/revoked.pem"
-	printf 'crl_next_update = 100\n' >"$tmp/crl.cfg"
-	certtool --generate-crl --load-ca-privkey "$tmp/pki/ca-key.pem" \
-		--load-ca-certificate "$tmp/pki/ca-cert.pem" --load-certificate "$tmp/revoked.pem" \
-		--template "$tmp/crl.cfg" --outfile "$tmp/crl.pem" 2>>"$tmp/certtool.log"
+	revocations "$tmp/pki" "$tmp/crl.pem" 'crl_next_update = 100' "$@"
 	cp "$tmp/crl.pem" "$tmp/live/ca-crl.pem"
 }
-{
-	for name in gw1 gw2; do
-		certificate "$tmp/pki" $name "cn = \"$name\"" tls_www_client signing_key
-		mkdir "$tmp/$name"
-		cp "$tmp/pki/ca-cert.pem" "$tmp/$name/"
-		cp "$tmp/pki/$name-cert.pem" "$tmp/$name/client-cert.pem"
-		cp "$tmp/pki/$name-key.pem" "$tmp/$name/client-key.pem"
-	done
-} >>"$tmp/certtool.log" 2>&1
+for name in gw1 gw2; do
+	certificate "$tmp/pki" $name "cn = \"$name\"" tls_www_client signing_key
+	mkdir "$tmp/$name"
+	cp "$tmp/pki/ca-cert.pem" "$tmp/$name/"
+	cp "$tmp/pki/$name-cert.pem" "$tmp/$name/client-cert.pem"
+	cp "$tmp/pki/$name-key.pem" "$tmp/$name/client-key.pem"
+done
 mkdir "$tmp/live"
 cp "$tmp"/pki/server-*.pem "$tmp/pki/ca-cert.pem" "$tmp/live/"
 start_server --tls=require --tls-certificates="$tmp/live" --tls-verify-peer \
@@ -240,7 +208,7 @@ expect_failure 1 "server-key.pem: expected mode 0600, not 0640" "${ctl[@]}" relo
 io --tls-certificates="$tmp/gw2"
 # Another certificate of the server is for handshakes that follow, and for a client that is back.
 certificate "$tmp/pki" server 'cn = "disks"' 'ip_address = 127.0.0.1' 'dns_name = "new.test"' \
-	tls_www_server signing_key >>"$tmp/certtool.log" 2>&1
+	tls_www_server signing_key
 cp "$tmp"/pki/server-*.pem "$tmp/live/"
 chmod 600 "$tmp/live/server-key.pem"
 refused 'TLS: Error in the certificate verification' --tls-certificates="$tmp/gw2" \

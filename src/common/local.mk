@@ -180,6 +180,8 @@ libctl_la_SOURCES = \
 	%D%/ctl/ctl-client.h \
 	%D%/ctl/ctl-json.c \
 	%D%/ctl/ctl-json.h \
+	%D%/ctl/ctl-secrets.c \
+	%D%/ctl/ctl-secrets.h \
 	%D%/ctl/ctl-stat.c \
 	%D%/ctl/ctl-stat.h \
 	%D%/ctl/ctl.c \

@@ -6,11 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "answer.h"
 #include "check-keys.h"
 #include "fab-psk.h"
 #include "text.h"
+
+#define DAY_S 86400
 
 /* 0, or -errno with the reason in @why. */
 static int look(const char *file, char *why, size_t len)
@@ -29,18 +33,49 @@ static int look(const char *file, char *why, size_t len)
 	return rc;
 }
 
-void check_keys(struct check *check, const json_t *answer)
+static void check_file(struct check *check, const char *program, const json_t *answer,
+		       const char *member, const char *option)
 {
-	const char *file = json_string_value(json_object_get(answer, "tls_psk"));
-	char program[128], why[256], line[1024];
+	const char *file = json_string_value(json_object_get(answer, member));
+	char why[256], name[512];
 	int rc;
 
 	if (!file)
 		return;
 	rc = look(file, why, sizeof(why));
-	if (!rc || (rc == -EACCES && access(file, R_OK)))
+	if (rc && !(rc == -EACCES && access(file, R_OK)))
+		check_note(check, CHECK_WARNING, "%s: %s=%s: %s", program, option,
+			   text_safe(file, name, sizeof(name)), why);
+}
+
+/* Connections that are there go on behind the end of a certificate; a path that is lost does not
+ * come back. */
+static void check_certificates(struct check *check, const char *program, const json_t *answer)
+{
+	const json_t *end = json_object_get(answer, "tls_certificates_end");
+	time_t at = (time_t)answer_number(end, "time"), now = time(NULL);
+	char file[64], date[16] = "?";
+	struct tm tm;
+
+	if (!end || at > now + CHECK_CERTS_DAYS * DAY_S)
 		return;
+	text_safe(answer_string(end, "file"), file, sizeof(file));
+	if (gmtime_r(&at, &tm))
+		strftime(date, sizeof(date), "%Y-%m-%d", &tm);
+	if (at > now)
+		check_note(check, CHECK_WARNING, "%s: tls-certificates: %s ends on %s", program,
+			   file, date);
+	else
+		check_note(check, CHECK_CRITICAL, "%s: tls-certificates: %s has ended on %s, "
+			   "whoever verifies refuses new connections", program, file, date);
+}
+
+void check_keys(struct check *check, const json_t *answer)
+{
+	char program[128];
+
 	text_program(answer, program, sizeof(program));
-	snprintf(line, sizeof(line), "%s: tls-psk=%s: %s", program, file, why);
-	check_add_warning(check, line);
+	check_file(check, program, answer, "tls_psk", "tls-psk");
+	check_file(check, program, answer, "auth_psk", "auth-psk");
+	check_certificates(check, program, answer);
 }

@@ -26,10 +26,8 @@ static void check_worsen(struct check *check, enum check_level level)
 		check->level = level;
 }
 
-/* Note a problem of @level.  The text has no '|', behind which a monitoring system reads
- * numbers. */
-static void __attribute__((format(printf, 3, 4)))
-check_note(struct check *check, enum check_level level, const char *fmt, ...)
+/* The text has no '|', behind which a monitoring system reads numbers. */
+void check_note(struct check *check, enum check_level level, const char *fmt, ...)
 {
 	char text[1024];
 	va_list ap;
@@ -119,13 +117,6 @@ void check_add_silent(struct check *check, const char *why)
 
 	check->programs++;
 	check_note(check, CHECK_UNKNOWN, "%s", text_safe(why, text, sizeof(text)));
-}
-
-void check_add_warning(struct check *check, const char *why)
-{
-	char text[1024];
-
-	check_note(check, CHECK_WARNING, "%s", text_safe(why, text, sizeof(text)));
 }
 
 void check_fini(struct check *check)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <gnutls/crypto.h>
@@ -16,6 +17,8 @@
 
 #include "fab-certs.h"
 #include "fab-psk.h"
+#include "log.h"
+#include "util.h"
 
 #define PATH_LEN 1024u
 #define CHAIN_MAX 16u			/* certificates that a peer may send; GnuTLS has the same */
@@ -25,6 +28,7 @@ struct fab_certs {
 	gnutls_certificate_credentials_t cred;
 	gnutls_hash_hd_t hash;		/* while files are read */
 	uint8_t digest[32];
+	struct fab_certs_end end;
 };
 
 __attribute__((format(printf, 4, 5)))
@@ -36,6 +40,81 @@ static int certs_error(int rc, char *err, size_t len, const char *fmt, ...)
 	vsnprintf(err, len, fmt, ap);
 	va_end(ap);
 	return rc;
+}
+
+/* ---- the first end ---- */
+
+/* @file of @certs ends at @at. */
+static void note_end(struct fab_certs *certs, const char *file, time_t at)
+{
+	if (at == (time_t)-1 || (certs->end.file && certs->end.at_s <= at))
+		return;
+	certs->end = (struct fab_certs_end){ .file = file, .at_s = at };
+}
+
+/* Note when the first certificate ends that this end sends. */
+static void note_pair_end(struct fab_certs *certs, const char *file)
+{
+	gnutls_x509_crt_t *crts;
+	unsigned n;
+
+	if (gnutls_certificate_get_x509_crt(certs->cred, 0, &crts, &n) < 0)
+		return;
+	for (unsigned i = 0; i < n; i++) {
+		note_end(certs, file, gnutls_x509_crt_get_expiration_time(crts[i]));
+		gnutls_x509_crt_deinit(crts[i]);
+	}
+	gnutls_free(crts);
+}
+
+/* Note when the last authority ends: a file may have the next authority beside the one of today. */
+static void note_authorities_end(struct fab_certs *certs)
+{
+	gnutls_x509_trust_list_iter_t iter = NULL;
+	gnutls_x509_trust_list_t trusted;
+	gnutls_x509_crt_t crt;
+	time_t last = 0;
+
+	gnutls_certificate_get_trust_list(certs->cred, &trusted);
+	while (gnutls_x509_trust_list_iter_get_ca(trusted, &iter, &crt) >= 0) {
+		last = MAX(last, gnutls_x509_crt_get_expiration_time(crt));
+		gnutls_x509_crt_deinit(crt);
+	}
+	note_end(certs, "ca-cert.pem", last);
+}
+
+/* Note when the first list in @data is to be followed by another. */
+static void note_revocations_end(struct fab_certs *certs, const gnutls_datum_t *data)
+{
+	gnutls_x509_crl_t *crls;
+	unsigned n;
+
+	if (gnutls_x509_crl_list_import2(&crls, &n, data, GNUTLS_X509_FMT_PEM, 0) < 0)
+		return;
+	for (unsigned i = 0; i < n; i++) {
+		note_end(certs, "ca-crl.pem", gnutls_x509_crl_get_next_update(crls[i]));
+		gnutls_x509_crl_deinit(crls[i]);
+	}
+	gnutls_free(crls);
+}
+
+/* An end that is over is no mistake of the file: whoever does not verify goes on. */
+static void tell_end(const struct fab_certs *certs)
+{
+	time_t at = certs->end.at_s;
+	struct tm tm;
+
+	if (certs->end.file && at <= time(NULL) && gmtime_r(&at, &tm))
+		log_warn(NULL, "tls-certificates: %s has ended on %04d-%02d-%02d: whoever "
+			 "verifies refuses new connections", certs->end.file, tm.tm_year + 1900,
+			 tm.tm_mon + 1, tm.tm_mday);
+}
+
+const struct fab_certs_end *fab_certs_first_end(const struct fab_certs *certs)
+{
+	static const struct fab_certs_end none;
+
+	return certs ? &certs->end : &none;
 }
 
 /* ---- files ---- */
@@ -145,12 +224,14 @@ static int load_authorities(struct fab_certs *certs, const char *dir, char *err,
 	if (rc <= 0)
 		return certs_error(-EINVAL, err, len, "tls-certificates: %s: %s", file,
 				   rc ? gnutls_strerror(rc) : "no certificate in the file");
+	note_authorities_end(certs);
 	if (!join(file, dir, "ca-crl.pem") || access(file, F_OK))
 		return 0;
 	rc = read_file(certs, file, &data, err, len);
 	if (rc)
 		return rc;
 	rc = gnutls_certificate_set_x509_crl_mem(certs->cred, &data, GNUTLS_X509_FMT_PEM);
+	note_revocations_end(certs, &data);
 	gnutls_free(data.data);
 	if (rc <= 0)
 		return certs_error(-EINVAL, err, len, "tls-certificates: %s: %s", file,
@@ -174,6 +255,8 @@ static int load_all(struct fab_certs *certs, const char *dir, bool server, char 
 
 	if (!rc && (server || has_client_pair(dir)))
 		rc = load_pair(certs, dir, server ? "server" : "client", err, len);
+	if (!rc)
+		note_pair_end(certs, server ? "server-cert.pem" : "client-cert.pem");
 	return rc;
 }
 
@@ -194,11 +277,13 @@ int fab_certs_read(const char *dir, bool server, struct fab_certs **out, char *e
 	}
 	rc = load_all(certs, dir, server, err, len);
 	gnutls_hash_deinit(certs->hash, certs->digest);
-	if (rc)
+	if (rc) {
 		fab_certs_put(certs);
-	else
-		*out = certs;
-	return rc;
+		return rc;
+	}
+	tell_end(certs);
+	*out = certs;
+	return 0;
 }
 
 struct fab_certs *fab_certs_get(struct fab_certs *certs)

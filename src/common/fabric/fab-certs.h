@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct fab_certs;
 struct gnutls_certificate_credentials_st;
@@ -24,6 +25,16 @@ struct fab_certs *fab_certs_get(struct fab_certs *certs);
 void fab_certs_put(struct fab_certs *certs);
 /* True if @a and @b were read from the same bytes. */
 bool fab_certs_same(const struct fab_certs *a, const struct fab_certs *b);
+/* Of the files of a set the one that ends first. */
+struct fab_certs_end {
+	const char *file;		/* "server-cert.pem", constant; NULL: nothing ends */
+	int64_t at_s;			/* since 1970 */
+};
+/* When the first file of @certs ends; NULL: never.  The own pair ends with the first certificate of
+ * its chain, ca-cert.pem with the last authority, ca-crl.pem when its issuer promised the next
+ * list.  From then on whoever verifies refuses new connections (RFC 5280, 6.1.3 and 6.3.3).
+ * Belongs to @certs. */
+const struct fab_certs_end *fab_certs_first_end(const struct fab_certs *certs);
 /* What GnuTLS takes; belongs to @certs. */
 struct gnutls_certificate_credentials_st *fab_certs_credentials(const struct fab_certs *certs);
 /* True if the authorities and the revocations of @certs let the peer's certificate of @session pass

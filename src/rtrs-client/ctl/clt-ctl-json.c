@@ -9,9 +9,11 @@
 #include "clock.h"
 #include "clt-ctl-json.h"
 #include "ctl-json.h"
+#include "ctl-secrets.h"
 #include "ctl-stat.h"
 #include "dev-stat.h"
 #include "dev.h"
+#include "fab-certs.h"
 
 static json_t *address_json(const struct fab_addr *addr)
 {
@@ -208,6 +210,21 @@ static const char *program_name(const struct client *clt, const struct clt_conf 
 	return conf->export_name ? conf->export_name : clt->sess.name;
 }
 
+static json_t *secrets_json(const struct clt_conf *conf)
+{
+	const struct fab_certs_end *end = fab_certs_first_end(fab_tls_certs(conf->tls));
+	const struct ctl_secrets secrets = {
+		.tls = fab_tls_mode_names[fab_tls_mode(conf->tls)],
+		.tls_psk = conf->tls ? conf->tls_conf.psk : NULL,
+		.tls_certificates = conf->tls ? conf->tls_conf.certificates : NULL,
+		.auth_psk = conf->auth ? conf->auth_conf.psk : NULL,
+		.end_file = end->file,
+		.end_s = end->at_s,
+	};
+
+	return ctl_secrets_json(&secrets);
+}
+
 json_t *clt_ctl_json(struct client *clt, const struct clt_conf *conf, enum clt_ctl_depth depth)
 {
 	json_t *object = json_pack("{s:o,s:o,s:i,s:o,s:[o]}",
@@ -222,5 +239,7 @@ json_t *clt_ctl_json(struct client *clt, const struct clt_conf *conf, enum clt_c
 							 "version", ctl_json_text(PACKAGE_VERSION),
 							 "control_version", CTL_VERSION,
 							 "now_ns", (json_int_t)clock_now_ns()));
+	if (depth >= CLT_CTL_SHOW)
+		object = ctl_json_with(object, secrets_json(conf));
 	return object;
 }

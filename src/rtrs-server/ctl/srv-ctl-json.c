@@ -12,15 +12,18 @@
 #include "clock.h"
 #include "conf-priority.h"
 #include "ctl-json.h"
+#include "ctl-secrets.h"
 #include "ctl-stat.h"
 #include "export.h"
 #include "exports.h"
+#include "fab-certs.h"
 #include "fab-tls.h"
 #include "srv-allow.h"
 #include "srv-con.h"
 #include "srv-ctl-json.h"
 #include "srv-export-stat.h"
 #include "srv-key-pool.h"
+#include "srv-keys.h"
 #include "srv-limit.h"
 #include "srv-path.h"
 #include "srv-state.h"
@@ -82,27 +85,13 @@ static json_t *srv_json_export_stats(const struct srv *srv, const struct export 
 
 /* ---- exports ---- */
 
-/* @path for readers in another working directory than this process, which never leaves the
- * directory of its start. */
-static json_t *srv_json_absolute_path(const char *path)
-{
-	_cleanup_free_ char *dir = *path == '/' ? NULL : getcwd(NULL, 0), *text = NULL;
-
-	/* The directory may have been removed. */
-	if (!dir)
-		return ctl_json_text(path);
-	if (asprintf(&text, "%s/%s", strcmp(dir, "/") ? dir : "", path) < 0)
-		return NULL;
-	return ctl_json_text(text);
-}
-
 static json_t *srv_json_export_show(const struct export *ex)
 {
 	int error = export_sync_error(ex);
 
 	return json_pack("{s:o,s:I,s:o,s:o,s:b,s:b,s:o,s:b,s:I,s:i,s:i,s:i}",
 			 "path", ex->driver->prefix ? ctl_json_text(ex->path) :
-				 srv_json_absolute_path(ex->path),
+				 ctl_path_json(ex->path),
 			 "size", (json_int_t)export_size(ex),
 			 "mode", ctl_json_text(ex->readonly ? "ro" : "rw"),
 			 "kind", ctl_json_text(ex->kind),
@@ -302,17 +291,20 @@ static json_t *srv_json_sessions(const struct srv *srv, enum srv_ctl_depth depth
 	return ctl_json_whole(array, ok);
 }
 
-/* "tls", and the files of its keys. */
-static json_t *srv_json_tls(const struct srv *srv)
+static json_t *srv_json_secrets(const struct srv *srv)
 {
-	const struct fab_tls_conf *conf = &srv->conf->tls;
-	json_t *object = json_pack("{s:o}", "tls",
-				   ctl_json_text(fab_tls_mode_names[fab_tls_mode(srv->tls)]));
+	const struct fab_certs_end *end = fab_certs_first_end(fab_tls_certs(srv->tls));
+	const struct srv_conf *conf = srv->conf;
+	const struct ctl_secrets secrets = {
+		.tls = fab_tls_mode_names[fab_tls_mode(srv->tls)],
+		.tls_psk = srv->tls ? conf->tls.psk : NULL,
+		.tls_certificates = srv->tls ? conf->tls.certificates : NULL,
+		.auth_psk = srv_keys_of_auth(srv) ? conf->auth.psk : NULL,
+		.end_file = end->file,
+		.end_s = end->at_s,
+	};
 
-	if (srv->tls && conf->psk)
-		object = ctl_json_with(object, json_pack("{s:o}", "tls_psk",
-							 srv_json_absolute_path(conf->psk)));
-	return object;
+	return ctl_secrets_json(&secrets);
 }
 
 json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
@@ -334,6 +326,6 @@ json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
 						"max_io_size", (json_int_t)srv->geom.max_io_size,
 						"now_ns", (json_int_t)clock_now_ns()));
 	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(object, srv_json_tls(srv));
+		object = ctl_json_with(object, srv_json_secrets(srv));
 	return object;
 }

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a program shows of its keys and certificates: names of files and a date, never a key.  Any
+ * thread. */
+#ifndef CTL_SECRETS_H
+#define CTL_SECRETS_H
+
+#include <stdint.h>
+
+#include <jansson.h>
+
+struct ctl_secrets {
+	const char *tls;		/* the mode, "off", "on" or "require" */
+	/* files and a directory, as the user gave them; NULL: none */
+	const char *tls_psk, *tls_certificates, *auth_psk;
+	/* of the certificates, the file that ends first, NULL: none, and when, since 1970 */
+	const char *end_file;
+	int64_t end_s;
+};
+
+/* The members "tls", "tls_psk", "tls_certificates", "auth_psk" and "tls_certificates_end", with the
+ * absolute names of files; of "tls" alone none is missing. */
+json_t *ctl_secrets_json(const struct ctl_secrets *secrets);
+/* A JSON string of the absolute name of the file @path. */
+json_t *ctl_path_json(const char *path);
+
+#endif
