@@ -43,7 +43,7 @@ SPARSE_PIECE, SPARSE_STEP = 64 << 10, 2 << 20
 
 def run(argv, args, timeout_s):
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          timeout=timeout_s, cwd=args.workdir)
+                          timeout=timeout_s, cwd=args.workdir, env=dict(os.environ, HOME=args.workdir))
     text = done.stdout.decode(errors="replace")
     if done.returncode != 0:
         raise Failed("%s\nfailed with status %d\n%s%s" % (" ".join(argv), done.returncode, text,
@@ -55,7 +55,7 @@ def fio(args, row, uri, beside=None):
     """One run: IOs, IOs per second, percentiles of the time that one takes.  @beside: the depth of another client, whose
     IOs are counted, and nothing else of it."""
     name, rw, bs, depth, connections = row
-    if uri.startswith("nbd+"):
+    if uri.startswith(("nbd+", "nbds+")):
         where = ["--ioengine=nbd", "--uri=" + uri]
     elif uri.startswith("rbd:"):
         where = ["--ioengine=rbd", "--clientname=admin", "--pool=rbd", "--rbdname=" + uri[len("rbd:"):]]

@@ -9,6 +9,7 @@
   gateway  ours with rtrs-nbd in the place of nbdkit; gateway-unix: with a unix socket in place of tcp
   limit    fio -> unix socket -> nbdkit file -> file
   tls, gateway-tls, peer-tls ours, gateway and peer with TLS 1.3 on the tcp leg, a pre-shared key, AES-128-GCM first
+  gateway-nbds, peer-nbds    gateway and peer with TLS 1.3 on the leg of the NBD client alone, by certificates
   rbd      fio -> unix socket -> rtrs-nbd == unix socket ==> rtrs-server -> image of Ceph (rbd.sh)
   rbd-qemu, rbd-limit        fio -> unix socket -> qemu-nbd -> image; fio's rbd engine -> image
 
@@ -45,17 +46,19 @@ import time
 import loads
 from loads import COPY_ROWS, ROWS
 from targets import ENOUGH_ROUNDS, TARGETS, Results, interval
-from topologies import TOPOLOGIES, VARIANTS, Failed, Topology, make_keys
+from topologies import TOPOLOGIES, VARIANTS, Failed, Topology, make_certificates, make_keys
 
 # Of those that run, these are divided: the first by the second.
 RATIOS = [("ours", "base"), ("ours", "peer"), ("ours", "ceiling"), ("ours", "limit"), ("unix", "peer"),
           ("unix", "peer-unix"), ("gateway", "peer"), ("gateway-unix", "peer"), ("gateway", "ours"), ("gateway", "limit"),
           ("tls", "peer-tls"), ("gateway-tls", "peer-tls"), ("tls", "ours"), ("gateway-tls", "gateway"), ("peer-tls", "peer"),
+          ("gateway-nbds", "peer-nbds"), ("gateway-nbds", "gateway"), ("peer-nbds", "peer"),
           ("rbd", "rbd-qemu"), ("rbd", "rbd-limit"), ("copy", "never"),
           ("always", "never"), ("ours", "static"), ("window", "static")]
 KEYED = {"tls", "gateway-tls", "peer-tls"}
+CERTIFIED = {"gateway-nbds", "peer-nbds"}
 # What TLS costs, and costs others.
-TLS = dict(topologies="ours,tls,gateway-tls,peer,peer-tls",
+TLS = dict(topologies="ours,tls,gateway,gateway-tls,gateway-nbds,peer,peer-tls,peer-nbds",
            rows="4k-*-qd1,4k-*-qd32,128k-*", csv="bench-tls.csv")
 # The picture of speed over depth.
 PLOTS = dict(topologies="ours,peer,gateway,gateway-unix",
@@ -135,7 +138,7 @@ def with_interval(ratios):
 
 def ratio_table(results, topologies, rows):
     pairs = [(a, b) for a, b in RATIOS if a in topologies and b in topologies]
-    cpu_pairs = [p for p in pairs if p in pairs[:1] or p[1] == "peer-tls"]
+    cpu_pairs = [p for p in pairs if p in pairs[:1] or p[1] in ("peer-tls", "peer-nbds")]
     lines = [["row"] + [t + " IOPS" for t in topologies] + ["%s/%s" % p for p in pairs] +
              [t + " CPU µs/IO" for t in topologies] + ["CPU %s/%s" % p for p in cpu_pairs]]
     for row in rows:
@@ -249,14 +252,14 @@ def arguments():
         if getattr(args, option) < 1:
             p.error("--%s must be at least 1" % option.replace("_", "-"))
     for prog in (["fio", args.nbdkit] + ["nbdcopy"] * bool(set(args.rows) & set(COPY_ROWS)) +
-                 ["qemu-img"] * ("sparse-convert" in args.rows)):
+                 ["qemu-img"] * ("sparse-convert" in args.rows) + ["certtool"] * bool(CERTIFIED & set(args.topologies))):
         if not shutil.which(prog):
             p.error("%s is not installed" % prog)
     if ("base" in args.topologies) != bool(args.base):
         p.error("--base=DIR and the topology base belong together")
     if args.base:
         args.base = os.path.abspath(args.base)
-    ours = set(args.topologies) & ({"ours", "unix"} | KEYED - {"peer-tls"}) or set(args.topologies) & set(VARIANTS)
+    ours = set(args.topologies) & ({"ours", "unix"} | (KEYED | CERTIFIED) - {"peer-tls", "peer-nbds"}) or set(args.topologies) & set(VARIANTS)
     for path in [args.server, args.plugin, args.rtrs_bench] * bool(ours) + [args.ceiling] * ("ceiling" in args.topologies) + \
             [args.rtrs_psk] * bool(KEYED & set(args.topologies)):
         if not os.path.exists(path):
@@ -302,6 +305,7 @@ def main():
     args.source, args.sparse, args.copied = (os.path.join(args.workdir, name + ".img")
                                              for name in ("source", "sparse", "copied"))
     args.keys = os.path.join(args.workdir, "keys.psk")
+    args.certificates = os.path.join(args.workdir, ".pki", "libnbd")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     topologies, results, machine = [], Results(), Machine()
     try:
@@ -312,6 +316,8 @@ def main():
             loads.prepare_sparse_file(args.sparse, args.size_mib)
         if KEYED & set(args.topologies):
             make_keys(os.path.abspath(args.rtrs_psk), args.keys)
+        if CERTIFIED & set(args.topologies):
+            make_certificates(args.certificates)
         done = rounds(args, results, machine, topologies)
         tables = [target_table(results, machine), ratio_table(results, args.topologies, args.rows),
                   latency_table(results, args.topologies, args.rows)]

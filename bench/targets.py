@@ -110,12 +110,11 @@ def gateway_to_peer():
                lambda results: results.ratios("p99_us", (BESIDE, "gateway"), ("4k-randread-qd1", "gateway")), most=2)]
 
 
-def tls_to_peer():
-    """What both gateways are wanted to be with TLS, against nbdkit nbd with TLS."""
+def tls_to_peer(number, ours, peer):
+    """What a gateway with TLS on one leg is wanted to be, against nbdkit nbd with TLS on the same leg."""
     rows = ("4k-randread-qd1", "4k-randread-qd32", "4k-randwrite-qd1", "4k-randwrite-qd32", "128k-read-qd16",
             "128k-write-qd16")
-    return [ours_to("peer-tls", row, "S21", 1.2 if row.endswith("qd32") else 1.0, ours=ours)
-            for ours in ("tls", "gateway-tls") for row in rows]
+    return [ours_to(peer, row, number, 1.2 if row.endswith("qd32") else 1.0, ours=ours) for row in rows]
 
 
 TARGETS = [
@@ -143,4 +142,5 @@ TARGETS = [
     ours_to("peer", "nbdcopy-out", "S13", 1.3, what="1 GiB by nbdcopy, out"),
     ours_to("peer", "sparse-nbdcopy", "S14", 0.83, what="1 GiB, 97 % holes, by nbdcopy"),
     ours_to("peer", "sparse-convert", "S14", 0.83, what="1 GiB, 97 % holes, by qemu-img convert"),
-] + gateway_to_peer() + tls_to_peer()
+] + gateway_to_peer() + tls_to_peer("S21", "tls", "peer-tls") + tls_to_peer("S21", "gateway-tls", "peer-tls") + \
+    tls_to_peer("S22", "gateway-nbds", "peer-nbds")

@@ -18,7 +18,8 @@ VARIANTS = {
     "window": ([], ["registration=window"]),
 }
 TOPOLOGIES = ["ours", "peer", "ceiling", "file", "unix", "peer-unix", "limit", "base",
-              "gateway", "gateway-unix", "rbd", "rbd-qemu", "rbd-limit", "tls", "gateway-tls", "peer-tls"] + list(VARIANTS)
+              "gateway", "gateway-unix", "rbd", "rbd-qemu", "rbd-limit", "tls", "gateway-tls", "peer-tls", "gateway-nbds",
+              "peer-nbds"] + list(VARIANTS)
 START_TIMEOUT_S = 15
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
@@ -84,6 +85,25 @@ def make_keys(program, path):
         subprocess.run([program, "bench"], stdout=out, check=True)
 
 
+def make_certificates(directory):
+    """Certificates of an authority, in @directory, for the near end of those with TLS before the NBD client."""
+    os.makedirs(directory, 0o700)
+    templates = {"ca": 'cn = "bench"\nca\ncert_signing_key\n',
+                 "server": 'cn = "localhost"\ndns_name = "localhost"\ntls_www_server\nsigning_key\n'}
+    for name, template in templates.items():
+        key, cert, text = (os.path.join(directory, name + end) for end in ("-key.pem", "-cert.pem", ".cfg"))
+        with open(text, "w") as f:
+            f.write(template)
+        signer = ["--generate-self-signed"] if name == "ca" else [
+            "--generate-certificate", "--load-ca-certificate", os.path.join(directory, "ca-cert.pem"),
+            "--load-ca-privkey", os.path.join(directory, "ca-key.pem")]
+        for argv in (["--generate-privkey", "--key-type=ecdsa", "--outfile", key],
+                     signer + ["--load-privkey", key, "--template", text, "--outfile", cert]):
+            done = subprocess.run(["certtool"] + argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            if done.returncode:
+                raise Failed("certtool %s:\n%s" % (" ".join(argv), done.stdout.decode(errors="replace")))
+
+
 class Topology:
     """The running servers of one topology and the NBD URI of its near end."""
 
@@ -135,9 +155,12 @@ class Topology:
 
     def rtrs_nbd(self, *parameters):
         """rtrs-nbd, which stands beside the server, in the place of nbdkit."""
+        self.rtrs_nbd_with((), parameters)
+
+    def rtrs_nbd_with(self, options, parameters):
         pidfile = os.path.join(self.workdir, "rtrs-nbd.pid")
         program = os.path.join(os.path.dirname(self.args.server), "rtrs-nbd")
-        p = self.spawn("rtrs-nbd", [program, "-f", "-P", pidfile, "-U", self.socket, "server=" + self.server,
+        p = self.spawn("rtrs-nbd", [program, "-f", "-P", pidfile, "-U", self.socket, *options, "server=" + self.server,
                                     "export=bench", *self.args.plugin_arg, *parameters])
         p.wait_for("its pid file", lambda: os.path.exists(pidfile) and os.path.getsize(pidfile))
 
@@ -150,7 +173,7 @@ class Topology:
     def start_limit(self):
         self.nbdkit("nbdkit-file", ["-U", self.socket], "file", self.file)
 
-    def start_peer(self, far_arg=(), near_arg=()):
+    def start_peer(self, far_arg=(), near_arg=(), near_options=()):
         # The listening socket is ours and handed over, so that no port has to be guessed.
         with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
             port = listener.getsockname()[1]
@@ -159,12 +182,24 @@ class Topology:
             wrap = ["/bin/sh", "-c",
                     'exec 3<&%d; export LISTEN_FDS=1 LISTEN_PID=$$; exec "$@"' % fd, "sh"]
             self.nbdkit("nbdkit-file", list(far_arg), "file", self.file, pass_fds=(fd,), wrap=wrap)
-        self.nbdkit("nbdkit-nbd", ["-U", self.socket], "nbd", "hostname=127.0.0.1",
+        self.nbdkit("nbdkit-nbd", ["-U", self.socket, *near_options], "nbd", "hostname=127.0.0.1",
                     "port=%d" % port, *near_arg)
 
     def start_peer_tls(self):
         self.start_peer(["--tls=require", "--tls-psk=" + self.args.keys],
                         ["tls=require", "tls-psk=" + self.args.keys, "tls-username=bench"])
+
+    def near_tls(self):
+        """TLS between the NBD client and the near end, by certificates, which fio's engine has from $HOME."""
+        self.uri = self.uri.replace("nbd+", "nbds+", 1)
+        return ["--tls=require", "--tls-certificates=" + self.args.certificates]
+
+    def start_gateway_nbds(self):
+        options = self.near_tls()
+        self.start_ours(front=lambda *parameters: self.rtrs_nbd_with(options, parameters))
+
+    def start_peer_nbds(self):
+        self.start_peer(near_options=self.near_tls())
 
     def start_peer_unix(self):
         between = os.path.join(self.workdir, "between.sock")

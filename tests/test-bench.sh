@@ -100,14 +100,16 @@ assert set(run.PLOTS["rows"].split(",")) == {"4k-randread-qd%d" % 2 ** n for n i
 # TLS costs what each row of each gateway says, and a bench without --tls has no TLS in it.
 import fnmatch
 kinds = [t for t in targets.TARGETS if t.number == "S21"]
+near = [t for t in targets.TARGETS if t.number == "S22"]
 wanted_rows = [row for row in run.ROWS
                if any(fnmatch.fnmatch(row, g) for g in run.TLS["rows"].split(","))]
 assert {"4k-randread-qd1", "4k-randread-qd32", "128k-read-qd16"} <= set(wanted_rows)
 assert sorted(row for t in kinds for row in t.rows) == sorted(2 * wanted_rows)
+assert sorted(row for t in near for row in t.rows) == sorted(wanted_rows)
 assert {t.least for t in kinds if t.rows[0].endswith("qd32")} == {1.2}
 assert {t.least for t in kinds if not t.rows[0].endswith("qd32")} == {1.0}
-assert run.KEYED <= set(run.TLS["topologies"].split(",")) <= set(run.TOPOLOGIES)
-assert not run.KEYED & set(run.TOPOLOGIES[:4])
+assert run.KEYED | run.CERTIFIED <= set(run.TLS["topologies"].split(",")) <= set(run.TOPOLOGIES)
+assert not (run.KEYED | run.CERTIFIED) & set(run.TOPOLOGIES[:4])
 tls = targets.Results()
 for n in range(8):
     for topology, rate in (("tls", 1100), ("gateway-tls", 1300), ("peer-tls", 1000)):
