@@ -4,7 +4,7 @@
 # meanwhile or are told for whom they wait, the log says for whom a start waits, and SIGTERM ends
 # the server in any of it, with many images as soon as with one.
 . ./tests/functions.sh
-requires_server
+requires_server; requires_gateway
 requires_plain_build
 . "$top_srcdir/tests/ceph.sh"
 limit_s=4			# client_mount_timeout
@@ -99,3 +99,31 @@ wait_until "the osd" osd_is_up
 # The image is closed now, and its lock is free.
 unlocked() { ! rbd_ lock ls rbd/a | grep '^client'; }
 wait_until "the lock" unlocked
+stop_process "$server_pid"
+
+# A server that takes the lock of a shared image for a client, or gives it back, says so and ends.
+shared() {
+	start_server --control "$tmp/control" --state-dir "$tmp/s3" \
+		--listen "unix:$tmp/shared.sock" "a=$(image_spec a),shared=yes"
+}
+ends_while() {
+	wait_line "$server_log" "a: 'rbd:rbd/a': waiting for the cluster, $1"
+	kill -TERM "$server_pid"
+	expect_exit "$server_pid" 0
+	# The image is the call's, and nobody waits for its end.
+	must_fail grep 'the cluster does not answer' "$server_log"
+}
+shared
+osd_freeze
+"$top_builddir/rtrs-bench" --rw=randwrite "unix:$tmp/shared.sock" a >"$tmp/bench" 2>&1 &
+bench=$!
+ends_while 'for its lock'
+expect_exit $bench 1
+osd_thaw
+wait_until "the osd" osd_is_up
+shared
+start_gateway "server=unix:$tmp/shared.sock" export=a
+osd_freeze
+stop_process "$gateway_pid"
+ends_while 'to give its lock back'
+osd_thaw

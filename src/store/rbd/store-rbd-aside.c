@@ -141,15 +141,6 @@ int store_rbd_aside_wait(struct rbd_call *call, const struct rbd_patience *p)
 	return ended ? 0 : rc;
 }
 
-int store_rbd_aside(void (*fn)(void *arg), void *arg)
-{
-	const struct rbd_patience for_ever = { 0 };
-	struct rbd_call *call;
-	int rc = store_rbd_aside_begin(&call, fn, NULL, arg);
-
-	return rc ? rc : store_rbd_aside_wait(call, &for_ever);
-}
-
 void store_rbd_aside_here(void (*fn)(void *arg), void *arg)
 {
 	sigset_t before;

@@ -174,7 +174,7 @@ void store_rbd_leave(struct store_rbd *r)
 {
 	struct rbd_handle h = r->handle, *own = h.cluster ? malloc(sizeof(*own)) : NULL;
 
-	if (!h.cluster)
+	if (!h.cluster || r->lent)
 		return;
 	r->handle = (struct rbd_handle){ 0 };
 	if (own)

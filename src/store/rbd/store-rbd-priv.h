@@ -37,6 +37,8 @@ struct store_rbd {
 	uint64_t features;		/* RBD_FEATURE_* of the image */
 	_Atomic(bool) resized;		/* librbd may have to ask the cluster for the size */
 	unsigned timeout_s;		/* client_mount_timeout */
+	bool lent;			/* the server stops, and a call keeps @handle to the end of
+					 * the process: store-rbd-share.c */
 	struct rbd_call *leaving;	/* store_rbd_leave() has begun; NULL: it has not */
 	/* Begin or end to hear of sizes of the image; NULL: no ring has the export.  Set by the
 	 * first ring; store-rbd-io.c. */
@@ -98,15 +100,12 @@ int store_rbd_share_take(struct export *ex, uint64_t may_break_ms, uint64_t sinc
 int store_rbd_share_yield(struct export *ex);
 int store_rbd_share_renew(struct export *ex, char *why, size_t len);
 
-/* Run @fn(@arg) on a thread without signals, and wait for its end.  Threads that Ceph's libraries
- * make inherit the mask: a signal for this program never runs on one of them.  0, or -errno without
- * a thread. */
-int store_rbd_aside(void (*fn)(void *arg), void *arg);
-/* The same on this thread, for those who have got no other one. */
-void store_rbd_aside_here(void (*fn)(void *arg), void *arg);
-
-/* A call on such a thread, whose caller may leave before the end. */
+/* A call on a thread without signals, whose caller may leave before the end.  Threads that Ceph's
+ * libraries make inherit the mask: a signal for this program never runs on one of them. */
 struct rbd_call;
+
+/* Run @fn(@arg) with all signals blocked on this thread, for those who have got no other one. */
+void store_rbd_aside_here(void (*fn)(void *arg), void *arg);
 
 /* How long a caller waits. */
 struct rbd_patience {

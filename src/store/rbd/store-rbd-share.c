@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* librbd's exclusive lock as the lock between two servers (store-lead.h).  Owns nothing; a worker
- * of the store.
+/* librbd's exclusive lock as the lock between two servers (store-lead.h).  Owns a call that asks
+ * for the lock or gives it back; a worker of the store.  A server that stops waits for no such
+ * call: the call then keeps the handle of the image until the process ends.
  *
  * A lock that is broken takes its owner to the blocklist of the cluster: no write of the owner
  * lands later, whatever the owner knows.  A client on the blocklist stays there, so the server that
@@ -8,16 +9,38 @@
 #include <config.h>
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "clock.h"
+#include "exports.h"
 #include "store-rbd-priv.h"
 #include "store-taking.h"
 
 struct taking {
 	struct store_taking try;
-	struct store_rbd *r;
+	rbd_image_t image;
 	int rc;
+	char why[128];
 };
+
+/* Run @fn(@arg) aside, and wait for @whom, until the server stops.  0: @fn has run.  Another value:
+ * @fn has not run, or goes on, and @arg, a piece of malloc(), is not the caller's any more. */
+static int run_aside(struct store_rbd *r, const char *whom, void (*fn)(void *arg), void *arg)
+{
+	const struct rbd_patience patience = { .stops = &r->ex.all->stopping, .ex = &r->ex,
+					       .whom = whom };
+	struct rbd_call *call;
+	int rc = store_rbd_aside_begin(&call, fn, free, arg);
+
+	if (rc) {
+		free(arg);
+		return rc;
+	}
+	rc = store_rbd_aside_wait(call, &patience);
+	r->lent = rc != 0;
+	return rc;
+}
 
 /* Break the lock of the owner, who keeps it.  0, or -errno. */
 static int break_lock(const struct taking *t)
@@ -26,7 +49,7 @@ static int break_lock(const struct taking *t)
 
 	if (rc)
 		return rc;
-	rc = rbd_lib.rbd_lock_break(t->r->handle.image, RBD_LOCK_MODE_EXCLUSIVE, t->try.owner);
+	rc = rbd_lib.rbd_lock_break(t->image, RBD_LOCK_MODE_EXCLUSIVE, t->try.owner);
 	if (rc < 0 && rc != -ENOENT)
 		return store_taking_tell(&t->try, rc, "keeps its lock, which cannot be broken");
 	return store_taking_tell(&t->try, 0, "kept its lock, which is broken");
@@ -37,20 +60,19 @@ static int try_to_take(struct store_taking *try)
 {
 	struct taking *t = container_of(try, struct taking, try);
 	char owner[STORE_RBD_OWNER_MAX] = "";
-	rbd_image_t image = t->r->handle.image;
-	int rc = store_rbd_owner(image, owner);
+	int rc = store_rbd_owner(t->image, owner);
 
 	if (rc < 0)
 		return rc;
 	if (rc && store_taking_patience(try, owner))
 		return -EAGAIN;
 	/* librbd itself breaks the lock of an owner that does not watch. */
-	if (rc && (try->may_break_ms != CLOCK_NEVER || store_rbd_owner_watches(image, owner))) {
+	if (rc && (try->may_break_ms != CLOCK_NEVER || store_rbd_owner_watches(t->image, owner))) {
 		rc = break_lock(t);
 		if (rc)
 			return rc;
 	}
-	rc = rbd_lib.rbd_lock_acquire(image, RBD_LOCK_MODE_EXCLUSIVE);
+	rc = rbd_lib.rbd_lock_acquire(t->image, RBD_LOCK_MODE_EXCLUSIVE);
 	return rc == -EROFS || rc == -EBUSY ? -EAGAIN : rc;
 }
 
@@ -64,20 +86,30 @@ static void take_aside(void *arg)
 int store_rbd_share_take(struct export *ex, uint64_t may_break_ms, uint64_t since_ms, char *why,
 			 size_t len)
 {
-	struct taking t = {
-		.try = { .exports = ex->all, .may_break_ms = may_break_ms, .asked_ms = since_ms,
-			 .why = why, .len = len },
-		.r = store_rbd(ex),
-	};
-	int rc = store_rbd_aside(take_aside, &t);
+	struct store_rbd *r = store_rbd(ex);
+	struct taking *t = calloc(1, sizeof(*t));
+	int rc;
 
-	rc = rc ? rc : t.rc;
-	t.r->handle.has_lock = !rc;
+	if (!t)
+		return -ENOMEM;
+	t->try = (struct store_taking){ .exports = ex->all, .may_break_ms = may_break_ms,
+					.asked_ms = since_ms, .why = t->why,
+					.len = sizeof(t->why) };
+	t->image = r->handle.image;
+	rc = run_aside(r, "the cluster, for its lock", take_aside, t);
+	if (rc) {
+		snprintf(why, len, "%s", rc == -ECANCELED ? "the server stops" : "");
+		return rc;
+	}
+	rc = t->rc;
+	snprintf(why, len, "%s", t->why);
+	free(t);
+	r->handle.has_lock = !rc;
 	return rc;
 }
 
 struct yielding {
-	struct store_rbd *r;
+	rbd_image_t image;
 	int rc;
 };
 
@@ -85,16 +117,25 @@ static void yield_aside(void *arg)
 {
 	struct yielding *y = arg;
 
-	y->rc = rbd_lib.rbd_lock_release(y->r->handle.image);
+	y->rc = rbd_lib.rbd_lock_release(y->image);
 }
 
 int store_rbd_share_yield(struct export *ex)
 {
-	struct yielding y = { .r = store_rbd(ex) };
-	int rc = store_rbd_aside(yield_aside, &y);
+	struct store_rbd *r = store_rbd(ex);
+	struct yielding *y = calloc(1, sizeof(*y));
+	int rc;
 
-	y.r->handle.has_lock = false;
-	return rc ? rc : y.rc;
+	if (!y)
+		return -ENOMEM;
+	y->image = r->handle.image;
+	rc = run_aside(r, "the cluster, to give its lock back", yield_aside, y);
+	r->handle.has_lock = false;
+	if (rc)
+		return rc;
+	rc = y->rc;
+	free(y);
+	return rc;
 }
 
 static int renew(struct store_rbd *r, char *why, size_t len)
