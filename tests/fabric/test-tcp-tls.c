@@ -466,6 +466,17 @@ static void budget(void)
 	close(fds[1]);
 }
 
+/* Our end, which cannot decrypt a record, says so before it closes. */
+static void hears_bad_record(struct peer *p, struct end *e)
+{
+	char byte;
+
+	world_until(&w, e->drained);
+	check_eq(peer_until(gnutls_record_recv(p->session, &byte, 1)),
+		 GNUTLS_E_FATAL_ALERT_RECEIVED);
+	check_eq(gnutls_alert_get(p->session), GNUTLS_A_BAD_RECORD_MAC);
+}
+
 static void ends(void)
 {
 	static const uint8_t nonsense[] = "\x17\x03\x03\x00\x20" "0123456789abcdef0123456789abcdef";
@@ -501,6 +512,7 @@ static void ends(void)
 	/* A third party puts a record in. */
 	e = peer_connect(&p);
 	raw_send(&w, p.fd, nonsense, sizeof(nonsense) - 1);
+	hears_bad_record(&p, e);
 	ends_with(&p, e, "TLS: ");
 
 	/* The same behind a good record, so that no byte is left in the socket. */
@@ -510,6 +522,7 @@ static void ends(void)
 	peer_send(&p, half, RAW_HDR / 2);
 	raw_send(&w, p.fd, nonsense, sizeof(nonsense) - 1);
 	e->quota = 16;
+	hears_bad_record(&p, e);
 	ends_with(&p, e, "TLS: ");
 }
 

@@ -363,7 +363,7 @@ void tcp_tls_bye(struct tcp_conn *c)
 
 /* ---- receiving ---- */
 
-/* End the receive side. */
+/* End the receive side.  The peer is told of a fault. */
 static void receive_ended(struct tcp_tls *t, ssize_t rc)
 {
 	const char *name;
@@ -385,6 +385,7 @@ static void receive_ended(struct tcp_tls *t, ssize_t rc)
 		t->end_errno = EPROTO;
 		snprintf(t->why, sizeof(t->why), "TLS: %s", gnutls_strerror((int)rc));
 		gnutls_alert_send_appropriate(t->session, (int)rc);
+		out_flush(t);
 	}
 }
 
