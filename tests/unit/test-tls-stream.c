@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TLS under a connection of NBD, with GnuTLS as the client: bytes that wait inside the stream, full
- * sockets, keys that change, small records, and all ends. */
+/* A stream of TLS, with GnuTLS as the client: bytes that wait inside the stream, full sockets, keys
+ * that change, small records, all ends, and system calls, which are counted. */
+#include <config.h>
+
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
 
-#include "gate-stream.h"
+#include "fab-tls-stream.h"
+#include "fabric.h"
 #include "unit.h"
 #include "util.h"
 
 static struct fab_tls *server_tls, *client_tls;
-static struct gate_stream *server;
-static struct nbd_stream *nbd;
+static struct fab_tls_stream *server;
 static struct fab_tls_end client_end;
 static gnutls_session_t client;
 static int fds[2];			/* server, client */
-static char why[GATE_STREAM_WHY_LEN];
+static char why[FAB_TLS_WHY_LEN];
 
 static struct fab_tls *make_tls(bool server_side, bool is_nbd, const char *keys)
 {
-	char file[] = "/tmp/test-gate-stream.XXXXXX", err[512];
+	char file[] = "/tmp/test-tls-stream.XXXXXX", err[512];
 	int fd = mkstemp(file);
 	struct fab_tls_conf conf = { .server = server_side, .nbd = is_nbd, .psk = file };
 	struct fab_tls *tls;
@@ -47,9 +51,8 @@ static void begin(void)
 static void connect_client(const char *keys, bool is_nbd)
 {
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-	server = gate_stream_create(server_tls, fds[0]);
+	server = fab_tls_stream_create(server_tls, fds[0], "", false);
 	cr_assert_not_null(server);
-	nbd = gate_stream_nbd(server);
 	client_tls = make_tls(false, is_nbd, keys);
 	client_end.tls = client_tls;
 	cr_assert_eq(fab_tls_session(&client_end, "", &client), 0);
@@ -60,13 +63,12 @@ static void connect_client(const char *keys, bool is_nbd)
 static int shake(void)
 {
 	int rc = GNUTLS_E_AGAIN, r = -EAGAIN;
-	short events;
 
 	for (unsigned i = 0; i < 100 && (rc == GNUTLS_E_AGAIN || r == -EAGAIN); i++) {
 		if (rc == GNUTLS_E_AGAIN)
 			rc = gnutls_handshake(client);
 		if (r == -EAGAIN)
-			r = gate_stream_handshake(server, &events, why);
+			r = fab_tls_stream_handshake(server, why);
 	}
 	return r;
 }
@@ -79,7 +81,7 @@ static void connected(void)
 
 static void end(void)
 {
-	gate_stream_destroy(server);
+	fab_tls_stream_destroy(server);
 	if (client)
 		gnutls_deinit(client);
 	fab_tls_destroy(client_tls);
@@ -90,40 +92,44 @@ static void end(void)
 		close(fds[1]);
 }
 
-TestSuite(gate_stream, .init = begin, .fini = end);
+TestSuite(tls_stream, .init = begin, .fini = end);
 
 static ssize_t take(void *buf, size_t len)
 {
 	struct iovec iov = { buf, len };
+	struct fab_tls_take t = { .iov = &iov, .n = 1 };
 
-	return nbd->ops->recv(nbd, &iov, 1);
+	while (fab_tls_stream_take(server, &t))
+		;
+	return fab_tls_stream_taken(server, &t);
 }
 
-/* The stream has ended, with a cause that begins with @cause, and stays so. */
-static void expect_cause(const char *cause)
+/* The stream has ended, with @error and a cause that begins with @cause, and stays so. */
+static void expect_cause(int error, const char *cause)
 {
 	char byte;
 
 	for (unsigned i = 0; i < 2; i++) {
 		errno = 0;
 		cr_assert_eq(take(&byte, 1), -1);
-		cr_assert_eq(errno, EPROTO);
-		cr_assert_eq(strncmp(nbd->ops->why(nbd), cause, strlen(cause)), 0, "%s",
-			     nbd->ops->why(nbd));
+		cr_assert_eq(errno, error);
+		cr_assert_eq(strncmp(fab_tls_stream_why(server), cause, strlen(cause)), 0, "%s",
+			     fab_tls_stream_why(server));
 	}
-	cr_assert(nbd->ops->pending(nbd));
+	cr_assert(fab_tls_stream_pending(server));
 }
 
-Test(gate_stream, describes)
+Test(tls_stream, identity)
 {
-	char text[200];
+	struct fab_identity id = { 0 };
 
 	connected();
-	gate_stream_describe(server, text, sizeof(text));
-	cr_assert_str_eq(text, "TLS1.3 AES-128-GCM, psk:alice");
+	fab_tls_identity(fab_tls_stream_end(server), fab_tls_stream_session(server), &id);
+	cr_assert_str_eq(id.cipher, "TLS1.3 AES-128-GCM");
+	cr_assert_str_eq(id.name, "psk:alice");
 }
 
-Test(gate_stream, wrong_key)
+Test(tls_stream, wrong_key)
 {
 	connect_client(WRONG, true);
 	cr_assert_eq(shake(), -EPROTO);
@@ -131,14 +137,14 @@ Test(gate_stream, wrong_key)
 }
 
 /* The key is right, and the client is one of RTRS. */
-Test(gate_stream, another_protocol)
+Test(tls_stream, another_protocol)
 {
 	connect_client(KEY, false);
 	cr_assert_eq(shake(), -EPROTO);
 }
 
 /* Bytes that GnuTLS or the buffer has do not show in the socket. */
-Test(gate_stream, pending)
+Test(tls_stream, pending)
 {
 	char buf[100];
 	struct pollfd pfd;
@@ -149,17 +155,17 @@ Test(gate_stream, pending)
 	cr_assert_eq(take(buf, 4), 4);
 	pfd = (struct pollfd){ .fd = fds[0], .events = POLLIN };
 	cr_assert_eq(poll(&pfd, 1, 0), 0);
-	cr_assert(nbd->ops->pending(nbd));
+	cr_assert(fab_tls_stream_pending(server));
 	cr_assert_eq(take(buf + 4, sizeof(buf) - 4), 26);
 	cr_assert_eq(memcmp(buf, "012345678901234567890123456789", 30), 0);
-	cr_assert(!nbd->ops->pending(nbd));
+	cr_assert(!fab_tls_stream_pending(server));
 	errno = 0;
 	cr_assert_eq(take(buf, 1), -1);
 	cr_assert_eq(errno, EAGAIN);
 }
 
 /* The end comes in one read with the bytes in front. */
-Test(gate_stream, end_behind_bytes)
+Test(tls_stream, end_behind_bytes)
 {
 	char buf[100];
 
@@ -167,36 +173,39 @@ Test(gate_stream, end_behind_bytes)
 	cr_assert_eq(gnutls_record_send(client, "0123456789", 10), 10);
 	cr_assert_eq(gnutls_bye(client, GNUTLS_SHUT_WR), 0);
 	cr_assert_eq(take(buf, sizeof(buf)), 10);
-	cr_assert(nbd->ops->pending(nbd), "the socket does not show this end");
+	cr_assert(fab_tls_stream_pending(server), "the socket does not show this end");
 	cr_assert_eq(take(buf, sizeof(buf)), 0);
-	cr_assert_str_eq(nbd->ops->why(nbd), "");
+	cr_assert_str_eq(fab_tls_stream_why(server), "");
 }
 
-Test(gate_stream, cut)
+Test(tls_stream, cut)
 {
 	connected();
 	shutdown(fds[1], SHUT_WR);
-	expect_cause("TLS: the stream was cut");
+	expect_cause(ECONNRESET, "peer closed: its TLS stream was cut");
 }
 
-Test(gate_stream, alert)
+Test(tls_stream, alert)
 {
 	connected();
 	cr_assert_eq(gnutls_alert_send(client, GNUTLS_AL_FATAL, GNUTLS_A_INTERNAL_ERROR), 0);
-	expect_cause("TLS: the client sent an alert: Internal error");
+	expect_cause(EPROTO, "peer failed the connection: TLS alert: Internal error");
 }
 
-Test(gate_stream, record_of_somebody_else)
+Test(tls_stream, record_of_somebody_else)
 {
 	static const uint8_t record[] = "\x17\x03\x03\0\x20" "0123456789abcdef0123456789abcdef";
+	char byte;
 
 	connected();
 	cr_assert_eq(write(fds[1], record, sizeof(record) - 1), (ssize_t)sizeof(record) - 1);
-	expect_cause("TLS: ");
+	expect_cause(EPROTO, "TLS: ");
+	cr_assert_eq(gnutls_record_recv(client, &byte, 1), GNUTLS_E_FATAL_ALERT_RECEIVED);
+	cr_assert_eq(gnutls_alert_get(client), GNUTLS_A_BAD_RECORD_MAC);
 }
 
 /* The server goes on with new keys, and answers with its own. */
-Test(gate_stream, key_update)
+Test(tls_stream, key_update)
 {
 	char buf[10];
 	struct iovec iov = { buf, sizeof(buf) };
@@ -205,8 +214,8 @@ Test(gate_stream, key_update)
 	cr_assert_eq(gnutls_session_key_update(client, GNUTLS_KU_PEER), 0);
 	cr_assert_eq(gnutls_record_send(client, "0123456789", 10), 10);
 	cr_assert_eq(take(buf, sizeof(buf)), 10);
-	cr_assert_eq(nbd->ops->send(nbd, &iov, 1), 10);
-	cr_assert_eq(nbd->ops->flush(nbd), 0);
+	cr_assert_eq(fab_tls_stream_send(server, &iov, 1), 10);
+	cr_assert_eq(fab_tls_stream_flush(server), 0);
 	/* The answer comes in front of the bytes. */
 	cr_assert_eq(gnutls_record_recv(client, buf, sizeof(buf)), GNUTLS_E_AGAIN);
 	cr_assert_eq(gnutls_record_recv(client, buf, sizeof(buf)), 10);
@@ -230,11 +239,12 @@ static void send_all(size_t len, size_t piece)
 		for (n = 0; n < ARRAY_SIZE(iov) && sent + n * piece < len; n++)
 			iov[n] = (struct iovec){ from + sent + n * piece,
 						 MIN(piece, len - sent - n * piece) };
-		rc = n ? nbd->ops->send(nbd, iov, n) : 0;
+		rc = n ? fab_tls_stream_send(server, iov, n) : 0;
 		cr_assert(rc >= 0 || errno == EAGAIN);
 		sent += (size_t)MAX(rc, 0);
-		left = nbd->ops->flush(nbd);
+		left = fab_tls_stream_flush(server);
 		cr_assert_geq(left, 0);
+		cr_assert_eq(fab_tls_stream_unsent(server), (size_t)left);
 		was_full |= left > 0;
 		rc = gnutls_record_recv(client, to + got, len - got);
 		cr_assert(rc > 0 || rc == GNUTLS_E_AGAIN, "%s", gnutls_strerror((int)rc));
@@ -247,7 +257,7 @@ static void send_all(size_t len, size_t piece)
 	free(to);
 }
 
-Test(gate_stream, full_socket)
+Test(tls_stream, full_socket)
 {
 	int small = 4096;
 
@@ -258,7 +268,7 @@ Test(gate_stream, full_socket)
 }
 
 /* A client may ask for records of 512 bytes. */
-Test(gate_stream, small_records)
+Test(tls_stream, small_records)
 {
 	int small = 4096;
 
@@ -270,12 +280,117 @@ Test(gate_stream, small_records)
 }
 
 /* The peer sees the end of the stream as an end. */
-Test(gate_stream, bye)
+Test(tls_stream, bye)
 {
 	char byte;
 
 	connected();
-	nbd->ops->bye(nbd);
-	cr_assert_eq(nbd->ops->flush(nbd), 0);
+	fab_tls_stream_bye(server);
+	cr_assert_eq(fab_tls_stream_flush(server), 0);
 	cr_assert_eq(gnutls_record_recv(client, &byte, 1), 0);
+}
+
+/* ---- system calls ---- */
+
+static unsigned nrecvs, nsends;
+
+ssize_t __real_recv(int fd, void *buf, size_t len, int flags);
+ssize_t __wrap_recv(int fd, void *buf, size_t len, int flags);
+ssize_t __real_send(int fd, const void *buf, size_t len, int flags);
+ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags);
+
+ssize_t __wrap_recv(int fd, void *buf, size_t len, int flags)
+{
+	nrecvs++;
+	return __real_recv(fd, buf, len, flags);
+}
+
+ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags)
+{
+	nsends++;
+	return __real_send(fd, buf, len, flags);
+}
+
+/* Small and large pieces are one call each way: records share it. */
+Test(tls_stream, few_calls)
+{
+	static uint8_t bytes[49152], got[sizeof(bytes) + 1];
+	struct iovec iov[] = { { bytes, 16 }, { bytes + 16, sizeof(bytes) - 16 } };
+	size_t at = 0;
+	ssize_t n;
+
+	connected();
+	memset(bytes, 7, sizeof(bytes));
+	nsends = 0;
+	cr_assert_eq(fab_tls_stream_send(server, iov, 2), (ssize_t)sizeof(bytes));
+	cr_assert_eq(nsends, 0);
+	cr_assert_eq(fab_tls_stream_flush(server), 0);
+	cr_assert_eq(nsends, 1);
+	while (at < sizeof(bytes)) {
+		n = gnutls_record_recv(client, got + at, sizeof(bytes) - at);
+		cr_assert_gt(n, 0);
+		at += (size_t)n;
+	}
+	for (at = 0; at < sizeof(bytes); at += (size_t)n) {
+		n = gnutls_record_send(client, bytes + at, sizeof(bytes) - at);
+		cr_assert_gt(n, 0);
+	}
+	nrecvs = 0;
+	cr_assert_eq(take(got, sizeof(got)), (ssize_t)sizeof(bytes));
+	cr_assert_eq(nrecvs, 1);
+	/* Another call may find more. */
+	cr_assert_eq(gnutls_record_send(client, bytes, 10), 10);
+	cr_assert_eq(take(got, sizeof(got)), 10);
+	cr_assert_eq(nrecvs, 2);
+}
+
+/* Bytes behind the handshake stay in the socket, for somebody else. */
+Test(tls_stream, exact)
+{
+	char buf[100];
+
+	connect_client(KEY, true);
+	fab_tls_stream_destroy(server);
+	server = fab_tls_stream_create(server_tls, fds[0], "", true);
+	cr_assert_not(fab_tls_stream_heard(server));
+	cr_assert_eq(gnutls_handshake(client), GNUTLS_E_AGAIN);
+	cr_assert_eq(fab_tls_stream_handshake(server, why), -EAGAIN);
+	cr_assert(fab_tls_stream_heard(server));
+	cr_assert_eq(gnutls_handshake(client), 0);
+	cr_assert_eq(gnutls_record_send(client, "0123456789", 10), 10);
+	cr_assert_eq(fab_tls_stream_handshake(server, why), 0);
+	cr_assert_not(fab_tls_stream_pending(server));
+	/* A header, ten bytes with their type, and a tag. */
+	cr_assert_eq(recv(fds[0], buf, sizeof(buf), MSG_PEEK), 5 + 11 + 16);
+	fab_tls_stream_read_ahead(server);
+	cr_assert_eq(take(buf, sizeof(buf)), 10);
+}
+
+/* ---- memory ---- */
+
+static const char secret[] = "bytes of a disk, in two pieces of one record";
+static unsigned nfound;
+
+void __real_free(void *p);
+void __wrap_free(void *p);
+
+/* Look for @secret in a stream that is given back. */
+void __wrap_free(void *p)
+{
+	if (p == server && p && memmem(p, fab_tls_stream_memory(), secret, sizeof(secret)))
+		nfound++;
+	__real_free(p);
+}
+
+Test(tls_stream, wiped)
+{
+	struct iovec iov[] = { { (void *)secret, 10 },
+			       { (void *)(secret + 10), sizeof(secret) - 10 } };
+
+	connected();
+	cr_assert_eq(fab_tls_stream_send(server, iov, 2), (ssize_t)sizeof(secret));
+	cr_assert_not_null(memmem(server, fab_tls_stream_memory(), secret, sizeof(secret)));
+	fab_tls_stream_destroy(server);
+	server = NULL;
+	cr_assert_eq(nfound, 0);
 }
