@@ -112,7 +112,7 @@ static void expect_cause(int error, const char *cause)
 	for (unsigned i = 0; i < 2; i++) {
 		errno = 0;
 		cr_assert_eq(take(&byte, 1), -1);
-		cr_assert_eq(errno, error);
+		cr_assert_eq(errno, error, "%s: %s", strerror(errno), fab_tls_stream_why(server));
 		cr_assert_eq(strncmp(fab_tls_stream_why(server), cause, strlen(cause)), 0, "%s",
 			     fab_tls_stream_why(server));
 	}
@@ -183,6 +183,30 @@ Test(tls_stream, cut)
 	connected();
 	shutdown(fds[1], SHUT_WR);
 	expect_cause(ECONNRESET, "peer closed: its TLS stream was cut");
+}
+
+/* The same in the middle of a record. */
+Test(tls_stream, cut_in_record)
+{
+	char byte;
+
+	connected();
+	cr_assert_eq(write(fds[1], "\x17\x03\x03\0\x20" "0123", 9), 9);
+	cr_assert_eq(take(&byte, 1), -1);
+	cr_assert_eq(errno, EAGAIN);
+	shutdown(fds[1], SHUT_WR);
+	expect_cause(ECONNRESET, "peer closed: its TLS stream was cut");
+}
+
+/* The same in a record of the handshake. */
+Test(tls_stream, cut_in_handshake)
+{
+	connect_client(KEY, true);
+	cr_assert_eq(write(fds[1], "\x16\x03\x01\x01\0\x01\0\0", 8), 8);
+	cr_assert_eq(fab_tls_stream_handshake(server, why), -EAGAIN);
+	shutdown(fds[1], SHUT_WR);
+	cr_assert_eq(fab_tls_stream_handshake(server, why), -ECONNRESET);
+	cr_assert_str_eq(why, "TLS: peer closed");
 }
 
 Test(tls_stream, alert)

@@ -27,6 +27,7 @@ enum reading {
 	READING_EXACTLY,		/* what GnuTLS asks for */
 	READING_AHEAD,
 	READING_NOTHING,		/* the socket had fewer bytes than asked for */
+	READING_ENDED,			/* the socket has ended */
 };
 
 struct fab_tls_stream {
@@ -55,6 +56,8 @@ static ssize_t read_socket(struct fab_tls_stream *s, void *at, size_t len)
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		gnutls_transport_set_errno(s->session, s->error = errno);
+	if (n == 0)
+		s->reading = READING_ENDED;
 	s->heard |= n > 0;
 	return n;
 }
@@ -188,6 +191,12 @@ const struct fab_tls_end *fab_tls_stream_end(const struct fab_tls_stream *s)
 	return &s->end;
 }
 
+/* GnuTLS's @rc, or the cut behind: in the middle of a record GnuTLS calls a cut something else. */
+static ssize_t cause_of(const struct fab_tls_stream *s, ssize_t rc)
+{
+	return rc < 0 && s->reading == READING_ENDED ? GNUTLS_E_PREMATURE_TERMINATION : rc;
+}
+
 /* ---- the handshake ---- */
 
 /* The socket may have bytes again. */
@@ -207,6 +216,7 @@ int fab_tls_stream_handshake(struct fab_tls_stream *s, char why[FAB_TLS_WHY_LEN]
 		left = fab_tls_stream_flush(s);
 	} while (rc < 0 && !gnutls_error_is_fatal(rc) && rc != GNUTLS_E_AGAIN && left >= 0);
 	if (rc < 0 && gnutls_error_is_fatal(rc)) {
+		rc = (int)cause_of(s, rc);
 		fab_tls_handshake_cause(&s->end, s->session, rc, why, FAB_TLS_WHY_LEN);
 		gnutls_alert_send_appropriate(s->session, rc);
 		fab_tls_stream_flush(s);
@@ -328,6 +338,7 @@ static void stream_ended(struct fab_tls_stream *s, ssize_t rc)
 {
 	const char *name;
 
+	rc = cause_of(s, rc);
 	s->state = STREAM_ENDED;
 	*s->why = '\0';
 	if (rc == 0) {
