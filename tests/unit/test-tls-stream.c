@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <gnutls/gnutls.h>
@@ -47,16 +48,32 @@ static void begin(void)
 	server_tls = make_tls(true, true, KEY);
 }
 
-/* A client with @keys, which names a protocol as NBD's or as RTRS' clients do. */
-static void connect_client(const char *keys, bool is_nbd)
+/* A stream of server_tls, and a client of client_tls. */
+static void connect_ends(void)
 {
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
 	server = fab_tls_stream_create(server_tls, fds[0], "", false);
 	cr_assert_not_null(server);
-	client_tls = make_tls(false, is_nbd, keys);
 	client_end.tls = client_tls;
 	cr_assert_eq(fab_tls_session(&client_end, "", &client), 0);
 	gnutls_transport_set_int(client, fds[1]);
+}
+
+/* A client with @keys, which names a protocol as NBD's or as RTRS' clients do. */
+static void connect_client(const char *keys, bool is_nbd)
+{
+	client_tls = make_tls(false, is_nbd, keys);
+	connect_ends();
+}
+
+/* True if the socket of the server has what the stream waits for. */
+static bool socket_ready(void)
+{
+	struct pollfd pfd = { .fd = fds[0], .events = POLLIN };
+
+	if (fab_tls_stream_unsent(server))
+		pfd.events |= POLLOUT;
+	return poll(&pfd, 1, 0) == 1;
 }
 
 /* Both go on until both are done, or the server has failed.  What the server says. */
@@ -67,7 +84,7 @@ static int shake(void)
 	for (unsigned i = 0; i < 100 && (rc == GNUTLS_E_AGAIN || r == -EAGAIN); i++) {
 		if (rc == GNUTLS_E_AGAIN)
 			rc = gnutls_handshake(client);
-		if (r == -EAGAIN)
+		if (r == -EAGAIN && socket_ready())
 			r = fab_tls_stream_handshake(server, why);
 	}
 	return r;
@@ -83,7 +100,7 @@ static void end(void)
 {
 	fab_tls_stream_destroy(server);
 	if (client)
-		gnutls_deinit(client);
+		fab_tls_session_end(&client_end, client);
 	fab_tls_destroy(client_tls);
 	fab_tls_destroy(server_tls);
 	if (fds[0])
@@ -417,4 +434,84 @@ Test(tls_stream, wiped)
 	fab_tls_stream_destroy(server);
 	server = NULL;
 	cr_assert_eq(nfound, 0);
+}
+
+/* ---- a long handshake ---- */
+
+static void write_pem(const char *dir, const char *name, const void *data, size_t len)
+{
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "w");
+	cr_assert_not_null(f);
+	cr_assert_eq(fwrite(data, 1, len, f), len);
+	cr_assert_eq(fclose(f), 0);
+}
+
+/* Write to @dir a certificate of 70 kB, which signs itself, and its key. */
+static void make_long_certificate(const char *dir)
+{
+	static uint8_t value[70000], pem[200000];
+	gnutls_x509_privkey_t key;
+	gnutls_x509_crt_t crt;
+	size_t len = sizeof(pem);
+
+	cr_assert_eq(gnutls_x509_privkey_init(&key), 0);
+	cr_assert_eq(gnutls_x509_privkey_generate(key, GNUTLS_PK_ECDSA,
+						  GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1),
+						  0), 0);
+	cr_assert_eq(gnutls_x509_crt_init(&crt), 0);
+	cr_assert_eq(gnutls_x509_crt_set_version(crt, 3), 0);
+	cr_assert_eq(gnutls_x509_crt_set_serial(crt, "\1", 1), 0);
+	cr_assert_eq(gnutls_x509_crt_set_activation_time(crt, time(NULL) - 60), 0);
+	cr_assert_eq(gnutls_x509_crt_set_expiration_time(crt, time(NULL) + 3600), 0);
+	cr_assert_eq(gnutls_x509_crt_set_dn(crt, "CN=long", NULL), 0);
+	cr_assert_eq(gnutls_x509_crt_set_key(crt, key), 0);
+	cr_assert_eq(gnutls_x509_crt_set_extension_by_oid(crt, "1.3.6.1.4.1.55555.1", value,
+							  sizeof(value), 0), 0);
+	cr_assert_eq(gnutls_x509_crt_sign2(crt, crt, key, GNUTLS_DIG_SHA256, 0), 0);
+	cr_assert_eq(gnutls_x509_crt_export(crt, GNUTLS_X509_FMT_PEM, pem, &len), 0);
+	write_pem(dir, "ca-cert.pem", pem, len);
+	write_pem(dir, "server-cert.pem", pem, len);
+	len = sizeof(pem);
+	cr_assert_eq(gnutls_x509_privkey_export(key, GNUTLS_X509_FMT_PEM, pem, &len), 0);
+	write_pem(dir, "server-key.pem", pem, len);
+	gnutls_x509_crt_deinit(crt);
+	gnutls_x509_privkey_deinit(key);
+}
+
+static void remove_certificate(const char *dir)
+{
+	static const char *const names[] = { "ca-cert.pem", "server-cert.pem", "server-key.pem" };
+	char path[64];
+
+	for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		unlink(path);
+	}
+	rmdir(dir);
+}
+
+/* A flight of the handshake may be longer than the buffer: the stream writes what the socket takes,
+ * and goes on. */
+Test(tls_stream, long_certificate)
+{
+	char dir[] = "/tmp/test-tls-stream.XXXXXX", err[512];
+	struct fab_tls_conf conf = { .server = true, .nbd = true, .certificates = dir };
+
+	cr_assert_not_null(mkdtemp(dir));
+	umask(077);
+	make_long_certificate(dir);
+	fab_tls_destroy(server_tls);
+	cr_assert_eq(fab_tls_create(&conf, &server_tls, err, sizeof(err)), 0, "%s", err);
+	conf.server = false;
+	cr_assert_eq(fab_tls_create(&conf, &client_tls, err, sizeof(err)), 0, "%s", err);
+	remove_certificate(dir);
+	connect_ends();
+	/* No ChangeCipherSpec of this client wakes the stream in between. */
+	cr_assert_eq(gnutls_priority_set_direct(client, "NORMAL:-VERS-ALL:+VERS-TLS1.3:"
+						"%DISABLE_TLS13_COMPAT_MODE", NULL), 0);
+	cr_assert_eq(shake(), 0, "%s", why);
 }

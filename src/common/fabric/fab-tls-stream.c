@@ -206,6 +206,15 @@ static void ask_socket(struct fab_tls_stream *s)
 		s->reading = READING_AHEAD;
 }
 
+/* True if the handshake, which said @rc and then had its bytes written but for @left, can go on
+ * without the peer: a flight of long certificates does not fit the buffer at once. */
+static bool goes_on(const struct fab_tls_stream *s, int rc, int left)
+{
+	if (rc == GNUTLS_E_AGAIN)
+		return gnutls_record_get_direction(s->session) && left == 0;
+	return rc < 0 && !gnutls_error_is_fatal(rc) && left >= 0;
+}
+
 int fab_tls_stream_handshake(struct fab_tls_stream *s, char why[FAB_TLS_WHY_LEN])
 {
 	int rc, left;
@@ -214,7 +223,7 @@ int fab_tls_stream_handshake(struct fab_tls_stream *s, char why[FAB_TLS_WHY_LEN]
 	do {
 		rc = gnutls_handshake(s->session);
 		left = fab_tls_stream_flush(s);
-	} while (rc < 0 && !gnutls_error_is_fatal(rc) && rc != GNUTLS_E_AGAIN && left >= 0);
+	} while (goes_on(s, rc, left));
 	if (rc < 0 && gnutls_error_is_fatal(rc)) {
 		rc = (int)cause_of(s, rc);
 		fab_tls_handshake_cause(&s->end, s->session, rc, why, FAB_TLS_WHY_LEN);
