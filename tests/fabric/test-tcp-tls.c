@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -685,6 +686,58 @@ static void make_keys(void)
 	provider_tls[1] = client_tls;
 }
 
+/* The kernel is asked for modules when the credentials are made, and a connection does not ask
+ * again for what the kernel does not have. */
+static void asked_once(enum fake_ktls_refusal refusal)
+{
+	struct peer p = { 0 };
+	struct fab_identity id;
+	struct end *e;
+	unsigned ulps = refusal == FAKE_KTLS_NO_MODULE ? 1 : 2, keys = ulps == 1 ? 0 : 2;
+
+	fake_ktls_refuse = refusal;
+	make_keys();
+	check_eq(fake_ktls_ulps, ulps);
+	check_eq(fake_ktls_keys, keys);
+	fake_ktls_refuse = FAKE_KTLS_TAKES_ALL;
+	if (refusal != FAKE_KTLS_TAKES_ALL)
+		provider_cipher = "TLS1.3 ";
+	world_init(&w, fab_provider_find("tcp"));
+	e = peer_connect(&p);
+	talk(&p, e, 0);
+	fab_conn_identity(e->conn, &id);
+	check_eq(*id.cipher == 'k', refusal == FAKE_KTLS_TAKES_ALL);
+	check(refusal != FAKE_KTLS_NO_MODULE || fake_ktls_ulps == ulps);
+	check(refusal != FAKE_KTLS_NO_KEY || fake_ktls_keys == keys);
+	end_close(e);
+	peer_fini(&p);
+	world_fini(&w);
+	fab_tls_destroy(server_tls);
+	fab_tls_destroy(client_tls);
+}
+
+/* A process asks once: each case has its own. */
+static void asked_once_each(void)
+{
+	int status;
+	pid_t pid;
+
+	if (!&fake_ktls_refuse)
+		return;
+	printf("asked_once\n");
+	fflush(stdout);
+	for (int r = FAKE_KTLS_TAKES_ALL; r <= FAKE_KTLS_NO_KEY; r++) {
+		pid = fork();
+		check(pid >= 0);
+		if (pid == 0) {
+			asked_once((enum fake_ktls_refusal)r);
+			exit(0);
+		}
+		check_eq(waitpid(pid, &status, 0), pid);
+		check_eq(status, 0);
+	}
+}
+
 int main(void)
 {
 	static const struct test {
@@ -710,6 +763,7 @@ int main(void)
 
 	ktls = getenv("FABRIC_KTLS");
 	provider_cipher = ktls ? "kTLS1.3 " : "TLS1.3 ";
+	asked_once_each();
 	make_keys();
 	for (unsigned i = 0; i < ARRAY_SIZE(tests); i++) {
 		printf("%s\n", tests[i].name);

@@ -14,6 +14,7 @@
 #include <gnutls/x509.h>
 
 #include "fab-certs.h"
+#include "fab-ktls.h"
 #include "fab-tls.h"
 #include "fabric.h"
 #include "util.h"
@@ -287,6 +288,8 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 		fab_tls_destroy(&tls->base);
 		return rc;
 	}
+	if (tls->base.ktls)
+		fab_ktls_ask();
 	*out = &tls->base;
 	return 0;
 }

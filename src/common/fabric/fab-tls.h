@@ -62,8 +62,9 @@ struct fab_tls {
 	bool ktls;			/* tcp: the kernel makes the records, where it can */
 };
 
-/* Read keys or certificates as @conf says.  @out gets NULL if TLS is off.  0, or -errno with a line
- * in @err that names option and value: "tls-psk=FILE: ...". */
+/* Read keys or certificates as @conf says.  With FAB_KTLS_AUTO the kernel is asked what it has,
+ * which may take seconds (fab-ktls.h).  @out gets NULL if TLS is off.  0, or -errno with a line in
+ * @err that names option and value: "tls-psk=FILE: ...". */
 int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *err, size_t len);
 /* Wipe and free @tls; NULL: do nothing. */
 void fab_tls_destroy(struct fab_tls *tls);
