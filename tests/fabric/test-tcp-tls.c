@@ -44,6 +44,12 @@ static void keep_line(enum log_level level, const char *line)
 	snprintf(last_line, sizeof(last_line), "%s", line);
 }
 
+static void keep_no_ktls(enum log_level level, const char *line)
+{
+	if (strstr(line, "no kTLS: "))
+		keep_line(level, line);
+}
+
 /* ---- the peer ---- */
 
 struct peer {
@@ -274,14 +280,15 @@ static void full_socket(void)
 	messages_to_slow_peer(0);
 }
 
-/* The same, with a peer that asks for records of 1 KiB.  The kernel's records have a size of their
- * own. */
+/* The same, with a peer that asks for records of 1 KiB.  The kernel would send larger ones, and
+ * does not get the keys. */
 static void small_records(void)
 {
-	if (ktls)
-		printf("small_records: not with kTLS, which has a size of its own\n");
-	else
-		messages_to_slow_peer(1024);
+	const char *cipher = provider_cipher;
+
+	provider_cipher = "TLS1.3 ";
+	messages_to_slow_peer(1024);
+	provider_cipher = cipher;
 }
 
 /* ---- who the peer is ---- */
@@ -587,6 +594,38 @@ static void behind_accept(void)
 	close(listener);
 }
 
+/* A server that asks for small records does not get them from the kernel of the client. */
+static void small_records_of_server(void)
+{
+	struct peer p = { .record = 1024 };
+	struct fab_addr addr;
+	struct fab_identity id;
+	uint8_t frame[RAW_HDR];
+	int listener = listen_plain(&addr), fd;
+	const char *cipher = provider_cipher;
+	struct end *a;
+
+	provider_cipher = "TLS1.3 ";
+	last_line[0] = '\0';
+	log_init(keep_no_ktls, LOG_LEVEL_DEBUG);
+	a = dial(listener, &addr, &fd);
+	peer_begin(&p, fd, server_tls);
+	check_eq(peer_until(gnutls_handshake(p.session)), 0);
+	peer_recv(&p, frame, sizeof(frame));
+	check_eq(frame[0], RAW_CONNECT);
+	make_frame(frame, RAW_ACCEPT, 0);
+	peer_send(&p, frame, sizeof(frame));
+	world_until(&w, a->established);
+	log_init(NULL, LOG_LEVEL_INFO);
+	fab_conn_identity(a->conn, &id);
+	check_eq(id.cipher[0], 'T');
+	check(!ktls || strstr(last_line, "no kTLS: the peer takes records of 1024 bytes at most"));
+	provider_cipher = cipher;
+	end_close(a);
+	peer_fini(&p);
+	close(listener);
+}
+
 /* An answer in plain to a side that requires TLS: a refusal is one, all else is none. */
 static void answers_in_plain(void)
 {
@@ -757,6 +796,7 @@ int main(void)
 		{ "says_bye", says_bye },
 		{ "budget", budget },
 		{ "behind_accept", behind_accept },
+		{ "small_records_of_server", small_records_of_server },
 		{ "answers_in_plain", answers_in_plain },
 		{ "stalled", stalled },
 	};

@@ -14,7 +14,7 @@
 #include "fab-tls-stream.h"
 #include "util.h"
 
-#define RECORD 16384u			/* plain bytes of a record */
+#define RECORD FAB_TLS_RECORD
 #define RECORD_ROOM (RECORD + 512u)	/* with its header, its tag and a KeyUpdate */
 #define ROOM (4 * RECORD_ROOM)
 

@@ -89,6 +89,8 @@ static inline enum fab_tls_mode fab_tls_mode(const struct fab_tls *tls)
 
 /* ---- for the provider ---- */
 
+#define FAB_TLS_RECORD 16384u		/* plain bytes of a record, without another limit */
+
 /* A session's end, which lives as long as the session. */
 struct fab_tls_end {
 	const struct fab_tls *tls;
@@ -97,6 +99,8 @@ struct fab_tls_end {
 	uint64_t key;				/* server: the serial of the key, and its age */
 	int64_t key_since_s;
 	struct fab_certs *certs;		/* a reference; NULL: none */
+	uint32_t record;			/* plain bytes of the largest record that the peer
+						 * takes (RFC 8449); after the handshake */
 };
 
 /* Make a session of TLS for @end, not connected; @address is the peer's, as a text that lives as

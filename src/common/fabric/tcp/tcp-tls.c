@@ -83,14 +83,20 @@ int tcp_tls_handshake(struct tcp_conn *c, uint32_t *events, char why[FAB_TLS_WHY
 int tcp_tls_hand_over(struct tcp_conn *c, char why[FAB_TLS_WHY_LEN])
 {
 	struct tcp_tls *t = c->tls;
+	const struct fab_tls_end *end = fab_tls_stream_end(t->stream);
 	gnutls_session_t session = fab_tls_stream_session(t->stream);
 	int rc;
 
-	if (!fab_tls_stream_end(t->stream)->tls->ktls)
+	if (!end->tls->ktls)
 		return 0;
 	fab_tls_stream_read_ahead(t->stream);
 	if (fab_addr_is_unix(&c->base.peer)) {
 		snprintf(why, FAB_TLS_WHY_LEN, "a unix socket has no kTLS");
+		return 0;
+	}
+	if (end->record < FAB_TLS_RECORD) {
+		snprintf(why, FAB_TLS_WHY_LEN, "the peer takes records of %u bytes at most, and "
+			 "the kernel sends larger ones", end->record);
 		return 0;
 	}
 	rc = tcp_ktls_start(c->fd, session, why, FAB_TLS_WHY_LEN);
