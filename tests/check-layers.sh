@@ -83,9 +83,9 @@ BEGIN {
 	only["systemd/sd-journal.h"] = "^src/common/journal/"
 	only["rbd/librbd.h"] = "^src/store/rbd/rbd-lib\\.h$"
 	only["rados/librados.h"] = "^src/store/rbd/rbd-lib\\.h$"
-	only["gnutls/gnutls.h"] = \
-		"^src/common/(auth/auth-crypto|fabric/(fab-certs|fab-tls|tcp/tcp-k?tls))\\.c$"
-	only["gnutls/gnutls.h"] = only["gnutls/gnutls.h"] "|^src/rtrs-nbd/gate-stream\\.c$"
+	only["gnutls/gnutls.h"] = "^src/common/(auth/auth-crypto|"
+	only["gnutls/gnutls.h"] = only["gnutls/gnutls.h"] \
+		"fabric/(fab-(certs|tls|tls-stream)|tcp/tcp-k?tls))\\.c$"
 	only["gnutls/crypto.h"] = "^src/common/(auth/auth-crypto|fabric/fab-(certs|tls))\\.c$"
 	only["nettle/curve25519.h"] = "^src/common/auth/auth-crypto\\.c$"
 	only["microhttpd.h"] = "^src/common/metrics/metric-http\\.c$"

@@ -39,7 +39,7 @@ for mode in require on; do
 	info "$tmp/stranger"
 	cat "$gateway_log"
 	wait_line "$gateway_log" "$ends bytes in clear follow NBD_OPT_STARTTLS$"
-	wait_line "$gateway_log" "$ends TLS: the stream was cut"
+	wait_line "$gateway_log" "$ends peer closed: its TLS stream was cut"
 	[ "$(wc -l <"$gateway_log")" -lt 1500 ] || fail "the log is flooded"
 	stop_process "$gateway_pid"
 done

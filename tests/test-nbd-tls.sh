@@ -79,7 +79,7 @@ while not h.aio_is_closed() and not h.aio_is_dead():
 	except nbd.Error as error:
 		assert "closed" in str(error), error'
 expect_exit "$gateway_pid" 0
-must_fail grep -q 'the stream was cut' "$gateway_log"
+must_fail grep -q 'TLS stream was cut' "$gateway_log"
 
 # ---- an upgrade: another gateway takes the place of this one, and QEMU goes on there ----
 

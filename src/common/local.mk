@@ -67,6 +67,10 @@ libfab_la_SOURCES = \
 	%D%/fabric/fab-provider.h \
 	%D%/fabric/fab-certs.c \
 	%D%/fabric/fab-certs.h \
+	%D%/fabric/fab-ktls.c \
+	%D%/fabric/fab-ktls.h \
+	%D%/fabric/fab-tls-stream.c \
+	%D%/fabric/fab-tls-stream.h \
 	%D%/fabric/fab-tls.c \
 	%D%/fabric/fab-tls.h \
 	%D%/fabric/fab-users.c \

@@ -84,35 +84,42 @@ static int bench_run(const struct options *o)
 	return r || load.status || load.differing ? EXIT_FAILED : EXIT_DONE;
 }
 
+static int bench(struct options *o)
+{
+	char why[1024];
+	int status;
+
+	log_init(bench_log, LOG_LEVEL_WARN);
+	if (target_open(&target, o, why, sizeof(why)) < 0)
+		return bench_complain(o->server, why);
+	if (target_fit(&target, &o->load, why, sizeof(why)) < 0) {
+		target_close(&target);
+		progress_say("%s", why);
+		return OPTIONS_USAGE;
+	}
+	if (load_init(&load, target.run.loop, &target.h, &o->load) < 0) {
+		target_close(&target);
+		return bench_complain(o->server, "no memory for the load");
+	}
+	status = bench_run(o);
+	if (load.status)
+		bench_complain(o->server, load.error);
+	target_close(&target);
+	load_fini(&load);
+	return status;
+}
+
 int main(int argc, char **argv)
 {
 	struct options o;
-	char why[1024];
 	int status;
 
 	/* ORDER: before anything else is opened. */
 	if (std_fds_open() < 0)
 		return EXIT_FAILED;
 	status = options_parse(&o, argc, argv);
-	if (status >= 0)
-		return status;
-	log_init(bench_log, LOG_LEVEL_WARN);
-	if (target_open(&target, &o, why, sizeof(why)) < 0)
-		return bench_complain(o.server, why);
-	if (target_fit(&target, &o.load, why, sizeof(why)) < 0) {
-		target_close(&target);
-		progress_say("%s", why);
-		return OPTIONS_USAGE;
-	}
-	if (load_init(&load, target.run.loop, &target.h, &o.load) < 0) {
-		target_close(&target);
-		return bench_complain(o.server, "no memory for the load");
-	}
-	status = bench_run(&o);
-	if (load.status)
-		bench_complain(o.server, load.error);
-	target_close(&target);
-	load_fini(&load);
+	if (status < 0)
+		status = bench(&o);
 	fab_tls_destroy(o.tls);
 	auth_creds_destroy(o.auth);
 	return status;

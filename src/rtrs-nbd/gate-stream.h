@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TLS under a connection of NBD: a session of GnuTLS on a socket.  The set-up is one thread's, the
- * stream (nbd-tls.h) is another's afterwards; never two at once.  Nothing blocks. */
+/* TLS under a connection of NBD: a stream of TLS (fab-tls-stream.h) as the engine's (nbd-tls.h).
+ * The set-up is one thread's, the stream is another's afterwards; never two at once. */
 #ifndef GATE_STREAM_H
 #define GATE_STREAM_H
 
-#include "fab-tls.h"
+#include "fab-tls-stream.h"
 #include "nbd-tls.h"
-
-#define GATE_STREAM_WHY_LEN 200
 
 struct gate_stream;
 
@@ -17,7 +15,7 @@ struct gate_stream *gate_stream_create(const struct fab_tls *tls, int fd);
 void gate_stream_destroy(struct gate_stream *s);
 /* Go on with the handshake.  0: done; -EAGAIN: call again when the socket has *@events, of poll(2);
  * or -errno with the cause @why, of which the client was told. */
-int gate_stream_handshake(struct gate_stream *s, short *events, char why[GATE_STREAM_WHY_LEN]);
+int gate_stream_handshake(struct gate_stream *s, short *events, char why[FAB_TLS_WHY_LEN]);
 /* Write to @buf the cipher and who the client is, for a log.  After the handshake. */
 void gate_stream_describe(const struct gate_stream *s, char *buf, size_t len);
 /* @s as the engine's.  After the handshake. */

@@ -30,7 +30,7 @@ struct shake {
 	struct loop_watch watch;
 	struct gate_stream *stream;	/* NULL: it has failed, with @why */
 	char name[96];
-	char why[GATE_STREAM_WHY_LEN];
+	char why[FAB_TLS_WHY_LEN];
 };
 
 /* ---- loop of the connection ---- */
@@ -86,7 +86,7 @@ static bool shake_ready(struct loop_watch *watch)
 	struct shake *s = container_of(watch, struct shake, watch);
 	short events = POLLIN;
 	int r = gate_stream_handshake(s->stream, &events, s->why);
-	char text[GATE_STREAM_WHY_LEN];
+	char text[FAB_TLS_WHY_LEN];
 
 	if (r == 0) {
 		gate_stream_describe(s->stream, text, sizeof(text));

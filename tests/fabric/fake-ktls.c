@@ -41,6 +41,7 @@ static struct fake {
 } fakes[FDS];
 
 enum fake_ktls_refusal fake_ktls_refuse;
+unsigned fake_ktls_ulps, fake_ktls_keys;
 
 int __real_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
@@ -107,6 +108,8 @@ static int take_key(struct side *s, const void *value, socklen_t len)
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
 	check(fd < FDS);
+	fake_ktls_ulps += level == IPPROTO_TCP && name == TCP_ULP;
+	fake_ktls_keys += level == SOL_TLS;
 	if (level == IPPROTO_TCP && name == TCP_ULP) {
 		if (fake_ktls_refuse == FAKE_KTLS_NO_MODULE)
 			return fail(ENOENT);

@@ -14,5 +14,8 @@ enum fake_ktls_refusal {
 
 /* What the kernel refuses.  Absent in a program with the real kernel. */
 extern enum fake_ktls_refusal fake_ktls_refuse __attribute__((weak));
+/* How often the kernel was asked for TLS, and for a key, either of which may load a module. */
+extern unsigned fake_ktls_ulps __attribute__((weak));
+extern unsigned fake_ktls_keys __attribute__((weak));
 
 #endif

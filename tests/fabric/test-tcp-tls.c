@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,6 +42,12 @@ uint64_t clock_now_ms(void)
 static void keep_line(enum log_level level, const char *line)
 {
 	snprintf(last_line, sizeof(last_line), "%s", line);
+}
+
+static void keep_no_ktls(enum log_level level, const char *line)
+{
+	if (strstr(line, "no kTLS: "))
+		keep_line(level, line);
 }
 
 /* ---- the peer ---- */
@@ -273,14 +280,15 @@ static void full_socket(void)
 	messages_to_slow_peer(0);
 }
 
-/* The same, with a peer that asks for records of 1 KiB.  The kernel's records have a size of their
- * own. */
+/* The same, with a peer that asks for records of 1 KiB.  The kernel would send larger ones, and
+ * does not get the keys. */
 static void small_records(void)
 {
-	if (ktls)
-		printf("small_records: not with kTLS, which has a size of its own\n");
-	else
-		messages_to_slow_peer(1024);
+	const char *cipher = provider_cipher;
+
+	provider_cipher = "TLS1.3 ";
+	messages_to_slow_peer(1024);
+	provider_cipher = cipher;
 }
 
 /* ---- who the peer is ---- */
@@ -466,6 +474,17 @@ static void budget(void)
 	close(fds[1]);
 }
 
+/* Our end, which cannot decrypt a record, says so before it closes. */
+static void hears_bad_record(struct peer *p, struct end *e)
+{
+	char byte;
+
+	world_until(&w, e->drained);
+	check_eq(peer_until(gnutls_record_recv(p->session, &byte, 1)),
+		 GNUTLS_E_FATAL_ALERT_RECEIVED);
+	check_eq(gnutls_alert_get(p->session), GNUTLS_A_BAD_RECORD_MAC);
+}
+
 static void ends(void)
 {
 	static const uint8_t nonsense[] = "\x17\x03\x03\x00\x20" "0123456789abcdef0123456789abcdef";
@@ -501,6 +520,7 @@ static void ends(void)
 	/* A third party puts a record in. */
 	e = peer_connect(&p);
 	raw_send(&w, p.fd, nonsense, sizeof(nonsense) - 1);
+	hears_bad_record(&p, e);
 	ends_with(&p, e, "TLS: ");
 
 	/* The same behind a good record, so that no byte is left in the socket. */
@@ -510,6 +530,7 @@ static void ends(void)
 	peer_send(&p, half, RAW_HDR / 2);
 	raw_send(&w, p.fd, nonsense, sizeof(nonsense) - 1);
 	e->quota = 16;
+	hears_bad_record(&p, e);
 	ends_with(&p, e, "TLS: ");
 }
 
@@ -568,6 +589,38 @@ static void behind_accept(void)
 	check_eq(fab_arm(a->conn, &events), ktls ? 0 : 1);
 	a->quota = 16;
 	world_until(&w, a->nrecvs == 1);
+	end_close(a);
+	peer_fini(&p);
+	close(listener);
+}
+
+/* A server that asks for small records does not get them from the kernel of the client. */
+static void small_records_of_server(void)
+{
+	struct peer p = { .record = 1024 };
+	struct fab_addr addr;
+	struct fab_identity id;
+	uint8_t frame[RAW_HDR];
+	int listener = listen_plain(&addr), fd;
+	const char *cipher = provider_cipher;
+	struct end *a;
+
+	provider_cipher = "TLS1.3 ";
+	last_line[0] = '\0';
+	log_init(keep_no_ktls, LOG_LEVEL_DEBUG);
+	a = dial(listener, &addr, &fd);
+	peer_begin(&p, fd, server_tls);
+	check_eq(peer_until(gnutls_handshake(p.session)), 0);
+	peer_recv(&p, frame, sizeof(frame));
+	check_eq(frame[0], RAW_CONNECT);
+	make_frame(frame, RAW_ACCEPT, 0);
+	peer_send(&p, frame, sizeof(frame));
+	world_until(&w, a->established);
+	log_init(NULL, LOG_LEVEL_INFO);
+	fab_conn_identity(a->conn, &id);
+	check_eq(id.cipher[0], 'T');
+	check(!ktls || strstr(last_line, "no kTLS: the peer takes records of 1024 bytes at most"));
+	provider_cipher = cipher;
 	end_close(a);
 	peer_fini(&p);
 	close(listener);
@@ -672,6 +725,58 @@ static void make_keys(void)
 	provider_tls[1] = client_tls;
 }
 
+/* The kernel is asked for modules when the credentials are made, and a connection does not ask
+ * again for what the kernel does not have. */
+static void asked_once(enum fake_ktls_refusal refusal)
+{
+	struct peer p = { 0 };
+	struct fab_identity id;
+	struct end *e;
+	unsigned ulps = refusal == FAKE_KTLS_NO_MODULE ? 1 : 2, keys = ulps == 1 ? 0 : 2;
+
+	fake_ktls_refuse = refusal;
+	make_keys();
+	check_eq(fake_ktls_ulps, ulps);
+	check_eq(fake_ktls_keys, keys);
+	fake_ktls_refuse = FAKE_KTLS_TAKES_ALL;
+	if (refusal != FAKE_KTLS_TAKES_ALL)
+		provider_cipher = "TLS1.3 ";
+	world_init(&w, fab_provider_find("tcp"));
+	e = peer_connect(&p);
+	talk(&p, e, 0);
+	fab_conn_identity(e->conn, &id);
+	check_eq(*id.cipher == 'k', refusal == FAKE_KTLS_TAKES_ALL);
+	check(refusal != FAKE_KTLS_NO_MODULE || fake_ktls_ulps == ulps);
+	check(refusal != FAKE_KTLS_NO_KEY || fake_ktls_keys == keys);
+	end_close(e);
+	peer_fini(&p);
+	world_fini(&w);
+	fab_tls_destroy(server_tls);
+	fab_tls_destroy(client_tls);
+}
+
+/* A process asks once: each case has its own. */
+static void asked_once_each(void)
+{
+	int status;
+	pid_t pid;
+
+	if (!&fake_ktls_refuse)
+		return;
+	printf("asked_once\n");
+	fflush(stdout);
+	for (int r = FAKE_KTLS_TAKES_ALL; r <= FAKE_KTLS_NO_KEY; r++) {
+		pid = fork();
+		check(pid >= 0);
+		if (pid == 0) {
+			asked_once((enum fake_ktls_refusal)r);
+			exit(0);
+		}
+		check_eq(waitpid(pid, &status, 0), pid);
+		check_eq(status, 0);
+	}
+}
+
 int main(void)
 {
 	static const struct test {
@@ -691,12 +796,14 @@ int main(void)
 		{ "says_bye", says_bye },
 		{ "budget", budget },
 		{ "behind_accept", behind_accept },
+		{ "small_records_of_server", small_records_of_server },
 		{ "answers_in_plain", answers_in_plain },
 		{ "stalled", stalled },
 	};
 
 	ktls = getenv("FABRIC_KTLS");
 	provider_cipher = ktls ? "kTLS1.3 " : "TLS1.3 ";
+	asked_once_each();
 	make_keys();
 	for (unsigned i = 0; i < ARRAY_SIZE(tests); i++) {
 		printf("%s\n", tests[i].name);

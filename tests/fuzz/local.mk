@@ -80,7 +80,16 @@ endif
 %C%_fuzz_tcp_stream_fuzz_LDADD = libfab.la libclock.la libbase.la $(FUZZ_MAIN)
 %C%_fuzz_tcp_stream_fuzz_LDFLAGS = $(FUZZ_LINK)
 
-%C%_fuzz_tls_stream_fuzz_SOURCES = %D%/fuzz-tls-stream.c %D%/fuzz.h
+%C%_fuzz_tls_stream_fuzz_SOURCES = \
+	%D%/fuzz-tls-stream.c \
+	%D%/fuzz.h \
+	%D%/tls-end.c \
+	%D%/tls-message.c \
+	%D%/tls-peer.c \
+	%D%/tls-rig.h \
+	%D%/tls-sides.c \
+	%D%/tls-wire.c \
+	$(NULL)
 %C%_fuzz_tls_stream_fuzz_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)
 %C%_fuzz_tls_stream_fuzz_LDADD = libfab.la libclock.la libbase.la $(GNUTLS_LIBS) $(FUZZ_MAIN)
 %C%_fuzz_tls_stream_fuzz_LDFLAGS = $(FUZZ_LINK) -Wl,--wrap=fab_tls_session

@@ -45,7 +45,7 @@ restore
 
 # ---- with it ----
 
-# With the cipher, which the first connection would load: emulated, that takes seconds.
+# With the cipher, which the server would load at its start: emulated, that takes seconds.
 modprobe -a tls gcm ctr ghash_generic
 io auto auto
 grep -E 'tcp 127\.0\.0\.1:[0-9]+: kTLS 1\.3, AES-128-GCM, key of conformance$' "$server_log"

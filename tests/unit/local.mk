@@ -44,7 +44,7 @@ UNIT_TESTS = \
 	%D%/test-opt-file.crit \
 	%D%/test-bench-options.crit \
 	%D%/test-gate-options.crit \
-	%D%/test-gate-stream.crit \
+	%D%/test-tls-stream.crit \
 	%D%/test-rtrsctl-args.crit \
 	%D%/test-mask.crit \
 	%D%/test-metric.crit \
@@ -262,15 +262,11 @@ EXTRA_DIST += %D%/auth-vectors.py
 %C%_test_gate_options_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_gate_options_crit_LDADD = \
 	libcltkit.la libclt.la libfab.la librtrs.la librnbd.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
-%C%_test_gate_stream_crit_SOURCES = \
-	%D%/test-gate-stream.c \
-	%D%/unit.h \
-	src/rtrs-nbd/gate-stream.c \
-	src/rtrs-nbd/gate-stream.h \
-	$(NULL)
-%C%_test_gate_stream_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS) -I$(top_srcdir)/src/rtrs-nbd
-%C%_test_gate_stream_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_gate_stream_crit_LDADD = libfab.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_tls_stream_crit_SOURCES = %D%/test-tls-stream.c %D%/unit.h
+%C%_test_tls_stream_crit_CFLAGS = $(UNIT_CFLAGS) $(GNUTLS_CFLAGS)
+%C%_test_tls_stream_crit_LDADD = \
+	libfab.la libbase.la libclock.la $(GNUTLS_LIBS) $(CRITERION_LIBS)
+%C%_test_tls_stream_crit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=recv,--wrap=send,--wrap=free
 %C%_test_rtrsctl_args_crit_SOURCES = \
 	%D%/opt-rules.c \
 	%D%/opt-rules.h \

@@ -14,6 +14,7 @@
 #include <gnutls/x509.h>
 
 #include "fab-certs.h"
+#include "fab-ktls.h"
 #include "fab-tls.h"
 #include "fabric.h"
 #include "util.h"
@@ -21,6 +22,8 @@
 /* The protocol in TLS (ALPN): a key that nbdkit has, too, does not connect to an NBD server. */
 #define TLS_ALPN "rtrs"
 #define TLS_ALPN_NBD "nbd"
+
+#define TLS_RECORD_SIZE_LIMIT 28	/* extension, RFC 8449: GnuTLS knows and does not tell it */
 
 /* An external key goes with SHA-256, and so not with AES-256-GCM. */
 #define TLS_PRIORITY "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM:" \
@@ -287,6 +290,8 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 		fab_tls_destroy(&tls->base);
 		return rc;
 	}
+	if (tls->base.ktls)
+		fab_ktls_ask();
 	*out = &tls->base;
 	return 0;
 }
@@ -340,6 +345,32 @@ void fab_tls_destroy(struct fab_tls *tls)
 	free(creds);
 }
 
+/* ---- records that the peer takes ---- */
+
+/* Take a limit of records out of an extension of the peer: with the type of the record's content in
+ * TLS 1.3. */
+static int note_limit(void *arg, unsigned id, const unsigned char *data, unsigned len)
+{
+	struct fab_tls_end *end = arg;
+	uint32_t limit = len == 2 ? (uint32_t)data[0] << 8 | data[1] : 0;
+
+	if (id == TLS_RECORD_SIZE_LIMIT && limit)
+		end->record = MIN(limit - 1, FAB_TLS_RECORD);
+	return 0;
+}
+
+/* The peer's extensions have come.  A fault in them is GnuTLS's to find. */
+static int note_extensions(gnutls_session_t session, unsigned type, unsigned when,
+			   unsigned incoming, const gnutls_datum_t *message)
+{
+	unsigned flags = type == GNUTLS_HANDSHAKE_CLIENT_HELLO ?
+				 GNUTLS_EXT_RAW_FLAG_TLS_CLIENT_HELLO : 0;
+
+	if (incoming)
+		gnutls_ext_raw_parse(gnutls_session_get_ptr(session), note_limit, message, flags);
+	return 0;
+}
+
 /* ---- sessions ---- */
 
 /* The name that has to stand in the certificate of a peer at @address; NULL: any. */
@@ -388,6 +419,11 @@ int fab_tls_session(struct fab_tls_end *end, const char *address,
 	end->certs = tls->certs ? fab_certs_get(tls->certs) : NULL;
 	snprintf(end->identity, sizeof(end->identity), "%s", tls->psk ? tls->psk->name : "");
 	gnutls_session_set_ptr(session, end);
+	end->record = FAB_TLS_RECORD;
+	gnutls_handshake_set_hook_function(session,
+					   tls->server ? GNUTLS_HANDSHAKE_CLIENT_HELLO :
+							 GNUTLS_HANDSHAKE_ENCRYPTED_EXTENSIONS,
+					   GNUTLS_HOOK_POST, note_extensions);
 	/* The cm has a deadline for the whole set-up. */
 	gnutls_handshake_set_timeout(session, 0);
 	*out = session;

@@ -62,8 +62,9 @@ struct fab_tls {
 	bool ktls;			/* tcp: the kernel makes the records, where it can */
 };
 
-/* Read keys or certificates as @conf says.  @out gets NULL if TLS is off.  0, or -errno with a line
- * in @err that names option and value: "tls-psk=FILE: ...". */
+/* Read keys or certificates as @conf says.  With FAB_KTLS_AUTO the kernel is asked what it has,
+ * which may take seconds (fab-ktls.h).  @out gets NULL if TLS is off.  0, or -errno with a line in
+ * @err that names option and value: "tls-psk=FILE: ...". */
 int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *err, size_t len);
 /* Wipe and free @tls; NULL: do nothing. */
 void fab_tls_destroy(struct fab_tls *tls);
@@ -88,6 +89,8 @@ static inline enum fab_tls_mode fab_tls_mode(const struct fab_tls *tls)
 
 /* ---- for the provider ---- */
 
+#define FAB_TLS_RECORD 16384u		/* plain bytes of a record, without another limit */
+
 /* A session's end, which lives as long as the session. */
 struct fab_tls_end {
 	const struct fab_tls *tls;
@@ -96,6 +99,8 @@ struct fab_tls_end {
 	uint64_t key;				/* server: the serial of the key, and its age */
 	int64_t key_since_s;
 	struct fab_certs *certs;		/* a reference; NULL: none */
+	uint32_t record;			/* plain bytes of the largest record that the peer
+						 * takes (RFC 8449); after the handshake */
 };
 
 /* Make a session of TLS for @end, not connected; @address is the peer's, as a text that lives as

@@ -120,9 +120,9 @@ static bool is_active(const struct tcp_conn *c)
 	return tcp_conn_state(c) != TCP_STRANGER;
 }
 
-int tcp_hs_tls_step(struct tcp_conn *c, uint32_t *events, char why[TCP_TLS_WHY_LEN])
+int tcp_hs_tls_step(struct tcp_conn *c, uint32_t *events, char why[FAB_TLS_WHY_LEN])
 {
-	char text[TCP_TLS_WHY_LEN] = "", addr[FAB_ADDR_STRLEN];
+	char text[FAB_TLS_WHY_LEN] = "", addr[FAB_ADDR_STRLEN];
 	int rc;
 
 	/* An answer in plain: the server has no TLS, or refuses the address. */
@@ -137,7 +137,7 @@ int tcp_hs_tls_step(struct tcp_conn *c, uint32_t *events, char why[TCP_TLS_WHY_L
 		return rc;
 	rc = tcp_tls_hand_over(c, text);
 	if (rc < 0) {
-		snprintf(why, TCP_TLS_WHY_LEN, "%s", text);
+		snprintf(why, FAB_TLS_WHY_LEN, "%s", text);
 		return rc;
 	}
 	fab_addr_format(&c->base.peer, addr, sizeof(addr));

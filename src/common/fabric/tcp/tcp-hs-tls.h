@@ -17,6 +17,6 @@ int tcp_hs_tls_start(struct tcp_conn *c);
 int tcp_hs_tls_refuse(struct tcp_conn *c);
 /* Go on with the handshake of TLS.  -EAGAIN: when the socket has @events; a failure has the cause
  * @why. */
-int tcp_hs_tls_step(struct tcp_conn *c, uint32_t *events, char why[TCP_TLS_WHY_LEN]);
+int tcp_hs_tls_step(struct tcp_conn *c, uint32_t *events, char why[FAB_TLS_WHY_LEN]);
 
 #endif

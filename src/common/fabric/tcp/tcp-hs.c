@@ -22,7 +22,7 @@ static struct log_limit garbage_limit = LOG_LIMIT_INIT(10, 10000);
 static struct log_limit plain_limit = LOG_LIMIT_INIT(1, 60000);
 
 #define HS_SAID_MAX 60u			/* bytes kept of another protocol */
-#define HS_WHY_LEN TCP_TLS_WHY_LEN
+#define HS_WHY_LEN FAB_TLS_WHY_LEN
 
 /* ---- a peer that speaks something else ---- */
 
@@ -189,7 +189,7 @@ static int read_frame(struct tcp_conn *c, struct tcp_frame *f, const char **why)
 		}
 		n = tcp_stream_recv(c, &(struct iovec){ c->hs_buf + c->hs_len,
 							need - c->hs_len }, 1);
-		if (n < 0 && (errno == EINTR || (errno == EAGAIN && tcp_stream_pending(c))))
+		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			return 0;

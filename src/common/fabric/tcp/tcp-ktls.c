@@ -13,6 +13,7 @@
 #include <gnutls/gnutls.h>
 #include <linux/tls.h>
 
+#include "fab-ktls.h"
 #include "tcp-ktls.h"
 
 enum record_type {
@@ -71,12 +72,22 @@ static int give_key(int fd, gnutls_session_t session, bool receive)
 {
 	union keys keys;
 	socklen_t len = fill_keys(session, receive, &keys);
-	int rc = -ENOTSUP;
+	int error = len ? fab_ktls_cipher_error(keys.info.cipher_type) : ENOTSUP;
 
-	if (len)
-		rc = setsockopt(fd, SOL_TLS, receive ? TLS_RX : TLS_TX, &keys, len) ? -errno : 0;
+	if (!error && setsockopt(fd, SOL_TLS, receive ? TLS_RX : TLS_TX, &keys, len))
+		error = errno;
 	explicit_bzero(&keys, sizeof(keys));
-	return rc;
+	return -error;
+}
+
+/* Make @fd a socket of TLS, without keys.  0 or errno. */
+static int begin(int fd)
+{
+	int error = fab_ktls_module_error();
+
+	if (!error && setsockopt(fd, IPPROTO_TCP, TCP_ULP, "tls", sizeof("tls")))
+		error = errno;
+	return error;
 }
 
 int tcp_ktls_start(int fd, gnutls_session_t session, char *why, size_t len)
@@ -87,9 +98,10 @@ int tcp_ktls_start(int fd, gnutls_session_t session, char *why, size_t len)
 		snprintf(why, len, "bytes of the peer wait in GnuTLS");
 		return 0;
 	}
-	if (setsockopt(fd, IPPROTO_TCP, TCP_ULP, "tls", sizeof("tls"))) {
-		snprintf(why, len, "%s", errno == ENOENT ? "the kernel has no module tls, or has "
-						       "not loaded it" : strerror(errno));
+	rc = begin(fd);
+	if (rc) {
+		snprintf(why, len, "%s", rc == ENOENT ? "the kernel has no module tls, or has not "
+						       "loaded it" : strerror(rc));
 		return 0;
 	}
 	/* ORDER: without any key the socket stays a plain one. */

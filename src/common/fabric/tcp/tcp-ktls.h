@@ -29,6 +29,7 @@ struct tcp_ktls_end {
 
 /* Give the kernel both keys of @session, which has just shaken hands on the socket @fd: no byte
  * behind the handshake has been read, and all bytes of the handshake are in the socket.
+ * The kernel has been asked what it has (fab-ktls.h), and loads nothing now.
  * Returns 1; 0: the kernel takes no key, @session goes on, for the reason @why; or -errno: the
  * kernel took a single key, and the connection cannot go on. */
 int tcp_ktls_start(int fd, struct gnutls_session_int *session, char *why, size_t len);

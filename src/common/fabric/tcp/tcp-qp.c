@@ -119,8 +119,7 @@ int tcp_qp_arm(struct fab_conn *conn, short *events)
 	if (atomic_load(&tx->blocked))
 		ev |= POLLOUT;
 	atomic_store(&tx->armed, ev);
-	/* Bytes, or an end, that wait in the library: behind the last frame of the handshake,
-	 * behind a KeyUpdate. */
+	/* Bytes, or an end, that wait in the library: behind the last frame of the handshake. */
 	if (tcp_conn_state(c) == TCP_UP && tcp_stream_pending(c))
 		c->rx.more = true;
 	c->rx.readable = true;

@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TLS below the frames of a connection: a session of GnuTLS on its socket, or records that the
- * kernel makes with the keys of the session (tcp-ktls.h).
+/* TLS below the frames of a connection: a stream of records on its socket (fab-tls-stream.h), or
+ * records that the kernel makes with the keys of the session (tcp-ktls.h).
  *
- * Without the kernel bytes wait in two places that poll(2) does not see: what was read and is not
- * decrypted or not taken yet (tcp_tls_pending()), and what was encrypted and is not in the socket
- * yet (tcp_tls_unsent()).  A single thread sends and a single thread receives at a time; both may
- * run at once.  The lock of the session, innermost, keeps them apart: a KeyUpdate that is received
- * concerns the sender, too.  An end of the stream, an alert or a bad record ends the receive side
- * for good. */
+ * Without the kernel bytes wait in the stream, where poll(2) does not see them.  A single thread
+ * sends and a single thread receives at a time; both may run at once.  The lock of the stream,
+ * innermost, keeps them apart.  An end of the stream, an alert or a bad record ends the receive
+ * side for good. */
 #ifndef TCP_TLS_H
 #define TCP_TLS_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "fab-tls.h"
+#include "fab-tls-stream.h"
 #include "tcp-conn.h"
 
 struct tcp_tls;
-
-#define TCP_TLS_WHY_LEN 200
 
 /* Begin TLS on the socket of @c, as @tls says.  0 or -ENOMEM. */
 int tcp_tls_create(struct tcp_conn *c, const struct fab_tls *tls);
@@ -31,12 +27,12 @@ size_t tcp_tls_memory(void);
 /* Go on with the handshake.  0: done; -EAGAIN: call again when the socket has @events (EPOLLIN, and
  * EPOLLOUT if there is something to send); or -errno with the cause @why.  The peer was told.  The
  * cm's thread. */
-int tcp_tls_handshake(struct tcp_conn *c, uint32_t *events, char why[TCP_TLS_WHY_LEN]);
+int tcp_tls_handshake(struct tcp_conn *c, uint32_t *events, char why[FAB_TLS_WHY_LEN]);
 /* Give the keys to the kernel (tcp-ktls.h), if the end asks for that.  Call once, when the
  * handshake is done and before a byte is sent or received.  1: the kernel has them; 0: this session
  * goes on, for the reason @why, "": it was not asked; or -errno with the cause @why.  The cm's
  * thread. */
-int tcp_tls_hand_over(struct tcp_conn *c, char why[TCP_TLS_WHY_LEN]);
+int tcp_tls_hand_over(struct tcp_conn *c, char why[FAB_TLS_WHY_LEN]);
 /* True if a byte of the peer was read. */
 bool tcp_tls_heard(const struct tcp_conn *c);
 /* Fill @id, which is empty: who the peer is.  After the handshake. */
