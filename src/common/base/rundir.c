@@ -72,10 +72,11 @@ bool rundir_is_socket(const char *name, const char *kind)
 bool rundir_name_ok(const char *name)
 {
 	char masked[RUNDIR_NAME_MAX];
+	size_t len = strlen(name);
 
-	if (!*name || strlen(name) >= sizeof(masked))
+	if (!len || len >= sizeof(masked))
 		return false;
-	strcpy(masked, name);
+	memcpy(masked, name, len + 1);
 	mask_control(masked);
 	return !strcmp(masked, name);
 }

@@ -207,7 +207,7 @@ static int line_value(void *arg, const char *section, const char *name, const ch
 	f->expects_value = false;
 	if (!f->section && !f->section_line)
 		mistake(f, f->line, "'%s' stands before the first section", name);
-	if (!f->conf)
+	if (!f->section || !f->conf)
 		return 1;
 	row = row_of(f, name);
 	if (row)

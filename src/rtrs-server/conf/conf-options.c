@@ -177,7 +177,7 @@ static int set_name(void *arg, const char *text, char *why, size_t len)
 	struct srv_conf *conf = arg;
 
 	if (rundir_name_ok(text)) {
-		strcpy(conf->name, text);
+		snprintf(conf->name, sizeof(conf->name), "%s", text);
 		conf->named = true;
 		return 0;
 	}
