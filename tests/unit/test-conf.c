@@ -247,6 +247,9 @@ Test(conf, mistakes)
 		{ "--allow uid:no-such-user", true, OPT_FAILED,
 		  "--allow 'uid:no-such-user': expected uid: "
 		  "and the name of a user of this machine, or a number from 0 to 4294967294" },
+		{ "--allow ::ffff:192.0.2.1/95", true, OPT_USAGE,
+		  "--allow '::ffff:192.0.2.1/95': expected 96 bits or more behind an IPv4 "
+		  "address in IPv6 (::ffff:a.b.c.d), or the IPv4 address" },
 		{ "--allow example.org", true, OPT_USAGE, "--allow 'example.org': expected ADDR or "
 		  "ADDR/BITS with an IPv4 or IPv6 address, uid:USER or unix" },
 		{ "--allow uid:", true, OPT_USAGE, "--allow 'uid:': expected uid: "
@@ -323,6 +326,14 @@ Test(conf, allow)
 		{ "--allow 0.0.0.0/0", "203.0.113.9", true },
 		{ "--allow 0.0.0.0/0", "2001:db8::1", false },
 		{ "--allow 192.0.2.0/24", "::ffff:192.0.2.9", true },
+		{ "--allow ::ffff:192.0.2.1", "192.0.2.1", true },
+		{ "--allow ::ffff:192.0.2.1", "192.0.2.2", false },
+		{ "--allow ::ffff:192.0.2.1", "::ffff:192.0.2.1", true },
+		{ "--allow ::ffff:192.0.2.0/120", "192.0.2.9", true },
+		{ "--allow ::ffff:192.0.2.0/120", "192.0.3.9", false },
+		{ "--allow ::ffff:0:0/96", "203.0.113.9", true },
+		{ "--allow ::ffff:0:0/96", "2001:db8::1", false },
+		{ "--allow ::fffe:192.0.2.1", "192.0.2.1", false },
 		{ "--allow 2001:db8::/32", "2001:db8:ffff::1", true },
 		{ "--allow 2001:db8::/32", "2001:db9::1", false },
 		{ "--allow [2001:db8::1]", "2001:db8::1", true },

@@ -52,6 +52,26 @@ static int allow_parse_user(const char *text, struct srv_allow *allow, char *why
 	return 0;
 }
 
+/* Have ::ffff:a.b.c.d/96+n mean a.b.c.d/n, as conf_allow_names() has it of a peer. */
+static int allow_unmap(struct srv_allow *allow, char *why, size_t len)
+{
+	static const uint8_t mapped[16] = { [10] = 0xff, [11] = 0xff };
+	uint8_t prefix[16];
+
+	memcpy(prefix, mapped, sizeof(prefix));
+	allow_mask(prefix, allow->bits);
+	if (allow->family != AF_INET6 || allow->bits <= 80 || memcmp(allow->addr, prefix, 12))
+		return 0;
+	if (allow->bits < 96)
+		return allow_refuse(why, len, -EINVAL, "expected 96 bits or more behind an IPv4 "
+				    "address in IPv6 (::ffff:a.b.c.d), or the IPv4 address");
+	allow->family = AF_INET;
+	allow->bits -= 96;
+	memmove(allow->addr, allow->addr + 12, 4);
+	memset(allow->addr + 4, 0, 12);
+	return 0;
+}
+
 int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_t whylen)
 {
 	const char *slash = strchr(text, '/');
@@ -88,7 +108,7 @@ int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_
 				    "expected a number of bits from 0 to %u behind '/'",
 				    allow->bits);
 	allow_mask(allow->addr, allow->bits);
-	return 0;
+	return allow_unmap(allow, why, whylen);
 }
 
 static bool allow_has_address(const struct srv_allow *allow, int family, const uint8_t addr[16])

@@ -38,7 +38,8 @@ struct allow_list {
 };
 
 /* Parse "ADDR" or "ADDR/BITS", where an IPv6 address may stand in brackets, "uid:NUMBER" or
- * "uid:NAME", or "unix", each client of a unix socket.  0, -EINVAL, or -ENOENT when the user does
+ * "uid:NAME", or "unix", each client of a unix socket.  ::ffff:a.b.c.d is the IPv4 address, with as
+ * many bits more than 96 as it has.  0, -EINVAL, or -ENOENT when the user does
  * not exist; a failure leaves the expected form in @why.  May query the user database. */
 int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_t len);
 /* True if one of the @n @rules names @peer, or @identity, which the peer has proven ("": none).
