@@ -56,6 +56,28 @@ refused 'TLS' --tls-certificates="$tmp/mixed"
 wait_line "$server_log" 'closed during the handshake: TLS: .*certificate'
 stop_process "$server_pid"
 
+# ---- a certificate is for one end, unless it has no purpose ----
+
+for name in swapped both; do
+	cp -r "$tmp/pki" "$tmp/$name-server"
+	cp -r "$tmp/pki" "$tmp/$name-client"
+done
+certificate "$tmp/swapped-server" server 'cn = "gw"' 'ip_address = 127.0.0.1' tls_www_client \
+	signing_key
+certificate "$tmp/swapped-client" client 'cn = "gw"' tls_www_server signing_key
+certificate "$tmp/both-server" server 'cn = "any"' 'ip_address = 127.0.0.1' signing_key
+certificate "$tmp/both-client" client 'cn = "any"' signing_key
+start_server --tls=require --tls-certificates="$tmp/swapped-server" --control none \
+	"disk=$tmp/disk"
+refused 'TLS: Error in the certificate verification.*purpose' --tls-certificates="$tmp/stranger"
+stop_process "$server_pid"
+start_server --tls=require --tls-certificates="$tmp/both-server" --tls-verify-peer \
+	--control none "disk=$tmp/disk"
+refused 'TLS' --tls-certificates="$tmp/swapped-client"
+wait_line "$server_log" 'closed during the handshake: TLS: .*certificate verification.*purpose'
+io --tls-certificates="$tmp/both-client"
+stop_process "$server_pid"
+
 # ---- rights by the common name, if it was verified ----
 
 for name in spaces comma colon; do

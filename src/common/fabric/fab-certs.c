@@ -336,10 +336,33 @@ static unsigned import_chain(gnutls_session_t session, gnutls_x509_crt_t crts[CH
 	return 0;
 }
 
-bool fab_certs_trust(const struct fab_certs *certs, gnutls_session_t session, const char *hostname)
+/* Write to @data what a certificate of a peer has to be for.  Returns the number of elements. */
+static unsigned purposes(gnutls_typed_vdata_st data[2], const char *hostname, bool of_server)
 {
-	gnutls_typed_vdata_st name = { .type = GNUTLS_DT_DNS_HOSTNAME,
-				       .data = (unsigned char *)hostname };
+	const char *purpose = of_server ? GNUTLS_KP_TLS_WWW_SERVER : GNUTLS_KP_TLS_WWW_CLIENT;
+
+	data[0] = (gnutls_typed_vdata_st){ .type = GNUTLS_DT_KEY_PURPOSE_OID,
+					   .data = (unsigned char *)(uintptr_t)purpose };
+	data[1] = (gnutls_typed_vdata_st){ .type = GNUTLS_DT_DNS_HOSTNAME,
+					   .data = (unsigned char *)(uintptr_t)hostname };
+	return hostname ? 2 : 1;
+}
+
+bool fab_certs_verify(gnutls_session_t session, const char *hostname, bool of_server,
+		      unsigned *status)
+{
+	gnutls_typed_vdata_st data[2];
+	unsigned n = purposes(data, hostname, of_server);
+
+	*status = 0;
+	return gnutls_certificate_verify_peers(session, data, n, status) == 0 && !*status;
+}
+
+bool fab_certs_trust(const struct fab_certs *certs, gnutls_session_t session, const char *hostname,
+		     bool of_server)
+{
+	gnutls_typed_vdata_st data[2];
+	unsigned ndata = purposes(data, hostname, of_server);
 	gnutls_x509_crt_t crts[CHAIN_MAX];
 	gnutls_x509_trust_list_t trusted;
 	unsigned n = import_chain(session, crts), status = 0;
@@ -348,8 +371,8 @@ bool fab_certs_trust(const struct fab_certs *certs, gnutls_session_t session, co
 	if (!n)
 		return false;
 	gnutls_certificate_get_trust_list(certs->cred, &trusted);
-	good = gnutls_x509_trust_list_verify_crt2(trusted, crts, n, &name, hostname ? 1 : 0, 0,
-						  &status, NULL) == 0 && !status;
+	good = gnutls_x509_trust_list_verify_crt2(trusted, crts, n, data, ndata, 0, &status,
+						  NULL) == 0 && !status;
 	while (n)
 		gnutls_x509_crt_deinit(crts[--n]);
 	return good;

@@ -37,10 +37,14 @@ struct fab_certs_end {
 const struct fab_certs_end *fab_certs_first_end(const struct fab_certs *certs);
 /* What GnuTLS takes; belongs to @certs. */
 struct gnutls_certificate_credentials_st *fab_certs_credentials(const struct fab_certs *certs);
+/* In a handshake: true if the peer's certificate of @session passes, which is that of a server or
+ * else of a client (RFC 5280, 4.2.1.12: a certificate without a purpose is for both); @hostname:
+ * the name that has to stand in it; NULL: any.  @status: GnuTLS's faults of the certificate. */
+bool fab_certs_verify(struct gnutls_session_int *session, const char *hostname, bool of_server,
+		      unsigned *status);
 /* True if the authorities and the revocations of @certs let the peer's certificate of @session pass
- * now, as in a handshake; @hostname: the name that has to stand in it; NULL: any.  After the
- * handshake; a thread may use @session meanwhile. */
+ * now, as in a handshake.  After the handshake; a thread may use @session meanwhile. */
 bool fab_certs_trust(const struct fab_certs *certs, struct gnutls_session_int *session,
-		     const char *hostname);
+		     const char *hostname, bool of_server);
 
 #endif

@@ -379,7 +379,17 @@ static const char *name_wanted(const struct creds *tls, const char *address)
 	return tls->server ? NULL : tls->hostname ? tls->hostname : address;
 }
 
-static int set_credentials(const struct creds *tls, gnutls_session_t session, const char *address)
+/* The certificate of the peer has come. */
+static int verify_peer(gnutls_session_t session)
+{
+	struct fab_tls_end *end = gnutls_session_get_ptr(session);
+	const struct creds *tls = creds_of(end->tls);
+
+	return fab_certs_verify(session, name_wanted(tls, end->address), !tls->server,
+				&end->faults) ? 0 : GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR;
+}
+
+static int set_credentials(const struct creds *tls, gnutls_session_t session)
 {
 	int rc;
 
@@ -393,7 +403,7 @@ static int set_credentials(const struct creds *tls, gnutls_session_t session, co
 		return rc;
 	if (tls->server)
 		gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE);
-	gnutls_session_set_verify_cert(session, name_wanted(tls, address), 0);
+	gnutls_session_set_verify_function(session, verify_peer);
 	return rc;
 }
 
@@ -411,7 +421,7 @@ int fab_tls_session(struct fab_tls_end *end, const char *address,
 			GNUTLS_NO_SIGNAL | GNUTLS_NO_TICKETS) < 0)
 		return -ENOMEM;
 	if (gnutls_priority_set(session, tls->priority) < 0 ||
-	    set_credentials(tls, session, address) < 0 ||
+	    set_credentials(tls, session) < 0 ||
 	    gnutls_alpn_set_protocols(session, &alpn[tls->nbd], 1, GNUTLS_ALPN_MANDATORY) < 0) {
 		gnutls_deinit(session);
 		return -ENOMEM;
@@ -419,6 +429,7 @@ int fab_tls_session(struct fab_tls_end *end, const char *address,
 	end->certs = tls->certs ? fab_certs_get(tls->certs) : NULL;
 	snprintf(end->identity, sizeof(end->identity), "%s", tls->psk ? tls->psk->name : "");
 	gnutls_session_set_ptr(session, end);
+	end->address = address;
 	end->record = FAB_TLS_RECORD;
 	gnutls_handshake_set_hook_function(session,
 					   tls->server ? GNUTLS_HANDSHAKE_CLIENT_HELLO :
@@ -439,12 +450,12 @@ void fab_tls_session_end(struct fab_tls_end *end, gnutls_session_t session)
 
 /* ---- who the peer is ---- */
 
-bool fab_tls_trusts(const struct fab_tls_end *end, gnutls_session_t session, const char *address)
+bool fab_tls_trusts(const struct fab_tls_end *end, gnutls_session_t session)
 {
 	const struct creds *tls = creds_of(end->tls);
 
 	return !tls->verify_peer || !tls->certs || tls->certs == end->certs ||
-	       fab_certs_trust(tls->certs, session, name_wanted(tls, address));
+	       fab_certs_trust(tls->certs, session, name_wanted(tls, end->address), !tls->server);
 }
 
 /* The common name in the certificate of the peer.  GnuTLS has verified the certificate: else the
@@ -505,6 +516,24 @@ static bool server_cause(const struct fab_tls_end *end, int rc, char *why, size_
 	return true;
 }
 
+/* Put the faults of the peer's certificate into words. */
+static bool certificate_cause(const struct fab_tls_end *end, int rc, char *why, size_t len)
+{
+	gnutls_datum_t text;
+
+	if (rc != GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR || !end->faults)
+		return false;
+	if (gnutls_certificate_verification_status_print(end->faults, GNUTLS_CRT_X509, &text,
+							 0) < 0)
+		return false;
+	snprintf(why, len, "TLS: %s %s", gnutls_strerror(rc), (const char *)text.data);
+	gnutls_free(text.data);
+	/* GnuTLS ends each of its sentences with ". ". */
+	for (size_t n = strlen(why); n && strchr(". ", why[n - 1]); n--)
+		why[n - 1] = '\0';
+	return true;
+}
+
 void fab_tls_handshake_cause(const struct fab_tls_end *end, gnutls_session_t session, int rc,
 			     char *why, size_t len)
 {
@@ -517,7 +546,7 @@ void fab_tls_handshake_cause(const struct fab_tls_end *end, gnutls_session_t ses
 			 name ? name : "unknown alert");
 	} else if (rc == GNUTLS_E_PREMATURE_TERMINATION || rc == GNUTLS_E_PULL_ERROR) {
 		snprintf(why, len, "TLS: peer closed");
-	} else if (!server_cause(end, rc, why, len)) {
+	} else if (!server_cause(end, rc, why, len) && !certificate_cause(end, rc, why, len)) {
 		snprintf(why, len, "TLS: %s", gnutls_strerror(rc));
 	}
 }

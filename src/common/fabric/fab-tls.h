@@ -99,6 +99,8 @@ struct fab_tls_end {
 	uint64_t key;				/* server: the serial of the key, and its age */
 	int64_t key_since_s;
 	struct fab_certs *certs;		/* a reference; NULL: none */
+	const char *address;			/* of the peer */
+	unsigned faults;			/* of the peer's certificate, GnuTLS's bits */
 	uint32_t record;			/* plain bytes of the largest record that the peer
 						 * takes (RFC 8449); after the handshake */
 };
@@ -109,11 +111,9 @@ int fab_tls_session(struct fab_tls_end *end, const char *address,
 		    struct gnutls_session_int **out);
 /* Free @session of @end. */
 void fab_tls_session_end(struct fab_tls_end *end, struct gnutls_session_int *session);
-/* False: the certificate of the peer at @address was verified in the handshake of @session, and the
- * certificates that @end->tls has now would not let it pass.  After the handshake; the set-up's
- * thread. */
-bool fab_tls_trusts(const struct fab_tls_end *end, struct gnutls_session_int *session,
-		    const char *address);
+/* False: the peer's certificate was verified in the handshake of @session, and the certificates
+ * that @end->tls has now would not let it pass.  After the handshake; the set-up's thread. */
+bool fab_tls_trusts(const struct fab_tls_end *end, struct gnutls_session_int *session);
 /* Fill @id, which is empty, after the handshake of @session: the peer of a server by its key, or by
  * its certificate if certificates are verified; the peer of a client has no name here. */
 void fab_tls_identity(const struct fab_tls_end *end, struct gnutls_session_int *session,

@@ -124,8 +124,7 @@ bool tcp_tls_trusts(const struct tcp_conn *c)
 {
 	const struct fab_tls_stream *stream = c->tls->stream;
 
-	return fab_tls_trusts(fab_tls_stream_end(stream), fab_tls_stream_session(stream),
-			      c->tls->address);
+	return fab_tls_trusts(fab_tls_stream_end(stream), fab_tls_stream_session(stream));
 }
 
 bool tcp_tls_binding(const struct tcp_conn *c, uint8_t out[FAB_BINDING_LEN])
