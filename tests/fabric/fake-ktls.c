@@ -38,6 +38,7 @@ static struct fake {
 	size_t taken;			/* bytes of the first record */
 	uint8_t out[WHOLE];		/* of a record that is not in the socket yet */
 	size_t at, nout;
+	bool aborted;			/* by a bad record, and no call has heard of that yet */
 } fakes[FDS];
 
 enum fake_ktls_refusal fake_ktls_refuse;
@@ -49,6 +50,8 @@ ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
 ssize_t __real_recvmsg(int fd, struct msghdr *msg, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
+int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
 int __real_close(int fd);
 int __wrap_close(int fd);
 int __real_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
@@ -124,6 +127,23 @@ int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t 
 	return take_key(&fakes[fd].side[name == TLS_TX ? TX : RX], value, len);
 }
 
+/* The error is heard of once. */
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+	if (level == SOL_SOCKET && name == SO_ERROR && fakes[fd].aborted) {
+		fakes[fd].aborted = false;
+		*(int *)value = EBADMSG;
+		return 0;
+	}
+	return __real_getsockopt(fd, level, name, value, len);
+}
+
+static int fail_and_keep(struct fake *f, int err)
+{
+	f->aborted = true;
+	return fail(err);
+}
+
 /* The next socket with this number is another one. */
 int __wrap_close(int fd)
 {
@@ -167,7 +187,7 @@ static ssize_t peek_record(struct fake *f, int fd, uint8_t *plain, size_t *len, 
 	*len = RECORD + 1;
 	if (gnutls_aead_cipher_decrypt(f->side[RX].cipher, nonce, 12, bytes, HDR, TAG, bytes + HDR,
 				       whole - HDR, plain, len))
-		return fail(EBADMSG);
+		return fail_and_keep(f, EBADMSG);
 	while (*len && !plain[*len - 1])
 		--*len;
 	if (!*len)
@@ -292,6 +312,10 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
 
 	if (!s->on)
 		return __real_sendmsg(fd, msg, flags);
+	if (f->aborted) {
+		f->aborted = false;
+		return fail(EBADMSG);
+	}
 	check(!cmsg || (cmsg->cmsg_level == SOL_TLS && cmsg->cmsg_type == TLS_SET_RECORD_TYPE));
 	while (flush_out(f, fd) && (n = gather(msg, sent, plain, RECORD))) {
 		plain[n] = type;

@@ -57,7 +57,7 @@ test_tcp_ktls_SOURCES = $(test_tcp_tls_SOURCES) %D%/fake-ktls.c
 test_tcp_ktls_CFLAGS = $(test_tcp_tls_CFLAGS)
 test_tcp_ktls_LDADD = $(test_tcp_tls_LDADD)
 test_tcp_ktls_LDFLAGS = $(AM_LDFLAGS) \
-	-Wl,--wrap=setsockopt,--wrap=recvmsg,--wrap=sendmsg,--wrap=poll,--wrap=close
+	-Wl,--wrap=setsockopt,--wrap=getsockopt,--wrap=recvmsg,--wrap=sendmsg,--wrap=poll,--wrap=close
 
 check_PROGRAMS += tls-flood
 tls_flood_SOURCES = $(raw_sources) %D%/tls-flood.c

@@ -189,11 +189,21 @@ static ssize_t take_control(int fd, struct tcp_ktls_end *end)
 	return end_with(end, EPROTO, "TLS: unexpected record");
 }
 
+/* The kernel keeps the error of a bad record for the next call, which would be the alert. */
+static void clear_error(int fd)
+{
+	int error;
+	socklen_t len = sizeof(error);
+
+	(void)!getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
+}
+
 /* The receive side has ended with @error, of recvmsg(2). */
 static ssize_t end_by_error(int fd, int error, struct tcp_ktls_end *end)
 {
 	char why[128] = "";
 
+	clear_error(fd);
 	switch (error) {
 	case EBADMSG:
 		send_alert(fd, ALERT_FATAL, GNUTLS_A_BAD_RECORD_MAC);
