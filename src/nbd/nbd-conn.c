@@ -17,7 +17,9 @@
 #define LEAVE_MS 10000			/* without a byte that the client takes */
 #define LINGER_MS 2000			/* for the client to take the replies, and to close */
 
+/* Of their own, so that a flood of one kind does not hide the other. */
 static struct log_limit end_limit = LOG_LIMIT_INIT(10, 10000);
+static struct log_limit room_limit = LOG_LIMIT_INIT(4, 10000);
 
 /* Watch the socket for the events that the connection waits for. */
 static void conn_watch(struct nbd_conn *conn)
@@ -136,19 +138,22 @@ void nbd_conn_leave(struct nbd_conn *conn)
 	if (conn->state != NBD_CONN_HAGGLES && conn->state != NBD_CONN_SERVES)
 		return;
 	conn->state = NBD_CONN_LEAVES;
+	nbd_guest_del(conn);
 	nbd_in_drop(conn);
 	nbd_conn_deadline(conn, LEAVE_MS);
 	loop_before_sleep(conn->server->loop, &conn->flush);
 }
 
-static void conn_break(struct nbd_conn *conn, const struct log_fields *fields, const char *why)
+static void conn_break(struct nbd_conn *conn, struct log_limit *limit,
+		       const struct log_fields *fields, const char *why)
 {
 	if (conn->state >= NBD_CONN_BROKEN)
 		return;
 	if (why)
-		log_event_limited(&end_limit, LOG_LEVEL_WARN, fields, conn->name,
+		log_event_limited(limit, LOG_LEVEL_WARN, fields, conn->name,
 				  "connection ends: %s", why);
 	conn->state = NBD_CONN_BROKEN;
+	nbd_guest_del(conn);
 	nbd_in_drop(conn);
 	nbd_out_drop(conn);
 	shutdown(conn->watch.fd, SHUT_RDWR);
@@ -157,12 +162,18 @@ static void conn_break(struct nbd_conn *conn, const struct log_fields *fields, c
 
 void nbd_conn_break(struct nbd_conn *conn, const char *why)
 {
-	conn_break(conn, LOG_FIELDS(CLIENT_DROPPED, .peer = conn->name), why);
+	conn_break(conn, &end_limit, LOG_FIELDS(CLIENT_DROPPED, .peer = conn->name), why);
+}
+
+static void conn_driven_out(struct nbd_conn *conn)
+{
+	conn_break(conn, &room_limit, LOG_FIELDS(CLIENT_DROPPED, .peer = conn->name),
+		   "too many have opened no export, and this is the oldest of its net");
 }
 
 static void conn_broke(struct nbd_conn *conn, const char *why)
 {
-	conn_break(conn, LOG_FIELDS(PEER_GARBAGE, .peer = conn->name), why);
+	conn_break(conn, &end_limit, LOG_FIELDS(PEER_GARBAGE, .peer = conn->name), why);
 }
 
 /* End the connection, whose socket failed with @r. */
@@ -311,10 +322,11 @@ static const struct nbd_conn_ops conn_ops = {
 	.left = nbd_conn_leave,
 	.broke = conn_broke,
 	.failed = nbd_conn_break,
+	.driven_out = conn_driven_out,
 	.ended = conn_check,
 };
 
-int nbd_conn_create(struct nbd_server *server, int fd, const char *name)
+int nbd_conn_create(struct nbd_server *server, int fd, const char *name, uint64_t net)
 {
 	struct nbd_conn *conn = calloc(1, sizeof(*conn));
 	int r = -ENOMEM;
@@ -327,7 +339,9 @@ int nbd_conn_create(struct nbd_server *server, int fd, const char *name)
 	conn->server = server;
 	conn->ops = &conn_ops;
 	snprintf(conn->name, sizeof(conn->name), "%s", name);
+	conn->net = net;
 	list_init(&conn->link);
+	list_init(&conn->guest);
 	list_init(&conn->turn);
 	list_init(&conn->out);
 	nbd_mem_pool_init(&conn->pool, &server->mem);
@@ -345,6 +359,7 @@ int nbd_conn_create(struct nbd_server *server, int fd, const char *name)
 			 &conn->out_bytes);
 	list_add_tail(&server->conns, &conn->link);
 	server->nconns++;
+	nbd_guest_add(conn);
 	nbd_out_bytes(conn);
 	return 0;
 

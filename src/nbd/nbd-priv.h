@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between the files of the engine, from below: nbd-turn.c (lines of connections), nbd-req.c
- * (requests and their memory), nbd-out.c (replies), nbd-io.c (requests on their way through the
- * backend), nbd-recv.c (bytes of the socket), nbd-ask.c (the handshake), nbd-in.c (what the bytes
- * say), nbd-conn.c (the life of a connection), nbd-server.c.  A file calls files below it;
- * results and the calls of struct nbd_conn_ops go up.  The loop's thread. */
+/* Between the files of the engine, from below: nbd-turn.c (lines of connections), nbd-guest.c
+ * (those that have opened no export), nbd-req.c (requests and their memory), nbd-out.c (replies),
+ * nbd-io.c (requests on their way through the backend), nbd-recv.c (bytes of the socket),
+ * nbd-ask.c (the handshake), nbd-in.c (what the bytes say), nbd-conn.c (the life of a connection),
+ * nbd-server.c.  A file calls files below it; results and the calls of struct nbd_conn_ops go up.
+ * The loop's thread. */
 #ifndef NBD_PRIV_H
 #define NBD_PRIV_H
 
@@ -96,6 +97,8 @@ struct nbd_conn_ops {
 	void (*broke)(struct nbd_conn *conn, const char *why);
 	/* @conn is to end at once.  @why is for the log; NULL: no fault, no line. */
 	void (*failed)(struct nbd_conn *conn, const char *why);
+	/* @conn, a guest, is to end at once: others take its place. */
+	void (*driven_out)(struct nbd_conn *conn);
 	/* A request of @conn, which is broken, has ended. */
 	void (*ended)(struct nbd_conn *conn);
 };
@@ -105,6 +108,8 @@ struct nbd_conn {
 	const struct nbd_conn_ops *ops;
 	struct list link;		/* server->conns */
 	char name[96];
+	uint64_t net;			/* of the client */
+	struct list guest;		/* server->guests; alone: none */
 	enum nbd_conn_state state;
 	struct loop_watch watch;
 
@@ -164,6 +169,8 @@ struct nbd_server {
 	unsigned nios;			/* of all connections */
 	struct list conns;
 	unsigned nconns;
+	struct list guests;		/* struct nbd_conn.guest, the oldest first */
+	unsigned nguests, guests_max, net_guests_max;
 	struct list turns, starved;	/* struct nbd_conn.turn */
 	struct loop_task turn_wait, turn_run, feed;
 	struct loop_timer hunger;	/* while connections are starved */
@@ -182,6 +189,14 @@ void nbd_turn_fini(struct nbd_server *server);
 void nbd_turn_queue(struct nbd_conn *conn);
 /* Try the connections that wait: memory or requests came back. */
 void nbd_turn_feed(struct nbd_server *server);
+
+/* ---- nbd-guest.c ---- */
+
+/* Make @conn, which haggles, the youngest guest.  Another guest is driven out if there are too
+ * many. */
+void nbd_guest_add(struct nbd_conn *conn);
+/* Make @conn no guest.  Idempotent. */
+void nbd_guest_del(struct nbd_conn *conn);
 
 /* ---- nbd-req.c ---- */
 
@@ -276,7 +291,7 @@ void nbd_in_drop(struct nbd_conn *conn);
 /* ---- nbd-conn.c ---- */
 
 /* Serve the client at @fd, as nbd_server_add() says. */
-int nbd_conn_create(struct nbd_server *server, int fd, const char *name);
+int nbd_conn_create(struct nbd_server *server, int fd, const char *name, uint64_t net);
 /* Read no more input; the connection is closed when all is answered. */
 void nbd_conn_leave(struct nbd_conn *conn);
 /* End the connection at once.  @why is logged; NULL: no fault, no line. */
