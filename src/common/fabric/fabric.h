@@ -132,8 +132,8 @@ bool fab_addr_same_host(const struct fab_addr *a, const struct fab_addr *b);
  * 64 bits. */
 bool fab_addr_same_net(const struct fab_addr *a, const struct fab_addr *b);
 /* The number of the net of @addr, an address of IP.  Two addresses have the same number if
- * fab_addr_same_net() says so, and in one more case: IPv4 as it is, and written as IPv6.  UINT64_MAX
- * is no net's. */
+ * fab_addr_same_net() says so, and in one more case: IPv4 as it is, and written as IPv6.
+ * UINT64_MAX is no net's. */
 uint64_t fab_addr_net(const struct fab_addr *addr);
 
 /* ---- users of this machine (fab-users.c) ---- */
