@@ -13,7 +13,8 @@
 #include "log.h"
 #include "nbd-priv.h"
 
-#define HANDSHAKE_MS 30000		/* of the client's own time */
+#define HANDSHAKE_MS 30000		/* of the client's own time; anew when TLS begins */
+#define STARTTLS_MS 10000		/* where TLS is required: to ask, and take the answer */
 #define LEAVE_MS 10000			/* without a byte that the client takes */
 #define LINGER_MS 2000			/* for the client to take the replies, and to close */
 
@@ -127,6 +128,7 @@ static void conn_closed(struct loop_watch *watch)
 
 	if (conn->securing == NBD_SECURING_PARTS && conn->state == NBD_CONN_HAGGLES) {
 		conn->securing = NBD_SECURING_SHAKES;
+		nbd_conn_deadline(conn, HANDSHAKE_MS);
 		tls->start(tls, conn, watch->fd, conn->name);
 	} else {
 		conn_close_socket(conn);
@@ -198,11 +200,19 @@ static void leave_goes_on(struct nbd_conn *conn)
 		nbd_conn_deadline(conn, LEAVE_MS);
 }
 
+/* Has the client to ask for TLS before anything else? */
+static bool needs_tls(const struct nbd_conn *conn)
+{
+	return conn->haggle->tls == NBD_HAGGLE_MUST_TLS && conn->securing < NBD_SECURING_SHAKES;
+}
+
 static void deadline_over(struct loop_timer *timer)
 {
 	struct nbd_conn *conn = container_of(timer, struct nbd_conn, deadline);
 
-	if (conn->state == NBD_CONN_HAGGLES)
+	if (conn->state == NBD_CONN_HAGGLES && needs_tls(conn))
+		nbd_conn_break(conn, "TLS is required, and the client has not begun it for 10 s");
+	else if (conn->state == NBD_CONN_HAGGLES)
 		nbd_conn_break(conn, "the client's part of the handshake has taken 30 s");
 	else if (conn->state == NBD_CONN_LEAVES)
 		leave_goes_on(conn);
@@ -354,9 +364,9 @@ int nbd_conn_create(struct nbd_server *server, int fd, const char *name, uint64_
 	r = loop_watch(server->loop, &conn->watch);
 	if (r < 0)
 		goto err_haggle;
-	nbd_conn_deadline(conn, HANDSHAKE_MS);
 	nbd_haggle_begin(conn->haggle, server->tls ? server->tls->mode : NBD_TLS_OFF,
 			 &conn->out_bytes);
+	nbd_conn_deadline(conn, needs_tls(conn) ? STARTTLS_MS : HANDSHAKE_MS);
 	list_add_tail(&server->conns, &conn->link);
 	server->nconns++;
 	nbd_guest_add(conn);
