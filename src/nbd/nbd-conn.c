@@ -25,10 +25,7 @@ static struct log_limit room_limit = LOG_LIMIT_INIT(4, 10000);
 /* Watch the socket for the events that the connection waits for. */
 static void conn_watch(struct nbd_conn *conn)
 {
-	bool reads = conn->state == NBD_CONN_LINGERS ||
-		     ((conn->state == NBD_CONN_HAGGLES || conn->state == NBD_CONN_SERVES) &&
-		      conn->pause == NBD_PAUSE_NONE && conn->ask.state == NBD_ASK_NONE &&
-		      conn->securing == NBD_SECURING_NOT);
+	bool reads = conn->state == NBD_CONN_LINGERS || nbd_in_reads(conn);
 	bool full = conn->out_state == NBD_OUT_FULL && conn->state < NBD_CONN_LINGERS;
 
 	loop_watch_events(&conn->watch, (short)((reads ? POLLIN : 0) | (full ? POLLOUT : 0)));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Guests of the NBD engine: which connection goes when one more comes. */
+/* Guests of the NBD engine: which connection goes when one more comes, and the memory they hold. */
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "nbd-by-hand.h"
@@ -166,4 +167,122 @@ Test(guest, lines_are_bounded)
 	cr_assert_eq(nlines, before + 1);
 	leave_all(fds, 40);
 	leave(wrong);
+}
+
+/* ---- memory ---- */
+
+/* Give @len bytes of a GO for a name of @name bytes, and the rest later.  Returns the memory for
+ * data that the part holds. */
+static size_t held_by_half(uint32_t name, size_t len)
+{
+	static uint8_t option[8192], data[8192], reply[8192];
+	static char text[NBD_STRING_MAX + 1];
+	size_t used, whole;
+	int fd;
+
+	memset(text, 'n', name);
+	text[name] = '\0';
+	whole = put_option(option, NBD_OPT_INFO, data, put_go(data, text));
+	connect_from(1, &fd, 1);
+	greet(fd);
+	cr_assert_lt(len, whole);
+	for (size_t i = 0; i < len; i++)
+		say(fd, option + i, 1);
+	used = rig.server->mem.used;
+	say(fd, option + len, whole - len);
+	cr_assert_gt(hear(fd, reply, sizeof(reply)), 20, "the option is answered");
+	cr_assert_eq(rig.server->mem.used, 0);
+	leave(fd);
+	return used;
+}
+
+/* A part of an ordinary option holds no memory for data, one with a long name a block. */
+Test(guest, half_an_option)
+{
+	cr_assert_eq(held_by_half(4, 15), 0);
+	cr_assert_eq(held_by_half(4, 25), 0);
+	cr_assert_eq(held_by_half(400, 400), 0);
+	cr_assert_eq(held_by_half(4000, NBD_SMALL_ROOM - 1), 0);
+	cr_assert_eq(held_by_half(4000, 4000), NBD_BLOCK);
+}
+
+/* Options and requests in one piece, of which each size of the first part is tried. */
+Test(guest, requests_behind_an_option)
+{
+	static uint8_t bytes[1024], data[512], reply[8192];
+	struct nbd_msg_request m;
+	size_t len, n;
+	int fd;
+
+	for (uint32_t name = 0; name < 400; name++) {
+		memset(data + 4, 'x', name);
+		len = put_option(bytes, 77, data + 4, name);
+		len += put_option(bytes + len, NBD_OPT_GO, data, put_go(data, "disk"));
+		for (uint64_t cookie = 0; cookie < 12; cookie++, len += sizeof(m)) {
+			m = request(NBD_CMD_FLUSH, cookie, 0, 0);
+			memcpy(bytes + len, &m, sizeof(m));
+		}
+		connect_from(1, &fd, 1);
+		greet(fd);
+		say(fd, bytes, len);
+		n = (size_t)hear(fd, reply, sizeof(reply));
+		for (uint64_t cookie = 12; cookie-- > 0;) {
+			const struct nbd_msg_simple_reply *r = (const void *)(reply + n - 16);
+
+			n -= 16;
+			cr_assert_eq(be64_get(r->cookie), cookie, "behind %u bytes", name);
+			cr_assert_eq(be32_get(r->error), 0);
+		}
+		leave(fd);
+	}
+}
+
+/* A request that comes with the option waits for memory as any other does. */
+Test(guest, no_memory_behind_an_option)
+{
+	uint8_t bytes[256], data[64], reply[512];
+	size_t limit = rig.server->mem.limit, len;
+	struct nbd_msg_request m = request(NBD_CMD_FLUSH, 1, 0, 0);
+	int fd;
+
+	connect_from(1, &fd, 1);
+	greet(fd);
+	len = put_option(bytes, NBD_OPT_GO, data, put_go(data, "disk"));
+	memcpy(bytes + len, &m, sizeof(m));
+	rig.server->mem.limit = 0;
+	say(fd, bytes, len + sizeof(m));
+	hear(fd, reply, sizeof(reply));
+	rig_pass_time(&rig, 5000);
+	cr_assert_eq(hear(fd, reply, sizeof(reply)), 0);
+	rig.server->mem.limit = limit;
+	rig_pass_time(&rig, 5000);
+	expect_reply(fd, 1, 0);
+	leave(fd);
+}
+
+/* Who does not read the answers gets no more of them, and all of them later. */
+Test(guest, answers_that_are_not_read)
+{
+	const struct nbd_conn *conn;
+	static uint8_t reply[65536];
+	uint8_t bytes[16];
+	size_t asked = 0, got = 0;
+	ssize_t n;
+	int fd;
+
+	connect_from(1, &fd, 1);
+	greet(fd);
+	conn = list_entry(rig.server->conns.next, struct nbd_conn, link);
+	put_option(bytes, 77, NULL, 0);
+	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(bytes)) {
+		asked++;
+		rig_run(&rig);
+		cr_assert_leq(conn->out_bytes.len, 16384, "after %zu options", asked);
+	}
+	while ((n = hear(fd, reply, sizeof(reply))) > 0) {
+		got += (size_t)n;
+		rig_run(&rig);
+	}
+	cr_assert_eq(got, asked * (20 + strlen("unknown option")));
+	leave(fd);
 }
