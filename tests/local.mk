@@ -60,6 +60,7 @@ SHELL_TESTS = \
 	%D%/test-metrics-hostile.sh \
 	%D%/test-metrics-page.sh \
 	%D%/test-multi-conn.sh \
+	%D%/test-nbd-flood.sh \
 	%D%/test-nbd-fronts.sh \
 	%D%/test-nbd-gateway.sh \
 	%D%/test-nbd-hostile.sh \
@@ -179,6 +180,7 @@ EXTRA_DIST += \
 	%D%/fuse-hole.py \
 	%D%/metrics-hostile.py \
 	%D%/auth-attack.py \
+	%D%/nbd-flood.py \
 	%D%/nbd-hostile.py \
 	%D%/paths.py \
 	%D%/guide-commands.py \
