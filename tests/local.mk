@@ -132,6 +132,7 @@ SHELL_TESTS = \
 	%D%/test-rights.sh \
 	%D%/test-tls.sh \
 	%D%/test-tls-certificates.sh \
+	%D%/test-tls-churn.sh \
 	%D%/test-tls-dates.sh \
 	%D%/test-tls-core.sh \
 	%D%/test-tls-flood.sh \
@@ -183,6 +184,7 @@ EXTRA_DIST += \
 	%D%/paths.py \
 	%D%/guide-commands.py \
 	%D%/nbd-load.py \
+	%D%/delay-relay.py \
 	%D%/nbd-tls-hostile.py \
 	%D%/prometheus-ask.py \
 	%D%/run-test.sh \
