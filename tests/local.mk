@@ -67,6 +67,7 @@ SHELL_TESTS = \
 	%D%/test-nbd-sigterm.sh \
 	%D%/test-nbd-threads.sh \
 	%D%/test-nbd-tls.sh \
+	%D%/test-nbd-tls-churn.sh \
 	%D%/test-nbd-tls-hostile.sh \
 	%D%/test-nbd-upgrade.sh \
 	%D%/test-nbdcopy.sh \
