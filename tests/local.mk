@@ -68,6 +68,7 @@ SHELL_TESTS = \
 	%D%/test-nbd-sigterm.sh \
 	%D%/test-nbd-threads.sh \
 	%D%/test-nbd-tls.sh \
+	%D%/test-nbd-tls-churn.sh \
 	%D%/test-nbd-tls-hostile.sh \
 	%D%/test-nbd-upgrade.sh \
 	%D%/test-nbdcopy.sh \
@@ -133,6 +134,7 @@ SHELL_TESTS = \
 	%D%/test-rights.sh \
 	%D%/test-tls.sh \
 	%D%/test-tls-certificates.sh \
+	%D%/test-tls-churn.sh \
 	%D%/test-tls-dates.sh \
 	%D%/test-tls-core.sh \
 	%D%/test-tls-flood.sh \
@@ -185,6 +187,7 @@ EXTRA_DIST += \
 	%D%/paths.py \
 	%D%/guide-commands.py \
 	%D%/nbd-load.py \
+	%D%/delay-relay.py \
 	%D%/nbd-tls-hostile.py \
 	%D%/prometheus-ask.py \
 	%D%/run-test.sh \

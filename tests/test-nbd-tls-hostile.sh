@@ -47,7 +47,7 @@ done
 # A gateway of its own, whose log has room for the line.
 start_gateway --tls=require --tls-certificates="$tmp/pki" "${session[@]}"
 hostile require stalled
-wait_line "$gateway_log" "$ends too many have opened no export, and this is the oldest of its net$"
+wait_line "$gateway_log" "$ends TLS: too many handshakes at once, and this is the oldest"
 stop_process "$gateway_pid"
 
 start_gateway -v --tls=require --tls-certificates="$tmp/pki" --tls-verify-peer "${session[@]}"

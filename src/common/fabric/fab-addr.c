@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/un.h>
 
 #include "be.h"
@@ -112,6 +114,20 @@ uint16_t fab_addr_port(const struct fab_addr *addr)
 	if (addr->ss.ss_family == AF_INET6)
 		return ntohs(((const struct sockaddr_in6 *)&addr->ss)->sin6_port);
 	return ntohs(((const struct sockaddr_in *)&addr->ss)->sin_port);
+}
+
+void fab_addr_unix_peer(int fd, struct fab_addr *addr)
+{
+	struct ucred cred = { .uid = (uid_t)-1 };
+	socklen_t len = sizeof(cred);
+
+	if (!fab_addr_is_unix(addr))
+		return;
+	memset(((struct sockaddr_un *)&addr->ss)->sun_path, 0,
+	       sizeof(struct sockaddr_un) - offsetof(struct sockaddr_un, sun_path));
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+	addr->pid = cred.pid;
+	addr->uid = cred.uid;
 }
 
 bool fab_addr_same(const struct fab_addr *a, const struct fab_addr *b)

@@ -121,6 +121,9 @@ static inline bool fab_addr_is_unix(const struct fab_addr *addr)
 {
 	return addr->len && addr->ss.ss_family == AF_UNIX;
 }
+/* If @addr, the peer of the socket @fd, is AF_UNIX, name the peer by its user and its process; the
+ * name that the peer gave its socket is forgotten. */
+void fab_addr_unix_peer(int fd, struct fab_addr *addr);
 /* The port of @addr; 0: no port. */
 uint16_t fab_addr_port(const struct fab_addr *addr);
 /* True if @a and @b have the same address, port and transport, or both none. */
