@@ -60,6 +60,7 @@ SHELL_TESTS = \
 	%D%/test-metrics-hostile.sh \
 	%D%/test-metrics-page.sh \
 	%D%/test-multi-conn.sh \
+	%D%/test-nbd-flood.sh \
 	%D%/test-nbd-fronts.sh \
 	%D%/test-nbd-gateway.sh \
 	%D%/test-nbd-hostile.sh \
@@ -67,6 +68,7 @@ SHELL_TESTS = \
 	%D%/test-nbd-sigterm.sh \
 	%D%/test-nbd-threads.sh \
 	%D%/test-nbd-tls.sh \
+	%D%/test-nbd-tls-churn.sh \
 	%D%/test-nbd-tls-hostile.sh \
 	%D%/test-nbd-upgrade.sh \
 	%D%/test-nbdcopy.sh \
@@ -132,6 +134,7 @@ SHELL_TESTS = \
 	%D%/test-rights.sh \
 	%D%/test-tls.sh \
 	%D%/test-tls-certificates.sh \
+	%D%/test-tls-churn.sh \
 	%D%/test-tls-dates.sh \
 	%D%/test-tls-core.sh \
 	%D%/test-tls-flood.sh \
@@ -179,10 +182,12 @@ EXTRA_DIST += \
 	%D%/fuse-hole.py \
 	%D%/metrics-hostile.py \
 	%D%/auth-attack.py \
+	%D%/nbd-flood.py \
 	%D%/nbd-hostile.py \
 	%D%/paths.py \
 	%D%/guide-commands.py \
 	%D%/nbd-load.py \
+	%D%/delay-relay.py \
 	%D%/nbd-tls-hostile.py \
 	%D%/prometheus-ask.py \
 	%D%/run-test.sh \

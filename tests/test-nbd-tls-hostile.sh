@@ -47,7 +47,7 @@ done
 # A gateway of its own, whose log has room for the line.
 start_gateway --tls=require --tls-certificates="$tmp/pki" "${session[@]}"
 hostile require stalled
-wait_line "$gateway_log" "$ends TLS: the oldest of 256 handshakes at once makes room$"
+wait_line "$gateway_log" "$ends TLS: too many handshakes at once, and this is the oldest"
 stop_process "$gateway_pid"
 
 start_gateway -v --tls=require --tls-certificates="$tmp/pki" --tls-verify-peer "${session[@]}"

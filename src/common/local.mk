@@ -67,6 +67,8 @@ libfab_la_SOURCES = \
 	%D%/fabric/fab-provider.h \
 	%D%/fabric/fab-certs.c \
 	%D%/fabric/fab-certs.h \
+	%D%/fabric/fab-crowd.c \
+	%D%/fabric/fab-crowd.h \
 	%D%/fabric/fab-ktls.c \
 	%D%/fabric/fab-ktls.h \
 	%D%/fabric/fab-tls-stream.c \

@@ -19,7 +19,8 @@ static void conn_serve(struct nbd_conn *conn)
 	conn->state = NBD_CONN_SERVES;
 }
 
-/* The backend is to answer: until then the time is not the client's. */
+/* The backend is to answer: until then the time is not the client's, and no other client takes its
+ * place.  When the server is away, all clients wait so. */
 static void ask_begin(struct nbd_conn *conn)
 {
 	uint64_t now_ms = clock_now_ms();
@@ -27,6 +28,7 @@ static void ask_begin(struct nbd_conn *conn)
 	conn->ask.state = NBD_ASK_WAITS;
 	conn->ask.left_ms = conn->deadline.at_ms > now_ms ? conn->deadline.at_ms - now_ms : 0;
 	loop_timer_cancel(&conn->deadline);
+	nbd_guest_del(conn);
 }
 
 /* The answer to NBD_OPT_STARTTLS goes out, then the handshake of TLS has the socket.  Bytes that
@@ -71,8 +73,10 @@ void nbd_ask_next(struct nbd_conn *conn)
 static void ask_over(struct nbd_conn *conn)
 {
 	conn->ask.state = NBD_ASK_NONE;
-	if (conn->state == NBD_CONN_HAGGLES)
+	if (conn->state == NBD_CONN_HAGGLES) {
 		nbd_conn_deadline(conn, conn->ask.left_ms);
+		nbd_guest_add(conn);
+	}
 	nbd_out_bytes(conn);
 	if (conn->state < NBD_CONN_LEAVES && conn->pause == NBD_PAUSE_NONE) {
 		conn->pause = NBD_PAUSE_TURN;

@@ -13,19 +13,19 @@
 #include "log.h"
 #include "nbd-priv.h"
 
-#define HANDSHAKE_MS 30000		/* of the client's own time */
+#define HANDSHAKE_MS 30000		/* of the client's own time; anew when TLS begins */
+#define STARTTLS_MS 10000		/* where TLS is required: to ask, and take the answer */
 #define LEAVE_MS 10000			/* without a byte that the client takes */
 #define LINGER_MS 2000			/* for the client to take the replies, and to close */
 
+/* Of their own, so that a flood of one kind does not hide the other. */
 static struct log_limit end_limit = LOG_LIMIT_INIT(10, 10000);
+static struct log_limit room_limit = LOG_LIMIT_INIT(4, 10000);
 
 /* Watch the socket for the events that the connection waits for. */
 static void conn_watch(struct nbd_conn *conn)
 {
-	bool reads = conn->state == NBD_CONN_LINGERS ||
-		     ((conn->state == NBD_CONN_HAGGLES || conn->state == NBD_CONN_SERVES) &&
-		      conn->pause == NBD_PAUSE_NONE && conn->ask.state == NBD_ASK_NONE &&
-		      conn->securing == NBD_SECURING_NOT);
+	bool reads = conn->state == NBD_CONN_LINGERS || nbd_in_reads(conn);
 	bool full = conn->out_state == NBD_OUT_FULL && conn->state < NBD_CONN_LINGERS;
 
 	loop_watch_events(&conn->watch, (short)((reads ? POLLIN : 0) | (full ? POLLOUT : 0)));
@@ -125,6 +125,7 @@ static void conn_closed(struct loop_watch *watch)
 
 	if (conn->securing == NBD_SECURING_PARTS && conn->state == NBD_CONN_HAGGLES) {
 		conn->securing = NBD_SECURING_SHAKES;
+		nbd_conn_deadline(conn, HANDSHAKE_MS);
 		tls->start(tls, conn, watch->fd, conn->name);
 	} else {
 		conn_close_socket(conn);
@@ -136,19 +137,22 @@ void nbd_conn_leave(struct nbd_conn *conn)
 	if (conn->state != NBD_CONN_HAGGLES && conn->state != NBD_CONN_SERVES)
 		return;
 	conn->state = NBD_CONN_LEAVES;
+	nbd_guest_del(conn);
 	nbd_in_drop(conn);
 	nbd_conn_deadline(conn, LEAVE_MS);
 	loop_before_sleep(conn->server->loop, &conn->flush);
 }
 
-static void conn_break(struct nbd_conn *conn, const struct log_fields *fields, const char *why)
+static void conn_break(struct nbd_conn *conn, struct log_limit *limit,
+		       const struct log_fields *fields, const char *why)
 {
 	if (conn->state >= NBD_CONN_BROKEN)
 		return;
 	if (why)
-		log_event_limited(&end_limit, LOG_LEVEL_WARN, fields, conn->name,
+		log_event_limited(limit, LOG_LEVEL_WARN, fields, conn->name,
 				  "connection ends: %s", why);
 	conn->state = NBD_CONN_BROKEN;
+	nbd_guest_del(conn);
 	nbd_in_drop(conn);
 	nbd_out_drop(conn);
 	shutdown(conn->watch.fd, SHUT_RDWR);
@@ -157,12 +161,18 @@ static void conn_break(struct nbd_conn *conn, const struct log_fields *fields, c
 
 void nbd_conn_break(struct nbd_conn *conn, const char *why)
 {
-	conn_break(conn, LOG_FIELDS(CLIENT_DROPPED, .peer = conn->name), why);
+	conn_break(conn, &end_limit, LOG_FIELDS(CLIENT_DROPPED, .peer = conn->name), why);
+}
+
+static void conn_driven_out(struct nbd_conn *conn)
+{
+	conn_break(conn, &room_limit, LOG_FIELDS(CLIENT_DROPPED, .peer = conn->name),
+		   "too many have opened no export, and this is the oldest of its net");
 }
 
 static void conn_broke(struct nbd_conn *conn, const char *why)
 {
-	conn_break(conn, LOG_FIELDS(PEER_GARBAGE, .peer = conn->name), why);
+	conn_break(conn, &end_limit, LOG_FIELDS(PEER_GARBAGE, .peer = conn->name), why);
 }
 
 /* End the connection, whose socket failed with @r. */
@@ -187,11 +197,19 @@ static void leave_goes_on(struct nbd_conn *conn)
 		nbd_conn_deadline(conn, LEAVE_MS);
 }
 
+/* Has the client to ask for TLS before anything else? */
+static bool needs_tls(const struct nbd_conn *conn)
+{
+	return conn->haggle->tls == NBD_HAGGLE_MUST_TLS && conn->securing < NBD_SECURING_SHAKES;
+}
+
 static void deadline_over(struct loop_timer *timer)
 {
 	struct nbd_conn *conn = container_of(timer, struct nbd_conn, deadline);
 
-	if (conn->state == NBD_CONN_HAGGLES)
+	if (conn->state == NBD_CONN_HAGGLES && needs_tls(conn))
+		nbd_conn_break(conn, "TLS is required, and the client has not begun it for 10 s");
+	else if (conn->state == NBD_CONN_HAGGLES)
 		nbd_conn_break(conn, "the client's part of the handshake has taken 30 s");
 	else if (conn->state == NBD_CONN_LEAVES)
 		leave_goes_on(conn);
@@ -311,10 +329,11 @@ static const struct nbd_conn_ops conn_ops = {
 	.left = nbd_conn_leave,
 	.broke = conn_broke,
 	.failed = nbd_conn_break,
+	.driven_out = conn_driven_out,
 	.ended = conn_check,
 };
 
-int nbd_conn_create(struct nbd_server *server, int fd, const char *name)
+int nbd_conn_create(struct nbd_server *server, int fd, const char *name, uint64_t net)
 {
 	struct nbd_conn *conn = calloc(1, sizeof(*conn));
 	int r = -ENOMEM;
@@ -327,7 +346,9 @@ int nbd_conn_create(struct nbd_server *server, int fd, const char *name)
 	conn->server = server;
 	conn->ops = &conn_ops;
 	snprintf(conn->name, sizeof(conn->name), "%s", name);
+	conn->net = net;
 	list_init(&conn->link);
+	list_init(&conn->guest);
 	list_init(&conn->turn);
 	list_init(&conn->out);
 	nbd_mem_pool_init(&conn->pool, &server->mem);
@@ -340,11 +361,12 @@ int nbd_conn_create(struct nbd_server *server, int fd, const char *name)
 	r = loop_watch(server->loop, &conn->watch);
 	if (r < 0)
 		goto err_haggle;
-	nbd_conn_deadline(conn, HANDSHAKE_MS);
 	nbd_haggle_begin(conn->haggle, server->tls ? server->tls->mode : NBD_TLS_OFF,
 			 &conn->out_bytes);
+	nbd_conn_deadline(conn, needs_tls(conn) ? STARTTLS_MS : HANDSHAKE_MS);
 	list_add_tail(&server->conns, &conn->link);
 	server->nconns++;
+	nbd_guest_add(conn);
 	nbd_out_bytes(conn);
 	return 0;
 

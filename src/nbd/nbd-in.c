@@ -150,7 +150,7 @@ static bool take_request(struct nbd_conn *conn)
 	const char *why;
 
 	drop_payload(conn);
-	if (conn->fill || conn->wrong || nbd_recv_avail(conn) < size)
+	if (conn->fill || conn->wrong || nbd_recv_avail(conn) < size || !nbd_recv_widen(conn))
 		return false;
 	if (nbd_request_decode(&req, conn->headers, conn->block->bytes + conn->in_pos, &why) < 0) {
 		conn->ops->broke(conn, why);
@@ -199,11 +199,13 @@ static bool in_take(struct nbd_conn *conn)
 
 /* ---- the whole ---- */
 
-static bool in_reads(const struct nbd_conn *conn)
+bool nbd_in_reads(const struct nbd_conn *conn)
 {
+	bool haggles = conn->state == NBD_CONN_HAGGLES && conn->out_state == NBD_OUT_READY;
+
 	return conn->pause == NBD_PAUSE_NONE && conn->ask.state == NBD_ASK_NONE &&
 	       conn->securing == NBD_SECURING_NOT &&
-	       (conn->state == NBD_CONN_HAGGLES || conn->state == NBD_CONN_SERVES);
+	       (haggles || conn->state == NBD_CONN_SERVES);
 }
 
 int nbd_in_run(struct nbd_conn *conn)
@@ -211,12 +213,12 @@ int nbd_in_run(struct nbd_conn *conn)
 	unsigned left = NBD_TURN;
 	int more = 1;
 
-	while (in_reads(conn)) {
+	while (nbd_in_reads(conn)) {
 		while (left && in_take(conn))
 			left--;
-		if (!left && in_reads(conn))
+		if (!left && nbd_in_reads(conn))
 			conn->pause = NBD_PAUSE_TURN;
-		if (!in_reads(conn))
+		if (!nbd_in_reads(conn))
 			break;
 		if (nbd_recv_pending(conn)) {
 			if (!nbd_recv_move(conn))

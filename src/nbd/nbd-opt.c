@@ -361,6 +361,24 @@ static int option_too_long(struct nbd_haggle *h, uint32_t len, struct nbd_buf *o
 	return 0;
 }
 
+/* Answer an option with @len bytes of data by its header: in clear, where TLS is required, no
+ * answer depends on data.  So a stranger's data has no memory. */
+static ssize_t step_header(struct nbd_haggle *h, uint32_t len, struct nbd_buf *out)
+{
+	struct reader r = { .left = len };
+	int rc;
+
+	if (len > NBD_OPTION_SKIP_MAX)
+		return haggle_fail(h, "an option is longer than 1 MiB");
+	rc = option_run(h, &r, out);
+	if (rc < 0)
+		return rc;
+	h->skip = len;
+	if (len && h->state == NBD_HAGGLE_OPTION)
+		h->state = NBD_HAGGLE_SKIPS;
+	return sizeof(struct nbd_msg_option);
+}
+
 static ssize_t step_option(struct nbd_haggle *h, const uint8_t *buf, size_t len,
 			   struct nbd_buf *out)
 {
@@ -375,6 +393,8 @@ static ssize_t step_option(struct nbd_haggle *h, const uint8_t *buf, size_t len,
 		return haggle_fail(h, "an option does not begin with its magic number");
 	data = be32_get(m->len);
 	h->option = be32_get(m->option);
+	if (h->tls == NBD_HAGGLE_MUST_TLS)
+		return step_header(h, data, out);
 	if (data > NBD_OPTION_MAX) {
 		rc = option_too_long(h, data, out);
 		return rc < 0 ? rc : (ssize_t)sizeof(*m);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between the files of the engine, from below: nbd-turn.c (lines of connections), nbd-req.c
- * (requests and their memory), nbd-out.c (replies), nbd-io.c (requests on their way through the
- * backend), nbd-recv.c (bytes of the socket), nbd-ask.c (the handshake), nbd-in.c (what the bytes
- * say), nbd-conn.c (the life of a connection), nbd-server.c.  A file calls files below it;
- * results and the calls of struct nbd_conn_ops go up.  The loop's thread. */
+/* Between the files of the engine, from below: nbd-turn.c (lines of connections), nbd-guest.c
+ * (those that have opened no export), nbd-req.c (requests and their memory), nbd-out.c (replies),
+ * nbd-io.c (requests on their way through the backend), nbd-recv.c (bytes of the socket),
+ * nbd-ask.c (the handshake), nbd-in.c (what the bytes say), nbd-conn.c (the life of a connection),
+ * nbd-server.c.  A file calls files below it; results and the calls of struct nbd_conn_ops go up.
+ * The loop's thread. */
 #ifndef NBD_PRIV_H
 #define NBD_PRIV_H
 
@@ -13,18 +14,24 @@
 #include "nbd-server.h"
 
 #define NBD_BLOCK (64u << 10)		/* bytes of a block of input */
+#define NBD_SMALL 512u			/* of a small one */
 #define NBD_CONN_IOS 256u		/* requests of a connection in flight */
 #define NBD_CONN_MEMORY (64u << 20)	/* bytes of their data; one request may have more */
 #define NBD_STATUS_ROOM 8192u		/* bytes of the reply to a BLOCK_STATUS */
 #define NBD_STATUS_MEMORY (NBD_IO_SCRATCH + NBD_STATUS_ROOM)
 #define NBD_TURN 16u			/* requests that a connection starts, then others do */
 
-/* Input of recvmsg().  A WRITE with all of its data in one block uses the data in place. */
+/* Input of recvmsg().  A WRITE with all of its data in one block uses the data in place.
+ *
+ * While a connection haggles its block is a small one, which is no memory for data, unless an
+ * option is longer: most are below 100 bytes, and anybody may begin to send one. */
 struct nbd_block {
 	unsigned refs;			/* of the receiving connection, and of WRITEs */
+	uint32_t room;			/* NBD_BLOCK_ROOM, or of a small block NBD_SMALL_ROOM */
 	uint8_t bytes[];
 };
 #define NBD_BLOCK_ROOM (NBD_BLOCK - sizeof(struct nbd_block))
+#define NBD_SMALL_ROOM (NBD_SMALL - sizeof(struct nbd_block))
 
 struct nbd_request_io {			/* a request from its header to its reply */
 	struct nbd_io io;
@@ -96,6 +103,8 @@ struct nbd_conn_ops {
 	void (*broke)(struct nbd_conn *conn, const char *why);
 	/* @conn is to end at once.  @why is for the log; NULL: no fault, no line. */
 	void (*failed)(struct nbd_conn *conn, const char *why);
+	/* @conn, a guest, is to end at once: others take its place. */
+	void (*driven_out)(struct nbd_conn *conn);
 	/* A request of @conn, which is broken, has ended. */
 	void (*ended)(struct nbd_conn *conn);
 };
@@ -105,6 +114,8 @@ struct nbd_conn {
 	const struct nbd_conn_ops *ops;
 	struct list link;		/* server->conns */
 	char name[96];
+	uint64_t net;			/* of the client */
+	struct list guest;		/* server->guests; alone: none */
 	enum nbd_conn_state state;
 	struct loop_watch watch;
 
@@ -164,6 +175,8 @@ struct nbd_server {
 	unsigned nios;			/* of all connections */
 	struct list conns;
 	unsigned nconns;
+	struct list guests;		/* struct nbd_conn.guest, the oldest first */
+	unsigned nguests, guests_max, net_guests_max;
 	struct list turns, starved;	/* struct nbd_conn.turn */
 	struct loop_task turn_wait, turn_run, feed;
 	struct loop_timer hunger;	/* while connections are starved */
@@ -183,6 +196,14 @@ void nbd_turn_queue(struct nbd_conn *conn);
 /* Try the connections that wait: memory or requests came back. */
 void nbd_turn_feed(struct nbd_server *server);
 
+/* ---- nbd-guest.c ---- */
+
+/* Make @conn, which haggles, the youngest guest.  Another guest is driven out if there are too
+ * many. */
+void nbd_guest_add(struct nbd_conn *conn);
+/* Make @conn no guest.  Idempotent. */
+void nbd_guest_del(struct nbd_conn *conn);
+
 /* ---- nbd-req.c ---- */
 
 /* Take a request for @req; NULL: none now, and conn->pause says why. */
@@ -199,8 +220,9 @@ bool nbd_req_memory(struct nbd_request_io *q, size_t len);
 void nbd_req_put(struct nbd_request_io *q);
 /* Give back a request that was not begun, with its memory; no other connection is tried. */
 void nbd_req_unget(struct nbd_request_io *q);
-/* Take a block, with one reference; NULL: none now, and conn->pause says why. */
-struct nbd_block *nbd_block_get(struct nbd_conn *conn);
+/* Take a block, with one reference, for @have bytes and more that come; NULL: none now, and
+ * conn->pause says why. */
+struct nbd_block *nbd_block_get(struct nbd_conn *conn, uint32_t have);
 /* Drop one reference; the last one gives the block back. */
 void nbd_block_put(struct nbd_server *server, struct nbd_block *block);
 
@@ -247,6 +269,9 @@ static inline bool nbd_recv_pending(const struct nbd_conn *conn)
 	return conn->ahead.pos < conn->ahead.end;
 }
 
+/* Have the bytes that came in a block of NBD_BLOCK_ROOM, in which requests are parsed.  False: no
+ * memory now. */
+bool nbd_recv_widen(struct nbd_conn *conn);
 /* Move bytes that are pending to where recvmsg() would have put them.  False: no memory now. */
 bool nbd_recv_move(struct nbd_conn *conn);
 /* Receive once; no bytes are pending.  1: the socket may have more; 0: no more; -errno, -EPIPE for
@@ -265,6 +290,8 @@ void nbd_recv_drop(struct nbd_conn *conn);
 
 /* ---- nbd-in.c ---- */
 
+/* Does @conn take input now?  Options are not taken while their answers do not get away. */
+bool nbd_in_reads(const struct nbd_conn *conn);
 /* Receive and parse, as far as the connection may.  0; or -errno of the socket, -EPIPE for its
  * end. */
 int nbd_in_run(struct nbd_conn *conn);
@@ -276,7 +303,7 @@ void nbd_in_drop(struct nbd_conn *conn);
 /* ---- nbd-conn.c ---- */
 
 /* Serve the client at @fd, as nbd_server_add() says. */
-int nbd_conn_create(struct nbd_server *server, int fd, const char *name);
+int nbd_conn_create(struct nbd_server *server, int fd, const char *name, uint64_t net);
 /* Read no more input; the connection is closed when all is answered. */
 void nbd_conn_leave(struct nbd_conn *conn);
 /* End the connection at once.  @why is logged; NULL: no fault, no line. */

@@ -29,6 +29,13 @@ void nbd_recv_fill(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t hav
 		fill_end(conn);
 }
 
+/* Is @block, with @n bytes that came, a small one that is too small for what comes? */
+static bool is_outgrown(const struct nbd_conn *conn, const struct nbd_block *block, uint32_t n)
+{
+	return block->room < NBD_BLOCK_ROOM &&
+	       (conn->state != NBD_CONN_HAGGLES || n == block->room);
+}
+
 /* Make room in a block.  False: no memory now. */
 static bool recv_room(struct nbd_conn *conn)
 {
@@ -37,13 +44,13 @@ static bool recv_room(struct nbd_conn *conn)
 
 	if (old && old->refs == 1 && !n)
 		conn->in_pos = conn->in_end = 0;
-	if (old && NBD_BLOCK_ROOM - conn->in_end >= TAIL)
+	if (old && old->room - conn->in_end >= TAIL)
 		return true;
 	/* A request that is not whole stays in its block if the rest fits there. */
 	if (old && old->refs > 1 && n >= TAIL)
 		return conn->in_end < NBD_BLOCK_ROOM;
-	if (!old || old->refs > 1)
-		block = nbd_block_get(conn);
+	if (!old || old->refs > 1 || is_outgrown(conn, old, n))
+		block = nbd_block_get(conn, n);
 	if (!block)
 		return false;
 	if (old)
@@ -54,6 +61,11 @@ static bool recv_room(struct nbd_conn *conn)
 	conn->in_pos = 0;
 	conn->in_end = n;
 	return true;
+}
+
+bool nbd_recv_widen(struct nbd_conn *conn)
+{
+	return !is_outgrown(conn, conn->block, nbd_recv_avail(conn)) || recv_room(conn);
 }
 
 /* ---- the WRITE that is expected ---- */
@@ -129,7 +141,7 @@ static void places_of_block(struct places *p, struct nbd_conn *conn)
 	uint32_t head = (uint32_t)nbd_request_size(conn->headers), have = nbd_recv_avail(conn);
 	bool ahead = !nbd_recv_pending(conn) && have < head && ahead_begin(conn);
 
-	p->block = (uint32_t)NBD_BLOCK_ROOM - conn->in_end;
+	p->block = conn->block->room - conn->in_end;
 	if (ahead)
 		p->block = MIN(p->block, head - have);
 	places_add(p, conn->block->bytes + conn->in_end, p->block);
@@ -153,7 +165,7 @@ static bool places_find(struct places *p, struct nbd_conn *conn)
 	if (q)
 		places_add(p, (uint8_t *)q->piece + conn->filled,
 			   q->req.payload - conn->filled);
-	if (conn->block && conn->in_end < NBD_BLOCK_ROOM)
+	if (conn->block && conn->in_end < conn->block->room)
 		places_of_block(p, conn);
 	return true;
 }

@@ -77,21 +77,29 @@ bool nbd_req_memory(struct nbd_request_io *q, size_t len)
 	return piece;
 }
 
-struct nbd_block *nbd_block_get(struct nbd_conn *conn)
+struct nbd_block *nbd_block_get(struct nbd_conn *conn, uint32_t have)
 {
-	struct nbd_block *block = nbd_mem_get(&conn->server->input, NBD_BLOCK);
+	bool small = conn->state == NBD_CONN_HAGGLES && have < NBD_SMALL_ROOM;
+	struct nbd_block *block = small ? malloc(NBD_SMALL) :
+					  nbd_mem_get(&conn->server->input, NBD_BLOCK);
 
-	if (block)
-		block->refs = 1;
-	else
+	if (!block) {
 		conn->pause = NBD_PAUSE_MEMORY;
+		return NULL;
+	}
+	block->refs = 1;
+	block->room = small ? NBD_SMALL_ROOM : NBD_BLOCK_ROOM;
 	return block;
 }
 
 void nbd_block_put(struct nbd_server *server, struct nbd_block *block)
 {
-	if (--block->refs == 0)
+	if (--block->refs)
+		return;
+	if (block->room == NBD_BLOCK_ROOM)
 		nbd_mem_put(&server->input, block, NBD_BLOCK);
+	else
+		free(block);
 }
 
 void nbd_req_unget(struct nbd_request_io *q)

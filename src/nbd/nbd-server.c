@@ -32,6 +32,9 @@ int nbd_server_create(struct nbd_server **out, struct loop *loop,
 	loop_timer_init(&server->trim, server_trim);
 	list_init(&server->ios);
 	list_init(&server->conns);
+	list_init(&server->guests);
+	server->guests_max = conf->guests;
+	server->net_guests_max = conf->net_guests;
 	nbd_turn_init(server);
 	*out = server;
 	return 0;
@@ -50,9 +53,9 @@ void nbd_server_destroy(struct nbd_server *server)
 	free(server);
 }
 
-int nbd_server_add(struct nbd_server *server, int fd, const char *name)
+int nbd_server_add(struct nbd_server *server, int fd, const char *name, uint64_t net)
 {
-	int r = nbd_conn_create(server, fd, name);
+	int r = nbd_conn_create(server, fd, name, net);
 
 	if (r == 0 && list_empty(&server->trim.link))
 		loop_timer_set(server->loop, &server->trim, clock_now_ms() + TRIM_MS);

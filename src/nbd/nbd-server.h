@@ -65,12 +65,20 @@ bool nbd_io_extent(struct nbd_io *io, uint64_t len, uint32_t flags);
 /* End @io with @status, 0 or -errno.  The engine owns @io again. */
 void nbd_io_done(struct nbd_io *io, int status);
 
+/* Guests are connections that have opened no export: anybody may be one.  Of two of them the engine
+ * knows whether their nets, numbers of the program, are the same. */
+#define NBD_GUESTS 256u			/* for all servers of a program together */
+#define NBD_NET_GUESTS 64u		/* of them, of one net */
+#define NBD_NET_LOCAL UINT64_MAX	/* the net that has no such limit: this machine */
+
 #define NBD_SERVER_MEMORY_MIN (64u << 20)	/* bytes: one READ */
 
 struct nbd_server_conf {
 	size_t memory;			/* bytes for data, NBD_SERVER_MEMORY_MIN at least */
 	const struct nbd_backend *backend;
 	void *arg;
+	unsigned guests, net_guests;	/* at most: the server's share, 1 at least.  One more drives
+					 * out an older one */
 	const struct nbd_tls *tls;	/* outlives the server; NULL: none */
 };
 
@@ -80,8 +88,8 @@ int nbd_server_create(struct nbd_server **out, struct loop *loop,
 /* Free the server.  No connection is left. */
 void nbd_server_destroy(struct nbd_server *server);
 /* Serve the client at @fd, a non-blocking stream socket, which the server closes, after a failure,
- * too.  @name is for the log, and copied.  0 or -errno. */
-int nbd_server_add(struct nbd_server *server, int fd, const char *name);
+ * too.  @name is for the log, and copied; @net is the net of the client.  0 or -errno. */
+int nbd_server_add(struct nbd_server *server, int fd, const char *name, uint64_t net);
 /* Read no more requests, answer the requests in flight, and close all connections.  In the place of
  * an error that may pass (nbd_io.error) a client finds its connection closed, and asks the next
  * server.  @stopped is called when no connection is left, perhaps at once; @fn may be NULL. */

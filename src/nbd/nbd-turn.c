@@ -64,7 +64,8 @@ void nbd_turn_feed(struct nbd_server *server)
 /* Does @conn hold memory until its client sends or takes bytes? */
 static bool is_stuck(const struct nbd_conn *conn)
 {
-	bool input = conn->block && conn->in_pos != conn->in_end && conn->pause == NBD_PAUSE_NONE;
+	bool input = conn->block && conn->block->room == NBD_BLOCK_ROOM &&
+		     conn->in_pos != conn->in_end && conn->pause == NBD_PAUSE_NONE;
 
 	return conn->fill || conn->out_state == NBD_OUT_FULL || input;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "clock.h"
 #include "gate-stream.h"
@@ -18,10 +19,12 @@
 #include "util.h"
 
 #define SHAKES_MAX 256u			/* at once */
+#define SHAKES_NET_MAX 64u		/* of a host, or of a user of this machine */
 #define SHAKE_MS 10000			/* for the whole handshake */
 
 struct shake {
-	struct list link;		/* gate_tls.shakes; alone: it has ended */
+	struct fab_addr peer;
+	struct fab_crowd_place place;	/* in gate_tls.shakes */
 	struct gate_tls *tls;
 	struct nbd_conn *conn;
 	struct loop *home;		/* of @conn */
@@ -60,8 +63,7 @@ static void shake_unwatched(struct loop_watch *watch)
 /* End @s: with its stream, or as a failure because of @s->why. */
 static void shake_end(struct shake *s)
 {
-	list_del(&s->link);
-	s->tls->nshakes--;
+	fab_crowd_leave(&s->tls->shakes, &s->place);
 	loop_timer_cancel(&s->deadline);
 	loop_unwatch(&s->watch);
 }
@@ -100,6 +102,16 @@ static bool shake_ready(struct loop_watch *watch)
 	return false;
 }
 
+/* End a handshake, if that of @peer is one too many. */
+static void shake_make_room(struct gate_tls *t, const struct fab_addr *peer)
+{
+	struct fab_crowd_place *place = fab_crowd_full(&t->shakes, peer);
+
+	if (place)
+		shake_fail(container_of(place, struct shake, place),
+			   "TLS: too many handshakes at once, and this is the oldest of its host");
+}
+
 static void shake_begin_msg(struct loop_msg *msg)
 {
 	struct shake *s = container_of(msg, struct shake, msg);
@@ -114,13 +126,21 @@ static void shake_begin_msg(struct loop_msg *msg)
 		return;
 	}
 	loop_timer_set(t->loop, &s->deadline, clock_now_ms() + SHAKE_MS);
-	list_add_tail(&t->shakes, &s->link);
-	if (++t->nshakes > SHAKES_MAX)
-		shake_fail(list_entry(t->shakes.next, struct shake, link),
-			   "TLS: the oldest of 256 handshakes at once makes room");
+	shake_make_room(t, &s->peer);
+	fab_crowd_enter(&t->shakes, &s->place, &s->peer);
 }
 
 /* ---- the whole ---- */
+
+/* 0, or -errno: the client has gone. */
+static int shake_peer(int fd, struct fab_addr *peer)
+{
+	*peer = (struct fab_addr){ .len = sizeof(peer->ss) };
+	if (getpeername(fd, (struct sockaddr *)&peer->ss, &peer->len))
+		return -errno;
+	fab_addr_unix_peer(fd, peer);
+	return 0;
+}
 
 /* Loop of the connection. */
 static void shake_start(const struct nbd_tls *nbd, struct nbd_conn *conn, int fd, const char *name)
@@ -132,7 +152,11 @@ static void shake_start(const struct nbd_tls *nbd, struct nbd_conn *conn, int fd
 		nbd_tls_done(conn, NULL, "TLS: no memory for a handshake");
 		return;
 	}
-	list_init(&s->link);
+	if (shake_peer(fd, &s->peer)) {
+		free(s);
+		nbd_tls_done(conn, NULL, "TLS: peer closed");
+		return;
+	}
 	s->tls = port->tls;
 	s->conn = conn;
 	s->home = port->loop;
@@ -147,7 +171,7 @@ static void shake_start(const struct nbd_tls *nbd, struct nbd_conn *conn, int fd
 int gate_tls_start(struct gate_tls *t, const struct fab_tls *creds)
 {
 	*t = (struct gate_tls){ .creds = creds };
-	list_init(&t->shakes);
+	fab_crowd_init(&t->shakes, SHAKES_MAX, SHAKES_NET_MAX);
 	return creds ? loop_poll_create("nbd-tls", &t->loop) : 0;
 }
 

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* TLS for NBD clients.  Handshakes have a thread of their own, so that they hold up no IO; they are
- * bounded in number (the oldest goes) and in time. */
+ * bounded in number (a crowd: fab-crowd.h) and in time. */
 #ifndef GATE_TLS_H
 #define GATE_TLS_H
 
+#include "fab-crowd.h"
 #include "fab-tls.h"
-#include "list.h"
 #include "loop.h"
 #include "nbd-tls.h"
 
 struct gate_tls {
 	const struct fab_tls *creds;
 	struct loop *loop;		/* of handshakes; NULL: no TLS */
-	struct list shakes;		/* the oldest first; the loop's */
-	unsigned nshakes;
+	struct fab_crowd shakes;	/* the loop's */
 };
 
 /* TLS for the clients of one loop. */

@@ -18,6 +18,7 @@
 
 #include "clock.h"
 #include "clt-fds.h"
+#include "fabric.h"
 #include "gate.h"
 #include "log.h"
 
@@ -72,6 +73,7 @@ struct arrival {
 	struct loop_msg msg;
 	struct gate_loop *to;
 	int fd;
+	uint64_t net;
 	char name[96];
 };
 
@@ -84,7 +86,7 @@ static void gate_client_refused(const char *name, int r)
 static void gate_client_arrived(struct loop_msg *msg)
 {
 	struct arrival *a = container_of(msg, struct arrival, msg);
-	int r = nbd_server_add(a->to->server, a->fd, a->name);
+	int r = nbd_server_add(a->to->server, a->fd, a->name, a->net);
 
 	if (r < 0)
 		gate_client_refused(a->name, r);
@@ -92,7 +94,7 @@ static void gate_client_arrived(struct loop_msg *msg)
 }
 
 /* Clients go to the loops in turns.  @fd is the loop's in any case. */
-static void hand_over(struct gate *g, int fd, const char *name)
+static void hand_over(struct gate *g, int fd, const char *name, uint64_t net)
 {
 	struct arrival *a = malloc(sizeof(*a));
 
@@ -104,6 +106,7 @@ static void hand_over(struct gate *g, int fd, const char *name)
 	loop_msg_init(&a->msg, gate_client_arrived);
 	a->to = &g->loops[g->naccepted % g->nloops];
 	a->fd = fd;
+	a->net = net;
 	snprintf(a->name, sizeof(a->name), "%s", name);
 	loop_post(a->to->loop, &a->msg);
 }
@@ -111,18 +114,21 @@ static void hand_over(struct gate *g, int fd, const char *name)
 /* 0; or -errno, -EAGAIN when nobody is there. */
 static int accept_one(struct gate *g, int listener)
 {
-	struct sockaddr_storage addr = { 0 };
-	socklen_t len = sizeof(addr);
+	struct fab_addr addr = { .len = sizeof(addr.ss) };
+	uint64_t net = NBD_NET_LOCAL;
 	int one = 1, fd;
 	char name[96];
 
-	fd = accept4(listener, (struct sockaddr *)&addr, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	fd = accept4(listener, (struct sockaddr *)&addr.ss, &addr.len,
+		     SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	if (addr.ss_family != AF_UNIX)
+	if (addr.ss.ss_family != AF_UNIX) {
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	client_name(g, &addr, len, name, sizeof(name));
-	hand_over(g, fd, name);
+		net = fab_addr_net(&addr);
+	}
+	client_name(g, &addr.ss, addr.len, name, sizeof(name));
+	hand_over(g, fd, name, net);
 	return 0;
 }
 
@@ -172,8 +178,11 @@ static void unwatch_all(struct gate *g)
 static void start_msg(struct loop_msg *msg)
 {
 	struct gate_loop *l = container_of(msg, struct gate_loop, start_msg);
+	unsigned nloops = l->gate->nloops;
 	const struct nbd_server_conf conf = { .memory = l->gate->memory, .backend = &gate_backend,
 					      .arg = &l->exports,
+					      .guests = NBD_GUESTS / nloops,
+					      .net_guests = NBD_NET_GUESTS / nloops,
 					      .tls = gate_tls_port_init(&l->tls, &l->gate->tls,
 									l->loop) };
 

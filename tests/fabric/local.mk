@@ -64,6 +64,9 @@ tls_flood_SOURCES = $(raw_sources) %D%/tls-flood.c
 tls_flood_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)
 tls_flood_LDADD = libfab.la libclock.la libbase.la $(GNUTLS_LIBS)
 
+check_PROGRAMS += stranger-churn
+stranger_churn_SOURCES = %D%/stranger-churn.c
+
 test_tcp_wire_SOURCES = $(raw_sources) %D%/test-tcp-wire.c
 test_tcp_wire_LDADD = libfab.la libclock.la libbase.la
 test_tcp_wire_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=recvmsg,--wrap=sendmsg,--wrap=pthread_mutex_lock

@@ -2,6 +2,7 @@
 /* The plain socket's side of a connection.  Owns nothing; sockets are the test's to close. */
 #include <endian.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,6 +37,18 @@ int raw_socket(struct world *w)
 	int fd = socket(w->addr.ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	check(fd >= 0);
+	check_eq(connect(fd, (struct sockaddr *)&w->addr.ss, w->addr.len), 0);
+	return fd;
+}
+
+int raw_socket_from(struct world *w, uint8_t host)
+{
+	struct sockaddr_in from = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	check(fd >= 0);
+	from.sin_addr.s_addr = htonl(0x7f000000u + host);
+	check_eq(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
 	check_eq(connect(fd, (struct sockaddr *)&w->addr.ss, w->addr.len), 0);
 	return fd;
 }

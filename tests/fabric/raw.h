@@ -26,6 +26,8 @@ struct raw_frame raw_handshake(enum raw_op op, uint32_t length);
 
 /* A socket connected to @w's listener that has said nothing yet. */
 int raw_socket(struct world *w);
+/* The same from 127.0.0.@host: another host, as far as @w knows. */
+int raw_socket_from(struct world *w, uint8_t host);
 /* One that has been accepted, with its other end (whose pd it made). */
 int raw_connect(struct world *w, struct end **e, const struct fab_qp_attr *attr);
 /* The same in @pd, of another end that outlives it. */

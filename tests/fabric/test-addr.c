@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Addresses as users write them, and the sentence they get when they write them wrong. */
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #include "harness.h"
@@ -70,6 +71,25 @@ static void same_net(const struct fab_provider *tcp, const char *a, const char *
 	check_eq(fab_addr_parse(b, tcp, 2, &y, err, sizeof(err)), 0);
 	check_eq(fab_addr_same_net(&x, &y), same);
 	check_eq(fab_addr_same_net(&y, &x), same);
+	check_eq(fab_addr_net(&x) == fab_addr_net(&y), same);
+	check(fab_addr_net(&x) != UINT64_MAX);
+}
+
+/* Of link-local addresses the interface belongs to the net. */
+static void net_with_scope(const struct fab_provider *tcp)
+{
+	struct fab_addr x, y;
+	char err[256];
+
+	check_eq(fab_addr_parse("[fe80::1]", tcp, 1, &x, err, sizeof(err)), 0);
+	y = x;
+	((struct sockaddr_in6 *)&x.ss)->sin6_scope_id = 2;
+	check(!fab_addr_same_net(&x, &y) && fab_addr_net(&x) != fab_addr_net(&y));
+	((struct sockaddr_in6 *)&y.ss)->sin6_scope_id = 2;
+	check(fab_addr_same_net(&x, &y) && fab_addr_net(&x) == fab_addr_net(&y));
+	check_eq(fab_addr_parse("[::ffff:192.0.2.1]", tcp, 1, &x, err, sizeof(err)), 0);
+	check_eq(fab_addr_parse("192.0.2.1", tcp, 1, &y, err, sizeof(err)), 0);
+	check_eq(fab_addr_net(&x), fab_addr_net(&y));
 }
 
 /* Ends without a name are told apart by their user: processes are too cheap. */
@@ -169,6 +189,7 @@ int main(void)
 	same_net(tcp, "[::1]", "[::ffff:192.0.2.2]", false);
 	same_net(tcp, "[::1]", "127.0.0.1", false);
 	check(!fab_addr_same_net(&none, &none));
+	net_with_scope(tcp);
 	check_eq(fab_addr_port(&none), 0);
 	check(strcmp(fab_addr_format(&none, buf, sizeof(buf)), "none") == 0);
 	check_eq(fab_addr_parse("192.0.2.1", tcp, 7, &addr, err, sizeof(err)), 0);

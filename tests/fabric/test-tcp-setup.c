@@ -155,27 +155,61 @@ static void strangers_talk(void)
 	log_init(NULL, LOG_LEVEL_INFO);
 }
 
-/* More silent connections than are kept: honest ones get through at any time, silent ones go. */
-static void strangers_flood(void)
+/* @n silent connections, from @nhosts hosts in turns. */
+static void silence(int *fds, unsigned n, unsigned nhosts)
 {
-	enum { N = 300, KEPT = 256 };
-	int fds[N];
-	unsigned open = 0;
-	struct pair p;
-
-	for (unsigned i = 0; i < N; i++) {
-		fds[i] = raw_socket(&w);
+	for (unsigned i = 0; i < n; i++) {
+		fds[i] = raw_socket_from(&w, (uint8_t)(2 + i % nhosts));
 		if (i % 32 == 0)
 			world_settle(&w, 0);
 	}
 	world_settle(&w, 1);
-	pair_connect(&w, &p, &default_attr);
-	/* The honest one took a place as well. */
-	for (unsigned i = 0; i < N - KEPT; i++)
+}
+
+static void check_kept(const int *fds, unsigned n, unsigned kept)
+{
+	unsigned open = 0;
+
+	for (unsigned i = 0; i < n - kept; i++)
 		until_closed(fds[i]);
-	for (unsigned i = 0; i < N; i++)
+	for (unsigned i = 0; i < n; i++)
 		open += !closed_by_peer(fds[i]);
-	check(open <= KEPT && open >= KEPT - 1);
+	check_eq(open, kept);
+}
+
+/* @fd, a stranger up to now, says CONNECT. */
+static void says_connect(int fd)
+{
+	struct raw_frame f = raw_handshake(RAW_CONNECT, 0);
+	uint8_t hdr[RAW_HDR];
+
+	w.nrequests = 0;
+	raw_encode(hdr, &f);
+	raw_send(&w, fd, hdr, sizeof(hdr));
+	world_until(&w, w.nrequests);
+	fab_reject(w.request->conn, NULL, 0);
+	end_gone(w.request);
+	close(fd);
+}
+
+/* More silent connections than are kept, of one host and of several: they push out their own.  A
+ * peer that came first, and needs its time, gets through, and so does one that comes later. */
+static void strangers_flood(void)
+{
+	enum { N = 300, KEPT = 256, OF_HOST = 64 };
+	int fds[N], slow = raw_socket(&w);
+	struct pair p;
+
+	world_settle(&w, 1);
+	silence(fds, N, 1);
+	check_kept(fds, N, OF_HOST);
+	check(!closed_by_peer(slow));
+	for (unsigned i = 0; i < N; i++)
+		close(fds[i]);
+	silence(fds, N, 5);
+	check_kept(fds, N, KEPT - 1);
+	says_connect(slow);
+	pair_connect(&w, &p, &default_attr);
 	check(!closed_by_peer(fds[N - 1]));
 	/* Half a frame is as good as silence. */
 	raw_send(&w, fds[N - 1], "\x10", 1);

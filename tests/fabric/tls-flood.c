@@ -23,6 +23,7 @@
 
 #define THREADS 4
 #define STALLED 200
+#define STALLED_HOSTS 4		/* none has more than its share of places, 64 */
 
 static struct sockaddr_in server = { .sin_family = AF_INET };
 static struct fab_tls *good, *wrong;
@@ -30,12 +31,17 @@ static unsigned per_second, seconds;
 static _Atomic unsigned done[2], astray;
 static _Atomic uint64_t slowest_ms;
 
-static int dial(void)
+/* From 127.0.0.@host. */
+static int dial(unsigned host)
 {
 	const struct timeval limit = { .tv_sec = 30 };
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in from = { .sin_family = AF_INET };
+	int one = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
 
 	check(fd >= 0);
+	from.sin_addr.s_addr = htonl(0x7f000000u + host);
+	check_eq(setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one)), 0);
+	check_eq(bind(fd, (const struct sockaddr *)&from, sizeof(from)), 0);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	check_eq(connect(fd, (const struct sockaddr *)&server, sizeof(server)), 0);
 	return fd;
@@ -46,7 +52,7 @@ static void shake(bool bad)
 	struct fab_tls_end end = { .tls = bad ? wrong : good };
 	uint64_t begun = clock_now_ms(), took;
 	gnutls_session_t session;
-	int fd = dial(), rc;
+	int fd = dial(1), rc;
 
 	check_eq(fab_tls_session(&end, "127.0.0.1", &session), 0);
 	gnutls_transport_set_int(session, fd);
@@ -100,7 +106,7 @@ int main(int argc, char **argv)
 	per_second = (unsigned)atoi(argv[4]);
 	seconds = (unsigned)atoi(argv[5]);
 	for (unsigned i = 0; i < STALLED; i++) {
-		stalled[i] = dial();
+		stalled[i] = dial(2 + i % STALLED_HOSTS);
 		check_eq(send(stalled[i], "\x16\x03\x01\x02\x00\x01\x00\x01\xfc", 9, 0), 9);
 	}
 	for (unsigned i = 0; i < THREADS; i++)

@@ -422,6 +422,44 @@ static void test_stalled(void)
 	world_destroy(w);
 }
 
+/* Hosts that have all places together: the one with the most makes room.  A client that began
+ * before all of them, and comes later to its end, is none of these. */
+static void test_stalled_by_many(void)
+{
+	static const char *const hosts[] = { "clt2", "clt3", "clt4", "clt5", "clt6" };
+	static struct raw_clt stalled[SRV_MAX_GUESTS];
+	struct auth_reply hello, reply;
+	struct proof slow, proof;
+	struct raw_clt late;
+	unsigned lost = 0;
+
+	begin(AUTH_MODE_REQUIRE);
+	for (unsigned i = 1; i < ARRAY_SIZE(hosts); i++) {
+		char ip[] = "10.0.0.1x";
+
+		ip[sizeof(ip) - 2] = (char)('0' + i);
+		sim_host_add(hosts[i], ip);
+	}
+	raw_clt_init(&alice, "clt", 1, 1, 2);
+	ask(&alice, &slow, key_of("alice"), 1, &hello);
+	for (unsigned i = 0; i < SRV_MAX_GUESTS; i++) {
+		raw_clt_init(&stalled[i], hosts[i % ARRAY_SIZE(hosts)], (uint8_t)i, 2, 2);
+		ask(&stalled[i], &proof, key_of("bob"), i, &reply);
+	}
+	raw_clt_init(&late, "clt", 2, 1, 2);
+	ask(&late, &proof, key_of("alice"), 2, &reply);
+	CHECK(!raw_clt_lost(&alice) && say(&alice, hello.bytes, hello.len));
+	CHECK(!raw_clt_lost(&late) && say(&late, reply.bytes, reply.len));
+	for (unsigned i = 0; i < SRV_MAX_GUESTS; i++) {
+		lost += raw_clt_lost(&stalled[i]);
+		raw_clt_fini(&stalled[i]);
+	}
+	CHECK(lost == 2);
+	raw_clt_fini(&late);
+	raw_clt_fini(&alice);
+	world_destroy(w);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
@@ -435,6 +473,7 @@ int main(int argc, char **argv)
 		{ "replayed-and-reflected", test_replayed_and_reflected },
 		{ "garbage", test_garbage },
 		{ "stalled", test_stalled },
+		{ "stalled-by-many", test_stalled_by_many },
 	};
 	int fd = mkstemp(file), rc;
 	char err[256];

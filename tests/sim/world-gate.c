@@ -70,6 +70,8 @@ struct world_gate *world_gate_start(struct world_client *c, size_t memory)
 			.memory = memory,
 			.backend = &gate_backend,
 			.arg = &l->exports,
+			.guests = NBD_GUESTS,
+			.net_guests = NBD_NET_GUESTS,
 		};
 
 		gate_exports_init(&l->exports, loops[i], world_client_clt(c), &g->conf, false);
@@ -89,7 +91,8 @@ void world_gate_connect(struct world_gate *g, struct sim_nbd *nbd, const struct 
 	nbd->number = ++naccepted;
 	name_of(nbd->number, name);
 	sim_fd_use();
-	CHECK(nbd_server_add(g->loops[sim_rand(g->nloops)].server, fd, name) == 0);
+	CHECK(nbd_server_add(g->loops[sim_rand(g->nloops)].server, fd, name,
+			     NBD_NET_LOCAL) == 0);
 	sim_fd_used();
 }
 

@@ -25,12 +25,14 @@ UNIT_TESTS = \
 	%D%/test-top-rows.crit \
 	%D%/test-unix-sock.crit \
 	%D%/test-bucket.crit \
+	%D%/test-crowd.crit \
 	%D%/test-size.crit \
 	%D%/test-spin.crit \
 	%D%/test-list.crit \
 	%D%/test-log.crit \
 	%D%/test-loop.crit \
 	%D%/test-look.crit \
+	%D%/test-nbd-guest.crit \
 	%D%/test-nbd-late.crit \
 	%D%/test-nbd-mem.crit \
 	%D%/test-nbd-msg.crit \
@@ -123,6 +125,10 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_unix_sock_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_unix_sock_crit_LDADD = libbase.la $(CRITERION_LIBS)
 nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D%/unit.h
+%C%_test_nbd_guest_crit_SOURCES = %D%/test-nbd-guest.c $(nbd_by_hand)
+%C%_test_nbd_guest_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
+%C%_test_nbd_guest_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_nbd_guest_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)
 %C%_test_nbd_late_crit_SOURCES = %D%/test-nbd-late.c $(nbd_by_hand)
 %C%_test_nbd_late_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
 %C%_test_nbd_late_crit_CFLAGS = $(UNIT_CFLAGS)
@@ -298,6 +304,9 @@ EXTRA_DIST += %D%/auth-vectors.py
 %C%_test_bucket_crit_SOURCES = %D%/test-bucket.c %D%/unit.h
 %C%_test_bucket_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_bucket_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_crowd_crit_SOURCES = %D%/test-crowd.c %D%/unit.h
+%C%_test_crowd_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_crowd_crit_LDADD = libfab.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_size_crit_SOURCES = %D%/test-size.c %D%/unit.h
 %C%_test_size_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_size_crit_LDADD = libbase.la $(CRITERION_LIBS)

@@ -295,6 +295,7 @@ static const struct nbd_backend backend = {
 void rig_begin(struct rig *rig, size_t memory)
 {
 	const struct nbd_server_conf conf = { .memory = memory, .backend = &backend, .arg = rig,
+					      .guests = NBD_GUESTS, .net_guests = NBD_NET_GUESTS,
 					      .tls = &rig_tls };
 
 	rig->mode = RIG_ANSWERS;
@@ -313,10 +314,15 @@ void rig_end(struct rig *rig)
 
 int rig_connect(struct rig *rig)
 {
+	return rig_connect_from(rig, NBD_NET_LOCAL);
+}
+
+int rig_connect_from(struct rig *rig, uint64_t net)
+{
 	int fds[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) < 0 ||
-	    nbd_server_add(rig->server, fds[0], "the client") < 0)
+	    nbd_server_add(rig->server, fds[0], "the client", net) < 0)
 		abort();
 	rig_run(rig);
 	return fds[1];

@@ -29,6 +29,8 @@ void rig_begin(struct rig *rig, size_t memory);
 void rig_end(struct rig *rig);
 /* A client's end of a new connection, non-blocking. */
 int rig_connect(struct rig *rig);
+/* As rig_connect(), of a client in @net. */
+int rig_connect_from(struct rig *rig, uint64_t net);
 /* Run passes until nothing is left to do. */
 void rig_run(struct rig *rig);
 /* @ms go by, with what is due then. */

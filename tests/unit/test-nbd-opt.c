@@ -45,6 +45,28 @@ static ssize_t give(uint32_t option, const void *data, uint32_t len)
 	return n;
 }
 
+/* Give the header alone of an option with @len bytes of data. */
+static ssize_t give_header(uint32_t option, uint32_t len)
+{
+	struct nbd_msg_option m = { be64_put(NBD_OPT_MAGIC), be32_put(option), be32_put(len) };
+
+	return nbd_haggle_step(&h, (const void *)&m, sizeof(m), &out);
+}
+
+/* @len bytes of data come, are dropped, and an option may follow. */
+static void expect_skipped(uint32_t len)
+{
+	static const uint8_t data[4096];
+
+	for (uint32_t n; len; len -= n) {
+		n = MIN(len, (uint32_t)sizeof(data));
+		cr_assert_eq(h.state, NBD_HAGGLE_SKIPS);
+		cr_assert_eq(nbd_haggle_step(&h, data, n, &out), n);
+	}
+	cr_assert_eq(h.state, NBD_HAGGLE_OPTION);
+	cr_assert_eq(out.len, 0);
+}
+
 /* Take a reply of @type to @option off the output.  Returns the bytes of its data. */
 static uint32_t expect(uint32_t option, uint32_t type)
 {
@@ -344,20 +366,41 @@ Test(nbd_opt, tls_required)
 
 	begin_with(NBD_TLS_REQUIRE);
 	for (unsigned i = 0; i < ARRAY_SIZE(refused); i++) {
-		give(refused[i], "\0\0\0\0\0", 6);
+		cr_assert_eq(give_header(refused[i], 6), 16);
+		expect(refused[i], NBD_REP_ERR_TLS_REQD);
+		expect_skipped(6);
+		cr_assert_eq(give_header(refused[i], 0), 16);
 		expect(refused[i], NBD_REP_ERR_TLS_REQD);
 		cr_assert_eq(h.state, NBD_HAGGLE_OPTION);
 	}
-	cr_assert_eq(give(NBD_OPT_EXPORT_NAME, "disk", 4), -EPROTO);
+	cr_assert_eq(give_header(NBD_OPT_EXPORT_NAME, 4), -EPROTO);
 	give(NBD_OPT_ABORT, NULL, 0);
 	expect(NBD_OPT_ABORT, NBD_REP_ACK);
+}
+
+/* In clear no data is waited for, however long. */
+Test(nbd_opt, tls_required_no_data)
+{
+	begin_with(NBD_TLS_REQUIRE);
+	give_header(NBD_OPT_GO, NBD_OPTION_SKIP_MAX);
+	expect(NBD_OPT_GO, NBD_REP_ERR_TLS_REQD);
+	expect_skipped(NBD_OPTION_SKIP_MAX);
+	cr_assert_eq(give_header(NBD_OPT_GO, NBD_OPTION_SKIP_MAX + 1), -EPROTO);
+	begin_with(NBD_TLS_REQUIRE);
+	give_header(NBD_OPT_STARTTLS, 16384);
+	expect(NBD_OPT_STARTTLS, NBD_REP_ERR_INVALID);
+	expect_skipped(16384);
+	give_header(NBD_OPT_ABORT, 16384);
+	expect(NBD_OPT_ABORT, NBD_REP_ACK);
+	cr_assert_eq(h.state, NBD_HAGGLE_LEFT);
 }
 
 Test(nbd_opt, tls_begins)
 {
 	begin_with(NBD_TLS_REQUIRE);
-	give(NBD_OPT_STARTTLS, "x", 1);
+	give_header(NBD_OPT_STARTTLS, 1);
 	expect(NBD_OPT_STARTTLS, NBD_REP_ERR_INVALID);
+	expect_skipped(1);
 	give(NBD_OPT_STARTTLS, NULL, 0);
 	expect(NBD_OPT_STARTTLS, NBD_REP_ACK);
 	cr_assert_eq(h.state, NBD_HAGGLE_SECURES);

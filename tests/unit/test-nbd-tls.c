@@ -176,6 +176,30 @@ Test(nbd_tls, handshake_late)
 	close(client);
 }
 
+/* Where TLS is required, a client has less time to ask, and as much as others for the rest. */
+Test(nbd_tls, asks_late)
+{
+	uint8_t buf[64];
+	int late = rig_connect(&rig);
+
+	greet(late);
+	rig_pass_time(&rig, 9999);
+	say(late, buf, put_option(buf, NBD_OPT_LIST, NULL, 0));
+	cr_assert_eq(nbd_server_count(rig.server), 2);
+	rig_pass_time(&rig, 1);
+	cr_assert_eq(nbd_server_count(rig.server), 1);
+	cr_assert_not_null(strstr(last_line, "has not begun it for 10 s"), "%s", last_line);
+	close(late);
+	rig_pass_time(&rig, 1000);
+	secured();
+	rig_pass_time(&rig, 18999);
+	cr_assert_eq(nbd_server_count(rig.server), 1);
+	rig_pass_time(&rig, 1);
+	cr_assert_eq(nbd_server_count(rig.server), 0);
+	cr_assert_not_null(strstr(last_line, "handshake has taken 30 s"), "%s", last_line);
+	close(client);
+}
+
 Test(nbd_tls, server_stops_in_the_handshake)
 {
 	nbd_server_stop(rig.server, NULL, NULL);

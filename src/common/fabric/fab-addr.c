@@ -8,11 +8,14 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/un.h>
 
+#include "be.h"
 #include "fabric.h"
 #include "mask.h"
 #include "number.h"
@@ -113,6 +116,20 @@ uint16_t fab_addr_port(const struct fab_addr *addr)
 	return ntohs(((const struct sockaddr_in *)&addr->ss)->sin_port);
 }
 
+void fab_addr_unix_peer(int fd, struct fab_addr *addr)
+{
+	struct ucred cred = { .uid = (uid_t)-1 };
+	socklen_t len = sizeof(cred);
+
+	if (!fab_addr_is_unix(addr))
+		return;
+	memset(((struct sockaddr_un *)&addr->ss)->sun_path, 0,
+	       sizeof(struct sockaddr_un) - offsetof(struct sockaddr_un, sun_path));
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+	addr->pid = cred.pid;
+	addr->uid = cred.uid;
+}
+
 bool fab_addr_same(const struct fab_addr *a, const struct fab_addr *b)
 {
 	return a->len == b->len &&
@@ -148,6 +165,30 @@ bool fab_addr_same_net(const struct fab_addr *a, const struct fab_addr *b)
 		return fab_addr_same_host(a, b);
 	return memcmp(&a6->sin6_addr, &b6->sin6_addr, 8) == 0 &&
 	       a6->sin6_scope_id == b6->sin6_scope_id;
+}
+
+/* The lower half of an IPv4 address that is written as IPv6: as the upper half of an address such a
+ * number is reserved (0000::/8). */
+static uint64_t net_of_v4(uint32_t host)
+{
+	return UINT64_C(0xffff) << 32 | host;
+}
+
+uint64_t fab_addr_net(const struct fab_addr *addr)
+{
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&addr->ss;
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&addr->ss;
+	be64 upper;
+	be32 lower;
+
+	if (addr->ss.ss_family != AF_INET6)
+		return net_of_v4(ntohl(v4->sin_addr.s_addr));
+	memcpy(&upper, v6->sin6_addr.s6_addr, sizeof(upper));
+	memcpy(&lower, v6->sin6_addr.s6_addr + 12, sizeof(lower));
+	if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))
+		return net_of_v4(be32_get(lower));
+	/* A link-local address, which alone has a scope, has zeroes there. */
+	return be64_get(upper) ^ v6->sin6_scope_id;
 }
 
 /* ---- text ---- */

@@ -121,6 +121,9 @@ static inline bool fab_addr_is_unix(const struct fab_addr *addr)
 {
 	return addr->len && addr->ss.ss_family == AF_UNIX;
 }
+/* If @addr, the peer of the socket @fd, is AF_UNIX, name the peer by its user and its process; the
+ * name that the peer gave its socket is forgotten. */
+void fab_addr_unix_peer(int fd, struct fab_addr *addr);
 /* The port of @addr; 0: no port. */
 uint16_t fab_addr_port(const struct fab_addr *addr);
 /* True if @a and @b have the same address, port and transport, or both none. */
@@ -131,6 +134,10 @@ bool fab_addr_same_host(const struct fab_addr *a, const struct fab_addr *b);
 /* True if a host may have both addresses at will: fab_addr_same_host(), or the same IPv6 network of
  * 64 bits. */
 bool fab_addr_same_net(const struct fab_addr *a, const struct fab_addr *b);
+/* The number of the net of @addr, an address of IP.  Two addresses have the same number if
+ * fab_addr_same_net() says so, and in one more case: IPv4 as it is, and written as IPv6.
+ * UINT64_MAX is no net's. */
+uint64_t fab_addr_net(const struct fab_addr *addr);
 
 /* ---- users of this machine (fab-users.c) ---- */
 

@@ -25,6 +25,7 @@
 
 struct srv_guest {
 	struct list link;		/* in srv->guests.all */
+	struct fab_crowd_place place;	/* in srv->guests.staying, unless @leaving */
 	struct srv *srv;
 	struct fab_conn *fab;
 	struct fab_pd *pd;
@@ -83,12 +84,18 @@ static void guest_end(struct srv_guest *g)
 		guest_unwatched(&g->watch);
 }
 
+/* @g is not a guest any more, but for what has to end. */
+static void guest_gone(struct srv_guest *g)
+{
+	g->leaving = true;
+	fab_crowd_leave(&g->srv->guests.staying, &g->place);
+}
+
 static void guest_leave(struct srv_guest *g)
 {
 	if (g->leaving)
 		return;
-	g->leaving = true;
-	g->srv->guests.staying--;
+	guest_gone(g);
 	fab_disconnect(g->fab);
 	loop_defer(srv_loop(g->srv), &g->again);
 }
@@ -197,8 +204,7 @@ static bool guest_service(struct srv_guest *g)
 	n = fab_dispatch(g->fab, GUEST_BUDGET);
 	if (n < 0) {
 		if (!g->leaving)
-			g->srv->guests.staying--;
-		g->leaving = true;
+			guest_gone(g);
 		guest_end(g);
 		return false;
 	}
@@ -234,7 +240,7 @@ static void guests_rearm(struct srv *srv)
 		return;
 	first = list_entry(guests->all.next, struct srv_guest, link);
 	at = first->deadline_ms;
-	if (guests->n > guests->staying)
+	if (guests->n > guests->staying.n)
 		at = MIN(at, clock_now_ms() + LEAVE_AGAIN_MS);
 	loop_timer_set(srv_loop(srv), &guests->timer, MAX(at, clock_now_ms() + 1));
 }
@@ -257,29 +263,20 @@ static void guests_timer(struct loop_timer *timer)
 	guests_rearm(srv);
 }
 
-/* Push out the oldest, if @peer is one too many.  False: too many are still leaving. */
+/* Push one out, if @peer is one too many.  False: too many are still leaving. */
 static bool make_room(struct srv *srv, const struct fab_addr *peer)
 {
-	struct srv_guest *g, *oldest = NULL, *own = NULL;
-	unsigned nown = 0;
+	struct fab_crowd_place *place;
+	struct srv_guest *g;
 
 	if (srv->guests.n >= 2 * SRV_MAX_GUESTS)
 		return false;
-	list_for_each(g, &srv->guests.all, link) {
-		if (g->leaving)
-			continue;
-		oldest = oldest ? oldest : g;
-		if (!fab_addr_same_net(&g->peer, peer))
-			continue;
-		own = own ? own : g;
-		nown++;
-	}
-	if (nown >= SRV_MAX_HOST_GUESTS)
-		oldest = own;
-	else if (srv->guests.staying < SRV_MAX_GUESTS)
+	place = fab_crowd_full(&srv->guests.staying, peer);
+	if (!place)
 		return true;
-	guest_told(oldest, &room_limit, "too many at once, and this is the oldest");
-	guest_leave(oldest);
+	g = container_of(place, struct srv_guest, place);
+	guest_told(g, &room_limit, "too many at once, and this is the oldest of its host");
+	guest_leave(g);
 	return true;
 }
 
@@ -367,7 +364,7 @@ static void guest_begin(struct srv *srv, struct fab_conn *conn, const struct rtr
 	fab_conn_set_context(conn, NULL);
 	list_add_tail(&srv->guests.all, &g->link);
 	srv->guests.n++;
-	srv->guests.staying++;
+	fab_crowd_enter(&srv->guests.staying, &g->place, &g->peer);
 	g->watch.fd = fab_conn_fd(conn);
 	if (loop_watch(srv_loop(srv), &g->watch)) {
 		g->watch.fd = -1;
@@ -422,6 +419,7 @@ void srv_auth_stop(struct srv *srv)
 void srv_auth_init(struct srv *srv)
 {
 	list_init(&srv->guests.all);
+	fab_crowd_init(&srv->guests.staying, SRV_MAX_GUESTS, SRV_MAX_HOST_GUESTS);
 	loop_timer_init(&srv->guests.timer, guests_timer);
 	srv_pass_init(&srv->passes);
 }

@@ -7,6 +7,8 @@
 #include "tcp-conn.h"
 #include "unix-sock.h"
 
+#define CM_STRANGERS_MAX 256u
+#define CM_STRANGERS_NET_MAX 64u	/* of a host, or of a user of this machine */
 #define CM_HANDSHAKE_MS 10000u		/* either side, from connect or accept to the last byte */
 
 struct tcp_cm {
@@ -17,7 +19,7 @@ struct tcp_cm {
 	struct list handshakes;		/* tcp_conn.hs_link, earliest deadline first */
 	struct list events;		/* tcp_conn.ev_link */
 	struct tcp_source timer;
-	unsigned strangers;
+	struct fab_crowd strangers;	/* tcp_conn.place of TCP_STRANGER */
 	unsigned tls_steps;		/* of handshakes of TLS, in this tcp_cm_get_event(): a step
 					 * costs up to a millisecond */
 	uint64_t timer_ms;		/* deadline of the timer; CLOCK_NEVER: off */
@@ -71,7 +73,7 @@ void tcp_cm_set_options(int fd, const struct fab_addr *peer);
 int tcp_cm_watch(struct tcp_cm *cm, int op, int fd, uint32_t events, struct tcp_source *src);
 /* Watch the socket of @c for @events, or change the events.  Returns 0 or -errno. */
 int tcp_cm_conn_watch(struct tcp_conn *c, uint32_t events);
-/* Take @c out of the epoll and the deadlines, and a stranger out of the count.  Call before its
+/* Take @c out of the epoll and the deadlines, and a stranger out of the crowd.  Call before its
  * state changes. */
 void tcp_cm_conn_unwatch(struct tcp_conn *c);
 /* Give the handshake of @c CM_HANDSHAKE_MS from now on. */

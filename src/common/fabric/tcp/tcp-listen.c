@@ -3,8 +3,8 @@
  *
  * Owns the listening sockets, and accepted connections until their CONNECT_REQUEST is reported.
  * The cm's thread, under cm->lock; making and closing a listener take the lock themselves.
- * Strangers are bounded: the oldest makes room for the newest, and silence costs the connection
- * (the cm's deadlines). */
+ * Strangers are bounded: a crowd (fab-crowd.h).  Silence costs the connection (the cm's
+ * deadlines). */
 #include <config.h>
 
 #include <errno.h>
@@ -21,29 +21,12 @@
 #include "tcp-cm.h"
 #include "tcp-hs-frame.h"
 
-#define CM_STRANGERS_MAX 256u
 #define CM_ACCEPT_RETRY_MS 100u		/* after accept() ran out of descriptors or memory */
 #define CM_ACCEPT_ROUND 16		/* connections taken from a listener in one turn */
 #define CM_BACKLOG 512
 #define CM_WHY_LEN 256
 
 static struct log_limit accept_limit = LOG_LIMIT_INIT(1, 10000);
-
-/* Name the peer of an AF_UNIX socket by its user and its process; the name that the peer gave its
- * socket is ignored. */
-static void stranger_name(int fd, struct fab_addr *peer)
-{
-	struct ucred cred = { .uid = (uid_t)-1 };
-	socklen_t len = sizeof(cred);
-
-	if (!fab_addr_is_unix(peer))
-		return;
-	memset(((struct sockaddr_un *)&peer->ss)->sun_path, 0,
-	       sizeof(struct sockaddr_un) - offsetof(struct sockaddr_un, sun_path));
-	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
-	peer->pid = cred.pid;
-	peer->uid = cred.uid;
-}
 
 static void stranger_add(struct tcp_listener *l, int fd, const struct fab_addr *peer)
 {
@@ -62,7 +45,7 @@ static void stranger_add(struct tcp_listener *l, int fd, const struct fab_addr *
 					   .len = sizeof(c->base.local.ss) };
 	getsockname(fd, (struct sockaddr *)&c->base.local.ss, &c->base.local.len);
 	tcp_conn_set_state(c, TCP_STRANGER);
-	cm->strangers++;
+	fab_crowd_enter(&cm->strangers, &c->place, &c->base.peer);
 	tcp_cm_start_deadline(c);
 	if (tcp_cm_conn_watch(c, EPOLLIN))
 		tcp_hs_drop(c);
@@ -75,20 +58,15 @@ static void stranger_refuse_at_once(const struct tcp_cm *cm, int fd)
 	close(fd);
 }
 
-/* Drop the oldest stranger, if the strangers are too many.  An honest peer sends its CONNECT at
- * once, and so is never the oldest for long, however many peers are silent. */
-static void stranger_make_room(struct tcp_cm *cm)
+/* Drop a stranger, if @peer is one too many.  Under TLS an honest peer is a stranger for a round
+ * trip, in which another host can connect a thousand times: so hosts push out their own. */
+static void stranger_make_room(struct tcp_cm *cm, const struct fab_addr *peer)
 {
-	struct tcp_conn *c;
+	struct fab_crowd_place *place = fab_crowd_full(&cm->strangers, peer);
 
-	if (cm->strangers < CM_STRANGERS_MAX)
-		return;
-	list_for_each(c, &cm->handshakes, hs_link) {
-		if (tcp_conn_state(c) == TCP_STRANGER) {
-			tcp_hs_refuse(c, "too many connections say nothing");
-			return;
-		}
-	}
+	if (place)
+		tcp_hs_refuse(container_of(place, struct tcp_conn, place),
+			      "too many at once, and this is the oldest of its host");
 }
 
 static void listener_ready(struct tcp_source *src, uint32_t events)
@@ -102,13 +80,13 @@ static void listener_ready(struct tcp_source *src, uint32_t events)
 				 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd >= 0)
-			stranger_name(fd, &peer);
+			fab_addr_unix_peer(fd, &peer);
 		if (fd >= 0 && !fab_cm_admits(&cm->base, &peer)) {
 			stranger_refuse_at_once(cm, fd);
 			continue;
 		}
 		if (fd >= 0) {
-			stranger_make_room(cm);
+			stranger_make_room(cm, &peer);
 			stranger_add(l, fd, &peer);
 			continue;
 		}
