@@ -32,6 +32,7 @@ SHELL_TESTS = \
 	%D%/test-cpus.sh \
 	%D%/test-limits.sh \
 	%D%/test-reload.sh \
+	%D%/test-reload-trust.sh \
 	%D%/test-config-client.sh \
 	%D%/test-extents-fuse.sh \
 	%D%/test-fio-verify.sh \

@@ -63,9 +63,14 @@ must_fail "${ctl[@]}" reload 2>"$tmp/mistakes"
 grep -q "$conf:6: 'dirrect' is no option .*did you mean direct?" "$tmp/mistakes"
 grep -q "^rtrsctl: $conf.d/b.conf:1: export name .b. is given twice: first in $conf:9" \
 	"$tmp/mistakes"
+# However many there are.
+write_conf "$always" "$(printf 'dirrect%d = yes\n' {1..40})"
+must_fail "${ctl[@]}" reload 2>"$tmp/mistakes"
+[ "$(grep -c "is no option" "$tmp/mistakes")" -eq 40 ]
 not_used() { grep -c "$conf is not used, and all stays as it was" "$server_log"; }
 not_used_again() { [ "$(not_used)" -gt "$1" ]; }
 # The log has it for rtrsctl, too.
+write_conf "$always" 'dirrect = yes'
 before=$(not_used || true)
 kill -HUP "$server_pid"
 wait_until "the end of the reload by SIGHUP" not_used_again "$before"

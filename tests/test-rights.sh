@@ -267,6 +267,8 @@ says '-key gw1
 +key gw1' reload
 no_io 'TLS: the peer refused the key of gw1' gw1 one
 io gw1-new one
+# The client is the same one, and so the names of its sessions stay.
+no_io '.' gw3 all --sessname=first
 
 # ---- a unix socket: the user or the name ----
 

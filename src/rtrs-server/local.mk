@@ -28,6 +28,8 @@ librtrssrv_la_SOURCES = \
 	%D%/change/apply.h \
 	%D%/change/tell.c \
 	%D%/change/tell.h \
+	%D%/change/trust.c \
+	%D%/change/trust.h \
 	%D%/change/change.c \
 	%D%/change/change.h \
 	%D%/conf/conf-allow.c \

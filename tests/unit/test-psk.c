@@ -180,6 +180,34 @@ Test(psk, keys_that_stay)
 	fab_psk_free(&now);
 }
 
+Test(psk, keys_in_common)
+{
+	static const char before[] = "gone:" HEX "\nstays:" HEX "\nchanges:" HEX "\nlast:" HEX "\n";
+	static const char after[] = "last:" HEX "\nchanges:ff112233445566778899aabbccddeeff\n"
+				    "new:" HEX "\nstays:" HEX "\n";
+	static const char others[] = "new:" HEX "\nstays:" HEX "00\n";
+	struct fab_psks old, now, both;
+
+	cr_assert_eq(read_text(before, sizeof(before) - 1, &old), 0, "%s", err);
+	cr_assert_eq(read_text(after, sizeof(after) - 1, &now), 0, "%s", err);
+	cr_assert_eq(fab_psk_common(&old, &now, &both), 0);
+	cr_assert_eq(both.n, 2);
+	cr_assert_str_eq(both.all[0].name, "stays");
+	cr_assert_str_eq(both.all[1].name, "last");
+	/* They are the same keys, and those of @old are left. */
+	cr_assert_eq(both.all[0].serial, old.all[1].serial);
+	cr_assert_eq(both.all[1].serial, old.all[3].serial);
+	cr_assert_eq(old.n, 4);
+	fab_psk_free(&both);
+	fab_psk_free(&now);
+	cr_assert_eq(read_text(others, sizeof(others) - 1, &now), 0, "%s", err);
+	cr_assert_eq(fab_psk_common(&old, &now, &both), 0);
+	cr_assert_eq(both.n, 0);
+	fab_psk_free(&both);
+	fab_psk_free(&now);
+	fab_psk_free(&old);
+}
+
 Test(psk, identities)
 {
 	static const struct {

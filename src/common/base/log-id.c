@@ -16,7 +16,7 @@ const struct log_id_row log_id_rows[LOG_IDS] = {
 	ID(RELOADED, "046d19469a6d4f82bb91a498aef3f1e3",
 	   "a reload was carried out"),
 	ID(RELOAD_REFUSED, "345e98452aee439d97f0d1ca165afedb",
-	   "a reload has mistakes, and changed nothing"),
+	   "a reload has failed, and changed at most keys and certificates"),
 	ID(EXPORT_ADDED, "35b5d1b64e514fe28a8e5cff45c155b4",
 	   "an export is there"),
 	ID(EXPORT_REMOVED, "ae74517f8050431495442ec1dd93d1f9",

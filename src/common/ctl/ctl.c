@@ -52,13 +52,16 @@ void ctl_answer(struct ctl_client *c, json_t *answer)
 
 void ctl_refuse(struct ctl_client *c, const char *fmt, ...)
 {
-	char why[512];
+	char *why = NULL;
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
+	if (vasprintf(&why, fmt, ap) < 0)
+		why = NULL;
 	va_end(ap);
-	ctl_answer(c, json_pack("{s:b,s:o}", "ok", 0, "error", ctl_json_text(why)));
+	ctl_answer(c, json_pack("{s:b,s:o}", "ok", 0, "error",
+				ctl_json_text(why ? why : "out of memory")));
+	free(why);
 }
 
 /* ---- clients ---- */

@@ -31,7 +31,7 @@ typedef void ctl_serve_fn(struct ctl_client *client, const json_t *command, void
 
 /* Answer with @answer, an object whose reference is taken; NULL: memory ran out. */
 void ctl_answer(struct ctl_client *client, json_t *answer);
-/* Answer that the command failed, with the reason. */
+/* Answer that the command failed, with the reason, which may have many lines. */
 void ctl_refuse(struct ctl_client *client, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

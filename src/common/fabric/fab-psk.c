@@ -97,17 +97,42 @@ const struct fab_psk *fab_psk_by_serial(const struct fab_psks *psks, uint64_t se
 	return NULL;
 }
 
+/* The key of @psks with the name and the bytes of @psk; NULL: none. */
+static const struct fab_psk *find_same(const struct fab_psks *psks, const struct fab_psk *psk)
+{
+	const struct fab_psk *same = fab_psk_find(psks, psk->name, strlen(psk->name));
+
+	if (!same || same->len != psk->len || memcmp(same->key, psk->key, psk->len))
+		return NULL;
+	return same;
+}
+
 void fab_psk_adopt(struct fab_psks *now, const struct fab_psks *before)
 {
 	for (unsigned i = 0; i < now->n; i++) {
 		struct fab_psk *psk = &now->all[i];
-		const struct fab_psk *old = fab_psk_find(before, psk->name, strlen(psk->name));
+		const struct fab_psk *old = find_same(before, psk);
 
-		if (!old || old->len != psk->len || memcmp(old->key, psk->key, psk->len))
+		if (!old)
 			continue;
 		psk->serial = old->serial;
 		psk->since_s = old->since_s;
 	}
+}
+
+int fab_psk_common(const struct fab_psks *now, const struct fab_psks *file, struct fab_psks *both)
+{
+	*both = (struct fab_psks){ .room = (now->n + 1) * sizeof(*both->all) };
+	both->all = fab_secret_alloc(both->room);
+	if (!both->all) {
+		both->room = 0;
+		return -ENOMEM;
+	}
+	for (unsigned i = 0; i < now->n; i++) {
+		if (find_same(file, &now->all[i]))
+			both->all[both->n++] = now->all[i];
+	}
+	return 0;
 }
 
 /* Parse @line into @psk.  NULL, or what is expected; never with a part of the line, which may be a

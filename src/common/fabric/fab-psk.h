@@ -38,6 +38,9 @@ int fab_psk_read(const char *file, struct fab_psks *psks, char *err, size_t len)
 /* Give keys of @now that @before has, too, the same bytes under the same name, their serial and
  * age. */
 void fab_psk_adopt(struct fab_psks *now, const struct fab_psks *before);
+/* Copy to @both the keys of @now that @file has, too, the same bytes under the same name.  0, or
+ * -ENOMEM and no keys.  Give @both to fab_psk_free(). */
+int fab_psk_common(const struct fab_psks *now, const struct fab_psks *file, struct fab_psks *both);
 /* The key with @serial; NULL: none. */
 const struct fab_psk *fab_psk_by_serial(const struct fab_psks *psks, uint64_t serial);
 /* Wipe and free the keys. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the configuration that a change leads to, until it holds, and the worker that reads files.
  *
- * A reload goes: read the files (worker), carry out the plan, ask for sizes.  Other changes begin
- * at the plan, or at the sizes. */
+ * A reload goes: read the files (worker), take trust away, carry out the plan and give trust, ask
+ * for sizes.  Other changes begin at the plan, or at the sizes. */
 #include <config.h>
 
 #include <errno.h>
@@ -12,7 +12,6 @@
 
 #include "change.h"
 #include "conf-save.h"
-#include "fab-certs.h"
 #include "log.h"
 #include "srv-keys.h"
 #include "srv-resize.h"
@@ -49,9 +48,24 @@ static const char *file_of_reload(const struct srv_conf *conf)
 	return files[i];
 }
 
+/* The lines of trust that a reload has taken away; "": none. */
+static const char *withdrawn(const struct change *change)
+{
+	return change->trust.withdrawn ? change->trust.withdrawn : "";
+}
+
+/* A reload has failed because of @text, one line or more. */
+static void tell_refused(const struct change *change, const char *file, const char *text)
+{
+	log_event(LOG_LEVEL_ERROR, LOG_FIELDS(RELOAD_REFUSED), NULL, *withdrawn(change) ?
+		  "%s has changed keys and certificates alone, and all else stays as it was:" :
+		  "%s is not used, and all stays as it was:", file);
+	tell_mistakes(text);
+}
+
 static void tell_reload(const struct change *change, int rc, const char *text)
 {
-	const char *file = file_of_reload(change->conf);
+	const char *file = file_of_reload(change->conf), *before = withdrawn(change);
 
 	if (rc && change->state == CHANGE_SIZING) {
 		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(RELOADED), NULL, "%s was read again, but no "
@@ -59,35 +73,45 @@ static void tell_reload(const struct change *change, int rc, const char *text)
 		return;
 	}
 	if (rc) {
-		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(RELOAD_REFUSED), NULL,
-			  "%s is not used, and all stays as it was:", file);
-		tell_mistakes(text);
+		tell_refused(change, file, text);
 		return;
 	}
-	for (const char *line = text; *line;) {
-		int len = (int)strcspn(line, "\n");
-
-		log_info(NULL, "reload: %.*s", len, line);
-		line += len + (line[len] == '\n');
-	}
+	/* The log has the lines from before the plan. */
+	tell_changes(strncmp(text, before, strlen(before)) ? text : text + strlen(before));
 	log_event(LOG_LEVEL_INFO, LOG_FIELDS(RELOADED), NULL, "%s was read again%s",
 		  file, *text ? "" : ": nothing has changed");
+}
+
+/* What to tell of a change that ended with @rc and @text: @text, and behind the reason of a failure
+ * what a reload has done before.  *@all: NULL, or for the caller to free. */
+static const char *told(const struct change *change, int rc, const char *text, char **all)
+{
+	const char *lines = change->state == CHANGE_SIZING ? change->text : withdrawn(change);
+
+	*all = NULL;
+	if (!rc || !lines || !*lines)
+		return text;
+	if (asprintf(all, "%s\nonly this has changed, and all else stays as it was:\n%s", text,
+		     lines) < 0)
+		*all = NULL;
+	return *all ? *all : text;
 }
 
 static void change_ended(struct change *change, int rc, const char *text)
 {
 	change_done_fn *done = change->done;
+	const char *said;
+	char *all;
 
 	if (change->reload && (change->conf->config || srv_keys_any(change->srv)))
 		tell_reload(change, rc, text);
+	said = told(change, rc, text, &all);
 	plan_fini(&change->plan);
-	fab_psk_free(&change->keys);
-	fab_psk_free(&change->auth_keys);
-	fab_certs_put(change->certs);
-	change->certs = NULL;
+	trust_fini(&change->trust);
 	conf_fini(&change->wanted);
 	change->state = CHANGE_IDLE;
-	done(change->arg, rc, text);
+	done(change->arg, rc, said);
+	free(all);
 	free(change->text);
 	change->text = NULL;
 	if (change->stopped)
@@ -172,9 +196,9 @@ void change_export_break(struct change *change, const char *name, bool force,
 
 /* ---- the plan ---- */
 
-/* Take the keys and certificates of a reload.  Returns @text and a line for each key that has
- * changed, and for the certificates; NULL: no memory. */
-static char *take_keys(struct change *change, const char *text)
+/* Give trust behind the plan of a reload.  Returns all lines of the reload up to here: trust that
+ * was taken away, @text of the plan, keys that are new; NULL: no memory. */
+static char *give_trust(struct change *change, const char *text)
 {
 	char *all = NULL;
 	size_t len = 0;
@@ -182,14 +206,8 @@ static char *take_keys(struct change *change, const char *text)
 
 	if (!out)
 		return NULL;
-	fputs(text, out);
-	if (change->keys.n)
-		srv_keys_take(change->srv, &change->keys, out);
-	if (change->auth_keys.n)
-		srv_keys_take_auth(change->srv, &change->auth_keys, out);
-	if (change->certs)
-		srv_keys_take_certs(change->srv, change->certs, out);
-	change->certs = NULL;
+	fprintf(out, "%s%s", withdrawn(change), text);
+	trust_give(&change->trust, change->srv, out);
 	fclose(out);
 	return all;
 }
@@ -207,7 +225,7 @@ static void plan_ended(void *arg, int rc, const char *text)
 		return;
 	}
 	tell_reach(change->conf);
-	change->text = take_keys(change, text);
+	change->text = give_trust(change, text);
 	change->state = CHANGE_SIZING;
 	srv_resize(change->srv, NULL, sizes_known, change);
 }
@@ -273,43 +291,6 @@ void change_export_set(struct change *change, const char *text, bool force, chan
 
 /* ---- files ---- */
 
-/* False: a mistake, which is told in @errors. */
-static bool keys_read(const char *option, const char *file, struct fab_psks *keys, FILE *errors)
-{
-	char why[256];
-
-	if (!fab_psk_read(file, keys, why, sizeof(why)))
-		return true;
-	fprintf(errors, "--%s=%s: %s\n", option, file, why);
-	return false;
-}
-
-/* The same, of certificates. */
-static bool certs_read(struct change *change, FILE *errors)
-{
-	char why[2048];
-
-	if (!fab_certs_read(change->conf->tls.certificates, true, &change->certs, why, sizeof(why)))
-		return true;
-	fprintf(errors, "--%s\n", why);
-	return false;
-}
-
-/* Read keys and certificates again: the files that the server was started with. */
-static bool all_keys_read(struct change *change, FILE *errors)
-{
-	const struct srv_conf *conf = change->conf;
-	bool good = true;
-
-	if (srv_keys_of_tls(change->srv))
-		good = keys_read("tls-psk", conf->tls.psk, &change->keys, errors);
-	if (srv_keys_of_auth(change->srv))
-		good = keys_read("auth-psk", conf->auth.psk, &change->auth_keys, errors) && good;
-	if (srv_keys_of_certs(change->srv))
-		good = certs_read(change, errors) && good;
-	return good;
-}
-
 /* Thread of the worker: names of hosts and users may take a while. */
 static void files_read(struct worker_job *job)
 {
@@ -323,7 +304,8 @@ static void files_read(struct worker_job *job)
 	change->read = change->conf->config ?
 		conf_parse_again(&change->wanted, change->argc, change->argv, errors) :
 		conf_copy(&change->wanted, change->conf) ? OPT_FAILED : OPT_RUN;
-	if (change->reload && !all_keys_read(change, errors))
+	if (change->reload &&
+	    !trust_read(&change->trust, change->srv, change->conf, errors))
 		change->read = OPT_FAILED;
 	fclose(errors);
 }
@@ -331,16 +313,24 @@ static void files_read(struct worker_job *job)
 static void files_are_read(struct worker_job *job)
 {
 	struct change *change = container_of(job, struct change, job);
+	int rc;
 
 	if (change->stopping) {
 		change_ended(change, -ECANCELED, "the server stops");
-	} else if (change->read != OPT_RUN) {
-		change_ended(change, -EINVAL, change->text ? change->text : "out of memory");
-	} else {
-		free(change->text);
-		change->text = NULL;
-		change_run(change);
+		return;
 	}
+	if (change->read != OPT_RUN) {
+		change_ended(change, -EINVAL, change->text ? change->text : "out of memory");
+		return;
+	}
+	free(change->text);
+	change->text = NULL;
+	/* ORDER: the plan may wait for an export, and fail. */
+	rc = trust_withdraw(&change->trust, change->srv);
+	if (rc)
+		change_ended(change, rc, "out of memory");
+	else
+		change_run(change);
 }
 
 /* Have @work read the files on the worker, and go on in @then. */

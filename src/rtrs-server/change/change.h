@@ -5,14 +5,15 @@
 #define CHANGE_H
 
 #include "apply.h"
-#include "fab-psk.h"
 #include "srv-break.h"
+#include "trust.h"
 #include "worker.h"
 
 struct srv;
 
 /* The change holds, and @text has a line for each thing that was done; or @rc is -errno, and @text
- * says why nothing has changed: in one line, or in a line for each mistake of a file. */
+ * says why nothing has changed: in one line, or in a line for each mistake of a file.  A reload
+ * with good files may fail behind the trust that it takes away (trust.h): those lines follow. */
 typedef void change_done_fn(void *arg, int rc, const char *text);
 
 enum change_state {
@@ -39,8 +40,7 @@ struct change {
 	struct plan plan;
 	char *text;			/* the lines of what was done; mistakes of a file */
 	struct srv_break breaking;
-	struct fab_psks keys, auth_keys;	/* of a reload, read and not taken yet */
-	struct fab_certs *certs;		/* the same; NULL: none */
+	struct trust trust;		/* of a reload */
 
 	struct worker worker;
 	struct worker_job job;

@@ -110,6 +110,16 @@ void tell_mistakes(const char *text)
 	}
 }
 
+void tell_changes(const char *text)
+{
+	for (const char *line = text; *line;) {
+		int len = (int)strcspn(line, "\n");
+
+		log_info(NULL, "reload: %.*s", len, line);
+		line += len + (line[len] == '\n');
+	}
+}
+
 void tell_plan(const struct srv_conf *conf, const struct plan *plan, FILE *out)
 {
 	char text[PLAN_TEXT_MAX];

@@ -23,6 +23,8 @@ void tell_protection(const struct srv_conf *conf);
 
 /* Log each line of @text as an error.  Main thread. */
 void tell_mistakes(const char *text);
+/* Log each line of @text as a change that a reload has made.  Main thread. */
+void tell_changes(const char *text);
 /* Print to @out where a server of @conf would listen, and each step of its first @plan. */
 void tell_plan(const struct srv_conf *conf, const struct plan *plan, FILE *out);
 

@@ -120,21 +120,33 @@ static bool has_key_of(const struct fab_psks *psks, const char *identity)
 	return false;
 }
 
-/* Take the names of sessions from the identity of @old, unless another key of it is left. */
-static void forget_names(struct srv *srv, const struct fab_psk *old)
+/* Take the names of sessions from the identity of @old, unless @files have a key of it. */
+static void forget_names(struct srv *srv, const struct fab_psk *old,
+			 const struct srv_key_files *files)
 {
 	char identity[FAB_IDENTITY_LEN];
 
 	fab_psk_identity(old->name, identity, sizeof(identity));
-	if (!has_key_of(fab_tls_keys(srv->tls), identity) &&
-	    !(srv->auth && has_key_of(&srv->auth->psks, identity)))
+	if (!has_key_of(&files->tls, identity) && !has_key_of(&files->auth, identity))
 		srv_names_forget(&srv->names, identity);
 }
 
-/* End what was made with keys of @before that are not among @now, and tell the difference; @kind
- * stands in front of "key". */
-static void tell_difference(struct srv *srv, const struct fab_psks *now,
-			    const struct fab_psks *before, const char *kind, FILE *report)
+/* As fab_tls_take_keys(), for the keys of authentication in messages. */
+static void take_auth_keys(struct srv *srv, struct fab_psks *psks)
+{
+	struct fab_psks before = srv->auth->psks;
+
+	fab_psk_adopt(psks, &before);
+	srv->auth->psks = *psks;
+	*psks = before;
+	srv_pass_drop_old(srv);
+}
+
+/* End what was made with keys of @before that are not among @now, and tell of each; @kind stands in
+ * front of "key". */
+static void end_taken_out(struct srv *srv, const struct fab_psks *now,
+			  const struct fab_psks *before, const struct srv_key_files *files,
+			  const char *kind, FILE *report)
 {
 	for (unsigned i = 0; i < before->n; i++) {
 		const struct fab_psk *old = &before->all[i];
@@ -144,31 +156,54 @@ static void tell_difference(struct srv *srv, const struct fab_psks *now,
 		if (fab_psk_by_serial(now, old->serial))
 			continue;
 		n = end_paths(srv, &end);
-		forget_names(srv, old);
+		forget_names(srv, old, files);
 		fprintf(report, "-%skey %s", kind, old->name);
 		tell_ended(n, report);
 	}
+}
+
+int srv_keys_withdraw(struct srv *srv, const struct srv_key_files *files, FILE *report)
+{
+	const bool tls = srv_keys_of_tls(srv), auth = srv_keys_of_auth(srv);
+	struct srv_key_files keys = { 0 };
+	int rc = 0;
+
+	if (tls)
+		rc = fab_psk_common(fab_tls_keys(srv->tls), &files->tls, &keys.tls);
+	if (auth && !rc)
+		rc = fab_psk_common(&srv->auth->psks, &files->auth, &keys.auth);
+	if (tls && !rc) {
+		fab_tls_take_keys(srv->tls, &keys.tls);
+		end_taken_out(srv, fab_tls_keys(srv->tls), &keys.tls, files, "", report);
+	}
+	if (auth && !rc) {
+		take_auth_keys(srv, &keys.auth);
+		end_taken_out(srv, &srv->auth->psks, &keys.auth, files, "auth ", report);
+	}
+	fab_psk_free(&keys.tls);
+	fab_psk_free(&keys.auth);
+	return rc;
+}
+
+static void tell_new(const struct fab_psks *now, const struct fab_psks *before, const char *kind,
+		     FILE *report)
+{
 	for (unsigned i = 0; i < now->n; i++) {
 		if (!fab_psk_by_serial(before, now->all[i].serial))
 			fprintf(report, "+%skey %s\n", kind, now->all[i].name);
 	}
 }
 
-void srv_keys_take(struct srv *srv, struct fab_psks *psks, FILE *report)
+void srv_keys_give(struct srv *srv, struct srv_key_files *files, FILE *report)
 {
-	fab_tls_take_keys(srv->tls, psks);
-	tell_difference(srv, fab_tls_keys(srv->tls), psks, "", report);
-}
-
-void srv_keys_take_auth(struct srv *srv, struct fab_psks *psks, FILE *report)
-{
-	struct fab_psks before = srv->auth->psks;
-
-	fab_psk_adopt(psks, &before);
-	srv->auth->psks = *psks;
-	*psks = before;
-	srv_pass_drop_old(srv);
-	tell_difference(srv, &srv->auth->psks, psks, "auth ", report);
+	if (srv_keys_of_tls(srv)) {
+		fab_tls_take_keys(srv->tls, &files->tls);
+		tell_new(fab_tls_keys(srv->tls), &files->tls, "", report);
+	}
+	if (srv_keys_of_auth(srv)) {
+		take_auth_keys(srv, &files->auth);
+		tell_new(&srv->auth->psks, &files->auth, "auth ", report);
+	}
 }
 
 /* ---- certificates ---- */

@@ -9,11 +9,18 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "fab-psk.h"
+
 struct fab_certs;
-struct fab_psks;
 struct srv;
 
-/* True if the server has keys for TLS, which srv_keys_take() replaces.  Constant; any thread. */
+/* Keys as the files have them: for TLS, and for authentication in messages.  Empty: the server has
+ * no keys of this kind. */
+struct srv_key_files {
+	struct fab_psks tls, auth;
+};
+
+/* True if the server has keys for TLS, which a reload replaces.  Constant; any thread. */
 bool srv_keys_of_tls(const struct srv *srv);
 /* True if the server has keys for authentication in messages.  As above. */
 bool srv_keys_of_auth(const struct srv *srv);
@@ -23,12 +30,13 @@ bool srv_keys_of_certs(const struct srv *srv);
 bool srv_keys_any(const struct srv *srv);
 /* True if the key with the serial @key is still one of the server, or @key is 0. */
 bool srv_keys_hold(const struct srv *srv, uint64_t key);
-/* Take @psks in place of the server's keys; @psks gets those of before, for the caller to free.
- * Each difference is a line in @report: "+key gw3", "-key gw1 (2 paths ended)". */
-void srv_keys_take(struct srv *srv, struct fab_psks *psks, FILE *report);
-/* The same for the keys of authentication in messages: "+auth key gw3".  Handshakes go on with the
- * new keys. */
-void srv_keys_take_auth(struct srv *srv, struct fab_psks *psks, FILE *report);
+/* Take out the keys of the server that @files does not have, the same bytes under the same name,
+ * and end their paths: "-key gw1 (2 paths ended)", "-auth key gw3" in @report.  Handshakes go on
+ * without these keys.  0, or -ENOMEM: the keys are as before. */
+int srv_keys_withdraw(struct srv *srv, const struct srv_key_files *files, FILE *report);
+/* Behind srv_keys_withdraw(): take the keys of @files in place of the server's.  Those that are new
+ * are lines of @report: "+key gw3".  @files gets the keys of before, for the caller to free. */
+void srv_keys_give(struct srv *srv, struct srv_key_files *files, FILE *report);
 /* Take @certs, with the caller's reference, in place of the server's, if they are others: "tls-
  * certificates: read again (1 path ended)". */
 void srv_keys_take_certs(struct srv *srv, struct fab_certs *certs, FILE *report);

@@ -1,0 +1,225 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A reload takes trust away first, whatever becomes of its exports: a key that is gone, or a
+# certificate that is revoked, ends its session while an export of the same reload waits for a lock,
+# and stays out when the reload fails.  A key that is new comes with the exports alone.  A mistake
+# in a file leaves all keys.
+. ./tests/functions.sh
+. "$top_srcdir/tests/pki.sh"
+requires_server; requires_gateway
+requires flock --version
+
+bench=$top_builddir/rtrs-bench
+truncate -s 1M "$tmp/disk" "$tmp/locked"
+for name in alice bob carol; do
+	"$top_builddir/rtrs-psk" $name >"$tmp/$name.psk"
+done
+
+# ---- what the three kinds of trust have in common ----
+
+# trusts NAME...: the files trust these clients, of alice, bob and carol
+trusts() {
+	local files=("${@/#/$tmp/}") revoked=()
+	if [ "$kind" = tls-certificates ]; then
+		for name in alice bob carol; do
+			case " $* " in *" $name "*) ;; *) revoked+=("$name") ;; esac
+		done
+		rm -f "$tmp/live/ca-crl.pem"
+		[ ${#revoked[@]} -eq 0 ] || revocations "$tmp/pki" "$tmp/live/ca-crl.pem" \
+			'crl_next_update = 100' "${revoked[@]}"
+	else
+		cat "${files[@]/%/.psk}" >"$tmp/server.psk"
+	fi
+}
+# client NAME: options by which a client proves to be NAME
+client() {
+	case $kind in
+	auth-psk) client=(auth-psk="$tmp/$1.psk") ;;
+	tls-psk) client=(tls=require tls-psk="$tmp/$1.psk") ;;
+	tls-certificates) client=(tls=require tls-certificates="$tmp/$1") ;;
+	esac
+}
+# wants LINE...: the server's file, with these lines behind those of its options
+wants() {
+	printf '%s\n' '[server]' 'listen = tcp://127.0.0.1:0' 'lock-timeout = 86400' \
+		"${server_says[@]}" '[export "disk"]' "path = $tmp/disk" 'mode = ro' "$@" \
+		>"$tmp/conf"
+}
+io() {
+	client "$1"
+	timeout "$TIMEOUT_S" "$bench" --number-ios=10 --rw=read "${client[@]/#/--}" \
+		"127.0.0.1:$server_port" disk
+}
+# stays_out NAME: a new session of the client does not come about
+stays_out() {
+	client "$1"
+	expect_failure 1 "$refusal" "$bench" --number-ios=1 --rw=read "${client[@]/#/--}" \
+		"127.0.0.1:$server_port" disk
+}
+session() {
+	client "$1"
+	start_gateway "server=127.0.0.1:$server_port" export=disk control=none mode=ro \
+		sessname="of-$1" io-timeout=1 "${client[@]}"
+	sessions+=("$gateway_pid")
+}
+# lock and unlock: what another program does to the file of an export
+lock() {
+	flock -F "$tmp/locked" sleep 1000 &
+	locker=$!
+	wait_until "a lock of another program" is_locked
+}
+is_locked() {
+	! flock -n "$tmp/locked" true
+}
+unlock() {
+	[ -n "$locker" ] || return 0
+	kill "$locker"
+	wait "$locker" || true
+	locker=
+}
+locker=
+cleanup_fn unlock
+# fails_with FILE LINE...: the lines of a command that has failed, which are regular expressions
+fails_with() {
+	local file=$1 line n=0
+	shift
+	for line; do
+		n=$((n + 1))
+		sed -n "${n}p" "$file" | grep -q -x -E "rtrsctl: $line" ||
+			{ cat "$file"; fail "line $n is not '$line'"; }
+	done
+	[ "$(wc -l <"$file")" -eq $n ] || { cat "$file"; fail "more than $n lines"; }
+}
+# is_waiting: the server carries out a reload, which waits for the lock
+is_waiting() {
+	grep -q "another change is being carried out: export 'waits' .* comes: try again" \
+		<("${ctl[@]}" export resize none 2>&1)
+}
+waiting=('[export "waits"]' "path = $tmp/locked")
+missing=('[export "none"]' "path = $tmp/none")
+changes() { grep -c 'info: reload: ' "$server_log"; }
+exports() {
+	"${ctl[@]}" list | sed -n 's/^ *export //p' | sort | tr '\n' ' '
+}
+
+# trust_goes_first GONE: GONE is what the report says of alice, a regular expression
+trust_goes_first() {
+	local gone=$1 server sessions=() conf=$tmp/conf reload before status=0
+	start_server --config "$conf" --control "$tmp/control" --state-dir "$tmp/state"
+	server=$server_pid
+	ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control")
+	session alice
+	session bob
+
+	# A mistake in any file changes nothing, also not the keys.
+	trusts bob carol
+	wants 'dirrect = yes'
+	expect_failure 1 "$conf:.*'dirrect' is no option" "${ctl[@]}" reload
+	wait_line "$server_log" "$conf is not used, and all stays as it was:"
+	must_fail grep -E 'path down: the |reload: ' "$server_log"
+	io alice
+
+	# The session ends, and no other one begins, while the reload waits for the lock.
+	lock
+	wants "${waiting[@]}" "${missing[@]}"
+	"$top_builddir/rtrsctl" --socket "$tmp/control" reload 2>"$tmp/why" &
+	reload=$!
+	wait_line "$server_log" 'of-alice/127.*path down: the (key|certificate) of [a-z]+:alice '
+	wait_line "$server_log" "reload: $gone"
+	stays_out alice
+	[ "$new" = at-once ] || stays_out carol
+	io bob
+	must_fail grep 'of-bob/127.*path down' "$server_log"
+	is_waiting
+	kill -0 "$reload" || fail "the reload does not wait"
+
+	# It fails, and tells both.
+	unlock
+	wait "$reload" || status=$?
+	[ $status -eq 1 ] || fail "the reload ended with status $status"
+	fails_with "$tmp/why" "export 'none': .* cannot be opened: No such file or directory" \
+		'only this has changed, and all else stays as it was:' "$gone"
+	wait_line "$server_log" \
+		"$conf has changed keys and certificates alone, and all else stays as it was:"
+	wait_line "$server_log" "error: export 'none': .* cannot be opened: No such file"
+	[ "$(grep -c -E "reload: $gone" "$server_log")" -eq 1 ]
+	[ "$(exports)" = "disk " ]
+	stays_out alice
+	[ "$new" = at-once ] || stays_out carol
+	io bob
+
+	# By SIGHUP, too; what is out already is no difference.
+	kill -HUP "$server"
+	refused_twice() { [ "$(grep -c "$conf is not used, and all stays" "$server_log")" -eq 2 ]; }
+	wait_until "the end of the reload by SIGHUP" refused_twice
+
+	# The next good reload gives trust, too.
+	wants
+	"${ctl[@]}" reload >"$tmp/said"
+	[ "$(cat "$tmp/said")" = "$given" ] || fail "said '$(cat "$tmp/said")', not '$given'"
+	io carol
+	stays_out alice
+	trusts alice bob carol
+	"${ctl[@]}" reload >"$tmp/said"
+	wait_line "$server_log" "reload: $back"
+	io alice
+	must_fail grep 'of-bob/127.*path down' "$server_log"
+
+	# A reload that succeeds has each line once in the log, too.
+	before=$(changes)
+	trusts alice bob
+	"${ctl[@]}" reload >"$tmp/said"
+	[ "$(wc -l <"$tmp/said")" -eq 1 ] || fail "said '$(cat "$tmp/said")'"
+	[ "$(changes)" -eq $((before + 1)) ]
+	stays_out carol
+
+	# A server that stops does not wait for the export.
+	lock
+	wants "${waiting[@]}"
+	trusts bob
+	"$top_builddir/rtrsctl" --socket "$tmp/control" reload 2>"$tmp/why" &
+	reload=$!
+	wait_until "the export that waits" is_waiting
+	for session in "${sessions[@]}"; do
+		stop_process "$session"
+	done
+	stop_process "$server"
+	must_fail wait "$reload"
+	unlock
+}
+# ---- the kinds ----
+
+new=with-exports
+kind=auth-psk
+server_says=('auth = require' "auth-psk = $tmp/server.psk")
+refusal='the server has refused the key' given='+auth key carol' back='[+]auth key alice'
+trusts alice bob
+wants
+trust_goes_first '-auth key alice \(1 path ended\)'
+
+kind=tls-psk
+server_says=('tls = require' "tls-psk = $tmp/server.psk")
+refusal='the peer refused the key' given='+key carol' back='[+]key alice'
+trusts alice bob
+wants
+trust_goes_first '-key alice \(1 path ended\)'
+
+# Certificates are one whole.
+new=at-once
+kind=tls-certificates
+authority "$tmp/pki"
+certificate "$tmp/pki" server 'cn = "disks"' 'ip_address = 127.0.0.1' tls_www_server signing_key
+mkdir "$tmp/live"
+cp "$tmp"/pki/server-*.pem "$tmp/pki/ca-cert.pem" "$tmp/live/"
+for name in alice bob carol; do
+	certificate "$tmp/pki" $name "cn = \"$name\"" tls_www_client signing_key
+	mkdir "$tmp/$name"
+	cp "$tmp/pki/ca-cert.pem" "$tmp/$name/"
+	cp "$tmp/pki/$name-cert.pem" "$tmp/$name/client-cert.pem"
+	cp "$tmp/pki/$name-key.pem" "$tmp/$name/client-key.pem"
+done
+server_says=('tls = require' "tls-certificates = $tmp/live" 'tls-verify-peer = yes')
+refusal='TLS' given='' back='tls-certificates: read again'
+trusts alice bob
+wants
+trust_goes_first 'tls-certificates: read again \(1 path ended\)'
