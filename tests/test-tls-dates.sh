@@ -102,6 +102,13 @@ for option in tls-psk auth-psk; do
 	check_is 1 "rtrs-nbd .*: $option=$tmp/own-keys: expected mode 0600" --gateway
 done
 check_is 0 '^RTRS OK - ' --server
+# A relative name says nothing once a client has left its directory.
+stop_process "$gateway_pid"
+chmod 600 "$tmp/own-keys"
+(cd "$tmp" && "$RTRS_NBD" -U "$tmp/away.sock" -P "$tmp/away.pid" \
+	"server=127.0.0.1:$server_port" export=disk tls=require tls-psk=own-keys auth=none)
+cleanup_fn kill_process "$(cat "$tmp/away.pid")"
+wait_until "the path" check_is 0 '^RTRS OK - '
 echo nonsense >"$tmp/keys"
 for option in tls-psk auth-psk; do
 	check_is 1 "rtrs-server .*: $option=$tmp/keys: " --server

@@ -20,7 +20,8 @@ struct ctl_secrets {
 /* The members "tls", "tls_psk", "tls_certificates", "auth_psk" and "tls_certificates_end", with the
  * absolute names of files; of "tls" alone none is missing. */
 json_t *ctl_secrets_json(const struct ctl_secrets *secrets);
-/* A JSON string of the absolute name of the file @path. */
+/* A JSON string of the absolute name of the file @path.  A relative @path is in the working
+ * directory of the process, which has not left the directory of its start. */
 json_t *ctl_path_json(const char *path);
 
 #endif

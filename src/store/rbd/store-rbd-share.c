@@ -21,7 +21,7 @@ struct taking {
 	struct store_taking try;
 	rbd_image_t image;
 	int rc;
-	char why[128];
+	char why[256];
 };
 
 /* Run @fn(@arg) aside, and wait for @whom, until the server stops.  0: @fn has run.  Another value:
