@@ -1,13 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A core file of a server or a client of TLS does not have the pre-shared keys, neither as bytes nor
-# as the digits of the file, while connections live and after connections that were refused.  The
-# file is a core file otherwise.
+# A process with keys writes no core file, and one without keys does.  A core file that is forced
+# does not have the pre-shared keys, neither as bytes nor as the digits of the file, while
+# connections live and after connections that were refused.  The file is a core file otherwise.
 . ./tests/functions.sh
 requires_server; requires_gateway; requires_plain_build
 requires nbdcopy --version
 
 umask 077
+ulimit -S -c "$(ulimit -H -c)"
+[ "$(ulimit -S -c)" != 0 ] || skip "the hard limit of core files is 0"
 bench=$top_builddir/rtrs-bench
 "$top_builddir/rtrs-psk" alice >"$tmp/alice.psk"
 { cat "$tmp/alice.psk"; "$top_builddir/rtrs-psk" bob; } >"$tmp/server.psk"
@@ -48,6 +50,10 @@ no_key "$server_pid" "$tmp/server.psk" "$tmp/disk"
 start_gateway "server=127.0.0.1:$server_port" export=disk control=none tls=require \
 	tls-psk="$tmp/server.psk" tls-username=alice
 cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$uri" -)
+for pid in "$server_pid" "$gateway_pid"; do
+	limit=$(prlimit --pid "$pid" --core --noheadings --raw --output SOFT)
+	[ "$limit" -le 1 ] || fail "process $pid has keys and a core limit of $limit bytes"
+done
 expect_failure 1 'the peer refused the key of alice' "$bench" --number-ios=1 \
 	--tls-psk="$tmp/wrong.psk" "127.0.0.1:$server_port" disk
 # With connections that live.
@@ -60,28 +66,48 @@ no_key "$server_pid" "$tmp/server.psk" "$tmp/disk"
 # The kernel's own core file.
 pattern=$(cat /proc/sys/kernel/core_pattern)
 case $pattern in
-'|'*) echo "the kernel gives core files to a program: not tried" ;;
-*)
+'|'*) echo "the kernel gives core files to a program: not tried"; exit 0 ;;
+/*) ;;
+*) pattern=$tmp/$pattern ;;
+esac
+stop_process "$server_pid"
+
+# abort_server KEEP OPTION...: a server with a core limit of KEEP ("": its own) dies of SIGABRT;
+# prints the core file's name, if there is one.
+abort_server() {
+	local keep=$1 pid core
+	shift
 	(
 		cd "$tmp" || exit
 		ulimit -c unlimited
-		exec "$RTRS_SERVER" --listen tcp://127.0.0.1:0 --control none \
-			--tls=require --tls-psk="$tmp/server.psk" "core=$tmp/disk"
+		exec "$RTRS_SERVER" --listen tcp://127.0.0.1:0 --control none "$@" "core=$tmp/disk"
 	) >"$tmp/aborts.log" 2>&1 &
-	aborts=$!
-	# The other server has the file locked until it ends.
-	stop_process "$server_pid"
+	pid=$!
 	wait_line "$tmp/aborts.log" 'ready, version'
-	kill -ABRT $aborts
-	expect_exit $aborts $((128 + 6))
-	[[ $pattern = /* ]] || pattern=$tmp/$pattern
-	core=$(sed "s/%e/rtrs-server/g; s/%p/$aborts/g" <<<"$pattern")
-	[ -f "$core" ] || core=$core.$aborts
+	[ -z "$keep" ] || prlimit --pid $pid --core="$keep"
+	kill -ABRT $pid
+	expect_exit $pid $((128 + 6))
+	core=$(sed "s/%e/rtrs-server/g; s/%p/$pid/g" <<<"$pattern")
+	[ -f "$core" ] || core=$core.$pid
 	if [ -f "$core" ]; then
-		python3 "$tmp/in_core.py" "$core" "$tmp/server.psk" "$tmp/disk" ||
-			fail "a key is in the kernel's core file"
-		rm "$core"
-	else
-		echo "no core file named '$pattern': not tried"
-	fi ;;
-esac
+		mv "$core" "$tmp/core"
+		echo "$tmp/core"
+	fi
+}
+tls=(--tls=require --tls-psk="$tmp/server.psk")
+
+core=$(abort_server "")
+if [ -z "$core" ]; then
+	echo "the kernel writes no core file named '$pattern': not tried"
+	exit 0
+fi
+rm "$core"
+for keys in "${tls[*]}" "--auth=require --auth-psk=$tmp/server.psk"; do
+	# shellcheck disable=SC2086	# options are words
+	core=$(abort_server "" $keys)
+	[ -z "$core" ] || fail "a server with $keys writes a core file"
+done
+core=$(abort_server unlimited: "${tls[@]}")
+[ -n "$core" ] || fail "prlimit does not bring core files back"
+python3 "$tmp/in_core.py" "$core" "$tmp/server.psk" "$tmp/disk" ||
+	fail "a key is in the kernel's core file"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "auth-creds.h"
+#include "fab-secret.h"
 
 const char *const auth_mode_names[AUTH_MODES] = {
 	[AUTH_MODE_NONE] = "none", [AUTH_MODE_PSK] = "psk", [AUTH_MODE_REQUIRE] = "require",
@@ -97,6 +98,7 @@ int auth_creds_create(const struct auth_conf *conf, struct auth_creds **out, cha
 	if (!creds)
 		return creds_error(-ENOMEM, err, len, "out of memory");
 	creds->mode = mode_of(conf);
+	fab_secret_no_core_file();
 	rc = fab_psk_read(conf->psk, &creds->psks, why, sizeof(why));
 	if (rc)
 		creds_error(rc, err, len, "auth-psk=%s: %s", conf->psk, why);

@@ -5,9 +5,11 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "fab-secret.h"
+#include "util.h"
 
 static size_t pages(size_t len)
 {
@@ -36,4 +38,16 @@ void fab_secret_free(void *secret, size_t len)
 		return;
 	explicit_bzero(secret, pages(len));
 	munmap(secret, pages(len));
+}
+
+void fab_secret_no_core_file(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_CORE, &limit))
+		return;
+	/* With 0 the kernel still feeds a program that core_pattern names (core(5)); with 1 it
+	 * does not (kernel: fs/coredump.c, do_coredump()). */
+	limit.rlim_cur = MIN((rlim_t)1, limit.rlim_max);
+	setrlimit(RLIMIT_CORE, &limit);
 }

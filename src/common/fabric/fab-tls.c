@@ -15,6 +15,7 @@
 
 #include "fab-certs.h"
 #include "fab-ktls.h"
+#include "fab-secret.h"
 #include "fab-tls.h"
 #include "fabric.h"
 #include "util.h"
@@ -268,6 +269,7 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 	if (!tls)
 		return tls_error(-ENOMEM, err, len, "out of memory");
 	wipe_begin();
+	fab_secret_no_core_file();
 	tls->base.mode = mode;
 	tls->base.ktls = conf->ktls == FAB_KTLS_AUTO;
 	tls->server = conf->server;
