@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A reload takes trust away first, whatever becomes of its exports: a key that is gone, or a
 # certificate that is revoked, ends its session while an export of the same reload waits for a lock,
-# and stays out when the reload fails.  A key that is new comes with the exports alone.  A mistake
-# in a file leaves all keys.
+# and stays out when the reload fails.  A reload that another change refuses takes trust away, too.
+# A key that is new comes with the exports alone.  A mistake in a file leaves all keys.
 . ./tests/functions.sh
 . "$top_srcdir/tests/pki.sh"
 requires_server; requires_gateway
@@ -102,9 +102,21 @@ exports() {
 	"${ctl[@]}" list | sed -n 's/^ *export //p' | sort | tr '\n' ' '
 }
 
+# is_connected NAME: the session of the client has a path
+is_connected() {
+	"${ctl[@]}" clients | grep -q "of-$1"
+}
+# taken NAME: how often the log says that the client's trust has gone with its path
+taken() {
+	grep -c -E "reload: ${gone//alice/$1}" "$server_log" || true
+}
+taken_more() {
+	[ "$(taken "$1")" -eq $(($2 + 1)) ]
+}
+
 # trust_goes_first GONE: GONE is what the report says of alice, a regular expression
 trust_goes_first() {
-	local gone=$1 server sessions=() conf=$tmp/conf reload before status=0
+	local gone=$1 server sessions=() conf=$tmp/conf reload before reads status=0
 	start_server --config "$conf" --control "$tmp/control" --state-dir "$tmp/state"
 	server=$server_pid
 	ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control")
@@ -172,6 +184,42 @@ trust_goes_first() {
 	[ "$(wc -l <"$tmp/said")" -eq 1 ] || fail "said '$(cat "$tmp/said")'"
 	[ "$(changes)" -eq $((before + 1)) ]
 	stays_out carol
+
+	# A reload, or SIGHUP, that another change keeps waiting takes trust away all the same, and
+	# what that change would give.
+	wait_until "the session of alice" is_connected alice
+	wait_until "the session of bob" is_connected bob
+	reads=$(grep -c "$conf was read again" "$server_log")
+	lock
+	wants "${waiting[@]}"
+	trusts alice bob carol
+	"$top_builddir/rtrsctl" --socket "$tmp/control" reload >"$tmp/said" 2>&1 &
+	reload=$!
+	wait_until "the export that waits" is_waiting
+	trusts alice carol
+	before=$(taken bob)
+	kill -HUP "$server"
+	wait_until "bob is out by SIGHUP" taken_more bob "$before"
+	stays_out bob
+	trusts bob
+	before=$(taken alice)
+	status=0
+	"${ctl[@]}" reload 2>"$tmp/why" || status=$?
+	[ $status -eq 1 ] || fail "the refused reload ended with status $status"
+	taken_more alice "$before" || fail "alice is not out"
+	fails_with "$tmp/why" "another change is .*: export 'waits' .* comes: try again" \
+		'only this has changed, and all else stays as it was:' "$gone"
+	stays_out alice
+	unlock
+	wait "$reload"
+	must_fail grep 'key carol' "$tmp/said" # no file has it any more
+	[ "$(exports)" = "disk waits " ]
+	stays_out carol
+	stays_out alice
+	read_twice() { [ "$(grep -c "$conf was read again" "$server_log")" -eq $((reads + 2)) ]; }
+	wait_until "the reload of SIGHUP" read_twice
+	wants
+	"${ctl[@]}" reload >"$tmp/said"
 
 	# A server that stops does not wait for the export.
 	lock

@@ -30,6 +30,8 @@ librtrssrv_la_SOURCES = \
 	%D%/change/tell.h \
 	%D%/change/trust.c \
 	%D%/change/trust.h \
+	%D%/change/trust-now.c \
+	%D%/change/trust-now.h \
 	%D%/change/change.c \
 	%D%/change/change.h \
 	%D%/conf/conf-allow.c \

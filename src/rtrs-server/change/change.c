@@ -25,7 +25,7 @@ void change_init(struct change *change, struct srv_conf *conf, struct apply *app
 		 struct srv *srv, int argc, char **argv)
 {
 	*change = (struct change){ .conf = conf, .apply = apply, .srv = srv, .argc = argc,
-				   .argv = argv };
+				   .argv = argv, .trust_now.srv = srv };
 	worker_init(&change->worker, srv_loop(srv));
 }
 
@@ -82,19 +82,43 @@ static void tell_reload(const struct change *change, int rc, const char *text)
 		  file, *text ? "" : ": nothing has changed");
 }
 
-/* What to tell of a change that ended with @rc and @text: @text, and behind the reason of a failure
- * what a reload has done before.  *@all: NULL, or for the caller to free. */
+/* Returns @why, the reason of a failure, with @lines behind it, which the failed reload has done;
+ * NULL: none.  *@all: NULL, or for the caller to free. */
+static const char *and_done(const char *why, const char *lines, char **all)
+{
+	*all = NULL;
+	if (!lines || !*lines)
+		return why;
+	if (asprintf(all, "%s\nonly this has changed, and all else stays as it was:\n%s", why,
+		     lines) < 0)
+		*all = NULL;
+	return *all ? *all : why;
+}
+
+/* What to tell of a change that ended with @rc and @text.  *@all: as of and_done(). */
 static const char *told(const struct change *change, int rc, const char *text, char **all)
 {
 	const char *lines = change->state == CHANGE_SIZING ? change->text : withdrawn(change);
 
-	*all = NULL;
-	if (!rc || !lines || !*lines)
-		return text;
-	if (asprintf(all, "%s\nonly this has changed, and all else stays as it was:\n%s", text,
-		     lines) < 0)
-		*all = NULL;
-	return *all ? *all : text;
+	return and_done(text, rc ? lines : NULL, all);
+}
+
+/* True if a thread works for a change. */
+static bool is_read_or_asked(const struct change *change)
+{
+	return change->state == CHANGE_READING || change->state == CHANGE_SIZING ||
+	       change->trust_now.runs;
+}
+
+/* Go on with a stop that waits for the threads. */
+static void stop_goes_on(struct change *change)
+{
+	void (*stopped)(void *arg) = change->stopped;
+
+	if (!stopped || is_read_or_asked(change))
+		return;
+	change->stopped = NULL;
+	stopped(change->stopped_arg);
 }
 
 static void change_ended(struct change *change, int rc, const char *text)
@@ -114,34 +138,36 @@ static void change_ended(struct change *change, int rc, const char *text)
 	free(all);
 	free(change->text);
 	change->text = NULL;
-	if (change->stopped)
-		change->stopped(change->stopped_arg);
+	if (change->stopping)
+		stop_goes_on(change);
 	else if (change->hup && change->state == CHANGE_IDLE)
 		change_hup(change);
 }
 
-/* Refuse a change because of the one that is under way. */
-static void tell_busy(const struct change *change, change_done_fn *done, void *arg)
+/* Why a change is refused: the one that is under way. */
+static const char *describe_busy(const struct change *change, char text[CHANGE_ERR])
 {
 	const struct export *now = change->apply->life->now;
-	char text[CHANGE_ERR] = "another change is being carried out: try again";
 
+	snprintf(text, CHANGE_ERR, "another change is being carried out: try again");
 	if (now)
-		snprintf(text, sizeof(text), "another change is being carried out: export '%s' "
+		snprintf(text, CHANGE_ERR, "another change is being carried out: export '%s' "
 			 "(%s) %s: try again", now->name, now->path,
 			 now->life.goal == EXPORT_PARSED ? "goes" : "comes");
-	done(arg, -EBUSY, text);
+	return text;
 }
 
 /* Begin a change.  False: @done was called. */
 static bool change_begin(struct change *change, change_done_fn *done, void *arg)
 {
+	char text[CHANGE_ERR];
+
 	if (change->stopping) {
 		done(arg, -ECANCELED, "the server stops");
 		return false;
 	}
 	if (change->state != CHANGE_IDLE) {
-		tell_busy(change, done, arg);
+		done(arg, -EBUSY, describe_busy(change, text));
 		return false;
 	}
 	change->done = done;
@@ -351,8 +377,40 @@ static void files_begin(struct change *change, void (*work)(struct worker_job *j
 		change_ended(change, rc, "no thread to read files");
 }
 
+/* A reload that is refused has taken trust away, or @rc. */
+static void trust_now_ended(struct trust_now *now, int rc, const char *text)
+{
+	struct change *change = container_of(now, struct change, trust_now);
+	char busy[CHANGE_ERR], *all = NULL;
+
+	if (change->stopping)
+		change->refused(change->refused_arg, -ECANCELED, "the server stops");
+	else if (rc)
+		change->refused(change->refused_arg, rc, text);
+	else
+		change->refused(change->refused_arg, -EBUSY,
+				and_done(describe_busy(change, busy), text, &all));
+	free(all);
+	stop_goes_on(change);
+}
+
+/* Take trust away for a reload that another change keeps from more.  False: there is no trust to
+ * take away, or another reload does that, or this fails. */
+static bool reload_trust(struct change *change, change_done_fn *done, void *arg)
+{
+	if (change->stopping || change->state == CHANGE_IDLE || change->trust_now.runs ||
+	    !srv_keys_any(change->srv))
+		return false;
+	change->refused = done;
+	change->refused_arg = arg;
+	return !trust_now_begin(&change->trust_now, change->conf, &change->trust,
+				&change->worker, trust_now_ended);
+}
+
 void change_reload(struct change *change, bool force, change_done_fn *done, void *arg)
 {
+	if (reload_trust(change, done, arg))
+		return;
 	if (!change_begin(change, done, arg))
 		return;
 	change->reload = true;
@@ -412,8 +470,7 @@ static void hup_ended(void *arg, int rc, const char *text)
 void change_hup(struct change *change)
 {
 	change->hup = change->state != CHANGE_IDLE;
-	if (!change->hup)
-		change_reload(change, false, hup_ended, change);
+	change_reload(change, false, hup_ended, change);
 }
 
 /* ---- stop ---- */
@@ -424,10 +481,7 @@ void change_stop(struct change *change, void (*stopped)(void *arg), void *arg)
 	change->hup = false;
 	if (change->state == CHANGE_BREAKING)
 		srv_break_stop(&change->breaking);
-	if (change->state == CHANGE_READING || change->state == CHANGE_SIZING) {
-		change->stopped = stopped;
-		change->stopped_arg = arg;
-	} else {
-		stopped(arg);
-	}
+	change->stopped = stopped;
+	change->stopped_arg = arg;
+	stop_goes_on(change);
 }

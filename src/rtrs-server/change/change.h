@@ -6,7 +6,7 @@
 
 #include "apply.h"
 #include "srv-break.h"
-#include "trust.h"
+#include "trust-now.h"
 #include "worker.h"
 
 struct srv;
@@ -42,6 +42,10 @@ struct change {
 	struct srv_break breaking;
 	struct trust trust;		/* of a reload */
 
+	struct trust_now trust_now;	/* of a reload that is refused because of the change */
+	change_done_fn *refused;	/* of that reload */
+	void *refused_arg;
+
 	struct worker worker;
 	struct worker_job job;
 	enum opt_result read;		/* of the job: the files */
@@ -72,11 +76,13 @@ void change_export_break(struct change *change, const char *name, bool force,
 void change_export_set(struct change *change, const char *text, bool force, change_done_fn *done,
 		       void *arg);
 /* Read the files again, those of keys and certificates, too, and carry the difference out.  @force:
- * the same, and take removed exports away from all openers.  As above. */
+ * the same, and take removed exports away from all openers.  As above; but another change that is
+ * under way does not keep trust from being taken away: -EBUSY, and the lines of that follow. */
 void change_reload(struct change *change, bool force, change_done_fn *done, void *arg);
 /* Write what was added at run time into a file of the configuration (conf-save.h).  As above. */
 void change_save(struct change *change, change_done_fn *done, void *arg);
-/* As change_reload(), with the result in the log, and after the change that is under way. */
+/* As change_reload(), with the result in the log; trust is taken away at once, and the rest comes
+ * after the change that is under way. */
 void change_hup(struct change *change);
 
 /* Changes come no more.  Calls @stopped(@arg) once no file is read and no storage is asked, maybe

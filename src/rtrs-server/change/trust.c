@@ -48,6 +48,28 @@ bool trust_read(struct trust *t, const struct srv *srv, const struct srv_conf *c
 	return good;
 }
 
+static void free_keys(struct srv_key_files *keys)
+{
+	fab_psk_free(&keys->tls);
+	fab_psk_free(&keys->auth);
+}
+
+int trust_narrow(struct trust *t, const struct trust *later)
+{
+	struct srv_key_files both = { 0 };
+	int rc = fab_psk_common(&t->keys.tls, &later->keys.tls, &both.tls);
+
+	if (!rc)
+		rc = fab_psk_common(&t->keys.auth, &later->keys.auth, &both.auth);
+	if (rc) {
+		free_keys(&both);
+		return rc;
+	}
+	free_keys(&t->keys);
+	t->keys = both;
+	return 0;
+}
+
 /* ---- what holds ---- */
 
 int trust_withdraw(struct trust *t, struct srv *srv)
@@ -76,8 +98,7 @@ void trust_give(struct trust *t, struct srv *srv, FILE *report)
 
 void trust_fini(struct trust *t)
 {
-	fab_psk_free(&t->keys.tls);
-	fab_psk_free(&t->keys.auth);
+	free_keys(&t->keys);
 	fab_certs_put(t->certs);
 	free(t->withdrawn);
 	*t = (struct trust){ 0 };

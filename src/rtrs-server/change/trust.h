@@ -24,6 +24,9 @@ struct trust {
 /* Read the files of keys and certificates that @srv was started with, as @conf has them, into @t.
  * False: mistakes, each a line in @errors.  Thread of the worker. */
 bool trust_read(struct trust *t, const struct srv *srv, const struct srv_conf *conf, FILE *errors);
+/* Take from @t, which was read before @later, the keys that @later does not have.  0, or -ENOMEM:
+ * nothing has changed. */
+int trust_narrow(struct trust *t, const struct trust *later);
 /* Take out the keys of @srv that @t does not have, and take the certificates, which are one whole:
  * those who are trusted no more lose their paths.  Each change is a line of the log, and of
  * t->withdrawn.  0, or -ENOMEM: nothing has changed.  Control thread. */
