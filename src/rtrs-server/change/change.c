@@ -392,6 +392,8 @@ static void trust_now_ended(struct trust_now *now, int rc, const char *text)
 				and_done(describe_busy(change, busy), text, &all));
 	free(all);
 	stop_goes_on(change);
+	if (change->hup_again && !change->stopping)
+		change_hup(change);
 }
 
 /* Take trust away for a reload that another change keeps from more.  False: there is no trust to
@@ -470,6 +472,7 @@ static void hup_ended(void *arg, int rc, const char *text)
 void change_hup(struct change *change)
 {
 	change->hup = change->state != CHANGE_IDLE;
+	change->hup_again = change->trust_now.runs;
 	change_reload(change, false, hup_ended, change);
 }
 

@@ -51,6 +51,7 @@ struct change {
 	enum opt_result read;		/* of the job: the files */
 	int saved;			/* of the job: 0 or -errno */
 	bool hup;			/* another reload is wanted behind this change */
+	bool hup_again;			/* and the files of trust anew, behind @trust_now */
 	bool stopping;
 	void (*stopped)(void *arg);	/* NULL: not asked for */
 	void *stopped_arg;
