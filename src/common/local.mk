@@ -17,6 +17,8 @@ libbase_la_SOURCES = \
 	%D%/base/intern.h \
 	%D%/base/io-stat.c \
 	%D%/base/io-stat.h \
+	%D%/base/crowd.c \
+	%D%/base/crowd.h \
 	%D%/base/le.h \
 	%D%/base/list.h \
 	%D%/base/lock-file.c \
@@ -67,8 +69,6 @@ libfab_la_SOURCES = \
 	%D%/fabric/fab-provider.h \
 	%D%/fabric/fab-certs.c \
 	%D%/fabric/fab-certs.h \
-	%D%/fabric/fab-crowd.c \
-	%D%/fabric/fab-crowd.h \
 	%D%/fabric/fab-ktls.c \
 	%D%/fabric/fab-ktls.h \
 	%D%/fabric/fab-tls-stream.c \

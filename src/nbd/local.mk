@@ -9,7 +9,6 @@ libnbdsrv_la_SOURCES = \
 	%D%/nbd-buf.c \
 	%D%/nbd-buf.h \
 	%D%/nbd-conn.c \
-	%D%/nbd-guest.c \
 	%D%/nbd-in.c \
 	%D%/nbd-io.c \
 	%D%/nbd-mem.c \

@@ -19,6 +19,17 @@ static void conn_serve(struct nbd_conn *conn)
 	conn->state = NBD_CONN_SERVES;
 }
 
+void nbd_ask_guest(struct nbd_conn *conn)
+{
+	struct crowd *guests = &conn->server->guests;
+	struct crowd_place *place = crowd_full(guests, conn->net);
+	struct nbd_conn *old = place ? container_of(place, struct nbd_conn, guest) : NULL;
+
+	if (old)
+		old->ops->driven_out(old);
+	crowd_enter(guests, &conn->guest, conn->net);
+}
+
 /* The backend is to answer: until then the time is not the client's, and no other client takes its
  * place.  When the server is away, all clients wait so. */
 static void ask_begin(struct nbd_conn *conn)
@@ -28,7 +39,7 @@ static void ask_begin(struct nbd_conn *conn)
 	conn->ask.state = NBD_ASK_WAITS;
 	conn->ask.left_ms = conn->deadline.at_ms > now_ms ? conn->deadline.at_ms - now_ms : 0;
 	loop_timer_cancel(&conn->deadline);
-	nbd_guest_del(conn);
+	crowd_leave(&conn->guest);
 }
 
 /* The answer to NBD_OPT_STARTTLS goes out, then the handshake of TLS has the socket.  Bytes that
@@ -75,7 +86,7 @@ static void ask_over(struct nbd_conn *conn)
 	conn->ask.state = NBD_ASK_NONE;
 	if (conn->state == NBD_CONN_HAGGLES) {
 		nbd_conn_deadline(conn, conn->ask.left_ms);
-		nbd_guest_add(conn);
+		nbd_ask_guest(conn);
 	}
 	nbd_out_bytes(conn);
 	if (conn->state < NBD_CONN_LEAVES && conn->pause == NBD_PAUSE_NONE) {

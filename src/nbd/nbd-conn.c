@@ -137,7 +137,7 @@ void nbd_conn_leave(struct nbd_conn *conn)
 	if (conn->state != NBD_CONN_HAGGLES && conn->state != NBD_CONN_SERVES)
 		return;
 	conn->state = NBD_CONN_LEAVES;
-	nbd_guest_del(conn);
+	crowd_leave(&conn->guest);
 	nbd_in_drop(conn);
 	nbd_conn_deadline(conn, LEAVE_MS);
 	loop_before_sleep(conn->server->loop, &conn->flush);
@@ -152,7 +152,7 @@ static void conn_break(struct nbd_conn *conn, struct log_limit *limit,
 		log_event_limited(limit, LOG_LEVEL_WARN, fields, conn->name,
 				  "connection ends: %s", why);
 	conn->state = NBD_CONN_BROKEN;
-	nbd_guest_del(conn);
+	crowd_leave(&conn->guest);
 	nbd_in_drop(conn);
 	nbd_out_drop(conn);
 	shutdown(conn->watch.fd, SHUT_RDWR);
@@ -348,7 +348,6 @@ int nbd_conn_create(struct nbd_server *server, int fd, const char *name, uint64_
 	snprintf(conn->name, sizeof(conn->name), "%s", name);
 	conn->net = net;
 	list_init(&conn->link);
-	list_init(&conn->guest);
 	list_init(&conn->turn);
 	list_init(&conn->out);
 	nbd_mem_pool_init(&conn->pool, &server->mem);
@@ -366,7 +365,7 @@ int nbd_conn_create(struct nbd_server *server, int fd, const char *name, uint64_
 	nbd_conn_deadline(conn, needs_tls(conn) ? STARTTLS_MS : HANDSHAKE_MS);
 	list_add_tail(&server->conns, &conn->link);
 	server->nconns++;
-	nbd_guest_add(conn);
+	nbd_ask_guest(conn);
 	nbd_out_bytes(conn);
 	return 0;
 

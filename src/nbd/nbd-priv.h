@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between the files of the engine, from below: nbd-turn.c (lines of connections), nbd-guest.c
- * (those that have opened no export), nbd-req.c (requests and their memory), nbd-out.c (replies),
- * nbd-io.c (requests on their way through the backend), nbd-recv.c (bytes of the socket),
- * nbd-ask.c (the handshake), nbd-in.c (what the bytes say), nbd-conn.c (the life of a connection),
- * nbd-server.c.  A file calls files below it; results and the calls of struct nbd_conn_ops go up.
- * The loop's thread. */
+/* Between the files of the engine, from below: nbd-turn.c (lines of connections), nbd-req.c
+ * (requests and their memory), nbd-out.c (replies), nbd-io.c (requests on their way through the
+ * backend), nbd-recv.c (bytes of the socket), nbd-ask.c (the handshake, and guests), nbd-in.c (what
+ * the bytes say), nbd-conn.c (the life of a connection), nbd-server.c.  A file calls files below
+ * it; results and the calls of struct nbd_conn_ops go up.  The loop's thread. */
 #ifndef NBD_PRIV_H
 #define NBD_PRIV_H
 
 #include "clock.h"
+#include "crowd.h"
 #include "nbd-mem.h"
 #include "nbd-opt.h"
 #include "nbd-server.h"
@@ -115,7 +115,7 @@ struct nbd_conn {
 	struct list link;		/* server->conns */
 	char name[96];
 	uint64_t net;			/* of the client */
-	struct list guest;		/* server->guests; alone: none */
+	struct crowd_place guest;	/* in server->guests */
 	enum nbd_conn_state state;
 	struct loop_watch watch;
 
@@ -175,8 +175,7 @@ struct nbd_server {
 	unsigned nios;			/* of all connections */
 	struct list conns;
 	unsigned nconns;
-	struct list guests;		/* struct nbd_conn.guest, the oldest first */
-	unsigned nguests, guests_max, net_guests_max;
+	struct crowd guests;		/* struct nbd_conn.guest */
 	struct list turns, starved;	/* struct nbd_conn.turn */
 	struct loop_task turn_wait, turn_run, feed;
 	struct loop_timer hunger;	/* while connections are starved */
@@ -195,14 +194,6 @@ void nbd_turn_fini(struct nbd_server *server);
 void nbd_turn_queue(struct nbd_conn *conn);
 /* Try the connections that wait: memory or requests came back. */
 void nbd_turn_feed(struct nbd_server *server);
-
-/* ---- nbd-guest.c ---- */
-
-/* Make @conn, which haggles, the youngest guest.  Another guest is driven out if there are too
- * many. */
-void nbd_guest_add(struct nbd_conn *conn);
-/* Make @conn no guest.  Idempotent. */
-void nbd_guest_del(struct nbd_conn *conn);
 
 /* ---- nbd-req.c ---- */
 
@@ -252,6 +243,9 @@ void nbd_io_begin(struct nbd_request_io *q);
 
 /* ---- nbd-ask.c ---- */
 
+/* Make @conn, which haggles, the youngest guest (crowd.h): the client is to move.  Another guest is
+ * driven out if there are too many. */
+void nbd_ask_guest(struct nbd_conn *conn);
 /* Act on the state of the haggling, which needs the backend or is over. */
 void nbd_ask_next(struct nbd_conn *conn);
 

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "clock.h"
+#include "fabric.h"
 #include "gate-stream.h"
 #include "gate-tls.h"
 #include "log.h"
@@ -23,8 +24,8 @@
 #define SHAKE_MS 10000			/* for the whole handshake */
 
 struct shake {
-	struct fab_addr peer;
-	struct fab_crowd_place place;	/* in gate_tls.shakes */
+	uint64_t net;			/* of the client */
+	struct crowd_place place;	/* in gate_tls.shakes */
 	struct gate_tls *tls;
 	struct nbd_conn *conn;
 	struct loop *home;		/* of @conn */
@@ -63,7 +64,7 @@ static void shake_unwatched(struct loop_watch *watch)
 /* End @s: with its stream, or as a failure because of @s->why. */
 static void shake_end(struct shake *s)
 {
-	fab_crowd_leave(&s->tls->shakes, &s->place);
+	crowd_leave(&s->place);
 	loop_timer_cancel(&s->deadline);
 	loop_unwatch(&s->watch);
 }
@@ -102,10 +103,10 @@ static bool shake_ready(struct loop_watch *watch)
 	return false;
 }
 
-/* End a handshake, if that of @peer is one too many. */
-static void shake_make_room(struct gate_tls *t, const struct fab_addr *peer)
+/* End a handshake, if another one of @net is one too many. */
+static void shake_make_room(struct gate_tls *t, uint64_t net)
 {
-	struct fab_crowd_place *place = fab_crowd_full(&t->shakes, peer);
+	struct crowd_place *place = crowd_full(&t->shakes, net);
 
 	if (place)
 		shake_fail(container_of(place, struct shake, place),
@@ -126,19 +127,21 @@ static void shake_begin_msg(struct loop_msg *msg)
 		return;
 	}
 	loop_timer_set(t->loop, &s->deadline, clock_now_ms() + SHAKE_MS);
-	shake_make_room(t, &s->peer);
-	fab_crowd_enter(&t->shakes, &s->place, &s->peer);
+	shake_make_room(t, s->net);
+	crowd_enter(&t->shakes, &s->place, s->net);
 }
 
 /* ---- the whole ---- */
 
-/* 0, or -errno: the client has gone. */
-static int shake_peer(int fd, struct fab_addr *peer)
+/* The net of the peer of @fd in @net.  0, or -errno: the client has gone. */
+static int shake_net(int fd, uint64_t *net)
 {
-	*peer = (struct fab_addr){ .len = sizeof(peer->ss) };
-	if (getpeername(fd, (struct sockaddr *)&peer->ss, &peer->len))
+	struct fab_addr peer = { .len = sizeof(peer.ss) };
+
+	if (getpeername(fd, (struct sockaddr *)&peer.ss, &peer.len))
 		return -errno;
-	fab_addr_unix_peer(fd, peer);
+	fab_addr_unix_peer(fd, &peer);
+	*net = fab_addr_net(&peer);
 	return 0;
 }
 
@@ -152,7 +155,7 @@ static void shake_start(const struct nbd_tls *nbd, struct nbd_conn *conn, int fd
 		nbd_tls_done(conn, NULL, "TLS: no memory for a handshake");
 		return;
 	}
-	if (shake_peer(fd, &s->peer)) {
+	if (shake_net(fd, &s->net)) {
 		free(s);
 		nbd_tls_done(conn, NULL, "TLS: peer closed");
 		return;
@@ -171,7 +174,7 @@ static void shake_start(const struct nbd_tls *nbd, struct nbd_conn *conn, int fd
 int gate_tls_start(struct gate_tls *t, const struct fab_tls *creds)
 {
 	*t = (struct gate_tls){ .creds = creds };
-	fab_crowd_init(&t->shakes, SHAKES_MAX, SHAKES_NET_MAX);
+	crowd_init(&t->shakes, SHAKES_MAX, SHAKES_NET_MAX);
 	return creds ? loop_poll_create("nbd-tls", &t->loop) : 0;
 }
 

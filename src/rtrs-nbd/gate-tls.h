@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* TLS for NBD clients.  Handshakes have a thread of their own, so that they hold up no IO; they are
- * bounded in number (a crowd: fab-crowd.h) and in time. */
+ * bounded in number (a crowd: crowd.h) and in time. */
 #ifndef GATE_TLS_H
 #define GATE_TLS_H
 
-#include "fab-crowd.h"
+#include "crowd.h"
 #include "fab-tls.h"
 #include "loop.h"
 #include "nbd-tls.h"
@@ -12,7 +12,7 @@
 struct gate_tls {
 	const struct fab_tls *creds;
 	struct loop *loop;		/* of handshakes; NULL: no TLS */
-	struct fab_crowd shakes;	/* the loop's */
+	struct crowd shakes;	/* the loop's */
 };
 
 /* TLS for the clients of one loop. */

@@ -106,11 +106,16 @@ static void unnamed(void)
 	check_eq(fab_addr_port(&a), 0);
 	b.pid = 43;
 	check(fab_addr_same_host(&a, &b) && fab_addr_same_net(&a, &b));
+	check_eq(fab_addr_net(&a), fab_addr_net(&b));
 	b.uid = 1001;
 	check(!fab_addr_same_host(&a, &b) && !fab_addr_same_net(&a, &b));
+	check(fab_addr_net(&a) != fab_addr_net(&b));
+	b.uid = (uid_t)-1;		/* not known */
+	check(fab_addr_net(&b) != UINT64_MAX);
 	check_eq(fab_addr_parse("unix:/a", NULL, 1, &named, err, sizeof(err)), 0);
 	check(!fab_addr_same_host(&a, &named));
 	check_eq(fab_addr_parse("127.0.0.1", &fab_tcp, 1, &b, err, sizeof(err)), 0);
+	check(fab_addr_net(&a) != fab_addr_net(&b));
 	check(!fab_addr_is_unix(&b) && !fab_addr_same_host(&a, &b));
 }
 

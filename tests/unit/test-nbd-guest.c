@@ -14,8 +14,8 @@ enum { ALL = 8, NET = 3 };		/* limits; the engine's own are shared out by the pr
 static void begin(void)
 {
 	by_hand_begin();
-	rig.server->guests_max = ALL;
-	rig.server->net_guests_max = NET;
+	rig.server->guests.max = ALL;
+	rig.server->guests.net_max = NET;
 }
 
 TestSuite(guest, .init = begin, .fini = by_hand_end);
@@ -87,7 +87,7 @@ Test(guest, oldest_of_the_crowd_goes)
 	connect_from(4, &d, 1);
 	expect_driven_out(b[0]);
 	cr_assert(stays(a[0]) && stays(b[1]) && stays(c[0]) && stays(d));
-	cr_assert_eq(rig.server->nguests, ALL);
+	cr_assert_eq(rig.server->guests.n, ALL);
 	leave_all(a, 2);
 	leave_all(b, NET);
 	leave_all(c, NET);
@@ -116,10 +116,10 @@ Test(guest, served_ones_stay)
 		connect_from(1, &served[i], 1);
 		open_disk(served[i]);
 	}
-	cr_assert_eq(rig.server->nguests, 0);
+	cr_assert_eq(rig.server->guests.n, 0);
 	connect_from(1, fds, NET);
 	leave_all(fds, NET);
-	cr_assert_eq(rig.server->nguests, 0);
+	cr_assert_eq(rig.server->guests.n, 0);
 	connect_from(1, fds, NET);
 	cr_assert_eq(nlines, 0, "%s", last_line);
 	for (unsigned i = 0; i < NET + 1; i++) {

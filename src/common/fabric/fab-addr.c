@@ -174,6 +174,12 @@ static uint64_t net_of_v4(uint32_t host)
 	return UINT64_C(0xffff) << 32 | host;
 }
 
+/* A multicast address (ff00::/8) is no peer's. */
+static uint64_t net_of_user(uid_t uid)
+{
+	return UINT64_C(0xff) << 56 | uid;
+}
+
 uint64_t fab_addr_net(const struct fab_addr *addr)
 {
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&addr->ss;
@@ -181,6 +187,8 @@ uint64_t fab_addr_net(const struct fab_addr *addr)
 	be64 upper;
 	be32 lower;
 
+	if (fab_addr_is_unix(addr))
+		return net_of_user(addr->uid);
 	if (addr->ss.ss_family != AF_INET6)
 		return net_of_v4(ntohl(v4->sin_addr.s_addr));
 	memcpy(&upper, v6->sin6_addr.s6_addr, sizeof(upper));

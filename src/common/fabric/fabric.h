@@ -134,9 +134,9 @@ bool fab_addr_same_host(const struct fab_addr *a, const struct fab_addr *b);
 /* True if a host may have both addresses at will: fab_addr_same_host(), or the same IPv6 network of
  * 64 bits. */
 bool fab_addr_same_net(const struct fab_addr *a, const struct fab_addr *b);
-/* The number of the net of @addr, an address of IP.  Two addresses have the same number if
- * fab_addr_same_net() says so, and in one more case: IPv4 as it is, and written as IPv6.
- * UINT64_MAX is no net's. */
+/* The number of the net of @addr: of IP, or of a peer of AF_UNIX, whose user is its net.  Two
+ * addresses have the same number if fab_addr_same_net() says so, and in one more case: IPv4 as it
+ * is, and written as IPv6.  UINT64_MAX is no net's. */
 uint64_t fab_addr_net(const struct fab_addr *addr);
 
 /* ---- users of this machine (fab-users.c) ---- */

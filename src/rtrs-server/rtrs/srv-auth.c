@@ -25,7 +25,7 @@
 
 struct srv_guest {
 	struct list link;		/* in srv->guests.all */
-	struct fab_crowd_place place;	/* in srv->guests.staying, unless @leaving */
+	struct crowd_place place;	/* in srv->guests.staying, unless @leaving */
 	struct srv *srv;
 	struct fab_conn *fab;
 	struct fab_pd *pd;
@@ -88,7 +88,7 @@ static void guest_end(struct srv_guest *g)
 static void guest_gone(struct srv_guest *g)
 {
 	g->leaving = true;
-	fab_crowd_leave(&g->srv->guests.staying, &g->place);
+	crowd_leave(&g->place);
 }
 
 static void guest_leave(struct srv_guest *g)
@@ -266,12 +266,12 @@ static void guests_timer(struct loop_timer *timer)
 /* Push one out, if @peer is one too many.  False: too many are still leaving. */
 static bool make_room(struct srv *srv, const struct fab_addr *peer)
 {
-	struct fab_crowd_place *place;
+	struct crowd_place *place;
 	struct srv_guest *g;
 
 	if (srv->guests.n >= 2 * SRV_MAX_GUESTS)
 		return false;
-	place = fab_crowd_full(&srv->guests.staying, peer);
+	place = crowd_full(&srv->guests.staying, fab_addr_net(peer));
 	if (!place)
 		return true;
 	g = container_of(place, struct srv_guest, place);
@@ -364,7 +364,7 @@ static void guest_begin(struct srv *srv, struct fab_conn *conn, const struct rtr
 	fab_conn_set_context(conn, NULL);
 	list_add_tail(&srv->guests.all, &g->link);
 	srv->guests.n++;
-	fab_crowd_enter(&srv->guests.staying, &g->place, &g->peer);
+	crowd_enter(&srv->guests.staying, &g->place, fab_addr_net(&g->peer));
 	g->watch.fd = fab_conn_fd(conn);
 	if (loop_watch(srv_loop(srv), &g->watch)) {
 		g->watch.fd = -1;
@@ -419,7 +419,7 @@ void srv_auth_stop(struct srv *srv)
 void srv_auth_init(struct srv *srv)
 {
 	list_init(&srv->guests.all);
-	fab_crowd_init(&srv->guests.staying, SRV_MAX_GUESTS, SRV_MAX_HOST_GUESTS);
+	crowd_init(&srv->guests.staying, SRV_MAX_GUESTS, SRV_MAX_HOST_GUESTS);
 	loop_timer_init(&srv->guests.timer, guests_timer);
 	srv_pass_init(&srv->passes);
 }

@@ -104,7 +104,7 @@ void tcp_cm_conn_unwatch(struct tcp_conn *c)
 	c->in_epoll = false;
 	list_del(&c->hs_link);
 	if (tcp_conn_state(c) == TCP_STRANGER)
-		fab_crowd_leave(&cm->strangers, &c->place);
+		crowd_leave(&c->place);
 }
 
 void tcp_cm_report(struct tcp_conn *c, enum fab_event_type type, int status)
@@ -154,7 +154,7 @@ int tcp_cm_create(struct fab_cm **out)
 	pthread_mutex_init(&cm->lock, NULL);
 	list_init(&cm->listeners);
 	list_init(&cm->handshakes);
-	fab_crowd_init(&cm->strangers, CM_STRANGERS_MAX, CM_STRANGERS_NET_MAX);
+	crowd_init(&cm->strangers, CM_STRANGERS_MAX, CM_STRANGERS_NET_MAX);
 	list_init(&cm->events);
 	cm->timer.ready = timer_ready;
 	cm->timer_ms = CLOCK_NEVER;

@@ -19,7 +19,7 @@ struct tcp_cm {
 	struct list handshakes;		/* tcp_conn.hs_link, earliest deadline first */
 	struct list events;		/* tcp_conn.ev_link */
 	struct tcp_source timer;
-	struct fab_crowd strangers;	/* tcp_conn.place of TCP_STRANGER */
+	struct crowd strangers;	/* tcp_conn.place of TCP_STRANGER */
 	unsigned tls_steps;		/* of handshakes of TLS, in this tcp_cm_get_event(): a step
 					 * costs up to a millisecond */
 	uint64_t timer_ms;		/* deadline of the timer; CLOCK_NEVER: off */

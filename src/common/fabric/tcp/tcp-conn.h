@@ -27,7 +27,7 @@
 #include <stdatomic.h>
 #include <sys/uio.h>
 
-#include "fab-crowd.h"
+#include "crowd.h"
 #include "fabric.h"
 #include "list.h"
 #include "tcp-frame.h"
@@ -159,7 +159,7 @@ struct tcp_conn {
 	bool in_epoll;
 	struct tcp_listener *listener;	/* passive, until CONNECT_REQUEST was taken */
 	struct list hs_link;		/* cm->handshakes */
-	struct fab_crowd_place place;	/* of a stranger, in cm->strangers */
+	struct crowd_place place;	/* of a stranger, in cm->strangers */
 	uint64_t deadline_ms;
 	struct list ev_link;		/* cm->events */
 	enum fab_event_type ev_type;
