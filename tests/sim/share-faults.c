@@ -42,6 +42,7 @@ static void kill_server(struct share_faults *f, unsigned n)
 static void stop_server(struct share_faults *f, unsigned n)
 {
 	world_server_stop_on(f->w, hosts[n]);
+	sim_share_ended(sim_disk_share(world_disk(f->w)), hosts[n]);
 	f->restarts++;
 	world_run_ms(f->w, sim_rand(3000));
 	share_start(f, hosts[n]);

@@ -22,6 +22,7 @@ struct opener {
 	struct sim_host *host;
 	unsigned epoch;
 	bool fenced, left;
+	bool former;			/* of a program that has ended */
 	uint64_t told_ms;		/* when the server met the fence first; 0: not yet */
 	uint64_t seen_ms;		/* when the server was last seen alive */
 };
@@ -120,6 +121,16 @@ void sim_share_fence(struct sim_share *s, const char *host)
 	}
 }
 
+void sim_share_ended(struct sim_share *s, const char *host)
+{
+	const struct sim_host *h = sim_host_find(host);
+
+	for (unsigned i = 0; i < s->n; i++) {
+		if (s->openers[i].host == h)
+			s->openers[i].former = true;
+	}
+}
+
 void sim_share_let_break(struct sim_share *s)
 {
 	s->let_break = true;
@@ -141,7 +152,7 @@ static void check_break(const struct sim_share *s, unsigned number)
 	for (unsigned i = 0; i < s->n; i++) {
 		const struct opener *o = &s->openers[i];
 
-		if (o->host == me->host && o->epoch == me->epoch && o->told_ms)
+		if (o->host == me->host && o->epoch == me->epoch && !o->former && o->told_ms)
 			losses_end_ms = MAX(losses_end_ms, o->told_ms) + STORE_LEAD_BREAK_MS;
 	}
 	if (losses_end_ms > now + (uint64_t)STORE_LEAD_BREAKS * STORE_LEAD_BREAK_MS)

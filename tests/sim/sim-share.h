@@ -48,6 +48,8 @@ int sim_share_yield(struct sim_share *s, unsigned number);
 void sim_share_be_late(struct sim_share *s, unsigned ms);
 /* The cluster fences what the server on @host has opened, for a reason of its own. */
 void sim_share_fence(struct sim_share *s, const char *host);
+/* The server on @host has stopped in good order: the next one there knows nothing of its losses. */
+void sim_share_ended(struct sim_share *s, const char *host);
 /* Administrators have locks broken, by which no promise of store-lead.h is broken. */
 void sim_share_let_break(struct sim_share *s);
 /* Locks that were broken so far, of owners that were alive. */
