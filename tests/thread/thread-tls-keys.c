@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keys and certificates are replaced, and those of before freed, while handshakes take them on other
- * threads.  Who has a key, or trusts a certificate, before and after a replacement gets through. */
+/* Keys and certificates are replaced, and those of before freed, while handshakes take them on
+ * other threads.  Who has a key, or trusts a certificate, before and after a replacement gets
+ * through. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

@@ -3,11 +3,11 @@
  * ChaCha20-Poly1305, always with an ephemeral Diffie-Hellman exchange; no tickets, no early data.
  * The words are nbdkit's.
  *
- * Made once, before threads that use it, and then constant but for keys and certificates.  The owner
- * replaces these, on the thread that made the struct fab_tls, while other threads are in handshakes:
- * a handshake takes a key when the peer has named it, and certificates when the session is made, and
- * keeps what it took.  So the owner may free keys of before at once.  The lock for this is inside,
- * and innermost.  Sessions that were made with a struct fab_tls end before it does. */
+ * Made once, before threads that use it, and then constant but for keys and certificates.  The
+ * owner is one thread, and replaces these while other threads are in handshakes.  A handshake takes
+ * a copy of the key when the client has named it, and certificates when its session is made, and
+ * keeps both.  So the owner may free keys of before at once.  The lock for this is inside, and
+ * innermost.  Sessions that were made with a struct fab_tls end before it does. */
 #ifndef FAB_TLS_H
 #define FAB_TLS_H
 
