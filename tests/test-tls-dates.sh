@@ -27,6 +27,10 @@ check_is() {
 	[ $status -eq "$want" ] || fail "status $status instead of $want"
 	grep -q -E -- "$regex" "$tmp/check" || fail "does not match '$regex'"
 }
+# Not check_is, which ends the test while the path is not up yet.
+path_up() {
+	"$rtrsctl" check >"$tmp/check" 2>&1 && grep -q '^RTRS OK - ' "$tmp/check"
+}
 reload() {
 	"$rtrsctl" --server reload >"$tmp/reload" || fail "no reload"
 }
@@ -96,7 +100,7 @@ start_server --tls=on --tls-psk="$tmp/keys" --auth=psk --auth-psk="$tmp/keys" "d
 cp "$tmp/keys" "$tmp/own-keys"
 start_gateway "server=127.0.0.1:$server_port" export=disk tls=require tls-psk="$tmp/own-keys" \
 	auth=require auth-psk="$tmp/own-keys"
-wait_until "the path" check_is 0 '^RTRS OK - '
+wait_until "the path" path_up
 chmod 640 "$tmp/own-keys"
 for option in tls-psk auth-psk; do
 	check_is 1 "rtrs-nbd .*: $option=$tmp/own-keys: expected mode 0600" --gateway
@@ -108,7 +112,7 @@ chmod 600 "$tmp/own-keys"
 (cd "$tmp" && "$RTRS_NBD" -U "$tmp/away.sock" -P "$tmp/away.pid" \
 	"server=127.0.0.1:$server_port" export=disk tls=require tls-psk=own-keys auth=none)
 cleanup_fn kill_process "$(cat "$tmp/away.pid")"
-wait_until "the path" check_is 0 '^RTRS OK - '
+wait_until "the path" path_up
 echo nonsense >"$tmp/keys"
 for option in tls-psk auth-psk; do
 	check_is 1 "rtrs-server .*: $option=$tmp/keys: " --server

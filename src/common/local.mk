@@ -78,6 +78,8 @@ libfab_la_SOURCES = \
 	%D%/fabric/fab-users.c \
 	%D%/fabric/fabric.c \
 	%D%/fabric/fabric.h \
+	%D%/fabric/tcp/tcp-aside.c \
+	%D%/fabric/tcp/tcp-aside.h \
 	%D%/fabric/tcp/tcp-cm.c \
 	%D%/fabric/tcp/tcp-cm.h \
 	%D%/fabric/tcp/tcp-conn.c \

@@ -24,8 +24,9 @@ endif
 
 dist_check_SCRIPTS += %D%/conformance-tcp.sh
 
-check_PROGRAMS += test-addr test-tcp-ktls test-tcp-setup test-tcp-tls test-tcp-wire
-FABRIC_TESTS = %D%/conformance-tcp.sh test-addr test-tcp-ktls test-tcp-setup test-tcp-tls test-tcp-wire
+check_PROGRAMS += test-addr test-tcp-aside test-tcp-ktls test-tcp-setup test-tcp-tls test-tcp-wire
+FABRIC_TESTS = %D%/conformance-tcp.sh test-addr test-tcp-aside test-tcp-ktls test-tcp-setup test-tcp-tls \
+	test-tcp-wire
 TESTS += $(FABRIC_TESTS)
 raw_sources = \
 	tests/fabric/harness.c \
@@ -51,6 +52,13 @@ test_tcp_tls_LDADD = libfab.la libbase.la $(GNUTLS_LIBS)
 check_PROGRAMS += auth-flood
 auth_flood_SOURCES = $(raw_sources) %D%/auth-flood.c
 auth_flood_LDADD = libauth.la librtrs.la libfab.la libpsk.la libclock.la libbase.la
+
+# Steps of TLS's handshakes that are held.
+test_tcp_aside_SOURCES = $(raw_sources) %D%/test-tcp-aside.c
+test_tcp_aside_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)
+test_tcp_aside_LDADD = libfab.la libbase.la $(GNUTLS_LIBS)
+test_tcp_aside_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=tcp_tls_handshake,--wrap=tcp_tls_free,--wrap=tcp_aside_lend
 
 # The same with the records of a kernel that the program brings.
 test_tcp_ktls_SOURCES = $(test_tcp_tls_SOURCES) %D%/fake-ktls.c

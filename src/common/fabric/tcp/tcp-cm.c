@@ -2,11 +2,11 @@
 /* The event channel and the calls that set connections up.
  *
  * Owns an epoll descriptor, on which users wait.  The epoll holds the listeners (tcp-listen.c), the
- * sockets in the middle of a handshake (tcp-hs.c) and a timer.  The timer also makes the descriptor
- * readable while an event waits.
+ * sockets in the middle of a handshake (tcp-hs.c), a timer, and the results of the thread for steps
+ * of TLS (tcp-aside.c).  The timer also makes the descriptor readable while an event waits.
  *
  * A single thread at a time, but any thread calls tcp_cm_forget(), hence cm->lock.  A socket leaves
- * the epoll when its connection is reported or up.  Errors are events. */
+ * the epoll when its connection is reported or up, and while a step has it.  Errors are events. */
 #include <config.h>
 
 #include <assert.h>
@@ -29,7 +29,6 @@
 #include "tcp-qp.h"
 
 #define CM_ROUND 256			/* sources served in one call, for fairness to the caller */
-#define CM_ROUND_TLS 4			/* and steps of handshakes of TLS, which are dear */
 #define CM_USER_TIMEOUT_MS 30000	/* a peer is dead if it acknowledges no bytes for so long */
 
 static void set_timer(struct tcp_cm *cm, uint64_t when_ms)
@@ -95,13 +94,16 @@ int tcp_cm_conn_watch(struct tcp_conn *c, uint32_t events)
 	return rc;
 }
 
+void tcp_cm_conn_pause(struct tcp_conn *c)
+{
+	if (c->in_epoll)
+		epoll_ctl(c->base.cm->fd, EPOLL_CTL_DEL, c->fd, NULL);
+	c->in_epoll = false;
+}
+
 void tcp_cm_conn_unwatch(struct tcp_conn *c)
 {
-	struct tcp_cm *cm = tcp_cm(c->base.cm);
-
-	if (c->in_epoll)
-		epoll_ctl(cm->base.fd, EPOLL_CTL_DEL, c->fd, NULL);
-	c->in_epoll = false;
+	tcp_cm_conn_pause(c);
 	list_del(&c->hs_link);
 	if (tcp_conn_state(c) == TCP_STRANGER)
 		crowd_leave(&c->place);
@@ -156,6 +158,7 @@ int tcp_cm_create(struct fab_cm **out)
 	list_init(&cm->handshakes);
 	crowd_init(&cm->strangers, CM_STRANGERS_MAX, CM_STRANGERS_NET_MAX);
 	list_init(&cm->events);
+	tcp_aside_init(&cm->aside);
 	cm->timer.ready = timer_ready;
 	cm->timer_ms = CLOCK_NEVER;
 	cm->base.fd = epoll_create1(EPOLL_CLOEXEC);
@@ -179,6 +182,7 @@ err_timer:
 err_epoll:
 	close(cm->base.fd);
 err_free:
+	tcp_aside_fini(&cm->aside);
 	pthread_mutex_destroy(&cm->lock);
 	free(cm);
 	return rc;
@@ -190,6 +194,7 @@ void tcp_cm_destroy(struct fab_cm *fcm)
 
 	assert(list_empty(&cm->listeners) && list_empty(&cm->handshakes) &&
 	       list_empty(&cm->events));
+	tcp_aside_fini(&cm->aside);
 	close(cm->timerfd);
 	close(cm->base.fd);
 	pthread_mutex_destroy(&cm->lock);
@@ -237,13 +242,11 @@ int tcp_cm_get_event(struct fab_cm *fcm, struct fab_event *ev)
 
 	LOCK_SCOPE(&cm->lock);
 	cm_expire(cm);
-	cm->tls_steps = 0;
-	while (!(rc = take_event(cm, ev)) && n > 0 && cm->tls_steps < CM_ROUND_TLS &&
-	       round++ < CM_ROUND)
+	while (!(rc = take_event(cm, ev)) && n > 0 && round++ < CM_ROUND)
 		n = cm_serve_source(cm);
 	if (n < 0)
 		rc = n;
-	update_timer(cm, round > CM_ROUND || cm->tls_steps >= CM_ROUND_TLS);
+	update_timer(cm, round > CM_ROUND);
 	return rc;
 }
 
@@ -253,6 +256,7 @@ void tcp_cm_forget(struct tcp_conn *c)
 
 	LOCK_SCOPE(&cm->lock);
 	tcp_cm_conn_unwatch(c);
+	tcp_aside_leave(&cm->aside, c);
 	list_del(&c->ev_link);
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The set-up of connections: the cm and the calls of its user (tcp-cm.c), the handshake (tcp-hs.c,
- * and tcp-hs-tls.c if there is TLS), listeners (tcp-listen.c). */
+ * and tcp-hs-tls.c and tcp-aside.c if there is TLS), listeners (tcp-listen.c). */
 #ifndef TCP_CM_H
 #define TCP_CM_H
 
+#include "tcp-aside.h"
 #include "tcp-conn.h"
 #include "unix-sock.h"
 
@@ -19,9 +20,8 @@ struct tcp_cm {
 	struct list handshakes;		/* tcp_conn.hs_link, earliest deadline first */
 	struct list events;		/* tcp_conn.ev_link */
 	struct tcp_source timer;
-	struct crowd strangers;	/* tcp_conn.place of TCP_STRANGER */
-	unsigned tls_steps;		/* of handshakes of TLS, in this tcp_cm_get_event(): a step
-					 * costs up to a millisecond */
+	struct crowd strangers;		/* tcp_conn.place of TCP_STRANGER */
+	struct tcp_aside aside;		/* the thread for steps of TLS's handshakes */
 	uint64_t timer_ms;		/* deadline of the timer; CLOCK_NEVER: off */
 };
 
@@ -73,6 +73,8 @@ void tcp_cm_set_options(int fd, const struct fab_addr *peer);
 int tcp_cm_watch(struct tcp_cm *cm, int op, int fd, uint32_t events, struct tcp_source *src);
 /* Watch the socket of @c for @events, or change the events.  Returns 0 or -errno. */
 int tcp_cm_conn_watch(struct tcp_conn *c, uint32_t events);
+/* Do not watch the socket of @c for now: not even the end of its stream. */
+void tcp_cm_conn_pause(struct tcp_conn *c);
 /* Take @c out of the epoll and the deadlines, and a stranger out of the crowd.  Call before its
  * state changes. */
 void tcp_cm_conn_unwatch(struct tcp_conn *c);
@@ -83,6 +85,8 @@ void tcp_cm_report(struct tcp_conn *c, enum fab_event_type type, int status);
 
 /* The tcp_source.ready of a connection in its set-up. */
 void tcp_hs_ready(struct tcp_source *src, uint32_t events);
+/* The tcp_source.ready of the results of steps of TLS's handshakes. */
+void tcp_hs_step_done(struct tcp_source *src, uint32_t events);
 /* Fail a set-up whose deadline has passed. */
 void tcp_hs_expire(struct tcp_conn *c);
 /* End the set-up of the active side: UNREACHABLE with @err, and the cause @why. */

@@ -40,7 +40,7 @@ int tcp_conn_new(struct fab_cm *cm, int fd, struct tcp_conn **out)
 
 void tcp_conn_free(struct tcp_conn *c)
 {
-	assert(!c->pd);
+	assert(!c->pd && !c->step);
 	tcp_tls_destroy(c);
 	if (c->fd >= 0)
 		close(c->fd);

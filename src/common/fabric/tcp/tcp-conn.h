@@ -7,9 +7,8 @@
  * belong to the pd; regions and windows have keys (tcp-key.h).
  *
  * A file calls only those before it: tcp-frame, tcp-ktls, tcp-tls, tcp-stream, tcp-conn, tcp-key,
- * tcp-pd, tcp-mr, tcp-mw, tcp-tx, tcp-rx, tcp-qp; tcp-hs-frame, tcp-hs-tls; tcp-cm with tcp-hs,
- * tcp-listen;
- * tcp.c, the table of the provider.
+ * tcp-pd, tcp-mr, tcp-mw, tcp-tx, tcp-rx, tcp-qp; tcp-aside, tcp-hs-frame, tcp-hs-tls; tcp-cm with
+ * tcp-hs, tcp-listen; tcp.c, the table of the provider.
  *
  * LOCKS, in the order of taking:
  *	pd->lock	connections of the pd, allocation of keys; held while a revoke walks
@@ -17,9 +16,9 @@
  *			Only non-blocking reads happen under rx->lock
  *	tx->lock	the send ring and writes to the socket
  *	rx->post_lock	producers of the receive ring
- * cm->lock (events, sockets in their set-up) is never held together with another lock, but the lock
- * of a session of TLS, which is innermost (tcp-tls.c).  No lock is held while a completion handler
- * runs. */
+ * cm->lock (events, sockets in their set-up) is never held together with another lock, but that of
+ * the steps of TLS's handshakes (tcp-aside.h), and that of a session of TLS (tcp-tls.c); these two
+ * are innermost.  No lock is held while a completion handler runs. */
 #ifndef TCP_CONN_H
 #define TCP_CONN_H
 
@@ -36,6 +35,7 @@
 struct tcp_key;
 struct tcp_listener;
 struct tcp_pd;
+struct tcp_step;
 struct tcp_tls;
 
 /* ---- send side: tcp-tx.c owns it ---- */
@@ -157,6 +157,7 @@ struct tcp_conn {
 	/* Under cm->lock: set-up. */
 	struct tcp_source source;
 	bool in_epoll;
+	struct tcp_step *step;		/* of TLS's handshake (tcp-aside.h); NULL: none, or over */
 	struct tcp_listener *listener;	/* passive, until CONNECT_REQUEST was taken */
 	struct list hs_link;		/* cm->handshakes */
 	struct crowd_place place;	/* of a stranger, in cm->strangers */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TLS in the handshake: whether a connection has TLS, and the steps of TLS's own handshake.
+/* TLS in the handshake: whether a connection has TLS, and what comes before and behind the steps of
+ * TLS's own handshake (tcp-aside.c).
  *
  * A stranger's first byte tells TLS from CONNECT.  A side without TLS answers a hello of TLS with
  * REJECT, TCP_FRAME_F_TLS, in plain, and goes on with the connection: the peer may send CONNECT in
@@ -11,7 +12,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "log.h"
@@ -115,27 +115,23 @@ int tcp_hs_tls_refuse(struct tcp_conn *c)
 
 /* ---- steps ---- */
 
-static bool is_active(const struct tcp_conn *c)
+bool tcp_hs_tls_answered(struct tcp_conn *c)
 {
-	return tcp_conn_state(c) != TCP_STRANGER;
+	/* The server has no TLS, or refuses the address. */
+	if (tcp_conn_state(c) == TCP_STRANGER || tcp_tls_heard(c) ||
+	    peek_byte(c) != TCP_FRAME_REJECT)
+		return false;
+	tcp_tls_destroy(c);
+	c->tls_refused = true;
+	c->hs = TCP_HS_FRAME;
+	return true;
 }
 
-int tcp_hs_tls_step(struct tcp_conn *c, uint32_t *events, char why[FAB_TLS_WHY_LEN])
+int tcp_hs_tls_done(struct tcp_conn *c, char why[FAB_TLS_WHY_LEN])
 {
 	char text[FAB_TLS_WHY_LEN] = "", addr[FAB_ADDR_STRLEN];
-	int rc;
+	int rc = tcp_tls_hand_over(c, text);
 
-	/* An answer in plain: the server has no TLS, or refuses the address. */
-	if (is_active(c) && !tcp_tls_heard(c) && peek_byte(c) == TCP_FRAME_REJECT) {
-		tcp_tls_destroy(c);
-		c->tls_refused = true;
-		c->hs = TCP_HS_FRAME;
-		return 0;
-	}
-	rc = tcp_tls_handshake(c, events, why);
-	if (rc)
-		return rc;
-	rc = tcp_tls_hand_over(c, text);
 	if (rc < 0) {
 		snprintf(why, FAB_TLS_WHY_LEN, "%s", text);
 		return rc;
@@ -143,7 +139,6 @@ int tcp_hs_tls_step(struct tcp_conn *c, uint32_t *events, char why[FAB_TLS_WHY_L
 	fab_addr_format(&c->base.peer, addr, sizeof(addr));
 	if (!rc && *text)
 		log_dbg(NULL, "tcp %s: no kTLS: %s", addr, text);
-	*events = EPOLLIN;
 	c->hs = TCP_HS_FRAME;
 	log_dbg(NULL, "tcp %s: %s", addr, tcp_tls_describe(c, text, sizeof(text)));
 	return 0;

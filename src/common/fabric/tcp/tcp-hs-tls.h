@@ -15,8 +15,10 @@ int tcp_hs_tls_begin(struct tcp_conn *c);
 int tcp_hs_tls_start(struct tcp_conn *c);
 /* Read a hello of TLS that is refused, and answer. */
 int tcp_hs_tls_refuse(struct tcp_conn *c);
-/* Go on with the handshake of TLS.  -EAGAIN: when the socket has @events; a failure has the cause
- * @why. */
-int tcp_hs_tls_step(struct tcp_conn *c, uint32_t *events, char why[FAB_TLS_WHY_LEN]);
+/* True if the peer of the active side has answered its hello in plain: the connection goes on
+ * without TLS.  Before each step of TLS's handshake. */
+bool tcp_hs_tls_answered(struct tcp_conn *c);
+/* TLS's handshake is done.  A failure has the cause @why. */
+int tcp_hs_tls_done(struct tcp_conn *c, char why[FAB_TLS_WHY_LEN]);
 
 #endif

@@ -111,6 +111,7 @@ static const char *peer_closed(const struct tcp_conn *c)
 void tcp_hs_drop(struct tcp_conn *c)
 {
 	tcp_cm_conn_unwatch(c);
+	tcp_aside_leave(&tcp_cm(c->base.cm)->aside, c);
 	tcp_conn_free(c);
 }
 
@@ -306,38 +307,36 @@ static void frame_ready(struct tcp_conn *c)
 		reply_frame(c, &f);
 }
 
-/* Go on with the handshake of TLS; the active side sends its CONNECT behind. */
-static int secure(struct tcp_conn *c, char why[HS_WHY_LEN])
+/* TLS's handshake is over, by TLS or in plain; the active side sends its CONNECT behind. */
+static int secured(struct tcp_conn *c)
 {
-	uint32_t events = EPOLLIN;
-	int rc, err;
+	int rc = 0;
 
-	tcp_cm(c->base.cm)->tls_steps++;
-	rc = tcp_hs_tls_step(c, &events, why);
-	if (rc && rc != -EAGAIN)
-		return rc;
-	if (!rc && tcp_conn_state(c) == TCP_SECURING) {
+	tcp_aside_leave(&tcp_cm(c->base.cm)->aside, c);
+	if (tcp_conn_state(c) == TCP_SECURING) {
 		tcp_conn_set_state(c, TCP_WAIT_REPLY);
 		/* In plain the answer has come already. */
 		rc = c->tls_refused ? 0 : send_connect(c);
 	}
-	if (rc && rc != -EAGAIN)
-		return rc;
-	err = tcp_cm_conn_watch(c, events);
-	return err ? err : rc;
+	return rc ? rc : tcp_cm_conn_watch(c, EPOLLIN);
 }
 
-static void handshake_ready(struct tcp_conn *c)
+/* Go on with TLS's handshake: the thread of handshakes has @c, until tcp_hs_step_done(). */
+static int secure(struct tcp_conn *c)
 {
-	char why[HS_WHY_LEN] = "";
-	int rc = 0;
+	struct tcp_cm *cm = tcp_cm(c->base.cm);
+	int rc;
 
-	if (c->hs == TCP_HS_BEGIN)
-		rc = tcp_hs_tls_begin(c);
-	if (!rc && c->hs == TCP_HS_TLS_REFUSED)
-		rc = tcp_hs_tls_refuse(c);
-	if (!rc && c->hs == TCP_HS_TLS)
-		rc = secure(c, why);
+	if (tcp_hs_tls_answered(c))
+		return secured(c);
+	tcp_cm_conn_pause(c);
+	rc = tcp_aside_lend(&cm->aside, c, cm->base.fd, tcp_hs_step_done);
+	return rc ? rc : -EAGAIN;
+}
+
+/* The handshake of @c has come to @rc, as tcp-hs-tls.h says; @why is the cause, "": @rc says it. */
+static void go_on(struct tcp_conn *c, int rc, const char *why)
+{
 	if (rc == -EAGAIN)
 		return;
 	if (rc)
@@ -345,6 +344,40 @@ static void handshake_ready(struct tcp_conn *c)
 						 strerror(-rc));
 	else
 		frame_ready(c);
+}
+
+static void handshake_ready(struct tcp_conn *c)
+{
+	int rc = 0;
+
+	if (c->hs == TCP_HS_BEGIN)
+		rc = tcp_hs_tls_begin(c);
+	if (!rc && c->hs == TCP_HS_TLS_REFUSED)
+		rc = tcp_hs_tls_refuse(c);
+	if (!rc && c->hs == TCP_HS_TLS)
+		rc = secure(c);
+	go_on(c, rc, "");
+}
+
+void tcp_hs_step_done(struct tcp_source *src, uint32_t events)
+{
+	struct tcp_conn *c = tcp_aside_take(container_of(src, struct tcp_aside, source));
+	char why[HS_WHY_LEN] = "";
+	int rc, err;
+
+	/* The set-up may be over, because its time was: of the active side the connection stays. */
+	if (!c || tcp_conn_state(c) == TCP_DEAD)
+		return;
+	rc = c->step->rc;
+	snprintf(why, sizeof(why), "%s", c->step->why);
+	if (rc == -EAGAIN) {
+		err = tcp_cm_conn_watch(c, c->step->events);
+		rc = err ? err : rc;
+	} else if (!rc) {
+		rc = tcp_hs_tls_done(c, why);
+		rc = rc ? rc : secured(c);
+	}
+	go_on(c, rc, why);
 }
 
 /* True if the listener runs as a user that the cm trusts: any user may have taken the name of an
@@ -393,7 +426,7 @@ static void connect_ready(struct tcp_conn *c)
 		c->hs = TCP_HS_FRAME;
 		err = -send_connect(c);
 	}
-	if (!err)
+	if (!err && c->hs != TCP_HS_TLS)
 		err = -tcp_cm_conn_watch(c, EPOLLIN);
 	if (err)
 		tcp_hs_fail_active(c, -err, strerror(err));

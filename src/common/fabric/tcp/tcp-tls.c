@@ -45,16 +45,18 @@ int tcp_tls_create(struct tcp_conn *c, const struct fab_tls *tls)
 	return 0;
 }
 
-void tcp_tls_destroy(struct tcp_conn *c)
+void tcp_tls_free(struct tcp_tls *t)
 {
-	struct tcp_tls *t = c->tls;
-
-	if (!t)
-		return;
-	c->tls = NULL;
 	fab_tls_stream_destroy(t->stream);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
+}
+
+void tcp_tls_destroy(struct tcp_conn *c)
+{
+	if (c->tls)
+		tcp_tls_free(c->tls);
+	c->tls = NULL;
 }
 
 size_t tcp_tls_memory(void)
@@ -69,9 +71,8 @@ bool tcp_tls_heard(const struct tcp_conn *c)
 	return fab_tls_stream_heard(c->tls->stream);
 }
 
-int tcp_tls_handshake(struct tcp_conn *c, uint32_t *events, char why[FAB_TLS_WHY_LEN])
+int tcp_tls_handshake(struct tcp_tls *t, uint32_t *events, char why[FAB_TLS_WHY_LEN])
 {
-	struct tcp_tls *t = c->tls;
 	int rc;
 
 	LOCK_SCOPE(&t->lock);

@@ -21,13 +21,15 @@ struct tcp_tls;
 int tcp_tls_create(struct tcp_conn *c, const struct fab_tls *tls);
 /* Free the session of @c; without one: do nothing.  Nothing is sent. */
 void tcp_tls_destroy(struct tcp_conn *c);
+/* Free the session @t, which no connection has any more. */
+void tcp_tls_free(struct tcp_tls *t);
 /* The bytes of a connection with TLS. */
 size_t tcp_tls_memory(void);
 
-/* Go on with the handshake.  0: done; -EAGAIN: call again when the socket has @events (EPOLLIN, and
- * EPOLLOUT if there is something to send); or -errno with the cause @why.  The peer was told.  The
- * cm's thread. */
-int tcp_tls_handshake(struct tcp_conn *c, uint32_t *events, char why[FAB_TLS_WHY_LEN]);
+/* Go on with the handshake of @t.  0: done; -EAGAIN: call again when the socket has @events
+ * (EPOLLIN, and EPOLLOUT if there is something to send); or -errno with the cause @why.  The peer
+ * was told.  Any thread that has @t to itself, with the socket open. */
+int tcp_tls_handshake(struct tcp_tls *t, uint32_t *events, char why[FAB_TLS_WHY_LEN]);
 /* Give the keys to the kernel (tcp-ktls.h), if the end asks for that.  Call once, when the
  * handshake is done and before a byte is sent or received.  1: the kernel has them; 0: this session
  * goes on, for the reason @why, "": it was not asked; or -errno with the cause @why.  The cm's
