@@ -33,7 +33,8 @@ refused() {
 	[ $status -eq 1 ] || fail "status $status instead of 1"
 	for line; do
 		n=$((n + 1))
-		sed -n "${n}p" "$tmp/why" | grep -q -E "^rtrsctl: $line" || fail "line $n is not '$line'"
+		sed -n "${n}p" "$tmp/why" | grep -q -E "^rtrsctl: $line" ||
+			fail "line $n is not '$line'"
 	done
 	[ "$(wc -l <"$tmp/why")" -eq $n ] || fail "more than $n lines"
 }
@@ -208,19 +209,21 @@ for front in nbdkit gateway; do
 			cp "$tmp/$((i % 2))" "$tmp/own-auth"
 			cp "$tmp/$((i % 2))" "$tmp/own-tls"
 			"${ctl[@]}" reload >"$tmp/said"
-			[ "$(wc -l <"$tmp/said")" -eq 4 ] || { cat "$tmp/said"; fail "no other key"; }
+			[ "$(wc -l <"$tmp/said")" -eq 4 ] ||
+				{ cat "$tmp/said"; fail "no other key"; }
 		done
 	}
 	descriptors() { find "/proc/$client_pid/fd" -mindepth 1 | wc -l; }
 	mappings() { wc -l <"/proc/$client_pid/maps"; }
-	resident() { sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\) kB$/\1/p' "/proc/$client_pid/status"; }
+	resident() { awk '/^VmRSS:/ { print $2 }' "/proc/$client_pid/status"; }
 	cp "$tmp/b" "$tmp/0"
 	cp "$tmp/a" "$tmp/1"
 	many 20
 	fds=$(descriptors) maps=$(mappings) kb=$(resident)
 	many 200
 	load_goes_on
-	echo "descriptors $fds, mappings $maps, $kb kB; now $(descriptors), $(mappings), $(resident) kB"
+	echo "descriptors $fds, mappings $maps, $kb kB;" \
+		"now $(descriptors), $(mappings), $(resident) kB"
 	fds_as_before() { [ "$(descriptors)" -le "$fds" ]; }
 	wait_until "descriptors as before" fds_as_before
 	if [ "$SANITIZERS${VALGRIND_TESTS-}" = no ]; then
@@ -250,8 +253,8 @@ done
 authority "$tmp/pki"
 authority "$tmp/pki2"
 server_pair() {
-	certificate "$1" server 'cn = "disks"' 'ip_address = 127.0.0.1' 'ip_address = 127.0.0.2' \
-		tls_www_server signing_key
+	certificate "$1" server 'cn = "disks"' 'dns_name = "disks"' 'ip_address = 127.0.0.1' \
+		'ip_address = 127.0.0.2' tls_www_server signing_key
 }
 server_pair "$tmp/pki"
 server_pair "$tmp/pki2"
@@ -327,9 +330,9 @@ size_as() {
 server
 cp "$tmp/vm-a" "$tmp/nbd.psk"
 # In the background, with a relative name.
-(cd "$tmp" && exec env -u OLDPWD "$RTRS_NBD" -v -f -U "$tmp/nbd.sock" -P "$tmp/nbd.pid" --tls=require \
-	--tls-psk=nbd.psk "server=$first" "path=$second" export=disk control="$tmp/client.ctl" \
-	>"$tmp/nbd.log" 2>&1) &
+(cd "$tmp" && exec "$RTRS_NBD" -v -f -U "$tmp/nbd.sock" -P "$tmp/nbd.pid" --tls=require \
+	--tls-psk=nbd.psk "server=$first" "path=$second" export=disk \
+	control="$tmp/client.ctl" >"$tmp/nbd.log" 2>&1) &
 client_pid=$!
 wait_until "rtrs-nbd" test -s "$tmp/nbd.pid"
 cleanup_fn stop_process "$client_pid"
@@ -371,8 +374,9 @@ cp "$tmp/pki/vm-cert.pem" "$tmp/vm/client-cert.pem"
 cp "$tmp/pki/vm-key.pem" "$tmp/vm/client-key.pem"
 client gateway --tls=require --tls-certificates="$tmp/live" --tls-verify-peer
 info() {
-	timeout "$TIMEOUT_S" qemu-img info --object "tls-creds-x509,id=t,endpoint=client,dir=$tmp/vm" \
-		--image-opts "driver=nbd,server.type=unix,server.path=$sock,tls-creds=t,tls-hostname=disks"
+	timeout "$TIMEOUT_S" qemu-img info \
+		--object "tls-creds-x509,id=t,endpoint=client,dir=$tmp/vm" --image-opts \
+		"driver=nbd,server.type=unix,server.path=$sock,tls-creds=t,tls-hostname=disks"
 }
 info
 revocations "$tmp/pki" "$tmp/live/ca-crl.pem" 'crl_next_update = 100' vm

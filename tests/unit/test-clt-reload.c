@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A reload of a client: all files or none, one at a time, and its end.  The files of a front end are
- * the test's, which so holds up the worker for as long as it likes. */
+/* A reload of a client: all files or none, one at a time, and its end.  The files of a front end
+ * are the test's, which so holds up the worker for as long as it likes. */
 #include <errno.h>
 #include <semaphore.h>
 #include <stdlib.h>
