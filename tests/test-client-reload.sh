@@ -392,6 +392,22 @@ info
 stop_process "$client_pid"
 stop_process "$server_pid"
 
+# ---- which program ----
+
+# As the units do: by the number of the process.
+cp "$tmp/a" "$tmp/keys"
+cp "$tmp/a" "$tmp/own-auth"
+start_server --auth=require --auth-psk="$tmp/keys" "disk=$tmp/disk"
+start_gateway "server=127.0.0.1:$server_port" export=disk mode=ro auth-psk="$tmp/own-auth"
+"$rtrsctl" --pid "$gateway_pid" reload | grep -x 'auth-psk: nothing has changed'
+"$rtrsctl" --gateway reload | grep -x 'auth-psk: nothing has changed'
+must_fail "$rtrsctl" reload 2>"$tmp/why"
+grep 'several programs run: choose one' "$tmp/why"
+must_fail "$rtrsctl" --gateway --force reload 2>"$tmp/why"
+grep "rtrs-nbd has no command 'reload force'" "$tmp/why"
+stop_process "$gateway_pid"
+stop_process "$server_pid"
+
 # ---- nothing to read ----
 
 server
