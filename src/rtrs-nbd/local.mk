@@ -10,6 +10,8 @@ rtrs_nbd_SOURCES = \
 	%D%/gate-listen.h \
 	%D%/gate-options.c \
 	%D%/gate-options.h \
+	%D%/gate-reload.c \
+	%D%/gate-reload.h \
 	%D%/gate-run.c \
 	%D%/gate-run.h \
 	%D%/gate-stream.c \
