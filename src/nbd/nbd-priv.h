@@ -115,6 +115,7 @@ struct nbd_conn {
 	struct list link;		/* server->conns */
 	char name[96];
 	uint64_t net;			/* of the client */
+	uint64_t since_ms;		/* when the connection began */
 	struct list guest;		/* server->guests; alone: none */
 	enum nbd_conn_state state;
 	struct loop_watch watch;
@@ -149,6 +150,7 @@ struct nbd_conn {
 	struct list turn;		/* server->turns or server->starved */
 	uint64_t moved_ms;		/* when bytes last went to or came from the client */
 
+	struct nbd_counts counts;
 	/* in flight */
 	unsigned nios;
 	size_t memory;
