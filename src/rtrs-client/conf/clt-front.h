@@ -5,6 +5,8 @@
 
 #define CLT_FRONT_ERR 512		/* bytes of the text of an error */
 
+struct ctl_call;
+
 /* The description of a front end for the kit.  Constant. */
 struct clt_front {
 	/* in messages, names of sessions, and the name of the control socket (a kind of
@@ -18,6 +20,11 @@ struct clt_front {
 	/* Sleep for a while.  Less than 0: the process is to end, so requests waiting for a server
 	 * are to fail.  Called again and again while a server is away, on a separate thread. */
 	int (*nap)(void);
+	/* Commands of its own on the control socket (ctl-call.h), beside those of the session; run
+	 * on the service thread with @calls_arg.  NULL: none. */
+	const struct ctl_call *calls;
+	unsigned ncalls;
+	void *calls_arg;
 };
 
 #endif
