@@ -5,6 +5,7 @@
 #define GATE_STREAM_H
 
 #include "fab-tls-stream.h"
+#include "fabric.h"
 #include "nbd-tls.h"
 
 struct gate_stream;
@@ -20,5 +21,8 @@ int gate_stream_handshake(struct gate_stream *s, short *events, char why[FAB_TLS
 void gate_stream_describe(const struct gate_stream *s, char *buf, size_t len);
 /* @s as the engine's.  After the handshake. */
 struct nbd_stream *gate_stream_nbd(struct gate_stream *s);
+/* The cipher of @s, which is a gate_stream_nbd(), and who the client is, as the handshake has shown.
+ * Constant; lives as long as @s. */
+const struct fab_identity *gate_stream_identity(const struct nbd_stream *s);
 
 #endif

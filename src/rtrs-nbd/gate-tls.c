@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "clock.h"
+#include "gate-listen.h"
 #include "gate-stream.h"
 #include "gate-tls.h"
 #include "log.h"
@@ -132,16 +132,6 @@ static void shake_begin_msg(struct loop_msg *msg)
 
 /* ---- the whole ---- */
 
-/* 0, or -errno: the client has gone. */
-static int shake_peer(int fd, struct fab_addr *peer)
-{
-	*peer = (struct fab_addr){ .len = sizeof(peer->ss) };
-	if (getpeername(fd, (struct sockaddr *)&peer->ss, &peer->len))
-		return -errno;
-	fab_addr_unix_peer(fd, peer);
-	return 0;
-}
-
 /* Loop of the connection. */
 static void shake_start(const struct nbd_tls *nbd, struct nbd_conn *conn, int fd, const char *name)
 {
@@ -152,7 +142,7 @@ static void shake_start(const struct nbd_tls *nbd, struct nbd_conn *conn, int fd
 		nbd_tls_done(conn, NULL, "TLS: no memory for a handshake");
 		return;
 	}
-	if (shake_peer(fd, &s->peer)) {
+	if (gate_listen_peer(fd, &s->peer)) {
 		free(s);
 		nbd_tls_done(conn, NULL, "TLS: peer closed");
 		return;

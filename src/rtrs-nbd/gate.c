@@ -195,6 +195,8 @@ static void listen_msg(struct loop_msg *msg)
 	struct gate *g = container_of(msg, struct gate, listen_msg);
 
 	g->status = watch_all(g);
+	if (g->status == 0)
+		g->now->gate = g;
 	sem_post(&g->told);
 }
 
@@ -203,6 +205,7 @@ static void gate_loop_stopped(void *arg)
 	struct gate_loop *l = arg;
 
 	nbd_server_destroy(l->server);
+	l->server = NULL;
 	sem_post(&l->gate->told);
 }
 
@@ -221,6 +224,7 @@ static void stop_msg(struct loop_msg *msg)
 {
 	struct gate *g = container_of(msg, struct gate, stop_msg);
 
+	g->now->gate = NULL;
 	unwatch_all(g);
 	for (unsigned i = 0; i < g->nloops; i++)
 		loop_post(g->loops[i].loop, &g->loops[i].stop_msg);
@@ -262,11 +266,11 @@ static int start_servers(struct gate *g)
 }
 
 int gate_start(struct gate *g, const struct gate_listen *l, struct clt_run *run,
-	       const struct clt_conf *conf, const struct gate_options *o)
+	       const struct clt_conf *conf, const struct gate_options *o, struct gate_now *now)
 {
 	int r;
 
-	*g = (struct gate){ .nlisteners = l->n, .memory = (size_t)o->memory / run->nloops };
+	*g = (struct gate){ .nlisteners = l->n, .now = now, .memory = (size_t)o->memory / run->nloops };
 	r = gate_tls_start(&g->tls, o->tls);
 	if (r < 0)
 		return r;

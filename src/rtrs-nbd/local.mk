@@ -4,12 +4,16 @@ bin_PROGRAMS += rtrs-nbd
 endif
 
 rtrs_nbd_SOURCES = \
+	%D%/gate-clients.c \
+	%D%/gate-clients.h \
 	%D%/gate-export.c \
 	%D%/gate-export.h \
 	%D%/gate-listen.c \
 	%D%/gate-listen.h \
 	%D%/gate-options.c \
 	%D%/gate-options.h \
+	%D%/gate-round.c \
+	%D%/gate-round.h \
 	%D%/gate-run.c \
 	%D%/gate-run.h \
 	%D%/gate-stream.c \

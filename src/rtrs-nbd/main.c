@@ -22,18 +22,22 @@
 #include "clt-loop.h"
 #include "clt-probe.h"
 #include "clt-start.h"
+#include "ctl-call.h"
+#include "gate-clients.h"
 #include "gate-run.h"
 #include "gate.h"
 #include "journal.h"
 #include "log.h"
 #include "rundir.h"
 #include "std-fds.h"
+#include "util.h"
 
 static struct gate_options options;
 static struct gate_listen listeners;
 static struct clt_conf conf;
 static struct clt_start start;
 static struct gate gate;
+static struct gate_now gate_now;
 static pid_t command;			/* of --run; 0: none */
 static sem_t stopping;			/* posted at the end: requests do not wait for a server */
 
@@ -68,6 +72,10 @@ static int front_nap(void)
 	return r == 0 ? -1 : 0;
 }
 
+static const struct ctl_call calls[] = {
+	{ .name = "clients", .fn = gate_clients_call },
+};
+
 static const struct clt_front front = {
 	.name = RUNDIR_GATEWAY,
 	.program = "rtrs-nbd",
@@ -76,6 +84,9 @@ static const struct clt_front front = {
 	.start_fds = 6, /* the pidfile, the system log, the command, the loop of TLS */
 	.client_fds = 1,
 	.nap = front_nap,
+	.calls = calls,
+	.ncalls = ARRAY_SIZE(calls),
+	.calls_arg = &gate_now,
 };
 
 /* ---- signals ---- */
@@ -147,7 +158,7 @@ static int serve_clients(char *err, size_t len)
 
 	if (r < 0)
 		return r;
-	r = gate_start(&gate, &listeners, &start.run, &conf, &options);
+	r = gate_start(&gate, &listeners, &start.run, &conf, &options, &gate_now);
 	if (r < 0) {
 		snprintf(err, len, "cannot serve: %s", strerror(-r));
 		clt_start_end(&start);
