@@ -61,6 +61,7 @@ SHELL_TESTS = \
 	%D%/test-metrics-hostile.sh \
 	%D%/test-metrics-page.sh \
 	%D%/test-multi-conn.sh \
+	%D%/test-nbd-clients.sh \
 	%D%/test-nbd-flood.sh \
 	%D%/test-nbd-fronts.sh \
 	%D%/test-nbd-gateway.sh \
