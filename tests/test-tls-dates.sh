@@ -102,13 +102,22 @@ for option in tls-psk auth-psk; do
 	check_is 1 "rtrs-nbd .*: $option=$tmp/own-keys: expected mode 0600" --gateway
 done
 check_is 0 '^RTRS OK - ' --server
-# A relative name says nothing once a client has left its directory.
+# A client in the background has left the directory of its start, in which a relative name is; links
+# of this directory lead elsewhere later.
 stop_process "$gateway_pid"
-chmod 600 "$tmp/own-keys"
-(cd "$tmp" && "$RTRS_NBD" -U "$tmp/away.sock" -P "$tmp/away.pid" \
-	"server=127.0.0.1:$server_port" export=disk tls=require tls-psk=own-keys auth=none)
+mkdir "$tmp/v1" "$tmp/v2"
+cp "$tmp/keys" "$tmp/v1/own-keys"
+cp "$tmp/keys" "$tmp/v2/own-keys"
+chmod 640 "$tmp/v2/own-keys"
+ln -s v1 "$tmp/live"
+(cd "$tmp/live" && "$RTRS_NBD" -U "$tmp/away.sock" -P "$tmp/away.pid" "server=127.0.0.1:$server_port" \
+	export=disk tls=require tls-psk=own-keys auth-psk=../live/own-keys)
 cleanup_fn kill_process "$(cat "$tmp/away.pid")"
-wait_until "the path" check_is 0 '^RTRS OK - '
+wait_until "the path" "$rtrsctl" check
+ln -sfn v2 "$tmp/live"
+check_is 1 "rtrs-nbd .*: tls-psk=$tmp/live/own-keys: expected mode 0600" --gateway
+check_is 1 "rtrs-nbd .*: auth-psk=$tmp/live/\.\./live/own-keys: expected mode 0600" --gateway
+ln -sfn v1 "$tmp/live"
 echo nonsense >"$tmp/keys"
 for option in tls-psk auth-psk; do
 	check_is 1 "rtrs-server .*: $option=$tmp/keys: " --server

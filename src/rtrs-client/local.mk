@@ -107,9 +107,13 @@ libcltkit_la_SOURCES = \
 	%D%/ctl/clt-ctl-json.h \
 	%D%/ctl/clt-ctl.c \
 	%D%/ctl/clt-ctl.h \
+	%D%/ctl/clt-files.c \
+	%D%/ctl/clt-files.h \
 	%D%/ctl/clt-metrics-rows.c \
 	%D%/ctl/clt-metrics.c \
 	%D%/ctl/clt-metrics.h \
+	%D%/ctl/clt-reload.c \
+	%D%/ctl/clt-reload.h \
 	%D%/start/clt-export.c \
 	%D%/start/clt-export.h \
 	%D%/start/clt-fds.c \

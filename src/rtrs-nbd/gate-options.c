@@ -206,9 +206,17 @@ static int complete_tls(struct gate_options *o)
 	char why[512];
 
 	o->tls_conf.server = o->tls_conf.nbd = true;
-	if (fab_tls_create(&o->tls_conf, &o->tls, why, sizeof(why)) == 0)
+	if (fab_tls_create(&o->tls_conf, &o->tls, why, sizeof(why)) < 0) {
+		fprintf(stderr, "rtrs-nbd: --%s\n", why);
+		return 1;
+	}
+	if (fab_tls_keys(o->tls)->n)
+		memcpy(o->tls_user, fab_tls_keys(o->tls)->all[0].name, sizeof(o->tls_user));
+	/* ORDER: a mistake is told with the name that the user gave. */
+	if (!opt_texts_absolute(&o->texts, &o->tls_conf.psk) &&
+	    !opt_texts_absolute(&o->texts, &o->tls_conf.certificates))
 		return -1;
-	fprintf(stderr, "rtrs-nbd: --%s\n", why);
+	fprintf(stderr, "rtrs-nbd: no memory\n");
 	return 1;
 }
 
@@ -216,6 +224,7 @@ void gate_options_fini(struct gate_options *o)
 {
 	fab_tls_destroy(o->tls);
 	o->tls = NULL;
+	opt_texts_free(&o->texts);
 }
 
 static void gate_set_defaults(struct gate_options *o)

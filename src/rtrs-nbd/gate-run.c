@@ -116,11 +116,9 @@ static void print_escaped(FILE *f, const char *text, const char *safe)
 /* The first of the keys, if TLS is required: the command may read the file of keys. */
 static void print_user(FILE *f, const struct gate_options *o)
 {
-	const struct fab_psks *psks = fab_tls_keys(o->tls);
-
-	if (fab_tls_mode(o->tls) != FAB_TLS_REQUIRE || !psks->n)
+	if (fab_tls_mode(o->tls) != FAB_TLS_REQUIRE || !*o->tls_user)
 		return;
-	print_escaped(f, psks->all[0].name, "");
+	print_escaped(f, o->tls_user, "");
 	fputc('@', f);
 }
 

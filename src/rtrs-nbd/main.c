@@ -3,7 +3,7 @@
  *
  * The main thread waits for signals; all IO runs on --threads loops, of which the first is that of
  * the session.  SIGTERM and SIGINT end the program: requests in flight are answered, connections
- * are closed, the session ends.  A failure at the start is a line on stderr and an exit status. */
+ * are closed, the session ends.  SIGHUP has the session read keys and certificates again.  A failure at the start is a line on stderr and an exit status. */
 #include <config.h>
 
 #include <errno.h>
@@ -24,6 +24,7 @@
 #include "clt-start.h"
 #include "ctl-call.h"
 #include "gate-clients.h"
+#include "gate-reload.h"
 #include "gate-run.h"
 #include "gate.h"
 #include "journal.h"
@@ -72,6 +73,16 @@ static int front_nap(void)
 	return r == 0 ? -1 : 0;
 }
 
+static struct gate_reload reload = { .options = &options };
+
+static const struct clt_front_files front_files = {
+	.arg = &reload,
+	.any = gate_reload_any,
+	.read = gate_reload_read,
+	.take = gate_reload_take,
+	.forget = gate_reload_forget,
+};
+
 static const struct ctl_call calls[] = {
 	{ .name = "clients", .fn = gate_clients_call },
 };
@@ -83,6 +94,7 @@ static const struct clt_front front = {
 	.wait = &clt_loop_wait,
 	.start_fds = 6, /* the pidfile, the system log, the command, the loop of TLS */
 	.client_fds = 1,
+	.files = &front_files,
 	.nap = front_nap,
 	.calls = calls,
 	.ncalls = ARRAY_SIZE(calls),
@@ -111,8 +123,10 @@ static int wait_for_end(void)
 	for (;;) {
 		if (sigwait(&set, &sig))
 			continue;
-		if (sig == SIGHUP)
-			continue;	/* the program has no file to read again */
+		if (sig == SIGHUP) {
+			clt_reload_hup(&start.reload);
+			continue;
+		}
 		if (sig != SIGCHLD)
 			return 0;
 		if (!command || waitpid(command, &status, WNOHANG) != command)

@@ -125,6 +125,7 @@ static void begin(enum auth_mode mode)
 	struct world_server_conf conf = world_server_defaults;
 
 	conf.auth = (struct auth_conf){ .server = true, .asked = true, .mode = mode, .psk = file };
+	conf.any_address = true;
 	w = world_create(1);
 	world_server_start(w, &conf);
 }
@@ -163,7 +164,7 @@ static void io_of(const struct auth_creds *creds, int want)
 	struct world_client *c;
 
 	conf.auth = creds;
-	conf.name = creds ? creds->own->name : "nobody";
+	conf.name = creds ? creds->own->psk.name : "nobody";
 	conf.once = true;
 	c = world_client_start(w, &conf);
 	world_run_ms(w, 5000);
@@ -198,6 +199,124 @@ static void test_modes(void)
 	}
 	auth_creds_destroy(demands);
 	auth_creds_destroy(may);
+}
+
+/* ---- another key for a client that runs ---- */
+
+static char file_of_new[] = "/tmp/test-sim-auth.XXXXXX";
+
+static struct clt_path *path_of(struct world_client *c, unsigned i)
+{
+	return world_client_clt(c)->sess.paths[i];
+}
+
+/* True if both paths of @c are up by the key @name. */
+static bool both_up_by(struct world_client *c, const char *name)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		const struct clt_path *path = path_of(c, i);
+
+		if (clt_path_state(path) != CLT_PATH_UP ||
+		    strcmp(path->auth.key->psk.name, name))
+			return false;
+	}
+	return true;
+}
+
+/* A client of alice with two paths, which gets the key alice/new while it runs. */
+static struct world_client *begin_with_new_key(struct auth_creds **creds)
+{
+	struct world_client_conf conf = world_client_defaults;
+	struct auth_creds *next = creds_of(AUTH_MODE_REQUIRE, "alice/new");
+	struct world_client *c;
+
+	begin(AUTH_MODE_REQUIRE);
+	*creds = creds_of(AUTH_MODE_REQUIRE, "alice");
+	conf.auth = *creds;
+	conf.npaths = 2;
+	c = world_client_start(w, &conf);
+	world_run_ms(w, 1000);
+	CHECK(world_client_opened(c) == 0 && both_up_by(c, "alice"));
+	CHECK(world_write(c, 0, 4096, 'a') == 0 && world_flush(c) == 0);
+	auth_key_put(auth_creds_take_key(*creds, auth_key_get(next->own)));
+	auth_creds_destroy(next);
+	world_forget(w);
+	return c;
+}
+
+static void end_with_new_key(struct world_client *c, struct auth_creds *creds)
+{
+	CHECK(world_read(c, 0, 4096, 'a') == 0);
+	world_client_stop(w, c);
+	world_destroy(w);
+	auth_creds_destroy(creds);
+}
+
+/* A server that knows the new key alone takes the place of the one that knows all. */
+static void restart_with_new_key(void)
+{
+	struct world_server_conf conf = world_server_defaults;
+
+	conf.auth = (struct auth_conf){ .server = true, .asked = true, .mode = AUTH_MODE_REQUIRE,
+					.psk = file_of_new };
+	conf.any_address = true;
+	if (world_server_runs_on(w, "srv"))
+		world_server_stop(w);
+	world_server_start(w, &conf);
+}
+
+/* A path that is lost comes back at once, by the key of the session.  When the session has lost all
+ * paths it begins anew by the new key. */
+static void test_a_new_key_waits_for_the_session(void)
+{
+	struct auth_creds *creds;
+	struct world_client *c = begin_with_new_key(&creds);
+
+	for (unsigned i = 0; i < 2; i++) {
+		clt_path_fail(path_of(c, i), -ECONNRESET, "by the test");
+		world_run_ms(w, 1000);
+		CHECK(both_up_by(c, "alice"));
+		CHECK(path_of(c, i)->failed == 0);
+	}
+	CHECK(!world_traced(w, "another key of psk:alice"));
+	restart_with_new_key();
+	world_run_ms(w, 10000);
+	CHECK(both_up_by(c, "alice/new"));
+	end_with_new_key(c, creds);
+}
+
+/* Both paths are lost at once, and the server that follows knows both keys: the new one counts. */
+static void test_a_new_key_begins_with_the_session(void)
+{
+	struct auth_creds *creds;
+	struct world_client *c = begin_with_new_key(&creds);
+
+	for (unsigned i = 0; i < 2; i++)
+		clt_path_fail(path_of(c, i), -ECONNRESET, "by the test");
+	world_run_ms(w, 10000);
+	CHECK(both_up_by(c, "alice/new"));
+	CHECK(!world_traced(w, "the server has refused the key"));
+	end_with_new_key(c, creds);
+}
+
+/* The client still believes in one path when the other finds a server that knows the new key
+ * alone. */
+static void test_a_new_key_behind_the_refusal_of_the_old(void)
+{
+	struct auth_creds *creds;
+	struct world_client *c = begin_with_new_key(&creds);
+
+	world_server_kill(w, SIM_KILL_POWER);
+	sim_power_on("srv");
+	restart_with_new_key();
+	clt_path_fail(path_of(c, 1), -ECONNRESET, "by the test");
+	world_run_ms(w, 3000);
+	CHECK(clt_path_state(path_of(c, 0)) == CLT_PATH_UP);
+	CHECK(world_traced(w, "the server has refused the key"));
+	CHECK(world_traced(w, "not the server that the other paths lead to"));
+	world_run_ms(w, 60000);
+	CHECK(both_up_by(c, "alice/new"));
+	end_with_new_key(c, creds);
 }
 
 /* ---- strangers who know all numbers ---- */
@@ -460,10 +579,23 @@ static void test_stalled_by_many(void)
 	world_destroy(w);
 }
 
+/* Make a file with @text; @name becomes its name. */
+static void write_file(char *name, const char *text)
+{
+	int fd = mkstemp(name);
+
+	CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
 		{ "modes", test_modes },
+		{ "a-new-key-waits-for-the-session", test_a_new_key_waits_for_the_session },
+		{ "a-new-key-begins-with-the-session", test_a_new_key_begins_with_the_session },
+		{ "a-new-key-behind-the-refusal-of-the-old",
+		  test_a_new_key_behind_the_refusal_of_the_old },
 		{ "anonymous-in-a-session", test_anonymous_in_a_session },
 		{ "another-key-in-a-session", test_another_key_in_a_session },
 		{ "a-second-path", test_a_second_path },
@@ -475,14 +607,16 @@ int main(int argc, char **argv)
 		{ "stalled", test_stalled },
 		{ "stalled-by-many", test_stalled_by_many },
 	};
-	int fd = mkstemp(file), rc;
+	const char *new_text = strstr(key_text, "alice/new:");
 	char err[256];
+	int rc;
 
-	CHECK(fd >= 0 && write(fd, key_text, sizeof(key_text) - 1) == sizeof(key_text) - 1);
-	close(fd);
+	write_file(file, key_text);
+	write_file(file_of_new, new_text);
 	CHECK(fab_psk_read(file, &keys, err, sizeof(err)) == 0);
 	rc = sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 	fab_psk_free(&keys);
 	unlink(file);
+	unlink(file_of_new);
 	return rc;
 }

@@ -5,6 +5,7 @@ THREAD_TESTS = \
 	%D%/thread-log-limit \
 	%D%/thread-loop \
 	%D%/thread-loop-poll \
+	%D%/thread-tls-keys \
 	$(NULL)
 check_PROGRAMS += $(THREAD_TESTS)
 TESTS += $(THREAD_TESTS)
@@ -20,6 +21,10 @@ TESTS += $(THREAD_TESTS)
 
 %C%_thread_loop_poll_SOURCES = %D%/thread-loop-poll.c %D%/thread.h
 %C%_thread_loop_poll_LDADD = libloop.la libbase.la libclock.la
+
+%C%_thread_tls_keys_SOURCES = %D%/thread-tls-keys.c %D%/thread.h
+%C%_thread_tls_keys_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)
+%C%_thread_tls_keys_LDADD = libfab.la libbase.la libclock.la $(GNUTLS_LIBS)
 
 if BUILD_SERVER
 THREAD_TESTS += \

@@ -302,3 +302,44 @@ Test(opt_file, no_file)
 		cr_assert_str_eq(told, c->want);
 	}
 }
+
+/* ---- absolute names ---- */
+
+Test(opt_file, absolute)
+{
+	char dir[] = "/tmp/test-opt-file.XXXXXX", link[64], name[80];
+	const char *file = "keys/own", *other = "/etc/keys", *none = NULL;
+	struct opt_texts kept = { 0 };
+
+	cr_assert(mkdtemp(dir));
+	snprintf(link, sizeof(link), "%s.live", dir);
+	cr_assert_eq(symlink(dir, link), 0);
+	cr_assert_eq(chdir(link), 0);
+	/* As a shell leaves it: the name with the link. */
+	setenv("PWD", link, 1);
+	cr_assert_eq(opt_texts_absolute(&kept, &file), 0);
+	snprintf(name, sizeof(name), "%s/keys/own", link);
+	cr_assert_str_eq(file, name);
+	/* $PWD of somewhere else does not count. */
+	setenv("PWD", "/", 1);
+	file = "own";
+	cr_assert_eq(opt_texts_absolute(&kept, &file), 0);
+	snprintf(name, sizeof(name), "%s/own", dir);
+	cr_assert_str_eq(file, name);
+	cr_assert_eq(opt_texts_absolute(&kept, &other), 0);
+	cr_assert_str_eq(other, "/etc/keys");
+	cr_assert_eq(opt_texts_absolute(&kept, &none), 0);
+	cr_assert_null(none);
+	cr_assert_eq(kept.n, 2);
+	/* A directory that is gone has no name. */
+	unlink(link);
+	rmdir(dir);
+	file = "own";
+	cr_assert_eq(opt_texts_absolute(&kept, &file), 0);
+	cr_assert_str_eq(file, "own");
+	cr_assert_eq(chdir("/"), 0);
+	file = "own";
+	cr_assert_eq(opt_texts_absolute(&kept, &file), 0);
+	cr_assert_str_eq(file, "/own");
+	opt_texts_free(&kept);
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the keys of an end.  Reads a file when made, and none later. */
+/* Owns the keys of an end.  Reads a file when made, and none later: others give new keys. */
 #include <config.h>
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "auth-creds.h"
+#include "fab-secret.h"
 
 const char *const auth_mode_names[AUTH_MODES] = {
 	[AUTH_MODE_NONE] = "none", [AUTH_MODE_PSK] = "psk", [AUTH_MODE_REQUIRE] = "require",
@@ -52,24 +53,89 @@ static int check_together(const struct auth_conf *conf, char *err, size_t len)
 	return 0;
 }
 
-/* Choose the key of a client. */
-static int choose_own(struct auth_creds *creds, const struct auth_conf *conf, char *err, size_t len)
+/* ---- the key of a client ---- */
+
+/* The key of @psks that a client with @conf is to use; NULL with a line in @err. */
+static const struct fab_psk *choose_own(const struct fab_psks *psks, const struct auth_conf *conf,
+					char *err, size_t len)
 {
+	const struct fab_psk *own = NULL;
+
 	if (conf->username) {
-		creds->own = fab_psk_find(&creds->psks, conf->username, strlen(conf->username));
-		if (!creds->own)
-			return creds_error(-EINVAL, err, len,
-					   "auth-username=%s: no key in %s has this name",
-					   conf->username, conf->psk);
-	} else if (creds->psks.n == 1) {
-		creds->own = &creds->psks.all[0];
+		own = fab_psk_find(psks, conf->username, strlen(conf->username));
+		if (!own)
+			creds_error(0, err, len, "auth-username=%s: no key in %s has this name",
+				    conf->username, conf->psk);
+	} else if (psks->n == 1) {
+		own = &psks->all[0];
 	} else {
-		return creds_error(-EINVAL, err, len,
-				   "auth-psk=%s: has %u keys: expected auth-username=NAME",
-				   conf->psk, creds->psks.n);
+		creds_error(0, err, len, "auth-psk=%s: has %u keys: expected auth-username=NAME",
+			    conf->psk, psks->n);
 	}
-	return 0;
+	return own;
 }
+
+/* Read the file of @conf into @psks. */
+static int read_keys(const struct auth_conf *conf, struct fab_psks *psks, char *err, size_t len)
+{
+	char why[256];
+	int rc = fab_psk_read(conf->psk, psks, why, sizeof(why));
+
+	return rc ? creds_error(rc, err, len, "auth-psk=%s: %s", conf->psk, why) : 0;
+}
+
+int auth_key_read(const struct auth_conf *conf, struct auth_key **out, char *err, size_t len)
+{
+	const struct fab_psk *own;
+	struct fab_psks psks;
+	int rc = read_keys(conf, &psks, err, len);
+
+	*out = NULL;
+	if (rc)
+		return rc;
+	own = choose_own(&psks, conf, err, len);
+	if (own) {
+		*out = fab_secret_alloc(sizeof(**out));
+		rc = *out ? 0 : creds_error(-ENOMEM, err, len, "out of memory");
+	} else {
+		rc = -EINVAL;
+	}
+	if (!rc) {
+		atomic_init(&(*out)->refs, 1);
+		(*out)->psk = *own;
+	}
+	/* Keys of others are no business of a client. */
+	fab_psk_free(&psks);
+	return rc;
+}
+
+struct auth_key *auth_key_get(struct auth_key *key)
+{
+	atomic_fetch_add(&key->refs, 1);
+	return key;
+}
+
+void auth_key_put(struct auth_key *key)
+{
+	if (key && atomic_fetch_sub(&key->refs, 1) == 1)
+		fab_secret_free(key, sizeof(*key));
+}
+
+bool auth_key_same(const struct auth_key *a, const struct auth_key *b)
+{
+	return a == b || (!strcmp(a->psk.name, b->psk.name) && a->psk.len == b->psk.len &&
+			  !memcmp(a->psk.key, b->psk.key, a->psk.len));
+}
+
+struct auth_key *auth_creds_take_key(struct auth_creds *creds, struct auth_key *key)
+{
+	struct auth_key *before = creds->own;
+
+	creds->own = key;
+	return before;
+}
+
+/* ---- the whole ---- */
 
 /* The name that a server tells: the machine's, of characters that a name may have. */
 static void name_machine(char name[FAB_PSK_NAME_MAX + 1])
@@ -86,7 +152,6 @@ static void name_machine(char name[FAB_PSK_NAME_MAX + 1])
 int auth_creds_create(const struct auth_conf *conf, struct auth_creds **out, char *err, size_t len)
 {
 	struct auth_creds *creds;
-	char why[256];
 	int rc = check_together(conf, err, len);
 
 	*out = NULL;
@@ -97,13 +162,10 @@ int auth_creds_create(const struct auth_conf *conf, struct auth_creds **out, cha
 	if (!creds)
 		return creds_error(-ENOMEM, err, len, "out of memory");
 	creds->mode = mode_of(conf);
-	rc = fab_psk_read(conf->psk, &creds->psks, why, sizeof(why));
-	if (rc)
-		creds_error(rc, err, len, "auth-psk=%s: %s", conf->psk, why);
-	else if (conf->server)
+	rc = conf->server ? read_keys(conf, &creds->psks, err, len) :
+			    auth_key_read(conf, &creds->own, err, len);
+	if (!rc && conf->server)
 		name_machine(creds->name);
-	else
-		rc = choose_own(creds, conf, err, len);
 	if (!rc && conf->hostname) {
 		creds->hostname = strdup(conf->hostname);
 		rc = creds->hostname ? 0 : creds_error(-ENOMEM, err, len, "out of memory");
@@ -135,6 +197,7 @@ void auth_creds_destroy(struct auth_creds *creds)
 	if (!creds)
 		return;
 	fab_psk_free(&creds->psks);
+	auth_key_put(creds->own);
 	free(creds->hostname);
 	free(creds);
 }

@@ -1,12 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns nothing. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl-call.h"
+#include "ctl-json.h"
 
 void ctl_call_done(struct ctl_client *client)
 {
 	ctl_answer(client, json_object());
+}
+
+/* {"changes": [...]} with the lines of @text. */
+static json_t *changes_json(const char *text)
+{
+	json_t *lines = json_array();
+
+	while (*text) {
+		size_t len = strcspn(text, "\n");
+		char *line = strndup(text, len);
+
+		json_array_append_new(lines, ctl_json_text(line ? line : ""));
+		free(line);
+		text += len + (text[len] == '\n');
+	}
+	return json_pack("{s:o}", "changes", lines);
+}
+
+void ctl_call_ended(void *client, int rc, const char *text)
+{
+	size_t len = strlen(text);
+
+	if (rc)		/* without the end of the last line */
+		ctl_refuse(client, "%.*s", (int)(len - (len && text[len - 1] == '\n')), text);
+	else
+		ctl_answer(client, changes_json(text));
 }
 
 static bool takes(const struct ctl_call *c, const char *member)

@@ -29,5 +29,8 @@ bool ctl_call_has(const json_t *command, const struct ctl_call *calls, size_t n)
 
 /* Answer that the command is done, without data. */
 void ctl_call_done(struct ctl_client *client);
+/* Answer @client, a struct ctl_client, that a change has ended.  @rc 0: {"changes": [...]} with the
+ * lines of @text; else the command is refused because of @text. */
+void ctl_call_ended(void *client, int rc, const char *text);
 
 #endif

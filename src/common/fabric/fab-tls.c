@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the credentials of an end.  Reads files when made, and none later: others give new ones. */
+/* Owns the credentials of an end.  Reads files when made, and none later: others give new ones.
+ *
+ * RACE: a handshake looks for a key, or takes a reference to certificates, while the owner replaces
+ * them; creds.lock keeps the two apart.  Under the lock bytes are copied and references taken:
+ * GnuTLS makes no step there, nothing is read and nothing freed. */
 #include <assert.h>
 #include <errno.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,6 +18,7 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
+#include "cleanup.h"
 #include "fab-certs.h"
 #include "fab-ktls.h"
 #include "fab-tls.h"
@@ -46,10 +52,12 @@ struct creds {
 	/* of both kinds one is not NULL */
 	gnutls_psk_server_credentials_t psk_server;
 	gnutls_psk_client_credentials_t psk_client;
-	struct fab_certs *certs;
-	struct fab_psks psks;
-	const struct fab_psk *psk;		/* client: its key of @psks */
+	char *username;				/* client: whose key; NULL: the only one */
 	char *hostname;				/* NULL: the address */
+
+	pthread_mutex_t lock;			/* of what follows; innermost */
+	struct fab_certs *certs;		/* NULL from the start on, or never */
+	struct fab_psks psks;			/* of a client its key alone */
 };
 
 bool fab_tls_parse_bool(const char *text, bool *value)
@@ -65,7 +73,8 @@ bool fab_tls_parse_bool(const char *text, bool *value)
 	return false;
 }
 
-static const struct creds *creds_of(const struct fab_tls *tls)
+/* Not constant: also a reader takes the lock. */
+static struct creds *creds_of(const struct fab_tls *tls)
 {
 	return container_of(tls, struct creds, base);
 }
@@ -123,13 +132,27 @@ static int lend_key(const struct fab_psk *psk, gnutls_datum_t *key)
 	return 0;
 }
 
+/* Give gnutls the key of @name, and note in @end which key that is.  0 or -1; 1: no key has the
+ * name. */
+static int lend_key_of(struct fab_tls_end *end, const gnutls_datum_t *name, gnutls_datum_t *key)
+{
+	struct creds *tls = creds_of(end->tls);
+	const struct fab_psk *psk;
+
+	LOCK_SCOPE(&tls->lock);
+	psk = fab_psk_find(&tls->psks, name->data, name->size);
+	end->unknown = !psk;
+	end->key = psk ? psk->serial : 0;
+	end->key_since_s = psk ? psk->since_s : 0;
+	return psk ? lend_key(psk, key) : 1;
+}
+
 /* Give gnutls the key of @name.  An unknown name gets a key of chance, so that a stranger does not
  * learn which names there are. */
 static int psk_of_name(gnutls_session_t session, const gnutls_datum_t *name, gnutls_datum_t *key)
 {
 	struct fab_tls_end *end = gnutls_session_get_ptr(session);
-	const struct fab_psk *psk = fab_psk_find(&creds_of(end->tls)->psks, name->data,
-						 name->size);
+	int rc;
 
 	/* A name that is not known is the peer's text, for a log. */
 	snprintf(end->identity, sizeof(end->identity), "%.*s",
@@ -138,11 +161,9 @@ static int psk_of_name(gnutls_session_t session, const gnutls_datum_t *name, gnu
 		if (*c < ' ' || *c == 0x7f)
 			*c = '?';
 	}
-	end->unknown = !psk;
-	end->key = psk ? psk->serial : 0;
-	end->key_since_s = psk ? psk->since_s : 0;
-	if (psk)
-		return lend_key(psk, key);
+	rc = lend_key_of(end, name, key);
+	if (rc <= 0)
+		return rc;
 	key->size = FAB_PSK_KEY_NEW;
 	key->data = gnutls_malloc(key->size);
 	if (!key->data)
@@ -155,8 +176,12 @@ static int psk_of_name(gnutls_session_t session, const gnutls_datum_t *name, gnu
 static int psk_of_client(gnutls_session_t session, gnutls_datum_t *name, gnutls_datum_t *key)
 {
 	struct fab_tls_end *end = gnutls_session_get_ptr(session);
-	const struct fab_psk *psk = creds_of(end->tls)->psk;
+	struct creds *tls = creds_of(end->tls);
+	const struct fab_psk *psk;
 
+	LOCK_SCOPE(&tls->lock);
+	psk = &tls->psks.all[0];
+	snprintf(end->identity, sizeof(end->identity), "%s", psk->name);
 	name->size = (unsigned)strlen(psk->name);
 	name->data = gnutls_malloc(name->size + 1);
 	if (!name->data)
@@ -173,53 +198,70 @@ static int use_psk_server(struct creds *tls)
 	return 0;
 }
 
-/* The key that a client is to use; NULL with a line in @err. */
-static const struct fab_psk *choose_psk(const struct fab_tls_conf *conf,
-					const struct fab_psks *psks, char *err, size_t len)
+static int use_psk_client(struct creds *tls)
 {
-	const struct fab_psk *psk = NULL;
-
-	if (conf->username) {
-		psk = fab_psk_find(psks, conf->username, strlen(conf->username));
-		if (!psk)
-			tls_error(0, err, len, "tls-username=%s: no key in %s has this name",
-				  conf->username, conf->psk);
-	} else if (psks->n == 1) {
-		psk = &psks->all[0];
-	} else {
-		tls_error(0, err, len, "tls-psk=%s: has %u keys: expected tls-username=NAME",
-			  conf->psk, psks->n);
-	}
-	return psk;
-}
-
-static int use_psk_client(struct creds *tls, const struct fab_tls_conf *conf, char *err,
-			  size_t len)
-{
-	tls->psk = choose_psk(conf, &tls->psks, err, len);
-	if (!tls->psk)
-		return -EINVAL;
-	/* Keys of others are no business of a client. */
-	for (unsigned i = 0; i < tls->psks.n; i++) {
-		if (&tls->psks.all[i] != tls->psk)
-			explicit_bzero(&tls->psks.all[i], sizeof(tls->psks.all[i]));
-	}
 	if (gnutls_psk_allocate_client_credentials(&tls->psk_client) < 0)
-		return tls_error(-ENOMEM, err, len, "out of memory");
+		return -ENOMEM;
 	gnutls_psk_set_client_credentials_function2(tls->psk_client, psk_of_client);
 	return 0;
 }
 
-static int use_psk(struct creds *tls, const struct fab_tls_conf *conf, char *err, size_t len)
+/* The key of @psks, which @file has, that a client is to use; NULL with a line in @err. */
+static const struct fab_psk *choose_psk(const struct creds *tls, const char *file,
+					const struct fab_psks *psks, char *err, size_t len)
 {
+	const struct fab_psk *psk = NULL;
+
+	if (tls->username) {
+		psk = fab_psk_find(psks, tls->username, strlen(tls->username));
+		if (!psk)
+			tls_error(0, err, len, "tls-username=%s: no key in %s has this name",
+				  tls->username, file);
+	} else if (psks->n == 1) {
+		psk = &psks->all[0];
+	} else {
+		tls_error(0, err, len, "tls-psk=%s: has %u keys: expected tls-username=NAME", file,
+			  psks->n);
+	}
+	return psk;
+}
+
+/* Leave @psks the key @own alone: keys of others are no business of a client. */
+static void keep_own(struct fab_psks *psks, const struct fab_psk *own)
+{
+	if (own != &psks->all[0])
+		psks->all[0] = *own;
+	explicit_bzero(&psks->all[1], (psks->n - 1) * sizeof(psks->all[0]));
+	psks->n = 1;
+}
+
+int fab_tls_read_keys(const struct fab_tls *tls, const char *file, struct fab_psks *psks,
+		      char *err, size_t len)
+{
+	const struct creds *creds = creds_of(tls);
+	const struct fab_psk *own;
 	char why[256];
-	int rc = fab_psk_read(conf->psk, &tls->psks, why, sizeof(why));
+	int rc = fab_psk_read(file, psks, why, sizeof(why));
 
 	if (rc)
-		return tls_error(rc, err, len, "tls-psk=%s: %s", conf->psk, why);
-	if (!tls->server)
-		return use_psk_client(tls, conf, err, len);
-	rc = use_psk_server(tls);
+		return tls_error(rc, err, len, "tls-psk=%s: %s", file, why);
+	if (creds->server)
+		return 0;
+	own = choose_psk(creds, file, psks, err, len);
+	if (own)
+		keep_own(psks, own);
+	else
+		fab_psk_free(psks);
+	return own ? 0 : -EINVAL;
+}
+
+static int use_psk(struct creds *tls, const char *file, char *err, size_t len)
+{
+	int rc = fab_tls_read_keys(&tls->base, file, &tls->psks, err, len);
+
+	if (rc)
+		return rc;
+	rc = tls->server ? use_psk_server(tls) : use_psk_client(tls);
 	return rc ? tls_error(rc, err, len, "out of memory") : 0;
 }
 
@@ -255,6 +297,36 @@ static enum fab_tls_mode mode_of(const struct fab_tls_conf *conf)
 	return conf->psk || conf->certificates ? FAB_TLS_ON : FAB_TLS_OFF;
 }
 
+/* Copy to *@copy the option @text, if it was given.  0 or -ENOMEM. */
+static int copy_text(const char *text, char **copy)
+{
+	*copy = text ? strdup(text) : NULL;
+	return text && !*copy ? -ENOMEM : 0;
+}
+
+/* Fill @tls as @conf says.  0, or -errno with a line in @err. */
+static int fill(struct creds *tls, const struct fab_tls_conf *conf, char *err, size_t len)
+{
+	int rc;
+
+	tls->base.ktls = conf->ktls == FAB_KTLS_AUTO;
+	tls->server = conf->server;
+	tls->verify_peer = conf->verify_peer;
+	tls->nbd = conf->nbd;
+	if (copy_text(conf->username, &tls->username) || copy_text(conf->hostname, &tls->hostname))
+		return tls_error(-ENOMEM, err, len, "out of memory");
+	rc = gnutls_priority_init(&tls->priority, conf->psk ? TLS_PRIORITY_PSK : TLS_PRIORITY_CERT,
+				  NULL);
+	if (rc < 0)
+		return tls_error(-ENOTSUP, err, len,
+				 "tls=%s: this machine's GnuTLS allows no TLS 1.3 with AES-128-GCM "
+				 "or ChaCha20-Poly1305: %s", fab_tls_mode_names[tls->base.mode],
+				 gnutls_strerror(rc));
+	if (conf->psk)
+		return use_psk(tls, conf->psk, err, len);
+	return fab_certs_read(conf->certificates, conf->server, &tls->certs, err, len);
+}
+
 int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *err, size_t len)
 {
 	enum fab_tls_mode mode = mode_of(conf);
@@ -268,24 +340,9 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 	if (!tls)
 		return tls_error(-ENOMEM, err, len, "out of memory");
 	wipe_begin();
+	pthread_mutex_init(&tls->lock, NULL);
 	tls->base.mode = mode;
-	tls->base.ktls = conf->ktls == FAB_KTLS_AUTO;
-	tls->server = conf->server;
-	tls->verify_peer = conf->verify_peer;
-	tls->nbd = conf->nbd;
-	if (conf->hostname)
-		tls->hostname = strdup(conf->hostname);
-	rc = gnutls_priority_init(&tls->priority, conf->psk ? TLS_PRIORITY_PSK : TLS_PRIORITY_CERT,
-				  NULL);
-	if (rc < 0)
-		rc = tls_error(-ENOTSUP, err, len,
-			       "tls=%s: this machine's GnuTLS allows no TLS 1.3 with AES-128-GCM "
-			       "or ChaCha20-Poly1305: %s", fab_tls_mode_names[mode],
-			       gnutls_strerror(rc));
-	else if (conf->psk)
-		rc = use_psk(tls, conf, err, len);
-	else
-		rc = fab_certs_read(conf->certificates, conf->server, &tls->certs, err, len);
+	rc = fill(tls, conf, err, len);
 	if (rc) {
 		fab_tls_destroy(&tls->base);
 		return rc;
@@ -305,10 +362,15 @@ const struct fab_psks *fab_tls_keys(const struct fab_tls *tls)
 
 void fab_tls_take_keys(struct fab_tls *tls, struct fab_psks *psks)
 {
-	struct creds *creds = container_of(tls, struct creds, base);
-	struct fab_psks before = creds->psks;
+	struct creds *creds = creds_of(tls);
+	struct fab_psks before;
 
-	fab_psk_adopt(psks, &before);
+	assert(creds->server || psks->n == 1);
+	/* This thread alone replaces keys, and so reads the old ones without the lock: a handshake
+	 * need not wait while two long files are compared. */
+	fab_psk_adopt(psks, &creds->psks);
+	LOCK_SCOPE(&creds->lock);
+	before = creds->psks;
 	creds->psks = *psks;
 	*psks = before;
 }
@@ -320,15 +382,26 @@ struct fab_certs *fab_tls_certs(const struct fab_tls *tls)
 
 void fab_tls_take_certs(struct fab_tls *tls, struct fab_certs *certs)
 {
-	struct creds *creds = container_of(tls, struct creds, base);
+	struct creds *creds = creds_of(tls);
+	struct fab_certs *before;
 
-	fab_certs_put(creds->certs);
+	pthread_mutex_lock(&creds->lock);
+	before = creds->certs;
 	creds->certs = certs;
+	pthread_mutex_unlock(&creds->lock);
+	fab_certs_put(before);
+}
+
+/* A reference to the certificates of now; NULL: there are none. */
+static struct fab_certs *get_certs(struct creds *tls)
+{
+	LOCK_SCOPE(&tls->lock);
+	return tls->certs ? fab_certs_get(tls->certs) : NULL;
 }
 
 void fab_tls_destroy(struct fab_tls *tls)
 {
-	struct creds *creds = container_of(tls, struct creds, base);
+	struct creds *creds = creds_of(tls);
 
 	if (!tls)
 		return;
@@ -341,6 +414,8 @@ void fab_tls_destroy(struct fab_tls *tls)
 		gnutls_priority_deinit(creds->priority);
 	wipe_end();
 	fab_psk_free(&creds->psks);
+	pthread_mutex_destroy(&creds->lock);
+	free(creds->username);
 	free(creds->hostname);
 	free(creds);
 }
@@ -389,7 +464,8 @@ static int verify_peer(gnutls_session_t session)
 				&end->faults) ? 0 : GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR;
 }
 
-static int set_credentials(const struct creds *tls, gnutls_session_t session)
+static int set_credentials(const struct creds *tls, const struct fab_certs *certs,
+			   gnutls_session_t session)
 {
 	int rc;
 
@@ -398,7 +474,7 @@ static int set_credentials(const struct creds *tls, gnutls_session_t session)
 	if (tls->psk_client)
 		return gnutls_credentials_set(session, GNUTLS_CRD_PSK, tls->psk_client);
 	rc = gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE,
-				    fab_certs_credentials(tls->certs));
+				    fab_certs_credentials(certs));
 	if (!tls->verify_peer)
 		return rc;
 	if (tls->server)
@@ -414,20 +490,20 @@ int fab_tls_session(struct fab_tls_end *end, const char *address,
 		{ (unsigned char *)TLS_ALPN, sizeof(TLS_ALPN) - 1 },
 		{ (unsigned char *)TLS_ALPN_NBD, sizeof(TLS_ALPN_NBD) - 1 },
 	};
-	const struct creds *tls = creds_of(end->tls);
+	struct creds *tls = creds_of(end->tls);
 	gnutls_session_t session;
 
 	if (gnutls_init(&session, (tls->server ? GNUTLS_SERVER : GNUTLS_CLIENT) | GNUTLS_NONBLOCK |
 			GNUTLS_NO_SIGNAL | GNUTLS_NO_TICKETS) < 0)
 		return -ENOMEM;
+	end->certs = get_certs(tls);
 	if (gnutls_priority_set(session, tls->priority) < 0 ||
-	    set_credentials(tls, session) < 0 ||
+	    set_credentials(tls, end->certs, session) < 0 ||
 	    gnutls_alpn_set_protocols(session, &alpn[tls->nbd], 1, GNUTLS_ALPN_MANDATORY) < 0) {
-		gnutls_deinit(session);
+		fab_tls_session_end(end, session);
 		return -ENOMEM;
 	}
-	end->certs = tls->certs ? fab_certs_get(tls->certs) : NULL;
-	snprintf(end->identity, sizeof(end->identity), "%s", tls->psk ? tls->psk->name : "");
+	*end->identity = '\0';
 	gnutls_session_set_ptr(session, end);
 	end->address = address;
 	end->record = FAB_TLS_RECORD;
@@ -452,10 +528,14 @@ void fab_tls_session_end(struct fab_tls_end *end, gnutls_session_t session)
 
 bool fab_tls_trusts(const struct fab_tls_end *end, gnutls_session_t session)
 {
-	const struct creds *tls = creds_of(end->tls);
+	struct creds *tls = creds_of(end->tls);
+	struct fab_certs *certs = tls->verify_peer ? get_certs(tls) : NULL;
+	bool trusts = !certs || certs == end->certs ||
+		      fab_certs_trust(certs, session, name_wanted(tls, end->address),
+				      !tls->server);
 
-	return !tls->verify_peer || !tls->certs || tls->certs == end->certs ||
-	       fab_certs_trust(tls->certs, session, name_wanted(tls, end->address), !tls->server);
+	fab_certs_put(certs);
+	return trusts;
 }
 
 /* The common name in the certificate of the peer.  GnuTLS has verified the certificate: else the

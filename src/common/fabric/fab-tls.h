@@ -3,9 +3,11 @@
  * ChaCha20-Poly1305, always with an ephemeral Diffie-Hellman exchange; no tickets, no early data.
  * The words are nbdkit's.
  *
- * Made once, before threads that use it; then constant but for keys and certificates that the
- * owner replaces, any thread.
- * Connections that were made with a struct fab_tls end before it does. */
+ * Made once, before threads that use it, and then constant but for keys and certificates.  The owner
+ * replaces these, on the thread that made the struct fab_tls, while other threads are in handshakes:
+ * a handshake takes a key when the peer has named it, and certificates when the session is made, and
+ * keeps what it took.  So the owner may free keys of before at once.  The lock for this is inside,
+ * and innermost.  Sessions that were made with a struct fab_tls end before it does. */
 #ifndef FAB_TLS_H
 #define FAB_TLS_H
 
@@ -68,18 +70,24 @@ struct fab_tls {
 int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *err, size_t len);
 /* Wipe and free @tls; NULL: do nothing. */
 void fab_tls_destroy(struct fab_tls *tls);
-/* The keys of @tls, of a server.  Empty: it has none, or @tls is NULL.  The set-up's thread; valid
- * until fab_tls_take_keys(). */
+/* The keys of @tls; of a client its own alone.  Empty: it has none, or @tls is NULL.  The owner's
+ * thread; valid until fab_tls_take_keys(). */
 const struct fab_psks *fab_tls_keys(const struct fab_tls *tls);
-/* Give @tls, of a server with keys, the keys @psks in place of its own: for handshakes from now on.
- * A key that stays is the same one (fab_psk_adopt()).  @psks gets the keys of before, for the
- * caller to free.  The set-up's thread. */
+/* Read @file into @psks, as keys for @tls: of a client its own alone, the one called tls-username,
+ * or the only one in @file.  0, or -errno with a line in @err as of fab_tls_create(), and no keys.
+ * Changes nothing of @tls; any thread.  Give @psks to fab_psk_free(). */
+int fab_tls_read_keys(const struct fab_tls *tls, const char *file, struct fab_psks *psks,
+		      char *err, size_t len);
+/* Give @tls, which has keys, the keys @psks in place of its own: for handshakes from now on.  A
+ * client has the one that fab_tls_read_keys() left.  A key that stays is the same one
+ * (fab_psk_adopt()).  @psks gets the keys of before, for the caller to free.  The owner's
+ * thread. */
 void fab_tls_take_keys(struct fab_tls *tls, struct fab_psks *psks);
-/* The certificates of @tls; NULL: it has none, or @tls is NULL.  The set-up's thread; valid until
+/* The certificates of @tls; NULL: it has none, or @tls is NULL.  The owner's thread; valid until
  * fab_tls_take_certs(). */
 struct fab_certs *fab_tls_certs(const struct fab_tls *tls);
 /* Give @tls, which has certificates, @certs in their place, with the caller's reference: for
- * sessions from now on.  The set-up's thread. */
+ * sessions from now on.  The owner's thread. */
 void fab_tls_take_certs(struct fab_tls *tls, struct fab_certs *certs);
 /* The mode; of NULL FAB_TLS_OFF. */
 static inline enum fab_tls_mode fab_tls_mode(const struct fab_tls *tls)
@@ -87,14 +95,15 @@ static inline enum fab_tls_mode fab_tls_mode(const struct fab_tls *tls)
 	return tls ? tls->mode : FAB_TLS_OFF;
 }
 
-/* ---- for the provider ---- */
+/* ---- for the provider: any thread, one at a time for a session ---- */
 
 #define FAB_TLS_RECORD 16384u		/* plain bytes of a record, without another limit */
 
 /* A session's end, which lives as long as the session. */
 struct fab_tls_end {
 	const struct fab_tls *tls;
-	char identity[FAB_PSK_NAME_MAX + 1];	/* who the client says it is; "": not said yet */
+	char identity[FAB_PSK_NAME_MAX + 1];	/* whose key the client uses, as it says; "": not
+						 * said yet */
 	bool unknown;				/* server: no key has this name */
 	uint64_t key;				/* server: the serial of the key, and its age */
 	int64_t key_since_s;
@@ -112,7 +121,8 @@ int fab_tls_session(struct fab_tls_end *end, const char *address,
 /* Free @session of @end. */
 void fab_tls_session_end(struct fab_tls_end *end, struct gnutls_session_int *session);
 /* False: the peer's certificate was verified in the handshake of @session, and the certificates
- * that @end->tls has now would not let it pass.  After the handshake; the set-up's thread. */
+ * that @end->tls has now would not let it pass.  After the handshake; another thread may use
+ * @session meanwhile. */
 bool fab_tls_trusts(const struct fab_tls_end *end, struct gnutls_session_int *session);
 /* Fill @id, which is empty, after the handshake of @session: the peer of a server by its key, or by
  * its certificate if certificates are verified; the peer of a client has no name here. */

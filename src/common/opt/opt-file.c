@@ -4,13 +4,17 @@
  * libinih asks line_read() for each line, and then gives the name and the value of that line to
  * line_value(), unless the line is a header, a comment, or no option at all.  So a line that should
  * have been an option is missed at the next line. */
+#include <config.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <ini.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "cleanup.h"
 #include "opt-file.h"
 
 #define WHY_MAX 384
@@ -308,6 +312,25 @@ unsigned opt_file_read(const char *path, const struct opt_section *sections, uns
 	if (f.in)
 		fclose(f.in);
 	return f.mistakes;
+}
+
+int opt_texts_absolute(struct opt_texts *texts, const char **path)
+{
+	_cleanup_free_ char *dir = NULL, *text = NULL;
+	const char *kept;
+
+	if (!*path || **path == '/')
+		return 0;
+	dir = get_current_dir_name();
+	if (!dir)
+		return errno == ENOMEM ? -ENOMEM : 0;
+	if (asprintf(&text, "%s/%s", strcmp(dir, "/") ? dir : "", *path) < 0)
+		return -ENOMEM;
+	kept = text_keep(texts, text);
+	if (!kept)
+		return -ENOMEM;
+	*path = kept;
+	return 0;
 }
 
 void opt_texts_free(struct opt_texts *texts)

@@ -153,6 +153,19 @@ static int complete_auth(struct clt_conf *conf, char **err)
 	return 0;
 }
 
+/* Files that are read again later have absolute names: a daemon leaves its directory. */
+static int complete_names(struct clt_conf *conf, char **err)
+{
+	const char **names[] = { &conf->tls_conf.psk, &conf->tls_conf.certificates,
+				 &conf->auth_conf.psk };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
+		if (opt_texts_absolute(&conf->texts, names[i]))
+			return conf_error(err, "no memory");
+	}
+	return 0;
+}
+
 int clt_conf_complete(struct clt_conf *conf, char **err)
 {
 	if (conf->config && clt_conf_file_read(conf, err) < 0)
@@ -168,7 +181,8 @@ int clt_conf_complete(struct clt_conf *conf, char **err)
 	}
 	if (!conf->server)
 		conf->server = conf->path_texts[0];
-	return 0;
+	/* ORDER: a mistake is told with the name that the user gave. */
+	return complete_names(conf, err);
 }
 
 void clt_conf_choose(struct clt_conf *conf, const struct fab_provider *provider)

@@ -53,7 +53,7 @@ struct clt_conf {
 					 * session */
 	uint64_t connect_timeout_ms;	/* CLOCK_NEVER: start without a server */
 	const char *config;		/* a file of parameters; NULL: none */
-	struct opt_texts texts;		/* of the file */
+	struct opt_texts texts;		/* of the file, and absolute names */
 	/* clt_conf_complete() */
 	struct fab_tls *tls;		/* NULL: no TLS */
 	struct auth_creds *auth;	/* NULL: no authentication in messages */
@@ -71,9 +71,10 @@ void clt_conf_init(struct clt_conf *conf, const struct clt_front *front);
 /* Set the parameter @key.  @value outlives @conf.  0, or -1 with @err. */
 int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char **err);
 /* Read the file of config=, check the parameters together, and resolve the names in paths, which
- * blocks.  0, or -1 with @err. */
+ * blocks.  Files of keys and certificates are read, and have absolute names then.  0, or -1 with
+ * @err. */
 int clt_conf_complete(struct clt_conf *conf, char **err);
-/* Free the values that came from a file. */
+/* Free what clt_conf_complete() has made. */
 void clt_conf_fini(struct clt_conf *conf);
 /* Set @provider for the paths whose provider was left open. */
 void clt_conf_choose(struct clt_conf *conf, const struct fab_provider *provider);

@@ -210,21 +210,14 @@ static const char *program_name(const struct client *clt, const struct clt_conf 
 	return conf->export_name ? conf->export_name : clt->sess.name;
 }
 
-/* @path if it is absolute.  Else NULL: nbdkit in the background has left the directory of its
- * start. */
-static const char *lasting(const char *path)
-{
-	return path && *path == '/' ? path : NULL;
-}
-
 static json_t *secrets_json(const struct clt_conf *conf)
 {
 	const struct fab_certs_end *end = fab_certs_first_end(fab_tls_certs(conf->tls));
 	const struct ctl_secrets secrets = {
 		.tls = fab_tls_mode_names[fab_tls_mode(conf->tls)],
-		.tls_psk = conf->tls ? lasting(conf->tls_conf.psk) : NULL,
-		.tls_certificates = conf->tls ? lasting(conf->tls_conf.certificates) : NULL,
-		.auth_psk = conf->auth ? lasting(conf->auth_conf.psk) : NULL,
+		.tls_psk = conf->tls ? conf->tls_conf.psk : NULL,
+		.tls_certificates = conf->tls ? conf->tls_conf.certificates : NULL,
+		.auth_psk = conf->auth ? conf->auth_conf.psk : NULL,
 		.end_file = end->file,
 		.end_s = end->at_s,
 	};

@@ -18,6 +18,7 @@
 #include "clt-ctl-json.h"
 #include "clt-ctl.h"
 #include "clt-paths.h"
+#include "clt-reload.h"
 #include "ctl-call.h"
 #include "ctl-json.h"
 #include "dev-stat.h"
@@ -30,6 +31,7 @@ struct clt_ctl {
 	struct clt_conf conf;		/* of the session, as it is now; service thread */
 	struct client *clt;
 	struct loop *loop;
+	struct clt_reload *reload;
 	struct ctl *ctl;
 	struct loop_msg msg;
 	sem_t done;
@@ -117,6 +119,11 @@ static void call_attempts(struct ctl_client *client, const char *value, void *ar
 		return;
 	}
 	ctl_change_option(client, "max-reconnect-attempts", value, arg);
+}
+
+static void call_reload(struct ctl_client *client, const char *value, void *arg)
+{
+	clt_reload_run(((struct clt_ctl *)arg)->reload, ctl_call_ended, client);
 }
 
 /* ---- paths ---- */
@@ -264,6 +271,7 @@ static const struct ctl_call calls[] = {
 	{ .name = "path reconnect", .fn = call_path_reconnect, .member = "path", .needed = true },
 	{ .name = "policy", .fn = call_policy, .member = "policy" },
 	{ .name = "max-reconnect-attempts", .fn = call_attempts, .member = "attempts" },
+	{ .name = "reload", .fn = call_reload },
 };
 
 static void ctl_serve(struct ctl_client *client, const json_t *command, void *arg)
@@ -360,7 +368,7 @@ static int bind_default(const struct clt_front *front, char *err, size_t errlen)
 }
 
 static int ctl_create(const struct clt_conf *conf, struct client *clt, struct loop *loop,
-		      struct clt_ctl **out, char *err, size_t errlen)
+		      struct clt_reload *reload, struct clt_ctl **out, char *err, size_t errlen)
 {
 	struct clt_ctl *ctl = calloc(1, sizeof(*ctl));
 	int rc;
@@ -372,6 +380,7 @@ static int ctl_create(const struct clt_conf *conf, struct client *clt, struct lo
 	ctl->conf = *conf;
 	ctl->clt = clt;
 	ctl->loop = loop;
+	ctl->reload = reload;
 	sem_init(&ctl->done, 0, 0);
 	ctl_on_loop(ctl, ctl_open_msg);
 	rc = ctl->rc;
@@ -387,7 +396,7 @@ static int ctl_create(const struct clt_conf *conf, struct client *clt, struct lo
 }
 
 int clt_ctl_open(const struct clt_conf *conf, struct client *clt, struct loop *loop,
-		 struct clt_ctl **out, char *err, size_t errlen)
+		 struct clt_reload *reload, struct clt_ctl **out, char *err, size_t errlen)
 {
 	const char *path = conf->control;
 	int rc = 0;
@@ -398,7 +407,7 @@ int clt_ctl_open(const struct clt_conf *conf, struct client *clt, struct loop *l
 	if (!path && bound.fd < 0)
 		rc = bind_default(conf->front, err, errlen);
 	if (!rc)
-		rc = ctl_create(conf, clt, loop, out, err, errlen);
+		rc = ctl_create(conf, clt, loop, reload, out, err, errlen);
 	if (!rc || path)
 		return rc;
 	log_warn(NULL, "no control socket for rtrsctl: %s; control=PATH is for another place, and "

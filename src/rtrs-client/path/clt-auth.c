@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the messages of the proof, and the key of an attempt's connections.  Ends with
+/* Owns the messages of the proof, and the keys of an attempt: the one that is proven, and the one of
+ * the attempt's connections.  Ends with
  * clt_auth_release(), the end of the attempt. */
 #include <errno.h>
 #include <stdio.h>
@@ -76,7 +77,7 @@ static void auth_fail(struct clt_path *path, int err, const char *what)
 {
 	char why[CLT_WHY];
 
-	snprintf(why, sizeof(why), "authentication as %s: %s", path->conf.auth->own->name, what);
+	snprintf(why, sizeof(why), "authentication as %s: %s", path->auth.key->psk.name, what);
 	path->auth.done(path, err, why);
 }
 
@@ -101,7 +102,7 @@ static void auth_take(struct clt_path *path, size_t len)
 	}
 	if (auth->chap.state == AUTH_PROVEN) {
 		auth->proven = true;
-		log_dbg(path->name, "authenticated as %s to %s", path->conf.auth->own->name,
+		log_dbg(path->name, "authenticated as %s to %s", auth->key->psk.name,
 			auth->chap.peer);
 		auth->done(path, 0, "");
 		return;
@@ -130,6 +131,44 @@ static void auth_wc_send(struct fab_conn *conn, struct fab_cqe *cqe, const struc
 
 	if (wc->status != IBV_WC_SUCCESS)
 		clt_tx_lost(&path->att.cons[0]);
+}
+
+/* ---- the key ---- */
+
+/* The key by which another path of the session is connected; NULL: no other path is. */
+static struct auth_key *key_of_others(const struct clt_path *path)
+{
+	const struct clt_io *io = path->conf.io;
+
+	for (unsigned i = 0; i < io->natts; i++) {
+		struct clt_path *other = container_of(io->atts[i], struct clt_path, att);
+
+		if (other != path && other->auth.proven && clt_path_runs(other))
+			return other->auth.key;
+	}
+	return NULL;
+}
+
+static void choose_key(struct clt_path *path)
+{
+	struct clt_auth *auth = &path->auth;
+	struct auth_key *own = path->conf.auth->own, *key = key_of_others(path);
+
+	if (!key || auth->passed_over)
+		key = own;
+	auth->key = auth_key_get(key);
+}
+
+/* The attempt ends: decide which key the next one has. */
+static void leave_key(struct clt_path *path)
+{
+	struct clt_auth *auth = &path->auth;
+
+	if (!auth->key)
+		return;
+	auth->passed_over = !path->up_since_ms && !auth_key_same(auth->key, path->conf.auth->own);
+	auth_key_put(auth->key);
+	auth->key = NULL;
 }
 
 /* ---- begin and end ---- */
@@ -161,13 +200,14 @@ int clt_auth_begin(struct clt_path *path, void (*done)(struct clt_path *path, in
 
 	if (r < 0)
 		return r;
+	choose_key(path);
 	auth->done = done;
 	auth->recv_cqe.done = auth_wc_recv;
 	auth->send_cqe.done = auth_wc_send;
 	auth_conn_where(&where, &auth->req, &auth->rsp, fab_addr_transport(&path->conf.dst),
 			con->fab);
 	random_bytes(&chance, sizeof(chance));
-	auth_chap_client(&auth->chap, &where, path->conf.auth->own, &chance, &hello);
+	auth_chap_client(&auth->chap, &where, &auth->key->psk, &chance, &hello);
 	explicit_bzero(&chance, sizeof(chance));
 	r = auth_recv(path);
 	if (r == 0)
@@ -195,5 +235,6 @@ void clt_auth_release(struct clt_path *path)
 {
 	clt_auth_left(path);
 	auth_chap_end(&path->auth.chap);
+	leave_key(path);
 	path->auth.proven = false;
 }

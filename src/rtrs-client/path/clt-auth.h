@@ -8,7 +8,7 @@
 #include "fabric.h"
 #include "rtrs-msg.h"
 
-struct auth_creds;
+struct auth_key;
 struct clt_path;
 
 struct clt_auth {
@@ -21,8 +21,11 @@ struct clt_auth {
 		uint8_t in[AUTH_MSG_MAX], out[AUTH_MSG_MAX];
 	} *msgs;
 	struct ibv_mr *mr;		/* of @msgs */
+	struct auth_key *key;		/* that is proven; a reference, NULL: none yet */
 	struct fab_cqe recv_cqe, send_cqe;
 	void (*done)(struct clt_path *path, int err, const char *why);
+	/* kept from the attempt before */
+	bool passed_over;		/* it had the key of other paths, and did not come up */
 };
 
 /* Fill @msg, the next CONN_REQ, with what it says of authentication. */
@@ -31,7 +34,11 @@ void clt_auth_request(struct clt_path *path, struct rtrs_msg_conn_req *msg);
  * 0: go on; or -errno with @why. */
 int clt_auth_judge(struct clt_path *path, const struct rtrs_conn_rsp *rsp,
 		   const struct rtrs_msg_conn_rsp *msg, char *why, size_t len);
-/* Begin the proof on connection 0, which is established.  Calls @done when the server has proven
+/* Begin the proof on connection 0, which is established.  While another path of the session is
+ * connected the proof is of that path's key: the server lets nobody else into a session than who
+ * made it, and the key of the configuration may be a new one by now (clt-reload.h).  An attempt
+ * behind one that failed so proves the key of the configuration, because this path may lead to
+ * another server, or the session may be gone there.  Calls @done when the server has proven
  * itself, too, or with -errno. */
 int clt_auth_begin(struct clt_path *path, void (*done)(struct clt_path *path, int err,
 						       const char *why), char *why, size_t len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the session, the control socket, the metrics, and a thread.  While requests wait for a
+/* Owns the session, its reloads, the control socket, the metrics, and a thread.  While requests wait for a
  * server that is away, the thread listens for the end of the front end's process. */
 #include <config.h>
 
@@ -67,8 +67,10 @@ void clt_start_end(struct clt_start *start)
 		return;
 	clt_metrics_close(start->metrics);
 	start->metrics = NULL;
+	/* A command that reloads is waited for. */
 	clt_ctl_close(start->ctl);
 	start->ctl = NULL;
+	clt_reload_end(&start->reload);
 	clt_run_close(&start->run);
 	if (start->watched)
 		pthread_join(start->watch, NULL);
@@ -105,7 +107,9 @@ static int session_start(struct clt_start *start, char err[CLT_FRONT_ERR])
 	}
 	start->watched = true;
 	pthread_setname_np(start->watch, "rtrs-watch");
-	r = clt_ctl_open(conf, &start->run.clt, start->run.loop, &start->ctl, why, sizeof(why));
+	clt_reload_begin(&start->reload, conf, start->run.loop);
+	r = clt_ctl_open(conf, &start->run.clt, start->run.loop, &start->reload, &start->ctl, why,
+			 sizeof(why));
 	if (r < 0) {
 		clt_start_end(start);
 		snprintf(err, CLT_FRONT_ERR, "control=%s", why);

@@ -8,6 +8,7 @@
 #include "clt-conf.h"
 #include "clt-ctl.h"
 #include "clt-metrics.h"
+#include "clt-reload.h"
 #include "clt-run.h"
 
 struct clt_start {
@@ -15,6 +16,7 @@ struct clt_start {
 	struct frwr_lessons lessons;	/* learned by the probe, known to the lasting session */
 	/* of the probe first, then of the lasting session */
 	struct clt_run run;
+	struct clt_reload reload;	/* of the lasting session's keys */
 	struct clt_ctl *ctl;		/* NULL: none; so @metrics */
 	struct clt_metrics *metrics;
 	pthread_t watch;

@@ -180,107 +180,81 @@ static void srv_call_export_kick(struct ctl_client *client, const char *name, co
 
 /* ---- what the program does ---- */
 
-/* {"changes": [...]} with the lines of @text. */
-static json_t *changes_json(const char *text)
-{
-	json_t *lines = json_array();
-
-	while (*text) {
-		size_t len = strcspn(text, "\n");
-		char *line = strndup(text, len);
-
-		json_array_append_new(lines, ctl_json_text(line ? line : ""));
-		free(line);
-		text += len + (text[len] == '\n');
-	}
-	return json_pack("{s:o}", "changes", lines);
-}
-
-static void srv_call_ended(void *arg, int rc, const char *text)
-{
-	size_t len = strlen(text);
-
-	if (rc)		/* without the end of the last line */
-		ctl_refuse(arg, "%.*s", (int)(len - (len && text[len - 1] == '\n')), text);
-	else
-		ctl_answer(arg, changes_json(text));
-}
-
 static void srv_call_export_add(struct ctl_client *client, const char *spec, void *arg)
 {
 	const struct srv_ctl *c = arg;
 
-	c->ops->export_add(c->program, spec, srv_call_ended, client);
+	c->ops->export_add(c->program, spec, ctl_call_ended, client);
 }
 
 static void srv_call_export_remove(struct ctl_client *client, const char *name, void *arg)
 {
 	const struct srv_ctl *c = arg;
 
-	c->ops->export_remove(c->program, name, false, srv_call_ended, client);
+	c->ops->export_remove(c->program, name, false, ctl_call_ended, client);
 }
 
 static void srv_call_export_remove_force(struct ctl_client *client, const char *name, void *arg)
 {
 	const struct srv_ctl *c = arg;
 
-	c->ops->export_remove(c->program, name, true, srv_call_ended, client);
+	c->ops->export_remove(c->program, name, true, ctl_call_ended, client);
 }
 
 static void srv_call_export_resize(struct ctl_client *client, const char *name, void *arg)
 {
 	const struct srv_ctl *c = arg;
 
-	c->ops->export_resize(c->program, name, srv_call_ended, client);
+	c->ops->export_resize(c->program, name, ctl_call_ended, client);
 }
 
 static void srv_call_export_break(struct ctl_client *client, const char *name, void *arg)
 {
 	const struct srv_ctl *c = arg;
 
-	c->ops->export_break(c->program, name, false, srv_call_ended, client);
+	c->ops->export_break(c->program, name, false, ctl_call_ended, client);
 }
 
 static void srv_call_export_break_force(struct ctl_client *client, const char *name, void *arg)
 {
 	const struct srv_ctl *c = arg;
 
-	c->ops->export_break(c->program, name, true, srv_call_ended, client);
+	c->ops->export_break(c->program, name, true, ctl_call_ended, client);
 }
 
 static void srv_call_export_set(struct ctl_client *client, const char *text, void *arg)
 {
 	const struct srv_ctl *c = arg;
 
-	c->ops->export_set(c->program, text, false, srv_call_ended, client);
+	c->ops->export_set(c->program, text, false, ctl_call_ended, client);
 }
 
 static void srv_call_export_set_force(struct ctl_client *client, const char *text, void *arg)
 {
 	const struct srv_ctl *c = arg;
 
-	c->ops->export_set(c->program, text, true, srv_call_ended, client);
+	c->ops->export_set(c->program, text, true, ctl_call_ended, client);
 }
 
 static void srv_call_reload(struct ctl_client *client, const char *name, void *arg)
 {
 	const struct srv_ctl *c = arg;
 
-	c->ops->reload(c->program, false, srv_call_ended, client);
+	c->ops->reload(c->program, false, ctl_call_ended, client);
 }
 
 static void srv_call_reload_force(struct ctl_client *client, const char *name, void *arg)
 {
 	const struct srv_ctl *c = arg;
 
-	c->ops->reload(c->program, true, srv_call_ended, client);
+	c->ops->reload(c->program, true, ctl_call_ended, client);
 }
 
 static void srv_call_save(struct ctl_client *client, const char *name, void *arg)
 {
 	const struct srv_ctl *c = arg;
 
-	c->ops->save(c->program, srv_call_ended, client);
+	c->ops->save(c->program, ctl_call_ended, client);
 }
 
 static void srv_call_log_level(struct ctl_client *client, const char *name, void *arg)

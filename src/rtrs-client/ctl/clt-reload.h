@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A reload: a client that runs, and its front end, read their files of keys and certificates again.
+ * Nothing else of the configuration changes.
+ *
+ * All files are read and checked before anything changes.  Handshakes from then on have what the
+ * files say.  Connections that are there stay, also under a key that is gone: whether they end is
+ * up to the other end.  A path that comes back to a session of which other paths are connected
+ * proves their key (clt-auth.h), so a server needs the key of before until the session has another
+ * one, or the server has ended the session.
+ *
+ * Service thread, unless a function says otherwise. */
+#ifndef CLT_RELOAD_H
+#define CLT_RELOAD_H
+
+#include <semaphore.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "clt-files.h"
+#include "worker.h"
+
+struct auth_key;
+struct clt_conf;
+
+/* The reload has ended.  @rc 0: @text has a line for each key that is new or gone, for
+ * certificates, and for each kind of file that has not changed.  Else -errno, nothing has changed,
+ * and @text has a line for each mistake. */
+typedef void clt_reload_done_fn(void *arg, int rc, const char *text);
+
+enum clt_reload_state {
+	CLT_RELOAD_IDLE,
+	CLT_RELOAD_READING,		/* files, on the worker */
+	CLT_RELOAD_STOPPED,
+};
+
+struct clt_reload {
+	const struct clt_conf *conf;	/* the caller's; its keys and certificates are replaced */
+	struct loop *loop;		/* NULL: not begun */
+	enum clt_reload_state state;
+	bool again;			/* another reload of clt_reload_hup() is to follow */
+	bool stopping;
+	/* the reload that is under way */
+	clt_reload_done_fn *done;
+	void *arg;
+	struct worker worker;
+	struct worker_job job;
+	/* of the job, until they are taken */
+	struct auth_key *auth;		/* a reference; NULL: none */
+	struct clt_files tls;
+	bool good;
+	char *mistakes;			/* a line each; NULL: no memory */
+
+	struct loop_msg hup_msg, stop_msg;
+	sem_t stopped;
+};
+
+/* Reloads of @conf may come, on @loop, the service loop of its session.  @conf outlives @r.  Before
+ * the loop has work for @r. */
+void clt_reload_begin(struct clt_reload *r, const struct clt_conf *conf, struct loop *loop);
+/* Reload.  @done(@arg) follows once, maybe from inside this call.  A reload that is under way, and a
+ * configuration without files, is a refusal. */
+void clt_reload_run(struct clt_reload *r, clt_reload_done_fn *done, void *arg);
+/* Reload because of SIGHUP, behind a reload that is under way; the log has the end.  Any thread, from
+ * clt_reload_begin() to clt_reload_end(). */
+void clt_reload_hup(struct clt_reload *r);
+/* Wait for the end of the reload that is under way; none begins any more.  Nothing if not begun.
+ * Blocks; not on the service thread, which runs. */
+void clt_reload_end(struct clt_reload *r);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The files of keys and certificates for NBD clients, --tls-psk and --tls-certificates, in a reload
+ * of the client (clt-reload.h). */
+#ifndef GATE_RELOAD_H
+#define GATE_RELOAD_H
+
+#include "clt-files.h"
+#include "gate-options.h"
+
+struct gate_reload {
+	struct gate_options *options;	/* the caller's; ->tls gets what was read */
+	struct clt_files files;		/* that were read and not taken */
+};
+
+/* The functions of struct clt_front_files, which names their threads; @reload is a struct
+ * gate_reload.  gate_reload_take() is the one place where keys and certificates for NBD clients
+ * change: from its return on handshakes have the new ones, while connections that are there, and
+ * handshakes that are under way, are as before. */
+bool gate_reload_any(void *reload);
+bool gate_reload_read(void *reload, FILE *errors);
+void gate_reload_take(void *reload, FILE *report);
+void gate_reload_forget(void *reload);
+
+#endif
