@@ -118,7 +118,7 @@ struct nbd_client {
 	int fd;				/* only to be looked at */
 	enum nbd_client_state state;
 	uint64_t since_ms;		/* clock_now_ms() of nbd_server_add() */
-	const struct nbd_stream *stream;	/* NULL: bytes are in clear */
+	struct nbd_stream *stream;	/* NULL: bytes are in clear */
 	void *handle;			/* of the backend; NULL: none is open */
 	struct nbd_counts counts;
 	unsigned inflight;		/* requests */

@@ -19,6 +19,7 @@
 #include "clock.h"
 #include "clt-fds.h"
 #include "fabric.h"
+#include "gate-trust.h"
 #include "gate.h"
 #include "log.h"
 
@@ -249,6 +250,7 @@ static void init_loops(struct gate *g, struct clt_run *run, const struct clt_con
 		l->loop = run->loops[i];
 		gate_exports_init(&l->exports, l->loop, &run->clt, conf, readonly);
 		loop_msg_init(&l->start_msg, start_msg);
+		loop_msg_init(&l->trust_msg, gate_trust_msg);
 		loop_msg_init(&l->stop_msg, loop_stop_msg);
 	}
 }

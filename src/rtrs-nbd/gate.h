@@ -19,6 +19,7 @@ struct gate_loop {
 	struct gate_tls_port tls;
 	struct nbd_server *server;	/* NULL: @status, or it has stopped; thread of the loop */
 	struct loop_msg start_msg, stop_msg;
+	struct loop_msg trust_msg;	/* gate-trust.h */
 	int status;
 };
 

@@ -22,6 +22,8 @@ rtrs_nbd_SOURCES = \
 	%D%/gate-stream.h \
 	%D%/gate-tls.c \
 	%D%/gate-tls.h \
+	%D%/gate-trust.c \
+	%D%/gate-trust.h \
 	%D%/gate.c \
 	%D%/gate.h \
 	%D%/main.c \

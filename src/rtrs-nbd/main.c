@@ -73,7 +73,7 @@ static int front_nap(void)
 	return r == 0 ? -1 : 0;
 }
 
-static struct gate_reload reload = { .options = &options };
+static struct gate_reload reload = { .options = &options, .now = &gate_now };
 
 static const struct clt_front_files front_files = {
 	.arg = &reload,
