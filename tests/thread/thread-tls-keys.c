@@ -3,6 +3,7 @@
  * threads.  Who has a key, or trusts a certificate, before and after a replacement gets through. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -28,6 +29,8 @@ static struct fab_tls *psk_server, *psk_client, *psk_guest, *cert_server, *cert_
 static uint64_t alice_serial, bob_serial;
 static atomic_uint nworking = NTHREADS - 1;
 static atomic_uint nguests_in, nguests_out;
+static atomic_bool replacing;		/* the owner is in a replacement, or waits for its lock */
+static _Thread_local bool shaking;
 
 /* ---- files ---- */
 
@@ -136,7 +139,40 @@ static struct fab_tls *make(bool server, const char *psk, const char *certs)
 	return tls;
 }
 
-/* ---- the owner ---- */
+/* ---- the owner, and handshakes that stand in its way ---- */
+
+/* A handshake has found what it is to take: let the owner begin a replacement, and give it the
+ * processor for a while.  A lock is all that stops the owner there. */
+static void let_replace(void)
+{
+	if (!shaking)
+		return;
+	while (!replacing)
+		sched_yield();
+	for (unsigned i = 0; i < 100; i++)
+		sched_yield();
+}
+
+const struct fab_psk *__real_fab_psk_find(const struct fab_psks *psks, const void *name,
+					  size_t len);
+const struct fab_psk *__wrap_fab_psk_find(const struct fab_psks *psks, const void *name,
+					  size_t len);
+const struct fab_psk *__wrap_fab_psk_find(const struct fab_psks *psks, const void *name,
+					  size_t len)
+{
+	const struct fab_psk *psk = __real_fab_psk_find(psks, name, len);
+
+	let_replace();
+	return psk;
+}
+
+struct fab_certs *__real_fab_certs_get(struct fab_certs *certs);
+struct fab_certs *__wrap_fab_certs_get(struct fab_certs *certs);
+struct fab_certs *__wrap_fab_certs_get(struct fab_certs *certs)
+{
+	let_replace();
+	return __real_fab_certs_get(certs);
+}
 
 static void replace_keys(struct fab_tls *tls, const char *file)
 {
@@ -144,8 +180,10 @@ static void replace_keys(struct fab_tls *tls, const char *file)
 	char err[512];
 
 	check(!fab_tls_read_keys(tls, in_dir(file), &psks, err, sizeof(err)));
+	replacing = true;
 	fab_tls_take_keys(tls, &psks);
 	fab_psk_free(&psks);
+	replacing = false;
 }
 
 static void replace_certs(struct fab_tls *tls, bool server, const char *name)
@@ -154,7 +192,9 @@ static void replace_certs(struct fab_tls *tls, bool server, const char *name)
 	char err[512];
 
 	check(!fab_certs_read(in_dir(name), server, &certs, err, sizeof(err)));
+	replacing = true;
 	fab_tls_take_certs(tls, certs);
+	replacing = false;
 }
 
 static void replace(void)
@@ -272,6 +312,7 @@ static void *work(void *arg)
 		replace();
 		return NULL;
 	}
+	shaking = true;
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		shake_keys();
 		shake_guest(&last);
