@@ -33,6 +33,7 @@ SHELL_TESTS = \
 	%D%/test-limits.sh \
 	%D%/test-reload.sh \
 	%D%/test-reload-trust.sh \
+	%D%/test-client-reload.sh \
 	%D%/test-config-client.sh \
 	%D%/test-extents-fuse.sh \
 	%D%/test-fio-verify.sh \

@@ -110,8 +110,9 @@ cp "$tmp/keys" "$tmp/v1/own-keys"
 cp "$tmp/keys" "$tmp/v2/own-keys"
 chmod 640 "$tmp/v2/own-keys"
 ln -s v1 "$tmp/live"
-(cd "$tmp/live" && "$RTRS_NBD" -U "$tmp/away.sock" -P "$tmp/away.pid" "server=127.0.0.1:$server_port" \
-	export=disk tls=require tls-psk=own-keys auth-psk=../live/own-keys)
+(cd "$tmp/live" && "$RTRS_NBD" -U "$tmp/away.sock" -P "$tmp/away.pid" \
+	"server=127.0.0.1:$server_port" export=disk tls=require tls-psk=own-keys \
+	auth-psk=../live/own-keys)
 cleanup_fn kill_process "$(cat "$tmp/away.pid")"
 wait_until "the path" "$rtrsctl" check
 ln -sfn v2 "$tmp/live"

@@ -3,7 +3,8 @@
  *
  * The main thread waits for signals; all IO runs on --threads loops, of which the first is that of
  * the session.  SIGTERM and SIGINT end the program: requests in flight are answered, connections
- * are closed, the session ends.  SIGHUP has the session read keys and certificates again.  A failure at the start is a line on stderr and an exit status. */
+ * are closed, the session ends.  SIGHUP has the session read keys and certificates again.  A
+ * failure at the start is a line on stderr and an exit status. */
 #include <config.h>
 
 #include <errno.h>

@@ -13,6 +13,7 @@ MUTANT_LISTS = \
 	%D%/nbd.list \
 	%D%/options.list \
 	%D%/protocol.list \
+	%D%/reload.list \
 	%D%/server.list \
 	%D%/share.list \
 	%D%/storage.list \

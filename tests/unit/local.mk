@@ -459,6 +459,7 @@ UNIT_TESTS += \
 	%D%/test-clt-op.crit \
 	%D%/test-clt-pick.crit \
 	%D%/test-clt-reg.crit \
+	%D%/test-clt-reload.crit \
 	%D%/test-clt-tx.crit \
 	%D%/test-dev-fsm.crit \
 	$(NULL)
@@ -470,6 +471,11 @@ UNIT_TESTS += \
 %C%_test_clt_conf_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_conf_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_clt_conf_crit_LDADD = libcltkit.la libclt.la libfab.la librtrs.la librnbd.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_clt_reload_crit_SOURCES = %D%/test-clt-reload.c %D%/unit.h
+%C%_test_clt_reload_crit_CPPFLAGS = $(CLT_CPPFLAGS)
+%C%_test_clt_reload_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_clt_reload_crit_LDADD = \
+	libcltkit.la libclt.la libloop.la libfab.la librtrs.la librnbd.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_clt_fsm_crit_SOURCES = %D%/test-clt-fsm.c %D%/fsm-rules.h %D%/unit.h
 %C%_test_clt_fsm_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_fsm_crit_CFLAGS = $(UNIT_CFLAGS)

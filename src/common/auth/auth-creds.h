@@ -2,9 +2,9 @@
 /* The keys of an end for authentication in messages, and whether the end insists on it
  * (doc/decisions.md D23).  The files are those of tls-psk (fab-psk.h).
  *
- * Made on the main thread.  Then constant but for keys, which the owner replaces while a server or a
- * session runs: the thread that uses the keys, the control thread of a server or the service thread
- * of a client. */
+ * Made on the main thread.  Then constant but for keys, which the owner replaces while a server or
+ * a session runs: on the thread that uses the keys, the control thread of a server or the service
+ * thread of a client. */
 #ifndef AUTH_CREDS_H
 #define AUTH_CREDS_H
 
@@ -54,9 +54,9 @@ struct auth_creds {
 int auth_creds_create(const struct auth_conf *conf, struct auth_creds **out, char *err, size_t len);
 /* Wipe and free @creds; NULL: do nothing. */
 void auth_creds_destroy(struct auth_creds *creds);
-/* Read the key of the client with @conf, which has a file, as auth_creds_create() does: its name
- * stays @conf->username, or that of the only key.  @out gets a reference.  Any thread.  0, or -errno
- * with a line in @err that names option and value. */
+/* Read the key of the client with @conf, which has a file, as auth_creds_create() does: the one
+ * called @conf->username, or the only one.  @out gets a reference.  Any thread.  0, or -errno with
+ * a line in @err that names option and value. */
 int auth_key_read(const struct auth_conf *conf, struct auth_key **out, char *err, size_t len);
 /* Give @creds, of a client, @key in place of its own, with the caller's reference: for handshakes
  * that begin from now on.  Returns the key of before, which is the caller's to put. */

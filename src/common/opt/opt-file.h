@@ -50,8 +50,8 @@ struct opt_texts {
 unsigned opt_file_read(const char *path, const struct opt_section *sections, unsigned n, void *arg,
 		       struct opt_texts *texts, FILE *errors);
 /* Make the name of a file *@path absolute, which lives as long as @texts then.  The name is one in
- * the working directory as the shell calls it: links stay, because they may lead elsewhere later.  A
- * name that is absolute, or NULL, stays as it is, and so does each name in a directory that was
+ * the working directory as the shell calls it: links stay, because they may lead elsewhere later.
+ * A name that is absolute, or NULL, stays as it is, and so does each name in a directory that was
  * removed.  0 or -ENOMEM. */
 int opt_texts_absolute(struct opt_texts *texts, const char **path);
 /* Free the texts, to which no row points any more. */

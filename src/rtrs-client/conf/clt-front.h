@@ -19,8 +19,8 @@ struct clt_front_files {
 	/* Read the files.  False: mistakes, each a line in @errors.  Thread of the reload's worker;
 	 * never twice at a time. */
 	bool (*read)(void *arg, FILE *errors);
-	/* All files are good: take what was read in place of what holds, and write to @report a line
-	 * for each change, or that a file has not changed.  Service thread. */
+	/* All files are good: take what was read in place of what holds, and write to @report a
+	 * line for each change, or that a file has not changed.  Service thread. */
 	void (*take)(void *arg, FILE *report);
 	/* Wipe and free what is left of read().  Service thread. */
 	void (*forget)(void *arg);

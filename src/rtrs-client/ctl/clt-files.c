@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns keys and certificates between clt_files_read() and clt_files_take(), and those of before from
- * then on. */
+/* Owns keys and certificates between clt_files_read() and clt_files_take(), and those of before
+ * from then on. */
 #include <config.h>
 
 #include "clt-files.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The files of keys or certificates of one end of TLS, read again: kept apart from what holds, until
- * the files of all ends are good. */
+/* The files of keys or certificates of one end of TLS, read again: kept apart from what holds,
+ * until the files of all ends are good. */
 #ifndef CLT_FILES_H
 #define CLT_FILES_H
 

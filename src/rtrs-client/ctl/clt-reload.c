@@ -14,8 +14,8 @@
 #include "fab-tls.h"
 #include "log.h"
 
-static const char no_files[] =
-	"there is no file to read again: expected auth-psk, tls-psk or tls-certificates at the start";
+static const char no_files[] = "there is no file to read again: expected auth-psk, tls-psk or "
+			       "tls-certificates at the start";
 
 static const struct clt_front_files *front_files(const struct clt_reload *r)
 {

@@ -57,11 +57,11 @@ struct clt_reload {
 /* Reloads of @conf may come, on @loop, the service loop of its session.  @conf outlives @r.  Before
  * the loop has work for @r. */
 void clt_reload_begin(struct clt_reload *r, const struct clt_conf *conf, struct loop *loop);
-/* Reload.  @done(@arg) follows once, maybe from inside this call.  A reload that is under way, and a
- * configuration without files, is a refusal. */
+/* Reload.  @done(@arg) follows once, maybe from inside this call.  While another reload is under
+ * way, and without any file, the reload is refused. */
 void clt_reload_run(struct clt_reload *r, clt_reload_done_fn *done, void *arg);
-/* Reload because of SIGHUP, behind a reload that is under way; the log has the end.  Any thread, from
- * clt_reload_begin() to clt_reload_end(). */
+/* Reload because of SIGHUP, behind a reload that is under way; the log has the end.  Any thread,
+ * from clt_reload_begin() to clt_reload_end(). */
 void clt_reload_hup(struct clt_reload *r);
 /* Wait for the end of the reload that is under way; none begins any more.  Nothing if not begun.
  * Blocks; not on the service thread, which runs. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the messages of the proof, and the keys of an attempt: the one that is proven, and the one of
- * the attempt's connections.  Ends with
- * clt_auth_release(), the end of the attempt. */
+/* Owns the messages of the proof, and the keys of an attempt: the one that is proven, and the one
+ * of the attempt's connections.  Ends with clt_auth_release(), the end of the attempt. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

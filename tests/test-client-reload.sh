@@ -1,0 +1,404 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# rtrsctl reload at the plugin and at rtrs-nbd, with IO over two paths that must not fail: keys and
+# certificates are changed for others without a pause, files with mistakes change nothing, and 200
+# reloads leave nothing behind.
+. ./tests/functions.sh
+. "$top_srcdir/tests/pki.sh"
+requires_server; requires_plugin; requires_gateway
+requires nbdsh --version
+requires nbdinfo --version
+requires qemu-img --version
+
+rtrsctl=$top_builddir/rtrsctl
+key() {
+	"$top_builddir/rtrs-psk" "$1" >"$tmp/$2"
+}
+key gw/a a; key gw/b b; key gw/a wrong; key vm-a vm-a; key vm-b vm-b
+cat "$tmp/a" "$tmp/b" >"$tmp/both"
+truncate -s 8M "$tmp/disk"
+
+# ---- helpers ----
+
+# says LINE...: a reload at the client prints these lines and no others
+says() {
+	"${ctl[@]}" reload >"$tmp/said" || fail "no reload"
+	diff -u <(printf '%s\n' "$@") "$tmp/said" || fail "the reload says something else"
+}
+# refused REGEX...: a reload at the client fails, with a line for each
+refused() {
+	local status=0 line n=0
+	timeout "$TIMEOUT_S" "${ctl[@]}" reload >"$tmp/said" 2>"$tmp/why" || status=$?
+	cat "$tmp/why"
+	[ $status -eq 1 ] || fail "status $status instead of 1"
+	for line; do
+		n=$((n + 1))
+		sed -n "${n}p" "$tmp/why" | grep -q -E "^rtrsctl: $line" ||
+			fail "line $n is not '$line'"
+	done
+	[ "$(wc -l <"$tmp/why")" -eq $n ] || fail "more than $n lines"
+}
+server_reload() {
+	"$rtrsctl" --socket "$tmp/server.ctl" reload
+}
+all_up() {
+	# A file of keys with a mistake is a warning.
+	{ "${ctl[@]}" check || true; } | grep -q ', 2 of 2 paths up'
+}
+# path_again N: path N of the client is lost and comes back
+path_again() {
+	local name ups
+	name=$("${ctl[@]}" list | sed -n 's/^ *path //p' | sed -n "${1}p")
+	ups=$(reconnects "$name")
+	"${ctl[@]}" path reconnect "$name"
+	wait_until "path $name again" came_back "$name" "$ups"
+	wait_until "all paths" all_up
+}
+reconnects() {
+	"${ctl[@]}" --json stats | /usr/bin/python3 -c '
+import json, sys
+[s] = json.load(sys.stdin)["sessions"]
+print(*[p["reconnects"] for p in s["paths"] if p["name"] == sys.argv[1]])' "$1"
+}
+came_back() {
+	[ "$(reconnects "$1")" -gt "$2" ]
+}
+
+# load_begin URI: IO in the background, of which each is compared; load_end is its end
+load_begin() {
+	rm -f "$tmp/enough"
+	echo 0 >"$tmp/progress"
+	PROGRESS=$tmp/progress ENOUGH=$tmp/enough timeout $((10 * TIMEOUT_S)) nbdsh \
+		-c 'h.set_uri_allow_local_file(True)' -c "h.connect_uri('$1')" -c - <<'END' &
+import os
+n = 0
+while not os.path.exists(os.environ["ENOUGH"]):
+    blocks = [bytes([(n + i) % 251 + 1]) * 4096 for i in range(16)]
+    cookies = [h.aio_pwrite(nbd.Buffer.from_bytearray(bytearray(b)), i * 65536)
+               for i, b in enumerate(blocks)]
+    while any([not h.aio_command_completed(c) for c in cookies if h.aio_in_flight()]):
+        h.poll(-1)
+    for i, b in enumerate(blocks):
+        assert h.pread(4096, i * 65536) == b
+    n += 1
+    with open(os.environ["PROGRESS"] + ".new", "w") as f:
+        f.write("%d\n" % n)
+    os.rename(os.environ["PROGRESS"] + ".new", os.environ["PROGRESS"])
+END
+	load_pid=$!
+	cleanup_fn kill_process $load_pid
+	load_goes_on
+}
+progress() { cat "$tmp/progress"; }
+has_more() { [ "$(progress)" -gt "$1" ] || process_ended "$load_pid"; }
+load_goes_on() {
+	local before
+	before=$(($(progress) + 10))
+	wait_until "IO" has_more $before
+	process_ended "$load_pid" && fail "the IO has failed"
+	return 0
+}
+load_end() {
+	touch "$tmp/enough"
+	expect_exit "$load_pid" 0
+}
+
+# client FRONT KEY=VALUE...: the plugin or rtrs-nbd with two paths; ctl asks it
+client() {
+	local front=$1
+	shift
+	"start_$front" "server=$first" "path=$second" export=disk control="$tmp/client.ctl" "$@"
+	case $front in
+	nbdkit) client_pid=$nbdkit_pid ;;
+	gateway) client_pid=$gateway_pid ;;
+	esac
+	wait_until "all paths" all_up
+}
+ctl=("$rtrsctl" --socket "$tmp/client.ctl")
+# server OPTION...: with two addresses; the ones of before, if there are
+server() {
+	start_server --listen "tcp://${first-127.0.0.1:0}" --listen "tcp://${second-127.0.0.2:0}" \
+		--control "$tmp/server.ctl" --log-level=debug "$@" "disk=$tmp/disk"
+	first=127.0.0.1:$server_port
+	second=$(sed -n 's,.*tcp://\(127\.0\.0\.2:[0-9]*\)$,\1,p' "$server_log" | head -n 1)
+}
+
+# ---- another key, without a pause ----
+
+for front in nbdkit gateway; do
+	cp "$tmp/both" "$tmp/keys"
+	cp "$tmp/a" "$tmp/own-auth"
+	cp "$tmp/a" "$tmp/own-tls"
+	server --tls=require --tls-psk="$tmp/keys" --auth=require --auth-psk="$tmp/keys"
+	client $front tls=require tls-psk="$tmp/own-tls" auth-psk="$tmp/own-auth"
+	load_begin "$uri"
+	says 'auth-psk: nothing has changed' 'tls-psk: nothing has changed'
+
+	# A mistake in one file changes nothing, also not by the other one.
+	cp "$tmp/b" "$tmp/own-tls"
+	cp "$tmp/b" "$tmp/own-auth"
+	chmod 644 "$tmp/own-auth"
+	refused "auth-psk=$tmp/own-auth: expected mode 0600, not 0644"
+	chmod 600 "$tmp/own-auth"
+	: >"$tmp/own-auth"
+	refused "auth-psk=$tmp/own-auth: expected a line NAME:KEY"
+	head -c 40 "$tmp/b" >"$tmp/own-auth"
+	refused "auth-psk=$tmp/own-auth: line 1: expected a key of 32 to 128 hexadecimal digits"
+	cat "$tmp/both" >"$tmp/own-auth"
+	refused "auth-psk=$tmp/own-auth: has 2 keys: expected auth-username=NAME"
+	rm "$tmp/own-auth"
+	refused "auth-psk=$tmp/own-auth: No such file"
+	cp "$tmp/b" "$tmp/own-auth"
+	: >"$tmp/own-tls"
+	refused "tls-psk=$tmp/own-tls: expected a line NAME:KEY"
+	echo nonsense >"$tmp/own-auth"
+	refused "auth-psk=$tmp/own-auth: line 1: expected NAME:KEY" \
+		"tls-psk=$tmp/own-tls: expected a line NAME:KEY"
+	all_up
+	path_again 2
+	load_goes_on
+	must_fail grep 'authenticated by the key gw/b' "$server_log"
+
+	cp "$tmp/b" "$tmp/own-auth"
+	cp "$tmp/b" "$tmp/own-tls"
+	says '-auth key gw/a' '+auth key gw/b' '-key gw/a' '+key gw/b'
+	says 'auth-psk: nothing has changed' 'tls-psk: nothing has changed'
+	all_up
+	# Each path comes back, although the session was made with the other key.
+	path_again 1
+	path_again 2
+	load_goes_on
+	must_fail grep 'made with another key' "$server_log"
+
+	cp "$tmp/b" "$tmp/keys"
+	server_reload | grep -x -E -- '-auth key gw/a \(2 paths ended\)|-key gw/a \(2 paths ended\)'
+	load_goes_on
+	wait_until "all paths" all_up
+	grep -q 'authenticated by the key gw/b' "$server_log"
+	path_again 1
+	load_goes_on
+
+	# While the server is away, the key of its next life.
+	cp "$tmp/a" "$tmp/own-auth"
+	cp "$tmp/a" "$tmp/own-tls"
+	stop_process "$server_pid"
+	says '-auth key gw/b' '+auth key gw/a' '-key gw/b' '+key gw/a'
+	cp "$tmp/a" "$tmp/keys"
+	server --tls=require --tls-psk="$tmp/keys" --auth=require --auth-psk="$tmp/keys"
+	wait_until "all paths" all_up
+	load_goes_on
+	must_fail grep 'no key has the name' "$server_log"
+
+	# While paths come back to a server that says nothing.
+	kill -STOP "$server_pid"
+	"${ctl[@]}" list | sed -n 's/^ *path //p' >"$tmp/paths"
+	while IFS= read -r path; do
+		"${ctl[@]}" path reconnect "$path"
+	done <"$tmp/paths"
+	cp "$tmp/b" "$tmp/own-auth"
+	says '-auth key gw/a' '+auth key gw/b' 'tls-psk: nothing has changed'
+	cp "$tmp/a" "$tmp/own-auth"
+	says '-auth key gw/b' '+auth key gw/a' 'tls-psk: nothing has changed'
+	kill -CONT "$server_pid"
+	wait_until "all paths" all_up
+	load_goes_on
+
+	# Nothing is left of many reloads.
+	many() {
+		for ((i = 0; i < $1; i++)); do
+			cp "$tmp/$((i % 2))" "$tmp/own-auth"
+			cp "$tmp/$((i % 2))" "$tmp/own-tls"
+			"${ctl[@]}" reload >"$tmp/said"
+			[ "$(wc -l <"$tmp/said")" -eq 4 ] ||
+				{ cat "$tmp/said"; fail "no other key"; }
+		done
+	}
+	descriptors() { find "/proc/$client_pid/fd" -mindepth 1 | wc -l; }
+	mappings() { wc -l <"/proc/$client_pid/maps"; }
+	resident() { awk '/^VmRSS:/ { print $2 }' "/proc/$client_pid/status"; }
+	cp "$tmp/b" "$tmp/0"
+	cp "$tmp/a" "$tmp/1"
+	many 20
+	fds=$(descriptors) maps=$(mappings) kb=$(resident)
+	many 200
+	load_goes_on
+	echo "descriptors $fds, mappings $maps, $kb kB;" \
+		"now $(descriptors), $(mappings), $(resident) kB"
+	fds_as_before() { [ "$(descriptors)" -le "$fds" ]; }
+	wait_until "descriptors as before" fds_as_before
+	if [ "$SANITIZERS${VALGRIND_TESTS-}" = no ]; then
+		[ "$(mappings)" -lt $((maps + 40)) ] || fail "mappings are left"
+		[ "$(resident)" -lt $((kb + 4096)) ] || fail "memory is left"
+	fi
+	all_up
+	load_end
+	stop_process "$client_pid"
+
+	# The key of a name stays the one of this name.
+	cp "$tmp/both" "$tmp/keys"
+	server_reload
+	cp "$tmp/both" "$tmp/own-tls"
+	client $front tls=require tls-psk="$tmp/own-tls" tls-username=gw/a auth-psk="$tmp/own-tls" \
+		auth-username=gw/a
+	cp "$tmp/b" "$tmp/own-tls"
+	refused "auth-username=gw/a: no key in $tmp/own-tls has this name" \
+		"tls-username=gw/a: no key in $tmp/own-tls has this name"
+	path_again 1
+	stop_process "$client_pid"
+	stop_process "$server_pid"
+done
+
+# ---- certificates ----
+
+authority "$tmp/pki"
+authority "$tmp/pki2"
+server_pair() {
+	certificate "$1" server 'cn = "disks"' 'dns_name = "disks"' 'ip_address = 127.0.0.1' \
+		'ip_address = 127.0.0.2' tls_www_server signing_key
+}
+server_pair "$tmp/pki"
+server_pair "$tmp/pki2"
+certificate "$tmp/pki" one 'cn = "gw"' tls_www_client signing_key
+certificate "$tmp/pki" two 'cn = "gw"' tls_www_client signing_key
+# pair NAME: the client's
+pair() {
+	cp "$tmp/pki/$1-cert.pem" "$tmp/own/client-cert.pem"
+	cp "$tmp/pki/$1-key.pem" "$tmp/own/client-key.pem"
+}
+mkdir "$tmp/own" "$tmp/live"
+for front in nbdkit gateway; do
+	cp "$tmp"/pki/server-*.pem "$tmp/pki/ca-cert.pem" "$tmp/live/"
+	rm -f "$tmp/live/ca-crl.pem"
+	cp "$tmp/pki/ca-cert.pem" "$tmp/own/"
+	pair one
+	server --tls=require --tls-certificates="$tmp/live" --tls-verify-peer
+	client $front tls=require tls-certificates="$tmp/own"
+	load_begin "$uri"
+	says 'tls-certificates: nothing has changed'
+
+	head -c 60 "$tmp/pki/two-key.pem" >"$tmp/own/client-key.pem"
+	refused "tls-certificates: $tmp/own/client-cert.pem, $tmp/own/client-key.pem: "
+	cp "$tmp/pki/two-key.pem" "$tmp/own/client-key.pem"
+	refused "tls-certificates: $tmp/own/client-cert.pem, $tmp/own/client-key.pem: "
+	chmod 644 "$tmp/own/client-key.pem"
+	refused "tls-certificates: $tmp/own/client-key.pem: expected mode 0600, not 0644"
+	chmod 600 "$tmp/own/client-key.pem"
+	: >"$tmp/own/ca-cert.pem"
+	refused "tls-certificates: $tmp/own/ca-cert.pem: "
+	mv "$tmp/own" "$tmp/away"
+	refused "tls-certificates: $tmp/own/ca-cert.pem: No such file"
+	mv "$tmp/away" "$tmp/own"
+	path_again 1
+
+	# Another certificate, and the first one is revoked.
+	cp "$tmp/pki/ca-cert.pem" "$tmp/own/"
+	pair two
+	says 'tls-certificates: read again'
+	revocations "$tmp/pki" "$tmp/live/ca-crl.pem" 'crl_next_update = 100' one
+	server_reload | grep -x -F 'tls-certificates: read again (2 paths ended)'
+	wait_until "all paths" all_up
+	load_goes_on
+
+	# Another authority, for a time beside the first.
+	cat "$tmp/pki/ca-cert.pem" "$tmp/pki2/ca-cert.pem" >"$tmp/own/ca-cert.pem"
+	says 'tls-certificates: read again'
+	cp "$tmp"/pki2/server-*.pem "$tmp/live/"
+	server_reload | grep -x -F 'tls-certificates: read again'
+	path_again 1
+	path_again 2
+	# A certificate of the server that the client takes no more.
+	revocations "$tmp/pki2" "$tmp/own/ca-crl.pem" 'crl_next_update = 100' server
+	says 'tls-certificates: read again'
+	load_goes_on
+	rm "$tmp/own/ca-crl.pem"
+	says 'tls-certificates: read again'
+	load_goes_on
+	load_end
+	stop_process "$client_pid"
+	stop_process "$server_pid"
+done
+
+# ---- NBD clients of rtrs-nbd ----
+
+# as USER: the URI of NBD client USER
+as() {
+	echo "nbds+unix://$1@/?socket=$sock&tls-psk-file=$tmp/$2"
+}
+size_as() {
+	timeout "$TIMEOUT_S" nbdinfo --size "$(as "$1" "$2")"
+}
+server
+cp "$tmp/vm-a" "$tmp/nbd.psk"
+# In the background, with a relative name.
+(cd "$tmp" && exec "$RTRS_NBD" -v -f -U "$tmp/nbd.sock" -P "$tmp/nbd.pid" --tls=require \
+	--tls-psk=nbd.psk "server=$first" "path=$second" export=disk \
+	control="$tmp/client.ctl" >"$tmp/nbd.log" 2>&1) &
+client_pid=$!
+wait_until "rtrs-nbd" test -s "$tmp/nbd.pid"
+cleanup_fn stop_process "$client_pid"
+sock=$tmp/nbd.sock
+wait_until "all paths" all_up
+load_begin "$(as vm-a vm-a)"
+says 'nbd tls-psk: nothing has changed'
+must_fail size_as vm-b vm-b
+cat "$tmp/vm-a" "$tmp/vm-b" >"$tmp/nbd.psk"
+chmod 640 "$tmp/nbd.psk"
+refused "--tls-psk=$tmp/nbd.psk: expected mode 0600, not 0640"
+must_fail size_as vm-b vm-b
+chmod 600 "$tmp/nbd.psk"
+says '+nbd key vm-b'
+size_as vm-b vm-b
+size_as vm-a vm-a
+load_goes_on
+load_end
+cp "$tmp/vm-b" "$tmp/nbd.psk"
+kill -HUP "$client_pid"
+wait_line "$tmp/nbd.log" 'reload: -nbd key vm-a$'
+wait_line "$tmp/nbd.log" 'files of keys and certificates were read again$'
+size_as vm-b vm-b
+must_fail size_as vm-a vm-a
+: >"$tmp/nbd.psk"
+kill -HUP "$client_pid"
+wait_line "$tmp/nbd.log" 'are not used, and all stays as it was:$'
+wait_line "$tmp/nbd.log" "--tls-psk=$tmp/nbd.psk: expected a line NAME:KEY"
+size_as vm-b vm-b
+stop_process "$client_pid"
+
+# Certificates: whose authority is gone, and who is revoked, gets in no more.
+cp "$tmp"/pki/server-*.pem "$tmp/pki/ca-cert.pem" "$tmp/live/"
+rm -f "$tmp/live/ca-crl.pem"
+certificate "$tmp/pki" vm 'cn = "vm"' tls_www_client signing_key
+mkdir "$tmp/vm"
+cp "$tmp/pki/ca-cert.pem" "$tmp/vm/"
+cp "$tmp/pki/vm-cert.pem" "$tmp/vm/client-cert.pem"
+cp "$tmp/pki/vm-key.pem" "$tmp/vm/client-key.pem"
+client gateway --tls=require --tls-certificates="$tmp/live" --tls-verify-peer
+info() {
+	timeout "$TIMEOUT_S" qemu-img info \
+		--object "tls-creds-x509,id=t,endpoint=client,dir=$tmp/vm" --image-opts \
+		"driver=nbd,server.type=unix,server.path=$sock,tls-creds=t,tls-hostname=disks"
+}
+info
+revocations "$tmp/pki" "$tmp/live/ca-crl.pem" 'crl_next_update = 100' vm
+chmod 644 "$tmp/live/server-key.pem"
+refused "--tls-certificates: $tmp/live/server-key.pem: expected mode 0600, not 0644"
+info
+chmod 600 "$tmp/live/server-key.pem"
+says 'nbd tls-certificates: read again'
+must_fail info
+rm "$tmp/live/ca-crl.pem"
+says 'nbd tls-certificates: read again'
+info
+stop_process "$client_pid"
+stop_process "$server_pid"
+
+# ---- nothing to read ----
+
+server
+for front in nbdkit gateway; do
+	client $front
+	refused 'there is no file to read again: expected auth-psk, tls-psk or tls-certificates'
+	kill -0 "$client_pid"
+	stop_process "$client_pid"
+done
+stop_process "$server_pid"
