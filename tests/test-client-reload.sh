@@ -216,17 +216,26 @@ for front in nbdkit gateway; do
 	descriptors() { find "/proc/$client_pid/fd" -mindepth 1 | wc -l; }
 	mappings() { wc -l <"/proc/$client_pid/maps"; }
 	resident() { awk '/^VmRSS:/ { print $2 }' "/proc/$client_pid/status"; }
+	# kB of memory that no core file has, as that of keys.
+	secrets() {
+		awk '/^Size:/ { kb = $2 }
+			/^VmFlags:.* dd( |$)/ { sum += kb }
+			END { print sum + 0 }' "/proc/$client_pid/smaps"
+	}
 	cp "$tmp/b" "$tmp/0"
 	cp "$tmp/a" "$tmp/1"
 	many 20
-	fds=$(descriptors) maps=$(mappings) kb=$(resident)
+	fds=$(descriptors) maps=$(mappings) kb=$(resident) secret_kb=$(secrets)
 	many 200
 	load_goes_on
-	echo "descriptors $fds, mappings $maps, $kb kB;" \
-		"now $(descriptors), $(mappings), $(resident) kB"
+	echo "descriptors $fds, mappings $maps, $kb kB, $secret_kb kB of secrets;" \
+		"now $(descriptors), $(mappings), $(resident) kB, $(secrets) kB"
 	fds_as_before() { [ "$(descriptors)" -le "$fds" ]; }
+	secrets_as_before() { [ "$(secrets)" -le "$secret_kb" ]; }
 	wait_until "descriptors as before" fds_as_before
 	if [ "$SANITIZERS${VALGRIND_TESTS-}" = no ]; then
+		[ "$secret_kb" -gt 0 ]
+		wait_until "no more keys than before" secrets_as_before
 		[ "$(mappings)" -lt $((maps + 40)) ] || fail "mappings are left"
 		[ "$(resident)" -lt $((kb + 4096)) ] || fail "memory is left"
 	fi
@@ -390,6 +399,22 @@ rm "$tmp/live/ca-crl.pem"
 says 'nbd tls-certificates: read again'
 info
 stop_process "$client_pid"
+stop_process "$server_pid"
+
+# ---- which program ----
+
+# As the units do: by the number of the process.
+cp "$tmp/a" "$tmp/keys"
+cp "$tmp/a" "$tmp/own-auth"
+start_server --auth=require --auth-psk="$tmp/keys" "disk=$tmp/disk"
+start_gateway "server=127.0.0.1:$server_port" export=disk mode=ro auth-psk="$tmp/own-auth"
+"$rtrsctl" --pid "$gateway_pid" reload | grep -x 'auth-psk: nothing has changed'
+"$rtrsctl" --gateway reload | grep -x 'auth-psk: nothing has changed'
+must_fail "$rtrsctl" reload 2>"$tmp/why"
+grep 'several programs run: choose one' "$tmp/why"
+must_fail "$rtrsctl" --gateway --force reload 2>"$tmp/why"
+grep "rtrs-nbd has no command 'reload force'" "$tmp/why"
+stop_process "$gateway_pid"
 stop_process "$server_pid"
 
 # ---- nothing to read ----
