@@ -25,39 +25,21 @@ struct listing_all {
 
 /* ---- thread of a loop ---- */
 
-static json_t *counts_json(const struct nbd_client *c)
+/* "key_age_ns", if a key has proven who the client is; "export" and "mode", if the client has one
+ * open. */
+static bool client_add_rest(json_t *object, const struct nbd_client *c,
+			    const struct fab_identity *id)
 {
-	return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I}",
-			 "reads", (json_int_t)c->counts.reads,
-			 "read_bytes", (json_int_t)c->counts.read_bytes,
-			 "writes", (json_int_t)c->counts.writes,
-			 "write_bytes", (json_int_t)c->counts.write_bytes,
-			 "others", (json_int_t)c->counts.others,
-			 "inflight", (json_int_t)c->inflight);
-}
-
-/* "identity" and "cipher"; and "key_age_ns", if a key has proven who the client is. */
-static json_t *trust_json(const struct nbd_client *c)
-{
-	static const struct fab_identity none;
-	const struct fab_identity *id = c->stream ? gate_stream_identity(c->stream) : &none;
-	json_t *object = json_pack("{s:o,s:o}", "identity", ctl_json_text(id->name),
-				   "cipher", ctl_json_text(id->cipher));
 	int64_t age_s = MAX(time(NULL) - id->key_since_s, 0);
 
-	if (id->key)
-		object = ctl_json_with(object, json_pack("{s:I}", "key_age_ns",
-							 (json_int_t)age_s * 1000000000));
-	return object;
-}
-
-/* "export" and "mode", if the client has one open. */
-static json_t *export_json(const struct nbd_client *c)
-{
-	if (!c->handle)
-		return json_object();
-	return json_pack("{s:o,s:o}", "export", ctl_json_text(gate_export_name(c->handle)),
-			 "mode", ctl_json_text(gate_export_mode(c->handle)));
+	if (id->key && json_object_set_new(object, "key_age_ns",
+					   json_integer((json_int_t)age_s * 1000000000)))
+		return false;
+	return !c->handle ||
+	       (!json_object_set_new(object, "export",
+				     ctl_json_text(gate_export_name(c->handle))) &&
+		!json_object_set_new(object, "mode",
+				     ctl_json_text(gate_export_mode(c->handle))));
 }
 
 static json_t *client_json(const struct nbd_client *c, uint64_t now_ms)
@@ -66,19 +48,30 @@ static json_t *client_json(const struct nbd_client *c, uint64_t now_ms)
 		[NBD_CLIENT_HAGGLES] = "haggling", [NBD_CLIENT_OPEN] = "open",
 		[NBD_CLIENT_LEAVES] = "leaving",
 	};
+	static const struct fab_identity none;
+	const struct fab_identity *id = c->stream ? gate_stream_identity(c->stream) : &none;
 	struct fab_addr addr;
 	char peer[FAB_ADDR_STRLEN] = "";
 	bool known = gate_listen_peer(c->fd, &addr) == 0;
+	json_t *object;
 
 	if (known)
 		fab_addr_format(&addr, peer, sizeof(peer));
-	return ctl_json_with(ctl_json_with(ctl_json_with(
-		json_pack("{s:o,s:o,s:o,s:o,s:I}", "name", ctl_json_text(c->name),
-			  "peer", ctl_json_text(peer),
-			  "transport", ctl_json_text(!known ? "" : fab_addr_transport(&addr)),
-			  "state", ctl_json_text(states[c->state]),
-			  "up_ns", (json_int_t)(now_ms - c->since_ms) * 1000000),
-		trust_json(c)), export_json(c)), counts_json(c));
+	object = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I}",
+			   "name", ctl_json_text(c->name),
+			   "peer", ctl_json_text(peer),
+			   "transport", ctl_json_text(known ? fab_addr_transport(&addr) : ""),
+			   "identity", ctl_json_text(id->name),
+			   "cipher", ctl_json_text(id->cipher),
+			   "state", ctl_json_text(states[c->state]),
+			   "up_ns", (json_int_t)(now_ms - c->since_ms) * 1000000,
+			   "reads", (json_int_t)c->counts.reads,
+			   "read_bytes", (json_int_t)c->counts.read_bytes,
+			   "writes", (json_int_t)c->counts.writes,
+			   "write_bytes", (json_int_t)c->counts.write_bytes,
+			   "others", (json_int_t)c->counts.others,
+			   "inflight", (json_int_t)c->inflight);
+	return ctl_json_whole(object, object && client_add_rest(object, c, id));
 }
 
 /* The clients of a loop. */
