@@ -68,7 +68,7 @@ ends() { grep -c -E "client [0-9]+( of [0-9.:]+)?: connection ends: $1" "$gatewa
 # reload LINE...: succeeds with an answer that has just these lines
 reload() {
 	"${ctl[@]}" reload >"$tmp/said"
-	[ "$(sort "$tmp/said")" = "$(printf '%s\n' "$@" | sort)" ] || fail "said '$(cat "$tmp/said")'"
+	diff -u <(printf '%s\n' "$@" | sort) <(sort "$tmp/said") || fail "it says something else"
 }
 # listed PYTHON: of ids, the sorted identities of the clients
 listed() {

@@ -17,8 +17,8 @@ struct gate_reload {
 
 /* The functions of struct clt_front_files, which names their threads; @reload is a struct
  * gate_reload.  gate_reload_take() is the one place where keys and certificates for NBD clients
- * change: from its return on handshakes have the new ones.  Clients whose key or certificate is gone
- * are ended soon, also those in a handshake (gate-trust.h). */
+ * change: from its return on handshakes have the new ones.  Clients whose key or certificate is
+ * gone are ended soon, also those in a handshake (gate-trust.h). */
 bool gate_reload_any(void *reload);
 bool gate_reload_read(void *reload, FILE *errors);
 void gate_reload_take(void *reload, FILE *report);

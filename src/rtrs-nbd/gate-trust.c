@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing.  A loop looks at CHECKS clients in a pass, because each may cost the verification of
- * a certificate, and IO goes on in between. */
+/* Owns nothing.  A loop looks at CHECKS clients in a pass, because each may cost the verification
+ * of a certificate, and IO goes on in between. */
 #include <config.h>
 
 #include "gate-stream.h"
@@ -13,7 +13,7 @@
 static struct log_limit trust_limit = LOG_LIMIT_INIT(10, 10000);
 
 /* What a loop does in a pass. */
-struct look {
+struct trust_look {
 	uint64_t epoch;
 	unsigned left;			/* checks */
 	enum { LOOK_WHOLE, LOOK_CUT } result;
@@ -21,7 +21,7 @@ struct look {
 
 static enum nbd_visit look_at(void *arg, const struct nbd_client *c)
 {
-	struct look *look = arg;
+	struct trust_look *look = arg;
 	char why[FAB_TLS_WHY_LEN];
 
 	if (!c->stream || gate_stream_is_checked(c->stream, look->epoch))
@@ -43,7 +43,7 @@ static enum nbd_visit look_at(void *arg, const struct nbd_client *c)
 void gate_trust_msg(struct loop_msg *msg)
 {
 	struct gate_loop *l = container_of(msg, struct gate_loop, trust_msg);
-	struct look look = { .epoch = atomic_load(&l->gate->tls.epoch), .left = CHECKS };
+	struct trust_look look = { .epoch = atomic_load(&l->gate->tls.epoch), .left = CHECKS };
 
 	if (!l->server)
 		return;

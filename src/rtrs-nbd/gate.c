@@ -272,7 +272,8 @@ int gate_start(struct gate *g, const struct gate_listen *l, struct clt_run *run,
 {
 	int r;
 
-	*g = (struct gate){ .nlisteners = l->n, .now = now, .memory = (size_t)o->memory / run->nloops };
+	*g = (struct gate){ .nlisteners = l->n, .now = now,
+			    .memory = (size_t)o->memory / run->nloops };
 	r = gate_tls_start(&g->tls, o->tls);
 	if (r < 0)
 		return r;
