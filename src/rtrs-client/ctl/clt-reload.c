@@ -3,6 +3,7 @@
  * only what is constant of the configuration, and fills what the job owns. */
 #include <config.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,6 +71,7 @@ static void forget(struct clt_reload *r)
 
 static void stop(struct clt_reload *r)
 {
+	assert(r->state == CLT_RELOAD_IDLE);
 	r->state = CLT_RELOAD_STOPPED;
 	sem_post(&r->stopped);
 }
