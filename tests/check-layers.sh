@@ -90,7 +90,7 @@ BEGIN {
 	only["nettle/curve25519.h"] = "^src/common/auth/auth-crypto\\.c$"
 	only["microhttpd.h"] = "^src/common/metrics/metric-http\\.c$"
 	only["nbdkit-plugin.h"] = "^src/nbdkit-rtrs-plugin/plugin\\.c$"
-	only["jansson.h"] = "^src/(common/ctl|rtrsctl|rtrs-client/ctl)/|^src/rtrs-bench/report\\.c$|^src/rtrs-server/ctl/"
+	only["jansson.h"] = "^src/(common/ctl|rtrsctl|rtrs-client/ctl)/|^src/rtrs-bench/report\\.c$|^src/rtrs-nbd/gate-clients\\.c$|^src/rtrs-server/ctl/"
 	only["rdma/rdma_cma.h"] = "^src/common/fabric/verbs/[a-z-]+\\.c$"
 	only["infiniband/verbs.h"] = "^src/(common/(fabric|rtrs)|frwr|rtrs-client/[a-z]+|rtrs-server)/"
 

@@ -62,11 +62,13 @@ SHELL_TESTS = \
 	%D%/test-metrics-hostile.sh \
 	%D%/test-metrics-page.sh \
 	%D%/test-multi-conn.sh \
+	%D%/test-nbd-clients.sh \
 	%D%/test-nbd-flood.sh \
 	%D%/test-nbd-fronts.sh \
 	%D%/test-nbd-gateway.sh \
 	%D%/test-nbd-hostile.sh \
 	%D%/test-nbd-program.sh \
+	%D%/test-nbd-reload.sh \
 	%D%/test-nbd-sigterm.sh \
 	%D%/test-nbd-threads.sh \
 	%D%/test-nbd-tls.sh \

@@ -354,7 +354,7 @@ int nbd_conn_create(struct nbd_server *server, int fd, const char *name, uint64_
 	loop_task_init(&conn->flush, conn_flush);
 	loop_task_init(&conn->end, conn_free);
 	loop_timer_init(&conn->deadline, deadline_over);
-	conn->moved_ms = clock_now_ms();
+	conn->since_ms = conn->moved_ms = clock_now_ms();
 	conn->watch = (struct loop_watch){ .fd = fd, .events = POLLIN, .ready = conn_ready,
 					   .closed = conn_closed };
 	r = loop_watch(server->loop, &conn->watch);

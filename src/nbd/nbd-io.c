@@ -17,10 +17,30 @@ static bool is_untold(const struct nbd_request_io *q)
 	       q->conn->server->state == NBD_SERVER_STOPS;
 }
 
+static void io_count(struct nbd_counts *counts, const struct nbd_request_io *q)
+{
+	uint64_t bytes = q->status == 0 ? q->req.len : 0;
+
+	switch (q->req.type) {
+	case NBD_CMD_READ:
+		counts->reads++;
+		counts->read_bytes += bytes;
+		break;
+	case NBD_CMD_WRITE:
+		counts->writes++;
+		counts->write_bytes += bytes;
+		break;
+	default:
+		counts->others++;
+		break;
+	}
+}
+
 static void io_answer(struct nbd_request_io *q)
 {
 	struct nbd_conn *conn = q->conn;
 
+	io_count(&conn->counts, q);
 	if (is_untold(q))
 		conn->ops->failed(conn, NULL);
 	if (conn->state != NBD_CONN_BROKEN) {

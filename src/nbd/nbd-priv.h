@@ -116,6 +116,7 @@ struct nbd_conn {
 	char name[96];
 	uint64_t net;			/* of the client */
 	struct crowd_place guest;	/* in server->guests */
+	uint64_t since_ms;		/* when the connection began */
 	enum nbd_conn_state state;
 	struct loop_watch watch;
 
@@ -149,6 +150,7 @@ struct nbd_conn {
 	struct list turn;		/* server->turns or server->starved */
 	uint64_t moved_ms;		/* when bytes last went to or came from the client */
 
+	struct nbd_counts counts;
 	/* in flight */
 	unsigned nios;
 	size_t memory;

@@ -77,6 +77,36 @@ void nbd_server_stop(struct nbd_server *server, void (*stopped)(void *arg), void
 		stopped(arg);
 }
 
+static enum nbd_client_state client_state(const struct nbd_conn *conn)
+{
+	switch (conn->state) {
+	case NBD_CONN_HAGGLES:
+		return NBD_CLIENT_HAGGLES;
+	case NBD_CONN_SERVES:
+		return NBD_CLIENT_OPEN;
+	default:
+		return NBD_CLIENT_LEAVES;
+	}
+}
+
+void nbd_server_visit(struct nbd_server *server,
+		      enum nbd_visit (*visit)(void *arg, const struct nbd_client *client),
+		      void *arg)
+{
+	struct nbd_conn *conn, *next;
+
+	list_for_each_safe(conn, next, &server->conns, link) {
+		const struct nbd_client client = {
+			.name = conn->name, .fd = conn->watch.fd, .state = client_state(conn),
+			.since_ms = conn->since_ms, .stream = conn->stream,
+			.handle = conn->handle, .counts = conn->counts, .inflight = conn->nios,
+		};
+
+		if (conn->state < NBD_CONN_BROKEN && visit(arg, &client) == NBD_VISIT_END)
+			nbd_conn_break(conn, NULL);
+	}
+}
+
 unsigned nbd_server_count(const struct nbd_server *server)
 {
 	return server->nconns;

@@ -98,4 +98,42 @@ void nbd_server_stop(struct nbd_server *server, void (*stopped)(void *arg), void
 /* The number of connections. */
 unsigned nbd_server_count(const struct nbd_server *server);
 
+/* ---- who is connected ---- */
+
+enum nbd_client_state {
+	NBD_CLIENT_HAGGLES,		/* no export is open yet */
+	NBD_CLIENT_OPEN,
+	NBD_CLIENT_LEAVES,		/* no request is read any more; replies go out */
+};
+
+/* Requests that have ended, with an error, too; bytes are those of successes. */
+struct nbd_counts {
+	uint64_t reads, read_bytes;
+	uint64_t writes, write_bytes;
+	uint64_t others;
+};
+
+/* A connection at the moment of a visit. */
+struct nbd_client {
+	const char *name;		/* that of nbd_server_add() */
+	int fd;				/* only to be looked at */
+	enum nbd_client_state state;
+	uint64_t since_ms;		/* clock_now_ms() of nbd_server_add() */
+	struct nbd_stream *stream;	/* NULL: bytes are in clear */
+	void *handle;			/* of the backend; NULL: none is open */
+	struct nbd_counts counts;
+	unsigned inflight;		/* requests */
+};
+
+enum nbd_visit {
+	NBD_VISIT_KEEP,
+	NBD_VISIT_END,			/* end the connection at once; the visitor has told why */
+};
+
+/* Call @visit for each connection whose socket is open, in the order of nbd_server_add().  @visit
+ * calls no function of the engine, and @client ends with the call. */
+void nbd_server_visit(struct nbd_server *server,
+		      enum nbd_visit (*visit)(void *arg, const struct nbd_client *client),
+		      void *arg);
+
 #endif

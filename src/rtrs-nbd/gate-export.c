@@ -377,6 +377,18 @@ static void gate_close(void *handle)
 	free(h);
 }
 
+const char *gate_export_name(const void *handle)
+{
+	return dev_name(((const struct gate_handle *)handle)->io.dev);
+}
+
+const char *gate_export_mode(const void *handle)
+{
+	const struct gate_handle *h = handle;
+
+	return rnbd_access_names[h->readonly ? RNBD_ACCESS_RO : dev_mode(h->io.dev)];
+}
+
 const struct nbd_backend gate_backend = {
 	.io_size = sizeof(struct gate_io),
 	.list = gate_list,

@@ -25,4 +25,8 @@ extern const struct nbd_backend gate_backend;
 void gate_exports_init(struct gate_exports *g, struct loop *loop, struct client *clt,
 		       const struct clt_conf *conf, bool readonly);
 
+/* The name of the export that is open as @handle, and how: "rw", "ro" or "migration".  Constant. */
+const char *gate_export_name(const void *handle);
+const char *gate_export_mode(const void *handle);
+
 #endif

@@ -185,3 +185,12 @@ void gate_listen_close(struct gate_listen *l)
 	free(l->dir);
 	l->dir = NULL;
 }
+
+int gate_listen_peer(int fd, struct fab_addr *peer)
+{
+	*peer = (struct fab_addr){ .provider = &fab_tcp, .len = sizeof(peer->ss) };
+	if (getpeername(fd, (struct sockaddr *)&peer->ss, &peer->len))
+		return -errno;
+	fab_addr_unix_peer(fd, peer);
+	return 0;
+}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The listening sockets for NBD clients: made here, or given by the starter of the program.  Main
- * thread. */
+/* The listening sockets for NBD clients: made here, or given by the starter of the program; and who
+ * has come there.  Main thread, unless a function says otherwise. */
 #ifndef GATE_LISTEN_H
 #define GATE_LISTEN_H
 
+#include "fabric.h"
 #include "gate-options.h"
 #include "unix-sock.h"
 
@@ -22,5 +23,8 @@ struct gate_listen {
 int gate_listen_open(struct gate_listen *l, const struct gate_options *o, char *err, size_t len);
 /* Close the sockets, and remove the files that gate_listen_open() has made. */
 void gate_listen_close(struct gate_listen *l);
+/* Find the client at the socket @fd, which was accepted: its address, or, of a unix socket, its
+ * process and user.  0, or -errno: the client has gone.  Any thread. */
+int gate_listen_peer(int fd, struct fab_addr *peer);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "fab-tls.h"
 #include "gate-reload.h"
+#include "gate-trust.h"
 
 bool gate_reload_any(void *reload)
 {
@@ -22,6 +23,7 @@ void gate_reload_take(void *reload, FILE *report)
 	struct gate_reload *r = reload;
 
 	clt_files_take(&r->files, r->options->tls, "nbd ", report);
+	gate_trust_changed(r->now);
 }
 
 void gate_reload_forget(void *reload)

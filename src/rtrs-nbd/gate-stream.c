@@ -8,18 +8,24 @@
 #include <stdlib.h>
 
 #include "fab-tls-stream.h"
-#include "fabric.h"
 #include "gate-stream.h"
 #include "util.h"
 
 struct gate_stream {
 	struct nbd_stream base;
 	struct fab_tls_stream *tls;
+	struct fab_identity id;		/* after the handshake */
+	uint64_t epoch;			/* of the credentials that let the client in */
 };
+
+static struct gate_stream *stream_of(const struct nbd_stream *base)
+{
+	return container_of(base, struct gate_stream, base);
+}
 
 static struct fab_tls_stream *tls_of(const struct nbd_stream *base)
 {
-	return container_of(base, const struct gate_stream, base)->tls;
+	return stream_of(base)->tls;
 }
 
 /* ---- the engine's calls ---- */
@@ -76,13 +82,14 @@ struct nbd_stream *gate_stream_nbd(struct gate_stream *s)
 
 /* ---- the set-up ---- */
 
-struct gate_stream *gate_stream_create(const struct fab_tls *tls, int fd)
+struct gate_stream *gate_stream_create(const struct fab_tls *tls, int fd, uint64_t epoch)
 {
-	struct gate_stream *s = malloc(sizeof(*s));
+	struct gate_stream *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
 	s->base.ops = &stream_ops;
+	s->epoch = epoch;
 	s->tls = fab_tls_stream_create(tls, fd, "", false);
 	if (!s->tls) {
 		free(s);
@@ -103,14 +110,45 @@ int gate_stream_handshake(struct gate_stream *s, short *events, char why[FAB_TLS
 {
 	int rc = fab_tls_stream_handshake(s->tls, why);
 
+	if (rc == 0)
+		fab_tls_identity(fab_tls_stream_end(s->tls), fab_tls_stream_session(s->tls),
+				 &s->id);
 	*events = (short)(POLLIN | (fab_tls_stream_unsent(s->tls) ? POLLOUT : 0));
 	return rc;
 }
 
 void gate_stream_describe(const struct gate_stream *s, char *buf, size_t len)
 {
-	struct fab_identity id = { 0 };
+	snprintf(buf, len, "%s%s%s", s->id.cipher, *s->id.name ? ", " : "", s->id.name);
+}
 
-	fab_tls_identity(fab_tls_stream_end(s->tls), fab_tls_stream_session(s->tls), &id);
-	snprintf(buf, len, "%s%s%s", id.cipher, *id.name ? ", " : "", id.name);
+const struct fab_identity *gate_stream_identity(const struct nbd_stream *s)
+{
+	return &stream_of(s)->id;
+}
+
+/* ---- trust ---- */
+
+bool gate_stream_is_checked(const struct nbd_stream *s, uint64_t epoch)
+{
+	return stream_of(s)->epoch == epoch;
+}
+
+bool gate_stream_check(struct nbd_stream *base, uint64_t epoch, char why[FAB_TLS_WHY_LEN])
+{
+	struct gate_stream *s = stream_of(base);
+	const struct fab_tls_end *end = fab_tls_stream_end(s->tls);
+	const char *who = *s->id.name ? s->id.name : "a client without a name";
+
+	if (s->id.key && !fab_tls_has_key(end->tls, s->id.key)) {
+		snprintf(why, FAB_TLS_WHY_LEN, "the key of %s was taken out", who);
+		return false;
+	}
+	if (!fab_tls_trusts(end, fab_tls_stream_session(s->tls))) {
+		snprintf(why, FAB_TLS_WHY_LEN, "the certificate of %s is not accepted any more",
+			 who);
+		return false;
+	}
+	s->epoch = epoch;
+	return true;
 }

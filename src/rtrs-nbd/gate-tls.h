@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* TLS for NBD clients.  Handshakes have a thread of their own, so that they hold up no IO; they are
- * bounded in number (a crowd: crowd.h) and in time. */
+ * bounded in number (a crowd: crowd.h) and in time.  A client whose key or certificate is
+ * replaced during its handshake does not get in. */
 #ifndef GATE_TLS_H
 #define GATE_TLS_H
+
+#include <stdatomic.h>
 
 #include "crowd.h"
 #include "fab-tls.h"
@@ -11,8 +14,11 @@
 
 struct gate_tls {
 	const struct fab_tls *creds;
+	/* How often @creds have got other keys or certificates: raised behind that (gate-trust.h).
+	 * Any thread. */
+	_Atomic(uint64_t) epoch;
 	struct loop *loop;		/* of handshakes; NULL: no TLS */
-	struct crowd shakes;	/* the loop's */
+	struct crowd shakes;		/* the loop's */
 };
 
 /* TLS for the clients of one loop. */

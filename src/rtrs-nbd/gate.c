@@ -19,6 +19,7 @@
 #include "clock.h"
 #include "clt-fds.h"
 #include "fabric.h"
+#include "gate-trust.h"
 #include "gate.h"
 #include "log.h"
 
@@ -195,6 +196,8 @@ static void listen_msg(struct loop_msg *msg)
 	struct gate *g = container_of(msg, struct gate, listen_msg);
 
 	g->status = watch_all(g);
+	if (g->status == 0)
+		g->now->gate = g;
 	sem_post(&g->told);
 }
 
@@ -203,6 +206,7 @@ static void gate_loop_stopped(void *arg)
 	struct gate_loop *l = arg;
 
 	nbd_server_destroy(l->server);
+	l->server = NULL;
 	sem_post(&l->gate->told);
 }
 
@@ -221,6 +225,7 @@ static void stop_msg(struct loop_msg *msg)
 {
 	struct gate *g = container_of(msg, struct gate, stop_msg);
 
+	g->now->gate = NULL;
 	unwatch_all(g);
 	for (unsigned i = 0; i < g->nloops; i++)
 		loop_post(g->loops[i].loop, &g->loops[i].stop_msg);
@@ -245,6 +250,7 @@ static void init_loops(struct gate *g, struct clt_run *run, const struct clt_con
 		l->loop = run->loops[i];
 		gate_exports_init(&l->exports, l->loop, &run->clt, conf, readonly);
 		loop_msg_init(&l->start_msg, start_msg);
+		loop_msg_init(&l->trust_msg, gate_trust_msg);
 		loop_msg_init(&l->stop_msg, loop_stop_msg);
 	}
 }
@@ -262,11 +268,12 @@ static int start_servers(struct gate *g)
 }
 
 int gate_start(struct gate *g, const struct gate_listen *l, struct clt_run *run,
-	       const struct clt_conf *conf, const struct gate_options *o)
+	       const struct clt_conf *conf, const struct gate_options *o, struct gate_now *now)
 {
 	int r;
 
-	*g = (struct gate){ .nlisteners = l->n, .memory = (size_t)o->memory / run->nloops };
+	*g = (struct gate){ .nlisteners = l->n, .now = now,
+			    .memory = (size_t)o->memory / run->nloops };
 	r = gate_tls_start(&g->tls, o->tls);
 	if (r < 0)
 		return r;

@@ -17,9 +17,15 @@ struct gate_loop {
 	struct loop *loop;
 	struct gate_exports exports;
 	struct gate_tls_port tls;
-	struct nbd_server *server;	/* NULL: @status */
+	struct nbd_server *server;	/* NULL: @status, or it has stopped; thread of the loop */
 	struct loop_msg start_msg, stop_msg;
+	struct loop_msg trust_msg;	/* gate-trust.h */
 	int status;
+};
+
+/* The gateway that takes clients, for commands; NULL: none.  Service thread. */
+struct gate_now {
+	struct gate *gate;
 };
 
 struct gate {
@@ -34,18 +40,19 @@ struct gate {
 	unsigned long long naccepted;
 	struct loop_msg listen_msg, stop_msg;
 	struct gate_tls tls;
+	struct gate_now *now;
 	size_t memory;			/* of a loop */
 	sem_t told;			/* a loop is done with a message */
 	int status;			/* of listening */
 };
 
 /* Serve the clients that arrive at @l, from the exports of @run's client, on all loops of @run.
- * @o says what clients may do, and have of TLS and of memory, and outlives @g.  Blocks.  0 or
- * -errno. */
+ * @o says what clients may do, and have of TLS and of memory, and outlives @g.  @now tells of @g
+ * until gate_stop().  Blocks.  0 or -errno. */
 int gate_start(struct gate *g, const struct gate_listen *l, struct clt_run *run,
-	       const struct clt_conf *conf, const struct gate_options *o);
-/* Accept no more, answer what is in flight, and close all connections.  Blocks until all are
- * gone. */
+	       const struct clt_conf *conf, const struct gate_options *o, struct gate_now *now);
+/* Accept no more, answer what is in flight, and close all connections.  Blocks until all are gone.
+ * A round (gate-round.h) may still end behind this call: @g stays until the loops have ended. */
 void gate_stop(struct gate *g);
 
 #endif

@@ -4,6 +4,8 @@ bin_PROGRAMS += rtrs-nbd
 endif
 
 rtrs_nbd_SOURCES = \
+	%D%/gate-clients.c \
+	%D%/gate-clients.h \
 	%D%/gate-export.c \
 	%D%/gate-export.h \
 	%D%/gate-listen.c \
@@ -12,12 +14,16 @@ rtrs_nbd_SOURCES = \
 	%D%/gate-options.h \
 	%D%/gate-reload.c \
 	%D%/gate-reload.h \
+	%D%/gate-round.c \
+	%D%/gate-round.h \
 	%D%/gate-run.c \
 	%D%/gate-run.h \
 	%D%/gate-stream.c \
 	%D%/gate-stream.h \
 	%D%/gate-tls.c \
 	%D%/gate-tls.h \
+	%D%/gate-trust.c \
+	%D%/gate-trust.h \
 	%D%/gate.c \
 	%D%/gate.h \
 	%D%/main.c \

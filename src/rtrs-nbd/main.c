@@ -23,6 +23,8 @@
 #include "clt-loop.h"
 #include "clt-probe.h"
 #include "clt-start.h"
+#include "ctl-call.h"
+#include "gate-clients.h"
 #include "gate-reload.h"
 #include "gate-run.h"
 #include "gate.h"
@@ -30,12 +32,14 @@
 #include "log.h"
 #include "rundir.h"
 #include "std-fds.h"
+#include "util.h"
 
 static struct gate_options options;
 static struct gate_listen listeners;
 static struct clt_conf conf;
 static struct clt_start start;
 static struct gate gate;
+static struct gate_now gate_now;
 static pid_t command;			/* of --run; 0: none */
 static sem_t stopping;			/* posted at the end: requests do not wait for a server */
 
@@ -70,7 +74,7 @@ static int front_nap(void)
 	return r == 0 ? -1 : 0;
 }
 
-static struct gate_reload reload = { .options = &options };
+static struct gate_reload reload = { .options = &options, .now = &gate_now };
 
 static const struct clt_front_files front_files = {
 	.arg = &reload,
@@ -78,6 +82,10 @@ static const struct clt_front_files front_files = {
 	.read = gate_reload_read,
 	.take = gate_reload_take,
 	.forget = gate_reload_forget,
+};
+
+static const struct ctl_call calls[] = {
+	{ .name = "clients", .fn = gate_clients_call },
 };
 
 static const struct clt_front front = {
@@ -89,6 +97,9 @@ static const struct clt_front front = {
 	.client_fds = 1,
 	.files = &front_files,
 	.nap = front_nap,
+	.calls = calls,
+	.ncalls = ARRAY_SIZE(calls),
+	.calls_arg = &gate_now,
 };
 
 /* ---- signals ---- */
@@ -162,7 +173,7 @@ static int serve_clients(char *err, size_t len)
 
 	if (r < 0)
 		return r;
-	r = gate_start(&gate, &listeners, &start.run, &conf, &options);
+	r = gate_start(&gate, &listeners, &start.run, &conf, &options, &gate_now);
 	if (r < 0) {
 		snprintf(err, len, "cannot serve: %s", strerror(-r));
 		clt_start_end(&start);

@@ -34,3 +34,8 @@ bool answer_is_server(const json_t *answer)
 {
 	return !strcmp(answer_string(answer, "program"), "rtrs-server");
 }
+
+bool answer_is_plugin(const json_t *answer)
+{
+	return !strcmp(answer_string(answer, "program"), "nbdkit-rtrs-plugin");
+}

@@ -19,5 +19,7 @@ uint64_t answer_number(const json_t *object, const char *name);
 json_t *answer_export(const json_t *answer, const char *name);
 /* True if @answer is of an rtrs-server, false for a client. */
 bool answer_is_server(const json_t *answer);
+/* True if @answer is of the plugin of nbdkit. */
+bool answer_is_plugin(const json_t *answer);
 
 #endif

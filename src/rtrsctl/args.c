@@ -25,7 +25,7 @@ static const struct command commands[] = {
 	{ .name = "check", .asks = true, .sends = "show", .answer = ANSWER_CHECK,
 	  .help = "a line for monitoring: exit status 0 up to 3" },
 	{ .name = "clients", .asks = true, .sends = "stats", .answer = ANSWER_CLIENTS,
-	  .kind = RUNDIR_SERVER, .help = "who is connected to a server, how fast" },
+	  .help = "who is connected, and how fast" },
 	{ .name = "list", .asks = true },
 	{ .name = "show", .asks = true },
 	{ .name = "stats", .asks = true, .help = "names; states, too; counters, too" },

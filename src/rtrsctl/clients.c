@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing. */
+/* Sessions of RTRS, and the output for clients of either kind.  Owns nothing. */
 #include <config.h>
 
 #include <stdio.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "answer.h"
+#include "clients-row.h"
 #include "clients.h"
 #include "ctl-json.h"
 #include "rate.h"
@@ -14,18 +15,13 @@
 #include "text.h"
 #include "util.h"
 
-enum client_column {
-	COL_SESSION, COL_PEER, COL_IDENTITY, COL_TRANSPORT, COL_CIPHER, COL_KEY, COL_STATE,
-	COL_SINCE, COL_EXPORTS, COL_IOPS, COL_MBS, NCOLUMNS
-};
-#define COL_NUMBERS COL_IOPS		/* the first column of numbers */
-
 static const char *const heads[NCOLUMNS] = {
-	"SESSION", "PEER", "IDENTITY", "TRANSPORT", "CIPHER", "KEY", "STATE", "SINCE", "EXPORTS",
-	"IOPS", "MB/s",
+	[COL_PEER] = "PEER", [COL_IDENTITY] = "IDENTITY", [COL_TRANSPORT] = "TRANSPORT",
+	[COL_CIPHER] = "CIPHER", [COL_KEY] = "KEY", [COL_STATE] = "STATE", [COL_SINCE] = "SINCE",
+	[COL_EXPORTS] = "EXPORTS", [COL_IOPS] = "IOPS", [COL_MBS] = "MB/s",
 };
 
-/* ---- values ---- */
+/* ---- sessions of RTRS: values ---- */
 
 static const char *device_mode(const json_t *dev)
 {
@@ -97,7 +93,7 @@ static json_t *exports_of(const json_t *sess)
 	return exports;
 }
 
-static json_t *client_json(const json_t *before, const json_t *sess, uint64_t ns)
+static json_t *sess_json(const json_t *before, const json_t *sess, uint64_t ns)
 {
 	struct rate_sums sums = rate_session(before, sess);
 	double per_second = ns ? 1e9 / (double)ns : 0;
@@ -119,25 +115,7 @@ static json_t *client_json(const json_t *before, const json_t *sess, uint64_t ns
 			 "bytes_per_second", (double)sums.bytes * per_second);
 }
 
-static void print_json(const json_t *before, const json_t *after, uint64_t ns)
-{
-	json_t *clients = json_array(), *object, *sess;
-	size_t i;
-
-	json_array_foreach(json_object_get(after, "sessions"), i, sess) {
-		if (state_is_user(sess))
-			json_array_append_new(clients, client_json(before, sess, ns));
-	}
-	object = json_pack("{s:b,s:o,s:o,s:I,s:o}", "ok", 1,
-			   "program", ctl_json_text(answer_string(after, "program")),
-			   "name", ctl_json_text(answer_string(after, "name")),
-			   "pid", (json_int_t)answer_number(after, "pid"), "clients", clients);
-	json_dumpf(object, stdout, JSON_COMPACT);
-	putchar('\n');
-	json_decref(object);
-}
-
-/* ---- the table ---- */
+/* ---- sessions of RTRS: the table ---- */
 
 /* Add @text, masked, to the list in @cell; or count @text in *@left if the cell is full. */
 static void put_item(char cell[TEXT_CELL], const char *text, unsigned *left)
@@ -191,14 +169,14 @@ static void put_exports(const json_t *sess, char cell[TEXT_CELL])
 	put_list_end(cell, left);
 }
 
-static void put_client(const json_t *before, const json_t *sess, uint64_t ns,
+static void sess_row(const json_t *before, const json_t *sess, uint64_t ns,
 		       char (*row)[TEXT_CELL])
 {
 	struct rate_sums sums = rate_session(before, sess);
 	uint64_t up_ns = answer_number(sess, "up_ns"), age_ns;
 	const char *identity = identity_of(sess);
 
-	text_safe(answer_string(sess, "name"), row[COL_SESSION], TEXT_CELL);
+	text_safe(answer_string(sess, "name"), row[COL_CLIENT], TEXT_CELL);
 	put_paths(sess, "peer", row[COL_PEER]);
 	text_safe(*identity ? identity : "-", row[COL_IDENTITY], TEXT_CELL);
 	put_paths(sess, "transport", row[COL_TRANSPORT]);
@@ -216,21 +194,54 @@ static void put_client(const json_t *before, const json_t *sess, uint64_t ns,
 	rate_print(&sums, ns, row[COL_IOPS], row[COL_MBS]);
 }
 
-static void print_table(const json_t *before, const json_t *after, uint64_t ns)
+static json_t *sess_index(const json_t *before)
 {
-	const json_t *sessions = json_object_get(after, "sessions");
-	char (*cells)[TEXT_CELL] = calloc((1 + json_array_size(sessions)) * NCOLUMNS, TEXT_CELL);
+	return json_incref((json_t *)before);
+}
+
+static const struct client_kind clients_rtrs = {
+	.list = "sessions", .head = "SESSION", .index = sess_index, .is_shown = state_is_user,
+	.json = sess_json, .row = sess_row,
+};
+
+/* ---- the whole ---- */
+
+static void print_json(const struct client_kind *kind, const json_t *index, const json_t *after,
+		       uint64_t ns)
+{
+	json_t *clients = json_array(), *object, *client;
+	size_t i;
+
+	json_array_foreach(json_object_get(after, kind->list), i, client) {
+		if (kind->is_shown(client))
+			json_array_append_new(clients, kind->json(index, client, ns));
+	}
+	object = json_pack("{s:b,s:o,s:o,s:I,s:o}", "ok", 1,
+			   "program", ctl_json_text(answer_string(after, "program")),
+			   "name", ctl_json_text(answer_string(after, "name")),
+			   "pid", (json_int_t)answer_number(after, "pid"), "clients", clients);
+	json_dumpf(object, stdout, JSON_COMPACT);
+	putchar('\n');
+	json_decref(object);
+}
+
+static void print_table(const struct client_kind *kind, const json_t *index, const json_t *after,
+			uint64_t ns)
+{
+	const json_t *list = json_object_get(after, kind->list);
+	char (*cells)[TEXT_CELL] = calloc((1 + json_array_size(list)) * NCOLUMNS, TEXT_CELL);
 	unsigned nrows = 1;
-	json_t *sess;
+	json_t *client;
 	size_t i;
 
 	if (!cells)
 		return;
-	for (unsigned col = 0; col < NCOLUMNS; col++)
+	snprintf(cells[COL_CLIENT], TEXT_CELL, "%s", kind->head);
+	for (unsigned col = COL_CLIENT + 1; col < NCOLUMNS; col++)
 		snprintf(cells[col], TEXT_CELL, "%s", heads[col]);
-	json_array_foreach(sessions, i, sess) {
-		if (state_is_user(sess))
-			put_client(before, sess, ns, &cells[(size_t)nrows++ * NCOLUMNS]);
+	json_array_foreach(list, i, client) {
+		if (kind->is_shown(client))
+			kind->row(index, client, ns, &cells[(size_t)nrows++ * NCOLUMNS]);
 	}
 	text_table((const char (*)[TEXT_CELL])cells, nrows, NCOLUMNS, COL_NUMBERS, 0);
 	free(cells);
@@ -238,10 +249,13 @@ static void print_table(const json_t *before, const json_t *after, uint64_t ns)
 
 void clients_print(const json_t *before, const json_t *after, bool json)
 {
+	const struct client_kind *kind = answer_is_server(after) ? &clients_rtrs : &clients_nbd;
 	uint64_t ns = answer_number(after, "now_ns") - answer_number(before, "now_ns");
+	json_t *index = kind->index(before);
 
 	if (json)
-		print_json(before, after, ns);
+		print_json(kind, index, after, ns);
 	else
-		print_table(before, after, ns);
+		print_table(kind, index, after, ns);
+	json_decref(index);
 }

@@ -12,6 +12,8 @@ rtrsctl_SOURCES = \
 	%D%/check-keys.h \
 	%D%/check.c \
 	%D%/check.h \
+	%D%/clients-nbd.c \
+	%D%/clients-row.h \
 	%D%/clients.c \
 	%D%/clients.h \
 	%D%/find.c \

@@ -129,3 +129,21 @@ struct rate_sums rate_session(const json_t *before, const json_t *sess)
 	}
 	return sum;
 }
+
+/* ---- connections of NBD ---- */
+
+static void nbd_add(struct rate_sums *sums, const json_t *client)
+{
+	path_add(sums, client);
+	sums->count += answer_number(client, "others");
+}
+
+struct rate_sums rate_nbd(const json_t *then, const json_t *client)
+{
+	struct rate_sums now = { 0 }, before = { 0 };
+
+	nbd_add(&now, client);
+	nbd_add(&before, then);
+	rate_since(&now, &before);
+	return now;
+}

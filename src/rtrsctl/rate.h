@@ -29,6 +29,9 @@ struct rate_sums rate_path(const json_t *before, const json_t *sess, const json_
 /* The same for all paths of @sess.  A path lost between the two answers takes the count of the last
  * requests along. */
 struct rate_sums rate_session(const json_t *before, const json_t *sess);
+/* What the NBD connection @client has done since @then, the same one in an older answer; NULL: it
+ * is newer. */
+struct rate_sums rate_nbd(const json_t *then, const json_t *client);
 /* Write the rates of @sums in @ns: requests and megabytes a second. */
 void rate_print(const struct rate_sums *sums, uint64_t ns, char iops[TEXT_CELL],
 		char mbs[TEXT_CELL]);

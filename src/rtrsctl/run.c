@@ -160,48 +160,88 @@ static int print_all(const struct ctx *ctx, const struct found *found, json_t **
 
 /* ---- commands ---- */
 
-/* Drop the answers of gateways, which have no clients of RTRS.  Returns the number of answers
- * left. */
-static size_t drop_gateways(const struct found *found, json_t **answers)
+/* Ask the program at @socket about its clients: a server tells of them with its counters, and a
+ * gateway has a command of its own.  The answer of the plugin has no clients.  NULL: @err has the
+ * reason. */
+static json_t *ask_clients(const struct ctx *ctx, const char *socket, char *err, size_t len)
 {
-	size_t n = 0;
+	json_t *answer = ask_program(ctx, socket, "stats", NULL, err, len);
+
+	if (!answer || answer_is_server(answer) || answer_is_plugin(answer))
+		return answer;
+	json_decref(answer);
+	return ask_program(ctx, socket, "clients", NULL, err, len);
+}
+
+/* Leave in @found, and in @answers, the programs that have clients.  A user who has asked only
+ * plugins is told that there is nobody to list.  Returns the number of answers. */
+static size_t drop_plugins(struct found *found, json_t **answers)
+{
+	size_t n = 0, nanswers = 0;
 
 	for (size_t i = 0; i < found->n; i++) {
-		if (!answers[i] || answer_is_server(answers[i])) {
-			n += answers[i] != NULL;
+		if (answers[i] && answer_is_plugin(answers[i])) {
+			json_decref(answers[i]);
 			continue;
 		}
-		say_error(EXIT_REFUSED, "clients: expected an rtrs-server, and %s is %s",
-			  found->at[i].path, answer_string(answers[i], "program"));
-		json_decref(answers[i]);
-		answers[i] = NULL;
+		nanswers += answers[i] != NULL;
+		found->at[n] = found->at[i];
+		answers[n++] = answers[i];
+	}
+	if (!n && found->n)
+		say_error(EXIT_REFUSED, "nbdkit-rtrs-plugin has no list of NBD clients: nbdkit "
+			  "serves them (%s)", found->at[0].path);
+	found->n = n;
+	return nanswers;
+}
+
+/* Ask each program of @found for what the tables show.  Returns the number of answers. */
+static size_t ask_looks(const struct ctx *ctx, const struct found *found, json_t **answers)
+{
+	char err[1024];
+	size_t n = 0;
+
+	if (ctx->command->answer != ANSWER_CLIENTS)
+		return ask_all(ctx, found, "stats", NULL, answers);
+	for (size_t i = 0; i < found->n; i++) {
+		answers[i] = ask_clients(ctx, found->at[i].path, err, sizeof(err));
+		if (!answers[i])
+			say_error(EXIT_REFUSED, "%s", err);
+		n += answers[i] != NULL;
 	}
 	return n;
 }
 
 /* Print tables from two answers each, which the rates need. */
-static int run_looks(const struct ctx *ctx, const struct found *found)
+static int run_looks(const struct ctx *ctx, const struct found *all)
 {
-	json_t **before = new_answers(found), **now = new_answers(found), **swap;
+	json_t **before = new_answers(all), **now = new_answers(all), **swap;
+	struct found_program *programs = calloc(all->n, sizeof(*programs));
+	struct found asked = { .at = programs, .n = all->n };
 	int status = EXIT_REFUSED;
-	size_t n = ask_all(ctx, found, "stats", NULL, before);
+	size_t n;
 
+	if (!programs)
+		exit(say_error(EXIT_REFUSED, "out of memory"));
+	memcpy(programs, all->at, all->n * sizeof(*programs));
+	n = ask_looks(ctx, &asked, before);
 	if (ctx->command->answer == ANSWER_CLIENTS)
-		n = drop_gateways(found, before);
+		n = drop_plugins(&asked, before);
 	while (n) {
 		sleep(ctx->watch_s ? ctx->watch_s : 1);
-		n = ask_all(ctx, found, "stats", NULL, now);
+		n = ask_looks(ctx, &asked, now);
 		if (n)
 			screen_clear(ctx);
-		status = print_all(ctx, found, before, now);
-		drop_all(found, before);
+		status = print_all(ctx, &asked, before, now);
+		drop_all(&asked, before);
 		swap = before;
 		before = now;
 		now = swap;
 		if (std_out_flush() < 0 || !ctx->watch_s)
 			break;
 	}
-	drop_all(found, before);
+	drop_all(&asked, before);
+	free(programs);
 	free(before);
 	free(now);
 	return status;

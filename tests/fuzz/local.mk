@@ -65,6 +65,7 @@ endif
 	src/rtrsctl/answer.c \
 	src/rtrsctl/call.c \
 	src/rtrsctl/check.c \
+	src/rtrsctl/clients-nbd.c \
 	src/rtrsctl/clients.c \
 	src/rtrsctl/rate.c \
 	src/rtrsctl/state.c \

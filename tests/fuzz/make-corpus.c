@@ -299,6 +299,12 @@ static void ctl_answers(void)
 		"{\"name\":\"\\u001b[2J\",\"size\":-1,\"stats\":[]},[{}]],"
 		"\"\\u001bx_ns\":1e99,\"sessions\":{\"a\":[null,[]]},"
 		"\"s\":[{\"s\":[{\"name\":{}}]}]}\n";
+	static const char nbd[] =
+		"{\"ok\":true,\"program\":\"rtrs-nbd\",\"now_ns\":9,\"clients\":[1,[],{},"
+		"{\"name\":\"client 1 of \\u001b[2J\",\"peer\":\"\\u001b\",\"cipher\":7,"
+		"\"export\":\"\\u0007\",\"mode\":[],\"key_age_ns\":\"old\",\"up_ns\":-1,"
+		"\"reads\":5,\"read_bytes\":1e9,\"others\":-3},"
+		"{\"name\":\" of \",\"export\":{}}]}\n";
 	static const char refused[] = "{\"ok\":false,\"error\":\"no such path\"}\n";
 	static const char no_object[] = "[true]\n";
 	const struct {
@@ -307,6 +313,7 @@ static void ctl_answers(void)
 		{ "stats", stats, stats },
 		{ "hostile", hostile, stats },
 		{ "hostile-later", stats, hostile },
+		{ "nbd-clients", nbd, nbd },
 		{ "refused", refused, no_object },
 		{ "cut-off", "{\"ok\":true", "" },
 	};

@@ -4,6 +4,7 @@ MUTANT_LISTS = \
 	%D%/auth.list \
 	%D%/bench.list \
 	%D%/client.list \
+	%D%/clients.list \
 	%D%/control.list \
 	%D%/fabric.list \
 	%D%/identity.list \

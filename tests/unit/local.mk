@@ -40,6 +40,7 @@ UNIT_TESTS = \
 	%D%/test-nbd-recv.crit \
 	%D%/test-nbd-server.crit \
 	%D%/test-nbd-tls.crit \
+	%D%/test-nbd-visit.crit \
 	%D%/test-number.crit \
 	%D%/test-psk.crit \
 	%D%/test-opt.crit \
@@ -137,6 +138,10 @@ nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D
 %C%_test_nbd_tls_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
 %C%_test_nbd_tls_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_nbd_tls_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)
+%C%_test_nbd_visit_crit_SOURCES = %D%/test-nbd-visit.c $(nbd_by_hand)
+%C%_test_nbd_visit_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
+%C%_test_nbd_visit_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_nbd_visit_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)
 %C%_test_nbd_mem_crit_SOURCES = %D%/test-nbd-mem.c %D%/unit.h
 %C%_test_nbd_mem_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
 %C%_test_nbd_mem_crit_CFLAGS = $(UNIT_CFLAGS)

@@ -73,30 +73,44 @@ static bool call_check(struct ctl_client *client, const json_t *command, const s
 	return true;
 }
 
+/* The entry of @calls called @name; NULL: none. */
+static const struct ctl_call *call_find(const char *name, const struct ctl_call *calls, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!strcmp(name, calls[i].name))
+			return &calls[i];
+	}
+	return NULL;
+}
+
+bool ctl_call_has(const json_t *command, const struct ctl_call *calls, size_t n)
+{
+	const char *name = value_of(command, "command");
+
+	return name && call_find(name, calls, n);
+}
+
 void ctl_call(struct ctl_client *client, const json_t *command, const char *program,
 	      const struct ctl_call *calls, size_t n, void *arg)
 {
 	const json_t *member = json_object_get(command, "command");
 	const char *name = json_string_value(member);
+	const struct ctl_call *c;
 
 	if (!name) {
 		ctl_refuse(client, "\"command\" %s: expected one like {\"command\":\"%s\"}",
 			   member ? "is no string" : "is missing", calls[0].name);
 		return;
 	}
-	for (size_t i = 0; i < n; i++) {
-		const struct ctl_call *c = &calls[i];
-
-		if (strcmp(name, c->name))
-			continue;
-		if (!call_check(client, command, c))
-			return;
-		if (c->fn_two)
-			c->fn_two(client, value_of(command, c->member),
-				  value_of(command, c->second), arg);
-		else
-			c->fn(client, value_of(command, c->member), arg);
+	c = call_find(name, calls, n);
+	if (!c) {
+		ctl_refuse(client, "%s has no command '%s'", program, name);
 		return;
 	}
-	ctl_refuse(client, "%s has no command '%s'", program, name);
+	if (!call_check(client, command, c))
+		return;
+	if (c->fn_two)
+		c->fn_two(client, value_of(command, c->member), value_of(command, c->second), arg);
+	else
+		c->fn(client, value_of(command, c->member), arg);
 }

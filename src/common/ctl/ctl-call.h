@@ -24,6 +24,9 @@ struct ctl_call {
 void ctl_call(struct ctl_client *client, const json_t *command, const char *program,
 	      const struct ctl_call *calls, size_t n, void *arg);
 
+/* True if @command names an entry of @calls (@n, or none). */
+bool ctl_call_has(const json_t *command, const struct ctl_call *calls, size_t n);
+
 /* Answer that the command is done, without data. */
 void ctl_call_done(struct ctl_client *client);
 /* Answer @client, a struct ctl_client, that a change has ended.  @rc 0: {"changes": [...]} with the

@@ -377,6 +377,14 @@ void fab_tls_take_keys(struct fab_tls *tls, struct fab_psks *psks)
 	*psks = before;
 }
 
+bool fab_tls_has_key(const struct fab_tls *tls, uint64_t serial)
+{
+	struct creds *creds = creds_of(tls);
+
+	LOCK_SCOPE(&creds->lock);
+	return fab_psk_by_serial(&creds->psks, serial);
+}
+
 struct fab_certs *fab_tls_certs(const struct fab_tls *tls)
 {
 	return tls ? creds_of(tls)->certs : NULL;

@@ -89,6 +89,9 @@ struct fab_certs *fab_tls_certs(const struct fab_tls *tls);
 /* Give @tls, which has certificates, @certs in their place, with the caller's reference: for
  * sessions from now on.  The owner's thread. */
 void fab_tls_take_certs(struct fab_tls *tls, struct fab_certs *certs);
+/* False: @serial, of a key that @tls had once (struct fab_psk), is none of its keys now.  Any
+ * thread. */
+bool fab_tls_has_key(const struct fab_tls *tls, uint64_t serial);
 /* The mode; of NULL FAB_TLS_OFF. */
 static inline enum fab_tls_mode fab_tls_mode(const struct fab_tls *tls)
 {

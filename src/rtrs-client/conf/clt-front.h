@@ -8,6 +8,8 @@
 
 #define CLT_FRONT_ERR 512		/* bytes of the text of an error */
 
+struct ctl_call;
+
 /* Files of keys and certificates that a front end has of its own.  A reload (clt-reload.h) reads
  * them together with those of the client: all are good, or none is taken.  Constant. */
 struct clt_front_files {
@@ -38,6 +40,11 @@ struct clt_front {
 	/* Sleep for a while.  Less than 0: the process is to end, so requests waiting for a server
 	 * are to fail.  Called again and again while a server is away, on a separate thread. */
 	int (*nap)(void);
+	/* Commands of its own on the control socket (ctl-call.h), beside those of the session; run
+	 * on the service thread with @calls_arg.  NULL: none. */
+	const struct ctl_call *calls;
+	unsigned ncalls;
+	void *calls_arg;
 };
 
 #endif

@@ -276,9 +276,13 @@ static const struct ctl_call calls[] = {
 
 static void ctl_serve(struct ctl_client *client, const json_t *command, void *arg)
 {
-	const struct clt_ctl *ctl = arg;
+	const struct clt_front *front = ((const struct clt_ctl *)arg)->conf.front;
 
-	ctl_call(client, command, ctl->conf.front->program, calls, ARRAY_SIZE(calls), arg);
+	if (ctl_call_has(command, front->calls, front->ncalls))
+		ctl_call(client, command, front->program, front->calls, front->ncalls,
+			 front->calls_arg);
+	else
+		ctl_call(client, command, front->program, calls, ARRAY_SIZE(calls), arg);
 }
 
 /* ---- start and end ---- */

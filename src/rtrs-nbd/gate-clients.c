@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the lists that the loops make for one answer, each on its thread, until the service thread
+ * has put them together. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "clock.h"
+#include "clt-ctl-json.h"
+#include "ctl-call.h"
+#include "ctl-json.h"
+#include "gate-clients.h"
+#include "gate-round.h"
+#include "gate-stream.h"
+#include "gate.h"
+
+/* An answer that is being made. */
+struct listing_all {
+	struct ctl_client *client;
+	struct gate *gate;
+	json_t *lists[CLT_RUN_LOOPS];	/* of each loop; NULL: no memory */
+};
+
+/* ---- thread of a loop ---- */
+
+/* "key_age_ns", if a key has proven who the client is; "export" and "mode", if the client has one
+ * open. */
+static bool client_add_rest(json_t *object, const struct nbd_client *c,
+			    const struct fab_identity *id)
+{
+	int64_t age_s = MAX(time(NULL) - id->key_since_s, 0);
+
+	if (id->key && json_object_set_new(object, "key_age_ns",
+					   json_integer((json_int_t)age_s * 1000000000)))
+		return false;
+	return !c->handle ||
+	       (!json_object_set_new(object, "export",
+				     ctl_json_text(gate_export_name(c->handle))) &&
+		!json_object_set_new(object, "mode",
+				     ctl_json_text(gate_export_mode(c->handle))));
+}
+
+static json_t *client_json(const struct nbd_client *c, uint64_t now_ms)
+{
+	static const char *const states[] = {
+		[NBD_CLIENT_HAGGLES] = "haggling", [NBD_CLIENT_OPEN] = "open",
+		[NBD_CLIENT_LEAVES] = "leaving",
+	};
+	static const struct fab_identity none;
+	const struct fab_identity *id = c->stream ? gate_stream_identity(c->stream) : &none;
+	struct fab_addr addr;
+	char peer[FAB_ADDR_STRLEN] = "";
+	bool known = gate_listen_peer(c->fd, &addr) == 0;
+	json_t *object;
+
+	if (known)
+		fab_addr_format(&addr, peer, sizeof(peer));
+	object = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I}",
+			   "name", ctl_json_text(c->name),
+			   "peer", ctl_json_text(peer),
+			   "transport", ctl_json_text(known ? fab_addr_transport(&addr) : ""),
+			   "identity", ctl_json_text(id->name),
+			   "cipher", ctl_json_text(id->cipher),
+			   "state", ctl_json_text(states[c->state]),
+			   "up_ns", (json_int_t)(now_ms - c->since_ms) * 1000000,
+			   "reads", (json_int_t)c->counts.reads,
+			   "read_bytes", (json_int_t)c->counts.read_bytes,
+			   "writes", (json_int_t)c->counts.writes,
+			   "write_bytes", (json_int_t)c->counts.write_bytes,
+			   "others", (json_int_t)c->counts.others,
+			   "inflight", (json_int_t)c->inflight);
+	return ctl_json_whole(object, object && client_add_rest(object, c, id));
+}
+
+/* The clients of a loop. */
+struct loop_list {
+	json_t *array;
+	bool whole;
+	uint64_t now_ms;
+};
+
+static enum nbd_visit list_client(void *arg, const struct nbd_client *c)
+{
+	struct loop_list *list = arg;
+
+	list->whole = list->whole && ctl_json_add(list->array, client_json(c, list->now_ms));
+	return NBD_VISIT_KEEP;
+}
+
+static void list_loop(struct gate_loop *l, unsigned i, void *arg)
+{
+	struct listing_all *all = arg;
+	struct loop_list list = { .array = json_array(), .whole = true,
+				  .now_ms = clock_now_ms() };
+
+	if (l->server)
+		nbd_server_visit(l->server, list_client, &list);
+	all->lists[i] = ctl_json_whole(list.array, list.whole);
+}
+
+/* ---- service thread ---- */
+
+/* One list of all clients; NULL: no memory. */
+static json_t *lists_join(struct listing_all *all)
+{
+	json_t *array = json_array();
+	bool whole = array;
+
+	for (unsigned i = 0; i < all->gate->nloops; i++) {
+		whole = whole && all->lists[i] && !json_array_extend(array, all->lists[i]);
+		json_decref(all->lists[i]);
+	}
+	return ctl_json_whole(array, whole);
+}
+
+static void list_done(void *arg)
+{
+	struct listing_all *all = arg;
+	const struct gate_exports *g = &all->gate->loops[0].exports;
+	json_t *answer = clt_ctl_json(g->clt, g->conf, CLT_CTL_NAMES);
+
+	ctl_answer(all->client,
+		   ctl_json_with(answer, json_pack("{s:I,s:o}",
+						   "now_ns", (json_int_t)clock_now_ns(),
+						   "clients", lists_join(all))));
+	free(all);
+}
+
+static const struct gate_round_ops list_round = { .ask = list_loop, .done = list_done };
+
+void gate_clients_call(struct ctl_client *client, const char *value, void *arg)
+{
+	const struct gate_now *now = arg;
+	struct listing_all *all;
+
+	if (!now->gate) {
+		ctl_refuse(client, "clients: the gateway serves no NBD clients now: it starts, or "
+			   "stops");
+		return;
+	}
+	all = calloc(1, sizeof(*all));
+	if (!all)
+		goto no_memory;
+	all->client = client;
+	all->gate = now->gate;
+	if (gate_round_start(now->gate, &list_round, all) == 0)
+		return;
+	free(all);
+no_memory:
+	ctl_answer(client, NULL);
+}
