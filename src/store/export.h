@@ -101,7 +101,8 @@ struct store_driver {
 	 * Then the lock is broken, so that no later write of the owner lands; but not before
 	 * @may_break_ms.  CLOCK_NEVER: a living owner keeps the lock, and has STORE_LEAD_POLITE_MS.
 	 * The time of the owner began at @since_ms; 0: it begins now.  0, perhaps with words in
-	 * @why, or -errno with words in @why. */
+	 * @why, or -errno with words in @why.  -ESTALE: the lock was broken, and another server
+	 * took it. */
 	int (*take)(struct export *ex, uint64_t may_break_ms, uint64_t since_ms, char *why,
 		    size_t len);
 	/* Before take(), which may break the lock: forget all servers but this one and the owner

@@ -148,10 +148,24 @@ static void ended(struct store_lead *lead, enum store_lead_event event)
 	store_put(store);
 }
 
+/* Count a loss, after which this server may have to wait before it breaks the lock. */
+static void count_loss(struct store_lead *lead)
+{
+	const uint64_t free_ms = (uint64_t)STORE_LEAD_BREAKS * STORE_LEAD_BREAK_MS;
+	uint64_t now = clock_now_ms();
+
+	lead->losses_end_ms = MAX(lead->losses_end_ms, now) + STORE_LEAD_BREAK_MS;
+	lead->may_break_ms = MAX(lead->losses_end_ms, now + free_ms) - free_ms;
+}
+
 static void take_done(struct worker_job *job)
 {
 	struct store_lead *lead = container_of(job, struct store_lead, job);
 
+	if (lead->rc == -ESTALE) {
+		count_loss(lead);
+		lead->rc = -EBUSY;
+	}
 	lead->error = lead->rc;
 	/* The cluster may have fenced this server while nobody used the store.  Then the client
 	 * waits until the store is open anew. */
@@ -237,14 +251,8 @@ static void open_anew(void *object)
 	begin(object, renew_work, renew_done);
 }
 
-/* Note the loss, after which this server may have to wait before it breaks the lock. */
-static void note_loss(struct store_lead *lead)
+static void tell_loss(const struct store_lead *lead)
 {
-	const uint64_t free_ms = (uint64_t)STORE_LEAD_BREAKS * STORE_LEAD_BREAK_MS;
-	uint64_t now = clock_now_ms();
-
-	lead->losses_end_ms = MAX(lead->losses_end_ms, now) + STORE_LEAD_BREAK_MS;
-	lead->may_break_ms = MAX(lead->losses_end_ms, now + free_ms) - free_ms;
 	log_warn(lead->ex->name, "another server has taken the store over: clients have to use "
 		 "that server");
 }
@@ -253,7 +261,8 @@ static void lose_clients(void *object)
 {
 	struct store_lead *lead = object;
 
-	note_loss(lead);
+	count_loss(lead);
+	tell_loss(lead);
 	leads_of(lead)->fenced(lead->all, lead->store);
 	store_lead_closed(lead->store);
 }

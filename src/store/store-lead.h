@@ -12,7 +12,8 @@
  * open, opens the store anew, and stands by.
  *
  * Two clients that see one server each could break the lock in turns.  So a server that lost the
- * lock STORE_LEAD_BREAKS times may break it once in STORE_LEAD_BREAK_MS, and waits in between.
+ * lock STORE_LEAD_BREAKS times may break it once in STORE_LEAD_BREAK_MS, and waits in between.  A
+ * lock that this server has broken, and another one was faster to take, counts as lost.
  *
  * Owned by its store.  Control thread, unless a function says otherwise. */
 #ifndef STORE_LEAD_H

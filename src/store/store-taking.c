@@ -28,11 +28,14 @@ int store_taking_patience(struct store_taking *t, const char *owner)
 		/* Another owner has a time of its own. */
 		t->since_ms = t->asked_ms && !*t->owner ? t->asked_ms : clock_now_ms();
 		snprintf(t->owner, sizeof(t->owner), "%s", owner);
+		if (t->broke)
+			return store_taking_tell(t, -ESTALE, "was faster to take the lock that "
+						 "this server has broken");
 	}
 	return clock_now_ms() - t->since_ms >= patience_ms ? 0 : -EAGAIN;
 }
 
-int store_taking_may_break(const struct store_taking *t)
+int store_taking_may_break(struct store_taking *t)
 {
 	if (t->may_break_ms == CLOCK_NEVER)
 		return store_taking_tell(t, -EBUSY, "has its lock, and no client asks this server "
@@ -40,6 +43,7 @@ int store_taking_may_break(const struct store_taking *t)
 	if (clock_now_ms() < t->may_break_ms)
 		return store_taking_tell(t, -EBUSY, "has broken the lock of this server lately, "
 					 "which waits");
+	t->broke = true;
 	return 0;
 }
 

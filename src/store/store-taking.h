@@ -6,6 +6,7 @@
 #ifndef STORE_TAKING_H
 #define STORE_TAKING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,17 +22,21 @@ struct store_taking {
 	/* the owner last seen, "client.4121" or the like, and when it was first seen */
 	char owner[STORE_TAKING_OWNER_MAX];
 	uint64_t since_ms;
+	bool broke;			/* this try has broken the lock of @owner */
 };
 
 /* Call @try until it returns something else than -EAGAIN, and return that.  -ECANCELED: the server
  * ends.  Sleeps between the calls. */
 int store_taking_run(struct store_taking *t, int (*try)(struct store_taking *t));
 
-/* @owner has the lock.  0 if it has had its time to give the lock back, or -EAGAIN. */
+/* @owner has the lock.  0 if it has had its time to give the lock back, or -EAGAIN.  -ESTALE: this
+ * server has broken the lock of another one, and @owner was faster to take it (struct
+ * store_driver.take). */
 int store_taking_patience(struct store_taking *t, const char *owner);
 
-/* 0 if this server may break the lock of t->owner now.  -EBUSY: the owner keeps the lock. */
-int store_taking_may_break(const struct store_taking *t);
+/* 0 if this server may break the lock of t->owner now, and the caller does.  -EBUSY: the owner
+ * keeps the lock. */
+int store_taking_may_break(struct store_taking *t);
 
 /* Put "OWNER @text" into t->why.  Returns @rc. */
 int store_taking_tell(const struct store_taking *t, int rc, const char *text);

@@ -168,6 +168,7 @@ struct taking {
 	uint64_t may_break_ms, asked_ms;
 	unsigned owner;			/* whom the service has named */
 	uint64_t since_ms;		/* since when */
+	bool broke;			/* the lock of that owner */
 };
 
 struct nap {
@@ -226,17 +227,21 @@ static void break_lock(struct taking *t)
 		check_break(s, t->number);
 	s->breaks += !is_dead(opener_of(s, t->owner));
 	opener_of(s, t->owner)->fenced = true;
+	t->broke = true;
 	set_owner(s, NOBODY);
 	nap(sim_rand(s->late_ms + 1));
 }
 
-static bool patience_ends(struct taking *t, unsigned owner)
+/* 0, -EAGAIN or -ESTALE, as of store_taking_patience(). */
+static int patience(struct taking *t, unsigned owner)
 {
 	if (t->owner != owner) {
 		t->since_ms = t->asked_ms && !t->owner ? t->asked_ms : clock_now_ms();
 		t->owner = owner;
+		if (t->broke)
+			return -ESTALE;
 	}
-	return clock_now_ms() - t->since_ms >= STORE_LEAD_PATIENCE_MS;
+	return clock_now_ms() - t->since_ms >= STORE_LEAD_PATIENCE_MS ? 0 : -EAGAIN;
 }
 
 static int refuse(const struct taking *t, const char *text, char *why, size_t len)
@@ -249,11 +254,12 @@ static int try_to_take(struct taking *t, char *why, size_t len)
 {
 	struct sim_share *s = t->s;
 	unsigned owner = named_owner(s);
+	int rc = owner ? patience(t, owner) : 0;
 
 	if (sim_share_fenced(s, t->number))
 		return -ESHUTDOWN;
-	if (owner && !patience_ends(t, owner))
-		return -EAGAIN;
+	if (rc)
+		return rc;
 	if (owner && t->may_break_ms == CLOCK_NEVER && watches(s, owner))
 		return refuse(t, "has its lock", why, len);
 	if (owner && t->may_break_ms != CLOCK_NEVER && clock_now_ms() < t->may_break_ms)

@@ -270,6 +270,35 @@ static void other_disk(uint64_t seed)
 	sim_disk_destroy(other);
 }
 
+/* ---- the same, while the lock is told of late ---- */
+
+/* A server breaks the lock, and the fenced one opens the disk anew and is faster to take it.  That
+ * does not repeat at will either. */
+static void test_faster_than_the_breaker(void)
+{
+	static const char *const paths[] = { "srv", "srv2" };
+	const unsigned long_ms = 90000;
+
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct sim_share *share;
+
+		run_begin(seed);
+		share = sim_disk_share(world_disk(f.w));
+		share_start(&f, "srv");
+		party_start("clt", paths, 2, RNBD_ACCESS_RW);
+		party_start("clt2", paths, 2, RNBD_ACCESS_MIGRATION);
+		share_start(&f, "srv2");
+		party_work(&parties[0]);
+		party_work(&parties[1]);
+		sim_share_be_late(share, 3000);
+		sim_drop("clt", "srv2");
+		sim_drop("clt2", "srv");
+		world_run_ms(f.w, long_ms);
+		CHECK(sim_share_breaks(share) <= breaks_allowed(long_ms));
+		run_end();
+	}
+}
+
 static void run_seed(uint64_t seed)
 {
 	if (seed % 20 == 7)
@@ -638,6 +667,7 @@ int main(int argc, char **argv)
 		{ "broken-by-hand", test_broken_by_hand },
 		{ "broken-soon", test_broken_soon },
 		{ "two-exports-at-once", test_two_exports_at_once },
+		{ "faster-than-the-breaker", test_faster_than_the_breaker },
 		{ "random", test_random },
 	};
 

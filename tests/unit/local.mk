@@ -85,6 +85,7 @@ UNIT_TESTS += \
 	%D%/test-reactor.crit \
 	%D%/test-store-file-pr.crit \
 	%D%/test-store-file-share.crit \
+	%D%/test-store-taking.crit \
 	%D%/test-srv-dev.crit \
 	%D%/test-srv-dev-io.crit \
 	%D%/test-srv-fence.crit \
@@ -433,6 +434,11 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 %C%_test_store_file_share_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_store_file_share_crit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=ioctl,--wrap=getrandom
 %C%_test_store_file_share_crit_LDADD = librtrsring.la librtrssrv.la librnbd.la libbase.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+
+%C%_test_store_taking_crit_SOURCES = %D%/test-store-taking.c %D%/unit.h
+%C%_test_store_taking_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_store_taking_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_store_taking_crit_LDADD = librtrsring.la librtrssrv.la librnbd.la libbase.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 
 %C%_test_export_io_crit_SOURCES = %D%/test-export-io.c %D%/export-io-rig.c %D%/export-io-rig.h %D%/unit.h
 %C%_test_export_io_crit_CPPFLAGS = $(SRV_CPPFLAGS)

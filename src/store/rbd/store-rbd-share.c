@@ -43,7 +43,7 @@ static int run_aside(struct store_rbd *r, const char *whom, void (*fn)(void *arg
 }
 
 /* Break the lock of the owner, who keeps it.  0, or -errno. */
-static int break_lock(const struct taking *t)
+static int break_lock(struct taking *t)
 {
 	int rc = store_taking_may_break(&t->try);
 
@@ -64,8 +64,12 @@ static int try_to_take(struct store_taking *try)
 
 	if (rc < 0)
 		return rc;
-	if (rc && store_taking_patience(try, owner))
-		return -EAGAIN;
+	if (rc) {
+		int waits = store_taking_patience(try, owner);
+
+		if (waits)
+			return waits;
+	}
 	/* librbd itself breaks the lock of an owner that does not watch. */
 	if (rc && (try->may_break_ms != CLOCK_NEVER || store_rbd_owner_watches(t->image, owner))) {
 		rc = break_lock(t);
