@@ -85,7 +85,7 @@ BEGIN {
 	only["rados/librados.h"] = "^src/store/rbd/rbd-lib\\.h$"
 	only["gnutls/gnutls.h"] = "^src/common/(auth/auth-crypto|"
 	only["gnutls/gnutls.h"] = only["gnutls/gnutls.h"] \
-		"fabric/(fab-(certs|tls|tls-stream)|tcp/tcp-k?tls))\\.c$"
+		"fabric/(fab-(certs|tls|tls-session|tls-stream|tls-priv)|tcp/tcp-k?tls))\\.[ch]$"
 	only["gnutls/crypto.h"] = "^src/common/(auth/auth-crypto|fabric/fab-(certs|tls))\\.c$"
 	only["nettle/curve25519.h"] = "^src/common/auth/auth-crypto\\.c$"
 	only["microhttpd.h"] = "^src/common/metrics/metric-http\\.c$"

@@ -71,6 +71,9 @@ libfab_la_SOURCES = \
 	%D%/fabric/fab-certs.h \
 	%D%/fabric/fab-ktls.c \
 	%D%/fabric/fab-ktls.h \
+	%D%/fabric/fab-tls-priv.h \
+	%D%/fabric/fab-tls-session.c \
+	%D%/fabric/fab-tls-session.h \
 	%D%/fabric/fab-tls-stream.c \
 	%D%/fabric/fab-tls-stream.h \
 	%D%/fabric/fab-tls.c \

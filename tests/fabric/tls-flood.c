@@ -18,7 +18,7 @@
 #include <gnutls/gnutls.h>
 
 #include "clock.h"
-#include "fab-tls.h"
+#include "fab-tls-session.h"
 #include "harness.h"
 
 #define THREADS 4

@@ -16,7 +16,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#include "fab-tls.h"
+#include "fab-tls-session.h"
 
 struct fab_tls_stream;
 

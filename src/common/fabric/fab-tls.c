@@ -2,8 +2,8 @@
 /* Owns the credentials of an end.  Reads files when made, and none later: others give new ones.
  *
  * RACE: a handshake looks for a key, or takes a reference to certificates, while the owner replaces
- * them; creds.lock keeps the two apart.  Under the lock bytes are copied and references taken:
- * GnuTLS makes no step there, nothing is read and nothing freed. */
+ * them; fab_tls_creds.lock keeps the two apart.  Under the lock bytes are copied and references
+ * taken: GnuTLS makes no step there, nothing is read and nothing freed. */
 #include <assert.h>
 #include <errno.h>
 #include <malloc.h>
@@ -22,15 +22,9 @@
 #include "fab-certs.h"
 #include "fab-ktls.h"
 #include "fab-secret.h"
-#include "fab-tls.h"
+#include "fab-tls-priv.h"
 #include "fabric.h"
 #include "util.h"
-
-/* The protocol in TLS (ALPN): a key that nbdkit has, too, does not connect to an NBD server. */
-#define TLS_ALPN "rtrs"
-#define TLS_ALPN_NBD "nbd"
-
-#define TLS_RECORD_SIZE_LIMIT 28	/* extension, RFC 8449: GnuTLS knows and does not tell it */
 
 /* An external key goes with SHA-256, and so not with AES-256-GCM. */
 #define TLS_PRIORITY "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM:" \
@@ -46,21 +40,6 @@ const char *const fab_ktls_mode_names[FAB_KTLS_MODES] = {
 	[FAB_KTLS_OFF] = "off", [FAB_KTLS_AUTO] = "auto",
 };
 
-struct creds {
-	struct fab_tls base;
-	bool server, verify_peer, nbd;
-	gnutls_priority_t priority;
-	/* of both kinds one is not NULL */
-	gnutls_psk_server_credentials_t psk_server;
-	gnutls_psk_client_credentials_t psk_client;
-	char *username;				/* client: whose key; NULL: the only one */
-	char *hostname;				/* NULL: the address */
-
-	pthread_mutex_t lock;			/* of what follows; innermost */
-	struct fab_certs *certs;		/* NULL from the start on, or never */
-	struct fab_psks psks;			/* of a client its key alone */
-};
-
 bool fab_tls_parse_bool(const char *text, bool *value)
 {
 	static const char *const words[] = { "false", "no", "off", "0", "true", "yes", "on", "1" };
@@ -72,12 +51,6 @@ bool fab_tls_parse_bool(const char *text, bool *value)
 		return true;
 	}
 	return false;
-}
-
-/* Not constant: also a reader takes the lock. */
-static struct creds *creds_of(const struct fab_tls *tls)
-{
-	return container_of(tls, struct creds, base);
 }
 
 __attribute__((format(printf, 4, 5)))
@@ -137,7 +110,7 @@ static int lend_key(const struct fab_psk *psk, gnutls_datum_t *key)
  * name. */
 static int lend_key_of(struct fab_tls_end *end, const gnutls_datum_t *name, gnutls_datum_t *key)
 {
-	struct creds *tls = creds_of(end->tls);
+	struct fab_tls_creds *tls = fab_tls_creds(end->tls);
 	const struct fab_psk *psk;
 
 	LOCK_SCOPE(&tls->lock);
@@ -177,7 +150,7 @@ static int psk_of_name(gnutls_session_t session, const gnutls_datum_t *name, gnu
 static int psk_of_client(gnutls_session_t session, gnutls_datum_t *name, gnutls_datum_t *key)
 {
 	struct fab_tls_end *end = gnutls_session_get_ptr(session);
-	struct creds *tls = creds_of(end->tls);
+	struct fab_tls_creds *tls = fab_tls_creds(end->tls);
 	const struct fab_psk *psk;
 
 	LOCK_SCOPE(&tls->lock);
@@ -191,7 +164,7 @@ static int psk_of_client(gnutls_session_t session, gnutls_datum_t *name, gnutls_
 	return lend_key(psk, key);
 }
 
-static int use_psk_server(struct creds *tls)
+static int use_psk_server(struct fab_tls_creds *tls)
 {
 	if (gnutls_psk_allocate_server_credentials(&tls->psk_server) < 0)
 		return -ENOMEM;
@@ -199,7 +172,7 @@ static int use_psk_server(struct creds *tls)
 	return 0;
 }
 
-static int use_psk_client(struct creds *tls)
+static int use_psk_client(struct fab_tls_creds *tls)
 {
 	if (gnutls_psk_allocate_client_credentials(&tls->psk_client) < 0)
 		return -ENOMEM;
@@ -208,7 +181,7 @@ static int use_psk_client(struct creds *tls)
 }
 
 /* The key of @psks, which @file has, that a client is to use; NULL with a line in @err. */
-static const struct fab_psk *choose_psk(const struct creds *tls, const char *file,
+static const struct fab_psk *choose_psk(const struct fab_tls_creds *tls, const char *file,
 					const struct fab_psks *psks, char *err, size_t len)
 {
 	const struct fab_psk *psk = NULL;
@@ -239,7 +212,7 @@ static void keep_own(struct fab_psks *psks, const struct fab_psk *own)
 int fab_tls_read_keys(const struct fab_tls *tls, const char *file, struct fab_psks *psks,
 		      char *err, size_t len)
 {
-	const struct creds *creds = creds_of(tls);
+	const struct fab_tls_creds *creds = fab_tls_creds(tls);
 	const struct fab_psk *own;
 	char why[256];
 	int rc = fab_psk_read(file, psks, why, sizeof(why));
@@ -256,7 +229,7 @@ int fab_tls_read_keys(const struct fab_tls *tls, const char *file, struct fab_ps
 	return own ? 0 : -EINVAL;
 }
 
-static int use_psk(struct creds *tls, const char *file, char *err, size_t len)
+static int use_psk(struct fab_tls_creds *tls, const char *file, char *err, size_t len)
 {
 	int rc = fab_tls_read_keys(&tls->base, file, &tls->psks, err, len);
 
@@ -306,7 +279,7 @@ static int copy_text(const char *text, char **copy)
 }
 
 /* Fill @tls as @conf says.  0, or -errno with a line in @err. */
-static int fill(struct creds *tls, const struct fab_tls_conf *conf, char *err, size_t len)
+static int fill(struct fab_tls_creds *tls, const struct fab_tls_conf *conf, char *err, size_t len)
 {
 	int rc;
 
@@ -332,7 +305,7 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 {
 	enum fab_tls_mode mode = mode_of(conf);
 	int rc = check_together(conf, mode, err, len);
-	struct creds *tls;
+	struct fab_tls_creds *tls;
 
 	*out = NULL;
 	if (rc || mode == FAB_TLS_OFF)
@@ -359,12 +332,12 @@ const struct fab_psks *fab_tls_keys(const struct fab_tls *tls)
 {
 	static const struct fab_psks none;
 
-	return tls ? &creds_of(tls)->psks : &none;
+	return tls ? &fab_tls_creds(tls)->psks : &none;
 }
 
 void fab_tls_take_keys(struct fab_tls *tls, struct fab_psks *psks)
 {
-	struct creds *creds = creds_of(tls);
+	struct fab_tls_creds *creds = fab_tls_creds(tls);
 	struct fab_psks before;
 
 	assert(creds->server || psks->n == 1);
@@ -379,7 +352,7 @@ void fab_tls_take_keys(struct fab_tls *tls, struct fab_psks *psks)
 
 bool fab_tls_has_key(const struct fab_tls *tls, uint64_t serial)
 {
-	struct creds *creds = creds_of(tls);
+	struct fab_tls_creds *creds = fab_tls_creds(tls);
 
 	LOCK_SCOPE(&creds->lock);
 	return fab_psk_by_serial(&creds->psks, serial);
@@ -387,12 +360,12 @@ bool fab_tls_has_key(const struct fab_tls *tls, uint64_t serial)
 
 struct fab_certs *fab_tls_certs(const struct fab_tls *tls)
 {
-	return tls ? creds_of(tls)->certs : NULL;
+	return tls ? fab_tls_creds(tls)->certs : NULL;
 }
 
 void fab_tls_take_certs(struct fab_tls *tls, struct fab_certs *certs)
 {
-	struct creds *creds = creds_of(tls);
+	struct fab_tls_creds *creds = fab_tls_creds(tls);
 	struct fab_certs *before;
 
 	pthread_mutex_lock(&creds->lock);
@@ -402,8 +375,7 @@ void fab_tls_take_certs(struct fab_tls *tls, struct fab_certs *certs)
 	fab_certs_put(before);
 }
 
-/* A reference to the certificates of now; NULL: there are none. */
-static struct fab_certs *get_certs(struct creds *tls)
+struct fab_certs *fab_tls_get_certs(struct fab_tls_creds *tls)
 {
 	LOCK_SCOPE(&tls->lock);
 	return tls->certs ? fab_certs_get(tls->certs) : NULL;
@@ -411,7 +383,7 @@ static struct fab_certs *get_certs(struct creds *tls)
 
 void fab_tls_destroy(struct fab_tls *tls)
 {
-	struct creds *creds = creds_of(tls);
+	struct fab_tls_creds *creds = fab_tls_creds(tls);
 
 	if (!tls)
 		return;
@@ -428,215 +400,4 @@ void fab_tls_destroy(struct fab_tls *tls)
 	free(creds->username);
 	free(creds->hostname);
 	free(creds);
-}
-
-/* ---- records that the peer takes ---- */
-
-/* Take a limit of records out of an extension of the peer: with the type of the record's content in
- * TLS 1.3. */
-static int note_limit(void *arg, unsigned id, const unsigned char *data, unsigned len)
-{
-	struct fab_tls_end *end = arg;
-	uint32_t limit = len == 2 ? (uint32_t)data[0] << 8 | data[1] : 0;
-
-	if (id == TLS_RECORD_SIZE_LIMIT && limit)
-		end->record = MIN(limit - 1, FAB_TLS_RECORD);
-	return 0;
-}
-
-/* The peer's extensions have come.  A fault in them is GnuTLS's to find. */
-static int note_extensions(gnutls_session_t session, unsigned type, unsigned when,
-			   unsigned incoming, const gnutls_datum_t *message)
-{
-	unsigned flags = type == GNUTLS_HANDSHAKE_CLIENT_HELLO ?
-				 GNUTLS_EXT_RAW_FLAG_TLS_CLIENT_HELLO : 0;
-
-	if (incoming)
-		gnutls_ext_raw_parse(gnutls_session_get_ptr(session), note_limit, message, flags);
-	return 0;
-}
-
-/* ---- sessions ---- */
-
-/* The name that has to stand in the certificate of a peer at @address; NULL: any. */
-static const char *name_wanted(const struct creds *tls, const char *address)
-{
-	return tls->server ? NULL : tls->hostname ? tls->hostname : address;
-}
-
-/* The certificate of the peer has come. */
-static int verify_peer(gnutls_session_t session)
-{
-	struct fab_tls_end *end = gnutls_session_get_ptr(session);
-	const struct creds *tls = creds_of(end->tls);
-
-	return fab_certs_verify(session, name_wanted(tls, end->address), !tls->server,
-				&end->faults) ? 0 : GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR;
-}
-
-static int set_credentials(const struct creds *tls, const struct fab_certs *certs,
-			   gnutls_session_t session)
-{
-	int rc;
-
-	if (tls->psk_server)
-		return gnutls_credentials_set(session, GNUTLS_CRD_PSK, tls->psk_server);
-	if (tls->psk_client)
-		return gnutls_credentials_set(session, GNUTLS_CRD_PSK, tls->psk_client);
-	rc = gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE,
-				    fab_certs_credentials(certs));
-	if (!tls->verify_peer)
-		return rc;
-	if (tls->server)
-		gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE);
-	gnutls_session_set_verify_function(session, verify_peer);
-	return rc;
-}
-
-int fab_tls_session(struct fab_tls_end *end, const char *address,
-		    struct gnutls_session_int **out)
-{
-	static const gnutls_datum_t alpn[] = {
-		{ (unsigned char *)TLS_ALPN, sizeof(TLS_ALPN) - 1 },
-		{ (unsigned char *)TLS_ALPN_NBD, sizeof(TLS_ALPN_NBD) - 1 },
-	};
-	struct creds *tls = creds_of(end->tls);
-	gnutls_session_t session;
-
-	if (gnutls_init(&session, (tls->server ? GNUTLS_SERVER : GNUTLS_CLIENT) | GNUTLS_NONBLOCK |
-			GNUTLS_NO_SIGNAL | GNUTLS_NO_TICKETS) < 0)
-		return -ENOMEM;
-	end->certs = get_certs(tls);
-	if (gnutls_priority_set(session, tls->priority) < 0 ||
-	    set_credentials(tls, end->certs, session) < 0 ||
-	    gnutls_alpn_set_protocols(session, &alpn[tls->nbd], 1, GNUTLS_ALPN_MANDATORY) < 0) {
-		fab_tls_session_end(end, session);
-		return -ENOMEM;
-	}
-	*end->identity = '\0';
-	gnutls_session_set_ptr(session, end);
-	end->address = address;
-	end->record = FAB_TLS_RECORD;
-	gnutls_handshake_set_hook_function(session,
-					   tls->server ? GNUTLS_HANDSHAKE_CLIENT_HELLO :
-							 GNUTLS_HANDSHAKE_ENCRYPTED_EXTENSIONS,
-					   GNUTLS_HOOK_POST, note_extensions);
-	/* The cm has a deadline for the whole set-up. */
-	gnutls_handshake_set_timeout(session, 0);
-	*out = session;
-	return 0;
-}
-
-void fab_tls_session_end(struct fab_tls_end *end, gnutls_session_t session)
-{
-	gnutls_deinit(session);
-	fab_certs_put(end->certs);
-	end->certs = NULL;
-}
-
-/* ---- who the peer is ---- */
-
-bool fab_tls_trusts(const struct fab_tls_end *end, gnutls_session_t session)
-{
-	struct creds *tls = creds_of(end->tls);
-	struct fab_certs *certs = tls->verify_peer ? get_certs(tls) : NULL;
-	bool trusts = !certs || certs == end->certs ||
-		      fab_certs_trust(certs, session, name_wanted(tls, end->address),
-				      !tls->server);
-
-	fab_certs_put(certs);
-	return trusts;
-}
-
-/* The common name in the certificate of the peer.  GnuTLS has verified the certificate: else the
- * handshake had failed. */
-static void name_by_certificate(gnutls_session_t session, struct fab_identity *id)
-{
-	char name[FAB_PSK_NAME_MAX + 1];
-	const gnutls_datum_t *chain;
-	gnutls_x509_crt_t crt;
-	size_t len = sizeof(name);
-	unsigned n = 0;
-
-	chain = gnutls_certificate_get_peers(session, &n);
-	if (!chain || !n || gnutls_x509_crt_init(&crt) < 0)
-		return;
-	/* A name with a zero byte is longer than its text. */
-	if (gnutls_x509_crt_import(crt, &chain[0], GNUTLS_X509_FMT_DER) == 0 &&
-	    gnutls_x509_crt_get_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name,
-					  &len) == 0 &&
-	    strnlen(name, sizeof(name)) == len && !fab_psk_name_fault(name) && !strchr(name, ','))
-		snprintf(id->name, sizeof(id->name), "cert:%s", name);
-	gnutls_x509_crt_deinit(crt);
-}
-
-void fab_tls_identity(const struct fab_tls_end *end, gnutls_session_t session,
-		      struct fab_identity *id)
-{
-	const struct creds *tls = creds_of(end->tls);
-
-	snprintf(id->cipher, sizeof(id->cipher), "TLS1.3 %s",
-		 gnutls_cipher_get_name(gnutls_cipher_get(session)));
-	if (!tls->server)
-		return;
-	if (!tls->psk_server) {
-		if (tls->verify_peer)
-			name_by_certificate(session, id);
-		return;
-	}
-	/* As the key was found in the handshake: the keys may be others by now. */
-	if (end->unknown || !end->key)
-		return;
-	fab_psk_identity(end->identity, id->name, sizeof(id->name));
-	id->key = end->key;
-	id->key_since_s = end->key_since_s;
-}
-
-/* ---- words for a log ---- */
-
-/* Put the cause of @rc, of a server, into words. */
-static bool server_cause(const struct fab_tls_end *end, int rc, char *why, size_t len)
-{
-	if (end->unknown)
-		snprintf(why, len, "TLS: no key has the name '%s'", end->identity);
-	else if (*end->identity && rc == GNUTLS_E_RECEIVED_ILLEGAL_PARAMETER)
-		snprintf(why, len, "TLS: wrong key of '%s'", end->identity);
-	else
-		return false;
-	return true;
-}
-
-/* Put the faults of the peer's certificate into words. */
-static bool certificate_cause(const struct fab_tls_end *end, int rc, char *why, size_t len)
-{
-	gnutls_datum_t text;
-
-	if (rc != GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR || !end->faults)
-		return false;
-	if (gnutls_certificate_verification_status_print(end->faults, GNUTLS_CRT_X509, &text,
-							 0) < 0)
-		return false;
-	snprintf(why, len, "TLS: %s %s", gnutls_strerror(rc), (const char *)text.data);
-	gnutls_free(text.data);
-	/* GnuTLS ends each of its sentences with ". ". */
-	for (size_t n = strlen(why); n && strchr(". ", why[n - 1]); n--)
-		why[n - 1] = '\0';
-	return true;
-}
-
-void fab_tls_handshake_cause(const struct fab_tls_end *end, gnutls_session_t session, int rc,
-			     char *why, size_t len)
-{
-	const char *name;
-
-	if (rc == GNUTLS_E_FATAL_ALERT_RECEIVED) {
-		name = gnutls_alert_get_name(gnutls_alert_get(session));
-		snprintf(why, len, "TLS: the peer refused%s%s: %s",
-			 *end->identity ? " the key of " : "", end->identity,
-			 name ? name : "unknown alert");
-	} else if (rc == GNUTLS_E_PREMATURE_TERMINATION || rc == GNUTLS_E_PULL_ERROR) {
-		snprintf(why, len, "TLS: peer closed");
-	} else if (!server_cause(end, rc, why, len) && !certificate_cause(end, rc, why, len)) {
-		snprintf(why, len, "TLS: %s", gnutls_strerror(rc));
-	}
 }

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns a session of GnuTLS on behalf of the caller's struct fab_tls_end, with its reference to
+ * certificates. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+
+#include "fab-tls-priv.h"
+#include "fabric.h"
+
+/* The protocol in TLS (ALPN): a key that nbdkit has, too, does not connect to an NBD server. */
+#define TLS_ALPN "rtrs"
+#define TLS_ALPN_NBD "nbd"
+
+#define TLS_RECORD_SIZE_LIMIT 28	/* extension, RFC 8449: GnuTLS knows and does not tell it */
+
+/* ---- records that the peer takes ---- */
+
+/* Take a limit of records out of an extension of the peer: with the type of the record's content in
+ * TLS 1.3. */
+static int note_limit(void *arg, unsigned id, const unsigned char *data, unsigned len)
+{
+	struct fab_tls_end *end = arg;
+	uint32_t limit = len == 2 ? (uint32_t)data[0] << 8 | data[1] : 0;
+
+	if (id == TLS_RECORD_SIZE_LIMIT && limit)
+		end->record = MIN(limit - 1, FAB_TLS_RECORD);
+	return 0;
+}
+
+/* The peer's extensions have come.  A fault in them is GnuTLS's to find. */
+static int note_extensions(gnutls_session_t session, unsigned type, unsigned when,
+			   unsigned incoming, const gnutls_datum_t *message)
+{
+	unsigned flags = type == GNUTLS_HANDSHAKE_CLIENT_HELLO ?
+				 GNUTLS_EXT_RAW_FLAG_TLS_CLIENT_HELLO : 0;
+
+	if (incoming)
+		gnutls_ext_raw_parse(gnutls_session_get_ptr(session), note_limit, message, flags);
+	return 0;
+}
+
+/* ---- sessions ---- */
+
+/* The name that has to stand in the certificate of a peer at @address; NULL: any. */
+static const char *name_wanted(const struct fab_tls_creds *tls, const char *address)
+{
+	return tls->server ? NULL : tls->hostname ? tls->hostname : address;
+}
+
+/* The certificate of the peer has come. */
+static int verify_peer(gnutls_session_t session)
+{
+	struct fab_tls_end *end = gnutls_session_get_ptr(session);
+	const struct fab_tls_creds *tls = fab_tls_creds(end->tls);
+
+	return fab_certs_verify(session, name_wanted(tls, end->address), !tls->server,
+				&end->faults) ? 0 : GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR;
+}
+
+static int set_credentials(const struct fab_tls_creds *tls, const struct fab_certs *certs,
+			   gnutls_session_t session)
+{
+	int rc;
+
+	if (tls->psk_server)
+		return gnutls_credentials_set(session, GNUTLS_CRD_PSK, tls->psk_server);
+	if (tls->psk_client)
+		return gnutls_credentials_set(session, GNUTLS_CRD_PSK, tls->psk_client);
+	rc = gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE,
+				    fab_certs_credentials(certs));
+	if (!tls->verify_peer)
+		return rc;
+	if (tls->server)
+		gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE);
+	gnutls_session_set_verify_function(session, verify_peer);
+	return rc;
+}
+
+int fab_tls_session(struct fab_tls_end *end, const char *address,
+		    struct gnutls_session_int **out)
+{
+	static const gnutls_datum_t alpn[] = {
+		{ (unsigned char *)TLS_ALPN, sizeof(TLS_ALPN) - 1 },
+		{ (unsigned char *)TLS_ALPN_NBD, sizeof(TLS_ALPN_NBD) - 1 },
+	};
+	struct fab_tls_creds *tls = fab_tls_creds(end->tls);
+	gnutls_session_t session;
+
+	if (gnutls_init(&session, (tls->server ? GNUTLS_SERVER : GNUTLS_CLIENT) | GNUTLS_NONBLOCK |
+			GNUTLS_NO_SIGNAL | GNUTLS_NO_TICKETS) < 0)
+		return -ENOMEM;
+	end->certs = fab_tls_get_certs(tls);
+	if (gnutls_priority_set(session, tls->priority) < 0 ||
+	    set_credentials(tls, end->certs, session) < 0 ||
+	    gnutls_alpn_set_protocols(session, &alpn[tls->nbd], 1, GNUTLS_ALPN_MANDATORY) < 0) {
+		fab_tls_session_end(end, session);
+		return -ENOMEM;
+	}
+	*end->identity = '\0';
+	gnutls_session_set_ptr(session, end);
+	end->address = address;
+	end->record = FAB_TLS_RECORD;
+	gnutls_handshake_set_hook_function(session,
+					   tls->server ? GNUTLS_HANDSHAKE_CLIENT_HELLO :
+							 GNUTLS_HANDSHAKE_ENCRYPTED_EXTENSIONS,
+					   GNUTLS_HOOK_POST, note_extensions);
+	/* The cm has a deadline for the whole set-up. */
+	gnutls_handshake_set_timeout(session, 0);
+	*out = session;
+	return 0;
+}
+
+void fab_tls_session_end(struct fab_tls_end *end, gnutls_session_t session)
+{
+	gnutls_deinit(session);
+	fab_certs_put(end->certs);
+	end->certs = NULL;
+}
+
+/* ---- who the peer is ---- */
+
+bool fab_tls_trusts(const struct fab_tls_end *end, gnutls_session_t session)
+{
+	struct fab_tls_creds *tls = fab_tls_creds(end->tls);
+	struct fab_certs *certs = tls->verify_peer ? fab_tls_get_certs(tls) : NULL;
+	bool trusts = !certs || certs == end->certs ||
+		      fab_certs_trust(certs, session, name_wanted(tls, end->address),
+				      !tls->server);
+
+	fab_certs_put(certs);
+	return trusts;
+}
+
+/* The common name in the certificate of the peer.  GnuTLS has verified the certificate: else the
+ * handshake had failed. */
+static void name_by_certificate(gnutls_session_t session, struct fab_identity *id)
+{
+	char name[FAB_PSK_NAME_MAX + 1];
+	const gnutls_datum_t *chain;
+	gnutls_x509_crt_t crt;
+	size_t len = sizeof(name);
+	unsigned n = 0;
+
+	chain = gnutls_certificate_get_peers(session, &n);
+	if (!chain || !n || gnutls_x509_crt_init(&crt) < 0)
+		return;
+	/* A name with a zero byte is longer than its text. */
+	if (gnutls_x509_crt_import(crt, &chain[0], GNUTLS_X509_FMT_DER) == 0 &&
+	    gnutls_x509_crt_get_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name,
+					  &len) == 0 &&
+	    strnlen(name, sizeof(name)) == len && !fab_psk_name_fault(name) && !strchr(name, ','))
+		snprintf(id->name, sizeof(id->name), "cert:%s", name);
+	gnutls_x509_crt_deinit(crt);
+}
+
+void fab_tls_identity(const struct fab_tls_end *end, gnutls_session_t session,
+		      struct fab_identity *id)
+{
+	const struct fab_tls_creds *tls = fab_tls_creds(end->tls);
+
+	snprintf(id->cipher, sizeof(id->cipher), "TLS1.3 %s",
+		 gnutls_cipher_get_name(gnutls_cipher_get(session)));
+	if (!tls->server)
+		return;
+	if (!tls->psk_server) {
+		if (tls->verify_peer)
+			name_by_certificate(session, id);
+		return;
+	}
+	/* As the key was found in the handshake: the keys may be others by now. */
+	if (end->unknown || !end->key)
+		return;
+	fab_psk_identity(end->identity, id->name, sizeof(id->name));
+	id->key = end->key;
+	id->key_since_s = end->key_since_s;
+}
+
+/* ---- words for a log ---- */
+
+/* Put the cause of @rc, of a server, into words. */
+static bool server_cause(const struct fab_tls_end *end, int rc, char *why, size_t len)
+{
+	if (end->unknown)
+		snprintf(why, len, "TLS: no key has the name '%s'", end->identity);
+	else if (*end->identity && rc == GNUTLS_E_RECEIVED_ILLEGAL_PARAMETER)
+		snprintf(why, len, "TLS: wrong key of '%s'", end->identity);
+	else
+		return false;
+	return true;
+}
+
+/* Put the faults of the peer's certificate into words. */
+static bool certificate_cause(const struct fab_tls_end *end, int rc, char *why, size_t len)
+{
+	gnutls_datum_t text;
+
+	if (rc != GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR || !end->faults)
+		return false;
+	if (gnutls_certificate_verification_status_print(end->faults, GNUTLS_CRT_X509, &text,
+							 0) < 0)
+		return false;
+	snprintf(why, len, "TLS: %s %s", gnutls_strerror(rc), (const char *)text.data);
+	gnutls_free(text.data);
+	/* GnuTLS ends each of its sentences with ". ". */
+	for (size_t n = strlen(why); n && strchr(". ", why[n - 1]); n--)
+		why[n - 1] = '\0';
+	return true;
+}
+
+void fab_tls_handshake_cause(const struct fab_tls_end *end, gnutls_session_t session, int rc,
+			     char *why, size_t len)
+{
+	const char *name;
+
+	if (rc == GNUTLS_E_FATAL_ALERT_RECEIVED) {
+		name = gnutls_alert_get_name(gnutls_alert_get(session));
+		snprintf(why, len, "TLS: the peer refused%s%s: %s",
+			 *end->identity ? " the key of " : "", end->identity,
+			 name ? name : "unknown alert");
+	} else if (rc == GNUTLS_E_PREMATURE_TERMINATION || rc == GNUTLS_E_PULL_ERROR) {
+		snprintf(why, len, "TLS: peer closed");
+	} else if (!server_cause(end, rc, why, len) && !certificate_cause(end, rc, why, len)) {
+		snprintf(why, len, "TLS: %s", gnutls_strerror(rc));
+	}
+}
