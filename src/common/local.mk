@@ -92,6 +92,8 @@ libfab_la_SOURCES = \
 	%D%/fabric/tcp/tcp-hs-frame.h \
 	%D%/fabric/tcp/tcp-hs-tls.c \
 	%D%/fabric/tcp/tcp-hs-tls.h \
+	%D%/fabric/tcp/tcp-hs-why.c \
+	%D%/fabric/tcp/tcp-hs-why.h \
 	%D%/fabric/tcp/tcp-hs.c \
 	%D%/fabric/tcp/tcp-key.c \
 	%D%/fabric/tcp/tcp-key.h \

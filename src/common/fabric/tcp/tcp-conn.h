@@ -8,7 +8,7 @@
  *
  * A file calls only those before it: tcp-frame, tcp-ktls, tcp-tls, tcp-stream, tcp-conn, tcp-key,
  * tcp-pd, tcp-mr, tcp-mw, tcp-tx, tcp-rx, tcp-qp; tcp-aside, tcp-hs-frame, tcp-hs-tls; tcp-cm with
- * tcp-hs, tcp-listen; tcp.c, the table of the provider.
+ * tcp-hs-why, tcp-hs, tcp-listen; tcp.c, the table of the provider.
  *
  * LOCKS, in the order of taking:
  *	pd->lock	connections of the pd, allocation of keys; held while a revoke walks

@@ -16,95 +16,13 @@
 #include "tcp-cm.h"
 #include "tcp-hs-frame.h"
 #include "tcp-hs-tls.h"
+#include "tcp-hs-why.h"
 #include "tcp-stream.h"
 
 static struct log_limit garbage_limit = LOG_LIMIT_INIT(10, 10000);
 static struct log_limit plain_limit = LOG_LIMIT_INIT(1, 60000);
 
-#define HS_SAID_MAX 60u			/* bytes kept of another protocol */
 #define HS_WHY_LEN FAB_TLS_WHY_LEN
-
-/* ---- a peer that speaks something else ---- */
-
-static bool first_byte_ok(uint8_t op)
-{
-	return op == TCP_FRAME_CONNECT || op == TCP_FRAME_ACCEPT || op == TCP_FRAME_REJECT;
-}
-
-/* Protocols that are known by their first bytes. */
-static const struct {
-	const char *begin;
-	uint32_t len;
-	const char *told;
-} others[] = {
-	{ "NBDMAGIC", 8, "the peer is an NBD server, not an rtrs-server: write the address of "
-			 "rtrs-server, or use nbdkit's nbd plugin" },
-	{ "{\"ok\"", 5, "the peer is a control socket, for rtrsctl: write the address of "
-		       "rtrs-server" },
-	{ "\x15\x03", 2, "the peer does not speak RTRS, but TLS" },
-	{ "\x16\x03", 2, "the peer does not speak RTRS, but TLS" },
-};
-
-/* Describe in @why the peer of @c, which speaks another protocol: the protocol, if known by its
- * first bytes; the first line, if text (HTTP, SSH, SMTP); or the first bytes.  @c is at its end, so
- * more than a frame may be read. */
-static void peer_said(struct tcp_conn *c, char why[HS_WHY_LEN])
-{
-	char said[HS_SAID_MAX + 1] = "";
-	uint32_t n = 0;
-
-	if (c->hs_len < HS_SAID_MAX) {
-		ssize_t more = recv(c->fd, c->hs_buf + c->hs_len, HS_SAID_MAX - c->hs_len,
-				    MSG_DONTWAIT);
-
-		c->hs_len += more > 0 ? (uint32_t)more : 0;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
-		if (c->hs_len >= others[i].len &&
-		    !memcmp(c->hs_buf, others[i].begin, others[i].len)) {
-			snprintf(why, HS_WHY_LEN, "%s", others[i].told);
-			return;
-		}
-	}
-	while (n < MIN(c->hs_len, HS_SAID_MAX) && c->hs_buf[n] >= ' ' && c->hs_buf[n] < 0x7f) {
-		said[n] = (char)c->hs_buf[n];
-		n++;
-	}
-	if (n == c->hs_len || n == HS_SAID_MAX || c->hs_buf[n] == '\r' || c->hs_buf[n] == '\n') {
-		snprintf(why, HS_WHY_LEN, "the peer does not speak RTRS (it said '%s')", said);
-		return;
-	}
-	for (size_t i = 0; i < MIN(c->hs_len, 8u); i++)
-		snprintf(said + 3 * i, sizeof(said) - 3 * i, " %02x", c->hs_buf[i]);
-	snprintf(why, HS_WHY_LEN, "the peer does not speak RTRS (its first bytes are%s)", said);
-}
-
-/* The cause when the deadline of @c has passed. */
-static const char *peer_silent(const struct tcp_conn *c)
-{
-	_Static_assert(CM_HANDSHAKE_MS == 10000, "in words here");
-
-	if (tcp_conn_state(c) == TCP_CONNECTING)
-		return "no TCP connection in 10 s: no machine has this address, or a firewall "
-		       "drops it";
-	if (tcp_conn_state(c) == TCP_WAIT_REPLY && !c->hs_len)
-		return "the peer accepted the connection and said nothing for 10 s: no "
-		       "rtrs-server, or an overloaded one";
-	if (c->hs == TCP_HS_TLS)
-		return "TLS: no handshake in time";
-	return "no handshake in time";
-}
-
-/* The cause when the peer has closed the connection. */
-static const char *peer_closed(const struct tcp_conn *c)
-{
-	if (tcp_conn_state(c) == TCP_WAIT_REPLY && !c->hs_len)
-		return "the peer closed the connection without an answer: no rtrs-server, or an "
-		       "overloaded one";
-	if (tcp_conn_state(c) == TCP_STRANGER && c->tls_refused)
-		return "the peer wants TLS, which is off here";
-	return "peer closed";
-}
 
 /* ---- the end of a handshake ---- */
 
@@ -159,10 +77,15 @@ static void setup_failed(struct tcp_conn *c, int err, const char *why)
 
 void tcp_hs_expire(struct tcp_conn *c)
 {
-	setup_failed(c, -ETIMEDOUT, peer_silent(c));
+	setup_failed(c, -ETIMEDOUT, tcp_hs_why_silent(c));
 }
 
 /* ---- frames ---- */
+
+static bool first_byte_ok(uint8_t op)
+{
+	return op == TCP_FRAME_CONNECT || op == TCP_FRAME_ACCEPT || op == TCP_FRAME_REJECT;
+}
 
 /* Read exactly a frame and not a byte more: the bytes behind belong to fab_poll().  Returns 1 with
  * @f, 0 when bytes are missing, or -errno with @why; NULL: the first byte is of another
@@ -196,7 +119,7 @@ static int read_frame(struct tcp_conn *c, struct tcp_frame *f, const char **why)
 			return 0;
 		if (n <= 0) {
 			*why = n && *tcp_stream_why(c) ? tcp_stream_why(c) :
-			       n && errno != ECONNRESET ? strerror(errno) : peer_closed(c);
+			       n && errno != ECONNRESET ? strerror(errno) : tcp_hs_why_closed(c);
 			return n ? -errno : -ECONNRESET;
 		}
 		c->hs_len += (uint32_t)n;
@@ -296,7 +219,7 @@ static void frame_ready(struct tcp_conn *c)
 	int rc = read_frame(c, &f, &why);
 
 	if (rc < 0 && !why) {
-		peer_said(c, said);
+		tcp_hs_why_said(c, said);
 		why = said;
 	}
 	if (rc < 0)
@@ -340,7 +263,7 @@ static void go_on(struct tcp_conn *c, int rc, const char *why)
 	if (rc == -EAGAIN)
 		return;
 	if (rc)
-		setup_failed(c, rc, *why ? why : rc == -ECONNRESET ? peer_closed(c) :
+		setup_failed(c, rc, *why ? why : rc == -ECONNRESET ? tcp_hs_why_closed(c) :
 						 strerror(-rc));
 	else
 		frame_ready(c);
