@@ -188,8 +188,7 @@ owns $on disk3
 kill -STOP "$gateway_pid"
 kill_process "${pid[$on]}"
 kill_process "$gateway_pid"
-kill -KILL $client
-wait $client || true
+kill_process $client			# ends by itself, if it has noticed
 # The cluster takes the dead server for a living one for 30 s.
 expect_failure 1 "has its lock, .*; --force takes its lock, and fences it" \
 	"${ctl[@]}" export break disk3
