@@ -166,10 +166,10 @@ Test(change, newer_files_take_from_a_reload_under_way)
 	begin(ALICE);
 	write_file(ALICE BOB CAROL);
 	change_reload(&change, false, call_ended, &first);
+	jobs[0]->work(jobs[0]);
 	write_file(ALICE CAROL);
 	change_reload(&change, false, call_ended, &refused);
 	cr_assert_eq(njobs, 2);
-	jobs[0]->work(jobs[0]);
 	jobs[1]->work(jobs[1]);
 	jobs[0]->done(jobs[0]);
 	jobs[1]->done(jobs[1]);
