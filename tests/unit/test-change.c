@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Changes of a server whose files are read on a worker: the worker, the plan and the storage are the
- * test's, which has each job begin and end when it likes. */
+/* Changes of a server whose files are read on a worker: the worker, the plan and the storage are
+ * the test's, which has each job begin and end when it likes. */
 #include <config.h>
 
 #include <stdlib.h>
