@@ -8,7 +8,7 @@ requires qemu-io --version
 truncate -s 16M "$tmp/disk"
 start_server "disk=$tmp/disk"
 start_gateway "server=127.0.0.1:$server_port" export=disk
-first=$gateway_pid
+first=$gateway_pid first_sock=$sock
 
 mkfifo "$tmp/commands"
 timeout 120 qemu-io --image-opts \
@@ -41,6 +41,33 @@ expect_exit "$qemu_pid" 0
 grep -i -E 'failed|error' "$tmp/qemu-io.log" && fail "a request failed"
 [ "$(grep -c 'wrote 65536/65536' "$tmp/qemu-io.log")" -eq 201 ]
 [ "$(grep -c 'read 65536/65536' "$tmp/qemu-io.log")" -eq 200 ]
+
+# A reload that comes while rtrs-nbd ends does not break off the end: what is in flight is answered.
+start_gateway "server=127.0.0.1:$server_port" export=disk control="$tmp/ctl"
+ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/ctl")
+mkfifo "$tmp/reads"
+timeout 60 qemu-io --image-opts "driver=nbd,server.type=unix,server.path=$sock,export=disk" \
+	<"$tmp/reads" >"$tmp/reads.log" 2>&1 &
+reader_pid=$!
+exec 8>"$tmp/reads"
+echo 'read -P 1 64k 4k' >&8
+wait_line "$tmp/reads.log" 'read 4096/4096'
+kill -STOP "$server_pid"
+echo 'read -P 2 128k 4k' >&8
+in_flight() { "${ctl[@]}" --json clients | grep -q '"inflight":1'; }
+wait_until "a request in flight" in_flight
+kill -TERM "$gateway_pid"
+ends() { { "${ctl[@]}" clients 2>&1 || true; } | grep -q 'serves no NBD clients now'; }
+wait_until "the end to begin" ends
+kill -HUP "$gateway_pid"
+kill -CONT "$server_pid"
+expect_exit "$gateway_pid" 0
+stopped="$stopped$gateway_pid "
+echo quit >&8
+exec 8>&-
+wait "$reader_pid" || true
+[ "$(grep -c 'read 4096/4096' "$tmp/reads.log")" -eq 2 ] || fail "the last request has no answer"
+sock=$first_sock
 
 # A server that is away: what is in flight gets no answer, and rtrs-nbd ends.
 kill -STOP "$server_pid"

@@ -137,13 +137,14 @@ static int wait_for_end(void)
 	}
 }
 
-/* A second signal ends the program at once. */
+/* A second signal ends the program at once.  A reload that comes too late is none of the kind. */
 static void signals_restore(void)
 {
 	sigset_t set;
 
 	signals_set(&set);
 	sigdelset(&set, SIGCHLD);
+	sigdelset(&set, SIGHUP);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 

@@ -73,6 +73,7 @@ UNIT_TESTS += \
 	%D%/test-conf-file.crit \
 	%D%/test-plan.crit \
 	%D%/test-apply.crit \
+	%D%/test-change.crit \
 	%D%/test-export.crit \
 	%D%/test-export-ask.crit \
 	%D%/test-export-extents.crit \
@@ -379,6 +380,10 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 %C%_test_apply_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_apply_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_apply_crit_LDADD = librtrssrv.la librtrsring.la librnbd.la libbase.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_change_crit_SOURCES = %D%/test-change.c %D%/unit.h
+%C%_test_change_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_change_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_change_crit_LDADD = librtrssrv.la librtrsring.la librnbd.la libbase.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 %C%_test_conf_file_crit_SOURCES = %D%/test-conf-file.c %D%/opt-rules.c %D%/opt-rules.h %D%/unit.h
 %C%_test_conf_file_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_conf_file_crit_CFLAGS = $(UNIT_CFLAGS)

@@ -132,6 +132,8 @@ static void change_ended(struct change *change, int rc, const char *text)
 	said = told(change, rc, text, &all);
 	plan_fini(&change->plan);
 	trust_fini(&change->trust);
+	/* The next change may have its files read in front of the end of this. */
+	change->trust_now.pending = NULL;
 	conf_fini(&change->wanted);
 	change->state = CHANGE_IDLE;
 	done(change->arg, rc, said);

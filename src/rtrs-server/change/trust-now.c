@@ -24,8 +24,10 @@ static void files_read(struct worker_job *job)
 /* Take trust away.  Returns 0, or -errno with the reason in *@text. */
 static int withdraw(struct trust_now *now, const char **text)
 {
-	int rc = now->good ? trust_narrow(now->pending, &now->trust) : -EINVAL;
+	int rc = now->good ? 0 : -EINVAL;
 
+	if (!rc && now->pending)
+		rc = trust_narrow(now->pending, &now->trust);
 	*text = now->text && *now->text ? now->text : "out of memory";
 	if (!rc)
 		rc = trust_withdraw(&now->trust, now->srv);

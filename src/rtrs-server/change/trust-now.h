@@ -12,7 +12,9 @@ struct trust_now {
 	bool runs;
 	/* while it runs */
 	const struct srv_conf *conf;
-	struct trust *pending;		/* the caller's: what that change gives when it ends */
+	/* The caller's: what that change gives when it ends; NULL: it has ended, and a change
+	 * behind it has other files. */
+	struct trust *pending;
 	struct trust trust;
 	struct worker_job job;
 	bool good;			/* of the job: the files */
