@@ -35,7 +35,7 @@ int store_taking_patience(struct store_taking *t, const char *owner)
 	return clock_now_ms() - t->since_ms >= patience_ms ? 0 : -EAGAIN;
 }
 
-int store_taking_may_break(struct store_taking *t)
+int store_taking_may_break(const struct store_taking *t)
 {
 	if (t->may_break_ms == CLOCK_NEVER)
 		return store_taking_tell(t, -EBUSY, "has its lock, and no client asks this server "
@@ -43,7 +43,6 @@ int store_taking_may_break(struct store_taking *t)
 	if (clock_now_ms() < t->may_break_ms)
 		return store_taking_tell(t, -EBUSY, "has broken the lock of this server lately, "
 					 "which waits");
-	t->broke = true;
 	return 0;
 }
 

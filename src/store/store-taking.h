@@ -22,7 +22,8 @@ struct store_taking {
 	/* the owner last seen, "client.4121" or the like, and when it was first seen */
 	char owner[STORE_TAKING_OWNER_MAX];
 	uint64_t since_ms;
-	bool broke;			/* this try has broken the lock of @owner */
+	bool broke;			/* this try has broken the lock of @owner, and does not have
+					 * it yet: set by the driver whose engine takes two steps */
 };
 
 /* Call @try until it returns something else than -EAGAIN, and return that.  -ECANCELED: the server
@@ -34,9 +35,8 @@ int store_taking_run(struct store_taking *t, int (*try)(struct store_taking *t))
  * store_driver.take). */
 int store_taking_patience(struct store_taking *t, const char *owner);
 
-/* 0 if this server may break the lock of t->owner now, and the caller does.  -EBUSY: the owner
- * keeps the lock. */
-int store_taking_may_break(struct store_taking *t);
+/* 0 if this server may break the lock of t->owner now.  -EBUSY: the owner keeps the lock. */
+int store_taking_may_break(const struct store_taking *t);
 
 /* Put "OWNER @text" into t->why.  Returns @rc. */
 int store_taking_tell(const struct store_taking *t, int rc, const char *text);

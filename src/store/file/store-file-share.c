@@ -143,7 +143,7 @@ static int again_if_late(int rc)
 	return rc == -EBUSY || rc == -ENOKEY ? -EAGAIN : rc;
 }
 
-static int preempt(struct taking *t, uint64_t holder)
+static int preempt(const struct taking *t, uint64_t holder)
 {
 	int rc = store_taking_may_break(&t->try);
 

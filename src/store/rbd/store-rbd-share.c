@@ -52,6 +52,7 @@ static int break_lock(struct taking *t)
 	rc = rbd_lib.rbd_lock_break(t->image, RBD_LOCK_MODE_EXCLUSIVE, t->try.owner);
 	if (rc < 0 && rc != -ENOENT)
 		return store_taking_tell(&t->try, rc, "keeps its lock, which cannot be broken");
+	t->try.broke = true;
 	return store_taking_tell(&t->try, 0, "kept its lock, which is broken");
 }
 
