@@ -104,12 +104,37 @@ void end_take(void)
 	}
 }
 
+/* True if the thread of handshakes has a step, or its result is not taken. */
+static bool step_is_away(struct tcp_cm *cm)
+{
+	struct tcp_conn *c;
+	bool away = false;
+
+	pthread_mutex_lock(&cm->aside.lock);
+	list_for_each(c, &cm->handshakes, hs_link)
+		away |= c->step && c->step->state != STEP_HOME;
+	pthread_mutex_unlock(&cm->aside.lock);
+	return away;
+}
+
+/* The next event, behind all steps of handshakes: a script means the same each time. */
+static bool next_event(struct fab_cm *cm, struct fab_event *ev)
+{
+	struct pollfd ready = { .fd = fab_cm_fd(cm), .events = POLLIN };
+	int rc;
+
+	while (!(rc = fab_cm_get_event(cm, ev)) && step_is_away(tcp_cm(cm)))
+		must(poll(&ready, 1, 60000) == 1);
+	must(rc >= 0);
+	return rc;
+}
+
 void end_step(void)
 {
 	struct fab_event ev;
 	short events;
 
-	for (unsigned i = 0; fab_cm_get_event(sides_cm(run.flags), &ev) > 0; i++) {
+	for (unsigned i = 0; next_event(sides_cm(run.flags), &ev); i++) {
 		must(i < 100);
 		on_event(&ev);
 	}
