@@ -80,7 +80,11 @@ expect_failure "1|2" "auth-hostname=$name: expected auth-psk=FILE beside it, and
 	"127.0.0.1:$server_port" disk
 start_gateway "server=127.0.0.1:$server_port" export=disk control="$tmp/gw.sock" mode=ro \
 	auth-psk="$tmp/alice.psk" auth-hostname="$name"
-"$top_builddir/rtrsctl" --socket "$tmp/gw.sock" show | grep -x -E " +server_name +$name"
+# The gateway is ready before its path is up.
+shows_name() {
+	"$top_builddir/rtrsctl" --socket "$tmp/gw.sock" show | grep -x -E " +server_name +$name"
+}
+wait_until "the server's name" shows_name
 stop_process "$gateway_pid"
 counted() {
 	curl --silent --fail --max-time "$TIMEOUT_S" --unix-socket "$tmp/metrics" \
@@ -209,8 +213,11 @@ stop_process "$server_pid"
 start_server "${secret[@]}" --control "$tmp/control" "disk=$tmp/disk,allow=psk:alice"
 start_nbdkit "server=127.0.0.1:$server_port" export=disk control=none sessname=mine \
 	auth-psk="$tmp/alice.psk"
-timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control" clients | tee "$tmp/clients"
-grep -q -E '^mine +127\.0\.0\.1 +psk:alice +tcp ' "$tmp/clients"
+shows_client() {
+	"$top_builddir/rtrsctl" --socket "$tmp/control" clients |
+		grep -E '^mine +127\.0\.0\.1 +psk:alice +tcp '
+}
+wait_until "the client" shows_client
 expect_failure 1 'the server has no such export' "$bench" --number-ios=1 --auth-psk="$tmp/bob.psk" \
 	"127.0.0.1:$server_port" disk
 stop_process "$nbdkit_pid"

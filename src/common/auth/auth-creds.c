@@ -88,21 +88,20 @@ int auth_key_read(const struct auth_conf *conf, struct auth_key **out, char *err
 {
 	const struct fab_psk *own;
 	struct fab_psks psks;
+	struct auth_key *key;
 	int rc = read_keys(conf, &psks, err, len);
 
 	*out = NULL;
 	if (rc)
 		return rc;
 	own = choose_own(&psks, conf, err, len);
-	if (own) {
-		*out = fab_secret_alloc(sizeof(**out));
-		rc = *out ? 0 : creds_error(-ENOMEM, err, len, "out of memory");
+	key = own ? fab_secret_alloc(sizeof(*key)) : NULL;
+	if (key) {
+		atomic_init(&key->refs, 1);
+		key->psk = *own;
+		*out = key;
 	} else {
-		rc = -EINVAL;
-	}
-	if (!rc) {
-		atomic_init(&(*out)->refs, 1);
-		(*out)->psk = *own;
+		rc = own ? creds_error(-ENOMEM, err, len, "out of memory") : -EINVAL;
 	}
 	/* Keys of others are no business of a client. */
 	fab_psk_free(&psks);

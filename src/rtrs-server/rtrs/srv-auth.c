@@ -176,9 +176,7 @@ static void guest_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struc
 	/* ORDER: the receive before the message that asks for an answer. */
 	if (!rc && g->chap.state != AUTH_PROVEN && guest_recv(g))
 		guest_leave(g);
-	if (!reply.len && rc)
-		guest_leave(g);
-	else if (reply.len && guest_send(g, &reply))
+	if (reply.len ? guest_send(g, &reply) : rc)
 		guest_leave(g);
 }
 
