@@ -17,8 +17,9 @@ static json_t *nbd_index(const json_t *before)
 	json_t *index = json_object(), *client;
 	size_t i;
 
-	json_array_foreach(json_object_get(before, "clients"), i, client)
+	json_array_foreach(json_object_get(before, "clients"), i, client) {
 		json_object_set(index, answer_string(client, "name"), client);
+	}
 	return index;
 }
 

@@ -85,11 +85,12 @@ static json_t *exports_of(const json_t *sess)
 	json_t *exports = json_array(), *dev;
 	size_t i;
 
-	json_array_foreach(json_object_get(sess, "devices"), i, dev)
+	json_array_foreach(json_object_get(sess, "devices"), i, dev) {
 		json_array_append_new(exports, json_pack("{s:o,s:o,s:b}", "export",
 				      ctl_json_text(answer_string(dev, "export")), "mode",
 				      ctl_json_text(device_mode(dev)), "allowed",
 				      is_allowed(dev)));
+	}
 	return exports;
 }
 
@@ -148,8 +149,9 @@ static void put_paths(const json_t *sess, const char *name, char cell[TEXT_CELL]
 	unsigned left = 0;
 	size_t i;
 
-	json_array_foreach(values, i, value)
+	json_array_foreach(values, i, value) {
 		put_item(cell, json_string_value(value), &left);
+	}
 	put_list_end(cell, left);
 	json_decref(values);
 }
