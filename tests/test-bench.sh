@@ -135,7 +135,7 @@ assert "too busy" in run.target_table(results([1.9] * 8), machine)
 machine.busy, machine.stolen = [0.01] * 5, [0.2] * 5
 assert machine.too_busy()
 END
-tmp=$tmp /usr/bin/python3 "$tmp/test.py" "$top_srcdir/bench"
+env "tmp=$tmp" /usr/bin/python3 "$tmp/test.py" "$top_srcdir/bench"
 status=0
 /usr/bin/python3 "$top_srcdir/bench/run.py" --rows=nothing 2>"$tmp/refused" || status=$?
 [ $status -eq 2 ]

@@ -187,9 +187,9 @@ print({17: "ACCEPT", 18: "REJECT"}[until(lambda: tls.read(1))[0]])
 END
 }
 mkfifo "$tmp/now" "$tmp/later" "$tmp/half"
-connect gw1 done "$tmp/now" >"$tmp/now.said" &
+connect gw1 "done" "$tmp/now" >"$tmp/now.said" &
 now=$!
-connect gw1 done "$tmp/later" >"$tmp/later.said" &
+connect gw1 "done" "$tmp/later" >"$tmp/later.said" &
 later=$!
 connect gw2 hello "$tmp/half" >"$tmp/half.said" &
 half=$!

@@ -102,6 +102,7 @@ must_start rtrs-server.service
 [ "$(systemctl show -P User rtrs-server)" = rtrs-server ]
 # The process has no capability, and the unit lets the server filter its own calls.
 pid=$(systemctl show -P MainPID rtrs-server)
+# shellcheck disable=SC2016	# the shell in there expands
 status=$(nsenter --target "$one" --pid --mount sh -c 'cat "/proc/$1/task/"*/status' sh "$pid")
 for line in CapEff:.0000000000000000 CapPrm:.0000000000000000 NoNewPrivs:.1 Seccomp:.2; do
 	grep -x "$line" <<<"$status" || fail "a server of the unit without $line"
