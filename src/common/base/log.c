@@ -79,6 +79,16 @@ void log_write(enum log_level level, const char *obj, const char *fmt, ...)
 	va_end(ap);
 }
 
+void log_lines(enum log_level level, const char *before, const char *text)
+{
+	while (*text) {
+		int len = (int)strcspn(text, "\n");
+
+		log_write(level, NULL, "%s%.*s", before, len, text);
+		text += len + (text[len] == '\n');
+	}
+}
+
 void log_event(enum log_level level, const struct log_fields *fields, const char *obj,
 	       const char *fmt, ...)
 {

@@ -63,7 +63,10 @@ void log_set_level(enum log_level level);
 void log_write(enum log_level level, const char *obj, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* The same, with the fields of a message that matters (log-id.h). */
+/* Log each line of @text, with @before in front. */
+void log_lines(enum log_level level, const char *before, const char *text);
+
+/* The same as log_write(), with the fields of a message that matters (log-id.h). */
 void log_event(enum log_level level, const struct log_fields *fields, const char *obj,
 	       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 

@@ -32,26 +32,15 @@ static bool has_files(const struct clt_reload *r)
 
 /* ---- the end of a reload ---- */
 
-/* Log each line of @text, with @what in front. */
-static void tell_lines(enum log_level level, const char *what, const char *text)
-{
-	while (*text) {
-		int len = (int)strcspn(text, "\n");
-
-		log_write(level, NULL, "%s%.*s", what, len, text);
-		text += len + (text[len] == '\n');
-	}
-}
-
 static void tell(int rc, const char *text)
 {
 	if (rc) {
 		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(RELOAD_REFUSED), NULL,
 			  "files of keys and certificates are not used, and all stays as it was:");
-		tell_lines(LOG_LEVEL_ERROR, "", text);
+		log_lines(LOG_LEVEL_ERROR, "", text);
 		return;
 	}
-	tell_lines(LOG_LEVEL_INFO, "reload: ", text);
+	log_lines(LOG_LEVEL_INFO, "reload: ", text);
 	log_event(LOG_LEVEL_INFO, LOG_FIELDS(RELOADED), NULL,
 		  "files of keys and certificates were read again");
 }

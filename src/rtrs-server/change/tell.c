@@ -102,22 +102,12 @@ void tell_protection(const struct srv_conf *conf)
 
 void tell_mistakes(const char *text)
 {
-	for (const char *line = text; *line;) {
-		int len = (int)strcspn(line, "\n");
-
-		log_err(NULL, "%.*s", len, line);
-		line += len + (line[len] == '\n');
-	}
+	log_lines(LOG_LEVEL_ERROR, "", text);
 }
 
 void tell_changes(const char *text)
 {
-	for (const char *line = text; *line;) {
-		int len = (int)strcspn(line, "\n");
-
-		log_info(NULL, "reload: %.*s", len, line);
-		line += len + (line[len] == '\n');
-	}
+	log_lines(LOG_LEVEL_INFO, "reload: ", text);
 }
 
 void tell_plan(const struct srv_conf *conf, const struct plan *plan, FILE *out)
