@@ -70,9 +70,10 @@ static void reload_again(struct clt_reload *r);
 static void reload_ended(struct clt_reload *r, int rc, const char *text)
 {
 	tell(rc, text);
-	r->state = CLT_RELOAD_IDLE;
+	/* ORDER: a reload that begins inside of done() is refused; @text may be forgotten next. */
 	r->done(r->arg, rc, text);
 	forget(r);
+	r->state = CLT_RELOAD_IDLE;
 	if (r->stopping)
 		stop(r);
 	else if (r->again)
