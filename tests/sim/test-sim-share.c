@@ -224,24 +224,35 @@ static unsigned breaks_allowed(uint64_t ms)
 	return 2 * (1 + STORE_LEAD_BREAKS + (unsigned)(ms / STORE_LEAD_BREAK_MS) + 1);
 }
 
-static void two_clients(uint64_t seed)
+/* Begin a run of two clients that work, and reach both servers. */
+static struct sim_share *two_begin(uint64_t seed)
 {
 	static const char *const paths[] = { "srv", "srv2" };
-	struct sim_share *share;
-	uint64_t begin_ms;
 
 	run_begin(seed);
-	share = sim_disk_share(world_disk(f.w));
 	share_start(&f, "srv");
 	party_start("clt", paths, 2, RNBD_ACCESS_RW);
 	party_start("clt2", paths, 2, RNBD_ACCESS_MIGRATION);
 	share_start(&f, "srv2");
 	party_work(&parties[0]);
 	party_work(&parties[1]);
-	world_run_ms(f.w, sim_rand(2000));
-	begin_ms = clock_now_ms();
+	return sim_disk_share(world_disk(f.w));
+}
+
+static void split(void)
+{
 	sim_drop("clt", "srv2");
 	sim_drop("clt2", "srv");
+}
+
+static void two_clients(uint64_t seed)
+{
+	struct sim_share *share = two_begin(seed);
+	uint64_t begin_ms;
+
+	world_run_ms(f.w, sim_rand(2000));
+	begin_ms = clock_now_ms();
+	split();
 	if (sim_chance(500))
 		run_faults(1 + sim_rand(3));
 	else
@@ -276,23 +287,13 @@ static void other_disk(uint64_t seed)
  * does not repeat at will either. */
 static void test_faster_than_the_breaker(void)
 {
-	static const char *const paths[] = { "srv", "srv2" };
 	const unsigned long_ms = 90000;
 
 	for (uint64_t seed = 1; seed <= 20; seed++) {
-		struct sim_share *share;
+		struct sim_share *share = two_begin(seed);
 
-		run_begin(seed);
-		share = sim_disk_share(world_disk(f.w));
-		share_start(&f, "srv");
-		party_start("clt", paths, 2, RNBD_ACCESS_RW);
-		party_start("clt2", paths, 2, RNBD_ACCESS_MIGRATION);
-		share_start(&f, "srv2");
-		party_work(&parties[0]);
-		party_work(&parties[1]);
 		sim_share_be_late(share, 3000);
-		sim_drop("clt", "srv2");
-		sim_drop("clt2", "srv");
+		split();
 		world_run_ms(f.w, long_ms);
 		CHECK(sim_share_breaks(share) <= breaks_allowed(long_ms));
 		run_end();
