@@ -12,7 +12,7 @@
 
 static struct log_limit trust_limit = LOG_LIMIT_INIT(10, 10000);
 
-/* What a loop does in a pass. */
+/* A pass of a loop over its clients. */
 struct trust_look {
 	uint64_t epoch;
 	unsigned left;			/* checks */

@@ -20,7 +20,7 @@ enum client_column {
 struct client_kind {
 	const char *list;		/* the member with the clients */
 	const char *head;		/* of COL_CLIENT */
-	/* What the other functions find the clients of the answer @before in; a new reference. */
+	/* Index the clients of the answer @before for the other functions; a new reference. */
 	json_t *(*index)(const json_t *before);
 	/* False: @client is none of a user. */
 	bool (*is_shown)(const json_t *client);

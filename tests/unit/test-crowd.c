@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who makes room in a crowd: cases, and a model that counts everybody anew. */
+/* The member that makes room in a crowd: cases, and a model that counts everybody anew. */
 #include "crowd.h"
 #include "random.h"
 #include "unit.h"

@@ -11,7 +11,7 @@
 
 TestSuite(visit, .init = by_hand_begin, .fini = by_hand_end);
 
-/* What a visit has seen, and which connection it ends. */
+/* A visit: the connections that it has seen, and the one that it ends. */
 struct seen {
 	struct nbd_client all[8];
 	unsigned n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who makes room in a crowd.  Owns nothing: places are inside the members.  Cannot fail. */
+/* Owns nothing: places are inside the members.  Cannot fail. */
 #include "crowd.h"
 
 void crowd_init(struct crowd *c, unsigned max, unsigned net_max)

@@ -37,8 +37,8 @@ struct crowd_place {
 
 /* Make @c an empty crowd of @max members, at most @net_max of them of a net. */
 void crowd_init(struct crowd *c, unsigned max, unsigned net_max);
-/* Who has to leave before somebody of @net may enter.  NULL: nobody.  The caller has the member
- * leave. */
+/* Find the member that has to leave before a newcomer of @net may enter.  NULL: none.  The caller
+ * has the member leave. */
 struct crowd_place *crowd_full(const struct crowd *c, uint64_t net);
 /* Let @p, a member of @net, into @c. */
 void crowd_enter(struct crowd *c, struct crowd_place *p, uint64_t net);

@@ -95,7 +95,7 @@ static const char *and_done(const char *why, const char *lines, char **all)
 	return *all ? *all : why;
 }
 
-/* What to tell of a change that ended with @rc and @text.  *@all: as of and_done(). */
+/* Choose the words for a change that ended with @rc and @text.  *@all: as of and_done(). */
 static const char *told(const struct change *change, int rc, const char *text, char **all)
 {
 	const char *lines = change->state == CHANGE_SIZING ? change->text : withdrawn(change);
