@@ -70,7 +70,7 @@ done
 # Whatever a path may have in it is tried by what --full builds.
 full_dir="full, all of it"
 
-passed=0 failed=0 skipped=0 results=() counted_s=0
+passed=0 failed=0 skipped=0 results=() endings=() counted_s=0
 
 # minutes SECONDS
 minutes() {
@@ -82,6 +82,12 @@ count() {
 	passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
 	results+=("$(printf '%-12s %4d passed, %d failed, %d skipped, ' "$@")$(minutes $((SECONDS - counted_s)))")
 	counted_s=$SECONDS
+}
+
+# ending LOG: where a failed test gave up, by its own words or by its trace; else its last lines.
+ending() {
+	awk '{ line[NR] = $0 }  /^FAIL: / || /^\++ on_exit$/ { at = NR; exit }
+		END { if (!at) at = NR; for (i = at > 12 ? at - 12 : 1; i <= at; i++) print line[i] }' "$1"
 }
 
 # one NAME LOG COMMAND...: something that counts as one test.
@@ -120,6 +126,9 @@ suite() {
 	# Failed tests by their count; if make failed for another reason, that is one more.
 	[ "$status" -eq 0 ] || [ "$2" -gt 0 ] || set -- "$1" 1 "$3"
 	[ "$2" -eq 0 ] || cat "$dir/test-suite.log"
+	while IFS= read -r test; do
+		endings+=("$(printf '\n== %s gave up here:\n' "$test"; ending "$dir/${test%.sh}.log")")
+	done < <(sed -n 's/^\(FAIL\|ERROR\): \([^ ]*\).*/\2/p' "$dir/$target.log" | sort -u)
 	sed -n 's/^SKIP: \([^ ]*\).*/\1/p' "$dir/$target.log" | while IFS= read -r test; do
 		printf 'skipped: %s: %s\n' "$test" \
 			"$(sed -n 's/^SKIP: //p' "$dir/${test%.sh}.log" | head -n 1)"
@@ -313,6 +322,8 @@ if [ $full = yes ]; then
 	rm -rf "${debian_dir-}"
 fi
 
+# At the end, where a log that somebody shortens still has them.
+[ ${#endings[@]} -eq 0 ] || printf '%s\n' "${endings[@]}"
 printf '\n'
 [ ${#results[@]} -eq 1 ] || printf '%s\n' "${results[@]}"
 printf '%d passed, %d failed, %d skipped, %s\n' "$passed" "$failed" "$skipped" "$(minutes $SECONDS)"
