@@ -87,7 +87,7 @@ start_gateway -v --tls=require --tls-psk="$tmp/server.psk" "${session[@]}"
 place=$sock
 file=file.driver=nbd,file.server.type=unix,file.server.path=$place
 random_file "$tmp/image" $((32 << 20))
-qemu-img convert -n -W -m 8 -r 8M -f raw "${tls[@]}" --target-image-opts "$tmp/image" \
+qemu-img convert -n -W -m 8 -r 4M -f raw "${tls[@]}" --target-image-opts "$tmp/image" \
 	"driver=raw,$file,file.tls-creds=t,file.reconnect-delay=$TIMEOUT_S" &
 convert=$!
 for _ in 1 2; do
@@ -95,7 +95,10 @@ for _ in 1 2; do
 	stop_process "$gateway_pid"
 	must_fail grep 'connection ends' "$gateway_log"
 	start_gateway -v --tls=require --tls-psk="$tmp/server.psk" "${session[@]}"
-	process_ended "$convert" && fail "the copy ended before its gateway did"
+	if process_ended "$convert"; then
+		wait "$convert"
+		fail "the copy ended before its gateway did"
+	fi
 	mv "$sock" "$place"
 done
 expect_exit "$convert" 0
