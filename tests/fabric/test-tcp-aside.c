@@ -61,7 +61,7 @@ int __wrap_tcp_tls_handshake(struct tcp_tls *t, uint32_t *events, char *why)
 
 	check(!pthread_equal(pthread_self(), main_thread));
 	check(!pthread_getname_np(pthread_self(), name, sizeof(name)));
-	check(!strcmp(name, "tls handshakes"));
+	check(!strcmp(name, "rtrs-tls"));
 	check(!pthread_sigmask(SIG_SETMASK, NULL, &mask));
 	check(sigismember(&mask, SIGTERM) && sigismember(&mask, SIGCHLD) &&
 	      sigismember(&mask, SIGUSR1));

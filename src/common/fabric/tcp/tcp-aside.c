@@ -42,7 +42,7 @@ static void *aside_main(void *arg)
 	struct tcp_aside *a = arg;
 	struct tcp_step *step;
 
-	pthread_setname_np(pthread_self(), "tls handshakes");
+	pthread_setname_np(pthread_self(), "rtrs-tls");
 	pthread_mutex_lock(&a->lock);
 	while (!a->stop) {
 		step = list_pop_entry(&a->waiting, struct tcp_step, link);
