@@ -52,7 +52,8 @@ ceph_write_conf() {
 	run dir = $ceph_dir/run
 	pid file = $ceph_dir/run/\$type.\$id.pid
 	admin socket = $ceph_dir/run/\$cluster-\$name.\$pid.asok
-	log file = $ceph_dir/log/\$name.log
+	# Where a test that fails prints its end.
+	log file = $tmp/\$name.log
 	crash dir = $ceph_dir/log
 	[mon]
 	mon data = $ceph_dir/mon
