@@ -12,6 +12,8 @@
 # initiator, and QEMU 7.2 hands reservations to a disk of its host.  SRP and not tcm_loop, because
 # PREEMPT AND ABORT never comes back there (doc/decisions.md D22).
 
+# SCSI gives up a command that the fabric lost after 30 s, and SRP logs in again then.
+TIMEOUT_S=$((2 * TIMEOUT_S))
 target=/sys/kernel/config/target
 shared_stores=()
 declare -A disks_of

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=6.12 timeout=400
-# guest: kernel=6.1 timeout=400 full
+# guest: kernel=6.12 timeout=600
+# guest: kernel=6.1 timeout=600 full
 # One server exports two multipath devices of device-mapper, each of which has two SCSI paths to one
 # disk (shared-disk.sh: two logins).  A path fails, a login is lost with its requests, no path is
 # left for a while: no request of a client fails and no byte is wrong.  A path cannot be exported
