@@ -49,7 +49,8 @@ for redirect in '>&-' '<&- >&-' '<&- >&- 2>&-'; do
 		--number-ios=10 \
 		"127.0.0.1:$server_port" disk || fail "rtrs-bench with $redirect: status $?"
 done
-must_fail grep -E 'warning|error' "$server_log"
+# A build with sanitizers has no filter, and says so.
+must_fail grep -E 'warning|error' <(grep -v 'system calls are not filtered: ' "$server_log")
 
 # ---- a full disk ----
 [ -w /dev/full ] || skip "all passed but what needs /dev/full"
