@@ -67,7 +67,9 @@ static void say_now(unsigned c, const void *bytes, size_t len)
 static void say(unsigned c, const void *bytes, size_t len)
 {
 	if (c == kept.of && kept.len + len <= sizeof(kept.bytes)) {
-		memcpy(kept.bytes + kept.len, bytes, len);
+		/* An option without data has no bytes to point at. */
+		if (len)
+			memcpy(kept.bytes + kept.len, bytes, len);
 		kept.len += len;
 		return;
 	}
