@@ -83,12 +83,12 @@ since() {
 }
 
 # taken_away COMMAND...: it starts a front end, whose device is taken away while it is written to,
-# and comes again.  Sets aborts, and in tenths first: how long it took to come, and slowest: to come
-# again.
+# and comes again three times.  Sets aborts, and in tenths first: how long it took to come, and
+# fastest: to come again, the shortest of the three.
 taken_away() {
 	local turn busy held begin took
 
-	aborts=0 slowest=0
+	aborts=0 fastest=
 	begin=${EPOCHREALTIME/./}
 	"$@"
 	nbd_attach
@@ -119,7 +119,7 @@ taken_away() {
 		nbd_attach
 		read_some
 		took=$(since "$begin")
-		[ "$took" -le "$slowest" ] || slowest=$took
+		[ "$took" -ge "${fastest:-$((took + 1))}" ] || fastest=$took
 		must_fail wait "$busy"
 		nbd_detach
 	done
@@ -131,12 +131,11 @@ echo "taken away while it is written to, from nbdkit's own plugin and from ours"
 truncate -s 64M "$tmp/plain"
 held_by_server=$(descriptors "$server_pid")
 taken_away nbd_serve unix file "$tmp/plain"
-echo "nbdkit file: $aborts aborts, there in $first tenths, again in $slowest"
+echo "nbdkit file: $aborts aborts, there in $first tenths, again in $fastest"
 taken_away nbd_gateway unix "$ip4:1234" transport=rdma export=disk
-echo "ours, $NBD_FRONT: $aborts aborts, there in $first tenths, again in $slowest"
-# The server must not hold it for a second longer.  (Times in a guest are as noisy as its host is
-# busy.)
-[ "$slowest" -le $((2 * first + 10)) ] || fail "it comes again after $slowest tenths"
+echo "ours, $NBD_FRONT: $aborts aborts, there in $first tenths, again in $fastest"
+# A server that holds the device for seconds does it each time, a busy host now and then.
+[ "$fastest" -le $((2 * first + 10)) ] || fail "it comes again after $fastest tenths"
 wait_until "the server to hold what it held before" descriptors_at_most "$server_pid" \
 	"$held_by_server"
 
