@@ -4,7 +4,7 @@
 #
 # make check runs FUZZ_RUNS=20000 inputs; make check-fuzz each target for FUZZ_SECONDS=60, best with
 # libFuzzer: ../configure CC=clang --enable-fuzzers --enable-sanitizers=address,undefined
-EXTRA_DIST += %D%/corpus tests/run-fuzz.sh
+EXTRA_DIST += %D%/corpus tests/run-fuzz.sh tests/run-fuzz-many.sh
 TEST_EXTENSIONS += .fuzz
 FUZZ_LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/run-fuzz.sh
 
@@ -114,24 +114,24 @@ check-fuzz: $(FUZZ_TARGETS)
 FUZZ_NBD_RUNS = 10000000
 .PHONY: check-fuzz-nbd
 check-fuzz-nbd: %D%/fuzz-nbd.fuzz
-	srcdir='$(srcdir)' FUZZ_RUNS=$(FUZZ_NBD_RUNS) FUZZ_SEED=$$$$ FUZZ_TIMEOUT=28800 \
-		FUZZ_FLAGS=-max_len=400 $(SHELL) $(top_srcdir)/tests/run-fuzz.sh ./%D%/fuzz-nbd.fuzz
+	srcdir='$(srcdir)' FUZZ_TIMEOUT=28800 FUZZ_FLAGS=-max_len=400 \
+		$(SHELL) $(top_srcdir)/tests/run-fuzz-many.sh ./%D%/fuzz-nbd.fuzz $(FUZZ_NBD_RUNS)
 
 # Somebody on the wire of TLS.
 FUZZ_TLS_RUNS = 10000000
 .PHONY: check-fuzz-tls
 check-fuzz-tls: %D%/fuzz-tls-stream.fuzz
-	srcdir='$(srcdir)' FUZZ_RUNS=$(FUZZ_TLS_RUNS) FUZZ_SEED=$$$$ FUZZ_TIMEOUT=86400 \
-		FUZZ_FLAGS=-max_len=200 $(SHELL) $(top_srcdir)/tests/run-fuzz.sh \
-		./%D%/fuzz-tls-stream.fuzz
+	srcdir='$(srcdir)' FUZZ_TIMEOUT=86400 FUZZ_FLAGS=-max_len=200 \
+		$(SHELL) $(top_srcdir)/tests/run-fuzz-many.sh ./%D%/fuzz-tls-stream.fuzz \
+		$(FUZZ_TLS_RUNS)
 
 # Somebody between two ends, at length: many inputs, and the attacker of the unit tests deeper.
 FUZZ_AUTH_RUNS = 10000000
 .PHONY: check-auth
 check-auth: %D%/fuzz-auth.fuzz tests/unit/test-auth-attacker.crit
 	AUTH_DEPTH=4 AUTH_SPLICE_DEPTH=2 AUTH_WALKS=200000 ./tests/unit/test-auth-attacker.crit
-	srcdir='$(srcdir)' FUZZ_RUNS=$(FUZZ_AUTH_RUNS) FUZZ_SEED=$$$$ FUZZ_TIMEOUT=28800 \
-		$(SHELL) $(top_srcdir)/tests/run-fuzz.sh ./%D%/fuzz-auth.fuzz
+	srcdir='$(srcdir)' FUZZ_TIMEOUT=28800 \
+		$(SHELL) $(top_srcdir)/tests/run-fuzz-many.sh ./%D%/fuzz-auth.fuzz $(FUZZ_AUTH_RUNS)
 
 .PHONY: fuzz-corpus
 fuzz-corpus: %D%/make-corpus
