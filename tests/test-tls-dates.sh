@@ -122,7 +122,30 @@ wait_until "the path" path_up
 ln -sfn v2 "$tmp/live"
 check_is 1 "rtrs-nbd .*: tls-psk=$tmp/live/own-keys: expected mode 0600" --gateway
 check_is 1 "rtrs-nbd .*: auth-psk=$tmp/live/\.\./live/own-keys: expected mode 0600" --gateway
-ln -sfn v1 "$tmp/live"
+kill_process "$(cat "$tmp/away.pid")"
+
+# Those of rtrs-nbd for NBD clients: options of its command line.
+cp "$tmp/keys" "$tmp/nbd-keys"
+session=("server=127.0.0.1:$server_port" export=disk tls=require tls-psk="$tmp/keys")
+start_gateway --tls=on --tls-psk="$tmp/nbd-keys" "${session[@]}"
+wait_until "the path" path_up
+chmod 640 "$tmp/nbd-keys"
+check_is 1 "WARNING - .*: rtrs-nbd .*: --tls-psk=$tmp/nbd-keys: expected mode 0600" --gateway
+stop_process "$gateway_pid"
+authority "$tmp/nbd"
+certificate "$tmp/nbd" server "${server_words[@]}" "$(days 100)"
+start_gateway --tls=require --tls-certificates="$tmp/nbd" "${session[@]}"
+wait_until "the path" path_up
+certificate "$tmp/nbd" server "${server_words[@]}" "$(days 5)"
+"$rtrsctl" --gateway reload
+check_is 1 "WARNING - .*: rtrs-nbd .*: --tls-certificates: server-cert.pem ends on $(day 5)( |;)" \
+	--gateway
+certificate "$tmp/nbd" server "${server_words[@]}" "${past[@]}"
+"$rtrsctl" --gateway reload
+check_is 2 'CRITICAL - .*: --tls-certificates: server-cert.pem has ended on 2020-03-01, whoever' \
+	--gateway
+stop_process "$gateway_pid"
+
 echo nonsense >"$tmp/keys"
 for option in tls-psk auth-psk; do
 	check_is 1 "rtrs-server .*: $option=$tmp/keys: " --server

@@ -2,6 +2,7 @@
 /* Owns nothing but what was read and not taken. */
 #include <config.h>
 
+#include "clt-ctl-json.h"
 #include "fab-tls.h"
 #include "gate-reload.h"
 #include "gate-trust.h"
@@ -29,4 +30,11 @@ void gate_reload_take(void *reload, FILE *report)
 void gate_reload_forget(void *reload)
 {
 	clt_files_forget(&((struct gate_reload *)reload)->files);
+}
+
+json_t *gate_reload_show(void *reload)
+{
+	const struct gate_options *options = ((struct gate_reload *)reload)->options;
+
+	return clt_secrets_json(options->tls, &options->tls_conf, NULL);
 }

@@ -23,5 +23,6 @@ bool gate_reload_any(void *reload);
 bool gate_reload_read(void *reload, FILE *errors);
 void gate_reload_take(void *reload, FILE *report);
 void gate_reload_forget(void *reload);
+struct json_t *gate_reload_show(void *reload);
 
 #endif

@@ -82,6 +82,7 @@ static const struct clt_front_files front_files = {
 	.read = gate_reload_read,
 	.take = gate_reload_take,
 	.forget = gate_reload_forget,
+	.show = gate_reload_show,
 };
 
 static const struct ctl_call calls[] = {

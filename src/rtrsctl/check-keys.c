@@ -33,10 +33,10 @@ static int look(const char *file, char *why, size_t len)
 	return rc;
 }
 
-static void check_file(struct check *check, const char *program, const json_t *answer,
+static void check_file(struct check *check, const char *program, const json_t *secrets,
 		       const char *member, const char *option)
 {
-	const char *file = json_string_value(json_object_get(answer, member));
+	const char *file = json_string_value(json_object_get(secrets, member));
 	char why[256], name[512];
 	int rc;
 
@@ -50,9 +50,10 @@ static void check_file(struct check *check, const char *program, const json_t *a
 
 /* Connections that are there go on behind the end of a certificate; a path that is lost does not
  * come back. */
-static void check_certificates(struct check *check, const char *program, const json_t *answer)
+static void check_certificates(struct check *check, const char *program, const json_t *secrets,
+			       const char *option)
 {
-	const json_t *end = json_object_get(answer, "tls_certificates_end");
+	const json_t *end = json_object_get(secrets, "tls_certificates_end");
 	time_t at = (time_t)answer_number(end, "time"), now = time(NULL);
 	char file[64], date[16] = "?";
 	struct tm tm;
@@ -63,19 +64,23 @@ static void check_certificates(struct check *check, const char *program, const j
 	if (gmtime_r(&at, &tm))
 		strftime(date, sizeof(date), "%Y-%m-%d", &tm);
 	if (at > now)
-		check_note(check, CHECK_WARNING, "%s: tls-certificates: %s ends on %s", program,
-			   file, date);
+		check_note(check, CHECK_WARNING, "%s: %s: %s ends on %s", program, option, file,
+			   date);
 	else
-		check_note(check, CHECK_CRITICAL, "%s: tls-certificates: %s has ended on %s, "
-			   "whoever verifies refuses new connections", program, file, date);
+		check_note(check, CHECK_CRITICAL, "%s: %s: %s has ended on %s, whoever verifies "
+			   "refuses new connections", program, option, file, date);
 }
 
 void check_keys(struct check *check, const json_t *answer)
 {
+	const json_t *nbd = json_object_get(answer, "nbd");
 	char program[128];
 
 	text_program(answer, program, sizeof(program));
 	check_file(check, program, answer, "tls_psk", "tls-psk");
 	check_file(check, program, answer, "auth_psk", "auth-psk");
-	check_certificates(check, program, answer);
+	check_certificates(check, program, answer, "tls-certificates");
+	/* rtrs-nbd's for NBD clients: options of its command line */
+	check_file(check, program, nbd, "tls_psk", "--tls-psk");
+	check_certificates(check, program, nbd, "--tls-certificates");
 }

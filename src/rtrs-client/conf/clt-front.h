@@ -9,6 +9,7 @@
 #define CLT_FRONT_ERR 512		/* bytes of the text of an error */
 
 struct ctl_call;
+struct json_t;
 
 /* Files of keys and certificates that a front end has of its own.  A reload (clt-reload.h) reads
  * them together with those of the client: all are good, or none is taken.  Constant. */
@@ -24,6 +25,8 @@ struct clt_front_files {
 	void (*take)(void *arg, FILE *report);
 	/* Wipe and free what is left of read().  Service thread. */
 	void (*forget)(void *arg);
+	/* The files as clt_secrets_json() shows those of the client.  Service thread. */
+	struct json_t *(*show)(void *arg);
 };
 
 /* The description of a front end for the kit.  Constant. */

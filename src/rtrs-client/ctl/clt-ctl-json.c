@@ -210,19 +210,32 @@ static const char *program_name(const struct client *clt, const struct clt_conf 
 	return conf->export_name ? conf->export_name : clt->sess.name;
 }
 
-static json_t *secrets_json(const struct clt_conf *conf)
+json_t *clt_secrets_json(const struct fab_tls *tls, const struct fab_tls_conf *conf,
+			 const char *auth_psk)
 {
-	const struct fab_certs_end *end = fab_certs_first_end(fab_tls_certs(conf->tls));
+	const struct fab_certs_end *end = fab_certs_first_end(fab_tls_certs(tls));
 	const struct ctl_secrets secrets = {
-		.tls = fab_tls_mode_names[fab_tls_mode(conf->tls)],
-		.tls_psk = conf->tls ? conf->tls_conf.psk : NULL,
-		.tls_certificates = conf->tls ? conf->tls_conf.certificates : NULL,
-		.auth_psk = conf->auth ? conf->auth_conf.psk : NULL,
+		.tls = fab_tls_mode_names[fab_tls_mode(tls)],
+		.tls_psk = tls ? conf->psk : NULL,
+		.tls_certificates = tls ? conf->certificates : NULL,
+		.auth_psk = auth_psk,
 		.end_file = end->file,
 		.end_s = end->at_s,
 	};
 
 	return ctl_secrets_json(&secrets);
+}
+
+/* @object with the secrets of the client, and as "nbd" those of its front end. */
+static json_t *with_secrets(json_t *object, const struct clt_conf *conf)
+{
+	const struct clt_front_files *files = conf->front->files;
+
+	object = ctl_json_with(object, clt_secrets_json(conf->tls, &conf->tls_conf,
+							conf->auth ? conf->auth_conf.psk : NULL));
+	if (files && files->any(files->arg))
+		object = ctl_json_with(object, json_pack("{s:o}", "nbd", files->show(files->arg)));
+	return object;
 }
 
 json_t *clt_ctl_json(struct client *clt, const struct clt_conf *conf, enum clt_ctl_depth depth)
@@ -240,6 +253,6 @@ json_t *clt_ctl_json(struct client *clt, const struct clt_conf *conf, enum clt_c
 							 "control_version", CTL_VERSION,
 							 "now_ns", (json_int_t)clock_now_ns()));
 	if (depth >= CLT_CTL_SHOW)
-		object = ctl_json_with(object, secrets_json(conf));
+		object = with_secrets(object, conf);
 	return object;
 }

@@ -8,6 +8,7 @@
 
 #include "client.h"
 #include "clt-conf.h"
+#include "fab-tls.h"
 
 enum clt_ctl_depth {
 	CLT_CTL_NAMES,			/* list */
@@ -18,5 +19,9 @@ enum clt_ctl_depth {
 /* The answer to list, show or stats, by @depth, of the program with a session of @conf.  The object
  * is the caller's. */
 json_t *clt_ctl_json(struct client *clt, const struct clt_conf *conf, enum clt_ctl_depth depth);
+/* Keys and certificates as show has them (ctl-secrets.h): of @tls, NULL: TLS is off, which @conf
+ * has led to, and @auth_psk, the file of keys for authentication, NULL: none. */
+json_t *clt_secrets_json(const struct fab_tls *tls, const struct fab_tls_conf *conf,
+			 const char *auth_psk);
 
 #endif
