@@ -275,7 +275,8 @@ TESTS_IN_VALGRIND = $(SHELL_TESTS) $(UNIT_TESTS) $(FABRIC_TESTS) $(SIM_FABRIC_TE
 	$(SIM_PLAIN_TESTS) tests/sim/sim-random.sh $(SIM_NIC_TESTS) $(FRWR_TESTS) tests/frwr/t04-t15-random-frwr tests/frwr/frwr-device
 .PHONY: check-valgrind lint trace
 check-valgrind:
-	@supp=$$(mktemp /tmp/rtrs-valgrind.XXXXXX) && cp $(srcdir)/tests/valgrind.supp "$$supp" || exit 1; \
+	@supp=$$(mktemp /tmp/rtrs-valgrind.XXXXXX) && cp $(srcdir)/tests/valgrind.supp "$$supp" && \
+		chmod 644 "$$supp" || exit 1; \
 	trap 'rm -f "$$supp"' EXIT; \
 	tests=; for t in $(TESTS_IN_VALGRIND); do \
 		case $$t in $(NOT_IN_VALGRIND)) ;; *) tests="$$tests $$t" ;; esac; \

@@ -164,7 +164,8 @@ if addpart "$loop" 1 2048 32768 && [ -b "${loop}p1" ]; then
 	refused "'${loop}p1' is mounted at '$mnt'" "disk=${loop}p1"
 	serves "disk=${loop}p2"
 	umount "$mnt"
-	mke2fs -q -F "$loop"
+	# A process in a mount namespace of its own may have a copy of the mount, and ends.
+	wait_until "the end of all mounts of $loop" mke2fs -q -F "$loop"
 	mount "$loop" "$mnt"
 	refused "'${loop}p2' is a partition of $name, which is mounted at '$mnt'" "disk=${loop}p2"
 	umount "$mnt"

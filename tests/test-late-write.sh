@@ -87,8 +87,8 @@ start_waiting() {
 	preload=$(server_preload)
 	server_log=$tmp/waiting$((++started)).log
 	# shellcheck disable=SC2046 # words
-	${preload:+env LD_PRELOAD=$preload} $(wrapper) "$RTRS_SERVER" "$@" </dev/null \
-		>"$server_log" 2>&1 &
+	${preload:+env LD_PRELOAD=$preload} $(wrapper) "$RTRS_SERVER" \
+		${VALGRIND_TESTS:+--seccomp=off} "$@" </dev/null >"$server_log" 2>&1 &
 	server_pid=$!
 	cleanup_fn stop_server "$server_pid"
 }

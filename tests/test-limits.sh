@@ -59,11 +59,14 @@ told=$(wc -l <"$server_log")
 read -r deep flat now < <(json "reads['deep'], reads['flat'], a['now_ns']" | tr -d '(),')
 wait_until "both go on" all_read 500
 read -r deep2 flat2 now2 < <(json "reads['deep'], reads['flat'], a['now_ns']" | tr -d '(),')
+# Slow clients with half the depth may take less than their share.
+fair=1.2
+[ -z "${VALGRIND_TESTS-}" ] || fair=1.6
 /usr/bin/python3 - <<END
 deep, flat, s = $deep2 - $deep, $flat2 - $flat, ($now2 - $now) / 1e9
 print(f"deep {deep}, flat {flat} in {s:.2f} s: {(deep + flat) / s:.0f} a second")
 assert deep + flat <= 200 * (s + 0.1) + 48, "more than the limit"
-assert deep <= 1.2 * flat and flat <= 1.2 * deep, "not fair"
+assert deep <= $fair * flat and flat <= $fair * deep, "not fair"
 END
 [ "$(json "disk['limit_iops'], disk['limit_burst_ns'], disk['throttled_requests'] > 500,
 	disk['throttled_ns'] > 0")" = "200 100000000 True True" ]

@@ -36,6 +36,6 @@ read -r -t "$TIMEOUT_S" <"$tmp/wrote" || true
 port=$server_port
 stop_server "$server_pid"
 start_server --listen "tcp://127.0.0.1:$port" mem=mem:8M
+wait_line "$nbdkit_log" 'cannot be opened again'
 echo replaced >"$tmp/replaced"
 expect_exit $client 0
-wait_line "$nbdkit_log" 'cannot be opened again'
