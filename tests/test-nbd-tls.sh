@@ -83,18 +83,27 @@ must_fail grep -q 'TLS stream was cut' "$gateway_log"
 
 # ---- an upgrade: another gateway takes the place of this one, and QEMU goes on there ----
 
-start_gateway -v --tls=require --tls-psk="$tmp/server.psk" "${session[@]}"
+upgraded=(-v --tls=require --tls-psk="$tmp/server.psk" "server=127.0.0.1:$server_port" export=disk
+	control="$tmp/gateway.ctl")
+start_gateway "${upgraded[@]}"
 place=$sock
 file=file.driver=nbd,file.server.type=unix,file.server.path=$place
 random_file "$tmp/image" $((32 << 20))
 qemu-img convert -n -W -m 8 -r 4M -f raw "${tls[@]}" --target-image-opts "$tmp/image" \
 	"driver=raw,$file,file.tls-creds=t,file.reconnect-delay=$TIMEOUT_S" &
 convert=$!
+# The gateway has one client, which is past its handshakes.
+copies() {
+	"$top_builddir/rtrsctl" --socket "$tmp/gateway.ctl" --json clients | /usr/bin/python3 -c '
+import json, sys
+[client] = json.load(sys.stdin)["clients"]
+assert client["identity"] == "psk:alice" and client["state"] == "open", client'
+}
 for _ in 1 2; do
-	wait_line "$gateway_log" 'client [0-9]+: TLS1\.3 .*psk:alice'
+	wait_until "the copy" copies
 	stop_process "$gateway_pid"
 	must_fail grep 'connection ends' "$gateway_log"
-	start_gateway -v --tls=require --tls-psk="$tmp/server.psk" "${session[@]}"
+	start_gateway "${upgraded[@]}"
 	if process_ended "$convert"; then
 		wait "$convert"
 		fail "the copy ended before its gateway did"
