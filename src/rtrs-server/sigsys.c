@@ -26,12 +26,12 @@ static int change_mask(const char *name, int how, const sigset_t *set, sigset_t 
 	return next(how, set, old);
 }
 
-int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+int pthread_sigmask(int how, const sigset_t *newmask, sigset_t *oldmask)
 {
-	return change_mask("pthread_sigmask", how, set, old);
+	return change_mask("pthread_sigmask", how, newmask, oldmask);
 }
 
-int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+int sigprocmask(int how, const sigset_t *set, sigset_t *oset)
 {
-	return change_mask("sigprocmask", how, set, old);
+	return change_mask("sigprocmask", how, set, oset);
 }

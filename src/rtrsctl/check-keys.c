@@ -58,7 +58,7 @@ static void check_certificates(struct check *check, const char *program, const j
 	char file[64], date[16] = "?";
 	struct tm tm;
 
-	if (!end || at > now + CHECK_CERTS_DAYS * DAY_S)
+	if (!end || at > now + (time_t)CHECK_CERTS_DAYS * DAY_S)
 		return;
 	text_safe(answer_string(end, "file"), file, sizeof(file));
 	if (gmtime_r(&at, &tm))

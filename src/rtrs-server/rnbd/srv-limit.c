@@ -334,14 +334,12 @@ void srv_limit_kick(struct export *ex, struct srv_limit_share *share)
 	struct srv_limit *l = limit_of(ex);
 	struct list gone = LIST_INIT(gone);
 	uint64_t now_ns = clock_now_ns();
+	struct srv_limit_wait *w, *next;
 
 	pthread_mutex_lock(&l->lock);
 	share->kicked = true;
 	for (unsigned dir = 0; dir < SRV_LIMIT_DIRS; dir++) {
-		while (!list_empty(&share->waiting[dir])) {
-			struct srv_limit_wait *w = list_entry(share->waiting[dir].next,
-							      struct srv_limit_wait, link);
-
+		list_for_each_safe(w, next, &share->waiting[dir], link) {
 			wait_end(l, w, -ENOTCONN, now_ns);
 			list_add_tail(&gone, &w->link);
 		}
