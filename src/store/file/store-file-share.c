@@ -132,7 +132,7 @@ static int keep_or_release(const struct store_file_pr *pr, const struct store_fi
 	return view->others == 1 ? store_file_pr_release(pr, why, len) : -EAGAIN;
 }
 
-struct taking {
+struct file_taking {
 	struct store_taking try;
 	struct store_file_pr pr;
 };
@@ -143,7 +143,7 @@ static int again_if_late(int rc)
 	return rc == -EBUSY || rc == -ENOKEY ? -EAGAIN : rc;
 }
 
-static int preempt(const struct taking *t, uint64_t holder)
+static int preempt(const struct file_taking *t, uint64_t holder)
 {
 	int rc = store_taking_may_break(&t->try);
 
@@ -157,7 +157,7 @@ static int preempt(const struct taking *t, uint64_t holder)
 /* 0: this host has the reservation.  -EAGAIN: not yet.  Another error is the end. */
 static int try_to_take(struct store_taking *try)
 {
-	struct taking *t = container_of(try, struct taking, try);
+	struct file_taking *t = container_of(try, struct file_taking, try);
 	char owner[STORE_TAKING_OWNER_MAX];
 	struct store_file_pr_view view;
 	int rc = look(&t->pr, &view, try->why, try->len);
@@ -176,7 +176,7 @@ static int try_to_take(struct store_taking *try)
 int store_file_share_take(struct export *ex, uint64_t may_break_ms, uint64_t since_ms, char *why,
 			  size_t len)
 {
-	struct taking t = {
+	struct file_taking t = {
 		.try = { .exports = ex->all, .may_break_ms = may_break_ms, .asked_ms = since_ms,
 			 .why = why, .len = len },
 		.pr = device_of(store_file_all(ex->store)),

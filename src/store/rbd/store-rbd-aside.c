@@ -128,8 +128,8 @@ int store_rbd_aside_wait(struct rbd_call *call, const struct rbd_patience *p)
 		told = told || tell(call, p);
 		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += LOOK_NS;
-		until.tv_sec += until.tv_nsec / 1000000000l;
-		until.tv_nsec %= 1000000000l;
+		until.tv_sec += until.tv_nsec / 1000000000L;
+		until.tv_nsec %= 1000000000L;
 		pthread_cond_clockwait(&call->ended, &call->lock, CLOCK_MONOTONIC, &until);
 	}
 	ended = call->state == CALL_ENDED;

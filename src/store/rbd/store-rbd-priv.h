@@ -116,9 +116,9 @@ struct rbd_patience {
 					 * waits for these; NULL: it says nothing */
 };
 
-/* Begin @fn(@arg).  0; or -errno without a thread: nothing has run.  store_rbd_aside_wait()
- * follows. */
-int store_rbd_aside_begin(struct rbd_call **call, void (*fn)(void *arg), void (*left)(void *arg),
+/* Begin @fn(@arg), which is *@out then.  0; or -errno without a thread: nothing has run.
+ * store_rbd_aside_wait() follows. */
+int store_rbd_aside_begin(struct rbd_call **out, void (*fn)(void *arg), void (*left)(void *arg),
 			 void *arg);
 /* Wait for the end of @call, which is freed.  0; or -ETIMEDOUT after the limit, -ECANCELED if the
  * server stops: then @fn goes on, @left(@arg) follows on its thread, and @arg is theirs. */

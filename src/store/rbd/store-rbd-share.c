@@ -17,7 +17,7 @@
 #include "store-rbd-priv.h"
 #include "store-taking.h"
 
-struct taking {
+struct rbd_taking {
 	struct store_taking try;
 	rbd_image_t image;
 	int rc;
@@ -43,7 +43,7 @@ static int run_aside(struct store_rbd *r, const char *whom, void (*fn)(void *arg
 }
 
 /* Break the lock of the owner, who keeps it.  0, or -errno. */
-static int break_lock(struct taking *t)
+static int break_lock(struct rbd_taking *t)
 {
 	int rc = store_taking_may_break(&t->try);
 
@@ -59,7 +59,7 @@ static int break_lock(struct taking *t)
 /* 0: the lock is taken.  -EAGAIN: not yet.  Another error is the end. */
 static int try_to_take(struct store_taking *try)
 {
-	struct taking *t = container_of(try, struct taking, try);
+	struct rbd_taking *t = container_of(try, struct rbd_taking, try);
 	char owner[STORE_RBD_OWNER_MAX] = "";
 	int rc = store_rbd_owner(t->image, owner);
 
@@ -83,7 +83,7 @@ static int try_to_take(struct store_taking *try)
 
 static void take_aside(void *arg)
 {
-	struct taking *t = arg;
+	struct rbd_taking *t = arg;
 
 	t->rc = store_taking_run(&t->try, try_to_take);
 }
@@ -92,7 +92,7 @@ int store_rbd_share_take(struct export *ex, uint64_t may_break_ms, uint64_t sinc
 			 size_t len)
 {
 	struct store_rbd *r = store_rbd(ex);
-	struct taking *t = calloc(1, sizeof(*t));
+	struct rbd_taking *t = calloc(1, sizeof(*t));
 	int rc;
 
 	if (!t)

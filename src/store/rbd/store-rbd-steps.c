@@ -189,7 +189,7 @@ static int check_options(struct rbd_connect *c)
 		return refuse(c, rc, "cannot be opened: its options are not known: %s",
 			      strerror(-rc));
 	}
-	for (int i = 0; i < n && !rc; i++)
+	for (int i = 0; options && i < n && !rc; i++)
 		rc = check_option(c, &options[i]);
 	if (options)
 		rbd_lib.rbd_config_image_list_cleanup(options, n);
