@@ -283,8 +283,10 @@ def main():
     for name, (folders, *limits) in PARTS.items():
         good &= measure(name, Part(top, folders), limits, wanted)
     names = twice(top)
-    print(f"defined twice: {len(names)}/{TWICE}")
-    for name, files in names if wanted or len(names) > TWICE else []:
+    over = len(names) > TWICE
+    good &= not over
+    print(f"defined twice: {len(names)}/{TWICE}{' !' if over else ''}")
+    for name, files in names if wanted or over else []:
         print(f"    twice: {name}: {' '.join(files)}")
     for pattern, lines in wide(top).items():
         over = len(lines) > WIDE[pattern]
@@ -293,7 +295,7 @@ def main():
         print(f"wider than {WIDTH} in {pattern}: {len(lines)}/{WIDE[pattern]}{mark}")
         for line in lines if wanted or over else []:
             print(f"    wide: {line}")
-    return not good or len(names) > TWICE
+    return not good
 
 
 if __name__ == "__main__":
