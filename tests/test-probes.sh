@@ -38,6 +38,8 @@ truncate -s 1M "$tmp/disk"
 start_server "disk=$tmp/disk"
 start_nbdkit "server=127.0.0.1:$server_port" export=disk
 
+# A tracer may need long to attach, longer in a guest without KVM.
+TIMEOUT_S=$((3 * TIMEOUT_S))
 # sees SCRIPT FILE PID MAP...: with IO under way it prints each MAP.
 sees() {
 	local script=$1 file=$2 pid=$3 map tracer
