@@ -246,7 +246,7 @@ static void all_splices(const struct world *w, unsigned depth)
 			    (msg.len == 200) != (k % ARRAY_SIZE(fields) < 3))
 				continue;
 			splice(&msg, from, k % ARRAY_SIZE(fields));
-			if (!memcmp(&msg, &w->heard[i / 2], sizeof(msg)))
+			if (!memcmp(msg.bytes, w->heard[i / 2].bytes, msg.len))
 				continue;
 			for (unsigned end = 0; end < ENDS; end++) {
 				if (!looks(&w->end[end], &msg))
