@@ -12,6 +12,7 @@ pids='' job=0
 trap 'rm -rf "$logs"' EXIT
 # shellcheck disable=SC2086 # words
 trap 'kill $pids; exit 143' TERM INT HUP
+echo "$jobs times $(((runs + jobs - 1) / jobs)) inputs; on the way: $logs"
 while [ $job -lt "$jobs" ]; do
 	FUZZ_RUNS=$(((runs + jobs - 1) / jobs)) FUZZ_SEED=$((seed + job)) \
 		sh "$here/run-fuzz.sh" "$target" >"$logs/$job" 2>&1 &

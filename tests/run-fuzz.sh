@@ -15,7 +15,10 @@ found=$(mktemp -d) || exit 99
 trap 'rm -rf "$found"' EXIT
 # shellcheck disable=SC2086 # FUZZ_FLAGS is words
 timeout -k 30 "$limit" "$1" -runs="${FUZZ_RUNS:-20000}" -seed="${FUZZ_SEED:-1}" \
-	${FUZZ_FLAGS:-} "$found" "$corpus"
+	${FUZZ_FLAGS:-} "$found" "$corpus" &
+# Whoever ends this script ends the target, too, which may have hours to go.
+trap 'kill $!; exit 143' TERM INT HUP
+wait $!
 status=$?
 test_timeout_say "$1" "$limit" $status "$since"
 exit $status
