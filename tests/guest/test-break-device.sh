@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=6.12 timeout=120
-# guest: kernel=6.1 timeout=120 full
+# guest: kernel=6.12 timeout=300
+# guest: kernel=6.1 timeout=300 full
 # The commands of rtrs-guide(7) for two servers before one SCSI disk (shared-disk.sh), with no more
 # capabilities than the guide gives them.  A server dies together with its client: the administrator
 # has the other one take the disk.  Both servers go for good: one on a third host takes the disk.

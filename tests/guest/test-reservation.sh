@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=6.12 timeout=120
-# guest: kernel=6.1 timeout=120 full
+# guest: kernel=6.12 timeout=300
+# guest: kernel=6.1 timeout=300 full
 # Persistent reservations (store-file-pr.h) on a device of two hosts, which is two SCSI disks here,
 # A and B (shared-disk.sh).  The file behind the backstore is read by neither.
 . ./tests/functions.sh
