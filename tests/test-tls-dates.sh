@@ -50,6 +50,10 @@ end = shown["tls_certificates_end"]
 assert end["file"] == "server-cert.pem", end
 assert abs(end["time"] - time.time() - 100 * 86400) < 3600, end
 END
+"$rtrsctl" --server show >"$tmp/show"
+grep -qx '  tls_certificates_end' "$tmp/show"
+grep -qx '    file  server-cert.pem' "$tmp/show"
+grep -qx "    time  $(day 100)" "$tmp/show"
 certificate "$tmp/pki" server "${server_words[@]}" "$(days 13)"
 reload
 check_is 1 "WARNING - .*: rtrs-server .*: tls-certificates: server-cert.pem ends on $(day 13)( |;)"
@@ -129,6 +133,10 @@ cp "$tmp/keys" "$tmp/nbd-keys"
 session=("server=127.0.0.1:$server_port" export=disk tls=require tls-psk="$tmp/keys")
 start_gateway --tls=on --tls-psk="$tmp/nbd-keys" "${session[@]}"
 wait_until "the path" path_up
+"$rtrsctl" --gateway show >"$tmp/show"
+grep -qx '  nbd' "$tmp/show"
+grep -qx '    tls      on' "$tmp/show"
+grep -qx "    tls_psk  $tmp/nbd-keys" "$tmp/show"
 chmod 640 "$tmp/nbd-keys"
 check_is 1 "WARNING - .*: rtrs-nbd .*: --tls-psk=$tmp/nbd-keys: expected mode 0600" --gateway
 stop_process "$gateway_pid"

@@ -55,14 +55,12 @@ static void check_certificates(struct check *check, const char *program, const j
 {
 	const json_t *end = json_object_get(secrets, "tls_certificates_end");
 	time_t at = (time_t)answer_number(end, "time"), now = time(NULL);
-	char file[64], date[16] = "?";
-	struct tm tm;
+	char file[64], date[16];
 
 	if (!end || at > now + (time_t)CHECK_CERTS_DAYS * DAY_S)
 		return;
 	text_safe(answer_string(end, "file"), file, sizeof(file));
-	if (gmtime_r(&at, &tm))
-		strftime(date, sizeof(date), "%Y-%m-%d", &tm);
+	text_date(at, date, sizeof(date));
 	if (at > now)
 		check_note(check, CHECK_WARNING, "%s: %s: %s ends on %s", program, option, file,
 			   date);

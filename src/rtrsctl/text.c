@@ -73,6 +73,16 @@ const char *text_program(const json_t *answer, char *buf, size_t len)
 	return text_safe(text, buf, len);
 }
 
+const char *text_date(time_t at, char *buf, size_t len)
+{
+	struct tm tm;
+
+	snprintf(buf, len, "-");
+	if (gmtime_r(&at, &tm))
+		strftime(buf, len, "%Y-%m-%d", &tm);
+	return buf;
+}
+
 static bool ends_with(const char *name, const char *end)
 {
 	size_t n = strlen(name), m = strlen(end);
@@ -94,6 +104,8 @@ static const char *scalar_text(const char *name, const json_t *value, char *buf,
 			return text_time(n, buf, len);
 		if (ends_with(name, "size") || ends_with(name, "bytes") || !strcmp(name, "memory"))
 			return text_bytes(n, buf, len);
+		if (!strcmp(name, "time"))
+			return text_date((time_t)n, buf, len);
 		snprintf(buf, len, "%lld", (long long)n);
 		return buf;
 	case JSON_TRUE:
@@ -239,6 +251,27 @@ static void print_array(const char *name, const json_t *array, unsigned indent)
 	}
 }
 
+/* Has @object an object for each operation, or members of its own? */
+static bool is_ops(json_t *object)
+{
+	void *first = json_object_iter(object);
+
+	return !first || json_is_object(json_object_iter_value(first));
+}
+
+/* The object @name: a table of operations, or its members below its name. */
+static void print_member(const char *name, json_t *object, unsigned indent)
+{
+	char what[TEXT_CELL];
+
+	if (is_ops(object)) {
+		print_ops(object, indent);
+	} else {
+		printf("%*s%s\n", (int)indent, "", text_safe(name, what, sizeof(what)));
+		print_object(object, indent + INDENT);
+	}
+}
+
 static void print_object(json_t *object, unsigned indent)
 {
 	const char *name;
@@ -247,7 +280,7 @@ static void print_object(json_t *object, unsigned indent)
 	print_scalars(object, indent);
 	json_object_foreach(object, name, value) {
 		if (json_is_object(value))
-			print_ops(value, indent);
+			print_member(name, value, indent);
 		else if (json_is_array(value))
 			print_array(name, value, indent);
 		if (json_is_array(value))
