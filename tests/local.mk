@@ -263,8 +263,8 @@ check-fast:
 
 # Integration tests with server and nbdkit in valgrind, unit tests, and what has one thread.
 # nbdkit has 33 threads for each connection.  test-export-io and test-export-size read through a ring into fresh
-# memory, and valgrind does not see what a ring writes there; test-export-extents waits in a ring for a thread, which
-# valgrind does not let run meanwhile (valgrind-uring.c).
+# memory, and valgrind does not see what a ring writes there; test-export-extents makes loop devices by ioctls that
+# valgrind does not know, and reports.
 NOT_IN_VALGRIND = */test-export-io.crit|*/test-export-size.crit|*/test-export-extents.crit
 # Words, so without a space in them; and tests change their directory.  So the suppressions are put where the path is
 # absolute and has no space.
