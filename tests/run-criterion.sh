@@ -17,13 +17,14 @@ UBSAN_OPTIONS=${UBSAN_OPTIONS:+$UBSAN_OPTIONS:}print_stacktrace=1:log_path=$dir/
 MALLOC_PERTURB_=${MALLOC_PERTURB_:-165}
 export ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS MALLOC_PERTURB_
 
-# make check-valgrind: one empty file for each process that has nothing to report.  Threads need
-# valgrind-uring.c to run beside a ring; copied, because LD_PRELOAD is split at spaces and colons.
+# make check-valgrind: one empty file for each process that has nothing to report, of another user,
+# too, who cannot unlink the pipes of vgdb.  Threads need valgrind-uring.c to run beside a ring;
+# copied, because LD_PRELOAD is split at spaces and colons.
 if [ -n "${VALGRIND_TESTS-}" ]; then
-	cp .libs/valgrind-uring.so "$dir/" || exit 99
+	chmod 1777 "$dir" && cp .libs/valgrind-uring.so "$dir/" || exit 99
 	# shellcheck disable=SC2086 # words
 	set -- env LD_PRELOAD="$dir/valgrind-uring.so" \
-		$VALGRIND_TESTS --trace-children=yes --log-file="$dir/report.%p" "$@"
+		$VALGRIND_TESTS --vgdb=no --trace-children=yes --log-file="$dir/report.%p" "$@"
 fi
 
 timeout -k 30 "$limit" "$@" --verbose >"$dir/out" 2>&1
