@@ -438,8 +438,9 @@ static void test_the_server_accepts_with_a_proof(void)
 	begin(AUTH_MODE_REQUIRE);
 	raw_clt_init(&alice, "clt", 1, 1, 2);
 	CHECK(prove(&alice, &proof, key_of("alice"), 1) == 0);
-	for (unsigned cid = 0; cid < 2; cid++) {
+	for (unsigned cid = 0; cid < 2; cid++)
 		sealed(&alice, &proof, cid, &m[cid]);
+	for (unsigned cid = 0; cid < 2; cid++) {
 		CHECK(hpath_connect_with(&alice.path, cid, &m[cid], sizeof(m[cid])) == 0);
 		rtrs_conn_rsp_encode(&rsp, &alice.path.rsp);
 		CHECK(auth_conn_rsp_ok(&rsp, m[cid].auth_data, proof.chap.conn_key));
