@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Preloaded into rtrs-server and unit tests below valgrind: sleeping in a ring that lets other threads run.
+/* Preloaded into rtrs-server and unit tests below valgrind: sleeping in a ring that lets other
+ * threads run.
  *
  * valgrind runs one thread at a time.  It lets the next one run around system calls that it knows
  * to block, and up to 3.19 io_uring_enter() is none of them: two reactors that wait for each other

@@ -77,9 +77,8 @@ const char *text_date(time_t at, char *buf, size_t len)
 {
 	struct tm tm;
 
-	snprintf(buf, len, "-");
-	if (gmtime_r(&at, &tm))
-		strftime(buf, len, "%Y-%m-%d", &tm);
+	if (!gmtime_r(&at, &tm) || !strftime(buf, len, "%Y-%m-%d", &tm))
+		snprintf(buf, len, "-");
 	return buf;
 }
 

@@ -13,8 +13,8 @@
 const char *text_bytes(uint64_t bytes, char *buf, size_t len);
 /* Write @ns as "950 ns", "6.3 us", "12 ms" or "1.5 s"; "-" for 0.  Returns @buf. */
 const char *text_time(uint64_t ns, char *buf, size_t len);
-/* Write the day of @at, seconds since 1970, in UTC as "2026-11-27"; "-" if there is none.  Returns
- * @buf. */
+/* Write the day of @at, seconds since 1970, in UTC as "2026-11-27"; "-" if there is none, or if
+ * @buf has no room.  Returns @buf. */
 const char *text_date(time_t at, char *buf, size_t len);
 /* Mask the control characters in @text, which a peer may have chosen, for a terminal.  Returns
  * @buf, with as much of @text as fits. */
