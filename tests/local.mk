@@ -150,6 +150,7 @@ SHELL_TESTS = \
 	%D%/test-units.sh \
 	%D%/test-unreachable.sh \
 	%D%/test-versions.sh \
+	%D%/test-wait-until.sh \
 	%D%/test-zero-length.sh \
 	$(NULL)
 
