@@ -95,13 +95,17 @@ static bool ahead_begin(struct nbd_conn *conn)
 int64_t nbd_recv_ahead(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t len)
 {
 	struct nbd_ahead *a = &conn->ahead;
+	uint32_t have = MIN(a->end, len);
 
 	if (!a->piece || a->len != len || a->pos)
 		return -1;
 	nbd_req_piece_set(q, a->piece, len);
 	a->piece = NULL;
-	a->pos = MIN(a->end, len);
-	return a->pos;
+	a->pos = have;
+	/* The positions belong to the piece, unless bytes behind it are still to be moved. */
+	if (!nbd_recv_pending(conn))
+		ahead_end(conn);
+	return have;
 }
 
 /* Copy at most @n bytes that came ahead to @to.  Returns how many. */

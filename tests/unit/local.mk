@@ -37,6 +37,7 @@ UNIT_TESTS = \
 	%D%/test-nbd-mem.crit \
 	%D%/test-nbd-msg.crit \
 	%D%/test-nbd-opt.crit \
+	%D%/test-nbd-pause.crit \
 	%D%/test-nbd-recv.crit \
 	%D%/test-nbd-server.crit \
 	%D%/test-nbd-tls.crit \
@@ -156,6 +157,10 @@ nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D
 %C%_test_nbd_opt_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
 %C%_test_nbd_opt_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_nbd_opt_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)
+%C%_test_nbd_pause_crit_SOURCES = %D%/test-nbd-pause.c $(nbd_by_hand)
+%C%_test_nbd_pause_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
+%C%_test_nbd_pause_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_nbd_pause_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)
 %C%_test_nbd_recv_crit_SOURCES = %D%/test-nbd-recv.c $(nbd_by_hand)
 %C%_test_nbd_recv_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
 %C%_test_nbd_recv_crit_CFLAGS = $(UNIT_CFLAGS)

@@ -236,7 +236,9 @@ static int fd_of(const struct nbd_stream *s)
 
 static ssize_t rig_recv(struct nbd_stream *s, const struct iovec *iov, size_t n)
 {
-	return recv(fd_of(s), iov[0].iov_base, iov[0].iov_len, MSG_DONTWAIT);
+	struct msghdr msg = { .msg_iov = (struct iovec *)iov, .msg_iovlen = n };
+
+	return recvmsg(fd_of(s), &msg, MSG_DONTWAIT);
 }
 
 static bool rig_pending(const struct nbd_stream *s)

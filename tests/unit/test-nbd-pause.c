@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Input of the NBD engine that pauses: wherever the limit of requests cuts the stream, each WRITE
+ * has its own data, and the next request begins where the last one ends. */
+#include <sys/socket.h>
+
+#include "nbd-by-hand.h"
+#include "nbd-priv.h"
+#include "unit.h"
+
+TestSuite(pause, .init = by_hand_begin, .fini = by_hand_end);
+
+#define LEN 40000u			/* of a WRITE: too large to be used in its block */
+#define SLOTS (RIG_DISK / LEN)
+#define BEHIND 4u			/* WRITEs behind the limit */
+
+/* How the client speaks. */
+struct way {
+	const char *name;
+	enum nbd_headers headers;
+	bool tls;
+};
+
+static const struct way ways[] = {
+	{ "simple", NBD_HEADERS_SIMPLE, false },
+	{ "structured", NBD_HEADERS_STRUCTURED, false },
+	{ "extended", NBD_HEADERS_EXTENDED, false },
+	{ "simple, TLS", NBD_HEADERS_SIMPLE, true },
+	{ "extended, TLS", NBD_HEADERS_EXTENDED, true },
+};
+
+/* ---- the client ---- */
+
+static void choose(int fd, uint32_t option)
+{
+	uint8_t buf[64];
+
+	say(fd, buf, put_option(buf, option, NULL, 0));
+	cr_assert_eq(hear(fd, buf, sizeof(buf)), (ssize_t)sizeof(struct nbd_msg_option_reply));
+}
+
+static int serve_way(const struct way *way)
+{
+	uint8_t buf[512], data[64];
+	int fd = rig_connect(&rig);
+
+	cr_assert_gt(hear(fd, buf, sizeof(buf)), 0);
+	greet(fd);
+	if (way->tls)
+		choose(fd, NBD_OPT_STARTTLS);
+	if (way->headers == NBD_HEADERS_STRUCTURED)
+		choose(fd, NBD_OPT_STRUCTURED_REPLY);
+	if (way->headers == NBD_HEADERS_EXTENDED)
+		choose(fd, NBD_OPT_EXTENDED_HEADERS);
+	say(fd, buf, put_option(buf, NBD_OPT_GO, data, put_go(data, "disk")));
+	cr_assert_gt(hear(fd, buf, sizeof(buf)), 60);
+	return fd;
+}
+
+/* Write the header of a request of @len bytes, a FLUSH if none, to @buf.  Returns its bytes. */
+static size_t put_header(uint8_t *buf, const struct way *way, uint64_t cookie, uint64_t off,
+			 uint32_t len)
+{
+	struct nbd_msg_request m = request(len ? NBD_CMD_WRITE : NBD_CMD_FLUSH, cookie, off, len);
+	struct nbd_msg_request_ext ext = {
+		.magic = be32_put(NBD_EXTENDED_REQUEST_MAGIC), .type = m.type,
+		.flags = be16_put(len ? NBD_CMD_FLAG_PAYLOAD_LEN : 0), .cookie = m.cookie,
+		.offset = m.offset, .length = be64_put(len),
+	};
+
+	if (way->headers == NBD_HEADERS_EXTENDED)
+		memcpy(buf, &ext, sizeof(ext));
+	else
+		memcpy(buf, &m, sizeof(m));
+	return nbd_request_size(way->headers);
+}
+
+/* The data of WRITE @n. */
+static void put_data(uint8_t buf[LEN], unsigned n)
+{
+	for (uint32_t i = 0; i < LEN; i++)
+		buf[i] = (uint8_t)(n * 7 + i % 251);
+}
+
+/* Write WRITE @n, with its header, to @buf.  Returns its bytes. */
+static size_t put_write(uint8_t *buf, const struct way *way, unsigned n)
+{
+	size_t size = put_header(buf, way, n, n % SLOTS * LEN, LEN);
+
+	put_data(buf + size, n);
+	return size + LEN;
+}
+
+/* The next reply is a success.  Returns its cookie. */
+static unsigned take_reply(int fd, const struct way *way)
+{
+	size_t size = way->headers == NBD_HEADERS_EXTENDED ? sizeof(struct nbd_msg_chunk_ext) :
+							     sizeof(struct nbd_msg_simple_reply);
+	uint8_t buf[sizeof(struct nbd_msg_chunk_ext)];
+	const struct nbd_msg_simple_reply *simple = (void *)buf;
+	const struct nbd_msg_chunk_ext *ext = (void *)buf;
+
+	cr_assert_eq(recv(fd, buf, size, 0), (ssize_t)size, "%s: no reply", way->name);
+	if (way->headers == NBD_HEADERS_EXTENDED) {
+		cr_assert_eq(be16_get(ext->type), NBD_REPLY_TYPE_NONE);
+		return (unsigned)be64_get(ext->cookie);
+	}
+	cr_assert_eq(be32_get(simple->error), 0);
+	return (unsigned)be64_get(simple->cookie);
+}
+
+/* End a held request.  A WRITE has its own data on the disk. */
+static void finish_one(int fd, const struct way *way)
+{
+	uint16_t cmd = rig.held[0]->cmd;
+	static uint8_t data[LEN];
+	unsigned n;
+
+	rig_finish(&rig, 0, 0);
+	n = take_reply(fd, way);
+	put_data(data, n);
+	if (cmd == NBD_CMD_WRITE)
+		cr_assert_eq(memcmp(rig.disk + n % SLOTS * LEN, data, LEN), 0,
+			     "%s: WRITE %u has other data", way->name, n);
+}
+
+/* Fill the limit: the last requests are WRITEs, so that another one is expected. */
+static void fill_limit(int fd, const struct way *way)
+{
+	static uint8_t buf[NBD_CONN_IOS * NBD_REQUEST_MAX + LEN];
+	size_t len = 0;
+
+	rig.mode = RIG_HOLDS;
+	for (unsigned n = 0; n < NBD_CONN_IOS - 2; n++)
+		len += put_header(buf + len, way, n, 0, 0);
+	say(fd, buf, len);
+	for (unsigned n = NBD_CONN_IOS - 2; n < NBD_CONN_IOS; n++)
+		say(fd, buf, put_write(buf, way, n));
+	cr_assert_eq(rig.nheld, NBD_CONN_IOS);
+}
+
+/* ---- tests ---- */
+
+/* NBD_CONN_IOS requests are held.  The stream behind them is cut at @first, and at @second: a
+ * held request ends at each cut. */
+static void pause_at(const struct way *way, size_t first, size_t second)
+{
+	static uint8_t rest[BEHIND * (NBD_REQUEST_MAX + LEN)];
+	int fd = serve_way(way);
+	size_t len = 0;
+
+	for (unsigned n = 0; n < BEHIND; n++)
+		len += put_write(rest + len, way, NBD_CONN_IOS + n);
+	fill_limit(fd, way);
+	say(fd, rest, first);
+	cr_assert_eq(rig.nheld, NBD_CONN_IOS, "%s: more than the limit", way->name);
+	cr_assert_eq(send(fd, rest + first, second - first, MSG_NOSIGNAL),
+		     (ssize_t)(second - first));
+	finish_one(fd, way);
+	finish_one(fd, way);
+	say(fd, rest + second, len - second);
+	while (rig.nheld)
+		finish_one(fd, way);
+	cr_assert_eq(rig.nstarted, NBD_CONN_IOS + BEHIND, "%s, cut at %zu and %zu: %s", way->name,
+		     first, second, last_line);
+	rig.nstarted = 0;
+	rig.mode = RIG_ANSWERS;
+	leave(fd);
+}
+
+/* The first cut lies in and around the request that pauses, the second one in and around the
+ * requests behind it. */
+Test(pause, at_each_cut)
+{
+	for_each_case(way, ways) {
+		const size_t h = nbd_request_size(way->headers), w = h + LEN;
+		const size_t firsts[] = { 1, h - 1, h, h + 1, h + LEN / 2, w - 1, w, w + 1, w + h,
+					  w + h + 1 };
+		const size_t seconds[] = { w, w + 1, w + h - 1, w + h, w + h + LEN / 4, 2 * w - 1,
+					   2 * w, 2 * w + h + 1, 3 * w };
+
+		for_each_case(first, firsts) {
+			for_each_case(second, seconds) {
+				if (*first < *second)
+					pause_at(way, *first, *second);
+			}
+		}
+	}
+}
