@@ -21,7 +21,7 @@ pitfalls_tree() {
 	printf '\tTEST(promise_e_p26_x),\n' > "$tree/tests/fabric/conformance.c"
 	printf '\t%%D%%/test-p27-p28-x.sh \\\n' > "$tree/tests/guest/local.mk"
 	echo > "$tree/tests/local.mk"
-	printf '=item p%s\n\nno hardware\n\n' 29 30 31 32 33 34 35 36 37 38 > \
+	printf '=item p%s\n\nno hardware\n\n' 29 30 31 32 33 34 35 36 37 38 39 > \
 		"$tree/man/rtrs-protocol.pod"
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "log.h"
 #include "nbd-priv.h"
 
 #define IN_PLACE_MAX (32u << 10)	/* bytes of a WRITE that waits in a block to be whole */
@@ -21,7 +22,21 @@ void nbd_in_drop(struct nbd_conn *conn)
 	list_del(&conn->turn);
 }
 
+static struct log_limit lenient_limit = LOG_LIMIT_INIT(4, 10000);
+
 /* ---- requests ---- */
+
+/* Say once that the client omits the flag of a WRITE's data, which is taken all the same. */
+static void note_lenience(struct nbd_conn *conn, const struct nbd_request *req)
+{
+	if (conn->lenience == NBD_LENIENCE_SAID || conn->headers != NBD_HEADERS_EXTENDED ||
+	    req->type != NBD_CMD_WRITE || (req->flags & NBD_CMD_FLAG_PAYLOAD_LEN))
+		return;
+	conn->lenience = NBD_LENIENCE_SAID;
+	log_limited(&lenient_limit, LOG_LEVEL_INFO, conn->name,
+		    "sends WRITE without NBD_CMD_FLAG_PAYLOAD_LEN, as QEMU 10 and 11 do: its data "
+		    "is taken");
+}
 
 /* Drop the bytes of the payload of a wrong request.  The reply follows behind the last byte. */
 static void drop_payload(struct nbd_conn *conn)
@@ -122,6 +137,7 @@ static bool in_take_bytes(struct nbd_conn *conn, struct nbd_request_io *q, uint3
 	size_t memory;
 	int r = 0;
 
+	note_lenience(conn, &q->req);
 	conn->large = q->req.type == NBD_CMD_WRITE && q->req.payload > IN_PLACE_MAX ?
 			q->req.payload : 0;
 	if (q->req.payload && !take_status_payload(conn, q, size, have, &r))

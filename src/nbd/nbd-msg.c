@@ -34,7 +34,8 @@ static int decode_extended(struct nbd_request *req, const struct nbd_msg_request
 		.off = be64_get(m->offset),
 		.len = be64_get(m->length),
 	};
-	if (req->flags & NBD_CMD_FLAG_PAYLOAD_LEN)
+	/* The data of a WRITE follows with the flag and without (doc/traps.md 39). */
+	if (req->type == NBD_CMD_WRITE || (req->flags & NBD_CMD_FLAG_PAYLOAD_LEN))
 		req->payload = (uint32_t)MIN(req->len, (uint64_t)UINT32_MAX);
 	return be32_get(m->magic) == NBD_EXTENDED_REQUEST_MAGIC ? 0 : -EPROTO;
 }
@@ -126,8 +127,6 @@ int nbd_request_check(const struct nbd_request *req, enum nbd_headers headers,
 		return -EINVAL;
 	if (req->type == NBD_CMD_BLOCK_STATUS && !status)
 		return -EINVAL;
-	if (req->type == NBD_CMD_WRITE && req->payload != req->len)
-		return -EINVAL;		/* extended, without PAYLOAD_LEN */
 	if (!c->beyond)
 		return req->off || req->len ? -EINVAL : 0;
 	if (!req->len)

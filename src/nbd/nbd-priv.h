@@ -133,6 +133,7 @@ struct nbd_conn {
 	struct nbd_export export;
 	enum nbd_headers headers;
 	enum { NBD_STATUS_NONE, NBD_STATUS_CHOSEN } status;
+	enum { NBD_LENIENCE_NOT, NBD_LENIENCE_SAID } lenience;	/* in the log */
 
 	/* input */
 	struct nbd_block *block;	/* NULL: no input */

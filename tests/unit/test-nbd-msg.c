@@ -39,15 +39,33 @@ Test(nbd_msg, payload_too_long)
 				     .type = be16_put(NBD_CMD_WRITE),
 				     .length = be32_put(NBD_DATA_MAX) };
 	struct nbd_msg_request_ext ext = { .magic = be32_put(NBD_EXTENDED_REQUEST_MAGIC),
-					   .flags = be16_put(NBD_CMD_FLAG_PAYLOAD_LEN),
-					   .length = be64_put(UINT64_C(1) << 32) };
+					   .type = be16_put(NBD_CMD_WRITE),
+					   .length = be64_put(NBD_DATA_MAX) };
+	static const uint64_t too_long[] = { NBD_DATA_MAX + 1, UINT64_C(1) << 32, UINT64_MAX };
 	struct nbd_request req;
 	const char *why;
 
 	cr_assert_eq(nbd_request_decode(&req, NBD_HEADERS_SIMPLE, &m, &why), 0);
 	m.length = be32_put(NBD_DATA_MAX + 1);
 	cr_assert_eq(nbd_request_decode(&req, NBD_HEADERS_SIMPLE, &m, &why), -EPROTO);
-	cr_assert_eq(nbd_request_decode(&req, NBD_HEADERS_EXTENDED, &ext, &why), -EPROTO);
+	/* The data of a WRITE follows with the flag and without. */
+	for (unsigned flags = 0; flags <= NBD_CMD_FLAG_PAYLOAD_LEN;
+	     flags += NBD_CMD_FLAG_PAYLOAD_LEN) {
+		ext.flags = be16_put((uint16_t)flags);
+		ext.length = be64_put(NBD_DATA_MAX);
+		cr_assert_eq(nbd_request_decode(&req, NBD_HEADERS_EXTENDED, &ext, &why), 0);
+		cr_assert_eq(req.payload, NBD_DATA_MAX);
+		for_each_case(len, too_long) {
+			ext.length = be64_put(*len);
+			cr_assert_eq(nbd_request_decode(&req, NBD_HEADERS_EXTENDED, &ext, &why),
+				     -EPROTO);
+		}
+	}
+	/* No data follows another request without the flag. */
+	ext.type = be16_put(NBD_CMD_TRIM);
+	ext.flags = be16_put(0);
+	cr_assert_eq(nbd_request_decode(&req, NBD_HEADERS_EXTENDED, &ext, &why), 0);
+	cr_assert_eq(req.payload, 0);
 }
 
 #define ALL_FLAGS (NBD_FLAG_SEND_FLUSH | NBD_FLAG_SEND_FUA | NBD_FLAG_SEND_TRIM | \
@@ -123,9 +141,11 @@ Test(nbd_msg, check_write)
 	struct nbd_request req = { .type = NBD_CMD_WRITE, .len = 512, .payload = 512 };
 
 	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_SIMPLE, &export, false), 0);
-	req.payload = 0;		/* extended, and without PAYLOAD_LEN */
-	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_EXTENDED, &export, false), -EINVAL);
-	req.payload = 512;
+	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_EXTENDED, &export, false), 0);
+	req.flags = NBD_CMD_FLAG_PAYLOAD_LEN;
+	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_EXTENDED, &export, false), 0);
+	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_SIMPLE, &export, false), -EINVAL);
+	req.flags = 0;
 	req.off = SIZE - 511;
 	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_SIMPLE, &export, false), -ENOSPC);
 }

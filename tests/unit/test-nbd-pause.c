@@ -18,14 +18,16 @@ struct way {
 	const char *name;
 	enum nbd_headers headers;
 	bool tls;
+	uint16_t flags;			/* of a WRITE */
 };
 
 static const struct way ways[] = {
-	{ "simple", NBD_HEADERS_SIMPLE, false },
-	{ "structured", NBD_HEADERS_STRUCTURED, false },
-	{ "extended", NBD_HEADERS_EXTENDED, false },
-	{ "simple, TLS", NBD_HEADERS_SIMPLE, true },
-	{ "extended, TLS", NBD_HEADERS_EXTENDED, true },
+	{ "simple", NBD_HEADERS_SIMPLE, false, 0 },
+	{ "structured", NBD_HEADERS_STRUCTURED, false, 0 },
+	{ "extended", NBD_HEADERS_EXTENDED, false, NBD_CMD_FLAG_PAYLOAD_LEN },
+	{ "simple, TLS", NBD_HEADERS_SIMPLE, true, 0 },
+	{ "extended, TLS", NBD_HEADERS_EXTENDED, true, NBD_CMD_FLAG_PAYLOAD_LEN },
+	{ "extended, as QEMU 10", NBD_HEADERS_EXTENDED, false, 0 },
 };
 
 /* ---- the client ---- */
@@ -63,7 +65,7 @@ static size_t put_header(uint8_t *buf, const struct way *way, uint64_t cookie, u
 	struct nbd_msg_request m = request(len ? NBD_CMD_WRITE : NBD_CMD_FLUSH, cookie, off, len);
 	struct nbd_msg_request_ext ext = {
 		.magic = be32_put(NBD_EXTENDED_REQUEST_MAGIC), .type = m.type,
-		.flags = be16_put(len ? NBD_CMD_FLAG_PAYLOAD_LEN : 0), .cookie = m.cookie,
+		.flags = be16_put(len ? way->flags : 0), .cookie = m.cookie,
 		.offset = m.offset, .length = be64_put(len),
 	};
 
@@ -184,5 +186,47 @@ Test(pause, at_each_cut)
 					pause_at(way, *first, *second);
 			}
 		}
+	}
+}
+
+/* ---- the flag of a WRITE's data ---- */
+
+/* QEMU 10 and 11 omit NBD_CMD_FLAG_PAYLOAD_LEN: the log says so once for each connection. */
+Test(pause, p39_write_without_its_flag)
+{
+	static uint8_t buf[NBD_REQUEST_MAX + LEN];
+
+	for_each_case(way, ways) {
+		bool omits = way->headers == NBD_HEADERS_EXTENDED && !way->flags;
+		int fd = serve_way(way);
+
+		nlines = 0;
+		for (unsigned n = 0; n < 3; n++) {
+			say(fd, buf, put_write(buf, way, n));
+			cr_assert_eq(take_reply(fd, way), n);
+		}
+		cr_assert_eq(nlines, omits, "%s: %u lines", way->name, nlines);
+		cr_assert(!omits || strstr(last_line, "NBD_CMD_FLAG_PAYLOAD_LEN"), "%s", last_line);
+		leave(fd);
+	}
+}
+
+/* A wrong WRITE has its data dropped with the flag and without: the next request is found. */
+Test(pause, p39_wrong_write_without_its_flag)
+{
+	static uint8_t buf[2 * (NBD_REQUEST_MAX + LEN)];
+
+	for_each_case(way, ways) {
+		int fd = serve_way(way);
+		size_t len = put_header(buf, way, 0, RIG_DISK, LEN) + LEN;
+		uint8_t reply[64];
+		size_t n;
+
+		say(fd, buf, len + put_write(buf + len, way, 1));
+		n = way->headers == NBD_HEADERS_EXTENDED ? sizeof(struct nbd_msg_chunk_ext) + 6 :
+							   sizeof(struct nbd_msg_simple_reply);
+		cr_assert_eq(recv(fd, reply, n, 0), (ssize_t)n);
+		cr_assert_eq(take_reply(fd, way), 1, "%s", way->name);
+		leave(fd);
 	}
 }
