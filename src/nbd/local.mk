@@ -5,6 +5,7 @@ NBD_CPPFLAGS = -I$(top_srcdir)/%D%
 noinst_LTLIBRARIES += libnbdsrv.la
 libnbdsrv_la_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
 libnbdsrv_la_SOURCES = \
+	%D%/nbd-ahead.c \
 	%D%/nbd-ask.c \
 	%D%/nbd-buf.c \
 	%D%/nbd-buf.h \

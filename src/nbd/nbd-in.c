@@ -13,10 +13,6 @@
 
 void nbd_in_drop(struct nbd_conn *conn)
 {
-	if (conn->wrong)
-		nbd_req_put(conn->wrong);
-	conn->wrong = NULL;
-	conn->drop = 0;
 	nbd_recv_drop(conn);
 	conn->pause = NBD_PAUSE_NONE;
 	list_del(&conn->turn);
@@ -36,20 +32,6 @@ static void note_lenience(struct nbd_conn *conn, const struct nbd_request *req)
 	log_limited(&lenient_limit, LOG_LEVEL_INFO, conn->name,
 		    "sends WRITE without NBD_CMD_FLAG_PAYLOAD_LEN, as QEMU 10 and 11 do: its data "
 		    "is taken");
-}
-
-/* Drop the bytes of the payload of a wrong request.  The reply follows behind the last byte. */
-static void drop_payload(struct nbd_conn *conn)
-{
-	uint32_t n = MIN(conn->drop, nbd_recv_avail(conn));
-	struct nbd_request_io *q = conn->wrong;
-
-	conn->drop -= n;
-	conn->in_pos += n;
-	if (!q || conn->drop)
-		return;
-	conn->wrong = NULL;
-	nbd_io_done(&q->io, q->status);
 }
 
 /* Wait for the rest of a request: the request is taken anew when the rest has come. */
@@ -78,7 +60,7 @@ static bool take_write(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t
 		nbd_io_begin(q);
 		return true;
 	}
-	ahead = have ? -1 : nbd_recv_ahead(conn, q, len);
+	ahead = have ? -1 : nbd_ahead_give(conn, q, len);
 	if (ahead < 0 && !nbd_req_memory(q, len))
 		return take_later(q);
 	have = MIN(have, len);
@@ -92,10 +74,7 @@ static bool take_write(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t
 static bool take_wrong(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t size, int r)
 {
 	conn->in_pos += size;
-	conn->drop = q->req.payload;
-	q->status = r;
-	conn->wrong = q;
-	drop_payload(conn);
+	nbd_recv_wrong(conn, q, r);
 	return true;
 }
 
@@ -165,8 +144,10 @@ static bool take_request(struct nbd_conn *conn)
 	struct nbd_request req;
 	const char *why;
 
-	drop_payload(conn);
-	if (conn->fill || conn->wrong || nbd_recv_avail(conn) < size || !nbd_recv_widen(conn))
+	if (conn->input.state == NBD_INPUT_WRONG)
+		nbd_recv_skip(conn);
+	if (conn->input.state != NBD_INPUT_HEADER || nbd_recv_avail(conn) < size ||
+	    !nbd_recv_widen(conn))
 		return false;
 	if (nbd_request_decode(&req, conn->headers, conn->block->bytes + conn->in_pos, &why) < 0) {
 		conn->ops->broke(conn, why);
@@ -236,7 +217,7 @@ int nbd_in_run(struct nbd_conn *conn)
 			conn->pause = NBD_PAUSE_TURN;
 		if (!nbd_in_reads(conn))
 			break;
-		if (nbd_recv_pending(conn)) {
+		if (nbd_ahead_pending(conn)) {
 			if (!nbd_recv_move(conn))
 				break;
 			continue;
@@ -257,5 +238,5 @@ int nbd_in_run(struct nbd_conn *conn)
 
 bool nbd_in_halfway(const struct nbd_conn *conn)
 {
-	return conn->fill || conn->wrong || nbd_recv_avail(conn);
+	return conn->input.state != NBD_INPUT_HEADER || nbd_recv_avail(conn);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Between the files of the engine, from below: nbd-turn.c (lines of connections), nbd-req.c
  * (requests and their memory), nbd-out.c (replies), nbd-io.c (requests on their way through the
- * backend), nbd-recv.c (bytes of the socket), nbd-ask.c (the handshake, and guests), nbd-in.c (what
+ * backend), nbd-ahead.c (data that is expected), nbd-recv.c (bytes of the socket), nbd-ask.c (the handshake, and guests), nbd-in.c (what
  * the bytes say), nbd-conn.c (the life of a connection), nbd-server.c.  A file calls files below
  * it; results and the calls of struct nbd_conn_ops go up.  The loop's thread. */
 #ifndef NBD_PRIV_H
@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "crowd.h"
+#include "fsm.h"
 #include "nbd-mem.h"
 #include "nbd-opt.h"
 #include "nbd-server.h"
@@ -16,6 +17,7 @@
 #define NBD_BLOCK (64u << 10)		/* bytes of a block of input */
 #define NBD_SMALL 512u			/* of a small one */
 #define NBD_CONN_IOS 256u		/* requests of a connection in flight */
+#define NBD_IOS_MAX 16384u		/* of all connections of a loop */
 #define NBD_CONN_MEMORY (64u << 20)	/* bytes of their data; one request may have more */
 #define NBD_STATUS_ROOM 8192u		/* bytes of the reply to a BLOCK_STATUS */
 #define NBD_STATUS_MEMORY (NBD_IO_SCRATCH + NBD_STATUS_ROOM)
@@ -85,12 +87,46 @@ struct nbd_ask {
 /* Behind a large WRITE another WRITE of the same size is expected.  One recvmsg() fills the rest of
  * the first WRITE's data, the header, this memory for the next data, and the header behind.  If
  * another request comes, nbd_recv_move() takes the bytes to their places. */
+enum nbd_ahead_state {
+	NBD_AHEAD_NONE,			/* no memory, no bytes */
+	NBD_AHEAD_EXPECTS,		/* recvmsg() may fill @piece and @head */
+	NBD_AHEAD_HOLDS,		/* bytes came to @piece, and perhaps to @head */
+	NBD_AHEAD_HEADS,		/* bytes are in @head alone: a request has the piece */
+	NBD_AHEAD_NSTATES
+};
+
+enum nbd_ahead_event {
+	NBD_AHEAD_EV_EXPECT, NBD_AHEAD_EV_CAME, NBD_AHEAD_EV_GIVEN, NBD_AHEAD_EV_GIVEN_DATA,
+	NBD_AHEAD_EV_MOVED, NBD_AHEAD_EV_DROP,
+};
+
 struct nbd_ahead {
-	uint8_t *piece;			/* of @len bytes; NULL: none, or a request has the piece */
+	atomic_uint state;		/* enum nbd_ahead_state */
+	uint8_t *piece;			/* EXPECTS, HOLDS: of @len bytes */
 	uint8_t head[NBD_REQUEST_MAX];	/* what came behind @len bytes */
 	uint32_t len;
-	uint32_t pos, end;		/* bytes of @piece and of @head that came and were not
-					 * moved */
+	/* HOLDS, HEADS: bytes of @piece and of @head that came and were not moved */
+	uint32_t pos, end;
+};
+
+/* What the next bytes of the stream are. */
+enum nbd_input_state {
+	NBD_INPUT_HEADER,		/* an option, or the header of a request */
+	NBD_INPUT_FILL,			/* the data of a WRITE, which begins behind the last byte */
+	NBD_INPUT_WRONG,		/* the payload of a wrong request, which is answered behind
+					 * the last byte: a client may not look for a reply while
+					 * the client still sends */
+	NBD_INPUT_NSTATES
+};
+
+enum nbd_input_event {
+	NBD_INPUT_EV_WRITE, NBD_INPUT_EV_WRONG, NBD_INPUT_EV_LAST_BYTE, NBD_INPUT_EV_DROP,
+};
+
+struct nbd_input {
+	atomic_uint state;		/* enum nbd_input_state */
+	struct nbd_request_io *q;	/* FILL, WRONG: whose payload comes; else NULL */
+	uint32_t left;			/* bytes of that payload to come */
 };
 
 /* Calls of lower files to nbd-conn.c. */
@@ -141,12 +177,7 @@ struct nbd_conn {
 	uint32_t large;			/* the last request is a WRITE of so many bytes, which is
 					 * not used in place; 0: another one */
 	struct nbd_ahead ahead;
-	struct nbd_request_io *fill;	/* its payload is being received; NULL: none */
-	uint32_t filled;
-	/* A wrong request, answered behind its payload: a client may not look for a reply while
-	 * the client still sends. */
-	struct nbd_request_io *wrong;	/* NULL: none */
-	uint32_t drop;			/* bytes of that payload to come */
+	struct nbd_input input;
 	enum nbd_conn_pause pause;
 	struct list turn;		/* server->turns or server->starved */
 	uint64_t moved_ms;		/* when bytes last went to or came from the client */
@@ -252,18 +283,40 @@ void nbd_ask_guest(struct nbd_conn *conn);
 /* Act on the state of the haggling, which needs the backend or is over. */
 void nbd_ask_next(struct nbd_conn *conn);
 
+/* ---- nbd-ahead.c ---- */
+
+extern const struct fsm nbd_ahead_fsm;
+
+/* Are there bytes that came ahead and were not moved? */
+static inline bool nbd_ahead_pending(const struct nbd_conn *conn)
+{
+	return conn->ahead.state >= NBD_AHEAD_HOLDS;
+}
+
+/* No bytes are pending.  Have memory for the data of the next request, if the last one says its
+ * length (EXPECTS).  False: nothing is expected, or no memory now. */
+bool nbd_ahead_expect(struct nbd_conn *conn);
+/* @n bytes came to the memory and the head of EXPECTS; 0: none did. */
+void nbd_ahead_came(struct nbd_conn *conn, size_t n);
+/* Make the memory in which data has come ahead the memory of @q, a WRITE of @len bytes whose header
+ * is all that the block has.  Returns the bytes of data that came; -1: nothing was expected, or
+ * another request. */
+int64_t nbd_ahead_give(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t len);
+/* Bytes are pending.  Move them to @iov, in order, as many as fit.  Returns how many. */
+size_t nbd_ahead_move(struct nbd_conn *conn, const struct iovec *iov, size_t niov);
+/* Give the memory back if no bytes came. */
+void nbd_ahead_rest(struct nbd_conn *conn);
+/* Give up memory and bytes. */
+void nbd_ahead_drop(struct nbd_conn *conn);
+
 /* ---- nbd-recv.c ---- */
+
+extern const struct fsm nbd_input_fsm;
 
 /* Bytes that came and are not parsed. */
 static inline uint32_t nbd_recv_avail(const struct nbd_conn *conn)
 {
 	return conn->in_end - conn->in_pos;
-}
-
-/* Does conn->ahead have bytes of an earlier recvmsg()? */
-static inline bool nbd_recv_pending(const struct nbd_conn *conn)
-{
-	return conn->ahead.pos < conn->ahead.end;
 }
 
 /* Have the bytes that came in a block of NBD_BLOCK_ROOM, in which requests are parsed.  False: no
@@ -274,15 +327,16 @@ bool nbd_recv_move(struct nbd_conn *conn);
 /* Receive once; no bytes are pending.  1: the socket may have more; 0: no more; -errno, -EPIPE for
  * the end. */
 int nbd_recv_once(struct nbd_conn *conn);
-/* Make the memory in which data has come ahead the memory of @q, a WRITE of @len bytes whose header
- * is all that the block has.  Returns the bytes of data that came; -1: nothing was expected, or
- * another request. */
-int64_t nbd_recv_ahead(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t len);
 /* Of @q's data the first @have bytes are there, and the rest comes next: @q is begun then. */
 void nbd_recv_fill(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t have);
+/* Drop the payload of @q, then answer @q with @status. */
+void nbd_recv_wrong(struct nbd_conn *conn, struct nbd_request_io *q, int status);
+/* WRONG: drop the bytes of the payload that the block has. */
+void nbd_recv_skip(struct nbd_conn *conn);
 /* Give the block back if all of its bytes are parsed and no WRITE uses them. */
 void nbd_recv_rest(struct nbd_conn *conn);
-/* Give up all bytes, and the WRITE of conn->fill.  Connections that wait for memory are tried. */
+/* Give up all bytes, and the request whose payload was to come.  Connections that wait for memory
+ * are tried. */
 void nbd_recv_drop(struct nbd_conn *conn);
 
 /* ---- nbd-in.c ---- */

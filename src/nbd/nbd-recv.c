@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes of the socket.  recvmsg() fills the memory of a WRITE whose data is to come (conn->fill),
- * blocks, and the memory of a WRITE that is expected (conn->ahead), in this order.
+/* Bytes of the socket.  recvmsg() fills the memory of a WRITE whose data is to come (FILL), blocks,
+ * and the memory of a WRITE that is expected (nbd-ahead.c), in this order.  The table says what the
+ * next bytes are.
  *
  * A connection owns a reference of the block that the connection fills, only while the block has
  * bytes. */
+#define FSM_PREFIX NBD_INPUT_
+
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,23 +15,92 @@
 #include "nbd-priv.h"
 
 #define TAIL 4096u			/* a block with less room is left */
-#define AHEAD_MAX (256u << 10)		/* bytes, more than a unix socket holds */
 
-static void fill_end(struct nbd_conn *conn)
+/* ---- what comes next ---- */
+
+static struct nbd_request_io *input_take(struct nbd_conn *conn)
 {
-	struct nbd_request_io *q = conn->fill;
+	struct nbd_request_io *q = conn->input.q;
 
-	conn->fill = NULL;
-	nbd_io_begin(q);
+	conn->input.q = NULL;
+	conn->input.left = 0;
+	return q;
+}
+
+static void begin_write(void *object)
+{
+	nbd_io_begin(input_take(object));
+}
+
+static void answer_wrong(void *object)
+{
+	struct nbd_request_io *q = input_take(object);
+
+	nbd_io_done(&q->io, q->status);
+}
+
+static void give_up(void *object)
+{
+	nbd_req_put(input_take(object));
+}
+
+static const char *const states[] = { "header", "fill", "wrong" };
+static const char *const events[] = { "write", "wrong", "last-byte", "drop" };
+
+static const struct fsm_row rows[] = {
+	ROW(IN(HEADER), WRITE, FILL, NULL),
+	ROW(IN(HEADER), WRONG, WRONG, NULL),
+	ROW(IN(FILL), LAST_BYTE, HEADER, begin_write),
+	ROW(IN(WRONG), LAST_BYTE, HEADER, answer_wrong),
+	ROW(IN(FILL) | IN(WRONG), DROP, HEADER, give_up),
+	STAY(IN(HEADER), DROP),
+};
+
+const struct fsm nbd_input_fsm = FSM("input", rows, states, events);
+
+static void input_event(struct nbd_conn *conn, enum nbd_input_event event)
+{
+	fsm_run(&nbd_input_fsm, &conn->input.state, event, conn);
+}
+
+/* Of the payload @n bytes came. */
+static void input_count(struct nbd_conn *conn, uint32_t n)
+{
+	assert(n <= conn->input.left);
+	conn->input.left -= n;
+	if (!conn->input.left)
+		input_event(conn, NBD_INPUT_EV_LAST_BYTE);
+}
+
+static void input_begin(struct nbd_conn *conn, struct nbd_request_io *q,
+			enum nbd_input_event event, uint32_t have)
+{
+	input_event(conn, event);
+	conn->input.q = q;
+	conn->input.left = q->req.payload;
+	input_count(conn, have);
 }
 
 void nbd_recv_fill(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t have)
 {
-	conn->fill = q;
-	conn->filled = have;
-	if (have == q->req.payload)
-		fill_end(conn);
+	input_begin(conn, q, NBD_INPUT_EV_WRITE, have);
 }
+
+void nbd_recv_wrong(struct nbd_conn *conn, struct nbd_request_io *q, int status)
+{
+	q->status = status;
+	input_begin(conn, q, NBD_INPUT_EV_WRONG, 0);
+}
+
+void nbd_recv_skip(struct nbd_conn *conn)
+{
+	uint32_t n = MIN(conn->input.left, nbd_recv_avail(conn));
+
+	conn->in_pos += n;
+	input_count(conn, n);
+}
+
+/* ---- blocks ---- */
 
 /* Is @block, with @n bytes that came, a small one that is too small for what comes? */
 static bool is_outgrown(const struct nbd_conn *conn, const struct nbd_block *block, uint32_t n)
@@ -68,69 +141,14 @@ bool nbd_recv_widen(struct nbd_conn *conn)
 	return !is_outgrown(conn, conn->block, nbd_recv_avail(conn)) || recv_room(conn);
 }
 
-/* ---- the WRITE that is expected ---- */
-
-static void ahead_end(struct nbd_conn *conn)
-{
-	struct nbd_ahead *a = &conn->ahead;
-
-	if (a->piece)
-		nbd_req_piece_put(conn, a->piece, a->len);
-	a->piece = NULL;
-	a->len = a->pos = a->end = 0;
-}
-
-/* Make memory for the data of the next request, if the last one says its length. */
-static bool ahead_begin(struct nbd_conn *conn)
-{
-	struct nbd_ahead *a = &conn->ahead;
-
-	if (!a->piece && conn->large && conn->large <= AHEAD_MAX) {
-		a->piece = nbd_req_piece(conn, conn->large);
-		a->len = conn->large;
-	}
-	return a->piece;
-}
-
-int64_t nbd_recv_ahead(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t len)
-{
-	struct nbd_ahead *a = &conn->ahead;
-	uint32_t have = MIN(a->end, len);
-
-	if (!a->piece || a->len != len || a->pos)
-		return -1;
-	nbd_req_piece_set(q, a->piece, len);
-	a->piece = NULL;
-	a->pos = have;
-	/* The positions belong to the piece, unless bytes behind it are still to be moved. */
-	if (!nbd_recv_pending(conn))
-		ahead_end(conn);
-	return have;
-}
-
-/* Copy at most @n bytes that came ahead to @to.  Returns how many. */
-static uint32_t ahead_copy(struct nbd_ahead *a, uint8_t *to, size_t n)
-{
-	uint32_t data = (uint32_t)MIN(n, (size_t)(MIN(a->end, a->len) - MIN(a->pos, a->len)));
-	uint32_t head;
-
-	if (data)
-		memcpy(to, a->piece + a->pos, data);
-	a->pos += data;
-	head = a->pos < a->len ? 0 : (uint32_t)MIN(n - data, (size_t)(a->end - a->pos));
-	if (head)
-		memcpy(to + data, a->head + (a->pos - a->len), head);
-	a->pos += head;
-	return data + head;
-}
-
 /* ---- receive ---- */
 
 /* The places of bytes to come, in their order. */
 struct places {
 	struct iovec iov[4];
 	size_t n, sum;
-	uint32_t block;			/* bytes of the block's place */
+	size_t data;			/* bytes of the place in a WRITE's memory */
+	uint32_t block;			/* of the block's place */
 };
 
 static void places_add(struct places *p, void *base, size_t len)
@@ -143,7 +161,7 @@ static void places_add(struct places *p, void *base, size_t len)
 static void places_of_block(struct places *p, struct nbd_conn *conn)
 {
 	uint32_t head = (uint32_t)nbd_request_size(conn->headers), have = nbd_recv_avail(conn);
-	bool ahead = !nbd_recv_pending(conn) && have < head && ahead_begin(conn);
+	bool ahead = !nbd_ahead_pending(conn) && have < head && nbd_ahead_expect(conn);
 
 	p->block = conn->block->room - conn->in_end;
 	if (ahead)
@@ -158,7 +176,7 @@ static void places_of_block(struct places *p, struct nbd_conn *conn)
 /* False: no memory now. */
 static bool places_find(struct places *p, struct nbd_conn *conn)
 {
-	struct nbd_request_io *q = conn->fill;
+	struct nbd_request_io *q = conn->input.state == NBD_INPUT_FILL ? conn->input.q : NULL;
 
 	*p = (struct places){ 0 };
 	if (!recv_room(conn)) {
@@ -167,8 +185,9 @@ static bool places_find(struct places *p, struct nbd_conn *conn)
 		conn->pause = NBD_PAUSE_NONE;	/* the data has its memory */
 	}
 	if (q)
-		places_add(p, (uint8_t *)q->piece + conn->filled,
-			   q->req.payload - conn->filled);
+		places_add(p, (uint8_t *)q->piece + q->req.payload - conn->input.left,
+			   conn->input.left);
+	p->data = p->sum;
 	if (conn->block && conn->in_end < conn->block->room)
 		places_of_block(p, conn);
 	return true;
@@ -177,29 +196,24 @@ static bool places_find(struct places *p, struct nbd_conn *conn)
 /* Count @n bytes that came to these places. */
 static void recv_count(struct nbd_conn *conn, const struct places *p, size_t n)
 {
-	uint32_t rest = conn->fill ? conn->fill->req.payload - conn->filled : 0;
-	uint32_t mine = (uint32_t)MIN((size_t)rest, n);
-	uint32_t block = (uint32_t)MIN(n - mine, (size_t)p->block);
+	uint32_t data = (uint32_t)MIN(p->data, n);
+	uint32_t block = (uint32_t)MIN(n - data, (size_t)p->block);
 
-	conn->filled += mine;
+	assert(n <= p->sum);
 	conn->in_end += block;
-	conn->ahead.end += (uint32_t)(n - mine - block);
-	if (conn->fill && mine == rest)
-		fill_end(conn);
+	nbd_ahead_came(conn, n - data - block);
+	/* ORDER: last, because the connection may end in the request that begins. */
+	if (data)
+		input_count(conn, data);
 }
 
 bool nbd_recv_move(struct nbd_conn *conn)
 {
 	struct places p;
-	size_t n = 0;
 
 	if (!places_find(&p, conn))
 		return false;
-	for (size_t i = 0; i < p.n; i++)
-		n += ahead_copy(&conn->ahead, p.iov[i].iov_base, p.iov[i].iov_len);
-	if (!nbd_recv_pending(conn))
-		ahead_end(conn);
-	recv_count(conn, &p, n);
+	recv_count(conn, &p, nbd_ahead_move(conn, p.iov, p.n));
 	return true;
 }
 
@@ -225,8 +239,7 @@ int nbd_recv_once(struct nbd_conn *conn)
 
 void nbd_recv_rest(struct nbd_conn *conn)
 {
-	if (!nbd_recv_pending(conn))
-		ahead_end(conn);
+	nbd_ahead_rest(conn);
 	if (!conn->block || nbd_recv_avail(conn) || conn->block->refs > 1)
 		return;
 	nbd_block_put(conn->server, conn->block);
@@ -237,13 +250,11 @@ void nbd_recv_drop(struct nbd_conn *conn)
 {
 	struct nbd_server *server = conn->server;
 
-	if (conn->fill)
-		nbd_req_put(conn->fill);
-	conn->fill = NULL;
+	input_event(conn, NBD_INPUT_EV_DROP);
 	if (conn->block)
 		nbd_block_put(server, conn->block);
 	conn->block = NULL;
-	ahead_end(conn);
+	nbd_ahead_drop(conn);
 	conn->large = 0;
 	conn->in_pos = conn->in_end = 0;
 	if (!list_empty(&server->starved))

@@ -7,8 +7,6 @@
 #include "nbd-priv.h"
 #include "util.h"
 
-#define IOS_MAX 16384u			/* of all connections */
-
 struct nbd_request_io *nbd_req_get(struct nbd_conn *conn, const struct nbd_request *req)
 {
 	struct nbd_server *server = conn->server;
@@ -18,9 +16,9 @@ struct nbd_request_io *nbd_req_get(struct nbd_conn *conn, const struct nbd_reque
 		conn->pause = NBD_PAUSE_FULL;
 		return NULL;
 	}
-	if (server->nios < IOS_MAX)
+	if (server->nios < NBD_IOS_MAX)
 		q = list_pop_entry(&server->ios, struct nbd_request_io, link);
-	if (!q && server->nios < IOS_MAX)
+	if (!q && server->nios < NBD_IOS_MAX)
 		q = malloc(align_up(sizeof(*q) + server->backend->io_size, 16));
 	if (!q) {
 		conn->pause = NBD_PAUSE_MEMORY;

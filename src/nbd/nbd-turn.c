@@ -67,7 +67,7 @@ static bool is_stuck(const struct nbd_conn *conn)
 	bool input = conn->block && conn->block->room == NBD_BLOCK_ROOM &&
 		     conn->in_pos != conn->in_end && conn->pause == NBD_PAUSE_NONE;
 
-	return conn->fill || conn->out_state == NBD_OUT_FULL || input;
+	return conn->input.state == NBD_INPUT_FILL || conn->out_state == NBD_OUT_FULL || input;
 }
 
 static void turn_hungry(struct loop_timer *timer)

@@ -210,7 +210,7 @@ static void rig_start(struct nbd_io *io)
 	nbd_io_done(io, 0);
 }
 
-void rig_finish(struct rig *rig, unsigned i, int status)
+static void end_held(struct rig *rig, unsigned i, int status)
 {
 	struct nbd_io *io = rig->held[i];
 
@@ -218,6 +218,18 @@ void rig_finish(struct rig *rig, unsigned i, int status)
 	if (status == 0)
 		disk_do(rig, io);
 	nbd_io_done(io, status);
+}
+
+void rig_finish(struct rig *rig, unsigned i, int status)
+{
+	end_held(rig, i, status);
+	rig_run(rig);
+}
+
+void rig_finish_all(struct rig *rig, int status)
+{
+	while (rig->nheld)
+		end_held(rig, rig->nheld - 1, status);
 	rig_run(rig);
 }
 

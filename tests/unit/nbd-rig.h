@@ -8,7 +8,7 @@
 
 #define RIG_DISK (1u << 20)		/* bytes of the export "disk" */
 #define RIG_LARGE (UINT64_C(1) << 40)	/* of "large", which keeps nothing */
-#define RIG_HELD_MAX 4096
+#define RIG_HELD_MAX 16384
 
 struct rig {
 	struct nbd_server *server;
@@ -39,5 +39,7 @@ void rig_pass_time(struct rig *rig, unsigned ms);
 void rig_open_now(struct rig *rig);
 /* End the held request @i with @status, and run. */
 void rig_finish(struct rig *rig, unsigned i, int status);
+/* End all held requests with @status, and run. */
+void rig_finish_all(struct rig *rig, int status);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Input of the NBD engine that pauses: wherever the limit of requests cuts the stream, each WRITE
- * has its own data, and the next request begins where the last one ends. */
+/* Input of the NBD engine that pauses: wherever a limit of requests cuts the stream, each WRITE has
+ * its own data, and the next request begins where the last one ends. */
 #include <sys/socket.h>
 
+#include "fsm-rules.h"
 #include "nbd-by-hand.h"
 #include "nbd-priv.h"
 #include "unit.h"
@@ -110,14 +111,25 @@ static unsigned take_reply(int fd, const struct way *way)
 	return (unsigned)be64_get(simple->cookie);
 }
 
-/* End a held request.  A WRITE has its own data on the disk. */
-static void finish_one(int fd, const struct way *way)
+/* Have @n FLUSHes held. */
+static void hold_flushes(int fd, const struct way *way, unsigned n)
 {
-	uint16_t cmd = rig.held[0]->cmd;
+	static uint8_t buf[NBD_CONN_IOS * NBD_REQUEST_MAX];
+	size_t len = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		len += put_header(buf + len, way, i, 0, 0);
+	say(fd, buf, len);
+}
+
+/* End the request that is held last.  A WRITE has its own data on the disk. */
+static void finish_last(int fd, const struct way *way)
+{
+	uint16_t cmd = rig.held[rig.nheld - 1]->cmd;
 	static uint8_t data[LEN];
 	unsigned n;
 
-	rig_finish(&rig, 0, 0);
+	rig_finish(&rig, rig.nheld - 1, 0);
 	n = take_reply(fd, way);
 	put_data(data, n);
 	if (cmd == NBD_CMD_WRITE)
@@ -125,68 +137,89 @@ static void finish_one(int fd, const struct way *way)
 			     "%s: WRITE %u has other data", way->name, n);
 }
 
-/* Fill the limit: the last requests are WRITEs, so that another one is expected. */
-static void fill_limit(int fd, const struct way *way)
+/* ---- cuts ---- */
+
+/* The requests of @fd are at a limit if @nflushes of it are held, and two WRITEs.  The stream behind
+ * is cut at @first, and at @second: a request ends at each cut. */
+static void pause_at(const struct way *way, unsigned nflushes, size_t first, size_t second)
 {
-	static uint8_t buf[NBD_CONN_IOS * NBD_REQUEST_MAX + LEN];
-	size_t len = 0;
-
-	rig.mode = RIG_HOLDS;
-	for (unsigned n = 0; n < NBD_CONN_IOS - 2; n++)
-		len += put_header(buf + len, way, n, 0, 0);
-	say(fd, buf, len);
-	for (unsigned n = NBD_CONN_IOS - 2; n < NBD_CONN_IOS; n++)
-		say(fd, buf, put_write(buf, way, n));
-	cr_assert_eq(rig.nheld, NBD_CONN_IOS);
-}
-
-/* ---- tests ---- */
-
-/* NBD_CONN_IOS requests are held.  The stream behind them is cut at @first, and at @second: a
- * held request ends at each cut. */
-static void pause_at(const struct way *way, size_t first, size_t second)
-{
-	static uint8_t rest[BEHIND * (NBD_REQUEST_MAX + LEN)];
+	static uint8_t buf[BEHIND * (NBD_REQUEST_MAX + LEN)];
+	unsigned others = rig.nheld, started;
 	int fd = serve_way(way);
 	size_t len = 0;
 
-	for (unsigned n = 0; n < BEHIND; n++)
-		len += put_write(rest + len, way, NBD_CONN_IOS + n);
-	fill_limit(fd, way);
-	say(fd, rest, first);
-	cr_assert_eq(rig.nheld, NBD_CONN_IOS, "%s: more than the limit", way->name);
-	cr_assert_eq(send(fd, rest + first, second - first, MSG_NOSIGNAL),
+	hold_flushes(fd, way, nflushes);
+	for (unsigned n = 0; n < 2; n++)
+		say(fd, buf, put_write(buf, way, n));
+	cr_assert_eq(rig.nheld, others + nflushes + 2);
+	started = rig.nstarted;
+	for (unsigned n = 2; n < BEHIND + 2; n++)
+		len += put_write(buf + len, way, n);
+
+	say(fd, buf, first);
+	cr_assert_eq(rig.nstarted, started, "%s: more than the limit", way->name);
+	cr_assert_eq(send(fd, buf + first, second - first, MSG_NOSIGNAL),
 		     (ssize_t)(second - first));
-	finish_one(fd, way);
-	finish_one(fd, way);
-	say(fd, rest + second, len - second);
-	while (rig.nheld)
-		finish_one(fd, way);
-	cr_assert_eq(rig.nstarted, NBD_CONN_IOS + BEHIND, "%s, cut at %zu and %zu: %s", way->name,
+	finish_last(fd, way);
+	finish_last(fd, way);
+	say(fd, buf + second, len - second);
+	while (rig.nheld > others)
+		finish_last(fd, way);
+	cr_assert_eq(rig.nstarted, started + BEHIND, "%s, cut at %zu and %zu: %s", way->name,
 		     first, second, last_line);
-	rig.nstarted = 0;
-	rig.mode = RIG_ANSWERS;
 	leave(fd);
 }
 
 /* The first cut lies in and around the request that pauses, the second one in and around the
  * requests behind it. */
-Test(pause, at_each_cut)
+static void pause_at_each_cut(const struct way *way, unsigned nflushes)
 {
-	for_each_case(way, ways) {
-		const size_t h = nbd_request_size(way->headers), w = h + LEN;
-		const size_t firsts[] = { 1, h - 1, h, h + 1, h + LEN / 2, w - 1, w, w + 1, w + h,
-					  w + h + 1 };
-		const size_t seconds[] = { w, w + 1, w + h - 1, w + h, w + h + LEN / 4, 2 * w - 1,
-					   2 * w, 2 * w + h + 1, 3 * w };
+	const size_t h = nbd_request_size(way->headers), w = h + LEN;
+	const size_t firsts[] = { 1, h - 1, h, h + 1, h + LEN / 2, w - 1, w, w + 1, w + h,
+				  w + h + 1 };
+	const size_t seconds[] = { w, w + 1, w + h - 1, w + h, w + h + LEN / 4, 2 * w - 1, 2 * w,
+				   2 * w + h + 1, 3 * w };
 
-		for_each_case(first, firsts) {
-			for_each_case(second, seconds) {
-				if (*first < *second)
-					pause_at(way, *first, *second);
-			}
+	for_each_case(first, firsts) {
+		for_each_case(second, seconds) {
+			if (*first < *second)
+				pause_at(way, nflushes, *first, *second);
 		}
 	}
+}
+
+/* The connection has NBD_CONN_IOS requests. */
+Test(pause, at_the_limit_of_a_connection)
+{
+	rig.mode = RIG_HOLDS;
+	for_each_case(way, ways)
+		pause_at_each_cut(way, NBD_CONN_IOS - 2);
+}
+
+/* All connections together have NBD_IOS_MAX requests, and this one goes hungry. */
+Test(pause, at_the_limit_of_all_connections)
+{
+	int others[NBD_IOS_MAX / NBD_CONN_IOS];
+
+	rig.mode = RIG_HOLDS;
+	for_each_case(fd, others) {
+		*fd = serve_way(&ways[0]);
+		hold_flushes(*fd, &ways[0], NBD_CONN_IOS - (fd == others ? 2 : 0));
+	}
+	cr_assert_eq(rig.nheld, NBD_IOS_MAX - 2);
+	for_each_case(way, ways)
+		pause_at_each_cut(way, 0);
+	rig_finish_all(&rig, 0);
+	for_each_case(fd, others)
+		leave(*fd);
+}
+
+/* ---- the tables ---- */
+
+Test(pause, rules)
+{
+	fsm_rules(&nbd_ahead_fsm);
+	fsm_rules(&nbd_input_fsm);
 }
 
 /* ---- the flag of a WRITE's data ---- */
