@@ -71,6 +71,12 @@ THREAD_TESTS += %D%/thread-clt-loops
 %C%_thread_clt_loops_CPPFLAGS = $(%C%_thread_clt_CPPFLAGS)
 %C%_thread_clt_loops_LDADD = libcltkit.la libcltloop.la libctl.la libopt.la $(%C%_thread_clt_LDADD) $(JANSSON_LIBS)
 
+THREAD_TESTS += %D%/thread-clt-settle
+%C%_thread_clt_settle_SOURCES = %D%/thread-clt-settle.c %D%/thread.h
+%C%_thread_clt_settle_CPPFLAGS = $(%C%_thread_clt_CPPFLAGS)
+%C%_thread_clt_settle_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=loop_post,--wrap=sched_yield
+%C%_thread_clt_settle_LDADD = $(%C%_thread_clt_loops_LDADD)
+
 THREAD_TESTS += %D%/thread-clt-wake
 %C%_thread_clt_wake_SOURCES = %D%/thread-clt-wake.c %D%/thread.h
 %C%_thread_clt_wake_CPPFLAGS = $(%C%_thread_clt_CPPFLAGS)

@@ -120,7 +120,7 @@ static void threads_settle(struct clt_waiter *w, unsigned n)
 
 	w->settled = (w->settled + n) & mask;
 	/* The pusher is between the push and the count. */
-	while (((atomic_load(&w->word) / WORD_COUNT - w->settled) & mask) > mask / 2)
+	while (!clt_wait_reached(atomic_load(&w->word) / WORD_COUNT, w->settled, mask))
 		sched_yield();
 }
 

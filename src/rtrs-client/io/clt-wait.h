@@ -146,8 +146,15 @@ static inline void clt_wait_look(struct clt_waiter *w)
 	w->ops->look(w);
 }
 
-/* The owner took @n more slots from the operation: return when the counts of all of these have
- * come.  Owner. */
+/* Have the counts @count reached @settled?  Both wrap behind @mask.  Others count meanwhile, also
+ * slots that the owner took none of yet: whoever waits compares by order. */
+static inline bool clt_wait_reached(unsigned count, unsigned settled, unsigned mask)
+{
+	return ((count - settled) & mask) <= mask / 2;
+}
+
+/* The owner took @n more slots from the operation: return when at least the counts of all of these
+ * have come.  Owner. */
 static inline void clt_wait_settle(struct clt_waiter *w, unsigned n)
 {
 	w->ops->settle(w, n);

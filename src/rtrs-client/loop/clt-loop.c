@@ -84,7 +84,8 @@ static void clt_loop_count(struct clt_waiter *w)
 	}
 	if (!home)
 		loop_post(w->home, &w->msg);
-	/* ORDER: last, on another thread than the owner's: see clt_loop_settle(). */
+	/* ORDER: last, on another thread than the owner's.  From the count on the owner may end the
+	 * operation, with @w->msg, and then the loop. */
 	atomic_fetch_add(&w->word, 1);
 	if (home)
 		w->fn(w);
@@ -100,11 +101,12 @@ static void clt_loop_look(struct clt_waiter *w)
 		loop_post(w->home, &w->msg);
 }
 
-/* The thread that pushed a slot is about to count the slot. */
+/* The pusher is between the push and the count.  It may also have counted the next slot, which the
+ * owner has not taken yet. */
 static void clt_loop_settle(struct clt_waiter *w, unsigned n)
 {
 	w->settled += n;
-	while (atomic_load(&w->word) != w->settled)
+	while (!clt_wait_reached(atomic_load(&w->word), w->settled, ~WORD_LOOK))
 		sched_yield();
 }
 
