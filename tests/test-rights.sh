@@ -167,18 +167,24 @@ expect_failure 1 "expected the name of an identity" "${ctl[@]}" export set one a
 
 # ---- old opens, new rules ----
 
-# reader NAME EXPORT: another client holds EXPORT open, and reads until it is taken away
-reader() {
-	from "$1" sessname="old-$1" mode=ro
+# holder NAME EXPORT CALL OPTION...: another client does CALL until EXPORT is taken away
+holder() {
+	from "$1" sessname="old-$1" "${@:4}"
 	nbdsh_run "nbd+unix:///$2?socket=$sock" <<END &
 open("$tmp/$1.open", "w").close()
 try:
     while True:
-        h.pread(4096, 0)
+        $3
 except nbd.Error:
     open("$tmp/$1.gone", "w").close()
 END
-	wait_until "$1 reads" test -e "$tmp/$1.open"
+	wait_until "$1 has $2 open" test -e "$tmp/$1.open"
+}
+reader() {
+	holder "$1" "$2" 'h.pread(4096, 0)' mode=ro
+}
+writer() {
+	holder "$1" "$2" 'h.pwrite(bytes(4096), 0)' mode=rw
 }
 # has WHOM EXPORT ALLOWED: "rtrsctl clients" tells so
 has() {
@@ -232,6 +238,16 @@ has old-gw2 two yes
 stop_process "$gw1_pid"
 stop_process "$gw2_old_pid"
 says 'two: allow psk:gw2 -> psk:gw1, psk:gw2' export set two allow=psk:gw1,psk:gw2
+# A writer who may only read from now on is one of those.
+rm "$tmp/gw1.gone" "$tmp/gw1.open"
+writer gw1 two
+has old-gw1 two yes
+says 'two: read-only psk:backup -> psk:gw1' --force export set two read-only=psk:gw1
+wait_until "gw1 has lost it" test -e "$tmp/gw1.gone"
+no_io 'ead-only' gw1 two --rw=randwrite
+io gw1 two --rw=randread
+stop_process "$gateway_pid"
+says 'two: read-only psk:gw1 -> psk:backup' export set two read-only=psk:backup
 
 # ---- keys that come and go ----
 

@@ -207,8 +207,11 @@ static void test_names_are_bounded(void)
 
 /* ---- exports ---- */
 
-/* Give "disk0" these lists. */
-static void set_disk(const char *allow, const char *read_only)
+typedef int change_fn(struct world *w, const struct conf_export *exports, unsigned n,
+		      char err[EXPORT_LIFE_ERR]);
+
+/* Give "disk0" these lists by @change. */
+static void set_disk_by(change_fn *change, const char *allow, const char *read_only)
 {
 	static char name[] = "disk0", spec[] = "disk0=disk0";
 	struct conf_export ex = { .name = name, .spec = spec };
@@ -217,7 +220,12 @@ static void set_disk(const char *allow, const char *read_only)
 	CHECK(conf_allow_list_add(&ex.allow, allow, err, sizeof(err)) == 0);
 	if (*read_only)
 		CHECK(conf_allow_list_add(&ex.read_only, read_only, err, sizeof(err)) == 0);
-	CHECK(world_server_change(w, &ex, 1, err) == 0);
+	CHECK(change(w, &ex, 1, err) == 0);
+}
+
+static void set_disk(const char *allow, const char *read_only)
+{
+	set_disk_by(world_server_change, allow, read_only);
 }
 
 /* An OPEN of "disk0", or of what does not exist, by @identity. */
@@ -295,6 +303,36 @@ static void test_rights_change(void)
 	end();
 }
 
+/* With --force a writer who may only read from now on loses the export, comes back as a reader, and
+ * is left alone by the next such change; a reader keeps what it has open. */
+static void test_rights_change_forced(void)
+{
+	static const enum rnbd_access_mode writes[] = { RNBD_ACCESS_RW, RNBD_ACCESS_MIGRATION };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(writes); i++) {
+		w = world_create(1);
+		world_server_start(w, NULL);
+		sim_identify("clt", "psk:gw1");
+		raw_clt_init(&clt, "clt", 1, 1, 2);
+		CHECK(raw_clt_open(&clt, "sess", writes[i]) == 0);
+		CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_WRITE, 0, 512, false) == 0);
+		set_disk_by(world_server_change_forced, "all", "psk:gw1");
+		CHECK(world_traced(w, "its lists do not let the client have it open"));
+		CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_WRITE, 0, 512, false) == -ENOTCONN);
+		raw_clt_fini(&clt);
+		world_run_ms(w, 50);
+		raw_clt_init(&clt, "clt", 1, 1, 2);
+		CHECK(raw_clt_open(&clt, "sess", writes[i]) == -EROFS);
+		raw_clt_fini(&clt);
+		world_run_ms(w, 50);
+		raw_clt_init(&clt, "clt", 1, 1, 2);
+		CHECK(raw_clt_open(&clt, "sess", RNBD_ACCESS_RO) == 0);
+		set_disk_by(world_server_change_forced, "all", "psk:gw1, psk:gw2");
+		CHECK(do_read() == 0);
+		end();
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
@@ -308,6 +346,7 @@ int main(int argc, char **argv)
 		{ "names-are-bounded", test_names_are_bounded },
 		{ "rights", test_rights },
 		{ "rights-change", test_rights_change },
+		{ "rights-change-forced", test_rights_change_forced },
 	};
 
 	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));

@@ -325,14 +325,9 @@ static bool change_is_done(void *arg)
 	return ((struct change *)arg)->done;
 }
 
-int world_server_change(struct world *w, const struct conf_export *exports, unsigned n,
-			char err[EXPORT_LIFE_ERR])
-{
-	return world_server_change_on(w, "srv", exports, n, err);
-}
-
-int world_server_change_on(struct world *w, const char *host, const struct conf_export *exports,
-			   unsigned n, char err[EXPORT_LIFE_ERR])
+/* As world_server_change_on(); @force: as that of apply_run(). */
+static int change_on(struct world *w, const char *host, const struct conf_export *exports,
+		     unsigned n, bool force, char err[EXPORT_LIFE_ERR])
 {
 	struct world_server *s = w->servers_up[world_place(host)];
 	struct sim_place before = sim_enter(s->host, s->epoch);
@@ -344,7 +339,7 @@ int world_server_change_on(struct world *w, const char *host, const struct conf_
 	wanted.exports = (struct conf_export *)(uintptr_t)exports;
 	wanted.nexports = n;
 	CHECK(plan_make(&plan, &s->served, &wanted) == 0);
-	CHECK(apply_run(&s->apply, &plan, &wanted, false, change_done, &c) == 0);
+	CHECK(apply_run(&s->apply, &plan, &wanted, force, change_done, &c) == 0);
 	sim_leave(before);
 	CHECK(sim_run_until(change_is_done, &c, 1000));
 	plan_fini(&plan);
@@ -354,6 +349,24 @@ int world_server_change_on(struct world *w, const char *host, const struct conf_
 		memcpy(s->exported, exports, n * sizeof(*exports));
 	s->served.nexports = n;
 	return 0;
+}
+
+int world_server_change(struct world *w, const struct conf_export *exports, unsigned n,
+			char err[EXPORT_LIFE_ERR])
+{
+	return change_on(w, "srv", exports, n, false, err);
+}
+
+int world_server_change_forced(struct world *w, const struct conf_export *exports, unsigned n,
+			       char err[EXPORT_LIFE_ERR])
+{
+	return change_on(w, "srv", exports, n, true, err);
+}
+
+int world_server_change_on(struct world *w, const char *host, const struct conf_export *exports,
+			   unsigned n, char err[EXPORT_LIFE_ERR])
+{
+	return change_on(w, host, exports, n, false, err);
 }
 
 unsigned world_server_kick(struct world *w, const char *name)

@@ -102,7 +102,10 @@ void world_server_kill(struct world *w, enum sim_kill how);
 #define WORLD_EXPORTS_MAX 8u
 int world_server_change(struct world *w, const struct conf_export *exports, unsigned n,
 			char err[EXPORT_LIFE_ERR]);
-/* The same of the server on @host. */
+/* The same with --force: an export is taken away from who may not have it open any more. */
+int world_server_change_forced(struct world *w, const struct conf_export *exports, unsigned n,
+			       char err[EXPORT_LIFE_ERR]);
+/* world_server_change() of the server on @host. */
 int world_server_change_on(struct world *w, const char *host, const struct conf_export *exports,
 			   unsigned n, char err[EXPORT_LIFE_ERR]);
 /* Take the export @name away from who has it open; returns from how many sessions. */
