@@ -183,3 +183,37 @@ Test(change, newer_files_take_from_a_reload_under_way)
 	cr_expect_not(has_key("bob"));
 	end();
 }
+
+/* A SIGHUP while a refused reload reads: the files may be newer than what was read, and are read
+ * once more, for the trust that goes at once, and for all else behind the change. */
+Test(change, hangup_while_a_refused_reload_reads)
+{
+	struct call first = { 0 };
+
+	begin(ALICE BOB);
+	change_export_resize(&change, "disk", call_ended, &first);
+	change_hup(&change);
+	cr_assert_eq(njobs, 1);
+	jobs[0]->work(jobs[0]);
+	write_file(BOB CAROL);
+	change_hup(&change);
+	cr_assert_eq(njobs, 1);
+	jobs[0]->done(jobs[0]);
+	cr_assert(has_key("alice"));
+	cr_assert_eq(njobs, 2);
+	jobs[1]->work(jobs[1]);
+	jobs[1]->done(jobs[1]);
+	cr_expect_not(has_key("alice"));
+	cr_assert_eq(first.n, 0, "the change is still under way");
+
+	sized(sized_arg, 0, "");
+	cr_assert_eq(first.n, 1);
+	cr_assert_eq(njobs, 3);
+	jobs[2]->work(jobs[2]);
+	jobs[2]->done(jobs[2]);
+	applied(applied_arg, 0, "");
+	sized(sized_arg, 0, "");
+	cr_expect(has_key("carol"));
+	cr_assert_eq(njobs, 3);
+	end();
+}
