@@ -6,6 +6,7 @@
 
 #include "clock.h"
 #include "dev-call.h"
+#include "raw-clt.h"
 #include "world.h"
 
 #define FIBERS 64u			/* at most, of a client */
@@ -359,6 +360,30 @@ static void test_kick(void)
 	world_destroy(w);
 }
 
+/* A request that has the export when that is taken away, and is on its way to the line, ends there:
+ * the server asks for a size until then. */
+static void test_kick_in_front_of_the_line(void)
+{
+	static struct raw_clt clt;
+
+	w = world_create(1);
+	world_server_start(w, NULL);
+	limit(LIMIT_IOPS, 1, 0);
+	raw_clt_init(&clt, "clt", 1, 1, 2);
+	CHECK(raw_clt_open(&clt, "sess", RNBD_ACCESS_RW) == 0);
+	CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_WRITE, 0, 512, false) == 0);
+	sim_disk_resize(world_disk(w), 2 * WORLD_DISK_SIZE);
+	sim_disk_hold_size(world_disk(w));
+	raw_clt_io_start(&clt, 1, 4, RNBD_OP_WRITE, WORLD_DISK_SIZE / 512, 512, false);
+	settle();
+	CHECK(!clt.path.answers[4].n);
+	CHECK(world_server_kick(w, "disk0") == 1);
+	sim_disk_release(world_disk(w));
+	CHECK(raw_clt_wait(&clt, 4, 100) && clt.path.answers[4].status == -ENOTCONN);
+	raw_clt_fini(&clt);
+	world_destroy(w);
+}
+
 /* A removed export stays with its opener, and with its limits. */
 static void test_removed(void)
 {
@@ -439,6 +464,7 @@ int main(int argc, char **argv)
 		{ "path_is_cut", test_path_is_cut },
 		{ "all_paths_are_cut", test_all_paths_are_cut },
 		{ "kick", test_kick },
+		{ "kick_in_front_of_the_line", test_kick_in_front_of_the_line },
 		{ "removed", test_removed },
 		{ "server_stops", test_server_stops },
 		{ "limits_change", test_limits_change },
