@@ -179,6 +179,12 @@ Test(tls_stream, pending)
 	errno = 0;
 	cr_assert_eq(take(buf, 1), -1);
 	cr_assert_eq(errno, EAGAIN);
+	/* Of the last record GnuTLS has the rest, and the buffer nothing. */
+	cr_assert_eq(gnutls_record_send(client, "0123456789", 10), 10);
+	cr_assert_eq(take(buf, 4), 4);
+	cr_assert(fab_tls_stream_pending(server));
+	cr_assert_eq(take(buf, sizeof(buf)), 6);
+	cr_assert(!fab_tls_stream_pending(server));
 }
 
 /* The end comes in one read with the bytes in front. */
