@@ -72,6 +72,7 @@ if BUILD_SERVER
 UNIT_TESTS += \
 	%D%/test-conf.crit \
 	%D%/test-conf-file.crit \
+	%D%/test-conf-save.crit \
 	%D%/test-plan.crit \
 	%D%/test-apply.crit \
 	%D%/test-change.crit \
@@ -393,6 +394,10 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 %C%_test_conf_file_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_conf_file_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_conf_file_crit_LDADD = librtrssrv.la librtrsring.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_conf_save_crit_SOURCES = %D%/test-conf-save.c %D%/unit.h
+%C%_test_conf_save_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_conf_save_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_conf_save_crit_LDADD = librtrssrv.la librtrsring.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 %C%_test_conf_crit_SOURCES = %D%/test-conf.c %D%/opt-rules.c %D%/opt-rules.h %D%/unit.h
 %C%_test_conf_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_conf_crit_CFLAGS = $(UNIT_CFLAGS)

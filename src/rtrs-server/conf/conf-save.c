@@ -180,14 +180,16 @@ static int check_new(const struct save *s)
 		return save_fail(s, -ENOMEM, s->path);
 	if (conf_file_read(&back, s->new_path, errors))
 		rc = -EINVAL;
-	fclose(errors);
 	for (unsigned i = 0; i < s->now->nexports && !rc; i++) {
 		const struct conf_export *ex = &s->now->exports[i];
 		const struct conf_export *is = conf_export_find(&back, ex->name);
 
-		if (!given(s, ex) && !(is && same_export(is, ex)))
-			rc = -EINVAL;
+		if (given(s, ex) || (is && same_export(is, ex)))
+			continue;
+		fprintf(errors, "export '%s' would come back as another one\n", ex->name);
+		rc = -EINVAL;
 	}
+	fclose(errors);
 	if (rc)
 		snprintf(s->err, s->len, "%s: a name or a path cannot be written in a file: %.*s",
 			 s->path, (int)strcspn(mistakes, "\n"), mistakes);

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What "rtrsctl save" writes comes back as it was, or is not written. */
+#include <config.h>
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "conf-save.h"
+#include "unit.h"
+
+static char dir[64], config[128], saved[192], report[1024], err[512];
+static struct srv_conf now, files;
+
+static void setup(void)
+{
+	strcpy(dir, "/tmp/test-conf-save.XXXXXX");
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(config, sizeof(config), "%s/a.conf", dir);
+	snprintf(saved, sizeof(saved), "%s.d/%s", config, CONF_SAVE_NAME);
+	now = (struct srv_conf){ 0 };
+	files = (struct srv_conf){ .config = config };
+}
+
+static void teardown(void)
+{
+	char command[128];
+
+	conf_fini(&now);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	cr_assert_eq(system(command), 0);
+}
+
+TestSuite(conf_save, .init = setup, .fini = teardown);
+
+static void add(const char *spec)
+{
+	cr_assert_eq(conf_add_export(&now, spec, err, sizeof(err)), 0, "%s: %s", spec, err);
+}
+
+static int save(void)
+{
+	FILE *out = fmemopen(report, sizeof(report), "w");
+	int rc;
+
+	rc = conf_save(&now, &files, out, err, sizeof(err));
+	fclose(out);
+	return rc;
+}
+
+/* The file that is there, and nothing beside it. */
+static void expect_file(const char *line)
+{
+	char text[1024] = "", beside[256];
+	FILE *f = fopen(saved, "r");
+
+	cr_assert_not_null(f);
+	fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	cr_assert_not_null(strstr(text, line), "%s", text);
+	snprintf(beside, sizeof(beside), "%s.new", saved);
+	cr_assert_neq(access(beside, F_OK), 0);
+}
+
+Test(conf_save, what_comes_back)
+{
+	add("a=/x,readonly");
+	add("b c=/y\\,z");
+	cr_assert_eq(save(), 0, "%s", err);
+	cr_assert_str_eq(report, "saved a=/x,readonly\nsaved b c=/y\\,z\n");
+	expect_file("path = /y,z\n");
+}
+
+/* A file has no mistake then, and another export under the same name. */
+Test(conf_save, what_comes_back_as_another_one)
+{
+	static const char *const specs[] = { "b=/y ", "b=\t/y", "b=/y\nmode = ro" };
+
+	for_each_case(spec, specs) {
+		now = (struct srv_conf){ 0 };
+		add("a=/x");
+		cr_assert_eq(save(), 0, "%s", err);
+		add(*spec);
+		cr_assert_eq(save(), -EINVAL, "'%s'", *spec);
+		cr_assert_not_null(strstr(err, "cannot be written in a file: export 'b' would "
+					  "come back as another one"), "%s", err);
+		expect_file("path = /x\n");
+		conf_fini(&now);
+	}
+	now = (struct srv_conf){ 0 };
+}
