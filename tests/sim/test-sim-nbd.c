@@ -144,17 +144,22 @@ static bool client_open(void *arg)
 	return world_client_opened(arg) <= 0;
 }
 
-static void begin(void)
+static void begin_on(const struct world_server_conf *server)
 {
 	struct world_client_conf conf = world_client_defaults;
 
 	conf.wait = world_gate_wait();
 	w = world_create(1);
-	world_server_start(w, NULL);
+	world_server_start(w, server);
 	clt = world_client_start(w, &conf);
 	CHECK(sim_run_until(client_open, clt, PATIENCE_MS) && world_client_opened(clt) == 0);
 	gate = world_gate_start(clt, NBD_SERVER_MEMORY_MIN);
 	h = history_create(WORLD_DISK_SIZE / RNBD_SECTOR_SIZE);
+}
+
+static void begin(void)
+{
+	begin_on(NULL);
 }
 
 static void end(void)
@@ -316,12 +321,44 @@ static void test_loss_while_stopping(void)
 	sim_nbd_fini(&nbd);
 }
 
+/* FUA of a server without FUA is a FLUSH behind the write: a write that failed stays failed. */
+static void test_failed_fua(void)
+{
+	static const struct { enum nbd_cmd cmd; enum rnbd_io_op op; } cases[] = {
+		{ NBD_CMD_WRITE, RNBD_OP_WRITE },
+		{ NBD_CMD_WRITE_ZEROES, RNBD_OP_WRITE_ZEROES },
+		{ NBD_CMD_TRIM, RNBD_OP_DISCARD },
+	};
+	static uint8_t buf[4096];
+	struct world_server_conf server = world_server_defaults;
+	struct sim_nbd nbd;
+
+	server.no_fua = true;
+	begin_on(&server);
+	world_gate_connect(gate, &nbd, &sim_nbd_defaults);
+	CHECK(sim_run_until(sim_nbd_opened, &nbd, PATIENCE_MS));
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sim_nbd_req req = { .cmd = cases[i].cmd, .flags = NBD_CMD_FLAG_FUA,
+					   .len = sizeof(buf), .buf = buf };
+
+		sim_disk_fail(world_disk(w), cases[i].op, -ENOSPC, 1);
+		sim_nbd_start(&nbd, &req);
+		world_run_ms(w, 1000);
+		CHECK(req.fate == SIM_NBD_ANSWERED && req.status == -ENOSPC);
+	}
+	sim_nbd_disc(&nbd);
+	CHECK(sim_run_until(sim_nbd_over, &nbd, PATIENCE_MS));
+	end();
+	sim_nbd_fini(&nbd);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
 		{ "script", test_script },
 		{ "export-name", test_export_name },
 		{ "loss-while-stopping", test_loss_while_stopping },
+		{ "failed-fua", test_failed_fua },
 		{ "cut-sent", test_cut_sent },
 		{ "cut-received", test_cut_received },
 	};
