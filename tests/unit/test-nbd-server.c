@@ -287,6 +287,24 @@ Test(server, slow_reader_gives_way)
 		rig_finish(&rig, 0, 0);
 }
 
+/* A client that stops in a request has the only block of input, and gives way. */
+Test(server, half_a_request_gives_way)
+{
+	struct nbd_msg_request m = request(NBD_CMD_FLUSH, 1, 0, 0);
+	int half = serve("disk"), fd = serve("disk");
+
+	rig.server->mem.limit = NBD_BLOCK;
+	say(half, &m, sizeof(m) - 1);
+	ask(fd, NBD_CMD_FLUSH, 9, 0, 0);
+	rig_pass_time(&rig, 4000);
+	cr_assert_eq(rig.nstarted, 0, "there is no memory");
+	rig_pass_time(&rig, 2000);
+	expect_reply(fd, 9, 0);
+	expect_end(half);
+	cr_assert(strstr(last_line, "no byte for 5 s"), "%s", last_line);
+	leave(fd);
+}
+
 /* ---- ends ---- */
 
 Test(server, disconnect)
