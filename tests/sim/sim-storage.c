@@ -46,12 +46,15 @@ struct sim_disk {
 	struct list asks;	/* struct ask: who waits for the size */
 	struct sim_share *share;
 	unsigned nrenew_fails;
+	enum sim_disk_step fails;	/* of the next export that comes */
+	unsigned fails_ring;		/* ATTACH: there */
 	void (*refused)(const struct export_io *io);	/* NULL: nobody asks */
 };
 
 struct sim_export {
 	struct export ex;
 	unsigned number;	/* of sim_share_join(); 0: no other server has the disk */
+	enum { OPEN_IS_OVER, OPEN_IS_HALF } open;
 };
 
 struct ask {
@@ -226,6 +229,22 @@ void sim_disk_watch_refused(struct sim_disk *d, void (*fn)(const struct export_i
 void sim_disk_fail_renew(struct sim_disk *d, unsigned n)
 {
 	d->nrenew_fails = n;
+}
+
+void sim_disk_fail_step(struct sim_disk *d, enum sim_disk_step step, unsigned ring)
+{
+	d->fails = step;
+	d->fails_ring = ring;
+}
+
+/* Does @step fail now? */
+static bool step_fails(struct sim_disk *d, enum sim_disk_step step)
+{
+	bool fails = d->fails == step;
+
+	if (fails)
+		d->fails = SIM_STEP_NONE;
+	return fails;
 }
 
 /* ---- the medium ---- */
@@ -671,9 +690,13 @@ static int sim_check(const struct export *ex, char *err, size_t errlen)
 
 static int sim_open(struct export *ex, char *err, size_t errlen)
 {
-	const struct sim_disk *d = sim_disk_find(ex->path);
+	struct sim_disk *d = sim_disk_find(ex->path);
 
 	assert(d);
+	if (step_fails(d, SIM_STEP_OPEN)) {
+		sim_export(ex)->open = OPEN_IS_HALF;
+		return -EIO;
+	}
 	ex->kind = ex->kind_text = "disk";
 	ex->id.len = (uint8_t)strlen(ex->path);
 	memcpy(ex->id.bytes, ex->path, ex->id.len);
@@ -695,10 +718,16 @@ static int sim_open(struct export *ex, char *err, size_t errlen)
 	return 0;
 }
 
+static void sim_let_go(struct export *ex)
+{
+	sim_export(ex)->open = OPEN_IS_OVER;
+}
+
 static void sim_close(struct export *ex)
 {
 	struct sim_export *s = sim_export(ex);
 
+	assert(s->open == OPEN_IS_OVER);
 	if (s->number)
 		sim_share_leave(sim_disk_find(ex->path)->share, s->number);
 	free(s);
@@ -739,8 +768,16 @@ static const struct store_driver sim_driver = {
 	.take = sim_take,
 	.yield = sim_yield,
 	.renew = sim_renew,
+	.let_go = sim_let_go,
 	.close = sim_close,
 };
+
+static int sim_attach(struct export_slot *slot, char *err, size_t errlen)
+{
+	struct sim_disk *d = sim_disk_find(slot->ex->path);
+
+	return slot->ring->index == d->fails_ring && step_fails(d, SIM_STEP_ATTACH) ? -EIO : 0;
+}
 
 static bool sim_takes_at_once(const struct export_io *io)
 {
@@ -748,6 +785,7 @@ static bool sim_takes_at_once(const struct export_io *io)
 }
 
 static const struct store_io_ops sim_io_ops = {
+	.attach = sim_attach,
 	.rw = sim_work,
 	.zero = sim_work,
 	.extents = sim_work,

@@ -75,6 +75,11 @@ struct sim_share *sim_disk_share(struct sim_disk *d);
 void sim_disk_watch_refused(struct sim_disk *d, void (*fn)(const struct export_io *io));
 /* The next @n servers that open the disk anew, because they were fenced, cannot: -EIO. */
 void sim_disk_fail_renew(struct sim_disk *d, unsigned n);
+/* The next export of the disk that comes to a server that runs fails half way in @step, with -EIO.
+ * OPEN: a worker has to let go of the rest (store_driver.let_go()).  ATTACH: on @ring; other rings
+ * have the export. */
+enum sim_disk_step { SIM_STEP_NONE, SIM_STEP_OPEN, SIM_STEP_ATTACH };
+void sim_disk_fail_step(struct sim_disk *d, enum sim_disk_step step, unsigned ring);
 
 /* Fixed-buffer handles that are registered anywhere: 0 after everything was closed. */
 unsigned sim_storage_mems(void);

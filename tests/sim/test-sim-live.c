@@ -303,6 +303,26 @@ static void a_second_name_comes_and_goes(void)
 	end();
 }
 
+/* A step that fails half way is undone: the same export comes at the next try, and nothing of the
+ * first is left. */
+static void a_step_fails_half_way(void)
+{
+	const unsigned rings = world_server_defaults.threads;
+
+	start(6);
+	for (unsigned i = 0; i <= rings; i++) {
+		sim_disk_fail_step(disk1, i < rings ? SIM_STEP_ATTACH : SIM_STEP_OPEN, i);
+		CHECK(change_to("new", "new=disk1") == -EIO);
+		CHECK(sim_run_until(one_store, NULL, 1000));
+		CHECK(can_open("new") == -ENOENT);
+		CHECK(change_to("new", "new=disk1") == 0);
+		CHECK(can_open("new") == 0);
+		CHECK(change_to(NULL, NULL) == 0);
+		CHECK(sim_run_until(one_store, NULL, 1000));
+	}
+	end();
+}
+
 /* A server stops while exports are on their way up and down. */
 static void a_server_stops_meanwhile(void)
 {
@@ -491,6 +511,7 @@ int main(int argc, char **argv)
 		{ "is_replaced_while_it_is_used", is_replaced_while_it_is_used },
 		{ "goes_while_its_size_is_asked_for", goes_while_its_size_is_asked_for },
 		{ "a_second_name_comes_and_goes", a_second_name_comes_and_goes },
+		{ "a_step_fails_half_way", a_step_fails_half_way },
 		{ "a_server_stops_meanwhile", a_server_stops_meanwhile },
 		{ "random_sequences", random_sequences },
 	};

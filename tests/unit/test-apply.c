@@ -122,6 +122,7 @@ Test(apply, the_state_directory_that_was_asked_for)
 static struct reactor *reactor;
 static struct export_life life;
 static unsigned known, shares;		/* of the exports and stores that came */
+static int share_error;			/* of the next store that comes */
 static int result;
 static char why[512];
 
@@ -138,6 +139,8 @@ static void export_goes(void *arg, struct export *ex)
 
 static int store_comes(void *arg, unsigned ring, const struct store *store)
 {
+	if (share_error)
+		return share_error;
 	shares++;
 	return 0;
 }
@@ -300,6 +303,26 @@ Test(apply, an_export_without_a_state)
 	cr_assert_not_null(strstr(why, "export 'b': the state of 'b' cannot be kept"), "%s", why);
 	settle();
 	cr_assert(lockable("b"));
+	conf_fini(&wanted);
+	stop(&now);
+}
+
+/* A ring does not keep what it could not take whole. */
+Test(apply, a_store_without_a_share)
+{
+	struct srv_conf now, wanted;
+
+	serve(&now, "a=a");
+	read_conf(&wanted, "a=a b=b");
+	share_error = -ENOMEM;
+	cr_assert_eq(change(&now, &wanted), -ENOMEM);
+	settle();
+	cr_assert_eq(known, 1);
+	cr_assert_eq(shares, 0);
+	cr_assert(lockable("b"));
+	share_error = 0;
+	cr_assert_eq(change(&now, &wanted), 0, "%s", why);
+	cr_assert_eq(shares, 1);
 	conf_fini(&wanted);
 	stop(&now);
 }
