@@ -91,7 +91,7 @@ osd_kill() {
 	wait_until "the end of the osd" process_ended "$pid"
 }
 
-osd_freeze() { kill -STOP "$(osd_pid)"; }
+osd_freeze() { stop_all_threads "$(osd_pid)"; }
 osd_thaw() { kill -CONT "$(osd_pid)"; }
 
 ceph_stop() {

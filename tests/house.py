@@ -16,9 +16,10 @@ away		exported functions that are not in the file that their name says, nor in t
 bools		bool fields in the structs that a path, session, connection or request is made of
 astray		exported functions with the prefix of another folder (ROOMS)
 
-and for all of src/ the structs and enums that are defined twice, and the lines of src/ and tests/
-that are wider than WIDTH columns (WIDE).  --list says which they are.  Fails when a value is above
-what is allowed.  To lower a limit is part of a change that makes a circle smaller.
+and for all of src/ the structs and enums that are defined twice, the lines of src/ and tests/ that
+are wider than WIDTH columns (WIDE), and the lines that stop a process but do not wait until all of
+its threads stand still (STOPS).  --list says which they are.  Fails when a value is above what is
+allowed.  To lower a limit is part of a change that makes a circle smaller.
 """
 import fnmatch
 import os
@@ -48,6 +49,12 @@ TWICE = 0
 # other languages.
 WIDTH = 100
 WIDE = {"src/*.[ch]": 0, "tests/*.[ch]": 0, "tests/*.sh": 138, "tests/*.py": 22}
+
+# Folders where processes are stopped by STOPPER alone, and how another one would do it.
+STOPS = ("bench", "build-aux", "contrib", "doc", "tests")
+STOPPER = "tests/stop-threads.sh"
+STOP = re.compile(r"^(?!\s*(#|//|/?\*)).*(\bSIGSTOP\b|\bp?kill(all)?\b.*\s-(s\s*|-signal[ =])?"
+                  r"(SIG)?(STOP|19)\b)")
 
 # A prefix is a room: its functions are in this folder and nowhere else.
 ROOMS = {
@@ -239,6 +246,18 @@ def wide(top):
     return found
 
 
+def stops(top):
+    """Lines that stop a process by themselves, "file:line"."""
+    found = []
+    for folder in STOPS:
+        for path, _, names in sorted(os.walk(os.path.join(top, folder))):
+            for file in sorted(n for n in names if n.endswith((".sh", ".in", ".py", ".c", ".h"))):
+                name = os.path.relpath(os.path.join(path, file), top)
+                lines = read(os.path.join(path, file)).split("\n") if name != STOPPER else ()
+                found += [f"{name}:{n}" for n, line in enumerate(lines, 1) if STOP.match(line)]
+    return found
+
+
 def above(values, limits):
     """Is a value above its limit?  A circle beyond those that are allowed may have none."""
     return any(v > (limits[i] if i < len(limits) else 0) for i, v in enumerate(values))
@@ -288,6 +307,11 @@ def main():
     print(f"defined twice: {len(names)}/{TWICE}{' !' if over else ''}")
     for name, files in names if wanted or over else []:
         print(f"    twice: {name}: {' '.join(files)}")
+    lines = stops(top)
+    good &= not lines
+    print(f"stopped, but not by {STOPPER}: {len(lines)}/0{' !' if lines else ''}")
+    for line in lines:
+        print(f"    stop: {line}")
     for pattern, lines in wide(top).items():
         over = len(lines) > WIDE[pattern]
         good &= not over

@@ -136,6 +136,7 @@ SHELL_TESTS = \
 	%D%/test-sigterm-inflight.sh \
 	%D%/test-source-tree.sh \
 	%D%/test-rights.sh \
+	%D%/test-stop-threads.sh \
 	%D%/test-tls.sh \
 	%D%/test-tls-certificates.sh \
 	%D%/test-tls-churn.sh \
@@ -197,6 +198,7 @@ EXTRA_DIST += \
 	%D%/prometheus-ask.py \
 	%D%/run-test.sh \
 	%D%/speed.sh \
+	%D%/stop-threads.sh \
 	%D%/trace.c \
 	%D%/trace.py \
 	%D%/test-timeouts.sh \

@@ -113,7 +113,7 @@ server_restarted() {
 # server_frozen SECONDS: longer than it takes to find out; it goes on with what it had read before.
 server_frozen() {
 	begin_fault "the server is frozen for $1 s" --fsync=64
-	kill -STOP "$server_pid"
+	stop_all_threads "$server_pid"
 	pause "$1"
 	kill -CONT "$server_pid"
 	end_fault $(($1 * 1000 + DETECT_MS + SLACK_MS))

@@ -190,7 +190,7 @@ for front in nbdkit gateway; do
 	must_fail grep 'no key has the name' "$server_log"
 
 	# While paths come back to a server that says nothing.
-	kill -STOP "$server_pid"
+	stop_all_threads "$server_pid"
 	"${ctl[@]}" list | sed -n 's/^ *path //p' >"$tmp/paths"
 	while IFS= read -r path; do
 		"${ctl[@]}" path reconnect "$path"

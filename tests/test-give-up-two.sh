@@ -13,7 +13,6 @@ exports=("one=$tmp/one" "two=$tmp/two")
 start_server "${exports[@]}"
 port=$server_port
 start_nbdkit "server=127.0.0.1:$port" io-timeout=1
-stands_still() { grep -q '^State:.T' "/proc/$server_pid/status"; }
 
 mkfifo "$tmp/ready" "$tmp/stopped" "$tmp/sent" "$tmp/failed" "$tmp/back"
 sock=$sock tmp=$tmp nbdsh -c - <<'END' &
@@ -54,8 +53,7 @@ hear() {
 	[ "$word" = "$1" ]
 }
 hear ready
-kill -STOP "$server_pid"
-wait_until "the server to stand still" stands_still
+stop_all_threads "$server_pid"
 echo stopped >"$tmp/stopped"
 hear sent
 kill_process "$server_pid"

@@ -145,6 +145,19 @@ while [ $i -le 4 ]; do
 done
 disorder "twice: struct twice_4: src/frwr/x4.h src/rtrs-server/y4.h"
 
+# Who stops a process waits for its threads; a comment stops none.
+fresh_tree
+mkdir -p "$tree/tests/guest"
+printf 'kill -%s 1\n' STOP >"$tree/tests/stop-threads.sh"
+printf '# kill -%s\nstop_all_threads 1\nkill -CONT 1\n' STOP >"$tree/tests/guest/a.sh"
+order
+for stop in 'kill -%s' 'kill -s %s' 'pkill -SIG%s' 'kill --signal=%s' 'os.kill(1, signal.SIG%s)'; do
+	# shellcheck disable=SC2059 # a format
+	printf "$stop 1\n" STOP >"$tree/tests/guest/a.sh"
+	disorder "stop: tests/guest/a.sh:1"
+done
+rm -r "$tree/tests"
+
 # A line of 100 columns is no disorder, and tabs are as wide as they look.
 fresh_tree
 mkdir -p "$tree/tests"

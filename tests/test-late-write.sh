@@ -137,7 +137,7 @@ for how in kill term stop no-lock stranger; do
 	case $how in
 	kill | no-lock | stranger) kill_process "$first_pid" ;;
 	term) kill -TERM "$first_pid" ;;
-	stop) kill -STOP "$first_pid" ;;
+	stop) stop_all_threads "$first_pid" ;;
 	esac
 	# shellcheck disable=SC2086
 	start_waiting $lock "--invalidate=$invalidate" \

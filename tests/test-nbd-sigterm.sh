@@ -52,7 +52,7 @@ reader_pid=$!
 exec 8>"$tmp/reads"
 echo 'read -P 1 64k 4k' >&8
 wait_line "$tmp/reads.log" 'read 4096/4096'
-kill -STOP "$server_pid"
+stop_all_threads "$server_pid"
 echo 'read -P 2 128k 4k' >&8
 in_flight() { "${ctl[@]}" --json clients | grep -q '"inflight":1'; }
 wait_until "a request in flight" in_flight
@@ -70,7 +70,7 @@ wait "$reader_pid" || true
 sock=$first_sock
 
 # A server that is away: what is in flight gets no answer, and rtrs-nbd ends.
-kill -STOP "$server_pid"
+stop_all_threads "$server_pid"
 timeout 60 qemu-io --image-opts "driver=nbd,server.type=unix,server.path=$sock,export=disk" \
 	-c 'read 0 4k' >"$tmp/away.log" 2>&1 &
 away_pid=$!

@@ -30,9 +30,8 @@ END
 client=$!
 read -r -t "$TIMEOUT_S" word <"$tmp/connected"
 [ "$word" = connected ]
-kill -STOP "$server_pid"
+stop_all_threads "$server_pid"
 cleanup_fn kill -CONT "$server_pid"
-wait_until "the server to stand still" grep -q '^State:.T' "/proc/$server_pid/status"
 echo still >"$tmp/still"
 writes() { [ "$(grep -c 'debug: rtrs: pwrite' "$nbdkit_log")" -ge 2 ]; }
 wait_until "a request" writes

@@ -67,7 +67,7 @@ shared_kills "$faults"
 # sees their answers.
 for ((turn = 0; turn < faults; turn++)); do
 	at=$(owner)
-	kill -STOP "${pid[$at]}"
+	stop_all_threads "${pid[$at]}"
 	frozen=$SECONDS
 	goes_on "server $at was frozen"
 	wait_until "the end of the frost" long_enough
@@ -185,7 +185,7 @@ wait_until "a write" test -e "$tmp/wrote3"
 on=head1
 if [ $at = head1 ]; then on=head2; fi
 owns $on disk3
-kill -STOP "$gateway_pid"
+stop_all_threads "$gateway_pid"
 kill_process "${pid[$on]}"
 kill_process "$gateway_pid"
 kill_process $client			# ends by itself, if it has noticed

@@ -47,7 +47,7 @@ rtrsctl export add "a=rbd:rbd/a,conf=$tmp/short.conf"
 rtrsctl export remove a
 
 # A monitor is.
-kill -STOP "$mon_pid"
+stop_all_threads "$mon_pid"
 expect_failure 1 "export 'b': 'rbd:rbd/b' cannot be opened: .*monitor" \
 	"$top_builddir/rtrsctl" --socket "$tmp/control" \
 		export add "b=rbd:rbd/b,conf=$tmp/short.conf"

@@ -217,7 +217,7 @@ grep -E '^read +[0-9]+ ' "$tmp/early.text"
 
 # While the server stands still nothing looks for answers.
 bench_reads idle
-kill -STOP "$server_pid"
+stop_all_threads "$server_pid"
 idle_for 4 "$bench_pid"
 kill -CONT "$server_pid"
 [ "$idle_ticks" -lt 100 ] || fail "$idle_ticks ticks in 4 s"
@@ -227,7 +227,7 @@ expect_exit "$bench_pid" 0
 
 # A server that does not answer is not waited for when a second signal comes.
 bench_reads twice
-kill -STOP "$server_pid"
+stop_all_threads "$server_pid"
 for again in no yes; do
 	kill -INT "$bench_pid"
 	[ $again = yes ] || wait_until "the handler of the first signal" signal_taken "$bench_pid"

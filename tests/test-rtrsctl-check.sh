@@ -95,7 +95,7 @@ stop_server "$server_pid"
 
 # A program that stands still is found by the name of its socket, and nothing is known of it.
 socket=$RUNTIME_DIRECTORY/$NBD_FRONT-$nbdkit_pid.sock
-kill -STOP "$nbdkit_pid"
+stop_all_threads "$nbdkit_pid"
 check_is 3 "RTRS UNKNOWN - 0 sessions, 0 of 0 paths up: $socket: the program does not answer \| .*"
 kill -CONT "$nbdkit_pid"
 stop_process "$nbdkit_pid"

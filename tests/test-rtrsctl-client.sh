@@ -194,7 +194,7 @@ expect_failure 1 "$program has no command 'export kick'" \
 	"$rtrsctl" --socket "$socket" export kick disk
 
 # It answers while the server stands still, and without a server.
-kill -STOP "$server_pid"
+stop_all_threads "$server_pid"
 ask show >"$tmp/show"
 kill -CONT "$server_pid"
 stop_server "$server_pid"
@@ -210,7 +210,7 @@ first=127.0.0.1:$server_port
 second=$(sed -n 's,.*tcp://\(127\.0\.0\.2:[0-9]*\)$,\1,p' "$server_log" | head -n 1)
 start_nbdkit "$first" path="$second" export=disk transport=tcp control="$tmp/count.sock"
 nbdsh_run "$uri" <<END
-import glob, json, os, signal, subprocess, time
+import json, os, signal, subprocess, time
 
 def ask(*args):
     out = subprocess.run(["$rtrsctl", "--json", "--socket", "$tmp/count.sock", *args],
@@ -237,11 +237,9 @@ def connect(name):
         ask("path", "reconnect", name)
     wait_until(lambda: path(name)["state"] == "connected")
 
-# A thread that runs may go on for a while after the signal.
 def freeze():
-    os.kill($server_pid, signal.SIGSTOP)
-    wait_until(lambda: all(open(f).read().rsplit(")", 1)[1].split()[0] == "T"
-                           for f in glob.glob("/proc/$server_pid/task/*/stat")))
+    subprocess.check_call(["bash", "$top_srcdir/tests/stop-threads.sh", "$TIMEOUT_S",
+                           "$server_pid"])
 
 def some_reads(n):
     return [h.aio_pread(nbd.Buffer(4096), i * 4096) for i in range(n)]

@@ -13,7 +13,7 @@ for signal in HUP USR1 USR2; do
 	wait_line "$server_log" "SIG$signal: ignored"
 done
 # All of them wait when the thread looks.
-kill -STOP "$server_pid"
+stop_all_threads "$server_pid"
 kill -HUP "$server_pid"
 kill -USR1 "$server_pid"
 kill -TERM "$server_pid"
@@ -59,14 +59,15 @@ requires_plain_build
 truncate -s 128M "$tmp/large"
 start_server --listen "unix:$tmp/rtrs.sock" --control "$tmp/control.sock" "disk=$tmp/large"
 start_nbdkit "server=unix:$tmp/rtrs.sock" export=disk control="$tmp/nbdkit.sock" io-timeout=0
-export server_pid nbdkit_pid
+export server_pid top_srcdir TIMEOUT_S
 in_flight() {
 	[ "$("$top_builddir/rtrsctl" --socket "$tmp/nbdkit.sock" --json show |
 		/usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["sessions"][0]["paths"][0]["inflight"])')" -ge 100 ]
 }
 nbdsh_run "$uri" <<'END' &
-import os, signal
-os.kill(int(os.environ["server_pid"]), signal.SIGSTOP)
+import os, subprocess
+subprocess.check_call(["bash", os.environ["top_srcdir"] + "/tests/stop-threads.sh",
+                       os.environ["TIMEOUT_S"], os.environ["server_pid"]])
 cookies = [h.aio_pread(nbd.Buffer(2 << 20), i << 21) for i in range(32)]
 try:
     while h.aio_in_flight():
@@ -76,7 +77,7 @@ except nbd.Error:
 END
 reader=$!
 wait_until "requests in flight" in_flight
-kill -STOP "$nbdkit_pid"
+stop_all_threads "$nbdkit_pid"
 kill -CONT "$server_pid"
 kill -TERM "$server_pid"
 wait_line "$server_log" 'SIGTERM: stopping'

@@ -21,8 +21,7 @@ mtime() { stat -c %y "$tmp/disk"; }
 moved() { [ "$(mtime)" != "$1" ]; }
 for turn in 1 2 3; do
 	wait_until "writes before stop $turn" moved "$(mtime)"
-	kill -STOP "$server_pid"
-	wait_until "the server to stand still" grep -q '^State:.T' "/proc/$server_pid/status"
+	stop_all_threads "$server_pid"
 	sleep 0.$turn		# how long it stands still is the input of this test
 	kill -CONT "$server_pid"
 done

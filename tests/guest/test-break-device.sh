@@ -88,7 +88,7 @@ at=head1
 head=head1
 rtrsctl --json show | grep -q '"ana_state": *"optimized"' || at=head2
 # The gateway would ask the other server.
-kill -STOP "$gateway_pid"
+stop_all_threads "$gateway_pid"
 kill_process "${pid[$at]}"
 kill_process "$gateway_pid"
 kill -KILL $client

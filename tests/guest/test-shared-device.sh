@@ -73,7 +73,7 @@ shared_kills "$faults"
 
 for ((turn = 0; turn < faults; turn++)); do
 	at=$(owner)
-	kill -STOP "${pid[$at]}"
+	stop_all_threads "${pid[$at]}"
 	goes_on "server $at was frozen"
 	kill -CONT "${pid[$at]}"
 	wait_until "the end of server $at as owner" was_fenced "$at"
@@ -118,7 +118,7 @@ PY
 client=$!
 wait_until "a write" test -e "$tmp/wrote"
 at=$(owner) on=$(other_than "$at")
-kill -STOP "${pid[$at]}"
+stop_all_threads "${pid[$at]}"
 : >"$tmp/frozen"
 expect_exit $client 0
 stop_nbdkit

@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# stop_all_threads returns behind the last thread that stops, and fails when one does not.
+. ./tests/functions.sh
+
+# The main thread sleeps, and stops at once.  Another one waits for a child that opens a fifo, where
+# SIGSTOP does not reach it (vfork).  Its name looks like the state of a stopped thread.
+mkfifo "$tmp/opened"
+/usr/bin/python3 - "$tmp/opened" <<'END' &
+import os, sys, threading, time
+
+def wait_for_child():
+    with open("/proc/thread-self/comm", "w") as f:
+        f.write("a) T 1 (b")
+    os.posix_spawn("/bin/true", ["true"], {},
+                   file_actions=[(os.POSIX_SPAWN_OPEN, 0, sys.argv[1], os.O_RDONLY, 0)])
+    time.sleep(100000)
+
+threading.Thread(target=wait_for_child).start()
+END
+pid=$!
+cleanup_fn kill_process $pid
+waits_for_child() { grep -q -F '(a) T 1 (b) D ' "/proc/$pid/task/"*/stat; }
+wait_until "a thread that waits for its child" waits_for_child
+must_fail bash "$top_srcdir/tests/stop-threads.sh" 1 $pid >"$tmp/said"
+cat "$tmp/said"
+grep -q -F "process $pid does not stop: " "$tmp/said"
+grep -q -F '(a) T 1 (b) D ' "$tmp/said"
+main_stopped() { grep -q '^State:.T' "/proc/$pid/status"; }
+main_stopped || fail "the main thread stands still"
+
+stop_all_threads $pid &
+stopping=$!
+# Who opens the fifo opens it for the child, too.
+wait_until "the child" timeout 1 bash -c ": >'$tmp/opened'"
+expect_exit $stopping 0
+must_fail waits_for_child
+
+# One that has ended cannot be stopped.
+kill_process $pid
+must_fail bash "$top_srcdir/tests/stop-threads.sh" 1 $pid
