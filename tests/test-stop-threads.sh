@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# stop_all_threads returns behind the last thread that stops, and fails when one does not.
+# stop_all_threads returns behind the last thread that stops, and fails when one does not; a process
+# has ended when its last thread has.
 . ./tests/functions.sh
 
 # The main thread sleeps, and stops at once.  Another one waits for a child that opens a fifo, where
@@ -19,7 +20,11 @@ def wait_for_child():
 threading.Thread(target=wait_for_child).start()
 END
 pid=$!
-cleanup_fn kill_process $pid
+end_with_child() {
+	pkill -KILL -P $pid || true
+	kill_process $pid
+}
+cleanup_fn end_with_child
 waits_for_child() { grep -q -F '(a) T 1 (b) D ' "/proc/$pid/task/"*/stat; }
 wait_until "a thread that waits for its child" waits_for_child
 must_fail bash "$top_srcdir/tests/stop-threads.sh" 1 $pid >"$tmp/said"
@@ -39,3 +44,17 @@ must_fail waits_for_child
 # One that has ended cannot be stopped.
 kill_process $pid
 must_fail bash "$top_srcdir/tests/stop-threads.sh" 1 $pid
+
+# The main thread has gone, and another one has not.
+/usr/bin/python3 - <<'END' &
+import ctypes, platform, threading, time
+
+threading.Thread(target=time.sleep, args=(100000,)).start()
+ctypes.CDLL(None).syscall(60 if platform.machine() == "x86_64" else 93, 0)	# exit(2)
+END
+half_pid=$!
+cleanup_fn kill_process $half_pid
+wait_until "the end of the main thread" grep -q '^State:.Z' "/proc/$half_pid/status"
+must_fail process_ended $half_pid
+kill -KILL $half_pid
+wait_until "the end of the other one" process_ended $half_pid
