@@ -14,10 +14,12 @@ start_nbdkit "server=127.0.0.1:$port" export=disk io-timeout=2
 export server_pid marker=$tmp/marker
 mkfifo "$tmp/marker"
 nbdsh_run "$uri" >"$tmp/nbdsh.log" 2>&1 <<'END' &
-import os, signal, time
+import os, select, signal, time
 
 first = h.pread(4096, 0)
-os.kill(int(os.environ["server_pid"]), signal.SIGKILL)
+server = os.pidfd_open(int(os.environ["server_pid"]))
+signal.pidfd_send_signal(server, signal.SIGKILL)
+select.select([server], [], [])		# its last thread has ended
 start = time.monotonic()
 for call in (lambda: h.pread(4096, 0), lambda: h.pwrite(b"x" * 512, 8192), lambda: h.flush()):
     try:

@@ -88,9 +88,11 @@ becomes rtrs_client_session_up 1
 becomes rtrs_client_session_ups_total 2
 is "rtrs_client_path_reconnects_total{$path}" 1
 nbdsh_run "$uri" <<END &
-import os, signal
+import os, select, signal
 h.pread(512, 0)
-os.kill($server_pid, signal.SIGKILL)
+server = os.pidfd_open($server_pid)
+signal.pidfd_send_signal(server, signal.SIGKILL)
+select.select([server], [], [])		# its last thread has ended
 h.pread(512, 0)
 END
 reader=$!

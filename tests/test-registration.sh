@@ -58,9 +58,11 @@ stays_away() {
 	stop_process "$nbdkit_pid"
 	start_nbdkit -v -- "server=127.0.0.1:$port" export=disk registration="$1" io-timeout=1
 	SERVER=$server_pid nbdsh_run "$uri" <<'END'
-import os, signal
+import os, select, signal
+server = os.pidfd_open(int(os.environ["SERVER"]))
 cookies = [h.aio_pread(nbd.Buffer(1 << 20), i << 20) for i in range(16)]
-os.kill(int(os.environ["SERVER"]), signal.SIGKILL)
+signal.pidfd_send_signal(server, signal.SIGKILL)
+select.select([server], [], [])		# its last thread has ended
 for cookie in cookies:
     try:
         while not h.aio_command_completed(cookie):
