@@ -101,9 +101,9 @@ grep -q ' err= 0' "$tmp/fio.log" || { cat "$tmp/fio.log"; fail "fio has found an
 must_fail grep -E 'lost|fail' "$disk_log"
 
 # A server that stops gives up what it waits for, and tells who asked.
-flock "$tmp/b" sleep 1000 &
+flock -F "$tmp/b" sleep 1000 &
 locker=$!
-cleanup_fn kill "$locker"
+cleanup_fn kill_process "$locker"
 b_is_locked() {
 	! flock -n "$tmp/b" true
 }

@@ -62,11 +62,6 @@ started() {
 	cleanup_fn stop_daemon "$(cat "$tmp/pid")"
 }
 
-stop_daemon() {
-	kill -TERM "$1"
-	wait_until "the end of $1" process_ended "$1"
-}
-
 cd "$tmp" || exit 1
 known=0
 while IFS= read -r word <&3; do

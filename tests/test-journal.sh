@@ -47,7 +47,7 @@ while True:
     print("|" + "|".join(sorted(fields(s.recv(1 << 20)))) + "|", flush=True)
 PY
 /usr/bin/python3 "$tmp/journald.py" "$tmp/journal/socket" >"$tmp/entries" &
-cleanup_fn kill $!
+cleanup_fn kill_process $!
 wait_line "$tmp/entries" '^bound'
 
 # entry NAME FIELD=VALUE...: wait for an entry with the id of NAME and these fields.

@@ -10,29 +10,23 @@ locked() {
 	! flock --nonblock "$tmp/one" true
 }
 
-# What may have ended.
-kill_quietly() {
-	kill "$1" 2>/dev/null || true
-}
-
 # A server that waits, for two names of one file; $1 is the name that is replaced.
 replaced() {
 	rm -f "$tmp/one" "$tmp/two"
 	truncate -s 1M "$tmp/one"
 	ln "$tmp/one" "$tmp/two"
-	flock "$tmp/one" sleep 1000 &
+	flock -F "$tmp/one" sleep 1000 &
 	holder=$!
-	cleanup_fn kill_quietly $holder
+	cleanup_fn kill_process $holder
 	wait_until "the lock" locked
 	"$RTRS_SERVER" --listen tcp://127.0.0.1:0 "a=$tmp/one,readonly" "b=$tmp/two" \
 		>"$tmp/$1.log" 2>&1 &
 	server=$!
-	cleanup_fn kill_quietly $server
+	cleanup_fn kill_process $server
 	wait_line "$tmp/$1.log" 'is locked by'
 	truncate -s 1M "$tmp/new"
 	mv "$tmp/new" "$tmp/$1"
-	pkill -P $holder
-	wait $holder || true
+	kill_process $holder
 	expect_exit $server 1
 	grep "export '[ab]': '$tmp/$1' is another file or has another size than when it was opened" "$tmp/$1.log"
 }

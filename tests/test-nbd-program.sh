@@ -84,8 +84,7 @@ timeout "$TIMEOUT_S" "$RTRS_NBD" -U "$tmp/daemon.sock" -P "$tmp/daemon.pid" "$se
 daemon_pid=$(cat "$tmp/daemon.pid")
 [ "$(timeout "$TIMEOUT_S" nbdinfo --size "nbd+unix:///?socket=$tmp/daemon.sock")" = 4194304 ]
 [ "$(readlink "/proc/$daemon_pid/cwd")" = / ]
-kill "$daemon_pid"
-wait_until "the end of the daemon" process_ended "$daemon_pid"
+stop_daemon "$daemon_pid"
 [ ! -e "$tmp/daemon.sock" ]
 [ ! -e "$tmp/daemon.pid" ]
 

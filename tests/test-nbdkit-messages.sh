@@ -52,7 +52,7 @@ while True:
     print(s.recv(65536).decode(errors="replace"), flush=True)
 END
 /usr/bin/python3 "$tmp/syslogd.py" >"$tmp/syslog.log" 2>&1 &
-cleanup_fn kill $!
+cleanup_fn kill_process $!
 wait_line "$tmp/syslog.log" ready
 
 nbdkit -U "$tmp/daemon.sock" -P "$tmp/daemon.pid" \
@@ -60,11 +60,7 @@ nbdkit -U "$tmp/daemon.sock" -P "$tmp/daemon.pid" \
 	</dev/null >"$tmp/daemon.log" 2>&1
 wait_until "the daemon" test -s "$tmp/daemon.pid"
 daemon=$(cat "$tmp/daemon.pid")
-daemon_end() {
-	kill "$daemon"
-	wait_until "the end of the daemon" process_ended "$daemon"
-}
-cleanup_fn daemon_end
+cleanup_fn stop_daemon "$daemon"
 timeout "$TIMEOUT_S" nbdinfo --size "nbd+unix:///?socket=$tmp/daemon.sock"
 come_back "$tmp/syslog.log"
 [ ! -s "$tmp/daemon.log" ]

@@ -42,17 +42,13 @@ nothing_left "nbdkit that could not bind"
 	</dev/null >"$tmp/daemon.log" 2>&1
 wait_until "the daemon" test -s "$tmp/daemon.pid"
 daemon=$(cat "$tmp/daemon.pid")
-daemon_end() {
-	kill "$daemon" 2>/dev/null || true
-	wait_until "the end of the daemon" process_ended "$daemon"
-}
-cleanup_fn daemon_end
+cleanup_fn stop_daemon "$daemon"
 "$rtrsctl" --socket "$tmp/control.sock" list | grep -x "  pid  $daemon"
 timeout "$TIMEOUT_S" nbdinfo --size "nbd+unix:///?socket=$tmp/daemon.sock"
 expect_nbdkit_failure "control=$tmp/control.sock: process $daemon listens there" \
 	"127.0.0.1:$server_port" \
 	mode=ro export=disk control="$tmp/control.sock"
-daemon_end
+stop_daemon "$daemon"
 rm "$tmp/daemon.sock" "$tmp/daemon.pid"
 nothing_left "a daemon that was told to end"
 

@@ -64,11 +64,6 @@ END
 cat "$tmp/commands"
 sed -i "s,/run/,$tmp/run/,g" "$tmp/commands"
 
-stop_daemon() {
-	kill -TERM "$1"
-	wait_until "the end of nbdkit" process_ended "$1"
-}
-
 # shows_two_paths DIRECTORY
 shows_two_paths() {
 	RUNTIME_DIRECTORY=$1 rtrsctl show >"$tmp/shown"
@@ -134,8 +129,7 @@ while IFS= read -r command <&3; do
 		RUNTIME_DIRECTORY=$tmp/client bash -c "$command -P $tmp/gateway.pid" </dev/null
 		gateway=$(cat "$tmp/gateway.pid")
 		timeout "$TIMEOUT_S" nbdinfo --size "nbd+unix:///?socket=$tmp/run/gate0.sock"
-		kill -TERM "$gateway"
-		wait_until "the end of rtrs-nbd" process_ended "$gateway"
+		stop_daemon "$gateway"
 		;;
 	"rtrsctl show")
 		wait_until "two paths, on the server" shows_two_paths "$RUNTIME_DIRECTORY"

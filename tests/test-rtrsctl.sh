@@ -228,7 +228,7 @@ for begin, end in (b'{"ok":true', b'}\n'), (b'{"ok":true', b' }\n'):
 signal.pause()
 END
 coproc talk { exec /usr/bin/python3 "$tmp/talk.py" "$tmp/talk"; }
-cleanup_fn kill "$talk_PID"
+cleanup_fn kill_process "$talk_PID"
 read -r _ <&"${talk[0]}"
 "$rtrsctl" --json --socket "$tmp/talk" list >"$tmp/answer" || fail "an answer of 64 MiB is not read"
 expect_failure 1 "^rtrsctl: $tmp/talk: expected an answer of at most 64 MiB\$" "$rtrsctl" \
@@ -236,7 +236,7 @@ expect_failure 1 "^rtrsctl: $tmp/talk: expected an answer of at most 64 MiB\$" "
 if nbdkit --version >/dev/null 2>&1; then
 	nbdkit -U "$tmp/nbd" -P "$tmp/nbd.pid" null
 	wait_until "nbdkit" test -s "$tmp/nbd.pid"
-	cleanup_fn kill "$(cat "$tmp/nbd.pid")"
+	cleanup_fn stop_daemon "$(cat "$tmp/nbd.pid")"
 	expect_failure 1 "$tmp/nbd: another kind of program listens there" \
 		"$rtrsctl" --socket "$tmp/nbd" list
 fi

@@ -16,7 +16,7 @@ while True:
     print(s.recv(4096).decode().replace("\n", " "), flush=True)
 END
 /usr/bin/python3 "$tmp/notify.py" "$tmp/notify.sock" >"$tmp/notify.out" &
-cleanup_fn kill $!
+cleanup_fn kill_process $!
 wait_line "$tmp/notify.out" '^bound'
 NOTIFY_SOCKET=$tmp/notify.sock start_server "disk=$tmp/disk"
 wait_line "$tmp/notify.out" 'READY=1'

@@ -51,7 +51,7 @@ expect_nbdkit_failure \
 	"path=192.0.2.77@127.0.0.1:$port" export=disk
 nbdkit -U "$tmp/nbd" -P "$tmp/nbd.pid" memory 1M
 wait_until "nbdkit" test -s "$tmp/nbd.pid"
-cleanup_fn kill "$(cat "$tmp/nbd.pid")"
+cleanup_fn stop_daemon "$(cat "$tmp/nbd.pid")"
 expect_everywhere "unix:$tmp/nbd" \
 	"the peer is an NBD server, not an rtrs-server: write the address of rtrs-server, or use nbdkit's nbd plugin"
 # A control socket.
@@ -60,7 +60,7 @@ env ${preload:+LD_PRELOAD=$preload} nbdkit -U "$tmp/away" -P "$tmp/away.pid" \
 	"$RTRS_PLUGIN" "server=unix:$tmp/none" \
 	connect-timeout=forever "control=$tmp/control"
 wait_until "nbdkit" test -s "$tmp/away.pid"
-cleanup_fn kill "$(cat "$tmp/away.pid")"
+cleanup_fn stop_daemon "$(cat "$tmp/away.pid")"
 expect_everywhere "unix:$tmp/control" \
 	"the peer is a control socket, for rtrsctl: write the address of rtrs-server"
 
@@ -105,7 +105,7 @@ declare -A says=(
 for how in "${!says[@]}"; do
 	/usr/bin/python3 "$tmp/stranger.py" "$how" >"$tmp/port" &
 	stranger=$!
-	cleanup_fn kill $stranger
+	cleanup_fn kill_process $stranger
 	wait_until "a port" test -s "$tmp/port"
 	port=$(cat "$tmp/port")
 	expect_nbdkit_failure "127\.0\.0\.1:$port.*${says[$how]}" "server=127.0.0.1:$port" \

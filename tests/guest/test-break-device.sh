@@ -91,8 +91,7 @@ rtrsctl --json show | grep -q '"ana_state": *"optimized"' || at=head2
 stop_all_threads "$gateway_pid"
 kill_process "${pid[$at]}"
 kill_process "$gateway_pid"
-kill -KILL $client
-wait $client || true
+kill_process $client
 [ "$(holder)" = other ]
 [ "$(keys)" = 2 ]
 if [ $at = head1 ]; then head=head2; else head=head1; fi
@@ -126,8 +125,7 @@ serve
 kill_process "${pid[head1]}"
 kill_process "${pid[head2]}"
 kill_process "$gateway_pid"
-kill -KILL $client
-wait $client || true
+kill_process $client
 [ "$(holder)" = other ]
 type_guide head3
 grep -q "disk4: no client can write: '.*' knows the keys of 2 other hosts, and two hosts may" \

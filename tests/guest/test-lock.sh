@@ -48,7 +48,6 @@ END
 	[ "$(in_flight)" -eq 0 ] ||
 		fail "nobody has the lock, and $(in_flight) requests are in flight"
 	[ $seen = yes ] || fail "nobody had the lock: the disk was too quick"
-	kill -KILL $client
-	wait $client || true
+	kill_process $client
 	kill_process "$nbdkit_pid"
 done
