@@ -3,7 +3,7 @@
 # Build and run all tests.  The last line counts them.  See HACKING, "Tests".
 
 # Of --full, in their order.
-all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz fuzz-nbd fuzz-tls simulation fence nbd share auth"
+all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz fuzz-nbd fuzz-tls simulation fence nbd share auth soak"
 all_parts+=" mutants rbd lint packages fleet"
 
 usage() {
@@ -27,6 +27,7 @@ Variables, with their defaults:
 FUZZ_SECONDS   how long each fuzz target runs with --full [60]
 FUZZ_NBD_RUNS, FUZZ_TLS_RUNS  how many inputs the parts try [10000000]
 SIM_SEEDS      how many random runs of the simulation --full makes [100000]
+SOAK_SECONDS   how long the soak of rtrs-nbd takes with --full [3600]
 MUTATE_EVERY   the sample of mutants with --full, 1 for all [8]
 GUEST_CACHE    where the kernels of guests are kept [tests/guest/cache]
 COMMITS_SINCE  --full builds the commits behind this revision [the last tag]
@@ -307,6 +308,9 @@ if [ $full = yes ]; then
 			"$build/test-sim-share" random
 	wants auth && configured auth CC=clang --enable-fuzzers &&
 		one auth "$dir/auth.log" make -C "$dir" check-auth
+	wants soak &&
+		TEST_TIMEOUT=$((${SOAK_SECONDS:=3600} + 600)) suite soak "$build" check \
+			"SOAK_SECONDS=$SOAK_SECONDS" TESTS=tests/test-nbd-soak.sh
 	wants mutants &&
 		one mutants "$build/$full_dir/mutants.log" make \
 			-C "$build" mutate "MUTATE_EVERY=${MUTATE_EVERY:-8}"

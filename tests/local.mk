@@ -70,6 +70,7 @@ SHELL_TESTS = \
 	%D%/test-nbd-program.sh \
 	%D%/test-nbd-reload.sh \
 	%D%/test-nbd-sigterm.sh \
+	%D%/test-nbd-soak.sh \
 	%D%/test-nbd-threads.sh \
 	%D%/test-nbd-tls.sh \
 	%D%/test-nbd-tls-churn.sh \
@@ -192,7 +193,7 @@ EXTRA_DIST += \
 	%D%/nbd-hostile.py \
 	%D%/paths.py \
 	%D%/guide-commands.py \
-	%D%/nbd-load.py \
+	%D%/nbd-load.py %D%/nbd-soak.py \
 	%D%/delay-relay.py \
 	%D%/nbd-tls-hostile.py \
 	%D%/prometheus-ask.py \
