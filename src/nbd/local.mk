@@ -12,6 +12,8 @@ libnbdsrv_la_SOURCES = \
 	%D%/nbd-conn.c \
 	%D%/nbd-in.c \
 	%D%/nbd-io.c \
+	%D%/nbd-linger.c \
+	%D%/nbd-linger.h \
 	%D%/nbd-mem.c \
 	%D%/nbd-mem.h \
 	%D%/nbd-msg.c \

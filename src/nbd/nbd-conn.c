@@ -11,12 +11,14 @@
 #include <unistd.h>
 
 #include "log.h"
+#include "nbd-linger.h"
 #include "nbd-priv.h"
 
 #define HANDSHAKE_MS 30000		/* of the client's own time; anew when TLS begins */
 #define STARTTLS_MS 10000		/* where TLS is required: to ask, and take the answer */
 #define LEAVE_MS 10000			/* without a byte that the client takes */
-#define LINGER_MS 2000			/* for the client to take the replies, and to close */
+#define LINGER_MS 2000			/* for the client's machine to take the replies */
+#define LINGER_LOOK_MS 10		/* until the next look whether it has */
 
 /* Of their own, so that a flood of one kind does not hide the other. */
 static struct log_limit end_limit = LOG_LIMIT_INIT(10, 10000);
@@ -25,10 +27,10 @@ static struct log_limit room_limit = LOG_LIMIT_INIT(4, 10000);
 /* Watch the socket for the events that the connection waits for. */
 static void conn_watch(struct nbd_conn *conn)
 {
-	bool reads = conn->state == NBD_CONN_LINGERS || nbd_in_reads(conn);
 	bool full = conn->out_state == NBD_OUT_FULL && conn->state < NBD_CONN_LINGERS;
 
-	loop_watch_events(&conn->watch, (short)((reads ? POLLIN : 0) | (full ? POLLOUT : 0)));
+	loop_watch_events(&conn->watch,
+			  (short)((nbd_in_reads(conn) ? POLLIN : 0) | (full ? POLLOUT : 0)));
 }
 
 /* ---- end ---- */
@@ -65,14 +67,24 @@ static bool in_flight(const struct nbd_conn *conn)
 	       conn->securing == NBD_SECURING_SHAKES;
 }
 
-/* All is answered: the client sees the end of the stream behind the last reply.  Closed at once, a
- * socket with unread input would tell the client of an error instead. */
+/* Close the socket, unless that would take something from the client now. */
+static void conn_linger_on(struct nbd_conn *conn)
+{
+	if (nbd_linger_look(conn->watch.fd) == NBD_LINGER_OVER ||
+	    clock_now_ms() - conn->moved_ms >= LINGER_MS)
+		nbd_conn_break(conn, NULL);
+	else
+		nbd_conn_deadline(conn, LINGER_LOOK_MS);
+}
+
+/* All is answered: the client sees the end of the stream behind the last reply. */
 static void conn_linger(struct nbd_conn *conn)
 {
 	conn->state = NBD_CONN_LINGERS;
+	conn->moved_ms = clock_now_ms();
 	shutdown(conn->watch.fd, SHUT_WR);
-	nbd_conn_deadline(conn, LINGER_MS);
 	conn_watch(conn);
+	conn_linger_on(conn);
 }
 
 /* All is answered.  Under TLS the client hears so from the end that it trusts: an end of the socket
@@ -191,10 +203,14 @@ static void conn_fail(struct nbd_conn *conn, int r)
 /* The server may take any time for an answer, the client may not take any time to read one. */
 static void leave_goes_on(struct nbd_conn *conn)
 {
-	if (conn->out_state == NBD_OUT_FULL && clock_now_ms() - conn->moved_ms >= LEAVE_MS)
+	uint64_t still_ms = 0;
+
+	if (conn->out_state == NBD_OUT_FULL)
+		still_ms = clock_now_ms() - conn->moved_ms;
+	if (still_ms >= LEAVE_MS)
 		nbd_conn_break(conn, "its replies are not read: no byte for 10 s");
 	else
-		nbd_conn_deadline(conn, LEAVE_MS);
+		nbd_conn_deadline(conn, LEAVE_MS - still_ms);
 }
 
 /* Has the client to ask for TLS before anything else? */
@@ -213,17 +229,9 @@ static void deadline_over(struct loop_timer *timer)
 		nbd_conn_break(conn, "the client's part of the handshake has taken 30 s");
 	else if (conn->state == NBD_CONN_LEAVES)
 		leave_goes_on(conn);
+	else if (conn->state == NBD_CONN_LINGERS)
+		conn_linger_on(conn);
 	else
-		nbd_conn_break(conn, NULL);
-}
-
-/* Drop input until the client closes. */
-static void linger_ready(struct nbd_conn *conn)
-{
-	char bytes[2048];
-	ssize_t n = recv(conn->watch.fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		nbd_conn_break(conn, NULL);
 }
 
@@ -273,7 +281,7 @@ static bool conn_ready(struct loop_watch *watch)
 	if (conn->out_state == NBD_OUT_FULL)
 		conn_send(conn);
 	if (conn->state == NBD_CONN_LINGERS)
-		linger_ready(conn);
+		conn_linger_on(conn);
 	else if (conn->watch.events & POLLIN)
 		conn_run(conn);
 	else

@@ -10,7 +10,9 @@ static struct nbd_request_io *to_request(struct nbd_io *io)
 	return container_of(io, struct nbd_request_io, io);
 }
 
-/* While the server stops, no error is sent that the next server may not have. */
+/* While the server stops, no error is sent that the next server may not have: the request ends
+ * without a reply, and its connection, which leaves, is closed behind the others' replies.  These
+ * may be the only word of a loss. */
 static bool is_untold(const struct nbd_request_io *q)
 {
 	return q->status < 0 && q->io.error == NBD_IO_MAY_PASS &&
@@ -41,9 +43,7 @@ static void io_answer(struct nbd_request_io *q)
 	struct nbd_conn *conn = q->conn;
 
 	io_count(&conn->counts, q);
-	if (is_untold(q))
-		conn->ops->failed(conn, NULL);
-	if (conn->state != NBD_CONN_BROKEN) {
+	if (conn->state != NBD_CONN_BROKEN && !is_untold(q)) {
 		nbd_out_reply(q);
 		return;
 	}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Between the files of the engine, from below: nbd-turn.c (lines of connections), nbd-req.c
  * (requests and their memory), nbd-out.c (replies), nbd-io.c (requests on their way through the
- * backend), nbd-ahead.c (data that is expected), nbd-recv.c (bytes of the socket), nbd-ask.c (the handshake, and guests), nbd-in.c (what
- * the bytes say), nbd-conn.c (the life of a connection), nbd-server.c.  A file calls files below
- * it; results and the calls of struct nbd_conn_ops go up.  The loop's thread. */
+ * backend), nbd-ahead.c (data that is expected), nbd-recv.c (bytes of the socket), nbd-ask.c (the
+ * handshake, and guests), nbd-in.c (what the bytes say), nbd-linger.c (when a socket may be closed),
+ * nbd-conn.c (the life of a connection), nbd-server.c.  A file calls files below it; results and the
+ * calls of struct nbd_conn_ops go up.  The loop's thread. */
 #ifndef NBD_PRIV_H
 #define NBD_PRIV_H
 
@@ -56,8 +57,8 @@ enum nbd_conn_state {
 	NBD_CONN_HAGGLES,		/* options come */
 	NBD_CONN_SERVES,		/* requests come */
 	NBD_CONN_LEAVES,		/* no input is read; requests in flight are answered */
-	NBD_CONN_LINGERS,		/* all is answered; input is dropped until the client
-					 * closes */
+	NBD_CONN_LINGERS,		/* all is answered, and a close now would take something
+					 * from the client (nbd-linger.h) */
 	NBD_CONN_BROKEN,		/* the socket is closed, requests are in flight */
 	NBD_CONN_GONE,			/* about to be freed */
 	NBD_CONN_NSTATES
@@ -141,7 +142,7 @@ struct nbd_conn_ops {
 	void (*failed)(struct nbd_conn *conn, const char *why);
 	/* @conn, a guest, is to end at once: others take its place. */
 	void (*driven_out)(struct nbd_conn *conn);
-	/* A request of @conn, which is broken, has ended. */
+	/* A request of @conn has ended without a reply: @conn is broken, or leaves. */
 	void (*ended)(struct nbd_conn *conn);
 };
 

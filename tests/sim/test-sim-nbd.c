@@ -167,6 +167,8 @@ static void end(void)
 	const char *why;
 
 	world_gate_stop(gate);
+	/* The gate does not wait until its clients have read all. */
+	world_run_ms(w, 100);
 	why = history_check(h, sim_disk_content(world_disk(w)));
 	if (why)
 		sim_test_failed("history", 0, why);

@@ -34,6 +34,7 @@ UNIT_TESTS = \
 	%D%/test-look.crit \
 	%D%/test-nbd-guest.crit \
 	%D%/test-nbd-late.crit \
+	%D%/test-nbd-linger.crit \
 	%D%/test-nbd-mem.crit \
 	%D%/test-nbd-msg.crit \
 	%D%/test-nbd-opt.crit \
@@ -138,6 +139,10 @@ nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D
 %C%_test_nbd_late_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
 %C%_test_nbd_late_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_nbd_late_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)
+%C%_test_nbd_linger_crit_SOURCES = %D%/test-nbd-linger.c
+%C%_test_nbd_linger_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
+%C%_test_nbd_linger_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_nbd_linger_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)
 %C%_test_nbd_tls_crit_SOURCES = %D%/test-nbd-tls.c $(nbd_by_hand)
 %C%_test_nbd_tls_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
 %C%_test_nbd_tls_crit_CFLAGS = $(UNIT_CFLAGS)

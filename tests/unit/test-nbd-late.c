@@ -6,6 +6,7 @@
 
 #include "nbd-by-hand.h"
 #include "unit.h"
+#include "util.h"
 
 TestSuite(late, .init = by_hand_begin, .fini = by_hand_end);
 
@@ -34,23 +35,69 @@ Test(late, stop)
 	rig_finish(&rig, 0, 0);
 	expect_reply(fd, 1, 0);
 	expect_end(fd);
-	cr_assert_eq(stopped, 0);
-	leave(fd);
-	leave(failing);
+	cr_assert_eq(stopped, 0, "a client that has just asked may ask again");
+	rig_pass_time(&rig, 10);
 	cr_assert_eq(stopped, 1);
+	close(fd);
+	close(failing);
 }
 
-/* A client that does not close is not waited for without end. */
+/* An error that no other server will tell leaves, whatever becomes of the other requests. */
+Test(late, stop_tells_of_a_loss)
+{
+	unsigned stopped = 0;
+	struct nbd_io *told;
+	int fd = serve("disk");
+
+	rig.mode = RIG_HOLDS;
+	ask(fd, NBD_CMD_FLUSH, 1, 0, 0);
+	ask(fd, NBD_CMD_READ, 2, 0, 512);
+	nbd_server_stop(rig.server, count_stopped, &stopped);
+	rig_run(&rig);
+	told = rig.held[0];
+	rig.held[0] = rig.held[--rig.nheld];
+	told->error = NBD_IO_LASTS;
+	nbd_io_done(told, -EIO);
+	rig_finish(&rig, 0, -EIO);
+	expect_reply(fd, 1, NBD_EIO);
+	expect_end(fd);
+	cr_assert_eq(stopped, 1);
+	close(fd);
+}
+
+/* Clients that do nothing are not waited for. */
 Test(late, stop_does_not_wait_for_clients)
 {
 	unsigned stopped = 0;
+	int fds[3];
+
+	for (unsigned i = 0; i < ARRAY_SIZE(fds); i++)
+		fds[i] = serve("disk");
+	nbd_server_stop(rig.server, count_stopped, &stopped);
+	rig_run(&rig);
+	cr_assert_eq(stopped, 1);
+	for (unsigned i = 0; i < ARRAY_SIZE(fds); i++) {
+		expect_end(fds[i]);
+		close(fds[i]);
+	}
+}
+
+/* A client that goes on asking does not keep a server that stops. */
+Test(late, stop_does_not_wait_for_questions)
+{
+	unsigned stopped = 0, waited = 0;
 	int fd = serve("disk");
 
 	nbd_server_stop(rig.server, count_stopped, &stopped);
-	rig_run(&rig);
-	cr_assert_eq(stopped, 0);
-	rig_pass_time(&rig, 3000);
+	for (; !stopped && waited < 10000; waited += 5) {
+		struct nbd_msg_request m = request(NBD_CMD_FLUSH, 1, 0, 0);
+
+		cr_assert_eq(send(fd, &m, sizeof(m), MSG_NOSIGNAL), (ssize_t)sizeof(m));
+		rig_pass_time(&rig, 5);
+	}
 	cr_assert_eq(stopped, 1);
+	cr_assert_leq(waited, 2005);
+	cr_assert_geq(waited, 1000, "its questions have been dropped, not reset");
 	close(fd);
 }
 
@@ -71,6 +118,23 @@ Test(late, leaving_does_not_wait_for_a_slow_reader)
 	rig_pass_time(&rig, 1);
 	cr_assert_eq(nbd_server_count(rig.server), 0);
 	cr_assert(strstr(last_line, "no byte for 10 s"), "%s", last_line);
+	close(fd);
+}
+
+/* The time without a byte begins with the last byte. */
+Test(late, leaving_does_not_wait_twice)
+{
+	static char got[256 << 10];
+	int fd = serve("large");
+
+	ask(fd, NBD_CMD_READ, 1, 0, 64u << 20);
+	ask(fd, NBD_CMD_DISC, 2, 0, 0);
+	cr_assert_gt(recv(fd, got, sizeof(got), 0), 0);
+	rig_pass_time(&rig, 1);
+	rig_pass_time(&rig, 9999);
+	cr_assert_eq(nbd_server_count(rig.server), 1);
+	rig_pass_time(&rig, 1);
+	cr_assert_eq(nbd_server_count(rig.server), 0);
 	close(fd);
 }
 
