@@ -71,6 +71,7 @@ SHELL_TESTS = \
 	%D%/test-nbd-reload.sh \
 	%D%/test-nbd-sigterm.sh \
 	%D%/test-nbd-soak.sh \
+	%D%/test-nbd-sigterm-away.sh \
 	%D%/test-nbd-threads.sh \
 	%D%/test-nbd-tls.sh \
 	%D%/test-nbd-tls-churn.sh \

@@ -218,6 +218,7 @@ static void loop_stop_msg(struct loop_msg *msg)
 		nbd_server_stop(l->server, gate_loop_stopped, l);
 	else
 		sem_post(&l->gate->told);
+	sem_post(&l->gate->leaving);
 }
 
 /* ORDER: behind the clients that were handed over, which the same thread has posted. */
@@ -231,10 +232,10 @@ static void stop_msg(struct loop_msg *msg)
 		loop_post(g->loops[i].loop, &g->loops[i].stop_msg);
 }
 
-static void wait_told(struct gate *g, unsigned n)
+static void wait_posts(sem_t *sem, unsigned n)
 {
 	while (n) {
-		if (sem_wait(&g->told) == 0)
+		if (sem_wait(sem) == 0)
 			n--;		/* else a signal */
 	}
 }
@@ -261,7 +262,7 @@ static int start_servers(struct gate *g)
 
 	for (unsigned i = 0; i < g->nloops; i++)
 		loop_post(g->loops[i].loop, &g->loops[i].start_msg);
-	wait_told(g, g->nloops);
+	wait_posts(&g->told, g->nloops);
 	for (unsigned i = 0; r == 0 && i < g->nloops; i++)
 		r = g->loops[i].status;
 	return r;
@@ -287,21 +288,30 @@ int gate_start(struct gate *g, const struct gate_listen *l, struct clt_run *run,
 	loop_msg_init(&g->listen_msg, listen_msg);
 	loop_msg_init(&g->stop_msg, stop_msg);
 	sem_init(&g->told, 0, 0);
+	sem_init(&g->leaving, 0, 0);
 	r = start_servers(g);
 	if (r == 0) {
 		loop_post(run->loop, &g->listen_msg);
-		wait_told(g, 1);
+		wait_posts(&g->told, 1);
 		r = g->status;
 	}
-	if (r < 0)
+	if (r < 0) {
+		gate_leave(g);
 		gate_stop(g);
+	}
 	return r;
+}
+
+void gate_leave(struct gate *g)
+{
+	loop_post(g->loops[0].loop, &g->stop_msg);
+	wait_posts(&g->leaving, g->nloops);
 }
 
 void gate_stop(struct gate *g)
 {
-	loop_post(g->loops[0].loop, &g->stop_msg);
-	wait_told(g, g->nloops);
+	wait_posts(&g->told, g->nloops);
 	gate_tls_stop(&g->tls);
+	sem_destroy(&g->leaving);
 	sem_destroy(&g->told);
 }

@@ -43,16 +43,20 @@ struct gate {
 	struct gate_now *now;
 	size_t memory;			/* of a loop */
 	sem_t told;			/* a loop is done with a message */
+	sem_t leaving;			/* the clients of a loop leave */
 	int status;			/* of listening */
 };
 
 /* Serve the clients that arrive at @l, from the exports of @run's client, on all loops of @run.
  * @o says what clients may do, and have of TLS and of memory, and outlives @g.  @now tells of @g
- * until gate_stop().  Blocks.  0 or -errno. */
+ * until gate_leave().  Blocks.  0 or -errno. */
 int gate_start(struct gate *g, const struct gate_listen *l, struct clt_run *run,
 	       const struct clt_conf *conf, const struct gate_options *o, struct gate_now *now);
-/* Accept no more, answer what is in flight, and close all connections.  Blocks until all are gone.
- * A round (gate-round.h) may still end behind this call: @g stays until the loops have ended. */
+/* Accept no more, and have all clients leave.  Blocks until the clients of all loops do: from then
+ * on no client hears of an error that the next server may not have. */
+void gate_leave(struct gate *g);
+/* Behind gate_leave(): answer what is in flight, and close all connections.  Blocks until all are
+ * gone.  A round (gate-round.h) may still end behind this call: @g stays until the loops have ended. */
 void gate_stop(struct gate *g);
 
 #endif

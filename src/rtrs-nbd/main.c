@@ -186,6 +186,8 @@ static int serve_clients(char *err, size_t len)
 static void stop_gate(void)
 {
 	sd_notify(0, "STOPPING=1");
+	gate_leave(&gate);
+	/* ORDER: requests that wait fail now, and no client that leaves hears of it. */
 	sem_post(&stopping);
 	gate_stop(&gate);
 	clt_start_end(&start);
