@@ -76,6 +76,7 @@ SHELL_TESTS = \
 	%D%/test-nbd-tls.sh \
 	%D%/test-nbd-tls-churn.sh \
 	%D%/test-nbd-tls-hostile.sh \
+	%D%/test-nbd-tls-write.sh \
 	%D%/test-nbd-upgrade.sh \
 	%D%/test-nbdcopy.sh \
 	%D%/test-nbdinfo.sh \
