@@ -30,7 +30,7 @@ try_out() {
 		cp "$debs/${name}"_*.deb "$1/debs" || return 1
 		files+=("/debs/$(cd "$1/debs" && echo "${name}"_*.deb)")
 	done
-	apt "$1" install "${files[@]}" libnbd-bin man-db systemd &&
+	apt "$1" install "${files[@]}" libnbd-bin man-db qemu-utils systemd &&
 		tar -C "$1/tests" --strip-components=1 --wildcards -xf "$tarball" '*/debian' &&
 		inside "$1" /tests/debian/tests/io &&
 		inside "$1" /tests/debian/tests/units || return 1
