@@ -106,6 +106,57 @@ static void check_refusal(const struct opt *row, size_t size)
 	free(before);
 }
 
+/* Read @value into a field of zeroes.  Returns whether the range of @row takes @value; the field is
+ * in *@field then. */
+static bool is_taken(const struct opt *row, void *conf, uint64_t value, uint64_t *field)
+{
+	char text[24], why[256] = "", expected[256];
+	int r;
+
+	snprintf(text, sizeof(text), "%" PRIu64, value);
+	memset((char *)conf + row->offset, 0, row->size);
+	r = opt_read(row, conf, text, why, sizeof(why));
+	*field = 0;
+	memcpy(field, (char *)conf + row->offset, row->size);
+	opt_expected(row, expected, sizeof(expected));
+	/* .call may refuse a value that the range takes, with words of its own. */
+	return r == 0 || strcmp(why, expected) != 0;
+}
+
+static void check_edge(const struct opt *row, void *conf, uint64_t value, bool taken)
+{
+	uint64_t field, scale = row->scale ? row->scale : 1;
+
+	cr_assert_eq(is_taken(row, conf, value, &field), taken, "%s=%" PRIu64, row->name, value);
+	cr_assert_eq(field, taken ? value * scale : 0, "%s=%" PRIu64 " sets %" PRIu64, row->name,
+		     value, field);
+}
+
+/* A range takes its first and last values, whole, and none beyond. */
+__attribute__((noinline))
+static void check_edges(const struct opt *row, size_t size)
+{
+	uint64_t step = row->step ? row->step : 1;
+	void *conf = calloc(1, size);
+
+	check_edge(row, conf, row->least, true);
+	check_edge(row, conf, row->least + step, true);
+	check_edge(row, conf, row->most - step, true);
+	check_edge(row, conf, row->most, true);
+	if (row->step) {
+		check_edge(row, conf, row->least + 1, false);
+		check_edge(row, conf, row->most - 1, false);
+	}
+	if (row->least >= step)
+		check_edge(row, conf, row->least - step, false);
+	if (row->most <= UINT64_MAX / 4) {
+		check_edge(row, conf, row->most + 1, false);
+		check_edge(row, conf, row->most + step, false);
+		check_edge(row, conf, row->most * 4, false);
+	}
+	free(conf);
+}
+
 /* ---- help ---- */
 
 static char *help_of(const struct opt_table *t)
@@ -267,6 +318,8 @@ void opt_rules(const struct opt_table *t, size_t size, const char *manual)
 	for_each_row(row, t) {
 		check_row(row, size);
 		check_refusal(row, size);
+		if (is_number(row))
+			check_edges(row, size);
 	}
 	opt_defaults(t, conf);	/* asserts that each default is allowed */
 	check_help(t);
