@@ -631,6 +631,26 @@ Test(conf, options_on_a_line)
 	conf_fini(&conf);
 }
 
+/* However many flags a line has, none is lost: an export that its line makes read-only is
+ * read-only. */
+Test(conf, flags_of_a_line_have_no_number)
+{
+	static const unsigned numbers[] = { 1, 14, 15, 16, 17, 64 };
+	struct srv_conf conf = { .nexports = 0 };
+	char line[640], err[384];
+
+	for_each_case(n, numbers) {
+		strcpy(line, "a=/a");
+		for (unsigned i = 0; i < *n; i++)
+			strcat(line, ",direct");
+		strcat(line, ",readonly");
+		cr_assert_eq(conf_add_export(&conf, line, err, sizeof(err)), 0, "%s", err);
+		cr_assert_str_eq(conf.exports[0].spec, "a=/a,readonly,direct", "%u flags", *n);
+		cr_assert_eq(conf_del_export(&conf, "a"), 0);
+	}
+	conf_fini(&conf);
+}
+
 /* Names of 128 bytes, and longer ones, which are refused. */
 Test(conf, allow_names_have_a_length)
 {

@@ -51,14 +51,25 @@ static char *next_comma(char *text)
 	return text;
 }
 
-/* Write the flags behind the comma at @at to @out, "readonly" first, the others by their names,
- * each once.  @at is changed. */
-static void write_flags(char *at, char *out)
+static size_t count_commas(const char *text)
 {
-	char *flags[16] = { NULL }, *flag;
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += *text == ',';
+	return n;
+}
+
+/* Write the flags behind the comma at @at to @out, "readonly" first, the others by their names,
+ * each once.  @at is changed.  False: no memory. */
+static bool write_flags(char *at, char *out)
+{
+	char **flags = calloc(count_commas(at), sizeof(*flags)), *flag;
 	unsigned n = 0;
 
-	for (bool more = *at; more && n < ARRAY_SIZE(flags);) {
+	if (!flags)
+		return false;
+	for (bool more = true; more;) {
 		flag = at + 1;
 		at = next_comma(flag);
 		more = *at;
@@ -73,26 +84,26 @@ static void write_flags(char *at, char *out)
 		if (!i || strcmp(flags[i], flags[i - 1]))
 			out = stpcpy(stpcpy(out, ","), flags[i]);
 	}
+	free(flags);
+	return true;
 }
 
 /* A copy of @spec, whose flags stand in one order: two lines that mean one export are one text.
  * NULL: no memory. */
 static char *spec_copy(const char *spec)
 {
-	char *copy = strdup(spec), *flags = strdup(spec), *comma;
+	char *copy = strdup(spec), *flags = strdup(spec), *comma = copy ? next_comma(copy) : NULL;
+	bool ok = copy && flags;
 
-	if (!copy || !flags) {
-		free(copy);
-		free(flags);
-		return NULL;
-	}
-	comma = next_comma(copy);
-	if (*comma) {
+	if (ok && *comma) {
 		*comma = '\0';
-		write_flags(flags + (comma - copy), comma);
+		ok = write_flags(flags + (comma - copy), comma);
 	}
 	free(flags);
-	return copy;
+	if (ok)
+		return copy;
+	free(copy);
+	return NULL;
 }
 
 /* ---- the list ---- */
