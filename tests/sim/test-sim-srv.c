@@ -754,22 +754,63 @@ static void test_refusals(void)
 	end();
 }
 
+/* Of four times as many sessions with a path each as are allowed, @most, the first get in and are
+ * served; each other is refused because of @why. */
+static void up_to_the_limit(unsigned most, const struct world_server_conf *conf, const char *why)
+{
+	static const char *const wires[] = { "srv", "srv/1", "srv/2", "srv/3" };
+	struct raw_clt *in = calloc(most, sizeof(*in));
+	char name[16];
+
+	CHECK(in);
+	w = world_create(1);
+	world_server_start(w, conf);
+	for (unsigned n = 0; n < 4 * most; n++) {
+		struct raw_clt *c = n < most ? &in[n] : &other;
+
+		raw_clt_init(c, n % 2 ? "clt2" : "clt", (uint8_t)(n + 1), (uint8_t)(n + 1), 2);
+		c->path.dst = sim_addr(wires[n % ARRAY_SIZE(wires)], RTRS_PORT);
+		if (n < most) {
+			snprintf(name, sizeof(name), "sess%u", n);
+			CHECK(raw_clt_open(c, name, n ? RNBD_ACCESS_RO : RNBD_ACCESS_RW) == 0);
+			continue;
+		}
+		expect_refused(c, 0, -ENOMEM, why);
+		raw_clt_fini(c);
+	}
+	memset(in[0].data[0], 0x5a, 4096);
+	CHECK(raw_clt_io(&in[0], 1, 0, RNBD_OP_WRITE, 8, 4096, false) == 0);
+	for (unsigned n = 0; n < most; n++) {
+		CHECK(raw_clt_io(&in[n], 1, 1, RNBD_OP_READ, 8, 4096, false) == 0);
+		CHECK(!memcmp(in[n].data[1], in[0].data[0], 4096));
+	}
+	for (unsigned n = 0; n < most; n++)
+		raw_clt_fini(&in[n]);
+	free(in);
+	world_destroy(w);
+}
+
 static void test_paths_up_to_the_limit(void)
 {
 	struct world_server_conf conf = world_server_defaults;
 
-	conf.max_paths = 1;
-	w = world_create(1);
-	world_server_start(w, &conf);
-	open_clt();
-	raw_clt_init(&other, "clt2", 2, 2, 1);
-	expect_refused(&other, 0, -ENOMEM, "too many paths, see --max-paths");
-	raw_clt_fini(&other);
-	end();
+	conf.any_address = true;
+	for (conf.max_paths = 1; conf.max_paths <= 5; conf.max_paths += 4)
+		up_to_the_limit(conf.max_paths, &conf, "too many paths, see --max-paths");
+}
+
+static void test_sessions_up_to_the_limit(void)
+{
+	struct world_server_conf conf = world_server_defaults;
+
+	conf.any_address = true;
+	for (conf.max_sessions = 1; conf.max_sessions <= 5; conf.max_sessions += 4)
+		up_to_the_limit(conf.max_sessions, &conf,
+				"too many sessions, see --max-sessions");
 }
 
 /* Another path of a session that is there is no session more. */
-static void test_sessions_up_to_the_limit(void)
+static void test_a_path_more_is_no_session_more(void)
 {
 	struct world_server_conf conf = world_server_defaults;
 
@@ -812,6 +853,45 @@ static void test_limits_of_a_host_count_all_paths(void)
 	for (n = 0; n <= SRV_MAX_HOST_HALF_OPEN; n++)
 		raw_clt_fini(&half[n]);
 	free(half);
+	raw_clt_fini(&other);
+	world_destroy(w);
+}
+
+/* A path counts with the connections that it may have, whether they are there or not.  Other hosts
+ * get in. */
+static void test_connections_of_a_host_up_to_the_limit(void)
+{
+	static const unsigned left = SRV_MAX_HOST_CONS - RTRS_MAX_CONS;
+	static const struct { unsigned cons; const char *why; } cases[] = {
+		{ left - 1, NULL }, { left, NULL },
+		{ left + 1, "too many connections from this host" },
+		{ RTRS_MAX_CONS, "too many connections from this host" },
+		{ 4 * left, "more than 4096 connections" },
+	};
+	struct world_server_conf conf = world_server_defaults;
+
+	conf.queue_depth = 1;		/* memory is no limit */
+	conf.any_address = true;
+	w = world_create(1);
+	world_server_start(w, &conf);
+	raw_clt_init(&clt, "clt", 1, 1, 2);
+	clt.path.cid_num = RTRS_MAX_CONS;
+	CHECK(raw_clt_connect(&clt, 0) == 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		raw_clt_init(&other, "clt", (uint8_t)(i + 2), (uint8_t)(i + 2), 2);
+		other.path.dst = sim_addr("srv/1", RTRS_PORT);
+		other.path.cid_num = (uint16_t)cases[i].cons;
+		if (cases[i].why)
+			expect_refused(&other, 0, cases[i].why == cases[4].why ? -ECONNRESET :
+				       -ENOMEM, cases[i].why);
+		else
+			CHECK(raw_clt_connect(&other, 0) == 0);
+		raw_clt_fini(&other);
+		world_run_ms(w, 1000);
+	}
+	raw_clt_init(&other, "clt2", 100, 100, 2);
+	CHECK(raw_clt_open(&other, "sess", RNBD_ACCESS_RW) == 0);
+	raw_clt_fini(&clt);
 	raw_clt_fini(&other);
 	world_destroy(w);
 }
@@ -1500,8 +1580,11 @@ int main(int argc, char **argv)
 		{ "answer-to-a-dead-window", test_answer_to_a_dead_window },
 		{ "refusals", test_refusals },
 		{ "limits-of-a-host-count-all-paths", test_limits_of_a_host_count_all_paths },
+		{ "connections-of-a-host-up-to-the-limit",
+		  test_connections_of_a_host_up_to_the_limit },
 		{ "paths-up-to-the-limit", test_paths_up_to_the_limit },
 		{ "sessions-up-to-the-limit", test_sessions_up_to_the_limit },
+		{ "a-path-more-is-no-session-more", test_a_path_more_is_no_session_more },
 		{ "p16-bad-session-names", test_bad_session_names },
 		{ "p29-info-with-a-connection-missing", test_info_with_a_connection_missing },
 		{ "stuck-in-set-up", test_stuck_in_set_up },
