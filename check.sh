@@ -24,10 +24,9 @@ $(fold -s -w 68 <<<"$all_parts" | sed 's/^/           /; s/ *$//')
   --help   show this
 
 Variables, with their defaults:
-FUZZ_SECONDS   how long each fuzz target runs with --full [60]
+FUZZ_SECONDS, SOAK_SECONDS   how long a fuzz target, the soak run [60, 3600]
 FUZZ_NBD_RUNS, FUZZ_TLS_RUNS  how many inputs the parts try [10000000]
 SIM_SEEDS      how many random runs of the simulation --full makes [100000]
-SOAK_SECONDS   how long the soak of rtrs-nbd takes with --full [3600]
 MUTATE_EVERY   the sample of mutants with --full, 1 for all [8]
 GUEST_CACHE    where the kernels of guests are kept [tests/guest/cache]
 COMMITS_SINCE  --full builds the commits behind this revision [the last tag]
