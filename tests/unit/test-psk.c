@@ -105,8 +105,20 @@ Test(psk, too_much)
 	memset(text, '\n', 1 << 20 | 2);
 	cr_assert_eq(read_text(text, (1 << 20) + 1, &psks), -EFBIG);
 	cr_assert(strstr(err, "expected at most 1048576 bytes"), "%s", err);
-	cr_assert_eq(read_text(text, 5000, &psks), -EFBIG);
+	cr_assert_eq(read_text(text, 4097, &psks), -EFBIG);
 	cr_assert(strstr(err, "expected at most 4096 lines"), "%s", err);
+	cr_assert_eq(read_text(text, 4 * 4096, &psks), -EFBIG);
+	/* The last line has a key. */
+	for (int n = 4095; n <= 4096; n++) {
+		static const char line[] = "gw:00112233445566778899aabbccddeeff\n";
+
+		memset(text, '\n', (size_t)n);
+		memcpy(text + n - 1, line, sizeof(line));
+		cr_assert_eq(read_text(text, (size_t)n - 1 + strlen(line), &psks), 0, "%s", err);
+		cr_assert_eq(psks.n, 1u);
+		cr_assert_str_eq(psks.all[0].name, "gw");
+		fab_psk_free(&psks);
+	}
 	free(text);
 }
 

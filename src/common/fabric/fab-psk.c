@@ -13,6 +13,7 @@
 
 #include "fab-psk.h"
 #include "fab-secret.h"
+#include "util.h"
 
 #define PSK_FILE_MAX (1u << 20)
 #define PSK_LINES_MAX 4096u
@@ -247,7 +248,7 @@ static int parse_text(char *text, struct fab_psks *psks, char *err, size_t len)
 /* Room for a key of each line of @text. */
 static int make_room(const char *text, size_t n, struct fab_psks *psks, char *err, size_t len)
 {
-	unsigned lines = 1;
+	unsigned lines = n && text[n - 1] != '\n';
 
 	if (memchr(text, '\0', n)) {
 		snprintf(err, len, "expected lines NAME:KEY, not a zero byte");
@@ -259,7 +260,7 @@ static int make_room(const char *text, size_t n, struct fab_psks *psks, char *er
 		snprintf(err, len, "expected at most %u lines", PSK_LINES_MAX);
 		return -EFBIG;
 	}
-	psks->room = lines * sizeof(*psks->all);
+	psks->room = MAX(lines, 1u) * sizeof(*psks->all);
 	psks->all = fab_secret_alloc(psks->room);
 	if (psks->all)
 		return 0;
