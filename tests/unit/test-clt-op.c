@@ -172,6 +172,37 @@ Test(clt_op, bounded)
 	expect_all_free();
 }
 
+/* However many permits there are, so many parts of a request and no more are in flight. */
+Test(clt_op, most_parts_in_flight)
+{
+	static const struct { unsigned permits, parts, most; } cases[] = {
+		{ 256, CLT_OP_PARTS - 1, CLT_OP_PARTS - 1 }, { 256, CLT_OP_PARTS, CLT_OP_PARTS },
+		{ 256, CLT_OP_PARTS + 1, CLT_OP_PARTS }, { 256, 4 * CLT_OP_PARTS, CLT_OP_PARTS },
+		{ 4 * CLT_OP_PARTS - 1, 4 * CLT_OP_PARTS, CLT_OP_PARTS - 1 },
+		{ 4 * CLT_OP_PARTS, 4 * CLT_OP_PARTS, CLT_OP_PARTS },
+		{ 4 * CLT_OP_PARTS + 1, 4 * CLT_OP_PARTS, CLT_OP_PARTS },
+		{ 16 * CLT_OP_PARTS, 4 * CLT_OP_PARTS, CLT_OP_PARTS },
+	};
+
+	for_each_case(k, cases) {
+		struct clt_op op;
+
+		world(k->permits, 512);
+		start(&op, 512 * k->parts);
+		cr_assert_not(clt_op_step(&op));
+		cr_assert_eq(nqueued, k->most);
+		for (unsigned i = 0; i < k->parts; i++) {
+			cr_assert_eq(queued[i]->off, 512 * i);
+			cr_assert_eq(queued[i]->len, 512u);
+			answer(queued[i], 0);
+			cr_assert_eq(clt_op_step(&op), i + 1 == k->parts);
+			cr_assert_leq(nqueued, i + 1 + k->most);
+		}
+		cr_assert_eq(nqueued, k->parts);
+		expect_all_free();
+	}
+}
+
 /* Permits go to those in line, in order, and nobody passes by. */
 Test(clt_op, line_for_permits)
 {

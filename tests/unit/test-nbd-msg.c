@@ -33,33 +33,34 @@ Test(nbd_msg, decode)
 	cr_assert_eq(nbd_request_decode(&req, NBD_HEADERS_STRUCTURED, extended, &why), -EPROTO);
 }
 
+/* A WRITE of more would hide where the next request begins. */
 Test(nbd_msg, payload_too_long)
 {
+	static const uint64_t lens[] = { NBD_DATA_MAX - 1, NBD_DATA_MAX, NBD_DATA_MAX + 1ull,
+					 4ull * NBD_DATA_MAX, UINT32_MAX, 1ull << 32, UINT64_MAX };
 	struct nbd_msg_request m = { .magic = be32_put(NBD_REQUEST_MAGIC),
-				     .type = be16_put(NBD_CMD_WRITE),
-				     .length = be32_put(NBD_DATA_MAX) };
+				     .type = be16_put(NBD_CMD_WRITE) };
 	struct nbd_msg_request_ext ext = { .magic = be32_put(NBD_EXTENDED_REQUEST_MAGIC),
-					   .type = be16_put(NBD_CMD_WRITE),
-					   .length = be64_put(NBD_DATA_MAX) };
-	static const uint64_t too_long[] = { NBD_DATA_MAX + 1, UINT64_C(1) << 32, UINT64_MAX };
+					   .type = be16_put(NBD_CMD_WRITE) };
 	struct nbd_request req;
 	const char *why;
 
-	cr_assert_eq(nbd_request_decode(&req, NBD_HEADERS_SIMPLE, &m, &why), 0);
-	m.length = be32_put(NBD_DATA_MAX + 1);
-	cr_assert_eq(nbd_request_decode(&req, NBD_HEADERS_SIMPLE, &m, &why), -EPROTO);
-	/* The data of a WRITE follows with the flag and without. */
-	for (unsigned flags = 0; flags <= NBD_CMD_FLAG_PAYLOAD_LEN;
-	     flags += NBD_CMD_FLAG_PAYLOAD_LEN) {
-		ext.flags = be16_put((uint16_t)flags);
-		ext.length = be64_put(NBD_DATA_MAX);
-		cr_assert_eq(nbd_request_decode(&req, NBD_HEADERS_EXTENDED, &ext, &why), 0);
-		cr_assert_eq(req.payload, NBD_DATA_MAX);
-		for_each_case(len, too_long) {
+	for_each_case(len, lens) {
+		int r = *len <= NBD_DATA_MAX ? 0 : -EPROTO;
+
+		/* The data of a WRITE follows with the flag and without. */
+		for (unsigned flags = 0; flags <= NBD_CMD_FLAG_PAYLOAD_LEN;
+		     flags += NBD_CMD_FLAG_PAYLOAD_LEN) {
+			ext.flags = be16_put((uint16_t)flags);
 			ext.length = be64_put(*len);
-			cr_assert_eq(nbd_request_decode(&req, NBD_HEADERS_EXTENDED, &ext, &why),
-				     -EPROTO);
+			cr_assert_eq(nbd_request_decode(&req, NBD_HEADERS_EXTENDED, &ext, &why), r);
+			cr_assert(r < 0 || req.payload == *len);
 		}
+		if (*len > UINT32_MAX)
+			continue;
+		m.length = be32_put((uint32_t)*len);
+		cr_assert_eq(nbd_request_decode(&req, NBD_HEADERS_SIMPLE, &m, &why), r);
+		cr_assert(r < 0 || req.payload == *len);
 	}
 	/* No data follows another request without the flag. */
 	ext.type = be16_put(NBD_CMD_TRIM);
@@ -126,13 +127,17 @@ Test(nbd_msg, check)
 Test(nbd_msg, check_longest)
 {
 	struct nbd_export export = { .size = UINT64_C(1) << 40, .flags = ALL_FLAGS };
-	struct nbd_request req = { .type = NBD_CMD_READ, .len = NBD_DATA_MAX };
+	static const uint64_t lens[] = { NBD_DATA_MAX - 1, NBD_DATA_MAX, NBD_DATA_MAX + 1ull,
+					 4ull * NBD_DATA_MAX };
 
-	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_SIMPLE, &export, false), 0);
-	req.len++;
-	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_SIMPLE, &export, false), -EINVAL);
-	req.type = NBD_CMD_CACHE;
-	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_SIMPLE, &export, false), 0);
+	for_each_case(len, lens) {
+		struct nbd_request req = { .type = NBD_CMD_READ, .len = *len };
+		int r = *len <= NBD_DATA_MAX ? 0 : -EINVAL;
+
+		cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_SIMPLE, &export, false), r);
+		req.type = NBD_CMD_CACHE;
+		cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_SIMPLE, &export, false), 0);
+	}
 }
 
 Test(nbd_msg, check_write)
@@ -258,4 +263,53 @@ Test(nbd_msg, extents_of_64_bits)
 	cr_assert_eq(nbd_status_end(&w), 8 + 2 * 16);
 	memcpy(&len64, buf + 8, sizeof(len64));
 	cr_assert_eq(be64_get(len64), UINT64_C(1) << 33);
+}
+
+/* The longest extent that 32 bits tell, in whole blocks, may have another behind it; a longer one
+ * is cut, and the last. */
+Test(nbd_msg, extents_around_32_bits)
+{
+	const uint64_t most = 0xfffff000, lens[] = { most - 1, most, most + 1, most + 0x1000,
+						     4 * most };
+
+	for_each_case(l, lens) {
+		struct nbd_status_writer w;
+		uint8_t buf[64];
+		be32 len;
+
+		nbd_status_begin(&w, NBD_HEADERS_STRUCTURED, buf, sizeof(buf));
+		/* However many pieces it is told in. */
+		cr_assert(nbd_status_add(&w, 1, 3));
+		cr_assert(nbd_status_add(&w, *l - 1, 3));
+		cr_assert_eq(nbd_status_add(&w, 4096, 0), *l <= most);
+		cr_assert_eq(nbd_status_end(&w), *l <= most ? 20 : 12);
+		memcpy(&len, buf + 4, sizeof(len));
+		cr_assert_eq(be32_get(len), MIN(*l, most));
+	}
+}
+
+/* As many extents as there is room for, and no byte behind. */
+Test(nbd_msg, extents_in_their_room)
+{
+	enum { MOST = 5 };
+	static const unsigned numbers[] = { MOST - 1, MOST, MOST + 1, 4 * MOST };
+
+	for_each_case(n, numbers) {
+		for (unsigned extended = 0; extended < 2; extended++) {
+			size_t head = extended ? 8 : 4, each = extended ? 16 : 8;
+			enum nbd_headers headers = extended ? NBD_HEADERS_EXTENDED :
+							      NBD_HEADERS_STRUCTURED;
+			uint8_t buf[128];
+			struct nbd_status_writer w;
+			unsigned i = 0;
+
+			memset(buf, 0xa5, sizeof(buf));
+			nbd_status_begin(&w, headers, buf, head + MOST * each);
+			while (i < *n && nbd_status_add(&w, 4096, i % 2 ? 3 : 0))
+				i++;
+			cr_assert_eq(i, MIN(*n, (unsigned)MOST));
+			cr_assert_eq(nbd_status_end(&w), head + MIN(*n, (unsigned)MOST) * each);
+			cr_assert_eq(buf[head + MOST * each], 0xa5);
+		}
+	}
 }

@@ -297,6 +297,45 @@ Test(nbd_opt, list)
 	cr_assert_eq(h.state, NBD_HAGGLE_OPTION);
 }
 
+/* The longest list, of 10000 exports with the longest names, gets away whole. */
+Test(nbd_opt, longest_list)
+{
+	char name[254 + 1];		/* RNBD_NAME_MAX */
+
+	give(NBD_OPT_LIST, NULL, 0);
+	memset(name, 'n', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	for (unsigned i = 0; i < 10000; i++)
+		nbd_haggle_name(&h, name, &out);
+	nbd_haggle_listed(&h, 0, NULL, &out);
+	cr_assert_eq(out.error, 0);
+	cr_assert_eq(out.len, 10000 * (20 + 4 + sizeof(name) - 1) + 20);
+}
+
+/* What is beyond the limit of answers is an error, and changes no byte in front of it. */
+Test(nbd_opt, answers_have_a_limit)
+{
+	static const size_t lens[] = { NBD_BUF_MAX - 1, NBD_BUF_MAX, NBD_BUF_MAX + 1,
+				       4 * (size_t)NBD_BUF_MAX };
+	uint8_t *bytes = calloc(4, NBD_BUF_MAX);
+
+	for_each_case(len, lens) {
+		struct nbd_buf buf = { 0 };
+		size_t half = NBD_BUF_MAX / 2;
+
+		memset(bytes, 0x11, half);
+		nbd_buf_add(&buf, bytes, half);
+		memset(bytes, 0x22, half);
+		nbd_buf_add(&buf, bytes, *len - half);
+		cr_assert_eq(buf.error, *len <= NBD_BUF_MAX ? 0 : -ENOMEM);
+		cr_assert_eq(buf.len, *len <= NBD_BUF_MAX ? *len : half);
+		cr_assert_eq(buf.mem[half - 1], 0x11);
+		cr_assert(buf.error || buf.mem[half] == 0x22);
+		nbd_buf_fini(&buf);
+	}
+	free(bytes);
+}
+
 /* A list that cannot be had is not an empty one. */
 Test(nbd_opt, list_fails)
 {
