@@ -57,7 +57,7 @@ STOPPER = "tests/stop-threads.sh"
 BARE = {
     "stop": re.compile(r"^(?!\s*(#|//|/?\*)).*(\bSIGSTOP\b|\bp?kill(all)?\b.*\s-(s\s*|-signal[ =])?"
                        r"(SIG)?(STOP|19)\b)"),
-    "cleanup": re.compile(r"^\s*cleanup_fn kill (?!-CONT)"),
+    "cleanup": re.compile(r"^\s*cleanup_fn kill "),
 }
 
 # A prefix is a room: its functions are in this folder and nowhere else.

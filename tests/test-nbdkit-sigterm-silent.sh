@@ -31,7 +31,6 @@ client=$!
 read -r -t "$TIMEOUT_S" word <"$tmp/connected"
 [ "$word" = connected ]
 stop_all_threads "$server_pid"
-cleanup_fn kill -CONT "$server_pid"
 echo still >"$tmp/still"
 writes() { [ "$(grep -c 'debug: rtrs: pwrite' "$nbdkit_log")" -ge 2 ]; }
 wait_until "a request" writes

@@ -23,7 +23,6 @@ with_limit $limit_s >"$tmp/short.conf"
 # Whoever waits this long has not heard of SIGTERM.
 with_limit $((100 * TIMEOUT_S)) >"$tmp/long.conf"
 mon_pid=$(cat "$ceph_dir/run/mon.a.pid")
-cleanup_fn kill -CONT "$mon_pid"
 
 # The osds are silent while an image is added.
 start_server --control "$tmp/control" --state-dir "$tmp/s1" mem=mem:8M

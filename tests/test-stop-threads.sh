@@ -45,6 +45,13 @@ must_fail waits_for_child
 kill_process $pid
 must_fail bash "$top_srcdir/tests/stop-threads.sh" 1 $pid
 
+# A test that ends meanwhile ends what it has stopped.
+# shellcheck disable=SC2016 # for the inner shell
+bash -c '. ./tests/functions.sh
+	sleep 1000 &
+	cleanup_fn stop_daemon $!
+	stop_all_threads $!'
+
 # The main thread has gone, and another one has not.
 /usr/bin/python3 - <<'END' &
 import ctypes, platform, threading, time
