@@ -67,6 +67,7 @@ SHELL_TESTS = \
 	%D%/test-nbd-fronts.sh \
 	%D%/test-nbd-gateway.sh \
 	%D%/test-nbd-hostile.sh \
+	%D%/test-nbd-no-descriptors.sh \
 	%D%/test-nbd-program.sh \
 	%D%/test-nbd-reload.sh \
 	%D%/test-nbd-sigterm.sh \

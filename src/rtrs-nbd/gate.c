@@ -112,7 +112,8 @@ static void hand_over(struct gate *g, int fd, const char *name, uint64_t net)
 	loop_post(a->to->loop, &a->msg);
 }
 
-/* 0; or -errno, -EAGAIN when nobody is there. */
+/* 0; or -errno, -EAGAIN when nobody is there.  A path that comes back, a command and the log have
+ * descriptors in any case. */
 static int accept_one(struct gate *g, int listener)
 {
 	struct fab_addr addr = { .len = sizeof(addr.ss) };
@@ -120,6 +121,8 @@ static int accept_one(struct gate *g, int listener)
 	int one = 1, fd;
 	char name[96];
 
+	if (!clt_start_has_room(g->start))
+		return -EMFILE;
 	fd = accept4(listener, (struct sockaddr *)&addr.ss, &addr.len,
 		     SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0)
@@ -240,16 +243,17 @@ static void wait_posts(sem_t *sem, unsigned n)
 	}
 }
 
-static void init_loops(struct gate *g, struct clt_run *run, const struct clt_conf *conf,
-		       bool readonly)
+static void init_loops(struct gate *g, bool readonly)
 {
+	struct clt_run *run = &g->start->run;
+
 	g->nloops = run->nloops;
 	for (unsigned i = 0; i < g->nloops; i++) {
 		struct gate_loop *l = &g->loops[i];
 
 		l->gate = g;
 		l->loop = run->loops[i];
-		gate_exports_init(&l->exports, l->loop, &run->clt, conf, readonly);
+		gate_exports_init(&l->exports, l->loop, &run->clt, g->start->conf, readonly);
 		loop_msg_init(&l->start_msg, start_msg);
 		loop_msg_init(&l->trust_msg, gate_trust_msg);
 		loop_msg_init(&l->stop_msg, loop_stop_msg);
@@ -268,17 +272,18 @@ static int start_servers(struct gate *g)
 	return r;
 }
 
-int gate_start(struct gate *g, const struct gate_listen *l, struct clt_run *run,
-	       const struct clt_conf *conf, const struct gate_options *o, struct gate_now *now)
+int gate_start(struct gate *g, const struct gate_listen *l, struct clt_start *start,
+	       const struct gate_options *o, struct gate_now *now)
 {
+	struct clt_run *run = &start->run;
 	int r;
 
-	*g = (struct gate){ .nlisteners = l->n, .now = now,
+	*g = (struct gate){ .start = start, .nlisteners = l->n, .now = now,
 			    .memory = (size_t)o->memory / run->nloops };
 	r = gate_tls_start(&g->tls, o->tls);
 	if (r < 0)
 		return r;
-	init_loops(g, run, conf, o->readonly);
+	init_loops(g, o->readonly);
 	for (unsigned i = 0; i < l->n; i++)
 		g->listeners[i] = (struct gate_listener){
 			.gate = g,

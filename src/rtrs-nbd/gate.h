@@ -6,7 +6,7 @@
 
 #include <semaphore.h>
 
-#include "clt-run.h"
+#include "clt-start.h"
 #include "gate-export.h"
 #include "gate-listen.h"
 #include "gate-tls.h"
@@ -29,6 +29,7 @@ struct gate_now {
 };
 
 struct gate {
+	struct clt_start *start;
 	struct gate_loop loops[CLT_RUN_LOOPS];	/* [nloops], 0 is the service loop */
 	unsigned nloops;
 	struct gate_listener {
@@ -47,11 +48,11 @@ struct gate {
 	int status;			/* of listening */
 };
 
-/* Serve the clients that arrive at @l, from the exports of @run's client, on all loops of @run.
- * @o says what clients may do, and have of TLS and of memory, and outlives @g.  @now tells of @g
+/* Serve the clients that arrive at @l, from the exports of @start's session, which runs, on all of
+ * its loops.  @o says what clients may do, and have of TLS and of memory, and outlives @g.  @now tells of @g
  * until gate_leave().  Blocks.  0 or -errno. */
-int gate_start(struct gate *g, const struct gate_listen *l, struct clt_run *run,
-	       const struct clt_conf *conf, const struct gate_options *o, struct gate_now *now);
+int gate_start(struct gate *g, const struct gate_listen *l, struct clt_start *start,
+	       const struct gate_options *o, struct gate_now *now);
 /* Accept no more, and have all clients leave.  Blocks until the clients of all loops do: from then
  * on no client hears of an error that the next server may not have. */
 void gate_leave(struct gate *g);

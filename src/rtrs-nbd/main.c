@@ -175,7 +175,7 @@ static int serve_clients(char *err, size_t len)
 
 	if (r < 0)
 		return r;
-	r = gate_start(&gate, &listeners, &start.run, &conf, &options, &gate_now);
+	r = gate_start(&gate, &listeners, &start, &options, &gate_now);
 	if (r < 0) {
 		snprintf(err, len, "cannot serve: %s", strerror(-r));
 		clt_start_end(&start);

@@ -112,7 +112,7 @@ static int probe_fds(struct clt_start *start, char err[CLT_FRONT_ERR])
 {
 	const struct clt_front *front = start->conf->front;
 	unsigned n = front->start_fds + front->client_fds + clt_fds_reserve(front->client_fds) +
-		     clt_start_cons(start, false) +
+		     clt_start_cons(start) +
 		     (start->conf->metrics ? CLT_METRICS_FDS : 0);
 
 	if (clt_fds_free(n))

@@ -9,8 +9,7 @@
  * struct clt_sess_conf.  0, or -errno with @err. */
 int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const char *suffix,
 		  bool once, unsigned setup_ms, char err[CLT_FRONT_ERR]);
-/* The number of connections of the session, or, with @missing, of the session's paths that are not
- * up, and so may still open connections. */
-unsigned clt_start_cons(struct clt_start *start, bool missing);
+/* The number of connections of the session. */
+unsigned clt_start_cons(struct clt_start *start);
 
 #endif

@@ -13,6 +13,9 @@
 #include "clt-start-priv.h"
 #include "log.h"
 
+#define PATH_FDS 4			/* of a path, beside its connections */
+#define CON_FDS 2			/* a socket, and the loop's copy */
+
 int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const char *suffix,
 		  bool once, unsigned setup_ms, char err[CLT_FRONT_ERR])
 {
@@ -150,23 +153,38 @@ static int session_try_again(struct clt_start *start, char err[CLT_FRONT_ERR])
 	return r;
 }
 
-unsigned clt_start_cons(struct clt_start *start, bool missing)
+unsigned clt_start_cons(struct clt_start *start)
 {
 	struct clt_io *io = &start->run.clt.sess.io;
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < atomic_load(&io->natts); i++)
-		n += missing && clt_attempt_is_up(io->atts[i]) ? 0 : io->atts[i]->ncons;
+		n += io->atts[i]->ncons;
 	return n;
+}
+
+/* The number of descriptors that paths which are not up may still open. */
+static unsigned missing_fds(struct clt_start *start)
+{
+	struct clt_io *io = &start->run.clt.sess.io;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < atomic_load(&io->natts); i++)
+		n += clt_attempt_is_up(io->atts[i]) ? 0 :
+						      PATH_FDS + CON_FDS * io->atts[i]->ncons;
+	return n;
+}
+
+bool clt_start_has_room(struct clt_start *start)
+{
+	return clt_fds_free(clt_fds_reserve(start->conf->front->client_fds) + missing_fds(start));
 }
 
 int clt_start_admit(struct clt_start *start, char err[CLT_FRONT_ERR])
 {
 	int r = session_try_again(start, err);
 
-	if (r < 0 ||
-	    clt_fds_free(clt_fds_reserve(start->conf->front->client_fds) +
-			 clt_start_cons(start, true)))
+	if (r < 0 || clt_start_has_room(start))
 		return r;
 	snprintf(err, CLT_FRONT_ERR, "too few descriptors for another client");
 	return clt_fds_name_limit(-EMFILE, err, CLT_FRONT_ERR);
