@@ -65,7 +65,7 @@ shared_load_end() {
 	grep -q 'err= 0' "$tmp/fio.log"
 }
 
-server_show() { timeout 5 "$top_builddir/rtrsctl" --socket "$tmp/$1.ctl" --json show; }
+server_show() { timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/$1.ctl" --json show; }
 owns() {
 	server_show "$1" | /usr/bin/python3 -c '
 import json, sys
