@@ -343,6 +343,7 @@ EXTRA_DIST += %D%/auth-vectors.py
 %C%_test_verbs_conn_crit_SOURCES = \
 	%D%/test-verbs-conn.c \
 	%D%/unit.h \
+	src/common/fabric/fab-addr.c \
 	src/common/fabric/fab-mem.c \
 	src/common/fabric/fabric.c \
 	src/common/fabric/verbs/verbs-conn.c \
@@ -351,7 +352,7 @@ EXTRA_DIST += %D%/auth-vectors.py
 	$(NULL)
 %C%_test_verbs_conn_crit_CPPFLAGS = $(AM_CPPFLAGS) -Drealloc=fake_realloc
 %C%_test_verbs_conn_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_verbs_conn_crit_LDADD = $(CRITERION_LIBS)
+%C%_test_verbs_conn_crit_LDADD = libbase.la $(CRITERION_LIBS)
 %C%_test_verbs_dev_crit_SOURCES = %D%/test-verbs-dev.c
 %C%_test_verbs_dev_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_verbs_dev_crit_LDADD = libfab.la libbase.la $(CRITERION_LIBS)

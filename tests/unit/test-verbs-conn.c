@@ -12,13 +12,16 @@
 
 #include <rdma/rdma_cma.h>
 
+#include "clock.h"
+#include "log.h"
 #include "verbs-priv.h"
 
 #define ROOM 512
 
 /* ---- the device ---- */
 
-static struct ibv_context device;
+static struct ibv_device hw;
+static struct ibv_context device = { .device = &hw };
 static struct ibv_comp_channel channel = { .context = &device };
 static struct ibv_cq cq = { .context = &device };
 static struct ibv_qp qp = { .context = &device };
@@ -36,8 +39,28 @@ static int refusal;			/* of windows, by a device that offers them: errno */
 static bool keeps_key;			/* a window of type 1 has the key that it had */
 static bool broken_cq, removed, no_memory, in_error;
 static unsigned destroyed;
+static bool keeps_qp;			/* refuses to destroy it */
+static uint64_t last_flush;		/* comes while the queue pair is being destroyed; 0: none */
+static uint64_t now_ms = 1;
+static char lines[1000];		/* of the log */
 static unsigned notifies, event_reads;	/* system calls of verbs_conn_arm() */
 static int pipe_fds[2];
+
+uint64_t clock_now_ms(void)
+{
+	return now_ms;
+}
+
+uint64_t clock_now_ns(void)
+{
+	return now_ms * 1000000;
+}
+
+static void keep_line(enum log_level level, const char *line)
+{
+	cr_assert_lt(strlen(lines) + strlen(line), sizeof(lines));
+	strcat(lines, line);
+}
 
 /* What verbs-conn.c gets (the compiler is told so); it only ever doubles. */
 void *fake_realloc(void *p, size_t n)
@@ -246,7 +269,19 @@ int rdma_create_qp(struct rdma_cm_id *i, struct ibv_pd *p, struct ibv_qp_init_at
 void rdma_destroy_qp(struct rdma_cm_id *i)
 {
 	i->qp = NULL;
+}
+
+int ibv_destroy_qp(struct ibv_qp *q)
+{
 	destroyed++;
+	if (last_flush)
+		complete(last_flush, IBV_WC_WR_FLUSH_ERR);
+	return keeps_qp || removed ? EIO : 0;
+}
+
+const char *ibv_get_device_name(struct ibv_device *d)
+{
+	return "slow0";
 }
 
 int rdma_disconnect(struct rdma_cm_id *i)
@@ -310,6 +345,7 @@ static void setup(void)
 	device.ops.bind_mw = bind_mw;
 	pd.pd = &hw_pd;
 	refuse_after = ROOM;
+	log_init(keep_line, LOG_LEVEL_WARN);
 	c = verbs_conn_alloc(&(struct fab_cm){ 0 });
 	c->id = &id;
 	cr_assert_eq(verbs_conn_create_qp(&c->fab, &pd.fab, &attr), 0);
@@ -564,8 +600,93 @@ Test(verbs_conn, removed_device)
 	drain(flushed);
 	cr_assert_str_eq(cause(), "the RDMA device was removed");
 	cr_assert_eq(destroyed, 1);
+	cr_assert_str_eq(lines, "");
 	expect_flushed(flushed, 0, 8, 0);
 	expect_flushed(flushed, 8, 4, 1);
+}
+
+static int poll_once(void)
+{
+	struct ibv_wc wc;
+
+	return verbs_conn_poll(&c->fab, &wc, 1);
+}
+
+static int arm(void)
+{
+	short events;
+
+	return verbs_conn_arm(&c->fab, &events);
+}
+
+/* A thread that polls while there is work sleeps until the flushes come. */
+Test(verbs_conn, sleeps_before_the_flush)
+{
+	static unsigned flushed[ROOM];
+
+	mute = true;
+	cr_assert_eq(send_some(0, 4), 0);
+	complete(posted[0], IBV_WC_LOC_PROT_ERR);
+	cr_assert_eq(arm(), 1);
+	cr_assert_eq(poll_once(), 1);
+	cr_assert_eq(poll_once(), 0);
+	cr_assert_eq(arm(), 0);
+	for (unsigned i = 1; i < nposted; i++)
+		complete(posted[i], IBV_WC_WR_FLUSH_ERR);
+	complete(UINT64_MAX, IBV_WC_WR_FLUSH_ERR);	/* the marker */
+	cr_assert_eq(arm(), 1);
+	drain(flushed);
+	expect_flushed(flushed, 1, 3, 1);
+	cr_assert_eq(destroyed, 0);
+}
+
+static void fail_mute(void)
+{
+	mute = true;
+	cr_assert_eq(send_some(0, 4), 0);
+	cr_assert_eq(receive_some(4, 4), 0);
+	verbs_conn_disconnect(&c->fab, "enough");
+	cr_assert_eq(poll_once(), 0);
+	cr_assert_eq(arm(), 0);
+	now_ms += VERBS_DRAIN_MS - 1;
+	cr_assert_eq(poll_once(), 0);
+	cr_assert_eq(arm(), 0);
+	cr_assert_eq(destroyed, 0);
+	cr_assert_str_eq(lines, "");
+	now_ms++;
+	cr_assert_eq(arm(), 1);
+}
+
+/* As siw.  What the device completes in the last moment is not lost, nor comes behind drained. */
+Test(verbs_conn, device_that_never_flushes)
+{
+	static unsigned flushed[ROOM];
+
+	fail_mute();
+	last_flush = number(4);
+	cr_assert_eq(send_some(8, 4), 0);
+	drain(flushed);
+	expect_flushed(flushed, 0, 4, 0);
+	expect_flushed(flushed, 4, 1, 1);
+	expect_flushed(flushed, 5, 3, 0);
+	expect_flushed(flushed, 8, 4, 1);
+	cr_assert_eq(destroyed, 1);
+	cr_assert(strstr(lines, "slow0 has not given back all requests 10 s after the failure: its "
+				"queue pair is destroyed"));
+}
+
+/* It may write to the buffers for ever.  Nobody frees them, and nobody spins. */
+Test(verbs_conn, device_that_keeps_the_queue_pair)
+{
+	keeps_qp = true;
+	fail_mute();
+	for (unsigned i = 0; i < 10; i++) {
+		cr_assert_eq(poll_once(), 0);
+		cr_assert_eq(arm(), 0);
+		now_ms += VERBS_DRAIN_MS;
+	}
+	cr_assert_eq(destroyed, 1);
+	cr_assert(strstr(lines, "it keeps the queue pair, and so the memory stays allocated"));
 }
 
 /* It tells nobody, but who fails for another reason hears of it. */

@@ -17,7 +17,8 @@
  *  c. After the first failure every posted request completes with IBV_WC_WR_FLUSH_ERR, signaled or
  *     not (the failing request may have a status of its own).  Then fab_poll() returns -ENOTCONN
  *     ("drained"), and so does each later call.  A partial post fails the connection.  A device
- *     that is gone or broken loses completions: drained then stands for these, too.
+ *     that is gone, is broken or flushes nothing for a while loses completions: drained then
+ *     stands for these, too.
  *  d. The bytes of an RDMA_WRITE are visible before the completion of an immediate or send posted
  *     behind the write.  A window bound in a chain is usable by the next request of the chain.
  *  e. A send or immediate that meets no posted receive is never delivered: tcp and sim fail the
@@ -469,7 +470,9 @@ static inline int fab_dispatch(struct fab_conn *conn, int budget);
 /* The descriptor to wait on; constant from fab_create_qp() on. */
 static inline int fab_conn_fd(const struct fab_conn *conn);
 /* Call before sleeping.  Returns 0 with the poll(2) events to wait for on the descriptor, or 1 when
- * work waits: call fab_poll() again.  Events are levels: a caller that takes edges arms and polls
+ * work waits: call fab_poll() again, which takes the work, so that a caller who goes on while one of
+ * both finds something ends.  A failed connection may drain without an event: poll it each second
+ * or so until drained.  Events are levels: a caller that takes edges arms and polls
  * once more after a POLLRDHUP, because a poll may stop before the end.  Polling thread. */
 static inline int fab_arm(struct fab_conn *conn, short *events);
 /* True if fab_arm() makes system calls when nothing is to be polled: do other work first.

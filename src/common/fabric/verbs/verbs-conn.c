@@ -13,9 +13,14 @@
 #include <rdma/rdma_cma.h>
 
 #include "cleanup.h"
+#include "clock.h"
+#include "log.h"
 #include "verbs-priv.h"
 
 #define MARKER_ID UINT64_MAX
+
+/* All connections of a path end together. */
+static struct log_limit late_limit = LOG_LIMIT_INIT(1, 10000);
 
 /* ---- life ---- */
 
@@ -131,7 +136,8 @@ static void conn_start_failing(struct verbs_conn *c)
 	if (c->failing)
 		return;
 	c->failing = true;
-	atomic_store(&c->failed, true);
+	c->failed_ms = clock_now_ms();
+	atomic_store(&c->failed, true);	/* ORDER: behind @failed_ms */
 	if (!c->id->qp)
 		return;
 	ibv_modify_qp(c->id->qp, &attr, IBV_QP_STATE);
@@ -250,10 +256,13 @@ static int stash_take(struct verbs_conn *c, struct ibv_wc *wc, int n)
 	return (int)k;
 }
 
-/* True if the device has given back every request. */
-static bool device_drained(struct verbs_conn *c)
+/* True if the device has given back every request, or has lost its queue pair. */
+static bool device_drained(const struct verbs_conn *c)
 {
-	return !c->cq || (c->marker_back && !atomic_load(&c->nrecvs) && !c->stash_n);
+	if (!c->cq)
+		return true;
+	return !c->stash_n && (c->device == VERBS_DEVICE_LEFT ||
+			       (c->marker_back && !atomic_load(&c->nrecvs)));
 }
 
 static bool conn_gone(const struct verbs_conn *c)
@@ -261,15 +270,50 @@ static bool conn_gone(const struct verbs_conn *c)
 	return atomic_load(&c->gone) || verbs_dev_is_removed(c->id->verbs);
 }
 
-/* Give up a device that completes nothing more; without a queue pair the device cannot touch
- * buffers. post_lock held, for @id->qp. */
+/* True if the device had its time to flush.  After the failure. */
+static bool device_is_late(const struct verbs_conn *c)
+{
+	return clock_now_ms() - c->failed_ms >= VERBS_DRAIN_MS;
+}
+
+/* True if the device is to be given up, because nothing more will come of its queues. */
+static bool device_is_lost(const struct verbs_conn *c)
+{
+	return c->device == VERBS_DEVICE_WORKS && (conn_gone(c) || device_is_late(c));
+}
+
+/* The status of a completion that has yet to fail the connection. */
+static enum ibv_wc_status news_of_failure(const struct verbs_conn *c)
+{
+	return atomic_load(&c->failed) ? IBV_WC_SUCCESS : c->broken;
+}
+
+static void tell_late(const struct verbs_conn *c, const char *what)
+{
+	char peer[FAB_ADDR_STRLEN];
+
+	log_limited(&late_limit, LOG_LEVEL_WARN, NULL,
+		    "rdma %s: %s has not given back all requests %u s after the failure: %s",
+		    fab_addr_format(&c->fab.peer, peer, sizeof(peer)),
+		    ibv_get_device_name(c->id->verbs->device), VERBS_DRAIN_MS / 1000, what);
+}
+
+/* Destroy the queue pair, without which the device cannot touch buffers.  What the device completed
+ * before stays in the CQ.  A device that keeps the queue pair may still write: then the connection
+ * never drains, and no buffer is freed.  post_lock held, for @id->qp. */
 static void give_up_device(struct verbs_conn *c)
 {
+	bool removed = verbs_dev_is_removed(c->id->verbs), left = true;
+
 	if (c->id->qp)
-		rdma_destroy_qp(c->id);
+		left = !ibv_destroy_qp(c->id->qp) || removed;
+	if (left)
+		c->id->qp = NULL;
+	if (!left || !conn_gone(c))
+		tell_late(c, left ? "its queue pair is destroyed" :
+				    "it keeps the queue pair, and so the memory stays allocated");
 	LOCK_SCOPE(&c->cq_lock);
-	c->marker_back = true;
-	atomic_store(&c->nrecvs, 0);
+	c->device = left ? VERBS_DEVICE_LEFT : VERBS_DEVICE_STUCK;
 }
 
 /* ---- polling ---- */
@@ -285,11 +329,12 @@ static int poll_late(struct verbs_conn *c, struct ibv_wc *wc, int n)
 	pthread_mutex_unlock(&c->cq_lock);
 	if (!drained)
 		verbs_dev_events(c->id->verbs);
-	if (!drained && !conn_gone(c))
-		return 0;
 	LOCK_SCOPE(&c->post_lock);
-	if (!drained)
-		give_up_device(c);
+	if (!drained) {
+		if (device_is_lost(c))
+			give_up_device(c);
+		return 0;		/* the CQ first, if that has something left */
+	}
 	while (got < n && c->late_taken < c->nlate)
 		wc[got++] = (struct ibv_wc){ .wr_id = c->late[c->late_taken++],
 					     .status = IBV_WC_WR_FLUSH_ERR };
@@ -308,7 +353,7 @@ int verbs_conn_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 		pthread_mutex_lock(&c->cq_lock);
 		got = stash_take(c, wc, n);
 		got += cq_take(c, wc + got, n - got);
-		broken = atomic_load(&c->failed) ? IBV_WC_SUCCESS : c->broken;
+		broken = news_of_failure(c);
 		pthread_mutex_unlock(&c->cq_lock);
 	}
 	if (atomic_load(&c->gone))
@@ -323,13 +368,17 @@ int verbs_conn_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 	return got && late < 0 ? got : got + late;
 }
 
-/* True if a poll would find work. */
+/* True if a poll would find work: take a completion, note a failure, give up the device, or say
+ * that all has drained.  Anything else here would have a caller poll for ever. */
 static bool poll_has_work(struct verbs_conn *c)
 {
 	LOCK_SCOPE(&c->cq_lock);
 	stash_fill(c);
-	return c->stash_n || c->broken || atomic_load(&c->gone) ||
-	       (atomic_load(&c->failed) && (device_drained(c) || conn_gone(c)));
+	if (c->stash_n)
+		return true;
+	if (!atomic_load(&c->failed))
+		return news_of_failure(c) || atomic_load(&c->gone);
+	return device_drained(c) || device_is_lost(c);
 }
 
 int verbs_conn_arm(struct fab_conn *conn, short *events)

@@ -12,8 +12,9 @@
  *
  * Drained: the marker and all receives are back and @late is empty.  (A receive posted to a queue
  * pair in ERR may never flush on rxe; the marker, a send, makes rxe flush.)  A removed device, or a
- * device with a broken CQ, flushes nothing (conn_gone()): the poll destroys the queue pair, and
- * from then on the device touches no memory.
+ * device with a broken CQ, flushes nothing (conn_gone()), and another device may not have flushed
+ * within VERBS_DRAIN_MS (siw never does): the poll destroys the queue pair, and from then on the
+ * device touches no memory.
  *
  * DEVICES belong to librdmacm, which opens each at its first use.  The kernel waits for a driver
  * without hot-unplug (rxe, siw) until no process has the device open.  librdmacm closes a device
@@ -44,6 +45,7 @@ struct rdma_event_channel;
  * with its descriptor has less than 100. */
 #define VERBS_INLINE 128
 #define VERBS_RESOLVE_MS 5000
+#define VERBS_DRAIN_MS 10000u		/* for the flushes of a device after a failure */
 #define VERBS_SEND_BIT 1u		/* wr_ids of receives are addresses, and even */
 
 struct verbs_cm {
@@ -82,6 +84,13 @@ struct verbs_mr {
 	struct ibv_mr *hw;
 };
 
+/* What the device still has of a connection. */
+enum verbs_device {
+	VERBS_DEVICE_WORKS,		/* flushes after a failure */
+	VERBS_DEVICE_LEFT,		/* given up: the queue pair is destroyed */
+	VERBS_DEVICE_STUCK,		/* given up, and the queue pair cannot be destroyed */
+};
+
 /* A posted send. */
 struct verbs_sqe {
 	uint64_t wr_id;
@@ -112,11 +121,13 @@ struct verbs_conn {
 	uint64_t *late;			/* wr_ids posted after the failure */
 	uint32_t nlate, late_taken, late_room;
 	bool failing, drained;
+	uint64_t failed_ms;		/* when @failed was set */
 
 	_Alignas(64) pthread_mutex_t cq_lock;
 	atomic_uint sq_tail;		/* all before @sq_tail are done */
 	atomic_uint nrecvs;		/* receives in the device */
 	bool marker_back;
+	enum verbs_device device;	/* written under post_lock, too */
 	enum ibv_wc_status broken;	/* status of the first completion without success */
 	struct ibv_wc stash[VERBS_STASH];	/* taken from the CQ outside of fab_poll() */
 	unsigned stash_first, stash_n;
@@ -242,7 +253,8 @@ struct verbs_conn *verbs_conn_alloc(struct fab_cm *cm);
 void verbs_conn_fini(struct verbs_conn *c);
 /* Make CQ and queue pair; after an error verbs_conn_fini() frees the objects made so far. */
 int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);
-/* Take completions; after a failure flush late posts, too, and give up a removed device. */
+/* Take completions; after a failure flush late posts, too, and give up a device that is
+ * removed or late. */
 int verbs_conn_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
 /* Ask the CQ for an event, unless work waits; makes system calls. */
 int verbs_conn_arm(struct fab_conn *conn, short *events);
