@@ -118,7 +118,8 @@ int reactors_start(struct reactors *r)
 	for (unsigned i = 0; i < r->n; i++) {
 		struct thread *th = &r->threads[i];
 
-		sem_wait(&th->attached);
+		while (sem_wait(&th->attached))
+			;		/* a signal */
 		if (th->status) {
 			log_err(NULL, "%s", th->err);
 			return th->status;

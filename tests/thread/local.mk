@@ -61,6 +61,11 @@ THREAD_TESTS += %D%/thread-clt
 %C%_thread_clt_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_thread_clt_LDADD = libmockserver.la libmockhca.la libclt.la libcltthread.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la
 
+THREAD_TESTS += %D%/thread-clt-drain
+%C%_thread_clt_drain_SOURCES = %D%/thread-clt-drain.c %D%/thread.h
+%C%_thread_clt_drain_CPPFLAGS = $(%C%_thread_clt_CPPFLAGS)
+%C%_thread_clt_drain_LDADD = $(%C%_thread_clt_loops_LDADD)
+
 THREAD_TESTS += %D%/thread-clt-front
 %C%_thread_clt_front_SOURCES = %D%/thread-clt-front.c %D%/thread.h
 %C%_thread_clt_front_CPPFLAGS = $(%C%_thread_clt_CPPFLAGS)

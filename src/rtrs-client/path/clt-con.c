@@ -153,14 +153,17 @@ bool clt_con_drain(struct clt_con *con)
 		return true;
 	if (con->cid && !clt_wait_con_take(con))
 		return false;		/* clt_con_ops.role_free() comes */
-	do {
-		n = clt_rx_poll(con, CLT_POLL_BUDGET);
-		if (n == 0)
-			n = fab_arm(con->fab, &events);
-	} while (n > 0);
+	n = clt_rx_poll(con, CLT_POLL_BUDGET);
+	if (n == 0)
+		n = fab_arm(con->fab, &events);
 	if (n == -ENOTCONN) {
 		con_event(con, CLT_CON_EV_DRAINED);
 		return true;
+	}
+	if (n > 0) {
+		/* The other work of the loop has its turn, whatever the device still says. */
+		loop_post(clt_path_of(con)->loop, &clt_path_of(con)->drain_msg);
+		return false;
 	}
 	clt_path_watch(clt_path_of(con), &con->watch, fab_conn_fd(con->fab), events, drain_ready);
 	return false;

@@ -13,17 +13,18 @@
 #include "rtrs-imm.h"
 #include "rtrs-wr.h"
 
+/* True if more work is ready.  The other work of the loop has its turn before, because a server can
+ * send without a pause. */
 static bool con0_ready(struct loop_watch *watch)
 {
 	struct clt_con *con = container_of(watch, struct clt_con, watch);
 	short events = watch->events;
-	int n;
+	int n = clt_rx_poll(con, CLT_POLL_BUDGET);
 
-	do {
-		n = clt_rx_poll(con, CLT_POLL_BUDGET);
-		if (n == 0)
-			n = fab_arm(con->fab, &events);
-	} while (n > 0 && clt_path_runs(clt_path_of(con)));
+	if (n == 0)
+		n = fab_arm(con->fab, &events);
+	if (n > 0 && clt_path_runs(clt_path_of(con)))
+		return true;
 	loop_watch_events(watch, events);
 	return false;
 }
@@ -37,7 +38,8 @@ static void path_service_msg(struct loop_msg *msg)
 		return;
 	if (!con->watch.loop)
 		clt_path_watch(path, &con->watch, fab_conn_fd(con->fab), POLLIN, con0_ready);
-	con0_ready(&con->watch);
+	if (con0_ready(&con->watch))
+		clt_con0_service(path);
 }
 
 void clt_con0_service(struct clt_path *path)

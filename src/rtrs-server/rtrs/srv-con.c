@@ -67,19 +67,24 @@ static void con_tell_finished(void *object)
 	srv_post_control(con->thread->srv, &con->finished_msg);
 }
 
+/* A failed connection may drain without an event (fab_arm()). */
+static void con_drain_later(void *object)
+{
+	struct srv_con *con = object;
+
+	loop_timer_set(con_loop(con), &con->drain_timer, clock_now_ms() + DRAIN_AGAIN_MS);
+}
+
 static void con_disconnect(void *object)
 {
 	fab_disconnect(((struct srv_con *)object)->fab);
+	con_drain_later(object);
 }
 
 static void con_cut_now(void *object)
 {
-	struct srv_con *con = object;
-
-	fab_disconnect(con->fab);
-	con_poll_again(con);
-	loop_timer_set(con_loop(con), &con->drain_timer,
-		  clock_now_ms() + DRAIN_AGAIN_MS);
+	con_disconnect(object);
+	con_poll_again(object);
 }
 
 static void con_unwatched(struct loop_watch *watch)
@@ -135,7 +140,7 @@ static const struct fsm_row con_rows[] = {
 
 	/* the ways down, from either end */
 	ROW(UP, FAIL, DEAD, con_disconnect),
-	ROW(UP, FLUSHED, DEAD, NULL),
+	ROW(UP, FLUSHED, DEAD, con_drain_later),
 	ROW(UP | IN(DEAD), CUT, CUT, con_cut_now),
 	ROW(UP | IN(DEAD), ENDED, ENDED, con_end),
 	ROW(IN(CUT), ENDED, CUT_ENDED, con_end),
@@ -174,12 +179,11 @@ void srv_con_idle(struct srv_con *con)
 	con_run_event(con, SRV_CON_EV_IDLE);
 }
 
-/* Poll a cut connection regularly, because a device that is gone, or broken, sends no event. */
 static void con_drain_timer(struct loop_timer *timer)
 {
 	struct srv_con *con = container_of(timer, struct srv_con, drain_timer);
 
-	loop_timer_set(con_loop(con), timer, clock_now_ms() + DRAIN_AGAIN_MS);
+	con_drain_later(con);
 	con_poll_again(con);
 }
 

@@ -89,7 +89,7 @@ struct srv_con {
 	struct list replies;		/* struct srv_req: finished, not yet posted */
 	struct loop_task revoke_task;
 	struct list revokes;		/* struct srv_req: arrived; srv-key.h */
-	struct loop_timer drain_timer;	/* cut, and not drained yet */
+	struct loop_timer drain_timer;	/* failed or cut, and not drained yet */
 	struct list held;		/* struct srv_req: srv_ops keeps the requests back */
 	void (*cut)(struct srv_con *con);
 	struct counter inflight;	/* requests from arrival to post or drop */
