@@ -38,8 +38,9 @@ GUEST_TESTS = \
 	%D%/test-units.sh \
 	$(NULL)
 
-# They stop a guest: for people.
+# For people: they stop a guest, or need a module that prepare.sh does not build.
 MANUAL_GUEST_TESTS = \
+	%D%/manual-p32-siw.sh \
 	%D%/manual-t28-double-invalidate.sh \
 	$(NULL)
 
