@@ -4,7 +4,7 @@
 
 # Of --full, in their order.
 all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz fuzz-nbd fuzz-tls simulation fence nbd share auth soak"
-all_parts+=" mutants rbd lint packages fleet"
+all_parts+=" mutants rbd lint packages fleet newest"
 
 usage() {
 	cat <<USAGE
@@ -17,8 +17,8 @@ anything failed.
 
   --full   all guests, each commit by itself, clang, make distcheck, ASan+UBSan,
            TSan, valgrind, lint, long fuzz and simulation runs, each below
-           "build/full, all of it", a sample of the mutants, packages in fresh
-           chroots of Debian 12 and 13, the guide from empty machines to units
+           "build/full, all of it", a sample of the mutants, packages, NBD
+           clients of three releases, the guide from empty machines to units
   --full=PART,...  only these parts of it:
 $(fold -s -w 68 <<<"$all_parts" | sed 's/^/           /; s/ *$//')
   --help   show this
@@ -223,8 +223,8 @@ distcheck() {
 	return $status
 }
 
-# debian NAME TARBALL: packages.sh or fleet.sh, in one directory, so that packages are built once.  In
-# /tmp, because dpkg-buildpackage has its trouble with a space in a path.
+# debian NAME WHAT: packages.sh or fleet.sh of a tarball, newest.sh of a build directory, in one directory, so
+# that packages are built once.  In /tmp, because dpkg-buildpackage has its trouble with a space in a path.
 debian() {
 	local status=0
 
@@ -322,6 +322,7 @@ if [ $full = yes ]; then
 	wants lint && one lint "$build/$full_dir/lint.log" make -C "$build" lint
 	wants packages && debian packages "$build/$tarball.tar.xz"
 	wants fleet && debian fleet "$build/$tarball.tar.xz"
+	wants newest && debian newest "$build"
 	rm -rf "${debian_dir-}"
 fi
 

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Chroots of Debian, and Debian's packages built in one: sourced by packages.sh and fleet.sh, which
-# set $tarball, and $dir, where chroots, packages and logs are; step() also wants $suite.
+# Chroots of Debian, and Debian's packages built in one: sourced by packages.sh, fleet.sh and newest.sh,
+# which set $dir, where chroots, packages and logs are; step() also wants $suite, build() $tarball.
 
 say() {
 	printf '%s\n' "$*" >&2
@@ -48,6 +48,17 @@ inside() {
 	unshare --mount --pid --fork --kill-child --mount-proc="$root/proc" \
 		chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
 		DEBIAN_FRONTEND=noninteractive "$@"
+}
+
+# beside ROOT COMMAND...: becomes the command, as root of the chroot, which meets the processes of this
+# machine: it has this machine's /tmp, and the working directory if that is there.  The mounts are in a
+# namespace of the command, and end with it.
+beside() {
+	# shellcheck disable=SC2016 # the other shell's
+	exec unshare --mount sh -e -c \
+		'root=$0; mount --bind /tmp "$root/tmp"; mount -t proc proc "$root/proc"; exec chroot "$root" "$@"' \
+		"$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME="$HOME" LC_ALL=C.UTF-8 \
+		sh -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$PWD" "${@:2}"
 }
 
 # apt ROOT WORD...

@@ -30,7 +30,7 @@ cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 \
 
 echo "shellcheck"
 ( cd "$top" &&
-	shellcheck --external-sources ./*.sh build-aux/{chroots,fleet,lint,machines,packages,setup}.sh \
+	shellcheck --external-sources ./*.sh build-aux/{chroots,fleet,lint,machines,newest,packages,setup}.sh \
 		contrib/completion/* doc/*.sh tests/*.sh \
 	tests/guest/*.sh tests/functions.sh.in ) || status=1
 

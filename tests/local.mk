@@ -190,6 +190,8 @@ EXTRA_DIST += \
 	%D%/paths-faults.sh \
 	%D%/paths-leak.sh \
 	%D%/fuse-hole.py \
+	%D%/libnbd-script.py \
+	%D%/libnbd-suite.sh \
 	%D%/metrics-hostile.py \
 	%D%/auth-attack.py \
 	%D%/nbd-flood.py \
