@@ -73,7 +73,7 @@ check() {
 	local front=$1
 	shift
 	NBD_CLIENTS=$dir/bin LIBNBD_SOURCE=$root/source/libnbd NBD_FRONT=$front VERBOSE=1 \
-		make -C "$build" -k -j2 check TESTS="$*"
+		make -C "$build" -k -j2 check-TESTS TESTS="$*"
 }
 
 # tests NAME...: the files of these.
