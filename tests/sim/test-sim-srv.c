@@ -896,6 +896,52 @@ static void test_connections_of_a_host_up_to_the_limit(void)
 	world_destroy(w);
 }
 
+/* A session has so many paths, between addresses of which no two are the same pair. */
+static void test_paths_of_a_session_up_to_the_limit(void)
+{
+	static const char *const wires[] = { "srv", "srv/1", "srv/2", "srv/3" };
+	struct world_server_conf conf = world_server_defaults;
+	struct raw_clt *in = calloc(RTRS_MAX_PATHS, sizeof(*in));
+	char host[16], ip[16];
+
+	CHECK(in);
+	conf.any_address = true;
+	conf.queue_depth = 1;
+	w = world_create(1);
+	world_server_start(w, &conf);
+	for (unsigned n = 0; n < 4 * RTRS_MAX_PATHS; n++) {
+		struct raw_clt *c = n < RTRS_MAX_PATHS ? &in[n] : &other;
+
+		snprintf(host, sizeof(host), "path%u", n / 4);
+		snprintf(ip, sizeof(ip), "10.9.0.%u", n / 4 + 1);
+		if (n % 4 == 0)
+			sim_host_add(host, ip);
+		raw_clt_init(c, host, 0, 7, 2);
+		memcpy(c->path.sess_uuid, &n, sizeof(n));
+		c->path.dst = sim_addr(wires[n % ARRAY_SIZE(wires)], RTRS_PORT);
+		if (n < RTRS_MAX_PATHS) {
+			CHECK(raw_clt_open(c, "sess", n ? RNBD_ACCESS_RO : RNBD_ACCESS_RW) == 0);
+			continue;
+		}
+		/* The log takes a part of so many lines. */
+		if (n == RTRS_MAX_PATHS)
+			expect_refused(c, 0, -ECONNRESET, "session has too many paths");
+		else
+			CHECK(raw_clt_connect(c, 0) == -ECONNRESET);
+		raw_clt_fini(c);
+	}
+	memset(in[0].data[0], 0x5a, 4096);
+	CHECK(raw_clt_io(&in[0], 1, 0, RNBD_OP_WRITE, 8, 4096, false) == 0);
+	for (unsigned n = 0; n < RTRS_MAX_PATHS; n++) {
+		CHECK(raw_clt_io(&in[n], 1, 0, RNBD_OP_READ, 8, 4096, false) == 0);
+		CHECK(in[n].data[0][0] == 0x5a && in[n].data[0][4095] == 0x5a);
+	}
+	for (unsigned n = 0; n < RTRS_MAX_PATHS; n++)
+		raw_clt_fini(&in[n]);
+	free(in);
+	world_destroy(w);
+}
+
 static void expect_hang_up(const char *name, const char *why)
 {
 	raw_clt_init(&clt, "clt", 1, 1, 1);
@@ -1580,6 +1626,7 @@ int main(int argc, char **argv)
 		{ "answer-to-a-dead-window", test_answer_to_a_dead_window },
 		{ "refusals", test_refusals },
 		{ "limits-of-a-host-count-all-paths", test_limits_of_a_host_count_all_paths },
+		{ "paths-of-a-session-up-to-the-limit", test_paths_of_a_session_up_to_the_limit },
 		{ "connections-of-a-host-up-to-the-limit",
 		  test_connections_of_a_host_up_to_the_limit },
 		{ "paths-up-to-the-limit", test_paths_up_to_the_limit },
