@@ -68,6 +68,7 @@ SHELL_TESTS = \
 	%D%/test-nbd-gateway.sh \
 	%D%/test-nbd-hostile.sh \
 	%D%/test-nbd-no-descriptors.sh \
+	%D%/test-nbd-limits.sh \
 	%D%/test-nbd-program.sh \
 	%D%/test-nbd-reload.sh \
 	%D%/test-nbd-sigterm.sh \
@@ -196,6 +197,7 @@ EXTRA_DIST += \
 	%D%/auth-attack.py \
 	%D%/nbd-flood.py \
 	%D%/nbd-hostile.py \
+	%D%/nbd-limits.py \
 	%D%/paths.py \
 	%D%/guide-commands.py \
 	%D%/nbd-load.py %D%/nbd-soak.py \
