@@ -169,6 +169,8 @@ TESTS += %D%/check-pitfalls.sh %D%/test-check-numbers.sh
 TESTS += %D%/check-citations.sh %D%/test-check-citations.sh
 # And what the walks name stands in src/.
 TESTS += %D%/check-walks.sh %D%/test-check-walks.sh
+# And each limit of src/ is in doc/limits.md, as it is.
+TESTS += %D%/check-limits.sh %D%/test-check-limits.sh
 # Each message that matters is logged and told.
 TESTS += %D%/check-log-ids.sh
 # That what hangs is ended, and named.
@@ -181,6 +183,8 @@ CLEANFILES += %D%/speed
 EXTRA_DIST += \
 	$(SHELL_TESTS) \
 	%D%/check-citations.sh \
+	%D%/check-limits.sh \
+	%D%/test-check-limits.sh \
 	%D%/check-log-ids.sh \
 	%D%/check-pitfalls.sh \
 	%D%/check-walks.sh \
@@ -246,6 +250,7 @@ FAST_TESTS = \
 	$(FABRIC_TESTS) \
 	$(SIM_PLAIN_TESTS) \
 	%D%/check-layers.sh \
+	%D%/check-limits.sh \
 	%D%/check-walks.sh \
 	%D%/test-completion.sh \
 	%D%/test-device-in-use.sh \

@@ -6,7 +6,7 @@
 #
 # FRONT is rtrs-nbd or nbdkit, HEADERS simple, structured or extended, and CASE a function below.
 # With $CA, a file with certificates, the client asks for TLS.  $SERVER_PID is the front end's, and
-# $DISK the name of an export other than "disk".
+# $DISK the name of an export other than "disk".  doc/limits.md lists the limits.
 import fcntl, os, random, select, socket, ssl, struct, sys, termios, time
 
 path, front, headers = sys.argv[1:4]

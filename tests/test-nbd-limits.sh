@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Limits of both gateways as NBD clients meet them (nbd-limits.py): one below each,
+# Limits of both gateways as NBD clients meet them (nbd-limits.py, doc/limits.md): one below each,
 # at it, one beyond it and four times as far, with all three forms of headers, in clear and over
 # TLS, and all data is checked.
 . ./tests/functions.sh
