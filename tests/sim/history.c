@@ -10,6 +10,7 @@
 #include "history.h"
 #include "le.h"
 #include "list.h"
+#include "util.h"
 
 #define SECTOR 512u
 #define SET_MAX 64
@@ -43,6 +44,7 @@ struct history {
 	struct sector *sectors;
 	struct list reads;
 	unsigned cuts;			/* of power */
+	bool may_lose;			/* some sector may have .lost */
 	unsigned told[HISTORY_USERS];	/* FLUSHes that failed */
 	bool may_tell[HISTORY_USERS];	/* a FLUSH may fail for a loss of power */
 	unsigned tellings;		/* of all users */
@@ -229,14 +231,16 @@ bool history_may_write(const struct history *h, unsigned sector, unsigned n)
 	return true;
 }
 
-/* Reads in progress may see @v in @sector, too. */
-static void tell_reads(struct history *h, unsigned sector, uint32_t v)
+/* Reads in progress may see @v in these sectors, too. */
+static void tell_reads(struct history *h, unsigned sector, unsigned n, uint32_t v)
 {
 	struct history_op *r;
 
 	list_for_each(r, &h->reads, link) {
-		if (sector >= r->sector && sector < r->sector + r->n)
-			set_add(&r->legal[sector - r->sector], v);
+		unsigned end = MIN(sector + n, r->sector + r->n);
+
+		for (unsigned i = MAX(sector, r->sector); i < end; i++)
+			set_add(&r->legal[i - r->sector], v);
 	}
 }
 
@@ -246,6 +250,7 @@ struct history_op *history_write(struct history *h, unsigned sector, unsigned n,
 	struct history_op *op = op_new(h, sector, n);
 
 	op->version = ++h->last | (zero ? ZERO : 0);
+	tell_reads(h, sector, n, op->version);
 	for (unsigned i = 0; i < n; i++) {
 		struct sector *s = &h->sectors[sector + i];
 
@@ -253,7 +258,6 @@ struct history_op *history_write(struct history *h, unsigned sector, unsigned n,
 		s->writing = op->version;
 		set_add(&s->possible, op->version);
 		set_add(&s->since_safe, op->version);
-		tell_reads(h, sector + i, op->version);
 		if (!zero)
 			fill_sector(buf + i * SECTOR, op->version, sector + i);
 	}
@@ -428,7 +432,7 @@ const char *history_extents_end(struct history_op *op, int status, const bool *h
 /* Answered writes may be lost, and no FLUSH has told @user. */
 static bool something_lost(const struct history *h, unsigned user)
 {
-	for (unsigned i = 0; i < h->nsectors; i++) {
+	for (unsigned i = 0; h->may_lose && i < h->nsectors; i++) {
 		if (h->sectors[i].lost && (h->sectors[i].untold & 1u << user))
 			return true;
 	}
@@ -557,6 +561,7 @@ void history_power_cut(struct history *h)
 
 		if (s->acked && set_has(&s->since_safe, s->acked) && s->acked != s->maybe_safe) {
 			s->lost = s->acked;
+			h->may_lose = true;
 			s->untold = (1u << HISTORY_USERS) - 1;
 		}
 		if (!s->since_safe.n)
@@ -564,7 +569,7 @@ void history_power_cut(struct history *h)
 		set_add(&s->possible, s->safe);
 		set_add_all(&s->possible, &s->since_safe);
 		for (unsigned k = 0; k < s->possible.n; k++)
-			tell_reads(h, i, s->possible.v[k]);
+			tell_reads(h, i, 1, s->possible.v[k]);
 		s->acked = 0;
 	}
 }

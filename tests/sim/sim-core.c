@@ -24,7 +24,7 @@ struct sim_fd {
 
 /* The kernel's answer about a real descriptor, and the number of changes before it. */
 struct sim_real_fd {
-	int fd;
+	int fd;				/* + 1; 0: none */
 	uint64_t changes;
 	short ready;
 };
@@ -39,7 +39,8 @@ static struct {
 	struct sim_place here;
 	struct sim_fd *fds;
 	unsigned nfds, open_fds;
-	struct sim_real_fd real_fds[64];
+	struct sim_real_fd real_fds[512];
+	unsigned nreal_fds;
 	unsigned fd_users;
 	uint64_t fd_changes;
 	uint64_t hook_step;
@@ -277,17 +278,41 @@ void sim_fd_used(void)
 	sim.fd_changes++;
 }
 
+static short fds_poll(struct pollfd *fds, unsigned n)
+{
+	if (poll(fds, n, 0) < 0)
+		abort();
+	return fds[0].revents;
+}
+
+/* Ask the kernel about all descriptors that were asked for: the next question is of another one. */
+static void real_fds_ask(void)
+{
+	static struct pollfd pfds[ARRAY_SIZE(sim.real_fds)];
+	unsigned n = sim.nreal_fds;
+
+	for (unsigned i = 0; i < n; i++)
+		pfds[i] = (struct pollfd){ sim.real_fds[i].fd - 1, POLLIN | POLLOUT, 0 };
+	fds_poll(pfds, n);
+	for (unsigned i = 0; i < n; i++) {
+		sim.real_fds[i].changes = sim.fd_changes;
+		sim.real_fds[i].ready = pfds[i].revents;
+	}
+}
+
 static short real_fd_ready(int fd)
 {
-	struct sim_real_fd *known = &sim.real_fds[fd % (int)ARRAY_SIZE(sim.real_fds)];
-	struct pollfd pfd = { .fd = fd, .events = POLLIN | POLLOUT };
+	unsigned i = (unsigned)fd % ARRAY_SIZE(sim.real_fds);
+	struct sim_real_fd *known = &sim.real_fds[i];
 
-	if (!sim.fd_users && known->fd == fd && known->changes == sim.fd_changes)
-		return known->ready;
-	if (poll(&pfd, 1, 0) < 0)
-		abort();
-	*known = (struct sim_real_fd){ .fd = fd, .changes = sim.fd_changes, .ready = pfd.revents };
-	return pfd.revents;
+	if (sim.fd_users)
+		return fds_poll(&(struct pollfd){ fd, POLLIN | POLLOUT, 0 }, 1);
+	if (known->fd != fd + 1 || known->changes != sim.fd_changes) {
+		known->fd = fd + 1;
+		sim.nreal_fds = MAX(sim.nreal_fds, i + 1);
+		real_fds_ask();
+	}
+	return known->ready;
 }
 
 short sim_fd_ready(int fd)

@@ -20,6 +20,35 @@ const struct sim_stream_conf sim_stream_defaults = {
 	.receive_max = UINT64_MAX,
 };
 
+/* ---- bytes ---- */
+
+static size_t bytes_len(const struct sim_bytes *b)
+{
+	return b->end - b->pos;
+}
+
+/* Returns where the next @len bytes go.  Bytes move only when the room doubles, or half of it is
+ * free: each byte moves a few times at most. */
+static uint8_t *bytes_room(struct sim_bytes *b, size_t len)
+{
+	size_t have = bytes_len(b);
+
+	if (b->end + len > b->room) {
+		if (have)
+			memmove(b->mem, b->mem + b->pos, have);
+		b->pos = 0;
+		b->end = have;
+	}
+	if (2 * (have + len) > b->room) {
+		b->room = 2 * (have + len);
+		b->mem = realloc(b->mem, b->room);
+		assert(b->mem);
+	}
+	return b->mem + b->end;
+}
+
+/* ---- the end ---- */
+
 static void stream_end(struct sim_stream *s, enum sim_stream_cause cause)
 {
 	if (s->state == SIM_STREAM_ENDED)
@@ -43,7 +72,7 @@ void sim_stream_close(struct sim_stream *s)
 
 static short stream_events(const struct sim_stream *s)
 {
-	bool sends = s->out_len && s->out_state == SIM_STREAM_SENDS;
+	bool sends = bytes_len(&s->out) && s->out_state == SIM_STREAM_SENDS;
 
 	return (short)(POLLIN | (sends ? POLLOUT : 0));
 }
@@ -64,30 +93,33 @@ static size_t stream_piece(const struct sim_stream *s, size_t len, uint64_t left
 	return MIN(MIN(len, most), left);
 }
 
+/* Bytes that may be sent before the next place where a move ends. */
+static uint64_t stream_left(const struct sim_stream *s)
+{
+	return (s->sent < s->conf.split ? s->conf.split : s->conf.send_max) - s->sent;
+}
+
+static void stream_rests_until(struct sim_stream *s, uint64_t at_us)
+{
+	s->state = SIM_STREAM_RESTS;
+	sim_event_at(&s->rest, at_us);
+}
+
 static void stream_send(struct sim_stream *s)
 {
-	size_t len = stream_piece(s, s->out_len, s->conf.send_max - s->sent);
-	ssize_t n = send(s->fd, s->out, len, MSG_NOSIGNAL);
+	size_t len = stream_piece(s, bytes_len(&s->out), stream_left(s));
+	ssize_t n = send(s->fd, s->out.mem + s->out.pos, len, MSG_NOSIGNAL);
 
 	if (n < 0 && errno == EAGAIN)
 		return;
 	if (n < 0) {
-		s->out_len = 0;		/* what came before the end is still to be read */
+		s->out.pos = s->out.end;	/* what came before the end is still to be read */
 		return;
 	}
 	s->sent += (uint64_t)n;
-	s->out_len -= (size_t)n;
-	memmove(s->out, s->out + n, s->out_len);
-}
-
-static void *grown(void *mem, size_t *room, size_t want)
-{
-	if (want > *room) {
-		*room = want * 2;
-		mem = realloc(mem, *room);
-		assert(mem);
-	}
-	return mem;
+	s->out.pos += (size_t)n;
+	if (n && s->sent == s->conf.split)
+		stream_rests_until(s, sim_now_us() + s->conf.split_us);
 }
 
 static void stream_receive(struct sim_stream *s)
@@ -95,8 +127,7 @@ static void stream_receive(struct sim_stream *s)
 	size_t len = stream_piece(s, PIECE_MAX, s->conf.receive_max - s->received);
 	ssize_t n;
 
-	s->in = grown(s->in, &s->in_room, s->in_len + len);
-	n = recv(s->fd, s->in + s->in_len, len, 0);
+	n = recv(s->fd, bytes_room(&s->in, len), len, 0);
 	if (n < 0 && errno == EAGAIN)
 		return;
 	if (n <= 0) {
@@ -104,15 +135,13 @@ static void stream_receive(struct sim_stream *s)
 		return;
 	}
 	s->received += (uint64_t)n;
-	s->in_len += (size_t)n;
+	s->in.end += (size_t)n;
 }
 
 static void stream_rests(struct sim_stream *s)
 {
-	if (s->state == SIM_STREAM_ENDED || !s->conf.rest_us)
-		return;
-	s->state = SIM_STREAM_RESTS;
-	sim_event_at(&s->rest, sim_now_us() + sim_rand(s->conf.rest_us));
+	if (s->state == SIM_STREAM_MOVES && s->conf.rest_us)
+		stream_rests_until(s, sim_now_us() + sim_rand(s->conf.rest_us));
 }
 
 static void stream_rested(struct sim_event *ev)
@@ -175,8 +204,8 @@ int sim_stream_open(struct sim_stream *s, const struct sim_stream_conf *conf)
 void sim_stream_fini(struct sim_stream *s)
 {
 	sim_stream_close(s);
-	free(s->out);
-	free(s->in);
+	free(s->out.mem);
+	free(s->in.mem);
 }
 
 /* ---- fibers ---- */
@@ -185,9 +214,8 @@ uint64_t sim_stream_put(struct sim_stream *s, const void *bytes, size_t len)
 {
 	if (!len)
 		return s->put;
-	s->out = grown(s->out, &s->out_room, s->out_len + len);
-	memcpy(s->out + s->out_len, bytes, len);
-	s->out_len += len;
+	memcpy(bytes_room(&s->out, len), bytes, len);
+	s->out.end += len;
 	s->put += len;
 	return s->put;
 }
@@ -201,7 +229,7 @@ static bool stream_has(void *arg)
 {
 	const struct stream_taking *t = arg;
 
-	return t->s->in_len >= t->len || t->s->state == SIM_STREAM_ENDED;
+	return bytes_len(&t->s->in) >= t->len || t->s->state == SIM_STREAM_ENDED;
 }
 
 bool sim_stream_take(struct sim_stream *s, void *buf, size_t len)
@@ -211,10 +239,9 @@ bool sim_stream_take(struct sim_stream *s, void *buf, size_t len)
 	if (!len)
 		return true;
 	sim_fiber_wait(stream_has, &t);
-	if (s->in_len < len)
+	if (bytes_len(&s->in) < len)
 		return false;
-	memcpy(buf, s->in, len);
-	s->in_len -= len;
-	memmove(s->in, s->in + len, s->in_len);
+	memcpy(buf, s->in.mem + s->in.pos, len);
+	s->in.pos += len;
 	return true;
 }

@@ -19,6 +19,9 @@ struct sim_stream_conf {
 	uint64_t send_max, receive_max;	/* bytes; then the client closes the stream */
 	bool half;			/* behind send_max the client only says that it sends no
 					 * more, and goes on receiving */
+	uint64_t split;			/* bytes; there a move ends, and the next one comes
+					 * @split_us later; 0: nowhere */
+	uint32_t split_us;
 	unsigned buffer;		/* SO_SNDBUF of the server's end; 0: the kernel's */
 };
 
@@ -32,6 +35,12 @@ enum sim_stream_cause {
 	SIM_STREAM_SERVER,
 };
 
+/* Bytes in a row: from @pos to @end are there. */
+struct sim_bytes {
+	uint8_t *mem;
+	size_t pos, end, room;
+};
+
 struct sim_stream {
 	struct sim_stream_conf conf;
 	int fd;				/* -1: closed */
@@ -40,9 +49,7 @@ struct sim_stream {
 	enum { SIM_STREAM_MOVES, SIM_STREAM_RESTS, SIM_STREAM_ENDED } state;
 	enum { SIM_STREAM_SENDS, SIM_STREAM_IS_SHUT } out_state;
 	enum sim_stream_cause cause;
-	uint8_t *out, *in;
-	size_t out_len, in_len;		/* bytes put and not sent; received and not taken */
-	size_t out_room, in_room;
+	struct sim_bytes out, in;	/* put and not sent; received and not taken */
 	uint64_t put, sent, received;	/* bytes, ever */
 };
 
