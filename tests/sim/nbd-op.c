@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing.  The end of a stream leaves requests in doubt.  A request that was sent whole may
- * have been done, be done now or not at all.  A request that was not sent whole is never done, not
- * even in part. */
+/* Owns the memory of requests in flight.  The end of a stream leaves requests in doubt.  A request
+ * that was sent whole may have been done, be done now or not at all.  A request that was not sent
+ * whole is never done, not even in part. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +21,14 @@ static _Noreturn void judge_fails(const char *why)
 	sim_test_failed("history", 0, why);
 }
 
+static bool changes(enum nbd_cmd cmd)
+{
+	return cmd == NBD_CMD_WRITE || cmd == NBD_CMD_WRITE_ZEROES || cmd == NBD_CMD_TRIM;
+}
+
 static bool writes(const struct nbd_op *o)
 {
-	return o->req.cmd == NBD_CMD_WRITE || o->req.cmd == NBD_CMD_WRITE_ZEROES ||
-	       o->req.cmd == NBD_CMD_TRIM;
+	return changes(o->req.cmd);
 }
 
 static bool has_fua(const struct nbd_op *o)
@@ -90,15 +95,17 @@ bool nbd_op_start(struct nbd_op *o, struct nbd_user *by, enum nbd_cmd cmd, uint1
 	o->by = by;
 	o->sector = sector;
 	o->n = n;
+	if (changes(cmd) && !history_may_write(by->h, sector, n))
+		return false;
+	o->buf = malloc(n * SECTOR + 1);
+	o->hole = calloc(n + 1, sizeof(*o->hole));
+	assert(o->buf && o->hole);
 	o->req = (struct sim_nbd_req){
 		.cmd = cmd, .flags = flags, .buf = o->buf, .off = sector * (uint64_t)SECTOR,
 		.len = n * SECTOR, .extent = take_extent,
 	};
-	memset(o->hole, 0, sizeof(o->hole));
-	if (writes(o) && !history_may_write(by->h, sector, n))
-		return false;
 	/* A READ that brings nothing must not look like one that did. */
-	memset(o->buf, 0xEE, sizeof(o->buf));
+	memset(o->buf, 0xEE, n * SECTOR);
 	o->op = history_begin(o);
 	history_by(o->op, by->user);
 	if (cmd == NBD_CMD_FLUSH)
@@ -193,13 +200,11 @@ static void op_in_doubt(struct nbd_op *o)
 		read_ends(o, -EIO);
 }
 
-void nbd_op_end(struct nbd_op *o)
+static void op_judge(struct nbd_op *o)
 {
-	int status;
+	int status = o->req.status;
 	const char *why;
 
-	sim_nbd_wait(&o->req);
-	status = o->req.status;
 	if (o->req.fate != SIM_NBD_ANSWERED) {
 		op_tell(o, o->req.fate == SIM_NBD_LOST ? "lost" : "not sent");
 		op_in_doubt(o);
@@ -216,4 +221,14 @@ void nbd_op_end(struct nbd_op *o)
 			judge_fails(why);
 		check_status(o, status);
 	}
+}
+
+void nbd_op_end(struct nbd_op *o)
+{
+	sim_nbd_wait(&o->req);
+	op_judge(o);
+	free(o->buf);
+	free(o->hole);
+	o->buf = NULL;
+	o->hole = NULL;
 }

@@ -8,8 +8,6 @@
 #include "rnbd-msg.h"
 #include "sim-nbd.h"
 
-#define NBD_OP_SECTORS 96u		/* most of one request */
-
 struct nbd_user {
 	struct sim_nbd *nbd;
 	struct history *h;
@@ -24,8 +22,9 @@ struct nbd_op {
 	struct nbd_user *by;
 	struct history_op *op;
 	unsigned sector, n;
-	bool hole[NBD_OP_SECTORS];
-	uint8_t buf[NBD_OP_SECTORS * RNBD_SECTOR_SIZE];
+	/* between start and end */
+	bool *hole;			/* of @n sectors */
+	uint8_t *buf;
 };
 
 /* Begin @o: @cmd with NBD_CMD_FLAG_* @flags for @n sectors from @sector on.  False: another write

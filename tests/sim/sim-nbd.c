@@ -11,7 +11,7 @@
 #include "sim-test.h"
 #include "util.h"
 
-#define TEXT_MAX 2048u			/* bytes of an option's reply, of extents */
+#define TEXT_MAX 2048u			/* bytes of an option's reply */
 
 const struct sim_nbd_conf sim_nbd_defaults = {
 	.export_name = "disk0",
@@ -170,9 +170,10 @@ static int status_of(uint32_t error)
 	}
 }
 
-static void req_end(struct sim_nbd_req *req, enum sim_nbd_fate fate, int status)
+static void req_end(struct sim_nbd *c, struct sim_nbd_req *req, enum sim_nbd_fate fate, int status)
 {
 	list_del(&req->link);
+	list_add_tail(&c->ended, &req->link);
 	req->status = status;
 	req->fate = fate;
 }
@@ -191,7 +192,7 @@ static bool take_simple(struct sim_nbd *c, be32 magic)
 	CHECK(c->conf.headers == NBD_HEADERS_SIMPLE || req->cmd != NBD_CMD_READ);
 	if (req->cmd == NBD_CMD_READ && !status && !take(c, req->buf, req->len))
 		return false;
-	req_end(req, SIM_NBD_ANSWERED, status);
+	req_end(c, req, SIM_NBD_ANSWERED, status);
 	return true;
 }
 
@@ -219,31 +220,45 @@ static bool take_error(struct sim_nbd *c, uint64_t len, int *status)
 	return true;
 }
 
+/* Take an extent, with its length and flags in @words. */
+static bool take_extent(struct sim_nbd *c, uint64_t words[2])
+{
+	be64 wide[2];
+	be32 narrow[2];
+
+	if (c->conf.headers == NBD_HEADERS_EXTENDED) {
+		if (!take(c, wide, sizeof(wide)))
+			return false;
+		words[0] = be64_get(wide[0]);
+		words[1] = be64_get(wide[1]);
+		return true;
+	}
+	if (!take(c, narrow, sizeof(narrow)))
+		return false;
+	words[0] = be32_get(narrow[0]);
+	words[1] = be32_get(narrow[1]);
+	return true;
+}
+
 /* Extents follow each other from the begin of the request, inside it. */
 static bool take_extents(struct sim_nbd *c, struct sim_nbd_req *req, uint64_t len)
 {
 	bool ext = c->conf.headers == NBD_HEADERS_EXTENDED;
 	size_t head = ext ? sizeof(struct nbd_msg_status_ext) : sizeof(struct nbd_msg_status);
 	size_t each = ext ? 2 * sizeof(be64) : 2 * sizeof(be32);
-	uint64_t at = req->off, end = req->off + req->len;
-	uint8_t text[TEXT_MAX];
+	uint64_t at = req->off, end = req->off + req->len, words[2];
+	uint8_t text[sizeof(struct nbd_msg_status_ext)];
 
-	CHECK(req->cmd == NBD_CMD_BLOCK_STATUS && c->conf.status && len <= sizeof(text));
+	CHECK(req->cmd == NBD_CMD_BLOCK_STATUS && c->conf.status);
 	CHECK(len > head && (len - head) % each == 0);
-	if (!take(c, text, len))
+	if (!take(c, text, head))
 		return false;
 	for (size_t i = head; i < len; i += each) {
-		be64 wide[2];
-		be32 narrow[2];
-		uint64_t n, flags;
-
-		memcpy(wide, text + i, ext ? sizeof(wide) : 0);
-		memcpy(narrow, text + i, ext ? 0 : sizeof(narrow));
-		n = ext ? be64_get(wide[0]) : be32_get(narrow[0]);
-		flags = ext ? be64_get(wide[1]) : be32_get(narrow[1]);
-		CHECK(n && n <= end - at);
-		req->extent(req, at, n, flags);
-		at += n;
+		if (!take_extent(c, words))
+			return false;
+		CHECK(words[0] && words[0] <= end - at);
+		req->extent(req, at, words[0], words[1]);
+		at += words[0];
 	}
 	return true;
 }
@@ -275,7 +290,7 @@ static bool take_chunk(struct sim_nbd *c, uint64_t cookie, uint16_t flags, uint1
 		break;
 	}
 	if (whole)
-		req_end(req, SIM_NBD_ANSWERED, status);
+		req_end(c, req, SIM_NBD_ANSWERED, status);
 	return whole;
 }
 
@@ -341,7 +356,7 @@ static void reqs_are_lost(struct sim_nbd *c)
 	struct sim_nbd_req *req;
 
 	while ((req = list_pop_entry(&c->reqs, struct sim_nbd_req, link)))
-		req_end(req, s->sent >= req->last_byte ? SIM_NBD_LOST : SIM_NBD_UNSENT, 0);
+		req_end(c, req, s->sent >= req->last_byte ? SIM_NBD_LOST : SIM_NBD_UNSENT, 0);
 }
 
 static void read_all(void *arg)
@@ -388,9 +403,11 @@ static uint64_t put_request(struct sim_nbd *c, const struct sim_nbd_req *req)
 void sim_nbd_start(struct sim_nbd *c, struct sim_nbd_req *req)
 {
 	list_init(&req->link);
-	req->fate = c->state == SIM_NBD_OVER ? SIM_NBD_UNSENT : SIM_NBD_WAITS;
-	if (req->fate == SIM_NBD_UNSENT)
+	req->fate = SIM_NBD_WAITS;
+	if (c->state == SIM_NBD_OVER) {
+		req_end(c, req, SIM_NBD_UNSENT, 0);
 		return;
+	}
 	CHECK(c->state == SIM_NBD_SERVED && !c->disc);
 	random_bytes(&req->cookie, sizeof(req->cookie));
 	list_add_tail(&c->reqs, &req->link);
@@ -405,6 +422,18 @@ static bool req_has_fate(void *arg)
 void sim_nbd_wait(struct sim_nbd_req *req)
 {
 	sim_fiber_wait(req_has_fate, req);
+	list_del(&req->link);
+}
+
+static bool some_has_fate(void *arg)
+{
+	return !list_empty(&((const struct sim_nbd *)arg)->ended);
+}
+
+struct sim_nbd_req *sim_nbd_first(struct sim_nbd *c)
+{
+	sim_fiber_wait(some_has_fate, c);
+	return list_entry(c->ended.next, struct sim_nbd_req, link);
 }
 
 void sim_nbd_disc(struct sim_nbd *c)
@@ -428,6 +457,7 @@ int sim_nbd_open(struct sim_nbd *c, const struct sim_nbd_conf *conf)
 
 	*c = (struct sim_nbd){ .conf = *conf };
 	list_init(&c->reqs);
+	list_init(&c->ended);
 	fd = sim_stream_open(&c->stream, &conf->stream);
 	c->reader = sim_fiber_start(read_all, c);
 	return fd;

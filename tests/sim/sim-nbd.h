@@ -57,6 +57,7 @@ struct sim_nbd {
 	uint64_t size;			/* of the export, as told */
 	uint16_t flags;			/* NBD_FLAG_* */
 	struct list reqs;		/* in flight */
+	struct list ended;		/* have their fates, in order; nobody has waited yet */
 	uint64_t disc;			/* sim_stream.sent when DISC has left; 0: none was put */
 	bool excused;			/* sim_nbd_excuse() */
 	unsigned number;		/* the gate's, set by world_gate_connect() */
@@ -71,6 +72,9 @@ bool sim_nbd_opened(void *c);
 void sim_nbd_start(struct sim_nbd *c, struct sim_nbd_req *req);
 /* Wait for the fate of @req.  Fiber. */
 void sim_nbd_wait(struct sim_nbd_req *req);
+/* Wait until a request has its fate, and return the first such, which is still to be waited for.
+ * Fiber. */
+struct sim_nbd_req *sim_nbd_first(struct sim_nbd *c);
 /* Put DISC.  Requests put before have to be answered, unless the client closes the stream. */
 void sim_nbd_disc(struct sim_nbd *c);
 /* The server stops, and so may close the stream before it has read a DISC. */

@@ -26,7 +26,7 @@ struct rule {
 	enum sim_hold hold;
 	unsigned nhold;
 	int err;
-	unsigned nfail;
+	unsigned nskip, nfail;		/* so many pass, then so many fail */
 };
 
 struct sim_disk {
@@ -213,7 +213,14 @@ void sim_disk_hold(struct sim_disk *d, enum rnbd_io_op op, enum sim_hold hold, u
 void sim_disk_fail(struct sim_disk *d, enum rnbd_io_op op, int err, unsigned n)
 {
 	rule_of(d, op)->err = err;
+	rule_of(d, op)->nskip = 0;
 	rule_of(d, op)->nfail = n;
+}
+
+void sim_disk_fail_behind(struct sim_disk *d, enum rnbd_io_op op, int err, unsigned skip)
+{
+	sim_disk_fail(d, op, err, 1);
+	rule_of(d, op)->nskip = skip;
 }
 
 struct sim_share *sim_disk_share(struct sim_disk *d)
@@ -537,7 +544,9 @@ static struct op *op_create(struct export_io *io, enum rnbd_io_op kind)
 		rule->nhold--;
 		op->hold = rule->hold;
 	}
-	if (rule->nfail) {
+	if (rule->nfail && rule->nskip) {
+		rule->nskip--;
+	} else if (rule->nfail) {
 		rule->nfail--;
 		op->status = rule->err;
 	}

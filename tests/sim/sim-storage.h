@@ -56,6 +56,8 @@ void sim_disk_hold(struct sim_disk *d, enum rnbd_io_op op, enum sim_hold hold, u
 void sim_disk_release(struct sim_disk *d);
 /* The next @n operations of kind @op fail with @err (negative) and change nothing. */
 void sim_disk_fail(struct sim_disk *d, enum rnbd_io_op op, int err, unsigned n);
+/* The same for one, behind @skip others. */
+void sim_disk_fail_behind(struct sim_disk *d, enum rnbd_io_op op, int err, unsigned skip);
 
 /* The server's process on @host died: what was in flight goes on to the disk, when its time comes
  * or when it is released; nobody is told. */

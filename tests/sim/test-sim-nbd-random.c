@@ -4,16 +4,19 @@
  * flight, and come again; the gate is stopped and another takes over; and the network, the server
  * and its storage fail as in test-sim-random.c.  The history judges each answer, and the disk.
  *
+ * One seed of MANY_EACH has clients with more requests in flight than a connection may have, and
+ * requests of many parts, on a larger disk.
+ *
  * SIM_SEEDS, SIM_SEED and SIM_SECONDS as in test-sim-random.c (100 seeds). */
 #include <stdlib.h>
 
-#include "nbd-op.h"
+#include "nbd-priv.h"
+#include "nbd-work.h"
 #include "random-faults.h"
 #include "sim-fiber.h"
 #include "world-gate.h"
 
-#define SECTORS (WORLD_DISK_SIZE / RNBD_SECTOR_SIZE)
-#define AREA 256u			/* sectors in use, so that requests meet */
+#define MANY_EACH 32u
 #define MAX_WORKERS 10u			/* of a connection, each with a request in flight */
 #define PATIENCE_MS 300000		/* after the last fault */
 
@@ -24,49 +27,31 @@ struct guest {
 	struct sim_fiber *fiber;
 	unsigned lives;			/* connections to come */
 	unsigned most, least;		/* sectors of a request */
+	bool many;			/* of the connection: one worker, many requests */
 	struct guest_worker {
-		struct guest *guest;
 		struct sim_fiber *fiber;
-		unsigned ops;		/* requests to come */
-		struct nbd_op op;
+		struct nbd_work work;
 	} workers[MAX_WORKERS];
 	unsigned nworkers;
 };
 
+/* What a kind of seeds has. */
+struct kind {
+	unsigned sectors;		/* of the disk */
+	unsigned area;			/* sectors in use, so that requests meet */
+	unsigned many;			/* permille of connections with many requests */
+	uint32_t data_max;		/* bytes of a request */
+};
+
+static const struct kind few = { WORLD_DISK_SIZE / RNBD_SECTOR_SIZE, 256, 0, WORLD_GATE_DATA_MAX };
+static const struct kind many = { 4096, 4096, 700, 1u << 20 };
+
 static struct world *w;
+static const struct kind *kind;
 static struct world_gate *gate;		/* NULL: the next is not there yet */
 static struct guest guests[HISTORY_USERS];
 
 /* ---- requests ---- */
-
-static const struct {
-	enum nbd_cmd cmd;
-	unsigned percent;
-} mix[] = {
-	{ NBD_CMD_WRITE, 40 }, { NBD_CMD_WRITE_ZEROES, 5 }, { NBD_CMD_TRIM, 5 },
-	{ NBD_CMD_READ, 30 }, { NBD_CMD_BLOCK_STATUS, 8 }, { NBD_CMD_FLUSH, 12 },
-};
-
-static enum nbd_cmd random_cmd(void)
-{
-	unsigned what = sim_rand(100), i = 0;
-
-	while (what >= mix[i].percent)
-		what -= mix[i++].percent;
-	return mix[i].cmd;
-}
-
-static uint16_t random_flags(enum nbd_cmd cmd)
-{
-	bool changes = cmd == NBD_CMD_WRITE || cmd == NBD_CMD_WRITE_ZEROES || cmd == NBD_CMD_TRIM;
-	uint16_t flags = changes && sim_chance(150) ? NBD_CMD_FLAG_FUA : 0;
-
-	if (cmd == NBD_CMD_WRITE_ZEROES && sim_chance(500))
-		flags |= NBD_CMD_FLAG_NO_HOLE;
-	if (cmd == NBD_CMD_BLOCK_STATUS && sim_chance(100))
-		flags |= NBD_CMD_FLAG_REQ_ONE;
-	return flags;
-}
 
 /* Choose how long requests are.  A connection in small pieces has small requests.  Several that fit
  * into a block of input fill it; large ones of one length have memory ahead of them. */
@@ -74,56 +59,12 @@ static void random_lens(struct guest *g)
 {
 	static const struct {
 		unsigned least, most;
-	} lens[] = { { 1, 8 }, { 1, 8 }, { 1, NBD_OP_SECTORS }, { 16, 56 }, { 80, 80 } };
+	} lens[] = { { 1, 8 }, { 1, 8 }, { 1, 96 }, { 16, 56 }, { 80, 80 } };
 	uint32_t piece = g->nbd.conf.stream.piece;
 	unsigned i = piece && piece < 1000 ? 0 : sim_rand(ARRAY_SIZE(lens));
 
 	g->least = lens[i].least;
 	g->most = lens[i].most;
-}
-
-static unsigned random_len(const struct guest *g)
-{
-	unsigned most = sim_chance(100) ? 8 : g->most;
-
-	return MIN(g->least, most) + sim_rand(most + 1 - MIN(g->least, most));
-}
-
-static bool may_ask(const struct sim_nbd *nbd)
-{
-	return nbd->state == SIM_NBD_SERVED && !nbd->disc;
-}
-
-static bool pause_over(void *arg)
-{
-	return sim_now_us() >= *(uint64_t *)arg;
-}
-
-static void guest_rests(uint32_t most_us)
-{
-	uint64_t until_us = sim_now_us() + sim_rand(most_us);
-
-	sim_fiber_wait(pause_over, &until_us);
-}
-
-static void work(void *arg)
-{
-	struct guest_worker *wk = arg;
-	struct guest *g = wk->guest;
-
-	while (wk->ops-- && may_ask(&g->nbd)) {
-		enum nbd_cmd cmd = random_cmd();
-		unsigned n = random_len(g), sector = sim_rand(AREA - n);
-
-		if (cmd == NBD_CMD_BLOCK_STATUS && !g->nbd.conf.status)
-			cmd = NBD_CMD_READ;
-		if (cmd == NBD_CMD_FLUSH)
-			n = sector = 0;
-		if (nbd_op_start(&wk->op, &g->by, cmd, random_flags(cmd), sector, n))
-			nbd_op_end(&wk->op);
-		if (sim_chance(300))
-			guest_rests(5000);
-	}
 }
 
 /* ---- connections ---- */
@@ -143,6 +84,17 @@ static void random_stream(struct sim_stream_conf *conf)
 	if (sim_chance(150))
 		conf->receive_max = sim_rand(20000);
 	conf->half = sim_chance(300);
+}
+
+/* A stream of megabytes is not cut in so small pieces, and not near its begin. */
+static void stream_for_many(struct sim_stream_conf *conf)
+{
+	if (conf->piece && conf->piece < 10000)
+		conf->piece *= 100;
+	if (conf->send_max != UINT64_MAX)
+		conf->send_max *= 200;
+	if (conf->receive_max != UINT64_MAX)
+		conf->receive_max *= 100;
 }
 
 static void random_conf(struct sim_nbd_conf *conf)
@@ -166,20 +118,47 @@ static bool workers_done(void *arg)
 	return true;
 }
 
-static void guest_works(struct guest *g)
+static struct nbd_work *worker_work(struct guest *g, unsigned i)
+{
+	struct nbd_work *work = &g->workers[i].work;
+
+	*work = (struct nbd_work){ .by = &g->by, .area = kind->area };
+	return work;
+}
+
+static void start_few(struct guest *g)
 {
 	random_lens(g);
 	g->nworkers = 1 + sim_rand(sim_chance(700) ? MAX_WORKERS / 2 : MAX_WORKERS);
 	for (unsigned i = 0; i < g->nworkers; i++) {
-		struct guest_worker *wk = &g->workers[i];
+		struct nbd_work *work = worker_work(g, i);
 
-		wk->guest = g;
-		wk->ops = 1 + sim_rand(10);
-		wk->fiber = sim_fiber_start(work, wk);
+		work->least = g->least;
+		work->most = g->most;
+		work->ops = 1 + sim_rand(10);
+		g->workers[i].fiber = sim_fiber_start(nbd_work_one_by_one, work);
 	}
+}
+
+static void start_many(struct guest *g)
+{
+	struct nbd_work *work = worker_work(g, 0);
+
+	g->nworkers = 1;
+	work->depth = NBD_CONN_IOS + 1 + sim_rand(NBD_WORK_DEPTH - NBD_CONN_IOS);
+	work->ops = work->depth + sim_rand(work->depth / 2);
+	g->workers[0].fiber = sim_fiber_start(nbd_work_many, work);
+}
+
+static void guest_works(struct guest *g)
+{
+	if (g->many)
+		start_many(g);
+	else
+		start_few(g);
 	/* Requests may be in flight at the end. */
 	if (sim_chance(300))
-		guest_rests(200000);
+		nbd_work_rest(200000);
 	else
 		sim_fiber_wait(workers_done, g);
 	if (sim_chance(200))
@@ -203,6 +182,9 @@ static void live(void *arg)
 
 	while (g->lives--) {
 		random_conf(&conf);
+		g->many = kind->many && sim_chance(kind->many);
+		if (g->many)
+			stream_for_many(&conf.stream);
 		sim_fiber_wait(gate_is_there, NULL);
 		world_gate_connect(gate, &g->nbd, &conf);
 		sim_fiber_wait(sim_nbd_opened, &g->nbd);
@@ -240,17 +222,12 @@ static void guests_come(const struct random_faults *f, bool lenient)
 
 /* ---- one run ---- */
 
-static bool client_open(void *arg)
-{
-	return world_client_opened(arg) <= 0;
-}
-
 /* At times so little that connections wait for each other's. */
 static size_t random_memory(void)
 {
 	if (sim_chance(500))
 		return NBD_SERVER_MEMORY_MIN;
-	return WORLD_GATE_MEMORY_MIN + sim_rand(8) * WORLD_GATE_DATA_MAX;
+	return WORLD_GATE_REQUESTS_MIN * kind->data_max + sim_rand(8) * kind->data_max;
 }
 
 /* A new rtrs-nbd takes over. */
@@ -275,12 +252,10 @@ static void random_gate(struct random_faults *f, bool lenient)
 	f->server.block_size = sim_chance(250) ? 4096 : 512;
 	random_delays(f->w, f->npaths);
 	random_client(&conf, f->npaths, lenient);
-	conf.wait = world_gate_wait();
 	conf.nloops = 1 + sim_rand(conf.connections);
+	sim_disk_resize(world_disk(f->w), kind->sectors * RNBD_SECTOR_SIZE);
 	world_server_start(f->w, &f->server);
-	f->client = world_client_start(f->w, &conf);
-	CHECK(sim_run_until(client_open, f->client, 60000));
-	CHECK(world_client_opened(f->client) == 0);
+	f->client = world_gate_client(f->w, &conf);
 	gate = world_gate_start(f->client, random_memory());
 }
 
@@ -307,9 +282,10 @@ static void run_seed(uint64_t seed)
 	bool lenient = sim_chance(200);
 	unsigned nfaults = sim_rand(10);
 
+	kind = seed % MANY_EACH ? &few : &many;
 	sim_shuffle(true);
 	f.npaths = sim_chance(500) ? 1 : 2 + sim_rand(WORLD_PATHS - 1);
-	f.h = history_create(SECTORS);
+	f.h = history_create(kind->sectors);
 	random_gate(&f, lenient);
 	guests_come(&f, lenient);
 	while (nfaults-- && !guests_done(NULL)) {

@@ -139,20 +139,11 @@ static void run_settling(const struct script *script)
 
 /* ---- worlds ---- */
 
-static bool client_open(void *arg)
-{
-	return world_client_opened(arg) <= 0;
-}
-
 static void begin_on(const struct world_server_conf *server)
 {
-	struct world_client_conf conf = world_client_defaults;
-
-	conf.wait = world_gate_wait();
 	w = world_create(1);
 	world_server_start(w, server);
-	clt = world_client_start(w, &conf);
-	CHECK(sim_run_until(client_open, clt, PATIENCE_MS) && world_client_opened(clt) == 0);
+	clt = world_gate_client(w, &world_client_defaults);
 	gate = world_gate_start(clt, NBD_SERVER_MEMORY_MIN);
 	h = history_create(WORLD_DISK_SIZE / RNBD_SECTOR_SIZE);
 }

@@ -13,6 +13,7 @@
 #include "world-gate.h"
 
 #define STOP_MS 600000			/* far above any fault of a test */
+#define OPEN_MS 60000
 
 struct world_gate_loop {
 	struct gate_exports exports;
@@ -53,6 +54,22 @@ const struct clt_wait_ops *world_gate_wait(void)
 	ops.event = sim_wait_event;
 	ops.hint = gate_hint;
 	return &ops;
+}
+
+static bool client_open(void *arg)
+{
+	return world_client_opened(arg) <= 0;
+}
+
+struct world_client *world_gate_client(struct world *w, const struct world_client_conf *conf)
+{
+	struct world_client_conf waits = *conf;
+	struct world_client *c;
+
+	waits.wait = world_gate_wait();
+	c = world_client_start(w, &waits);
+	CHECK(sim_run_until(client_open, c, OPEN_MS) && world_client_opened(c) == 0);
+	return c;
 }
 
 struct world_gate *world_gate_start(struct world_client *c, size_t memory)
@@ -129,6 +146,15 @@ unsigned world_gate_count(const struct world_gate *g)
 
 	for (unsigned i = 0; i < g->nloops; i++)
 		n += nbd_server_count(g->loops[i].server);
+	return n;
+}
+
+unsigned world_gate_inflight(const struct world_gate *g)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < g->nloops; i++)
+		n += g->loops[i].server->nios;
 	return n;
 }
 
