@@ -38,6 +38,7 @@ SHELL_TESTS = \
 	%D%/test-extents-fuse.sh \
 	%D%/test-fio-verify.sh \
 	%D%/test-flags.sh \
+	%D%/test-end-bound.sh \
 	%D%/test-frozen.sh \
 	%D%/test-gateway-upgrade.sh \
 	%D%/test-give-up-two.sh \
@@ -194,6 +195,7 @@ EXTRA_DIST += \
 	%D%/shared-load.sh \
 	%D%/paths-faults.sh \
 	%D%/paths-leak.sh \
+	%D%/hold-thread.py \
 	%D%/fuse-hole.py \
 	%D%/libnbd-script.py \
 	%D%/libnbd-suite.sh \

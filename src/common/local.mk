@@ -9,6 +9,8 @@ libbase_la_SOURCES = \
 	%D%/base/cleanup.h \
 	%D%/base/clock.h \
 	%D%/base/counter.h \
+	%D%/base/end.c \
+	%D%/base/end.h \
 	%D%/base/fsm.c \
 	%D%/base/fsm.h \
 	%D%/base/hist.c \

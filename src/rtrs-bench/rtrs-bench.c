@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "end.h"
 #include "log.h"
 #include "options.h"
 #include "progress.h"
@@ -37,6 +38,10 @@ static void on_signal(int sig)
 {
 	static volatile sig_atomic_t seen;
 
+	if (seen == load.conf.verify) {
+		end_begin();
+		client_lose_patience(&target.run.clt);
+	}
 	if (seen++ <= load.conf.verify) {
 		load_stop(&load);
 		return;
@@ -74,10 +79,12 @@ static int bench_run(const struct options *o)
 	struct sigaction act = { .sa_handler = on_signal };
 	int r;
 
+	end_waits_for("requests in flight");
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
 	load_run(&load, !o->json && progress_possible() ? bench_show_look : NULL);
 	progress_end();
+	end_waits_for("the session to close");
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	r = bench_report(o);
@@ -90,6 +97,8 @@ static int bench(struct options *o)
 	int status;
 
 	log_init(bench_log, LOG_LEVEL_WARN);
+	if (end_init(NULL) < 0)
+		return bench_complain(o->server, "cannot start a thread");
 	if (target_open(&target, o, why, sizeof(why)) < 0)
 		return bench_complain(o->server, why);
 	if (target_fit(&target, &o->load, why, sizeof(why)) < 0) {
@@ -120,6 +129,7 @@ int main(int argc, char **argv)
 	status = options_parse(&o, argc, argv);
 	if (status < 0)
 		status = bench(&o);
+	end_over();
 	fab_tls_destroy(o.tls);
 	auth_creds_destroy(o.auth);
 	return status;

@@ -17,13 +17,13 @@
 #include <sys/wait.h>
 #include <syslog.h>
 #include <systemd/sd-daemon.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "clt-loop.h"
 #include "clt-probe.h"
 #include "clt-start.h"
 #include "ctl-call.h"
+#include "end.h"
 #include "gate-clients.h"
 #include "gate-reload.h"
 #include "gate-run.h"
@@ -41,7 +41,6 @@ static struct clt_start start;
 static struct gate gate;
 static struct gate_now gate_now;
 static pid_t command;			/* of --run; 0: none */
-static sem_t stopping;			/* posted at the end: requests do not wait for a server */
 
 /* ---- the log ---- */
 
@@ -59,20 +58,6 @@ static void gate_log(enum log_level level, const char *line)
 }
 
 /* ---- the front end ---- */
-
-/* Sleep a second, or until the program is to end (-1). */
-static int front_nap(void)
-{
-	struct timespec until;
-	int r;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec++;
-	do {
-		r = sem_timedwait(&stopping, &until);
-	} while (r < 0 && errno == EINTR);
-	return r == 0 ? -1 : 0;
-}
 
 static struct gate_reload reload = { .options = &options, .now = &gate_now };
 
@@ -97,7 +82,6 @@ static const struct clt_front front = {
 	.start_fds = 6, /* the pidfile, the system log, the command, the loop of TLS */
 	.client_fds = 1,
 	.files = &front_files,
-	.nap = front_nap,
 	.calls = calls,
 	.ncalls = ARRAY_SIZE(calls),
 	.calls_arg = &gate_now,
@@ -186,10 +170,14 @@ static int serve_clients(char *err, size_t len)
 static void stop_gate(void)
 {
 	sd_notify(0, "STOPPING=1");
+	end_begin();
+	end_waits_for("its threads");
 	gate_leave(&gate);
 	/* ORDER: requests that wait fail now, and no client that leaves hears of it. */
-	sem_post(&stopping);
+	client_lose_patience(&start.run.clt);
+	end_waits_for("requests in flight, and NBD clients that do not read");
 	gate_stop(&gate);
+	end_waits_for("the session to close");
 	clt_start_end(&start);
 	if (command)
 		kill(command, SIGTERM);
@@ -229,6 +217,8 @@ static int run_gate(void)
 		return main_complain(err);
 	if (is_daemon() && gate_run_daemon() < 0)
 		return main_complain("cannot become a daemon");
+	if (end_init(NULL) < 0)
+		return main_complain("cannot start a thread");
 	if (serve_clients(err, sizeof(err)) < 0)
 		return main_complain(err);
 	if (tell_ready(err, sizeof(err)) < 0) {
@@ -264,11 +254,11 @@ int main(int argc, char **argv)
 	/* ORDER: before any thread starts, because threads inherit the mask. */
 	signals_set(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	sem_init(&stopping, 0, 0);
 	clt_start_init(&start, &conf);
 	if (gate_listen_open(&listeners, &options, err, sizeof(err)) < 0)
 		return main_complain(err);
 	status = run_gate();
+	end_over();
 	gate_listen_close(&listeners);
 	gate_options_fini(&options);
 	clt_conf_fini(&conf);

@@ -15,6 +15,7 @@
 
 #include "change-ctl.h"
 #include "confine.h"
+#include "end.h"
 #include "journal.h"
 #include "log.h"
 #include "program.h"
@@ -119,6 +120,8 @@ static int serve_exports(struct program *p)
 	change_fini(&p->change);
 	export_life_fini(&p->life);
 	srv_destroy(p->srv);
+	stop_close(p);
+	end_waits_for("the storage of the exports");
 	return 0;
 }
 
@@ -173,7 +176,7 @@ static int open_signals(struct program *p)
 	int rc = stop_open(p);
 
 	if (rc)
-		log_err(NULL, "cannot open a signalfd: %s", strerror(-rc));
+		log_err(NULL, "cannot wait for signals: %s", strerror(-rc));
 	return rc;
 }
 
@@ -261,5 +264,6 @@ int main(int argc, char **argv)
 	exports_fini(&p.exports);
 	plan_fini(&p.plan);
 	conf_fini(&p.conf);
+	end_over();
 	return rc;
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the signals, and stops the program on SIGTERM or SIGINT.
  *
+ * A thread takes SIGTERM and SIGINT, so that the end has its bound (end.h) whatever reactor 0 does,
+ * and so has a second signal while reactor 0 does not take the first.  Then a handler has it.
+ *
  * The stop goes: srv_shutdown(); close the metrics; end the changes and the lives of exports; stop
  * and join the other threads; close the control socket; unwatch the signals; stop reactor 0. */
 #include <config.h>
@@ -8,13 +11,16 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "confine.h"
+#include "end.h"
 #include "log.h"
 #include "program.h"
 #include "reactor.h"
@@ -48,11 +54,16 @@ static void signals_mask(int how, const int *signals)
 static const struct ctl *named_ctl;
 static const struct metrics *named_metrics;
 
-static void exit_at_once(int sig)
+static void unlink_names(void)
 {
 	if (named_ctl)
 		ctl_unlink(named_ctl);
 	metrics_unlink(named_metrics);
+}
+
+static void exit_at_once(int sig)
+{
+	unlink_names();
 	_exit(128 + sig);
 }
 
@@ -78,7 +89,9 @@ static void life_stopped(void *arg)
 {
 	struct program *p = arg;
 
+	end_waits_for("the other threads");
 	reactors_join(&p->reactors);
+	end_waits_for("commands on the control socket");
 	if (!p->ctl) {
 		ctl_stopped(p);
 		return;
@@ -94,6 +107,7 @@ static void changes_stopped(void *arg)
 {
 	struct program *p = arg;
 
+	end_waits_for("the storage of the exports");
 	/* ORDER: an answer to a command leaves before the control socket is closed. */
 	apply_end(&p->apply);
 	export_life_stop(&p->life, life_stopped, p);
@@ -103,6 +117,7 @@ static void metrics_stopped(void *arg)
 {
 	struct program *p = arg;
 
+	end_waits_for("a change of the exports that runs");
 	change_stop(&p->change, changes_stopped, p);
 }
 
@@ -110,6 +125,7 @@ static void server_stopped(void *arg)
 {
 	struct program *p = arg;
 
+	end_waits_for("readers of metrics");
 	/* ORDER: before exports lose their counters.  A second signal finds the names whole or not
 	 * at all. */
 	signals_mask(SIG_BLOCK, stop_signals);
@@ -132,9 +148,50 @@ static void signals_stop(struct program *p, const char *name)
 	sigaction(SIGINT, &at_once, NULL);
 	named_ctl = p->ctl;
 	named_metrics = p->metrics.served;
+	end_waits_for("requests in flight");
 	srv_shutdown(p->srv, server_stopped, p);
 	/* ORDER: after the listeners, which have taken the names of unix sockets along. */
 	signals_mask(SIG_UNBLOCK, stop_signals);
+	sem_post(&p->stop_taken);
+}
+
+static void stop_msg(struct loop_msg *msg)
+{
+	struct program *p = container_of(msg, struct program, stop_msg);
+
+	signals_stop(p, sigabbrev_np(p->stop_sig));
+}
+
+/* A second signal before reactor 0 has taken the first: reactor 0 may never take it. */
+static void second_signal(struct program *p, const sigset_t *set)
+{
+	static const struct timespec at_once;
+	struct timespec until;
+	int sig;
+
+	do {
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_sec++;
+		if (sem_clockwait(&p->stop_taken, CLOCK_MONOTONIC, &until) == 0)
+			return;
+		sig = sigtimedwait(set, NULL, &at_once);
+	} while (sig < 0);
+	_exit(128 + sig);
+}
+
+static void *stop_main(void *arg)
+{
+	struct program *p = arg;
+	sigset_t set;
+
+	sigemptyset(&set);
+	signals_add(&set, stop_signals);
+	while (sigwait(&set, &p->stop_sig))
+		;
+	end_begin();
+	loop_post(reactor_loop(p->reactors.all[0]), &p->stop_msg);
+	second_signal(p, &set);
+	return NULL;
 }
 
 static void signals_hup(struct program *p)
@@ -157,11 +214,6 @@ static bool signals_ready(struct loop_watch *w)
 	while (read(w->fd, &info, sizeof(info)) == sizeof(info)) {
 		const char *name = sigabbrev_np((int)info.ssi_signo);
 
-		if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT) {
-			if (!p->stopping)
-				signals_stop(p, name);
-			continue;
-		}
 		if (info.ssi_signo == SIGHUP)
 			signals_hup(p);
 		else
@@ -179,15 +231,26 @@ void stop_begin(void)
 int stop_open(struct program *p)
 {
 	sigset_t set;
+	int rc;
 
 	signal(SIGPIPE, SIG_IGN);
 	signals_mask(SIG_BLOCK, stop_signals);
 	sigemptyset(&set);
-	signals_add(&set, stop_signals);
 	signals_add(&set, ignored_signals);
 	p->signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	p->signals.events = POLLIN;
 	p->signals.ready = signals_ready;
 	p->signals.closed = signals_closed;
-	return p->signals.fd < 0 ? -errno : 0;
+	if (p->signals.fd < 0)
+		return -errno;
+	loop_msg_init(&p->stop_msg, stop_msg);
+	sem_init(&p->stop_taken, 0, 0);
+	rc = end_init(unlink_names);
+	return rc < 0 ? rc : -pthread_create(&p->stop_thread, NULL, stop_main, p);
+}
+
+void stop_close(struct program *p)
+{
+	pthread_join(p->stop_thread, NULL);
+	sem_destroy(&p->stop_taken);
 }

@@ -10,8 +10,10 @@
 #include "cleanup.h"
 #include "clock.h"
 #include "dev-priv.h"
+#include "end.h"
 
 #define CLOSE_MS 5000			/* for the CLOSEs when the session ends */
+#define AGAIN_MS 1000			/* for a path that came back in between */
 
 static void path_up(struct clt_sess *sess)
 {
@@ -41,8 +43,33 @@ static void patience_msg(struct loop_msg *msg)
 	struct client *clt = container_of(msg, struct client, patience_msg);
 
 	clt_sess_lose_patience(&clt->sess);
-	if (clt->state == CLIENT_OPEN)
-		loop_timer_set(clt->sess.loop, &clt->reopen_timer, clock_now_ms());
+	if (clt->state != CLIENT_OPEN)
+		return;
+	loop_timer_set(clt->sess.loop, &clt->reopen_timer, clock_now_ms());
+	loop_timer_set(clt->sess.loop, &clt->patience_timer, clock_now_ms() + END_WAITS_MS);
+}
+
+static bool server_has_requests(struct client *clt)
+{
+	struct clt_io *io = &clt->sess.io;
+
+	for (unsigned i = 0; i < atomic_load(&io->natts); i++) {
+		for (unsigned j = 0; j < io->atts[i]->ncons; j++) {
+			if (atomic_load(&io->atts[i]->cons[j].inflight))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* A server that lives may hold requests for ever, for instance because its storage does. */
+static void patience_timer(struct loop_timer *timer)
+{
+	struct client *clt = container_of(timer, struct client, patience_timer);
+
+	if (server_has_requests(clt))
+		clt_sess_fail(&clt->sess, -ETIMEDOUT, "requests are still in flight at the end");
+	loop_timer_set(clt->sess.loop, timer, clock_now_ms() + AGAIN_MS);
 }
 
 static void start_msg(struct loop_msg *msg)
@@ -61,6 +88,7 @@ static void close_msg(struct loop_msg *msg)
 
 	client_tell_closing(clt);
 	loop_timer_cancel(&clt->reopen_timer);
+	loop_timer_cancel(&clt->patience_timer);
 	client_tell_closed(clt);
 	if (!list_empty(&clt->devs))
 		loop_timer_set(clt->sess.loop, &clt->close_timer, clock_now_ms() + CLOSE_MS);
@@ -82,6 +110,7 @@ int client_init(struct client *clt, struct loop *loop, const struct clt_sess_con
 	dev_init(clt);
 	dev_life_init(clt);
 	loop_timer_init(&clt->close_timer, close_timer);
+	loop_timer_init(&clt->patience_timer, patience_timer);
 	loop_msg_init(&clt->start_msg, start_msg);
 	loop_msg_init(&clt->close_msg, close_msg);
 	loop_msg_init(&clt->patience_msg, patience_msg);

@@ -44,6 +44,7 @@ struct client {
 	struct loop_msg start_msg, close_msg;
 	struct loop_msg drop_msg;	/* references of devices were dropped */
 	struct loop_msg patience_msg;
+	struct loop_timer patience_timer;	/* until requests fail that a server holds */
 	/* news for threads that wait for the session */
 	pthread_mutex_t lock;		/* result, state, away, cause */
 	struct clt_waiter event;
@@ -72,7 +73,8 @@ bool client_closed(struct client *clt);
  * a heartbeat: true; or until the session is closed: false.  Blocks; one thread. */
 bool client_wait_away(struct client *clt);
 /* From now on, fail requests at once if the server or the export is away, as with io_timeout_ms 0.
- * A silent server counts as away after two heartbeats.  Any thread. */
+ * A silent server counts as away after two heartbeats, and a server that lives and holds requests
+ * after END_WAITS_MS.  Any thread, and signal handlers. */
 void client_lose_patience(struct client *clt);
 /* Free the members of @clt, after the close and with the service loop gone. */
 void client_fini(struct client *clt);

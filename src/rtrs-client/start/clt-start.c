@@ -94,6 +94,17 @@ static void *watch_main(void *arg)
 	return NULL;
 }
 
+static int watch_start(struct clt_start *start)
+{
+	int r = -pthread_create(&start->watch, NULL, watch_main, start);
+
+	if (r < 0)
+		return r;
+	start->watched = true;
+	pthread_setname_np(start->watch, "rtrs-watch");
+	return 0;
+}
+
 static int session_start(struct clt_start *start, char err[CLT_FRONT_ERR])
 {
 	const struct clt_conf *conf = start->conf;
@@ -102,14 +113,12 @@ static int session_start(struct clt_start *start, char err[CLT_FRONT_ERR])
 
 	if (r < 0)
 		return clt_fds_name_limit(r, err, CLT_FRONT_ERR);
-	r = -pthread_create(&start->watch, NULL, watch_main, start);
+	r = conf->front->nap ? watch_start(start) : 0;
 	if (r < 0) {
 		clt_start_end(start);
 		snprintf(err, CLT_FRONT_ERR, "cannot start a thread: %s", strerror(-r));
 		return r;
 	}
-	start->watched = true;
-	pthread_setname_np(start->watch, "rtrs-watch");
 	clt_reload_begin(&start->reload, conf, start->run.loop);
 	r = clt_ctl_open(conf, &start->run.clt, start->run.loop, &start->reload, &start->ctl, why,
 			 sizeof(why));

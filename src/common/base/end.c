@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the thread, which sleeps until the end begins, and then until it is over.  A log that blocks
+ * does not keep the process either: SIGALRM ends it then. */
+#include <config.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "end.h"
+#include "log.h"
+
+#define LOG_S 5				/* for the last line */
+
+enum end_state { END_NOT, END_BEGUN, END_OVER };
+
+static _Atomic(enum end_state) state;
+static _Atomic(const char *) waits_for = "its start";
+static void (*last_fn)(void);
+static sem_t news;			/* posted for each change of @state */
+static pthread_t thread;
+static bool running;
+
+static void end_by_force(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGALRM);
+	signal(SIGALRM, SIG_DFL);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	alarm(LOG_S);
+	log_err(NULL, "the end has taken %u s: ends without waiting any longer for %s",
+		END_MS / 1000, atomic_load(&waits_for));
+	if (last_fn)
+		last_fn();
+	_exit(1);
+}
+
+static void *end_main(void *arg)
+{
+	struct timespec until;
+	int r;
+
+	while (atomic_load(&state) == END_NOT)
+		sem_wait(&news);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += END_MS / 1000;
+	while (atomic_load(&state) == END_BEGUN) {
+		r = sem_clockwait(&news, CLOCK_MONOTONIC, &until);
+		if (r < 0 && errno == ETIMEDOUT && atomic_load(&state) == END_BEGUN)
+			end_by_force();
+	}
+	return NULL;
+}
+
+int end_init(void (*last)(void))
+{
+	sigset_t all, before;
+	int r;
+
+	last_fn = last;
+	sem_init(&news, 0, 0);
+	/* Signals are for other threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(&thread, NULL, end_main, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (r)
+		return -r;
+	pthread_setname_np(thread, "end");
+	running = true;
+	return 0;
+}
+
+void end_begin(void)
+{
+	enum end_state not = END_NOT;
+
+	if (atomic_compare_exchange_strong(&state, &not, END_BEGUN))
+		sem_post(&news);
+}
+
+void end_waits_for(const char *what)
+{
+	atomic_store(&waits_for, what);
+}
+
+void end_over(void)
+{
+	if (!running)
+		return;
+	atomic_store(&state, END_OVER);
+	sem_post(&news);
+	pthread_join(thread, NULL);
+	running = false;
+}

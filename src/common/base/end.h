@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The bound of a program's end.  A program that is told to end waits for much: requests, peers,
+ * threads.  Behind END_MS a thread of its own says what is waited for, and ends the process. */
+#ifndef END_H
+#define END_H
+
+#define END_WAITS_MS 45000		/* for requests: what waits longer fails */
+#define END_MS 60000			/* for all */
+
+/* Start the thread.  @last, if not NULL, is called on it before the process ends by force.  Once,
+ * behind the last fork.  0 or -errno. */
+int end_init(void (*last)(void));
+/* The end begins; further calls do nothing.  Any thread, and signal handlers. */
+void end_begin(void);
+/* From now on the end waits for @what, a literal.  Any thread. */
+void end_waits_for(const char *what);
+/* Nothing is waited for any more: join the thread, if it runs.  The thread of end_init(). */
+void end_over(void);
+
+#endif

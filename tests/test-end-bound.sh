@@ -1,0 +1,124 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SIGTERM ends rtrs-server, rtrs-nbd and rtrs-bench although a thread of theirs never goes on (a
+# debugger holds it): after a minute, with a line that tells what they have waited for.  A second
+# SIGTERM ends them at once.  Requests that a server holds for ever fail before that minute is over,
+# and rtrs-nbd closes their connections in good order.
+. ./tests/functions.sh
+requires_server; requires_gateway; requires_root
+requires_plain_build
+requires qemu-io --version
+TIMEOUT_S=$((TIMEOUT_S + 90))
+
+truncate -s 64M "$tmp/disk"
+mkfifo "$tmp/commands"
+truncate -s 64M "$tmp/disk2"
+start_server --threads 2 "disk=$tmp/disk" "disk2=$tmp/disk2"
+server=127.0.0.1:$server_port
+
+# thread PID NAME: the thread of that name.
+thread() {
+	local t
+	for t in "/proc/$1/task"/*; do
+		[ "$(cat "$t/comm")" != "$2" ] || { basename "$t"; return 0; }
+	done
+	fail "process $1 has no thread $2: $(cat "/proc/$1/task"/*/comm)"
+}
+
+# hold TID...: sets holder.
+hold() {
+	rm -f "$tmp/holds"
+	"$top_srcdir/tests/hold-thread.py" "$@" >"$tmp/holds" 2>&1 &
+	holder=$!
+	wait_until "threads to be held" hold_answers
+	grep -q held "$tmp/holds" || skip "no thread can be held: $(cat "$tmp/holds")"
+}
+hold_answers() { [ -s "$tmp/holds" ]; }
+release() { kill "$holder" 2>/dev/null || true; wait "$holder" || true; }
+
+# takes PID: does a handler have SIGTERM?
+takes() { [ $((0x$(sed -n 's/^SigCgt:\t//p' "/proc/$1/status") & 1 << 14)) -ne 0 ]; }
+
+# start_gateway_as NAME EXPORT: sets pid.
+start_gateway_as() {
+	rm -f "$tmp/$1.sock" "$tmp/$1.pid"
+	"$RTRS_NBD" -f -U "$tmp/$1.sock" -P "$tmp/$1.pid" "server=$server" export="$2" \
+		control=none </dev/null >"$tmp/$1.log" 2>&1 &
+	pid=$!
+	wait_until "rtrs-nbd" nbdkit_ready_or_ended "$pid" "$tmp/$1.pid"
+}
+
+# start_bench_as NAME: sets pid.
+start_bench_as() {
+	"$top_builddir/rtrs-bench" --runtime=100000 "$server" disk >"$tmp/$1.log" 2>&1 &
+	pid=$!
+	wait_until "rtrs-bench" takes "$pid"
+}
+
+# Sets held_server, held_nbd and held_bench, and threads, those that will be held.
+start_held() {
+	"$RTRS_SERVER" --listen tcp://127.0.0.1:0 --threads 2 "other=$tmp/other" \
+		>"$tmp/held-server.log" 2>&1 &
+	held_server=$!
+	wait_line "$tmp/held-server.log" 'ready, version'
+	start_gateway_as held-nbd disk2; held_nbd=$pid
+	start_bench_as held-bench; held_bench=$pid
+	threads=("$held_server" "$(thread "$held_nbd" rtrs-service)" \
+		"$(thread "$held_bench" rtrs-load)")
+}
+
+# taken PID: no SIGTERM waits for a thread.
+taken() { [ $((0x$(sed -n 's/^ShdPnd:\t//p' "/proc/$1/status") & 1 << 14)) -eq 0 ]; }
+
+truncate -s 1M "$tmp/other"
+start_held
+hold "${threads[@]}"
+for pid in "$held_server" "$held_nbd" "$held_bench"; do
+	kill -TERM "$pid"
+	wait_until "the first signal to be taken" taken "$pid"
+	kill -TERM "$pid"
+	wait_until "the end of $pid" process_ended "$pid"
+done
+release
+for pid in "$held_server" "$held_nbd" "$held_bench"; do
+	expect_exit "$pid" 143
+done
+
+# The server of the others lives, and answers no IO.
+start_gateway_as waits-nbd disk; waits_nbd=$pid
+timeout "$TIMEOUT_S" qemu-io -r -f raw "nbd+unix:///disk?socket=$tmp/waits-nbd.sock" \
+	<"$tmp/commands" >"$tmp/qemu-io.log" 2>&1 &
+qemu=$!
+exec 8>"$tmp/commands"
+echo 'read 0 4k' >&8
+wait_line "$tmp/qemu-io.log" 'read 4096/4096'
+start_bench_as waits-bench; waits_bench=$pid
+start_held
+for t in "/proc/$server_pid/task"/*; do
+	[ "${t##*/}" = "$server_pid" ] || threads+=("${t##*/}")
+done
+hold "${threads[@]}"
+echo 'read 0 4k' >&8
+for pid in "$held_server" "$held_nbd" "$held_bench" "$waits_nbd" "$waits_bench"; do
+	kill -TERM "$pid"
+done
+expect_exit "$waits_nbd" 0
+expect_exit "$waits_bench" 1
+for name in nbd bench; do
+	must_fail grep 'the end has taken' "$tmp/waits-$name.log"
+done
+grep 'requests are still in flight at the end' "$tmp/waits-nbd.log"
+wait_line "$tmp/held-server.log" 'error: the end has taken 60 s: .* for '
+wait_line "$tmp/held-nbd.log" 'the end has taken 60 s: .* for its threads'
+wait_line "$tmp/held-bench.log" 'the end has taken 60 s: .* for requests in flight'
+for pid in "$held_server" "$held_nbd" "$held_bench"; do
+	wait_until "the end of $pid" process_ended "$pid"
+done
+release
+for pid in "$held_server" "$held_nbd" "$held_bench"; do
+	expect_exit "$pid" 1
+done
+echo quit >&8
+exec 8>&-
+wait "$qemu" || true
+exit 0
