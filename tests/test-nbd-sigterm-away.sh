@@ -29,7 +29,7 @@ wait_line "$gateway_log" 'lost: .*reconnecting'
 for ((n = 0; n < nguests; n++)); do
 	echo "write -P $((n + 10)) $((n * 64))k 64k" >&"1$n"
 done
-waiting() { [ "$("${ctl[@]}" --json clients | grep -o '"inflight":1' | wc -l)" -eq $nguests ]; }
+waiting() { [ "$("${ctl[@]}" --json clients | grep -o '"inflight":1' | wc -l)" -eq "$nguests" ]; }
 wait_until "requests that wait" waiting
 kill -TERM "$gateway_pid"
 expect_exit "$gateway_pid" 0
