@@ -51,14 +51,13 @@ inside() {
 }
 
 # beside ROOT COMMAND...: becomes the command, as root of the chroot, which meets the processes of this
-# machine: it has this machine's /tmp, and the working directory if that is there.  The mounts are in a
-# namespace of the command, and end with it.
+# machine: it has this machine's /tmp, the caller's environment, and the working directory if that is there.
+# The mounts are in a namespace of the command, and end with it.
 beside() {
 	# shellcheck disable=SC2016 # the other shell's
 	exec unshare --mount sh -e -c \
 		'root=$0; mount --bind /tmp "$root/tmp"; mount -t proc proc "$root/proc"; exec chroot "$root" "$@"' \
-		"$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME="$HOME" LC_ALL=C.UTF-8 \
-		sh -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$PWD" "${@:2}"
+		"$1" env PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$PWD" "${@:2}"
 }
 
 # apt ROOT WORD...

@@ -17,12 +17,16 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=build-aux/chroots.sh
 . "$top/build-aux/chroots.sh"
 
+# The releases, the oldest first.
+suites=(bookworm trixie sid)
 # What the chroot has, and which of its programs take the place of this machine's.
 packages=(fio libnbd-bin nbdkit python3-libnbd qemu-system-common qemu-utils)
 programs=(fio nbdcopy nbdinfo nbdsh python3 qemu-img qemu-io qemu-storage-daemon)
 
 # Those that write through nbdkit and the plugin, and, with NBD_FRONT, through rtrs-nbd.
 tests_both=(nbdcopy fio-verify qemu-io qemu-img qemu-storage-daemon nbdinfo)
+# And those that nbdsh drives.
+tests_both+=(durability extents flags large multi-conn past-end readonly two-exports zero-length)
 # Those of rtrs-nbd alone.
 tests_nbd=(nbd-gateway nbd-tls nbd-tls-write nbd-upgrade)
 
@@ -40,13 +44,16 @@ clients() {
 	fresh "$1" "$2" "${options[@]}" --include="$(IFS=,; echo "${packages[*]}")"
 }
 
-# source_of ROOT: the source of libnbd comes to ROOT/source, without a patch and without the tools for one.
+# source_of ROOT: the source of its libnbd comes to $dir/libnbd, without a patch and without the tools for one.
+# A mirror may have a package of sid without its source: then that of the release before stays there.
 source_of() {
 	sed 's/^deb /deb-src /' "$1/etc/apt/sources.list" >"$1/etc/apt/sources.list.d/source.list" &&
 		apt "$1" update &&
-		mkdir -p "$1/source/libnbd" &&
+		mkdir -p "$1/source" &&
 		inside "$1" sh -c 'cd /source && apt-get -q source --download-only libnbd' &&
-		tar -C "$1/source/libnbd" --strip-components=1 -xf "$1"/source/libnbd_*.orig.tar.*z
+		rm -rf "${dir:?}/libnbd" &&
+		mkdir "$dir/libnbd" &&
+		tar -C "$dir/libnbd" --strip-components=1 -xf "$1"/source/libnbd_*.orig.tar.*z
 }
 
 # wrap ROOT BIN: BIN has the programs by their names, each of which runs in the chroot.
@@ -72,7 +79,7 @@ versions() {
 check() {
 	local front=$1
 	shift
-	NBD_CLIENTS=$dir/bin LIBNBD_SOURCE=$root/source/libnbd NBD_FRONT=$front VERBOSE=1 \
+	NBD_CLIENTS=$dir/bin LIBNBD_SOURCE=$dir/libnbd NBD_FRONT=$front VERBOSE=1 \
 		make -C "$build" -k -j2 check-TESTS TESTS="$*"
 }
 
@@ -83,7 +90,7 @@ tests() {
 
 # one SUITE
 one() {
-	local failed=''
+	local failed='' front
 
 	suite=$1 root=$dir/$1
 	: >"$dir/$suite.log"
@@ -93,7 +100,7 @@ one() {
 	step "through nbdkit" check nbdkit "$(tests "${tests_both[@]}")" || failed="$failed nbdkit"
 	step "through rtrs-nbd" check rtrs-nbd "$(tests "${tests_both[@]}" "${tests_nbd[@]}")" ||
 		failed="$failed rtrs-nbd"
-	[ ! -d "$root/source/libnbd/python/t" ] || for front in nbdkit rtrs-nbd; do
+	[ ! -d "$dir/libnbd" ] || for front in nbdkit rtrs-nbd; do
 		step "libnbd's tests through $front" check $front tests/libnbd-suite.sh ||
 			failed="$failed libnbd/$front"
 	done
@@ -104,7 +111,7 @@ one() {
 build=$1 dir=$2
 shift 2
 [ -x "$build/rtrs-server" ] || { say "${0##*/}: $build: no build directory with rtrs-server"; exit 2; }
-[ $# -gt 0 ] || set -- bookworm trixie sid
+[ $# -gt 0 ] || set -- "${suites[@]}"
 needs_chroots
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
