@@ -19,8 +19,8 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 # The releases, the oldest first.
 suites=(bookworm trixie sid)
-# What the chroot has, and which of its programs take the place of this machine's.
-packages=(fio libnbd-bin nbdkit python3-libnbd qemu-system-common qemu-utils)
+# What the chroot has (nbdinfo asks file), and which of its programs take the place of this machine's.
+packages=(file fio libnbd-bin nbdkit python3-libnbd qemu-system-common qemu-utils)
 programs=(fio nbdcopy nbdinfo nbdsh python3 qemu-img qemu-io qemu-storage-daemon)
 
 # Those that write through nbdkit and the plugin, and, with NBD_FRONT, through rtrs-nbd.
