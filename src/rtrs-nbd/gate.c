@@ -112,6 +112,13 @@ static void hand_over(struct gate *g, int fd, const char *name, uint64_t net)
 	loop_post(a->to->loop, &a->msg);
 }
 
+static bool is_anybody_there(int listener)
+{
+	struct pollfd pfd = { .fd = listener, .events = POLLIN };
+
+	return poll(&pfd, 1, 0) > 0;
+}
+
 /* 0; or -errno, -EAGAIN when nobody is there.  A path that comes back, a command and the log have
  * descriptors in any case. */
 static int accept_one(struct gate *g, int listener)
@@ -122,7 +129,7 @@ static int accept_one(struct gate *g, int listener)
 	char name[96];
 
 	if (!clt_start_has_room(g->start))
-		return -EMFILE;
+		return is_anybody_there(listener) ? -EMFILE : -EAGAIN;
 	fd = accept4(listener, (struct sockaddr *)&addr.ss, &addr.len,
 		     SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0)
