@@ -13,10 +13,11 @@ static struct nbd_request_io *to_request(struct nbd_io *io)
 /* While the server stops, no error is sent that the next server may not have: the request ends
  * without a reply, and its connection, which leaves, is closed behind the others' replies.  These
  * may be the only word of a loss. */
-static bool is_untold(const struct nbd_request_io *q)
+bool nbd_io_error_is_sent(const struct nbd_io *io)
 {
-	return q->status < 0 && q->io.error == NBD_IO_MAY_PASS &&
-	       q->conn->server->state == NBD_SERVER_STOPS;
+	const struct nbd_request_io *q = container_of(io, struct nbd_request_io, io);
+
+	return q->conn->server->state != NBD_SERVER_STOPS || io->error != NBD_IO_MAY_PASS;
 }
 
 static void io_count(struct nbd_counts *counts, const struct nbd_request_io *q)
@@ -41,12 +42,14 @@ static void io_count(struct nbd_counts *counts, const struct nbd_request_io *q)
 static void io_answer(struct nbd_request_io *q)
 {
 	struct nbd_conn *conn = q->conn;
+	bool sent = q->status == 0 || nbd_io_error_is_sent(&q->io);
 
 	io_count(&conn->counts, q);
-	if (conn->state != NBD_CONN_BROKEN && !is_untold(q)) {
+	if (conn->state != NBD_CONN_BROKEN && sent) {
 		nbd_out_reply(q);
 		return;
 	}
+	conn->server->unanswered += conn->state != NBD_CONN_BROKEN;
 	nbd_req_put(q);
 	conn->ops->ended(conn);
 }

@@ -215,6 +215,7 @@ struct nbd_server {
 	struct loop_task turn_wait, turn_run, feed;
 	struct loop_timer hunger;	/* while connections are starved */
 	enum { NBD_SERVER_RUNS, NBD_SERVER_STOPS } state;
+	unsigned unanswered;		/* requests that failed while the server stopped */
 	void (*stopped)(void *arg);
 	void *stopped_arg;
 };

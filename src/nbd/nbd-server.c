@@ -111,3 +111,8 @@ unsigned nbd_server_count(const struct nbd_server *server)
 {
 	return server->nconns;
 }
+
+unsigned nbd_server_unanswered(const struct nbd_server *server)
+{
+	return server->unanswered;
+}

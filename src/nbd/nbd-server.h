@@ -63,6 +63,9 @@ void nbd_ask_opened(struct nbd_ask *ask, int status, const char *why, void *hand
 /* BLOCK_STATUS: the next @len bytes, from io->off on, have @flags, NBD_STATE_*.  False: no more
  * extents are wanted. */
 bool nbd_io_extent(struct nbd_io *io, uint64_t len, uint32_t flags);
+/* Would the client of @io be sent an error that @io ends with now? Not while the server stops, unless
+ * the error lasts (nbd_io.error). */
+bool nbd_io_error_is_sent(const struct nbd_io *io);
 /* End @io with @status, 0 or -errno.  The engine owns @io again. */
 void nbd_io_done(struct nbd_io *io, int status);
 
@@ -97,6 +100,8 @@ int nbd_server_add(struct nbd_server *server, int fd, const char *name, uint64_t
 void nbd_server_stop(struct nbd_server *server, void (*stopped)(void *arg), void *arg);
 /* The number of connections. */
 unsigned nbd_server_count(const struct nbd_server *server);
+/* The number of requests that failed while the server stopped, and so got no reply. */
+unsigned nbd_server_unanswered(const struct nbd_server *server);
 
 /* ---- who is connected ---- */
 

@@ -3,7 +3,7 @@
  * lost writes by itself (doc/decisions.md D13).
  *
  * A request that has news is put on a list, and stepped when what brought the news is done with.
- * A request that fails is one line in the log. */
+ * A request that fails is one line in the log, unless its client hears of no error. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +83,7 @@ static void gate_io_end(struct gate_io *o, int r)
 	struct gate_handle *h = o->io->handle;
 
 	list_del(&o->ready);
-	if (r < 0)
+	if (r < 0 && nbd_io_error_is_sent(o->io))
 		clt_export_failed(h->io.dev, name_of(o->io->cmd), o->io->len, o->io->off, r);
 	nbd_io_done(o->io, r);
 }

@@ -215,6 +215,7 @@ static void gate_loop_stopped(void *arg)
 {
 	struct gate_loop *l = arg;
 
+	atomic_fetch_add(&l->gate->unanswered, nbd_server_unanswered(l->server));
 	nbd_server_destroy(l->server);
 	l->server = NULL;
 	sem_post(&l->gate->told);
@@ -323,6 +324,10 @@ void gate_leave(struct gate *g)
 void gate_stop(struct gate *g)
 {
 	wait_posts(&g->told, g->nloops);
+	if (g->unanswered)
+		log_warn(NULL, "%u request%s failed while rtrs-nbd stopped: no answer is sent, "
+			       "and the connections are closed", g->unanswered,
+			 g->unanswered == 1 ? "" : "s");
 	gate_tls_stop(&g->tls);
 	sem_destroy(&g->leaving);
 	sem_destroy(&g->told);

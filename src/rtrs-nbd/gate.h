@@ -5,6 +5,7 @@
 #define GATE_H
 
 #include <semaphore.h>
+#include <stdatomic.h>
 
 #include "clt-start.h"
 #include "gate-export.h"
@@ -46,6 +47,7 @@ struct gate {
 	sem_t told;			/* a loop is done with a message */
 	sem_t leaving;			/* the clients of a loop leave */
 	int status;			/* of listening */
+	atomic_uint unanswered;		/* requests that failed after gate_leave() */
 };
 
 /* Serve the clients that arrive at @l, from the exports of @start's session, which runs, on all of

@@ -32,6 +32,7 @@ Test(late, stop)
 	cr_assert_eq(rig.nheld, 2);
 	rig_finish(&rig, 1, -EIO);
 	expect_end(failing);
+	cr_assert_eq(nbd_server_unanswered(rig.server), 1);
 	rig_finish(&rig, 0, 0);
 	expect_reply(fd, 1, 0);
 	expect_end(fd);

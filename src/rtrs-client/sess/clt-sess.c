@@ -168,7 +168,10 @@ const struct fsm clt_sess_fsm = FSM("session", rows, states, events);
 
 static void sess_timeout(struct loop_timer *timer)
 {
-	sess_event(container_of(timer, struct clt_sess, timeout_timer), CLT_SESS_EV_TIMEOUT);
+	struct clt_sess *sess = container_of(timer, struct clt_sess, timeout_timer);
+
+	/* Without a timeout the end of the program has come, and it is no news that requests fail. */
+	sess_event(sess, sess->io_timeout_ms ? CLT_SESS_EV_TIMEOUT : CLT_SESS_EV_NO_WAIT);
 }
 
 /* ---- calls from a path ---- */
