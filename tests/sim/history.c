@@ -43,10 +43,12 @@ struct history {
 	uint32_t last;
 	struct sector *sectors;
 	struct list reads;
+	struct list unflushed;		/* writes, of history_needs_flush() */
 	unsigned cuts;			/* of power */
 	bool may_lose;			/* some sector may have .lost */
 	unsigned told[HISTORY_USERS];	/* FLUSHes that failed */
 	bool may_tell[HISTORY_USERS];	/* a FLUSH may fail for a loss of power */
+	unsigned alarms;		/* all_may_tell(), ever */
 	unsigned tellings;		/* of all users */
 };
 
@@ -56,7 +58,7 @@ struct history_op {
 	unsigned sector, n;
 	uint32_t version;
 	unsigned user;
-	unsigned cuts, told, tellings;	/* when it began */
+	unsigned cuts, alarms, told, tellings;	/* when it began */
 	struct set *legal;		/* READ: per sector, of any moment of it */
 	uint32_t *acked;		/* with a FLUSH: per sector of the disk, when it began */
 	bool lossy;			/* FLUSH: it began after a loss that was not told */
@@ -176,6 +178,7 @@ struct history *history_create(unsigned nsectors)
 	h->sectors = calloc(nsectors, sizeof(*h->sectors));
 	assert(h->sectors);
 	list_init(&h->reads);
+	list_init(&h->unflushed);
 	for (unsigned i = 0; i < nsectors; i++) {
 		h->sectors[i].safe = INITIAL;
 		set_add(&h->sectors[i].possible, INITIAL);
@@ -185,7 +188,7 @@ struct history *history_create(unsigned nsectors)
 
 void history_destroy(struct history *h)
 {
-	assert(list_empty(&h->reads));
+	assert(list_empty(&h->reads) && list_empty(&h->unflushed));
 	free(h->sectors);
 	free(h);
 }
@@ -198,6 +201,7 @@ static struct history_op *op_new(struct history *h, unsigned sector, unsigned n)
 	list_init(&op->link);
 	op->h = h;
 	op->cuts = h->cuts;
+	op->alarms = h->alarms;
 	op->told = h->told[0];
 	op->tellings = h->tellings;
 	op->sector = sector;
@@ -215,6 +219,7 @@ static void op_free(struct history_op *op)
 
 static void all_may_tell(struct history *h)
 {
+	h->alarms++;
 	for (unsigned i = 0; i < HISTORY_USERS; i++)
 		h->may_tell[i] = true;
 }
@@ -264,9 +269,44 @@ struct history_op *history_write(struct history *h, unsigned sector, unsigned n,
 	return op;
 }
 
+void history_needs_flush(struct history_op *op)
+{
+	list_add_tail(&op->h->unflushed, &op->link);
+}
+
+/* Parts of @op, a write, may have been answered before a loss of power, and be lost. */
+static bool lost_in_part(const struct history_op *op)
+{
+	return !list_empty(&op->link) && op->cuts != op->h->cuts;
+}
+
+/* Such a write is under way: its client may find the loss at any time. */
+static bool some_lost_in_part(const struct history *h)
+{
+	const struct history_op *op;
+
+	list_for_each(op, &h->unflushed, link) {
+		if (lost_in_part(op))
+			return true;
+	}
+	return false;
+}
+
+/* What was answered last there, if it is certain to be there: a FLUSH that fails tells that the
+ * rest may be lost. */
+static uint32_t doubt_told(const struct sector *s)
+{
+	for (unsigned i = 0; i < s->possible.n; i++) {
+		if ((s->possible.v[i] & ~ZERO) < (s->acked & ~ZERO) &&
+		    !set_has(&s->undead, s->possible.v[i]))
+			return 0;
+	}
+	return s->acked;
+}
+
 void history_write_end(struct history_op *op, int status, bool fua)
 {
-	bool doubtful = !fua && op->cuts != op->h->cuts;
+	bool doubtful = lost_in_part(op);
 
 	if (doubtful)
 		all_may_tell(op->h);
@@ -279,10 +319,14 @@ void history_write_end(struct history_op *op, int status, bool fua)
 			continue;
 		}
 		s->acked = op->version;
-		if (!doubtful) {
+		/* The FLUSH of a FUA would have told. */
+		if (fua || !doubtful) {
 			s->undead = (struct set){ 0 };
 			set_settle(&s->possible, op->version, &s->undead);
 		}
+		/* The FLUSH that told meanwhile may have been behind the end of @op. */
+		if (doubtful && op->tellings != op->h->tellings)
+			s->acked = doubt_told(s);
 		if (fua) {
 			s->safe = op->version;
 			set_drop_through(&s->since_safe, op->version);
@@ -468,18 +512,6 @@ struct history_op *history_flush(struct history *h)
 	return op;
 }
 
-/* What was answered last there, if it is certain to be there: a FLUSH that fails tells that the
- * rest may be lost. */
-static uint32_t doubt_told(const struct sector *s)
-{
-	for (unsigned i = 0; i < s->possible.n; i++) {
-		if ((s->possible.v[i] & ~ZERO) < (s->acked & ~ZERO) &&
-		    !set_has(&s->undead, s->possible.v[i]))
-			return 0;
-	}
-	return s->acked;
-}
-
 static void loss_told(struct history *h, unsigned user)
 {
 	h->told[user]++;
@@ -513,17 +545,18 @@ void history_flush_in_doubt(struct history_op *op)
 
 bool history_may_tell(const struct history_op *op)
 {
-	return op->h->may_tell[op->user] || op->told != op->h->told[op->user];
+	return op->h->may_tell[op->user] || op->told != op->h->told[op->user] ||
+		some_lost_in_part(op->h);
 }
 
-/* Those that run at the same time as one that tells, tell, too.  One that began before the last cut
- * may have told of an earlier one: its answer can be older than the cut, and its thread late to
- * hear of it. */
+/* Those that run at the same time as one that tells, tell, too.  One that began before the last
+ * alarm may have told of an earlier loss: its answer can be older than the alarm, and its thread
+ * late to hear of it. */
 bool history_tells(struct history_op *op)
 {
 	bool may = history_may_tell(op);
 
-	op->h->may_tell[op->user] = op->cuts != op->h->cuts;
+	op->h->may_tell[op->user] = op->alarms != op->h->alarms;
 	loss_told(op->h, op->user);
 	return may;
 }

@@ -8,7 +8,9 @@
  * A write that failed may still happen at a later time, so it stays possible until a later write to
  * the same sectors was answered: it must not come over that.  A write that was going on while the
  * power was lost may have been answered in parts: what it did before may be lost although it ends
- * well; then the next FLUSH must tell (doc/decisions.md D13). */
+ * well; then the next FLUSH must tell (doc/decisions.md D13).  The client finds that loss when a
+ * later part is answered, and its users hear of the write's end later still: so all users may be
+ * told from the loss of power on until behind that end, whatever they were told meanwhile. */
 #ifndef HISTORY_H
 #define HISTORY_H
 
@@ -43,6 +45,9 @@ void history_queued(struct history_op *op);
  * needed.  Ends with history_write_end(). */
 struct history_op *history_write(struct history *h, unsigned sector, unsigned n, bool zero,
 				 uint8_t *buf);
+/* @op, a write that has just begun, needs a FLUSH to be durable.  The FLUSH may be a part of @op,
+ * which then has FUA at its end. */
+void history_needs_flush(struct history_op *op);
 void history_write_end(struct history_op *op, int status, bool fua);
 /* End a write that never left its client whole: no part of the write may ever be there. */
 void history_write_never(struct history_op *op);

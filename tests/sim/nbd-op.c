@@ -112,6 +112,8 @@ bool nbd_op_start(struct nbd_op *o, struct nbd_user *by, enum nbd_cmd cmd, uint1
 		history_queued(o->op);
 	if (cmd == NBD_CMD_TRIM && has_fua(o) && (trims_block(o) || by->flushes_fua))
 		history_will_flush(o->op);
+	if (writes(o) && cmd != NBD_CMD_TRIM && (!has_fua(o) || by->flushes_fua))
+		history_needs_flush(o->op);
 	op_tell(o, "begins");
 	sim_nbd_start(by->nbd, &o->req);
 	return true;

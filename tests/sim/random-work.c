@@ -45,6 +45,8 @@ static void do_write(struct random_worker *wk, unsigned sector, unsigned n)
 	history_by(op, wk->user);
 	if (discard && fua)
 		history_will_flush(op);
+	if (!discard && !fua)
+		history_needs_flush(op);
 	tell(wk, zero ? "zero" : "write", sector, n, fua, 1);
 	if (discard)
 		status = dev_call_discard(wk->handle, n * 512, sector * 512ull, fua);
