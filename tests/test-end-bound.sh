@@ -3,7 +3,7 @@
 # SIGTERM ends rtrs-server, rtrs-nbd and rtrs-bench although a thread of theirs never goes on (a
 # debugger holds it): after a minute, with a line that tells what they have waited for.  A second
 # SIGTERM ends them at once.  Requests that a server holds for ever fail before that minute is over,
-# and rtrs-nbd closes their connections in good order.
+# and rtrs-nbd closes their connections in good order.  A log that blocks keeps no server either.
 . ./tests/functions.sh
 requires_server; requires_gateway; requires_root
 requires_plain_build
@@ -30,11 +30,17 @@ hold() {
 	rm -f "$tmp/holds"
 	"$top_srcdir/tests/hold-thread.py" "$@" >"$tmp/holds" 2>&1 &
 	holder=$!
+	cleanup_fn release
 	wait_until "threads to be held" hold_answers
 	grep -q held "$tmp/holds" || skip "no thread can be held: $(cat "$tmp/holds")"
 }
 hold_answers() { [ -s "$tmp/holds" ]; }
-release() { kill "$holder" 2>/dev/null || true; wait "$holder" || true; }
+release() {
+	[ -n "$holder" ] || return 0
+	kill "$holder" 2>/dev/null || true
+	wait "$holder" || true
+	holder=''
+}
 
 # takes PID: does a handler have SIGTERM?
 takes() { [ $((0x$(sed -n 's/^SigCgt:\t//p' "/proc/$1/status") & 1 << 14)) -ne 0 ]; }
@@ -43,7 +49,7 @@ takes() { [ $((0x$(sed -n 's/^SigCgt:\t//p' "/proc/$1/status") & 1 << 14)) -ne 0
 start_gateway_as() {
 	rm -f "$tmp/$1.sock" "$tmp/$1.pid"
 	"$RTRS_NBD" -f -U "$tmp/$1.sock" -P "$tmp/$1.pid" "server=$server" export="$2" \
-		control=none </dev/null >"$tmp/$1.log" 2>&1 &
+		control="$tmp/$1.ctl" </dev/null >"$tmp/$1.log" 2>&1 &
 	pid=$!
 	wait_until "rtrs-nbd" nbdkit_ready_or_ended "$pid" "$tmp/$1.pid"
 }
@@ -70,7 +76,33 @@ start_held() {
 # taken PID: no SIGTERM waits for a thread.
 taken() { [ $((0x$(sed -n 's/^ShdPnd:\t//p' "/proc/$1/status") & 1 << 14)) -eq 0 ]; }
 
-truncate -s 1M "$tmp/other"
+# start_mute: a server that takes a signal, and whose log blocks from then on.  Sets mute, and mute_ctl.
+start_mute() {
+	local line
+
+	mute_ctl=$tmp/mute.ctl
+	[ -p "$tmp/mute" ] || mkfifo "$tmp/mute"
+	exec 9<>"$tmp/mute"
+	"$RTRS_SERVER" --listen tcp://127.0.0.1:0 --control "$mute_ctl" "mute=$tmp/mute-disk" \
+		2>"$tmp/mute" 9<&- &
+	mute=$!
+	while read -r -t "$TIMEOUT_S" line <&9; do
+		case $line in *'ready, version'*) break ;; esac
+	done
+	[ -S "$mute_ctl" ]
+	dd if=/dev/zero of="/dev/fd/9" oflag=nonblock bs=4096 2>/dev/null || true
+	dd if=/dev/zero of="/dev/fd/9" oflag=nonblock bs=1 2>/dev/null || true
+}
+
+truncate -s 1M "$tmp/other" "$tmp/mute-disk"
+start_mute
+kill -TERM "$mute"
+wait_until "the first signal to be taken" taken "$mute"
+kill -TERM "$mute"
+wait_until "the end of the server" process_ended "$mute"
+expect_exit "$mute" 143
+must_fail [ -S "$mute_ctl" ]
+
 start_held
 hold "${threads[@]}"
 for pid in "$held_server" "$held_nbd" "$held_bench"; do
@@ -83,6 +115,9 @@ release
 for pid in "$held_server" "$held_nbd" "$held_bench"; do
 	expect_exit "$pid" 143
 done
+
+start_mute
+kill -TERM "$mute"
 
 # The server of the others lives, and answers no IO.
 start_gateway_as waits-nbd disk; waits_nbd=$pid
@@ -99,6 +134,11 @@ for t in "/proc/$server_pid/task"/*; do
 done
 hold "${threads[@]}"
 echo 'read 0 4k' >&8
+in_flight() {
+	timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/waits-nbd.ctl" --json clients |
+		grep -q '"inflight":1'
+}
+wait_until "the read to be in flight" in_flight
 for pid in "$held_server" "$held_nbd" "$held_bench" "$waits_nbd" "$waits_bench"; do
 	kill -TERM "$pid"
 done
@@ -108,6 +148,7 @@ for name in nbd bench; do
 	must_fail grep 'the end has taken' "$tmp/waits-$name.log"
 done
 grep 'requests are still in flight at the end' "$tmp/waits-nbd.log"
+grep '1 request failed while rtrs-nbd stopped' "$tmp/waits-nbd.log"
 wait_line "$tmp/held-server.log" 'error: the end has taken 60 s: .* for '
 wait_line "$tmp/held-nbd.log" 'the end has taken 60 s: .* for its threads'
 wait_line "$tmp/held-bench.log" 'the end has taken 60 s: .* for requests in flight'
@@ -118,6 +159,9 @@ release
 for pid in "$held_server" "$held_nbd" "$held_bench"; do
 	expect_exit "$pid" 1
 done
+wait_until "the end of the server whose log blocks" process_ended "$mute"
+expect_exit "$mute" 142
+must_fail [ -S "$mute_ctl" ]
 echo quit >&8
 exec 8>&-
 wait "$qemu" || true

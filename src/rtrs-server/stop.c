@@ -49,15 +49,17 @@ static void signals_mask(int how, const int *signals)
 	pthread_sigmask(how, &set, NULL);
 }
 
-/* The control socket and the metrics while these have names: what a second signal is to take
- * along. */
-static const struct ctl *named_ctl;
-static const struct metrics *named_metrics;
+/* The control socket and the metrics while these have names: what an end by force is to take along,
+ * on any thread. */
+static const struct ctl *_Atomic named_ctl;
+static const struct metrics *_Atomic named_metrics;
 
 static void unlink_names(void)
 {
-	if (named_ctl)
-		ctl_unlink(named_ctl);
+	const struct ctl *ctl = named_ctl;
+
+	if (ctl)
+		ctl_unlink(ctl);
 	metrics_unlink(named_metrics);
 }
 
@@ -141,13 +143,14 @@ static void signals_stop(struct program *p, const char *name)
 	struct sigaction at_once = { .sa_handler = exit_at_once };
 
 	p->stopping = true;
+	/* ORDER: before the log, which may block. */
+	named_ctl = p->ctl;
+	named_metrics = p->metrics.served;
 	log_event(LOG_LEVEL_INFO, LOG_FIELDS(STOPPING), NULL,
 		  "SIG%s: stopping; a second signal exits at once", name);
 	sd_notify(0, "STOPPING=1");
 	sigaction(SIGTERM, &at_once, NULL);
 	sigaction(SIGINT, &at_once, NULL);
-	named_ctl = p->ctl;
-	named_metrics = p->metrics.served;
 	end_waits_for("requests in flight");
 	srv_shutdown(p->srv, server_stopped, p);
 	/* ORDER: after the listeners, which have taken the names of unix sockets along. */
@@ -176,7 +179,7 @@ static void second_signal(struct program *p, const sigset_t *set)
 			return;
 		sig = sigtimedwait(set, NULL, &at_once);
 	} while (sig < 0);
-	_exit(128 + sig);
+	exit_at_once(sig);
 }
 
 static void *stop_main(void *arg)

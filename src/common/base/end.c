@@ -35,10 +35,10 @@ static void end_by_force(void)
 	signal(SIGALRM, SIG_DFL);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	alarm(LOG_S);
-	log_err(NULL, "the end has taken %u s: ends without waiting any longer for %s",
-		END_MS / 1000, atomic_load(&waits_for));
 	if (last_fn)
 		last_fn();
+	log_err(NULL, "the end has taken %u s: ends without waiting any longer for %s",
+		END_MS / 1000, atomic_load(&waits_for));
 	_exit(1);
 }
 
