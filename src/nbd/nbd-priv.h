@@ -2,9 +2,9 @@
 /* Between the files of the engine, from below: nbd-turn.c (lines of connections), nbd-req.c
  * (requests and their memory), nbd-out.c (replies), nbd-io.c (requests on their way through the
  * backend), nbd-ahead.c (data that is expected), nbd-recv.c (bytes of the socket), nbd-ask.c (the
- * handshake, and guests), nbd-in.c (what the bytes say), nbd-linger.c (when a socket may be closed),
- * nbd-conn.c (the life of a connection), nbd-server.c.  A file calls files below it; results and the
- * calls of struct nbd_conn_ops go up.  The loop's thread. */
+ * handshake, and guests), nbd-in.c (what the bytes say), nbd-linger.c (when a socket may be
+ * closed), nbd-conn.c (the life of a connection), nbd-server.c.  A file calls files below it;
+ * results and the calls of struct nbd_conn_ops go up.  The loop's thread. */
 #ifndef NBD_PRIV_H
 #define NBD_PRIV_H
 

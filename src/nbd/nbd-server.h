@@ -63,8 +63,8 @@ void nbd_ask_opened(struct nbd_ask *ask, int status, const char *why, void *hand
 /* BLOCK_STATUS: the next @len bytes, from io->off on, have @flags, NBD_STATE_*.  False: no more
  * extents are wanted. */
 bool nbd_io_extent(struct nbd_io *io, uint64_t len, uint32_t flags);
-/* Would the client of @io be sent an error that @io ends with now? Not while the server stops, unless
- * the error lasts (nbd_io.error). */
+/* Would the client of @io be sent an error that @io ends with now? While the server stops, only one
+ * that lasts (nbd_io.error). */
 bool nbd_io_error_is_sent(const struct nbd_io *io);
 /* End @io with @status, 0 or -errno.  The engine owns @io again. */
 void nbd_io_done(struct nbd_io *io, int status);

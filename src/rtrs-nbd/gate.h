@@ -51,15 +51,16 @@ struct gate {
 };
 
 /* Serve the clients that arrive at @l, from the exports of @start's session, which runs, on all of
- * its loops.  @o says what clients may do, and have of TLS and of memory, and outlives @g.  @now tells of @g
- * until gate_leave().  Blocks.  0 or -errno. */
+ * its loops.  @o says what clients may do, and have of TLS and of memory, and outlives @g.  @now
+ * names @g until gate_leave().  Blocks.  0 or -errno. */
 int gate_start(struct gate *g, const struct gate_listen *l, struct clt_start *start,
 	       const struct gate_options *o, struct gate_now *now);
 /* Accept no more, and have all clients leave.  Blocks until the clients of all loops do: from then
  * on no client hears of an error that the next server may not have. */
 void gate_leave(struct gate *g);
-/* Behind gate_leave(): answer what is in flight, and close all connections.  Blocks until all are
- * gone.  A round (gate-round.h) may still end behind this call: @g stays until the loops have ended. */
+/* After gate_leave(): answer what is in flight, and close all connections.  Blocks until all are
+ * gone.  A round (gate-round.h) may still end after this call: @g stays until the loops have
+ * ended. */
 void gate_stop(struct gate *g);
 
 #endif

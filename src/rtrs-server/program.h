@@ -42,8 +42,8 @@ struct program {
 /* Block the signals that the program reads from a descriptor while it runs, and that would end a
  * start.  Before exports are opened, which may take a while. */
 void stop_begin(void);
-/* Have the signals come to @p->signals, and to a thread that stops reactor 0.  Behind the creation of
- * the reactors, before any other thread starts: threads inherit the mask.  0 or -errno. */
+/* Have the signals come to @p->signals, and to a thread that stops reactor 0.  After the creation
+ * of the reactors, before any other thread starts: threads inherit the mask.  0 or -errno. */
 int stop_open(struct program *p);
 /* Nothing is left to stop. */
 void stop_close(struct program *p);

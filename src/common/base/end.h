@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The bound of a program's end.  A program that is told to end waits for much: requests, peers,
- * threads.  Behind END_MS a thread of its own says what is waited for, and ends the process. */
+ * threads.  After END_MS a thread of its own logs what is waited for, and ends the process. */
 #ifndef END_H
 #define END_H
 
@@ -8,7 +8,7 @@
 #define END_MS 60000			/* for all */
 
 /* Start the thread.  @last, if not NULL, is called on it before the process ends by force.  Once,
- * behind the last fork.  0 or -errno. */
+ * after the last fork.  0 or -errno. */
 int end_init(void (*last)(void));
 /* The end begins; further calls do nothing.  Any thread, and signal handlers. */
 void end_begin(void);

@@ -470,8 +470,8 @@ static inline int fab_dispatch(struct fab_conn *conn, int budget);
 /* The descriptor to wait on; constant from fab_create_qp() on. */
 static inline int fab_conn_fd(const struct fab_conn *conn);
 /* Call before sleeping.  Returns 0 with the poll(2) events to wait for on the descriptor, or 1 when
- * work waits: call fab_poll() again, which takes the work, so that a caller who goes on while one of
- * both finds something ends.  A failed connection may drain without an event: poll it each second
+ * work waits: call fab_poll() again, which takes the work, so that a caller that goes on while one
+ * of both finds something ends.  A failed connection may drain without an event: poll it each second
  * or so until drained.  Events are levels: a caller that takes edges arms and polls
  * once more after a POLLRDHUP, because a poll may stop before the end.  Polling thread. */
 static inline int fab_arm(struct fab_conn *conn, short *events);

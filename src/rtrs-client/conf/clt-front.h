@@ -42,7 +42,7 @@ struct clt_front {
 	const struct clt_front_files *files;	/* NULL: none */
 	/* Sleep for a while.  Less than 0: the process is to end, so requests waiting for a server
 	 * are to fail.  Called again and again while a server is away, on a separate thread.
-	 * NULL: the front end hears of its end by itself, and calls client_lose_patience(). */
+	 * NULL: the front end waits for its signals itself, and calls client_lose_patience(). */
 	int (*nap)(void);
 	/* Commands of its own on the control socket (ctl-call.h), beside those of the session; run
 	 * on the service thread with @calls_arg.  NULL: none. */

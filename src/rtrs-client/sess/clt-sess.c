@@ -170,7 +170,7 @@ static void sess_timeout(struct loop_timer *timer)
 {
 	struct clt_sess *sess = container_of(timer, struct clt_sess, timeout_timer);
 
-	/* Without a timeout the end of the program has come, and it is no news that requests fail. */
+	/* Without a timeout the program ends, and it is no news that requests fail. */
 	sess_event(sess, sess->io_timeout_ms ? CLT_SESS_EV_TIMEOUT : CLT_SESS_EV_NO_WAIT);
 }
 
