@@ -25,6 +25,7 @@ SHELL_TESTS = \
 	%D%/test-docs.sh \
 	%D%/test-durability.sh \
 	%D%/test-enospc.sh \
+	%D%/test-file-limit.sh \
 	%D%/test-extents.sh \
 	%D%/test-export-allow.sh \
 	%D%/test-export-live.sh \

@@ -44,6 +44,8 @@ libbase_la_SOURCES = \
 	%D%/base/rundir.h \
 	%D%/base/bucket.c \
 	%D%/base/bucket.h \
+	%D%/base/signals.c \
+	%D%/base/signals.h \
 	%D%/base/size.c \
 	%D%/base/size.h \
 	%D%/base/std-fds.c \

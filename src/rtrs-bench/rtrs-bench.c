@@ -12,6 +12,7 @@
 #include "options.h"
 #include "progress.h"
 #include "report.h"
+#include "signals.h"
 #include "std-fds.h"
 #include "target.h"
 
@@ -126,6 +127,7 @@ int main(int argc, char **argv)
 	/* ORDER: before anything else is opened. */
 	if (std_fds_open() < 0)
 		return EXIT_FAILED;
+	signals_begin();
 	status = options_parse(&o, argc, argv);
 	if (status < 0)
 		status = bench(&o);

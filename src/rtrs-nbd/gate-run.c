@@ -189,7 +189,7 @@ static char *make_script(const struct gate_options *o, const struct gate_listen 
 	return script;
 }
 
-/* A shell without our mask of signals. */
+/* A shell without our mask of signals, and with those that we ignore. */
 static int spawn_shell(char *script, pid_t *pid)
 {
 	char shell[] = "/bin/sh", dash_c[] = "-c";
@@ -201,6 +201,7 @@ static int spawn_shell(char *script, pid_t *pid)
 	sigemptyset(&none);
 	sigemptyset(&defaults);
 	sigaddset(&defaults, SIGPIPE);
+	sigaddset(&defaults, SIGXFSZ);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setsigmask(&attr, &none);
 	posix_spawnattr_setsigdefault(&attr, &defaults);

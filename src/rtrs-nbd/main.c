@@ -31,6 +31,7 @@
 #include "journal.h"
 #include "log.h"
 #include "rundir.h"
+#include "signals.h"
 #include "std-fds.h"
 #include "util.h"
 
@@ -240,6 +241,7 @@ int main(int argc, char **argv)
 	/* ORDER: before anything else is opened. */
 	if (std_fds_open() < 0)
 		return 1;
+	signals_begin();
 	clt_conf_init(&conf, &front);
 	status = gate_options_parse(&options, &conf, argc, argv);
 	if (status >= 0) {

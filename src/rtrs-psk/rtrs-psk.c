@@ -10,6 +10,7 @@
 #include "fab-psk.h"
 #include "opt.h"
 #include "random.h"
+#include "signals.h"
 #include "std-fds.h"
 #include "util.h"
 
@@ -83,6 +84,7 @@ int main(int argc, char **argv)
 	/* ORDER: before anything else is opened. */
 	if (std_fds_open() < 0)
 		return EXIT_FAILED;
+	signals_begin();
 	switch (opt_argv(&table, &nothing, argc, argv, &first, NULL, err, sizeof(err))) {
 	case OPT_RUN:
 		break;

@@ -20,6 +20,7 @@
 #include "log.h"
 #include "program.h"
 #include "reactor.h"
+#include "signals.h"
 #include "sink.h"
 #include "srv-export.h"
 #include "srv-listen.h"
@@ -244,6 +245,7 @@ int main(int argc, char **argv)
 	 * log written into it. */
 	if (std_fds_open())
 		return 1;
+	signals_begin();
 	stop_begin();
 	log_init(sink_for(false), LOG_LEVEL_INFO);
 	raise_descriptors();

@@ -13,6 +13,7 @@
 #include "resolve.h"
 #include "run.h"
 #include "say.h"
+#include "signals.h"
 #include "std-fds.h"
 #include "which.h"
 
@@ -56,6 +57,7 @@ int main(int argc, char **argv)
 	/* ORDER: before anything else is opened. */
 	if (std_fds_open() < 0)
 		return EXIT_REFUSED;
+	signals_begin();
 	status = args_parse(&ctx, argc, argv);
 	if (status < 0)
 		status = run_resolved(&ctx);

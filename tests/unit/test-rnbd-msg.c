@@ -462,6 +462,7 @@ Test(rnbd_msg, errno_on_the_wire)
 		int err, wire;
 	} table[] = {
 		{ 0, 0 }, { -EIO, -EIO }, { -ENOSPC, -ENOSPC }, { -EDQUOT, -ENOSPC },
+		{ -EFBIG, -ENOSPC },
 		{ -EOPNOTSUPP, -95 }, { -ENOTSUP, -95 }, { -EINVAL, -EINVAL }, { -ENOTCONN, -107 },
 		{ -ENOMEM, -ENOMEM }, { -EPERM, -EPERM }, { -EROFS, -EROFS }, { -ENOENT, -ENOENT },
 		{ -EACCES, -EACCES }, { -EBUSY, -EBUSY }, { -ETIMEDOUT, -ETIMEDOUT },

@@ -14,6 +14,7 @@
 
 #include "end.h"
 #include "log.h"
+#include "signals.h"
 
 #define LOG_S 5				/* for the last line */
 
@@ -61,18 +62,13 @@ static void *end_main(void *arg)
 
 int end_init(void (*last)(void))
 {
-	sigset_t all, before;
 	int r;
 
 	last_fn = last;
 	sem_init(&news, 0, 0);
-	/* Signals are for other threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&thread, NULL, end_main, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r)
-		return -r;
+	r = signals_thread(&thread, end_main, NULL);
+	if (r < 0)
+		return r;
 	pthread_setname_np(thread, "end");
 	running = true;
 	return 0;

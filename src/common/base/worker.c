@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "cleanup.h"
+#include "signals.h"
 #include "worker.h"
 
 static void job_done(struct loop_msg *msg)
@@ -46,10 +47,10 @@ void worker_init(struct worker *w, struct loop *loop)
 
 int worker_run(struct worker *w, struct worker_job *job)
 {
-	int rc = w->running ? 0 : pthread_create(&w->thread, NULL, worker_main, w);
+	int rc = w->running ? 0 : signals_thread(&w->thread, worker_main, w);
 
 	if (rc)
-		return -rc;
+		return rc;
 	if (!w->running)
 		pthread_setname_np(w->thread, "worker");
 	w->running = true;

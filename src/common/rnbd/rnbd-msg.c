@@ -265,7 +265,8 @@ int rnbd_errno_to_wire(int err)
 	assert(err <= 0);
 	if (!err)
 		return 0;
-	if (err == -EDQUOT)
+	/* No room, in the words of a quota and of RLIMIT_FSIZE. */
+	if (err == -EDQUOT || err == -EFBIG)
 		return -ENOSPC;
 	for (unsigned i = 0; i < ARRAY_SIZE(known); i++) {
 		if (err == -known[i])

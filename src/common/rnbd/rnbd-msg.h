@@ -134,7 +134,7 @@ void rnbd_close_encode(struct rnbd_msg_close *m, uint32_t device_id);
 int rnbd_close_decode(const void *buf, size_t len, uint32_t *device_id);
 
 /* The errno that a server may put on the wire for @err (0 or negative): an errno of the lists in
- * doc/protocol.md 8.2 and 8.5; -EDQUOT becomes -ENOSPC, others become -EIO. */
+ * doc/protocol.md 8.2 and 8.5; -EDQUOT and -EFBIG become -ENOSPC, others -EIO. */
 int rnbd_errno_to_wire(int err);
 
 #endif

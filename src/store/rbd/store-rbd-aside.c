@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "exports.h"
 #include "log.h"
+#include "signals.h"
 #include "store-rbd-priv.h"
 #include "util.h"
 
@@ -55,27 +56,14 @@ static void *call_main(void *arg)
 	return NULL;
 }
 
-/* Block all signals in this thread, and keep the former mask in @before. */
-static void signals_block(sigset_t *before)
-{
-	sigset_t all;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, before);
-}
-
 static int call_start(struct rbd_call *call)
 {
-	sigset_t before;
 	pthread_t thread;
-	int rc;
+	int rc = signals_thread(&thread, call_main, call);
 
-	signals_block(&before);
-	rc = pthread_create(&thread, NULL, call_main, call);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!rc)
 		pthread_detach(thread);
-	return -rc;
+	return rc;
 }
 
 int store_rbd_aside_begin(struct rbd_call **out, void (*fn)(void *arg), void (*left)(void *arg),
@@ -143,9 +131,10 @@ int store_rbd_aside_wait(struct rbd_call *call, const struct rbd_patience *p)
 
 void store_rbd_aside_here(void (*fn)(void *arg), void *arg)
 {
-	sigset_t before;
+	sigset_t all, before;
 
-	signals_block(&before);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	fn(arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

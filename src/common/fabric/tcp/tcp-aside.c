@@ -8,13 +8,13 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "signals.h"
 #include "tcp-aside.h"
 
 /* ---- the thread ---- */
@@ -60,18 +60,10 @@ static void *aside_main(void *arg)
 	return NULL;
 }
 
-/* A program's signals are for its other threads. */
 static int start_thread(struct tcp_aside *a)
 {
-	sigset_t all, before;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&a->thread, NULL, aside_main, a);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	/* EAGAIN, which means something else to the caller: no more threads. */
-	return rc ? -ENOMEM : 0;
+	return signals_thread(&a->thread, aside_main, a) < 0 ? -ENOMEM : 0;
 }
 
 /* Make the eventfd, as a source of @epoll, and the thread.  0 or -errno. */

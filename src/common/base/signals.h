@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Signals that must not end a program, and threads that get no signals. */
+#ifndef BASE_SIGNALS_H
+#define BASE_SIGNALS_H
+
+#include <pthread.h>
+#include <signal.h>
+
+/* Ignore SIGXFSZ: a write beyond the limit of a file's size (RLIMIT_FSIZE) fails with EFBIG, and
+ * does not end the program.  Call in main(), before anything is written. */
+void signals_begin(void);
+
+/* pthread_create() of a thread that blocks all signals.  Signals are for other threads of the
+ * program, which may be somebody else's (nbdkit): a write there is refused as signals_begin() says,
+ * too.  Returns 0 or -errno. */
+static inline int signals_thread(pthread_t *thread, void *(*fn)(void *arg), void *arg)
+{
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(thread, NULL, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -rc;
+}
+
+#endif
