@@ -88,6 +88,7 @@ SHELL_TESTS = \
 	%D%/test-nbdkit-no-descriptors.sh \
 	%D%/test-nbdkit-sigterm.sh \
 	%D%/test-nbdkit-sigterm-away.sh \
+	%D%/test-nbdkit-sigterm-held.sh \
 	%D%/test-nbdkit-sigterm-silent.sh \
 	%D%/test-past-end.sh \
 	%D%/test-paths.sh \

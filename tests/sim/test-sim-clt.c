@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "dev-call.h"
+#include "end.h"
 #include "world.h"
 
 static struct world *w;
@@ -247,6 +248,70 @@ static void test_no_patience_with_a_silent_peer(void)
 				   "and no request waits any longer"));
 		world_destroy(w);
 	}
+}
+
+/* Storage that holds a request, of a server that lives: who may be told to end listens after two
+ * heartbeats, and no longer when requests end again.  Who is told has an error within the bound. */
+static void test_no_patience_with_held_storage(void)
+{
+	struct client *clt;
+	struct world_io *io;
+
+	start_exact();
+	clt = world_client_clt(c);
+	for (unsigned told = 0; told < 2; told++) {
+		sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+		io = world_io_start(c, RNBD_OP_WRITE, 0, 512, 1, false);
+		world_run_ms(w, 4000);
+		CHECK(!io->done && !clt->away);
+		world_run_ms(w, 6000);
+		CHECK(!io->done && clt->away);
+		if (told)
+			break;
+		sim_disk_release(world_disk(w));
+		CHECK(world_io_end(io, 0, 100) == 0);
+		world_run_ms(w, 5000);
+		CHECK(!clt->away);
+	}
+	client_lose_patience(clt);
+	world_run_ms(w, END_WAITS_MS - 1000);
+	CHECK(!io->done);
+	CHECK(world_io_end(io, 0, 2000) == -EIO);
+	CHECK(world_traced(w, "lost: requests are still in flight at the end"));
+	sim_disk_release(world_disk(w));
+	world_destroy(w);
+}
+
+/* A large request is held, too, while its parts end one by one. */
+static void test_large_request_is_held(void)
+{
+	struct world_io *io;
+
+	start_exact();
+	sim_disk_delay(world_disk(w), 4000000, 0);
+	io = world_io_start(c, RNBD_OP_WRITE, 0, 1 << 20, 1, false);
+	world_run_ms(w, 11000);
+	CHECK(!io->done && world_client_clt(c)->away);
+	CHECK(world_io_end(io, 0, 60000) == 0);
+	world_destroy(w);
+}
+
+/* A client that is busy listens for nothing, however many of its requests are always in flight. */
+static void test_busy_is_not_held(void)
+{
+	struct world_io *io[2];
+
+	start_exact();
+	sim_disk_delay(world_disk(w), 3000000, 0);
+	io[0] = world_io_start(c, RNBD_OP_WRITE, 0, 512, 1, false);
+	for (unsigned i = 1; i < 20; i++) {
+		world_run_ms(w, 1500);
+		io[i % 2] = world_io_start(c, RNBD_OP_WRITE, i * 512, 512, 1, false);
+		CHECK(world_io_end(io[!(i % 2)], 0, 2000) == 0);
+		CHECK(!world_client_clt(c)->away);
+	}
+	CHECK(world_io_end(io[1], 0, 5000) == 0);
+	world_destroy(w);
 }
 
 /* It is not lost for who is patient, and not for who is told to end when it has been heard again,
@@ -1089,6 +1154,9 @@ int main(int argc, char **argv)
 		{ "name-in-use", test_name_in_use },
 		{ "silent-peer", test_silent_peer },
 		{ "no-patience-with-a-silent-peer", test_no_patience_with_a_silent_peer },
+		{ "no-patience-with-held-storage", test_no_patience_with_held_storage },
+		{ "large-request-is-held", test_large_request_is_held },
+		{ "busy-is-not-held", test_busy_is_not_held },
 		{ "silence-ends", test_silence_ends },
 		{ "busy-path-lives", test_busy_path_lives },
 		{ "idle-path-lives", test_idle_path_lives },

@@ -41,7 +41,8 @@ struct clt_front {
 	unsigned client_fds;		/* descriptors of each client of the front end */
 	const struct clt_front_files *files;	/* NULL: none */
 	/* Sleep for a while.  Less than 0: the process is to end, so requests waiting for a server
-	 * are to fail.  Called again and again while a server is away, on a separate thread.
+	 * are to fail.  Called again and again while a server is away or holds requests, on a
+	 * separate thread.
 	 * NULL: the front end waits for its signals itself, and calls client_lose_patience(). */
 	int (*nap)(void);
 	/* Commands of its own on the control socket (ctl-call.h), beside those of the session; run

@@ -34,7 +34,7 @@ void client_tell_failed(struct client *clt, int err, const char *cause)
 
 void client_tell_away(struct client *clt)
 {
-	bool away = clt_sess_is_away(&clt->sess);
+	bool away = clt_sess_is_away(&clt->sess) || clt->requests == CLIENT_REQUESTS_HELD;
 	struct dev *dev;
 
 	list_for_each(dev, &clt->devs, link)

@@ -62,6 +62,41 @@ static bool server_has_requests(struct client *clt)
 	return false;
 }
 
+/* The number of requests of users that have ended, to the devices that are open. */
+static uint64_t requests_ended(struct client *clt)
+{
+	struct dev_stat sum;
+	struct dev *dev;
+	uint64_t n = 0;
+
+	list_for_each(dev, &clt->devs, link) {
+		dev_stat_ever(dev, &sum);
+		for (unsigned op = 0; op < IO_STAT_NOPS; op++)
+			n += counter_get(&sum.io.op[op].count);
+	}
+	return n;
+}
+
+/* Counts requests of users, not their parts: the parts of a large request may end one by one for an
+ * hour. */
+static void held_timer(struct loop_timer *timer)
+{
+	struct client *clt = container_of(timer, struct client, held_timer);
+	unsigned before = clt->requests;
+	uint64_t ended;
+
+	clt->requests = CLIENT_REQUESTS_NONE;
+	if (server_has_requests(clt)) {
+		ended = requests_ended(clt);
+		clt->requests = before != CLIENT_REQUESTS_NONE && ended == clt->ended ?
+				CLIENT_REQUESTS_HELD : CLIENT_REQUESTS_FLOW;
+		clt->ended = ended;
+	}
+	if (clt->requests != before)
+		client_tell_away(clt);
+	loop_timer_set(clt->sess.loop, timer, clock_now_ms() + RTRS_HB_INTERVAL_MS);
+}
+
 /* A server that lives may hold requests for ever, for instance because its storage does. */
 static void patience_timer(struct loop_timer *timer)
 {
@@ -74,7 +109,10 @@ static void patience_timer(struct loop_timer *timer)
 
 static void start_msg(struct loop_msg *msg)
 {
-	clt_sess_start(&container_of(msg, struct client, start_msg)->sess);
+	struct client *clt = container_of(msg, struct client, start_msg);
+
+	clt_sess_start(&clt->sess);
+	held_timer(&clt->held_timer);
 }
 
 static void close_timer(struct loop_timer *timer)
@@ -89,6 +127,7 @@ static void close_msg(struct loop_msg *msg)
 	client_tell_closing(clt);
 	loop_timer_cancel(&clt->reopen_timer);
 	loop_timer_cancel(&clt->patience_timer);
+	loop_timer_cancel(&clt->held_timer);
 	client_tell_closed(clt);
 	if (!list_empty(&clt->devs))
 		loop_timer_set(clt->sess.loop, &clt->close_timer, clock_now_ms() + CLOSE_MS);
@@ -111,6 +150,7 @@ int client_init(struct client *clt, struct loop *loop, const struct clt_sess_con
 	dev_life_init(clt);
 	loop_timer_init(&clt->close_timer, close_timer);
 	loop_timer_init(&clt->patience_timer, patience_timer);
+	loop_timer_init(&clt->held_timer, held_timer);
 	loop_msg_init(&clt->start_msg, start_msg);
 	loop_msg_init(&clt->close_msg, close_msg);
 	loop_msg_init(&clt->patience_msg, patience_msg);

@@ -45,6 +45,13 @@ struct client {
 	struct loop_msg drop_msg;	/* references of devices were dropped */
 	struct loop_msg patience_msg;
 	struct loop_timer patience_timer;	/* until requests fail that a server holds */
+	struct loop_timer held_timer;	/* at each interval of heartbeats: a look at @requests */
+	enum {
+		CLIENT_REQUESTS_NONE,	/* none was in flight at the last look */
+		CLIENT_REQUESTS_FLOW,
+		CLIENT_REQUESTS_HELD,	/* none had ended since the look before */
+	} requests;
+	uint64_t ended;			/* requests, at the last look that found some in flight */
 	/* news for threads that wait for the session */
 	pthread_mutex_t lock;		/* result, state, away, cause */
 	struct clt_waiter event;
@@ -52,8 +59,8 @@ struct client {
 	int result;			/* CLT_AGAIN: not known yet; 0: was up; negative errno */
 	enum { CLIENT_OPEN, CLIENT_CLOSING, CLIENT_CLOSED } state;	/* changed on the service
 									 * thread alone */
-	bool away;			/* requests wait for a path or an export, or may wait
-					 * soon: a path is silent */
+	bool away;			/* requests wait for a path or an export, or are held, or
+					 * may wait soon: a path is silent */
 	char cause[256];		/* of a negative result */
 };
 
@@ -69,8 +76,9 @@ void client_close(struct client *clt);
 void client_close_start(struct client *clt);
 /* True if the session is closed.  Any thread. */
 bool client_closed(struct client *clt);
-/* Wait until requests wait for the server or an export, or the server has given no sign of life for
- * a heartbeat: true; or until the session is closed: false.  Blocks; one thread. */
+/* Wait until requests wait for the server or an export, or requests are in flight and none has
+ * ended for an interval of heartbeats, or the server has given no sign of life for a heartbeat:
+ * true; or until the session is closed: false.  Blocks; one thread. */
 bool client_wait_away(struct client *clt);
 /* From now on, fail requests at once if the server or the export is away, as with io_timeout_ms 0.
  * A silent server counts as away after two heartbeats, and a server that lives and holds requests

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the session, its reloads, the control socket, the metrics, and a thread.  While requests
- * wait for a server that is away, the thread listens for the end of the front end's process. */
+ * wait for a server that is away or holds them, the thread listens for the end of the front end's
+ * process. */
 #include <config.h>
 
 #include <errno.h>
