@@ -123,6 +123,8 @@ void nbd_mem_trim(struct nbd_mem *mem)
 
 /* ---- pieces ---- */
 
+enum mem_bound { WITHIN_LIMIT, BEYOND_LIMIT };
+
 /* Free kept pieces until @size bytes more are within the limit.  False: even then too many. */
 static bool mem_make_room(struct nbd_mem *mem, size_t size)
 {
@@ -131,18 +133,28 @@ static bool mem_make_room(struct nbd_mem *mem, size_t size)
 	return mem->used + mem->kept + size <= mem->limit;
 }
 
-void *nbd_mem_get(struct nbd_pool *pool, size_t len)
+static void *mem_get(struct nbd_pool *pool, size_t len, enum mem_bound bound)
 {
 	unsigned class = class_of(len);
 	size_t size = class_size(class);
 	void *piece = pool_take(pool, class);
 
 	pool->state = NBD_POOL_WORKS;
-	if (!piece && mem_make_room(pool->mem, size))
+	if (!piece && (mem_make_room(pool->mem, size) || bound == BEYOND_LIMIT))
 		piece = piece_make(size);
 	if (piece)
 		pool->mem->used += size;
 	return piece;
+}
+
+void *nbd_mem_get(struct nbd_pool *pool, size_t len)
+{
+	return mem_get(pool, len, WITHIN_LIMIT);
+}
+
+void *nbd_mem_get_beyond(struct nbd_pool *pool, size_t len)
+{
+	return mem_get(pool, len, BEYOND_LIMIT);
 }
 
 void nbd_mem_put(struct nbd_pool *pool, void *piece, size_t len)

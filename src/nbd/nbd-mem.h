@@ -49,6 +49,8 @@ void nbd_mem_pool_fini(struct nbd_pool *pool);
 size_t nbd_mem_size(size_t len);
 /* Take a piece for @len bytes; NULL: the limit is reached, or no memory. */
 void *nbd_mem_get(struct nbd_pool *pool, size_t len);
+/* The same, whatever the limit; NULL: no memory. */
+void *nbd_mem_get_beyond(struct nbd_pool *pool, size_t len);
 /* Give back a piece to the pool that it comes from, with the @len of its nbd_mem_get(). */
 void nbd_mem_put(struct nbd_pool *pool, void *piece, size_t len);
 

@@ -19,7 +19,7 @@
 #define NBD_SMALL 512u			/* of a small one */
 #define NBD_CONN_IOS 256u		/* requests of a connection in flight */
 #define NBD_IOS_MAX 16384u		/* of all connections of a loop */
-#define NBD_CONN_MEMORY (64u << 20)	/* bytes of their data; one request may have more */
+#define NBD_CONN_MEMORY (64u << 20)	/* bytes of their data; the first may have more */
 #define NBD_STATUS_ROOM 8192u		/* bytes of the reply to a BLOCK_STATUS */
 #define NBD_STATUS_MEMORY (NBD_IO_SCRATCH + NBD_STATUS_ROOM)
 #define NBD_TURN 16u			/* requests that a connection starts, then others do */
@@ -186,7 +186,8 @@ struct nbd_conn {
 	struct nbd_counts counts;
 	/* in flight */
 	unsigned nios;
-	size_t memory;
+	unsigned npieces;		/* of requests */
+	size_t memory;			/* of requests, and ahead */
 	struct nbd_pool pool;		/* its memory: no other connection sees bytes of this one */
 	/* output */
 	struct list out;		/* struct nbd_request_io.link */
@@ -207,7 +208,7 @@ struct nbd_server {
 	struct nbd_pool input;		/* blocks of input, whose bytes no reply has */
 	struct loop_timer trim;		/* of memory that rests; while there are connections */
 	struct list ios;		/* free ones: struct nbd_request_io.link */
-	unsigned nios;			/* of all connections */
+	unsigned nios, npieces;		/* of all connections */
 	struct list conns;
 	unsigned nconns;
 	struct crowd guests;		/* struct nbd_conn.guest */

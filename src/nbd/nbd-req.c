@@ -37,15 +37,30 @@ struct nbd_request_io *nbd_req_get(struct nbd_conn *conn, const struct nbd_reque
 	return q;
 }
 
+/* Memory ahead belongs to no request, and none comes back from it: it does not count as the first. */
 static bool is_full(const struct nbd_conn *conn, size_t len)
 {
-	return conn->memory && conn->memory + nbd_mem_size(len) > NBD_CONN_MEMORY;
+	return conn->npieces && conn->memory + nbd_mem_size(len) > NBD_CONN_MEMORY;
 }
 
 void *nbd_req_piece(struct nbd_conn *conn, size_t len)
 {
 	void *piece = is_full(conn, len) ? NULL : nbd_mem_get(&conn->pool, len);
 
+	if (piece)
+		conn->memory += nbd_mem_size(len);
+	return piece;
+}
+
+/* A piece for a request.  While no request has one, none comes back: what is used then is input
+ * and memory ahead, which waits for this request.  So the limit does not hold this one up. */
+static void *piece_of_request(struct nbd_conn *conn, size_t len)
+{
+	void *piece = nbd_req_piece(conn, len);
+
+	if (piece || conn->server->npieces)
+		return piece;
+	piece = nbd_mem_get_beyond(&conn->pool, len);
 	if (piece)
 		conn->memory += nbd_mem_size(len);
 	return piece;
@@ -61,12 +76,14 @@ void nbd_req_piece_set(struct nbd_request_io *q, void *piece, size_t len)
 {
 	q->piece = q->io.buf = piece;
 	q->piece_len = len;
+	q->conn->npieces++;
+	q->conn->server->npieces++;
 }
 
 bool nbd_req_memory(struct nbd_request_io *q, size_t len)
 {
 	struct nbd_conn *conn = q->conn;
-	void *piece = nbd_req_piece(conn, len);
+	void *piece = piece_of_request(conn, len);
 
 	if (piece)
 		nbd_req_piece_set(q, piece, len);
@@ -105,8 +122,11 @@ void nbd_req_unget(struct nbd_request_io *q)
 	struct nbd_conn *conn = q->conn;
 	struct nbd_server *server = conn->server;
 
-	if (q->piece)
+	if (q->piece) {
 		nbd_req_piece_put(conn, q->piece, q->piece_len);
+		conn->npieces--;
+		server->npieces--;
+	}
 	if (q->block)
 		nbd_block_put(server, q->block);
 	conn->nios--;

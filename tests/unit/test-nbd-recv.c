@@ -9,6 +9,8 @@
 
 TestSuite(recv, .init = by_hand_begin, .fini = by_hand_end);
 
+#define LARGE 100000u			/* bytes of a WRITE that comes ahead */
+
 static unsigned ncalls;
 
 ssize_t __real_recvmsg(int fd, struct msghdr *msg, int flags);
@@ -174,4 +176,24 @@ Test(recv, cut_in_the_expected_write)
 	expect_reply(fd, 0, 0);
 	leave(fd);
 	cr_assert(strstr(last_line, "in a request"), "%s", last_line);
+}
+
+/* The largest request comes where a WRITE was expected, with bytes behind: the memory in which
+ * these came belongs to no request, and does not hold this one up. */
+Test(recv, largest_where_a_write_was_expected)
+{
+	struct nbd_msg_request m[3] = { request(NBD_CMD_WRITE, 1, 0, LARGE),
+					request(NBD_CMD_READ, 2, 0, NBD_DATA_MAX),
+					request(NBD_CMD_FLUSH, 3, 0, 0) };
+	static const uint8_t data[LARGE];
+	int fd = serve("large");
+
+	say(fd, &m[0], sizeof(m[0]));
+	say(fd, data, sizeof(data));
+	expect_reply(fd, 1, 0);
+	rig.mode = RIG_HOLDS;
+	say(fd, &m[1], sizeof(m[1]) + sizeof(m[2]));
+	cr_assert_eq(rig.nheld, 2, "%u in flight", rig.nheld);
+	leave(fd);
+	rig_finish_all(&rig, 0);
 }

@@ -263,6 +263,23 @@ Test(server, memory_is_bounded)
 		rig_finish(&rig, 0, 0);
 }
 
+/* The least memory of a server is that of one request: the input that its connection and others
+ * have does not hold it up. */
+Test(server, largest_request_beside_input)
+{
+	int fd[2] = { serve("large"), serve("large") };
+
+	rig.mode = RIG_HOLDS;
+	rig.server->mem.limit = NBD_SERVER_MEMORY_MIN;
+	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++)
+		ask(fd[i], NBD_CMD_READ, i, 0, NBD_DATA_MAX);
+	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++) {
+		cr_assert_eq(rig.nheld, 1, "%u in flight, %u have ended", rig.nheld, i);
+		leave(fd[i]);
+		rig_finish(&rig, 0, 0);
+	}
+}
+
 /* A client that takes no reply has memory that others want, and gives way. */
 Test(server, slow_reader_gives_way)
 {
