@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Signals that are sent to daemons out of habit do not end rtrs-server, even when they come
-# together; behind them it serves, and SIGTERM ends it.
+# Signals that are sent to daemons out of habit do not end rtrs-server or rtrs-nbd, even when they
+# come together; behind them it serves, and SIGTERM ends it.
 . ./tests/functions.sh
-requires_server; requires_plugin
+requires_server; requires_plugin; requires_gateway
 requires nbdinfo --version
 
 truncate -s 1M "$tmp/disk"
@@ -21,8 +21,24 @@ kill -CONT "$server_pid"
 expect_exit "$server_pid" 0
 wait_line "$server_log" 'SIGTERM: stopping'
 
-# A client does not notice.
+# The same of rtrs-nbd.
 start_server "disk=$tmp/disk"
+start_gateway -v "server=127.0.0.1:$server_port"
+for signal in HUP USR1 USR2; do
+	kill -"$signal" "$gateway_pid"
+	wait_line "$gateway_log" "SIG$signal: ignored"
+done
+[ "$(timeout "$TIMEOUT_S" nbdinfo --size "nbd+unix:///disk?socket=$sock")" = 1048576 ]
+stop_all_threads "$gateway_pid"
+kill -HUP "$gateway_pid"
+kill -USR1 "$gateway_pid"
+kill -USR2 "$gateway_pid"
+kill -TERM "$gateway_pid"
+kill -CONT "$gateway_pid"
+expect_exit "$gateway_pid" 0
+stopped="$stopped$gateway_pid "
+
+# A client does not notice.
 start_nbdkit "server=127.0.0.1:$server_port" export=disk
 kill -HUP "$server_pid"
 wait_line "$server_log" 'SIGHUP: ignored'

@@ -3,8 +3,8 @@
  *
  * The main thread waits for signals; all IO runs on --threads loops, of which the first is that of
  * the session.  SIGTERM and SIGINT end the program: requests in flight are answered, connections
- * are closed, the session ends.  SIGHUP has the session read keys and certificates again.  A
- * failure at the start is a line on stderr and an exit status. */
+ * are closed, the session ends.  SIGHUP has the session read keys and certificates again; SIGUSR1
+ * and SIGUSR2 are ignored.  A failure at the start is a line on stderr and an exit status. */
 #include <config.h>
 
 #include <errno.h>
@@ -90,13 +90,13 @@ static const struct clt_front front = {
 
 /* ---- signals ---- */
 
+static const int stop_signals[] = { SIGTERM, SIGINT, SIGQUIT, 0 };
+
 static void signals_set(sigset_t *set)
 {
 	sigemptyset(set);
-	sigaddset(set, SIGTERM);
-	sigaddset(set, SIGINT);
-	sigaddset(set, SIGQUIT);
-	sigaddset(set, SIGHUP);
+	signals_add(set, stop_signals);
+	signals_add(set, signals_of_habit);
 	sigaddset(set, SIGCHLD);
 }
 
@@ -114,6 +114,10 @@ static int wait_for_end(void)
 			clt_reload_hup(&start.reload);
 			continue;
 		}
+		if (sig == SIGUSR1 || sig == SIGUSR2) {
+			signals_tell_ignored(sig, NULL);
+			continue;
+		}
 		if (sig != SIGCHLD)
 			return 0;
 		if (!command || waitpid(command, &status, WNOHANG) != command)
@@ -126,12 +130,7 @@ static int wait_for_end(void)
 /* A second signal ends the program at once.  A reload that comes too late is none of the kind. */
 static void signals_restore(void)
 {
-	sigset_t set;
-
-	signals_set(&set);
-	sigdelset(&set, SIGCHLD);
-	sigdelset(&set, SIGHUP);
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	signals_mask(SIG_UNBLOCK, stop_signals);
 }
 
 /* ---- start and stop ---- */
@@ -242,6 +241,7 @@ int main(int argc, char **argv)
 	if (std_fds_open() < 0)
 		return 1;
 	signals_begin();
+	signals_mask(SIG_BLOCK, signals_of_habit);
 	clt_conf_init(&conf, &front);
 	status = gate_options_parse(&options, &conf, argc, argv);
 	if (status >= 0) {

@@ -24,30 +24,13 @@
 #include "log.h"
 #include "program.h"
 #include "reactor.h"
+#include "signals.h"
 #include "srv-keys.h"
 #include "util.h"
 
 /* ---- signals ---- */
 
-/* Signals that end a program by default and that daemons get out of habit. */
-static const int ignored_signals[] = { SIGHUP, SIGUSR1, SIGUSR2, 0 };
 static const int stop_signals[] = { SIGTERM, SIGINT, 0 };
-
-static void signals_add(sigset_t *set, const int *signals)
-{
-	while (*signals)
-		sigaddset(set, *signals++);
-}
-
-/* @how: as with pthread_sigmask(). */
-static void signals_mask(int how, const int *signals)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	signals_add(&set, signals);
-	pthread_sigmask(how, &set, NULL);
-}
 
 /* The control socket and the metrics while these have names: what an end by force is to take along,
  * on any thread. */
@@ -136,8 +119,6 @@ static void server_stopped(void *arg)
 	signals_mask(SIG_UNBLOCK, stop_signals);
 }
 
-static struct log_limit ignored_limit = LOG_LIMIT_INIT(4, 10000);
-
 static void signals_stop(struct program *p, const char *name)
 {
 	struct sigaction at_once = { .sa_handler = exit_at_once };
@@ -204,9 +185,8 @@ static void signals_hup(struct program *p)
 	if (p->conf.config || srv_keys_any(p->srv))
 		change_hup(&p->change);
 	else
-		log_limited(&ignored_limit, LOG_LEVEL_INFO, NULL, "SIGHUP: ignored: there is no "
-			    "configuration file and no file of keys to read again, and no log "
-			    "to open anew");
+		signals_tell_ignored(SIGHUP, "there is no configuration file and no file of keys "
+				     "to read again, and no log to open anew");
 }
 
 static bool signals_ready(struct loop_watch *w)
@@ -215,20 +195,17 @@ static bool signals_ready(struct loop_watch *w)
 	struct signalfd_siginfo info;
 
 	while (read(w->fd, &info, sizeof(info)) == sizeof(info)) {
-		const char *name = sigabbrev_np((int)info.ssi_signo);
-
 		if (info.ssi_signo == SIGHUP)
 			signals_hup(p);
 		else
-			log_limited(&ignored_limit, LOG_LEVEL_INFO, NULL,
-				    "SIG%s: ignored: there is no log to open anew", name);
+			signals_tell_ignored((int)info.ssi_signo, NULL);
 	}
 	return false;
 }
 
 void stop_begin(void)
 {
-	signals_mask(SIG_BLOCK, ignored_signals);
+	signals_mask(SIG_BLOCK, signals_of_habit);
 }
 
 int stop_open(struct program *p)
@@ -239,7 +216,7 @@ int stop_open(struct program *p)
 	signal(SIGPIPE, SIG_IGN);
 	signals_mask(SIG_BLOCK, stop_signals);
 	sigemptyset(&set);
-	signals_add(&set, ignored_signals);
+	signals_add(&set, signals_of_habit);
 	p->signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	p->signals.events = POLLIN;
 	p->signals.ready = signals_ready;

@@ -10,6 +10,17 @@
  * does not end the program.  Call in main(), before anything is written. */
 void signals_begin(void);
 
+/* Signals that end a program by default and that daemons get out of habit; 0 is behind the last. */
+extern const int signals_of_habit[];
+/* Log that the program ignores @sig, one of signals_of_habit, because of @why; NULL: because it has
+ * no log file.  Any thread. */
+void signals_tell_ignored(int sig, const char *why);
+
+/* Add @signals, up to a 0, to @set. */
+void signals_add(sigset_t *set, const int *signals);
+/* pthread_sigmask() of @signals, up to a 0. */
+void signals_mask(int how, const int *signals);
+
 /* pthread_create() of a thread that blocks all signals.  Signals are for other threads of the
  * program, which may be somebody else's (nbdkit): a write there is refused as signals_begin() says,
  * too.  Returns 0 or -errno. */

@@ -14,6 +14,7 @@
 #include "clt-reload.h"
 #include "fab-tls.h"
 #include "log.h"
+#include "signals.h"
 
 static const char no_files[] = "there is no file to read again: expected auth-psk, tls-psk or "
 			       "tls-certificates at the start";
@@ -178,8 +179,6 @@ void clt_reload_run(struct clt_reload *r, clt_reload_done_fn *done, void *arg)
 
 /* ---- SIGHUP ---- */
 
-static struct log_limit ignored_limit = LOG_LIMIT_INIT(4, 10000);
-
 /* The log has the end of each reload. */
 static void hup_ended(void *arg, int rc, const char *text)
 {
@@ -191,7 +190,7 @@ static void reload_again(struct clt_reload *r)
 	if (!r->again && has_files(r))
 		clt_reload_run(r, hup_ended, r);
 	else if (!r->again)
-		log_limited(&ignored_limit, LOG_LEVEL_INFO, NULL, "SIGHUP: ignored: %s", no_files);
+		signals_tell_ignored(SIGHUP, no_files);
 }
 
 static void hup_msg(struct loop_msg *msg)
