@@ -17,7 +17,7 @@
 #include "gate-listen.h"
 
 #define BACKLOG 512
-#define PORT "10809"			/* IANA's for NBD */
+#define PORT 10809			/* IANA's for NBD */
 
 /* ---- given sockets ---- */
 
@@ -122,11 +122,13 @@ static int listen_at(struct gate_listen *l, const struct addrinfo *ai)
 static int listen_tcp(struct gate_listen *l, const struct gate_options *o, char *err, size_t len)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
-	const char *port = o->port ? o->port : PORT;
 	const char *where = o->address ? o->address : "localhost";
 	struct addrinfo *list;
-	int rc = getaddrinfo(o->address, port, &hints, &list), r = 0;
+	char port[16];
+	int rc, r = 0;
 
+	snprintf(port, sizeof(port), "%d", o->port == GATE_PORT_NONE ? PORT : o->port);
+	rc = getaddrinfo(o->address, port, &hints, &list);
 	if (rc) {
 		snprintf(err, len, "--ipaddr '%s' --port '%s': %s", where, port, gai_strerror(rc));
 		return -ENOENT;
@@ -155,7 +157,7 @@ int gate_listen_open(struct gate_listen *l, const struct gate_options *o, char *
 
 	*l = (struct gate_listen){ .socket.fd = -1 };
 	r = take_given(l, err, len);
-	if (r > 0 && (o->socket || o->address || o->port)) {
+	if (r > 0 && (o->socket || o->address || o->port != GATE_PORT_NONE)) {
 		snprintf(err, len, "LISTEN_FDS gives sockets: --unix, --ipaddr and --port are not "
 			 "expected with them");
 		r = -EINVAL;

@@ -31,8 +31,9 @@ static const struct opt rows[] = {
 	{ .name = "ipaddr", .letter = 'i', .type = OPT_TEXT, FIELD(address), .arg = "ADDR",
 	  .of = "an address of this machine", .shown = "127.0.0.1 and ::1", .holds = OPT_AT_START,
 	  .help = "listen at this address" },
-	{ .name = "port", .letter = 'p', .type = OPT_TEXT, FIELD(port), .arg = "PORT",
-	  .of = "a port", .shown = "10809", .holds = OPT_AT_START, .help = "listen at this port" },
+	{ .name = "port", .letter = 'p', .type = OPT_NUMBER, FIELD(port), .arg = "PORT",
+	  .most = UINT16_MAX, .shown = "10809", .holds = OPT_AT_START,
+	  .help = "listen at this port" },
 	{ .name = "readonly", .letter = 'r', .type = OPT_FLAG, FIELD(readonly),
 	  .holds = OPT_AT_START, .help = "clients may only read" },
 	{ .name = "foreground", .letter = 'f', .type = OPT_FLAG, FIELD(foreground),
@@ -165,7 +166,7 @@ static int check_together(const struct gate_options *o)
 {
 	const char *wrong = NULL;
 
-	if (o->socket && (o->address || o->port))
+	if (o->socket && (o->address || o->port != GATE_PORT_NONE))
 		wrong = "--unix with --ipaddr or --port: give the one or the other";
 	else if (o->socket && !strcmp(o->socket, "-") && !o->run)
 		wrong = "--unix '-': expected with --run, which is told where the socket is";
@@ -230,6 +231,7 @@ void gate_options_fini(struct gate_options *o)
 static void gate_set_defaults(struct gate_options *o)
 {
 	memset(o, 0, sizeof(*o));
+	o->port = GATE_PORT_NONE;
 	o->threads = MIN(MAX((unsigned)get_nprocs() / 2, 1u), 8u);
 	opt_defaults(&gate_options, o);
 }

@@ -6,9 +6,12 @@
 
 #include "clt-conf.h"
 
+#define GATE_PORT_NONE (-1)
+
 struct gate_options {
 	const char *socket;		/* -U; NULL: none, "-": one of its own for --run */
-	const char *address, *port;	/* -i, -p; NULL: not given */
+	const char *address;		/* -i; NULL: not given */
+	int port;			/* -p; GATE_PORT_NONE: not given */
 	const char *pidfile;		/* NULL: none */
 	const char *run;		/* a command; NULL: none */
 	const char *uri_name;		/* -e: the export in $uri; NULL: the default one */

@@ -49,7 +49,7 @@ Test(gate_options, tcp)
 {
 	cr_assert_eq(parse(&o, &conf, "server=unix:/srv -i127.0.0.1 --port=0 poll=0"), -1);
 	cr_assert_str_eq(o.address, "127.0.0.1");
-	cr_assert_str_eq(o.port, "0");
+	cr_assert_eq(o.port, 0);
 	cr_assert_eq(conf.poll_us, 0);
 }
 
