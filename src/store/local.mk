@@ -34,6 +34,7 @@ libstore_la_SOURCES = \
 	%D%/exports.h \
 	%D%/file/store-file-claim.c \
 	%D%/file/store-file-desc.c \
+	%D%/file/store-file-fs.c \
 	%D%/file/store-file-geometry.c \
 	%D%/file/store-file-holder.c \
 	%D%/file/store-file-holder.h \

@@ -22,6 +22,9 @@
  *	'K' to him	that is so; 'G' lets the one that was kept happen, after all that came
  *			meanwhile
  *
+ * Each FSYNC is a line "fsync" on stderr, written before the answer, and while FILE.fails exists each
+ * FSYNC fails with EIO.
+ *
  * One thread; one holder at a time; a holder that goes lets the storage go on.  What fails here
  * ends the process, and the kernel then fails what waits. */
 #include <config.h>
@@ -50,6 +53,7 @@
 #define REQUEST_SIZE (MAX_WRITE + FUSE_MIN_READ_BUFFER)
 
 static int fuse_fd, file_fd, listen_fd, holder_fd = -1;
+static char *fails_path;
 static bool told;			/* the holder: that a request waits */
 static uint8_t *kept;			/* a WRITE that is to happen later, or NULL */
 static volatile sig_atomic_t ending;
@@ -154,6 +158,16 @@ static void do_write(const struct fuse_in_header *in)
 	answer(in, n < 0 ? errno : 0, &out, n < 0 ? 0 : sizeof(out));
 }
 
+static void do_fsync(const struct fuse_in_header *in)
+{
+	int err = access(fails_path, F_OK) ? 0 : EIO;
+
+	if (!err && fdatasync(file_fd) < 0)
+		err = errno;
+	fputs("fsync\n", stderr);
+	answer(in, err, NULL, 0);
+}
+
 /* Into @request; false when there was nothing. */
 static bool read_request(void)
 {
@@ -189,7 +203,7 @@ static uint32_t serve(void)
 		do_write(in);
 		break;
 	case FUSE_FSYNC:
-		answer(in, fdatasync(file_fd) < 0 ? errno : 0, NULL, 0);
+		do_fsync(in);
 		break;
 	case FUSE_FLUSH:
 	case FUSE_RELEASE:
@@ -353,7 +367,7 @@ int main(int argc, char **argv)
 	sigaction(SIGTERM, &term, NULL);
 	request = malloc(REQUEST_SIZE);
 	file_fd = open(argv[1], O_RDWR | O_CLOEXEC);
-	if (!request || file_fd < 0)
+	if (!request || file_fd < 0 || asprintf(&fails_path, "%s.fails", argv[1]) < 0)
 		die(argv[1]);
 	listen_on(argv[3]);
 	mount_on(argv[2]);
@@ -362,6 +376,7 @@ int main(int argc, char **argv)
 	loop(&wait_mask);
 	if (umount2(argv[2], MNT_DETACH) < 0)
 		die("unmounting");
+	free(fails_path);
 	free(request);
 	return 0;
 }

@@ -155,7 +155,25 @@ Test(export_ask, direct)
 	};
 	static char buf[16384] __attribute__((aligned(4096)));
 
-	ask_all(ask_export("a=f,direct", 4096), asks, ARRAY_SIZE(asks), buf);
+	struct export *ex = ask_export("a=f,direct", 4096);
+
+	store_file(ex)->fs |= STORE_FILE_FS_DSYNC;
+	ask_all(ex, asks, ARRAY_SIZE(asks), buf);
+}
+
+/* A file system of which nothing is known may take DSYNC, and sync nothing. */
+Test(export_ask, direct_without_known_dsync)
+{
+	static const struct ask asks[] = {
+		{ RNBD_OP_WRITE, 0, 4096, 8192, "W" },
+		{ RNBD_OP_WRITE, RNBD_F_FUA, 4096, 8192, "WS" },
+		{ RNBD_OP_WRITE, RNBD_F_PREFLUSH | RNBD_F_FUA, 4096, 8192, "SWS" },
+	};
+	static char buf[16384] __attribute__((aligned(4096)));
+	struct export *ex = ask_export("a=f,direct", 4096);
+
+	store_file(ex)->fs &= ~STORE_FILE_FS_DSYNC;
+	ask_all(ex, asks, ARRAY_SIZE(asks), buf);
 }
 
 /* Through memory of ours, without DSYNC. */
@@ -166,7 +184,10 @@ Test(export_ask, direct_unaligned_memory)
 	};
 	static char buf[16384] __attribute__((aligned(4096)));
 
-	ask_all(ask_export("a=f,direct", 4096), asks, ARRAY_SIZE(asks), buf + 8);
+	struct export *ex = ask_export("a=f,direct", 4096);
+
+	store_file(ex)->fs |= STORE_FILE_FS_DSYNC;
+	ask_all(ex, asks, ARRAY_SIZE(asks), buf + 8);
 }
 
 Test(export_ask, zeroes)

@@ -460,6 +460,7 @@ Test(export_io, syncs_are_marked_until_they_end)
 	rig_file("f", SIZE, 0);
 	buffered = rig_export(&rig, "a=f");
 	direct = rig_export(&rig, "b=f,direct");
+	store_file(direct)->fs |= STORE_FILE_FS_DSYNC;
 	rig_attach(&rig);
 	for_each_case(c, cases) {
 		struct rig_io rio = { .io = { .op = c->op, .flags = c->flags, .buf = buf, .mem = -1,

@@ -15,30 +15,15 @@
 #include <config.h>
 
 #include <errno.h>
-#include <linux/magic.h>
 #include <pthread.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "cleanup.h"
 #include "store-file-io.h"
 #include "rnbd-extents.h"
 
-#ifndef XFS_SUPER_MAGIC
-#define XFS_SUPER_MAGIC 0x58465342
-#endif
-
 /* ---- on the thread of the file ---- */
-
-static bool knows_holes(int fd)
-{
-	struct statfs st;
-
-	return !fstatfs(fd, &st) &&
-	       (st.f_type == EXT4_SUPER_MAGIC || st.f_type == XFS_SUPER_MAGIC ||
-		st.f_type == BTRFS_SUPER_MAGIC || st.f_type == TMPFS_MAGIC);
-}
 
 /* The first byte of data in [@pos, @end), or @end; -1: cannot tell. */
 static int64_t seek_data(int fd, uint64_t pos, uint64_t end)
@@ -93,7 +78,7 @@ static void seek_extents(struct export_io *io)
 	struct stat st;
 
 	rnbd_extents_begin(&w, io->buf, io->room);
-	if (knows_holes(fd) && !fstat(fd, &st)) {
+	if ((store_file(io->ex)->fs & STORE_FILE_FS_HOLES) && !fstat(fd, &st)) {
 		file_end = align_down((uint64_t)st.st_size, RNBD_SECTOR_SIZE);
 		room = seek_all(fd, &pos, MIN(end, file_end), &w);
 	}

@@ -2,7 +2,7 @@
 /* Buffered WRITEs by a plain system call on the reactor's own thread, if this is faster and stops
  * nothing that would not stop anyway (doc/decisions.md D3):
  *   - if all exports of the server lie on one file system (exports.one_medium);
- *   - on file systems that wait only for this machine (store_file.local_fs);
+ *   - on file systems that wait only for this machine (STORE_FILE_FS_LOCAL);
  *   - on the threads for IO: the control thread (never_blocks) leaves all writes to workers;
  *   - not for a while after a write that slept: for INLINE_PAUSE_FACTOR times as long workers do
  *     the ring's writes, so such sleeps take a fifth of the thread's time at most.  A write that
@@ -75,8 +75,8 @@ static void inline_find_kind(struct export_io *io)
 /* True if @ring's thread may write to @ex by a call now, if a call suits the kind of @ex. */
 static bool inline_may_call(const struct export_ring *ring, const struct export *ex)
 {
-	return !ex->direct && exports_one_medium(ex->all) && store_file(ex)->local_fs &&
-	       !ring->never_blocks && clock_now_ms() >= ring->inline_pause_until_ms;
+	return !ex->direct && exports_one_medium(ex->all) &&
+	       (store_file(ex)->fs & STORE_FILE_FS_LOCAL) && !ring->never_blocks && clock_now_ms() >= ring->inline_pause_until_ms;
 }
 
 bool store_file_inline_takes(const struct export_io *io)

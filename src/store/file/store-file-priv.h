@@ -47,7 +47,7 @@ struct store_file {
 	bool force;			/* block device: export the device although others use it */
 	dev_t dev;			/* file: st_dev, st_ino; block device: st_rdev, 0 */
 	ino_t ino;
-	bool local_fs;			/* a write waits for this machine only */
+	unsigned fs;			/* STORE_FILE_FS_*, since open() */
 	/* On a direct export data from tail_start on goes through the page cache (tail_fd): the
 	 * last bytes of a file whose size is no multiple of block_align, and all growth since. */
 	int tail_fd;			/* -1: none */
@@ -65,6 +65,10 @@ struct store_file {
 };
 
 extern const struct store_driver store_file_driver;
+
+#define STORE_FILE_FS_HOLES 0x1u		/* SEEK_DATA finds all data */
+#define STORE_FILE_FS_LOCAL 0x2u		/* a write waits for this machine only */
+#define STORE_FILE_FS_DSYNC 0x4u		/* a direct write with RWF_DSYNC is durable */
 
 #define STORE_FILE_CANNOT_DISCARD 0x1u		/* block device: BLOCK_URING_CMD_DISCARD */
 #define STORE_FILE_CANNOT_STALE 0x2u		/* block device: FALLOC_FL_NO_HIDE_STALE */
@@ -131,6 +135,8 @@ void store_file_desc_removed(struct export *ex);
 /* Fill the geometry of the opened @f.  Main thread or a worker (export-life.h), as all of the
  * following. */
 void store_file_geometry(struct store_file *f, uint32_t st_blksize);
+/* The STORE_FILE_FS_* of the opened @f. */
+unsigned store_file_fs(const struct store_file *f);
 /* The struct export.ident of the opened @f. */
 uint64_t store_file_ident(const struct store_file *f);
 /* True if the block device of @ex has an id of its own, which any host reads. */

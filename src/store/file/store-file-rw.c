@@ -53,10 +53,12 @@ static void *rw_memory(const struct export_io *io)
 
 /* True if the kernel does the FUA of @io.  On a direct export a device has a cheaper way than a
  * flush, and the write has its own error.  Through the page cache the write would share the file's
- * error with others (store-file-sync.c): there the SYNC stage does the FUA. */
+ * error with others (store-file-sync.c), and an unknown file system may sync nothing: there the
+ * SYNC stage does the FUA. */
 static bool rw_dsync(const struct export_io *io)
 {
-	return io->ex->direct && io->op == RNBD_OP_WRITE && (io->flags & RNBD_F_FUA);
+	return io->ex->direct && io->op == RNBD_OP_WRITE && (io->flags & RNBD_F_FUA) &&
+	       (store_file(io->ex)->fs & STORE_FILE_FS_DSYNC);
 }
 
 static void rw_submit(struct export_io *io, bool read, int slot, void *buf, uint32_t len,

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/fs.h>
-#include <linux/magic.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +16,6 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -190,16 +188,6 @@ static int learn_dio_align(struct export *ex, const struct refusal *to)
 	return 0;
 }
 
-/* True if a write to the file system waits for this machine alone.  Asked of file systems that
- * refuse RWF_NOWAIT for buffered writes. */
-static bool is_local_fs(const struct export *ex)
-{
-	struct statfs st;
-
-	return !store_file(ex)->is_block && !fstatfs(store_file(ex)->fd, &st) &&
-	       (st.f_type == EXT4_SUPER_MAGIC || st.f_type == TMPFS_MAGIC);
-}
-
 static void set_kind(struct export *ex, bool is_block)
 {
 	store_file(ex)->is_block = is_block;
@@ -246,7 +234,7 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 	if (store_file(ex)->is_block != !!S_ISBLK(st.st_mode))
 		return file_refuse(&to, -ESTALE, "was replaced while it was opened");
 	learn_ids(ex, &st);
-	store_file(ex)->local_fs = is_local_fs(ex);
+	store_file(ex)->fs = store_file_fs(store_file(ex));
 	rc = learn_size(ex, &st, &to);
 	if (!rc && ex->shared)
 		rc = check_shared(ex, &to);
