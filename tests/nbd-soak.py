@@ -11,7 +11,6 @@ import array
 import os
 import random
 import sys
-import time
 
 import nbd
 
@@ -32,19 +31,28 @@ class Client:
         self.stored = {}        # slot: (version, length) that was answered for last
         self.flying = {}        # slot: [cookie, buffer, version, length, is a write]
         self.version = index << 20
-        self.handle = None
+        self.handle = None      # None: no connection is begun
+        self.ready = False      # requests can be sent
 
     def connect(self):
-        """False: no gateway listens now."""
-        self.handle = nbd.NBD()
+        """Go on with the connection, which a gateway that ends may not take."""
         try:
-            self.handle.connect_unix(path)
+            if not self.handle:
+                self.handle = nbd.NBD()
+                self.handle.aio_connect(path)
+            self.handle.poll(10)
+            self.ready = self.handle.aio_is_ready()
+            if self.ready:
+                for slot, job in self.flying.items():
+                    job[0] = self.send(slot, *job[1:])
         except nbd.Error:
+            pass                    # the connection is over, or is_over() says no
+        self.look()
+
+    def look(self):
+        if self.is_over():
             self.handle = None
-            return False
-        for slot, job in self.flying.items():
-            job[0] = self.send(slot, *job[1:])
-        return True
+            self.ready = False
 
     def send(self, slot, buf, version, length, write):
         call = self.handle.aio_pwrite if write else self.handle.aio_pread
@@ -98,16 +106,15 @@ class Client:
         except nbd.Error:
             pass                    # the connection is over, or is_over() says no
         self.take()
-        if self.is_over():
-            self.handle = None
+        self.look()
 
 
 def run(clients, write):
     for c in clients:
-        if c.handle or c.connect():
+        if c.ready:
             c.step(write())
         else:
-            time.sleep(0.01)
+            c.connect()
     with open(where + '/done.new', 'w') as f:
         f.write('%d\n' % done)
     os.rename(where + '/done.new', where + '/done')
@@ -120,8 +127,8 @@ while any(c.flying for c in clients):
     run(clients, lambda: None)
 # All that was answered is there.
 for c in clients:
-    while not c.handle and not c.connect():
-        time.sleep(0.01)
+    while not c.ready:
+        c.connect()
     for slot, (version, length) in c.stored.items():
         if c.handle.pread(length, c.base + slot * SLOT) != content(version, slot * SLOT, length):
             sys.exit('at the end slot %d of the client at %d is not WRITE %d' %

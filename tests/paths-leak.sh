@@ -68,7 +68,7 @@ forget() {
 		esac
 	done
 	cleanups=("${cleanups[@]}")
-	stopped=${stopped/ $1 / }
+	has_started "$1"
 }
 
 session() {
