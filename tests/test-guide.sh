@@ -144,7 +144,7 @@ while IFS= read -r message <&3; do
 		part=${part#[: ]}
 		part=${part% }
 		case $part in
-		*": No space left on device") part=${part%: *} ;;
+		*": No space left on device" | *": File too large") part=${part%: *} ;;
 		esac
 		grep -r -q -F -- "$part" "$top_srcdir/src" || fail "no program says '$part'"
 	done
