@@ -10,10 +10,10 @@
 #	| `NAME` | VALUE | src/FILE | what is beyond | tests/FILE word, word; tests/FILE word |
 #
 # NAME is a macro, or the name of an option, in quotes there (`--memory`: "memory").  VALUE of a
-# macro that is a number is compared: 64 MiB, 5 s, 256.  Several names have as many values, with "; "
-# between.  A test is a file with words of it, and "none" says that no test stands at the limit.  A
-# limit of src/ is a macro whose name has MAX, IOS, GUESTS, MEMORY, MS or TIMEOUT in it; the page has
-# its name in a row, or in the list at its end.
+# macro that is a number is compared: 64 MiB, 5 s, 256.  Several names have as many values, with
+# "; " between.  A test is a file with words of it, and "none" says that no test stands there.
+# A limit of src/ is a macro whose name has MAX, IOS, GUESTS, MEMORY, MS or TIMEOUT in it; the page
+# has its name in a row, or in the list at its end.
 set -eu
 root=${1:-${srcdir:-$(dirname "$0")/..}}
 cd "$root"
@@ -37,7 +37,8 @@ while (my $file = <STDIN>) {
 		$is =~ s/\/\*.*//;
 		$is =~ s/\(size_t\)|UINT64_C//g;
 		$is =~ s/\b(0x[\da-f]+|\d+)(?:u?l*)\b/$1/gi;
-		$value{"$name $file"} = eval $is if $is =~ /^[\s\d()<*+-]*(?:0x[\da-f]+)?[\s\d()<*+-]*$/i;
+		$value{"$name $file"} = eval $is
+			if $is =~ /^[\s\d()<*+-]*(?:0x[\da-f]+)?[\s\d()<*+-]*$/i;
 	}
 }
 
@@ -107,7 +108,8 @@ for my $name (sort keys %told) {
 }
 for my $name (sort keys %where) {
 	next unless "_${name}_" =~ /_(?:MAX|IOS|GUESTS|MEMORY|MS|TIMEOUT)_/ && !$told{$name};
-	complain($_, $where{$name}{$_}, "$name is not in doc/limits.md") for sort keys %{$where{$name}};
+	complain($_, $where{$name}{$_}, "$name is not in doc/limits.md")
+		for sort keys %{$where{$name}};
 }
 exit $failed;
 '

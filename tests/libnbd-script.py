@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run a test of libnbd's python/t as it is, but for one thing: a disk that it starts as "nbdkit -s PLUGIN ..."
-is an export of a gateway, if the exports have such a one.
+"""Run a test of libnbd's python/t as it is, but for one thing: a disk that it starts as
+"nbdkit -s PLUGIN ..." is an export of a gateway, if the exports have such a one.
 
     libnbd-script.py DIR SOCKET KEYS SCRIPT
 
-DIR/disks has the exports, named after plugin and argument: pattern-512 for "pattern size=512".  KEYS is a file
-of keys for TLS, or empty.  DIR/met gets a line for each export that the test is given."""
+DIR/disks has the exports, named after plugin and argument: pattern-512 for "pattern size=512".
+KEYS is a file of keys for TLS, or empty.  DIR/met gets a line for each export that the test is
+given."""
 import os
 import runpy
 import sys
@@ -26,7 +27,8 @@ def connect_command(handle, argv):
     if not keys:
         return handle.connect_uri("nbd+unix:///%s?socket=%s" % (name, socket))
     handle.set_uri_allow_local_file(True)
-    return handle.connect_uri("nbds+unix://alice@/%s?socket=%s&tls-psk-file=%s" % (name, socket, keys))
+    uri = "nbds+unix://alice@/%s?socket=%s&tls-psk-file=%s"
+    return handle.connect_uri(uri % (name, socket, keys))
 
 
 nbd.NBD.connect_command = connect_command

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# libnbd's own tests of its Python module, from LIBNBD_SOURCE, on a gateway (libnbd-script.py): those whose
-# disk a plugin of nbdkit makes with a size or of a file.  590-aio-copy copies 512 MiB with as many writes in
-# flight as the other end takes.  build-aux/newest.sh runs this, with the libnbd of that source.
+# libnbd's own tests of its Python module, from LIBNBD_SOURCE, on a gateway (libnbd-script.py):
+# those whose disk a plugin of nbdkit makes with a size or of a file.  590-aio-copy copies 512 MiB
+# with as many writes in flight as the other end takes.  build-aux/newest.sh runs this, with the
+# libnbd of that source.
 . ./tests/functions.sh
 requires_server; requires_plugin
 [ -d "${LIBNBD_SOURCE-}/python/t" ] ||
@@ -36,7 +37,8 @@ suite() {
 	cd "$dir" || exit
 	mapfile -t scripts < <(grep -l -E '"(size=|file")' t/*.py)
 	for script in "${scripts[@]}"; do
-		timeout $((20 * TIMEOUT_S)) python3 libnbd-script.py "$dir" "$sock" "$1" "$script" ||
+		timeout $((20 * TIMEOUT_S)) \
+			python3 libnbd-script.py "$dir" "$sock" "$1" "$script" ||
 			fail "$script"
 	done
 	cd "$top_builddir" || exit
@@ -55,7 +57,8 @@ exports() {
 		truncate -s 512 "$dir/$name-pwrite.data" "$dir/disks/file-$name-pwrite.data"
 		echo "file-$name-pwrite.data=$dir/$name-pwrite.data"
 	done
-	for name in null-1048576 memory-1M memory-536870912 pattern-512 pattern-1024 pattern-536870912; do
+	for name in null-1048576 memory-1M memory-536870912 pattern-512 pattern-1024 \
+		pattern-536870912; do
 		echo "$name=$dir/disks/$name"
 	done
 }

@@ -110,8 +110,8 @@ class Client:
 		end = time.monotonic() + PATIENCE_S
 		while self.has_output():
 			self.move_out()
-			unread = fcntl.ioctl(self.raw.fileno(), termios.TIOCOUTQ, b"1234") != bytes(4)
-			if unread and self.has_output() and server_sleeps():
+			queue = fcntl.ioctl(self.raw.fileno(), termios.TIOCOUTQ, b"1234")
+			if queue != bytes(4) and self.has_output() and server_sleeps():
 				return
 			assert time.monotonic() < end, "nothing moves"
 
@@ -398,8 +398,8 @@ def questions():
 
 
 def paused():
-	"""Replies that wait have nearly all memory of the connection, or all, or the pause is in front
-	of them: the connection pauses amid WRITEs, and each has its own data."""
+	"""Replies that wait have nearly all memory of the connection, or all, or the pause is in
+	front of them: the connection pauses amid WRITEs, and each has its own data."""
 	cases = ((100, 0), (32 * K, 0), (32 * K + 1, 1), (32 * K + 1, -1), (256 * K, 1),
 		 (256 * K + 1, 0), (256 * K + 1, -1), (M, 1))
 	for salt, (size, left) in enumerate(cases):
@@ -418,8 +418,8 @@ def paused():
 
 
 def in_flight():
-	"""So many requests in flight as one connection may have: replies to READs wait, and the limit
-	is amid WRITEs, each of which has its own data."""
+	"""So many requests in flight as one connection may have: replies to READs wait, and the
+	limit is amid WRITEs, each of which has its own data."""
 	c = Client()
 	assert c.do(WRITE, 0, 16 * K, 1)[0] == 0
 	for salt, n in enumerate(around(CONN_IOS)):

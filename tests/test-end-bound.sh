@@ -76,7 +76,8 @@ start_held() {
 # taken PID: no SIGTERM waits for a thread.
 taken() { [ $((0x$(sed -n 's/^ShdPnd:\t//p' "/proc/$1/status") & 1 << 14)) -eq 0 ]; }
 
-# start_mute: a server that takes a signal, and whose log blocks from then on.  Sets mute, and mute_ctl.
+# start_mute: a server that takes a signal, and whose log blocks from then on.  Sets mute, and
+# mute_ctl.
 start_mute() {
 	local line
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A limit of the size of files (RLIMIT_FSIZE: LimitFSIZE= of systemd, limits.conf) ends no program: a
-# write beyond the limit is ENOSPC at the NBD client, and what else a program writes fails by itself.
+# A limit of the size of files (RLIMIT_FSIZE: LimitFSIZE= of systemd, limits.conf) ends no program:
+# a write beyond the limit is ENOSPC at the NBD client, and what else a program writes fails by
+# itself.
 . ./tests/functions.sh
 requires_server; requires_gateway; requires_plugin
 requires nbdsh --version
@@ -38,7 +39,8 @@ END_OF_PYTHON
 start_gateway "server=127.0.0.1:$server_port"
 for export in disk direct; do
 	beyond_the_limit "nbd+unix:///$export?socket=$sock"
-	wait_line "$server_log" "error: $export: WRITE of [0-9]+ bytes at byte [0-9]+ failed: File too large"
+	wait_line "$server_log" \
+		"error: $export: WRITE of [0-9]+ bytes at byte [0-9]+ failed: File too large"
 done
 stop_process "$gateway_pid"
 start_nbdkit "server=127.0.0.1:$server_port" export=disk

@@ -20,8 +20,8 @@ run --name=mixed --rw=randwrite --bsrange=512-256k --bs_unaligned=0 --blockalign
 	--iodepth=16
 run --name=jobs --rw=randwrite --bs=8k --size=16M --offset_increment=16M --numjobs=4 --iodepth=8 \
 	--fsync=32
-# Deeper than what rtrs-nbd takes at once from a connection.  The server is slow with writes, so that all that fio
-# has in flight wait.
+# Deeper than what rtrs-nbd takes at once from a connection.  The server is slow with writes, so
+# that all that fio has in flight wait.
 timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control" \
 	export set disk iops-write=1000
 for depth in 1 64 256 257 512; do

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# NBD clients have taken all descriptors that rtrs-nbd gives away (RLIMIT_NOFILE): the others wait in
-# the queue of the socket.  A path that is lost comes back all the same, and commands are answered.
+# NBD clients have taken all descriptors that rtrs-nbd gives away (RLIMIT_NOFILE): the others wait
+# in the queue of the socket.  A path that is lost comes back all the same, and commands are
+# answered.
 . ./tests/functions.sh
 requires_server; requires_gateway
 requires_plain_build

@@ -98,7 +98,8 @@ refuse 2 "unknown parameter 'exprot' \(did you mean export=\?\)" "$RTRS_NBD" "$s
 refuse 2 "'disk': expected KEY=VALUE" "$RTRS_NBD" "$server" disk
 refuse 2 "--unix with --ipaddr" "$RTRS_NBD" -U "$tmp/x" -p 1 "$server"
 for port in 65536 99999 nbd ''; do
-	refuse 2 "--port '$port': expected a number from 0 to 65535" "$RTRS_NBD" -p "$port" "$server"
+	refuse 2 "--port '$port': expected a number from 0 to 65535" \
+		"$RTRS_NBD" -p "$port" "$server"
 done
 refuse 2 "expected with --run" "$RTRS_NBD" -U - "$server"
 refuse 2 "--memory '1': expected" "$RTRS_NBD" --memory=1 "$server"

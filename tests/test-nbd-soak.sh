@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Clients of rtrs-nbd write up to 1 MiB a request, many at a time, and read it back, while the server
-# is killed, the gateway is upgraded, and both at once.  No request fails, none is forgotten, and
-# each answered write is there.  SOAK_SECONDS says for how long; ./check.sh --full=soak, for an hour.
+# Clients of rtrs-nbd write up to 1 MiB a request, many at a time, and read it back, while the
+# server is killed, the gateway is upgraded, and both at once.  No request fails, none is forgotten,
+# and each answered write is there.  SOAK_SECONDS says for how long; ./check.sh --full=soak, for an
+# hour.
 . ./tests/functions.sh
 requires_server; requires_gateway
 /usr/bin/python3 -c 'import nbd' 2>/dev/null || skip "python3-libnbd is not installed"

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Foreign clients write over the TLS of rtrs-nbd and read what they wrote: nbdcopy, qemu-io, qemu-img, and
-# qemu-storage-daemon for a client of its own, with keys; fio, up to 512 requests deep, with a certificate.
+# Foreign clients write over the TLS of rtrs-nbd and read what they wrote: nbdcopy, qemu-io,
+# qemu-img, and qemu-storage-daemon for a client of its own, with keys; fio, up to 512 requests
+# deep, with a certificate.
 . ./tests/functions.sh
 . "$top_srcdir/tests/pki.sh"
 requires_server; requires_gateway
@@ -56,7 +57,8 @@ cmp "$tmp/image" "$tmp/disk"
 timeout $((2 * TIMEOUT_S)) qemu-img compare "${tls[@]}" --image-opts \
 	"driver=raw,file.filename=$tmp/image" "driver=raw,file.${disk//,/,file.}"
 
-qemu-storage-daemon --pidfile "$tmp/qsd.pid" "${tls[@]}" --blockdev "$disk,node-name=disk,discard=unmap" \
+qemu-storage-daemon --pidfile "$tmp/qsd.pid" "${tls[@]}" \
+	--blockdev "$disk,node-name=disk,discard=unmap" \
 	--nbd-server addr.type=unix,addr.path="$tmp/qsd.sock" \
 	--export type=nbd,id=disk,node-name=disk,name=disk,writable=on >"$tmp/qsd.log" 2>&1 &
 daemon=$!

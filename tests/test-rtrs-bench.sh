@@ -206,7 +206,8 @@ signal_taken() {
 	grep -q -E '^ShdPnd:[[:space:]]*0*$' "/proc/$1/status"
 }
 bench_reads early
-# The main thread, the loop, for four IOs, and the bound of the end: no thread polls.  TSan has a thread of its own.
+# The main thread, the loop, for four IOs, and the bound of the end: no thread polls.  TSan has a
+# thread of its own.
 threads=3
 case $SANITIZERS in *thread*) threads=4 ;; esac
 tasks=("/proc/$bench_pid/task"/*)

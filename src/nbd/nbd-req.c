@@ -37,7 +37,8 @@ struct nbd_request_io *nbd_req_get(struct nbd_conn *conn, const struct nbd_reque
 	return q;
 }
 
-/* Memory ahead belongs to no request, and none comes back from it: it does not count as the first. */
+/* Memory ahead belongs to no request, and none comes back from it: it does not count as the
+ * first. */
 static bool is_full(const struct nbd_conn *conn, size_t len)
 {
 	return conn->npieces && conn->memory + nbd_mem_size(len) > NBD_CONN_MEMORY;

@@ -78,8 +78,9 @@ void nbd_io_done(struct nbd_io *io, int status);
 #define NBD_SERVER_MEMORY_MIN (64u << 20)	/* bytes: one READ */
 
 struct nbd_server_conf {
-	size_t memory;			/* bytes for data, NBD_SERVER_MEMORY_MIN at least.  Input may
-					 * come on top while one request alone has memory */
+	/* Bytes for data, NBD_SERVER_MEMORY_MIN at least.  Input may come on top while one request
+	 * alone has memory. */
+	size_t memory;
 	const struct nbd_backend *backend;
 	void *arg;
 	unsigned guests, net_guests;	/* at most: the server's share, 1 at least.  One more drives

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=240
-# p32: software iWARP (doc/traps.md 32): both ends refuse siw within a bounded time.  A queue pair of siw
-# never flushes what is posted after its error (doc/verbs.md Q18); nobody hangs or spins by that.
+# p32: software iWARP (doc/traps.md 32): both ends refuse siw within a bounded time.  A queue pair
+# of siw never flushes what is posted after its error (doc/verbs.md Q18); nobody hangs or spins by
+# that.
 #
 # By hand: Debian builds no siw for amd64.  Build drivers/infiniband/sw/siw as prepare.sh builds
 # RTRS, and put siw.ko below lib/modules/KV/extra of a copy of $GUEST_CACHE, with depmod.

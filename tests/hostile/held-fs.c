@@ -22,8 +22,8 @@
  *	'K' to him	that is so; 'G' lets the one that was kept happen, after all that came
  *			meanwhile
  *
- * Each FSYNC is a line "fsync" on stderr, written before the answer, and while FILE.fails exists each
- * FSYNC fails with EIO.
+ * Each FSYNC is a line "fsync" on stderr, written before the answer, and while FILE.fails exists
+ * each FSYNC fails with EIO.
  *
  * One thread; one holder at a time; a holder that goes lets the storage go on.  What fails here
  * ends the process, and the kernel then fails what waits. */

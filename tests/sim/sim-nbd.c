@@ -388,7 +388,8 @@ static uint64_t put_request(struct sim_nbd *c, const struct sim_nbd_req *req)
 	bool flagged = write && req->cookie % 2;	/* or as QEMU 10 */
 	struct nbd_msg_request_ext ext = {
 		.magic = be32_put(NBD_EXTENDED_REQUEST_MAGIC),
-		.flags = be16_put((uint16_t)(req->flags | (flagged ? NBD_CMD_FLAG_PAYLOAD_LEN : 0))),
+		.flags = be16_put((uint16_t)(req->flags |
+					     (flagged ? NBD_CMD_FLAG_PAYLOAD_LEN : 0))),
 		.type = m.type, .cookie = m.cookie, .offset = m.offset,
 		.length = be64_put(req->len),
 	};

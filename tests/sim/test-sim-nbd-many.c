@@ -172,8 +172,8 @@ static void test_limit_of_connection(void)
 }
 
 #define GUESTS (NBD_IOS_MAX / NBD_CONN_IOS + 1)
-/* Connections take turns, and all have begun about so many requests at the limit: large WRITEs pause
- * there. */
+/* Connections take turns, and all have begun about so many requests at the limit: large WRITEs
+ * pause there. */
 #define LARGE_FROM 238u
 #define LARGES 6u
 #define GUEST_SECTORS (OPS_MAX + LARGES * LARGE)

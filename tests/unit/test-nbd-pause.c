@@ -139,8 +139,8 @@ static void finish_last(int fd, const struct way *way)
 
 /* ---- cuts ---- */
 
-/* The requests of @fd are at a limit if @nflushes of it are held, and two WRITEs.  The stream behind
- * is cut at @first, and at @second: a request ends at each cut. */
+/* The requests of @fd are at a limit if @nflushes of it are held, and two WRITEs.  The stream
+ * behind is cut at @first, and at @second: a request ends at each cut. */
 static void pause_at(const struct way *way, unsigned nflushes, size_t first, size_t second)
 {
 	static uint8_t buf[BEHIND * (NBD_REQUEST_MAX + LEN)];

@@ -471,9 +471,9 @@ static inline int fab_dispatch(struct fab_conn *conn, int budget);
 static inline int fab_conn_fd(const struct fab_conn *conn);
 /* Call before sleeping.  Returns 0 with the poll(2) events to wait for on the descriptor, or 1 when
  * work waits: call fab_poll() again, which takes the work, so that a caller that goes on while one
- * of both finds something ends.  A failed connection may drain without an event: poll it each second
- * or so until drained.  Events are levels: a caller that takes edges arms and polls
- * once more after a POLLRDHUP, because a poll may stop before the end.  Polling thread. */
+ * of both finds something ends.  A failed connection may drain without an event: poll it each
+ * second or so until drained.  Events are levels: a caller that takes edges arms and polls once
+ * more after a POLLRDHUP, because a poll may stop before the end.  Polling thread. */
 static inline int fab_arm(struct fab_conn *conn, short *events);
 /* True if fab_arm() makes system calls when nothing is to be polled: do other work first.
  * Constant. */

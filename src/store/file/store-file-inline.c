@@ -76,7 +76,8 @@ static void inline_find_kind(struct export_io *io)
 static bool inline_may_call(const struct export_ring *ring, const struct export *ex)
 {
 	return !ex->direct && exports_one_medium(ex->all) &&
-	       (store_file(ex)->fs & STORE_FILE_FS_LOCAL) && !ring->never_blocks && clock_now_ms() >= ring->inline_pause_until_ms;
+	       (store_file(ex)->fs & STORE_FILE_FS_LOCAL) && !ring->never_blocks &&
+	       clock_now_ms() >= ring->inline_pause_until_ms;
 }
 
 bool store_file_inline_takes(const struct export_io *io)
