@@ -77,6 +77,8 @@ stop_process "$server_pid"
 abort_server() {
 	local keep=$1 pid core
 	shift
+	# The line of the server before is no sign of this one.
+	rm -f "$tmp/aborts.log"
 	(
 		cd "$tmp" || exit
 		ulimit -c unlimited
