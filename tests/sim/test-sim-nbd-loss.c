@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rtrs-nbd while the server loses power under a write of two parts: the first was answered before,
  * the second is answered after FLUSHes have told of the loss (doc/decisions.md D13).  The end of
- * the second part finds the loss anew, for each user, and the history has to know when. */
+ * the second part finds the loss again, for each user, and the history has to know when. */
 #include <errno.h>
 #include <stdlib.h>
 
