@@ -12,7 +12,7 @@ truncate -s 1M "$tmp/one" "$tmp/two"
 exports=("one=$tmp/one" "two=$tmp/two")
 start_server "${exports[@]}"
 port=$server_port
-start_nbdkit "server=127.0.0.1:$port" io-timeout=1
+start_nbdkit "server=127.0.0.1:$port" io-timeout=1 control="$tmp/ctl"
 
 mkfifo "$tmp/ready" "$tmp/stopped" "$tmp/sent" "$tmp/failed" "$tmp/back"
 sock=$sock tmp=$tmp nbdsh -c - <<'END' &
@@ -56,6 +56,12 @@ hear ready
 stop_all_threads "$server_pid"
 echo stopped >"$tmp/stopped"
 hear sent
+# Sent by libnbd is not yet sent to the server; what was not sent is not settled either.
+both_in_flight() {
+	timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/ctl" --json stats |
+		grep -q '"inflight":2,'
+}
+wait_until "both writes to be in flight" both_in_flight
 kill_process "$server_pid"
 hear failed
 start_server --listen "tcp://127.0.0.1:$port" "${exports[@]}"
