@@ -36,6 +36,8 @@ libbase_la_SOURCES = \
 	%D%/base/mask.h \
 	%D%/base/number.c \
 	%D%/base/number.h \
+	%D%/base/plain-file.c \
+	%D%/base/plain-file.h \
 	%D%/base/probe.h \
 	%D%/base/random.h \
 	%D%/base/range.c \

@@ -4,6 +4,7 @@
 #include <config.h>
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "opt-file.h"
@@ -289,7 +290,8 @@ Test(opt_file, no_file)
 		const char *path, *want;
 	} cases[] = {
 		{ "/nowhere/at-all", "/nowhere/at-all: No such file or directory\n" },
-		{ "/tmp", "/tmp: Is a directory\n" },
+		{ "/tmp", "/tmp: expected a file\n" },
+		{ "/dev/zero", "/dev/zero: expected a file\n" },
 	};
 
 	for_each_case(c, cases) {
@@ -301,6 +303,43 @@ Test(opt_file, no_file)
 		fclose(errors);
 		cr_assert_str_eq(told, c->want);
 	}
+}
+
+/* Nobody writes to the FIFO, so an open() that waits for a writer would not return. */
+Test(opt_file, fifo)
+{
+	char told[256] = "";
+	FILE *errors = fmemopen(told, sizeof(told), "w");
+	struct all all;
+
+	unlink(path);
+	cr_assert_eq(mkfifo(path, 0600), 0);
+	cr_assert_eq(opt_file_read(path, sections, 2, &all, &texts, errors), 1);
+	fclose(errors);
+	cr_assert(strstr(told, ": expected a file\n"), "%s", told);
+}
+
+Test(opt_file, too_much)
+{
+	struct all all = { 0 };
+	char told[256] = "";
+	FILE *errors = fmemopen(told, sizeof(told), "w"), *f = fopen(path, "w");
+
+	fputs("[server]\ndepth = 3\n", f);
+	for (size_t n = 19; n < OPT_FILE_MAX; n++)
+		fputc('\n', f);
+	fclose(f);
+	cr_assert_eq(opt_file_read(path, sections, 2, &all, &texts, errors), 0);
+	cr_assert_eq(all.server.depth, 3);
+	f = fopen(path, "a");
+	fputc('\n', f);
+	fclose(f);
+	cr_assert_eq(opt_file_read(path, sections, 2, &all, &texts, errors), 1);
+	/* A hole of 1 TiB is not read to its end. */
+	cr_assert_eq(truncate(path, (off_t)1 << 40), 0);
+	cr_assert_eq(opt_file_read(path, sections, 2, &all, &texts, errors), 1);
+	fclose(errors);
+	cr_assert(strstr(told, ": expected at most 16777216 bytes\n"), "%s", told);
 }
 
 /* ---- absolute names ---- */

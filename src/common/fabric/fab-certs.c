@@ -2,7 +2,6 @@
 /* Owns the credentials of GnuTLS, and a digest of the bytes that they were read from.  Each file is
  * read once, so the digest is of what is used.  Fails with one line that names the file. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -15,12 +14,15 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
+#include "cleanup.h"
 #include "fab-certs.h"
 #include "fab-psk.h"
 #include "log.h"
+#include "plain-file.h"
 #include "util.h"
 
 #define PATH_LEN 1024u
+#define PEM_FILE_MAX (16u << 20)		/* a list of all that was revoked may be long */
 #define CHAIN_MAX 16u			/* certificates that a peer may send; GnuTLS has the same */
 
 struct fab_certs {
@@ -133,13 +135,14 @@ static int too_long(char *err, size_t len)
 static int read_file(struct fab_certs *certs, const char *path, gnutls_datum_t *out, char *err,
 		     size_t len)
 {
-	int rc = gnutls_load_file(path, out);
+	char why[256], *text;
+	ssize_t n = plain_file_load(path, PEM_FILE_MAX, &text, why, sizeof(why));
 	uint64_t size;
 
-	if (rc < 0)
-		return certs_error(-ENOENT, err, len, "tls-certificates: %s: %s", path,
-				   rc == GNUTLS_E_FILE_ERROR && errno ? strerror(errno) :
-				   gnutls_strerror(rc));
+	if (n < 0)
+		return certs_error((int)n, err, len, "tls-certificates: %s: %s", path, why);
+	/* gnutls_free() is free(), unless a program replaces it. */
+	*out = (gnutls_datum_t){ .data = (unsigned char *)text, .size = (unsigned)n };
 	size = out->size;
 	if (gnutls_hash(certs->hash, &size, sizeof(size)) < 0 ||
 	    gnutls_hash(certs->hash, out->data, out->size) < 0) {
@@ -152,16 +155,9 @@ static int read_file(struct fab_certs *certs, const char *path, gnutls_datum_t *
 /* Check the mode of the key file @path. */
 static int check_key_file(const char *path, char *why, size_t len)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc;
+	_cleanup_close_ int fd = plain_file_open(path, why, len);
 
-	if (fd < 0) {
-		rc = -errno;
-		snprintf(why, len, "%s", strerror(errno));
-		return rc;
-	}
-	rc = fab_psk_check_mode(fd, why, len);
-	close(fd);
-	return rc;
+	return fd < 0 ? fd : fab_psk_check_mode(fd, why, len);
 }
 
 /* Use the pair in the files @cert and @key. */

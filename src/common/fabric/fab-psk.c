@@ -4,15 +4,16 @@
 #include <config.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "fab-psk.h"
 #include "fab-secret.h"
+#include "plain-file.h"
 #include "util.h"
 
 #define PSK_FILE_MAX (1u << 20)
@@ -165,13 +166,9 @@ static const char *parse_line(char *line, const struct fab_psks *before, struct 
 /* As fab_psk_check_mode(), with what fstat() says. */
 static int check_mode(int fd, struct stat *st, char *err, size_t len)
 {
-	if (fstat(fd, st)) {
+	if (fstat(fd, st) < 0) {
 		snprintf(err, len, "%s", strerror(errno));
 		return -errno;
-	}
-	if (!S_ISREG(st->st_mode)) {
-		snprintf(err, len, "expected a file");
-		return -EINVAL;
 	}
 	if (st->st_mode & (S_IRWXG | S_IRWXO)) {
 		snprintf(err, len, "expected mode 0600, not %04o: others could read the key",
@@ -193,29 +190,20 @@ int fab_psk_check_mode(int fd, char *err, size_t len)
 static int read_text(const char *file, char *text, size_t *n, int64_t *changed_s, char *err,
 		     size_t len)
 {
-	/* O_NONBLOCK: a FIFO must not stop the start. */
-	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc;
+	_cleanup_close_ int fd = plain_file_open(file, err, len);
 	struct stat st = { 0 };
-	ssize_t more = 1;
+	ssize_t got;
+	int rc;
 
-	if (fd < 0) {
-		rc = -errno;
-		snprintf(err, len, "%s", strerror(errno));
-		return rc;
-	}
+	if (fd < 0)
+		return fd;
 	rc = check_mode(fd, &st, err, len);
+	if (rc)
+		return rc;
 	*changed_s = st.st_mtime;
-	for (*n = 0; !rc && more > 0 && *n <= PSK_FILE_MAX; *n += more > 0 ? (size_t)more : 0)
-		more = read(fd, text + *n, PSK_FILE_MAX + 1 - *n);
-	if (more < 0) {
-		rc = -errno;
-		snprintf(err, len, "%s", strerror(errno));
-	} else if (!rc && *n > PSK_FILE_MAX) {
-		rc = -EFBIG;
-		snprintf(err, len, "expected at most %u bytes", PSK_FILE_MAX);
-	}
-	close(fd);
-	return rc;
+	got = plain_file_read(fd, text, PSK_FILE_MAX, err, len);
+	*n = got < 0 ? 0 : (size_t)got;
+	return got < 0 ? (int)got : 0;
 }
 
 /* Parse the lines of @text into psks->all, which has room for all of them. */

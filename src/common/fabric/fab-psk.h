@@ -29,8 +29,8 @@ struct fab_psks {
 	size_t room;			/* bytes of @all */
 };
 
-/* Check that the open file @fd holds a secret well: a file, with no right for others than its
- * owner.  0, or -EACCES or -EINVAL with the reason in @err. */
+/* Check that the open file @fd holds a secret well: with no right for others than its owner.  0, or
+ * -EACCES with the reason in @err. */
 int fab_psk_check_mode(int fd, char *err, size_t len);
 /* Read @file, which has one key or more, into @psks.  0; or -errno with the reason in @err, without
  * the name of the file, and no keys.  Give @psks to fab_psk_free(). */

@@ -16,12 +16,14 @@
 
 #include "cleanup.h"
 #include "opt-file.h"
+#include "plain-file.h"
 
 #define WHY_MAX 384
 
 struct file {
 	const char *path;
-	FILE *in, *errors;
+	char *next, *end;		/* what is left of the text; *end is a zero byte */
+	FILE *errors;
 	const struct opt_section *sections;
 	unsigned nsections;
 	void *arg;
@@ -248,23 +250,21 @@ static bool line_check(struct file *f, const char *line, size_t len)
 }
 
 /* Get the next line without its end and the blanks in front, which would make the line part of the
- * line before.  NULL: the file has ended.  The caller frees the line. */
+ * line before.  NULL: the file has ended. */
 static char *line_get(struct file *f, size_t *len)
 {
-	char *line = NULL, *text;
-	size_t room = 0, blanks;
-	ssize_t n = getline(&line, &room, f->in);
+	char *line = f->next, *end = memchr(line, '\n', (size_t)(f->end - line));
 
-	if (n < 0) {
-		free(line);
+	if (line == f->end)
 		return NULL;
-	}
-	while (n && strchr("\r\n", line[n - 1]))
-		line[--n] = '\0';
-	blanks = strspn(line, " \t");
-	text = memmove(line, line + blanks, (size_t)n - blanks + 1);
-	*len = (size_t)n - blanks;
-	return text;
+	f->next = end ? end + 1 : f->end;
+	end = end ? end : f->end;
+	while (end > line && end[-1] == '\r')
+		end--;
+	*end = '\0';
+	line += strspn(line, " \t");
+	*len = (size_t)(end - line);
+	return line;
 }
 
 /* The reader of libinih: the next line in @buf. */
@@ -287,7 +287,6 @@ static char *line_read(char *buf, int size, void *arg)
 		snprintf(buf, (size_t)size, "%s", line);
 		f->expects_value = line_is_option(line);
 	}
-	free(line);
 	return buf;
 }
 
@@ -295,22 +294,22 @@ unsigned opt_file_read(const char *path, const struct opt_section *sections, uns
 		       struct opt_texts *texts, FILE *errors)
 {
 	struct file f = {
-		.path = path, .in = fopen(path, "re"), .errors = errors, .sections = sections,
-		.nsections = n, .arg = arg, .texts = texts,
+		.path = path, .errors = errors, .sections = sections, .nsections = n, .arg = arg,
+		.texts = texts,
 	};
+	_cleanup_free_ char *text = NULL;
+	char why[WHY_MAX];
+	ssize_t bytes = plain_file_load(path, OPT_FILE_MAX, &text, why, sizeof(why));
 
-	if (f.in)
-		section_begin(&f, NULL, NULL);
-	if (f.in)
-		ini_parse_stream(line_read, &f, line_value, &f);
-	if (!f.in || ferror(f.in)) {
-		fprintf(errors, "%s: %s\n", path, strerror(errno));
-		f.mistakes++;
-	} else {
-		section_end(&f);
+	if (bytes < 0) {
+		fprintf(errors, "%s: %s\n", path, why);
+		return 1;
 	}
-	if (f.in)
-		fclose(f.in);
+	f.next = text;
+	f.end = text + bytes;
+	section_begin(&f, NULL, NULL);
+	ini_parse_stream(line_read, &f, line_value, &f);
+	section_end(&f);
 	return f.mistakes;
 }
 

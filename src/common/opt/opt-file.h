@@ -19,6 +19,8 @@
 
 /* The limit of Debian's libinih, which cuts longer lines without a word. */
 #define OPT_FILE_LINE_MAX 196
+/* Bytes of a file: 20,000 exports of 800 bytes each. */
+#define OPT_FILE_MAX (16u << 20)
 
 /* A kind of section. */
 struct opt_section {
@@ -44,9 +46,9 @@ struct opt_texts {
 	size_t n;
 };
 
-/* Read the file at @path.  Each mistake is a line "FILE:LINE: ..." in @errors, and the rest is
- * still read.  @sections are @n.  Returns the number of mistakes; a file that cannot be read is one
- * mistake.  Texts are added to @texts. */
+/* Read the regular file at @path.  Each mistake is a line "FILE:LINE: ..." in @errors, and the rest
+ * is still read.  @sections are @n.  Returns the number of mistakes; a file that cannot be read is
+ * one mistake.  Texts are added to @texts. */
 unsigned opt_file_read(const char *path, const struct opt_section *sections, unsigned n, void *arg,
 		       struct opt_texts *texts, FILE *errors);
 /* Make the name of a file *@path absolute, which lives as long as @texts then.  The name is one in

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "plain-file.h"
 #include "store-rbd-steps.h"
 #include "util.h"
 
@@ -199,13 +200,13 @@ static int check_options(struct rbd_connect *c)
 
 /* ---- LUKS ---- */
 
-/* Read the passphrase: all bytes of the file, as cryptsetup reads a key file.  Bytes or -errno. */
-static ssize_t read_key(const char *path, char key[KEY_MAX])
+/* Read the passphrase: all bytes of the file, as cryptsetup reads a key file.  The number of bytes,
+ * or -errno with the reason in @why. */
+static ssize_t read_key(const char *path, char key[KEY_MAX], char *why, size_t len)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	ssize_t n = fd < 0 ? -1 : read(fd, key, KEY_MAX);
+	_cleanup_close_ int fd = plain_file_open(path, why, len);
 
-	return n < 0 ? -errno : n;
+	return fd < 0 ? fd : plain_file_read(fd, key, KEY_MAX - 1, why, len);
 }
 
 static int load_key(struct rbd_connect *c, const char *key, size_t len)
@@ -231,17 +232,16 @@ static int load_key(struct rbd_connect *c, const char *key, size_t len)
 
 static int open_luks(struct rbd_connect *c)
 {
-	char key[KEY_MAX];
+	char key[KEY_MAX], why[128] = "expected 1 to 2047 bytes";
 	ssize_t n;
 	int rc;
 
 	if (!c->r->luks)
 		return 0;
-	n = read_key(c->r->luks, key);
-	if (n <= 0 || n == KEY_MAX)
+	n = read_key(c->r->luks, key, why, sizeof(why));
+	if (n <= 0)
 		return refuse(c, n < 0 ? (int)n : -EINVAL, "cannot be opened: the passphrase file "
-			      "'%s': %s", c->r->luks, n < 0 ? strerror((int)-n) :
-			      "expected 1 to 2047 bytes");
+			      "'%s': %s", c->r->luks, why);
 	rc = load_key(c, key, (size_t)n);
 	explicit_bzero(key, sizeof(key));
 	return rc;
