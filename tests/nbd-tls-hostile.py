@@ -175,6 +175,18 @@ def forgotten():
 	s.close()
 
 
+def old_version():
+	"""nbd-client offers this by itself."""
+	old = ssl.create_default_context(cafile=authority)
+	old.check_hostname = False
+	old.maximum_version = ssl.TLSVersion.TLSv1_2
+	try:
+		old.wrap_socket(asked_tls())
+	except (ssl.SSLError, ConnectionResetError):
+		return
+	raise SystemExit("a handshake of TLS 1.2")
+
+
 def cut():
 	"""The socket ends in the place of the stream."""
 	s = served()

@@ -18,19 +18,45 @@
 #define TLS_ALPN "rtrs"
 #define TLS_ALPN_NBD "nbd"
 
-#define TLS_RECORD_SIZE_LIMIT 28	/* extension, RFC 8449: GnuTLS knows and does not tell it */
+/* Extensions that GnuTLS knows and does not tell. */
+#define TLS_RECORD_SIZE_LIMIT 28	/* RFC 8449 */
+#define TLS_SUPPORTED_VERSIONS 43	/* RFC 8446, 4.2.1 */
+#define TLS_1_2 0x0303u
 
-/* ---- records that the peer takes ---- */
+/* ---- what the peer says of itself ---- */
 
-/* Take a limit of records out of an extension of the peer: with the type of the record's content in
- * TLS 1.3. */
-static int note_limit(void *arg, unsigned id, const unsigned char *data, unsigned len)
+static uint16_t be16(const unsigned char *data)
+{
+	return (uint16_t)(data[0] << 8 | data[1]);
+}
+
+/* With the type of the record's content in TLS 1.3. */
+static void note_limit(struct fab_tls_end *end, const unsigned char *data, unsigned len)
+{
+	uint32_t limit = len == 2 ? be16(data) : 0;
+
+	if (limit)
+		end->record = MIN(limit - 1, FAB_TLS_RECORD);
+}
+
+/* Versions of TLS begin with the byte 3; others stand there to keep servers flexible (RFC 8701). */
+static void note_versions(struct fab_tls_end *end, const unsigned char *data, unsigned len)
+{
+	end->offers = 0;
+	for (unsigned i = 1; i + 1 < len; i += 2) {
+		if (data[i] == TLS_1_2 >> 8)
+			end->offers = MAX(end->offers, be16(data + i));
+	}
+}
+
+static int note_extension(void *arg, unsigned id, const unsigned char *data, unsigned len)
 {
 	struct fab_tls_end *end = arg;
-	uint32_t limit = len == 2 ? (uint32_t)data[0] << 8 | data[1] : 0;
 
-	if (id == TLS_RECORD_SIZE_LIMIT && limit)
-		end->record = MIN(limit - 1, FAB_TLS_RECORD);
+	if (id == TLS_RECORD_SIZE_LIMIT)
+		note_limit(end, data, len);
+	else if (id == TLS_SUPPORTED_VERSIONS && fab_tls_creds(end->tls)->server)
+		note_versions(end, data, len);
 	return 0;
 }
 
@@ -38,11 +64,16 @@ static int note_limit(void *arg, unsigned id, const unsigned char *data, unsigne
 static int note_extensions(gnutls_session_t session, unsigned type, unsigned when,
 			   unsigned incoming, const gnutls_datum_t *message)
 {
-	unsigned flags = type == GNUTLS_HANDSHAKE_CLIENT_HELLO ?
-				 GNUTLS_EXT_RAW_FLAG_TLS_CLIENT_HELLO : 0;
+	struct fab_tls_end *end = gnutls_session_get_ptr(session);
+	bool hello = type == GNUTLS_HANDSHAKE_CLIENT_HELLO;
 
-	if (incoming)
-		gnutls_ext_raw_parse(gnutls_session_get_ptr(session), note_limit, message, flags);
+	if (!incoming)
+		return 0;
+	/* A client without the extension says its version in front. */
+	if (hello && message->size >= 2)
+		end->offers = be16(message->data);
+	gnutls_ext_raw_parse(end, note_extension, message,
+			     hello ? GNUTLS_EXT_RAW_FLAG_TLS_CLIENT_HELLO : 0);
 	return 0;
 }
 
@@ -110,7 +141,7 @@ int fab_tls_session(struct fab_tls_end *end, const char *address,
 	gnutls_handshake_set_hook_function(session,
 					   tls->server ? GNUTLS_HANDSHAKE_CLIENT_HELLO :
 							 GNUTLS_HANDSHAKE_ENCRYPTED_EXTENSIONS,
-					   GNUTLS_HOOK_POST, note_extensions);
+					   GNUTLS_HOOK_PRE, note_extensions);
 	/* The cm has a deadline for the whole set-up. */
 	gnutls_handshake_set_timeout(session, 0);
 	*out = session;
@@ -191,6 +222,9 @@ static bool server_cause(const struct fab_tls_end *end, int rc, char *why, size_
 		snprintf(why, len, "TLS: no key has the name '%s'", end->identity);
 	else if (*end->identity && rc == GNUTLS_E_RECEIVED_ILLEGAL_PARAMETER)
 		snprintf(why, len, "TLS: wrong key of '%s'", end->identity);
+	else if (end->offers >= TLS_1_2 - 2 && end->offers <= TLS_1_2)
+		snprintf(why, len, "TLS: the client offers TLS 1.%u at most, and this end takes "
+			 "TLS 1.3 alone", end->offers - (TLS_1_2 - 2));
 	else
 		return false;
 	return true;

@@ -25,6 +25,8 @@ struct fab_tls_end {
 	unsigned faults;			/* of the peer's certificate, GnuTLS's bits */
 	uint32_t record;			/* plain bytes of the largest record that the peer
 						 * takes (RFC 8449); after the handshake */
+	uint16_t offers;			/* server: the newest version that the client
+						 * offers, 0x0303 for TLS 1.2; 0: not known */
 };
 
 /* Make a session of TLS for @end, not connected; @address is the peer's, as a text that lives as
