@@ -35,13 +35,14 @@ certificate() {
 # revocations DIR OUT LINE NAME...: the list OUT of the authority in DIR with these certificates,
 # and with LINE of certtool's template.
 revocations() {
-	local dir=$1 out=$2 name
+	local dir=$1 out=$2 name revoked=()
 	printf '%s\n' "$3" >"$tmp/crl.cfg"
 	shift 3
 	for name; do
 		cat "$dir/$name-cert.pem"
+		revoked=(--load-certificate "$tmp/revoked.pem")
 	done >"$tmp/revoked.pem"
 	certtool --generate-crl --load-ca-privkey "$dir/ca-key.pem" \
-		--load-ca-certificate "$dir/ca-cert.pem" --load-certificate "$tmp/revoked.pem" \
+		--load-ca-certificate "$dir/ca-cert.pem" "${revoked[@]}" \
 		--template "$tmp/crl.cfg" --outfile "$out" 2>>"$tmp/certtool.log"
 }

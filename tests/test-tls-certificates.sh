@@ -241,12 +241,39 @@ wait_line "$live_log" 'reload: tls-certificates: read again \(1 path ended\)'
 wait_line "$live_log" 'gw2/.*: path down: the certificate of cert:gw2 is not accepted any more'
 io --tls-certificates="$tmp/gw1" --tls-hostname=new.test
 wait_until "gw1 is back by itself" are gw1
+# A list that goes away, or that cannot be looked for, revokes what it revoked.
+rm "$tmp/live/ca-crl.pem"
+gone="--tls-certificates: $tmp/live/ca-crl.pem is gone: expected a list"
+expect_failure 1 "$gone" "${ctl[@]}" reload
+refused 'TLS' --tls-certificates="$tmp/gw2"
+io --tls-certificates="$tmp/gw1" --tls-hostname=new.test
+ln -s ca-crl.pem "$tmp/live/ca-crl.pem"
+expect_failure 1 "ca-crl.pem: Too many levels of symbolic links" "${ctl[@]}" reload
+expect_failure 1 "ca-crl.pem: Too many levels of symbolic links" "$RTRS_SERVER" \
+	--listen tcp://127.0.0.1:0 --control none --tls-certificates="$tmp/live" disk=mem:1M
+rm "$tmp/live/ca-crl.pem"
 # Another authority takes all of its clients along.
 cp "$tmp/other/ca-cert.pem" "$tmp/live/"
-rm "$tmp/live/ca-crl.pem"
+revocations "$tmp/other" "$tmp/live/ca-crl.pem" 'crl_next_update = 100'
 says 'tls-certificates: read again (1 path ended)' reload
 are
 refused 'TLS' --tls-certificates="$tmp/gw1"
+stop_process "$gateway_pid"
+# A certificate that ends while its path is up ends the path at the next reload, though the files of
+# the server are the same.
+mkdir "$tmp/brief"
+cp "$tmp"/other/ca-*.pem "$tmp/brief/"
+end=$(($(date +%s) + TIMEOUT_S / 5))
+certificate "$tmp/brief" client 'cn = "gw2"' tls_www_client signing_key \
+	"expiration_date = \"$(date --utc --date="@$end" '+%F %T UTC')\""
+start_gateway "server=127.0.0.1:$server_port" export=disk tls=require mode=ro sessname=brief \
+	tls-certificates="$tmp/brief" tls-verify-peer=false
+are gw2
+says '' reload
+is_over() { [ "$(date +%s)" -gt "$end" ]; }
+wait_until "the end of the certificate" is_over
+says 'tls-certificates: nothing has changed (1 path ended)' reload
+wait_line "$live_log" 'brief/.*: path down: the certificate of cert:gw2 is not accepted any more'
 stop_process "$live_pid"
 
 # ---- files ----

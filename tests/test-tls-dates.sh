@@ -85,7 +85,7 @@ certificate "$tmp/signer" gw 'cn = "gw"' tls_www_client signing_key
 revocations "$tmp/signer" "$tmp/pki/ca-crl.pem" 'crl_next_update = 3' gw
 reload
 check_is 1 "tls-certificates: ca-crl.pem ends on $(day 3)"
-rm "$tmp/pki/ca-crl.pem"
+revocations "$tmp/signer" "$tmp/pki/ca-crl.pem" 'crl_next_update = 100' gw
 reload
 check_is 0 '^RTRS OK - '
 

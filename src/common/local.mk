@@ -137,7 +137,14 @@ libfab_la_CFLAGS = $(AM_CFLAGS) $(RDMA_CFLAGS) $(GNUTLS_CFLAGS)
 libfab_la_LIBADD = libpsk.la $(RDMA_LIBS) $(GNUTLS_LIBS)
 
 # Files of keys, without the rest of the fabric.
-libpsk_la_SOURCES = %D%/fabric/fab-psk.c %D%/fabric/fab-psk.h %D%/fabric/fab-secret.c %D%/fabric/fab-secret.h
+libpsk_la_SOURCES = \
+	%D%/fabric/fab-file.c \
+	%D%/fabric/fab-file.h \
+	%D%/fabric/fab-psk.c \
+	%D%/fabric/fab-psk.h \
+	%D%/fabric/fab-secret.c \
+	%D%/fabric/fab-secret.h \
+	$(NULL)
 
 # Authentication in messages: pure.
 libauth_la_SOURCES = \

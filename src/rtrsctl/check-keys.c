@@ -16,8 +16,8 @@
 
 #define DAY_S 86400
 
-/* 0, or -errno with the reason in @why. */
-static int look(const char *file, char *why, size_t len)
+/* Can a program of the user @reader read @file again?  0, or -errno with the reason in @why. */
+static int look(const char *file, uid_t reader, char *why, size_t len)
 {
 	struct fab_psks psks;
 	struct stat st;
@@ -28,12 +28,18 @@ static int look(const char *file, char *why, size_t len)
 		snprintf(why, len, "expected a file");
 		return -EINVAL;
 	}
-	rc = fab_psk_read(file, &psks, why, len);
+	rc = fab_psk_read(file, reader, &psks, why, len);
 	fab_psk_free(&psks);
 	return rc;
 }
 
-static void check_file(struct check *check, const char *program, const json_t *secrets,
+/* The program that is checked. */
+struct secrets_of {
+	char program[128];
+	uid_t user;
+};
+
+static void check_file(struct check *check, const struct secrets_of *of, const json_t *secrets,
 		       const char *member, const char *option)
 {
 	const char *file = json_string_value(json_object_get(secrets, member));
@@ -42,16 +48,16 @@ static void check_file(struct check *check, const char *program, const json_t *s
 
 	if (!file)
 		return;
-	rc = look(file, why, sizeof(why));
+	rc = look(file, of->user, why, sizeof(why));
 	if (rc && !(rc == -EACCES && access(file, R_OK)))
-		check_note(check, CHECK_WARNING, "%s: %s=%s: %s", program, option,
+		check_note(check, CHECK_WARNING, "%s: %s=%s: %s", of->program, option,
 			   text_safe(file, name, sizeof(name)), why);
 }
 
 /* Connections that are there go on behind the end of a certificate; a path that is lost does not
  * come back. */
-static void check_certificates(struct check *check, const char *program, const json_t *secrets,
-			       const char *option)
+static void check_certificates(struct check *check, const struct secrets_of *of,
+			       const json_t *secrets, const char *option)
 {
 	const json_t *end = json_object_get(secrets, "tls_certificates_end");
 	time_t at = (time_t)answer_number(end, "time"), now = time(NULL);
@@ -62,23 +68,23 @@ static void check_certificates(struct check *check, const char *program, const j
 	text_safe(answer_string(end, "file"), file, sizeof(file));
 	text_date(at, date, sizeof(date));
 	if (at > now)
-		check_note(check, CHECK_WARNING, "%s: %s: %s ends on %s", program, option, file,
+		check_note(check, CHECK_WARNING, "%s: %s: %s ends on %s", of->program, option, file,
 			   date);
 	else
 		check_note(check, CHECK_CRITICAL, "%s: %s: %s has ended on %s, whoever verifies "
-			   "refuses new connections", program, option, file, date);
+			   "refuses new connections", of->program, option, file, date);
 }
 
-void check_keys(struct check *check, const json_t *answer)
+void check_keys(struct check *check, const json_t *answer, uid_t user)
 {
 	const json_t *nbd = json_object_get(answer, "nbd");
-	char program[128];
+	struct secrets_of of = { .user = user };
 
-	text_program(answer, program, sizeof(program));
-	check_file(check, program, answer, "tls_psk", "tls-psk");
-	check_file(check, program, answer, "auth_psk", "auth-psk");
-	check_certificates(check, program, answer, "tls-certificates");
+	text_program(answer, of.program, sizeof(of.program));
+	check_file(check, &of, answer, "tls_psk", "tls-psk");
+	check_file(check, &of, answer, "auth_psk", "auth-psk");
+	check_certificates(check, &of, answer, "tls-certificates");
 	/* rtrs-nbd's for NBD clients: options of its command line */
-	check_file(check, program, nbd, "tls_psk", "--tls-psk");
-	check_certificates(check, program, nbd, "--tls-certificates");
+	check_file(check, &of, nbd, "tls_psk", "--tls-psk");
+	check_certificates(check, &of, nbd, "--tls-certificates");
 }

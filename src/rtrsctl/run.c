@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "answer.h"
@@ -251,6 +252,7 @@ static void check_program(struct check *check, const struct ctx *ctx,
 			  const struct found_program *program)
 {
 	json_t *answer = NULL;
+	struct stat st;
 	char err[1024];
 
 	if (program->silent)
@@ -259,7 +261,8 @@ static void check_program(struct check *check, const struct ctx *ctx,
 		answer = ask_program(ctx, program->path, "show", NULL, err, sizeof(err));
 	if (answer) {
 		check_add(check, answer);
-		check_keys(check, answer);
+		/* The socket is of the program's user. */
+		check_keys(check, answer, stat(program->path, &st) ? geteuid() : st.st_uid);
 	} else {
 		check_add_silent(check, err);
 	}

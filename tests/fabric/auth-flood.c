@@ -126,7 +126,7 @@ int main(int argc, char **argv)
 	check_eq(argc, 5);
 	server.sin_port = htons((uint16_t)atoi(argv[1]));
 	server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	check_eq(fab_psk_read(argv[2], &keys, err, sizeof(err)), 0);
+	check_eq(fab_psk_read(argv[2], geteuid(), &keys, err, sizeof(err)), 0);
 	clients = (unsigned)atoi(argv[3]);
 	each = (unsigned)atoi(argv[4]);
 	check(clients <= CLIENTS_MAX);

@@ -614,7 +614,7 @@ int main(int argc, char **argv)
 
 	write_file(file, key_text);
 	write_file(file_of_new, new_text);
-	CHECK(fab_psk_read(file, &keys, err, sizeof(err)) == 0);
+	CHECK(fab_psk_read(file, geteuid(), &keys, err, sizeof(err)) == 0);
 	rc = sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 	fab_psk_free(&keys);
 	unlink(file);

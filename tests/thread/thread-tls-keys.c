@@ -192,7 +192,7 @@ static void replace_certs(struct fab_tls *tls, bool server, const char *name)
 	struct fab_certs *certs;
 	char err[512];
 
-	check(!fab_certs_read(in_dir(name), server, &certs, err, sizeof(err)));
+	check(!fab_certs_read(in_dir(name), server, NULL, &certs, err, sizeof(err)));
 	replacing = true;
 	fab_tls_take_certs(tls, certs);
 	replacing = false;

@@ -36,7 +36,7 @@ static int read_text(const char *text, size_t len, struct fab_psks *psks)
 
 	cr_assert_eq(fwrite(text, 1, len, f), len);
 	cr_assert_eq(fclose(f), 0);
-	return fab_psk_read(file, psks, err, sizeof(err));
+	return fab_psk_read(file, geteuid(), psks, err, sizeof(err));
 }
 
 Test(psk, keys_of_a_file)
@@ -132,17 +132,42 @@ Test(psk, modes)
 		cr_assert_eq(read_text("a:" HEX, strlen("a:" HEX), &psks), 0);
 		fab_psk_free(&psks);
 		chmod(file, 0600 | mode);
-		rc = fab_psk_read(file, &psks, err, sizeof(err));
+		rc = fab_psk_read(file, geteuid(), &psks, err, sizeof(err));
 		cr_assert_eq(rc, mode ? -EACCES : 0, "%o", mode);
 		fab_psk_free(&psks);
 		chmod(file, 0600);
 	}
 	chmod(file, 0640);
-	cr_assert_eq(fab_psk_read(file, &psks, err, sizeof(err)), -EACCES);
+	cr_assert_eq(fab_psk_read(file, geteuid(), &psks, err, sizeof(err)), -EACCES);
 	cr_assert_str_eq(err, "expected mode 0600, not 0640: others could read the key");
-	cr_assert_eq(fab_psk_read("/tmp", &psks, err, sizeof(err)), -EINVAL);
+	cr_assert_eq(fab_psk_read("/tmp", geteuid(), &psks, err, sizeof(err)), -EINVAL);
 	cr_assert_str_eq(err, "expected a file");
-	cr_assert_eq(fab_psk_read("/none-such", &psks, err, sizeof(err)), -ENOENT);
+	cr_assert_eq(fab_psk_read("/none-such", geteuid(), &psks, err, sizeof(err)), -ENOENT);
+}
+
+Test(psk, owners)
+{
+	struct fab_psks psks;
+	struct stat st;
+	char want[128];
+
+	cr_assert_eq(read_text("a:" HEX, strlen("a:" HEX), &psks), 0);
+	fab_psk_free(&psks);
+	cr_assert_eq(stat(file, &st), 0);
+	/* A program of another user: the file is root's, or refused. */
+	snprintf(want, sizeof(want), "expected a file of root or of user 4711, not of user %u, who "
+		 "could change the key", (unsigned)st.st_uid);
+	cr_assert_eq(fab_psk_read(file, 4711, &psks, err, sizeof(err)), st.st_uid ? -EACCES : 0);
+	cr_assert(!st.st_uid || !strcmp(err, want), "%s", err);
+	fab_psk_free(&psks);
+	if (geteuid())
+		return;
+	cr_assert_eq(chown(file, 4711, 0), 0);
+	cr_assert_eq(fab_psk_read(file, 0, &psks, err, sizeof(err)), -EACCES);
+	cr_assert_str_eq(err, "expected a file of root or of user 0, not of user 4711, who could "
+			 "change the key");
+	cr_assert_eq(fab_psk_read(file, 4711, &psks, err, sizeof(err)), 0);
+	fab_psk_free(&psks);
 }
 
 Test(psk, a_line_is_read_back)

@@ -456,8 +456,8 @@ static void write_pem(const char *dir, const char *name, const void *data, size_
 	cr_assert_eq(fclose(f), 0);
 }
 
-/* Write to @dir a certificate of 70 kB, which signs itself, and its key. */
-static void make_long_certificate(const char *dir)
+/* Write to @dir a certificate of more than @size bytes, which signs itself, and its key. */
+static void make_long_certificate(const char *dir, size_t size)
 {
 	static uint8_t value[70000], pem[200000];
 	gnutls_x509_privkey_t key;
@@ -476,21 +476,24 @@ static void make_long_certificate(const char *dir)
 	cr_assert_eq(gnutls_x509_crt_set_dn(crt, "CN=long", NULL), 0);
 	cr_assert_eq(gnutls_x509_crt_set_key(crt, key), 0);
 	cr_assert_eq(gnutls_x509_crt_set_extension_by_oid(crt, "1.3.6.1.4.1.55555.1", value,
-							  sizeof(value), 0), 0);
+							  size, 0), 0);
 	cr_assert_eq(gnutls_x509_crt_sign2(crt, crt, key, GNUTLS_DIG_SHA256, 0), 0);
 	cr_assert_eq(gnutls_x509_crt_export(crt, GNUTLS_X509_FMT_PEM, pem, &len), 0);
 	write_pem(dir, "ca-cert.pem", pem, len);
 	write_pem(dir, "server-cert.pem", pem, len);
+	write_pem(dir, "client-cert.pem", pem, len);
 	len = sizeof(pem);
 	cr_assert_eq(gnutls_x509_privkey_export(key, GNUTLS_X509_FMT_PEM, pem, &len), 0);
 	write_pem(dir, "server-key.pem", pem, len);
+	write_pem(dir, "client-key.pem", pem, len);
 	gnutls_x509_crt_deinit(crt);
 	gnutls_x509_privkey_deinit(key);
 }
 
 static void remove_certificate(const char *dir)
 {
-	static const char *const names[] = { "ca-cert.pem", "server-cert.pem", "server-key.pem" };
+	static const char *const names[] = { "ca-cert.pem", "server-cert.pem", "server-key.pem",
+					     "client-cert.pem", "client-key.pem" };
 	char path[64];
 
 	for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
@@ -500,24 +503,57 @@ static void remove_certificate(const char *dir)
 	rmdir(dir);
 }
 
+/* Both ends have a certificate of @size bytes, which the server asks for if it verifies. */
+static void connect_with_certificates(size_t size, bool verify)
+{
+	char dir[] = "/tmp/test-tls-stream.XXXXXX", err[512];
+	struct fab_tls_conf conf = { .server = true, .nbd = true, .certificates = dir,
+				     .verify_peer = verify };
+
+	cr_assert_not_null(mkdtemp(dir));
+	umask(077);
+	make_long_certificate(dir, size);
+	fab_tls_destroy(server_tls);
+	cr_assert_eq(fab_tls_create(&conf, &server_tls, err, sizeof(err)), 0, "%s", err);
+	conf.server = conf.verify_peer = false;
+	cr_assert_eq(fab_tls_create(&conf, &client_tls, err, sizeof(err)), 0, "%s", err);
+	remove_certificate(dir);
+	connect_ends();
+}
+
 /* A flight of the handshake may be longer than the buffer: the stream writes what the socket takes,
  * and goes on. */
 Test(tls_stream, long_certificate)
 {
-	char dir[] = "/tmp/test-tls-stream.XXXXXX", err[512];
-	struct fab_tls_conf conf = { .server = true, .nbd = true, .certificates = dir };
-
-	cr_assert_not_null(mkdtemp(dir));
-	umask(077);
-	make_long_certificate(dir);
-	fab_tls_destroy(server_tls);
-	cr_assert_eq(fab_tls_create(&conf, &server_tls, err, sizeof(err)), 0, "%s", err);
-	conf.server = false;
-	cr_assert_eq(fab_tls_create(&conf, &client_tls, err, sizeof(err)), 0, "%s", err);
-	remove_certificate(dir);
-	connect_ends();
+	connect_with_certificates(70000, false);
 	/* No ChangeCipherSpec of this client wakes the stream in between. */
 	cr_assert_eq(gnutls_priority_set_direct(client, "NORMAL:-VERS-ALL:+VERS-TLS1.3:"
 						"%DISABLE_TLS13_COMPAT_MODE", NULL), 0);
 	cr_assert_eq(shake(), 0, "%s", why);
+}
+
+/* A message of the client may be longer than a record, and lies in the buffer of the stream, where
+ * the socket shows nothing of it. */
+Test(tls_stream, long_certificate_of_the_client)
+{
+	connect_with_certificates(20000, true);
+	cr_assert_eq(shake(), 0, "%s", why);
+}
+
+static time_t in_two_hours(time_t *now)
+{
+	return time(NULL) + 7200;
+}
+
+/* A certificate that was good in the handshake ends. */
+Test(tls_stream, a_certificate_ends)
+{
+	const struct fab_tls_end *end;
+
+	connect_with_certificates(20000, true);
+	cr_assert_eq(shake(), 0, "%s", why);
+	end = fab_tls_stream_end(server);
+	cr_assert(fab_tls_trusts(end, fab_tls_stream_session(server)));
+	gnutls_global_set_time_function(in_two_hours);
+	cr_assert_not(fab_tls_trusts(end, fab_tls_stream_session(server)));
 }

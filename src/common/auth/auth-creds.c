@@ -79,7 +79,7 @@ static const struct fab_psk *choose_own(const struct fab_psks *psks, const struc
 static int read_keys(const struct auth_conf *conf, struct fab_psks *psks, char *err, size_t len)
 {
 	char why[256];
-	int rc = fab_psk_read(conf->psk, psks, why, sizeof(why));
+	int rc = fab_psk_read(conf->psk, geteuid(), psks, why, sizeof(why));
 
 	return rc ? creds_error(rc, err, len, "auth-psk=%s: %s", conf->psk, why) : 0;
 }

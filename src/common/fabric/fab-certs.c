@@ -14,15 +14,13 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
-#include "cleanup.h"
 #include "fab-certs.h"
-#include "fab-psk.h"
+#include "fab-file.h"
 #include "log.h"
-#include "plain-file.h"
 #include "util.h"
 
 #define PATH_LEN 1024u
-#define PEM_FILE_MAX (16u << 20)		/* a list of all that was revoked may be long */
+#define PEM_FILE_MAX (16u << 20)	/* a list of all that was revoked may be long */
 #define CHAIN_MAX 16u			/* certificates that a peer may send; GnuTLS has the same */
 
 struct fab_certs {
@@ -31,6 +29,7 @@ struct fab_certs {
 	gnutls_hash_hd_t hash;		/* while files are read */
 	uint8_t digest[32];
 	struct fab_certs_end end;
+	bool revokes;			/* ca-crl.pem was there */
 };
 
 __attribute__((format(printf, 4, 5)))
@@ -131,54 +130,52 @@ static int too_long(char *err, size_t len)
 	return certs_error(-ENAMETOOLONG, err, len, "tls-certificates: name too long");
 }
 
-/* Read the file @path, whose bytes count for the digest of @certs.  Give @out to gnutls_free(). */
-static int read_file(struct fab_certs *certs, const char *path, gnutls_datum_t *out, char *err,
-		     size_t len)
+/* Read the file @path, whose bytes count for the digest of @certs, into @file.  Give @file to
+ * fab_file_free(). */
+static int read_file(struct fab_certs *certs, const char *path, enum fab_file_kind kind,
+		     struct fab_file *file, char *err, size_t len)
 {
-	char why[256], *text;
-	ssize_t n = plain_file_load(path, PEM_FILE_MAX, &text, why, sizeof(why));
-	uint64_t size;
+	char why[256];
+	int rc = fab_file_read(path, kind, geteuid(), PEM_FILE_MAX, file, why, sizeof(why));
+	uint64_t size = file->n;
 
-	if (n < 0)
-		return certs_error((int)n, err, len, "tls-certificates: %s: %s", path, why);
-	/* gnutls_free() is free(), unless a program replaces it. */
-	*out = (gnutls_datum_t){ .data = (unsigned char *)text, .size = (unsigned)n };
-	size = out->size;
+	if (rc)
+		return certs_error(rc, err, len, "tls-certificates: %s: %s", path, why);
 	if (gnutls_hash(certs->hash, &size, sizeof(size)) < 0 ||
-	    gnutls_hash(certs->hash, out->data, out->size) < 0) {
-		gnutls_free(out->data);
+	    gnutls_hash(certs->hash, file->text, file->n) < 0) {
+		fab_file_free(file);
 		return certs_error(-ENOMEM, err, len, "out of memory");
 	}
 	return 0;
 }
 
-/* Check the mode of the key file @path. */
-static int check_key_file(const char *path, char *why, size_t len)
+/* The bytes of @file as GnuTLS takes them. */
+static gnutls_datum_t datum(const struct fab_file *file)
 {
-	_cleanup_close_ int fd = plain_file_open(path, why, len);
-
-	return fd < 0 ? fd : fab_psk_check_mode(fd, why, len);
+	return (gnutls_datum_t){ (unsigned char *)file->text, (unsigned)file->n };
 }
 
 /* Use the pair in the files @cert and @key. */
 static int use_pair(struct fab_certs *certs, const char *cert, const char *key, char *err,
 		    size_t len)
 {
+	struct fab_file cert_file, key_file;
 	gnutls_datum_t cert_data, key_data;
-	int rc = read_file(certs, cert, &cert_data, err, len);
+	int rc = read_file(certs, cert, FAB_FILE_PUBLIC, &cert_file, err, len);
 
 	if (rc)
 		return rc;
-	rc = read_file(certs, key, &key_data, err, len);
+	rc = read_file(certs, key, FAB_FILE_SECRET, &key_file, err, len);
 	if (rc) {
-		gnutls_free(cert_data.data);
+		fab_file_free(&cert_file);
 		return rc;
 	}
+	cert_data = datum(&cert_file);
+	key_data = datum(&key_file);
 	rc = gnutls_certificate_set_x509_key_mem(certs->cred, &cert_data, &key_data,
 						 GNUTLS_X509_FMT_PEM);
-	gnutls_free(cert_data.data);
-	explicit_bzero(key_data.data, key_data.size);
-	gnutls_free(key_data.data);
+	fab_file_free(&cert_file);
+	fab_file_free(&key_file);
 	if (rc < 0)
 		return certs_error(-EINVAL, err, len, "tls-certificates: %s, %s: %s", cert, key,
 				   gnutls_strerror(rc));
@@ -189,8 +186,7 @@ static int use_pair(struct fab_certs *certs, const char *cert, const char *key, 
 static int load_pair(struct fab_certs *certs, const char *dir, const char *name, char *err,
 		     size_t len)
 {
-	char cert[PATH_LEN], key[PATH_LEN], file[64], why[256];
-	int rc;
+	char cert[PATH_LEN], key[PATH_LEN], file[64];
 
 	snprintf(file, sizeof(file), "%s-cert.pem", name);
 	if (!join(cert, dir, file))
@@ -198,57 +194,80 @@ static int load_pair(struct fab_certs *certs, const char *dir, const char *name,
 	snprintf(file, sizeof(file), "%s-key.pem", name);
 	if (!join(key, dir, file))
 		return too_long(err, len);
-	rc = check_key_file(key, why, sizeof(why));
-	if (rc)
-		return certs_error(rc, err, len, "tls-certificates: %s: %s", key, why);
 	return use_pair(certs, cert, key, err, len);
+}
+
+/* Load ca-crl.pem.  A list that @before has, too, may not go: who was revoked would be accepted
+ * again. */
+static int load_revocations(struct fab_certs *certs, const struct fab_certs *before,
+			    const char *dir, char *err, size_t len)
+{
+	struct fab_file file;
+	char path[PATH_LEN];
+	gnutls_datum_t data;
+	int rc;
+
+	if (!join(path, dir, "ca-crl.pem"))
+		return too_long(err, len);
+	rc = read_file(certs, path, FAB_FILE_PUBLIC, &file, err, len);
+	if (rc == -ENOENT && !(before && before->revokes))
+		return 0;
+	if (rc == -ENOENT)
+		return certs_error(rc, err, len, "tls-certificates: %s is gone: expected a list, "
+				   "with no certificate if none is revoked any more", path);
+	if (rc)
+		return rc;
+	data = datum(&file);
+	rc = gnutls_certificate_set_x509_crl_mem(certs->cred, &data, GNUTLS_X509_FMT_PEM);
+	note_revocations_end(certs, &data);
+	fab_file_free(&file);
+	if (rc <= 0)
+		return certs_error(-EINVAL, err, len, "tls-certificates: %s: %s", path,
+				   rc ? gnutls_strerror(rc) : "no revocation list in the file");
+	certs->revokes = true;
+	return 0;
 }
 
 static int load_authorities(struct fab_certs *certs, const char *dir, char *err, size_t len)
 {
-	char file[PATH_LEN];
+	struct fab_file file;
+	char path[PATH_LEN];
 	gnutls_datum_t data;
 	int rc;
 
-	if (!join(file, dir, "ca-cert.pem"))
+	if (!join(path, dir, "ca-cert.pem"))
 		return too_long(err, len);
-	rc = read_file(certs, file, &data, err, len);
+	rc = read_file(certs, path, FAB_FILE_PUBLIC, &file, err, len);
 	if (rc)
 		return rc;
+	data = datum(&file);
 	rc = gnutls_certificate_set_x509_trust_mem(certs->cred, &data, GNUTLS_X509_FMT_PEM);
-	gnutls_free(data.data);
+	fab_file_free(&file);
 	if (rc <= 0)
-		return certs_error(-EINVAL, err, len, "tls-certificates: %s: %s", file,
+		return certs_error(-EINVAL, err, len, "tls-certificates: %s: %s", path,
 				   rc ? gnutls_strerror(rc) : "no certificate in the file");
 	note_authorities_end(certs);
-	if (!join(file, dir, "ca-crl.pem") || access(file, F_OK))
-		return 0;
-	rc = read_file(certs, file, &data, err, len);
-	if (rc)
-		return rc;
-	rc = gnutls_certificate_set_x509_crl_mem(certs->cred, &data, GNUTLS_X509_FMT_PEM);
-	note_revocations_end(certs, &data);
-	gnutls_free(data.data);
-	if (rc <= 0)
-		return certs_error(-EINVAL, err, len, "tls-certificates: %s: %s", file,
-				   rc ? gnutls_strerror(rc) : "no revocation list in the file");
 	return 0;
 }
 
-/* True if the client has a certificate of its own: it need not. */
+/* False: a client has no certificate of its own, which it need not.  A file that cannot be read is
+ * one. */
 static bool has_client_pair(const char *dir)
 {
 	char file[PATH_LEN];
 
-	return join(file, dir, "client-cert.pem") && !access(file, F_OK);
+	return join(file, dir, "client-cert.pem") && (!access(file, F_OK) || errno != ENOENT);
 }
 
 /* ---- life ---- */
 
-static int load_all(struct fab_certs *certs, const char *dir, bool server, char *err, size_t len)
+static int load_all(struct fab_certs *certs, const struct fab_certs *before, const char *dir,
+		    bool server, char *err, size_t len)
 {
 	int rc = load_authorities(certs, dir, err, len);
 
+	if (!rc)
+		rc = load_revocations(certs, before, dir, err, len);
 	if (!rc && (server || has_client_pair(dir)))
 		rc = load_pair(certs, dir, server ? "server" : "client", err, len);
 	if (!rc)
@@ -256,7 +275,8 @@ static int load_all(struct fab_certs *certs, const char *dir, bool server, char 
 	return rc;
 }
 
-int fab_certs_read(const char *dir, bool server, struct fab_certs **out, char *err, size_t len)
+int fab_certs_read(const char *dir, bool server, const struct fab_certs *before,
+		   struct fab_certs **out, char *err, size_t len)
 {
 	struct fab_certs *certs = calloc(1, sizeof(*certs));
 	int rc;
@@ -271,7 +291,7 @@ int fab_certs_read(const char *dir, bool server, struct fab_certs **out, char *e
 		fab_certs_put(certs);
 		return certs_error(-ENOMEM, err, len, "out of memory");
 	}
-	rc = load_all(certs, dir, server, err, len);
+	rc = load_all(certs, before, dir, server, err, len);
 	gnutls_hash_deinit(certs->hash, certs->digest);
 	if (rc) {
 		fab_certs_put(certs);
@@ -355,8 +375,9 @@ bool fab_certs_verify(gnutls_session_t session, const char *hostname, bool of_se
 }
 
 bool fab_certs_trust(const struct fab_certs *certs, gnutls_session_t session, const char *hostname,
-		     bool of_server)
+		     bool of_server, bool seen)
 {
+	const unsigned flags = seen ? GNUTLS_VERIFY_DISABLE_CRL_CHECKS : 0;
 	gnutls_typed_vdata_st data[2];
 	unsigned ndata = purposes(data, hostname, of_server);
 	gnutls_x509_crt_t crts[CHAIN_MAX];
@@ -367,8 +388,8 @@ bool fab_certs_trust(const struct fab_certs *certs, gnutls_session_t session, co
 	if (!n)
 		return false;
 	gnutls_certificate_get_trust_list(certs->cred, &trusted);
-	good = gnutls_x509_trust_list_verify_crt2(trusted, crts, n, data, ndata, 0, &status,
-						  NULL) == 0 && !status;
+	good = gnutls_x509_trust_list_verify_crt2(trusted, crts, n, data, ndata, flags,
+						  &status, NULL) == 0 && !status;
 	while (n)
 		gnutls_x509_crt_deinit(crts[--n]);
 	return good;

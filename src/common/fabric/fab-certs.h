@@ -16,9 +16,11 @@ struct gnutls_certificate_credentials_st;
 struct gnutls_session_int;
 
 /* Read the certificates in @dir, of a server or a client, which need not have its own pair, into
- * @out, with one reference.  0, or -errno with a line in @err that names the file:
+ * @out, with one reference.  @before: the set whose place @out is to take; NULL: none.  If @before
+ * has a list of revocations, so must @dir.  0, or -errno with a line in @err that names the file:
  * "tls-certificates: FILE: ...". */
-int fab_certs_read(const char *dir, bool server, struct fab_certs **out, char *err, size_t len);
+int fab_certs_read(const char *dir, bool server, const struct fab_certs *before,
+		   struct fab_certs **out, char *err, size_t len);
 /* Take one more reference to @certs.  Returns @certs. */
 struct fab_certs *fab_certs_get(struct fab_certs *certs);
 /* One less; the last one wipes and frees @certs.  NULL: do nothing. */
@@ -43,8 +45,10 @@ struct gnutls_certificate_credentials_st *fab_certs_credentials(const struct fab
 bool fab_certs_verify(struct gnutls_session_int *session, const char *hostname, bool of_server,
 		      unsigned *status);
 /* True if the authorities and the revocations of @certs let the peer's certificate of @session pass
- * now, as in a handshake.  After the handshake; a thread may use @session meanwhile. */
+ * now, as in a handshake.  @seen: @certs have let it pass before, so dates alone can refuse it; a
+ * list of revocations whose successor is late ends nobody then.  After the handshake; a thread may
+ * use @session meanwhile. */
 bool fab_certs_trust(const struct fab_certs *certs, struct gnutls_session_int *session,
-		     const char *hostname, bool of_server);
+		     const char *hostname, bool of_server, bool seen);
 
 #endif

@@ -7,13 +7,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "cleanup.h"
+#include "fab-file.h"
 #include "fab-psk.h"
 #include "fab-secret.h"
-#include "plain-file.h"
 #include "util.h"
 
 #define PSK_FILE_MAX (1u << 20)
@@ -163,49 +160,6 @@ static const char *parse_line(char *line, const struct fab_psks *before, struct 
 
 /* ---- the file ---- */
 
-/* As fab_psk_check_mode(), with what fstat() says. */
-static int check_mode(int fd, struct stat *st, char *err, size_t len)
-{
-	if (fstat(fd, st) < 0) {
-		snprintf(err, len, "%s", strerror(errno));
-		return -errno;
-	}
-	if (st->st_mode & (S_IRWXG | S_IRWXO)) {
-		snprintf(err, len, "expected mode 0600, not %04o: others could read the key",
-			 (unsigned)(st->st_mode & 07777));
-		return -EACCES;
-	}
-	return 0;
-}
-
-int fab_psk_check_mode(int fd, char *err, size_t len)
-{
-	struct stat st;
-
-	return check_mode(fd, &st, err, len);
-}
-
-/* Read the whole of @file into @text, of PSK_FILE_MAX + 1 bytes; *@changed_s is the time of its
- * last change. */
-static int read_text(const char *file, char *text, size_t *n, int64_t *changed_s, char *err,
-		     size_t len)
-{
-	_cleanup_close_ int fd = plain_file_open(file, err, len);
-	struct stat st = { 0 };
-	ssize_t got;
-	int rc;
-
-	if (fd < 0)
-		return fd;
-	rc = check_mode(fd, &st, err, len);
-	if (rc)
-		return rc;
-	*changed_s = st.st_mtime;
-	got = plain_file_read(fd, text, PSK_FILE_MAX, err, len);
-	*n = got < 0 ? 0 : (size_t)got;
-	return got < 0 ? (int)got : 0;
-}
-
 /* Parse the lines of @text into psks->all, which has room for all of them. */
 static int parse_text(char *text, struct fab_psks *psks, char *err, size_t len)
 {
@@ -256,31 +210,34 @@ static int make_room(const char *text, size_t n, struct fab_psks *psks, char *er
 	return -ENOMEM;
 }
 
-int fab_psk_read(const char *file, struct fab_psks *psks, char *err, size_t len)
+/* Fill @psks, which is empty, with the keys of @file. */
+static int take_text(const struct fab_file *file, struct fab_psks *psks, char *err, size_t len)
 {
-	char *text = fab_secret_alloc(PSK_FILE_MAX + 2);
 	static _Atomic uint64_t last_serial;
-	int64_t changed_s = 0;
-	size_t n = 0;
-	int rc;
+	int rc = make_room(file->text, file->n, psks, err, len);
 
-	*psks = (struct fab_psks){ 0 };
-	if (!text) {
-		snprintf(err, len, "out of memory");
-		return -ENOMEM;
-	}
-	rc = read_text(file, text, &n, &changed_s, err, len);
 	if (!rc)
-		rc = make_room(text, n, psks, err, len);
-	if (!rc)
-		rc = parse_text(text, psks, err, len);
+		rc = parse_text(file->text, psks, err, len);
 	for (unsigned i = 0; !rc && i < psks->n; i++) {
 		psks->all[i].serial = ++last_serial;
-		psks->all[i].since_s = changed_s;
+		psks->all[i].since_s = file->changed_s;
 	}
 	if (rc)
 		fab_psk_free(psks);
-	fab_secret_free(text, PSK_FILE_MAX + 2);
+	return rc;
+}
+
+int fab_psk_read(const char *path, uid_t reader, struct fab_psks *psks, char *err, size_t len)
+{
+	struct fab_file file;
+	int rc;
+
+	*psks = (struct fab_psks){ 0 };
+	rc = fab_file_read(path, FAB_FILE_SECRET, reader, PSK_FILE_MAX, &file, err, len);
+	if (rc)
+		return rc;
+	rc = take_text(&file, psks, err, len);
+	fab_file_free(&file);
 	return rc;
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Files of pre-shared keys: lines NAME:HEX, which psktool writes, too, and which nbdkit and QEMU
- * read.  A file that others than its owner may read is refused.  Pure but for the file; any
- * thread. */
+ * read.  A file that others than its owner may read, or that another user owns, is refused.  Pure
+ * but for the file; any thread. */
 #ifndef FAB_PSK_H
 #define FAB_PSK_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define FAB_PSK_NAME_MAX 128		/* bytes of a name */
 #define FAB_PSK_KEY_MIN 16u		/* bytes of a key */
@@ -29,12 +30,10 @@ struct fab_psks {
 	size_t room;			/* bytes of @all */
 };
 
-/* Check that the open file @fd holds a secret well: with no right for others than its owner.  0, or
- * -EACCES with the reason in @err. */
-int fab_psk_check_mode(int fd, char *err, size_t len);
-/* Read @file, which has one key or more, into @psks.  0; or -errno with the reason in @err, without
- * the name of the file, and no keys.  Give @psks to fab_psk_free(). */
-int fab_psk_read(const char *file, struct fab_psks *psks, char *err, size_t len);
+/* Read the file @path, which has one key or more, into @psks, as a program of the user @reader may
+ * use it (fab-file.h).  0; or -errno with the reason in @err, without the name of the file, and no
+ * keys.  Give @psks to fab_psk_free(). */
+int fab_psk_read(const char *path, uid_t reader, struct fab_psks *psks, char *err, size_t len);
 /* Give keys of @now that @before has, too, the same bytes under the same name, their serial and
  * age. */
 void fab_psk_adopt(struct fab_psks *now, const struct fab_psks *before);

@@ -161,9 +161,8 @@ bool fab_tls_trusts(const struct fab_tls_end *end, gnutls_session_t session)
 {
 	struct fab_tls_creds *tls = fab_tls_creds(end->tls);
 	struct fab_certs *certs = tls->verify_peer ? fab_tls_get_certs(tls) : NULL;
-	bool trusts = !certs || certs == end->certs ||
-		      fab_certs_trust(certs, session, name_wanted(tls, end->address),
-				      !tls->server);
+	bool trusts = !certs || fab_certs_trust(certs, session, name_wanted(tls, end->address),
+						!tls->server, certs == end->certs);
 
 	fab_certs_put(certs);
 	return trusts;

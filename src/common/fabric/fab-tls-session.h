@@ -36,8 +36,8 @@ int fab_tls_session(struct fab_tls_end *end, const char *address,
 /* Free @session of @end. */
 void fab_tls_session_end(struct fab_tls_end *end, struct gnutls_session_int *session);
 /* False: the peer's certificate was verified in the handshake of @session, and the certificates
- * that @end->tls has now would not let it pass.  After the handshake; another thread may use
- * @session meanwhile. */
+ * that @end->tls has now would not let it pass, or it has ended.  After the handshake; another
+ * thread may use @session meanwhile. */
 bool fab_tls_trusts(const struct fab_tls_end *end, struct gnutls_session_int *session);
 /* Fill @id, which is empty, after the handshake of @session: the peer of a server by its key, or by
  * its certificate if certificates are verified; the peer of a client has no name here. */

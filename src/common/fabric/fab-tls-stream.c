@@ -207,11 +207,14 @@ static void ask_socket(struct fab_tls_stream *s)
 }
 
 /* True if the handshake, which said @rc and then had its bytes written but for @left, can go on
- * without the peer: a flight of long certificates does not fit the buffer at once. */
+ * without the peer: a flight of long certificates does not fit the buffer at once, and behind a
+ * record with a part of a message GnuTLS says EAGAIN, whatever follows. */
 static bool goes_on(const struct fab_tls_stream *s, int rc, int left)
 {
+	if (rc == GNUTLS_E_AGAIN && !gnutls_record_get_direction(s->session))
+		return s->in.head != s->in.tail && left >= 0;
 	if (rc == GNUTLS_E_AGAIN)
-		return gnutls_record_get_direction(s->session) && left == 0;
+		return left == 0;
 	return rc < 0 && !gnutls_error_is_fatal(rc) && left >= 0;
 }
 

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
@@ -215,7 +216,7 @@ int fab_tls_read_keys(const struct fab_tls *tls, const char *file, struct fab_ps
 	const struct fab_tls_creds *creds = fab_tls_creds(tls);
 	const struct fab_psk *own;
 	char why[256];
-	int rc = fab_psk_read(file, psks, why, sizeof(why));
+	int rc = fab_psk_read(file, geteuid(), psks, why, sizeof(why));
 
 	if (rc)
 		return tls_error(rc, err, len, "tls-psk=%s: %s", file, why);
@@ -298,7 +299,7 @@ static int fill(struct fab_tls_creds *tls, const struct fab_tls_conf *conf, char
 				 gnutls_strerror(rc));
 	if (conf->psk)
 		return use_psk(tls, conf->psk, err, len);
-	return fab_certs_read(conf->certificates, conf->server, &tls->certs, err, len);
+	return fab_certs_read(conf->certificates, conf->server, NULL, &tls->certs, err, len);
 }
 
 int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *err, size_t len)
@@ -361,6 +362,17 @@ bool fab_tls_has_key(const struct fab_tls *tls, uint64_t serial)
 struct fab_certs *fab_tls_certs(const struct fab_tls *tls)
 {
 	return tls ? fab_tls_creds(tls)->certs : NULL;
+}
+
+int fab_tls_read_certs(const struct fab_tls *tls, const char *dir, struct fab_certs **out,
+		       char *err, size_t len)
+{
+	struct fab_tls_creds *creds = fab_tls_creds(tls);
+	struct fab_certs *before = fab_tls_get_certs(creds);
+	int rc = fab_certs_read(dir, creds->server, before, out, err, len);
+
+	fab_certs_put(before);
+	return rc;
 }
 
 void fab_tls_take_certs(struct fab_tls *tls, struct fab_certs *certs)

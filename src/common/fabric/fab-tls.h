@@ -84,6 +84,11 @@ void fab_tls_take_keys(struct fab_tls *tls, struct fab_psks *psks);
 /* The certificates of @tls; NULL: it has none, or @tls is NULL.  The owner's thread; valid until
  * fab_tls_take_certs(). */
 struct fab_certs *fab_tls_certs(const struct fab_tls *tls);
+/* Read the certificates in @dir into @out, with one reference, to take the place of those of @tls,
+ * which has some: a list of revocations may not be gone.  Changes nothing of @tls; any thread.
+ * Else as fab_certs_read(). */
+int fab_tls_read_certs(const struct fab_tls *tls, const char *dir, struct fab_certs **out,
+		       char *err, size_t len);
 /* Give @tls, which has certificates, @certs in their place, with the caller's reference: for
  * sessions from now on.  The owner's thread. */
 void fab_tls_take_certs(struct fab_tls *tls, struct fab_certs *certs);

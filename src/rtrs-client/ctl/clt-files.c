@@ -18,7 +18,7 @@ bool clt_files_read(struct clt_files *f, const struct fab_tls *tls, const struct
 	if (tls && conf->psk)
 		rc = fab_tls_read_keys(tls, conf->psk, &f->psks, why, sizeof(why));
 	else if (tls)
-		rc = fab_certs_read(conf->certificates, conf->server, &f->certs, why, sizeof(why));
+		rc = fab_tls_read_certs(tls, conf->certificates, &f->certs, why, sizeof(why));
 	if (rc)
 		fprintf(errors, "%s%s\n", dashes, why);
 	return !rc;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "conf.h"
 #include "fab-certs.h"
@@ -18,18 +19,19 @@ static bool keys_read(const char *option, const char *file, struct fab_psks *key
 {
 	char why[256];
 
-	if (!fab_psk_read(file, keys, why, sizeof(why)))
+	if (!fab_psk_read(file, geteuid(), keys, why, sizeof(why)))
 		return true;
 	fprintf(errors, "--%s=%s: %s\n", option, file, why);
 	return false;
 }
 
 /* The same, of certificates. */
-static bool certs_read(const char *dir, struct fab_certs **certs, FILE *errors)
+static bool certs_read(const struct srv *srv, const char *dir, struct fab_certs **certs,
+		       FILE *errors)
 {
 	char why[2048];
 
-	if (!fab_certs_read(dir, true, certs, why, sizeof(why)))
+	if (!srv_keys_read_certs(srv, dir, certs, why, sizeof(why)))
 		return true;
 	fprintf(errors, "--%s\n", why);
 	return false;
@@ -44,7 +46,7 @@ bool trust_read(struct trust *t, const struct srv *srv, const struct srv_conf *c
 	if (srv_keys_of_auth(srv))
 		good = keys_read("auth-psk", conf->auth.psk, &t->keys.auth, errors) && good;
 	if (srv_keys_of_certs(srv))
-		good = certs_read(conf->tls.certificates, &t->certs, errors) && good;
+		good = certs_read(srv, conf->tls.certificates, &t->certs, errors) && good;
 	return good;
 }
 

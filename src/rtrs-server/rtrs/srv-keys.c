@@ -208,16 +208,28 @@ void srv_keys_give(struct srv *srv, struct srv_key_files *files, FILE *report)
 
 /* ---- certificates ---- */
 
+int srv_keys_read_certs(const struct srv *srv, const char *dir, struct fab_certs **out, char *err,
+			size_t len)
+{
+	return fab_tls_read_certs(srv->tls, dir, out, err, len);
+}
+
 void srv_keys_take_certs(struct srv *srv, struct fab_certs *certs, FILE *report)
 {
 	static const struct end end = { is_distrusted, 0, "certificate",
 					"is not accepted any more" };
 
-	if (fab_certs_same(certs, fab_tls_certs(srv->tls))) {
+	const bool same = fab_certs_same(certs, fab_tls_certs(srv->tls));
+	unsigned n;
+
+	if (same)
 		fab_certs_put(certs);
+	else
+		fab_tls_take_certs(srv->tls, certs);
+	/* The same files, too, refuse a certificate that has ended. */
+	n = end_paths(srv, &end);
+	if (same && !n)
 		return;
-	}
-	fab_tls_take_certs(srv->tls, certs);
-	fprintf(report, "tls-certificates: read again");
-	tell_ended(end_paths(srv, &end), report);
+	fprintf(report, "tls-certificates: %s", same ? "nothing has changed" : "read again");
+	tell_ended(n, report);
 }
