@@ -54,6 +54,17 @@ stop_server "$server_pid"
 start_server --listen tcp://0.0.0.0:0 --allow 0.0.0.0/0 "a=$tmp/big"
 must_fail grep -q 'without --allow' "$server_log"
 stop_server "$server_pid"
+# Who has no key does not get in, unless a listener lets everybody in.
+(umask 077; "$top_builddir/rtrs-psk" gw >keys)
+start_server --listen tcp://0.0.0.0:0 --auth=require --auth-psk="$tmp/keys" "a=$tmp/big"
+must_fail grep -q 'without --allow' "$server_log"
+stop_server "$server_pid"
+start_server --listen tcp://0.0.0.0:0 --auth-psk="$tmp/keys" "a=$tmp/big"
+must_fail grep -q 'without --allow' "$server_log"
+stop_server "$server_pid"
+start_server --listen tcp://0.0.0.0:0 --auth=psk --auth-psk="$tmp/keys" "a=$tmp/big"
+told "$warning"
+stop_server "$server_pid"
 
 # The journal has the time itself, and takes the level from a prefix.
 : >journal

@@ -27,7 +27,7 @@ static int creds_error(int rc, char *err, size_t len, const char *fmt, ...)
 	return rc;
 }
 
-static enum auth_mode mode_of(const struct auth_conf *conf)
+enum auth_mode auth_conf_mode(const struct auth_conf *conf)
 {
 	if (conf->asked)
 		return conf->mode;
@@ -42,14 +42,14 @@ static int check_together(const struct auth_conf *conf, char *err, size_t len)
 				   "auth-username=%s: expected auth-psk=FILE beside it",
 				   conf->username);
 	/* A server that need not prove itself has no name to compare. */
-	if (conf->hostname && mode_of(conf) != AUTH_MODE_REQUIRE)
+	if (conf->hostname && auth_conf_mode(conf) != AUTH_MODE_REQUIRE)
 		return creds_error(-EINVAL, err, len,
 				   "auth-hostname=%s: expected auth-psk=FILE beside it, and "
 				   "auth=require", conf->hostname);
-	if (mode_of(conf) != AUTH_MODE_NONE && !conf->psk)
+	if (auth_conf_mode(conf) != AUTH_MODE_NONE && !conf->psk)
 		return creds_error(-EINVAL, err, len,
 				   "auth=%s: expected auth-psk=FILE beside it",
-				   auth_mode_names[mode_of(conf)]);
+				   auth_mode_names[auth_conf_mode(conf)]);
 	return 0;
 }
 
@@ -155,12 +155,12 @@ int auth_creds_create(const struct auth_conf *conf, struct auth_creds **out, cha
 
 	*out = NULL;
 	/* A listener of a server may ask where others do not. */
-	if (rc || (mode_of(conf) == AUTH_MODE_NONE && !(conf->server && conf->psk)))
+	if (rc || (auth_conf_mode(conf) == AUTH_MODE_NONE && !(conf->server && conf->psk)))
 		return rc;
 	creds = calloc(1, sizeof(*creds));
 	if (!creds)
 		return creds_error(-ENOMEM, err, len, "out of memory");
-	creds->mode = mode_of(conf);
+	creds->mode = auth_conf_mode(conf);
 	fab_secret_no_core_file();
 	rc = conf->server ? read_keys(conf, &creds->psks, err, len) :
 			    auth_key_read(conf, &creds->own, err, len);

@@ -49,6 +49,8 @@ struct auth_creds {
 	char name[FAB_PSK_NAME_MAX + 1];	/* server: the name of this machine */
 };
 
+/* The mode that the options of @conf mean together. */
+enum auth_mode auth_conf_mode(const struct auth_conf *conf);
 /* Read the keys as @conf says.  @out gets NULL if authentication is off.  0, or -errno with a line
  * in @err that names option and value: "auth-psk=FILE: ...". */
 int auth_creds_create(const struct auth_conf *conf, struct auth_creds **out, char *err, size_t len);

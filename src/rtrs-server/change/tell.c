@@ -62,10 +62,20 @@ static bool is_loopback(const struct fab_addr *addr)
 	return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
 }
 
-/* True if only those with a key get in. */
+/* True if TLS lets in only those with a key. */
 static bool tls_admits_few(const struct fab_tls_conf *tls)
 {
 	return tls->asked && tls->mode == FAB_TLS_REQUIRE && (tls->psk || tls->verify_peer);
+}
+
+/* True if the listener at @addr goes on only with clients that prove to have a key. */
+static bool auth_admits_few(const struct srv_conf *conf, const struct fab_addr *addr)
+{
+	enum auth_mode mode = conf_listener_auth(conf, addr);
+
+	if (mode == AUTH_MODES)
+		mode = auth_conf_mode(&conf->auth);
+	return mode == AUTH_MODE_REQUIRE;
 }
 
 void tell_reach(const struct srv_conf *conf)
@@ -77,7 +87,7 @@ void tell_reach(const struct srv_conf *conf)
 	for (unsigned i = 0; i < conf->nlisteners; i++) {
 		const struct fab_addr *addr = &conf->listeners[i];
 
-		if (is_loopback(addr))
+		if (is_loopback(addr) || auth_admits_few(conf, addr))
 			continue;
 		log_warn(NULL, "--listen %s without --allow: every host that reaches this "
 			 "address can read and write the exports; restrict clients with "
