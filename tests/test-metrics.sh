@@ -126,6 +126,17 @@ wait_line "$server_log" "cannot write metrics to '$tmp/none/m.prom': No such fil
 stop_process "$server_pid"
 [ ! -e "$tmp/metrics.sock" ] || fail "the socket outlives the server"
 
+# What others have put at the name of the new file is removed, or else not opened: neither metrics
+# nor SIGTERM wait for a FIFO.
+mkfifo "$tmp/fifo.prom.tmp"
+start_server --metrics-file "$tmp/fifo.prom" "disk=$tmp/disk"
+wait_until "the file instead of a FIFO" test -s "$tmp/fifo.prom"
+stop_process "$server_pid"
+mkdir "$tmp/dir.prom.tmp"
+start_server --metrics-file "$tmp/dir.prom" "disk=$tmp/disk"
+wait_line "$server_log" "cannot write metrics to '$tmp/dir.prom': File exists"
+stop_process "$server_pid"
+
 # A name of the administrator's, and what is none.
 start_server --metrics 0 --metrics-host "gw.example,store.example" "disk=$tmp/disk"
 wait_line "$server_log" ' metrics: '

@@ -38,11 +38,14 @@ static int write_all(int fd, const char *text, size_t len)
 	return 0;
 }
 
-/* Write the text to a file at @name. */
+/* Write the text to a new file at @name.  What is there of a run before goes.  What another user
+ * has put there, and this one may not remove, stays, and is never opened: a FIFO would block. */
 static int write_new(const struct metric_file *f, const char *name)
 {
-	int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644), rc;
+	int fd, rc;
 
+	unlink(name);
+	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return -errno;
 	rc = write_all(fd, f->text, f->len);
