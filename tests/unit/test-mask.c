@@ -33,6 +33,14 @@ Test(mask, control_characters_and_no_utf8)
 		{ "\xed\xa0\x80", "???" },
 		{ "\xf4\x90\x80\x80", "????" },
 		{ "\xf8\x88\x80\x80\x80", "?????" },
+		/* U+202E turns what follows around; U+2066, U+061C */
+		{ "a\xe2\x80\xaetxt\xe2\x81\xa6\xd8\x9c", "a???txt?????" },
+		/* not seen: U+200B, U+FEFF, U+00AD, U+2060, U+3164, U+E0061 */
+		{ "\xe2\x80\x8b\xef\xbb\xbf\xc2\xad", "????????" },
+		{ "\xe2\x81\xa0\xe3\x85\xa4\xf3\xa0\x81\xa1z", "??????????z" },
+		/* U+2028 ends a line; the neighbours of these are text */
+		{ "\xe2\x80\xa8\xe2\x80\xa7\xc2\xac\xe2\x80\xaf",
+		  "???\xe2\x80\xa7\xc2\xac\xe2\x80\xaf" },
 		{ "\xee\x80\x80\xf4\x8f\xbf\xbf", "\xee\x80\x80\xf4\x8f\xbf\xbf" },
 	};
 

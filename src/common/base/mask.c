@@ -1,10 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns nothing.  Strict UTF-8: overlong forms, halves of surrogates and characters beyond U+10FFFF
  * are replaced, because terminals differ in how to show such bytes. */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "mask.h"
+#include "util.h"
+
+/* Characters that end a line, turn the direction of the text around them, or are not seen: Unicode
+ * 15.1, Bidi_Control, Default_Ignorable_Code_Point, and the separators Zl and Zp. */
+static bool is_unseen(uint32_t c)
+{
+	static const struct {
+		uint32_t first, last;
+	} ranges[] = {
+		{ 0xad, 0xad }, { 0x34f, 0x34f }, { 0x61c, 0x61c }, { 0x115f, 0x1160 },
+		{ 0x17b4, 0x17b5 }, { 0x180b, 0x180f }, { 0x200b, 0x200f }, { 0x2028, 0x202e },
+		{ 0x2060, 0x206f }, { 0x3164, 0x3164 }, { 0xfe00, 0xfe0f }, { 0xfeff, 0xfeff },
+		{ 0xffa0, 0xffa0 }, { 0xfff0, 0xfffb }, { 0x1bca0, 0x1bca3 },
+		{ 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(ranges); i++) {
+		if (c >= ranges[i].first && c <= ranges[i].last)
+			return true;
+	}
+	return false;
+}
+
+static bool is_control(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || is_unseen(c);
+}
 
 /* The length of the character at @s, or 0 if the character must not be printed. */
 static size_t printable_len(const unsigned char *s)
@@ -22,7 +50,7 @@ static size_t printable_len(const unsigned char *s)
 	}
 	if (c < least[len] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
 		return 0;
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) ? 0 : len;
+	return is_control(c) ? 0 : len;
 }
 
 void mask_control(char *text)

@@ -4,7 +4,9 @@
 #define BASE_MASK_H
 
 /* Replace by '?' each byte of @text that is part of a control character, or is no UTF-8.  Control
- * characters, U+0000 to U+001F and U+007F to U+009F, could end a line or steer a terminal. */
+ * characters, U+0000 to U+001F and U+007F to U+009F, could end a line or steer a terminal.
+ * Characters that turn the direction of a text, or that nobody sees, could make one name look like
+ * another: they are replaced, too. */
 void mask_control(char *text);
 
 #endif
