@@ -41,6 +41,8 @@ rtrsctl_SOURCES = \
 	%D%/top.h \
 	%D%/which.c \
 	%D%/which.h \
+	%D%/width.c \
+	%D%/width.h \
 	$(NULL)
 rtrsctl_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(NCURSES_CFLAGS)
 rtrsctl_LDADD = libpsk.la libctl.la libopt.la libbase.la libclock.la $(JANSSON_LIBS) $(NCURSES_LIBS)

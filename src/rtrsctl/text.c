@@ -10,6 +10,7 @@
 #include "mask.h"
 #include "text.h"
 #include "util.h"
+#include "width.h"
 
 #define INDENT 2u
 #define OP_COLUMNS 7u
@@ -118,6 +119,14 @@ static const char *scalar_text(const char *name, const json_t *value, char *buf,
 
 /* ---- tables ---- */
 
+/* Print @text with blanks up to @width columns: in front if @right. */
+static void put_cell(const char *text, int width, bool right)
+{
+	int blanks = MAX(width - width_of(text), 0);
+
+	printf("%*s%s%*s", right ? blanks : 0, "", text, right ? 0 : blanks, "");
+}
+
 void text_table(const char (*cells)[TEXT_CELL], unsigned nrows, unsigned ncols, unsigned right,
 		unsigned indent)
 {
@@ -128,11 +137,11 @@ void text_table(const char (*cells)[TEXT_CELL], unsigned nrows, unsigned ncols, 
 			int width = 0;
 
 			for (unsigned i = 0; i < nrows; i++)
-				width = MAX(width, (int)strlen(cells[(size_t)i * ncols + col]));
+				width = MAX(width, width_of(cells[(size_t)i * ncols + col]));
 			if (col + 1 == ncols && col < right)
 				width = 0;
-			printf("%*s%s", col < right ? -width : width, cell,
-			       col + 1 < ncols ? "  " : "\n");
+			put_cell(cell, width, col >= right);
+			fputs(col + 1 < ncols ? "  " : "\n", stdout);
 		}
 	}
 }
@@ -198,15 +207,16 @@ static void print_scalars(json_t *object, unsigned indent)
 		char text[TEXT_CELL];
 
 		if (!json_is_object(value) && !json_is_array(value) && !is_hidden(name))
-			width = MAX(width, (int)strlen(key_text(name, text, sizeof(text))));
+			width = MAX(width, width_of(key_text(name, text, sizeof(text))));
 	}
 	json_object_foreach(object, name, value) {
 		char text[TEXT_CELL], buf[1024];
 
 		if (json_is_object(value) || json_is_array(value) || is_hidden(name))
 			continue;
-		printf("%*s%-*s  %s\n", (int)indent, "", width, key_text(name, text, sizeof(text)),
-		       scalar_text(name, value, buf, sizeof(buf)));
+		printf("%*s", (int)indent, "");
+		put_cell(key_text(name, text, sizeof(text)), width, false);
+		printf("  %s\n", scalar_text(name, value, buf, sizeof(buf)));
 	}
 }
 

@@ -71,10 +71,11 @@ endif
 	src/rtrsctl/state.c \
 	src/rtrsctl/status.c \
 	src/rtrsctl/text.c \
+	src/rtrsctl/width.c \
 	$(NULL)
 %C%_fuzz_rtrsctl_fuzz_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrsctl
 %C%_fuzz_rtrsctl_fuzz_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-%C%_fuzz_rtrsctl_fuzz_LDADD = libctl.la libbase.la $(JANSSON_LIBS) $(FUZZ_MAIN)
+%C%_fuzz_rtrsctl_fuzz_LDADD = libctl.la libbase.la libclock.la $(JANSSON_LIBS) $(FUZZ_MAIN)
 %C%_fuzz_rtrsctl_fuzz_LDFLAGS = $(FUZZ_LINK)
 
 %C%_fuzz_tcp_stream_fuzz_SOURCES = %D%/fuzz-tcp-stream.c %D%/fuzz.h

@@ -309,6 +309,7 @@ EXTRA_DIST += %D%/auth-vectors.py
 	src/rtrsctl/state.c \
 	src/rtrsctl/text.c \
 	src/rtrsctl/top-rows.c \
+	src/rtrsctl/width.c \
 	$(NULL)
 %C%_test_top_rows_crit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrsctl
 %C%_test_top_rows_crit_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)

@@ -4,6 +4,7 @@
 
 #include "top-rows.h"
 #include "unit.h"
+#include "width.h"
 
 static struct top top;
 
@@ -173,4 +174,23 @@ Test(top_rows, reconnected)
 	cr_assert_eq(top.n, 3);
 	json_decref(before);
 	json_decref(after);
+}
+
+/* A name's columns on the terminal, by which the tables are aligned. */
+Test(width, columns)
+{
+	static const struct {
+		const char *text;
+		int width;
+	} cases[] = {
+		{ "", 0 },
+		{ "gw1", 3 },
+		{ "b\xc3\xbcro", 4 },		/* two bytes */
+		{ "bu\xcc\x88ro", 4 },		/* a mark on the character before */
+		{ "\xe5\x90\x8d\xe5\x89\x8d", 4 },	/* two characters of two columns */
+		{ "\xff\x80z", 2 },		/* no UTF-8 */
+	};
+
+	for_each_case(c, cases)
+		cr_assert_eq(width_of(c->text), c->width, "'%s': %d", c->text, width_of(c->text));
 }
