@@ -100,6 +100,29 @@ check_is 3 "RTRS UNKNOWN - 0 sessions, 0 of 0 paths up: $socket: the program doe
 kill -CONT "$nbdkit_pid"
 stop_process "$nbdkit_pid"
 
+# A program that answers byte by byte, without an end, does not answer.
+cat >"$tmp/drips.py" <<'END'
+import socket, sys, time
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen(16)
+print("listens", flush=True)
+client = s.accept()[0]
+try:
+    client.sendall(b"{")
+    while True:
+        time.sleep(0.1)
+        client.sendall(b" ")
+except OSError:
+    print("gone", flush=True)
+END
+/usr/bin/python3 "$tmp/drips.py" "$tmp/drips" >"$tmp/drips.out" &
+cleanup_fn kill_process $!
+wait_line "$tmp/drips.out" listens
+timeout "$TIMEOUT_S" "$rtrsctl" check --socket="$tmp/drips" >"$tmp/check" && fail "no loss"
+grep -q -x -E "RTRS UNKNOWN - .*: $tmp/drips: the program does not answer \| .*" "$tmp/check"
+wait_line "$tmp/drips.out" gone
+
 # Programs made by hand: {name: {session: states of paths}}; of several the worst counts.  A session
 # "sync failed" is an export, whose sync has failed.
 cat >"$tmp/programs.py" <<'END'

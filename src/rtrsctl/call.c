@@ -3,6 +3,8 @@
 #include <config.h>
 
 #include <errno.h>
+#include <poll.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,8 @@
 
 #include "call.h"
 #include "cleanup.h"
+#include "clock.h"
+#include "util.h"
 
 /* No program of this package has a longer answer. */
 #define ANSWER_MAX ((size_t)64 << 20)
@@ -21,7 +25,7 @@
 _Static_assert(sizeof(((struct sockaddr_un *)NULL)->sun_path) == 108, "in words here");
 _Static_assert(ANSWER_MAX == 64 << 20, "in words here");
 
-/* A descriptor or -errno. */
+/* Connect to the socket at @path.  A descriptor or -errno. */
 static int call_connect(const char *path, unsigned patience_s)
 {
 	const struct timeval patience = { .tv_sec = patience_s };
@@ -34,8 +38,8 @@ static int call_connect(const char *path, unsigned patience_s)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	if (!setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) &&
-	    !setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) &&
+	/* connect() waits as long as a send may. */
+	if (!setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) &&
 	    !connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
 		return fd;
 	rc = -errno;
@@ -52,8 +56,22 @@ int call_try(const char *path)
 	return fd < 0 ? fd : 0;
 }
 
+/* Wait for @events of @fd until @deadline_ms.  0, or -errno; -EAGAIN: the time is over. */
+static int wait_for(int fd, short events, uint64_t deadline_ms)
+{
+	struct pollfd pfd = { .fd = fd, .events = events };
+	uint64_t now;
+	int n;
+
+	do {
+		now = clock_now_ms();
+		n = now < deadline_ms ? poll(&pfd, 1, (int)(deadline_ms - now)) : 0;
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n ? 0 : -EAGAIN;
+}
+
 /* 0 or -errno. */
-static int send_line(int fd, const json_t *command)
+static int send_line(int fd, const json_t *command, uint64_t deadline_ms)
 {
 	_cleanup_free_ char *line = json_dumps(command, JSON_COMPACT);
 	size_t len = line ? strlen(line) : 0;
@@ -62,54 +80,67 @@ static int send_line(int fd, const json_t *command)
 		return -ENOMEM;
 	line[len++] = '\n';
 	for (size_t sent = 0; sent < len;) {
-		ssize_t n = send(fd, line + sent, len - sent, MSG_NOSIGNAL);
+		int rc = wait_for(fd, POLLOUT, deadline_ms);
+		ssize_t n;
 
-		if (n < 0)
+		if (rc)
+			return rc;
+		n = send(fd, line + sent, len - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0 && errno != EAGAIN)
 			return -errno;
-		sent += (size_t)n;
+		sent += (size_t)MAX(n, 0);
 	}
 	return 0;
 }
 
-/* Read a line, the answer of the program.  NULL with errno; EMSGSIZE: the line is longer than
- * ANSWER_MAX. */
-static json_t *read_line(int fd)
+/* Read up to @len bytes to @at.  Their number, at least 1, or -errno. */
+static ssize_t read_some(int fd, void *at, size_t len, uint64_t deadline_ms)
+{
+	ssize_t n;
+
+	do {
+		int rc = wait_for(fd, POLLIN, deadline_ms);
+
+		if (rc)
+			return rc;
+		n = recv(fd, at, len, MSG_DONTWAIT);
+	} while (n < 0 && errno == EAGAIN);
+	return n < 0 ? -errno : n ? n : -ECONNRESET;
+}
+
+/* Read a line, the answer of the program.  NULL with @rc, -errno; -EMSGSIZE: the line is longer
+ * than ANSWER_MAX. */
+static json_t *read_line(int fd, uint64_t deadline_ms, int *rc)
 {
 	_cleanup_free_ char *line = NULL;
 	size_t size = 0, len = 0;
 	json_t *answer;
+	ssize_t n;
 
 	do {
-		ssize_t n;
-
-		if (len == ANSWER_MAX) {
-			errno = EMSGSIZE;
+		*rc = -EMSGSIZE;
+		if (len == ANSWER_MAX)
 			return NULL;
-		}
 		if (len == size) {
 			char *more = realloc(line, size += 65536);
 
+			*rc = -ENOMEM;
 			if (!more)
 				return NULL;
 			line = more;
 		}
-		n = recv(fd, line + len, size - len, 0);
+		n = read_some(fd, line + len, size - len, deadline_ms);
+		*rc = (int)MIN(n, 0);
 		if (n < 0)
 			return NULL;
-		if (!n) {
-			errno = ECONNRESET;
-			return NULL;
-		}
 		len += (size_t)n;
 		/* An NBD server, for instance, would wait for the client now. */
-		if (*line != '{') {
-			errno = EPROTO;
+		*rc = -EPROTO;
+		if (*line != '{')
 			return NULL;
-		}
 	} while (line[len - 1] != '\n');
 	answer = json_loadb(line, len, 0, NULL);
-	if (!answer)
-		errno = EPROTO;
+	*rc = answer ? 0 : -EPROTO;
 	return answer;
 }
 
@@ -142,14 +173,11 @@ static const char *call_why(const char *path, int rc)
 json_t *call_ask(const char *path, const json_t *command, unsigned patience_s, char *err,
 		 size_t errlen)
 {
+	const uint64_t deadline_ms = clock_now_ms() + patience_s * 1000ull;
 	_cleanup_close_ int fd = call_connect(path, patience_s);
-	json_t *answer = NULL;
-	int rc = fd < 0 ? fd : send_line(fd, command);
+	int rc = fd < 0 ? fd : send_line(fd, command, deadline_ms);
+	json_t *answer = rc ? NULL : read_line(fd, deadline_ms, &rc);
 
-	if (!rc) {
-		answer = read_line(fd);
-		rc = -errno;
-	}
 	if (!answer) {
 		snprintf(err, errlen, "%s: %s", path, call_why(path, rc));
 	} else if (!json_is_true(json_object_get(answer, "ok"))) {

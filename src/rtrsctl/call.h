@@ -13,7 +13,8 @@ int call_try(const char *path);
 /* The same for an answer of a few names and numbers. */
 #define CALL_GREET_S 5
 
-/* Send @command to the program at @path, and wait for @patience_s seconds at most.  Returns the
+/* Send @command to the program at @path, and wait for @patience_s seconds at most, however the
+ * program sends its answer.  Returns the
  * answer, an object, which is the caller's.  NULL with the reason in @err: the program was not
  * reached, has refused, or has sent more than 64 MiB. */
 json_t *call_ask(const char *path, const json_t *command, unsigned patience_s, char *err,
