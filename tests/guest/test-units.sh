@@ -98,8 +98,13 @@ path = /var/lib/rtrs-server/file.img
 path = $loop
 direct = yes
 END
+mkdir -p /etc/systemd/system/rtrs-server.service.d
+printf '[Service]\nSupplementaryGroups=disk\nDeviceAllow=%s rw\n' "$loop" \
+	>/etc/systemd/system/rtrs-server.service.d/block.conf
+systemctl daemon-reload
 must_start rtrs-server.service
 [ "$(systemctl show -P User rtrs-server)" = rtrs-server ]
+systemctl show -P DeviceAllow rtrs-server | grep -F "$loop rw"
 # The process has no capability, and the unit lets the server filter its own calls.
 pid=$(systemctl show -P MainPID rtrs-server)
 # shellcheck disable=SC2016	# the shell in there expands
