@@ -32,6 +32,7 @@ SHELL_TESTS = \
 	%D%/test-guide.sh \
 	%D%/test-cpus.sh \
 	%D%/test-limits.sh \
+	%D%/test-log-stuck.sh \
 	%D%/test-reload.sh \
 	%D%/test-reload-trust.sh \
 	%D%/test-client-reload.sh \

@@ -27,6 +27,8 @@ libbase_la_SOURCES = \
 	%D%/base/lock-file.h \
 	%D%/base/log-id.c \
 	%D%/base/log-id.h \
+	%D%/base/log-queue.c \
+	%D%/base/log-queue.h \
 	%D%/base/log.c \
 	%D%/base/log.h \
 	%D%/base/loop-impl.h \

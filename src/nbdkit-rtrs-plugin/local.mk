@@ -10,7 +10,8 @@ nbdkit_rtrs_plugin_la_SOURCES = \
 	%D%/plugin-tell.h \
 	%D%/plugin.c \
 	$(NULL)
-nbdkit_rtrs_plugin_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
+# nodelete: log_end() may leave a thread in nbdkit_error().
+nbdkit_rtrs_plugin_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,nodelete \
 	-Wl,--version-script=$(srcdir)/%D%/plugin.syms
 nbdkit_rtrs_plugin_la_DEPENDENCIES = %D%/plugin.syms $(nbdkit_rtrs_plugin_la_LIBADD)
 nbdkit_rtrs_plugin_la_LIBADD = \

@@ -9,6 +9,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "log.h"
 #include "plugin-tell.h"
 
 static bool to_syslog;
@@ -27,5 +28,5 @@ void plugin_tell(const char *line)
 		syslog(LOG_DAEMON | LOG_NOTICE, "rtrs: %s", line);	/* nbdkit has called
 									 * openlog() */
 	else
-		dprintf(STDERR_FILENO, "nbdkit: rtrs: %s\n", line);
+		log_to_stderr("nbdkit: rtrs: %s\n", line);
 }

@@ -193,6 +193,8 @@ static int rtrs_after_fork(void)
 	char err[CLT_FRONT_ERR];
 
 	plugin_tell_forked();
+	if (log_begin() < 0)
+		nbdkit_error("cannot start a thread for the log");
 	/* A failure must not end nbdkit now: no user would see the exit status, because the pid
 	 * file is written.  And where --run has forked, clients would wait for ever at the open
 	 * socket.  So nbdkit lives on, and each client that comes hears the reason, or finds the
@@ -208,6 +210,7 @@ static void rtrs_cleanup(void)
 	while (!list_empty(&handles))
 		handle_close(list_entry(handles.next, struct handle, link));
 	clt_start_end(&start);
+	log_end();
 }
 
 /* ---- connections of NBD ---- */

@@ -98,7 +98,7 @@ static int bench(struct options *o)
 	int status;
 
 	log_init(bench_log, LOG_LEVEL_WARN);
-	if (end_init(NULL) < 0)
+	if (log_begin() < 0 || end_init(NULL) < 0)
 		return bench_complain(o->server, "cannot start a thread");
 	if (target_open(&target, o, why, sizeof(why)) < 0)
 		return bench_complain(o->server, why);
@@ -132,6 +132,7 @@ int main(int argc, char **argv)
 	if (status < 0)
 		status = bench(&o);
 	end_over();
+	log_end();
 	fab_tls_destroy(o.tls);
 	auth_creds_destroy(o.auth);
 	return status;

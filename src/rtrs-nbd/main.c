@@ -55,7 +55,7 @@ static void gate_log(enum log_level level, const char *line)
 	if (atomic_load(&to_syslog))
 		syslog(LOG_DAEMON | priority[level], "%s", line);
 	else
-		fprintf(stderr, "rtrs-nbd: %s\n", line);
+		log_to_stderr("rtrs-nbd: %s\n", line);
 }
 
 /* ---- the front end ---- */
@@ -217,7 +217,7 @@ static int run_gate(void)
 		return main_complain(err);
 	if (is_daemon() && gate_run_daemon() < 0)
 		return main_complain("cannot become a daemon");
-	if (end_init(NULL) < 0)
+	if (log_begin() < 0 || end_init(NULL) < 0)
 		return main_complain("cannot start a thread");
 	if (serve_clients(err, sizeof(err)) < 0)
 		return main_complain(err);
@@ -261,6 +261,7 @@ int main(int argc, char **argv)
 		return main_complain(err);
 	status = run_gate();
 	end_over();
+	log_end();
 	gate_listen_close(&listeners);
 	gate_options_fini(&options);
 	clt_conf_fini(&conf);

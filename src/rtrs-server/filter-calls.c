@@ -19,13 +19,13 @@
 static const char *const calls[] = {
 	/* the ring */
 	"io_uring_enter", "io_uring_register",
-	/* threads and time; alarm() is setitimer where the kernel has no alarm */
-	"alarm", "clock_getres", "clock_gettime", "clock_nanosleep", "exit", "exit_group",
+	/* threads and time */
+	"clock_getres", "clock_gettime", "clock_nanosleep", "exit", "exit_group",
 	"futex", "getcpu", "gettid", "gettimeofday", "membarrier", "nanosleep",
 	"restart_syscall", "rseq",
 	"rt_sigaction", "rt_sigpending", "rt_sigprocmask", "rt_sigreturn", "rt_sigtimedwait",
 	"sched_getaffinity", "sched_getparam", "sched_getscheduler", "sched_setaffinity",
-	"sched_yield", "set_robust_list", "setitimer", "sigaltstack", "sigreturn", "time",
+	"sched_yield", "set_robust_list", "sigaltstack", "sigreturn", "time",
 	"timer_create", "timer_delete", "timer_settime", "timerfd_create", "timerfd_settime",
 	/* memory; see also limited[] */
 	"brk", "madvise", "mincore", "mlock", "mlock2", "mremap", "munlock", "munmap",

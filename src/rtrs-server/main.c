@@ -260,6 +260,11 @@ int main(int argc, char **argv)
 		result = OPT_FAILED;
 	log_init(sink_for(true), p.conf.log_level);
 	log_init_record(journal_open("rtrs-server"));
+	/* ORDER: behind confine_begin(), because threads keep the rights of their start. */
+	if (result == OPT_RUN && log_begin()) {
+		log_err(NULL, "cannot start a thread");
+		result = OPT_FAILED;
+	}
 	rc = result == OPT_RUN ? run_server(&p) != 0 : status[result];
 	reactors_destroy(&p.reactors);
 	apply_fini(&p.apply);
@@ -267,5 +272,6 @@ int main(int argc, char **argv)
 	plan_fini(&p.plan);
 	conf_fini(&p.conf);
 	end_over();
+	log_end();
 	return rc;
 }

@@ -18,22 +18,21 @@ static void journal_sink(enum log_level level, const char *line)
 {
 	static const char *const prefix[] = { SD_ERR, SD_WARNING, SD_INFO, SD_DEBUG };
 
-	fprintf(stderr, "%s%s\n", prefix[level], line);
+	log_to_stderr("%s%s\n", prefix[level], line);
 }
 
 static void typed_sink(enum log_level level, const char *line)
 {
-	fprintf(stderr, "rtrs-server: %s: %s\n", log_level_names[level], line);
+	log_to_stderr("rtrs-server: %s: %s\n", log_level_names[level], line);
 }
 
 /* Local time as in RFC 3339. */
-static void stamp_now(char stamp[STAMP_LEN])
+static void stamp_line(char stamp[STAMP_LEN])
 {
 	char second[32], zone[8];
-	struct timespec now;
+	struct timespec now = log_line_time();
 	struct tm tm;
 
-	clock_gettime(CLOCK_REALTIME, &now);
 	localtime_r(&now.tv_sec, &tm);
 	strftime(second, sizeof(second), "%FT%T", &tm);
 	strftime(zone, sizeof(zone), "%z", &tm);
@@ -45,8 +44,8 @@ static void stamped_sink(enum log_level level, const char *line)
 {
 	char stamp[STAMP_LEN];
 
-	stamp_now(stamp);
-	fprintf(stderr, "%s rtrs-server: %s: %s\n", stamp, log_level_names[level], line);
+	stamp_line(stamp);
+	log_to_stderr("%s rtrs-server: %s: %s\n", stamp, log_level_names[level], line);
 }
 
 log_sink_fn *sink_for(bool runs)

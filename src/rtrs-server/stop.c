@@ -124,7 +124,6 @@ static void signals_stop(struct program *p, const char *name)
 	struct sigaction at_once = { .sa_handler = exit_at_once };
 
 	p->stopping = true;
-	/* ORDER: before the log, which may block. */
 	named_ctl = p->ctl;
 	named_metrics = p->metrics.served;
 	log_event(LOG_LEVEL_INFO, LOG_FIELDS(STOPPING), NULL,

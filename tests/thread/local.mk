@@ -3,6 +3,7 @@
 THREAD_TESTS = \
 	%D%/thread-bitmap \
 	%D%/thread-log-limit \
+	%D%/thread-log-queue \
 	%D%/thread-loop \
 	%D%/thread-loop-poll \
 	%D%/thread-tls-keys \
@@ -15,6 +16,9 @@ TESTS += $(THREAD_TESTS)
 
 %C%_thread_log_limit_SOURCES = %D%/thread-log-limit.c %D%/thread.h
 %C%_thread_log_limit_LDADD = libbase.la
+
+%C%_thread_log_queue_SOURCES = %D%/thread-log-queue.c %D%/thread.h
+%C%_thread_log_queue_LDADD = libbase.la libclock.la
 
 %C%_thread_loop_SOURCES = %D%/thread-loop.c %D%/thread.h
 %C%_thread_loop_LDADD = libbase.la

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the thread, which sleeps until the end begins, and then until it is over.  A log that blocks
- * does not keep the process either: SIGALRM ends it then. */
+/* Owns the thread, which sleeps until the end begins, and then until it is over. */
 #include <config.h>
 
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <time.h>
@@ -15,8 +13,6 @@
 #include "end.h"
 #include "log.h"
 #include "signals.h"
-
-#define LOG_S 5				/* for the last line */
 
 enum end_state { END_NOT, END_BEGUN, END_OVER };
 
@@ -29,13 +25,6 @@ static bool running;
 
 static void end_by_force(void)
 {
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGALRM);
-	signal(SIGALRM, SIG_DFL);
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-	alarm(LOG_S);
 	if (last_fn)
 		last_fn();
 	log_err(NULL, "the end has taken %u s: ends without waiting any longer for %s",

@@ -1,21 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the process-wide sink and level.  Set once before threads start, read by all after. */
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "clock.h"
+#include "log-queue.h"
 #include "log.h"
 #include "mask.h"
 #include "util.h"
 
+#define LOG_LINE_LEN 1024		/* a line is cut here, and so is whole in a pipe */
+
 const char *const log_level_names[LOG_LEVELS] = { "error", "warning", "info", "debug" };
+
+void log_to_stderr(const char *fmt, ...)
+{
+	char text[LOG_LINE_LEN + 128];
+	struct pollfd pfd = { .fd = STDERR_FILENO, .events = POLLOUT };
+	const char *from = text;
+	va_list ap;
+	ssize_t n;
+	int len;
+
+	va_start(ap, fmt);
+	len = vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	len = MIN(len, (int)sizeof(text) - 1);
+	/* Not stdio, whose lock would keep others waiting.  Whoever shares stderr may have made it
+	 * O_NONBLOCK. */
+	while (len > 0) {
+		n = write(STDERR_FILENO, from, (size_t)len);
+		if (n < 0 && errno == EAGAIN)
+			n = poll(&pfd, 1, -1) < 0 ? -1 : 0;
+		if (n < 0 && errno != EINTR)
+			return;
+		from += MAX(n, 0);
+		len -= (int)MAX(n, 0);
+	}
+}
 
 static void stderr_sink(enum log_level level, const char *line)
 {
-	fprintf(stderr, "%s: %s\n", log_level_names[level], line);
+	log_to_stderr("%s: %s\n", log_level_names[level], line);
 }
 
 static log_sink_fn *log_sink = stderr_sink;
@@ -48,13 +79,29 @@ bool log_wants(enum log_level level)
 	return level <= log_level();
 }
 
+static void pass_on(enum log_level level, const char *line, const struct log_fields *fields)
+{
+	if (!log_record || !log_record(level, line, fields))
+		log_sink(level, line);
+}
+
+int log_begin(void)
+{
+	return log_queue_begin(pass_on);
+}
+
+void log_end(void)
+{
+	log_queue_end();
+}
+
 /* A line of @level, with @fields or NULL. */
 static void write_line(enum log_level level, const struct log_fields *fields, const char *obj,
 		       const char *fmt, va_list ap)
 {
 	static const struct log_fields none;
 	int saved_errno = errno;
-	char line[1024];
+	char line[LOG_LINE_LEN];
 	int n = 0;
 
 	if (!log_wants(level))
@@ -65,8 +112,8 @@ static void write_line(enum log_level level, const struct log_fields *fields, co
 		n = 0;
 	vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, ap);
 	mask_control(line);	/* a peer chooses session and export names */
-	if (!log_record || !log_record(level, line, fields ? fields : &none))
-		log_sink(level, line);
+	if (!log_queue_put(level, line, fields ? fields : &none))
+		pass_on(level, line, fields ? fields : &none);
 	errno = saved_errno;
 }
 

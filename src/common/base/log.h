@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "log-id.h"
 
@@ -24,8 +25,12 @@ enum log_level {
 extern const char *const log_level_names[LOG_LEVELS];
 
 /* A sink receives a complete line, without a newline or other bytes that mask_control() takes out.
- * Called on the logging thread. */
+ * Called on the logging thread, or on that of log_begin().  Does not log. */
 typedef void log_sink_fn(enum log_level level, const char *line);
+/* For a sink: when the line was logged, in CLOCK_REALTIME. */
+struct timespec log_line_time(void);
+/* For a sink: write a line to stderr in one piece, and wait until stderr takes it. */
+void log_to_stderr(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* A record of a line has these fields beside the text: an alarm needs no regular expression.  Names
  * are those of rtrsctl and the metrics.  NULL: the line is about none.  A name may have bytes that
@@ -51,6 +56,14 @@ void log_init(log_sink_fn *sink, enum log_level level);
 
 /* Offer each line to @record before the sink; NULL: none.  Before any thread starts. */
 void log_init_record(log_record_fn *record);
+
+/* From now on a thread of the log calls sink and record.  A reader of the log who does not read
+ * holds up nobody else for longer than a moment: lines wait in memory, and lines for which there is
+ * no room are counted, and the count is logged later.  Once, after the last fork.  0 or -errno. */
+int log_begin(void);
+/* Write the lines that wait, and end the thread.  A reader who does not read makes this give up:
+ * the code of sink and record must stay where it is until the process ends. */
+void log_end(void);
 
 /* True if lines of @level are logged. */
 bool log_wants(enum log_level level);

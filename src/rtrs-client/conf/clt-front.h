@@ -40,9 +40,10 @@ struct clt_front {
 	unsigned start_fds;		/* descriptors opened between probe and start */
 	unsigned client_fds;		/* descriptors of each client of the front end */
 	const struct clt_front_files *files;	/* NULL: none */
-	/* Sleep for a while.  Less than 0: the process is to end, so requests waiting for a server
+	/* Sleep for a second.  Less than 0: the process is to end, so requests waiting for a server
 	 * are to fail.  Called again and again while a server is away or holds requests, on a
-	 * separate thread.
+	 * separate thread, which the end of the session does not wait for if the call does not
+	 * return: the code must stay where it is then.
 	 * NULL: the front end waits for its signals itself, and calls client_lose_patience(). */
 	int (*nap)(void);
 	/* Commands of its own on the control socket (ctl-call.h), beside those of the session; run

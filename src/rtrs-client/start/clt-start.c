@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "cleanup.h"
 #include "clt-fds.h"
@@ -15,6 +16,7 @@
 #include "log.h"
 
 #define PATH_FDS 4			/* of a path, beside its connections */
+#define NAP_END_S 2			/* a nap lasts a second, see clt_front.nap() */
 #define CON_FDS 2			/* a socket, and the loop's copy */
 
 int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const char *suffix,
@@ -65,6 +67,26 @@ int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const ch
 	return r;
 }
 
+/* A nap may last for ever: nbdkit's writes to a log that nobody may read. */
+static void watch_end(struct clt_start *start)
+{
+	enum clt_start_watch naps = CLT_WATCH_NAPS;
+	struct timespec until;
+
+	if (atomic_load(&start->watched) == CLT_WATCH_NONE)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += NAP_END_S;
+	if (pthread_clockjoin_np(start->watch, NULL, CLOCK_MONOTONIC, &until)) {
+		if (atomic_compare_exchange_strong(&start->watched, &naps, CLT_WATCH_LEFT)) {
+			pthread_detach(start->watch);
+			return;
+		}
+		pthread_join(start->watch, NULL);
+	}
+	atomic_store(&start->watched, CLT_WATCH_NONE);
+}
+
 void clt_start_end(struct clt_start *start)
 {
 	if (!start->run.loop)
@@ -76,9 +98,7 @@ void clt_start_end(struct clt_start *start)
 	start->ctl = NULL;
 	clt_reload_end(&start->reload);
 	clt_run_close(&start->run);
-	if (start->watched)
-		pthread_join(start->watch, NULL);
-	start->watched = false;
+	watch_end(start);
 	clt_run_fini(&start->run);
 }
 
@@ -87,7 +107,14 @@ static void *watch_main(void *arg)
 	struct clt_start *start = arg;
 
 	while (client_wait_away(&start->run.clt)) {
-		if (start->conf->front->nap() < 0) {
+		enum clt_start_watch naps = CLT_WATCH_NAPS;
+		int r;
+
+		atomic_store(&start->watched, CLT_WATCH_NAPS);
+		r = start->conf->front->nap();
+		if (!atomic_compare_exchange_strong(&start->watched, &naps, CLT_WATCH_RUNS))
+			break;
+		if (r < 0) {
 			client_lose_patience(&start->run.clt);
 			break;
 		}
@@ -97,11 +124,14 @@ static void *watch_main(void *arg)
 
 static int watch_start(struct clt_start *start)
 {
-	int r = -pthread_create(&start->watch, NULL, watch_main, start);
+	int r;
 
-	if (r < 0)
+	atomic_store(&start->watched, CLT_WATCH_RUNS);
+	r = -pthread_create(&start->watch, NULL, watch_main, start);
+	if (r < 0) {
+		atomic_store(&start->watched, CLT_WATCH_NONE);
 		return r;
-	start->watched = true;
+	}
 	pthread_setname_np(start->watch, "rtrs-watch");
 	return 0;
 }

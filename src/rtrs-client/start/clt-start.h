@@ -5,11 +5,21 @@
 #ifndef CLT_START_H
 #define CLT_START_H
 
+#include <stdatomic.h>
+
 #include "clt-conf.h"
 #include "clt-ctl.h"
 #include "clt-metrics.h"
 #include "clt-reload.h"
 #include "clt-run.h"
+
+/* The thread that listens for the end of the front end's process. */
+enum clt_start_watch {
+	CLT_WATCH_NONE,
+	CLT_WATCH_RUNS,
+	CLT_WATCH_NAPS,			/* in clt_front.nap() */
+	CLT_WATCH_LEFT,			/* as above, and the session ends without the thread */
+};
 
 struct clt_start {
 	struct clt_conf *conf;
@@ -20,7 +30,7 @@ struct clt_start {
 	struct clt_ctl *ctl;		/* NULL: none; so @metrics */
 	struct clt_metrics *metrics;
 	pthread_t watch;
-	bool watched;
+	_Atomic(enum clt_start_watch) watched;
 	/* Guards the start of the lasting session.  While no session runs, the holder may try to
 	 * start the session.  A thread that has seen the session under the lock may use the session
 	 * until clt_start_end(). */
