@@ -30,6 +30,7 @@ SHELL_TESTS = \
 	%D%/test-export-allow.sh \
 	%D%/test-export-live.sh \
 	%D%/test-guide.sh \
+	%D%/test-container.sh \
 	%D%/test-cpus.sh \
 	%D%/test-limits.sh \
 	%D%/test-log-stuck.sh \

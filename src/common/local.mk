@@ -34,6 +34,8 @@ libbase_la_SOURCES = \
 	%D%/base/loop-impl.h \
 	%D%/base/loop.c \
 	%D%/base/loop.h \
+	%D%/base/machine.c \
+	%D%/base/machine.h \
 	%D%/base/mask.c \
 	%D%/base/mask.h \
 	%D%/base/number.c \

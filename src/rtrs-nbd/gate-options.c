@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysinfo.h>
 
 #include "clt-run.h"
 #include "gate-options.h"
+#include "machine.h"
 #include "nbd-server.h"
 #include "util.h"
 
@@ -232,8 +232,19 @@ static void gate_set_defaults(struct gate_options *o)
 {
 	memset(o, 0, sizeof(*o));
 	o->port = GATE_PORT_NONE;
-	o->threads = MIN(MAX((unsigned)get_nprocs() / 2, 1u), 8u);
 	opt_defaults(&gate_options, o);
+	o->threads = MIN(MAX(machine()->cpus / 2, 1u), 8u);
+}
+
+/* Fit the defaults of what is not @given into half of the memory. */
+static void gate_fit(struct gate_options *o, uint64_t given)
+{
+	uint64_t each = NBD_SERVER_MEMORY_MIN, room = MAX(machine()->memory / 2, each);
+
+	if (!opt_given(&gate_options, given, "threads"))
+		o->threads = (unsigned)MIN(o->threads, MIN(o->memory, room) / each);
+	if (!opt_given(&gate_options, given, "memory"))
+		o->memory = MIN(o->memory, MAX(room, o->threads * each));
 }
 
 int gate_options_parse(struct gate_options *o, struct clt_conf *conf, int argc, char **argv)
@@ -253,6 +264,7 @@ int gate_options_parse(struct gate_options *o, struct clt_conf *conf, int argc, 
 		fprintf(stderr, "rtrs-nbd: %s\n", err);
 		return USAGE;
 	}
+	gate_fit(o, given);
 	conf->nloops = o->threads;
 	/* Small requests and large ones on each loop. */
 	conf->connections = MAX(conf->connections, 2 * o->threads);

@@ -30,6 +30,7 @@ UNIT_TESTS = \
 	%D%/test-spin.crit \
 	%D%/test-list.crit \
 	%D%/test-log.crit \
+	%D%/test-machine.crit \
 	%D%/test-loop.crit \
 	%D%/test-look.crit \
 	%D%/test-nbd-guest.crit \
@@ -204,6 +205,9 @@ nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D
 %C%_test_log_crit_SOURCES = %D%/test-log.c %D%/unit.h
 %C%_test_log_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_log_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_machine_crit_SOURCES = %D%/test-machine.c %D%/unit.h
+%C%_test_machine_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_machine_crit_LDADD = libbase.la $(CRITERION_LIBS)
 %C%_test_loop_crit_SOURCES = %D%/test-loop.c %D%/unit.h
 %C%_test_loop_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_loop_crit_LDADD = libbase.la $(CRITERION_LIBS)

@@ -8,10 +8,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/sysinfo.h>
 
 #include "clock.h"
 #include "clt-conf.h"
+#include "machine.h"
 #include "rtrs-msg.h"
 #include "rundir.h"
 #include "util.h"
@@ -315,7 +315,7 @@ void clt_conf_init(struct clt_conf *conf, const struct clt_front *front)
 {
 	memset(conf, 0, sizeof(*conf));
 	conf->front = front;
-	conf->connections = MIN(2 * (unsigned)get_nprocs(), 8u);
+	conf->connections = MIN(2 * machine()->cpus, 8u);
 	conf->nloops = 1;
 	conf->tls_conf.verify_peer = true;
 	opt_defaults(&clt_conf_options, conf);

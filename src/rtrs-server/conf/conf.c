@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "conf-priv.h"
+#include "machine.h"
 #include "rtrs-geom.h"
 #include "rundir.h"
 #include "util.h"
@@ -75,12 +76,9 @@ static const char *default_control(bool runs)
 /* @runs: for a server that runs. */
 static void set_defaults(struct srv_conf *conf, bool runs)
 {
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES);
-	uint64_t memory = pages < 0 ? 0 : (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
-
 	*conf = (struct srv_conf){
-		.threads = (unsigned)MIN(MAX(cpus / 2, 1L), (long)CONF_THREADS_DEFAULT),
-		.max_memory = MIN(memory / 2, (uint64_t)CONF_MAX_MEMORY),
+		.threads = MIN(MAX(machine()->cpus / 2, 1u), (unsigned)CONF_THREADS_DEFAULT),
+		.max_memory = MIN(machine()->memory / 2, (uint64_t)CONF_MAX_MEMORY),
 		.runs = runs,
 		.ready_fd = -1,
 		.state_dir = rundir_default(),

@@ -112,7 +112,7 @@ struct srv_conf {
 	enum log_level log_level;
 };
 
-#define CONF_MAX_MEMORY (16ull << 30)	/* and half of the machine's */
+#define CONF_MAX_MEMORY (16ull << 30)	/* and half of the memory */
 #define CONF_HDR_SIZE 4096		/* of a chunk, behind the data (doc/traps.md 10) */
 #define CONF_MAX_SESSIONS 256
 #define CONF_MAX_PATHS 512
