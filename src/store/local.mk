@@ -86,7 +86,8 @@ libstorering_la_SOURCES = \
 	%D%/mem/store-mem-io.c \
 	$(NULL)
 if HAVE_RBD
-libstorering_la_SOURCES += %D%/rbd/store-rbd-io.c
+libstorering_la_SOURCES += %D%/rbd/store-rbd-io.c %D%/rbd/store-rbd-lost.c \
+	%D%/rbd/store-rbd-lost.h
 endif
 libstorering_la_CFLAGS = $(AM_CFLAGS) $(LIBURING_CFLAGS)
 endif

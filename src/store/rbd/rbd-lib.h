@@ -21,7 +21,11 @@
 	X(rados_ioctx_destroy)                                                                     \
 	X(rados_ioctx_get_id)                                                                      \
 	X(rados_ioctx_set_namespace)                                                               \
-	X(rados_set_pool_full_try)
+	X(rados_set_pool_full_try)                                                                 \
+	X(rados_aio_create_completion2)                                                            \
+	X(rados_aio_get_return_value)                                                              \
+	X(rados_aio_release)                                                                       \
+	X(rados_aio_stat)
 
 #define RBD_LIB_RBD(X) \
 	X(rbd_open)                                                                                \

@@ -71,6 +71,9 @@ static void connect_end(struct store_rbd *r, struct rbd_connect *c, char *err, s
 	const struct export *got = &c->copy.ex;
 
 	r->handle = c->copy.handle;
+	r->opened++;
+	atomic_store(&r->lost, 0);
+	memcpy(r->header, c->copy.header, sizeof(r->header));
 	r->features = c->copy.features;
 	if (c->rc) {
 		snprintf(err, errlen, "%s", c->err);

@@ -14,9 +14,12 @@
 #include "rnbd-extents.h"
 #include "store-driver.h"
 #include "store-lead.h"
+#include "store-rbd-lost.h"
 #include "store-rbd-priv.h"
 #include "util.h"
 #include "worker.h"
+
+#define OPEN_AGAIN "remove the export and add it again, or restart the server"
 
 /* An export on a ring. */
 struct rbd_slot {
@@ -25,6 +28,7 @@ struct rbd_slot {
 	/* on the control thread's ring */
 	const struct export *ex;
 	struct reactor *reactor;
+	struct rbd_asking *asking;
 	bool watches;
 	uint64_t watch;			/* of rbd_update_watch() */
 	struct loop_msg resized;
@@ -45,14 +49,10 @@ static void image_answered(rbd_completion_t answer, void *arg)
 	ssize_t result = rbd_lib.rbd_aio_get_return_value(answer);
 
 	rbd_lib.rbd_aio_release(answer);
+	io->status = store_rbd_lost(store_rbd(io->ex), (int)MIN(result, 0));
 	/* A READ has the number of its bytes: fewer is the end of an image that became smaller. */
-	/* Without the lock librbd refuses writes, even before the cluster fences this client. */
-	if (result == -EROFS && io->ex->store->lead)
-		result = -ESHUTDOWN;
-	if (result >= 0)
-		io->status = io->op == RNBD_OP_READ && result < (ssize_t)io->len ? -EIO : 0;
-	else
-		io->status = (int)result;
+	if (!io->status && io->op == RNBD_OP_READ && result < (ssize_t)io->len)
+		io->status = -EIO;
 	/* RACE: with the message the request may end, and with the request the ring. */
 	atomic_fetch_add(&slot->answering, 1);
 	loop_post(reactor_loop(io->reactor), &io->msg);
@@ -130,8 +130,10 @@ static void image_msg(struct loop_msg *msg)
 static rbd_completion_t image_begin(struct export_io *io)
 {
 	rbd_completion_t answer;
-	int rc = rbd_lib.rbd_aio_create_completion(io, image_answered, &answer);
+	int rc = store_rbd_lost(store_rbd(io->ex), 0);
 
+	if (!rc)
+		rc = rbd_lib.rbd_aio_create_completion(io, image_answered, &answer);
 	io->need_sync = false;		/* no cache is on the way */
 	loop_msg_init(&io->msg, image_msg);
 	if (rc >= 0)
@@ -243,6 +245,7 @@ static void extents_work(struct worker_job *job)
 	rnbd_extents_begin(&e->w, io->buf, io->room);
 	rc = rbd_lib.rbd_diff_iterate2(image_of(io), NULL, io->offset, io->len, 1, 1, extents_found,
 				       e);
+	rc = store_rbd_lost(store_rbd(io->ex), e->full ? 0 : rc);
 	/* librbd asks for several objects at once: when one fails, later ones may have been told,
 	 * and the gap between them is no hole. */
 	if (!e->full && rc < 0) {
@@ -266,8 +269,9 @@ static void extents_done(struct worker_job *job)
 static void image_extents(struct export_io *io)
 {
 	struct rbd_slot *slot = io->slot->own;
+	struct store_rbd *r = store_rbd(io->ex);
 	/* Behind LUKS offsets are not those of the objects. */
-	struct extents *e = store_rbd(io->ex)->luks ? NULL : calloc(1, sizeof(*e));
+	struct extents *e = r->luks || store_rbd_lost(r, 0) ? NULL : calloc(1, sizeof(*e));
 	struct rnbd_extents_writer w;
 
 	if (e) {
@@ -306,6 +310,7 @@ static void size_work(struct worker_job *job)
 	if (r->handle.image)
 		rc = rbd_lib.rbd_get_size(r->handle.image, &size);
 	pthread_mutex_unlock(&r->renews);
+	rc = store_rbd_lost(r, rc);
 	/* The image has not shrunk below what is known: the fenced server opens it anew. */
 	if (rc == -ESHUTDOWN && store_lead_fences(a->ex->store)) {
 		store_lead_lost(a->ex->store);
@@ -346,10 +351,9 @@ static const char *image_words(int err)
 {
 	switch (err) {
 	case -ESHUTDOWN:
-		return "the cluster has fenced this server (ceph osd blocklist ls): remove the "
-		       "export and add it again, or start the server anew";
+		return "the cluster has fenced this server (ceph osd blocklist ls): " OPEN_AGAIN;
 	case -EROFS:
-		return "another client has the lock of the image (rbd lock ls)";
+		return "another client has the lock of the image (rbd lock ls): " OPEN_AGAIN;
 	case -ENOSPC:
 	case -EDQUOT:
 		return "the pool is full: make room in it, or raise its quota";
@@ -403,6 +407,7 @@ static void watch_updates(struct export_slot *slot, struct rbd_slot *own)
 	store_rbd(slot->ex)->hearer = own;
 	store_rbd(slot->ex)->hear = hear_sizes;
 	hear_sizes(store_rbd(slot->ex), true);
+	own->asking = store_rbd_lost_watch(own->ex, reactor_loop(own->reactor));
 }
 
 static void unwatch_updates(struct rbd_slot *own)
@@ -411,6 +416,7 @@ static void unwatch_updates(struct rbd_slot *own)
 
 	if (r->hearer != own)
 		return;
+	store_rbd_lost_unwatch(own->asking);
 	hear_sizes(r, false);
 	r->hear = NULL;
 	r->hearer = NULL;

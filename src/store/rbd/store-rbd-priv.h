@@ -34,6 +34,11 @@ struct store_rbd {
 	 * under @renews, which questions for the size hold, too. */
 	struct rbd_handle handle;
 	pthread_mutex_t renews;
+	/* 0; or -errno of the first refusal that says that another client may write the image:
+	 * nothing is read or written by @handle any more (store-rbd-lost.c).  Any thread. */
+	_Atomic(int) lost;
+	unsigned opened;		/* counts handles; under @renews */
+	char header[64];		/* the object that each client of the image has */
 	uint64_t features;		/* RBD_FEATURE_* of the image */
 	_Atomic(bool) resized;		/* librbd may have to ask the cluster for the size */
 	unsigned timeout_s;		/* client_mount_timeout */

@@ -283,6 +283,7 @@ static int learn_ids(struct rbd_connect *c)
 	if (rc < 0)
 		return refuse(c, rc, "cannot be opened: its ids are not to be had: %s",
 			      strerror(-rc));
+	snprintf(r->header, sizeof(r->header), "rbd_header.%s", image);
 	/* Two namespaces of a pool may have the same id of an image. */
 	hash = fnv1a(hash, fsid, strlen(fsid));
 	hash = fnv1a(hash, &pool, sizeof(pool));

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Clients of the cluster that were fenced, or have lost the lock of their image: a latch. */
+#ifndef STORE_RBD_LOST_H
+#define STORE_RBD_LOST_H
+
+struct export;
+struct loop;
+struct rbd_asking;
+struct store_rbd;
+
+/* @result of an operation of @r as the request is to hear of it: once a client is fenced, all its
+ * operations fail, also when the cluster has forgotten that.  Any thread. */
+int store_rbd_lost(struct store_rbd *r, int result);
+/* Ask the cluster every few seconds whether @ex is fenced, so that a client without requests does
+ * not read what the next owner writes: @ex may be idle until the cluster has forgotten.  @loop is
+ * the control thread's.  NULL: no memory.  Control thread, as the next one. */
+struct rbd_asking *store_rbd_lost_watch(const struct export *ex, struct loop *loop);
+void store_rbd_lost_unwatch(struct rbd_asking *asking);
+
+#endif

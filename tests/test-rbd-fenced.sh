@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A server that the cluster has fenced reads nothing of the image any more, also when the cluster
+# has forgotten the fence and the image may have another owner; and a server that was idle all the
+# time finds out by itself.  Removed and added, the export is open again.
+. ./tests/functions.sh
+requires_server; requires_gateway
+requires_plain_build
+requires nbdsh --version
+. "$top_srcdir/tests/ceph.sh"
+
+ceph_start
+image busy 8M
+image idle 8M
+start_server --control "$tmp/control" "busy=$(image_spec busy)" "idle=$(image_spec idle)"
+start_gateway "server=127.0.0.1:$server_port"
+ctl=(timeout $((4 * TIMEOUT_S)) "$top_builddir/rtrsctl" --socket "$tmp/control")
+
+address() { rbd_ lock ls "rbd/$1" | awk '/^client/ { print $NF }'; }
+at() { echo "nbd+unix:///$1?socket=$sock"; }
+fails_to_read() {
+	nbdsh_run "$(at "$1")" <<-'PY'
+	try:
+	    h.pread(4096, 0)
+	except nbd.Error as e:
+	    assert e.errno == "EIO", e.errno
+	else:
+	    raise SystemExit("a fenced server reads")
+	PY
+}
+nbdsh_run "$(at busy)" <<<'h.pwrite(b"a" * 4096, 0, nbd.CMD_FLAG_FUA)'
+nbdsh_run "$(at idle)" <<<'h.pwrite(b"a" * 4096, 0, nbd.CMD_FLAG_FUA)'
+busy=$(address busy) idle=$(address idle)
+ceph_ osd blocklist add "$busy" 3600
+fails_to_read busy
+grep "busy: READ of .* failed: the cluster has fenced this server" "$server_log"
+must_fail grep "idle: the cluster" "$server_log"
+
+# No client asks for anything of the other image.
+ceph_ osd blocklist add "$idle" 3600
+wait_line "$server_log" "idle: the cluster has fenced this server"
+
+# The cluster forgets, and another client writes.
+ceph_ osd blocklist rm "$busy"
+ceph_ osd blocklist rm "$idle"
+for name in busy idle; do
+	fails_to_read $name
+	rbd_ bench --io-type write --io-size 4096 --io-total 4096 --io-threads 1 "rbd/$name"
+	fails_to_read $name
+	"${ctl[@]}" export remove $name
+	"${ctl[@]}" export add "$name=$(image_spec $name)"
+	nbdsh_run "$(at $name)" <<<'assert h.pread(1, 0) != b"a"'
+done
