@@ -69,7 +69,7 @@ libsim_la_SOURCES = \
 
 libsim_la_LIBADD = libpeer.la libclt.la librtrssrv.la libsimfab.la
 
-SIM_PLAIN_TESTS = test-sim-ask test-sim-auth test-sim-clt test-sim-dev test-sim-fair test-sim-fence test-sim-identity test-sim-limit test-sim-live test-sim-loss test-sim-mem test-sim-multi test-sim-multi-peer test-sim-nbd test-sim-nbd-loss test-sim-nbd-many test-sim-path test-sim-peer test-sim-share test-sim-size test-sim-small test-sim-srv test-sim-window
+SIM_PLAIN_TESTS = test-sim-ask test-sim-auth test-sim-clt test-sim-dev test-sim-fair test-sim-fence test-sim-identity test-sim-limit test-sim-live test-sim-loss test-sim-mem test-sim-multi test-sim-multi-peer test-sim-nbd test-sim-nbd-loss test-sim-nbd-many test-sim-path test-sim-peer test-sim-share test-sim-size test-sim-small test-sim-srv test-sim-srv-limits test-sim-window
 SIM_TESTS = $(SIM_PLAIN_TESTS) test-sim-nbd-random test-sim-random
 check_PROGRAMS += $(SIM_TESTS)
 SIM_NIC_TESTS = %D%/sim-nic.sh %D%/sim-registration.sh
@@ -189,6 +189,9 @@ test_sim_small_LDADD = libsim.la
 test_sim_srv_SOURCES = %D%/test-sim-srv.c
 test_sim_srv_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_srv_LDADD = libsim.la
+test_sim_srv_limits_SOURCES = %D%/test-sim-srv-limits.c
+test_sim_srv_limits_CPPFLAGS = $(libsim_la_CPPFLAGS)
+test_sim_srv_limits_LDADD = libsim.la
 
 test_sim_window_SOURCES = %D%/test-sim-window.c
 test_sim_window_CPPFLAGS = $(libsim_la_CPPFLAGS)

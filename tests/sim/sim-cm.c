@@ -179,7 +179,7 @@ void sim_conn_fail(struct sim_conn *c, bool tell, const char *fmt, ...)
 	c->state = SIM_FAILED;
 	sim_event_cancel(&c->tx);
 	sim_event_cancel(&c->timer);
-	sim_event_at(&c->flush, sim_now_us() + 5 + sim_rand(50));
+	sim_event_at(&c->flush, sim_now_us() + c->host->flush_ms * 1000ull + 5 + sim_rand(50));
 	if (tell)
 		sim_wire_disconnect(c);
 }
@@ -467,6 +467,11 @@ void sim_lose_device(const char *host)
 		if (l->cm->host == h && !sim_is_ghost(h, l->cm->epoch))
 			listener_lose_device(l);
 	}
+}
+
+void sim_flush_late(const char *host, uint32_t ms)
+{
+	sim_host_find(host)->flush_ms = ms;
 }
 
 void sim_give_device_back(const char *host)

@@ -61,6 +61,7 @@ struct sim_host {
 	bool no_device;			/* sim_lose_device() */
 	uint32_t max_qp_wr, max_sge;	/* of its device; 0: as ever (sim_offer_limits()) */
 	unsigned mw_fault;		/* of its device: enum sim_mw_fault */
+	uint32_t flush_ms;		/* of its device (sim_flush_late()) */
 	char identity[FAB_IDENTITY_LEN];	/* of its programs (sim_identify()) */
 	uint64_t key;
 };

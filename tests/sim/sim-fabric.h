@@ -51,6 +51,8 @@ void sim_break_windows(const char *host, enum sim_mw_fault fault);
  * be begun until it is back. */
 void sim_lose_device(const char *host);
 void sim_give_device_back(const char *host);
+/* @host's device flushes a connection that fails from now on so much later. */
+void sim_flush_late(const char *host, uint32_t ms);
 
 /* Most requests in a queue of @host's device, most pieces of a send; 0: as many as ever. */
 void sim_offer_limits(const char *host, uint32_t max_qp_wr, uint32_t max_sge);

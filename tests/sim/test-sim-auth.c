@@ -16,7 +16,8 @@ static struct raw_clt alice, other;
 static char file[] = "/tmp/test-sim-auth.XXXXXX";
 static struct fab_psks keys;
 
-static const char key_text[] =
+/* The keys of the provers follow. */
+static char key_text[2048] =
 	"alice:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n"
 	"bob:aa112233445566778899aabbccddeeff00112233445566778899aabbccddee01\n"
 	"alice/new:bb112233445566778899aabbccddeeff00112233445566778899aabbccddee\n";
@@ -580,6 +581,70 @@ static void test_stalled_by_many(void)
 	world_destroy(w);
 }
 
+/* ---- proofs that wait ---- */
+
+#define PASSES_MAX 1024u		/* as srv-pass.c has it */
+#define PROVERS 16u			/* keys: one alone may have fewer proofs */
+
+/* @c is path @n of many, each of a session of its own. */
+static void path_is(struct raw_clt *c, unsigned n)
+{
+	memcpy(c->path.sess_uuid, &n, sizeof(n));
+	memcpy(c->path.paths_uuid, &n, sizeof(n));
+}
+
+static struct proof proofs[4 * PASSES_MAX];
+static unsigned nproofs;
+
+/* Alice has @n proofs, each of another path. */
+static void prove_up_to(unsigned n)
+{
+	char name[16];
+
+	for (; nproofs < n; nproofs++) {
+		snprintf(name, sizeof(name), "many%u", nproofs % PROVERS);
+		path_is(&alice, nproofs);
+		CHECK(prove(&alice, &proofs[nproofs], key_of(name), nproofs) == 0);
+	}
+}
+
+/* Path @n comes with its proof, and goes.  False: the server has forgotten the proof. */
+static bool path_enters(unsigned n)
+{
+	bool enters;
+
+	world_forget(w);
+	path_is(&alice, n);
+	enters = enter(&alice, &proofs[n], 0) == 0;
+	CHECK(enters == (enter(&alice, &proofs[n], 1) == 0));
+	CHECK(enters != world_traced(w, "its path has not been authenticated, or too long ago"));
+	if (enters)
+		CHECK(raw_clt_info(&alice, "sess") == 0 && hpath_sess_info(&alice.path) == 0);
+	raw_clt_hang_up(&alice);
+	world_run_ms(w, 10);
+	return enters;
+}
+
+/* Of those that wait the oldest goes for one that is one too many.  All paths that enter here have
+ * one key, and so the name of their session. */
+static void test_proofs_up_to_the_limit(void)
+{
+	begin(AUTH_MODE_REQUIRE);
+	sim_delay("clt", "srv", 10, 0);		/* a proof has an end in time, too */
+	raw_clt_init(&alice, "clt", 1, 1, 2);
+	prove_up_to(PASSES_MAX);
+	CHECK(path_enters(0));
+	prove_up_to(PASSES_MAX + 2);		/* one in its place, and one beyond */
+	CHECK(!path_enters(1));
+	CHECK(path_enters(PROVERS));
+	prove_up_to(4 * PASSES_MAX);
+	CHECK(!path_enters(3 * PASSES_MAX - PROVERS));
+	CHECK(path_enters(3 * PASSES_MAX));
+	CHECK(path_enters(4 * PASSES_MAX - PROVERS));
+	raw_clt_fini(&alice);
+	world_destroy(w);
+}
+
 /* Make a file with @text; @name becomes its name. */
 static void write_file(char *name, const char *text)
 {
@@ -607,13 +672,18 @@ int main(int argc, char **argv)
 		{ "garbage", test_garbage },
 		{ "stalled", test_stalled },
 		{ "stalled-by-many", test_stalled_by_many },
+		{ "proofs-up-to-the-limit", test_proofs_up_to_the_limit },
 	};
-	const char *new_text = strstr(key_text, "alice/new:");
 	char err[256];
 	int rc;
 
+	write_file(file_of_new, strstr(key_text, "alice/new:"));
+	for (unsigned i = 0; i < PROVERS; i++) {
+		size_t at = strlen(key_text);
+
+		snprintf(key_text + at, sizeof(key_text) - at, "many%u:%064x\n", i, i + 1);
+	}
 	write_file(file, key_text);
-	write_file(file_of_new, new_text);
 	CHECK(fab_psk_read(file, geteuid(), &keys, err, sizeof(err)) == 0);
 	rc = sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 	fab_psk_free(&keys);

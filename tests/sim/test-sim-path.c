@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A path that comes up and is lost at once, again and again. */
+/* A path that comes up and is lost at once, again and again; one that does not come up, and one
+ * whose server does not hear that the client ends. */
 #include <errno.h>
 #include <string.h>
 
@@ -194,6 +195,87 @@ static void test_probe_is_cut_at_each_step(void)
 	CHECK(k > 60);
 }
 
+/* ---- a server that is silent ---- */
+
+static bool asks_info(void *arg)
+{
+	return clt_path_state(world_client_clt(arg)->sess.paths[0]) == CLT_PATH_INFO;
+}
+
+/* The answer to INFO_REQ comes so long after the attempt has begun. */
+static bool waits_for_info(uint64_t ms)
+{
+	struct world_client_conf conf = world_client_defaults;
+	uint64_t began_us;
+	bool failed;
+
+	conf.io_timeout_ms = CLOCK_NEVER;
+	w = world_create(1);
+	world_server_start(w, NULL);
+	began_us = sim_now_us();
+	c = world_client_start(w, &conf);
+	CHECK(sim_run_until(asks_info, c, 1000));
+	sim_drop("clt", "srv");
+	world_run_ms(w, ms - (sim_now_us() - began_us) / 1000);
+	sim_heal("clt", "srv");
+	world_run_ms(w, 10);
+	failed = world_traced(w, "no answer within 30 s");
+	CHECK(failed || is_up(c));
+	CHECK(sim_run_until(is_open, c, 60000) && world_client_opened(c) == 0);
+	CHECK(world_write(c, 0, 4096, 0x5a) == 0 && world_read(c, 0, 4096, 0x5a) == 0);
+	world_destroy(w);
+	return !failed;
+}
+
+/* RTRS_CONNECT_TIMEOUT_MS */
+static void test_set_up_has_a_time(void)
+{
+	CHECK(waits_for_info(RTRS_CONNECT_TIMEOUT_MS - 10));
+	CHECK(!waits_for_info(RTRS_CONNECT_TIMEOUT_MS + 10));
+	CHECK(!waits_for_info(4 * RTRS_CONNECT_TIMEOUT_MS));
+}
+
+static void thaw(struct sim_event *ev)
+{
+	sim_thaw("srv");
+}
+
+/* How long the client's end takes while the server says nothing for @ms. */
+static uint64_t end_in_silence(uint64_t ms)
+{
+	struct sim_event ev;
+	uint64_t us, took_us;
+
+	start(60000);
+	CHECK(world_write(c, 0, 4096, 0x5a) == 0);
+	sim_freeze("srv");
+	sim_event_init(&ev, thaw);
+	us = sim_now_us();
+	sim_event_at(&ev, us + ms * 1000);
+	world_client_stop(w, c);
+	took_us = sim_now_us() - us;
+	/* The server is not left with a writer. */
+	world_run_ms(w, ms);
+	c = world_client_start(w, NULL);
+	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_read(c, 0, 4096, 0x5a) == 0);
+	world_destroy(w);
+	return took_us / 1000;
+}
+
+#define CLOSE_MS 5000u			/* as client.c has it */
+
+static void test_end_has_a_time(void)
+{
+	uint64_t ms = end_in_silence(CLOSE_MS - 20);
+
+	CHECK(ms >= CLOSE_MS - 20 && ms < CLOSE_MS - 10);
+	ms = end_in_silence(CLOSE_MS + 20);
+	CHECK(ms >= CLOSE_MS - 1 && ms < CLOSE_MS + 10);
+	ms = end_in_silence(4 * CLOSE_MS);
+	CHECK(ms >= CLOSE_MS - 1 && ms < CLOSE_MS + 10);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
@@ -202,6 +284,8 @@ int main(int argc, char **argv)
 		{ "gives-new-time-to-new-requests", test_gives_new_time_to_new_requests },
 		{ "gives-time-for-answers", test_gives_time_for_answers },
 		{ "probe-is-cut-at-each-step", test_probe_is_cut_at_each_step },
+		{ "set-up-has-a-time", test_set_up_has_a_time },
+		{ "end-has-a-time", test_end_has_a_time },
 	};
 
 	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));

@@ -105,7 +105,7 @@ static void conf_init(struct world_server *s, const struct world_server_conf *co
 		.threads = conf->threads,
 		.max_sessions = conf->max_sessions ? conf->max_sessions : CONF_MAX_SESSIONS,
 		.max_paths = conf->max_paths ? conf->max_paths : CONF_MAX_PATHS,
-		.max_memory = CONF_MAX_MEMORY,
+		.max_memory = conf->max_memory ? conf->max_memory : CONF_MAX_MEMORY,
 		.setup_timeout_ms = CONF_SETUP_TIMEOUT_MS,
 		.hb_interval_ms = conf->hb_interval_ms ? conf->hb_interval_ms : RTRS_HB_INTERVAL_MS,
 		.hb_missed_max = conf->hb_missed_max ? conf->hb_missed_max : RTRS_HB_MISSED_MAX,
@@ -210,6 +210,11 @@ const char *world_server_refuses(struct world *w, const struct world_server_conf
 	free(s);
 	sim_leave(before);
 	return err;
+}
+
+struct srv *world_server_srv(const struct world *w)
+{
+	return w->servers_up[0]->srv;
 }
 
 bool world_server_runs(const struct world *w)

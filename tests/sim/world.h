@@ -36,6 +36,7 @@ struct world_server_conf {
 	uint32_t queue_depth, max_io_size;
 	unsigned threads;
 	unsigned max_sessions, max_paths;	/* 0: as by default */
+	uint64_t max_memory;			/* likewise */
 	unsigned hb_interval_ms, hb_missed_max;	/* 0: as by default */
 	enum srv_invalidate invalidate;
 	const char *export_name;	/* NULL: "disk0" */
@@ -119,6 +120,8 @@ void world_server_waits(struct world *w, const char *name, struct srv_limit_stat
 /* How many stores it has open. */
 unsigned world_server_stores(const struct world *w);
 bool world_server_runs(const struct world *w);
+/* Its inside. */
+struct srv *world_server_srv(const struct world *w);
 /* The same of the server on @host. */
 void world_server_stop_on(struct world *w, const char *host);
 void world_server_kill_on(struct world *w, const char *host, enum sim_kill how);

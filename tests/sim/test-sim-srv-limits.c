@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The limits of doc/limits.md that strangers and slow devices drive the server to: one below the
+ * limit, at the limit, one beyond, and far beyond. */
+#include <errno.h>
+#include <string.h>
+
+#include "raw-clt.h"
+#include "srv-path.h"
+#include "srv-rnbd-state.h"
+#include "srv-sess.h"
+#include "srv-state.h"
+#include "world.h"
+
+static struct world *w;
+static struct raw_clt clt, other;
+
+static void begin(const struct world_server_conf *conf)
+{
+	w = world_create(1);
+	world_server_start(w, conf);
+}
+
+static void end(void)
+{
+	raw_clt_fini(&clt);
+	world_destroy(w);
+}
+
+static void open_clt(void)
+{
+	raw_clt_init(&clt, "clt", 1, 1, 2);
+	CHECK(raw_clt_open(&clt, "sess", RNBD_ACCESS_RW) == 0);
+}
+
+/* WRITE and READ of @c work. */
+static void works(struct raw_clt *c)
+{
+	memset(c->data[3], 0x5a, 4096);
+	CHECK(raw_clt_io(c, 1, 3, RNBD_OP_WRITE, 8, 4096, false) == 0);
+	memset(c->data[4], 0, 4096);
+	CHECK(raw_clt_io(c, 1, 4, RNBD_OP_READ, 8, 4096, false) == 0);
+	CHECK(!memcmp(c->data[3], c->data[4], 4096));
+}
+
+/* ---- memory and connections ---- */
+
+/* How many of @n paths of one host get in. */
+static unsigned paths_of_a_host(unsigned n, uint64_t max_memory, uint64_t *memory)
+{
+	static const char *const wires[] = { "srv", "srv/1", "srv/2", "srv/3" };
+	struct world_server_conf conf = world_server_defaults;
+	static struct raw_clt in[12];
+	unsigned nin = 0, i;
+
+	CHECK(n <= ARRAY_SIZE(in));
+	conf.any_address = true;
+	conf.max_memory = max_memory;
+	begin(&conf);
+	for (i = 0; i < n; i++) {
+		raw_clt_init(&in[i], "clt", (uint8_t)(i + 1), (uint8_t)(i + 1), 2);
+		in[i].path.dst = sim_addr(wires[i % ARRAY_SIZE(wires)], RTRS_PORT);
+		if (raw_clt_connect(&in[i], 0) == 0)
+			nin++;
+		else
+			CHECK(world_traced(w, "have all the memory that a host may have"));
+	}
+	*memory = world_server_srv(w)->memory / nin;
+	/* Another host has its own. */
+	raw_clt_init(&clt, "clt2", 100, 100, 2);
+	CHECK(raw_clt_open(&clt, "sess", RNBD_ACCESS_RW) == 0);
+	works(&clt);
+	while (i)
+		raw_clt_fini(&in[--i]);
+	end();
+	return nin;
+}
+
+/* SRV_HOST_MEMORY_SHARE */
+static void test_memory_of_a_host(void)
+{
+	uint64_t one, share, same;
+
+	CHECK(paths_of_a_host(1, 0, &one) == 1);
+	share = 3 * one * SRV_HOST_MEMORY_SHARE;
+	CHECK(paths_of_a_host(2, share, &same) == 2 && same == one);
+	CHECK(paths_of_a_host(3, share, &same) == 3 && same == one);
+	CHECK(paths_of_a_host(3, share - SRV_HOST_MEMORY_SHARE, &same) == 2);
+	CHECK(paths_of_a_host(4, share, &same) == 3);
+	CHECK(paths_of_a_host(12, share, &same) == 3);
+}
+
+/* As many connections more as other paths would have. */
+static void with_connections(unsigned n)
+{
+	world_server_srv(w)->ncons += n;
+}
+
+/* SRV_MAX_CONS, at the first connection of a path and at a later one. */
+static void test_connections_of_all(void)
+{
+	static const unsigned left[] = { 3, 2, 1, 0 };
+
+	begin(NULL);
+	for (unsigned i = 0; i < ARRAY_SIZE(left); i++) {
+		unsigned n = SRV_MAX_CONS - left[i];
+		int want = left[i] >= 2 ? 0 : -ENOMEM;
+
+		raw_clt_init(&other, "clt", (uint8_t)(i + 1), (uint8_t)(i + 1), 2);
+		with_connections(n);
+		CHECK(raw_clt_open(&other, "sess", RNBD_ACCESS_RW) == want);
+		if (!want)
+			works(&other);
+		CHECK(world_traced(w, "connection refused: too many connections (") == !!want);
+		raw_clt_fini(&other);
+		world_run_ms(w, 100);
+		with_connections(-n);
+	}
+	/* What is left goes to others while the path is being set up. */
+	for (unsigned n = 0; n < 4; n++) {
+		raw_clt_init(&other, "clt", 100, 100, 2);
+		CHECK(raw_clt_connect(&other, 0) == 0);
+		with_connections(SRV_MAX_CONS - 3 + n);
+		CHECK(raw_clt_connect(&other, 1) == (n < 2 ? 0 : -ENOMEM));
+		with_connections(-(SRV_MAX_CONS - 3 + n));
+		raw_clt_fini(&other);
+		world_run_ms(w, 100);
+	}
+	open_clt();
+	works(&clt);
+	end();
+}
+
+/* ---- parked requests ---- */
+
+#define PARKED_CONS 4u			/* of a raw client */
+#define PARKED_ALL (4 * SRV_MAX_PARKED)
+
+static struct raw_clt parked[PARKED_ALL / PARKED_CONS];
+
+static struct hcon *parked_con(unsigned i)
+{
+	return &parked[i / PARKED_CONS].path.cons[i % PARKED_CONS];
+}
+
+/* The connection @i of the path that comes back. */
+static void park(unsigned i)
+{
+	struct raw_clt *c = &parked[i / PARKED_CONS];
+	struct rtrs_msg_conn_req m;
+
+	if (i % PARKED_CONS == 0) {
+		raw_clt_init(c, "clt", 1, 1, 2);
+		c->path.cid_num = PARKED_ALL;
+		c->path.recon_cnt = 2;
+	}
+	hpath_conn_req(&c->path, i, &m);
+	hpath_connect_start(&c->path, i % PARKED_CONS, &m, sizeof(m));
+}
+
+/* @n connections wait for the former path, and all but those beyond the limit get in. */
+static void park_and_let_in(unsigned n)
+{
+	struct world_server_conf conf = world_server_defaults;
+	const unsigned in = n < SRV_MAX_PARKED ? n : SRV_MAX_PARKED;
+
+	conf.queue_depth = 1;		/* memory is no limit */
+	begin(&conf);
+	open_clt();
+	sim_flush_late("srv", 2000);
+	for (unsigned i = 0; i < n; i++)
+		park(i);
+	world_run_ms(w, 1000);
+	CHECK(world_server_srv(w)->nparked == in);
+	for (unsigned i = 0; i < n; i++)
+		CHECK((parked_con(i)->state == H_REFUSED) == (i >= in));
+	CHECK(world_traced(w, "its former path is still closing") == (n > in));
+	world_run_ms(w, 2000);
+	CHECK(world_server_srv(w)->nparked == 0);
+	for (unsigned i = 0; i < in; i++)
+		CHECK(parked_con(i)->state == H_UP);
+	sim_flush_late("srv", 0);
+	for (unsigned i = 0; i < n; i += PARKED_CONS)
+		raw_clt_fini(&parked[i / PARKED_CONS]);
+	end();
+}
+
+/* SRV_MAX_PARKED */
+static void test_parked_up_to_the_limit(void)
+{
+	park_and_let_in(SRV_MAX_PARKED - 1);
+	park_and_let_in(SRV_MAX_PARKED);
+	park_and_let_in(SRV_MAX_PARKED + 1);
+	park_and_let_in(PARKED_ALL);
+}
+
+/* ---- times ---- */
+
+/* The path of clt is down and drains for @ms; its client is back at once, or another one (@name)
+ * wants the name of its session. */
+static int come_back(uint32_t ms, bool name)
+{
+	int rc;
+
+	begin(NULL);
+	open_clt();
+	sim_flush_late("srv", ms);
+	raw_clt_init(&other, name ? "clt2" : "clt", name ? 2 : 1, name ? 2 : 1, 2);
+	other.path.recon_cnt = 2;
+	if (name) {
+		CHECK(raw_clt_connect(&other, 0) == 0 && raw_clt_connect(&other, 1) == 0);
+		sim_cut("clt", "srv");
+		rc = raw_clt_info(&other, "sess");
+	} else {
+		rc = raw_clt_open(&other, "sess", RNBD_ACCESS_RW);
+		if (!rc)
+			works(&other);
+	}
+	CHECK(!rc || world_traced(w, name ? "path not set up: session name sess is still in use" :
+				  "connection refused: its former path has not closed in time"));
+	sim_flush_late("srv", 0);
+	raw_clt_fini(&other);
+	end();
+	return rc;
+}
+
+/* SRV_PARK_TIMEOUT.  Everything is done within 20 ms of virtual time. */
+static void test_former_path_that_closes_late(void)
+{
+	for (unsigned name = 0; name < 2; name++) {
+		CHECK(come_back(SRV_PARK_TIMEOUT - 20, name) == 0);
+		CHECK(come_back(SRV_PARK_TIMEOUT + 20, name) == -ECONNRESET);
+		CHECK(come_back(4 * SRV_PARK_TIMEOUT, name) == -ECONNRESET);
+	}
+}
+
+static struct sim_event release_event;
+
+static void release(struct sim_event *ev)
+{
+	sim_disk_release(world_disk(w));
+}
+
+/* A write of clt is in the storage, for so long. */
+static void write_for(uint64_t ms)
+{
+	begin(NULL);
+	open_clt();
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	memset(clt.data[3], 0x33, 4096);
+	raw_clt_io_start(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false);
+	world_run_ms(w, 10);
+	CHECK(sim_disk_held(world_disk(w)) == 1);
+	sim_event_init(&release_event, release);
+	sim_event_at(&release_event, sim_now_us() + ms * 1000);
+}
+
+static void write_is_done(void)
+{
+	CHECK(sim_disk_content(world_disk(w))[0] == 0x33);
+	CHECK(sim_disk_content(world_disk(w))[4095] == 0x33);
+}
+
+/* The session of the writer ends, and another one wants the device. */
+static int open_behind_a_write(uint64_t ms)
+{
+	int rc;
+
+	write_for(ms);
+	raw_clt_hang_up(&clt);
+	raw_clt_init(&other, "clt2", 2, 2, 2);
+	rc = raw_clt_open(&other, "next", RNBD_ACCESS_RW);
+	if (!rc) {
+		write_is_done();
+		works(&other);
+	}
+	raw_clt_fini(&other);
+	world_run_ms(w, ms);
+	write_is_done();
+	end();
+	return rc;
+}
+
+/* SRV_OPEN_TIMEOUT */
+static void test_open_behind_a_write(void)
+{
+	CHECK(open_behind_a_write(SRV_OPEN_TIMEOUT - 20) == 0);
+	CHECK(open_behind_a_write(SRV_OPEN_TIMEOUT + 20) == -EPERM);
+	CHECK(open_behind_a_write(4 * SRV_OPEN_TIMEOUT) == -EPERM);
+}
+
+/* The server is told to end. */
+static int answer_at_the_end(uint64_t ms)
+{
+	int rc;
+
+	write_for(ms);
+	world_server_stop(w);
+	rc = clt.path.answers[3].n ? clt.path.answers[3].status : -ECONNRESET;
+	CHECK(!rc == !world_traced(w, "shutting down, answers have not left in time"));
+	write_is_done();
+	end();
+	return rc;
+}
+
+/* SRV_SHUTDOWN_TIMEOUT */
+static void test_answers_at_the_end(void)
+{
+	CHECK(answer_at_the_end(SRV_SHUTDOWN_TIMEOUT - 10) == 0);
+	CHECK(answer_at_the_end(SRV_SHUTDOWN_TIMEOUT + 10) == -ECONNRESET);
+	CHECK(answer_at_the_end(4 * SRV_SHUTDOWN_TIMEOUT) == -ECONNRESET);
+}
+
+/* ---- the service connection ---- */
+
+/* RTRS_SERVICE_CON_DEPTH: so many receives, and fewer on a device that has fewer. */
+static void test_receives_of_connection_0(void)
+{
+	uint8_t uuid[RTRS_UUID_LEN];	/* of clt's session, and of its path */
+	static const struct { uint32_t device, recvs; } cases[] = {
+		{ RTRS_SERVICE_CON_DEPTH, RTRS_SERVICE_CON_DEPTH - 1 },
+		{ RTRS_SERVICE_CON_DEPTH + 1, RTRS_SERVICE_CON_DEPTH },
+		{ RTRS_SERVICE_CON_DEPTH + 2, RTRS_SERVICE_CON_DEPTH },
+		{ 4 * RTRS_SERVICE_CON_DEPTH, RTRS_SERVICE_CON_DEPTH },
+	};
+
+	memset(uuid, 1, sizeof(uuid));
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct srv_path *path;
+
+		w = world_create(1);
+		sim_offer_limits("srv", cases[i].device, 0);
+		world_server_start(w, NULL);
+		open_clt();
+		path = srv_sess_find_path(srv_sess_find(world_server_srv(w), uuid), uuid);
+		CHECK(path->service_recvs == cases[i].recvs);
+		works(&clt);
+		end();
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct sim_test tests[] = {
+		{ "memory-of-a-host", test_memory_of_a_host },
+		{ "connections-of-all", test_connections_of_all },
+		{ "parked-up-to-the-limit", test_parked_up_to_the_limit },
+		{ "former-path-that-closes-late", test_former_path_that_closes_late },
+		{ "open-behind-a-write", test_open_behind_a_write },
+		{ "answers-at-the-end", test_answers_at_the_end },
+		{ "receives-of-connection-0", test_receives_of_connection_0 },
+	};
+
+	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
+}
