@@ -50,6 +50,8 @@ must_fail bash "$top_srcdir/tests/stop-threads.sh" 1 $pid
 bash -c '. ./tests/functions.sh
 	sleep 1000 &
 	cleanup_fn stop_daemon $!
+	# Before that it is a shell yet, which may lose a SIGTERM between fork and exec.
+	wait_until "sleep to run" grep -qx sleep "/proc/$!/comm"
 	stop_all_threads $!'
 
 # The main thread has gone, and another one has not.
