@@ -98,8 +98,32 @@ if "${as[@]}" true; then
 	refused "process $holder" "d=$tmp/disk"
 	kill_process $holder
 fi
-as=()
+# A server in a PID namespace of its own, as in a container: /proc/locks leaves out what processes outside of
+# it have locked, and a lock whose asker has ended.  The first ones may be those of a writer.
 chmod 644 "$tmp/disk"
+as=(unshare --mount-proc --pid --fork --kill-child)
+if "${as[@]}" true; then
+	setpriv --reuid 65534 --regid 65534 --clear-groups flock --no-fork "$tmp/disk" sleep 1000 &
+	holder=$!
+	cleanup_fn kill_process $holder
+	wait_until "the lock" locked "$tmp/disk"
+	refused 'another process, which this PID namespace \(container\) does not show' "d=$tmp/disk"
+	kill_process $holder
+	# A process of it keeps no server from the image, as on a machine.
+	# shellcheck disable=SC2016 # for that shell
+	"${as[@]}" sh -c 'setpriv --reuid 65534 --regid 65534 --clear-groups sh -c "flock 9; sleep 1000 &" \
+			9<"$0" >/dev/null; exec timeout 1000 "$@"' "$tmp/disk" \
+		"$RTRS_SERVER" --listen "unix:$tmp/inner.sock" --control none --lock-timeout 1 "d=$tmp/disk" \
+		</dev/null >"$tmp/inner.log" 2>&1 &
+	inner=$!
+	cleanup_fn kill_process $inner
+	wait_line "$tmp/inner.log" "'$tmp/disk' is locked by process [0-9]+ \(sleep\) of user 65534, which is no server"
+	wait_line "$tmp/inner.log" 'ready, version'
+	kill_process $inner
+else
+	not_run_here "PID namespace" "no namespace of its own"
+fi
+as=()
 
 mkdir -m 755 "$tmp/socks"
 for what in "$tmp/disk" "$tmp/socks"; do

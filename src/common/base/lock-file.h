@@ -21,8 +21,9 @@ void lock_file_drop(int fd, int dirfd, const char *name);
 
 /* Write into @pids up to @max processes that took flock(2) on the file @st, by /proc/locks.  A
  * process may have ended since, and have left the lock to a child or to the kernel.  Returns the
- * number of processes, 0 also if the holders cannot be known: another file system's device number,
- * another pid namespace. */
+ * number of processes, 0 also if the holders cannot be known: another file system's device number.
+ * In a PID namespace that is not the first /proc/locks leaves out processes that the namespace does
+ * not show or that have ended. */
 size_t lock_holders(const struct stat *st, pid_t *pids, size_t max);
 /* False if no process @pid exists.  /proc cannot answer: with hidepid, /proc hides the processes of
  * others. */

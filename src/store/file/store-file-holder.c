@@ -2,7 +2,10 @@
 /* Owns nothing.  /proc/locks names the process that asked for a lock.  The lock belongs to the
  * file description, which a child or another process may have since.  So this file looks through
  * the processes for the description, by the "lock:" lines of their fdinfo.  The real user of a
- * process counts: everybody may hand a description to a set-user-ID program. */
+ * process counts: everybody may hand a description to a set-user-ID program.
+ *
+ * In a PID namespace of its own, as a container has, /proc/locks leaves out each lock whose asker
+ * the namespace does not show or has ended; fdinfo has the lock all the same. */
 #include <config.h>
 
 #include <dirent.h>
@@ -22,6 +25,7 @@
 #include "number.h"
 
 #define PIDS_MAX 64
+#define FIRST_PID_NS 0xeffffffcu	/* the kernel's PROC_PID_INIT_INO */
 
 struct search {
 	struct stat st;
@@ -30,12 +34,14 @@ struct search {
 	size_t nasked;
 	pid_t counts, stranger;		/* 0: none found */
 	uid_t stranger_uid;
+	bool single;			/* the file has no lock but the one that was found */
 	bool hidden;			/* some processes are hidden, or closed to this process */
 };
 
 /* ---- one process ---- */
 
-static bool fdinfo_has_lock(int dirfd, const char *name, const char *where)
+/* @single: true if the lock excludes all others. */
+static bool fdinfo_has_lock(int dirfd, const char *name, const char *where, bool *single)
 {
 	char line[256];
 	bool found = false;
@@ -52,13 +58,14 @@ static bool fdinfo_has_lock(int dirfd, const char *name, const char *where)
 	while (!found && fgets(line, sizeof(line), f))
 		found = !strncmp(line, "lock:", 5) && strstr(line, " FLOCK ") &&
 			strstr(line, where);
+	*single = *single || (found && strstr(line, " WRITE "));
 	fclose(f);
 	return found;
 }
 
 /* 1: @pid has a description with a lock on the file; 0: no such description; -1: @pid is closed to
  * this process. */
-static int process_has_lock(pid_t pid, const char *where)
+static int process_has_lock(pid_t pid, const char *where, bool *single)
 {
 	const struct dirent *entry;
 	char path[32];
@@ -71,7 +78,7 @@ static int process_has_lock(pid_t pid, const char *where)
 		return lock_holder_lives(pid) ? -1 : 0;
 	while (!found && (entry = readdir(dir)))
 		found = entry->d_name[0] != '.' &&
-			fdinfo_has_lock(dirfd(dir), entry->d_name, where);
+			fdinfo_has_lock(dirfd(dir), entry->d_name, where, single);
 	closedir(dir);
 	return found;
 }
@@ -148,12 +155,20 @@ static bool holder_has_asked(const struct search *s, pid_t pid)
  * process is a holder only if its own request for the lock is known. */
 static void holder_look_into(struct search *s, pid_t pid)
 {
-	int has = process_has_lock(pid, s->where);
+	int has = process_has_lock(pid, s->where, &s->single);
 
 	if (has > 0 || (has < 0 && holder_has_asked(s, pid)))
 		holder_judge(s, pid);
 	else if (has < 0 && geteuid())
 		s->hidden = true;
+}
+
+/* True if no namespace of PIDs is around this process's own: no process is outside of it. */
+static bool pid_ns_is_first(void)
+{
+	struct stat st;
+
+	return !stat("/proc/self/ns/pid", &st) && st.st_ino == FIRST_PID_NS;
 }
 
 static void holder_look_through(struct search *s)
@@ -174,25 +189,40 @@ static void holder_look_through(struct search *s)
 		closedir(proc);
 }
 
+/* Describe in @who the process for which the caller waits. */
+static void holder_name(const struct search *s, bool first_ns, char *who, size_t len)
+{
+	pid_t pid = s->counts ? s->counts : s->stranger ? s->stranger : s->nasked ? s->asked[0] : 0;
+	size_t n;
+
+	lock_holder_name(pid, who, len);
+	n = strlen(who);
+	if (!s->counts && s->stranger)
+		snprintf(who + n, len - n, " of user %u", s->stranger_uid);
+	else if (!pid && !first_ns)
+		snprintf(who + n, len - n, ", which this PID namespace (container) does not show");
+}
+
 bool store_file_holder_counts(int fd, char *who, size_t len)
 {
 	struct search s = { 0 };
-	size_t n;
+	bool first_ns = pid_ns_is_first();
 
 	lock_holder_name(0, who, len);
 	if (fstat(fd, &s.st))
 		return true;
 	s.nasked = lock_holders(&s.st, s.asked, PIDS_MAX);
-	if (!s.nasked)
+	if (!s.nasked && first_ns)
 		return true;
+	s.single = s.nasked == 1 && first_ns;
 	snprintf(s.where, sizeof(s.where), " %02x:%02x:%llu ", major(s.st.st_dev),
 		 minor(s.st.st_dev), (unsigned long long)s.st.st_ino);
 	holder_look_through(&s);
-	lock_holder_name(s.counts ? s.counts : s.stranger ? s.stranger : s.asked[0], who, len);
-	n = strlen(who);
-	if (!s.counts && s.stranger)
-		snprintf(who + n, len - n, " of user %u", s.stranger_uid);
+	holder_name(&s, first_ns, who, len);
+	/* A process outside of this namespace may have the lock, or another one beside the
+	 * stranger's. */
+	s.hidden = s.hidden || (!first_ns && (!s.nasked || s.stranger));
 	/* The holder of a single lock is known.  Of several locks one may be with a hidden
 	 * process. */
-	return s.counts || (s.hidden && !(s.stranger && s.nasked == 1));
+	return s.counts || (s.hidden && !(s.stranger && s.single));
 }

@@ -12,7 +12,8 @@
  * ours, the owner) and the mode tell, or if the holder cannot be known.  Returns false if all
  * holders belong to users who may not write.  Returns false, too, if no process has the lock: the
  * kernel keeps the lock for a process that has ended, or a process hides it.  @who names a holder:
- * "process 12 (name) of user 1001". */
+ * "process 12 (name) of user 1001".  In a container, a PID namespace that is not the first, a lock
+ * that no visible process asked for and has counts. */
 bool store_file_holder_counts(int fd, char *who, size_t len);
 
 #endif
