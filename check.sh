@@ -318,7 +318,8 @@ if [ $full = yes ]; then
 			TEST_TIMEOUT=7200 suite rbd "$build" check "TESTS=tests/test-rbd.sh \
 				tests/test-rbd-faults.sh tests/test-rbd-others.sh \
 				tests/test-rbd-shared.sh tests/test-rbd-silent.sh \
-				tests/test-rbd-lock.sh tests/test-rbd-edges.sh"
+				tests/test-rbd-lock.sh tests/test-rbd-edges.sh \
+				tests/test-rbd-keyring.sh"
 	wants lint && one lint "$build/$full_dir/lint.log" make -C "$build" lint
 	wants packages && debian packages "$build/$tarball.tar.xz"
 	wants fleet && debian fleet "$build/$tarball.tar.xz"

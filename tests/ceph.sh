@@ -14,7 +14,7 @@
 # shellcheck disable=SC2154 # tmp
 
 ceph_dir=$tmp/ceph
-ceph_calls_s=20			# a command of Ceph waits for ever by itself
+ceph_calls_s=$TIMEOUT_S		# a command of Ceph waits for ever by itself
 
 # shellcheck disable=SC2086 # words
 in_ceph() { ${CEPH_NET-} "$@"; }
@@ -31,8 +31,10 @@ free_ports() {
 }
 
 ceph_write_conf() {
-	local v1 v2
+	local v1 v2 classes
 	read -r v1 v2 <<<"$(free_ports)"
+	# Ceph 18 and 20 of Debian have a relative one, and look for it where the osd is started.
+	classes=$(ceph-conf --name osd.0 --show-config-value osd_class_dir 2>>"$tmp/ceph.log")
 	cat >"$CEPH_CONF" <<-CONF
 	[global]
 	fsid = $(cat /proc/sys/kernel/random/uuid)
@@ -62,6 +64,7 @@ ceph_write_conf() {
 	auth allow insecure global id reclaim = false
 	[osd]
 	osd data = $ceph_dir/osd
+	osd class dir = /${classes#/}
 	keyring = $ceph_dir/osd/keyring
 	osd objectstore = bluestore
 	bluestore block size = 4294967296

@@ -114,6 +114,7 @@ SHELL_TESTS = \
 	%D%/test-rbd-edges.sh \
 	%D%/test-rbd-faults.sh \
 	%D%/test-rbd-fenced.sh \
+	%D%/test-rbd-keyring.sh \
 	%D%/test-rbd-lock.sh \
 	%D%/test-rbd-others.sh \
 	%D%/test-rbd-shared.sh \

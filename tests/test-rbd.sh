@@ -39,8 +39,18 @@ ceph_user blind mon 'allow r'
 # What is wrong is said before anything is served.
 conf=conf=$CEPH_CONF
 refused "d=rbd:rbd/disk,$conf,id=none" "the cluster does not let 'client.none' in: .* ',id=USER'"
-refused "d=rbd:rbd/disk,$conf,id=blind" "the user needs the capabilities \"mon 'profile rbd' osd"
 refused "d=rbd:rbd/disk,$conf,id=reader" "the user needs the capabilities .*, or add ',readonly'"
+# Ceph 18 and later do not answer a user without capabilities on the osds.
+"$RTRS_SERVER" --listen "unix:$tmp/blind.sock" "d=rbd:rbd/disk,$conf,id=blind" >"$tmp/blind" 2>&1 &
+blind=$!
+cleanup_fn kill_process $blind
+wait_line "$tmp/blind" "the user needs the capabilities \"mon 'profile rbd' osd|\
+still waiting for the osds of the cluster: .* has the user capabilities on them"
+if grep 'still waiting' "$tmp/blind"; then
+	kill_process $blind
+else
+	expect_exit $blind 1
+fi
 refused "d=rbd:rbd/none,$conf" "image 'none': No such file"
 refused "d=rbd:rbd/small@none,readonly,$conf" "image 'small', snapshot none: No such file"
 refused "d=rbd:none/disk,$conf" "pool 'none': No such file"

@@ -61,6 +61,8 @@ libstore_la_SOURCES += \
 	%D%/rbd/rbd-target.h \
 	%D%/rbd/store-rbd-aside.c \
 	%D%/rbd/store-rbd-connect.c \
+	%D%/rbd/store-rbd-keyring.c \
+	%D%/rbd/store-rbd-keyring.h \
 	%D%/rbd/store-rbd-lock.c \
 	%D%/rbd/store-rbd-owner.c \
 	%D%/rbd/store-rbd-share.c \

@@ -28,6 +28,7 @@
 	X(rados_aio_stat)
 
 #define RBD_LIB_RBD(X) \
+	X(rbd_version)                                                                             \
 	X(rbd_open)                                                                                \
 	X(rbd_open_read_only)                                                                      \
 	X(rbd_close)                                                                               \

@@ -18,6 +18,7 @@
 
 #define LOOK_NS 100000000l		/* how often a wait looks whether the server stops */
 #define TELL_MS 5000u
+#define ADVISE_MS 10000u
 
 enum call_state { CALL_RUNS, CALL_ENDED, CALL_LEFT };
 
@@ -97,23 +98,34 @@ static int why_to_leave(const struct rbd_call *call, const struct rbd_patience *
 	return 0;
 }
 
-static bool tell(const struct rbd_call *call, const struct rbd_patience *p)
+/* Say once for whom @call waits, and once what may be the cause: @told lines until now.  Returns
+ * the lines from now on. */
+static unsigned tell(const struct rbd_call *call, const struct rbd_patience *p, unsigned told)
 {
-	if (!p->whom || clock_now_ms() - call->since_ms < TELL_MS)
-		return false;
-	log_warn(p->ex->name, "'%s': waiting for %s", p->ex->path, p->whom);
-	return true;
+	uint64_t ms = clock_now_ms() - call->since_ms;
+
+	if (p->whom && !told && ms >= TELL_MS) {
+		log_warn(p->ex->name, "'%s': waiting for %s", p->ex->path, p->whom);
+		return 1;
+	}
+	if (p->advice && told == 1 && ms >= ADVISE_MS) {
+		log_warn(p->ex->name, "'%s': still waiting for %s: %s", p->ex->path, p->whom,
+			 p->advice);
+		return 2;
+	}
+	return told;
 }
 
 int store_rbd_aside_wait(struct rbd_call *call, const struct rbd_patience *p)
 {
 	struct timespec until;
-	bool told = false, ended;
+	unsigned told = 0;
+	bool ended;
 	int rc = 0;
 
 	pthread_mutex_lock(&call->lock);
 	while (call->state == CALL_RUNS && !(rc = why_to_leave(call, p))) {
-		told = told || tell(call, p);
+		told = tell(call, p, told);
 		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += LOOK_NS;
 		until.tv_sec += until.tv_nsec / 1000000000L;

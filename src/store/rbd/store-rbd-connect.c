@@ -111,6 +111,7 @@ static int run_phase(const struct store_rbd *r, struct rbd_connect *c, char *err
 	}
 	patience.limit_s += patience.limit_s ? phase->grace_s : 0;
 	patience.whom = phase->whom;
+	patience.advice = phase->advice;
 	rc = store_rbd_aside_wait(call, &patience);
 	if (rc == -ETIMEDOUT)
 		snprintf(err, errlen, "cannot be opened: %s do%s not answer for %u s "

@@ -119,6 +119,7 @@ struct rbd_patience {
 	const struct export *ex;
 	const char *whom;		/* for the log: after some seconds it says once that @ex
 					 * waits for these; NULL: it says nothing */
+	const char *advice;		/* for the log, some seconds later; NULL: none */
 };
 
 /* Begin @fn(@arg), which is *@out then.  0; or -errno without a thread: nothing has run.

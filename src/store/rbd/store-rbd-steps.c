@@ -13,6 +13,7 @@
 
 #include "cleanup.h"
 #include "plain-file.h"
+#include "store-rbd-keyring.h"
 #include "store-rbd-steps.h"
 #include "util.h"
 
@@ -97,12 +98,17 @@ static int connect_cluster(struct rbd_connect *c)
 {
 	struct store_rbd *r = c->r;
 	const char *conf = conf_of(r);
+	char fault[256];
 	int rc = rbd_lib.rados_connect(r->handle.cluster);
 
 	if (rc == -EACCES || rc == -EPERM || rc == -ENOENT)
 		return refuse(c, rc, "cannot be opened: the cluster does not let 'client.%s' in: "
 			      "%s: give the user with ',id=USER', whose key is in a keyring that "
 			      "'%s' names", user_of(r), strerror(-rc), conf);
+	if (rc == -EIO) {
+		store_rbd_keyring_fault(r->handle.cluster, fault, sizeof(fault));
+		return refuse(c, rc, "cannot be opened: %s", fault);
+	}
 	if (rc < 0)
 		return refuse(c, rc, "cannot be opened: the cluster of '%s' does not answer: %s: "
 			      "is a monitor reachable from here?", conf, strerror(-rc));
@@ -303,6 +309,8 @@ const struct rbd_phase store_rbd_phases[RBD_PHASES] = {
 	{ .steps = { create_cluster } },
 	{ "a monitor of the cluster", "is a monitor reachable from here?", GRACE_S,
 	  { connect_cluster } },
-	{ "the osds of the cluster", "are they up (\"ceph osd stat\")?", 0,
+	{ "the osds of the cluster", "are they up (\"ceph osd stat\"), and has the "
+	  "user capabilities on them (\"ceph auth get client.USER\")?  Ceph 18 and later do not "
+	  "answer a user without", 0,
 	  { open_pool, open_image, check_options, open_luks, learn_size, learn_ids } },
 };
