@@ -41,8 +41,9 @@ prometheus --config.file="$tmp/prometheus.yml" --storage.tsdb.path="$tmp/data" \
 	--web.listen-address=127.0.0.1:0 </dev/null >"$tmp/prometheus.log" 2>&1 &
 prometheus=$!
 cleanup_fn stop_process "$prometheus"
-wait_line "$tmp/prometheus.log" 'Listening on" address=127'
-url=http://$(sed -n 's/.*Listening on" address=\(127[0-9.:]*\).*/\1/p' "$tmp/prometheus.log")
+# Prometheus 3 names its component in between.
+wait_line "$tmp/prometheus.log" 'Listening on".* address=127'
+url=http://$(sed -n 's/.*Listening on".* address=\(127[0-9.:]*\).*/\1/p' "$tmp/prometheus.log")
 
 ask() {
 	/usr/bin/python3 "$top_srcdir/tests/prometheus-ask.py" "$url" "$@"

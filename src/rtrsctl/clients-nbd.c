@@ -80,8 +80,10 @@ static json_t *nbd_json(const json_t *index, const json_t *client, uint64_t ns)
 /* "client 7": the address behind it has a column of its own. */
 static void put_name(const json_t *client, char cell[TEXT_CELL])
 {
-	char *of = strstr(text_safe(answer_string(client, "name"), cell, TEXT_CELL), " of ");
+	char *of;
 
+	text_safe(answer_string(client, "name"), cell, TEXT_CELL);
+	of = strstr(cell, " of ");
 	if (of)
 		*of = '\0';
 }

@@ -263,8 +263,8 @@ __attribute__((noinline))
 static void check_manual(const struct opt_table *t, const char *pod)
 {
 	static char text[8192];
-	char range[80], *end;
-	const char *shown;
+	const char *shown, *end;
+	char range[80];
 
 	for_each_row(row, t) {
 		manual_of(pod, t, row, text, sizeof(text));

@@ -308,10 +308,10 @@ Test(export_io, zeroes_are_written_when_nothing_else_works)
 Test(export_io, priorities)
 {
 	bool realtime = srv_prio_may_realtime();
+	uint8_t *buf = aligned_alloc(4096, 4096);
 	struct export *ex;
-	uint8_t *buf;
 
-	cr_assert(!posix_memalign((void **)&buf, 4096, 4096));
+	cr_assert(buf);
 	rig_file("f", SIZE, 0);
 	ex = rig_export(&rig, "a=f,direct");
 	rig_attach(&rig);

@@ -127,7 +127,7 @@ Test(server, wrong_requests_have_errors)
 		{ 99, 0, 0, NBD_EINVAL },
 	};
 	int fd = serve("disk");
-	char data[2] = "ab";
+	char data[] = { 'a', 'b' };
 
 	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
 		ask(fd, cases[i].type, i, cases[i].off, cases[i].len);
