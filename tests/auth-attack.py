@@ -245,6 +245,12 @@ def downgrade():
         check(not gets_through(without("wants", 20, 56), to)[0], "the wish left out")
         check(not gets_through(without("tag", 45, 56), to)[0], "the tag left out")
         check(not gets_through(without("accept", 20, 56), to)[0], "the server's proof left out")
+    # The first version, which binds no connection to its TLS, is not spoken over tcp.
+    older = once("ask", lambda f: ([[f[0], f[1][:55] + b"\x01"]], []))
+    check(not gets_through(older)[0], "the ask made one for version 1")
+    check(older.met, "nothing: no ask was met")
+    check(not gets_through(once("wants", lambda f: ([[f[0], f[1][:33] + b"\x01" + f[1][34:]]], [])),
+                           lenient)[0], "the wish made one for version 1")
     # Who does not insist goes on without: it is told so in SECURITY.
     check(gets_through(without("ask", 45, 56), lenient, ("--auth=psk", "--auth-psk=" + KEYS))[0],
           "nothing: a client that does not insist did not go on")

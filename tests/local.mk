@@ -10,6 +10,7 @@ AM_TESTS_ENVIRONMENT = SANITIZERS='$(SANITIZERS)'; export SANITIZERS;
 SHELL_TESTS = \
 	%D%/test-allow.sh \
 	%D%/test-auth-attack.sh \
+	%D%/test-auth-relay.sh \
 	%D%/test-auth.sh \
 	%D%/test-allow-flood.sh \
 	%D%/test-bench.sh \
@@ -209,6 +210,7 @@ EXTRA_DIST += \
 	%D%/libnbd-suite.sh \
 	%D%/metrics-hostile.py \
 	%D%/auth-attack.py \
+	%D%/auth-relay.py \
 	%D%/nbd-flood.py \
 	%D%/nbd-hostile.py \
 	%D%/nbd-limits.py \

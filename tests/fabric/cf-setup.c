@@ -92,6 +92,72 @@ void setup_admit(struct world *w)
 	pair_close(&p);
 }
 
+static struct {
+	unsigned calls;
+	const char *why;		/* NULL: the data is sealed */
+	bool tls;
+	uint8_t binding[FAB_BINDING_LEN];
+} seal;
+
+static const char *seal_data(struct fab_conn *conn, void *data, size_t len)
+{
+	seal.calls++;
+	check_eq(len, 5);
+	check(!memcmp(data, "hello", 5));
+	seal.tls = fab_conn_binding(conn, seal.binding);
+	if (!seal.why)
+		memcpy(data, "HELLO", 5);
+	return seal.why;
+}
+
+/* The data is sealed when the binding of the connection is known, which both ends have, and no
+ * other connection. */
+static void seal_and_compare(struct world *w, uint8_t other[FAB_BINDING_LEN])
+{
+	uint8_t binding[2][FAB_BINDING_LEN];
+	struct pair p;
+
+	seal.calls = 0;
+	pair_connect(w, &p, &default_attr);
+	check_eq(seal.calls, 1);
+	check(!memcmp(p.b->pdata, "HELLO", 5));
+	check_eq(seal.tls, fab_conn_binding(p.a->conn, binding[0]));
+	check_eq(seal.tls, fab_conn_binding(p.b->conn, binding[1]));
+	check_eq(seal.tls, provider_tls[0] != NULL);
+	check(!memcmp(seal.binding, binding[0], sizeof(seal.binding)));
+	check(!memcmp(seal.binding, binding[1], sizeof(seal.binding)));
+	check_eq(!memcmp(seal.binding, other, sizeof(seal.binding)), !seal.tls);
+	memcpy(other, seal.binding, sizeof(seal.binding));
+	pair_close(&p);
+}
+
+void setup_seal(struct world *w)
+{
+	const struct fab_cm_conf conf = { .provider = w->p, .seal = seal_data,
+					  .tls = provider_tls[1] };
+	uint8_t other[FAB_BINDING_LEN] = { 0 };
+	unsigned requests;
+	struct end *a;
+	int rc;
+
+	fab_cm_destroy(w->cm[1]);
+	check_eq(fab_cm_create(&conf, &w->cm[1]), 0);
+	seal_and_compare(w, other);
+	seal_and_compare(w, other);
+	seal.why = "not this one";
+	requests = w->nrequests;
+	a = end_active(w, &w->addr, &default_attr);
+	rc = fab_connect(a->conn, "hello", 5);
+	if (!rc)
+		world_until(w, a->unreachable);
+	check_eq(rc ? rc : a->status, -EACCES);
+	check(!strcmp(fab_conn_cause(a->conn), "not this one"));
+	end_free(a);
+	seal.why = NULL;
+	seal_and_compare(w, other);
+	check_eq(w->nrequests, requests + 1);
+}
+
 /* Nobody listens any more. */
 void setup_unreachable(struct world *w)
 {

@@ -19,6 +19,7 @@ static const struct test {
 	TEST(setup_connect),
 	TEST(setup_reject),
 	TEST(setup_admit),
+	TEST(setup_seal),
 	TEST(setup_unreachable),
 	TEST(setup_abort),
 	TEST(setup_port_in_use),

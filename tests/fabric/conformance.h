@@ -11,6 +11,7 @@
 void setup_connect(struct world *w);
 void setup_reject(struct world *w);
 void setup_admit(struct world *w);
+void setup_seal(struct world *w);
 void setup_unreachable(struct world *w);
 void setup_abort(struct world *w);
 void setup_port_in_use(struct world *w);

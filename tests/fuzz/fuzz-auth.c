@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The messages of authentication.  Input: a script of what somebody between a client and a server
- * does.  Whatever the script says: an end is PROVEN only if the other end has the same transcript
- * and key, and has said what the protocol demands; and a FAILED end stays FAILED. */
+/* The messages of authentication.  Input: what protects each end, and a script of what somebody
+ * between a client and a server does.  Whatever the script says: an end is PROVEN only if the other
+ * end has the same transcript and key, is protected by the same, and has said what the protocol
+ * demands; a FAILED end stays FAILED; and the tag of one end is good at the other one only if both
+ * are protected by the same. */
 #include "auth-chap.h"
 #include "fab-psk.h"
 #include "fuzz.h"
@@ -25,14 +27,47 @@ static void hear(const struct auth_reply *msg)
 		heard[nheard++] = *msg;
 }
 
+/* What protects an end, by four bits: the transport, and the session of TLS over tcp. */
+static struct auth_channel channel_of(unsigned bits)
+{
+	static const char *const transports[] = { "rdma", "unix", "tcp", "tcp" };
+	struct auth_channel channel = { .binding = { bits & 2 ? (uint8_t)(bits >> 2) : 0 } };
+
+	memcpy(channel.transport, transports[bits & 3], strlen(transports[bits & 3]));
+	return channel;
+}
+
+static struct auth_channel channels[2];	/* of client and server */
+
+static bool same_channel(void)
+{
+	return !memcmp(&channels[0], &channels[1], sizeof(channels[0]));
+}
+
+/* A connection of the path behind the proof, on the same channels. */
+static void check_tags(void)
+{
+	uint8_t tag[2][AUTH_TAG_LEN], proof[2][AUTH_PROOF_LEN];
+	static const uint8_t req[43], rsp[24];
+
+	for (unsigned i = 0; i < 2; i++) {
+		auth_chap_tag(client.chap.conn_key, &channels[i], req, sizeof(req), tag[i]);
+		auth_chap_accept_proof(client.chap.conn_key, &channels[i], req, sizeof(req), rsp,
+				       sizeof(rsp), proof[i]);
+	}
+	must(!memcmp(tag[0], tag[1], AUTH_TAG_LEN) == same_channel());
+	must(!memcmp(proof[0], proof[1], AUTH_PROOF_LEN) == same_channel());
+}
+
 static void begin(unsigned chance_of)
 {
-	static const struct auth_where where;
+	struct auth_where where = { .channel = channels[0] };
 	struct auth_chance chance;
 	struct auth_reply hello;
 
 	memset(&chance, (int)(chance_of + 1), sizeof(chance));
 	auth_chap_client(&client.chap, &where, &key, &chance, &hello);
+	where.channel = channels[1];
 	memset(&chance, (int)(chance_of + 101), sizeof(chance));
 	auth_chap_server(&server.chap, &where, "store", &keys, &chance);
 	client.failed = server.failed = false;
@@ -46,6 +81,7 @@ static void check(struct party *p, const struct party *other)
 	must(!p->failed || p->chap.why);
 	if (p->chap.state != AUTH_PROVEN)
 		return;
+	must(same_channel());
 	must(!memcmp(p->chap.transcript, other->chap.transcript, AUTH_HASH_LEN));
 	must(!memcmp(p->chap.claim, other->chap.claim, AUTH_PROOF_LEN));
 	if (p == &client)
@@ -79,7 +115,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct fuzz_in in = { data, size };
 
 	nheard = 0;
+	for (unsigned i = 0; i < 2; i++)
+		channels[i] = channel_of((unsigned)fuzz_take(&in, 1) & 15);
 	begin(0);
+	check_tags();
 	for (unsigned step = 0; in.left && step < 24; step++) {
 		unsigned op = (unsigned)fuzz_take(&in, 1);
 		struct party *to = op & 1 ? &client : &server;

@@ -367,22 +367,30 @@ static void save_nbd_all(void)
 /* What somebody between two ends does: see fuzz-auth.c. */
 static void auth_scripts(void)
 {
+	/* What protects client and server. */
+	static const uint8_t tcp[] = { 2, 2 }, tls[] = { 6, 6 }, rdma[] = { 0, 0 };
+	static const uint8_t relay[] = { 6, 10 }, proxy[] = { 1, 2 }, bridge[] = { 0, 2 };
 	static const uint8_t honest[] = { 0, 0, 1, 1, 0, 2, 1, 3 };
 	static const uint8_t replayed[] = { 0, 0, 1, 1, 0, 2, 12, 0, 0, 0, 0, 2, 0, 4, 1, 5 };
 	static const uint8_t reflected[] = { 1, 0, 0, 0, 0, 1, 1, 1, 1, 2 };
 	static const uint8_t changed[] = { 4, 0, 40, 1, 1, 1, 5, 1, 8, 1, 0, 2 };
 	static const uint8_t cut[] = { 6, 0, 199, 0, 0, 7, 1, 40 };
 	static const uint8_t spliced[] = { 0, 0, 1, 1, 12, 0, 10, 3, 40, 0, 11, 1, 8, 2 };
-	static const uint8_t raw[] = { 9, 0, 40, 0x04, 0x81, 1, 0, 0, 0, 0, 0, 8, 0, 4, 1, 0x81, 1,
+	static const uint8_t raw[] = { 9, 0, 40, 0x04, 0x81, 2, 0, 0, 0, 0, 0, 8, 0, 4, 1, 0x81, 2,
 				       0 };
 
-	save("auth", "honest", NULL, 0, honest, sizeof(honest));
-	save("auth", "replayed", NULL, 0, replayed, sizeof(replayed));
-	save("auth", "reflected", NULL, 0, reflected, sizeof(reflected));
-	save("auth", "changed", NULL, 0, changed, sizeof(changed));
-	save("auth", "cut", NULL, 0, cut, sizeof(cut));
-	save("auth", "spliced", NULL, 0, spliced, sizeof(spliced));
-	save("auth", "raw", NULL, 0, raw, sizeof(raw));
+	save("auth", "honest", tcp, 2, honest, sizeof(honest));
+	save("auth", "tls", tls, 2, honest, sizeof(honest));
+	save("auth", "rdma", rdma, 2, honest, sizeof(honest));
+	save("auth", "relay", relay, 2, honest, sizeof(honest));
+	save("auth", "proxy", proxy, 2, honest, sizeof(honest));
+	save("auth", "bridge", bridge, 2, honest, sizeof(honest));
+	save("auth", "replayed", tcp, 2, replayed, sizeof(replayed));
+	save("auth", "reflected", tcp, 2, reflected, sizeof(reflected));
+	save("auth", "changed", tcp, 2, changed, sizeof(changed));
+	save("auth", "cut", tcp, 2, cut, sizeof(cut));
+	save("auth", "spliced", tcp, 2, spliced, sizeof(spliced));
+	save("auth", "raw", tcp, 2, raw, sizeof(raw));
 }
 
 /* What somebody on the wire of TLS does: see fuzz-tls-stream.c.  0 three times is a handshake. */

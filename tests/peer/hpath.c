@@ -68,7 +68,7 @@ void hpath_conn_req(const struct hpath *p, unsigned cid, struct rtrs_msg_conn_re
 {
 	struct rtrs_conn_req req = { .cid = (uint16_t)cid, .cid_num = p->cid_num,
 				     .recon_cnt = p->recon_cnt, .first_conn = p->first_conn,
-				     .auth = p->auth };
+				     .auth = p->auth, .auth_version = p->auth_version };
 
 	memcpy(req.sess_uuid, p->sess_uuid, RTRS_UUID_LEN);
 	memcpy(req.paths_uuid, p->paths_uuid, RTRS_UUID_LEN);

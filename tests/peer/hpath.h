@@ -109,6 +109,7 @@ struct hpath {
 	bool info_done;
 	/* authentication, which is the program's: */
 	enum rtrs_auth auth;		/* of the next CONN_REQ; PROVES: the program seals it */
+	uint8_t auth_version;		/* ASKS */
 	bool listens;			/* a SEND is no INFO_RSP, but is told here */
 	uint32_t said;			/* its bytes in @info_buf; 0: none has come */
 	bool mute;			/* leave heartbeats unanswered */

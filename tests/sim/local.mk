@@ -2,6 +2,7 @@
 # libsimfab: virtual time, faults, and the fabric over both.
 check_LTLIBRARIES += libsimfab.la
 libsimfab_la_SOURCES = \
+	%D%/sim-channel.c \
 	%D%/sim-cm.c \
 	%D%/sim-core.c \
 	%D%/sim-core.h \
@@ -69,7 +70,7 @@ libsim_la_SOURCES = \
 
 libsim_la_LIBADD = libpeer.la libclt.la librtrssrv.la libsimfab.la
 
-SIM_PLAIN_TESTS = test-sim-ask test-sim-auth test-sim-clt test-sim-dev test-sim-fair test-sim-fence test-sim-identity test-sim-limit test-sim-live test-sim-loss test-sim-mem test-sim-multi test-sim-multi-peer test-sim-nbd test-sim-nbd-loss test-sim-nbd-many test-sim-path test-sim-peer test-sim-share test-sim-size test-sim-small test-sim-srv test-sim-srv-limits test-sim-window
+SIM_PLAIN_TESTS = test-sim-ask test-sim-auth test-sim-clt test-sim-dev test-sim-fair test-sim-fence test-sim-identity test-sim-limit test-sim-live test-sim-loss test-sim-mem test-sim-multi test-sim-multi-peer test-sim-nbd test-sim-nbd-loss test-sim-nbd-many test-sim-path test-sim-peer test-sim-relay test-sim-share test-sim-size test-sim-small test-sim-srv test-sim-srv-limits test-sim-window
 SIM_TESTS = $(SIM_PLAIN_TESTS) test-sim-nbd-random test-sim-random
 check_PROGRAMS += $(SIM_TESTS)
 SIM_NIC_TESTS = %D%/sim-nic.sh %D%/sim-registration.sh
@@ -168,6 +169,9 @@ test_sim_random_SOURCES = \
 	$(NULL)
 test_sim_random_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_random_LDADD = libsim.la
+test_sim_relay_SOURCES = %D%/test-sim-relay.c
+test_sim_relay_CPPFLAGS = $(libsim_la_CPPFLAGS)
+test_sim_relay_LDADD = libsim.la
 test_sim_share_SOURCES = \
 	%D%/history.c \
 	%D%/history.h \

@@ -254,6 +254,10 @@ static int query_device(const struct fab_conn *conn, struct fab_device_attr *att
 static int do_connect(struct fab_conn *conn, const void *private_data, size_t len)
 {
 	struct sim_conn *c = to_conn(conn);
+	uint8_t data[FAB_CONNECT_DATA_MAX];
+	struct sim_channel peer;
+	struct sim_wire *w;
+	int err;
 
 	assert(c->pd && (c->state == SIM_RESOLVED || c->state == SIM_FAILED));
 	if (c->state == SIM_FAILED) {
@@ -266,13 +270,23 @@ static int do_connect(struct fab_conn *conn, const void *private_data, size_t le
 	sim_event_at(&c->timer, sim_now_us() + SIM_CONNECT_TIMEOUT_MS * 1000ull);
 	if (!c->peer_host)
 		return 0;	/* no such machine: nobody will answer */
+	memcpy(data, private_data, len);
+	err = sim_channel_make(c, &peer) ? fab_conn_seal(conn, data, len) : -EPROTO;
+	if (err) {
+		sim_cm_event(c, FAB_EVENT_UNREACHABLE, err, NULL);
+		sim_conn_fail(c, false, "one end requires TLS");
+		return 0;
+	}
 	if (sim_net_duplicates(c->host, c->peer_host)) {
-		struct sim_wire *ghost = sim_wire_private(c, SIM_WIRE_REQ, private_data, len);
+		struct sim_wire *ghost = sim_wire_private(c, SIM_WIRE_REQ, data, len);
 
 		ghost->src = ++last_id;
+		ghost->channel = peer;
 		sim_wire_send(c, ghost);
 	}
-	sim_wire_send(c, sim_wire_private(c, SIM_WIRE_REQ, private_data, len));
+	w = sim_wire_private(c, SIM_WIRE_REQ, data, len);
+	w->channel = peer;
+	sim_wire_send(c, w);
 	return 0;
 }
 
@@ -318,6 +332,8 @@ static void identity(const struct fab_conn *conn, struct fab_identity *id)
 
 	id->key = c->key;
 	memcpy(id->name, c->identity, sizeof(id->name));
+	if (c->channel.tls)
+		strcpy(id->cipher, "sim");
 }
 
 static void disconnect(struct fab_conn *conn, const char *cause)
@@ -491,6 +507,7 @@ static void cm_destroy(struct fab_cm *base)
 
 const struct fab_provider fab_sim = {
 	.name = "sim",
+	.tls = true,
 	.cm_create = cm_create,
 	.cm_destroy = cm_destroy,
 	.cm_get_event = cm_get_event,
@@ -506,6 +523,7 @@ const struct fab_provider fab_sim = {
 	.accept = do_accept,
 	.reject = do_reject,
 	.identity = identity,
+	.binding = sim_channel_binding,
 	.pd_create = sim_pd_create,
 	.pd_destroy = sim_pd_destroy,
 	.mr_iova = true,

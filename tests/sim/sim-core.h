@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fab-tls.h"
 #include "fabric.h"
 #include "list.h"
 
@@ -64,6 +65,7 @@ struct sim_host {
 	uint32_t flush_ms;		/* of its device (sim_flush_late()) */
 	char identity[FAB_IDENTITY_LEN];	/* of its programs (sim_identify()) */
 	uint64_t key;
+	enum fab_tls_mode tls;		/* of its programs (sim_tls()) */
 };
 
 /* @ip: numeric.  The host lives until sim_fini(). */

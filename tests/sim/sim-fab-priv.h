@@ -68,6 +68,12 @@ struct sim_cq_entry {
 	struct ibv_wc wc;
 };
 
+/* What protects an end of a connection. */
+struct sim_channel {
+	uint64_t tls;			/* number of the session of TLS; 0: in plain */
+	unsigned nth;			/* of the relay's connections, from 1 on; 0: nobody reads */
+};
+
 struct sim_conn {
 	struct fab_conn base;
 	struct list all;
@@ -75,6 +81,7 @@ struct sim_conn {
 	struct sim_host *host, *peer_host;
 	char identity[FAB_IDENTITY_LEN];	/* of the peer, when it connected */
 	uint64_t key;
+	struct sim_channel channel;
 	unsigned wire;			/* which address of the server's */
 	unsigned epoch;
 	enum sim_conn_state state;
@@ -116,6 +123,7 @@ struct sim_wire {
 	enum sim_wire_type type;
 	uint64_t src, dst;		/* connection ids; dst 0: a listener by address */
 	struct fab_addr src_addr, dst_addr;
+	struct sim_channel channel;	/* REQ: of the passive end */
 	uint64_t seq;			/* DATA, ACK, NAK */
 	enum ibv_wc_status status;	/* NAK */
 	enum ibv_wr_opcode opcode;
@@ -198,6 +206,15 @@ struct sim_listener *sim_listener_find(const struct sim_host *h, const struct fa
 /* Report @type for @c to its user, with the private data of @w unless NULL. */
 struct sim_cm_event *sim_cm_event(struct sim_conn *c, enum fab_event_type type, int status,
 				  const struct sim_wire *w);
+
+/* ---- sim-channel.c ---- */
+/* Protect @c, whose peer's host is known, and its peer, which gets @peer.  False: the ends do not
+ * agree. */
+bool sim_channel_make(struct sim_conn *c, struct sim_channel *peer);
+/* @len bytes of messages of @c are on their way. */
+void sim_channel_read(const struct sim_conn *c, uint32_t len);
+/* fab_conn_binding(). */
+bool sim_channel_binding(const struct fab_conn *conn, uint8_t out[FAB_BINDING_LEN]);
 
 /* ---- sim-wire.c ---- */
 /* A message of @c to its peer with room for @len bytes. */

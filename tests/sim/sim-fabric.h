@@ -40,6 +40,37 @@ void sim_offer_windows(bool type_1, bool type_2b);
 void sim_identify(const char *host, const char *identity);
 /* By which key (fab_identity.key) they prove it. */
 void sim_identify_key(const char *host, uint64_t key);
+/* How programs on @host protect connections from now on, as --tls and tls= say; at first OFF.  The
+ * sim has no certificates: TLS alone does not see that somebody between has ended it. */
+void sim_tls(const char *host, enum fab_tls_mode mode);
+
+/* What somebody between the ends does to a connection. */
+enum sim_between {
+	SIM_PASSES,			/* the bytes, as they are */
+	/* Ends it, and makes one of its own: with TLS or in plain at the client, and at the
+	 * server.  An end without TLS has plain. */
+	SIM_TLS_TLS,
+	SIM_TLS_PLAIN,
+	SIM_PLAIN_TLS,
+	SIM_PLAIN_PLAIN,
+	SIM_BETWEENS
+};
+
+#define SIM_RELAY_CONNS 8u
+
+/* Somebody between all hosts, the test's: what to do to each connection, in the order of the
+ * connect requests, and what came of it. */
+struct sim_relay {
+	enum sim_between plan[SIM_RELAY_CONNS];	/* behind: SIM_PASSES */
+	unsigned met;			/* connections */
+	struct {
+		bool client_tls, server_tls;	/* what each end has */
+		uint64_t read;		/* bytes of messages, also of a connection in plain */
+	} conn[SIM_RELAY_CONNS];
+};
+
+/* Put @relay between all hosts; NULL: nobody. */
+void sim_put_between(struct sim_relay *relay);
 /* How many windows all devices together have; returns what it was. */
 unsigned sim_limit_windows(unsigned n);
 /* What @host's device does not do in spite of what it offers: it refuses each bind, as one whose

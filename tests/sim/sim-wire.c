@@ -59,6 +59,7 @@ static void on_request(const struct sim_wire *w)
 	c->peer_host = w->msg.from;
 	memcpy(c->identity, c->peer_host->identity, sizeof(c->identity));
 	c->key = c->peer_host->key;
+	c->channel = w->channel;
 	c->wire = w->msg.wire;
 	c->base.local = w->dst_addr;
 	c->base.peer = w->src_addr;
@@ -185,10 +186,13 @@ struct sim_wire *sim_wire_new(const struct sim_conn *c, enum sim_wire_type type,
 
 void sim_wire_send(struct sim_conn *c, struct sim_wire *w)
 {
-	if (sim_conn_is_ghost(c))
+	if (sim_conn_is_ghost(c)) {
 		free(w);
-	else
-		sim_msg_send(&w->msg, &c->flow);
+		return;
+	}
+	if (w->type == SIM_WIRE_DATA)
+		sim_channel_read(c, w->len);
+	sim_msg_send(&w->msg, &c->flow);
 }
 
 struct sim_wire *sim_wire_private(struct sim_conn *c, enum sim_wire_type type, const void *data,

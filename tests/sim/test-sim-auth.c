@@ -61,11 +61,12 @@ static void ask(struct raw_clt *c, struct proof *proof, const struct fab_psk *ke
 	struct auth_where where;
 
 	p->auth = RTRS_AUTHS_ASKS;
+	p->auth_version = AUTH_VERSION;
 	hpath_conn_req(p, 0, &proof->req);
 	CHECK(hpath_connect(p, 0) == 0);
 	CHECK(p->rsp.auth == RTRS_AUTHS_ASKS);
 	rtrs_conn_rsp_encode(&rsp, &p->rsp);
-	auth_conn_where(&where, &proof->req, &rsp, fab_addr_transport(&p->dst), p->cons[0].conn);
+	auth_conn_where(&where, &proof->req, &rsp, p->cons[0].conn);
 	chance_of(&chance, n);
 	auth_chap_client(&proof->chap, &where, key, &chance, hello);
 }
@@ -107,7 +108,8 @@ static void sealed(struct raw_clt *c, const struct proof *proof, unsigned cid,
 {
 	c->path.auth = RTRS_AUTHS_PROVES;
 	hpath_conn_req(&c->path, cid, m);
-	auth_conn_req_seal(m, proof->chap.conn_key);
+	/* All of its connections are in plain. */
+	auth_conn_req_seal(m, &proof->chap.where.channel, proof->chap.conn_key);
 }
 
 /* Connect @cid under the proof.  0 or the errno of the refusal. */
@@ -435,6 +437,7 @@ static void test_the_server_accepts_with_a_proof(void)
 	struct rtrs_msg_conn_req m[2];
 	struct rtrs_msg_conn_rsp rsp;
 	struct proof proof;
+	const struct auth_channel *channel = &proof.chap.where.channel;
 
 	begin(AUTH_MODE_REQUIRE);
 	raw_clt_init(&alice, "clt", 1, 1, 2);
@@ -444,11 +447,107 @@ static void test_the_server_accepts_with_a_proof(void)
 	for (unsigned cid = 0; cid < 2; cid++) {
 		CHECK(hpath_connect_with(&alice.path, cid, &m[cid], sizeof(m[cid])) == 0);
 		rtrs_conn_rsp_encode(&rsp, &alice.path.rsp);
-		CHECK(auth_conn_rsp_ok(&rsp, m[cid].auth_data, proof.chap.conn_key));
-		CHECK(!auth_conn_rsp_ok(&rsp, m[!cid].auth_data, proof.chap.conn_key));
+		CHECK(auth_conn_rsp_ok(&rsp, channel, m[cid].auth_data, proof.chap.conn_key));
+		CHECK(!auth_conn_rsp_ok(&rsp, channel, m[!cid].auth_data, proof.chap.conn_key));
 	}
 	raw_clt_fini(&alice);
 	world_destroy(w);
+}
+
+/* ---- the other version ---- */
+
+/* A client that asks for the first version, which binds nothing: nobody asks it for a proof. */
+static void test_version_1(void)
+{
+	for (enum auth_mode mode = AUTH_MODE_PSK; mode < AUTH_MODES; mode++) {
+		for (unsigned version = 0; version < 256; version++) {
+			int rc;
+
+			if (version == AUTH_VERSION)
+				continue;
+			begin(mode);
+			raw_clt_init(&alice, "clt", 1, 1, 2);
+			alice.path.auth = RTRS_AUTHS_ASKS;
+			alice.path.auth_version = (uint8_t)version;
+			rc = hpath_connect(&alice.path, 0);
+			CHECK(rc == (mode == AUTH_MODE_REQUIRE ? -EACCES : 0));
+			CHECK(rc || alice.path.rsp.auth == RTRS_AUTHS_NOTHING);
+			CHECK(world_traced(w, "it knows a version of authentication that is not "
+					      "spoken over this transport"));
+			raw_clt_fini(&alice);
+			world_destroy(w);
+		}
+	}
+}
+
+/* A tag as it is over RDMA, where the first version is spoken: of a relay, or of a client that does
+ * not know better. */
+static void test_tag_of_version_1(void)
+{
+	const struct auth_channel rdma = { .transport = "rdma" };
+	struct rtrs_msg_conn_req m;
+	struct proof proof;
+
+	begin(AUTH_MODE_REQUIRE);
+	raw_clt_init(&alice, "clt", 1, 1, 2);
+	CHECK(prove(&alice, &proof, key_of("alice"), 1) == 0);
+	sealed(&alice, &proof, 0, &m);
+	auth_conn_req_seal(&m, &rdma, proof.chap.conn_key);
+	CHECK(hpath_connect_with(&alice.path, 0, &m, sizeof(m)) == -EACCES);
+	CHECK(enter(&alice, &proof, 0) == 0);
+	raw_clt_fini(&alice);
+	world_destroy(w);
+}
+
+/* ---- TLS on a part of a path ---- */
+
+static void tls_of_both(enum fab_tls_mode mode)
+{
+	sim_tls("clt", mode);
+	sim_tls("srv", mode);
+}
+
+/* A client of its own will has TLS for its proof, and not for its path, or the other way round: the
+ * server refuses what the client's own tag allows. */
+static void test_tls_of_the_proof(void)
+{
+	const struct auth_channel plain = { .transport = "sim" };
+	struct rtrs_msg_conn_req m;
+	struct proof proof;
+
+	begin(AUTH_MODE_REQUIRE);
+	tls_of_both(FAB_TLS_ON);
+	raw_clt_init(&alice, "clt", 1, 1, 2);
+	CHECK(prove(&alice, &proof, key_of("alice"), 1) == 0);
+	tls_of_both(FAB_TLS_OFF);
+	sealed(&alice, &proof, 0, &m);
+	CHECK(hpath_connect_with(&alice.path, 0, &m, sizeof(m)) == -EACCES);
+	CHECK(world_traced(w, "or somebody between has ended TLS"));
+	auth_conn_req_seal(&m, &plain, proof.chap.conn_key);
+	CHECK(hpath_connect_with(&alice.path, 0, &m, sizeof(m)) == -EACCES);
+	CHECK(world_traced(w, "the connection of its proof had TLS and this one has none"));
+	raw_clt_fini(&alice);
+	world_destroy(w);
+}
+
+/* The same of the path's own connections, by nobody in particular. */
+static void test_tls_of_the_path(void)
+{
+	for (enum fab_tls_mode first = FAB_TLS_OFF; first <= FAB_TLS_ON; first++) {
+		begin(AUTH_MODE_PSK);
+		raw_clt_init(&alice, "clt", 1, 1, 2);
+		tls_of_both(first);
+		CHECK(raw_clt_connect(&alice, 0) == 0);
+		tls_of_both(FAB_TLS_ON - first);
+		CHECK(raw_clt_connect(&alice, 1) == -EACCES);
+		CHECK(world_traced(w, "the first connection of its path has TLS and this one has "
+				      "none, or the other way round"));
+		tls_of_both(first);
+		CHECK(raw_clt_connect(&alice, 1) == 0);
+		CHECK(raw_clt_info(&alice, "sess") == 0);
+		raw_clt_fini(&alice);
+		world_destroy(w);
+	}
 }
 
 /* ---- messages of a handshake that was heard ---- */
@@ -668,6 +767,10 @@ int main(int argc, char **argv)
 		{ "a-pass-is-used-up", test_a_pass_is_used_up },
 		{ "a-pass-gets-old", test_a_pass_gets_old },
 		{ "the-server-accepts-with-a-proof", test_the_server_accepts_with_a_proof },
+		{ "version-1", test_version_1 },
+		{ "tag-of-version-1", test_tag_of_version_1 },
+		{ "tls-of-the-proof", test_tls_of_the_proof },
+		{ "tls-of-the-path", test_tls_of_the_path },
 		{ "replayed-and-reflected", test_replayed_and_reflected },
 		{ "garbage", test_garbage },
 		{ "stalled", test_stalled },

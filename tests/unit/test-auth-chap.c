@@ -36,8 +36,8 @@ static void set_up(void)
 	memset(&where, 0, sizeof(where));
 	row(where.conn_req, 0x10, 1, sizeof(where.conn_req));
 	row(where.conn_rsp, 0x60, 3, sizeof(where.conn_rsp));
-	memcpy(where.transport, "rdma", 4);
-	row(where.binding, 0xa0, 5, sizeof(where.binding));
+	memcpy(where.channel.transport, "tcp", 3);
+	row(where.channel.binding, 0xa0, 5, sizeof(where.channel.binding));
 	row(client_chance.nonce, 0x21, 9, 32);
 	row(client_chance.secret, 0x31, 11, 32);
 	row(server_chance.nonce, 0x41, 13, 32);
@@ -100,37 +100,87 @@ static bool both_proven(const struct talk *t)
 
 /* ---- it works, as it is written ---- */
 
-Test(auth_chap, as_an_independent_implementation)
+struct golden {
+	struct { const uint8_t *bytes; size_t len; } msg[4];
+	const uint8_t *conn_key, *tag, *accept;
+};
+
+#define GOLDEN(v) {                                                                                \
+		.msg = { { golden_hello_##v, sizeof(golden_hello_##v) },                           \
+			 { golden_challenge_##v, sizeof(golden_challenge_##v) },                   \
+			 { golden_proof_##v, sizeof(golden_proof_##v) },                           \
+			 { golden_done_##v, sizeof(golden_done_##v) } },                           \
+		.conn_key = golden_conn_key_##v, .tag = golden_tag_##v,                            \
+		.accept = golden_accept_##v,                                                       \
+	}
+
+static void as_golden(const struct golden *g)
 {
-	static const struct { const uint8_t *bytes; size_t len; } golden[] = {
-		{ golden_hello, sizeof(golden_hello) },
-		{ golden_challenge, sizeof(golden_challenge) },
-		{ golden_proof, sizeof(golden_proof) },
-		{ golden_done, sizeof(golden_done) },
-	};
-	uint8_t req[43], rsp[24], tag[AUTH_TAG_LEN], proof[AUTH_PROOF_LEN], id[16];
+	uint8_t req[43], rsp[24], tag[AUTH_TAG_LEN], proof[AUTH_PROOF_LEN];
 	static struct talk t;
 
 	begin(&t, ALICE_2);
 	cr_assert_eq(go_on(&t, 0, 4), 0);
 	cr_assert(both_proven(&t));
 	for (unsigned i = 0; i < 4; i++) {
-		cr_assert_eq(t.msg[i].len, golden[i].len);
-		expect_bytes(t.msg[i].bytes, golden[i].bytes, golden[i].len, "message");
+		cr_assert_eq(t.msg[i].len, g->msg[i].len);
+		expect_bytes(t.msg[i].bytes, g->msg[i].bytes, g->msg[i].len, "message");
 	}
-	expect_bytes(t.client.conn_key, golden_conn_key, 32, "key of connections, client");
-	expect_bytes(t.server.conn_key, golden_conn_key, 32, "key of connections, server");
+	expect_bytes(t.client.conn_key, g->conn_key, 32, "key of connections, client");
+	expect_bytes(t.server.conn_key, g->conn_key, 32, "key of connections, server");
 	expect_bytes(t.server.key_id, golden_key_id, 16, "key id");
 	row(req, 0x07, 1, sizeof(req));
 	row(rsp, 0x09, 2, sizeof(rsp));
-	auth_chap_tag(t.client.conn_key, req, sizeof(req), tag);
-	expect_bytes(tag, golden_tag, sizeof(tag), "tag");
-	auth_chap_accept_proof(t.client.conn_key, req, sizeof(req), rsp, sizeof(rsp), proof);
-	expect_bytes(proof, golden_accept, sizeof(proof), "proof of an accept");
-	auth_chap_key_id(ALICE_2->key, ALICE_2->len, id);
-	expect_bytes(id, golden_key_id, 16, "key id");
+	auth_chap_tag(t.client.conn_key, &where.channel, req, sizeof(req), tag);
+	expect_bytes(tag, g->tag, sizeof(tag), "tag");
+	auth_chap_accept_proof(t.client.conn_key, &where.channel, req, sizeof(req), rsp,
+			       sizeof(rsp), proof);
+	expect_bytes(proof, g->accept, sizeof(proof), "proof of an accept");
 	cr_assert_str_eq(t.server.peer, "alice/2");
 	cr_assert_str_eq(t.client.peer, "store1");
+}
+
+Test(auth_chap, as_an_independent_implementation)
+{
+	static const struct golden over_rdma = GOLDEN(1), over_tcp = GOLDEN(2);
+	uint8_t id[16];
+
+	as_golden(&over_tcp);
+	memcpy(where.channel.transport, "rdma", 4);
+	as_golden(&over_rdma);
+	auth_chap_key_id(ALICE_2->key, ALICE_2->len, id);
+	expect_bytes(id, golden_key_id, 16, "key id");
+}
+
+/* An end speaks the version of its transport, whatever the other end or somebody between says. */
+Test(auth_chap, the_other_version)
+{
+	static const char *const transports[] = { "tcp", "unix", "rdma" };
+	/* Names that begin or end as that of RDMA, or nearly. */
+	static const char *const others[] = { "", "rdm", "rdmas", "Rdma", "srdma" };
+	struct auth_reply reply;
+	static struct talk t;
+
+	for_each_case(transport, transports) {
+		unsigned version = strcmp(*transport, "rdma") ? 2 : 1;
+
+		memset(where.channel.transport, 0, sizeof(where.channel.transport));
+		memcpy(where.channel.transport, *transport, strlen(*transport));
+		cr_assert_eq(auth_chap_version(&where.channel), version);
+		for (unsigned step = 0; step < 4; step++) {
+			begin(&t, ALICE_2);
+			cr_assert_eq(go_on(&t, 0, step), 0);
+			t.msg[step].bytes[2] = (uint8_t)(3 - version);
+			cr_assert_eq(auth_chap_take(taker(&t, step), t.msg[step].bytes,
+						    t.msg[step].len, &reply), -EPROTO);
+			cr_assert_not(reply.len);
+		}
+	}
+	for_each_case(name, others) {
+		memset(where.channel.transport, 0, sizeof(where.channel.transport));
+		memcpy(where.channel.transport, *name, strlen(*name));
+		cr_assert_eq(auth_chap_version(&where.channel), 2);
+	}
 }
 
 /* RFC 7748, 6.1, and RFC 5869, A.1. */
@@ -423,30 +473,58 @@ Test(auth_chap, another_servers_proof)
 
 /* ---- connections ---- */
 
+/* Tag and proof of a connection, with bit @bit of all that they cover turned. */
+static void tag_and_proof(unsigned bit, uint8_t tag[AUTH_TAG_LEN], uint8_t proof[AUTH_PROOF_LEN])
+{
+	struct {
+		struct auth_channel channel;
+		uint8_t req[43], rsp[24];
+	} all;
+	uint8_t key[32];
+
+	all.channel = where.channel;
+	row(all.req, 7, 1, sizeof(all.req));
+	row(all.rsp, 9, 2, sizeof(all.rsp));
+	row(key, 3, 5, sizeof(key));
+	if (bit < 8 * sizeof(all))
+		((uint8_t *)&all)[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	auth_chap_tag(key, &all.channel, all.req, sizeof(all.req), tag);
+	auth_chap_accept_proof(key, &all.channel, all.req, sizeof(all.req), all.rsp,
+			       sizeof(all.rsp), proof);
+}
+
+#define TAGGED (8 * (sizeof(struct auth_channel) + 43))
+#define ACCEPTED (TAGGED + 8 * 24)
+
+/* Each bit counts: of the transport, the binding, both messages. */
 Test(auth_chap, tags)
 {
-	uint8_t req[43], rsp[24], tag[AUTH_TAG_LEN], other[AUTH_TAG_LEN];
-	uint8_t proof[AUTH_PROOF_LEN], changed[AUTH_PROOF_LEN], key[32];
+	uint8_t tag[AUTH_TAG_LEN], other[AUTH_TAG_LEN];
+	uint8_t proof[AUTH_PROOF_LEN], changed[AUTH_PROOF_LEN];
 
-	row(req, 7, 1, sizeof(req));
-	row(rsp, 9, 2, sizeof(rsp));
-	row(key, 3, 5, sizeof(key));
-	auth_chap_tag(key, req, sizeof(req), tag);
-	auth_chap_accept_proof(key, req, sizeof(req), rsp, sizeof(rsp), proof);
+	tag_and_proof(UINT32_MAX, tag, proof);
 	cr_assert(memcmp(tag, proof, sizeof(tag)));
-	for (unsigned bit = 0; bit < 8 * sizeof(req); bit++) {
-		req[bit / 8] ^= (uint8_t)(1u << bit % 8);
-		auth_chap_tag(key, req, sizeof(req), other);
-		cr_assert_not(auth_crypto_same(tag, other, sizeof(tag)));
-		auth_chap_accept_proof(key, req, sizeof(req), rsp, sizeof(rsp), changed);
+	for (unsigned bit = 0; bit < ACCEPTED; bit++) {
+		tag_and_proof(bit, other, changed);
+		cr_assert_eq(auth_crypto_same(tag, other, sizeof(tag)), bit >= TAGGED);
 		cr_assert_not(auth_crypto_same(proof, changed, sizeof(proof)));
-		req[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	}
-	for (unsigned bit = 0; bit < 8 * sizeof(rsp); bit++) {
-		rsp[bit / 8] ^= (uint8_t)(1u << bit % 8);
-		auth_chap_accept_proof(key, req, sizeof(req), rsp, sizeof(rsp), changed);
-		cr_assert_not(auth_crypto_same(proof, changed, sizeof(proof)));
-		rsp[bit / 8] ^= (uint8_t)(1u << bit % 8);
+}
+
+/* A path without TLS has no binding, and still other tags than over RDMA or a unix socket. */
+Test(auth_chap, tags_of_transports)
+{
+	static const char *const transports[] = { "tcp", "unix", "rdma" };
+	uint8_t tag[3][AUTH_TAG_LEN], proof[3][AUTH_PROOF_LEN];
+
+	memset(&where.channel, 0, sizeof(where.channel));
+	for (unsigned i = 0; i < 3; i++) {
+		memcpy(where.channel.transport, transports[i], strlen(transports[i]));
+		tag_and_proof(UINT32_MAX, tag[i], proof[i]);
+		for (unsigned k = 0; k < i; k++) {
+			cr_assert_not(auth_crypto_same(tag[i], tag[k], AUTH_TAG_LEN));
+			cr_assert_not(auth_crypto_same(proof[i], proof[k], AUTH_PROOF_LEN));
+		}
 	}
 }
 

@@ -11,16 +11,46 @@
 _Static_assert(AUTH_NAME_MAX == FAB_PSK_NAME_MAX, "the name of a key is sent");
 
 #define LABEL_LEN 24u
-static const char label_transcript[LABEL_LEN] = "rtrs-auth 1 transcript";
-static const char label_extract[LABEL_LEN] = "rtrs-auth 1 key";
-static const char label_client[LABEL_LEN] = "rtrs-auth 1 client";
-static const char label_server[LABEL_LEN] = "rtrs-auth 1 server";
-static const char label_conns[LABEL_LEN] = "rtrs-auth 1 connections";
-static const char label_connect[LABEL_LEN] = "rtrs-auth 1 connect";
-static const char label_accept[LABEL_LEN] = "rtrs-auth 1 accept";
-static const char label_key_id[LABEL_LEN] = "rtrs-auth 1 key id";
+#define LABEL_VERSION 10u		/* where the version stands in it */
+struct label {
+	char text[LABEL_LEN];
+};
+
+static const struct label label_transcript = { "rtrs-auth ? transcript" };
+static const struct label label_extract = { "rtrs-auth ? key" };
+static const struct label label_client = { "rtrs-auth ? client" };
+static const struct label label_server = { "rtrs-auth ? server" };
+static const struct label label_conns = { "rtrs-auth ? connections" };
+static const struct label label_connect = { "rtrs-auth ? connect" };
+static const struct label label_accept = { "rtrs-auth ? accept" };
+/* A key is the same one in all versions: a session may have paths of both. */
+static const struct label label_key_id = { "rtrs-auth 1 key id" };
 
 #define PART(field) { &(field), sizeof(field) }
+
+/* ---- versions ---- */
+
+uint8_t auth_chap_version(const struct auth_channel *channel)
+{
+	static const uint8_t rdma[sizeof(channel->transport)] = "rdma";
+
+	return memcmp(channel->transport, rdma, sizeof(rdma)) ? AUTH_VERSION : AUTH_VERSION_RDMA;
+}
+
+/* @label for connections on @channel. */
+static struct label labelled(struct label label, const struct auth_channel *channel)
+{
+	label.text[LABEL_VERSION] = (char)('0' + auth_chap_version(channel));
+	return label;
+}
+
+/* What a tag or a proof on @channel has beside the messages. */
+static struct auth_part channel_part(const struct auth_channel *channel)
+{
+	bool bound = auth_chap_version(channel) != AUTH_VERSION_RDMA;
+
+	return (struct auth_part){ channel, bound ? sizeof(*channel) : 0 };
+}
 
 /* ---- keys and proofs ---- */
 
@@ -29,9 +59,10 @@ static const char label_key_id[LABEL_LEN] = "rtrs-auth 1 key id";
 static void make_prk(struct auth_chap *chap, const uint8_t *key, unsigned len,
 		     const uint8_t shared[AUTH_POINT_LEN])
 {
+	const struct label label = labelled(label_extract, &chap->where.channel);
 	uint8_t ikm[LABEL_LEN + 1 + AUTH_POINT_LEN];
 
-	memcpy(ikm, label_extract, LABEL_LEN);
+	memcpy(ikm, label.text, LABEL_LEN);
 	ikm[LABEL_LEN] = (uint8_t)len;
 	memcpy(ikm + LABEL_LEN + 1, shared, AUTH_POINT_LEN);
 	auth_crypto_extract(key, len, ikm, sizeof(ikm), chap->prk);
@@ -40,10 +71,11 @@ static void make_prk(struct auth_chap *chap, const uint8_t *key, unsigned len,
 
 static void make_transcript(struct auth_chap *chap)
 {
+	const struct label label = labelled(label_transcript, &chap->where.channel);
 	const struct auth_part parts[] = {
-		PART(label_transcript), PART(chap->where.conn_req), PART(chap->where.conn_rsp),
-		PART(chap->where.transport), PART(chap->where.binding), PART(chap->hello),
-		PART(chap->challenge),
+		PART(label), PART(chap->where.conn_req), PART(chap->where.conn_rsp),
+		PART(chap->where.channel.transport), PART(chap->where.channel.binding),
+		PART(chap->hello), PART(chap->challenge),
 	};
 
 	auth_crypto_hash(parts, ARRAY_SIZE(parts), chap->transcript);
@@ -51,14 +83,16 @@ static void make_transcript(struct auth_chap *chap)
 
 static void client_proof(const struct auth_chap *chap, uint8_t proof[AUTH_PROOF_LEN])
 {
-	const struct auth_part parts[] = { PART(label_client), PART(chap->transcript) };
+	const struct label label = labelled(label_client, &chap->where.channel);
+	const struct auth_part parts[] = { PART(label), PART(chap->transcript) };
 
 	auth_crypto_hmac(chap->prk, sizeof(chap->prk), parts, ARRAY_SIZE(parts), proof);
 }
 
 static void server_proof(const struct auth_chap *chap, uint8_t proof[AUTH_PROOF_LEN])
 {
-	const struct auth_part parts[] = { PART(label_server), PART(chap->transcript),
+	const struct label label = labelled(label_server, &chap->where.channel);
+	const struct auth_part parts[] = { PART(label), PART(chap->transcript),
 					   PART(chap->claim) };
 
 	auth_crypto_hmac(chap->prk, sizeof(chap->prk), parts, ARRAY_SIZE(parts), proof);
@@ -75,7 +109,8 @@ void auth_chap_key_id(const uint8_t *key, size_t len, uint8_t id[16])
 
 static void proven(struct auth_chap *chap, const struct fab_psk *key)
 {
-	const struct auth_part parts[] = { PART(label_conns), PART(chap->transcript),
+	const struct label label = labelled(label_conns, &chap->where.channel);
+	const struct auth_part parts[] = { PART(label), PART(chap->transcript),
 					   PART(chap->claim) };
 
 	auth_crypto_hmac(chap->prk, sizeof(chap->prk), parts, ARRAY_SIZE(parts), chap->conn_key);
@@ -101,7 +136,7 @@ static void put_hello(const struct auth_chap *chap, enum auth_msg_type type, con
 
 	*m = (struct auth_msg_hello){
 		.type = le16_put(type),
-		.version = le16_put(AUTH_VERSION),
+		.version = le16_put(auth_chap_version(&chap->where.channel)),
 		.name_len = le16_put((uint16_t)len),
 	};
 	memcpy(m->nonce, chap->chance.nonce, sizeof(m->nonce));
@@ -109,12 +144,12 @@ static void put_hello(const struct auth_chap *chap, enum auth_msg_type type, con
 	memcpy(m->name, name, len);
 }
 
-static void put_proof(struct auth_reply *reply, enum auth_msg_type type, unsigned status,
-		      const uint8_t *proof)
+static void put_proof(const struct auth_chap *chap, struct auth_reply *reply,
+		      enum auth_msg_type type, unsigned status, const uint8_t *proof)
 {
 	struct auth_msg_proof m = {
 		.type = le16_put(type),
-		.version = le16_put(AUTH_VERSION),
+		.version = le16_put(auth_chap_version(&chap->where.channel)),
 		.status = le16_put((uint16_t)status),
 	};
 
@@ -179,7 +214,7 @@ static int take_challenge(struct auth_chap *chap, const void *msg, struct auth_r
 	make_prk(chap, chap->key->key, chap->key->len, shared);
 	explicit_bzero(shared, sizeof(shared));
 	client_proof(chap, chap->claim);
-	put_proof(reply, AUTH_MSG_PROOF, 0, chap->claim);
+	put_proof(chap, reply, AUTH_MSG_PROOF, 0, chap->claim);
 	chap->state = AUTH_CLAIMED;
 	return 0;
 }
@@ -220,11 +255,11 @@ static int take_proof(struct auth_chap *chap, const void *msg, struct auth_reply
 	key = check_claim(chap, shared);
 	explicit_bzero(shared, sizeof(shared));
 	if (!key) {
-		put_proof(reply, AUTH_MSG_DONE, EACCES, NULL);
+		put_proof(chap, reply, AUTH_MSG_DONE, EACCES, NULL);
 		return fail(chap, -EACCES, chap->known ? "wrong key" : "no key has this name");
 	}
 	server_proof(chap, proof);
-	put_proof(reply, AUTH_MSG_DONE, 0, proof);
+	put_proof(chap, reply, AUTH_MSG_DONE, 0, proof);
 	proven(chap, key);
 	return 0;
 }
@@ -275,7 +310,7 @@ int auth_chap_take(struct auth_chap *chap, const void *msg, size_t len, struct a
 			continue;
 		if (rows[i].len != len || le16_get(hdr->type) != rows[i].type)
 			return fail(chap, -EPROTO, "another message than expected");
-		if (le16_get(hdr->version) != AUTH_VERSION)
+		if (le16_get(hdr->version) != auth_chap_version(&chap->where.channel))
 			return fail(chap, -EPROTO, "another version of authentication");
 		return rows[i].take(chap, msg, reply);
 	}
@@ -319,22 +354,25 @@ void auth_chap_end(struct auth_chap *chap)
 
 /* ---- connections ---- */
 
-void auth_chap_tag(const uint8_t conn_key[AUTH_HASH_LEN], const uint8_t *conn_req, size_t len,
-	      uint8_t tag[AUTH_TAG_LEN])
+void auth_chap_tag(const uint8_t conn_key[AUTH_HASH_LEN], const struct auth_channel *channel,
+		   const uint8_t *conn_req, size_t len, uint8_t tag[AUTH_TAG_LEN])
 {
-	const struct auth_part parts[] = { PART(label_connect), { conn_req, len } };
+	const struct label label = labelled(label_connect, channel);
+	const struct auth_part parts[] = { PART(label), channel_part(channel), { conn_req, len } };
 	uint8_t all[AUTH_HASH_LEN];
 
 	auth_crypto_hmac(conn_key, AUTH_HASH_LEN, parts, ARRAY_SIZE(parts), all);
 	memcpy(tag, all, AUTH_TAG_LEN);
 }
 
-void auth_chap_accept_proof(const uint8_t conn_key[AUTH_HASH_LEN], const uint8_t *conn_req,
-		       size_t req_len, const uint8_t *conn_rsp, size_t rsp_len,
-		       uint8_t proof[AUTH_PROOF_LEN])
+void auth_chap_accept_proof(const uint8_t conn_key[AUTH_HASH_LEN],
+			    const struct auth_channel *channel, const uint8_t *conn_req,
+			    size_t req_len, const uint8_t *conn_rsp, size_t rsp_len,
+			    uint8_t proof[AUTH_PROOF_LEN])
 {
-	const struct auth_part parts[] = { PART(label_accept), { conn_req, req_len },
-					   { conn_rsp, rsp_len } };
+	const struct label label = labelled(label_accept, channel);
+	const struct auth_part parts[] = { PART(label), channel_part(channel),
+					   { conn_req, req_len }, { conn_rsp, rsp_len } };
 
 	auth_crypto_hmac(conn_key, AUTH_HASH_LEN, parts, ARRAY_SIZE(parts), proof);
 }

@@ -10,8 +10,8 @@
  *
  * The key of the HMACs is made of the pre-shared key and of the secret of X25519.  The
  * transcript has both messages as they were sent, and struct auth_where: what both ends know of
- * the connection. Any message that comes in another state, or has another length, ends the
- * handshake. */
+ * the connection, with the version that each has told.  Any message that comes in
+ * another state, or has another length, ends the handshake. */
 #ifndef AUTH_CHAP_H
 #define AUTH_CHAP_H
 
@@ -36,14 +36,19 @@ enum auth_state {
 	AUTH_NSTATES
 };
 
+/* What protects a connection, as each end sees it. */
+struct auth_channel {
+	uint8_t transport[8];		/* "tcp", "unix", "rdma"; zero behind */
+	uint8_t binding[32];		/* of TLS (fab_conn_binding()); else zero */
+};
+
 /* The facts that both ends know of their connection.  A field that one end sees otherwise fails the
  * handshake. */
 struct auth_where {
 	uint8_t conn_req[54];		/* CONN_REQ without its first two bytes: version, numbers,
 					 * uuids of path and session, the ask */
 	uint8_t conn_rsp[56];		/* CONN_RSP */
-	uint8_t transport[8];		/* "tcp", "unix", "rdma"; zero behind */
-	uint8_t binding[32];		/* of the channel below, if that is TLS; else zero */
+	struct auth_channel channel;
 };
 
 /* Chance for one handshake of one end. */
@@ -81,6 +86,9 @@ struct auth_reply {
 	uint8_t bytes[AUTH_MSG_MAX];
 };
 
+/* The one version that an end speaks on a connection protected by @channel, AUTH_VERSION*: no peer
+ * and nobody between chooses another one. */
+uint8_t auth_chap_version(const struct auth_channel *channel);
 /* Begin as the client that has @key, which outlives @chap.  @reply is the HELLO. */
 void auth_chap_client(struct auth_chap *chap, const struct auth_where *where,
 		      const struct fab_psk *key, const struct auth_chance *chance,
@@ -100,14 +108,16 @@ void auth_chap_end(struct auth_chap *chap);
 
 #define AUTH_TAG_LEN 10u
 
-/* The tag of a CONN_REQ, over the bytes of struct auth_where.conn_req in front of the tag. */
-void auth_chap_tag(const uint8_t conn_key[AUTH_HASH_LEN], const uint8_t *conn_req, size_t len,
-	      uint8_t tag[AUTH_TAG_LEN]);
-/* The proof in the CONN_RSP that accepts: over the CONN_REQ and the bytes of the CONN_RSP in
- * front of the proof. */
-void auth_chap_accept_proof(const uint8_t conn_key[AUTH_HASH_LEN], const uint8_t *conn_req,
-		       size_t req_len, const uint8_t *conn_rsp, size_t rsp_len,
-		       uint8_t proof[AUTH_PROOF_LEN]);
+/* The tag of a CONN_REQ that leaves on @channel: over both, the bytes of struct auth_where.conn_req
+ * in front of the tag. */
+void auth_chap_tag(const uint8_t conn_key[AUTH_HASH_LEN], const struct auth_channel *channel,
+		   const uint8_t *conn_req, size_t len, uint8_t tag[AUTH_TAG_LEN]);
+/* The proof in the CONN_RSP that accepts on @channel: over the channel, the CONN_REQ and the bytes
+ * of the CONN_RSP in front of the proof. */
+void auth_chap_accept_proof(const uint8_t conn_key[AUTH_HASH_LEN],
+			    const struct auth_channel *channel, const uint8_t *conn_req,
+			    size_t req_len, const uint8_t *conn_rsp, size_t rsp_len,
+			    uint8_t proof[AUTH_PROOF_LEN]);
 /* A number that tells the @len bytes @key from other keys, and nothing else of them. */
 void auth_chap_key_id(const uint8_t *key, size_t len, uint8_t id[16]);
 

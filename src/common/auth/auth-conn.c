@@ -17,54 +17,74 @@ _Static_assert(sizeof(((struct auth_where *)0)->conn_rsp) == sizeof(struct rtrs_
 _Static_assert(AUTH_TAG_LEN == RTRS_AUTH_TAG_LEN && AUTH_PROOF_LEN == RTRS_AUTH_PROOF_LEN,
 	       "the places in CONN_REQ and CONN_RSP");
 
-void auth_conn_where(struct auth_where *where, const struct rtrs_msg_conn_req *req,
-		     const struct rtrs_msg_conn_rsp *rsp, const char *transport,
-		     const struct fab_conn *conn)
+void auth_conn_channel(struct auth_channel *channel, const struct fab_conn *conn)
 {
-	memset(where, 0, sizeof(*where));
+	const char *transport;
+	struct fab_addr peer;
+
+	memset(channel, 0, sizeof(*channel));
+	fab_conn_addrs(conn, NULL, &peer);
+	transport = fab_addr_transport(&peer);
+	memcpy(channel->transport, transport, strnlen(transport, sizeof(channel->transport)));
+	fab_conn_binding(conn, channel->binding);
+}
+
+uint8_t auth_conn_version(const struct fab_conn *conn)
+{
+	struct auth_channel channel;
+
+	auth_conn_channel(&channel, conn);
+	return auth_chap_version(&channel);
+}
+
+void auth_conn_where(struct auth_where *where, const struct rtrs_msg_conn_req *req,
+		     const struct rtrs_msg_conn_rsp *rsp, const struct fab_conn *conn)
+{
 	memcpy(where->conn_req, (const uint8_t *)req + REQ_SKIPPED, sizeof(where->conn_req));
 	memcpy(where->conn_rsp, rsp, sizeof(where->conn_rsp));
-	memcpy(where->transport, transport, strnlen(transport, sizeof(where->transport)));
-	fab_conn_binding(conn, where->binding);
+	auth_conn_channel(&where->channel, conn);
 }
 
-static void tag_of(const struct rtrs_msg_conn_req *req, const uint8_t conn_key[AUTH_HASH_LEN],
-		   uint8_t tag[AUTH_TAG_LEN])
+static void tag_of(const struct rtrs_msg_conn_req *req, const struct auth_channel *channel,
+		   const uint8_t conn_key[AUTH_HASH_LEN], uint8_t tag[AUTH_TAG_LEN])
 {
-	auth_chap_tag(conn_key, (const uint8_t *)req + REQ_SKIPPED, REQ_TAGGED, tag);
+	auth_chap_tag(conn_key, channel, (const uint8_t *)req + REQ_SKIPPED, REQ_TAGGED, tag);
 }
 
-void auth_conn_req_seal(struct rtrs_msg_conn_req *req, const uint8_t conn_key[AUTH_HASH_LEN])
+void auth_conn_req_seal(struct rtrs_msg_conn_req *req, const struct auth_channel *channel,
+			const uint8_t conn_key[AUTH_HASH_LEN])
 {
-	tag_of(req, conn_key, req->auth_data);
+	tag_of(req, channel, conn_key, req->auth_data);
 }
 
-bool auth_conn_req_ok(const struct rtrs_msg_conn_req *req, const uint8_t conn_key[AUTH_HASH_LEN])
+bool auth_conn_req_ok(const struct rtrs_msg_conn_req *req, const struct auth_channel *channel,
+		      const uint8_t conn_key[AUTH_HASH_LEN])
 {
 	uint8_t tag[AUTH_TAG_LEN];
 
-	tag_of(req, conn_key, tag);
+	tag_of(req, channel, conn_key, tag);
 	return req->auth == RTRS_AUTH_TAG && auth_crypto_same(tag, req->auth_data, sizeof(tag));
 }
 
-static void proof_of(const struct rtrs_msg_conn_rsp *rsp, const uint8_t tag[AUTH_TAG_LEN],
-		     const uint8_t conn_key[AUTH_HASH_LEN], uint8_t proof[AUTH_PROOF_LEN])
+static void proof_of(const struct rtrs_msg_conn_rsp *rsp, const struct auth_channel *channel,
+		     const uint8_t tag[AUTH_TAG_LEN], const uint8_t conn_key[AUTH_HASH_LEN],
+		     uint8_t proof[AUTH_PROOF_LEN])
 {
-	auth_chap_accept_proof(conn_key, tag, AUTH_TAG_LEN, (const uint8_t *)rsp,
-			  offsetof(struct rtrs_msg_conn_rsp, auth_data), proof);
+	auth_chap_accept_proof(conn_key, channel, tag, AUTH_TAG_LEN, (const uint8_t *)rsp,
+			       offsetof(struct rtrs_msg_conn_rsp, auth_data), proof);
 }
 
-void auth_conn_rsp_seal(struct rtrs_msg_conn_rsp *rsp, const uint8_t tag[AUTH_TAG_LEN],
-		   const uint8_t conn_key[AUTH_HASH_LEN])
+void auth_conn_rsp_seal(struct rtrs_msg_conn_rsp *rsp, const struct auth_channel *channel,
+			const uint8_t tag[AUTH_TAG_LEN], const uint8_t conn_key[AUTH_HASH_LEN])
 {
-	proof_of(rsp, tag, conn_key, rsp->auth_data);
+	proof_of(rsp, channel, tag, conn_key, rsp->auth_data);
 }
 
-bool auth_conn_rsp_ok(const struct rtrs_msg_conn_rsp *rsp, const uint8_t tag[AUTH_TAG_LEN],
-		 const uint8_t conn_key[AUTH_HASH_LEN])
+bool auth_conn_rsp_ok(const struct rtrs_msg_conn_rsp *rsp, const struct auth_channel *channel,
+		      const uint8_t tag[AUTH_TAG_LEN], const uint8_t conn_key[AUTH_HASH_LEN])
 {
 	uint8_t proof[AUTH_PROOF_LEN];
 
-	proof_of(rsp, tag, conn_key, proof);
+	proof_of(rsp, channel, tag, conn_key, proof);
 	return rsp->auth == RTRS_AUTH_TAG && auth_crypto_same(proof, rsp->auth_data, sizeof(proof));
 }

@@ -11,20 +11,27 @@
 
 struct fab_conn;
 
-/* Fill @where: the messages as they were sent, the transport and the TLS of @conn. */
+/* Fill @channel: what protects @conn, as this end sees it. */
+void auth_conn_channel(struct auth_channel *channel, const struct fab_conn *conn);
+/* The version of authentication on @conn, as auth_chap_version(). */
+uint8_t auth_conn_version(const struct fab_conn *conn);
+/* Fill @where: the messages as they were sent, and what protects @conn. */
 void auth_conn_where(struct auth_where *where, const struct rtrs_msg_conn_req *req,
-		     const struct rtrs_msg_conn_rsp *rsp, const char *transport,
-		     const struct fab_conn *conn);
+		     const struct rtrs_msg_conn_rsp *rsp, const struct fab_conn *conn);
 
-/* Put into @req, which says PROVES, its tag under @conn_key. */
-void auth_conn_req_seal(struct rtrs_msg_conn_req *req, const uint8_t conn_key[AUTH_HASH_LEN]);
+/* Each message has the @channel of its own connection.
+ *
+ * Put into @req, which says PROVES, its tag under @conn_key. */
+void auth_conn_req_seal(struct rtrs_msg_conn_req *req, const struct auth_channel *channel,
+			const uint8_t conn_key[AUTH_HASH_LEN]);
 /* True if @req has the tag under @conn_key. */
-bool auth_conn_req_ok(const struct rtrs_msg_conn_req *req, const uint8_t conn_key[AUTH_HASH_LEN]);
+bool auth_conn_req_ok(const struct rtrs_msg_conn_req *req, const struct auth_channel *channel,
+		      const uint8_t conn_key[AUTH_HASH_LEN]);
 /* Put into @rsp, which says PROVES, the proof for the CONN_REQ with @tag. */
-void auth_conn_rsp_seal(struct rtrs_msg_conn_rsp *rsp, const uint8_t tag[AUTH_TAG_LEN],
-		   const uint8_t conn_key[AUTH_HASH_LEN]);
+void auth_conn_rsp_seal(struct rtrs_msg_conn_rsp *rsp, const struct auth_channel *channel,
+			const uint8_t tag[AUTH_TAG_LEN], const uint8_t conn_key[AUTH_HASH_LEN]);
 /* True if @rsp has the proof for the CONN_REQ with @tag. */
-bool auth_conn_rsp_ok(const struct rtrs_msg_conn_rsp *rsp, const uint8_t tag[AUTH_TAG_LEN],
-		 const uint8_t conn_key[AUTH_HASH_LEN]);
+bool auth_conn_rsp_ok(const struct rtrs_msg_conn_rsp *rsp, const struct auth_channel *channel,
+		      const uint8_t tag[AUTH_TAG_LEN], const uint8_t conn_key[AUTH_HASH_LEN]);
 
 #endif

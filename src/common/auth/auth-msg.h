@@ -8,7 +8,10 @@
 
 #include "le.h"
 
-#define AUTH_VERSION 1u
+/* Over RDMA, where nothing protects a connection, the first version is spoken, which ends of before
+ * have; over all else the second, in which each connection proves what protects it. */
+#define AUTH_VERSION_RDMA 1u
+#define AUTH_VERSION 2u
 #define AUTH_NAME_MAX 128u		/* bytes of a name, which has no end on the wire */
 #define AUTH_NONCE_LEN 32u
 #define AUTH_PROOF_LEN 32u

@@ -15,6 +15,7 @@ struct fab_cm {
 	void *admit_arg;
 	uint8_t refusal[FAB_REJECT_DATA_MAX];
 	size_t refusal_len;
+	const char *(*seal)(struct fab_conn *conn, void *data, size_t len);
 	struct fab_users servers;
 	const struct fab_tls *tls;
 };
@@ -24,6 +25,13 @@ static inline bool fab_cm_admits(const struct fab_cm *cm, const struct fab_addr 
 {
 	return !cm->admit || cm->admit(cm->admit_arg, peer);
 }
+
+struct fab_conn;
+
+/* Have the user seal @data, the @len bytes of fab_connect(), before they are sent: what protects
+ * @conn is known.  0, or -EACCES with fab_conn_cause().  Called for a provider without TLS, and by
+ * one with TLS. */
+int fab_conn_seal(struct fab_conn *conn, void *data, size_t len);
 
 struct fab_listener {
 	const struct fab_provider *ops;

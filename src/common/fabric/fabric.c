@@ -63,6 +63,7 @@ int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm)
 	if (conf->refusal_len)
 		memcpy((*cm)->refusal, conf->refusal, conf->refusal_len);
 	(*cm)->refusal_len = conf->refusal_len;
+	(*cm)->seal = conf->seal;
 	(*cm)->servers = conf->servers;
 	(*cm)->tls = conf->tls;
 	return 0;
@@ -187,11 +188,38 @@ size_t fab_qp_memory(const struct fab_conn *conn, const struct fab_qp_attr *attr
 	return conn->ops->qp_memory ? conn->ops->qp_memory(conn, attr) : 0;
 }
 
+__attribute__((format(printf, 2, 3)))
+static void note_cause(struct fab_conn *conn, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	fab_conn_note_cause(conn, fmt, ap);
+	va_end(ap);
+}
+
+int fab_conn_seal(struct fab_conn *conn, void *data, size_t len)
+{
+	const char *why = conn->cm->seal ? conn->cm->seal(conn, data, len) : NULL;
+
+	if (!why)
+		return 0;
+	note_cause(conn, "%s", why);
+	return -EACCES;
+}
+
 int fab_connect(struct fab_conn *conn, const void *private_data, size_t len)
 {
-	if (len > FAB_CONNECT_DATA_MAX)
+	uint8_t data[FAB_CONNECT_DATA_MAX];
+	int rc = 0;
+
+	if (len > sizeof(data))
 		return -EINVAL;
-	return conn->ops->connect(conn, private_data, len);
+	if (len)
+		memcpy(data, private_data, len);
+	if (!conn->ops->tls)
+		rc = fab_conn_seal(conn, data, len);
+	return rc ? rc : conn->ops->connect(conn, data, len);
 }
 
 int fab_accept(struct fab_conn *conn, const void *private_data, size_t len)

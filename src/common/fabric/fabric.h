@@ -208,6 +208,13 @@ struct fab_cm_conf {
 	void *admit_arg;		/* of both */
 	const void *refusal;
 	size_t refusal_len;
+	/* The active side is about to send @data, the @len bytes of fab_connect() on @conn, and
+	 * knows by now what protects @conn (fab_conn_binding()): may change @data.  Returns NULL,
+	 * or the reason not to send it, static text: fab_connect() fails with -EACCES, or
+	 * UNREACHABLE follows with it.  Runs on the cm's thread; calls only functions that report
+	 * on @conn.  A connection that begins again in plain is sealed again.  NULL: nothing to
+	 * do. */
+	const char *(*seal)(struct fab_conn *conn, void *data, size_t len);
 	/* The users that may listen at an AF_UNIX address (SO_PEERCRED).  A connect to a listener
 	 * of another user is UNREACHABLE with -ECONNABORTED: nothing is read from and sent to that
 	 * user. */
@@ -326,7 +333,8 @@ bool fab_conn_trusted(const struct fab_conn *conn);
 #define FAB_BINDING_LEN 32
 
 /* Fill @out with bytes that both ends of @conn know and that no other connection has: of TLS (an
- * exporter, RFC 5705).  False, and zeroes: @conn is in plain.  As fab_conn_identity(). */
+ * exporter, RFC 5705).  False, and zeroes: @conn is in plain.  As fab_conn_identity(), and in
+ * seal() of struct fab_cm_conf. */
 bool fab_conn_binding(const struct fab_conn *conn, uint8_t out[FAB_BINDING_LEN]);
 
 /* ---- protection domain and memory ---- */

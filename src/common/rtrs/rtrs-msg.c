@@ -16,29 +16,34 @@ static int msg_refuse(int err, const char **why, const char *rule)
 
 /* ---- the bytes for authentication ---- */
 
-static void auth_encode(enum rtrs_auth auth, const uint8_t *proof, uint8_t *kind, uint8_t *data,
-			size_t len)
+#define MAGIC_LEN (sizeof(RTRS_AUTH_MAGIC) - 1)	/* the version stands behind */
+
+static void auth_encode(enum rtrs_auth auth, uint8_t version, const uint8_t *proof, uint8_t *kind,
+			uint8_t *data, size_t len)
 {
 	if (auth == RTRS_AUTHS_ASKS) {
 		*kind = RTRS_AUTH_ASK;
-		memcpy(data, RTRS_AUTH_MAGIC, sizeof(RTRS_AUTH_MAGIC) - 1);
-		data[sizeof(RTRS_AUTH_MAGIC) - 1] = RTRS_AUTH_VERSION;
+		memcpy(data, RTRS_AUTH_MAGIC, MAGIC_LEN);
+		data[MAGIC_LEN] = version;
 	} else if (auth == RTRS_AUTHS_PROVES) {
 		*kind = RTRS_AUTH_TAG;
 		memcpy(data, proof, len);
 	}
 }
 
-static enum rtrs_auth auth_decode(uint8_t kind, const uint8_t *data, size_t len, uint8_t *proof)
+static enum rtrs_auth auth_decode(uint8_t kind, const uint8_t *data, size_t len, uint8_t *version,
+				  uint8_t *proof)
 {
 	memset(proof, 0, len);
+	*version = 0;
 	if (kind == RTRS_AUTH_TAG) {
 		memcpy(proof, data, len);
 		return RTRS_AUTHS_PROVES;
 	}
-	if (kind == RTRS_AUTH_ASK && !memcmp(data, RTRS_AUTH_MAGIC, sizeof(RTRS_AUTH_MAGIC) - 1) &&
-	    data[sizeof(RTRS_AUTH_MAGIC) - 1] == RTRS_AUTH_VERSION)
+	if (kind == RTRS_AUTH_ASK && !memcmp(data, RTRS_AUTH_MAGIC, MAGIC_LEN)) {
+		*version = data[MAGIC_LEN];
 		return RTRS_AUTHS_ASKS;
+	}
 	return RTRS_AUTHS_NOTHING;
 }
 
@@ -55,7 +60,8 @@ void rtrs_conn_req_encode(struct rtrs_msg_conn_req *m, const struct rtrs_conn_re
 	memcpy(m->sess_uuid, req->sess_uuid, RTRS_UUID_LEN);
 	memcpy(m->paths_uuid, req->paths_uuid, RTRS_UUID_LEN);
 	m->flags = req->first_conn ? RTRS_CONN_REQ_FIRST_CONN : 0;
-	auth_encode(req->auth, req->tag, &m->auth, m->auth_data, sizeof(m->auth_data));
+	auth_encode(req->auth, req->auth_version, req->tag, &m->auth, m->auth_data,
+		    sizeof(m->auth_data));
 }
 
 int rtrs_conn_req_decode(const void *buf, size_t len, struct rtrs_conn_req *req, const char **why)
@@ -79,7 +85,8 @@ int rtrs_conn_req_decode(const void *buf, size_t len, struct rtrs_conn_req *req,
 	memcpy(req->sess_uuid, m->sess_uuid, RTRS_UUID_LEN);
 	memcpy(req->paths_uuid, m->paths_uuid, RTRS_UUID_LEN);
 	req->first_conn = m->flags & RTRS_CONN_REQ_FIRST_CONN;
-	req->auth = auth_decode(m->auth, m->auth_data, sizeof(m->auth_data), req->tag);
+	req->auth = auth_decode(m->auth, m->auth_data, sizeof(m->auth_data), &req->auth_version,
+				req->tag);
 	return 0;
 }
 
@@ -96,7 +103,8 @@ void rtrs_conn_rsp_encode(struct rtrs_msg_conn_rsp *m, const struct rtrs_conn_rs
 	m->max_io_size = le32_put(rsp->max_io_size);
 	m->max_hdr_size = le32_put(rsp->max_hdr_size);
 	m->flags = le32_put(rsp->new_rkey ? RTRS_MSG_NEW_RKEY_F : 0);
-	auth_encode(rsp->auth, rsp->proof, &m->auth, m->auth_data, sizeof(m->auth_data));
+	auth_encode(rsp->auth, rsp->auth_version, rsp->proof, &m->auth, m->auth_data,
+		    sizeof(m->auth_data));
 }
 
 int rtrs_conn_rsp_decode(const void *buf, size_t len, bool rejected, struct rtrs_conn_rsp *rsp,
@@ -120,7 +128,8 @@ int rtrs_conn_rsp_decode(const void *buf, size_t len, bool rejected, struct rtrs
 	rsp->max_io_size = le32_get(m->max_io_size);
 	rsp->max_hdr_size = le32_get(m->max_hdr_size);
 	rsp->new_rkey = le32_get(m->flags) & RTRS_MSG_NEW_RKEY_F;
-	rsp->auth = auth_decode(m->auth, m->auth_data, sizeof(m->auth_data), rsp->proof);
+	rsp->auth = auth_decode(m->auth, m->auth_data, sizeof(m->auth_data), &rsp->auth_version,
+				rsp->proof);
 	return 0;
 }
 

@@ -26,6 +26,7 @@ struct rtrs_conn_req {
 	uint8_t paths_uuid[RTRS_UUID_LEN];	/* the session */
 	bool first_conn;
 	enum rtrs_auth auth;
+	uint8_t auth_version;		/* ASKS: any (auth_chap_version()) */
 	uint8_t tag[RTRS_AUTH_TAG_LEN];	/* PROVES */
 };
 
@@ -41,6 +42,7 @@ struct rtrs_conn_rsp {
 	uint32_t max_io_size, max_hdr_size;
 	bool new_rkey;
 	enum rtrs_auth auth;		/* only with status 0 */
+	uint8_t auth_version;		/* as of struct rtrs_conn_req */
 	uint8_t proof[RTRS_AUTH_PROOF_LEN];	/* PROVES */
 };
 

@@ -53,7 +53,6 @@ enum rtrs_imm_type {
 #define RTRS_AUTH_ASK 0xA1		/* .auth: the client asks whether, the server says that */
 #define RTRS_AUTH_TAG 0xA2		/* .auth: a connection of a path that is authenticated */
 #define RTRS_AUTH_MAGIC "rtrs-auth"	/* of an ASK, followed by the version */
-#define RTRS_AUTH_VERSION 1
 #define RTRS_AUTH_TAG_LEN 10
 #define RTRS_AUTH_PROOF_LEN 32
 

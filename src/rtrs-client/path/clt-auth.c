@@ -12,15 +12,43 @@
 #include "log.h"
 #include "random.h"
 
+static struct log_limit unproven_limit = LOG_LIMIT_INIT(1, 60000);
+
 /* ---- CONN_REQ and CONN_RSP ---- */
 
-void clt_auth_request(struct clt_path *path, struct rtrs_msg_conn_req *msg)
+/* True if the first connection of the attempt, which is not @con, has TLS. */
+static bool first_has_tls(const struct clt_con *con)
 {
-	struct clt_auth *auth = &path->auth;
+	static const uint8_t plain[FAB_BINDING_LEN];
+	const struct clt_path *path = clt_path_of(con);
+	const struct fab_conn *first = path->att.cons[0].fab;
+	uint8_t binding[FAB_BINDING_LEN];
 
-	if (auth->proven)
-		auth_conn_req_seal(msg, auth->chap.conn_key);
+	/* Of the connection of the proof, which is gone. */
+	if (path->auth.proven)
+		return memcmp(path->auth.chap.where.channel.binding, plain, sizeof(plain));
+	return first && fab_conn_binding(first, binding);
+}
+
+const char *clt_auth_seal(struct fab_conn *conn, void *data, size_t len)
+{
+	struct clt_con *con = fab_conn_context(conn);
+	struct clt_auth *auth = &clt_path_of(con)->auth;
+	uint8_t binding[FAB_BINDING_LEN];
+	struct rtrs_msg_conn_req *msg = data;
+	struct auth_channel channel;
+	bool tls = fab_conn_binding(conn, binding);
+
+	if ((con->cid || auth->proven) && tls != first_has_tls(con))
+		return tls ? "it has TLS, and the first connection of its path has none" :
+			     "it has no TLS, and the first connection of its path has: somebody "
+			     "between may have taken TLS away";
+	if (auth->proven) {
+		auth_conn_channel(&channel, conn);
+		auth_conn_req_seal(msg, &channel, auth->chap.conn_key);
+	}
 	auth->req = *msg;
+	return NULL;
 }
 
 static bool demands(const struct clt_path *path)
@@ -28,23 +56,43 @@ static bool demands(const struct clt_path *path)
 	return auth_mode(path->conf.auth) == AUTH_MODE_REQUIRE;
 }
 
-int clt_auth_judge(struct clt_path *path, const struct rtrs_conn_rsp *rsp,
+/* The server of @con has not asked for the proof.  0: go on without. */
+static int not_asked(const struct clt_con *con, char *why, size_t len)
+{
+	static const char older[] = "; one that is older has version 1 alone, which is not spoken "
+				    "over TCP: it does not bind each connection to its TLS";
+	const struct clt_path *path = clt_path_of(con);
+	bool second = auth_conn_version(con->fab) != AUTH_VERSION_RDMA;
+
+	if (demands(path)) {
+		snprintf(why, len, "the server does not authenticate, which auth=require demands%s",
+			 second ? older : "");
+		return -EACCES;
+	}
+	if (auth_mode(path->conf.auth) != AUTH_MODE_NONE && !con->cid)
+		log_limited(&unproven_limit, LOG_LEVEL_WARN, path->name,
+			    "the server does not authenticate: going on without (auth=require "
+			    "refuses this)%s", second ? older : "");
+	return 0;
+}
+
+int clt_auth_judge(const struct clt_con *con, const struct rtrs_conn_rsp *rsp,
 		   const struct rtrs_msg_conn_rsp *msg, char *why, size_t len)
 {
+	struct clt_path *path = clt_path_of(con);
 	struct clt_auth *auth = &path->auth;
+	struct auth_channel channel;
 
 	if (auth->proven) {
-		if (auth_conn_rsp_ok(msg, auth->req.auth_data, auth->chap.conn_key))
+		auth_conn_channel(&channel, con->fab);
+		if (auth_conn_rsp_ok(msg, &channel, auth->req.auth_data, auth->chap.conn_key))
 			return 0;
 		snprintf(why, len, "not accepted by the server that has proven itself");
 		return -EACCES;
 	}
-	if (rsp->auth != RTRS_AUTHS_ASKS || auth_mode(path->conf.auth) == AUTH_MODE_NONE) {
-		if (!demands(path))
-			return 0;
-		snprintf(why, len, "the server does not authenticate, which auth=require demands");
-		return -EACCES;
-	}
+	if (rsp->auth != RTRS_AUTHS_ASKS || auth_mode(path->conf.auth) == AUTH_MODE_NONE)
+		return not_asked(con, why, len);
+	/* A version that was not asked for fails the handshake: the transcript has it. */
 	auth->rsp = *msg;
 	return 1;
 }
@@ -203,8 +251,7 @@ int clt_auth_begin(struct clt_path *path, void (*done)(struct clt_path *path, in
 	auth->done = done;
 	auth->recv_cqe.done = auth_wc_recv;
 	auth->send_cqe.done = auth_wc_send;
-	auth_conn_where(&where, &auth->req, &auth->rsp, fab_addr_transport(&path->conf.dst),
-			con->fab);
+	auth_conn_where(&where, &auth->req, &auth->rsp, con->fab);
 	random_bytes(&chance, sizeof(chance));
 	auth_chap_client(&auth->chap, &where, &auth->key->psk, &chance, &hello);
 	explicit_bzero(&chance, sizeof(chance));

@@ -9,6 +9,7 @@
 #include "rtrs-msg.h"
 
 struct auth_key;
+struct clt_con;
 struct clt_path;
 
 struct clt_auth {
@@ -28,11 +29,12 @@ struct clt_auth {
 	bool passed_over;		/* it had the key of other paths, and did not come up */
 };
 
-/* Fill @msg, the next CONN_REQ, with what it says of authentication. */
-void clt_auth_request(struct clt_path *path, struct rtrs_msg_conn_req *msg);
-/* Judge @rsp, as it came in @msg.  1: the server asks for the proof, clt_auth_begin() is to follow;
- * 0: go on; or -errno with @why. */
-int clt_auth_judge(struct clt_path *path, const struct rtrs_conn_rsp *rsp,
+/* fab_cm_conf.seal() of a path: the last word on the CONN_REQ @data of @conn, which gets its tag.
+ * A path whose first connection has TLS has TLS on all. */
+const char *clt_auth_seal(struct fab_conn *conn, void *data, size_t len);
+/* Judge @rsp, as it came in @msg on @con.  1: the server asks for the proof, clt_auth_begin() is to
+ * follow; 0: go on; or -errno with @why. */
+int clt_auth_judge(const struct clt_con *con, const struct rtrs_conn_rsp *rsp,
 		   const struct rtrs_msg_conn_rsp *msg, char *why, size_t len);
 /* Begin the proof on connection 0, which is established.  While another path of the session is
  * connected the proof is of that path's key: the server lets nobody else into a session than who

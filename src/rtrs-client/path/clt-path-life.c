@@ -186,6 +186,7 @@ static void path_drain_msg(struct loop_msg *msg)
 static int make_cm(struct clt_path *path, char why[CLT_WHY])
 {
 	const struct fab_cm_conf conf = { .provider = path->conf.dst.provider,
+					  .seal = clt_auth_seal,
 					  .servers = path->conf.servers,
 					  .tls = path->conf.tls };
 	int r = path->cm ? 0 : fab_cm_create(&conf, &path->cm);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "auth-conn.h"
 #include "auth-creds.h"
 #include "clt-hint.h"
 #include "clt-path-priv.h"
@@ -142,6 +143,7 @@ static int setup_resolved(struct clt_con *con, char why[CLT_WHY])
 		.auth = path->auth.proven ? RTRS_AUTHS_PROVES :
 			auth_mode(path->conf.auth) != AUTH_MODE_NONE && !con->cid ?
 			RTRS_AUTHS_ASKS : RTRS_AUTHS_NOTHING,
+		.auth_version = auth_conn_version(con->fab),
 	};
 	struct rtrs_msg_conn_req msg;
 	int r;
@@ -149,7 +151,6 @@ static int setup_resolved(struct clt_con *con, char why[CLT_WHY])
 	memcpy(req.sess_uuid, path->uuid, sizeof(req.sess_uuid));
 	memcpy(req.paths_uuid, path->conf.sess_uuid, sizeof(req.paths_uuid));
 	rtrs_conn_req_encode(&msg, &req);
-	clt_auth_request(path, &msg);
 	r = setup_qp(con, why);
 	if (r == 0)
 		r = fab_connect(con->fab, &msg, sizeof(msg));
@@ -205,7 +206,7 @@ static int setup_established(struct clt_con *con, const struct fab_event *ev, ch
 	}
 	snprintf(why, CLT_WHY, "%s", text);
 	if (r == 0)
-		r = clt_auth_judge(path, &rsp, (const void *)ev->private_data, why, CLT_WHY);
+		r = clt_auth_judge(con, &rsp, (const void *)ev->private_data, why, CLT_WHY);
 	if (r > 0)
 		return 2;
 	if (r == 0 && con->cid == 0)

@@ -243,6 +243,10 @@ static bool identity_fits(const struct srv *srv, const struct srv_sess *sess,
 	else if (path && path->state == SRV_PATH_CONNECTING &&
 		 (id->key != path->key || who->tls_key != path->transport.key))
 		snprintf(why, sizeof(why), "its path has another key of %s", id->name);
+	else if (path && path->state == SRV_PATH_CONNECTING &&
+		 !*id->cipher != !*path->transport.cipher)
+		snprintf(why, sizeof(why), "the first connection of its path has TLS and this one "
+			 "has none, or the other way round");
 	else
 		return true;
 	*d = decision_refuse(status, why);

@@ -286,7 +286,7 @@ static void begin_handshake(struct srv_guest *g, const struct rtrs_msg_conn_req 
 	struct auth_chance chance;
 	struct auth_where where;
 
-	auth_conn_where(&where, msg, rsp, fab_addr_transport(&g->peer), g->fab);
+	auth_conn_where(&where, msg, rsp, g->fab);
 	random_bytes(&chance, sizeof(chance));
 	auth_chap_server(&g->chap, &where, g->srv->auth->name, &g->srv->auth->psks, &chance);
 	explicit_bzero(&chance, sizeof(chance));
@@ -296,7 +296,8 @@ static void begin_handshake(struct srv_guest *g, const struct rtrs_msg_conn_req 
 static int guest_open(struct srv_guest *g, const struct rtrs_msg_conn_req *msg, bool *asked)
 {
 	const struct fab_qp_attr attr = { GUEST_QUEUE, GUEST_QUEUE, 1 };
-	const struct rtrs_conn_rsp rsp = { .auth = RTRS_AUTHS_ASKS };
+	const struct rtrs_conn_rsp rsp = { .auth = RTRS_AUTHS_ASKS,
+					   .auth_version = auth_conn_version(g->fab) };
 	struct rtrs_msg_conn_rsp m;
 	int rc = fab_pd_create(g->fab, &g->pd);
 
@@ -377,7 +378,9 @@ bool srv_auth_takes(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
 {
 	struct fab_addr peer;
 
-	if (req->auth != RTRS_AUTHS_ASKS || mode == AUTH_MODE_NONE || !srv->auth)
+	/* With another version the client is one that does not authenticate. */
+	if (req->auth != RTRS_AUTHS_ASKS || mode == AUTH_MODE_NONE || !srv->auth ||
+	    req->auth_version != auth_conn_version(conn))
 		return false;
 	fab_conn_addrs(conn, NULL, &peer);
 	if (srv->life != SRV_RUNNING || !make_room(srv, &peer)) {

@@ -31,8 +31,8 @@ struct srv_guests {
 };
 
 void srv_auth_init(struct srv *srv);
-/* Take @conn over, if the client asks for authentication and its listener, of @mode, does.  False:
- * @conn is a connection as any other.  @msg: @req as it came. */
+/* Take @conn over, if the client asks for authentication, in the version of @conn, and its
+ * listener, of @mode, does.  False: @conn is a connection as any other.  @msg: @req as it came. */
 bool srv_auth_takes(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
 		    const struct rtrs_conn_req *req, const struct rtrs_msg_conn_req *msg);
 /* The peer of @conn has gone.  False: @conn is not for authentication. */

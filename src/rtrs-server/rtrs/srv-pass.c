@@ -9,12 +9,15 @@
 #include "auth-creds.h"
 #include "clock.h"
 #include "conf.h"
+#include "log.h"
 #include "srv-pass.h"
 #include "srv-state.h"
 
 /* A client has one attempt of each path at a time. */
 #define PASSES_OF_ONE RTRS_MAX_PATHS
 #define PASSES_MAX 1024u
+
+static struct log_limit version_limit = LOG_LIMIT_INIT(5, 10000);
 
 struct srv_pass {
 	struct list link;
@@ -87,6 +90,7 @@ int srv_pass_give(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn
 
 	if (!pass)
 		return -ENOMEM;
+	fab_conn_identity(conn, &pass->who.id);
 	fab_psk_identity(chap->peer, pass->who.id.name, sizeof(pass->who.id.name));
 	snprintf(pass->who.key, sizeof(pass->who.key), "%s", chap->peer);
 	memcpy(pass->who.key_id, chap->key_id, sizeof(pass->who.key_id));
@@ -104,14 +108,18 @@ int srv_pass_give(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn
 
 /* ---- asking ---- */
 
-/* The pass under which @msg is sealed, or NULL. */
-static struct srv_pass *pass_of(const struct srv *srv, const struct rtrs_conn_req *req,
+/* The pass under which @msg is sealed for @conn, or NULL. */
+static struct srv_pass *pass_of(const struct srv *srv, const struct fab_conn *conn,
+				const struct rtrs_conn_req *req,
 				const struct rtrs_msg_conn_req *msg)
 {
+	struct auth_channel channel;
 	struct srv_pass *pass;
 
+	auth_conn_channel(&channel, conn);
 	list_for_each(pass, &srv->passes.all, link) {
-		if (same_path(&pass->req, req) && auth_conn_req_ok(msg, pass->who.conn_key))
+		if (same_path(&pass->req, req) &&
+		    auth_conn_req_ok(msg, &channel, pass->who.conn_key))
 			return pass;
 	}
 	return NULL;
@@ -122,19 +130,23 @@ static const char *pass_use(struct srv *srv, struct fab_conn *conn,
 			    const struct rtrs_conn_req *req, const struct rtrs_msg_conn_req *msg,
 			    struct srv_who *who)
 {
-	struct srv_pass *pass = pass_of(srv, req, msg);
+	struct srv_pass *pass = pass_of(srv, conn, req, msg);
 	struct fab_identity tls = who->id;
 	static char why[2 * FAB_IDENTITY_LEN + 64];
 	struct fab_addr peer;
 
 	if (!pass || pass->deadline_ms <= clock_now_ms())
-		return "its path has not been authenticated, or too long ago";
+		return "its path has not been authenticated, or too long ago, or somebody between "
+		       "has ended TLS";
 	fab_conn_addrs(conn, NULL, &peer);
 	if (!fab_addr_same_host(&pass->client, &peer))
 		return "its path has been authenticated from another address";
 	if (req->recon_cnt != pass->req.recon_cnt || req->cid_num != pass->req.cid_num ||
 	    req->cid != pass->next_cid)
 		return "it is not the next connection of its path that was authenticated";
+	if (!*pass->who.id.cipher != !*tls.cipher)
+		return "the connection of its proof had TLS and this one has none, or the other "
+		       "way round";
 	*who = pass->who;
 	memcpy(who->id.cipher, tls.cipher, sizeof(tls.cipher));
 	who->tls_key = tls.key;
@@ -148,6 +160,26 @@ static const char *pass_use(struct srv *srv, struct fab_conn *conn,
 	return NULL;
 }
 
+/* The client of @conn speaks version @version, which is not that of @conn. */
+static const char *other_version(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
+				 unsigned version)
+{
+	static const char why[] = "it knows a version of authentication that is not spoken over "
+				  "this transport: version 1 does not bind each connection to "
+				  "its TLS";
+	char text[FAB_ADDR_STRLEN];
+	struct fab_addr peer;
+
+	if (mode == AUTH_MODE_REQUIRE)
+		return why;
+	fab_conn_addrs(conn, NULL, &peer);
+	srv_log_limited(srv, &peer, &version_limit, LOG_LEVEL_WARN,
+			fab_addr_format(&peer, text, sizeof(text)),
+			"not authenticated: %s (it has version %u, and --auth=require refuses "
+			"this)", why, version);
+	return NULL;
+}
+
 const char *srv_pass_who(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
 			 const struct rtrs_conn_req *req, const struct rtrs_msg_conn_req *msg,
 			 struct srv_who *who)
@@ -157,7 +189,11 @@ const char *srv_pass_who(struct srv *srv, struct fab_conn *conn, enum auth_mode 
 	who->tls_key = who->id.key;
 	if (req->auth == RTRS_AUTHS_PROVES)
 		return pass_use(srv, conn, req, msg, who);
-	if (mode == AUTH_MODE_REQUIRE && !*who->id.name)
+	if (*who->id.name || mode == AUTH_MODE_NONE)
+		return NULL;
+	if (req->auth == RTRS_AUTHS_ASKS && req->auth_version != auth_conn_version(conn))
+		return other_version(srv, conn, mode, req->auth_version);
+	if (mode == AUTH_MODE_REQUIRE)
 		return "it does not authenticate, which --auth=require demands";
 	return NULL;
 }

@@ -90,6 +90,7 @@ static int setup_accept(struct srv_path *path, struct srv_con *con, const struct
 		.new_rkey = srv_chunk_new_keys(&path->chunks),
 		.auth = req->auth == RTRS_AUTHS_PROVES ? RTRS_AUTHS_PROVES : RTRS_AUTHS_NOTHING,
 	};
+	struct auth_channel channel;
 	struct rtrs_msg_conn_rsp m;
 	struct fab_qp_attr attr;
 	int rc;
@@ -103,8 +104,10 @@ static int setup_accept(struct srv_path *path, struct srv_con *con, const struct
 		return rc;
 	}
 	rtrs_conn_rsp_encode(&m, &rsp);
-	if (rsp.auth == RTRS_AUTHS_PROVES)
-		auth_conn_rsp_seal(&m, req->tag, path->conn_key);
+	if (rsp.auth == RTRS_AUTHS_PROVES) {
+		auth_conn_channel(&channel, con->fab);
+		auth_conn_rsp_seal(&m, &channel, req->tag, path->conn_key);
+	}
 	fab_conn_set_context(con->fab, con);
 	rc = fab_accept(con->fab, &m, sizeof(m));
 	if (rc)

@@ -150,8 +150,11 @@ static void stranger_frame(struct tcp_conn *c, const struct tcp_frame *f)
 
 static int send_connect(struct tcp_conn *c)
 {
-	int rc = tcp_hs_send(c, TCP_FRAME_CONNECT, 0, c->connect_data, c->connect_len);
+	int rc = fab_conn_seal(&c->base, c->connect_data, c->connect_len);
 
+	if (rc)
+		return rc;
+	rc = tcp_hs_send(c, TCP_FRAME_CONNECT, 0, c->connect_data, c->connect_len);
 	/* A server that refuses an address sends its answer and closes without reading.  The answer
 	 * is read later. */
 	return rc == -EPIPE ? 0 : rc;
@@ -174,14 +177,16 @@ static void reply_about_tls(struct tcp_conn *c)
 				   "required here");
 		return;
 	}
-	log_limited(&plain_limit, LOG_LEVEL_WARN, NULL,
-		    "tcp %s: the server has no TLS: going on without (tls=require refuses this)",
-		    fab_addr_format(&c->base.peer, addr, sizeof(addr)));
 	c->tls_refused = false;
 	c->hs_len = 0;
 	rc = send_connect(c);
-	if (rc)
+	if (rc) {
 		tcp_hs_fail_active(c, rc, strerror(-rc));
+		return;
+	}
+	log_limited(&plain_limit, LOG_LEVEL_WARN, NULL,
+		    "tcp %s: the server has no TLS: going on without (tls=require refuses this)",
+		    fab_addr_format(&c->base.peer, addr, sizeof(addr)));
 }
 
 static void reply_frame(struct tcp_conn *c, const struct tcp_frame *f)
