@@ -50,6 +50,7 @@ UNIT_TESTS = \
 	%D%/test-opt-file.crit \
 	%D%/test-bench-options.crit \
 	%D%/test-gate-options.crit \
+	%D%/test-tls-judge.crit \
 	%D%/test-tls-stream.crit \
 	%D%/test-rtrsctl-args.crit \
 	%D%/test-mask.crit \
@@ -290,6 +291,10 @@ EXTRA_DIST += %D%/auth-vectors.py
 %C%_test_gate_options_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_gate_options_crit_LDADD = \
 	libcltkit.la libclt.la libfab.la librtrs.la librnbd.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_tls_judge_crit_SOURCES = %D%/test-tls-judge.c %D%/unit.h
+%C%_test_tls_judge_crit_CFLAGS = $(UNIT_CFLAGS) $(GNUTLS_CFLAGS)
+%C%_test_tls_judge_crit_LDADD = \
+	libfab.la libbase.la libclock.la $(GNUTLS_LIBS) $(CRITERION_LIBS)
 %C%_test_tls_stream_crit_SOURCES = %D%/test-tls-stream.c %D%/unit.h
 %C%_test_tls_stream_crit_CFLAGS = $(UNIT_CFLAGS) $(GNUTLS_CFLAGS)
 %C%_test_tls_stream_crit_LDADD = \

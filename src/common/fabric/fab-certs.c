@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <gnutls/abstract.h>
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
@@ -21,6 +22,8 @@
 
 #define PATH_LEN 1024u
 #define PEM_FILE_MAX (16u << 20)	/* a list of all that was revoked may be long */
+#define KEY_BITS_MAX 8192u		/* a signature by such a key takes 2 ms to verify */
+#define RSA_EXPONENT_MAX 8u		/* bytes; all that is in use has 3 */
 #define CHAIN_MAX 16u			/* certificates that a peer may send; GnuTLS has the same */
 
 struct fab_certs {
@@ -287,6 +290,7 @@ int fab_certs_read(const char *dir, bool server, const struct fab_certs *before,
 		return certs_error(-ENOMEM, err, len, "out of memory");
 	}
 	atomic_init(&certs->refs, 1);
+	gnutls_certificate_set_verify_limits(certs->cred, KEY_BITS_MAX, CHAIN_MAX);
 	if (gnutls_hash_init(&certs->hash, GNUTLS_DIG_SHA256) < 0) {
 		fab_certs_put(certs);
 		return certs_error(-ENOMEM, err, len, "out of memory");
@@ -364,14 +368,52 @@ static unsigned purposes(gnutls_typed_vdata_st data[2], const char *hostname, bo
 	return hostname ? 2 : 1;
 }
 
-bool fab_certs_verify(gnutls_session_t session, const char *hostname, bool of_server,
-		      unsigned *status)
+/* True if signatures by @key cost little to verify. */
+static bool is_cheap(gnutls_pubkey_t key)
+{
+	gnutls_datum_t m, e;
+	unsigned bits = 0;
+	bool cheap;
+
+	if (gnutls_pubkey_get_pk_algorithm(key, &bits) < 0 || bits > KEY_BITS_MAX)
+		return false;
+	/* No RSA: curves are of the priorities. */
+	if (gnutls_pubkey_export_rsa_raw2(key, &m, &e, GNUTLS_EXPORT_FLAG_NO_LZ) < 0)
+		return true;
+	cheap = e.size <= RSA_EXPONENT_MAX;
+	gnutls_free(m.data);
+	gnutls_free(e.data);
+	return cheap;
+}
+
+bool fab_certs_cheap(gnutls_session_t session)
+{
+	gnutls_x509_crt_t crts[CHAIN_MAX];
+	unsigned n = import_chain(session, crts);
+	gnutls_pubkey_t key;
+	bool cheap;
+
+	cheap = n && gnutls_pubkey_init(&key) == 0;
+	if (!cheap)
+		goto out;
+	cheap = gnutls_pubkey_import_x509(key, crts[0], 0) == 0 && is_cheap(key);
+	gnutls_pubkey_deinit(key);
+out:
+	while (n)
+		gnutls_x509_crt_deinit(crts[--n]);
+	return cheap;
+}
+
+int fab_certs_verify(gnutls_session_t session, const char *hostname, bool of_server,
+		     unsigned *status)
 {
 	gnutls_typed_vdata_st data[2];
 	unsigned n = purposes(data, hostname, of_server);
+	int rc;
 
 	*status = 0;
-	return gnutls_certificate_verify_peers(session, data, n, status) == 0 && !*status;
+	rc = gnutls_certificate_verify_peers(session, data, n, status);
+	return rc == 0 && *status ? GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR : rc;
 }
 
 bool fab_certs_trust(const struct fab_certs *certs, gnutls_session_t session, const char *hostname,

@@ -39,11 +39,16 @@ struct fab_certs_end {
 const struct fab_certs_end *fab_certs_first_end(const struct fab_certs *certs);
 /* What GnuTLS takes; belongs to @certs. */
 struct gnutls_certificate_credentials_st *fab_certs_credentials(const struct fab_certs *certs);
-/* In a handshake: true if the peer's certificate of @session passes, which is that of a server or
- * else of a client (RFC 5280, 4.2.1.12: a certificate without a purpose is for both); @hostname:
- * the name that has to stand in it; NULL: any.  @status: GnuTLS's faults of the certificate. */
-bool fab_certs_verify(struct gnutls_session_int *session, const char *hostname, bool of_server,
-		      unsigned *status);
+/* True if a signature by the peer's certificate of @session costs little to verify: the key is the
+ * peer's choice, and one of 16384 bits takes seconds of a processor. */
+bool fab_certs_cheap(struct gnutls_session_int *session);
+/* In a handshake: 0 if the peer's certificate of @session passes, which is that of a server or else
+ * of a client (RFC 5280, 4.2.1.12: a certificate without a purpose is for both); @hostname: the
+ * name that has to stand in it; NULL: any.  Else GnuTLS's error, and @status: its faults of the
+ * certificate.  The chain is verified from an authority on, so no key is used that an authority
+ * does not vouch for. */
+int fab_certs_verify(struct gnutls_session_int *session, const char *hostname, bool of_server,
+		     unsigned *status);
 /* True if the authorities and the revocations of @certs let the peer's certificate of @session pass
  * now, as in a handshake.  @seen: @certs have let it pass before, so dates alone can refuse it; a
  * list of revocations whose successor is late ends nobody then.  After the handshake; a thread may

@@ -61,20 +61,15 @@ static int note_extension(void *arg, unsigned id, const unsigned char *data, uns
 }
 
 /* The peer's extensions have come.  A fault in them is GnuTLS's to find. */
-static int note_extensions(gnutls_session_t session, unsigned type, unsigned when,
-			   unsigned incoming, const gnutls_datum_t *message)
+static void note_extensions(struct fab_tls_end *end, unsigned type, const gnutls_datum_t *message)
 {
-	struct fab_tls_end *end = gnutls_session_get_ptr(session);
 	bool hello = type == GNUTLS_HANDSHAKE_CLIENT_HELLO;
 
-	if (!incoming)
-		return 0;
 	/* A client without the extension says its version in front. */
 	if (hello && message->size >= 2)
 		end->offers = be16(message->data);
 	gnutls_ext_raw_parse(end, note_extension, message,
 			     hello ? GNUTLS_EXT_RAW_FLAG_TLS_CLIENT_HELLO : 0);
-	return 0;
 }
 
 /* ---- sessions ---- */
@@ -85,14 +80,40 @@ static const char *name_wanted(const struct fab_tls_creds *tls, const char *addr
 	return tls->server ? NULL : tls->hostname ? tls->hostname : address;
 }
 
-/* The certificate of the peer has come. */
-static int verify_peer(gnutls_session_t session)
+/* The certificate of the peer has come, and its signature, which GnuTLS verifies next: judge the
+ * certificate first, because the work for a signature is the choice of whoever has sent the key.
+ * GnuTLS's verify function comes behind the signature, and the hook of the message with the
+ * certificates before GnuTLS has their list (3.7.9). */
+static int judge_peer(gnutls_session_t session)
 {
 	struct fab_tls_end *end = gnutls_session_get_ptr(session);
 	const struct fab_tls_creds *tls = fab_tls_creds(end->tls);
+	int rc = fab_certs_cheap(session) ? 0 : GNUTLS_E_CONSTRAINT_ERROR;
 
-	return fab_certs_verify(session, name_wanted(tls, end->address), !tls->server,
-				&end->faults) ? 0 : GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR;
+	if (!rc && tls->verify_peer)
+		rc = fab_certs_verify(session, name_wanted(tls, end->address), !tls->server,
+				      &end->faults);
+	end->judged = !rc;
+	return rc;
+}
+
+/* A message of the handshake has come, and is not used yet. */
+static int message_came(gnutls_session_t session, unsigned type, unsigned when, unsigned incoming,
+			const gnutls_datum_t *message)
+{
+	if (!incoming)
+		return 0;
+	if (type == GNUTLS_HANDSHAKE_CLIENT_HELLO || type == GNUTLS_HANDSHAKE_ENCRYPTED_EXTENSIONS)
+		note_extensions(gnutls_session_get_ptr(session), type, message);
+	return type == GNUTLS_HANDSHAKE_CERTIFICATE_VERIFY ? judge_peer(session) : 0;
+}
+
+/* The certificate of the peer is good: no handshake goes on without judge_peer(). */
+static int verify_peer(gnutls_session_t session)
+{
+	const struct fab_tls_end *end = gnutls_session_get_ptr(session);
+
+	return end->judged ? 0 : GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR;
 }
 
 static int set_credentials(const struct fab_tls_creds *tls, const struct fab_certs *certs,
@@ -138,10 +159,9 @@ int fab_tls_session(struct fab_tls_end *end, const char *address,
 	gnutls_session_set_ptr(session, end);
 	end->address = address;
 	end->record = FAB_TLS_RECORD;
-	gnutls_handshake_set_hook_function(session,
-					   tls->server ? GNUTLS_HANDSHAKE_CLIENT_HELLO :
-							 GNUTLS_HANDSHAKE_ENCRYPTED_EXTENSIONS,
-					   GNUTLS_HOOK_PRE, note_extensions);
+	end->judged = false;
+	gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_ANY, GNUTLS_HOOK_PRE,
+					   message_came);
 	/* The cm has a deadline for the whole set-up. */
 	gnutls_handshake_set_timeout(session, 0);
 	*out = session;
@@ -259,6 +279,8 @@ void fab_tls_handshake_cause(const struct fab_tls_end *end, gnutls_session_t ses
 			 name ? name : "unknown alert");
 	} else if (rc == GNUTLS_E_PREMATURE_TERMINATION || rc == GNUTLS_E_PULL_ERROR) {
 		snprintf(why, len, "TLS: peer closed");
+	} else if (rc == GNUTLS_E_CONSTRAINT_ERROR) {
+		snprintf(why, len, "TLS: the peer's certificate has too long a key or chain");
 	} else if (!server_cause(end, rc, why, len) && !certificate_cause(end, rc, why, len)) {
 		snprintf(why, len, "TLS: %s", gnutls_strerror(rc));
 	}

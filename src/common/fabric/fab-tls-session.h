@@ -23,6 +23,7 @@ struct fab_tls_end {
 	struct fab_certs *certs;		/* a reference; NULL: none */
 	const char *address;			/* of the peer */
 	unsigned faults;			/* of the peer's certificate, GnuTLS's bits */
+	bool judged;				/* the peer's certificate has passed */
 	uint32_t record;			/* plain bytes of the largest record that the peer
 						 * takes (RFC 8449); after the handshake */
 	uint16_t offers;			/* server: the newest version that the client
