@@ -80,6 +80,14 @@ hear open
 echo >"$tmp/go"
 hear kept
 [ "$(od -An -tx1 -N1 "$tmp/a")" = " 01" ]
+# Who opens the name from now on gets the other export.
+nbdsh_run "$uri" <<-'PY'
+assert h.pread(1, 0) == b"\0"
+h.pwrite(b"\2" * 4096, 0)
+h.flush()
+PY
+[ "$(od -An -tx1 -N1 "$tmp/b")" = " 02" ]
+[ "$(od -An -tx1 -N1 "$tmp/a")" = " 01" ]
 "${ctl[@]}" export remove new
 "${ctl[@]}" export kick new
 echo >"$tmp/go"

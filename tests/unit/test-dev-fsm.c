@@ -34,9 +34,11 @@ Test(dev_fsm, events_of_each_state)
 		[DEV_NEW] = EVENT(WANTED),
 		[DEV_OPENING] = answers | EVENT(WANTED),
 		/* A device that is settled is not OPEN. */
-		[DEV_OPEN] = open | EVENT(WANTED) | EVENT(DROPPED),
+		[DEV_OPEN] = open | EVENT(WANTED) | EVENT(DROPPED) | EVENT(RENAMED),
 		[DEV_LOST] = answers | EVENT(WANTED) | EVENT(DROPPED) | EVENT(EXPIRED),
 		[DEV_FAILED] = answers | EVENT(WANTED) | EVENT(DROPPED),
+		[DEV_REPLACED] = EVENT(EPOCH) | EVENT(DROPPED),
+		[DEV_STALE] = EVENT(DROPPED),
 		[DEV_CLOSING] = answers | EVENT(WANTED) | EVENT(CLOSED) | EVENT(REBORN),
 		[DEV_GONE] = 0,
 	};
@@ -82,6 +84,13 @@ Test(dev_fsm, failed_by_time_alone)
 	cr_assert_not(fsm_reach(&dev_fsm, DEV_NEW, ~EVENT(EXPIRED)) & STATE(FAILED));
 	cr_assert_eq(fsm_next(&dev_fsm, DEV_LOST, DEV_EV_OPENED), DEV_OPEN);
 	cr_assert_eq(fsm_next(&dev_fsm, DEV_FAILED, DEV_EV_OPENED), DEV_OPEN);
+}
+
+/* A device whose name leads elsewhere is nobody's who comes: it ends with its users. */
+Test(dev_fsm, replaced_is_for_good)
+{
+	cr_assert_eq(fsm_reach(&dev_fsm, DEV_REPLACED, ~EVENT(REBORN)),
+		     STATE(REPLACED) | STATE(STALE) | STATE(CLOSING) | STATE(GONE));
 }
 
 /* ---- a handshake ---- */

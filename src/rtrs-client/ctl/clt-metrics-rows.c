@@ -191,11 +191,14 @@ static void read_path_invalidates(struct metric_out *out, const void *program)
 
 /* ---- exports ---- */
 
+/* Of a name there is one series. */
+#define named_dev_for_each(dev, clt) dev_for_each(dev, clt) if (dev_has_name(dev))
+
 static void read_export_size(struct metric_out *out, const void *program)
 {
 	struct dev *dev;
 
-	dev_for_each(dev, client_of(program))
+	named_dev_for_each(dev, client_of(program))
 		metric_value(out, METRIC_LABELS({ "export", dev_name(dev) }), dev_size(dev));
 }
 
@@ -203,7 +206,7 @@ static void read_export_users(struct metric_out *out, const void *program)
 {
 	struct dev *dev;
 
-	dev_for_each(dev, client_of(program))
+	named_dev_for_each(dev, client_of(program))
 		metric_value(out, METRIC_LABELS({ "export", dev_name(dev) }), dev_users(dev));
 }
 
@@ -211,7 +214,7 @@ static void read_export_state(struct metric_out *out, const void *program)
 {
 	struct dev *dev;
 
-	dev_for_each(dev, client_of(program))
+	named_dev_for_each(dev, client_of(program))
 		metric_value(out, METRIC_LABELS({ "export", dev_name(dev) },
 						{ "state", dev_state_name(dev) }), 1);
 }
@@ -221,7 +224,7 @@ static void read_export_wait(struct metric_out *out, const void *program)
 	struct dev *dev;
 	struct dev_stat sum;
 
-	dev_for_each(dev, client_of(program)) {
+	named_dev_for_each(dev, client_of(program)) {
 		dev_stat_ever(dev, &sum);
 		metric_hist(out, METRIC_LABELS({ "export", dev_name(dev) }), &sum.queued);
 	}
@@ -232,7 +235,7 @@ static void read_export_io(struct metric_out *out, const void *program)
 	struct dev *dev;
 	struct dev_stat sum;
 
-	dev_for_each(dev, client_of(program)) {
+	named_dev_for_each(dev, client_of(program)) {
 		dev_stat_ever(dev, &sum);
 		metric_io(out, dev_name(dev), &sum.io);
 	}

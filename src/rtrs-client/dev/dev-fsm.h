@@ -13,6 +13,10 @@ enum dev_state {
 	DEV_OPEN,			/* requests flow while a path is up */
 	DEV_LOST,			/* the session came back and the device did not: IO waits */
 	DEV_FAILED,			/* LOST for longer than io_timeout: IO fails */
+	/* The server has another export under the name: whoever opens the name gets another
+	 * device, and the users of this one keep what they have open until the epoch ends. */
+	DEV_REPLACED,			/* requests flow */
+	DEV_STALE,			/* the epoch has ended: IO fails */
 	DEV_CLOSING,			/* no reference is left */
 	DEV_GONE,			/* freed */
 	DEV_NSTATES
@@ -31,6 +35,8 @@ enum dev_event {
 	DEV_EV_SETTLED,			/* the storage is done with all earlier requests */
 	DEV_EV_STUCK,			/* CLOSE failed: dev->error */
 
+	DEV_EV_RENAMED,			/* the name leads to another handle on the server */
+	DEV_EV_EPOCH,			/* another epoch begins */
 	DEV_EV_EXPIRED,			/* io_timeout is over */
 	DEV_EV_DROPPED,			/* the last reference */
 	/* the server does not know the device any more */

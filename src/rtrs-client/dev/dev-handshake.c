@@ -213,6 +213,8 @@ static void begin_epoch(void *object)
 	list_for_each(dev, &clt->devs, link) {
 		if (dev_is_in(dev, 1u << DEV_OPEN) && dev_unsettled(dev))
 			dev_life_event(dev, DEV_EV_UNSETTLED);
+		else if (dev_is_in(dev, 1u << DEV_REPLACED))
+			dev_life_event(dev, DEV_EV_EPOCH);
 	}
 	clt_epoch_opened(&clt->sess);
 }

@@ -54,7 +54,10 @@ static int io_ready(const struct clt_op *clt)
 		if (dev_unsettled(op->dev))
 			return CLT_AGAIN;
 		return can_do(op) ? 0 : -EOPNOTSUPP;
+	case DEV_REPLACED:		/* cannot be settled: the name leads elsewhere */
+		return dev_unsettled(op->dev) ? -EIO : can_do(op) ? 0 : -EOPNOTSUPP;
 	case DEV_FAILED:
+	case DEV_STALE:
 		return -EIO;
 	default:
 		return CLT_AGAIN;

@@ -200,6 +200,27 @@ static void fail_io(void *object)
 	clt_slot_wake(&dev->clt->sess.io);
 }
 
+/* ---- actions: another export has the name ---- */
+
+static void tell_replaced(void *object)
+{
+	const struct dev *dev = object;
+
+	log_event(LOG_LEVEL_WARN, DEV_FIELDS(dev, DEVICE_LOST), dev->name,
+		  "was closed by the server, or another export has its name there: who opens it "
+		  "from now on gets the present one, and who has it open keeps the old one");
+}
+
+static void tell_stale(void *object)
+{
+	struct dev *dev = object;
+
+	log_event(LOG_LEVEL_ERROR, DEV_FIELDS(dev, DEVICE_LOST), dev->name,
+		  "is gone from the server: requests of who opened it before another export had "
+		  "its name fail");
+	clt_slot_wake(&dev->clt->sess.io);
+}
+
 /* ---- actions: the end ---- */
 
 /* Close @dev, unless a message is under way: its end calls again. */
@@ -273,7 +294,10 @@ static const struct fsm_row rows[] = {
 	ROW(IN(FAILED), SETTLED, FAILED, reopen_device),
 	ROW(DEV_AWAY, OPENED, OPEN, tell_back),
 
-	ROW(DEV_IN_USE, DROPPED, CLOSING, close_on_server),
+	ROW(IN(OPEN), RENAMED, REPLACED, tell_replaced),
+	ROW(IN(REPLACED), EPOCH, STALE, tell_stale),
+
+	ROW(DEV_IN_USE | DEV_OUTDATED, DROPPED, CLOSING, close_on_server),
 	/* The message under way has ended, well or not. */
 	ROW(IN(CLOSING), OPENED, CLOSING, close_on_server),
 	ROW(IN(CLOSING), UNSETTLED, CLOSING, close_on_server),
@@ -292,12 +316,12 @@ static const struct fsm_row rows[] = {
 };
 
 static const char *const states[DEV_NSTATES] = {
-	"new", "opening", "open", "lost", "failed", "closing", "gone",
+	"new", "opening", "open", "lost", "failed", "replaced", "stale", "closing", "gone",
 };
 
 static const char *const events[DEV_NEVENTS] = {
-	"wanted", "opened", "unsettled", "refused", "aborted", "settled", "stuck", "expired",
-	"dropped", "closed", "reborn",
+	"wanted", "opened", "unsettled", "refused", "aborted", "settled", "stuck", "renamed",
+	"epoch", "expired", "dropped", "closed", "reborn",
 };
 
 const struct fsm dev_fsm = FSM("device", rows, states, events);

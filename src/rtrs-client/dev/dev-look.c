@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Looks at the present size of an export, for a caller that opens a device already open
- * (doc/decisions.md D17).
+ * (doc/decisions.md D17), and whether the name still leads to that export.
  *
  * Service thread.  Owns the open requests that wait for a look.  A look is one more OPEN: every
  * server answers with the session's handle of the device, and the size (doc/protocol.md 8.2).  Each
@@ -49,19 +49,40 @@ static void look_end(struct dev *dev, int status)
 	}
 }
 
-static void stray_closed(struct dev_ctl *ctl)
+/* Begin the requests that wait for a look once more: they get the device that has the name now. */
+static void look_again(struct dev *dev)
 {
-	look_end(ctl->dev, 0);
+	struct dev_open_req *req;
+
+	list_splice_tail(&dev->looking, &dev->lookers);
+	while ((req = list_pop_entry(&dev->looking, struct dev_open_req, link))) {
+		dev_close(dev);
+		loop_post(dev->clt->sess.loop, &req->msg);
+	}
 }
 
-/* The server had closed @dev, and has opened @dev anew for the look, as @id.  If the client used
- * @id, the users of @dev would not learn of the close, nor of an earlier failed sync
- * (doc/decisions.md D13). */
+static void stray_closed(struct dev_ctl *ctl)
+{
+	struct dev *dev = ctl->dev;
+
+	if (dev_is_in(dev, 1u << DEV_REPLACED))
+		look_again(dev);
+	else
+		look_end(dev, 0);
+}
+
+/* The look has opened another handle on the server, @id: another export has the name by now, or the
+ * server had closed @dev.  If the client used @id for @dev, the users of @dev would not learn of
+ * the close, nor of an earlier failed sync (doc/decisions.md D13).  A kernel's server gives the id
+ * of a closed device to the next one, so none is opened beside @dev. */
 static void close_stray(struct dev *dev, uint32_t id)
 {
-	log_event(LOG_LEVEL_WARN, DEV_FIELDS(dev, DEVICE_LOST), dev->name,
-		  "is not open on the server any more: "
-		  "requests fail until all clients have closed it");
+	if (atomic_load(&dev->clt->features))
+		dev_life_event(dev, DEV_EV_RENAMED);
+	else
+		log_event(LOG_LEVEL_WARN, DEV_FIELDS(dev, DEVICE_LOST), dev->name,
+			  "is not open on the server any more: "
+			  "requests fail until all clients have closed it");
 	dev_ctl_close(&dev->look, id, stray_closed);
 }
 

@@ -12,6 +12,7 @@
 
 #define DEV_AWAY (1u << DEV_LOST | 1u << DEV_FAILED)
 #define DEV_IN_USE (1u << DEV_OPEN | DEV_AWAY)
+#define DEV_OUTDATED (1u << DEV_REPLACED | 1u << DEV_STALE)
 
 /* A user message and its answer. */
 struct dev_ctl {

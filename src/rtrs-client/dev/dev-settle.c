@@ -38,7 +38,7 @@ static void given_up_msg(struct loop_msg *msg)
 	struct dev *dev = container_of(msg, struct dev, given_up_msg);
 	char why[RNBD_NAME_MAX + 64];
 
-	if (!dev_unsettled(dev) || atomic_load(&dev->state) != DEV_OPEN ||
+	if (!dev_unsettled(dev) || !dev_is_in(dev, 1u << DEV_OPEN | 1u << DEV_REPLACED) ||
 	    dev->open_epoch != clt_sess_epoch(&dev->clt->sess))
 		return;
 	snprintf(why, sizeof(why), "%s: a request from before was given up after it was opened",

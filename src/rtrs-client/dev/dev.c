@@ -64,6 +64,11 @@ unsigned dev_users(const struct dev *dev)
 	return dev->refs;
 }
 
+bool dev_has_name(const struct dev *dev)
+{
+	return !dev_is_in(dev, DEV_OUTDATED | 1u << DEV_CLOSING);
+}
+
 const char *dev_state_name(const struct dev *dev)
 {
 	return dev_fsm.states[atomic_load(&dev->state)];
@@ -92,15 +97,17 @@ static struct dev *dev_create(struct client *clt, const struct dev_open_req *req
 	return dev;
 }
 
+/* The device that whoever opens @name gets; NULL: a new one.  It is the last of its name: an
+ * outdated one, which is closing maybe, comes before. */
 static struct dev *dev_find(struct client *clt, const char *name)
 {
-	struct dev *dev;
+	struct dev *dev, *found = NULL;
 
 	list_for_each(dev, &clt->devs, link) {
-		if (!strcmp(dev->name, name))
-			return dev;
+		if (!strcmp(dev->name, name) && !dev_is_in(dev, DEV_OUTDATED))
+			found = dev;
 	}
-	return NULL;
+	return found;
 }
 
 /* The next component of the path @s, after any "//" and "./". */

@@ -33,7 +33,8 @@ struct dev_open_req {
 };
 
 /* Open @req->name.  If this session has the device open, share the device, with the mode of its
- * first open and the present size.  Any thread. */
+ * first open and the present size; unless the server has another export under the name by now,
+ * which is another device.  Any thread. */
 void dev_open_start(struct client *clt, struct dev_open_req *req);
 /* Open a device like dev_open_start(), and wait for the end.  Returns dev_open_req.status, and the
  * reference in *@dev.  Blocks. */
@@ -68,6 +69,8 @@ struct dev *dev_next(struct client *clt, struct dev *dev);
 unsigned dev_id(const struct dev *dev);
 /* The references of @dev. */
 unsigned dev_users(const struct dev *dev);
+/* True for at most one device of a name: the one that whoever opens the name gets. */
+bool dev_has_name(const struct dev *dev);
 /* The state of @dev, as dev_fsm names the state. */
 const char *dev_state_name(const struct dev *dev);
 
