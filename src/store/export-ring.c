@@ -73,9 +73,10 @@ static int ring_add(struct reactor *r, struct export *ex, char *err, size_t errl
 	int rc;
 
 	if (ex->index >= ring->nslots) {
-		snprintf(err, errlen, "export '%s': there is room for %u exports, and no more "
-			 "(RLIMIT_NOFILE: ulimit -n, systemd: LimitNOFILE=)", ex->name,
-			 ring->nslots);
+		snprintf(err, errlen, "export '%s': there is room for %u exports, and no more %s",
+			 ex->name, ring->nslots, ring->nslots < EXPORT_RING_MAX ?
+			 "(RLIMIT_NOFILE: ulimit -n, systemd: LimitNOFILE=)" :
+			 "while the server runs");
 		return -EMFILE;
 	}
 	assert(!ring->slots[ex->index]);

@@ -153,6 +153,7 @@ struct export {
 	struct list link;		/* exports.list */
 	struct list store_link;		/* store.names */
 	const struct store_driver *driver;
+	struct list slot_link;		/* exports.slots */
 	unsigned index;			/* the lowest that was free; slot of each ring */
 	char *name, *path;
 	const char *kind, *kind_text;	/* of the driver: "block" for programs, "block device" */

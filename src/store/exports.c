@@ -18,6 +18,7 @@ void exports_init(struct exports *e, unsigned nrings)
 {
 	list_init(&e->list);
 	list_init(&e->stores);
+	list_init(&e->slots);
 	list_init(&e->gone);
 	e->n = e->nslots = 0;
 	e->nrings = nrings;
@@ -69,27 +70,19 @@ static void store_leave(struct exports *e, struct store *store)
 	store_destroy(store);
 }
 
-static bool slot_is_free(const struct exports *e, unsigned slot)
+/* Give @ex the lowest slot that is free. */
+static void take_slot(struct exports *e, struct export *ex)
 {
-	const struct store *store;
-	const struct export *ex;
+	struct export *next;
 
-	list_for_each(store, &e->stores, link) {
-		list_for_each(ex, &store->names, store_link) {
-			if (ex->index == slot)
-				return false;
-		}
+	ex->index = 0;
+	list_for_each(next, &e->slots, slot_link) {
+		if (next->index != ex->index)
+			break;
+		ex->index++;
 	}
-	return true;
-}
-
-static unsigned lowest_free_slot(const struct exports *e)
-{
-	unsigned slot = 0;
-
-	while (!slot_is_free(e, slot))
-		slot++;
-	return slot;
+	list_insert_before(&next->slot_link, &ex->slot_link);
+	e->nslots = MAX(e->nslots, ex->index + 1);
 }
 
 static struct export_pulse *new_pulses(unsigned nrings)
@@ -112,8 +105,7 @@ int exports_join(struct exports *e, struct export *ex)
 			store_leave(e, store);
 		return -ENOMEM;
 	}
-	ex->index = lowest_free_slot(e);
-	e->nslots = MAX(e->nslots, ex->index + 1);
+	take_slot(e, ex);
 	ex->store = store;
 	list_add_tail(&store->names, &ex->store_link);
 	if (ex->shared && !ex->readonly && store_lead_join(store, ex)) {
@@ -133,6 +125,7 @@ void exports_leave(struct exports *e, struct export *ex)
 		ex->driver->removed(ex);
 	store_lead_left(store, ex);
 	list_del(&ex->store_link);
+	list_del(&ex->slot_link);
 	ex->store = NULL;
 	if (list_empty(&store->names))
 		store_leave(e, store);

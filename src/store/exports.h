@@ -34,6 +34,7 @@ struct exports_leads {
 struct exports {
 	struct list list;		/* export.link */
 	struct list stores;		/* store.link */
+	struct list slots;		/* export.slot_link, by export.index */
 	struct list gone;		/* exports-losses.c */
 	unsigned n;
 	unsigned nslots;		/* above each export.index */

@@ -45,19 +45,17 @@ struct export *store_oldest_name(const struct store *store)
 	return list_entry(store->names.next, struct export, store_link);
 }
 
-static unsigned lowest_free_index(const struct list *stores)
+/* Give @store, which is not in @stores, its index and its place there. */
+static void take_index(struct list *stores, struct store *store)
 {
-	const struct store *store;
-	unsigned index = 0;
-	bool taken;
+	struct store *next;
 
-	do {
-		taken = false;
-		list_for_each(store, stores, link)
-			taken = taken || store->index == index;
-		index += taken;
-	} while (taken);
-	return index;
+	list_for_each(next, stores, link) {
+		if (next->index != store->index)
+			break;
+		store->index++;
+	}
+	list_insert_before(&next->link, &store->link);
 }
 
 struct store *store_create(struct list *stores, const struct store_id *id,
@@ -71,12 +69,11 @@ struct store *store_create(struct list *stores, const struct store_id *id,
 	store->id = *id;
 	store->driver = driver;
 	list_init(&store->names);
-	store->index = lowest_free_index(stores);
 	atomic_init(&store->state, &store->own_state);
 	range_lock_init(&store->ranges);
 	if (driver->store_init)
 		driver->store_init(store);
-	list_add_tail(stores, &store->link);
+	take_index(stores, store);
 	return store;
 }
 

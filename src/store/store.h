@@ -36,7 +36,7 @@ void store_id_name(const struct store_id *id, const char *ext, char *name, size_
 enum export_anew { EXPORT_ANEW_NEEDED, EXPORT_ANEW_RUNS, EXPORT_ANEW_DONE };
 
 struct store {
-	struct list link;		/* exports.stores */
+	struct list link;		/* exports.stores, by @index */
 	struct store_id id;
 	const struct store_driver *driver;
 	unsigned index;			/* the lowest that was free; slot of each ring */
@@ -70,7 +70,7 @@ static inline struct export_state *store_state(const struct store *store)
 bool store_id_equal(const struct store_id *a, const struct store_id *b);
 /* The store of @stores with the id @id; NULL: none.  Main thread, as all of the following. */
 struct store *store_find(const struct list *stores, const struct store_id *id);
-/* Append a store of @driver, without a name, to @stores; NULL: no memory. */
+/* Make a store of @driver in @stores, without a name; NULL: no memory. */
 struct store *store_create(struct list *stores, const struct store_id *id,
 			   const struct store_driver *driver);
 /* The first writable name of @store, or NULL.  Any thread, while no export comes or goes, as the

@@ -83,6 +83,7 @@ UNIT_TESTS += \
 	%D%/test-export-ask.crit \
 	%D%/test-export-extents.crit \
 	%D%/test-export-fs.crit \
+	%D%/test-export-limits.crit \
 	%D%/test-export-io.crit \
 	%D%/test-export-mem.crit \
 	%D%/test-export-pulse.crit \
@@ -448,6 +449,18 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 %C%_test_export_extents_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_export_extents_crit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=lseek
 %C%_test_export_extents_crit_LDADD = librtrsring.la librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_export_limits_crit_SOURCES = \
+	%D%/test-export-limits.c \
+	%D%/export-io-rig.c \
+	%D%/export-io-rig.h \
+	%D%/unit.h \
+	$(NULL)
+%C%_test_export_limits_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_export_limits_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_export_limits_crit_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=statx,--wrap=pread,--wrap=pread64,--wrap=ioctl,--wrap=getrlimit \
+	-Wl,--wrap=store_uring_attach,--wrap=store_uring_allow_workers
+%C%_test_export_limits_crit_LDADD = librtrsring.la librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 %C%_test_export_fs_crit_SOURCES = %D%/test-export-fs.c %D%/export-io-rig.c %D%/export-io-rig.h %D%/unit.h
 %C%_test_export_fs_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_export_fs_crit_CFLAGS = $(UNIT_CFLAGS)

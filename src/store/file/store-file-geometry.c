@@ -44,7 +44,8 @@ static void geometry_file(struct export *ex, uint32_t st_blksize)
 	g->logical_block_size = RNBD_SECTOR_SIZE;
 	g->physical_block_size = (uint16_t)(sane ? MIN(st_blksize, PHYSICAL_MAX) : PROBE_LEN);
 	if (ex->direct)
-		g->physical_block_size = (uint16_t)MAX(g->physical_block_size, ex->block_align);
+		g->physical_block_size = (uint16_t)MAX(g->physical_block_size,
+						       MIN(ex->block_align, PHYSICAL_MAX));
 	g->rotational = store_file_sysfs_number(store_file(ex)->dev, "queue/rotational", 0);
 	/* Punching beyond the end loses no data. */
 	if (!ex->readonly &&

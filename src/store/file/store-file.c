@@ -154,7 +154,7 @@ static uint32_t dio_align_try(const struct export *ex)
 	mem = p;
 	/* Read into memory aligned to @align and no more, at such an offset.  At the end of the
 	 * file the kernel returns 0, after a check of the alignment. */
-	for (uint32_t align = RNBD_SECTOR_SIZE; align < DIO_ALIGN_MAX; align *= 2) {
+	for (uint32_t align = RNBD_SECTOR_SIZE; align <= DIO_ALIGN_MAX; align *= 2) {
 		if (pread(store_file(ex)->fd, mem + align, align, align) >= 0)
 			return align;
 	}
