@@ -104,7 +104,7 @@ UNIT_TESTS += \
 endif
 
 if HAVE_RBD
-UNIT_TESTS += %D%/test-rbd-target.crit
+UNIT_TESTS += %D%/test-rbd-target.crit %D%/test-store-rbd.crit
 endif
 if HAVE_RDMA
 UNIT_TESTS += %D%/test-verbs-cm.crit %D%/test-verbs-conn.crit %D%/test-verbs-dev.crit
@@ -440,6 +440,10 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 %C%_test_rbd_target_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_rbd_target_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_rbd_target_crit_LDADD = librtrssrv.la libstore.la $(CRITERION_LIBS)
+%C%_test_store_rbd_crit_SOURCES = %D%/test-store-rbd.c %D%/unit.h
+%C%_test_store_rbd_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_store_rbd_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_store_rbd_crit_LDADD = librtrssrv.la librtrsring.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 %C%_test_export_size_crit_SOURCES = %D%/test-export-size.c %D%/export-io-rig.c %D%/export-io-rig.h %D%/unit.h
 %C%_test_export_size_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_export_size_crit_CFLAGS = $(UNIT_CFLAGS)

@@ -246,9 +246,10 @@ static int open_luks(struct rbd_connect *c)
 		return 0;
 	n = read_key(c->r->luks, key, why, sizeof(why));
 	if (n <= 0)
-		return refuse(c, n < 0 ? (int)n : -EINVAL, "cannot be opened: the passphrase file "
-			      "'%s': %s", c->r->luks, why);
-	rc = load_key(c, key, (size_t)n);
+		rc = refuse(c, n < 0 ? (int)n : -EINVAL, "cannot be opened: the passphrase file "
+			    "'%s': %s", c->r->luks, why);
+	else
+		rc = load_key(c, key, (size_t)n);
 	explicit_bzero(key, sizeof(key));
 	return rc;
 }

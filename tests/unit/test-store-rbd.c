@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Limits of images of a Ceph, with a librbd that the test plays: passphrases, ids, watchers. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "store-rbd-steps.h"
+#include "unit.h"
+
+#define KEY_MAX 2048u			/* as store-rbd-steps.c has it */
+#define WATCHERS_MAX 64u		/* as store-rbd-owner.c has it */
+
+static uint8_t key[4 * KEY_MAX];	/* the file */
+static size_t loaded;			/* bytes of the passphrase that librbd was given */
+
+static int load(rbd_image_t image, rbd_encryption_format_t format, rbd_encryption_options_t options,
+		size_t size)
+{
+	const rbd_encryption_luks2_format_options_t *o = options;
+
+	loaded = o->passphrase_size;
+	expect_bytes(o->passphrase, key, loaded, "passphrase");
+	return 0;
+}
+
+Test(store_rbd, passphrases_up_to_the_limit)
+{
+	static const unsigned lens[] = { 1, KEY_MAX - 2, KEY_MAX - 1, KEY_MAX, 4 * KEY_MAX };
+	char file[] = "/tmp/test-store-rbd.XXXXXX";
+	int fd = mkstemp(file);
+
+	cr_assert_geq(fd, 0);
+	for (size_t i = 0; i < sizeof(key); i++)
+		key[i] = (uint8_t)(i * 7 + i / 256);
+	rbd_lib.rbd_encryption_load = load;
+	for_each_case(len, lens) {
+		struct rbd_connect c = { .copy.luks = file };
+		bool fits = *len < KEY_MAX;
+
+		c.r = &c.copy;
+		loaded = 0;
+		cr_assert_eq(ftruncate(fd, 0), 0);
+		cr_assert_eq(pwrite(fd, key, *len, 0), (ssize_t)*len);
+		cr_assert_eq(store_rbd_phases[2].steps[3](&c), fits ? 0 : -EFBIG, "%u: %s", *len,
+			     c.err);
+		cr_assert_eq(loaded, fits ? *len : 0);
+		cr_assert(fits || strstr(c.err, "2047 bytes"), "%s", c.err);
+	}
+	close(fd);
+	unlink(file);
+}
+
+/* ---- ids ---- */
+
+static int64_t pool_id;
+
+static int fsid(rados_t cluster, char *buf, size_t len)
+{
+	return snprintf(buf, len, "%s", "ffffffff-ffff-ffff-ffff-ffffffffffff");
+}
+
+static int64_t get_pool(rados_ioctx_t pool)
+{
+	return pool_id;
+}
+
+static int get_id(rbd_image_t image, char *id, size_t len)
+{
+	return snprintf(id, len, "%s", "ffffffffffff") < 0;
+}
+
+static int get_features(rbd_image_t image, uint64_t *features)
+{
+	*features = 0;
+	return 0;
+}
+
+/* The longest identity that there is has its place, whole. */
+Test(store_rbd, longest_id)
+{
+	static const int64_t pools[] = { 0, 1, INT64_MAX - 1, INT64_MAX };
+	struct store_id seen = { 0 };
+
+	rbd_lib.rados_cluster_fsid = fsid;
+	rbd_lib.rados_ioctx_get_id = get_pool;
+	rbd_lib.rbd_get_id = get_id;
+	rbd_lib.rbd_get_features = get_features;
+	for_each_case(pool, pools) {
+		struct rbd_connect c = { .copy.target.space = (char *)"" };
+		const struct store_id *id = &c.copy.ex.id;
+
+		c.r = &c.copy;
+		pool_id = *pool;
+		cr_assert_eq(store_rbd_phases[2].steps[5](&c), 0, "%s", c.err);
+		cr_assert_lt(id->len, STORE_ID_MAX);
+		cr_assert_eq(strlen(id->bytes), id->len);
+		cr_assert(!store_id_equal(id, &seen));
+		seen = *id;
+	}
+	cr_assert_gt(seen.len, STORE_ID_MAX - 4);
+}
+
+/* ---- watchers ---- */
+
+static unsigned nwatchers;
+static char addrs[4 * WATCHERS_MAX][32];
+
+static int watchers(rbd_image_t image, rbd_image_watcher_t *list, size_t *n)
+{
+	bool fits = nwatchers <= *n;
+
+	for (unsigned i = 0; fits && i < nwatchers; i++)
+		list[i] = (rbd_image_watcher_t){ .addr = addrs[i] };
+	*n = nwatchers;
+	return fits ? 0 : -ERANGE;
+}
+
+static void cleanup(rbd_image_watcher_t *list, size_t n)
+{
+	cr_assert_eq(n, nwatchers);
+}
+
+/* Of more watchers than are looked at one may be the owner: it is not taken for dead. */
+Test(store_rbd, watchers_up_to_the_limit)
+{
+	static const unsigned counts[] = { WATCHERS_MAX - 1, WATCHERS_MAX, WATCHERS_MAX + 1,
+					   4 * WATCHERS_MAX };
+
+	rbd_lib.rbd_watchers_list = watchers;
+	rbd_lib.rbd_watchers_list_cleanup = cleanup;
+	for (unsigned i = 0; i < ARRAY_SIZE(addrs); i++)
+		snprintf(addrs[i], sizeof(addrs[i]), "10.0.0.1:0/%u", i);
+	for_each_case(n, counts) {
+		nwatchers = *n;
+		cr_assert(store_rbd_owner_watches(NULL, addrs[*n - 1]));
+		cr_assert_eq(store_rbd_owner_watches(NULL, "10.0.0.2:0/1"), *n > WATCHERS_MAX, "%u",
+			     *n);
+	}
+}
