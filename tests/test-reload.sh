@@ -67,6 +67,11 @@ grep -q "^rtrsctl: $conf.d/b.conf:1: export name .b. is given twice: first in $c
 write_conf "$always" "$(printf 'dirrect%d = yes\n' {1..40})"
 must_fail "${ctl[@]}" reload 2>"$tmp/mistakes"
 [ "$(grep -c "is no option" "$tmp/mistakes")" -eq 40 ]
+write_conf "$always" "$(printf 'dirrect%d = yes\n' {1..1000})"
+must_fail "${ctl[@]}" reload 2>"$tmp/mistakes"
+told=$(grep -c "is no option of this section" "$tmp/mistakes")
+[ "$told" -gt 40 ]
+grep -x "rtrsctl: and $((1000 - told)) lines more" "$tmp/mistakes"
 not_used() { grep -c "$conf is not used, and all stays as it was" "$server_log"; }
 not_used_again() { [ "$(not_used)" -gt "$1" ]; }
 # The log has it for rtrsctl, too.

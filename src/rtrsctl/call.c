@@ -17,6 +17,7 @@
 #include "call.h"
 #include "cleanup.h"
 #include "clock.h"
+#include "text.h"
 #include "util.h"
 
 /* No program of this package has a longer answer. */
@@ -183,7 +184,7 @@ json_t *call_ask(const char *path, const json_t *command, unsigned patience_s, c
 	} else if (!json_is_true(json_object_get(answer, "ok"))) {
 		const char *why = json_string_value(json_object_get(answer, "error"));
 
-		snprintf(err, errlen, "%s", why ? why : "refused, without a reason");
+		text_lines(why ? why : "refused, without a reason", err, errlen);
 		json_decref(answer);
 		answer = NULL;
 	}

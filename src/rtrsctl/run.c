@@ -67,7 +67,7 @@ static json_t *ask_program(const struct ctx *ctx, const char *socket, const char
 static size_t ask_all(const struct ctx *ctx, const struct found *found, const char *command,
 		      const char *member, json_t **answers)
 {
-	static char err[16384];		/* mistakes of a file, a line each */
+	static char err[TEXT_MAX_BYTES];
 	size_t n = 0;
 
 	for (size_t i = 0; i < found->n; i++) {

@@ -14,8 +14,6 @@
 #include "say.h"
 #include "text.h"
 
-#define TEXT_MAX_BYTES 16384		/* the mistakes of a file, a line each */
-
 static bool json, check;
 
 void say_json(void)

@@ -6,6 +6,8 @@
 /* Exit status of the program (man/rtrsctl.pod). */
 enum { EXIT_DONE, EXIT_REFUSED, EXIT_USAGE, EXIT_UNWELL };
 
+#define TEXT_MAX_BYTES 16384		/* of an error: the mistakes of a file, a line each */
+
 struct found;
 
 /* From now on write errors as JSON: {"ok":false,"error":TEXT}, a line of standard output.  Before

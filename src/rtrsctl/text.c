@@ -63,6 +63,26 @@ const char *text_safe(const char *text, char *buf, size_t len)
 	return buf;
 }
 
+const char *text_lines(const char *text, char *buf, size_t len)
+{
+	const size_t more = 40;		/* of the last line */
+	size_t n = len - more, left = 0;
+
+	if (strlen(text) < len) {
+		strcpy(buf, text);
+		return buf;
+	}
+	while (n && text[n] != '\n')
+		n--;
+	for (const char *end = text + n; end && end[1]; end = strchr(end + 1, '\n'))
+		left++;
+	if (n)
+		snprintf(buf, len, "%.*s\nand %zu lines more", (int)n, text, left);
+	else
+		snprintf(buf, len, "%s", text);
+	return buf;
+}
+
 const char *text_program(const json_t *answer, char *buf, size_t len)
 {
 	const char *program = answer_string(answer, "program"),

@@ -19,6 +19,9 @@ const char *text_date(time_t at, char *buf, size_t len);
 /* Mask the control characters in @text, which a peer may have chosen, for a terminal.  Returns
  * @buf, with as much of @text as fits. */
 const char *text_safe(const char *text, char *buf, size_t len);
+/* Write @text, lines, to @buf; of a text that is too long as many whole lines as fit, and a line
+ * that says how many are left out.  @len is at least 128.  Returns @buf. */
+const char *text_lines(const char *text, char *buf, size_t len);
 
 /* Write the kind and the name of the program of @answer: "rtrs-server disk0".  Returns @buf. */
 const char *text_program(const json_t *answer, char *buf, size_t len);

@@ -53,6 +53,7 @@ UNIT_TESTS = \
 	%D%/test-tls-judge.crit \
 	%D%/test-tls-stream.crit \
 	%D%/test-rtrsctl-args.crit \
+	%D%/test-rtrsctl-text.crit \
 	%D%/test-mask.crit \
 	%D%/test-metric.crit \
 	%D%/test-metric-host.crit \
@@ -324,6 +325,16 @@ EXTRA_DIST += %D%/auth-vectors.py
 %C%_test_top_rows_crit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrsctl
 %C%_test_top_rows_crit_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
 %C%_test_top_rows_crit_LDADD = libctl.la libbase.la $(JANSSON_LIBS) $(CRITERION_LIBS)
+%C%_test_rtrsctl_text_crit_SOURCES = \
+	%D%/test-rtrsctl-text.c \
+	%D%/unit.h \
+	src/rtrsctl/answer.c \
+	src/rtrsctl/text.c \
+	src/rtrsctl/width.c \
+	$(NULL)
+%C%_test_rtrsctl_text_crit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrsctl
+%C%_test_rtrsctl_text_crit_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
+%C%_test_rtrsctl_text_crit_LDADD = libctl.la libbase.la $(JANSSON_LIBS) $(CRITERION_LIBS)
 %C%_test_opt_file_crit_SOURCES = %D%/test-opt-file.c %D%/unit.h
 %C%_test_opt_file_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_opt_file_crit_LDADD = libopt.la libbase.la $(CRITERION_LIBS)
