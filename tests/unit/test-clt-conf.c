@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "clt-conf.h"
 #include "rtrs-msg.h"
+#include "rundir.h"
 
 static const struct clt_front front = { .name = "front", .program = "the-front-end",
 					.help = "front --help" };
@@ -262,6 +263,24 @@ Test(clt_conf, session_names)
 	cr_assert_eq(set("sessname", "mine"), 0);
 	clt_conf_sessname(&conf, a);
 	cr_assert_str_eq(a, "mine");
+}
+
+Test(clt_conf, names_have_a_length)
+{
+	static const unsigned lens[] = { RUNDIR_NAME_MAX - 2, RUNDIR_NAME_MAX - 1, RUNDIR_NAME_MAX,
+					 4 * RUNDIR_NAME_MAX };
+	static char name[4 * RUNDIR_NAME_MAX + 1];
+
+	for_each_case(len, lens) {
+		clt_conf_init(&conf, &front);
+		memset(name, 'n', sizeof(name));
+		name[*len] = '\0';
+		cr_assert_eq(set("name", name), *len < RUNDIR_NAME_MAX ? 0 : -1, "%u", *len);
+		if (*len < RUNDIR_NAME_MAX)
+			cr_assert_str_eq(conf.name, name);
+		else
+			cr_assert(strstr(error, "expected 1 to 255 bytes"), "%s", error);
+	}
 }
 
 /* One of both would be ignored; paths alone are a list. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "conf.h"
+#include "rundir.h"
 #include <sys/sysinfo.h>
 
 #include "opt-rules.h"
@@ -664,6 +665,27 @@ Test(conf, allow_names_have_a_length)
 			     n);
 		if (n <= 128)
 			cr_assert_str_eq(list_text(&list), text);
+	}
+}
+
+Test(conf, names_have_a_length)
+{
+	static const unsigned lens[] = { RUNDIR_NAME_MAX - 2, RUNDIR_NAME_MAX - 1, RUNDIR_NAME_MAX,
+					 4 * RUNDIR_NAME_MAX };
+	static char word[16 + 4 * RUNDIR_NAME_MAX], err[4096];
+	char *argv[] = { (char *)"rtrs-server", word, spec, NULL };
+
+	for_each_case(len, lens) {
+		struct srv_conf conf;
+
+		snprintf(word, sizeof(word), "--name=%0*d", (int)*len, 0);
+		cr_assert_eq(parse_words(&conf, 3, argv, err, sizeof(err)),
+			     *len < RUNDIR_NAME_MAX ? OPT_RUN : OPT_USAGE, "%u: %s", *len, err);
+		if (*len < RUNDIR_NAME_MAX)
+			cr_assert_str_eq(conf.name, word + strlen("--name="));
+		else
+			cr_assert(strstr(err, "expected 1 to 255 bytes"), "%s", err);
+		conf_fini(&conf);
 	}
 }
 

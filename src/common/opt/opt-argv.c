@@ -98,8 +98,21 @@ static void tell_bad_option(const struct opt_table *table, int opt, char **argv,
 			 table->program);
 	else
 		snprintf(err, len,
-			 "option '%s' is unknown, ambiguous or takes no value%s: see %s --help",
-			 text, did_you_mean(table, word, meant, sizeof(meant)), table->program);
+			 "option '%.*s' is unknown, ambiguous or takes no value%s: see %s --help",
+			 (int)(len / 2), text, did_you_mean(table, word, meant, sizeof(meant)),
+			 table->program);
+}
+
+/* Write to @err that the value @text is refused, and why: of a long value a part, so that the
+ * reason has room. */
+static void tell_bad_value(const struct opt *row, const char *text, const char *why, char *err,
+			   size_t len)
+{
+	size_t others = strlen(row->name) + strlen(why) + sizeof("-- '...': ");
+	size_t room = len > others ? len - others : 0;
+
+	snprintf(err, len, "--%s '%.*s%s': %s", row->name, (int)room, text,
+		 strlen(text) > room ? "..." : "", why);
 }
 
 static enum opt_result read_option(const struct opt_table *table, const struct opt *row, void *conf,
@@ -119,7 +132,7 @@ static enum opt_result read_option(const struct opt_table *table, const struct o
 	rc = opt_read(row, conf, optarg, why, sizeof(why));
 	if (!rc)
 		return OPT_RUN;
-	snprintf(err, len, "--%s '%s': %s", row->name, optarg ? optarg : "", why);
+	tell_bad_value(row, optarg ? optarg : "", why, err, len);
 	return rc == -EINVAL ? OPT_USAGE : OPT_FAILED;
 }
 
