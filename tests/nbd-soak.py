@@ -30,6 +30,9 @@ class Client:
         self.base = index * SLOTS * SLOT
         self.stored = {}        # slot: (version, length) that was answered for last
         self.flying = {}        # slot: [cookie, buffer, version, length, is a write]
+        # libnbd 1.14 (Debian 12) never lets a buffer go that it was given for a request, so each
+        # slot has one for all its requests.
+        self.bufs = [memoryview(bytearray(SLOT)) for _ in range(SLOTS)]
         self.version = index << 20
         self.handle = None      # None: no connection is begun
         self.ready = False      # requests can be sent
@@ -64,10 +67,12 @@ class Client:
             # Large ones have several parts, small ones have their data in a block of input.
             length = random.choice([SLOT, SLOT, SLOT - 512, 200 << 10, 64 << 10, 4096])
             version = self.version
-            buf = nbd.Buffer.from_bytearray(content(version, slot * SLOT, length))
+            buf = self.bufs[slot][:length]
+            buf[:] = content(version, slot * SLOT, length)
         else:
             version, length = self.stored[slot]
-            buf = nbd.Buffer(length)
+            buf = self.bufs[slot][:length]
+            buf[:] = bytes(length)
         job = [None, buf, version, length, write]
         self.flying[slot] = job     # if the gateway goes now, it is sent to the next one
         job[0] = self.send(slot, *job[1:])
@@ -78,7 +83,7 @@ class Client:
         done += 1
         if write:
             self.stored[slot] = (version, length)
-        elif buf.to_bytearray() != content(version, slot * SLOT, length):
+        elif buf != content(version, slot * SLOT, length):
             sys.exit('slot %d of the client at %d has other data than WRITE %d' %
                      (slot, self.base, version))
 
