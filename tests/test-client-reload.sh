@@ -320,10 +320,13 @@ for front in nbdkit gateway; do
 	says 'tls-certificates: read again'
 	load_goes_on
 	rm "$tmp/own/ca-crl.pem"
+	refused "tls-certificates: $tmp/own/ca-crl.pem is gone: expected a list"
+	revocations "$tmp/pki2" "$tmp/own/ca-crl.pem" 'crl_next_update = 100'
 	says 'tls-certificates: read again'
 	load_goes_on
 	load_end
 	stop_process "$client_pid"
+	rm "$tmp/own/ca-crl.pem"
 	stop_process "$server_pid"
 done
 
@@ -396,6 +399,9 @@ chmod 600 "$tmp/live/server-key.pem"
 says 'nbd tls-certificates: read again'
 must_fail info
 rm "$tmp/live/ca-crl.pem"
+refused "--tls-certificates: $tmp/live/ca-crl.pem is gone: expected a list"
+must_fail info
+revocations "$tmp/pki" "$tmp/live/ca-crl.pem" 'crl_next_update = 100'
 says 'nbd tls-certificates: read again'
 info
 stop_process "$client_pid"

@@ -24,9 +24,8 @@ trusts() {
 		for name in alice bob carol; do
 			case " $* " in *" $name "*) ;; *) revoked+=("$name") ;; esac
 		done
-		rm -f "$tmp/live/ca-crl.pem"
-		[ ${#revoked[@]} -eq 0 ] || revocations "$tmp/pki" "$tmp/live/ca-crl.pem" \
-			'crl_next_update = 100' "${revoked[@]}"
+		revocations "$tmp/pki" "$tmp/live/ca-crl.pem" 'crl_next_update = 100' \
+			"${revoked[@]}"
 	else
 		cat "${files[@]/%/.psk}" >"$tmp/server.psk"
 	fi
