@@ -99,6 +99,33 @@ static void tls_is_refused(void)
 	}
 }
 
+#define TLS_RECORD_MAX 16640u		/* as tcp-hs-tls.c has it */
+
+/* A hello of @len bytes, of which all are skipped, is followed by a CONNECT. */
+static void hello_of(uint16_t len)
+{
+	static uint8_t hello[5 + TLS_RECORD_MAX];
+	struct raw_frame f = raw_handshake(RAW_REJECT, 0);
+	uint8_t want[RAW_HDR], got[RAW_HDR];
+	int fd = raw_socket(&w);
+
+	f.flags = 2;
+	raw_encode(want, &f);
+	f = raw_handshake(RAW_CONNECT, 0);
+	raw_encode(got, &f);
+	memset(hello, 0x11, sizeof(hello));	/* no CONNECT is in it */
+	memcpy(hello, (uint8_t[]){ 0x16, 3, 1, (uint8_t)(len >> 8), (uint8_t)len }, 5);
+	w.nrequests = 0;
+	raw_send(&w, fd, hello, 5u + len);
+	raw_send(&w, fd, got, sizeof(got));
+	raw_recv(&w, fd, got, sizeof(got));
+	check(memcmp(want, got, sizeof(got)) == 0);
+	world_until(&w, w.nrequests);
+	fab_reject(w.request->conn, NULL, 0);
+	end_gone(w.request);
+	close(fd);
+}
+
 /* What a stranger may say, what the log says about it, and whether it is answered by REJECT. */
 static void stranger_says(const void *what, size_t len, bool rejected, const char *told)
 {
@@ -135,6 +162,14 @@ static void strangers_talk(void)
 	/* It waits for the server's line, and sends no more. */
 	stranger_says("SSH-2.0-y\r\n", 11, false, "does not speak RTRS (it said 'SSH-2.0-y')");
 	tls_is_refused();
+	hello_of(TLS_RECORD_MAX - 1);
+	hello_of(TLS_RECORD_MAX);
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned len = i ? UINT16_MAX : TLS_RECORD_MAX + 1;
+		const uint8_t longer[RAW_HDR] = { 0x16, 3, 1, (uint8_t)(len >> 8), (uint8_t)len };
+
+		stranger_says(longer, sizeof(longer), false, "does not speak RTRS");
+	}
 	f = raw_handshake(RAW_ACCEPT, 0);
 	raw_encode(hdr, &f);
 	stranger_says(hdr, sizeof(hdr), false, "expected CONNECT");

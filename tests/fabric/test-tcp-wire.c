@@ -19,6 +19,7 @@
 
 static struct world w;
 static unsigned nrecvmsg, nsendmsg;
+static size_t npieces;			/* most of a sendmsg() */
 
 ssize_t __real_recvmsg(int fd, struct msghdr *msg, int flags);
 ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
@@ -55,6 +56,7 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags)
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	nsendmsg++;
+	npieces = MAX(npieces, msg->msg_iovlen);
 	return __real_sendmsg(fd, msg, flags);
 }
 
@@ -350,6 +352,54 @@ static void partial_writes(void)
 	region_destroy(&src);
 	end_free(e);
 	free(want);
+}
+
+#define TX_IOV_MAX 128u			/* as tcp-tx.c has it */
+
+/* A chain of @n requests of @sges elements, each of which is a piece beside the header, takes
+ * @calls. */
+static void chain_of_pieces(unsigned n, unsigned sges, unsigned calls)
+{
+	const struct fab_qp_attr attr = { .max_send_wr = 4 * TX_IOV_MAX, .max_recv_wr = 1,
+					  .max_send_sge = 2 };
+	struct raw_frame f = { .op = RAW_WRITE_IMM, .rkey = 5, .addr = 77, .length = 10 * sges };
+	static struct ibv_send_wr wr[4 * TX_IOV_MAX];
+	struct ibv_sge sge[2];
+	struct region src;
+	struct end *e;
+	int fd = raw_connect(&w, &e, &attr);
+
+	src = region_create(e->pd, 20, 0);
+	for (unsigned i = 0; i < 20; i++)
+		src.mem[i] = (uint8_t)(i + 1);
+	for (unsigned i = 0; i < 2; i++)
+		sge[i] = region_sge(&src, 10 * i, 10);
+	for (unsigned i = 0; i < n; i++) {
+		wr[i] = wr_write_imm(i, sge, f.addr, f.rkey, i);
+		wr[i].num_sge = (int)sges;
+	}
+	nsendmsg = npieces = 0;
+	check_eq(post(e, wr, n), 0);
+	check_eq(nsendmsg, calls);
+	check(npieces <= TX_IOV_MAX);
+	for (f.imm = 0; f.imm < n; f.imm++)
+		expect(fd, &f, src.mem);
+	close(fd);
+	world_until(&w, e->drained);
+	region_destroy(&src);
+	end_free(e);
+}
+
+static void pieces_of_a_call(void)
+{
+	for (unsigned sges = 0; sges <= 2; sges++) {
+		unsigned n = TX_IOV_MAX / (1 + sges);	/* as many as one call takes */
+
+		chain_of_pieces(n - 1, sges, 1);
+		chain_of_pieces(n, sges, 1);
+		chain_of_pieces(n + 1, sges, 2);
+		chain_of_pieces(4 * n, sges, 4);
+	}
 }
 
 /* Where the peer waits for payload nothing else may come, DISCONNECT neither: it would be
@@ -746,6 +796,7 @@ int main(void)
 		{ "completion_before_arm", completion_before_arm },
 		{ "drained_after_the_failure", drained_after_the_failure },
 		{ "partial_writes", partial_writes },
+		{ "pieces_of_a_call", pieces_of_a_call },
 		{ "disconnect_inside_a_frame", disconnect_inside_a_frame },
 		{ "system_calls", system_calls },
 		{ "endless", endless },

@@ -45,6 +45,8 @@ UNIT_TESTS = \
 	%D%/test-nbd-tls.crit \
 	%D%/test-nbd-visit.crit \
 	%D%/test-number.crit \
+	%D%/test-certs.crit \
+	%D%/test-fab-limits.crit \
 	%D%/test-psk.crit \
 	%D%/test-opt.crit \
 	%D%/test-opt-file.crit \
@@ -265,6 +267,13 @@ nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D
 %C%_test_auth_chap_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_auth_chap_crit_LDADD = libauth.la libpsk.la libbase.la $(CRITERION_LIBS)
 EXTRA_DIST += %D%/auth-vectors.py
+%C%_test_certs_crit_SOURCES = %D%/test-certs.c %D%/unit.h
+%C%_test_certs_crit_CFLAGS = $(UNIT_CFLAGS) $(GNUTLS_CFLAGS)
+%C%_test_certs_crit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=gnutls_certificate_get_peers
+%C%_test_certs_crit_LDADD = libfab.la libbase.la libclock.la $(GNUTLS_LIBS) $(CRITERION_LIBS)
+%C%_test_fab_limits_crit_SOURCES = %D%/test-fab-limits.c %D%/unit.h
+%C%_test_fab_limits_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_fab_limits_crit_LDADD = libfab.la libbase.la libclock.la $(GNUTLS_LIBS) $(CRITERION_LIBS)
 %C%_test_psk_crit_SOURCES = %D%/test-psk.c %D%/unit.h
 %C%_test_psk_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_psk_crit_LDADD = libpsk.la libbase.la $(CRITERION_LIBS)

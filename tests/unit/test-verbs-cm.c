@@ -71,11 +71,13 @@ int rdma_listen(struct rdma_cm_id *id, int backlog)
 
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst, int ms)
 {
+	cr_assert_eq(ms, 5000);		/* VERBS_RESOLVE_MS, which librdmacm keeps */
 	return 0;
 }
 
 int rdma_resolve_route(struct rdma_cm_id *id, int ms)
 {
+	cr_assert_eq(ms, 5000);
 	return 0;
 }
 
@@ -146,7 +148,7 @@ static void teardown(void)
 
 TestSuite(verbs_cm, .init = setup, .fini = teardown);
 
-static void connect_to_peer(bool answered)
+static void resolve_address(void)
 {
 	struct fab_addr dst = { .provider = fab_provider_find("rdma"),
 				.len = sizeof(struct sockaddr_in) };
@@ -154,7 +156,17 @@ static void connect_to_peer(bool answered)
 	dst.ss.ss_family = AF_INET;
 	cr_assert_eq(fab_conn_create(cm, NULL, &conn), 0);
 	cr_assert_eq(fab_resolve(conn, NULL, &dst), 0);
+}
+
+static void resolve_peer(void)
+{
+	resolve_address();
 	cr_assert_eq(tell(made, RDMA_CM_EVENT_ADDR_RESOLVED, 0), 0);
+}
+
+static void connect_to_peer(bool answered)
+{
+	resolve_peer();
 	cr_assert_eq(tell(made, RDMA_CM_EVENT_ROUTE_RESOLVED, 0), 1);
 	cr_assert_eq(ev.type, FAB_EVENT_ROUTE_RESOLVED);
 	cr_assert_eq(fab_connect(conn, NULL, 0), 0);
@@ -233,6 +245,24 @@ Test(verbs_cm, ends_of_a_connection)
 			  fab_conn_cause(conn));
 		if (*c->cause)
 			cr_assert_eq(fab_poll(conn, &wc, 1), -ENOTCONN, "case %td", c - cases);
+		fab_conn_destroy(conn);
+		conn = NULL;
+	}
+}
+
+/* Nobody has the address, or no route leads there, and the time is over. */
+Test(verbs_cm, resolving_has_a_time)
+{
+	for (unsigned route = 0; route < 2; route++) {
+		if (route)
+			resolve_peer();
+		else
+			resolve_address();
+		cr_assert_eq(tell(made, route ? RDMA_CM_EVENT_ROUTE_ERROR :
+				  RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT), 1);
+		cr_assert(ev.type == FAB_EVENT_UNREACHABLE && ev.conn == conn);
+		cr_assert_eq(ev.status, -ETIMEDOUT);
+		cr_assert_neq(*fab_conn_cause(conn), '\0');
 		fab_conn_destroy(conn);
 		conn = NULL;
 	}

@@ -171,7 +171,7 @@ Test(verbs_dev, many_that_are_removed)
 		verbs_dev_removed(&gone[i]);
 	for (unsigned i = 0; i < 64; i++)
 		cr_assert(verbs_dev_is_removed(&gone[i]), "%u", i);
-	/* The oldest for the 65th. */
+	/* The oldest for the 65th (REMOVED_MAX). */
 	verbs_dev_removed(&gone[64]);
 	cr_assert(verbs_dev_is_removed(&gone[64]) && !verbs_dev_is_removed(&gone[0]));
 	verbs_dev_removed(&gone[65]);

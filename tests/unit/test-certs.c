@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How many certificates a peer may send that is judged again after its handshake, and how long the
+ * file of an authority may be (fab-certs.h). */
+#include "unit.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+
+#include "fab-certs.h"
+
+#define CHAIN_MAX 16u			/* as fab-certs.c has it */
+#define ALL (4 * CHAIN_MAX)
+#define PEM_FILE_MAX (16 << 20)		/* likewise */
+
+static gnutls_x509_privkey_t key;	/* of everybody */
+static gnutls_datum_t sent[ALL];	/* by the peer: its own, and who signed the one before */
+static unsigned nsent;
+
+const gnutls_datum_t *__wrap_gnutls_certificate_get_peers(gnutls_session_t session, unsigned *n);
+
+const gnutls_datum_t *__wrap_gnutls_certificate_get_peers(gnutls_session_t session, unsigned *n)
+{
+	*n = nsent;
+	return sent;
+}
+
+#define ok(call) cr_assert_geq((call), 0, "%s", #call)
+
+/* @by: NULL for one that signs itself. */
+static gnutls_x509_crt_t certificate(unsigned serial, gnutls_x509_crt_t by, bool ca)
+{
+	gnutls_x509_crt_t crt;
+	char name[32];
+
+	snprintf(name, sizeof(name), "CN=number %u", serial);
+	ok(gnutls_x509_crt_init(&crt));
+	ok(gnutls_x509_crt_set_version(crt, 3));
+	ok(gnutls_x509_crt_set_serial(crt, &serial, sizeof(serial)));
+	ok(gnutls_x509_crt_set_activation_time(crt, time(NULL) - 3600));
+	ok(gnutls_x509_crt_set_expiration_time(crt, time(NULL) + 36000));
+	ok(gnutls_x509_crt_set_dn(crt, name, NULL));
+	ok(gnutls_x509_crt_set_key(crt, key));
+	ok(gnutls_x509_crt_set_basic_constraints(crt, ca, -1));
+	ok(gnutls_x509_crt_set_key_usage(crt, ca ? GNUTLS_KEY_KEY_CERT_SIGN :
+					 GNUTLS_KEY_DIGITAL_SIGNATURE));
+	ok(gnutls_x509_crt_sign2(crt, by ? by : crt, key, GNUTLS_DIG_SHA256, 0));
+	return crt;
+}
+
+static char err[256];
+
+/* A set of certificates with the authority @ca alone, in a file that zero bytes make @len bytes
+ * long; 0: no more than it takes.  NULL: refused, with @err. */
+static struct fab_certs *trusting(gnutls_x509_crt_t ca, off_t len)
+{
+	char dir[] = "/tmp/test-certs.XXXXXX", path[64];
+	struct fab_certs *certs = NULL;
+	gnutls_datum_t pem;
+	FILE *f;
+
+	cr_assert(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/ca-cert.pem", dir);
+	ok(gnutls_x509_crt_export2(ca, GNUTLS_X509_FMT_PEM, &pem));
+	f = fopen(path, "w");
+	cr_assert(f && fwrite(pem.data, pem.size, 1, f) == 1 && !fclose(f));
+	cr_assert(!len || !truncate(path, len));
+	gnutls_free(pem.data);
+	if (fab_certs_read(dir, false, NULL, &certs, err, sizeof(err)))
+		certs = NULL;
+	unlink(path);
+	rmdir(dir);
+	return certs;
+}
+
+static void begin(void)
+{
+	ok(gnutls_x509_privkey_init(&key));
+	ok(gnutls_x509_privkey_generate(key, GNUTLS_PK_ECDSA,
+					GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0));
+}
+
+static void end(void)
+{
+	gnutls_x509_privkey_deinit(key);
+}
+
+TestSuite(certs, .init = begin, .fini = end);
+
+Test(certs, files_up_to_the_limit)
+{
+	static const off_t lens[] = { PEM_FILE_MAX - 1, PEM_FILE_MAX, PEM_FILE_MAX + 1,
+				      4 * PEM_FILE_MAX };
+	gnutls_x509_crt_t ca = certificate(1, NULL, true);
+
+	for_each_case(len, lens) {
+		struct fab_certs *certs = trusting(ca, *len);
+
+		cr_assert_eq(!!certs, *len <= PEM_FILE_MAX, "%lld: %s", (long long)*len, err);
+		cr_assert(certs || strstr(err, "ca-cert.pem: "), "%s", err);
+		fab_certs_put(certs);
+	}
+	gnutls_x509_crt_deinit(ca);
+}
+
+Test(certs, chains_up_to_the_limit)
+{
+	gnutls_x509_crt_t signers[ALL], leaf;
+	struct fab_certs *certs;
+
+	for (unsigned i = 0; i < ALL; i++)
+		signers[i] = certificate(i + 1, i ? signers[i - 1] : NULL, true);
+	certs = trusting(signers[0], 0);
+	cr_assert(certs, "%s", err);
+	for (nsent = 1; nsent <= ALL; nsent++) {
+		leaf = certificate(1000, signers[nsent - 1], false);
+		ok(gnutls_x509_crt_export2(leaf, GNUTLS_X509_FMT_DER, &sent[0]));
+		for (unsigned i = 1; i < nsent; i++)
+			ok(gnutls_x509_crt_export2(signers[nsent - i], GNUTLS_X509_FMT_DER,
+						   &sent[i]));
+		cr_assert_eq(fab_certs_trust(certs, NULL, NULL, true, false), nsent <= CHAIN_MAX, "%u",
+			     nsent);
+		for (unsigned i = 0; i < nsent; i++)
+			gnutls_free(sent[i].data);
+		gnutls_x509_crt_deinit(leaf);
+	}
+	fab_certs_put(certs);
+	for (unsigned i = 0; i < ALL; i++)
+		gnutls_x509_crt_deinit(signers[i]);
+}
