@@ -206,10 +206,10 @@ signal_taken() {
 	grep -q -E '^ShdPnd:[[:space:]]*0*$' "/proc/$1/status"
 }
 bench_reads early
-# The main thread, the loop, for four IOs, and the bound of the end: no thread polls.  TSan has a
-# thread of its own.
-threads=3
-case $SANITIZERS in *thread*) threads=4 ;; esac
+# The main thread, the loop, for four IOs, the log, and the bound of the end: no thread polls.  TSan
+# has a thread of its own.
+threads=4
+case $SANITIZERS in *thread*) threads=5 ;; esac
 tasks=("/proc/$bench_pid/task"/*)
 is "threads" ${#tasks[@]} $threads
 kill -TERM "$bench_pid"

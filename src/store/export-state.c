@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the mappings of the state files, from export_state_open() or export_state_take() to
+/* Owns the state files, from export_state_open() or export_state_take() to
  * export_state_leave(), and opens their directory, which exports_fini() closes.  Main thread, or a
  * worker (export-life.h).
  *
  * A state file is NAME.state, where NAME is the id of the store, so the state is found under any
- * name of the export.  The file has the size of a page and belongs to the server with the lock.
+ * name of the export.  The file has one record and belongs to the server with the lock.
  * The file "id" has a random number of the directory.  A client that was told this number and finds
  * another cannot know what the servers in between have seen.  A state file without a loss is
  * deleted with its server.  A failure here may make a clean restart look like a loss, and never
@@ -14,9 +14,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,11 +28,7 @@
 #include "random.h"
 #include "util.h"
 
-#define STATE_MAGIC "rtrsync1"
-#define STATE_SIZE 4096
 #define ID_FILE "id"
-
-_Static_assert(sizeof(struct export_state) <= STATE_SIZE, "a state file has room for the state");
 
 static uint64_t random_number(void)
 {
@@ -44,12 +40,12 @@ static uint64_t random_number(void)
 
 bool export_state_adopt(struct export_state *state)
 {
-	/* ORDER: the loss first.  A server killed in between counts the loss twice, instead of
-	 * never. */
+	LOCK_SCOPE(&state->lock);
 	if (!atomic_load(&state->syncing))
 		return false;
 	atomic_fetch_add(&state->losses, 1);
 	atomic_store(&state->syncing, 0);
+	export_record_write(state);
 	return true;
 }
 
@@ -85,86 +81,53 @@ static int read_id(int dirfd, uint64_t *id)
 
 /* ---- one file ---- */
 
-static void state_init(struct export_state *state, uint64_t losses)
-{
-	atomic_store(&state->losses, losses);
-	atomic_store(&state->syncing, 0);
-	memcpy(state->magic, STATE_MAGIC, sizeof(state->magic));
-}
-
-/* Give @store the mapped @state, with the losses that @store knows of. */
-static void set_state(struct store *store, struct export_state *state)
+/* Give @store the @state with what an earlier server left in @record. */
+static void set_state(struct store *store, struct export_state *state, struct export_record *record,
+		      bool is_new)
 {
 	uint64_t known = atomic_load(&store->own_state.losses);
 
+	if (!is_new && !export_record_is_ours(record)) {
+		log_warn(store_oldest_name(store)->name,
+			 "its state file is none of this program, or its server was killed while "
+			 "it was made: clients will take this start for a reboot of the host");
+		*record = (struct export_record){ .losses = random_number() };
+	}
+	atomic_store(&state->losses, record->losses);
+	atomic_store(&state->syncing, record->syncing);
 	if (atomic_load(&state->losses) < known)
 		atomic_store(&state->losses, known);
+	export_record_write(state);
 	atomic_store_explicit(&store->state, state, memory_order_release);
-}
-
-/* Map the page of the state file @name; NULL with -errno in *@rc.  *@is_new: the file was empty. */
-static struct export_state *map_file(const char *name, int dirfd, bool *is_new, int *rc)
-{
-	_cleanup_close_ int fd = openat(dirfd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
-					0600);
-	struct stat st;
-	void *map;
-
-	if (fd < 0 || fstat(fd, &st) < 0) {
-		*rc = -errno;
-		return NULL;
-	}
-	/* Allocate the page now: a page that a full file system cannot give later is SIGBUS. */
-	*rc = -posix_fallocate(fd, 0, STATE_SIZE);
-	if (*rc)
-		return NULL;
-	*is_new = !st.st_size;
-	map = mmap(NULL, STATE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (map != MAP_FAILED)
-		return map;
-	*rc = -errno;
-	return NULL;
-}
-
-/* Map the state file of @store.  0 or -errno. */
-static int map_state(struct store *store, int dirfd)
-{
-	char name[STORE_ID_NAME_MAX];
-	struct export_state *state;
-	bool is_new;
-	int rc;
-
-	store_id_name(&store->id, "state", name, sizeof(name));
-	state = map_file(name, dirfd, &is_new, &rc);
-	if (!state)
-		return rc;
-	if (is_new)
-		state_init(state, 0);
-	if (memcmp(state->magic, STATE_MAGIC, sizeof(state->magic))) {
-		log_warn(store_oldest_name(store)->name,
-			 "'%s' is no state of this program, or its server was killed while it was "
-			 "made: clients will take this start for a reboot of the host",
-			 name);
-		state_init(state, random_number());
-	}
-	set_state(store, state);
-	return 0;
 }
 
 int export_state_take(struct exports *e, struct store *store)
 {
 	const struct export *ex = store_oldest_name(store);
-	int rc;
+	char name[STORE_ID_NAME_MAX];
+	struct export_state *state;
+	struct export_record record;
+	bool is_new = false;
+	int fd;
 
 	if (e->state_dir < 0 || store_state(store) != &store->own_state)
 		return 0;
-	rc = map_state(store, e->state_dir);
-	if (!rc && export_state_adopt(store_state(store)))
+	store_id_name(&store->id, "state", name, sizeof(name));
+	fd = export_record_open(name, e->state_dir, &record, &is_new);
+	if (fd < 0)
+		return fd;
+	state = export_record_create(fd);
+	if (!state) {
+		close(fd);
+		return -ENOMEM;
+	}
+	set_state(store, state, &record, is_new);
+	if (export_state_adopt(state))
 		log_event(LOG_LEVEL_WARN, LOG_FIELDS(WRITES_LOST, .export = ex->name), ex->name,
 			  "the server before this one ended while '%s' was synced: clients "
 			  "with unflushed writes are told",
 			  ex->path);
-	return rc;
+	return 0;
 }
 
 void export_state_leave(struct exports *e, struct store *store)
@@ -181,7 +144,7 @@ void export_state_leave(struct exports *e, struct store *store)
 	}
 	atomic_store(&store->own_state.losses, atomic_load(&state->losses));
 	atomic_store(&store->state, &store->own_state);
-	munmap(state, STATE_SIZE);
+	export_record_destroy(state);
 }
 
 /* ---- all of them ---- */

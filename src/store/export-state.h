@@ -3,27 +3,18 @@
  *
  * The kernel tells a write-back error once.  A server that was told may end, or a server may be
  * killed before the kernel tells.  Then a FLUSH of the next server would succeed without the data.
- * So this knowledge lies in memory shared with a small file: one file for each exported file with a
- * writer, in a directory with the lifetime of the host's boot (/run/nbdkit-rtrs).  A server that
- * finds a sync with a begin and without an end counts a loss. */
+ * So this knowledge is written to a small file before it counts: one file for each exported file
+ * with a writer, in a directory with the lifetime of the host's boot (/run/nbdkit-rtrs).  A server
+ * that finds a sync with a begin and without an end counts a loss. */
 #ifndef EXPORT_STATE_H
 #define EXPORT_STATE_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+
+#include "export-record.h"
 
 struct exports;
 struct store;
-
-struct export_state {
-	uint8_t magic[8];
-	/* Grows when an acknowledged write may have been lost.  Any thread. */
-	_Atomic(uint64_t) losses;
-	/* Syncs whose end is not known yet.  Any thread. */
-	_Atomic(uint64_t) syncing;
-};
 
 /* Take over @state from a server that has ended: a sync without an end is a loss.  Returns true if
  * a loss was counted. */

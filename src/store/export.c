@@ -91,7 +91,7 @@ void export_release(struct export *ex, enum rnbd_access_mode mode)
 		assert(count->writers);
 		count->writers--;
 		if (!count->writers && export_sync_error(ex))
-			atomic_fetch_add(&store_state(count)->losses, 1);
+			export_record_lose(store_state(count));
 	}
 	export_put(ex);
 }

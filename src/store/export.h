@@ -232,7 +232,7 @@ static inline struct export_state *export_sync_begun(struct export *ex)
 {
 	struct export_state *state = store_state(ex->store);
 
-	atomic_fetch_add(&state->syncing, 1);
+	export_record_begin(state);
 	return state;
 }
 
@@ -240,7 +240,7 @@ static inline struct export_state *export_sync_begun(struct export *ex)
  * if the sync failed.  Any thread. */
 static inline void export_sync_ended(struct export_state *state)
 {
-	atomic_fetch_sub(&state->syncing, 1);
+	export_record_end(state);
 }
 
 /* Latch @err of a failed sync of @ex, and count a loss.  ORDER: before export_sync_ended().  Any
@@ -250,7 +250,7 @@ static inline void export_sync_failed(struct export *ex, int err)
 	int none = 0;
 
 	atomic_compare_exchange_strong(&ex->store->sync_error, &none, err);
-	atomic_fetch_add(&store_state(ex->store)->losses, 1);
+	export_record_lose(store_state(ex->store));
 }
 
 #endif

@@ -25,6 +25,8 @@ libstore_la_SOURCES = \
 	%D%/export-io.h \
 	%D%/export-spec.c \
 	%D%/export-spec.h \
+	%D%/export-record.c \
+	%D%/export-record.h \
 	%D%/export-state.c \
 	%D%/export-state.h \
 	%D%/export.c \

@@ -69,6 +69,7 @@ struct store *store_create(struct list *stores, const struct store_id *id,
 	store->id = *id;
 	store->driver = driver;
 	list_init(&store->names);
+	export_record_init(&store->own_state);
 	atomic_init(&store->state, &store->own_state);
 	range_lock_init(&store->ranges);
 	if (driver->store_init)
@@ -80,6 +81,7 @@ struct store *store_create(struct list *stores, const struct store_id *id,
 void store_destroy(struct store *store)
 {
 	list_del(&store->link);
+	pthread_mutex_destroy(&store->own_state.lock);
 	range_lock_fini(&store->ranges);
 	free(store);
 }

@@ -472,7 +472,7 @@ void world_server_kill_on(struct world *w, const char *host, enum sim_kill how)
 		sim_disk_process_killed(w->disk, s->host);
 	if (how == SIM_KILL_POWER) {
 		w->boot[place]++;
-		memset(&w->state[place], 0, sizeof(w->state[place]));
+		export_record_init(&w->state[place]);
 	}
 	world_note(w, "%s %s", host, how == SIM_KILL_POWER ? "loses power" : "killed");
 	server_end(s);

@@ -289,6 +289,27 @@ Test(export_state, without_its_state_a_server_is_another_one)
 	cr_assert_neq(exports_losses(&exports), before, "no directory");
 }
 
+/* Somebody empties the file of a server that runs: the server goes on, and the file is whole again
+ * with the next sync. */
+Test(export_state, a_file_that_is_cut_short)
+{
+	uint64_t before, lost;
+
+	add(&exports, "a=f");
+	take(&exports, "state");
+	before = exports_losses(&exports);
+	cr_assert_eq(system("cd state && for f in *.state; do : >$f; done"), 0);
+	export_sync_begun(exports_find(&exports, "a"));
+	export_sync_failed(exports_find(&exports, "a"), -EIO);
+	export_sync_ended(store_state(exports_find(&exports, "a")->store));
+	lost = exports_losses(&exports);
+	cr_assert_neq(lost, before);
+	next_server_after_a_kill();
+	add(&exports, "a=f");
+	take(&exports, "state");
+	cr_assert_eq(exports_losses(&exports), lost);
+}
+
 Test(export_state, what_is_only_read_keeps_nothing)
 {
 	add(&exports, "a=f,readonly");
