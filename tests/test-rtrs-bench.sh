@@ -49,6 +49,13 @@ grep -q 'opened: disk, ro' "$server_log"
 # ---- writes and verify ----
 # Never written with --verify.
 differs 'offset 0: no block that was written with --verify' --rw=read --verify --number-ios=1
+# All of them are counted, and the first ten are told.
+for n in 9 10 11 40; do
+	differs 'offset 0: ' --rw=read --verify --number-ios="$n" >"$tmp/differs.out"
+	is "blocks told of $n" "$(grep -c 'verify: block at offset ' "$tmp/differs.err")" \
+		$((n < 10 ? n : 10))
+	grep -x "verified $n blocks: $n differ" "$tmp/differs.out"
+done
 bench --rw=write --verify --number-ios=1024 --iodepth=16 --json "$server" disk >"$tmp/write.json"
 is "read back" "$(value "$tmp/write.json" "d['write']['ios'], d['verified'], d['differing']")" \
 	"1024 1024 0"

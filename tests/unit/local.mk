@@ -53,6 +53,7 @@ UNIT_TESTS = \
 	%D%/test-bench-options.crit \
 	%D%/test-gate-options.crit \
 	%D%/test-tls-judge.crit \
+	%D%/test-gate-tls.crit \
 	%D%/test-tls-stream.crit \
 	%D%/test-rtrsctl-args.crit \
 	%D%/test-rtrsctl-text.crit \
@@ -93,6 +94,7 @@ UNIT_TESTS += \
 	%D%/test-export-size.crit \
 	%D%/test-export-state.crit \
 	%D%/test-reactor.crit \
+	%D%/test-store-file-holder.crit \
 	%D%/test-store-file-pr.crit \
 	%D%/test-store-file-share.crit \
 	%D%/test-store-taking.crit \
@@ -141,6 +143,11 @@ nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D
 %C%_test_nbd_guest_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
 %C%_test_nbd_guest_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_nbd_guest_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)
+%C%_test_gate_tls_crit_SOURCES = %D%/test-gate-tls.c src/rtrs-nbd/gate-tls.c $(nbd_by_hand)
+%C%_test_gate_tls_crit_CPPFLAGS = $(CLT_CPPFLAGS) $(NBD_CPPFLAGS) -I$(top_srcdir)/src/rtrs-nbd
+%C%_test_gate_tls_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_gate_tls_crit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=loop_post
+%C%_test_gate_tls_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)
 %C%_test_nbd_late_crit_SOURCES = %D%/test-nbd-late.c $(nbd_by_hand)
 %C%_test_nbd_late_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
 %C%_test_nbd_late_crit_CFLAGS = $(UNIT_CFLAGS)
@@ -491,6 +498,10 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 %C%_test_export_fs_crit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fstatfs
 %C%_test_export_fs_crit_LDADD = librtrsring.la librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 
+%C%_test_store_file_holder_crit_SOURCES = %D%/test-store-file-holder.c %D%/unit.h
+%C%_test_store_file_holder_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_store_file_holder_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_store_file_holder_crit_LDADD = librtrssrv.la libbase.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 %C%_test_store_file_pr_crit_SOURCES = %D%/test-store-file-pr.c %D%/pr-device.c %D%/pr-device.h %D%/unit.h
 %C%_test_store_file_pr_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_store_file_pr_crit_CFLAGS = $(UNIT_CFLAGS)
@@ -529,6 +540,8 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 UNIT_TESTS += \
 	%D%/test-clt-addr.crit \
 	%D%/test-clt-conf.crit \
+	%D%/test-clt-fds.crit \
+	%D%/test-clt-probe.crit \
 	%D%/test-clt-fsm.crit \
 	%D%/test-clt-op.crit \
 	%D%/test-clt-pick.crit \
@@ -545,6 +558,16 @@ UNIT_TESTS += \
 %C%_test_clt_conf_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_conf_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_clt_conf_crit_LDADD = libcltkit.la libclt.la libfab.la librtrs.la librnbd.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_clt_fds_crit_SOURCES = %D%/test-clt-fds.c %D%/unit.h
+%C%_test_clt_fds_crit_CPPFLAGS = $(CLT_CPPFLAGS)
+%C%_test_clt_fds_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_clt_fds_crit_LDADD = libcltkit.la $(CRITERION_LIBS)
+%C%_test_clt_probe_crit_SOURCES = %D%/test-clt-probe.c %D%/unit.h
+%C%_test_clt_probe_crit_CPPFLAGS = $(CLT_CPPFLAGS)
+%C%_test_clt_probe_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_clt_probe_crit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clt_start_run,--wrap=fab_provider_find
+%C%_test_clt_probe_crit_LDADD = libcltkit.la libcltloop.la libctl.la libclt.la libloop.la libfab.la \
+	librtrs.la librnbd.la libopt.la libbase.la libclock.la $(JANSSON_LIBS) $(CRITERION_LIBS)
 %C%_test_clt_reload_crit_SOURCES = %D%/test-clt-reload.c %D%/unit.h
 %C%_test_clt_reload_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_reload_crit_CFLAGS = $(UNIT_CFLAGS)

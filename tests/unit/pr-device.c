@@ -32,21 +32,16 @@ ssize_t __wrap_getrandom(void *buf, size_t len, unsigned flags)
 	return (ssize_t)len;
 }
 
-static unsigned count_keys(void)
+/* Put the keys, at most @room, into @keys.  Returns how many there are. */
+static unsigned list_keys(uint64_t *keys, unsigned room)
 {
 	unsigned n = 0;
 
-	for (int i = 0; i < NHOSTS; i++)
-		n += dev.keys[i] != 0;
+	for (int i = 0; i < NHOSTS; i++) {
+		if (dev.keys[i] && n++ < room)
+			keys[n - 1] = dev.keys[i];
+	}
 	return n;
-}
-
-static uint64_t nth_key(unsigned n)
-{
-	for (int i = 0; i < NHOSTS; i++)
-		if (dev.keys[i] && !n--)
-			return dev.keys[i];
-	return 0;
 }
 
 static int do_register(int host, const struct pr_registration *reg)
@@ -115,10 +110,13 @@ static void put_be64(uint8_t *p, uint64_t v)
 
 static int do_sg(struct sg_io_hdr *hdr)
 {
-	uint8_t all[8 + 8 * NHOSTS] = { 0 };
+	static uint8_t all[8 + 8 * NHOSTS];
+	static uint64_t keys[NHOSTS];
 	unsigned room = hdr->cmdp[7] << 8 | hdr->cmdp[8], len = 8;
 
+	memset(all, 0, sizeof(all));
 	cr_assert_eq(hdr->cmdp[0], 0x5e);
+	cr_assert_eq(hdr->timeout, 60000);	/* ms: SG_TIMEOUT_MS */
 	cr_assert_eq(room, hdr->dxfer_len);
 	if (dev.attentions > 0 || dev.illegal) {
 		/* In both formats of sense data. */
@@ -129,8 +127,10 @@ static int do_sg(struct sg_io_hdr *hdr)
 		return 0;
 	}
 	if (hdr->cmdp[1] == 0) {
-		for (unsigned i = 0; i < count_keys(); i++, len += 8)
-			put_be64(all + len, nth_key(i));
+		unsigned n = list_keys(keys, NHOSTS);
+
+		for (unsigned i = 0; i < n; i++, len += 8)
+			put_be64(all + len, keys[i]);
 	} else if (dev.holder >= 0 || dev.everybody) {
 		put_be64(all + 8, dev.everybody ? 0 : dev.keys[dev.holder]);
 		len = 24;
@@ -147,7 +147,6 @@ static int do_read(unsigned nr, void *arg)
 {
 	struct { uint32_t generation, num; uint64_t ptr; } keys;
 	struct { uint64_t key; uint32_t generation, type; } rsv = { 0 };
-	unsigned room;
 
 	if (nr == READ_RESERVATION) {
 		if (dev.holder >= 0 || dev.everybody) {
@@ -158,10 +157,7 @@ static int do_read(unsigned nr, void *arg)
 		return 0;
 	}
 	memcpy(&keys, arg, sizeof(keys));
-	room = keys.num;
-	keys.num = count_keys();
-	for (unsigned i = 0; i < MIN(room, keys.num); i++)
-		((uint64_t *)(uintptr_t)keys.ptr)[i] = nth_key(i);
+	keys.num = list_keys((uint64_t *)(uintptr_t)keys.ptr, keys.num);
 	memcpy(arg, &keys, sizeof(keys));
 	return 0;
 }

@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 #define FD 1000
-#define NHOSTS 200
+#define KEYS_MAX 8190u			/* as store-file-pr-ask.c has it */
+#define NHOSTS (4 * (int)KEYS_MAX)
 #define CHECK 0x02
 #define CONFLICT 0x18
 

@@ -111,11 +111,28 @@ Test(store_file_pr, more_keys_than_expected)
 {
 	for (int scsi = 0; scsi < 2; scsi++) {
 		begin(scsi);
-		for (int i = 2; i < NHOSTS; i++)
+		for (int i = 2; i < 200; i++)
 			dev.keys[i] = 5;
 		cr_assert(!look(&a).registered);
-		dev.keys[NHOSTS - 1] = a.key;
+		dev.keys[199] = a.key;
 		cr_assert(look(&a).registered);
+	}
+}
+
+/* Our key is the last of so many: a key beyond the limit is not seen. */
+Test(store_file_pr, keys_up_to_the_limit)
+{
+	static const unsigned counts[] = { KEYS_MAX - 1, KEYS_MAX, KEYS_MAX + 1, 4 * KEYS_MAX };
+
+	for (unsigned c = 0; c < 2 * ARRAY_SIZE(counts); c++) {
+		unsigned n = counts[c / 2];
+
+		begin(c % 2);
+		for (unsigned i = 0; i + 1 < n; i++)
+			dev.keys[i] = 5;
+		dev.keys[n - 1] = a.key;
+		cr_assert_eq(look(&a).registered, n <= KEYS_MAX, "%u", n);
+		cr_assert_eq(look(&a).others, n <= KEYS_MAX ? n - 1 : KEYS_MAX, "%u", n);
 	}
 }
 

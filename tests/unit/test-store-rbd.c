@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Limits of images of a Ceph, with a librbd that the test plays: passphrases, ids, watchers. */
+/* Limits of images of a Ceph, with a librbd that the test plays: passphrases, ids, watchers,
+ * keyrings. */
 #include <config.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "store-rbd-keyring.h"
 #include "store-rbd-steps.h"
 #include "unit.h"
 
@@ -138,4 +140,47 @@ Test(store_rbd, watchers_up_to_the_limit)
 		cr_assert_eq(store_rbd_owner_watches(NULL, "10.0.0.2:0/1"), *n > WATCHERS_MAX, "%u",
 			     *n);
 	}
+}
+
+/* ---- keyrings ---- */
+
+#define KEYRING_MAX (64u << 10)		/* as store-rbd-keyring.c has it */
+
+static char keyring[] = "/tmp/test-store-rbd.XXXXXX";
+
+static int get_keyring(rados_t cluster, const char *option, char *buf, size_t len)
+{
+	return snprintf(buf, len, "%s", keyring) < 0;
+}
+
+static void version(int *major, int *minor, int *extra)
+{
+	*major = 18;
+	*minor = 2;
+}
+
+/* A key of another cipher is named as long as the keyring has a sane length. */
+Test(store_rbd, keyrings_up_to_the_limit)
+{
+	static const unsigned lens[] = { KEYRING_MAX - 1, KEYRING_MAX, KEYRING_MAX + 1,
+					 4 * KEYRING_MAX };
+	static const char text[] = "\n\tkey = AgAB\n";
+	int fd = mkstemp(keyring);
+	char why[512];
+
+	cr_assert_geq(fd, 0);
+	rbd_lib.rados_conf_get = get_keyring;
+	rbd_lib.rbd_version = version;
+	for_each_case(len, lens) {
+		static char blanks[4 * KEYRING_MAX];
+
+		memset(blanks, ' ', sizeof(blanks));
+		memcpy(blanks + *len - strlen(text), text, strlen(text));
+		cr_assert(!ftruncate(fd, 0) && pwrite(fd, blanks, *len, 0) == (ssize_t)*len);
+		store_rbd_keyring_fault(NULL, why, sizeof(why));
+		cr_assert_eq(!strstr(why, "AES-256"), *len > KEYRING_MAX, "%u: %s", *len, why);
+		cr_assert(strstr(why, keyring), "%s", why);
+	}
+	close(fd);
+	unlink(keyring);
 }

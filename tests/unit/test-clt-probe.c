@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The choice of a transport (clt-probe.h) when nobody answers: how long each attempt may take. */
+#include "unit.h"
+
+#include <errno.h>
+
+#include "clt-probe.h"
+#include "clt-start-priv.h"
+
+static struct {
+	const char *provider;		/* of the path */
+	unsigned setup_ms;
+} attempts[4];
+static unsigned nattempts;
+
+const struct fab_provider *__real_fab_provider_find(const char *name);
+const struct fab_provider *__wrap_fab_provider_find(const char *name);
+int __wrap_clt_start_run(struct clt_start *start, const struct clt_conf *conf, const char *suffix,
+			 bool once, unsigned setup_ms, char err[CLT_FRONT_ERR]);
+
+/* Without an RDMA device, too. */
+const struct fab_provider *__wrap_fab_provider_find(const char *name)
+{
+	static struct fab_provider rdma;
+
+	if (strcmp(name, "rdma"))
+		return __real_fab_provider_find(name);
+	rdma = *__real_fab_provider_find("tcp");
+	rdma.name = "rdma";
+	return &rdma;
+}
+
+int __wrap_clt_start_run(struct clt_start *start, const struct clt_conf *conf, const char *suffix,
+			 bool once, unsigned setup_ms, char err[CLT_FRONT_ERR])
+{
+	cr_assert_lt(nattempts, ARRAY_SIZE(attempts));
+	attempts[nattempts].provider = conf->paths[0].dst.provider->name;
+	attempts[nattempts++].setup_ms = setup_ms;
+	snprintf(err, CLT_FRONT_ERR, "no answer");
+	return -ETIMEDOUT;
+}
+
+static const struct clt_front front = {
+	.name = "front", .program = "front", .help = "--help",
+};
+
+/* RDMA has 5 s (CLT_PROBE_RDMA_MS), and tcp, which is tried then, the time of every attempt. */
+Test(clt_probe, rdma_has_a_time)
+{
+	static struct clt_conf conf;
+	static struct clt_start start;
+	char err[CLT_FRONT_ERR] = "", *why = NULL;
+
+	clt_conf_init(&conf, &front);
+	cr_assert_eq(clt_conf_set(&conf, "server", "127.0.0.1", &why), 0, "%s", why);
+	cr_assert_eq(clt_conf_set(&conf, "export", "disk", &why), 0, "%s", why);
+	cr_assert_eq(clt_conf_complete(&conf, &why), 0, "%s", why);
+	cr_assert(conf.automatic);
+	clt_start_init(&start, &conf);
+	cr_assert_eq(clt_probe(&start, err), -ETIMEDOUT);
+	cr_assert_eq(nattempts, 2);
+	cr_assert_str_eq(attempts[0].provider, "rdma");
+	cr_assert_eq(attempts[0].setup_ms, 5000);
+	cr_assert_str_eq(attempts[1].provider, "tcp");
+	cr_assert_eq(attempts[1].setup_ms, 0);
+	cr_assert(strstr(err, "no answer (over rdma: no answer)"), "%s", err);
+	clt_conf_fini(&conf);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whose lock of a file counts (store-file-holder.h), when many processes have one.  As root. */
+#include <config.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lock-file.h"
+#include "store-file-holder.h"
+#include "unit.h"
+
+#define PIDS_MAX 64u			/* as store-file-holder.c has it */
+#define NOBODY 65534
+
+static char file[] = "/tmp/test-store-file-holder.XXXXXX";
+static pid_t pids[4 * PIDS_MAX + 1];
+static unsigned npids;
+
+/* A process of @uid takes a lock beside those of the others. */
+static void another(uid_t uid)
+{
+	int ready[2];
+	char byte;
+
+	cr_assert_eq(pipe(ready), 0);
+	pids[npids] = fork();
+	cr_assert_geq(pids[npids], 0);
+	if (!pids[npids]) {
+		int fd = open(file, O_RDONLY);
+
+		if (fd < 0 || flock(fd, LOCK_SH) || setgid(uid) || setuid(uid) ||
+		    write(ready[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	npids++;
+	cr_assert_eq(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+static void end_all(void)
+{
+	while (npids) {
+		kill(pids[--npids], SIGKILL);
+		waitpid(pids[npids], NULL, 0);
+	}
+}
+
+/* No process is outside of this namespace of PIDs. */
+static bool sees_all(void)
+{
+	struct stat st;
+
+	return !stat("/proc/self/ns/pid", &st) && st.st_ino == 0xeffffffc;
+}
+
+/* Of strangers none counts, however many there are, if no other process may have a lock; and one of
+ * ours is found behind all of them. */
+Test(store_file_holder, holders_up_to_the_limit, .fini = end_all)
+{
+	static const unsigned counts[] = { PIDS_MAX - 1, PIDS_MAX, PIDS_MAX + 1, 4 * PIDS_MAX };
+	char who[128], ours[32];
+	struct stat st;
+	pid_t pid;
+	int fd;
+
+	if (geteuid())
+		cr_skip_test("not root: no processes of other users");
+	fd = mkstemp(file);
+	cr_assert(fd >= 0 && fchmod(fd, 0644) == 0 && fstat(fd, &st) == 0);
+	another(NOBODY);
+	if (!lock_holders(&st, &pid, 1)) {
+		unlink(file);
+		cr_skip_test("/proc/locks has other numbers for files of /tmp");
+	}
+	for_each_case(n, counts) {
+		while (npids < *n)
+			another(NOBODY);
+		cr_assert_eq(store_file_holder_counts(fd, who, sizeof(who)), !sees_all(), "%u: %s",
+			     *n, who);
+		cr_assert(strstr(who, " of user 65534"), "%u: %s", *n, who);
+		another(0);
+		cr_assert(store_file_holder_counts(fd, who, sizeof(who)), "%u: %s", *n, who);
+		snprintf(ours, sizeof(ours), "process %d ", pids[npids - 1]);
+		cr_assert(strstr(who, ours), "%u: %s", *n, who);
+		kill(pids[--npids], SIGKILL);
+		waitpid(pids[npids], NULL, 0);
+	}
+	unlink(file);
+	close(fd);
+}
