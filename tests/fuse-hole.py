@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A FUSE file system with one file, "disk", whose data is in memory and who says that all of it is
 a hole: as one whose daemon does not know what is in the kernel's write-back cache.  fuse-hole.py
-MOUNTPOINT BYTES; needs root.  Serves until it is unmounted."""
+MOUNTPOINT BYTES [refuses]; needs root.  Serves until it is unmounted.
+
+"refuses": EINVAL is the answer to ZERO_RANGE, as of fuse2fs, and to O_DIRECT reads of more than a
+page, as of unionfs-fuse."""
 
 import ctypes
 import errno
@@ -12,11 +15,13 @@ import struct
 import sys
 
 FORGET, BATCH_FORGET, INTERRUPT = 2, 42, 36     # have no answer
-LOOKUP, GETATTR, OPEN, READ, WRITE, STATFS, RELEASE, FSYNC, FLUSH, INIT, OPENDIR, RELEASEDIR, LSEEK = \
-    1, 3, 14, 15, 16, 17, 18, 20, 25, 26, 27, 29, 46
+LOOKUP, GETATTR, OPEN, READ, WRITE, STATFS, RELEASE, FSYNC, FLUSH, INIT, OPENDIR, RELEASEDIR, \
+    FALLOCATE, LSEEK = 1, 3, 14, 15, 16, 17, 18, 20, 25, 26, 27, 29, 43, 46
 ROOT, FILE = 1, 2
+ZERO_RANGE = 0x10
 
 data = bytearray(int(sys.argv[2]))
+refuses = sys.argv[3:] == ['refuses']
 
 
 def attr(node):
@@ -32,7 +37,9 @@ def lookup(body):
 
 
 def read(body):
-    _, off, size = struct.unpack_from('<QQI', body)
+    _, off, size, _, _, flags = struct.unpack_from('<QQIIQI', body)
+    if refuses and flags & os.O_DIRECT and size > 4096:
+        return errno.EINVAL
     return bytes(data[off:off + size])
 
 
@@ -40,6 +47,12 @@ def write(body):
     _, off, size = struct.unpack_from('<QQI', body)
     data[off:off + size] = body[40:40 + size]
     return struct.pack('<II', size, 0)
+
+
+def fallocate(body):
+    _, _, _, mode = struct.unpack_from('<QQQI', body)
+    print(f'fallocate {mode}', flush=True)
+    return errno.EINVAL if refuses and mode & ZERO_RANGE else errno.EOPNOTSUPP
 
 
 def lseek(body):
@@ -63,7 +76,8 @@ def answer(op, node, body):
                            *[0] * 6)
     if op in (RELEASE, RELEASEDIR, FSYNC, FLUSH):
         return b''
-    calls = {LOOKUP: lookup, READ: read, WRITE: write, LSEEK: lseek}
+    calls = {LOOKUP: lookup, READ: read, WRITE: write, LSEEK: lseek,
+             FALLOCATE: fallocate}
     return calls[op](body) if op in calls else errno.ENOSYS
 
 

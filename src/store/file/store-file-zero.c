@@ -126,6 +126,11 @@ static void zero_done(struct reactor_op *op, int res, unsigned flags)
 					 memory_order_relaxed);
 		file_io(io)->how++;
 		zero_try(io);
+	} else if (res == -EINVAL) {
+		/* The range is good, so the file system does not know the mode (fuse2fs and
+		 * ZERO_RANGE), or not for this range. */
+		file_io(io)->how++;
+		zero_try(io);
 	} else {
 		export_io_next(io, MIN(store_file_result(io, res), 0));
 	}

@@ -161,6 +161,18 @@ static uint32_t dio_align_try(const struct export *ex)
 	return 0;
 }
 
+/* False: the file system takes small direct reads alone, as unionfs-fuse takes those of a page. */
+static bool dio_takes_large(const struct export *ex)
+{
+	_cleanup_free_ char *mem = NULL;
+	void *p;
+
+	if (posix_memalign(&p, DIO_ALIGN_MAX, DIO_ALIGN_MAX))
+		return true;
+	mem = p;
+	return pread(store_file(ex)->fd, mem, DIO_ALIGN_MAX, 0) >= 0 || errno != EINVAL;
+}
+
 static int learn_dio_align(struct export *ex, const struct refusal *to)
 {
 	uint32_t page;
@@ -169,7 +181,8 @@ static int learn_dio_align(struct export *ex, const struct refusal *to)
 	ex->block_align = dio_align_statx(ex);
 	if (!ex->block_align)
 		ex->block_align = dio_align_try(ex);
-	if (!ex->block_align || !is_pow2(ex->block_align) || ex->block_align > DIO_ALIGN_MAX)
+	if (!ex->block_align || !is_pow2(ex->block_align) || ex->block_align > DIO_ALIGN_MAX ||
+	    !dio_takes_large(ex))
 		return file_refuse(to, -EINVAL,
 				   "cannot be read with O_DIRECT: leave ',direct' out");
 	store_file(ex)->tail_start = UINT64_MAX;

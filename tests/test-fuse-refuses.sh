@@ -1,0 +1,34 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Flags are not taken at their word: where ZERO_RANGE is EINVAL, zeroes are written; and a file
+# system that takes small O_DIRECT reads alone is refused with ",direct", and served without.
+. ./tests/functions.sh
+requires_server; requires_gateway; requires_root
+requires nbdsh --version
+[ -w /dev/fuse ] || skip "no /dev/fuse"
+
+mkdir "$tmp/mnt"
+/usr/bin/python3 "$srcdir/tests/fuse-hole.py" "$tmp/mnt" 4194304 refuses \
+	</dev/null >"$tmp/fuse.log" 2>&1 &
+fuse_pid=$!
+mounted_or_ended() { grep -q '^mounted$' "$tmp/fuse.log" || process_ended "$fuse_pid"; }
+wait_until "the file system" mounted_or_ended
+grep -q '^mounted$' "$tmp/fuse.log" || skip "cannot mount FUSE here: $(cat "$tmp/fuse.log")"
+cleanup_fn expect_exit "$fuse_pid" 0	# when it is unmounted
+cleanup_umount "$tmp/mnt"
+
+expect_failure 1 "cannot be read with O_DIRECT: leave ',direct' out" \
+	timeout "$TIMEOUT_S" "$RTRS_SERVER" --listen "unix:$tmp/s" "disk=$tmp/mnt/disk,direct"
+
+start_server "disk=$tmp/mnt/disk"
+start_gateway "server=127.0.0.1:$server_port" export=disk
+nbdsh_run "$uri" <<-'PY'
+h.pwrite(b"x" * 65536, 0)
+h.zero(4096, 8192, nbd.CMD_FLAG_NO_HOLE)
+h.zero(4096, 16384)
+got = bytes(h.pread(65536, 0))
+want = bytearray(b"x" * 65536)
+want[8192:12288] = want[16384:20480] = bytes(4096)
+assert got == want
+PY
+grep '^fallocate 17$' "$tmp/fuse.log"
