@@ -34,6 +34,7 @@ SHELL_TESTS = \
 	%D%/test-container.sh \
 	%D%/test-cpus.sh \
 	%D%/test-limits.sh \
+	%D%/test-liveness.sh \
 	%D%/test-log-stuck.sh \
 	%D%/test-reload.sh \
 	%D%/test-reload-trust.sh \

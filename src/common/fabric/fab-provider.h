@@ -18,6 +18,7 @@ struct fab_cm {
 	const char *(*seal)(struct fab_conn *conn, void *data, size_t len);
 	struct fab_users servers;
 	const struct fab_tls *tls;
+	unsigned silence_ms;
 };
 
 /* True if @peer may connect.  False: the provider refuses @peer with cm->refusal. */
@@ -105,6 +106,8 @@ struct fab_provider {
 	int (*connect)(struct fab_conn *conn, const void *private_data, size_t len);
 	int (*accept)(struct fab_conn *conn, const void *private_data, size_t len);
 	void (*reject)(struct fab_conn *conn, const void *private_data, size_t len);
+	/* NULL: never. */
+	bool (*unheard)(const struct fab_conn *conn);
 	/* Fill @id, which is empty; NULL: peers prove nothing. */
 	void (*identity)(const struct fab_conn *conn, struct fab_identity *id);
 	/* NULL: each is. */

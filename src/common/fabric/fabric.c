@@ -14,6 +14,7 @@
 #include "util.h"
 
 #define FAB_PROVIDERS_MAX 4
+#define SILENCE_MS 30000		/* fab_cm_conf.silence_ms */
 
 static const struct fab_provider *providers[FAB_PROVIDERS_MAX] = {
 	&fab_tcp,
@@ -66,6 +67,7 @@ int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm)
 	(*cm)->seal = conf->seal;
 	(*cm)->servers = conf->servers;
 	(*cm)->tls = conf->tls;
+	(*cm)->silence_ms = conf->silence_ms ? conf->silence_ms : SILENCE_MS;
 	return 0;
 }
 
@@ -131,6 +133,11 @@ void fab_conn_identity(const struct fab_conn *conn, struct fab_identity *id)
 	*id = (struct fab_identity){ 0 };
 	if (conn->ops->identity)
 		conn->ops->identity(conn, id);
+}
+
+bool fab_conn_unheard(const struct fab_conn *conn)
+{
+	return conn->ops->unheard && conn->ops->unheard(conn);
 }
 
 bool fab_conn_trusted(const struct fab_conn *conn)

@@ -223,6 +223,12 @@ struct fab_cm_conf {
 	 * tcp and unix sockets; a cm of another provider refuses FAB_TLS_REQUIRE with
 	 * -EPROTONOSUPPORT. */
 	const struct fab_tls *tls;
+	/* Over TCP a peer that acknowledges nothing for so long is dead; 0: 30 s.  While nothing is
+	 * sent, probes are (SO_KEEPALIVE).  A connection that was accepted ends by itself then,
+	 * also if its peer has closed the window for so long (tcp(7), TCP_USER_TIMEOUT): a client
+	 * that does not read.  A server does not read while its storage stands still, so the
+	 * active side asks fab_conn_unheard(). */
+	unsigned silence_ms;
 };
 
 /* Make an event channel for connections and listeners.  A single thread at a time calls fab_cm_*,
@@ -304,6 +310,11 @@ int fab_accept(struct fab_conn *conn, const void *private_data, size_t len);
 void fab_reject(struct fab_conn *conn, const void *private_data, size_t len);
 /* The addresses of both ends of @conn; either pointer may be NULL. */
 void fab_conn_addrs(const struct fab_conn *conn, struct fab_addr *local, struct fab_addr *peer);
+
+/* True if the peer of @conn, which is connected, has acknowledged nothing for
+ * fab_cm_conf.silence_ms although it was sent again.  A peer that says its window is closed has
+ * acknowledged.  False over other transports than TCP, which notice by themselves. */
+bool fab_conn_unheard(const struct fab_conn *conn);
 
 /* ---- who the peer has proven to be ---- */
 

@@ -9,8 +9,10 @@
 #include <stdint.h>
 
 #include "rtrs-proto.h"
+#include "util.h"
 
 #define RTRS_HB_SAMPLES 4
+#define RTRS_HB_SILENCE_LEAST_MS 1000u
 
 struct rtrs_hb {
 	atomic_uint missed;
@@ -45,6 +47,13 @@ void rtrs_hb_ack(struct rtrs_hb *hb, uint64_t now_ns);
 static inline bool rtrs_hb_acked(const struct rtrs_hb *hb, unsigned sent)
 {
 	return (int)(hb->acked - sent) >= 0;
+}
+
+/* A transport that notices, on any connection of the path, that the peer says nothing ends the path
+ * after so long.  A floor lets packets that were lost be sent again. */
+static inline unsigned rtrs_hb_silence_ms(uint32_t interval_ms, uint32_t missed_max)
+{
+	return MAX(interval_ms * (missed_max + 1), RTRS_HB_SILENCE_LEAST_MS);
 }
 
 /* Note a sign of life: a message on any connection of the path.  Any thread. */

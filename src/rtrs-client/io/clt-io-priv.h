@@ -33,6 +33,7 @@ struct clt_slot {
 					 * CLT_TOO_LARGE */
 	unsigned epoch;			/* of the session at the post */
 	unsigned nsent;			/* of the connection at the post */
+	uint64_t sent_ms;		/* time of the last post */
 	/* Grows each time something is sent under this buf_id, in serial number arithmetic and
 	 * without 0.  The server tells by the tag which of two copies, from two paths, is the older
 	 * (doc/decisions.md D6). */

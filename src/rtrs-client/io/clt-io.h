@@ -370,8 +370,9 @@ void clt_tx_seal(struct clt_con *con);
 void clt_tx_unseal(struct clt_con *con);
 /* Give all requests that were in flight back to the owners: as CLT_AGAIN, or with the answer if the
  * server has answered.  The requests of a connection come back in the order of sending.  All
- * connections are drained and sealed.  Service thread. */
-void clt_tx_fail_over(struct clt_attempt *att);
+ * connections are drained and sealed.  Returns how many ms the oldest of them was on its way; 0:
+ * there was none.  Service thread. */
+uint64_t clt_tx_fail_over(struct clt_attempt *att);
 
 /* Post @n receives on @con, with room for a message each if the attempt has new_rkey, else empty.
  * Service thread.  0 or -errno. */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "clock.h"
 #include "clt-io-priv.h"
 #include "probe.h"
 
@@ -161,6 +162,7 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	}
 	slot->epoch = att->io->epoch;
 	slot->nsent = con->nsent++;
+	slot->sent_ms = clock_now_ms();
 	clt_tx_count(con, slot, op->dir, req.data_len);
 	slot->path = att->index;
 	slot->posted = true;
@@ -366,21 +368,27 @@ static int sent_before(const void *a, const void *b)
 	return (int)(x->nsent - y->nsent);
 }
 
-void clt_tx_fail_over(struct clt_attempt *att)
+uint64_t clt_tx_fail_over(struct clt_attempt *att)
 {
 	const struct clt_slot_table *slots = &att->io->slots;
+	uint64_t now_ms = clock_now_ms(), oldest_ms = 0;
 	unsigned n = 0;
 
 	clt_wait_batch_begin(att->io->wait);
 	for (unsigned i = 0; i < att->ncons; i++)
 		atomic_store(&att->cons[i].unsent, 0);
 	for (unsigned i = 0; slots->slot && i <= slots->n; i++) {
-		if (slot_con(att, &slots->slot[i]))
-			slots->order[n++] = &slots->slot[i];
+		struct clt_slot *slot = &slots->slot[i];
+
+		if (!slot_con(att, slot))
+			continue;
+		slots->order[n++] = slot;
+		oldest_ms = MAX(oldest_ms, now_ms - slot->sent_ms);
 	}
 	if (n)
 		qsort(slots->order, n, sizeof(struct clt_slot *), sent_before);
 	for (unsigned i = 0; i < n; i++)
 		slot_fail_over(slots->order[i], att);
 	clt_wait_batch_end(att->io->wait);
+	return oldest_ms;
 }

@@ -98,11 +98,26 @@ void clt_con0_lose_patience(struct clt_path *path)
 			    path->att.hb.interval_ms * (missed - 1) / 1e3);
 }
 
+/* Heartbeats prove that connection 0 is alive, and no other. */
+static void ask_others(struct clt_path *path)
+{
+	unsigned ms = rtrs_hb_silence_ms(path->conf.hb_interval_ms, path->conf.hb_misses);
+
+	for (unsigned i = 1; i < path->att.ncons; i++) {
+		struct clt_con *con = &path->att.cons[i];
+
+		if (clt_con_is_open(con) && fab_conn_unheard(con->fab))
+			clt_tx_fail(con, -ETIMEDOUT, "connection %u: nothing was acknowledged for "
+				    "%g s", i, ms / 1e3);
+	}
+}
+
 enum rtrs_hb_action clt_con0_tick(struct clt_path *path)
 {
 	struct rtrs_hb *hb = &path->att.hb;
 	enum rtrs_hb_action action = rtrs_hb_tick(hb, clock_now_ms());
 
+	ask_others(path);
 	if (action == RTRS_HB_SEND)
 		hb_post(path, RTRS_HB_MSG_IMM);
 	else if (action == RTRS_HB_DEAD)

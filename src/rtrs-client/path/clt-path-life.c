@@ -23,6 +23,10 @@
 #define DRAIN_AGAIN_MS 1000
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_MAX_MS 5000
+#define STUCK_REQUEST_MS 500		/* a request that is lost sooner says nothing of its path */
+#define HELD_FIRST_MS 60000
+#define HELD_SHIFT_MAX 4u		/* 16 minutes at most */
+#define HELD_FORGET_MS 300000
 
 static const char *const states[CLT_PATH_NSTATES] = {
 	"idle", "connecting", "proving", "proven", "info", "opening", "standby", "up", "silent",
@@ -188,7 +192,10 @@ static int make_cm(struct clt_path *path, char why[CLT_WHY])
 	const struct fab_cm_conf conf = { .provider = path->conf.dst.provider,
 					  .seal = clt_auth_seal,
 					  .servers = path->conf.servers,
-					  .tls = path->conf.tls };
+					  .tls = path->conf.tls,
+					  .silence_ms = rtrs_hb_silence_ms(
+						  path->conf.hb_interval_ms,
+						  path->conf.hb_misses) };
 	int r = path->cm ? 0 : fab_cm_create(&conf, &path->cm);
 
 	if (r < 0) {
@@ -357,13 +364,41 @@ static void path_drain(void *object)
 	drain_again_later(path);
 }
 
+/* Requests that were lost had waited although the server answered heartbeats: their packets are
+ * dropped somewhere, for instance for their size.  Such a path comes up again at once, because
+ * small packets pass.  A path that works for a while begins anew. */
+static void path_note_stuck(struct clt_path *path, uint64_t waited_ms)
+{
+	uint64_t up_ms = path->up_since_ms ? clock_now_ms() - path->up_since_ms : 0;
+
+	if (up_ms > HELD_FORGET_MS)
+		path->stuck = 0;
+	if (waited_ms >= STUCK_REQUEST_MS && atomic_load(&path->att.hb.missed) <= 1)
+		path->stuck++;
+}
+
 static void path_release(struct clt_path *path)
 {
 	loop_timer_cancel(&path->retry_timer);
 	for (unsigned i = 0; i < path->att.ncons; i++)
 		clt_tx_seal(&path->att.cons[i]);
 	clt_setup_release(path);
-	clt_tx_fail_over(&path->att);
+	path_note_stuck(path, clt_tx_fail_over(&path->att));
+}
+
+/* How long a path that lost requests twice waits while another one is up; 0: not longer than other
+ * paths. */
+static uint64_t path_held_ms(struct clt_path *path)
+{
+	uint64_t ms;
+
+	if (path->stuck < 2 || atomic_load(&path->att.io->state) != CLT_SESS_UP)
+		return 0;
+	ms = (uint64_t)HELD_FIRST_MS << MIN(path->stuck - 2, HELD_SHIFT_MAX);
+	log_warn(path->name, "has lost requests %u times although the server answers heartbeats: "
+		 "not used for %llu s while another path is up; do large packets pass (MTU)?",
+		 path->stuck, (unsigned long long)ms / 1000);
+	return ms;
 }
 
 /* The first try after a steady path follows at once; then 100 ms .. 5 s, a quarter more or less, so
@@ -387,6 +422,7 @@ static void path_back_off(void *object)
 		ms = ms * 3 / 4 + ms / 2 * rnd / UINT16_MAX;
 	}
 	path->tries++;
+	ms = MAX(ms, path_held_ms(path));
 	loop_timer_set(path->loop, &path->retry_timer, clock_now_ms() + ms);
 	path->ops->ended(path);
 }

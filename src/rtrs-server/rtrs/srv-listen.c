@@ -267,6 +267,8 @@ static int cm_create(struct srv *srv, const struct fab_provider *provider, struc
 	const struct fab_cm_conf conf = {
 		.provider = provider, .admit = cm_admit, .refused = cm_refused, .admit_arg = srv,
 		.refusal = &refusal, .refusal_len = sizeof(refusal), .tls = srv->tls,
+		.silence_ms = rtrs_hb_silence_ms(srv->conf->hb_interval_ms,
+						 srv->conf->hb_missed_max),
 	};
 	int rc;
 

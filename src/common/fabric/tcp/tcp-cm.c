@@ -29,7 +29,6 @@
 #include "tcp-qp.h"
 
 #define CM_ROUND 256			/* sources served in one call, for fairness to the caller */
-#define CM_USER_TIMEOUT_MS 30000	/* a peer is dead if it acknowledges no bytes for so long */
 
 static void set_timer(struct tcp_cm *cm, uint64_t when_ms)
 {
@@ -269,14 +268,39 @@ int tcp_cm_socket(const struct fab_addr *addr)
 	return fd < 0 ? -errno : fd;
 }
 
-void tcp_cm_set_options(int fd, const struct fab_addr *peer)
+static void set_tcp(int fd, int option, unsigned value)
 {
-	int one = 1, timeout = CM_USER_TIMEOUT_MS;
+	setsockopt(fd, IPPROTO_TCP, option, &value, sizeof(value));
+}
+
+void tcp_cm_set_options(const struct tcp_cm *cm, int fd, const struct fab_addr *peer,
+			bool accepted)
+{
+	unsigned silence = cm->base.silence_ms;
+	int one = 1;
 
 	if (fab_addr_is_unix(peer))
 		return;
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof(timeout));
+	set_tcp(fd, TCP_NODELAY, 1);
+	if (accepted)
+		set_tcp(fd, TCP_USER_TIMEOUT, silence);
+	/* Probes begin after half of the time, and the third without an answer is the last. */
+	set_tcp(fd, TCP_KEEPIDLE, MAX(silence / 2000, 1u));
+	set_tcp(fd, TCP_KEEPINTVL, MAX(silence / 6000, 1u));
+	set_tcp(fd, TCP_KEEPCNT, 3);
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+}
+
+bool tcp_cm_unheard(const struct fab_conn *conn)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof(info);
+
+	/* Of a unix socket an error. */
+	if (getsockopt(tcp_conn(conn)->fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+		return false;
+	return (info.tcpi_retransmits || info.tcpi_probes > 1) &&
+	       info.tcpi_last_ack_recv >= conn->cm->silence_ms;
 }
 
 int tcp_cm_resolve(struct fab_conn *conn, const struct fab_addr *src, const struct fab_addr *dst)
@@ -300,7 +324,7 @@ int tcp_cm_resolve(struct fab_conn *conn, const struct fab_addr *src, const stru
 			return rc;
 		}
 	}
-	tcp_cm_set_options(c->fd, dst);
+	tcp_cm_set_options(cm, c->fd, dst, false);
 	c->base.peer = *dst;
 	c->base.local = src ? *src : (struct fab_addr){ .provider = conn->ops };
 	c->source.ready = tcp_hs_ready;

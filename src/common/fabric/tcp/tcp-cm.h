@@ -60,6 +60,8 @@ int tcp_cm_connect(struct fab_conn *conn, const void *private_data, size_t len);
 int tcp_cm_accept(struct fab_conn *conn, const void *private_data, size_t len);
 /* Send REJECT, if the socket takes the frame, and free @conn. */
 void tcp_cm_reject(struct fab_conn *conn, const void *private_data, size_t len);
+/* Ask the kernel: TCP_INFO.  Any thread. */
+bool tcp_cm_unheard(const struct fab_conn *conn);
 /* Make the cm forget @c: out of the epoll, no event.  Any thread. */
 void tcp_cm_forget(struct tcp_conn *c);
 
@@ -67,8 +69,10 @@ void tcp_cm_forget(struct tcp_conn *c);
 
 /* Make a non-blocking socket for @addr's family.  Returns the descriptor or -errno.  Any thread. */
 int tcp_cm_socket(const struct fab_addr *addr);
-/* Set the options that the socket of a connection to or from @peer has.  Any thread. */
-void tcp_cm_set_options(int fd, const struct fab_addr *peer);
+/* Set the options that the socket of a connection to or from @peer has; @accepted: from @peer.  Any
+ * thread. */
+void tcp_cm_set_options(const struct tcp_cm *cm, int fd, const struct fab_addr *peer,
+			bool accepted);
 /* Call epoll_ctl(@op) for @fd.  Returns 0 or -errno.  Any thread. */
 int tcp_cm_watch(struct tcp_cm *cm, int op, int fd, uint32_t events, struct tcp_source *src);
 /* Watch the socket of @c for @events, or change the events.  Returns 0 or -errno. */

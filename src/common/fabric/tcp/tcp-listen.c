@@ -37,7 +37,7 @@ static void stranger_add(struct tcp_listener *l, int fd, const struct fab_addr *
 		close(fd);
 		return;
 	}
-	tcp_cm_set_options(fd, peer);
+	tcp_cm_set_options(cm, fd, peer, true);
 	c->listener = l;
 	c->source.ready = tcp_hs_ready;
 	c->base.peer = *peer;

@@ -93,6 +93,7 @@ const struct fab_provider fab_tcp = {
 	.connect = tcp_cm_connect,
 	.accept = tcp_cm_accept,
 	.reject = tcp_cm_reject,
+	.unheard = tcp_cm_unheard,
 	.identity = conn_identity,
 	.trusted = conn_trusted,
 	.binding = conn_binding,
