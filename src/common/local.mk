@@ -21,6 +21,8 @@ libbase_la_SOURCES = \
 	%D%/base/io-stat.h \
 	%D%/base/crowd.c \
 	%D%/base/crowd.h \
+	%D%/base/deal.c \
+	%D%/base/deal.h \
 	%D%/base/le.h \
 	%D%/base/list.h \
 	%D%/base/lock-file.c \

@@ -23,8 +23,16 @@
 #define SHAKES_NET_MAX 64u		/* of a host, or of a user of this machine */
 #define SHAKE_MS 10000			/* for the whole handshake */
 
+/* Who waits for whom. */
+enum shake_state {
+	SHAKE_WATCHES,			/* the handshake for its client */
+	SHAKE_WAITS,			/* the client for a step: in gate_tls.steps */
+};
+
 struct shake {
 	uint64_t net;			/* of the client */
+	enum shake_state state;
+	struct deal_item turn;		/* in gate_tls.steps */
 	struct crowd_place place;	/* in gate_tls.shakes */
 	struct gate_tls *tls;
 	struct nbd_conn *conn;
@@ -79,6 +87,9 @@ static void shake_unwatched(struct loop_watch *watch)
 /* End @s: with its stream, or as a failure because of @s->why. */
 static void shake_end(struct shake *s)
 {
+	if (s->state == SHAKE_WAITS)
+		deal_leave(&s->turn);
+	s->state = SHAKE_WATCHES;
 	crowd_leave(&s->place);
 	loop_timer_cancel(&s->deadline);
 	loop_unwatch(&s->watch);
@@ -99,9 +110,9 @@ static void shake_late(struct loop_timer *timer)
 		   "TLS: the handshake has taken 10 s");
 }
 
-static bool shake_ready(struct loop_watch *watch)
+/* Make the next step of @s. */
+static void shake_step(struct shake *s)
 {
-	struct shake *s = container_of(watch, struct shake, watch);
 	short events = POLLIN;
 	int r = gate_stream_handshake(s->stream, &events, s->why);
 	char text[FAB_TLS_WHY_LEN];
@@ -115,6 +126,33 @@ static bool shake_ready(struct loop_watch *watch)
 	} else {
 		loop_watch_events(&s->watch, events);
 	}
+}
+
+/* Make a step: of each host in turn, because a host may have many handshakes. */
+static void step_one(struct loop_task *task)
+{
+	struct gate_tls *t = container_of(task, struct gate_tls, step);
+	struct deal_item *turn = deal_take(&t->steps);
+	struct shake *s = turn ? container_of(turn, struct shake, turn) : NULL;
+
+	if (!s)
+		return;
+	loop_defer(t->loop, &t->step);
+	s->state = SHAKE_WATCHES;
+	shake_step(s);
+}
+
+/* The socket shows hang-up and error to a handshake that waits, too. */
+static bool shake_ready(struct loop_watch *watch)
+{
+	struct shake *s = container_of(watch, struct shake, watch);
+
+	if (s->state == SHAKE_WAITS)
+		return false;
+	s->state = SHAKE_WAITS;
+	loop_watch_events(&s->watch, 0);
+	deal_add(&s->tls->steps, &s->turn, s->net);
+	loop_defer(s->tls->loop, &s->tls->step);
 	return false;
 }
 
@@ -180,6 +218,8 @@ int gate_tls_start(struct gate_tls *t, const struct fab_tls *creds)
 {
 	*t = (struct gate_tls){ .creds = creds };
 	crowd_init(&t->shakes, SHAKES_MAX, SHAKES_NET_MAX);
+	deal_init(&t->steps);
+	loop_task_init(&t->step, step_one);
 	return creds ? loop_poll_create("nbd-tls", &t->loop) : 0;
 }
 

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "crowd.h"
+#include "deal.h"
 #include "fab-tls.h"
 #include "loop.h"
 #include "nbd-tls.h"
@@ -18,7 +19,9 @@ struct gate_tls {
 	 * Any thread. */
 	_Atomic(uint64_t) epoch;
 	struct loop *loop;		/* of handshakes; NULL: no TLS */
-	struct crowd shakes;		/* the loop's */
+	struct crowd shakes;		/* the loop's, as all that follows */
+	struct deal steps;		/* handshakes whose client waits for a step */
+	struct loop_task step;		/* makes one of them */
 };
 
 /* TLS for the clients of one loop. */

@@ -26,6 +26,7 @@ UNIT_TESTS = \
 	%D%/test-unix-sock.crit \
 	%D%/test-bucket.crit \
 	%D%/test-crowd.crit \
+	%D%/test-deal.crit \
 	%D%/test-size.crit \
 	%D%/test-spin.crit \
 	%D%/test-list.crit \
@@ -360,6 +361,9 @@ EXTRA_DIST += %D%/auth-vectors.py
 %C%_test_bucket_crit_SOURCES = %D%/test-bucket.c %D%/unit.h
 %C%_test_bucket_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_bucket_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_deal_crit_SOURCES = %D%/test-deal.c %D%/unit.h
+%C%_test_deal_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_deal_crit_LDADD = libbase.la $(CRITERION_LIBS)
 %C%_test_crowd_crit_SOURCES = %D%/test-crowd.c %D%/unit.h
 %C%_test_crowd_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_crowd_crit_LDADD = libbase.la $(CRITERION_LIBS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the thread of handshakes, the line of steps, and the session and socket of a connection that
- * went while its step ran.
+/* Owns the thread of handshakes, the steps that wait, and the session and socket of a connection
+ * that went while its step ran.
  *
  * RACE: a step is the thread's from STEP_RUNS on; with STEP_DONE, or as one of no connection, it is
  * not any more.  Both changes happen under aside->lock. */
@@ -26,7 +26,7 @@ static void step_ran(struct tcp_aside *a, struct tcp_step *step)
 
 	if (step->conn) {
 		step->state = STEP_DONE;
-		list_add_tail(&a->done, &step->link);
+		list_add_tail(&a->done, &step->turn.link);
 		(void)!write(a->fd, &one, sizeof(one));
 		return;
 	}
@@ -40,16 +40,18 @@ static void step_ran(struct tcp_aside *a, struct tcp_step *step)
 static void *aside_main(void *arg)
 {
 	struct tcp_aside *a = arg;
+	struct deal_item *turn;
 	struct tcp_step *step;
 
 	pthread_setname_np(pthread_self(), "rtrs-tls");
 	pthread_mutex_lock(&a->lock);
 	while (!a->stop) {
-		step = list_pop_entry(&a->waiting, struct tcp_step, link);
-		if (!step) {
+		turn = deal_take(&a->waiting);
+		if (!turn) {
 			pthread_cond_wait(&a->changed, &a->lock);
 			continue;
 		}
+		step = container_of(turn, struct tcp_step, turn);
 		step->state = STEP_RUNS;
 		pthread_mutex_unlock(&a->lock);
 		step->rc = tcp_tls_handshake(step->tls, &step->events, step->why);
@@ -93,14 +95,14 @@ void tcp_aside_init(struct tcp_aside *a)
 	*a = (struct tcp_aside){ .fd = -1 };
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_cond_init(&a->changed, NULL);
-	list_init(&a->waiting);
+	deal_init(&a->waiting);
 	list_init(&a->done);
 }
 
 void tcp_aside_fini(struct tcp_aside *a)
 {
 	pthread_mutex_lock(&a->lock);
-	assert(list_empty(&a->waiting) && list_empty(&a->done));
+	assert(list_empty(&a->waiting.waiting) && list_empty(&a->done));
 	a->stop = true;
 	pthread_cond_signal(&a->changed);
 	pthread_mutex_unlock(&a->lock);
@@ -130,7 +132,7 @@ int tcp_aside_lend(struct tcp_aside *a, struct tcp_conn *c, int epoll,
 	LOCK_SCOPE(&a->lock);
 	assert(step->state == STEP_HOME);
 	step->state = STEP_WAITS;
-	list_add_tail(&a->waiting, &step->link);
+	deal_add(&a->waiting, &step->turn, fab_addr_net(&c->base.peer));
 	pthread_cond_signal(&a->changed);
 	return 0;
 }
@@ -141,7 +143,7 @@ struct tcp_conn *tcp_aside_take(struct tcp_aside *a)
 	uint64_t n;
 
 	LOCK_SCOPE(&a->lock);
-	step = list_pop_entry(&a->done, struct tcp_step, link);
+	step = list_pop_entry(&a->done, struct tcp_step, turn.link);
 	/* The source stays ready as long as there are more. */
 	if (list_empty(&a->done))
 		(void)!read(a->fd, &n, sizeof(n));
@@ -166,6 +168,6 @@ void tcp_aside_leave(struct tcp_aside *a, struct tcp_conn *c)
 		return;
 	}
 	if (step->state != STEP_HOME)
-		list_del(&step->link);
+		list_del(&step->turn.link);
 	free(step);
 }

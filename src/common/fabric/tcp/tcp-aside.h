@@ -5,8 +5,8 @@
  * A connection in its set-up lends its session of TLS and its socket for a step at a time, and has
  * them back when the cm's thread takes the result.  Meanwhile the cm neither watches nor uses
  * either.  A connection that goes while its step runs leaves both to the thread, which frees them
- * behind the step.  Steps wait in a line.  They are at most as many as connections in their set-up,
- * which the crowd of strangers (crowd.h) bounds.
+ * behind the step.  Steps are dealt out by host (deal.h).  They are at most as many as connections
+ * in their set-up, which the crowd of strangers (crowd.h) bounds.
  *
  * worker.h does not fit: its jobs end as messages to a loop, and a cm is a descriptor that any kind
  * of loop waits on.  So the results are a source of the cm's epoll, an eventfd.
@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "deal.h"
 #include "list.h"
 #include "tcp-conn.h"
 #include "tcp-tls.h"
@@ -33,7 +34,7 @@ enum tcp_step_state {
 /* The steps of a connection, one at a time.  The fields behind @state belong to the thread while
  * the step runs. */
 struct tcp_step {
-	struct list link;
+	struct deal_item turn;		/* its link is also that of tcp_aside.done */
 	struct tcp_conn *conn;		/* NULL: it went while the step ran */
 	enum tcp_step_state state;
 	struct tcp_tls *tls;
@@ -51,7 +52,8 @@ struct tcp_aside {
 	pthread_mutex_t lock;		/* of what follows, and of steps that are not at home;
 					 * innermost, and no step runs under it */
 	pthread_cond_t changed;
-	struct list waiting, done;	/* tcp_step.link */
+	struct deal waiting;		/* tcp_step.turn */
+	struct list done;		/* tcp_step.turn.link */
 	bool stop;
 };
 
