@@ -127,6 +127,7 @@ SHELL_TESTS = \
 	%D%/test-ready-fd.sh \
 	%D%/test-reboot-flush.sh \
 	%D%/test-registration.sh \
+	%D%/test-replaced.sh \
 	%D%/test-resize.sh \
 	%D%/test-rtrs-bench.sh \
 	%D%/test-rtrsctl.sh \
@@ -154,6 +155,7 @@ SHELL_TESTS = \
 	%D%/test-source-tree.sh \
 	%D%/test-rights.sh \
 	%D%/test-stop-threads.sh \
+	%D%/test-storage-away.sh \
 	%D%/test-tls.sh \
 	%D%/test-tls-certificates.sh \
 	%D%/test-tls-churn.sh \

@@ -18,11 +18,11 @@ END
 claim() { python3 "$tmp/claim.py" "$@"; }
 
 refused() { local regex=$1; shift; expect_failure 1 "$regex" "$RTRS_SERVER" \
-	--listen tcp://127.0.0.1:0 "$@"; }
+	--strict --listen tcp://127.0.0.1:0 "$@"; }
 # It waits for a second, and then it says so and ends.
 gives_up() {
 	local status=0
-	timeout "$TIMEOUT_S" "$RTRS_SERVER" --listen tcp://127.0.0.1:0 \
+	timeout "$TIMEOUT_S" "$RTRS_SERVER" --strict --listen tcp://127.0.0.1:0 \
 		--lock-timeout 1 "disk=$loop" \
 		>"$tmp/gives-up.log" 2>&1 || status=$?
 	[ $status -eq 1 ] || fail "status $status instead of 1"
@@ -92,7 +92,7 @@ if unshare --mount sh "$tmp/btrfs.sh" "$tmp" none "$loop" true; then
 	for source in "$loop" /dev/mapper/vg-disk; do
 		expect_failure 1 "'$loop' is mounted at '/srv'" unshare --mount sh "$tmp/btrfs.sh" \
 			"$tmp" "$source" \
-			"$loop" "$RTRS_SERVER" --listen tcp://127.0.0.1:0 "disk=$loop"
+			"$loop" "$RTRS_SERVER" --strict --listen tcp://127.0.0.1:0 "disk=$loop"
 	done
 	SERVER_PREFIX="unshare --mount sh $tmp/btrfs.sh $tmp /dev/shm/disk $loop"
 	serves "disk=$loop"
@@ -150,7 +150,7 @@ mkdir -p "$tmp/sys/$major:$minor/holders/dm-7/dm"
 echo vg-root >"$tmp/sys/$major:$minor/holders/dm-7/dm/name"
 if unshare --mount mount --bind "$tmp/sys" /sys/dev/block; then
 	expect_failure 1 "'$loop' is in use by dm-7 \(vg-root\): " unshare --mount sh -c \
-		"mount --bind '$tmp/sys' /sys/dev/block; exec '$RTRS_SERVER' --listen tcp://127.0.0.1:0 disk=$loop"
+		"mount --bind '$tmp/sys' /sys/dev/block; exec '$RTRS_SERVER' --strict --listen tcp://127.0.0.1:0 disk=$loop"
 fi
 
 # Partitions and their disk

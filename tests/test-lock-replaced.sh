@@ -19,7 +19,7 @@ replaced() {
 	holder=$!
 	cleanup_fn kill_process $holder
 	wait_until "the lock" locked
-	"$RTRS_SERVER" --listen tcp://127.0.0.1:0 "a=$tmp/one,readonly" "b=$tmp/two" \
+	"$RTRS_SERVER" --strict --listen tcp://127.0.0.1:0 "a=$tmp/one,readonly" "b=$tmp/two" \
 		>"$tmp/$1.log" 2>&1 &
 	server=$!
 	cleanup_fn kill_process $server

@@ -22,7 +22,7 @@ refused() {
 	shift
 	# shellcheck disable=SC2046 # words
 	timeout "$TIMEOUT_S" "${as[@]}" $(wrapper) "$program" --listen tcp://127.0.0.1:0 \
-		--control none --lock-timeout 1 "$@" \
+		--strict --control none --lock-timeout 1 "$@" \
 		</dev/null >"$tmp/refused.log" 2>&1 || status=$?
 	cat "$tmp/refused.log"
 	[ $status -eq 1 ] || fail "status $status instead of 1"

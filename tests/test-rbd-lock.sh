@@ -11,7 +11,7 @@ requires_plain_build
 # waits_for OWNER STATE [FLAG]: a server does not get the lock, and says whose it is.
 waits_for() {
 	local status=0
-	timeout $((3 * TIMEOUT_S)) "$RTRS_SERVER" --listen "unix:$tmp/second.sock" \
+	timeout $((3 * TIMEOUT_S)) "$RTRS_SERVER" --strict --listen "unix:$tmp/second.sock" \
 		--lock-timeout 1 --state-dir "$2" "d=$(image_spec disk)${3-}" >"$tmp/second" 2>&1 ||
 		status=$?
 	cat "$tmp/second"

@@ -20,7 +20,7 @@ frozen_s=1
 
 # Files and memory have no lock that fences.
 truncate -s 8M "$tmp/file"
-must_fail "$RTRS_SERVER" --control "$tmp/refused.ctl" --state-dir "$tmp/refused.state" \
+must_fail "$RTRS_SERVER" --strict --control "$tmp/refused.ctl" --state-dir "$tmp/refused.state" \
 	--listen tcp://127.0.0.1:0 "d=$tmp/file,shared=yes" 2>"$tmp/refused"
 grep 'no lock of a file system fences' "$tmp/refused"
 must_fail "$RTRS_SERVER" --check "d=mem:8M,shared=yes" 2>"$tmp/refused"

@@ -14,7 +14,7 @@ requires nbdcopy --version
 # refused SPEC WORDS: a server does not start with it, and says why.
 refused() {
 	local status=0
-	timeout $((3 * TIMEOUT_S)) "$RTRS_SERVER" --listen "unix:$tmp/refused.sock" \
+	timeout $((3 * TIMEOUT_S)) "$RTRS_SERVER" --strict --listen "unix:$tmp/refused.sock" \
 		"${@:3}" "$1" >"$tmp/refused" 2>&1 || status=$?
 	cat "$tmp/refused"
 	[ $status -eq 1 ] || fail "status $status"

@@ -116,7 +116,7 @@ taken_more() {
 # trust_goes_first GONE: GONE is what the report says of alice, a regular expression
 trust_goes_first() {
 	local gone=$1 server sessions=() conf=$tmp/conf reload before reads status=0
-	start_server --config "$conf" --control "$tmp/control" --state-dir "$tmp/state"
+	start_server --strict --config "$conf" --control "$tmp/control" --state-dir "$tmp/state"
 	server=$server_pid
 	ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control")
 	session alice

@@ -18,7 +18,8 @@ write_conf() {
 always='[export "disk"]
 path = '$tmp/disk
 write_conf "$always" '[export "a"]' "path = $tmp/a"
-start_server --control "$tmp/control" --state-dir "$tmp/state" --config "$conf" "line=mem:1M"
+start_server --strict --control "$tmp/control" --state-dir "$tmp/state" --config "$conf" \
+	"line=mem:1M"
 ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control")
 exports() {
 	"${ctl[@]}" list | sed -n 's/^ *export //p' | sort | tr '\n' ' '

@@ -10,7 +10,11 @@ truncate -s 1M disk other
 : >journal
 listen=(--listen tcp://127.0.0.1:0)
 usage() { local regex=$1; shift; expect_failure 2 "$regex" "$RTRS_SERVER" "$@"; }
-unusable() { local regex=$1; shift; expect_failure 1 "$regex" "$RTRS_SERVER" "${listen[@]}" "$@"; }
+unusable() {
+	local regex=$1
+	shift
+	expect_failure 1 "$regex" "$RTRS_SERVER" --strict "${listen[@]}" "$@"
+}
 
 # options
 usage 'NAME=PATH'
@@ -147,9 +151,10 @@ RUNTIME_DIRECTORY=$tmp/bad start_server --control none disk=other
 grep "warning: state directory '$tmp/bad' cannot be used: Is a directory: " "$server_log"
 
 # What a service is told of its journal is not for all that it starts.
-expect_failure 1 '^rtrs-server: error: .*missing' env JOURNAL_STREAM=1:2 "$RTRS_SERVER" disk=missing
+expect_failure 1 '^rtrs-server: error: .*missing' env JOURNAL_STREAM=1:2 \
+	"$RTRS_SERVER" --strict disk=missing
 stream=$(stat -c %d:%i journal)
-JOURNAL_STREAM=$stream "$RTRS_SERVER" disk=missing 2>journal || true
+JOURNAL_STREAM=$stream "$RTRS_SERVER" --strict disk=missing 2>journal || true
 grep -q '^<3>export .*missing' journal
 
 # Help is no error.

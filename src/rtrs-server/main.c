@@ -152,6 +152,7 @@ static int prepare_start(struct program *p)
 		rc = confine_begin(&p->conf);
 	if (rc)
 		return rc;
+	p->apply.lenient = !p->conf.strict;
 	rc = plan_make(&p->plan, NULL, &p->conf);
 	if (rc)
 		snprintf(err, sizeof(err), "out of memory");

@@ -61,12 +61,12 @@ static void put_lost_path(const json_t *sess, char *buf, size_t len)
 	}
 }
 
+static const enum check_level levels[] = {
+	[HEALTH_UP] = CHECK_OK, [HEALTH_DEGRADED] = CHECK_WARNING, [HEALTH_DOWN] = CHECK_CRITICAL,
+};
+
 static void check_session(struct check *check, const char *program, const json_t *sess)
 {
-	static const enum check_level levels[] = {
-		[HEALTH_UP] = CHECK_OK, [HEALTH_DEGRADED] = CHECK_WARNING,
-		[HEALTH_DOWN] = CHECK_CRITICAL,
-	};
 	struct state_paths paths = state_paths(sess);
 	char cell[TEXT_CELL], name[128], lost[300] = "";
 	enum health health = state_of_session(sess, cell);
@@ -84,14 +84,12 @@ static void check_session(struct check *check, const char *program, const json_t
 
 static void check_export(struct check *check, const char *program, const json_t *ex)
 {
-	char name[128], cell[TEXT_CELL];
+	char name[128], cell[TEXT_CELL], why[STATE_WHY];
+	enum health health = state_of_export(ex, cell, why);
 
 	text_safe(answer_string(ex, "name"), name, sizeof(name));
-	if (state_sync_failed(ex))
-		check_note(check, CHECK_CRITICAL, "%s: %s sync failed, writes may be lost", program,
-			   name);
-	else if (state_waits(ex, cell))
-		check_note(check, CHECK_CRITICAL, "%s: %s %s for its storage", program, name, cell);
+	if (health != HEALTH_UP)
+		check_note(check, levels[health], "%s: %s %s", program, name, why);
 }
 
 void check_add(struct check *check, const json_t *answer)

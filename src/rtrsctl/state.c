@@ -117,12 +117,7 @@ enum health state_of_session(const json_t *sess, char cell[TEXT_CELL])
 	return worst;
 }
 
-bool state_sync_failed(const json_t *ex)
-{
-	return json_is_true(json_object_get(ex, "sync_failed"));
-}
-
-bool state_waits(const json_t *ex, char cell[TEXT_CELL])
+static bool storage_waits(const json_t *ex, char cell[TEXT_CELL])
 {
 	uint64_t ns = answer_number(ex, "waiting_ns");
 	char time[32];
@@ -133,6 +128,56 @@ bool state_waits(const json_t *ex, char cell[TEXT_CELL])
 	return true;
 }
 
+/* The path of @ex does not name what is open.  An export without users is opened again. */
+static enum health tell_named(const json_t *ex, const char *storage, const char *names,
+			      char why[STATE_WHY])
+{
+	bool used = answer_number(ex, "users");
+
+	snprintf(why, STATE_WHY, "%s: its path names %s%s", storage, names,
+		 used ? ", and clients have the former one open" : "");
+	return used ? HEALTH_DOWN : HEALTH_DEGRADED;
+}
+
+/* The health of @ex by the word @storage. */
+static enum health health_of_storage(const json_t *ex, const char *storage, char why[STATE_WHY])
+{
+	char error[STATE_WHY - 64];
+
+	if (!json_object_get(ex, "storage") || !strcmp(storage, "ok"))
+		return HEALTH_UP;
+	if (!strcmp(storage, "replaced"))
+		return tell_named(ex, storage, "another file", why);
+	if (!strcmp(storage, "unlinked"))
+		return tell_named(ex, storage, "no file", why);
+	text_safe(answer_string(ex, "error"), error, sizeof(error));
+	snprintf(why, STATE_WHY, "%.32s: %s", storage, *error ? error : "being opened");
+	return HEALTH_DOWN;
+}
+
+enum health state_of_export(const json_t *ex, char cell[TEXT_CELL], char why[STATE_WHY])
+{
+	const char *storage = answer_string(ex, "storage");
+	enum health health;
+	char room[STATE_WHY];
+
+	why = why ? why : room;
+	if (json_is_true(json_object_get(ex, "sync_failed"))) {
+		snprintf(cell, TEXT_CELL, "sync failed");
+		snprintf(why, STATE_WHY, "sync failed, writes may be lost");
+		return HEALTH_DOWN;
+	}
+	health = health_of_storage(ex, storage, why);
+	if (health != HEALTH_UP) {
+		text_safe(storage, cell, TEXT_CELL);
+		return health;
+	}
+	if (!storage_waits(ex, cell))
+		return HEALTH_UP;
+	snprintf(why, STATE_WHY, "%.64s for its storage", cell);
+	return HEALTH_DOWN;
+}
+
 enum health state_of_all(const json_t *answer)
 {
 	enum health worst = HEALTH_UP;
@@ -141,8 +186,7 @@ enum health state_of_all(const json_t *answer)
 	size_t i;
 
 	json_array_foreach(json_object_get(answer, "exports"), i, ex) {
-		if (state_sync_failed(ex) || state_waits(ex, cell))
-			return HEALTH_DOWN;
+		worst = MAX(worst, state_of_export(ex, cell, NULL));
 	}
 	json_array_foreach(json_object_get(answer, "sessions"), i, sess) {
 		if (state_is_user(sess))

@@ -18,6 +18,8 @@ enum health {
 	HEALTH_DOWN,			/* requests of an export wait or fail */
 };
 
+#define STATE_WHY 512
+
 struct state_paths {
 	unsigned up, all;
 };
@@ -35,11 +37,11 @@ enum health state_of_session(const json_t *sess, char cell[TEXT_CELL]);
 /* Is @sess of interest? A session in set-up, and so without a name, is not; nor is a session
  * without any part but work of the storage. */
 bool state_is_user(const json_t *sess);
-/* Has a sync of the export @ex failed? FLUSH and FUA fail, and writes may be lost. */
-bool state_sync_failed(const json_t *ex);
-/* Has the storage of the export @ex answered no request for some seconds, while it has some? Writes
- * "waits 12 s" to @cell then. */
-bool state_waits(const json_t *ex, char cell[TEXT_CELL]);
+/* The health of the export @ex, without sessions.  Unless it is HEALTH_UP, @cell has the reason:
+ * "sync failed"; "waits 12 s", as no request is answered; "failed", "stale", "replaced" or
+ * "unlinked" (man/rtrsctl.pod, OBJECTS).  @why: NULL, or room for the reason as words of a
+ * sentence. */
+enum health state_of_export(const json_t *ex, char cell[TEXT_CELL], char why[STATE_WHY]);
 /* The health of all exports and sessions of @answer. */
 enum health state_of_all(const json_t *answer);
 

@@ -64,10 +64,7 @@ static void put_of_paths(const json_t *sess, const char *name, char cell[TEXT_CE
 /* Write the state of @ex alone, if there is something to say. */
 static void put_export_state(const json_t *ex, char (*row)[TEXT_CELL])
 {
-	if (state_sync_failed(ex))
-		snprintf(row[COL_STATE], TEXT_CELL, "sync failed");
-	else
-		state_waits(ex, row[COL_STATE]);
+	state_of_export(ex, row[COL_STATE], NULL);
 }
 
 /* Write @sess to @row, and return its health with @dev. */
@@ -111,6 +108,8 @@ static char (*add_export_row(struct table *t, const json_t *ex, bool first))[TEX
 	char (*row)[TEXT_CELL] = add_row(t);
 
 	text_safe(answer_string(ex, "name"), row[COL_EXPORT], TEXT_CELL);
+	if (!json_object_get(ex, "size"))	/* no storage */
+		return row;
 	text_bytes(answer_number(ex, "size"), row[COL_SIZE], TEXT_CELL);
 	text_safe(answer_string(ex, "mode"), row[COL_MODE], TEXT_CELL);
 	if (first)

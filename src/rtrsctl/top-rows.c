@@ -96,17 +96,14 @@ static void export_state(struct top_row *row, const json_t *ex)
 {
 	uint64_t users = answer_number(ex, "users");
 
-	if (state_sync_failed(ex)) {
-		row->health = HEALTH_DOWN;
-		snprintf(row->state, TEXT_CELL, "sync failed");
-	} else if (state_waits(ex, row->state)) {
-		row->health = HEALTH_DOWN;
-	} else if (users) {
+	row->health = state_of_export(ex, row->state, NULL);
+	if (row->health != HEALTH_UP)
+		return;
+	if (users)
 		snprintf(row->state, TEXT_CELL, "%llu user%s", (unsigned long long)users,
 			 users == 1 ? "" : "s");
-	} else {
+	else
 		snprintf(row->state, TEXT_CELL, "unused");
-	}
 }
 
 static bool add_export(struct sample *s, const json_t *ex)

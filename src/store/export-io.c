@@ -212,3 +212,12 @@ bool export_io_size(struct reactor *r, struct export *ex, int64_t *size,
 {
 	return reactor_storage(r)->slots[ex->index]->ops->size(r, ex, size, done, arg);
 }
+
+bool export_io_named(struct reactor *r, struct export *ex, int64_t *named,
+		     void (*done)(struct export *ex, int64_t named, void *arg), void *arg)
+{
+	const struct store_io_ops *ops = reactor_storage(r)->slots[ex->index]->ops;
+
+	*named = EXPORT_NAMED_OPEN;
+	return !ops->named || ops->named(r, ex, named, done, arg);
+}

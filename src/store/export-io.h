@@ -80,6 +80,11 @@ void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg
 bool export_io_size(struct reactor *r, struct export *ex, int64_t *size,
 		    void (*done)(struct export *ex, int64_t size, void *arg), void *arg);
 
+/* Find out what the path of @ex names now: an enum export_named, or -errno if the path cannot be
+ * looked at.  As export_io_size(); both questions may be with the storage together. */
+bool export_io_named(struct reactor *r, struct export *ex, int64_t *named,
+		     void (*done)(struct export *ex, int64_t named, void *arg), void *arg);
+
 /* Queue @io.  The end of the pass submits the ring's part with all other new work.  Cannot fail:
  * errors go to io->done(). */
 void export_io_start(struct reactor *r, struct export_io *io);

@@ -52,7 +52,12 @@ struct export_life {
 	bool lock;			/* false: --no-lock */
 	const struct export_users *users;	/* NULL: the users have ended */
 	void *arg;			/* of @users */
+	/* An export that had no storage has got it, and clients find @ex (export-retry.h).  The
+	 * caller's, set behind export_life_init(). */
+	void (*opened)(void *arg, struct export *ex);
+	void *opened_arg;
 	/* private */
+	struct loop_timer retry_timer;	/* export-retry.c */
 	struct worker worker;
 	struct worker_job job;
 	struct loop_task task;

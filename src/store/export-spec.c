@@ -11,7 +11,7 @@
 
 void export_spec_free(struct export *ex)
 {
-	char *name = ex->name, *path = ex->path;
+	char *name = ex->name, *path = ex->path, *spec = ex->spec;
 
 	pthread_mutex_destroy(&ex->failures.lock);
 	free(ex->pulse);
@@ -19,6 +19,7 @@ void export_spec_free(struct export *ex)
 	ex->driver->close(ex);
 	free(name);
 	free(path);
+	free(spec);
 }
 
 /* Copy @text up to the next unescaped comma into a new string, without the escapes; @rest is set to
@@ -260,7 +261,8 @@ struct export *export_spec_parse(const char *spec, int *rc, char *err, size_t er
 	}
 	ex->name = name;
 	ex->path = target;
-	*rc = parse_flags(ex, flags, err, errlen);
+	ex->spec = strdup(spec);
+	*rc = ex->spec ? parse_flags(ex, flags, err, errlen) : -ENOMEM;
 	if (!*rc)
 		return ex;
 	export_spec_free(ex);

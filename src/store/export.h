@@ -38,8 +38,22 @@ struct export_failures {
 	} kinds[EXPORT_FAILED_KINDS];
 };
 
-/* The questions to the storage for the size of an export; srv-size.c, control thread. */
-struct export_sizing {
+/* The questions that a running server asks the storage of an export; srv-size.c, control thread. */
+enum export_question {
+	EXPORT_ASK_SIZE,		/* how many bytes can be exported now? */
+	EXPORT_ASK_NAMED,		/* what does the path name now? */
+	EXPORT_QUESTIONS
+};
+
+/* The answer to EXPORT_ASK_NAMED. */
+enum export_named {
+	EXPORT_NAMED_OPEN,		/* the storage that is open */
+	EXPORT_NAMED_OTHER,		/* other storage, as after mv(1) */
+	EXPORT_NAMED_NOTHING		/* as after unlink(2) */
+};
+
+/* One of the questions. */
+struct export_asking {
 	bool asked;			/* a question is with the storage */
 	unsigned known, wanted;		/* answers that have come; the answer that requests wait
 					 * for */
@@ -156,15 +170,18 @@ struct export {
 	struct list slot_link;		/* exports.slots */
 	unsigned index;			/* the lowest that was free; slot of each ring */
 	char *name, *path;
+	char *spec;			/* of which export_spec_parse() made the export */
 	const char *kind, *kind_text;	/* of the driver: "block" for programs, "block device" */
 	bool readonly;
+	bool hasty;			/* take() waits for no other server (export-retry.h) */
 	bool shared;			/* other servers may have the storage, too (store-lead.h) */
 	bool direct;			/* IO moves the memory of requests itself, by no cache */
 	bool durable;			/* each WRITE and WRITE_ZEROES has FUA: no answer depends
 					 * on a cache of the storage */
 	/* Bytes, a multiple of 512: the size last learned; changed by the control thread. */
 	_Atomic(uint64_t) size;
-	struct export_sizing sizing;
+	struct export_asking asking[EXPORT_QUESTIONS];
+	enum export_named named;	/* the answer last learned; control thread */
 	struct rnbd_dev_info geometry;	/* all but device_id and nsectors; for OPEN_RSP */
 	/* Writes change blocks of this size as a whole; 0: any bytes. */
 	uint32_t block_align;

@@ -20,10 +20,12 @@ void exports_init(struct exports *e, unsigned nrings)
 	list_init(&e->stores);
 	list_init(&e->slots);
 	list_init(&e->gone);
+	list_init(&e->retries);
 	e->n = e->nslots = 0;
 	e->nrings = nrings;
 	atomic_init(&e->one_medium, true);
 	e->locked = false;
+	e->aside = NULL;
 	e->lock_timeout_ms = EXPORTS_LOCK_TIMEOUT_MS;
 	e->state_dir = -1;
 	e->state_id = 0;
@@ -129,6 +131,13 @@ void exports_leave(struct exports *e, struct export *ex)
 	ex->store = NULL;
 	if (list_empty(&store->names))
 		store_leave(e, store);
+}
+
+unsigned exports_patience_ms(const struct export *ex)
+{
+	unsigned most_ms = ex->all->lock_timeout_ms;
+
+	return ex->hasty ? MIN(EXPORTS_HASTY_MS, most_ms) : most_ms;
 }
 
 int exports_take(struct exports *e, struct export *ex, bool lock, char *err, size_t errlen)
@@ -280,37 +289,69 @@ int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 	return rc;
 }
 
-int exports_lock(struct exports *e, char *err, size_t errlen)
+/* @ex cannot be served because of @rc, which @err explains.  A lenient start sets @ex aside: it has
+ * waited once, and waits no more for the others.  Returns 0 then, or -errno. */
+static int set_aside(struct exports *e, struct export *ex, int rc, const char *err)
 {
-	struct store *store;
-	struct export *ex;
+	struct export *other;
+
+	if (!e->aside || e->aside(e, ex, err))
+		return rc;
+	list_for_each(other, &e->list, link)
+		other->hasty = true;
+	return 0;
+}
+
+static int lock_store_of(struct export *ex, char *err, size_t errlen)
+{
+	/* NFS asks for a description that can write for an exclusive lock. */
+	struct export *writer = store_writer(ex->store);
+
+	if (!writer)
+		writer = store_oldest_name(ex->store);
+	return writer->driver->lock ? writer->driver->lock(writer, err, errlen) : 0;
+}
+
+static int check_same(struct export *ex, char *err, size_t errlen)
+{
+	return ex->driver->check_same ? ex->driver->check_same(ex, err, errlen) : 0;
+}
+
+static int claim_one(struct export *ex, char *err, size_t errlen)
+{
+	return ex->driver->claim ? ex->driver->claim(ex, err, errlen) : 0;
+}
+
+/* Take @step with each export of @e. */
+static int step_with_all(struct exports *e,
+			 int (*step)(struct export *ex, char *err, size_t errlen), char *err,
+			 size_t errlen)
+{
+	struct export *ex, *next;
 	int rc = 0;
 
-	list_for_each(store, &e->stores, link) {
-		/* NFS asks for a description that can write for an exclusive lock. */
-		ex = store_writer(store);
-		if (!ex)
-			ex = store_oldest_name(store);
-		if (!rc && ex->driver->lock)
-			rc = ex->driver->lock(ex, err, errlen);
+	list_for_each_safe(ex, next, &e->list, link) {
+		rc = step(ex, err, errlen);
+		if (rc)
+			rc = set_aside(e, ex, rc, err);
+		if (rc)
+			return rc;
 	}
+	return 0;
+}
+
+int exports_lock(struct exports *e, char *err, size_t errlen)
+{
+	int rc = step_with_all(e, lock_store_of, err, errlen);
+
 	/* During the wait any of the files may have been replaced, or be of another size. */
-	list_for_each(ex, &e->list, link) {
-		if (!rc && ex->driver->check_same)
-			rc = ex->driver->check_same(ex, err, errlen);
-	}
+	if (!rc)
+		rc = step_with_all(e, check_same, err, errlen);
 	e->locked = !rc;
 	return rc;
 }
 
 int exports_claim(struct exports *e, char *err, size_t errlen)
 {
-	struct export *ex;
-	int rc = 0;
-
-	list_for_each(ex, &e->list, link) {
-		if (!rc && ex->driver->claim)
-			rc = ex->driver->claim(ex, err, errlen);
-	}
-	return rc;
+	return step_with_all(e, claim_one, err, errlen);
 }

@@ -36,10 +36,14 @@ struct exports {
 	struct list stores;		/* store.link */
 	struct list slots;		/* export.slot_link, by export.index */
 	struct list gone;		/* exports-losses.c */
+	struct list retries;		/* export_retry.link: without their storage */
 	unsigned n;
 	unsigned nslots;		/* above each export.index */
 	unsigned nrings;		/* rings that serve them (export-ring.h) */
 	_Atomic(bool) one_medium;	/* all have the same export.medium; any thread */
+	/* The start cannot lock or claim @ex because of @why: take @ex off the list, and return 0;
+	 * export-retry.c.  NULL: the start fails. */
+	int (*aside)(struct exports *e, struct export *ex, const char *why);
 	bool locked;			/* by exports_lock() */
 	unsigned lock_timeout_ms;	/* for each file */
 	int state_dir;			/* -1: none; export_state_dir() */
@@ -84,13 +88,18 @@ static inline bool exports_one_medium(const struct exports *e)
 }
 
 #define EXPORTS_LOCK_TIMEOUT_MS 60000
+#define EXPORTS_HASTY_MS 1000u		/* for an export that is tried again */
+
+/* For how long @ex waits for another server's lock or claim.  Any thread. */
+unsigned exports_patience_ms(const struct export *ex);
 
 /* Lock the file of each export of @e: exclusive if the file is written, shared if all its names are
  * read-only.  Waits for another server, or for another possible writer with a lock on the file, and
  * logs the name of the holder.  The locks end with the exports.  Call once: after the last
  * exports_add() and export_state_dir(), before any IO.  Main thread; nothing else runs yet.
  * Returns 0, or -errno with one line in @err: -EWOULDBLOCK after @e->lock_timeout_ms; a file system
- * without locks; a path that names another file by now. */
+ * without locks; a path that names another file by now.  With @e->aside an export that cannot be
+ * locked is set aside, and the others wait no more than EXPORTS_HASTY_MS. */
 int exports_lock(struct exports *e, char *err, size_t errlen);
 
 /* Claim the block devices that are written; after exports_lock(), which --no-lock leaves out, and

@@ -17,6 +17,8 @@ libstore_la_SOURCES = \
 	%D%/export-io.c \
 	%D%/export-life.c \
 	%D%/export-life.h \
+	%D%/export-retry.c \
+	%D%/export-retry.h \
 	%D%/export-ring.c \
 	%D%/export-ring.h \
 	%D%/store-driver.h \

@@ -44,6 +44,9 @@ struct store_io_ops {
 	/* export_io_size() */
 	bool (*size)(struct reactor *r, struct export *ex, int64_t *size,
 		     void (*done)(struct export *ex, int64_t size, void *arg), void *arg);
+	/* export_io_named(); NULL: a target always names the storage that is open. */
+	bool (*named)(struct reactor *r, struct export *ex, int64_t *named,
+		      void (*done)(struct export *ex, int64_t named, void *arg), void *arg);
 };
 
 /* A limit of operations at work; the rest waits. */

@@ -107,7 +107,8 @@ rtrsctl() { "$top_builddir/rtrsctl" --socket "$tmp/server.ctl" "$@"; }
 
 echo "a path of a map, and a map that two servers would share"
 refused() {
-	must_fail "$RTRS_SERVER" --listen tcp://127.0.0.1:0 --state-dir "$tmp/refused.state" \
+	must_fail "$RTRS_SERVER" --strict --listen tcp://127.0.0.1:0 \
+		--state-dir "$tmp/refused.state" \
 		--control "$tmp/refused.ctl" "$2" 2>"$tmp/refused"
 	cat "$tmp/refused"
 	grep -q "$1" "$tmp/refused"

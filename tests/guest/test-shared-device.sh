@@ -51,7 +51,8 @@ refused() {
 	local words=$1
 
 	shift
-	must_fail "$RTRS_SERVER" --listen tcp://127.0.0.1:0 --state-dir "$tmp/refused.state" \
+	must_fail "$RTRS_SERVER" --strict --listen tcp://127.0.0.1:0 \
+		--state-dir "$tmp/refused.state" \
 		--control "$tmp/refused.ctl" "$@" 2>"$tmp/refused"
 	cat "$tmp/refused"
 	grep -q "$words" "$tmp/refused"

@@ -25,6 +25,8 @@ const struct log_id_row log_id_rows[LOG_IDS] = {
 	   "the size of an export has changed"),
 	ID(EXPORT_REPLACED, "7b0bd1d0028f4b3f9caf86ede461e45f",
 	   "an export came back as another file, and is not used"),
+	ID(EXPORT_FAILED, "940a8c6421f14804a3c6e9cdc536a961",
+	   "an export has no storage, or not what its path names"),
 	ID(LIMITS_SET, "6bd85d83d02d4016a11e836e6bcc0186",
 	   "an export has other limits, rules or another priority"),
 	ID(LOCK_BROKEN, "755f4cdbeea149f5b61cc09a2a29e87b",

@@ -34,9 +34,11 @@ static inline int rnbd_msg_type(const void *buf, size_t len)
 #define RNBD_EXT_EXTENTS 0x20u		/* server: answers RNBD_OP_EXTENTS; client: may ask */
 #define RNBD_EXT_SHARED 0x40u		/* server: other servers may have its exports, too; client:
 					 * OPEN has flags */
+#define RNBD_EXT_LATER 0x80u		/* server: EAGAIN answers the OPEN of an export without
+					 * storage; client: sends the OPEN again */
 #define RNBD_EXT_ALL                                                                    \
 	(RNBD_EXT_NOUNMAP | RNBD_EXT_PREFLUSH | RNBD_EXT_TAG | RNBD_EXT_EXPORT_ID |     \
-	 RNBD_EXT_LIST | RNBD_EXT_EXTENTS)
+	 RNBD_EXT_LIST | RNBD_EXT_EXTENTS | RNBD_EXT_LATER)
 
 struct rnbd_ext {
 	bool valid;

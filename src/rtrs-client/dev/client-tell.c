@@ -38,7 +38,7 @@ void client_tell_away(struct client *clt)
 	struct dev *dev;
 
 	list_for_each(dev, &clt->devs, link)
-		away |= atomic_load(&dev->state) == DEV_LOST;
+		away |= dev_is_in(dev, 1u << DEV_LOST | 1u << DEV_AWAITED);
 	LOCK_SCOPE(&clt->lock);
 	clt->away = away;
 	wake_waiters(clt);

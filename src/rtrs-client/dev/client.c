@@ -128,6 +128,7 @@ static void close_msg(struct loop_msg *msg)
 	loop_timer_cancel(&clt->reopen_timer);
 	loop_timer_cancel(&clt->patience_timer);
 	loop_timer_cancel(&clt->held_timer);
+	dev_life_close(clt);
 	client_tell_closed(clt);
 	if (!list_empty(&clt->devs))
 		loop_timer_set(clt->sess.loop, &clt->close_timer, clock_now_ms() + CLOSE_MS);
@@ -142,6 +143,7 @@ int client_init(struct client *clt, struct loop *loop, const struct clt_sess_con
 
 	memset(clt, 0, sizeof(*clt));
 	clt->result = CLT_AGAIN;
+	clt->kind = conf->once ? CLIENT_PROBES : CLIENT_STAYS;
 	list_init(&clt->devs);
 	list_init(&clt->ctl_line);
 	clt_wait_init(&clt->event, conf->wait, NULL);

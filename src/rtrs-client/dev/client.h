@@ -14,6 +14,7 @@ struct client {
 	atomic_uint features;		/* RNBD_EXT_* of the server */
 	atomic_uint boot_epoch;		/* first epoch of the session after the server's memory may
 					 * have been lost (doc/decisions.md D13) */
+	enum { CLIENT_STAYS, CLIENT_PROBES } kind;	/* constant; a probe waits for nothing */
 	/* service thread */
 	enum {
 		CLIENT_PEER_NEW,	/* SESS_INFO was not answered yet */

@@ -10,6 +10,8 @@
 enum dev_state {
 	DEV_NEW,			/* no message was sent yet */
 	DEV_OPENING,			/* the first OPEN is under way, or CLOSE to settle */
+	DEV_AWAITED,			/* the server has no storage for it yet: the first OPEN
+					 * is sent again */
 	DEV_OPEN,			/* requests flow while a path is up */
 	DEV_LOST,			/* the session came back and the device did not: IO waits */
 	DEV_FAILED,			/* LOST for longer than io_timeout: IO fails */
@@ -23,13 +25,14 @@ enum dev_state {
 };
 
 enum dev_event {
-	DEV_EV_WANTED,			/* an open request has come */
+	DEV_EV_WANTED,			/* an open request has come, or waits */
 	/* the answer to an OPEN, and to the SESS_INFO behind it */
 	DEV_EV_OPENED,			/* the device is the same as before, and settled */
 	DEV_EV_UNSETTLED,		/* the device is the same as before, but a write that
 					 * was given up may still be in its storage */
 	DEV_EV_REFUSED,			/* the server has no such device, or another device
 					 * of this name: dev->error */
+	DEV_EV_LATER,			/* the first OPEN: the server wants to be asked again */
 	DEV_EV_ABORTED,			/* no answer to a message: its path was lost */
 	/* the answer to CLOSE */
 	DEV_EV_SETTLED,			/* the storage is done with all earlier requests */

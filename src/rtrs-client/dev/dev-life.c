@@ -33,11 +33,23 @@ void dev_life_answer(struct dev *dev, int r)
 		       r == -ECONNABORTED ? DEV_EV_ABORTED : DEV_EV_REFUSED);
 }
 
+/* True if @r, of the first OPEN of @dev, asks for another OPEN.  A probe does not wait. */
+static bool is_later(const struct dev *dev, int r)
+{
+	return r == -EAGAIN && (atomic_load(&dev->clt->features) & RNBD_EXT_LATER) &&
+	       dev->clt->kind == CLIENT_STAYS;
+}
+
 static void opened_first(struct dev_ctl *ctl)
 {
 	struct dev *dev = ctl->dev;
 	int r = dev_answer(dev, ctl, true);
 
+	if (is_later(dev, r)) {
+		dev->error = r;
+		dev_life_event(dev, DEV_EV_LATER);
+		return;
+	}
 	if (r != -ECONNABORTED || !clt_sess_expired(&dev->clt->sess)) {
 		dev_life_answer(dev, r);
 		return;
@@ -62,15 +74,15 @@ static void life_settled(struct dev *dev, int status)
 		       DEV_EV_ABORTED : DEV_EV_STUCK);
 }
 
-/* ---- lost devices ---- */
+/* ---- lost and awaited devices ---- */
 
-/* Fail the IO of @dev if the device is LOST and io_timeout is over.  Returns when io_timeout will
- * be over, at most @next_ms. */
+/* Fail the IO, or the open requests, of @dev if the device is LOST or AWAITED and io_timeout is
+ * over.  Returns when io_timeout will be over, at most @next_ms. */
 static uint64_t expire_lost_device(struct dev *dev, uint64_t now, uint64_t next_ms)
 {
 	uint64_t timeout_ms = dev->clt->sess.io_timeout_ms;
 
-	if (atomic_load(&dev->state) != DEV_LOST || timeout_ms == CLOCK_NEVER)
+	if (!dev_is_in(dev, 1u << DEV_LOST | 1u << DEV_AWAITED) || timeout_ms == CLOCK_NEVER)
 		return next_ms;
 	if (now - dev->lost_since_ms < timeout_ms)
 		return MIN(next_ms, dev->lost_since_ms + timeout_ms);
@@ -78,16 +90,16 @@ static uint64_t expire_lost_device(struct dev *dev, uint64_t now, uint64_t next_
 	return next_ms;
 }
 
-/* Set the timer while any device is LOST or FAILED.  The timer does not wait for the answer to an
- * OPEN, which may take long. */
+/* Set the timer while any device is LOST, FAILED or AWAITED.  The timer does not wait for the
+ * answer to an OPEN, which may take long. */
 static void look_after_lost(struct client *clt)
 {
 	uint64_t now = clock_now_ms(), next_ms = now + REOPEN_MS;
-	struct dev *dev;
+	struct dev *dev, *next;
 	bool any = false;
 
-	list_for_each(dev, &clt->devs, link) {
-		any |= dev_is_in(dev, DEV_AWAY);
+	list_for_each_safe(dev, next, &clt->devs, link) {
+		any |= dev_is_in(dev, DEV_AWAY | 1u << DEV_AWAITED);
 		next_ms = expire_lost_device(dev, now, next_ms);
 	}
 	if (any && clt->state == CLIENT_OPEN)
@@ -102,10 +114,26 @@ static void reopen_timer(struct loop_timer *timer)
 
 	/* While no path is up, the next handshake opens the devices. */
 	list_for_each(dev, &clt->devs, link) {
-		if (clt_sess_is_up(&clt->sess) && !dev->ctl.done && dev_is_in(dev, DEV_AWAY))
+		if (!clt_sess_is_up(&clt->sess) || dev->ctl.done)
+			continue;
+		if (dev_is_in(dev, DEV_AWAY))
 			dev_reopen(dev, life_reopened);
+		else if (dev_is_in(dev, 1u << DEV_AWAITED))
+			dev_life_event(dev, DEV_EV_WANTED);
 	}
 	look_after_lost(clt);
+}
+
+void dev_life_close(struct client *clt)
+{
+	struct dev *dev, *next;
+
+	list_for_each_safe(dev, next, &clt->devs, link) {
+		if (!dev_is_in(dev, 1u << DEV_AWAITED))
+			continue;
+		dev->error = -ESHUTDOWN;
+		dev_life_event(dev, DEV_EV_EXPIRED);
+	}
 }
 
 void dev_life_init(struct client *clt)
@@ -161,6 +189,19 @@ static void tell_back(void *object)
 static void wait_on(void *object)
 {
 	look_after_lost(((struct dev *)object)->clt);
+}
+
+/* The time of the wait is that of the first OPEN. */
+static void await_device(void *object)
+{
+	struct dev *dev = object;
+
+	if (!dev->lost_since_ms) {
+		dev->lost_since_ms = clock_now_ms();
+		log_event(LOG_LEVEL_WARN, DEV_FIELDS(dev, DEVICE_LOST), dev->name,
+			  "the server cannot open its storage now: waiting for it");
+	}
+	wait_on(dev);
 }
 
 static void lose_device(void *object)
@@ -242,6 +283,7 @@ static void begin_anew(void *object)
 	struct dev *dev = object;
 
 	dev->mode = list_entry(dev->opens.next, struct dev_open_req, link)->mode;
+	dev->lost_since_ms = 0;
 	dev_loss_reset(&dev->loss);
 	open_first(dev);
 }
@@ -276,6 +318,9 @@ static const struct fsm_row rows[] = {
 	ROW(IN(OPENING), UNSETTLED, OPENING, settle_device),
 	ROW(IN(OPENING), SETTLED, OPENING, open_first),
 	ROW(IN(OPENING), ABORTED, OPENING, open_first),	/* again, on the next path */
+	ROW(IN(OPENING), LATER, AWAITED, await_device),
+	ROW(IN(AWAITED), WANTED, OPENING, open_first),
+	ROW(IN(AWAITED), EXPIRED, GONE, refuse_openers),
 	ROW(IN(OPENING), REFUSED, GONE, refuse_openers),
 	ROW(IN(OPENING), STUCK, GONE, refuse_openers),
 
@@ -316,12 +361,13 @@ static const struct fsm_row rows[] = {
 };
 
 static const char *const states[DEV_NSTATES] = {
-	"new", "opening", "open", "lost", "failed", "replaced", "stale", "closing", "gone",
+	"new", "opening", "awaited", "open", "lost", "failed", "replaced", "stale", "closing",
+	"gone",
 };
 
 static const char *const events[DEV_NEVENTS] = {
-	"wanted", "opened", "unsettled", "refused", "aborted", "settled", "stuck", "renamed",
-	"epoch", "expired", "dropped", "closed", "reborn",
+	"wanted", "opened", "unsettled", "refused", "later", "aborted", "settled", "stuck",
+	"renamed", "epoch", "expired", "dropped", "closed", "reborn",
 };
 
 const struct fsm dev_fsm = FSM("device", rows, states, events);

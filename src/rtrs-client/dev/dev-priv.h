@@ -195,6 +195,8 @@ int dev_reopen_answer(struct dev_ctl *ctl);
 
 /* Initialize the timer of the lost devices of @clt. */
 void dev_life_init(struct client *clt);
+/* The session closes: refuse the open requests of AWAITED devices. */
+void dev_life_close(struct client *clt);
 /* Take the row of @event, which may free @dev. */
 void dev_life_event(struct dev *dev, enum dev_event event);
 /* Take the row for @r, a result of dev_reopen_answer().  May free @dev. */

@@ -24,6 +24,8 @@ static const char *open_reason(int r)
 		return "the server has no such export";
 	case -EMEDIUMTYPE:
 		return "shrunk while other clients here have it open";
+	case -EAGAIN: case -ENODEV:
+		return "the server cannot open its storage now";
 	case -ECONNABORTED:
 		return "the server was lost";
 	default:

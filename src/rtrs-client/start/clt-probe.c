@@ -122,19 +122,33 @@ static int probe_fds(struct clt_start *start, char err[CLT_FRONT_ERR])
 	return clt_fds_name_limit(-EMFILE, err, CLT_FRONT_ERR);
 }
 
+/* True if the export is to be tried again after @ms, because of @r. */
+static bool probe_waits(const struct clt_conf *conf, int r, uint64_t ms)
+{
+	if (r == -EAGAIN)
+		return conf->connect_timeout_ms != CLOCK_NEVER && ms < conf->connect_timeout_ms;
+	return r == -EPERM && ms < PROBE_HELD_MS;
+}
+
 /* Open the export.  The session of a process just killed, the predecessor, may keep the export open
- * for a moment more. */
+ * for a moment more.  An export whose storage is away is as a server that is away: *@dev is
+ * NULL. */
 static int probe_export(struct clt_start *start, struct dev **dev, char err[CLT_FRONT_ERR])
 {
 	const struct timespec nap = { .tv_nsec = 500000000 };
-	uint64_t deadline_ms = clock_now_ms() + PROBE_HELD_MS;
+	uint64_t since_ms = clock_now_ms();
 	int r;
 
 	do {
 		r = clt_export_open(&start->run.clt, start->conf, start->conf->export_name, dev,
 				    err);
-	} while (r == -EPERM && clock_now_ms() < deadline_ms && nanosleep(&nap, NULL) == 0);
-	return r;
+	} while (probe_waits(start->conf, r, clock_now_ms() - since_ms) &&
+		 nanosleep(&nap, NULL) == 0);
+	if (r != -EAGAIN || start->conf->connect_timeout_ms != CLOCK_NEVER)
+		return r;
+	log_warn(NULL, "%s; starting without", err);
+	*dev = NULL;
+	return 0;
 }
 
 /* Is the server away, or not started yet? ENOENT: no socket has the name. */
@@ -179,7 +193,7 @@ static int probe_session(struct clt_start *start, char err[CLT_FRONT_ERR])
 	r = probe_fds(start, err);
 	if (r == 0 && conf->export_name) {
 		r = probe_export(start, &dev, err);
-		if (r == 0)
+		if (r == 0 && dev)
 			dev_close(dev);
 	}
 	clt_start_end(start);

@@ -8,6 +8,7 @@
 
 #include "apply-listen.h"
 #include "apply.h"
+#include "export-retry.h"
 #include "export-state.h"
 #include "log.h"
 #include "srv-allow.h"
@@ -15,6 +16,8 @@
 #include "srv-export.h"
 #include "srv-limit.h"
 #include "srv-listen.h"
+#include "srv-open.h"
+#include "srv-state.h"
 #include "tell.h"
 
 void apply_init(struct apply *a, struct exports *exports)
@@ -31,8 +34,11 @@ int apply_prepare(struct apply *a, const struct plan *plan, char *err, size_t le
 	for (unsigned i = 0; i < plan->n && !rc; i++) {
 		const struct plan_step *step = &plan->steps[i];
 
-		if (step->what == PLAN_ADD)
-			rc = exports_add(a->exports, step->spec, err, len);
+		if (step->what != PLAN_ADD)
+			continue;
+		rc = exports_add(a->exports, step->spec, err, len);
+		if (rc && a->lenient)
+			rc = export_retry_add(a->exports, step->name, step->spec, err);
 	}
 	return rc;
 }
@@ -62,6 +68,7 @@ static int take_exports(struct exports *exports, const struct srv_conf *conf, ch
 		log_warn(NULL, "no directory for what must outlive this server: its clients take "
 			 "each restart for a reboot of the host (--state-dir)");
 	exports->lock_timeout_ms = conf->lock_timeout_ms;
+	exports->aside = conf->strict ? NULL : export_retry_aside;
 	/* ORDER: the lock first, because the state of a file belongs to the one who has it. */
 	rc = conf->no_lock ? 0 : exports_lock(exports, err, len);
 	if (!rc)
@@ -113,16 +120,64 @@ static void apply_remove_export(struct apply *a, struct export *ex)
 	export_put(ex);
 }
 
-/* Give the export of a PLAN_SET its limits, rules and priority. */
-static void apply_settings(struct apply *a, const struct plan_step *step)
+/* Forget the export of a PLAN_REMOVE, which may have no storage. */
+static void apply_forget_export(struct apply *a, const char *name)
 {
-	struct export *ex = exports_find(a->exports, step->name);
+	struct export *ex = exports_find(a->exports, name);
 
-	srv_limit_set(a->srv, ex, &step->ex->limits);
-	srv_allow_set(ex, &step->ex->allow, &step->ex->read_only);
+	export_retry_drop(a->exports, name);
+	if (ex)
+		apply_remove_export(a, ex);
+	else
+		fprintf(a->out, "-%s\n", name);
+}
+
+/* Give the export @wanted->name its limits, rules and priority, if it has its storage; otherwise
+ * apply_opened() does. */
+static void apply_settings(struct apply *a, const struct conf_export *wanted)
+{
+	struct export *ex = exports_find(a->exports, wanted->name);
+
+	if (!ex)
+		return;
+	srv_limit_set(a->srv, ex, &wanted->limits);
+	srv_allow_set(ex, &wanted->allow, &wanted->read_only);
 	if (a->force)
 		srv_close_kick_refused(a->srv, ex);
-	srv_export_set_prio(a->srv, ex, step->ex->priority);
+	srv_export_set_prio(a->srv, ex, wanted->priority);
+}
+
+/* An export that had no storage has got it. */
+static void apply_opened(void *arg, struct export *ex)
+{
+	const struct conf_export *wanted;
+	struct apply *a = arg;
+
+	wanted = conf_export_find(a->srv->conf, ex->name);
+	if (wanted)
+		apply_settings(a, wanted);
+	tell_export(ex);
+	srv_open_retry(a->srv);
+}
+
+/* True if the export @name of the plan has no storage. */
+static bool lacks_storage(const struct apply *a, const char *name)
+{
+	for (unsigned i = 0; i < a->plan->n; i++) {
+		if (a->failed[i] && !strcmp(a->plan->steps[i].name, name))
+			return true;
+	}
+	return false;
+}
+
+/* The export of the PLAN_ADD @step has no storage because of @why: try again.  A predecessor of the
+ * same name goes on. */
+static void carry_on(struct apply *a, const struct plan_step *step, const char *why)
+{
+	fprintf(a->out, "%s %s: %s\n", step->name,
+		exports_find(a->exports, step->name) ? "stale" : "failed", why);
+	if (export_retry_add(a->exports, step->name, step->spec, why))
+		log_err(step->name, "out of memory: '%s' is not tried again", step->spec);
 }
 
 /* @ready: the export of a PLAN_ADD. */
@@ -130,12 +185,14 @@ static void carry_out(struct apply *a, const struct plan_step *step, struct expo
 {
 	char text[PLAN_TEXT_MAX];
 
+	if (step->what == PLAN_REMOVE && lacks_storage(a, step->name))
+		return;
 	plan_step_text(step, text, sizeof(text));
 	if (step->what != PLAN_REMOVE)
 		fprintf(a->out, "%s\n", text);
 	switch (step->what) {
 	case PLAN_REMOVE:
-		apply_remove_export(a, exports_find(a->exports, step->name));
+		apply_forget_export(a, step->name);
 		break;
 	case PLAN_UNLISTEN:
 		srv_listen_del(a->srv, step->addr);
@@ -145,7 +202,7 @@ static void carry_out(struct apply *a, const struct plan_step *step, struct expo
 		tell_export(ready);
 		break;
 	case PLAN_SET:
-		apply_settings(a, step);
+		apply_settings(a, step->ex);
 		log_event(LOG_LEVEL_INFO, LOG_FIELDS(LIMITS_SET, .export = step->name), step->name,
 			  "other settings: %s", text);
 		break;
@@ -166,9 +223,14 @@ static void run_tell(struct apply *a, int rc, const char *err)
 {
 	char *report;
 
+	for (unsigned i = 0; i < a->plan->n; i++)
+		free(a->failed[i]);
+	free(a->failed);
 	free(a->ready);
+	a->failed = NULL;
 	a->ready = NULL;
 	a->plan = NULL;
+	a->force = false;
 	fclose(a->out);
 	report = a->report;
 	a->report = NULL;
@@ -184,7 +246,9 @@ static void run_ended(struct apply *a)
 	if (!a->rc)
 		a->rc = apply_listen(a->srv, plan, a->wanted, a->err, sizeof(a->err));
 	for (unsigned i = 0; i < plan->n; i++) {
-		if (!a->rc)
+		if (!a->rc && a->failed[i])
+			carry_on(a, &plan->steps[i], a->failed[i]);
+		else if (!a->rc)
 			carry_out(a, &plan->steps[i], a->ready[i]);
 		else if (a->ready[i])
 			export_life_remove(a->life, a->ready[i]);
@@ -205,11 +269,14 @@ static void made_ready(struct export *ex, int rc, const char *err, void *arg)
 	struct apply *a = arg;
 
 	for (unsigned i = 0; rc && i < a->plan->n; i++) {
-		if (a->ready[i] == ex)
-			a->ready[i] = NULL;
+		if (a->ready[i] != ex)
+			continue;
+		a->ready[i] = NULL;
+		if (a->lenient)
+			a->failed[i] = strdup(err);
+		if (!a->failed[i])
+			run_failed(a, rc, err);
 	}
-	if (rc)
-		run_failed(a, rc, err);
 	if (!--a->pending)
 		run_ended(a);
 }
@@ -231,13 +298,16 @@ void apply_begin(struct apply *a, struct export_life *life, struct srv *srv)
 {
 	a->life = life;
 	a->srv = srv;
+	life->opened = apply_opened;
+	life->opened_arg = a;
+	export_retry_begin(a->exports);
 }
 
 void apply_first_settings(struct apply *a, const struct plan *plan)
 {
 	for (unsigned i = 0; i < plan->n; i++) {
 		if (plan->steps[i].what == PLAN_SET)
-			apply_settings(a, &plan->steps[i]);
+			apply_settings(a, plan->steps[i].ex);
 	}
 }
 
@@ -250,7 +320,10 @@ int apply_run(struct apply *a, const struct plan *plan, const struct srv_conf *w
 	if (!a->out)
 		return -ENOMEM;
 	a->ready = calloc(plan->n + 1, sizeof(struct export *));
-	if (!a->ready) {
+	a->failed = calloc(plan->n + 1, sizeof(char *));
+	if (!a->ready || !a->failed) {
+		free(a->ready);
+		free(a->failed);
 		fclose(a->out);
 		free(a->report);
 		return -ENOMEM;
@@ -275,6 +348,7 @@ int apply_run(struct apply *a, const struct plan *plan, const struct srv_conf *w
 
 void apply_end(struct apply *a)
 {
+	export_retry_end(a->exports);
 	if (a->plan)
 		run_tell(a, -ECANCELED, "the server stops");
 }
@@ -283,5 +357,6 @@ void apply_fini(struct apply *a)
 {
 	if (a->runs)
 		export_state_close(a->exports);
+	export_retry_fini(a->exports);
 	*a = (struct apply){ .exports = a->exports };
 }

@@ -4,7 +4,9 @@
  * A plan is applied in two halves.  The first half does all that can fail and that clients do not
  * see yet: each export that comes is opened, locked, and attached to the rings.  The second half
  * makes all of the plan hold at once, and does not fail.  A plan with one step that fails in the
- * first half changes nothing: its caller ends, at the start, or goes on as before.
+ * first half changes nothing: its caller ends, at the start, or goes on as before.  With
+ * apply.lenient the storage of an export is no part of this: an export that cannot be opened is
+ * tried again (export-retry.h), and a predecessor of the same name serves until then.
  *
  * Main thread. */
 #ifndef APPLY_H
@@ -25,6 +27,7 @@ typedef void apply_done_fn(void *arg, int rc, const char *text);
 struct apply {
 	struct exports *exports;	/* the caller's */
 	bool runs;			/* the first plan was committed */
+	bool lenient;			/* the caller's, for the next plan */
 	struct export_life *life;	/* the caller's; NULL: no later plan yet */
 	struct srv *srv;		/* the caller's, likewise */
 
@@ -33,6 +36,7 @@ struct apply {
 	const struct srv_conf *wanted;
 	bool force;			/* take removed exports away from their openers */
 	struct export **ready;		/* [plan->n]: of each PLAN_ADD */
+	char **failed;			/* [plan->n]: why a PLAN_ADD has no storage; NULL: it has */
 	unsigned pending;		/* exports that are being made ready */
 	int rc;
 	char err[EXPORT_LIFE_ERR];
@@ -48,7 +52,8 @@ void apply_init(struct apply *a, struct exports *exports);
 /* ---- the start ---- */
 
 /* Open what @plan adds.  0, or -errno with one line in @err that names the step; the exports that
- * were opened stay with @exports, and exports_fini() closes them. */
+ * were opened stay with @exports, and exports_fini() closes them.  With @a->lenient an export that
+ * cannot be opened is no failure. */
 int apply_prepare(struct apply *a, const struct plan *plan, char *err, size_t len);
 /* Use the state directory, lock and claim what was opened.  May wait for another server, and may
  * fail: -errno with one line in @err. */

@@ -264,6 +264,7 @@ static void change_run(struct change *change)
 	int rc = plan_make(&change->plan, change->conf, &change->wanted);
 
 	change->state = CHANGE_APPLYING;
+	change->apply->lenient = change->reload && !change->wanted.strict;
 	if (!rc)
 		rc = apply_run(change->apply, &change->plan, &change->wanted, change->force,
 			       plan_ended, change);

@@ -91,6 +91,8 @@ struct srv_conf {
 	char name[RUNDIR_NAME_MAX];	/* for rtrsctl; by default that of the first export */
 	bool named;			/* --name was given */
 	bool no_lock;
+	bool strict;			/* an export whose storage cannot be opened ends the start,
+					 * or the reload */
 	unsigned lock_timeout_ms;	/* for each file */
 	const char *state_dir;		/* NULL: none */
 	bool state_dir_asked;		/* --state-dir was given: failing to use the directory is

@@ -14,6 +14,7 @@
 #include "ctl-json.h"
 #include "ctl-secrets.h"
 #include "ctl-stat.h"
+#include "export-retry.h"
 #include "export.h"
 #include "exports.h"
 #include "fab-certs.h"
@@ -89,7 +90,8 @@ static json_t *srv_json_export_show(const struct export *ex)
 {
 	int error = export_sync_error(ex);
 
-	return json_pack("{s:o,s:I,s:o,s:o,s:b,s:b,s:o,s:b,s:I,s:i,s:i,s:i}",
+	return json_pack("{s:o,s:o,s:I,s:o,s:o,s:b,s:b,s:o,s:b,s:I,s:i,s:i,s:i}",
+			 "storage", ctl_json_text(export_retry_word(ex)),
 			 "path", ex->driver->prefix ? ctl_json_text(ex->path) :
 				 ctl_path_json(ex->path),
 			 "size", (json_int_t)export_size(ex),
@@ -155,25 +157,49 @@ static json_t *srv_json_rights(const struct export *ex)
 static json_t *srv_json_export(const struct srv *srv, const struct export *ex,
 			       enum srv_ctl_depth depth)
 {
+	const struct export_retry *retry = export_retry_find(ex->all, ex->name);
 	json_t *object = json_pack("{s:o}", "name", ctl_json_text(ex->name));
 
 	if (depth >= SRV_CTL_SHOW)
 		object = ctl_json_with(ctl_json_with(ctl_json_with(object,
 								   srv_json_export_show(ex)),
 						     srv_json_limits(ex)), srv_json_rights(ex));
+	if (depth >= SRV_CTL_SHOW && retry)
+		object = ctl_json_with(object, json_pack("{s:o}", "error",
+							 ctl_json_text(retry->why)));
 	if (depth >= SRV_CTL_STATS)
 		object = ctl_json_with(object, srv_json_export_stats(srv, ex));
 	return object;
 }
 
+/* An export without storage. */
+static json_t *srv_json_retry(const struct export_retry *retry, enum srv_ctl_depth depth)
+{
+	json_t *object = json_pack("{s:o}", "name", ctl_json_text(retry->name));
+	uint64_t ms = clock_now_ms() - retry->since_ms;
+
+	if (depth >= SRV_CTL_SHOW)
+		object = ctl_json_with(object, json_pack("{s:o,s:I,s:o}",
+						"storage", ctl_json_text("failed"),
+						"failed_ns", (json_int_t)ms * 1000000,
+						"error", ctl_json_text(retry->why)));
+	return object;
+}
+
 static json_t *srv_json_exports(const struct srv *srv, enum srv_ctl_depth depth)
 {
+	const struct exports *exports = srv_rnbd(srv)->exports;
+	const struct export_retry *retry;
 	json_t *array = json_array();
 	const struct export *ex;
 	bool ok = true;
 
-	list_for_each(ex, &srv_rnbd(srv)->exports->list, link)
+	list_for_each(ex, &exports->list, link)
 		ok = ok && ctl_json_add(array, srv_json_export(srv, ex, depth));
+	list_for_each(retry, &exports->retries, link) {
+		if (export_retry_is_bare(retry))
+			ok = ok && ctl_json_add(array, srv_json_retry(retry, depth));
+	}
 	return ctl_json_whole(array, ok);
 }
 

@@ -21,6 +21,7 @@
 #include "srv-export-stat.h"
 #include "srv-limit.h"
 #include "srv-path.h"
+#include "srv-resize.h"
 #include "srv-state.h"
 #include "srv-rnbd-state.h"
 #include "srv-sess.h"
@@ -39,14 +40,41 @@ static void srv_call_list(struct ctl_client *client, const char *name, void *arg
 	ctl_answer(client, srv_ctl_json(srv_of(arg), SRV_CTL_NAMES));
 }
 
+/* An answer that waits for a look at the paths of exports. */
+struct answer {
+	struct ctl_client *client;
+	const struct srv *srv;
+	enum srv_ctl_depth depth;
+};
+
+static void looked(void *arg, int rc, const char *text)
+{
+	struct answer *wait = arg;
+
+	ctl_answer(wait->client, srv_ctl_json(wait->srv, wait->depth));
+	free(wait);
+}
+
+static void look_and_answer(struct ctl_client *client, struct srv *srv, enum srv_ctl_depth depth)
+{
+	struct answer *wait = malloc(sizeof(*wait));
+
+	if (!wait) {
+		ctl_refuse(client, "out of memory");
+		return;
+	}
+	*wait = (struct answer){ .client = client, .srv = srv, .depth = depth };
+	srv_resize_look(srv, looked, wait);
+}
+
 static void srv_call_show(struct ctl_client *client, const char *name, void *arg)
 {
-	ctl_answer(client, srv_ctl_json(srv_of(arg), SRV_CTL_SHOW));
+	look_and_answer(client, srv_of(arg), SRV_CTL_SHOW);
 }
 
 static void srv_call_stats(struct ctl_client *client, const char *name, void *arg)
 {
-	ctl_answer(client, srv_ctl_json(srv_of(arg), SRV_CTL_STATS));
+	look_and_answer(client, srv_of(arg), SRV_CTL_STATS);
 }
 
 static void srv_call_stats_reset(struct ctl_client *client, const char *name, void *arg)

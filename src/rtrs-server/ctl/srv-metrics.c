@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "denied.h"
+#include "export-retry.h"
 #include "export.h"
 #include "exports.h"
 #include "log.h"
@@ -94,6 +95,22 @@ static void read_export_sync_failed(struct metric_out *out, const void *program)
 	for_each_export(ex, program)
 		metric_value(out, METRIC_LABELS({ "export", ex->name }),
 			     export_sync_error(ex) != 0);
+}
+
+static void read_export_state(struct metric_out *out, const void *program)
+{
+	const struct exports *exports = srv_rnbd(srv_of(program))->exports;
+	const struct export_retry *retry;
+	const struct export *ex;
+
+	for_each_export(ex, program)
+		metric_value(out, METRIC_LABELS({ "export", ex->name },
+						{ "state", export_retry_word(ex) }), 1);
+	list_for_each(retry, &exports->retries, link) {
+		if (export_retry_is_bare(retry))
+			metric_value(out, METRIC_LABELS({ "export", retry->name },
+							{ "state", "failed" }), 1);
+	}
 }
 
 static void read_export_ana(struct metric_out *out, const void *program)
@@ -355,6 +372,9 @@ static const struct metric rows[] = {
 	{ .name = "rtrs_server_export_sync_failed", .type = METRIC_GAUGE,
 	  .read = read_export_sync_failed,
 	  .help = "1 if writes to the export may be lost, because a sync has failed." },
+	{ .name = "rtrs_server_export_state", .type = METRIC_GAUGE, .read = read_export_state,
+	  .help = "1, with a label: ok; failed: the storage cannot be opened; stale: another spec "
+		  "cannot; replaced, unlinked: what the path names." },
 	{ .name = "rtrs_server_export_ana_state", .type = METRIC_GAUGE, .read = read_export_ana,
 	  .help = "1, with a label: optimized on the server that writes a shared store, or "
 		  "standby." },

@@ -28,22 +28,29 @@ const struct allow_list *srv_allow_read_only_of(const struct export *ex)
 	return &((const struct srv_export_stat *)ex->user)->read_only;
 }
 
+static bool has_client(const struct allow_list *list, const struct srv_path *path)
+{
+	return conf_allow_names(list->rules, list->n, &path->client, path->identity);
+}
+
 static bool may_only_read(const struct export *ex, const struct srv_path *path)
 {
-	const struct allow_list *list = srv_allow_read_only_of(ex);
+	return has_client(srv_allow_read_only_of(ex), path);
+}
 
-	return conf_allow_names(list->rules, list->n, &path->client, path->identity);
+static bool lists_let_in(const struct allow_list *allow, const struct allow_list *read_only,
+			 const struct srv_path *path)
+{
+	if (has_client(read_only, path))
+		return true;
+	if (!allow->n)			/* a rule of the other list keeps others out */
+		return !read_only->n;
+	return has_client(allow, path);
 }
 
 static bool may_open(const struct export *ex, const struct srv_path *path)
 {
-	const struct allow_list *list = srv_allow_of(ex);
-
-	if (may_only_read(ex, path))
-		return true;
-	if (!list->n)			/* a rule of the other list keeps others out */
-		return !srv_allow_read_only_of(ex)->n;
-	return conf_allow_names(list->rules, list->n, &path->client, path->identity);
+	return lists_let_in(srv_allow_of(ex), srv_allow_read_only_of(ex), path);
 }
 
 /* True if @path is in service, or was let in and will be.  A path that has just connected is judged
@@ -81,6 +88,19 @@ struct export *srv_allow_find(const struct srv_sess *sess, const char *name)
 	struct export *ex = exports_find(srv_rnbd(sess->srv)->exports, name);
 
 	return ex && !srv_allow_refuses(sess, ex) ? ex : NULL;
+}
+
+bool srv_allow_awaits(const struct srv_sess *sess, const char *name)
+{
+	const struct conf_export *wanted = conf_export_find(sess->srv->conf, name);
+	const struct srv_path *path;
+
+	list_for_each(path, &sess->paths, link) {
+		if (path_counts(path) && wanted &&
+		    !lists_let_in(&wanted->allow, &wanted->read_only, path))
+			return false;
+	}
+	return wanted;
 }
 
 bool srv_allow_over(const struct srv_dev *dev)

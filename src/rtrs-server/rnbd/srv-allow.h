@@ -39,6 +39,8 @@ const struct srv_path *srv_allow_refuses(const struct srv_sess *sess, const stru
 const struct srv_path *srv_allow_reads_only(const struct srv_sess *sess, const struct export *ex);
 /* The export named @name if @sess may open it, else NULL. */
 struct export *srv_allow_find(const struct srv_sess *sess, const char *name);
+/* True if @sess may open the export @name of the configuration, which has no storage yet. */
+bool srv_allow_awaits(const struct srv_sess *sess, const char *name);
 /* True if the session of @dev may not have @dev open by the present lists. */
 bool srv_allow_over(const struct srv_dev *dev);
 

@@ -255,7 +255,7 @@ void srv_dev_io_ask(struct srv_req *req)
 {
 	/* ORDER: the waiters of a path that failed before have ended; do not add another. */
 	if (req->path->state != SRV_PATH_CONNECTED ||
-	    srv_size_ask_for(req, srv_rnbd_req(req)->io.ex, srv_io_size_known))
+	    srv_size_ask_for(req, srv_rnbd_req(req)->io.ex, EXPORT_ASK_SIZE, srv_io_size_known))
 		srv_io_send_home(req);
 }
 

@@ -2,10 +2,12 @@
 /* Owns the OPENs that wait; control thread.  An OPEN ends in srv_req_finish_control(), once;
  * errors are answers.  A closing handle (srv-close.h) still counts for sharing (doc/protocol.md
  * 8.7).
- *   - An OPEN first waits for the present size of the export (srv-size.h).
+ *   - An OPEN first waits for a look at the path of the export, and for the present size
+ *     (srv-size.h).
  *   - An OPEN that only a closing handle forbids waits for the end of this handle, at most
  *     SRV_OPEN_TIMEOUT.
- *   - An OPEN of an export that is opened anew after a failed sync waits likewise.
+ *   - An OPEN of an export that is opened anew after a failed sync waits likewise, and so does an
+ *     OPEN of an export whose path names other storage than before (export-retry.h).
  *   - A session that comes back takes the closing handles up again: the fence (srv-fence.h) orders
  *     the requests that the client sends again.
  *   - A kernel's client does not send requests again, and writes the same sectors under other
@@ -16,6 +18,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "export-retry.h"
 #include "export.h"
 #include "exports.h"
 #include "log.h"
@@ -101,6 +104,17 @@ static bool takes_over(const struct srv_sess *sess, const struct rnbd_open *open
 	return srv_rnbd_has(sess, RNBD_EXT_SHARED) && (open->flags & RNBD_OPEN_TAKE_OVER);
 }
 
+/* There is no export @name for @sess: the result, as open_try() has it. */
+static int open_missing(const struct srv_sess *sess, const char *name)
+{
+	const struct exports *exports = srv_rnbd(sess->srv)->exports;
+	const struct export_retry *retry = export_retry_find(exports, name);
+
+	if (!retry || !export_retry_is_bare(retry) || !srv_allow_awaits(sess, name))
+		return -ENOENT;
+	return *retry->why ? -ENODEV : -EINPROGRESS;
+}
+
 /* Try @open, which has @waited.  0: the answer is on its way.  -EAGAIN: wait for a closing handle,
  * at most *@wait_ms.  -EINPROGRESS: wait for the storage.  Any other error is the answer. */
 static int open_try(struct srv_req *req, const struct rnbd_open *open, bool waited,
@@ -118,7 +132,7 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, bool wait
 		return -EINVAL;
 	ex = srv_allow_find(sess, open->name);
 	if (!ex)
-		return -ENOENT;
+		return open_missing(sess, open->name);
 	if (open->mode != RNBD_ACCESS_RO && srv_allow_reads_only(sess, ex))
 		return -EROFS;
 	dev = srv_dev_find(&r->devs, ex);
@@ -240,6 +254,9 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, int r
 				     .reason = srv_refusal_names[reason]),
 			  session, "%s%s", line, times);
 	}
+	/* A client that does not know to come again takes EAGAIN for a failure of its own. */
+	if (rc == -ENODEV && srv_rnbd_has(req->path->sess, RNBD_EXT_LATER))
+		rc = -EAGAIN;
 	srv_req_finish_control(req, rnbd_errno_to_wire(rc));
 }
 
@@ -328,16 +345,42 @@ static void open_sized(struct srv_size_waiter *w)
 		srv_req_finish_control(req, -ECONNABORTED);
 }
 
-/* A malformed OPEN goes on to open_or_wait(), which refuses the request. */
-void srv_open_request(struct srv_req *req)
+/* The export that @req wants to open; NULL: none.  A malformed OPEN goes on to open_or_wait(),
+ * which refuses the request. */
+static struct export *open_export(struct srv_req *req)
 {
 	struct rnbd_open open;
-	struct export *ex = NULL;
 
-	if (!rnbd_open_decode(req->rtrs.usr, req->rtrs.usr_len, &open))
-		ex = srv_allow_find(req->path->sess, open.name);
-	if (!ex || srv_size_ask_for(req, ex, open_sized))
+	if (rnbd_open_decode(req->rtrs.usr, req->rtrs.usr_len, &open))
+		return NULL;
+	return srv_allow_find(req->path->sess, open.name);
+}
+
+/* An export that nobody had open, and whose path names another file, is off the list by now. */
+static void open_size(struct srv_req *req)
+{
+	struct export *ex = open_export(req);
+
+	if (!ex || srv_size_ask_for(req, ex, EXPORT_ASK_SIZE, open_sized))
 		open_or_wait(req, 0);
+}
+
+static void open_named(struct srv_size_waiter *w)
+{
+	struct srv_req *req = srv_sized_req(w);
+
+	if (req->path->state == SRV_PATH_CONNECTED)
+		open_size(req);
+	else
+		srv_req_finish_control(req, -ECONNABORTED);
+}
+
+void srv_open_request(struct srv_req *req)
+{
+	struct export *ex = open_export(req);
+
+	if (!ex || srv_size_ask_for(req, ex, EXPORT_ASK_NAMED, open_named))
+		open_size(req);
 }
 
 void srv_open_init(struct srv_rnbd *rnbd)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export-retry.h"
 #include "exports.h"
 #include "size.h"
 #include "srv-resize.h"
@@ -18,7 +19,7 @@ struct resize_one {
 };
 
 struct resize {
-	unsigned pending;		/* exports without an end, and srv_resize() itself */
+	unsigned pending;		/* questions without an end, and the look itself */
 	srv_resize_done_fn *done;
 	void *arg;
 	char *text;
@@ -37,13 +38,24 @@ static void resize_put(struct resize *r)
 	free(r);
 }
 
+static void put_named(struct resize *r, const struct export *ex)
+{
+	if (ex->named != EXPORT_NAMED_OPEN)
+		fprintf(r->out, "%s: '%s' names %s: %s\n", ex->name, ex->path,
+			ex->named == EXPORT_NAMED_OTHER ? "another file" : "no file any more",
+			ex->life.rung == EXPORT_SHOWN ? "clients have the former one open" :
+			"it is opened again");
+}
+
 static void one_ended(struct srv_size_waiter *w)
 {
 	struct resize_one *one = container_of(w, struct resize_one, wait);
 	char was[SIZE_TEXT_MAX], is[SIZE_TEXT_MAX];
 	struct resize *r = one->resize;
 
-	if (!srv_size_is_known(w))
+	if (w->question == EXPORT_ASK_NAMED)
+		put_named(r, one->ex);
+	else if (!srv_size_is_known(w))
 		fprintf(r->out, "%s: the storage does not tell its size\n", one->ex->name);
 	else if (export_size(one->ex) != one->was)
 		fprintf(r->out, "%s %s -> %s\n", one->ex->name, size_text(one->was, was),
@@ -52,11 +64,11 @@ static void one_ended(struct srv_size_waiter *w)
 	resize_put(r);
 }
 
-static void resize_add(struct resize *r, struct srv_rnbd *rnbd, struct resize_one *one,
-		       struct export *ex)
+static void resize_ask(struct resize *r, struct srv_rnbd *rnbd, struct resize_one *one,
+		       struct export *ex, enum export_question question)
 {
-	*one = (struct resize_one){ .wait.then = one_ended, .resize = r, .ex = ex,
-				    .was = export_size(ex) };
+	*one = (struct resize_one){ .wait = { .then = one_ended, .question = question },
+				    .resize = r, .ex = ex, .was = export_size(ex) };
 	r->pending++;
 	export_hold(ex);
 	if (srv_size_ask(rnbd, &one->wait, ex))
@@ -79,29 +91,46 @@ static struct resize *resize_create(unsigned n, srv_resize_done_fn *done, void *
 	return NULL;
 }
 
-void srv_resize(struct srv *srv, const char *name, srv_resize_done_fn *done, void *arg)
+/* Ask the export @name, or all if @name is NULL, each question from @first on. */
+static void resize_begin(struct srv_rnbd *rnbd, const char *name, enum export_question first,
+			 srv_resize_done_fn *done, void *arg)
 {
-	struct srv_rnbd *rnbd = srv_rnbd(srv);
-	unsigned n = 0, most = rnbd->exports->n;
+	unsigned n = 0, most = EXPORT_QUESTIONS * rnbd->exports->n;
 	struct resize *r = resize_create(most, done, arg);
-	struct export *ex;
-	char err[RNBD_NAME_MAX + 32];
+	struct export *ex, *next;
 
 	if (!r) {
 		done(arg, -ENOMEM, "out of memory");
 		return;
 	}
-	if (name && !exports_find(rnbd->exports, name)) {
-		snprintf(err, sizeof(err), "there is no export '%s'", name);
-		fclose(r->out);
-		free(r->text);
-		free(r);
-		done(arg, -ENOENT, err);
-		return;
-	}
-	list_for_each(ex, &rnbd->exports->list, link) {
-		if ((!name || !strcmp(name, ex->name)) && n < most)
-			resize_add(r, rnbd, &r->all[n++], ex);
+	list_for_each_safe(ex, next, &rnbd->exports->list, link) {
+		export_hold(ex);
+		for (unsigned q = first; q < EXPORT_QUESTIONS && n < most; q++) {
+			if (!name || !strcmp(name, ex->name))
+				resize_ask(r, rnbd, &r->all[n++], ex, (enum export_question)q);
+		}
+		export_put(ex);
 	}
 	resize_put(r);
+}
+
+void srv_resize(struct srv *srv, const char *name, srv_resize_done_fn *done, void *arg)
+{
+	const struct exports *exports = srv_rnbd(srv)->exports;
+	const struct export_retry *retry = name ? export_retry_find(exports, name) : NULL;
+	char err[RNBD_NAME_MAX + 32];
+
+	if (!name || exports_find(exports, name)) {
+		resize_begin(srv_rnbd(srv), name, EXPORT_ASK_SIZE, done, arg);
+	} else if (retry) {
+		done(arg, -ENODEV, *retry->why ? retry->why : "the storage is being opened");
+	} else {
+		snprintf(err, sizeof(err), "there is no export '%s'", name);
+		done(arg, -ENOENT, err);
+	}
+}
+
+void srv_resize_look(struct srv *srv, srv_resize_done_fn *done, void *arg)
+{
+	resize_begin(srv_rnbd(srv), NULL, EXPORT_ASK_NAMED, done, arg);
 }

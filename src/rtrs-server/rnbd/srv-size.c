@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the sizes of exports, and the waits for a size; control thread.
+/* Owns what is known of the storage of exports, and the waits for answers; control thread.
  *
- * For each export one question at a time is with the storage, for all requests that came before
- * the question.  A storage that does not answer delays requests for SRV_SIZE_TIMEOUT, and later
- * requests not at all: these go by the known size.  A size that the storage refuses to tell stays
- * the known size. */
+ * For each export each question is with the storage once at a time, for all requests that came
+ * before the question.  A storage that does not answer delays requests for SRV_SIZE_TIMEOUT, and
+ * later requests not at all: these go by what is known.  A storage that refuses to tell changes
+ * nothing of what is known. */
 #include <string.h>
 
 #include "clock.h"
 #include "export-io.h"
+#include "export-retry.h"
 #include "export.h"
 #include "log.h"
 #include "srv-rnbd-state.h"
@@ -20,8 +21,6 @@ static void size_learned(struct export *ex, int64_t size)
 {
 	uint64_t was = export_size(ex), is = (uint64_t)size;
 
-	ex->sizing.asked = false;
-	ex->sizing.known++;
 	if (size < 0) {
 		log_limited(&size_limit, LOG_LEVEL_WARN, ex->name,
 			    "'%s' does not tell its size: %s", ex->path, strerror((int)-size));
@@ -39,11 +38,37 @@ static void size_learned(struct export *ex, int64_t size)
 	atomic_store_explicit(&ex->size, is, memory_order_release);
 }
 
+static void named_learned(struct export *ex, int64_t named)
+{
+	enum export_named was = ex->named;
+
+	if (named < 0)
+		return;
+	ex->named = (enum export_named)named;
+	if (ex->named == EXPORT_NAMED_OPEN || ex->life.rung != EXPORT_SHOWN)
+		return;
+	if (!ex->store->users)
+		export_retry_replaced(ex);
+	else if (ex->named != was)
+		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(EXPORT_FAILED, .export = ex->name), ex->name,
+			  "'%s' names %s: clients go on with the storage that they have open, and "
+			  "the next start of the server does not find it", ex->path,
+			  ex->named == EXPORT_NAMED_OTHER ? "another file by now" :
+							    "no file any more");
+}
+
+static const struct question {
+	bool (*ask)(struct reactor *r, struct export *ex, int64_t *answer,
+		    void (*done)(struct export *ex, int64_t answer, void *arg), void *arg);
+	void (*learned)(struct export *ex, int64_t answer);
+	void (*answered)(struct export *ex, int64_t answer, void *arg);
+} questions[EXPORT_QUESTIONS];
+
 /* ---- waiters ---- */
 
 bool srv_size_is_known(const struct srv_size_waiter *w)
 {
-	return (int)(w->ex->sizing.known - w->turn) >= 0;
+	return (int)(w->ex->asking[w->question].known - w->turn) >= 0;
 }
 
 /* The first waiter is the next whose time is over, because all wait equally long. */
@@ -90,47 +115,72 @@ static void size_timeout(struct loop_timer *timer)
 
 /* ---- asking the storage ---- */
 
-static void size_answered(struct export *ex, int64_t size, void *arg);
-
-/* Ask the storage for the size of @ex.  True: the answer has come already. */
-static bool size_ask_storage(struct srv_rnbd *rnbd, struct export *ex)
+static void size_learn(struct export *ex, enum export_question question, int64_t answer)
 {
-	int64_t size;
+	ex->asking[question].asked = false;
+	ex->asking[question].known++;
+	questions[question].learned(ex, answer);
+}
 
-	ex->sizing.asked = true;
-	ex->sizing.since_ms = clock_now_ms();
-	if (!export_io_size(srv_control(rnbd->srv), ex, &size, size_answered, rnbd)) {
+/* Ask the storage of @ex.  True: the answer has come already. */
+static bool size_ask_storage(struct srv_rnbd *rnbd, struct export *ex,
+			     enum export_question question)
+{
+	const struct question *q = &questions[question];
+	int64_t answer;
+
+	ex->asking[question].asked = true;
+	ex->asking[question].since_ms = clock_now_ms();
+	if (!q->ask(srv_control(rnbd->srv), ex, &answer, q->answered, rnbd)) {
 		export_hold(ex);
 		return false;
 	}
-	size_learned(ex, size);
+	size_learn(ex, question, answer);
 	return true;
 }
 
-static void size_answered(struct export *ex, int64_t size, void *arg)
+static void size_answered(struct srv_rnbd *rnbd, struct export *ex, enum export_question question,
+			  int64_t answer)
 {
-	size_learned(ex, size);
+	struct export_asking *a = &ex->asking[question];
+
+	size_learn(ex, question, answer);
 	/* Ask again for the requests that came after the question: the answer may be older than
 	 * these requests. */
-	if (ex->sizing.wanted != ex->sizing.known)
-		size_ask_storage(arg, ex);
+	if (a->wanted != a->known)
+		size_ask_storage(rnbd, ex, question);
 	/* ORDER: who waits refers to @ex. */
-	size_go_on(arg, NULL);
+	size_go_on(rnbd, NULL);
 	export_put(ex);
 }
 
+static void asked_size(struct export *ex, int64_t size, void *arg)
+{
+	size_answered(arg, ex, EXPORT_ASK_SIZE, size);
+}
+
+static void asked_named(struct export *ex, int64_t named, void *arg)
+{
+	size_answered(arg, ex, EXPORT_ASK_NAMED, named);
+}
+
+static const struct question questions[EXPORT_QUESTIONS] = {
+	[EXPORT_ASK_SIZE] = { export_io_size, size_learned, asked_size },
+	[EXPORT_ASK_NAMED] = { export_io_named, named_learned, asked_named },
+};
+
 bool srv_size_ask(struct srv_rnbd *rnbd, struct srv_size_waiter *w, struct export *ex)
 {
-	struct export_sizing *s = &ex->sizing;
+	struct export_asking *a = &ex->asking[w->question];
 
 	w->ex = ex;
-	if (s->asked && clock_now_ms() - s->since_ms >= SRV_SIZE_TIMEOUT) {
-		w->turn = s->known + 1;
+	if (a->asked && clock_now_ms() - a->since_ms >= SRV_SIZE_TIMEOUT) {
+		w->turn = a->known + 1;
 		return true;
 	}
-	s->wanted = s->known + (s->asked ? 2 : 1);
-	w->turn = s->wanted;
-	if (!s->asked && size_ask_storage(rnbd, ex))
+	a->wanted = a->known + (a->asked ? 2 : 1);
+	w->turn = a->wanted;
+	if (!a->asked && size_ask_storage(rnbd, ex, w->question))
 		return true;
 	size_wait(rnbd, w);
 	return false;

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The present sizes of exports: files and devices change while exported (doc/decisions.md D17).
- * Control thread. */
+/* The present sizes of exports, and what their paths name: files and devices change while exported
+ * (doc/decisions.md D17).  An export that nobody has open, and whose path names other storage, is
+ * opened again (export-retry.h).  Control thread. */
 #ifndef SRV_SIZE_H
 #define SRV_SIZE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "export.h"
 #include "list.h"
 
-struct export;
 struct srv_rnbd;
 struct srv_path;
 
-/* A wait for the size of an export. */
+/* A wait for an answer about an export. */
 struct srv_size_waiter {
+	enum export_question question;
 	struct srv_path *path;		/* whose failure ends the wait; NULL: none */
 	void (*then)(struct srv_size_waiter *w);
 	/* private */
@@ -26,8 +28,9 @@ struct srv_size_waiter {
 
 /* Begin with no request waiting. */
 void srv_size_init(struct srv_rnbd *rnbd);
-/* Learn the size that @ex has now or later.  True: export_size() has this size, or the storage
- * does not answer.  False: @w->then(@w) follows when one of the two is so, or @w->path fails. */
+/* Learn what @ex answers to @w->question now or later.  True: export_size(), or export.named, has
+ * the answer, or the storage does not answer.  False: @w->then(@w) follows when one of the two is
+ * so, or @w->path fails.  @ex may be off the list of exports then. */
 bool srv_size_ask(struct srv_rnbd *rnbd, struct srv_size_waiter *w, struct export *ex);
 /* True if the storage of @ex has answered @w, which waited. */
 bool srv_size_is_known(const struct srv_size_waiter *w);

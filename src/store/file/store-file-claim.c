@@ -74,7 +74,7 @@ static void claim_tell_waiting(const struct export *ex, uint64_t waited_ms)
 		 "'%s' is in use by %s: waiting for it since %llu s, for at most %u s "
 		 "(--lock-timeout; ',force' would not wait, and is not safe)",
 		 ex->path, user_name(ex, name, sizeof(name)), (unsigned long long)waited_ms / 1000,
-		 ex->all->lock_timeout_ms / 1000);
+		 exports_patience_ms(ex) / 1000);
 }
 
 static void claim_sleep(unsigned ms)
@@ -108,16 +108,16 @@ static int claim_wait(const struct export *ex, char *err, size_t errlen)
 		if (store_file_inuse(store_file(ex)->dev, use, sizeof(use)))
 			return store_file_claim_refuse(ex, use, err, errlen);
 		now = clock_now_ms();
-		if (now >= tell_ms) {
+		if (now >= tell_ms && !ex->hasty) {
 			claim_tell_waiting(ex, now - since_ms);
 			tell_ms = now + TELL_AGAIN_MS;
 			told = true;
 		}
-		if (told && now - since_ms >= ex->all->lock_timeout_ms) {
+		if ((told || ex->hasty) && now - since_ms >= exports_patience_ms(ex)) {
 			user_name(ex, use, sizeof(use));
 			snprintf(err, errlen, "export '%s': '%s' is in use by %s: waited %u s "
 				 "(--lock-timeout)", ex->name, ex->path, use,
-				 ex->all->lock_timeout_ms / 1000);
+				 exports_patience_ms(ex) / 1000);
 			return -EBUSY;
 		}
 		if (atomic_load(&ex->all->stopping)) {

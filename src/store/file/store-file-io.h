@@ -116,6 +116,9 @@ void store_file_extents_detach(struct export_slot *slot);
 /* store_io_ops.size; see export_io_size(). */
 bool store_file_size(struct reactor *r, struct export *ex, int64_t *size,
 		      void (*done)(struct export *ex, int64_t size, void *arg), void *arg);
+/* store_io_ops.named; see export_io_named(). */
+bool store_file_size_named(struct reactor *r, struct export *ex, int64_t *named,
+		      void (*done)(struct export *ex, int64_t named, void *arg), void *arg);
 
 /* store_io_ops.sync: queue @io for the next fdatasync. */
 void store_file_sync(struct export_io *io);

@@ -214,7 +214,7 @@ static int lock_wait(struct waiting *w, unsigned timeout_ms)
 
 	while ((rc = lock_all(w)) == -EWOULDBLOCK) {
 		now = clock_now_ms();
-		if (w->late && now >= w->tell_ms)
+		if (w->late && now >= w->tell_ms && !w->ex->hasty)
 			lock_tell_waiting(w, now, timeout_ms);
 		/* Once late, only holders that may write are waited for. */
 		if (w->late && now - w->since_ms >= timeout_ms)
@@ -275,7 +275,7 @@ int store_file_lock(struct export *ex, char *err, size_t errlen)
 	if (keep->lock_fd >= 0 && (keep->writes || !w.writes))
 		return 0;
 	w.got.lock_fd = store_file_desc_reopen(ex);
-	rc = w.got.lock_fd < 0 ? w.got.lock_fd : lock_wait(&w, ex->all->lock_timeout_ms);
+	rc = w.got.lock_fd < 0 ? w.got.lock_fd : lock_wait(&w, exports_patience_ms(ex));
 	if (!rc) {
 		keep_locks(&w);
 		return 0;
@@ -284,7 +284,7 @@ int store_file_lock(struct export *ex, char *err, size_t errlen)
 	if (rc == -EWOULDBLOCK)
 		snprintf(err, errlen,
 			 "export '%s': '%s' is locked by %s: waited %u s (--lock-timeout)",
-			 ex->name, ex->path, w.who, ex->all->lock_timeout_ms / 1000);
+			 ex->name, ex->path, w.who, exports_patience_ms(ex) / 1000);
 	else
 		snprintf(err, errlen,
 			 "export '%s': '%s' cannot be locked: %s: its file system may have no "

@@ -56,9 +56,9 @@ struct store_file {
 	_Atomic(int) inline_kind;	/* store-file-inline.c; any thread */
 	struct export_seeker seeker;
 	/* store-file-size.c; control thread: */
-	struct store_file_ask *ask;	/* NULL: not yet */
-	bool asking;			/* the kernel may write to @ask, which lasts as long as the
-					 * process then */
+	struct store_file_ask *asks[EXPORT_QUESTIONS];	/* NULL: not yet */
+	/* the kernel may write to @asks[i], which lasts as long as the process then */
+	bool asking[EXPORT_QUESTIONS];
 
 	struct export_desc fd_desc, tail_desc;
 	struct export_desc *sync_descs;	/* [exports.nrings]: for fdatasync on each ring */

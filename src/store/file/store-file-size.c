@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The present size of a file or block device.  Owns the buffer for the kernel's answer while the
- * question is with the kernel; control thread.
+/* The present size of a file or block device, and what its path names now.  Owns the buffers for
+ * the kernel's answers while the questions are with the kernel; control thread.
  *
- * The ring asks for a file's size, by a statx on a worker, because a network file system may wait
- * for another machine.  A block device's size stands in the kernel's memory.
+ * The ring asks for a file's size and looks at the path, by a statx on a worker, because a network
+ * file system may wait for another machine.  A block device's size stands in the kernel's memory.
  *
  * A direct export that ended with a whole block exports only whole blocks, because the last block
  * is not read and written through the page cache.  A direct export that had a tail takes all
@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "store-file-io.h"
 
@@ -25,8 +26,9 @@
 struct store_file_ask {
 	struct reactor_op op;
 	struct export *ex;
+	enum export_question question;
 	struct statx stx;
-	void (*done)(struct export *ex, int64_t size, void *arg);
+	void (*done)(struct export *ex, int64_t answer, void *arg);
 	void *arg;
 };
 
@@ -45,42 +47,89 @@ static int64_t block_device_size(const struct export *ex)
 								   : size_exported(ex, bytes);
 }
 
-static void ask_submit(struct reactor *r, struct store_file_ask *ask)
+/* What the path of @ex names, by @stx of the path, or the error @res of the look. */
+static int64_t named_by(const struct export *ex, int res, const struct statx *stx)
 {
-	struct io_uring_sqe *sqe = reactor_sqe(r, &ask->op);
+	const struct store_file *f = store_file(ex);
+	bool is_block = S_ISBLK(stx->stx_mode);
 
-	io_uring_prep_statx(sqe, store_file(ask->ex)->fd, "", AT_EMPTY_PATH, STATX_SIZE, &ask->stx);
+	if (res == -ENOENT || res == -ENOTDIR)
+		return EXPORT_NAMED_NOTHING;
+	if (res < 0)
+		return res;
+	if (is_block != f->is_block)
+		return EXPORT_NAMED_OTHER;
+	if (is_block)
+		return makedev(stx->stx_rdev_major, stx->stx_rdev_minor) == f->dev ?
+			EXPORT_NAMED_OPEN : EXPORT_NAMED_OTHER;
+	return makedev(stx->stx_dev_major, stx->stx_dev_minor) == f->dev &&
+		stx->stx_ino == f->ino ? EXPORT_NAMED_OPEN : EXPORT_NAMED_OTHER;
 }
 
 static void ask_done(struct reactor_op *op, int res, unsigned flags)
 {
 	struct store_file_ask *ask = container_of(op, struct store_file_ask, op);
-	int64_t size = res < 0 ? res : size_exported(ask->ex, ask->stx.stx_size);
+	int64_t answer;
 
-	store_file(ask->ex)->asking = false;
-	ask->done(ask->ex, size, ask->arg);
+	if (ask->question == EXPORT_ASK_NAMED)
+		answer = named_by(ask->ex, res, &ask->stx);
+	else
+		answer = res < 0 ? res : size_exported(ask->ex, ask->stx.stx_size);
+	store_file(ask->ex)->asking[ask->question] = false;
+	ask->done(ask->ex, answer, ask->arg);
+}
+
+/* Make the buffer for the answer to @question.  NULL: no memory. */
+static struct store_file_ask *ask_begin(struct export *ex, enum export_question question,
+					void (*done)(struct export *ex, int64_t answer, void *arg),
+					void *arg)
+{
+	struct store_file *f = store_file(ex);
+	struct store_file_ask *ask = f->asks[question];
+
+	if (!ask)
+		ask = f->asks[question] = calloc(1, sizeof(*ask));
+	if (!ask)
+		return NULL;
+	ask->op.done = ask_done;
+	ask->ex = ex;
+	ask->question = question;
+	ask->done = done;
+	ask->arg = arg;
+	f->asking[question] = true;
+	return ask;
 }
 
 bool store_file_size(struct reactor *r, struct export *ex, int64_t *size,
 		      void (*done)(struct export *ex, int64_t size, void *arg), void *arg)
 {
 	struct store_file *f = store_file(ex);
+	struct store_file_ask *ask;
 
-	if (store_file(ex)->is_block) {
+	if (f->is_block) {
 		*size = block_device_size(ex);
 		return true;
 	}
-	if (!f->ask)
-		f->ask = calloc(1, sizeof(*f->ask));
-	if (!f->ask) {
+	ask = ask_begin(ex, EXPORT_ASK_SIZE, done, arg);
+	if (!ask) {
 		*size = -ENOMEM;
 		return true;
 	}
-	f->ask->op.done = ask_done;
-	f->ask->ex = ex;
-	f->ask->done = done;
-	f->ask->arg = arg;
-	f->asking = true;
-	ask_submit(r, f->ask);
+	io_uring_prep_statx(reactor_sqe(r, &ask->op), f->fd, "", AT_EMPTY_PATH, STATX_SIZE,
+			    &ask->stx);
+	return false;
+}
+
+bool store_file_size_named(struct reactor *r, struct export *ex, int64_t *named,
+		      void (*done)(struct export *ex, int64_t named, void *arg), void *arg)
+{
+	struct store_file_ask *ask = ask_begin(ex, EXPORT_ASK_NAMED, done, arg);
+
+	if (!ask) {
+		*named = -ENOMEM;
+		return true;
+	}
+	io_uring_prep_statx(reactor_sqe(r, &ask->op), AT_FDCWD, ex->path, 0,
+			    STATX_TYPE | STATX_INO, &ask->stx);
 	return false;
 }

@@ -227,4 +227,5 @@ const struct store_io_ops store_file_io_ops = {
 	.takes_at_once = store_file_inline_takes,
 	.anew = store_file_sync_anew,
 	.size = store_file_size,
+	.named = store_file_size_named,
 };

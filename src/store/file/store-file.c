@@ -285,8 +285,10 @@ static void file_close(struct export *ex)
 	struct store_file *f = store_file(ex);
 
 	seeker_end(&f->seeker);
-	if (!f->asking)
-		free(f->ask);
+	for (unsigned i = 0; i < EXPORT_QUESTIONS; i++) {
+		if (!f->asking[i])
+			free(f->asks[i]);
+	}
 	store_file_desc_close(f);
 	store_file_close_fd(f->tail_fd);
 	store_file_close_fd(f->fd);

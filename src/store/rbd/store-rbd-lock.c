@@ -147,7 +147,7 @@ static void tell_waiting(struct locking *l)
 	if (!l->told)
 		log_warn(l->r->ex.name, "'%s' is locked by %s: waiting for it, for at most %u s "
 			 "(--lock-timeout)", l->r->ex.path, l->owner,
-			 l->r->ex.all->lock_timeout_ms / 1000);
+			 exports_patience_ms(&l->r->ex) / 1000);
 	l->told = true;
 }
 
@@ -274,10 +274,11 @@ static int lock_wait(struct locking *l, char *why, size_t len)
 	int rc;
 
 	while (may_wait(rc = try_both(l)) && !l->gave_up) {
-		tell_waiting(l);
-		if (clock_now_ms() - since_ms >= e->lock_timeout_ms) {
+		if (!l->r->ex.hasty)
+			tell_waiting(l);
+		if (clock_now_ms() - since_ms >= exports_patience_ms(&l->r->ex)) {
 			snprintf(why, len, "is locked by %s: waited %u s (--lock-timeout)",
-				 l->owner, e->lock_timeout_ms / 1000);
+				 l->owner, exports_patience_ms(&l->r->ex) / 1000);
 			return -EWOULDBLOCK;
 		}
 		if (atomic_load(&e->stopping)) {

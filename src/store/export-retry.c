@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the retries.  One that is dropped while its export is on its way is freed behind the way.
+ * Control thread. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "export-life.h"
+#include "export-retry.h"
+#include "log.h"
+#include "util.h"
+
+/* ---- one ---- */
+
+static void retry_free(struct export_retry *retry)
+{
+	list_del(&retry->link);
+	free(retry->name);
+	free(retry->spec);
+	free(retry->why);
+	free(retry);
+}
+
+/* Note and log @why the storage cannot be opened, unless that is known. */
+static void retry_note(struct export_retry *retry, const char *why)
+{
+	char *copy;
+
+	if (!strcmp(retry->why, why))
+		return;
+	log_event(LOG_LEVEL_ERROR, LOG_FIELDS(EXPORT_FAILED, .export = retry->name), retry->name,
+		  "%s; tried again every %u s", why, EXPORT_RETRY_MS / 1000);
+	copy = strdup(why);
+	if (!copy)
+		return;
+	free(retry->why);
+	retry->why = copy;
+}
+
+static void retry_arm(struct exports *e);
+
+/* The storage is open: give the name to @ex. */
+static void retry_show(struct export_retry *retry, struct export *ex)
+{
+	struct export_life *life = retry->exports->life;
+	struct export *before = exports_find(retry->exports, retry->name);
+
+	if (before)
+		export_life_remove(life, before);
+	retry_free(retry);
+	export_life_show(life, ex);
+	life->opened(life->opened_arg, ex);
+}
+
+static void retry_ended(struct export *ex, int rc, const char *err, void *arg)
+{
+	struct export_retry *retry = arg;
+	struct exports *e = retry->exports;
+
+	if (retry->state == EXPORT_RETRY_DROPPED) {
+		if (!rc)
+			export_life_remove(e->life, ex);
+		retry_free(retry);
+	} else if (rc) {
+		retry->state = EXPORT_RETRY_WAITS;
+		retry->next_ms = clock_now_ms() + EXPORT_RETRY_MS;
+		retry_note(retry, err);
+		retry_arm(e);
+	} else {
+		retry_show(retry, ex);
+	}
+}
+
+static void retry_open(struct export_retry *retry)
+{
+	char err[EXPORT_LIFE_ERR];
+	struct export *ex;
+	int rc;
+
+	ex = export_life_add(retry->exports->life, retry->spec, retry_ended, retry, &rc, err,
+			     sizeof(err));
+	if (ex) {
+		ex->hasty = true;
+		retry->state = EXPORT_RETRY_OPENS;
+		return;
+	}
+	retry->next_ms = clock_now_ms() + EXPORT_RETRY_MS;
+	retry_note(retry, err);
+}
+
+/* ---- all ---- */
+
+static void retry_arm(struct exports *e)
+{
+	uint64_t next_ms = CLOCK_NEVER;
+	struct export_retry *retry;
+
+	if (!e->life || atomic_load(&e->stopping))
+		return;
+	loop_timer_cancel(&e->life->retry_timer);
+	list_for_each(retry, &e->retries, link) {
+		if (retry->state == EXPORT_RETRY_WAITS)
+			next_ms = MIN(next_ms, retry->next_ms);
+	}
+	if (next_ms != CLOCK_NEVER)
+		loop_timer_set(e->leads.loop, &e->life->retry_timer, next_ms);
+}
+
+static void retry_timer(struct loop_timer *timer)
+{
+	struct exports *e = container_of(timer, struct export_life, retry_timer)->exports;
+	uint64_t now = clock_now_ms();
+	struct export_retry *retry;
+
+	list_for_each(retry, &e->retries, link) {
+		if (retry->state == EXPORT_RETRY_WAITS && retry->next_ms <= now)
+			retry_open(retry);
+	}
+	retry_arm(e);
+}
+
+static struct export_retry *retry_create(struct exports *e, const char *name, const char *spec)
+{
+	struct export_retry *retry = calloc(1, sizeof(*retry));
+
+	if (!retry)
+		return NULL;
+	retry->exports = e;
+	retry->name = strdup(name);
+	retry->spec = strdup(spec);
+	retry->why = strdup("");
+	retry->since_ms = clock_now_ms();
+	list_add_tail(&e->retries, &retry->link);
+	if (retry->name && retry->spec && retry->why)
+		return retry;
+	retry_free(retry);
+	return NULL;
+}
+
+int export_retry_aside(struct exports *e, struct export *ex, const char *why)
+{
+	int rc = export_retry_add(e, ex->name, ex->spec, why);
+
+	if (!rc)
+		exports_del(e, ex);
+	return rc;
+}
+
+int export_retry_add(struct exports *e, const char *name, const char *spec, const char *why)
+{
+	struct export_retry *retry;
+
+	export_retry_drop(e, name);
+	retry = retry_create(e, name, spec);
+	if (!retry)
+		return -ENOMEM;
+	if (why) {
+		retry->next_ms = retry->since_ms + EXPORT_RETRY_MS;
+		retry_note(retry, why);
+	}
+	retry_arm(e);
+	return 0;
+}
+
+void export_retry_drop(struct exports *e, const char *name)
+{
+	struct export_retry *retry = export_retry_find(e, name);
+
+	if (!retry)
+		return;
+	if (retry->state == EXPORT_RETRY_OPENS)
+		retry->state = EXPORT_RETRY_DROPPED;
+	else
+		retry_free(retry);
+}
+
+struct export_retry *export_retry_find(const struct exports *e, const char *name)
+{
+	struct export_retry *retry;
+
+	list_for_each(retry, &e->retries, link) {
+		if (retry->state != EXPORT_RETRY_DROPPED && !strcmp(retry->name, name))
+			return retry;
+	}
+	return NULL;
+}
+
+bool export_retry_is_bare(const struct export_retry *retry)
+{
+	return retry->state != EXPORT_RETRY_DROPPED && !exports_find(retry->exports, retry->name);
+}
+
+void export_retry_replaced(struct export *ex)
+{
+	struct exports *e = ex->all;
+
+	if (!e->life || (!export_retry_find(e, ex->name) &&
+			 export_retry_add(e, ex->name, ex->spec, NULL)))
+		return;
+	log_event(LOG_LEVEL_WARN, LOG_FIELDS(EXPORT_REMOVED, .export = ex->name), ex->name,
+		  "'%s' names %s: it is opened again", ex->path,
+		  ex->named == EXPORT_NAMED_OTHER ? "another file by now" : "no file any more");
+	export_life_remove(e->life, ex);
+}
+
+const char *export_retry_word(const struct export *ex)
+{
+	static const char *const words[] = {
+		[EXPORT_NAMED_OPEN] = "ok", [EXPORT_NAMED_OTHER] = "replaced",
+		[EXPORT_NAMED_NOTHING] = "unlinked",
+	};
+
+	return export_retry_find(ex->all, ex->name) ? "stale" : words[ex->named];
+}
+
+/* ---- begin and end ---- */
+
+void export_retry_begin(struct exports *e)
+{
+	loop_timer_init(&e->life->retry_timer, retry_timer);
+	retry_arm(e);
+}
+
+void export_retry_end(struct exports *e)
+{
+	loop_timer_cancel(&e->life->retry_timer);
+}
+
+void export_retry_fini(struct exports *e)
+{
+	while (!list_empty(&e->retries))
+		retry_free(list_entry(e->retries.next, struct export_retry, link));
+}

@@ -1,0 +1,130 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# One bad export keeps no other one down.  A start serves what it can, and tries the rest again; a
+# reload keeps the predecessor of an export whose storage cannot be opened; clients wait for the
+# storage.  A mistake in a file still changes nothing, and --strict is for who wants all or nothing.
+. ./tests/functions.sh
+requires_server; requires_plugin
+requires nbdsh --version
+requires flock --version
+
+rtrsctl=$top_builddir/rtrsctl
+conf=$tmp/conf
+truncate -s 1M "$tmp/good" "$tmp/locked" "$tmp/old"
+
+# configure PATH: of the export that changes.
+configure() {
+	cat >"$conf" <<END
+[export "good"]
+path = $tmp/good
+[export "away"]
+path = $tmp/away
+allow = 127.0.0.0/8
+iops = 12345
+[export "locked"]
+path = $tmp/locked
+[export "changes"]
+path = $1
+END
+}
+
+# server_is STATUS REGEX: what a check of the server says.
+server_is() {
+	local status=0
+	"$rtrsctl" --server check >"$tmp/check" 2>&1 || status=$?
+	[ $status -eq "$1" ] && grep -q -E -- "$2" "$tmp/check"
+}
+
+# export_has NAME MEMBER: of the answer to "show".
+export_has() {
+	"$rtrsctl" --server --json show | /usr/bin/python3 -c '
+import json, sys
+ex = [e for e in json.load(sys.stdin)["exports"] if e["name"] == sys.argv[1]][0]
+print(ex[sys.argv[2]])' "$@"
+}
+
+# A lock costs the start one time-out, and keeps nothing down.
+flock --no-fork "$tmp/locked" sleep 1000 &
+holder=$!
+cleanup_fn kill_process $holder
+locked() { ! flock --nonblock "$tmp/locked" true; }
+wait_until "the lock" locked
+configure "$tmp/old"
+start_server --listen tcp://127.0.0.1:0 --lock-timeout 1 --config "$conf"
+away="export 'away': '$tmp/away' cannot be opened: No such file or directory"
+wait_line "$server_log" "away: $away; tried again every 5 s"
+wait_line "$server_log" "locked: export 'locked': '$tmp/locked' is locked by process .*; tried"
+server_is 2 "CRITICAL - .*: away failed: $away; .*: locked failed: export 'locked'" ||
+	fail "the check says: $(cat "$tmp/check")"
+"$rtrsctl" --server list | grep away
+("$rtrsctl" --server status || true) | grep -E '^away +- +- +failed '
+must_fail "$rtrsctl" --server export resize away
+
+# The good one is served.  A gateway starts, and a client waits for the storage of the other one, as
+# for a server that is away.  The export comes with the rights and limits of its section.
+expect_nbdkit_failure "export 'away' of .*: the server cannot open its storage now" \
+	"server=127.0.0.1:$server_port" export=away
+start_nbdkit "server=127.0.0.1:$server_port" export=away connect-timeout=forever
+wait_line "$nbdkit_log" "the server cannot open its storage now; starting without"
+nbdsh_run "$uri" <<'END' &
+h.pwrite(b"x" * 4096, 0)
+h.flush()
+END
+client=$!
+wait_line "$nbdkit_log" 'away: the server cannot open its storage now: waiting for it'
+truncate -s 1M "$tmp/away"
+expect_exit $client 0
+[ "$(export_has away limit_iops)" = 12345 ] || fail "the export has no limits"
+[ "$(head -c 4096 "$tmp/away" | tr -d x | wc -c)" = 0 ] || fail "nothing was written"
+kill_process $holder
+wait_until "all" server_is 0 'RTRS OK'
+stop_process "$nbdkit_pid"
+
+# A mistake in a file changes nothing.
+echo 'nonsense' >>"$conf"
+must_fail "$rtrsctl" --server reload
+server_is 0 'RTRS OK'
+
+# A reload whose storage is missing keeps the predecessor, also for a client that has it open.
+start_nbdkit "server=127.0.0.1:$server_port" export=changes
+mkfifo "$tmp/opened" "$tmp/end"
+export tmp
+nbdsh_run "$uri" <<'END' &
+import os
+tmp = os.environ["tmp"]
+open(tmp + "/opened", "w").close()
+open(tmp + "/end").close()
+h.pwrite(b"o" * 4096, 0)
+h.flush()
+END
+holder=$!
+timeout "$TIMEOUT_S" cat "$tmp/opened"
+configure "$tmp/new"
+"$rtrsctl" --server reload >"$tmp/reload"
+grep "changes stale: export 'changes': '$tmp/new' cannot be opened: No such file" "$tmp/reload"
+must_fail grep -e '-changes' "$tmp/reload"
+server_is 2 "CRITICAL - .*: changes stale: export 'changes': '$tmp/new' cannot be opened" ||
+	fail "the check says: $(cat "$tmp/check")"
+[ "$(export_has changes path)" = "$tmp/old" ] || fail "the predecessor has gone"
+timeout "$TIMEOUT_S" tee "$tmp/end" </dev/null
+expect_exit $holder 0
+[ "$(head -c 4096 "$tmp/old" | tr -d o | wc -c)" = 0 ] || fail "the predecessor was not written to"
+truncate -s 2M "$tmp/new"
+wait_until "the new storage" server_is 0 'RTRS OK'
+[ "$(export_has changes path)" = "$tmp/new" ] || fail "the new storage is not there"
+stop_process "$nbdkit_pid"
+
+# An export that has gone from the files is tried no more.
+rm "$tmp/new"
+configure "$tmp/none"
+"$rtrsctl" --server reload | grep 'changes stale:'
+configure "$tmp/old"
+"$rtrsctl" --server reload
+[ "$(export_has changes path)" = "$tmp/old" ] || fail "the former storage is not back"
+server_is 0 'RTRS OK' || fail "the check says: $(cat "$tmp/check")"
+stop_process "$server_pid"
+
+# All or nothing.
+rm "$tmp/away"
+expect_failure 1 "$away" "$RTRS_SERVER" --strict --listen tcp://127.0.0.1:0 "good=$tmp/good" \
+	"away=$tmp/away"
