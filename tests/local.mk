@@ -161,6 +161,7 @@ SHELL_TESTS = \
 	%D%/test-tls-churn.sh \
 	%D%/test-tls-dates.sh \
 	%D%/test-tls-core.sh \
+	%D%/test-tls-fleet.sh \
 	%D%/test-tls-flood.sh \
 	%D%/test-auth-flood.sh \
 	%D%/test-top.sh \

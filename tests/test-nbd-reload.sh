@@ -82,7 +82,7 @@ assert $1"
 # ---- keys ----
 
 keys alice bob carol-a carol-b
-start_gateway --threads=3 --tls-psk="$tmp/keys" "${session[@]}"
+start_gateway --threads=3 --tls=on --tls-psk="$tmp/keys" "${session[@]}"
 # uri USER FILE EXPORT
 uri() { echo "nbds+unix://$1@/$3?socket=$sock&tls-psk-file=$tmp/$2.psk"; }
 load carol "$(uri carol%2Fb carol-b one)"

@@ -118,7 +118,7 @@ stop_process "$gateway_pid"
 
 # shellcheck disable=SC2016 # the command's
 start_gateway -p 0 -v --run 'echo "$port" >'"$tmp/port"'; exec sleep 3600' \
-	--tls-psk="$tmp/server.psk" "${session[@]}"
+	--tls=on --tls-psk="$tmp/server.psk" "${session[@]}"
 wait_until "the port" test -s "$tmp/port"
 port=$(cat "$tmp/port")
 nbdinfo --size "nbd://127.0.0.1:$port" | grep -x 33554432
@@ -128,9 +128,11 @@ stop_process "$gateway_pid"
 # ---- the URI of --run ----
 
 # shellcheck disable=SC2016 # the command's
-"$RTRS_NBD" -U - --tls=require --tls-psk="$tmp/server.psk" "${session[@]}" \
-	--run 'nbdinfo "$uri"' >"$tmp/info"
-grep -q 'with TLS' "$tmp/info"
+for mode in --tls=require --tls-psk="$tmp/server.psk"; do
+	"$RTRS_NBD" -U - "$mode" --tls-psk="$tmp/server.psk" "${session[@]}" \
+		--run 'nbdinfo "$uri"' >"$tmp/info"
+	grep -q 'with TLS' "$tmp/info"
+done
 
 # ---- the session's TLS is another one ----
 

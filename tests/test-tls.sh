@@ -65,7 +65,7 @@ refused 'TLS: the peer refused the key of carol: ' "TLS: no key has the name 'ca
 # The key of a name that is not known is no key that somebody knows.
 refused 'TLS: the peer refused the key of dora: ' "TLS: no key has the name 'dora'" \
 	--tls-psk="$tmp/zero.psk"
-refused 'the server requires TLS: expected tls=on and tls-psk=FILE' \
+refused 'the server requires TLS: expected tls=require and tls-psk=FILE' \
 	'the peer does not speak TLS, which is required here'
 refused 'the server requires TLS' 'the peer does not speak TLS' --tls=off --tls-psk="$tmp/alice.psk"
 # The alert of a wrong key is that of an unknown name: a stranger does not learn names.
@@ -145,6 +145,20 @@ expect_failure 2 'has 2 keys: expected tls-username=NAME' \
 expect_failure 2 'no key in .* has this name' \
 	"$bench" --tls-psk="$tmp/server.psk" --tls-username=eve 127.0.0.1:1 disk
 # RDMA has no TLS, and is not used instead.
+# Keys alone mean that nobody gets in without a proof; over RDMA that is a proof in messages.
+no_tls='there is no TLS over RDMA: expected (--)?auth=require'
+for rdma in rdma://127.0.0.1:0 rdma://127.0.0.1:0,auth=psk; do
+	bad 2 "--listen=rdma://127.0.0.1:0 and --tls-psk: $no_tls" --listen "$rdma" \
+		--tls-psk="$tmp/server.psk" --auth-psk="$tmp/server.psk" --auth=psk
+done
+bad 1 'cannot listen on rdma://127\.0\.0\.1:0: [^-]*$' --listen rdma://127.0.0.1:0 \
+	--tls-psk="$tmp/server.psk" --auth-psk="$tmp/server.psk"
+bad 1 'cannot listen on rdma://.*--tls=require, and there is no TLS over RDMA' --tls=require \
+	--listen rdma://127.0.0.1:0 --tls-psk="$tmp/server.psk" --auth-psk="$tmp/server.psk"
+expect_nbdkit_failure "tls-psk=.* and server=rdma://127.0.0.1:1: $no_tls" \
+	server=rdma://127.0.0.1:1 tls-psk="$tmp/alice.psk"
+expect_failure 2 "--tls-psk: $no_tls" \
+	"$bench" --transport=rdma --tls-psk="$tmp/alice.psk" 127.0.0.1:1 disk
 expect_failure 2 'there is no TLS over RDMA' \
 	"$bench" --tls=require --tls-psk="$tmp/alice.psk" rdma://127.0.0.1:1 disk
 expect_nbdkit_failure 'tls=require and transport=rdma: there is no TLS over RDMA' \

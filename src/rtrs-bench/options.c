@@ -200,14 +200,19 @@ static int set_tls(struct options *o)
 	const struct fab_provider *tcp = fab_provider_find("tcp");
 	char why[512];
 
+	o->tls_conf.auth = auth_mode(o->auth) == AUTH_MODE_REQUIRE;
 	if (fab_tls_create(&o->tls_conf, &o->tls, why, sizeof(why))) {
 		fprintf(stderr, "rtrs-bench: --%s\n", why);
 		return OPTIONS_USAGE;
 	}
-	if (fab_tls_mode(o->tls) != FAB_TLS_REQUIRE)
+	if (fab_tls_mode(o->tls) != FAB_TLS_REQUIRE || o->tls->spares_rdma)
 		return -1;
 	if ((o->provider && o->provider != tcp) || !fab_addr_text_agrees(o->server, tcp)) {
-		fprintf(stderr, "rtrs-bench: --tls=require: there is no TLS over RDMA\n");
+		fprintf(stderr, "rtrs-bench: %s: there is no TLS over RDMA%s\n",
+			o->tls_conf.asked ? "--tls=require" :
+			o->tls_conf.psk ? "--tls-psk" : "--tls-certificates",
+			o->tls_conf.asked ? "" : ": expected --auth=require beside it, or "
+						 "--tls=on");
 		return OPTIONS_USAGE;
 	}
 	o->provider = tcp;
@@ -238,9 +243,9 @@ static int set_places(struct options *o, int argc, char **argv)
 	}
 	o->server = argv[0];
 	o->export = argv[1];
-	r = set_tls(o);
+	r = set_auth(o);
 	if (r < 0)
-		r = set_auth(o);
+		r = set_tls(o);
 	if (r >= 0)
 		return r;
 	if (o->provider && !fab_addr_text_agrees(o->server, o->provider)) {

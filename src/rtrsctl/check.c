@@ -82,6 +82,26 @@ static void check_session(struct check *check, const char *program, const json_t
 	check_note(check, levels[health], "%s: %s %s%s", program, name, cell, lost);
 }
 
+/* Both ends of @sess may have TLS, and a path of it has none: an end does not yet, or somebody
+ * between has taken TLS away. */
+static void check_clear(struct check *check, const char *program, const json_t *sess)
+{
+	json_t *path;
+	size_t i;
+
+	json_array_foreach(json_object_get(sess, "paths"), i, path) {
+		char name[256];
+
+		if (!state_is_path(path) || !state_path_works(path) ||
+		    strcmp(answer_string(path, "cipher"), "-") ||
+		    !strcmp(answer_string(path, "transport"), "rdma"))
+			continue;
+		text_safe(answer_string(path, "name"), name, sizeof(name));
+		check_note(check, CHECK_WARNING, "%s: %s is in clear (tls=on)", program, name);
+		return;
+	}
+}
+
 static void check_export(struct check *check, const char *program, const json_t *ex)
 {
 	char name[128], cell[TEXT_CELL], why[STATE_WHY];
@@ -94,6 +114,7 @@ static void check_export(struct check *check, const char *program, const json_t 
 
 void check_add(struct check *check, const json_t *answer)
 {
+	bool tls_on = !strcmp(answer_string(answer, "tls"), "on");
 	char program[128];
 	json_t *ex, *sess;
 	size_t i;
@@ -104,8 +125,11 @@ void check_add(struct check *check, const json_t *answer)
 		check_export(check, program, ex);
 	}
 	json_array_foreach(json_object_get(answer, "sessions"), i, sess) {
-		if (state_is_user(sess))
-			check_session(check, program, sess);
+		if (!state_is_user(sess))
+			continue;
+		check_session(check, program, sess);
+		if (tls_on)
+			check_clear(check, program, sess);
 	}
 }
 

@@ -25,6 +25,7 @@
 #include "fab-secret.h"
 #include "fab-tls-priv.h"
 #include "fabric.h"
+#include "log.h"
 #include "util.h"
 
 /* An external key goes with SHA-256, and so not with AES-256-GCM. */
@@ -52,6 +53,13 @@ bool fab_tls_parse_bool(const char *text, bool *value)
 		return true;
 	}
 	return false;
+}
+
+enum fab_tls_mode fab_tls_conf_mode(const struct fab_tls_conf *conf)
+{
+	if (conf->asked)
+		return conf->mode;
+	return conf->psk || conf->certificates ? FAB_TLS_REQUIRE : FAB_TLS_OFF;
 }
 
 __attribute__((format(printf, 4, 5)))
@@ -265,13 +273,6 @@ static int check_together(const struct fab_tls_conf *conf, enum fab_tls_mode mod
 	return 0;
 }
 
-static enum fab_tls_mode mode_of(const struct fab_tls_conf *conf)
-{
-	if (conf->asked)
-		return conf->mode;
-	return conf->psk || conf->certificates ? FAB_TLS_ON : FAB_TLS_OFF;
-}
-
 /* Copy to *@copy the option @text, if it was given.  0 or -ENOMEM. */
 static int copy_text(const char *text, char **copy)
 {
@@ -304,7 +305,7 @@ static int fill(struct fab_tls_creds *tls, const struct fab_tls_conf *conf, char
 
 int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *err, size_t len)
 {
-	enum fab_tls_mode mode = mode_of(conf);
+	enum fab_tls_mode mode = fab_tls_conf_mode(conf);
 	int rc = check_together(conf, mode, err, len);
 	struct fab_tls_creds *tls;
 
@@ -318,6 +319,7 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 	fab_secret_no_core_file();
 	pthread_mutex_init(&tls->lock, NULL);
 	tls->base.mode = mode;
+	tls->base.spares_rdma = conf->auth && !conf->asked;
 	rc = fill(tls, conf, err, len);
 	if (rc) {
 		fab_tls_destroy(&tls->base);
@@ -325,6 +327,9 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 	}
 	if (tls->base.ktls)
 		fab_ktls_ask();
+	if (mode == FAB_TLS_ON)
+		log_warn(NULL, "tls=on: whoever is between the ends can take TLS away (tls=require "
+			 "refuses peers without)");
 	*out = &tls->base;
 	return 0;
 }

@@ -43,8 +43,11 @@ bool fab_tls_parse_bool(const char *text, bool *value);
 /* The options of a user.  Texts live during fab_tls_create() alone. */
 struct fab_tls_conf {
 	bool server;
-	bool asked;			/* @mode was given; else on, if another option was */
+	bool asked;			/* @mode was given; else require, if @psk or @certificates
+					 * was */
 	enum fab_tls_mode mode;
+	bool auth;			/* who has no TLS, over RDMA, is proven by messages: then
+					 * such connections are none of a mode that was not asked */
 	const char *psk;		/* a file of keys; NULL: none */
 	const char *username;		/* client: whose key of @psk; NULL: the only one */
 	const char *certificates;	/* a directory; NULL: none */
@@ -56,13 +59,18 @@ struct fab_tls_conf {
 					 * client of RTRS is refused */
 };
 
+/* The mode that @conf means. */
+enum fab_tls_mode fab_tls_conf_mode(const struct fab_tls_conf *conf);
+
 /* The part for everybody of the credentials, which fab-tls.c has. */
 struct fab_tls {
 	enum fab_tls_mode mode;
+	bool spares_rdma;		/* fab_tls_conf.auth, and the mode was not asked for */
 	bool ktls;			/* tcp: the kernel makes the records, where it can */
 };
 
-/* Read keys or certificates as @conf says.  With FAB_KTLS_AUTO the kernel is asked what it has,
+/* Read keys or certificates as @conf says.  ON, which whoever is between can make off, is a line in
+ * the log.  With FAB_KTLS_AUTO the kernel is asked what it has,
  * which may take seconds (fab-ktls.h).  @out gets NULL if TLS is off.  0, or -errno with a line in
  * @err that names option and value: "tls-psk=FILE: ...". */
 int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *err, size_t len);

@@ -37,6 +37,11 @@ const char *fab_provider_name(const struct fab_provider *p)
 	return p->name;
 }
 
+bool fab_provider_has_tls(const struct fab_provider *p)
+{
+	return p->tls;
+}
+
 void fab_provider_register(const struct fab_provider *p)
 {
 	unsigned i = 0;
@@ -52,7 +57,8 @@ int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm)
 	int rc;
 
 	assert(conf->refusal_len <= sizeof((*cm)->refusal));
-	if (fab_tls_mode(conf->tls) == FAB_TLS_REQUIRE && !conf->provider->tls)
+	if (fab_tls_mode(conf->tls) == FAB_TLS_REQUIRE && !conf->tls->spares_rdma &&
+	    !conf->provider->tls)
 		return -EPROTONOSUPPORT;
 	rc = conf->provider->cm_create(cm);
 	if (rc)

@@ -87,6 +87,9 @@ const struct fab_provider *fab_provider_find(const char *name);
 /* The name of @p, as in front of "://": "tcp", "rdma". */
 const char *fab_provider_name(const struct fab_provider *p);
 
+/* True if connections of @p may have TLS. */
+bool fab_provider_has_tls(const struct fab_provider *p);
+
 /* Add @p (the simulation's) to the providers of fab_provider_find(); before any thread starts. */
 void fab_provider_register(const struct fab_provider *p);
 
@@ -221,7 +224,7 @@ struct fab_cm_conf {
 	struct fab_users servers;
 	/* How connections are protected (fab-tls.h), which outlives the cm; NULL: not at all.  For
 	 * tcp and unix sockets; a cm of another provider refuses FAB_TLS_REQUIRE with
-	 * -EPROTONOSUPPORT. */
+	 * -EPROTONOSUPPORT, unless fab_tls.spares_rdma. */
 	const struct fab_tls *tls;
 	/* Over TCP a peer that acknowledges nothing for so long is dead; 0: 30 s.  While nothing is
 	 * sent, probes are (SO_KEEPALIVE).  A connection that was accepted ends by itself then,

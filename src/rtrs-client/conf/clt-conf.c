@@ -121,29 +121,6 @@ static int check_twice(const struct clt_conf *conf, unsigned last, char **err)
 	return 0;
 }
 
-/* Read keys and certificates.  RDMA has no TLS. */
-static int complete_tls(struct clt_conf *conf, char **err)
-{
-	char why[512];
-
-	if (fab_tls_create(&conf->tls_conf, &conf->tls, why, sizeof(why)))
-		return conf_error(err, "%s", why);
-	if (fab_tls_mode(conf->tls) != FAB_TLS_REQUIRE)
-		return 0;
-	for (unsigned i = 0; i < conf->npaths; i++) {
-		if (fab_addr_text_agrees(conf->path_texts[i], fab_provider_find("tcp")))
-			continue;
-		return conf_error(err, "tls=require and %s=%s: there is no TLS over RDMA",
-				  key_of(conf, conf->path_texts[i]), conf->path_texts[i]);
-	}
-	if (conf->transport == CLT_TRANSPORT_AUTO)
-		conf->provider = fab_provider_find("tcp");
-	if (conf->provider == fab_provider_find("tcp"))
-		return 0;
-	return conf_error(err, "tls=require and transport=%s: there is no TLS over RDMA",
-			  fab_provider_name(conf->provider));
-}
-
 static int complete_auth(struct clt_conf *conf, char **err)
 {
 	char why[512];
@@ -151,6 +128,41 @@ static int complete_auth(struct clt_conf *conf, char **err)
 	if (auth_creds_create(&conf->auth_conf, &conf->auth, why, sizeof(why)))
 		return conf_error(err, "%s", why);
 	return 0;
+}
+
+/* A path or transport @key=@value has no TLS, which is required. */
+static int no_tls(const struct clt_conf *conf, const char *key, const char *value, char **err)
+{
+	if (conf->tls_conf.asked)
+		return conf_error(err, "tls=require and %s=%s: there is no TLS over RDMA", key,
+				  value);
+	return conf_error(err, "tls-%s=%s and %s=%s: there is no TLS over RDMA: expected "
+			  "auth=require beside it, or tls=on",
+			  conf->tls_conf.psk ? "psk" : "certificates",
+			  conf->tls_conf.psk ? conf->tls_conf.psk : conf->tls_conf.certificates,
+			  key, value);
+}
+
+/* Read keys and certificates.  RDMA has no TLS: behind complete_auth(). */
+static int complete_tls(struct clt_conf *conf, char **err)
+{
+	char why[512];
+
+	conf->tls_conf.auth = auth_mode(conf->auth) == AUTH_MODE_REQUIRE;
+	if (fab_tls_create(&conf->tls_conf, &conf->tls, why, sizeof(why)))
+		return conf_error(err, "%s", why);
+	if (fab_tls_mode(conf->tls) != FAB_TLS_REQUIRE || conf->tls->spares_rdma)
+		return 0;
+	for (unsigned i = 0; i < conf->npaths; i++) {
+		if (!fab_addr_text_agrees(conf->path_texts[i], fab_provider_find("tcp")))
+			return no_tls(conf, key_of(conf, conf->path_texts[i]), conf->path_texts[i],
+				      err);
+	}
+	if (conf->transport == CLT_TRANSPORT_AUTO)
+		conf->provider = fab_provider_find("tcp");
+	if (conf->provider == fab_provider_find("tcp"))
+		return 0;
+	return no_tls(conf, "transport", fab_provider_name(conf->provider), err);
 }
 
 /* Files that are read again later have absolute names: a daemon leaves its directory. */
@@ -173,7 +185,7 @@ int clt_conf_complete(struct clt_conf *conf, char **err)
 	if (!conf->npaths)
 		return conf_error(err, "server= is missing: give the address of an rtrs-server, "
 				  "HOST[:PORT]");
-	if (complete_tls(conf, err) < 0 || complete_auth(conf, err) < 0)
+	if (complete_auth(conf, err) < 0 || complete_tls(conf, err) < 0)
 		return -1;
 	for (unsigned i = 0; i < conf->npaths; i++) {
 		if (complete_path(conf, i, err) < 0 || check_twice(conf, i, err) < 0)

@@ -65,7 +65,7 @@ static bool is_loopback(const struct fab_addr *addr)
 /* True if TLS lets in only those with a key. */
 static bool tls_admits_few(const struct fab_tls_conf *tls)
 {
-	return tls->asked && tls->mode == FAB_TLS_REQUIRE && (tls->psk || tls->verify_peer);
+	return fab_tls_conf_mode(tls) == FAB_TLS_REQUIRE && (tls->psk || tls->verify_peer);
 }
 
 /* True if the listener at @addr goes on only with clients that prove to have a key. */

@@ -18,6 +18,31 @@
 
 #define CONF_THREADS_DEFAULT 4
 
+/* There is no TLS over RDMA.  Keys for TLS mean that nobody gets in without a proof: a listener
+ * there has to ask for another one.  A --tls=require of the user refuses the listener
+ * (srv-listen.c). */
+static int check_without_tls(const struct srv_conf *conf, char *err, size_t len)
+{
+	char text[FAB_ADDR_STRLEN];
+
+	if (conf->tls.asked || fab_tls_conf_mode(&conf->tls) != FAB_TLS_REQUIRE)
+		return 0;
+	for (unsigned i = 0; i < conf->nlisteners; i++) {
+		enum auth_mode mode = conf->listener_auth[i];
+
+		if (mode == AUTH_MODES)
+			mode = auth_conf_mode(&conf->auth);
+		if (fab_provider_has_tls(conf->listeners[i].provider) || mode == AUTH_MODE_REQUIRE)
+			continue;
+		snprintf(err, len, "--listen=%s and --tls-%s: there is no TLS over RDMA: expected "
+			 "--auth=require beside it, or --tls=on",
+			 fab_addr_url(&conf->listeners[i], text, sizeof(text)),
+			 conf->tls.psk ? "psk" : "certificates");
+		return -EINVAL;
+	}
+	return 0;
+}
+
 /* A listener that asks clients who they are needs keys. */
 static int check_listeners(const struct srv_conf *conf, char *err, size_t len)
 {
@@ -33,7 +58,7 @@ static int check_listeners(const struct srv_conf *conf, char *err, size_t len)
 			 auth_mode_names[mode]);
 		return -EINVAL;
 	}
-	return 0;
+	return check_without_tls(conf, err, len);
 }
 
 /* Check options against each other; each alone is in range. */
@@ -84,6 +109,7 @@ static void set_defaults(struct srv_conf *conf, bool runs)
 		.state_dir = rundir_default(),
 		.control = default_control(runs),
 		.tls.server = true,
+		.tls.auth = true,	/* check_without_tls() */
 		.auth.server = true,
 	};
 	opt_defaults(&conf_options, conf);

@@ -168,7 +168,7 @@ static void reply_about_tls(struct tcp_conn *c)
 	int rc;
 
 	if (mode == FAB_TLS_OFF) {
-		tcp_hs_fail_active(c, -EPROTO, "the server requires TLS: expected tls=on and "
+		tcp_hs_fail_active(c, -EPROTO, "the server requires TLS: expected tls=require and "
 				   "tls-psk=FILE or tls-certificates=DIR");
 		return;
 	}
