@@ -32,7 +32,8 @@ Test(dev_fsm, events_of_each_state)
 	const unsigned answers = open | EVENT(SETTLED) | EVENT(STUCK);
 	const unsigned want[DEV_NSTATES] = {
 		[DEV_NEW] = EVENT(WANTED),
-		[DEV_OPENING] = answers | EVENT(WANTED),
+		[DEV_OPENING] = answers | EVENT(WANTED) | EVENT(LATER),
+		[DEV_AWAITED] = EVENT(WANTED) | EVENT(EXPIRED),
 		/* A device that is settled is not OPEN. */
 		[DEV_OPEN] = open | EVENT(WANTED) | EVENT(DROPPED) | EVENT(RENAMED),
 		[DEV_LOST] = answers | EVENT(WANTED) | EVENT(DROPPED) | EVENT(EXPIRED),

@@ -350,7 +350,7 @@ static const struct opt rows[] = {
 	{ .name = "no-lock", .type = OPT_FLAG, FIELD(no_lock), .holds = IN_FILE,
 	  .with_next = true },
 	{ .name = "strict", .type = OPT_FLAG, FIELD(strict), .holds = IN_FILE,
-	  .help = "locks (60), none; all or none" },
+	  .help = "(default 60), none; all or none" },
 	{ .name = "seccomp", .type = OPT_WORD, FIELD(seccomp), .words = srv_seccomp_names,
 	  .nwords = SRV_SECCOMP_N, .fallback = SECCOMP_DEFAULT, .holds = IN_FILE,
 	  .with_next = true },
