@@ -120,8 +120,8 @@ Test(certs, chains_up_to_the_limit)
 		for (unsigned i = 1; i < nsent; i++)
 			ok(gnutls_x509_crt_export2(signers[nsent - i], GNUTLS_X509_FMT_DER,
 						   &sent[i]));
-		cr_assert_eq(fab_certs_trust(certs, NULL, NULL, true, false), nsent <= CHAIN_MAX, "%u",
-			     nsent);
+		cr_assert_eq(fab_certs_trust(certs, NULL, NULL, true, false), nsent <= CHAIN_MAX,
+			     "%u", nsent);
 		for (unsigned i = 0; i < nsent; i++)
 			gnutls_free(sent[i].data);
 		gnutls_x509_crt_deinit(leaf);
