@@ -22,7 +22,7 @@ refused() {
 	shift
 	# shellcheck disable=SC2046 # words
 	timeout "$TIMEOUT_S" "${as[@]}" $(wrapper) "$program" --listen tcp://127.0.0.1:0 \
-		--strict --control none --lock-timeout 1 "$@" \
+		--control none --lock-timeout 1 "$@" \
 		</dev/null >"$tmp/refused.log" 2>&1 || status=$?
 	cat "$tmp/refused.log"
 	[ $status -eq 1 ] || fail "status $status instead of 1"
@@ -98,8 +98,8 @@ if "${as[@]}" true; then
 	refused "process $holder" "d=$tmp/disk"
 	kill_process $holder
 fi
-# A server in a PID namespace of its own, as in a container: /proc/locks leaves out what processes outside of
-# it have locked, and a lock whose asker has ended.  The first ones may be those of a writer.
+# A server in a PID namespace of its own, as in a container: /proc/locks leaves out what processes
+# outside of it have locked, and a lock whose asker has ended.  The first ones may be a writer's.
 chmod 644 "$tmp/disk"
 as=(unshare --mount-proc --pid --fork --kill-child)
 if "${as[@]}" true; then
@@ -107,17 +107,19 @@ if "${as[@]}" true; then
 	holder=$!
 	cleanup_fn kill_process $holder
 	wait_until "the lock" locked "$tmp/disk"
-	refused 'another process, which this PID namespace \(container\) does not show' "d=$tmp/disk"
+	refused 'another process, which this PID namespace \(container\) does not show' \
+		"d=$tmp/disk"
 	kill_process $holder
 	# A process of it keeps no server from the image, as on a machine.
 	# shellcheck disable=SC2016 # for that shell
-	"${as[@]}" sh -c 'setpriv --reuid 65534 --regid 65534 --clear-groups sh -c "flock 9; sleep 1000 &" \
-			9<"$0" >/dev/null; exec timeout 1000 "$@"' "$tmp/disk" \
-		"$RTRS_SERVER" --listen "unix:$tmp/inner.sock" --control none --lock-timeout 1 "d=$tmp/disk" \
-		</dev/null >"$tmp/inner.log" 2>&1 &
+	"${as[@]}" sh -c 'setpriv --reuid 65534 --regid 65534 --clear-groups \
+			sh -c "flock 9; sleep 1000 &" 9<"$0" >/dev/null; exec timeout 1000 "$@"' \
+		"$tmp/disk" "$RTRS_SERVER" --listen "unix:$tmp/inner.sock" --control none \
+		--lock-timeout 1 "d=$tmp/disk" </dev/null >"$tmp/inner.log" 2>&1 &
 	inner=$!
 	cleanup_fn kill_process $inner
-	wait_line "$tmp/inner.log" "'$tmp/disk' is locked by process [0-9]+ \(sleep\) of user 65534, which is no server"
+	wait_line "$tmp/inner.log" \
+		"'$tmp/disk' is locked by process [0-9]+ \(sleep\) of user 65534, which is no"
 	wait_line "$tmp/inner.log" 'ready, version'
 	kill_process $inner
 else

@@ -58,7 +58,8 @@ rtrsctl export add "c=rbd:rbd/c,conf=$tmp/long.conf" >"$tmp/added" 2>&1 &
 adding=$!
 wait_line "$server_log" "c: 'rbd:rbd/c': waiting for the osds of the cluster"
 [ "$(grep -c "c: 'rbd:rbd/c': waiting for" "$server_log")" -eq 1 ]
-wait_line "$server_log" "c: 'rbd:rbd/c': still waiting for the osds of the cluster: .* has the user capabilities on"
+wait_line "$server_log" \
+	"c: 'rbd:rbd/c': still waiting for the osds of the cluster: .* has the user capabilities"
 kill -TERM "$server_pid"
 expect_exit "$server_pid" 0
 expect_exit $adding 1

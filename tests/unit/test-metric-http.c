@@ -105,8 +105,8 @@ static void on_loop(void (*fn)(struct loop_msg *msg))
 		;
 }
 
-/* Time has passed, and the loop has seen that: it accepts, and libmicrohttpd 1.0 begins a connection
- * in its next run. */
+/* Time has passed, and the loop has seen that: it accepts, and libmicrohttpd 1.0 begins a
+ * connection in its next run. */
 static void pass_time(uint64_t ms)
 {
 	now_ms += ms;

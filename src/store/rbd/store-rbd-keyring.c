@@ -56,8 +56,9 @@ void store_rbd_keyring_fault(rados_t cluster, char *buf, size_t len)
 		;
 	if (file && file_has_new_key(file)) {
 		rbd_lib.rbd_version(&major, &minor, &extra);
-		snprintf(buf, len, "the keyring '%s' has an AES-256 key (\"" AES_256 "...\"), which "
-			 "librbd %d.%d of this machine does not know: install librbd1 of Ceph "
+		snprintf(buf, len,
+			 "the keyring '%s' has an AES-256 key (\"" AES_256 "...\"), which librbd "
+			 "%d.%d of this machine does not know: install librbd1 of Ceph "
 			 AES_256_RELEASE " or newer", file, major, minor);
 	} else {
 		snprintf(buf, len, "librados cannot read the keyring '%s': is each key in it "
