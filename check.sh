@@ -18,7 +18,8 @@ anything failed.
   --full   all guests, each commit by itself, clang, make distcheck, ASan+UBSan,
            TSan, valgrind, lint, long fuzz and simulation runs, each below
            "build/full, all of it", a sample of the mutants, packages, NBD
-           clients of three releases, the guide from empty machines to units
+           clients of three releases, the tree on the newest two, the guide
+           from empty machines to units
   --full=PART,...  only these parts of it:
 $(fold -s -w 68 <<<"$all_parts" | sed 's/^/           /; s/ *$//')
   --help   show this
@@ -223,15 +224,15 @@ distcheck() {
 	return $status
 }
 
-# debian NAME WHAT: packages.sh or fleet.sh of a tarball, newest.sh of a build directory, in one directory, so
-# that packages are built once.  In /tmp, because dpkg-buildpackage has its trouble with a space in a path.
+# debian NAME WHAT...: packages.sh or fleet.sh of a tarball, newest.sh of a build directory and a tarball, in one
+# directory, so that packages are built once.  In /tmp, because dpkg-buildpackage has its trouble with a space in a path.
 debian() {
 	local status=0
 
 	printf '\n== %s\n' "$1"
 	[ -n "${debian_dir-}" ] || debian_dir=$(mktemp -d /tmp/rtrs-packages.XXXXXX) ||
 		die "cannot make a directory for packages"
-	"$top/build-aux/$1.sh" "$2" "$debian_dir" || status=$?
+	"$top/build-aux/$1.sh" "${@:2}" "$debian_dir" || status=$?
 	cp "$debian_dir"/*.log "$build/$full_dir" 2>/dev/null
 	case $status in
 	0) count "$1" 1 0 0 ;;
@@ -323,7 +324,7 @@ if [ $full = yes ]; then
 	wants lint && one lint "$build/$full_dir/lint.log" make -C "$build" lint
 	wants packages && debian packages "$build/$tarball.tar.xz"
 	wants fleet && debian fleet "$build/$tarball.tar.xz"
-	wants newest && debian newest "$build"
+	wants newest && debian newest "$build" "$build/$tarball.tar.xz"
 	rm -rf "${debian_dir-}"
 fi
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Chroots of Debian, and Debian's packages built in one: sourced by packages.sh, fleet.sh and newest.sh,
 # which set $dir, where chroots, packages and logs are; step() also wants $suite, build() $tarball.
+# for_suites() makes and sets $dir and $suite by itself.
 
 say() {
 	printf '%s\n' "$*" >&2
@@ -20,6 +21,21 @@ needs_chroots() {
 		skip "${0##*/}: no namespaces for the chroots"
 }
 
+# for_suites SUITE...: the caller's function one() for each, with $suite; it makes its chroots as
+# $dir/$suite-*, which go with it.  $failed has the suites for which one() failed.
+for_suites() {
+	needs_chroots
+	mkdir -p "$dir"
+	dir=$(cd "$dir" && pwd)
+	failed=''
+	for suite; do
+		: >"$dir/$suite.log"
+		one || failed="$failed $suite"
+		rm -rf --one-file-system "${dir:?}/${suite:?}"-*
+	done
+	[ -z "$failed" ] || say "failed:$failed"
+}
+
 # step NAME COMMAND...: its output goes to $dir/$suite.log, and is shown where the command fails.
 step() {
 	local name=$1 log=$dir/$suite.log
@@ -36,8 +52,12 @@ step() {
 
 # fresh SUITE ROOT [MMDEBSTRAP-OPTION...]: a chroot of Debian's smallest kind.
 fresh() {
+	local options=()
+
+	# The mirror's sid may be older than its Release file allows.
+	[ "$1" != sid ] || options=(--aptopt='Acquire::Check-Valid-Until "false"')
 	mmdebstrap --quiet --variant=minbase --dpkgopt=force-unsafe-io --skip=cleanup/apt/lists \
-		"${@:3}" "$1" "$2"
+		"${options[@]}" "${@:3}" "$1" "$2"
 }
 
 # inside ROOT COMMAND...: as root of the chroot, with a /proc of its own; what is left ends with the
@@ -58,6 +78,19 @@ beside() {
 	exec unshare --mount sh -e -c \
 		'root=$0; mount --bind /tmp "$root/tmp"; mount -t proc proc "$root/proc"; exec chroot "$root" "$@"' \
 		"$1" env PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$PWD" "${@:2}"
+}
+
+# machine ROOT COMMAND...: as inside(), with what builds and tests want: the devices and the /sys of this machine,
+# and its $CCACHE_DIR.
+machine() {
+	mkdir -p "$1/ccache"
+	# shellcheck disable=SC2016 # the other shell's
+	unshare --mount --pid --fork --kill-child sh -e -c \
+		'root=$0; mount -t proc proc "$root/proc"; mount --rbind /dev "$root/dev"
+		mount --rbind /sys "$root/sys"; mount -t tmpfs tmpfs "$root/run"
+		[ -z "${CCACHE_DIR-}" ] || mount --bind "$CCACHE_DIR" "$root/ccache"; exec chroot "$root" "$@"' \
+		"$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
+		${CCACHE_DIR:+CCACHE_DIR=/ccache} "${@:2}"
 }
 
 # apt ROOT WORD...

@@ -64,10 +64,9 @@ dpkg_knows_none() {
 	done
 }
 
-# one SUITE: in two chroots, because what builds has more libraries than what runs.
+# one: in two chroots, because what builds has more libraries than what runs.
 one() {
-	suite=$1 debs=$dir/$1
-	: >"$dir/$suite.log"
+	debs=$dir/$suite
 	step "a chroot" fresh "$suite" "$dir/$suite-run" &&
 		step "a copy to build in" cp -a "$dir/$suite-run" "$dir/$suite-build" &&
 		step "build" build "$dir/$suite-build" "$debs" &&
@@ -82,12 +81,5 @@ tarball=$1 dir=$2
 shift 2
 [ -f "$tarball" ] || { say "${0##*/}: $tarball: no such tarball; make dist makes one"; exit 2; }
 [ $# -gt 0 ] || set -- bookworm trixie
-needs_chroots
-mkdir -p "$dir"
-dir=$(cd "$dir" && pwd)
-failed=''
-for suite; do
-	one "$suite" || failed="$failed $suite"
-	rm -rf --one-file-system "$dir/$suite-run" "$dir/$suite-build"
-done
-[ -z "$failed" ] || { say "failed:$failed"; exit 1; }
+for_suites "$@"
+[ -z "$failed" ]
