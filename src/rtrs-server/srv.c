@@ -110,7 +110,6 @@ static void srv_free(struct srv *srv)
 	fab_tls_destroy(srv->tls);
 	srv_pass_fini(&srv->passes);
 	auth_creds_destroy(srv->auth);
-	srv_names_fini(&srv->names);
 	free(srv->threads);
 	frwr_lessons_fini(&srv->lessons);
 	free(srv);

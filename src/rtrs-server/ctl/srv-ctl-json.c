@@ -287,15 +287,15 @@ static json_t *srv_json_devs(const struct srv_sess *sess)
 
 static json_t *srv_json_sess(const struct srv_sess *sess, enum srv_ctl_depth depth)
 {
-	json_t *object = json_pack("{s:o,s:o}", "name", ctl_json_text(sess->name),
+	json_t *object = json_pack("{s:o,s:o,s:o}", "name", ctl_json_text(sess->name),
+				   "identity", ctl_json_text(sess->identity),
 				   "paths", srv_json_paths(sess, depth));
 	uint64_t down_ms;
 	const char *state = srv_sess_state(sess, &down_ms);
 
 	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(object, json_pack("{s:o,s:o,s:o,s:I,s:I,s:o,s:b,s:o}",
+		object = ctl_json_with(object, json_pack("{s:o,s:o,s:I,s:I,s:o,s:b,s:o}",
 						"uuid", srv_json_uuid(sess->uuid),
-						"identity", ctl_json_text(sess->identity),
 						"state", ctl_json_text(state),
 						"up_ns",
 						(json_int_t)srv_sess_up_ms(sess) * 1000000,

@@ -20,6 +20,7 @@
 #include "srv-ctl.h"
 #include "srv-export-stat.h"
 #include "srv-limit.h"
+#include "srv-names.h"
 #include "srv-path.h"
 #include "srv-resize.h"
 #include "srv-state.h"
@@ -27,6 +28,8 @@
 #include "srv-sess.h"
 #include "srv-stat.h"
 #include "util.h"
+
+#define NAMES_LEN (2 * (FAB_IDENTITY_LEN + RTRS_NAME_MAX) + 16)	/* two sessions, in words */
 
 static struct srv *srv_of(void *arg)
 {
@@ -129,24 +132,21 @@ static void srv_call_sess_disconnect(struct ctl_client *client, const char *name
 	struct srv *srv = srv_of(arg);
 	struct srv_sess *sess, *next;
 	unsigned n = 0;
+	char two[NAMES_LEN];
 
+	if (srv_names_two(srv, name, two, sizeof(two))) {
+		ctl_refuse(client, "several clients have a session '%s': expected %s", name, two);
+		return;
+	}
 	/* Several sessions can have the name: sessions that are going, too. */
 	list_for_each_safe(sess, next, &srv->sessions, link) {
-		if (!strcmp(sess->name, name))
+		if (srv_names_sess(sess, name))
 			n += srv_disconnect_sess(sess);
 	}
 	if (n)
 		ctl_call_done(client);
 	else
 		ctl_refuse(client, "session '%s' is not connected", name);
-}
-
-/* True if @name is the name of @path, with or without the name of its session in front. */
-static bool srv_path_is_called(const struct srv_path *path, const char *name)
-{
-	const char *sep = *path->sess->name ? strchr(path->name, '/') : NULL;
-
-	return !strcmp(path->name, name) || (sep && !strcmp(sep + 1, name));
 }
 
 /* Count the paths called @name; *@ret is the last of these paths. */
@@ -158,7 +158,7 @@ static unsigned srv_paths_called(const struct srv *srv, const char *name, struct
 
 	list_for_each(sess, &srv->sessions, link) {
 		list_for_each(path, &sess->paths, link) {
-			if (!srv_path_linked(path) || !srv_path_is_called(path, name))
+			if (!srv_path_linked(path) || !srv_names_path(path, name))
 				continue;
 			*ret = path;
 			n++;
@@ -174,8 +174,9 @@ static void srv_call_path_disconnect(struct ctl_client *client, const char *name
 
 	if (n > 1)
 		ctl_refuse(client,
-			   "%u sessions have a path '%s': put the session in front, as in '%s'",
-			   n, name, path->name);
+			   "%u sessions have a path '%s': put the session in front, as in '%s%s%s'",
+			   n, name, path->sess->identity, *path->sess->identity ? "/" : "",
+			   path->name);
 	else if (n && srv_disconnect_path(path))
 		ctl_call_done(client);
 	else
@@ -188,8 +189,12 @@ static void srv_call_export_kick(struct ctl_client *client, const char *name, co
 {
 	struct srv *srv = srv_of(arg);
 	const struct export *ex = exports_find(srv_rnbd(srv)->exports, name);
-	char openers[256] = "";
+	char openers[256] = "", two[NAMES_LEN];
 
+	if (whom && srv_names_two(srv, whom, two, sizeof(two))) {
+		ctl_refuse(client, "several clients have a session '%s': expected %s", whom, two);
+		return;
+	}
 	/* A session may have an export open that is not listed any more. */
 	if (srv_close_kick(srv, name, whom)) {
 		ctl_call_done(client);

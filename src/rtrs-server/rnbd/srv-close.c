@@ -10,6 +10,7 @@
 #include "srv-allow.h"
 #include "srv-close.h"
 #include "srv-limit.h"
+#include "srv-names.h"
 #include "srv-open.h"
 #include "srv-rnbd-state.h"
 #include "store-lead.h"
@@ -94,13 +95,13 @@ struct kick {
 	const char *name, *client;	/* @client NULL: everybody */
 };
 
-/* True if @sess is called @client: by its name, its identity, or the address of a path. */
+/* True if @sess is called @client: by a name of it, its identity, or the address of a path. */
 static bool sess_is_of(const struct srv_sess *sess, const char *client)
 {
 	const struct srv_path *path;
 	char text[FAB_ADDR_STRLEN];
 
-	if (!strcmp(sess->name, client) || (*sess->identity && !strcmp(sess->identity, client)))
+	if (srv_names_sess(sess, client) || (*sess->identity && !strcmp(sess->identity, client)))
 		return true;
 	list_for_each(path, &sess->paths, link) {
 		if (!strcmp(fab_addr_format_host(&path->client, text, sizeof(text)), client))

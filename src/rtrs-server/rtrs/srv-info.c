@@ -27,8 +27,7 @@
 static enum srv_info_event info_judge(const struct srv_path *path, char *cause, size_t len)
 {
 	const char *name = path->info.name;
-	const struct srv_path *holder = srv_sess_name_holder(path->sess, name);
-	const char *owner = srv_names_owner(&path->srv->names, name);
+	const struct srv_path *holder = srv_sess_name_holder(path, name);
 
 	if (path->sess->name[0] && strcmp(path->sess->identity, path->identity)) {
 		path->srv->refused[SRV_REFUSED_IDENTITY]++;
@@ -36,16 +35,12 @@ static enum srv_info_event info_judge(const struct srv_path *path, char *cause, 
 			 srv_names_person(path->sess->identity), srv_names_person(path->identity));
 		return SRV_INFO_EV_REFUSED;
 	}
-	if (*owner && strcmp(owner, path->identity)) {
-		path->srv->refused[SRV_REFUSED_IDENTITY]++;
-		snprintf(cause, len, "session name %s belongs to %s, and it is %s", name, owner,
-			 srv_names_person(path->identity));
-		return SRV_INFO_EV_REFUSED;
-	}
 	if (holder && holder->state == SRV_PATH_DRAINING)
 		return SRV_INFO_EV_HELD;
 	if (holder) {
-		snprintf(cause, len, "session name %s is in use by %s", name, holder->name);
+		path->srv->refused[SRV_REFUSED_IDENTITY]++;
+		snprintf(cause, len, "session name %s of %s is in use by %s", name,
+			 srv_names_person(path->identity), holder->name);
 		return SRV_INFO_EV_REFUSED;
 	}
 	if (path->sess->name[0] && strcmp(path->sess->name, name)) {
@@ -100,7 +95,6 @@ static void info_join(void *object)
 	info_wait_no_more(path);
 	memcpy(path->sess->name, path->info.name, sizeof(path->sess->name));
 	memcpy(path->sess->identity, path->identity, sizeof(path->sess->identity));
-	srv_names_bind(&path->srv->names, path->info.name, path->identity);
 	srv_path_named(path);
 	path->info.done(path, NULL);
 }

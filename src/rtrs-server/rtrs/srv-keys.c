@@ -104,33 +104,6 @@ static void tell_ended(unsigned n, FILE *report)
 
 /* ---- keys ---- */
 
-static bool is_key_of(const struct fab_psk *psk, const char *identity)
-{
-	char text[FAB_IDENTITY_LEN];
-
-	return !strcmp(fab_psk_identity(psk->name, text, sizeof(text)), identity);
-}
-
-static bool has_key_of(const struct fab_psks *psks, const char *identity)
-{
-	for (unsigned i = 0; i < psks->n; i++) {
-		if (is_key_of(&psks->all[i], identity))
-			return true;
-	}
-	return false;
-}
-
-/* Take the names of sessions from the identity of @old, unless @files have a key of it. */
-static void forget_names(struct srv *srv, const struct fab_psk *old,
-			 const struct srv_key_files *files)
-{
-	char identity[FAB_IDENTITY_LEN];
-
-	fab_psk_identity(old->name, identity, sizeof(identity));
-	if (!has_key_of(&files->tls, identity) && !has_key_of(&files->auth, identity))
-		srv_names_forget(&srv->names, identity);
-}
-
 /* As fab_tls_take_keys(), for the keys of authentication in messages. */
 static void take_auth_keys(struct srv *srv, struct fab_psks *psks)
 {
@@ -145,8 +118,7 @@ static void take_auth_keys(struct srv *srv, struct fab_psks *psks)
 /* End what was made with keys of @before that are not among @now, and tell of each; @kind stands in
  * front of "key". */
 static void end_taken_out(struct srv *srv, const struct fab_psks *now,
-			  const struct fab_psks *before, const struct srv_key_files *files,
-			  const char *kind, FILE *report)
+			  const struct fab_psks *before, const char *kind, FILE *report)
 {
 	for (unsigned i = 0; i < before->n; i++) {
 		const struct fab_psk *old = &before->all[i];
@@ -156,7 +128,6 @@ static void end_taken_out(struct srv *srv, const struct fab_psks *now,
 		if (fab_psk_by_serial(now, old->serial))
 			continue;
 		n = end_paths(srv, &end);
-		forget_names(srv, old, files);
 		fprintf(report, "-%skey %s", kind, old->name);
 		tell_ended(n, report);
 	}
@@ -174,11 +145,11 @@ int srv_keys_withdraw(struct srv *srv, const struct srv_key_files *files, FILE *
 		rc = fab_psk_common(&srv->auth->psks, &files->auth, &keys.auth);
 	if (tls && !rc) {
 		fab_tls_take_keys(srv->tls, &keys.tls);
-		end_taken_out(srv, fab_tls_keys(srv->tls), &keys.tls, files, "", report);
+		end_taken_out(srv, fab_tls_keys(srv->tls), &keys.tls, "", report);
 	}
 	if (auth && !rc) {
 		take_auth_keys(srv, &keys.auth);
-		end_taken_out(srv, &srv->auth->psks, &keys.auth, files, "auth ", report);
+		end_taken_out(srv, &srv->auth->psks, &keys.auth, "auth ", report);
 	}
 	fab_psk_free(&keys.tls);
 	fab_psk_free(&keys.auth);

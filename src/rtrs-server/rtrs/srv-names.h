@@ -1,39 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The owners of the names of sessions.  A name that an identity has used belongs to the identity,
- * while the server runs and has a key of the identity, so that nobody takes the name while its
- * owner is away.  Names that clients without an identity use belong to nobody.
- *
- * An identity keeps its last SRV_NAMES_OF_ONE names, and all together keep SRV_NAMES_MAX: one more
- * pushes out the name that was used longest ago.  Control thread. */
+/* What people call sessions.  The name of a session is its client's choice, and unique among the
+ * sessions of one identity alone: two clients may have a session of one name each, and neither
+ * keeps the other one out.  IDENTITY/NAME is one client's; "/NAME" that of a client without an
+ * identity.  Control thread. */
 #ifndef SRV_NAMES_H
 #define SRV_NAMES_H
 
-#include <stdint.h>
+#include <stdbool.h>
+#include <stddef.h>
 
-#include "fabric.h"
-#include "rtrs-proto.h"
-
-#define SRV_NAMES_OF_ONE 16u
-#define SRV_NAMES_MAX 1024u
-
-struct srv_name;
-
-struct srv_names {			/* all 0: none */
-	struct srv_name *all;		/* [n], the last used one last */
-	unsigned n, room;
-};
-
-/* The identity that @name belongs to; "": nobody.  Valid until the next call. */
-const char *srv_names_owner(const struct srv_names *names, const char *name);
-/* Give @name to @identity, which uses the name now; "": do nothing.  Without memory the name is not
- * kept. */
-void srv_names_bind(struct srv_names *names, const char *name, const char *identity);
-/* Take the names of @identity away: nobody can prove to be @identity any more. */
-void srv_names_forget(struct srv_names *names, const char *identity);
-/* Free all. */
-void srv_names_fini(struct srv_names *names);
+struct srv;
+struct srv_path;
+struct srv_sess;
 
 /* @identity for people: the same, or words for "". */
 const char *srv_names_person(const char *identity);
+/* True if @text names @sess: NAME, or IDENTITY/NAME. */
+bool srv_names_sess(const struct srv_sess *sess, const char *text);
+/* True if @text names @path: the name of @path, with or without the name of its session in front,
+ * or IDENTITY/ in front of the whole. */
+bool srv_names_path(const struct srv_path *path, const char *text);
+/* True if sessions of two identities are called @text.  @buf gets what to say instead:
+ * "'psk:gw1/vm' or 'psk:gw2/vm'". */
+bool srv_names_two(const struct srv *srv, const char *text, char *buf, size_t len);
 
 #endif

@@ -80,7 +80,8 @@ static void path_serve(void *object)
 	loop_timer_init(&path->timer, srv_path_hb_timer);
 	loop_timer_set(srv_loop(path->srv), &path->timer, path->hb.next_ms);
 	srv_log_access(path->srv, &path->client,
-		       LOG_FIELDS(PATH_UP, .session = path->sess->name, .peer = path->name),
+		       LOG_FIELDS(PATH_UP, .session = path->sess->name, .peer = path->name,
+				  .identity = path->identity),
 		       path->name, "path up, %u connections, session %s", path->cid_num,
 		       path->sess->name);
 	path->was_up = true;
@@ -203,6 +204,21 @@ static void path_event(struct srv_path *path, enum srv_path_event event)
 		row->action(path);
 }
 
+/* Say why @path fails; @level: of the line about a path that was not up yet. */
+static void tell_failed(const struct srv_path *path, enum log_level level, const char *cause)
+{
+	if (path->state == SRV_PATH_CONNECTED)
+		srv_log_event_limited(path->srv, &path->client, &down_limit, LOG_LEVEL_INFO,
+				      LOG_FIELDS(PATH_DOWN, .session = path->sess->name,
+						 .peer = path->name, .identity = path->identity),
+				      path->name, "path down: %s", cause);
+	else
+		srv_log_event_limited(path->srv, &path->client, &setup_limit, level,
+				      LOG_FIELDS(PATH_FAILED, .session = path->sess->name,
+						 .peer = path->name, .identity = path->identity),
+				      path->name, "path not set up: %s", cause);
+}
+
 void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 {
 	if (path->state < SRV_PATH_DRAINING) {
@@ -212,18 +228,7 @@ void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 		va_start(ap, fmt);
 		vsnprintf(cause, sizeof(cause), fmt, ap);
 		va_end(ap);
-		if (path->state == SRV_PATH_CONNECTED)
-			srv_log_event_limited(path->srv, &path->client, &down_limit, LOG_LEVEL_INFO,
-					      LOG_FIELDS(PATH_DOWN, .session = path->sess->name,
-							 .peer = path->name),
-					      path->name, "path down: %s", cause);
-		else
-			srv_log_event_limited(path->srv, &path->client, &setup_limit,
-					      LOG_LEVEL_INFO,
-					      LOG_FIELDS(PATH_FAILED, .session = path->sess->name,
-							 .peer = path->name,
-							 .identity = path->identity),
-					      path->name, "path not set up: %s", cause);
+		tell_failed(path, LOG_LEVEL_INFO, cause);
 	}
 	path_event(path, SRV_PATH_EV_FAIL);
 }
@@ -303,10 +308,14 @@ static void path_attached(struct srv_chunks *c)
 
 static void path_info_done(struct srv_path *path, const char *cause)
 {
-	if (cause)
-		srv_path_fail(path, "%s", cause);
-	else
+	if (!cause) {
 		srv_chunk_attach(&path->chunks, path_attached);
+		return;
+	}
+	/* Its client goes on to try, and does not come in: worth more than a path that was cut. */
+	if (path->state < SRV_PATH_DRAINING)
+		tell_failed(path, LOG_LEVEL_WARN, cause);
+	path_event(path, SRV_PATH_EV_FAIL);
 }
 
 /* The client's port is left out: the port is another after each reconnect. */

@@ -95,17 +95,18 @@ static struct srv_path *sess_named_path(const struct srv_sess *sess)
 	return dying;
 }
 
-struct srv_path *srv_sess_name_holder(const struct srv_sess *sess, const char *name)
+struct srv_path *srv_sess_name_holder(const struct srv_path *path, const char *name)
 {
 	struct srv_sess *other;
-	struct srv_path *path;
+	struct srv_path *holder;
 
-	list_for_each(other, &sess->srv->sessions, link) {
-		if (other == sess || strcmp(other->name, name))
+	list_for_each(other, &path->srv->sessions, link) {
+		if (other == path->sess || strcmp(other->name, name) ||
+		    strcmp(other->identity, path->identity))
 			continue;
-		path = sess_named_path(other);
-		if (path)
-			return path;
+		holder = sess_named_path(other);
+		if (holder)
+			return holder;
 	}
 	return NULL;
 }
@@ -128,8 +129,11 @@ bool srv_sess_path_down(struct srv_sess *sess)
 	if (--sess->nup)
 		return false;
 	sess->down_since_ms = clock_now_ms();
-	srv_log_access(sess->srv, &sess->client, LOG_FIELDS(SESSION_CLOSED, .session = sess->name),
-		       sess->name, "session closed");
+	srv_log_access(sess->srv, &sess->client,
+		       LOG_FIELDS(SESSION_CLOSED, .session = sess->name,
+				  .identity = sess->identity),
+		       sess->name, "session closed%s%s", *sess->identity ? ": " : "",
+		       sess->identity);
 	return true;
 }
 

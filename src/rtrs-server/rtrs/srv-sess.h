@@ -56,9 +56,9 @@ void srv_sess_put(struct srv_sess *sess);
 struct srv_sess *srv_sess_find(const struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN]);
 /* The path of @sess that holds @uuid, or NULL. */
 struct srv_path *srv_sess_find_path(const struct srv_sess *sess, const uint8_t uuid[RTRS_UUID_LEN]);
-/* A path of a session other than @sess that holds @name, preferably a path in service.  NULL:
- * @name is free. */
-struct srv_path *srv_sess_name_holder(const struct srv_sess *sess, const char *name);
+/* A path that holds @name for the identity of @path, and is of another session, preferably a path
+ * in service.  NULL: @name is free. */
+struct srv_path *srv_sess_name_holder(const struct srv_path *path, const char *name);
 
 /* Count a path that is up.  The first path up begins the RNBD session. */
 void srv_sess_path_up(struct srv_sess *sess, const char *path_name);

@@ -25,7 +25,6 @@
 #include "rtrs-wr.h"
 #include "srv-log.h"
 #include "srv-auth.h"
-#include "srv-names.h"
 #include "srv-ops.h"
 #include "srv-pass.h"
 #include "srv-pool.h"
@@ -102,7 +101,6 @@ struct srv {
 	struct loop_timer mem_timer;
 	struct srv_log log;
 	uint64_t refused[SRV_REFUSALS];	/* since the start */
-	struct srv_names names;
 	struct auth_creds *auth;	/* NULL: no authentication in messages */
 	struct srv_guests guests;
 	struct srv_passes passes;
