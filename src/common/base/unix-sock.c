@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +53,8 @@ static void tell_name_locked(const char *path, const char *name, char *err, size
 		 "was stopped meanwhile", path, who, name, LOCK_TRIES / 100);
 }
 
-/* Returns the pid of the process that listens at @addr, 0 when the pid is unknown, or -errno. */
+/* Returns the pid of the process that listens at @addr, 0 when the pid is unknown, or -errno.  The
+ * kernel tells the process that called listen(), which may have left the socket to its child. */
 static int sock_holder(const struct sockaddr_un *addr)
 {
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -64,13 +66,17 @@ static int sock_holder(const struct sockaddr_un *addr)
 	/* EAGAIN: the backlog of the listener is full. */
 	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) && errno != EAGAIN)
 		return -errno;
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) || cred.pid < 0 ? 0 : cred.pid;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) || cred.pid <= 0 ||
+	    (kill(cred.pid, 0) && errno == ESRCH))
+		return 0;
+	return cred.pid;
 }
 
 /* A file has the name.  Returns 0 if the name is free now: the file has gone, or was the socket of
  * a dead process and is removed. */
 static int sock_take(const struct sockaddr_un *addr, char *err, size_t errlen)
 {
+	char who[32] = "another process";
 	struct stat st;
 	int pid;
 
@@ -87,7 +93,9 @@ static int sock_take(const struct sockaddr_un *addr, char *err, size_t errlen)
 	}
 	pid = sock_holder(addr);
 	if (pid >= 0) {
-		snprintf(err, errlen, "%s: process %d listens there", addr->sun_path, pid);
+		if (pid)
+			snprintf(who, sizeof(who), "process %d", pid);
+		snprintf(err, errlen, "%s: %s listens there", addr->sun_path, who);
 		return -EADDRINUSE;
 	}
 	if (pid == -ENOENT ||
