@@ -156,6 +156,7 @@ SHELL_TESTS = \
 	%D%/test-rights.sh \
 	%D%/test-stop-threads.sh \
 	%D%/test-storage-away.sh \
+	%D%/test-swap-file.sh \
 	%D%/test-tls.sh \
 	%D%/test-tls-certificates.sh \
 	%D%/test-tls-churn.sh \

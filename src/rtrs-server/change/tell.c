@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "export.h"
+#include "store.h"
 #include "tell.h"
 #include "util.h"
 
@@ -28,6 +29,17 @@ static const char *human_size(uint64_t bytes, char *buf, size_t len)
 	return buf;
 }
 
+/* A mistake most often; a second name for reading is none. */
+static void tell_second_name(const struct export *ex)
+{
+	const struct export *other = store_oldest_name(ex->store);
+
+	if (other != ex && !other->readonly && !ex->readonly)
+		log_warn(ex->name, "'%s' and '%s' of export '%s' are one storage under two names: "
+			 "who writes under one of them keeps writers of the other out", ex->path,
+			 other->path, other->name);
+}
+
 void tell_export(const struct export *ex)
 {
 	const struct rnbd_dev_info *g = &ex->geometry;
@@ -40,6 +52,7 @@ void tell_export(const struct export *ex)
 		  human_size(export_size(ex), size, sizeof(size)), ex->readonly ? "readonly" : "rw",
 		  ex->direct ? "direct" : "buffered", g->logical_block_size,
 		  g->physical_block_size);
+	tell_second_name(ex);
 }
 
 void tell_exports(const struct exports *exports)

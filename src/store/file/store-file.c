@@ -208,6 +208,15 @@ static void set_kind(struct export *ex, bool is_block)
 	ex->kind_text = is_block ? "block device" : "file";
 }
 
+/* True if the kernel swaps to the file of @ex.  A punch behind the end changes nothing, and the
+ * kernel refuses each change of an active swap file. */
+static bool is_swap_file(const struct export *ex)
+{
+	return !ex->readonly && !store_file(ex)->is_block &&
+		fallocate(store_file(ex)->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			  (off_t)align_up(export_size(ex), 1 << 20), 4096) && errno == ETXTBSY;
+}
+
 static void learn_ids(struct export *ex, const struct stat *st)
 {
 	struct store_file *f = store_file(ex);
@@ -249,6 +258,9 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 	learn_ids(ex, &st);
 	store_file(ex)->fs = store_file_fs(store_file(ex));
 	rc = learn_size(ex, &st, &to);
+	if (!rc && is_swap_file(ex))
+		rc = file_refuse(&to, -ETXTBSY, "is in use as swap: end that first (swapoff '%s'), "
+				 "or add ',readonly'", ex->path);
 	if (!rc && ex->shared)
 		rc = check_shared(ex, &to);
 	if (!rc && ex->direct)
