@@ -10,8 +10,14 @@ requires prlimit --version
 
 M=1048576
 truncate -s 16M "$tmp/disk" "$tmp/direct"
-SERVER_PREFIX="prlimit --fsize=$((8 * M))" start_server "disk=$tmp/disk" "direct=$tmp/direct,direct"
+truncate -s 8M "$tmp/fits"
+SERVER_PREFIX="prlimit --fsize=$((8 * M))" start_server "disk=$tmp/disk" \
+	"direct=$tmp/direct,direct" "fits=$tmp/fits"
+must_fail grep 'fits: writes at' "$server_log"
 grep -q '^Max file size  *8388608  *8388608 ' "/proc/$server_pid/limits"
+for export in disk direct; do
+	grep "warning: $export: writes at and after byte 8388608 will fail: " "$server_log"
+done
 
 beyond_the_limit() {
 	nbdsh_run "$1" <<'END_OF_PYTHON'

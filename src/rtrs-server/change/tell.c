@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "export.h"
 #include "store.h"
@@ -40,6 +41,19 @@ static void tell_second_name(const struct export *ex)
 			 other->path, other->name);
 }
 
+/* Writes behind the limit fail, and so do clients that trust the size. */
+static void tell_file_limit(const struct export *ex)
+{
+	struct rlimit limit;
+
+	if (ex->readonly || strcmp(ex->kind, "file") || getrlimit(RLIMIT_FSIZE, &limit) < 0 ||
+	    limit.rlim_cur >= export_size(ex))
+		return;
+	log_warn(ex->name, "writes at and after byte %llu will fail: the limit of a file's size "
+		 "(RLIMIT_FSIZE: LimitFSIZE= of systemd, ulimit -f) is below the export's",
+		 (unsigned long long)limit.rlim_cur);
+}
+
 void tell_export(const struct export *ex)
 {
 	const struct rnbd_dev_info *g = &ex->geometry;
@@ -53,6 +67,7 @@ void tell_export(const struct export *ex)
 		  ex->direct ? "direct" : "buffered", g->logical_block_size,
 		  g->physical_block_size);
 	tell_second_name(ex);
+	tell_file_limit(ex);
 }
 
 void tell_exports(const struct exports *exports)
