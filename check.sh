@@ -17,9 +17,8 @@ anything failed.
 
   --full   all guests, each commit by itself, clang, make distcheck, ASan+UBSan,
            TSan, valgrind, lint, long fuzz and simulation runs, each below
-           "build/full, all of it", a sample of the mutants, packages, NBD
-           clients of three releases, the tree on the newest two, the guide
-           from empty machines to units
+           "build/full, all of it", a sample of the mutants, packages, the
+           newest releases and their clients, the guide from empty machines
   --full=PART,...  only these parts of it:
 $(fold -s -w 68 <<<"$all_parts" | sed 's/^/           /; s/ *$//')
   --help   show this

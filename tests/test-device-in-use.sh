@@ -150,7 +150,8 @@ mkdir -p "$tmp/sys/$major:$minor/holders/dm-7/dm"
 echo vg-root >"$tmp/sys/$major:$minor/holders/dm-7/dm/name"
 if unshare --mount mount --bind "$tmp/sys" /sys/dev/block; then
 	expect_failure 1 "'$loop' is in use by dm-7 \(vg-root\): " unshare --mount sh -c \
-		"mount --bind '$tmp/sys' /sys/dev/block; exec '$RTRS_SERVER' --strict --listen tcp://127.0.0.1:0 disk=$loop"
+		"mount --bind '$tmp/sys' /sys/dev/block
+		exec '$RTRS_SERVER' --strict --listen tcp://127.0.0.1:0 disk=$loop"
 fi
 
 # Partitions and their disk

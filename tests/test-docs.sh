@@ -88,7 +88,7 @@ while IFS= read -r option; do
 	"$RTRS_SERVER" "$option" >"$tmp/option.out" 2>&1 </dev/null || true
 	must_fail grep -q -E 'unknown, ambiguous' "$tmp/option.out"
 done <"$tmp/help.options"
-ranges 10 "$man/rtrs-server.pod" "$RTRS_SERVER" disk=none <"$tmp/help.options"
+ranges 10 "$man/rtrs-server.pod" "$RTRS_SERVER" --strict disk=none <"$tmp/help.options"
 version=$("$RTRS_SERVER" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')
 grep -q -F "nbdkit-rtrs $version." "$man/rtrs-server.pod"
 # Default values that --help names are those of the manual.

@@ -18,7 +18,8 @@ cleanup_fn expect_exit "$fuse_pid" 0	# when it is unmounted
 cleanup_umount "$tmp/mnt"
 
 expect_failure 1 "cannot be read with O_DIRECT: leave ',direct' out" \
-	timeout "$TIMEOUT_S" "$RTRS_SERVER" --listen "unix:$tmp/s" "disk=$tmp/mnt/disk,direct"
+	timeout "$TIMEOUT_S" "$RTRS_SERVER" --strict --listen "unix:$tmp/s" \
+	"disk=$tmp/mnt/disk,direct"
 
 start_server "disk=$tmp/mnt/disk"
 start_gateway "server=127.0.0.1:$server_port" export=disk

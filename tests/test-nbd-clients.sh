@@ -20,7 +20,8 @@ start_server --control none "disk=$tmp/disk" "other=$tmp/other,readonly"
 session=("server=127.0.0.1:$server_port" connections=3 mode=auto)
 
 # Before a client has come there is a head alone.
-start_gateway --threads=3 --tls=on --tls-psk="$tmp/psk" "${session[@]}" control="$tmp/ctl" name=office
+start_gateway --threads=3 --tls=on --tls-psk="$tmp/psk" "${session[@]}" control="$tmp/ctl" \
+	name=office
 keys=$gateway_pid keys_sock=$sock keys_log=$gateway_log
 "$rtrsctl" --socket "$tmp/ctl" clients >"$tmp/clients"
 [ "$(cat "$tmp/clients")" = \

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A key that librados cannot read: the server names the keyring, and for an AES-256 key of a new Ceph
-# the version of librbd and the one that is needed.  No Ceph runs.
+# A key that librados cannot read: the server names the keyring, and for an AES-256 key of a new
+# Ceph the version of librbd and the one that is needed.  No Ceph runs.
 . ./tests/functions.sh
 requires_server
 requires_plain_build
@@ -26,7 +26,7 @@ print("%d.%d" % (n[0].value, n[1].value))')
 refused() {
 	[ "${version#1.}" -lt 20 ] || set -- "is a monitor reachable from here"
 	expect_failure 1 "export 'd': 'rbd:rbd/disk' cannot be opened: .*$1" "$RTRS_SERVER" \
-		--listen "unix:$tmp/sock" --control none "d=rbd:rbd/disk,conf=$tmp/ceph.conf"
+		--strict --listen "unix:$tmp/sock" --control none "d=rbd:rbd/disk,conf=$tmp/ceph.conf"
 }
 
 printf '%s\n' '[global]' 'mon host = [v2:127.0.0.1:1,v1:127.0.0.1:2]' \

@@ -11,8 +11,8 @@ failed=0
 for n in $(seq 6 19); do
 	status=0
 	# Started enough, it would run for ever.
-	(ulimit -n "$n" && exec timeout 20 "$RTRS_SERVER" --listen tcp://127.0.0.1:0 --threads 4 \
-		"disk=$tmp/disk") >"$tmp/out" 2>&1 || status=$?
+	(ulimit -n "$n" && exec timeout 20 "$RTRS_SERVER" --strict --listen tcp://127.0.0.1:0 \
+		--threads 4 "disk=$tmp/disk") >"$tmp/out" 2>&1 || status=$?
 	cat "$tmp/out"
 	[ "$status" != 124 ] || break
 	[ "$status" = 1 ] || fail "with $n descriptors: status $status, expected 1"
