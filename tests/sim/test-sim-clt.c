@@ -177,7 +177,7 @@ static void test_name_in_use(void)
 	world_expect(w, "[  0.032] clt2 path srv: idle -> connecting\n"
 			"[  0.038] clt2 path srv: connecting -> info\n"
 			"[  0.039] srv clt2@srv: path not set up: "
-			"session name sess is in use by sess/clt@srv\n"
+			"session name sess of a client without a name is in use by sess/clt@srv\n"
 			"[  0.039] srv clt2@srv: fail: connecting -> draining\n"
 			"[  0.039] srv clt2@srv: drained: draining -> lingering\n"
 			"[  0.039] srv clt2@srv: quiet: lingering -> gone\n");

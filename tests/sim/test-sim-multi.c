@@ -934,7 +934,8 @@ static void test_name_of_a_session_with_one_path_left(void)
 	raw_clt_init(other, "clt2", 2, 2, 2);
 	CHECK(raw_clt_connect(other, 0) == 0 && raw_clt_connect(other, 1) == 0);
 	CHECK(raw_clt_info(other, "sess") == -ECONNRESET);
-	CHECK(world_traced(w, "session name sess is in use by sess/clt@srv/2"));
+	CHECK(world_traced(w, "session name sess of a client without a name is in use by "
+			      "sess/clt@srv/2"));
 	sim_disk_release(world_disk(w));
 	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
 		CHECK(world_io_end(io[i], 0, 100) == 0);

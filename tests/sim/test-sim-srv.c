@@ -961,7 +961,8 @@ static void test_bad_session_names(void)
 	expect_hang_up("a.b", "path not set up: ");
 	raw_clt_init(&other, "clt2", 2, 2, 1);
 	CHECK(raw_clt_open(&other, "taken", RNBD_ACCESS_RO) == 0);
-	expect_hang_up("taken", "session name taken is in use by taken/clt2@srv");
+	expect_hang_up("taken", "session name taken of a client without a name is in use by "
+				"taken/clt2@srv");
 	raw_clt_fini(&other);
 	open_clt();
 	end();
