@@ -72,18 +72,21 @@ static void watch_end(struct clt_start *start)
 {
 	enum clt_start_watch naps = CLT_WATCH_NAPS;
 	struct timespec until;
+	int r;
 
 	if (atomic_load(&start->watched) == CLT_WATCH_NONE)
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += NAP_END_S;
-	if (pthread_clockjoin_np(start->watch, NULL, CLOCK_MONOTONIC, &until)) {
-		if (atomic_compare_exchange_strong(&start->watched, &naps, CLT_WATCH_LEFT)) {
-			pthread_detach(start->watch);
-			return;
-		}
-		pthread_join(start->watch, NULL);
+	do {
+		r = sem_clockwait(&start->watch_over, CLOCK_MONOTONIC, &until);
+	} while (r && errno == EINTR);
+	if (r && atomic_compare_exchange_strong(&start->watched, &naps, CLT_WATCH_LEFT)) {
+		pthread_detach(start->watch);
+		return;
 	}
+	pthread_join(start->watch, NULL);
+	sem_destroy(&start->watch_over);
 	atomic_store(&start->watched, CLT_WATCH_NONE);
 }
 
@@ -113,12 +116,13 @@ static void *watch_main(void *arg)
 		atomic_store(&start->watched, CLT_WATCH_NAPS);
 		r = start->conf->front->nap();
 		if (!atomic_compare_exchange_strong(&start->watched, &naps, CLT_WATCH_RUNS))
-			break;
+			return NULL;
 		if (r < 0) {
 			client_lose_patience(&start->run.clt);
 			break;
 		}
 	}
+	sem_post(&start->watch_over);
 	return NULL;
 }
 
@@ -126,6 +130,7 @@ static int watch_start(struct clt_start *start)
 {
 	int r;
 
+	sem_init(&start->watch_over, 0, 0);
 	atomic_store(&start->watched, CLT_WATCH_RUNS);
 	r = -pthread_create(&start->watch, NULL, watch_main, start);
 	if (r < 0) {

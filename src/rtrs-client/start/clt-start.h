@@ -5,6 +5,7 @@
 #ifndef CLT_START_H
 #define CLT_START_H
 
+#include <semaphore.h>
 #include <stdatomic.h>
 
 #include "clt-conf.h"
@@ -30,6 +31,7 @@ struct clt_start {
 	struct clt_ctl *ctl;		/* NULL: none; so @metrics */
 	struct clt_metrics *metrics;
 	pthread_t watch;
+	sem_t watch_over;		/* @watch ends, and was not left */
 	_Atomic(enum clt_start_watch) watched;
 	/* Guards the start of the lasting session.  While no session runs, the holder may try to
 	 * start the session.  A thread that has seen the session under the lock may use the session
