@@ -205,5 +205,11 @@ must_fail "${bench[@]}" --tls-psk="$tmp/gw2.psk" --sessname=s2 --rw=randwrite \
 entry OPEN_REFUSED SESSION=s2 EXPORT=one IDENTITY=psk:gw2 MODE=rw REASON=read_only
 must_fail "${bench[@]}" --tls-psk="$tmp/gw2.psk" --sessname=s2 "127.0.0.1:$server_port" two
 entry OPEN_REFUSED SESSION=s2 EXPORT=two IDENTITY=psk:gw2 REASON=rights
-must_fail "${bench[@]}" --tls-psk="$tmp/gw2.psk" --sessname=s1 "127.0.0.1:$server_port" one
+# A second session of one client under one name.
+"$top_builddir/rtrs-bench" --runtime=1000 --tls-psk="$tmp/gw2.psk" --sessname=s3 \
+	"127.0.0.1:$server_port" one &
+first=$!
+cleanup_fn stop_daemon $first
+entry DEVICE_OPENED SESSION=s3 EXPORT=one IDENTITY=psk:gw2 MODE=ro
+must_fail "${bench[@]}" --tls-psk="$tmp/gw2.psk" --sessname=s3 "127.0.0.1:$server_port" one
 entry PATH_FAILED IDENTITY=psk:gw2

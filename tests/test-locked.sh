@@ -21,7 +21,7 @@ refused() {
 	local regex=$1 status=0
 	shift
 	# shellcheck disable=SC2046 # words
-	timeout "$TIMEOUT_S" "${as[@]}" $(wrapper) "$program" --listen tcp://127.0.0.1:0 \
+	timeout "$TIMEOUT_S" "${as[@]}" $(wrapper) "$program" --strict --listen tcp://127.0.0.1:0 \
 		--control none --lock-timeout 1 "$@" \
 		</dev/null >"$tmp/refused.log" 2>&1 || status=$?
 	cat "$tmp/refused.log"
