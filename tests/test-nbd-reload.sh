@@ -231,7 +231,7 @@ for name in erin frank gina; do
 	cp "$tmp/pki/$name-key.pem" "$tmp/$name/client-key.pem"
 done
 # shellcheck disable=SC2016 # the command's
-start_gateway -p 0 --threads=2 --tls-certificates="$tmp/live" --tls-verify-peer \
+start_gateway -p 0 --threads=2 --tls=on --tls-certificates="$tmp/live" --tls-verify-peer \
 	--run 'echo "$port" >'"$tmp/port"'; exec sleep 3600' "${session[@]}"
 wait_until "the port" test -s "$tmp/port"
 port=$(cat "$tmp/port")
