@@ -70,12 +70,12 @@ wait_line "$server_log" \
 	"warning: no control socket for rtrsctl: $tmp/file/server-$server_pid.sock: Not a directory; --control"
 
 # After the fork nothing but threads and memory can be missing.  A user of nobody else, with few
-# threads: one for a client, and one of the session's two.
+# threads: that of the log, one for a client, and one of the session's two.
 [ "$(id -u)" -eq 0 ] || skip "all passed but what needs root: a limit of threads"
 requires_plain_build
 user=$((100000 + $$))
 chmod 777 "$tmp"
-NBDKIT_PREFIX="prlimit --nproc=2:100" start_nbdkit --user="$user" --threads=1 \
+NBDKIT_PREFIX="prlimit --nproc=3:100" start_nbdkit --user="$user" --threads=1 \
 	"${plugin[@]:1}" control="$tmp/control.sock"
 wait_line "$nbdkit_log" \
 	'error: cannot start a .*: Resource temporarily unavailable: trying again when a client comes'
