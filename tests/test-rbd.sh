@@ -41,7 +41,8 @@ conf=conf=$CEPH_CONF
 refused "d=rbd:rbd/disk,$conf,id=none" "the cluster does not let 'client.none' in: .* ',id=USER'"
 refused "d=rbd:rbd/disk,$conf,id=reader" "the user needs the capabilities .*, or add ',readonly'"
 # Ceph 18 and later do not answer a user without capabilities on the osds.
-"$RTRS_SERVER" --listen "unix:$tmp/blind.sock" "d=rbd:rbd/disk,$conf,id=blind" >"$tmp/blind" 2>&1 &
+"$RTRS_SERVER" --strict --listen "unix:$tmp/blind.sock" "d=rbd:rbd/disk,$conf,id=blind" \
+	>"$tmp/blind" 2>&1 &
 blind=$!
 cleanup_fn kill_process $blind
 wait_line "$tmp/blind" "the user needs the capabilities \"mon 'profile rbd' osd|\

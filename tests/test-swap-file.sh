@@ -19,7 +19,7 @@ swap_ends() { ! grep -F "$tmp/mnt/swap" /proc/swaps || swapoff "$tmp/mnt/swap"; 
 cleanup_fn swap_ends
 
 expect_failure 1 "'$tmp/mnt/swap' is in use as swap: end that first" \
-	timeout "$TIMEOUT_S" "$RTRS_SERVER" --listen "unix:$tmp/s" "swap=$tmp/mnt/swap"
+	timeout "$TIMEOUT_S" "$RTRS_SERVER" --strict --listen "unix:$tmp/s" "swap=$tmp/mnt/swap"
 start_server --listen "unix:$tmp/s" "swap=$tmp/mnt/swap,readonly"
 stop_server "$server_pid"
 
