@@ -54,6 +54,7 @@ uint64_t fab_addr_net(const struct fab_addr *addr)
 
 struct gate_stream {
 	struct nbd_stream nbd;
+	int fd;
 };
 
 static unsigned nstreams;
@@ -63,6 +64,7 @@ struct gate_stream *gate_stream_create(const struct fab_tls *creds, int fd, uint
 	struct gate_stream *s = calloc(1, sizeof(*s));
 
 	cr_assert(s);
+	s->fd = fd;
 	nstreams++;
 	return s;
 }
@@ -75,6 +77,13 @@ void gate_stream_destroy(struct gate_stream *s)
 
 int gate_stream_handshake(struct gate_stream *s, short *events, char why[FAB_TLS_WHY_LEN])
 {
+	char c;
+
+	/* A client that has left is ready for ever. */
+	if (recv(s->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0) {
+		snprintf(why, FAB_TLS_WHY_LEN, "TLS: peer closed");
+		return -ECONNRESET;
+	}
 	return -EAGAIN;
 }
 
