@@ -199,8 +199,11 @@ shared_load_end
 stop_server "$server_pid"
 mkdir -p "$tmp/guide/etc/rtrs-server.conf.d"
 printf '[server]\nlisten = unix:%s\n' "$tmp/guide/sock" >"$tmp/guide/etc/rtrs-server.conf"
-start_server --config "$tmp/guide/etc/rtrs-server.conf" --control "$tmp/server.ctl" \
-	--state-dir "$tmp/state-dir"
+guide_server() {
+	start_server --config "$tmp/guide/etc/rtrs-server.conf" --control "$tmp/server.ctl" \
+		--state-dir "$tmp/state-dir"
+}
+guide_server
 typed=0
 /usr/bin/python3 "$top_srcdir/tests/guide-commands.py" "$top_srcdir/man/rtrs-guide.pod" \
 	multipath "$tmp/guide" >"$tmp/commands"
@@ -208,12 +211,13 @@ while IFS= read -r word <&3; do
 	eval "command=$word"
 	typed=$((typed + 1))
 	case $command in
-	"systemctl reload multipathd") ;;
-	"cat > $tmp"* | "rtrsctl reload") eval "${command/\/dev\/mapper\/mpatha/${map[disk]}}" ;;
+	"systemctl reload multipathd" | "systemctl daemon-reload") ;;
+	"systemctl restart rtrs-server") stop_server "$server_pid"; guide_server ;;
+	"mkdir -p $tmp"* | "cat > $tmp"*) eval "${command/\/dev\/mapper\/mpatha/${map[disk]}}" ;;
 	*) fail "rtrs-guide(7) prints a command that no test runs: $command" ;;
 	esac
 done 3<"$tmp/commands"
-[ $typed -eq 4 ]
+[ $typed -eq 7 ]
 # As table_of() has it.
 grep -q '^ *no_path_retry queue$' "$tmp/guide/etc/multipath.conf"
 start_nbdkit server="unix:$tmp/guide/sock" export=disk5
