@@ -34,9 +34,6 @@ struct auth_conf {
 					 * any */
 };
 
-/* The mode that @conf means. */
-enum auth_mode auth_conf_mode(const struct auth_conf *conf);
-
 /* The key of a client, constant, in memory of fab-secret.h.  A handshake keeps a reference, so
  * another key can take the place of this one meanwhile.  Any thread. */
 struct auth_key {
