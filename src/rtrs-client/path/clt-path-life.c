@@ -366,7 +366,7 @@ static void path_drain(void *object)
 
 /* Requests that were lost had waited although the server answered heartbeats: their packets are
  * dropped somewhere, for instance for their size.  Such a path comes up again at once, because
- * small packets pass.  A path that works for a while begins anew. */
+ * small packets pass.  HELD_FORGET_MS of being up clear the count. */
 static void path_note_stuck(struct clt_path *path, uint64_t waited_ms)
 {
 	uint64_t up_ms = path->up_since_ms ? clock_now_ms() - path->up_since_ms : 0;
