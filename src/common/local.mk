@@ -3,6 +3,8 @@ noinst_LTLIBRARIES += libbase.la libclock.la libloop.la libfab.la librtrs.la lib
 	libopt.la libmetrics.la libpsk.la libauth.la
 
 libbase_la_SOURCES = \
+	%D%/base/aside.c \
+	%D%/base/aside.h \
 	%D%/base/be.h \
 	%D%/base/bitmap.c \
 	%D%/base/bitmap.h \
@@ -52,6 +54,8 @@ libbase_la_SOURCES = \
 	%D%/base/rundir.h \
 	%D%/base/bucket.c \
 	%D%/base/bucket.h \
+	%D%/base/secret.c \
+	%D%/base/secret.h \
 	%D%/base/signals.c \
 	%D%/base/signals.h \
 	%D%/base/size.c \
@@ -148,8 +152,6 @@ libpsk_la_SOURCES = \
 	%D%/fabric/fab-file.h \
 	%D%/fabric/fab-psk.c \
 	%D%/fabric/fab-psk.h \
-	%D%/fabric/fab-secret.c \
-	%D%/fabric/fab-secret.h \
 	$(NULL)
 
 # Authentication in messages: pure.

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "auth-creds.h"
-#include "fab-secret.h"
+#include "secret.h"
 
 const char *const auth_mode_names[AUTH_MODES] = {
 	[AUTH_MODE_NONE] = "none", [AUTH_MODE_PSK] = "psk", [AUTH_MODE_REQUIRE] = "require",
@@ -95,7 +95,7 @@ int auth_key_read(const struct auth_conf *conf, struct auth_key **out, char *err
 	if (rc)
 		return rc;
 	own = choose_own(&psks, conf, err, len);
-	key = own ? fab_secret_alloc(sizeof(*key)) : NULL;
+	key = own ? secret_alloc(sizeof(*key)) : NULL;
 	if (key) {
 		atomic_init(&key->refs, 1);
 		key->psk = *own;
@@ -117,7 +117,7 @@ struct auth_key *auth_key_get(struct auth_key *key)
 void auth_key_put(struct auth_key *key)
 {
 	if (key && atomic_fetch_sub(&key->refs, 1) == 1)
-		fab_secret_free(key, sizeof(*key));
+		secret_free(key, sizeof(*key));
 }
 
 bool auth_key_same(const struct auth_key *a, const struct auth_key *b)
@@ -161,7 +161,7 @@ int auth_creds_create(const struct auth_conf *conf, struct auth_creds **out, cha
 	if (!creds)
 		return creds_error(-ENOMEM, err, len, "out of memory");
 	creds->mode = auth_conf_mode(conf);
-	fab_secret_no_core_file();
+	secret_no_core_file();
 	rc = conf->server ? read_keys(conf, &creds->psks, err, len) :
 			    auth_key_read(conf, &creds->own, err, len);
 	if (!rc && conf->server)

@@ -34,7 +34,7 @@ struct auth_conf {
 					 * any */
 };
 
-/* The key of a client, constant, in memory of fab-secret.h.  A handshake keeps a reference, so
+/* The key of a client, constant, in memory of secret.h.  A handshake keeps a reference, so
  * another key can take the place of this one meanwhile.  Any thread. */
 struct auth_key {
 	atomic_uint refs;

@@ -9,7 +9,7 @@
 
 #include "cleanup.h"
 #include "fab-file.h"
-#include "fab-secret.h"
+#include "secret.h"
 #include "plain-file.h"
 #include "util.h"
 
@@ -38,7 +38,7 @@ static int read_all(int fd, const struct stat *st, size_t max, struct fab_file *
 
 	/* No copy is left behind when a buffer grows: the memory is made once. */
 	file->room = most + 2;
-	file->text = fab_secret_alloc(file->room);
+	file->text = secret_alloc(file->room);
 	if (!file->text) {
 		snprintf(why, len, "out of memory");
 		return -ENOMEM;
@@ -78,6 +78,6 @@ int fab_file_read(const char *path, enum fab_file_kind kind, uid_t reader, size_
 
 void fab_file_free(struct fab_file *file)
 {
-	fab_secret_free(file->text, file->room);
+	secret_free(file->text, file->room);
 	*file = (struct fab_file){ 0 };
 }

@@ -15,7 +15,7 @@ enum fab_file_kind {
 
 /* The bytes of a file. */
 struct fab_file {
-	char *text;			/* [n], and a zero byte behind; fab-secret.h */
+	char *text;			/* [n], and a zero byte behind; secret.h */
 	size_t n;
 	size_t room;			/* bytes of @text */
 	int64_t changed_s;		/* since 1970: the last change of the file */

@@ -10,7 +10,7 @@
 
 #include "fab-file.h"
 #include "fab-psk.h"
-#include "fab-secret.h"
+#include "secret.h"
 #include "util.h"
 
 #define PSK_FILE_MAX (1u << 20)
@@ -122,7 +122,7 @@ void fab_psk_adopt(struct fab_psks *now, const struct fab_psks *before)
 int fab_psk_common(const struct fab_psks *now, const struct fab_psks *file, struct fab_psks *both)
 {
 	*both = (struct fab_psks){ .room = (now->n + 1) * sizeof(*both->all) };
-	both->all = fab_secret_alloc(both->room);
+	both->all = secret_alloc(both->room);
 	if (!both->all) {
 		both->room = 0;
 		return -ENOMEM;
@@ -203,7 +203,7 @@ static int make_room(const char *text, size_t n, struct fab_psks *psks, char *er
 		return -EFBIG;
 	}
 	psks->room = MAX(lines, 1u) * sizeof(*psks->all);
-	psks->all = fab_secret_alloc(psks->room);
+	psks->all = secret_alloc(psks->room);
 	if (psks->all)
 		return 0;
 	snprintf(err, len, "out of memory");
@@ -243,6 +243,6 @@ int fab_psk_read(const char *path, uid_t reader, struct fab_psks *psks, char *er
 
 void fab_psk_free(struct fab_psks *psks)
 {
-	fab_secret_free(psks->all, psks->room);
+	secret_free(psks->all, psks->room);
 	*psks = (struct fab_psks){ 0 };
 }

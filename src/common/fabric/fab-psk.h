@@ -25,7 +25,7 @@ struct fab_psk {
 };
 
 struct fab_psks {
-	struct fab_psk *all;		/* [n]; fab-secret.h */
+	struct fab_psk *all;		/* [n]; secret.h */
 	unsigned n;
 	size_t room;			/* bytes of @all */
 };

@@ -22,10 +22,10 @@
 #include "cleanup.h"
 #include "fab-certs.h"
 #include "fab-ktls.h"
-#include "fab-secret.h"
 #include "fab-tls-priv.h"
 #include "fabric.h"
 #include "log.h"
+#include "secret.h"
 #include "util.h"
 
 /* An external key goes with SHA-256, and so not with AES-256-GCM. */
@@ -316,7 +316,7 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 	if (!tls)
 		return tls_error(-ENOMEM, err, len, "out of memory");
 	wipe_begin();
-	fab_secret_no_core_file();
+	secret_no_core_file();
 	pthread_mutex_init(&tls->lock, NULL);
 	tls->base.mode = mode;
 	tls->base.spares_rdma = conf->auth && !conf->asked;

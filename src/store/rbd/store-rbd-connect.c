@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aside.h"
 #include "exports.h"
 #include "log.h"
 #include "store-rbd-steps.h"
@@ -100,8 +101,8 @@ static int run_phase(const struct store_rbd *r, struct rbd_connect *c, char *err
 {
 	struct rbd_patience patience = store_rbd_connect_patience(r);
 	const struct rbd_phase *phase = c->phase;
-	struct rbd_call *call;
-	int rc = store_rbd_aside_begin(&call, connect_aside, connect_left, c);
+	struct aside *call;
+	int rc = aside_begin(&call, connect_aside, connect_left, c);
 
 	if (rc) {
 		c->rc = rc;
@@ -183,17 +184,17 @@ void store_rbd_leave(struct store_rbd *r)
 	r->handle = (struct rbd_handle){ 0 };
 	if (own)
 		*own = h;
-	if (own && !store_rbd_aside_begin(&r->leaving, disconnect_aside, disconnect_left, own))
+	if (own && !aside_begin(&r->leaving, disconnect_aside, disconnect_left, own))
 		return;
 	/* A lock that stays would keep other servers out. */
 	free(own);
-	store_rbd_aside_here(close_here, &h);
+	aside_here(close_here, &h);
 }
 
 void store_rbd_disconnect(struct store_rbd *r)
 {
-	const struct rbd_patience patience = { .limit_s = DISCONNECT_S };
-	struct rbd_call *call;
+	struct rbd_patience patience = { .limit_s = DISCONNECT_S };
+	struct aside *call;
 
 	store_rbd_leave(r);
 	call = r->leaving;

@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "aside.h"
 #include "cleanup.h"
 #include "clock.h"
 #include "exports.h"
@@ -228,7 +229,7 @@ static int try_cluster(struct locking *l)
 {
 	struct rbd_patience patience = store_rbd_connect_patience(l->r);
 	struct lock_try *t = malloc(sizeof(*t));
-	struct rbd_call *call;
+	struct aside *call;
 	int rc;
 
 	if (!t)
@@ -236,7 +237,7 @@ static int try_cluster(struct locking *l)
 	*t = (struct lock_try){ .handle = l->r->handle };
 	read_dead(l, t->dead);
 	patience.whom = "the osds of the cluster, for its lock";
-	rc = store_rbd_aside_begin(&call, lock_aside, lock_left, t);
+	rc = aside_begin(&call, lock_aside, lock_left, t);
 	if (!rc) {
 		rc = store_rbd_aside_wait(call, &patience);
 		l->gave_up = rc;

@@ -44,7 +44,7 @@ struct store_rbd {
 	unsigned timeout_s;		/* client_mount_timeout */
 	bool lent;			/* the server stops, and a call keeps @handle to the end of
 					 * the process: store-rbd-share.c */
-	struct rbd_call *leaving;	/* store_rbd_leave() has begun; NULL: it has not */
+	struct aside *leaving;		/* store_rbd_leave() has begun; NULL: it has not */
 	/* Begin or end to hear of sizes of the image; NULL: no ring has the export.  Set by the
 	 * first ring; store-rbd-io.c. */
 	void (*hear)(struct store_rbd *r, bool begin);
@@ -78,7 +78,7 @@ void store_rbd_leave(struct store_rbd *r);
 /* The same, and wait for the end.  Waits for the cluster for a while, and leaves a handle of a
  * cluster that does not answer to the end of the process. */
 void store_rbd_disconnect(struct store_rbd *r);
-/* Close @handle, on a thread of store_rbd_aside_begin(). */
+/* Close @handle, on a thread of aside_begin(). */
 void store_rbd_connect_undo(struct rbd_handle *handle);
 
 /* Refuse @ex if another name of its image is written, too: a lock belongs to a handle, and each
@@ -105,29 +105,19 @@ int store_rbd_share_take(struct export *ex, uint64_t may_break_ms, uint64_t sinc
 int store_rbd_share_yield(struct export *ex);
 int store_rbd_share_renew(struct export *ex, char *why, size_t len);
 
-/* A call on a thread without signals, whose caller may leave before the end.  Threads that Ceph's
- * libraries make inherit the mask: a signal for this program never runs on one of them. */
-struct rbd_call;
-
-/* Run @fn(@arg) with all signals blocked on this thread, for those who have got no other one. */
-void store_rbd_aside_here(void (*fn)(void *arg), void *arg);
-
-/* How long a caller waits. */
+/* How long a caller waits for a call (aside.h).  Threads that Ceph's libraries make inherit the
+ * mask of the call's thread: a signal for this program never runs on one of them. */
 struct rbd_patience {
-	unsigned limit_s;		/* since store_rbd_aside_begin(); 0: no limit */
+	unsigned limit_s;		/* since aside_begin(); 0: no limit */
 	const _Atomic(bool) *stops;	/* true: wait no more; NULL: there is no such word */
 	const struct export *ex;
 	const char *whom;		/* for the log: after some seconds it says once that @ex
 					 * waits for these; NULL: it says nothing */
 	const char *advice;		/* for the log, some seconds later; NULL: none */
+	unsigned told;			/* lines of the log until now */
 };
 
-/* Begin @fn(@arg), which is *@out then.  0; or -errno without a thread: nothing has run.
- * store_rbd_aside_wait() follows. */
-int store_rbd_aside_begin(struct rbd_call **out, void (*fn)(void *arg), void (*left)(void *arg),
-			 void *arg);
-/* Wait for the end of @call, which is freed.  0; or -ETIMEDOUT after the limit, -ECANCELED if the
- * server stops: then @fn goes on, @left(@arg) follows on its thread, and @arg is theirs. */
-int store_rbd_aside_wait(struct rbd_call *call, const struct rbd_patience *patience);
+/* aside_wait(): 0; or -ETIMEDOUT after the limit, -ECANCELED if the server stops. */
+int store_rbd_aside_wait(struct aside *call, struct rbd_patience *patience);
 
 #endif

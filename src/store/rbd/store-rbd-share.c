@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "aside.h"
 #include "clock.h"
 #include "exports.h"
 #include "store-rbd-priv.h"
@@ -28,10 +29,10 @@ struct rbd_taking {
  * @fn has not run, or goes on, and @arg, a piece of malloc(), is not the caller's any more. */
 static int run_aside(struct store_rbd *r, const char *whom, void (*fn)(void *arg), void *arg)
 {
-	const struct rbd_patience patience = { .stops = &r->ex.all->stopping, .ex = &r->ex,
+	struct rbd_patience patience = { .stops = &r->ex.all->stopping, .ex = &r->ex,
 					       .whom = whom };
-	struct rbd_call *call;
-	int rc = store_rbd_aside_begin(&call, fn, free, arg);
+	struct aside *call;
+	int rc = aside_begin(&call, fn, free, arg);
 
 	if (rc) {
 		free(arg);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The steps to an opened image, which wait for the cluster.  Thread of store_rbd_aside_begin(). */
+/* The steps to an opened image, which wait for the cluster.  Thread of aside_begin(). */
 #ifndef STORE_RBD_STEPS_H
 #define STORE_RBD_STEPS_H
 

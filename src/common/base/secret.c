@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "fab-secret.h"
+#include "secret.h"
 #include "util.h"
 
 static size_t pages(size_t len)
@@ -18,7 +18,7 @@ static size_t pages(size_t len)
 	return (len + page - 1) / page * page;
 }
 
-void *fab_secret_alloc(size_t len)
+void *secret_alloc(size_t len)
 {
 	void *secret = mmap(NULL, pages(len), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			    -1, 0);
@@ -32,7 +32,7 @@ void *fab_secret_alloc(size_t len)
 	return secret;
 }
 
-void fab_secret_free(void *secret, size_t len)
+void secret_free(void *secret, size_t len)
 {
 	if (!secret)
 		return;
@@ -40,7 +40,7 @@ void fab_secret_free(void *secret, size_t len)
 	munmap(secret, pages(len));
 }
 
-void fab_secret_no_core_file(void)
+void secret_no_core_file(void)
 {
 	struct rlimit limit;
 

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A call is owned by its thread and its caller, until one of the two has left: the last one frees
+ * the call. */
+#include <config.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "aside.h"
+#include "signals.h"
+
+#define LOOK_NS 100000000l		/* how often a wait asks for patience */
+
+enum aside_state { ASIDE_RUNS, ASIDE_ENDED, ASIDE_LEFT };
+
+struct aside {
+	void (*fn)(void *arg);
+	void (*left)(void *arg);
+	void *arg;
+	uint64_t since_ms;
+	pthread_mutex_t lock;		/* the next two; innermost */
+	pthread_cond_t ended;
+	enum aside_state state;
+};
+
+/* The real time, in a simulation, too: the thread is a real one. */
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void aside_free(struct aside *call)
+{
+	pthread_cond_destroy(&call->ended);
+	pthread_mutex_destroy(&call->lock);
+	free(call);
+}
+
+static void *aside_main(void *arg)
+{
+	struct aside *call = arg;
+	bool left;
+
+	call->fn(call->arg);
+	pthread_mutex_lock(&call->lock);
+	left = call->state == ASIDE_LEFT;
+	call->state = ASIDE_ENDED;
+	pthread_cond_signal(&call->ended);
+	pthread_mutex_unlock(&call->lock);
+	if (!left)
+		return NULL;		/* the caller has freed the call, or does so now */
+	call->left(call->arg);
+	aside_free(call);
+	return NULL;
+}
+
+static int aside_start(struct aside *call)
+{
+	pthread_t thread;
+	int rc = signals_thread(&thread, aside_main, call);
+
+	if (!rc)
+		pthread_detach(thread);
+	return rc;
+}
+
+static void aside_init(struct aside *call)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&call->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&call->ended, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+int aside_begin(struct aside **out, void (*fn)(void *arg), void (*left)(void *arg), void *arg)
+{
+	struct aside *call = calloc(1, sizeof(*call));
+	int rc;
+
+	*out = NULL;
+	if (!call)
+		return -ENOMEM;
+	*call = (struct aside){ .fn = fn, .left = left, .arg = arg, .since_ms = now_ms() };
+	aside_init(call);
+	rc = aside_start(call);
+	if (rc)
+		aside_free(call);
+	else
+		*out = call;
+	return rc;
+}
+
+/* Wait for the end of @call, for a while at most.  Under its lock. */
+static void look_again(struct aside *call)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += LOOK_NS;
+	until.tv_sec += until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
+	pthread_cond_timedwait(&call->ended, &call->lock, &until);
+}
+
+int aside_wait(struct aside *call, aside_patience_fn *patience, void *patience_arg)
+{
+	bool ended;
+	int rc = 0;
+
+	pthread_mutex_lock(&call->lock);
+	while (call->state == ASIDE_RUNS &&
+	       !(rc = patience(patience_arg, now_ms() - call->since_ms)))
+		look_again(call);
+	ended = call->state == ASIDE_ENDED;
+	if (!ended)
+		call->state = ASIDE_LEFT;
+	pthread_mutex_unlock(&call->lock);
+	if (ended)
+		aside_free(call);
+	return ended ? 0 : rc;
+}
+
+void aside_here(void (*fn)(void *arg), void *arg)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	fn(arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
