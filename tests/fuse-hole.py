@@ -19,6 +19,7 @@ LOOKUP, GETATTR, OPEN, READ, WRITE, STATFS, RELEASE, FSYNC, FLUSH, INIT, OPENDIR
     FALLOCATE, LSEEK = 1, 3, 14, 15, 16, 17, 18, 20, 25, 26, 27, 29, 43, 46
 ROOT, FILE = 1, 2
 ZERO_RANGE = 0x10
+PARALLEL_DIROPS = 1 << 18         # names are looked up at the same time
 
 data = bytearray(int(sys.argv[2]))
 refuses = sys.argv[3:] == ['refuses']
@@ -66,7 +67,7 @@ def lseek(body):
 def answer(op, node, body):
     """What follows the header, or an errno."""
     if op == INIT:
-        return struct.pack('<4I2H2I2H8I', 7, 31, 65536, 0, 16, 12, 65536, 1, 0, 0, *[0] * 8)
+        return struct.pack('<4I2H2I2H8I', 7, 31, 65536, PARALLEL_DIROPS, 16, 12, 65536, 1, 0, 0, *[0] * 8)
     if op == GETATTR:
         return struct.pack('<QII', 0, 0, 0) + attr(node)
     if op in (OPEN, OPENDIR):

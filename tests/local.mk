@@ -98,6 +98,7 @@ SHELL_TESTS = \
 	%D%/test-nbdkit-sigterm-silent.sh \
 	%D%/test-past-end.sh \
 	%D%/test-paths.sh \
+	%D%/test-files-away.sh \
 	%D%/test-plain-files.sh \
 	%D%/test-paths-leak.sh \
 	%D%/test-paths-leak-slow.sh \

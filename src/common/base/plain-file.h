@@ -1,20 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Files that an administrator names: configurations, keys, certificates.  Only regular files are
- * read, and only up to a bound: a FIFO would stop the reader for ever, and a device has no end.
- * Any thread.  A file on a network file system that does not answer still blocks the caller. */
+ * read, and only up to a bound: a FIFO would stop the reader for ever, and a device has no end.  A
+ * file system that does not answer, as that of a dead server of NFS, is left alone after a while:
+ * the thread that waits for it stays behind until it answers.  Any thread that may block. */
 #ifndef BASE_PLAIN_FILE_H
 #define BASE_PLAIN_FILE_H
 
+#include <dirent.h>
+#include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
+#include <sys/stat.h>
 
-/* Open @path for reading.  The descriptor, which the caller closes; or -errno with the reason in
- * @err, of @len bytes: -EINVAL if @path is no regular file. */
-int plain_file_open(const char *path, char *err, size_t len);
-/* Read all of @fd, at most @max bytes, into @buf, which has room for @max + 1.  The number of
- * bytes; or -errno with the reason in @err: -EFBIG if there are more. */
-ssize_t plain_file_read(int fd, void *buf, size_t max, char *err, size_t len);
-/* The same for the file @path: *@text is for the caller to free, with a zero byte behind all. */
-ssize_t plain_file_load(const char *path, size_t max, char **text, char *err, size_t len);
+/* How long a file system has for one file or directory; and while another one has not answered. */
+#define PLAIN_FILE_MS 10000u
+#define PLAIN_FILE_AGAIN_MS 1000u
+/* The most threads that stay behind. */
+#define PLAIN_FILE_LEFT_MAX 64u
+
+/* The bytes of a file.  All 0: none. */
+struct plain_file {
+	char *text;			/* [n], and a zero byte behind; secret.h */
+	size_t n;
+	size_t room;			/* bytes of @text */
+	struct stat st;			/* of the file that was read, when it was opened */
+};
+
+/* Read all of @path, at most @max bytes, into @file, for plain_file_free().  0; or -errno with the
+ * reason in @err, without the name of the file, and @file is empty: -EINVAL if @path is no regular
+ * file, -EFBIG if there is more, -ETIMEDOUT if its file system does not answer, -EBUSY if too many
+ * do not. */
+int plain_file_load(const char *path, size_t max, struct plain_file *file, char *err, size_t len);
+/* True while some file system does not answer, and threads wait for it that nobody waits for. */
+bool plain_file_any_left(void);
+/* Wipe and free the bytes of @file. */
+void plain_file_free(struct plain_file *file);
+/* The entries of @dir for which @wants is true, as scandir(), by the bytes of their names.  Their
+ * number, with *@entries and each of them for the caller to free; or -errno as above. */
+int plain_file_list(const char *dir, int (*wants)(const struct dirent *entry),
+		    struct dirent ***entries, char *err, size_t len);
 
 #endif

@@ -134,9 +134,9 @@ static int too_long(char *err, size_t len)
 }
 
 /* Read the file @path, whose bytes count for the digest of @certs, into @file.  Give @file to
- * fab_file_free(). */
+ * plain_file_free(). */
 static int read_file(struct fab_certs *certs, const char *path, enum fab_file_kind kind,
-		     struct fab_file *file, char *err, size_t len)
+		     struct plain_file *file, char *err, size_t len)
 {
 	char why[256];
 	int rc = fab_file_read(path, kind, geteuid(), PEM_FILE_MAX, file, why, sizeof(why));
@@ -146,14 +146,14 @@ static int read_file(struct fab_certs *certs, const char *path, enum fab_file_ki
 		return certs_error(rc, err, len, "tls-certificates: %s: %s", path, why);
 	if (gnutls_hash(certs->hash, &size, sizeof(size)) < 0 ||
 	    gnutls_hash(certs->hash, file->text, file->n) < 0) {
-		fab_file_free(file);
+		plain_file_free(file);
 		return certs_error(-ENOMEM, err, len, "out of memory");
 	}
 	return 0;
 }
 
 /* The bytes of @file as GnuTLS takes them. */
-static gnutls_datum_t datum(const struct fab_file *file)
+static gnutls_datum_t datum(const struct plain_file *file)
 {
 	return (gnutls_datum_t){ (unsigned char *)file->text, (unsigned)file->n };
 }
@@ -162,7 +162,7 @@ static gnutls_datum_t datum(const struct fab_file *file)
 static int use_pair(struct fab_certs *certs, const char *cert, const char *key, char *err,
 		    size_t len)
 {
-	struct fab_file cert_file, key_file;
+	struct plain_file cert_file, key_file;
 	gnutls_datum_t cert_data, key_data;
 	int rc = read_file(certs, cert, FAB_FILE_PUBLIC, &cert_file, err, len);
 
@@ -170,15 +170,15 @@ static int use_pair(struct fab_certs *certs, const char *cert, const char *key, 
 		return rc;
 	rc = read_file(certs, key, FAB_FILE_SECRET, &key_file, err, len);
 	if (rc) {
-		fab_file_free(&cert_file);
+		plain_file_free(&cert_file);
 		return rc;
 	}
 	cert_data = datum(&cert_file);
 	key_data = datum(&key_file);
 	rc = gnutls_certificate_set_x509_key_mem(certs->cred, &cert_data, &key_data,
 						 GNUTLS_X509_FMT_PEM);
-	fab_file_free(&cert_file);
-	fab_file_free(&key_file);
+	plain_file_free(&cert_file);
+	plain_file_free(&key_file);
 	if (rc < 0)
 		return certs_error(-EINVAL, err, len, "tls-certificates: %s, %s: %s", cert, key,
 				   gnutls_strerror(rc));
@@ -205,7 +205,7 @@ static int load_pair(struct fab_certs *certs, const char *dir, const char *name,
 static int load_revocations(struct fab_certs *certs, const struct fab_certs *before,
 			    const char *dir, char *err, size_t len)
 {
-	struct fab_file file;
+	struct plain_file file;
 	char path[PATH_LEN];
 	gnutls_datum_t data;
 	int rc;
@@ -223,7 +223,7 @@ static int load_revocations(struct fab_certs *certs, const struct fab_certs *bef
 	data = datum(&file);
 	rc = gnutls_certificate_set_x509_crl_mem(certs->cred, &data, GNUTLS_X509_FMT_PEM);
 	note_revocations_end(certs, &data);
-	fab_file_free(&file);
+	plain_file_free(&file);
 	if (rc <= 0)
 		return certs_error(-EINVAL, err, len, "tls-certificates: %s: %s", path,
 				   rc ? gnutls_strerror(rc) : "no revocation list in the file");
@@ -233,7 +233,7 @@ static int load_revocations(struct fab_certs *certs, const struct fab_certs *bef
 
 static int load_authorities(struct fab_certs *certs, const char *dir, char *err, size_t len)
 {
-	struct fab_file file;
+	struct plain_file file;
 	char path[PATH_LEN];
 	gnutls_datum_t data;
 	int rc;
@@ -245,7 +245,7 @@ static int load_authorities(struct fab_certs *certs, const char *dir, char *err,
 		return rc;
 	data = datum(&file);
 	rc = gnutls_certificate_set_x509_trust_mem(certs->cred, &data, GNUTLS_X509_FMT_PEM);
-	fab_file_free(&file);
+	plain_file_free(&file);
 	if (rc <= 0)
 		return certs_error(-EINVAL, err, len, "tls-certificates: %s: %s", path,
 				   rc ? gnutls_strerror(rc) : "no certificate in the file");

@@ -211,7 +211,7 @@ static int make_room(const char *text, size_t n, struct fab_psks *psks, char *er
 }
 
 /* Fill @psks, which is empty, with the keys of @file. */
-static int take_text(const struct fab_file *file, struct fab_psks *psks, char *err, size_t len)
+static int take_text(const struct plain_file *file, struct fab_psks *psks, char *err, size_t len)
 {
 	static _Atomic uint64_t last_serial;
 	int rc = make_room(file->text, file->n, psks, err, len);
@@ -220,7 +220,7 @@ static int take_text(const struct fab_file *file, struct fab_psks *psks, char *e
 		rc = parse_text(file->text, psks, err, len);
 	for (unsigned i = 0; !rc && i < psks->n; i++) {
 		psks->all[i].serial = ++last_serial;
-		psks->all[i].since_s = file->changed_s;
+		psks->all[i].since_s = file->st.st_mtime;
 	}
 	if (rc)
 		fab_psk_free(psks);
@@ -229,7 +229,7 @@ static int take_text(const struct fab_file *file, struct fab_psks *psks, char *e
 
 int fab_psk_read(const char *path, uid_t reader, struct fab_psks *psks, char *err, size_t len)
 {
-	struct fab_file file;
+	struct plain_file file;
 	int rc;
 
 	*psks = (struct fab_psks){ 0 };
@@ -237,7 +237,7 @@ int fab_psk_read(const char *path, uid_t reader, struct fab_psks *psks, char *er
 	if (rc)
 		return rc;
 	rc = take_text(&file, psks, err, len);
-	fab_file_free(&file);
+	plain_file_free(&file);
 	return rc;
 }
 

@@ -297,19 +297,19 @@ unsigned opt_file_read(const char *path, const struct opt_section *sections, uns
 		.path = path, .errors = errors, .sections = sections, .nsections = n, .arg = arg,
 		.texts = texts,
 	};
-	_cleanup_free_ char *text = NULL;
+	struct plain_file text;
 	char why[WHY_MAX];
-	ssize_t bytes = plain_file_load(path, OPT_FILE_MAX, &text, why, sizeof(why));
 
-	if (bytes < 0) {
+	if (plain_file_load(path, OPT_FILE_MAX, &text, why, sizeof(why))) {
 		fprintf(errors, "%s: %s\n", path, why);
 		return 1;
 	}
-	f.next = text;
-	f.end = text + bytes;
+	f.next = text.text;
+	f.end = text.text + text.n;
 	section_begin(&f, NULL, NULL);
 	ini_parse_stream(line_read, &f, line_value, &f);
 	section_end(&f);
+	plain_file_free(&text);
 	return f.mistakes;
 }
 

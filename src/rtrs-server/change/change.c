@@ -13,6 +13,7 @@
 #include "change.h"
 #include "conf-save.h"
 #include "log.h"
+#include "plain-file.h"
 #include "srv-keys.h"
 #include "srv-resize.h"
 #include "srv-state.h"
@@ -328,13 +329,15 @@ static void files_read(struct worker_job *job)
 	FILE *errors = open_memstream(&change->text, &len);
 
 	change->read = OPT_FAILED;
+	change->trusted = false;
 	if (!errors)
 		return;
 	change->read = change->conf->config ?
 		conf_parse_again(&change->wanted, change->argc, change->argv, errors) :
 		conf_copy(&change->wanted, change->conf) ? OPT_FAILED : OPT_RUN;
-	if (change->reload &&
-	    !trust_read(&change->trust, change->srv, change->conf, errors))
+	change->trusted = change->reload &&
+		trust_read(&change->trust, change->srv, change->conf, errors);
+	if (change->reload && !change->trusted)
 		change->read = OPT_FAILED;
 	fclose(errors);
 }
@@ -349,6 +352,9 @@ static void files_are_read(struct worker_job *job)
 		return;
 	}
 	if (change->read != OPT_RUN) {
+		/* A file system that does not answer is no mistake, and keeps no key alive. */
+		if (change->trusted && plain_file_any_left())
+			trust_withdraw(&change->trust, change->srv);
 		change_ended(change, -EINVAL, change->text ? change->text : "out of memory");
 		return;
 	}

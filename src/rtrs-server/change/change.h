@@ -49,6 +49,7 @@ struct change {
 	struct worker worker;
 	struct worker_job job;
 	enum opt_result read;		/* of the job: the files */
+	bool trusted;			/* of the job: the files of keys and certificates, too */
 	int saved;			/* of the job: 0 or -errno */
 	bool hup;			/* another reload is wanted behind this change */
 	bool hup_again;			/* and the files of trust anew, behind @trust_now */

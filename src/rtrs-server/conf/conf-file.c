@@ -10,6 +10,7 @@
 
 #include "conf-priv.h"
 #include "opt-file.h"
+#include "plain-file.h"
 #include "util.h"
 
 #define ERR_MAX 384
@@ -111,11 +112,6 @@ static int is_conf(const struct dirent *entry)
 	return n > 5 && entry->d_name[0] != '.' && !strcmp(entry->d_name + n - 5, ".conf");
 }
 
-static int by_name(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
-}
-
 static unsigned read_entry(struct srv_conf *conf, const char *dir, const char *name, FILE *errors)
 {
 	unsigned mistakes;
@@ -134,12 +130,13 @@ static unsigned read_dir(struct srv_conf *conf, const char *dir, FILE *errors)
 {
 	struct dirent **entries;
 	unsigned mistakes = 0;
-	int n = scandir(dir, &entries, is_conf, by_name);
+	char why[256];
+	int n = plain_file_list(dir, is_conf, &entries, why, sizeof(why));
 
-	if (n < 0 && errno == ENOENT)
+	if (n == -ENOENT)
 		return 0;
 	if (n < 0) {
-		fprintf(errors, "%s: %s\n", dir, strerror(errno));
+		fprintf(errors, "%s: %s\n", dir, why);
 		return 1;
 	}
 	for (int i = 0; i < n; i++) {

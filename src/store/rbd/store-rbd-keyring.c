@@ -31,17 +31,16 @@ static bool line_has_new_key(const char *line)
 
 static bool file_has_new_key(const char *file)
 {
-	char why[128], *text, *rest, *line;
+	char why[128], *rest, *line;
+	struct plain_file keyring;
 	bool found = false;
-	ssize_t n = plain_file_load(file, KEYRING_MAX, &text, why, sizeof(why));
 
-	if (n < 0)
+	if (plain_file_load(file, KEYRING_MAX, &keyring, why, sizeof(why)))
 		return false;
-	rest = text;
+	rest = keyring.text;
 	while (!found && (line = strsep(&rest, "\n")))
 		found = line_has_new_key(line);
-	explicit_bzero(text, (size_t)n);
-	free(text);
+	plain_file_free(&keyring);
 	return found;
 }
 

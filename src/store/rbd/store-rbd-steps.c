@@ -4,14 +4,12 @@
 #include <config.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cleanup.h"
 #include "plain-file.h"
 #include "store-rbd-keyring.h"
 #include "store-rbd-steps.h"
@@ -206,15 +204,6 @@ static int check_options(struct rbd_connect *c)
 
 /* ---- LUKS ---- */
 
-/* Read the passphrase: all bytes of the file, as cryptsetup reads a key file.  The number of bytes,
- * or -errno with the reason in @why. */
-static ssize_t read_key(const char *path, char key[KEY_MAX], char *why, size_t len)
-{
-	_cleanup_close_ int fd = plain_file_open(path, why, len);
-
-	return fd < 0 ? fd : plain_file_read(fd, key, KEY_MAX - 1, why, len);
-}
-
 static int load_key(struct rbd_connect *c, const char *key, size_t len)
 {
 	rbd_encryption_luks2_format_options_t luks2 = { .passphrase = key, .passphrase_size = len };
@@ -238,19 +227,19 @@ static int load_key(struct rbd_connect *c, const char *key, size_t len)
 
 static int open_luks(struct rbd_connect *c)
 {
-	char key[KEY_MAX], why[128] = "expected 1 to 2047 bytes";
-	ssize_t n;
+	char why[256] = "expected 1 to 2047 bytes";
+	struct plain_file key;
 	int rc;
 
 	if (!c->r->luks)
 		return 0;
-	n = read_key(c->r->luks, key, why, sizeof(why));
-	if (n <= 0)
-		rc = refuse(c, n < 0 ? (int)n : -EINVAL, "cannot be opened: the passphrase file "
-			    "'%s': %s", c->r->luks, why);
-	else
-		rc = load_key(c, key, (size_t)n);
-	explicit_bzero(key, sizeof(key));
+	/* All bytes are the passphrase, as cryptsetup reads a key file. */
+	rc = plain_file_load(c->r->luks, KEY_MAX - 1, &key, why, sizeof(why));
+	if (!rc && !key.n)
+		rc = -EINVAL;
+	rc = rc ? refuse(c, rc, "cannot be opened: the passphrase file '%s': %s", c->r->luks, why) :
+		load_key(c, key.text, key.n);
+	plain_file_free(&key);
 	return rc;
 }
 
