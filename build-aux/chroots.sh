@@ -61,11 +61,11 @@ fresh() {
 }
 
 # inside ROOT COMMAND...: as root of the chroot, with a /proc of its own; what is left ends with the
-# command.
+# command.  What this machine unmounts goes from the chroot's mounts, too: a copy would keep the device busy.
 inside() {
 	local root=$1
 	shift
-	unshare --mount --pid --fork --kill-child --mount-proc="$root/proc" \
+	unshare --mount --propagation slave --pid --fork --kill-child --mount-proc="$root/proc" \
 		chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
 		DEBIAN_FRONTEND=noninteractive "$@"
 }
@@ -75,7 +75,7 @@ inside() {
 # The mounts are in a namespace of the command, and end with it.
 beside() {
 	# shellcheck disable=SC2016 # the other shell's
-	exec unshare --mount sh -e -c \
+	exec unshare --mount --propagation slave sh -e -c \
 		'root=$0; mount --bind /tmp "$root/tmp"; mount -t proc proc "$root/proc"; exec chroot "$root" "$@"' \
 		"$1" env PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$PWD" "${@:2}"
 }
@@ -85,7 +85,7 @@ beside() {
 machine() {
 	mkdir -p "$1/ccache"
 	# shellcheck disable=SC2016 # the other shell's
-	unshare --mount --pid --fork --kill-child sh -e -c \
+	unshare --mount --propagation slave --pid --fork --kill-child sh -e -c \
 		'root=$0; mount -t proc proc "$root/proc"; mount --rbind /dev "$root/dev"
 		mount --rbind /sys "$root/sys"; mount -t tmpfs tmpfs "$root/run"
 		[ -z "${CCACHE_DIR-}" ] || mount --bind "$CCACHE_DIR" "$root/ccache"; exec chroot "$root" "$@"' \

@@ -7,7 +7,7 @@ if [ -z "${IN_NAMESPACE-}" ]; then
 	export IN_NAMESPACE=yes
 	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
 	if unshare "${user[@]}" --mount true 2>/dev/null; then
-		exec unshare "${user[@]}" --mount "$BASH" "$0" "$@"
+		exec unshare "${user[@]}" --mount --propagation slave "$BASH" "$0" "$@"
 	fi
 	export IN_NAMESPACE=no
 fi

@@ -8,7 +8,7 @@ if [ -z "${IN_NAMESPACE-}" ]; then
 	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
 	# A mount of FUSE, too, is of this namespace.
 	if unshare "${user[@]}" --net --mount true 2>/dev/null; then
-		exec unshare "${user[@]}" --net --mount "$BASH" "$0" "$@"
+		exec unshare "${user[@]}" --net --mount --propagation slave "$BASH" "$0" "$@"
 	fi
 	export IN_NAMESPACE=no
 fi
