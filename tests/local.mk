@@ -56,6 +56,7 @@ SHELL_TESTS = \
 	%D%/test-invalidate-always.sh \
 	%D%/test-io-timeout.sh \
 	%D%/test-ipv6.sh \
+	%D%/test-listen-name.sh \
 	%D%/test-journal.sh \
 	%D%/test-large-device.sh \
 	%D%/test-list-exports.sh \
@@ -239,6 +240,7 @@ EXTRA_DIST += \
 	%D%/lsan.supp \
 	%D%/tsan.supp \
 	%D%/valgrind.supp \
+	%D%/names.sh \
 	%D%/wires.sh \
 	$(NULL)
 

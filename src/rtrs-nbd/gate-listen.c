@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,41 +73,31 @@ static int gate_listen_unix(struct gate_listen *l, const char *path, char *err, 
 
 /* ---- TCP ---- */
 
-static unsigned port_of(int fd)
+static struct fab_addr address_of(int fd)
 {
-	struct sockaddr_storage addr = { 0 };
-	socklen_t len = sizeof(addr);
+	struct fab_addr addr = { .provider = &fab_tcp, .len = sizeof(addr.ss) };
 
-	getsockname(fd, (struct sockaddr *)&addr, &len);
-	if (addr.ss_family == AF_INET)
-		return ntohs(((struct sockaddr_in *)&addr)->sin_port);
-	if (addr.ss_family == AF_INET6)
-		return ntohs(((struct sockaddr_in6 *)&addr)->sin6_port);
-	return 0;
+	getsockname(fd, (struct sockaddr *)&addr.ss, &addr.len);
+	return addr;
 }
 
-/* The kernel chooses a port for the first address, and the other addresses get the same port. */
-static void port_set(struct sockaddr *addr, unsigned port)
+/* Listen at the address @addr.  The kernel chooses a port for the first address, and the other
+ * addresses get the same port.  0 or -errno. */
+static int listen_at(struct gate_listen *l, struct fab_addr *addr)
 {
-	if (addr->sa_family == AF_INET)
-		((struct sockaddr_in *)addr)->sin_port = htons((uint16_t)port);
-	else if (addr->sa_family == AF_INET6)
-		((struct sockaddr_in6 *)addr)->sin6_port = htons((uint16_t)port);
-}
-
-/* Listen at the address @ai.  0 or -errno. */
-static int listen_at(struct gate_listen *l, const struct addrinfo *ai)
-{
-	int one = 1, fd = socket(ai->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int one = 1, fd = socket(addr->ss.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	struct fab_addr first;
 
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (ai->ai_family == AF_INET6)
+	if (addr->ss.ss_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
-	if (l->n)
-		port_set(ai->ai_addr, port_of(l->fds[0]));
-	if (bind(fd, ai->ai_addr, ai->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0) {
+	if (l->n) {
+		first = address_of(l->fds[0]);
+		fab_addr_set_port(addr, fab_addr_port(&first));
+	}
+	if (bind(fd, (struct sockaddr *)&addr->ss, addr->len) < 0 || listen(fd, BACKLOG) < 0) {
 		int r = -errno;
 
 		close(fd);
@@ -121,31 +110,25 @@ static int listen_at(struct gate_listen *l, const struct addrinfo *ai)
 /* Listen at each address of the name.  A machine without IPv6 has fewer, which is no error. */
 static int listen_tcp(struct gate_listen *l, const struct gate_options *o, char *err, size_t len)
 {
-	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
-	const char *where = o->address ? o->address : "localhost";
-	struct addrinfo *list;
-	char port[16];
-	int rc, r = 0;
+	const char *where = o->address ? o->address : "localhost", *why;
+	int port = o->port == GATE_PORT_NONE ? PORT : o->port, r = 0, n;
+	struct fab_addr all[GATE_LISTEN_MAX];
 
-	snprintf(port, sizeof(port), "%d", o->port == GATE_PORT_NONE ? PORT : o->port);
-	rc = getaddrinfo(o->address, port, &hints, &list);
-	if (rc) {
-		snprintf(err, len, "--ipaddr '%s' --port '%s': %s", where, port, gai_strerror(rc));
+	n = fab_addr_resolve(o->address, &fab_tcp, (uint16_t)port, all, GATE_LISTEN_MAX, &why);
+	if (n < 0) {
+		snprintf(err, len, "--ipaddr '%s' --port '%d': %s", where, port, why);
 		return -ENOENT;
 	}
-	for (const struct addrinfo *ai = list; ai && l->n < GATE_LISTEN_MAX; ai = ai->ai_next) {
-		int one = listen_at(l, ai);
+	for (int i = 0; r == 0 && i < n; i++) {
+		int one = listen_at(l, &all[i]);
 
 		if (one < 0 && one != -EADDRNOTAVAIL && one != -EAFNOSUPPORT)
 			r = one;
-		if (r < 0)
-			break;
 	}
-	freeaddrinfo(list);
 	if (r == 0 && !l->n)
 		r = -EADDRNOTAVAIL;
 	if (r < 0)
-		snprintf(err, len, "cannot listen at %s port %s: %s", where, port, strerror(-r));
+		snprintf(err, len, "cannot listen at %s port %d: %s", where, port, strerror(-r));
 	return r;
 }
 
@@ -169,9 +152,19 @@ int gate_listen_open(struct gate_listen *l, const struct gate_options *o, char *
 		gate_listen_close(l);
 		return r;
 	}
-	for (unsigned i = 0; i < l->n && !l->port; i++)
-		l->port = port_of(l->fds[i]);
+	for (unsigned i = 0; i < l->n && !l->port; i++) {
+		struct fab_addr addr = address_of(l->fds[i]);
+
+		l->port = fab_addr_port(&addr);
+	}
 	return 0;
+}
+
+const char *gate_listen_url(const struct gate_listen *l, unsigned i, char buf[FAB_ADDR_STRLEN])
+{
+	struct fab_addr addr = address_of(l->fds[i]);
+
+	return fab_addr_url(&addr, buf, FAB_ADDR_STRLEN);
 }
 
 void gate_listen_close(struct gate_listen *l)

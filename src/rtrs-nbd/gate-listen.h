@@ -21,6 +21,8 @@ struct gate_listen {
 
 /* Listen at the sockets of LISTEN_FDS, or else as @o says.  0, or -errno with @err. */
 int gate_listen_open(struct gate_listen *l, const struct gate_options *o, char *err, size_t len);
+/* The address of socket @i in @buf: "tcp://127.0.0.1:10809", "unix:/run/a.sock".  Any thread. */
+const char *gate_listen_url(const struct gate_listen *l, unsigned i, char buf[FAB_ADDR_STRLEN]);
 /* Close the sockets, and remove the files that gate_listen_open() has made. */
 void gate_listen_close(struct gate_listen *l);
 /* Find the client at the socket @fd, which was accepted: its address, or, of a unix socket, its

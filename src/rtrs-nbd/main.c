@@ -23,6 +23,7 @@
 #include "clt-probe.h"
 #include "clt-start.h"
 #include "ctl-call.h"
+#include "ctl-json.h"
 #include "end.h"
 #include "gate-clients.h"
 #include "gate-reload.h"
@@ -68,8 +69,20 @@ static const struct clt_front_files front_files = {
 	.read = gate_reload_read,
 	.take = gate_reload_take,
 	.forget = gate_reload_forget,
-	.show = gate_reload_show,
 };
+
+static json_t *gate_show(void)
+{
+	json_t *object = json_object(), *array = json_array();
+	char url[FAB_ADDR_STRLEN];
+
+	for (unsigned i = 0; i < listeners.n; i++)
+		json_array_append_new(array, ctl_json_text(gate_listen_url(&listeners, i, url)));
+	json_object_set_new(object, "listeners", array);
+	if (gate_reload_any(&reload))
+		json_object_set_new(object, "nbd", gate_reload_show(&reload));
+	return object;
+}
 
 static const struct ctl_call calls[] = {
 	{ .name = "clients", .fn = gate_clients_call },
@@ -86,6 +99,7 @@ static const struct clt_front front = {
 	.calls = calls,
 	.ncalls = ARRAY_SIZE(calls),
 	.calls_arg = &gate_now,
+	.show = gate_show,
 };
 
 /* ---- signals ---- */
@@ -194,11 +208,14 @@ static bool is_daemon(void)
 static int tell_ready(char *err, size_t len)
 {
 	int r = options.pidfile ? gate_run_pidfile(options.pidfile, err, len) : 0;
+	char url[FAB_ADDR_STRLEN];
 
 	if (r == 0 && options.run)
 		r = gate_run_command(&options, &listeners, &command, err, len);
 	if (r < 0)
 		return r;
+	for (unsigned i = 0; i < listeners.n; i++)
+		log_info(gate_listen_url(&listeners, i, url), "listening");
 	sd_notify(0, "READY=1");
 	if (is_daemon()) {
 		openlog("rtrs-nbd", LOG_PID, LOG_DAEMON);

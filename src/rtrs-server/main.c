@@ -97,6 +97,12 @@ static void serve_administrators(struct program *p)
 	}
 }
 
+static void tell_listener(void *arg, const char *url)
+{
+	(void)arg;
+	printf("listening on %s\n", url);
+}
+
 static int serve_exports(struct program *p)
 {
 	int rc = start_server(p);
@@ -107,7 +113,8 @@ static int serve_exports(struct program *p)
 	rc = confine_calls(&p->conf, reactor_loop(p->reactors.all[0]));
 	if (rc)
 		exit(1);
-	srv_listen_tell(p->srv);
+	srv_listen_each(p->srv, tell_listener, NULL);
+	fflush(stdout);
 	tell_exports(&p->exports);
 	tell_protection(&p->conf);
 	tell_reach(&p->conf);

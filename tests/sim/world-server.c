@@ -33,7 +33,7 @@ struct world_server {
 	struct srv_conf conf;
 	struct exports exports;
 	struct export *ex;
-	struct fab_addr listen;
+	struct conf_listener listen;
 	struct reactor **reactors;
 	unsigned nreactors;
 	struct srv *srv;
@@ -92,9 +92,10 @@ static void export_init(struct world_server *s, const struct world_server_conf *
 
 static void conf_init(struct world_server *s, const struct world_server_conf *conf)
 {
-	s->listen = sim_addr(host_of(conf), RTRS_PORT);
+	s->listen = (struct conf_listener){ .addr = sim_addr(host_of(conf), RTRS_PORT),
+					    .auth = AUTH_MODES, .first = true };
 	if (conf->any_address)
-		((struct sockaddr_in *)&s->listen.ss)->sin_addr.s_addr = INADDR_ANY;
+		((struct sockaddr_in *)&s->listen.addr.ss)->sin_addr.s_addr = INADDR_ANY;
 	s->conf = (struct srv_conf){
 		.listeners = &s->listen,
 		.nlisteners = 1,

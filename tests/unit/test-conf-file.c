@@ -357,7 +357,7 @@ Test(conf_file, command_line_wins)
 	cr_assert_eq(conf.log_level, LOG_LEVEL_DEBUG);
 	cr_assert_eq(conf.nallow, 1);
 	cr_assert_eq(conf.nlisteners, 1);
-	cr_assert_str_eq(fab_addr_format(&conf.listeners[0], listen, sizeof(listen)),
+	cr_assert_str_eq(fab_addr_format(&conf.listeners[0].addr, listen, sizeof(listen)),
 			 "127.0.0.1:3");
 	conf_fini(&conf);
 	cr_assert_str_eq(parse(&conf, "--allow=10.0.0.2 --allow=10.0.0.3", OPT_RUN), "");

@@ -86,11 +86,12 @@ Test(conf, defaults)
 	char addr[FAB_ADDR_STRLEN];
 
 	parse_ok(&conf, "");
-	cr_assert(conf.listen_default);
+	cr_assert(conf.listeners[0].first && !conf.listeners[1].first);
 	cr_assert_eq(conf.nlisteners, 2);
-	cr_assert_str_eq(fab_addr_format(&conf.listeners[0], addr, sizeof(addr)),
+	cr_assert_str_eq(fab_addr_format(&conf.listeners[0].addr, addr, sizeof(addr)),
 			 "127.0.0.1:1234");
-	cr_assert_str_eq(fab_addr_format(&conf.listeners[1], addr, sizeof(addr)), "[::1]:1234");
+	cr_assert_str_eq(fab_addr_format(&conf.listeners[1].addr, addr, sizeof(addr)),
+			 "[::1]:1234");
 	cr_assert_eq(conf.nexports, 1);
 	cr_assert_str_eq(conf.exports[0].spec, spec);
 	cr_assert_eq(conf_export_find(&conf, "disk"), &conf.exports[0]);
@@ -116,9 +117,9 @@ Test(conf, options)
 		 "--max-sessions 4 --max-paths 5 --setup-timeout 6 --heartbeat 100 "
 		 "--heartbeat-misses 2 --lock-timeout 7 --ready-fd 8 --log-level debug");
 	cr_assert_eq(conf.nlisteners, 2);
-	cr_assert(!conf.listen_default);
-	cr_assert_eq(fab_addr_port(&conf.listeners[0]), 0);
-	cr_assert_eq(fab_addr_port(&conf.listeners[1]), 99);
+	cr_assert(conf.listeners[1].first && !conf.listeners[1].one_of);
+	cr_assert_eq(fab_addr_port(&conf.listeners[0].addr), 0);
+	cr_assert_eq(fab_addr_port(&conf.listeners[1].addr), 99);
 	cr_assert_eq(conf.nallow, 2);
 	cr_assert_eq(conf.invalidate, SRV_INVALIDATE_NEVER);
 	cr_assert_eq(conf.queue_depth, 7);

@@ -263,32 +263,55 @@ static int parse_port(struct split *s, uint16_t *port)
 	return 0;
 }
 
-static int resolve_host(const char *host, uint16_t port, struct fab_addr *addr, const char **why)
+void fab_addr_set_port(struct fab_addr *addr, uint16_t port)
+{
+	if (addr->ss.ss_family == AF_INET6)
+		((struct sockaddr_in6 *)&addr->ss)->sin6_port = htons(port);
+	else if (addr->ss.ss_family == AF_INET)
+		((struct sockaddr_in *)&addr->ss)->sin_port = htons(port);
+}
+
+/* Add the address of @ai to the @n of @all, unless it is there.  The number now. */
+static unsigned add_address(struct fab_addr *all, unsigned n, const struct addrinfo *ai,
+			    const struct fab_provider *p, uint16_t port)
+{
+	struct fab_addr *addr = &all[n];
+
+	*addr = (struct fab_addr){ .provider = p, .len = ai->ai_addrlen };
+	memcpy(&addr->ss, ai->ai_addr, ai->ai_addrlen);
+	fab_addr_set_port(addr, port);
+	for (unsigned i = 0; i < n; i++) {
+		if (fab_addr_same(&all[i], addr))
+			return n;
+	}
+	return n + 1;
+}
+
+int fab_addr_resolve(const char *host, const struct fab_provider *p, uint16_t port,
+		     struct fab_addr *all, unsigned max, const char **why)
 {
 	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
 				  .ai_flags = AI_NUMERICHOST };
 	struct addrinfo *list;
+	unsigned n = 0;
 	int rc;
 
-	/* First as a numeric address, which needs no name server and no interface of its family. */
-	rc = getaddrinfo(host, NULL, &hints, &list);
+	/* First as a numeric address, which needs no name server.  The "0" is for no host: the two
+	 * addresses of loopback. */
+	rc = getaddrinfo(host, "0", &hints, &list);
 	if (rc == EAI_NONAME) {
-		hints.ai_flags = AI_ADDRCONFIG;
+		/* All: a machine that has no address but ::1 of IPv6 can use this one. */
+		hints.ai_flags = 0;
 		rc = getaddrinfo(host, NULL, &hints, &list);
 	}
 	if (rc) {
 		*why = rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc);
 		return -ENOENT;
 	}
-	memset(addr, 0, sizeof(*addr));
-	memcpy(&addr->ss, list->ai_addr, list->ai_addrlen);
-	addr->len = list->ai_addrlen;
+	for (const struct addrinfo *ai = list; ai && n < max; ai = ai->ai_next)
+		n = add_address(all, n, ai, p, port);
 	freeaddrinfo(list);
-	if (addr->ss.ss_family == AF_INET6)
-		((struct sockaddr_in6 *)&addr->ss)->sin6_port = htons(port);
-	else
-		((struct sockaddr_in *)&addr->ss)->sin_port = htons(port);
-	return 0;
+	return (int)n;
 }
 
 /* Refuse "gid:...", the form of the kernel's modules for InfiniBand ports.  librdmacm takes GIDs on
@@ -348,8 +371,8 @@ static int parse_unix(const char *text, struct fab_addr *addr, char *err, size_t
 	return 0;
 }
 
-int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t default_port,
-		   struct fab_addr *addr, char *err, size_t errlen)
+int fab_addr_parse_all(const char *text, const struct fab_provider *p, uint16_t default_port,
+		       struct fab_addr *all, unsigned max, char *err, size_t errlen)
 {
 	const char *sep = strstr(text, "://"), *rest = text, *why;
 	uint16_t port = default_port;
@@ -358,7 +381,7 @@ int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t defa
 	int rc;
 
 	if (fab_addr_text_is_unix(text))
-		return parse_unix(text, addr, err, errlen);
+		return parse_unix(text, all, err, errlen) ? -EINVAL : 1;
 	if (sep) {
 		snprintf(name, sizeof(name), "%.*s", (int)(sep - text), text);
 		p = fab_provider_find(name);
@@ -379,13 +402,18 @@ int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t defa
 		snprintf(err, errlen, "%s", s.why);
 		return rc;
 	}
-	rc = resolve_host(s.host, port, addr, &why);
-	if (rc) {
+	rc = fab_addr_resolve(s.host, p, port, all, max, &why);
+	if (rc < 0)
 		snprintf(err, errlen, "cannot resolve \"%s\": %s: " FORMS, s.host, why);
-		return rc;
-	}
-	addr->provider = p;
-	return 0;
+	return rc;
+}
+
+int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t default_port,
+		   struct fab_addr *addr, char *err, size_t errlen)
+{
+	int rc = fab_addr_parse_all(text, p, default_port, addr, 1, err, errlen);
+
+	return rc < 0 ? rc : 0;
 }
 
 int fab_addr_parse_peer(const char *text, const struct fab_provider *p, uint16_t default_port,

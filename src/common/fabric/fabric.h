@@ -71,6 +71,7 @@ struct fab_tls;
 
 /* ---- providers and addresses (fab-addr.c) ---- */
 
+#define FAB_ADDRS_MAX 16			/* addresses of one name that are taken */
 #define FAB_ADDR_STRLEN 128		/* of fab_addr_format() and fab_addr_url() */
 
 struct fab_addr {
@@ -104,6 +105,14 @@ void fab_provider_register(const struct fab_provider *p);
  *  -ENOENT		unknown host */
 int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t default_port,
 		   struct fab_addr *addr, char *err, size_t errlen);
+/* The same for all addresses of the name, each once, in the resolver's order, @max at most: @all
+ * has @max, at least one.  Returns their number, or -errno as fab_addr_parse(). */
+int fab_addr_parse_all(const char *text, const struct fab_provider *p, uint16_t default_port,
+		       struct fab_addr *all, unsigned max, char *err, size_t errlen);
+/* The same for a host alone, as the resolver takes it; NULL: the two addresses of loopback.
+ * Returns their number, or -ENOENT with the resolver's reason in @why. */
+int fab_addr_resolve(const char *host, const struct fab_provider *p, uint16_t port,
+		     struct fab_addr *all, unsigned max, const char **why);
 /* Like fab_addr_parse(), for an address to connect to: port 0 is malformed. */
 int fab_addr_parse_peer(const char *text, const struct fab_provider *p, uint16_t default_port,
 			struct fab_addr *addr, char *err, size_t errlen);
@@ -130,6 +139,8 @@ static inline bool fab_addr_is_unix(const struct fab_addr *addr)
 void fab_addr_unix_peer(int fd, struct fab_addr *addr);
 /* The port of @addr; 0: no port. */
 uint16_t fab_addr_port(const struct fab_addr *addr);
+/* Set the port of @addr, if it has ports. */
+void fab_addr_set_port(struct fab_addr *addr, uint16_t port);
 /* True if @a and @b have the same address, port and transport, or both none. */
 bool fab_addr_same(const struct fab_addr *a, const struct fab_addr *b);
 /* True if @a and @b have the same host address; ports and transports are ignored (doc/protocol.md

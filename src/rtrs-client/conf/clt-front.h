@@ -25,8 +25,6 @@ struct clt_front_files {
 	void (*take)(void *arg, FILE *report);
 	/* Wipe and free what is left of read().  Service thread. */
 	void (*forget)(void *arg);
-	/* The files as clt_secrets_json() shows those of the client.  Service thread. */
-	struct json_t *(*show)(void *arg);
 };
 
 /* The description of a front end for the kit.  Constant. */
@@ -51,6 +49,9 @@ struct clt_front {
 	const struct ctl_call *calls;
 	unsigned ncalls;
 	void *calls_arg;
+	/* Members of its own for the program's object (man/rtrsctl.pod), or NULL: no memory.
+	 * Service thread.  NULL: none. */
+	struct json_t *(*show)(void);
 };
 
 #endif

@@ -226,15 +226,13 @@ json_t *clt_secrets_json(const struct fab_tls *tls, const struct fab_tls_conf *c
 	return ctl_secrets_json(&secrets);
 }
 
-/* @object with the secrets of the client, and as "nbd" those of its front end. */
+/* @object with the secrets of the client, and with what its front end shows. */
 static json_t *with_secrets(json_t *object, const struct clt_conf *conf)
 {
-	const struct clt_front_files *files = conf->front->files;
-
 	object = ctl_json_with(object, clt_secrets_json(conf->tls, &conf->tls_conf,
 							conf->auth ? conf->auth_conf.psk : NULL));
-	if (files && files->any(files->arg))
-		object = ctl_json_with(object, json_pack("{s:o}", "nbd", files->show(files->arg)));
+	if (conf->front->show)
+		object = ctl_json_with(object, conf->front->show());
 	return object;
 }
 

@@ -11,13 +11,6 @@
 
 #define ERR_MAX 512
 
-/* The second of the default addresses is not there on each machine. */
-static bool may_be_missing(const struct srv_conf *wanted, const struct plan_step *step, int rc)
-{
-	return wanted->listen_default && step->addr != wanted->listeners &&
-	       (rc == -EADDRNOTAVAIL || rc == -EAFNOSUPPORT);
-}
-
 /* Stop listening at each address of the first @n steps that are @what.  Returns the number of these
  * steps. */
 static unsigned stop_each(struct srv *srv, const struct plan *plan, enum plan_what what, unsigned n)
@@ -27,7 +20,7 @@ static unsigned stop_each(struct srv *srv, const struct plan *plan, enum plan_wh
 	for (unsigned i = 0; i < n; i++) {
 		if (plan->steps[i].what != what)
 			continue;
-		srv_listen_del(srv, plan->steps[i].addr);
+		srv_listen_del(srv, &plan->steps[i].listener->addr);
 		stopped++;
 	}
 	return stopped;
@@ -37,18 +30,18 @@ static unsigned stop_each(struct srv *srv, const struct plan *plan, enum plan_wh
 static int listen_each(struct srv *srv, const struct plan *plan, const struct srv_conf *wanted,
 		       char *err, size_t len)
 {
-	for (unsigned i = 0; i < plan->n; i++) {
-		const struct plan_step *step = &plan->steps[i];
-		int rc = 0;
+	unsigned i;
+	int rc = 0;
 
-		if (step->what == PLAN_LISTEN)
-			rc = srv_listen_add(srv, step->addr, err, len);
-		if (!rc || may_be_missing(wanted, step, rc))
-			continue;
-		stop_each(srv, plan, PLAN_LISTEN, i);
-		return rc;
+	for (i = 0; !rc && i < plan->n; i++) {
+		if (plan->steps[i].what == PLAN_LISTEN)
+			rc = srv_listen_add(srv, plan->steps[i].listener, err, len);
 	}
-	return 0;
+	if (!rc)
+		rc = srv_listen_check(srv, wanted, err, len);
+	if (rc)
+		stop_each(srv, plan, PLAN_LISTEN, i);
+	return rc;
 }
 
 /* Listen at the addresses of each PLAN_UNLISTEN again. */
@@ -59,7 +52,8 @@ static void listen_as_before(struct srv *srv, const struct plan *plan)
 	for (unsigned i = 0; i < plan->n; i++) {
 		const struct plan_step *step = &plan->steps[i];
 
-		if (step->what == PLAN_UNLISTEN && srv_listen_add(srv, step->addr, err, ERR_MAX))
+		if (step->what == PLAN_UNLISTEN &&
+		    srv_listen_add(srv, step->listener, err, ERR_MAX))
 			log_err(NULL, "%s", err);
 	}
 }

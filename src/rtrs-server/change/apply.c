@@ -195,7 +195,7 @@ static void carry_out(struct apply *a, const struct plan_step *step, struct expo
 		apply_forget_export(a, step->name);
 		break;
 	case PLAN_UNLISTEN:
-		srv_listen_del(a->srv, step->addr);
+		srv_listen_del(a->srv, &step->listener->addr);
 		break;
 	case PLAN_ADD:
 		export_life_show(a->life, ready);

@@ -113,7 +113,7 @@ void tell_reach(const struct srv_conf *conf)
 	if (conf->nallow || tls_admits_few(&conf->tls))
 		return;
 	for (unsigned i = 0; i < conf->nlisteners; i++) {
-		const struct fab_addr *addr = &conf->listeners[i];
+		const struct fab_addr *addr = &conf->listeners[i].addr;
 
 		if (is_loopback(addr) || auth_admits_few(conf, addr))
 			continue;
@@ -154,7 +154,7 @@ void tell_plan(const struct srv_conf *conf, const struct plan *plan, FILE *out)
 
 	for (unsigned i = 0; i < conf->nlisteners; i++)
 		fprintf(out, "listen on %s\n",
-			fab_addr_url(&conf->listeners[i], text, sizeof(text)));
+			fab_addr_url(&conf->listeners[i].addr, text, sizeof(text)));
 	for (unsigned i = 0; i < plan->n; i++)
 		fprintf(out, "%s\n", plan_step_text(&plan->steps[i], text, sizeof(text)));
 }

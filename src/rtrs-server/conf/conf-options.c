@@ -39,6 +39,11 @@ static bool same_place(const struct fab_addr *a, const struct fab_addr *b)
 	return conf_same_listener(a, b) && (fab_addr_is_unix(a) || fab_addr_port(a));
 }
 
+bool conf_listener_is_missing(const struct conf_listener *l, int rc)
+{
+	return l->one_of && (rc == -EADDRNOTAVAIL || rc == -EAFNOSUPPORT);
+}
+
 /* Read ",auth=MODE" at the end of @text.  *@len becomes the length of the address. */
 static int listener_mode(const char *text, size_t *len, enum auth_mode *mode, char *why,
 			 size_t whylen)
@@ -60,32 +65,34 @@ static int listener_mode(const char *text, size_t *len, enum auth_mode *mode, ch
 	return -EINVAL;
 }
 
-/* Make room for one listener more.  0 or -ENOMEM. */
-static int grow_listeners(struct srv_conf *conf, char *why, size_t len)
+static int add_listen_address(struct srv_conf *conf, const struct conf_listener *l, char *why,
+			      size_t len)
 {
 	unsigned n = conf->nlisteners;
-	void *all = conf_grow_array(conf->listeners, n, sizeof(*conf->listeners), why, len);
+	void *all;
 
+	for (unsigned i = 0; i < n; i++) {
+		if (!same_place(&conf->listeners[i].addr, &l->addr))
+			continue;
+		snprintf(why, len, "this address is given twice");
+		return -EINVAL;
+	}
+	all = conf_grow_array(conf->listeners, n, sizeof(*l), why, len);
 	if (!all)
 		return -ENOMEM;
 	conf->listeners = all;
-	all = conf_grow_array(conf->listener_auth, n, sizeof(*conf->listener_auth), why, len);
-	if (!all)
-		return -ENOMEM;
-	conf->listener_auth = all;
+	conf->listeners[conf->nlisteners++] = *l;
 	return 0;
 }
 
 int conf_add_listener(void *arg, const char *text, char *why, size_t len)
 {
-	struct srv_conf *conf = arg;
-	unsigned n = conf->nlisteners;
+	struct fab_addr all[FAB_ADDRS_MAX];
+	enum auth_mode mode;
 	char addr[512];
 	size_t addrlen;
-	int rc = grow_listeners(conf, why, len);
+	int n, rc = listener_mode(text, &addrlen, &mode, why, len);
 
-	if (!rc)
-		rc = listener_mode(text, &addrlen, &conf->listener_auth[n], why, len);
 	if (rc)
 		return rc;
 	if (addrlen >= sizeof(addr)) {
@@ -94,25 +101,22 @@ int conf_add_listener(void *arg, const char *text, char *why, size_t len)
 	}
 	memcpy(addr, text, addrlen);
 	addr[addrlen] = '\0';
-	rc = fab_addr_parse(addr, fab_provider_find("tcp"), RTRS_PORT, &conf->listeners[n], why,
-			    len);
-	if (rc)
-		return rc == -ENOENT ? rc : -EINVAL;
-	for (unsigned i = 0; i < n; i++) {
-		if (!same_place(&conf->listeners[i], &conf->listeners[n]))
-			continue;
-		snprintf(why, len, "this address is given twice");
-		return -EINVAL;
-	}
-	conf->nlisteners++;
-	return 0;
+	n = fab_addr_parse_all(addr, fab_provider_find("tcp"), RTRS_PORT, all, FAB_ADDRS_MAX, why,
+			       len);
+	if (n < 0)
+		return n == -ENOENT ? n : -EINVAL;
+	for (int i = 0; !rc && i < n; i++)
+		rc = add_listen_address(arg, &(struct conf_listener){ .addr = all[i], .auth = mode,
+							       .first = !i, .one_of = n > 1 },
+				 why, len);
+	return rc;
 }
 
 enum auth_mode conf_listener_auth(const struct srv_conf *conf, const struct fab_addr *addr)
 {
-	for (unsigned i = 0; conf->listener_auth && i < conf->nlisteners; i++) {
-		if (conf_same_listener(&conf->listeners[i], addr))
-			return conf->listener_auth[i];
+	for (unsigned i = 0; i < conf->nlisteners; i++) {
+		if (conf_same_listener(&conf->listeners[i].addr, addr))
+			return conf->listeners[i].auth;
 	}
 	return AUTH_MODES;
 }
@@ -121,9 +125,8 @@ bool conf_listeners_ask_otherwise(const struct srv_conf *a, const struct srv_con
 {
 	for (unsigned i = 0; i < b->nlisteners; i++) {
 		for (unsigned k = 0; k < a->nlisteners; k++) {
-			if (conf_same_listener(&a->listeners[k], &b->listeners[i]) &&
-			    conf_listener_auth(a, &a->listeners[k]) !=
-			    conf_listener_auth(b, &b->listeners[i]))
+			if (conf_same_listener(&a->listeners[k].addr, &b->listeners[i].addr) &&
+			    a->listeners[k].auth != b->listeners[i].auth)
 				return true;
 		}
 	}

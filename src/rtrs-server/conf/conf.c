@@ -28,15 +28,16 @@ static int check_without_tls(const struct srv_conf *conf, char *err, size_t len)
 	if (conf->tls.asked || fab_tls_conf_mode(&conf->tls) != FAB_TLS_REQUIRE)
 		return 0;
 	for (unsigned i = 0; i < conf->nlisteners; i++) {
-		enum auth_mode mode = conf->listener_auth[i];
+		enum auth_mode mode = conf->listeners[i].auth;
 
 		if (mode == AUTH_MODES)
 			mode = auth_conf_mode(&conf->auth);
-		if (fab_provider_has_tls(conf->listeners[i].provider) || mode == AUTH_MODE_REQUIRE)
+		if (fab_provider_has_tls(conf->listeners[i].addr.provider) ||
+		    mode == AUTH_MODE_REQUIRE)
 			continue;
 		snprintf(err, len, "--listen=%s and --tls-%s: there is no TLS over RDMA: expected "
 			 "--auth=require beside it, or --tls=on",
-			 fab_addr_url(&conf->listeners[i], text, sizeof(text)),
+			 fab_addr_url(&conf->listeners[i].addr, text, sizeof(text)),
 			 conf->tls.psk ? "psk" : "certificates");
 		return -EINVAL;
 	}
@@ -49,12 +50,12 @@ static int check_listeners(const struct srv_conf *conf, char *err, size_t len)
 	char text[FAB_ADDR_STRLEN];
 
 	for (unsigned i = 0; !conf->auth.psk && i < conf->nlisteners; i++) {
-		enum auth_mode mode = conf->listener_auth[i];
+		enum auth_mode mode = conf->listeners[i].auth;
 
 		if (mode == AUTH_MODES || mode == AUTH_MODE_NONE)
 			continue;
 		snprintf(err, len, "--listen=%s,auth=%s: expected --auth-psk=FILE beside it",
-			 fab_addr_url(&conf->listeners[i], text, sizeof(text)),
+			 fab_addr_url(&conf->listeners[i].addr, text, sizeof(text)),
 			 auth_mode_names[mode]);
 		return -EINVAL;
 	}
@@ -73,12 +74,18 @@ static int conf_check_together(const struct srv_conf *conf, char *err, size_t le
 	return -EINVAL;
 }
 
+/* Loopback, whose addresses are those of one name. */
 static int default_listeners(struct srv_conf *conf, char *err, size_t len)
 {
 	int rc = conf_add_listener(conf, "tcp://127.0.0.1", err, len);
 
-	conf->listen_default = true;
-	return rc ? rc : conf_add_listener(conf, "tcp://[::1]", err, len);
+	if (!rc)
+		rc = conf_add_listener(conf, "tcp://[::1]", err, len);
+	if (rc)
+		return rc;
+	conf->listeners[1].first = false;
+	conf->listeners[0].one_of = conf->listeners[1].one_of = true;
+	return 0;
 }
 
 /* The default of --control; NULL: this user has no directory for the socket.  @runs: the control
@@ -231,8 +238,6 @@ int conf_copy(struct srv_conf *copy, const struct srv_conf *conf)
 	copy->texts = (struct opt_texts){ 0 };
 	if (copy_array(&copy->listeners, conf->listeners,
 		       conf->nlisteners * sizeof(*conf->listeners)) &&
-	    copy_array(&copy->listener_auth, conf->listener_auth,
-		       conf->listener_auth ? conf->nlisteners * sizeof(*conf->listener_auth) : 0) &&
 	    copy_array(&copy->allow, conf->allow, conf->nallow * sizeof(*conf->allow)))
 		return conf_copy_exports(copy, conf);
 	return -ENOMEM;
@@ -245,11 +250,9 @@ void conf_adopt(struct srv_conf *conf, struct srv_conf *wanted)
 	SWAP(conf->exports, wanted->exports);
 	SWAP(conf->nexports, wanted->nexports);
 	SWAP(conf->listeners, wanted->listeners);
-	SWAP(conf->listener_auth, wanted->listener_auth);
 	SWAP(conf->nlisteners, wanted->nlisteners);
 	SWAP(conf->allow, wanted->allow);
 	SWAP(conf->nallow, wanted->nallow);
-	conf->listen_default = wanted->listen_default;
 	conf->log_level = wanted->log_level;
 }
 
@@ -258,6 +261,5 @@ void conf_fini(struct srv_conf *conf)
 	conf_free_exports(conf);
 	free(conf->allow);
 	free(conf->listeners);
-	free(conf->listener_auth);
 	opt_texts_free(&conf->texts);
 }

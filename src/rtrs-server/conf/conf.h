@@ -58,11 +58,18 @@ struct conf_export {
 	uint16_t priority;		/* conf-priority.h; 0: none */
 };
 
+/* An address to listen at. */
+struct conf_listener {
+	struct fab_addr addr;		/* with its provider; port 0: any free port */
+	enum auth_mode auth;		/* AUTH_MODES: as .auth of the configuration */
+	bool first;			/* of the addresses of one --listen */
+	bool one_of;			/* these are several, of which a machine may lack some */
+};
+
 struct srv_conf {
-	struct fab_addr *listeners;	/* each with its provider; port 0: any free port */
-	enum auth_mode *listener_auth;	/* [nlisteners], AUTH_MODES: as @auth; NULL: all */
+	struct conf_listener *listeners;	/* in the order of --listen; of a name in the
+						 * resolver's */
 	unsigned nlisteners;
-	bool listen_default;		/* no --listen: loopback, and ::1 on hosts with IPv6 */
 	struct conf_export *exports;
 	unsigned nexports;
 
@@ -141,6 +148,8 @@ void conf_adopt(struct srv_conf *conf, struct srv_conf *wanted);
 /* Free the lists of @conf. */
 void conf_fini(struct srv_conf *conf);
 
+/* True if @rc says that this machine lacks @l, one of several addresses. */
+bool conf_listener_is_missing(const struct conf_listener *l, int rc);
 /* True if @a and @b, addresses to listen at, are written alike. */
 bool conf_same_listener(const struct fab_addr *a, const struct fab_addr *b);
 /* Whether the listener at @addr asks clients who they are; AUTH_MODES: as --auth says. */

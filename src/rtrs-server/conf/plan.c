@@ -64,7 +64,7 @@ static void compare_settings(struct plan *plan, const struct srv_conf *now,
 static bool has_listener(const struct srv_conf *conf, const struct fab_addr *addr)
 {
 	for (unsigned i = 0; i < conf->nlisteners; i++) {
-		if (conf_same_listener(&conf->listeners[i], addr))
+		if (conf_same_listener(&conf->listeners[i].addr, addr))
 			return true;
 	}
 	return false;
@@ -75,9 +75,9 @@ static void compare_listeners(struct plan *plan, enum plan_what what, const stru
 			      const struct srv_conf *other)
 {
 	for (unsigned i = 0; i < of->nlisteners; i++) {
-		if (!has_listener(other, &of->listeners[i]))
+		if (!has_listener(other, &of->listeners[i].addr))
 			plan_add_step(plan, (struct plan_step){ .what = what,
-								.addr = &of->listeners[i] });
+								.listener = &of->listeners[i] });
 	}
 }
 
@@ -179,7 +179,7 @@ const char *plan_step_text(const struct plan_step *step, char *buf, size_t len)
 	case PLAN_LISTEN:
 	case PLAN_UNLISTEN:
 		snprintf(buf, len, "%clisten %s", step->what == PLAN_LISTEN ? '+' : '-',
-			 fab_addr_url(step->addr, addr, sizeof(addr)));
+			 fab_addr_url(&step->listener->addr, addr, sizeof(addr)));
 		break;
 	case PLAN_REMOVE:
 		snprintf(buf, len, "-%s", step->name);

@@ -10,10 +10,10 @@
 
 enum plan_what {
 	PLAN_REMOVE,			/* the export @name */
-	PLAN_UNLISTEN,			/* at @addr */
+	PLAN_UNLISTEN,			/* at @listener */
 	PLAN_ADD,			/* the export @name, as @spec says */
 	PLAN_SET,			/* the export @name: as @ex says, in place of @was */
-	PLAN_LISTEN,			/* at @addr, too */
+	PLAN_LISTEN,			/* at @listener, too */
 	PLAN_CHANGE,			/* @option, while the server runs */
 	PLAN_RESTART,			/* @option differs, and holds from the next start on */
 };
@@ -24,7 +24,7 @@ struct plan_step {
 	enum plan_what what;
 	const char *name, *spec;
 	const struct conf_export *was, *ex;	/* limits, rules and priority count */
-	const struct fab_addr *addr;
+	const struct conf_listener *listener;
 	const struct opt *option;
 };
 

@@ -26,6 +26,7 @@
 #include "srv-key-pool.h"
 #include "srv-keys.h"
 #include "srv-limit.h"
+#include "srv-listen.h"
 #include "srv-path.h"
 #include "srv-state.h"
 #include "srv-rnbd-state.h"
@@ -333,6 +334,19 @@ static json_t *srv_json_secrets(const struct srv *srv)
 	return ctl_secrets_json(&secrets);
 }
 
+static void add_listener(void *array, const char *url)
+{
+	json_array_append_new(array, ctl_json_text(url));
+}
+
+static json_t *srv_json_listeners(const struct srv *srv)
+{
+	json_t *array = json_array();
+
+	srv_listen_each(srv, add_listener, array);
+	return array;
+}
+
 json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
 {
 	json_t *object = json_pack("{s:o,s:o,s:i,s:o,s:o}", "program", ctl_json_text("rtrs-server"),
@@ -342,9 +356,10 @@ json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
 				   "sessions", srv_json_sessions(srv, depth));
 
 	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(object, json_pack("{s:o,s:i,s:o,s:i,s:i,s:I,s:I}",
+		object = ctl_json_with(object, json_pack("{s:o,s:i,s:o,s:o,s:i,s:i,s:I,s:I}",
 						"version", ctl_json_text(PACKAGE_VERSION),
 						"control_version", CTL_VERSION,
+						"listeners", srv_json_listeners(srv),
 						"log_level",
 						ctl_json_text(log_level_names[log_level()]),
 						"threads", (int)srv->nthreads - 1,

@@ -309,13 +309,14 @@ static int listen_one(struct srv *srv, const struct fab_addr *addr)
 	return 0;
 }
 
-void srv_listen_tell(const struct srv *srv)
+void srv_listen_each(const struct srv *srv, void (*each)(void *arg, const char *url), void *arg)
 {
 	struct srv_listener *l;
 
-	list_for_each(l, &srv->listeners, link)
-		printf("listening on %s\n", l->name);
-	fflush(stdout);
+	list_for_each(l, &srv->listeners, link) {
+		if (l->listener)
+			each(arg, l->name);
+	}
 }
 
 /* Watch the managers that are not watched yet. */
@@ -418,23 +419,61 @@ static void tell_cannot_listen(const struct fab_addr *addr, int rc, char *err, s
 		 strerror(-rc), listen_hint(addr, rc));
 }
 
+/* 0: listening.  1: this machine lacks the address, one of several.  Or -errno with @err. */
+static int listen_at(struct srv *srv, const struct conf_listener *l, char *err, size_t errlen)
+{
+	char text[FAB_ADDR_STRLEN];
+	int rc = listen_one(srv, &l->addr);
+
+	if (conf_listener_is_missing(l, rc)) {
+		log_dbg(fab_addr_url(&l->addr, text, sizeof(text)), "not listening there: %s",
+			strerror(-rc));
+		return 1;
+	}
+	if (rc)
+		tell_cannot_listen(&l->addr, rc, err, errlen);
+	return rc;
+}
+
+static bool listens_at(const struct srv *srv, const struct fab_addr *addr)
+{
+	struct srv_listener *l;
+
+	list_for_each(l, &srv->listeners, link) {
+		if (conf_same_listener(&l->asked, addr))
+			return true;
+	}
+	return false;
+}
+
+int srv_listen_check(const struct srv *srv, const struct srv_conf *conf, char *err, size_t errlen)
+{
+	for (unsigned i = 0; i < conf->nlisteners;) {
+		const struct fab_addr *first = &conf->listeners[i].addr;
+		bool any = false;
+
+		do
+			any = any || listens_at(srv, &conf->listeners[i].addr);
+		while (++i < conf->nlisteners && !conf->listeners[i].first);
+		if (any)
+			continue;
+		tell_cannot_listen(first, -EADDRNOTAVAIL, err, errlen);
+		return -EADDRNOTAVAIL;
+	}
+	return 0;
+}
+
 static int listen_all(struct srv *srv, char *err, size_t errlen)
 {
 	const struct srv_conf *conf = srv->conf;
 	int rc;
 
 	for (unsigned i = 0; i < conf->nlisteners; i++) {
-		const struct fab_addr *addr = &conf->listeners[i];
-
-		rc = listen_one(srv, addr);
-		if (conf->listen_default && i && (rc == -EADDRNOTAVAIL || rc == -EAFNOSUPPORT)) {
-			log_dbg(NULL, "no IPv6 loopback: not listening there");
-		} else if (rc) {
-			tell_cannot_listen(addr, rc, err, errlen);
+		rc = listen_at(srv, &conf->listeners[i], err, errlen);
+		if (rc < 0)
 			return rc;
-		}
 	}
-	return 0;
+	return srv_listen_check(srv, conf, err, errlen);
 }
 
 static int tls_create(struct srv *srv, char *err, size_t errlen)
@@ -476,15 +515,13 @@ int srv_listen_start(struct srv *srv, char *err, size_t errlen)
 	return rc;
 }
 
-int srv_listen_add(struct srv *srv, const struct fab_addr *addr, char *err, size_t errlen)
+int srv_listen_add(struct srv *srv, const struct conf_listener *asked, char *err, size_t errlen)
 {
 	struct srv_listener *l;
-	int rc = listen_one(srv, addr);
+	int rc = listen_at(srv, asked, err, errlen);
 
-	if (rc) {
-		tell_cannot_listen(addr, rc, err, errlen);
-		return rc;
-	}
+	if (rc)
+		return rc < 0 ? rc : 0;
 	l = list_entry(srv->listeners.prev, struct srv_listener, link);
 	rc = listen_fit_device(srv, l, err, errlen);
 	if (!rc)

@@ -5,18 +5,23 @@
 
 #include <stddef.h>
 
+struct conf_listener;
 struct fab_addr;
 struct srv;
+struct srv_conf;
 
 /* Open every listener of the configuration.  0, or -errno with one line in @err and no listener
  * open. */
 int srv_listen_start(struct srv *srv, char *err, size_t errlen);
-/* Print "listening on tcp://ADDR:PORT" on stdout for each listener, with the port that the
- * listener got. */
-void srv_listen_tell(const struct srv *srv);
-/* Listen at @addr, too, as the configuration of a server that runs demands.  0, or -errno with one
- * line in @err. */
-int srv_listen_add(struct srv *srv, const struct fab_addr *addr, char *err, size_t errlen);
+/* Call @each with "tcp://ADDR:PORT" for each address where the server listens now, with the port
+ * that the listener got. */
+void srv_listen_each(const struct srv *srv, void (*each)(void *arg, const char *url), void *arg);
+/* Listen at @asked, too, as the configuration of a server that runs demands.  0, also if this
+ * machine lacks @asked, one of several addresses of a name; or -errno with one line in @err. */
+int srv_listen_add(struct srv *srv, const struct conf_listener *asked, char *err, size_t errlen);
+/* 0 if the server listens at an address of each --listen of @conf; or -EADDRNOTAVAIL with one line
+ * in @err. */
+int srv_listen_check(const struct srv *srv, const struct srv_conf *conf, char *err, size_t errlen);
 /* Do not listen at @addr any more.  Connections live on. */
 void srv_listen_del(struct srv *srv, const struct fab_addr *addr);
 /* Accept no new connection.  Connections live on. */
