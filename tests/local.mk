@@ -159,6 +159,7 @@ SHELL_TESTS = \
 	%D%/test-stop-threads.sh \
 	%D%/test-storage-away.sh \
 	%D%/test-swap-file.sh \
+	%D%/test-trim-fuse.sh \
 	%D%/test-tls.sh \
 	%D%/test-tls-certificates.sh \
 	%D%/test-tls-churn.sh \

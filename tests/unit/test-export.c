@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/falloc.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -204,6 +206,22 @@ Test(export, p21_geometry_of_a_file)
 	g = add_ok("b=f,readonly")->geometry;
 	cr_assert_eq(g.max_discard_sectors, 0);
 	cr_assert_eq(g.max_write_zeroes_sectors, 0);
+}
+
+/* A file as long as a file can be has no room behind its end, and holes all the same. */
+Test(export, geometry_of_the_longest_file)
+{
+	int fd = memfd_create("long", MFD_CLOEXEC);
+	struct rnbd_dev_info g;
+	char spec[64];
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
+	cr_assert_eq(ftruncate(fd, INT64_MAX / 4096 * 4096), 0);
+	snprintf(spec, sizeof(spec), "a=/proc/self/fd/%d", fd);
+	g = add_ok(spec)->geometry;
+	cr_assert_eq(g.max_discard_sectors, UINT32_MAX >> 9);
+	close(fd);
 }
 
 /* doc/protocol.md 8.2, as a table: modes taken one after the other, and the answer to the last. */

@@ -61,11 +61,13 @@ void tell_export(const struct export *ex)
 
 	log_event(LOG_LEVEL_INFO, LOG_FIELDS(EXPORT_ADDED, .export = ex->name), ex->name,
 		  "exports %s '%s', %llu bytes (%s), %s, %s, block size %u (logical) "
-		  "and %u (physical)",
+		  "and %u (physical)%s",
 		  ex->kind_text, ex->path, (unsigned long long)export_size(ex),
 		  human_size(export_size(ex), size, sizeof(size)), ex->readonly ? "readonly" : "rw",
 		  ex->direct ? "direct" : "buffered", g->logical_block_size,
-		  g->physical_block_size);
+		  g->physical_block_size,
+		  ex->readonly || g->max_discard_sectors ? "" :
+		  "; no TRIM: its storage discards nothing");
 	tell_second_name(ex);
 	tell_file_limit(ex);
 }

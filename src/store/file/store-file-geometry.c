@@ -33,6 +33,24 @@ static void geometry_common(struct export *ex)
 	g->max_write_zeroes_sectors = ex->readonly ? 0 : MAX_RANGE_SECTORS;
 }
 
+/* Punching behind the end loses no data. */
+int store_file_punch_behind(const struct store_file *f)
+{
+	off_t end = (off_t)align_up(export_size(&f->ex), 1 << 20);
+
+	return fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, end, PROBE_LEN) ?
+	       -errno : 0;
+}
+
+/* Only these errors speak of the file system: behind the end it may answer ENOSPC (nbdfuse), and
+ * EFBIG or EINVAL if the file is as long as a file can be. */
+static bool can_punch(const struct store_file *f)
+{
+	int rc = store_file_punch_behind(f);
+
+	return rc != -EOPNOTSUPP && rc != -ENOSYS;
+}
+
 static void geometry_file(struct export *ex, uint32_t st_blksize)
 {
 	struct rnbd_dev_info *g = &ex->geometry;
@@ -47,10 +65,7 @@ static void geometry_file(struct export *ex, uint32_t st_blksize)
 		g->physical_block_size = (uint16_t)MAX(g->physical_block_size,
 						       MIN(ex->block_align, PHYSICAL_MAX));
 	g->rotational = store_file_sysfs_number(store_file(ex)->dev, "queue/rotational", 0);
-	/* Punching beyond the end loses no data. */
-	if (!ex->readonly &&
-	    !fallocate(store_file(ex)->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-		       (off_t)align_up(export_size(ex), 1 << 20), PROBE_LEN)) {
+	if (!ex->readonly && can_punch(store_file(ex))) {
 		g->max_discard_sectors = MAX_RANGE_SECTORS;
 		known = !fstatfs(store_file(ex)->fd, &fs) && is_pow2((uint64_t)fs.f_bsize);
 		g->discard_granularity = known ? (uint32_t)fs.f_bsize : PROBE_LEN;

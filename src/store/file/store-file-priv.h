@@ -135,6 +135,9 @@ void store_file_desc_removed(struct export *ex);
 /* Fill the geometry of the opened @f.  Main thread or a worker (export-life.h), as all of the
  * following. */
 void store_file_geometry(struct store_file *f, uint32_t st_blksize);
+/* Punch a hole behind the end of the opened, writable file @f, which changes nothing.  0 or -errno:
+ * the kernel's word on holes in this file. */
+int store_file_punch_behind(const struct store_file *f);
 /* The STORE_FILE_FS_* of the opened @f. */
 unsigned store_file_fs(const struct store_file *f);
 /* The struct export.ident of the opened @f. */

@@ -208,13 +208,11 @@ static void set_kind(struct export *ex, bool is_block)
 	ex->kind_text = is_block ? "block device" : "file";
 }
 
-/* True if the kernel swaps to the file of @ex.  A punch behind the end changes nothing, and the
- * kernel refuses each change of an active swap file. */
+/* True if the kernel swaps to the file of @ex: it refuses each change of an active swap file. */
 static bool is_swap_file(const struct export *ex)
 {
 	return !ex->readonly && !store_file(ex)->is_block &&
-		fallocate(store_file(ex)->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-			  (off_t)align_up(export_size(ex), 1 << 20), 4096) && errno == ETXTBSY;
+		store_file_punch_behind(store_file(ex)) == -ETXTBSY;
 }
 
 static void learn_ids(struct export *ex, const struct stat *st)
