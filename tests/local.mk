@@ -52,6 +52,7 @@ SHELL_TESTS = \
 	%D%/test-hangup.sh \
 	%D%/test-host-limit.sh \
 	%D%/test-idle.sh \
+	%D%/test-image-format.sh \
 	%D%/test-install.sh \
 	%D%/test-invalidate-always.sh \
 	%D%/test-io-timeout.sh \

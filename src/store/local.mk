@@ -38,6 +38,7 @@ libstore_la_SOURCES = \
 	%D%/exports.h \
 	%D%/file/store-file-claim.c \
 	%D%/file/store-file-desc.c \
+	%D%/file/store-file-format.c \
 	%D%/file/store-file-fs.c \
 	%D%/file/store-file-geometry.c \
 	%D%/file/store-file-holder.c \

@@ -167,6 +167,8 @@ int store_file_claim_refuse(const struct export *ex, const char *use, char *err,
 bool store_file_users_writer(const struct export *ex, char *name, size_t len);
 /* Warn of other writers of the file of @ex, beside its clients. */
 void store_file_users_warn(const struct export *ex);
+/* Warn if the storage of @ex is an image in a format like qcow2. */
+void store_file_format_warn(const struct export *ex);
 /* True if @ex is a device for the server alone. */
 bool store_file_claim_needed(const struct export *ex);
 /* store_driver.claim: claim the block device of @ex. */

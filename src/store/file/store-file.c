@@ -365,7 +365,11 @@ static int file_claim(struct export *ex, char *err, size_t errlen)
 {
 	int rc = store_file_claim(ex, err, errlen);
 
-	return rc ? rc : store_file_share_begin(ex, err, errlen);
+	if (!rc)
+		rc = store_file_share_begin(ex, err, errlen);
+	if (!rc)
+		store_file_format_warn(ex);
+	return rc;
 }
 
 static int file_check(const struct export *ex, char *err, size_t errlen)
