@@ -152,6 +152,7 @@ SHELL_TESTS = \
 	%D%/test-server-start.sh \
 	%D%/test-server-uid.sh \
 	%D%/test-sharing.sh \
+	%D%/test-shrink-in-use.sh \
 	%D%/test-shrunk.sh \
 	%D%/test-sigstop.sh \
 	%D%/test-sigterm-inflight.sh \

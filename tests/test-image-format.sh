@@ -25,7 +25,7 @@ specs+=("luks=$tmp/luks" "again=$tmp/qcow2,readonly")
 start_server "${specs[@]}"
 for name in qcow2 vmdk vhdx vdi vmdk-flat; do
 	line=$(grep "warning: $name: " "$server_log")
-	[[ $line == *"'$tmp/$name' is a ${name%-flat} image: clients see the bytes of the format"* ]]
+	[[ $line == *"'$tmp/$name' is a ${name%-flat} image: clients see the bytes of the"* ]]
 done
 [ "$(grep -c "warning: again: .* qcow2 image" "$server_log")" -eq 1 ]
 must_fail grep -E "warning: (raw|luks)" "$server_log"

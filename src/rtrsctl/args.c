@@ -47,7 +47,7 @@ static const struct command commands[] = {
 	{ .name = "export remove", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
 	  .takes_force = true },
 	{ .name = "export resize", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
-	  .arg_text = "EXPORT", .help = "" },
+	  .takes_force = true, .arg_text = "EXPORT", .help = "" },
 	{ .name = "export kick", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
 	  .second = "client", .arg_text = "EXPORT [CLIENT]",
 	  .help = "kick: close it for all, or for one" },
@@ -270,7 +270,7 @@ int args_parse(struct ctx *ctx, int argc, char **argv)
 	if (!rc && !ctx->dump)
 		rc = parse_command(ctx, argc - first, argv + first);
 	if (!rc && ctx->force && !(ctx->command && ctx->command->takes_force))
-		return say_error(EXIT_USAGE, "--force belongs to reload, export remove, export set "
-				 "and export break");
+		return say_error(EXIT_USAGE, "--force belongs to reload, export remove, export "
+				 "resize, export set and export break");
 	return rc ? rc : -1;
 }

@@ -57,6 +57,7 @@ struct export_asking {
 	bool asked;			/* a question is with the storage */
 	unsigned known, wanted;		/* answers that have come; the answer that requests wait
 					 * for */
+	bool takes_shrunk;		/* one of them takes a size that has shrunk in use */
 	uint64_t since_ms;		/* asked: when it began */
 };
 
@@ -180,6 +181,8 @@ struct export {
 					 * on a cache of the storage */
 	/* Bytes, a multiple of 512: the size last learned; changed by the control thread. */
 	_Atomic(uint64_t) size;
+	uint64_t found;			/* the storage's last answer, which EXPORT_ASK_SIZE may
+					 * not have taken; control thread */
 	struct export_asking asking[EXPORT_QUESTIONS];
 	enum export_named named;	/* the answer last learned; control thread */
 	struct rnbd_dev_info geometry;	/* all but device_id and nsectors; for OPEN_RSP */

@@ -53,7 +53,7 @@ int apply_run(struct apply *a, const struct plan *plan, const struct srv_conf *w
 	return 0;
 }
 
-void srv_resize(struct srv *srv, const char *name, srv_resize_done_fn *done, void *arg)
+void srv_resize(struct srv *srv, const char *name, bool force, srv_resize_done_fn *done, void *arg)
 {
 	sized = done;
 	sized_arg = arg;
@@ -131,7 +131,7 @@ Test(change, older_files_take_nothing_from_a_later_reload)
 	struct call first = { 0 }, refused = { 0 }, later = { 0 };
 
 	begin(ALICE BOB);
-	change_export_resize(&change, "disk", call_ended, &first);
+	change_export_resize(&change, "disk", false, call_ended, &first);
 	write_file(BOB);
 	change_reload(&change, false, call_ended, &refused);
 	cr_assert_eq(njobs, 1);
@@ -191,7 +191,7 @@ Test(change, hangup_while_a_refused_reload_reads)
 	struct call first = { 0 };
 
 	begin(ALICE BOB);
-	change_export_resize(&change, "disk", call_ended, &first);
+	change_export_resize(&change, "disk", false, call_ended, &first);
 	change_hup(&change);
 	cr_assert_eq(njobs, 1);
 	jobs[0]->work(jobs[0]);

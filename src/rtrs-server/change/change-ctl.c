@@ -14,9 +14,10 @@ static void ctl_remove_export(void *program, const char *name, bool force, srv_c
 	change_export_remove(program, name, force, done, arg);
 }
 
-static void ctl_resize_export(void *program, const char *name, srv_ctl_done_fn *done, void *arg)
+static void ctl_resize_export(void *program, const char *name, bool force, srv_ctl_done_fn *done,
+			      void *arg)
 {
-	change_export_resize(program, name, done, arg);
+	change_export_resize(program, name, force, done, arg);
 }
 
 static void ctl_break_export(void *program, const char *name, bool force, srv_ctl_done_fn *done,

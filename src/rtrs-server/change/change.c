@@ -199,12 +199,13 @@ static void sizes_known(void *arg, int rc, const char *text)
 	free(all);
 }
 
-void change_export_resize(struct change *change, const char *name, change_done_fn *done, void *arg)
+void change_export_resize(struct change *change, const char *name, bool force,
+			  change_done_fn *done, void *arg)
 {
 	if (!change_begin(change, done, arg))
 		return;
 	change->state = CHANGE_SIZING;
-	srv_resize(change->srv, name, sizes_known, change);
+	srv_resize(change->srv, name, force, sizes_known, change);
 }
 
 /* ---- locks ---- */
@@ -256,7 +257,7 @@ static void plan_ended(void *arg, int rc, const char *text)
 	tell_reach(change->conf);
 	change->text = give_trust(change, text);
 	change->state = CHANGE_SIZING;
-	srv_resize(change->srv, NULL, sizes_known, change);
+	srv_resize(change->srv, NULL, change->force, sizes_known, change);
 }
 
 /* change->wanted is complete. */

@@ -67,9 +67,9 @@ void change_export_add(struct change *change, const char *spec, change_done_fn *
  * it away.  As above. */
 void change_export_remove(struct change *change, const char *name, bool force,
 			  change_done_fn *done, void *arg);
-/* Take the present size of @name.  As above. */
-void change_export_resize(struct change *change, const char *name, change_done_fn *done,
-			  void *arg);
+/* Take the present size of @name; of one that has shrunk in use with @force alone.  As above. */
+void change_export_resize(struct change *change, const char *name, bool force,
+			  change_done_fn *done, void *arg);
 /* Take the lock of @name from another server (srv_break()).  As above. */
 void change_export_break(struct change *change, const char *name, bool force,
 			 change_done_fn *done, void *arg);
@@ -78,8 +78,8 @@ void change_export_break(struct change *change, const char *name, bool force,
 void change_export_set(struct change *change, const char *text, bool force, change_done_fn *done,
 		       void *arg);
 /* Read the files again, those of keys and certificates, too, and carry the difference out.  @force:
- * the same, and take removed exports away from all openers.  As above; but another change that is
- * under way does not keep trust from being taken away: -EBUSY, and the lines of that follow. */
+ * all of the above, of all exports.  As above; but another change that is under way does not keep
+ * trust from being taken away: -EBUSY, and the lines of that follow. */
 void change_reload(struct change *change, bool force, change_done_fn *done, void *arg);
 /* Write what was added at run time into a file of the configuration (conf-save.h).  As above. */
 void change_save(struct change *change, change_done_fn *done, void *arg);

@@ -238,7 +238,14 @@ static void srv_call_export_resize(struct ctl_client *client, const char *name, 
 {
 	const struct srv_ctl *c = arg;
 
-	c->ops->export_resize(c->program, name, ctl_call_ended, client);
+	c->ops->export_resize(c->program, name, false, ctl_call_ended, client);
+}
+
+static void srv_call_export_resize_force(struct ctl_client *client, const char *name, void *arg)
+{
+	const struct srv_ctl *c = arg;
+
+	c->ops->export_resize(c->program, name, true, ctl_call_ended, client);
 }
 
 static void srv_call_export_break(struct ctl_client *client, const char *name, void *arg)
@@ -329,6 +336,8 @@ static const struct ctl_call calls[] = {
 	{ .name = "export kick", .fn_two = srv_call_export_kick, .member = "export",
 	  .needed = true, .second = "client" },
 	{ .name = "export resize", .fn = srv_call_export_resize, .member = "export",
+	  .needed = true },
+	{ .name = "export resize force", .fn = srv_call_export_resize_force, .member = "export",
 	  .needed = true },
 	{ .name = "export break", .fn = srv_call_export_break, .member = "export",
 	  .needed = true },

@@ -21,7 +21,9 @@ struct srv_ctl_ops {
 	/* @force: take the export away from its openers. */
 	void (*export_remove)(void *program, const char *name, bool force, srv_ctl_done_fn *done,
 			      void *arg);
-	void (*export_resize)(void *program, const char *name, srv_ctl_done_fn *done, void *arg);
+	/* @force: take a smaller size although clients have the export open. */
+	void (*export_resize)(void *program, const char *name, bool force, srv_ctl_done_fn *done,
+			      void *arg);
 	/* @force: take the lock from a server that lives, too. */
 	void (*export_break)(void *program, const char *name, bool force, srv_ctl_done_fn *done,
 			     void *arg);
@@ -29,7 +31,7 @@ struct srv_ctl_ops {
 	 * have it open so any more. */
 	void (*export_set)(void *program, const char *text, bool force, srv_ctl_done_fn *done,
 			   void *arg);
-	/* @force: the same of all exports, and of removed ones from all openers. */
+	/* @force: all of the above, of all exports. */
 	void (*reload)(void *program, bool force, srv_ctl_done_fn *done, void *arg);
 	void (*save)(void *program, srv_ctl_done_fn *done, void *arg);
 };

@@ -79,7 +79,7 @@ static void sizes_known(void *arg, int rc, const char *text)
 
 static void export_resized(void *arg, const struct export *ex)
 {
-	srv_resize(arg, ex->name, sizes_known, NULL);
+	srv_resize(arg, ex->name, true, sizes_known, NULL);
 }
 
 const struct export_users srv_export_users = {

@@ -8,6 +8,7 @@
 #include "export-retry.h"
 #include "exports.h"
 #include "size.h"
+#include "srv-close.h"
 #include "srv-resize.h"
 #include "srv-rnbd-state.h"
 
@@ -20,6 +21,10 @@ struct resize_one {
 
 struct resize {
 	unsigned pending;		/* questions without an end, and the look itself */
+	struct srv *srv;
+	bool one_name;			/* that the administrator has named */
+	bool force;			/* take a smaller size of an export in use, too */
+	int rc;
 	srv_resize_done_fn *done;
 	void *arg;
 	char *text;
@@ -33,7 +38,7 @@ static void resize_put(struct resize *r)
 	if (--r->pending)
 		return;
 	fclose(r->out);
-	r->done(r->arg, 0, r->text);
+	r->done(r->arg, r->rc, r->text);
 	free(r->text);
 	free(r);
 }
@@ -47,6 +52,21 @@ static void put_named(struct resize *r, const struct export *ex)
 			"it is opened again");
 }
 
+/* The smaller size of @ex was found and not taken. */
+static void put_shrunk(struct resize *r, const struct export *ex)
+{
+	char was[SIZE_TEXT_MAX], is[SIZE_TEXT_MAX], openers[256];
+
+	srv_close_openers(r->srv, ex, openers, sizeof(openers));
+	size_text(ex->found, is);
+	fprintf(r->out, "%s %s -> %s is not taken: %s has it open, keeps its size, and gets errors "
+		"for requests behind %s: make '%s' as large as it was, or take this size with "
+		"--force\n", ex->name, size_text(export_size(ex), was), is,
+		*openers ? openers : "a client", is, ex->path);
+	if (r->one_name)
+		r->rc = -EBUSY;
+}
+
 static void one_ended(struct srv_size_waiter *w)
 {
 	struct resize_one *one = container_of(w, struct resize_one, wait);
@@ -57,6 +77,8 @@ static void one_ended(struct srv_size_waiter *w)
 		put_named(r, one->ex);
 	else if (!srv_size_is_known(w))
 		fprintf(r->out, "%s: the storage does not tell its size\n", one->ex->name);
+	else if (one->ex->found < export_size(one->ex))
+		put_shrunk(r, one->ex);
 	else if (export_size(one->ex) != one->was)
 		fprintf(r->out, "%s %s -> %s\n", one->ex->name, size_text(one->was, was),
 			size_text(export_size(one->ex), is));
@@ -67,7 +89,8 @@ static void one_ended(struct srv_size_waiter *w)
 static void resize_ask(struct resize *r, struct srv_rnbd *rnbd, struct resize_one *one,
 		       struct export *ex, enum export_question question)
 {
-	*one = (struct resize_one){ .wait = { .then = one_ended, .question = question },
+	*one = (struct resize_one){ .wait = { .then = one_ended, .question = question,
+					      .spares_openers = !r->force },
 				    .resize = r, .ex = ex, .was = export_size(ex) };
 	r->pending++;
 	export_hold(ex);
@@ -93,7 +116,7 @@ static struct resize *resize_create(unsigned n, srv_resize_done_fn *done, void *
 
 /* Ask the export @name, or all if @name is NULL, each question from @first on. */
 static void resize_begin(struct srv_rnbd *rnbd, const char *name, enum export_question first,
-			 srv_resize_done_fn *done, void *arg)
+			 bool force, srv_resize_done_fn *done, void *arg)
 {
 	unsigned n = 0, most = EXPORT_QUESTIONS * rnbd->exports->n;
 	struct resize *r = resize_create(most, done, arg);
@@ -103,6 +126,9 @@ static void resize_begin(struct srv_rnbd *rnbd, const char *name, enum export_qu
 		done(arg, -ENOMEM, "out of memory");
 		return;
 	}
+	r->srv = rnbd->srv;
+	r->one_name = name;
+	r->force = force;
 	list_for_each_safe(ex, next, &rnbd->exports->list, link) {
 		export_hold(ex);
 		for (unsigned q = first; q < EXPORT_QUESTIONS && n < most; q++) {
@@ -114,14 +140,14 @@ static void resize_begin(struct srv_rnbd *rnbd, const char *name, enum export_qu
 	resize_put(r);
 }
 
-void srv_resize(struct srv *srv, const char *name, srv_resize_done_fn *done, void *arg)
+void srv_resize(struct srv *srv, const char *name, bool force, srv_resize_done_fn *done, void *arg)
 {
 	const struct exports *exports = srv_rnbd(srv)->exports;
 	const struct export_retry *retry = name ? export_retry_find(exports, name) : NULL;
 	char err[RNBD_NAME_MAX + 32];
 
 	if (!name || exports_find(exports, name)) {
-		resize_begin(srv_rnbd(srv), name, EXPORT_ASK_SIZE, done, arg);
+		resize_begin(srv_rnbd(srv), name, EXPORT_ASK_SIZE, force, done, arg);
 	} else if (retry) {
 		done(arg, -ENODEV, *retry->why ? retry->why : "the storage is being opened");
 	} else {
@@ -132,5 +158,5 @@ void srv_resize(struct srv *srv, const char *name, srv_resize_done_fn *done, voi
 
 void srv_resize_look(struct srv *srv, srv_resize_done_fn *done, void *arg)
 {
-	resize_begin(srv_rnbd(srv), NULL, EXPORT_ASK_NAMED, done, arg);
+	resize_begin(srv_rnbd(srv), NULL, EXPORT_ASK_NAMED, false, done, arg);
 }

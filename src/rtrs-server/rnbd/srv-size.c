@@ -26,6 +26,9 @@ static void size_learned(struct export *ex, int64_t size)
 			    "'%s' does not tell its size: %s", ex->path, strerror((int)-size));
 		return;
 	}
+	ex->found = is;
+	if (is < was && ex->store->users && !ex->asking[EXPORT_ASK_SIZE].takes_shrunk)
+		return;
 	if (is > was)
 		log_event(LOG_LEVEL_INFO, LOG_FIELDS(EXPORT_RESIZED, .export = ex->name), ex->name,
 			  "'%s' has grown: %llu bytes instead of %llu", ex->path,
@@ -117,9 +120,13 @@ static void size_timeout(struct loop_timer *timer)
 
 static void size_learn(struct export *ex, enum export_question question, int64_t answer)
 {
-	ex->asking[question].asked = false;
-	ex->asking[question].known++;
+	struct export_asking *a = &ex->asking[question];
+
+	a->asked = false;
+	a->known++;
 	questions[question].learned(ex, answer);
+	if (a->wanted == a->known)
+		a->takes_shrunk = false;
 }
 
 /* Ask the storage of @ex.  True: the answer has come already. */
@@ -174,6 +181,7 @@ bool srv_size_ask(struct srv_rnbd *rnbd, struct srv_size_waiter *w, struct expor
 	struct export_asking *a = &ex->asking[w->question];
 
 	w->ex = ex;
+	a->takes_shrunk |= !w->spares_openers;
 	if (a->asked && clock_now_ms() - a->since_ms >= SRV_SIZE_TIMEOUT) {
 		w->turn = a->known + 1;
 		return true;

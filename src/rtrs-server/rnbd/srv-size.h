@@ -18,6 +18,8 @@ struct srv_path;
 struct srv_size_waiter {
 	enum export_question question;
 	struct srv_path *path;		/* whose failure ends the wait; NULL: none */
+	bool spares_openers;		/* leave a smaller size in ex->found while clients have the
+					 * export open */
 	void (*then)(struct srv_size_waiter *w);
 	/* private */
 	struct list link;

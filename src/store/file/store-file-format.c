@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Images of virtual machines in a format of their own, exported as they lie: clients see the format's
- * bytes instead of the disk.  A warning, because a disk may hold anything.  Owns nothing; main
- * thread, or a worker (export-life.h); blocks. */
+/* Images of virtual machines in a format of their own, exported as they lie: clients see the bytes
+ * of the format instead of the disk.  A warning, because a disk may hold anything.  Owns nothing;
+ * main thread, or a worker (export-life.h); blocks. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -58,7 +58,7 @@ void store_file_format_warn(const struct export *ex)
 	n = pread(store_file(ex)->fd, head, size, 0);
 	name = n > 0 ? format_of(head, (size_t)n) : NULL;
 	if (name)
-		log_warn(ex->name, "'%s' is a %s image: clients see the bytes of the format, not the "
-			 "disk inside: make a raw copy (qemu-img convert -f %s -O raw), or export "
-			 "the image with qemu-nbd", ex->path, name, name);
+		log_warn(ex->name, "'%s' is a %s image: clients see the bytes of the format, not "
+			 "the disk inside: make a raw copy (qemu-img convert -f %s -O raw), or "
+			 "export the image with qemu-nbd", ex->path, name, name);
 }
