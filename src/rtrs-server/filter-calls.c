@@ -109,12 +109,12 @@ static int add_own_signals(scmp_filter_ctx ctx)
 {
 	const scmp_datum_t self = (scmp_datum_t)getpid();
 	int rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
-				  SCMP_CMP32(0, SCMP_CMP_EQ, (uint32_t)self));
+				  SCMP_CMP32(0, SCMP_CMP_EQ, (uint32_t)self, 0));
 
 	if (rc)
 		return rc;
 	return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(rt_tgsigqueueinfo), 1,
-				SCMP_CMP32(0, SCMP_CMP_EQ, (uint32_t)self));
+				SCMP_CMP32(0, SCMP_CMP_EQ, (uint32_t)self, 0));
 }
 
 int filter_calls_add(scmp_filter_ctx ctx, const char **failed)

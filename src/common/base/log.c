@@ -96,6 +96,7 @@ void log_end(void)
 }
 
 /* A line of @level, with @fields or NULL. */
+__attribute__((format(printf, 4, 0)))
 static void write_line(enum log_level level, const struct log_fields *fields, const char *obj,
 		       const char *fmt, va_list ap)
 {
