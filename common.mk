@@ -16,5 +16,5 @@ AM_CPPFLAGS = \
 	-I$(top_srcdir)/src/common/rnbd \
 	-I$(top_srcdir)/src/frwr \
 	$(NULL)
-AM_CFLAGS = -std=gnu11 -pthread $(WARN_CFLAGS) $(SAN_CFLAGS)
-AM_LDFLAGS = -pthread $(SAN_CFLAGS)
+AM_CFLAGS = -std=gnu11 -pthread $(WARN_CFLAGS) $(HARDEN_CFLAGS) $(SAN_CFLAGS)
+AM_LDFLAGS = -pthread $(HARDEN_LDFLAGS) $(SAN_CFLAGS)

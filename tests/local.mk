@@ -50,6 +50,7 @@ SHELL_TESTS = \
 	%D%/test-gateway-upgrade.sh \
 	%D%/test-give-up-two.sh \
 	%D%/test-hangup.sh \
+	%D%/test-hardening.sh \
 	%D%/test-host-limit.sh \
 	%D%/test-idle.sh \
 	%D%/test-image-format.sh \

@@ -902,7 +902,7 @@ static void test_paths_of_a_session_up_to_the_limit(void)
 	static const char *const wires[] = { "srv", "srv/1", "srv/2", "srv/3" };
 	struct world_server_conf conf = world_server_defaults;
 	struct raw_clt *in = calloc(RTRS_MAX_PATHS, sizeof(*in));
-	char host[16], ip[16];
+	char host[16], ip[20];
 
 	CHECK(in);
 	conf.any_address = true;

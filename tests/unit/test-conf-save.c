@@ -54,7 +54,7 @@ static void expect_file(const char *line)
 	FILE *f = fopen(saved, "r");
 
 	cr_assert_not_null(f);
-	fread(text, 1, sizeof(text) - 1, f);
+	cr_assert_gt(fread(text, 1, sizeof(text) - 1, f), 0);
 	fclose(f);
 	cr_assert_not_null(strstr(text, line), "%s", text);
 	snprintf(beside, sizeof(beside), "%s.new", saved);
