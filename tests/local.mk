@@ -99,6 +99,7 @@ SHELL_TESTS = \
 	%D%/test-nbdkit-sigterm-away.sh \
 	%D%/test-nbdkit-sigterm-held.sh \
 	%D%/test-nbdkit-sigterm-silent.sh \
+	%D%/test-oldest-request.sh \
 	%D%/test-past-end.sh \
 	%D%/test-paths.sh \
 	%D%/test-files-away.sh \

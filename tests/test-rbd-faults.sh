@@ -44,7 +44,7 @@ done
 says_waiting() {
 	local status=0
 	"$top_builddir/rtrsctl" --socket "$tmp/control" check >"$tmp/check" || status=$?
-	[ $status -eq 2 ] && grep -E 'disk waits [0-9]+ s for its storage' "$tmp/check"
+	[ $status -ge 1 ] && grep -E 'disk waits [0-9]+ s for its storage' "$tmp/check"
 }
 osd_freeze
 frozen=$SECONDS

@@ -124,7 +124,8 @@ grep -q -x -E "RTRS UNKNOWN - .*: $tmp/drips: the program does not answer \| .*"
 wait_line "$tmp/drips.out" gone
 
 # Programs made by hand: {name: {session: states of paths}}; of several the worst counts.  A session
-# "sync failed" is an export, whose sync has failed.
+# "sync failed" is an export, whose sync has failed; "ages" are the ages of the oldest requests
+# of "good" and of all sessions, and the io-timeout, in ms.
 cat >"$tmp/programs.py" <<'END'
 import json, os, selectors, socket, sys
 directory, programs = sys.argv[1], json.loads(sys.argv[2])
@@ -135,10 +136,12 @@ for name, sessions in programs.items():
     os.chmod(directory + "/" + name, 0o600)
     s.listen(16)
     lost = sessions.pop("sync failed", [])
+    age, of_sessions, timeout = [ms * 10**6 for ms in sessions.pop("ages", [0, 0, 0])]
     answer = {"ok": True, "program": "rtrs-nbd", "name": name, "pid": 1, "exports": [
-        {"name": n, "sync_failed": n in lost} for n in ["good"] + lost], "sessions": [
+        {"name": n, "sync_failed": n in lost, "oldest_ns": 0 if n in lost else age}
+        for n in ["good"] + lost], "io_timeout_ns": timeout, "sessions": [
         {"name": n, "state": "up" if "connected" in states else "down",
-         "down_ns": 7 * 10**9, "devices": [],
+         "down_ns": 7 * 10**9, "oldest_ns": of_sessions, "devices": [],
          "paths": [{"name": "%s%d" % (n, i), "state": p} for i, p in enumerate(states)]}
         for n, states in sessions.items()]}
     waits.register(s, selectors.EVENT_READ, answer)
@@ -185,6 +188,29 @@ status=0
 cat "$tmp/status"
 grep -E '^d\|x .* sync failed ' "$tmp/status"
 must_fail grep -E '^good .* sync failed ' "$tmp/status"
+# The age of the oldest request: of an export, and else of a session.
+ages_are() { programs "{\"a\": {$up, \"ages\": [$1]}}"; }
+old='has a request that waits'
+ages_are "4999, 4999, 0"
+check_is 0 "RTRS OK - .*"
+ages_are "5000, 5000, 0"
+check_is 1 "RTRS WARNING - 1 session, 2 of 2 paths up: rtrs-nbd a: good $old 5 s \| .*"
+ages_are "29999, 29999, 0"
+check_is 1 "RTRS WARNING - .*: good $old 29 s \| .*"
+ages_are "30000, 30000, 0"
+check_is 2 "RTRS CRITICAL - .*: good $old 30 s \| .*"
+ages_are "10000, 10000, 20000"
+check_is 2 "RTRS CRITICAL - .*: good $old 10 s \| .*"
+ages_are "9999, 9999, 20000"
+check_is 1 "RTRS WARNING - .*: good $old 9 s \| .*"
+ages_are "4999, 4999, 2000"
+check_is 0 "RTRS OK - .*"
+ages_are "5000, 5000, 2000"
+check_is 2 "RTRS CRITICAL - .*: good $old 5 s \| .*"
+ages_are "29999, 29999, 120000"
+check_is 1 "RTRS WARNING - .*"
+ages_are "0, 30000, 0"
+check_is 2 "RTRS CRITICAL - .*: rtrs-nbd a: s $old 30 s \| .*"
 programs "{\"a\": {$up}, \"c\": {$degraded}}"
 # One program by name is not the worse for others.
 check_is 1 "RTRS WARNING - 1 session, .*" --name c

@@ -29,7 +29,6 @@ struct load_io {
 	struct list ready;
 	uint8_t *buf;
 	uint64_t block;
-	uint64_t began_ns;
 	unsigned dir;
 	uint32_t seq;			/* verify: of a write */
 };
@@ -124,7 +123,7 @@ static bool io_begin(struct load_io *io, uint64_t now_ns)
 			verify_fill(io->buf, l->conf.block, io_off(io),
 				    &(struct verify_id){ .writer = l->id.writer, .seq = io->seq });
 	}
-	io->began_ns = now_ns;
+	io->op.began_ns = now_ns;
 	dev_io_start(&io->op, l->h, io->dir == LOAD_READ ? RNBD_OP_READ : RNBD_OP_WRITE, flags,
 		     io->buf, l->conf.block, io_off(io), io_news);
 	return true;
@@ -168,7 +167,7 @@ static void io_end(struct load_io *io, uint64_t now_ns)
 	}
 	if (l->phase != LOAD_READS_BACK) {
 		l->side[io->dir].ios++;
-		lat_count(&l->side[io->dir].lat, now_ns - io->began_ns);
+		lat_count(&l->side[io->dir].lat, now_ns - io->op.began_ns);
 	}
 	if (!l->written)
 		return;

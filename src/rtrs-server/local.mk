@@ -157,6 +157,8 @@ rtrs_server_SOURCES = \
 	%D%/change/change-ctl.h \
 	%D%/confine.c \
 	%D%/confine.h \
+	%D%/ctl/srv-age.c \
+	%D%/ctl/srv-age.h \
 	%D%/ctl/srv-ctl-json.c \
 	%D%/ctl/srv-ctl-json.h \
 	%D%/ctl/srv-ctl.c \

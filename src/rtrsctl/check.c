@@ -102,10 +102,23 @@ static void check_clear(struct check *check, const char *program, const json_t *
 	}
 }
 
-static void check_export(struct check *check, const char *program, const json_t *ex)
+/* A request of @sess that is older than those of all exports. */
+static void check_requests(struct check *check, const char *program, const json_t *answer,
+			   const json_t *sess)
 {
 	char name[128], cell[TEXT_CELL], why[STATE_WHY];
-	enum health health = state_of_export(ex, cell, why);
+	enum health health = state_of_requests(answer, sess, cell, why);
+
+	text_safe(answer_string(sess, "name"), name, sizeof(name));
+	if (health != HEALTH_UP)
+		check_note(check, levels[health], "%s: %s %s", program, name, why);
+}
+
+static void check_export(struct check *check, const char *program, const json_t *answer,
+			 const json_t *ex)
+{
+	char name[128], cell[TEXT_CELL], why[STATE_WHY];
+	enum health health = state_of_export(answer, ex, cell, why);
 
 	text_safe(answer_string(ex, "name"), name, sizeof(name));
 	if (health != HEALTH_UP)
@@ -122,12 +135,13 @@ void check_add(struct check *check, const json_t *answer)
 	text_program(answer, program, sizeof(program));
 	check->programs++;
 	json_array_foreach(json_object_get(answer, "exports"), i, ex) {
-		check_export(check, program, ex);
+		check_export(check, program, answer, ex);
 	}
 	json_array_foreach(json_object_get(answer, "sessions"), i, sess) {
 		if (!state_is_user(sess))
 			continue;
 		check_session(check, program, sess);
+		check_requests(check, program, answer, sess);
 		if (tls_on)
 			check_clear(check, program, sess);
 	}

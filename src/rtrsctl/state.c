@@ -9,8 +9,10 @@
 #include "state.h"
 #include "util.h"
 
-/* A disk may take a second for an answer. */
-#define WAITS_NS 3000000000ull
+/* The age of the oldest request.  A disk may take a second for an answer. */
+#define AGE_SHOWN_NS 1000000000ull
+#define AGE_DEGRADED_NS 5000000000ull
+#define AGE_DOWN_NS 30000000000ull
 
 const char *state_duration(uint64_t ns, char *buf, size_t len)
 {
@@ -117,15 +119,47 @@ enum health state_of_session(const json_t *sess, char cell[TEXT_CELL])
 	return worst;
 }
 
-static bool storage_waits(const json_t *ex, char cell[TEXT_CELL])
+/* From which age on a request of the program @answer counts as lost: 30 s, or half of the time for
+ * which a client lets requests wait.  Without an io-timeout, and with 0, which is for requests
+ * without a path, requests on a path wait for ever. */
+static uint64_t age_down_ns(const json_t *answer)
 {
-	uint64_t ns = answer_number(ex, "waiting_ns");
+	uint64_t half_ns = answer_number(answer, "io_timeout_ns") / 2;
+
+	return half_ns ? MIN(half_ns, AGE_DOWN_NS) : AGE_DOWN_NS;
+}
+
+enum health state_of_age(const json_t *answer, const json_t *of, char cell[TEXT_CELL],
+			 char why[STATE_WHY])
+{
+	uint64_t storage_ns = answer_number(of, "waiting_ns");
+	uint64_t ns = MAX(answer_number(of, "oldest_ns"), storage_ns);
 	char time[32];
 
-	if (ns < WAITS_NS)
-		return false;
-	snprintf(cell, TEXT_CELL, "waits %s", state_duration(ns, time, sizeof(time)));
-	return true;
+	if (ns < AGE_SHOWN_NS)
+		return HEALTH_UP;
+	state_duration(ns, time, sizeof(time));
+	snprintf(cell, TEXT_CELL, "waits %s", time);
+	if (storage_ns >= AGE_SHOWN_NS)
+		snprintf(why, STATE_WHY, "waits %s for its storage", time);
+	else
+		snprintf(why, STATE_WHY, "has a request that waits %s", time);
+	return ns < AGE_DEGRADED_NS ? HEALTH_UP :
+		ns < age_down_ns(answer) ? HEALTH_DEGRADED : HEALTH_DOWN;
+}
+
+enum health state_of_requests(const json_t *answer, const json_t *sess, char cell[TEXT_CELL],
+			      char why[STATE_WHY])
+{
+	uint64_t oldest_ns = answer_number(sess, "oldest_ns");
+	json_t *ex;
+	size_t i;
+
+	json_array_foreach(json_object_get(answer, "exports"), i, ex) {
+		if (answer_number(ex, "oldest_ns") >= oldest_ns)
+			return HEALTH_UP;
+	}
+	return state_of_age(answer, sess, cell, why);
 }
 
 /* The path of @ex does not name what is open.  An export without users is opened again. */
@@ -155,7 +189,8 @@ static enum health health_of_storage(const json_t *ex, const char *storage, char
 	return HEALTH_DOWN;
 }
 
-enum health state_of_export(const json_t *ex, char cell[TEXT_CELL], char why[STATE_WHY])
+enum health state_of_export(const json_t *answer, const json_t *ex, char cell[TEXT_CELL],
+			    char why[STATE_WHY])
 {
 	const char *storage = answer_string(ex, "storage");
 	enum health health;
@@ -172,25 +207,24 @@ enum health state_of_export(const json_t *ex, char cell[TEXT_CELL], char why[STA
 		text_safe(storage, cell, TEXT_CELL);
 		return health;
 	}
-	if (!storage_waits(ex, cell))
-		return HEALTH_UP;
-	snprintf(why, STATE_WHY, "%.64s for its storage", cell);
-	return HEALTH_DOWN;
+	return state_of_age(answer, ex, cell, why);
 }
 
 enum health state_of_all(const json_t *answer)
 {
 	enum health worst = HEALTH_UP;
-	char cell[TEXT_CELL];
+	char cell[TEXT_CELL], why[STATE_WHY];
 	json_t *ex, *sess;
 	size_t i;
 
 	json_array_foreach(json_object_get(answer, "exports"), i, ex) {
-		worst = MAX(worst, state_of_export(ex, cell, NULL));
+		worst = MAX(worst, state_of_export(answer, ex, cell, why));
 	}
 	json_array_foreach(json_object_get(answer, "sessions"), i, sess) {
-		if (state_is_user(sess))
-			worst = MAX(worst, state_of_session(sess, cell));
+		if (!state_is_user(sess))
+			continue;
+		worst = MAX(worst, state_of_session(sess, cell));
+		worst = MAX(worst, state_of_requests(answer, sess, cell, why));
 	}
 	return worst;
 }

@@ -37,11 +37,20 @@ enum health state_of_session(const json_t *sess, char cell[TEXT_CELL]);
 /* Is @sess of interest? A session in set-up, and so without a name, is not; nor is a session
  * without any part but work of the storage. */
 bool state_is_user(const json_t *sess);
-/* The health of the export @ex, without sessions.  Unless it is HEALTH_UP, @cell has the reason:
- * "sync failed"; "waits 12 s", as no request is answered; "failed", "stale", "replaced" or
+/* The health of the export @ex of @answer, without sessions.  Unless it is HEALTH_UP, @cell has the
+ * reason: "sync failed"; "waits 12 s", as state_of_age(); "failed", "stale", "replaced" or
  * "unlinked" (man/rtrsctl.pod, OBJECTS).  @why: NULL, or room for the reason as words of a
  * sentence. */
-enum health state_of_export(const json_t *ex, char cell[TEXT_CELL], char why[STATE_WHY]);
+enum health state_of_export(const json_t *answer, const json_t *ex, char cell[TEXT_CELL],
+			    char why[STATE_WHY]);
+/* The health of @of, an export or a session of @answer, by the age of its oldest request.  From 1 s
+ * on @cell has the age, and @why as words of a sentence; from 5 s on @of is not HEALTH_UP. */
+enum health state_of_age(const json_t *answer, const json_t *of, char cell[TEXT_CELL],
+			 char why[STATE_WHY]);
+/* The health of the session @sess by a request that no export of @answer has: a message that opens
+ * an export, or the session itself. */
+enum health state_of_requests(const json_t *answer, const json_t *sess, char cell[TEXT_CELL],
+			      char why[STATE_WHY]);
 /* The health of all exports and sessions of @answer. */
 enum health state_of_all(const json_t *answer);
 

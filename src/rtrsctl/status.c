@@ -62,9 +62,9 @@ static void put_of_paths(const json_t *sess, const char *name, char cell[TEXT_CE
 }
 
 /* Write the state of @ex alone, if there is something to say. */
-static void put_export_state(const json_t *ex, char (*row)[TEXT_CELL])
+static void put_export_state(const struct table *t, const json_t *ex, char (*row)[TEXT_CELL])
 {
-	state_of_export(ex, row[COL_STATE], NULL);
+	state_of_export(t->after, ex, row[COL_STATE], NULL);
 }
 
 /* Write @sess to @row, and return its health with @dev. */
@@ -135,12 +135,12 @@ static void add_users(struct table *t, const json_t *ex)
 			text_safe(json_is_true(json_object_get(dev, "read_only")) ? "ro" :
 				  answer_string(dev, "access_mode"), row[COL_MODE], TEXT_CELL);
 			if (put_session(sess, dev, row) != HEALTH_DOWN)
-				put_export_state(ex, row);
+				put_export_state(t, ex, row);
 			first = false;
 		}
 	}
 	if (first)
-		put_export_state(ex, add_export_row(t, ex, true));
+		put_export_state(t, ex, add_export_row(t, ex, true));
 }
 
 /* The number of rows that status_print() makes at most. */

@@ -92,12 +92,12 @@ static struct top_row *row_add(struct sample *s, enum top_kind kind, const char 
 
 /* ---- kinds ---- */
 
-static void export_state(struct top_row *row, const json_t *ex)
+static void export_state(struct top_row *row, const json_t *answer, const json_t *ex)
 {
 	uint64_t users = answer_number(ex, "users");
 
-	row->health = state_of_export(ex, row->state, NULL);
-	if (row->health != HEALTH_UP)
+	row->health = state_of_export(answer, ex, row->state, NULL);
+	if (*row->state)
 		return;
 	if (users)
 		snprintf(row->state, TEXT_CELL, "%llu user%s", (unsigned long long)users,
@@ -112,7 +112,7 @@ static bool add_export(struct sample *s, const json_t *ex)
 	struct top_row *row = row_add(s, TOP_EXPORT, "", answer_string(ex, "name"), &sums);
 
 	if (row)
-		export_state(row, ex);
+		export_state(row, s->after, ex);
 	return row;
 }
 

@@ -458,3 +458,102 @@ Test(clt_op, nobody_overtakes_who_waits_for_a_permit)
 	bitmap_put(&sess_io.slots.permits, 2);
 	expect_all_free();
 }
+
+/* ---- ages ---- */
+
+static struct {
+	const void *of;
+	uint64_t began_ns;
+} told[32];
+static unsigned ntold;
+
+static void tell_age(void *arg, const void *of, uint64_t began_ns)
+{
+	told[ntold].of = of;
+	told[ntold++].began_ns = began_ns;
+}
+
+/* Expect that @op alone of all operations is told. */
+static void expect_told(const struct clt_op *op, const char *when)
+{
+	ntold = 0;
+	clt_io_each_age(&sess_io, tell_age, NULL);
+	cr_assert_geq(ntold, 1u, "%s: nothing is told", when);
+	for (unsigned i = 0; i < ntold; i++) {
+		cr_assert_eq(told[i].of, op->of, "%s", when);
+		cr_assert_eq(told[i].began_ns, op->began_ns, "%s", when);
+	}
+}
+
+static void expect_none_told(const char *when)
+{
+	ntold = 0;
+	clt_io_each_age(&sess_io, tell_age, NULL);
+	cr_assert_eq(ntold, 0u, "%s", when);
+}
+
+static void start_counted(struct clt_op *op, uint64_t began_ns)
+{
+	start(op, 512);
+	op->of = op;
+	op->began_ns = began_ns;
+}
+
+/* The age counts from the time when the user asked, wherever the operation is, until its end. */
+Test(clt_op, age_of_an_operation)
+{
+	struct clt_op op, uncounted;
+	struct clt_slot *uncounted_slot;
+
+	world(8, 4096);
+	start(&uncounted, 512);
+	cr_assert_not(clt_op_step(&uncounted));
+	uncounted_slot = queued[0];
+	expect_none_told("an operation without a time");
+	start_counted(&op, 4711);
+	cr_assert_not(clt_op_step(&op));
+	expect_told(&op, "in flight");
+	set_up(false);
+	answer(queued[1], CLT_AGAIN);
+	cr_assert_not(clt_op_step(&op));
+	expect_told(&op, "its path is lost");
+	nqueued = 0;
+	set_up(true);
+	cr_assert_not(clt_op_step(&op));
+	cr_assert_eq(nqueued, 1u);
+	expect_told(&op, "sent again");
+	answer(queued[0], 0);
+	expect_told(&op, "answered, and its owner has not looked");
+	cr_assert(clt_op_step(&op));
+	expect_none_told("at the end");
+	answer(uncounted_slot, 0);
+	cr_assert(clt_op_step(&uncounted));
+	expect_all_free();
+}
+
+Test(clt_op, age_of_an_operation_that_waits)
+{
+	struct clt_op op;
+
+	world(4, 4096);
+	set_up(false);
+	start_counted(&op, 4711);
+	cr_assert_not(clt_op_step(&op));
+	expect_told(&op, "without a path");
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(bitmap_get(&sess_io.slots.permits), (int)i);
+	set_up(true);
+	clt_slot_wake(&sess_io);
+	cr_assert_not(clt_op_step(&op));
+	expect_told(&op, "without a permit");
+	bitmap_put(&sess_io.slots.permits, 1);
+	clt_slot_regrant(&sess_io);
+	cr_assert_not(clt_op_step(&op));
+	expect_told(&op, "in flight");
+	answer(queued[0], 0);
+	cr_assert(clt_op_step(&op));
+	expect_none_told("at the end");
+	bitmap_put(&sess_io.slots.permits, 0);
+	bitmap_put(&sess_io.slots.permits, 2);
+	expect_all_free();
+}

@@ -149,8 +149,9 @@ static json_t *export_show(const struct dev *dev)
 {
 	const char *mode = dev_mode(dev) == RNBD_ACCESS_RO ? "ro" : "rw";
 
-	return json_pack("{s:I,s:o,s:i}", "size", (json_int_t)dev_size(dev),
-			 "mode", ctl_json_text(mode), "users", (int)dev_users(dev));
+	return json_pack("{s:I,s:o,s:i,s:I}", "size", (json_int_t)dev_size(dev),
+			 "mode", ctl_json_text(mode), "users", (int)dev_users(dev),
+			 "oldest_ns", (json_int_t)dev_stat_oldest_ns(dev));
 }
 
 /* The devices again, as exports of the front end. */
@@ -174,30 +175,31 @@ static json_t *exports_json(struct client *clt, enum clt_ctl_depth depth)
 
 /* ---- the program ---- */
 
-static json_t *sess_show(struct client *clt)
+static json_t *sess_show(struct client *clt, uint64_t oldest_ns)
 {
 	struct clt_sess *sess = &clt->sess;
 	const char *state = clt_sess_fsm.states[atomic_load(&sess->io.state)];
 	const char *policy = clt_pick_policies[atomic_load(&sess->io.policy)];
 
-	return json_pack("{s:o,s:o,s:I,s:I,s:o,s:i,s:I,s:o}", "uuid", uuid_json(sess->uuid),
+	return json_pack("{s:o,s:o,s:I,s:I,s:I,s:o,s:i,s:I,s:o}", "uuid", uuid_json(sess->uuid),
 			 "state", ctl_json_text(state),
 			 "up_ns", (json_int_t)clt_sess_up_ms(sess) * 1000000,
 			 "down_ns", (json_int_t)clt_sess_down_ms(sess) * 1000000,
+			 "oldest_ns", (json_int_t)oldest_ns,
 			 "policy", ctl_json_text(policy),
 			 "max_reconnect_attempts", sess->max_reconnect_attempts,
 			 "poll_us", (json_int_t)sess->io.poll_us,
 			 "devices", devs_json(clt));
 }
 
-static json_t *sess_json(struct client *clt, enum clt_ctl_depth depth)
+static json_t *sess_json(struct client *clt, enum clt_ctl_depth depth, uint64_t oldest_ns)
 {
 	struct clt_sess *sess = &clt->sess;
 	json_t *object = json_pack("{s:o,s:o}", "name", ctl_json_text(sess->name),
 				   "paths", paths_json(sess, depth));
 
 	if (depth >= CLT_CTL_SHOW)
-		object = ctl_json_with(object, sess_show(clt));
+		object = ctl_json_with(object, sess_show(clt, oldest_ns));
 	return object;
 }
 
@@ -238,18 +240,22 @@ static json_t *with_secrets(json_t *object, const struct clt_conf *conf)
 
 json_t *clt_ctl_json(struct client *clt, const struct clt_conf *conf, enum clt_ctl_depth depth)
 {
+	uint64_t timeout_ms = clt->sess.io_timeout_ms, oldest_ns = dev_stat_ages(clt);
 	json_t *object = json_pack("{s:o,s:o,s:i,s:o,s:[o]}",
 				   "program", ctl_json_text(conf->front->program),
 				   "name", ctl_json_text(program_name(clt, conf)),
 				   "pid", (int)getpid(),
 				   "exports", exports_json(clt, depth),
-				   "sessions", sess_json(clt, depth));
+				   "sessions", sess_json(clt, depth, oldest_ns));
 
 	if (depth >= CLT_CTL_SHOW)
 		object = ctl_json_with(object, json_pack("{s:o,s:i,s:I}",
 							 "version", ctl_json_text(PACKAGE_VERSION),
 							 "control_version", CTL_VERSION,
 							 "now_ns", (json_int_t)clock_now_ns()));
+	if (depth >= CLT_CTL_SHOW && timeout_ms != CLOCK_NEVER)
+		object = ctl_json_with(object, json_pack("{s:I}", "io_timeout_ns",
+							 (json_int_t)timeout_ms * 1000000));
 	if (depth >= CLT_CTL_SHOW)
 		object = with_secrets(object, conf);
 	return object;

@@ -51,6 +51,11 @@ static void read_session_ups(struct metric_out *out, const void *program)
 	metric_value(out, NULL, sess_of(program)->ups);
 }
 
+static void read_session_oldest(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, dev_stat_ages(client_of(program)));
+}
+
 static unsigned waits_for_path(struct clt_io *io)
 {
 	unsigned n = 0;
@@ -219,6 +224,16 @@ static void read_export_state(struct metric_out *out, const void *program)
 						{ "state", dev_state_name(dev) }), 1);
 }
 
+static void read_export_oldest(struct metric_out *out, const void *program)
+{
+	struct dev *dev;
+
+	dev_stat_ages(client_of(program));
+	named_dev_for_each(dev, client_of(program))
+		metric_value(out, METRIC_LABELS({ "export", dev_name(dev) }),
+			     dev_stat_oldest_ns(dev));
+}
+
 static void read_export_wait(struct metric_out *out, const void *program)
 {
 	struct dev *dev;
@@ -256,6 +271,9 @@ static const struct metric rows[] = {
 	  .help = "How long requests have had no path." },
 	{ .name = "rtrs_client_session_ups", .type = METRIC_COUNTER, .read = read_session_ups,
 	  .help = "How often a path came up while no other path was up." },
+	{ .name = "rtrs_client_session_oldest_request_seconds", .type = METRIC_GAUGE,
+	  .unit = METRIC_SECONDS, .read = read_session_oldest,
+	  .help = "Age of the oldest request that has not ended, of users and of the client." },
 	{ .name = "rtrs_client_waiting_requests", .type = METRIC_GAUGE, .read = read_waiting,
 	  .help = "Requests that wait for a path, or for one of the permits of the session." },
 	{ .name = "rtrs_client_paths", .type = METRIC_GAUGE, .read = read_paths,
@@ -307,6 +325,9 @@ static const struct metric rows[] = {
 	  .help = "Users of the front end that have the export open." },
 	{ .name = "rtrs_client_export_state", .type = METRIC_GAUGE, .read = read_export_state,
 	  .help = "1, with the state of the export as a label." },
+	{ .name = "rtrs_client_export_oldest_request_seconds", .type = METRIC_GAUGE,
+	  .unit = METRIC_SECONDS, .read = read_export_oldest,
+	  .help = "Age of the oldest request to the export that has not ended." },
 	{ .name = "rtrs_client_export_io_bytes", .type = METRIC_COUNTER, .unit = METRIC_BYTES,
 	  .read = read_export_io, .what = METRIC_IO_BYTES,
 	  .help = "Bytes of requests that succeeded." },

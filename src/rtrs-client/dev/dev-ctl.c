@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "clock.h"
 #include "dev-priv.h"
 
 static size_t ctl_encode(const struct clt_op *op, uint64_t off, uint32_t len, uint32_t tag,
@@ -108,6 +109,8 @@ void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_
 	op->encode = ctl_encode;
 	op->ready = ctl_ready;
 	op->lost = ctl_lost;
+	op->of = ctl->dev;
+	op->began_ns = clock_measure_ns();
 	clt_op_start(op, ctl_wake);
 	if (clt_op_is_handshake(op))
 		loop_post(ctl->clt->sess.loop, &ctl->step_msg);

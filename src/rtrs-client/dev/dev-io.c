@@ -5,6 +5,7 @@
  * Owns nothing; any thread; a device is held by the caller's reference.  No function blocks. */
 #include <errno.h>
 
+#include "clock.h"
 #include "dev-priv.h"
 #include "log.h"
 
@@ -117,6 +118,8 @@ static void io_start(struct dev_io *op, struct dev *dev, struct dev_handle *h, e
 		.part_max = part_max(dev, what),
 		.user = h ? h->user : 0,
 		.hint = clt_io_hint(&dev->clt->sess.io),
+		.of = dev,
+		.began_ns = op->began_ns,
 		.encode = io_encode,
 		.ready = io_ready,
 		.gave_up = io_gave_up,
@@ -193,6 +196,7 @@ int dev_io_end_untold(struct dev_io *op)
 void dev_io_extents_start(struct dev_io *op, struct dev *dev, void *answer, uint32_t room,
 			  uint64_t off, void (*fn)(struct clt_waiter *w))
 {
+	op->began_ns = clock_measure_ns();
 	io_start(op, dev, NULL, RNBD_OP_EXTENTS, RNBD_F_SYNC, answer, room, off, fn);
 }
 

@@ -71,6 +71,7 @@ struct dev {
 	struct loop_msg given_up_msg;
 	uint64_t lost_since_ms;
 	struct dev_stat stat_base;	/* at the last reset */
+	uint64_t oldest_ns;		/* dev_stat_ages() */
 
 	struct dev_stat_shard stat[DEV_STAT_SHARDS];
 };

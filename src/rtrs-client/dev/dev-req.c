@@ -106,7 +106,7 @@ static void req_done(struct dev_req *q, int status)
 	q->status = status;
 	q->stage = DEV_REQ_DONE;
 	dev_stat_count(q->h->dev->stat, stat_hint(q->h->dev), q->what, status, q->len,
-		       clock_measure_ns() - q->began_ns);
+		       clock_measure_ns() - q->io.began_ns);
 }
 
 /* FUA of a discard. */
@@ -228,7 +228,7 @@ static void req_init(struct dev_req *q, struct dev_handle *h, enum io_stat_op wh
 	q->buf = buf;
 	q->begin = off;
 	q->len = len;
-	q->began_ns = clock_measure_ns();
+	q->io.began_ns = clock_measure_ns();
 	q->block = NULL;
 	q->epoch = UINT32_MAX;
 	q->loss = DEV_REQ_NO_LOSS;

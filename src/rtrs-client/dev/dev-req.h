@@ -46,7 +46,6 @@ struct dev_req {
 	uint32_t flags;			/* RNBD_F_* */
 	uint8_t *buf;			/* NULL: none */
 	uint64_t begin, len;		/* as asked for */
-	uint64_t began_ns;
 	int status;
 	enum { DEV_REQ_NO_LOSS, DEV_REQ_TELLS_LOSS } loss;	/* of the end */
 	struct dev_pieces pieces;

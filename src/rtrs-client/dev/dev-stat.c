@@ -2,6 +2,7 @@
 /* Adds shards up.  Owns nothing. */
 #include <string.h>
 
+#include "clock.h"
 #include "dev-priv.h"
 
 static void count_add(struct io_stat_count *to, const struct dev_stat_count *from)
@@ -33,4 +34,37 @@ void dev_stat_get(const struct dev *dev, struct dev_stat *sum)
 void dev_stat_reset(struct dev *dev)
 {
 	dev_stat_ever(dev, &dev->stat_base);
+}
+
+/* ---- ages ---- */
+
+struct ages {
+	uint64_t now_ns, oldest_ns;
+};
+
+static void age_found(void *arg, const void *of, uint64_t began_ns)
+{
+	struct dev *dev = (struct dev *)of;	/* NULL: a message of the session */
+	struct ages *ages = arg;
+	uint64_t ns = began_ns < ages->now_ns ? ages->now_ns - began_ns : 0;
+
+	ages->oldest_ns = MAX(ages->oldest_ns, ns);
+	if (dev)
+		dev->oldest_ns = MAX(dev->oldest_ns, ns);
+}
+
+uint64_t dev_stat_ages(struct client *clt)
+{
+	struct ages ages = { .now_ns = clock_measure_ns() };
+	struct dev *dev;
+
+	dev_for_each(dev, clt)
+		dev->oldest_ns = 0;
+	clt_io_each_age(&clt->sess.io, age_found, &ages);
+	return ages.oldest_ns;
+}
+
+uint64_t dev_stat_oldest_ns(const struct dev *dev)
+{
+	return dev->oldest_ns;
 }

@@ -11,6 +11,7 @@
 
 #include "io-stat.h"
 
+struct client;
 struct dev;
 
 #define DEV_STAT_SHARDS 16
@@ -58,5 +59,12 @@ void dev_stat_ever(const struct dev *dev, struct dev_stat *sum);
 void dev_stat_get(const struct dev *dev, struct dev_stat *sum);
 /* Begin to count anew. */
 void dev_stat_reset(struct dev *dev);
+
+/* Look at the requests that have not ended, of users and of the client itself.  Returns the age of
+ * the oldest of the session; dev_stat_oldest_ns() has the oldest of each device.  0: there is none.
+ * The age counts from the time when the user asked, across lost paths. */
+uint64_t dev_stat_ages(struct client *clt);
+/* What dev_stat_ages() has found for @dev. */
+uint64_t dev_stat_oldest_ns(const struct dev *dev);
 
 #endif

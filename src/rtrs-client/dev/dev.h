@@ -99,6 +99,8 @@ struct dev_io {
 	enum rnbd_io_op op;
 	uint32_t flags;			/* RNBD_F_* */
 	uint64_t off;			/* bytes; multiple of RNBD_SECTOR_SIZE, and so the length */
+	uint64_t began_ns;		/* clock_measure_ns() when the user asked; set before the
+					 * start */
 	uint32_t span;			/* EXTENTS: bytes from off on that are asked about; set
 					 * before the start */
 	struct dev_cover cover;		/* private; of a FLUSH, or with FUA */

@@ -34,6 +34,10 @@ struct clt_slot {
 	unsigned epoch;			/* of the session at the post */
 	unsigned nsent;			/* of the connection at the post */
 	uint64_t sent_ms;		/* time of the last post */
+	/* clt_op.of and clt_op.began_ns, for clt_io_each_age() on another thread; 0: no operation
+	 * that counts */
+	_Atomic(const void *) of;
+	atomic_ullong began_ns;
 	/* Grows each time something is sent under this buf_id, in serial number arithmetic and
 	 * without 0.  The server tells by the tag which of two copies, from two paths, is the older
 	 * (doc/decisions.md D6). */
@@ -107,6 +111,8 @@ static inline struct clt_slot *clt_slot_get(struct clt_op *op)
 		slot = clt_slot_line(op);
 	if (slot) {
 		slot->op = op;
+		atomic_store_explicit(&slot->of, op->of, memory_order_release);
+		atomic_store_explicit(&slot->began_ns, op->began_ns, memory_order_release);
 		slot->status = 0;
 		slot->posted = false;
 	}

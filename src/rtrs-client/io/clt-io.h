@@ -419,6 +419,9 @@ struct clt_op {
 					 * any user's */
 	unsigned hint;			/* clt_io_hint(): spreads operations over the connections of
 					 * the owner's loop */
+	const void *of;			/* clt_io_each_age() tells it; lives as long as @op */
+	uint64_t began_ns;		/* clock_measure_ns() when the user asked; 0:
+					 * clt_io_each_age() leaves @op out */
 	/* Write the user message for the part [off, off + len) to @usr[RTRS_USR_MAX]; returns the
 	 * length.  Under the send lock, each time the part is sent; @tag grows. */
 	size_t (*encode)(const struct clt_op *op, uint64_t off, uint32_t len, uint32_t tag,
@@ -474,5 +477,13 @@ void clt_op_start(struct clt_op *op, void (*fn)(struct clt_waiter *w));
 bool clt_op_step(struct clt_op *op);
 /* Step @op until @op is done; blocks.  On the thread that has started @op. */
 void clt_op_run(struct clt_op *op);
+
+/* Call @fn with clt_op.of and clt_op.began_ns for each operation that has not ended: in flight, to
+ * be sent again, or waiting for a path or a permit.  @fn runs under io->lock, several times for an
+ * operation of several parts, and maybe not for one that moves from one place to the next.  An
+ * operation writes nothing for this but its own slots.  Service thread: what an operation is of
+ * must not end meanwhile. */
+void clt_io_each_age(struct clt_io *io, void (*fn)(void *arg, const void *of, uint64_t began_ns),
+		     void *arg);
 
 #endif

@@ -43,6 +43,7 @@ static void op_put(struct clt_op *op, struct clt_slot *slot)
 {
 	if (slot->posted && op->gave_up)
 		op->gave_up(op, slot->epoch);
+	atomic_store_explicit(&slot->began_ns, 0, memory_order_release);
 	clt_slot_put(op->io, slot);
 }
 

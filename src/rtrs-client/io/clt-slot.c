@@ -252,3 +252,40 @@ void clt_slot_leave(struct clt_op *op)
 		granted = next;
 	}
 }
+
+/* ---- ages ---- */
+
+/* The time of the operation that has @slot, and in @of what the operation is of; 0: none. */
+static uint64_t slot_age(const struct clt_slot *slot, const void **of)
+{
+	uint64_t began_ns = atomic_load_explicit(&slot->began_ns, memory_order_acquire);
+
+	*of = atomic_load_explicit(&slot->of, memory_order_acquire);
+	/* RACE: the slot may have gone to another operation in between. */
+	return atomic_load_explicit(&slot->began_ns, memory_order_relaxed) == began_ns ? began_ns :
+		0;
+}
+
+void clt_io_each_age(struct clt_io *io, void (*fn)(void *arg, const void *of, uint64_t began_ns),
+		     void *arg)
+{
+	const struct clt_slot_table *s = &io->slots;
+	const struct clt_op *op;
+
+	LOCK_SCOPE(&io->lock);
+	for (unsigned i = 0; s->slot && i <= s->n; i++) {
+		const void *of;
+		uint64_t began_ns = slot_age(&s->slot[i], &of);
+
+		if (began_ns)
+			fn(arg, of, began_ns);
+	}
+	list_for_each(op, &io->permit_waiters, permit_link) {
+		if (op->began_ns)
+			fn(arg, op->of, op->began_ns);
+	}
+	list_for_each(op, &io->up_waiters, up_link) {
+		if (op->began_ns)
+			fn(arg, op->of, op->began_ns);
+	}
+}

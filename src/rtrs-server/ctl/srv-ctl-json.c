@@ -19,6 +19,7 @@
 #include "exports.h"
 #include "fab-certs.h"
 #include "fab-tls.h"
+#include "srv-age.h"
 #include "srv-allow.h"
 #include "srv-con.h"
 #include "srv-ctl-json.h"
@@ -91,7 +92,7 @@ static json_t *srv_json_export_show(const struct export *ex)
 {
 	int error = export_sync_error(ex);
 
-	return json_pack("{s:o,s:o,s:I,s:o,s:o,s:b,s:b,s:o,s:b,s:I,s:i,s:i,s:i}",
+	return json_pack("{s:o,s:o,s:I,s:o,s:o,s:b,s:b,s:o,s:b,s:I,s:I,s:i,s:i,s:i}",
 			 "storage", ctl_json_text(export_retry_word(ex)),
 			 "path", ex->driver->prefix ? ctl_json_text(ex->path) :
 				 ctl_path_json(ex->path),
@@ -103,6 +104,7 @@ static json_t *srv_json_export_show(const struct export *ex)
 			 "ana_state", ctl_json_text(store_lead_word(ex->store)),
 			 "sync_failed", error != 0,
 			 "waiting_ns", (json_int_t)export_waits_ns(ex),
+			 "oldest_ns", (json_int_t)srv_age_of(ex),
 			 "block_size", (int)ex->geometry.logical_block_size,
 			 "users", (int)ex->store->users,
 			 "writers", (int)ex->store->writers);
@@ -295,12 +297,13 @@ static json_t *srv_json_sess(const struct srv_sess *sess, enum srv_ctl_depth dep
 	const char *state = srv_sess_state(sess, &down_ms);
 
 	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(object, json_pack("{s:o,s:o,s:I,s:I,s:o,s:b,s:o}",
+		object = ctl_json_with(object, json_pack("{s:o,s:o,s:I,s:I,s:I,s:o,s:b,s:o}",
 						"uuid", srv_json_uuid(sess->uuid),
 						"state", ctl_json_text(state),
 						"up_ns",
 						(json_int_t)srv_sess_up_ms(sess) * 1000000,
 						"down_ns", (json_int_t)down_ms * 1000000,
+						"oldest_ns", (json_int_t)sess->oldest_ns,
 						"client", srv_json_address(&sess->client),
 						"resends", srv_rnbd_sess(sess)->resends,
 						"devices", srv_json_devs(sess)));
@@ -349,12 +352,14 @@ static json_t *srv_json_listeners(const struct srv *srv)
 
 json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
 {
-	json_t *object = json_pack("{s:o,s:o,s:i,s:o,s:o}", "program", ctl_json_text("rtrs-server"),
-				   "name", ctl_json_text(srv->conf->name),
-				   "pid", (int)getpid(),
-				   "exports", srv_json_exports(srv, depth),
-				   "sessions", srv_json_sessions(srv, depth));
+	json_t *object;
 
+	srv_age_look(srv);
+	object = json_pack("{s:o,s:o,s:i,s:o,s:o}", "program", ctl_json_text("rtrs-server"),
+			   "name", ctl_json_text(srv->conf->name),
+			   "pid", (int)getpid(),
+			   "exports", srv_json_exports(srv, depth),
+			   "sessions", srv_json_sessions(srv, depth));
 	if (depth >= SRV_CTL_SHOW)
 		object = ctl_json_with(object, json_pack("{s:o,s:i,s:o,s:o,s:i,s:i,s:I,s:I}",
 						"version", ctl_json_text(PACKAGE_VERSION),

@@ -10,6 +10,7 @@
 #include "export.h"
 #include "exports.h"
 #include "log.h"
+#include "srv-age.h"
 #include "srv-con.h"
 #include "srv-ctl-json.h"
 #include "srv-export-stat.h"
@@ -131,6 +132,15 @@ static void read_export_waits(struct metric_out *out, const void *program)
 
 	for_each_export(ex, program)
 		metric_value(out, METRIC_LABELS({ "export", ex->name }), export_waits_ns(ex));
+}
+
+static void read_export_oldest(struct metric_out *out, const void *program)
+{
+	const struct export *ex;
+
+	srv_age_look(srv_of(program));
+	for_each_export(ex, program)
+		metric_value(out, METRIC_LABELS({ "export", ex->name }), srv_age_of(ex));
 }
 
 static void read_export_io(struct metric_out *out, const void *program)
@@ -325,6 +335,11 @@ static void read_inflight(struct metric_out *out, const void *program)
 	metric_value(out, NULL, n);
 }
 
+static void read_oldest(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, srv_age_look(srv_of(program)));
+}
+
 static unsigned list_length(const struct list *list)
 {
 	unsigned n = 0;
@@ -381,6 +396,9 @@ static const struct metric rows[] = {
 	{ .name = "rtrs_server_export_waiting_seconds", .type = METRIC_GAUGE,
 	  .unit = METRIC_SECONDS, .read = read_export_waits,
 	  .help = "Time for which the storage has answered no request, while it has some." },
+	{ .name = "rtrs_server_export_oldest_request_seconds", .type = METRIC_GAUGE,
+	  .unit = METRIC_SECONDS, .read = read_export_oldest,
+	  .help = "Age of the oldest request to the export that is not answered." },
 	{ .name = "rtrs_server_export_io_bytes", .type = METRIC_COUNTER, .unit = METRIC_BYTES,
 	  .read = read_export_io, .what = METRIC_IO_BYTES,
 	  .help = "Bytes of requests that succeeded." },
@@ -418,6 +436,9 @@ static const struct metric rows[] = {
 	  .help = "Keys of memory that end with their request, of all paths." },
 	{ .name = "rtrs_server_inflight_requests", .type = METRIC_GAUGE, .read = read_inflight,
 	  .help = "Requests that have arrived and are not answered." },
+	{ .name = "rtrs_server_oldest_request_seconds", .type = METRIC_GAUGE,
+	  .unit = METRIC_SECONDS, .read = read_oldest,
+	  .help = "Age of the oldest request of all clients that is not answered." },
 	{ .name = "rtrs_server_waiting_requests", .type = METRIC_GAUGE, .read = read_waiting,
 	  .help = "Connections that wait for the end of their former path, and requests that "
 		  "wait for an export to be closed or for a size." },

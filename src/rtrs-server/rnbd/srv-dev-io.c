@@ -35,6 +35,8 @@ static void srv_io_end(struct srv_rnbd_req *req, int status)
 {
 	struct srv_dev *dev = req->dev;
 
+	/* ORDER: before the device, and so the export, can go. */
+	atomic_store_explicit(&req->base.of, NULL, memory_order_relaxed);
 	if (dev && srv_dev_put(dev))
 		srv_post_control(req->base.path->srv, &dev->quiet_msg);
 	req->dev = NULL;
@@ -229,6 +231,7 @@ void srv_dev_io_start(struct srv_req *base)
 	}
 	req->io.ex = req->dev->ex;
 	base->op_stat = srv_export_stat_here(thread, req->io.ex);
+	atomic_store_explicit(&base->of, req->io.ex, memory_order_release);
 	rc = srv_dev_io_check(req->dev->ex, req->dev->mode, &io);
 	if (rc != -EIO) {
 		srv_io_go(req, &io, rc);

@@ -166,7 +166,7 @@ static void req_arrived(struct srv_con *con, uint32_t payload, uint32_t byte_len
 	req->op_stat = NULL;
 	if (!con->now_ns)
 		con->now_ns = clock_now_ns();
-	req->arrived_ns = con->now_ns;
+	atomic_store_explicit(&req->arrived_ns, con->now_ns, memory_order_release);
 	counter_add(&con->inflight, 1);
 	if (path->chunks.invalidate == SRV_INVALIDATE_ALWAYS)
 		srv_key_revoke(req);
@@ -274,6 +274,7 @@ static struct ibv_send_wr *req_response(struct srv_req *req, struct srv_reply *r
 	struct ibv_send_wr *first = srv_con_dead(req->con) ? NULL : req_answer(req, reply);
 
 	PROBE3(request__stage, req, req->buf_id, SRV_REQ_IDLE);
+	atomic_store_explicit(&req->arrived_ns, 0, memory_order_release);
 	/* ORDER: all of @req has been read; the answer is not posted yet, so the client cannot have
 	 * begun to use the chunk again. */
 	atomic_store_explicit(&req->stage, SRV_REQ_IDLE, memory_order_release);
@@ -283,7 +284,7 @@ static struct ibv_send_wr *req_response(struct srv_req *req, struct srv_reply *r
 /* Count @req, which is answered at @now_ns, unless @req was never known to be IO. */
 static void req_count(const struct srv_req *req, uint64_t now_ns)
 {
-	uint64_t ns = now_ns - req->arrived_ns;
+	uint64_t ns = now_ns - atomic_load_explicit(&req->arrived_ns, memory_order_relaxed);
 
 	if (req->op == IO_STAT_NOPS)
 		return;

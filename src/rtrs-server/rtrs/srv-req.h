@@ -77,7 +77,10 @@ struct srv_req {
 	uint32_t op_len;
 	struct io_stat *op_stat;	/* of the request's thread; counts the request, too; NULL:
 					 * none */
-	uint64_t arrived_ns;
+	/* Written by the owner, and read by srv_req_look() at any time. */
+	_Atomic(uint64_t) arrived_ns;	/* 0: answered */
+	_Atomic(const void *) of;	/* of srv_ops: what the request works on, which does not end
+					 * before; NULL: nothing, or nothing any more */
 	struct rtrs_req rtrs;
 	uint8_t hdr[RTRS_HDR_MAX];	/* copy of the headers; rtrs.usr points here */
 };
@@ -123,6 +126,17 @@ static inline void srv_req_enter(struct srv_req *req, enum srv_req_stage stage)
 {
 	PROBE3(request__stage, req, req->buf_id, stage);
 	atomic_store_explicit(&req->stage, stage, memory_order_relaxed);
+}
+
+/* When @req has arrived, and in @of what the request works on; 0: the client has the chunk.
+ * Control thread. */
+static inline uint64_t srv_req_look(const struct srv_req *req, const void **of)
+{
+	uint64_t at_ns = atomic_load_explicit(&req->arrived_ns, memory_order_acquire);
+
+	*of = atomic_load_explicit(&req->of, memory_order_acquire);
+	/* RACE: another request may have come in between. */
+	return atomic_load_explicit(&req->arrived_ns, memory_order_relaxed) == at_ns ? at_ns : 0;
 }
 
 /* Send @req home, to the thread of the connection; the stage says which function runs.  Any
