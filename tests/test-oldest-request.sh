@@ -60,6 +60,7 @@ client() {
 	import os, time
 	while not os.path.exists("$tmp/$name.go"):
 	    $command
+	    open("$tmp/$name.busy", "w").close()
 	open("$tmp/$name.idle", "w").close()
 	while not os.path.exists("$tmp/hold"):
 	    time.sleep(0.02)
@@ -70,6 +71,8 @@ client "$patient_uri" patient "h.flush()" &
 patient_client=$!
 client "$uri" hasty "h.pread(4096, 0)" &
 hasty_client=$!
+wait_until "a busy client" test -e "$tmp/patient.busy"
+wait_until "the other one" test -e "$tmp/hasty.busy"
 for ((i = 0; i < 10; i++)); do
 	must_be 0 '^RTRS OK '
 done
