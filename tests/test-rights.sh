@@ -217,11 +217,22 @@ has old-gw2 two yes
 "${ctl[@]}" clients >"$tmp/clients"
 grep -E '^old-gw1 .* two \(ro, not allowed\) ' "$tmp/clients"
 grep -E '^old-gw2 .* two \(ro\) ' "$tmp/clients"
+outside=': old-gw1 has two open, and its lists do not allow that any more '
+# is_outside STATUS: "rtrsctl check" ends so
+is_outside() {
+	local status=0
+	"${ctl[@]}" check >"$tmp/check" || status=$?
+	[ $status -eq "$1" ] || fail "status $status: $(cat "$tmp/check")"
+}
+is_outside 1
+grep -F "$outside" "$tmp/check"
 expect_failure 1 "no client 'psk:gw3' has export 'two' open: expected .* of one of .*old-gw[12]" \
 	"${ctl[@]}" export kick two psk:gw3
 expect_failure 1 "no session has export 'one' open" "${ctl[@]}" export kick one psk:gw1
 "${ctl[@]}" export kick two psk:gw1
 wait_line "$log" 'old-gw1: device [0-9]+ of two is taken away: kicked by rtrsctl'
+"${ctl[@]}" check >"$tmp/check" || true
+must_fail grep -F "$outside" "$tmp/check"
 wait_until "gw1 has lost it" test -e "$tmp/gw1.gone"
 sock=$gw1_sock
 must_fail opens two

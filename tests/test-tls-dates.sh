@@ -66,6 +66,19 @@ certificate "$tmp/pki" server "${server_words[@]}" "$(days 15)"
 reload
 check_is 0 '^RTRS OK - '
 
+# One that is for later: an administrator was early, or a clock is wrong.
+future=('activation_date = "2100-01-02 00:00:00"' 'expiration_date = "2100-03-01 00:00:00"')
+certificate "$tmp/pki" server "${server_words[@]}" "${future[@]}"
+reload
+not_yet='server-cert.pem is not valid before 2100-01-02'
+check_is 2 "CRITICAL - .*: rtrs-server .*: tls-certificates: $not_yet, whoever verifies refuses new"
+wait_line "$server_log" "$not_yet: whoever verifies refuses new"
+"$rtrsctl" --server show >"$tmp/show"
+grep -qx '  tls_certificates_begin' "$tmp/show"
+certificate "$tmp/pki" server "${server_words[@]}" "$(days 15)"
+reload
+check_is 0 '^RTRS OK - '
+
 # Of several authorities the last one counts: the next one stands beside the one of today.
 authority "$tmp/next" "$(days 10)"
 cat "$tmp/next/ca-cert.pem" >>"$tmp/pki/ca-cert.pem"

@@ -54,6 +54,22 @@ static void check_file(struct check *check, const struct secrets_of *of, const j
 			   text_safe(file, name, sizeof(name)), why);
 }
 
+/* A certificate for later was put in place too early, or the clock of a machine is wrong. */
+static void check_begin(struct check *check, const struct secrets_of *of, const json_t *secrets,
+			const char *option)
+{
+	const json_t *begin = json_object_get(secrets, "tls_certificates_begin");
+	time_t at = (time_t)answer_number(begin, "time");
+	char file[64], date[16];
+
+	if (!begin || at <= time(NULL))
+		return;
+	text_safe(answer_string(begin, "file"), file, sizeof(file));
+	text_date(at, date, sizeof(date));
+	check_note(check, CHECK_CRITICAL, "%s: %s: %s is not valid before %s, whoever verifies "
+		   "refuses new connections", of->program, option, file, date);
+}
+
 /* Connections that are there go on behind the end of a certificate; a path that is lost does not
  * come back. */
 static void check_certificates(struct check *check, const struct secrets_of *of,
@@ -63,6 +79,7 @@ static void check_certificates(struct check *check, const struct secrets_of *of,
 	time_t at = (time_t)answer_number(end, "time"), now = time(NULL);
 	char file[64], date[16];
 
+	check_begin(check, of, secrets, option);
 	if (!end || at > now + (time_t)CHECK_CERTS_DAYS * DAY_S)
 		return;
 	text_safe(answer_string(end, "file"), file, sizeof(file));

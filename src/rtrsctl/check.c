@@ -102,6 +102,24 @@ static void check_clear(struct check *check, const char *program, const json_t *
 	}
 }
 
+/* The lists of an export that @sess has open would not let @sess open the export so now: the lists
+ * were changed, and the session was not (rtrsctl export kick). */
+static void check_allowed(struct check *check, const char *program, const json_t *sess)
+{
+	char name[128], export[128];
+	json_t *dev;
+	size_t i;
+
+	text_safe(answer_string(sess, "name"), name, sizeof(name));
+	json_array_foreach(json_object_get(sess, "devices"), i, dev) {
+		if (state_dev_allowed(dev))
+			continue;
+		text_safe(answer_string(dev, "export"), export, sizeof(export));
+		check_note(check, CHECK_WARNING, "%s: %s has %s open, and its lists do not allow "
+			   "that any more", program, name, export);
+	}
+}
+
 /* A request of @sess that is older than those of all exports. */
 static void check_requests(struct check *check, const char *program, const json_t *answer,
 			   const json_t *sess)
@@ -142,6 +160,7 @@ void check_add(struct check *check, const json_t *answer)
 			continue;
 		check_session(check, program, sess);
 		check_requests(check, program, answer, sess);
+		check_allowed(check, program, sess);
 		if (tls_on)
 			check_clear(check, program, sess);
 	}

@@ -72,13 +72,6 @@ static bool key_age(const json_t *sess, uint64_t *ns)
 	return any;
 }
 
-/* True if the rules of the export would let the client open @dev so now.  A server of before does
- * not tell. */
-static bool is_allowed(const json_t *dev)
-{
-	return !json_is_false(json_object_get(dev, "allowed"));
-}
-
 /* The exports open in @sess: [{"export": "disk0", "mode": "rw", "allowed": true}]. */
 static json_t *exports_of(const json_t *sess)
 {
@@ -89,7 +82,7 @@ static json_t *exports_of(const json_t *sess)
 		json_array_append_new(exports, json_pack("{s:o,s:o,s:b}", "export",
 				      ctl_json_text(answer_string(dev, "export")), "mode",
 				      ctl_json_text(device_mode(dev)), "allowed",
-				      is_allowed(dev)));
+				      state_dev_allowed(dev)));
 	}
 	return exports;
 }
@@ -165,7 +158,7 @@ static void put_exports(const json_t *sess, char cell[TEXT_CELL])
 
 	json_array_foreach(json_object_get(sess, "devices"), i, dev) {
 		snprintf(text, sizeof(text), "%s (%s%s)", answer_string(dev, "export"),
-			 device_mode(dev), is_allowed(dev) ? "" : ", not allowed");
+			 device_mode(dev), state_dev_allowed(dev) ? "" : ", not allowed");
 		put_item(cell, text, &left);
 	}
 	put_list_end(cell, left);

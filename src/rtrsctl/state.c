@@ -95,6 +95,11 @@ enum health state_tell(const json_t *sess, const json_t *dev, char cell[TEXT_CEL
 	return HEALTH_UP;
 }
 
+bool state_dev_allowed(const json_t *dev)
+{
+	return !json_is_false(json_object_get(dev, "allowed"));
+}
+
 bool state_is_user(const json_t *sess)
 {
 	return strcmp(answer_string(sess, "name"), "-") &&
@@ -189,6 +194,22 @@ static enum health health_of_storage(const json_t *ex, const char *storage, char
 	return HEALTH_DOWN;
 }
 
+/* The health of @ex by @failed, the writes that have failed since the last one that succeeded. */
+static enum health health_of_writes(const json_t *failed, char cell[TEXT_CELL],
+				    char why[STATE_WHY])
+{
+	char error[128], since[32];
+
+	if (!failed)
+		return HEALTH_UP;
+	snprintf(cell, TEXT_CELL, "writes fail");
+	text_safe(answer_string(failed, "error"), error, sizeof(error));
+	state_duration(answer_number(failed, "since_ns"), since, sizeof(since));
+	snprintf(why, STATE_WHY, "fails each write: %s (%llu since %s)", error,
+		 (unsigned long long)answer_number(failed, "count"), since);
+	return HEALTH_DOWN;
+}
+
 enum health state_of_export(const json_t *answer, const json_t *ex, char cell[TEXT_CELL],
 			    char why[STATE_WHY])
 {
@@ -207,7 +228,8 @@ enum health state_of_export(const json_t *answer, const json_t *ex, char cell[TE
 		text_safe(storage, cell, TEXT_CELL);
 		return health;
 	}
-	return state_of_age(answer, ex, cell, why);
+	health = health_of_writes(json_object_get(ex, "writes_failed"), cell, why);
+	return health != HEALTH_UP ? health : state_of_age(answer, ex, cell, why);
 }
 
 enum health state_of_all(const json_t *answer)

@@ -32,14 +32,17 @@ bool state_path_works(const json_t *path);
 struct state_paths state_paths(const json_t *sess);
 /* Write the state of @sess, and of the device @dev, unless NULL, to @cell: "up" for HEALTH_UP. */
 enum health state_tell(const json_t *sess, const json_t *dev, char cell[TEXT_CELL]);
+/* True if the rules of the export would let the client open @dev so now.  Clients, and a server of
+ * before, do not tell. */
+bool state_dev_allowed(const json_t *dev);
 /* The health of @sess with all devices.  @cell: the state of the worst part. */
 enum health state_of_session(const json_t *sess, char cell[TEXT_CELL]);
 /* Is @sess of interest? A session in set-up, and so without a name, is not; nor is a session
  * without any part but work of the storage. */
 bool state_is_user(const json_t *sess);
 /* The health of the export @ex of @answer, without sessions.  Unless it is HEALTH_UP, @cell has the
- * reason: "sync failed"; "waits 12 s", as state_of_age(); "failed", "stale", "replaced" or
- * "unlinked" (man/rtrsctl.pod, OBJECTS).  @why: NULL, or room for the reason as words of a
+ * reason: "sync failed"; "failed", "stale", "replaced" or "unlinked" (man/rtrsctl.pod, OBJECTS);
+ * "writes fail"; "waits 12 s", as state_of_age().  @why: NULL, or room for the reason as words of a
  * sentence. */
 enum health state_of_export(const json_t *answer, const json_t *ex, char cell[TEXT_CELL],
 			    char why[STATE_WHY]);

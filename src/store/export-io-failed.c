@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The log's lines about operations that the storage fails.  The first operation of a kind on an
- * export is logged at once.  The number of failures after it, with the first of these, is logged
- * once in FAILED_TELL_MS and at the end.  Owns the counts (struct export_failures, under its lock)
- * and one timer for each kind on each ring; the ring that logs the first failure logs the rest.
- * Any thread, unless a function says otherwise.
+/* What the storage fails: lines of the log, and the writes that have failed in a row.
+ *
+ * The first operation of a kind on an export is logged at once.  The number of failures after it,
+ * with the first of these, is logged once in FAILED_TELL_MS and at the end.  Owns the counts
+ * (struct export_failures, under its lock) and one timer for each kind on each ring; the ring that
+ * logs the first failure logs the rest.  Any thread, unless a function says otherwise.
  *
  * A failed sync is not logged here: store-file-sync.c latches and logs it. */
 #include <config.h>
 
+#include <errno.h>
 #include <string.h>
 
 #include "clock.h"
-#include "store-driver.h"
+#include "exports.h"
 #include "log.h"
+#include "store-driver.h"
 
 #define FAILED_TELL_MS 60000
+#define WRITES_FAILED_MS 3600000	/* a failed write is told for so long */
 
 static const char *const names[EXPORT_FAILED_KINDS] = {
 	[EXPORT_FAILED_READ] = "READ",
@@ -44,14 +48,54 @@ static const char *words_of(const struct export_slot *slot, int err)
 	return words ? words : strerror(-err);
 }
 
-/* Count the failure of @io.  True: @io is the first, and is to be logged. */
-static bool failure_count(struct export_failures *all, enum export_failed_kind kind,
-		  const struct export_io *io, int err)
+/* ---- writes in a row ---- */
+
+static uint64_t wrote(const struct export *ex)
 {
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < ex->all->nrings; i++)
+		n += counter_get(&ex->pulse[i].wrote);
+	return n;
+}
+
+/* Count a write that has failed with @err.  @ex->failures.lock is held. */
+static void write_count(struct export *ex, int err)
+{
+	struct export_writes_failed *w = &ex->failures.writes;
+	uint64_t before = wrote(ex), now_ms = clock_now_ms();
+
+	if (!w->n || w->wrote != before)
+		*w = (struct export_writes_failed){ .since_ms = now_ms, .wrote = before };
+	w->n++;
+	w->last_ms = now_ms;
+	w->err = err;
+}
+
+struct export_writes_failed export_writes_failed(struct export *ex)
+{
+	struct export_writes_failed w;
+
+	pthread_mutex_lock(&ex->failures.lock);
+	w = ex->failures.writes;
+	pthread_mutex_unlock(&ex->failures.lock);
+	if (w.wrote != wrote(ex) || clock_now_ms() - w.last_ms > WRITES_FAILED_MS)
+		w.n = 0;
+	return w;
+}
+
+/* ---- lines of the log ---- */
+
+/* Count the failure of @io.  True: @io is the first, and is to be logged. */
+static bool failure_count(enum export_failed_kind kind, const struct export_io *io, int err)
+{
+	struct export_failures *all = &io->ex->failures;
 	struct export_failure *f = &all->kinds[kind];
 	bool first;
 
 	pthread_mutex_lock(&all->lock);
+	if (kind == EXPORT_FAILED_WRITE || (kind == EXPORT_FAILED_ZEROES && err != -EOPNOTSUPP))
+		write_count(io->ex, err);
 	first = !f->told;
 	f->told = true;
 	if (!first && !f->more++) {
@@ -101,7 +145,7 @@ void export_io_failed(struct export_io *io, int err)
 	enum export_failed_kind kind = kind_of(io->op);
 	struct export_failed_timer *t = &io->slot->failed[kind];
 
-	if (!failure_count(&io->ex->failures, kind, io, err))
+	if (!failure_count(kind, io, err))
 		return;
 	log_event(LOG_LEVEL_ERROR, LOG_FIELDS(IO_FAILED, .export = io->ex->name), io->ex->name,
 		  "%s of %u bytes at byte %llu failed: %s", names[kind], io->len,

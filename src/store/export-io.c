@@ -139,6 +139,8 @@ void export_io_next(struct export_io *io, int status)
 	} else if (io->stage == EXPORT_WORK && !export_io_is_fenced(io, status)) {
 		export_io_failed(io, status);
 	}
+	if (!status && (io->op == RNBD_OP_WRITE || io->op == RNBD_OP_WRITE_ZEROES))
+		counter_add(&pulse_of(io)->wrote, 1);
 	pulse_count(io, -1);
 	io->done(io, status);
 }

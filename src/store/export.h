@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "counter.h"
 #include "list.h"
 #include "rnbd-msg.h"
 #include "store.h"
@@ -36,6 +37,12 @@ struct export_failures {
 		uint64_t offset;	/* of the first of @more */
 		int err;
 	} kinds[EXPORT_FAILED_KINDS];
+	struct export_writes_failed {
+		uint64_t n;		/* in a row; 0: none */
+		uint64_t since_ms, last_ms;	/* of the first and the last; clock_now_ms() */
+		uint64_t wrote;		/* writes that had succeeded before the first */
+		int err;		/* of the last */
+	} writes;
 };
 
 /* The questions that a running server asks the storage of an export; srv-size.c, control thread. */
@@ -144,6 +151,7 @@ struct store_driver {
 struct export_pulse {
 	_Alignas(64) _Atomic(unsigned) flying;
 	_Atomic(uint64_t) since_ms;	/* of the last answer, or of the first request since */
+	struct counter wrote;		/* writes and zeroings that succeeded */
 };
 
 /* The rungs of an export's ladder (export-life.h). */
@@ -216,6 +224,10 @@ static inline uint64_t export_size(const struct export *ex)
 /* For how long the storage of @ex has answered none of the requests that it has, on the worst ring,
  * in nanoseconds; 0: it has none.  Any thread, while the export is listed. */
 uint64_t export_waits_ns(const struct export *ex);
+/* The writes and zeroings that the storage of @ex has failed since the last one that succeeded;
+ * none if the last one failed more than an hour ago.  Writes at the same time may count in either
+ * order.  Any thread, while the export is listed. */
+struct export_writes_failed export_writes_failed(struct export *ex);
 /* Keep @ex, and its slot of each ring, until export_put().  Control thread. */
 void export_hold(struct export *ex);
 /* Put a reference of export_hold().  The last one lets a removed export go (exports.unheld).

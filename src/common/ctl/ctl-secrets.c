@@ -30,6 +30,15 @@ static json_t *with_path(json_t *object, const char *member, const char *path)
 	return ctl_json_with(object, json_pack("{s:o}", member, ctl_path_json(path)));
 }
 
+/* @object with the date @at_s of @file as @member; NULL: without. */
+static json_t *with_date(json_t *object, const char *member, const char *file, int64_t at_s)
+{
+	if (!file)
+		return object;
+	return ctl_json_with(object, json_pack("{s:{s:o,s:I}}", member, "file",
+					       ctl_json_text(file), "time", (json_int_t)at_s));
+}
+
 json_t *ctl_secrets_json(const struct ctl_secrets *secrets)
 {
 	json_t *object = json_pack("{s:o}", "tls", ctl_json_text(secrets->tls));
@@ -37,9 +46,6 @@ json_t *ctl_secrets_json(const struct ctl_secrets *secrets)
 	object = with_path(object, "tls_psk", secrets->tls_psk);
 	object = with_path(object, "tls_certificates", secrets->tls_certificates);
 	object = with_path(object, "auth_psk", secrets->auth_psk);
-	if (secrets->end_file)
-		object = ctl_json_with(object, json_pack("{s:{s:o,s:I}}", "tls_certificates_end",
-							 "file", ctl_json_text(secrets->end_file),
-							 "time", (json_int_t)secrets->end_s));
-	return object;
+	object = with_date(object, "tls_certificates_end", secrets->end_file, secrets->end_s);
+	return with_date(object, "tls_certificates_begin", secrets->begin_file, secrets->begin_s);
 }

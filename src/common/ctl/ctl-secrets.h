@@ -12,13 +12,14 @@ struct ctl_secrets {
 	const char *tls;		/* the mode, "off", "on" or "require" */
 	/* files and a directory, as the user gave them; NULL: none */
 	const char *tls_psk, *tls_certificates, *auth_psk;
-	/* of the certificates, the file that ends first, NULL: none, and when, since 1970 */
-	const char *end_file;
-	int64_t end_s;
+	/* of the certificates, the file that ends first, and the one that begins last; NULL:
+	 * none; and when, since 1970 */
+	const char *end_file, *begin_file;
+	int64_t end_s, begin_s;
 };
 
-/* The members "tls", "tls_psk", "tls_certificates", "auth_psk" and "tls_certificates_end", with the
- * absolute names of files; of "tls" alone none is missing. */
+/* The members "tls", "tls_psk", "tls_certificates", "auth_psk", "tls_certificates_end" and
+ * "tls_certificates_begin", with the absolute names of files; of "tls" alone none is missing. */
 json_t *ctl_secrets_json(const struct ctl_secrets *secrets);
 /* A JSON string of the absolute name of the file @path.  A relative @path is in the working
  * directory of the process, which has not left the directory of its start. */

@@ -31,7 +31,7 @@ struct fab_certs {
 	gnutls_certificate_credentials_t cred;
 	gnutls_hash_hd_t hash;		/* while files are read */
 	uint8_t digest[32];
-	struct fab_certs_end end;
+	struct fab_certs_date end, begin;
 	bool revokes;			/* ca-crl.pem was there */
 };
 
@@ -46,18 +46,19 @@ static int certs_error(int rc, char *err, size_t len, const char *fmt, ...)
 	return rc;
 }
 
-/* ---- the first end ---- */
+/* ---- the first end and the last begin ---- */
 
-/* @file of @certs ends at @at. */
-static void note_end(struct fab_certs *certs, const char *file, time_t at)
+/* @file of @certs is valid from @from to @to. */
+static void note_dates(struct fab_certs *certs, const char *file, time_t from, time_t to)
 {
-	if (at == (time_t)-1 || (certs->end.file && certs->end.at_s <= at))
-		return;
-	certs->end = (struct fab_certs_end){ .file = file, .at_s = at };
+	if (to != (time_t)-1 && (!certs->end.file || certs->end.at_s > to))
+		certs->end = (struct fab_certs_date){ .file = file, .at_s = to };
+	if (from != (time_t)-1 && (!certs->begin.file || certs->begin.at_s < from))
+		certs->begin = (struct fab_certs_date){ .file = file, .at_s = from };
 }
 
-/* Note when the first certificate ends that this end sends. */
-static void note_pair_end(struct fab_certs *certs, const char *file)
+/* Note the dates of all certificates that this end sends. */
+static void note_pair(struct fab_certs *certs, const char *file)
 {
 	gnutls_x509_crt_t *crts;
 	unsigned n;
@@ -65,30 +66,34 @@ static void note_pair_end(struct fab_certs *certs, const char *file)
 	if (gnutls_certificate_get_x509_crt(certs->cred, 0, &crts, &n) < 0)
 		return;
 	for (unsigned i = 0; i < n; i++) {
-		note_end(certs, file, gnutls_x509_crt_get_expiration_time(crts[i]));
+		note_dates(certs, file, gnutls_x509_crt_get_activation_time(crts[i]),
+			   gnutls_x509_crt_get_expiration_time(crts[i]));
 		gnutls_x509_crt_deinit(crts[i]);
 	}
 	gnutls_free(crts);
 }
 
-/* Note when the last authority ends: a file may have the next authority beside the one of today. */
-static void note_authorities_end(struct fab_certs *certs)
+/* Note when the first authority begins, and the last one ends: a file may have the next authority
+ * beside the one of today. */
+static void note_authorities(struct fab_certs *certs)
 {
 	gnutls_x509_trust_list_iter_t iter = NULL;
 	gnutls_x509_trust_list_t trusted;
 	gnutls_x509_crt_t crt;
-	time_t last = 0;
+	time_t first = -1, last = 0, from;
 
 	gnutls_certificate_get_trust_list(certs->cred, &trusted);
 	while (gnutls_x509_trust_list_iter_get_ca(trusted, &iter, &crt) >= 0) {
+		from = gnutls_x509_crt_get_activation_time(crt);
+		first = first == (time_t)-1 ? from : MIN(first, from);
 		last = MAX(last, gnutls_x509_crt_get_expiration_time(crt));
 		gnutls_x509_crt_deinit(crt);
 	}
-	note_end(certs, "ca-cert.pem", last);
+	note_dates(certs, "ca-cert.pem", first, last);
 }
 
-/* Note when the first list in @data is to be followed by another. */
-static void note_revocations_end(struct fab_certs *certs, const gnutls_datum_t *data)
+/* Note from when on the lists in @data hold, and when the first is to be followed by another. */
+static void note_revocations(struct fab_certs *certs, const gnutls_datum_t *data)
 {
 	gnutls_x509_crl_t *crls;
 	unsigned n;
@@ -96,29 +101,46 @@ static void note_revocations_end(struct fab_certs *certs, const gnutls_datum_t *
 	if (gnutls_x509_crl_list_import2(&crls, &n, data, GNUTLS_X509_FMT_PEM, 0) < 0)
 		return;
 	for (unsigned i = 0; i < n; i++) {
-		note_end(certs, "ca-crl.pem", gnutls_x509_crl_get_next_update(crls[i]));
+		note_dates(certs, "ca-crl.pem", gnutls_x509_crl_get_this_update(crls[i]),
+			   gnutls_x509_crl_get_next_update(crls[i]));
 		gnutls_x509_crl_deinit(crls[i]);
 	}
 	gnutls_free(crls);
 }
 
-/* An end that is over is no mistake of the file: whoever does not verify goes on. */
-static void tell_end(const struct fab_certs *certs)
+static void tell_date(const struct fab_certs_date *date, const char *what)
 {
-	time_t at = certs->end.at_s;
+	time_t at = date->at_s;
 	struct tm tm;
 
-	if (certs->end.file && at <= time(NULL) && gmtime_r(&at, &tm))
-		log_warn(NULL, "tls-certificates: %s has ended on %04d-%02d-%02d: whoever "
-			 "verifies refuses new connections", certs->end.file, tm.tm_year + 1900,
-			 tm.tm_mon + 1, tm.tm_mday);
+	if (gmtime_r(&at, &tm))
+		log_warn(NULL, "tls-certificates: %s %s %04d-%02d-%02d: whoever verifies refuses "
+			 "new connections", date->file, what, tm.tm_year + 1900, tm.tm_mon + 1,
+			 tm.tm_mday);
 }
 
-const struct fab_certs_end *fab_certs_first_end(const struct fab_certs *certs)
+/* An end that is over, or a begin to come, is no mistake of the file: whoever does not verify goes
+ * on. */
+static void tell_dates(const struct fab_certs *certs)
 {
-	static const struct fab_certs_end none;
+	time_t now = time(NULL);
 
-	return certs ? &certs->end : &none;
+	if (certs->end.file && certs->end.at_s <= now)
+		tell_date(&certs->end, "has ended on");
+	if (certs->begin.file && certs->begin.at_s > now)
+		tell_date(&certs->begin, "is not valid before");
+}
+
+static const struct fab_certs_date no_date;
+
+const struct fab_certs_date *fab_certs_first_end(const struct fab_certs *certs)
+{
+	return certs ? &certs->end : &no_date;
+}
+
+const struct fab_certs_date *fab_certs_last_begin(const struct fab_certs *certs)
+{
+	return certs ? &certs->begin : &no_date;
 }
 
 /* ---- files ---- */
@@ -222,7 +244,7 @@ static int load_revocations(struct fab_certs *certs, const struct fab_certs *bef
 		return rc;
 	data = datum(&file);
 	rc = gnutls_certificate_set_x509_crl_mem(certs->cred, &data, GNUTLS_X509_FMT_PEM);
-	note_revocations_end(certs, &data);
+	note_revocations(certs, &data);
 	plain_file_free(&file);
 	if (rc <= 0)
 		return certs_error(-EINVAL, err, len, "tls-certificates: %s: %s", path,
@@ -249,7 +271,7 @@ static int load_authorities(struct fab_certs *certs, const char *dir, char *err,
 	if (rc <= 0)
 		return certs_error(-EINVAL, err, len, "tls-certificates: %s: %s", path,
 				   rc ? gnutls_strerror(rc) : "no certificate in the file");
-	note_authorities_end(certs);
+	note_authorities(certs);
 	return 0;
 }
 
@@ -274,7 +296,7 @@ static int load_all(struct fab_certs *certs, const struct fab_certs *before, con
 	if (!rc && (server || has_client_pair(dir)))
 		rc = load_pair(certs, dir, server ? "server" : "client", err, len);
 	if (!rc)
-		note_pair_end(certs, server ? "server-cert.pem" : "client-cert.pem");
+		note_pair(certs, server ? "server-cert.pem" : "client-cert.pem");
 	return rc;
 }
 
@@ -301,7 +323,7 @@ int fab_certs_read(const char *dir, bool server, const struct fab_certs *before,
 		fab_certs_put(certs);
 		return rc;
 	}
-	tell_end(certs);
+	tell_dates(certs);
 	*out = certs;
 	return 0;
 }

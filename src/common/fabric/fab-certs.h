@@ -27,16 +27,20 @@ struct fab_certs *fab_certs_get(struct fab_certs *certs);
 void fab_certs_put(struct fab_certs *certs);
 /* True if @a and @b were read from the same bytes. */
 bool fab_certs_same(const struct fab_certs *a, const struct fab_certs *b);
-/* Of the files of a set the one that ends first. */
-struct fab_certs_end {
-	const char *file;		/* "server-cert.pem", constant; NULL: nothing ends */
+/* Of the files of a set the one that ends first, or begins last. */
+struct fab_certs_date {
+	const char *file;		/* "server-cert.pem", constant; NULL: none has this date */
 	int64_t at_s;			/* since 1970 */
 };
 /* When the first file of @certs ends; NULL: never.  The own pair ends with the first certificate of
  * its chain, ca-cert.pem with the last authority, ca-crl.pem when its issuer promised the next
  * list.  From then on whoever verifies refuses new connections (RFC 5280, 6.1.3 and 6.3.3).
  * Belongs to @certs. */
-const struct fab_certs_end *fab_certs_first_end(const struct fab_certs *certs);
+const struct fab_certs_date *fab_certs_first_end(const struct fab_certs *certs);
+/* From when on all files of @certs are valid: each certificate of the own chain, the first
+ * authority of ca-cert.pem, and each list of ca-crl.pem.  Before that, whoever verifies refuses new
+ * connections.  Belongs to @certs. */
+const struct fab_certs_date *fab_certs_last_begin(const struct fab_certs *certs);
 /* What GnuTLS takes; belongs to @certs. */
 struct gnutls_certificate_credentials_st *fab_certs_credentials(const struct fab_certs *certs);
 /* True if a signature by the peer's certificate of @session costs little to verify: the key is the

@@ -215,7 +215,9 @@ static const char *program_name(const struct client *clt, const struct clt_conf 
 json_t *clt_secrets_json(const struct fab_tls *tls, const struct fab_tls_conf *conf,
 			 const char *auth_psk)
 {
-	const struct fab_certs_end *end = fab_certs_first_end(fab_tls_certs(tls));
+	const struct fab_certs *certs = fab_tls_certs(tls);
+	const struct fab_certs_date *end = fab_certs_first_end(certs);
+	const struct fab_certs_date *begin = fab_certs_last_begin(certs);
 	const struct ctl_secrets secrets = {
 		.tls = fab_tls_mode_names[fab_tls_mode(tls)],
 		.tls_psk = tls ? conf->psk : NULL,
@@ -223,6 +225,8 @@ json_t *clt_secrets_json(const struct fab_tls *tls, const struct fab_tls_conf *c
 		.auth_psk = auth_psk,
 		.end_file = end->file,
 		.end_s = end->at_s,
+		.begin_file = begin->file,
+		.begin_s = begin->at_s,
 	};
 
 	return ctl_secrets_json(&secrets);

@@ -157,7 +157,21 @@ static json_t *srv_json_rights(const struct export *ex)
 	return ctl_json_whole(object, ok);
 }
 
-static json_t *srv_json_export(const struct srv *srv, const struct export *ex,
+/* @object with "writes_failed", if the last writes to @ex have failed. */
+static json_t *srv_json_writes(json_t *object, struct export *ex)
+{
+	struct export_writes_failed w = export_writes_failed(ex);
+	uint64_t ms = clock_now_ms() - w.since_ms;
+
+	if (!w.n)
+		return object;
+	return ctl_json_with(object, json_pack("{s:{s:I,s:I,s:o}}", "writes_failed",
+					       "count", (json_int_t)w.n,
+					       "since_ns", (json_int_t)ms * 1000000,
+					       "error", ctl_json_text(strerror(-w.err))));
+}
+
+static json_t *srv_json_export(const struct srv *srv, struct export *ex,
 			       enum srv_ctl_depth depth)
 {
 	const struct export_retry *retry = export_retry_find(ex->all, ex->name);
@@ -167,6 +181,8 @@ static json_t *srv_json_export(const struct srv *srv, const struct export *ex,
 		object = ctl_json_with(ctl_json_with(ctl_json_with(object,
 								   srv_json_export_show(ex)),
 						     srv_json_limits(ex)), srv_json_rights(ex));
+	if (depth >= SRV_CTL_SHOW)
+		object = srv_json_writes(object, ex);
 	if (depth >= SRV_CTL_SHOW && retry)
 		object = ctl_json_with(object, json_pack("{s:o}", "error",
 							 ctl_json_text(retry->why)));
@@ -194,7 +210,7 @@ static json_t *srv_json_exports(const struct srv *srv, enum srv_ctl_depth depth)
 	const struct exports *exports = srv_rnbd(srv)->exports;
 	const struct export_retry *retry;
 	json_t *array = json_array();
-	const struct export *ex;
+	struct export *ex;
 	bool ok = true;
 
 	list_for_each(ex, &exports->list, link)
@@ -323,7 +339,9 @@ static json_t *srv_json_sessions(const struct srv *srv, enum srv_ctl_depth depth
 
 static json_t *srv_json_secrets(const struct srv *srv)
 {
-	const struct fab_certs_end *end = fab_certs_first_end(fab_tls_certs(srv->tls));
+	const struct fab_certs *certs = fab_tls_certs(srv->tls);
+	const struct fab_certs_date *end = fab_certs_first_end(certs);
+	const struct fab_certs_date *begin = fab_certs_last_begin(certs);
 	const struct srv_conf *conf = srv->conf;
 	const struct ctl_secrets secrets = {
 		.tls = fab_tls_mode_names[fab_tls_mode(srv->tls)],
@@ -332,6 +350,8 @@ static json_t *srv_json_secrets(const struct srv *srv)
 		.auth_psk = srv_keys_of_auth(srv) ? conf->auth.psk : NULL,
 		.end_file = end->file,
 		.end_s = end->at_s,
+		.begin_file = begin->file,
+		.begin_s = begin->at_s,
 	};
 
 	return ctl_secrets_json(&secrets);

@@ -134,6 +134,15 @@ static void read_export_waits(struct metric_out *out, const void *program)
 		metric_value(out, METRIC_LABELS({ "export", ex->name }), export_waits_ns(ex));
 }
 
+static void read_export_writes_failed(struct metric_out *out, const void *program)
+{
+	struct export *ex;
+
+	for_each_export(ex, program)
+		metric_value(out, METRIC_LABELS({ "export", ex->name }),
+			     export_writes_failed(ex).n);
+}
+
 static void read_export_oldest(struct metric_out *out, const void *program)
 {
 	const struct export *ex;
@@ -396,6 +405,9 @@ static const struct metric rows[] = {
 	{ .name = "rtrs_server_export_waiting_seconds", .type = METRIC_GAUGE,
 	  .unit = METRIC_SECONDS, .read = read_export_waits,
 	  .help = "Time for which the storage has answered no request, while it has some." },
+	{ .name = "rtrs_server_export_writes_failed", .type = METRIC_GAUGE,
+	  .read = read_export_writes_failed,
+	  .help = "Writes that the storage has failed since the last one that succeeded." },
 	{ .name = "rtrs_server_export_oldest_request_seconds", .type = METRIC_GAUGE,
 	  .unit = METRIC_SECONDS, .read = read_export_oldest,
 	  .help = "Age of the oldest request to the export that is not answered." },
