@@ -73,6 +73,7 @@ SHELL_TESTS = \
 	%D%/test-metrics-hostile.sh \
 	%D%/test-metrics-page.sh \
 	%D%/test-multi-conn.sh \
+	%D%/test-names.sh \
 	%D%/test-nbd-clients.sh \
 	%D%/test-nbd-flood.sh \
 	%D%/test-nbd-fronts.sh \

@@ -36,6 +36,10 @@ libclt_la_SOURCES = \
 	%D%/path/clt-con0.c \
 	%D%/path/clt-hint.c \
 	%D%/path/clt-hint.h \
+	%D%/path/clt-lookup.c \
+	%D%/path/clt-lookup.h \
+	%D%/path/clt-names.c \
+	%D%/path/clt-names.h \
 	%D%/path/clt-path-life.c \
 	%D%/path/clt-path-priv.h \
 	%D%/path/clt-path.c \

@@ -110,11 +110,13 @@ static int listen_at(struct gate_listen *l, struct fab_addr *addr)
 /* Listen at each address of the name.  A machine without IPv6 has fewer, which is no error. */
 static int listen_tcp(struct gate_listen *l, const struct gate_options *o, char *err, size_t len)
 {
-	const char *where = o->address ? o->address : "localhost", *why;
+	const char *where = o->address ? o->address : "localhost";
 	int port = o->port == GATE_PORT_NONE ? PORT : o->port, r = 0, n;
 	struct fab_addr all[GATE_LISTEN_MAX];
+	char why[128];
 
-	n = fab_addr_resolve(o->address, &fab_tcp, (uint16_t)port, all, GATE_LISTEN_MAX, &why);
+	n = fab_addr_resolve(o->address, &fab_tcp, (uint16_t)port, all, GATE_LISTEN_MAX, why,
+			     sizeof(why));
 	if (n < 0) {
 		snprintf(err, len, "--ipaddr '%s' --port '%d': %s", where, port, why);
 		return -ENOENT;

@@ -19,7 +19,6 @@ struct command {
 	const char *second;		/* likewise, of another argument behind; never needed */
 	bool asks;			/* changes nothing: if several programs run, all are
 					 * asked */
-	bool resolves;			/* names of hosts in the argument */
 	bool takes_force;		/* --force */
 	bool takes_words;		/* one or more, behind the argument; joined by ',' */
 	const char *kind;		/* of program with this command; NULL: both */

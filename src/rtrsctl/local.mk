@@ -20,8 +20,6 @@ rtrsctl_SOURCES = \
 	%D%/find.h \
 	%D%/rate.c \
 	%D%/rate.h \
-	%D%/resolve.c \
-	%D%/resolve.h \
 	%D%/rtrsctl.c \
 	%D%/run.c \
 	%D%/run.h \

@@ -10,7 +10,6 @@
 
 #include "args.h"
 #include "find.h"
-#include "resolve.h"
 #include "run.h"
 #include "say.h"
 #include "signals.h"
@@ -32,23 +31,6 @@ static int run_found(struct ctx *ctx)
 	return status;
 }
 
-static int run_resolved(struct ctx *ctx)
-{
-	char err[512], *path = NULL;
-	int status;
-
-	if (ctx->command && ctx->command->resolves) {
-		path = resolve_path(ctx->arg, err, sizeof(err));
-		if (!path)
-			return say_error(EXIT_REFUSED, "%s '%s': %s", ctx->command->name, ctx->arg,
-					 err);
-		ctx->arg = path;
-	}
-	status = run_found(ctx);
-	free(path);
-	return status;
-}
-
 int main(int argc, char **argv)
 {
 	struct ctx ctx = { 0 };
@@ -60,7 +42,7 @@ int main(int argc, char **argv)
 	signals_begin();
 	status = args_parse(&ctx, argc, argv);
 	if (status < 0)
-		status = run_resolved(&ctx);
+		status = run_found(&ctx);
 	free(ctx.words);
 	/* This error goes to stderr with --json, too. */
 	rc = std_out_flush();

@@ -206,7 +206,7 @@ static void path_by_hand(const struct random_faults *f, const char *to, const ch
 	struct sim_host *host = sim_host_find("clt");
 	struct sim_place before = sim_enter(host, host->epoch);
 	struct clt_path *path = sess->paths[sim_rand(sess->io.natts)];
-	const struct clt_sess_addr addr = { .src = path->conf.src, .dst = path->conf.dst };
+	const struct clt_sess_addr addr = path->conf.addr;
 	int r = path->removed ? -EBUSY : clt_paths_remove(sess, path);
 
 	sim_leave(before);

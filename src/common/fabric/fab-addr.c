@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stddef.h>
@@ -23,6 +24,7 @@
 #include "util.h"
 
 #define UNIX_SCHEME "unix:"
+#define NO_PORT "the port must be a number from 1 to 65535"
 #ifdef HAVE_RDMA
 #define FORMS "expected HOST[:PORT], tcp://HOST[:PORT], rdma://HOST[:PORT] or unix:PATH"
 #else
@@ -205,6 +207,8 @@ uint64_t fab_addr_net(const struct fab_addr *addr)
 struct split {
 	char host[256];
 	const char *port;	/* NULL: none given */
+	uint16_t number;	/* of @port, or the default */
+	const struct fab_provider *p;
 	const char *why;	/* the fault of a malformed text */
 };
 
@@ -287,25 +291,43 @@ static unsigned add_address(struct fab_addr *all, unsigned n, const struct addri
 	return n + 1;
 }
 
-int fab_addr_resolve(const char *host, const struct fab_provider *p, uint16_t port,
-		     struct fab_addr *all, unsigned max, const char **why)
+/* An IPv6 address behind which '%' names an interface that is not there. */
+static bool lacks_interface(const char *host, char *why, size_t len)
 {
-	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
-				  .ai_flags = AI_NUMERICHOST };
+	const char *scope = strchr(host, '%');
+
+	if (!scope || !memchr(host, ':', (size_t)(scope - host)) || if_nametoindex(scope + 1))
+		return false;
+	snprintf(why, len, "there is no interface '%s'", scope + 1);
+	return true;
+}
+
+static int numeric_host(const char *host, struct addrinfo **list)
+{
+	const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
+					.ai_flags = AI_NUMERICHOST };
+
+	/* The "0" is for no host: the two addresses of loopback. */
+	return getaddrinfo(host, "0", &hints, list);
+}
+
+int fab_addr_resolve(const char *host, const struct fab_provider *p, uint16_t port,
+		     struct fab_addr *all, unsigned max, char *why, size_t len)
+{
+	/* All: a machine that has no address but ::1 of IPv6 can use this one. */
+	const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
 	struct addrinfo *list;
 	unsigned n = 0;
 	int rc;
 
-	/* First as a numeric address, which needs no name server.  The "0" is for no host: the two
-	 * addresses of loopback. */
-	rc = getaddrinfo(host, "0", &hints, &list);
-	if (rc == EAI_NONAME) {
-		/* All: a machine that has no address but ::1 of IPv6 can use this one. */
-		hints.ai_flags = 0;
+	/* First as a numeric address, which needs no name server. */
+	rc = numeric_host(host, &list);
+	if (rc == EAI_NONAME && lacks_interface(host, why, len))
+		return -ENOENT;
+	if (rc == EAI_NONAME)
 		rc = getaddrinfo(host, NULL, &hints, &list);
-	}
 	if (rc) {
-		*why = rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc);
+		snprintf(why, len, "%s", rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
 		return -ENOENT;
 	}
 	for (const struct addrinfo *ai = list; ai && n < max; ai = ai->ai_next)
@@ -371,17 +393,15 @@ static int parse_unix(const char *text, struct fab_addr *addr, char *err, size_t
 	return 0;
 }
 
-int fab_addr_parse_all(const char *text, const struct fab_provider *p, uint16_t default_port,
-		       struct fab_addr *all, unsigned max, char *err, size_t errlen)
+/* Split @text, which is not "unix:PATH", with its transport, or @p, in s->p.  0, or -errno with
+ * @err. */
+static int parse_text(const char *text, const struct fab_provider *p, uint16_t default_port,
+		      struct split *s, char *err, size_t errlen)
 {
-	const char *sep = strstr(text, "://"), *rest = text, *why;
-	uint16_t port = default_port;
-	struct split s;
+	const char *sep = strstr(text, "://"), *rest = text;
 	char name[32];
 	int rc;
 
-	if (fab_addr_text_is_unix(text))
-		return parse_unix(text, all, err, errlen) ? -EINVAL : 1;
 	if (sep) {
 		snprintf(name, sizeof(name), "%.*s", (int)(sep - text), text);
 		p = fab_provider_find(name);
@@ -395,17 +415,57 @@ int fab_addr_parse_all(const char *text, const struct fab_provider *p, uint16_t 
 		snprintf(err, errlen, "no transport given: " FORMS);
 		return -EPROTONOSUPPORT;
 	}
-	rc = split_text(rest, &s);
+	s->p = p;
+	s->number = default_port;
+	rc = split_text(rest, s);
 	if (!rc)
-		rc = parse_port(&s, &port);
-	if (rc) {
-		snprintf(err, errlen, "%s", s.why);
+		rc = parse_port(s, &s->number);
+	if (rc)
+		snprintf(err, errlen, "%s", s->why);
+	return rc;
+}
+
+int fab_addr_parse_all(const char *text, const struct fab_provider *p, uint16_t default_port,
+		       struct fab_addr *all, unsigned max, char *err, size_t errlen)
+{
+	struct split s;
+	char why[128];
+	int rc;
+
+	if (fab_addr_text_is_unix(text))
+		return parse_unix(text, all, err, errlen) ? -EINVAL : 1;
+	rc = parse_text(text, p, default_port, &s, err, errlen);
+	if (rc)
 		return rc;
-	}
-	rc = fab_addr_resolve(s.host, p, port, all, max, &why);
+	rc = fab_addr_resolve(s.host, s.p, s.number, all, max, why, sizeof(why));
 	if (rc < 0)
 		snprintf(err, errlen, "cannot resolve \"%s\": %s: " FORMS, s.host, why);
 	return rc;
+}
+
+int fab_addr_parse_text(const char *text, const struct fab_provider *p, uint16_t default_port,
+			struct fab_addr *addr, char *err, size_t errlen)
+{
+	struct addrinfo *list;
+	struct split s;
+	int rc;
+
+	if (fab_addr_text_is_unix(text))
+		return parse_unix(text, addr, err, errlen);
+	rc = parse_text(text, p, default_port, &s, err, errlen);
+	if (rc)
+		return rc;
+	if (default_port && !s.number) {
+		snprintf(err, errlen, NO_PORT);
+		return -EINVAL;
+	}
+	if (strchr(s.host, '%') || numeric_host(s.host, &list)) {
+		*addr = (struct fab_addr){ .provider = s.p };
+		return 0;
+	}
+	add_address(addr, 0, list, s.p, s.number);
+	freeaddrinfo(list);
+	return 0;
 }
 
 int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t default_port,
@@ -423,6 +483,6 @@ int fab_addr_parse_peer(const char *text, const struct fab_provider *p, uint16_t
 
 	if (rc || fab_addr_is_unix(addr) || fab_addr_port(addr))
 		return rc;
-	snprintf(err, errlen, "the port must be a number from 1 to 65535");
+	snprintf(err, errlen, NO_PORT);
 	return -EINVAL;
 }

@@ -112,7 +112,11 @@ int fab_addr_parse_all(const char *text, const struct fab_provider *p, uint16_t 
 /* The same for a host alone, as the resolver takes it; NULL: the two addresses of loopback.
  * Returns their number, or -ENOENT with the resolver's reason in @why. */
 int fab_addr_resolve(const char *host, const struct fab_provider *p, uint16_t port,
-		     struct fab_addr *all, unsigned max, const char **why);
+		     struct fab_addr *all, unsigned max, char *why, size_t len);
+/* Like fab_addr_parse(), and never blocks: of a name, and of an address with a scope, @addr has the
+ * provider alone.  With a @default_port port 0 is malformed. */
+int fab_addr_parse_text(const char *text, const struct fab_provider *p, uint16_t default_port,
+			struct fab_addr *addr, char *err, size_t errlen);
 /* Like fab_addr_parse(), for an address to connect to: port 0 is malformed. */
 int fab_addr_parse_peer(const char *text, const struct fab_provider *p, uint16_t default_port,
 			struct fab_addr *addr, char *err, size_t errlen);

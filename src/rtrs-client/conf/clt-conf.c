@@ -96,7 +96,7 @@ static int complete_path(struct clt_conf *conf, unsigned i, char **err)
 
 	if (check_transports(conf, text, err) < 0)
 		return -1;
-	r = clt_addr_parse(text, provider, false, &conf->paths[i], why, sizeof(why));
+	r = clt_addr_parse(text, provider, &conf->paths[i], why, sizeof(why));
 	if (r < 0)
 		return conf_error(err, "%s=%s: %s", key_of(conf, text), text, why);
 	conf->chooses[i] = !conf->provider && clt_addr_is_open(text);

@@ -45,7 +45,7 @@ static json_t *path_show(struct clt_path *path)
 {
 	const struct clt_attempt *att = &path->att;
 	bool up = clt_attempt_is_up(&path->att);
-	struct fab_addr src = path->conf.src;
+	struct fab_addr src = path->src;
 	struct fab_identity peer = { 0 };
 	uint64_t inflight = 0;
 
@@ -59,11 +59,11 @@ static json_t *path_show(struct clt_path *path)
 			 "state", ctl_json_text(path_state(path)),
 			 "server_name", ctl_json_text(up && path->auth.proven ?
 						      path->auth.chap.peer : ""),
-			 "transport", ctl_json_text(fab_addr_transport(&path->conf.dst)),
+			 "transport", ctl_json_text(fab_addr_transport(&path->dst)),
 			 "cipher", ctl_json_text(peer.cipher),
-			 "peer", address_json(&path->conf.dst),
+			 "peer", address_json(&path->dst),
 			 "src_addr", address_json(&src),
-			 "dst_addr", address_json(&path->conf.dst),
+			 "dst_addr", address_json(&path->dst),
 			 "hca_name", ctl_json_text(up ? att->caps.dev.name : ""),
 			 "hca_port", up ? (int)att->caps.dev.port : 0,
 			 "connections", up ? (int)att->ncons : 0,

@@ -156,7 +156,7 @@ static struct clt_path *ctl_find_path(struct ctl_client *client, const char *nam
 	switch (paths_called(sess, name, &path)) {
 	case 0:
 		path = NULL;
-		if (!clt_addr_parse(name, sess->paths[0]->conf.dst.provider, true, &addr, why,
+		if (!clt_addr_parse(name, sess->paths[0]->conf.addr.dst.provider, &addr, why,
 				    sizeof(why)))
 			path = clt_paths_find(sess, &addr);
 		if (!path)
@@ -229,7 +229,7 @@ static void call_path_add(struct ctl_client *client, const char *value, void *ar
 	char why[256];
 	int r;
 
-	if (clt_addr_parse(value, sess->paths[0]->conf.dst.provider, true, &addr, why,
+	if (clt_addr_parse(value, sess->paths[0]->conf.addr.dst.provider, &addr, why,
 			   sizeof(why))) {
 		ctl_refuse(client, "path '%s': %s", value, why);
 		return;

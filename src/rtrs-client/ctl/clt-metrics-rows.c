@@ -98,7 +98,7 @@ static void read_paths(struct metric_out *out, const void *program)
 /* Two paths may differ in the transport alone. */
 #define PATH_LABELS(path, ...) \
 	METRIC_LABELS({ "path", clt_path_name(path) }, \
-		      { "transport", fab_addr_transport(&(path)->conf.dst) }, ## __VA_ARGS__)
+		      { "transport", fab_addr_transport(&(path)->dst) }, ## __VA_ARGS__)
 
 static void read_path_up(struct metric_out *out, const void *program)
 {

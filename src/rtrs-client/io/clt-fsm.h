@@ -9,6 +9,7 @@
 
 enum clt_path_state {
 	CLT_PATH_IDLE,			/* not started */
+	CLT_PATH_RESOLVING,		/* the resolver is asked for the addresses of a name */
 	CLT_PATH_CONNECTING,		/* connections are made one after another */
 	CLT_PATH_PROVING,		/* connection 0 carries the proof of who the client is */
 	CLT_PATH_PROVEN,		/* connection 0 drains; it and the others are made anew,
@@ -32,6 +33,8 @@ enum clt_path_state {
 /* All but FAIL happen on the service thread. */
 enum clt_path_event {
 	CLT_PATH_EV_START,
+	CLT_PATH_EV_LOOK_UP,		/* of a name, no address is left that was not tried */
+	CLT_PATH_EV_FOUND,
 	CLT_PATH_EV_ASKED,		/* connection 0 is established, and the server asks for a
 					 * proof on it */
 	CLT_PATH_EV_PROVEN,		/* both ends have proven who they are */

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "clt-lookup.h"
 #include "clt-path-priv.h"
 #include "log.h"
 #include "probe.h"
@@ -23,13 +24,15 @@
 #define DRAIN_AGAIN_MS 1000
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_MAX_MS 5000
+#define NAME_NEXT_MS 2000u		/* to connect, while other addresses are left */
 #define STUCK_REQUEST_MS 500		/* a request that is lost sooner says nothing of its path */
 #define HELD_FIRST_MS 60000
 #define HELD_SHIFT_MAX 4u		/* 16 minutes at most */
 #define HELD_FORGET_MS 300000
 
 static const char *const states[CLT_PATH_NSTATES] = {
-	"idle", "connecting", "proving", "proven", "info", "opening", "standby", "up", "silent",
+	"idle", "resolving", "connecting", "proving", "proven", "info", "opening", "standby", "up",
+	"silent",
 	"failing", "draining", "back-off", "closing", "closed",
 };
 
@@ -81,22 +84,50 @@ static bool path_tell(struct clt_path *path, bool was_up, const char *cause)
 	return true;
 }
 
+bool clt_path_life_goes_on(struct clt_path *path)
+{
+	enum clt_path_state state = clt_attempt_state(&path->att);
+
+	return (state == CLT_PATH_FAILING || state == CLT_PATH_DRAINING ||
+		state == CLT_PATH_BACKOFF) &&
+	       !path->up_since_ms && clt_names_left(&path->names);
+}
+
+/* Of an address of a name: put the address in front of @cause, and the causes of those before. */
+static void path_note_tried(struct clt_path *path, char cause[CLT_WHY])
+{
+	char addr[FAB_ADDR_STRLEN];
+	size_t at = strlen(path->tried);
+
+	if (!clt_sess_addr_is_named(&path->conf.addr) || !path->dst.len)
+		return;
+	snprintf(path->tried + at, sizeof(path->tried) - at, "%s%s: %s", at ? "; " : "",
+		 fab_addr_format(&path->dst, addr, sizeof(addr)), cause);
+	memcpy(cause, path->tried, CLT_WHY);
+}
+
 static void path_fail_msg(struct loop_msg *msg)
 {
 	struct clt_path *path = container_of(msg, struct clt_path, fail_msg);
-	bool was_up = path->up_since_ms;
+	bool was_up = path->up_since_ms, goes_on = clt_path_life_goes_on(path);
 	char cause[CLT_WHY];
 	int err = clt_cause_get(&path->cause, cause);
+
+	if (!was_up)
+		path_note_tried(path, cause);
+	if (err == -ESTALE)
+		clt_names_other(&path->names, &path->dst);
 
 	/* The path may have been closed meanwhile. */
 	if (clt_attempt_state(&path->att) == CLT_PATH_FAILING) {
 		if (was_up || !path->lost_ms)
 			path->lost_ms = clock_now_ms();
-		path->fails++;
-		path->failed += !was_up;
-		path->tell_up |= path_tell(path, was_up, cause);
+		path->fails += !goes_on;
+		path->failed += !was_up && !goes_on;
+		if (!goes_on)
+			path->tell_up |= path_tell(path, was_up, cause);
 		path->ops->down(path);
-		if (!was_up)
+		if (!was_up && !goes_on)
 			path->ops->failed(path, err, cause);
 	}
 	clt_path_life_event(path, CLT_PATH_EV_LOST);
@@ -105,6 +136,13 @@ static void path_fail_msg(struct loop_msg *msg)
 }
 
 /* ---- calls from the connections ---- */
+
+/* From now on the attempt has @ms for what comes up to the next call. */
+static void path_give_time(struct clt_path *path, unsigned ms)
+{
+	path->setup_ms = ms;
+	loop_timer_set(path->loop, &path->setup_timer, clock_now_ms() + ms);
+}
 
 static void con_failed(struct clt_con *con, int err, const char *cause)
 {
@@ -141,6 +179,9 @@ static void path_con_event(struct clt_path *path, const struct fab_event *ev)
 		return;
 	}
 	r = clt_setup_event(con, ev, why);
+	/* Somebody answers at this address. */
+	if (r > 0 && con->cid == 0)
+		path_give_time(path, path->conf.setup_ms);
 	if (r < 0)
 		clt_path_life_fail(path, r, why);
 	else if (r > 1)
@@ -189,7 +230,7 @@ static void path_drain_msg(struct loop_msg *msg)
 /* Make the connection manager, unless @path has kept a manager.  0, or -errno with @why. */
 static int make_cm(struct clt_path *path, char why[CLT_WHY])
 {
-	const struct fab_cm_conf conf = { .provider = path->conf.dst.provider,
+	const struct fab_cm_conf conf = { .provider = path->conf.addr.dst.provider,
 					  .seal = clt_auth_seal,
 					  .servers = path->conf.servers,
 					  .tls = path->conf.tls,
@@ -221,22 +262,91 @@ static void path_next_con(void *object)
 		clt_path_life_fail(path, r, why);
 }
 
-static void path_connect(void *object)
+static void path_connect_to(struct clt_path *path)
 {
-	struct clt_path *path = object;
+	unsigned ms = path->conf.setup_ms;
 	char why[CLT_WHY];
 	int r;
 
-	loop_timer_cancel(&path->retry_timer);
-	path->attempts++;
-	path->next_cid = 0;
-	path->up_since_ms = 0;
-	loop_timer_set(path->loop, &path->setup_timer, clock_now_ms() + path->conf.setup_ms);
+	path_give_time(path, clt_names_left(&path->names) ? MIN(ms, NAME_NEXT_MS) : ms);
 	r = make_cm(path, why);
 	if (r < 0)
 		clt_path_life_fail(path, r, why);
 	else
 		path_next_con(path);
+}
+
+static void path_connect(void *object)
+{
+	struct clt_path *path = object;
+
+	loop_timer_cancel(&path->retry_timer);
+	path->attempts++;
+	path->next_cid = 0;
+	path->up_since_ms = 0;
+	if (!clt_sess_addr_is_named(&path->conf.addr)) {
+		path_connect_to(path);
+	} else if (clt_names_left(&path->names)) {
+		clt_names_next(&path->names, &path->src, &path->dst);
+		path_connect_to(path);
+	} else {
+		clt_path_life_event(path, CLT_PATH_EV_LOOK_UP);
+	}
+}
+
+/* The resolver has failed, or is silent: try what it said before, or fail. */
+static void names_not_found(struct clt_path *path, int err, const char *why)
+{
+	if (clt_attempt_state(&path->att) != CLT_PATH_RESOLVING)
+		return;
+	if (!path->names.found.ndst) {
+		clt_path_life_fail(path, err, why);
+		return;
+	}
+	log_dbg(path->name, "%s: trying the addresses of before", why);
+	clt_names_begin(&path->names, NULL);
+	clt_path_life_event(path, CLT_PATH_EV_FOUND);
+}
+
+/* An answer that comes too late for its attempt is the next one's. */
+static void names_found(void *arg, int r, const struct clt_found *found, const char *why)
+{
+	struct clt_path *path = arg;
+
+	path->lookup = NULL;
+	if (r < 0) {
+		names_not_found(path, r, why);
+	} else if (!path->up_since_ms && !clt_names_left(&path->names)) {
+		clt_names_begin(&path->names, found);
+		clt_path_life_event(path, CLT_PATH_EV_FOUND);
+	}
+}
+
+static void path_look_up(void *object)
+{
+	struct clt_path *path = object;
+	char why[CLT_WHY];
+	int r = 0;
+
+	path->dst.len = 0;
+	*path->tried = '\0';
+	path_give_time(path, path->names.found.ndst ? MIN(NAME_NEXT_MS, path->conf.setup_ms)
+						    : path->conf.setup_ms);
+	if (!path->lookup)
+		r = clt_lookup_begin(&path->lookup, path->loop, &path->conf.addr, names_found,
+				     path);
+	if (r < 0) {
+		snprintf(why, sizeof(why), "cannot ask for the addresses: %s", strerror(-r));
+		clt_path_life_fail(path, r, why);
+	}
+}
+
+static void path_connect_found(void *object)
+{
+	struct clt_path *path = object;
+
+	clt_names_next(&path->names, &path->src, &path->dst);
+	path_connect_to(path);
 }
 
 static void drain_again_later(struct clt_path *path);
@@ -275,7 +385,7 @@ static void path_connect_proven(void *object)
 
 	loop_timer_cancel(&path->retry_timer);
 	/* An expiry while the connection drained was too late for the connection. */
-	loop_timer_set(path->loop, &path->setup_timer, clock_now_ms() + path->conf.setup_ms);
+	path_give_time(path, path->conf.setup_ms);
 	clt_con_release(&path->att.cons[0]);
 	clt_auth_left(path);
 	path_next_con(path);
@@ -316,6 +426,7 @@ static void path_stand_by(void *object)
 
 	loop_timer_cancel(&path->setup_timer);
 	path->fails = 0;
+	clt_names_good(&path->names, &path->dst);
 	path->ops->standby(path);
 	path->tell_up = false;
 }
@@ -325,7 +436,7 @@ static void path_open_again(void *object)
 {
 	struct clt_path *path = object;
 
-	loop_timer_set(path->loop, &path->setup_timer, clock_now_ms() + path->conf.setup_ms);
+	path_give_time(path, path->conf.setup_ms);
 }
 
 static void path_up(void *object)
@@ -335,6 +446,7 @@ static void path_up(void *object)
 	loop_timer_cancel(&path->setup_timer);
 	path->up_since_ms = clock_now_ms();
 	path->fails = 0;
+	clt_names_good(&path->names, &path->dst);
 	path->ops->up(path);
 	path->tell_up = false;
 }
@@ -410,6 +522,11 @@ static void path_back_off(void *object)
 	uint16_t rnd;
 
 	path_release(path);
+	if (clt_path_life_goes_on(path)) {
+		loop_timer_set(path->loop, &path->retry_timer, clock_now_ms());
+		path->ops->ended(path);
+		return;
+	}
 	random_bytes(&rnd, sizeof(rnd));
 	if (path_was_steady(path))
 		path->tries = 0;
@@ -432,6 +549,10 @@ static void path_close(void *object)
 	struct clt_path *path = object;
 
 	loop_timer_cancel(&path->retry_timer);
+	clt_names_end(&path->names);
+	if (path->lookup)
+		clt_lookup_forget(path->lookup);
+	path->lookup = NULL;
 	path->ops->closed(path);
 }
 
@@ -447,6 +568,8 @@ static void path_release_and_close(void *object)
 
 static const struct fsm_row rows[] = {
 	ROW(IN(IDLE) | IN(CLOSED), START, CONNECTING, path_connect),
+	ROW(IN(CONNECTING), LOOK_UP, RESOLVING, path_look_up),
+	ROW(IN(RESOLVING), FOUND, CONNECTING, path_connect_found),
 	ROW(IN(CONNECTING), CON_UP, CONNECTING, path_next_con),
 	ROW(IN(CONNECTING), ALL_UP, INFO, path_send_info),
 	ROW(IN(CONNECTING), ASKED, PROVING, path_prove),
@@ -471,6 +594,8 @@ static const struct fsm_row rows[] = {
 
 	/* too late: a failure, or a CLOSE, was first */
 	STAY(ALL & ~(IN(IDLE) | IN(CLOSED)), START),
+	STAY(ALL & ~IN(CONNECTING), LOOK_UP),
+	STAY(ALL & ~IN(RESOLVING), FOUND),
 	STAY(ALL & ~IN(CONNECTING), ASKED),
 	STAY(ALL & ~IN(PROVING), PROVEN),
 	STAY(ALL & ~IN(CONNECTING), CON_UP),
@@ -489,7 +614,8 @@ static const struct fsm_row rows[] = {
 };
 
 static const char *const events[CLT_PATH_NEVENTS] = {
-	"start", "asked", "proven", "one up", "all up", "INFO_RSP", "opened", "stands by",
+	"start", "look up", "found", "asked", "proven", "one up", "all up", "INFO_RSP", "opened",
+	"stands by",
 	"wanted", "silence", "answer", "fail", "lost", "drained", "retry", "close",
 };
 
@@ -502,7 +628,13 @@ static void path_setup_timer(struct loop_timer *timer)
 	struct clt_path *path = container_of(timer, struct clt_path, setup_timer);
 	char why[CLT_WHY];
 
-	snprintf(why, sizeof(why), "no answer within %g s", path->conf.setup_ms / 1e3);
+	if (clt_attempt_state(&path->att) == CLT_PATH_RESOLVING) {
+		snprintf(why, sizeof(why), "the resolver has not answered within %g s",
+			 path->setup_ms / 1e3);
+		names_not_found(path, -ETIMEDOUT, why);
+		return;
+	}
+	snprintf(why, sizeof(why), "no answer within %g s", path->setup_ms / 1e3);
 	clt_path_life_fail(path, -ETIMEDOUT, why);
 }
 

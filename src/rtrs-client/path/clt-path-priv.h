@@ -12,7 +12,8 @@
 #define CLT_POLL_BUDGET 64
 #define CLT_BACKOFF_ALONE_MS 1000	/* while requests wait, because no other path is up */
 #define CLT_PATH_RUNS                                                                              \
-	(1u << CLT_PATH_CONNECTING | 1u << CLT_PATH_PROVING | 1u << CLT_PATH_INFO |                \
+	(1u << CLT_PATH_RESOLVING | 1u << CLT_PATH_CONNECTING | 1u << CLT_PATH_PROVING |           \
+	 1u << CLT_PATH_INFO |                                                                     \
 	 1u << CLT_PATH_OPENING | 1u << CLT_PATH_STANDBY | 1u << CLT_PATH_UP |                     \
 	 1u << CLT_PATH_SILENT)
 
@@ -51,6 +52,8 @@ static inline void clt_path_watch(struct clt_path *path, struct loop_watch *watc
 
 /* Initialize the messages, the timers, and the calls from connections. */
 void clt_path_life_init(struct clt_path *path);
+/* clt_path_goes_on(). */
+bool clt_path_life_goes_on(struct clt_path *path);
 /* Take the row of @event in the table of states. */
 void clt_path_life_event(struct clt_path *path, enum clt_path_event event);
 /* Fail the path because of @cause; the first failure of an attempt counts.  Any thread. */

@@ -17,15 +17,16 @@
 /* Write the name of @path, with a source port only if the configuration has a port. */
 static void path_name_it(struct clt_path *path)
 {
-	const struct fab_addr *src = &path->conf.src;
+	const struct clt_sess_addr *addr = &path->conf.addr;
 	char s[FAB_ADDR_STRLEN] = "", d[FAB_ADDR_STRLEN];
+	const char *src = *addr->src_name ? addr->src_name : s;
 
-	if (src->len && fab_addr_port(src))
-		fab_addr_format(src, s, sizeof(s));
-	else if (src->len)
-		fab_addr_format_host(src, s, sizeof(s));
-	snprintf(path->name, sizeof(path->name), CLT_PATH_PREFIX "%s%s%s", s, *s ? "@" : "",
-		 fab_addr_format(&path->conf.dst, d, sizeof(d)));
+	if (addr->src.len && fab_addr_port(&addr->src))
+		fab_addr_format(&addr->src, s, sizeof(s));
+	else if (addr->src.len)
+		fab_addr_format_host(&addr->src, s, sizeof(s));
+	snprintf(path->name, sizeof(path->name), CLT_PATH_PREFIX "%s%s%s", src, *src ? "@" : "",
+		 *addr->dst_name ? addr->dst_name : fab_addr_format(&addr->dst, d, sizeof(d)));
 	/* Masked like all texts for people, so that the name is the same in all these texts. */
 	mask_control(path->name);
 	random_bytes(path->uuid, sizeof(path->uuid));
@@ -39,6 +40,9 @@ int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,
 
 	memset(path, 0, sizeof(*path));
 	path->conf = *conf;
+	path->src = conf->addr.src;
+	path->dst = conf->addr.dst;
+	path->setup_ms = conf->setup_ms;
 	path->ops = ops;
 	path->loop = conf->io->loop;
 	att->io = conf->io;
@@ -75,11 +79,12 @@ err_cause:
 	return r;
 }
 
-void clt_path_readdress(struct clt_path *path, const struct fab_addr *src,
-			const struct fab_addr *dst)
+void clt_path_readdress(struct clt_path *path, const struct clt_sess_addr *addr)
 {
-	path->conf.src = *src;
-	path->conf.dst = *dst;
+	path->conf.addr = *addr;
+	path->src = addr->src;
+	path->dst = addr->dst;
+	memset(&path->names, 0, sizeof(path->names));
 	path->attempts = path->ups = path->failed = 0;
 	path->lost_ms = 0;
 	clt_cause_forget(&path->cause);
@@ -178,11 +183,16 @@ bool clt_path_holds(struct clt_path *path)
 	       state != CLT_PATH_CLOSED;
 }
 
+bool clt_path_goes_on(struct clt_path *path)
+{
+	return clt_path_life_goes_on(path);
+}
+
 bool clt_path_tries(struct clt_path *path)
 {
 	enum clt_path_state state = clt_path_state(path);
 
-	return state >= CLT_PATH_CONNECTING && state <= CLT_PATH_STANDBY;
+	return state >= CLT_PATH_RESOLVING && state <= CLT_PATH_STANDBY;
 }
 
 void clt_path_lose_patience(struct clt_path *path)

@@ -10,9 +10,11 @@
 #include "clt-auth.h"
 #include "clt-cause.h"
 #include "clt-io.h"
+#include "clt-names.h"
 #include "clt-reg.h"
 #include "clt-stat.h"
 
+struct clt_lookup;
 struct clt_path;
 
 #define CLT_PATH_PREFIX "path "
@@ -27,7 +29,7 @@ struct clt_path_conf {
 	const uint8_t *sess_uuid;	/* [RTRS_UUID_LEN] */
 	unsigned index;			/* of the session's paths */
 	unsigned hb_interval_ms, hb_misses;
-	struct fab_addr src, dst;	/* src.len 0: any */
+	struct clt_sess_addr addr;
 	unsigned ncons;
 	unsigned setup_ms;		/* for an attempt */
 	enum clt_registration registration;
@@ -71,12 +73,18 @@ struct clt_path {
 	struct loop *loop;
 	/* "path [SRC@]DST", for the log: from the configuration, so that the name is the same in
 	 * and between all attempts. */
-	char name[CLT_PATH_PREFIX_LEN + (size_t)2 * FAB_ADDR_STRLEN];
+	char name[CLT_PATH_PREFIX_LEN + (size_t)2 * (CLT_NAME_MAX + 1)];
 	uint8_t uuid[RTRS_UUID_LEN];
 
 	unsigned attempts;		/* recon_cnt is the low half */
 
+	struct clt_names names;		/* of a path with a name */
+	struct clt_lookup *lookup;	/* under way, or NULL */
+	char tried[CLT_WHY];		/* why the addresses of this round failed before */
+
 	/* of this attempt */
+	struct fab_addr src, dst;	/* src.len 0: any.  dst.len 0: none was found yet */
+	unsigned setup_ms;		/* for this step */
 	uint32_t max_qp_wr;		/* of the device */
 	uint32_t window_send_wr;	/* length of the send queue for windows, or 0 */
 	struct rtrs_msg_info_rsp *info_rsp;
@@ -133,8 +141,7 @@ int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,
 void clt_path_fini(struct clt_path *path);
 /* CLOSED: give the path other addresses, of the same provider.  Keys stay, because the owners of
  * earlier requests may yet have to end the keys. */
-void clt_path_readdress(struct clt_path *path, const struct fab_addr *src,
-			const struct fab_addr *dst);
+void clt_path_readdress(struct clt_path *path, const struct clt_sess_addr *addr);
 
 /* Service thread. */
 /* IDLE or CLOSED: begin the first attempt. */
@@ -160,6 +167,8 @@ unsigned clt_path_ask(struct clt_path *path);
 bool clt_path_answered(const struct clt_path *path, unsigned asked);
 /* Was the path up in this attempt, so that requests may not have come back yet? */
 bool clt_path_holds(struct clt_path *path);
+/* Has the attempt failed at an address of a name, and are others left, which are tried at once? */
+bool clt_path_goes_on(struct clt_path *path);
 /* Is the path on the way up? */
 bool clt_path_tries(struct clt_path *path);
 

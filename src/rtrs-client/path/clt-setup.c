@@ -44,11 +44,10 @@ int clt_setup_con(struct clt_path *path, char why[CLT_WHY])
 
 	r = clt_con_make(con, path->cm);
 	if (r == 0)
-		r = fab_resolve(con->fab, path->conf.src.len ? &path->conf.src : NULL,
-				&path->conf.dst);
+		r = fab_resolve(con->fab, path->src.len ? &path->src : NULL, &path->dst);
 	if (r < 0)
 		snprintf(why, CLT_WHY, "%s%s", why_not(con, r),
-			 clt_hint_source(&path->conf.src, r));
+			 clt_hint_source(&path->src, r));
 	return r;
 }
 
@@ -233,7 +232,7 @@ static int setup_rejected(struct clt_con *con, const struct fab_event *ev, char 
 		return -ECONNREFUSED;
 	}
 	snprintf(why, CLT_WHY, "connection %u was refused: %s%s", con->cid, strerror(-rsp.status),
-		 clt_hint_refused(&clt_path_of(con)->conf.dst, con->cid, rsp.status));
+		 clt_hint_refused(&clt_path_of(con)->dst, con->cid, rsp.status));
 	return rsp.status;
 }
 
@@ -259,7 +258,7 @@ int clt_setup_event(struct clt_con *con, const struct fab_event *ev, char why[CL
 		return setup_rejected(con, ev, why);
 	case FAB_EVENT_UNREACHABLE:
 		snprintf(why, CLT_WHY, "%s%s", why_not(con, ev->status),
-			 clt_hint_unreachable(&clt_path_of(con)->conf.dst, ev->status));
+			 clt_hint_unreachable(&clt_path_of(con)->dst, ev->status));
 		return ev->status;
 	case FAB_EVENT_DISCONNECTED:
 		return setup_disconnected(con, ev, why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads the text of a path.  Owns nothing; any thread; a host name blocks for the resolver. */
+/* Reads the text of a path.  Owns nothing; any thread. */
 #include <config.h>
 
 #include <stdio.h>
@@ -24,17 +24,26 @@ bool clt_addr_is_open(const char *text)
 	return !scheme_len(text) && !fab_addr_text_is_unix(text);
 }
 
-/* Is @host an address in digits, and no name for a resolver? */
-static bool is_number(const char *host)
+/* Read an end, @text, into @addr, or, if it is no address, into @name, too.  0, or -1 with @err. */
+static int parse_end(const char *text, const struct fab_provider *provider, uint16_t port,
+		     struct fab_addr *addr, char name[CLT_NAME_MAX + 1], char *err, size_t errlen)
 {
-	size_t len = strlen(host);
+	const char *rest = text + scheme_len(text);
 
-	return *host == '[' ?
-	       strchr(host, ':') && strspn(host, "[]0123456789abcdefABCDEF:.%") == len :
-			      strspn(host, "0123456789.:") == len;
+	if (fab_addr_parse_text(text, provider, port, addr, err, errlen))
+		return -1;
+	if (addr->len)
+		return 0;
+	if (strlen(rest) > CLT_NAME_MAX) {
+		snprintf(err, errlen, "expected a name and a port of at most %d bytes",
+			 CLT_NAME_MAX);
+		return -1;
+	}
+	strcpy(name, rest);
+	return 0;
 }
 
-int clt_addr_parse(const char *text, const struct fab_provider *provider, bool numbers,
+int clt_addr_parse(const char *text, const struct fab_provider *provider,
 		   struct clt_sess_addr *addr, char *err, size_t errlen)
 {
 	const char *sep = strpbrk(text, "@,");
@@ -62,13 +71,9 @@ int clt_addr_parse(const char *text, const struct fab_provider *provider, bool n
 	if (sep)
 		snprintf(src, sizeof(src), "%.*s", (int)(sep - text), text);
 	snprintf(dst, sizeof(dst), "%.*s%s", (int)(sep ? scheme : 0), text, sep ? sep + 1 : text);
-	if (numbers && ((sep && !is_number(src + scheme)) || !is_number(dst + scheme))) {
-		snprintf(err, errlen, "expected addresses, no names");
-		return -1;
-	}
 	if (sep)
-		r = fab_addr_parse(src, provider, 0, &addr->src, err, errlen);
+		r = parse_end(src, provider, 0, &addr->src, addr->src_name, err, errlen);
 	if (r == 0)
-		r = fab_addr_parse_peer(dst, provider, RTRS_PORT, &addr->dst, err, errlen);
-	return r < 0 ? -1 : 0;
+		r = parse_end(dst, provider, RTRS_PORT, &addr->dst, addr->dst_name, err, errlen);
+	return r;
 }

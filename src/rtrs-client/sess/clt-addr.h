@@ -14,10 +14,10 @@ extern const char *const clt_transport_names[CLT_TRANSPORTS];
 
 /* Does @text name neither a transport nor a socket of this machine? */
 bool clt_addr_is_open(const char *text);
-/* Read @text into @addr, over @provider unless @text names another transport.  A @text of more than
- * CLT_ADDR_TEXT_MAX bytes is refused, unless "unix:PATH".  With @numbers a name is refused; else a
- * name blocks for the resolver.  0, or -1 with the reason in @err. */
-int clt_addr_parse(const char *text, const struct fab_provider *provider, bool numbers,
+/* Read @text into @addr, over @provider unless @text names another transport; a name stays one.  A
+ * @text of more than CLT_ADDR_TEXT_MAX bytes is refused, unless "unix:PATH".  0, or -1 with the
+ * reason in @err. */
+int clt_addr_parse(const char *text, const struct fab_provider *provider,
 		   struct clt_sess_addr *addr, char *err, size_t errlen);
 
 #endif

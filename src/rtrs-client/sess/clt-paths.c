@@ -10,9 +10,7 @@ struct clt_path *clt_paths_find(struct clt_sess *sess, const struct clt_sess_add
 	struct clt_path *path;
 
 	clt_sess_for_each(path, sess) {
-		const struct clt_sess_addr its = { .src = path->conf.src, .dst = path->conf.dst };
-
-		if (!path->removed && clt_paths_same(&its, addr))
+		if (!path->removed && clt_paths_same(&path->conf.addr, addr))
 			return path;
 	}
 	return NULL;
@@ -26,10 +24,10 @@ static int paths_reuse(struct clt_sess *sess, const struct clt_sess_addr *addr,
 	int r = -ENOSPC;
 
 	clt_sess_for_each(path, sess) {
-		if (!path->removed || path->conf.dst.provider != addr->dst.provider)
+		if (!path->removed || path->conf.addr.dst.provider != addr->dst.provider)
 			continue;
 		if (clt_path_state(path) == CLT_PATH_CLOSED) {
-			clt_path_readdress(path, &addr->src, &addr->dst);
+			clt_path_readdress(path, addr);
 			path->removed = false;
 			*ret = path;
 			return 0;
@@ -50,8 +48,7 @@ static int paths_make(struct clt_sess *sess, const struct clt_sess_addr *addr,
 	if (!path)
 		return -ENOMEM;
 	conf.index = n;
-	conf.src = addr->src;
-	conf.dst = addr->dst;
+	conf.addr = *addr;
 	r = clt_path_init(path, &conf, sess->path_ops);
 	if (r < 0) {
 		free(path);

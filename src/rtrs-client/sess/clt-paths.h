@@ -7,12 +7,17 @@
 #ifndef CLT_PATHS_H
 #define CLT_PATHS_H
 
+#include <string.h>
+
 #include "clt-sess.h"
 
-/* Do @a and @b lead from the same address to the same address?  Any thread. */
+/* Do @a and @b lead from the same end to the same end?  Of a name the name counts.  Any thread. */
 static inline bool clt_paths_same(const struct clt_sess_addr *a, const struct clt_sess_addr *b)
 {
-	return fab_addr_same(&a->src, &b->src) && fab_addr_same(&a->dst, &b->dst);
+	return a->dst.provider == b->dst.provider && !strcmp(a->src_name, b->src_name) &&
+	       !strcmp(a->dst_name, b->dst_name) &&
+	       (*a->src_name || fab_addr_same(&a->src, &b->src)) &&
+	       (*a->dst_name || fab_addr_same(&a->dst, &b->dst));
 }
 /* Add a path, IDLE: clt_path_start() connects the path.  @ret may be NULL.  Returns 0, or as
  * clt_path_init(), or an error.  -EEXIST: a path between these addresses exists.  -ENOSPC: the

@@ -220,7 +220,7 @@ static void sess_path_down(struct clt_path *path)
 
 static bool path_counts(struct clt_path *path)
 {
-	return clt_path_tries(path) || clt_attempt_is_up(&path->att);
+	return clt_path_tries(path) || clt_path_goes_on(path) || clt_attempt_is_up(&path->att);
 }
 
 static void sess_path_failed(struct clt_path *path, int err, const char *cause)
@@ -291,6 +291,8 @@ static void sess_path_ended(struct clt_path *path)
 	struct clt_sess *sess = sess_of(path);
 
 	clt_epoch_left(sess, path);
+	if (clt_path_goes_on(path))
+		return;
 	if (path->conf.once && !clt_sess_any(sess, path_has_to_tell)) {
 		clt_sess_close(sess);
 	} else if (path->conf.once) {

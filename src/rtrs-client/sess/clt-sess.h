@@ -18,10 +18,6 @@
 
 struct clt_sess;
 
-struct clt_sess_addr {
-	struct fab_addr src, dst;	/* src.len 0: any */
-};
-
 struct clt_sess_conf {
 	const char *name;		/* rtrs_sessname_ok() */
 	const struct clt_wait_ops *wait;	/* how requests and blocking callers wait */

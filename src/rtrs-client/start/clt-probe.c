@@ -77,31 +77,34 @@ static int probe_auto(struct clt_start *start, char err[CLT_FRONT_ERR])
 {
 	const struct fab_provider *rdma = fab_provider_find("rdma");
 	char why[CLT_FRONT_ERR] = "built without RDMA", addr[FAB_ADDR_STRLEN];
+	const char *where;
 	static struct clt_conf choosing;	/* large for a stack */
 	struct clt_conf *conf = start->conf;
 	int r, rdma_r = -ENODEV;
 
 	choosing_paths(conf, &choosing);
-	fab_addr_format(&choosing.paths[0].dst, addr, sizeof(addr));
+	where = choosing.paths[0].dst_name;
+	if (!*where)
+		where = fab_addr_format(&choosing.paths[0].dst, addr, sizeof(addr));
 	if (rdma) {
 		clt_conf_choose(conf, rdma);
 		choosing_paths(conf, &choosing);
 		rdma_r = probe_connect(start, &choosing, CLT_PROBE_RDMA_MS, why);
 		if (rdma_r == 0) {
-			log_info(addr,
+			log_info(where,
 				 "transport=auto: rdma, because an RDMA device reaches the server");
 			return 0;
 		}
 	}
 	clt_conf_choose(conf, fab_provider_find("tcp"));
 	if (no_rdma(rdma_r))
-		log_info(addr, "transport=auto: tcp, because of rdma: %s", why);
+		log_info(where, "transport=auto: tcp, because of rdma: %s", why);
 	else
-		log_warn(addr, "transport=auto: tcp, because rdma fails: %s", why);
+		log_warn(where, "transport=auto: tcp, because rdma fails: %s", why);
 	r = probe_connect(start, conf, 0, err);
 	if (r < 0 && rdma_r == r && r == -ECONNREFUSED)		/* the same in other words */
 		snprintf(err + strlen(err), CLT_FRONT_ERR - strlen(err), " (over rdma, too)");
-	else if (r < 0 && rdma_r != -ENODEV)
+	else if (r < 0 && rdma_r != -ENODEV && rdma_r != -EADDRNOTAVAIL)
 		snprintf(err + strlen(err), CLT_FRONT_ERR - strlen(err), " (over rdma: %s)", why);
 	return r;
 }
