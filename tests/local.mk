@@ -52,6 +52,7 @@ SHELL_TESTS = \
 	%D%/test-hangup.sh \
 	%D%/test-hardening.sh \
 	%D%/test-host-limit.sh \
+	%D%/test-identity.sh \
 	%D%/test-idle.sh \
 	%D%/test-image-format.sh \
 	%D%/test-install.sh \

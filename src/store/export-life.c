@@ -41,7 +41,7 @@ static void open_down(struct export_life *life, struct export *ex)
 
 static int join_up(struct export_life *life, struct export *ex)
 {
-	return exports_join(life->exports, ex);
+	return exports_join(life->exports, ex, life->err, sizeof(life->err));
 }
 
 static void join_down(struct export_life *life, struct export *ex)

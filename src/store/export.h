@@ -93,6 +93,9 @@ struct store_driver {
 	/* Open ex->path with the flags of @ex; learn size, id, ident and geometry.  0, or -errno
 	 * with one line in @err; close() follows in any case. */
 	int (*open)(struct export *ex, char *err, size_t errlen);
+	/* Check that @ex, which is opened, can be served beside @other, a name of a store of this
+	 * driver.  0, or -errno with one line in @err. */
+	int (*fits)(const struct export *ex, const struct export *other, char *err, size_t errlen);
 	/* ex->store has got the name @ex. */
 	void (*added)(struct export *ex);
 	/* ex->store loses the name @ex. */

@@ -95,7 +95,20 @@ static struct export_pulse *new_pulses(unsigned nrings)
 	return pulse ? memset(pulse, 0, size) : NULL;
 }
 
-int exports_join(struct exports *e, struct export *ex)
+/* Check that @ex can be served beside all others. */
+static int fits_all(const struct exports *e, const struct export *ex, char *err, size_t errlen)
+{
+	const struct store *store;
+	int rc = 0;
+
+	list_for_each(store, &e->stores, link) {
+		if (!rc && store->driver == ex->driver && ex->driver->fits)
+			rc = ex->driver->fits(ex, store_oldest_name(store), err, errlen);
+	}
+	return rc;
+}
+
+static int join_store(struct exports *e, struct export *ex)
 {
 	struct store *store = store_of(e, ex);
 
@@ -117,6 +130,18 @@ int exports_join(struct exports *e, struct export *ex)
 	if (ex->driver->added)
 		ex->driver->added(ex);
 	return 0;
+}
+
+int exports_join(struct exports *e, struct export *ex, char *err, size_t errlen)
+{
+	int rc = fits_all(e, ex, err, errlen);
+
+	if (rc)
+		return rc;
+	rc = join_store(e, ex);
+	if (rc)
+		snprintf(err, errlen, "export '%s': out of memory", ex->name);
+	return rc;
 }
 
 void exports_leave(struct exports *e, struct export *ex)
@@ -277,11 +302,8 @@ int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 		return rc;
 	ex->all = e;
 	rc = ex->driver->open(ex, err, errlen);
-	if (!rc) {
-		rc = exports_join(e, ex);
-		if (rc)
-			snprintf(err, errlen, "export '%s': out of memory", spec);
-	}
+	if (!rc)
+		rc = exports_join(e, ex, err, errlen);
 	if (rc)
 		export_spec_free(ex);
 	else

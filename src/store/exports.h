@@ -119,8 +119,9 @@ uint64_t exports_losses(const struct exports *e);
 /* ---- the steps of an export, up and down (export-life.c) ----
  * Control thread, unless a function says otherwise. */
 
-/* Make @ex, which is opened, a name of its store.  0 or -ENOMEM. */
-int exports_join(struct exports *e, struct export *ex);
+/* Make @ex, which is opened, a name of its store.  0, or -errno with one line in @err: no memory,
+ * or another export stands in the way (store_driver.fits). */
+int exports_join(struct exports *e, struct export *ex, char *err, size_t errlen);
 /* Undo exports_join().  The store goes with its last name. */
 void exports_leave(struct exports *e, struct export *ex);
 /* Lock the store of @ex, if @lock is set (not with --no-lock), and claim the store, as its names

@@ -397,12 +397,12 @@ Test(conf_file, ceph_image)
 	cr_assert_str_eq(parse(&conf, "", OPT_RUN), "");
 	cr_assert_str_eq(conf.exports[0].spec, "a=rbd:p/n/i,conf=/c\\\\d,id=gw,luks=/k\\,1");
 	conf_fini(&conf);
-	write_file("a.conf", "[export \"a\"]\npath=rbd:p\n[export \"b\"]\npath=/b\nid=gw\n"
+	write_file("a.conf", "[export \"a\"]\npath=rbd:p\n[export \"b\"]\npath=/b\nluks=gw\n"
 		   "[export \"c\"]\npath=rbd:p/i@s\n[export \"d\"]\npath=rbd:p/i\nidd=a\n");
 	cr_assert_str_eq(parse(&conf, "", OPT_FAILED),
 		"a.conf:1: export 'a': 'rbd:p': expected rbd:POOL/[NAMESPACE/]IMAGE[@SNAP]\n"
-		"a.conf:3: export 'b': unknown flag 'id=gw': expected readonly, shared=, direct "
-		"or force (a "
+		"a.conf:3: export 'b': unknown flag 'luks=gw': expected readonly, shared=, direct, "
+		"force or id= (a "
 		"comma in PATH is written '\\,')\n"
 		"a.conf:6: export 'c': 'rbd:p/i@s' is a snapshot: add ',readonly'\n"
 		"a.conf:10: 'idd' is no option of this section (did you mean id?)\n");

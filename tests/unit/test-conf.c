@@ -589,24 +589,25 @@ Test(conf, options_on_a_line)
 		{ "a=/a,alow=::1",
 		  "export 'a': there is no option 'alow' (did you mean allow?)" },
 		{ "a=/a,mode=ro",
-		  "export 'a': unknown flag 'mode=ro': expected readonly, shared=, direct "
-		  "or force (a comma "
+		  "export 'a': unknown flag 'mode=ro': expected readonly, shared=, direct, "
+		  "force or id= (a comma "
 		  "in PATH is written '\\,')" },
 		{ "a=/a,iops=1,b=c\\,iops=2", "export 'a': unknown flag 'b=c\\': expected "
-			"readonly, shared=, direct or force (a comma in PATH is written '\\,')" },
+			"readonly, shared=, direct, force or id= (a comma in PATH is written "
+			"'\\,')" },
 		{ "a=/a,allow=", "export 'a': 'allow' has no value: expected allow=VALUE" },
 		{ "a=/a,allow=::1,1.2.3", "export 'a': allow '1.2.3': expected ADDR or ADDR/BITS "
 					  "with an IPv4 or IPv6 address, uid:USER, unix, "
 					  "psk:NAME or cert:NAME" },
-		{ "a=/a,", "export 'a': unknown flag '': expected readonly, shared=, direct "
-		  "or force "
+		{ "a=/a,", "export 'a': unknown flag '': expected readonly, shared=, direct, "
+		  "force or id= "
 			   "(a comma in PATH is written '\\,')" },
 		{ "a=/a,iops=1,,direct",
-		  "export 'a': unknown flag '': expected readonly, shared=, direct "
-		  "or force (a comma in "
+		  "export 'a': unknown flag '': expected readonly, shared=, direct, "
+		  "force or id= (a comma in "
 		  "PATH is written '\\,')" },
-		{ "a=/a,::1", "export 'a': unknown flag '::1': expected readonly, shared=, direct "
-		  "or force "
+		{ "a=/a,::1", "export 'a': unknown flag '::1': expected readonly, shared=, direct, "
+		  "force or id= "
 			      "(a comma in PATH is written '\\,')" },
 	};
 	struct srv_conf conf = { .nexports = 0 };

@@ -110,6 +110,32 @@ Test(export, ident)
 	cr_assert_neq(ex->ident, ident);
 }
 
+/* The name of an administrator replaces what the file system says, and is one file's alone. */
+Test(export, id_of_a_file)
+{
+	static const char longest[] = "0123456789abcdef0123456789abcdef"
+				      "0123456789abcdef0123456789ABCD._";
+	char spec[128], err[512];
+	uint64_t ident;
+
+	make_file("a", 1024);
+	make_file("b", 1024);
+	make_file("c", 1024);
+	ident = add_ok("a=a,id=x-1")->ident;
+	cr_assert_eq(add_ok("again=a,readonly,id=x-1")->ident, ident);
+	cr_assert_neq(add_ok("b=b")->ident, ident);
+	add_refused("twin=b,id=x-1", -EEXIST, "export 'twin': 'b': 'a' of export 'a' has the same "
+		    "id= and is another storage: give each an id= of its own");
+	add_refused("two=a,id=y", -EEXIST, "export 'two': 'a': 'a' of export 'a' is the same "
+		    "storage with another id=: give both the same");
+	snprintf(spec, sizeof(spec), "long=c,id=%s", longest);
+	add_ok(spec);
+	snprintf(spec, sizeof(spec), "longer=c,id=%s0", longest);
+	cr_assert_eq(exports_add(&exports, spec, err, sizeof(err)), -EINVAL);
+	add_refused("a1=c,id=a/b", -EINVAL, "export 'a1': id='a/b': expected at most 64 letters, "
+		    "digits, '.', '_' and '-'");
+}
+
 /* A device that does not have the attribute. */
 Test(export, sysfs)
 {
@@ -135,9 +161,9 @@ Test(export, refused)
 	add_refused("a/../b=ok", -EINVAL, "export name 'a/../b': '..' is not allowed in a name");
 	add_refused("taken=ok", -EEXIST, "export name 'taken' is given twice");
 	add_refused("a=ok,readable", -EINVAL, "export 'a': unknown flag 'readable': expected "
-		    "readonly, shared=, direct or force (a comma in PATH is written '\\,')");
+		    "readonly, shared=, direct, force or id= (a comma in PATH is written '\\,')");
 	add_refused("a=ok,", -EINVAL,
-		    "export 'a': unknown flag '': expected readonly, shared=, direct or force "
+		    "export 'a': unknown flag '': expected readonly, shared=, direct, force or id= "
 		    "(a comma in PATH is written '\\,')");
 	add_refused("a=missing", -ENOENT,
 		    "export 'a': 'missing' cannot be opened: No such file or directory");

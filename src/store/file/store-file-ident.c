@@ -1,19 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The identity of the file or device of an export, by which a returning client tells one storage
  * from another (man/rtrs-protocol.pod, "export id").  Main thread, or a worker (export-life.h);
- * owns nothing; cannot fail.
+ * owns nothing.
  *
  * Device numbers follow the order in which devices are found.  A reboot may change such numbers,
  * and a client would take the same file for another.  File systems and disks have ids that stay;
- * the device number stands in for a missing id. */
+ * the device number stands in for a missing id.  A name of the administrator's (id=) replaces all
+ * of that. */
 #include <config.h>
 
+#include <errno.h>
+#include <stdio.h>
 #include <linux/fs.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/vfs.h>
 
+#include "log.h"
 #include "store-file-priv.h"
+
+#ifndef XFS_SUPER_MAGIC
+#define XFS_SUPER_MAGIC 0x58465342
+#endif
+
+#define FUSE_MAGIC 0x65735546		/* <linux/fuse.h> has no name for it */
+
+/* struct xfs_fsop_geom_v1 of the kernel, whose header is a package of its own. */
+struct xfs_geometry {
+	uint32_t sizes[8];
+	uint64_t blocks[4];
+	uint8_t uuid[16];
+	uint32_t others[8];
+};
+
+#define XFS_GEOMETRY _IOR('X', 100, struct xfs_geometry)
 
 static uint64_t hash_number(uint64_t hash, uint64_t number)
 {
@@ -50,14 +70,28 @@ static uint64_t ident_block(const struct export *ex)
 	return hash_number(hash, store_file_sysfs_number(store_file(ex)->dev, "partition", 0));
 }
 
+/* A number of the file system of @f that stays; 0: none.  XFS has the number of its device in
+ * f_fsid.  With all others f_fsid is better than their UUID: two subvolumes of btrfs may have a
+ * file with one inode number. */
+static uint64_t fs_ident(const struct store_file *f)
+{
+	struct xfs_geometry xfs;
+	struct statfs fs;
+	uint64_t fsid;
+
+	if (fstatfs(f->fd, &fs) < 0)
+		return 0;
+	if ((uint32_t)fs.f_type == XFS_SUPER_MAGIC && !ioctl(f->fd, XFS_GEOMETRY, &xfs))
+		return fnv1a(FNV1A_INIT, xfs.uuid, sizeof(xfs.uuid));
+	memcpy(&fsid, &fs.f_fsid, sizeof(fsid));
+	return fsid;
+}
+
 static uint64_t ident_regular(const struct store_file *f)
 {
-	uint64_t hash = FNV1A_INIT, fsid = 0;
+	uint64_t hash = FNV1A_INIT, fsid = fs_ident(f);
 	int generation = 0;
-	struct statfs fs;
 
-	if (!fstatfs(f->fd, &fs))
-		memcpy(&fsid, &fs.f_fsid, sizeof(fsid));
 	/* The next file with this inode's number has another generation. */
 	if (ioctl(f->fd, FS_IOC_GETVERSION, &generation) < 0)
 		generation = 0;
@@ -68,5 +102,41 @@ static uint64_t ident_regular(const struct store_file *f)
 
 uint64_t store_file_ident(const struct store_file *f)
 {
+	if (f->name)
+		return fnv1a(FNV1A_INIT, f->name, strlen(f->name));
 	return f->is_block ? ident_block(&f->ex) : ident_regular(f);
+}
+
+int store_file_ident_fits(const struct export *ex, const struct export *other, char *err,
+			  size_t errlen)
+{
+	const struct store_file *f = store_file(ex), *o = store_file(other);
+	bool one_id = store_id_equal(&ex->id, &other->id);
+	bool one_storage = f->is_block == o->is_block && f->dev == o->dev && f->ino == o->ino;
+	const char *what = NULL;
+
+	if (one_id && !one_storage)
+		what = "has the same id= and is another storage: give each an id= of its own";
+	else if (one_storage && !one_id)
+		what = "is the same storage with another id=: give both the same";
+	else if (!one_id && !f->is_block && !o->is_block && ex->ident == other->ident)
+		what = "looks the same to clients: a file of a copy or snapshot of its file "
+		       "system, or of the file system below: give one of them an id= of its own";
+	if (!what)
+		return 0;
+	snprintf(err, errlen, "export '%s': '%s': '%s' of export '%s' %s", ex->name, ex->path,
+		 other->path, other->name, what);
+	return -EEXIST;
+}
+
+void store_file_ident_warn(const struct export *ex)
+{
+	struct statfs fs;
+
+	if (store_file(ex)->is_block || store_file(ex)->name ||
+	    fstatfs(store_file(ex)->fd, &fs) < 0 || (uint32_t)fs.f_type != FUSE_MAGIC)
+		return;
+	log_warn(ex->name, "'%s' is on a file system in user space (FUSE), which may number its "
+		 "files again: then clients take it for another file when the server comes back, "
+		 "and get errors for good: give it a name with ',id=NAME'", ex->path);
 }

@@ -45,6 +45,7 @@ struct store_file {
 	int fd;				/* for everything except fdatasync */
 	bool is_block;
 	bool force;			/* block device: export the device although others use it */
+	char *name;			/* id=, the administrator's; NULL: not given */
 	dev_t dev;			/* file: st_dev, st_ino; block device: st_rdev, 0 */
 	ino_t ino;
 	unsigned fs;			/* STORE_FILE_FS_*, since open() */
@@ -142,6 +143,11 @@ int store_file_punch_behind(const struct store_file *f);
 unsigned store_file_fs(const struct store_file *f);
 /* The struct export.ident of the opened @f. */
 uint64_t store_file_ident(const struct store_file *f);
+/* store_driver.fits: @ex and @other are one storage if and only if they look so. */
+int store_file_ident_fits(const struct export *ex, const struct export *other, char *err,
+			  size_t errlen);
+/* Warn if clients may not know the file of @ex again. */
+void store_file_ident_warn(const struct export *ex);
 /* True if the block device of @ex has an id of its own, which any host reads. */
 bool store_file_has_wwid(const struct export *ex);
 /* Read the first line of the small file @path into @buf; false: no such line. */

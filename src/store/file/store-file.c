@@ -22,6 +22,7 @@
 #include "store-file-priv.h"
 
 #define DIO_ALIGN_MAX 65536u
+#define NAME_LEN_MAX 64u		/* of id=; fits struct store_id */
 
 struct refusal {
 	const struct export *ex;
@@ -221,9 +222,13 @@ static void learn_ids(struct export *ex, const struct stat *st)
 
 	f->dev = f->is_block ? st->st_rdev : st->st_dev;
 	f->ino = f->is_block ? 0 : st->st_ino;
-	ex->id.len =
-		(uint8_t)snprintf(ex->id.bytes, sizeof(ex->id.bytes), "%s-%u:%u-%llu", ex->kind,
-				  major(f->dev), minor(f->dev), (unsigned long long)f->ino);
+	if (f->name)
+		ex->id.len = (uint8_t)snprintf(ex->id.bytes, sizeof(ex->id.bytes), "id-%s",
+					       f->name);
+	else
+		ex->id.len = (uint8_t)snprintf(ex->id.bytes, sizeof(ex->id.bytes), "%s-%u:%u-%llu",
+					       ex->kind, major(f->dev), minor(f->dev),
+					       (unsigned long long)f->ino);
 	ex->ident = store_file_ident(f);
 	ex->medium = (uint64_t)f->dev << 1 | f->is_block;
 }
@@ -302,6 +307,7 @@ static void file_close(struct export *ex)
 	store_file_desc_close(f);
 	store_file_close_fd(f->tail_fd);
 	store_file_close_fd(f->fd);
+	free(f->name);
 	free(f);
 }
 
@@ -337,16 +343,22 @@ static struct export *file_create(void)
 	return &f->ex;
 }
 
-enum file_flag { FILE_DIRECT, FILE_FORCE };
+enum file_flag { FILE_DIRECT, FILE_FORCE, FILE_ID };
 
 static const char *const file_flags[] = {
 	[FILE_DIRECT] = "direct",
 	[FILE_FORCE] = "force",
+	[FILE_ID] = "id=",
 	NULL
 };
 
 static bool file_flag(struct export *ex, unsigned flag, const char *value)
 {
+	if (flag == FILE_ID) {
+		free(store_file(ex)->name);
+		store_file(ex)->name = strdup(value);
+		return store_file(ex)->name;
+	}
 	if (flag == FILE_DIRECT)
 		ex->direct = true;
 	else
@@ -369,11 +381,27 @@ static int file_claim(struct export *ex, char *err, size_t errlen)
 		rc = store_file_share_begin(ex, err, errlen);
 	if (!rc)
 		store_file_format_warn(ex);
+	if (!rc)
+		store_file_ident_warn(ex);
 	return rc;
+}
+
+/* Files of the state directory have the name. */
+static bool name_is_good(const char *name)
+{
+	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				   "0123456789._-";
+
+	return !name || (strlen(name) <= NAME_LEN_MAX && !name[strspn(name, good)]);
 }
 
 static int file_check(const struct export *ex, char *err, size_t errlen)
 {
+	if (!name_is_good(store_file(ex)->name)) {
+		snprintf(err, errlen, "export '%s': id='%s': expected at most %u letters, digits, "
+			 "'.', '_' and '-'", ex->name, store_file(ex)->name, NAME_LEN_MAX);
+		return -EINVAL;
+	}
 	if (ex->shared && store_file(ex)->force) {
 		snprintf(err, errlen, "export '%s': shared=yes and force together: a device that "
 			 "two servers share is kept from all others: leave force out", ex->name);
@@ -393,6 +421,7 @@ const struct store_driver store_file_driver = {
 	.create = file_create,
 	.flag = file_flag,
 	.check = file_check,
+	.fits = store_file_ident_fits,
 	.open = file_open,
 	.added = store_file_desc_added,
 	.removed = file_removed,
