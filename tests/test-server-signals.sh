@@ -97,8 +97,9 @@ stop_all_threads "$nbdkit_pid"
 kill -CONT "$server_pid"
 kill -TERM "$server_pid"
 wait_line "$server_log" 'SIGTERM: stopping'
-[ ! -e "$tmp/rtrs.sock" ] && [ -S "$tmp/control.sock" ] ||
-	fail "the control socket is to be the last name"
+listener_is_gone() { [ ! -e "$tmp/rtrs.sock" ]; }
+wait_until "the end of the listener" listener_is_gone
+[ -S "$tmp/control.sock" ] || fail "the control socket is to be the last name"
 kill -TERM "$server_pid"
 expect_exit "$server_pid" 143
 stopped="$stopped$server_pid "
