@@ -111,7 +111,7 @@ write_conf "$always" '[export "a"]' "path = $tmp/a"
 wait "$nbdsh"
 wait_until "the end of the lock" flock -n "$tmp/c" true
 stop_process "$c_pid"
-expect_failure 2 "force belongs to reload, .*, export resize, export set and export break" \
+expect_failure 2 "force belongs to reload, path reconnect, .*export set and export break" \
 	"${ctl[@]}" --force list
 
 # Listeners come and go; connections live on.  What cannot be had leaves the rest as it was.

@@ -36,7 +36,7 @@ static const struct command commands[] = {
 	{ .name = "path remove", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true },
 	{ .name = "path disconnect", .arg = "path", .needs_arg = true },
 	{ .name = "path reconnect", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true,
-	  .arg_text = "PATH", .help = "" },
+	  .takes_force = true, .arg_text = "PATH", .help = "" },
 	{ .name = "policy", .kind = RUNDIR_NBDKIT, .arg = "policy", .arg_text = "[POLICY]",
 	  .help = "round-robin, min-inflight, min-latency" },
 	{ .name = "max-reconnect-attempts", .kind = RUNDIR_NBDKIT, .arg = "attempts",
@@ -269,7 +269,7 @@ int args_parse(struct ctx *ctx, int argc, char **argv)
 	if (!rc && !ctx->dump)
 		rc = parse_command(ctx, argc - first, argv + first);
 	if (!rc && ctx->force && !(ctx->command && ctx->command->takes_force))
-		return say_error(EXIT_USAGE, "--force belongs to reload, export remove, export "
-				 "resize, export set and export break");
+		return say_error(EXIT_USAGE, "--force belongs to reload, path reconnect, export "
+				 "remove, export resize, export set and export break");
 	return rc ? rc : -1;
 }

@@ -535,6 +535,45 @@ static int by_hand(void (*fn)(void *arg), unsigned wire)
 	return by_hand_from(fn, wire, false);
 }
 
+static void accept_machine(void *arg)
+{
+	((struct by_hand *)arg)->result = 0;
+	client_accept_machine(world_client_clt(c));
+}
+
+/* A name must not move a disk: with one path, too, another machine is let in only when the
+ * administrator says so. */
+static void test_another_machine_for_one_path(void)
+{
+	struct world_server_conf other = server_conf();
+
+	other.other_host = true;
+	begin(1, CLT_POLICY_ROUND_ROBIN);
+	CHECK(world_write(c, 0, 4096, 0x11) == 0);
+	CHECK(world_flush(c) == 0);
+	dev_close(world_client_dev(c));
+	world_run_ms(w, 20);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	world_server_start(w, &other);
+	for (unsigned i = 0; i < 3000; i++) {
+		world_run_ms(w, 1);
+		CHECK(!clt_attempt_is_up(&path(0)->att));
+	}
+	CHECK(world_traced(w, "another machine than the paths led to before"));
+	CHECK(by_hand(accept_machine, 0) == 0);
+	CHECK(sim_run_until(all_up, NULL, 5000));
+	world_client_open(c, RNBD_ACCESS_RW);
+	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	/* And it is the one that the client keeps to from then on. */
+	world_server_kill(w, SIM_KILL_PROCESS);
+	server_start();
+	for (unsigned i = 0; i < 3000; i++) {
+		world_run_ms(w, 1);
+		CHECK(!clt_attempt_is_up(&path(0)->att));
+	}
+	world_destroy(w);
+}
+
 static bool removed_is_closed(void *arg)
 {
 	return atomic_load(&path(0)->att.state) == CLT_PATH_CLOSED;
@@ -1114,6 +1153,7 @@ static const struct sim_test tests[] = {
 	{ "another-machine", test_another_machine },
 	{ "probe-of-two", test_probe_of_two },
 	{ "lost-while-opening", test_lost_while_opening },
+	{ "another-machine-for-one-path", test_another_machine_for_one_path },
 	{ "another-machine-for-nobody", test_another_machine_for_nobody },
 	{ "added-and-removed", test_added_and_removed },
 	{ "another-address", test_another_address },

@@ -206,6 +206,21 @@ static void call_path_reconnect(struct ctl_client *client, const char *value, vo
 	ctl_call_done(client);
 }
 
+/* The next server of the path may be another machine. */
+static void call_path_reconnect_force(struct ctl_client *client, const char *value, void *arg)
+{
+	struct clt_path *path = ctl_find_path(client, value, arg);
+
+	if (!path)
+		return;
+	log_warn(path->name, "another machine is accepted, by rtrsctl");
+	client_accept_machine(((struct clt_ctl *)arg)->clt);
+	if (clt_path_tries(path))
+		ctl_call_done(client);
+	else
+		call_path_reconnect(client, value, arg);
+}
+
 static void call_path_remove(struct ctl_client *client, const char *value, void *arg)
 {
 	struct clt_sess *sess = &((struct clt_ctl *)arg)->clt->sess;
@@ -269,6 +284,8 @@ static const struct ctl_call calls[] = {
 	{ .name = "path remove", .fn = call_path_remove, .member = "path", .needed = true },
 	{ .name = "path disconnect", .fn = call_path_disconnect, .member = "path", .needed = true },
 	{ .name = "path reconnect", .fn = call_path_reconnect, .member = "path", .needed = true },
+	{ .name = "path reconnect force", .fn = call_path_reconnect_force, .member = "path",
+	  .needed = true },
 	{ .name = "policy", .fn = call_policy, .member = "policy" },
 	{ .name = "max-reconnect-attempts", .fn = call_attempts, .member = "attempts" },
 	{ .name = "reload", .fn = call_reload },

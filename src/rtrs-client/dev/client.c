@@ -217,6 +217,11 @@ bool client_wait_away(struct client *clt)
 	}
 }
 
+void client_accept_machine(struct client *clt)
+{
+	clt->host = 0;
+}
+
 void client_lose_patience(struct client *clt)
 {
 	loop_post(clt->sess.loop, &clt->patience_msg);

@@ -81,6 +81,9 @@ bool client_closed(struct client *clt);
  * ended for an interval of heartbeats, or the server has given no sign of life for a heartbeat:
  * true; or until the session is closed: false.  Blocks; one thread. */
 bool client_wait_away(struct client *clt);
+/* The administrator accepts that another machine takes the place of the one that the paths led to
+ * before (doc/decisions.md D15).  Service thread. */
+void client_accept_machine(struct client *clt);
 /* From now on, fail requests at once if the server or the export is away, as with io_timeout_ms 0.
  * A silent server counts as away after two heartbeats, and a server that lives and holds requests
  * after END_WAITS_MS.  Any thread, and signal handlers. */

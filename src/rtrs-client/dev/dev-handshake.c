@@ -135,12 +135,12 @@ static bool may_take_over(uint32_t features, const struct rnbd_ext *ext)
 	return ext->valid && (features & ext->features & RNBD_EXT_SHARED);
 }
 
-/* The addresses of a session's paths may differ, but all lead to one server, or to servers that
- * share exports.  A path to another machine is a mistake in a cable or a name; a device opened on
- * the other machine has other data under the same name. */
+/* The addresses of a session's paths may differ, and a name may move, but all lead to one server,
+ * or to servers that share exports.  A path to another machine is a mistake in a cable or a name; a
+ * device opened on the other machine has other data under the same name. */
 static bool is_another_machine(const struct client *clt, const struct rnbd_ext *ext)
 {
-	return clt->sess.io.natts > 1 && clt->host && ext->host && clt->host != ext->host;
+	return clt->host && ext->host && clt->host != ext->host;
 }
 
 static void meet_server(void *object)
@@ -152,7 +152,8 @@ static void meet_server(void *object)
 	if (r < 0)
 		handshake_refuse_info(clt, r);
 	else if (is_another_machine(clt, &clt->met) && !may_take_over(before, &clt->met))
-		handshake_refuse(clt, -ESTALE, "another machine than the paths led to before");
+		handshake_refuse(clt, -ESTALE, "another machine than the paths led to before "
+				 "(rtrsctl --force path reconnect accepts it)");
 	else
 		handshake_next(clt);
 }
