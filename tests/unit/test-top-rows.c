@@ -194,3 +194,37 @@ Test(width, columns)
 	for_each_case(c, cases)
 		cr_assert_eq(width_of(c->text), c->width, "'%s': %d", c->text, width_of(c->text));
 }
+
+/* The state of an export follows the age of its oldest request, and the writes that fail. */
+Test(top_rows, waiting_and_failing)
+{
+	static const struct {
+		uint64_t oldest_ms;
+		bool fails;
+		const char *state;
+		enum health health;
+	} cases[] = {
+		{ 999, false, "1 user", HEALTH_UP },
+		{ 1000, false, "waits 1 s", HEALTH_UP },
+		{ 4999, false, "waits 4 s", HEALTH_UP },
+		{ 5000, false, "waits 5 s", HEALTH_DEGRADED },
+		{ 30000, false, "waits 30 s", HEALTH_DOWN },
+		{ 0, true, "writes fail", HEALTH_DOWN },
+	};
+
+	for_each_case(k, cases) {
+		json_t *before = answer(1, 0, 0), *after = answer(2, 0, 0);
+		json_t *aa = json_array_get(json_object_get(after, "exports"), 0);
+
+		json_object_set_new(aa, "oldest_ns",
+				    json_integer((json_int_t)k->oldest_ms * 1000000));
+		if (k->fails)
+			json_object_set_new(aa, "writes_failed", json_pack("{s:i}", "count", 1));
+		sample(before, after);
+		cr_assert_str_eq(row_of("aa")->state, k->state);
+		cr_assert_eq(row_of("aa")->health, k->health, "%s", k->state);
+		cr_assert_eq(top.rows[0].health, k->health, "the program: %s", k->state);
+		json_decref(before);
+		json_decref(after);
+	}
+}
