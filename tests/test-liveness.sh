@@ -18,7 +18,8 @@ in_client nft add chain ip t in '{ type filter hook input priority 0; }'
 in_client nft add chain ip t out '{ type filter hook output priority 0; }'
 in_server nft add chain ip t in '{ type filter hook input priority 0; }'
 truncate -s 16M "$tmp/disk"
-serve "disk=$tmp/disk"
+# With few chunks: the answer to INFO_REQ, which lists them, is a small packet.
+serve --queue-depth 32 "disk=$tmp/disk"
 
 # request_ports: the client's ports of connections for requests over cable 1: the first connection,
 # with the least descriptor, has the heartbeats.
@@ -62,17 +63,51 @@ read_soon
 grep -E 'path .*lost: connection [12]: (Connection timed out|nothing was ack)' "$nbdkit_log"
 stop_process "$nbdkit_pid"
 
-# Large packets do not pass cable 1.
+# Large packets do not pass cable 1, to the server or from there: a path does not come up and says
+# why, and a path that was up does not come up again.
+why='no answer to a probe of 131072 bytes, do large packets pass .MTU.[?]'
+hole() {
+	case $1 in
+	to) in_server nft add rule ip t in ip daddr 10.77.1.2 meta length '>' 1000 drop ;;
+	from) in_client nft add rule ip t in ip saddr 10.77.1.2 meta length '>' 1000 drop ;;
+	none) in_server nft flush chain ip t in; in_client nft flush chain ip t in ;;
+	esac
+}
+write_all() {
+	timeout $((2 * TIMEOUT_S)) nbdsh -u "$uri" -c '
+for i in range(64):
+    h.pwrite(bytes([i]) * 65536, i * 65536)
+    assert h.pread(65536, i * 65536) == bytes([i]) * 65536
+'
+}
+for way in to from; do
+	hole $way
+	start_nbdkit server=10.77.2.2:1234 path=10.77.1.1@10.77.1.2:1234 heartbeat=200 \
+		heartbeat-misses=4 connections=2 export=disk policy=round-robin
+	wait_line "$nbdkit_log" "path 10.77.1.1@10.77.1.2:1234.* cannot connect: $why"
+	write_all
+	must_fail grep -E 'path .*(lost|connected)' "$nbdkit_log"
+	hole none
+	wait_line "$nbdkit_log" 'path 10.77.1.1@10.77.1.2:1234.* connected'
+	hole $way
+	write_all
+	wait_line "$nbdkit_log" 'path 10.77.1.1@10.77.1.2:1234.* lost: '
+	stop_process "$nbdkit_pid"
+	hole none
+done
+
+# Packets of requests do not pass cable 1, those of probes do: they have zeroes where requests have
+# none.
 start_nbdkit server=10.77.1.2:1234 path=10.77.2.1@10.77.2.2:1234 heartbeat=200 heartbeat-misses=4 \
 	connections=2 export=disk policy=round-robin
 wait_until "both paths" paths_up 2
-in_server nft add rule ip t in ip daddr 10.77.1.2 meta length '>' 1000 drop
+in_server nft add rule ip t in ip daddr 10.77.1.2 meta length '>' 1000 @th,1600,32 != 0 drop
 timeout $((2 * TIMEOUT_S)) nbdsh -u "$uri" -c '
 import time
 begin = time.monotonic()
 n = 0
 while n < 1000:
-    h.pwrite(bytes([n % 255]) * 65536, n % 64 * 65536)
+    h.pwrite(bytes([1 + n % 255]) * 65536, n % 64 * 65536)
     if b"not used for" in open("'"$nbdkit_log"'", "rb").read():
         break
     n += 1

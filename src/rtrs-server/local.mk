@@ -75,6 +75,8 @@ librtrssrv_la_SOURCES = \
 	%D%/rnbd/srv-open.h \
 	%D%/rnbd/srv-prio.c \
 	%D%/rnbd/srv-prio.h \
+	%D%/rnbd/srv-probe.c \
+	%D%/rnbd/srv-probe.h \
 	%D%/rnbd/srv-break.c \
 	%D%/rnbd/srv-break.h \
 	%D%/rnbd/srv-resize.c \

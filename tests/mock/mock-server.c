@@ -89,6 +89,7 @@ static int serve_user(struct mock_conn *c, const struct rtrs_req *req)
 		rnbd_open_rsp_encode(&open_rsp, &dev);
 		place(c, req, &open_rsp, sizeof(open_rsp));
 		return 0;
+	case RNBD_MSG_PROBE:
 	case RNBD_MSG_CLOSE:
 		return 0;
 	}

@@ -532,6 +532,31 @@ static void case_list(void)
 	expect_eq(answer(p, 0), -EINVAL);
 }
 
+/* Data to the server means nothing, and data from there is zero, as much as fits a request. */
+static void case_probe(void)
+{
+	struct rnbd_sess_info info = { .ver = 2,
+				       .ext = { .valid = true, .features = RNBD_EXT_PROBE } };
+	struct hpath *p = client(2);
+	uint32_t full = p->geom.max_io_size;
+	struct rnbd_msg_probe m;
+
+	rnbd_probe_encode(&m);
+	hpath_up(p);
+	post(p, 0, 0, true, &m, sizeof(m), 4096);
+	expect_eq(answer(p, 0), -EINVAL);		/* it has not said that it can */
+	sess_info(p, &info);
+	fill(data_of(p, 0), full, 1);
+	post(p, 0, 0, false, &m, sizeof(m), full);
+	expect_eq(answer(p, 0), 0);
+	post(p, 0, 0, true, &m, sizeof(m), full);
+	expect_eq(answer(p, 0), 0);
+	for (uint32_t i = 0; i < full; i++)
+		expect_eq(data_of(p, 0)[i], 0);
+	post(p, 0, 0, true, &m, sizeof(m), 0);
+	expect_eq(answer(p, 0), 0);
+}
+
 /* ---- IO ---- */
 
 static void case_io(void)
@@ -848,6 +873,7 @@ static const struct {
 	{ "open", case_open, NONE },
 	{ "sess-info", case_sess_info, NONE },
 	{ "list", case_list, NONE },
+	{ "probe", case_probe, NONE },
 	{ "extents", case_extents, NONE },
 	{ "extents-never", case_extents, NEVER },
 	{ "no-stale-bytes", case_no_stale_bytes, NONE },

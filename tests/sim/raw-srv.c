@@ -323,6 +323,11 @@ static void on_request(struct peer_srv_con *con, struct rtrs_req *req, unsigned 
 		say_something(s, s->chunks[buf]);
 	if (type == RNBD_MSG_IO)
 		status = do_io(s, con->path->sess, req, s->chunks[buf]);
+	if (type == RNBD_MSG_PROBE) {
+		s->nprobes += req->data_len;
+		if (s->loses_probes)
+			return;
+	}
 	rearm_key(con, buf);
 	if (type == RNBD_MSG_IO && s->evil)
 		answer_badly(con, req, buf, status);

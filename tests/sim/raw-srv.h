@@ -49,6 +49,8 @@ struct raw_srv {
 	uint32_t features;
 	uint8_t says[64];		/* what it answers to questions (doc/decisions.md D16) */
 	unsigned nquestions;
+	bool loses_probes;		/* gives no answer to PROBE */
+	unsigned nprobes;		/* bytes of data in these, both ways */
 	struct rnbd_io asked;		/* the last question about extents */
 	enum raw_evil evil;		/* set to RAW_GOOD when done */
 	unsigned nrequests, nrevoked;

@@ -377,6 +377,40 @@ static void test_extents_garbage(void)
 	extents_garbage("more than there is room for", endless, sizeof(endless));
 }
 
+/* ---- probes of a path ---- */
+
+/* A path of a server with the bit is up when data of full size has gone both ways; a server without
+ * is not asked. */
+static void test_probe(void)
+{
+	start_raw(RNBD_EXT_PROBE, "", 0);
+	CHECK(srv.nprobes >= 2 * RAW_SRV_IO);
+	end_raw();
+	start_raw(RNBD_EXT_ALL & ~RNBD_EXT_PROBE, "", 0);
+	CHECK(srv.nprobes == 0);
+	end_raw();
+	start_raw(0, "", 0);
+	CHECK(srv.nprobes == 0);
+	end_raw();
+}
+
+/* A server that says the bit and does not answer loses the path as with heartbeats; the log says
+ * why. */
+static void test_probe_without_an_answer(void)
+{
+	w = world_create(1);
+	raw_srv_start(&srv, false);
+	srv.features = RNBD_EXT_PROBE;
+	srv.loses_probes = true;
+	c = world_client_start(w, NULL);
+	world_run_ms(w, 35000);
+	CHECK(!is_open(c));
+	CHECK(world_traced(w, "no answer to a probe of "));
+	srv.loses_probes = false;
+	CHECK(sim_run_until(is_open, c, 100000) && world_client_opened(c) == 0);
+	end_raw();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
@@ -392,6 +426,8 @@ int main(int argc, char **argv)
 		{ "extents-of-a-kernel", test_extents_of_a_kernel },
 		{ "extents-beyond-32-bits", test_extents_beyond_32_bits },
 		{ "extents-garbage", test_extents_garbage },
+		{ "probe", test_probe },
+		{ "probe-without-an-answer", test_probe_without_an_answer },
 	};
 
 	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));

@@ -69,18 +69,18 @@ static void test_connect(void)
 			"[  0.007] srv sess/clt@srv: path up, 3 connections, session sess\n"
 			"[  0.007] srv sess: session opened by sess/clt@srv\n"
 			"[  0.008] clt path srv: info -> opening\n"
-			"[  0.010] clt path srv: opening -> up\n"
-			"[  0.010] clt path srv: connected: 2 connections, queue depth 16, "
+			"[  0.014] clt path srv: opening -> up\n"
+			"[  0.014] clt path srv: connected: 2 connections, queue depth 16, "
 			"max IO 65536\n"
-			"[  0.011] srv sess: device 0 opened: disk0, rw\n"
-			"[  0.019] srv sess: device 0 closed: disk0\n"
-			"[  0.020] clt path srv: up -> closing\n"
-			"[  0.020] clt path srv: closing -> closed\n"
-			"[  0.021] srv sess/clt@srv: path down: connection 0: disconnected\n"
-			"[  0.021] srv sess/clt@srv: fail: connected -> draining\n"
-			"[  0.021] srv sess/clt@srv: drained: draining -> lingering\n"
-			"[  0.021] srv sess: session closed\n"
-			"[  0.021] srv sess/clt@srv: quiet: lingering -> gone\n");
+			"[  0.015] srv sess: device 0 opened: disk0, rw\n"
+			"[  0.023] srv sess: device 0 closed: disk0\n"
+			"[  0.024] clt path srv: up -> closing\n"
+			"[  0.024] clt path srv: closing -> closed\n"
+			"[  0.025] srv sess/clt@srv: path down: connection 0: disconnected\n"
+			"[  0.025] srv sess/clt@srv: fail: connected -> draining\n"
+			"[  0.025] srv sess/clt@srv: drained: draining -> lingering\n"
+			"[  0.025] srv sess: session closed\n"
+			"[  0.025] srv sess/clt@srv: quiet: lingering -> gone\n");
 	world_destroy(w);
 }
 
@@ -107,10 +107,10 @@ static void test_nobody_listens(void)
 			"[  0.096] srv sess/clt@srv: path up, 3 connections, session sess\n"
 			"[  0.096] srv sess: session opened by sess/clt@srv\n"
 			"[  0.097] clt path srv: info -> opening\n"
-			"[  0.099] clt path srv: opening -> up\n"
-			"[  0.099] clt path srv: connected: 2 connections, queue depth 16, "
+			"[  0.103] clt path srv: opening -> up\n"
+			"[  0.103] clt path srv: connected: 2 connections, queue depth 16, "
 			"max IO 65536\n"
-			"[  0.100] srv sess: device 0 opened: disk0, rw\n");
+			"[  0.104] srv sess: device 0 opened: disk0, rw\n");
 	world_destroy(w);
 }
 
@@ -156,10 +156,10 @@ static void test_no_such_device(void)
 			"[  0.007] srv sess/clt@srv: path up, 3 connections, session sess\n"
 			"[  0.007] srv sess: session opened by sess/clt@srv\n"
 			"[  0.008] clt path srv: info -> opening\n"
-			"[  0.010] clt path srv: opening -> up\n"
-			"[  0.010] clt path srv: connected: 2 connections, queue depth 16, "
+			"[  0.014] clt path srv: opening -> up\n"
+			"[  0.014] clt path srv: connected: 2 connections, queue depth 16, "
 			"max IO 65536\n"
-			"[  0.011] srv sess: open of nodisk as rw refused: "
+			"[  0.015] srv sess: open of nodisk as rw refused: "
 			"No such file or directory\n");
 	world_destroy(w);
 }
@@ -174,13 +174,13 @@ static void test_name_in_use(void)
 	c2 = world_client_start(w, &conf);
 	world_run_ms(w, 8);
 	CHECK(world_client_opened(c2) == 1);
-	world_expect(w, "[  0.032] clt2 path srv: idle -> connecting\n"
-			"[  0.038] clt2 path srv: connecting -> info\n"
-			"[  0.039] srv clt2@srv: path not set up: "
+	world_expect(w, "[  0.036] clt2 path srv: idle -> connecting\n"
+			"[  0.042] clt2 path srv: connecting -> info\n"
+			"[  0.043] srv clt2@srv: path not set up: "
 			"session name sess of a client without a name is in use by sess/clt@srv\n"
-			"[  0.039] srv clt2@srv: fail: connecting -> draining\n"
-			"[  0.039] srv clt2@srv: drained: draining -> lingering\n"
-			"[  0.039] srv clt2@srv: quiet: lingering -> gone\n");
+			"[  0.043] srv clt2@srv: fail: connecting -> draining\n"
+			"[  0.043] srv clt2@srv: drained: draining -> lingering\n"
+			"[  0.043] srv clt2@srv: quiet: lingering -> gone\n");
 	/* It goes on trying. */
 	world_client_stop(w, c);
 	CHECK(wait_open(c2, 3000) == 0);
@@ -210,19 +210,19 @@ static void test_silent_peer(void)
 			"no answer to the connect request in 20000 ms; trying again\n"
 			"[ 55.008] clt path srv: failing -> draining\n"
 			"[ 55.008] clt path srv: draining -> back-off\n"
-			"[ 55.103] clt path srv: back-off -> connecting\n"
-			"[ 60.032] srv clt@srv: path not set up: its client has started again\n"
-			"[ 60.032] srv clt@srv: fail: connecting -> draining\n"
-			"[ 60.032] srv clt@srv: drained: draining -> lingering\n"
-			"[ 60.032] srv clt@srv: quiet: lingering -> gone\n"
-			"[ 60.037] clt path srv: connecting -> info\n"
-			"[ 60.038] srv sess/clt@srv: info: connecting -> connected\n"
-			"[ 60.038] srv sess/clt@srv: path up, 3 connections, session sess\n"
-			"[ 60.038] srv sess: session opened by sess/clt@srv\n"
-			"[ 60.039] clt path srv: info -> opening\n"
-			"[ 60.042] srv sess: device 0 opened: disk0, rw\n"
-			"[ 60.045] clt path srv: opening -> up\n"
-			"[ 60.045] clt path srv: connected again after 25037 ms\n");
+			"[ 55.101] clt path srv: back-off -> connecting\n"
+			"[ 60.036] srv clt@srv: path not set up: its client has started again\n"
+			"[ 60.036] srv clt@srv: fail: connecting -> draining\n"
+			"[ 60.036] srv clt@srv: drained: draining -> lingering\n"
+			"[ 60.036] srv clt@srv: quiet: lingering -> gone\n"
+			"[ 60.041] clt path srv: connecting -> info\n"
+			"[ 60.042] srv sess/clt@srv: info: connecting -> connected\n"
+			"[ 60.042] srv sess/clt@srv: path up, 3 connections, session sess\n"
+			"[ 60.042] srv sess: session opened by sess/clt@srv\n"
+			"[ 60.043] clt path srv: info -> opening\n"
+			"[ 60.050] srv sess: device 0 opened: disk0, rw\n"
+			"[ 60.053] clt path srv: opening -> up\n"
+			"[ 60.053] clt path srv: connected again after 25045 ms\n");
 	world_destroy(w);
 }
 
@@ -379,26 +379,26 @@ static void test_cut(void)
 	world_note(w, "cut");
 	CHECK(world_write(c, 0, 512, 1) == 0);
 	world_run_ms(w, 10);
-	world_expect(w, "[  0.032] --- cut\n"
-			"[  0.032] srv sess/clt@srv: path down: connection 0: disconnected\n"
-			"[  0.032] srv sess/clt@srv: fail: connected -> draining\n"
-			"[  0.032] clt path srv: lost: connection 0 was closed by the server; "
+	world_expect(w, "[  0.036] --- cut\n"
+			"[  0.036] srv sess/clt@srv: path down: connection 0: disconnected\n"
+			"[  0.036] srv sess/clt@srv: fail: connected -> draining\n"
+			"[  0.036] clt path srv: lost: connection 0 was closed by the server; "
 			"reconnecting\n"
-			"[  0.032] clt path srv: failing -> draining\n"
-			"[  0.032] clt path srv: draining -> back-off\n"
-			"[  0.032] clt path srv: back-off -> connecting\n"
-			"[  0.032] srv sess/clt@srv: drained: draining -> lingering\n"
-			"[  0.032] srv sess: session closed\n"
-			"[  0.032] srv sess: device 0 closed: disk0\n"
-			"[  0.032] srv sess/clt@srv: quiet: lingering -> gone\n"
-			"[  0.038] clt path srv: connecting -> info\n"
-			"[  0.039] srv sess/clt@srv: info: connecting -> connected\n"
-			"[  0.039] srv sess/clt@srv: path up, 3 connections, session sess\n"
-			"[  0.039] srv sess: session opened by sess/clt@srv\n"
-			"[  0.040] clt path srv: info -> opening\n"
-			"[  0.043] srv sess: device 0 opened: disk0, rw\n"
-			"[  0.046] clt path srv: opening -> up\n"
-			"[  0.046] clt path srv: connected again after 14 ms\n");
+			"[  0.036] clt path srv: failing -> draining\n"
+			"[  0.036] srv sess/clt@srv: drained: draining -> lingering\n"
+			"[  0.036] srv sess: session closed\n"
+			"[  0.036] srv sess: device 0 closed: disk0\n"
+			"[  0.036] srv sess/clt@srv: quiet: lingering -> gone\n"
+			"[  0.036] clt path srv: draining -> back-off\n"
+			"[  0.036] clt path srv: back-off -> connecting\n"
+			"[  0.042] clt path srv: connecting -> info\n"
+			"[  0.043] srv sess/clt@srv: info: connecting -> connected\n"
+			"[  0.043] srv sess/clt@srv: path up, 3 connections, session sess\n"
+			"[  0.043] srv sess: session opened by sess/clt@srv\n"
+			"[  0.044] clt path srv: info -> opening\n"
+			"[  0.051] srv sess: device 0 opened: disk0, rw\n"
+			"[  0.054] clt path srv: opening -> up\n"
+			"[  0.054] clt path srv: connected again after 18 ms\n");
 	world_destroy(w);
 }
 
@@ -410,26 +410,26 @@ static void test_come_back_to_a_stale_path(void)
 	world_note(w, "cut, seen by clt");
 	CHECK(world_write(c, 0, 512, 1) == 0);
 	world_run_ms(w, 10);
-	world_expect(w, "[  0.032] --- cut, seen by clt\n"
-			"[  0.032] clt path srv: lost: connection 0 was closed by the server; "
+	world_expect(w, "[  0.036] --- cut, seen by clt\n"
+			"[  0.036] clt path srv: lost: connection 0 was closed by the server; "
 			"reconnecting\n"
-			"[  0.032] clt path srv: failing -> draining\n"
-			"[  0.032] clt path srv: draining -> back-off\n"
-			"[  0.032] clt path srv: back-off -> connecting\n"
-			"[  0.033] srv sess/clt@srv: path down: its client has come back\n"
-			"[  0.033] srv sess/clt@srv: fail: connected -> draining\n"
-			"[  0.033] srv sess/clt@srv: drained: draining -> lingering\n"
-			"[  0.033] srv sess: session closed\n"
-			"[  0.033] srv sess: device 0 closed: disk0\n"
-			"[  0.033] srv sess/clt@srv: quiet: lingering -> gone\n"
-			"[  0.038] clt path srv: connecting -> info\n"
-			"[  0.039] srv sess/clt@srv: info: connecting -> connected\n"
-			"[  0.039] srv sess/clt@srv: path up, 3 connections, session sess\n"
-			"[  0.039] srv sess: session opened by sess/clt@srv\n"
-			"[  0.040] clt path srv: info -> opening\n"
-			"[  0.043] srv sess: device 0 opened: disk0, rw\n"
-			"[  0.046] clt path srv: opening -> up\n"
-			"[  0.046] clt path srv: connected again after 14 ms\n");
+			"[  0.036] clt path srv: failing -> draining\n"
+			"[  0.036] clt path srv: draining -> back-off\n"
+			"[  0.036] clt path srv: back-off -> connecting\n"
+			"[  0.037] srv sess/clt@srv: path down: its client has come back\n"
+			"[  0.037] srv sess/clt@srv: fail: connected -> draining\n"
+			"[  0.037] srv sess/clt@srv: drained: draining -> lingering\n"
+			"[  0.037] srv sess: session closed\n"
+			"[  0.037] srv sess: device 0 closed: disk0\n"
+			"[  0.037] srv sess/clt@srv: quiet: lingering -> gone\n"
+			"[  0.042] clt path srv: connecting -> info\n"
+			"[  0.043] srv sess/clt@srv: info: connecting -> connected\n"
+			"[  0.043] srv sess/clt@srv: path up, 3 connections, session sess\n"
+			"[  0.043] srv sess: session opened by sess/clt@srv\n"
+			"[  0.044] clt path srv: info -> opening\n"
+			"[  0.051] srv sess: device 0 opened: disk0, rw\n"
+			"[  0.054] clt path srv: opening -> up\n"
+			"[  0.054] clt path srv: connected again after 18 ms\n");
 	world_destroy(w);
 }
 
@@ -452,26 +452,26 @@ static void test_come_back_while_storage_is_busy(void)
 	world_note(w, "storage goes on");
 	CHECK(world_io_end(io, 0, 1000) == 0);
 	CHECK(world_read(c, 0, 4096, 0x21) == 0);
-	world_expect(w, "[  0.042] --- cut\n"
-			"[  0.042] srv sess/clt@srv: path down: connection 0: disconnected\n"
-			"[  0.042] srv sess/clt@srv: fail: connected -> draining\n"
-			"[  0.042] clt path srv: lost: connection 0 was closed by the server; "
+	world_expect(w, "[  0.046] --- cut\n"
+			"[  0.046] srv sess/clt@srv: path down: connection 0: disconnected\n"
+			"[  0.046] srv sess/clt@srv: fail: connected -> draining\n"
+			"[  0.046] clt path srv: lost: connection 0 was closed by the server; "
 			"reconnecting\n"
-			"[  0.042] clt path srv: failing -> draining\n"
-			"[  0.042] clt path srv: draining -> back-off\n"
-			"[  0.042] clt path srv: back-off -> connecting\n"
-			"[  0.042] srv sess/clt@srv: drained: draining -> lingering\n"
-			"[  0.042] srv sess: session closed\n"
-			"[  0.048] clt path srv: connecting -> info\n"
-			"[  0.049] srv sess/clt@srv: info: connecting -> connected\n"
-			"[  0.049] srv sess/clt@srv: path up, 3 connections, session sess\n"
-			"[  0.049] srv sess: session opened by sess/clt@srv\n"
-			"[  0.050] clt path srv: info -> opening\n"
-			"[  0.053] srv sess: device 0 taken up again: disk0, rw\n"
-			"[  0.056] clt path srv: opening -> up\n"
-			"[  0.056] clt path srv: connected again after 14 ms\n"
-			"[  0.144] --- storage goes on\n"
-			"[  0.144] srv sess/clt@srv: quiet: lingering -> gone\n");
+			"[  0.046] clt path srv: failing -> draining\n"
+			"[  0.046] clt path srv: draining -> back-off\n"
+			"[  0.046] clt path srv: back-off -> connecting\n"
+			"[  0.046] srv sess/clt@srv: drained: draining -> lingering\n"
+			"[  0.046] srv sess: session closed\n"
+			"[  0.052] clt path srv: connecting -> info\n"
+			"[  0.053] srv sess/clt@srv: info: connecting -> connected\n"
+			"[  0.053] srv sess/clt@srv: path up, 3 connections, session sess\n"
+			"[  0.053] srv sess: session opened by sess/clt@srv\n"
+			"[  0.054] clt path srv: info -> opening\n"
+			"[  0.061] srv sess: device 0 taken up again: disk0, rw\n"
+			"[  0.064] clt path srv: opening -> up\n"
+			"[  0.064] clt path srv: connected again after 18 ms\n"
+			"[  0.148] --- storage goes on\n"
+			"[  0.148] srv sess/clt@srv: quiet: lingering -> gone\n");
 	world_destroy(w);
 }
 
@@ -580,10 +580,10 @@ static void test_duplicate_connect(void)
 			"[  0.009] srv sess/clt@srv: path up, 3 connections, session sess\n"
 			"[  0.009] srv sess: session opened by sess/clt@srv\n"
 			"[  0.010] clt path srv: info -> opening\n"
-			"[  0.012] clt path srv: opening -> up\n"
-			"[  0.012] clt path srv: connected: 2 connections, queue depth 16, "
+			"[  0.016] clt path srv: opening -> up\n"
+			"[  0.016] clt path srv: connected: 2 connections, queue depth 16, "
 			"max IO 65536\n"
-			"[  0.013] srv sess: device 0 opened: disk0, rw\n");
+			"[  0.017] srv sess: device 0 opened: disk0, rw\n");
 	world_destroy(w);
 }
 
@@ -678,30 +678,30 @@ static void test_server_restarts(void)
 	CHECK(world_io_end(io, 0, 5000) == 0);
 	CHECK(world_read(c, 0, 65536 * 4, 0x31) == 0);
 	world_run_ms(w, 10);
-	world_expect(w, "[  0.034] --- srv killed\n"
-			"[  0.035] clt path srv: lost: connection 0 was closed by the server; "
+	world_expect(w, "[  0.038] --- srv killed\n"
+			"[  0.039] clt path srv: lost: connection 0 was closed by the server; "
 			"reconnecting\n"
-			"[  0.035] clt path srv: failing -> draining\n"
-			"[  0.035] clt path srv: draining -> back-off\n"
-			"[  0.035] clt path srv: back-off -> connecting\n"
-			"[  0.037] clt path srv: cannot connect: "
+			"[  0.039] clt path srv: failing -> draining\n"
+			"[  0.039] clt path srv: draining -> back-off\n"
+			"[  0.039] clt path srv: back-off -> connecting\n"
+			"[  0.041] clt path srv: cannot connect: "
 			"connection refused (is rtrs-server running there? "
 			"port 1234 is the default); trying again\n"
-			"[  0.037] clt path srv: failing -> draining\n"
-			"[  0.037] clt path srv: draining -> back-off\n"
-			"[  0.150] clt path srv: back-off -> connecting\n"
-			"[  0.152] clt path srv: failing -> draining\n"
-			"[  0.152] clt path srv: draining -> back-off\n"
-			"[  0.234] --- srv started\n"
-			"[  0.337] clt path srv: back-off -> connecting\n"
-			"[  0.343] clt path srv: connecting -> info\n"
-			"[  0.344] srv sess/clt@srv: info: connecting -> connected\n"
-			"[  0.344] srv sess/clt@srv: path up, 3 connections, session sess\n"
-			"[  0.344] srv sess: session opened by sess/clt@srv\n"
-			"[  0.345] clt path srv: info -> opening\n"
-			"[  0.348] srv sess: device 0 opened: disk0, rw\n"
-			"[  0.351] clt path srv: opening -> up\n"
-			"[  0.351] clt path srv: connected again after 316 ms\n");
+			"[  0.041] clt path srv: failing -> draining\n"
+			"[  0.041] clt path srv: draining -> back-off\n"
+			"[  0.118] clt path srv: back-off -> connecting\n"
+			"[  0.120] clt path srv: failing -> draining\n"
+			"[  0.120] clt path srv: draining -> back-off\n"
+			"[  0.238] --- srv started\n"
+			"[  0.355] clt path srv: back-off -> connecting\n"
+			"[  0.361] clt path srv: connecting -> info\n"
+			"[  0.362] srv sess/clt@srv: info: connecting -> connected\n"
+			"[  0.362] srv sess/clt@srv: path up, 3 connections, session sess\n"
+			"[  0.362] srv sess: session opened by sess/clt@srv\n"
+			"[  0.363] clt path srv: info -> opening\n"
+			"[  0.370] srv sess: device 0 opened: disk0, rw\n"
+			"[  0.373] clt path srv: opening -> up\n"
+			"[  0.373] clt path srv: connected again after 334 ms\n");
 	world_destroy(w);
 }
 
@@ -753,12 +753,12 @@ static void test_server_stops_in_good_order(void)
 	world_server_stop(w);
 	/* What it had taken was finished and answered. */
 	CHECK(io->done && world_io_end(io, 0, 1) == 0);
-	world_expect(w, "[  0.085] srv sess/clt@srv: path down: server is shutting down\n"
-			"[  0.085] srv sess/clt@srv: fail: connected -> draining\n"
-			"[  0.085] srv sess/clt@srv: drained: draining -> lingering\n"
-			"[  0.085] srv sess: session closed\n"
-			"[  0.085] srv sess: device 0 closed: disk0\n"
-			"[  0.085] srv sess/clt@srv: quiet: lingering -> gone\n");
+	world_expect(w, "[  0.089] srv sess/clt@srv: path down: server is shutting down\n"
+			"[  0.089] srv sess/clt@srv: fail: connected -> draining\n"
+			"[  0.089] srv sess/clt@srv: drained: draining -> lingering\n"
+			"[  0.089] srv sess: session closed\n"
+			"[  0.089] srv sess: device 0 closed: disk0\n"
+			"[  0.089] srv sess/clt@srv: quiet: lingering -> gone\n");
 	world_destroy(w);
 }
 

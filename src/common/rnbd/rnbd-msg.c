@@ -242,6 +242,12 @@ void rnbd_close_encode(struct rnbd_msg_close *m, uint32_t device_id)
 	m->device_id = le32_put(device_id);
 }
 
+void rnbd_probe_encode(struct rnbd_msg_probe *m)
+{
+	*m = (struct rnbd_msg_probe){ 0 };
+	hdr_encode(&m->hdr, RNBD_MSG_PROBE);
+}
+
 int rnbd_close_decode(const void *buf, size_t len, uint32_t *device_id)
 {
 	const struct rnbd_msg_close *m = buf;

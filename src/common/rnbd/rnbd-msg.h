@@ -36,9 +36,11 @@ static inline int rnbd_msg_type(const void *buf, size_t len)
 					 * OPEN has flags */
 #define RNBD_EXT_LATER 0x80u		/* server: EAGAIN answers the OPEN of an export without
 					 * storage; client: sends the OPEN again */
+#define RNBD_EXT_PROBE 0x100u		/* server: answers PROBE; client: sends it before a path is
+					 * up */
 #define RNBD_EXT_ALL                                                                    \
 	(RNBD_EXT_NOUNMAP | RNBD_EXT_PREFLUSH | RNBD_EXT_TAG | RNBD_EXT_EXPORT_ID |     \
-	 RNBD_EXT_LIST | RNBD_EXT_EXTENTS | RNBD_EXT_LATER)
+	 RNBD_EXT_LIST | RNBD_EXT_EXTENTS | RNBD_EXT_LATER | RNBD_EXT_PROBE)
 
 struct rnbd_ext {
 	bool valid;
@@ -134,6 +136,9 @@ uint32_t rnbd_io_tag(const void *buf, size_t len);
 void rnbd_close_encode(struct rnbd_msg_close *m, uint32_t device_id);
 /* Decode CLOSE.  -EINVAL: short. */
 int rnbd_close_decode(const void *buf, size_t len, uint32_t *device_id);
+
+/* Encode PROBE. */
+void rnbd_probe_encode(struct rnbd_msg_probe *m);
 
 /* The errno that a server may put on the wire for @err (0 or negative): an errno of the lists in
  * doc/protocol.md 8.2 and 8.5; -EDQUOT and -EFBIG become -ENOSPC, others -EIO. */

@@ -25,6 +25,7 @@ enum rnbd_msg_type {
 	RNBD_MSG_LIST = 0x8000,
 	RNBD_MSG_LIST_RSP = 0x8001,
 	RNBD_MSG_EXTENTS = 0x8002,	/* the data of an RNBD_OP_EXTENTS: rnbd-extents.h */
+	RNBD_MSG_PROBE = 0x8003,	/* with RNBD_EXT_PROBE */
 };
 
 enum rnbd_access_mode {
@@ -129,6 +130,13 @@ struct rnbd_msg_list_rsp {
 	le32 left;			/* number of names behind these */
 };
 
+/* Ours: do packets of full size pass?  The data of a WRITE means nothing, the data that answers a
+ * READ is zero. */
+struct rnbd_msg_probe {
+	struct rnbd_msg_hdr hdr;
+	uint8_t reserved[4];
+};
+
 /* Ours: the parts of a range that hold data.  Followed by n extents. */
 struct rnbd_msg_extents {
 	struct rnbd_msg_hdr hdr;
@@ -152,6 +160,7 @@ _Static_assert(offsetof(struct rnbd_msg_io, tag) == 26, "man/rtrs-protocol.pod")
 _Static_assert(sizeof(struct rnbd_msg_close) == 8, "doc/protocol.md 8.6");
 _Static_assert(sizeof(struct rnbd_msg_list) == 8, "man/rtrs-protocol.pod");
 _Static_assert(sizeof(struct rnbd_msg_list_rsp) == 12, "man/rtrs-protocol.pod");
+_Static_assert(sizeof(struct rnbd_msg_probe) == 8, "man/rtrs-protocol.pod");
 _Static_assert(sizeof(struct rnbd_msg_extents) == 8, "man/rtrs-protocol.pod");
 _Static_assert(sizeof(struct rnbd_msg_extent) == 8, "man/rtrs-protocol.pod");
 

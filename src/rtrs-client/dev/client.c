@@ -157,11 +157,14 @@ int client_init(struct client *clt, struct loop *loop, const struct clt_sess_con
 	loop_msg_init(&clt->close_msg, close_msg);
 	loop_msg_init(&clt->patience_msg, patience_msg);
 	clt->greeting = calloc(1, sizeof(*clt->greeting));
-	if (!clt->greeting)
-		return -ENOMEM;
-	dev_ctl_init(clt->greeting, clt, NULL);
-	r = clt_sess_init(&clt->sess, loop, conf, &ops);
+	clt->probe = calloc(1, DEV_PROBE_BYTES);
+	r = clt->greeting && clt->probe ? 0 : -ENOMEM;
+	if (r == 0) {
+		dev_ctl_init(clt->greeting, clt, NULL);
+		r = clt_sess_init(&clt->sess, loop, conf, &ops);
+	}
 	if (r < 0) {
+		free(clt->probe);
 		free(clt->greeting);
 		return r;
 	}
@@ -230,6 +233,7 @@ void client_lose_patience(struct client *clt)
 void client_fini(struct client *clt)
 {
 	clt_sess_fini(&clt->sess);
+	free(clt->probe);
 	free(clt->greeting);
 	pthread_mutex_destroy(&clt->lock);
 }

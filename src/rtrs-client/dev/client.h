@@ -9,6 +9,8 @@
 #include "clt-sess.h"
 #include "rnbd-msg.h"
 
+#define DEV_PROBE_BYTES (128u << 10)	/* more than a packet of any network has */
+
 struct client {
 	struct clt_sess sess;
 	atomic_uint features;		/* RNBD_EXT_* of the server */
@@ -39,6 +41,7 @@ struct client {
 	atomic_uint handshake;		/* of the path that is OPENING: enum
 					 * dev_handshake_state */
 	struct dev_ctl *greeting;	/* all messages of the handshake except OPEN */
+	uint8_t *probe;			/* DEV_PROBE_BYTES: the data of PROBE, all zero */
 	struct dev *opens;		/* the handshake's OPEN is of this device */
 	struct loop_timer reopen_timer;	/* devices that could not be opened again */
 	struct loop_timer close_timer;

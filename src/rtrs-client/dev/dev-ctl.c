@@ -90,21 +90,21 @@ void dev_ctl_init(struct dev_ctl *ctl, struct client *clt, struct dev *dev)
 	loop_msg_init(&ctl->step_msg, ctl_step);
 }
 
-void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_kind kind,
-		   void (*done)(struct dev_ctl *ctl))
+/* dev_ctl_send() with @len bytes of data in @data, to the server or from there. */
+static void ctl_send(struct dev_ctl *ctl, enum rtrs_dir dir, void *data, uint32_t len,
+		     enum clt_op_kind kind, void (*done)(struct dev_ctl *ctl))
 {
 	struct clt_op *op = &ctl->op;
 
 	assert(!ctl->done);
 	ctl->epoch = clt_sess_epoch(&ctl->clt->sess);
 	ctl->done = done;
-	ctl->len = len;
 	op->io = &ctl->clt->sess.io;
-	op->dir = answer ? RTRS_DIR_READ : RTRS_DIR_WRITE;
+	op->dir = dir;
 	op->kind = kind;
 	op->via = ctl->clt->sess.opening ? &ctl->clt->sess.opening->att : NULL;
-	op->buf = !answer ? NULL : ctl->into ? ctl->into : &ctl->rsp;
-	op->len = answer;
+	op->buf = data;
+	op->len = len;
 	op->part_max = UINT32_MAX;
 	op->encode = ctl_encode;
 	op->ready = ctl_ready;
@@ -118,6 +118,22 @@ void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_
 		ctl_begin(ctl);
 	else
 		list_add_tail(&ctl->clt->ctl_line, &ctl->link);
+}
+
+void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_kind kind,
+		   void (*done)(struct dev_ctl *ctl))
+{
+	ctl->len = len;
+	ctl_send(ctl, answer ? RTRS_DIR_READ : RTRS_DIR_WRITE,
+		 !answer ? NULL : ctl->into ? ctl->into : &ctl->rsp, answer, kind, done);
+}
+
+void dev_ctl_probe(struct dev_ctl *ctl, enum rtrs_dir dir, void *data, uint32_t len,
+		   enum clt_op_kind kind, void (*done)(struct dev_ctl *ctl))
+{
+	rnbd_probe_encode(&ctl->msg.probe);
+	ctl->len = sizeof(ctl->msg.probe);
+	ctl_send(ctl, dir, data, len, kind, done);
 }
 
 void dev_ctl_open(struct dev_ctl *ctl, enum clt_op_kind kind, void (*done)(struct dev_ctl *ctl))

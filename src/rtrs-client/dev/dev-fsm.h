@@ -68,6 +68,9 @@ enum dev_handshake_state {
 	DEV_HANDSHAKE_OPENS,		/* the OPEN of one device is under way */
 	DEV_HANDSHAKE_ASKS,		/* SESS_INFO is under way again, behind the OPENs */
 	DEV_HANDSHAKE_JOINS,		/* the path joins: SESS_INFO is under way */
+	/* A PROBE is under way: the server has its bit. */
+	DEV_HANDSHAKE_PROBES,		/* with data to the server */
+	DEV_HANDSHAKE_PROBED,		/* with data from the server */
 	DEV_HANDSHAKE_MET,		/* the server has answered; the action of the row judges the
 					 * answer, which is the next event */
 	DEV_HANDSHAKE_NSTATES
@@ -80,6 +83,8 @@ enum dev_handshake_event {
 	DEV_HANDSHAKE_EV_ANSWER,	/* the message under way has ended, well or not */
 	DEV_HANDSHAKE_EV_LOST,		/* the message has ended with its path or session */
 	/* the judgement of an answer */
+	DEV_HANDSHAKE_EV_PROBE,		/* the path is to be probed, to the server first */
+	DEV_HANDSHAKE_EV_PROBE_BACK,	/* then from there */
 	DEV_HANDSHAKE_EV_DEVICE,	/* a device is to be opened next */
 	DEV_HANDSHAKE_EV_UNSURE,	/* all devices are asked for; an OPEN may have hidden a
 					 * loss */

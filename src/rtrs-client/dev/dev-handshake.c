@@ -87,12 +87,15 @@ static void handshake_next(struct client *clt)
 
 /* ---- actions: messages ---- */
 
+/* Does the path join the epoch of other paths? */
+static bool joins(const struct client *clt)
+{
+	return clt->sess.stage == CLT_OPENING_JOINS;
+}
+
 static void admit_path(void *object)
 {
-	struct client *clt = object;
-
-	handshake_event(clt, clt->sess.stage == CLT_OPENING_JOINS ? DEV_HANDSHAKE_EV_JOIN :
-			DEV_HANDSHAKE_EV_BEGIN);
+	handshake_event(object, joins(object) ? DEV_HANDSHAKE_EV_JOIN : DEV_HANDSHAKE_EV_BEGIN);
 }
 
 static void greet_server(void *object)
@@ -126,6 +129,30 @@ static void open_device(void *object)
 	dev_ctl_open(&clt->opens->ctl, CLT_OP_HANDSHAKE, message_ended);
 }
 
+/* A path that has gone since the last answer is no longer there: the message ends as LOST. */
+static void probe(struct client *clt, enum rtrs_dir dir)
+{
+	struct clt_path *path = clt->sess.opening;
+	uint32_t len = MIN(atomic_load(&clt->sess.io.max_io_size), DEV_PROBE_BYTES);
+
+	if (path) {
+		len = MIN(len, path->att.geom.max_io_size);
+		clt_path_probes(path, len);
+	}
+	dev_ctl_probe(clt->greeting, dir, clt->probe, len,
+		      joins(clt) ? CLT_OP_JOIN : CLT_OP_HANDSHAKE, message_ended);
+}
+
+static void probe_to_server(void *object)
+{
+	probe(object, RTRS_DIR_WRITE);
+}
+
+static void probe_from_server(void *object)
+{
+	probe(object, RTRS_DIR_READ);
+}
+
 /* ---- actions: answers ---- */
 
 /* True if the server that says @ext may have the exports of another server, with @features.  The
@@ -143,6 +170,12 @@ static bool is_another_machine(const struct client *clt, const struct rnbd_ext *
 	return clt->host && ext->host && clt->host != ext->host;
 }
 
+/* True if the server that says @ext answers PROBE. */
+static bool is_probed(const struct rnbd_ext *ext)
+{
+	return ext->valid && ext->features & RNBD_EXT_PROBE;
+}
+
 static void meet_server(void *object)
 {
 	struct client *clt = object;
@@ -154,6 +187,8 @@ static void meet_server(void *object)
 	else if (is_another_machine(clt, &clt->met) && !may_take_over(before, &clt->met))
 		handshake_refuse(clt, -ESTALE, "another machine than the paths led to before "
 				 "(rtrsctl --force path reconnect accepts it)");
+	else if (is_probed(&clt->met))
+		handshake_event(clt, DEV_HANDSHAKE_EV_PROBE);
 	else
 		handshake_next(clt);
 }
@@ -186,20 +221,60 @@ static void meet_server_again(void *object)
 
 /* Two addresses may be the addresses of two servers, or of a server that was started again.
  * Kernels send no instance. */
-static void compare_servers(void *object)
+static void compare_servers(struct client *clt, const struct rnbd_ext *ext)
 {
-	struct client *clt = object;
-	struct rnbd_ext ext;
-	int r = dev_greet_who(clt->greeting, &ext);
-
-	if (r < 0)
-		handshake_refuse_info(clt, r);
-	else if (ext.instance != clt->instance && may_take_over(atomic_load(&clt->features), &ext))
+	if (ext->instance != clt->instance && may_take_over(atomic_load(&clt->features), ext))
 		handshake_event(clt, DEV_HANDSHAKE_EV_OTHER);
-	else if (ext.instance != clt->instance)
+	else if (ext->instance != clt->instance)
 		handshake_refuse(clt, -ESTALE, "not the server that the other paths lead to");
 	else
 		handshake_event(clt, DEV_HANDSHAKE_EV_SAME);
+}
+
+static void meet_to_join(void *object)
+{
+	struct client *clt = object;
+	int r = dev_greet_who(clt->greeting, &clt->met);
+
+	if (r < 0)
+		handshake_refuse_info(clt, r);
+	else if (is_probed(&clt->met))
+		handshake_event(clt, DEV_HANDSHAKE_EV_PROBE);
+	else
+		compare_servers(clt, &clt->met);
+}
+
+/* True if the PROBE under way was answered well. */
+static bool probe_passed(struct client *clt)
+{
+	int r = clt->greeting->op.status;
+	char why[128];
+
+	if (r == 0)
+		return true;
+	snprintf(why, sizeof(why), "PROBE: %s", strerror(-r));
+	handshake_refuse(clt, r, why);
+	return false;
+}
+
+static void take_probe(void *object)
+{
+	if (probe_passed(object))
+		handshake_event(object, DEV_HANDSHAKE_EV_PROBE_BACK);
+}
+
+static void take_probe_back(void *object)
+{
+	struct client *clt = object;
+
+	if (clt->sess.opening)
+		clt_path_probes(clt->sess.opening, 0);
+	if (!probe_passed(clt))
+		return;
+	if (joins(clt))
+		compare_servers(clt, &clt->met);
+	else
+		handshake_next(clt);
 }
 
 /* ---- actions: the end ---- */
@@ -260,22 +335,29 @@ static const struct fsm_row rows[] = {
 	ROW(IN(MET), READY, IDLE, begin_epoch),
 
 	ROW(IN(ADMITTED), JOIN, JOINS, greet_to_join),
-	ROW(IN(JOINS), ANSWER, MET, compare_servers),
+	ROW(IN(JOINS), ANSWER, MET, meet_to_join),
 	ROW(IN(MET), SAME, IDLE, join_epoch),
 	ROW(IN(MET), OTHER, IDLE, stand_by),
 
+	/* Small packets pass where large ones do not (a wrong MTU): a path that is up has carried
+	 * data of full size in both directions. */
+	ROW(IN(MET), PROBE, PROBES, probe_to_server),
+	ROW(IN(PROBES), ANSWER, MET, take_probe),
+	ROW(IN(MET), PROBE_BACK, PROBED, probe_from_server),
+	ROW(IN(PROBED), ANSWER, MET, take_probe_back),
+
 	ROW(IN(MET), REFUSED, IDLE, NULL),
-	ROW(IN(GREETS) | IN(ASKS) | IN(JOINS), LOST, IDLE, give_up_path),
+	ROW(IN(GREETS) | IN(ASKS) | IN(JOINS) | IN(PROBES) | IN(PROBED), LOST, IDLE, give_up_path),
 	ROW(IN(OPENS), LOST, IDLE, give_up_opening),
 };
 
 static const char *const states[DEV_HANDSHAKE_NSTATES] = {
-	"idle", "admitted", "greets", "opens", "asks", "joins", "met",
+	"idle", "admitted", "greets", "opens", "asks", "joins", "probes", "probed", "met",
 };
 
 static const char *const events[DEV_HANDSHAKE_NEVENTS] = {
-	"start", "begin", "join", "answer", "lost", "device", "unsure", "ready", "same", "other",
-	"refused",
+	"start", "begin", "join", "answer", "lost", "probe", "probe back", "device", "unsure",
+	"ready", "same", "other", "refused",
 };
 
 const struct fsm dev_handshake_fsm = FSM("handshake", rows, states, events);

@@ -32,6 +32,7 @@ struct dev_ctl {
 		struct rnbd_msg_open open;
 		struct rnbd_msg_close close;
 		struct rnbd_msg_list list;
+		struct rnbd_msg_probe probe;
 	} msg;
 	union {
 		struct rnbd_msg_sess_info info;
@@ -123,6 +124,9 @@ void dev_ctl_init(struct dev_ctl *ctl, struct client *clt, struct dev *dev);
 void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_kind kind,
 		   void (*done)(struct dev_ctl *ctl));
 
+/* dev_ctl_send() of a PROBE with @len bytes in @data, to the server or from there. */
+void dev_ctl_probe(struct dev_ctl *ctl, enum rtrs_dir dir, void *data, uint32_t len,
+		   enum clt_op_kind kind, void (*done)(struct dev_ctl *ctl));
 /* dev_ctl_send() of an OPEN of @ctl->dev. */
 void dev_ctl_open(struct dev_ctl *ctl, enum clt_op_kind kind, void (*done)(struct dev_ctl *ctl));
 /* dev_ctl_send() of a CLOSE of @id, the server's number of the device; in this epoch only. */

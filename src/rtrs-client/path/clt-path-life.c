@@ -106,12 +106,27 @@ static void path_note_tried(struct clt_path *path, char cause[CLT_WHY])
 	memcpy(cause, path->tried, CLT_WHY);
 }
 
+/* Get the cause of the failure for people.  Whichever end noticed first that nothing more came: a
+ * PROBE under way says more. */
+static int path_cause(struct clt_path *path, char cause[CLT_WHY])
+{
+	char noticed[CLT_WHY];
+	int err = clt_cause_get(&path->cause, noticed);
+
+	if (path->probe_bytes)
+		snprintf(cause, CLT_WHY, "no answer to a probe of %u bytes, do large packets pass "
+			 "(MTU)? (%.140s)", path->probe_bytes, noticed);
+	else
+		memcpy(cause, noticed, CLT_WHY);
+	return err;
+}
+
 static void path_fail_msg(struct loop_msg *msg)
 {
 	struct clt_path *path = container_of(msg, struct clt_path, fail_msg);
 	bool was_up = path->up_since_ms, goes_on = clt_path_life_goes_on(path);
 	char cause[CLT_WHY];
-	int err = clt_cause_get(&path->cause, cause);
+	int err = path_cause(path, cause);
 
 	if (!was_up)
 		path_note_tried(path, cause);
@@ -283,6 +298,7 @@ static void path_connect(void *object)
 	loop_timer_cancel(&path->retry_timer);
 	path->attempts++;
 	path->next_cid = 0;
+	path->probe_bytes = 0;
 	path->up_since_ms = 0;
 	if (!clt_sess_addr_is_named(&path->conf.addr)) {
 		path_connect_to(path);
@@ -485,6 +501,9 @@ static void path_note_stuck(struct clt_path *path, uint64_t waited_ms)
 
 	if (up_ms > HELD_FORGET_MS)
 		path->stuck = 0;
+	/* A PROBE that was lost kept the path from coming up. */
+	if (path->probe_bytes)
+		return;
 	if (waited_ms >= STUCK_REQUEST_MS && atomic_load(&path->att.hb.missed) <= 1)
 		path->stuck++;
 }
@@ -634,7 +653,12 @@ static void path_setup_timer(struct loop_timer *timer)
 		names_not_found(path, -ETIMEDOUT, why);
 		return;
 	}
-	snprintf(why, sizeof(why), "no answer within %g s", path->setup_ms / 1e3);
+	if (clt_attempt_state(&path->att) == CLT_PATH_INFO)
+		snprintf(why, sizeof(why), "no answer within %g s: up to %zu bytes, do large "
+			 "packets pass (MTU)?", path->setup_ms / 1e3,
+			 rtrs_info_rsp_len(path->att.geom.queue_depth));
+	else
+		snprintf(why, sizeof(why), "no answer within %g s", path->setup_ms / 1e3);
 	clt_path_life_fail(path, -ETIMEDOUT, why);
 }
 

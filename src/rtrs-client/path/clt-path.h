@@ -92,6 +92,7 @@ struct clt_path {
 	struct fab_cqe info_send_cqe, info_recv_cqe, hb_cqe;
 	void (*info_done)(struct clt_path *path, int err, const char *why);
 	unsigned next_cid;
+	unsigned probe_bytes;		/* of data in the PROBE under way; 0: none */
 	struct clt_auth auth;
 
 	/* kept from the first attempt on */
@@ -152,6 +153,12 @@ void clt_path_retry(struct clt_path *path);
 void clt_path_hurry(struct clt_path *path);
 /* End the path for good; ops->closed() follows. */
 void clt_path_close(struct clt_path *path);
+/* OPENING: a PROBE of @bytes of data is under way, or, with 0, has been answered.  A path that is
+ * lost meanwhile says so. */
+static inline void clt_path_probes(struct clt_path *path, unsigned bytes)
+{
+	path->probe_bytes = bytes;
+}
 /* The user messages of OPENING are answered. */
 void clt_path_opened(struct clt_path *path);
 /* OPENING: the server of @path is another one than that of the paths that are up. */

@@ -23,7 +23,8 @@ static inline void srv_result_put(struct srv_req *req, const void *rsp, size_t l
 {
 	uint8_t *chunk = srv_chunk(&req->path->chunks, req->buf_id);
 
-	memcpy(chunk, rsp, len);
+	if (len)
+		memcpy(chunk, rsp, len);
 	memset(chunk + len, 0, req->rtrs.data_len - len);
 }
 

@@ -12,6 +12,7 @@
 #include "srv-list.h"
 #include "srv-open.h"
 #include "srv-prio.h"
+#include "srv-probe.h"
 #include "srv-rnbd-state.h"
 #include "srv-rnbd.h"
 #include "srv-sess-info.h"
@@ -46,6 +47,7 @@ static const struct message messages[] = {
 	{ .type = RNBD_MSG_OPEN, .answer = srv_open_request, .in_service = true },
 	{ .type = RNBD_MSG_CLOSE, .answer = srv_close_request },
 	{ .type = RNBD_MSG_LIST, .answer = srv_list_request },
+	{ .type = RNBD_MSG_PROBE, .answer = srv_probe_request },
 };
 
 static const struct message *rnbd_message(const struct srv_req *req)
