@@ -182,22 +182,22 @@ fi
 
 # Who writes and claims nothing is warned of.
 start_server "image=$tmp/image"
-grep "warning: image: '$tmp/image' is the storage of the loop device $name" "$server_log"
+wait_line "$server_log" "warning: image: '$tmp/image' is the storage of the loop device $name"
 stop_process "$server_pid"
 truncate -s 1M "$tmp/file"
 start_server "file=$tmp/file"
-must_fail grep "destroy" "$server_log"
 stop_process "$server_pid"
+must_fail grep "destroy" "$server_log"
 start_server "file=$tmp/file" 8<"$tmp/file"
-must_fail grep "destroy" "$server_log"
 stop_process "$server_pid"
+must_fail grep "destroy" "$server_log"
 exec 8<>"$tmp/file"
 start_server "file=$tmp/file" 8<&-
-grep "warning: file: '$tmp/file' is open for writing in process $$ (.*)" "$server_log"
+wait_line "$server_log" "warning: file: '$tmp/file' is open for writing in process $$ \(.*\)"
 stop_process "$server_pid"
 start_server "file=$tmp/file,readonly" 8<&-
-must_fail grep "destroy" "$server_log"
 stop_process "$server_pid"
+must_fail grep "destroy" "$server_log"
 exec 8<&-
 # As QEMU does it, and as servers do: the description is on its way through a socket, so that no
 # process has it open.
@@ -221,10 +221,10 @@ warned_of_lock() {
 	read -r -t "$TIMEOUT_S" word <&"${locker[0]}"
 	[ "$word" = locked ]
 	start_server "$@" "file=$tmp/file"
+	stop_process "$server_pid"
 	cat "$server_log"
 	grep -E "warning: file: '$tmp/file' $regex" "$server_log"
 	[ "$(grep -c 'warning: file:' "$server_log")" -eq 1 ]
-	stop_process "$server_pid"
 	eval "exec $in>&-"
 	wait "$pid"
 }

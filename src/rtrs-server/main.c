@@ -121,6 +121,7 @@ static int serve_exports(struct program *p)
 	fflush(stdout);
 	log_event(LOG_LEVEL_INFO, LOG_FIELDS(STARTED), NULL, "ready, version " PACKAGE_VERSION);
 	tell_ready(p);
+	export_life_look(&p->life);
 	rc = reactor_run(p->reactors.all[0]);
 	if (rc)
 		return rc;

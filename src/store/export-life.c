@@ -395,6 +395,65 @@ void export_life_resized(const struct export *ex)
 		life->users->export_resized(life->arg, ex);
 }
 
+/* ---- a look at other users ---- */
+
+/* Thread of the worker.  Exports of one driver stand together. */
+static void look_work(struct worker_job *job)
+{
+	struct export_life *life = container_of(job, struct export_life, look);
+	const struct export **all = life->looked_at;
+	unsigned n = life->nlooked_at, i = 0, from;
+
+	while (i < n) {
+		const struct store_driver *driver = all[i]->driver;
+
+		for (from = i; i < n && all[i]->driver == driver; i++)
+			;
+		if (driver->look)
+			driver->look(&all[from], i - from);
+	}
+}
+
+static void look_ended(struct export_life *life)
+{
+	free(life->looked_at);
+	life->looked_at = NULL;
+	life->under_way = false;
+	loop_defer(life_loop(life), &life->task);
+}
+
+static void look_done(struct worker_job *job)
+{
+	look_ended(container_of(job, struct export_life, look));
+}
+
+static int by_driver(const void *a, const void *b)
+{
+	uintptr_t x = (uintptr_t)(*(const struct export *const *)a)->driver;
+	uintptr_t y = (uintptr_t)(*(const struct export *const *)b)->driver;
+
+	return (x > y) - (x < y);
+}
+
+void export_life_look(struct export_life *life)
+{
+	const struct export *ex;
+	unsigned n = 0;
+
+	assert(!life->under_way);
+	life->looked_at = calloc(life->exports->n + 1, sizeof(*life->looked_at));
+	if (!life->looked_at)
+		return;
+	list_for_each(ex, &life->exports->list, link)
+		life->looked_at[n++] = ex;
+	qsort(life->looked_at, n, sizeof(*life->looked_at), by_driver);
+	life->nlooked_at = n;
+	life->under_way = true;
+	life->look = (struct worker_job){ .work = look_work, .done = look_done };
+	if (worker_run(&life->worker, &life->look))
+		look_ended(life);
+}
+
 /* ---- begin and end ---- */
 
 static void life_fenced(struct exports *e, const struct store *store)
@@ -449,7 +508,7 @@ void export_life_stop(struct export_life *life, void (*done)(void *arg), void *a
 {
 	struct store *store;
 
-	if (life->under_way)
+	if (life->under_way && life->now)
 		log_info(life->now->name, "waiting for '%s', which comes or goes", life->now->path);
 	atomic_store(&life->exports->stopping, true);
 	life->exports->leads.ended = true;

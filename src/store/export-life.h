@@ -60,12 +60,15 @@ struct export_life {
 	struct loop_timer retry_timer;	/* export-retry.c */
 	struct worker worker;
 	struct worker_job job;
+	struct worker_job look;		/* export_life_look(); under_way, without @now */
+	const struct export **looked_at;	/* of @look */
+	unsigned nlooked_at;
 	struct loop_task task;
 	struct list line;		/* export.life.link: exports whose turn comes */
 	struct list parked;		/* likewise: removed, and still in use */
 	struct list ready;		/* likewise: attached, and not shown yet */
 	struct export *now;		/* the export on its way; NULL: none */
-	bool under_way;			/* a step of @now runs */
+	bool under_way;			/* a step of @now runs, or @look */
 	int rc;				/* of the step that turned @now around */
 	char err[EXPORT_LIFE_ERR];
 	struct life_ring *rings;	/* [exports->nrings] */
@@ -78,6 +81,9 @@ struct export_life {
  * start.  0 or -ENOMEM. */
 int export_life_init(struct export_life *life, struct exports *e, struct reactor *const *reactors,
 		     const struct export_users *users, void *arg);
+/* Warn of programs that use the storage of the listed exports, on the worker; no export comes or
+ * goes meanwhile.  Once, before the loop runs. */
+void export_life_look(struct export_life *life);
 /* The end of export_life_add(): @ex is ready if @rc is 0.  If @rc is -errno, @err has one line, and
  * @ex is freed after this call. */
 typedef void export_life_done_fn(struct export *ex, int rc, const char *err, void *arg);

@@ -70,8 +70,8 @@ struct export_asking {
 
 /* A kind of storage, outside of rings (on a ring: struct store_io_ops, store-driver.h).  A driver
  * leaves a function out (NULL) that it has no use for, but not create, check, open and close.  Main
- * thread.  On a running server a worker calls open(), lock(), claim(), check_same(), let_go() and
- * store_close() (export-life.h), while no other export comes or goes. */
+ * thread.  On a running server a worker calls open(), lock(), claim(), look(), check_same(),
+ * let_go() and store_close() (export-life.h), while no other export comes or goes. */
 struct store_driver {
 	/* Targets that begin with @prefix belong to this driver; NULL: paths, which no other driver
 	 * wants. */
@@ -107,6 +107,9 @@ struct store_driver {
 	/* After lock(): keep other programs of this machine away from storage that is written, and
 	 * warn of programs that stay.  May wait.  Returns as lock() does. */
 	int (*claim)(struct export *ex, char *err, size_t errlen);
+	/* After claim() of the @n exports @all of this driver, at the start: warn of programs that
+	 * stay.  Looks at this machine once for all. */
+	void (*look)(const struct export *const *all, unsigned n);
 	/* After lock(): check that ex->path still names the opened file, with its size.  Returns as
 	 * lock() does. */
 	int (*check_same)(const struct export *ex, char *err, size_t errlen);

@@ -136,7 +136,7 @@ static int claim_wait(const struct export *ex, char *err, size_t errlen)
 
 int store_file_claim(struct export *ex, char *err, size_t errlen)
 {
-	const struct export *other;
+	const struct export *other, *one = ex;
 	char use[STORE_FILE_USE_MAX];
 	int fd;
 
@@ -156,7 +156,8 @@ int store_file_claim(struct export *ex, char *err, size_t errlen)
 			return fd;
 		store_file_keep(ex)->claim_fd = fd;
 	}
-	if (store_writer(ex->store) == ex)
-		store_file_users_warn(ex);
+	/* For the exports of the start export_life_look() looks. */
+	if (ex->all->life)
+		store_file_users_warn(&one, 1);
 	return 0;
 }

@@ -171,8 +171,8 @@ int store_file_claim_refuse(const struct export *ex, const char *use, char *err,
 /* True if another process, as far as this process may look, has the file of @ex open for writing:
  * "process 812 (qemu-img)" in @name. */
 bool store_file_users_writer(const struct export *ex, char *name, size_t len);
-/* Warn of other writers of the file of @ex, beside its clients. */
-void store_file_users_warn(const struct export *ex);
+/* store_driver.look: warn of other writers of the files of the @n exports @all, beside clients. */
+void store_file_users_warn(const struct export *const *all, unsigned n);
 /* Warn if the storage of @ex is an image in a format like qcow2. */
 void store_file_format_warn(const struct export *ex);
 /* True if @ex is a device for the server alone. */

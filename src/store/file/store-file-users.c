@@ -19,9 +19,18 @@
 #include "store-file-priv.h"
 #include "log.h"
 
-/* The path of the export, and a path to compare. */
+/* A file whose users are looked for. */
 struct seek {
-	char path[PATH_MAX], other[PATH_MAX];
+	const struct export *ex;
+	char *path;			/* by which the kernel names the file */
+	char *process, *loop;		/* of a user; NULL: not found */
+};
+
+/* All processes and loop devices are looked through once for all files. */
+struct look {
+	struct seek *all;		/* by .path */
+	unsigned n;
+	char other[PATH_MAX];		/* a path to compare */
 };
 
 /* Read the target of a link of /proc, without following the link. */
@@ -35,17 +44,53 @@ static bool link_target(const char *link, char path[PATH_MAX])
 	return true;
 }
 
-/* Make a struct seek for @ex, for the caller to free.  NULL: cannot look. */
-static struct seek *seek_file(const struct export *ex)
+static int by_path(const void *a, const void *b)
 {
-	struct seek *seek = malloc(sizeof(*seek));
+	return strcmp(((const struct seek *)a)->path, ((const struct seek *)b)->path);
+}
+
+/* The file that look->other names; NULL: none of them. */
+static struct seek *look_find(const struct look *look)
+{
+	const struct seek key = { .path = (char *)(uintptr_t)look->other };
+
+	return bsearch(&key, look->all, look->n, sizeof(*look->all), by_path);
+}
+
+static void look_add(struct look *look, const struct export *ex)
+{
 	char link[64];
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", store_file(ex)->fd);
-	if (seek && link_target(link, seek->path))
-		return seek;
-	free(seek);
+	if (!link_target(link, look->other))
+		return;
+	look->all[look->n] = (struct seek){ .ex = ex, .path = strdup(look->other) };
+	look->n += look->all[look->n].path != NULL;
+}
+
+/* Make a look for @n files, without a file yet; NULL: no memory. */
+static struct look *look_create(unsigned n)
+{
+	struct look *look = calloc(1, sizeof(*look));
+
+	if (!look)
+		return NULL;
+	look->all = calloc(n + 1, sizeof(*look->all));
+	if (look->all)
+		return look;
+	free(look);
 	return NULL;
+}
+
+static void look_destroy(struct look *look)
+{
+	for (unsigned i = 0; i < look->n; i++) {
+		free(look->all[i].path);
+		free(look->all[i].process);
+		free(look->all[i].loop);
+	}
+	free(look->all);
+	free(look);
 }
 
 static bool opened_for_writing(const char *pid, const char *fd)
@@ -66,81 +111,83 @@ static bool opened_for_writing(const char *pid, const char *fd)
 	return (flags & O_ACCMODE) != O_RDONLY;
 }
 
-static bool process_writes(const char *pid, struct seek *seek)
+/* "process 812 (qemu-img)", for the caller to free. */
+static char *process_name(const char *pid)
+{
+	char path[64], comm[32], *name = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/comm", pid);
+	if (!store_file_sysfs_line(path, comm, sizeof(comm)))
+		snprintf(comm, sizeof(comm), "?");
+	return asprintf(&name, "process %s (%s)", pid, comm) < 0 ? NULL : name;
+}
+
+static void look_into_process(struct look *look, const char *pid)
 {
 	char dir[64], link[128];
+	struct seek *seek;
 	struct dirent *d;
-	bool found = false;
 	DIR *fds;
 
 	snprintf(dir, sizeof(dir), "/proc/%.20s/fd", pid);
 	fds = opendir(dir);
 	if (!fds)
-		return false;
-	while (!found && (d = readdir(fds))) {
+		return;
+	while ((d = readdir(fds))) {
 		snprintf(link, sizeof(link), "%s/%.20s", dir, d->d_name);
-		found = link_target(link, seek->other) && !strcmp(seek->other, seek->path) &&
-			opened_for_writing(pid, d->d_name);
+		seek = link_target(link, look->other) ? look_find(look) : NULL;
+		if (seek && !seek->process && opened_for_writing(pid, d->d_name))
+			seek->process = process_name(pid);
 	}
 	closedir(fds);
-	return found;
 }
 
-static void name_process(const char *pid, char *buf, size_t len)
+static void look_into_processes(struct look *look)
 {
-	char path[64], comm[32];
+	DIR *proc = opendir("/proc");
+	struct dirent *d;
 
-	snprintf(path, sizeof(path), "/proc/%.20s/comm", pid);
-	if (!store_file_sysfs_line(path, comm, sizeof(comm)))
-		snprintf(comm, sizeof(comm), "?");
-	snprintf(buf, len, "process %s (%s)", pid, comm);
+	while (proc && (d = readdir(proc))) {
+		if (isdigit((unsigned char)d->d_name[0]) && atoi(d->d_name) != getpid())
+			look_into_process(look, d->d_name);
+	}
+	if (proc)
+		closedir(proc);
+}
+
+static void look_at_loops(struct look *look)
+{
+	DIR *block = opendir("/sys/block");
+	char attr[64 + NAME_MAX];
+	struct seek *seek;
+	struct dirent *d;
+
+	while (block && (d = readdir(block))) {
+		snprintf(attr, sizeof(attr), "/sys/block/%s/loop/backing_file", d->d_name);
+		if (strncmp(d->d_name, "loop", 4) ||
+		    !store_file_sysfs_line(attr, look->other, sizeof(look->other)))
+			continue;
+		seek = look_find(look);
+		if (seek && !seek->loop)
+			seek->loop = strdup(d->d_name);
+	}
+	if (block)
+		closedir(block);
 }
 
 bool store_file_users_writer(const struct export *ex, char *name, size_t len)
 {
-	_cleanup_free_ struct seek *seek = seek_file(ex);
-	DIR *proc = seek ? opendir("/proc") : NULL;
-	struct dirent *d;
-	bool found = false;
+	struct look *look = look_create(1);
+	bool found;
 
-	if (!proc)
+	if (!look)
 		return false;
-	while (!found && (d = readdir(proc))) {
-		if (!isdigit((unsigned char)d->d_name[0]) || atoi(d->d_name) == getpid() ||
-		    !process_writes(d->d_name, seek))
-			continue;
-		found = true;
-		name_process(d->d_name, name, len);
-	}
-	closedir(proc);
-	return found;
-}
-
-/* True if the loop device @name has seek->path as backing file. */
-static bool loop_is_on(const char *name, struct seek *seek)
-{
-	char attr[64 + NAME_MAX];
-
-	snprintf(attr, sizeof(attr), "/sys/block/%s/loop/backing_file", name);
-	return store_file_sysfs_line(attr, seek->other, sizeof(seek->other)) &&
-	       !strcmp(seek->other, seek->path);
-}
-
-static bool find_loop(const struct export *ex, char *name, size_t len)
-{
-	_cleanup_free_ struct seek *seek = seek_file(ex);
-	DIR *block = seek ? opendir("/sys/block") : NULL;
-	struct dirent *d;
-	bool found = false;
-
-	if (!block)
-		return false;
-	while (!found && (d = readdir(block))) {
-		found = !strncmp(d->d_name, "loop", 4) && loop_is_on(d->d_name, seek);
-		if (found)
-			snprintf(name, len, "%s", d->d_name);
-	}
-	closedir(block);
+	look_add(look, ex);
+	look_into_processes(look);
+	found = look->n && look->all[0].process;
+	if (found)
+		snprintf(name, len, "%s", look->all[0].process);
+	look_destroy(look);
 	return found;
 }
 
@@ -172,18 +219,18 @@ static bool locked_by_server(const struct export *ex)
 	return !fcntl(description_of(ex), F_OFD_GETLK, &lock) && lock.l_type == F_WRLCK;
 }
 
-void store_file_users_warn(const struct export *ex)
+static void warn_of(const struct seek *seek)
 {
-	char name[NAME_MAX + 1];
+	const struct export *ex = seek->ex;
 
-	if (find_loop(ex, name, sizeof(name)))
+	if (seek->loop)
 		log_warn(ex->name, "'%s' is the storage of the loop device %s: clients and writers "
-			 "of the loop device destroy each other's data", ex->path, name);
-	if (store_file_users_writer(ex, name, sizeof(name)))
+			 "of the loop device destroy each other's data", ex->path, seek->loop);
+	if (seek->process)
 		log_warn(ex->name,
 			 "'%s' is open for writing in %s: clients and that process destroy "
 			 "each other's data",
-			 ex->path, name);
+			 ex->path, seek->process);
 	else if (locked_by_server(ex))
 		log_warn(ex->name,
 			 "'%s' is exported for writing by another server: the clients of both "
@@ -192,4 +239,22 @@ void store_file_users_warn(const struct export *ex)
 	else if (locked_by_program(ex))
 		log_warn(ex->name, "'%s' is locked by another program, in the way of QEMU: clients "
 			 "and that program may destroy each other's data", ex->path);
+}
+
+void store_file_users_warn(const struct export *const *all, unsigned n)
+{
+	struct look *look = look_create(n);
+
+	if (!look)
+		return;
+	for (unsigned i = 0; i < n; i++) {
+		if (store_writer(all[i]->store) == all[i])
+			look_add(look, all[i]);
+	}
+	qsort(look->all, look->n, sizeof(*look->all), by_path);
+	look_at_loops(look);
+	look_into_processes(look);
+	for (unsigned i = 0; i < look->n; i++)
+		warn_of(&look->all[i]);
+	look_destroy(look);
 }

@@ -427,6 +427,7 @@ const struct store_driver store_file_driver = {
 	.removed = file_removed,
 	.lock = store_file_lock,
 	.claim = file_claim,
+	.look = store_file_users_warn,
 	.check_same = store_file_lock_check_same,
 	.take = store_file_share_take,
 	.forget = store_file_share_forget,

@@ -1,0 +1,34 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Other writers of the exported files are looked for once for all exports, when the server is ready;
+# and for an export that comes later, by itself.
+. ./tests/functions.sh
+requires_server
+requires strace -V
+requires_plain_build
+strace -o "$tmp/true" true || skip "strace may not look at processes here"
+
+specs=()
+for i in {1..20}; do
+	truncate -s 1M "$tmp/disk$i"
+	specs+=("disk$i=$tmp/disk$i")
+done
+looks() { grep -c 'openat(AT_FDCWD, "/proc", ' "$tmp/trace"; }
+exec 8<>"$tmp/disk3" 9<>"$tmp/disk17"
+SERVER_PREFIX="strace -D -f -o $tmp/trace -e trace=openat" \
+	start_server --listen "unix:$tmp/s" "${specs[@]}" 8<&-
+for i in 3 17; do
+	wait_line "$server_log" \
+		"warning: disk$i: '$tmp/disk$i' is open for writing in process $$ \\(.*\\)"
+done
+[ "$(looks)" -eq 1 ]
+sed -n '/info: ready, version/,$p' "$server_log" | grep -c "open for writing" | grep -x 2
+
+truncate -s 1M "$tmp/late"
+exec 8<>"$tmp/late"
+"$top_builddir/rtrsctl" --socket "$RUNTIME_DIRECTORY/server-$server_pid.sock" \
+	export add "late=$tmp/late"
+wait_line "$server_log" "warning: late: '$tmp/late' is open for writing in process $$ \\(.*\\)"
+[ "$(looks)" -eq 2 ]
+stop_process "$server_pid"
+grep -c "open for writing" "$server_log" | grep -x 3
