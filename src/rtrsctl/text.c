@@ -150,20 +150,23 @@ static void put_cell(const char *text, int width, bool right)
 void text_table(const char (*cells)[TEXT_CELL], unsigned nrows, unsigned ncols, unsigned right,
 		unsigned indent)
 {
+	int *widths = calloc(ncols, sizeof(*widths));
+
+	if (!widths)
+		return;
+	for (size_t i = 0; i < (size_t)nrows * ncols; i++)
+		widths[i % ncols] = MAX(widths[i % ncols], width_of(cells[i]));
+	/* No blanks at the end of a line. */
+	if (ncols <= right)
+		widths[ncols - 1] = 0;
 	for (unsigned row = 0; row < nrows; row++) {
 		printf("%*s", (int)indent, "");
 		for (unsigned col = 0; col < ncols; col++) {
-			const char *cell = cells[(size_t)row * ncols + col];
-			int width = 0;
-
-			for (unsigned i = 0; i < nrows; i++)
-				width = MAX(width, width_of(cells[(size_t)i * ncols + col]));
-			if (col + 1 == ncols && col < right)
-				width = 0;
-			put_cell(cell, width, col >= right);
+			put_cell(cells[(size_t)row * ncols + col], widths[col], col >= right);
 			fputs(col + 1 < ncols ? "  " : "\n", stdout);
 		}
 	}
+	free(widths);
 }
 
 /* Print a table of @ops, {"read": {"count": ...}, ...}, without operations of count 0. */
