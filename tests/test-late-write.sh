@@ -112,6 +112,8 @@ time.sleep(100000)' "$name" >"$tmp/stranger" &
 	[ "$word" = locked ]
 }
 
+# PROC_PID_INIT_INO of Linux.
+[ "$(stat -L -c %i /proc/self/ns/pid)" = $((0xeffffffc)) ] && first_namespace=yes || first_namespace=no
 for how in kill term stop no-lock stranger; do
 	lock='' dev=$loop force=''
 	case $how in
@@ -128,6 +130,9 @@ for how in kill term stop no-lock stranger; do
 	# shellcheck disable=SC2086 # a word or none
 	start_server $lock "--invalidate=$invalidate" "disk=$dev,direct$force"
 	first_pid=$server_pid port=$server_port waits="is locked by process $server_pid"
+	# In another PID namespace than the first one, /proc/locks leaves out the lock of a process that
+	# has ended.
+	[ "$first_namespace" = yes ] || waits="is locked by (process $server_pid|another process)"
 	[ -z "$lock" ] || waits='is in use by a process or a part of the kernel'
 	start_nbdkit "server=127.0.0.1:$port" export=disk "io-timeout=$((4 * TIMEOUT_S))"
 	coproc client { timeout $((8 * TIMEOUT_S)) /usr/bin/python3 "$tmp/client.py" "$uri" \
