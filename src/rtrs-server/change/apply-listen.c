@@ -30,17 +30,21 @@ static unsigned stop_each(struct srv *srv, const struct plan *plan, enum plan_wh
 static int listen_each(struct srv *srv, const struct plan *plan, const struct srv_conf *wanted,
 		       char *err, size_t len)
 {
-	unsigned i;
+	unsigned done = 0;
+	bool any = false;
 	int rc = 0;
 
-	for (i = 0; !rc && i < plan->n; i++) {
-		if (plan->steps[i].what == PLAN_LISTEN)
-			rc = srv_listen_add(srv, plan->steps[i].listener, err, len);
+	while (!rc && done < plan->n) {
+		if (plan->steps[done].what == PLAN_LISTEN) {
+			any = true;
+			rc = srv_listen_add(srv, plan->steps[done].listener, err, len);
+		}
+		done += !rc;
 	}
-	if (!rc)
+	if (!rc && any)
 		rc = srv_listen_check(srv, wanted, err, len);
 	if (rc)
-		stop_each(srv, plan, PLAN_LISTEN, i);
+		stop_each(srv, plan, PLAN_LISTEN, done);
 	return rc;
 }
 
