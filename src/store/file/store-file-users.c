@@ -27,7 +27,7 @@ struct seek {
 };
 
 /* All processes and loop devices are looked through once for all files. */
-struct look {
+struct users_look {
 	struct seek *all;		/* by .path */
 	unsigned n;
 	char other[PATH_MAX];		/* a path to compare */
@@ -50,14 +50,14 @@ static int by_path(const void *a, const void *b)
 }
 
 /* The file that look->other names; NULL: none of them. */
-static struct seek *look_find(const struct look *look)
+static struct seek *look_find(const struct users_look *look)
 {
 	const struct seek key = { .path = (char *)(uintptr_t)look->other };
 
 	return bsearch(&key, look->all, look->n, sizeof(*look->all), by_path);
 }
 
-static void look_add(struct look *look, const struct export *ex)
+static void look_add(struct users_look *look, const struct export *ex)
 {
 	char link[64];
 
@@ -69,9 +69,9 @@ static void look_add(struct look *look, const struct export *ex)
 }
 
 /* Make a look for @n files, without a file yet; NULL: no memory. */
-static struct look *look_create(unsigned n)
+static struct users_look *look_create(unsigned n)
 {
-	struct look *look = calloc(1, sizeof(*look));
+	struct users_look *look = calloc(1, sizeof(*look));
 
 	if (!look)
 		return NULL;
@@ -82,7 +82,7 @@ static struct look *look_create(unsigned n)
 	return NULL;
 }
 
-static void look_destroy(struct look *look)
+static void look_destroy(struct users_look *look)
 {
 	for (unsigned i = 0; i < look->n; i++) {
 		free(look->all[i].path);
@@ -122,7 +122,7 @@ static char *process_name(const char *pid)
 	return asprintf(&name, "process %s (%s)", pid, comm) < 0 ? NULL : name;
 }
 
-static void look_into_process(struct look *look, const char *pid)
+static void look_into_process(struct users_look *look, const char *pid)
 {
 	char dir[64], link[128];
 	struct seek *seek;
@@ -142,7 +142,7 @@ static void look_into_process(struct look *look, const char *pid)
 	closedir(fds);
 }
 
-static void look_into_processes(struct look *look)
+static void look_into_processes(struct users_look *look)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *d;
@@ -155,7 +155,7 @@ static void look_into_processes(struct look *look)
 		closedir(proc);
 }
 
-static void look_at_loops(struct look *look)
+static void look_at_loops(struct users_look *look)
 {
 	DIR *block = opendir("/sys/block");
 	char attr[64 + NAME_MAX];
@@ -177,7 +177,7 @@ static void look_at_loops(struct look *look)
 
 bool store_file_users_writer(const struct export *ex, char *name, size_t len)
 {
-	struct look *look = look_create(1);
+	struct users_look *look = look_create(1);
 	bool found;
 
 	if (!look)
@@ -243,7 +243,7 @@ static void warn_of(const struct seek *seek)
 
 void store_file_users_warn(const struct export *const *all, unsigned n)
 {
-	struct look *look = look_create(n);
+	struct users_look *look = look_create(n);
 
 	if (!look)
 		return;
