@@ -2,6 +2,9 @@
 /* Owns the choice between stderr and the system log, which is constant before threads begin. */
 #include <config.h>
 
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -11,6 +14,10 @@
 
 #include "log.h"
 #include "plugin-tell.h"
+
+/* Ends a write.  nbdkit and the plugin have no use for it, and it ends no process that does not
+ * catch it. */
+#define SIG_LET_GO SIGURG
 
 static bool to_syslog;
 
@@ -29,4 +36,29 @@ void plugin_tell(const char *line)
 									 * openlog() */
 	else
 		log_to_stderr("nbdkit: rtrs: %s\n", line);
+}
+
+void plugin_tell_by_nbdkit(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIG_LET_GO);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+static void end_write(int sig)
+{
+}
+
+void plugin_tell_let_go(pthread_t thread)
+{
+	const struct sigaction action = { .sa_handler = end_write };	/* no SA_RESTART */
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	/* ORDER: a write that begins after the signal goes to /dev/null. */
+	if (dup2(null, STDERR_FILENO) >= 0 && sigaction(SIG_LET_GO, &action, NULL) == 0)
+		pthread_kill(thread, SIG_LET_GO);
+	if (null >= 0)
+		close(null);
 }

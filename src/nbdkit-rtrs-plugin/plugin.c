@@ -40,6 +40,7 @@ NBDKIT_DLL_PUBLIC int rtrs_debug_io = 0;
  * .after_fork to .cleanup, which joins the thread. */
 static int front_nap(void)
 {
+	plugin_tell_by_nbdkit();
 	return nbdkit_nanosleep(1, 0);
 }
 
@@ -57,6 +58,7 @@ static const struct clt_front front = {
 	.start_fds = 6,
 	.client_fds = 3,		/* a socket and a pipe, open when .preconnect is called */
 	.nap = front_nap,
+	.nap_left = plugin_tell_let_go,
 };
 
 static struct clt_conf conf;
@@ -84,6 +86,7 @@ static void plugin_log(enum log_level level, const char *line)
 {
 	/* nbdkit has no warnings, and users must see the loss and the return of a path without
 	 * -v. */
+	plugin_tell_by_nbdkit();
 	if (level == LOG_LEVEL_ERROR)
 		nbdkit_error("%s", line);
 	else if (level == LOG_LEVEL_WARN)
@@ -210,7 +213,7 @@ static void rtrs_cleanup(void)
 	while (!list_empty(&handles))
 		handle_close(list_entry(handles.next, struct handle, link));
 	clt_start_end(&start);
-	log_end();
+	log_end(plugin_tell_let_go);
 }
 
 /* ---- connections of NBD ---- */

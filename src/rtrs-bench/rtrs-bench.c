@@ -132,7 +132,7 @@ int main(int argc, char **argv)
 	if (status < 0)
 		status = bench(&o);
 	end_over();
-	log_end();
+	log_end(NULL);
 	fab_tls_destroy(o.tls);
 	auth_creds_destroy(o.auth);
 	return status;

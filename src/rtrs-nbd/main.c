@@ -278,7 +278,7 @@ int main(int argc, char **argv)
 		return main_complain(err);
 	status = run_gate();
 	end_over();
-	log_end();
+	log_end(NULL);
 	gate_listen_close(&listeners);
 	gate_options_fini(&options);
 	clt_conf_fini(&conf);

@@ -281,6 +281,6 @@ int main(int argc, char **argv)
 	plan_fini(&p.plan);
 	conf_fini(&p.conf);
 	end_over();
-	log_end();
+	log_end(NULL);
 	return rc;
 }

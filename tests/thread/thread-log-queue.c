@@ -87,7 +87,7 @@ static void test_end(void)
 	gated = true;
 	log_line(next);
 	sem_wait(&seen);
-	log_end();
+	log_end(NULL);
 	log_line(next);
 }
 
@@ -101,7 +101,7 @@ int main(void)
 	test_blocked();
 	lines = 0;
 	run_threads(worker);
-	log_end();
+	log_end(NULL);
 	check(lines == CALLS * NTHREADS && lost == LOST);
 	check(log_begin() == 0);
 	test_end();

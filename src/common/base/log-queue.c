@@ -236,7 +236,7 @@ int log_queue_begin(log_write_fn *write)
 	return r;
 }
 
-void log_queue_end(void)
+void log_queue_end(log_left_fn *left)
 {
 	struct timespec until = in_ms(LOG_END_MS);
 	int r = 0;
@@ -253,8 +253,11 @@ void log_queue_end(void)
 		r = pthread_cond_clockwait(&q.gone, &q.lock, CLOCK_MONOTONIC, &until);
 	r = q.state == QUEUE_NONE ? 0 : ETIMEDOUT;
 	pthread_mutex_unlock(&q.lock);
-	if (r == 0)
+	if (r == 0) {
 		pthread_join(q.thread, NULL);
-	else
-		pthread_detach(q.thread);
+		return;
+	}
+	if (left)
+		left(q.thread);
+	pthread_detach(q.thread);
 }

@@ -90,9 +90,9 @@ int log_begin(void)
 	return log_queue_begin(pass_on);
 }
 
-void log_end(void)
+void log_end(log_left_fn *left)
 {
-	log_queue_end();
+	log_queue_end(left);
 }
 
 /* A line of @level, with @fields or NULL. */

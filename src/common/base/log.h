@@ -61,9 +61,12 @@ void log_init_record(log_record_fn *record);
  * holds up nobody else for longer than a moment: lines wait in memory, and lines for which there is
  * no room are counted, and the count is logged later.  Once, after the last fork.  0 or -errno. */
 int log_begin(void);
+/* The thread of the log is left behind in sink or record. */
+typedef void log_left_fn(pthread_t thread);
 /* Write the lines that wait, and end the thread.  A reader who does not read makes this give up:
- * the code of sink and record must stay where it is until the process ends. */
-void log_end(void);
+ * the code of sink and record must stay where it is until the process ends.  Then @left is called,
+ * if not NULL. */
+void log_end(log_left_fn *left);
 
 /* True if lines of @level are logged. */
 bool log_wants(enum log_level level);

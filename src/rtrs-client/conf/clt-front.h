@@ -3,6 +3,7 @@
 #ifndef CLT_FRONT_H
 #define CLT_FRONT_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -44,6 +45,8 @@ struct clt_front {
 	 * return: the code must stay where it is then.
 	 * NULL: the front end waits for its signals itself, and calls client_lose_patience(). */
 	int (*nap)(void);
+	/* That thread is left in nap(), at the end.  NULL: nothing to do. */
+	void (*nap_left)(pthread_t thread);
 	/* Commands of its own on the control socket (ctl-call.h), beside those of the session; run
 	 * on the service thread with @calls_arg.  NULL: none. */
 	const struct ctl_call *calls;

@@ -82,6 +82,8 @@ static void watch_end(struct clt_start *start)
 		r = sem_clockwait(&start->watch_over, CLOCK_MONOTONIC, &until);
 	} while (r && errno == EINTR);
 	if (r && atomic_compare_exchange_strong(&start->watched, &naps, CLT_WATCH_LEFT)) {
+		if (start->conf->front->nap_left)
+			start->conf->front->nap_left(start->watch);
 		pthread_detach(start->watch);
 		return;
 	}
