@@ -126,8 +126,8 @@ class Client:
 			self.ended = True
 		except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
 			pass
-		except (ConnectionResetError, ssl.SSLError):
-			self.ended = True
+		except (BrokenPipeError, ConnectionResetError, ssl.SSLError):
+			self.ended = True		# a recv() of TLS may send
 
 	def wait(self):
 		"""Until more of the input is there."""
