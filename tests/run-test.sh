@@ -15,10 +15,13 @@ set -u
 . "$(dirname "$0")/timeout.sh"
 limit=$(test_timeout 900) since=$(date +%s)
 # A simulation says in which of its tests it was aborted; a script cleans up when it is terminated.
-signal=ABRT
+signal=ABRT own=''
 if [ "$1" = bash ]; then
 	signal=TERM
 	name=$2
+	# What a script mounts is its own: a copy in the namespace of another test would keep the device busy.
+	own='unshare --mount --propagation slave'
+	$own true 2>/dev/null || own=''
 else
 	name=$1
 	# shellcheck disable=SC3045 # dash has it
@@ -27,6 +30,7 @@ else
 	[ -z "${VALGRIND_TESTS-}" ] || set -- $VALGRIND_TESTS "$@"
 fi
 status=0
-timeout -s $signal -k 30 "$limit" "$@" || status=$?
+# shellcheck disable=SC2086 # words
+timeout -s $signal -k 30 "$limit" $own "$@" || status=$?
 test_timeout_say "$name" "$limit" $status "$since"
 exit $status
