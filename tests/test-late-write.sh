@@ -114,7 +114,10 @@ time.sleep(100000)' "$name" >"$tmp/stranger" &
 
 # PROC_PID_INIT_INO of Linux.
 [ "$(stat -L -c %i /proc/self/ns/pid)" = $((0xeffffffc)) ] && first_namespace=yes || first_namespace=no
-for how in kill term stop no-lock stranger; do
+ways="kill term stop no-lock stranger"
+# There, the second lock of a stranger may be that of a process that the namespace does not show.
+[ "$first_namespace" = yes ] || ways=${ways% stranger}
+for how in $ways; do
 	lock='' dev=$loop force=''
 	case $how in
 	stranger)
@@ -164,3 +167,4 @@ for how in kill term stop no-lock stranger; do
 	stop_process "$nbdkit_pid"
 	stop_process "$server_pid"
 done
+[ "$first_namespace" = yes ] || skip "all passed but a stranger's locks: not in the first PID namespace"

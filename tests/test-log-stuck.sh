@@ -123,8 +123,8 @@ stop_process "$nbdkit_pid"
 new_pipe error
 NBDKIT_PREFIX=$mute start_nbdkit "${client[@]}"
 fill_pipe
-truncate -s 0 "$tmp/disk"
-must_fail nbdsh -u "$uri" -c 'h.pread(512, 0)'
+expect_failure 1 'Input/output error' nbdsh -u "$uri" \
+	-c "import os; os.truncate('$tmp/disk', 0); h.pread(512, 0)"
 stop_process "$nbdkit_pid"
 truncate -s 16M "$tmp/disk"
 

@@ -35,7 +35,7 @@ main=rtrs-server
 [ -z "${VALGRIND_TESTS-}" ] || main=$(cat "/proc/$server_pid/comm")
 grep -q -x "$main" names
 grep -q -x 'reactor 1' names
-must_fail grep -v -E "^($main|reactor [1-9]|end|rtrs-log|iou-.*)\$" names
+must_fail grep -v -E "^($main|reactor [1-9]|end|rtrs-log|worker|iou-.*)\$" names
 
 stop_server "$server_pid"
 if dd if=/dev/zero of=probe bs=4096 count=1 oflag=direct 2>dd.out; then
