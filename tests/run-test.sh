@@ -19,7 +19,8 @@ signal=ABRT own=''
 if [ "$1" = bash ]; then
 	signal=TERM
 	name=$2
-	# What a script mounts is its own: a copy in the namespace of another test would keep the device busy.
+	# What a script mounts is its own: a copy in the namespace of another test would keep the
+	# device busy.
 	own='unshare --mount --propagation slave'
 	$own true 2>/dev/null || own=''
 else
