@@ -54,19 +54,17 @@ static const struct conf_export *given(const struct save *s, const struct conf_e
 	return in_files && !is_ours(s, in_files) ? in_files : NULL;
 }
 
-static int check_given(const struct save *s)
+static void report_given(const struct save *s)
 {
 	for (unsigned i = 0; i < s->now->nexports; i++) {
 		const struct conf_export *ex = &s->now->exports[i], *other = given(s, ex);
 
 		if (!other || same_export(other, ex))
 			continue;
-		snprintf(s->err, s->len, "export '%s' is another one %s%s: change it there",
-			 ex->name, other->where ? "in " : "on the command line",
-			 other->where ? other->where : "");
-		return -EEXIST;
+		fprintf(s->report, "%s is not saved: it is another one %s%s: change it there\n",
+			ex->name, other->where ? "in " : "on the command line",
+			other->where ? other->where : "");
 	}
-	return 0;
 }
 
 static void report_gone(const struct save *s)
@@ -257,11 +255,11 @@ int conf_save(const struct srv_conf *now, const struct srv_conf *files, FILE *re
 		return rc;
 	}
 	if (asprintf(&s.new_path, "%s.new", s.path) >= 0) {
-		rc = check_given(&s);
-		if (!rc)
-			rc = save_file(&s);
-		if (!rc)
+		rc = save_file(&s);
+		if (!rc) {
+			report_given(&s);
 			report_gone(&s);
+		}
 		free(s.new_path);
 	}
 	free(s.path);

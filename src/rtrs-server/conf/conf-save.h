@@ -11,10 +11,10 @@
 #define CONF_SAVE_NAME "rtrsctl-saved.conf"
 
 /* Write the exports of @now that @files, which was read from the files by now, does not have.  The
- * administrator's files stay as they are.  @report gets a line for each export that is saved, and
- * for each export of the files that @now does not have.  Blocks.  0, or -errno with one line in
- * @err, and the file is as before: an export that differs from the export of the same name in
- * another file; a text that a file cannot have; a directory that cannot be written. */
+ * administrator's files stay as they are.  @report gets a line for each export that is saved, for
+ * each that differs from the export of the same name in another file and is not saved, and for each
+ * export of the files that @now does not have.  Blocks.  0, or -errno with one line in @err, and
+ * the file is as before: a text that a file cannot have; a directory that cannot be written. */
 int conf_save(const struct srv_conf *now, const struct srv_conf *files, FILE *report, char *err,
 	      size_t len);
 
