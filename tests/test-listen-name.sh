@@ -62,8 +62,15 @@ names_are 127.0.0.4=moving 198.51.100.1=moving 127.0.0.5=moving
 "$top_builddir/rtrsctl" --socket "$tmp/moving.ctl" reload >"$tmp/changes"
 grep -q -F -- "-listen tcp://127.0.0.3:$taken" "$tmp/changes"
 grep -q -F -- "+listen tcp://127.0.0.5:$taken" "$tmp/changes"
-must_fail grep -q -F "127.0.0.4" "$tmp/changes"
+must_fail grep -q -F -e 127.0.0.4 -e 198.51.100.1 "$tmp/changes"
 listeners "$tmp/moving.ctl" | grep -q "tcp://127.0.0.4:$taken tcp://127.0.0.5:$taken"
+# A name that leads to no address of this machine any more, new or known, changes nothing.
+for address in 198.51.100.1 198.51.100.2; do
+	names_are "$address=moving"
+	expect_failure 1 "cannot listen on tcp://$address:$taken: Cannot assign requested address" \
+		"$top_builddir/rtrsctl" --socket "$tmp/moving.ctl" reload
+	listeners "$tmp/moving.ctl" | grep -q "tcp://127.0.0.4:$taken tcp://127.0.0.5:$taken"
+done
 names_are 198.51.100.1=moving 198.51.100.2=moving
 must_fail "$top_builddir/rtrsctl" --socket "$tmp/moving.ctl" reload
 listeners "$tmp/moving.ctl" | grep -q "tcp://127.0.0.4:$taken tcp://127.0.0.5:$taken"

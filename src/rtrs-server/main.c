@@ -59,6 +59,8 @@ static int start_server(struct program *p)
 	if (rc) {
 		log_err(NULL, "%s", err);
 		metric_sock_close(&p->metrics.sock);
+	} else {
+		srv_listen_note(p->srv, &p->conf);
 	}
 	return rc;
 }

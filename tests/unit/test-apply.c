@@ -179,7 +179,7 @@ static void run_done(void *arg, int rc, const char *text)
 }
 
 /* Carry out what makes @wanted of @now. */
-static int change(const struct srv_conf *now, const struct srv_conf *wanted)
+static int change(const struct srv_conf *now, struct srv_conf *wanted)
 {
 	struct plan plan;
 

@@ -111,6 +111,31 @@ Test(plan, steps)
 	}
 }
 
+/* An address that was missing is tried again, and there is nothing to leave. */
+Test(plan, missing_address)
+{
+	struct srv_conf now, wanted;
+	struct plan plan;
+	char words[2][256], text[256];
+
+	read_conf(&now, "a=/a --listen=127.0.0.1:1 --listen=127.0.0.2:1 --listen=127.0.0.3:1",
+		  words[0]);
+	read_conf(&wanted, "a=/a --listen=127.0.0.1:1 --listen=127.0.0.2:1", words[1]);
+	now.listeners[1].missing = true;
+	now.listeners[2].missing = true;
+	cr_assert_eq(plan_make(&plan, &now, &wanted), 0);
+	text_of(&plan, text, sizeof(text));
+	cr_assert_str_eq(text, "+listen tcp://127.0.0.2:1");
+	plan_fini(&plan);
+	/* A change that is no reload tries nothing again. */
+	wanted.listeners[1].missing = true;
+	cr_assert_eq(plan_make(&plan, &now, &wanted), 0);
+	cr_assert_eq(plan.n, 0);
+	plan_fini(&plan);
+	conf_fini(&now);
+	conf_fini(&wanted);
+}
+
 /* Limits change in place, and an export that is added has none before. */
 Test(plan, limits)
 {

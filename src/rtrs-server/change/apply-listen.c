@@ -27,7 +27,7 @@ static unsigned stop_each(struct srv *srv, const struct plan *plan, enum plan_wh
 }
 
 /* Listen at all new addresses, or at none. */
-static int listen_each(struct srv *srv, const struct plan *plan, const struct srv_conf *wanted,
+static int listen_each(struct srv *srv, const struct plan *plan, struct srv_conf *wanted,
 		       char *err, size_t len)
 {
 	unsigned done = 0;
@@ -43,6 +43,8 @@ static int listen_each(struct srv *srv, const struct plan *plan, const struct sr
 	}
 	if (!rc && any)
 		rc = srv_listen_check(srv, wanted, err, len);
+	if (!rc && any)
+		srv_listen_note(srv, wanted);
 	if (rc)
 		stop_each(srv, plan, PLAN_LISTEN, done);
 	return rc;
@@ -62,8 +64,8 @@ static void listen_as_before(struct srv *srv, const struct plan *plan)
 	}
 }
 
-int apply_listen(struct srv *srv, const struct plan *plan, const struct srv_conf *wanted,
-		 char *err, size_t len)
+int apply_listen(struct srv *srv, const struct plan *plan, struct srv_conf *wanted, char *err,
+		 size_t len)
 {
 	int rc = listen_each(srv, plan, wanted, err, len);
 

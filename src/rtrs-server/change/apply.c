@@ -187,6 +187,8 @@ static void carry_out(struct apply *a, const struct plan_step *step, struct expo
 
 	if (step->what == PLAN_REMOVE && lacks_storage(a, step->name))
 		return;
+	if (step->what == PLAN_LISTEN && step->listener->missing)
+		return;
 	plan_step_text(step, text, sizeof(text));
 	if (step->what != PLAN_REMOVE)
 		fprintf(a->out, "%s\n", text);
@@ -311,7 +313,7 @@ void apply_first_settings(struct apply *a, const struct plan *plan)
 	}
 }
 
-int apply_run(struct apply *a, const struct plan *plan, const struct srv_conf *wanted, bool force,
+int apply_run(struct apply *a, const struct plan *plan, struct srv_conf *wanted, bool force,
 	      apply_done_fn *done, void *arg)
 {
 	if (a->plan)

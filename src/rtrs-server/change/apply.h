@@ -33,7 +33,7 @@ struct apply {
 
 	/* the plan that is being carried out; NULL: none */
 	const struct plan *plan;
-	const struct srv_conf *wanted;
+	struct srv_conf *wanted;
 	bool force;			/* take removed exports away from their openers */
 	struct export **ready;		/* [plan->n]: of each PLAN_ADD */
 	char **failed;			/* [plan->n]: why a PLAN_ADD has no storage; NULL: it has */
@@ -70,7 +70,7 @@ void apply_first_settings(struct apply *a, const struct plan *plan);
  * export that is removed stays with its openers, unless @force takes the export away.  @done may
  * run inside this call.  0; -EBUSY: another plan is being carried out, or -ENOMEM: then
  * @done is not called. */
-int apply_run(struct apply *a, const struct plan *plan, const struct srv_conf *wanted, bool force,
+int apply_run(struct apply *a, const struct plan *plan, struct srv_conf *wanted, bool force,
 	      apply_done_fn *done, void *arg);
 
 /* Plans come no more: the one that is being carried out is given up, and @done is told -ECANCELED.

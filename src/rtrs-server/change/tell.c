@@ -117,7 +117,7 @@ void tell_reach(const struct srv_conf *conf)
 	for (unsigned i = 0; i < conf->nlisteners; i++) {
 		const struct fab_addr *addr = &conf->listeners[i].addr;
 
-		if (is_loopback(addr) || auth_admits_few(conf, addr))
+		if (conf->listeners[i].missing || is_loopback(addr) || auth_admits_few(conf, addr))
 			continue;
 		log_warn(NULL, "--listen %s without --allow: every host that reaches this "
 			 "address can read and write the exports; restrict clients with "

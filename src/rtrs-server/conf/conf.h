@@ -64,6 +64,7 @@ struct conf_listener {
 	enum auth_mode auth;		/* AUTH_MODES: as .auth of the configuration */
 	bool first;			/* of the addresses of one --listen */
 	bool one_of;			/* these are several, of which a machine may lack some */
+	bool missing;			/* this one is lacked: a reload tries again */
 };
 
 struct srv_conf {

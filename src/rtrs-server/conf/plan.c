@@ -60,12 +60,12 @@ static void compare_settings(struct plan *plan, const struct srv_conf *now,
 	}
 }
 
-/* True if @conf listens at @addr. */
+/* True if @conf listens at @addr, which is not missing. */
 static bool has_listener(const struct srv_conf *conf, const struct fab_addr *addr)
 {
 	for (unsigned i = 0; i < conf->nlisteners; i++) {
 		if (conf_same_listener(&conf->listeners[i].addr, addr))
-			return true;
+			return !conf->listeners[i].missing;
 	}
 	return false;
 }
@@ -75,7 +75,7 @@ static void compare_listeners(struct plan *plan, enum plan_what what, const stru
 			      const struct srv_conf *other)
 {
 	for (unsigned i = 0; i < of->nlisteners; i++) {
-		if (!has_listener(other, &of->listeners[i].addr))
+		if (!of->listeners[i].missing && !has_listener(other, &of->listeners[i].addr))
 			plan_add_step(plan, (struct plan_step){ .what = what,
 								.listener = &of->listeners[i] });
 	}

@@ -463,6 +463,12 @@ int srv_listen_check(const struct srv *srv, const struct srv_conf *conf, char *e
 	return 0;
 }
 
+void srv_listen_note(const struct srv *srv, struct srv_conf *conf)
+{
+	for (unsigned i = 0; i < conf->nlisteners; i++)
+		conf->listeners[i].missing = !listens_at(srv, &conf->listeners[i].addr);
+}
+
 static int listen_all(struct srv *srv, char *err, size_t errlen)
 {
 	const struct srv_conf *conf = srv->conf;

@@ -22,6 +22,8 @@ int srv_listen_add(struct srv *srv, const struct conf_listener *asked, char *err
 /* 0 if the server listens at an address of each --listen of @conf; or -EADDRNOTAVAIL with one line
  * in @err. */
 int srv_listen_check(const struct srv *srv, const struct srv_conf *conf, char *err, size_t errlen);
+/* Note in @conf which addresses are missing: the server does not listen there. */
+void srv_listen_note(const struct srv *srv, struct srv_conf *conf);
 /* Do not listen at @addr any more.  Connections live on. */
 void srv_listen_del(struct srv *srv, const struct fab_addr *addr);
 /* Accept no new connection.  Connections live on. */
