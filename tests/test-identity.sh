@@ -60,6 +60,7 @@ refused "'$tmp/b': '$tmp/a' of export 'a' has the same id=" "a=$tmp/a,id=x" "b=$
 refused "'$tmp/a': '$tmp/a' of export 'a' is the same storage with another id=" \
 	"a=$tmp/a,id=x" "b=$tmp/a,readonly"
 refused "id='x/y': expected at most 64 letters" "a=$tmp/a,id=x/y"
+refused "export 'a': 'id=' is given twice" "a=$tmp/a,id=x,id=y"
 start_server --listen "unix:$tmp/s" "a=$tmp/a,id=x" "b=$tmp/a,readonly,id=x"
 stop_process "$server_pid"
 

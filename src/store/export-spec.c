@@ -151,8 +151,24 @@ static int set_value(struct export *ex, unsigned flag, const char *text, const c
 	return rc;
 }
 
-/* Set the flag of @ex that begins at *@text, and move *@text behind the flag. */
-static int set_flag(struct export *ex, const char **text, char *err, size_t errlen)
+/* A flag that has two values is a mistake.  0; or -EINVAL with @err. */
+static int note_seen(const struct export *ex, unsigned flag, const char *name, unsigned *seen,
+		     char *err, size_t errlen)
+{
+	unsigned bit = 1u << flag;
+
+	if (!(*seen & bit)) {
+		*seen |= bit;
+		return 0;
+	}
+	snprintf(err, errlen, "export '%s': '%s' is given twice", ex->name, name);
+	return -EINVAL;
+}
+
+/* Set the flag of @ex that begins at *@text, and move *@text behind the flag.  @seen has a bit for
+ * each flag whose value was set before. */
+static int set_flag(struct export *ex, const char **text, unsigned *seen, char *err,
+		    size_t errlen)
 {
 	size_t len = strcspn(*text, ",");
 	const char *flags[FLAGS_MAX];
@@ -160,6 +176,8 @@ static int set_flag(struct export *ex, const char **text, char *err, size_t errl
 
 	if (i == n)
 		return unknown_flag(ex, *text, len, err, errlen);
+	if (takes_value(flags[i]) && note_seen(ex, i, flags[i], seen, err, errlen))
+		return -EINVAL;
 	if (takes_value(flags[i]))
 		return set_value(ex, i, *text + strlen(flags[i]), text, err, errlen);
 	*text += len;
@@ -172,11 +190,12 @@ static int set_flag(struct export *ex, const char **text, char *err, size_t errl
 
 static int parse_flags(struct export *ex, const char *text, char *err, size_t errlen)
 {
+	unsigned seen = 0;
 	int rc = 0;
 
 	while (*text == ',' && !rc) {
 		text++;
-		rc = set_flag(ex, &text, err, errlen);
+		rc = set_flag(ex, &text, &seen, err, errlen);
 	}
 	return rc ? rc : ex->driver->check(ex, err, errlen);
 }
