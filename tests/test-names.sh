@@ -91,6 +91,27 @@ wait_until "the missing interface" path_is "[fe80::1%nosuch0]:$port" cause \
 	"there is no interface 'nosuch0'"
 rtrsctl path remove "[fe80::1%nosuch0]:$port"
 reads
+
+# ---- a resolver that never answers ----
+
+# It reads a FIFO: forgotten questions leave their threads behind, up to a bound.
+mkfifo "$tmp/hosts.fifo"
+mount --bind "$tmp/hosts.fifo" /etc/hosts
+for forgotten in {1..20}; do
+	rtrsctl path add "forgotten$forgotten:$port"
+	rtrsctl path remove "forgotten$forgotten:$port"
+done
+rtrsctl path add "last:$port"
+wait_until "the bound" path_is "last:$port" cause \
+	'cannot ask for the addresses: the resolver does not answer'
+[ "$(cat "/proc/$gateway_pid/task/"*/comm | grep -c -x rtrs-names)" -eq 16 ]
+reads
+umount --lazy /etc/hosts
+# Whoever has the FIFO open reads its end.
+: <>"$tmp/hosts.fifo"
+no_lookups() { ! cat "/proc/$gateway_pid/task/"*/comm | grep -q -x rtrs-names; }
+wait_until "the end of the forgotten questions" no_lookups
+rtrsctl path remove "last:$port"
 stop_process "$gateway_pid"
 
 # ---- starts that fail name the addresses ----

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,6 +32,9 @@ struct clt_lookup {
 	struct clt_found found;
 	char why[CLT_WHY];
 };
+
+/* Threads of forgotten questions. */
+static _Atomic(unsigned) left;
 
 static void lookup_free(struct clt_lookup *l)
 {
@@ -78,8 +82,10 @@ static void *lookup_main(void *arg)
 		loop_post(l->loop, &l->msg);
 	}
 	pthread_mutex_unlock(&l->lock);
-	if (forgotten)
+	if (forgotten) {
 		lookup_free(l);
+		atomic_fetch_sub(&left, 1);
+	}
 	return NULL;
 }
 
@@ -97,10 +103,13 @@ static void lookup_msg(struct loop_msg *msg)
 int clt_lookup_begin(struct clt_lookup **ret, struct loop *loop, const struct clt_sess_addr *addr,
 		     clt_lookup_fn *done, void *arg)
 {
-	struct clt_lookup *l = calloc(1, sizeof(*l));
+	struct clt_lookup *l;
 	pthread_t thread;
 	int r;
 
+	if (atomic_load(&left) >= LOOKUP_LEFT_MAX)
+		return -EBUSY;
+	l = calloc(1, sizeof(*l));
 	if (!l)
 		return -ENOMEM;
 	pthread_mutex_init(&l->lock, NULL);
@@ -126,8 +135,10 @@ void clt_lookup_forget(struct clt_lookup *l)
 
 	pthread_mutex_lock(&l->lock);
 	answered = l->state == LOOKUP_ANSWERED;
-	if (!answered)
+	if (!answered) {
 		l->state = LOOKUP_FORGOTTEN;
+		atomic_fetch_add(&left, 1);
+	}
 	pthread_mutex_unlock(&l->lock);
 	if (!answered)
 		return;

@@ -352,7 +352,8 @@ static void path_look_up(void *object)
 		r = clt_lookup_begin(&path->lookup, path->loop, &path->conf.addr, names_found,
 				     path);
 	if (r < 0) {
-		snprintf(why, sizeof(why), "cannot ask for the addresses: %s", strerror(-r));
+		snprintf(why, sizeof(why), "cannot ask for the addresses: %s", r == -EBUSY ?
+			 "the resolver does not answer" : strerror(-r));
 		clt_path_life_fail(path, r, why);
 	}
 }
