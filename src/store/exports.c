@@ -75,15 +75,18 @@ static void store_leave(struct exports *e, struct store *store)
 /* Give @ex the lowest slot that is free. */
 static void take_slot(struct exports *e, struct export *ex)
 {
+	struct list *before = &e->slots;
 	struct export *next;
 
 	ex->index = 0;
 	list_for_each(next, &e->slots, slot_link) {
-		if (next->index != ex->index)
+		if (next->index != ex->index) {
+			before = &next->slot_link;
 			break;
+		}
 		ex->index++;
 	}
-	list_insert_before(&next->slot_link, &ex->slot_link);
+	list_insert_before(before, &ex->slot_link);
 	e->nslots = MAX(e->nslots, ex->index + 1);
 }
 

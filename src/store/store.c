@@ -48,14 +48,17 @@ struct export *store_oldest_name(const struct store *store)
 /* Give @store, which is not in @stores, its index and its place there. */
 static void take_index(struct list *stores, struct store *store)
 {
+	struct list *before = stores;
 	struct store *next;
 
 	list_for_each(next, stores, link) {
-		if (next->index != store->index)
+		if (next->index != store->index) {
+			before = &next->link;
 			break;
+		}
 		store->index++;
 	}
-	list_insert_before(&next->link, &store->link);
+	list_insert_before(before, &store->link);
 }
 
 struct store *store_create(struct list *stores, const struct store_id *id,
