@@ -5,6 +5,7 @@
 # go on, and SIGTERM ends the server.
 . ./tests/functions.sh
 requires_server; requires_gateway; requires_root
+requires_plain_build	# LeakSanitizer waits at the end for a thread that nobody can stop
 [ -w /dev/fuse ] || skip "no /dev/fuse"
 
 size=4096
