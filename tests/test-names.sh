@@ -105,6 +105,9 @@ rtrsctl path add "last:$port"
 wait_until "the bound" path_is "last:$port" cause \
 	'cannot ask for the addresses: the resolver does not answer'
 [ "$(cat "/proc/$gateway_pid/task/"*/comm | grep -c -x rtrs-names)" -eq 16 ]
+# A path that knows addresses comes back all the same.
+stop_server "$server_pid"
+serve_at "127.0.0.3:$port"
 reads
 umount --lazy /etc/hosts
 # Whoever has the FIFO open reads its end.

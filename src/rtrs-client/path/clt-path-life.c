@@ -354,7 +354,7 @@ static void path_look_up(void *object)
 	if (r < 0) {
 		snprintf(why, sizeof(why), "cannot ask for the addresses: %s", r == -EBUSY ?
 			 "the resolver does not answer" : strerror(-r));
-		clt_path_life_fail(path, r, why);
+		names_not_found(path, r, why);
 	}
 }
 
