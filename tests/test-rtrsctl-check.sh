@@ -154,7 +154,10 @@ while True:
         answer = key.data
         if command != "list" and not answer["sessions"]:
             answer = {"ok": False, "error": "busy|now"}
-        client.sendall(json.dumps(answer).encode() + b"\n")
+        try:
+            client.sendall(json.dumps(answer).encode() + b"\n")
+        except BrokenPipeError:
+            pass            # nobody waited so long for the answer
         client.close()
 END
 # programs JSON: instead of those before.
