@@ -35,6 +35,8 @@ libbase_la_SOURCES = \
 	%D%/base/log-queue.h \
 	%D%/base/log.c \
 	%D%/base/log.h \
+	%D%/base/loop-call.c \
+	%D%/base/loop-call.h \
 	%D%/base/loop-impl.h \
 	%D%/base/loop.c \
 	%D%/base/loop.h \

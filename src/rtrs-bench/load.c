@@ -11,10 +11,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "cleanup.h"
 #include "clock.h"
 #include "load.h"
 #include "log.h"
+#include "loop-call.h"
 #include "random.h"
 #include "rnbd-proto.h"
 
@@ -201,24 +201,25 @@ static void begin_all(struct load *l)
 	}
 }
 
-/* Tell the thread in load_run() of a new look, or, with NULL, of the end. */
-static void load_tell(struct load *l, const struct look *now)
+/* Tell load_run(), which waits. */
+static void load_tell(struct load *l)
 {
-	LOCK_SCOPE(&l->lock);
-	if (now)
-		l->look_now = *now;
-	else
-		l->over = true;
-	sem_post(&l->news);
+	struct loop_call *hearer = l->hearer;
+
+	l->hearer = NULL;
+	hearer->rc = l->phase == LOAD_ENDED;
+	loop_call_end(hearer);
 }
 
 static void time_to_look(struct loop_timer *timer)
 {
 	struct load *l = container_of(timer, struct load, look_timer);
-	struct look now;
 
-	look_take(&now, &l->back, l, clock_measure_ns());
-	load_tell(l, &now);
+	/* A terminal may block load_run(): the next look then has the time in between, too. */
+	if (l->hearer) {
+		look_take(&l->look_now, &l->back, l, clock_measure_ns());
+		load_tell(l);
+	}
 	loop_timer_set(l->loop, timer, clock_now_ms() + LOOK_MS);
 }
 
@@ -250,7 +251,8 @@ static void next_phase(struct load *l)
 	}
 	l->phase = LOAD_ENDED;
 	loop_timer_cancel(&l->look_timer);
-	load_tell(l, NULL);
+	if (l->hearer)
+		load_tell(l);
 }
 
 static void step_all(struct loop_task *task)
@@ -280,9 +282,9 @@ static void load_stop_msg(struct loop_msg *msg)
 		l->phase = LOAD_ENDS;
 }
 
-static void load_start_msg(struct loop_msg *msg)
+static void load_start_call(struct loop_call *call)
 {
-	struct load *l = container_of(msg, struct load, start_msg);
+	struct load *l = call->arg;
 
 	if (l->conf.runtime_s)
 		loop_timer_set(l->loop, &l->timer, clock_now_ms() + l->conf.runtime_s * 1000);
@@ -292,6 +294,17 @@ static void load_start_msg(struct loop_msg *msg)
 	l->began_cpu_ns = cpu_ns();
 	begin_all(l);
 	loop_defer(l->loop, &l->step);
+	loop_call_end(call);
+}
+
+/* Wait for the next look, or, with rc 1, for the end. */
+static void load_hear_call(struct loop_call *call)
+{
+	struct load *l = call->arg;
+
+	l->hearer = call;
+	if (l->phase == LOAD_ENDED)
+		load_tell(l);
 }
 
 int load_init(struct load *l, struct loop *loop, struct dev_handle *h, const struct load_conf *conf)
@@ -307,10 +320,7 @@ int load_init(struct load *l, struct loop *loop, struct dev_handle *h, const str
 	loop_task_init(&l->step, step_all);
 	loop_timer_init(&l->timer, time_is_over);
 	loop_timer_init(&l->look_timer, time_to_look);
-	loop_msg_init(&l->start_msg, load_start_msg);
 	loop_msg_init(&l->stop_msg, load_stop_msg);
-	sem_init(&l->news, 0, 0);
-	pthread_mutex_init(&l->lock, NULL);
 	l->ios = calloc(conf->depth, sizeof(*l->ios));
 	l->mem = aligned_alloc(ALIGN, align_up((uint64_t)conf->depth * conf->block, ALIGN));
 	l->written = conf->verify ? calloc(l->nblocks, sizeof(*l->written)) : NULL;
@@ -335,28 +345,14 @@ void load_fini(struct load *l)
 	free(l->ios);
 	free(l->mem);
 	free(l->written);
-	sem_destroy(&l->news);
-	pthread_mutex_destroy(&l->lock);
-}
-
-/* Wait for the next look.  True: the load is over; else @now is the look. */
-static bool load_hear(struct load *l, struct look *now)
-{
-	while (sem_wait(&l->news) < 0)
-		;			/* a signal, whose handler may have called load_stop() */
-	LOCK_SCOPE(&l->lock);
-	*now = l->look_now;
-	return l->over;
 }
 
 void load_run(struct load *l, load_look_fn *look)
 {
-	struct look now;
-
 	l->look = look;
-	loop_post(l->loop, &l->start_msg);
-	while (!load_hear(l, &now))
-		look(&now);
+	loop_call(l->loop, load_start_call, l);
+	while (!loop_call(l->loop, load_hear_call, l))
+		look(&l->look_now);
 }
 
 void load_stop(struct load *l)

@@ -4,8 +4,6 @@
 #ifndef LOAD_H
 #define LOAD_H
 
-#include <pthread.h>
-#include <semaphore.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -36,7 +34,7 @@ struct load_side {
 
 struct load_io;
 
-/* Called with the state of the load, once a second, on the thread in load_run(). */
+/* Called with the state of the load, at most once a second, on the thread in load_run(). */
 typedef void load_look_fn(const struct look *now);
 
 enum load_phase {
@@ -70,13 +68,11 @@ struct load {
 	struct list ready;		/* IOs to be stepped */
 	struct loop_task step;
 	struct loop_timer timer, look_timer;
-	struct loop_msg start_msg, stop_msg;
+	struct loop_msg stop_msg;
 	struct look_back back;
 	load_look_fn *look;
-	sem_t news;			/* @look_now is new, or @over is set */
-	pthread_mutex_t lock;		/* the next two */
+	struct loop_call *hearer;	/* load_run() waits for @look_now, or the end; or NULL */
 	struct look look_now;
-	bool over;
 };
 
 /* Make the IOs.  @conf fits the device of @h (target_fit() of target.h); @h outlives @l.  0 or

@@ -22,6 +22,7 @@
 #include "gate-trust.h"
 #include "gate.h"
 #include "log.h"
+#include "loop-call.h"
 
 #define ACCEPTS 16			/* in one pass */
 #define AGAIN_MS 1000
@@ -186,9 +187,9 @@ static void unwatch_all(struct gate *g)
 		loop_unwatch(&g->listeners[i].watch);
 }
 
-static void start_msg(struct loop_msg *msg)
+static void start_call(struct loop_call *call)
 {
-	struct gate_loop *l = container_of(msg, struct gate_loop, start_msg);
+	struct gate_loop *l = call->arg;
 	unsigned nloops = l->gate->nloops;
 	const struct nbd_server_conf conf = { .memory = l->gate->memory, .backend = &gate_backend,
 					      .arg = &l->exports,
@@ -197,58 +198,56 @@ static void start_msg(struct loop_msg *msg)
 					      .tls = gate_tls_port_init(&l->tls, &l->gate->tls,
 									l->loop) };
 
-	l->status = nbd_server_create(&l->server, l->loop, &conf);
-	sem_post(&l->gate->told);
+	call->rc = nbd_server_create(&l->server, l->loop, &conf);
+	loop_call_end(call);
 }
 
-static void listen_msg(struct loop_msg *msg)
+static void listen_call(struct loop_call *call)
 {
-	struct gate *g = container_of(msg, struct gate, listen_msg);
+	struct gate *g = call->arg;
 
-	g->status = watch_all(g);
-	if (g->status == 0)
+	call->rc = watch_all(g);
+	if (call->rc == 0)
 		g->now->gate = g;
-	sem_post(&g->told);
+	loop_call_end(call);
+}
+
+static void unlisten_call(struct loop_call *call)
+{
+	struct gate *g = call->arg;
+
+	g->now->gate = NULL;
+	unwatch_all(g);
+	loop_call_end(call);
 }
 
 static void gate_loop_stopped(void *arg)
 {
 	struct gate_loop *l = arg;
 
-	atomic_fetch_add(&l->gate->unanswered, nbd_server_unanswered(l->server));
+	l->unanswered = nbd_server_unanswered(l->server);
 	nbd_server_destroy(l->server);
 	l->server = NULL;
-	sem_post(&l->gate->told);
+	if (l->ending)
+		loop_call_end(l->ending);
 }
 
-static void loop_stop_msg(struct loop_msg *msg)
+static void leave_call(struct loop_call *call)
 {
-	struct gate_loop *l = container_of(msg, struct gate_loop, stop_msg);
+	struct gate_loop *l = call->arg;
 
 	if (l->server)
 		nbd_server_stop(l->server, gate_loop_stopped, l);
-	else
-		sem_post(&l->gate->told);
-	sem_post(&l->gate->leaving);
+	loop_call_end(call);
 }
 
-/* ORDER: behind the clients that were handed over, which the same thread has posted. */
-static void stop_msg(struct loop_msg *msg)
+static void stop_call(struct loop_call *call)
 {
-	struct gate *g = container_of(msg, struct gate, stop_msg);
+	struct gate_loop *l = call->arg;
 
-	g->now->gate = NULL;
-	unwatch_all(g);
-	for (unsigned i = 0; i < g->nloops; i++)
-		loop_post(g->loops[i].loop, &g->loops[i].stop_msg);
-}
-
-static void wait_posts(sem_t *sem, unsigned n)
-{
-	while (n) {
-		if (sem_wait(sem) == 0)
-			n--;		/* else a signal */
-	}
+	l->ending = call;
+	if (!l->server)
+		loop_call_end(call);
 }
 
 static void init_loops(struct gate *g, bool readonly)
@@ -262,22 +261,8 @@ static void init_loops(struct gate *g, bool readonly)
 		l->gate = g;
 		l->loop = run->loops[i];
 		gate_exports_init(&l->exports, l->loop, &run->clt, g->start->conf, readonly);
-		loop_msg_init(&l->start_msg, start_msg);
 		loop_msg_init(&l->trust_msg, gate_trust_msg);
-		loop_msg_init(&l->stop_msg, loop_stop_msg);
 	}
-}
-
-static int start_servers(struct gate *g)
-{
-	int r = 0;
-
-	for (unsigned i = 0; i < g->nloops; i++)
-		loop_post(g->loops[i].loop, &g->loops[i].start_msg);
-	wait_posts(&g->told, g->nloops);
-	for (unsigned i = 0; r == 0 && i < g->nloops; i++)
-		r = g->loops[i].status;
-	return r;
 }
 
 int gate_start(struct gate *g, const struct gate_listen *l, struct clt_start *start,
@@ -298,16 +283,10 @@ int gate_start(struct gate *g, const struct gate_listen *l, struct clt_start *st
 			.watch = {.fd = l->fds[i], .events = POLLIN, .ready = gate_listener_ready},
 		};
 	loop_timer_init(&g->again, accept_again);
-	loop_msg_init(&g->listen_msg, listen_msg);
-	loop_msg_init(&g->stop_msg, stop_msg);
-	sem_init(&g->told, 0, 0);
-	sem_init(&g->leaving, 0, 0);
-	r = start_servers(g);
-	if (r == 0) {
-		loop_post(run->loop, &g->listen_msg);
-		wait_posts(&g->told, 1);
-		r = g->status;
-	}
+	for (unsigned i = 0; r == 0 && i < g->nloops; i++)
+		r = loop_call(g->loops[i].loop, start_call, &g->loops[i]);
+	if (r == 0)
+		r = loop_call(run->loop, listen_call, g);
 	if (r < 0) {
 		gate_leave(g);
 		gate_stop(g);
@@ -317,18 +296,23 @@ int gate_start(struct gate *g, const struct gate_listen *l, struct clt_start *st
 
 void gate_leave(struct gate *g)
 {
-	loop_post(g->loops[0].loop, &g->stop_msg);
-	wait_posts(&g->leaving, g->nloops);
+	loop_call(g->loops[0].loop, unlisten_call, g);
+	/* ORDER: behind the clients that were handed over, each in a message to its loop. */
+	for (unsigned i = 0; i < g->nloops; i++)
+		loop_call(g->loops[i].loop, leave_call, &g->loops[i]);
 }
 
 void gate_stop(struct gate *g)
 {
-	wait_posts(&g->told, g->nloops);
-	if (g->unanswered)
+	unsigned unanswered = 0;
+
+	for (unsigned i = 0; i < g->nloops; i++) {
+		loop_call(g->loops[i].loop, stop_call, &g->loops[i]);
+		unanswered += g->loops[i].unanswered;
+	}
+	if (unanswered)
 		log_warn(NULL, "%u request%s failed while rtrs-nbd stopped: no answer is sent, "
-			       "and the connections are closed", g->unanswered,
-			 g->unanswered == 1 ? "" : "s");
+			       "and the connections are closed", unanswered,
+			 unanswered == 1 ? "" : "s");
 	gate_tls_stop(&g->tls);
-	sem_destroy(&g->leaving);
-	sem_destroy(&g->told);
 }

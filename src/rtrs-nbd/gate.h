@@ -4,9 +4,6 @@
 #ifndef GATE_H
 #define GATE_H
 
-#include <semaphore.h>
-#include <stdatomic.h>
-
 #include "clt-start.h"
 #include "gate-export.h"
 #include "gate-listen.h"
@@ -18,10 +15,10 @@ struct gate_loop {
 	struct loop *loop;
 	struct gate_exports exports;
 	struct gate_tls_port tls;
-	struct nbd_server *server;	/* NULL: @status, or it has stopped; thread of the loop */
-	struct loop_msg start_msg, stop_msg;
+	struct nbd_server *server;	/* NULL: none, or it has stopped; thread of the loop */
+	unsigned unanswered;		/* requests that failed, when @server has stopped */
+	struct loop_call *ending;	/* waits until @server has stopped, or NULL */
 	struct loop_msg trust_msg;	/* gate-trust.h */
-	int status;
 };
 
 /* The gateway that takes clients, for commands; NULL: none.  Service thread. */
@@ -40,14 +37,9 @@ struct gate {
 	unsigned nlisteners;
 	struct loop_timer again;	/* to accept, when descriptors were short */
 	unsigned long long naccepted;
-	struct loop_msg listen_msg, stop_msg;
 	struct gate_tls tls;
 	struct gate_now *now;
 	size_t memory;			/* of a loop */
-	sem_t told;			/* a loop is done with a message */
-	sem_t leaving;			/* the clients of a loop leave */
-	int status;			/* of listening */
-	atomic_uint unanswered;		/* requests that failed after gate_leave() */
 };
 
 /* Serve the clients that arrive at @l, from the exports of @start's session, which runs, on all of

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "loop-call.h"
 #include "loop-poll.h"
 #include "thread.h"
 #include "util.h"
@@ -155,8 +156,34 @@ static void start_many(struct loop_msg *msg)
 	}
 }
 
+/* ---- a call, which ends behind its function ---- */
+
+static struct loop_call *call_later;
+static struct loop_task later;
+
+static void run_later(struct loop_task *task)
+{
+	call_later->rc = *(int *)call_later->arg;
+	*(int *)call_later->arg = 0;
+	loop_call_end(call_later);
+}
+
+static void begin_later(struct loop_call *call)
+{
+	check(loop_running() == loop && call->rc == 0);
+	call_later = call;
+	loop_task_init(&later, run_later);
+	loop_before_sleep(loop, &later);
+}
+
+static void end_at_once(struct loop_call *call)
+{
+	loop_call_end(call);
+}
+
 int main(void)
 {
+	int number = -7;
 	struct loop_msg msg;
 
 	check(!sem_init(&done, 0, 0));
@@ -177,8 +204,10 @@ int main(void)
 	loop_msg_init(&msg, start_many);
 	loop_post(loop, &msg);
 	sem_wait(&done);
-	loop_poll_destroy(loop);
 	check(ready_count == MANY / 2);
+	check(loop_call(loop, begin_later, &number) == -7 && number == 0);
+	check(loop_call(loop, end_at_once, NULL) == 0);
+	loop_poll_destroy(loop);
 
 	/* Ended with messages on their way. */
 	check(!loop_poll_create("test", &loop));

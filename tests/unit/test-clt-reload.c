@@ -263,7 +263,7 @@ Test(clt_reload, hup_behind_another)
 
 static void go_when_stopping(struct loop_msg *msg)
 {
-	if (reload.stopping)
+	if (reload.ending)
 		sem_post(&files.go);
 	else
 		loop_post(loop, msg);

@@ -6,7 +6,6 @@
 #include <config.h>
 
 #include <errno.h>
-#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +23,7 @@
 #include "dev-stat.h"
 #include "dev.h"
 #include "log.h"
+#include "loop-call.h"
 #include "opt.h"
 #include "rundir.h"
 
@@ -33,9 +33,6 @@ struct clt_ctl {
 	struct loop *loop;
 	struct clt_reload *reload;
 	struct ctl *ctl;
-	struct loop_msg msg;
-	sem_t done;
-	int rc;
 	char err[512];
 };
 
@@ -304,39 +301,18 @@ static void ctl_serve(struct ctl_client *client, const json_t *command, void *ar
 
 /* ---- start and end ---- */
 
-static void ctl_open_msg(struct loop_msg *msg)
+static void ctl_open_call(struct loop_call *call)
 {
-	struct clt_ctl *ctl = container_of(msg, struct clt_ctl, msg);
+	struct clt_ctl *ctl = call->arg;
 
-	ctl->rc = ctl_open_at(ctl->loop, &bound, ctl_serve, ctl, &ctl->ctl, ctl->err,
-			      sizeof(ctl->err));
-	sem_post(&ctl->done);
+	call->rc = ctl_open_at(ctl->loop, &bound, ctl_serve, ctl, &ctl->ctl, ctl->err,
+			       sizeof(ctl->err));
+	loop_call_end(call);
 }
 
-static void ctl_closed(void *arg)
+static void ctl_close_call(struct loop_call *call)
 {
-	sem_post(&((struct clt_ctl *)arg)->done);
-}
-
-static void ctl_close_msg(struct loop_msg *msg)
-{
-	struct clt_ctl *ctl = container_of(msg, struct clt_ctl, msg);
-
-	ctl_close(ctl->ctl, ctl_closed, ctl);
-}
-
-static void ctl_on_loop(struct clt_ctl *ctl, void (*fn)(struct loop_msg *msg))
-{
-	loop_msg_init(&ctl->msg, fn);
-	loop_post(ctl->loop, &ctl->msg);
-	while (sem_wait(&ctl->done))
-		;
-}
-
-static void ctl_free(struct clt_ctl *ctl)
-{
-	sem_destroy(&ctl->done);
-	free(ctl);
+	ctl_close(((struct clt_ctl *)call->arg)->ctl, loop_call_end, call);
 }
 
 static int bind_at(const char *path, char *err, size_t errlen)
@@ -398,12 +374,10 @@ static int ctl_create(const struct clt_conf *conf, struct client *clt, struct lo
 	ctl->clt = clt;
 	ctl->loop = loop;
 	ctl->reload = reload;
-	sem_init(&ctl->done, 0, 0);
-	ctl_on_loop(ctl, ctl_open_msg);
-	rc = ctl->rc;
+	rc = loop_call(loop, ctl_open_call, ctl);
 	if (rc) {
 		snprintf(err, errlen, "%s", ctl->err);
-		ctl_free(ctl);
+		free(ctl);
 		return rc;
 	}
 	log_info(NULL, "control socket: %s", bound.path);
@@ -436,6 +410,6 @@ void clt_ctl_close(struct clt_ctl *ctl)
 {
 	if (!ctl)
 		return;
-	ctl_on_loop(ctl, ctl_close_msg);
-	ctl_free(ctl);
+	loop_call(ctl->loop, ctl_close_call, ctl);
+	free(ctl);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the place where the metrics of the lasting session are served.  The service thread serves;
- * the other functions post a message there and wait. */
+ * the other functions call it there and wait. */
 #include <config.h>
 
 #include <errno.h>
-#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "clt-ctl-json.h"
 #include "clt-metrics.h"
 #include "log.h"
+#include "loop-call.h"
 #include "metrics.h"
 #include "util.h"
 
@@ -21,9 +21,6 @@ struct clt_metrics {
 	struct metric_source source;	/* of @of */
 	struct metrics *served;
 	struct loop *loop;
-	struct loop_msg msg;
-	sem_t done;
-	int rc;
 };
 
 /* Listens, and is not served yet: a fork keeps the socket. */
@@ -43,41 +40,20 @@ static void __attribute__((destructor)) metrics_unbind(void)
 
 /* ---- service thread ---- */
 
-static void metrics_open_msg(struct loop_msg *msg)
+static void metrics_open_call(struct loop_call *call)
 {
-	struct clt_metrics *m = container_of(msg, struct clt_metrics, msg);
+	struct clt_metrics *m = call->arg;
 
-	m->rc = metrics_open(m->loop, &bound, m->conf->metrics_file, &m->source, &m->served);
-	sem_post(&m->done);
+	call->rc = metrics_open(m->loop, &bound, m->conf->metrics_file, &m->source, &m->served);
+	loop_call_end(call);
 }
 
-static void metrics_closed(void *arg)
+static void metrics_close_call(struct loop_call *call)
 {
-	sem_post(&((struct clt_metrics *)arg)->done);
-}
-
-static void metrics_close_msg(struct loop_msg *msg)
-{
-	struct clt_metrics *m = container_of(msg, struct clt_metrics, msg);
-
-	metrics_close(m->served, metrics_closed, m);
+	metrics_close(((struct clt_metrics *)call->arg)->served, loop_call_end, call);
 }
 
 /* ---- other threads ---- */
-
-static void metrics_on_loop(struct clt_metrics *m, void (*fn)(struct loop_msg *msg))
-{
-	loop_msg_init(&m->msg, fn);
-	loop_post(m->loop, &m->msg);
-	while (sem_wait(&m->done))
-		;
-}
-
-static void metrics_free(struct clt_metrics *m)
-{
-	sem_destroy(&m->done);
-	free(m);
-}
 
 /* The answer to rtrsctl stats. */
 static char *metrics_status(const void *program)
@@ -106,7 +82,6 @@ static struct clt_metrics *metrics_create(const struct clt_conf *conf, struct cl
 	if (conf->metrics_page == METRIC_PAGE_YES)
 		m->source.status = metrics_status;
 	m->loop = loop;
-	sem_init(&m->done, 0, 0);
 	return m;
 }
 
@@ -120,15 +95,10 @@ int clt_metrics_open(const struct clt_conf *conf, struct client *clt, struct loo
 	if (bound.fd < 0 && !conf->metrics_file)
 		return 0;
 	m = metrics_create(conf, clt, loop);
-	rc = m ? 0 : -ENOMEM;
-	if (m) {
-		metrics_on_loop(m, metrics_open_msg);
-		rc = m->rc;
-	}
+	rc = m ? loop_call(loop, metrics_open_call, m) : -ENOMEM;
 	if (rc) {
 		snprintf(err, errlen, "cannot serve metrics: %s", strerror(-rc));
-		if (m)
-			metrics_free(m);
+		free(m);
 		return rc;
 	}
 	if (bound.fd >= 0)
@@ -142,6 +112,6 @@ void clt_metrics_close(struct clt_metrics *m)
 {
 	if (!m)
 		return;
-	metrics_on_loop(m, metrics_close_msg);
-	metrics_free(m);
+	loop_call(m->loop, metrics_close_call, m);
+	free(m);
 }

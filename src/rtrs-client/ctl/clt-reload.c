@@ -3,7 +3,6 @@
  * only what is constant of the configuration, and fills what the job owns. */
 #include <config.h>
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "clt-reload.h"
 #include "fab-tls.h"
 #include "log.h"
+#include "loop-call.h"
 #include "signals.h"
 
 static const char no_files[] = "there is no file to read again: expected auth-psk, tls-psk or "
@@ -59,13 +59,6 @@ static void forget(struct clt_reload *r)
 	r->mistakes = NULL;
 }
 
-static void stop(struct clt_reload *r)
-{
-	assert(r->state == CLT_RELOAD_IDLE);
-	r->state = CLT_RELOAD_STOPPED;
-	sem_post(&r->stopped);
-}
-
 static void reload_again(struct clt_reload *r);
 
 static void reload_ended(struct clt_reload *r, int rc, const char *text)
@@ -75,8 +68,8 @@ static void reload_ended(struct clt_reload *r, int rc, const char *text)
 	r->done(r->arg, rc, text);
 	forget(r);
 	r->state = CLT_RELOAD_IDLE;
-	if (r->stopping)
-		stop(r);
+	if (r->ending)
+		loop_call_end(r->ending);
 	else if (r->again)
 		reload_again(r);
 }
@@ -159,8 +152,8 @@ void clt_reload_run(struct clt_reload *r, clt_reload_done_fn *done, void *arg)
 {
 	int rc;
 
-	if (r->stopping || r->state != CLT_RELOAD_IDLE) {
-		done(arg, r->stopping ? -ECANCELED : -EBUSY, r->stopping ? "the program ends" :
+	if (r->ending || r->state != CLT_RELOAD_IDLE) {
+		done(arg, r->ending ? -ECANCELED : -EBUSY, r->ending ? "the program ends" :
 		     "another reload is being carried out: try again");
 		return;
 	}
@@ -205,13 +198,13 @@ void clt_reload_hup(struct clt_reload *r)
 
 /* ---- begin and end ---- */
 
-static void stop_msg(struct loop_msg *msg)
+static void end_call(struct loop_call *call)
 {
-	struct clt_reload *r = container_of(msg, struct clt_reload, stop_msg);
+	struct clt_reload *r = call->arg;
 
-	r->stopping = true;
+	r->ending = call;
 	if (r->state == CLT_RELOAD_IDLE)
-		stop(r);
+		loop_call_end(call);
 }
 
 void clt_reload_begin(struct clt_reload *r, const struct clt_conf *conf, struct loop *loop)
@@ -219,18 +212,13 @@ void clt_reload_begin(struct clt_reload *r, const struct clt_conf *conf, struct 
 	*r = (struct clt_reload){ .conf = conf, .loop = loop };
 	worker_init(&r->worker, loop);
 	loop_msg_init(&r->hup_msg, hup_msg);
-	loop_msg_init(&r->stop_msg, stop_msg);
-	sem_init(&r->stopped, 0, 0);
 }
 
 void clt_reload_end(struct clt_reload *r)
 {
 	if (!r->loop)
 		return;
-	loop_post(r->loop, &r->stop_msg);
-	while (sem_wait(&r->stopped))
-		;
+	loop_call(r->loop, end_call, r);
 	worker_fini(&r->worker);
-	sem_destroy(&r->stopped);
 	r->loop = NULL;
 }

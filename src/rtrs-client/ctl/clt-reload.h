@@ -12,7 +12,6 @@
 #ifndef CLT_RELOAD_H
 #define CLT_RELOAD_H
 
-#include <semaphore.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -30,7 +29,6 @@ typedef void clt_reload_done_fn(void *arg, int rc, const char *text);
 enum clt_reload_state {
 	CLT_RELOAD_IDLE,
 	CLT_RELOAD_READING,		/* files, on the worker */
-	CLT_RELOAD_STOPPED,
 };
 
 struct clt_reload {
@@ -38,7 +36,7 @@ struct clt_reload {
 	struct loop *loop;		/* NULL: not begun */
 	enum clt_reload_state state;
 	bool again;			/* another reload of clt_reload_hup() is to follow */
-	bool stopping;
+	struct loop_call *ending;	/* clt_reload_end(); NULL: not yet */
 	/* the reload that is under way */
 	clt_reload_done_fn *done;
 	void *arg;
@@ -50,8 +48,7 @@ struct clt_reload {
 	bool good;
 	char *mistakes;			/* a line each; NULL: no memory */
 
-	struct loop_msg hup_msg, stop_msg;
-	sem_t stopped;
+	struct loop_msg hup_msg;
 };
 
 /* Reloads of @conf may come, on @loop, the service loop of its session.  @conf outlives @r.  Before
