@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "clt-export.h"
-#include "clt-fds.h"
 #include "clt-loop.h"
 #include "clt-probe.h"
+#include "fds.h"
 #include "frwr.h"
 #include "mask.h"
 #include "random.h"
@@ -93,7 +93,7 @@ int target_open(struct target *t, const struct options *o, char *why, size_t len
 	memset(t, 0, sizeof(*t));
 	r = connect_any(t, o, why, len);
 	if (r < 0)
-		return clt_fds_name_limit(r, why, len);
+		return fds_name_limit(r, why, len);
 	r = dev_open(&t->run.clt, o->export, mode, &dev);
 	if (r == 0) {
 		dev_handle_init(&t->h, dev);

@@ -120,8 +120,6 @@ libcltkit_la_SOURCES = \
 	%D%/ctl/clt-reload.h \
 	%D%/start/clt-export.c \
 	%D%/start/clt-export.h \
-	%D%/start/clt-fds.c \
-	%D%/start/clt-fds.h \
 	%D%/start/clt-probe.c \
 	%D%/start/clt-probe.h \
 	%D%/start/clt-run.c \

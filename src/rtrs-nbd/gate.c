@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "clt-fds.h"
 #include "fabric.h"
+#include "fds.h"
 #include "gate-trust.h"
 #include "gate.h"
 #include "log.h"
@@ -58,7 +58,7 @@ static void accept_failed(struct gate *g, int r)
 	char err[160] = "";
 
 	snprintf(err, sizeof(err), "%s", strerror(-r));
-	clt_fds_name_limit(r, err, sizeof(err));
+	fds_name_limit(r, err, sizeof(err));
 	log_event_limited(&accept_limit, LOG_LEVEL_WARN, LOG_FIELDS(CLIENT_REFUSED), NULL,
 			  "cannot accept a client now: %s", err);
 	listeners_watch(g, 0);

@@ -26,6 +26,7 @@ UNIT_TESTS = \
 	%D%/test-unix-sock.crit \
 	%D%/test-bucket.crit \
 	%D%/test-crowd.crit \
+	%D%/test-fds.crit \
 	%D%/test-deal.crit \
 	%D%/test-size.crit \
 	%D%/test-spin.crit \
@@ -358,6 +359,9 @@ EXTRA_DIST += %D%/auth-vectors.py
 %C%_test_opt_crit_SOURCES = %D%/test-opt.c %D%/unit.h
 %C%_test_opt_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_opt_crit_LDADD = libopt.la libbase.la $(CRITERION_LIBS)
+%C%_test_fds_crit_SOURCES = %D%/test-fds.c %D%/unit.h
+%C%_test_fds_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_fds_crit_LDADD = libbase.la $(CRITERION_LIBS)
 %C%_test_bucket_crit_SOURCES = %D%/test-bucket.c %D%/unit.h
 %C%_test_bucket_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_bucket_crit_LDADD = libbase.la $(CRITERION_LIBS)
@@ -544,7 +548,6 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 UNIT_TESTS += \
 	%D%/test-clt-addr.crit \
 	%D%/test-clt-conf.crit \
-	%D%/test-clt-fds.crit \
 	%D%/test-clt-probe.crit \
 	%D%/test-clt-fsm.crit \
 	%D%/test-clt-op.crit \
@@ -562,10 +565,6 @@ UNIT_TESTS += \
 %C%_test_clt_conf_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_conf_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_clt_conf_crit_LDADD = libcltkit.la libclt.la libfab.la librtrs.la librnbd.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
-%C%_test_clt_fds_crit_SOURCES = %D%/test-clt-fds.c %D%/unit.h
-%C%_test_clt_fds_crit_CPPFLAGS = $(CLT_CPPFLAGS)
-%C%_test_clt_fds_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_clt_fds_crit_LDADD = libcltkit.la $(CRITERION_LIBS)
 %C%_test_clt_probe_crit_SOURCES = %D%/test-clt-probe.c %D%/unit.h
 %C%_test_clt_probe_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_probe_crit_CFLAGS = $(UNIT_CFLAGS)

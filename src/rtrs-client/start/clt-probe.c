@@ -9,9 +9,9 @@
 
 #include "clock.h"
 #include "clt-export.h"
-#include "clt-fds.h"
 #include "clt-probe.h"
 #include "clt-start-priv.h"
+#include "fds.h"
 #include "log.h"
 
 /* The start waits for up to this time until another session closes the export. */
@@ -114,15 +114,15 @@ static int probe_auto(struct clt_start *start, char err[CLT_FRONT_ERR])
 static int probe_fds(struct clt_start *start, char err[CLT_FRONT_ERR])
 {
 	const struct clt_front *front = start->conf->front;
-	unsigned n = front->start_fds + front->client_fds + clt_fds_reserve(front->client_fds) +
+	unsigned n = front->start_fds + front->client_fds + fds_reserve(front->client_fds) +
 		     clt_start_cons(start) +
 		     (start->conf->metrics ? CLT_METRICS_FDS : 0);
 
-	if (clt_fds_free(n))
+	if (fds_free(n))
 		return 0;
 	snprintf(err, CLT_FRONT_ERR, "too few descriptors: %s and the session need %u more",
 		 front->name, n);
-	return clt_fds_name_limit(-EMFILE, err, CLT_FRONT_ERR);
+	return fds_name_limit(-EMFILE, err, CLT_FRONT_ERR);
 }
 
 /* True if the export is to be tried again after @ms, because of @r. */
@@ -191,7 +191,7 @@ static int probe_session(struct clt_start *start, char err[CLT_FRONT_ERR])
 	if (r < 0) {
 		snprintf(err, CLT_FRONT_ERR, "server=%s: %.*s", conf->server, CLT_FRONT_ERR - 128,
 			 why);
-		return clt_fds_name_limit(r, err, CLT_FRONT_ERR);
+		return fds_name_limit(r, err, CLT_FRONT_ERR);
 	}
 	r = probe_fds(start, err);
 	if (r == 0 && conf->export_name) {

@@ -11,8 +11,8 @@
 #include <time.h>
 
 #include "cleanup.h"
-#include "clt-fds.h"
 #include "clt-start-priv.h"
+#include "fds.h"
 #include "log.h"
 
 #define PATH_FDS 4			/* of a path, beside its connections */
@@ -150,7 +150,7 @@ static int session_start(struct clt_start *start, char err[CLT_FRONT_ERR])
 	char why[CLT_FRONT_ERR - 16];
 
 	if (r < 0)
-		return clt_fds_name_limit(r, err, CLT_FRONT_ERR);
+		return fds_name_limit(r, err, CLT_FRONT_ERR);
 	r = conf->front->nap ? watch_start(start) : 0;
 	if (r < 0) {
 		clt_start_end(start);
@@ -224,7 +224,7 @@ static unsigned missing_fds(struct clt_start *start)
 
 bool clt_start_has_room(struct clt_start *start)
 {
-	return clt_fds_free(clt_fds_reserve(start->conf->front->client_fds) + missing_fds(start));
+	return fds_free(fds_reserve(start->conf->front->client_fds) + missing_fds(start));
 }
 
 int clt_start_admit(struct clt_start *start, char err[CLT_FRONT_ERR])
@@ -234,5 +234,5 @@ int clt_start_admit(struct clt_start *start, char err[CLT_FRONT_ERR])
 	if (r < 0 || clt_start_has_room(start))
 		return r;
 	snprintf(err, CLT_FRONT_ERR, "too few descriptors for another client");
-	return clt_fds_name_limit(-EMFILE, err, CLT_FRONT_ERR);
+	return fds_name_limit(-EMFILE, err, CLT_FRONT_ERR);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How many descriptors are kept for clients (clt-fds.h), by the process's limit. */
+/* How many descriptors are kept for clients (fds.h), by the process's limit. */
 #include "unit.h"
 
 #include <sys/resource.h>
 
-#include "clt-fds.h"
+#include "fds.h"
 
-#define RESERVE_MAX 64u			/* clients, as clt-fds.c has it; a part of the limit: */
+#define RESERVE_MAX 64u			/* clients, as fds.c has it; a part of the limit: */
 #define RESERVE_PART 16u
 
 static unsigned reserve_at(rlim_t limit, unsigned client)
@@ -17,10 +17,10 @@ static unsigned reserve_at(rlim_t limit, unsigned client)
 	cr_assert_geq(rlimit.rlim_max, limit, "raise the hard limit of open files");
 	rlimit.rlim_cur = limit;
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &rlimit), 0);
-	return clt_fds_reserve(client);
+	return fds_reserve(client);
 }
 
-Test(clt_fds, reserve_up_to_the_limit)
+Test(fds, reserve_up_to_the_limit)
 {
 	for (unsigned client = 1; client <= 3; client++) {
 		unsigned most = RESERVE_MAX * client, limit = RESERVE_PART * most;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "clt-fds.h"
+#include "fds.h"
 #include "util.h"
 
 #define RESERVE_PART 16			/* of the limit */
@@ -24,7 +24,7 @@ static unsigned long long fds_limit(void)
 	return getrlimit(RLIMIT_NOFILE, &limit) ? 0 : limit.rlim_cur;
 }
 
-int clt_fds_name_limit(int r, char *err, size_t len)
+int fds_name_limit(int r, char *err, size_t len)
 {
 	size_t at = strlen(err);
 
@@ -33,7 +33,7 @@ int clt_fds_name_limit(int r, char *err, size_t len)
 	return r;
 }
 
-unsigned clt_fds_reserve(unsigned client)
+unsigned fds_reserve(unsigned client)
 {
 	unsigned long long part = fds_limit() / RESERVE_PART,
 		least = (unsigned long long)RESERVE_MIN * client,
@@ -43,7 +43,7 @@ unsigned clt_fds_reserve(unsigned client)
 }
 
 /* Count from above: the lowest descriptors are taken first. */
-bool clt_fds_free(unsigned n)
+bool fds_free(unsigned n)
 {
 	int fd = (int)MIN(fds_limit(), (unsigned long long)INT_MAX);
 

@@ -2,19 +2,19 @@
 /* Descriptors of the process, which a front end and the session share.  Some are kept free for new
  * clients of a front end that sends clients away, so that each client hears why, and for commands,
  * the log, and keys that are read again. */
-#ifndef CLT_FDS_H
-#define CLT_FDS_H
+#ifndef BASE_FDS_H
+#define BASE_FDS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 /* If @r is -EMFILE, append to @err, the text of this error, how many descriptors the process may
  * have.  Returns @r. */
-int clt_fds_name_limit(int r, char *err, size_t len);
+int fds_name_limit(int r, char *err, size_t len);
 /* The number of descriptors to keep free, the reserve: as many clients may come at the same time,
  * until these are sent away.  Each client has @client descriptors. */
-unsigned clt_fds_reserve(unsigned client);
+unsigned fds_reserve(unsigned client);
 /* Are at least @n descriptors free? Opens none.  Any thread. */
-bool clt_fds_free(unsigned n);
+bool fds_free(unsigned n);
 
 #endif
