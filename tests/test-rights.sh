@@ -118,8 +118,9 @@ must_fail grep -E 'second/.*: path down' "$log"
 wait_line "$log" 'second/.*: path down: '
 [ "$(grep -c -E 'second/.*: path down' "$log")" -eq 1 ]
 stop_process "$gateway_pid"
-# A second session of one client under one name is refused, with a warning.
-no_io '.' gw2 all --sessname=second
+# A second session of one client under one name is refused, with a warning on both ends.
+no_io "the server refused session 'second': another client of the same identity has it .*sessname" \
+	gw2 all --sessname=second
 wait_line "$log" 'warning: .*path not set up: session name second of psk:gw2 is in use by second/'
 
 # ---- who is connected ----

@@ -56,6 +56,10 @@ static void info_req(const uint8_t *buf, size_t len)
 	}
 	must(rtrs_sessname_ok(name));
 	rtrs_info_req_encode(&m, name);
+	must(!rtrs_info_req_hears(&m));
+	if (rtrs_info_req_hears(buf))
+		rtrs_info_req_hear(&m);
+	must(rtrs_info_req_hears(&m) == rtrs_info_req_hears(buf));
 	must(!rtrs_info_req_decode(&m, sizeof(m), again, &why));
 	must(!strcmp(name, again));
 }
@@ -66,6 +70,8 @@ static void info_rsp(const uint8_t *buf, size_t len, const struct rtrs_geom *g)
 	const char *why = NULL;
 
 	must(rbufs);
+	if (rtrs_info_refusal_decode(buf, len))
+		must(rtrs_info_rsp_decode(buf, len, g, rbufs, &why));
 	if (rtrs_info_rsp_decode(buf, len, g, rbufs, &why))
 		must(why);
 	else

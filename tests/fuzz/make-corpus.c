@@ -72,6 +72,10 @@ static void setup_messages(void)
 	save_msg("conn-rsp-reject", 2, 512, &m, sizeof(m.rsp));
 	rtrs_info_req_encode(&m.info, "session-1");
 	save_msg("info-req", 3, 512, &m, sizeof(m.info));
+	rtrs_info_req_hear(&m.info);
+	save_msg("info-req-hears", 3, 512, &m, sizeof(m.info));
+	rtrs_info_refusal_encode(&m.info_rsp, RTRS_REFUSES_NAME);
+	save_msg("info-rsp-refusal", 4, 512, &m, rtrs_info_rsp_len(0));
 	regions[0] = (struct rtrs_region){ 0x7f0000000000, 0x1234, 512 * 131072 };
 	rtrs_info_rsp_encode(&m.info_rsp, regions, 1);
 	save_msg("info-rsp-1", 4, 512, &m, rtrs_info_rsp_len(1));

@@ -147,6 +147,9 @@ static void info_arrived(struct hpath *p, uint32_t len)
 
 	if (p->info_done)
 		die("a second SEND from the server");
+	p->refusal = p->hears ? rtrs_info_refusal_decode(p->info_buf, len) : 0;
+	if (p->refusal)
+		return;
 	if (rtrs_info_rsp_decode(p->info_buf, len, &p->geom, p->rbufs, &why))
 		die("INFO_RSP: %s", why);
 	p->info_done = true;

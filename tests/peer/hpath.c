@@ -208,7 +208,7 @@ bool hpath_any_closed(const struct hpath *p)
 
 int hpath_wait_info(struct hpath *p)
 {
-	HWAIT(p->info_done || hpath_any_closed(p));
+	HWAIT(p->info_done || p->refusal || hpath_any_closed(p));
 	return p->info_done ? 0 : HCLOSED;
 }
 
@@ -217,6 +217,8 @@ int hpath_info(struct hpath *p)
 	struct rtrs_msg_info_req m;
 
 	rtrs_info_req_encode(&m, p->name);
+	if (p->hears)
+		rtrs_info_req_hear(&m);
 	hpath_post_info_recv(p);
 	hpath_send(p, 0, &m, sizeof(m));
 	return hpath_wait_info(p);

@@ -172,15 +172,19 @@ static void test_name_in_use(void)
 	start_exact();
 	conf.host = "clt2";
 	c2 = world_client_start(w, &conf);
-	world_run_ms(w, 8);
+	world_run_ms(w, 9);
 	CHECK(world_client_opened(c2) == 1);
 	world_expect(w, "[  0.036] clt2 path srv: idle -> connecting\n"
 			"[  0.042] clt2 path srv: connecting -> info\n"
 			"[  0.043] srv clt2@srv: path not set up: "
 			"session name sess of a client without a name is in use by sess/clt@srv\n"
-			"[  0.043] srv clt2@srv: fail: connecting -> draining\n"
-			"[  0.043] srv clt2@srv: drained: draining -> lingering\n"
-			"[  0.043] srv clt2@srv: quiet: lingering -> gone\n");
+			"[  0.044] clt2 path srv: cannot connect: the server refused session "
+			"'sess': another client of the same identity has it (expected a sessname "
+			"of its own for each client; the server's log says who has it); "
+			"trying again\n"
+			"[  0.044] clt2 path srv: failing -> draining\n"
+			"[  0.044] clt2 path srv: draining -> back-off\n"
+			"[  0.044] clt2 path srv: back-off -> connecting\n");
 	/* It goes on trying. */
 	world_client_stop(w, c);
 	CHECK(wait_open(c2, 3000) == 0);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "raw-clt.h"
+#include "srv-state.h"
 #include "world.h"
 
 static struct world *w;
@@ -179,7 +180,7 @@ static void test_own_name_twice(void)
 	}
 }
 
-/* ---- exports ---- */
+/* ---- refusals that are told ---- */
 
 typedef int change_fn(struct world *w, const struct conf_export *exports, unsigned n,
 		      char err[EXPORT_LIFE_ERR]);
@@ -201,6 +202,55 @@ static void set_disk(const char *allow, const char *read_only)
 {
 	set_disk_by(world_server_change, allow, read_only);
 }
+
+/* @other wants to be a path of the session that @uuid stands for, under @name.  It hears @refusal;
+ * a kernel in its place sees the end, and nothing else (hpath-wc.c). */
+static void told(uint8_t uuid, const char *name, enum rtrs_refusal refusal)
+{
+	for (unsigned hears = 0; hears < 2; hears++) {
+		raw_clt_init(&other, "clt2", (uint8_t)(2 + hears), uuid, 2);
+		CHECK(raw_clt_connect(&other, 0) == 0 && raw_clt_connect(&other, 1) == 0);
+		other.path.hears = hears;
+		CHECK(raw_clt_info(&other, name) == -ECONNRESET);
+		CHECK(other.path.refusal == (hears ? refusal : RTRS_REFUSES_NOT));
+		CHECK(raw_clt_lost(&other) == !hears);
+		raw_clt_fini(&other);
+		world_run_ms(w, 50);
+	}
+	CHECK(do_read() == 0);
+}
+
+static void test_told_why(void)
+{
+	begin("psk:gw1", "psk:gw1");
+	told(2, "sess", RTRS_REFUSES_NAME);
+	told(1, "else", RTRS_REFUSES_OTHER_NAME);
+	set_disk("10.0.0.1", "10.0.0.3");
+	told(1, "sess", RTRS_REFUSES_EXPORT);
+	end();
+}
+
+/* Who was told and does not hang up is hung up. */
+static void test_told_and_stays(void)
+{
+	begin("", "");
+	raw_clt_init(&other, "clt2", 2, 2, 2);
+	CHECK(raw_clt_connect(&other, 0) == 0 && raw_clt_connect(&other, 1) == 0);
+	other.path.hears = true;
+	CHECK(raw_clt_info(&other, "sess") == -ECONNRESET);
+	CHECK(other.path.refusal == RTRS_REFUSES_NAME);
+	CHECK(world_traced(w, "path not set up: session name sess of a client without a name"));
+	world_forget(w);
+	world_run_ms(w, SRV_TOLD_TIMEOUT - 100);
+	CHECK(!raw_clt_lost(&other));
+	world_run_ms(w, 200);
+	CHECK(raw_clt_lost(&other));
+	CHECK(world_traced(w, "path not set up: it was refused, and does not hang up"));
+	raw_clt_fini(&other);
+	end();
+}
+
+/* ---- exports ---- */
 
 /* An OPEN of "disk0", or of what does not exist, by @identity. */
 static int open_as(const char *identity, enum rnbd_access_mode mode)
@@ -317,6 +367,8 @@ int main(int argc, char **argv)
 		{ "key-taken-out", test_key_taken_out },
 		{ "name-of-another", test_name_of_another },
 		{ "own-name-twice", test_own_name_twice },
+		{ "told-why", test_told_why },
+		{ "told-and-stays", test_told_and_stays },
 		{ "rights", test_rights },
 		{ "rights-change", test_rights_change },
 		{ "rights-change-forced", test_rights_change_forced },

@@ -209,12 +209,14 @@ static int come_back(uint32_t ms, bool name)
 	if (name) {
 		CHECK(raw_clt_connect(&other, 0) == 0 && raw_clt_connect(&other, 1) == 0);
 		sim_cut("clt", "srv");
+		other.path.hears = true;
 		rc = raw_clt_info(&other, "sess");
 	} else {
 		rc = raw_clt_open(&other, "sess", RNBD_ACCESS_RW);
 		if (!rc)
 			works(&other);
 	}
+	CHECK(!rc || !name || other.path.refusal == RTRS_REFUSES_NAME_CLOSING);
 	CHECK(!rc || world_traced(w, name ? "path not set up: session name sess is still in use" :
 				  "connection refused: its former path has not closed in time"));
 	sim_flush_late("srv", 0);

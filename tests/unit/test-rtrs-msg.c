@@ -315,6 +315,41 @@ Test(rtrs_msg, info_req_checks)
 	}
 }
 
+/* Our bytes count with the whole magic alone, and a refusal is no session. */
+Test(rtrs_msg, refusals)
+{
+	uint8_t expected[8] = { 1, 0, 0, 0, 5, 0 };
+	struct rtrs_rbuf rbufs[4];
+	struct rtrs_msg_info_req m;
+	struct rtrs_msg_info_rsp rsp;
+	char name[RTRS_NAME_MAX];
+	struct rtrs_geom g;
+	const char *why;
+
+	rtrs_info_req_encode(&m, "sess");
+	cr_assert_not(rtrs_info_req_hears(&m));
+	rtrs_info_req_hear(&m);
+	expect_bytes((uint8_t *)&m + 257, (const uint8_t *)"rtrs-why\0\0\0\0\0\0", 15, "hears");
+	cr_assert(rtrs_info_req_hears(&m));
+	cr_assert_eq(rtrs_info_req_decode(&m, sizeof(m), name, &why), 0);
+	cr_assert_str_eq(name, "sess");
+	m.hears[7]++;
+	cr_assert_not(rtrs_info_req_hears(&m));
+
+	memset(&rsp, 0xa5, sizeof(rsp));
+	rtrs_info_refusal_encode(&rsp, RTRS_REFUSES_EXPORT);
+	expect_bytes(&rsp, expected, rtrs_info_rsp_len(0), "refusal");
+	cr_assert_eq(rtrs_info_refusal_decode(&rsp, sizeof(rsp)), RTRS_REFUSES_EXPORT);
+	cr_assert_eq(rtrs_info_refusal_decode(&rsp, sizeof(rsp) - 1), RTRS_REFUSES_NOT);
+	cr_assert_eq(rtrs_geom_init(&g, 4, 131072, 4096), 0);
+	cr_assert_eq(rtrs_info_rsp_decode(&rsp, sizeof(rsp), &g, rbufs, &why), -ECONNRESET);
+	rsp.sg_cnt = le16_put(1);
+	cr_assert_eq(rtrs_info_refusal_decode(&rsp, sizeof(rsp)), RTRS_REFUSES_NOT);
+	rsp.sg_cnt = le16_put(0);
+	rsp.type = le16_put(RTRS_MSG_INFO_REQ);
+	cr_assert_eq(rtrs_info_refusal_decode(&rsp, sizeof(rsp)), RTRS_REFUSES_NOT);
+}
+
 Test(rtrs_msg, info_req_without_an_end)
 {
 	struct rtrs_msg_info_req m;
@@ -323,7 +358,7 @@ Test(rtrs_msg, info_req_without_an_end)
 
 	rtrs_info_req_encode(&m, "sess");
 	memset(m.pathname, 'x', sizeof(m.pathname));
-	memset(m.reserved, 'y', sizeof(m.reserved));
+	memset(m.hears, 'y', sizeof(m.hears));
 	cr_assert_eq(rtrs_info_req_decode(&m, sizeof(m), name, &why), 0);
 	cr_assert_eq(strlen(name), 254);
 	cr_assert_null(strchr(name, 'y'));

@@ -166,6 +166,18 @@ int rtrs_info_req_decode(const void *buf, size_t len, char name[RTRS_NAME_MAX], 
 	return 0;
 }
 
+void rtrs_info_req_hear(struct rtrs_msg_info_req *m)
+{
+	memcpy(m->hears, RTRS_HEARS_MAGIC, sizeof(m->hears));
+}
+
+bool rtrs_info_req_hears(const void *buf)
+{
+	const struct rtrs_msg_info_req *m = buf;
+
+	return !memcmp(m->hears, RTRS_HEARS_MAGIC, sizeof(m->hears));
+}
+
 void rtrs_info_rsp_encode(struct rtrs_msg_info_rsp *m, const struct rtrs_region *regions,
 			  unsigned n)
 {
@@ -229,6 +241,22 @@ int rtrs_info_rsp_decode(const void *buf, size_t len, const struct rtrs_geom *g,
 	if (filled != g->queue_depth)
 		return msg_refuse(-ECONNRESET, why, "regions hold fewer than queue depth chunks");
 	return 0;
+}
+
+void rtrs_info_refusal_encode(struct rtrs_msg_info_rsp *m, enum rtrs_refusal refusal)
+{
+	memset(m, 0, sizeof(*m));
+	m->type = le16_put(RTRS_MSG_INFO_RSP);
+	m->refusal = le16_put((uint16_t)refusal);
+}
+
+unsigned rtrs_info_refusal_decode(const void *buf, size_t len)
+{
+	const struct rtrs_msg_info_rsp *m = buf;
+
+	if (len < sizeof(*m) || le16_get(m->type) != RTRS_MSG_INFO_RSP || le16_get(m->sg_cnt))
+		return RTRS_REFUSES_NOT;
+	return le16_get(m->refusal);
 }
 
 void rtrs_rkey_rsp_encode(struct rtrs_msg_rkey_rsp *m, uint16_t buf_id, uint32_t rkey)

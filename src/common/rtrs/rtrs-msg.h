@@ -3,8 +3,8 @@
  *
  * Encoders fill the whole message, reserved bytes zeroed, and cannot fail.  Decoders take bytes and
  * length, copy and check, and return 0 or the negative errno of doc/protocol.md 1 to 4.  Decoders
- * never look at reserved and padding bytes (doc/traps.md 24).  Our bytes for authentication count
- * only with their magic or kind: other bytes are those of a peer without authentication. */
+ * never look at reserved and padding bytes (doc/traps.md 24).  Our bytes for authentication and
+ * for refusals count only with their magic or kind: other bytes are those of a peer without. */
 #ifndef RTRS_MSG_H
 #define RTRS_MSG_H
 
@@ -61,6 +61,10 @@ void rtrs_info_req_encode(struct rtrs_msg_info_req *m, const char *name);
 /* Decode INFO_REQ.  -EINVAL: short, wrong type, name empty, or with '/' or '.'.  @name is always
  * terminated. */
 int rtrs_info_req_decode(const void *buf, size_t len, char name[RTRS_NAME_MAX], const char **why);
+/* Say in @m, which is encoded, that the client hears a refusal. */
+void rtrs_info_req_hear(struct rtrs_msg_info_req *m);
+/* True if the sender of the INFO_REQ @buf, which is decoded, hears a refusal. */
+bool rtrs_info_req_hears(const void *buf);
 /* True if @name may be a session name: not empty, short enough, neither '/' nor '.'. */
 bool rtrs_sessname_ok(const char *name);
 
@@ -88,6 +92,13 @@ void rtrs_info_rsp_encode(struct rtrs_msg_info_rsp *m, const struct rtrs_region 
  * doc/protocol.md 2.5, and the bits of the queue depth (doc/traps.md 3).  -ECONNRESET with @why. */
 int rtrs_info_rsp_decode(const void *buf, size_t len, const struct rtrs_geom *g,
 			 struct rtrs_rbuf *rbufs, const char **why);
+
+/* Encode the INFO_RSP that says why there is no session, for a client that hears refusals.  Its
+ * length is rtrs_info_rsp_len(0). */
+void rtrs_info_refusal_encode(struct rtrs_msg_info_rsp *m, enum rtrs_refusal refusal);
+/* The refusal in the INFO_RSP @buf, maybe a number of a newer server.  RTRS_REFUSES_NOT: none, and
+ * rtrs_info_rsp_decode() is to judge. */
+unsigned rtrs_info_refusal_decode(const void *buf, size_t len);
 
 /* Encode the RKEY_RSP that tells the new key @rkey of chunk @buf_id. */
 void rtrs_rkey_rsp_encode(struct rtrs_msg_rkey_rsp *m, uint16_t buf_id, uint32_t rkey);

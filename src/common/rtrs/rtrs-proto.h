@@ -84,10 +84,25 @@ struct rtrs_msg_conn_rsp {		/* private data of accept and reject, 1.5 */
 	uint8_t auth_data[RTRS_AUTH_PROOF_LEN];	/* magic and version, or the proof */
 };
 
+/* A refusal in INFO_RSP: ours, for a client that says in INFO_REQ that it hears one. */
+#define RTRS_HEARS_MAGIC "rtrs-why"
+#define RTRS_HEARS_LEN 8
+
+enum rtrs_refusal {			/* .refusal of an INFO_RSP without regions */
+	RTRS_REFUSES_NOT = 0,		/* as from a kernel */
+	RTRS_REFUSES_NAME = 1,		/* another session of this identity has the name */
+	RTRS_REFUSES_NAME_CLOSING = 2,	/* the same, and that session is closing */
+	RTRS_REFUSES_IDENTITY = 3,	/* the session belongs to another identity */
+	RTRS_REFUSES_OTHER_NAME = 4,	/* the session has another name */
+	RTRS_REFUSES_EXPORT = 5,	/* the session has an export open that this path may not
+					 * open, or not for writing */
+};
+
 struct rtrs_msg_info_req {		/* 2.4 */
 	le16 type;
 	uint8_t pathname[RTRS_NAME_MAX];
-	uint8_t reserved[15];
+	uint8_t hears[RTRS_HEARS_LEN];	/* RTRS_HEARS_MAGIC; zero from a kernel */
+	uint8_t reserved[7];
 };
 
 struct rtrs_sg_desc {
@@ -99,7 +114,8 @@ struct rtrs_sg_desc {
 struct rtrs_msg_info_rsp {		/* 2.5 */
 	le16 type;
 	le16 sg_cnt;
-	uint8_t reserved[4];
+	le16 refusal;			/* with sg_cnt 0: enum rtrs_refusal */
+	uint8_t reserved[2];
 	struct rtrs_sg_desc desc[];
 };
 
@@ -131,6 +147,7 @@ _Static_assert(offsetof(struct rtrs_msg_conn_req, auth) == 45, "man/rtrs-protoco
 _Static_assert(offsetof(struct rtrs_msg_conn_rsp, auth) == 20, "man/rtrs-protocol.pod");
 _Static_assert(sizeof(RTRS_AUTH_MAGIC) == RTRS_AUTH_TAG_LEN, "the version stands at the NUL");
 _Static_assert(sizeof(struct rtrs_msg_info_req) == 272, "doc/protocol.md 2.4");
+_Static_assert(sizeof(RTRS_HEARS_MAGIC) == RTRS_HEARS_LEN + 1, "doc/protocol.md 2.4");
 _Static_assert(sizeof(struct rtrs_sg_desc) == 16, "doc/protocol.md 2.5");
 _Static_assert(sizeof(struct rtrs_msg_info_rsp) == 8, "doc/protocol.md 2.5");
 _Static_assert(sizeof(struct rtrs_msg_rkey_rsp) == 8, "doc/protocol.md 4");

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns nothing. */
 #include <errno.h>
+#include <stdio.h>
 
 #include "clt-hint.h"
 #include "rtrs-proto.h"
+#include "util.h"
 
 _Static_assert(RTRS_PORT == 1234, "in words here");
 
@@ -60,4 +62,27 @@ const char *clt_hint_refused(const struct fab_addr *dst, unsigned cid, int err)
 	default:
 		return "";
 	}
+}
+
+void clt_hint_session(unsigned refusal, const char *name, char *why, size_t len)
+{
+	static const char *const hints[] = {
+		[RTRS_REFUSES_NAME] = "another client of the same identity has it (expected a "
+			"sessname of its own for each client; the server's log says who has it)",
+		[RTRS_REFUSES_NAME_CLOSING] = "a session with this name is closing, and has not "
+			"ended in time",
+		[RTRS_REFUSES_IDENTITY] = "the session belongs to another identity (expected the "
+			"same key or certificate on all paths; the server's log says whose)",
+		[RTRS_REFUSES_OTHER_NAME] = "the session has another name there (expected one "
+			"sessname for all paths)",
+		[RTRS_REFUSES_EXPORT] = "the session has an export open that this path may not "
+			"open, or not for writing (expected an address that its allow and "
+			"read-only take; the server's log says which)",
+	};
+
+	if (refusal < ARRAY_SIZE(hints) && hints[refusal])
+		snprintf(why, len, "the server refused session '%.48s': %s", name, hints[refusal]);
+	else
+		snprintf(why, len, "the server refused session '%.48s': reason %u (its log says "
+			 "more)", name, refusal);
 }

@@ -14,5 +14,8 @@ const char *clt_hint_source(const struct fab_addr *src, int err);
 /* The hint for connection @cid, which the server at @dst has refused with @err: RTRS has a number
  * for the reason and no text.  As above. */
 const char *clt_hint_refused(const struct fab_addr *dst, unsigned cid, int err);
+/* Write to @why the reason for which the server has not let a path into session @name: an enum
+ * rtrs_refusal, or a number of a newer server. */
+void clt_hint_session(unsigned refusal, const char *name, char *why, size_t len);
 
 #endif

@@ -298,7 +298,12 @@ static int info_take(struct clt_path *path, const struct ibv_wc *wc, char why[CL
 	struct clt_attempt *att = &path->att;
 	const char *text = "an immediate instead of INFO_RSP";
 	int r = wc->opcode == IBV_WC_RECV ? 0 : -EPROTO;
+	unsigned refusal = r ? 0 : rtrs_info_refusal_decode(path->info_rsp, wc->byte_len);
 
+	if (refusal) {
+		clt_hint_session(refusal, path->conf.sess_name, why, CLT_WHY);
+		return -EBUSY;
+	}
 	if (r == 0)
 		r = rtrs_info_rsp_decode(path->info_rsp, wc->byte_len, &att->geom, att->rbufs,
 					 &text);
@@ -357,6 +362,7 @@ int clt_setup_info(struct clt_path *path,
 	if (r == 0) {
 		req = (struct rtrs_msg_info_req *)((uint8_t *)path->info_rsp + len);
 		rtrs_info_req_encode(req, path->conf.sess_name);
+		rtrs_info_req_hear(req);
 		sge = (struct ibv_sge){ (uintptr_t)req, sizeof(*req), path->info_mr->lkey };
 		r = fab_post_send(con->fab, &swr);
 	}

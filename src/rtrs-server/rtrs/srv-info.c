@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the set-up messages in a path's service memory and the wait for a session name; control
- * thread.  Ends with done() or with the path.  An INFO_REQ that breaks a rule fails the path: the
- * protocol has no negative answer (doc/protocol.md 2.4). */
+ * thread.  Ends with done() or with the path.  An INFO_REQ that breaks a rule fails the path: RTRS
+ * has no negative answer (doc/protocol.md 2.4).  A client of ours is told why, and hangs up. */
 #define FSM_PREFIX SRV_INFO_
 
 #include <assert.h>
@@ -23,33 +23,39 @@
 
 /* ---- the name ---- */
 
+static enum srv_info_event refused(struct srv_path *path, enum rtrs_refusal refusal)
+{
+	path->info.refusal = refusal;
+	if (refusal == RTRS_REFUSES_IDENTITY || refusal == RTRS_REFUSES_NAME)
+		path->srv->refused[SRV_REFUSED_IDENTITY]++;
+	return SRV_INFO_EV_REFUSED;
+}
+
 /* May @path join its session under path->info.name?  REFUSED: the reason is in @cause. */
-static enum srv_info_event info_judge(const struct srv_path *path, char *cause, size_t len)
+static enum srv_info_event info_judge(struct srv_path *path, char *cause, size_t len)
 {
 	const char *name = path->info.name;
 	const struct srv_path *holder = srv_sess_name_holder(path, name);
 
 	if (path->sess->name[0] && strcmp(path->sess->identity, path->identity)) {
-		path->srv->refused[SRV_REFUSED_IDENTITY]++;
 		snprintf(cause, len, "its session belongs to %s, and it is %s",
 			 srv_names_person(path->sess->identity), srv_names_person(path->identity));
-		return SRV_INFO_EV_REFUSED;
+		return refused(path, RTRS_REFUSES_IDENTITY);
 	}
 	if (holder && holder->state == SRV_PATH_DRAINING)
 		return SRV_INFO_EV_HELD;
 	if (holder) {
-		path->srv->refused[SRV_REFUSED_IDENTITY]++;
 		snprintf(cause, len, "session name %s of %s is in use by %s", name,
 			 srv_names_person(path->identity), holder->name);
-		return SRV_INFO_EV_REFUSED;
+		return refused(path, RTRS_REFUSES_NAME);
 	}
 	if (path->sess->name[0] && strcmp(path->sess->name, name)) {
 		snprintf(cause, len, "session name %s, but its session is called %s", name,
 			 path->sess->name);
-		return SRV_INFO_EV_REFUSED;
+		return refused(path, RTRS_REFUSES_OTHER_NAME);
 	}
 	return path->srv->ops->path_joins(path, cause, len) ? SRV_INFO_EV_FREE :
-	       SRV_INFO_EV_REFUSED;
+	       refused(path, RTRS_REFUSES_EXPORT);
 }
 
 /* ---- life ---- */
@@ -59,7 +65,9 @@ static void info_event(struct srv_path *path, enum srv_info_event event);
 /* @path may be gone when this returns. */
 static void info_refuse(struct srv_path *path, const char *cause)
 {
-	info_event(path, SRV_INFO_EV_REFUSED);
+	bool tell = path->info.hears && path->info.state != SRV_INFO_TOLD;
+
+	info_event(path, tell ? SRV_INFO_EV_TELL : SRV_INFO_EV_REFUSED);
 	path->info.done(path, cause);
 }
 
@@ -99,6 +107,38 @@ static void info_join(void *object)
 	path->info.done(path, NULL);
 }
 
+/* Send the @len bytes of the service memory. */
+static void info_send(struct srv_path *path, size_t len)
+{
+	struct srv_con *con = path->cons[0];
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)path->chunks.service + SRV_SERVICE_RSP,
+		.length = (uint32_t)len,
+		.lkey = path->chunks.service_mr->lkey,
+	};
+	struct ibv_send_wr wr = {
+		.wr_id = (uintptr_t)&con->send_cqe,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+	};
+
+	if (!srv_con_dead(con))
+		srv_con_post(con, &wr);
+}
+
+/* The client hangs up when it has read why.  If the server hung up first, the client could see the
+ * end of another connection before it reads. */
+static void info_tell(void *object)
+{
+	struct srv_path *path = object;
+
+	rtrs_info_refusal_encode((void *)(path->chunks.service + SRV_SERVICE_RSP),
+				 path->info.refusal);
+	info_send(path, rtrs_info_rsp_len(0));
+	loop_timer_set(srv_loop(path->srv), &path->info.timer, clock_now_ms() + SRV_TOLD_TIMEOUT);
+}
+
 #define UNDECIDED (IN(SEEN) | IN(WAITS))
 
 static const struct fsm_row info_rows[] = {
@@ -106,18 +146,19 @@ static const struct fsm_row info_rows[] = {
 	ROW(IN(SEEN), HELD, WAITS, info_wait),
 	STAY(IN(WAITS), HELD),
 	ROW(UNDECIDED, FREE, NAMED, info_join),
-	ROW(UNDECIDED, REFUSED, OVER, info_wait_no_more),
-	ROW(IN(AWAITED) | UNDECIDED, FAIL, OVER, info_wait_no_more),
+	ROW(UNDECIDED | IN(TOLD), REFUSED, OVER, info_wait_no_more),
+	ROW(UNDECIDED, TELL, TOLD, info_tell),
+	ROW(IN(AWAITED) | UNDECIDED | IN(TOLD), FAIL, OVER, info_wait_no_more),
 	/* A path has its name until @path has drained. */
 	STAY(IN(NAMED) | IN(OVER), FAIL),
 };
 
 static const char *const info_states[SRV_INFO_NSTATES] = {
-	"awaited", "seen", "waits", "named", "over",
+	"awaited", "seen", "waits", "named", "told", "over",
 };
 
 static const char *const info_events[SRV_INFO_NEVENTS] = {
-	"req", "held", "free", "refused", "fail",
+	"req", "held", "free", "refused", "tell", "fail",
 };
 
 const struct fsm srv_info_fsm = FSM("handshake", info_rows, info_states, info_events);
@@ -138,6 +179,11 @@ static void info_timeout(struct loop_timer *timer)
 	struct srv_path *path = container_of(timer, struct srv_path, info.timer);
 	char cause[INFO_CAUSE_LEN];
 
+	if (path->info.state == SRV_INFO_TOLD) {
+		info_refuse(path, "it was refused, and does not hang up");
+		return;
+	}
+	path->info.refusal = RTRS_REFUSES_NAME_CLOSING;
 	snprintf(cause, sizeof(cause), "session name %s is still in use", path->info.name);
 	info_refuse(path, cause);
 }
@@ -170,6 +216,7 @@ static void srv_info_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const st
 			     path->ncons - path->ndrained, path->cid_num);
 		return;
 	}
+	path->info.hears = rtrs_info_req_hears(path->chunks.service + SRV_SERVICE_REQ);
 	info_event(path, SRV_INFO_EV_REQ);
 }
 
@@ -198,23 +245,9 @@ int srv_info_post_recv(struct srv_path *path, struct srv_con *con)
 
 void srv_info_respond(struct srv_path *path)
 {
-	struct srv_con *con = path->cons[0];
-	struct rtrs_msg_info_rsp *rsp = (void *)(path->chunks.service + SRV_SERVICE_RSP);
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)rsp,
-		.length = (uint32_t)rtrs_info_rsp_len(path->chunks.nregions),
-		.lkey = path->chunks.service_mr->lkey,
-	};
-	struct ibv_send_wr wr = {
-		.wr_id = (uintptr_t)&con->send_cqe,
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_SEND,
-	};
-
-	rtrs_info_rsp_encode(rsp, path->chunks.regions, path->chunks.nregions);
-	if (!srv_con_dead(con))
-		srv_con_post(con, &wr);
+	rtrs_info_rsp_encode((void *)(path->chunks.service + SRV_SERVICE_RSP),
+			     path->chunks.regions, path->chunks.nregions);
+	info_send(path, rtrs_info_rsp_len(path->chunks.nregions));
 }
 
 void srv_info_cancel(struct srv_path *path)

@@ -4,6 +4,8 @@
 #ifndef SRV_INFO_H
 #define SRV_INFO_H
 
+#include <stdbool.h>
+
 #include "fabric.h"
 #include "fsm.h"
 #include "rtrs-proto.h"
@@ -18,6 +20,7 @@ enum srv_info_state {
 	SRV_INFO_SEEN,			/* INFO_REQ has come */
 	SRV_INFO_WAITS,			/* for the name (doc/decisions.md D14) */
 	SRV_INFO_NAMED,			/* the path has the name, and has joined its session */
+	SRV_INFO_TOLD,			/* refused, and the client was told why: it hangs up */
 	SRV_INFO_OVER,			/* refused, or the path failed before */
 	SRV_INFO_NSTATES
 };
@@ -29,6 +32,7 @@ enum srv_info_event {
 					 * up */
 	SRV_INFO_EV_FREE,
 	SRV_INFO_EV_REFUSED,		/* the name is taken, or was not free in time */
+	SRV_INFO_EV_TELL,		/* the same, and the client hears why */
 	SRV_INFO_EV_FAIL,		/* the path is failing */
 	SRV_INFO_NEVENTS
 };
@@ -36,13 +40,16 @@ enum srv_info_event {
 struct srv_info {
 	enum srv_info_state state;
 	struct fab_cqe cqe;		/* the receive of INFO_REQ */
+	bool hears;			/* the client hears a refusal */
+	enum rtrs_refusal refusal;
 	struct loop_timer timer;
 	char name[RTRS_NAME_MAX];
 	void (*done)(struct srv_path *path, const char *cause);
 };
 
 /* Begin to expect INFO_REQ on @path.  @done runs once: with @cause NULL when the path has its
- * name, or with the reason why not. */
+ * name, or with the reason why not; @path fails then, unless it is TOLD.  A client that was told
+ * and does not hang up is one more reason. */
 void srv_info_init(struct srv_path *path, void (*done)(struct srv_path *path, const char *cause));
 /* Post the one receive for INFO_REQ, before connection 0 is accepted.  0 or -errno. */
 int srv_info_post_recv(struct srv_path *path, struct srv_con *con);

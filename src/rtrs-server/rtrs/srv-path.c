@@ -221,7 +221,8 @@ static void tell_failed(const struct srv_path *path, enum log_level level, const
 
 void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 {
-	if (path->state < SRV_PATH_DRAINING) {
+	/* A refusal has its line already. */
+	if (path->state < SRV_PATH_DRAINING && path->info.state != SRV_INFO_TOLD) {
 		char cause[SRV_CAUSE_LEN];
 		va_list ap;
 
@@ -315,7 +316,8 @@ static void path_info_done(struct srv_path *path, const char *cause)
 	/* Its client goes on to try, and does not come in: worth more than a path that was cut. */
 	if (path->state < SRV_PATH_DRAINING)
 		tell_failed(path, LOG_LEVEL_WARN, cause);
-	path_event(path, SRV_PATH_EV_FAIL);
+	if (path->info.state != SRV_INFO_TOLD)
+		path_event(path, SRV_PATH_EV_FAIL);
 }
 
 /* The client's port is left out: the port is another after each reconnect. */

@@ -34,6 +34,8 @@ struct srv_req;
 /* Times in ms. */
 #define SRV_PARK_TIMEOUT 5000		/* for the end of the client's former path
 					 * (doc/decisions.md D14) */
+#define SRV_TOLD_TIMEOUT 5000		/* for a client that was told why it is refused to hang
+					 * up */
 #define SRV_SHUTDOWN_TIMEOUT 10000	/* answers may take this long to leave */
 
 /* Limits of memory and state that strangers can make the server hold, beside the limits of struct
