@@ -114,9 +114,30 @@ expect_failure 1 "several clients have a session 'second': $names" \
 expect_failure 1 "several clients have a session 'second': $names" \
 	"${ctl[@]}" export kick two second
 must_fail grep -E 'second/.*: path down' "$log"
-"${ctl[@]}" session disconnect psk:backup/second
+expect_failure 1 "2 sessions have a path 'second/.*': expected 'psk:(gw2|backup)/second/.*' or '" \
+	"${ctl[@]}" path disconnect "second/127.0.0.1@127.0.0.1:$port"
+"${ctl[@]}" status >"$tmp/status"
+grep -E ' psk:gw2/second ' "$tmp/status"
+grep -E ' psk:backup/second ' "$tmp/status"
+"${ctl[@]}" path disconnect "psk:backup/second/127.0.0.1@127.0.0.1:$port"
 wait_line "$log" 'second/.*: path down: '
 [ "$(grep -c -E 'second/.*: path down' "$log")" -eq 1 ]
+other_sock=$sock nbdsh_run "nbd+unix:///two?socket=$gw2_sock" <<END
+import os, subprocess
+other = nbd.NBD()
+other.connect_uri("nbd+unix:///two?socket=" + os.environ["other_sock"])
+said = subprocess.run("${ctl[*]} export kick two nobody".split(), stderr=subprocess.PIPE, text=True)
+assert said.returncode == 1 and "one of psk:gw2/second, psk:backup/second" in said.stderr, said
+END
+comes_back() {
+	[ "$(grep -c -E 'second/.*: path up' "$log")" -eq 3 ]
+}
+wait_until comes_back
+"${ctl[@]}" session disconnect psk:backup/second
+downs() {
+	[ "$(grep -c -E 'second/.*: path down' "$log")" -eq 2 ]
+}
+wait_until downs
 stop_process "$gateway_pid"
 # A second session of one client under one name is refused, with a warning on both ends.
 no_io "the server refused session 'second': another client of the same identity has it .*sessname" \

@@ -232,6 +232,22 @@ enum health state_of_export(const json_t *answer, const json_t *ex, char cell[TE
 	return health != HEALTH_UP ? health : state_of_age(answer, ex, cell, why);
 }
 
+void state_name(const json_t *answer, const json_t *sess, const char *name, char *buf, size_t len)
+{
+	const char *identity = json_string_value(json_object_get(sess, "identity"));
+	char full[1024];
+	bool two = false;
+	json_t *other;
+	size_t i;
+
+	json_array_foreach(json_object_get(answer, "sessions"), i, other)
+		two |= !strcmp(answer_string(other, "name"), answer_string(sess, "name")) &&
+		       strcmp(answer_string(other, "identity"), answer_string(sess, "identity"));
+	snprintf(full, sizeof(full), "%s%s%s", two && identity ? identity : "", two ? "/" : "",
+		 name);
+	text_safe(full, buf, len);
+}
+
 enum health state_of_all(const json_t *answer)
 {
 	enum health worst = HEALTH_UP;

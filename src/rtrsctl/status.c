@@ -68,11 +68,12 @@ static void put_export_state(const struct table *t, const json_t *ex, char (*row
 }
 
 /* Write @sess to @row, and return its health with @dev. */
-static enum health put_session(const json_t *sess, const json_t *dev, char (*row)[TEXT_CELL])
+static enum health put_session(const struct table *t, const json_t *sess, const json_t *dev,
+			       char (*row)[TEXT_CELL])
 {
 	enum health health = state_tell(sess, dev, row[COL_STATE]);
 
-	text_safe(answer_string(sess, "name"), row[COL_SESSION], TEXT_CELL);
+	state_name(t->after, sess, answer_string(sess, "name"), row[COL_SESSION], TEXT_CELL);
 	put_of_paths(sess, "peer", row[COL_PEER]);
 	put_of_paths(sess, "transport", row[COL_TRANSPORT]);
 	return health;
@@ -134,7 +135,7 @@ static void add_users(struct table *t, const json_t *ex)
 			row = add_export_row(t, ex, first);
 			text_safe(json_is_true(json_object_get(dev, "read_only")) ? "ro" :
 				  answer_string(dev, "access_mode"), row[COL_MODE], TEXT_CELL);
-			if (put_session(sess, dev, row) != HEALTH_DOWN)
+			if (put_session(t, sess, dev, row) != HEALTH_DOWN)
 				put_export_state(t, ex, row);
 			first = false;
 		}
@@ -177,7 +178,7 @@ void status_print(const json_t *before, const json_t *after)
 	}
 	json_array_foreach(json_object_get(after, "sessions"), i, sess) {
 		if (!json_array_size(json_object_get(sess, "devices")) && state_is_user(sess))
-			put_session(sess, NULL, add_row(&t));
+			put_session(&t, sess, NULL, add_row(&t));
 	}
 	text_table((const char (*)[TEXT_CELL])t.cells, t.nrows, NCOLUMNS, COL_NUMBERS, 0);
 	free(t.cells);

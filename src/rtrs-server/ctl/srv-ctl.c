@@ -149,8 +149,8 @@ static void srv_call_sess_disconnect(struct ctl_client *client, const char *name
 		ctl_refuse(client, "session '%s' is not connected", name);
 }
 
-/* Count the paths called @name; *@ret is the last of these paths. */
-static unsigned srv_paths_called(const struct srv *srv, const char *name, struct srv_path **ret)
+/* Count the paths called @name; @ret has the first and the last of these paths. */
+static unsigned srv_paths_called(const struct srv *srv, const char *name, struct srv_path *ret[2])
 {
 	struct srv_sess *sess;
 	struct srv_path *path;
@@ -160,7 +160,7 @@ static unsigned srv_paths_called(const struct srv *srv, const char *name, struct
 		list_for_each(path, &sess->paths, link) {
 			if (!srv_path_linked(path) || !srv_names_path(path, name))
 				continue;
-			*ret = path;
+			ret[!!n] = path;
 			n++;
 		}
 	}
@@ -169,15 +169,14 @@ static unsigned srv_paths_called(const struct srv *srv, const char *name, struct
 
 static void srv_call_path_disconnect(struct ctl_client *client, const char *name, void *arg)
 {
-	struct srv_path *path = NULL;
-	unsigned n = srv_paths_called(srv_of(arg), name, &path);
+	struct srv_path *path[2] = { NULL };
+	unsigned n = srv_paths_called(srv_of(arg), name, path);
 
 	if (n > 1)
-		ctl_refuse(client,
-			   "%u sessions have a path '%s': put the session in front, as in '%s%s%s'",
-			   n, name, path->sess->identity, *path->sess->identity ? "/" : "",
-			   path->name);
-	else if (n && srv_disconnect_path(path))
+		ctl_refuse(client, "%u sessions have a path '%s': expected '%s/%s' or '%s/%s'", n,
+			   name, path[0]->sess->identity, path[0]->name, path[1]->sess->identity,
+			   path[1]->name);
+	else if (n && srv_disconnect_path(path[0]))
 		ctl_call_done(client);
 	else
 		ctl_refuse(client, "path '%s' is not connected", name);

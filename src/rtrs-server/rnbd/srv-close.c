@@ -23,7 +23,8 @@ static void handle_closed(struct srv_dev *dev)
 
 	srv_log_access(
 		srv, &dev->sess->client,
-		LOG_FIELDS(DEVICE_CLOSED, .session = dev->sess->name, .export = dev->ex->name),
+		LOG_FIELDS(DEVICE_CLOSED, .session = dev->sess->name, .export = dev->ex->name,
+			   .identity = dev->sess->identity),
 		dev->sess->name, "device %u closed: %s", srv_dev_number(dev), dev->ex->name);
 	export_release(dev->ex, dev->mode);
 	store_lead_closed(dev->ex->store);
@@ -192,6 +193,7 @@ void srv_close_fenced(struct srv *srv, const struct store *store)
 
 void srv_close_openers(const struct srv *srv, const struct export *ex, char *buf, size_t len)
 {
+	char name[FAB_IDENTITY_LEN + RTRS_NAME_MAX];
 	const struct srv_sess *sess;
 
 	*buf = '\0';
@@ -199,6 +201,7 @@ void srv_close_openers(const struct srv *srv, const struct export *ex, char *buf
 		size_t at = strlen(buf);
 
 		if (sess_has_open(sess, ex))
-			snprintf(buf + at, len - at, "%s%s", at ? ", " : "", sess->name);
+			snprintf(buf + at, len - at, "%s%s", at ? ", " : "",
+				 srv_names_tell(sess, name, sizeof(name)));
 	}
 }

@@ -26,7 +26,8 @@ static void hb_check_stuck(const struct srv_path *path)
 			continue;
 		srv_log_event_limited(
 			path->srv, &path->client, &stuck_limit, LOG_LEVEL_WARN,
-			LOG_FIELDS(IO_STUCK, .session = path->sess->name, .peer = path->name),
+			LOG_FIELDS(IO_STUCK, .session = path->sess->name, .peer = path->name,
+				   .identity = path->identity),
 			path->name,
 			"requests wait: the file system has not answered one write "
 			"of %s for %llu s",

@@ -51,3 +51,11 @@ bool srv_names_two(const struct srv *srv, const char *text, char *buf, size_t le
 	}
 	return false;
 }
+
+const char *srv_names_tell(const struct srv_sess *sess, char *buf, size_t len)
+{
+	bool two = srv_names_two(sess->srv, sess->name, buf, len);
+
+	snprintf(buf, len, "%s%s%s", two ? sess->identity : "", two ? "/" : "", sess->name);
+	return buf;
+}

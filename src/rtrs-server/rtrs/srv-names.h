@@ -20,6 +20,9 @@ bool srv_names_sess(const struct srv_sess *sess, const char *text);
 /* True if @text names @path: the name of @path, with or without the name of its session in front,
  * or IDENTITY/ in front of the whole. */
 bool srv_names_path(const struct srv_path *path, const char *text);
+/* Write the name of @sess to @buf: IDENTITY/NAME if a session of another identity is called NAME,
+ * too. */
+const char *srv_names_tell(const struct srv_sess *sess, char *buf, size_t len);
 /* True if sessions of two identities are called @text.  @buf gets what to say instead:
  * "'psk:gw1/vm' or 'psk:gw2/vm'". */
 bool srv_names_two(const struct srv *srv, const char *text, char *buf, size_t len);
