@@ -142,13 +142,16 @@ static void step_one(struct loop_task *task)
 	shake_step(s);
 }
 
-/* The socket shows hang-up and error to a handshake that waits, too. */
+/* The socket shows hang-up and error to a handshake that waits, too: no step is spent on a client
+ * that went, or whose connection was ended, as all are when the program ends. */
 static bool shake_ready(struct loop_watch *watch)
 {
 	struct shake *s = container_of(watch, struct shake, watch);
 
-	if (s->state == SHAKE_WAITS)
+	if (s->state == SHAKE_WAITS) {
+		shake_fail(s, "TLS: peer closed");
 		return false;
+	}
 	s->state = SHAKE_WAITS;
 	loop_watch_events(&s->watch, 0);
 	deal_add(&s->tls->steps, &s->turn, s->net);

@@ -57,7 +57,7 @@ struct gate_stream {
 	int fd;
 };
 
-static unsigned nstreams;
+static unsigned nstreams, nsteps;
 
 struct gate_stream *gate_stream_create(const struct fab_tls *creds, int fd, uint64_t epoch)
 {
@@ -79,6 +79,7 @@ int gate_stream_handshake(struct gate_stream *s, short *events, char why[FAB_TLS
 {
 	char c;
 
+	nsteps++;
 	/* A client that has left is ready for ever. */
 	if (recv(s->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0) {
 		snprintf(why, FAB_TLS_WHY_LEN, "TLS: peer closed");
@@ -109,21 +110,35 @@ bool gate_stream_check(struct nbd_stream *s, uint64_t epoch, char why[FAB_TLS_WH
 
 /* ---- the test ---- */
 
-/* A client that has asked for TLS, and whose handshake has gone on for @ms. */
-static int shake_for(unsigned ms)
+static void shakes_begin(void)
 {
 	static const struct fab_tls creds = { .mode = FAB_TLS_REQUIRE };
-	uint8_t buf[64];
-	int fd;
 
 	by_hand_begin();
 	cr_assert_eq(gate_tls_start(&tls, &creds), 0);
 	rig.server->tls = gate_tls_port_init(&port, &tls, rig.server->loop);
-	fd = rig_connect(&rig);
+}
+
+/* A client that has asked for TLS. */
+static int shake_one(void)
+{
+	uint8_t buf[64];
+	int fd = rig_connect(&rig);
+
 	greet(fd);
 	hear(fd, buf, sizeof(buf));
 	say(fd, buf, put_option(buf, NBD_OPT_STARTTLS, NULL, 0));
 	cr_assert_eq(hear(fd, buf, sizeof(buf)), 20);
+	return fd;
+}
+
+/* A client that has asked for TLS, and whose handshake has gone on for @ms. */
+static int shake_for(unsigned ms)
+{
+	int fd;
+
+	shakes_begin();
+	fd = shake_one();
 	cr_assert_eq(nstreams, 1);
 	for (; ms > SHAKE_MS; ms -= SHAKE_MS)
 		rig_pass_time(&rig, SHAKE_MS);
@@ -154,4 +169,25 @@ Test(gate_tls, handshakes_have_a_time)
 		gate_tls_stop(&tls);
 		by_hand_end();
 	}
+}
+
+/* A step is dear, and none is spent on a client that goes while its step waits: as all do when the
+ * program ends. */
+Test(gate_tls, no_step_for_who_is_gone)
+{
+	int fds[8];
+
+	shakes_begin();
+	for_each_case(fd, fds)
+		*fd = shake_one();
+	cr_assert_eq(nstreams, ARRAY_SIZE(fds));
+	nsteps = 0;
+	for_each_case(fd, fds)
+		close(*fd);
+	rig_pass_time(&rig, 1);
+	cr_assert_eq(nstreams, 0);
+	/* A pass of the loop makes so many before it looks at sockets again. */
+	cr_assert_leq(nsteps, 3, "%u steps", nsteps);
+	gate_tls_stop(&tls);
+	by_hand_end();
 }
