@@ -17,6 +17,8 @@ libbase_la_SOURCES = \
 	%D%/base/fsm.h \
 	%D%/base/hist.c \
 	%D%/base/hist.h \
+	%D%/base/acceptor.c \
+	%D%/base/acceptor.h \
 	%D%/base/fds.c \
 	%D%/base/fds.h \
 	%D%/base/intern.c \

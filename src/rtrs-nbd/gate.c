@@ -9,25 +9,19 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "clock.h"
 #include "fabric.h"
-#include "fds.h"
 #include "gate-trust.h"
 #include "gate.h"
 #include "log.h"
 #include "loop-call.h"
 
-#define ACCEPTS 16			/* in one pass */
-#define AGAIN_MS 1000
-
-static struct log_limit accept_limit = LOG_LIMIT_INIT(4, 10000);
+static struct log_limit refused_limit = LOG_LIMIT_INIT(4, 10000);
 
 /* ---- clients arrive ---- */
 
@@ -46,30 +40,6 @@ static void client_name(struct gate *g, const struct sockaddr_storage *addr, soc
 		snprintf(buf, size, "client %llu of %s:%s", g->naccepted, host, port);
 }
 
-static void listeners_watch(struct gate *g, short events)
-{
-	for (unsigned i = 0; i < g->nlisteners; i++)
-		loop_watch_events(&g->listeners[i].watch, events);
-}
-
-/* No client can be accepted now: clients wait in the backlog. */
-static void accept_failed(struct gate *g, int r)
-{
-	char err[160] = "";
-
-	snprintf(err, sizeof(err), "%s", strerror(-r));
-	fds_name_limit(r, err, sizeof(err));
-	log_event_limited(&accept_limit, LOG_LEVEL_WARN, LOG_FIELDS(CLIENT_REFUSED), NULL,
-			  "cannot accept a client now: %s", err);
-	listeners_watch(g, 0);
-	loop_timer_set(g->loops[0].loop, &g->again, clock_now_ms() + AGAIN_MS);
-}
-
-static void accept_again(struct loop_timer *timer)
-{
-	listeners_watch(container_of(timer, struct gate, again), POLLIN);
-}
-
 /* A client on the way to its loop. */
 struct arrival {
 	struct loop_msg msg;
@@ -81,7 +51,7 @@ struct arrival {
 
 static void gate_client_refused(const char *name, int r)
 {
-	log_event_limited(&accept_limit, LOG_LEVEL_WARN, LOG_FIELDS(CLIENT_REFUSED, .peer = name),
+	log_event_limited(&refused_limit, LOG_LEVEL_WARN, LOG_FIELDS(CLIENT_REFUSED, .peer = name),
 			  name, "refused: %s", strerror(-r));
 }
 
@@ -113,79 +83,29 @@ static void hand_over(struct gate *g, int fd, const char *name, uint64_t net)
 	loop_post(a->to->loop, &a->msg);
 }
 
-static bool is_anybody_there(int listener)
+static void gate_take(struct acceptor *a, int fd, const struct sockaddr_storage *ss, socklen_t len)
 {
-	struct pollfd pfd = { .fd = listener, .events = POLLIN };
-
-	return poll(&pfd, 1, 0) > 0;
-}
-
-/* 0; or -errno, -EAGAIN when nobody is there.  A path that comes back, a command and the log have
- * descriptors in any case. */
-static int accept_one(struct gate *g, int listener)
-{
-	struct fab_addr addr = { .len = sizeof(addr.ss) };
+	struct gate *g = container_of(a, struct gate_listener, acceptor)->gate;
+	const struct fab_addr addr = { .ss = *ss, .len = len };
 	uint64_t net = NBD_NET_LOCAL;
-	int one = 1, fd;
+	int one = 1;
 	char name[96];
 
-	if (!clt_start_has_room(g->start))
-		return is_anybody_there(listener) ? -EMFILE : -EAGAIN;
-	fd = accept4(listener, (struct sockaddr *)&addr.ss, &addr.len,
-		     SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (addr.ss.ss_family != AF_UNIX) {
+	if (ss->ss_family != AF_UNIX) {
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		net = fab_addr_net(&addr);
 	}
-	client_name(g, &addr.ss, addr.len, name, sizeof(name));
+	client_name(g, ss, len, name, sizeof(name));
 	hand_over(g, fd, name, net);
-	return 0;
 }
 
-/* Does the client, or the network, have an error that is not the listener's? */
-static bool is_clients(int r)
+/* A path that comes back, a command and the log have descriptors in any case. */
+static bool gate_has_room(struct acceptor *a)
 {
-	return r == -ECONNABORTED || r == -EINTR || r == -EPROTO || r == -EPERM;
-}
-
-static bool gate_listener_ready(struct loop_watch *watch)
-{
-	struct gate_listener *l = container_of(watch, struct gate_listener, watch);
-	struct gate *g = l->gate;
-
-	for (unsigned i = 0; i < ACCEPTS; i++) {
-		int r = accept_one(g, watch->fd);
-
-		if (r == 0 || is_clients(r))
-			continue;
-		if (r != -EAGAIN)
-			accept_failed(g, r);
-		return false;
-	}
-	return false;			/* the others are told of again */
+	return clt_start_has_room(container_of(a, struct gate_listener, acceptor)->gate->start);
 }
 
 /* ---- start and stop ---- */
-
-static int watch_all(struct gate *g)
-{
-	for (unsigned i = 0; i < g->nlisteners; i++) {
-		int r = loop_watch(g->loops[0].loop, &g->listeners[i].watch);
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static void unwatch_all(struct gate *g)
-{
-	loop_timer_cancel(&g->again);
-	for (unsigned i = 0; i < g->nlisteners; i++)
-		loop_unwatch(&g->listeners[i].watch);
-}
 
 static void start_call(struct loop_call *call)
 {
@@ -206,7 +126,8 @@ static void listen_call(struct loop_call *call)
 {
 	struct gate *g = call->arg;
 
-	call->rc = watch_all(g);
+	for (unsigned i = 0; call->rc == 0 && i < g->nlisteners; i++)
+		call->rc = acceptor_start(&g->listeners[i].acceptor, g->loops[0].loop);
 	if (call->rc == 0)
 		g->now->gate = g;
 	loop_call_end(call);
@@ -217,7 +138,8 @@ static void unlisten_call(struct loop_call *call)
 	struct gate *g = call->arg;
 
 	g->now->gate = NULL;
-	unwatch_all(g);
+	for (unsigned i = 0; i < g->nlisteners; i++)
+		acceptor_stop(&g->listeners[i].acceptor);
 	loop_call_end(call);
 }
 
@@ -280,9 +202,9 @@ int gate_start(struct gate *g, const struct gate_listen *l, struct clt_start *st
 	for (unsigned i = 0; i < l->n; i++)
 		g->listeners[i] = (struct gate_listener){
 			.gate = g,
-			.watch = {.fd = l->fds[i], .events = POLLIN, .ready = gate_listener_ready},
+			.acceptor = { .take = gate_take, .has_room = gate_has_room,
+				      .watch.fd = l->fds[i] },
 		};
-	loop_timer_init(&g->again, accept_again);
 	for (unsigned i = 0; r == 0 && i < g->nloops; i++)
 		r = loop_call(g->loops[i].loop, start_call, &g->loops[i]);
 	if (r == 0)

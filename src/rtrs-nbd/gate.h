@@ -4,6 +4,7 @@
 #ifndef GATE_H
 #define GATE_H
 
+#include "acceptor.h"
 #include "clt-start.h"
 #include "gate-export.h"
 #include "gate-listen.h"
@@ -32,10 +33,9 @@ struct gate {
 	unsigned nloops;
 	struct gate_listener {
 		struct gate *gate;
-		struct loop_watch watch;
+		struct acceptor acceptor;
 	} listeners[GATE_LISTEN_MAX];
 	unsigned nlisteners;
-	struct loop_timer again;	/* to accept, when descriptors were short */
 	unsigned long long naccepted;
 	struct gate_tls tls;
 	struct gate_now *now;

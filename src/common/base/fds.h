@@ -7,6 +7,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/socket.h>
+
+#define FDS_PAUSE_MS 1000u
+#define FDS_ACCEPT_ROUND 16u		/* clients in a turn */
 
 /* If @r is -EMFILE, append to @err, the text of this error, how many descriptors the process may
  * have.  Returns @r. */
@@ -16,5 +20,12 @@ int fds_name_limit(int r, char *err, size_t len);
 unsigned fds_reserve(unsigned client);
 /* Are at least @n descriptors free? Opens none.  Any thread. */
 bool fds_free(unsigned n);
+/* Say in the log that clients wait because of @r, -errno.  Returns @r. */
+int fds_tell_short(int r);
+/* Take the next client of @listener, which does not block: a client that has gone meanwhile, or
+ * whose network fails, is passed over.  Returns the descriptor, which does not block, with the
+ * address; -EAGAIN: nobody is there; or another -errno, which the log has: pause for FDS_PAUSE_MS.
+ * Any thread. */
+int fds_accept(int listener, struct sockaddr_storage *addr, socklen_t *len);
 
 #endif

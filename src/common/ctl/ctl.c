@@ -2,12 +2,10 @@
 /* Owns the listening socket and the list of clients; thread of the loop.
  *
  * How it ends: ctl_close(); ctl_check_done() frees the struct after the last client and the
- * listener.  How it fails: only ctl_open() fails.  Without a descriptor for a client accepting
- * pauses for a while. */
+ * listener.  How it fails: only ctl_open() fails. */
 #include <config.h>
 
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +13,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "acceptor.h"
 #include "ctl-client.h"
 #include "ctl-json.h"
 #include "util.h"
 
-#define ACCEPT_AGAIN_MS 1000
 #define CTL_BACKLOG 16
 
 static const char too_many[] = "{\"ok\":false,\"error\":\"too many clients\"}\n";
@@ -28,8 +25,7 @@ static const char too_many[] = "{\"ok\":false,\"error\":\"too many clients\"}\n"
 struct ctl {
 	struct loop *loop;
 	struct unix_sock sock;
-	struct loop_watch watch;
-	struct loop_timer again;
+	struct acceptor acceptor;
 	struct list clients;		/* struct ctl_client */
 	unsigned nclients;
 	ctl_serve_fn *serve;
@@ -71,7 +67,7 @@ static void ctl_check_done(struct ctl *ctl)
 	void (*done)(void *arg) = ctl->done;
 	void *arg = ctl->done_arg;
 
-	if (!done || ctl->nclients || ctl->watch.fd >= 0)
+	if (!done || ctl->nclients || ctl->acceptor.watch.fd >= 0)
 		return;
 	free(ctl);
 	done(arg);
@@ -95,8 +91,9 @@ static void ctl_client_gone(struct ctl_client *c)
 	ctl_check_done(ctl);
 }
 
-static void ctl_add(struct ctl *ctl, int fd)
+static void ctl_add(struct acceptor *a, int fd, const struct sockaddr_storage *addr, socklen_t len)
 {
+	struct ctl *ctl = container_of(a, struct ctl, acceptor);
 	struct ctl_client *c;
 
 	if (ctl->nclients == CTL_CLIENTS_MAX) {
@@ -110,37 +107,9 @@ static void ctl_add(struct ctl *ctl, int fd)
 	}
 }
 
-static bool ctl_listener_ready(struct loop_watch *w)
-{
-	struct ctl *ctl = container_of(w, struct ctl, watch);
-	int fd = accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-	if (fd >= 0) {
-		ctl_add(ctl, fd);
-		return true;
-	}
-	if (errno == ECONNABORTED || errno == EINTR)
-		return true;
-	if (errno != EAGAIN) {
-		/* No descriptor or no memory for a client. */
-		loop_watch_events(w, 0);
-		loop_timer_set(ctl->loop, &ctl->again, clock_now_ms() + ACCEPT_AGAIN_MS);
-	}
-	return false;
-}
-
-static void ctl_accept_again(struct loop_timer *timer)
-{
-	struct ctl *ctl = container_of(timer, struct ctl, again);
-
-	loop_watch_events(&ctl->watch, POLLIN);
-	while (ctl_listener_ready(&ctl->watch))
-		;
-}
-
 static void ctl_listener_closed(struct loop_watch *w)
 {
-	struct ctl *ctl = container_of(w, struct ctl, watch);
+	struct ctl *ctl = container_of(w, struct ctl, acceptor.watch);
 
 	close(w->fd);
 	w->fd = -1;
@@ -168,15 +137,13 @@ int ctl_open_at(struct loop *loop, struct unix_sock *sock, ctl_serve_fn *serve, 
 	ctl->serve = serve;
 	ctl->arg = arg;
 	list_init(&ctl->clients);
-	loop_timer_init(&ctl->again, ctl_accept_again);
 	/* Listen again, so SO_PEERCRED names the process that serves to others who want the
 	 * socket. */
 	listen(sock->fd, CTL_BACKLOG);
-	ctl->watch.fd = sock->fd;
-	ctl->watch.events = POLLIN;
-	ctl->watch.ready = ctl_listener_ready;
-	ctl->watch.closed = ctl_listener_closed;
-	rc = loop_watch(loop, &ctl->watch);
+	ctl->acceptor.take = ctl_add;
+	ctl->acceptor.watch.fd = sock->fd;
+	ctl->acceptor.watch.closed = ctl_listener_closed;
+	rc = acceptor_start(&ctl->acceptor, loop);
 	if (rc) {
 		snprintf(err, errlen, "%s: cannot watch the socket: %s", sock->path, strerror(-rc));
 		free(ctl);
@@ -215,8 +182,7 @@ void ctl_close(struct ctl *ctl, void (*done)(void *arg), void *arg)
 	ctl->done = done;
 	ctl->done_arg = arg;
 	unix_sock_remove(&ctl->sock);
-	loop_timer_cancel(&ctl->again);
 	list_for_each_safe(c, next, &ctl->clients, link)
 		ctl_client_cut(c);
-	loop_unwatch(&ctl->watch);
+	acceptor_stop(&ctl->acceptor);
 }

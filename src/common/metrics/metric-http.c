@@ -4,7 +4,7 @@
  *
  * How it ends: metric_http_close(); http_closed() frees all when the loop has let go of both
  * descriptors.  How it fails: only metric_http_open() fails.  A client without memory gets no
- * answer.  Without a descriptor for a client accepting pauses for a while. */
+ * answer. */
 #include <config.h>
 
 #include <errno.h>
@@ -17,6 +17,7 @@
 
 #include <microhttpd.h>
 
+#include "acceptor.h"
 #include "clock.h"
 #include "list.h"
 #include "log.h"
@@ -26,7 +27,6 @@
 #include "random.h"
 #include "util.h"
 
-#define ACCEPT_AGAIN_MS 1000
 #define CLIENT_MEMORY ((size_t)16 << 10)	/* bytes, of a request and the head of its answer */
 
 struct metric_http {
@@ -34,12 +34,12 @@ struct metric_http {
 	const struct metric_source *source;
 	struct metric_sock sock;
 	struct MHD_Daemon *daemon;
-	struct loop_watch listener, events;
+	struct acceptor acceptor;
+	struct loop_watch events;
 	struct loop_task task;		/* goes on with work that needs no event */
-	struct loop_timer again;	/* to accept */
 	struct list clients;		/* struct http_client, the oldest first */
 	unsigned nclients;
-	unsigned nwatched;		/* of @listener and @events */
+	unsigned nwatched;		/* of the acceptor and @events */
 	bool told;			/* the log has a name that was refused */
 	void (*done)(void *arg);
 	void *done_arg;
@@ -272,36 +272,14 @@ static void go_on(struct loop_task *task)
 		loop_defer(http->loop, task);
 }
 
-static bool listener_ready(struct loop_watch *w)
+static void http_take(struct acceptor *a, int fd, const struct sockaddr_storage *addr,
+		      socklen_t len)
 {
-	struct metric_http *http = container_of(w, struct metric_http, listener);
-	struct sockaddr_storage addr;
-	socklen_t len = sizeof(addr);
-	int fd = accept4(w->fd, (struct sockaddr *)&addr, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	struct metric_http *http = container_of(a, struct metric_http, acceptor);
 
-	if (fd >= 0) {
-		/* The daemon closes @fd in any case. */
-		MHD_add_connection(http->daemon, fd, (struct sockaddr *)&addr, len);
-		loop_defer(http->loop, &http->task);
-		return true;
-	}
-	if (errno == ECONNABORTED || errno == EINTR)
-		return true;
-	if (errno != EAGAIN) {
-		/* No descriptor or no memory for a client. */
-		loop_watch_events(w, 0);
-		loop_timer_set(http->loop, &http->again, clock_now_ms() + ACCEPT_AGAIN_MS);
-	}
-	return false;
-}
-
-static void accept_again(struct loop_timer *timer)
-{
-	struct metric_http *http = container_of(timer, struct metric_http, again);
-
-	loop_watch_events(&http->listener, POLLIN);
-	while (listener_ready(&http->listener))
-		;
+	/* The daemon closes @fd in any case. */
+	MHD_add_connection(http->daemon, fd, (const struct sockaddr *)addr, len);
+	loop_defer(http->loop, &http->task);
 }
 
 /* ---- life ---- */
@@ -328,7 +306,7 @@ static void http_closed(struct metric_http *http)
 
 static void listener_closed(struct loop_watch *w)
 {
-	http_closed(container_of(w, struct metric_http, listener));
+	http_closed(container_of(w, struct metric_http, acceptor.watch));
 }
 
 static void events_closed(struct loop_watch *w)
@@ -359,7 +337,7 @@ static int http_watch(struct metric_http *http)
 
 	if (r)
 		return r;
-	r = loop_watch(http->loop, &http->listener);
+	r = acceptor_start(&http->acceptor, http->loop);
 	if (r) {
 		loop_unwatch(&http->events);
 		return r;
@@ -381,13 +359,11 @@ int metric_http_open(struct loop *loop, struct metric_sock *sock,
 	http->source = source;
 	list_init(&http->clients);
 	loop_task_init(&http->task, go_on);
-	loop_timer_init(&http->again, accept_again);
 	http->events.events = POLLIN;
 	http->events.ready = events_ready;
-	http->listener.fd = sock->fd;
-	http->listener.events = POLLIN;
-	http->listener.ready = listener_ready;
-	http->listener.closed = listener_closed;
+	http->acceptor.take = http_take;
+	http->acceptor.watch.fd = sock->fd;
+	http->acceptor.watch.closed = listener_closed;
 	errno = 0;
 	r = http_start(http);
 	if (!r)
@@ -411,8 +387,7 @@ void metric_http_close(struct metric_http *http, void (*done)(void *arg), void *
 	http->done = done;
 	http->done_arg = arg;
 	metric_sock_unname(&http->sock);
-	loop_timer_cancel(&http->again);
 	loop_undefer(&http->task);
 	loop_unwatch(&http->events);
-	loop_unwatch(&http->listener);
+	acceptor_stop(&http->acceptor);
 }

@@ -17,16 +17,13 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "fds.h"
 #include "log.h"
 #include "tcp-cm.h"
 #include "tcp-hs-frame.h"
 
-#define CM_ACCEPT_RETRY_MS 100u		/* after accept() ran out of descriptors or memory */
-#define CM_ACCEPT_ROUND 16		/* connections taken from a listener in one turn */
 #define CM_BACKLOG 512
 #define CM_WHY_LEN 256
-
-static struct log_limit accept_limit = LOG_LIMIT_INIT(1, 10000);
 
 static void stranger_add(struct tcp_listener *l, int fd, const struct fab_addr *peer)
 {
@@ -74,30 +71,24 @@ static void listener_ready(struct tcp_source *src, uint32_t events)
 	struct tcp_listener *l = container_of(src, struct tcp_listener, source);
 	struct tcp_cm *cm = tcp_cm(l->base.cm);
 
-	for (int i = 0; i < CM_ACCEPT_ROUND; i++) {
-		struct fab_addr peer = { .provider = cm->base.ops, .len = sizeof(peer.ss) };
-		int fd = accept4(l->fd, (struct sockaddr *)&peer.ss, &peer.len,
-				 SOCK_NONBLOCK | SOCK_CLOEXEC);
+	for (unsigned i = 0; i < FDS_ACCEPT_ROUND; i++) {
+		struct fab_addr peer = { .provider = cm->base.ops };
+		int fd = fds_accept(l->fd, &peer.ss, &peer.len);
 
-		if (fd >= 0)
-			fab_addr_unix_peer(fd, &peer);
-		if (fd >= 0 && !fab_cm_admits(&cm->base, &peer)) {
+		if (fd == -EAGAIN)
+			return;
+		if (fd < 0) {
+			l->retry_ms = clock_now_ms() + FDS_PAUSE_MS;
+			tcp_cm_watch(cm, EPOLL_CTL_MOD, l->fd, 0, &l->source);
+			return;
+		}
+		fab_addr_unix_peer(fd, &peer);
+		if (!fab_cm_admits(&cm->base, &peer)) {
 			stranger_refuse_at_once(cm, fd);
 			continue;
 		}
-		if (fd >= 0) {
-			stranger_make_room(cm, &peer);
-			stranger_add(l, fd, &peer);
-			continue;
-		}
-		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-			log_limited(&accept_limit, LOG_LEVEL_ERROR, NULL,
-				    "tcp: cannot accept connections: %s", strerror(errno));
-			l->retry_ms = clock_now_ms() + CM_ACCEPT_RETRY_MS;
-			tcp_cm_watch(cm, EPOLL_CTL_MOD, l->fd, 0, &l->source);
-		}
-		/* EAGAIN, or an error of a connection that is gone already (accept(2)). */
-		return;
+		stranger_make_room(cm, &peer);
+		stranger_add(l, fd, &peer);
 	}
 }
 
