@@ -16,7 +16,8 @@ away		exported functions that are not in the file that their name says, nor in t
 bools		bool fields in the structs that a path, session, connection or request is made of
 astray		exported functions with the prefix of another folder (ROOMS)
 
-and for all of src/ the structs and enums that are defined twice, the lines of src/ and tests/ that
+and for all of src/ the structs and enums that are defined twice, how many bool fields one struct
+has at most, and how many structs have more than BOOLS, the lines of src/ and tests/ that
 are wider than WIDTH columns (WIDE), and the lines that stop a process, or end it behind a test, but
 do not wait until it is so (BARE).  --list says which they are.  Fails when a value is above what is
 allowed.  To lower a limit is part of a change that makes a circle smaller.
@@ -44,6 +45,11 @@ PARTS = {
     "gateway": (["rtrs-nbd"], 2, 1, 10, 0, 0),
 }
 TWICE = 0
+
+# Bool fields of one struct, whatever its name: more than BOOLS of them are a state that nobody has
+# named, or options.  How many the struct with the most may have, and how many structs have more.
+BOOLS = 4
+BOOLS_MOST, BOOLS_MANY = 11, 9
 
 # How many lines may be wider.  Each 0 stays; those of the shell are long strings and code of
 # other languages.
@@ -110,6 +116,14 @@ def words(text):
     text = re.sub(r"^[a-z][^;{}()=]*\([^;{}]*\)[^;{}()]*;", "", text, flags=re.M)
     text = re.sub(r"\b(struct|enum|union)\s+\w+|(->|\.)\s*\w+", "", text)
     return set(re.findall(r"\b[a-z]\w+\b", text))
+
+
+def bools_of(path):
+    """The structs of a file: (name, names of bool fields)."""
+    text = re.sub(r"/\*.*?\*/", "", read(path), flags=re.S)
+    for m in re.finditer(r"^(?:static )?struct (\w+) \{\n(.*?)^\}", text, flags=re.S | re.M):
+        yield m[1], [name.strip() for line in re.findall(BOOL, m[2], flags=re.M)
+                     for name in line.split(",")]
 
 
 class Part:
@@ -211,15 +225,8 @@ class Part:
         return result
 
     def bools(self):
-        result = []
-        for path in self.headers + self.files:
-            text = re.sub(r"/\*.*?\*/", "", read(path), flags=re.S)
-            for m in re.finditer(r"^struct (\w+) \{\n(.*?)^\}", text, flags=re.S | re.M):
-                if not STATE.search(m[1]):
-                    continue
-                for line in re.findall(BOOL, m[2], flags=re.M):
-                    result += [(m[1], name.strip()) for name in line.split(",")]
-        return result
+        return [(struct, name) for path in self.headers + self.files
+                for struct, names in bools_of(path) if STATE.search(struct) for name in names]
 
     def astray(self):
         return [(s, name) for s in self.stems for name in self.exported[s]
@@ -234,6 +241,12 @@ def twice(top):
         for m in re.finditer(r"^\t*((?:struct|enum) \w+) \{", read(path), flags=re.M):
             seen.setdefault(m[1], []).append(os.path.relpath(path, top))
     return [(name, files) for name, files in sorted(seen.items()) if len(files) > 1]
+
+
+def many_bools(top):
+    """Structs with more than BOOLS bool fields, the worst first: (number, name)."""
+    return sorted(((len(names), struct) for path in sources(top, [""])
+                   for struct, names in bools_of(path) if len(names) > BOOLS), reverse=True)
 
 
 def wide(top):
@@ -312,6 +325,14 @@ def main():
     print(f"defined twice: {len(names)}/{TWICE}{' !' if over else ''}")
     for name, files in names if wanted or over else []:
         print(f"    twice: {name}: {' '.join(files)}")
+    many = many_bools(top)
+    most = many[0][0] if many else 0
+    over = most > BOOLS_MOST or len(many) > BOOLS_MANY
+    good &= not over
+    print(f"bools in one struct: {most}/{BOOLS_MOST}, more than {BOOLS} in {len(many)}/{BOOLS_MANY}"
+          f"{' !' if over else ''}")
+    for n, name in many:
+        print(f"    bools: {name}: {n}")
     lines = bare(top)
     good &= not lines
     print(f"signals that nobody waits for: {len(lines)}/0{' !' if lines else ''}")
