@@ -43,7 +43,7 @@ BEGIN {
 	uses[client "conf"] = uses[client "dev"] " " common "opt " common "metrics"
 	uses[client "ctl"] = uses[client "conf"] " " client "conf " client "dev " common "ctl"
 	uses[client "start"] = uses[client "ctl"] " " client "ctl"
-	uses["src/nbdkit-rtrs-plugin"] = uses[client "start"] " " client "start"
+	uses["src/nbdkit-rtrs-plugin"] = uses[client "start"] " " client "start src/nbd"
 	server = "src/rtrs-server/"
 	uses[server "reactor"] = common "base"
 	uses["src/store"] = common "base " common "rnbd " server "reactor"

@@ -2,7 +2,10 @@
 # The server's side of NBD: stands on base alone, so that other programs can have it.
 NBD_CPPFLAGS = -I$(top_srcdir)/%D%
 
-noinst_LTLIBRARIES += libnbdsrv.la
+noinst_LTLIBRARIES += libnbdmsg.la libnbdsrv.la
+libnbdmsg_la_SOURCES = %D%/nbd-msg.c %D%/nbd-msg.h %D%/nbd-proto.h
+
+libnbdsrv_la_LIBADD = libnbdmsg.la
 libnbdsrv_la_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
 libnbdsrv_la_SOURCES = \
 	%D%/nbd-ahead.c \
@@ -16,13 +19,10 @@ libnbdsrv_la_SOURCES = \
 	%D%/nbd-linger.h \
 	%D%/nbd-mem.c \
 	%D%/nbd-mem.h \
-	%D%/nbd-msg.c \
-	%D%/nbd-msg.h \
 	%D%/nbd-opt.c \
 	%D%/nbd-opt.h \
 	%D%/nbd-out.c \
 	%D%/nbd-priv.h \
-	%D%/nbd-proto.h \
 	%D%/nbd-recv.c \
 	%D%/nbd-req.c \
 	%D%/nbd-server.c \

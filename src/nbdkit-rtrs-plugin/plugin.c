@@ -24,6 +24,7 @@
 #include "dev-extents.h"
 #include "list.h"
 #include "log.h"
+#include "nbd-msg.h"
 #include "plugin-tell.h"
 #include "rundir.h"
 #include "util.h"
@@ -380,7 +381,7 @@ static int rtrs_can_extents(void *handle)
 /* ---- requests ---- */
 
 /* Turn @r into the result and errno of a callback.  For an errno without a number in NBD nbdkit
- * would send EINVAL to the client. */
+ * would send EINVAL to the client; the numbers are those of Linux. */
 static int io_result(struct dev *dev, const char *what, uint32_t count, uint64_t offset, int r)
 {
 	if (rtrs_debug_io)
@@ -388,15 +389,8 @@ static int io_result(struct dev *dev, const char *what, uint32_t count, uint64_t
 			(unsigned long long)offset, r);
 	if (r == 0)
 		return 0;
-	switch (-r) {
-	case EPERM: case EROFS: case ENOMEM: case EINVAL: case ENOSPC: case EDQUOT: case EFBIG:
-	case EOVERFLOW: case EOPNOTSUPP: case ESHUTDOWN:
-		errno = -r;
-		break;
-	default:
-		errno = EIO;
-	}
-	clt_export_failed(dev, what, count, offset, errno == EIO ? r : -errno);
+	clt_export_failed(dev, what, count, offset, r);
+	errno = r == -ESHUTDOWN ? ESHUTDOWN : (int)nbd_error_of(r);
 	return -1;
 }
 
