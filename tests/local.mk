@@ -90,6 +90,7 @@ SHELL_TESTS = \
 	%D%/test-nbd-sigterm-away.sh \
 	%D%/test-nbd-threads.sh \
 	%D%/test-nbd-tls.sh \
+	%D%/test-nbd-stop-start.sh \
 	%D%/test-nbd-tls-churn.sh \
 	%D%/test-nbd-tls-hostile.sh \
 	%D%/test-nbd-tls-write.sh \

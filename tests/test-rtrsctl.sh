@@ -125,8 +125,9 @@ nbdkit1=$nbdkit_pid
 start_nbdkit "127.0.0.1:$server_port" export=other control=none
 wait_line "$server_log" "session nbdkit-.*-$nbdkit_pid-[0-9a-f]*\$"
 is "paths" "$("$rtrsctl" list | grep -c '^    path ')" 2
+full="'/nbdkit-[^ ]*/${path_name#*/}'"
 expect_failure 1 \
-	"2 sessions have a path '${path_name#*/}': expected '/nbdkit-[^ ]*/${path_name#*/}' or '/nbdkit-[^ ]*/${path_name#*/}'\$" \
+	"2 sessions have a path '${path_name#*/}': expected $full or $full\$" \
 	"$rtrsctl" path disconnect "${path_name#*/}"
 "$rtrsctl" path disconnect "$path_name"
 stop_process "$nbdkit_pid"

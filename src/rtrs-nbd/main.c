@@ -141,6 +141,33 @@ static int wait_for_end(void)
 	}
 }
 
+/* The start waits for names, for a server, and for what the server says, each for its time.  Nobody
+ * is served meanwhile, so a signal ends the program at once: on a thread of its own. */
+static pthread_t early;
+
+static void *early_main(void *arg)
+{
+	sigset_t set;
+	int sig;
+
+	sigemptyset(&set);
+	signals_add(&set, stop_signals);
+	while (sigwait(&set, &sig))
+		;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	log_warn(NULL, "SIG%s: ends before it is ready", sigabbrev_np(sig));
+	gate_listen_close(&listeners);
+	_exit(0);
+}
+
+/* The start waits for nothing more: signals are for wait_for_end().  Joins the thread, unless a
+ * signal was first, which ends the program here. */
+static void early_over(void)
+{
+	pthread_cancel(early);
+	pthread_join(early, NULL);
+}
+
 /* A second signal ends the program at once.  A reload that comes too late is none of the kind. */
 static void signals_restore(void)
 {
@@ -228,9 +255,10 @@ static int tell_ready(char *err, size_t len)
 static int run_gate(void)
 {
 	char err[CLT_FRONT_ERR] = "";
-	int status;
+	int status, r = clt_probe(&start, err);
 
-	if (clt_probe(&start, err) < 0)
+	early_over();
+	if (r < 0)
 		return main_complain(err);
 	if (is_daemon() && gate_run_daemon() < 0)
 		return main_complain("cannot become a daemon");
@@ -274,8 +302,12 @@ int main(int argc, char **argv)
 	signals_set(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	clt_start_init(&start, &conf);
-	if (gate_listen_open(&listeners, &options, err, sizeof(err)) < 0)
+	if (signals_thread(&early, early_main, NULL) < 0)
+		return main_complain("cannot start a thread");
+	if (gate_listen_open(&listeners, &options, err, sizeof(err)) < 0) {
+		early_over();
 		return main_complain(err);
+	}
 	status = run_gate();
 	end_over();
 	log_end(NULL);
