@@ -69,6 +69,7 @@ SHELL_TESTS = \
 	%D%/test-late-write.sh \
 	%D%/test-lost-flush.sh \
 	%D%/test-look-once.sh \
+	%D%/test-many.sh \
 	%D%/test-mem.sh \
 	%D%/test-metrics.sh \
 	%D%/test-metrics-client.sh \

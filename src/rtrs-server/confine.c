@@ -41,7 +41,7 @@ static uint64_t needed_capabilities(const struct srv_conf *conf)
 	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
 		needed |= 1ULL << kept[i];
 	for (unsigned i = 0; i < conf->nexports; i++)
-		needed |= exports_capabilities(conf->exports[i].spec);
+		needed |= exports_capabilities(conf->exports[i]->spec);
 	return needed;
 }
 

@@ -18,16 +18,20 @@ uint64_t answer_number(const json_t *object, const char *name)
 	return (uint64_t)json_integer_value(json_object_get(object, name));
 }
 
-json_t *answer_export(const json_t *answer, const char *name)
+void answer_index_add(json_t *index, const char *key, json_t *item)
 {
-	json_t *ex;
+	if (!json_object_get(index, key))
+		json_object_set(index, key, item);
+}
+
+json_t *answer_index(const json_t *answer, const char *list, const char *member)
+{
+	json_t *index = json_object(), *item;
 	size_t i;
 
-	json_array_foreach(json_object_get(answer, "exports"), i, ex) {
-		if (!strcmp(answer_string(ex, "name"), name))
-			return ex;
-	}
-	return NULL;
+	json_array_foreach(json_object_get(answer, list), i, item)
+		answer_index_add(index, answer_string(item, member), item);
+	return index;
 }
 
 bool answer_is_server(const json_t *answer)

@@ -14,9 +14,11 @@
 const char *answer_string(const json_t *object, const char *name);
 /* The number in the member @name of @object; 0: none. */
 uint64_t answer_number(const json_t *object, const char *name);
-/* The first export of @answer with the name @name, or NULL.  A client has an export of this name
- * for each mode. */
-json_t *answer_export(const json_t *answer, const char *name);
+/* The members of the array @list of @answer by their text @member, the first of each text: a client
+ * has an export of one name for each mode.  A new reference. */
+json_t *answer_index(const json_t *answer, const char *list, const char *member);
+/* Add @item to @index unless @key is there. */
+void answer_index_add(json_t *index, const char *key, json_t *item);
 /* True if @answer is of an rtrs-server, false for a client. */
 bool answer_is_server(const json_t *answer);
 /* True if @answer is of the plugin of nbdkit. */

@@ -14,13 +14,7 @@
 /* The counters of a connection begin with it, and its name is never used again. */
 static json_t *nbd_index(const json_t *before)
 {
-	json_t *index = json_object(), *client;
-	size_t i;
-
-	json_array_foreach(json_object_get(before, "clients"), i, client) {
-		json_object_set(index, answer_string(client, "name"), client);
-	}
-	return index;
+	return answer_index(before, "clients", "name");
 }
 
 static bool nbd_is_shown(const json_t *client)

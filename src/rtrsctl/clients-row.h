@@ -20,14 +20,14 @@ enum client_column {
 struct client_kind {
 	const char *list;		/* the member with the clients */
 	const char *head;		/* of COL_CLIENT */
-	/* Index the clients of the answer @before for the other functions; a new reference. */
+	/* Index the answer @before for the other functions; a new reference. */
 	json_t *(*index)(const json_t *before);
 	/* False: @client is none of a user. */
 	bool (*is_shown)(const json_t *client);
-	/* @client as an object; @ns: the time since the answer of @before. */
-	json_t *(*json)(const json_t *before, const json_t *client, uint64_t ns);
+	/* @client as an object; @ns: the time since the answer of @index. */
+	json_t *(*json)(const json_t *index, const json_t *client, uint64_t ns);
 	/* Fill @row, [NCOLUMNS]. */
-	void (*row)(const json_t *before, const json_t *client, uint64_t ns,
+	void (*row)(const json_t *index, const json_t *client, uint64_t ns,
 		    char (*row)[TEXT_CELL]);
 };
 

@@ -87,9 +87,9 @@ static json_t *exports_of(const json_t *sess)
 	return exports;
 }
 
-static json_t *sess_json(const json_t *before, const json_t *sess, uint64_t ns)
+static json_t *sess_json(const json_t *index, const json_t *sess, uint64_t ns)
 {
-	struct rate_sums sums = rate_session(before, sess);
+	struct rate_sums sums = rate_session(index, sess);
 	double per_second = ns ? 1e9 / (double)ns : 0;
 	uint64_t age_ns;
 	bool keyed = key_age(sess, &age_ns);
@@ -164,10 +164,10 @@ static void put_exports(const json_t *sess, char cell[TEXT_CELL])
 	put_list_end(cell, left);
 }
 
-static void sess_row(const json_t *before, const json_t *sess, uint64_t ns,
+static void sess_row(const json_t *index, const json_t *sess, uint64_t ns,
 		       char (*row)[TEXT_CELL])
 {
-	struct rate_sums sums = rate_session(before, sess);
+	struct rate_sums sums = rate_session(index, sess);
 	uint64_t up_ns = answer_number(sess, "up_ns"), age_ns;
 	const char *identity = identity_of(sess);
 
@@ -189,13 +189,8 @@ static void sess_row(const json_t *before, const json_t *sess, uint64_t ns,
 	rate_print(&sums, ns, row[COL_IOPS], row[COL_MBS]);
 }
 
-static json_t *sess_index(const json_t *before)
-{
-	return json_incref((json_t *)before);
-}
-
 static const struct client_kind clients_rtrs = {
-	.list = "sessions", .head = "SESSION", .index = sess_index, .is_shown = state_is_user,
+	.list = "sessions", .head = "SESSION", .index = rate_index_paths, .is_shown = state_is_user,
 	.json = sess_json, .row = sess_row,
 };
 

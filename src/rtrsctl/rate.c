@@ -59,41 +59,36 @@ struct rate_sums rate_export(const json_t *before, const json_t *ex)
 	struct rate_sums now = { 0 }, then = { 0 };
 
 	rate_add(&now, ex);
-	rate_add(&then, answer_export(before, answer_string(ex, "name")));
+	rate_add(&then, json_object_get(before, answer_string(ex, "name")));
 	rate_since(&now, &then);
 	return now;
 }
 
 /* ---- paths ---- */
 
-static bool has_same(const json_t *a, const json_t *b, const char *name)
+#define PATH_KEY 1024
+
+/* A text that two answers have in common for @path of @sess.  The counters of a server's path begin
+ * anew with a reconnect, which has another port of the client.  Those of a client's path go on. */
+static const char *path_key(const json_t *sess, const json_t *path, char key[PATH_KEY])
 {
-	return !strcmp(answer_string(a, name), answer_string(b, name));
+	snprintf(key, PATH_KEY, "%s\n%s\n%s", answer_string(sess, "uuid"),
+		 answer_string(path, "name"),
+		 json_object_get(path, "stats") ? answer_string(path, "src_addr") : "");
+	return key;
 }
 
-/* Does the older @then count for the same path as @now?  The counters of a server's path begin anew
- * with a reconnect, which has another port of the client.  Those of a client's path go on. */
-static bool is_same_path(const json_t *then, const json_t *now)
+json_t *rate_index_paths(const json_t *answer)
 {
-	return has_same(then, now, "name") &&
-	       (!json_object_get(now, "stats") || has_same(then, now, "src_addr"));
-}
-
-/* The path @path of session @sess in the answer @before; NULL: the path is newer. */
-static json_t *path_before(const json_t *before, const json_t *sess, const json_t *path)
-{
-	json_t *s, *p;
+	json_t *index = json_object(), *sess, *path;
+	char key[PATH_KEY];
 	size_t i, j;
 
-	json_array_foreach(json_object_get(before, "sessions"), i, s) {
-		if (!has_same(s, sess, "uuid"))
-			continue;
-		json_array_foreach(json_object_get(s, "paths"), j, p) {
-			if (is_same_path(p, path))
-				return p;
-		}
+	json_array_foreach(json_object_get(answer, "sessions"), i, sess) {
+		json_array_foreach(json_object_get(sess, "paths"), j, path)
+			answer_index_add(index, path_key(sess, path, key), path);
 	}
-	return NULL;
+	return index;
 }
 
 static void path_add(struct rate_sums *sums, const json_t *path)
@@ -106,9 +101,10 @@ static void path_add(struct rate_sums *sums, const json_t *path)
 struct rate_sums rate_path(const json_t *before, const json_t *sess, const json_t *path)
 {
 	struct rate_sums now = { 0 }, then = { 0 };
+	char key[PATH_KEY];
 
 	path_add(&now, path);
-	path_add(&then, path_before(before, sess, path));
+	path_add(&then, json_object_get(before, path_key(sess, path, key)));
 	rate_since(&now, &then);
 	return now;
 }

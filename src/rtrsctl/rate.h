@@ -21,10 +21,13 @@ void rate_add(struct rate_sums *sums, const json_t *object);
 /* Subtract from @now the older counters @then.  If the counters were reset in between, all of
  * @now is newer than @then. */
 void rate_since(struct rate_sums *now, const struct rate_sums *then);
-/* The requests on the export @ex since the answer @before. */
+/* The requests on the export @ex since the answer of which @before is the index: exports by
+ * "name". */
 struct rate_sums rate_export(const json_t *before, const json_t *ex);
-/* What @path of the session @sess has done since the answer @before.  A client has no latency of a
- * path. */
+/* Index the paths of all sessions of @answer for the next two.  A new reference. */
+json_t *rate_index_paths(const json_t *answer);
+/* What @path of the session @sess has done since the answer of which @before is the index.  A
+ * client has no latency of a path. */
 struct rate_sums rate_path(const json_t *before, const json_t *sess, const json_t *path);
 /* The same for all paths of @sess.  A path lost between the two answers takes the count of the last
  * requests along. */

@@ -28,8 +28,10 @@ static const char *const heads[NCOLUMNS] = {
 struct table {
 	char (*cells)[TEXT_CELL];
 	unsigned nrows;
-	const json_t *before, *after;
-	uint64_t ns;			/* from @before to @after */
+	const json_t *after;
+	json_t *before, *exports;	/* exports of the two answers by "name" */
+	json_t *users;			/* of @after, by "export" */
+	uint64_t ns;			/* between the two answers */
 };
 
 /* ---- cells ---- */
@@ -120,27 +122,43 @@ static char (*add_export_row(struct table *t, const json_t *ex, bool first))[TEX
 	return row;
 }
 
-static void add_users(struct table *t, const json_t *ex)
+/* The open devices of @answer by their export, with their session: {"disk0": [[DEV, SESSION]]}. */
+static json_t *index_users(const json_t *answer)
 {
-	json_t *sess, *dev;
-	bool first = true;
+	json_t *index = json_object(), *sess, *dev;
 	size_t i, j;
 
-	json_array_foreach(json_object_get(t->after, "sessions"), i, sess) {
+	json_array_foreach(json_object_get(answer, "sessions"), i, sess) {
 		json_array_foreach(json_object_get(sess, "devices"), j, dev) {
-			char (*row)[TEXT_CELL];
+			const char *name = answer_string(dev, "export");
+			json_t *users = json_object_get(index, name);
 
-			if (strcmp(answer_string(dev, "export"), answer_string(ex, "name")))
-				continue;
-			row = add_export_row(t, ex, first);
-			text_safe(json_is_true(json_object_get(dev, "read_only")) ? "ro" :
-				  answer_string(dev, "access_mode"), row[COL_MODE], TEXT_CELL);
-			if (put_session(t, sess, dev, row) != HEALTH_DOWN)
-				put_export_state(t, ex, row);
-			first = false;
+			if (!users) {
+				users = json_array();
+				json_object_set_new(index, name, users);
+			}
+			json_array_append_new(users, json_pack("[O,O]", dev, sess));
 		}
 	}
-	if (first)
+	return index;
+}
+
+static void add_users(struct table *t, const json_t *ex)
+{
+	const json_t *users = json_object_get(t->users, answer_string(ex, "name"));
+	json_t *user;
+	size_t i;
+
+	json_array_foreach(users, i, user) {
+		const json_t *dev = json_array_get(user, 0), *sess = json_array_get(user, 1);
+		char (*row)[TEXT_CELL] = add_export_row(t, ex, !i);
+
+		text_safe(json_is_true(json_object_get(dev, "read_only")) ? "ro" :
+			  answer_string(dev, "access_mode"), row[COL_MODE], TEXT_CELL);
+		if (put_session(t, sess, dev, row) != HEALTH_DOWN)
+			put_export_state(t, ex, row);
+	}
+	if (!users)
 		put_export_state(t, ex, add_export_row(t, ex, true));
 }
 
@@ -159,8 +177,10 @@ void status_print(const json_t *before, const json_t *after)
 {
 	struct table t = {
 		.cells = calloc(count_rows(after) * NCOLUMNS, TEXT_CELL),
-		.before = before,
+		.before = answer_index(before, "exports", "name"),
 		.after = after,
+		.exports = answer_index(after, "exports", "name"),
+		.users = index_users(after),
 		.ns = answer_number(after, "now_ns") - answer_number(before, "now_ns"),
 	};
 	char (*row)[TEXT_CELL];
@@ -168,12 +188,12 @@ void status_print(const json_t *before, const json_t *after)
 	size_t i;
 
 	if (!t.cells)
-		return;
+		goto out;
 	row = add_row(&t);
 	for (unsigned col = 0; col < NCOLUMNS; col++)
 		snprintf(row[col], TEXT_CELL, "%s", heads[col]);
 	json_array_foreach(json_object_get(after, "exports"), i, ex) {
-		if (answer_export(after, answer_string(ex, "name")) == ex)
+		if (json_object_get(t.exports, answer_string(ex, "name")) == ex)
 			add_users(&t, ex);
 	}
 	json_array_foreach(json_object_get(after, "sessions"), i, sess) {
@@ -181,5 +201,9 @@ void status_print(const json_t *before, const json_t *after)
 			put_session(&t, sess, NULL, add_row(&t));
 	}
 	text_table((const char (*)[TEXT_CELL])t.cells, t.nrows, NCOLUMNS, COL_NUMBERS, 0);
+out:
+	json_decref(t.before);
+	json_decref(t.exports);
+	json_decref(t.users);
 	free(t.cells);
 }

@@ -13,8 +13,10 @@
 
 struct sample {				/* what top_rows_add() has */
 	struct top *top;
-	const json_t *before, *after;
-	uint64_t ns;			/* from @before to @after */
+	const json_t *after;
+	json_t *exports;		/* of @after by "name", as the next */
+	json_t *exports_before, *paths_before;	/* indexes of the answer before, rate.h */
+	uint64_t ns;			/* between the two answers */
 };
 
 /* ---- rows ---- */
@@ -35,19 +37,22 @@ static char *new_key(const struct sample *s, enum top_kind kind, const char *ses
 			session, name) < 0 ? NULL : key;
 }
 
+static int by_key(const void *a, const void *b)
+{
+	return strcmp(((const struct top_row *)a)->key, ((const struct top_row *)b)->key);
+}
+
 /* Take the samples of the last time. */
 static void row_take_old(const struct top *top, struct top_row *row)
 {
-	for (size_t i = 0; i < top->nold; i++) {
-		const struct top_row *old = &top->old[i];
+	const struct top_row *old = top->nold ?
+		bsearch(row, top->old, top->nold, sizeof(*old), by_key) : NULL;
 
-		if (strcmp(old->key, row->key))
-			continue;
-		row->n = old->n;
-		memcpy(row->iops, old->iops, sizeof(row->iops));
-		memcpy(row->p99_ns, old->p99_ns, sizeof(row->p99_ns));
+	if (!old)
 		return;
-	}
+	row->n = old->n;
+	memcpy(row->iops, old->iops, sizeof(row->iops));
+	memcpy(row->p99_ns, old->p99_ns, sizeof(row->p99_ns));
 }
 
 static void keep(double samples[TOP_KEPT], unsigned n, double value)
@@ -108,7 +113,7 @@ static void export_state(struct top_row *row, const json_t *answer, const json_t
 
 static bool add_export(struct sample *s, const json_t *ex)
 {
-	struct rate_sums sums = rate_export(s->before, ex);
+	struct rate_sums sums = rate_export(s->exports_before, ex);
 	struct top_row *row = row_add(s, TOP_EXPORT, "", answer_string(ex, "name"), &sums);
 
 	if (row)
@@ -129,8 +134,8 @@ static bool add_program(struct sample *s)
 	json_array_foreach(json_object_get(s->after, "exports"), i, ex) {
 		struct rate_sums one = { 0 };
 
-		if (answer_export(s->after, answer_string(ex, "name")) == ex)
-			one = rate_export(s->before, ex);
+		if (json_object_get(s->exports, answer_string(ex, "name")) == ex)
+			one = rate_export(s->exports_before, ex);
 		sums.count += one.count;
 		sums.bytes += one.bytes;
 		hist_add(&sums.latency, &one.latency, 1);
@@ -145,7 +150,7 @@ static bool add_program(struct sample *s)
 
 static bool add_session(struct sample *s, const json_t *sess)
 {
-	struct rate_sums sums = rate_session(s->before, sess);
+	struct rate_sums sums = rate_session(s->paths_before, sess);
 	struct top_row *row = row_add(s, TOP_SESSION, answer_string(sess, "uuid"),
 				      answer_string(sess, "name"), &sums);
 	const char *identity = json_string_value(json_object_get(sess, "identity"));
@@ -170,7 +175,7 @@ static const char *name_in_session(const json_t *sess, const json_t *path)
 
 static bool add_path(struct sample *s, const json_t *sess, const json_t *path)
 {
-	struct rate_sums sums = rate_path(s->before, sess, path);
+	struct rate_sums sums = rate_path(s->paths_before, sess, path);
 	const char *state = answer_string(path, "state");
 	struct top_row *row = row_add(s, TOP_PATH, answer_string(sess, "uuid"),
 				      name_in_session(sess, path), &sums);
@@ -206,6 +211,8 @@ void top_rows_begin(struct top *top)
 {
 	top->old = top->rows;
 	top->nold = top->n;
+	if (top->nold)
+		qsort(top->old, top->nold, sizeof(*top->old), by_key);
 	top->rows = NULL;
 	top->n = 0;
 	top->nprograms = 0;
@@ -213,7 +220,13 @@ void top_rows_begin(struct top *top)
 
 bool top_rows_add(struct top *top, const json_t *before, const json_t *after)
 {
-	struct sample s = { .top = top, .before = before, .after = after };
+	struct sample s = {
+		.top = top,
+		.after = after,
+		.exports = answer_index(after, "exports", "name"),
+		.exports_before = answer_index(before, "exports", "name"),
+		.paths_before = rate_index_paths(before),
+	};
 	json_t *ex;
 	size_t i;
 	bool ok;
@@ -222,10 +235,14 @@ bool top_rows_add(struct top *top, const json_t *before, const json_t *after)
 	s.ns = answer_number(after, "now_ns") - answer_number(before, "now_ns");
 	ok = add_program(&s);
 	json_array_foreach(json_object_get(after, "exports"), i, ex) {
-		if (answer_export(after, answer_string(ex, "name")) == ex)
+		if (json_object_get(s.exports, answer_string(ex, "name")) == ex)
 			ok = add_export(&s, ex) && ok;
 	}
-	return add_sessions(&s) && ok;
+	ok = add_sessions(&s) && ok;
+	json_decref(s.exports);
+	json_decref(s.exports_before);
+	json_decref(s.paths_before);
+	return ok;
 }
 
 void top_rows_end(struct top *top)

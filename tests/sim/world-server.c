@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "apply.h"
+#include "conf-priv.h"
 #include "export-ring.h"
 #include "exports.h"
 #include "sim-loop.h"
@@ -40,7 +41,6 @@ struct world_server {
 	struct export_life life;
 	struct apply apply;
 	struct srv_conf served;		/* conf, and the exports of the last plan */
-	struct conf_export exported[WORLD_EXPORTS_MAX];
 	char spec[256 + RNBD_NAME_MAX];
 	bool shared;
 	bool shut;
@@ -57,6 +57,23 @@ static const char *host_of(const struct world_server_conf *conf)
 	return conf && conf->host ? conf->host : "srv";
 }
 
+/* Give @conf the @n @exports, and none that it had. */
+static void conf_set_exports(struct srv_conf *conf, const struct conf_export *exports, unsigned n)
+{
+	char err[256];
+
+	conf->exports = NULL;
+	conf->nexports = 0;
+	conf->by_name = NULL;
+	for (unsigned i = 0; i < n; i++) {
+		CHECK(conf_add_export_of(conf, exports[i].spec, NULL, err, sizeof(err)) == 0);
+		conf->exports[i]->limits = exports[i].limits;
+		conf->exports[i]->allow = exports[i].allow;
+		conf->exports[i]->read_only = exports[i].read_only;
+		conf->exports[i]->priority = exports[i].priority;
+	}
+}
+
 static void export_init(struct world_server *s, const struct world_server_conf *conf,
 			struct sim_disk *d, struct export_state *state)
 {
@@ -70,10 +87,8 @@ static void export_init(struct world_server *s, const struct world_server_conf *
 	snprintf(s->spec, sizeof(s->spec), "%s=%s%s", name, conf->disk ? conf->disk : "disk0",
 		 conf->shared ? ",shared=yes" : "");
 	CHECK(exports_add(&s->exports, s->spec, err, sizeof(err)) == 0);
-	s->exported[0] = (struct conf_export){ .name = (char *)(uintptr_t)name, .spec = s->spec };
 	s->served = s->conf;
-	s->served.exports = s->exported;
-	s->served.nexports = 1;
+	conf_set_exports(&s->served, &(struct conf_export){ .spec = s->spec }, 1);
 	ex = s->ex = list_entry(s->exports.list.next, struct export, link);
 	atomic_store(&ex->store->state, state);
 	ex->direct = conf->direct || conf->shared;
@@ -155,6 +170,7 @@ static void server_unmake(struct world_server *s)
 		reactor_destroy(s->reactors[i]);
 	free(s->reactors);
 	exports_fini(&s->exports);
+	conf_free_exports(&s->served);
 }
 
 static bool unlocked(void *arg)
@@ -341,20 +357,16 @@ static int change_on(struct world *w, const char *host, const struct conf_export
 	struct srv_conf wanted = s->served;
 	struct plan plan;
 
-	assert(n <= WORLD_EXPORTS_MAX);
-	wanted.exports = (struct conf_export *)(uintptr_t)exports;
-	wanted.nexports = n;
+	conf_set_exports(&wanted, exports, n);
 	CHECK(plan_make(&plan, &s->served, &wanted) == 0);
 	CHECK(apply_run(&s->apply, &plan, &wanted, force, change_done, &c) == 0);
 	sim_leave(before);
 	CHECK(sim_run_until(change_is_done, &c, 1000));
 	plan_fini(&plan);
-	if (c.rc)
-		return c.rc;
-	if (n)
-		memcpy(s->exported, exports, n * sizeof(*exports));
-	s->served.nexports = n;
-	return 0;
+	conf_free_exports(c.rc ? &wanted : &s->served);
+	if (!c.rc)
+		s->served = wanted;
+	return c.rc;
 }
 
 int world_server_change(struct world *w, const struct conf_export *exports, unsigned n,

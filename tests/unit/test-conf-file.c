@@ -74,7 +74,7 @@ static const char *exports_of(const struct srv_conf *conf)
 	text[0] = '\0';
 	for (unsigned i = 0; i < conf->nexports; i++)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i ? " " : "",
-			 conf->exports[i].spec);
+			 conf->exports[i]->spec);
 	return text;
 }
 
@@ -395,7 +395,7 @@ Test(conf_file, ceph_image)
 
 	write_file("a.conf", "[export \"a\"]\npath=rbd:p/n/i\nid=gw\nluks=/k,1\nconf=/c\\d\n");
 	cr_assert_str_eq(parse(&conf, "", OPT_RUN), "");
-	cr_assert_str_eq(conf.exports[0].spec, "a=rbd:p/n/i,conf=/c\\\\d,id=gw,luks=/k\\,1");
+	cr_assert_str_eq(conf.exports[0]->spec, "a=rbd:p/n/i,conf=/c\\\\d,id=gw,luks=/k\\,1");
 	conf_fini(&conf);
 	write_file("a.conf", "[export \"a\"]\npath=rbd:p\n[export \"b\"]\npath=/b\nluks=gw\n"
 		   "[export \"c\"]\npath=rbd:p/i@s\n[export \"d\"]\npath=rbd:p/i\nidd=a\n");

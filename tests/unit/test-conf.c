@@ -93,8 +93,8 @@ Test(conf, defaults)
 	cr_assert_str_eq(fab_addr_format(&conf.listeners[1].addr, addr, sizeof(addr)),
 			 "[::1]:1234");
 	cr_assert_eq(conf.nexports, 1);
-	cr_assert_str_eq(conf.exports[0].spec, spec);
-	cr_assert_eq(conf_export_find(&conf, "disk"), &conf.exports[0]);
+	cr_assert_str_eq(conf.exports[0]->spec, spec);
+	cr_assert_eq(conf_export_find(&conf, "disk"), conf.exports[0]);
 	cr_assert_eq(conf.invalidate, SRV_INVALIDATE_AUTO);
 	cr_assert_eq(conf.nallow, 0);
 	cr_assert_eq(conf.queue_depth, 128);
@@ -171,7 +171,7 @@ Test(conf, name)
 
 		parse_ok(&conf, c->args);
 		cr_assert_str_eq(conf.name, c->name, "%s", c->args);
-		conf_del_export(&conf, conf.exports[0].name);
+		conf_del_export(&conf, conf.exports[0]->name);
 		cr_assert_str_eq(conf.name, c->name, "%s", c->args);
 		conf_fini(&conf);
 	}
@@ -619,7 +619,7 @@ Test(conf, options_on_a_line)
 
 		cr_assert_eq(conf_add_export(&conf, c->spec, err, sizeof(err)), 0, "%s: %s",
 			     c->spec, err);
-		ex = &conf.exports[0];
+		ex = conf.exports[0];
 		cr_assert_str_eq(ex->spec, c->left);
 		cr_assert_str_eq(list_text(&ex->allow), c->allow);
 		cr_assert_str_eq(conf_priority_text(ex->priority, priority), c->priority);
@@ -648,7 +648,7 @@ Test(conf, flags_of_a_line_have_no_number)
 			strcat(line, ",direct");
 		strcat(line, ",readonly");
 		cr_assert_eq(conf_add_export(&conf, line, err, sizeof(err)), 0, "%s", err);
-		cr_assert_str_eq(conf.exports[0].spec, "a=/a,readonly,direct", "%u flags", *n);
+		cr_assert_str_eq(conf.exports[0]->spec, "a=/a,readonly,direct", "%u flags", *n);
 		cr_assert_eq(conf_del_export(&conf, "a"), 0);
 	}
 	conf_fini(&conf);

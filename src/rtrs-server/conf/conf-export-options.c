@@ -279,7 +279,7 @@ int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t l
 	if (!rc)
 		rc = conf_add_export_of(conf, copy, NULL, err, len);
 	if (!rc)
-		conf_export_take(&conf->exports[conf->nexports - 1], &words.lines);
+		conf_export_take(conf->exports[conf->nexports - 1], &words.lines);
 	free(copy);
 	return rc;
 }
@@ -327,7 +327,7 @@ static char *name_end(char *text)
 int conf_export_options_set(struct srv_conf *conf, const char *text, char *err, size_t len)
 {
 	char *copy = strdup(text), *words = copy ? name_end(copy) : NULL;
-	const struct conf_export *ex;
+	struct conf_export *ex;
 	int rc = -EINVAL;
 
 	if (!copy) {
@@ -342,7 +342,7 @@ int conf_export_options_set(struct srv_conf *conf, const char *text, char *err, 
 	*words++ = '\0';
 	ex = conf_export_find(conf, copy);
 	if (ex) {
-		rc = set_options(&conf->exports[ex - conf->exports], words, err, len);
+		rc = set_options(ex, words, err, len);
 	} else {
 		snprintf(err, len, "there is no export '%s'", copy);
 		rc = -ENOENT;

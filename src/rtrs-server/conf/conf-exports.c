@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The list of exports of a configuration, which the configuration owns. */
+/* The list of exports of a configuration, and the list's index of names; the configuration owns
+ * both. */
 #include <config.h>
 
 #include <errno.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,13 +22,16 @@ void *conf_grow_array(void *array, unsigned n, size_t size, char *why, size_t le
 	return all;
 }
 
-const struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name)
+static int by_text(const void *a, const void *b)
 {
-	for (unsigned i = 0; i < conf->nexports; i++) {
-		if (!strcmp(conf->exports[i].name, name))
-			return &conf->exports[i];
-	}
-	return NULL;
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name)
+{
+	char **const *found = tfind(&name, &conf->by_name, by_text);
+
+	return found ? container_of(*found, struct conf_export, name) : NULL;
 }
 
 static void conf_export_free(struct conf_export *ex)
@@ -34,14 +39,10 @@ static void conf_export_free(struct conf_export *ex)
 	free(ex->name);
 	free(ex->spec);
 	free(ex->where);
+	free(ex);
 }
 
 /* ---- one form of each line ---- */
-
-static int by_flag(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
 
 /* The comma at @text or behind that no '\' stands before; the end: none. */
 static char *next_comma(char *text)
@@ -79,7 +80,7 @@ static bool write_flags(char *at, char *out)
 		else if (*flag)
 			flags[n++] = flag;
 	}
-	qsort(flags, n, sizeof(*flags), by_flag);
+	qsort(flags, n, sizeof(*flags), by_text);
 	for (unsigned i = 0; i < n; i++) {
 		if (!i || strcmp(flags[i], flags[i - 1]))
 			out = stpcpy(stpcpy(out, ","), flags[i]);
@@ -108,17 +109,44 @@ static char *spec_copy(const char *spec)
 
 /* ---- the list ---- */
 
-/* @ex has copies of @spec, a line that has a name, and of @where.  0 or -ENOMEM. */
-static int conf_export_copy(struct conf_export *ex, const char *spec, const char *where)
+/* An export with copies of @spec, a line that has a name, and of @where.  NULL: no memory. */
+static struct conf_export *conf_export_new(const char *spec, const char *where)
 {
-	*ex = (struct conf_export){
-		.name = strndup(spec, strcspn(spec, "=")), .spec = spec_copy(spec),
-		.where = where ? strdup(where) : NULL,
-	};
+	struct conf_export *ex = calloc(1, sizeof(*ex));
+
+	if (!ex)
+		return NULL;
+	ex->name = strndup(spec, strcspn(spec, "="));
+	ex->spec = spec_copy(spec);
+	ex->where = where ? strdup(where) : NULL;
 	if (ex->name && ex->spec && (ex->where || !where))
-		return 0;
+		return ex;
 	conf_export_free(ex);
-	return -ENOMEM;
+	return NULL;
+}
+
+/* Make room for another export: twice as much, so that the array is seldom copied. */
+static bool grow(struct srv_conf *conf)
+{
+	struct conf_export **all;
+
+	if (conf->nexports & (conf->nexports - 1))
+		return true;
+	all = reallocarray(conf->exports, MAX(2 * conf->nexports, 1u), sizeof(*all));
+	if (all)
+		conf->exports = all;
+	return all;
+}
+
+/* Add @ex to @conf if no other one has its name.  The export of that name, which is @ex or the
+ * other one; NULL: no memory. */
+static struct conf_export *put(struct srv_conf *conf, struct conf_export *ex)
+{
+	char **const *found = grow(conf) ? tsearch(&ex->name, &conf->by_name, by_text) : NULL;
+
+	if (found && *found == &ex->name)
+		conf->exports[conf->nexports++] = ex;
+	return found ? container_of(*found, struct conf_export, name) : NULL;
 }
 
 /* Refuse a second export of the name of @old. */
@@ -132,72 +160,76 @@ static int conf_given_twice(const struct conf_export *old, char *err, size_t len
 int conf_add_export_of(struct srv_conf *conf, const char *spec, const char *where, char *err,
 		       size_t len)
 {
-	const struct conf_export *old;
-	struct conf_export *ex, *all;
+	struct conf_export *ex, *has;
 	struct exports none;
 	int rc;
 
-	all = conf_grow_array(conf->exports, conf->nexports, sizeof(*all), err, len);
-	if (!all)
-		return -ENOMEM;
-	conf->exports = all;
 	exports_init(&none, 0);
 	rc = exports_check(&none, spec, err, len);
 	if (rc)
 		return rc;
-	ex = &all[conf->nexports];
-	if (conf_export_copy(ex, spec, where)) {
+	ex = conf_export_new(spec, where);
+	has = ex ? put(conf, ex) : NULL;
+	if (ex && has == ex)
+		return 0;
+	if (has) {
+		rc = conf_given_twice(has, err, len);
+	} else {
 		snprintf(err, len, "out of memory");
-		return -ENOMEM;
+		rc = -ENOMEM;
 	}
-	old = conf_export_find(conf, ex->name);
-	if (old) {
-		rc = conf_given_twice(old, err, len);
+	if (ex)
 		conf_export_free(ex);
-		return rc;
-	}
-	conf->nexports++;
-	return 0;
+	return rc;
 }
 
 int conf_del_export(struct srv_conf *conf, const char *name)
 {
+	struct conf_export *ex = conf_export_find(conf, name);
 	unsigned i = 0;
 
-	while (i < conf->nexports && strcmp(conf->exports[i].name, name))
-		i++;
-	if (i == conf->nexports)
+	if (!ex)
 		return -ENOENT;
-	conf_export_free(&conf->exports[i]);
+	while (conf->exports[i] != ex)
+		i++;
+	tdelete(&ex->name, &conf->by_name, by_text);
+	conf_export_free(ex);
 	conf->nexports--;
-	memmove(&conf->exports[i], &conf->exports[i + 1],
-		(conf->nexports - i) * sizeof(*conf->exports));
+	memmove(&conf->exports[i], &conf->exports[i + 1], (conf->nexports - i) * sizeof(ex));
 	return 0;
 }
 
 int conf_copy_exports(struct srv_conf *copy, const struct srv_conf *conf)
 {
-	copy->exports = calloc(conf->nexports + 1, sizeof(*copy->exports));
-	if (!copy->exports)
-		return -ENOMEM;
 	for (unsigned i = 0; i < conf->nexports; i++) {
-		const struct conf_export *ex = &conf->exports[i];
+		const struct conf_export *ex = conf->exports[i];
+		struct conf_export *own = conf_export_new(ex->spec, ex->where);
 
-		if (conf_export_copy(&copy->exports[i], ex->spec, ex->where))
+		if (!own)
 			return -ENOMEM;
-		copy->exports[i].limits = ex->limits;
-		copy->exports[i].allow = ex->allow;
-		copy->exports[i].read_only = ex->read_only;
-		copy->exports[i].priority = ex->priority;
-		copy->nexports++;
+		own->limits = ex->limits;
+		own->allow = ex->allow;
+		own->read_only = ex->read_only;
+		own->priority = ex->priority;
+		if (!put(copy, own)) {
+			conf_export_free(own);
+			return -ENOMEM;
+		}
 	}
 	return 0;
 }
 
+static void nothing(void *name)
+{
+	(void)name;
+}
+
 void conf_free_exports(struct srv_conf *conf)
 {
+	tdestroy(conf->by_name, nothing);
+	conf->by_name = NULL;
 	for (unsigned i = 0; i < conf->nexports; i++)
-		conf_export_free(&conf->exports[i]);
+		conf_export_free(conf->exports[i]);
 	free(conf->exports);
 	conf->exports = NULL;
 	conf->nexports = 0;

@@ -86,7 +86,7 @@ static bool end_export(void *arg, const char *where, char *why, size_t len)
 	spec_of(s, spec);
 	if (conf_add_export_of(s->conf, spec, where, why, len))
 		return false;
-	conf_export_take(&s->conf->exports[s->conf->nexports - 1], &s->lines);
+	conf_export_take(s->conf->exports[s->conf->nexports - 1], &s->lines);
 	return true;
 }
 

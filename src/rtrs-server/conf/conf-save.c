@@ -57,7 +57,7 @@ static const struct conf_export *given(const struct save *s, const struct conf_e
 static void report_given(const struct save *s)
 {
 	for (unsigned i = 0; i < s->now->nexports; i++) {
-		const struct conf_export *ex = &s->now->exports[i], *other = given(s, ex);
+		const struct conf_export *ex = s->now->exports[i], *other = given(s, ex);
 
 		if (!other || same_export(other, ex))
 			continue;
@@ -70,7 +70,7 @@ static void report_given(const struct save *s)
 static void report_gone(const struct save *s)
 {
 	for (unsigned i = 0; i < s->files->nexports; i++) {
-		const struct conf_export *ex = &s->files->exports[i];
+		const struct conf_export *ex = s->files->exports[i];
 
 		if (!is_ours(s, ex) && !conf_export_find(s->now, ex->name))
 			fprintf(s->report, "%s comes back: it is still %s%s\n", ex->name,
@@ -154,7 +154,7 @@ static unsigned write_exports(const struct save *s, FILE *out)
 
 	fprintf(out, "# Written by \"rtrsctl save\", which replaces this file as a whole.\n");
 	for (unsigned i = 0; i < s->now->nexports; i++) {
-		const struct conf_export *ex = &s->now->exports[i];
+		const struct conf_export *ex = s->now->exports[i];
 
 		if (given(s, ex))
 			continue;
@@ -179,7 +179,7 @@ static int check_new(const struct save *s)
 	if (conf_file_read(&back, s->new_path, errors))
 		rc = -EINVAL;
 	for (unsigned i = 0; i < s->now->nexports && !rc; i++) {
-		const struct conf_export *ex = &s->now->exports[i];
+		const struct conf_export *ex = s->now->exports[i];
 		const struct conf_export *is = conf_export_find(&back, ex->name);
 
 		if (given(s, ex) || (is && same_export(is, ex)))

@@ -180,7 +180,7 @@ static enum opt_result add_line(struct srv_conf *conf, int argc, char **argv, ui
 		rc = add_exports(conf, argc - first, argv + first, err, len);
 	if (rc == OPT_RUN && !*conf->name)
 		snprintf(conf->name, sizeof(conf->name), "%s",
-			 conf->nexports ? conf->exports[0].name : "rtrs-server");
+			 conf->nexports ? conf->exports[0]->name : "rtrs-server");
 	return rc;
 }
 
@@ -235,6 +235,7 @@ int conf_copy(struct srv_conf *copy, const struct srv_conf *conf)
 	*copy = *conf;
 	copy->exports = NULL;
 	copy->nexports = 0;
+	copy->by_name = NULL;
 	copy->texts = (struct opt_texts){ 0 };
 	if (copy_array(&copy->listeners, conf->listeners,
 		       conf->nlisteners * sizeof(*conf->listeners)) &&
@@ -249,6 +250,7 @@ void conf_adopt(struct srv_conf *conf, struct srv_conf *wanted)
 {
 	SWAP(conf->exports, wanted->exports);
 	SWAP(conf->nexports, wanted->nexports);
+	SWAP(conf->by_name, wanted->by_name);
 	SWAP(conf->listeners, wanted->listeners);
 	SWAP(conf->nlisteners, wanted->nlisteners);
 	SWAP(conf->allow, wanted->allow);

@@ -71,8 +71,9 @@ struct srv_conf {
 	struct conf_listener *listeners;	/* in the order of --listen; of a name in the
 						 * resolver's */
 	unsigned nlisteners;
-	struct conf_export *exports;
+	struct conf_export **exports;	/* in the order of files and command line */
 	unsigned nexports;
+	void *by_name;			/* of @exports, their names: tsearch(3) */
 
 	struct fab_tls_conf tls;
 	struct auth_conf auth;
@@ -158,7 +159,7 @@ enum auth_mode conf_listener_auth(const struct srv_conf *conf, const struct fab_
 /* True if a listener of both asks clients otherwise in @b than in @a. */
 bool conf_listeners_ask_otherwise(const struct srv_conf *a, const struct srv_conf *b);
 /* The export of @conf named @name, or NULL. */
-const struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name);
+struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name);
 /* Add the export that @spec says, "NAME=PATH[,FLAG|,KEY=VALUE]...", which need not exist.  A
  * word behind "allow=" that has a '.' or ':' is a further rule.  0, or -errno with one line in
  * @err. */

@@ -26,7 +26,7 @@ static void compare_exports(struct plan *plan, enum plan_what what, const struct
 			    const struct srv_conf *other)
 {
 	for (unsigned i = 0; of && i < of->nexports; i++) {
-		const struct conf_export *ex = &of->exports[i];
+		const struct conf_export *ex = of->exports[i];
 
 		if (!has_export(other, ex))
 			plan_add_step(plan, (struct plan_step){ .what = what, .name = ex->name,
@@ -50,7 +50,7 @@ static void compare_settings(struct plan *plan, const struct srv_conf *now,
 	static const struct conf_export none;
 
 	for (unsigned i = 0; i < wanted->nexports; i++) {
-		const struct conf_export *ex = &wanted->exports[i];
+		const struct conf_export *ex = wanted->exports[i];
 		const struct conf_export *was = has_export(now, ex) ?
 			conf_export_find(now, ex->name) : &none;
 
