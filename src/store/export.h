@@ -143,6 +143,10 @@ struct store_driver {
 	/* True if claim() has found that this server has the lock of @store, from before its start,
 	 * and may not give it back yet.  NULL: never.  Control thread. */
 	bool (*keeps)(const struct store *store);
+	/* Look whether this server still has the lock that take() took.  0: yes, or the engine does
+	 * not tell; -ESHUTDOWN: another server has broken the lock.  On the worker of the store.
+	 * NULL: the driver calls store_lead_lost() by itself. */
+	int (*owns)(struct export *ex);
 	/* Open the storage anew, after another server has broken the lock; no request is under way.
 	 * 0, or -errno with words in @why. */
 	int (*renew)(struct export *ex, char *why, size_t len);

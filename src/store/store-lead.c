@@ -38,7 +38,7 @@ static uint64_t may_break_ms(const struct store_lead *lead)
 	return lead->breaking ? 0 : lead->may_break_ms;
 }
 
-/* Thread of the worker, as the next two. */
+/* Thread of the worker, as the next three. */
 static void take_work(struct worker_job *job)
 {
 	struct store_lead *lead = container_of(job, struct store_lead, job);
@@ -56,6 +56,13 @@ static void yield_work(struct worker_job *job)
 	struct store_lead *lead = container_of(job, struct store_lead, job);
 
 	lead->rc = lead->ex->driver->yield(lead->ex);
+}
+
+static void look_work(struct worker_job *job)
+{
+	struct store_lead *lead = container_of(job, struct store_lead, job);
+
+	lead->rc = lead->ex->driver->owns(lead->ex);
 }
 
 static void renew_work(struct worker_job *job)
@@ -108,6 +115,7 @@ static void wish_next(struct store_lead *lead)
 		lead_event(lead, STORE_LEAD_EV_WANTED);
 		break;
 	case STORE_LEAD_OWNER:
+	case STORE_LEAD_LOOKING:
 		wish_ended(lead, -EALREADY, "this server has the lock");
 		break;
 	case STORE_LEAD_AGAIN:
@@ -181,6 +189,13 @@ static void yield_done(struct worker_job *job)
 		    STORE_LEAD_EV_LOST_UNSEEN : STORE_LEAD_EV_YIELDED);
 }
 
+static void look_done(struct worker_job *job)
+{
+	struct store_lead *lead = container_of(job, struct store_lead, job);
+
+	ended(lead, lead->rc == -ESHUTDOWN ? STORE_LEAD_EV_LOST_UNSEEN : STORE_LEAD_EV_OURS);
+}
+
 static void renew_done(struct worker_job *job)
 {
 	struct store_lead *lead = container_of(job, struct store_lead, job);
@@ -195,7 +210,21 @@ static void take_lock(void *object)
 	begin(object, take_work, take_done);
 }
 
-static void tell_owner(void *object)
+static void look_whether_ours(void *object)
+{
+	begin(object, look_work, look_done);
+}
+
+static void owner_looks_later(void *object)
+{
+	struct store_lead *lead = object;
+
+	if (lead->ex->driver->owns && !leads_of(lead)->ended)
+		loop_timer_set(leads_of(lead)->loop, &lead->timer,
+			       clock_now_ms() + STORE_LEAD_LOOK_MS);
+}
+
+static void begin_as_owner(void *object)
 {
 	struct store_lead *lead = object;
 	const char *colon = *lead->why ? ": " : "";
@@ -206,6 +235,7 @@ static void tell_owner(void *object)
 			  "server%s%s", lead->force ? ", by force," : "", colon, lead->why);
 	else
 		log_info(lead->ex->name, "this server writes the store now%s%s", colon, lead->why);
+	owner_looks_later(lead);
 }
 
 static void tell_refused(void *object)
@@ -218,7 +248,10 @@ static void tell_refused(void *object)
 
 static void give_lock_back(void *object)
 {
-	begin(object, yield_work, yield_done);
+	struct store_lead *lead = object;
+
+	loop_timer_cancel(&lead->timer);
+	begin(lead, yield_work, yield_done);
 }
 
 static void tell_standby(void *object)
@@ -261,6 +294,7 @@ static void lose_clients(void *object)
 {
 	struct store_lead *lead = object;
 
+	loop_timer_cancel(&lead->timer);
 	count_loss(lead);
 	tell_loss(lead);
 	leads_of(lead)->fenced(lead->all, lead->store);
@@ -291,8 +325,10 @@ static void try_later(void *object)
 
 static const struct fsm_row rows[] = {
 	ROW(IN(STANDBY), WANTED, TAKING, take_lock),
-	ROW(IN(TAKING), TAKEN, OWNER, tell_owner),
+	ROW(IN(TAKING), TAKEN, OWNER, begin_as_owner),
 	ROW(IN(TAKING), REFUSED, STANDBY, tell_refused),
+	ROW(IN(OWNER), TIMER, LOOKING, look_whether_ours),
+	ROW(IN(LOOKING), OURS, OWNER, owner_looks_later),
 	ROW(IN(OWNER), NO_WRITER, YIELDING, give_lock_back),
 	ROW(IN(YIELDING), YIELDED, STANDBY, tell_standby),
 	ROW(IN(YIELDING), KEPT, KEEPING, look_later),
@@ -301,7 +337,7 @@ static const struct fsm_row rows[] = {
 	ROW(IN(KEEPING), WANTED, TAKING, take_lock_again),
 
 	ROW(IN(OWNER) | IN(STANDBY) | IN(KEEPING), LOST, FENCED, lose_clients),
-	ROW(IN(TAKING) | IN(YIELDING), LOST_UNSEEN, FENCED, lose_clients),
+	ROW(IN(TAKING) | IN(YIELDING) | IN(LOOKING), LOST_UNSEEN, FENCED, lose_clients),
 	ROW(IN(FENCED), UNUSED, RENEWING, open_anew),
 	ROW(IN(RENEWING), RENEWED, STANDBY, NULL),
 	ROW(IN(RENEWING), FAILED, AGAIN, try_later),
@@ -313,18 +349,18 @@ static const struct fsm_row rows[] = {
 
 	STAY(ALL & ~(IN(STANDBY) | IN(KEEPING)), WANTED),
 	STAY(ALL & ~IN(OWNER), NO_WRITER),
-	/* In TAKING and YIELDING the worker ends first, and finds the same. */
+	/* In TAKING, LOOKING and YIELDING the worker ends first, and finds the same. */
 	STAY(ALL & ~(IN(OWNER) | IN(STANDBY) | IN(KEEPING) | IN(NAMELESS)), LOST),
 	STAY(ALL & ~IN(FENCED), UNUSED),
 };
 
 static const char *const states[STORE_LEAD_NSTATES] = {
-	"standby", "taking", "owner", "yielding", "keeping", "fenced", "renewing", "again",
-	"nameless",
+	"standby", "taking", "owner", "looking", "yielding", "keeping", "fenced", "renewing",
+	"again", "nameless",
 };
 
 static const char *const events[STORE_LEAD_NEVENTS] = {
-	"wanted", "taken", "refused", "no writer", "yielded", "kept", "found", "lost",
+	"wanted", "taken", "ours", "refused", "no writer", "yielded", "kept", "found", "lost",
 	"lost unseen", "unused", "renewed", "failed", "timer", "left", "joined",
 };
 
@@ -436,7 +472,7 @@ bool store_lead_is_owner(const struct store *store)
 {
 	unsigned state = store->lead ? atomic_load(&store->lead->state) : STORE_LEAD_OWNER;
 
-	return 1u << state & (IN(OWNER) | IN(NAMELESS));
+	return 1u << state & (IN(OWNER) | IN(LOOKING) | IN(NAMELESS));
 }
 
 const char *store_lead_word(const struct store *store)
@@ -450,7 +486,7 @@ bool store_lead_lets(const struct export *ex, enum rnbd_access_mode mode)
 	unsigned state = lead ? atomic_load(&lead->state) : STORE_LEAD_OWNER;
 
 	if (mode != RNBD_ACCESS_RO)
-		return state == STORE_LEAD_OWNER;
+		return 1u << state & (IN(OWNER) | IN(LOOKING));
 	return state < STORE_LEAD_FENCED || ex != lead->ex;
 }
 

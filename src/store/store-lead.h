@@ -7,9 +7,11 @@
  * STORE_LEAD_PATIENCE_MS to give it back.  An engine that fences only as long as the lock is held
  * keeps the lock until the other server has asked for it (store_driver.yield).
  *
- * A server that lost the lock to another server cannot know before its next request to the storage
- * fails.  It answers none of its requests then, fails the paths of all clients that have the store
- * open, opens the store anew, and stands by.
+ * A server that lost the lock to another server learns of it when a request to the storage fails,
+ * and in any case within a few seconds: clients that only read, or have no request, would go on
+ * with what the next owner writes.  The engine tells (store-rbd-lost.h), or the server looks
+ * (store_driver.owns).  It answers no request any more then, fails the paths of all clients that
+ * have the store open, opens the store anew, and stands by.
  *
  * Two clients that see one server each could break the lock in turns.  So a server that lost the
  * lock STORE_LEAD_BREAKS times may break it once in STORE_LEAD_BREAK_MS, and waits in between.  A
@@ -40,7 +42,9 @@ struct store;
 enum store_lead_state {
 	STORE_LEAD_STANDBY,
 	STORE_LEAD_TAKING,		/* the worker waits for the lock, or breaks it */
-	STORE_LEAD_OWNER,
+	STORE_LEAD_OWNER,		/* a timer looks */
+	STORE_LEAD_LOOKING,		/* as the owner; the worker looks whether this server still
+					 * has the lock */
 	STORE_LEAD_YIELDING,		/* the worker gives the lock back */
 	STORE_LEAD_KEEPING,		/* nobody writes, and the lock stays until another server
 					 * asks for it; a timer looks */
@@ -55,6 +59,7 @@ enum store_lead_state {
 enum store_lead_event {
 	STORE_LEAD_EV_WANTED,		/* a client opens the store for writing */
 	STORE_LEAD_EV_TAKEN,
+	STORE_LEAD_EV_OURS,		/* this server still has the lock, or nothing is known */
 	STORE_LEAD_EV_REFUSED,		/* the other server keeps the lock: lead->error */
 	STORE_LEAD_EV_NO_WRITER,	/* the last writer has closed the store */
 	STORE_LEAD_EV_YIELDED,
@@ -104,6 +109,8 @@ struct store_lead {
 
 /* How often a server that keeps the lock without a writer looks whether another one asks. */
 #define STORE_LEAD_KEEP_MS 400u
+/* How often an owner looks whether it is one (store_driver.owns). */
+#define STORE_LEAD_LOOK_MS 5000u
 
 /* Make @store shared, which is written under the name @ex.  A store that has had such a name has
  * its lead.  0 or -ENOMEM. */

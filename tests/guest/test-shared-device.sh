@@ -138,3 +138,25 @@ wait_until "a free device" is_free
 [ "$(md5sum <"$tmp/disk.img")" = "$sum" ]
 start_client
 nbdsh -u "$(at disk)" -c 'h.pwrite(b"2" * 4096, 0)'
+
+echo "an owner whose client has no request, or reads, learns that the device is another one's"
+nbdsh -u "$(at disk)" -c - <<-PY &
+	import os, time
+	assert h.pread(4096, 0) == b"2" * 4096
+	open("$tmp/opened", "w").close()
+	while not os.path.exists("$tmp/taken"):
+	    time.sleep(0.01)
+	assert h.pread(4096, 0) == b"3" * 4096
+	h.pwrite(b"4" * 4096, 4096)
+PY
+client=$!
+wait_until "the open" test -e "$tmp/opened"
+at=$(owner) on=$(other_than "$at")
+fences() { grep -c "disk: another server has taken the store over" "${log[$at]}" || true; }
+before=$(fences)
+fenced_again() { [ "$(fences)" -gt "$before" ]; }
+"$top_builddir/rtrsctl" --socket "$tmp/$on.ctl" --force export break disk
+wait_until "the end of server $at as owner, without a request" fenced_again
+"$host" "${disk[$on]}" 1 write "$(printf %d "'3")" 0
+: >"$tmp/taken"
+expect_exit $client 0

@@ -10,9 +10,10 @@
 static const struct fsm *const f = &store_lead_fsm;
 
 /* States in which the worker has a job, and the events that end the job. */
-static const unsigned works = STATE(TAKING) | STATE(YIELDING) | STATE(RENEWING);
+static const unsigned works = STATE(TAKING) | STATE(YIELDING) | STATE(RENEWING) |
+	STATE(LOOKING);
 static const unsigned ends = EVENT(TAKEN) | EVENT(REFUSED) | EVENT(YIELDED) | EVENT(KEPT) |
-	EVENT(LOST_UNSEEN) | EVENT(RENEWED) | EVENT(FAILED);
+	EVENT(LOST_UNSEEN) | EVENT(RENEWED) | EVENT(FAILED) | EVENT(OURS);
 
 Test(lead_fsm, rules)
 {
@@ -42,7 +43,8 @@ Test(lead_fsm, an_owner_has_taken_the_lock)
 	for (unsigned s = 0; s < f->nstates; s++) {
 		for (unsigned e = 0; e < f->nevents; e++) {
 			if (fsm_next(f, s, e) == STORE_LEAD_OWNER && s != STORE_LEAD_OWNER)
-				cr_assert(s == STORE_LEAD_TAKING && e == STORE_LEAD_EV_TAKEN);
+				cr_assert((s == STORE_LEAD_TAKING && e == STORE_LEAD_EV_TAKEN) ||
+					  (s == STORE_LEAD_LOOKING && e == STORE_LEAD_EV_OURS));
 		}
 	}
 }
@@ -76,4 +78,7 @@ Test(lead_fsm, a_late_failure_is_taken_in_each_state)
 	for (unsigned s = 0; s < f->nstates; s++)
 		cr_assert(fsm_row(f, s, STORE_LEAD_EV_LOST), "%s", f->states[s]);
 	cr_assert_eq(fsm_next(f, STORE_LEAD_OWNER, STORE_LEAD_EV_LOST), STORE_LEAD_FENCED);
+	cr_assert_eq(fsm_next(f, STORE_LEAD_OWNER, STORE_LEAD_EV_TIMER), STORE_LEAD_LOOKING);
+	cr_assert_eq(fsm_next(f, STORE_LEAD_LOOKING, STORE_LEAD_EV_LOST_UNSEEN),
+		     STORE_LEAD_FENCED);
 }

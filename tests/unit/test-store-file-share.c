@@ -106,6 +106,8 @@ Test(store_file_share, an_owner_has_its_time)
 	cr_assert_eq(dev.holder, B);
 	cr_assert_eq(dev.aborts, 1);
 	cr_assert_eq(dev.keys[A], 0);
+	cr_assert_eq(store_file_share_owns(&hosts[B].f.ex), 0);
+	cr_assert_eq(store_file_share_owns(&hosts[A].f.ex), -ESHUTDOWN);
 	cr_assert_eq(yield(A), -ESHUTDOWN);
 }
 

@@ -194,12 +194,13 @@ void store_file_lock_drop(const struct exports *e, const struct store *store,
 int store_file_share_check(struct export *ex, char *why, size_t len);
 /* Behind the claim of @ex: register this host.  0, or -errno with one line in @err. */
 int store_file_share_begin(struct export *ex, char *err, size_t errlen);
-/* store_driver.keeps, take, forget, yield and renew. */
+/* store_driver.keeps, take, forget, yield, owns and renew. */
 bool store_file_share_keeps(const struct store *store);
 int store_file_share_take(struct export *ex, uint64_t may_break_ms, uint64_t since_ms, char *why,
 			  size_t len);
 int store_file_share_forget(struct export *ex, char *why, size_t len);
 int store_file_share_yield(struct export *ex);
+int store_file_share_owns(struct export *ex);
 int store_file_share_renew(struct export *ex, char *why, size_t len);
 /* Give the reservation of @store back, if another host can have it; nothing is in flight. */
 void store_file_share_end(struct store *store);

@@ -206,16 +206,33 @@ int store_file_share_forget(struct export *ex, char *why, size_t len)
 	return rc;
 }
 
+/* As store_driver.owns, with the words of the device in @why. */
+static int look_ours(const struct store_file_pr *pr, struct store_file_pr_view *view, char *why,
+		     size_t len)
+{
+	int rc = store_file_pr_look(pr, view, why, len);
+
+	return !rc && view->owner != STORE_FILE_PR_OURS ? -ESHUTDOWN : rc;
+}
+
 int store_file_share_yield(struct export *ex)
 {
 	struct store_file_pr pr = device_of(store_file_all(ex->store));
 	struct store_file_pr_view view;
 	char why[256];
-	int rc = store_file_pr_look(&pr, &view, why, sizeof(why));
+	int rc = look_ours(&pr, &view, why, sizeof(why));
 
-	if (!rc && view.owner != STORE_FILE_PR_OURS)
-		rc = -ESHUTDOWN;
 	return rc ? rc : keep_or_release(&pr, &view, why, sizeof(why));
+}
+
+/* The device refuses the writes of a fenced host alone: READs and FLUSHes would go on. */
+int store_file_share_owns(struct export *ex)
+{
+	struct store_file_pr pr = device_of(store_file_all(ex->store));
+	struct store_file_pr_view view;
+	char why[256];
+
+	return look_ours(&pr, &view, why, sizeof(why)) == -ESHUTDOWN ? -ESHUTDOWN : 0;
 }
 
 int store_file_share_renew(struct export *ex, char *why, size_t len)

@@ -432,6 +432,7 @@ const struct store_driver store_file_driver = {
 	.take = store_file_share_take,
 	.forget = store_file_share_forget,
 	.yield = store_file_share_yield,
+	.owns = store_file_share_owns,
 	.keeps = store_file_share_keeps,
 	.renew = store_file_share_renew,
 	.close = file_close,
