@@ -38,8 +38,8 @@ cost_of_many=$n
 [ "$(grep -c '^+disk' "$tmp/out")" = "$many" ] || fail "exports are missing"
 grows_as_many "--check"
 
-# A program on the socket $1 whose answers have $2 exports and as many sessions, each with a path and
-# an open export; $3 is there when the program listens.
+# A program on the socket $1 whose answers have $2 exports and as many sessions, each with a path
+# and an open export; $3 is there when the program listens.
 cat >"$tmp/program.py" <<'END'
 import json, socket, sys
 path, n, ready = sys.argv[1], int(sys.argv[2]), sys.argv[3]
