@@ -64,6 +64,13 @@ modprobe null_blk nr_devices=1 gb=1
 refused 'shared=yes: ' "d=/dev/nullb0,shared=yes"
 modprobe -r null_blk
 
+echo "two ways to one disk in one server"
+start_server --listen tcp://127.0.0.1:0 --state-dir "$tmp/two.state" --control "$tmp/two.ctl" \
+	"x=${disk[a]}" "z=${flushed[a]}" "y=${disk[b]}"
+grep -F "y: '${disk[b]}' and '${disk[a]}' of export 'x' are one disk" "$server_log"
+[ "$(grep -c 'are one disk' "$server_log")" = 1 ]
+stop_server "$server_pid"
+
 serve a
 serve b
 start_client

@@ -107,6 +107,21 @@ uint64_t store_file_ident(const struct store_file *f)
 	return f->is_block ? ident_block(&f->ex) : ident_regular(f);
 }
 
+/* Two paths of multipath to one disk are two devices to the kernel, and two stores here: nothing
+ * keeps a write on one from a write on the other.  Only their number (read_wwid()) tells. */
+static void warn_of_two_ways(const struct export *ex, const struct export *other)
+{
+	const struct store_file *f = store_file(ex), *o = store_file(other);
+
+	if (!f->is_block || !o->is_block || f->dev == o->dev || f->name || o->name ||
+	    ex->ident != other->ident || (ex->readonly && other->readonly))
+		return;
+	log_warn(ex->name, "'%s' and '%s' of export '%s' are one disk, as their numbers in sysfs "
+		 "say (wwid), and nothing keeps the writes of the two apart: export one of them, "
+		 "or the device of multipath, under both names", ex->path, other->path,
+		 other->name);
+}
+
 int store_file_ident_fits(const struct export *ex, const struct export *other, char *err,
 			  size_t errlen)
 {
@@ -122,8 +137,10 @@ int store_file_ident_fits(const struct export *ex, const struct export *other, c
 	else if (!one_id && !f->is_block && !o->is_block && ex->ident == other->ident)
 		what = "looks the same to clients: a file of a copy or snapshot of its file "
 		       "system, or of the file system below: give one of them an id= of its own";
-	if (!what)
+	if (!what) {
+		warn_of_two_ways(ex, other);
 		return 0;
+	}
 	snprintf(err, errlen, "export '%s': '%s': '%s' of export '%s' %s", ex->name, ex->path,
 		 other->path, other->name, what);
 	return -EEXIST;
