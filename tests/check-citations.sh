@@ -103,10 +103,10 @@ while (my $file = <STDIN>) {
 	while ($file =~ /^doc\// && $text =~ /(?<![\w.\/-])((?:src|tests|man|bench|build-aux)\/[\w.\/-]*\w)/g) {
 		complain($file, $at->($-[0]), "$1 does not exist") unless -e $1;
 	}
-	# A trap names the files whose tests have its number.
+	# A trap that has a number names the files whose tests have the number.
 	while ($file eq "doc/traps.md" && $text =~ /(?<![\w.\/-])tests\/[\w.\/-]+\.(?:c|sh)\b/g) {
 		my ($path, $pos) = ($&, $-[0]);
-		next unless substr($text, 0, $pos) =~ /.*^## (\d+) /ms && -f $path;
+		next unless substr($text, 0, $pos) =~ /.*^##? (\d+)?/ms && defined $1 && -f $path;
 		my $test = sprintf "p%02d", $1;
 		open my $in, "<", $path or die "$path: $!\n";
 		my $content = do { local $/; <$in> };
