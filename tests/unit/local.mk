@@ -52,6 +52,7 @@ UNIT_TESTS = \
 	%D%/test-psk.crit \
 	%D%/test-opt.crit \
 	%D%/test-opt-file.crit \
+	%D%/test-opt-recorded.crit \
 	%D%/test-bench-options.crit \
 	%D%/test-gate-options.crit \
 	%D%/test-tls-judge.crit \
@@ -360,6 +361,10 @@ EXTRA_DIST += %D%/auth-vectors.py
 %C%_test_opt_file_crit_SOURCES = %D%/test-opt-file.c %D%/unit.h
 %C%_test_opt_file_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_opt_file_crit_LDADD = libopt.la libbase.la $(CRITERION_LIBS)
+%C%_test_opt_recorded_crit_SOURCES = %D%/test-opt-recorded.c %D%/unit.h
+%C%_test_opt_recorded_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_opt_recorded_crit_LDADD = libopt.la libbase.la $(CRITERION_LIBS)
+EXTRA_DIST += %D%/opt-recorded.txt
 %C%_test_opt_crit_SOURCES = %D%/test-opt.c %D%/unit.h
 %C%_test_opt_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_opt_crit_LDADD = libopt.la libbase.la $(CRITERION_LIBS)
