@@ -7,7 +7,7 @@
 PATH=$PATH:/usr/sbin:/sbin
 
 # shellcheck disable=SC2034 # used by those who source this
-packages_build="autoconf automake gcc libc6-dev libibverbs-dev libinih-dev libjansson-dev libmicrohttpd-dev
+packages_build="autoconf automake gcc libc6-dev libibverbs-dev libjansson-dev libmicrohttpd-dev
 	libgnutls28-dev libncurses-dev librbd-dev librdmacm-dev libseccomp-dev liburing-dev libsystemd-dev libtool
 	make nettle-dev nbdkit nbdkit-plugin-dev perl pkg-config systemtap-sdt-dev zlib1g-dev"
 packages_quickstart="e2fsprogs libnbd-bin"

@@ -210,8 +210,6 @@ libopt_la_SOURCES = \
 	%D%/opt/opt-value.c \
 	%D%/opt/opt.h \
 	$(NULL)
-libopt_la_CFLAGS = $(AM_CFLAGS) $(INIH_CFLAGS)
-libopt_la_LIBADD = $(INIH_LIBS)
 
 libctl_la_SOURCES = \
 	%D%/ctl/ctl-call.c \

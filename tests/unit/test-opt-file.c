@@ -18,7 +18,7 @@ struct server {
 };
 
 struct disk {
-	char title[OPT_FILE_LINE_MAX + 1];
+	char title[64];
 	const char *path;
 };
 
@@ -228,25 +228,62 @@ Test(opt_file, mistakes)
 		cr_assert_str_eq(read_text(&all, c->text), c->want, "%s", c->text);
 }
 
-/* libinih would cut a longer line: the longest one is taken whole, and one byte more is refused. */
+/* The longest line is taken whole, and one byte more is refused; blanks at both ends do not
+ * count. */
 Test(opt_file, long_lines)
 {
-	char text[512];
+	static const int lens[] = {
+		OPT_FILE_LINE_MAX - 1, OPT_FILE_LINE_MAX, OPT_FILE_LINE_MAX + 1,
+		4 * OPT_FILE_LINE_MAX,
+	};
+	static char text[5 * OPT_FILE_LINE_MAX];
+	char want[80];
 	struct all all;
 
-	for (int n = OPT_FILE_LINE_MAX - 1; n <= OPT_FILE_LINE_MAX + 40; n++) {
-		const char *told;
-
-		snprintf(text, sizeof(text), "[server]\n dir=%0*d\nhost=behind\n", n - 4, 7);
-		told = read_text(&all, text);
+	for_each_case(n, lens) {
+		snprintf(text, sizeof(text), "[server]\n  dir=%0*d \t\r\nhost=behind\n",
+			 *n - 4, 7);
+		snprintf(want, sizeof(want), "2: this line has %d bytes: expected at most 8192|",
+			 *n);
+		cr_assert_str_eq(read_text(&all, text), *n <= OPT_FILE_LINE_MAX ? "" : want);
 		cr_assert_str_eq(all.server.hosts, "behind ");
-		if (n <= OPT_FILE_LINE_MAX) {
-			cr_assert_str_eq(told, "");
-			cr_assert_eq(strlen(all.server.dir), (size_t)n - 4);
-		} else {
-			cr_assert_eq(strncmp(told, "2: this line has ", 17), 0, "%s", told);
+		if (*n <= OPT_FILE_LINE_MAX)
+			cr_assert_eq(strlen(all.server.dir), (size_t)*n - 4);
+		else
 			cr_assert_null(all.server.dir);
-		}
+	}
+}
+
+/* Files of other systems and editors. */
+Test(opt_file, ends_of_lines)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{ "\xef\xbb\xbf[server]\r\ndepth = 3\r\ndir = /d\r\n", "" },
+		{ "[server]\r\r\ndepth = 3\r\r\ndir = /d\r", "" },
+		{ "[server]\n\rdepth = 3\n\rdir = /d\n\r", "" },
+		{ "\v[server]\n\fdepth\v=\f3\n\v \fdir = /d\f\n", "" },
+		{ "[server]\ndepth = 3\ndir = /d", "" },
+		/* Not a path "/d\rlock = yes". */
+		{ "[server]\ndepth = 3\ndir = /d\nhost = a\rlock = yes\n",
+		  "4: this line has a carriage return in its middle|" },
+		{ "[server]\rdepth = 4\rlock = yes\r\n[server]\ndepth = 3\ndir = /d\n",
+		  "1: this line has a carriage return in its middle|" },
+		{ "# one\rlock = yes\n[server]\ndepth = 3\ndir = /d\n",
+		  "1: this line has a carriage return in its middle|" },
+		/* The mark stands in front of a file alone. */
+		{ "[server]\n\xef\xbb\xbf" "lock = yes\ndepth = 3\ndir = /d\n",
+		  "2: '\xef\xbb\xbflock' is no option of this section|" },
+	};
+	struct all all;
+
+	for_each_case(c, cases) {
+		cr_assert_str_eq(read_text(&all, c->text), c->want, "%s", c->text);
+		cr_assert_eq(all.server.depth, 3, "%s", c->text);
+		cr_assert_str_eq(all.server.dir, "/d", "%s", c->text);
+		cr_assert_not(all.server.lock, "%s", c->text);
+		cr_assert_str_eq(all.server.hosts, "", "%s", c->text);
 	}
 }
 

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the state of a file while the file is read.
- *
- * libinih asks line_read() for each line, and then gives the name and the value of that line to
- * line_value(), unless the line is a header, a comment, or no option at all.  So a line that should
- * have been an option is missed at the next line. */
+/* Owns the state of a file while the file is read. */
 #include <config.h>
 
-#include <assert.h>
 #include <errno.h>
-#include <ini.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +16,7 @@
 
 struct file {
 	const char *path;
-	char *next, *end;		/* what is left of the text; *end is a zero byte */
+	char *where;			/* for where_text() */
 	FILE *errors;
 	const struct opt_section *sections;
 	unsigned nsections;
@@ -30,7 +24,6 @@ struct file {
 	struct opt_texts *texts;
 
 	unsigned line, mistakes;
-	bool expects_value;		/* the line before is to be an option, and was not yet */
 	/* the section of the line */
 	const struct opt_section *section;	/* NULL: unknown */
 	unsigned section_line, section_mistakes;	/* of the header; 0: the head of the file */
@@ -40,20 +33,21 @@ struct file {
 
 /* ---- mistakes ---- */
 
-static const char *where_text(const struct file *f, unsigned line, char *buf, size_t len)
+#define WHERE_MORE 16			/* bytes behind the path */
+
+static const char *where_text(const struct file *f, unsigned line)
 {
-	snprintf(buf, len, "%s:%u", f->path, line);
-	return buf;
+	sprintf(f->where, "%s:%u", f->path, line);
+	return f->where;
 }
 
 __attribute__((format(printf, 3, 4)))
 static void mistake(struct file *f, unsigned line, const char *fmt, ...)
 {
-	char where[WHY_MAX];
 	va_list ap;
 
 	f->mistakes++;
-	fprintf(f->errors, "%s: ", where_text(f, line, where, sizeof(where)));
+	fprintf(f->errors, "%s: ", where_text(f, line));
 	va_start(ap, fmt);
 	vfprintf(f->errors, fmt, ap);
 	va_end(ap);
@@ -64,19 +58,18 @@ static void mistake(struct file *f, unsigned line, const char *fmt, ...)
 
 static void section_end(struct file *f)
 {
-	char where[WHY_MAX], why[WHY_MAX] = "";
+	char why[WHY_MAX] = "";
 
 	if (!f->conf || f->section_mistakes != f->mistakes || !f->section->end)
 		return;
-	where_text(f, f->section_line, where, sizeof(where));
-	if (!f->section->end(f->arg, where, why, sizeof(why)))
+	if (!f->section->end(f->arg, where_text(f, f->section_line), why, sizeof(why)))
 		mistake(f, f->section_line, "%s", why);
 }
 
 /* Begin the section @name, of the header in this line.  @title is NULL if the header has none. */
 static void section_begin(struct file *f, const char *name, const char *title)
 {
-	char where[WHY_MAX], why[WHY_MAX] = "";
+	char why[WHY_MAX] = "";
 
 	f->conf = NULL;
 	f->section = NULL;
@@ -91,8 +84,7 @@ static void section_begin(struct file *f, const char *name, const char *title)
 	}
 	if (!f->section)
 		return;
-	f->conf = f->section->begin(f->arg, where_text(f, f->line, where, sizeof(where)), title,
-				    why, sizeof(why));
+	f->conf = f->section->begin(f->arg, where_text(f, f->line), title, why, sizeof(why));
 	if (!f->conf)
 		mistake(f, f->line, "%s", why);
 }
@@ -119,18 +111,19 @@ static void tell_sections(struct file *f, const char *header)
 /* The header in @line, "[NAME]" or "[NAME \"TITLE\"]". */
 static void header_read(struct file *f, const char *line)
 {
-	char header[OPT_FILE_LINE_MAX + 1], *end, *title = NULL;
-	char *name = header + 1;
+	_cleanup_free_ char *header = strdup(line);
+	char *end, *name, *title = NULL;
 
 	section_end(f);
-	snprintf(header, sizeof(header), "%s", line);
-	end = strchr(header, ']');
+	end = header ? strchr(header, ']') : NULL;
 	if (!end) {
 		f->conf = NULL;
 		f->section_line = f->line;
-		mistake(f, f->line, "%s: this header has no ']'", header);
+		mistake(f, f->line, header ? "%s: this header has no ']'" : "%s: out of memory",
+			line);
 		return;
 	}
+	name = header + 1;
 	*end = '\0';
 	if (end[-1] == '"') {
 		end[-1] = '\0';
@@ -204,113 +197,131 @@ static void value_read(struct file *f, const struct opt *row, const char *value)
 		f->section->took(f->arg, row, kept);
 }
 
-/* A handler of libinih.  @section is not used: libinih cuts the section short. */
-static int line_value(void *arg, const char *section, const char *name, const char *value)
+static void option_read(struct file *f, const char *name, const char *value)
 {
-	struct file *f = arg;
 	const struct opt *row;
 
-	f->expects_value = false;
 	if (!f->section && !f->section_line)
 		mistake(f, f->line, "'%s' stands before the first section", name);
 	if (!f->section || !f->conf)
-		return 1;
+		return;
 	row = row_of(f, name);
 	if (row)
 		value_read(f, row, value);
-	return 1;
 }
 
 /* ---- lines ---- */
 
-/* The line before this one was to be an option, and libinih has found none. */
-static void line_missed(struct file *f)
+static const char blanks[] = " \t\v\f\r";
+
+/* Cut the blanks off both ends of @text. */
+static char *trim(char *text)
 {
-	if (f->expects_value)
+	size_t n;
+
+	text += strspn(text, blanks);
+	n = strlen(text);
+	while (n && strchr(blanks, text[n - 1]))
+		text[--n] = '\0';
+	return text;
+}
+
+/* The first byte of @text that is one of @chars, or that begins a comment, as a ';' behind a blank
+ * does; or the end. */
+static char *find_or_comment(char *text, const char *chars)
+{
+	bool behind_blank = false;
+
+	for (; *text && !strchr(chars, *text) && !(behind_blank && *text == ';'); text++)
+		behind_blank = strchr(blanks, *text);
+	return text;
+}
+
+/* Take "NAME = VALUE" or "NAME: VALUE" apart, and the comment off. */
+static void line_option(struct file *f, char *line)
+{
+	char *value = find_or_comment(line, "=:");
+
+	if (!*value || *value == ';') {
 		mistake(f, f->line, "expected NAME = VALUE");
-	f->expects_value = false;
-}
-
-static bool line_is_option(const char *line)
-{
-	return *line && *line != '#' && *line != ';' && *line != '[';
-}
-
-/* Check the @len bytes of @line.  False, which is told: libinih is not to see the line. */
-static bool line_check(struct file *f, const char *line, size_t len)
-{
-	if (strlen(line) != len)
-		mistake(f, f->line, "this line has a byte of 0");
-	else if (len > OPT_FILE_LINE_MAX)
-		mistake(f, f->line, "this line has %zu bytes: expected at most %d", len,
-			OPT_FILE_LINE_MAX);
-	else
-		return true;
-	return false;
-}
-
-/* Get the next line without its end and the blanks in front, which would make the line part of the
- * line before.  NULL: the file has ended. */
-static char *line_get(struct file *f, size_t *len)
-{
-	char *line = f->next, *end = memchr(line, '\n', (size_t)(f->end - line));
-
-	if (line == f->end)
-		return NULL;
-	f->next = end ? end + 1 : f->end;
-	end = end ? end : f->end;
-	while (end > line && end[-1] == '\r')
-		end--;
-	*end = '\0';
-	line += strspn(line, " \t");
-	*len = (size_t)(end - line);
-	return line;
-}
-
-/* The reader of libinih: the next line in @buf. */
-static char *line_read(char *buf, int size, void *arg)
-{
-	struct file *f = arg;
-	size_t len = 0;
-	char *line;
-
-	assert(size > OPT_FILE_LINE_MAX);
-	line_missed(f);
-	line = line_get(f, &len);
-	if (!line)
-		return NULL;
-	f->line++;
-	buf[0] = '\0';
-	if (line_check(f, line, len)) {
-		if (*line == '[')
-			header_read(f, line);
-		snprintf(buf, (size_t)size, "%s", line);
-		f->expects_value = line_is_option(line);
+		return;
 	}
-	return buf;
+	*value++ = '\0';
+	*find_or_comment(value, "") = '\0';
+	option_read(f, trim(line), trim(value));
 }
 
-unsigned opt_file_read(const char *path, const struct opt_section *sections, unsigned n, void *arg,
-		       struct opt_texts *texts, FILE *errors)
+/* Read the @len bytes of @line, and a zero byte behind. */
+static void line_read(struct file *f, char *line, size_t len)
+{
+	size_t bytes = strlen(line);
+
+	line = trim(line);
+	if (bytes != len)
+		mistake(f, f->line, "this line has a byte of 0");
+	else if (strchr(line, '\r'))
+		mistake(f, f->line, "this line has a carriage return in its middle");
+	else if (strlen(line) > OPT_FILE_LINE_MAX)
+		mistake(f, f->line, "this line has %zu bytes: expected at most %d", strlen(line),
+			OPT_FILE_LINE_MAX);
+	else if (*line == '[')
+		header_read(f, line);
+	else if (*line && *line != '#' && *line != ';')
+		line_option(f, line);
+}
+
+/* Read the @len bytes of @text, and a zero byte behind. */
+static void lines_read(struct file *f, char *text, size_t len)
+{
+	static const char mark[] = "\xef\xbb\xbf";	/* of an editor, in front of UTF-8 */
+	char *end = text + len, *stop;
+
+	if (!strncmp(text, mark, strlen(mark)))
+		text += strlen(mark);
+	for (; text < end; text = stop + 1) {
+		stop = memchr(text, '\n', (size_t)(end - text));
+		stop = stop ? stop : end;
+		*stop = '\0';
+		f->line++;
+		line_read(f, text, (size_t)(stop - text));
+	}
+}
+
+unsigned opt_file_parse(const char *path, char *text, size_t len,
+			const struct opt_section *sections, unsigned n, void *arg,
+			struct opt_texts *texts, FILE *errors)
 {
 	struct file f = {
 		.path = path, .errors = errors, .sections = sections, .nsections = n, .arg = arg,
 		.texts = texts,
 	};
-	struct plain_file text;
-	char why[WHY_MAX];
 
-	if (plain_file_load(path, OPT_FILE_MAX, &text, why, sizeof(why))) {
+	f.where = malloc(strlen(path) + WHERE_MORE);
+	if (!f.where) {
+		fprintf(errors, "%s: out of memory\n", path);
+		return 1;
+	}
+	section_begin(&f, NULL, NULL);
+	lines_read(&f, text, len);
+	section_end(&f);
+	free(f.where);
+	return f.mistakes;
+}
+
+unsigned opt_file_read(const char *path, const struct opt_section *sections, unsigned n, void *arg,
+		       struct opt_texts *texts, FILE *errors)
+{
+	struct plain_file file;
+	char why[WHY_MAX];
+	unsigned mistakes;
+
+	if (plain_file_load(path, OPT_FILE_MAX, &file, why, sizeof(why))) {
 		fprintf(errors, "%s: %s\n", path, why);
 		return 1;
 	}
-	f.next = text.text;
-	f.end = text.text + text.n;
-	section_begin(&f, NULL, NULL);
-	ini_parse_stream(line_read, &f, line_value, &f);
-	section_end(&f);
-	plain_file_free(&text);
-	return f.mistakes;
+	mistakes = opt_file_parse(path, file.text, file.n, sections, n, arg, texts, errors);
+	plain_file_free(&file);
+	return mistakes;
 }
 
 int opt_texts_absolute(struct opt_texts *texts, const char **path)

@@ -9,16 +9,18 @@
  *	[export "disk0"]
  *	path = /srv/disk0.img
  *
- * libinih (ini.h) takes a line apart.  A line has at most OPT_FILE_LINE_MAX bytes; " ;" begins a
- * comment behind a value.  A row that is not .many stands at most once in a section.  An OPT_FLAG
- * is yes or no. */
+ * A line ends with a newline, before which carriage returns may stand, or with the file.  It is
+ * empty, a comment with '#' or ';' at its beginning, a header, or an option: "NAME = VALUE" or
+ * "NAME: VALUE".  Blanks around names and values do not count, and ';' behind a blank begins a
+ * comment.  So no line can have a value with blanks at its ends, " ;", a newline or a carriage
+ * return.  A row that is not .many stands at most once in a section.  An OPT_FLAG is yes or no. */
 #ifndef OPT_FILE_H
 #define OPT_FILE_H
 
 #include "opt.h"
 
-/* The limit of Debian's libinih, which cuts longer lines without a word. */
-#define OPT_FILE_LINE_MAX 196
+/* Bytes of a line without the blanks at its ends: any path of the kernel fits. */
+#define OPT_FILE_LINE_MAX 8192
 /* Bytes of a file: 20,000 exports of 800 bytes each. */
 #define OPT_FILE_MAX (16u << 20)
 
@@ -51,6 +53,10 @@ struct opt_texts {
  * one mistake.  Texts are added to @texts. */
 unsigned opt_file_read(const char *path, const struct opt_section *sections, unsigned n, void *arg,
 		       struct opt_texts *texts, FILE *errors);
+/* opt_file_read() of the @len bytes of @text, which has a zero byte behind and is changed. */
+unsigned opt_file_parse(const char *path, char *text, size_t len,
+			const struct opt_section *sections, unsigned n, void *arg,
+			struct opt_texts *texts, FILE *errors);
 /* Make the name of a file *@path absolute, which lives as long as @texts then.  The name is one in
  * the working directory as the shell calls it: links stay, because they may lead elsewhere later.
  * A name that is absolute, or NULL, stays as it is, and so does each name in a directory that was

@@ -8,19 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cleanup.h"
 #include "conf-priv.h"
 #include "opt-file.h"
 #include "plain-file.h"
 #include "util.h"
 
 #define ERR_MAX 384
-/* NAME, four values with each byte escaped, all flags */
-#define SPEC_MAX (9 * OPT_FILE_LINE_MAX + 64)
 
 struct conf_section {
 	struct srv_conf *conf;
 	/* [export "NAME"] */
-	char name[OPT_FILE_LINE_MAX + 1];
+	char *name;
 	struct conf_export_lines lines;
 };
 
@@ -39,51 +38,69 @@ static void *begin_export(void *arg, const char *where, const char *title, char 
 		snprintf(why, len, "export \"%s\": expected a name without '=' and '\"'", title);
 		return NULL;
 	}
-	snprintf(s->name, sizeof(s->name), "%s", title);
+	free(s->name);
+	s->name = strdup(title);
+	if (!s->name) {
+		snprintf(why, len, "out of memory");
+		return NULL;
+	}
 	s->lines = (struct conf_export_lines){ 0 };
 	opt_defaults(&conf_export_options, &s->lines);
 	return &s->lines;
 }
 
-/* Append @lead and @value, if there is one, at @to.  Returns the end. */
-static char *add_escaped(char *to, const char *lead, const char *value)
+/* Write @lead and @value, if there is one. */
+static void put_escaped(FILE *out, const char *lead, const char *value)
 {
 	if (!value)
-		return to;
-	to = stpcpy(to, lead);
+		return;
+	fputs(lead, out);
 	for (; *value; value++) {
 		if (*value == ',' || *value == '\\')
-			*to++ = '\\';
-		*to++ = *value;
+			fputc('\\', out);
+		fputc(*value, out);
 	}
-	*to = '\0';
-	return to;
 }
 
-/* Write to @spec the export of the section as a command line has it (export-spec.h). */
-static void spec_of(const struct conf_section *s, char spec[SPEC_MAX])
+/* The export of the section as a command line has it (export-spec.h), to be freed; NULL: no
+ * memory. */
+static char *spec_of(const struct conf_section *s)
 {
 	const struct conf_export_lines *lines = &s->lines;
-	char *to = add_escaped(stpcpy(spec, s->name), "=", lines->path);
+	char *spec = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&spec, &len);
 
-	to += sprintf(to, "%s%s%s", lines->mode == RNBD_ACCESS_RO ? ",readonly" : "",
-		      lines->direct ? ",direct" : "", lines->force ? ",force" : "");
-	to = add_escaped(to, ",shared=", lines->shared ? "yes" : NULL);
-	to = add_escaped(to, ",conf=", lines->conf);
-	to = add_escaped(to, ",id=", lines->id);
-	add_escaped(to, ",luks=", lines->luks);
+	if (!out)
+		return NULL;
+	fputs(s->name, out);
+	put_escaped(out, "=", lines->path);
+	fprintf(out, "%s%s%s", lines->mode == RNBD_ACCESS_RO ? ",readonly" : "",
+		lines->direct ? ",direct" : "", lines->force ? ",force" : "");
+	put_escaped(out, ",shared=", lines->shared ? "yes" : NULL);
+	put_escaped(out, ",conf=", lines->conf);
+	put_escaped(out, ",id=", lines->id);
+	put_escaped(out, ",luks=", lines->luks);
+	if (!fclose(out))
+		return spec;
+	free(spec);
+	return NULL;
 }
 
 static bool end_export(void *arg, const char *where, char *why, size_t len)
 {
 	struct conf_section *s = arg;
-	char spec[SPEC_MAX];
+	_cleanup_free_ char *spec = NULL;
 
 	if (!s->lines.path) {
 		snprintf(why, len, "export '%s' has no path", s->name);
 		return false;
 	}
-	spec_of(s, spec);
+	spec = spec_of(s);
+	if (!spec) {
+		snprintf(why, len, "out of memory");
+		return false;
+	}
 	if (conf_add_export_of(s->conf, spec, where, why, len))
 		return false;
 	conf_export_take(s->conf->exports[s->conf->nexports - 1], &s->lines);
@@ -99,8 +116,22 @@ static const struct opt_section sections[] = {
 unsigned conf_file_read(struct srv_conf *conf, const char *path, FILE *errors)
 {
 	struct conf_section s = { .conf = conf };
+	unsigned mistakes = opt_file_read(path, sections, ARRAY_SIZE(sections), &s, &conf->texts,
+					  errors);
 
-	return opt_file_read(path, sections, ARRAY_SIZE(sections), &s, &conf->texts, errors);
+	free(s.name);
+	return mistakes;
+}
+
+unsigned conf_file_parse(struct srv_conf *conf, const char *path, char *text, size_t len,
+			 FILE *errors)
+{
+	struct conf_section s = { .conf = conf };
+	unsigned mistakes = opt_file_parse(path, text, len, sections, ARRAY_SIZE(sections), &s,
+					   &conf->texts, errors);
+
+	free(s.name);
+	return mistakes;
 }
 
 /* ---- the directory beside the file ---- */

@@ -43,5 +43,8 @@ void conf_free_exports(struct srv_conf *conf);
 unsigned conf_files_read(struct srv_conf *conf, FILE *errors);
 /* Read the file at @path.  Returns as conf_files_read() does. */
 unsigned conf_file_read(struct srv_conf *conf, const char *path, FILE *errors);
+/* Read the @len bytes of @text (opt_file_parse()).  Returns as conf_files_read() does. */
+unsigned conf_file_parse(struct srv_conf *conf, const char *path, char *text, size_t len,
+			 FILE *errors);
 
 #endif
