@@ -36,6 +36,7 @@ SHELL_TESTS = \
 	%D%/test-limits.sh \
 	%D%/test-liveness.sh \
 	%D%/test-log-stuck.sh \
+	%D%/test-long-path.sh \
 	%D%/test-reload.sh \
 	%D%/test-reload-trust.sh \
 	%D%/test-client-reload.sh \

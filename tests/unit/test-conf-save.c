@@ -3,8 +3,10 @@
 #include <config.h>
 
 #include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "conf-priv.h"
 #include "conf-save.h"
 #include "unit.h"
 
@@ -61,6 +63,59 @@ static void expect_file(const char *line)
 	cr_assert_neq(access(beside, F_OK), 0);
 }
 
+Test(conf_save, what_a_file_holds)
+{
+	static const struct {
+		const char *spec, *why;
+	} cases[] = {
+		{ "a=/x", NULL },
+		{ "a b=/x y\\,z\\\\;#\"=,readonly,direct", NULL },
+		{ "a=mem:1M,iops=5,burst=2s,allow=192.0.2.1,192.0.2.2,priority=idle", NULL },
+		{ "a]=/x", "[export \"a]\"] is no section of this file: expected [server] or "
+		  "[export \"NAME\"]" },
+		{ "a\n=/x", "[export \"a: this header has no ']'" },
+		{ "a=/x ;y", "it would come back as another one" },
+		{ "a=/x\ry", "this line has a carriage return in its middle" },
+	};
+	static const char not[] = "': its name or path cannot be written in a file: ";
+
+	for_each_case(c, cases) {
+		int rc;
+
+		add(c->spec);
+		rc = conf_save_holds(now.exports[0], err, sizeof(err));
+		cr_assert_eq(rc, c->why ? -EINVAL : 0, "%s: %s", c->spec, err);
+		if (c->why) {
+			const char *why = strstr(err, not);
+
+			cr_assert_not_null(why, "%s", err);
+			cr_assert_str_eq(why + strlen(not), c->why);
+		}
+		conf_del_export(&now, now.exports[0]->name);
+	}
+}
+
+/* A file in a directory with a long name is ours, too. */
+Test(conf_save, long_name_of_the_file)
+{
+	static char deep[512], saved_again[1024];
+
+	snprintf(deep, sizeof(deep), "%s/%0200d", dir, 1);
+	cr_assert_eq(mkdir(deep, 0700), 0);
+	snprintf(deep + strlen(deep), sizeof(deep) - strlen(deep), "/%0200d", 2);
+	files.config = deep;
+	add("a=/x");
+	cr_assert_eq(save(), 0, "%s", err);
+	snprintf(saved_again, sizeof(saved_again), "%s.d/%s", deep, CONF_SAVE_NAME);
+	cr_assert_eq(conf_file_read(&files, saved_again, stderr), 0);
+	cr_assert_eq(conf_del_export(&now, "a"), 0);
+	add("a=/y");
+	cr_assert_eq(save(), 0, "%s", err);
+	cr_assert_str_eq(report, "saved a=/y\n");
+	files.config = NULL;
+	conf_fini(&files);
+}
+
 Test(conf_save, what_comes_back)
 {
 	add("a=/x,readonly");
@@ -81,8 +136,8 @@ Test(conf_save, what_comes_back_as_another_one)
 		cr_assert_eq(save(), 0, "%s", err);
 		add(*spec);
 		cr_assert_eq(save(), -EINVAL, "'%s'", *spec);
-		cr_assert_not_null(strstr(err, "cannot be written in a file: export 'b' would "
-					  "come back as another one"), "%s", err);
+		cr_assert_str_eq(err, "export 'b': its name or path cannot be written in a file: "
+				 "it would come back as another one");
 		expect_file("path = /x\n");
 		conf_fini(&now);
 	}

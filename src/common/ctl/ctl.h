@@ -18,7 +18,9 @@
 #include "loop.h"
 #include "unix-sock.h"
 
-#define CTL_LINE_MAX 4096		/* bytes, with the newline */
+/* Bytes, with the newline: a path of the kernel, each byte of which is escaped in an export and in
+ * JSON. */
+#define CTL_LINE_MAX 32768
 #define CTL_CLIENTS_MAX 16
 #define CTL_IDLE_MS 30000
 

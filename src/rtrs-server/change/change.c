@@ -290,10 +290,18 @@ static void change_edit(struct change *change,
 		change_run(change);
 }
 
+/* An export that could not be saved would be gone with the next reload, which tells nobody. */
+static int edit_add(struct srv_conf *conf, const char *spec, char *err, size_t len)
+{
+	int rc = conf_add_export(conf, spec, err, len);
+
+	return rc ? rc : conf_save_holds(conf->exports[conf->nexports - 1], err, len);
+}
+
 void change_export_add(struct change *change, const char *spec, change_done_fn *done, void *arg)
 {
 	if (change_begin(change, done, arg))
-		change_edit(change, conf_add_export, spec);
+		change_edit(change, edit_add, spec);
 }
 
 static int edit_remove(struct srv_conf *conf, const char *name, char *err, size_t len)

@@ -14,8 +14,6 @@
 #include "plain-file.h"
 #include "util.h"
 
-#define ERR_MAX 384
-
 struct conf_section {
 	struct srv_conf *conf;
 	/* [export "NAME"] */

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "conf-priv.h"
 #include "conf-save.h"
 #include "util.h"
@@ -147,53 +148,77 @@ static void write_export(FILE *out, const struct conf_export *ex)
 		fprintf(out, "priority = %s\n", conf_priority_text(ex->priority, priority));
 }
 
-/* Returns how many exports were written, and reported. */
-static unsigned write_exports(const struct save *s, FILE *out)
+/* The section of @ex as text; NULL: no memory. */
+static char *section_of(const struct conf_export *ex, size_t *len)
 {
-	unsigned n = 0;
+	char *text = NULL;
+	FILE *out = open_memstream(&text, len);
+
+	if (!out)
+		return NULL;
+	write_export(out, ex);
+	if (!fclose(out))
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* Write to @err why @ex did not come back: the first of @mistakes, ":LINE: WHY", if there is
+ * one. */
+static int not_held(const struct conf_export *ex, const char *mistakes, char *err, size_t len)
+{
+	const char *why = strchr(mistakes, ' ');
+
+	snprintf(err, len, "export '%s': its name or path cannot be written in a file: %.*s",
+		 ex->name, why ? (int)strcspn(why + 1, "\n") : 1024,
+		 why ? why + 1 : "it would come back as another one");
+	return -EINVAL;
+}
+
+int conf_save_holds(const struct conf_export *ex, char *err, size_t len)
+{
+	size_t n = 0, nmistakes = 0;
+	_cleanup_free_ char *text = section_of(ex, &n), *mistakes = NULL;
+	FILE *errors = open_memstream(&mistakes, &nmistakes);
+	struct srv_conf back = { 0 };
+	const struct conf_export *is;
+	int rc = 0;
+
+	if (!text || !errors) {
+		if (errors)
+			fclose(errors);
+		snprintf(err, len, "out of memory");
+		return -ENOMEM;
+	}
+	conf_file_parse(&back, "", text, n, errors);
+	fclose(errors);
+	is = conf_export_find(&back, ex->name);
+	if (*mistakes || !is || !same_export(is, ex))
+		rc = not_held(ex, mistakes, err, len);
+	conf_fini(&back);
+	return rc;
+}
+
+/* Returns how many exports were written, and reported; -errno: a file cannot hold one. */
+static int write_exports(const struct save *s, FILE *out)
+{
+	int n = 0;
 
 	fprintf(out, "# Written by \"rtrsctl save\", which replaces this file as a whole.\n");
 	for (unsigned i = 0; i < s->now->nexports; i++) {
 		const struct conf_export *ex = s->now->exports[i];
+		int rc;
 
 		if (given(s, ex))
 			continue;
+		rc = conf_save_holds(ex, s->err, s->len);
+		if (rc)
+			return rc;
 		write_export(out, ex);
 		fprintf(s->report, "saved %s\n", ex->spec);
 		n++;
 	}
 	return n;
-}
-
-/* Read the new file as a server does: each export must come back as it was. */
-static int check_new(const struct save *s)
-{
-	struct srv_conf back = { 0 };
-	char *mistakes = NULL;
-	size_t len = 0;
-	FILE *errors = open_memstream(&mistakes, &len);
-	int rc = 0;
-
-	if (!errors)
-		return save_fail(s, -ENOMEM, s->path);
-	if (conf_file_read(&back, s->new_path, errors))
-		rc = -EINVAL;
-	for (unsigned i = 0; i < s->now->nexports && !rc; i++) {
-		const struct conf_export *ex = s->now->exports[i];
-		const struct conf_export *is = conf_export_find(&back, ex->name);
-
-		if (given(s, ex) || (is && same_export(is, ex)))
-			continue;
-		fprintf(errors, "export '%s' would come back as another one\n", ex->name);
-		rc = -EINVAL;
-	}
-	fclose(errors);
-	if (rc)
-		snprintf(s->err, s->len, "%s: a name or a path cannot be written in a file: %.*s",
-			 s->path, (int)strcspn(mistakes, "\n"), mistakes);
-	free(mistakes);
-	conf_fini(&back);
-	return rc;
 }
 
 static int sync_dir(const struct save *s)
@@ -209,29 +234,29 @@ static int sync_dir(const struct save *s)
 /* Write the new file.  Returns how many exports it has, or -errno. */
 static int write_new(const struct save *s)
 {
-	FILE *out;
 	int n, rc = 0;
+	FILE *out;
 
 	if (mkdir(s->dir, 0755) < 0 && errno != EEXIST)
 		return save_fail(s, -errno, s->dir);
 	out = fopen(s->new_path, "we");
 	if (!out)
 		return save_fail(s, -errno, s->new_path);
-	n = (int)write_exports(s, out);
-	if (fflush(out) || fsync(fileno(out)) < 0)
+	n = write_exports(s, out);
+	if (n >= 0 && (fflush(out) || fsync(fileno(out)) < 0))
 		rc = -errno;
 	if (fclose(out) && !rc)
 		rc = -errno;
-	return rc ? save_fail(s, rc, s->new_path) : n;
+	return rc && n >= 0 ? save_fail(s, rc, s->new_path) : n;
 }
 
 static int save_file(const struct save *s)
 {
-	int n = write_new(s), rc = n < 0 ? n : check_new(s);
+	int n = write_new(s), rc;
 
-	if (rc) {
+	if (n < 0) {
 		unlink(s->new_path);
-		return rc;
+		return n;
 	}
 	if (n ? rename(s->new_path, s->path) < 0 : unlink(s->new_path) < 0)
 		return save_fail(s, -errno, s->path);

@@ -10,6 +10,9 @@
 /* The file in the directory beside the configuration file.  It is ours: written as a whole. */
 #define CONF_SAVE_NAME "rtrsctl-saved.conf"
 
+/* 0 if the lines that would be saved of @ex come back as @ex.  Otherwise -EINVAL or -ENOMEM, with
+ * one line in @err: blanks at the ends of the path, for one, are lost in a file. */
+int conf_save_holds(const struct conf_export *ex, char *err, size_t len);
 /* Write the exports of @now that @files, which was read from the files by now, does not have.  The
  * administrator's files stay as they are.  @report gets a line for each export that is saved, for
  * each that differs from the export of the same name in another file and is not saved, and for each
