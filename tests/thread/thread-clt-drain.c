@@ -3,7 +3,6 @@
  * without a pause, a device that is broken.  The service loop does its other work meanwhile: here a
  * message, which ends that state. */
 #include <sched.h>
-#include <semaphore.h>
 
 #include "../mock/mock-hca.h"
 #include "../mock/mock-server.h"
@@ -13,17 +12,13 @@
 #include "clt-run.h"
 #include "dev.h"
 #include "log.h"
+#include "loop-call.h"
 #include "thread.h"
 
 static struct clt_run run;
 static struct fab_provider busy;
 static atomic_int busy_cid = -1;	/* of the connection that is busy; -1: none */
 static atomic_uint arms;		/* of that connection, by the service loop */
-
-static struct {
-	struct loop_msg msg;
-	sem_t ran;
-} other;
 
 /* ---- the provider ---- */
 
@@ -72,10 +67,10 @@ static void busy_build(void)
 
 /* ---- other work of the service loop ---- */
 
-static void other_runs(struct loop_msg *msg)
+static void other_runs(struct loop_call *call)
 {
 	atomic_store(&busy_cid, -1);
-	sem_post(&other.ran);
+	loop_call_end(call);
 }
 
 /* The service loop polls the busy connection, and runs the message all the same. */
@@ -83,9 +78,7 @@ static void expect_other_work(void)
 {
 	while (atomic_load(&arms) < 3)
 		sched_yield();
-	loop_post(run.loop, &other.msg);
-	while (sem_wait(&other.ran))
-		;
+	loop_call(run.loop, other_runs, NULL);
 	atomic_store(&arms, 0);
 }
 
@@ -136,8 +129,6 @@ int main(void)
 	char why[256];
 
 	log_init(quiet, LOG_LEVEL_ERROR);
-	sem_init(&other.ran, 0, 0);
-	loop_msg_init(&other.msg, other_runs);
 	mock_server_start(&server);
 	mock_server_addr(&addr.dst);
 	busy_build();
@@ -154,6 +145,5 @@ int main(void)
 	clt_run_close(&run);
 	clt_run_fini(&run);
 	mock_server_stop();
-	sem_destroy(&other.ran);
 	return 0;
 }

@@ -21,6 +21,7 @@
 #include "ctl-call.h"
 #include "ctl-client.h"
 #include "ctl-json.h"
+#include "loop-call.h"
 #include "loop-poll.h"
 
 static struct loop *loop;
@@ -37,28 +38,15 @@ uint64_t clock_now_ms(void)
 
 /* ---- on the loop's thread ---- */
 
-struct call {
-	struct loop_msg msg;
-	void (*fn)(void);
-	sem_t done;
-};
-
-static void run_call(struct loop_msg *msg)
+static void run_call(struct loop_call *call)
 {
-	struct call *call = container_of(msg, struct call, msg);
-
-	call->fn();
-	sem_post(&call->done);
+	(*(void (**)(void))call->arg)();
+	loop_call_end(call);
 }
 
 static void on_loop(void (*fn)(void))
 {
-	struct call call = { .fn = fn };
-
-	sem_init(&call.done, 0, 0);
-	loop_msg_init(&call.msg, run_call);
-	loop_post(loop, &call.msg);
-	sem_wait(&call.done);
+	loop_call(loop, run_call, &fn);
 }
 
 static void nothing(void)

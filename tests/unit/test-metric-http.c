@@ -7,7 +7,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
-#include <semaphore.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -15,6 +14,7 @@
 
 #include "clock.h"
 #include "log.h"
+#include "loop-call.h"
 #include "loop-poll.h"
 #include "metric-file.h"
 #include "metric-page.h"
@@ -68,41 +68,29 @@ static struct metric_source source = { .table = &small };
 
 /* ---- on the loop's thread ---- */
 
-static sem_t called;
-
-static void run_open(struct loop_msg *msg)
+static void run_open(struct loop_call *call)
 {
 	struct metric_sock sock;
 	char err[256];
 
 	cr_assert_eq(metric_sock_listen(&sock, path, err, sizeof(err)), 0, "%s", err);
 	cr_assert_eq(metrics_open(loop, &sock, wanted_file, &source, &metrics), 0);
-	sem_post(&called);
+	loop_call_end(call);
 }
 
-static void run_closed(void *arg)
+static void run_close(struct loop_call *call)
 {
-	sem_post(&called);
+	metrics_close(metrics, loop_call_end, call);
 }
 
-static void run_close(struct loop_msg *msg)
+static void run_nothing(struct loop_call *call)
 {
-	metrics_close(metrics, run_closed, NULL);
+	loop_call_end(call);
 }
 
-static void run_nothing(struct loop_msg *msg)
+static void on_loop(void (*fn)(struct loop_call *call))
 {
-	sem_post(&called);
-}
-
-static void on_loop(void (*fn)(struct loop_msg *msg))
-{
-	struct loop_msg msg;
-
-	loop_msg_init(&msg, fn);
-	loop_post(loop, &msg);
-	while (sem_wait(&called))
-		;
+	loop_call(loop, fn, NULL);
 }
 
 /* Time has passed, and the loop has seen that: it accepts, and libmicrohttpd 1.0 begins a
@@ -125,7 +113,6 @@ static void setup(void)
 	snprintf(path, sizeof(path), "unix:%s/sock", dir);
 	snprintf(file, sizeof(file), "%s/m.prom", dir);
 	log_init(count_warnings, LOG_LEVEL_INFO);
-	sem_init(&called, 0, 0);
 	cr_assert_eq(loop_poll_create("metrics", &loop), 0);
 }
 
