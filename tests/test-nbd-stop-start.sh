@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A signal ends rtrs-nbd while it starts, before a server that says nothing: at once, with a line and
-# the status of every such end, and without a socket left behind.
+# A signal ends rtrs-nbd while it starts, before a server that says nothing: at once, with a line
+# and the status of every such end, and without a socket left behind.
 . ./tests/functions.sh
 requires_gateway
 requires /usr/bin/python3 --version

@@ -67,8 +67,8 @@ for round in {1..60}; do
 	esac
 	wait_until "the end of the server" process_ended "$server_pid"
 	stopped="$stopped$server_pid "
-	# A main thread that does not take the first signal within a second counts as stuck: then the
-	# next server takes the names away.
+	# A main thread that does not take the first signal within a second counts as stuck: then
+	# the next server takes the names away.
 	[ $((${EPOCHREALTIME/./} - signaled_us)) -ge 1000000 ] || nothing_left "round $round"
 done
 
