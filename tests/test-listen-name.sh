@@ -88,3 +88,18 @@ must_fail grep -q '198\.51\.100\.1.*listening' "$gateway_log"
 names_are 198.51.100.1=gate
 expect_failure 1 "cannot listen at gate port 0: Cannot assign requested address" \
 	"$RTRS_NBD" -f -i gate -p 0 "server=127.0.0.1:$server_port" export=d
+
+# ---- a resolver that never answers ----
+
+# SIGTERM ends a server whose reload waits for a resolver that never answers: it reads a FIFO.
+mkfifo "$tmp/hosts.fifo"
+mount --bind "$tmp/hosts.fifo" /etc/hosts
+"$top_builddir/rtrsctl" --socket "$tmp/moving.ctl" reload >"$tmp/reload" 2>&1 &
+reload_pid=$!
+asks() { cat "/proc/$server_pid/task/"*/comm | grep -x rtrs-names; }
+wait_until "a question to the resolver" asks
+stop_server "$server_pid"
+expect_exit "$reload_pid" 1
+cat "$tmp/reload"
+grep -q -E 'the (program ends|server stops)$' "$tmp/reload"
+umount --lazy /etc/hosts

@@ -88,6 +88,8 @@ libfab_la_SOURCES = \
 	%D%/fabric/fab-addr.c \
 	%D%/fabric/fab-io.h \
 	%D%/fabric/fab-mem.c \
+	%D%/fabric/fab-names.c \
+	%D%/fabric/fab-names.h \
 	%D%/fabric/fab-provider.h \
 	%D%/fabric/fab-certs.c \
 	%D%/fabric/fab-certs.h \

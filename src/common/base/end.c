@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -69,6 +68,11 @@ void end_begin(void)
 
 	if (atomic_compare_exchange_strong(&state, &not, END_BEGUN))
 		sem_post(&news);
+}
+
+bool end_has_begun(void)
+{
+	return atomic_load(&state) != END_NOT;
 }
 
 void end_waits_for(const char *what)

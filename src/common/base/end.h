@@ -4,6 +4,8 @@
 #ifndef END_H
 #define END_H
 
+#include <stdbool.h>
+
 #define END_WAITS_MS 45000		/* for requests: what waits longer fails */
 #define END_MS 60000			/* for all */
 
@@ -12,6 +14,8 @@
 int end_init(void (*last)(void));
 /* The end begins; further calls do nothing.  Any thread, and signal handlers. */
 void end_begin(void);
+/* True from end_begin() on, for who waits for what the end need not wait for.  Any thread. */
+bool end_has_begun(void);
 /* From now on the end waits for @what, a literal.  Any thread. */
 void end_waits_for(const char *what);
 /* Nothing is waited for any more: join the thread, if it runs.  The thread of end_init(). */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "conf-priv.h"
+#include "fab-names.h"
 #include "log.h"
 #include "rtrs-proto.h"
 #include "util.h"
@@ -101,10 +102,9 @@ int conf_add_listener(void *arg, const char *text, char *why, size_t len)
 	}
 	memcpy(addr, text, addrlen);
 	addr[addrlen] = '\0';
-	n = fab_addr_parse_all(addr, fab_provider_find("tcp"), RTRS_PORT, all, FAB_ADDRS_MAX, why,
-			       len);
+	n = fab_names_find(addr, fab_provider_find("tcp"), RTRS_PORT, all, why, len);
 	if (n < 0)
-		return n == -ENOENT ? n : -EINVAL;
+		return n == -EINVAL || n == -EPROTONOSUPPORT ? -EINVAL : -ENOENT;
 	for (int i = 0; !rc && i < n; i++)
 		rc = add_listen_address(arg, &(struct conf_listener){ .addr = all[i], .auth = mode,
 							       .first = !i, .one_of = n > 1 },

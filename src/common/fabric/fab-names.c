@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A question to the resolver has what its call works with (aside.h): the call owns it once the
+ * caller has left. */
+#include <config.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aside.h"
+#include "end.h"
+#include "fab-names.h"
+
+struct question {
+	const struct fab_provider *provider;
+	uint16_t default_port;
+	int n;				/* addresses, or -errno with @why */
+	struct fab_addr all[FAB_ADDRS_MAX];
+	char why[256];
+	char text[];
+};
+
+static _Atomic(unsigned) behind;	/* questions whose callers have left */
+
+static void ask(void *arg)
+{
+	struct question *q = arg;
+
+	pthread_setname_np(pthread_self(), "rtrs-names");
+	q->n = fab_addr_parse_all(q->text, q->provider, q->default_port, q->all, FAB_ADDRS_MAX,
+				  q->why, sizeof(q->why));
+}
+
+static void answered_late(void *arg)
+{
+	free(arg);
+	atomic_fetch_sub(&behind, 1);
+}
+
+static int patience(void *arg, uint64_t ms)
+{
+	int rc = end_has_begun() ? -ECANCELED : ms < FAB_NAMES_MS ? 0 : -ETIMEDOUT;
+
+	if (rc)
+		atomic_fetch_add(&behind, 1);
+	return rc;
+}
+
+int fab_names_find(const char *text, const struct fab_provider *p, uint16_t default_port,
+		   struct fab_addr all[FAB_ADDRS_MAX], char *err, size_t errlen)
+{
+	struct question *q;
+	struct aside *call;
+	int rc = -ENOMEM;
+
+	/* An address needs no resolver. */
+	if (!fab_addr_parse_text(text, p, default_port, all, err, errlen) && all->len)
+		return 1;
+	q = calloc(1, sizeof(*q) + strlen(text) + 1);
+	if (q) {
+		*q = (struct question){ .provider = p, .default_port = default_port };
+		strcpy(q->text, text);
+		rc = atomic_load(&behind) < FAB_NAMES_LEFT_MAX ?
+		     aside_begin(&call, ask, answered_late, q) : -EBUSY;
+	}
+	if (rc) {
+		snprintf(err, errlen, "cannot ask the resolver: %s", rc == -EBUSY ?
+			 "it has not answered others" : strerror(-rc));
+		free(q);
+		return rc;
+	}
+	rc = aside_wait(call, patience, NULL);
+	if (rc) {
+		snprintf(err, errlen, rc == -ECANCELED ? "the program ends" :
+			 "the resolver has not answered for %u s", FAB_NAMES_MS / 1000);
+		return rc;
+	}
+	rc = q->n;
+	memcpy(all, q->all, sizeof(q->all));
+	snprintf(err, errlen, "%s", q->why);
+	free(q);
+	return rc;
+}
