@@ -65,7 +65,7 @@ static const enum check_level levels[] = {
 	[HEALTH_UP] = CHECK_OK, [HEALTH_DEGRADED] = CHECK_WARNING, [HEALTH_DOWN] = CHECK_CRITICAL,
 };
 
-static void check_session(struct check *check, const char *program, const json_t *answer,
+static void check_session(struct check *check, const char *program, const json_t *names,
 			  const json_t *sess)
 {
 	struct state_paths paths = state_paths(sess);
@@ -79,13 +79,13 @@ static void check_session(struct check *check, const char *program, const json_t
 		return;
 	if (paths.up && paths.up < paths.all)
 		put_lost_path(sess, lost, sizeof(lost));
-	state_name(answer, sess, answer_string(sess, "name"), name, sizeof(name));
+	state_name(names, sess, answer_string(sess, "name"), name, sizeof(name));
 	check_note(check, levels[health], "%s: %s %s%s", program, name, cell, lost);
 }
 
 /* Both ends of @sess may have TLS, and a path of it has none: an end does not yet, or somebody
  * between has taken TLS away. */
-static void check_clear(struct check *check, const char *program, const json_t *answer,
+static void check_clear(struct check *check, const char *program, const json_t *names,
 			const json_t *sess)
 {
 	json_t *path;
@@ -98,7 +98,7 @@ static void check_clear(struct check *check, const char *program, const json_t *
 		    strcmp(answer_string(path, "cipher"), "-") ||
 		    !strcmp(answer_string(path, "transport"), "rdma"))
 			continue;
-		state_name(answer, sess, answer_string(path, "name"), name, sizeof(name));
+		state_name(names, sess, answer_string(path, "name"), name, sizeof(name));
 		check_note(check, CHECK_WARNING, "%s: %s is in clear (tls=on)", program, name);
 		return;
 	}
@@ -106,14 +106,14 @@ static void check_clear(struct check *check, const char *program, const json_t *
 
 /* The lists of an export that @sess has open would not let @sess open the export so now: the lists
  * were changed, and the session was not (rtrsctl export kick). */
-static void check_allowed(struct check *check, const char *program, const json_t *answer,
+static void check_allowed(struct check *check, const char *program, const json_t *names,
 			  const json_t *sess)
 {
 	char name[128], export[128];
 	json_t *dev;
 	size_t i;
 
-	state_name(answer, sess, answer_string(sess, "name"), name, sizeof(name));
+	state_name(names, sess, answer_string(sess, "name"), name, sizeof(name));
 	json_array_foreach(json_object_get(sess, "devices"), i, dev) {
 		if (state_dev_allowed(dev))
 			continue;
@@ -125,12 +125,12 @@ static void check_allowed(struct check *check, const char *program, const json_t
 
 /* A request of @sess that is older than those of all exports. */
 static void check_requests(struct check *check, const char *program, const json_t *answer,
-			   const json_t *sess)
+			   const json_t *names, const json_t *sess)
 {
 	char name[128], cell[TEXT_CELL], why[STATE_WHY];
 	enum health health = state_of_requests(answer, sess, cell, why);
 
-	state_name(answer, sess, answer_string(sess, "name"), name, sizeof(name));
+	state_name(names, sess, answer_string(sess, "name"), name, sizeof(name));
 	if (health != HEALTH_UP)
 		check_note(check, levels[health], "%s: %s %s", program, name, why);
 }
@@ -149,8 +149,8 @@ static void check_export(struct check *check, const char *program, const json_t 
 void check_add(struct check *check, const json_t *answer)
 {
 	bool tls_on = !strcmp(answer_string(answer, "tls"), "on");
+	json_t *names = state_index_names(answer), *ex, *sess;
 	char program[128];
-	json_t *ex, *sess;
 	size_t i;
 
 	text_program(answer, program, sizeof(program));
@@ -161,12 +161,13 @@ void check_add(struct check *check, const json_t *answer)
 	json_array_foreach(json_object_get(answer, "sessions"), i, sess) {
 		if (!state_is_user(sess))
 			continue;
-		check_session(check, program, answer, sess);
-		check_requests(check, program, answer, sess);
-		check_allowed(check, program, answer, sess);
+		check_session(check, program, names, sess);
+		check_requests(check, program, answer, names, sess);
+		check_allowed(check, program, names, sess);
 		if (tls_on)
-			check_clear(check, program, answer, sess);
+			check_clear(check, program, names, sess);
 	}
+	json_decref(names);
 }
 
 void check_add_silent(struct check *check, const char *why)

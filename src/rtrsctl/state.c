@@ -232,17 +232,30 @@ enum health state_of_export(const json_t *answer, const json_t *ex, char cell[TE
 	return health != HEALTH_UP ? health : state_of_age(answer, ex, cell, why);
 }
 
-void state_name(const json_t *answer, const json_t *sess, const char *name, char *buf, size_t len)
+json_t *state_index_names(const json_t *answer)
 {
-	const char *identity = json_string_value(json_object_get(sess, "identity"));
-	char full[1024];
-	bool two = false;
-	json_t *other;
+	json_t *names = json_object(), *sess;
 	size_t i;
 
-	json_array_foreach(json_object_get(answer, "sessions"), i, other)
-		two |= !strcmp(answer_string(other, "name"), answer_string(sess, "name")) &&
-		       strcmp(answer_string(other, "identity"), answer_string(sess, "identity"));
+	json_array_foreach(json_object_get(answer, "sessions"), i, sess) {
+		const char *name = answer_string(sess, "name");
+		const char *identity = answer_string(sess, "identity");
+		const char *first = json_string_value(json_object_get(names, name));
+
+		if (!json_object_get(names, name))
+			json_object_set_new(names, name, json_string(identity));
+		else if (first && strcmp(first, identity))
+			json_object_set_new(names, name, json_null());
+	}
+	return names;
+}
+
+void state_name(const json_t *names, const json_t *sess, const char *name, char *buf, size_t len)
+{
+	const char *identity = json_string_value(json_object_get(sess, "identity"));
+	bool two = json_is_null(json_object_get(names, answer_string(sess, "name")));
+	char full[1024];
+
 	snprintf(full, sizeof(full), "%s%s%s", two && identity ? identity : "", two ? "/" : "",
 		 name);
 	text_safe(full, buf, len);

@@ -40,9 +40,11 @@ enum health state_of_session(const json_t *sess, char cell[TEXT_CELL]);
 /* Is @sess of interest? A session in set-up, and so without a name, is not; nor is a session
  * without any part but work of the storage. */
 bool state_is_user(const json_t *sess);
-/* Write @name, of the session @sess of @answer or of a path of @sess, to @buf for people; with
- * IDENTITY/ in front if a session of another identity is called the same. */
-void state_name(const json_t *answer, const json_t *sess, const char *name, char *buf, size_t len);
+/* Index the names of the sessions of @answer for state_name().  A new reference. */
+json_t *state_index_names(const json_t *answer);
+/* Write @name, of the session @sess of the answer of @names or of a path of @sess, to @buf for
+ * people; with IDENTITY/ in front if a session of another identity is called the same. */
+void state_name(const json_t *names, const json_t *sess, const char *name, char *buf, size_t len);
 /* The health of the export @ex of @answer, without sessions.  Unless it is HEALTH_UP, @cell has the
  * reason: "sync failed"; "failed", "stale", "replaced" or "unlinked" (man/rtrsctl.pod, OBJECTS);
  * "writes fail"; "waits 12 s", as state_of_age().  @why: NULL, or room for the reason as words of a

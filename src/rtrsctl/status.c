@@ -31,6 +31,7 @@ struct table {
 	const json_t *after;
 	json_t *before, *exports;	/* exports of the two answers by "name" */
 	json_t *users;			/* of @after, by "export" */
+	json_t *names;			/* of @after, state_index_names() */
 	uint64_t ns;			/* between the two answers */
 };
 
@@ -75,7 +76,7 @@ static enum health put_session(const struct table *t, const json_t *sess, const 
 {
 	enum health health = state_tell(sess, dev, row[COL_STATE]);
 
-	state_name(t->after, sess, answer_string(sess, "name"), row[COL_SESSION], TEXT_CELL);
+	state_name(t->names, sess, answer_string(sess, "name"), row[COL_SESSION], TEXT_CELL);
 	put_of_paths(sess, "peer", row[COL_PEER]);
 	put_of_paths(sess, "transport", row[COL_TRANSPORT]);
 	return health;
@@ -181,6 +182,7 @@ void status_print(const json_t *before, const json_t *after)
 		.after = after,
 		.exports = answer_index(after, "exports", "name"),
 		.users = index_users(after),
+		.names = state_index_names(after),
 		.ns = answer_number(after, "now_ns") - answer_number(before, "now_ns"),
 	};
 	char (*row)[TEXT_CELL];
@@ -205,5 +207,6 @@ out:
 	json_decref(t.before);
 	json_decref(t.exports);
 	json_decref(t.users);
+	json_decref(t.names);
 	free(t.cells);
 }
