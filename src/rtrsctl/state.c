@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "answer.h"
+#include "ctl-json.h"
 #include "state.h"
 #include "util.h"
 
@@ -243,7 +244,7 @@ json_t *state_index_names(const json_t *answer)
 		const char *first = json_string_value(json_object_get(names, name));
 
 		if (!json_object_get(names, name))
-			json_object_set_new(names, name, json_string(identity));
+			json_object_set_new(names, name, ctl_json_text(identity));
 		else if (first && strcmp(first, identity))
 			json_object_set_new(names, name, json_null());
 	}
