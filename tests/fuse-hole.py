@@ -5,7 +5,7 @@ a hole: as one whose daemon does not know what is in the kernel's write-back cac
 MOUNTPOINT BYTES [refuses]; needs root.  Serves until it is unmounted.
 
 "refuses": EINVAL is the answer to ZERO_RANGE, as of fuse2fs, and to O_DIRECT reads of more than a
-page, as of unionfs-fuse."""
+page, as of unionfs-fuse; and PUNCH_HOLE leaves parts of a block as they are."""
 
 import ctypes
 import errno
@@ -18,7 +18,7 @@ FORGET, BATCH_FORGET, INTERRUPT = 2, 42, 36     # have no answer
 LOOKUP, GETATTR, OPEN, READ, WRITE, STATFS, RELEASE, FSYNC, FLUSH, INIT, OPENDIR, RELEASEDIR, \
     FALLOCATE, LSEEK = 1, 3, 14, 15, 16, 17, 18, 20, 25, 26, 27, 29, 43, 46
 ROOT, FILE = 1, 2
-ZERO_RANGE = 0x10
+KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 0x1, 0x2, 0x10
 PARALLEL_DIROPS = 1 << 18         # names are looked up at the same time
 
 data = bytearray(int(sys.argv[2]))
@@ -51,8 +51,12 @@ def write(body):
 
 
 def fallocate(body):
-    _, _, _, mode = struct.unpack_from('<QQQI', body)
+    _, off, size, mode = struct.unpack_from('<QQQI', body)
     print(f'fallocate {mode}', flush=True)
+    if refuses and mode == PUNCH_HOLE | KEEP_SIZE:
+        for block in range((off + 4095) // 4096, min(off + size, len(data)) // 4096):
+            data[block * 4096:(block + 1) * 4096] = bytes(4096)
+        return b''
     return errno.EINVAL if refuses and mode & ZERO_RANGE else errno.EOPNOTSUPP
 
 

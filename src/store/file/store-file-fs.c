@@ -2,8 +2,9 @@
 /* What is known of file systems, by their type.  Owns nothing; any thread.
  *
  * A file system may take a flag and not do what the flag says: FUSE takes RWF_DSYNC of a direct
- * write and sends no FSYNC (Linux 6.18).  So the driver relies on a property only where it was
- * seen; an unknown file system gets the way that is right everywhere. */
+ * write and sends no FSYNC (Linux 6.18), and fuse2fs 1.47.0 punches no part of a block that begins
+ * with the block.  So the driver relies on a property only where it was seen; an unknown file
+ * system gets the way that is right everywhere. */
 #include <config.h>
 
 #include <linux/magic.h>
@@ -20,12 +21,14 @@ struct fs_kind {
 	unsigned known;			/* STORE_FILE_FS_* */
 };
 
+#define EVERYWHERE (STORE_FILE_FS_HOLES | STORE_FILE_FS_PARTS)
+
 /* DSYNC: tests/test-fua-flushes.sh.  EXT4_SUPER_MAGIC is ext2 and ext3, too. */
 static const struct fs_kind fs_kinds[] = {
-	{ EXT4_SUPER_MAGIC, STORE_FILE_FS_HOLES | STORE_FILE_FS_LOCAL | STORE_FILE_FS_DSYNC },
-	{ XFS_SUPER_MAGIC, STORE_FILE_FS_HOLES | STORE_FILE_FS_DSYNC },
-	{ BTRFS_SUPER_MAGIC, STORE_FILE_FS_HOLES | STORE_FILE_FS_DSYNC },
-	{ TMPFS_MAGIC, STORE_FILE_FS_HOLES | STORE_FILE_FS_LOCAL },
+	{ EXT4_SUPER_MAGIC, EVERYWHERE | STORE_FILE_FS_LOCAL | STORE_FILE_FS_DSYNC },
+	{ XFS_SUPER_MAGIC, EVERYWHERE | STORE_FILE_FS_DSYNC },
+	{ BTRFS_SUPER_MAGIC, EVERYWHERE | STORE_FILE_FS_DSYNC },
+	{ TMPFS_MAGIC, EVERYWHERE | STORE_FILE_FS_LOCAL },
 };
 
 unsigned store_file_fs(const struct store_file *f)

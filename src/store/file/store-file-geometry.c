@@ -54,6 +54,7 @@ static bool can_punch(const struct store_file *f)
 static void geometry_file(struct export *ex, uint32_t st_blksize)
 {
 	struct rnbd_dev_info *g = &ex->geometry;
+	struct store_file *f = store_file(ex);
 	bool sane = is_pow2(st_blksize) && st_blksize >= RNBD_SECTOR_SIZE;
 	struct statfs fs;
 	bool known;
@@ -64,14 +65,17 @@ static void geometry_file(struct export *ex, uint32_t st_blksize)
 	if (ex->direct)
 		g->physical_block_size = (uint16_t)MAX(g->physical_block_size,
 						       MIN(ex->block_align, PHYSICAL_MAX));
-	g->rotational = store_file_sysfs_number(store_file(ex)->dev, "queue/rotational", 0);
-	if (!ex->readonly && can_punch(store_file(ex))) {
+	g->rotational = store_file_sysfs_number(f->dev, "queue/rotational", 0);
+	known = !fstatfs(f->fd, &fs) && is_pow2((uint64_t)fs.f_bsize);
+	f->whole = known ? MAX((uint32_t)fs.f_bsize, RNBD_SECTOR_SIZE) : PROBE_LEN;
+	if (!ex->readonly && can_punch(f)) {
 		g->max_discard_sectors = MAX_RANGE_SECTORS;
-		known = !fstatfs(store_file(ex)->fd, &fs) && is_pow2((uint64_t)fs.f_bsize);
-		g->discard_granularity = known ? (uint32_t)fs.f_bsize : PROBE_LEN;
+		g->discard_granularity = f->whole;
 	} else {
-		atomic_fetch_or(&store_file(ex)->cannot, STORE_FILE_CANNOT_PUNCH);
+		atomic_fetch_or(&f->cannot, STORE_FILE_CANNOT_PUNCH);
 	}
+	if (f->fs & STORE_FILE_FS_PARTS)
+		f->whole = RNBD_SECTOR_SIZE;
 }
 
 static void geometry_block(struct export *ex)
@@ -89,6 +93,7 @@ static void geometry_block(struct export *ex)
 	if (ioctl(store_file(ex)->fd, BLKPBSZGET, &physical) < 0 || !is_pow2(physical))
 		physical = (unsigned)logical;
 	g->logical_block_size = (uint16_t)logical;
+	store_file(ex)->whole = (uint32_t)logical;
 	g->physical_block_size = (uint16_t)MIN(MAX(physical, (unsigned)logical), PHYSICAL_MAX);
 	g->rotational = store_file_sysfs_number(store_file(ex)->dev, "queue/rotational", 0);
 	/* With O_DIRECT data is in the device when a write is answered. */

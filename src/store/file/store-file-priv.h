@@ -54,6 +54,7 @@ struct store_file {
 	int tail_fd;			/* -1: none */
 	uint64_t tail_start;		/* UINT64_MAX: none */
 	_Atomic(unsigned) cannot;	/* STORE_FILE_CANNOT_*: learnt by asking the kernel */
+	uint32_t whole;			/* bytes; the kernel zeroes and discards blocks of that */
 	_Atomic(int) inline_kind;	/* store-file-inline.c; any thread */
 	struct export_seeker seeker;
 	/* store-file-size.c; control thread: */
@@ -70,6 +71,7 @@ extern const struct store_driver store_file_driver;
 #define STORE_FILE_FS_HOLES 0x1u		/* SEEK_DATA finds all data */
 #define STORE_FILE_FS_LOCAL 0x2u		/* a write waits for this machine only */
 #define STORE_FILE_FS_DSYNC 0x4u		/* a direct write with RWF_DSYNC is durable */
+#define STORE_FILE_FS_PARTS 0x8u		/* parts of a block are punched and zeroed, too */
 
 #define STORE_FILE_CANNOT_DISCARD 0x1u		/* block device: BLOCK_URING_CMD_DISCARD */
 #define STORE_FILE_CANNOT_STALE 0x2u		/* block device: FALLOC_FL_NO_HIDE_STALE */

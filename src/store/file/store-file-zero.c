@@ -53,18 +53,14 @@ static const struct way *zero_ways_of(const struct export_io *io, unsigned *n)
 	return zero_ways;
 }
 
-/* The range for the kernel.  Block devices take whole logical blocks only: a discard leaves the
- * rest alone, since a discard promises nothing; for zeroes see zero_try(). */
+/* The range for the kernel, of whole blocks: a discard leaves the rest alone, since a discard
+ * promises nothing; for zeroes see zero_try(). */
 static void zero_range(const struct export_io *io, uint64_t *start, uint64_t *end)
 {
-	uint32_t block = io->ex->geometry.logical_block_size;
+	uint32_t block = store_file(io->ex)->whole;
 
-	*start = io->offset;
-	*end = io->offset + io->len;
-	if (store_file(io->ex)->is_block) {
-		*start = align_up(*start, block);
-		*end = MAX(align_down(*end, block), *start);
-	}
+	*start = align_up(io->offset, block);
+	*end = MAX(align_down(io->offset + io->len, block), *start);
 }
 
 static void zero_submit(struct export_io *io, const struct way *way, uint64_t start, uint64_t len)
