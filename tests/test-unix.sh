@@ -48,6 +48,15 @@ wait_line "$nbdkit_log" "server=$at: No such file or directory .*; starting with
 serve "disk=$tmp/disk"
 cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$uri" -)
 stop_process "$nbdkit_pid"
+# So is one where another session has the name of the session that asks at the start.
+start_nbdkit "server=$at" export=disk control=none sessname=vm-probe
+first=$nbdkit_pid
+start_nbdkit "server=$at" export=disk control=none sessname=vm connect-timeout=forever
+grep -E "server=$at: .* refused session 'vm-probe': another client .*; starting without" \
+	"$nbdkit_log"
+cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$uri" -)
+stop_process "$nbdkit_pid"
+stop_process "$first"
 stop_process "$server_pid"
 echo x >"$tmp/a.sock"
 expect_failure 1 "cannot listen on $at:.*no socket" "$RTRS_SERVER" --listen "$at" \
