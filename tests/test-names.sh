@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # A client keeps the names of server= and path=: it resolves them at each attempt, tries all
-# addresses, and finds a server that has moved.
+# addresses, and finds a server that has moved.  rtrs-bench tries all addresses, too.
 . "${0%/*}/names.sh"
 . ./tests/functions.sh
 requires_server; requires_gateway
@@ -46,6 +46,7 @@ start_gateway heartbeat=200 heartbeat-misses=2 control="$ctl" "server=store:$por
 	export=disk
 reads
 path_is "store:$port" peer "^127\.0\.0\.1:$port\$"
+"$top_builddir/rtrs-bench" --number-ios=1 "store:$port" disk
 
 # ---- a path that does not resolve is named, and tried again ----
 
@@ -141,6 +142,8 @@ names_are 127.0.0.5=two 127.0.0.6=two 127.0.0.4=two
 gateway_fails "server=tcp://two:$silent: .*[46]:$silent: $refused; .*[456]:$silent: " \
 	"server=tcp://two:$silent"
 grep -q -F "127.0.0.5:$silent: no answer within 2 s" "$tmp/failure.out"
+expect_failure 1 "^rtrs-bench: server two:$silent: .*[46]:$silent: $refused; .*[456]:$silent: " \
+	"$top_builddir/rtrs-bench" --transport=tcp "two:$silent" disk
 gateway_fails 'server=nosuch: .*cannot resolve "nosuch": ' server=nosuch
 gateway_fails "server=\[fe80::1%nosuch0\]: .*there is no interface 'nosuch0'" \
 	'server=[fe80::1%nosuch0]'

@@ -260,15 +260,13 @@ static int set_places(struct options *o, int argc, char **argv)
 			o->export, RNBD_NAME_MAX - 1);
 		return OPTIONS_USAGE;
 	}
-	r = fab_addr_parse_peer(o->server, o->provider ? o->provider : fab_provider_find("tcp"),
-				RTRS_PORT, &o->addr, why, sizeof(why));
-	if (r < 0) {
+	if (clt_addr_parse(o->server, o->provider ? o->provider : fab_provider_find("tcp"),
+			   &o->addr, why, sizeof(why)) < 0) {
 		fprintf(stderr, "rtrs-bench: server %s: %s\n", o->server, why);
-		/* Another machine, or another day, may know the host. */
-		return r == -ENOENT ? OPTIONS_UNKNOWN_HOST : OPTIONS_USAGE;
+		return OPTIONS_USAGE;
 	}
 	/* An address with a transport in front is tried over this transport alone. */
-	o->automatic = !o->provider && !strstr(o->server, "://") && !fab_addr_is_unix(&o->addr);
+	o->automatic = !o->provider && clt_addr_is_open(o->server);
 	return -1;
 }
 

@@ -13,9 +13,7 @@
 #include "load.h"
 #include "opt.h"
 
-/* Exit status. */
-#define OPTIONS_UNKNOWN_HOST 1
-#define OPTIONS_USAGE 2
+#define OPTIONS_USAGE 2			/* exit status */
 
 struct options {
 	const char *server, *export;
@@ -24,7 +22,7 @@ struct options {
 	unsigned mix_percent;		/* percentage of reads, if the load reads and writes */
 	enum clt_transport transport;
 	const struct fab_provider *provider;	/* of @transport; NULL: auto */
-	struct fab_addr addr;		/* of @server */
+	struct clt_sess_addr addr;	/* of @server: a name is the session's to resolve */
 	bool automatic;			/* try RDMA first, then @addr */
 	unsigned connections;
 	unsigned poll_us;

@@ -63,10 +63,11 @@ static int connect_over(struct target *t, const struct options *o,
 			const struct fab_provider *provider, unsigned setup_ms, char *why,
 			size_t len)
 {
-	struct clt_sess_addr addr = { .dst = o->addr };
+	struct clt_sess_addr addr = o->addr;
 	unsigned known;
 	int r;
 
+	addr.src.provider = provider;
 	addr.dst.provider = provider;
 	do {
 		known = frwr_lessons_count(&lessons);
@@ -81,7 +82,7 @@ static int connect_any(struct target *t, const struct options *o, char *why, siz
 
 	if (o->automatic && rdma && connect_over(t, o, rdma, CLT_PROBE_RDMA_MS, why, len) == 0)
 		return 0;
-	return connect_over(t, o, o->addr.provider, 0, why, len);
+	return connect_over(t, o, o->addr.dst.provider, 0, why, len);
 }
 
 int target_open(struct target *t, const struct options *o, char *why, size_t len)

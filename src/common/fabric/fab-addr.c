@@ -24,7 +24,6 @@
 #include "util.h"
 
 #define UNIX_SCHEME "unix:"
-#define NO_PORT "the port must be a number from 1 to 65535"
 #ifdef HAVE_RDMA
 #define FORMS "expected HOST[:PORT], tcp://HOST[:PORT], rdma://HOST[:PORT] or unix:PATH"
 #else
@@ -456,7 +455,7 @@ int fab_addr_parse_text(const char *text, const struct fab_provider *p, uint16_t
 	if (rc)
 		return rc;
 	if (default_port && !s.number) {
-		snprintf(err, errlen, NO_PORT);
+		snprintf(err, errlen, "the port must be a number from 1 to 65535");
 		return -EINVAL;
 	}
 	if (strchr(s.host, '%') || numeric_host(s.host, &list)) {
@@ -474,15 +473,4 @@ int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t defa
 	int rc = fab_addr_parse_all(text, p, default_port, addr, 1, err, errlen);
 
 	return rc < 0 ? rc : 0;
-}
-
-int fab_addr_parse_peer(const char *text, const struct fab_provider *p, uint16_t default_port,
-			struct fab_addr *addr, char *err, size_t errlen)
-{
-	int rc = fab_addr_parse(text, p, default_port, addr, err, errlen);
-
-	if (rc || fab_addr_is_unix(addr) || fab_addr_port(addr))
-		return rc;
-	snprintf(err, errlen, NO_PORT);
-	return -EINVAL;
 }

@@ -117,9 +117,6 @@ int fab_addr_resolve(const char *host, const struct fab_provider *p, uint16_t po
  * provider alone.  With a @default_port port 0 is malformed. */
 int fab_addr_parse_text(const char *text, const struct fab_provider *p, uint16_t default_port,
 			struct fab_addr *addr, char *err, size_t errlen);
-/* Like fab_addr_parse(), for an address to connect to: port 0 is malformed. */
-int fab_addr_parse_peer(const char *text, const struct fab_provider *p, uint16_t default_port,
-			struct fab_addr *addr, char *err, size_t errlen);
 /* Format @addr without its transport: "192.0.2.1:1234", "[::1]:1234", "unix:/run/a.sock",
  * "unix:pid=42,uid=0".  Always terminates @buf; returns @buf. */
 const char *fab_addr_format(const struct fab_addr *addr, char *buf, size_t len);
