@@ -1,10 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Too few descriptors to start, from hardly one to nearly enough: each time one line says why, and
-# the status is 1, whatever part of the start it was, on whatever thread.
+# the status is 1, whatever part of the start it was, on whatever thread.  And too few later: who
+# comes meanwhile waits, and is served when there are some, whether or not others come.
 . ./tests/functions.sh
 requires_server
 requires_plain_build
+requires prlimit --version
+requires python3 -c 'import resource'
 
 truncate -s 1M "$tmp/disk"
 failed=0
@@ -32,3 +35,30 @@ for i in $(seq 80); do
 	exports+=("export$i=$tmp/export$i")
 done
 SERVER_PREFIX="prlimit --nofile=64:1024" start_server --threads 2 "${exports[@]}"
+stop_server "$server_pid"
+
+start_server --control "$tmp/control" --metrics "unix:$tmp/metrics" "disk=$tmp/disk"
+timeout "$TIMEOUT_S" python3 - "$server_pid" "$server_log" "$tmp" <<'END'
+import os, resource, socket, sys, time
+pid, log, tmp = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+
+def limit(n):
+    most = resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (n, most))
+
+def warnings():
+    return open(log).read().count("cannot accept a client now: ")
+
+for name, says in (("control", b'{"command":"show"}\n'),
+                   ("metrics", b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")):
+    taken = {int(n) for n in os.listdir("/proc/%d/fd" % pid)}
+    before = warnings()
+    limit(min(set(range(max(taken) + 2)) - taken))
+    s = socket.socket(socket.AF_UNIX)
+    s.connect("%s/%s" % (tmp, name))
+    s.sendall(says)
+    while warnings() == before:
+        time.sleep(0.05)
+    limit(512)
+    assert s.recv(1), "no answer of " + name
+END

@@ -291,6 +291,33 @@ Test(reactor, arrival_while_not_wanted)
 	watch_end();
 }
 
+/* Reads nothing, and does not want to for a while. */
+static bool ready_rests(struct loop_watch *w)
+{
+	note("ready");
+	loop_watch_events(w, 0);
+	loop_defer(reactor_loop(r), &second);
+	return false;
+}
+
+static void want_again(struct loop_task *task)
+{
+	watch.ready = ready;
+	loop_watch_events(&watch, POLLIN);
+}
+
+/* What was left there is told when POLLIN is wanted again. */
+Test(reactor, left_until_wanted_again)
+{
+	loop_task_init(&second, want_again);
+	watch_start(POLLIN);
+	watch.ready = ready_rests;
+	cr_assert_eq(write(pair[1], "x", 1), 1);
+	run_until(1);
+	cr_assert_str_eq(trace, "ready ready ");
+	watch_end();
+}
+
 Test(reactor, peer_closes)
 {
 	watch_start(POLLIN);

@@ -2,11 +2,12 @@
 /* Owns the polls behind a struct loop_watch; thread of the reactor.
  *
  * POLLIN is a multishot poll, armed as long as the descriptor is watched.  The poll reports edges;
- * ready()'s return value makes levels of the edges.  An edge can report both data and the end
- * behind the data, and two reads are needed to see both.  So after an end ready() runs once more
- * than its return value asks for.  POLLOUT is wanted rarely, when a socket is full: a separate
- * poll that fires once, and is armed again while wanted.  Unwatching cancels both polls; closed()
- * runs when the last completion of the polls and of their cancellations has come.
+ * ready()'s return value makes levels of the edges, and ready() runs when POLLIN is wanted anew.
+ * An edge can report both data and the end behind the data, and two reads are needed to see both.
+ * So after an end ready() runs once more than its return value asks for.  POLLOUT is wanted rarely,
+ * when a socket is full: a separate poll that fires once, and is armed again while wanted.
+ * Unwatching cancels both polls; closed() runs when the last completion of the polls and of their
+ * cancellations has come.
  *
  * A poll can fail: no kernel memory; Linux 6.1 ends a poll when completions overflow.  The failure
  * makes the descriptor ready, so that the owner meets the descriptor's real state, and the poll is
@@ -36,7 +37,6 @@ struct reactor_poll {
 	bool in_armed, out_armed;
 	bool in_failed;			/* POLLIN's last completion was an error */
 	struct loop_timer again;	/* to arm POLLIN */
-	bool missed;			/* an edge came while POLLIN was not wanted */
 	bool ended;			/* an edge told of the end; perhaps ready() saw only data */
 	bool unwatched;
 	bool cancel_again;
@@ -112,8 +112,6 @@ static void poll_in_done(struct reactor_op *op, int res, unsigned flags)
 	p->ended = p->ended || (res >= 0 && (res & (POLLRDHUP | POLLHUP | POLLERR)));
 	if ((p->watch->events & (POLLIN | res)) || res < 0 || (res & (POLLERR | POLLHUP)))
 		poll_mark_ready(p);
-	else
-		p->missed = true;
 }
 
 static void poll_out_done(struct reactor_op *op, int res, unsigned flags)
@@ -174,15 +172,15 @@ int loop_watch(struct loop *loop, struct loop_watch *w)
 void loop_watch_events(struct loop_watch *w, short events)
 {
 	struct reactor_poll *p = w->impl;
+	short more = events & ~w->events;
 
 	assert(!(events & ~(POLLIN | POLLOUT)));
 	w->events = events;
 	if (!w->loop)
 		return;
-	if ((events & POLLIN) && p->missed) {
-		p->missed = false;
+	/* What ready() left, or what came meanwhile, lies there without an edge to come. */
+	if (more & POLLIN)
 		poll_mark_ready(p);
-	}
 	if ((events & POLLOUT) && !p->out_armed)
 		poll_arm_out(p);
 }
