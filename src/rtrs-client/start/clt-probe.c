@@ -154,8 +154,8 @@ static int probe_export(struct clt_start *start, struct dev **dev, char err[CLT_
 	return 0;
 }
 
-/* Is the server away, or not started yet? ENOENT: no socket has the name; EBUSY: another session has
- * the name of this one, that of a predecessor for instance. */
+/* Is the server away, or not started yet? ENOENT: no socket has the name; EBUSY: another session
+ * has the name of this one, that of a predecessor for instance. */
 static bool is_away(int r)
 {
 	return no_rdma(r) || r == -ECONNRESET || r == -ENOENT || r == -EBUSY;
