@@ -7,7 +7,7 @@
 requires_server
 requires_plain_build
 requires prlimit --version
-requires python3 -c 'import resource'
+requires /usr/bin/python3 -c 'import resource'
 
 truncate -s 1M "$tmp/disk"
 failed=0
@@ -38,7 +38,7 @@ SERVER_PREFIX="prlimit --nofile=64:1024" start_server --threads 2 "${exports[@]}
 stop_server "$server_pid"
 
 start_server --control "$tmp/control" --metrics "unix:$tmp/metrics" "disk=$tmp/disk"
-timeout "$TIMEOUT_S" python3 - "$server_pid" "$server_log" "$tmp" <<'END'
+timeout "$TIMEOUT_S" /usr/bin/python3 - "$server_pid" "$server_log" "$tmp" <<'END'
 import os, resource, socket, sys, time
 pid, log, tmp = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 
