@@ -132,12 +132,12 @@ END
 comes_back() {
 	[ "$(grep -c -E 'second/.*: path up' "$log")" -eq 3 ]
 }
-wait_until comes_back
+wait_until "the path" comes_back
 "${ctl[@]}" session disconnect psk:backup/second
 downs() {
 	[ "$(grep -c -E 'second/.*: path down' "$log")" -eq 2 ]
 }
-wait_until downs
+wait_until "the end of the path" downs
 stop_process "$gateway_pid"
 # A second session of one client under one name is refused, with a warning on both ends.
 no_io "the server refused session 'second': another client of the same identity has it .*sessname" \
