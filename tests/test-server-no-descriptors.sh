@@ -37,7 +37,7 @@ done
 SERVER_PREFIX="prlimit --nofile=64:1024" start_server --threads 2 "${exports[@]}"
 stop_server "$server_pid"
 
-start_server --control "$tmp/control" --metrics "unix:$tmp/metrics" "disk=$tmp/disk"
+start_server --control "$tmp/control" --metrics "unix:$tmp/metrics" "last=$tmp/export1"
 timeout "$TIMEOUT_S" /usr/bin/python3 - "$server_pid" "$server_log" "$tmp" <<'END'
 import os, resource, socket, sys, time
 pid, log, tmp = int(sys.argv[1]), sys.argv[2], sys.argv[3]
