@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """A FUSE file system with one file, "disk", whose data is in memory and who says that all of it is
-a hole: as one whose daemon does not know what is in the kernel's write-back cache.  fuse-hole.py
-MOUNTPOINT BYTES [refuses]; needs root.  Serves until it is unmounted.
+a hole: as one whose daemon does not know what is in the kernel's write-back cache.  More files in
+its directory can be made, renamed and removed.  fuse-hole.py MOUNTPOINT BYTES [refuses]; needs
+root.  Serves until it is unmounted.
 
 "refuses": EINVAL is the answer to ZERO_RANGE, as of fuse2fs, and to O_DIRECT reads of more than a
 page, as of unionfs-fuse; and PUNCH_HOLE leaves parts of a block as they are."""
@@ -15,42 +16,63 @@ import struct
 import sys
 
 FORGET, BATCH_FORGET, INTERRUPT = 2, 42, 36     # have no answer
+SETATTR, MKNOD, UNLINK, RENAME, RENAME2 = 4, 8, 10, 12, 45
 LOOKUP, GETATTR, OPEN, READ, WRITE, STATFS, RELEASE, FSYNC, FLUSH, INIT, OPENDIR, RELEASEDIR, \
     FALLOCATE, LSEEK = 1, 3, 14, 15, 16, 17, 18, 20, 25, 26, 27, 29, 43, 46
 ROOT, FILE = 1, 2
 KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 0x1, 0x2, 0x10
 PARALLEL_DIROPS = 1 << 18         # names are looked up at the same time
 
-data = bytearray(int(sys.argv[2]))
+files = {FILE: bytearray(int(sys.argv[2]))}     # by node
+names = {b'disk': FILE}
 refuses = sys.argv[3:] == ['refuses']
 
 
 def attr(node):
-    mode, size = (stat.S_IFDIR | 0o755, 0) if node == ROOT else (stat.S_IFREG | 0o644, len(data))
+    mode, size = (stat.S_IFDIR | 0o755, 0) if node == ROOT else \
+        (stat.S_IFREG | 0o644, len(files[node]))
     return struct.pack('<6Q10I', node, size, size // 512, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096,
                        0)
 
 
-def lookup(body):
-    if body != b'disk\0':
+def lookup(_, body):
+    node = names.get(body.rstrip(b'\0'))
+    if not node:
         return errno.ENOENT
-    return struct.pack('<4Q2I', FILE, 1, 0, 0, 0, 0) + attr(FILE)
+    return struct.pack('<4Q2I', node, 1, 0, 0, 0, 0) + attr(node)
 
 
-def read(body):
+def mknod(_, body):
+    name, node = body[16:].rstrip(b'\0'), max(files) + 1
+    names[name], files[node] = node, bytearray()
+    return lookup(ROOT, name)
+
+
+def unlink(_, body):
+    return b'' if names.pop(body.rstrip(b'\0'), None) else errno.ENOENT
+
+
+def rename(_, body):
+    old, new = body.rstrip(b'\0').split(b'\0')
+    names[new] = names.pop(old)
+    return b''
+
+
+def read(node, body):
     _, off, size, _, _, flags = struct.unpack_from('<QQIIQI', body)
     if refuses and flags & os.O_DIRECT and size > 4096:
         return errno.EINVAL
-    return bytes(data[off:off + size])
+    return bytes(files[node][off:off + size])
 
 
-def write(body):
+def write(node, body):
     _, off, size = struct.unpack_from('<QQI', body)
-    data[off:off + size] = body[40:40 + size]
+    files[node][off:off + size] = body[40:40 + size]
     return struct.pack('<II', size, 0)
 
 
-def fallocate(body):
+def fallocate(node, body):
+    data = files[node]
     _, off, size, mode = struct.unpack_from('<QQQI', body)
     print(f'fallocate {mode}', flush=True)
     if refuses and mode == PUNCH_HOLE | KEEP_SIZE:
@@ -60,7 +82,7 @@ def fallocate(body):
     return errno.EINVAL if refuses and mode & ZERO_RANGE else errno.EOPNOTSUPP
 
 
-def lseek(body):
+def lseek(_, body):
     _, off, whence = struct.unpack_from('<QQI', body)
     if whence == os.SEEK_DATA:
         print('asked for data', flush=True)
@@ -72,7 +94,7 @@ def answer(op, node, body):
     """What follows the header, or an errno."""
     if op == INIT:
         return struct.pack('<4I2H2I2H8I', 7, 31, 65536, PARALLEL_DIROPS, 16, 12, 65536, 1, 0, 0, *[0] * 8)
-    if op == GETATTR:
+    if op in (GETATTR, SETATTR):
         return struct.pack('<QII', 0, 0, 0) + attr(node)
     if op in (OPEN, OPENDIR):
         return struct.pack('<QII', 0, 0, 0)
@@ -81,9 +103,11 @@ def answer(op, node, body):
                            *[0] * 6)
     if op in (RELEASE, RELEASEDIR, FSYNC, FLUSH):
         return b''
-    calls = {LOOKUP: lookup, READ: read, WRITE: write, LSEEK: lseek,
-             FALLOCATE: fallocate}
-    return calls[op](body) if op in calls else errno.ENOSYS
+    calls = {LOOKUP: lookup, READ: read, WRITE: write, LSEEK: lseek, FALLOCATE: fallocate,
+             MKNOD: mknod, UNLINK: unlink,
+             RENAME: lambda node, body: rename(node, body[8:]),
+             RENAME2: lambda node, body: rename(node, body[16:])}
+    return calls[op](node, body) if op in calls else errno.ENOSYS
 
 
 def main():

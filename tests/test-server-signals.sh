@@ -50,13 +50,13 @@ stop_process "$server_pid"
 nothing_left() {
 	local left
 
-	left=$(find "$tmp" -name '*.sock*' -a ! -name 'nbdkit*')
+	left=$(find "$tmp" \( -name '*.sock*' -o -name '*.prom*' \) -a ! -name 'nbdkit*')
 	[ -z "$left" ] || fail "left behind, $1: $left"
 }
 
 for round in {1..60}; do
 	start_server --listen "unix:$tmp/rtrs.sock" --control "$tmp/control.sock" \
-		--metrics "unix:$tmp/metrics.sock" "disk=$tmp/disk"
+		--metrics "unix:$tmp/metrics.sock" --metrics-file "$tmp/m.prom" "disk=$tmp/disk"
 	# Together, one after the other has been seen, or one from each of two processes.
 	signaled_us=${EPOCHREALTIME/./}
 	case $((round % 3)) in

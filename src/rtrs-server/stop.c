@@ -2,10 +2,12 @@
 /* Owns the signals, and stops the program on SIGTERM or SIGINT.
  *
  * A thread takes SIGTERM and SIGINT, so that the end has its bound (end.h) whatever reactor 0 does,
- * and so has a second signal while reactor 0 does not take the first.  Then a handler has it.
+ * and so has a second signal while reactor 0 does not take the first, or the file of metrics is not
+ * removed.  Then a handler has it.
  *
- * The stop goes: srv_shutdown(); close the metrics; end the changes and the lives of exports; stop
- * and join the other threads; close the control socket; unwatch the signals; stop reactor 0. */
+ * The stop goes: srv_shutdown(), and remove the file of metrics meanwhile; close the metrics; end
+ * the changes and the lives of exports; stop and join the other threads; close the control socket;
+ * unwatch the signals; stop reactor 0. */
 #include <config.h>
 
 #include <errno.h>
@@ -109,14 +111,26 @@ static void metrics_stopped(void *arg)
 static void server_stopped(void *arg)
 {
 	struct program *p = arg;
+	sigset_t set, before;
 
-	end_waits_for("readers of metrics");
+	end_waits_for("readers of metrics, and the file of metrics");
 	/* ORDER: before exports lose their counters.  A second signal finds the names whole or not
 	 * at all. */
-	signals_mask(SIG_BLOCK, stop_signals);
+	sigemptyset(&set);
+	signals_add(&set, stop_signals);
+	pthread_sigmask(SIG_BLOCK, &set, &before);
 	named_metrics = NULL;
 	srv_metrics_close(&p->metrics, metrics_stopped, p);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* A second signal has a handler from now on, which never waits for a file system. */
+static void file_removed(void *arg)
+{
+	struct program *p = arg;
+
 	signals_mask(SIG_UNBLOCK, stop_signals);
+	sem_post(&p->stop_taken);
 }
 
 static void signals_stop(struct program *p, const char *name)
@@ -134,8 +148,7 @@ static void signals_stop(struct program *p, const char *name)
 	end_waits_for("requests in flight");
 	srv_shutdown(p->srv, server_stopped, p);
 	/* ORDER: after the listeners, which have taken the names of unix sockets along. */
-	signals_mask(SIG_UNBLOCK, stop_signals);
-	sem_post(&p->stop_taken);
+	metrics_remove_file(p->metrics.served, file_removed, p);
 }
 
 static void stop_msg(struct loop_msg *msg)
@@ -145,7 +158,8 @@ static void stop_msg(struct loop_msg *msg)
 	signals_stop(p, sigabbrev_np(p->stop_sig));
 }
 
-/* A second signal before reactor 0 has taken the first: reactor 0 may never take it. */
+/* A second signal before file_removed(): reactor 0 may never take the first one, and the file
+ * system of the metrics may not answer. */
 static void second_signal(struct program *p, const sigset_t *set)
 {
 	static const struct timespec at_once;

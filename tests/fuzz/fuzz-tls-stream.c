@@ -39,7 +39,7 @@ static void start(unsigned flags)
 {
 	memset(&run, 0, sizeof(run));
 	run.flags = flags;
-	end_begin();
+	end_connect();
 	run.fd = flags & FLAG_ACTIVE ? sides_accept() : sides_connect(flags);
 	peer_begin();
 }

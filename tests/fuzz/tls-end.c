@@ -72,7 +72,7 @@ static void on_event(const struct fab_event *ev)
 	}
 }
 
-void end_begin(void)
+void end_connect(void)
 {
 	if (!(run.flags & FLAG_ACTIVE))
 		return;

@@ -82,7 +82,7 @@ const struct fab_tls *sides_peer(unsigned flags);
 /* ---- tls-end.c: our end ---- */
 
 /* Connect to the listener of the peer, if our end is active. */
-void end_begin(void);
+void end_connect(void);
 /* Take events, and poll. */
 void end_step(void);
 /* Poll. */

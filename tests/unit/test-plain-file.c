@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "aside.h"
+#include "end.h"
 #include "plain-file.h"
 #include "util.h"
 
@@ -19,6 +20,7 @@ static struct call {
 } calls[MANY];
 static unsigned nbegun;
 static bool answers;		/* the file system */
+static unsigned asked;		/* how often the last caller has waited on */
 static char why[256];
 
 int aside_begin(struct aside **out, void (*fn)(void *arg), void (*left)(void *arg), void *arg)
@@ -33,11 +35,17 @@ int aside_begin(struct aside **out, void (*fn)(void *arg), void (*left)(void *ar
 
 int aside_wait(struct aside *call, aside_patience_fn *patience, void *patience_arg)
 {
+	int rc;
+
 	(void)call;
+	asked = 0;
 	if (answers)
 		return 0;
-	cr_assert_eq(patience(patience_arg, 0), 0);
-	return patience(patience_arg, PLAIN_FILE_MS);
+	while (!(rc = patience(patience_arg, asked * 100ull))) {
+		asked++;
+		cr_assert_lt(asked, 1000u, "somebody waits for ever");
+	}
+	return rc;
 }
 
 static int load(unsigned name)
@@ -77,4 +85,36 @@ Test(plain_file, threads_left_up_to_the_limit)
 	cr_assert_not(plain_file_any_left());
 	answers = true;
 	cr_assert_eq(load(0), -ENOENT, "%s", why);
+}
+
+/* Writing and removing have the same bound as reading, and nobody goes where a writer waits. */
+Test(plain_file, a_write_is_left)
+{
+	cr_assert_eq(plain_file_write("/nowhere/w", "text", 4, why, sizeof(why)), -ETIMEDOUT);
+	cr_assert_not(plain_file_any_left(), "nothing is read");
+	cr_assert_eq(plain_file_remove("/nowhere/w", why, sizeof(why)), -ETIMEDOUT);
+	cr_assert_eq(nbegun, 1);
+	cr_assert_eq(plain_file_remove("/nowhere/r", why, sizeof(why)), -ETIMEDOUT);
+	cr_assert_eq(nbegun, 2);
+	ends(0);
+	ends(1);
+	answers = true;
+	cr_assert_eq(plain_file_write("/nowhere/w", "text", 4, why, sizeof(why)), -ENOENT);
+	cr_assert_str_eq(why, "No such file or directory");
+	cr_assert_eq(plain_file_remove("/nowhere/w", why, sizeof(why)), 0, "%s", why);
+}
+
+/* The end of the program does not wait for what is read, and waits for what is changed. */
+Test(plain_file, the_end_does_not_wait_for_reads)
+{
+	cr_assert_eq(load(0), -ETIMEDOUT);
+	cr_assert_gt(asked, 0);
+	end_begin();
+	cr_assert_eq(load(1), -ECANCELED);
+	cr_assert_eq(asked, 0);
+	cr_assert_str_eq(why, "the program ends");
+	cr_assert_eq(plain_file_remove("/nowhere/r", why, sizeof(why)), -ETIMEDOUT);
+	cr_assert_gt(asked, 0);
+	for (unsigned i = 0; i < nbegun; i++)
+		ends(i);
 }

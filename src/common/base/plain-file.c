@@ -12,20 +12,27 @@
 
 #include "aside.h"
 #include "cleanup.h"
+#include "end.h"
 #include "list.h"
 #include "plain-file.h"
 #include "secret.h"
 #include "util.h"
 
 #define WHY_MAX 128
+#define NEW_SUFFIX ".tmp"		/* node_exporter reads names that end in .prom */
 
 struct task {
 	struct list link;		/* into @behind, once the caller has left */
 	char *path;
+	void (*fn)(struct task *task);
+	bool to_change;			/* a change, which the end of the program waits for */
 	unsigned limit_ms;
 	int rc;				/* number of entries, 0 or -errno */
 	char why[WHY_MAX];
-	/* of a file */
+	/* of a file to write */
+	char *text;			/* [n] */
+	size_t n;
+	/* of a file to read */
 	size_t max;
 	struct plain_file file;
 	/* of a directory */
@@ -44,6 +51,7 @@ static void task_free(struct task *task)
 	for (int i = 0; task->entries && i < task->rc; i++)
 		free(task->entries[i]);
 	free(task->entries);
+	free(task->text);
 	free(task->path);
 	free(task);
 }
@@ -70,13 +78,15 @@ static int refuse(struct task *task, int rc, const char *why)
 static int patience(void *arg, uint64_t ms)
 {
 	struct task *task = arg;
+	int rc = !task->to_change && end_has_begun() ? -ECANCELED :
+		 ms < task->limit_ms ? 0 : -ETIMEDOUT;
 
-	if (ms < task->limit_ms)
+	if (!rc)
 		return 0;
 	LOCK_SCOPE(&lock);
 	list_add_tail(&behind, &task->link);
 	nbehind++;
-	return -ETIMEDOUT;
+	return rc;
 }
 
 /* May @task begin?  0; or -errno with the reason in @err.  Two threads never wait for one name: the
@@ -96,22 +106,30 @@ static int may_begin(struct task *task, char *err, size_t len)
 	}
 	if (nbehind < PLAIN_FILE_LEFT_MAX)
 		return 0;
-	snprintf(err, len, "is not read: too many files wait for file systems that do not answer");
+	snprintf(err, len, "too many files wait for file systems that do not answer");
 	return -EBUSY;
 }
 
-/* Run @fn(@task) aside.  0: it has run.  Otherwise -errno, with the reason in @err, and the caller
- * must forget @task. */
-static int run(struct task *task, void (*fn)(void *arg), char *err, size_t len)
+static void work(void *arg)
+{
+	struct task *task = arg;
+
+	pthread_setname_np(pthread_self(), "rtrs-file");
+	task->fn(task);
+}
+
+/* Run @task aside.  Its result, and @task is the caller's.  Or -errno, with the reason in @err, and
+ * the caller must forget @task. */
+static int run(struct task *task, char *err, size_t len)
 {
 	struct aside *call;
 	unsigned limit_ms;
 	int rc = may_begin(task, err, len);
 
 	if (!rc) {
-		rc = aside_begin(&call, fn, task_left, task);
+		rc = aside_begin(&call, work, task_left, task);
 		if (rc)
-			snprintf(err, len, "no thread to read it");
+			snprintf(err, len, "no thread for it");
 	}
 	if (rc) {
 		task_free(task);
@@ -119,25 +137,41 @@ static int run(struct task *task, void (*fn)(void *arg), char *err, size_t len)
 	}
 	limit_ms = task->limit_ms;
 	rc = aside_wait(call, patience, task);
-	if (rc)
+	if (rc == -ECANCELED)
+		snprintf(err, len, "the program ends");
+	else if (rc)
 		snprintf(err, len,
 			 "its file system has not answered for %u s: is its server there?",
 			 limit_ms / 1000);
+	if (rc)
+		return rc;
+	rc = task->rc;
+	if (rc < 0) {
+		snprintf(err, len, "%s", task->why);
+		task_free(task);
+	}
 	return rc;
 }
 
 bool plain_file_any_left(void)
 {
+	const struct task *task;
+
 	LOCK_SCOPE(&lock);
-	return nbehind;
+	list_for_each(task, &behind, link) {
+		if (!task->to_change)
+			return true;
+	}
+	return false;
 }
 
-static struct task *task_new(const char *path, char *err, size_t len)
+static struct task *task_new(const char *path, void (*fn)(struct task *task), char *err,
+			     size_t len)
 {
 	struct task *task = calloc(1, sizeof(*task));
 
 	if (task)
-		task->path = strdup(path);
+		*task = (struct task){ .path = strdup(path), .fn = fn };
 	if (task && task->path)
 		return task;
 	free(task);
@@ -145,7 +179,7 @@ static struct task *task_new(const char *path, char *err, size_t len)
 	return NULL;
 }
 
-/* ---- files ---- */
+/* ---- files to read ---- */
 
 /* Read up to @most bytes, for which there is room.  0 or -errno. */
 static int read_up_to(struct task *task, int fd, size_t most)
@@ -188,9 +222,8 @@ static int read_open(struct task *task, int fd)
 	return read_up_to(task, fd, most);
 }
 
-static void read_file(void *arg)
+static void read_file(struct task *task)
 {
-	struct task *task = arg;
 	/* O_NONBLOCK: a FIFO without a writer does not stop open().  For a regular file the flag
 	 * means nothing. */
 	_cleanup_close_ int fd = open(task->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -200,31 +233,120 @@ static void read_file(void *arg)
 
 int plain_file_load(const char *path, size_t max, struct plain_file *file, char *err, size_t len)
 {
-	struct task *task = task_new(path, err, len);
+	struct task *task = task_new(path, read_file, err, len);
 	int rc;
 
 	*file = (struct plain_file){ 0 };
 	if (!task)
 		return -ENOMEM;
 	task->max = max;
-	rc = run(task, read_file, err, len);
+	rc = run(task, err, len);
 	if (rc)
 		return rc;
-	rc = task->rc;
-	if (rc) {
-		snprintf(err, len, "%s", task->why);
-	} else {
-		*file = task->file;
-		task->file = (struct plain_file){ 0 };
-	}
+	*file = task->file;
+	task->file = (struct plain_file){ 0 };
 	task_free(task);
-	return rc;
+	return 0;
 }
 
 void plain_file_free(struct plain_file *file)
 {
 	secret_free(file->text, file->room);
 	*file = (struct plain_file){ 0 };
+}
+
+/* ---- files to write ---- */
+
+static int write_all(int fd, const char *text, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n > 0) {
+			text += n;
+			len -= (size_t)n;
+		}
+	}
+	return 0;
+}
+
+/* Write the text to a new file at @name.  What is there of a run before goes.  What another user
+ * has put there, and this one may not remove, stays, and is never opened: a FIFO would block. */
+static int write_new(const struct task *task, const char *name)
+{
+	int fd, rc;
+
+	unlink(name);
+	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -errno;
+	rc = write_all(fd, task->text, task->n);
+	if (close(fd) < 0 && !rc)
+		rc = -errno;
+	return rc;
+}
+
+static void write_file(struct task *task)
+{
+	_cleanup_free_ char *name = NULL;
+	int rc;
+
+	if (asprintf(&name, "%s" NEW_SUFFIX, task->path) < 0) {
+		name = NULL;
+		task->rc = refuse(task, -ENOMEM, "out of memory");
+		return;
+	}
+	rc = write_new(task, name);
+	if (!rc && rename(name, task->path) < 0)
+		rc = -errno;
+	if (rc) {
+		unlink(name);
+		task->rc = refuse(task, rc, strerror(-rc));
+	}
+}
+
+static void remove_file(struct task *task)
+{
+	if (unlink(task->path) < 0 && errno != ENOENT)
+		task->rc = refuse(task, -errno, strerror(errno));
+}
+
+/* Have @task change its file. */
+static int change(struct task *task, char *err, size_t len)
+{
+	int rc;
+
+	task->to_change = true;
+	rc = run(task, err, len);
+	if (!rc)
+		task_free(task);
+	return rc;
+}
+
+int plain_file_write(const char *path, const char *text, size_t n, char *err, size_t len)
+{
+	struct task *task = task_new(path, write_file, err, len);
+
+	if (!task)
+		return -ENOMEM;
+	task->text = malloc(n + 1);
+	if (!task->text) {
+		snprintf(err, len, "out of memory");
+		task_free(task);
+		return -ENOMEM;
+	}
+	memcpy(task->text, text, n);
+	task->n = n;
+	return change(task, err, len);
+}
+
+int plain_file_remove(const char *path, char *err, size_t len)
+{
+	struct task *task = task_new(path, remove_file, err, len);
+
+	return task ? change(task, err, len) : -ENOMEM;
 }
 
 /* ---- directories ---- */
@@ -234,10 +356,8 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static void read_dir(void *arg)
+static void read_dir(struct task *task)
 {
-	struct task *task = arg;
-
 	task->rc = scandir(task->path, &task->entries, task->wants, by_name);
 	if (task->rc < 0) {
 		task->entries = NULL;
@@ -248,19 +368,16 @@ static void read_dir(void *arg)
 int plain_file_list(const char *dir, int (*wants)(const struct dirent *entry),
 		    struct dirent ***entries, char *err, size_t len)
 {
-	struct task *task = task_new(dir, err, len);
+	struct task *task = task_new(dir, read_dir, err, len);
 	int rc;
 
 	*entries = NULL;
 	if (!task)
 		return -ENOMEM;
 	task->wants = wants;
-	rc = run(task, read_dir, err, len);
-	if (rc)
-		return rc;
-	rc = task->rc;
+	rc = run(task, err, len);
 	if (rc < 0)
-		snprintf(err, len, "%s", task->why);
+		return rc;
 	*entries = task->entries;
 	task->entries = NULL;
 	task_free(task);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files that an administrator names: configurations, keys, certificates.  Only regular files are
- * read, and only up to a bound: a FIFO would stop the reader for ever, and a device has no end.  A
- * file system that does not answer, as that of a dead server of NFS, is left alone after a while:
- * the thread that waits for it stays behind until it answers.  Any thread that may block. */
+/* Files that an administrator names: configurations, keys, certificates, metrics.  Only regular
+ * files are read, and only up to a bound: a FIFO would stop the reader for ever, and a device has
+ * no end.  A file system that does not answer, as that of a dead server of NFS, is left alone after
+ * a while: the thread that waits for it stays behind until it answers.  Who reads does not wait
+ * when the end of the program has begun (end.h); who writes or removes waits then, too.  Any thread
+ * that may block. */
 #ifndef BASE_PLAIN_FILE_H
 #define BASE_PLAIN_FILE_H
 
@@ -28,9 +30,10 @@ struct plain_file {
 /* Read all of @path, at most @max bytes, into @file, for plain_file_free().  0; or -errno with the
  * reason in @err, without the name of the file, and @file is empty: -EINVAL if @path is no regular
  * file, -EFBIG if there is more, -ETIMEDOUT if its file system does not answer, -EBUSY if too many
- * do not. */
+ * do not, -ECANCELED if the end of the program has begun. */
 int plain_file_load(const char *path, size_t max, struct plain_file *file, char *err, size_t len);
-/* True while some file system does not answer, and threads wait for it that nobody waits for. */
+/* True while some file system does not answer, and threads that nobody waits for wait to read from
+ * it. */
 bool plain_file_any_left(void);
 /* Wipe and free the bytes of @file. */
 void plain_file_free(struct plain_file *file);
@@ -38,5 +41,11 @@ void plain_file_free(struct plain_file *file);
  * number, with *@entries and each of them for the caller to free; or -errno as above. */
 int plain_file_list(const char *dir, int (*wants)(const struct dirent *entry),
 		    struct dirent ***entries, char *err, size_t len);
+/* Make @path a file with the @n bytes of @text, so that readers find this file or the one before:
+ * the bytes are written to @path.tmp, which is renamed.  0; or -errno as above, and after
+ * -ETIMEDOUT the file may come as soon as its file system answers. */
+int plain_file_write(const char *path, const char *text, size_t n, char *err, size_t len);
+/* Remove @path.  0, if there is no file, too; or -errno as above. */
+int plain_file_remove(const char *path, char *err, size_t len);
 
 #endif

@@ -3,8 +3,8 @@
  * every METRIC_FILE_INTERVAL_MS, under another name first, so that readers find a whole text.  The
  * file goes with the program: a file that stayed would tell of a program that has ended.
  *
- * A worker writes; the loop never waits for the storage.  A failure is logged once, until a write
- * succeeds again.  Thread of the loop. */
+ * A worker writes and removes; the loop never waits for the storage.  A failure is logged once,
+ * until the reason is another one, or a write succeeds again.  Thread of the loop. */
 #ifndef METRIC_FILE_H
 #define METRIC_FILE_H
 
@@ -16,7 +16,9 @@
 enum metric_file_state {
 	METRIC_FILE_IDLE,		/* waits for the timer */
 	METRIC_FILE_WRITING,		/* the worker has the job */
-	METRIC_FILE_STOPPING,		/* the same, and metric_file_stop() was called */
+	METRIC_FILE_WRITING_LAST,	/* the same, and metric_file_remove() was called */
+	METRIC_FILE_REMOVING,		/* the worker removes the file */
+	METRIC_FILE_REMOVED,		/* or not: the worker has no job any more */
 };
 
 /* Embedded in its owner. */
@@ -25,8 +27,8 @@ struct metric_file {
 	const char *path;		/* the caller's */
 	const struct metric_source *source;
 	enum metric_file_state state;
-	bool written;			/* @path is a file of this program */
-	bool told;			/* the log has the last failure */
+	bool written;			/* @path is a file of this program, or may become one */
+	int told;			/* the last failure, which the log has; 0: none */
 	struct loop_timer timer;
 	struct loop_task stop_task;	/* after metric_file_stop() */
 	struct worker worker;
@@ -34,7 +36,10 @@ struct metric_file {
 	char *text;			/* the worker's while WRITING, [len] */
 	size_t len;
 	int rc;				/* of the worker */
-	void (*done)(void *arg);
+	char why[128];			/* of @rc, and of a job that has not begun */
+	void (*removed)(void *arg);	/* NULL: nobody asks */
+	void *removed_arg;
+	void (*done)(void *arg);	/* NULL before metric_file_stop() */
 	void *done_arg;
 };
 
@@ -44,9 +49,11 @@ void metric_file_init(struct metric_file *f, struct loop *loop, const char *path
 		      const struct metric_source *source);
 /* Write the file now, and again and again. */
 void metric_file_start(struct metric_file *f);
-/* Remove only the file: a signal handler may call. */
-void metric_file_unlink(const struct metric_file *f);
-/* Write no more and remove the file, then run @done(@arg), once, not from inside this call. */
+/* Write no more and remove the file.  Run @removed(@arg) when the file is removed, or that has
+ * failed, maybe from inside this call; @removed may be NULL.  Once; metric_file_stop() follows. */
+void metric_file_remove(struct metric_file *f, void (*removed)(void *arg), void *arg);
+/* metric_file_remove(), unless that was called, and run @done(@arg) behind @removed, once, not from
+ * inside this call. */
 void metric_file_stop(struct metric_file *f, void (*done)(void *arg), void *arg);
 
 #endif

@@ -41,11 +41,16 @@ int metrics_open(struct loop *loop, struct metric_sock *sock, const char *file,
 
 void metrics_unlink(const struct metrics *m)
 {
-	if (!m)
-		return;
-	if (m->http)
+	if (m && m->http)
 		metric_http_unlink(m->http);
-	metric_file_unlink(&m->file);
+}
+
+void metrics_remove_file(struct metrics *m, void (*removed)(void *arg), void *arg)
+{
+	if (m && m->file.path)
+		metric_file_remove(&m->file, removed, arg);
+	else
+		removed(arg);
 }
 
 /* ---- end ---- */
