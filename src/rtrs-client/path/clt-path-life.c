@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the life of a path: the table of states, and the actions of the rows.
  *
- * Service thread, except failures, which any thread notes.  clt_path_life_fail() keeps the cause
+ * Service thread, except failures, which any thread notes.  clt_path_step_fail() keeps the cause
  * and posts a message, so that nothing is torn down inside a handler.  All attempts end in the same
  * way: failed or closed, disconnected, polled until each established connection has drained,
  * released.  Then the path backs off or is closed. */
@@ -18,7 +18,6 @@
 #include "clt-lookup.h"
 #include "clt-path-priv.h"
 #include "log.h"
-#include "probe.h"
 #include "random.h"
 
 #define DRAIN_AGAIN_MS 1000
@@ -36,32 +35,7 @@ static const char *const states[CLT_PATH_NSTATES] = {
 	"failing", "draining", "back-off", "closing", "closed",
 };
 
-void clt_path_life_event(struct clt_path *path, enum clt_path_event event)
-{
-	unsigned old;
-	const struct fsm_row *row = fsm_step(&clt_path_fsm, &path->att.state, event, &old);
-
-	if (row->next != FSM_STAY && (unsigned)row->next != old) {
-		PROBE3(path__state, path->att.index, old, (unsigned)row->next);
-		log_dbg(path->name, "%s -> %s", states[old], states[row->next]);
-	}
-	if (row->action)
-		row->action(path);
-}
-
 /* ---- failure ---- */
-
-void clt_path_life_fail(struct clt_path *path, int err, const char *cause)
-{
-	unsigned old;
-
-	/* FAILING: no new leader from here on, so that the service loop gets the poll roles. */
-	fsm_step(&clt_path_fsm, &path->att.state, CLT_PATH_EV_FAIL, &old);
-	if (!(1u << old & CLT_PATH_RUNS))
-		return;
-	clt_cause_keep(&path->cause, err, cause);
-	loop_post(path->loop, &path->fail_msg);
-}
 
 /* Was the path up long enough to count as a working path? */
 static bool path_was_steady(const struct clt_path *path)
@@ -145,7 +119,7 @@ static void path_fail_msg(struct loop_msg *msg)
 		if (!was_up && !goes_on)
 			path->ops->failed(path, err, cause);
 	}
-	clt_path_life_event(path, CLT_PATH_EV_LOST);
+	clt_path_step(path, CLT_PATH_EV_LOST);
 	/* User messages of this epoch end now. */
 	clt_slot_wake(path->att.io);
 }
@@ -161,7 +135,7 @@ static void path_give_time(struct clt_path *path, unsigned ms)
 
 static void con_failed(struct clt_con *con, int err, const char *cause)
 {
-	clt_path_life_fail(clt_path_of(con), err, cause);
+	clt_path_step_fail(clt_path_of(con), err, cause);
 }
 
 static void con_posted(struct clt_con *con)
@@ -198,12 +172,12 @@ static void path_con_event(struct clt_path *path, const struct fab_event *ev)
 	if (r > 0 && con->cid == 0)
 		path_give_time(path, path->conf.setup_ms);
 	if (r < 0)
-		clt_path_life_fail(path, r, why);
+		clt_path_step_fail(path, r, why);
 	else if (r > 1)
-		clt_path_life_event(path, CLT_PATH_EV_ASKED);
+		clt_path_step(path, CLT_PATH_EV_ASKED);
 	else if (r)
-		clt_path_life_event(path, path->next_cid < path->att.ncons ? CLT_PATH_EV_CON_UP :
-								    CLT_PATH_EV_ALL_UP);
+		clt_path_step(path, path->next_cid < path->att.ncons ? CLT_PATH_EV_CON_UP :
+								      CLT_PATH_EV_ALL_UP);
 }
 
 static bool path_cm_ready(struct loop_watch *watch)
@@ -217,7 +191,7 @@ static bool path_cm_ready(struct loop_watch *watch)
 		path_con_event(path, &ev);
 	if (r < 0) {
 		snprintf(why, sizeof(why), "connection manager: %s", strerror(-r));
-		clt_path_life_fail(path, r, why);
+		clt_path_step_fail(path, r, why);
 	}
 	return false;
 }
@@ -237,7 +211,7 @@ static void path_drain_msg(struct loop_msg *msg)
 			clt_con_role_free(&path->att.cons[i]);
 	}
 	if (all)
-		clt_path_life_event(path, CLT_PATH_EV_DRAINED);
+		clt_path_step(path, CLT_PATH_EV_DRAINED);
 }
 
 /* ---- actions ---- */
@@ -274,7 +248,7 @@ static void path_next_con(void *object)
 	int r = clt_setup_con(path, why);
 
 	if (r < 0)
-		clt_path_life_fail(path, r, why);
+		clt_path_step_fail(path, r, why);
 }
 
 static void path_connect_to(struct clt_path *path)
@@ -286,7 +260,7 @@ static void path_connect_to(struct clt_path *path)
 	path_give_time(path, clt_names_left(&path->names) ? MIN(ms, NAME_NEXT_MS) : ms);
 	r = make_cm(path, why);
 	if (r < 0)
-		clt_path_life_fail(path, r, why);
+		clt_path_step_fail(path, r, why);
 	else
 		path_next_con(path);
 }
@@ -306,7 +280,7 @@ static void path_connect(void *object)
 		clt_names_next(&path->names, &path->src, &path->dst);
 		path_connect_to(path);
 	} else {
-		clt_path_life_event(path, CLT_PATH_EV_LOOK_UP);
+		clt_path_step(path, CLT_PATH_EV_LOOK_UP);
 	}
 }
 
@@ -316,12 +290,12 @@ static void names_not_found(struct clt_path *path, int err, const char *why)
 	if (clt_attempt_state(&path->att) != CLT_PATH_RESOLVING)
 		return;
 	if (!path->names.found.ndst) {
-		clt_path_life_fail(path, err, why);
+		clt_path_step_fail(path, err, why);
 		return;
 	}
 	log_dbg(path->name, "%s: trying the addresses of before", why);
 	clt_names_begin(&path->names, NULL);
-	clt_path_life_event(path, CLT_PATH_EV_FOUND);
+	clt_path_step(path, CLT_PATH_EV_FOUND);
 }
 
 /* An answer that comes too late for its attempt is the next one's. */
@@ -334,7 +308,7 @@ static void names_found(void *arg, int r, const struct clt_found *found, const c
 		names_not_found(path, r, why);
 	} else if (!path->up_since_ms && !clt_names_left(&path->names)) {
 		clt_names_begin(&path->names, found);
-		clt_path_life_event(path, CLT_PATH_EV_FOUND);
+		clt_path_step(path, CLT_PATH_EV_FOUND);
 	}
 }
 
@@ -371,9 +345,9 @@ static void drain_again_later(struct clt_path *path);
 static void auth_done(struct clt_path *path, int err, const char *why)
 {
 	if (err < 0)
-		clt_path_life_fail(path, err, why);
+		clt_path_step_fail(path, err, why);
 	else
-		clt_path_life_event(path, CLT_PATH_EV_PROVEN);
+		clt_path_step(path, CLT_PATH_EV_PROVEN);
 }
 
 static void path_prove(void *object)
@@ -383,7 +357,7 @@ static void path_prove(void *object)
 	int r = clt_auth_begin(path, auth_done, why, sizeof(why));
 
 	if (r < 0)
-		clt_path_life_fail(path, r, why);
+		clt_path_step_fail(path, r, why);
 }
 
 /* The connection of the proof has done its work. */
@@ -411,9 +385,9 @@ static void path_connect_proven(void *object)
 static void info_done(struct clt_path *path, int err, const char *why)
 {
 	if (err < 0)
-		clt_path_life_fail(path, err, why);
+		clt_path_step_fail(path, err, why);
 	else
-		clt_path_life_event(path, CLT_PATH_EV_INFO_RSP);
+		clt_path_step(path, CLT_PATH_EV_INFO_RSP);
 }
 
 static void path_send_info(void *object)
@@ -423,7 +397,7 @@ static void path_send_info(void *object)
 	int r = clt_setup_info(path, info_done, why);
 
 	if (r < 0)
-		clt_path_life_fail(path, r, why);
+		clt_path_step_fail(path, r, why);
 }
 
 static void path_open(void *object)
@@ -660,7 +634,7 @@ static void path_setup_timer(struct loop_timer *timer)
 			 rtrs_info_rsp_len(path->att.geom.queue_depth));
 	else
 		snprintf(why, sizeof(why), "no answer within %g s", path->setup_ms / 1e3);
-	clt_path_life_fail(path, -ETIMEDOUT, why);
+	clt_path_step_fail(path, -ETIMEDOUT, why);
 }
 
 static void path_hb_timer(struct loop_timer *timer)
@@ -669,10 +643,10 @@ static void path_hb_timer(struct loop_timer *timer)
 
 	switch (clt_con0_tick(path)) {
 	case RTRS_HB_NONE:
-		clt_path_life_event(path, CLT_PATH_EV_SILENCE);
+		clt_path_step(path, CLT_PATH_EV_SILENCE);
 		break;
 	case RTRS_HB_SEND:
-		clt_path_life_event(path, CLT_PATH_EV_ANSWER);
+		clt_path_step(path, CLT_PATH_EV_ANSWER);
 		break;
 	case RTRS_HB_DEAD:
 		return;
@@ -688,7 +662,7 @@ static void path_retry_timer(struct loop_timer *timer)
 	struct clt_path *path = container_of(timer, struct clt_path, retry_timer);
 
 	if (clt_attempt_state(&path->att) == CLT_PATH_BACKOFF) {
-		clt_path_life_event(path, CLT_PATH_EV_RETRY);
+		clt_path_step(path, CLT_PATH_EV_RETRY);
 		return;
 	}
 	loop_post(path->loop, &path->drain_msg);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Between the files of a path: clt-path.c (the objects of a path), clt-path-life.c (the life of a
- * path), clt-setup.c (how connections are made), clt-con.c (the life of a connection) and
- * clt-con0.c (connection 0).  The last three do not call the first two.  Service thread. */
+ * path), clt-path-step.c (how its state moves), clt-setup.c (how connections are made), clt-con.c
+ * (the life of a connection) and clt-con0.c (connection 0).  None calls a file that this list names
+ * earlier.  Service thread. */
 #ifndef CLT_PATH_PRIV_H
 #define CLT_PATH_PRIV_H
 
@@ -54,10 +55,13 @@ static inline void clt_path_watch(struct clt_path *path, struct loop_watch *watc
 void clt_path_life_init(struct clt_path *path);
 /* clt_path_goes_on(). */
 bool clt_path_life_goes_on(struct clt_path *path);
+
+/* ---- clt-path-step.c ---- */
+
 /* Take the row of @event in the table of states. */
-void clt_path_life_event(struct clt_path *path, enum clt_path_event event);
+void clt_path_step(struct clt_path *path, enum clt_path_event event);
 /* Fail the path because of @cause; the first failure of an attempt counts.  Any thread. */
-void clt_path_life_fail(struct clt_path *path, int err, const char *cause);
+void clt_path_step_fail(struct clt_path *path, int err, const char *cause);
 
 /* ---- clt-setup.c: 0, or -errno with @why ---- */
 

@@ -111,18 +111,18 @@ void clt_path_fini(struct clt_path *path)
 
 void clt_path_fail(struct clt_path *path, int err, const char *cause)
 {
-	clt_path_life_fail(path, err, cause);
+	clt_path_step_fail(path, err, cause);
 }
 
 void clt_path_start(struct clt_path *path)
 {
 	path->fails = path->tries = 0;
-	clt_path_life_event(path, CLT_PATH_EV_START);
+	clt_path_step(path, CLT_PATH_EV_START);
 }
 
 void clt_path_retry(struct clt_path *path)
 {
-	clt_path_life_event(path, CLT_PATH_EV_RETRY);
+	clt_path_step(path, CLT_PATH_EV_RETRY);
 }
 
 void clt_path_hurry(struct clt_path *path)
@@ -134,7 +134,7 @@ void clt_path_hurry(struct clt_path *path)
 
 void clt_path_close(struct clt_path *path)
 {
-	clt_path_life_event(path, CLT_PATH_EV_CLOSE);
+	clt_path_step(path, CLT_PATH_EV_CLOSE);
 }
 
 void clt_path_opened(struct clt_path *path)
@@ -150,19 +150,19 @@ void clt_path_opened(struct clt_path *path)
 		clt_con_watch_hangup(con);
 		clt_wait_con_release(con);
 	}
-	clt_path_life_event(path, CLT_PATH_EV_OPENED);
+	clt_path_step(path, CLT_PATH_EV_OPENED);
 }
 
 void clt_path_stand_by(struct clt_path *path)
 {
 	if (clt_path_state(path) != CLT_PATH_OPENING)
 		return;
-	clt_path_life_event(path, CLT_PATH_EV_STANDS_BY);
+	clt_path_step(path, CLT_PATH_EV_STANDS_BY);
 }
 
 void clt_path_wanted(struct clt_path *path)
 {
-	clt_path_life_event(path, CLT_PATH_EV_WANTED);
+	clt_path_step(path, CLT_PATH_EV_WANTED);
 }
 
 unsigned clt_path_ask(struct clt_path *path)
