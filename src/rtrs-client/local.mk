@@ -41,6 +41,7 @@ libclt_la_SOURCES = \
 	%D%/path/clt-names.c \
 	%D%/path/clt-names.h \
 	%D%/path/clt-path-life.c \
+	%D%/path/clt-path-names.c \
 	%D%/path/clt-path-priv.h \
 	%D%/path/clt-path-step.c \
 	%D%/path/clt-path.c \

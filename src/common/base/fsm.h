@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tables of states: the row of a state and an event says which state follows, and which action
  * runs.  A table stands in the file whose object changes state; the actions are functions of that
- * file.  Pure; any thread. */
+ * file, or of files below it.  Pure; any thread. */
 #ifndef BASE_FSM_H
 #define BASE_FSM_H
 

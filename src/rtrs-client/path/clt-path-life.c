@@ -23,7 +23,6 @@
 #define DRAIN_AGAIN_MS 1000
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_MAX_MS 5000
-#define NAME_NEXT_MS 2000u		/* to connect, while other addresses are left */
 #define STUCK_REQUEST_MS 500		/* a request that is lost sooner says nothing of its path */
 #define HELD_FIRST_MS 60000
 #define HELD_SHIFT_MAX 4u		/* 16 minutes at most */
@@ -58,28 +57,6 @@ static bool path_tell(struct clt_path *path, bool was_up, const char *cause)
 	return true;
 }
 
-bool clt_path_life_goes_on(struct clt_path *path)
-{
-	enum clt_path_state state = clt_attempt_state(&path->att);
-
-	return (state == CLT_PATH_FAILING || state == CLT_PATH_DRAINING ||
-		state == CLT_PATH_BACKOFF) &&
-	       !path->up_since_ms && clt_names_left(&path->names);
-}
-
-/* Of an address of a name: put the address in front of @cause, and the causes of those before. */
-static void path_note_tried(struct clt_path *path, char cause[CLT_WHY])
-{
-	char addr[FAB_ADDR_STRLEN];
-	size_t at = strlen(path->tried);
-
-	if (!clt_sess_addr_is_named(&path->conf.addr) || !path->dst.len)
-		return;
-	snprintf(path->tried + at, sizeof(path->tried) - at, "%s%s: %s", at ? "; " : "",
-		 fab_addr_format(&path->dst, addr, sizeof(addr)), cause);
-	memcpy(cause, path->tried, CLT_WHY);
-}
-
 /* Get the cause of the failure for people.  Whichever end noticed first that nothing more came: a
  * PROBE under way says more. */
 static int path_cause(struct clt_path *path, char cause[CLT_WHY])
@@ -98,12 +75,12 @@ static int path_cause(struct clt_path *path, char cause[CLT_WHY])
 static void path_fail_msg(struct loop_msg *msg)
 {
 	struct clt_path *path = container_of(msg, struct clt_path, fail_msg);
-	bool was_up = path->up_since_ms, goes_on = clt_path_life_goes_on(path);
+	bool was_up = path->up_since_ms, goes_on = clt_path_names_go_on(path);
 	char cause[CLT_WHY];
 	int err = path_cause(path, cause);
 
 	if (!was_up)
-		path_note_tried(path, cause);
+		clt_path_names_note(path, cause);
 	if (err == -ESTALE)
 		clt_names_other(&path->names, &path->dst);
 
@@ -125,13 +102,6 @@ static void path_fail_msg(struct loop_msg *msg)
 }
 
 /* ---- calls from the connections ---- */
-
-/* From now on the attempt has @ms for what comes up to the next call. */
-static void path_give_time(struct clt_path *path, unsigned ms)
-{
-	path->setup_ms = ms;
-	loop_timer_set(path->loop, &path->setup_timer, clock_now_ms() + ms);
-}
 
 static void con_failed(struct clt_con *con, int err, const char *cause)
 {
@@ -170,7 +140,7 @@ static void path_con_event(struct clt_path *path, const struct fab_event *ev)
 	r = clt_setup_event(con, ev, why);
 	/* Somebody answers at this address. */
 	if (r > 0 && con->cid == 0)
-		path_give_time(path, path->conf.setup_ms);
+		clt_path_give_time(path, path->conf.setup_ms);
 	if (r < 0)
 		clt_path_step_fail(path, r, why);
 	else if (r > 1)
@@ -257,7 +227,7 @@ static void path_connect_to(struct clt_path *path)
 	char why[CLT_WHY];
 	int r;
 
-	path_give_time(path, clt_names_left(&path->names) ? MIN(ms, NAME_NEXT_MS) : ms);
+	clt_path_give_time(path, clt_names_left(&path->names) ? MIN(ms, NAME_NEXT_MS) : ms);
 	r = make_cm(path, why);
 	if (r < 0)
 		clt_path_step_fail(path, r, why);
@@ -281,54 +251,6 @@ static void path_connect(void *object)
 		path_connect_to(path);
 	} else {
 		clt_path_step(path, CLT_PATH_EV_LOOK_UP);
-	}
-}
-
-/* The resolver has failed, or is silent: try what it said before, or fail. */
-static void names_not_found(struct clt_path *path, int err, const char *why)
-{
-	if (clt_attempt_state(&path->att) != CLT_PATH_RESOLVING)
-		return;
-	if (!path->names.found.ndst) {
-		clt_path_step_fail(path, err, why);
-		return;
-	}
-	log_dbg(path->name, "%s: trying the addresses of before", why);
-	clt_names_begin(&path->names, NULL);
-	clt_path_step(path, CLT_PATH_EV_FOUND);
-}
-
-/* An answer that comes too late for its attempt is the next one's. */
-static void names_found(void *arg, int r, const struct clt_found *found, const char *why)
-{
-	struct clt_path *path = arg;
-
-	path->lookup = NULL;
-	if (r < 0) {
-		names_not_found(path, r, why);
-	} else if (!path->up_since_ms && !clt_names_left(&path->names)) {
-		clt_names_begin(&path->names, found);
-		clt_path_step(path, CLT_PATH_EV_FOUND);
-	}
-}
-
-static void path_look_up(void *object)
-{
-	struct clt_path *path = object;
-	char why[CLT_WHY];
-	int r = 0;
-
-	path->dst.len = 0;
-	*path->tried = '\0';
-	path_give_time(path, path->names.found.ndst ? MIN(NAME_NEXT_MS, path->conf.setup_ms)
-						    : path->conf.setup_ms);
-	if (!path->lookup)
-		r = clt_lookup_begin(&path->lookup, path->loop, &path->conf.addr, names_found,
-				     path);
-	if (r < 0) {
-		snprintf(why, sizeof(why), "cannot ask for the addresses: %s", r == -EBUSY ?
-			 "the resolver does not answer" : strerror(-r));
-		names_not_found(path, r, why);
 	}
 }
 
@@ -376,7 +298,7 @@ static void path_connect_proven(void *object)
 
 	loop_timer_cancel(&path->retry_timer);
 	/* An expiry while the connection drained was too late for the connection. */
-	path_give_time(path, path->conf.setup_ms);
+	clt_path_give_time(path, path->conf.setup_ms);
 	clt_con_release(&path->att.cons[0]);
 	clt_auth_left(path);
 	path_next_con(path);
@@ -427,7 +349,7 @@ static void path_open_again(void *object)
 {
 	struct clt_path *path = object;
 
-	path_give_time(path, path->conf.setup_ms);
+	clt_path_give_time(path, path->conf.setup_ms);
 }
 
 static void path_up(void *object)
@@ -516,7 +438,7 @@ static void path_back_off(void *object)
 	uint16_t rnd;
 
 	path_release(path);
-	if (clt_path_life_goes_on(path)) {
+	if (clt_path_names_go_on(path)) {
 		loop_timer_set(path->loop, &path->retry_timer, clock_now_ms());
 		path->ops->ended(path);
 		return;
@@ -562,7 +484,7 @@ static void path_release_and_close(void *object)
 
 static const struct fsm_row rows[] = {
 	ROW(IN(IDLE) | IN(CLOSED), START, CONNECTING, path_connect),
-	ROW(IN(CONNECTING), LOOK_UP, RESOLVING, path_look_up),
+	ROW(IN(CONNECTING), LOOK_UP, RESOLVING, clt_path_names_look_up),
 	ROW(IN(RESOLVING), FOUND, CONNECTING, path_connect_found),
 	ROW(IN(CONNECTING), CON_UP, CONNECTING, path_next_con),
 	ROW(IN(CONNECTING), ALL_UP, INFO, path_send_info),
@@ -625,7 +547,7 @@ static void path_setup_timer(struct loop_timer *timer)
 	if (clt_attempt_state(&path->att) == CLT_PATH_RESOLVING) {
 		snprintf(why, sizeof(why), "the resolver has not answered within %g s",
 			 path->setup_ms / 1e3);
-		names_not_found(path, -ETIMEDOUT, why);
+		clt_path_names_not_found(path, -ETIMEDOUT, why);
 		return;
 	}
 	if (clt_attempt_state(&path->att) == CLT_PATH_INFO)

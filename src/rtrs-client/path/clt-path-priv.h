@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Between the files of a path: clt-path.c (the objects of a path), clt-path-life.c (the life of a
- * path), clt-path-step.c (how its state moves), clt-setup.c (how connections are made), clt-con.c
- * (the life of a connection) and clt-con0.c (connection 0).  None calls a file that this list names
- * earlier.  Service thread. */
+ * path), clt-path-names.c (its names), clt-path-step.c (how its state moves), clt-setup.c (how
+ * connections are made), clt-con.c (the life of a connection) and clt-con0.c (connection 0).  None
+ * calls a file that this list names earlier.  Service thread. */
 #ifndef CLT_PATH_PRIV_H
 #define CLT_PATH_PRIV_H
 
 #include <string.h>
 
+#include "clock.h"
 #include "clt-path.h"
 
 #define CLT_POLL_BUDGET 64
+#define NAME_NEXT_MS 2000u		/* to connect, while other addresses are left */
 #define CLT_BACKOFF_ALONE_MS 1000	/* while requests wait, because no other path is up */
 #define CLT_PATH_RUNS                                                                              \
 	(1u << CLT_PATH_RESOLVING | 1u << CLT_PATH_CONNECTING | 1u << CLT_PATH_PROVING |           \
@@ -28,6 +30,13 @@ static inline struct clt_path *clt_path_of(const struct clt_con *con)
 static inline bool clt_path_runs(struct clt_path *path)
 {
 	return 1u << clt_attempt_state(&path->att) & CLT_PATH_RUNS;
+}
+
+/* From now on the attempt has @ms for what comes up to the next call. */
+static inline void clt_path_give_time(struct clt_path *path, unsigned ms)
+{
+	path->setup_ms = ms;
+	loop_timer_set(path->loop, &path->setup_timer, clock_now_ms() + ms);
 }
 
 /* Watch @fd, or change the events of @watch, if @watch stands already.  If watching fails, the path
@@ -53,8 +62,17 @@ static inline void clt_path_watch(struct clt_path *path, struct loop_watch *watc
 
 /* Initialize the messages, the timers, and the calls from connections. */
 void clt_path_life_init(struct clt_path *path);
+
+/* ---- clt-path-names.c: a path with a name ---- */
+
+/* An action: ask the resolver for the addresses.  FOUND follows, or a failure. */
+void clt_path_names_look_up(void *object);
+/* The resolver has failed, or is silent: try what it said before, or fail. */
+void clt_path_names_not_found(struct clt_path *path, int err, const char *why);
 /* clt_path_goes_on(). */
-bool clt_path_life_goes_on(struct clt_path *path);
+bool clt_path_names_go_on(struct clt_path *path);
+/* Of an address of a name: put the address in front of @cause, and the causes of those before. */
+void clt_path_names_note(struct clt_path *path, char cause[CLT_WHY]);
 
 /* ---- clt-path-step.c ---- */
 

@@ -185,7 +185,7 @@ bool clt_path_holds(struct clt_path *path)
 
 bool clt_path_goes_on(struct clt_path *path)
 {
-	return clt_path_life_goes_on(path);
+	return clt_path_names_go_on(path);
 }
 
 bool clt_path_tries(struct clt_path *path)
