@@ -40,6 +40,7 @@ libclt_la_SOURCES = \
 	%D%/path/clt-lookup.h \
 	%D%/path/clt-names.c \
 	%D%/path/clt-names.h \
+	%D%/path/clt-path-end.c \
 	%D%/path/clt-path-life.c \
 	%D%/path/clt-path-names.c \
 	%D%/path/clt-path-priv.h \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Between the files of a path: clt-path.c (the objects of a path), clt-path-life.c (the life of a
- * path), clt-path-names.c (its names), clt-path-step.c (how its state moves), clt-setup.c (how
- * connections are made), clt-con.c (the life of a connection) and clt-con0.c (connection 0).  None
- * calls a file that this list names earlier.  Service thread. */
+ * path), clt-path-end.c (the end of an attempt), clt-path-names.c (the names), clt-path-step.c (how
+ * the state moves), clt-setup.c (how connections are made), clt-con.c (the life of a connection)
+ * and clt-con0.c (connection 0).  None calls a file that this list names earlier.  Service
+ * thread. */
 #ifndef CLT_PATH_PRIV_H
 #define CLT_PATH_PRIV_H
 
@@ -62,6 +63,23 @@ static inline void clt_path_watch(struct clt_path *path, struct loop_watch *watc
 
 /* Initialize the messages, the timers, and the calls from connections. */
 void clt_path_life_init(struct clt_path *path);
+
+/* ---- clt-path-end.c ---- */
+
+/* Initialize the messages and the timer of the end. */
+void clt_path_end_init(struct clt_path *path);
+/* An action: disconnect all connections.  DRAINED follows. */
+void clt_path_end_drain(void *object);
+/* Look soon whether all has drained: a device that is gone, or broken, wakes no thread. */
+void clt_path_end_look_again(struct clt_path *path);
+/* An action: release the attempt, and set the timer of the next one.  The first try after a steady
+ * path follows at once; then 100 ms .. 5 s, a quarter more or less, so that the clients of a server
+ * do not come back in step. */
+void clt_path_end_back_off(void *object);
+/* Actions: forget the names and tell the owner, of a path without an attempt; or release the
+ * attempt before that. */
+void clt_path_end_close(void *object);
+void clt_path_end_release_and_close(void *object);
 
 /* ---- clt-path-names.c: a path with a name ---- */
 

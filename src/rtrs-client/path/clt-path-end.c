@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the end of an attempt.  All attempts end in the same way: failed or closed, disconnected,
+ * polled until each established connection has drained, released.  Then the path backs off or is
+ * closed.  The failure came as a message, so nothing is torn down inside a handler. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "clock.h"
+#include "clt-lookup.h"
+#include "clt-path-priv.h"
+#include "log.h"
+#include "random.h"
+
+#define DRAIN_AGAIN_MS 1000
+#define BACKOFF_FIRST_MS 100
+#define BACKOFF_MAX_MS 5000
+#define STUCK_REQUEST_MS 500		/* a request that is lost sooner says nothing of its path */
+#define HELD_FIRST_MS 60000
+#define HELD_SHIFT_MAX 4u		/* 16 minutes at most */
+#define HELD_FORGET_MS 300000
+
+/* ---- failure ---- */
+
+/* Was the path up long enough to count as a working path? */
+static bool path_was_steady(const struct clt_path *path)
+{
+	return path->up_since_ms && clock_now_ms() - path->up_since_ms >= CLT_STEADY_MS;
+}
+
+/* Warn of a failure; returns whether the log has the warning.  Each loss of a steady path is told.
+ * For a server that stays away, or is lost again at once, the rules of clt_cause_tell() hold. */
+static bool path_tell(struct clt_path *path, bool was_up, const char *cause)
+{
+	if (path->conf.once || !clt_cause_tell(&path->cause, cause, path_was_steady(path)))
+		return false;
+	if (was_up)
+		log_event(LOG_LEVEL_WARN, CLT_PATH_FIELDS(path, PATH_DOWN), path->name,
+			  "lost: %s; reconnecting", cause);
+	else
+		log_event(LOG_LEVEL_WARN, CLT_PATH_FIELDS(path, PATH_FAILED), path->name,
+			  "cannot connect: %s; trying again", cause);
+	return true;
+}
+
+/* Get the cause of the failure for people.  Whichever end noticed first that nothing more came: a
+ * PROBE under way says more. */
+static int path_cause(struct clt_path *path, char cause[CLT_WHY])
+{
+	char noticed[CLT_WHY];
+	int err = clt_cause_get(&path->cause, noticed);
+
+	if (path->probe_bytes)
+		snprintf(cause, CLT_WHY, "no answer to a probe of %u bytes, do large packets pass "
+			 "(MTU)? (%.140s)", path->probe_bytes, noticed);
+	else
+		memcpy(cause, noticed, CLT_WHY);
+	return err;
+}
+
+static void path_fail_msg(struct loop_msg *msg)
+{
+	struct clt_path *path = container_of(msg, struct clt_path, fail_msg);
+	bool was_up = path->up_since_ms, goes_on = clt_path_names_go_on(path);
+	char cause[CLT_WHY];
+	int err = path_cause(path, cause);
+
+	if (!was_up)
+		clt_path_names_note(path, cause);
+	if (err == -ESTALE)
+		clt_names_other(&path->names, &path->dst);
+
+	/* The path may have been closed meanwhile. */
+	if (clt_attempt_state(&path->att) == CLT_PATH_FAILING) {
+		if (was_up || !path->lost_ms)
+			path->lost_ms = clock_now_ms();
+		path->fails += !goes_on;
+		path->failed += !was_up && !goes_on;
+		if (!goes_on)
+			path->tell_up |= path_tell(path, was_up, cause);
+		path->ops->down(path);
+		if (!was_up && !goes_on)
+			path->ops->failed(path, err, cause);
+	}
+	clt_path_step(path, CLT_PATH_EV_LOST);
+	/* User messages of this epoch end now. */
+	clt_slot_wake(path->att.io);
+}
+
+/* ---- drain ---- */
+
+void clt_path_end_look_again(struct clt_path *path)
+{
+	loop_timer_set(path->loop, &path->retry_timer, clock_now_ms() + DRAIN_AGAIN_MS);
+}
+
+void clt_path_end_drain(void *object)
+{
+	struct clt_path *path = object;
+
+	loop_timer_cancel(&path->setup_timer);
+	loop_timer_cancel(&path->hb_timer);
+	for (unsigned i = 0; i < path->att.ncons; i++)
+		clt_con_shut(&path->att.cons[i]);
+	loop_post(path->loop, &path->drain_msg);
+	clt_path_end_look_again(path);
+}
+
+/* Drain the connections at the end of an attempt.  After con_role_free(), too. */
+static void path_drain_msg(struct loop_msg *msg)
+{
+	struct clt_path *path = container_of(msg, struct clt_path, drain_msg);
+	enum clt_path_state state = clt_attempt_state(&path->att);
+	bool ends = state == CLT_PATH_DRAINING || state == CLT_PATH_CLOSING ||
+		    state == CLT_PATH_PROVEN, all = ends;
+
+	for (unsigned i = 0; i < path->att.ncons; i++) {
+		if (ends)
+			all = clt_con_drain(&path->att.cons[i]) && all;
+		else if (clt_attempt_is_up(&path->att))
+			clt_con_role_free(&path->att.cons[i]);
+	}
+	if (all)
+		clt_path_step(path, CLT_PATH_EV_DRAINED);
+}
+
+/* ---- release, back-off, close ---- */
+
+/* Requests that were lost had waited although the server answered heartbeats: their packets are
+ * dropped somewhere, for instance for their size.  Such a path comes up again at once, because
+ * small packets pass.  HELD_FORGET_MS of being up clear the count. */
+static void path_note_stuck(struct clt_path *path, uint64_t waited_ms)
+{
+	uint64_t up_ms = path->up_since_ms ? clock_now_ms() - path->up_since_ms : 0;
+
+	if (up_ms > HELD_FORGET_MS)
+		path->stuck = 0;
+	/* A PROBE that was lost kept the path from coming up. */
+	if (path->probe_bytes)
+		return;
+	if (waited_ms >= STUCK_REQUEST_MS && atomic_load(&path->att.hb.missed) <= 1)
+		path->stuck++;
+}
+
+static void path_release(struct clt_path *path)
+{
+	loop_timer_cancel(&path->retry_timer);
+	for (unsigned i = 0; i < path->att.ncons; i++)
+		clt_tx_seal(&path->att.cons[i]);
+	clt_setup_release(path);
+	path_note_stuck(path, clt_tx_fail_over(&path->att));
+}
+
+/* How long a path that lost requests twice waits while another one is up; 0: not longer than other
+ * paths. */
+static uint64_t path_held_ms(struct clt_path *path)
+{
+	uint64_t ms;
+
+	if (path->stuck < 2 || atomic_load(&path->att.io->state) != CLT_SESS_UP)
+		return 0;
+	ms = (uint64_t)HELD_FIRST_MS << MIN(path->stuck - 2, HELD_SHIFT_MAX);
+	log_warn(path->name, "has lost requests %u times although the server answers heartbeats: "
+		 "not used for %llu s while another path is up; do large packets pass (MTU)?",
+		 path->stuck, (unsigned long long)ms / 1000);
+	return ms;
+}
+
+void clt_path_end_back_off(void *object)
+{
+	struct clt_path *path = object;
+	uint64_t ms = 0;
+	uint16_t rnd;
+
+	path_release(path);
+	if (clt_path_names_go_on(path)) {
+		loop_timer_set(path->loop, &path->retry_timer, clock_now_ms());
+		path->ops->ended(path);
+		return;
+	}
+	random_bytes(&rnd, sizeof(rnd));
+	if (path_was_steady(path))
+		path->tries = 0;
+	if (path->tries) {
+		unsigned shift = MIN(path->tries - 1, 6u);
+		bool alone = atomic_load(&path->att.io->state) != CLT_SESS_UP;
+
+		ms = MIN((uint64_t)BACKOFF_FIRST_MS << shift,
+			 (uint64_t)(alone ? CLT_BACKOFF_ALONE_MS : BACKOFF_MAX_MS));
+		ms = ms * 3 / 4 + ms / 2 * rnd / UINT16_MAX;
+	}
+	path->tries++;
+	ms = MAX(ms, path_held_ms(path));
+	loop_timer_set(path->loop, &path->retry_timer, clock_now_ms() + ms);
+	path->ops->ended(path);
+}
+
+/* Begin the next attempt, or, while the path is draining, look again. */
+static void path_retry_timer(struct loop_timer *timer)
+{
+	struct clt_path *path = container_of(timer, struct clt_path, retry_timer);
+
+	if (clt_attempt_state(&path->att) == CLT_PATH_BACKOFF) {
+		clt_path_step(path, CLT_PATH_EV_RETRY);
+		return;
+	}
+	loop_post(path->loop, &path->drain_msg);
+	clt_path_end_look_again(path);
+}
+
+void clt_path_end_close(void *object)
+{
+	struct clt_path *path = object;
+
+	loop_timer_cancel(&path->retry_timer);
+	clt_names_end(&path->names);
+	if (path->lookup)
+		clt_lookup_forget(path->lookup);
+	path->lookup = NULL;
+	path->ops->closed(path);
+}
+
+void clt_path_end_release_and_close(void *object)
+{
+	path_release(object);
+	clt_path_end_close(object);
+}
+
+void clt_path_end_init(struct clt_path *path)
+{
+	loop_msg_init(&path->fail_msg, path_fail_msg);
+	loop_msg_init(&path->drain_msg, path_drain_msg);
+	loop_timer_init(&path->retry_timer, path_retry_timer);
+}
