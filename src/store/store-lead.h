@@ -11,7 +11,7 @@
  * and in any case within a few seconds: clients that only read, or have no request, would go on
  * with what the next owner writes.  The engine tells (store-rbd-lost.h), or the server looks
  * (store_driver.owns).  It answers no request any more then, fails the paths of all clients that
- * have the store open, opens the store anew, and stands by.
+ * have the store open, opens the store again, and stands by.
  *
  * Two clients that see one server each could break the lock in turns.  So a server that lost the
  * lock STORE_LEAD_BREAKS times may break it once in STORE_LEAD_BREAK_MS, and waits in between.  A

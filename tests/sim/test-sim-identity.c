@@ -230,7 +230,7 @@ static void test_told_why(void)
 	end();
 }
 
-/* Who was told and does not hang up is hung up. */
+/* The server hangs up on a client that was told and does not hang up. */
 static void test_told_and_stays(void)
 {
 	begin("", "");

@@ -67,7 +67,7 @@ Test(plain_file, threads_left_up_to_the_limit)
 	cr_assert_not(plain_file_any_left());
 	for (unsigned i = 0; i < PLAIN_FILE_LEFT_MAX; i++) {
 		cr_assert_eq(load(i), -ETIMEDOUT, "%u: %s", i, why);
-		/* Nobody waits twice for one name. */
+		/* Two threads never wait for one name. */
 		cr_assert_eq(load(i), -ETIMEDOUT);
 		cr_assert(strstr(why, "still has not answered"), "%s", why);
 		cr_assert_eq(nbegun, i + 1);

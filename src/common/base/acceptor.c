@@ -10,7 +10,7 @@
 #include "clock.h"
 #include "fds.h"
 
-/* Nobody may be there. */
+/* The owner has no room: a pause is needed only if a client waits. */
 static int no_room(int listener)
 {
 	struct pollfd pfd = { .fd = listener, .events = POLLIN };

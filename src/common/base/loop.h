@@ -79,7 +79,7 @@ void loop_unpost(struct loop *loop, struct loop_msg *msg);
 
 /* A loop_watch watches a descriptor for readiness, with level semantics.  The loop calls @ready
  * again as long as @ready returns true ("there may be more"), and after false when an event of
- * @events holds anew, or holds and is wanted anew.  So @ready takes all that is ready, or returns
+ * @events holds again, or holds and is wanted again.  So @ready takes all that is ready, or returns
  * true, or wants the event no more.  @ready may find nothing, because another caller took the data
  * before.
  *

@@ -2,7 +2,7 @@
 /* Owns the polls behind a struct loop_watch; thread of the reactor.
  *
  * POLLIN is a multishot poll, armed as long as the descriptor is watched.  The poll reports edges;
- * ready()'s return value makes levels of the edges, and ready() runs when POLLIN is wanted anew.
+ * ready()'s return value makes levels of the edges, and ready() runs when POLLIN is wanted again.
  * An edge can report both data and the end behind the data, and two reads are needed to see both.
  * So after an end ready() runs once more than its return value asks for.  POLLOUT is wanted rarely,
  * when a socket is full: a separate poll that fires once, and is armed again while wanted.
