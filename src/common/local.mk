@@ -147,6 +147,7 @@ libfab_la_SOURCES += \
 	%D%/fabric/verbs/verbs-mr.c \
 	%D%/fabric/verbs/verbs-mw.c \
 	%D%/fabric/verbs/verbs-pd.c \
+	%D%/fabric/verbs/verbs-poll.c \
 	%D%/fabric/verbs/verbs-post.c \
 	%D%/fabric/verbs/verbs-priv.h \
 	$(NULL)

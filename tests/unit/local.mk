@@ -403,6 +403,7 @@ EXTRA_DIST += %D%/opt-recorded.txt
 	src/common/fabric/fabric.c \
 	src/common/fabric/verbs/verbs-conn.c \
 	src/common/fabric/verbs/verbs-mw.c \
+	src/common/fabric/verbs/verbs-poll.c \
 	src/common/fabric/verbs/verbs-post.c \
 	$(NULL)
 %C%_test_verbs_conn_crit_CPPFLAGS = $(AM_CPPFLAGS) -Drealloc=fake_realloc

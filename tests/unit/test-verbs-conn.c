@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How a connection of the verbs provider fails and drains, over a device that does what a test
  * says: refuse a post, report a failure, forget its queues, be gone; and what of windows gets
- * through to it.  verbs-conn.c, verbs-mw.c and fab-mem.c are all that is real here. */
+ * through to it.  verbs-conn.c, verbs-post.c, verbs-poll.c, verbs-mw.c, fab-mem.c and fabric.c
+ * are all that is real here. */
 #include "unit.h"
 
 #include <errno.h>
@@ -43,7 +44,7 @@ static bool keeps_qp;			/* refuses to destroy it */
 static uint64_t last_flush;		/* comes while the queue pair is being destroyed; 0: none */
 static uint64_t now_ms = 1;
 static char lines[1000];		/* of the log */
-static unsigned notifies, event_reads;	/* system calls of verbs_conn_arm() */
+static unsigned notifies, event_reads;	/* system calls of verbs_poll_arm() */
 static int pipe_fds[2];
 
 uint64_t clock_now_ms(void)
@@ -392,7 +393,7 @@ static void drain(unsigned *flushed)
 
 	memset(flushed, 0, ROOM * sizeof(*flushed));
 	for (unsigned turn = 0; turn < 1000; turn++) {
-		n = verbs_conn_poll(&c->fab, wc, (int)ARRAY_SIZE(wc));
+		n = verbs_poll(&c->fab, wc, (int)ARRAY_SIZE(wc));
 		if (n < 0)
 			break;
 		for (int i = 0; i < n; i++) {
@@ -401,7 +402,7 @@ static void drain(unsigned *flushed)
 		}
 	}
 	cr_assert_eq(n, -ENOTCONN, "not drained");
-	cr_assert_eq(verbs_conn_poll(&c->fab, wc, 1), -ENOTCONN);
+	cr_assert_eq(verbs_poll(&c->fab, wc, 1), -ENOTCONN);
 	cr_assert_eq(send_some(0, 1), -ENOTCONN);
 	cr_assert_eq(receive_some(0, 1), -ENOTCONN);
 }
@@ -474,7 +475,7 @@ Test(verbs_conn, the_first_failure_is_the_cause)
 	complete(posted[1], IBV_WC_WR_FLUSH_ERR);
 	complete(posted[2], IBV_WC_WR_FLUSH_ERR);
 	nposted = 0;
-	cr_assert_eq(verbs_conn_poll(&c->fab, wc, 8), 3);
+	cr_assert_eq(verbs_poll(&c->fab, wc, 8), 3);
 	cr_assert_str_eq(cause(), "work request failed: local protection error");
 	drain(flushed);
 	expect_flushed(flushed, 0, 3, 0);
@@ -552,14 +553,14 @@ Test(verbs_conn, arming_is_for_an_empty_queue)
 
 	cr_assert_eq(receive_some(0, 2), 0);
 	complete(number(0), IBV_WC_SUCCESS);
-	cr_assert_eq(verbs_conn_arm(&c->fab, &events), 1);
+	cr_assert_eq(verbs_poll_arm(&c->fab, &events), 1);
 	cr_assert_eq(notifies + event_reads, 0);
-	cr_assert_eq(verbs_conn_poll(&c->fab, wc, 4), 1);
+	cr_assert_eq(verbs_poll(&c->fab, wc, 4), 1);
 	cr_assert_eq(wc[0].wr_id, number(0));
-	cr_assert_eq(verbs_conn_arm(&c->fab, &events), 0);
+	cr_assert_eq(verbs_poll_arm(&c->fab, &events), 0);
 	cr_assert_eq(notifies, 1);
 	cr_assert_eq(events, POLLIN);
-	cr_assert_eq(verbs_conn_arm(&c->fab, &events), 0);
+	cr_assert_eq(verbs_poll_arm(&c->fab, &events), 0);
 	cr_assert_eq(notifies, 1, "one stands already");
 }
 
@@ -572,9 +573,9 @@ Test(verbs_conn, broken_completion_queue)
 
 	cr_assert_eq(send_some(0, 4), 0);
 	cr_assert_eq(receive_some(4, 4), 0);
-	cr_assert_eq(verbs_conn_arm(&c->fab, &events), 0);
+	cr_assert_eq(verbs_poll_arm(&c->fab, &events), 0);
 	broken_cq = mute = true;
-	cr_assert_eq(verbs_conn_arm(&c->fab, &events), 1);
+	cr_assert_eq(verbs_poll_arm(&c->fab, &events), 1);
 	drain(flushed);
 	cr_assert_str_eq(cause(), "the RDMA device cannot be polled any more");
 	cr_assert_eq(destroyed, 1);
@@ -592,10 +593,10 @@ Test(verbs_conn, removed_device)
 	cr_assert_eq(send_some(0, 4), 0);
 	cr_assert_eq(receive_some(4, 4), 0);
 	verbs_conn_fail(c, "the RDMA device was removed");
-	cr_assert_eq(verbs_conn_poll(&c->fab, &wc, 1), 0, "it may still flush");
-	cr_assert_eq(verbs_conn_arm(&c->fab, &events), 0);
+	cr_assert_eq(verbs_poll(&c->fab, &wc, 1), 0, "it may still flush");
+	cr_assert_eq(verbs_poll_arm(&c->fab, &events), 0);
 	removed = true;
-	cr_assert_eq(verbs_conn_arm(&c->fab, &events), 1);
+	cr_assert_eq(verbs_poll_arm(&c->fab, &events), 1);
 	cr_assert_eq(send_some(8, 4), 0);
 	drain(flushed);
 	cr_assert_str_eq(cause(), "the RDMA device was removed");
@@ -609,14 +610,14 @@ static int poll_once(void)
 {
 	struct ibv_wc wc;
 
-	return verbs_conn_poll(&c->fab, &wc, 1);
+	return verbs_poll(&c->fab, &wc, 1);
 }
 
 static int arm(void)
 {
 	short events;
 
-	return verbs_conn_arm(&c->fab, &events);
+	return verbs_poll_arm(&c->fab, &events);
 }
 
 /* A thread that polls while there is work sleeps until the flushes come. */
@@ -821,7 +822,7 @@ Test(verbs_conn, no_second_invalidate_after_the_peer)
 	receive_inv(mw[1]->rkey, IBV_WC_IP_CSUM_OK);
 	cr_assert_eq(chain(mw, "i"), 0);
 	cr_assert_str_eq(calls, "");
-	cr_assert_eq(verbs_conn_poll(&c->fab, &wc, 1), 1);
+	cr_assert_eq(verbs_poll(&c->fab, &wc, 1), 1);
 	cr_assert(wc.status == IBV_WC_SUCCESS && wc.wc_flags == IBV_WC_WITH_INV);
 	cr_assert_eq(verbs_mw_dealloc(mw[0]), 0);
 	cr_assert_eq(verbs_mw_dealloc(mw[1]), 0);
@@ -836,7 +837,7 @@ Test(verbs_conn, an_invalidate_that_is_not_the_peers)
 	windows(mw);
 	cr_assert_eq(chain(mw, "1"), 0);
 	receive_inv(mw[0]->rkey, IBV_WC_WITH_INV);
-	cr_assert_eq(verbs_conn_poll(&c->fab, &wc, 1), 1);
+	cr_assert_eq(verbs_poll(&c->fab, &wc, 1), 1);
 	cr_assert_eq(wc.status, IBV_WC_REM_INV_REQ_ERR);
 	cr_assert_neq(cause()[0], '\0');
 	cr_assert_eq(verbs_mw_dealloc(mw[0]), 0);

@@ -232,9 +232,9 @@ const struct fab_provider fab_verbs = {
 	.dealloc_mw = verbs_mw_dealloc,
 	.post_send = verbs_post_send,
 	.post_recv = verbs_post_recv,
-	.poll = verbs_conn_poll,
+	.poll = verbs_poll,
 	.arm_is_dear = true,
-	.arm = verbs_conn_arm,
-	.need_rearm = verbs_conn_need_rearm,
+	.arm = verbs_poll_arm,
+	.need_rearm = verbs_poll_need_rearm,
 	.disconnect = verbs_conn_disconnect,
 };

@@ -48,7 +48,7 @@ static uint32_t send_room(const struct verbs_conn *c)
 static bool send_has_room(struct verbs_conn *c)
 {
 	if (send_room(c) == 0)
-		verbs_conn_look(c);
+		verbs_poll_look(c);
 	return send_room(c) != 0;
 }
 
@@ -72,7 +72,7 @@ static const char *send_fill(struct verbs_conn *c, const struct ibv_send_wr *wr,
 	/* The peer may have invalidated already, asked or not.  A completion not yet polled would
 	 * make ours the second invalidate. */
 	if (wr->opcode == IBV_WR_LOCAL_INV)
-		verbs_conn_look(c);
+		verbs_poll_look(c);
 	if (verbs_mw_is(wr))
 		why = verbs_mw_fill(c, wr, hw);
 	else

@@ -47,6 +47,7 @@ struct rdma_event_channel;
 #define VERBS_RESOLVE_MS 5000
 #define VERBS_DRAIN_MS 10000u		/* for the flushes of a device after a failure */
 #define VERBS_SEND_BIT 1u		/* wr_ids of receives are addresses, and even */
+#define VERBS_MARKER_ID UINT64_MAX	/* wr_id of the marker */
 
 struct verbs_cm {
 	struct fab_cm fab;		/* fd: an epoll of the channel and of the timer */
@@ -253,13 +254,6 @@ struct verbs_conn *verbs_conn_alloc(struct fab_cm *cm);
 void verbs_conn_fini(struct verbs_conn *c);
 /* Make CQ and queue pair; after an error verbs_conn_fini() frees the objects made so far. */
 int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);
-/* Take completions; after a failure flush late posts, too, and give up a device that is
- * removed or late. */
-int verbs_conn_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
-/* Ask the CQ for an event, unless work waits; makes system calls. */
-int verbs_conn_arm(struct fab_conn *conn, short *events);
-/* FAB_REARM_EVENTS after a failure, otherwise 0. */
-int verbs_conn_need_rearm(const struct fab_conn *conn);
 /* Call verbs_conn_fail() with @cause. */
 void verbs_conn_disconnect(struct fab_conn *conn, const char *cause);
 /* Fail @c with the cause in words, unless @c has failed already.  Takes post_lock. */
@@ -268,8 +262,16 @@ void verbs_conn_fail(struct verbs_conn *c, const char *fmt, ...)
 /* verbs_conn_fail() for a caller that holds post_lock. */
 void verbs_conn_fail_locked(struct verbs_conn *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* verbs-poll.c: take completions; after a failure flush late posts, too, and give up a device that
+ * is removed or late. */
+int verbs_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
+/* Ask the CQ for an event, unless work waits; makes system calls. */
+int verbs_poll_arm(struct fab_conn *conn, short *events);
+/* FAB_REARM_EVENTS after a failure, otherwise 0. */
+int verbs_poll_need_rearm(const struct fab_conn *conn);
 /* Move completions from the CQ to @stash, so that @sq_tail and windows are up to date. */
-void verbs_conn_look(struct verbs_conn *c);
+void verbs_poll_look(struct verbs_conn *c);
 
 /* verbs-post.c: post a chain, in batches; after a failure keep the chain in @late. */
 int verbs_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr);
