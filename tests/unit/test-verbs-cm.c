@@ -10,6 +10,8 @@
 #include <rdma/rdma_cma.h>
 
 #include "fabric.h"
+#include "fsm-rules.h"
+#include "verbs-priv.h"
 
 /* ---- librdmacm ---- */
 
@@ -247,6 +249,42 @@ Test(verbs_cm, ends_of_a_connection)
 			cr_assert_eq(fab_poll(conn, &wc, 1), -ENOTCONN, "case %td", c - cases);
 		fab_conn_destroy(conn);
 		conn = NULL;
+	}
+}
+
+/* A user who knows that the connection failed is not told again; its device may go all the same. */
+Test(verbs_cm, a_failure_is_reported_once)
+{
+	connect_to_peer(false);
+	cr_assert_eq(tell(made, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT), 1);
+	cr_assert_eq(tell(made, RDMA_CM_EVENT_DISCONNECTED, 0), 0);
+	cr_assert_eq(tell(made, RDMA_CM_EVENT_DEVICE_REMOVAL, 0), 0);
+	cr_assert(strstr(fab_conn_cause(conn), "cannot connect"));
+}
+
+/* Behind its end, too, because nothing else wakes a poller; once. */
+Test(verbs_cm, a_removed_device_is_reported)
+{
+	connect_to_peer(true);
+	cr_assert_eq(tell(made, RDMA_CM_EVENT_DISCONNECTED, 0), 0);
+	cr_assert_eq(tell(made, RDMA_CM_EVENT_DEVICE_REMOVAL, 0), 1);
+	cr_assert(ev.type == FAB_EVENT_DISCONNECTED && ev.status == -ENODEV);
+	cr_assert_eq(tell(made, RDMA_CM_EVENT_DEVICE_REMOVAL, 0), 0);
+	fab_conn_destroy(conn);
+	conn = NULL;
+
+	connect_to_peer(false);
+	cr_assert_eq(tell(made, RDMA_CM_EVENT_DEVICE_REMOVAL, 0), 1);
+	cr_assert(ev.type == FAB_EVENT_UNREACHABLE && ev.status == -ENODEV);
+	cr_assert_str_eq(fab_conn_cause(conn), "the RDMA device was removed");
+}
+
+Test(verbs_cm, set_up_answers_every_event)
+{
+	fsm_rules(&verbs_setup_fsm);
+	for (unsigned s = 0; s < VERBS_SETUP_NSTATES; s++) {
+		for (unsigned e = VERBS_SETUP_EV_ESTABLISHED; e < VERBS_SETUP_NEVENTS; e++)
+			cr_assert_geq(fsm_next(&verbs_setup_fsm, s, e), 0);
 	}
 }
 

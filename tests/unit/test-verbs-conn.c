@@ -14,6 +14,7 @@
 #include <rdma/rdma_cma.h>
 
 #include "clock.h"
+#include "fsm-rules.h"
 #include "log.h"
 #include "verbs-priv.h"
 
@@ -350,7 +351,7 @@ static void setup(void)
 	c = verbs_conn_alloc(&(struct fab_cm){ 0 });
 	c->id = &id;
 	cr_assert_eq(verbs_conn_create_qp(&c->fab, &pd.fab, &attr), 0);
-	atomic_store(&c->connected, true);
+	verbs_conn_step(c, VERBS_CONN_EV_CONNECTED);
 }
 
 static void teardown(void)
@@ -461,7 +462,7 @@ Test(verbs_conn, device_without_inline)
 	c->id = &id;
 	cr_assert_eq(pipe(pipe_fds), 0);
 	cr_assert_eq(verbs_conn_create_qp(&c->fab, &pd.fab, &attr), 0);
-	atomic_store(&c->connected, true);
+	verbs_conn_step(c, VERBS_CONN_EV_CONNECTED);
 	send_inline(lengths, 1, copied);
 }
 
@@ -688,6 +689,34 @@ Test(verbs_conn, device_that_keeps_the_queue_pair)
 	}
 	cr_assert_eq(destroyed, 1);
 	cr_assert(strstr(lines, "it keeps the queue pair, and so the memory stays allocated"));
+}
+
+/* A device that was given up flushes after all: nothing of the connection is left there. */
+Test(verbs_conn, device_that_flushes_late)
+{
+	static unsigned flushed[ROOM];
+
+	keeps_qp = true;
+	fail_mute();
+	cr_assert_eq(poll_once(), 0);
+	mute = false;
+	complete(UINT64_MAX, IBV_WC_WR_FLUSH_ERR);	/* the marker */
+	cr_assert_eq(poll_once(), 0);
+	cr_assert_eq(arm(), 0, "receives are missing");
+	flush_posted();
+	drain(flushed);
+	expect_flushed(flushed, 0, 8, 1);
+	cr_assert_eq(destroyed, 1);
+}
+
+Test(verbs_conn, table)
+{
+	fsm_rules(&verbs_conn_fsm);
+	for (unsigned s = VERBS_CONN_FAILED; s < VERBS_CONN_NSTATES; s++) {
+		cr_assert(fsm_reach(&verbs_conn_fsm, s, ~0u) & 1u << VERBS_CONN_DRAINED);
+		cr_assert_not(fsm_reach(&verbs_conn_fsm, s, ~0u) & ((1u << VERBS_CONN_FAILED) - 1),
+			      "what has failed stays so");
+	}
 }
 
 /* It tells nobody, but who fails for another reason hears of it. */

@@ -121,7 +121,7 @@ Test(verbs_dev, events)
 	events[nevents++] = (struct ibv_async_event){ .event_type = IBV_EVENT_CQ_ERR,
 						      .element = { .cq = &cq } };
 	verbs_dev_events(&device);
-	cr_assert(nacked == 3 && atomic_load(&c.gone) && !verbs_dev_is_removed(&device));
+	cr_assert(nacked == 3 && atomic_load(&c.cq_broken) && !verbs_dev_is_removed(&device));
 	events[nevents++] = (struct ibv_async_event){ .event_type = IBV_EVENT_DEVICE_FATAL };
 	verbs_dev_events(&device);
 	cr_assert(nacked == 4 && verbs_dev_is_removed(&device));

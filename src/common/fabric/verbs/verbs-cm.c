@@ -98,18 +98,26 @@ static int verbs_conn_create(struct fab_cm *cm, struct fab_conn **out)
 	return 0;
 }
 
+/* True if the peer waits for us, or we for the peer. */
+static bool is_pending(const struct verbs_conn *c)
+{
+	unsigned setup = atomic_load(&c->setup);
+
+	return setup == VERBS_SETUP_ASKS || setup == VERBS_SETUP_ASKED;
+}
+
 /* Keep @c's id for its device, if the device's record has none.  An id whose peer waits for its end
  * is not kept.  True: kept.  cm->lock held. */
 static bool keep_id(struct verbs_cm *cm, struct verbs_conn *c)
 {
 	struct verbs_dev *dev;
 
-	if (!c->id->verbs || c->pending)
+	if (!c->id->verbs || is_pending(c))
 		return false;
 	dev = verbs_dev_get(cm, c->id->verbs);
 	if (!dev || dev->id)
 		return false;
-	dev->gone |= c->removed;
+	dev->gone |= atomic_load(&c->setup) == VERBS_SETUP_REMOVED;
 	if (dev->gone && !dev->npds) {
 		verbs_dev_release(dev);
 		return false;
@@ -172,7 +180,7 @@ static int verbs_connect(struct fab_conn *conn, const void *private_data, size_t
 
 	if (rdma_connect(verbs_conn(conn)->id, &param))
 		return verbs_neg_errno();
-	verbs_conn(conn)->pending = true;
+	verbs_event_step(verbs_conn(conn), VERBS_SETUP_EV_ASK);
 	return 0;
 }
 
@@ -182,14 +190,14 @@ static int verbs_accept(struct fab_conn *conn, const void *private_data, size_t 
 
 	if (rdma_accept(verbs_conn(conn)->id, &param))
 		return verbs_neg_errno();
-	verbs_conn(conn)->pending = false;
-	atomic_store(&verbs_conn(conn)->connected, true);
+	verbs_event_step(verbs_conn(conn), VERBS_SETUP_EV_ANSWER);
+	verbs_conn_step(verbs_conn(conn), VERBS_CONN_EV_CONNECTED);
 	return 0;
 }
 
 static void verbs_reject(struct fab_conn *conn, const void *private_data, size_t len)
 {
-	verbs_conn(conn)->pending = false;
+	verbs_event_step(verbs_conn(conn), VERBS_SETUP_EV_ANSWER);
 	rdma_reject(verbs_conn(conn)->id, private_data, (uint8_t)len);
 	verbs_conn_destroy(conn);
 }

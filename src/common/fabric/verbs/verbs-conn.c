@@ -2,6 +2,8 @@
 /* Owns a connection's queue pair, CQ and completion channel, from creation to destruction or to the
  * failure of the connection; verbs-priv.h says how a connection fails.  Errors as fabric.h says.
  * Posting: verbs-post.c; polling and draining: verbs-poll.c. */
+#define FSM_PREFIX VERBS_CONN_
+
 #include <config.h>
 
 #include <errno.h>
@@ -120,26 +122,60 @@ int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd,
 
 /* ---- failure ---- */
 
-/* post_lock held. */
-static void conn_start_failing(struct verbs_conn *c)
+/* post_lock held.  Without a queue pair nothing has been posted, and nothing is to flush. */
+static void stop_queues(void *object)
 {
+	struct verbs_conn *c = object;
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	struct ibv_send_wr marker = { .wr_id = VERBS_MARKER_ID, .opcode = IBV_WR_RDMA_WRITE,
 				      .send_flags = IBV_SEND_SIGNALED }, *bad;
 
-	if (c->failing)
-		return;
-	c->failing = true;
-	c->failed_ms = clock_now_ms();
-	atomic_store(&c->failed, true);	/* ORDER: behind @failed_ms */
-	if (!c->id->qp)
-		return;
-	ibv_modify_qp(c->id->qp, &attr, IBV_QP_STATE);
-	rdma_disconnect(c->id);		/* fails without a connection: no peer to tell */
-	if (ibv_post_send(c->id->qp, &marker, &bad)) {
-		LOCK_SCOPE(&c->cq_lock);
-		c->marker_back = true;
+	if (c->id->qp) {
+		ibv_modify_qp(c->id->qp, &attr, IBV_QP_STATE);
+		rdma_disconnect(c->id);	/* fails without a connection: no peer to tell */
 	}
+	if (!c->id->qp || ibv_post_send(c->id->qp, &marker, &bad))
+		verbs_conn_step(c, VERBS_CONN_EV_MARKER);
+}
+
+static const struct fsm_row rows[] = {
+	ROW(IN(NEW), CONNECTED, OPEN, NULL),
+	ROW(IN(NEW) | IN(OPEN), FAIL, FAILED, stop_queues),
+	ROW(IN(FAILED), MARKER, MARKED, NULL),
+	ROW(IN(FAILED) | IN(MARKED), DESTROYED, LEFT, NULL),
+	ROW(IN(FAILED), KEPT, STUCK, NULL),
+	ROW(IN(MARKED), KEPT, STUCK_MARKED, NULL),
+	ROW(IN(STUCK), MARKER, STUCK_MARKED, NULL),
+	ROW(IN(MARKED) | IN(LEFT) | IN(STUCK_MARKED), DRAIN, DRAINED, NULL),
+
+	/* too late to matter */
+	STAY(ALL & ~IN(NEW), CONNECTED),
+	STAY(IN(LEFT) | IN(DRAINED), MARKER),
+	STAY(IN(DRAINED), DRAIN),
+};
+
+static const char *const states[VERBS_CONN_NSTATES] = {
+	"new", "open", "failed", "marked", "left", "stuck", "stuck+marked", "drained",
+};
+
+static const char *const events[VERBS_CONN_NEVENTS] = {
+	"connected", "fail", "marker", "destroyed", "kept", "drain",
+};
+
+const struct fsm verbs_conn_fsm = FSM("queues", rows, states, events);
+
+void verbs_conn_step(struct verbs_conn *c, enum verbs_conn_event event)
+{
+	fsm_run(&verbs_conn_fsm, &c->state, event, c);
+}
+
+/* post_lock held. */
+static void conn_start_failing(struct verbs_conn *c)
+{
+	if (verbs_conn_failed(c))
+		return;
+	c->failed_ms = clock_now_ms();	/* ORDER: in front of the state */
+	verbs_conn_step(c, VERBS_CONN_EV_FAIL);
 }
 
 void verbs_conn_fail_locked(struct verbs_conn *c, const char *fmt, ...)

@@ -183,8 +183,9 @@ void verbs_dev_events(struct ibv_context *device)
 		if (event.event_type == IBV_EVENT_DEVICE_FATAL)
 			verbs_dev_removed(device);
 		else if (event.event_type == IBV_EVENT_CQ_ERR)
-			atomic_store(&((struct verbs_conn *)event.element.cq->cq_context)->gone,
-				     true);
+			atomic_store(
+				&((struct verbs_conn *)event.element.cq->cq_context)->cq_broken,
+				true);
 		ibv_ack_async_event(&event);
 	}
 }

@@ -8,6 +8,8 @@
  *
  * A connection that fails in its set-up is reported as UNREACHABLE, once; later its queues fail
  * (verbs-conn.c) without an event. */
+#define FSM_PREFIX VERBS_SETUP_
+
 #include <config.h>
 
 #include <errno.h>
@@ -29,89 +31,212 @@ static int status_errno(int status)
 	return status < 0 ? status : status > 0 ? -status : -EIO;
 }
 
-/* Fail @c.  Returns 1, with UNREACHABLE in @ev, in the set-up of an active @c; otherwise 0, and the
- * queues fail. */
-static int conn_lost(struct verbs_conn *c, struct fab_event *ev, int err, const char *what)
+/* An event of librdmacm, for the actions. */
+struct report {
+	struct verbs_conn *c;
+	struct fab_event *ev;		/* to be filled */
+	const char *what;		/* a failure in words */
+	int err;			/* -errno for the words, or 0 */
+	int status;			/* -errno for @ev */
+	bool due;			/* @ev is to be reported */
+};
+
+static void setup_run(struct verbs_conn *c, enum verbs_setup_event event, struct report *report)
 {
-	if (err)
-		verbs_conn_fail(c, "%s: %s", what, strerror(-err));
+	fsm_run(&verbs_setup_fsm, &c->setup, event, report);
+}
+
+void verbs_event_step(struct verbs_conn *c, enum verbs_setup_event event)
+{
+	setup_run(c, event, NULL);
+}
+
+/* Note a failure: its words, with -errno @err if not 0. */
+static enum verbs_setup_event failed(struct report *report, int err, const char *what)
+{
+	report->what = what;
+	report->err = err;
+	report->status = err ? err : -ECONNRESET;
+	return VERBS_SETUP_EV_LOST;
+}
+
+/* ---- actions ---- */
+
+static void tell(struct report *report, enum fab_event_type type)
+{
+	report->ev->type = type;
+	report->ev->status = report->status;
+	report->due = true;
+}
+
+static void resolve_route(void *object)
+{
+	struct report *report = object;
+
+	if (!rdma_resolve_route(report->c->id, VERBS_RESOLVE_MS))
+		return;
+	setup_run(report->c, failed(report, verbs_neg_errno(), "cannot resolve the route"), report);
+}
+
+static void tell_route(void *object)
+{
+	struct report *report = object;
+	struct verbs_conn *c = report->c;
+
+	verbs_addr(c->fab.ops, rdma_get_local_addr(c->id), &c->fab.local);
+	tell(report, FAB_EVENT_ROUTE_RESOLVED);
+}
+
+static void tell_established(void *object)
+{
+	struct report *report = object;
+
+	verbs_conn_step(report->c, VERBS_CONN_EV_CONNECTED);
+	tell(report, FAB_EVENT_ESTABLISHED);
+}
+
+static void fail_queues(void *object)
+{
+	const struct report *report = object;
+
+	if (report->err)
+		verbs_conn_fail(report->c, "%s: %s", report->what, strerror(-report->err));
 	else
-		verbs_conn_fail(c, "%s", what);
-	if (c->established || c->passive)
-		return 0;
-	ev->type = FAB_EVENT_UNREACHABLE;
-	ev->status = err ? err : -ECONNRESET;
-	return 1;
+		verbs_conn_fail(report->c, "%s", report->what);
 }
 
-static int conn_rejected(struct verbs_conn *c, const struct rdma_cm_event *event,
-			 struct fab_event *ev)
+/* The peer left before our answer to its accept arrived. */
+static void fail_left(void *object)
 {
-	/* The peer left before our answer to its accept arrived. */
-	if (c->established)
-		return conn_lost(c, ev, 0, "peer disconnected");
-	if (event->status == REJ_INVALID_SERVICE_ID)
-		return conn_lost(c, ev, -ECONNREFUSED, "no server listens there");
-	if (c->passive || event->status != REJ_CONSUMER_DEFINED)
-		return conn_lost(c, ev, -ECONNRESET, "the connection request was refused");
-	ev->type = FAB_EVENT_REJECTED;
-	return 1;
+	struct report *report = object;
+
+	verbs_conn_fail(report->c, "peer disconnected");
 }
 
-/* Fail @c, whose device is gone, and report that: its queues wake no poller. */
-static int conn_device_gone(struct verbs_conn *c, struct fab_event *ev)
+static void tell_unreachable(void *object)
 {
-	static const char what[] = "the RDMA device was removed";
-	bool tell = c->established || c->passive;
+	struct report *report = object;
 
-	verbs_conn_fail(c, "%s", what);
-	c->removed = true;
-	ev->type = FAB_EVENT_DISCONNECTED;
-	ev->status = -ENODEV;
-	return tell ? 1 : conn_lost(c, ev, -ENODEV, what);
+	fail_queues(report);
+	tell(report, FAB_EVENT_UNREACHABLE);
+}
+
+static void tell_refused(void *object)
+{
+	struct report *report = object;
+
+	report->status = 0;
+	tell(report, FAB_EVENT_REJECTED);
+}
+
+/* The queues of a device that is gone wake no poller. */
+static void tell_removed(void *object)
+{
+	fail_queues(object);
+	tell(object, FAB_EVENT_DISCONNECTED);
+}
+
+/* ---- the table ---- */
+
+#define ACTIVE (IN(NEW) | IN(ASKS))
+#define PASSIVE (IN(ASKED) | IN(ANSWERED))
+
+static const struct fsm_row rows[] = {
+	ROW(IN(NEW), ADDRESS, NEW, resolve_route),
+	ROW(IN(NEW), ROUTE, NEW, tell_route),
+	ROW(IN(NEW), ASK, ASKS, NULL),
+	ROW(IN(NEW), REQUEST, ASKED, NULL),
+	ROW(IN(ASKED), ANSWER, ANSWERED, NULL),
+	ROW(IN(ASKS) | PASSIVE, ESTABLISHED, DONE, tell_established),
+
+	ROW(ACTIVE, REFUSED, FAILED, tell_refused),
+	ROW(ACTIVE, REJECTED, FAILED, tell_unreachable),
+	ROW(ACTIVE, LOST, FAILED, tell_unreachable),
+	ROW(PASSIVE, REFUSED, ANSWERED, fail_queues),
+	ROW(PASSIVE, REJECTED, ANSWERED, fail_queues),
+	ROW(PASSIVE, LOST, ANSWERED, fail_queues),
+	ROW(IN(DONE), REFUSED, DONE, fail_left),
+	ROW(IN(DONE), REJECTED, DONE, fail_left),
+	ROW(IN(DONE), LOST, DONE, fail_queues),
+	ROW(ACTIVE, REMOVED, REMOVED, tell_unreachable),
+	ROW(PASSIVE | IN(DONE), REMOVED, REMOVED, tell_removed),
+	ROW(IN(FAILED), REMOVED, REMOVED, fail_queues),
+
+	/* too late to matter */
+	STAY(ALL & ~IN(NEW), ADDRESS),
+	STAY(ALL & ~IN(NEW), ROUTE),
+	STAY(ALL & ~IN(NEW), ASK),
+	STAY(ALL & ~IN(ASKED), ANSWER),
+	STAY(ALL & ~(IN(ASKS) | PASSIVE), ESTABLISHED),
+	STAY(IN(FAILED) | IN(REMOVED), REFUSED),
+	STAY(IN(FAILED) | IN(REMOVED), REJECTED),
+	STAY(IN(FAILED) | IN(REMOVED), LOST),
+	STAY(IN(REMOVED), REMOVED),
+};
+
+static const char *const states[VERBS_SETUP_NSTATES] = {
+	"new", "asks", "asked", "answered", "done", "failed", "removed",
+};
+
+static const char *const events[VERBS_SETUP_NEVENTS] = {
+	"address", "route", "ask", "request", "answer", "established", "refused", "rejected",
+	"lost", "removed",
+};
+
+const struct fsm verbs_setup_fsm = FSM("set-up", rows, states, events);
+
+/* ---- events of connections ---- */
+
+/* What librdmacm says, in the words of the table; VERBS_SETUP_NEVENTS: nothing. */
+static enum verbs_setup_event translate(const struct rdma_cm_event *event, struct report *report)
+{
+	int err = status_errno(event->status);
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		return VERBS_SETUP_EV_ADDRESS;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		return VERBS_SETUP_EV_ROUTE;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		return VERBS_SETUP_EV_ESTABLISHED;
+	case RDMA_CM_EVENT_REJECTED:
+		if (event->status == REJ_INVALID_SERVICE_ID)
+			failed(report, -ECONNREFUSED, "no server listens there");
+		else
+			failed(report, -ECONNRESET, "the connection request was refused");
+		return event->status == REJ_CONSUMER_DEFINED ? VERBS_SETUP_EV_REFUSED :
+			VERBS_SETUP_EV_REJECTED;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+		return failed(report, err, "no RDMA device reaches the address");
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		return failed(report, err, "no route");
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		return failed(report, err, "cannot connect");
+	case RDMA_CM_EVENT_DISCONNECTED:
+		return failed(report, 0, "peer disconnected");
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		return failed(report, 0, "the address moved to another device");
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		failed(report, 0, "the RDMA device was removed");
+		report->status = -ENODEV;
+		return VERBS_SETUP_EV_REMOVED;
+	default:
+		return VERBS_SETUP_NEVENTS;
+	}
 }
 
 /* Handle an event of @c.  Returns 1 when @ev is to be reported.  cm->lock held, so no thread frees
  * @c. */
 static int conn_event(struct verbs_conn *c, const struct rdma_cm_event *event, struct fab_event *ev)
 {
+	struct report report = { .c = c, .ev = ev };
+	enum verbs_setup_event of_table = translate(event, &report);
+
 	ev->conn = &c->fab;
-	if (event->event != RDMA_CM_EVENT_ADDR_RESOLVED &&
-	    event->event != RDMA_CM_EVENT_ROUTE_RESOLVED)
-		c->pending = false;
-	switch (event->event) {
-	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		if (rdma_resolve_route(c->id, VERBS_RESOLVE_MS))
-			return conn_lost(c, ev, verbs_neg_errno(), "cannot resolve the route");
-		return 0;
-	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		verbs_addr(c->fab.ops, rdma_get_local_addr(c->id), &c->fab.local);
-		ev->type = FAB_EVENT_ROUTE_RESOLVED;
-		return 1;
-	case RDMA_CM_EVENT_ESTABLISHED:
-		c->established = true;
-		atomic_store(&c->connected, true);
-		ev->type = FAB_EVENT_ESTABLISHED;
-		return 1;
-	case RDMA_CM_EVENT_REJECTED:
-		return conn_rejected(c, event, ev);
-	case RDMA_CM_EVENT_ADDR_ERROR:
-		return conn_lost(c, ev, status_errno(event->status),
-				 "no RDMA device reaches the address");
-	case RDMA_CM_EVENT_ROUTE_ERROR:
-		return conn_lost(c, ev, status_errno(event->status), "no route");
-	case RDMA_CM_EVENT_UNREACHABLE:
-	case RDMA_CM_EVENT_CONNECT_ERROR:
-		return conn_lost(c, ev, status_errno(event->status), "cannot connect");
-	case RDMA_CM_EVENT_DISCONNECTED:
-		return conn_lost(c, ev, 0, "peer disconnected");
-	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		return conn_device_gone(c, ev);
-	case RDMA_CM_EVENT_ADDR_CHANGE:
-		return conn_lost(c, ev, 0, "the address moved to another device");
-	default:
-		return 0;
-	}
+	if (of_table != VERBS_SETUP_NEVENTS)
+		setup_run(c, of_table, &report);
+	return report.due;
 }
 
 /* Make a connection of @id, or refuse the peer.  Returns 1 when @ev is to be reported.  The event
@@ -136,7 +261,7 @@ static int connect_request(struct rdma_cm_id *id, struct verbs_listener *l, stru
 	}
 	c->id = id;
 	c->id->context = c;
-	c->passive = c->pending = true;
+	verbs_event_step(c, VERBS_SETUP_EV_REQUEST);
 	verbs_addr(cm->ops, rdma_get_local_addr(id), &c->fab.local);
 	c->fab.peer = peer;
 	ev->type = FAB_EVENT_CONNECT_REQUEST;

@@ -2,6 +2,8 @@
 /* Owns what a connection's CQ has completed and no caller has polled, and gives up a device that
  * does not drain; verbs-priv.h says how a connection drains.  A single thread polls; errors as
  * fabric.h says. */
+#define FSM_PREFIX VERBS_CONN_
+
 #include <config.h>
 
 #include <poll.h>
@@ -40,7 +42,7 @@ static bool wc_translate(struct verbs_conn *c, struct ibv_wc *wc)
 	uint32_t pos;
 
 	if (wc->wr_id == VERBS_MARKER_ID) {
-		c->marker_back = true;
+		verbs_conn_step(c, VERBS_CONN_EV_MARKER);
 		return false;
 	}
 	if (!(wc->wr_id & VERBS_SEND_BIT)) {
@@ -72,7 +74,7 @@ static int cq_take(struct verbs_conn *c, struct ibv_wc *wc, int n)
 		}
 	} while (k > 0 && got < n);
 	if (k < 0)
-		atomic_store(&c->gone, true);
+		atomic_store(&c->cq_broken, true);
 	return got;
 }
 
@@ -99,18 +101,23 @@ static int stash_take(struct verbs_conn *c, struct ibv_wc *wc, int n)
 	return (int)k;
 }
 
+/* True if @c is in one of @states. */
+static bool is_in(const struct verbs_conn *c, unsigned states)
+{
+	return states >> atomic_load(&c->state) & 1;
+}
+
 /* True if the device has given back every request, or has lost its queue pair. */
 static bool device_drained(const struct verbs_conn *c)
 {
-	if (!c->cq)
-		return true;
-	return !c->stash_n && (c->device == VERBS_DEVICE_LEFT ||
-			       (c->marker_back && !atomic_load(&c->nrecvs)));
+	return !c->stash_n &&
+	       (is_in(c, IN(LEFT) | IN(DRAINED)) ||
+		(is_in(c, IN(MARKED) | IN(STUCK_MARKED)) && !atomic_load(&c->nrecvs)));
 }
 
 static bool conn_gone(const struct verbs_conn *c)
 {
-	return atomic_load(&c->gone) || verbs_dev_is_removed(c->id->verbs);
+	return atomic_load(&c->cq_broken) || verbs_dev_is_removed(c->id->verbs);
 }
 
 /* True if the device had its time to flush.  After the failure. */
@@ -122,13 +129,13 @@ static bool device_is_late(const struct verbs_conn *c)
 /* True if the device is to be given up, because nothing more will come of its queues. */
 static bool device_is_lost(const struct verbs_conn *c)
 {
-	return c->device == VERBS_DEVICE_WORKS && (conn_gone(c) || device_is_late(c));
+	return is_in(c, IN(FAILED) | IN(MARKED)) && (conn_gone(c) || device_is_late(c));
 }
 
 /* The status of a completion that has yet to fail the connection. */
 static enum ibv_wc_status news_of_failure(const struct verbs_conn *c)
 {
-	return atomic_load(&c->failed) ? IBV_WC_SUCCESS : c->broken;
+	return verbs_conn_failed(c) ? IBV_WC_SUCCESS : c->broken;
 }
 
 static void tell_late(const struct verbs_conn *c, const char *what)
@@ -155,8 +162,7 @@ static void give_up_device(struct verbs_conn *c)
 	if (!left || !conn_gone(c))
 		tell_late(c, left ? "its queue pair is destroyed" :
 				    "it keeps the queue pair, and so the memory stays allocated");
-	LOCK_SCOPE(&c->cq_lock);
-	c->device = left ? VERBS_DEVICE_LEFT : VERBS_DEVICE_STUCK;
+	verbs_conn_step(c, left ? VERBS_CONN_EV_DESTROYED : VERBS_CONN_EV_KEPT);
 }
 
 /* ---- polling ---- */
@@ -181,9 +187,10 @@ static int poll_late(struct verbs_conn *c, struct ibv_wc *wc, int n)
 	while (got < n && c->late_taken < c->nlate)
 		wc[got++] = (struct ibv_wc){ .wr_id = c->late[c->late_taken++],
 					     .status = IBV_WC_WR_FLUSH_ERR };
-	if (!got && n)
-		c->drained = true;
-	return got || !n ? got : -ENOTCONN;
+	if (got || !n)
+		return got;
+	verbs_conn_step(c, VERBS_CONN_EV_DRAIN);
+	return -ENOTCONN;
 }
 
 int verbs_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
@@ -199,13 +206,13 @@ int verbs_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 		broken = news_of_failure(c);
 		pthread_mutex_unlock(&c->cq_lock);
 	}
-	if (atomic_load(&c->gone))
+	if (atomic_load(&c->cq_broken))
 		verbs_conn_fail(c, "the RDMA device cannot be polled any more");
 	if (broken == IBV_WC_WR_FLUSH_ERR)	/* rxe: local failures, too (doc/verbs.md Q8) */
 		verbs_conn_fail(c, "the queue pair broke: the peer is gone or a request was bad");
 	else if (broken)
 		verbs_conn_fail(c, "work request failed: %s", ibv_wc_status_str(broken));
-	if (got == n || !atomic_load(&c->failed))
+	if (got == n || !verbs_conn_failed(c))
 		return got;
 	late = poll_late(c, wc + got, n - got);
 	return got && late < 0 ? got : got + late;
@@ -219,8 +226,8 @@ static bool poll_has_work(struct verbs_conn *c)
 	stash_fill(c);
 	if (c->stash_n)
 		return true;
-	if (!atomic_load(&c->failed))
-		return news_of_failure(c) || atomic_load(&c->gone);
+	if (!verbs_conn_failed(c))
+		return news_of_failure(c) || atomic_load(&c->cq_broken);
 	return device_drained(c) || device_is_lost(c);
 }
 
@@ -249,5 +256,5 @@ int verbs_poll_arm(struct fab_conn *conn, short *events)
 /* A flush by the device makes an event; the flush of late posts does not. */
 int verbs_poll_need_rearm(const struct fab_conn *conn)
 {
-	return atomic_load(&verbs_conn(conn)->failed) ? FAB_REARM_EVENTS : 0;
+	return verbs_conn_failed(verbs_conn(conn)) ? FAB_REARM_EVENTS : 0;
 }

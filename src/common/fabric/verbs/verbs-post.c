@@ -23,7 +23,7 @@ static uint64_t send_wr_id(uint32_t pos)
 /* Keep a request posted after the failure, for the poll to flush.  post_lock held. */
 static int post_late(struct verbs_conn *c, uint64_t wr_id)
 {
-	if (c->drained)
+	if (atomic_load(&c->state) == VERBS_CONN_DRAINED)
 		return -ENOTCONN;
 	if (c->nlate == c->late_room) {
 		uint32_t room = c->late_room ? 2 * c->late_room : 64;
@@ -133,11 +133,11 @@ static int send_locked(struct verbs_conn *c, const struct ibv_send_wr *wr)
 {
 	int rc = 0;
 
-	if (!c->failing && !atomic_load(&c->connected)) {
+	if (atomic_load(&c->state) == VERBS_CONN_NEW) {
 		verbs_conn_fail_locked(c, "post on a connection that is not connected");
 		return -EINVAL;
 	}
-	while (wr && !rc && !c->failing)
+	while (wr && !rc && !verbs_conn_failed(c))
 		rc = send_batch(c, &wr);
 	for (; wr && !rc; wr = wr->next)
 		rc = post_late(c, wr->wr_id);
@@ -160,7 +160,7 @@ static int recv_locked(struct verbs_conn *c, const struct ibv_recv_wr *wr)
 	uint32_t n = 0;
 	int rc = 0;
 
-	if (c->failing) {
+	if (verbs_conn_failed(c)) {
 		for (; wr && !rc; wr = wr->next)
 			rc = post_late(c, wr->wr_id);
 		return rc;

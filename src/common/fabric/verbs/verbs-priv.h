@@ -22,8 +22,8 @@
  * device is left.  So a cm keeps an id of each device that the cm has used (struct verbs_dev), to
  * learn of the removal of an idle device.
  *
- * LOCKS, in this order: cm->lock (the connection of each id), post_lock (posted requests, @late,
- * @failing), cq_lock (the CQ, @stash), the locks of the table of windows (verbs-mw.c). */
+ * LOCKS, in this order: cm->lock (the connection of each id), post_lock (posted requests, @late),
+ * cq_lock (the CQ, @stash), the locks of the table of windows (verbs-mw.c). */
 #ifndef VERBS_PRIV_H
 #define VERBS_PRIV_H
 
@@ -34,6 +34,7 @@
 #include <string.h>
 
 #include "fabric.h"
+#include "fsm.h"
 #include "list.h"
 #include "util.h"
 
@@ -85,12 +86,57 @@ struct verbs_mr {
 	struct ibv_mr *hw;
 };
 
-/* What the device still has of a connection. */
-enum verbs_device {
-	VERBS_DEVICE_WORKS,		/* flushes after a failure */
-	VERBS_DEVICE_LEFT,		/* given up: the queue pair is destroyed */
-	VERBS_DEVICE_STUCK,		/* given up, and the queue pair cannot be destroyed */
+/* The life of a connection's queues; from FAILED on, the connection has failed.  The table is in
+ * verbs-conn.c. */
+enum verbs_conn_state {
+	VERBS_CONN_NEW,			/* sends are not possible yet */
+	VERBS_CONN_OPEN,
+	VERBS_CONN_FAILED,		/* the device flushes */
+	VERBS_CONN_MARKED,		/* the same, and the marker is back */
+	VERBS_CONN_LEFT,		/* the device is given up: the queue pair is destroyed */
+	VERBS_CONN_STUCK,		/* given up, and the queue pair cannot be destroyed */
+	VERBS_CONN_STUCK_MARKED,	/* the same, and the marker is back */
+	VERBS_CONN_DRAINED,		/* no request is left, and no post is taken */
+	VERBS_CONN_NSTATES,
 };
+
+enum verbs_conn_event {
+	VERBS_CONN_EV_CONNECTED,
+	VERBS_CONN_EV_FAIL,		/* under post_lock */
+	VERBS_CONN_EV_MARKER,		/* the marker is back, or could not be posted */
+	VERBS_CONN_EV_DESTROYED,	/* the queue pair of a device that is given up; post_lock */
+	VERBS_CONN_EV_KEPT,		/* it cannot be destroyed; post_lock */
+	VERBS_CONN_EV_DRAIN,		/* the last late post is flushed; post_lock */
+	VERBS_CONN_NEVENTS,
+};
+
+/* How a connection comes up, by what librdmacm reports.  The table is in verbs-event.c. */
+enum verbs_setup_state {
+	VERBS_SETUP_NEW,		/* active: looks for a device and a route */
+	VERBS_SETUP_ASKS,		/* active: waits for the peer's answer */
+	VERBS_SETUP_ASKED,		/* passive: the peer waits for our answer */
+	VERBS_SETUP_ANSWERED,		/* passive: the peer waits no more */
+	VERBS_SETUP_DONE,		/* established */
+	VERBS_SETUP_FAILED,		/* active: the failure is reported */
+	VERBS_SETUP_REMOVED,		/* the removal of the device is reported */
+	VERBS_SETUP_NSTATES,
+};
+
+enum verbs_setup_event {
+	VERBS_SETUP_EV_ADDRESS,		/* resolved */
+	VERBS_SETUP_EV_ROUTE,		/* resolved */
+	VERBS_SETUP_EV_ASK,		/* our request is sent */
+	VERBS_SETUP_EV_REQUEST,		/* the peer's request is here */
+	VERBS_SETUP_EV_ANSWER,		/* our accept or reject is sent */
+	VERBS_SETUP_EV_ESTABLISHED,
+	VERBS_SETUP_EV_REFUSED,		/* by the peer */
+	VERBS_SETUP_EV_REJECTED,	/* by the peer's host */
+	VERBS_SETUP_EV_LOST,
+	VERBS_SETUP_EV_REMOVED,		/* the device */
+	VERBS_SETUP_NEVENTS,
+};
+
+extern const struct fsm verbs_conn_fsm, verbs_setup_fsm;
 
 /* A posted send. */
 struct verbs_sqe {
@@ -102,11 +148,8 @@ struct verbs_conn {
 	struct fab_conn fab;
 	struct rdma_cm_id *id;
 	const struct fab_pd *pd;	/* from verbs_conn_create_qp() on */
-	bool passive;
-	bool pending;			/* cm thread: the peer waits for us, or we for the peer */
-	bool removed;			/* cm->lock: the device is removed */
-	bool established;		/* cm thread */
-	atomic_bool connected;		/* sends are possible */
+	atomic_uint setup;		/* enum verbs_setup_state; thread of the cm */
+	atomic_uint state;		/* enum verbs_conn_state */
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	bool armed;			/* polling thread: an event will come */
@@ -121,26 +164,28 @@ struct verbs_conn {
 	uint32_t signal_every;
 	uint64_t *late;			/* wr_ids posted after the failure */
 	uint32_t nlate, late_taken, late_room;
-	bool failing, drained;
-	uint64_t failed_ms;		/* when @failed was set */
+	uint64_t failed_ms;		/* when @state became FAILED */
 
 	_Alignas(64) pthread_mutex_t cq_lock;
 	atomic_uint sq_tail;		/* all before @sq_tail are done */
 	atomic_uint nrecvs;		/* receives in the device */
-	bool marker_back;
-	enum verbs_device device;	/* written under post_lock, too */
 	enum ibv_wc_status broken;	/* status of the first completion without success */
 	struct ibv_wc stash[VERBS_STASH];	/* taken from the CQ outside of fab_poll() */
 	unsigned stash_first, stash_n;
 
-	atomic_bool failed;		/* @failing, for readers without post_lock */
-	atomic_bool gone;		/* the CQ is broken */
+	atomic_bool cq_broken;
 };
 
 /* The verbs_conn around @conn. */
 static inline struct verbs_conn *verbs_conn(const struct fab_conn *conn)
 {
 	return container_of(conn, struct verbs_conn, fab);
+}
+
+/* True if @c has failed.  Any thread. */
+static inline bool verbs_conn_failed(const struct verbs_conn *c)
+{
+	return atomic_load(&c->state) >= VERBS_CONN_FAILED;
 }
 
 /* The verbs_cm around @cm. */
@@ -183,6 +228,8 @@ struct verbs_listener *verbs_listen_of(const struct verbs_cm *cm, const struct r
 
 /* verbs-event.c: make the next event of the reports of librdmacm. */
 int verbs_event_get(struct fab_cm *cm, struct fab_event *ev);
+/* Move the set-up of @c along, for one of the events that nobody reports: ASK, ANSWER. */
+void verbs_event_step(struct verbs_conn *c, enum verbs_setup_event event);
 
 /* verbs-dev.c: devices */
 /* The limits of a device as offered to users: queues of any size within @attr fit
@@ -254,6 +301,8 @@ struct verbs_conn *verbs_conn_alloc(struct fab_cm *cm);
 void verbs_conn_fini(struct verbs_conn *c);
 /* Make CQ and queue pair; after an error verbs_conn_fini() frees the objects made so far. */
 int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);
+/* Move the queues of @c along.  Any thread; FAIL comes by verbs_conn_fail() alone. */
+void verbs_conn_step(struct verbs_conn *c, enum verbs_conn_event event);
 /* Call verbs_conn_fail() with @cause. */
 void verbs_conn_disconnect(struct fab_conn *conn, const char *cause);
 /* Fail @c with the cause in words, unless @c has failed already.  Takes post_lock. */
