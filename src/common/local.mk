@@ -112,6 +112,8 @@ libfab_la_SOURCES = \
 	%D%/fabric/tcp/tcp-conn.c \
 	%D%/fabric/tcp/tcp-conn.h \
 	%D%/fabric/tcp/tcp-frame.h \
+	%D%/fabric/tcp/tcp-hs-connect.c \
+	%D%/fabric/tcp/tcp-hs-connect.h \
 	%D%/fabric/tcp/tcp-hs-frame.c \
 	%D%/fabric/tcp/tcp-hs-frame.h \
 	%D%/fabric/tcp/tcp-hs-tls.c \

@@ -75,6 +75,7 @@ UNIT_TESTS = \
 	%D%/test-rtrs-req.crit \
 	%D%/test-rtrs-wr.crit \
 	%D%/test-suggest.crit \
+	%D%/test-tcp-hs.crit \
 	%D%/test-util.crit \
 	$(NULL)
 
@@ -387,6 +388,9 @@ EXTRA_DIST += %D%/opt-recorded.txt
 %C%_test_suggest_crit_SOURCES = %D%/test-suggest.c %D%/unit.h
 %C%_test_suggest_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_suggest_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_tcp_hs_crit_SOURCES = %D%/test-tcp-hs.c %D%/fsm-rules.h %D%/unit.h
+%C%_test_tcp_hs_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_tcp_hs_crit_LDADD = libfab.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_util_crit_SOURCES = %D%/test-util.c %D%/unit.h
 %C%_test_util_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_util_crit_LDADD = $(CRITERION_LIBS)

@@ -86,26 +86,22 @@ int tcp_cm_watch(struct tcp_cm *cm, int op, int fd, uint32_t events, struct tcp_
 
 int tcp_cm_conn_watch(struct tcp_conn *c, uint32_t events)
 {
-	int rc = tcp_cm_watch(tcp_cm(c->base.cm), c->in_epoll ? EPOLL_CTL_MOD : EPOLL_CTL_ADD,
-			      c->fd, events, &c->source);
+	struct tcp_cm *cm = tcp_cm(c->base.cm);
+	int rc = tcp_cm_watch(cm, EPOLL_CTL_MOD, c->fd, events, &c->source);
 
-	c->in_epoll |= rc == 0;
-	return rc;
+	return rc == -ENOENT ? tcp_cm_watch(cm, EPOLL_CTL_ADD, c->fd, events, &c->source) : rc;
 }
 
 void tcp_cm_conn_pause(struct tcp_conn *c)
 {
-	if (c->in_epoll)
-		epoll_ctl(c->base.cm->fd, EPOLL_CTL_DEL, c->fd, NULL);
-	c->in_epoll = false;
+	epoll_ctl(c->base.cm->fd, EPOLL_CTL_DEL, c->fd, NULL);
 }
 
 void tcp_cm_conn_unwatch(struct tcp_conn *c)
 {
 	tcp_cm_conn_pause(c);
 	list_del(&c->hs_link);
-	if (tcp_conn_state(c) == TCP_STRANGER)
-		crowd_leave(&c->place);
+	crowd_leave(&c->place);
 }
 
 void tcp_cm_report(struct tcp_conn *c, enum fab_event_type type, int status)
@@ -327,14 +323,13 @@ int tcp_cm_resolve(struct fab_conn *conn, const struct fab_addr *src, const stru
 	tcp_cm_set_options(cm, c->fd, dst, false);
 	c->base.peer = *dst;
 	c->base.local = src ? *src : (struct fab_addr){ .provider = conn->ops };
-	c->source.ready = tcp_hs_ready;
 	LOCK_SCOPE(&cm->lock);
 	tcp_cm_report(c, FAB_EVENT_ROUTE_RESOLVED, 0);
 	update_timer(cm, false);
 	return 0;
 }
 
-/* The errno of a refused connect.  The kernel also refuses files that are no socket, even
+/* The -errno of a refused connect.  The kernel also refuses files that are no socket, even
  * directories. */
 static int refused_errno(const struct fab_addr *peer)
 {
@@ -342,15 +337,15 @@ static int refused_errno(const struct fab_addr *peer)
 
 	if (fab_addr_is_unix(peer) &&
 	    !stat(((const struct sockaddr_un *)&peer->ss)->sun_path, &st) && !S_ISSOCK(st.st_mode))
-		return ENOTSOCK;
-	return ECONNREFUSED;
+		return -ENOTSOCK;
+	return -ECONNREFUSED;
 }
 
 int tcp_cm_connect(struct fab_conn *conn, const void *private_data, size_t len)
 {
 	struct tcp_conn *c = tcp_conn(conn);
 	struct tcp_cm *cm = tcp_cm(conn->cm);
-	int err = 0;
+	int rc = 0;
 
 	if (!c->pd || tcp_conn_state(c) != TCP_IDLE || !list_empty(&c->ev_link))
 		return -EINVAL;
@@ -359,14 +354,9 @@ int tcp_cm_connect(struct fab_conn *conn, const void *private_data, size_t len)
 	c->connect_len = (uint32_t)len;
 	if (connect(c->fd, (const struct sockaddr *)&c->base.peer.ss, c->base.peer.len) &&
 	    errno != EINPROGRESS)
-		err = errno == ECONNREFUSED ? refused_errno(&c->base.peer) : errno;
+		rc = errno == ECONNREFUSED ? refused_errno(&c->base.peer) : -errno;
 	LOCK_SCOPE(&cm->lock);
-	tcp_conn_set_state(c, TCP_CONNECTING);
-	tcp_cm_start_deadline(c);
-	if (!err)
-		err = -tcp_cm_conn_watch(c, EPOLLOUT);
-	if (err)
-		tcp_hs_fail_active(c, -err, strerror(err));
+	tcp_hs_begin(c, rc);
 	update_timer(cm, false);
 	return 0;
 }
@@ -383,8 +373,7 @@ int tcp_cm_accept(struct fab_conn *conn, const void *private_data, size_t len)
 	if (rc)
 		return rc;
 	LOCK_SCOPE(&cm->lock);
-	tcp_conn_set_state(c, TCP_UP);
-	tcp_cm_report(c, FAB_EVENT_ESTABLISHED, 0);
+	tcp_hs_event(c, TCP_EV_UP);
 	update_timer(cm, false);
 	return 0;
 }

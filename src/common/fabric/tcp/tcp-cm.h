@@ -20,7 +20,7 @@ struct tcp_cm {
 	struct list handshakes;		/* tcp_conn.hs_link, earliest deadline first */
 	struct list events;		/* tcp_conn.ev_link */
 	struct tcp_source timer;
-	struct crowd strangers;		/* tcp_conn.place of TCP_STRANGER */
+	struct crowd strangers;		/* tcp_conn.place, until CONNECT has come */
 	struct tcp_aside aside;		/* the thread for steps of TLS's handshakes */
 	uint64_t timer_ms;		/* deadline of the timer; CLOCK_NEVER: off */
 };
@@ -79,22 +79,25 @@ int tcp_cm_watch(struct tcp_cm *cm, int op, int fd, uint32_t events, struct tcp_
 int tcp_cm_conn_watch(struct tcp_conn *c, uint32_t events);
 /* Do not watch the socket of @c for now: not even the end of its stream. */
 void tcp_cm_conn_pause(struct tcp_conn *c);
-/* Take @c out of the epoll and the deadlines, and a stranger out of the crowd.  Call before its
- * state changes. */
+/* Take @c out of the epoll and the deadlines, and a stranger out of the crowd. */
 void tcp_cm_conn_unwatch(struct tcp_conn *c);
 /* Give the handshake of @c CM_HANDSHAKE_MS from now on. */
 void tcp_cm_start_deadline(struct tcp_conn *c);
 /* Queue an event of @c, which has at most a single event queued. */
 void tcp_cm_report(struct tcp_conn *c, enum fab_event_type type, int status);
 
+extern const struct fsm tcp_hs_fsm;
+
+/* Move @c along the table of the handshake.  Its actions may free a stranger. */
+void tcp_hs_event(struct tcp_conn *c, enum tcp_event event);
+/* connect(2) of @c is under way, or has failed by -errno @rc. */
+void tcp_hs_begin(struct tcp_conn *c, int rc);
 /* The tcp_source.ready of a connection in its set-up. */
 void tcp_hs_ready(struct tcp_source *src, uint32_t events);
 /* The tcp_source.ready of the results of steps of TLS's handshakes. */
 void tcp_hs_step_done(struct tcp_source *src, uint32_t events);
 /* Fail a set-up whose deadline has passed. */
 void tcp_hs_expire(struct tcp_conn *c);
-/* End the set-up of the active side: UNREACHABLE with @err, and the cause @why. */
-void tcp_hs_fail_active(struct tcp_conn *c, int err, const char *why);
 /* Free a stranger, with the reason @why in the log. */
 void tcp_hs_refuse(struct tcp_conn *c, const char *why);
 /* Free a stranger silently. */

@@ -7,8 +7,8 @@
  * belong to the pd; regions and windows have keys (tcp-key.h).
  *
  * A file calls only those before it: tcp-frame, tcp-ktls, tcp-tls, tcp-stream, tcp-conn, tcp-key,
- * tcp-pd, tcp-mr, tcp-mw, tcp-tx, tcp-rx, tcp-qp; tcp-aside, tcp-hs-frame, tcp-hs-tls; tcp-cm with
- * tcp-hs-why, tcp-hs, tcp-listen; tcp.c, the table of the provider.
+ * tcp-pd, tcp-mr, tcp-mw, tcp-tx, tcp-rx, tcp-qp; tcp-aside, tcp-hs-connect, tcp-hs-frame,
+ * tcp-hs-tls; tcp-cm with tcp-hs-why, tcp-hs, tcp-listen; tcp.c, the table of the provider.
  *
  * LOCKS, in the order of taking:
  *	pd->lock	connections of the pd, allocation of keys; held while a revoke walks
@@ -28,6 +28,7 @@
 
 #include "crowd.h"
 #include "fabric.h"
+#include "fsm.h"
 #include "list.h"
 #include "tcp-frame.h"
 #include "util.h"
@@ -115,24 +116,46 @@ static inline uint32_t tcp_ring_size(uint32_t depth)
 
 /* ---- connection ---- */
 
+/* The table is in tcp-hs.c. */
 enum tcp_state {
 	TCP_IDLE,			/* created, perhaps resolved */
+
+	/* active */
 	TCP_CONNECTING,			/* connect() in progress */
-	TCP_SECURING,			/* connected, and the handshake of TLS goes on */
-	TCP_WAIT_REPLY,			/* CONNECT sent */
-	TCP_STRANGER,			/* accepted socket without a CONNECT yet */
-	TCP_REQUESTED,			/* CONNECT_REQUEST reported */
+	TCP_SECURING,			/* the handshake of TLS goes on */
+	TCP_ANSWERED_PLAIN,		/* the peer answers our hello of TLS in plain */
+	TCP_WAIT_REPLY,			/* CONNECT sent, over TLS or in plain */
+
+	/* passive, and no CONNECT yet */
+	TCP_TAKEN,			/* an accepted socket: nothing was read */
+	TCP_TAKES_TLS,			/* the handshake of TLS goes on */
+	TCP_REFUSES_HELLO,		/* TLS is off here: the begin of a hello is read */
+	TCP_SKIPS_HELLO,		/* the rest of the hello is read */
+	TCP_WAIT_PLAIN,			/* its refusal is sent: a CONNECT in plain may come */
+	TCP_REFUSES_PLAIN,		/* TLS is required here: a CONNECT in plain is read */
+	TCP_WAIT_CONNECT,		/* over TLS or in plain */
+
+	TCP_REQUESTED,			/* passive: CONNECT_REQUEST reported */
 	TCP_UP,
-	TCP_DEAD,			/* rejected, unreachable */
+	TCP_DEAD,			/* active: rejected, unreachable */
+	TCP_NSTATES,
 };
 
-/* The subject of a connection's handshake. */
-enum tcp_hs {
-	TCP_HS_BEGIN,			/* stranger: nothing was read; active: with TLS, if asked */
-	TCP_HS_TLS,			/* the handshake of TLS */
-	TCP_HS_FRAME,			/* CONNECT, ACCEPT or REJECT, over TLS or plain */
-	TCP_HS_PLAIN_REFUSED,		/* stranger: its CONNECT is read, to be refused */
-	TCP_HS_TLS_REFUSED,		/* stranger: its hello of TLS is read, to be refused */
+enum tcp_event {
+	TCP_EV_CONNECT,			/* connect() has begun */
+	TCP_EV_ACCEPTED,		/* the socket, of a listener */
+	TCP_EV_READY,			/* the socket, for what the state waits for */
+	TCP_EV_TLS,			/* TLS is wanted here, or a hello has come */
+	TCP_EV_NO_TLS,			/* a hello has come, and TLS is off here */
+	TCP_EV_HELLO,			/* and its begin is right */
+	TCP_EV_PLAIN,			/* go on in plain */
+	TCP_EV_NO_PLAIN,		/* the peer begins in plain, and TLS is required here */
+	TCP_EV_ANSWERED,		/* our hello, in plain */
+	TCP_EV_SECURED,			/* the handshake of TLS is done */
+	TCP_EV_REQUEST,			/* CONNECT has come */
+	TCP_EV_UP,			/* ACCEPT has come, or is sent */
+	TCP_EV_END,			/* active: without a connection */
+	TCP_NEVENTS,
 };
 
 /* A source of the epoll; epoll_event.data points to a tcp_source. */
@@ -144,7 +167,7 @@ struct tcp_conn {
 	struct fab_conn base;
 	int fd;
 	struct tcp_tls *tls;		/* NULL: plain; constant from UP on */
-	_Atomic int state;		/* enum tcp_state; UP is final but for failure */
+	atomic_uint state;		/* enum tcp_state; UP is final but for failure */
 	struct tcp_pd *pd;		/* set by tcp_qp_create() */
 	struct list pd_link;
 	bool drained;			/* polling thread */
@@ -156,7 +179,6 @@ struct tcp_conn {
 
 	/* Under cm->lock: set-up. */
 	struct tcp_source source;
-	bool in_epoll;
 	struct tcp_step *step;		/* of TLS's handshake (tcp-aside.h); NULL: none, or over */
 	struct tcp_listener *listener;	/* passive, until CONNECT_REQUEST was taken */
 	struct list hs_link;		/* cm->handshakes */
@@ -167,9 +189,7 @@ struct tcp_conn {
 	int ev_status;
 	uint8_t connect_data[FAB_CONNECT_DATA_MAX];	/* of fab_connect(), until sent */
 	uint32_t connect_len;
-	enum tcp_hs hs;			/* of a stranger, and of the active side */
 	uint32_t hs_skip;		/* bytes of a refused hello of TLS still to be read */
-	bool tls_refused;		/* the hello of TLS was answered in plain */
 	uint32_t hs_len;		/* bytes received in hs_buf */
 	uint8_t hs_buf[TCP_FRAME_HDR_LEN + FAB_PRIVATE_DATA_MAX];
 	uint32_t pdata_len;		/* private data received, in hs_buf behind the header */
@@ -181,16 +201,10 @@ static inline struct tcp_conn *tcp_conn(const struct fab_conn *conn)
 	return container_of(conn, struct tcp_conn, base);
 }
 
-/* The state of @c now.  Any thread. */
+/* The state of @c now, and all that was written before.  Any thread. */
 static inline enum tcp_state tcp_conn_state(const struct tcp_conn *c)
 {
 	return (enum tcp_state)atomic_load_explicit(&c->state, memory_order_acquire);
-}
-
-/* Set the state of @c: all writes before are visible to a thread that reads the state. */
-static inline void tcp_conn_set_state(struct tcp_conn *c, enum tcp_state state)
-{
-	atomic_store_explicit(&c->state, (int)state, memory_order_release);
 }
 
 /* True if @c has failed, or is failing.  Any thread. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sends frames of the handshake.  Owns nothing. */
+/* Sends and reads frames of the handshake.  Owns nothing. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -38,4 +38,46 @@ void tcp_hs_send_refusal(int fd, const void *data, size_t len)
 	size_t all = encode_frame(buf, TCP_FRAME_REJECT, 0, data, len);
 
 	(void)!send(fd, buf, all, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static bool first_byte_ok(uint8_t op)
+{
+	return op == TCP_FRAME_CONNECT || op == TCP_FRAME_ACCEPT || op == TCP_FRAME_REJECT;
+}
+
+int tcp_hs_read(struct tcp_conn *c, struct tcp_frame *f, const char **why)
+{
+	uint32_t need;
+	ssize_t n;
+
+	*why = "";
+	for (;;) {
+		need = TCP_FRAME_HDR_LEN;
+		/* Checked before a whole header: a peer of another protocol may send less, and
+		 * wait. */
+		if (c->hs_len && !first_byte_ok(c->hs_buf[0])) {
+			*why = NULL;
+			return -EPROTO;
+		}
+		if (c->hs_len >= TCP_FRAME_HDR_LEN) {
+			const char *wrong = tcp_frame_decode(c->hs_buf, f);
+
+			if (wrong) {
+				*why = wrong;
+				return -EPROTO;
+			}
+			need += f->length;
+			if (c->hs_len == need)
+				return 0;
+		}
+		n = tcp_stream_recv(c, &(struct iovec){ c->hs_buf + c->hs_len,
+							need - c->hs_len }, 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno != EAGAIN)
+			*why = tcp_stream_why(c);
+		if (n <= 0)
+			return n ? -errno : -ECONNRESET;
+		c->hs_len += (uint32_t)n;
+	}
 }

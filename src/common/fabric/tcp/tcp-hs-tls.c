@@ -37,7 +37,7 @@ static int peek_byte(struct tcp_conn *c)
 	return n == 1 ? byte : -1;
 }
 
-int tcp_hs_tls_begin(struct tcp_conn *c)
+int tcp_hs_tls_look(struct tcp_conn *c)
 {
 	enum fab_tls_mode mode = fab_tls_mode(c->base.cm->tls);
 	int byte = peek_byte(c);
@@ -45,18 +45,8 @@ int tcp_hs_tls_begin(struct tcp_conn *c)
 	if (byte < 0 && errno == EAGAIN)
 		return -EAGAIN;
 	if (byte != TLS_HANDSHAKE_RECORD)
-		c->hs = mode == FAB_TLS_REQUIRE ? TCP_HS_PLAIN_REFUSED : TCP_HS_FRAME;
-	else if (mode == FAB_TLS_OFF)
-		c->hs = TCP_HS_TLS_REFUSED;
-	else
-		return tcp_hs_tls_start(c);
-	return 0;
-}
-
-int tcp_hs_tls_start(struct tcp_conn *c)
-{
-	c->hs = TCP_HS_TLS;
-	return tcp_tls_create(c, c->base.cm->tls);
+		return mode == FAB_TLS_REQUIRE ? TCP_EV_NO_PLAIN : TCP_EV_PLAIN;
+	return mode == FAB_TLS_OFF ? TCP_EV_NO_TLS : TCP_EV_TLS;
 }
 
 /* ---- a hello that is refused ---- */
@@ -72,8 +62,7 @@ static ssize_t read_some(struct tcp_conn *c, void *buf, size_t want)
 	return n < 0 ? -errno : n ? n : -ECONNRESET;
 }
 
-/* Read the header of the record.  1: @c->hs_skip bytes follow; 0: this is no TLS. */
-static int read_hello_header(struct tcp_conn *c)
+int tcp_hs_tls_hello(struct tcp_conn *c)
 {
 	uint32_t len;
 
@@ -91,14 +80,10 @@ static int read_hello_header(struct tcp_conn *c)
 	return 1;
 }
 
-int tcp_hs_tls_refuse(struct tcp_conn *c)
+int tcp_hs_tls_skip(struct tcp_conn *c)
 {
 	uint8_t scratch[512];
-	int rc = c->hs_skip ? 1 : read_hello_header(c);
 
-	if (rc < 0)
-		return rc;
-	c->tls_refused = rc > 0;
 	while (c->hs_skip) {
 		ssize_t n = read_some(c, scratch, MIN((size_t)c->hs_skip, sizeof(scratch)));
 
@@ -106,9 +91,6 @@ int tcp_hs_tls_refuse(struct tcp_conn *c)
 			return (int)n;
 		c->hs_skip -= (uint32_t)n;
 	}
-	c->hs = TCP_HS_FRAME;
-	if (!c->tls_refused)
-		return 0;
 	c->hs_len = 0;
 	return tcp_hs_send(c, TCP_FRAME_REJECT, TCP_FRAME_F_TLS, NULL, 0);
 }
@@ -118,13 +100,7 @@ int tcp_hs_tls_refuse(struct tcp_conn *c)
 bool tcp_hs_tls_answered(struct tcp_conn *c)
 {
 	/* The server has no TLS, or refuses the address. */
-	if (tcp_conn_state(c) == TCP_STRANGER || tcp_tls_heard(c) ||
-	    peek_byte(c) != TCP_FRAME_REJECT)
-		return false;
-	tcp_tls_destroy(c);
-	c->tls_refused = true;
-	c->hs = TCP_HS_FRAME;
-	return true;
+	return !tcp_tls_heard(c) && peek_byte(c) == TCP_FRAME_REJECT;
 }
 
 int tcp_hs_tls_done(struct tcp_conn *c, char why[FAB_TLS_WHY_LEN])
@@ -139,7 +115,6 @@ int tcp_hs_tls_done(struct tcp_conn *c, char why[FAB_TLS_WHY_LEN])
 	fab_addr_format(&c->base.peer, addr, sizeof(addr));
 	if (!rc && *text)
 		log_dbg(NULL, "tcp %s: no kTLS: %s", addr, text);
-	c->hs = TCP_HS_FRAME;
 	log_dbg(NULL, "tcp %s: %s", addr, tcp_tls_describe(c, text, sizeof(text)));
 	return 0;
 }

@@ -67,7 +67,7 @@ const char *tcp_hs_why_silent(const struct tcp_conn *c)
 	if (tcp_conn_state(c) == TCP_WAIT_REPLY && !c->hs_len)
 		return "the peer accepted the connection and said nothing for 10 s: no "
 		       "rtrs-server, or an overloaded one";
-	if (c->hs == TCP_HS_TLS)
+	if (tcp_conn_state(c) == TCP_SECURING || tcp_conn_state(c) == TCP_TAKES_TLS)
 		return "TLS: no handshake in time";
 	return "no handshake in time";
 }
@@ -77,7 +77,7 @@ const char *tcp_hs_why_closed(const struct tcp_conn *c)
 	if (tcp_conn_state(c) == TCP_WAIT_REPLY && !c->hs_len)
 		return "the peer closed the connection without an answer: no rtrs-server, or an "
 		       "overloaded one";
-	if (tcp_conn_state(c) == TCP_STRANGER && c->tls_refused)
+	if (tcp_conn_state(c) == TCP_SKIPS_HELLO || tcp_conn_state(c) == TCP_WAIT_PLAIN)
 		return "the peer wants TLS, which is off here";
 	return "peer closed";
 }

@@ -41,7 +41,7 @@ static void stranger_add(struct tcp_listener *l, int fd, const struct fab_addr *
 	c->base.local = (struct fab_addr){ .provider = cm->base.ops,
 					   .len = sizeof(c->base.local.ss) };
 	getsockname(fd, (struct sockaddr *)&c->base.local.ss, &c->base.local.len);
-	tcp_conn_set_state(c, TCP_STRANGER);
+	tcp_hs_event(c, TCP_EV_ACCEPTED);
 	crowd_enter(&cm->strangers, &c->place, fab_addr_net(&c->base.peer));
 	tcp_cm_start_deadline(c);
 	if (tcp_cm_conn_watch(c, EPOLLIN))
