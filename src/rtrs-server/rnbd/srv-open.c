@@ -32,6 +32,41 @@
 
 static struct log_limit open_limit = LOG_LIMIT_INIT(20, 10000);
 
+/* The result of a try to open. */
+enum open_result {
+	OPEN_ANSWERED,			/* the answer is on its way */
+	OPEN_UNSETTLED,			/* a handle is lost, of a client that sends nothing again */
+	OPEN_CLOSING,			/* only a closing handle is in the way */
+	OPEN_STORAGE,			/* the storage is being opened, or taken from a server */
+	OPEN_BAD_NAME,
+	OPEN_MISSING,
+	OPEN_FORBIDDEN,			/* as if missing */
+	OPEN_LATER,			/* the storage is missing, and may come */
+	OPEN_READ_ONLY,
+	OPEN_IN_USE,
+	OPEN_NOT_LEADER,		/* another server keeps the lock of the storage */
+	OPEN_NO_MEMORY,
+};
+
+/* What becomes of the OPEN: it waits at most @wait_ms, 0: not at all, and is refused then. */
+static const struct {
+	uint64_t wait_ms;
+	int err;			/* 0: store_lead_error() */
+	enum srv_refusal reason;
+} policies[] = {
+	[OPEN_UNSETTLED] = { CLOCK_NEVER, -EPERM, SRV_REFUSED_IN_USE },
+	[OPEN_CLOSING] = { SRV_OPEN_TIMEOUT, -EPERM, SRV_REFUSED_IN_USE },
+	[OPEN_STORAGE] = { SRV_OPEN_TIMEOUT, -EIO, SRV_REFUSED_OPEN },
+	[OPEN_BAD_NAME] = { 0, -EINVAL, SRV_REFUSED_OPEN },
+	[OPEN_MISSING] = { 0, -ENOENT, SRV_REFUSED_MISSING },
+	[OPEN_FORBIDDEN] = { 0, -ENOENT, SRV_REFUSED_RIGHTS },
+	[OPEN_LATER] = { 0, -ENODEV, SRV_REFUSED_OPEN },
+	[OPEN_READ_ONLY] = { 0, -EROFS, SRV_REFUSED_READ_ONLY },
+	[OPEN_IN_USE] = { 0, -EPERM, SRV_REFUSED_IN_USE },
+	[OPEN_NOT_LEADER] = { 0, 0, SRV_REFUSED_OPEN },
+	[OPEN_NO_MEMORY] = { 0, -ENOMEM, SRV_REFUSED_OPEN },
+};
+
 static void put_export_id(const struct srv_rnbd *rnbd, const struct export *ex, uint8_t id[8])
 {
 	/* Another host that has a shared export tells the same id. */
@@ -76,10 +111,27 @@ static void opened_anew(void *arg)
 	srv_open_retry(arg);
 }
 
+/* The store of @ex lets nobody in because of -errno @rc; 0: it does. */
+static enum open_result result_of(const struct srv *srv, const struct export *ex, int rc)
+{
+	switch (rc) {
+	case 0:
+		return OPEN_ANSWERED;
+	case -EAGAIN:
+		return OPEN_STORAGE;
+	case -EROFS:
+		return OPEN_READ_ONLY;
+	case -EPERM:
+		return closing_handle(srv, ex) ? OPEN_CLOSING : OPEN_IN_USE;
+	default:
+		return OPEN_NOT_LEADER;
+	}
+}
+
 /* export_acquire() that begins to open the store anew, if a failed sync makes this necessary, or to
  * take a shared store from another server. */
-static int open_acquire(struct srv_sess *sess, struct export *ex, enum rnbd_access_mode mode,
-			bool force)
+static enum open_result open_acquire(struct srv_sess *sess, struct export *ex,
+				     enum rnbd_access_mode mode, bool force)
 {
 	struct srv_rnbd_sess *r = srv_rnbd_sess(sess);
 	struct srv *srv = sess->srv;
@@ -89,13 +141,14 @@ static int open_acquire(struct srv_sess *sess, struct export *ex, enum rnbd_acce
 		if (force && !r->take_over_ms)
 			r->take_over_ms = clock_now_ms();
 		store_lead_want(ex->store, force, r->take_over_ms);
-		return -EAGAIN;
+		return OPEN_STORAGE;
 	}
 	rc = export_acquire(ex, mode);
-	if (rc != -EAGAIN || ex->store->anew == EXPORT_ANEW_RUNS)
-		return rc;
-	export_io_anew(srv_control(srv), ex, opened_anew, srv);
-	return export_acquire(ex, mode);
+	if (rc == -EAGAIN && ex->store->anew != EXPORT_ANEW_RUNS) {
+		export_io_anew(srv_control(srv), ex, opened_anew, srv);
+		rc = export_acquire(ex, mode);
+	}
+	return result_of(srv, ex, rc);
 }
 
 /* True if the client of @sess had the device open on another server, and lost its paths. */
@@ -104,74 +157,83 @@ static bool takes_over(const struct srv_sess *sess, const struct rnbd_open *open
 	return srv_rnbd_has(sess, RNBD_EXT_SHARED) && (open->flags & RNBD_OPEN_TAKE_OVER);
 }
 
-/* There is no export @name for @sess: the result, as open_try() has it. */
-static int open_missing(const struct srv_sess *sess, const char *name)
+/* There is no export @name for @sess. */
+static enum open_result open_missing(const struct srv_sess *sess, const char *name)
 {
 	const struct exports *exports = srv_rnbd(sess->srv)->exports;
 	const struct export_retry *retry = export_retry_find(exports, name);
+	const struct export *ex = exports_find(exports, name);
 
-	if (!retry || !export_retry_is_bare(retry) || !srv_allow_awaits(sess, name))
-		return -ENOENT;
-	return *retry->why ? -ENODEV : -EINPROGRESS;
+	if (retry && export_retry_is_bare(retry) && srv_allow_awaits(sess, name))
+		return *retry->why ? OPEN_LATER : OPEN_STORAGE;
+	return ex && srv_allow_refuses(sess, ex) ? OPEN_FORBIDDEN : OPEN_MISSING;
 }
 
-/* Try @open, which has @waited.  0: the answer is on its way.  -EAGAIN: wait for a closing handle,
- * at most *@wait_ms.  -EINPROGRESS: wait for the storage.  Any other error is the answer. */
-static int open_try(struct srv_req *req, const struct rnbd_open *open, bool waited,
-		    uint64_t *wait_ms)
+static void open_log(const struct srv_req *req, const struct srv_dev *dev, const char *done)
 {
-	bool force = takes_over(req->path->sess, open);
+	const struct srv_sess *sess = req->path->sess;
+	const char *mode = rnbd_access_names[dev->mode];
+
+	srv_log_access(sess->srv, &sess->client,
+		       LOG_FIELDS(DEVICE_OPENED, .session = sess->name, .export = dev->ex->name,
+				  .peer = req->path->name, .identity = sess->identity,
+				  .mode = mode),
+		       sess->name, "device %u %s: %s, %s", srv_dev_number(dev), done,
+		       dev->ex->name, mode);
+}
+
+/* @ex as a device of the session, which has none.  @waited: the OPEN has. */
+static enum open_result open_new(struct srv_req *req, const struct rnbd_open *open,
+				 struct export *ex, bool waited)
+{
+	struct srv_sess *sess = req->path->sess;
+	bool force = takes_over(sess, open);
+	enum open_result result;
+	struct srv_dev *dev;
+	int rc = 0;
+
+	if (waited && !store_lead_lets(ex, open->mode))
+		rc = store_lead_error(ex->store, force);
+	result = rc ? result_of(sess->srv, ex, rc) : open_acquire(sess, ex, open->mode, force);
+	if (result != OPEN_ANSWERED)
+		return result;
+	dev = srv_dev_open(&srv_rnbd_sess(sess)->devs, ex, open->mode);
+	if (!dev) {
+		export_release(ex, open->mode);
+		store_lead_closed(ex->store);
+		return OPEN_NO_MEMORY;
+	}
+	open_log(req, dev, "opened");
+	open_answer(req, dev);
+	return OPEN_ANSWERED;
+}
+
+/* Try @open, which has @waited. */
+static enum open_result open_try(struct srv_req *req, const struct rnbd_open *open, bool waited)
+{
 	struct srv_sess *sess = req->path->sess;
 	struct srv_rnbd_sess *r = srv_rnbd_sess(sess);
 	struct export *ex;
 	struct srv_dev *dev;
-	int rc;
 
-	*wait_ms = SRV_OPEN_TIMEOUT;
 	if (strstr(open->name, ".."))
-		return -EINVAL;
+		return OPEN_BAD_NAME;
 	ex = srv_allow_find(sess, open->name);
 	if (!ex)
 		return open_missing(sess, open->name);
 	if (open->mode != RNBD_ACCESS_RO && srv_allow_reads_only(sess, ex))
-		return -EROFS;
+		return OPEN_READ_ONLY;
 	dev = srv_dev_find(&r->devs, ex);
-	if (dev && dev->state == SRV_DEV_LOST && !r->resends)
-		*wait_ms = CLOCK_NEVER;
-	else if (dev && dev->state == SRV_DEV_LOST && dev->mode == open->mode &&
-		 srv_dev_revive(dev))
-		srv_log_access(sess->srv, &sess->client,
-			       LOG_FIELDS(DEVICE_OPENED, .session = sess->name, .export = ex->name,
-					  .peer = req->path->name, .identity = sess->identity,
-					  .mode = rnbd_access_names[dev->mode]),
-			       sess->name, "device %u taken up again: %s, %s", srv_dev_number(dev),
-			       ex->name, rnbd_access_names[dev->mode]);
-	if (dev && dev->state != SRV_DEV_OPEN)
-		return -EAGAIN;
-	if (!dev) {
-		rc = waited && !store_lead_lets(ex, open->mode) ?
-			store_lead_error(ex->store, force) : 0;
-		if (!rc)
-			rc = open_acquire(sess, ex, open->mode, force);
-		if (rc == -EAGAIN)
-			return -EINPROGRESS;
-		if (rc)
-			return rc == -EPERM && closing_handle(sess->srv, ex) ? -EAGAIN : rc;
-		dev = srv_dev_open(&r->devs, ex, open->mode);
-		if (!dev) {
-			export_release(ex, open->mode);
-			store_lead_closed(ex->store);
-			return -ENOMEM;
-		}
-		srv_log_access(sess->srv, &sess->client,
-			       LOG_FIELDS(DEVICE_OPENED, .session = sess->name, .export = ex->name,
-					  .peer = req->path->name, .identity = sess->identity,
-					  .mode = rnbd_access_names[dev->mode]),
-			       sess->name, "device %u opened: %s, %s", srv_dev_number(dev),
-			       ex->name, rnbd_access_names[open->mode]);
-	}
+	if (!dev)
+		return open_new(req, open, ex, waited);
+	if (dev->state == SRV_DEV_LOST && !r->resends)
+		return OPEN_UNSETTLED;
+	if (dev->state == SRV_DEV_LOST && dev->mode == open->mode && srv_dev_revive(dev))
+		open_log(req, dev, "taken up again");
+	if (dev->state != SRV_DEV_OPEN)
+		return OPEN_CLOSING;
 	open_answer(req, dev);
-	return 0;
+	return OPEN_ANSWERED;
 }
 
 /* Put "; SESSION/CLIENT@SERVER has it open as rw" into @buf for each writer of the store of @ex. */
@@ -195,51 +257,47 @@ static void name_writers(const struct srv *srv, const struct export *ex, char *b
 	}
 }
 
-/* Put into @buf the reason of the lists of @ex for which the client is told @rc: that there is no
- * @ex, or that @ex is read-only.  "": the lists have none. */
-static void name_refused(const struct srv_sess *sess, const struct export *ex, int rc, char *buf,
-			 size_t len)
+/* Put into @buf the path of @sess that the lists of @ex refuse, or let read only.  "": the lists do
+ * not say why. */
+static void name_refused(const struct srv_sess *sess, const struct export *ex,
+			 enum open_result result, char *buf, size_t len)
 {
+	bool forbidden = result == OPEN_FORBIDDEN;
 	const struct srv_path *path = !ex ? NULL :
-		rc == -ENOENT ? srv_allow_refuses(sess, ex) : srv_allow_reads_only(sess, ex);
+		forbidden ? srv_allow_refuses(sess, ex) : srv_allow_reads_only(sess, ex);
 	char text[FAB_ADDR_STRLEN];
 
 	if (path)
 		snprintf(buf, len, "; its %s %s%s%s",
-			 rc == -ENOENT ? "allow does not contain" : "read-only contains",
+			 forbidden ? "allow does not contain" : "read-only contains",
 			 fab_addr_format_host(&path->client, text, sizeof(text)),
 			 *path->identity ? ", " : "", path->identity);
 }
 
-static enum srv_refusal refusal_of(const struct srv_sess *sess, const struct export *ex, int rc)
+/* -errno for a client whose OPEN has come to @result. */
+static int open_error(const struct srv_sess *sess, const struct rnbd_open *open,
+		      const struct export *ex, enum open_result result)
 {
-	switch (rc) {
-	case -ENOENT:
-		return ex && srv_allow_refuses(sess, ex) ? SRV_REFUSED_RIGHTS :
-							   SRV_REFUSED_MISSING;
-	case -EROFS:
-		return SRV_REFUSED_READ_ONLY;
-	case -EPERM:
-		return SRV_REFUSED_IN_USE;
-	default:
-		return SRV_REFUSED_OPEN;
-	}
+	if (policies[result].err)
+		return policies[result].err;
+	return store_lead_error(ex->store, takes_over(sess, open));
 }
 
-static void open_failed(struct srv_req *req, const struct rnbd_open *open, int rc)
+static void open_failed(struct srv_req *req, const struct rnbd_open *open, enum open_result result)
 {
 	struct srv *srv = req->path->srv;
 	const char *session = req->path->sess->name;
 	const struct export *ex = exports_find(srv_rnbd(srv)->exports, open->name);
-	enum srv_refusal reason = refusal_of(req->path->sess, ex, rc);
+	enum srv_refusal reason = policies[result].reason;
 	char holders[512] = "", line[1024], times[64] = "";
+	int rc = open_error(req->path->sess, open, ex, result);
 	unsigned more;
 
 	srv->refused[reason]++;
-	if (rc == -EPERM)
+	if (reason == SRV_REFUSED_IN_USE)
 		name_writers(srv, ex, holders, sizeof(holders));
-	else if (rc == -ENOENT || rc == -EROFS)
-		name_refused(req->path->sess, ex, rc, holders, sizeof(holders));
+	else if (reason == SRV_REFUSED_RIGHTS || reason == SRV_REFUSED_READ_ONLY)
+		name_refused(req->path->sess, ex, result, holders, sizeof(holders));
 	snprintf(line, sizeof(line), "open of %s as %s refused: %s%s", open->name,
 		 rnbd_access_names[open->mode], strerror(-rc), holders);
 	/* A client whose OPEN waits for a writer to leave tries several times a second. */
@@ -255,7 +313,7 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, int r
 			  session, "%s%s", line, times);
 	}
 	/* A client that does not know to come again takes EAGAIN for a failure of its own. */
-	if (rc == -ENODEV && srv_rnbd_has(req->path->sess, RNBD_EXT_LATER))
+	if (result == OPEN_LATER && srv_rnbd_has(req->path->sess, RNBD_EXT_LATER))
 		rc = -EAGAIN;
 	srv_req_finish_control(req, rnbd_errno_to_wire(rc));
 }
@@ -277,25 +335,24 @@ static void open_or_wait(struct srv_req *req, uint64_t deadline_ms)
 {
 	struct srv_rnbd *rnbd = srv_rnbd(req->path->srv);
 	struct rnbd_open open;
-	uint64_t wait_ms;
-	int rc = rnbd_open_decode(req->rtrs.usr, req->rtrs.usr_len, &open);
+	uint64_t now = clock_now_ms(), wait_ms;
+	enum open_result result;
 
-	if (rc || !srv_result_wanted(req, sizeof(struct rnbd_msg_open_rsp))) {
+	if (rnbd_open_decode(req->rtrs.usr, req->rtrs.usr_len, &open) ||
+	    !srv_result_wanted(req, sizeof(struct rnbd_msg_open_rsp))) {
 		srv_req_finish_control(req, -EINVAL);
 		return;
 	}
-	rc = open_try(req, &open, deadline_ms, &wait_ms);
-	if (rc != -EAGAIN && rc != -EINPROGRESS) {
-		if (rc)
-			open_failed(req, &open, rc);
+	result = open_try(req, &open, deadline_ms);
+	if (result == OPEN_ANSWERED)
 		return;
-	}
-	if (deadline_ms && deadline_ms <= clock_now_ms()) {
-		open_failed(req, &open, rc == -EAGAIN ? -EPERM : -EIO);
+	wait_ms = policies[result].wait_ms;
+	if (!wait_ms || (deadline_ms && deadline_ms <= now)) {
+		open_failed(req, &open, result);
 		return;
 	}
 	if (!deadline_ms)
-		deadline_ms = wait_ms == CLOCK_NEVER ? CLOCK_NEVER : clock_now_ms() + wait_ms;
+		deadline_ms = wait_ms == CLOCK_NEVER ? CLOCK_NEVER : now + wait_ms;
 	srv_rnbd_req(req)->deadline_ms = deadline_ms;
 	list_add_tail(&rnbd->open_waiters, &req->link);
 	open_rearm(rnbd);
