@@ -98,8 +98,10 @@ says_waiting() {
 		! grep -F "disk$other waits" "$tmp/check"
 }
 
-two_sessions() { [ "$("$top_builddir/rtrsctl" --socket="$tmp/ctl" list | grep -c "twice")" \
-	-ge 2 ]; }
+# The two of one name, and not that of the probe.
+two_sessions() {
+	[ "$("$top_builddir/rtrsctl" --socket="$tmp/ctl" list | grep -c -x "  session twice")" -eq 2 ]
+}
 
 for threads in 1 2; do
 	for kind in copy never copy,direct; do

@@ -130,7 +130,6 @@ ask max-reconnect-attempts 7
 is "attempts" "$(ask max-reconnect-attempts)" "max_reconnect_attempts  7"
 ask max-reconnect-attempts -1
 is "attempts" "$(ask max-reconnect-attempts)" "max_reconnect_attempts  -1"
-ask max-reconnect-attempts 7
 is "exports" "$(ask --json show | grep -o '"exports":\[[^]]*\]')" '"exports":[]'
 
 # A name that the log tells is one that each command takes; it is the same after a reconnect.  Paths that
