@@ -94,7 +94,7 @@ waits=("$top_builddir/rtrsctl" --socket "$tmp/waits")
 says_waiting() {
 	local status=0
 	"${waits[@]}" check >"$tmp/check" || status=$?
-	[ $status -ge 1 ] && grep -E ': frozen waits [0-9]+ s for its storage' "$tmp/check" &&
+	[ $status -ge 1 ] && grep -E ': frozen waits [0-9]+ (s|min) for its storage' "$tmp/check" &&
 		! grep -F "disk$other waits" "$tmp/check"
 }
 
