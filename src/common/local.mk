@@ -152,6 +152,7 @@ libfab_la_SOURCES += \
 	%D%/fabric/verbs/verbs-poll.c \
 	%D%/fabric/verbs/verbs-post.c \
 	%D%/fabric/verbs/verbs-priv.h \
+	%D%/fabric/verbs/verbs-reap.c \
 	$(NULL)
 endif
 libfab_la_CFLAGS = $(AM_CFLAGS) $(RDMA_CFLAGS) $(GNUTLS_CFLAGS)

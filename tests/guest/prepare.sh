@@ -25,7 +25,7 @@ boot_modules='virtio_pci virtio_net 9pnet_virtio 9p overlay'
 # ... and what tests load.
 # (the last lines are what these ask the kernel for by themselves, and kTLS)
 test_modules='rdma_rxe ib_uverbs rdma_ucm rdma_cm ib_core null_blk nbd loop brd virtio_blk ext4 xfs
-	dm_mod dm_multipath dm_service_time sd_mod ib_srp ib_srpt target_core_file
+	dm_mod dm_multipath dm_service_time sd_mod ib_srp ib_srpt target_core_file sch_tbf
 	crc32_generic crc32c_generic crct10dif_generic
 	tls gcm ctr ghash_generic chacha20poly1305 chacha_generic poly1305_generic'
 

@@ -3,8 +3,8 @@
 # guest: host timeout=1500 full
 # Two machines, two cables, RDMA over both, and a load that verifies while cables are pulled, one
 # and both, and the server's machine stands still: the plugin on our server, the kernel's client on
-# our server, the plugin on the kernel's server.  No request fails, none has other data than was
-# written.
+# our server, the plugin on the kernel's server.  The queue of an interface stands still, too.  No
+# request fails, none has other data than was written.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/rack.sh"
 requires_server; requires_plugin
@@ -97,6 +97,24 @@ both_pulled() {
 	goes_on
 }
 
+# The queue of an interface stands nearly still, and rxe waits for its packets: nobody else does.
+queue_stuck() {
+	local lost back other
+
+	lost=$(count "$gateway" "path .*10\.2\.0\.1:1234: lost")
+	back=$(count "$gateway" "path .*10\.2\.0\.1:1234: connected again")
+	other=$(count "$gateway" "path .*10\.1\.0\.1:1234: lost")
+	# It is empty again before the kernel complains, which takes 50 s.
+	rack_run B tc qdisc replace dev eth1 root tbf rate 40kbit burst 3k latency 1000s
+	lines "$gateway" "path .*10\.2\.0\.1:1234: lost" "$lost"
+	goes_on
+	rack_run B tc qdisc del dev eth1 root
+	lines "$gateway" "path .*10\.2\.0\.1:1234: connected again" "$back"
+	goes_on
+	[ "$(count "$gateway" "path .*10\.1\.0\.1:1234: lost")" -eq "$other" ] ||
+		fail "the path over the other interface was lost, too"
+}
+
 faults_of_gateway() {
 	goes_on
 	cable_pulled a '10\.1\.0\.1'
@@ -119,6 +137,7 @@ rack_freeze A
 lines "$gateway" ': lost' $((lost + 1))
 rack_thaw A
 goes_on
+queue_stuck
 gateway_end
 
 echo "== the kernel's client on our server"

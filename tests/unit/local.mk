@@ -117,7 +117,7 @@ if HAVE_RBD
 UNIT_TESTS += %D%/test-rbd-target.crit %D%/test-store-rbd.crit
 endif
 if HAVE_RDMA
-UNIT_TESTS += %D%/test-verbs-cm.crit %D%/test-verbs-conn.crit %D%/test-verbs-dev.crit
+UNIT_TESTS += %D%/test-verbs-cm.crit %D%/test-verbs-conn.crit %D%/test-verbs-dev.crit %D%/test-verbs-reap.crit
 endif
 
 # Criterion programs abort at start under TSan; those jobs run tests/thread.
@@ -413,6 +413,10 @@ EXTRA_DIST += %D%/opt-recorded.txt
 %C%_test_verbs_conn_crit_CPPFLAGS = $(AM_CPPFLAGS) -Drealloc=fake_realloc
 %C%_test_verbs_conn_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_verbs_conn_crit_LDADD = libbase.la $(CRITERION_LIBS)
+# Over devices and a librdmacm of its own.
+%C%_test_verbs_reap_crit_SOURCES = %D%/test-verbs-reap.c %D%/unit.h
+%C%_test_verbs_reap_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_verbs_reap_crit_LDADD = libfab.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_verbs_dev_crit_SOURCES = %D%/test-verbs-dev.c
 %C%_test_verbs_dev_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_verbs_dev_crit_LDADD = libfab.la libbase.la $(CRITERION_LIBS)

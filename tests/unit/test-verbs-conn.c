@@ -313,6 +313,24 @@ void verbs_dev_works(struct ibv_context *d)
 {
 }
 
+/* verbs-reap.c, without a thread */
+bool verbs_reap_follows(const struct verbs_pd *of)
+{
+	return false;
+}
+
+static bool reaper_is_slow;
+static struct verbs_reap *reaps;	/* the job that it has */
+
+void verbs_reap(struct verbs_pd *of, struct verbs_reap *job)
+{
+	cr_assert_eq(of, &pd);
+	if (reaper_is_slow)
+		reaps = job;
+	else
+		job->destroy(job);
+}
+
 static bool fatal;			/* says the device when it is asked */
 
 void verbs_dev_events(struct ibv_context *d)
@@ -675,6 +693,28 @@ Test(verbs_conn, device_that_never_flushes)
 	cr_assert_eq(destroyed, 1);
 	cr_assert(strstr(lines, "slow0 has not given back all requests 10 s after the failure: its "
 				"queue pair is destroyed"));
+}
+
+/* Meanwhile nobody waits in a poll, and nothing has drained. */
+Test(verbs_conn, device_that_is_slow_to_destroy)
+{
+	struct ibv_wc wc;
+	short events;
+
+	fail_mute();
+	reaper_is_slow = true;
+	while (!reaps)
+		cr_assert_geq(verbs_poll(&c->fab, &wc, 1), 0);
+	cr_assert_eq(destroyed, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		cr_assert_eq(verbs_poll(&c->fab, &wc, 1), 0);
+		cr_assert_eq(verbs_poll_arm(&c->fab, &events), 0, "who drains it spins");
+	}
+	reaps->destroy(reaps);
+	cr_assert_eq(destroyed, 1);
+	cr_assert_eq(verbs_poll_arm(&c->fab, &events), 1);
+	while (verbs_poll(&c->fab, &wc, 1) != -ENOTCONN)
+		;
 }
 
 /* It may write to the buffers for ever.  Nobody frees them, and nobody spins. */

@@ -3,8 +3,8 @@
  *
  * Data types are those of <infiniband/verbs.h>: ibv_send_wr, ibv_recv_wr, ibv_sge, ibv_wc, ibv_mr
  * and the opcode, status and access enums.  Handles are ours.  Providers: tcp (always), verbs
- * (rdma-core), and sim for tests.  A connection is polled, as a CQ is; no provider owns a thread or
- * a loop.  The static inline functions are defined in fab-io.h.
+ * (rdma-core), and sim for tests.  A connection is polled, as a CQ is; no provider owns a loop, or
+ * a thread that a connection needs.  The static inline functions are defined in fab-io.h.
  *
  * THE SUBSET.  Send opcodes SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM;
  * BIND_MW and LOCAL_INV, if the device has windows.  No RDMA READ, no atomics: RTRS uses none.
@@ -302,7 +302,9 @@ void fab_conn_set_context(struct fab_conn *conn, void *context);
 /* The context of @conn. */
 static inline void *fab_conn_context(const struct fab_conn *conn);
 /* Free @conn: never connected, rejected, unreachable, or drained.  Allowed in any state of the
- * set-up, which is then aborted.  No post or poll may be running.  No event of @conn comes
+ * set-up, which is then aborted.  Does not wait for a device that takes long to let go of a drained
+ * connection; neither do fab_dereg_mr(), fab_dealloc_mw(), fab_pd_destroy() and fab_cm_destroy()
+ * behind the last connection of the pd.  No post or poll may be running.  No event of @conn comes
  * afterwards. */
 void fab_conn_destroy(struct fab_conn *conn);
 

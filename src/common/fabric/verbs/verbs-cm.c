@@ -76,7 +76,16 @@ err_free:
 
 static void verbs_cm_destroy(struct fab_cm *fab)
 {
-	cm_free(verbs_cm(fab));
+	struct verbs_cm *cm = verbs_cm(fab);
+	bool reaps;
+
+	pthread_mutex_lock(&cm->lock);
+	reaps = verbs_reap_runs(cm);
+	if (reaps)
+		cm->free = cm_free;
+	pthread_mutex_unlock(&cm->lock);
+	if (!reaps)
+		cm_free(cm);
 }
 
 /* ---- connections ---- */
@@ -126,21 +135,39 @@ static bool keep_id(struct verbs_cm *cm, struct verbs_conn *c)
 	return true;
 }
 
-static void verbs_conn_destroy(struct fab_conn *conn)
+static void conn_destroy(struct verbs_reap *job)
 {
-	struct verbs_cm *cm = verbs_cm(conn->cm);
-	struct verbs_conn *c = verbs_conn(conn);
+	struct verbs_conn *c = container_of(job, struct verbs_conn, reap);
+	struct verbs_cm *cm = verbs_cm(c->fab.cm);
 	bool keep;
 
 	verbs_conn_fini(c);
-	/* RACE: the cm's thread may be handling an event of @c. */
 	pthread_mutex_lock(&cm->lock);
-	c->id->context = NULL;
 	keep = keep_id(cm, c);
 	pthread_mutex_unlock(&cm->lock);
 	if (!keep)
 		rdma_destroy_id(c->id);
 	free(c);
+}
+
+/* A connection that has not drained may still have its buffers written, and is destroyed at once,
+ * unless the reaper has its queue pair already. */
+static void verbs_conn_destroy(struct fab_conn *conn)
+{
+	struct verbs_conn *c = verbs_conn(conn);
+	struct verbs_pd *pd = c->pd;
+
+	/* RACE: the cm's thread may be handling an event of @c. */
+	pthread_mutex_lock(&verbs_cm(conn->cm)->lock);
+	c->id->context = NULL;
+	pthread_mutex_unlock(&verbs_cm(conn->cm)->lock);
+	c->reap = (struct verbs_reap){ .destroy = conn_destroy, .pd = pd };
+	if (pd && atomic_load(&c->state) >= VERBS_CONN_STUCK)
+		verbs_reap(pd, &c->reap);
+	else
+		conn_destroy(&c->reap);
+	if (pd)
+		atomic_fetch_sub(&pd->nconns, 1);
 }
 
 static int verbs_resolve(struct fab_conn *conn, const struct fab_addr *src,

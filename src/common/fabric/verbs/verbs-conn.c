@@ -95,7 +95,9 @@ int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd,
 	if (c->cq || pd->pd->context != c->id->verbs)
 		return -EINVAL;
 	verbs_dev_queues(attr, dev.max_sge, &q);
-	c->pd = fab_pd;
+	if (!c->pd)
+		atomic_fetch_add(&pd->nconns, 1);
+	c->pd = pd;
 	c->attr = *attr;
 	c->signal_every = q.signal_every;
 	while (n < attr->max_send_wr + c->signal_every)
@@ -142,24 +144,25 @@ static const struct fsm_row rows[] = {
 	ROW(IN(NEW), CONNECTED, OPEN, NULL),
 	ROW(IN(NEW) | IN(OPEN), FAIL, FAILED, stop_queues),
 	ROW(IN(FAILED), MARKER, MARKED, NULL),
-	ROW(IN(FAILED) | IN(MARKED), DESTROYED, LEFT, NULL),
-	ROW(IN(FAILED), KEPT, STUCK, NULL),
-	ROW(IN(MARKED), KEPT, STUCK_MARKED, NULL),
+	ROW(IN(FAILED), GIVE_UP, STUCK, NULL),
+	ROW(IN(MARKED), GIVE_UP, STUCK_MARKED, NULL),
 	ROW(IN(STUCK), MARKER, STUCK_MARKED, NULL),
+	ROW(IN(STUCK) | IN(STUCK_MARKED), DESTROYED, LEFT, NULL),
 	ROW(IN(MARKED) | IN(LEFT) | IN(STUCK_MARKED), DRAIN, DRAINED, NULL),
 
 	/* too late to matter */
 	STAY(ALL & ~IN(NEW), CONNECTED),
 	STAY(IN(LEFT) | IN(DRAINED), MARKER),
 	STAY(IN(DRAINED), DRAIN),
+	STAY(IN(DRAINED), DESTROYED),
 };
 
 static const char *const states[VERBS_CONN_NSTATES] = {
-	"new", "open", "failed", "marked", "left", "stuck", "stuck+marked", "drained",
+	"new", "open", "failed", "marked", "stuck", "stuck+marked", "left", "drained",
 };
 
 static const char *const events[VERBS_CONN_NEVENTS] = {
-	"connected", "fail", "marker", "destroyed", "kept", "drain",
+	"connected", "fail", "marker", "give up", "destroyed", "drain",
 };
 
 const struct fsm verbs_conn_fsm = FSM("queues", rows, states, events);

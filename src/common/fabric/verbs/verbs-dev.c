@@ -119,7 +119,9 @@ struct verbs_dev *verbs_dev_get(struct verbs_cm *cm, struct ibv_context *device)
 	dev = calloc(1, sizeof(*dev));
 	if (!dev)
 		return NULL;
+	dev->cm = cm;
 	dev->verbs = device;
+	list_init(&dev->jobs);
 	list_add_tail(&cm->devs, &dev->link);
 	return dev;
 }
@@ -128,7 +130,7 @@ struct rdma_cm_id *verbs_dev_release(struct verbs_dev *dev)
 {
 	struct rdma_cm_id *id = dev->id;
 
-	if (dev->npds || !dev->gone)
+	if (dev->npds || !dev->gone || dev->njobs)
 		return NULL;
 	list_del(&dev->link);
 	free(dev);

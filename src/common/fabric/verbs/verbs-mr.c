@@ -35,10 +35,22 @@ struct ibv_mr *verbs_mr_reg(struct fab_pd *fab, void *addr, size_t length, uint6
 	return &mr->fab.ibv;
 }
 
-void verbs_mr_dereg(struct ibv_mr *ibv)
+static void mr_dereg(struct verbs_reap *job)
 {
-	struct verbs_mr *mr = container_of(ibv, struct verbs_mr, fab.ibv);
+	struct verbs_mr *mr = container_of(job, struct verbs_mr, reap);
 
 	ibv_dereg_mr(mr->hw);
 	free(mr);
+}
+
+void verbs_mr_dereg(struct ibv_mr *ibv)
+{
+	struct verbs_mr *mr = container_of(ibv, struct verbs_mr, fab.ibv);
+	struct verbs_pd *pd = container_of(mr->fab.pd, struct verbs_pd, fab);
+
+	mr->reap = (struct verbs_reap){ .destroy = mr_dereg, .pd = pd };
+	if (verbs_reap_follows(pd))
+		verbs_reap(pd, &mr->reap);
+	else
+		mr_dereg(&mr->reap);
 }

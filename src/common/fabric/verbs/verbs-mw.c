@@ -31,6 +31,7 @@ struct verbs_mw {
 	struct verbs_mw *next;
 	uint32_t key;			/* the last key bound */
 	const struct verbs_conn *conn;	/* type 2: bound on @conn; NULL: free */
+	struct verbs_reap reap;
 };
 
 static struct bucket {
@@ -92,10 +93,11 @@ struct ibv_mw *verbs_mw_alloc(struct fab_pd *pd, enum ibv_mw_type type)
 	return &mw->fab.ibv;
 }
 
-int verbs_mw_dealloc(struct ibv_mw *ibv)
+/* Returns 0 or -errno, with the window as it was. */
+static int mw_dealloc(struct verbs_mw *mw)
 {
-	struct verbs_mw *mw = to_verbs_mw(ibv), **link;
 	struct bucket *b = bucket_of(mw->key);
+	struct verbs_mw **link;
 	int rc = ibv_dealloc_mw(mw->hw);
 
 	/* The windows of a removed device are gone. */
@@ -110,6 +112,23 @@ int verbs_mw_dealloc(struct ibv_mw *ibv)
 	return 0;
 }
 
+static void mw_reap(struct verbs_reap *job)
+{
+	mw_dealloc(container_of(job, struct verbs_mw, reap));
+}
+
+int verbs_mw_dealloc(struct ibv_mw *ibv)
+{
+	struct verbs_mw *mw = to_verbs_mw(ibv);
+	struct verbs_pd *pd = container_of(mw->fab.pd, struct verbs_pd, fab);
+
+	if (!verbs_reap_follows(pd))
+		return mw_dealloc(mw);
+	mw->reap = (struct verbs_reap){ .destroy = mw_reap, .pd = pd };
+	verbs_reap(pd, &mw->reap);
+	return 0;
+}
+
 /* ---- requests ---- */
 
 static const char *fill_bind(const struct verbs_conn *c, const struct ibv_send_wr *wr,
@@ -120,7 +139,7 @@ static const char *fill_bind(const struct verbs_conn *c, const struct ibv_send_w
 	const char *why;
 
 	LOCK_SCOPE(&b->lock);
-	why = fab_bind_check(wr, c->pd, mw->key);
+	why = fab_bind_check(wr, &c->pd->fab, mw->key);
 	if (why)
 		return why;
 	if (mw->fab.ibv.type == IBV_MW_TYPE_2) {

@@ -59,10 +59,21 @@ int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out)
 	return 0;
 }
 
+static void pd_destroy(struct verbs_reap *job)
+{
+	struct verbs_pd *pd = container_of(job, struct verbs_pd, reap);
+
+	ibv_dealloc_pd(pd->pd);
+	pd_free(pd);
+}
+
 void verbs_pd_destroy(struct fab_pd *fab)
 {
 	struct verbs_pd *pd = container_of(fab, struct verbs_pd, fab);
 
-	ibv_dealloc_pd(pd->pd);
-	pd_free(pd);
+	pd->reap.destroy = pd_destroy;
+	if (verbs_reap_follows(pd))
+		verbs_reap(pd, &pd->reap);
+	else
+		pd_destroy(&pd->reap);
 }

@@ -150,19 +150,33 @@ static void tell_late(const struct verbs_conn *c, const char *what)
 
 /* Destroy the queue pair, without which the device cannot touch buffers.  What the device completed
  * before stays in the CQ.  A device that keeps the queue pair may still write: then the connection
- * never drains, and no buffer is freed.  post_lock held, for @id->qp. */
-static void give_up_device(struct verbs_conn *c)
+ * never drains, and no buffer is freed.  Thread of the device (verbs-reap.c). */
+static void destroy_qp(struct verbs_reap *job)
 {
-	bool removed = verbs_dev_is_removed(c->id->verbs), left = true;
+	struct verbs_conn *c = container_of(job, struct verbs_conn, give_up);
+	bool left = !ibv_destroy_qp(c->id->qp) || verbs_dev_is_removed(c->id->verbs);
 
-	if (c->id->qp)
-		left = !ibv_destroy_qp(c->id->qp) || removed;
-	if (left)
-		c->id->qp = NULL;
+	LOCK_SCOPE(&c->post_lock);
 	if (!left || !conn_gone(c))
 		tell_late(c, left ? "its queue pair is destroyed" :
 				    "it keeps the queue pair, and so the memory stays allocated");
-	verbs_conn_step(c, left ? VERBS_CONN_EV_DESTROYED : VERBS_CONN_EV_KEPT);
+	if (!left)
+		return;
+	c->id->qp = NULL;
+	verbs_conn_step(c, VERBS_CONN_EV_DESTROYED);
+}
+
+static void give_up_device(struct verbs_conn *c)
+{
+	pthread_mutex_lock(&c->post_lock);
+	verbs_conn_step(c, VERBS_CONN_EV_GIVE_UP);
+	pthread_mutex_unlock(&c->post_lock);
+	c->give_up = (struct verbs_reap){ .destroy = destroy_qp, .pd = c->pd };
+	/* A removed device has let go of it, and no event would tell the end of a thread. */
+	if (verbs_dev_is_removed(c->id->verbs))
+		destroy_qp(&c->give_up);
+	else
+		verbs_reap(c->pd, &c->give_up);
 }
 
 /* ---- polling ---- */
@@ -176,14 +190,13 @@ static int poll_late(struct verbs_conn *c, struct ibv_wc *wc, int n)
 	pthread_mutex_lock(&c->cq_lock);
 	drained = device_drained(c);
 	pthread_mutex_unlock(&c->cq_lock);
-	if (!drained)
-		verbs_dev_events(c->id->verbs);
-	LOCK_SCOPE(&c->post_lock);
 	if (!drained) {
+		verbs_dev_events(c->id->verbs);
 		if (device_is_lost(c))
 			give_up_device(c);
 		return 0;		/* the CQ first, if that has something left */
 	}
+	LOCK_SCOPE(&c->post_lock);
 	while (got < n && c->late_taken < c->nlate)
 		wc[got++] = (struct ibv_wc){ .wr_id = c->late[c->late_taken++],
 					     .status = IBV_WC_WR_FLUSH_ERR };

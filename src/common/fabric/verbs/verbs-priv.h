@@ -13,8 +13,10 @@
  * Drained: the marker and all receives are back and @late is empty.  (A receive posted to a queue
  * pair in ERR may never flush on rxe; the marker, a send, makes rxe flush.)  A removed device, or a
  * device with a broken CQ, flushes nothing (conn_gone()), and another device may not have flushed
- * within VERBS_DRAIN_MS (siw never does): the poll destroys the queue pair, and from then on the
- * device touches no memory.
+ * within VERBS_DRAIN_MS (siw never does): the queue pair is destroyed, and from then on the device
+ * touches no memory.
+ *
+ * THE END.  What has drained is destroyed by a thread of its device (verbs-reap.c).
  *
  * DEVICES belong to librdmacm, which opens each at its first use.  The kernel waits for a driver
  * without hot-unplug (rxe, siw) until no process has the device open.  librdmacm closes a device
@@ -55,17 +57,30 @@ struct verbs_cm {
 	struct rdma_event_channel *channel;
 	int timer_fd;			/* runs after a device was removed, see verbs_dev_look() */
 	struct list listeners;
-	pthread_mutex_t lock;		/* rdma_cm_id.context of connections, @devs */
+	/* rdma_cm_id.context of connections, @devs and what these have, @free */
+	pthread_mutex_t lock;
 	struct list devs;
+	void (*free)(struct verbs_cm *cm);	/* the last reaper's; NULL: not destroyed */
 };
 
-/* A device that the cm has used.  The record ends when the device was removed and no pd is left. */
+/* A device that the cm has used.  The record ends when the device was removed, and neither a pd nor
+ * a job is left. */
 struct verbs_dev {
 	struct list link;
+	struct verbs_cm *cm;
 	struct ibv_context *verbs;
 	struct rdma_cm_id *id;		/* of a destroyed connection, or NULL */
 	unsigned npds;
 	bool gone;			/* removed */
+	unsigned njobs;			/* not done; the thread of verbs-reap.c runs while any is */
+	struct list jobs;		/* verbs_reap.link, not begun */
+};
+
+/* Something that the device may take long to let go of; embedded in it. */
+struct verbs_reap {
+	struct list link;
+	void (*destroy)(struct verbs_reap *job);
+	struct verbs_pd *pd;		/* NULL: the job of the pd itself */
 };
 
 struct verbs_listener {
@@ -79,11 +94,15 @@ struct verbs_pd {
 	struct ibv_pd *pd;
 	struct verbs_cm *cm;
 	struct verbs_dev *dev;
+	atomic_uint nconns;		/* not destroyed */
+	atomic_uint nleaving;		/* jobs of the reaper */
+	struct verbs_reap reap;
 };
 
 struct verbs_mr {
 	struct fab_mr fab;		/* keys and range copied from @hw */
 	struct ibv_mr *hw;
+	struct verbs_reap reap;
 };
 
 /* The life of a connection's queues; from FAILED on, the connection has failed.  The table is in
@@ -93,9 +112,9 @@ enum verbs_conn_state {
 	VERBS_CONN_OPEN,
 	VERBS_CONN_FAILED,		/* the device flushes */
 	VERBS_CONN_MARKED,		/* the same, and the marker is back */
-	VERBS_CONN_LEFT,		/* the device is given up: the queue pair is destroyed */
-	VERBS_CONN_STUCK,		/* given up, and the queue pair cannot be destroyed */
+	VERBS_CONN_STUCK,		/* the device is given up, and still has the queue pair */
 	VERBS_CONN_STUCK_MARKED,	/* the same, and the marker is back */
+	VERBS_CONN_LEFT,		/* given up: the queue pair is destroyed */
 	VERBS_CONN_DRAINED,		/* no request is left, and no post is taken */
 	VERBS_CONN_NSTATES,
 };
@@ -104,8 +123,8 @@ enum verbs_conn_event {
 	VERBS_CONN_EV_CONNECTED,
 	VERBS_CONN_EV_FAIL,		/* under post_lock */
 	VERBS_CONN_EV_MARKER,		/* the marker is back, or could not be posted */
+	VERBS_CONN_EV_GIVE_UP,		/* nothing more will come of the device; post_lock */
 	VERBS_CONN_EV_DESTROYED,	/* the queue pair of a device that is given up; post_lock */
-	VERBS_CONN_EV_KEPT,		/* it cannot be destroyed; post_lock */
 	VERBS_CONN_EV_DRAIN,		/* the last late post is flushed; post_lock */
 	VERBS_CONN_NEVENTS,
 };
@@ -147,7 +166,8 @@ struct verbs_sqe {
 struct verbs_conn {
 	struct fab_conn fab;
 	struct rdma_cm_id *id;
-	const struct fab_pd *pd;	/* from verbs_conn_create_qp() on */
+	struct verbs_pd *pd;		/* from verbs_conn_create_qp() on */
+	struct verbs_reap give_up, reap;
 	atomic_uint setup;		/* enum verbs_setup_state; thread of the cm */
 	atomic_uint state;		/* enum verbs_conn_state */
 	struct ibv_comp_channel *channel;
@@ -219,6 +239,15 @@ struct verbs_queues {
 
 /* Functions of the provider's table have the contracts of their namesakes in fabric.h. */
 
+/* verbs-reap.c: have the device's thread call @job->destroy, behind all earlier jobs.  If there is
+ * no thread, the caller makes the call, which may block. */
+void verbs_reap(struct verbs_pd *pd, struct verbs_reap *job);
+/* True if connections of @pd are being destroyed, and no other one is left: what else of @pd is
+ * destroyed now follows them. */
+bool verbs_reap_follows(const struct verbs_pd *pd);
+/* True if the thread of a device of @cm runs.  cm->lock held. */
+bool verbs_reap_runs(const struct verbs_cm *cm);
+
 /* verbs-listen.c: bind an id to @addr and listen. */
 int verbs_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **out);
 /* Destroy the id of the listener. */
@@ -243,8 +272,8 @@ int verbs_dev_query_listener(const struct fab_listener *fab, struct fab_device_a
 int verbs_dev_query(const struct fab_conn *conn, struct fab_device_attr *attr);
 /* The record of @device in @cm, made if missing; NULL: no memory.  cm->lock held. */
 struct verbs_dev *verbs_dev_get(struct verbs_cm *cm, struct ibv_context *device);
-/* Free @dev, if the device was removed and no pd is left.  Returns the id of a freed record, for
- * the caller to destroy without the lock, or NULL.  cm->lock held. */
+/* Free @dev, if the device was removed, and neither a pd nor a job is left.  Returns the id of a
+ * freed record, for the caller to destroy without the lock, or NULL.  cm->lock held. */
 struct rdma_cm_id *verbs_dev_release(struct verbs_dev *dev);
 /* Note that @device was removed: its connections complete nothing more, and verbs_dev_look() has
  * work.  Any thread. */
@@ -262,17 +291,19 @@ bool verbs_dev_look(void);
 
 /* verbs-pd.c: allocate a pd, and have the cm keep the record of its device. */
 int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out);
-/* Free the pd; may free the record of a removed device and destroy its id. */
+/* Free the pd, or have the reaper do that; may free the record of a removed device and destroy its
+ * id. */
 void verbs_pd_destroy(struct fab_pd *fab);
 /* verbs-mr.c: register memory; ENOTSUP if @length is 0. */
 struct ibv_mr *verbs_mr_reg(struct fab_pd *fab, void *addr, size_t length, uint64_t iova,
 			    int access);
-/* Deregister and free the region. */
+/* Deregister and free the region, or have the reaper do that. */
 void verbs_mr_dereg(struct ibv_mr *ibv);
 
 /* verbs-mw.c: allocate a window and enter the window in the table. */
 struct ibv_mw *verbs_mw_alloc(struct fab_pd *pd, enum ibv_mw_type type);
-/* Free the window.  The windows of a removed device count as freed: 0. */
+/* Free the window, or have the reaper do that: 0.  The windows of a removed device count as
+ * freed, too. */
 int verbs_mw_dealloc(struct ibv_mw *ibv);
 /* True if @wr concerns a window. */
 static inline bool verbs_mw_is(const struct ibv_send_wr *wr)
