@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # make doc draws the tables of states: DOT files, which are in the tree, and SVG where Graphviz is.
 EXTRA_DIST += %D%/fsm-session.dot %D%/fsm-path.dot %D%/fsm-connection.dot
-EXTRA_DIST += %D%/fsm-device.dot %D%/fsm-handshake.dot
+EXTRA_DIST += %D%/fsm-device.dot %D%/fsm-handshake.dot %D%/fsm-service.dot
 EXTRA_DIST += %D%/fsm-server-path.dot %D%/fsm-server-connection.dot
 EXTRA_DIST += %D%/fsm-server-handshake.dot %D%/fsm-server-lead.dot
 if BUILD_SERVER
@@ -26,7 +26,7 @@ doc: %D%/fsm-dot$(EXEEXT) %D%/fsm-dot-server$(EXEEXT)
 		"$$1" "$$2" >$(srcdir)/%D%/fsm-$$3.dot || exit 1; \
 		if dot -V 2>/dev/null; then dot -Tsvg -o %D%/fsm-$$3.svg $(srcdir)/%D%/fsm-$$3.dot; fi; \
 	}; \
-	for t in session path connection device handshake; do draw ./%D%/fsm-dot $$t $$t; done; \
+	for t in session path connection service device handshake; do draw ./%D%/fsm-dot $$t $$t; done; \
 	for t in path connection handshake lead; do draw ./%D%/fsm-dot-server $$t server-$$t; done
 
 # make demo records two paths anew while one is cut and while the server is killed, and draws that: doc/demo.svg.  Then

@@ -91,6 +91,8 @@ libfab_la_SOURCES = \
 	%D%/fabric/fab-names.c \
 	%D%/fabric/fab-names.h \
 	%D%/fabric/fab-provider.h \
+	%D%/fabric/fab-service.c \
+	%D%/fabric/fab-service.h \
 	%D%/fabric/fab-certs.c \
 	%D%/fabric/fab-certs.h \
 	%D%/fabric/fab-ktls.c \

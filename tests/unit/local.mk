@@ -26,6 +26,7 @@ UNIT_TESTS = \
 	%D%/test-unix-sock.crit \
 	%D%/test-bucket.crit \
 	%D%/test-crowd.crit \
+	%D%/test-fab-service.crit \
 	%D%/test-fds.crit \
 	%D%/test-deal.crit \
 	%D%/test-size.crit \
@@ -378,6 +379,10 @@ EXTRA_DIST += %D%/opt-recorded.txt
 %C%_test_deal_crit_SOURCES = %D%/test-deal.c %D%/unit.h
 %C%_test_deal_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_deal_crit_LDADD = libbase.la $(CRITERION_LIBS)
+# Its own clock, and its own loop.
+%C%_test_fab_service_crit_SOURCES = %D%/test-fab-service.c %D%/fsm-rules.h %D%/unit.h
+%C%_test_fab_service_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_fab_service_crit_LDADD = libfab.la libbase.la $(CRITERION_LIBS)
 %C%_test_crowd_crit_SOURCES = %D%/test-crowd.c %D%/unit.h
 %C%_test_crowd_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_crowd_crit_LDADD = libbase.la $(CRITERION_LIBS)

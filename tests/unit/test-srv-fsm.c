@@ -81,8 +81,7 @@ Test(srv_fsm, no_other_way_into_a_session)
 Test(srv_fsm, a_connection_answers_every_event)
 {
 	for (unsigned s = 0; s < SRV_CON_NSTATES; s++) {
-		bool cut = s == SRV_CON_CUT || s == SRV_CON_CUT_ENDED || s >= SRV_CON_LINGERING;
-		bool ended = s >= SRV_CON_ENDED, drained = s >= SRV_CON_DRAINED;
+		bool cut = s == SRV_CON_CUT || s >= SRV_CON_LINGERING;
 		/* The path finishes its connections once, and before it cuts them. */
 		bool finishing = s > SRV_CON_SERVING && s < SRV_CON_DEAD;
 		const char *name = srv_con_fsm.states[s];
@@ -93,45 +92,44 @@ Test(srv_fsm, a_connection_answers_every_event)
 		cr_assert_geq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_FLUSHED), SRV_CON_DEAD, "%s",
 			      name);
 		cr_assert_eq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_CUT) >= 0, !cut, "%s", name);
-		cr_assert_eq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_ENDED) >= 0, !ended, "%s", name);
-		cr_assert_eq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_UNWATCHED) >= 0,
-			     ended && !drained, "%s", name);
+		cr_assert_eq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_DRAINED) >= 0,
+			     s == SRV_CON_DEAD || s == SRV_CON_CUT, "%s", name);
 		cr_assert_eq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_FINISH) >= 0, !finishing && !cut,
 			     "%s", name);
 	}
 }
 
-/* Quiet only when it has been cut, has ended, is unwatched and idle after that, in whatever order
- * the first two came. */
+/* The state of a connection in @state after @events; only the last leads to LINGERING. */
+static unsigned con_after(unsigned state, const unsigned *events, unsigned n)
+{
+	int at = (int)state;
+
+	for (unsigned i = 0; i < n; i++) {
+		cr_assert_lt(at, SRV_CON_LINGERING);
+		at = fsm_next(&srv_con_fsm, (unsigned)at, events[i]);
+		cr_assert_geq(at, 0);
+	}
+	return (unsigned)at;
+}
+
+/* Quiet only when it has been cut, has drained, and is idle after that, in whatever order the first
+ * two came. */
 Test(srv_fsm, a_connection_is_quiet_last)
 {
-	const unsigned needed[] = { SRV_CON_EV_CUT, SRV_CON_EV_ENDED, SRV_CON_EV_UNWATCHED,
-				    SRV_CON_EV_IDLE };
-	static const unsigned cut_first[] = { SRV_CON_EV_CUT, SRV_CON_EV_ENDED,
-					      SRV_CON_EV_UNWATCHED };
-	static const unsigned cut_between[] = { SRV_CON_EV_ENDED, SRV_CON_EV_CUT,
-						SRV_CON_EV_UNWATCHED };
-	static const unsigned cut_last[] = { SRV_CON_EV_ENDED, SRV_CON_EV_UNWATCHED,
+	const unsigned needed[] = { SRV_CON_EV_CUT, SRV_CON_EV_DRAINED, SRV_CON_EV_IDLE };
+	static const unsigned cut_first[] = { SRV_CON_EV_CUT, SRV_CON_EV_DRAINED };
+	static const unsigned cut_last[] = { SRV_CON_EV_FLUSHED, SRV_CON_EV_DRAINED,
 					     SRV_CON_EV_CUT };
-	static const unsigned *const orders[] = { cut_first, cut_between, cut_last };
 
 	for_each_case(n, needed)
 		cr_assert_not(fsm_reach(&srv_con_fsm, SRV_CON_SERVING,
 				    ~(1u << *n)) & 1u << SRV_CON_QUIET, "without %s",
 			      srv_con_fsm.events[*n]);
 	for (unsigned s = SRV_CON_SERVING; s <= SRV_CON_DEAD; s++) {
-		for_each_case(order, orders) {
-			int at = (int)s;
-
-			for (unsigned i = 0; i < 3; i++) {
-				cr_assert_lt(at, SRV_CON_LINGERING);
-				at = fsm_next(&srv_con_fsm, (unsigned)at, (*order)[i]);
-			}
-			cr_assert_eq(at, SRV_CON_LINGERING);
-			cr_assert_eq(fsm_next(&srv_con_fsm, (unsigned)at, SRV_CON_EV_IDLE),
-				     SRV_CON_QUIET);
-		}
+		cr_assert_eq(con_after(s, cut_first, ARRAY_SIZE(cut_first)), SRV_CON_LINGERING);
+		cr_assert_eq(con_after(s, cut_last, ARRAY_SIZE(cut_last)), SRV_CON_LINGERING);
 	}
+	cr_assert_eq(fsm_next(&srv_con_fsm, SRV_CON_LINGERING, SRV_CON_EV_IDLE), SRV_CON_QUIET);
 }
 
 /* From shutdown to the last answer's leaving nothing else is needed. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the connections for authentication: their queues, memory and handshakes.  Control thread.
  *
- * How one ends: fab_disconnect(), by whichever end, by its age, or to make room; polled until
- * drained; then its descriptor is unwatched, and all of it is freed. */
+ * How one ends: fab_disconnect(), by whichever end, by its age, or to make room; when its service
+ * (fab-service.h) is gone all of it is freed. */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "auth-conn.h"
 #include "auth-creds.h"
 #include "clock.h"
+#include "fab-service.h"
 #include "log.h"
 #include "random.h"
 #include "srv-auth.h"
@@ -21,7 +21,6 @@
 
 #define GUEST_QUEUE 4u			/* requests of each kind; messages alternate */
 #define GUEST_BUDGET 8
-#define LEAVE_AGAIN_MS 1000		/* a device that is gone sends no event */
 
 struct srv_guest {
 	struct list link;		/* in srv->guests.all */
@@ -31,12 +30,10 @@ struct srv_guest {
 	struct fab_pd *pd;
 	struct ibv_mr *mr;		/* of @msgs */
 	struct fab_cqe recv_cqe, send_cqe;
-	struct loop_watch watch;	/* fd -1: none */
-	struct loop_task again;
+	struct fab_service service;
 	struct fab_addr peer;
 	uint64_t deadline_ms;
 	bool leaving;			/* disconnected; the end is awaited */
-	bool ended;			/* drained; the descriptor is being unwatched */
 	bool refused;			/* to leave when the last message has left */
 	struct rtrs_conn_req req;
 	struct auth_chap chap;
@@ -62,28 +59,6 @@ static void guest_free(struct srv_guest *g)
 	free(g);
 }
 
-static void guest_unwatched(struct loop_watch *watch)
-{
-	struct srv_guest *g = container_of(watch, struct srv_guest, watch);
-	struct srv *srv = g->srv;
-
-	loop_undefer(&g->again);
-	fab_conn_destroy(g->fab);
-	list_del(&g->link);
-	srv->guests.n--;
-	guest_free(g);
-	srv->part_gone(srv);
-}
-
-static void guest_end(struct srv_guest *g)
-{
-	g->ended = true;
-	if (g->watch.fd >= 0)
-		loop_unwatch(&g->watch);
-	else
-		guest_unwatched(&g->watch);
-}
-
 /* @g is not a guest any more, but for what has to end. */
 static void guest_gone(struct srv_guest *g)
 {
@@ -96,8 +71,7 @@ static void guest_leave(struct srv_guest *g)
 	if (g->leaving)
 		return;
 	guest_gone(g);
-	fab_disconnect(g->fab);
-	loop_defer(srv_loop(g->srv), &g->again);
+	fab_service_disconnect(&g->service);
 }
 
 /* ---- messages ---- */
@@ -189,58 +163,48 @@ static void guest_wc_send(struct fab_conn *fab, struct fab_cqe *cqe, const struc
 		guest_leave(g);
 }
 
-/* ---- polling ---- */
+/* ---- service ---- */
 
-/* Poll and get ready to sleep.  Returns true when more work is ready. */
-static bool guest_service(struct srv_guest *g)
+static void guest_ended(struct fab_service *service)
 {
-	short events;
-	int n;
+	struct srv_guest *g = container_of(service, struct srv_guest, service);
 
-	if (g->ended)
-		return false;
-	n = fab_dispatch(g->fab, GUEST_BUDGET);
-	if (n < 0) {
-		if (!g->leaving)
-			guest_gone(g);
-		guest_end(g);
-		return false;
-	}
-	if (n >= GUEST_BUDGET || fab_arm(g->fab, &events) || g->watch.fd < 0)
-		return true;
-	loop_watch_events(&g->watch, events);
-	return false;
+	if (!g->leaving)
+		guest_gone(g);
 }
 
-static bool guest_ready(struct loop_watch *watch)
+static void guest_drained(struct fab_service *service)
 {
-	return guest_service(container_of(watch, struct srv_guest, watch));
+	struct srv_guest *g = container_of(service, struct srv_guest, service);
+	struct srv *srv = g->srv;
+
+	fab_conn_destroy(g->fab);
+	list_del(&g->link);
+	srv->guests.n--;
+	guest_free(g);
+	srv->part_gone(srv);
 }
 
-static void guest_again(struct loop_task *task)
-{
-	struct srv_guest *g = container_of(task, struct srv_guest, again);
-
-	if (guest_service(g))
-		loop_defer(srv_loop(g->srv), &g->again);
-}
+static const struct fab_service_ops guest_service = {
+	.budget = GUEST_BUDGET,
+	.ended = guest_ended,
+	.gone = guest_drained,
+};
 
 /* ---- limits ---- */
 
 static void guests_rearm(struct srv *srv)
 {
 	struct srv_guests *guests = &srv->guests;
-	struct srv_guest *first;
-	uint64_t at;
+	struct srv_guest *g;
 
 	loop_timer_cancel(&guests->timer);
-	if (list_empty(&guests->all))
+	list_for_each(g, &guests->all, link) {
+		if (g->leaving)
+			continue;
+		loop_timer_set(srv_loop(srv), &guests->timer, g->deadline_ms);
 		return;
-	first = list_entry(guests->all.next, struct srv_guest, link);
-	at = first->deadline_ms;
-	if (guests->n > guests->staying.n)
-		at = MIN(at, clock_now_ms() + LEAVE_AGAIN_MS);
-	loop_timer_set(srv_loop(srv), &guests->timer, MAX(at, clock_now_ms() + 1));
+	}
 }
 
 static void guests_timer(struct loop_timer *timer)
@@ -250,13 +214,11 @@ static void guests_timer(struct loop_timer *timer)
 	struct srv_guest *g, *tmp;
 
 	list_for_each_safe(g, tmp, &srv->guests.all, link) {
-		if (g->leaving && !g->ended) {
-			loop_defer(srv_loop(srv), &g->again);
-		} else if (!g->leaving && g->deadline_ms <= now) {
-			if (g->chap.state != AUTH_PROVEN)
-				guest_told(g, &room_limit, "not finished in time");
-			guest_leave(g);
-		}
+		if (g->leaving || g->deadline_ms > now)
+			continue;
+		if (g->chap.state != AUTH_PROVEN)
+			guest_told(g, &room_limit, "not finished in time");
+		guest_leave(g);
 	}
 	guests_rearm(srv);
 }
@@ -336,11 +298,7 @@ static struct srv_guest *guest_create(struct srv *srv, struct fab_conn *conn,
 	g->deadline_ms = clock_now_ms() + SRV_GUEST_TIMEOUT;
 	g->recv_cqe.done = guest_wc_recv;
 	g->send_cqe.done = guest_wc_send;
-	loop_task_init(&g->again, guest_again);
-	g->watch.fd = -1;
-	g->watch.events = POLLIN;
-	g->watch.ready = guest_ready;
-	g->watch.closed = guest_unwatched;
+	fab_service_init(&g->service, &guest_service);
 	return g;
 }
 
@@ -364,12 +322,8 @@ static void guest_begin(struct srv *srv, struct fab_conn *conn, const struct rtr
 	list_add_tail(&srv->guests.all, &g->link);
 	srv->guests.n++;
 	crowd_enter(&srv->guests.staying, &g->place, fab_addr_net(&g->peer));
-	g->watch.fd = fab_conn_fd(conn);
-	if (loop_watch(srv_loop(srv), &g->watch)) {
-		g->watch.fd = -1;
+	if (fab_service_begin(&g->service, srv_loop(srv), conn))
 		guest_leave(g);
-	}
-	loop_defer(srv_loop(srv), &g->again);
 	guests_rearm(srv);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns one fabric connection.  Thread: see the header.
  *
- * How a connection ends: fab_poll() returns -ENOTCONN, whichever end began.  Then the descriptor
- * is unwatched, and "drained" goes to the control thread; when the last request has come back from
- * the storage, "quiet" follows.  The table below has the whole life.
+ * How a connection ends: its service (fab-service.h) is gone, whichever end began.  Then "drained"
+ * goes to the control thread; when the last request has come back from the storage, "quiet"
+ * follows.  The table below has the whole life.
  * How a connection fails: srv_con_fail() notes the first cause and disconnects; the rest of a
  * failure is an ordinary end. */
 #define FSM_PREFIX SRV_CON_
@@ -11,19 +11,16 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
 #include "log.h"
 #include "rtrs-msg.h"
 #include "srv-con.h"
 #include "srv-state.h"
 #include "util.h"
 
-#define DRAIN_AGAIN_MS 1000
 #define POLL_BUDGET 128
 #define POST_RECV_BATCH 64
 
@@ -35,11 +32,6 @@ static struct loop *con_loop(const struct srv_con *con)
 /* ---- life ---- */
 
 static void con_run_event(struct srv_con *con, enum srv_con_event event);
-
-static void con_poll_again(struct srv_con *con)
-{
-	loop_defer(con_loop(con), &con->again_task);
-}
 
 static void con_check_idle(void *object)
 {
@@ -67,47 +59,14 @@ static void con_tell_finished(void *object)
 	srv_post_control(con->thread->srv, &con->finished_msg);
 }
 
-/* A failed connection may drain without an event (fab_arm()). */
-static void con_drain_later(void *object)
+static void con_drain(void *object)
 {
-	struct srv_con *con = object;
-
-	loop_timer_set(con_loop(con), &con->drain_timer, clock_now_ms() + DRAIN_AGAIN_MS);
+	fab_service_failed(&((struct srv_con *)object)->service);
 }
 
 static void con_disconnect(void *object)
 {
-	fab_disconnect(((struct srv_con *)object)->fab);
-	con_drain_later(object);
-}
-
-static void con_cut_now(void *object)
-{
-	con_disconnect(object);
-	con_poll_again(object);
-}
-
-static void con_unwatched(struct loop_watch *watch)
-{
-	con_run_event(container_of(watch, struct srv_con, watch), SRV_CON_EV_UNWATCHED);
-}
-
-static void con_end(void *object)
-{
-	struct srv_con *con = object;
-
-	loop_timer_cancel(&con->drain_timer);
-	if (!con->cause[0])
-		snprintf(con->cause, sizeof(con->cause), "%s", fab_conn_cause(con->fab));
-	loop_undefer(&con->again_task);
-	loop_undefer(&con->arm_task);
-	/* ORDER: before the control thread hears of the end, and takes the windows away. */
-	loop_undefer(&con->revoke_task);
-	con->revoke_task.fn(&con->revoke_task);
-	if (con->watch.fd >= 0)
-		loop_unwatch(&con->watch);
-	else
-		con_unwatched(&con->watch);
+	fab_service_disconnect(&((struct srv_con *)object)->service);
 }
 
 static void con_tell_drained(void *object)
@@ -129,8 +88,7 @@ static void con_tell_quiet(void *object)
 }
 
 #define UP (IN(SERVING) | IN(FINISHING) | IN(MARKED) | IN(FINISHED))
-#define DOWN (IN(DEAD) | IN(CUT) | IN(ENDED) | IN(CUT_ENDED) | IN(DRAINED) | IN(LINGERING) |       \
-	      IN(QUIET))
+#define DOWN (IN(DEAD) | IN(CUT) | IN(DRAINED) | IN(LINGERING) | IN(QUIET))
 
 static const struct fsm_row con_rows[] = {
 	/* shutdown in good order */
@@ -140,31 +98,28 @@ static const struct fsm_row con_rows[] = {
 
 	/* the ways down, from either end */
 	ROW(UP, FAIL, DEAD, con_disconnect),
-	ROW(UP, FLUSHED, DEAD, con_drain_later),
-	ROW(UP | IN(DEAD), CUT, CUT, con_cut_now),
-	ROW(UP | IN(DEAD), ENDED, ENDED, con_end),
-	ROW(IN(CUT), ENDED, CUT_ENDED, con_end),
-	ROW(IN(ENDED), CUT, CUT_ENDED, NULL),
-	ROW(IN(ENDED), UNWATCHED, DRAINED, con_tell_drained),
-	ROW(IN(CUT_ENDED), UNWATCHED, LINGERING, con_tell_drained),
+	ROW(UP, FLUSHED, DEAD, con_drain),
+	ROW(UP | IN(DEAD), CUT, CUT, con_disconnect),
+	ROW(IN(DEAD), DRAINED, DRAINED, con_tell_drained),
+	ROW(IN(CUT), DRAINED, LINGERING, con_tell_drained),
 	ROW(IN(DRAINED), CUT, LINGERING, con_check_idle),
 	ROW(IN(LINGERING), IDLE, QUIET, con_tell_quiet),
 
 	/* too early or too late to matter */
 	STAY(IN(SERVING) | IN(MARKED) | IN(FINISHED) | (DOWN & ~IN(LINGERING)), IDLE),
-	STAY(IN(DEAD) | IN(ENDED) | IN(DRAINED), FINISH),
+	STAY(IN(DEAD) | IN(DRAINED), FINISH),
 	STAY(IN(SERVING) | IN(FINISHING) | IN(FINISHED) | DOWN, LEFT),
 	STAY(DOWN, FAIL),
 	STAY(DOWN, FLUSHED),
 };
 
 static const char *const con_states[SRV_CON_NSTATES] = {
-	"serving", "finishing", "marked", "finished", "dead", "cut", "ended", "cut+ended",
-	"drained", "lingering", "quiet",
+	"serving", "finishing", "marked", "finished", "dead", "cut", "drained", "lingering",
+	"quiet",
 };
 
 static const char *const con_events[SRV_CON_NEVENTS] = {
-	"finish", "idle", "left", "fail", "flushed", "cut", "ended", "unwatched",
+	"finish", "idle", "left", "fail", "flushed", "cut", "drained",
 };
 
 const struct fsm srv_con_fsm = FSM("connection", con_rows, con_states, con_events);
@@ -177,14 +132,6 @@ static void con_run_event(struct srv_con *con, enum srv_con_event event)
 void srv_con_idle(struct srv_con *con)
 {
 	con_run_event(con, SRV_CON_EV_IDLE);
-}
-
-static void con_drain_timer(struct loop_timer *timer)
-{
-	struct srv_con *con = container_of(timer, struct srv_con, drain_timer);
-
-	con_drain_later(con);
-	con_poll_again(con);
 }
 
 void srv_con_fail(struct srv_con *con, const char *fmt, ...)
@@ -214,86 +161,45 @@ void srv_con_wc_failed(struct srv_con *con, const struct ibv_wc *wc, const char 
 		srv_con_fail(con, "%s failed: %s", what, cause[0] ? cause : "work request error");
 }
 
-/* ---- polling ---- */
+/* ---- service ---- */
 
-/* Arm, or arm later, before the thread sleeps, if arming is dear.  Returns true when more work is
- * ready. */
-static bool con_arm(struct srv_con *con)
+static int con_poll(struct fab_service *service, int budget)
 {
-	short events;
-
-	if (fab_arm_is_dear(con->fab)) {
-		loop_before_sleep(con_loop(con), &con->arm_task);
-		return false;
-	}
-	if (fab_arm(con->fab, &events))
-		return true;
-	if (con->watch.fd >= 0)
-		loop_watch_events(&con->watch, events);
-	return false;
+	container_of(service, struct srv_con, service)->now_ns = 0;
+	return fab_dispatch(service->fab, budget);
 }
 
-/* Poll and get ready to sleep.  Returns true when more work is ready. */
-static bool con_service(struct srv_con *con)
+static void con_ended(struct fab_service *service)
 {
-	short events;
-	int n;
+	struct srv_con *con = container_of(service, struct srv_con, service);
 
-	if (srv_con_ended(con))
-		return false;
-	if (!list_empty(&con->arm_task.link)) {		/* fab_arm() runs between two polls */
-		loop_undefer(&con->arm_task);
-		fab_arm(con->fab, &events);
-	}
-	con->now_ns = 0;
-	n = fab_dispatch(con->fab, POLL_BUDGET);
-	if (n < 0) {
-		con_run_event(con, SRV_CON_EV_ENDED);
-		return false;
-	}
-	return n >= POLL_BUDGET || con->watch.fd < 0 || con_arm(con);
+	srv_con_flushed(con);
+	if (!con->cause[0])
+		snprintf(con->cause, sizeof(con->cause), "%s", fab_conn_cause(con->fab));
+	/* ORDER: before the control thread hears of the end, and takes the windows away. */
+	loop_undefer(&con->revoke_task);
+	con->revoke_task.fn(&con->revoke_task);
 }
 
-static bool con_ready(struct loop_watch *watch)
+static void con_gone(struct fab_service *service)
 {
-	return con_service(container_of(watch, struct srv_con, watch));
+	con_run_event(container_of(service, struct srv_con, service), SRV_CON_EV_DRAINED);
 }
 
-static void con_again(struct loop_task *task)
-{
-	struct srv_con *con = container_of(task, struct srv_con, again_task);
-
-	if (con_service(con))
-		con_poll_again(con);
-}
-
-static void con_arm_now(struct loop_task *task)
-{
-	struct srv_con *con = container_of(task, struct srv_con, arm_task);
-	short events;
-
-	if (fab_arm(con->fab, &events))
-		con_poll_again(con);
-	else if (con->watch.fd >= 0)
-		loop_watch_events(&con->watch, events);
-}
+static const struct fab_service_ops con_service = {
+	.poll = con_poll,
+	.budget = POLL_BUDGET,
+	.ended = con_ended,
+	.gone = con_gone,
+};
 
 static void con_start(struct loop_msg *msg)
 {
 	struct srv_con *con = container_of(msg, struct srv_con, start_msg);
-	int rc;
+	int rc = fab_service_begin(&con->service, con_loop(con), con->fab);
 
-	con->watch.fd = fab_conn_fd(con->fab);
-	con->watch.events = POLLIN;
-	con->watch.ready = con_ready;
-	con->watch.closed = con_unwatched;
-	rc = loop_watch(con_loop(con), &con->watch);
-	if (rc) {
-		con->watch.fd = -1;
+	if (rc)
 		srv_con_fail(con, "cannot watch its descriptor: %s", strerror(-rc));
-	}
-	if (con_service(con))
-		con_poll_again(con);
 }
 
 static void con_cut(struct loop_msg *msg)
@@ -320,11 +226,9 @@ int srv_con_post(struct srv_con *con, const struct ibv_send_wr *wr)
 		const char *cause = fab_conn_cause(con->fab);
 
 		srv_con_fail(con, "cannot post: %s", cause[0] ? cause : strerror(-rc));
-		con_poll_again(con);
 		return rc;
 	}
-	if (fab_need_rearm(con->fab) && con_arm(con))
-		con_poll_again(con);
+	fab_service_posted(&con->service);
 	return 0;
 }
 
@@ -393,10 +297,7 @@ struct srv_con *srv_con_create(struct srv_path *path, uint16_t cid, struct srv_t
 	con->cut = ops->cut;
 	loop_task_init(&con->revoke_task, ops->revoke);
 	loop_task_init(&con->reply_task, ops->reply);
-	loop_task_init(&con->again_task, con_again);
-	loop_task_init(&con->arm_task, con_arm_now);
-	loop_timer_init(&con->drain_timer, con_drain_timer);
-	con->watch.fd = -1;
+	fab_service_init(&con->service, &con_service);
 	con->recv_cqe.done = ops->recv;
 	con->send_cqe.done = con_wc_send;
 	loop_msg_init(&con->start_msg, con_start);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connection of a path: polling, posting, draining.
+/* A connection of a path: its requests, and its end.
  *
  * Created and destroyed on the control thread; between srv_con_start() and "drained" the
  * connection's own thread does all work.  The connection sends two reports to the control thread,
@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "counter.h"
-#include "fabric.h"
+#include "fab-service.h"
 #include "fsm.h"
 #include "io-stat.h"
 #include "loop.h"
@@ -32,17 +32,15 @@ struct srv_thread;
 
 #define SRV_CAUSE_LEN 240
 
-/* From SRV_CON_DEAD on answers can go nowhere and are dropped; from SRV_CON_ENDED on nothing
+/* From SRV_CON_DEAD on answers can go nowhere and are dropped; from SRV_CON_DRAINED on nothing
  * completes. */
 enum srv_con_state {
 	SRV_CON_SERVING,	/* in set-up or in service */
 	SRV_CON_FINISHING,	/* shutdown: executes nothing new, answers requests in flight */
 	SRV_CON_MARKED,		/* a marker is posted behind the last answer */
 	SRV_CON_FINISHED,	/* the marker has left, and so has every answer */
-	SRV_CON_DEAD,		/* failed; the end is awaited */
-	SRV_CON_CUT,		/* the path has failed; the end is awaited */
-	SRV_CON_ENDED,		/* fab_poll() has ended; the descriptor is being unwatched */
-	SRV_CON_CUT_ENDED,	/* ENDED, and the path has failed */
+	SRV_CON_DEAD,		/* failed, or drained; the end of the service is awaited */
+	SRV_CON_CUT,		/* DEAD, and the path has failed */
 	SRV_CON_DRAINED,	/* reported as drained; the cut is awaited */
 	SRV_CON_LINGERING,	/* drained and cut; requests may still be in the storage */
 	SRV_CON_QUIET,		/* reported as quiet: nothing refers to the connection */
@@ -54,10 +52,9 @@ enum srv_con_event {
 	SRV_CON_EV_IDLE,	/* nothing is in flight */
 	SRV_CON_EV_LEFT,	/* the marker has completed */
 	SRV_CON_EV_FAIL,	/* the connection's thread has seen a cause */
-	SRV_CON_EV_FLUSHED,	/* work was flushed: the fabric knows the cause */
+	SRV_CON_EV_FLUSHED,	/* work was flushed, or all of it: the fabric knows the cause */
 	SRV_CON_EV_CUT,		/* the path has failed */
-	SRV_CON_EV_ENDED,	/* fab_poll() has ended */
-	SRV_CON_EV_UNWATCHED,	/* the descriptor is not watched any more */
+	SRV_CON_EV_DRAINED,	/* the service is gone */
 	SRV_CON_NEVENTS
 };
 
@@ -82,14 +79,11 @@ struct srv_con {
 	uint16_t cid;
 
 	/* thread of the connection */
-	struct loop_watch watch;	/* fd -1: none */
+	struct fab_service service;
 	struct loop_task reply_task;
-	struct loop_task again_task;	/* poll without waiting for the descriptor */
-	struct loop_task arm_task;	/* before the thread sleeps: fab_arm(), if arming is dear */
 	struct list replies;		/* struct srv_req: finished, not yet posted */
 	struct loop_task revoke_task;
 	struct list revokes;		/* struct srv_req: arrived; srv-key.h */
-	struct loop_timer drain_timer;	/* failed or cut, and not drained yet */
 	struct list held;		/* struct srv_req: srv_ops keeps the requests back */
 	void (*cut)(struct srv_con *con);
 	struct counter inflight;	/* requests from arrival to post or drop */
@@ -153,10 +147,10 @@ static inline bool srv_con_dead(const struct srv_con *con)
 	return srv_con_state(con) >= SRV_CON_DEAD;
 }
 
-/* True if @con has ended: nothing completes any more.  Any thread. */
-static inline bool srv_con_ended(const struct srv_con *con)
+/* True if @con has drained: nothing completes any more.  Any thread. */
+static inline bool srv_con_drained(const struct srv_con *con)
 {
-	return srv_con_state(con) >= SRV_CON_ENDED;
+	return srv_con_state(con) >= SRV_CON_DRAINED;
 }
 
 /* Report that nothing is in flight.  For srv_con_check_idle(). */

@@ -70,7 +70,7 @@ static void key_revoked(void *arg, int rc)
 
 	if (srv_req_stage(req) != SRV_REQ_REVOKING)
 		return;
-	if (srv_con_ended(req->con)) {
+	if (srv_con_drained(req->con)) {
 		srv_req_send(req);
 		return;
 	}
