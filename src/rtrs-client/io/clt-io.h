@@ -43,7 +43,7 @@
 #include "loop.h"
 #include "clt-wait.h"
 #include "counter.h"
-#include "fabric.h"
+#include "fab-service.h"
 #include "frwr.h"
 #include "rtrs-hb.h"
 #include "rtrs-msg.h"
@@ -302,7 +302,8 @@ struct clt_con {
 	struct ibv_mr *recvs_mr;
 	unsigned nrecvs;
 	/* of the owner, service thread */
-	struct loop_watch watch;
+	struct loop_watch hangup;	/* of the peer, while others have the poll role */
+	struct fab_service service;	/* while the service loop has the poll role */
 	atomic_uint state;		/* enum clt_con_state */
 };
 

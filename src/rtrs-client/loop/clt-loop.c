@@ -12,9 +12,9 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cleanup.h"
 #include "clt-loop.h"
@@ -30,10 +30,7 @@ struct leader {
 	struct clt_con *con;
 	struct loop *loop;
 	struct loop_msg lead, take, kick;
-	struct loop_watch watch;	/* watched while the loop leads */
-	struct loop_task settle;	/* waits while the connection is awake */
-	struct loop_task again;		/* settles once more, behind the work that answers made, or
-					 * to look again */
+	struct fab_service service;	/* while the loop leads */
 	enum { LEADER_SLEEPS, LEADER_LOOKS } wait;	/* for the next answer */
 };
 
@@ -161,41 +158,32 @@ static void clt_loop_batch_end(void)
 static void leader_wake(struct leader *l)
 {
 	atomic_store(&l->con->wait.awake, true);
-	loop_before_sleep(l->loop, &l->settle);
+	fab_service_wake(&l->service);
 }
 
 static void leader_rest(struct leader *l)
 {
-	loop_undefer(&l->settle);
-	loop_undefer(&l->again);
 	l->wait = LEADER_SLEEPS;
 	atomic_store(&l->con->wait.awake, false);
 }
 
-/* Dispatch completions; returns how many.  Negative: the connection has failed, and the service
- * side will take the role. */
-static int leader_poll(struct leader *l)
+static int leader_poll(struct fab_service *service, int budget)
 {
-	int n = clt_rx_poll(l->con, POLL_BUDGET);
+	struct leader *l = container_of(service, struct leader, service);
+	int n = clt_rx_poll(l->con, budget);
 
 	if (n > 0) {
 		spin_end(&l->con->wait.spin);
 		l->wait = LEADER_SLEEPS;
 	}
-	if (n < 0) {
-		leader_rest(l);
-		loop_unwatch(&l->watch);
-	}
+	atomic_store(&l->con->wait.awake, true);
 	return n;
 }
 
-static bool leader_ready(struct loop_watch *watch)
+/* The connection has failed, and the service side will take the role. */
+static void leader_ended(struct fab_service *service)
 {
-	struct leader *l = container_of(watch, struct leader, watch);
-
-	if (leader_poll(l) >= 0)
-		leader_wake(l);
-	return false;
+	leader_rest(container_of(service, struct leader, service));
 }
 
 static bool few_in_flight(const struct clt_con *con)
@@ -221,47 +209,36 @@ static bool leader_looks(struct leader *l)
 }
 
 /* Nothing else is left to do: send, and sleep unless answers have come. */
-static void leader_settle(struct loop_task *task)
+static bool leader_settle(struct fab_service *service)
 {
-	struct leader *l = container_of(task, struct leader, settle);
-	struct clt_con *con = l->con;
-	short events = POLLIN;
+	struct leader *l = container_of(service, struct leader, service);
 	bool more;
 
-	clt_tx_flush(con);
+	clt_tx_flush(l->con);
 	more = leader_looks(l);
 	/* Without this a provider may not look for new completions. */
-	more |= fab_arm(con->fab, &events) > 0;
-	if (more && leader_poll(l) < 0)
-		return;
-	if (more) {
-		loop_defer(l->loop, &l->again);
-		return;
-	}
-	leader_rest(l);
-	loop_watch_events(&l->watch, events);
+	more |= fab_service_arm(service);
+	if (!more)
+		leader_rest(l);
+	return more;
 }
 
-static void leader_again(struct loop_task *task)
-{
-	struct leader *l = container_of(task, struct leader, again);
-
-	loop_before_sleep(l->loop, &l->settle);
-}
+static const struct fab_service_ops leader_service = {
+	.poll = leader_poll,
+	.budget = POLL_BUDGET,
+	.before_sleep = leader_settle,
+	.ended = leader_ended,
+};
 
 /* ---- the role changes hands ---- */
 
 static void leader_begin(struct leader *l)
 {
 	struct clt_con *con = l->con;
-	int r;
+	int r = fab_service_begin(&l->service, l->loop, con->fab);
 
-	l->watch.fd = fab_conn_fd(con->fab);
-	l->watch.events = POLLIN;
-	l->watch.ready = leader_ready;
-	r = loop_watch(l->loop, &l->watch);
 	if (r < 0)
-		clt_tx_fail(con, r, "no memory to watch connection %u", con->cid);
+		clt_tx_fail(con, r, "cannot watch connection %u: %s", con->cid, strerror(-r));
 	else
 		leader_wake(l);
 }
@@ -269,12 +246,7 @@ static void leader_begin(struct leader *l)
 static void leader_end(struct leader *l)
 {
 	leader_rest(l);
-	loop_unwatch(&l->watch);
-}
-
-static bool leader_leads(const struct leader *l)
-{
-	return l->watch.loop;
+	fab_service_stop(&l->service);
 }
 
 static void lead_msg(struct loop_msg *msg)
@@ -298,7 +270,7 @@ static void kick_msg(struct loop_msg *msg)
 {
 	struct leader *l = container_of(msg, struct leader, kick);
 
-	if (leader_leads(l))
+	if (fab_service_runs(&l->service))
 		leader_wake(l);
 }
 
@@ -314,8 +286,7 @@ static int clt_loop_con_init(struct clt_con *con)
 	loop_msg_init(&l->lead, lead_msg);
 	loop_msg_init(&l->take, take_msg);
 	loop_msg_init(&l->kick, kick_msg);
-	loop_task_init(&l->settle, leader_settle);
-	loop_task_init(&l->again, leader_again);
+	fab_service_init(&l->service, &leader_service);
 	pthread_mutex_init(&con->wait.lock, NULL);
 	con->wait.impl = l;
 	con->wait.role = CLT_ROLE_SERVICE;
@@ -378,7 +349,7 @@ static bool clt_loop_con_gathers(struct clt_con *con)
 {
 	struct leader *l = con->wait.impl;
 
-	if (!leader_leads(l))
+	if (!fab_service_runs(&l->service))
 		return false;
 	leader_wake(l);
 	return true;

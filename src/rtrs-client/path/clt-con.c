@@ -2,14 +2,15 @@
 /* Owns the life of a connection: made, established, drained after a failure of the connection or
  * the path, destroyed.  Also lets the service loop see a hang-up of the peer on an idle connection.
  *
- * Service thread.  A connection has drained when fab_poll() says so while the service loop has the
- * poll role. */
+ * Service thread.  A connection has drained when its service (fab-service.h) says so, which it has
+ * while the service loop has the poll role. */
 #define FSM_PREFIX CLT_CON_
 
 #include <config.h>
 
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 
 #include "clt-path-priv.h"
 
@@ -30,30 +31,28 @@ static void con_ask(void *object)
 		con_event(con, CLT_CON_EV_ROLE);	/* else clt_con_ops.role_free() comes */
 }
 
+/* The answers in front of the end come first. */
 static void con_look(void *object)
 {
 	struct clt_con *con = object;
-	short events;
 
-	do {
-		fab_arm(con->fab, &events);
-	} while (clt_rx_poll(con, CLT_POLL_BUDGET) > 0);
+	clt_con_serve(con);
+	fab_service_poll_now(&con->service);
 	clt_tx_fail(con, -ECONNRESET, "connection %u: peer closed", con->cid);
-	clt_wait_con_release(con);
 }
 
-static void con_unwatch(void *object)
+static void con_tell_drained(void *object)
 {
 	struct clt_con *con = object;
 
-	loop_unwatch(&con->watch);
+	loop_unwatch(&con->hangup);
+	loop_post(clt_path_of(con)->loop, &clt_path_of(con)->drain_msg);
 }
 
 static void con_destroy(void *object)
 {
 	struct clt_con *con = object;
 
-	loop_unwatch(&con->watch);
 	fab_conn_destroy(con->fab);
 	con->fab = NULL;
 	clt_rx_free(con);
@@ -66,14 +65,13 @@ static const struct fsm_row rows[] = {
 	ROW(IN(MADE), ESTABLISHED, OPEN, NULL),
 	ROW(IN(OPEN), HANGUP, LEFT, con_ask),
 	ROW(IN(LEFT), ROLE, OPEN, con_look),
-	ROW(IN(OPEN) | IN(LEFT), DRAINED, DRAINED, con_unwatch),
-	ROW(IN(MADE) | IN(OPEN) | IN(LEFT) | IN(DRAINED), RELEASE, NONE, con_destroy),
+	ROW(IN(OPEN) | IN(LEFT), DRAINED, DRAINED, con_tell_drained),
+	ROW(IN(MADE) | IN(DRAINED), RELEASE, NONE, con_destroy),
 
 	STAY(ALL & ~IN(NONE), MAKE),
 	STAY(ALL & ~IN(MADE), ESTABLISHED),
 	STAY(ALL & ~IN(OPEN), HANGUP),
 	STAY(ALL & ~IN(LEFT), ROLE),
-	STAY(ALL & ~(IN(OPEN) | IN(LEFT)), DRAINED),
 	STAY(IN(NONE), RELEASE),
 };
 
@@ -86,12 +84,44 @@ static const char *const con_events[CLT_CON_NEVENTS] = {
 
 const struct fsm clt_con_fsm = FSM("connection", rows, con_states, con_events);
 
+/* ---- service ---- */
+
+static int con_poll(struct fab_service *service, int budget)
+{
+	return clt_rx_poll(container_of(service, struct clt_con, service), budget);
+}
+
+static void con_gone(struct fab_service *service)
+{
+	con_event(container_of(service, struct clt_con, service), CLT_CON_EV_DRAINED);
+}
+
+static const struct fab_service_ops con_service = {
+	.poll = con_poll,
+	.budget = CLT_POLL_BUDGET,
+	.gone = con_gone,
+};
+
+void clt_con_serve(struct clt_con *con)
+{
+	int r;
+
+	if (!fab_service_may_begin(&con->service)) {
+		fab_service_poll_soon(&con->service);
+		return;
+	}
+	r = fab_service_begin(&con->service, clt_path_of(con)->loop, con->fab);
+	if (r < 0)
+		clt_tx_fail(con, r, "cannot watch connection %u: %s", con->cid, strerror(-r));
+}
+
 /* ---- up ---- */
 
 int clt_con_make(struct clt_con *con, struct fab_cm *cm)
 {
 	int r = fab_conn_create(cm, con, &con->fab);
 
+	fab_service_init(&con->service, &con_service);
 	if (r < 0)
 		con->fab = NULL;
 	else
@@ -106,7 +136,7 @@ void clt_con_established(struct clt_con *con)
 
 static bool con_hangup(struct loop_watch *watch)
 {
-	struct clt_con *con = container_of(watch, struct clt_con, watch);
+	struct clt_con *con = container_of(watch, struct clt_con, hangup);
 
 	loop_unwatch(watch);
 	con_event(con, CLT_CON_EV_HANGUP);
@@ -115,7 +145,8 @@ static bool con_hangup(struct loop_watch *watch)
 
 void clt_con_watch_hangup(struct clt_con *con)
 {
-	clt_path_watch(clt_path_of(con), &con->watch, fab_conn_fd(con->fab), POLLRDHUP, con_hangup);
+	clt_path_watch(clt_path_of(con), &con->hangup, fab_conn_fd(con->fab), POLLRDHUP,
+		       con_hangup);
 }
 
 void clt_con_role_free(struct clt_con *con)
@@ -126,18 +157,9 @@ void clt_con_role_free(struct clt_con *con)
 
 /* ---- down ---- */
 
-static bool drain_ready(struct loop_watch *watch)
-{
-	struct clt_con *con = container_of(watch, struct clt_con, watch);
-
-	if (clt_con_drain(con))
-		loop_post(clt_path_of(con)->loop, &clt_path_of(con)->drain_msg);
-	return false;
-}
-
 void clt_con_shut(struct clt_con *con)
 {
-	loop_unwatch(&con->watch);
+	loop_unwatch(&con->hangup);
 	if (clt_con_is_open(con))
 		fab_disconnect(con->fab);
 	if (con->cid)
@@ -146,26 +168,12 @@ void clt_con_shut(struct clt_con *con)
 
 bool clt_con_drain(struct clt_con *con)
 {
-	short events = 0;
-	int n;
-
 	if (!clt_con_is_open(con))
 		return true;
 	if (con->cid && !clt_wait_con_take(con))
 		return false;		/* clt_con_ops.role_free() comes */
-	n = clt_rx_poll(con, CLT_POLL_BUDGET);
-	if (n == 0)
-		n = fab_arm(con->fab, &events);
-	if (n == -ENOTCONN) {
-		con_event(con, CLT_CON_EV_DRAINED);
-		return true;
-	}
-	if (n > 0) {
-		/* The other work of the loop has its turn, whatever the device still says. */
-		loop_post(clt_path_of(con)->loop, &clt_path_of(con)->drain_msg);
-		return false;
-	}
-	clt_path_watch(clt_path_of(con), &con->watch, fab_conn_fd(con->fab), events, drain_ready);
+	clt_con_serve(con);
+	fab_service_failed(&con->service);
 	return false;
 }
 

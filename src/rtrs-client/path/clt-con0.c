@@ -6,40 +6,19 @@
 #include <config.h>
 
 #include <errno.h>
-#include <poll.h>
 
 #include "clock.h"
 #include "clt-path-priv.h"
 #include "rtrs-imm.h"
 #include "rtrs-wr.h"
 
-/* True if more work is ready.  The other work of the loop has its turn before, because a server can
- * send without a pause. */
-static bool con0_ready(struct loop_watch *watch)
-{
-	struct clt_con *con = container_of(watch, struct clt_con, watch);
-	short events = watch->events;
-	int n = clt_rx_poll(con, CLT_POLL_BUDGET);
-
-	if (n == 0)
-		n = fab_arm(con->fab, &events);
-	if (n > 0 && clt_path_runs(clt_path_of(con)))
-		return true;
-	loop_watch_events(watch, events);
-	return false;
-}
-
 static void path_service_msg(struct loop_msg *msg)
 {
 	struct clt_path *path = container_of(msg, struct clt_path, service_msg);
 	struct clt_con *con = &path->att.cons[0];
 
-	if (!clt_con_is_open(con) || !clt_path_runs(path))
-		return;
-	if (!con->watch.loop)
-		clt_path_watch(path, &con->watch, fab_conn_fd(con->fab), POLLIN, con0_ready);
-	if (con0_ready(&con->watch))
-		clt_con0_service(path);
+	if (clt_con_is_open(con) && clt_path_runs(path))
+		clt_con_serve(con);
 }
 
 void clt_con0_service(struct clt_path *path)

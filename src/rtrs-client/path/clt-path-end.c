@@ -14,7 +14,6 @@
 #include "log.h"
 #include "random.h"
 
-#define DRAIN_AGAIN_MS 1000
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_MAX_MS 5000
 #define STUCK_REQUEST_MS 500		/* a request that is lost sooner says nothing of its path */
@@ -91,11 +90,6 @@ static void path_fail_msg(struct loop_msg *msg)
 
 /* ---- drain ---- */
 
-void clt_path_end_look_again(struct clt_path *path)
-{
-	loop_timer_set(path->loop, &path->retry_timer, clock_now_ms() + DRAIN_AGAIN_MS);
-}
-
 void clt_path_end_drain(void *object)
 {
 	struct clt_path *path = object;
@@ -105,10 +99,10 @@ void clt_path_end_drain(void *object)
 	for (unsigned i = 0; i < path->att.ncons; i++)
 		clt_con_shut(&path->att.cons[i]);
 	loop_post(path->loop, &path->drain_msg);
-	clt_path_end_look_again(path);
 }
 
-/* Drain the connections at the end of an attempt.  After con_role_free(), too. */
+/* Drain the connections at the end of an attempt.  After con_role_free(), too, and when one has
+ * drained. */
 static void path_drain_msg(struct loop_msg *msg)
 {
 	struct clt_path *path = container_of(msg, struct clt_path, drain_msg);
@@ -146,7 +140,6 @@ static void path_note_stuck(struct clt_path *path, uint64_t waited_ms)
 
 static void path_release(struct clt_path *path)
 {
-	loop_timer_cancel(&path->retry_timer);
 	for (unsigned i = 0; i < path->att.ncons; i++)
 		clt_tx_seal(&path->att.cons[i]);
 	clt_setup_release(path);
@@ -197,17 +190,9 @@ void clt_path_end_back_off(void *object)
 	path->ops->ended(path);
 }
 
-/* Begin the next attempt, or, while the path is draining, look again. */
 static void path_retry_timer(struct loop_timer *timer)
 {
-	struct clt_path *path = container_of(timer, struct clt_path, retry_timer);
-
-	if (clt_attempt_state(&path->att) == CLT_PATH_BACKOFF) {
-		clt_path_step(path, CLT_PATH_EV_RETRY);
-		return;
-	}
-	loop_post(path->loop, &path->drain_msg);
-	clt_path_end_look_again(path);
+	clt_path_step(container_of(timer, struct clt_path, retry_timer), CLT_PATH_EV_RETRY);
 }
 
 void clt_path_end_close(void *object)

@@ -190,14 +190,12 @@ static void path_leave_con0(void *object)
 
 	clt_con_shut(&path->att.cons[0]);
 	loop_post(path->loop, &path->drain_msg);
-	clt_path_end_look_again(path);
 }
 
 static void path_connect_proven(void *object)
 {
 	struct clt_path *path = object;
 
-	loop_timer_cancel(&path->retry_timer);
 	/* An expiry while the connection drained was too late for the connection. */
 	clt_path_give_time(path, path->conf.setup_ms);
 	clt_con_release(&path->att.cons[0]);

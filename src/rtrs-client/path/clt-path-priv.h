@@ -70,8 +70,6 @@ void clt_path_life_init(struct clt_path *path);
 void clt_path_end_init(struct clt_path *path);
 /* An action: disconnect all connections.  DRAINED follows. */
 void clt_path_end_drain(void *object);
-/* Look soon whether all has drained: a device that is gone, or broken, wakes no thread. */
-void clt_path_end_look_again(struct clt_path *path);
 /* An action: release the attempt, and set the timer of the next one.  The first try after a steady
  * path follows at once; then 100 ms .. 5 s, a quarter more or less, so that the clients of a server
  * do not come back in step. */
@@ -118,7 +116,7 @@ void clt_setup_release(struct clt_path *path);
 
 /* Initialize the message and the heartbeats of connection 0. */
 void clt_con0_init(struct clt_path *path);
-/* Poll and arm connection 0 soon.  Any thread. */
+/* Serve connection 0, soon.  Any thread. */
 void clt_con0_service(struct clt_path *path);
 /* Begin to send heartbeats. */
 void clt_con0_up(struct clt_path *path);
@@ -152,9 +150,12 @@ void clt_con_watch_hangup(struct clt_con *con);
 /* The poll role of @con may have become free: look at @con, if @con is LEFT and waits for the
  * role. */
 void clt_con_role_free(struct clt_con *con);
+/* Serve @con, whose poll role the service loop has, and poll soon.  If the descriptor cannot be
+ * watched, the path fails. */
+void clt_con_serve(struct clt_con *con);
 /* Disconnect @con; then path->drain_msg is posted whenever clt_con_drain() is worth while. */
 void clt_con_shut(struct clt_con *con);
-/* Poll @con as far as possible.  True when nothing is in flight any more. */
+/* Have @con drain, as soon as the service loop has the poll role.  True when @con has drained. */
 bool clt_con_drain(struct clt_con *con);
 /* Destroy the connection of the fabric, if @con has any.  @con is drained and sealed. */
 void clt_con_release(struct clt_con *con);
