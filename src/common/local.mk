@@ -21,6 +21,8 @@ libbase_la_SOURCES = \
 	%D%/base/acceptor.h \
 	%D%/base/fds.c \
 	%D%/base/fds.h \
+	%D%/base/index.c \
+	%D%/base/index.h \
 	%D%/base/intern.c \
 	%D%/base/intern.h \
 	%D%/base/io-stat.c \
@@ -72,6 +74,7 @@ libbase_la_SOURCES = \
 	%D%/base/suggest.h \
 	%D%/base/unix-sock.c \
 	%D%/base/unix-sock.h \
+	%D%/base/slots.h \
 	%D%/base/spin.c \
 	%D%/base/spin.h \
 	%D%/base/util.h \

@@ -16,6 +16,7 @@
 static void retry_free(struct export_retry *retry)
 {
 	list_del(&retry->link);
+	index_del(&retry->exports->retries_by_name, &retry->by_name);
 	free(retry->name);
 	free(retry->spec);
 	free(retry->why);
@@ -38,7 +39,7 @@ static void retry_note(struct export_retry *retry, const char *why)
 	retry->why = copy;
 }
 
-static void retry_arm(struct exports *e);
+static void retry_arm(struct exports *e, uint64_t next_ms);
 
 /* The storage is open: give the name to @ex. */
 static void retry_show(struct export_retry *retry, struct export *ex)
@@ -66,7 +67,7 @@ static void retry_ended(struct export *ex, int rc, const char *err, void *arg)
 		retry->state = EXPORT_RETRY_WAITS;
 		retry->next_ms = clock_now_ms() + EXPORT_RETRY_MS;
 		retry_note(retry, err);
-		retry_arm(e);
+		retry_arm(e, retry->next_ms);
 	} else {
 		retry_show(retry, ex);
 	}
@@ -91,20 +92,27 @@ static void retry_open(struct export_retry *retry)
 
 /* ---- all ---- */
 
-static void retry_arm(struct exports *e)
+/* Have a try at @next_ms at the latest. */
+static void retry_arm(struct exports *e, uint64_t next_ms)
 {
-	uint64_t next_ms = CLOCK_NEVER;
+	struct loop_timer *timer = e->life ? &e->life->retry_timer : NULL;
+
+	if (!timer || atomic_load(&e->stopping))
+		return;
+	/* A timer that fires too early does nothing. */
+	if (list_empty(&timer->link) || next_ms < timer->at_ms)
+		loop_timer_set(e->leads.loop, timer, next_ms);
+}
+
+/* Have a try when the first of all waits for it. */
+static void retry_arm_all(struct exports *e)
+{
 	struct export_retry *retry;
 
-	if (!e->life || atomic_load(&e->stopping))
-		return;
-	loop_timer_cancel(&e->life->retry_timer);
 	list_for_each(retry, &e->retries, link) {
 		if (retry->state == EXPORT_RETRY_WAITS)
-			next_ms = MIN(next_ms, retry->next_ms);
+			retry_arm(e, retry->next_ms);
 	}
-	if (next_ms != CLOCK_NEVER)
-		loop_timer_set(e->leads.loop, &e->life->retry_timer, next_ms);
 }
 
 static void retry_timer(struct loop_timer *timer)
@@ -117,7 +125,7 @@ static void retry_timer(struct loop_timer *timer)
 		if (retry->state == EXPORT_RETRY_WAITS && retry->next_ms <= now)
 			retry_open(retry);
 	}
-	retry_arm(e);
+	retry_arm_all(e);
 }
 
 static struct export_retry *retry_create(struct exports *e, const char *name, const char *spec)
@@ -132,6 +140,7 @@ static struct export_retry *retry_create(struct exports *e, const char *name, co
 	retry->why = strdup("");
 	retry->since_ms = clock_now_ms();
 	list_add_tail(&e->retries, &retry->link);
+	index_add(&e->retries_by_name, &retry->by_name, index_text(name));
 	if (retry->name && retry->spec && retry->why)
 		return retry;
 	retry_free(retry);
@@ -159,7 +168,7 @@ int export_retry_add(struct exports *e, const char *name, const char *spec, cons
 		retry->next_ms = retry->since_ms + EXPORT_RETRY_MS;
 		retry_note(retry, why);
 	}
-	retry_arm(e);
+	retry_arm(e, retry->next_ms);
 	return 0;
 }
 
@@ -177,9 +186,11 @@ void export_retry_drop(struct exports *e, const char *name)
 
 struct export_retry *export_retry_find(const struct exports *e, const char *name)
 {
-	struct export_retry *retry;
+	struct index_node *node;
 
-	list_for_each(retry, &e->retries, link) {
+	index_for_each(node, &e->retries_by_name, index_text(name)) {
+		struct export_retry *retry = container_of(node, struct export_retry, by_name);
+
 		if (retry->state != EXPORT_RETRY_DROPPED && !strcmp(retry->name, name))
 			return retry;
 	}
@@ -219,7 +230,7 @@ const char *export_retry_word(const struct export *ex)
 void export_retry_begin(struct exports *e)
 {
 	loop_timer_init(&e->life->retry_timer, retry_timer);
-	retry_arm(e);
+	retry_arm_all(e);
 }
 
 void export_retry_end(struct exports *e)

@@ -23,6 +23,7 @@ enum export_retry_state {
 
 struct export_retry {
 	struct list link;		/* exports.retries */
+	struct index_node by_name;	/* exports.retries_by_name */
 	struct exports *exports;
 	char *name, *spec;
 	char *why;			/* the last failure in one line; "": not tried yet */

@@ -147,7 +147,7 @@ static unsigned room_for(const struct exports *exports)
 
 	getrlimit(RLIMIT_NOFILE, &limit);
 	return MAX((unsigned)MIN(limit.rlim_cur / EXPORT_RING_NFIXED, (rlim_t)EXPORT_RING_MAX),
-		   exports->nslots);
+		   exports->slots.n);
 }
 
 int export_ring_attach(struct reactor *r, unsigned index, const struct exports *exports,

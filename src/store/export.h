@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "counter.h"
+#include "index.h"
 #include "list.h"
 #include "rnbd-msg.h"
 #include "store.h"
@@ -94,7 +95,7 @@ struct store_driver {
 	 * with one line in @err; close() follows in any case. */
 	int (*open)(struct export *ex, char *err, size_t errlen);
 	/* Check that @ex, which is opened, can be served beside @other, a name of a store of this
-	 * driver.  0, or -errno with one line in @err. */
+	 * driver with the same id, ident or place.  0, or -errno with one line in @err. */
 	int (*fits)(const struct export *ex, const struct export *other, char *err, size_t errlen);
 	/* ex->store has got the name @ex. */
 	void (*added)(struct export *ex);
@@ -186,8 +187,8 @@ struct export {
 	struct list link;		/* exports.list */
 	struct list store_link;		/* store.names */
 	const struct store_driver *driver;
-	struct list slot_link;		/* exports.slots */
-	unsigned index;			/* the lowest that was free; slot of each ring */
+	struct index_node by_name, by_medium;	/* of exports */
+	unsigned index;			/* of exports.slots; slot of each ring */
 	char *name, *path;
 	char *spec;			/* of which export_spec_parse() made the export */
 	const char *kind, *kind_text;	/* of the driver: "block" for programs, "block device" */
@@ -218,6 +219,10 @@ struct export {
 	struct exports *all;
 	struct store_id id;
 	uint64_t ident;			/* names the storage, also after a reboot */
+	/* Numbers of the driver, 0: none.  Exports of which ident, place or id are the same are
+	 * shown to fits(). */
+	uint64_t place;			/* the storage, as this boot of the kernel numbers it */
+	uint64_t disk;			/* the disk with the storage, all of it or a partition */
 	/* Exports with the same number wait for each other in the storage: one file system, one
 	 * device.  0: the storage waits for nothing. */
 	uint64_t medium;

@@ -18,10 +18,15 @@ void exports_init(struct exports *e, unsigned nrings)
 {
 	list_init(&e->list);
 	list_init(&e->stores);
-	list_init(&e->slots);
 	list_init(&e->gone);
 	list_init(&e->retries);
-	e->n = e->nslots = 0;
+	index_init(&e->by_name);
+	index_init(&e->by_medium);
+	index_init(&e->retries_by_name);
+	for (enum store_key by = 0; by < STORE_KEYS; by++)
+		index_init(&e->stores_by[by]);
+	e->slots = e->store_slots = (struct slots){ 0 };
+	e->n = e->nmedia = 0;
 	e->nrings = nrings;
 	atomic_init(&e->one_medium, true);
 	e->locked = false;
@@ -35,18 +40,29 @@ void exports_init(struct exports *e, unsigned nrings)
 	e->unheld = NULL;
 }
 
-/* Note whether all exports have the same medium. */
-static void learn_medium(struct exports *e)
+static void note_media(struct exports *e, unsigned nmedia)
 {
-	const struct export *ex;
-	uint64_t medium = 0;
-	bool one = true;
+	e->nmedia = nmedia;
+	atomic_store_explicit(&e->one_medium, nmedia <= 1, memory_order_relaxed);
+}
 
-	list_for_each(ex, &e->list, link) {
-		one = one && (!medium || !ex->medium || ex->medium == medium);
-		medium = medium ? medium : ex->medium;
-	}
-	atomic_store_explicit(&e->one_medium, one, memory_order_relaxed);
+static void medium_comes(struct exports *e, struct export *ex)
+{
+	ex->by_medium.number = 0;
+	if (!ex->medium)
+		return;
+	note_media(e, e->nmedia + !index_next(&e->by_medium, NULL, ex->medium));
+	index_add(&e->by_medium, &ex->by_medium, ex->medium);
+}
+
+static void medium_goes(struct exports *e, struct export *ex)
+{
+	uint64_t medium = ex->by_medium.number;
+
+	if (!medium)
+		return;
+	index_del(&e->by_medium, &ex->by_medium);
+	note_media(e, e->nmedia - !index_next(&e->by_medium, NULL, medium));
 }
 
 /* ---- the steps of an export, up and down ---- */
@@ -54,11 +70,11 @@ static void learn_medium(struct exports *e)
 /* Find the store of @ex, or make a new one; NULL: no memory. */
 static struct store *store_of(struct exports *e, const struct export *ex)
 {
-	struct store *store = store_find(&e->stores, &ex->id);
+	struct store *store = store_find(e, ex);
 
 	if (store)
 		return store;
-	store = store_create(&e->stores, &ex->id, ex->driver);
+	store = store_create(e, ex);
 	if (store)
 		exports_losses_come(e, store);
 	return store;
@@ -69,25 +85,7 @@ static void store_leave(struct exports *e, struct store *store)
 {
 	exports_losses_leave(e, store);
 	store_lead_destroy(store);
-	store_destroy(store);
-}
-
-/* Give @ex the lowest slot that is free. */
-static void take_slot(struct exports *e, struct export *ex)
-{
-	struct list *before = &e->slots;
-	struct export *next;
-
-	ex->index = 0;
-	list_for_each(next, &e->slots, slot_link) {
-		if (next->index != ex->index) {
-			before = &next->slot_link;
-			break;
-		}
-		ex->index++;
-	}
-	list_insert_before(before, &ex->slot_link);
-	e->nslots = MAX(e->nslots, ex->index + 1);
+	store_destroy(e, store);
 }
 
 static struct export_pulse *new_pulses(unsigned nrings)
@@ -101,29 +99,31 @@ static struct export_pulse *new_pulses(unsigned nrings)
 /* Check that @ex can be served beside all others. */
 static int fits_all(const struct exports *e, const struct export *ex, char *err, size_t errlen)
 {
-	const struct store *store;
+	const struct store *store = NULL;
 	int rc = 0;
 
-	list_for_each(store, &e->stores, link) {
-		if (!rc && store->driver == ex->driver && ex->driver->fits)
-			rc = ex->driver->fits(ex, store_oldest_name(store), err, errlen);
+	for (enum store_key by = STORE_BY_ID; by <= STORE_BY_PLACE && ex->driver->fits; by++) {
+		while (!rc && (store = store_next_like(e, store, by, ex))) {
+			if (store->driver == ex->driver)
+				rc = ex->driver->fits(ex, store_oldest_name(store), err, errlen);
+		}
 	}
 	return rc;
 }
 
 static int join_store(struct exports *e, struct export *ex)
 {
-	struct store *store = store_of(e, ex);
+	struct store *store;
 
-	if (!store)
-		return -ENOMEM;
 	ex->pulse = new_pulses(e->nrings);
-	if (!ex->pulse) {
-		if (list_empty(&store->names))
-			store_leave(e, store);
+	if (!ex->pulse || !slots_take(&e->slots, &ex->index))
+		return -ENOMEM;
+	/* ORDER: the slot first, so that there are never more stores than slots. */
+	store = store_of(e, ex);
+	if (!store) {
+		slots_put(&e->slots, ex->index);
 		return -ENOMEM;
 	}
-	take_slot(e, ex);
 	ex->store = store;
 	list_add_tail(&store->names, &ex->store_link);
 	if (ex->shared && !ex->readonly && store_lead_join(store, ex)) {
@@ -155,10 +155,10 @@ void exports_leave(struct exports *e, struct export *ex)
 		ex->driver->removed(ex);
 	store_lead_left(store, ex);
 	list_del(&ex->store_link);
-	list_del(&ex->slot_link);
 	ex->store = NULL;
 	if (list_empty(&store->names))
 		store_leave(e, store);
+	slots_put(&e->slots, ex->index);
 }
 
 unsigned exports_patience_ms(const struct export *ex)
@@ -198,17 +198,19 @@ void exports_show(struct exports *e, struct export *ex)
 	ex->life.rung = ex->life.goal = EXPORT_SHOWN;
 	e->n++;
 	list_add_tail(&e->list, &ex->link);
+	index_add(&e->by_name, &ex->by_name, index_text(ex->name));
 	if (e->leads.loop)
 		store_lead_begin(ex->store);
-	learn_medium(e);
+	medium_comes(e, ex);
 }
 
 void exports_hide(struct exports *e, struct export *ex)
 {
 	ex->life.rung = EXPORT_ATTACHED;
 	list_del(&ex->link);
+	index_del(&e->by_name, &ex->by_name);
 	e->n--;
-	learn_medium(e);
+	medium_goes(e, ex);
 }
 
 /* ---- at start and end ---- */
@@ -232,6 +234,13 @@ void exports_fini(struct exports *e)
 	while (!list_empty(&e->list))
 		exports_del(e, list_entry(e->list.next, struct export, link));
 	exports_losses_forget(e);
+	index_fini(&e->by_name);
+	index_fini(&e->by_medium);
+	index_fini(&e->retries_by_name);
+	for (enum store_key by = 0; by < STORE_KEYS; by++)
+		index_fini(&e->stores_by[by]);
+	slots_fini(&e->slots);
+	slots_fini(&e->store_slots);
 	if (e->state_dir >= 0)
 		close(e->state_dir);
 	e->state_dir = -1;
@@ -250,9 +259,11 @@ bool exports_any_shared(const struct exports *e)
 
 struct export *exports_find(const struct exports *e, const char *name)
 {
-	struct export *ex;
+	struct index_node *node;
 
-	list_for_each(ex, &e->list, link) {
+	index_for_each(node, &e->by_name, index_text(name)) {
+		struct export *ex = container_of(node, struct export, by_name);
+
 		if (!strcmp(ex->name, name))
 			return ex;
 	}
@@ -322,8 +333,11 @@ static int set_aside(struct exports *e, struct export *ex, int rc, const char *e
 
 	if (!e->aside || e->aside(e, ex, err))
 		return rc;
-	list_for_each(other, &e->list, link)
+	list_for_each(other, &e->list, link) {
+		if (other->hasty)
+			break;	/* by the first that was set aside, as all behind */
 		other->hasty = true;
+	}
 	return 0;
 }
 

@@ -9,13 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "index.h"
 #include "list.h"
+#include "slots.h"
+#include "store.h"
 
 struct export;
 struct exports;
 struct export_life;
 struct loop;
-struct store;
 
 /* The part of the life of exports that stores with a lead (store-lead.h) use; export-life.c fills
  * it. */
@@ -34,12 +36,16 @@ struct exports_leads {
 struct exports {
 	struct list list;		/* export.link */
 	struct list stores;		/* store.link */
-	struct list slots;		/* export.slot_link, by export.index */
+	struct index by_name;		/* of @list: export.by_name */
+	struct index stores_by[STORE_KEYS];	/* store.by */
+	struct slots slots, store_slots;	/* export.index, store.index */
 	struct list gone;		/* exports-losses.c */
 	struct list retries;		/* export_retry.link: without their storage */
+	struct index retries_by_name;	/* export_retry.by_name */
 	unsigned n;
-	unsigned nslots;		/* above each export.index */
 	unsigned nrings;		/* rings that serve them (export-ring.h) */
+	struct index by_medium;		/* of @list, without those of medium 0: export.by_medium */
+	unsigned nmedia;		/* different ones */
 	_Atomic(bool) one_medium;	/* all have the same export.medium; any thread */
 	/* The start cannot lock or claim @ex because of @why: take @ex off the list, and return 0;
 	 * export-retry.c.  NULL: the start fails. */

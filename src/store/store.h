@@ -12,10 +12,12 @@
 #include <stdint.h>
 
 #include "export-state.h"
+#include "index.h"
 #include "list.h"
 #include "range.h"
 
 struct export;
+struct exports;
 struct store_driver;
 struct store_lead;
 
@@ -35,11 +37,21 @@ void store_id_name(const struct store_id *id, const char *ext, char *name, size_
 /* The state of opening anew a store whose error is latched, see export_acquire(). */
 enum export_anew { EXPORT_ANEW_NEEDED, EXPORT_ANEW_RUNS, EXPORT_ANEW_DONE };
 
+/* The numbers by which stores are found. */
+enum store_key {
+	STORE_BY_ID,			/* the hash of store.id */
+	STORE_BY_IDENT,			/* export.ident */
+	STORE_BY_PLACE,			/* export.place */
+	STORE_BY_DISK,			/* export.disk */
+	STORE_KEYS
+};
+
 struct store {
-	struct list link;		/* exports.stores, by @index */
+	struct list link;		/* exports.stores */
+	struct index_node by[STORE_KEYS];	/* of exports.stores_by; number 0: not there */
 	struct store_id id;
 	const struct store_driver *driver;
-	unsigned index;			/* the lowest that was free; slot of each ring */
+	unsigned index;			/* of exports.store_slots; slot of each ring */
 	struct list names;		/* export.store_link, the oldest first */
 	unsigned writers, users;	/* control thread */
 	_Atomic(int) sync_error;	/* any thread */
@@ -68,17 +80,21 @@ static inline struct export_state *store_state(const struct store *store)
 
 /* True if @a and @b are the same storage.  Any thread. */
 bool store_id_equal(const struct store_id *a, const struct store_id *b);
-/* The store of @stores with the id @id; NULL: none.  Main thread, as all of the following. */
-struct store *store_find(const struct list *stores, const struct store_id *id);
-/* Make a store of @driver in @stores, without a name; NULL: no memory. */
-struct store *store_create(struct list *stores, const struct store_id *id,
-			   const struct store_driver *driver);
+/* The next store of @e behind @store, or the first one if @store is NULL, that may have the same
+ * number @by as @ex: two numbers may have one hash.  NULL: no more.  Main thread, or a worker while
+ * no export comes or goes. */
+struct store *store_next_like(const struct exports *e, const struct store *store,
+			      enum store_key by, const struct export *ex);
+/* The store with the id of @ex; NULL: none.  Main thread, as the next one. */
+struct store *store_find(const struct exports *e, const struct export *ex);
+/* Make the store of @ex in @e, without a name; NULL: no memory. */
+struct store *store_create(struct exports *e, const struct export *ex);
 /* The first writable name of @store, or NULL.  Any thread, while no export comes or goes, as the
  * next one. */
 struct export *store_writer(const struct store *store);
 /* The oldest name of @store, which has one. */
 struct export *store_oldest_name(const struct store *store);
-/* Take @store, which has no name, from its list, and free @store. */
-void store_destroy(struct store *store);
+/* Take @store, which has no name, from @e, and free @store.  Main thread. */
+void store_destroy(struct exports *e, struct store *store);
 
 #endif

@@ -31,6 +31,7 @@ UNIT_TESTS = \
 	%D%/test-deal.crit \
 	%D%/test-size.crit \
 	%D%/test-spin.crit \
+	%D%/test-index.crit \
 	%D%/test-list.crit \
 	%D%/test-log.crit \
 	%D%/test-machine.crit \
@@ -217,6 +218,9 @@ nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D
 %C%_test_spin_crit_SOURCES = %D%/test-spin.c %D%/unit.h
 %C%_test_spin_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_spin_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_index_crit_SOURCES = %D%/test-index.c %D%/unit.h
+%C%_test_index_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_index_crit_LDADD = libbase.la $(CRITERION_LIBS)
 %C%_test_list_crit_SOURCES = %D%/test-list.c %D%/unit.h
 %C%_test_list_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_list_crit_LDADD = $(CRITERION_LIBS)

@@ -367,6 +367,119 @@ Test(export, losses_tell_who_comes_back)
 	cr_assert_eq(exports_losses(&exports), failed, "healthy again");
 }
 
+/* ---- many ---- */
+
+#define MANY 200u
+
+static struct export *many_name(unsigned i)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "m%u", i);
+	return exports_find(&exports, name);
+}
+
+static void expect_many(bool (*is_there)(unsigned i))
+{
+	bool slots[MANY] = { false }, store_slots[MANY] = { false };
+
+	for (unsigned i = 0; i < MANY; i++) {
+		struct export *ex = many_name(i);
+
+		cr_assert_eq(ex != NULL, is_there(i), "%u", i);
+		if (!ex)
+			continue;
+		cr_assert_lt(ex->index, MANY);
+		cr_assert(!slots[ex->index], "two exports have slot %u", ex->index);
+		slots[ex->index] = true;
+		cr_assert_lt(ex->store->index, exports.slots.n);
+		cr_assert(!store_slots[ex->store->index], "two stores have slot %u",
+			  ex->store->index);
+		store_slots[ex->store->index] = true;
+		cr_assert_eq(store_find(&exports, ex), ex->store);
+	}
+}
+
+static bool all_of_many(unsigned i)
+{
+	return true;
+}
+
+static bool third_of_many(unsigned i)
+{
+	return i % 3 == 0;
+}
+
+Test(export, many_come_and_go)
+{
+	char spec[32];
+
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned i = 0; i < MANY; i++) {
+			snprintf(spec, sizeof(spec), "m%u=mem:4K", i);
+			if (!many_name(i))
+				add_ok(spec);
+		}
+		expect_many(all_of_many);
+		for (unsigned i = 0; i < MANY; i++) {
+			if (!third_of_many(i))
+				exports_del(&exports, many_name(i));
+		}
+		expect_many(third_of_many);
+	}
+	cr_assert_eq(exports.slots.n, MANY, "slots that were free were taken again");
+	cr_assert_eq(exports.store_slots.n, MANY);
+}
+
+/* Whichever number of the two is the same: the id that a user gave, or the storage itself. */
+Test(export, storage_has_one_id)
+{
+	make_file("f", 1024);
+	make_file("g", 1024);
+	add_ok("a=f,id=one");
+	add_ok("b=f,id=one,readonly");
+	add_refused("c=g,id=one", -EEXIST,
+		    "export 'c': 'g': 'f' of export 'a' has the same id= and is another storage: "
+		    "give each an id= of its own");
+	add_refused("c=f,id=two", -EEXIST,
+		    "export 'c': 'f': 'f' of export 'a' is the same storage with another id=: "
+		    "give both the same");
+	add_refused("c=f", -EEXIST,
+		    "export 'c': 'f': 'f' of export 'a' is the same storage with another id=: "
+		    "give both the same");
+	exports_del(&exports, exports_find(&exports, "a"));
+	add_refused("c=f", -EEXIST,
+		    "export 'c': 'f': 'f' of export 'b' is the same storage with another id=: "
+		    "give both the same");
+	exports_del(&exports, exports_find(&exports, "b"));
+	add_ok("c=f");
+	add_ok("d=g,id=one");
+}
+
+/* Exports without a medium do not count. */
+Test(export, media_are_counted)
+{
+	struct export *a, *b;
+
+	make_file("f", 1024);
+	make_file("g", 1024);
+	a = add_ok("a=f");
+	b = add_ok("b=g");
+	add_ok("c=mem:4K");
+	cr_assert(exports_one_medium(&exports));
+	exports_hide(&exports, b);
+	b->medium++;
+	exports_show(&exports, b);
+	cr_assert_not(exports_one_medium(&exports));
+	exports_hide(&exports, a);
+	cr_assert(exports_one_medium(&exports));
+	exports_show(&exports, a);
+	cr_assert_not(exports_one_medium(&exports));
+	exports_hide(&exports, b);
+	cr_assert(exports_one_medium(&exports));
+	exports_show(&exports, b);
+}
+
 /* ---- capabilities ---- */
 
 /* Kept as long as the process lives, so only for an export that needs them. */

@@ -26,7 +26,6 @@ static unsigned nfenced;
 /* A server begins on @host. */
 static void server_begins(unsigned host)
 {
-	struct store_id id = { .len = 1, .bytes = { (char)('a' + (char)host) } };
 	struct host *h = &hosts[host];
 	struct export *ex = &h->f.ex;
 
@@ -35,7 +34,8 @@ static void server_begins(unsigned host)
 	ex->driver = &store_file_driver;
 	ex->shared = true;
 	ex->all = &all;
-	h->store = store_create(&all.stores, &id, &store_file_driver);
+	ex->id = (struct store_id){ .len = 1, .bytes = { (char)('a' + (char)host) } };
+	h->store = store_create(&all, ex);
 	ex->store = h->store;
 	list_add_tail(&h->store->names, &ex->store_link);
 	cr_assert_eq(store_file_share_begin(ex, why, sizeof(why)), 0, "%s", why);

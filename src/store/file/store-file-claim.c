@@ -44,10 +44,10 @@ int store_file_claim_refuse(const struct export *ex, const char *use, char *err,
  * partition.  NULL: none. */
 static const struct export *claimed_by(const struct export *ex)
 {
+	const struct store *store = NULL;
 	const struct export *other;
-	const struct store *store;
 
-	list_for_each(store, &ex->all->stores, link) {
+	while ((store = store_next_like(ex->all, store, STORE_BY_DISK, ex))) {
 		if (store->driver != ex->driver || store_file_all(store)->keep.claim_fd < 0)
 			continue;
 		other = store_oldest_name(store);

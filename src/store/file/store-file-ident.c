@@ -107,6 +107,11 @@ uint64_t store_file_ident(const struct store_file *f)
 	return f->is_block ? ident_block(&f->ex) : ident_regular(f);
 }
 
+uint64_t store_file_place(const struct store_file *f)
+{
+	return hash_number(hash_number(hash_number(FNV1A_INIT, f->is_block), f->dev), f->ino);
+}
+
 /* Two paths of multipath to one disk are two devices to the kernel, and two stores here: nothing
  * keeps a write on one from a write on the other.  Only their number (read_wwid()) tells. */
 static void warn_of_two_ways(const struct export *ex, const struct export *other)

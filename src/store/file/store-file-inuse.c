@@ -50,6 +50,13 @@ static dev_t whole_disk(dev_t dev)
 	return stat(path, &st) ? 0 : dev_below(dev, "..");
 }
 
+dev_t store_file_inuse_disk(dev_t dev)
+{
+	dev_t disk = whole_disk(dev);
+
+	return disk ? disk : dev;
+}
+
 bool store_file_inuse_same_disk(dev_t a, dev_t b)
 {
 	return a == b || whole_disk(a) == b || whole_disk(b) == a;

@@ -145,6 +145,8 @@ int store_file_punch_behind(const struct store_file *f);
 unsigned store_file_fs(const struct store_file *f);
 /* The struct export.ident of the opened @f. */
 uint64_t store_file_ident(const struct store_file *f);
+/* The struct export.place of the opened @f. */
+uint64_t store_file_place(const struct store_file *f);
 /* store_driver.fits: @ex and @other are one storage if and only if they look so. */
 int store_file_ident_fits(const struct export *ex, const struct export *other, char *err,
 			  size_t errlen);
@@ -163,6 +165,8 @@ uint64_t store_file_sysfs_number(dev_t dev, const char *attr, uint64_t otherwise
  * says how: "is mounted at '/mnt'" or the like. */
 #define STORE_FILE_USE_MAX 640
 bool store_file_inuse(dev_t dev, char *by, size_t len);
+/* The disk of the partition @dev; @dev itself: it is no partition. */
+dev_t store_file_inuse_disk(dev_t dev);
 /* True if @a and @b are one device, or if one is a partition of the other. */
 bool store_file_inuse_same_disk(dev_t a, dev_t b);
 /* Put the name of @dev, "sda1", into @buf, or its numbers if the kernel does not tell the name.

@@ -230,6 +230,8 @@ static void learn_ids(struct export *ex, const struct stat *st)
 					       ex->kind, major(f->dev), minor(f->dev),
 					       (unsigned long long)f->ino);
 	ex->ident = store_file_ident(f);
+	ex->place = store_file_place(f);
+	ex->disk = f->is_block ? store_file_inuse_disk(f->dev) : 0;
 	ex->medium = (uint64_t)f->dev << 1 | f->is_block;
 }
 
