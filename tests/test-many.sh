@@ -90,6 +90,7 @@ def answer(i):
             "exports": [{"name": "e%d" % e, "size": 1 << 20, "mode": "rw", "users": 1,
                          "stats": {"read": op(i)}} for e in range(n)],
             "sessions": [{"name": "s%d" % s, "uuid": "u%d" % s, "state": "up", "up_ns": 1,
+                          "oldest_ns": 2000000000,
                           "paths": [path_of(s, 1)],
                           "devices": [{"export": "e%d" % s, "state": "open",
                                        "access_mode": "rw"}]} for s in range(n)]}

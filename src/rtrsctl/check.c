@@ -125,10 +125,10 @@ static void check_allowed(struct check *check, const char *program, const json_t
 
 /* A request of @sess that is older than those of all exports. */
 static void check_requests(struct check *check, const char *program, const json_t *answer,
-			   const json_t *names, const json_t *sess)
+			   uint64_t exports_ns, const json_t *names, const json_t *sess)
 {
 	char name[128], cell[TEXT_CELL], why[STATE_WHY];
-	enum health health = state_of_requests(answer, sess, cell, why);
+	enum health health = state_of_requests(answer, exports_ns, sess, cell, why);
 
 	state_name(names, sess, answer_string(sess, "name"), name, sizeof(name));
 	if (health != HEALTH_UP)
@@ -149,6 +149,7 @@ static void check_export(struct check *check, const char *program, const json_t 
 void check_add(struct check *check, const json_t *answer)
 {
 	bool tls_on = !strcmp(answer_string(answer, "tls"), "on");
+	uint64_t exports_ns = state_oldest_of_exports(answer);
 	json_t *names = state_index_names(answer), *ex, *sess;
 	char program[128];
 	size_t i;
@@ -162,7 +163,7 @@ void check_add(struct check *check, const json_t *answer)
 		if (!state_is_user(sess))
 			continue;
 		check_session(check, program, names, sess);
-		check_requests(check, program, answer, names, sess);
+		check_requests(check, program, answer, exports_ns, names, sess);
 		check_allowed(check, program, names, sess);
 		if (tls_on)
 			check_clear(check, program, names, sess);

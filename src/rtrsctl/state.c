@@ -154,17 +154,23 @@ enum health state_of_age(const json_t *answer, const json_t *of, char cell[TEXT_
 		ns < age_down_ns(answer) ? HEALTH_DEGRADED : HEALTH_DOWN;
 }
 
-enum health state_of_requests(const json_t *answer, const json_t *sess, char cell[TEXT_CELL],
-			      char why[STATE_WHY])
+uint64_t state_oldest_of_exports(const json_t *answer)
 {
-	uint64_t oldest_ns = answer_number(sess, "oldest_ns");
+	uint64_t oldest_ns = 0;
 	json_t *ex;
 	size_t i;
 
 	json_array_foreach(json_object_get(answer, "exports"), i, ex) {
-		if (answer_number(ex, "oldest_ns") >= oldest_ns)
-			return HEALTH_UP;
+		oldest_ns = MAX(oldest_ns, answer_number(ex, "oldest_ns"));
 	}
+	return oldest_ns;
+}
+
+enum health state_of_requests(const json_t *answer, uint64_t exports_ns, const json_t *sess,
+			      char cell[TEXT_CELL], char why[STATE_WHY])
+{
+	if (exports_ns && exports_ns >= answer_number(sess, "oldest_ns"))
+		return HEALTH_UP;
 	return state_of_age(answer, sess, cell, why);
 }
 
@@ -264,6 +270,7 @@ void state_name(const json_t *names, const json_t *sess, const char *name, char 
 
 enum health state_of_all(const json_t *answer)
 {
+	uint64_t exports_ns = state_oldest_of_exports(answer);
 	enum health worst = HEALTH_UP;
 	char cell[TEXT_CELL], why[STATE_WHY];
 	json_t *ex, *sess;
@@ -276,7 +283,7 @@ enum health state_of_all(const json_t *answer)
 		if (!state_is_user(sess))
 			continue;
 		worst = MAX(worst, state_of_session(sess, cell));
-		worst = MAX(worst, state_of_requests(answer, sess, cell, why));
+		worst = MAX(worst, state_of_requests(answer, exports_ns, sess, cell, why));
 	}
 	return worst;
 }

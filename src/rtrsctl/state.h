@@ -55,10 +55,12 @@ enum health state_of_export(const json_t *answer, const json_t *ex, char cell[TE
  * on @cell has the age, and @why as words of a sentence; from 5 s on @of is not HEALTH_UP. */
 enum health state_of_age(const json_t *answer, const json_t *of, char cell[TEXT_CELL],
 			 char why[STATE_WHY]);
+/* The age of the oldest request of all exports of @answer. */
+uint64_t state_oldest_of_exports(const json_t *answer);
 /* The health of the session @sess by a request that no export of @answer has: a message that opens
- * an export, or the session itself. */
-enum health state_of_requests(const json_t *answer, const json_t *sess, char cell[TEXT_CELL],
-			      char why[STATE_WHY]);
+ * an export, or the session itself.  @exports_ns: state_oldest_of_exports(). */
+enum health state_of_requests(const json_t *answer, uint64_t exports_ns, const json_t *sess,
+			      char cell[TEXT_CELL], char why[STATE_WHY]);
 /* The health of all exports and sessions of @answer. */
 enum health state_of_all(const json_t *answer);
 
