@@ -5,6 +5,7 @@
 # and is probed page by page.
 . ./tests/functions.sh
 requires readelf --version
+requires_plain_build	# sanitizers have flags of their own
 grep -q '^HARDENING = yes$' Makefile || skip "configured with --disable-hardening"
 
 # reads PATTERN OPTION...: what readelf says of $file has a line with PATTERN.
