@@ -21,6 +21,8 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static char done[400];			/* "qp0 cq0 id0 mr0 ..." */
 static bool slow[2];			/* device: destroys no queue pair yet */
 static unsigned waiting[2];		/* device: queue pairs that are being destroyed */
+static bool slow_id;			/* librdmacm destroys no id yet */
+static unsigned ids_waiting;
 
 static void note(const char *what, unsigned n)
 {
@@ -249,6 +251,13 @@ int rdma_create_id(struct rdma_event_channel *c, struct rdma_cm_id **id, void *c
 
 int rdma_destroy_id(struct rdma_cm_id *id)
 {
+	pthread_mutex_lock(&lock);
+	ids_waiting++;
+	pthread_cond_broadcast(&changed);
+	while (slow_id)
+		pthread_cond_wait(&changed, &lock);
+	ids_waiting--;
+	pthread_mutex_unlock(&lock);
 	note("id", number(id->verbs));
 	free(id);
 	return 0;
@@ -312,6 +321,16 @@ static void tell(enum rdma_cm_event_type type, enum fab_event_type want)
 	next = &e;
 	cr_assert_eq(fab_cm_get_event(cm, &ev), 1);
 	cr_assert_eq(ev.type, want);
+}
+
+/* The device of the last id is gone: nobody is told, for its connection is destroyed. */
+static void tell_removed(void)
+{
+	struct rdma_cm_event e = { .id = made, .event = RDMA_CM_EVENT_DEVICE_REMOVAL };
+	struct fab_event ev;
+
+	next = &e;
+	cr_assert_eq(fab_cm_get_event(cm, &ev), 0);
 }
 
 /* A connection over device @n, in @pd, or in a pd that is made. */
@@ -454,4 +473,32 @@ Test(verbs_reap, the_next_path_does_not_wait)
 	be_slow(0, false);
 	fab_cm_destroy(cm);
 	wait_for("cm0");
+}
+
+/* The last id of a removed device needs the channel of the cm. */
+Test(verbs_reap, a_cm_outlives_the_id_of_a_removed_device)
+{
+	struct fab_pd *pd = NULL;
+	struct fab_conn *conn = connection(0, &pd);
+
+	drain(conn);
+	be_slow(0, true);
+	fab_conn_destroy(conn);
+	fab_pd_destroy(pd);
+	wait_until_stuck(0);
+	tell_removed();
+	slow_id = true;
+	be_slow(0, false);
+	pthread_mutex_lock(&lock);
+	while (!ids_waiting)
+		pthread_cond_wait(&changed, &lock);
+	pthread_mutex_unlock(&lock);
+	fab_cm_destroy(cm);
+	expect_done("qp0 cq0 pd0 ");
+	pthread_mutex_lock(&lock);
+	slow_id = false;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+	wait_for("cm0");
+	expect_done("qp0 cq0 pd0 id0 cm0 ");
 }

@@ -80,7 +80,7 @@ static void verbs_cm_destroy(struct fab_cm *fab)
 	bool reaps;
 
 	pthread_mutex_lock(&cm->lock);
-	reaps = verbs_reap_runs(cm);
+	reaps = cm->nreapers;
 	if (reaps)
 		cm->free = cm_free;
 	pthread_mutex_unlock(&cm->lock);

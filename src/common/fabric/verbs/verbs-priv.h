@@ -57,9 +57,10 @@ struct verbs_cm {
 	struct rdma_event_channel *channel;
 	int timer_fd;			/* runs after a device was removed, see verbs_dev_look() */
 	struct list listeners;
-	/* rdma_cm_id.context of connections, @devs and what these have, @free */
+	/* rdma_cm_id.context of connections, @devs and what these have, @nreapers, @free */
 	pthread_mutex_t lock;
 	struct list devs;
+	unsigned nreapers;		/* threads of verbs-reap.c */
 	void (*free)(struct verbs_cm *cm);	/* the last reaper's; NULL: not destroyed */
 };
 
@@ -245,8 +246,6 @@ void verbs_reap(struct verbs_pd *pd, struct verbs_reap *job);
 /* True if connections of @pd are being destroyed, and no other one is left: what else of @pd is
  * destroyed now follows them. */
 bool verbs_reap_follows(const struct verbs_pd *pd);
-/* True if the thread of a device of @cm runs.  cm->lock held. */
-bool verbs_reap_runs(const struct verbs_cm *cm);
 
 /* verbs-listen.c: bind an id to @addr and listen. */
 int verbs_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **out);

@@ -105,25 +105,17 @@ static void *reaper_main(void *arg)
 		dev->njobs--;
 	}
 	id = verbs_dev_release(dev);
-	cm_free = verbs_reap_runs(cm) ? NULL : cm->free;
 	pthread_mutex_unlock(&cm->lock);
+	/* RACE: the id needs the channel of @cm, which verbs_cm_destroy() does not free yet. */
 	if (id)
 		rdma_destroy_id(id);
+	pthread_mutex_lock(&cm->lock);
+	cm_free = --cm->nreapers ? NULL : cm->free;
+	pthread_mutex_unlock(&cm->lock);
 	if (cm_free)
 		cm_free(cm);
 	count_reapers(-1);
 	return NULL;
-}
-
-bool verbs_reap_runs(const struct verbs_cm *cm)
-{
-	const struct verbs_dev *dev;
-
-	list_for_each(dev, &cm->devs, link) {
-		if (dev->njobs)
-			return true;
-	}
-	return false;
 }
 
 /* Give @job to the thread of @dev.  False: there is none.  cm->lock held. */
@@ -139,6 +131,7 @@ static bool give(struct verbs_dev *dev, struct verbs_reap *job)
 			return false;
 		}
 		pthread_detach(thread);
+		dev->cm->nreapers++;
 	}
 	dev->njobs++;
 	list_add_tail(&dev->jobs, &job->link);
