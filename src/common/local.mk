@@ -27,8 +27,8 @@ libbase_la_SOURCES = \
 	%D%/base/intern.h \
 	%D%/base/io-stat.c \
 	%D%/base/io-stat.h \
-	%D%/base/crowd.c \
-	%D%/base/crowd.h \
+	%D%/base/unproven.c \
+	%D%/base/unproven.h \
 	%D%/base/deal.c \
 	%D%/base/deal.h \
 	%D%/base/le.h \

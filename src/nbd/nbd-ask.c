@@ -21,13 +21,13 @@ static void conn_serve(struct nbd_conn *conn)
 
 void nbd_ask_guest(struct nbd_conn *conn)
 {
-	struct crowd *guests = &conn->server->guests;
-	struct crowd_place *place = crowd_full(guests, conn->net);
-	struct nbd_conn *old = place ? container_of(place, struct nbd_conn, guest) : NULL;
+	struct unproven *guests = &conn->server->unproven;
+	struct unproven_place *place = unproven_full(guests, conn->net);
+	struct nbd_conn *old = place ? container_of(place, struct nbd_conn, unproven) : NULL;
 
 	if (old)
 		old->ops->driven_out(old);
-	crowd_enter(guests, &conn->guest, conn->net);
+	unproven_enter(guests, &conn->unproven, conn->net);
 }
 
 /* The backend is to answer: until then the time is not the client's, and no other client takes its
@@ -39,7 +39,7 @@ static void ask_begin(struct nbd_conn *conn)
 	conn->ask.state = NBD_ASK_WAITS;
 	conn->ask.left_ms = conn->deadline.at_ms > now_ms ? conn->deadline.at_ms - now_ms : 0;
 	loop_timer_cancel(&conn->deadline);
-	crowd_leave(&conn->guest);
+	unproven_leave(&conn->unproven);
 }
 
 /* The answer to NBD_OPT_STARTTLS goes out, then the handshake of TLS has the socket.  Bytes that

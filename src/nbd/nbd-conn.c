@@ -149,7 +149,7 @@ void nbd_conn_leave(struct nbd_conn *conn)
 	if (conn->state != NBD_CONN_HAGGLES && conn->state != NBD_CONN_SERVES)
 		return;
 	conn->state = NBD_CONN_LEAVES;
-	crowd_leave(&conn->guest);
+	unproven_leave(&conn->unproven);
 	nbd_in_drop(conn);
 	nbd_conn_deadline(conn, LEAVE_MS);
 	loop_before_sleep(conn->server->loop, &conn->flush);
@@ -164,7 +164,7 @@ static void conn_break(struct nbd_conn *conn, struct log_limit *limit,
 		log_event_limited(limit, LOG_LEVEL_WARN, fields, conn->name,
 				  "connection ends: %s", why);
 	conn->state = NBD_CONN_BROKEN;
-	crowd_leave(&conn->guest);
+	unproven_leave(&conn->unproven);
 	nbd_in_drop(conn);
 	nbd_out_drop(conn);
 	shutdown(conn->watch.fd, SHUT_RDWR);

@@ -9,7 +9,7 @@
 #define NBD_PRIV_H
 
 #include "clock.h"
-#include "crowd.h"
+#include "unproven.h"
 #include "fsm.h"
 #include "nbd-mem.h"
 #include "nbd-opt.h"
@@ -152,7 +152,7 @@ struct nbd_conn {
 	struct list link;		/* server->conns */
 	char name[96];
 	uint64_t net;			/* of the client */
-	struct crowd_place guest;	/* in server->guests */
+	struct unproven_place unproven;	/* in server->unproven */
 	uint64_t since_ms;		/* when the connection began */
 	enum nbd_conn_state state;
 	struct loop_watch watch;
@@ -211,7 +211,7 @@ struct nbd_server {
 	unsigned nios, npieces;		/* of all connections */
 	struct list conns;
 	unsigned nconns;
-	struct crowd guests;		/* struct nbd_conn.guest */
+	struct unproven unproven;	/* struct nbd_conn.unproven */
 	struct list turns, starved;	/* struct nbd_conn.turn */
 	struct loop_task turn_wait, turn_run, feed;
 	struct loop_timer hunger;	/* while connections are starved */
@@ -280,7 +280,7 @@ void nbd_io_begin(struct nbd_request_io *q);
 
 /* ---- nbd-ask.c ---- */
 
-/* Make @conn, which haggles, the youngest guest (crowd.h): the client is to move.  Another guest is
+/* Make @conn, which haggles, the youngest of the unproven: the client is to move.  Another one is
  * driven out if there are too many. */
 void nbd_ask_guest(struct nbd_conn *conn);
 /* Act on the state of the haggling, which needs the backend or is over. */

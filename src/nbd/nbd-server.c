@@ -32,7 +32,7 @@ int nbd_server_create(struct nbd_server **out, struct loop *loop,
 	loop_timer_init(&server->trim, server_trim);
 	list_init(&server->ios);
 	list_init(&server->conns);
-	crowd_init(&server->guests, conf->guests, conf->net_guests);
+	unproven_init(&server->unproven, conf->guests, conf->net_guests);
 	nbd_turn_init(server);
 	*out = server;
 	return 0;

@@ -9,7 +9,7 @@
 #ifndef NBD_SERVER_H
 #define NBD_SERVER_H
 
-#include "crowd.h"
+#include "unproven.h"
 #include "loop.h"
 #include "nbd-msg.h"
 #include "nbd-tls.h"
@@ -73,7 +73,7 @@ void nbd_io_done(struct nbd_io *io, int status);
  * knows whether their nets, numbers of the program, are the same. */
 #define NBD_GUESTS 256u			/* for all servers of a program together */
 #define NBD_NET_GUESTS 64u		/* of them, of one net */
-#define NBD_NET_LOCAL CROWD_NET_UNBOUND	/* the net that has no such limit: this machine */
+#define NBD_NET_LOCAL UNPROVEN_NET_UNBOUND	/* the net that has no such limit: this machine */
 
 #define NBD_SERVER_MEMORY_MIN (64u << 20)	/* bytes: one READ */
 

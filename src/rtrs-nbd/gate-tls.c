@@ -33,7 +33,7 @@ struct shake {
 	uint64_t net;			/* of the client */
 	enum shake_state state;
 	struct deal_item turn;		/* in gate_tls.steps */
-	struct crowd_place place;	/* in gate_tls.shakes */
+	struct unproven_place place;	/* in gate_tls.unproven */
 	struct gate_tls *tls;
 	struct nbd_conn *conn;
 	struct loop *home;		/* of @conn */
@@ -90,7 +90,7 @@ static void shake_end(struct shake *s)
 	if (s->state == SHAKE_WAITS)
 		deal_leave(&s->turn);
 	s->state = SHAKE_WATCHES;
-	crowd_leave(&s->place);
+	unproven_leave(&s->place);
 	loop_timer_cancel(&s->deadline);
 	loop_unwatch(&s->watch);
 }
@@ -162,7 +162,7 @@ static bool shake_ready(struct loop_watch *watch)
 /* End a handshake, if another one of @net is one too many. */
 static void shake_make_room(struct gate_tls *t, uint64_t net)
 {
-	struct crowd_place *place = crowd_full(&t->shakes, net);
+	struct unproven_place *place = unproven_full(&t->unproven, net);
 
 	if (place)
 		shake_fail(container_of(place, struct shake, place),
@@ -184,7 +184,7 @@ static void shake_begin_msg(struct loop_msg *msg)
 	}
 	loop_timer_set(t->loop, &s->deadline, clock_now_ms() + SHAKE_MS);
 	shake_make_room(t, s->net);
-	crowd_enter(&t->shakes, &s->place, s->net);
+	unproven_enter(&t->unproven, &s->place, s->net);
 }
 
 /* ---- the whole ---- */
@@ -220,7 +220,7 @@ static void shake_start(const struct nbd_tls *nbd, struct nbd_conn *conn, int fd
 int gate_tls_start(struct gate_tls *t, const struct fab_tls *creds)
 {
 	*t = (struct gate_tls){ .creds = creds };
-	crowd_init(&t->shakes, SHAKES_MAX, SHAKES_NET_MAX);
+	unproven_init(&t->unproven, SHAKES_MAX, SHAKES_NET_MAX);
 	deal_init(&t->steps);
 	loop_task_init(&t->step, step_one);
 	return creds ? loop_poll_create("nbd-tls", &t->loop) : 0;

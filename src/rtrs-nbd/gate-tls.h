@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* TLS for NBD clients.  Handshakes have a thread of their own, so that they hold up no IO; they are
- * bounded in number (a crowd: crowd.h) and in time.  A client whose key or certificate is
+ * bounded in number (unproven.h) and in time.  A client whose key or certificate is
  * replaced during its handshake does not get in. */
 #ifndef GATE_TLS_H
 #define GATE_TLS_H
 
 #include <stdatomic.h>
 
-#include "crowd.h"
+#include "unproven.h"
 #include "deal.h"
 #include "fab-tls.h"
 #include "loop.h"
@@ -19,7 +19,7 @@ struct gate_tls {
 	 * Any thread. */
 	_Atomic(uint64_t) epoch;
 	struct loop *loop;		/* of handshakes; NULL: no TLS */
-	struct crowd shakes;		/* the loop's, as all that follows */
+	struct unproven unproven;		/* the loop's, as all that follows */
 	struct deal steps;		/* handshakes whose client waits for a step */
 	struct loop_task step;		/* makes one of them */
 };

@@ -178,7 +178,7 @@ void end_finish(void)
 	const struct tcp_cm *cm = tcp_cm(sides_cm(run.flags));
 
 	/* At least once, for a connection that is not accepted yet. */
-	for (unsigned i = 0; !i || cm->strangers.n || (run.conn && !run.drained); i++) {
+	for (unsigned i = 0; !i || cm->unproven.n || (run.conn && !run.drained); i++) {
 		must(i < 10000);
 		end_step();
 	}

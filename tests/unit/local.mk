@@ -25,7 +25,7 @@ UNIT_TESTS = \
 	%D%/test-top-rows.crit \
 	%D%/test-unix-sock.crit \
 	%D%/test-bucket.crit \
-	%D%/test-crowd.crit \
+	%D%/test-unproven.crit \
 	%D%/test-fab-service.crit \
 	%D%/test-fds.crit \
 	%D%/test-deal.crit \
@@ -387,9 +387,9 @@ EXTRA_DIST += %D%/opt-recorded.txt
 %C%_test_fab_service_crit_SOURCES = %D%/test-fab-service.c %D%/fsm-rules.h %D%/unit.h
 %C%_test_fab_service_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_fab_service_crit_LDADD = libfab.la libbase.la $(CRITERION_LIBS)
-%C%_test_crowd_crit_SOURCES = %D%/test-crowd.c %D%/unit.h
-%C%_test_crowd_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_crowd_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_unproven_crit_SOURCES = %D%/test-unproven.c %D%/unit.h
+%C%_test_unproven_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_unproven_crit_LDADD = libbase.la $(CRITERION_LIBS)
 %C%_test_size_crit_SOURCES = %D%/test-size.c %D%/unit.h
 %C%_test_size_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_size_crit_LDADD = libbase.la $(CRITERION_LIBS)

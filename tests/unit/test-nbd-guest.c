@@ -14,8 +14,8 @@ enum { ALL = 8, NET = 3 };		/* limits; the engine's own are shared out by the pr
 static void begin(void)
 {
 	by_hand_begin();
-	rig.server->guests.max = ALL;
-	rig.server->guests.net_max = NET;
+	rig.server->unproven.max = ALL;
+	rig.server->unproven.net_max = NET;
 }
 
 TestSuite(guest, .init = begin, .fini = by_hand_end);
@@ -75,7 +75,7 @@ Test(guest, oldest_of_its_own_net_goes)
 	leave(other);
 }
 
-/* The newcomer's net has one guest only: the crowd gives way, whoever is older. */
+/* The newcomer's net has one guest only: the other net gives way, whoever is older. */
 Test(guest, oldest_of_the_crowd_goes)
 {
 	int a[2], b[NET], c[NET], d;
@@ -87,7 +87,7 @@ Test(guest, oldest_of_the_crowd_goes)
 	connect_from(4, &d, 1);
 	expect_driven_out(b[0]);
 	cr_assert(stays(a[0]) && stays(b[1]) && stays(c[0]) && stays(d));
-	cr_assert_eq(rig.server->guests.n, ALL);
+	cr_assert_eq(rig.server->unproven.n, ALL);
 	leave_all(a, 2);
 	leave_all(b, NET);
 	leave_all(c, NET);
@@ -116,10 +116,10 @@ Test(guest, served_ones_stay)
 		connect_from(1, &served[i], 1);
 		open_disk(served[i]);
 	}
-	cr_assert_eq(rig.server->guests.n, 0);
+	cr_assert_eq(rig.server->unproven.n, 0);
 	connect_from(1, fds, NET);
 	leave_all(fds, NET);
-	cr_assert_eq(rig.server->guests.n, 0);
+	cr_assert_eq(rig.server->unproven.n, 0);
 	connect_from(1, fds, NET);
 	cr_assert_eq(nlines, 0, "%s", last_line);
 	for (unsigned i = 0; i < NET + 1; i++) {

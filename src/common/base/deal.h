@@ -4,7 +4,7 @@
  *
  * Items have rounds.  An item gets the round that is dealt out now, or one behind the last item of
  * its host that waits, or one behind its own last round, whichever is the latest.  A net is what
- * one host may fill at will, as in crowd.h.
+ * one host may fill at will, as in unproven.h.
  *
  * Pure; one thread at a time.  Adding costs a step for each item that waits. */
 #ifndef BASE_DEAL_H

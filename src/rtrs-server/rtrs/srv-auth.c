@@ -24,7 +24,7 @@
 
 struct srv_guest {
 	struct list link;		/* in srv->guests.all */
-	struct crowd_place place;	/* in srv->guests.staying, unless @leaving */
+	struct unproven_place place;	/* in srv->guests.unproven, unless @leaving */
 	struct srv *srv;
 	struct fab_conn *fab;
 	struct fab_pd *pd;
@@ -63,7 +63,7 @@ static void guest_free(struct srv_guest *g)
 static void guest_gone(struct srv_guest *g)
 {
 	g->leaving = true;
-	crowd_leave(&g->place);
+	unproven_leave(&g->place);
 }
 
 static void guest_leave(struct srv_guest *g)
@@ -226,12 +226,12 @@ static void guests_timer(struct loop_timer *timer)
 /* Push one out, if @peer is one too many.  False: too many are still leaving. */
 static bool make_room(struct srv *srv, const struct fab_addr *peer)
 {
-	struct crowd_place *place;
+	struct unproven_place *place;
 	struct srv_guest *g;
 
 	if (srv->guests.n >= 2 * SRV_MAX_GUESTS)
 		return false;
-	place = crowd_full(&srv->guests.staying, fab_addr_net(peer));
+	place = unproven_full(&srv->guests.unproven, fab_addr_net(peer));
 	if (!place)
 		return true;
 	g = container_of(place, struct srv_guest, place);
@@ -321,7 +321,7 @@ static void guest_begin(struct srv *srv, struct fab_conn *conn, const struct rtr
 	fab_conn_set_context(conn, NULL);
 	list_add_tail(&srv->guests.all, &g->link);
 	srv->guests.n++;
-	crowd_enter(&srv->guests.staying, &g->place, fab_addr_net(&g->peer));
+	unproven_enter(&srv->guests.unproven, &g->place, fab_addr_net(&g->peer));
 	if (fab_service_begin(&g->service, srv_loop(srv), conn))
 		guest_leave(g);
 	guests_rearm(srv);
@@ -374,7 +374,7 @@ void srv_auth_stop(struct srv *srv)
 void srv_auth_init(struct srv *srv)
 {
 	list_init(&srv->guests.all);
-	crowd_init(&srv->guests.staying, SRV_MAX_GUESTS, SRV_MAX_HOST_GUESTS);
+	unproven_init(&srv->guests.unproven, SRV_MAX_GUESTS, SRV_MAX_HOST_GUESTS);
 	loop_timer_init(&srv->guests.timer, guests_timer);
 	srv_pass_init(&srv->passes);
 }

@@ -4,14 +4,14 @@
  * pass (srv-pass.h).
  *
  * At most SRV_MAX_GUESTS are open at once, of which a host has SRV_MAX_HOST_GUESTS, each for
- * SRV_GUEST_TIMEOUT.  One more pushes out another one (crowd.h).  Control thread. */
+ * SRV_GUEST_TIMEOUT.  One more pushes out another one (unproven.h).  Control thread. */
 #ifndef SRV_AUTH_H
 #define SRV_AUTH_H
 
 #include <stdbool.h>
 
 #include "auth-creds.h"
-#include "crowd.h"
+#include "unproven.h"
 #include "loop.h"
 #include "rtrs-msg.h"
 
@@ -25,7 +25,7 @@ struct srv;
 struct srv_guests {
 	struct list all;		/* struct srv_guest, the oldest first */
 	unsigned n;			/* of these, also those that are leaving */
-	struct crowd staying;	/* of these, not told to leave */
+	struct unproven unproven;	/* of these, not told to leave */
 	struct loop_timer timer;
 	unsigned long proven, refused;	/* how often */
 };

@@ -6,7 +6,7 @@
  * them back when the cm's thread takes the result.  Meanwhile the cm neither watches nor uses
  * either.  A connection that goes while its step runs leaves both to the thread, which frees them
  * behind the step.  Steps are dealt out by host (deal.h).  They are at most as many as connections
- * in their set-up, which the crowd of strangers (crowd.h) bounds.
+ * in their set-up, of which the unproven (unproven.h) are bounded.
  *
  * worker.h does not fit: its jobs end as messages to a loop, and a cm is a descriptor that any kind
  * of loop waits on.  So the results are a source of the cm's epoll, an eventfd.

@@ -101,7 +101,7 @@ void tcp_cm_conn_unwatch(struct tcp_conn *c)
 {
 	tcp_cm_conn_pause(c);
 	list_del(&c->hs_link);
-	crowd_leave(&c->place);
+	unproven_leave(&c->place);
 }
 
 void tcp_cm_report(struct tcp_conn *c, enum fab_event_type type, int status)
@@ -151,7 +151,7 @@ int tcp_cm_create(struct fab_cm **out)
 	pthread_mutex_init(&cm->lock, NULL);
 	list_init(&cm->listeners);
 	list_init(&cm->handshakes);
-	crowd_init(&cm->strangers, CM_STRANGERS_MAX, CM_STRANGERS_NET_MAX);
+	unproven_init(&cm->unproven, CM_STRANGERS_MAX, CM_STRANGERS_NET_MAX);
 	list_init(&cm->events);
 	tcp_aside_init(&cm->aside);
 	cm->timer.ready = timer_ready;

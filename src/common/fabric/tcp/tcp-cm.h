@@ -20,7 +20,7 @@ struct tcp_cm {
 	struct list handshakes;		/* tcp_conn.hs_link, earliest deadline first */
 	struct list events;		/* tcp_conn.ev_link */
 	struct tcp_source timer;
-	struct crowd strangers;		/* tcp_conn.place, until CONNECT has come */
+	struct unproven unproven;	/* tcp_conn.place, until CONNECT has come */
 	struct tcp_aside aside;		/* the thread for steps of TLS's handshakes */
 	uint64_t timer_ms;		/* deadline of the timer; CLOCK_NEVER: off */
 };
@@ -79,7 +79,7 @@ int tcp_cm_watch(struct tcp_cm *cm, int op, int fd, uint32_t events, struct tcp_
 int tcp_cm_conn_watch(struct tcp_conn *c, uint32_t events);
 /* Do not watch the socket of @c for now: not even the end of its stream. */
 void tcp_cm_conn_pause(struct tcp_conn *c);
-/* Take @c out of the epoll and the deadlines, and a stranger out of the crowd. */
+/* Take @c out of the epoll and the deadlines, and off the unproven. */
 void tcp_cm_conn_unwatch(struct tcp_conn *c);
 /* Give the handshake of @c CM_HANDSHAKE_MS from now on. */
 void tcp_cm_start_deadline(struct tcp_conn *c);

@@ -3,7 +3,7 @@
  *
  * Owns the listening sockets, and accepted connections until their CONNECT_REQUEST is reported.
  * The cm's thread, under cm->lock; making and closing a listener take the lock themselves.
- * Strangers are bounded: a crowd (crowd.h).  Silence costs the connection (the cm's
+ * Strangers are bounded (unproven.h).  Silence costs the connection (the cm's
  * deadlines). */
 #include <config.h>
 
@@ -42,7 +42,7 @@ static void stranger_add(struct tcp_listener *l, int fd, const struct fab_addr *
 					   .len = sizeof(c->base.local.ss) };
 	getsockname(fd, (struct sockaddr *)&c->base.local.ss, &c->base.local.len);
 	tcp_hs_event(c, TCP_EV_ACCEPTED);
-	crowd_enter(&cm->strangers, &c->place, fab_addr_net(&c->base.peer));
+	unproven_enter(&cm->unproven, &c->place, fab_addr_net(&c->base.peer));
 	tcp_cm_start_deadline(c);
 	if (tcp_cm_conn_watch(c, EPOLLIN))
 		tcp_hs_drop(c);
@@ -59,7 +59,7 @@ static void stranger_refuse_at_once(const struct tcp_cm *cm, int fd)
  * trip, in which another host can connect a thousand times: so hosts push out their own. */
 static void stranger_make_room(struct tcp_cm *cm, const struct fab_addr *peer)
 {
-	struct crowd_place *place = crowd_full(&cm->strangers, fab_addr_net(peer));
+	struct unproven_place *place = unproven_full(&cm->unproven, fab_addr_net(peer));
 
 	if (place)
 		tcp_hs_refuse(container_of(place, struct tcp_conn, place),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The member that makes room in a crowd: cases, and a model that counts everybody anew. */
-#include "crowd.h"
+/* The member that makes room for another: cases, and a model that counts everybody anew. */
+#include "unproven.h"
 #include "random.h"
 #include "unit.h"
 
@@ -9,21 +9,21 @@
 
 struct member {
 	uint64_t net;
-	struct crowd_place place;
+	struct unproven_place place;
 	bool here;
 };
 
-static struct crowd crowd;
+static struct unproven unproven;
 static struct member members[4 * PLACES];
 static unsigned nmembers;
 
 static void begin(void)
 {
 	nmembers = 0;
-	crowd_init(&crowd, PLACES, SHARE);
+	unproven_init(&unproven, PLACES, SHARE);
 }
 
-TestSuite(crowd, .init = begin);
+TestSuite(unproven, .init = begin);
 
 /* Somebody of @net comes in; nobody may have to leave. */
 static struct member *enter(uint64_t net)
@@ -31,22 +31,22 @@ static struct member *enter(uint64_t net)
 	struct member *m = &members[nmembers++];
 
 	cr_assert_leq(nmembers, ARRAY_SIZE(members));
-	cr_assert_null(crowd_full(&crowd, net));
+	cr_assert_null(unproven_full(&unproven, net));
 	m->net = net;
 	m->here = true;
-	crowd_enter(&crowd, &m->place, net);
+	unproven_enter(&unproven, &m->place, net);
 	return m;
 }
 
 static void leave(struct member *m)
 {
 	m->here = false;
-	crowd_leave(&m->place);
+	unproven_leave(&m->place);
 }
 
 static struct member *full(uint64_t net)
 {
-	struct crowd_place *p = crowd_full(&crowd, net);
+	struct unproven_place *p = unproven_full(&unproven, net);
 
 	return p ? container_of(p, struct member, place) : NULL;
 }
@@ -59,7 +59,7 @@ static void enter_many(uint64_t net, unsigned n)
 
 /* A net with its share pushes out its own oldest, also when there is room, and when another one has
  * been here longer. */
-Test(crowd, own_oldest)
+Test(unproven, own_oldest)
 {
 	struct member *honest = enter(1), *first = enter(2);
 
@@ -76,7 +76,7 @@ Test(crowd, own_oldest)
 
 /* All places are taken: neither the oldest of all nor the newcomer's net makes room, but the net
  * that has the most. */
-Test(crowd, the_most)
+Test(unproven, the_most)
 {
 	struct member *honest = enter(1), *first;
 
@@ -86,7 +86,7 @@ Test(crowd, the_most)
 	cr_assert_eq(first - members, 1 + 4 * (SHARE - 2));
 	enter_many(6, 5);
 	enter(4);
-	cr_assert_eq(crowd.n, PLACES);
+	cr_assert_eq(unproven.n, PLACES);
 	first = &members[1 + 2 * (SHARE - 2)];		/* of 4 */
 	cr_assert_eq(full(7), first);
 	cr_assert_eq(full(1), first);
@@ -99,7 +99,7 @@ Test(crowd, the_most)
 }
 
 /* Nobody has more than one: the oldest of all. */
-Test(crowd, all_alone)
+Test(unproven, all_alone)
 {
 	for (unsigned i = 0; i < PLACES; i++)
 		enter(i);
@@ -111,29 +111,29 @@ Test(crowd, all_alone)
 }
 
 /* The net without a share fills all places, and then it is the one that has the most. */
-Test(crowd, unbound)
+Test(unproven, unbound)
 {
 	enter(1);
-	enter_many(CROWD_NET_UNBOUND, PLACES - 1);
-	cr_assert_eq(full(CROWD_NET_UNBOUND), &members[1]);
+	enter_many(UNPROVEN_NET_UNBOUND, PLACES - 1);
+	cr_assert_eq(full(UNPROVEN_NET_UNBOUND), &members[1]);
 	cr_assert_eq(full(1), &members[1]);
 	leave(&members[1]);
-	cr_assert_null(full(CROWD_NET_UNBOUND));
+	cr_assert_null(full(UNPROVEN_NET_UNBOUND));
 	cr_assert_null(full(1));
 }
 
-/* A place leaves once, and one of zeroes is in no crowd. */
-Test(crowd, left)
+/* A place leaves once, and one of zeroes is nowhere in. */
+Test(unproven, left)
 {
-	struct crowd_place none = { 0 };
+	struct unproven_place none = { 0 };
 	struct member *m = enter(1);
 
-	crowd_leave(&none);
+	unproven_leave(&none);
 	leave(m);
 	leave(m);
-	cr_assert_eq(crowd.n, 0);
+	cr_assert_eq(unproven.n, 0);
 	enter(1);
-	cr_assert_eq(crowd.n, 1);
+	cr_assert_eq(unproven.n, 1);
 }
 
 /* ---- the model ---- */
@@ -150,7 +150,7 @@ static unsigned net_count(uint64_t net)
 /* Members are in the order of arrival. */
 static struct member *model_full(uint64_t net)
 {
-	bool share = net != CROWD_NET_UNBOUND && net_count(net) >= SHARE;
+	bool share = net != UNPROVEN_NET_UNBOUND && net_count(net) >= SHARE;
 	struct member *who = NULL;
 	unsigned n = 0, most = 0;
 
@@ -175,7 +175,7 @@ static void as_the_model(uint64_t seed)
 		struct member *who;
 
 		if (net == 1)
-			net = CROWD_NET_UNBOUND;
+			net = UNPROVEN_NET_UNBOUND;
 		who = full(net);
 		cr_assert_eq(who, model_full(net), "at %u", nmembers);
 		if (who)
@@ -187,11 +187,11 @@ static void as_the_model(uint64_t seed)
 	}
 	for (unsigned i = 0; i < nmembers; i++)
 		leave(&members[i]);
-	cr_assert_eq(crowd.n, 0);
-	cr_assert(list_empty(&crowd.nets));
+	cr_assert_eq(unproven.n, 0);
+	cr_assert(list_empty(&unproven.nets));
 }
 
-Test(crowd, as_the_model)
+Test(unproven, as_the_model)
 {
 	for (uint64_t seed = 1; seed <= 8; seed++) {
 		begin();
