@@ -19,27 +19,17 @@ static void conn_serve(struct nbd_conn *conn)
 	conn->state = NBD_CONN_SERVES;
 }
 
-void nbd_ask_guest(struct nbd_conn *conn)
+void nbd_ask_guest(struct nbd_conn *conn, uint64_t ms)
 {
-	struct unproven *guests = &conn->server->unproven;
-	struct unproven_place *place = unproven_full(guests, conn->net);
-	struct nbd_conn *old = place ? container_of(place, struct nbd_conn, unproven) : NULL;
-
-	if (old)
-		old->ops->driven_out(old);
-	unproven_enter(guests, &conn->unproven, conn->net);
+	unproven_enter(&conn->server->unproven, &conn->unproven, conn->net, ms);
 }
 
 /* The backend is to answer: until then the time is not the client's, and no other client takes its
  * place.  When the server is away, all clients wait so. */
 static void ask_begin(struct nbd_conn *conn)
 {
-	uint64_t now_ms = clock_now_ms();
-
 	conn->ask.state = NBD_ASK_WAITS;
-	conn->ask.left_ms = conn->deadline.at_ms > now_ms ? conn->deadline.at_ms - now_ms : 0;
-	loop_timer_cancel(&conn->deadline);
-	unproven_leave(&conn->unproven);
+	conn->ask.left_ms = unproven_leave(&conn->unproven);
 }
 
 /* The answer to NBD_OPT_STARTTLS goes out, then the handshake of TLS has the socket.  Bytes that
@@ -84,10 +74,8 @@ void nbd_ask_next(struct nbd_conn *conn)
 static void ask_over(struct nbd_conn *conn)
 {
 	conn->ask.state = NBD_ASK_NONE;
-	if (conn->state == NBD_CONN_HAGGLES) {
-		nbd_conn_deadline(conn, conn->ask.left_ms);
-		nbd_ask_guest(conn);
-	}
+	if (conn->state == NBD_CONN_HAGGLES)
+		nbd_ask_guest(conn, conn->ask.left_ms);
 	nbd_out_bytes(conn);
 	if (conn->state < NBD_CONN_LEAVES && conn->pause == NBD_PAUSE_NONE) {
 		conn->pause = NBD_PAUSE_TURN;

@@ -137,7 +137,7 @@ static void conn_closed(struct loop_watch *watch)
 
 	if (conn->securing == NBD_SECURING_PARTS && conn->state == NBD_CONN_HAGGLES) {
 		conn->securing = NBD_SECURING_SHAKES;
-		nbd_conn_deadline(conn, HANDSHAKE_MS);
+		unproven_give_time(&conn->unproven, HANDSHAKE_MS);
 		tls->start(tls, conn, watch->fd, conn->name);
 	} else {
 		conn_close_socket(conn);
@@ -174,12 +174,6 @@ static void conn_break(struct nbd_conn *conn, struct log_limit *limit,
 void nbd_conn_break(struct nbd_conn *conn, const char *why)
 {
 	conn_break(conn, &end_limit, LOG_FIELDS(CLIENT_DROPPED, .peer = conn->name), why);
-}
-
-static void conn_driven_out(struct nbd_conn *conn)
-{
-	conn_break(conn, &room_limit, LOG_FIELDS(CLIENT_DROPPED, .peer = conn->name),
-		   "too many have opened no export, and this is the oldest of its net");
 }
 
 static void conn_broke(struct nbd_conn *conn, const char *why)
@@ -219,15 +213,24 @@ static bool needs_tls(const struct nbd_conn *conn)
 	return conn->haggle->tls == NBD_HAGGLE_MUST_TLS && conn->securing < NBD_SECURING_SHAKES;
 }
 
+void nbd_conn_unproven_ends(struct unproven_place *place, enum unproven_why why)
+{
+	struct nbd_conn *conn = container_of(place, struct nbd_conn, unproven);
+
+	if (why == UNPROVEN_ONE_TOO_MANY)
+		conn_break(conn, &room_limit, LOG_FIELDS(CLIENT_DROPPED, .peer = conn->name),
+			   "too many have opened no export, and this is the oldest of its net");
+	else if (needs_tls(conn))
+		nbd_conn_break(conn, "TLS is required, and the client has not begun it for 10 s");
+	else
+		nbd_conn_break(conn, "the client's part of the handshake has taken 30 s");
+}
+
 static void deadline_over(struct loop_timer *timer)
 {
 	struct nbd_conn *conn = container_of(timer, struct nbd_conn, deadline);
 
-	if (conn->state == NBD_CONN_HAGGLES && needs_tls(conn))
-		nbd_conn_break(conn, "TLS is required, and the client has not begun it for 10 s");
-	else if (conn->state == NBD_CONN_HAGGLES)
-		nbd_conn_break(conn, "the client's part of the handshake has taken 30 s");
-	else if (conn->state == NBD_CONN_LEAVES)
+	if (conn->state == NBD_CONN_LEAVES)
 		leave_goes_on(conn);
 	else if (conn->state == NBD_CONN_LINGERS)
 		conn_linger_on(conn);
@@ -337,7 +340,6 @@ static const struct nbd_conn_ops conn_ops = {
 	.left = nbd_conn_leave,
 	.broke = conn_broke,
 	.failed = nbd_conn_break,
-	.driven_out = conn_driven_out,
 	.ended = conn_check,
 };
 
@@ -370,10 +372,9 @@ int nbd_conn_create(struct nbd_server *server, int fd, const char *name, uint64_
 		goto err_haggle;
 	nbd_haggle_begin(conn->haggle, server->tls ? server->tls->mode : NBD_TLS_OFF,
 			 &conn->out_bytes);
-	nbd_conn_deadline(conn, needs_tls(conn) ? STARTTLS_MS : HANDSHAKE_MS);
 	list_add_tail(&server->conns, &conn->link);
 	server->nconns++;
-	nbd_ask_guest(conn);
+	nbd_ask_guest(conn, needs_tls(conn) ? STARTTLS_MS : HANDSHAKE_MS);
 	nbd_out_bytes(conn);
 	return 0;
 

@@ -140,8 +140,6 @@ struct nbd_conn_ops {
 	void (*broke)(struct nbd_conn *conn, const char *why);
 	/* @conn is to end at once.  @why is for the log; NULL: no fault, no line. */
 	void (*failed)(struct nbd_conn *conn, const char *why);
-	/* @conn, a guest, is to end at once: others take its place. */
-	void (*driven_out)(struct nbd_conn *conn);
 	/* A request of @conn has ended without a reply: @conn is broken, or leaves. */
 	void (*ended)(struct nbd_conn *conn);
 };
@@ -195,7 +193,7 @@ struct nbd_conn {
 	int unsent;			/* bytes that wait in @stream */
 	enum { NBD_OUT_READY, NBD_OUT_FULL } out_state;	/* FULL: until the socket takes more */
 	struct loop_task flush;
-	struct loop_timer deadline;	/* HAGGLES, LEAVES, LINGERS: of the client's next step */
+	struct loop_timer deadline;	/* LEAVES, LINGERS: of the client's next step */
 	struct loop_task end;		/* frees the connection */
 };
 
@@ -280,9 +278,8 @@ void nbd_io_begin(struct nbd_request_io *q);
 
 /* ---- nbd-ask.c ---- */
 
-/* Make @conn, which haggles, the youngest of the unproven: the client is to move.  Another one is
- * driven out if there are too many. */
-void nbd_ask_guest(struct nbd_conn *conn);
+/* Make @conn, which haggles, the youngest of the unproven: the client is to move, within @ms. */
+void nbd_ask_guest(struct nbd_conn *conn, uint64_t ms);
 /* Act on the state of the haggling, which needs the backend or is over. */
 void nbd_ask_next(struct nbd_conn *conn);
 
@@ -362,6 +359,8 @@ int nbd_conn_create(struct nbd_server *server, int fd, const char *name, uint64_
 void nbd_conn_leave(struct nbd_conn *conn);
 /* End the connection at once.  @why is logged; NULL: no fault, no line. */
 void nbd_conn_break(struct nbd_conn *conn, const char *why);
+/* The end() of server->unproven. */
+void nbd_conn_unproven_ends(struct unproven_place *place, enum unproven_why why);
 /* Give the client @ms for its next step. */
 static inline void nbd_conn_deadline(struct nbd_conn *conn, uint64_t ms)
 {

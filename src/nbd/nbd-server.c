@@ -32,7 +32,8 @@ int nbd_server_create(struct nbd_server **out, struct loop *loop,
 	loop_timer_init(&server->trim, server_trim);
 	list_init(&server->ios);
 	list_init(&server->conns);
-	unproven_init(&server->unproven, conf->guests, conf->net_guests);
+	unproven_init(&server->unproven, loop, conf->guests, conf->net_guests,
+		      nbd_conn_unproven_ends);
 	nbd_turn_init(server);
 	*out = server;
 	return 0;

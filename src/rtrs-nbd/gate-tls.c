@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
 #include "fabric.h"
 #include "gate-listen.h"
 #include "gate-stream.h"
@@ -38,7 +37,6 @@ struct shake {
 	struct nbd_conn *conn;
 	struct loop *home;		/* of @conn */
 	struct loop_msg msg;
-	struct loop_timer deadline;
 	struct loop_watch watch;
 	struct gate_stream *stream;	/* NULL: it has failed, with @why */
 	char name[96];
@@ -91,7 +89,6 @@ static void shake_end(struct shake *s)
 		deal_leave(&s->turn);
 	s->state = SHAKE_WATCHES;
 	unproven_leave(&s->place);
-	loop_timer_cancel(&s->deadline);
 	loop_unwatch(&s->watch);
 }
 
@@ -104,10 +101,11 @@ static void shake_fail(struct shake *s, const char *why)
 	shake_end(s);
 }
 
-static void shake_late(struct loop_timer *timer)
+static void shake_ends(struct unproven_place *place, enum unproven_why why)
 {
-	shake_fail(container_of(timer, struct shake, deadline),
-		   "TLS: the handshake has taken 10 s");
+	shake_fail(container_of(place, struct shake, place), why == UNPROVEN_LATE ?
+		   "TLS: the handshake has taken 10 s" :
+		   "TLS: too many handshakes at once, and this is the oldest of its host");
 }
 
 /* Make the next step of @s. */
@@ -159,16 +157,6 @@ static bool shake_ready(struct loop_watch *watch)
 	return false;
 }
 
-/* End a handshake, if another one of @net is one too many. */
-static void shake_make_room(struct gate_tls *t, uint64_t net)
-{
-	struct unproven_place *place = unproven_full(&t->unproven, net);
-
-	if (place)
-		shake_fail(container_of(place, struct shake, place),
-			   "TLS: too many handshakes at once, and this is the oldest of its host");
-}
-
 static void shake_begin_msg(struct loop_msg *msg)
 {
 	struct shake *s = container_of(msg, struct shake, msg);
@@ -182,9 +170,7 @@ static void shake_begin_msg(struct loop_msg *msg)
 		shake_return(s);
 		return;
 	}
-	loop_timer_set(t->loop, &s->deadline, clock_now_ms() + SHAKE_MS);
-	shake_make_room(t, s->net);
-	unproven_enter(&t->unproven, &s->place, s->net);
+	unproven_enter(&t->unproven, &s->place, s->net, SHAKE_MS);
 }
 
 /* ---- the whole ---- */
@@ -212,18 +198,20 @@ static void shake_start(const struct nbd_tls *nbd, struct nbd_conn *conn, int fd
 	s->watch = (struct loop_watch){ .fd = fd, .events = POLLIN, .ready = shake_ready,
 					.closed = shake_unwatched };
 	snprintf(s->name, sizeof(s->name), "%s", name);
-	loop_timer_init(&s->deadline, shake_late);
 	loop_msg_init(&s->msg, shake_begin_msg);
 	loop_post(port->tls->loop, &s->msg);
 }
 
 int gate_tls_start(struct gate_tls *t, const struct fab_tls *creds)
 {
+	int r;
+
 	*t = (struct gate_tls){ .creds = creds };
-	unproven_init(&t->unproven, SHAKES_MAX, SHAKES_NET_MAX);
 	deal_init(&t->steps);
 	loop_task_init(&t->step, step_one);
-	return creds ? loop_poll_create("nbd-tls", &t->loop) : 0;
+	r = creds ? loop_poll_create("nbd-tls", &t->loop) : 0;
+	unproven_init(&t->unproven, t->loop, SHAKES_MAX, SHAKES_NET_MAX, shake_ends);
+	return r;
 }
 
 void gate_tls_stop(struct gate_tls *t)

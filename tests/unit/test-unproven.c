@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The member that makes room for another: cases, and a model that counts everybody anew. */
 #include "unproven.h"
+
+#include "loop-impl.h"
 #include "random.h"
 #include "unit.h"
 
@@ -17,10 +19,28 @@ static struct unproven unproven;
 static struct member members[4 * PLACES];
 static unsigned nmembers;
 
+static struct loop loop;
+static uint64_t now_ms = 1000;
+static struct unproven_place *ended;	/* the last one */
+static enum unproven_why ended_why;
+
+uint64_t clock_now_ms(void)
+{
+	return now_ms;
+}
+
+static void end(struct unproven_place *p, enum unproven_why why)
+{
+	ended = p;
+	ended_why = why;
+	unproven_leave(p);
+}
+
 static void begin(void)
 {
 	nmembers = 0;
-	unproven_init(&unproven, PLACES, SHARE);
+	ended = NULL;
+	unproven_init(&unproven, NULL, PLACES, SHARE, end);
 }
 
 TestSuite(unproven, .init = begin);
@@ -34,7 +54,7 @@ static struct member *enter(uint64_t net)
 	cr_assert_null(unproven_full(&unproven, net));
 	m->net = net;
 	m->here = true;
-	unproven_enter(&unproven, &m->place, net);
+	unproven_enter(&unproven, &m->place, net, 0);
 	return m;
 }
 
@@ -134,6 +154,55 @@ Test(unproven, left)
 	cr_assert_eq(unproven.n, 0);
 	enter(1);
 	cr_assert_eq(unproven.n, 1);
+}
+
+/* A newcomer ends whom it takes the place of. */
+Test(unproven, one_too_many)
+{
+	struct member *first = enter(2), *newcomer;
+
+	enter_many(2, SHARE - 1);
+	newcomer = &members[nmembers];
+	unproven_enter(&unproven, &newcomer->place, 2, 0);
+	cr_assert_eq(ended, &first->place);
+	cr_assert_eq(ended_why, UNPROVEN_ONE_TOO_MANY);
+	cr_assert(!unproven_is_in(&first->place) && unproven_is_in(&newcomer->place));
+	cr_assert_eq(unproven.n, SHARE);
+}
+
+static void pass_time(uint64_t ms)
+{
+	now_ms += ms;
+	ended = NULL;
+	loop_run_timers(&loop, now_ms);
+}
+
+/* Each has its time, which stands still while the member is out. */
+Test(unproven, time)
+{
+	struct unproven_place a = { 0 }, b = { 0 };
+
+	cr_assert_eq(loop_init(&loop), 0);
+	unproven_init(&unproven, &loop, PLACES, SHARE, end);
+	unproven_enter(&unproven, &a, 1, 100);
+	unproven_enter(&unproven, &b, 1, 300);
+	pass_time(60);
+	cr_assert_eq(unproven_leave(&a), 40);
+	cr_assert_eq(unproven_leave(&a), 0);
+	pass_time(100);
+	cr_assert_null(ended);
+	unproven_enter(&unproven, &a, 1, 40);
+	pass_time(39);
+	cr_assert_null(ended);
+	pass_time(1);
+	cr_assert_eq(ended, &a);
+	cr_assert_eq(ended_why, UNPROVEN_LATE);
+	unproven_give_time(&b, 500);
+	pass_time(499);
+	cr_assert_null(ended);
+	pass_time(1);
+	cr_assert_eq(ended, &b);
+	cr_assert_eq(unproven.n, 0);
 }
 
 /* ---- the model ---- */

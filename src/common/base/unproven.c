@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns nothing: places are inside the members.  Cannot fail. */
+#include "clock.h"
 #include "unproven.h"
 
-void unproven_init(struct unproven *c, unsigned max, unsigned net_max)
+void unproven_init(struct unproven *c, struct loop *loop, unsigned max, unsigned net_max,
+		   void (*end)(struct unproven_place *p, enum unproven_why why))
 {
-	*c = (struct unproven){ .max = max, .net_max = net_max };
+	*c = (struct unproven){ .loop = loop, .end = end, .max = max, .net_max = net_max };
 	list_init(&c->nets);
 }
 
@@ -24,13 +26,31 @@ struct unproven_place *unproven_full(const struct unproven *c, uint64_t net)
 	return c->n < c->max ? NULL : most;
 }
 
-void unproven_enter(struct unproven *c, struct unproven_place *p, uint64_t net)
+static void unproven_late(struct loop_timer *timer)
 {
-	struct unproven_place *oldest;
+	struct unproven_place *p = container_of(timer, struct unproven_place, time);
+
+	p->of->end(p, UNPROVEN_LATE);
+}
+
+void unproven_give_time(struct unproven_place *p, uint64_t ms)
+{
+	if (p->of->loop)
+		loop_timer_set(p->of->loop, &p->time, clock_now_ms() + ms);
+}
+
+void unproven_enter(struct unproven *c, struct unproven_place *p, uint64_t net, uint64_t ms)
+{
+	struct unproven_place *oldest = unproven_full(c, net);
+
+	if (oldest)
+		c->end(oldest, UNPROVEN_ONE_TOO_MANY);
 
 	*p = (struct unproven_place){ .of = c, .number = net, .nsame = 1, .came = c->ncame++ };
 	list_init(&p->net);
 	list_init(&p->same);
+	loop_timer_init(&p->time, unproven_late);
+	unproven_give_time(p, ms);
 	c->n++;
 	list_for_each(oldest, &c->nets, net) {
 		if (oldest->number == net) {
@@ -50,13 +70,15 @@ static struct unproven_place *net_oldest(struct unproven_place *p)
 	return p;
 }
 
-void unproven_leave(struct unproven_place *p)
+uint64_t unproven_leave(struct unproven_place *p)
 {
 	struct unproven *c = p->of;
 	struct unproven_place *oldest, *next;
+	uint64_t now_ms = clock_now_ms();
 
 	if (!c)
-		return;
+		return 0;
+	loop_timer_cancel(&p->time);
 	oldest = net_oldest(p);
 	c->n--;
 	oldest->nsame--;
@@ -68,4 +90,5 @@ void unproven_leave(struct unproven_place *p)
 	list_del(&p->net);
 	list_del(&p->same);
 	p->of = NULL;
+	return c->loop && p->time.at_ms > now_ms ? p->time.at_ms - now_ms : 0;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The unproven: peers that have proven nothing yet, connections of which nobody knows whose they
- * are.  They are bounded in number, and a newcomer may take the place of another one.
+ * are.  They are bounded in number and in time, and a newcomer may take the place of another one.
  *
  * A net is what one host may fill at will; the caller numbers nets.  A net that has its
  * share gives up its own oldest.  If all places are taken, the net that has the most gives up its
  * oldest.  So a host that comes and comes pushes itself out, and an honest peer has time to say who
  * it is, over any distance.
  *
- * Pure; one thread at a time.  A call costs a step for each net. */
+ * The loop's thread; without a loop there is no time, and one thread at a time calls.  A call costs
+ * a step for each net. */
 #ifndef BASE_UNPROVEN_H
 #define BASE_UNPROVEN_H
 
@@ -15,10 +16,24 @@
 #include <stdint.h>
 
 #include "list.h"
+#include "loop.h"
 
 #define UNPROVEN_NET_UNBOUND UINT64_MAX	/* the net that may have all places */
 
+struct unproven_place;
+
+/* Why somebody has to go. */
+enum unproven_why {
+	UNPROVEN_ONE_TOO_MANY,		/* a newcomer takes the place */
+	UNPROVEN_LATE,			/* the time is over */
+};
+
+/* UNPROVEN_ONE_TOO_MANY for the log, behind what there are too many of. */
+#define UNPROVEN_TOO_MANY "too many at once, and this is the oldest of its host"
+
 struct unproven {
+	struct loop *loop;		/* NULL: no time */
+	void (*end)(struct unproven_place *p, enum unproven_why why);
 	unsigned n;
 	unsigned max, net_max;		/* places of all, and the share of a net */
 	struct list nets;		/* unproven_place.net of the oldest of each net */
@@ -33,16 +48,27 @@ struct unproven_place {
 	struct list same;		/* ring of the net, in the order of arrival */
 	unsigned nsame;			/* of the oldest: places of the net */
 	uint64_t came;			/* the number of arrivals before */
+	struct loop_timer time;
 };
 
-/* Make @c, of nobody yet, for @max members, at most @net_max of them of a net. */
-void unproven_init(struct unproven *c, unsigned max, unsigned net_max);
-/* Find the member that has to leave before a newcomer of @net may enter.  NULL: none.  The caller
- * has the member leave. */
+/* Make @c, of nobody yet, for @max members, at most @net_max of them of a net.  @end has the member
+ * of @p leave, and ends its connection.  @end is called for nobody that has left. */
+void unproven_init(struct unproven *c, struct loop *loop, unsigned max, unsigned net_max,
+		   void (*end)(struct unproven_place *p, enum unproven_why why));
+/* Find the member that has to go before a newcomer of @net may enter.  NULL: none. */
 struct unproven_place *unproven_full(const struct unproven *c, uint64_t net);
-/* Let @p, a member of @net, into @c. */
-void unproven_enter(struct unproven *c, struct unproven_place *p, uint64_t net);
-/* Take @p out, if it is in: a place of zeroes is nowhere in. */
-void unproven_leave(struct unproven_place *p);
+/* Let @p, a member of @net, into @c, for @ms if there is a loop.  Whom unproven_full() finds is
+ * ended before. */
+void unproven_enter(struct unproven *c, struct unproven_place *p, uint64_t net, uint64_t ms);
+/* Take @p out, if it is in: a place of zeroes is nowhere in.  Returns how many ms were left. */
+uint64_t unproven_leave(struct unproven_place *p);
+/* Give @p, which is in, @ms from now on. */
+void unproven_give_time(struct unproven_place *p, uint64_t ms);
+
+/* True if @p is in. */
+static inline bool unproven_is_in(const struct unproven_place *p)
+{
+	return p->of;
+}
 
 #endif

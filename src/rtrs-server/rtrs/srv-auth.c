@@ -10,7 +10,6 @@
 
 #include "auth-conn.h"
 #include "auth-creds.h"
-#include "clock.h"
 #include "fab-service.h"
 #include "log.h"
 #include "random.h"
@@ -24,7 +23,7 @@
 
 struct srv_guest {
 	struct list link;		/* in srv->guests.all */
-	struct unproven_place place;	/* in srv->guests.unproven, unless @leaving */
+	struct unproven_place place;	/* in srv->guests.unproven, until the guest is to leave */
 	struct srv *srv;
 	struct fab_conn *fab;
 	struct fab_pd *pd;
@@ -32,8 +31,6 @@ struct srv_guest {
 	struct fab_cqe recv_cqe, send_cqe;
 	struct fab_service service;
 	struct fab_addr peer;
-	uint64_t deadline_ms;
-	bool leaving;			/* disconnected; the end is awaited */
 	bool refused;			/* to leave when the last message has left */
 	struct rtrs_conn_req req;
 	struct auth_chap chap;
@@ -59,18 +56,11 @@ static void guest_free(struct srv_guest *g)
 	free(g);
 }
 
-/* @g is not a guest any more, but for what has to end. */
-static void guest_gone(struct srv_guest *g)
-{
-	g->leaving = true;
-	unproven_leave(&g->place);
-}
-
 static void guest_leave(struct srv_guest *g)
 {
-	if (g->leaving)
+	if (!unproven_is_in(&g->place))
 		return;
-	guest_gone(g);
+	unproven_leave(&g->place);
 	fab_service_disconnect(&g->service);
 }
 
@@ -137,7 +127,7 @@ static void guest_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struc
 	struct auth_reply reply;
 	int rc;
 
-	if (wc->status != IBV_WC_SUCCESS || g->leaving) {
+	if (wc->status != IBV_WC_SUCCESS || !unproven_is_in(&g->place)) {
 		guest_leave(g);
 		return;
 	}
@@ -167,10 +157,7 @@ static void guest_wc_send(struct fab_conn *fab, struct fab_cqe *cqe, const struc
 
 static void guest_ended(struct fab_service *service)
 {
-	struct srv_guest *g = container_of(service, struct srv_guest, service);
-
-	if (!g->leaving)
-		guest_gone(g);
+	unproven_leave(&container_of(service, struct srv_guest, service)->place);
 }
 
 static void guest_drained(struct fab_service *service)
@@ -193,51 +180,15 @@ static const struct fab_service_ops guest_service = {
 
 /* ---- limits ---- */
 
-static void guests_rearm(struct srv *srv)
+static void guest_ends(struct unproven_place *place, enum unproven_why why)
 {
-	struct srv_guests *guests = &srv->guests;
-	struct srv_guest *g;
+	struct srv_guest *g = container_of(place, struct srv_guest, place);
 
-	loop_timer_cancel(&guests->timer);
-	list_for_each(g, &guests->all, link) {
-		if (g->leaving)
-			continue;
-		loop_timer_set(srv_loop(srv), &guests->timer, g->deadline_ms);
-		return;
-	}
-}
-
-static void guests_timer(struct loop_timer *timer)
-{
-	struct srv *srv = container_of(timer, struct srv, guests.timer);
-	uint64_t now = clock_now_ms();
-	struct srv_guest *g, *tmp;
-
-	list_for_each_safe(g, tmp, &srv->guests.all, link) {
-		if (g->leaving || g->deadline_ms > now)
-			continue;
-		if (g->chap.state != AUTH_PROVEN)
-			guest_told(g, &room_limit, "not finished in time");
-		guest_leave(g);
-	}
-	guests_rearm(srv);
-}
-
-/* Push one out, if @peer is one too many.  False: too many are still leaving. */
-static bool make_room(struct srv *srv, const struct fab_addr *peer)
-{
-	struct unproven_place *place;
-	struct srv_guest *g;
-
-	if (srv->guests.n >= 2 * SRV_MAX_GUESTS)
-		return false;
-	place = unproven_full(&srv->guests.unproven, fab_addr_net(peer));
-	if (!place)
-		return true;
-	g = container_of(place, struct srv_guest, place);
-	guest_told(g, &room_limit, "too many at once, and this is the oldest of its host");
+	if (why == UNPROVEN_ONE_TOO_MANY)
+		guest_told(g, &room_limit, UNPROVEN_TOO_MANY);
+	else if (g->chap.state != AUTH_PROVEN)
+		guest_told(g, &room_limit, "not finished in time");
 	guest_leave(g);
-	return true;
 }
 
 /* ---- the begin ---- */
@@ -295,7 +246,6 @@ static struct srv_guest *guest_create(struct srv *srv, struct fab_conn *conn,
 	g->fab = conn;
 	g->req = *req;
 	fab_conn_addrs(conn, NULL, &g->peer);
-	g->deadline_ms = clock_now_ms() + SRV_GUEST_TIMEOUT;
 	g->recv_cqe.done = guest_wc_recv;
 	g->send_cqe.done = guest_wc_send;
 	fab_service_init(&g->service, &guest_service);
@@ -321,23 +271,21 @@ static void guest_begin(struct srv *srv, struct fab_conn *conn, const struct rtr
 	fab_conn_set_context(conn, NULL);
 	list_add_tail(&srv->guests.all, &g->link);
 	srv->guests.n++;
-	unproven_enter(&srv->guests.unproven, &g->place, fab_addr_net(&g->peer));
+	unproven_enter(&srv->guests.unproven, &g->place, fab_addr_net(&g->peer),
+		       SRV_GUEST_TIMEOUT);
 	if (fab_service_begin(&g->service, srv_loop(srv), conn))
 		guest_leave(g);
-	guests_rearm(srv);
 }
 
 bool srv_auth_takes(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
 		    const struct rtrs_conn_req *req, const struct rtrs_msg_conn_req *msg)
 {
-	struct fab_addr peer;
-
 	/* With another version the client is one that does not authenticate. */
 	if (req->auth != RTRS_AUTHS_ASKS || mode == AUTH_MODE_NONE || !srv->auth ||
 	    req->auth_version != auth_conn_version(conn))
 		return false;
-	fab_conn_addrs(conn, NULL, &peer);
-	if (srv->life != SRV_RUNNING || !make_room(srv, &peer)) {
+	/* The rest of those that were told to leave takes its time. */
+	if (srv->life != SRV_RUNNING || srv->guests.n >= 2 * SRV_MAX_GUESTS) {
 		srv->refused[SRV_REFUSED_LIMIT]++;
 		srv_con_refuse(conn, -ECONNRESET);
 	} else {
@@ -355,7 +303,6 @@ bool srv_auth_disconnected(struct srv *srv, struct fab_conn *conn)
 	list_for_each(g, &srv->guests.all, link) {
 		if (g->fab == conn) {
 			guest_leave(g);
-			guests_rearm(srv);
 			return true;
 		}
 	}
@@ -368,13 +315,12 @@ void srv_auth_stop(struct srv *srv)
 
 	list_for_each_safe(g, tmp, &srv->guests.all, link)
 		guest_leave(g);
-	guests_rearm(srv);
 }
 
 void srv_auth_init(struct srv *srv)
 {
 	list_init(&srv->guests.all);
-	unproven_init(&srv->guests.unproven, SRV_MAX_GUESTS, SRV_MAX_HOST_GUESTS);
-	loop_timer_init(&srv->guests.timer, guests_timer);
+	unproven_init(&srv->guests.unproven, srv_loop(srv), SRV_MAX_GUESTS, SRV_MAX_HOST_GUESTS,
+		      guest_ends);
 	srv_pass_init(&srv->passes);
 }

@@ -26,7 +26,6 @@ struct srv_guests {
 	struct list all;		/* struct srv_guest, the oldest first */
 	unsigned n;			/* of these, also those that are leaving */
 	struct unproven unproven;	/* of these, not told to leave */
-	struct loop_timer timer;
 	unsigned long proven, refused;	/* how often */
 };
 

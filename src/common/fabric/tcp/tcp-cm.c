@@ -151,7 +151,6 @@ int tcp_cm_create(struct fab_cm **out)
 	pthread_mutex_init(&cm->lock, NULL);
 	list_init(&cm->listeners);
 	list_init(&cm->handshakes);
-	unproven_init(&cm->unproven, CM_STRANGERS_MAX, CM_STRANGERS_NET_MAX);
 	list_init(&cm->events);
 	tcp_aside_init(&cm->aside);
 	cm->timer.ready = timer_ready;

@@ -20,7 +20,8 @@ struct tcp_cm {
 	struct list handshakes;		/* tcp_conn.hs_link, earliest deadline first */
 	struct list events;		/* tcp_conn.ev_link */
 	struct tcp_source timer;
-	struct unproven unproven;	/* tcp_conn.place, until CONNECT has come */
+	struct unproven unproven;	/* tcp_conn.place, until CONNECT has come; while there are
+					 * listeners */
 	struct tcp_aside aside;		/* the thread for steps of TLS's handshakes */
 	uint64_t timer_ms;		/* deadline of the timer; CLOCK_NEVER: off */
 };

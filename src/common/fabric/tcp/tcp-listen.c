@@ -42,7 +42,7 @@ static void stranger_add(struct tcp_listener *l, int fd, const struct fab_addr *
 					   .len = sizeof(c->base.local.ss) };
 	getsockname(fd, (struct sockaddr *)&c->base.local.ss, &c->base.local.len);
 	tcp_hs_event(c, TCP_EV_ACCEPTED);
-	unproven_enter(&cm->unproven, &c->place, fab_addr_net(&c->base.peer));
+	unproven_enter(&cm->unproven, &c->place, fab_addr_net(&c->base.peer), 0);
 	tcp_cm_start_deadline(c);
 	if (tcp_cm_conn_watch(c, EPOLLIN))
 		tcp_hs_drop(c);
@@ -55,15 +55,11 @@ static void stranger_refuse_at_once(const struct tcp_cm *cm, int fd)
 	close(fd);
 }
 
-/* Drop a stranger, if @peer is one too many.  Under TLS an honest peer is a stranger for a round
- * trip, in which another host can connect a thousand times: so hosts push out their own. */
-static void stranger_make_room(struct tcp_cm *cm, const struct fab_addr *peer)
+/* Under TLS an honest peer is a stranger for a round trip, in which another host can connect a
+ * thousand times: so hosts push out their own. */
+static void stranger_ends(struct unproven_place *place, enum unproven_why why)
 {
-	struct unproven_place *place = unproven_full(&cm->unproven, fab_addr_net(peer));
-
-	if (place)
-		tcp_hs_refuse(container_of(place, struct tcp_conn, place),
-			      "too many at once, and this is the oldest of its host");
+	tcp_hs_refuse(container_of(place, struct tcp_conn, place), UNPROVEN_TOO_MANY);
 }
 
 static void listener_ready(struct tcp_source *src, uint32_t events)
@@ -87,7 +83,6 @@ static void listener_ready(struct tcp_source *src, uint32_t events)
 			stranger_refuse_at_once(cm, fd);
 			continue;
 		}
-		stranger_make_room(cm, &peer);
 		stranger_add(l, fd, &peer);
 	}
 }
@@ -155,6 +150,10 @@ int tcp_listen(struct fab_cm *fcm, const struct fab_addr *addr, struct fab_liste
 	if (rc)
 		goto err_close;
 	pthread_mutex_lock(&cm->lock);
+	/* The cm has deadlines of its own, of both sides. */
+	if (list_empty(&cm->listeners))
+		unproven_init(&cm->unproven, NULL, CM_STRANGERS_MAX, CM_STRANGERS_NET_MAX,
+			      stranger_ends);
 	list_add_tail(&cm->listeners, &l->link);
 	pthread_mutex_unlock(&cm->lock);
 	*out = &l->base;
