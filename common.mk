@@ -9,6 +9,7 @@ AM_CPPFLAGS = \
 	-I$(top_srcdir)/src/common/metrics \
 	-I$(top_srcdir)/src/common/opt \
 	-I$(top_srcdir)/src/common/auth \
+	-I$(top_srcdir)/src/common/secrets \
 	-I$(top_srcdir)/src/common/fabric \
 	-I$(top_srcdir)/src/common/fabric/tcp \
 	-I$(top_srcdir)/src/common/fabric/verbs \

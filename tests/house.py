@@ -70,6 +70,8 @@ BARE = {
 ROOMS = {
     "ctl": "src/common/ctl", "metric": "src/common/metrics", "metrics": "src/common/metrics",
     "opt": "src/common/opt", "rnbd": "src/common/rnbd",
+    "psk": "src/common/secrets", "certs": "src/common/secrets",
+    "secrets": "src/common/secrets",
     "rtrs": "src/common/rtrs", "fab": "src/common/fabric", "tcp": "src/common/fabric",
     "verbs": "src/common/fabric", "frwr": "src/frwr", "clt": "src/rtrs-client",
     "client": "src/rtrs-client", "dev": "src/rtrs-client", "plugin": "src/nbdkit-rtrs-plugin",

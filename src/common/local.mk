@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 noinst_LTLIBRARIES += libbase.la libclock.la libloop.la libfab.la librtrs.la librnbd.la libctl.la \
-	libopt.la libmetrics.la libpsk.la libauth.la
+	libopt.la libmetrics.la libpsk.la libsecrets.la libauth.la
 
 libbase_la_SOURCES = \
 	%D%/base/aside.c \
@@ -96,8 +96,6 @@ libfab_la_SOURCES = \
 	%D%/fabric/fab-provider.h \
 	%D%/fabric/fab-service.c \
 	%D%/fabric/fab-service.h \
-	%D%/fabric/fab-certs.c \
-	%D%/fabric/fab-certs.h \
 	%D%/fabric/fab-ktls.c \
 	%D%/fabric/fab-ktls.h \
 	%D%/fabric/fab-tls-priv.h \
@@ -161,15 +159,22 @@ libfab_la_SOURCES += \
 	$(NULL)
 endif
 libfab_la_CFLAGS = $(AM_CFLAGS) $(RDMA_CFLAGS) $(GNUTLS_CFLAGS)
-libfab_la_LIBADD = libpsk.la $(RDMA_LIBS) $(GNUTLS_LIBS)
+libfab_la_LIBADD = libsecrets.la $(RDMA_LIBS) $(GNUTLS_LIBS)
 
-# Files of keys, without the rest of the fabric.
+# Files of keys, without certificates and GnuTLS.
 libpsk_la_SOURCES = \
-	%D%/fabric/fab-file.c \
-	%D%/fabric/fab-file.h \
-	%D%/fabric/fab-psk.c \
-	%D%/fabric/fab-psk.h \
+	%D%/secrets/psk.c \
+	%D%/secrets/psk.h \
+	%D%/secrets/secret-file.c \
+	%D%/secrets/secret-file.h \
 	$(NULL)
+
+libsecrets_la_SOURCES = \
+	%D%/secrets/certs.c \
+	%D%/secrets/certs.h \
+	$(NULL)
+libsecrets_la_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)
+libsecrets_la_LIBADD = libpsk.la $(GNUTLS_LIBS)
 
 # Authentication in messages: pure.
 libauth_la_SOURCES = \

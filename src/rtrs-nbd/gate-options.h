@@ -20,7 +20,7 @@ struct gate_options {
 	unsigned threads;		/* loops for IO */
 	struct fab_tls_conf tls_conf;	/* --tls..., for NBD clients */
 	struct fab_tls *tls;		/* NULL: no TLS; gate-reload.c replaces its keys */
-	char tls_user[FAB_PSK_NAME_MAX + 1];	/* the first name of --tls-psk at the start; "":
+	char tls_user[PSK_NAME_MAX + 1];	/* the first name of --tls-psk at the start; "":
 						 * none */
 	struct opt_texts texts;		/* absolute names of --tls... */
 };

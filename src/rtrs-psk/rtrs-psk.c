@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fab-psk.h"
+#include "psk.h"
 #include "opt.h"
 #include "random.h"
 #include "signals.h"
@@ -57,9 +57,9 @@ static int write_line(const char *line)
 
 static int print_key(const char *name)
 {
-	uint8_t key[FAB_PSK_KEY_NEW];
-	char line[FAB_PSK_LINE_MAX];
-	const char *fault = fab_psk_name_fault(name);
+	uint8_t key[PSK_KEY_NEW];
+	char line[PSK_LINE_MAX];
+	const char *fault = psk_name_fault(name);
 	int rc;
 
 	if (fault) {
@@ -67,7 +67,7 @@ static int print_key(const char *name)
 		return EXIT_USAGE;
 	}
 	random_bytes(key, sizeof(key));
-	fab_psk_line(name, key, line);
+	psk_line(name, key, line);
 	rc = write_line(line);
 	explicit_bzero(key, sizeof(key));
 	explicit_bzero(line, sizeof(line));

@@ -11,7 +11,7 @@
 
 #include "answer.h"
 #include "check-keys.h"
-#include "fab-psk.h"
+#include "psk.h"
 #include "text.h"
 
 #define DAY_S 86400
@@ -19,7 +19,7 @@
 /* Can a program of the user @reader read @file again?  0, or -errno with the reason in @why. */
 static int look(const char *file, uid_t reader, char *why, size_t len)
 {
-	struct fab_psks psks;
+	struct psks psks;
 	struct stat st;
 	int rc;
 
@@ -28,8 +28,8 @@ static int look(const char *file, uid_t reader, char *why, size_t len)
 		snprintf(why, len, "expected a file");
 		return -EINVAL;
 	}
-	rc = fab_psk_read(file, reader, &psks, why, len);
-	fab_psk_free(&psks);
+	rc = psk_read(file, reader, &psks, why, len);
+	psk_free(&psks);
 	return rc;
 }
 

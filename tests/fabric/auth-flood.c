@@ -16,7 +16,7 @@
 
 #include "auth-chap.h"
 #include "clock.h"
-#include "fab-psk.h"
+#include "psk.h"
 #include "harness.h"
 #include "random.h"
 #include "rtrs-msg.h"
@@ -25,7 +25,7 @@
 #define CLIENTS_MAX 64
 
 static struct sockaddr_in server = { .sin_family = AF_INET };
-static struct fab_psks keys;
+static struct psks keys;
 static unsigned each;
 static _Atomic unsigned proven;
 static _Atomic uint64_t slowest_ms;
@@ -127,7 +127,7 @@ int main(int argc, char **argv)
 	check_eq(argc, 5);
 	server.sin_port = htons((uint16_t)atoi(argv[1]));
 	server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	check_eq(fab_psk_read(argv[2], geteuid(), &keys, err, sizeof(err)), 0);
+	check_eq(psk_read(argv[2], geteuid(), &keys, err, sizeof(err)), 0);
 	clients = (unsigned)atoi(argv[3]);
 	each = (unsigned)atoi(argv[4]);
 	check(clients <= CLIENTS_MAX);
@@ -137,6 +137,6 @@ int main(int argc, char **argv)
 		pthread_join(threads[i], NULL);
 	printf("%u proven in %llu ms, slowest %llu ms\n", proven,
 	       (unsigned long long)(clock_now_ms() - begun), (unsigned long long)slowest_ms);
-	fab_psk_free(&keys);
+	psk_free(&keys);
 	return proven != clients * each;
 }

@@ -5,7 +5,7 @@
  * demands; a FAILED end stays FAILED; and the tag of one end is good at the other one only if both
  * are protected by the same. */
 #include "auth-chap.h"
-#include "fab-psk.h"
+#include "psk.h"
 #include "fuzz.h"
 
 #define MSGS 16u
@@ -18,8 +18,8 @@ struct party {
 static struct party client, server;
 static struct auth_reply heard[MSGS];	/* all messages so far, the newest last */
 static unsigned nheard;
-static struct fab_psk key = { .name = "alice", .len = 32, .key = { 1, 2, 3 } };
-static struct fab_psks keys = { .all = &key, .n = 1 };
+static struct psk key = {.name = "alice", .len = 32, .key = {1, 2, 3}};
+static struct psks keys = {.all = &key, .n = 1};
 
 static void hear(const struct auth_reply *msg)
 {

@@ -14,7 +14,7 @@
 static struct world *w;
 static struct raw_clt alice, other;
 static char file[] = "/tmp/test-sim-auth.XXXXXX";
-static struct fab_psks keys;
+static struct psks keys;
 
 /* The keys of the provers follow. */
 static char key_text[2048] =
@@ -22,9 +22,9 @@ static char key_text[2048] =
 	"bob:aa112233445566778899aabbccddeeff00112233445566778899aabbccddee01\n"
 	"alice/new:bb112233445566778899aabbccddeeff00112233445566778899aabbccddee\n";
 
-static const struct fab_psk *key_of(const char *name)
+static const struct psk *key_of(const char *name)
 {
-	return fab_psk_find(&keys, name, strlen(name));
+	return psk_find(&keys, name, strlen(name));
 }
 
 /* ---- a client made by hand ---- */
@@ -52,7 +52,7 @@ static void post_recv(struct hpath *p)
 }
 
 /* Connect with the ask.  The server asks for the proof. */
-static void ask(struct raw_clt *c, struct proof *proof, const struct fab_psk *key, unsigned n,
+static void ask(struct raw_clt *c, struct proof *proof, const struct psk *key, unsigned n,
 		struct auth_reply *hello)
 {
 	struct hpath *p = &c->path;
@@ -88,7 +88,7 @@ static void leave(struct raw_clt *c)
 }
 
 /* Prove that @c has @key.  0, or the errno of the handshake. */
-static int prove(struct raw_clt *c, struct proof *proof, const struct fab_psk *key, unsigned n)
+static int prove(struct raw_clt *c, struct proof *proof, const struct psk *key, unsigned n)
 {
 	struct auth_reply reply;
 	int rc = 0;
@@ -787,9 +787,9 @@ int main(int argc, char **argv)
 		snprintf(key_text + at, sizeof(key_text) - at, "many%u:%064x\n", i, i + 1);
 	}
 	write_file(file, key_text);
-	CHECK(fab_psk_read(file, geteuid(), &keys, err, sizeof(err)) == 0);
+	CHECK(psk_read(file, geteuid(), &keys, err, sizeof(err)) == 0);
 	rc = sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
-	fab_psk_free(&keys);
+	psk_free(&keys);
 	unlink(file);
 	unlink(file_of_new);
 	return rc;

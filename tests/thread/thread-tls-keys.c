@@ -14,7 +14,7 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
-#include "fab-certs.h"
+#include "certs.h"
 #include "fab-tls-stream.h"
 #include "fabric.h"
 #include "thread.h"
@@ -154,45 +154,42 @@ static void let_replace(void)
 		sched_yield();
 }
 
-const struct fab_psk *__real_fab_psk_find(const struct fab_psks *psks, const void *name,
-					  size_t len);
-const struct fab_psk *__wrap_fab_psk_find(const struct fab_psks *psks, const void *name,
-					  size_t len);
-const struct fab_psk *__wrap_fab_psk_find(const struct fab_psks *psks, const void *name,
-					  size_t len)
+const struct psk *__real_psk_find(const struct psks *psks, const void *name, size_t len);
+const struct psk *__wrap_psk_find(const struct psks *psks, const void *name, size_t len);
+const struct psk *__wrap_psk_find(const struct psks *psks, const void *name, size_t len)
 {
-	const struct fab_psk *psk = __real_fab_psk_find(psks, name, len);
+	const struct psk *psk = __real_psk_find(psks, name, len);
 
 	let_replace();
 	return psk;
 }
 
-struct fab_certs *__real_fab_certs_get(struct fab_certs *certs);
-struct fab_certs *__wrap_fab_certs_get(struct fab_certs *certs);
-struct fab_certs *__wrap_fab_certs_get(struct fab_certs *certs)
+struct certs *__real_certs_get(struct certs *certs);
+struct certs *__wrap_certs_get(struct certs *certs);
+struct certs *__wrap_certs_get(struct certs *certs)
 {
 	let_replace();
-	return __real_fab_certs_get(certs);
+	return __real_certs_get(certs);
 }
 
 static void replace_keys(struct fab_tls *tls, const char *file)
 {
-	struct fab_psks psks;
+	struct psks psks;
 	char err[512];
 
 	check(!fab_tls_read_keys(tls, in_dir(file), &psks, err, sizeof(err)));
 	replacing = true;
 	fab_tls_take_keys(tls, &psks);
-	fab_psk_free(&psks);
+	psk_free(&psks);
 	replacing = false;
 }
 
 static void replace_certs(struct fab_tls *tls, bool server, const char *name)
 {
-	struct fab_certs *certs;
+	struct certs *certs;
 	char err[512];
 
-	check(!fab_certs_read(in_dir(name), server, NULL, &certs, err, sizeof(err)));
+	check(!certs_read(in_dir(name), server, NULL, &certs, err, sizeof(err)));
 	replacing = true;
 	fab_tls_take_certs(tls, certs);
 	replacing = false;
@@ -330,7 +327,7 @@ static void keep_name(void)
 {
 	char file[128], err[512];
 	struct fab_tls_conf conf = { .psk = file, .username = "bob" };
-	struct fab_psks psks;
+	struct psks psks;
 	struct fab_tls *tls;
 
 	snprintf(file, sizeof(file), "%s", in_dir("server-0"));
@@ -343,7 +340,7 @@ static void keep_name(void)
 	/* Keys of others are wiped. */
 	for (size_t i = sizeof(psks.all[0]); i < psks.room; i++)
 		check(!((const char *)psks.all)[i]);
-	fab_psk_free(&psks);
+	psk_free(&psks);
 	check(fab_tls_keys(tls)->n == 1 && !strcmp(fab_tls_keys(tls)->all[0].name, "bob"));
 	fab_tls_destroy(tls);
 	check(fab_tls_read_keys(psk_guest, in_dir("server-1"), &psks, err, sizeof(err)) == -EINVAL);
@@ -358,8 +355,8 @@ int main(void)
 	psk_guest = make(false, "guest", NULL);
 	cert_server = make(true, NULL, "certs-0");
 	cert_client = make(false, NULL, "certs-0");
-	alice_serial = fab_psk_find(fab_tls_keys(psk_server), "alice", 5)->serial;
-	bob_serial = fab_psk_find(fab_tls_keys(psk_server), "bob", 3)->serial;
+	alice_serial = psk_find(fab_tls_keys(psk_server), "alice", 5)->serial;
+	bob_serial = psk_find(fab_tls_keys(psk_server), "bob", 3)->serial;
 	keep_name();
 	run_threads(work);
 	/* Both happened. */

@@ -20,7 +20,7 @@
 #include "unit.h"
 
 #include "auth-chap.h"
-#include "fab-psk.h"
+#include "psk.h"
 #include "random.h"
 
 #define CLIENTS 3u			/* alice, bob, mallory */
@@ -34,8 +34,8 @@ struct world {
 	unsigned n;
 };
 
-static struct fab_psk key_of[CLIENTS];
-static const struct fab_psks keys = { .all = key_of, .n = CLIENTS };
+static struct psk key_of[CLIENTS];
+static const struct psks keys = {.all = key_of, .n = CLIENTS};
 static unsigned long nsteps, nproven;
 
 /* The connection of a client has the client's place.  Those to servers, as the attacker opens them:

@@ -8,7 +8,7 @@
 
 #include "auth-chap.h"
 #include "auth-vectors.h"
-#include "fab-psk.h"
+#include "psk.h"
 
 /* ---- two ends ---- */
 
@@ -18,8 +18,8 @@ static void row(void *out, unsigned first, unsigned step, size_t n)
 		((uint8_t *)out)[i] = (uint8_t)(first + step * i);
 }
 
-static struct fab_psk keys_of_all[3];
-static struct fab_psks known = { .all = keys_of_all, .n = 3 };
+static struct psk keys_of_all[3];
+static struct psks known = {.all = keys_of_all, .n = 3};
 static struct auth_where where;
 static struct auth_chance client_chance, server_chance;
 
@@ -55,7 +55,7 @@ struct talk {
 	struct auth_reply msg[4];
 };
 
-static void begin(struct talk *t, const struct fab_psk *key)
+static void begin(struct talk *t, const struct psk *key)
 {
 	memset(t, 0, sizeof(*t));
 	auth_chap_client(&t->client, &where, key, &client_chance, &t->msg[0]);
@@ -237,12 +237,12 @@ Test(auth_chap, public_keys_of_small_order)
 
 static int with_key(struct talk *t, const char *name, unsigned len, unsigned flip)
 {
-	static struct fab_psk key;
+	static struct psk key;
 
 	key = *ALICE_2;
 	strcpy(key.name, name);
 	key.len = len;
-	key.key[flip / 8 % FAB_PSK_KEY_MAX] ^= (uint8_t)(1u << flip % 8);
+	key.key[flip / 8 % PSK_KEY_MAX] ^= (uint8_t)(1u << flip % 8);
 	begin(t, &key);
 	return go_on(t, 0, 4);
 }
@@ -287,7 +287,7 @@ Test(auth_chap, a_name_without_a_key)
 /* Even with the very key of chance an unknown name is refused. */
 Test(auth_chap, the_key_of_nobody_is_nobodys)
 {
-	struct fab_psk key = { .name = "mallory", .len = 32 };
+	struct psk key = {.name = "mallory", .len = 32};
 	static struct talk t;
 
 	memcpy(key.key, server_chance.nobody, 32);
@@ -299,8 +299,8 @@ Test(auth_chap, the_key_of_nobody_is_nobodys)
 /* A server without the key: its client goes no further. */
 Test(auth_chap, a_server_without_the_key)
 {
-	struct fab_psk other = *ALICE_2;
-	struct fab_psks all = { .all = &other, .n = 1 };
+	struct psk other = *ALICE_2;
+	struct psks all = {.all = &other, .n = 1};
 	static struct auth_chap client, server;
 	static struct auth_reply r[4];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How many certificates a peer may send that is judged again after its handshake, and how long the
- * file of an authority may be (fab-certs.h). */
+ * file of an authority may be (certs.h). */
 #include "unit.h"
 
 #include <time.h>
@@ -9,9 +9,9 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
-#include "fab-certs.h"
+#include "certs.h"
 
-#define CHAIN_MAX 16u			/* as fab-certs.c has it */
+#define CHAIN_MAX    16u /* as certs.c has it */
 #define ALL (4 * CHAIN_MAX)
 #define PEM_FILE_MAX (16 << 20)		/* likewise */
 
@@ -54,10 +54,10 @@ static char err[256];
 
 /* A set of certificates with the authority @ca alone, in a file that zero bytes make @len bytes
  * long; 0: no more than it takes.  NULL: refused, with @err. */
-static struct fab_certs *trusting(gnutls_x509_crt_t ca, off_t len)
+static struct certs *trusting(gnutls_x509_crt_t ca, off_t len)
 {
 	char dir[] = "/tmp/test-certs.XXXXXX", path[64];
-	struct fab_certs *certs = NULL;
+	struct certs *certs = NULL;
 	gnutls_datum_t pem;
 	FILE *f;
 
@@ -68,7 +68,7 @@ static struct fab_certs *trusting(gnutls_x509_crt_t ca, off_t len)
 	cr_assert(f && fwrite(pem.data, pem.size, 1, f) == 1 && !fclose(f));
 	cr_assert(!len || !truncate(path, len));
 	gnutls_free(pem.data);
-	if (fab_certs_read(dir, false, NULL, &certs, err, sizeof(err)))
+	if (certs_read(dir, false, NULL, &certs, err, sizeof(err)))
 		certs = NULL;
 	unlink(path);
 	rmdir(dir);
@@ -96,11 +96,11 @@ Test(certs, files_up_to_the_limit)
 	gnutls_x509_crt_t ca = certificate(1, NULL, true);
 
 	for_each_case(len, lens) {
-		struct fab_certs *certs = trusting(ca, *len);
+		struct certs *certs = trusting(ca, *len);
 
 		cr_assert_eq(!!certs, *len <= PEM_FILE_MAX, "%lld: %s", (long long)*len, err);
 		cr_assert(certs || strstr(err, "ca-cert.pem: "), "%s", err);
-		fab_certs_put(certs);
+		certs_put(certs);
 	}
 	gnutls_x509_crt_deinit(ca);
 }
@@ -108,7 +108,7 @@ Test(certs, files_up_to_the_limit)
 Test(certs, chains_up_to_the_limit)
 {
 	gnutls_x509_crt_t signers[ALL], leaf;
-	struct fab_certs *certs;
+	struct certs *certs;
 
 	for (unsigned i = 0; i < ALL; i++)
 		signers[i] = certificate(i + 1, i ? signers[i - 1] : NULL, true);
@@ -120,13 +120,13 @@ Test(certs, chains_up_to_the_limit)
 		for (unsigned i = 1; i < nsent; i++)
 			ok(gnutls_x509_crt_export2(signers[nsent - i], GNUTLS_X509_FMT_DER,
 						   &sent[i]));
-		cr_assert_eq(fab_certs_trust(certs, NULL, NULL, true, false), nsent <= CHAIN_MAX,
-			     "%u", nsent);
+		cr_assert_eq(certs_trust(certs, NULL, NULL, true, false), nsent <= CHAIN_MAX, "%u",
+			     nsent);
 		for (unsigned i = 0; i < nsent; i++)
 			gnutls_free(sent[i].data);
 		gnutls_x509_crt_deinit(leaf);
 	}
-	fab_certs_put(certs);
+	certs_put(certs);
 	for (unsigned i = 0; i < ALL; i++)
 		gnutls_x509_crt_deinit(signers[i]);
 }

@@ -9,7 +9,7 @@
 
 #include "unit.h"
 
-#include "fab-psk.h"
+#include "psk.h"
 #include "util.h"
 
 #define HEX "00112233445566778899aabbccddeeff"		/* 16 bytes */
@@ -30,13 +30,13 @@ static void remove_file(void)
 
 TestSuite(psk, .init = make_file, .fini = remove_file);
 
-static int read_text(const char *text, size_t len, struct fab_psks *psks)
+static int read_text(const char *text, size_t len, struct psks *psks)
 {
 	FILE *f = fopen(file, "w");
 
 	cr_assert_eq(fwrite(text, 1, len, f), len);
 	cr_assert_eq(fclose(f), 0);
-	return fab_psk_read(file, geteuid(), psks, err, sizeof(err));
+	return psk_read(file, geteuid(), psks, err, sizeof(err));
 }
 
 Test(psk, keys_of_a_file)
@@ -45,22 +45,22 @@ Test(psk, keys_of_a_file)
 				   "c:AABBCCDDEEFF00112233445566778899";
 	static const uint8_t key[] = { 0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
 				       0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff };
-	struct fab_psks psks;
-	const struct fab_psk *psk;
+	struct psks psks;
+	const struct psk *psk;
 
 	cr_assert_eq(read_text(text, sizeof(text) - 1, &psks), 0, "%s", err);
 	cr_assert_eq(psks.n, 3);
-	psk = fab_psk_find(&psks, "alice", 5);
+	psk = psk_find(&psks, "alice", 5);
 	cr_assert(psk);
 	cr_assert_eq(psk->len, 16);
 	cr_assert(!memcmp(psk->key, key, 16));
-	cr_assert_eq(fab_psk_find(&psks, "bob", 3)->len, 32);
-	cr_assert_eq(fab_psk_find(&psks, "c", 1)->key[0], 0xaa);
+	cr_assert_eq(psk_find(&psks, "bob", 3)->len, 32);
+	cr_assert_eq(psk_find(&psks, "c", 1)->key[0], 0xaa);
 	/* The whole name, and nothing but the name. */
-	cr_assert_not(fab_psk_find(&psks, "alic", 4));
-	cr_assert_not(fab_psk_find(&psks, "alice\0", 6));
-	cr_assert_not(fab_psk_find(&psks, "", 0));
-	fab_psk_free(&psks);
+	cr_assert_not(psk_find(&psks, "alic", 4));
+	cr_assert_not(psk_find(&psks, "alice\0", 6));
+	cr_assert_not(psk_find(&psks, "", 0));
+	psk_free(&psks);
 	cr_assert_eq(psks.n, 0);
 }
 
@@ -85,7 +85,7 @@ Test(psk, what_is_told_of_other_files)
 		{ "a:" HEX HEX HEX HEX "00", "line 1: expected a key of 32 to 128", -EINVAL },
 		{ "a:" HEX "\r\n", "line 1: expected a key of 32 to 128", -EINVAL },
 	};
-	struct fab_psks psks;
+	struct psks psks;
 
 	for_each_case(c, cases) {
 		cr_assert_eq(read_text(c->text, strlen(c->text), &psks), c->rc, "%s", c->text);
@@ -100,7 +100,7 @@ Test(psk, what_is_told_of_other_files)
 Test(psk, too_much)
 {
 	char *text = malloc(1 << 20 | 2);
-	struct fab_psks psks;
+	struct psks psks;
 
 	memset(text, '\n', 1 << 20 | 2);
 	cr_assert_eq(read_text(text, (1 << 20) + 1, &psks), -EFBIG);
@@ -117,79 +117,79 @@ Test(psk, too_much)
 		cr_assert_eq(read_text(text, (size_t)n - 1 + strlen(line), &psks), 0, "%s", err);
 		cr_assert_eq(psks.n, 1u);
 		cr_assert_str_eq(psks.all[0].name, "gw");
-		fab_psk_free(&psks);
+		psk_free(&psks);
 	}
 	free(text);
 }
 
 Test(psk, modes)
 {
-	struct fab_psks psks;
+	struct psks psks;
 
 	for (unsigned mode = 0; mode < 0100; mode++) {
 		int rc;
 
 		cr_assert_eq(read_text("a:" HEX, strlen("a:" HEX), &psks), 0);
-		fab_psk_free(&psks);
+		psk_free(&psks);
 		chmod(file, 0600 | mode);
-		rc = fab_psk_read(file, geteuid(), &psks, err, sizeof(err));
+		rc = psk_read(file, geteuid(), &psks, err, sizeof(err));
 		cr_assert_eq(rc, mode ? -EACCES : 0, "%o", mode);
-		fab_psk_free(&psks);
+		psk_free(&psks);
 		chmod(file, 0600);
 	}
 	chmod(file, 0640);
-	cr_assert_eq(fab_psk_read(file, geteuid(), &psks, err, sizeof(err)), -EACCES);
+	cr_assert_eq(psk_read(file, geteuid(), &psks, err, sizeof(err)), -EACCES);
 	cr_assert_str_eq(err, "expected mode 0600, not 0640: others could read the key");
-	cr_assert_eq(fab_psk_read("/tmp", geteuid(), &psks, err, sizeof(err)), -EINVAL);
+	cr_assert_eq(psk_read("/tmp", geteuid(), &psks, err, sizeof(err)), -EINVAL);
 	cr_assert_str_eq(err, "expected a file");
-	cr_assert_eq(fab_psk_read("/none-such", geteuid(), &psks, err, sizeof(err)), -ENOENT);
+	cr_assert_eq(psk_read("/none-such", geteuid(), &psks, err, sizeof(err)), -ENOENT);
 }
 
 Test(psk, owners)
 {
-	struct fab_psks psks;
+	struct psks psks;
 	struct stat st;
 	char want[128];
 
 	cr_assert_eq(read_text("a:" HEX, strlen("a:" HEX), &psks), 0);
-	fab_psk_free(&psks);
+	psk_free(&psks);
 	cr_assert_eq(stat(file, &st), 0);
 	/* A program of another user: the file is root's, or refused. */
 	snprintf(want, sizeof(want), "expected a file of root or of user 4711, not of user %u, who "
 		 "could change the key", (unsigned)st.st_uid);
-	cr_assert_eq(fab_psk_read(file, 4711, &psks, err, sizeof(err)), st.st_uid ? -EACCES : 0);
+	cr_assert_eq(psk_read(file, 4711, &psks, err, sizeof(err)), st.st_uid ? -EACCES : 0);
 	cr_assert(!st.st_uid || !strcmp(err, want), "%s", err);
-	fab_psk_free(&psks);
+	psk_free(&psks);
 	if (geteuid())
 		return;
 	cr_assert_eq(chown(file, 4711, 0), 0);
-	cr_assert_eq(fab_psk_read(file, 0, &psks, err, sizeof(err)), -EACCES);
+	cr_assert_eq(psk_read(file, 0, &psks, err, sizeof(err)), -EACCES);
 	cr_assert_str_eq(err, "expected a file of root or of user 0, not of user 4711, who could "
 			 "change the key");
-	cr_assert_eq(fab_psk_read(file, 4711, &psks, err, sizeof(err)), 0);
-	fab_psk_free(&psks);
+	cr_assert_eq(psk_read(file, 4711, &psks, err, sizeof(err)), 0);
+	psk_free(&psks);
 }
 
 Test(psk, a_line_is_read_back)
 {
-	uint8_t key[FAB_PSK_KEY_NEW];
-	char line[FAB_PSK_LINE_MAX], name[FAB_PSK_NAME_MAX + 2];
-	struct fab_psks psks;
+	uint8_t key[PSK_KEY_NEW];
+	char line[PSK_LINE_MAX], name[PSK_NAME_MAX + 2];
+	struct psks psks;
 
 	for (unsigned i = 0; i < sizeof(key); i++)
 		key[i] = (uint8_t)(i * 37 + 200);
 	memset(name, 'x', sizeof(name));
-	name[FAB_PSK_NAME_MAX] = '\0';
-	cr_assert_not(fab_psk_name_fault(name));
-	fab_psk_line(name, key, line);
+	name[PSK_NAME_MAX] = '\0';
+	cr_assert_not(psk_name_fault(name));
+	psk_line(name, key, line);
 	cr_assert_eq(read_text(line, strlen(line), &psks), 0, "%s", err);
 	cr_assert_str_eq(psks.all[0].name, name);
 	cr_assert_eq(psks.all[0].len, sizeof(key));
 	cr_assert(!memcmp(psks.all[0].key, key, sizeof(key)));
-	fab_psk_free(&psks);
-	name[FAB_PSK_NAME_MAX] = 'x';
-	name[FAB_PSK_NAME_MAX + 1] = '\0';
-	cr_assert(fab_psk_name_fault(name));
+	psk_free(&psks);
+	name[PSK_NAME_MAX] = 'x';
+	name[PSK_NAME_MAX + 1] = '\0';
+	cr_assert(psk_name_fault(name));
 }
 
 /* A key that stays keeps its number and its age; the same name with other bytes is another key. */
@@ -198,7 +198,7 @@ Test(psk, keys_that_stay)
 	static const char before[] = "stays:" HEX "\nchanges:" HEX "\nlonger:" HEX "\n";
 	static const char after[] = "changes:ff112233445566778899aabbccddeeff\nstays:" HEX "\n"
 				    "longer:" HEX "00\nnew:" HEX "\n";
-	struct fab_psks old, now;
+	struct psks old, now;
 	uint64_t first;
 
 	cr_assert_eq(read_text(before, sizeof(before) - 1, &old), 0, "%s", err);
@@ -206,15 +206,15 @@ Test(psk, keys_that_stay)
 	first = old.all[0].serial;
 	cr_assert(first && now.all[1].serial > old.all[2].serial);
 	old.all[0].since_s = 5;
-	fab_psk_adopt(&now, &old);
-	cr_assert_eq(fab_psk_find(&now, "stays", 5)->serial, first);
-	cr_assert_eq(fab_psk_find(&now, "stays", 5)->since_s, 5);
-	cr_assert_eq(fab_psk_by_serial(&now, first), fab_psk_find(&now, "stays", 5));
-	cr_assert_null(fab_psk_by_serial(&now, old.all[1].serial));
-	cr_assert_null(fab_psk_by_serial(&now, old.all[2].serial));
-	cr_assert_null(fab_psk_by_serial(&now, 0));
-	fab_psk_free(&old);
-	fab_psk_free(&now);
+	psk_adopt(&now, &old);
+	cr_assert_eq(psk_find(&now, "stays", 5)->serial, first);
+	cr_assert_eq(psk_find(&now, "stays", 5)->since_s, 5);
+	cr_assert_eq(psk_by_serial(&now, first), psk_find(&now, "stays", 5));
+	cr_assert_null(psk_by_serial(&now, old.all[1].serial));
+	cr_assert_null(psk_by_serial(&now, old.all[2].serial));
+	cr_assert_null(psk_by_serial(&now, 0));
+	psk_free(&old);
+	psk_free(&now);
 }
 
 Test(psk, keys_in_common)
@@ -223,11 +223,11 @@ Test(psk, keys_in_common)
 	static const char after[] = "last:" HEX "\nchanges:ff112233445566778899aabbccddeeff\n"
 				    "new:" HEX "\nstays:" HEX "\n";
 	static const char others[] = "new:" HEX "\nstays:" HEX "00\n";
-	struct fab_psks old, now, both;
+	struct psks old, now, both;
 
 	cr_assert_eq(read_text(before, sizeof(before) - 1, &old), 0, "%s", err);
 	cr_assert_eq(read_text(after, sizeof(after) - 1, &now), 0, "%s", err);
-	cr_assert_eq(fab_psk_common(&old, &now, &both), 0);
+	cr_assert_eq(psk_common(&old, &now, &both), 0);
 	cr_assert_eq(both.n, 2);
 	cr_assert_str_eq(both.all[0].name, "stays");
 	cr_assert_str_eq(both.all[1].name, "last");
@@ -235,14 +235,14 @@ Test(psk, keys_in_common)
 	cr_assert_eq(both.all[0].serial, old.all[1].serial);
 	cr_assert_eq(both.all[1].serial, old.all[3].serial);
 	cr_assert_eq(old.n, 4);
-	fab_psk_free(&both);
-	fab_psk_free(&now);
+	psk_free(&both);
+	psk_free(&now);
 	cr_assert_eq(read_text(others, sizeof(others) - 1, &now), 0, "%s", err);
-	cr_assert_eq(fab_psk_common(&old, &now, &both), 0);
+	cr_assert_eq(psk_common(&old, &now, &both), 0);
 	cr_assert_eq(both.n, 0);
-	fab_psk_free(&both);
-	fab_psk_free(&now);
-	fab_psk_free(&old);
+	psk_free(&both);
+	psk_free(&now);
+	psk_free(&old);
 }
 
 Test(psk, identities)
@@ -253,10 +253,9 @@ Test(psk, identities)
 		{ "gw1", "psk:gw1" }, { "gw1/2026", "psk:gw1" }, { "a/b/c", "psk:a" },
 		{ "a,b", "psk:a,b" },
 	};
-	char buf[FAB_PSK_NAME_MAX + 8];
+	char buf[PSK_NAME_MAX + 8];
 
 	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++)
-		cr_assert_str_eq(fab_psk_identity(cases[i].name, buf, sizeof(buf)),
-				 cases[i].identity);
-	cr_assert(fab_psk_name_fault("/x"));
+		cr_assert_str_eq(psk_identity(cases[i].name, buf, sizeof(buf)), cases[i].identity);
+	cr_assert(psk_name_fault("/x"));
 }

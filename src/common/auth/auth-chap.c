@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "auth-chap.h"
-#include "fab-psk.h"
+#include "psk.h"
 #include "util.h"
 
-_Static_assert(AUTH_NAME_MAX == FAB_PSK_NAME_MAX, "the name of a key is sent");
+_Static_assert(AUTH_NAME_MAX == PSK_NAME_MAX, "the name of a key is sent");
 
 #define LABEL_LEN 24u
 #define LABEL_VERSION 10u		/* where the version stands in it */
@@ -107,7 +107,7 @@ void auth_chap_key_id(const uint8_t *key, size_t len, uint8_t id[16])
 	memcpy(id, all, 16);
 }
 
-static void proven(struct auth_chap *chap, const struct fab_psk *key)
+static void proven(struct auth_chap *chap, const struct psk *key)
 {
 	const struct label label = labelled(label_conns, &chap->where.channel);
 	const struct auth_part parts[] = { PART(label), PART(chap->transcript),
@@ -221,10 +221,9 @@ static int take_challenge(struct auth_chap *chap, const void *msg, struct auth_r
 
 /* Compare the proof with that of the key of the HELLO's name.  An unknown name has a key of chance,
  * so that a stranger does not learn which names there are. */
-static const struct fab_psk *check_claim(struct auth_chap *chap,
-					 const uint8_t shared[AUTH_POINT_LEN])
+static const struct psk *check_claim(struct auth_chap *chap, const uint8_t shared[AUTH_POINT_LEN])
 {
-	const struct fab_psk *key = fab_psk_find(chap->keys, chap->peer, strlen(chap->peer));
+	const struct psk *key = psk_find(chap->keys, chap->peer, strlen(chap->peer));
 	uint8_t expected[AUTH_PROOF_LEN];
 	bool same;
 
@@ -245,7 +244,7 @@ static int take_proof(struct auth_chap *chap, const void *msg, struct auth_reply
 {
 	uint8_t shared[AUTH_POINT_LEN], proof[AUTH_PROOF_LEN];
 	const struct auth_msg_proof *m = msg;
-	const struct fab_psk *key;
+	const struct psk *key;
 
 	if (le16_get(m->status) || !is_zero(m->reserved, sizeof(m->reserved)))
 		return fail(chap, -EPROTO, "PROOF with bytes that are not zero");
@@ -328,9 +327,8 @@ static void begin(struct auth_chap *chap, enum auth_state state, const struct au
 	chap->chance = *chance;
 }
 
-void auth_chap_client(struct auth_chap *chap, const struct auth_where *where,
-		      const struct fab_psk *key, const struct auth_chance *chance,
-		      struct auth_reply *reply)
+void auth_chap_client(struct auth_chap *chap, const struct auth_where *where, const struct psk *key,
+		      const struct auth_chance *chance, struct auth_reply *reply)
 {
 	begin(chap, AUTH_GREETED, where, chance);
 	chap->key = key;
@@ -340,7 +338,7 @@ void auth_chap_client(struct auth_chap *chap, const struct auth_where *where,
 }
 
 void auth_chap_server(struct auth_chap *chap, const struct auth_where *where, const char *name,
-		      const struct fab_psks *keys, const struct auth_chance *chance)
+		      const struct psks *keys, const struct auth_chance *chance)
 {
 	begin(chap, AUTH_LISTENS, where, chance);
 	chap->keys = keys;

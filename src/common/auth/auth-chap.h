@@ -22,8 +22,8 @@
 #include "auth-crypto.h"
 #include "auth-msg.h"
 
-struct fab_psk;
-struct fab_psks;
+struct psk;
+struct psks;
 
 enum auth_state {
 	AUTH_IDLE,			/* not begun */
@@ -66,14 +66,14 @@ struct auth_chap {
 					 * PROVEN */
 	uint8_t conn_key[AUTH_HASH_LEN];/* PROVEN: of both ends: auth_chap_tag() */
 	uint8_t key_id[16];		/* PROVEN: tells the key from other keys */
-	uint64_t serial;		/* PROVEN: of struct fab_psk, as @since_s */
+	uint64_t serial;		/* PROVEN: of struct psk, as @since_s */
 	int64_t since_s;
 
 	/* auth-chap.c's */
 	struct auth_where where;
 	struct auth_chance chance;
-	const struct fab_psk *key;	/* client */
-	const struct fab_psks *keys;	/* server */
+	const struct psk *key;		/* client */
+	const struct psks *keys;	/* server */
 	struct auth_msg_hello hello, challenge;
 	uint8_t prk[AUTH_HASH_LEN];
 	uint8_t transcript[AUTH_HASH_LEN];
@@ -91,12 +91,12 @@ struct auth_reply {
 uint8_t auth_chap_version(const struct auth_channel *channel);
 /* Begin as the client that has @key, which outlives @chap.  @reply is the HELLO. */
 void auth_chap_client(struct auth_chap *chap, const struct auth_where *where,
-		      const struct fab_psk *key, const struct auth_chance *chance,
+		      const struct psk *key, const struct auth_chance *chance,
 		      struct auth_reply *reply);
 /* Begin as the server called @name, cut at AUTH_NAME_MAX bytes, that knows @keys, which outlive
  * @chap. */
 void auth_chap_server(struct auth_chap *chap, const struct auth_where *where, const char *name,
-		      const struct fab_psks *keys, const struct auth_chance *chance);
+		      const struct psks *keys, const struct auth_chance *chance);
 /* Take the message @msg of the other end, and answer in @reply, which may be set together with an
  * error: the server's refusal.  0, or the negative errno of AUTH_FAILED: -EPROTO, a message against
  * the rules; -EACCES, a proof that is wrong; -EKEYREJECTED, the server has refused. */

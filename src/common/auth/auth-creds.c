@@ -56,13 +56,13 @@ static int check_together(const struct auth_conf *conf, char *err, size_t len)
 /* ---- the key of a client ---- */
 
 /* The key of @psks that a client with @conf is to use; NULL with a line in @err. */
-static const struct fab_psk *choose_own(const struct fab_psks *psks, const struct auth_conf *conf,
-					char *err, size_t len)
+static const struct psk *choose_own(const struct psks *psks, const struct auth_conf *conf,
+				    char *err, size_t len)
 {
-	const struct fab_psk *own = NULL;
+	const struct psk *own = NULL;
 
 	if (conf->username) {
-		own = fab_psk_find(psks, conf->username, strlen(conf->username));
+		own = psk_find(psks, conf->username, strlen(conf->username));
 		if (!own)
 			creds_error(0, err, len, "auth-username=%s: no key in %s has this name",
 				    conf->username, conf->psk);
@@ -76,18 +76,18 @@ static const struct fab_psk *choose_own(const struct fab_psks *psks, const struc
 }
 
 /* Read the file of @conf into @psks. */
-static int read_keys(const struct auth_conf *conf, struct fab_psks *psks, char *err, size_t len)
+static int read_keys(const struct auth_conf *conf, struct psks *psks, char *err, size_t len)
 {
 	char why[256];
-	int rc = fab_psk_read(conf->psk, geteuid(), psks, why, sizeof(why));
+	int rc = psk_read(conf->psk, geteuid(), psks, why, sizeof(why));
 
 	return rc ? creds_error(rc, err, len, "auth-psk=%s: %s", conf->psk, why) : 0;
 }
 
 int auth_key_read(const struct auth_conf *conf, struct auth_key **out, char *err, size_t len)
 {
-	const struct fab_psk *own;
-	struct fab_psks psks;
+	const struct psk *own;
+	struct psks psks;
 	struct auth_key *key;
 	int rc = read_keys(conf, &psks, err, len);
 
@@ -104,7 +104,7 @@ int auth_key_read(const struct auth_conf *conf, struct auth_key **out, char *err
 		rc = own ? creds_error(-ENOMEM, err, len, "out of memory") : -EINVAL;
 	}
 	/* Keys of others are no business of a client. */
-	fab_psk_free(&psks);
+	psk_free(&psks);
 	return rc;
 }
 
@@ -137,11 +137,11 @@ struct auth_key *auth_creds_take_key(struct auth_creds *creds, struct auth_key *
 /* ---- the whole ---- */
 
 /* The name that a server tells: the machine's, of characters that a name may have. */
-static void name_machine(char name[FAB_PSK_NAME_MAX + 1])
+static void name_machine(char name[PSK_NAME_MAX + 1])
 {
-	if (gethostname(name, FAB_PSK_NAME_MAX) || !*name)
-		snprintf(name, FAB_PSK_NAME_MAX, "?");
-	name[FAB_PSK_NAME_MAX] = '\0';
+	if (gethostname(name, PSK_NAME_MAX) || !*name)
+		snprintf(name, PSK_NAME_MAX, "?");
+	name[PSK_NAME_MAX] = '\0';
 	for (char *c = name; *c; c++) {
 		if ((unsigned char)*c <= ' ' || *c == 0x7f)
 			*c = '?';
@@ -196,7 +196,7 @@ void auth_creds_destroy(struct auth_creds *creds)
 {
 	if (!creds)
 		return;
-	fab_psk_free(&creds->psks);
+	psk_free(&creds->psks);
 	auth_key_put(creds->own);
 	free(creds->hostname);
 	free(creds);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The keys of an end for authentication in messages, and whether the end insists on it
- * (doc/decisions.md D23).  The files are those of tls-psk (fab-psk.h).
+ * (doc/decisions.md D23).  The files are those of tls-psk (psk.h).
  *
  * Made on the main thread.  Then constant but for keys, which the owner replaces while a server or
  * a session runs: on the thread that uses the keys, the control thread of a server or the service
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "fab-psk.h"
+#include "psk.h"
 
 enum auth_mode {
 	AUTH_MODE_NONE,			/* server: ask nobody; client: offer nothing */
@@ -38,15 +38,15 @@ struct auth_conf {
  * another key can take the place of this one meanwhile.  Any thread. */
 struct auth_key {
 	atomic_uint refs;
-	struct fab_psk psk;
+	struct psk psk;
 };
 
 struct auth_creds {
 	enum auth_mode mode;
-	struct fab_psks psks;		/* server */
+	struct psks psks;		/* server */
 	struct auth_key *own;		/* client: a reference */
 	char *hostname;			/* client: NULL: any */
-	char name[FAB_PSK_NAME_MAX + 1];	/* server: the name of this machine */
+	char name[PSK_NAME_MAX + 1];	/* server: the name of this machine */
 };
 
 /* The mode that the options of @conf mean together. */

@@ -9,8 +9,8 @@
 
 #include <gnutls/gnutls.h>
 
-#include "fab-certs.h"
-#include "fab-psk.h"
+#include "certs.h"
+#include "psk.h"
 #include "fab-tls-session.h"
 #include "util.h"
 
@@ -25,8 +25,8 @@ struct fab_tls_creds {
 	char *hostname;				/* NULL: the address */
 
 	pthread_mutex_t lock;			/* of what follows; innermost */
-	struct fab_certs *certs;		/* NULL from the start on, or never */
-	struct fab_psks psks;			/* of a client its key alone */
+	struct certs *certs;			/* NULL from the start on, or never */
+	struct psks psks;			/* of a client its key alone */
 };
 
 /* Not constant: also a reader takes the lock. */
@@ -36,6 +36,6 @@ static inline struct fab_tls_creds *fab_tls_creds(const struct fab_tls *tls)
 }
 
 /* A reference to the certificates of now; NULL: there are none.  Any thread. */
-struct fab_certs *fab_tls_get_certs(struct fab_tls_creds *tls);
+struct certs *fab_tls_get_certs(struct fab_tls_creds *tls);
 
 #endif

@@ -88,11 +88,11 @@ static int judge_peer(gnutls_session_t session)
 {
 	struct fab_tls_end *end = gnutls_session_get_ptr(session);
 	const struct fab_tls_creds *tls = fab_tls_creds(end->tls);
-	int rc = fab_certs_cheap(session) ? 0 : GNUTLS_E_CONSTRAINT_ERROR;
+	int rc = certs_cheap(session) ? 0 : GNUTLS_E_CONSTRAINT_ERROR;
 
 	if (!rc && tls->verify_peer)
-		rc = fab_certs_verify(session, name_wanted(tls, end->address), !tls->server,
-				      &end->faults);
+		rc = certs_verify(session, name_wanted(tls, end->address), !tls->server,
+				  &end->faults);
 	end->judged = !rc;
 	return rc;
 }
@@ -116,7 +116,7 @@ static int verify_peer(gnutls_session_t session)
 	return end->judged ? 0 : GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR;
 }
 
-static int set_credentials(const struct fab_tls_creds *tls, const struct fab_certs *certs,
+static int set_credentials(const struct fab_tls_creds *tls, const struct certs *certs,
 			   gnutls_session_t session)
 {
 	int rc;
@@ -125,8 +125,7 @@ static int set_credentials(const struct fab_tls_creds *tls, const struct fab_cer
 		return gnutls_credentials_set(session, GNUTLS_CRD_PSK, tls->psk_server);
 	if (tls->psk_client)
 		return gnutls_credentials_set(session, GNUTLS_CRD_PSK, tls->psk_client);
-	rc = gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE,
-				    fab_certs_credentials(certs));
+	rc = gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, certs_credentials(certs));
 	if (!tls->verify_peer)
 		return rc;
 	if (tls->server)
@@ -171,7 +170,7 @@ int fab_tls_session(struct fab_tls_end *end, const char *address,
 void fab_tls_session_end(struct fab_tls_end *end, gnutls_session_t session)
 {
 	gnutls_deinit(session);
-	fab_certs_put(end->certs);
+	certs_put(end->certs);
 	end->certs = NULL;
 }
 
@@ -180,11 +179,11 @@ void fab_tls_session_end(struct fab_tls_end *end, gnutls_session_t session)
 bool fab_tls_trusts(const struct fab_tls_end *end, gnutls_session_t session)
 {
 	struct fab_tls_creds *tls = fab_tls_creds(end->tls);
-	struct fab_certs *certs = tls->verify_peer ? fab_tls_get_certs(tls) : NULL;
-	bool trusts = !certs || fab_certs_trust(certs, session, name_wanted(tls, end->address),
-						!tls->server, certs == end->certs);
+	struct certs *certs = tls->verify_peer ? fab_tls_get_certs(tls) : NULL;
+	bool trusts = !certs || certs_trust(certs, session, name_wanted(tls, end->address),
+					    !tls->server, certs == end->certs);
 
-	fab_certs_put(certs);
+	certs_put(certs);
 	return trusts;
 }
 
@@ -192,7 +191,7 @@ bool fab_tls_trusts(const struct fab_tls_end *end, gnutls_session_t session)
  * handshake had failed. */
 static void name_by_certificate(gnutls_session_t session, struct fab_identity *id)
 {
-	char name[FAB_PSK_NAME_MAX + 1];
+	char name[PSK_NAME_MAX + 1];
 	const gnutls_datum_t *chain;
 	gnutls_x509_crt_t crt;
 	size_t len = sizeof(name);
@@ -205,7 +204,7 @@ static void name_by_certificate(gnutls_session_t session, struct fab_identity *i
 	if (gnutls_x509_crt_import(crt, &chain[0], GNUTLS_X509_FMT_DER) == 0 &&
 	    gnutls_x509_crt_get_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name,
 					  &len) == 0 &&
-	    strnlen(name, sizeof(name)) == len && !fab_psk_name_fault(name) && !strchr(name, ','))
+	    strnlen(name, sizeof(name)) == len && !psk_name_fault(name) && !strchr(name, ','))
 		snprintf(id->name, sizeof(id->name), "cert:%s", name);
 	gnutls_x509_crt_deinit(crt);
 }
@@ -227,7 +226,7 @@ void fab_tls_identity(const struct fab_tls_end *end, gnutls_session_t session,
 	/* As the key was found in the handshake: the keys may be others by now. */
 	if (end->unknown || !end->key)
 		return;
-	fab_psk_identity(end->identity, id->name, sizeof(id->name));
+	psk_identity(end->identity, id->name, sizeof(id->name));
 	id->key = end->key;
 	id->key_since_s = end->key_since_s;
 }

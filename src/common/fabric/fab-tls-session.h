@@ -15,12 +15,12 @@ struct gnutls_session_int;
 /* A session's end, which lives as long as the session. */
 struct fab_tls_end {
 	const struct fab_tls *tls;
-	char identity[FAB_PSK_NAME_MAX + 1];	/* whose key the client uses, as it says; "": not
+	char identity[PSK_NAME_MAX + 1];	/* whose key the client uses, as it says; "": not
 						 * said yet */
 	bool unknown;				/* server: no key has this name */
 	uint64_t key;				/* server: the serial of the key, and its age */
 	int64_t key_since_s;
-	struct fab_certs *certs;		/* a reference; NULL: none */
+	struct certs *certs;			/* a reference; NULL: none */
 	const char *address;			/* of the peer */
 	unsigned faults;			/* of the peer's certificate, GnuTLS's bits */
 	bool judged;				/* the peer's certificate has passed */

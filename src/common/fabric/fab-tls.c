@@ -20,7 +20,7 @@
 #include <gnutls/x509.h>
 
 #include "cleanup.h"
-#include "fab-certs.h"
+#include "certs.h"
 #include "fab-ktls.h"
 #include "fab-tls-priv.h"
 #include "fabric.h"
@@ -105,7 +105,7 @@ static void wipe_end(void)
 
 /* Give gnutls a copy of the key of @psk.  gnutls frees the copy, and so wipes it, when the
  * handshake has ended. */
-static int lend_key(const struct fab_psk *psk, gnutls_datum_t *key)
+static int lend_key(const struct psk *psk, gnutls_datum_t *key)
 {
 	key->size = psk->len;
 	key->data = gnutls_malloc(key->size);
@@ -120,10 +120,10 @@ static int lend_key(const struct fab_psk *psk, gnutls_datum_t *key)
 static int lend_key_of(struct fab_tls_end *end, const gnutls_datum_t *name, gnutls_datum_t *key)
 {
 	struct fab_tls_creds *tls = fab_tls_creds(end->tls);
-	const struct fab_psk *psk;
+	const struct psk *psk;
 
 	LOCK_SCOPE(&tls->lock);
-	psk = fab_psk_find(&tls->psks, name->data, name->size);
+	psk = psk_find(&tls->psks, name->data, name->size);
 	end->unknown = !psk;
 	end->key = psk ? psk->serial : 0;
 	end->key_since_s = psk ? psk->since_s : 0;
@@ -139,7 +139,7 @@ static int psk_of_name(gnutls_session_t session, const gnutls_datum_t *name, gnu
 
 	/* A name that is not known is the peer's text, for a log. */
 	snprintf(end->identity, sizeof(end->identity), "%.*s",
-		 (int)MIN(name->size, (unsigned)FAB_PSK_NAME_MAX), (const char *)name->data);
+		 (int)MIN(name->size, (unsigned)PSK_NAME_MAX), (const char *)name->data);
 	for (char *c = end->identity; *c; c++) {
 		if (*c < ' ' || *c == 0x7f)
 			*c = '?';
@@ -147,7 +147,7 @@ static int psk_of_name(gnutls_session_t session, const gnutls_datum_t *name, gnu
 	rc = lend_key_of(end, name, key);
 	if (rc <= 0)
 		return rc;
-	key->size = FAB_PSK_KEY_NEW;
+	key->size = PSK_KEY_NEW;
 	key->data = gnutls_malloc(key->size);
 	if (!key->data)
 		return -1;
@@ -160,7 +160,7 @@ static int psk_of_client(gnutls_session_t session, gnutls_datum_t *name, gnutls_
 {
 	struct fab_tls_end *end = gnutls_session_get_ptr(session);
 	struct fab_tls_creds *tls = fab_tls_creds(end->tls);
-	const struct fab_psk *psk;
+	const struct psk *psk;
 
 	LOCK_SCOPE(&tls->lock);
 	psk = &tls->psks.all[0];
@@ -190,13 +190,13 @@ static int use_psk_client(struct fab_tls_creds *tls)
 }
 
 /* The key of @psks, which @file has, that a client is to use; NULL with a line in @err. */
-static const struct fab_psk *choose_psk(const struct fab_tls_creds *tls, const char *file,
-					const struct fab_psks *psks, char *err, size_t len)
+static const struct psk *choose_psk(const struct fab_tls_creds *tls, const char *file,
+				    const struct psks *psks, char *err, size_t len)
 {
-	const struct fab_psk *psk = NULL;
+	const struct psk *psk = NULL;
 
 	if (tls->username) {
-		psk = fab_psk_find(psks, tls->username, strlen(tls->username));
+		psk = psk_find(psks, tls->username, strlen(tls->username));
 		if (!psk)
 			tls_error(0, err, len, "tls-username=%s: no key in %s has this name",
 				  tls->username, file);
@@ -210,7 +210,7 @@ static const struct fab_psk *choose_psk(const struct fab_tls_creds *tls, const c
 }
 
 /* Leave @psks the key @own alone: keys of others are no business of a client. */
-static void keep_own(struct fab_psks *psks, const struct fab_psk *own)
+static void keep_own(struct psks *psks, const struct psk *own)
 {
 	if (own != &psks->all[0])
 		psks->all[0] = *own;
@@ -218,13 +218,13 @@ static void keep_own(struct fab_psks *psks, const struct fab_psk *own)
 	psks->n = 1;
 }
 
-int fab_tls_read_keys(const struct fab_tls *tls, const char *file, struct fab_psks *psks,
-		      char *err, size_t len)
+int fab_tls_read_keys(const struct fab_tls *tls, const char *file, struct psks *psks, char *err,
+		      size_t len)
 {
 	const struct fab_tls_creds *creds = fab_tls_creds(tls);
-	const struct fab_psk *own;
+	const struct psk *own;
 	char why[256];
-	int rc = fab_psk_read(file, geteuid(), psks, why, sizeof(why));
+	int rc = psk_read(file, geteuid(), psks, why, sizeof(why));
 
 	if (rc)
 		return tls_error(rc, err, len, "tls-psk=%s: %s", file, why);
@@ -234,7 +234,7 @@ int fab_tls_read_keys(const struct fab_tls *tls, const char *file, struct fab_ps
 	if (own)
 		keep_own(psks, own);
 	else
-		fab_psk_free(psks);
+		psk_free(psks);
 	return own ? 0 : -EINVAL;
 }
 
@@ -300,7 +300,7 @@ static int fill(struct fab_tls_creds *tls, const struct fab_tls_conf *conf, char
 				 gnutls_strerror(rc));
 	if (conf->psk)
 		return use_psk(tls, conf->psk, err, len);
-	return fab_certs_read(conf->certificates, conf->server, NULL, &tls->certs, err, len);
+	return certs_read(conf->certificates, conf->server, NULL, &tls->certs, err, len);
 }
 
 int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *err, size_t len)
@@ -334,22 +334,22 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 	return 0;
 }
 
-const struct fab_psks *fab_tls_keys(const struct fab_tls *tls)
+const struct psks *fab_tls_keys(const struct fab_tls *tls)
 {
-	static const struct fab_psks none;
+	static const struct psks none;
 
 	return tls ? &fab_tls_creds(tls)->psks : &none;
 }
 
-void fab_tls_take_keys(struct fab_tls *tls, struct fab_psks *psks)
+void fab_tls_take_keys(struct fab_tls *tls, struct psks *psks)
 {
 	struct fab_tls_creds *creds = fab_tls_creds(tls);
-	struct fab_psks before;
+	struct psks before;
 
 	assert(creds->server || psks->n == 1);
 	/* This thread alone replaces keys, and so reads the old ones without the lock: a handshake
 	 * need not wait while two long files are compared. */
-	fab_psk_adopt(psks, &creds->psks);
+	psk_adopt(psks, &creds->psks);
 	LOCK_SCOPE(&creds->lock);
 	before = creds->psks;
 	creds->psks = *psks;
@@ -361,41 +361,41 @@ bool fab_tls_has_key(const struct fab_tls *tls, uint64_t serial)
 	struct fab_tls_creds *creds = fab_tls_creds(tls);
 
 	LOCK_SCOPE(&creds->lock);
-	return fab_psk_by_serial(&creds->psks, serial);
+	return psk_by_serial(&creds->psks, serial);
 }
 
-struct fab_certs *fab_tls_certs(const struct fab_tls *tls)
+struct certs *fab_tls_certs(const struct fab_tls *tls)
 {
 	return tls ? fab_tls_creds(tls)->certs : NULL;
 }
 
-int fab_tls_read_certs(const struct fab_tls *tls, const char *dir, struct fab_certs **out,
-		       char *err, size_t len)
+int fab_tls_read_certs(const struct fab_tls *tls, const char *dir, struct certs **out, char *err,
+		       size_t len)
 {
 	struct fab_tls_creds *creds = fab_tls_creds(tls);
-	struct fab_certs *before = fab_tls_get_certs(creds);
-	int rc = fab_certs_read(dir, creds->server, before, out, err, len);
+	struct certs *before = fab_tls_get_certs(creds);
+	int rc = certs_read(dir, creds->server, before, out, err, len);
 
-	fab_certs_put(before);
+	certs_put(before);
 	return rc;
 }
 
-void fab_tls_take_certs(struct fab_tls *tls, struct fab_certs *certs)
+void fab_tls_take_certs(struct fab_tls *tls, struct certs *certs)
 {
 	struct fab_tls_creds *creds = fab_tls_creds(tls);
-	struct fab_certs *before;
+	struct certs *before;
 
 	pthread_mutex_lock(&creds->lock);
 	before = creds->certs;
 	creds->certs = certs;
 	pthread_mutex_unlock(&creds->lock);
-	fab_certs_put(before);
+	certs_put(before);
 }
 
-struct fab_certs *fab_tls_get_certs(struct fab_tls_creds *tls)
+struct certs *fab_tls_get_certs(struct fab_tls_creds *tls)
 {
 	LOCK_SCOPE(&tls->lock);
-	return tls->certs ? fab_certs_get(tls->certs) : NULL;
+	return tls->certs ? certs_get(tls->certs) : NULL;
 }
 
 void fab_tls_destroy(struct fab_tls *tls)
@@ -408,11 +408,11 @@ void fab_tls_destroy(struct fab_tls *tls)
 		gnutls_psk_free_server_credentials(creds->psk_server);
 	if (creds->psk_client)
 		gnutls_psk_free_client_credentials(creds->psk_client);
-	fab_certs_put(creds->certs);
+	certs_put(creds->certs);
 	if (creds->priority)
 		gnutls_priority_deinit(creds->priority);
 	wipe_end();
-	fab_psk_free(&creds->psks);
+	psk_free(&creds->psks);
 	pthread_mutex_destroy(&creds->lock);
 	free(creds->username);
 	free(creds->hostname);

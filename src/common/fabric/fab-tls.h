@@ -14,9 +14,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "fab-psk.h"
+#include "psk.h"
 
-struct fab_certs;
+struct certs;
 
 enum fab_tls_mode {
 	FAB_TLS_OFF,			/* plain alone */
@@ -78,29 +78,29 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 void fab_tls_destroy(struct fab_tls *tls);
 /* The keys of @tls; of a client its own alone.  Empty: it has none, or @tls is NULL.  The owner's
  * thread; valid until fab_tls_take_keys(). */
-const struct fab_psks *fab_tls_keys(const struct fab_tls *tls);
+const struct psks *fab_tls_keys(const struct fab_tls *tls);
 /* Read @file into @psks, as keys for @tls: of a client its own alone, the one called tls-username,
  * or the only one in @file.  0, or -errno with a line in @err as of fab_tls_create(), and no keys.
- * Changes nothing of @tls; any thread.  Give @psks to fab_psk_free(). */
-int fab_tls_read_keys(const struct fab_tls *tls, const char *file, struct fab_psks *psks,
+ * Changes nothing of @tls; any thread.  Give @psks to psk_free(). */
+int fab_tls_read_keys(const struct fab_tls *tls, const char *file, struct psks *psks,
 		      char *err, size_t len);
 /* Give @tls, which has keys, the keys @psks in place of its own: for handshakes from now on.  A
  * client has the one that fab_tls_read_keys() left.  A key that stays is the same one
- * (fab_psk_adopt()).  @psks gets the keys of before, for the caller to free.  The owner's
+ * (psk_adopt()).  @psks gets the keys of before, for the caller to free.  The owner's
  * thread. */
-void fab_tls_take_keys(struct fab_tls *tls, struct fab_psks *psks);
+void fab_tls_take_keys(struct fab_tls *tls, struct psks *psks);
 /* The certificates of @tls; NULL: it has none, or @tls is NULL.  The owner's thread; valid until
  * fab_tls_take_certs(). */
-struct fab_certs *fab_tls_certs(const struct fab_tls *tls);
+struct certs *fab_tls_certs(const struct fab_tls *tls);
 /* Read the certificates in @dir into @out, with one reference, to take the place of those of @tls,
  * which has some: a list of revocations may not be gone.  Changes nothing of @tls; any thread.
- * Else as fab_certs_read(). */
-int fab_tls_read_certs(const struct fab_tls *tls, const char *dir, struct fab_certs **out,
+ * Else as certs_read(). */
+int fab_tls_read_certs(const struct fab_tls *tls, const char *dir, struct certs **out,
 		       char *err, size_t len);
 /* Give @tls, which has certificates, @certs in their place, with the caller's reference: for
  * sessions from now on.  The owner's thread. */
-void fab_tls_take_certs(struct fab_tls *tls, struct fab_certs *certs);
-/* False: @serial, of a key that @tls had once (struct fab_psk), is none of its keys now.  Any
+void fab_tls_take_certs(struct fab_tls *tls, struct certs *certs);
+/* False: @serial, of a key that @tls had once (struct psk), is none of its keys now.  Any
  * thread. */
 bool fab_tls_has_key(const struct fab_tls *tls, uint64_t serial);
 /* The mode; of NULL FAB_TLS_OFF. */

@@ -340,14 +340,14 @@ bool fab_conn_unheard(const struct fab_conn *conn);
 #define FAB_CIPHER_LEN 48
 
 struct fab_identity {
-	/* "psk:NAME", by a key that the peer has (fab_psk_identity()); or "cert:NAME", the common
+	/* "psk:NAME", by a key that the peer has (psk_identity()); or "cert:NAME", the common
 	 * name in the peer's certificate, which was verified.  NAME has 1 to 128 characters without
 	 * spaces, ':' and control characters.  "": the peer has proven nothing, or its certificate
 	 * has no such name. */
 	char name[FAB_IDENTITY_LEN];
 	char cipher[FAB_CIPHER_LEN];	/* "TLS1.3 AES-128-GCM"; "": in plain */
-	uint64_t key;			/* fab_psk.serial, 0: none */
-	int64_t key_since_s;		/* fab_psk.since_s */
+	uint64_t key;			/* psk.serial, 0: none */
+	int64_t key_since_s;		/* psk.since_s */
 };
 
 /* Tell in @id who the peer of @conn has proven to be: all empty on a connection without TLS.

@@ -13,7 +13,7 @@
 #include "ctl-stat.h"
 #include "dev-stat.h"
 #include "dev.h"
-#include "fab-certs.h"
+#include "certs.h"
 
 static json_t *address_json(const struct fab_addr *addr)
 {
@@ -215,9 +215,9 @@ static const char *program_name(const struct client *clt, const struct clt_conf 
 json_t *clt_secrets_json(const struct fab_tls *tls, const struct fab_tls_conf *conf,
 			 const char *auth_psk)
 {
-	const struct fab_certs *certs = fab_tls_certs(tls);
-	const struct fab_certs_date *end = fab_certs_first_end(certs);
-	const struct fab_certs_date *begin = fab_certs_last_begin(certs);
+	const struct certs *certs = fab_tls_certs(tls);
+	const struct certs_date *end = certs_first_end(certs);
+	const struct certs_date *begin = certs_last_begin(certs);
 	const struct ctl_secrets secrets = {
 		.tls = fab_tls_mode_names[fab_tls_mode(tls)],
 		.tls_psk = tls ? conf->psk : NULL,

@@ -4,7 +4,7 @@
 #include <config.h>
 
 #include "clt-files.h"
-#include "fab-certs.h"
+#include "certs.h"
 #include "fab-tls.h"
 
 #define CERTS_WHY 2048			/* two names of files */
@@ -25,13 +25,13 @@ bool clt_files_read(struct clt_files *f, const struct fab_tls *tls, const struct
 }
 
 /* Tell of each key of @these that @those do not have. */
-static unsigned tell_keys(const struct fab_psks *these, const struct fab_psks *those, char sign,
+static unsigned tell_keys(const struct psks *these, const struct psks *those, char sign,
 			  const char *kind, FILE *report)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < these->n; i++) {
-		if (fab_psk_by_serial(those, these->all[i].serial))
+		if (psk_by_serial(those, these->all[i].serial))
 			continue;
 		fprintf(report, "%c%skey %s\n", sign, kind, these->all[i].name);
 		n++;
@@ -41,7 +41,7 @@ static unsigned tell_keys(const struct fab_psks *these, const struct fab_psks *t
 
 static void take_keys(struct clt_files *f, struct fab_tls *tls, const char *kind, FILE *report)
 {
-	const struct fab_psks *now;
+	const struct psks *now;
 	unsigned n;
 
 	fab_tls_take_keys(tls, &f->psks);
@@ -56,7 +56,7 @@ void clt_files_take(struct clt_files *f, struct fab_tls *tls, const char *kind, 
 {
 	if (f->psks.n) {
 		take_keys(f, tls, kind, report);
-	} else if (f->certs && fab_certs_same(f->certs, fab_tls_certs(tls))) {
+	} else if (f->certs && certs_same(f->certs, fab_tls_certs(tls))) {
 		fprintf(report, "%stls-certificates: nothing has changed\n", kind);
 	} else if (f->certs) {
 		fab_tls_take_certs(tls, f->certs);
@@ -67,7 +67,7 @@ void clt_files_take(struct clt_files *f, struct fab_tls *tls, const char *kind, 
 
 void clt_files_forget(struct clt_files *f)
 {
-	fab_psk_free(&f->psks);
-	fab_certs_put(f->certs);
+	psk_free(&f->psks);
+	certs_put(f->certs);
 	*f = (struct clt_files){ 0 };
 }

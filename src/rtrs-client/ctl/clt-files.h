@@ -7,16 +7,16 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "fab-psk.h"
+#include "psk.h"
 
-struct fab_certs;
+struct certs;
 struct fab_tls;
 struct fab_tls_conf;
 
 /* All 0: nothing was read. */
 struct clt_files {
-	struct fab_psks psks;
-	struct fab_certs *certs;	/* a reference; NULL: none */
+	struct psks psks;
+	struct certs *certs;		/* a reference; NULL: none */
 };
 
 /* Read the files of @conf, as @tls was made of, into @f, which is empty.  @tls NULL: there are

@@ -8,26 +8,25 @@
 #include <unistd.h>
 
 #include "conf.h"
-#include "fab-certs.h"
+#include "certs.h"
 #include "tell.h"
 #include "trust.h"
 
 /* ---- files ---- */
 
 /* False: a mistake, which is told in @errors. */
-static bool keys_read(const char *option, const char *file, struct fab_psks *keys, FILE *errors)
+static bool keys_read(const char *option, const char *file, struct psks *keys, FILE *errors)
 {
 	char why[256];
 
-	if (!fab_psk_read(file, geteuid(), keys, why, sizeof(why)))
+	if (!psk_read(file, geteuid(), keys, why, sizeof(why)))
 		return true;
 	fprintf(errors, "--%s=%s: %s\n", option, file, why);
 	return false;
 }
 
 /* The same, of certificates. */
-static bool certs_read(const struct srv *srv, const char *dir, struct fab_certs **certs,
-		       FILE *errors)
+static bool dir_read(const struct srv *srv, const char *dir, struct certs **certs, FILE *errors)
 {
 	char why[2048];
 
@@ -46,23 +45,23 @@ bool trust_read(struct trust *t, const struct srv *srv, const struct srv_conf *c
 	if (srv_keys_of_auth(srv))
 		good = keys_read("auth-psk", conf->auth.psk, &t->keys.auth, errors) && good;
 	if (srv_keys_of_certs(srv))
-		good = certs_read(srv, conf->tls.certificates, &t->certs, errors) && good;
+		good = dir_read(srv, conf->tls.certificates, &t->certs, errors) && good;
 	return good;
 }
 
 static void free_keys(struct srv_key_files *keys)
 {
-	fab_psk_free(&keys->tls);
-	fab_psk_free(&keys->auth);
+	psk_free(&keys->tls);
+	psk_free(&keys->auth);
 }
 
 int trust_narrow(struct trust *t, const struct trust *later)
 {
 	struct srv_key_files both = { 0 };
-	int rc = fab_psk_common(&t->keys.tls, &later->keys.tls, &both.tls);
+	int rc = psk_common(&t->keys.tls, &later->keys.tls, &both.tls);
 
 	if (!rc)
-		rc = fab_psk_common(&t->keys.auth, &later->keys.auth, &both.auth);
+		rc = psk_common(&t->keys.auth, &later->keys.auth, &both.auth);
 	if (rc) {
 		free_keys(&both);
 		return rc;
@@ -101,7 +100,7 @@ void trust_give(struct trust *t, struct srv *srv, FILE *report)
 void trust_fini(struct trust *t)
 {
 	free_keys(&t->keys);
-	fab_certs_put(t->certs);
+	certs_put(t->certs);
 	free(t->withdrawn);
 	*t = (struct trust){ 0 };
 }

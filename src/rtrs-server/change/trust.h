@@ -16,7 +16,7 @@ struct srv_conf;
 /* What the files of a reload say.  All 0: nothing was read. */
 struct trust {
 	struct srv_key_files keys;
-	struct fab_certs *certs;	/* not taken yet; NULL: none */
+	struct certs *certs;		/* not taken yet; NULL: none */
 	char *withdrawn;		/* a line for each change that trust_withdraw() has made;
 					 * NULL: none */
 };

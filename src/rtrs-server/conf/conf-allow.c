@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "conf.h"
-#include "fab-psk.h"
+#include "psk.h"
 #include "intern.h"
 #include "number.h"
 #include "util.h"
@@ -175,7 +175,7 @@ bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer)
 static int list_parse_identity(const char *text, size_t kind, struct srv_allow *allow, char *why,
 			       size_t len)
 {
-	const char *fault = fab_psk_name_fault(text + kind);
+	const char *fault = psk_name_fault(text + kind);
 
 	memset(allow, 0, sizeof(*allow));
 	if (fault)

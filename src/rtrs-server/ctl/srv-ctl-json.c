@@ -17,7 +17,7 @@
 #include "export-retry.h"
 #include "export.h"
 #include "exports.h"
-#include "fab-certs.h"
+#include "certs.h"
 #include "fab-tls.h"
 #include "srv-age.h"
 #include "srv-allow.h"
@@ -339,9 +339,9 @@ static json_t *srv_json_sessions(const struct srv *srv, enum srv_ctl_depth depth
 
 static json_t *srv_json_secrets(const struct srv *srv)
 {
-	const struct fab_certs *certs = fab_tls_certs(srv->tls);
-	const struct fab_certs_date *end = fab_certs_first_end(certs);
-	const struct fab_certs_date *begin = fab_certs_last_begin(certs);
+	const struct certs *certs = fab_tls_certs(srv->tls);
+	const struct certs_date *end = certs_first_end(certs);
+	const struct certs_date *begin = certs_last_begin(certs);
 	const struct srv_conf *conf = srv->conf;
 	const struct ctl_secrets secrets = {
 		.tls = fab_tls_mode_names[fab_tls_mode(srv->tls)],

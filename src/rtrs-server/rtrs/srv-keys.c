@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "auth-creds.h"
-#include "fab-certs.h"
+#include "certs.h"
 #include "fab-tls.h"
 #include "srv-con.h"
 #include "srv-keys.h"
@@ -35,8 +35,8 @@ bool srv_keys_any(const struct srv *srv)
 
 bool srv_keys_hold(const struct srv *srv, uint64_t key)
 {
-	return !key || fab_psk_by_serial(fab_tls_keys(srv->tls), key) ||
-	       (srv->auth && fab_psk_by_serial(&srv->auth->psks, key));
+	return !key || psk_by_serial(fab_tls_keys(srv->tls), key) ||
+	       (srv->auth && psk_by_serial(&srv->auth->psks, key));
 }
 
 /* ---- the end of paths ---- */
@@ -105,11 +105,11 @@ static void tell_ended(unsigned n, FILE *report)
 /* ---- keys ---- */
 
 /* As fab_tls_take_keys(), for the keys of authentication in messages. */
-static void take_auth_keys(struct srv *srv, struct fab_psks *psks)
+static void take_auth_keys(struct srv *srv, struct psks *psks)
 {
-	struct fab_psks before = srv->auth->psks;
+	struct psks before = srv->auth->psks;
 
-	fab_psk_adopt(psks, &before);
+	psk_adopt(psks, &before);
 	srv->auth->psks = *psks;
 	*psks = before;
 	srv_pass_drop_old(srv);
@@ -117,15 +117,15 @@ static void take_auth_keys(struct srv *srv, struct fab_psks *psks)
 
 /* End what was made with keys of @before that are not among @now, and tell of each; @kind stands in
  * front of "key". */
-static void end_taken_out(struct srv *srv, const struct fab_psks *now,
-			  const struct fab_psks *before, const char *kind, FILE *report)
+static void end_taken_out(struct srv *srv, const struct psks *now, const struct psks *before,
+			  const char *kind, FILE *report)
 {
 	for (unsigned i = 0; i < before->n; i++) {
-		const struct fab_psk *old = &before->all[i];
+		const struct psk *old = &before->all[i];
 		const struct end end = { is_under_key, old->serial, "key", "was taken out" };
 		unsigned n;
 
-		if (fab_psk_by_serial(now, old->serial))
+		if (psk_by_serial(now, old->serial))
 			continue;
 		n = end_paths(srv, &end);
 		fprintf(report, "-%skey %s", kind, old->name);
@@ -140,9 +140,9 @@ int srv_keys_withdraw(struct srv *srv, const struct srv_key_files *files, FILE *
 	int rc = 0;
 
 	if (tls)
-		rc = fab_psk_common(fab_tls_keys(srv->tls), &files->tls, &keys.tls);
+		rc = psk_common(fab_tls_keys(srv->tls), &files->tls, &keys.tls);
 	if (auth && !rc)
-		rc = fab_psk_common(&srv->auth->psks, &files->auth, &keys.auth);
+		rc = psk_common(&srv->auth->psks, &files->auth, &keys.auth);
 	if (tls && !rc) {
 		fab_tls_take_keys(srv->tls, &keys.tls);
 		end_taken_out(srv, fab_tls_keys(srv->tls), &keys.tls, "", report);
@@ -151,16 +151,16 @@ int srv_keys_withdraw(struct srv *srv, const struct srv_key_files *files, FILE *
 		take_auth_keys(srv, &keys.auth);
 		end_taken_out(srv, &srv->auth->psks, &keys.auth, "auth ", report);
 	}
-	fab_psk_free(&keys.tls);
-	fab_psk_free(&keys.auth);
+	psk_free(&keys.tls);
+	psk_free(&keys.auth);
 	return rc;
 }
 
-static void tell_new(const struct fab_psks *now, const struct fab_psks *before, const char *kind,
+static void tell_new(const struct psks *now, const struct psks *before, const char *kind,
 		     FILE *report)
 {
 	for (unsigned i = 0; i < now->n; i++) {
-		if (!fab_psk_by_serial(before, now->all[i].serial))
+		if (!psk_by_serial(before, now->all[i].serial))
 			fprintf(report, "+%skey %s\n", kind, now->all[i].name);
 	}
 }
@@ -179,22 +179,22 @@ void srv_keys_give(struct srv *srv, struct srv_key_files *files, FILE *report)
 
 /* ---- certificates ---- */
 
-int srv_keys_read_certs(const struct srv *srv, const char *dir, struct fab_certs **out, char *err,
+int srv_keys_read_certs(const struct srv *srv, const char *dir, struct certs **out, char *err,
 			size_t len)
 {
 	return fab_tls_read_certs(srv->tls, dir, out, err, len);
 }
 
-void srv_keys_take_certs(struct srv *srv, struct fab_certs *certs, FILE *report)
+void srv_keys_take_certs(struct srv *srv, struct certs *certs, FILE *report)
 {
 	static const struct end end = { is_distrusted, 0, "certificate",
 					"is not accepted any more" };
 
-	const bool same = fab_certs_same(certs, fab_tls_certs(srv->tls));
+	const bool same = certs_same(certs, fab_tls_certs(srv->tls));
 	unsigned n;
 
 	if (same)
-		fab_certs_put(certs);
+		certs_put(certs);
 	else
 		fab_tls_take_certs(srv->tls, certs);
 	/* The same files, too, refuse a certificate that has ended. */

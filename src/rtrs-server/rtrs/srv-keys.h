@@ -9,15 +9,15 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "fab-psk.h"
+#include "psk.h"
 
-struct fab_certs;
+struct certs;
 struct srv;
 
 /* Keys as the files have them: for TLS, and for authentication in messages.  Empty: the server has
  * no keys of this kind. */
 struct srv_key_files {
-	struct fab_psks tls, auth;
+	struct psks tls, auth;
 };
 
 /* True if the server has keys for TLS, which a reload replaces.  Constant; any thread. */
@@ -38,11 +38,11 @@ int srv_keys_withdraw(struct srv *srv, const struct srv_key_files *files, FILE *
  * are lines of @report: "+key gw3".  @files gets the keys of before, for the caller to free. */
 void srv_keys_give(struct srv *srv, struct srv_key_files *files, FILE *report);
 /* As fab_tls_read_certs(), for the server, which has certificates.  Any thread. */
-int srv_keys_read_certs(const struct srv *srv, const char *dir, struct fab_certs **out, char *err,
+int srv_keys_read_certs(const struct srv *srv, const char *dir, struct certs **out, char *err,
 			size_t len);
 /* Take @certs, with the caller's reference, in place of the server's, if they are others: "tls-
  * certificates: read again (1 path ended)".  Paths end whose certificate is revoked, not of these
  * authorities, or over; the last of these if they are no others, too. */
-void srv_keys_take_certs(struct srv *srv, struct fab_certs *certs, FILE *report);
+void srv_keys_take_certs(struct srv *srv, struct certs *certs, FILE *report);
 
 #endif

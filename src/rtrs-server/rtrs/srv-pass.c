@@ -91,7 +91,7 @@ int srv_pass_give(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn
 	if (!pass)
 		return -ENOMEM;
 	fab_conn_identity(conn, &pass->who.id);
-	fab_psk_identity(chap->peer, pass->who.id.name, sizeof(pass->who.id.name));
+	psk_identity(chap->peer, pass->who.id.name, sizeof(pass->who.id.name));
 	snprintf(pass->who.key, sizeof(pass->who.key), "%s", chap->peer);
 	memcpy(pass->who.key_id, chap->key_id, sizeof(pass->who.key_id));
 	pass->who.id.key = chap->serial;
@@ -205,7 +205,7 @@ void srv_pass_drop_old(struct srv *srv)
 	struct srv_pass *pass, *tmp;
 
 	list_for_each_safe(pass, tmp, &srv->passes.all, link) {
-		if (!fab_psk_by_serial(&srv->auth->psks, pass->who.id.key))
+		if (!psk_by_serial(&srv->auth->psks, pass->who.id.key))
 			pass_end(&srv->passes, pass);
 	}
 }

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "fab-file.h"
+#include "secret-file.h"
 
 /* A secret of which another user decides, or that another user reads, is none. */
 static int check_secret(const struct stat *st, uid_t reader, char *why, size_t len)
@@ -23,12 +23,12 @@ static int check_secret(const struct stat *st, uid_t reader, char *why, size_t l
 	return 0;
 }
 
-int fab_file_read(const char *path, enum fab_file_kind kind, uid_t reader, size_t max,
-		  struct plain_file *file, char *why, size_t len)
+int secret_file_read(const char *path, enum secret_file_kind kind, uid_t reader, size_t max,
+		     struct plain_file *file, char *why, size_t len)
 {
 	int rc = plain_file_load(path, max, file, why, len);
 
-	if (!rc && kind == FAB_FILE_SECRET)
+	if (!rc && kind == SECRET_FILE_SECRET)
 		rc = check_secret(&file->st, reader, why, len);
 	if (rc)
 		plain_file_free(file);

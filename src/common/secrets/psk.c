@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fab-file.h"
-#include "fab-psk.h"
+#include "secret-file.h"
+#include "psk.h"
 #include "secret.h"
 #include "util.h"
 
@@ -18,16 +18,16 @@
 
 /* ---- names and lines ---- */
 
-const char *fab_psk_name_fault(const char *name)
+const char *psk_name_fault(const char *name)
 {
 	static const char fault[] = "expected a name of 1 to 128 characters without spaces and "
 				    "':', and without '#' or '/' at its begin";
 	size_t n = strlen(name);
 
-	_Static_assert(FAB_PSK_NAME_MAX == 128, "in words here");
+	_Static_assert(PSK_NAME_MAX == 128, "in words here");
 	/* A '#' makes the name a number of hexadecimal digits (gnutls), or the line a comment; in
 	 * front of a '/' stands the identity. */
-	if (!n || n > FAB_PSK_NAME_MAX || *name == '#' || *name == '/')
+	if (!n || n > PSK_NAME_MAX || *name == '#' || *name == '/')
 		return fault;
 	for (; *name; name++) {
 		if ((unsigned char)*name <= ' ' || *name == ':' || *name == 0x7f)
@@ -36,20 +36,19 @@ const char *fab_psk_name_fault(const char *name)
 	return NULL;
 }
 
-const char *fab_psk_identity(const char *name, char *buf, size_t len)
+const char *psk_identity(const char *name, char *buf, size_t len)
 {
 	snprintf(buf, len, "psk:%.*s", (int)strcspn(name, "/"), name);
 	return buf;
 }
 
-void fab_psk_line(const char *name, const uint8_t key[FAB_PSK_KEY_NEW],
-		  char line[FAB_PSK_LINE_MAX])
+void psk_line(const char *name, const uint8_t key[PSK_KEY_NEW], char line[PSK_LINE_MAX])
 {
-	int at = snprintf(line, FAB_PSK_LINE_MAX, "%s:", name);
+	int at = snprintf(line, PSK_LINE_MAX, "%s:", name);
 
-	for (unsigned i = 0; i < FAB_PSK_KEY_NEW; i++)
-		at += snprintf(line + at, (size_t)(FAB_PSK_LINE_MAX - at), "%02x", key[i]);
-	snprintf(line + at, (size_t)(FAB_PSK_LINE_MAX - at), "\n");
+	for (unsigned i = 0; i < PSK_KEY_NEW; i++)
+		at += snprintf(line + at, (size_t)(PSK_LINE_MAX - at), "%02x", key[i]);
+	snprintf(line + at, (size_t)(PSK_LINE_MAX - at), "\n");
 }
 
 static int hex_digit(char c)
@@ -62,11 +61,11 @@ static int hex_digit(char c)
 }
 
 /* Read the key @hex.  False: no hexadecimal digits, or too many or too few. */
-static bool parse_key(const char *hex, struct fab_psk *psk)
+static bool parse_key(const char *hex, struct psk *psk)
 {
 	size_t n = strlen(hex);
 
-	if (n % 2 || n / 2 < FAB_PSK_KEY_MIN || n / 2 > FAB_PSK_KEY_MAX)
+	if (n % 2 || n / 2 < PSK_KEY_MIN || n / 2 > PSK_KEY_MAX)
 		return false;
 	for (psk->len = 0; psk->len < n / 2; psk->len++, hex += 2) {
 		int high = hex_digit(hex[0]), low = hex_digit(hex[1]);
@@ -78,7 +77,7 @@ static bool parse_key(const char *hex, struct fab_psk *psk)
 	return true;
 }
 
-const struct fab_psk *fab_psk_find(const struct fab_psks *psks, const void *name, size_t len)
+const struct psk *psk_find(const struct psks *psks, const void *name, size_t len)
 {
 	for (unsigned i = 0; i < psks->n; i++) {
 		if (strlen(psks->all[i].name) == len && !memcmp(psks->all[i].name, name, len))
@@ -87,7 +86,7 @@ const struct fab_psk *fab_psk_find(const struct fab_psks *psks, const void *name
 	return NULL;
 }
 
-const struct fab_psk *fab_psk_by_serial(const struct fab_psks *psks, uint64_t serial)
+const struct psk *psk_by_serial(const struct psks *psks, uint64_t serial)
 {
 	for (unsigned i = 0; i < psks->n; i++) {
 		if (psks->all[i].serial == serial)
@@ -97,20 +96,20 @@ const struct fab_psk *fab_psk_by_serial(const struct fab_psks *psks, uint64_t se
 }
 
 /* The key of @psks with the name and the bytes of @psk; NULL: none. */
-static const struct fab_psk *find_same(const struct fab_psks *psks, const struct fab_psk *psk)
+static const struct psk *find_same(const struct psks *psks, const struct psk *psk)
 {
-	const struct fab_psk *same = fab_psk_find(psks, psk->name, strlen(psk->name));
+	const struct psk *same = psk_find(psks, psk->name, strlen(psk->name));
 
 	if (!same || same->len != psk->len || memcmp(same->key, psk->key, psk->len))
 		return NULL;
 	return same;
 }
 
-void fab_psk_adopt(struct fab_psks *now, const struct fab_psks *before)
+void psk_adopt(struct psks *now, const struct psks *before)
 {
 	for (unsigned i = 0; i < now->n; i++) {
-		struct fab_psk *psk = &now->all[i];
-		const struct fab_psk *old = find_same(before, psk);
+		struct psk *psk = &now->all[i];
+		const struct psk *old = find_same(before, psk);
 
 		if (!old)
 			continue;
@@ -119,9 +118,9 @@ void fab_psk_adopt(struct fab_psks *now, const struct fab_psks *before)
 	}
 }
 
-int fab_psk_common(const struct fab_psks *now, const struct fab_psks *file, struct fab_psks *both)
+int psk_common(const struct psks *now, const struct psks *file, struct psks *both)
 {
-	*both = (struct fab_psks){ .room = (now->n + 1) * sizeof(*both->all) };
+	*both = (struct psks){.room = (now->n + 1) * sizeof(*both->all)};
 	both->all = secret_alloc(both->room);
 	if (!both->all) {
 		both->room = 0;
@@ -136,19 +135,19 @@ int fab_psk_common(const struct fab_psks *now, const struct fab_psks *file, stru
 
 /* Parse @line into @psk.  NULL, or what is expected; never with a part of the line, which may be a
  * secret. */
-static const char *parse_line(char *line, const struct fab_psks *before, struct fab_psk *psk)
+static const char *parse_line(char *line, const struct psks *before, struct psk *psk)
 {
 	char *hex = strchr(line, ':');
 	const char *fault;
 
-	_Static_assert(FAB_PSK_KEY_MIN == 16 && FAB_PSK_KEY_MAX == 64, "in words here");
+	_Static_assert(PSK_KEY_MIN == 16 && PSK_KEY_MAX == 64, "in words here");
 	if (!hex)
 		return "expected NAME:KEY";
 	*hex++ = '\0';
-	fault = fab_psk_name_fault(line);
+	fault = psk_name_fault(line);
 	if (fault)
 		return fault;
-	if (fab_psk_find(before, line, strlen(line)))
+	if (psk_find(before, line, strlen(line)))
 		return "expected each name once";
 	if (!parse_key(hex, psk)) {
 		explicit_bzero(psk, sizeof(*psk));
@@ -161,7 +160,7 @@ static const char *parse_line(char *line, const struct fab_psks *before, struct 
 /* ---- the file ---- */
 
 /* Parse the lines of @text into psks->all, which has room for all of them. */
-static int parse_text(char *text, struct fab_psks *psks, char *err, size_t len)
+static int parse_text(char *text, struct psks *psks, char *err, size_t len)
 {
 	const char *fault;
 	unsigned number = 0;
@@ -188,7 +187,7 @@ static int parse_text(char *text, struct fab_psks *psks, char *err, size_t len)
 }
 
 /* Room for a key of each line of @text. */
-static int make_room(const char *text, size_t n, struct fab_psks *psks, char *err, size_t len)
+static int make_room(const char *text, size_t n, struct psks *psks, char *err, size_t len)
 {
 	unsigned lines = n && text[n - 1] != '\n';
 
@@ -211,7 +210,7 @@ static int make_room(const char *text, size_t n, struct fab_psks *psks, char *er
 }
 
 /* Fill @psks, which is empty, with the keys of @file. */
-static int take_text(const struct plain_file *file, struct fab_psks *psks, char *err, size_t len)
+static int take_text(const struct plain_file *file, struct psks *psks, char *err, size_t len)
 {
 	static _Atomic uint64_t last_serial;
 	int rc = make_room(file->text, file->n, psks, err, len);
@@ -223,17 +222,17 @@ static int take_text(const struct plain_file *file, struct fab_psks *psks, char 
 		psks->all[i].since_s = file->st.st_mtime;
 	}
 	if (rc)
-		fab_psk_free(psks);
+		psk_free(psks);
 	return rc;
 }
 
-int fab_psk_read(const char *path, uid_t reader, struct fab_psks *psks, char *err, size_t len)
+int psk_read(const char *path, uid_t reader, struct psks *psks, char *err, size_t len)
 {
 	struct plain_file file;
 	int rc;
 
-	*psks = (struct fab_psks){ 0 };
-	rc = fab_file_read(path, FAB_FILE_SECRET, reader, PSK_FILE_MAX, &file, err, len);
+	*psks = (struct psks){0};
+	rc = secret_file_read(path, SECRET_FILE_SECRET, reader, PSK_FILE_MAX, &file, err, len);
 	if (rc)
 		return rc;
 	rc = take_text(&file, psks, err, len);
@@ -241,8 +240,8 @@ int fab_psk_read(const char *path, uid_t reader, struct fab_psks *psks, char *er
 	return rc;
 }
 
-void fab_psk_free(struct fab_psks *psks)
+void psk_free(struct psks *psks)
 {
 	secret_free(psks->all, psks->room);
-	*psks = (struct fab_psks){ 0 };
+	*psks = (struct psks){0};
 }

@@ -15,8 +15,8 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
-#include "fab-certs.h"
-#include "fab-file.h"
+#include "certs.h"
+#include "secret-file.h"
 #include "log.h"
 #include "util.h"
 
@@ -26,12 +26,12 @@
 #define RSA_EXPONENT_MAX 8u		/* bytes; all that is in use has 3 */
 #define CHAIN_MAX 16u			/* certificates that a peer may send; GnuTLS has the same */
 
-struct fab_certs {
+struct certs {
 	atomic_uint refs;
 	gnutls_certificate_credentials_t cred;
 	gnutls_hash_hd_t hash;		/* while files are read */
 	uint8_t digest[32];
-	struct fab_certs_date end, begin;
+	struct certs_date end, begin;
 	bool revokes;			/* ca-crl.pem was there */
 };
 
@@ -49,16 +49,16 @@ static int certs_error(int rc, char *err, size_t len, const char *fmt, ...)
 /* ---- the first end and the last begin ---- */
 
 /* @file of @certs is valid from @from to @to. */
-static void note_dates(struct fab_certs *certs, const char *file, time_t from, time_t to)
+static void note_dates(struct certs *certs, const char *file, time_t from, time_t to)
 {
 	if (to != (time_t)-1 && (!certs->end.file || certs->end.at_s > to))
-		certs->end = (struct fab_certs_date){ .file = file, .at_s = to };
+		certs->end = (struct certs_date){.file = file, .at_s = to};
 	if (from != (time_t)-1 && (!certs->begin.file || certs->begin.at_s < from))
-		certs->begin = (struct fab_certs_date){ .file = file, .at_s = from };
+		certs->begin = (struct certs_date){.file = file, .at_s = from};
 }
 
 /* Note the dates of all certificates that this end sends. */
-static void note_pair(struct fab_certs *certs, const char *file)
+static void note_pair(struct certs *certs, const char *file)
 {
 	gnutls_x509_crt_t *crts;
 	unsigned n;
@@ -75,7 +75,7 @@ static void note_pair(struct fab_certs *certs, const char *file)
 
 /* Note when the first authority begins, and the last one ends: a file may have the next authority
  * beside the one of today. */
-static void note_authorities(struct fab_certs *certs)
+static void note_authorities(struct certs *certs)
 {
 	gnutls_x509_trust_list_iter_t iter = NULL;
 	gnutls_x509_trust_list_t trusted;
@@ -93,7 +93,7 @@ static void note_authorities(struct fab_certs *certs)
 }
 
 /* Note from when on the lists in @data hold, and when the first is to be followed by another. */
-static void note_revocations(struct fab_certs *certs, const gnutls_datum_t *data)
+static void note_revocations(struct certs *certs, const gnutls_datum_t *data)
 {
 	gnutls_x509_crl_t *crls;
 	unsigned n;
@@ -108,7 +108,7 @@ static void note_revocations(struct fab_certs *certs, const gnutls_datum_t *data
 	gnutls_free(crls);
 }
 
-static void tell_date(const struct fab_certs_date *date, const char *what)
+static void tell_date(const struct certs_date *date, const char *what)
 {
 	time_t at = date->at_s;
 	struct tm tm;
@@ -121,7 +121,7 @@ static void tell_date(const struct fab_certs_date *date, const char *what)
 
 /* An end that is over, or a begin to come, is no mistake of the file: whoever does not verify goes
  * on. */
-static void tell_dates(const struct fab_certs *certs)
+static void tell_dates(const struct certs *certs)
 {
 	time_t now = time(NULL);
 
@@ -131,14 +131,14 @@ static void tell_dates(const struct fab_certs *certs)
 		tell_date(&certs->begin, "is not valid before");
 }
 
-static const struct fab_certs_date no_date;
+static const struct certs_date no_date;
 
-const struct fab_certs_date *fab_certs_first_end(const struct fab_certs *certs)
+const struct certs_date *certs_first_end(const struct certs *certs)
 {
 	return certs ? &certs->end : &no_date;
 }
 
-const struct fab_certs_date *fab_certs_last_begin(const struct fab_certs *certs)
+const struct certs_date *certs_last_begin(const struct certs *certs)
 {
 	return certs ? &certs->begin : &no_date;
 }
@@ -157,11 +157,11 @@ static int too_long(char *err, size_t len)
 
 /* Read the file @path, whose bytes count for the digest of @certs, into @file.  Give @file to
  * plain_file_free(). */
-static int read_file(struct fab_certs *certs, const char *path, enum fab_file_kind kind,
+static int read_file(struct certs *certs, const char *path, enum secret_file_kind kind,
 		     struct plain_file *file, char *err, size_t len)
 {
 	char why[256];
-	int rc = fab_file_read(path, kind, geteuid(), PEM_FILE_MAX, file, why, sizeof(why));
+	int rc = secret_file_read(path, kind, geteuid(), PEM_FILE_MAX, file, why, sizeof(why));
 	uint64_t size = file->n;
 
 	if (rc)
@@ -181,16 +181,15 @@ static gnutls_datum_t datum(const struct plain_file *file)
 }
 
 /* Use the pair in the files @cert and @key. */
-static int use_pair(struct fab_certs *certs, const char *cert, const char *key, char *err,
-		    size_t len)
+static int use_pair(struct certs *certs, const char *cert, const char *key, char *err, size_t len)
 {
 	struct plain_file cert_file, key_file;
 	gnutls_datum_t cert_data, key_data;
-	int rc = read_file(certs, cert, FAB_FILE_PUBLIC, &cert_file, err, len);
+	int rc = read_file(certs, cert, SECRET_FILE_PUBLIC, &cert_file, err, len);
 
 	if (rc)
 		return rc;
-	rc = read_file(certs, key, FAB_FILE_SECRET, &key_file, err, len);
+	rc = read_file(certs, key, SECRET_FILE_SECRET, &key_file, err, len);
 	if (rc) {
 		plain_file_free(&cert_file);
 		return rc;
@@ -208,8 +207,7 @@ static int use_pair(struct fab_certs *certs, const char *cert, const char *key, 
 }
 
 /* Load NAME-cert.pem and NAME-key.pem. */
-static int load_pair(struct fab_certs *certs, const char *dir, const char *name, char *err,
-		     size_t len)
+static int load_pair(struct certs *certs, const char *dir, const char *name, char *err, size_t len)
 {
 	char cert[PATH_LEN], key[PATH_LEN], file[64];
 
@@ -224,8 +222,8 @@ static int load_pair(struct fab_certs *certs, const char *dir, const char *name,
 
 /* Load ca-crl.pem.  A list that @before has, too, may not go: who was revoked would be accepted
  * again. */
-static int load_revocations(struct fab_certs *certs, const struct fab_certs *before,
-			    const char *dir, char *err, size_t len)
+static int load_revocations(struct certs *certs, const struct certs *before, const char *dir,
+			    char *err, size_t len)
 {
 	struct plain_file file;
 	char path[PATH_LEN];
@@ -234,7 +232,7 @@ static int load_revocations(struct fab_certs *certs, const struct fab_certs *bef
 
 	if (!join(path, dir, "ca-crl.pem"))
 		return too_long(err, len);
-	rc = read_file(certs, path, FAB_FILE_PUBLIC, &file, err, len);
+	rc = read_file(certs, path, SECRET_FILE_PUBLIC, &file, err, len);
 	if (rc == -ENOENT && !(before && before->revokes))
 		return 0;
 	if (rc == -ENOENT)
@@ -253,7 +251,7 @@ static int load_revocations(struct fab_certs *certs, const struct fab_certs *bef
 	return 0;
 }
 
-static int load_authorities(struct fab_certs *certs, const char *dir, char *err, size_t len)
+static int load_authorities(struct certs *certs, const char *dir, char *err, size_t len)
 {
 	struct plain_file file;
 	char path[PATH_LEN];
@@ -262,7 +260,7 @@ static int load_authorities(struct fab_certs *certs, const char *dir, char *err,
 
 	if (!join(path, dir, "ca-cert.pem"))
 		return too_long(err, len);
-	rc = read_file(certs, path, FAB_FILE_PUBLIC, &file, err, len);
+	rc = read_file(certs, path, SECRET_FILE_PUBLIC, &file, err, len);
 	if (rc)
 		return rc;
 	data = datum(&file);
@@ -286,8 +284,8 @@ static bool has_client_pair(const char *dir)
 
 /* ---- life ---- */
 
-static int load_all(struct fab_certs *certs, const struct fab_certs *before, const char *dir,
-		    bool server, char *err, size_t len)
+static int load_all(struct certs *certs, const struct certs *before, const char *dir, bool server,
+		    char *err, size_t len)
 {
 	int rc = load_authorities(certs, dir, err, len);
 
@@ -300,10 +298,10 @@ static int load_all(struct fab_certs *certs, const struct fab_certs *before, con
 	return rc;
 }
 
-int fab_certs_read(const char *dir, bool server, const struct fab_certs *before,
-		   struct fab_certs **out, char *err, size_t len)
+int certs_read(const char *dir, bool server, const struct certs *before, struct certs **out,
+	       char *err, size_t len)
 {
-	struct fab_certs *certs = calloc(1, sizeof(*certs));
+	struct certs *certs = calloc(1, sizeof(*certs));
 	int rc;
 
 	*out = NULL;
@@ -314,13 +312,13 @@ int fab_certs_read(const char *dir, bool server, const struct fab_certs *before,
 	atomic_init(&certs->refs, 1);
 	gnutls_certificate_set_verify_limits(certs->cred, KEY_BITS_MAX, CHAIN_MAX);
 	if (gnutls_hash_init(&certs->hash, GNUTLS_DIG_SHA256) < 0) {
-		fab_certs_put(certs);
+		certs_put(certs);
 		return certs_error(-ENOMEM, err, len, "out of memory");
 	}
 	rc = load_all(certs, before, dir, server, err, len);
 	gnutls_hash_deinit(certs->hash, certs->digest);
 	if (rc) {
-		fab_certs_put(certs);
+		certs_put(certs);
 		return rc;
 	}
 	tell_dates(certs);
@@ -328,13 +326,13 @@ int fab_certs_read(const char *dir, bool server, const struct fab_certs *before,
 	return 0;
 }
 
-struct fab_certs *fab_certs_get(struct fab_certs *certs)
+struct certs *certs_get(struct certs *certs)
 {
 	atomic_fetch_add(&certs->refs, 1);
 	return certs;
 }
 
-void fab_certs_put(struct fab_certs *certs)
+void certs_put(struct certs *certs)
 {
 	if (!certs || atomic_fetch_sub(&certs->refs, 1) > 1)
 		return;
@@ -342,12 +340,12 @@ void fab_certs_put(struct fab_certs *certs)
 	free(certs);
 }
 
-bool fab_certs_same(const struct fab_certs *a, const struct fab_certs *b)
+bool certs_same(const struct certs *a, const struct certs *b)
 {
 	return !memcmp(a->digest, b->digest, sizeof(a->digest));
 }
 
-struct gnutls_certificate_credentials_st *fab_certs_credentials(const struct fab_certs *certs)
+struct gnutls_certificate_credentials_st *certs_credentials(const struct certs *certs)
 {
 	return certs->cred;
 }
@@ -408,7 +406,7 @@ static bool is_cheap(gnutls_pubkey_t key)
 	return cheap;
 }
 
-bool fab_certs_cheap(gnutls_session_t session)
+bool certs_cheap(gnutls_session_t session)
 {
 	gnutls_x509_crt_t crts[CHAIN_MAX];
 	unsigned n = import_chain(session, crts);
@@ -426,8 +424,7 @@ out:
 	return cheap;
 }
 
-int fab_certs_verify(gnutls_session_t session, const char *hostname, bool of_server,
-		     unsigned *status)
+int certs_verify(gnutls_session_t session, const char *hostname, bool of_server, unsigned *status)
 {
 	gnutls_typed_vdata_st data[2];
 	unsigned n = purposes(data, hostname, of_server);
@@ -438,8 +435,8 @@ int fab_certs_verify(gnutls_session_t session, const char *hostname, bool of_ser
 	return rc == 0 && *status ? GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR : rc;
 }
 
-bool fab_certs_trust(const struct fab_certs *certs, gnutls_session_t session, const char *hostname,
-		     bool of_server, bool seen)
+bool certs_trust(const struct certs *certs, gnutls_session_t session, const char *hostname,
+		 bool of_server, bool seen)
 {
 	const unsigned flags = seen ? GNUTLS_VERIFY_DISABLE_CRL_CHECKS : 0;
 	gnutls_typed_vdata_st data[2];

@@ -4,14 +4,14 @@
  *
  * A set of certificates is constant.  A session of TLS keeps a reference to its set, so another set
  * can take the place of this one while sessions go on.  Any thread. */
-#ifndef FAB_CERTS_H
-#define FAB_CERTS_H
+#ifndef CERTS_H
+#define CERTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct fab_certs;
+struct certs;
 struct gnutls_certificate_credentials_st;
 struct gnutls_session_int;
 
@@ -19,16 +19,16 @@ struct gnutls_session_int;
  * @out, with one reference.  @before: the set whose place @out is to take; NULL: none.  If @before
  * has a list of revocations, so must @dir.  0, or -errno with a line in @err that names the file:
  * "tls-certificates: FILE: ...". */
-int fab_certs_read(const char *dir, bool server, const struct fab_certs *before,
-		   struct fab_certs **out, char *err, size_t len);
+int certs_read(const char *dir, bool server, const struct certs *before, struct certs **out,
+	       char *err, size_t len);
 /* Take one more reference to @certs.  Returns @certs. */
-struct fab_certs *fab_certs_get(struct fab_certs *certs);
+struct certs *certs_get(struct certs *certs);
 /* One less; the last one wipes and frees @certs.  NULL: do nothing. */
-void fab_certs_put(struct fab_certs *certs);
+void certs_put(struct certs *certs);
 /* True if @a and @b were read from the same bytes. */
-bool fab_certs_same(const struct fab_certs *a, const struct fab_certs *b);
+bool certs_same(const struct certs *a, const struct certs *b);
 /* Of the files of a set the one that ends first, or begins last. */
-struct fab_certs_date {
+struct certs_date {
 	const char *file;		/* "server-cert.pem", constant; NULL: none has this date */
 	int64_t at_s;			/* since 1970 */
 };
@@ -36,28 +36,28 @@ struct fab_certs_date {
  * its chain, ca-cert.pem with the last authority, ca-crl.pem when its issuer promised the next
  * list.  From then on whoever verifies refuses new connections (RFC 5280, 6.1.3 and 6.3.3).
  * Belongs to @certs. */
-const struct fab_certs_date *fab_certs_first_end(const struct fab_certs *certs);
+const struct certs_date *certs_first_end(const struct certs *certs);
 /* From when on all files of @certs are valid: each certificate of the own chain, the first
  * authority of ca-cert.pem, and each list of ca-crl.pem.  Before that, whoever verifies refuses new
  * connections.  Belongs to @certs. */
-const struct fab_certs_date *fab_certs_last_begin(const struct fab_certs *certs);
+const struct certs_date *certs_last_begin(const struct certs *certs);
 /* What GnuTLS takes; belongs to @certs. */
-struct gnutls_certificate_credentials_st *fab_certs_credentials(const struct fab_certs *certs);
+struct gnutls_certificate_credentials_st *certs_credentials(const struct certs *certs);
 /* True if a signature by the peer's certificate of @session costs little to verify: the key is the
  * peer's choice, and one of 16384 bits takes seconds of a processor. */
-bool fab_certs_cheap(struct gnutls_session_int *session);
+bool certs_cheap(struct gnutls_session_int *session);
 /* In a handshake: 0 if the peer's certificate of @session passes, which is that of a server or else
  * of a client (RFC 5280, 4.2.1.12: a certificate without a purpose is for both); @hostname: the
  * name that has to stand in it; NULL: any.  Else GnuTLS's error, and @status: its faults of the
  * certificate.  The chain is verified from an authority on, so no key is used that an authority
  * does not vouch for. */
-int fab_certs_verify(struct gnutls_session_int *session, const char *hostname, bool of_server,
-		     unsigned *status);
+int certs_verify(struct gnutls_session_int *session, const char *hostname, bool of_server,
+		 unsigned *status);
 /* True if the authorities and the revocations of @certs let the peer's certificate of @session pass
  * now, as in a handshake.  @seen: @certs have let it pass before, so dates alone can refuse it; a
  * list of revocations whose successor is late ends nobody then.  After the handshake; a thread may
  * use @session meanwhile. */
-bool fab_certs_trust(const struct fab_certs *certs, struct gnutls_session_int *session,
-		     const char *hostname, bool of_server, bool seen);
+bool certs_trust(const struct certs *certs, struct gnutls_session_int *session,
+		 const char *hostname, bool of_server, bool seen);
 
 #endif

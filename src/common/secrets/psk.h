@@ -2,59 +2,58 @@
 /* Files of pre-shared keys: lines NAME:HEX, which psktool writes, too, and which nbdkit and QEMU
  * read.  A file that others than its owner may read, or that another user owns, is refused.  Pure
  * but for the file; any thread. */
-#ifndef FAB_PSK_H
-#define FAB_PSK_H
+#ifndef PSK_H
+#define PSK_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#define FAB_PSK_NAME_MAX 128		/* bytes of a name */
-#define FAB_PSK_KEY_MIN 16u		/* bytes of a key */
-#define FAB_PSK_KEY_MAX 64u
-#define FAB_PSK_KEY_NEW 32u		/* of a new key: 256 bits */
-#define FAB_PSK_LINE_MAX (FAB_PSK_NAME_MAX + 1 + 2 * FAB_PSK_KEY_MAX + 2)
+#define PSK_NAME_MAX 128		/* bytes of a name */
+#define PSK_KEY_MIN 16u		/* bytes of a key */
+#define PSK_KEY_MAX 64u
+#define PSK_KEY_NEW 32u		/* of a new key: 256 bits */
+#define PSK_LINE_MAX (PSK_NAME_MAX + 1 + 2 * PSK_KEY_MAX + 2)
 
-struct fab_psk {
+struct psk {
 	uint64_t serial;		/* of the key in this process, not 0 and never used again */
 	int64_t since_s;		/* since 1970: the last change of the file that brought the
 					 * key */
-	char name[FAB_PSK_NAME_MAX + 1];
-	uint8_t key[FAB_PSK_KEY_MAX];
+	char name[PSK_NAME_MAX + 1];
+	uint8_t key[PSK_KEY_MAX];
 	unsigned len;			/* of @key */
 };
 
-struct fab_psks {
-	struct fab_psk *all;		/* [n]; secret.h */
+struct psks {
+	struct psk *all;		/* [n]; secret.h */
 	unsigned n;
 	size_t room;			/* bytes of @all */
 };
 
 /* Read the file @path, which has one key or more, into @psks, as a program of the user @reader may
- * use it (fab-file.h).  0; or -errno with the reason in @err, without the name of the file, and no
- * keys.  Give @psks to fab_psk_free(). */
-int fab_psk_read(const char *path, uid_t reader, struct fab_psks *psks, char *err, size_t len);
+ * use it (secret-file.h).  0; or -errno with the reason in @err, without the name of the file, and
+ * no keys.  Give @psks to psk_free(). */
+int psk_read(const char *path, uid_t reader, struct psks *psks, char *err, size_t len);
 /* Give keys of @now that @before has, too, the same bytes under the same name, their serial and
  * age. */
-void fab_psk_adopt(struct fab_psks *now, const struct fab_psks *before);
+void psk_adopt(struct psks *now, const struct psks *before);
 /* Copy to @both the keys of @now that @file has, too, the same bytes under the same name.  0, or
- * -ENOMEM and no keys.  Give @both to fab_psk_free(). */
-int fab_psk_common(const struct fab_psks *now, const struct fab_psks *file, struct fab_psks *both);
+ * -ENOMEM and no keys.  Give @both to psk_free(). */
+int psk_common(const struct psks *now, const struct psks *file, struct psks *both);
 /* The key with @serial; NULL: none. */
-const struct fab_psk *fab_psk_by_serial(const struct fab_psks *psks, uint64_t serial);
+const struct psk *psk_by_serial(const struct psks *psks, uint64_t serial);
 /* Wipe and free the keys. */
-void fab_psk_free(struct fab_psks *psks);
+void psk_free(struct psks *psks);
 /* The key of the @len bytes @name; NULL: none. */
-const struct fab_psk *fab_psk_find(const struct fab_psks *psks, const void *name, size_t len);
+const struct psk *psk_find(const struct psks *psks, const void *name, size_t len);
 
 /* Write to @buf the identity that a key called @name proves: "psk:", and @name up to its first '/',
  * behind which a label tells several keys of one identity apart.  Returns @buf. */
-const char *fab_psk_identity(const char *name, char *buf, size_t len);
+const char *psk_identity(const char *name, char *buf, size_t len);
 
 /* NULL, or what is expected of a name: @name cannot be in a file. */
-const char *fab_psk_name_fault(const char *name);
+const char *psk_name_fault(const char *name);
 /* Write to @line a line with @key for @name, a good name.  The caller wipes @line and @key. */
-void fab_psk_line(const char *name, const uint8_t key[FAB_PSK_KEY_NEW],
-		  char line[FAB_PSK_LINE_MAX]);
+void psk_line(const char *name, const uint8_t key[PSK_KEY_NEW], char line[PSK_LINE_MAX]);
 
 #endif

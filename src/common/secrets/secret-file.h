@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Files of keys and certificates, read whole (plain-file.h).  One open() serves the checks and the
  * read, so what was checked is what is used.  Any thread. */
-#ifndef FAB_FILE_H
-#define FAB_FILE_H
+#ifndef SECRET_FILE_H
+#define SECRET_FILE_H
 
 #include "plain-file.h"
 
-enum fab_file_kind {
-	FAB_FILE_PUBLIC,
-	FAB_FILE_SECRET,		/* belongs to root or to the reader, who alone may read */
+enum secret_file_kind {
+	SECRET_FILE_PUBLIC,
+	SECRET_FILE_SECRET,		/* belongs to root or to the reader, who alone may read */
 };
 
 /* Read @path, a regular file of at most @max bytes, into @file, as a program of the user @reader
  * may use it.  0; or -errno with the reason in @why, without the name of the file, and @file is
  * empty; -EACCES: the rights or the owner of the file, too.  Give @file to
  * plain_file_free(). */
-int fab_file_read(const char *path, enum fab_file_kind kind, uid_t reader, size_t max,
-		  struct plain_file *file, char *why, size_t len);
+int secret_file_read(const char *path, enum secret_file_kind kind, uid_t reader, size_t max,
+		     struct plain_file *file, char *why, size_t len);
 
 #endif
