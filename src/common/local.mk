@@ -172,6 +172,10 @@ libpsk_la_SOURCES = \
 libsecrets_la_SOURCES = \
 	%D%/secrets/certs.c \
 	%D%/secrets/certs.h \
+	%D%/secrets/secrets-set.c \
+	%D%/secrets/secrets-set.h \
+	%D%/secrets/secrets.c \
+	%D%/secrets/secrets.h \
 	$(NULL)
 libsecrets_la_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)
 libsecrets_la_LIBADD = libpsk.la $(GNUTLS_LIBS)

@@ -114,8 +114,6 @@ libcltkit_la_SOURCES = \
 	%D%/ctl/clt-ctl-json.h \
 	%D%/ctl/clt-ctl.c \
 	%D%/ctl/clt-ctl.h \
-	%D%/ctl/clt-files.c \
-	%D%/ctl/clt-files.h \
 	%D%/ctl/clt-metrics-rows.c \
 	%D%/ctl/clt-metrics.c \
 	%D%/ctl/clt-metrics.h \

@@ -211,8 +211,9 @@ static int complete_tls(struct gate_options *o)
 		fprintf(stderr, "rtrs-nbd: --%s\n", why);
 		return 1;
 	}
-	if (fab_tls_keys(o->tls)->n)
-		memcpy(o->tls_user, fab_tls_keys(o->tls)->all[0].name, sizeof(o->tls_user));
+	if (o->tls && o->tls_conf.psk)
+		memcpy(o->tls_user, secrets_own(fab_tls_secrets(o->tls))->name,
+		       sizeof(o->tls_user));
 	/* ORDER: a mistake is told with the name that the user gave. */
 	if (!opt_texts_absolute(&o->texts, &o->tls_conf.psk) &&
 	    !opt_texts_absolute(&o->texts, &o->tls_conf.certificates))

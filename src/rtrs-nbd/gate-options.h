@@ -19,7 +19,7 @@ struct gate_options {
 	uint64_t memory;		/* bytes for data */
 	unsigned threads;		/* loops for IO */
 	struct fab_tls_conf tls_conf;	/* --tls..., for NBD clients */
-	struct fab_tls *tls;		/* NULL: no TLS; gate-reload.c replaces its keys */
+	struct fab_tls *tls;		/* NULL: no TLS */
 	char tls_user[PSK_NAME_MAX + 1];	/* the first name of --tls-psk at the start; "":
 						 * none */
 	struct opt_texts texts;		/* absolute names of --tls... */

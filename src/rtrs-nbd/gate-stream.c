@@ -140,7 +140,7 @@ bool gate_stream_check(struct nbd_stream *base, uint64_t epoch, char why[FAB_TLS
 	const struct fab_tls_end *end = fab_tls_stream_end(s->tls);
 	const char *who = *s->id.name ? s->id.name : "a client without a name";
 
-	if (s->id.key && !fab_tls_has_key(end->tls, s->id.key)) {
+	if (s->id.key && !secrets_has_key(fab_tls_secrets(end->tls), s->id.key)) {
 		snprintf(why, FAB_TLS_WHY_LEN, "the key of %s was taken out", who);
 		return false;
 	}

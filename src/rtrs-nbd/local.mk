@@ -12,8 +12,6 @@ rtrs_nbd_SOURCES = \
 	%D%/gate-listen.h \
 	%D%/gate-options.c \
 	%D%/gate-options.h \
-	%D%/gate-reload.c \
-	%D%/gate-reload.h \
 	%D%/gate-round.c \
 	%D%/gate-round.h \
 	%D%/gate-run.c \

@@ -19,6 +19,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "clt-ctl-json.h"
 #include "clt-loop.h"
 #include "clt-probe.h"
 #include "clt-start.h"
@@ -26,8 +27,8 @@
 #include "ctl-json.h"
 #include "end.h"
 #include "gate-clients.h"
-#include "gate-reload.h"
 #include "gate-run.h"
+#include "gate-trust.h"
 #include "gate.h"
 #include "journal.h"
 #include "log.h"
@@ -61,15 +62,15 @@ static void gate_log(enum log_level level, const char *line)
 
 /* ---- the front end ---- */
 
-static struct gate_reload reload = { .options = &options, .now = &gate_now };
+static void gate_add_secrets(struct secrets_set *set)
+{
+	secrets_set_add(set, fab_tls_secrets(options.tls), fab_tls_conf_file(&options.tls_conf));
+}
 
-static const struct clt_front_files front_files = {
-	.arg = &reload,
-	.any = gate_reload_any,
-	.read = gate_reload_read,
-	.take = gate_reload_take,
-	.forget = gate_reload_forget,
-};
+static void gate_secrets_replaced(void)
+{
+	gate_trust_changed(&gate_now);
+}
 
 static json_t *gate_show(void)
 {
@@ -79,8 +80,9 @@ static json_t *gate_show(void)
 	for (unsigned i = 0; i < listeners.n; i++)
 		json_array_append_new(array, ctl_json_text(gate_listen_url(&listeners, i, url)));
 	json_object_set_new(object, "listeners", array);
-	if (gate_reload_any(&reload))
-		json_object_set_new(object, "nbd", gate_reload_show(&reload));
+	if (options.tls)
+		json_object_set_new(object, "nbd",
+				    clt_secrets_json(options.tls, &options.tls_conf, NULL));
 	return object;
 }
 
@@ -95,11 +97,12 @@ static const struct clt_front front = {
 	.wait = &clt_loop_wait,
 	.start_fds = 6, /* the pidfile, the system log, the command, the loop of TLS */
 	.client_fds = 1,
-	.files = &front_files,
 	.calls = calls,
 	.ncalls = ARRAY_SIZE(calls),
 	.calls_arg = &gate_now,
 	.show = gate_show,
+	.add_secrets = gate_add_secrets,
+	.secrets_replaced = gate_secrets_replaced,
 };
 
 /* ---- signals ---- */

@@ -33,7 +33,7 @@ FUZZ_LINK = $(AM_LDFLAGS)
 endif
 
 %C%_fuzz_auth_fuzz_SOURCES = %D%/fuzz-auth.c %D%/fuzz.h
-%C%_fuzz_auth_fuzz_LDADD = libauth.la libpsk.la libbase.la libclock.la $(FUZZ_MAIN)
+%C%_fuzz_auth_fuzz_LDADD = libauth.la libsecrets.la libbase.la libclock.la $(FUZZ_MAIN)
 %C%_fuzz_auth_fuzz_LDFLAGS = $(FUZZ_LINK)
 
 %C%_fuzz_ctl_fuzz_SOURCES = %D%/fuzz-ctl.c %D%/fuzz.h

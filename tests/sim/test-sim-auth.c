@@ -8,6 +8,7 @@
 
 #include "auth-conn.h"
 #include "raw-clt.h"
+#include "secrets-set.h"
 #include "srv-auth.h"
 #include "world.h"
 
@@ -167,7 +168,7 @@ static void io_of(const struct auth_creds *creds, int want)
 	struct world_client *c;
 
 	conf.auth = creds;
-	conf.name = creds ? creds->own->psk.name : "nobody";
+	conf.name = creds ? secrets_own(creds->secrets)->name : "nobody";
 	conf.once = true;
 	c = world_client_start(w, &conf);
 	world_run_ms(w, 5000);
@@ -175,15 +176,21 @@ static void io_of(const struct auth_creds *creds, int want)
 	world_client_stop(w, c);
 }
 
-static struct auth_creds *creds_of(enum auth_mode mode, const char *name)
+/* @name: NULL for the only key of @psk. */
+static struct auth_creds *creds_out_of(const char *psk, enum auth_mode mode, const char *name)
 {
-	const struct auth_conf conf = { .asked = true, .mode = mode, .psk = file,
+	const struct auth_conf conf = { .asked = true, .mode = mode, .psk = psk,
 					.username = name };
 	struct auth_creds *creds;
 	char err[256];
 
 	CHECK(auth_creds_create(&conf, &creds, err, sizeof(err)) == 0);
 	return creds;
+}
+
+static struct auth_creds *creds_of(enum auth_mode mode, const char *name)
+{
+	return creds_out_of(file, mode, name);
 }
 
 static void test_modes(void)
@@ -206,6 +213,7 @@ static void test_modes(void)
 
 /* ---- another key for a client that runs ---- */
 
+static char file_of_old[] = "/tmp/test-sim-auth.XXXXXX";
 static char file_of_new[] = "/tmp/test-sim-auth.XXXXXX";
 
 static struct clt_path *path_of(struct world_client *c, unsigned i)
@@ -220,29 +228,42 @@ static bool both_up_by(struct world_client *c, const char *name)
 		const struct clt_path *path = path_of(c, i);
 
 		if (clt_path_state(path) != CLT_PATH_UP ||
-		    strcmp(path->auth.key->psk.name, name))
+		    strcmp(path->auth.key->name, name))
 			return false;
 	}
 	return true;
+}
+
+static void replace_key(struct auth_creds *creds)
+{
+	struct secrets_set set = { 0 };
+	char *report = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&report, &len);
+
+	secrets_set_add(&set, creds->secrets, file_of_new);
+	CHECK(secrets_set_read(&set, stderr));
+	secrets_set_replace(&set, out);
+	secrets_set_free(&set);
+	fclose(out);
+	free(report);
 }
 
 /* A client of alice with two paths, which gets the key alice/new while it runs. */
 static struct world_client *begin_with_new_key(struct auth_creds **creds)
 {
 	struct world_client_conf conf = world_client_defaults;
-	struct auth_creds *next = creds_of(AUTH_MODE_REQUIRE, "alice/new");
 	struct world_client *c;
 
 	begin(AUTH_MODE_REQUIRE);
-	*creds = creds_of(AUTH_MODE_REQUIRE, "alice");
+	*creds = creds_out_of(file_of_old, AUTH_MODE_REQUIRE, NULL);
 	conf.auth = *creds;
 	conf.npaths = 2;
 	c = world_client_start(w, &conf);
 	world_run_ms(w, 1000);
 	CHECK(world_client_opened(c) == 0 && both_up_by(c, "alice"));
 	CHECK(world_write(c, 0, 4096, 'a') == 0 && world_flush(c) == 0);
-	auth_key_put(auth_creds_take_key(*creds, auth_key_get(next->own)));
-	auth_creds_destroy(next);
+	replace_key(*creds);
 	world_forget(w);
 	return c;
 }
@@ -777,9 +798,11 @@ int main(int argc, char **argv)
 		{ "stalled-by-many", test_stalled_by_many },
 		{ "proofs-up-to-the-limit", test_proofs_up_to_the_limit },
 	};
-	char err[256];
+	char err[256], old[128];
 	int rc;
 
+	snprintf(old, sizeof(old), "%.*s", (int)strcspn(key_text, "\n") + 1, key_text);
+	write_file(file_of_old, old);
 	write_file(file_of_new, strstr(key_text, "alice/new:"));
 	for (unsigned i = 0; i < PROVERS; i++) {
 		size_t at = strlen(key_text);
@@ -792,5 +815,6 @@ int main(int argc, char **argv)
 	psk_free(&keys);
 	unlink(file);
 	unlink(file_of_new);
+	unlink(file_of_old);
 	return rc;
 }

@@ -14,9 +14,9 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
-#include "certs.h"
 #include "fab-tls-stream.h"
 #include "fabric.h"
+#include "secrets-set.h"
 #include "thread.h"
 #include "util.h"
 
@@ -172,36 +172,36 @@ struct certs *__wrap_certs_get(struct certs *certs)
 	return __real_certs_get(certs);
 }
 
-static void replace_keys(struct fab_tls *tls, const char *file)
+static void replace_by(struct fab_tls *tls, const char *name)
 {
-	struct psks psks;
+	struct secrets *s = fab_tls_secrets(tls);
+	FILE *out = fopen("/dev/null", "w");
+	struct secrets_set set = { 0 };
 	char err[512];
 
-	check(!fab_tls_read_keys(tls, in_dir(file), &psks, err, sizeof(err)));
+	check(out);
+	secrets_set_add(&set, s, in_dir(name));
+	/* Who asks for the certificates of before takes the lock, which a handshake may hold until
+	 * they are being replaced. */
+	if (s->kind == SECRETS_CERTS)
+		check(!certs_read(in_dir(name), s->server, NULL, &set.all[0].certs, err,
+				  sizeof(err)));
+	else
+		check(secrets_set_read(&set, stderr));
 	replacing = true;
-	fab_tls_take_keys(tls, &psks);
-	psk_free(&psks);
+	secrets_set_replace(&set, out);
+	secrets_set_free(&set);
 	replacing = false;
-}
-
-static void replace_certs(struct fab_tls *tls, bool server, const char *name)
-{
-	struct certs *certs;
-	char err[512];
-
-	check(!certs_read(in_dir(name), server, NULL, &certs, err, sizeof(err)));
-	replacing = true;
-	fab_tls_take_certs(tls, certs);
-	replacing = false;
+	fclose(out);
 }
 
 static void replace(void)
 {
 	for (unsigned i = 1; nworking; i++) {
-		replace_keys(psk_server, i % 2 ? "server-1" : "server-0");
-		replace_keys(psk_client, i / 2 % 2 ? "client-1" : "client-0");
-		replace_certs(cert_server, true, i % 2 ? "certs-1" : "certs-0");
-		replace_certs(cert_client, false, i / 2 % 2 ? "certs-1" : "certs-0");
+		replace_by(psk_server, i % 2 ? "server-1" : "server-0");
+		replace_by(psk_client, i / 2 % 2 ? "client-1" : "client-0");
+		replace_by(cert_server, i % 2 ? "certs-1" : "certs-0");
+		replace_by(cert_client, i / 2 % 2 ? "certs-1" : "certs-0");
 	}
 }
 
@@ -327,23 +327,28 @@ static void keep_name(void)
 {
 	char file[128], err[512];
 	struct fab_tls_conf conf = { .psk = file, .username = "bob" };
-	struct psks psks;
+	struct secrets_next next = { .file = file };
 	struct fab_tls *tls;
 
 	snprintf(file, sizeof(file), "%s", in_dir("server-0"));
 	check(!fab_tls_create(&conf, &tls, err, sizeof(err)));
-	check(fab_tls_read_keys(tls, in_dir("client-1"), &psks, err, sizeof(err)) == -EINVAL);
+	next.of = fab_tls_secrets(tls);
+	snprintf(file, sizeof(file), "%s", in_dir("client-1"));
+	check(secrets_read(&next, err, sizeof(err)) == -EINVAL);
 	check(strstr(err, "tls-username=bob: no key in ") && strstr(err, "has this name"));
-	check(!psks.n && !psks.all);
-	check(!fab_tls_read_keys(tls, in_dir("server-1"), &psks, err, sizeof(err)));
-	check(psks.n == 1 && !strcmp(psks.all[0].name, "bob") && psks.all[0].key[0] == 0xff);
+	check(!next.psks.n && !next.psks.all);
+	snprintf(file, sizeof(file), "%s", in_dir("server-1"));
+	check(!secrets_read(&next, err, sizeof(err)));
+	check(next.psks.n == 1 && !strcmp(next.psks.all[0].name, "bob") &&
+	      next.psks.all[0].key[0] == 0xff);
 	/* Keys of others are wiped. */
-	for (size_t i = sizeof(psks.all[0]); i < psks.room; i++)
-		check(!((const char *)psks.all)[i]);
-	psk_free(&psks);
-	check(fab_tls_keys(tls)->n == 1 && !strcmp(fab_tls_keys(tls)->all[0].name, "bob"));
+	for (size_t i = sizeof(next.psks.all[0]); i < next.psks.room; i++)
+		check(!((const char *)next.psks.all)[i]);
+	secrets_next_free(&next);
+	check(next.of->psks.n == 1 && !strcmp(secrets_own(next.of)->name, "bob"));
 	fab_tls_destroy(tls);
-	check(fab_tls_read_keys(psk_guest, in_dir("server-1"), &psks, err, sizeof(err)) == -EINVAL);
+	next.of = fab_tls_secrets(psk_guest);
+	check(secrets_read(&next, err, sizeof(err)) == -EINVAL);
 	check(strstr(err, "has 3 keys: expected tls-username=NAME"));
 }
 
@@ -355,8 +360,8 @@ int main(void)
 	psk_guest = make(false, "guest", NULL);
 	cert_server = make(true, NULL, "certs-0");
 	cert_client = make(false, NULL, "certs-0");
-	alice_serial = psk_find(fab_tls_keys(psk_server), "alice", 5)->serial;
-	bob_serial = psk_find(fab_tls_keys(psk_server), "bob", 3)->serial;
+	alice_serial = psk_find(&fab_tls_secrets(psk_server)->psks, "alice", 5)->serial;
+	bob_serial = psk_find(&fab_tls_secrets(psk_server)->psks, "bob", 3)->serial;
 	keep_name();
 	run_threads(work);
 	/* Both happened. */

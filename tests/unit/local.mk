@@ -279,13 +279,13 @@ nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D
 %C%_test_mask_crit_LDADD = libbase.la $(CRITERION_LIBS)
 %C%_test_auth_attacker_crit_SOURCES = %D%/test-auth-attacker.c %D%/unit.h
 %C%_test_auth_attacker_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_auth_attacker_crit_LDADD = libauth.la libpsk.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_auth_attacker_crit_LDADD = libauth.la libsecrets.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_auth_timing_crit_SOURCES = %D%/test-auth-timing.c %D%/unit.h
 %C%_test_auth_timing_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_auth_timing_crit_LDADD = libauth.la libpsk.la libbase.la -lm $(CRITERION_LIBS)
+%C%_test_auth_timing_crit_LDADD = libauth.la libsecrets.la libbase.la -lm $(CRITERION_LIBS)
 %C%_test_auth_chap_crit_SOURCES = %D%/test-auth-chap.c %D%/auth-vectors.h %D%/unit.h
 %C%_test_auth_chap_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_auth_chap_crit_LDADD = libauth.la libpsk.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_auth_chap_crit_LDADD = libauth.la libsecrets.la libbase.la libclock.la $(CRITERION_LIBS)
 EXTRA_DIST += %D%/auth-vectors.py
 %C%_test_certs_crit_SOURCES = %D%/test-certs.c %D%/unit.h
 %C%_test_certs_crit_CFLAGS = $(UNIT_CFLAGS) $(GNUTLS_CFLAGS)
@@ -601,6 +601,7 @@ UNIT_TESTS += \
 %C%_test_clt_reload_crit_SOURCES = %D%/test-clt-reload.c %D%/unit.h
 %C%_test_clt_reload_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_reload_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_clt_reload_crit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=secrets_set_read
 %C%_test_clt_reload_crit_LDADD = \
 	libcltkit.la libclt.la libloop.la libfab.la librtrs.la librnbd.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_clt_fsm_crit_SOURCES = %D%/test-clt-fsm.c %D%/fsm-rules.h %D%/unit.h

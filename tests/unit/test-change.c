@@ -118,7 +118,7 @@ static void call_ended(void *arg, int rc, const char *text)
 
 static bool has_key(const char *name)
 {
-	return psk_find(&srv.auth->psks, name, strlen(name));
+	return psk_find(&srv.auth->secrets->psks, name, strlen(name));
 }
 
 /* ---- tests ---- */

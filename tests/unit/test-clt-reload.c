@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A reload of a client: all files or none, one at a time, and its end.  The files of a front end
- * are the test's, which so holds up the worker for as long as it likes. */
+/* A reload of a client: all files or none, one at a time, and its end.  The test holds up the
+ * worker for as long as it likes. */
 #include <errno.h>
 #include <semaphore.h>
 #include <stdlib.h>
@@ -17,47 +17,44 @@
 #define KEY_A "gw/a:" KEY_OF("a1b2") "\n"
 #define KEY_B "gw/b:" KEY_OF("b1c2") "\n"
 
-/* ---- the files of a front end ---- */
+/* ---- the files ---- */
 
 static struct {
-	sem_t reads, go;		/* read() has begun; it may end */
-	bool held;			/* read() waits for @go */
-	bool bad;
-	unsigned nreads, ntakes, nforgets;
+	sem_t reads, go;		/* a reload has begun to read; it may go on */
+	bool held;			/* it waits for @go */
+	unsigned nreads;
 } files;
 
-static bool files_any(void *arg)
-{
-	return true;
-}
-
-static bool files_read(void *arg, FILE *errors)
+bool __real_secrets_set_read(struct secrets_set *set, FILE *errors);
+bool __wrap_secrets_set_read(struct secrets_set *set, FILE *errors);
+bool __wrap_secrets_set_read(struct secrets_set *set, FILE *errors)
 {
 	files.nreads++;
 	sem_post(&files.reads);
 	while (files.held && sem_wait(&files.go))
 		;
-	if (files.bad)
-		fprintf(errors, "--file: bad\n");
-	return !files.bad;
+	return __real_secrets_set_read(set, errors);
 }
 
-static void files_take(void *arg, FILE *report)
+/* ---- the front end ---- */
+
+static char front_file[] = "/tmp/test-clt-reload.XXXXXX";
+static struct secrets *front_secrets;
+static unsigned nreplaced;
+
+static void front_add(struct secrets_set *set)
 {
-	files.ntakes++;
-	fprintf(report, "file: taken\n");
+	secrets_set_add(set, front_secrets, front_file);
 }
 
-static void files_forget(void *arg)
+static void front_replaced(void)
 {
-	files.nforgets++;
+	nreplaced++;
 }
 
-static const struct clt_front_files front_files = {
-	.any = files_any, .read = files_read, .take = files_take, .forget = files_forget,
-};
 static const struct clt_front front = { .name = "front", .program = "front", .help = "help",
-					.files = &front_files };
+					.add_secrets = front_add,
+					.secrets_replaced = front_replaced };
 static const struct clt_front front_without = { .name = "front", .program = "front",
 						.help = "help" };
 
@@ -68,17 +65,36 @@ static struct clt_reload reload;
 static struct loop *loop;
 static char file[] = "/tmp/test-clt-reload.XXXXXX";
 
-static void write_file(const char *text)
+static void write_to(const char *name, const char *text)
 {
-	FILE *f = fopen(file, "w");
+	FILE *f = fopen(name, "w");
 
 	cr_assert(f && fputs(text, f) >= 0 && !fclose(f));
+}
+
+static void write_file(const char *text)
+{
+	write_to(file, text);
+}
+
+/* The keys of NBD clients. */
+static void begin_front(void)
+{
+	const struct secrets_conf keys = { .kind = SECRETS_TLS_KEYS, .server = true, .nbd = true,
+					   .file = front_file };
+	char err[512];
+
+	close(mkstemp(front_file));
+	write_to(front_file, KEY_A);
+	cr_assert_eq(secrets_create(&keys, &front_secrets, err, sizeof(err)), 0, "%s", err);
 }
 
 static void begin(const struct clt_front *f, bool auth)
 {
 	char *err = NULL;
 
+	if (f == &front)
+		begin_front();
 	clt_conf_init(&conf, f);
 	clt_conf_set(&conf, "server", "127.0.0.1", &err);
 	if (auth) {
@@ -98,7 +114,9 @@ static void end(void)
 	clt_reload_end(&reload);
 	loop_poll_destroy(loop);
 	clt_conf_fini(&conf);
+	secrets_destroy(front_secrets);
 	unlink(file);
+	unlink(front_file);
 }
 
 /* ---- reloads ---- */
@@ -150,71 +168,70 @@ Test(clt_reload, takes_all)
 
 	begin(&front, true);
 	write_file(KEY_B);
+	write_to(front_file, KEY_A KEY_B);
 	call_begin(&call);
 	call_wait(&call);
 	cr_assert_eq(call.rc, 0);
-	cr_assert_str_eq(call.text, "-auth key gw/a\n+auth key gw/b\nfile: taken\n");
-	cr_assert_str_eq(conf.auth->own->psk.name, "gw/b");
+	cr_assert_str_eq(call.text, "-auth key gw/a\n+auth key gw/b\n+nbd key gw/b\n");
+	cr_assert_str_eq(secrets_own(conf.auth->secrets)->name, "gw/b");
 	call_begin(&call);
 	call_wait(&call);
-	cr_assert_str_eq(call.text, "auth-psk: nothing has changed\nfile: taken\n");
+	cr_assert_str_eq(call.text, "auth-psk: nothing has changed\n"
+			 "nbd tls-psk: nothing has changed\n");
 	end();
-	cr_assert_eq(files.nforgets, 2);
+	cr_assert_eq(nreplaced, 2);
 }
 
 /* Other bytes under the same name are another key. */
 Test(clt_reload, another_key_of_the_name)
 {
-	struct auth_key *before;
 	struct call call;
 
 	begin(&front, true);
-	before = auth_key_get(conf.auth->own);
 	write_file("gw/a:" KEY_OF("ffff") "\n");
 	call_begin(&call);
 	call_wait(&call);
-	cr_assert_str_eq(call.text, "-auth key gw/a\n+auth key gw/a\nfile: taken\n");
-	cr_assert_eq(conf.auth->own->psk.key[0], 0xff);
-	/* A handshake that has the key of before goes on with it. */
-	cr_assert_eq(before->psk.key[0], 0xa1);
-	auth_key_put(before);
+	cr_assert_str_eq(call.text, "-auth key gw/a\n+auth key gw/a\n"
+			 "nbd tls-psk: nothing has changed\n");
+	cr_assert_eq(secrets_own(conf.auth->secrets)->key[0], 0xff);
 	end();
 }
 
 Test(clt_reload, takes_nothing)
 {
-	const struct auth_key *own;
+	uint64_t own;
 	struct call call;
 
 	begin(&front, true);
-	own = conf.auth->own;
+	own = secrets_own(conf.auth->secrets)->serial;
 	/* The front end's file is bad. */
-	files.bad = true;
+	write_to(front_file, "bad\n");
 	write_file(KEY_B);
 	call_begin(&call);
 	call_wait(&call);
 	cr_assert_eq(call.rc, -EINVAL);
-	cr_assert_str_eq(call.text, "--file: bad\n");
+	cr_assert(!strncmp(call.text, "--tls-psk=/tmp/", 15) &&
+		  strstr(call.text, ": line 1: expected NAME:KEY\n"), "%s", call.text);
 	/* Both. */
 	write_file(KEY_A KEY_B);
 	call_begin(&call);
 	call_wait(&call);
 	cr_assert_eq(call.rc, -EINVAL);
-	cr_assert(strstr(call.text, "has 2 keys: expected auth-username=NAME\n--file: bad\n"), "%s",
+	cr_assert(strstr(call.text, "has 2 keys: expected auth-username=NAME\n--tls-psk="), "%s",
 		  call.text);
 	/* The client's. */
-	files.bad = false;
+	write_to(front_file, KEY_A KEY_B);
 	write_file(KEY_B);
 	cr_assert_eq(chmod(file, 0644), 0);
 	call_begin(&call);
 	call_wait(&call);
 	cr_assert_eq(call.rc, -EINVAL);
 	cr_assert(strstr(call.text, "expected mode 0600, not 0644"), "%s", call.text);
-	cr_assert_eq(conf.auth->own, own);
+	cr_assert_eq(secrets_own(conf.auth->secrets)->serial, own);
+	cr_assert_eq(front_secrets->psks.n, 1);
 	end();
-	cr_assert_eq(files.ntakes, 0);
+	cr_assert_eq(nreplaced, 0);
 	cr_assert_eq(files.nreads, 3);
-	cr_assert_eq(files.nforgets, 3);
 }
 
 Test(clt_reload, one_at_a_time)
@@ -258,7 +275,7 @@ Test(clt_reload, hup_behind_another)
 	sem_post(&files.go);
 	end();
 	cr_assert_eq(files.nreads, 2);
-	cr_assert_eq(files.ntakes, 2);
+	cr_assert_eq(nreplaced, 2);
 }
 
 static void go_when_stopping(struct loop_msg *msg)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the keys of an end.  Reads a file when made, and none later: others give new keys. */
+/* Owns the keys of an end. */
 #include <config.h>
 
 #include <errno.h>
@@ -53,87 +53,6 @@ static int check_together(const struct auth_conf *conf, char *err, size_t len)
 	return 0;
 }
 
-/* ---- the key of a client ---- */
-
-/* The key of @psks that a client with @conf is to use; NULL with a line in @err. */
-static const struct psk *choose_own(const struct psks *psks, const struct auth_conf *conf,
-				    char *err, size_t len)
-{
-	const struct psk *own = NULL;
-
-	if (conf->username) {
-		own = psk_find(psks, conf->username, strlen(conf->username));
-		if (!own)
-			creds_error(0, err, len, "auth-username=%s: no key in %s has this name",
-				    conf->username, conf->psk);
-	} else if (psks->n == 1) {
-		own = &psks->all[0];
-	} else {
-		creds_error(0, err, len, "auth-psk=%s: has %u keys: expected auth-username=NAME",
-			    conf->psk, psks->n);
-	}
-	return own;
-}
-
-/* Read the file of @conf into @psks. */
-static int read_keys(const struct auth_conf *conf, struct psks *psks, char *err, size_t len)
-{
-	char why[256];
-	int rc = psk_read(conf->psk, geteuid(), psks, why, sizeof(why));
-
-	return rc ? creds_error(rc, err, len, "auth-psk=%s: %s", conf->psk, why) : 0;
-}
-
-int auth_key_read(const struct auth_conf *conf, struct auth_key **out, char *err, size_t len)
-{
-	const struct psk *own;
-	struct psks psks;
-	struct auth_key *key;
-	int rc = read_keys(conf, &psks, err, len);
-
-	*out = NULL;
-	if (rc)
-		return rc;
-	own = choose_own(&psks, conf, err, len);
-	key = own ? secret_alloc(sizeof(*key)) : NULL;
-	if (key) {
-		atomic_init(&key->refs, 1);
-		key->psk = *own;
-		*out = key;
-	} else {
-		rc = own ? creds_error(-ENOMEM, err, len, "out of memory") : -EINVAL;
-	}
-	/* Keys of others are no business of a client. */
-	psk_free(&psks);
-	return rc;
-}
-
-struct auth_key *auth_key_get(struct auth_key *key)
-{
-	atomic_fetch_add(&key->refs, 1);
-	return key;
-}
-
-void auth_key_put(struct auth_key *key)
-{
-	if (key && atomic_fetch_sub(&key->refs, 1) == 1)
-		secret_free(key, sizeof(*key));
-}
-
-bool auth_key_same(const struct auth_key *a, const struct auth_key *b)
-{
-	return a == b || (!strcmp(a->psk.name, b->psk.name) && a->psk.len == b->psk.len &&
-			  !memcmp(a->psk.key, b->psk.key, a->psk.len));
-}
-
-struct auth_key *auth_creds_take_key(struct auth_creds *creds, struct auth_key *key)
-{
-	struct auth_key *before = creds->own;
-
-	creds->own = key;
-	return before;
-}
-
 /* ---- the whole ---- */
 
 /* The name that a server tells: the machine's, of characters that a name may have. */
@@ -150,6 +69,10 @@ static void name_machine(char name[PSK_NAME_MAX + 1])
 
 int auth_creds_create(const struct auth_conf *conf, struct auth_creds **out, char *err, size_t len)
 {
+	const struct secrets_conf secrets = {
+		.kind = SECRETS_AUTH_KEYS, .server = conf->server, .file = conf->psk,
+		.username = conf->username,
+	};
 	struct auth_creds *creds;
 	int rc = check_together(conf, err, len);
 
@@ -162,8 +85,7 @@ int auth_creds_create(const struct auth_conf *conf, struct auth_creds **out, cha
 		return creds_error(-ENOMEM, err, len, "out of memory");
 	creds->mode = auth_conf_mode(conf);
 	secret_no_core_file();
-	rc = conf->server ? read_keys(conf, &creds->psks, err, len) :
-			    auth_key_read(conf, &creds->own, err, len);
+	rc = secrets_create(&secrets, &creds->secrets, err, len);
 	if (!rc && conf->server)
 		name_machine(creds->name);
 	if (!rc && conf->hostname) {
@@ -196,8 +118,7 @@ void auth_creds_destroy(struct auth_creds *creds)
 {
 	if (!creds)
 		return;
-	psk_free(&creds->psks);
-	auth_key_put(creds->own);
+	secrets_destroy(creds->secrets);
 	free(creds->hostname);
 	free(creds);
 }

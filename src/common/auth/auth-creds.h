@@ -2,17 +2,15 @@
 /* The keys of an end for authentication in messages, and whether the end insists on it
  * (doc/decisions.md D23).  The files are those of tls-psk (psk.h).
  *
- * Made on the main thread.  Then constant but for keys, which the owner replaces while a server or
- * a session runs: on the thread that uses the keys, the control thread of a server or the service
- * thread of a client. */
+ * Made on the main thread.  Then constant but for its secrets (secrets.h), which belong to the
+ * thread that uses the keys: the control thread of a server or the service thread of a client. */
 #ifndef AUTH_CREDS_H
 #define AUTH_CREDS_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "psk.h"
+#include "secrets.h"
 
 enum auth_mode {
 	AUTH_MODE_NONE,			/* server: ask nobody; client: offer nothing */
@@ -34,17 +32,9 @@ struct auth_conf {
 					 * any */
 };
 
-/* The key of a client, constant, in memory of secret.h.  A handshake keeps a reference, so
- * another key can take the place of this one meanwhile.  Any thread. */
-struct auth_key {
-	atomic_uint refs;
-	struct psk psk;
-};
-
 struct auth_creds {
 	enum auth_mode mode;
-	struct psks psks;		/* server */
-	struct auth_key *own;		/* client: a reference */
+	struct secrets *secrets;
 	char *hostname;			/* client: NULL: any */
 	char name[PSK_NAME_MAX + 1];	/* server: the name of this machine */
 };
@@ -56,19 +46,6 @@ enum auth_mode auth_conf_mode(const struct auth_conf *conf);
 int auth_creds_create(const struct auth_conf *conf, struct auth_creds **out, char *err, size_t len);
 /* Wipe and free @creds; NULL: do nothing. */
 void auth_creds_destroy(struct auth_creds *creds);
-/* Read the key of the client with @conf, which has a file, as auth_creds_create() does: the one
- * called @conf->username, or the only one.  @out gets a reference.  Any thread.  0, or -errno with
- * a line in @err that names option and value. */
-int auth_key_read(const struct auth_conf *conf, struct auth_key **out, char *err, size_t len);
-/* Give @creds, of a client, @key in place of its own, with the caller's reference: for handshakes
- * that begin from now on.  Returns the key of before, which is the caller's to put. */
-struct auth_key *auth_creds_take_key(struct auth_creds *creds, struct auth_key *key);
-/* Take one more reference to @key.  Returns @key. */
-struct auth_key *auth_key_get(struct auth_key *key);
-/* One less; the last one wipes and frees @key.  NULL: do nothing. */
-void auth_key_put(struct auth_key *key);
-/* True if @a and @b are the same bytes under the same name. */
-bool auth_key_same(const struct auth_key *a, const struct auth_key *b);
 /* True if a client with @creds goes on with a server that has proven to be called @name. */
 bool auth_creds_want(const struct auth_creds *creds, const char *name);
 /* The mode; of NULL AUTH_MODE_NONE. */

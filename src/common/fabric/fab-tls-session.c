@@ -147,7 +147,7 @@ int fab_tls_session(struct fab_tls_end *end, const char *address,
 	if (gnutls_init(&session, (tls->server ? GNUTLS_SERVER : GNUTLS_CLIENT) | GNUTLS_NONBLOCK |
 			GNUTLS_NO_SIGNAL | GNUTLS_NO_TICKETS) < 0)
 		return -ENOMEM;
-	end->certs = fab_tls_get_certs(tls);
+	end->certs = secrets_get_certs(tls->secrets);
 	if (gnutls_priority_set(session, tls->priority) < 0 ||
 	    set_credentials(tls, end->certs, session) < 0 ||
 	    gnutls_alpn_set_protocols(session, &alpn[tls->nbd], 1, GNUTLS_ALPN_MANDATORY) < 0) {
@@ -179,7 +179,7 @@ void fab_tls_session_end(struct fab_tls_end *end, gnutls_session_t session)
 bool fab_tls_trusts(const struct fab_tls_end *end, gnutls_session_t session)
 {
 	struct fab_tls_creds *tls = fab_tls_creds(end->tls);
-	struct certs *certs = tls->verify_peer ? fab_tls_get_certs(tls) : NULL;
+	struct certs *certs = tls->verify_peer ? secrets_get_certs(tls->secrets) : NULL;
 	bool trusts = !certs || certs_trust(certs, session, name_wanted(tls, end->address),
 					    !tls->server, certs == end->certs);
 

@@ -1,26 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the credentials of an end.  Reads files when made, and none later: others give new ones.
- *
- * RACE: a handshake looks for a key, or takes a reference to certificates, while the owner replaces
- * them; fab_tls_creds.lock keeps the two apart.  Under the lock bytes are copied and references
- * taken: GnuTLS makes no step there, nothing is read and nothing freed. */
-#include <assert.h>
+/* Owns the credentials of an end: its secrets, and what GnuTLS makes of them. */
 #include <errno.h>
 #include <malloc.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
 #include "cleanup.h"
-#include "certs.h"
 #include "fab-ktls.h"
 #include "fab-tls-priv.h"
 #include "fabric.h"
@@ -119,11 +111,11 @@ static int lend_key(const struct psk *psk, gnutls_datum_t *key)
  * name. */
 static int lend_key_of(struct fab_tls_end *end, const gnutls_datum_t *name, gnutls_datum_t *key)
 {
-	struct fab_tls_creds *tls = fab_tls_creds(end->tls);
+	struct secrets *secrets = fab_tls_creds(end->tls)->secrets;
 	const struct psk *psk;
 
-	LOCK_SCOPE(&tls->lock);
-	psk = psk_find(&tls->psks, name->data, name->size);
+	LOCK_SCOPE(&secrets->lock);
+	psk = psk_find(&secrets->psks, name->data, name->size);
 	end->unknown = !psk;
 	end->key = psk ? psk->serial : 0;
 	end->key_since_s = psk ? psk->since_s : 0;
@@ -159,11 +151,11 @@ static int psk_of_name(gnutls_session_t session, const gnutls_datum_t *name, gnu
 static int psk_of_client(gnutls_session_t session, gnutls_datum_t *name, gnutls_datum_t *key)
 {
 	struct fab_tls_end *end = gnutls_session_get_ptr(session);
-	struct fab_tls_creds *tls = fab_tls_creds(end->tls);
+	struct secrets *secrets = fab_tls_creds(end->tls)->secrets;
 	const struct psk *psk;
 
-	LOCK_SCOPE(&tls->lock);
-	psk = &tls->psks.all[0];
+	LOCK_SCOPE(&secrets->lock);
+	psk = &secrets->psks.all[0];
 	snprintf(end->identity, sizeof(end->identity), "%s", psk->name);
 	name->size = (unsigned)strlen(psk->name);
 	name->data = gnutls_malloc(name->size + 1);
@@ -187,65 +179,6 @@ static int use_psk_client(struct fab_tls_creds *tls)
 		return -ENOMEM;
 	gnutls_psk_set_client_credentials_function2(tls->psk_client, psk_of_client);
 	return 0;
-}
-
-/* The key of @psks, which @file has, that a client is to use; NULL with a line in @err. */
-static const struct psk *choose_psk(const struct fab_tls_creds *tls, const char *file,
-				    const struct psks *psks, char *err, size_t len)
-{
-	const struct psk *psk = NULL;
-
-	if (tls->username) {
-		psk = psk_find(psks, tls->username, strlen(tls->username));
-		if (!psk)
-			tls_error(0, err, len, "tls-username=%s: no key in %s has this name",
-				  tls->username, file);
-	} else if (psks->n == 1) {
-		psk = &psks->all[0];
-	} else {
-		tls_error(0, err, len, "tls-psk=%s: has %u keys: expected tls-username=NAME", file,
-			  psks->n);
-	}
-	return psk;
-}
-
-/* Leave @psks the key @own alone: keys of others are no business of a client. */
-static void keep_own(struct psks *psks, const struct psk *own)
-{
-	if (own != &psks->all[0])
-		psks->all[0] = *own;
-	explicit_bzero(&psks->all[1], (psks->n - 1) * sizeof(psks->all[0]));
-	psks->n = 1;
-}
-
-int fab_tls_read_keys(const struct fab_tls *tls, const char *file, struct psks *psks, char *err,
-		      size_t len)
-{
-	const struct fab_tls_creds *creds = fab_tls_creds(tls);
-	const struct psk *own;
-	char why[256];
-	int rc = psk_read(file, geteuid(), psks, why, sizeof(why));
-
-	if (rc)
-		return tls_error(rc, err, len, "tls-psk=%s: %s", file, why);
-	if (creds->server)
-		return 0;
-	own = choose_psk(creds, file, psks, err, len);
-	if (own)
-		keep_own(psks, own);
-	else
-		psk_free(psks);
-	return own ? 0 : -EINVAL;
-}
-
-static int use_psk(struct fab_tls_creds *tls, const char *file, char *err, size_t len)
-{
-	int rc = fab_tls_read_keys(&tls->base, file, &tls->psks, err, len);
-
-	if (rc)
-		return rc;
-	rc = tls->server ? use_psk_server(tls) : use_psk_client(tls);
-	return rc ? tls_error(rc, err, len, "out of memory") : 0;
 }
 
 /* ---- the whole ---- */
@@ -273,23 +206,22 @@ static int check_together(const struct fab_tls_conf *conf, enum fab_tls_mode mod
 	return 0;
 }
 
-/* Copy to *@copy the option @text, if it was given.  0 or -ENOMEM. */
-static int copy_text(const char *text, char **copy)
-{
-	*copy = text ? strdup(text) : NULL;
-	return text && !*copy ? -ENOMEM : 0;
-}
-
 /* Fill @tls as @conf says.  0, or -errno with a line in @err. */
 static int fill(struct fab_tls_creds *tls, const struct fab_tls_conf *conf, char *err, size_t len)
 {
+	const struct secrets_conf secrets = {
+		.kind = conf->psk ? SECRETS_TLS_KEYS : SECRETS_CERTS, .server = conf->server,
+		.nbd = conf->nbd, .file = fab_tls_conf_file(conf),
+		.username = conf->username,
+	};
 	int rc;
 
 	tls->base.ktls = conf->ktls == FAB_KTLS_AUTO;
 	tls->server = conf->server;
 	tls->verify_peer = conf->verify_peer;
 	tls->nbd = conf->nbd;
-	if (copy_text(conf->username, &tls->username) || copy_text(conf->hostname, &tls->hostname))
+	tls->hostname = conf->hostname ? strdup(conf->hostname) : NULL;
+	if (conf->hostname && !tls->hostname)
 		return tls_error(-ENOMEM, err, len, "out of memory");
 	rc = gnutls_priority_init(&tls->priority, conf->psk ? TLS_PRIORITY_PSK : TLS_PRIORITY_CERT,
 				  NULL);
@@ -298,9 +230,11 @@ static int fill(struct fab_tls_creds *tls, const struct fab_tls_conf *conf, char
 				 "tls=%s: this machine's GnuTLS allows no TLS 1.3 with AES-128-GCM "
 				 "or ChaCha20-Poly1305: %s", fab_tls_mode_names[tls->base.mode],
 				 gnutls_strerror(rc));
-	if (conf->psk)
-		return use_psk(tls, conf->psk, err, len);
-	return certs_read(conf->certificates, conf->server, NULL, &tls->certs, err, len);
+	rc = secrets_create(&secrets, &tls->secrets, err, len);
+	if (rc || !conf->psk)
+		return rc;
+	rc = tls->server ? use_psk_server(tls) : use_psk_client(tls);
+	return rc ? tls_error(rc, err, len, "out of memory") : 0;
 }
 
 int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *err, size_t len)
@@ -317,7 +251,6 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 		return tls_error(-ENOMEM, err, len, "out of memory");
 	wipe_begin();
 	secret_no_core_file();
-	pthread_mutex_init(&tls->lock, NULL);
 	tls->base.mode = mode;
 	tls->base.spares_rdma = conf->auth && !conf->asked;
 	rc = fill(tls, conf, err, len);
@@ -334,68 +267,9 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 	return 0;
 }
 
-const struct psks *fab_tls_keys(const struct fab_tls *tls)
+struct secrets *fab_tls_secrets(const struct fab_tls *tls)
 {
-	static const struct psks none;
-
-	return tls ? &fab_tls_creds(tls)->psks : &none;
-}
-
-void fab_tls_take_keys(struct fab_tls *tls, struct psks *psks)
-{
-	struct fab_tls_creds *creds = fab_tls_creds(tls);
-	struct psks before;
-
-	assert(creds->server || psks->n == 1);
-	/* This thread alone replaces keys, and so reads the old ones without the lock: a handshake
-	 * need not wait while two long files are compared. */
-	psk_adopt(psks, &creds->psks);
-	LOCK_SCOPE(&creds->lock);
-	before = creds->psks;
-	creds->psks = *psks;
-	*psks = before;
-}
-
-bool fab_tls_has_key(const struct fab_tls *tls, uint64_t serial)
-{
-	struct fab_tls_creds *creds = fab_tls_creds(tls);
-
-	LOCK_SCOPE(&creds->lock);
-	return psk_by_serial(&creds->psks, serial);
-}
-
-struct certs *fab_tls_certs(const struct fab_tls *tls)
-{
-	return tls ? fab_tls_creds(tls)->certs : NULL;
-}
-
-int fab_tls_read_certs(const struct fab_tls *tls, const char *dir, struct certs **out, char *err,
-		       size_t len)
-{
-	struct fab_tls_creds *creds = fab_tls_creds(tls);
-	struct certs *before = fab_tls_get_certs(creds);
-	int rc = certs_read(dir, creds->server, before, out, err, len);
-
-	certs_put(before);
-	return rc;
-}
-
-void fab_tls_take_certs(struct fab_tls *tls, struct certs *certs)
-{
-	struct fab_tls_creds *creds = fab_tls_creds(tls);
-	struct certs *before;
-
-	pthread_mutex_lock(&creds->lock);
-	before = creds->certs;
-	creds->certs = certs;
-	pthread_mutex_unlock(&creds->lock);
-	certs_put(before);
-}
-
-struct certs *fab_tls_get_certs(struct fab_tls_creds *tls)
-{
-	LOCK_SCOPE(&tls->lock);
-	return tls->certs ? certs_get(tls->certs) : NULL;
+	return tls ? fab_tls_creds(tls)->secrets : NULL;
 }
 
 void fab_tls_destroy(struct fab_tls *tls)
@@ -408,13 +282,10 @@ void fab_tls_destroy(struct fab_tls *tls)
 		gnutls_psk_free_server_credentials(creds->psk_server);
 	if (creds->psk_client)
 		gnutls_psk_free_client_credentials(creds->psk_client);
-	certs_put(creds->certs);
+	secrets_destroy(creds->secrets);
 	if (creds->priority)
 		gnutls_priority_deinit(creds->priority);
 	wipe_end();
-	psk_free(&creds->psks);
-	pthread_mutex_destroy(&creds->lock);
-	free(creds->username);
 	free(creds->hostname);
 	free(creds);
 }

@@ -3,20 +3,16 @@
  * ChaCha20-Poly1305, always with an ephemeral Diffie-Hellman exchange; no tickets, no early data.
  * The words are nbdkit's.
  *
- * Made once, before threads that use it, and then constant but for keys and certificates.  The
- * owner is one thread, and replaces these while other threads are in handshakes.  A handshake takes
- * a copy of the key when the client has named it, and certificates when its session is made, and
- * keeps both.  So the owner may free keys of before at once.  The lock for this is inside, and
- * innermost.  Sessions that were made with a struct fab_tls end before it does. */
+ * Made once, before threads that use it, and then constant but for its secrets (secrets.h).  A
+ * handshake takes a copy of the key when the client has named it, and certificates when its session
+ * is made, and keeps both.  Sessions that were made with a struct fab_tls end before it does. */
 #ifndef FAB_TLS_H
 #define FAB_TLS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "psk.h"
-
-struct certs;
+#include "secrets.h"
 
 enum fab_tls_mode {
 	FAB_TLS_OFF,			/* plain alone */
@@ -59,6 +55,11 @@ struct fab_tls_conf {
 					 * client of RTRS is refused */
 };
 
+/* The file or directory that @conf has; NULL: none. */
+static inline const char *fab_tls_conf_file(const struct fab_tls_conf *conf)
+{
+	return conf->psk ? conf->psk : conf->certificates;
+}
 /* The mode that @conf means. */
 enum fab_tls_mode fab_tls_conf_mode(const struct fab_tls_conf *conf);
 
@@ -76,33 +77,8 @@ struct fab_tls {
 int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *err, size_t len);
 /* Wipe and free @tls; NULL: do nothing. */
 void fab_tls_destroy(struct fab_tls *tls);
-/* The keys of @tls; of a client its own alone.  Empty: it has none, or @tls is NULL.  The owner's
- * thread; valid until fab_tls_take_keys(). */
-const struct psks *fab_tls_keys(const struct fab_tls *tls);
-/* Read @file into @psks, as keys for @tls: of a client its own alone, the one called tls-username,
- * or the only one in @file.  0, or -errno with a line in @err as of fab_tls_create(), and no keys.
- * Changes nothing of @tls; any thread.  Give @psks to psk_free(). */
-int fab_tls_read_keys(const struct fab_tls *tls, const char *file, struct psks *psks,
-		      char *err, size_t len);
-/* Give @tls, which has keys, the keys @psks in place of its own: for handshakes from now on.  A
- * client has the one that fab_tls_read_keys() left.  A key that stays is the same one
- * (psk_adopt()).  @psks gets the keys of before, for the caller to free.  The owner's
- * thread. */
-void fab_tls_take_keys(struct fab_tls *tls, struct psks *psks);
-/* The certificates of @tls; NULL: it has none, or @tls is NULL.  The owner's thread; valid until
- * fab_tls_take_certs(). */
-struct certs *fab_tls_certs(const struct fab_tls *tls);
-/* Read the certificates in @dir into @out, with one reference, to take the place of those of @tls,
- * which has some: a list of revocations may not be gone.  Changes nothing of @tls; any thread.
- * Else as certs_read(). */
-int fab_tls_read_certs(const struct fab_tls *tls, const char *dir, struct certs **out,
-		       char *err, size_t len);
-/* Give @tls, which has certificates, @certs in their place, with the caller's reference: for
- * sessions from now on.  The owner's thread. */
-void fab_tls_take_certs(struct fab_tls *tls, struct certs *certs);
-/* False: @serial, of a key that @tls had once (struct psk), is none of its keys now.  Any
- * thread. */
-bool fab_tls_has_key(const struct fab_tls *tls, uint64_t serial);
+/* The keys or certificates of @tls; NULL: @tls is NULL. */
+struct secrets *fab_tls_secrets(const struct fab_tls *tls);
 /* The mode; of NULL FAB_TLS_OFF. */
 static inline enum fab_tls_mode fab_tls_mode(const struct fab_tls *tls)
 {

@@ -355,7 +355,7 @@ struct fab_identity {
 void fab_conn_identity(const struct fab_conn *conn, struct fab_identity *id);
 
 /* False: the certificate of the peer of @conn was verified, and would not pass by the certificates
- * that the end has by now (fab_tls_take_certs()).  As fab_conn_identity(). */
+ * that the end has by now (secrets-set.h).  As fab_conn_identity(). */
 bool fab_conn_trusted(const struct fab_conn *conn);
 
 #define FAB_BINDING_LEN 32

@@ -95,14 +95,17 @@ const struct psk *psk_by_serial(const struct psks *psks, uint64_t serial)
 	return NULL;
 }
 
+bool psk_same(const struct psk *a, const struct psk *b)
+{
+	return !strcmp(a->name, b->name) && a->len == b->len && !memcmp(a->key, b->key, a->len);
+}
+
 /* The key of @psks with the name and the bytes of @psk; NULL: none. */
 static const struct psk *find_same(const struct psks *psks, const struct psk *psk)
 {
 	const struct psk *same = psk_find(psks, psk->name, strlen(psk->name));
 
-	if (!same || same->len != psk->len || memcmp(same->key, psk->key, psk->len))
-		return NULL;
-	return same;
+	return same && psk_same(same, psk) ? same : NULL;
 }
 
 void psk_adopt(struct psks *now, const struct psks *before)

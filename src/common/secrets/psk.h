@@ -5,6 +5,7 @@
 #ifndef PSK_H
 #define PSK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -40,6 +41,8 @@ void psk_adopt(struct psks *now, const struct psks *before);
 /* Copy to @both the keys of @now that @file has, too, the same bytes under the same name.  0, or
  * -ENOMEM and no keys.  Give @both to psk_free(). */
 int psk_common(const struct psks *now, const struct psks *file, struct psks *both);
+/* True if @a and @b are the same bytes under the same name. */
+bool psk_same(const struct psk *a, const struct psk *b);
 /* The key with @serial; NULL: none. */
 const struct psk *psk_by_serial(const struct psks *psks, uint64_t serial);
 /* Wipe and free the keys. */

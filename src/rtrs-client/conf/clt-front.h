@@ -5,28 +5,12 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
 
 #define CLT_FRONT_ERR 512		/* bytes of the text of an error */
 
 struct ctl_call;
 struct json_t;
-
-/* Files of keys and certificates that a front end has of its own.  A reload (clt-reload.h) reads
- * them together with those of the client: all are good, or none is taken.  Constant. */
-struct clt_front_files {
-	void *arg;			/* of each function */
-	/* True if there are files.  Any thread. */
-	bool (*any)(void *arg);
-	/* Read the files.  False: mistakes, each a line in @errors.  Thread of the reload's worker;
-	 * never twice at a time. */
-	bool (*read)(void *arg, FILE *errors);
-	/* All files are good: take what was read in place of what holds, and write to @report a
-	 * line for each change, or that a file has not changed.  Service thread. */
-	void (*take)(void *arg, FILE *report);
-	/* Wipe and free what is left of read().  Service thread. */
-	void (*forget)(void *arg);
-};
+struct secrets_set;
 
 /* The description of a front end for the kit.  Constant. */
 struct clt_front {
@@ -38,7 +22,6 @@ struct clt_front {
 	const struct clt_wait_ops *wait;	/* how requests wait */
 	unsigned start_fds;		/* descriptors opened between probe and start */
 	unsigned client_fds;		/* descriptors of each client of the front end */
-	const struct clt_front_files *files;	/* NULL: none */
 	/* Sleep for a second.  Less than 0: the process is to end, so requests waiting for a server
 	 * are to fail.  Called again and again while a server is away or holds requests, on a
 	 * separate thread, which the end of the session does not wait for if the call does not
@@ -55,6 +38,11 @@ struct clt_front {
 	/* Members of its own for the program's object (man/rtrsctl.pod), or NULL: no memory.
 	 * Service thread.  NULL: none. */
 	struct json_t *(*show)(void);
+	/* Add its own secrets to @set, which reads them together with those of the client: all are
+	 * good, or none is taken.  Any thread.  NULL: it has none. */
+	void (*add_secrets)(struct secrets_set *set);
+	/* All secrets were replaced.  Service thread.  NULL: nothing to do. */
+	void (*secrets_replaced)(void);
 };
 
 #endif

@@ -13,7 +13,6 @@
 #include "ctl-stat.h"
 #include "dev-stat.h"
 #include "dev.h"
-#include "certs.h"
 
 static json_t *address_json(const struct fab_addr *addr)
 {
@@ -215,18 +214,16 @@ static const char *program_name(const struct client *clt, const struct clt_conf 
 json_t *clt_secrets_json(const struct fab_tls *tls, const struct fab_tls_conf *conf,
 			 const char *auth_psk)
 {
-	const struct certs *certs = fab_tls_certs(tls);
-	const struct certs_date *end = certs_first_end(certs);
-	const struct certs_date *begin = certs_last_begin(certs);
+	const struct secrets_dates dates = secrets_dates(fab_tls_secrets(tls));
 	const struct ctl_secrets secrets = {
 		.tls = fab_tls_mode_names[fab_tls_mode(tls)],
 		.tls_psk = tls ? conf->psk : NULL,
 		.tls_certificates = tls ? conf->certificates : NULL,
 		.auth_psk = auth_psk,
-		.end_file = end->file,
-		.end_s = end->at_s,
-		.begin_file = begin->file,
-		.begin_s = begin->at_s,
+		.end_file = dates.end_file,
+		.end_s = dates.end_s,
+		.begin_file = dates.begin_file,
+		.begin_s = dates.begin_s,
 	};
 
 	return ctl_secrets_json(&secrets);

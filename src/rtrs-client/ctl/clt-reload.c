@@ -19,16 +19,22 @@
 static const char no_files[] = "there is no file to read again: expected auth-psk, tls-psk or "
 			       "tls-certificates at the start";
 
-static const struct clt_front_files *front_files(const struct clt_reload *r)
+/* Have @set, which is all 0, read all files of @conf. */
+static void add_all(const struct clt_conf *conf, struct secrets_set *set)
 {
-	const struct clt_front_files *files = r->conf->front->files;
-
-	return files && files->any(files->arg) ? files : NULL;
+	if (conf->auth)
+		secrets_set_add(set, conf->auth->secrets, conf->auth_conf.psk);
+	secrets_set_add(set, fab_tls_secrets(conf->tls), fab_tls_conf_file(&conf->tls_conf));
+	if (conf->front->add_secrets)
+		conf->front->add_secrets(set);
 }
 
 static bool has_files(const struct clt_reload *r)
 {
-	return r->conf->auth || r->conf->tls || front_files(r);
+	struct secrets_set set = { 0 };
+
+	add_all(r->conf, &set);
+	return set.n;
 }
 
 /* ---- the end of a reload ---- */
@@ -48,13 +54,7 @@ static void tell(int rc, const char *text)
 
 static void forget(struct clt_reload *r)
 {
-	const struct clt_front_files *front = front_files(r);
-
-	auth_key_put(r->auth);
-	r->auth = NULL;
-	clt_files_forget(&r->tls);
-	if (front)
-		front->forget(front->arg);
+	secrets_set_free(&r->set);
 	free(r->mistakes);
 	r->mistakes = NULL;
 }
@@ -76,30 +76,6 @@ static void reload_ended(struct clt_reload *r, int rc, const char *text)
 
 /* ---- take ---- */
 
-static void take_auth(struct clt_reload *r, FILE *report)
-{
-	struct auth_creds *creds = r->conf->auth;
-
-	if (auth_key_same(r->auth, creds->own)) {
-		fprintf(report, "auth-psk: nothing has changed\n");
-		return;
-	}
-	r->auth = auth_creds_take_key(creds, r->auth);
-	fprintf(report, "-auth key %s\n+auth key %s\n", r->auth->psk.name, creds->own->psk.name);
-}
-
-static void take_all(struct clt_reload *r, FILE *report)
-{
-	const struct clt_front_files *front = front_files(r);
-
-	if (r->conf->auth)
-		take_auth(r, report);
-	if (r->conf->tls)
-		clt_files_take(&r->tls, r->conf->tls, "", report);
-	if (front)
-		front->take(front->arg, report);
-}
-
 static void files_are_read(struct worker_job *job)
 {
 	struct clt_reload *r = container_of(job, struct clt_reload, job);
@@ -117,7 +93,9 @@ static void files_are_read(struct worker_job *job)
 		reload_ended(r, -ENOMEM, "out of memory");
 		return;
 	}
-	take_all(r, report);
+	secrets_set_replace(&r->set, report);
+	if (r->conf->front->secrets_replaced)
+		r->conf->front->secrets_replaced();
 	fclose(report);
 	reload_ended(r, 0, text ? text : "");
 	free(text);
@@ -129,22 +107,14 @@ static void files_are_read(struct worker_job *job)
 static void read_files(struct worker_job *job)
 {
 	struct clt_reload *r = container_of(job, struct clt_reload, job);
-	const struct clt_front_files *front = front_files(r);
-	const struct clt_conf *conf = r->conf;
 	size_t len = 0;
 	FILE *errors = open_memstream(&r->mistakes, &len);
-	char why[CLT_FRONT_ERR];
 
 	r->good = errors;
 	if (!errors)
 		return;
-	if (conf->auth && auth_key_read(&conf->auth_conf, &r->auth, why, sizeof(why))) {
-		fprintf(errors, "%s\n", why);
-		r->good = false;
-	}
-	r->good = clt_files_read(&r->tls, conf->tls, &conf->tls_conf, "", errors) && r->good;
-	if (front)
-		r->good = front->read(front->arg, errors) && r->good;
+	add_all(r->conf, &r->set);
+	r->good = secrets_set_read(&r->set, errors);
 	fclose(errors);
 }
 

@@ -15,10 +15,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "clt-files.h"
+#include "secrets-set.h"
 #include "worker.h"
 
-struct auth_key;
 struct clt_conf;
 
 /* The reload has ended.  @rc 0: @text has a line for each key that is new or gone, for
@@ -43,8 +42,7 @@ struct clt_reload {
 	struct worker worker;
 	struct worker_job job;
 	/* of the job, until they are taken */
-	struct auth_key *auth;		/* a reference; NULL: none */
-	struct clt_files tls;
+	struct secrets_set set;
 	bool good;
 	char *mistakes;			/* a line each; NULL: no memory */
 

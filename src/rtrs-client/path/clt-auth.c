@@ -11,6 +11,7 @@
 #include "clt-path-priv.h"
 #include "log.h"
 #include "random.h"
+#include "secret.h"
 
 static struct log_limit unproven_limit = LOG_LIMIT_INIT(1, 60000);
 
@@ -124,7 +125,7 @@ static void auth_fail(struct clt_path *path, int err, const char *what)
 {
 	char why[CLT_WHY];
 
-	snprintf(why, sizeof(why), "authentication as %s: %s", path->auth.key->psk.name, what);
+	snprintf(why, sizeof(why), "authentication as %s: %s", path->auth.key->name, what);
 	path->auth.done(path, err, why);
 }
 
@@ -149,7 +150,7 @@ static void auth_take(struct clt_path *path, size_t len)
 	}
 	if (auth->chap.state == AUTH_PROVEN) {
 		auth->proven = true;
-		log_dbg(path->name, "authenticated as %s to %s", auth->key->psk.name,
+		log_dbg(path->name, "authenticated as %s to %s", auth->key->name,
 			auth->chap.peer);
 		auth->done(path, 0, "");
 		return;
@@ -183,7 +184,7 @@ static void auth_wc_send(struct fab_conn *conn, struct fab_cqe *cqe, const struc
 /* ---- the key ---- */
 
 /* The key by which another path of the session is connected; NULL: no other path is. */
-static struct auth_key *key_of_others(const struct clt_path *path)
+static const struct psk *key_of_others(const struct clt_path *path)
 {
 	const struct clt_io *io = path->conf.io;
 
@@ -196,14 +197,18 @@ static struct auth_key *key_of_others(const struct clt_path *path)
 	return NULL;
 }
 
-static void choose_key(struct clt_path *path)
+static int choose_key(struct clt_path *path)
 {
 	struct clt_auth *auth = &path->auth;
-	struct auth_key *own = path->conf.auth->own, *key = key_of_others(path);
+	const struct psk *key = key_of_others(path);
 
 	if (!key || auth->passed_over)
-		key = own;
-	auth->key = auth_key_get(key);
+		key = secrets_own(path->conf.auth->secrets);
+	auth->key = secret_alloc(sizeof(*auth->key));
+	if (!auth->key)
+		return -ENOMEM;
+	*auth->key = *key;
+	return 0;
 }
 
 /* The attempt ends: decide which key the next one has. */
@@ -213,8 +218,9 @@ static void leave_key(struct clt_path *path)
 
 	if (!auth->key)
 		return;
-	auth->passed_over = !path->up_since_ms && !auth_key_same(auth->key, path->conf.auth->own);
-	auth_key_put(auth->key);
+	auth->passed_over = !path->up_since_ms &&
+			    !psk_same(auth->key, secrets_own(path->conf.auth->secrets));
+	secret_free(auth->key, sizeof(*auth->key));
 	auth->key = NULL;
 }
 
@@ -247,13 +253,17 @@ int clt_auth_begin(struct clt_path *path, void (*done)(struct clt_path *path, in
 
 	if (r < 0)
 		return r;
-	choose_key(path);
+	r = choose_key(path);
+	if (r < 0) {
+		snprintf(why, len, "out of memory");
+		return r;
+	}
 	auth->done = done;
 	auth->recv_cqe.done = auth_wc_recv;
 	auth->send_cqe.done = auth_wc_send;
 	auth_conn_where(&where, &auth->req, &auth->rsp, con->fab);
 	random_bytes(&chance, sizeof(chance));
-	auth_chap_client(&auth->chap, &where, &auth->key->psk, &chance, &hello);
+	auth_chap_client(&auth->chap, &where, auth->key, &chance, &hello);
 	explicit_bzero(&chance, sizeof(chance));
 	r = auth_recv(path);
 	if (r == 0)

@@ -237,7 +237,7 @@ static char *give_trust(struct change *change, const char *text)
 	if (!out)
 		return NULL;
 	fprintf(out, "%s%s", withdrawn(change), text);
-	trust_give(&change->trust, change->srv, out);
+	secrets_set_give(&change->trust.set, out);
 	fclose(out);
 	return all;
 }
@@ -345,7 +345,7 @@ static void files_read(struct worker_job *job)
 		conf_parse_again(&change->wanted, change->argc, change->argv, errors) :
 		conf_copy(&change->wanted, change->conf) ? OPT_FAILED : OPT_RUN;
 	change->trusted = change->reload &&
-		trust_read(&change->trust, change->srv, change->conf, errors);
+		trust_read(&change->trust, change->srv, errors);
 	if (change->reload && !change->trusted)
 		change->read = OPT_FAILED;
 	fclose(errors);
@@ -423,8 +423,8 @@ static bool reload_trust(struct change *change, change_done_fn *done, void *arg)
 		return false;
 	change->refused = done;
 	change->refused_arg = arg;
-	return !trust_now_begin(&change->trust_now, change->conf, &change->trust,
-				&change->worker, trust_now_ended);
+	return !trust_now_begin(&change->trust_now, &change->trust, &change->worker,
+				trust_now_ended);
 }
 
 void change_reload(struct change *change, bool force, change_done_fn *done, void *arg)

@@ -17,7 +17,7 @@ static void files_read(struct worker_job *job)
 
 	if (!errors)
 		return;
-	now->good = trust_read(&now->trust, now->srv, now->conf, errors);
+	now->good = trust_read(&now->trust, now->srv, errors);
 	fclose(errors);
 }
 
@@ -26,8 +26,8 @@ static int withdraw(struct trust_now *now, const char **text)
 {
 	int rc = now->good ? 0 : -EINVAL;
 
-	if (!rc && now->pending)
-		rc = trust_narrow(now->pending, &now->trust);
+	if (!rc && now->pending && now->pending->set.n)
+		rc = secrets_set_narrow(&now->pending->set, &now->trust.set);
 	*text = now->text && *now->text ? now->text : "out of memory";
 	if (!rc)
 		rc = trust_withdraw(&now->trust, now->srv);
@@ -51,13 +51,11 @@ static void files_are_read(struct worker_job *job)
 	free(ended.text);
 }
 
-int trust_now_begin(struct trust_now *now, const struct srv_conf *conf, struct trust *pending,
-		    struct worker *worker,
+int trust_now_begin(struct trust_now *now, struct trust *pending, struct worker *worker,
 		    void (*done)(struct trust_now *now, int rc, const char *text))
 {
 	int rc;
 
-	now->conf = conf;
 	now->pending = pending;
 	now->done = done;
 	now->job = (struct worker_job){ .work = files_read, .done = files_are_read };

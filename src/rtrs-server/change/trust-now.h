@@ -11,7 +11,6 @@ struct trust_now {
 	struct srv *srv;
 	bool runs;
 	/* while it runs */
-	const struct srv_conf *conf;
 	/* The caller's: what that change gives when it ends; NULL: it has ended, and a change
 	 * behind it has other files. */
 	struct trust *pending;
@@ -22,13 +21,12 @@ struct trust_now {
 	void (*done)(struct trust_now *now, int rc, const char *text);
 };
 
-/* Read the files of keys and certificates on @worker; their names in @conf stay while the server
- * runs.  Then take from the server what the files take away, and from @pending the keys that they
+/* Read the files of keys and certificates on @worker; their names stay while the server runs.
+ * Then take from the server what the files take away, and from @pending the keys that they
  * do not have.  @done follows, on the control thread: with 0 and a line of @text for each change,
  * maybe none; or with -errno and the mistakes of the files, a line each, and nothing has changed.
  * Returns 0, or -errno: @done does not follow. */
-int trust_now_begin(struct trust_now *now, const struct srv_conf *conf, struct trust *pending,
-		    struct worker *worker,
+int trust_now_begin(struct trust_now *now, struct trust *pending, struct worker *worker,
 		    void (*done)(struct trust_now *now, int rc, const char *text));
 
 #endif

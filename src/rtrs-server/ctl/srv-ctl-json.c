@@ -17,7 +17,6 @@
 #include "export-retry.h"
 #include "export.h"
 #include "exports.h"
-#include "certs.h"
 #include "fab-tls.h"
 #include "srv-age.h"
 #include "srv-allow.h"
@@ -339,19 +338,17 @@ static json_t *srv_json_sessions(const struct srv *srv, enum srv_ctl_depth depth
 
 static json_t *srv_json_secrets(const struct srv *srv)
 {
-	const struct certs *certs = fab_tls_certs(srv->tls);
-	const struct certs_date *end = certs_first_end(certs);
-	const struct certs_date *begin = certs_last_begin(certs);
+	const struct secrets_dates dates = secrets_dates(fab_tls_secrets(srv->tls));
 	const struct srv_conf *conf = srv->conf;
 	const struct ctl_secrets secrets = {
 		.tls = fab_tls_mode_names[fab_tls_mode(srv->tls)],
 		.tls_psk = srv->tls ? conf->tls.psk : NULL,
 		.tls_certificates = srv->tls ? conf->tls.certificates : NULL,
-		.auth_psk = srv_keys_of_auth(srv) ? conf->auth.psk : NULL,
-		.end_file = end->file,
-		.end_s = end->at_s,
-		.begin_file = begin->file,
-		.begin_s = begin->at_s,
+		.auth_psk = srv->auth ? conf->auth.psk : NULL,
+		.end_file = dates.end_file,
+		.end_s = dates.end_s,
+		.begin_file = dates.begin_file,
+		.begin_s = dates.begin_s,
 	};
 
 	return ctl_secrets_json(&secrets);

@@ -201,7 +201,8 @@ static void begin_handshake(struct srv_guest *g, const struct rtrs_msg_conn_req 
 
 	auth_conn_where(&where, msg, rsp, g->fab);
 	random_bytes(&chance, sizeof(chance));
-	auth_chap_server(&g->chap, &where, g->srv->auth->name, &g->srv->auth->psks, &chance);
+	auth_chap_server(&g->chap, &where, g->srv->auth->name, &g->srv->auth->secrets->psks,
+			 &chance);
 	explicit_bzero(&chance, sizeof(chance));
 }
 

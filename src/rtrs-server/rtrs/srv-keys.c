@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing: the keys are those of srv->tls and srv->auth; control thread. */
+/* Owns nothing: the secrets are those of srv->tls and srv->auth; control thread. */
 #include <string.h>
 
 #include "auth-creds.h"
-#include "certs.h"
 #include "fab-tls.h"
 #include "srv-con.h"
 #include "srv-keys.h"
@@ -13,30 +12,28 @@
 #include "srv-sess.h"
 #include "srv-state.h"
 
-bool srv_keys_of_tls(const struct srv *srv)
+static struct secrets *auth_secrets(const struct srv *srv)
 {
-	return srv->tls && srv->conf->tls.psk;
-}
-
-bool srv_keys_of_auth(const struct srv *srv)
-{
-	return srv->auth;
-}
-
-bool srv_keys_of_certs(const struct srv *srv)
-{
-	return srv->tls && srv->conf->tls.certificates;
+	return srv->auth ? srv->auth->secrets : NULL;
 }
 
 bool srv_keys_any(const struct srv *srv)
 {
-	return srv_keys_of_tls(srv) || srv_keys_of_auth(srv) || srv_keys_of_certs(srv);
+	return srv->tls || srv->auth;
 }
 
 bool srv_keys_hold(const struct srv *srv, uint64_t key)
 {
-	return !key || psk_by_serial(fab_tls_keys(srv->tls), key) ||
-	       (srv->auth && psk_by_serial(&srv->auth->psks, key));
+	return !key || secrets_has_key(fab_tls_secrets(srv->tls), key) ||
+	       secrets_has_key(auth_secrets(srv), key);
+}
+
+void srv_keys_add(const struct srv *srv, struct secrets_set *set)
+{
+	const struct srv_conf *conf = srv->conf;
+
+	secrets_set_add(set, fab_tls_secrets(srv->tls), fab_tls_conf_file(&conf->tls));
+	secrets_set_add(set, auth_secrets(srv), conf->auth.psk);
 }
 
 /* ---- the end of paths ---- */
@@ -94,113 +91,21 @@ static unsigned end_paths(struct srv *srv, const struct end *end)
 	return n;
 }
 
-/* End a line of @report about something that has ended @n paths. */
-static void tell_ended(unsigned n, FILE *report)
+/* End what was made by the key with the serial @key; 0: by certificates. */
+static unsigned end_made_by(void *arg, uint64_t key)
 {
-	if (n)
-		fprintf(report, " (%u path%s ended)", n, n == 1 ? "" : "s");
-	fprintf(report, "\n");
+	const struct end of_key = { is_under_key, key, "key", "was taken out" };
+	const struct end of_certificate = { is_distrusted, 0, "certificate",
+					    "is not accepted any more" };
+
+	return end_paths(arg, key ? &of_key : &of_certificate);
 }
 
-/* ---- keys ---- */
-
-/* As fab_tls_take_keys(), for the keys of authentication in messages. */
-static void take_auth_keys(struct srv *srv, struct psks *psks)
+int srv_keys_withdraw(struct srv *srv, struct secrets_set *set, FILE *report)
 {
-	struct psks before = srv->auth->psks;
+	int rc = secrets_set_withdraw(set, end_made_by, srv, report);
 
-	psk_adopt(psks, &before);
-	srv->auth->psks = *psks;
-	*psks = before;
-	srv_pass_drop_old(srv);
-}
-
-/* End what was made with keys of @before that are not among @now, and tell of each; @kind stands in
- * front of "key". */
-static void end_taken_out(struct srv *srv, const struct psks *now, const struct psks *before,
-			  const char *kind, FILE *report)
-{
-	for (unsigned i = 0; i < before->n; i++) {
-		const struct psk *old = &before->all[i];
-		const struct end end = { is_under_key, old->serial, "key", "was taken out" };
-		unsigned n;
-
-		if (psk_by_serial(now, old->serial))
-			continue;
-		n = end_paths(srv, &end);
-		fprintf(report, "-%skey %s", kind, old->name);
-		tell_ended(n, report);
-	}
-}
-
-int srv_keys_withdraw(struct srv *srv, const struct srv_key_files *files, FILE *report)
-{
-	const bool tls = srv_keys_of_tls(srv), auth = srv_keys_of_auth(srv);
-	struct srv_key_files keys = { 0 };
-	int rc = 0;
-
-	if (tls)
-		rc = psk_common(fab_tls_keys(srv->tls), &files->tls, &keys.tls);
-	if (auth && !rc)
-		rc = psk_common(&srv->auth->psks, &files->auth, &keys.auth);
-	if (tls && !rc) {
-		fab_tls_take_keys(srv->tls, &keys.tls);
-		end_taken_out(srv, fab_tls_keys(srv->tls), &keys.tls, "", report);
-	}
-	if (auth && !rc) {
-		take_auth_keys(srv, &keys.auth);
-		end_taken_out(srv, &srv->auth->psks, &keys.auth, "auth ", report);
-	}
-	psk_free(&keys.tls);
-	psk_free(&keys.auth);
+	if (!rc && srv->auth)
+		srv_pass_drop_old(srv);
 	return rc;
-}
-
-static void tell_new(const struct psks *now, const struct psks *before, const char *kind,
-		     FILE *report)
-{
-	for (unsigned i = 0; i < now->n; i++) {
-		if (!psk_by_serial(before, now->all[i].serial))
-			fprintf(report, "+%skey %s\n", kind, now->all[i].name);
-	}
-}
-
-void srv_keys_give(struct srv *srv, struct srv_key_files *files, FILE *report)
-{
-	if (srv_keys_of_tls(srv)) {
-		fab_tls_take_keys(srv->tls, &files->tls);
-		tell_new(fab_tls_keys(srv->tls), &files->tls, "", report);
-	}
-	if (srv_keys_of_auth(srv)) {
-		take_auth_keys(srv, &files->auth);
-		tell_new(&srv->auth->psks, &files->auth, "auth ", report);
-	}
-}
-
-/* ---- certificates ---- */
-
-int srv_keys_read_certs(const struct srv *srv, const char *dir, struct certs **out, char *err,
-			size_t len)
-{
-	return fab_tls_read_certs(srv->tls, dir, out, err, len);
-}
-
-void srv_keys_take_certs(struct srv *srv, struct certs *certs, FILE *report)
-{
-	static const struct end end = { is_distrusted, 0, "certificate",
-					"is not accepted any more" };
-
-	const bool same = certs_same(certs, fab_tls_certs(srv->tls));
-	unsigned n;
-
-	if (same)
-		certs_put(certs);
-	else
-		fab_tls_take_certs(srv->tls, certs);
-	/* The same files, too, refuse a certificate that has ended. */
-	n = end_paths(srv, &end);
-	if (same && !n)
-		return;
-	fprintf(report, "tls-certificates: %s", same ? "nothing has changed" : "read again");
-	tell_ended(n, report);
 }

@@ -205,7 +205,7 @@ void srv_pass_drop_old(struct srv *srv)
 	struct srv_pass *pass, *tmp;
 
 	list_for_each_safe(pass, tmp, &srv->passes.all, link) {
-		if (!psk_by_serial(&srv->auth->psks, pass->who.id.key))
+		if (!secrets_has_key(srv->auth->secrets, pass->who.id.key))
 			pass_end(&srv->passes, pass);
 	}
 }

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns what was read, until it is taken, and what held before from then on. */
+#include <config.h>
+
+#include <assert.h>
+#include <errno.h>
+
+#include "cleanup.h"
+#include "secrets-set.h"
+
+#define WHY_MAX 2048			/* two names of files */
+
+void secrets_set_add(struct secrets_set *set, struct secrets *s, const char *file)
+{
+	if (!s)
+		return;
+	assert(set->n < SECRETS_SET_MAX);
+	set->all[set->n++] = (struct secrets_next){ .of = s, .file = file };
+}
+
+/* ---- read ---- */
+
+bool secrets_set_read(struct secrets_set *set, FILE *errors)
+{
+	char why[WHY_MAX];
+	bool good = true;
+
+	for (unsigned i = 0; i < set->n; i++) {
+		if (!secrets_read(&set->all[i], why, sizeof(why)))
+			continue;
+		/* The options of a server are those of a command line. */
+		fprintf(errors, "%s%s\n", set->all[i].of->server ? "--" : "", why);
+		good = false;
+	}
+	return good;
+}
+
+/* Copy to @both[i] the keys of @psks[i] that files->all[i] has, too.  0, or -ENOMEM and no keys. */
+static int common_keys(const struct secrets_set *files, const struct psks *const psks[],
+		       struct psks both[])
+{
+	for (unsigned i = 0; i < files->n; i++) {
+		if (!psk_common(psks[i], &files->all[i].psks, &both[i]))
+			continue;
+		while (i)
+			psk_free(&both[--i]);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int secrets_set_narrow(struct secrets_set *set, const struct secrets_set *later)
+{
+	const struct psks *now[SECRETS_SET_MAX];
+	struct psks both[SECRETS_SET_MAX];
+	int rc;
+
+	assert(set->n == later->n);
+	for (unsigned i = 0; i < set->n; i++)
+		now[i] = &set->all[i].psks;
+	rc = common_keys(later, now, both);
+	for (unsigned i = 0; !rc && i < set->n; i++) {
+		psk_free(&set->all[i].psks);
+		set->all[i].psks = both[i];
+	}
+	return rc;
+}
+
+/* ---- what holds ---- */
+
+/* Let @s have @psks, which gets those of before. */
+static void swap_keys(struct secrets *s, struct psks *psks)
+{
+	struct psks before;
+
+	/* This thread alone replaces keys, and so reads the old ones without the lock: a handshake
+	 * need not wait while two long files are compared. */
+	psk_adopt(psks, &s->psks);
+	LOCK_SCOPE(&s->lock);
+	before = s->psks;
+	s->psks = *psks;
+	*psks = before;
+}
+
+/* Let the owner have the certificates of @next, if they are others.  False: they are not. */
+static bool take_certs(struct secrets_next *next)
+{
+	struct secrets *s = next->of;
+	struct certs *before;
+
+	if (certs_same(next->certs, s->certs))
+		return false;
+	pthread_mutex_lock(&s->lock);
+	before = s->certs;
+	s->certs = next->certs;
+	pthread_mutex_unlock(&s->lock);
+	certs_put(before);
+	next->certs = NULL;
+	return true;
+}
+
+/* ---- what is told ---- */
+
+static const char *whose(const struct secrets *s)
+{
+	return s->nbd ? "nbd " : "";
+}
+
+/* Begin the line of a key that is new, @sign '+', or gone. */
+static void tell_key(const struct secrets *s, char sign, const struct psk *psk, FILE *report)
+{
+	fprintf(report, "%c%s%skey %s", sign, whose(s),
+		s->kind == SECRETS_AUTH_KEYS ? "auth " : "", psk->name);
+}
+
+/* Tell of each key of @these that @those do not have.  Returns their number. */
+static unsigned tell_keys(const struct secrets *s, char sign, const struct psks *these,
+			  const struct psks *those, FILE *report)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < these->n; i++) {
+		if (psk_by_serial(those, these->all[i].serial))
+			continue;
+		tell_key(s, sign, &these->all[i], report);
+		fprintf(report, "\n");
+		n++;
+	}
+	return n;
+}
+
+static void tell_certs(const struct secrets *s, bool others, FILE *report)
+{
+	fprintf(report, "%stls-certificates: %s", whose(s),
+		others ? "read again" : "nothing has changed");
+}
+
+/* End a line about what has ended @n paths. */
+static void tell_ended(unsigned n, FILE *report)
+{
+	if (n)
+		fprintf(report, " (%u path%s ended)", n, n == 1 ? "" : "s");
+	fprintf(report, "\n");
+}
+
+/* ---- the differences ---- */
+
+/* Take out of @s all keys but @stay. */
+static void withdraw_keys(struct secrets *s, struct psks *stay, secrets_end_fn *end, void *arg,
+			  FILE *report)
+{
+	struct psks *before = stay;
+
+	swap_keys(s, stay);
+	for (unsigned i = 0; i < before->n; i++) {
+		if (psk_by_serial(&s->psks, before->all[i].serial))
+			continue;
+		tell_key(s, '-', &before->all[i], report);
+		tell_ended(end(arg, before->all[i].serial), report);
+	}
+}
+
+static void withdraw_certs(struct secrets_next *next, secrets_end_fn *end, void *arg, FILE *report)
+{
+	const bool others = take_certs(next);
+	/* The same files, too, refuse a certificate that has ended. */
+	unsigned n = end(arg, 0);
+
+	if (!others && !n)
+		return;
+	tell_certs(next->of, others, report);
+	tell_ended(n, report);
+}
+
+int secrets_set_withdraw(struct secrets_set *set, secrets_end_fn *end, void *arg, FILE *report)
+{
+	const struct psks *now[SECRETS_SET_MAX];
+	struct psks both[SECRETS_SET_MAX];
+	int rc;
+
+	for (unsigned i = 0; i < set->n; i++)
+		now[i] = &set->all[i].of->psks;
+	rc = common_keys(set, now, both);
+	for (unsigned i = 0; !rc && i < set->n; i++) {
+		if (set->all[i].certs)
+			withdraw_certs(&set->all[i], end, arg, report);
+		else
+			withdraw_keys(set->all[i].of, &both[i], end, arg, report);
+		psk_free(&both[i]);
+	}
+	return rc;
+}
+
+void secrets_set_give(struct secrets_set *set, FILE *report)
+{
+	for (unsigned i = 0; i < set->n; i++) {
+		struct secrets_next *next = &set->all[i];
+
+		if (next->of->kind == SECRETS_CERTS)
+			continue;
+		swap_keys(next->of, &next->psks);
+		tell_keys(next->of, '+', &next->of->psks, &next->psks, report);
+	}
+}
+
+static void replace_keys(struct secrets_next *next, FILE *report)
+{
+	const struct secrets *s = next->of;
+	unsigned n;
+
+	swap_keys(next->of, &next->psks);
+	n = tell_keys(s, '-', &next->psks, &s->psks, report);
+	n += tell_keys(s, '+', &s->psks, &next->psks, report);
+	if (!n)
+		fprintf(report, "%s%s: nothing has changed\n", whose(s),
+			s->kind == SECRETS_AUTH_KEYS ? "auth-psk" : "tls-psk");
+}
+
+void secrets_set_replace(struct secrets_set *set, FILE *report)
+{
+	for (unsigned i = 0; i < set->n; i++) {
+		struct secrets_next *next = &set->all[i];
+
+		if (next->of->kind != SECRETS_CERTS) {
+			replace_keys(next, report);
+		} else {
+			tell_certs(next->of, take_certs(next), report);
+			fprintf(report, "\n");
+		}
+	}
+}
+
+void secrets_set_free(struct secrets_set *set)
+{
+	for (unsigned i = 0; i < set->n; i++)
+		secrets_next_free(&set->all[i]);
+	*set = (struct secrets_set){ 0 };
+}
