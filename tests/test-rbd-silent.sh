@@ -29,16 +29,17 @@ start_server --control "$tmp/control" --state-dir "$tmp/s1" mem=mem:8M
 osd_freeze
 rtrsctl export add "a=rbd:rbd/a,conf=$tmp/short.conf" >"$tmp/added" 2>&1 &
 adding=$!
-busy() {
-	must_fail rtrsctl export remove other >"$tmp/busy" 2>&1
-	grep "another change is being carried out: export 'a' (rbd:rbd/a) comes: try again" \
-		"$tmp/busy"
+# Whoever comes meanwhile waits, and the log says for whom; if nobody waits for the answer, too.
+a_is_waited_for() {
+	timeout 1 "$top_builddir/rtrsctl" --socket "$tmp/control" export resize none || true
+	grep -F "export resize waits: another change is being carried out: export 'a' (rbd:rbd/a) \
+comes" "$server_log"
 }
-wait_until "a word of the add that waits" busy
+wait_until "a word of the add that waits" a_is_waited_for
+rtrsctl export add other=mem:8M
 expect_exit $adding 1
 grep -E "export 'a': 'rbd:rbd/a' cannot be opened: the osds of the cluster do not answer for \
 $limit_s s \(client_mount_timeout\): are they up" "$tmp/added"
-rtrsctl export add other=mem:8M
 rtrsctl export remove other
 osd_thaw
 wait_until "the osd" osd_is_up

@@ -159,7 +159,8 @@ stop_process "$nbdkit_pid"
 write_conf "$always"
 reload_says "-listen tcp://0.0.0.0:$port" "--allow: changed"
 
-# A SIGHUP during a change is not forgotten: it waits for the lock that the change waits for.
+# What comes during a change waits for its turn, in its order, and the log says for what: here for
+# the lock that the change waits for.
 flock -F "$tmp/c" sleep 1000 &
 locker=$!
 cleanup_fn stop_locker
@@ -176,12 +177,22 @@ add=$!
 wait_line "$server_log" "'$tmp/c' is locked by"
 printf '%s\n' '[export "hup"]' 'path = mem:1M' >"$conf.d/hup.conf"
 kill -HUP "$server_pid"
-expect_failure 1 "another change is being carried out" "${ctl[@]}" export remove disk
+waits="another change is being carried out: export 'c' .* comes"
+wait_line "$server_log" "SIGHUP waits: $waits"
+"${ctl[@]}" export add "late=mem:1M" >"$tmp/late.out" &
+late=$!
+wait_line "$server_log" "export add waits: $waits"
+kill -0 "$add"
+[ ! -s "$tmp/late.out" ]
 stop_locker
 wait "$add"
-wait_line "$server_log" "reload: [+]hup=mem:1M"
+wait "$late"
+[ "$(cat "$tmp/late.out")" = "+late=mem:1M" ]
+[ "$(grep -c "reload: [+]hup=mem:1M" "$server_log")" -eq 1 ] || fail "the later change was first"
+# SIGHUP's files do not have what was added behind them.
+"${ctl[@]}" list | grep -q 'export late'
 rm "$conf.d/hup.conf"
-reload_says "-hup"
+reload_says "-hup" "-late"
 
 # What was added at run time, and is in no file, goes with the next reading.
 "${ctl[@]}" export add "more=mem:1M" | grep -q '^+more=mem:1M$'

@@ -8,6 +8,8 @@ libbase_la_SOURCES = \
 	%D%/base/be.h \
 	%D%/base/bitmap.c \
 	%D%/base/bitmap.h \
+	%D%/base/changes.c \
+	%D%/base/changes.h \
 	%D%/base/cleanup.h \
 	%D%/base/clock.h \
 	%D%/base/counter.h \

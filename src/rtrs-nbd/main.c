@@ -33,6 +33,7 @@
 #include "journal.h"
 #include "log.h"
 #include "rundir.h"
+#include "secrets-set.h"
 #include "signals.h"
 #include "std-fds.h"
 #include "util.h"

@@ -28,10 +28,8 @@ librtrssrv_la_SOURCES = \
 	%D%/change/apply.h \
 	%D%/change/tell.c \
 	%D%/change/tell.h \
-	%D%/change/trust.c \
-	%D%/change/trust.h \
-	%D%/change/trust-now.c \
-	%D%/change/trust-now.h \
+	%D%/change/change-priv.h \
+	%D%/change/change-reload.c \
 	%D%/change/change.c \
 	%D%/change/change.h \
 	%D%/conf/conf-allow.c \

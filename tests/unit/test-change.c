@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Changes of a server whose files are read on a worker: the worker, the plan and the storage are
- * the test's, which has each job begin and end when it likes. */
+/* Changes of a server, one after the other, whose files are read on a worker: the worker, the plan
+ * and the storage are the test's, which has each job begin and end when it likes. */
 #include <config.h>
 
 #include <stdlib.h>
@@ -123,97 +123,183 @@ static bool has_key(const char *name)
 
 /* ---- tests ---- */
 
-/* A reload is refused because of a change, and reads files all the same.  That change ends first,
- * and the next reload reads its own files before the refusal is told: what comes of the older files
- * takes nothing from the newer ones. */
-Test(change, older_files_take_nothing_from_a_later_reload)
+/* Have the worker read the files of job @i, and the server hear of it. */
+static void do_job(unsigned i)
 {
-	struct call first = { 0 }, refused = { 0 }, later = { 0 };
+	cr_assert_gt(njobs, i);
+	jobs[i]->work(jobs[i]);
+	jobs[i]->done(jobs[i]);
+}
+
+/* The plan of the change whose turn it is holds, and the storage has told sizes. */
+static void apply_all(void)
+{
+	apply_done_fn *plan = applied;
+
+	cr_assert(plan);
+	applied = NULL;
+	plan(applied_arg, 0, "");
+	sized(sized_arg, 0, "");
+}
+
+/* A reload that comes during a slow change waits for its turn; what its files take away does
+ * not. */
+Test(change, reload_waits_and_its_revocation_does_not)
+{
+	struct call first = { 0 }, second = { 0 };
 
 	begin(ALICE BOB);
 	change_export_resize(&change, "disk", false, call_ended, &first);
-	write_file(BOB);
-	change_reload(&change, false, call_ended, &refused);
-	cr_assert_eq(njobs, 1);
-	jobs[0]->work(jobs[0]);
+	write_file(BOB CAROL);
+	change_reload(&change, false, call_ended, &second);
+	do_job(0);
+	cr_expect_not(has_key("alice"));
+	cr_expect(has_key("bob"));
+	cr_expect_not(has_key("carol"), "what is new waits");
+	cr_assert_not(applied);
+	cr_assert_eq(first.n + second.n, 0);
+
 	sized(sized_arg, 0, "");
 	cr_assert_eq(first.n, 1);
+	cr_assert_eq(second.n, 0);
+	apply_all();
+	cr_assert_eq(second.n, 1);
+	cr_expect_eq(second.rc, 0);
+	cr_expect_str_eq(second.text, "-auth key alice\n+auth key carol\n");
+	cr_expect(has_key("carol"));
+	end();
+}
 
+/* Files of a reload that waits take from one that is under way. */
+Test(change, newer_files_take_from_a_reload_under_way)
+{
+	struct call first = { 0 }, second = { 0 };
+
+	begin(ALICE);
+	write_file(ALICE BOB CAROL);
+	change_reload(&change, false, call_ended, &first);
+	do_job(0);
+	write_file(ALICE CAROL);
+	change_reload(&change, false, call_ended, &second);
+	do_job(1);
+	apply_all();
+	cr_assert_eq(first.n, 1);
+	cr_expect_str_eq(first.text, "+auth key carol\n");
+	cr_expect(has_key("alice"));
+	cr_expect_not(has_key("bob"));
+	apply_all();
+	cr_assert_eq(second.n, 1);
+	cr_expect_str_eq(second.text, "");
+	end();
+}
+
+/* Two reloads whose files are read one after the other: what comes of the older files takes nothing
+ * from the newer ones. */
+Test(change, older_files_take_nothing_from_a_later_reload)
+{
+	struct call first = { 0 }, second = { 0 };
+
+	begin(ALICE BOB);
+	write_file(BOB);
+	change_reload(&change, false, call_ended, &first);
+	jobs[0]->work(jobs[0]);
 	write_file(BOB CAROL);
-	change_reload(&change, false, call_ended, &later);
-	cr_assert_eq(njobs, 2);
-	jobs[1]->work(jobs[1]);
+	change_reload(&change, false, call_ended, &second);
+	cr_assert_eq(njobs, 1);
 	jobs[0]->done(jobs[0]);
-	cr_assert_eq(refused.n, 1);
-	cr_assert_eq(refused.rc, -EBUSY);
-	cr_assert_not(has_key("alice"));
-	jobs[1]->done(jobs[1]);
-	applied(applied_arg, 0, "");
-	sized(sized_arg, 0, "");
-	cr_assert_eq(later.n, 1);
-	cr_assert_eq(later.rc, 0);
-	cr_expect_str_eq(later.text, "+auth key carol\n");
+	cr_expect_not(has_key("alice"));
+	do_job(1);
+	apply_all();
+	apply_all();
+	cr_assert_eq(second.n, 1);
+	cr_expect_str_eq(second.text, "+auth key carol\n");
 	cr_expect(has_key("bob"));
 	cr_expect(has_key("carol"));
 	end();
 }
 
-/* Newer files do take from a change that is under way all the while. */
-Test(change, newer_files_take_from_a_reload_under_way)
+/* Changes are carried out in the order in which they came, and each is told of its own end. */
+Test(change, each_waits_for_its_turn)
 {
-	struct call first = { 0 }, refused = { 0 };
+	struct call calls[3] = { 0 };
 
 	begin(ALICE);
-	write_file(ALICE BOB CAROL);
-	change_reload(&change, false, call_ended, &first);
-	jobs[0]->work(jobs[0]);
-	write_file(ALICE CAROL);
-	change_reload(&change, false, call_ended, &refused);
-	cr_assert_eq(njobs, 2);
-	jobs[1]->work(jobs[1]);
-	jobs[0]->done(jobs[0]);
-	jobs[1]->done(jobs[1]);
-	cr_assert_eq(refused.n, 1);
-	cr_assert_eq(refused.rc, -EBUSY);
-	applied(applied_arg, 0, "");
-	sized(sized_arg, 0, "");
-	cr_assert_eq(first.n, 1);
-	cr_expect_str_eq(first.text, "+auth key carol\n");
-	cr_expect(has_key("alice"));
-	cr_expect_not(has_key("bob"));
+	for (unsigned i = 0; i < 3; i++)
+		change_export_resize(&change, "disk", false, call_ended, &calls[i]);
+	for (unsigned i = 0; i < 3; i++) {
+		cr_assert_eq(calls[i].n, 0);
+		sized(sized_arg, 0, "told\n");
+		cr_assert_eq(calls[i].n, 1);
+		cr_expect_eq(calls[i].rc, 0);
+		cr_expect_str_eq(calls[i].text, "told\n");
+	}
 	end();
 }
 
-/* A SIGHUP while a refused reload reads: the files may be newer than what was read, and are read
- * once more, for the trust that goes at once, and for all else behind the change. */
-Test(change, hangup_while_a_refused_reload_reads)
+/* A SIGHUP that comes while the files of the one before are read has them read once more, and one
+ * that comes behind that, while another change holds up the reload; all are one reload. */
+Test(change, hangups_are_one_reload_of_the_newest_files)
 {
 	struct call first = { 0 };
 
-	begin(ALICE BOB);
+	begin(ALICE BOB CAROL);
 	change_export_resize(&change, "disk", false, call_ended, &first);
-	change_hup(&change);
-	cr_assert_eq(njobs, 1);
+	change_reload_hup(&change);
 	jobs[0]->work(jobs[0]);
 	write_file(BOB CAROL);
-	change_hup(&change);
+	change_reload_hup(&change);
+	change_reload_hup(&change);
 	cr_assert_eq(njobs, 1);
 	jobs[0]->done(jobs[0]);
 	cr_assert(has_key("alice"));
-	cr_assert_eq(njobs, 2);
-	jobs[1]->work(jobs[1]);
-	jobs[1]->done(jobs[1]);
+	do_job(1);
 	cr_expect_not(has_key("alice"));
-	cr_assert_eq(first.n, 0, "the change is still under way");
 
+	write_file(CAROL);
+	change_reload_hup(&change);
+	do_job(2);
+	cr_expect_not(has_key("bob"));
+	cr_assert_eq(first.n, 0, "the change is still under way");
 	sized(sized_arg, 0, "");
 	cr_assert_eq(first.n, 1);
+	apply_all();
+	cr_assert_not(applied, "one reload");
 	cr_assert_eq(njobs, 3);
-	jobs[2]->work(jobs[2]);
-	jobs[2]->done(jobs[2]);
-	applied(applied_arg, 0, "");
-	sized(sized_arg, 0, "");
 	cr_expect(has_key("carol"));
-	cr_assert_eq(njobs, 3);
+	end();
+}
+
+static unsigned nstopped;
+
+static void note_stop(void *arg)
+{
+	nstopped++;
+}
+
+/* The server stops: changes that wait are told so, at once but for one whose files are read, and
+ * change nothing. */
+Test(change, stop_ends_those_that_wait)
+{
+	struct call first = { 0 }, second = { 0 }, third = { 0 }, late = { 0 };
+
+	begin(ALICE BOB);
+	change_export_resize(&change, "disk", false, call_ended, &first);
+	write_file(BOB);
+	change_reload(&change, false, call_ended, &second);
+	change_export_remove(&change, "disk", false, call_ended, &third);
+	change_stop(&change, note_stop, NULL);
+	cr_assert_eq(third.n, 1);
+	cr_expect_eq(third.rc, -ECANCELED);
+	cr_assert_eq(nstopped, 0);
+	do_job(0);
+	cr_assert_eq(second.n, 1);
+	cr_expect_eq(second.rc, -ECANCELED);
+	cr_expect(has_key("alice"));
+	cr_assert_eq(nstopped, 0, "the storage is asked");
+	sized(sized_arg, 0, "");
+	cr_assert_eq(first.n, 1);
+	cr_assert_eq(nstopped, 1);
+	change_export_remove(&change, "disk", false, call_ended, &late);
+	cr_expect_eq(late.rc, -ECANCELED);
 	end();
 }

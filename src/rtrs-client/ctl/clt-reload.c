@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns what was read of the files, until it is taken, and the worker that reads.  The worker sees
- * only what is constant of the configuration, and fills what the job owns. */
+/* Owns reloads until their end.  The worker sees only what is constant of the configuration, and
+ * fills what the reload owns. */
 #include <config.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "auth-creds.h"
 #include "clt-conf.h"
@@ -14,10 +13,21 @@
 #include "fab-tls.h"
 #include "log.h"
 #include "loop-call.h"
+#include "secrets-set.h"
 #include "signals.h"
 
 static const char no_files[] = "there is no file to read again: expected auth-psk, tls-psk or "
 			       "tls-certificates at the start";
+
+struct reload {
+	struct changes_call call;
+	struct clt_reload *of;
+	clt_reload_done_fn *done;	/* NULL: SIGHUP, which the log tells of */
+	void *arg;
+	struct secrets_set set;
+	bool good;			/* the files */
+	char *text;			/* mistakes, or changes, a line each; NULL: no memory */
+};
 
 /* Have @set, which is all 0, read all files of @conf. */
 static void add_all(const struct clt_conf *conf, struct secrets_set *set)
@@ -52,113 +62,115 @@ static void tell(int rc, const char *text)
 		  "files of keys and certificates were read again");
 }
 
-static void forget(struct clt_reload *r)
+static void forget(struct reload *reload)
 {
-	secrets_set_free(&r->set);
-	free(r->mistakes);
-	r->mistakes = NULL;
+	secrets_set_free(&reload->set);
+	free(reload->text);
+	reload->text = NULL;
 }
 
-static void reload_again(struct clt_reload *r);
-
-static void reload_ended(struct clt_reload *r, int rc, const char *text)
+static void reload_end(struct changes_call *call, int rc, const char *text)
 {
+	struct reload *reload = container_of(call, struct reload, call);
+	struct clt_reload *r = reload->of;
+
 	tell(rc, text);
-	/* ORDER: a reload that begins inside of done() is refused; @text may be forgotten next. */
-	r->done(r->arg, rc, text);
-	forget(r);
-	r->state = CLT_RELOAD_IDLE;
-	if (r->ending)
+	if (reload->done)
+		reload->done(reload->arg, rc, text);
+	forget(reload);
+	free(reload);
+	if (r->ending && list_empty(&r->changes.all))
 		loop_call_end(r->ending);
-	else if (r->again)
-		reload_again(r);
 }
 
-/* ---- take ---- */
+/* ---- a reload ---- */
 
-static void files_are_read(struct worker_job *job)
+/* Thread of the worker. */
+static void reload_read(struct changes_call *call)
 {
-	struct clt_reload *r = container_of(job, struct clt_reload, job);
-	char *text = NULL;
+	struct reload *reload = container_of(call, struct reload, call);
+	size_t len = 0;
+	FILE *errors;
+
+	forget(reload);
+	reload->good = false;
+	errors = open_memstream(&reload->text, &len);
+	if (!errors)
+		return;
+	add_all(reload->of->conf, &reload->set);
+	reload->good = secrets_set_read(&reload->set, errors);
+	fclose(errors);
+}
+
+static int reload_came(struct changes_call *call, const char **why)
+{
+	const struct reload *reload = container_of(call, struct reload, call);
+
+	*why = reload->text ? reload->text : "out of memory";
+	return reload->good ? 0 : -EINVAL;
+}
+
+static void reload_run(struct changes_call *call)
+{
+	struct reload *reload = container_of(call, struct reload, call);
+	const struct clt_front *front = reload->of->conf->front;
 	size_t len = 0;
 	FILE *report;
 
-	if (!r->good) {
-		reload_ended(r, -EINVAL, r->mistakes ? r->mistakes : "out of memory");
-		return;
-	}
+	free(reload->text);
 	/* ORDER: what may fail comes first. */
-	report = open_memstream(&text, &len);
+	report = open_memstream(&reload->text, &len);
 	if (!report) {
-		reload_ended(r, -ENOMEM, "out of memory");
+		reload->text = NULL;
+		changes_end(call, -ENOMEM, "out of memory");
 		return;
 	}
-	secrets_set_replace(&r->set, report);
-	if (r->conf->front->secrets_replaced)
-		r->conf->front->secrets_replaced();
+	secrets_set_replace(&reload->set, report);
+	if (front->secrets_replaced)
+		front->secrets_replaced();
 	fclose(report);
-	reload_ended(r, 0, text ? text : "");
-	free(text);
+	changes_end(call, 0, reload->text ? reload->text : "");
 }
 
-/* ---- read ---- */
+#define OPS { .read = reload_read, .came = reload_came, .run = reload_run, .end = reload_end }
 
-/* Thread of the worker. */
-static void read_files(struct worker_job *job)
+static const struct changes_ops reload_ops = OPS, hup_ops = OPS;
+
+static void add(struct clt_reload *r, const struct changes_ops *ops, clt_reload_done_fn *done,
+		void *arg)
 {
-	struct clt_reload *r = container_of(job, struct clt_reload, job);
-	size_t len = 0;
-	FILE *errors = open_memstream(&r->mistakes, &len);
+	struct reload *reload = calloc(1, sizeof(*reload));
 
-	r->good = errors;
-	if (!errors)
+	if (!reload) {
+		tell(-ENOMEM, "out of memory");
+		if (done)
+			done(arg, -ENOMEM, "out of memory");
 		return;
-	add_all(r->conf, &r->set);
-	r->good = secrets_set_read(&r->set, errors);
-	fclose(errors);
+	}
+	reload->of = r;
+	reload->done = done;
+	reload->arg = arg;
+	changes_add(&r->changes, &reload->call, ops);
 }
 
 void clt_reload_run(struct clt_reload *r, clt_reload_done_fn *done, void *arg)
 {
-	int rc;
-
-	if (r->ending || r->state != CLT_RELOAD_IDLE) {
-		done(arg, r->ending ? -ECANCELED : -EBUSY, r->ending ? "the program ends" :
-		     "another reload is being carried out: try again");
-		return;
-	}
-	if (!has_files(r)) {
+	if (has_files(r))
+		add(r, &reload_ops, done, arg);
+	else
 		done(arg, -ENOENT, no_files);
-		return;
-	}
-	r->done = done;
-	r->arg = arg;
-	r->state = CLT_RELOAD_READING;
-	r->job = (struct worker_job){ .work = read_files, .done = files_are_read };
-	rc = worker_run(&r->worker, &r->job);
-	if (rc)
-		reload_ended(r, rc, "no thread to read files");
 }
 
 /* ---- SIGHUP ---- */
 
-/* The log has the end of each reload. */
-static void hup_ended(void *arg, int rc, const char *text)
-{
-}
-
-static void reload_again(struct clt_reload *r)
-{
-	r->again = r->state == CLT_RELOAD_READING;
-	if (!r->again && has_files(r))
-		clt_reload_run(r, hup_ended, r);
-	else if (!r->again)
-		signals_tell_ignored(SIGHUP, no_files);
-}
-
 static void hup_msg(struct loop_msg *msg)
 {
-	reload_again(container_of(msg, struct clt_reload, hup_msg));
+	struct clt_reload *r = container_of(msg, struct clt_reload, hup_msg);
+
+	if (!has_files(r))
+		signals_tell_ignored(SIGHUP, no_files);
+	else if (!changes_read_again(&r->changes, &hup_ops))
+		add(r, &hup_ops, NULL, NULL);
 }
 
 void clt_reload_hup(struct clt_reload *r)
@@ -172,15 +184,16 @@ static void end_call(struct loop_call *call)
 {
 	struct clt_reload *r = call->arg;
 
+	changes_stop(&r->changes, "the program ends");
 	r->ending = call;
-	if (r->state == CLT_RELOAD_IDLE)
+	if (list_empty(&r->changes.all))
 		loop_call_end(call);
 }
 
 void clt_reload_begin(struct clt_reload *r, const struct clt_conf *conf, struct loop *loop)
 {
 	*r = (struct clt_reload){ .conf = conf, .loop = loop };
-	worker_init(&r->worker, loop);
+	changes_init(&r->changes, loop);
 	loop_msg_init(&r->hup_msg, hup_msg);
 }
 
@@ -189,6 +202,6 @@ void clt_reload_end(struct clt_reload *r)
 	if (!r->loop)
 		return;
 	loop_call(r->loop, end_call, r);
-	worker_fini(&r->worker);
+	changes_fini(&r->changes);
 	r->loop = NULL;
 }

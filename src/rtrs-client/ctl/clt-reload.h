@@ -12,11 +12,7 @@
 #ifndef CLT_RELOAD_H
 #define CLT_RELOAD_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "secrets-set.h"
-#include "worker.h"
+#include "changes.h"
 
 struct clt_conf;
 
@@ -25,41 +21,25 @@ struct clt_conf;
  * and @text has a line for each mistake. */
 typedef void clt_reload_done_fn(void *arg, int rc, const char *text);
 
-enum clt_reload_state {
-	CLT_RELOAD_IDLE,
-	CLT_RELOAD_READING,		/* files, on the worker */
-};
-
 struct clt_reload {
 	const struct clt_conf *conf;	/* the caller's; its keys and certificates are replaced */
 	struct loop *loop;		/* NULL: not begun */
-	enum clt_reload_state state;
-	bool again;			/* another reload of clt_reload_hup() is to follow */
+	struct changes changes;
 	struct loop_call *ending;	/* clt_reload_end(); NULL: not yet */
-	/* the reload that is under way */
-	clt_reload_done_fn *done;
-	void *arg;
-	struct worker worker;
-	struct worker_job job;
-	/* of the job, until they are taken */
-	struct secrets_set set;
-	bool good;
-	char *mistakes;			/* a line each; NULL: no memory */
-
 	struct loop_msg hup_msg;
 };
 
 /* Reloads of @conf may come, on @loop, the service loop of its session.  @conf outlives @r.  Before
  * the loop has work for @r. */
 void clt_reload_begin(struct clt_reload *r, const struct clt_conf *conf, struct loop *loop);
-/* Reload.  @done(@arg) follows once, maybe from inside this call.  While another reload is under
- * way, and without any file, the reload is refused. */
+/* Reload, behind those that are under way.  @done(@arg) follows once, maybe from inside this call.
+ * Without any file the reload is refused. */
 void clt_reload_run(struct clt_reload *r, clt_reload_done_fn *done, void *arg);
-/* Reload because of SIGHUP, behind a reload that is under way; the log has the end.  Any thread,
- * from clt_reload_begin() to clt_reload_end(). */
+/* Reload because of SIGHUP, likewise; the log has the end.  Any thread, from clt_reload_begin() to
+ * clt_reload_end(). */
 void clt_reload_hup(struct clt_reload *r);
-/* Wait for the end of the reload that is under way; none begins any more.  Nothing if not begun.
- * Blocks; not on the service thread, which runs. */
+/* Wait until no reload is under way; none begins any more, and one whose files are being read
+ * changes nothing.  Nothing if not begun.  Blocks; not on the service thread, which runs. */
 void clt_reload_end(struct clt_reload *r);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the configuration that a change leads to, until it holds, and the worker that reads files.
+/* Owns changes until their end, with the configurations that they lead to, until these hold.
  *
- * A reload goes: read the files (worker), take trust away, carry out the plan and give trust, ask
- * for sizes.  Other changes begin at the plan, or at the sizes. */
+ * A reload goes: read the files (worker), take away what they take away, wait for its turn, carry
+ * out the plan and give the keys that are new, ask for sizes.  Other changes begin at their turn:
+ * at the plan, at the sizes, at the lock, or at the file that is written. */
 #include <config.h>
 
 #include <errno.h>
@@ -10,78 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "change.h"
+#include "change-priv.h"
 #include "conf-save.h"
 #include "log.h"
-#include "plain-file.h"
-#include "srv-keys.h"
 #include "srv-resize.h"
 #include "srv-state.h"
 #include "tell.h"
-#include "util.h"
 
 #define CHANGE_ERR 512
+/* Of a change that waits for its turn alone. */
+#define OPS(name, turn) { .queued = { .run = (turn), .end = change_call_end }, .what = (name) }
 
-void change_init(struct change *change, struct srv_conf *conf, struct apply *apply,
-		 struct srv *srv, int argc, char **argv)
-{
-	*change = (struct change){ .conf = conf, .apply = apply, .srv = srv, .argc = argc,
-				   .argv = argv, .trust_now.srv = srv };
-	worker_init(&change->worker, srv_loop(srv));
-}
-
-void change_fini(struct change *change)
-{
-	worker_fini(&change->worker);
-}
+const char change_no_file[] = "there is no configuration file: the server was started without "
+			      "--config, and with an export on its command line";
 
 /* ---- the end of a change ---- */
-
-/* The file that a reload is about: that of the configuration, or else of keys or certificates. */
-static const char *file_of_reload(const struct srv_conf *conf)
-{
-	const char *files[] = { conf->config, conf->tls.psk, conf->tls.certificates,
-				conf->auth.psk };
-	unsigned i = 0;
-
-	while (!files[i] && i + 1 < ARRAY_SIZE(files))
-		i++;
-	return files[i];
-}
-
-/* The lines of trust that a reload has taken away; "": none. */
-static const char *withdrawn(const struct change *change)
-{
-	return change->trust.withdrawn ? change->trust.withdrawn : "";
-}
-
-/* A reload has failed because of @text, one line or more. */
-static void tell_refused(const struct change *change, const char *file, const char *text)
-{
-	log_event(LOG_LEVEL_ERROR, LOG_FIELDS(RELOAD_REFUSED), NULL, *withdrawn(change) ?
-		  "%s has changed keys and certificates alone, and all else stays as it was:" :
-		  "%s is not used, and all stays as it was:", file);
-	tell_mistakes(text);
-}
-
-static void tell_reload(const struct change *change, int rc, const char *text)
-{
-	const char *file = file_of_reload(change->conf), *before = withdrawn(change);
-
-	if (rc && change->state == CHANGE_SIZING) {
-		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(RELOADED), NULL, "%s was read again, but no "
-			  "store was asked for its size: %s", file, text);
-		return;
-	}
-	if (rc) {
-		tell_refused(change, file, text);
-		return;
-	}
-	/* The log has the lines from before the plan. */
-	tell_changes(strncmp(text, before, strlen(before)) ? text : text + strlen(before));
-	log_event(LOG_LEVEL_INFO, LOG_FIELDS(RELOADED), NULL, "%s was read again%s",
-		  file, *text ? "" : ": nothing has changed");
-}
 
 /* Returns @why, the reason of a failure, with @lines behind it, which the failed reload has done;
  * NULL: none.  *@all: NULL, or for the caller to free. */
@@ -96,90 +40,103 @@ static const char *and_done(const char *why, const char *lines, char **all)
 	return *all ? *all : why;
 }
 
-/* Choose the words for a change that ended with @rc and @text.  *@all: as of and_done(). */
-static const char *told(const struct change *change, int rc, const char *text, char **all)
-{
-	const char *lines = change->state == CHANGE_SIZING ? change->text : withdrawn(change);
-
-	return and_done(text, rc ? lines : NULL, all);
-}
-
-/* True if a thread works for a change. */
-static bool is_read_or_asked(const struct change *change)
-{
-	return change->state == CHANGE_READING || change->state == CHANGE_SIZING ||
-	       change->trust_now.runs;
-}
-
 /* Go on with a stop that waits for the threads. */
 static void stop_goes_on(struct change *change)
 {
 	void (*stopped)(void *arg) = change->stopped;
 
-	if (!stopped || is_read_or_asked(change))
+	if (!stopped || changes_reads(&change->queue) || change->state == CHANGE_SIZING ||
+	    change->state == CHANGE_SAVING)
 		return;
 	change->stopped = NULL;
 	stopped(change->stopped_arg);
 }
 
-static void change_ended(struct change *change, int rc, const char *text)
+static void call_free(struct change_call *call)
 {
-	change_done_fn *done = change->done;
-	const char *said;
-	char *all;
-
-	if (change->reload && (change->conf->config || srv_keys_any(change->srv)))
-		tell_reload(change, rc, text);
-	said = told(change, rc, text, &all);
-	plan_fini(&change->plan);
-	trust_fini(&change->trust);
-	/* The next change may have its files read in front of the end of this. */
-	change->trust_now.pending = NULL;
-	conf_fini(&change->wanted);
-	change->state = CHANGE_IDLE;
-	done(change->arg, rc, said);
-	free(all);
-	free(change->text);
-	change->text = NULL;
-	if (change->stopping)
-		stop_goes_on(change);
-	else if (change->hup && change->state == CHANGE_IDLE)
-		change_hup(change);
+	secrets_set_free(&call->secrets);
+	conf_fini(&call->wanted);
+	free(call->withdrawn);
+	free(call->mistakes);
+	free(call->text);
+	free(call);
 }
 
-/* Why a change is refused: the one that is under way. */
-static const char *describe_busy(const struct change *change, char text[CHANGE_ERR])
+void change_call_end(struct changes_call *queued, int rc, const char *text)
+{
+	struct change_call *call = change_call_of(queued);
+	struct change *change = call->change;
+	const bool runs = call == change->now, sized = runs && change->state == CHANGE_SIZING;
+	char *lines = runs ? change->text : NULL, *all = NULL;
+
+	if (change_ops_of(call)->tell)
+		change_ops_of(call)->tell(call, sized, rc, text);
+	if (runs) {
+		plan_fini(&change->plan);
+		change->now = NULL;
+		change->text = NULL;
+		change->state = CHANGE_IDLE;
+	}
+	if (rc)
+		text = and_done(text, sized ? lines : change_withdrawn(call), &all);
+	if (call->done)
+		call->done(call->arg, rc, text);
+	free(all);
+	free(lines);
+	call_free(call);
+	stop_goes_on(change);
+}
+
+void change_ended(struct change *change, int rc, const char *text)
+{
+	changes_end(&change->now->queued, rc, text);
+}
+
+/* ---- the begin of a change ---- */
+
+/* Tell why @what waits: the change whose turn it is. */
+static void tell_waits(const struct change *change, const char *what)
 {
 	const struct export *now = change->apply->life->now;
 
-	snprintf(text, CHANGE_ERR, "another change is being carried out: try again");
 	if (now)
-		snprintf(text, CHANGE_ERR, "another change is being carried out: export '%s' "
-			 "(%s) %s: try again", now->name, now->path,
+		log_info(NULL, "%s waits: another change is being carried out: export '%s' (%s) "
+			 "%s", what, now->name, now->path,
 			 now->life.goal == EXPORT_PARSED ? "goes" : "comes");
-	return text;
+	else
+		log_info(NULL, "%s waits: another change is being carried out", what);
 }
 
-/* Begin a change.  False: @done was called. */
-static bool change_begin(struct change *change, change_done_fn *done, void *arg)
+void change_add(struct change *change, const struct change_ops *ops, const char *text, bool force,
+		change_done_fn *done, void *arg)
 {
-	char text[CHANGE_ERR];
+	struct change_call *call = calloc(1, sizeof(*call));
 
-	if (change->stopping) {
-		done(arg, -ECANCELED, "the server stops");
-		return false;
+	if (call && text)
+		call->text = strdup(text);
+	if (!call || (text && !call->text)) {
+		free(call);
+		log_err(NULL, "%s: out of memory", ops->what);
+		if (done)
+			done(arg, -ENOMEM, "out of memory");
+		return;
 	}
-	if (change->state != CHANGE_IDLE) {
-		done(arg, -EBUSY, describe_busy(change, text));
-		return false;
-	}
-	change->done = done;
-	change->arg = arg;
-	change->reload = false;
-	change->force = false;
-	change->plan = (struct plan){ 0 };
-	change->wanted = (struct srv_conf){ 0 };
-	return true;
+	call->change = change;
+	call->force = force;
+	call->done = done;
+	call->arg = arg;
+	if (change->now && !change->queue.stopping)
+		tell_waits(change, ops->what);
+	changes_add(&change->queue, &call->queued, &ops->queued);
+}
+
+struct change_call *change_take_turn(struct changes_call *queued, enum change_state state)
+{
+	struct change_call *call = change_call_of(queued);
+
+	call->change->now = call;
+	call->change->state = state;
+	return call;
 }
 
 /* ---- sizes ---- */
@@ -199,13 +156,19 @@ static void sizes_known(void *arg, int rc, const char *text)
 	free(all);
 }
 
+static void run_resize(struct changes_call *queued)
+{
+	struct change_call *call = change_take_turn(queued, CHANGE_SIZING);
+
+	srv_resize(call->change->srv, call->text, call->force, sizes_known, call->change);
+}
+
 void change_export_resize(struct change *change, const char *name, bool force,
 			  change_done_fn *done, void *arg)
 {
-	if (!change_begin(change, done, arg))
-		return;
-	change->state = CHANGE_SIZING;
-	srv_resize(change->srv, name, force, sizes_known, change);
+	static const struct change_ops ops = OPS("export resize", run_resize);
+
+	change_add(change, &ops, name, force, done, arg);
 }
 
 /* ---- locks ---- */
@@ -215,79 +178,71 @@ static void lock_ended(void *arg, int rc, const char *text)
 	change_ended(arg, rc, text);
 }
 
+static void run_break(struct changes_call *queued)
+{
+	struct change_call *call = change_take_turn(queued, CHANGE_BREAKING);
+	struct change *change = call->change;
+
+	srv_break(change->srv, &change->breaking, call->text, call->force, lock_ended, change);
+}
+
 void change_export_break(struct change *change, const char *name, bool force,
 			 change_done_fn *done, void *arg)
 {
-	if (!change_begin(change, done, arg))
-		return;
-	change->state = CHANGE_BREAKING;
-	srv_break(change->srv, &change->breaking, name, force, lock_ended, change);
+	static const struct change_ops ops = OPS("export break", run_break);
+
+	change_add(change, &ops, name, force, done, arg);
 }
 
 /* ---- the plan ---- */
 
-/* Give trust behind the plan of a reload.  Returns all lines of the reload up to here: trust that
- * was taken away, @text of the plan, keys that are new; NULL: no memory. */
-static char *give_trust(struct change *change, const char *text)
-{
-	char *all = NULL;
-	size_t len = 0;
-	FILE *out = open_memstream(&all, &len);
-
-	if (!out)
-		return NULL;
-	fprintf(out, "%s%s", withdrawn(change), text);
-	secrets_set_give(&change->trust.set, out);
-	fclose(out);
-	return all;
-}
-
 static void plan_ended(void *arg, int rc, const char *text)
 {
 	struct change *change = arg;
+	struct change_call *call = change->now;
 
-	if (!rc && conf_listeners_ask_otherwise(change->conf, &change->wanted))
+	if (!rc && conf_listeners_ask_otherwise(change->conf, &call->wanted))
 		log_info(NULL, "auth= of --listen holds as written, for clients that come");
 	if (!rc)
-		conf_adopt(change->conf, &change->wanted);
-	if (rc || !change->reload) {
+		conf_adopt(change->conf, &call->wanted);
+	if (rc || !change_ops_of(call)->give) {
 		change_ended(change, rc, text);
 		return;
 	}
 	tell_reach(change->conf);
-	change->text = give_trust(change, text);
+	change->text = change_ops_of(call)->give(call, text);
 	change->state = CHANGE_SIZING;
-	srv_resize(change->srv, NULL, change->force, sizes_known, change);
+	srv_resize(change->srv, NULL, call->force, sizes_known, change);
 }
 
-/* change->wanted is complete. */
-static void change_run(struct change *change)
+void change_run_plan(struct change_call *call)
 {
-	int rc = plan_make(&change->plan, change->conf, &change->wanted);
+	struct change *change = call->change;
+	int rc = plan_make(&change->plan, change->conf, &call->wanted);
 
-	change->state = CHANGE_APPLYING;
-	change->apply->lenient = change->reload && !change->wanted.strict;
+	change->apply->lenient = change_ops_of(call)->give && !call->wanted.strict;
 	if (!rc)
-		rc = apply_run(change->apply, &change->plan, &change->wanted, change->force,
+		rc = apply_run(change->apply, &change->plan, &call->wanted, call->force,
 			       plan_ended, change);
 	if (rc)
 		change_ended(change, rc, "out of memory");
 }
 
 /* Make another configuration of the one that holds, by @edit, and carry the difference out. */
-static void change_edit(struct change *change,
-			int (*edit)(struct srv_conf *conf, const char *text, char *err, size_t len),
-			const char *text)
+static void run_edit(struct changes_call *queued, int (*edit)(struct srv_conf *conf,
+							      const char *text, char *err,
+							      size_t len))
 {
+	struct change_call *call = change_take_turn(queued, CHANGE_APPLYING);
 	char err[CHANGE_ERR] = "out of memory";
-	int rc = conf_copy(&change->wanted, change->conf);
+	int rc = conf_copy(&call->wanted, call->change->conf);
 
 	if (!rc)
-		rc = edit(&change->wanted, text, err, sizeof(err));
+		rc = edit(&call->wanted, call->text, err, sizeof(err));
 	if (rc)
-		change_ended(change, rc, err);
+		change_ended(call->change, rc, err);
 	else
-		change_run(change);
+		change_run_plan(call);
 }
 
 /* An export that could not be saved would be gone with the next reload, which tells nobody. */
@@ -298,10 +253,16 @@ static int edit_add(struct srv_conf *conf, const char *spec, char *err, size_t l
 	return rc ? rc : conf_save_holds(conf->exports[conf->nexports - 1], err, len);
 }
 
+static void run_add(struct changes_call *queued)
+{
+	run_edit(queued, edit_add);
+}
+
 void change_export_add(struct change *change, const char *spec, change_done_fn *done, void *arg)
 {
-	if (change_begin(change, done, arg))
-		change_edit(change, edit_add, spec);
+	static const struct change_ops ops = OPS("export add", run_add);
+
+	change_add(change, &ops, spec, false, done, arg);
 }
 
 static int edit_remove(struct srv_conf *conf, const char *name, char *err, size_t len)
@@ -310,199 +271,110 @@ static int edit_remove(struct srv_conf *conf, const char *name, char *err, size_
 	return conf_del_export(conf, name);
 }
 
+static void run_remove(struct changes_call *queued)
+{
+	run_edit(queued, edit_remove);
+}
+
 void change_export_remove(struct change *change, const char *name, bool force,
 			  change_done_fn *done, void *arg)
 {
-	if (!change_begin(change, done, arg))
-		return;
-	change->force = force;
-	change_edit(change, edit_remove, name);
+	static const struct change_ops ops = OPS("export remove", run_remove);
+
+	change_add(change, &ops, name, force, done, arg);
+}
+
+static void run_set(struct changes_call *queued)
+{
+	run_edit(queued, conf_export_options_set);
 }
 
 void change_export_set(struct change *change, const char *text, bool force, change_done_fn *done,
 		       void *arg)
 {
-	if (!change_begin(change, done, arg))
-		return;
-	change->force = force;
-	change_edit(change, conf_export_options_set, text);
+	static const struct change_ops ops = OPS("export set", run_set);
+
+	change_add(change, &ops, text, force, done, arg);
 }
 
-/* ---- files ---- */
-
-/* Thread of the worker: names of hosts and users may take a while. */
-static void files_read(struct worker_job *job)
-{
-	struct change *change = container_of(job, struct change, job);
-	size_t len = 0;
-	FILE *errors = open_memstream(&change->text, &len);
-
-	change->read = OPT_FAILED;
-	change->trusted = false;
-	if (!errors)
-		return;
-	change->read = change->conf->config ?
-		conf_parse_again(&change->wanted, change->argc, change->argv, errors) :
-		conf_copy(&change->wanted, change->conf) ? OPT_FAILED : OPT_RUN;
-	change->trusted = change->reload &&
-		trust_read(&change->trust, change->srv, errors);
-	if (change->reload && !change->trusted)
-		change->read = OPT_FAILED;
-	fclose(errors);
-}
-
-static void files_are_read(struct worker_job *job)
-{
-	struct change *change = container_of(job, struct change, job);
-	int rc;
-
-	if (change->stopping) {
-		change_ended(change, -ECANCELED, "the server stops");
-		return;
-	}
-	if (change->read != OPT_RUN) {
-		/* A file system that does not answer is no mistake, and keeps no key alive. */
-		if (change->trusted && plain_file_any_left())
-			trust_withdraw(&change->trust, change->srv);
-		change_ended(change, -EINVAL, change->text ? change->text : "out of memory");
-		return;
-	}
-	free(change->text);
-	change->text = NULL;
-	/* ORDER: the plan may wait for an export, and fail. */
-	rc = trust_withdraw(&change->trust, change->srv);
-	if (rc)
-		change_ended(change, rc, "out of memory");
-	else
-		change_run(change);
-}
-
-/* Have @work read the files on the worker, and go on in @then. */
-static void files_begin(struct change *change, void (*work)(struct worker_job *job),
-			void (*then)(struct worker_job *job))
-{
-	int rc;
-
-	if (!change->conf->config && !(change->reload && srv_keys_any(change->srv))) {
-		change_ended(change, -ENOENT, "there is no configuration file: the server was "
-			     "started without --config, and with an export on its command line");
-		return;
-	}
-	change->state = CHANGE_READING;
-	change->job = (struct worker_job){ .work = work, .done = then };
-	rc = worker_run(&change->worker, &change->job);
-	if (rc)
-		change_ended(change, rc, "no thread to read files");
-}
-
-/* A reload that is refused has taken trust away, or @rc. */
-static void trust_now_ended(struct trust_now *now, int rc, const char *text)
-{
-	struct change *change = container_of(now, struct change, trust_now);
-	char busy[CHANGE_ERR], *all = NULL;
-
-	if (change->stopping)
-		change->refused(change->refused_arg, -ECANCELED, "the server stops");
-	else if (rc)
-		change->refused(change->refused_arg, rc, text);
-	else
-		change->refused(change->refused_arg, -EBUSY,
-				and_done(describe_busy(change, busy), text, &all));
-	free(all);
-	stop_goes_on(change);
-	if (change->hup_again && !change->stopping)
-		change_hup(change);
-}
-
-/* Take trust away for a reload that another change keeps from more.  False: there is no trust to
- * take away, or another reload does that, or this fails. */
-static bool reload_trust(struct change *change, change_done_fn *done, void *arg)
-{
-	if (change->stopping || change->state == CHANGE_IDLE || change->trust_now.runs ||
-	    !srv_keys_any(change->srv))
-		return false;
-	change->refused = done;
-	change->refused_arg = arg;
-	return !trust_now_begin(&change->trust_now, &change->trust, &change->worker,
-				trust_now_ended);
-}
-
-void change_reload(struct change *change, bool force, change_done_fn *done, void *arg)
-{
-	if (reload_trust(change, done, arg))
-		return;
-	if (!change_begin(change, done, arg))
-		return;
-	change->reload = true;
-	change->force = force;
-	files_begin(change, files_read, files_are_read);
-}
+/* ---- the file that is written ---- */
 
 /* Thread of the worker.  The configuration that holds stays as it is during a change. */
-static void files_save(struct worker_job *job)
+static void save(struct worker_job *job)
 {
 	struct change *change = container_of(job, struct change, job);
+	struct srv_conf wanted = { 0 };
 	char err[CHANGE_ERR];
 	char *text = NULL;
 	size_t len = 0;
-	FILE *report;
+	FILE *out = open_memstream(&text, &len);
 
-	files_read(job);
 	change->saved = -EINVAL;
-	if (change->read != OPT_RUN)
-		return;			/* change->text has the mistakes */
-	report = open_memstream(&text, &len);
-	if (!report)
+	if (!out)
 		return;
-	change->saved = conf_save(change->conf, &change->wanted, report, err, sizeof(err));
-	fclose(report);
-	free(change->text);
+	if (conf_parse_again(&wanted, change->argc, change->argv, out) == OPT_RUN)
+		change->saved = conf_save(change->conf, &wanted, out, err, sizeof(err));
+	else
+		snprintf(err, sizeof(err), "%s", "");
+	fclose(out);
+	conf_fini(&wanted);
 	change->text = text;
-	if (!change->saved)
-		return;
+	if (!change->saved || !*err)
+		return;			/* what was done, or the mistakes */
 	free(text);
 	change->text = strdup(err);
 }
 
-static void files_are_saved(struct worker_job *job)
+static void saved(struct worker_job *job)
 {
 	struct change *change = container_of(job, struct change, job);
 
 	change_ended(change, change->saved, change->text ? change->text : "out of memory");
 }
 
+static void run_save(struct changes_call *queued)
+{
+	struct change *change = change_take_turn(queued, CHANGE_SAVING)->change;
+	int rc;
+
+	if (!change->conf->config) {
+		change_ended(change, -ENOENT, change_no_file);
+		return;
+	}
+	change->job = (struct worker_job){ .work = save, .done = saved };
+	rc = changes_work(&change->queue, &change->job);
+	if (rc)
+		change_ended(change, rc, "no thread to write a file");
+}
+
 void change_save(struct change *change, change_done_fn *done, void *arg)
 {
-	if (change_begin(change, done, arg))
-		files_begin(change, files_save, files_are_saved);
+	static const struct change_ops ops = OPS("save", run_save);
+
+	change_add(change, &ops, NULL, false, done, arg);
 }
 
-/* ---- SIGHUP ---- */
+/* ---- begin and end ---- */
 
-/* The log has the end of each reload. */
-static void hup_ended(void *arg, int rc, const char *text)
+void change_init(struct change *change, struct srv_conf *conf, struct apply *apply,
+		 struct srv *srv, int argc, char **argv)
 {
-	(void)arg;
-	(void)rc;
-	(void)text;
+	*change = (struct change){ .conf = conf, .apply = apply, .srv = srv, .argc = argc,
+				   .argv = argv };
+	changes_init(&change->queue, srv_loop(srv));
 }
-
-void change_hup(struct change *change)
-{
-	change->hup = change->state != CHANGE_IDLE;
-	change->hup_again = change->trust_now.runs;
-	change_reload(change, false, hup_ended, change);
-}
-
-/* ---- stop ---- */
 
 void change_stop(struct change *change, void (*stopped)(void *arg), void *arg)
 {
-	change->stopping = true;
-	change->hup = false;
+	changes_stop(&change->queue, "the server stops");
 	if (change->state == CHANGE_BREAKING)
 		srv_break_stop(&change->breaking);
 	change->stopped = stopped;
 	change->stopped_arg = arg;
 	stop_goes_on(change);
+}
+
+void change_fini(struct change *change)
+{
+	changes_fini(&change->queue);
 }

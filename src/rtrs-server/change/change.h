@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Changes of a running server, one at a time: a change makes another configuration of the one that
- * holds, and has the plan between the two carried out (apply.h).  Control thread. */
+/* Changes of a running server, one after the other (changes.h): a change makes another
+ * configuration of the one that holds, and has the plan between the two carried out (apply.h).
+ * What the files of a reload take away is gone before its turn, because exports may keep the
+ * changes before it waiting, and its own plan, or make that fail.  A key that is new comes with the
+ * plan, beside the rules that are made for it.  Control thread. */
 #ifndef CHANGE_H
 #define CHANGE_H
 
 #include "apply.h"
+#include "changes.h"
 #include "srv-break.h"
-#include "trust-now.h"
-#include "worker.h"
 
+struct change_call;
 struct srv;
 
 /* The change holds, and @text has a line for each thing that was done; or @rc is -errno, and @text
  * says why nothing has changed: in one line, or in a line for each mistake of a file.  A reload
- * with good files may fail behind the trust that it takes away (trust.h): those lines follow. */
+ * with good files may fail behind what it takes away: those lines follow. */
 typedef void change_done_fn(void *arg, int rc, const char *text);
 
+/* What the change whose turn it is does. */
 enum change_state {
-	CHANGE_IDLE,
-	CHANGE_READING,			/* files, on the worker */
+	CHANGE_IDLE,			/* nothing yet */
 	CHANGE_APPLYING,		/* a plan */
 	CHANGE_SIZING,			/* the storage tells sizes */
+	CHANGE_SAVING,			/* files, on the worker */
 	CHANGE_BREAKING,		/* the lock of a shared export is taken */
 };
 
@@ -30,30 +34,17 @@ struct change {
 	struct srv *srv;		/* the caller's */
 	int argc;			/* of the command line, which is read again */
 	char **argv;
+	struct changes queue;
 
+	/* the one whose turn it is */
 	enum change_state state;
-	/* the change that is under way */
-	change_done_fn *done;
-	void *arg;
-	bool reload, force;
-	struct srv_conf wanted;
+	struct change_call *now;	/* NULL: none */
 	struct plan plan;
-	char *text;			/* the lines of what was done; mistakes of a file */
+	char *text;			/* the lines of what was done */
 	struct srv_break breaking;
-	struct trust trust;		/* of a reload */
-
-	struct trust_now trust_now;	/* of a reload that is refused because of the change */
-	change_done_fn *refused;	/* of that reload */
-	void *refused_arg;
-
-	struct worker worker;
 	struct worker_job job;
-	enum opt_result read;		/* of the job: the files */
-	bool trusted;			/* of the job: the files of keys and certificates, too */
 	int saved;			/* of the job: 0 or -errno */
-	bool hup;			/* another reload is wanted behind this change */
-	bool hup_again;			/* and the files of trust anew, behind @trust_now */
-	bool stopping;
+
 	void (*stopped)(void *arg);	/* NULL: not asked for */
 	void *stopped_arg;
 };
@@ -78,14 +69,13 @@ void change_export_break(struct change *change, const char *name, bool force,
 void change_export_set(struct change *change, const char *text, bool force, change_done_fn *done,
 		       void *arg);
 /* Read the files again, those of keys and certificates, too, and carry the difference out.  @force:
- * all of the above, of all exports.  As above; but another change that is under way does not keep
- * trust from being taken away: -EBUSY, and the lines of that follow. */
+ * all of the above, of all exports.  As above; what the files take away is gone as soon as they are
+ * read. */
 void change_reload(struct change *change, bool force, change_done_fn *done, void *arg);
 /* Write what was added at run time into a file of the configuration (conf-save.h).  As above. */
 void change_save(struct change *change, change_done_fn *done, void *arg);
-/* As change_reload(), with the result in the log; trust is taken away at once, and the rest comes
- * after the change that is under way. */
-void change_hup(struct change *change);
+/* As change_reload(), with the result in the log. */
+void change_reload_hup(struct change *change);
 
 /* Changes come no more.  Calls @stopped(@arg) once no file is read and no storage is asked, maybe
  * from inside this call; apply_end() follows. */

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the worker, and each change until its end(). */
+#include <config.h>
+
+#include <errno.h>
+
+#include "changes.h"
+#include "util.h"
+
+static bool is_read(const struct changes_call *call)
+{
+	return call->state == CHANGES_READING || call->state == CHANGES_STALE;
+}
+
+bool changes_reads(const struct changes *q)
+{
+	const struct changes_call *call;
+
+	list_for_each(call, &q->all, link) {
+		if (is_read(call))
+			return true;
+	}
+	return false;
+}
+
+/* ---- turns ---- */
+
+/* Run the changes whose turn it is.  A change that ends while it starts does not run the next one
+ * from inside of itself. */
+static void run_next(struct changes *q)
+{
+	struct changes_call *call;
+
+	while (!q->starts && !list_empty(&q->all)) {
+		call = list_entry(q->all.next, struct changes_call, link);
+		if (call->state != CHANGES_READY)
+			return;
+		call->state = CHANGES_RUNS;
+		q->starts = call;
+		call->ops->run(call);
+		q->starts = NULL;
+	}
+}
+
+void changes_end(struct changes_call *call, int rc, const char *text)
+{
+	struct changes *q = call->queue;
+
+	list_del(&call->link);
+	call->ops->end(call, rc, text);
+	run_next(q);
+}
+
+/* ---- files ---- */
+
+/* Thread of the worker. */
+static void read_files(struct worker_job *job)
+{
+	struct changes_call *call = container_of(job, struct changes_call, job);
+
+	call->ops->read(call);
+}
+
+static void files_are_read(struct worker_job *job);
+
+/* Have the files read that are to be read next: of one change at a time, so that whoever comes
+ * meanwhile knows whether the files will be read behind that. */
+static void read_next(struct changes *q)
+{
+	struct changes_call *call;
+	int rc;
+
+	if (changes_reads(q))
+		return;
+	list_for_each(call, &q->all, link) {
+		if (call->state != CHANGES_NEW)
+			continue;
+		call->state = CHANGES_READING;
+		call->job = (struct worker_job){ .work = read_files, .done = files_are_read };
+		rc = worker_run(&q->worker, &call->job);
+		if (!rc)
+			return;
+		changes_end(call, rc, "no thread to read files");
+		read_next(q);
+		return;
+	}
+}
+
+static void files_are_read(struct worker_job *job)
+{
+	struct changes_call *call = container_of(job, struct changes_call, job);
+	const bool stale = call->state == CHANGES_STALE;
+	struct changes *q = call->queue;
+	const char *why = q->stopping;
+	int rc = why ? -ECANCELED : call->ops->came(call, &why);
+
+	call->state = stale && !q->stopping ? CHANGES_NEW : CHANGES_READY;
+	if (rc && call->state == CHANGES_READY)
+		changes_end(call, rc, why);
+	read_next(q);
+	run_next(q);
+}
+
+/* ---- changes ---- */
+
+void changes_add(struct changes *q, struct changes_call *call, const struct changes_ops *ops)
+{
+	*call = (struct changes_call){ .ops = ops, .queue = q,
+				       .state = ops->read ? CHANGES_NEW : CHANGES_READY };
+	list_add_tail(&q->all, &call->link);
+	if (q->stopping) {
+		changes_end(call, -ECANCELED, q->stopping);
+		return;
+	}
+	read_next(q);
+	run_next(q);
+}
+
+bool changes_read_again(struct changes *q, const struct changes_ops *ops)
+{
+	struct changes_call *call;
+
+	if (list_empty(&q->all))
+		return false;
+	call = list_entry(q->all.prev, struct changes_call, link);
+	if (call->ops != ops || call->state == CHANGES_RUNS)
+		return false;
+	call->state = is_read(call) ? CHANGES_STALE : CHANGES_NEW;
+	read_next(q);
+	return true;
+}
+
+int changes_work(struct changes *q, struct worker_job *job)
+{
+	return worker_run(&q->worker, job);
+}
+
+/* ---- begin and end ---- */
+
+void changes_init(struct changes *q, struct loop *loop)
+{
+	*q = (struct changes){ 0 };
+	list_init(&q->all);
+	worker_init(&q->worker, loop);
+}
+
+void changes_stop(struct changes *q, const char *why)
+{
+	struct changes_call *call, *next;
+
+	q->stopping = why;
+	list_for_each_safe(call, next, &q->all, link) {
+		if (call->state == CHANGES_NEW || call->state == CHANGES_READY)
+			changes_end(call, -ECANCELED, why);
+	}
+}
+
+void changes_fini(struct changes *q)
+{
+	worker_fini(&q->worker);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Changes of a program that runs, one after the other in the order in which they came.
+ *
+ * A change with files has them read on a worker as soon as it comes, behind the files of changes
+ * before it.  What its files take away is taken away then (came()), and waits for no other change.
+ * The rest of a change waits for its turn (run()).
+ *
+ * Thread of the loop, unless a function says otherwise. */
+#ifndef BASE_CHANGES_H
+#define BASE_CHANGES_H
+
+#include <stdbool.h>
+
+#include "list.h"
+#include "worker.h"
+
+struct changes_call;
+
+/* Constant. */
+struct changes_ops {
+	/* Read files, maybe not for the first time.  Thread of the worker.  NULL: there are none,
+	 * and no came(). */
+	void (*read)(struct changes_call *call);
+	/* Do what does not wait.  0; or -errno with the reason in *@why: the change ends. */
+	int (*came)(struct changes_call *call, const char **why);
+	/* It is the turn of @call.  changes_end() follows, maybe inside of this call. */
+	void (*run)(struct changes_call *call);
+	/* @call has ended with @rc, as @text says: tell, and free it. */
+	void (*end)(struct changes_call *call, int rc, const char *text);
+};
+
+enum changes_state {
+	CHANGES_NEW,			/* its files are to be read */
+	CHANGES_READING,		/* on the worker */
+	CHANGES_STALE,			/* likewise, and they are to be read once more */
+	CHANGES_READY,			/* waits for its turn */
+	CHANGES_RUNS,
+};
+
+/* One change; embedded in its owner, which lives until end(). */
+struct changes_call {
+	struct list link;
+	const struct changes_ops *ops;
+	struct changes *queue;
+	enum changes_state state;
+	struct worker_job job;
+};
+
+struct changes {
+	struct list all;		/* changes_call.link, the first one first */
+	struct worker worker;
+	struct changes_call *starts;	/* whose run() has not returned; NULL: none */
+	const char *stopping;		/* what changes are told that come no more; NULL: not yet */
+};
+
+void changes_init(struct changes *q, struct loop *loop);
+/* Carry out @call as @ops say.  Its end may come inside of this call. */
+void changes_add(struct changes *q, struct changes_call *call, const struct changes_ops *ops);
+/* End @call, which runs, with @rc and @text. */
+void changes_end(struct changes_call *call, int rc, const char *text);
+/* If the change that came last has @ops and does not run, its files are read as they are now, and
+ * it need not come again: true. */
+bool changes_read_again(struct changes *q, const struct changes_ops *ops);
+/* Have the worker run @job, behind the files that it reads.  0 or -errno. */
+int changes_work(struct changes *q, struct worker_job *job);
+/* Carry out no more changes: those that do not run end with -ECANCELED and @why, constant; one
+ * whose files are being read ends behind that. */
+void changes_stop(struct changes *q, const char *why);
+/* True if files are being read. */
+bool changes_reads(const struct changes *q);
+/* After changes_stop(), and the end of all changes. */
+void changes_fini(struct changes *q);
+
+#endif

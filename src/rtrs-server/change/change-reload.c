@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns nothing: a reload is a change.  Its files are read when it comes, and what they take away is
+ * taken away then; the plan and the keys that are new wait for its turn. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "change-priv.h"
+#include "log.h"
+#include "plain-file.h"
+#include "srv-keys.h"
+#include "tell.h"
+
+/* ---- what is told ---- */
+
+/* The file that a reload is about: that of the configuration, or else of keys or certificates. */
+static const char *file_of_reload(const struct srv_conf *conf)
+{
+	const char *files[] = { conf->config, conf->tls.psk, conf->tls.certificates,
+				conf->auth.psk };
+	unsigned i = 0;
+
+	while (!files[i] && i + 1 < ARRAY_SIZE(files))
+		i++;
+	return files[i];
+}
+
+/* A reload has failed because of @text, one line or more. */
+static void tell_refused(const struct change_call *call, const char *file, const char *text)
+{
+	log_event(LOG_LEVEL_ERROR, LOG_FIELDS(RELOAD_REFUSED), NULL, *change_withdrawn(call) ?
+		  "%s has changed keys and certificates alone, and all else stays as it was:" :
+		  "%s is not used, and all stays as it was:", file);
+	tell_mistakes(text);
+}
+
+static void tell_end(const struct change_call *call, bool sized, int rc, const char *text)
+{
+	const char *file = file_of_reload(call->change->conf), *before = change_withdrawn(call);
+
+	if (rc && sized) {
+		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(RELOADED), NULL, "%s was read again, but no "
+			  "store was asked for its size: %s", file, text);
+		return;
+	}
+	if (rc) {
+		tell_refused(call, file, text);
+		return;
+	}
+	/* The log has the lines from before the plan. */
+	tell_changes(strncmp(text, before, strlen(before)) ? text : text + strlen(before));
+	log_event(LOG_LEVEL_INFO, LOG_FIELDS(RELOADED), NULL, "%s was read again%s",
+		  file, *text ? "" : ": nothing has changed");
+}
+
+/* ---- files ---- */
+
+/* Read the configuration into call->wanted; without a file of it, the copy waits for the turn. */
+static void read_conf(struct change_call *call, FILE *errors)
+{
+	struct change *change = call->change;
+
+	conf_fini(&call->wanted);
+	call->wanted = (struct srv_conf){ 0 };
+	call->read = OPT_RUN;
+	if (change->conf->config)
+		call->read = conf_parse_again(&call->wanted, change->argc, change->argv, errors);
+}
+
+/* Thread of the worker: names of hosts and users may take a while. */
+static void read_all(struct changes_call *queued)
+{
+	struct change_call *call = change_call_of(queued);
+	size_t len = 0;
+	FILE *errors;
+
+	secrets_set_free(&call->secrets);
+	free(call->mistakes);
+	errors = open_memstream(&call->mistakes, &len);
+	call->read = OPT_FAILED;
+	call->trusted = false;
+	if (!errors) {
+		call->mistakes = NULL;
+		return;
+	}
+	read_conf(call, errors);
+	srv_keys_add(call->change->srv, &call->secrets);
+	call->trusted = secrets_set_read(&call->secrets, errors);
+	fclose(errors);
+}
+
+/* Take from all changes that wait or run the keys that @call does not have: their files are older.
+ * 0 or -ENOMEM. */
+static int narrow_others(struct change_call *call)
+{
+	struct changes_call *queued;
+	int rc = 0;
+
+	list_for_each(queued, &call->change->queue.all, link) {
+		struct change_call *other = change_call_of(queued);
+
+		if (other != call && other->trusted && queued->state >= CHANGES_READY && !rc)
+			rc = secrets_set_narrow(&other->secrets, &call->secrets);
+	}
+	return rc;
+}
+
+/* Take away what the files of @call take away: a line of the log, and of call->withdrawn, each.  0,
+ * or -ENOMEM. */
+static int withdraw(struct change_call *call)
+{
+	char *lines = NULL, *before = call->withdrawn;
+	size_t len = 0;
+	FILE *out = open_memstream(&lines, &len);
+	int rc;
+
+	if (!out)
+		return -ENOMEM;
+	rc = narrow_others(call);
+	if (!rc)
+		rc = srv_keys_withdraw(call->change->srv, &call->secrets, out);
+	fclose(out);
+	tell_changes(lines ? lines : "");
+	if (asprintf(&call->withdrawn, "%s%s", before ? before : "", lines ? lines : "") < 0)
+		call->withdrawn = NULL;
+	free(before);
+	free(lines);
+	return rc;
+}
+
+static int all_came(struct changes_call *queued, const char **why)
+{
+	struct change_call *call = change_call_of(queued);
+
+	if (call->read == OPT_RUN && call->trusted) {
+		*why = "out of memory";
+		return withdraw(call);
+	}
+	/* A file system that does not answer is no mistake, and keeps no key alive. */
+	if (call->trusted && plain_file_any_left())
+		withdraw(call);
+	*why = call->mistakes ? call->mistakes : "out of memory";
+	return -EINVAL;
+}
+
+/* ---- the turn ---- */
+
+static void run_reload(struct changes_call *queued)
+{
+	struct change_call *call = change_take_turn(queued, CHANGE_APPLYING);
+	struct change *change = call->change;
+
+	if (!change->conf->config && conf_copy(&call->wanted, change->conf))
+		change_ended(change, -ENOMEM, "out of memory");
+	else
+		change_run_plan(call);
+}
+
+static char *give_keys(struct change_call *call, const char *text)
+{
+	char *all = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&all, &len);
+
+	if (!out)
+		return NULL;
+	fprintf(out, "%s%s", change_withdrawn(call), text);
+	secrets_set_give(&call->secrets, out);
+	fclose(out);
+	return all;
+}
+
+#define OPS(name)                                                                                  \
+	{                                                                                          \
+		.queued = { .read = read_all, .came = all_came, .run = run_reload,                 \
+			    .end = change_call_end },                                              \
+		.what = (name), .tell = tell_end, .give = give_keys,                               \
+	}
+
+static const struct change_ops reload_ops = OPS("reload"), hup_ops = OPS("SIGHUP");
+
+void change_reload(struct change *change, bool force, change_done_fn *done, void *arg)
+{
+	if (change->conf->config || srv_keys_any(change->srv))
+		change_add(change, &reload_ops, NULL, force, done, arg);
+	else
+		done(arg, -ENOENT, change_no_file);
+}
+
+void change_reload_hup(struct change *change)
+{
+	if (!changes_read_again(&change->queue, &hup_ops.queued))
+		change_add(change, &hup_ops, NULL, false, NULL, NULL);
+}
+
