@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A reload takes trust away first, whatever becomes of its exports: a key that is gone, or a
 # certificate that is revoked, ends its session while an export of the same reload waits for a lock,
-# and stays out when the reload fails.  A reload that waits for another change takes trust away at once.
+# and stays out when the reload fails.  That does not wait for another change, as the reload does.
 # A key that is new comes with the exports alone.  A mistake in a file leaves all keys.
 . ./tests/functions.sh
 . "$top_srcdir/tests/pki.sh"

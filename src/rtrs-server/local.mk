@@ -153,8 +153,6 @@ librtrsring_la_LIBADD = libstorering.la libstore.la libbase.la $(LIBURING_LIBS)
 
 rtrs_server_CPPFLAGS = $(SRV_CPPFLAGS)
 rtrs_server_SOURCES = \
-	%D%/change/change-ctl.c \
-	%D%/change/change-ctl.h \
 	%D%/confine.c \
 	%D%/confine.h \
 	%D%/ctl/srv-age.c \

@@ -13,7 +13,6 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "change-ctl.h"
 #include "confine.h"
 #include "end.h"
 #include "journal.h"
@@ -80,7 +79,7 @@ static void serve_administrators(struct program *p)
 	apply_begin(&p->apply, &p->life, p->srv);
 	apply_first_settings(&p->apply, &p->plan);
 	change_init(&p->change, &p->conf, &p->apply, p->srv, p->argc, p->argv);
-	p->commands = (struct srv_ctl){ .srv = p->srv, .ops = &change_ctl_ops,
+	p->commands = (struct srv_ctl){ .srv = p->srv, .change = change_run,
 					.program = &p->change };
 	rc = srv_ctl_open(&p->commands, &p->ctl, err, sizeof(err));
 	if (rc) {

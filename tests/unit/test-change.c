@@ -149,9 +149,9 @@ Test(change, reload_waits_and_its_revocation_does_not)
 	struct call first = { 0 }, second = { 0 };
 
 	begin(ALICE BOB);
-	change_export_resize(&change, "disk", false, call_ended, &first);
+	change_run(&change, SRV_CTL_EXPORT_RESIZE, "disk", false, call_ended, &first);
 	write_file(BOB CAROL);
-	change_reload(&change, false, call_ended, &second);
+	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &second);
 	do_job(0);
 	cr_expect_not(has_key("alice"));
 	cr_expect(has_key("bob"));
@@ -177,10 +177,10 @@ Test(change, newer_files_take_from_a_reload_under_way)
 
 	begin(ALICE);
 	write_file(ALICE BOB CAROL);
-	change_reload(&change, false, call_ended, &first);
+	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &first);
 	do_job(0);
 	write_file(ALICE CAROL);
-	change_reload(&change, false, call_ended, &second);
+	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &second);
 	do_job(1);
 	apply_all();
 	cr_assert_eq(first.n, 1);
@@ -201,10 +201,10 @@ Test(change, older_files_take_nothing_from_a_later_reload)
 
 	begin(ALICE BOB);
 	write_file(BOB);
-	change_reload(&change, false, call_ended, &first);
+	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &first);
 	jobs[0]->work(jobs[0]);
 	write_file(BOB CAROL);
-	change_reload(&change, false, call_ended, &second);
+	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &second);
 	cr_assert_eq(njobs, 1);
 	jobs[0]->done(jobs[0]);
 	cr_expect_not(has_key("alice"));
@@ -225,7 +225,7 @@ Test(change, each_waits_for_its_turn)
 
 	begin(ALICE);
 	for (unsigned i = 0; i < 3; i++)
-		change_export_resize(&change, "disk", false, call_ended, &calls[i]);
+		change_run(&change, SRV_CTL_EXPORT_RESIZE, "disk", false, call_ended, &calls[i]);
 	for (unsigned i = 0; i < 3; i++) {
 		cr_assert_eq(calls[i].n, 0);
 		sized(sized_arg, 0, "told\n");
@@ -243,7 +243,7 @@ Test(change, hangups_are_one_reload_of_the_newest_files)
 	struct call first = { 0 };
 
 	begin(ALICE BOB CAROL);
-	change_export_resize(&change, "disk", false, call_ended, &first);
+	change_run(&change, SRV_CTL_EXPORT_RESIZE, "disk", false, call_ended, &first);
 	change_reload_hup(&change);
 	jobs[0]->work(jobs[0]);
 	write_file(BOB CAROL);
@@ -283,10 +283,10 @@ Test(change, stop_ends_those_that_wait)
 	struct call first = { 0 }, second = { 0 }, third = { 0 }, late = { 0 };
 
 	begin(ALICE BOB);
-	change_export_resize(&change, "disk", false, call_ended, &first);
+	change_run(&change, SRV_CTL_EXPORT_RESIZE, "disk", false, call_ended, &first);
 	write_file(BOB);
-	change_reload(&change, false, call_ended, &second);
-	change_export_remove(&change, "disk", false, call_ended, &third);
+	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &second);
+	change_run(&change, SRV_CTL_EXPORT_REMOVE, "disk", false, call_ended, &third);
 	change_stop(&change, note_stop, NULL);
 	cr_assert_eq(third.n, 1);
 	cr_expect_eq(third.rc, -ECANCELED);
@@ -299,7 +299,7 @@ Test(change, stop_ends_those_that_wait)
 	sized(sized_arg, 0, "");
 	cr_assert_eq(first.n, 1);
 	cr_assert_eq(nstopped, 1);
-	change_export_remove(&change, "disk", false, call_ended, &late);
+	change_run(&change, SRV_CTL_EXPORT_REMOVE, "disk", false, call_ended, &late);
 	cr_expect_eq(late.rc, -ECANCELED);
 	end();
 }

@@ -180,19 +180,11 @@ static char *give_keys(struct change_call *call, const char *text)
 		.what = (name), .tell = tell_end, .give = give_keys,                               \
 	}
 
-static const struct change_ops reload_ops = OPS("reload"), hup_ops = OPS("SIGHUP");
-
-void change_reload(struct change *change, bool force, change_done_fn *done, void *arg)
-{
-	if (change->conf->config || srv_keys_any(change->srv))
-		change_add(change, &reload_ops, NULL, force, done, arg);
-	else
-		done(arg, -ENOENT, change_no_file);
-}
+const struct change_ops change_reload_ops = OPS("reload");
+static const struct change_ops hup_ops = OPS("SIGHUP");
 
 void change_reload_hup(struct change *change)
 {
 	if (!changes_read_again(&change->queue, &hup_ops.queued))
 		change_add(change, &hup_ops, NULL, false, NULL, NULL);
 }
-

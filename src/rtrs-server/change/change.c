@@ -14,15 +14,14 @@
 #include "change-priv.h"
 #include "conf-save.h"
 #include "log.h"
+#include "srv-keys.h"
 #include "srv-resize.h"
 #include "srv-state.h"
 #include "tell.h"
 
 #define CHANGE_ERR 512
-/* Of a change that waits for its turn alone. */
-#define OPS(name, turn) { .queued = { .run = (turn), .end = change_call_end }, .what = (name) }
 
-const char change_no_file[] = "there is no configuration file: the server was started without "
+static const char no_file[] = "there is no configuration file: the server was started without "
 			      "--config, and with an export on its command line";
 
 /* ---- the end of a change ---- */
@@ -163,14 +162,6 @@ static void run_resize(struct changes_call *queued)
 	srv_resize(call->change->srv, call->text, call->force, sizes_known, call->change);
 }
 
-void change_export_resize(struct change *change, const char *name, bool force,
-			  change_done_fn *done, void *arg)
-{
-	static const struct change_ops ops = OPS("export resize", run_resize);
-
-	change_add(change, &ops, name, force, done, arg);
-}
-
 /* ---- locks ---- */
 
 static void lock_ended(void *arg, int rc, const char *text)
@@ -184,14 +175,6 @@ static void run_break(struct changes_call *queued)
 	struct change *change = call->change;
 
 	srv_break(change->srv, &change->breaking, call->text, call->force, lock_ended, change);
-}
-
-void change_export_break(struct change *change, const char *name, bool force,
-			 change_done_fn *done, void *arg)
-{
-	static const struct change_ops ops = OPS("export break", run_break);
-
-	change_add(change, &ops, name, force, done, arg);
 }
 
 /* ---- the plan ---- */
@@ -258,13 +241,6 @@ static void run_add(struct changes_call *queued)
 	run_edit(queued, edit_add);
 }
 
-void change_export_add(struct change *change, const char *spec, change_done_fn *done, void *arg)
-{
-	static const struct change_ops ops = OPS("export add", run_add);
-
-	change_add(change, &ops, spec, false, done, arg);
-}
-
 static int edit_remove(struct srv_conf *conf, const char *name, char *err, size_t len)
 {
 	snprintf(err, len, "there is no export '%s'", name);
@@ -276,25 +252,9 @@ static void run_remove(struct changes_call *queued)
 	run_edit(queued, edit_remove);
 }
 
-void change_export_remove(struct change *change, const char *name, bool force,
-			  change_done_fn *done, void *arg)
-{
-	static const struct change_ops ops = OPS("export remove", run_remove);
-
-	change_add(change, &ops, name, force, done, arg);
-}
-
 static void run_set(struct changes_call *queued)
 {
 	run_edit(queued, conf_export_options_set);
-}
-
-void change_export_set(struct change *change, const char *text, bool force, change_done_fn *done,
-		       void *arg)
-{
-	static const struct change_ops ops = OPS("export set", run_set);
-
-	change_add(change, &ops, text, force, done, arg);
 }
 
 /* ---- the file that is written ---- */
@@ -338,7 +298,7 @@ static void run_save(struct changes_call *queued)
 	int rc;
 
 	if (!change->conf->config) {
-		change_ended(change, -ENOENT, change_no_file);
+		change_ended(change, -ENOENT, no_file);
 		return;
 	}
 	change->job = (struct worker_job){ .work = save, .done = saved };
@@ -347,11 +307,30 @@ static void run_save(struct changes_call *queued)
 		change_ended(change, rc, "no thread to write a file");
 }
 
-void change_save(struct change *change, change_done_fn *done, void *arg)
-{
-	static const struct change_ops ops = OPS("save", run_save);
+/* ---- kinds ---- */
 
-	change_add(change, &ops, NULL, false, done, arg);
+#define KIND(name, turn) { .queued = { .run = (turn), .end = change_call_end }, .what = (name) }
+
+static const struct change_ops kinds[SRV_CTL_CHANGES] = {
+	[SRV_CTL_EXPORT_ADD] = KIND("export add", run_add),
+	[SRV_CTL_EXPORT_REMOVE] = KIND("export remove", run_remove),
+	[SRV_CTL_EXPORT_RESIZE] = KIND("export resize", run_resize),
+	[SRV_CTL_EXPORT_BREAK] = KIND("export break", run_break),
+	[SRV_CTL_EXPORT_SET] = KIND("export set", run_set),
+	[SRV_CTL_SAVE] = KIND("save", run_save),
+};
+
+void change_run(void *program, enum srv_ctl_change what, const char *text, bool force,
+		change_done_fn *done, void *arg)
+{
+	struct change *change = program;
+
+	if (what != SRV_CTL_RELOAD)
+		change_add(change, &kinds[what], text, force, done, arg);
+	else if (change->conf->config || srv_keys_any(change->srv))
+		change_add(change, &change_reload_ops, NULL, force, done, arg);
+	else
+		done(arg, -ENOENT, no_file);
 }
 
 /* ---- begin and end ---- */

@@ -10,14 +10,14 @@
 #include "apply.h"
 #include "changes.h"
 #include "srv-break.h"
+#include "srv-ctl.h"
 
 struct change_call;
 struct srv;
 
-/* The change holds, and @text has a line for each thing that was done; or @rc is -errno, and @text
- * says why nothing has changed: in one line, or in a line for each mistake of a file.  A reload
- * with good files may fail behind what it takes away: those lines follow. */
-typedef void change_done_fn(void *arg, int rc, const char *text);
+/* As srv_ctl_done_fn; @text of a failure is one line, or a line for each mistake of a file.  A
+ * reload with good files may fail behind what it takes away: those lines follow. */
+typedef srv_ctl_done_fn change_done_fn;
 
 /* What the change whose turn it is does. */
 enum change_state {
@@ -52,29 +52,13 @@ struct change {
 /* Changes of @conf come, for @srv.  @argv outlives @change. */
 void change_init(struct change *change, struct srv_conf *conf, struct apply *apply,
 		 struct srv *srv, int argc, char **argv);
-/* Export what @spec says, too.  @done(@arg) follows, maybe from inside this call. */
-void change_export_add(struct change *change, const char *spec, change_done_fn *done, void *arg);
-/* Do not export @name any more; a session that has the export open keeps it, unless @force takes
- * it away.  As above. */
-void change_export_remove(struct change *change, const char *name, bool force,
-			  change_done_fn *done, void *arg);
-/* Take the present size of @name; of one that has shrunk in use with @force alone.  As above. */
-void change_export_resize(struct change *change, const char *name, bool force,
-			  change_done_fn *done, void *arg);
-/* Take the lock of @name from another server (srv_break()).  As above. */
-void change_export_break(struct change *change, const char *name, bool force,
-			 change_done_fn *done, void *arg);
-/* Set limits and rules of an export as @text says (conf_export_options_set()).  @force: take the
- * export away from sessions that may not have it open so any more.  As above. */
-void change_export_set(struct change *change, const char *text, bool force, change_done_fn *done,
-		       void *arg);
-/* Read the files again, those of keys and certificates, too, and carry the difference out.  @force:
- * all of the above, of all exports.  As above; what the files take away is gone as soon as they are
- * read. */
-void change_reload(struct change *change, bool force, change_done_fn *done, void *arg);
-/* Write what was added at run time into a file of the configuration (conf-save.h).  As above. */
-void change_save(struct change *change, change_done_fn *done, void *arg);
-/* As change_reload(), with the result in the log. */
+/* Make the change @what of @program, a struct change, as srv_ctl.change() says.  @done(@arg)
+ * follows, maybe from inside this call.  A reload reads the files again, those of keys and
+ * certificates, too, and carries the difference out; what the files take away is gone as soon as
+ * they are read. */
+void change_run(void *program, enum srv_ctl_change what, const char *text, bool force,
+		change_done_fn *done, void *arg);
+/* Reload, with the result in the log. */
 void change_reload_hup(struct change *change);
 
 /* Changes come no more.  Calls @stopped(@arg) once no file is read and no storage is asked, maybe

@@ -176,7 +176,7 @@ static unsigned read_dir(struct srv_conf *conf, const char *dir, FILE *errors)
 	return mistakes;
 }
 
-unsigned conf_files_read(struct srv_conf *conf, FILE *errors)
+unsigned conf_file_read_all(struct srv_conf *conf, FILE *errors)
 {
 	unsigned mistakes = conf_file_read(conf, conf->config, errors);
 	char *dir;

@@ -199,7 +199,7 @@ static enum opt_result parse(struct srv_conf *conf, bool runs, int argc, char **
 	rc = opt_argv(&conf_options, &line, argc, argv, &first, &given, err, sizeof(err));
 	if (rc == OPT_RUN)
 		choose_config(conf, &line, argc - first);
-	if (rc == OPT_RUN && conf->config && conf_files_read(conf, errors))
+	if (rc == OPT_RUN && conf->config && conf_file_read_all(conf, errors))
 		rc = OPT_FAILED;
 	else if (rc == OPT_RUN)
 		rc = add_line(conf, argc, argv, given, err, sizeof(err));

@@ -210,91 +210,30 @@ static void srv_call_export_kick(struct ctl_client *client, const char *name, co
 			   "identity or the address of one of %s", whom, name, openers);
 }
 
-/* ---- what the program does ---- */
+/* ---- what changes the program ---- */
 
-static void srv_call_export_add(struct ctl_client *client, const char *spec, void *arg)
-{
-	const struct srv_ctl *c = arg;
+#define CHANGE_CALL(fn, what, force)                                                               \
+	static void fn(struct ctl_client *client, const char *text, void *arg)                     \
+	{                                                                                          \
+		const struct srv_ctl *c = arg;                                                     \
+                                                                                                   \
+		c->change(c->program, what, text, force, ctl_call_ended, client);                  \
+	}
 
-	c->ops->export_add(c->program, spec, ctl_call_ended, client);
-}
+CHANGE_CALL(srv_call_export_add, SRV_CTL_EXPORT_ADD, false)
+CHANGE_CALL(srv_call_export_remove, SRV_CTL_EXPORT_REMOVE, false)
+CHANGE_CALL(srv_call_export_remove_force, SRV_CTL_EXPORT_REMOVE, true)
+CHANGE_CALL(srv_call_export_resize, SRV_CTL_EXPORT_RESIZE, false)
+CHANGE_CALL(srv_call_export_resize_force, SRV_CTL_EXPORT_RESIZE, true)
+CHANGE_CALL(srv_call_export_break, SRV_CTL_EXPORT_BREAK, false)
+CHANGE_CALL(srv_call_export_break_force, SRV_CTL_EXPORT_BREAK, true)
+CHANGE_CALL(srv_call_export_set, SRV_CTL_EXPORT_SET, false)
+CHANGE_CALL(srv_call_export_set_force, SRV_CTL_EXPORT_SET, true)
+CHANGE_CALL(srv_call_reload, SRV_CTL_RELOAD, false)
+CHANGE_CALL(srv_call_reload_force, SRV_CTL_RELOAD, true)
+CHANGE_CALL(srv_call_save, SRV_CTL_SAVE, false)
 
-static void srv_call_export_remove(struct ctl_client *client, const char *name, void *arg)
-{
-	const struct srv_ctl *c = arg;
-
-	c->ops->export_remove(c->program, name, false, ctl_call_ended, client);
-}
-
-static void srv_call_export_remove_force(struct ctl_client *client, const char *name, void *arg)
-{
-	const struct srv_ctl *c = arg;
-
-	c->ops->export_remove(c->program, name, true, ctl_call_ended, client);
-}
-
-static void srv_call_export_resize(struct ctl_client *client, const char *name, void *arg)
-{
-	const struct srv_ctl *c = arg;
-
-	c->ops->export_resize(c->program, name, false, ctl_call_ended, client);
-}
-
-static void srv_call_export_resize_force(struct ctl_client *client, const char *name, void *arg)
-{
-	const struct srv_ctl *c = arg;
-
-	c->ops->export_resize(c->program, name, true, ctl_call_ended, client);
-}
-
-static void srv_call_export_break(struct ctl_client *client, const char *name, void *arg)
-{
-	const struct srv_ctl *c = arg;
-
-	c->ops->export_break(c->program, name, false, ctl_call_ended, client);
-}
-
-static void srv_call_export_break_force(struct ctl_client *client, const char *name, void *arg)
-{
-	const struct srv_ctl *c = arg;
-
-	c->ops->export_break(c->program, name, true, ctl_call_ended, client);
-}
-
-static void srv_call_export_set(struct ctl_client *client, const char *text, void *arg)
-{
-	const struct srv_ctl *c = arg;
-
-	c->ops->export_set(c->program, text, false, ctl_call_ended, client);
-}
-
-static void srv_call_export_set_force(struct ctl_client *client, const char *text, void *arg)
-{
-	const struct srv_ctl *c = arg;
-
-	c->ops->export_set(c->program, text, true, ctl_call_ended, client);
-}
-
-static void srv_call_reload(struct ctl_client *client, const char *name, void *arg)
-{
-	const struct srv_ctl *c = arg;
-
-	c->ops->reload(c->program, false, ctl_call_ended, client);
-}
-
-static void srv_call_reload_force(struct ctl_client *client, const char *name, void *arg)
-{
-	const struct srv_ctl *c = arg;
-
-	c->ops->reload(c->program, true, ctl_call_ended, client);
-}
-
-static void srv_call_save(struct ctl_client *client, const char *name, void *arg)
-{
-	const struct srv_ctl *c = arg;
-
-	c->ops->save(c->program, ctl_call_ended, client);
-}
+/* ---- the log ---- */
 
 static void srv_call_log_level(struct ctl_client *client, const char *name, void *arg)
 {

@@ -14,33 +14,28 @@ struct srv;
  * -errno, and @text says why nothing was. */
 typedef void srv_ctl_done_fn(void *arg, int rc, const char *text);
 
-/* Requests of commands to the program.  @done(@arg) runs once, in the call or later, and before
- * ctl_close() ends. */
-struct srv_ctl_ops {
-	void (*export_add)(void *program, const char *spec, srv_ctl_done_fn *done, void *arg);
-	/* @force: take the export away from its openers. */
-	void (*export_remove)(void *program, const char *name, bool force, srv_ctl_done_fn *done,
-			      void *arg);
-	/* @force: take a smaller size although clients have the export open. */
-	void (*export_resize)(void *program, const char *name, bool force, srv_ctl_done_fn *done,
-			      void *arg);
-	/* @force: take the lock from a server that lives, too. */
-	void (*export_break)(void *program, const char *name, bool force, srv_ctl_done_fn *done,
-			     void *arg);
-	/* @text: "NAME,KEY=VALUE[,KEY=VALUE]...".  @force: take the export away from who may not
-	 * have it open so any more. */
-	void (*export_set)(void *program, const char *text, bool force, srv_ctl_done_fn *done,
-			   void *arg);
-	/* @force: all of the above, of all exports. */
-	void (*reload)(void *program, bool force, srv_ctl_done_fn *done, void *arg);
-	void (*save)(void *program, srv_ctl_done_fn *done, void *arg);
+/* What a command changes of the program, and what it is given. */
+enum srv_ctl_change {
+	SRV_CTL_EXPORT_ADD,		/* as the command line has it */
+	SRV_CTL_EXPORT_REMOVE,		/* a name; by force: take it away from its openers */
+	SRV_CTL_EXPORT_RESIZE,		/* a name; by force: a smaller size of one that is open,
+					 * too */
+	SRV_CTL_EXPORT_BREAK,		/* a name; by force: take the lock from a server that
+					 * lives, too */
+	SRV_CTL_EXPORT_SET,		/* "NAME,KEY=VALUE[,KEY=VALUE]..."; by force: take it away
+					 * from who may not have it open so any more */
+	SRV_CTL_RELOAD,			/* nothing; by force: all of the above, of all exports */
+	SRV_CTL_SAVE,			/* nothing */
+	SRV_CTL_CHANGES
 };
 
 /* The objects of the commands.  The caller's; constant while the socket is open. */
 struct srv_ctl {
 	struct srv *srv;
-	const struct srv_ctl_ops *ops;
-	void *program;			/* of @ops */
+	/* Change @program.  @done runs once, in the call or later, and before ctl_close() ends. */
+	void (*change)(void *program, enum srv_ctl_change what, const char *text, bool force,
+		       srv_ctl_done_fn *done, void *arg);
+	void *program;
 };
 
 /* Listen at the control socket of the server's configuration.  *@out is NULL if the configuration
