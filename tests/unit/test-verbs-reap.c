@@ -206,9 +206,9 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 	return 0;
 }
 
-void rdma_destroy_qp(struct rdma_cm_id *id)
+int ibv_destroy_qp(struct ibv_qp *qp)
 {
-	unsigned n = number(id->verbs);
+	unsigned n = number(qp->context);
 
 	pthread_mutex_lock(&lock);
 	waiting[n]++;
@@ -217,8 +217,8 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 		pthread_cond_wait(&changed, &lock);
 	waiting[n]--;
 	pthread_mutex_unlock(&lock);
-	id->qp = NULL;
 	note("qp", n);
+	return 0;
 }
 
 /* ---- librdmacm ---- */
@@ -471,6 +471,25 @@ Test(verbs_reap, the_next_path_does_not_wait)
 	fab_pd_destroy(pd);
 	expect_done("");
 	be_slow(0, false);
+	fab_cm_destroy(cm);
+	wait_for("cm0");
+}
+
+/* rdma_get_cm_event() of the cm's thread moves the queue pair of an id along: not one that another
+ * thread destroys. */
+Test(verbs_reap, librdmacm_has_no_queue_pair_that_is_being_destroyed)
+{
+	struct fab_pd *pd = NULL;
+	struct fab_conn *conn = connection(0, &pd);
+
+	drain(conn);
+	cr_assert_not_null(made->qp);
+	be_slow(0, true);
+	fab_conn_destroy(conn);
+	wait_until_stuck(0);
+	cr_assert_null(made->qp);
+	be_slow(0, false);
+	fab_pd_destroy(pd);
 	fab_cm_destroy(cm);
 	wait_for("cm0");
 }

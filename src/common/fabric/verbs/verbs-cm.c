@@ -160,6 +160,7 @@ static void verbs_conn_destroy(struct fab_conn *conn)
 	/* RACE: the cm's thread may be handling an event of @c. */
 	pthread_mutex_lock(&verbs_cm(conn->cm)->lock);
 	c->id->context = NULL;
+	verbs_conn_take_qp(c);
 	pthread_mutex_unlock(&verbs_cm(conn->cm)->lock);
 	c->reap = (struct verbs_reap){ .destroy = conn_destroy, .pd = pd };
 	if (pd && atomic_load(&c->state) >= VERBS_CONN_STUCK)

@@ -34,10 +34,17 @@ struct verbs_conn *verbs_conn_alloc(struct fab_cm *cm)
 	return c;
 }
 
+void verbs_conn_take_qp(struct verbs_conn *c)
+{
+	if (c->id->qp)
+		c->qp = c->id->qp;
+	c->id->qp = NULL;
+}
+
 void verbs_conn_fini(struct verbs_conn *c)
 {
-	if (c->id && c->id->qp)
-		rdma_destroy_qp(c->id);
+	if (c->qp)
+		ibv_destroy_qp(c->qp);
 	if (c->cq)
 		ibv_destroy_cq(c->cq);
 	if (c->channel)

@@ -154,7 +154,7 @@ static void tell_late(const struct verbs_conn *c, const char *what)
 static void destroy_qp(struct verbs_reap *job)
 {
 	struct verbs_conn *c = container_of(job, struct verbs_conn, give_up);
-	bool left = !ibv_destroy_qp(c->id->qp) || verbs_dev_is_removed(c->id->verbs);
+	bool left = !ibv_destroy_qp(c->qp) || verbs_dev_is_removed(c->id->verbs);
 
 	LOCK_SCOPE(&c->post_lock);
 	if (!left || !conn_gone(c))
@@ -162,7 +162,7 @@ static void destroy_qp(struct verbs_reap *job)
 				    "it keeps the queue pair, and so the memory stays allocated");
 	if (!left)
 		return;
-	c->id->qp = NULL;
+	c->qp = NULL;
 	verbs_conn_step(c, VERBS_CONN_EV_DESTROYED);
 }
 
@@ -170,6 +170,7 @@ static void give_up_device(struct verbs_conn *c)
 {
 	pthread_mutex_lock(&c->post_lock);
 	verbs_conn_step(c, VERBS_CONN_EV_GIVE_UP);
+	verbs_conn_take_qp(c);
 	pthread_mutex_unlock(&c->post_lock);
 	c->give_up = (struct verbs_reap){ .destroy = destroy_qp, .pd = c->pd };
 	/* A removed device has let go of it, and no event would tell the end of a thread. */

@@ -169,6 +169,7 @@ struct verbs_conn {
 	struct rdma_cm_id *id;
 	struct verbs_pd *pd;		/* from verbs_conn_create_qp() on */
 	struct verbs_reap give_up, reap;
+	struct ibv_qp *qp;		/* @id->qp, from verbs_conn_take_qp() on */
 	atomic_uint setup;		/* enum verbs_setup_state; thread of the cm */
 	atomic_uint state;		/* enum verbs_conn_state */
 	struct ibv_comp_channel *channel;
@@ -327,7 +328,11 @@ bool verbs_mw_peer_inv(const struct verbs_conn *c, uint32_t rkey);
 
 /* verbs-conn.c: make a connection without an id; NULL: no memory. */
 struct verbs_conn *verbs_conn_alloc(struct fab_cm *cm);
-/* Free the queues of @c and their memory, but neither the id nor @c. */
+/* Take the queue pair from the id, in front of its end on another thread: librdmacm, which moves
+ * the queue pair of an id along in rdma_get_cm_event(), has none any more. */
+void verbs_conn_take_qp(struct verbs_conn *c);
+/* Free the queues of @c, with the queue pair that was taken, and their memory, but neither the id
+ * nor @c. */
 void verbs_conn_fini(struct verbs_conn *c);
 /* Make CQ and queue pair; after an error verbs_conn_fini() frees the objects made so far. */
 int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);
