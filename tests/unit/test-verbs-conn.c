@@ -29,7 +29,8 @@ static struct ibv_cq cq = { .context = &device };
 static struct ibv_qp qp = { .context = &device };
 static struct rdma_cm_id id = { .verbs = &device };
 static struct ibv_pd hw_pd = { .context = &device };
-static struct verbs_pd pd;
+static struct verbs_cm cm;
+static struct verbs_pd pd = { .cm = &cm };
 
 static struct ibv_wc wcs[ROOM];		/* completions to be polled */
 static unsigned nwcs;
@@ -361,7 +362,7 @@ static void setup(void)
 	pd.pd = &hw_pd;
 	refuse_after = ROOM;
 	log_init(keep_line, LOG_LEVEL_WARN);
-	c = verbs_conn_alloc(&(struct fab_cm){ 0 });
+	c = verbs_conn_alloc(&cm.fab);
 	c->id = &id;
 	cr_assert_eq(verbs_conn_create_qp(&c->fab, &pd.fab, &attr), 0);
 	verbs_conn_step(c, VERBS_CONN_EV_CONNECTED);
@@ -471,7 +472,7 @@ Test(verbs_conn, device_without_inline)
 
 	teardown();
 	inline_room = 0;
-	c = verbs_conn_alloc(&(struct fab_cm){ 0 });
+	c = verbs_conn_alloc(&cm.fab);
 	c->id = &id;
 	cr_assert_eq(pipe(pipe_fds), 0);
 	cr_assert_eq(verbs_conn_create_qp(&c->fab, &pd.fab, &attr), 0);

@@ -333,8 +333,8 @@ static void tell_removed(void)
 	cr_assert_eq(fab_cm_get_event(cm, &ev), 0);
 }
 
-/* A connection over device @n, in @pd, or in a pd that is made. */
-static struct fab_conn *connection(unsigned n, struct fab_pd **pd)
+/* A connection that may have queues of device @n. */
+static struct fab_conn *resolved(unsigned n)
 {
 	struct fab_addr dst = { .provider = fab_provider_find("rdma"),
 				.len = sizeof(struct sockaddr_in) };
@@ -345,9 +345,22 @@ static struct fab_conn *connection(unsigned n, struct fab_pd **pd)
 	cr_assert_eq(fab_resolve(conn, NULL, &dst), 0);
 	made->verbs = &devices[n];
 	tell(RDMA_CM_EVENT_ROUTE_RESOLVED, FAB_EVENT_ROUTE_RESOLVED);
+	return conn;
+}
+
+static int create_qp(struct fab_conn *conn, struct fab_pd *pd)
+{
+	return fab_create_qp(conn, pd, &(struct fab_qp_attr){ 8, 8, 1 });
+}
+
+/* A connection over device @n, in @pd, or in a pd that is made. */
+static struct fab_conn *connection(unsigned n, struct fab_pd **pd)
+{
+	struct fab_conn *conn = resolved(n);
+
 	if (!*pd)
 		cr_assert_eq(fab_pd_create(conn, pd), 0);
-	cr_assert_eq(fab_create_qp(conn, *pd, &(struct fab_qp_attr){ 8, 8, 1 }), 0);
+	cr_assert_eq(create_qp(conn, *pd), 0);
 	cr_assert_eq(fab_connect(conn, NULL, 0), 0);
 	tell(RDMA_CM_EVENT_ESTABLISHED, FAB_EVENT_ESTABLISHED);
 	return conn;
@@ -520,4 +533,23 @@ Test(verbs_reap, a_cm_outlives_the_id_of_a_removed_device)
 	pthread_mutex_unlock(&lock);
 	wait_for("cm0");
 	expect_done("qp0 cq0 pd0 id0 cm0 ");
+}
+
+/* The thread of a device belongs to the cm of the pd, which waits for it. */
+Test(verbs_reap, a_pd_is_for_connections_of_its_cm)
+{
+	struct fab_cm *first = cm;
+	struct fab_pd *pd = NULL;
+	struct fab_conn *conn = connection(0, &pd), *other;
+
+	cr_assert_eq(create_qp(conn, pd), -EINVAL);
+	cr_assert_eq(fab_cm_create(&(struct fab_cm_conf){ .provider = fab_provider_find("rdma") },
+				   &cm), 0);
+	other = resolved(0);
+	cr_assert_eq(create_qp(other, pd), -EINVAL);
+	fab_conn_destroy(other);
+	fab_cm_destroy(cm);
+	fab_conn_destroy(conn);
+	fab_pd_destroy(pd);
+	fab_cm_destroy(first);
 }

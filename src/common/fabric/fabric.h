@@ -312,7 +312,8 @@ void fab_conn_destroy(struct fab_conn *conn);
 int fab_resolve(struct fab_conn *conn, const struct fab_addr *src, const struct fab_addr *dst);
 /* The attributes of the device of @conn. */
 int fab_query_device(const struct fab_conn *conn, struct fab_device_attr *attr);
-/* Make the queues of @conn in @pd.  -EINVAL when @attr is beyond the device, -ENOMEM. */
+/* Make the queues of @conn in @pd, of a connection of the same cm.  Once for a connection.  -EINVAL
+ * when @attr is beyond the device, -ENOMEM. */
 int fab_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);
 /* Roughly the memory that @conn takes with queues of @attr, for limits.  Any thread. */
 size_t fab_qp_memory(const struct fab_conn *conn, const struct fab_qp_attr *attr);

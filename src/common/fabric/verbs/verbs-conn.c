@@ -99,11 +99,10 @@ int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd,
 
 	if (err)
 		return err;
-	if (c->cq || pd->pd->context != c->id->verbs)
+	if (c->pd || pd->cm != verbs_cm(conn->cm) || pd->pd->context != c->id->verbs)
 		return -EINVAL;
 	verbs_dev_queues(attr, dev.max_sge, &q);
-	if (!c->pd)
-		atomic_fetch_add(&pd->nconns, 1);
+	atomic_fetch_add(&pd->nconns, 1);
 	c->pd = pd;
 	c->attr = *attr;
 	c->signal_every = q.signal_every;
