@@ -313,7 +313,7 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, enum 
 			  session, "%s%s", line, times);
 	}
 	/* A client that does not know to come again takes EAGAIN for a failure of its own. */
-	if (result == OPEN_LATER && srv_rnbd_has(req->path->sess, RNBD_EXT_LATER))
+	if (rc == -ENODEV && srv_rnbd_has(req->path->sess, RNBD_EXT_LATER))
 		rc = -EAGAIN;
 	srv_req_finish_control(req, rnbd_errno_to_wire(rc));
 }
