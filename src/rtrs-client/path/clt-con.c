@@ -55,7 +55,6 @@ static void con_destroy(void *object)
 
 	fab_conn_destroy(con->fab);
 	con->fab = NULL;
-	clt_rx_free(con);
 }
 
 /* ---- the table ---- */

@@ -199,6 +199,7 @@ static void path_connect_proven(void *object)
 	/* An expiry while the connection drained was too late for the connection. */
 	clt_path_give_time(path, path->conf.setup_ms);
 	clt_con_release(&path->att.cons[0]);
+	clt_rx_free(&path->att.cons[0]);
 	clt_auth_left(path);
 	path_next_con(path);
 }

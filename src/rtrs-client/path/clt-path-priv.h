@@ -157,7 +157,8 @@ void clt_con_serve(struct clt_con *con);
 void clt_con_shut(struct clt_con *con);
 /* Have @con drain, as soon as the service loop has the poll role.  True when @con has drained. */
 bool clt_con_drain(struct clt_con *con);
-/* Destroy the connection of the fabric, if @con has any.  @con is drained and sealed. */
+/* Destroy the connection of the fabric, if @con has any.  @con is drained and sealed; its receives
+ * are left, for clt_rx_free(). */
 void clt_con_release(struct clt_con *con);
 
 #endif

@@ -384,6 +384,10 @@ void clt_setup_release(struct clt_path *path)
 	clt_key_close(att, path->name, false);
 	for (unsigned i = 0; i < att->ncons; i++)
 		clt_con_release(&att->cons[i]);
+	/* ORDER: no memory before the last connection, so that nobody waits for a device that is
+	 * slow to let go (fab_conn_destroy()). */
+	for (unsigned i = 0; i < att->ncons; i++)
+		clt_rx_free(&att->cons[i]);
 	clt_key_close(att, path->name, true);
 	if (path->info_mr)
 		fab_dereg_mr(path->info_mr);
