@@ -7,12 +7,26 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include <rdma/rdma_cma.h>
 
+#include "clock.h"
 #include "fabric.h"
 #include "log.h"
+
+static _Atomic uint64_t now_ms = 1;
+
+uint64_t clock_now_ms(void)
+{
+	return now_ms;
+}
+
+uint64_t clock_now_ns(void)
+{
+	return now_ms * 1000000;
+}
 
 /* ---- what is destroyed, in order ---- */
 
@@ -293,6 +307,8 @@ int rdma_ack_cm_event(struct rdma_cm_event *event)
 
 /* ---- paths over them ---- */
 
+#define DRAIN_MS 10000			/* VERBS_DRAIN_MS */
+
 static struct fab_cm *cm;
 static char memory[4096];
 
@@ -552,4 +568,34 @@ Test(verbs_reap, a_pd_is_for_connections_of_its_cm)
 	fab_conn_destroy(conn);
 	fab_pd_destroy(pd);
 	fab_cm_destroy(first);
+}
+
+/* Memory that paths leave behind has a bound: no further one comes, until the device goes on. */
+Test(verbs_reap, a_device_that_stands_still_takes_no_path)
+{
+	struct fab_pd *pds_of[3] = { NULL, NULL, NULL };
+	struct fab_conn *conn = connection(0, &pds_of[0]), *other = connection(0, &pds_of[1]);
+
+	drain(conn);
+	be_slow(0, true);
+	fab_conn_destroy(conn);
+	wait_until_stuck(0);
+	now_ms += DRAIN_MS - 1;
+	cr_assert_eq(fab_pd_create(other, &pds_of[2]), 0);
+	fab_pd_destroy(pds_of[2]);
+	now_ms++;
+	cr_assert_eq(fab_pd_create(other, &pds_of[2]), -EBUSY);
+	now_ms += 3 * DRAIN_MS;
+	cr_assert_eq(fab_pd_create(other, &pds_of[2]), -EBUSY);
+	be_slow(0, false);
+	wait_for("cq0");
+	fab_pd_destroy(pds_of[0]);
+	while (fab_pd_create(other, &pds_of[2]) == -EBUSY)
+		;			/* the thread has yet to say that it is done */
+	fab_pd_destroy(pds_of[2]);
+	drain(other);
+	fab_conn_destroy(other);
+	fab_pd_destroy(pds_of[1]);
+	fab_cm_destroy(cm);
+	wait_for("cm0");
 }

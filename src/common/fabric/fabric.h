@@ -369,7 +369,7 @@ bool fab_conn_binding(const struct fab_conn *conn, uint8_t out[FAB_BINDING_LEN])
 /* ---- protection domain and memory ---- */
 
 /* Make a protection domain on the device of @conn, known from ROUTE_RESOLVED or CONNECT_REQUEST on.
- * Each path has one pd. */
+ * Each path has one pd.  -EBUSY: the device has not let go of earlier connections for a while. */
 int fab_pd_create(struct fab_conn *conn, struct fab_pd **pd);
 /* Destroy @pd, whose regions, windows and connections are destroyed. */
 void fab_pd_destroy(struct fab_pd *pd);

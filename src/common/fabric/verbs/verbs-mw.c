@@ -20,6 +20,7 @@
 #include <rdma/rdma_cma.h>
 
 #include "cleanup.h"
+#include "log.h"
 #include "verbs-priv.h"
 
 #define BUCKETS 64u
@@ -65,6 +66,9 @@ static struct verbs_mw *to_verbs_mw(struct ibv_mw *mw)
 }
 
 /* ---- life ---- */
+
+/* All windows of a path end together. */
+static struct log_limit kept_limit = LOG_LIMIT_INIT(1, 10000);
 
 struct ibv_mw *verbs_mw_alloc(struct fab_pd *pd, enum ibv_mw_type type)
 {
@@ -114,7 +118,13 @@ static int mw_dealloc(struct verbs_mw *mw)
 
 static void mw_reap(struct verbs_reap *job)
 {
-	mw_dealloc(container_of(job, struct verbs_mw, reap));
+	struct verbs_mw *mw = container_of(job, struct verbs_mw, reap);
+	int rc = mw_dealloc(mw);
+
+	if (rc)
+		log_limited(&kept_limit, LOG_LEVEL_WARN, NULL,
+			    "rdma: %s keeps a memory window behind its connections: %s",
+			    ibv_get_device_name(mw->hw->context->device), strerror(-rc));
 }
 
 int verbs_mw_dealloc(struct ibv_mw *ibv)

@@ -9,6 +9,7 @@
 
 #include <rdma/rdma_cma.h>
 
+#include "cleanup.h"
 #include "verbs-priv.h"
 
 static void pd_free(struct verbs_pd *pd)
@@ -24,6 +25,19 @@ static void pd_free(struct verbs_pd *pd)
 	free(pd);
 }
 
+/* Set pd->dev.  0 or -errno. */
+static int take_device(struct verbs_pd *pd, struct ibv_context *device)
+{
+	LOCK_SCOPE(&pd->cm->lock);
+	pd->dev = verbs_dev_get(pd->cm, device);
+	if (!pd->dev)
+		return -ENOMEM;
+	if (verbs_reap_is_late(pd->dev))
+		return -EBUSY;
+	pd->dev->npds++;
+	return 0;
+}
+
 int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out)
 {
 	struct verbs_conn *c = verbs_conn(conn);
@@ -37,14 +51,10 @@ int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out)
 		return -ENOMEM;
 	pd->fab.ops = conn->ops;
 	pd->cm = verbs_cm(conn->cm);
-	pthread_mutex_lock(&pd->cm->lock);
-	pd->dev = verbs_dev_get(pd->cm, c->id->verbs);
-	if (pd->dev)
-		pd->dev->npds++;
-	pthread_mutex_unlock(&pd->cm->lock);
-	if (!pd->dev) {
+	err = take_device(pd, c->id->verbs);
+	if (err) {
 		free(pd);
-		return -ENOMEM;
+		return err;
 	}
 	flags = fcntl(c->id->verbs->async_fd, F_GETFL);
 	if (flags >= 0)			/* for verbs_dev_events() */

@@ -74,6 +74,7 @@ struct verbs_dev {
 	unsigned npds;
 	bool gone;			/* removed */
 	unsigned njobs;			/* not done; the thread of verbs-reap.c runs while any is */
+	uint64_t since_ms;		/* of the job that runs; written by the thread */
 	struct list jobs;		/* verbs_reap.link, not begun */
 };
 
@@ -247,6 +248,8 @@ void verbs_reap(struct verbs_pd *pd, struct verbs_reap *job);
 /* True if connections of @pd are being destroyed, and no other one is left: what else of @pd is
  * destroyed now follows them. */
 bool verbs_reap_follows(const struct verbs_pd *pd);
+/* True if @dev has not done a job for VERBS_DRAIN_MS.  cm->lock held. */
+bool verbs_reap_is_late(const struct verbs_dev *dev);
 
 /* verbs-listen.c: bind an id to @addr and listen. */
 int verbs_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **out);
@@ -289,7 +292,8 @@ void verbs_dev_works(struct ibv_context *device);
  * while, because at first the kernel still shows the device. */
 bool verbs_dev_look(void);
 
-/* verbs-pd.c: allocate a pd, and have the cm keep the record of its device. */
+/* verbs-pd.c: allocate a pd, and have the cm keep the record of its device.  -EBUSY:
+ * verbs_reap_is_late(), so that what paths leave behind has a bound. */
 int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out);
 /* Free the pd, or have the reaper do that; may free the record of a removed device and destroy its
  * id. */

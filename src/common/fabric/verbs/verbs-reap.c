@@ -77,15 +77,14 @@ static void run(struct verbs_reap *job)
 		atomic_fetch_sub(&pd->nleaving, 1);
 }
 
-static void reap(struct verbs_reap *job, const char *device)
+static void tell_late(const struct verbs_dev *dev)
 {
-	uint64_t since_ms = clock_now_ms(), ms;
+	uint64_t ms = clock_now_ms() - dev->since_ms;
 
-	run(job);
-	ms = clock_now_ms() - since_ms;
 	if (ms >= VERBS_DRAIN_MS)
 		log_limited(&late_limit, LOG_LEVEL_WARN, NULL,
-			    "rdma: %s took %llu s to let go of a connection", device,
+			    "rdma: %s took %llu s to let go of a connection",
+			    ibv_get_device_name(dev->verbs->device),
 			    (unsigned long long)ms / 1000);
 }
 
@@ -99,8 +98,10 @@ static void *reaper_main(void *arg)
 
 	pthread_mutex_lock(&cm->lock);
 	while ((job = list_pop_entry(&dev->jobs, struct verbs_reap, link))) {
+		dev->since_ms = clock_now_ms();
 		pthread_mutex_unlock(&cm->lock);
-		reap(job, ibv_get_device_name(dev->verbs->device));
+		run(job);
+		tell_late(dev);
 		pthread_mutex_lock(&cm->lock);
 		dev->njobs--;
 	}
@@ -124,6 +125,7 @@ static bool give(struct verbs_dev *dev, struct verbs_reap *job)
 	pthread_t thread;
 
 	if (!dev->njobs) {
+		dev->since_ms = clock_now_ms();
 		count_reapers(1);
 		/* ORDER: the thread begins with the lock. */
 		if (signals_thread(&thread, reaper_main, dev)) {
@@ -136,6 +138,11 @@ static bool give(struct verbs_dev *dev, struct verbs_reap *job)
 	dev->njobs++;
 	list_add_tail(&dev->jobs, &job->link);
 	return true;
+}
+
+bool verbs_reap_is_late(const struct verbs_dev *dev)
+{
+	return dev->njobs && clock_now_ms() - dev->since_ms >= VERBS_DRAIN_MS;
 }
 
 bool verbs_reap_follows(const struct verbs_pd *pd)
