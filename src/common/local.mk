@@ -169,6 +169,8 @@ libpsk_la_SOURCES = \
 	%D%/secrets/psk.h \
 	%D%/secrets/secret-file.c \
 	%D%/secrets/secret-file.h \
+	%D%/secrets/secret-name.c \
+	%D%/secrets/secret-name.h \
 	$(NULL)
 
 libsecrets_la_SOURCES = \

@@ -10,6 +10,7 @@
 #include "psk.h"
 #include "opt.h"
 #include "random.h"
+#include "secret-name.h"
 #include "signals.h"
 #include "std-fds.h"
 #include "util.h"
@@ -59,7 +60,7 @@ static int print_key(const char *name)
 {
 	uint8_t key[PSK_KEY_NEW];
 	char line[PSK_LINE_MAX];
-	const char *fault = psk_name_fault(name);
+	const char *fault = secret_name_fault(name);
 	int rc;
 
 	if (fault) {

@@ -10,6 +10,7 @@
 #include "unit.h"
 
 #include "psk.h"
+#include "secret-name.h"
 #include "util.h"
 
 #define HEX "00112233445566778899aabbccddeeff"		/* 16 bytes */
@@ -180,7 +181,7 @@ Test(psk, a_line_is_read_back)
 		key[i] = (uint8_t)(i * 37 + 200);
 	memset(name, 'x', sizeof(name));
 	name[PSK_NAME_MAX] = '\0';
-	cr_assert_not(psk_name_fault(name));
+	cr_assert_not(secret_name_fault(name));
 	psk_line(name, key, line);
 	cr_assert_eq(read_text(line, strlen(line), &psks), 0, "%s", err);
 	cr_assert_str_eq(psks.all[0].name, name);
@@ -189,7 +190,7 @@ Test(psk, a_line_is_read_back)
 	psk_free(&psks);
 	name[PSK_NAME_MAX] = 'x';
 	name[PSK_NAME_MAX + 1] = '\0';
-	cr_assert(psk_name_fault(name));
+	cr_assert(secret_name_fault(name));
 }
 
 /* A key that stays keeps its number and its age; the same name with other bytes is another key. */
@@ -256,6 +257,7 @@ Test(psk, identities)
 	char buf[PSK_NAME_MAX + 8];
 
 	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++)
-		cr_assert_str_eq(psk_identity(cases[i].name, buf, sizeof(buf)), cases[i].identity);
-	cr_assert(psk_name_fault("/x"));
+		cr_assert_str_eq(secret_name_identity(cases[i].name, buf, sizeof(buf)),
+				 cases[i].identity);
+	cr_assert(secret_name_fault("/x"));
 }

@@ -13,6 +13,7 @@
 
 #include "fab-tls-priv.h"
 #include "fabric.h"
+#include "secret-name.h"
 
 /* The protocol in TLS (ALPN): a key that nbdkit has, too, does not connect to an NBD server. */
 #define TLS_ALPN "rtrs"
@@ -204,7 +205,7 @@ static void name_by_certificate(gnutls_session_t session, struct fab_identity *i
 	if (gnutls_x509_crt_import(crt, &chain[0], GNUTLS_X509_FMT_DER) == 0 &&
 	    gnutls_x509_crt_get_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name,
 					  &len) == 0 &&
-	    strnlen(name, sizeof(name)) == len && !psk_name_fault(name) && !strchr(name, ','))
+	    strnlen(name, sizeof(name)) == len && !secret_name_fault(name) && !strchr(name, ','))
 		snprintf(id->name, sizeof(id->name), "cert:%s", name);
 	gnutls_x509_crt_deinit(crt);
 }
@@ -226,7 +227,7 @@ void fab_tls_identity(const struct fab_tls_end *end, gnutls_session_t session,
 	/* As the key was found in the handshake: the keys may be others by now. */
 	if (end->unknown || !end->key)
 		return;
-	psk_identity(end->identity, id->name, sizeof(id->name));
+	secret_name_identity(end->identity, id->name, sizeof(id->name));
 	id->key = end->key;
 	id->key_since_s = end->key_since_s;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "secret-file.h"
+#include "secret-name.h"
 #include "psk.h"
 #include "secret.h"
 #include "util.h"
@@ -16,31 +17,7 @@
 #define PSK_FILE_MAX (1u << 20)
 #define PSK_LINES_MAX 4096u
 
-/* ---- names and lines ---- */
-
-const char *psk_name_fault(const char *name)
-{
-	static const char fault[] = "expected a name of 1 to 128 characters without spaces and "
-				    "':', and without '#' or '/' at its begin";
-	size_t n = strlen(name);
-
-	_Static_assert(PSK_NAME_MAX == 128, "in words here");
-	/* A '#' makes the name a number of hexadecimal digits (gnutls), or the line a comment; in
-	 * front of a '/' stands the identity. */
-	if (!n || n > PSK_NAME_MAX || *name == '#' || *name == '/')
-		return fault;
-	for (; *name; name++) {
-		if ((unsigned char)*name <= ' ' || *name == ':' || *name == 0x7f)
-			return fault;
-	}
-	return NULL;
-}
-
-const char *psk_identity(const char *name, char *buf, size_t len)
-{
-	snprintf(buf, len, "psk:%.*s", (int)strcspn(name, "/"), name);
-	return buf;
-}
+/* ---- lines ---- */
 
 void psk_line(const char *name, const uint8_t key[PSK_KEY_NEW], char line[PSK_LINE_MAX])
 {
@@ -147,7 +124,7 @@ static const char *parse_line(char *line, const struct psks *before, struct psk 
 	if (!hex)
 		return "expected NAME:KEY";
 	*hex++ = '\0';
-	fault = psk_name_fault(line);
+	fault = secret_name_fault(line);
 	if (fault)
 		return fault;
 	if (psk_find(before, line, strlen(line)))

@@ -50,12 +50,6 @@ void psk_free(struct psks *psks);
 /* The key of the @len bytes @name; NULL: none. */
 const struct psk *psk_find(const struct psks *psks, const void *name, size_t len);
 
-/* Write to @buf the identity that a key called @name proves: "psk:", and @name up to its first '/',
- * behind which a label tells several keys of one identity apart.  Returns @buf. */
-const char *psk_identity(const char *name, char *buf, size_t len);
-
-/* NULL, or what is expected of a name: @name cannot be in a file. */
-const char *psk_name_fault(const char *name);
 /* Write to @line a line with @key for @name, a good name.  The caller wipes @line and @key. */
 void psk_line(const char *name, const uint8_t key[PSK_KEY_NEW], char line[PSK_LINE_MAX]);
 

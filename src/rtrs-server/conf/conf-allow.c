@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "conf.h"
-#include "psk.h"
 #include "intern.h"
 #include "number.h"
+#include "secret-name.h"
 #include "util.h"
 
 #define ALLOW_FORMS "expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, uid:USER or unix"
@@ -175,7 +175,7 @@ bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer)
 static int list_parse_identity(const char *text, size_t kind, struct srv_allow *allow, char *why,
 			       size_t len)
 {
-	const char *fault = psk_name_fault(text + kind);
+	const char *fault = secret_name_fault(text + kind);
 
 	memset(allow, 0, sizeof(*allow));
 	if (fault)

@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "conf.h"
 #include "log.h"
+#include "secret-name.h"
 #include "srv-pass.h"
 #include "srv-state.h"
 
@@ -91,7 +92,7 @@ int srv_pass_give(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn
 	if (!pass)
 		return -ENOMEM;
 	fab_conn_identity(conn, &pass->who.id);
-	psk_identity(chap->peer, pass->who.id.name, sizeof(pass->who.id.name));
+	secret_name_identity(chap->peer, pass->who.id.name, sizeof(pass->who.id.name));
 	snprintf(pass->who.key, sizeof(pass->who.key), "%s", chap->peer);
 	memcpy(pass->who.key_id, chap->key_id, sizeof(pass->who.key_id));
 	pass->who.id.key = chap->serial;
