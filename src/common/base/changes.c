@@ -31,7 +31,7 @@ static void run_next(struct changes *q)
 {
 	struct changes_call *call;
 
-	while (!q->starts && !list_empty(&q->all)) {
+	while (!q->starts && !q->stopping && !list_empty(&q->all)) {
 		call = list_entry(q->all.next, struct changes_call, link);
 		if (call->state != CHANGES_READY)
 			return;
