@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Four times as many exports, or clients, cost four times as many instructions, and not sixteen
-# times: --check, which compares each name with all others, a start, which compares each storage,
-# too, and what rtrsctl tells of two answers.  Callgrind counts, and no clock.
+# times: --check, which compares each name with all others, a start and a reload, which compare each
+# storage, too, and what rtrsctl tells of two answers.  Callgrind counts, and no clock.
 . ./tests/functions.sh
 requires_server
 requires_plain_build
@@ -38,23 +38,28 @@ cost_of_many=$n
 [ "$(grep -c '^+disk' "$tmp/out")" = "$many" ] || fail "exports are missing"
 grows_as_many "--check"
 
-# conf KIND: $size exports of files.
+# conf DIR: $size exports of files in $tmp/DIR, with names of their own.
 conf() {
-	seq 0 $((size - 1)) | sed "h; s,.*,[export \"$1&\"],p; g; s,.*,path = $tmp/files/&,"
+	seq 0 $((size - 1)) |
+		sed "h; s,.*,[export \"$1&\"],p; g; s,.*,path = $tmp/$1/&," >"$tmp/conf"
 }
 
-# lives KIND: from the start to the end of a server with the exports of KIND.
+# lives: a server with files, which are replaced by others, none of which is there.
 lives() {
 	local pid log=$tmp/lives
 	rm -f "$log" "$tmp/ready"
-	conf "$1" >"$tmp/conf"
+	conf files
 	LD_PRELOAD=$tmp/valgrind-uring.so valgrind --tool=callgrind --fair-sched=yes \
 		--callgrind-out-file="$tmp/callgrind" "$RTRS_SERVER" --seccomp=off --threads 1 \
-		--listen "unix:$tmp/sock" --config "$tmp/conf" \
+		--listen "unix:$tmp/sock" --control "$tmp/ctl" --config "$tmp/conf" \
 		--ready-fd 9 9>"$tmp/ready" >"$log" 2>&1 &
 	pid=$!
 	cleanup_fn kill_process "$pid"
 	wait_until "the server" test -s "$tmp/ready"
+	conf away
+	"$top_builddir/rtrsctl" --socket "$tmp/ctl" reload >"$tmp/out" ||
+		fail "reload: $(tail -n 1 "$tmp/out")"
+	[ "$(grep -c "^away[0-9]* failed" "$tmp/out")" = "$size" ] || fail "exports are missing"
 	stop_process "$pid"
 	n=$(sed -n 's/.*Collected : \([0-9]*\).*/\1/p' "$log")
 	[ -n "$n" ] || { cat "$log"; fail "callgrind does not tell"; }
@@ -66,12 +71,12 @@ many=$((4 * few))
 mkdir "$tmp/files"
 (cd "$tmp/files" && seq 0 $((many - 1)) | xargs truncate -s 4K)
 size=$few
-lives files
+lives
 cost_of_few=$n
 size=$many
-lives files
+lives
 cost_of_many=$n
-grows_as_many "a server"
+grows_as_many "start and reload"
 
 # A program on the socket $1 whose answers have $2 exports and as many sessions, each with a path
 # and an open export; $3 is there when the program listens.

@@ -23,6 +23,7 @@
 void apply_init(struct apply *a, struct exports *exports)
 {
 	*a = (struct apply){ .exports = exports };
+	index_init(&a->lacking);
 }
 
 /* ---- the start: the first plan ---- */
@@ -163,8 +164,10 @@ static void apply_opened(void *arg, struct export *ex)
 /* True if the export @name of the plan has no storage. */
 static bool lacks_storage(const struct apply *a, const char *name)
 {
-	for (unsigned i = 0; i < a->plan->n; i++) {
-		if (a->failed[i] && !strcmp(a->plan->steps[i].name, name))
+	struct index_node *node;
+
+	index_for_each(node, &a->lacking, index_text(name)) {
+		if (!strcmp(container_of(node, struct apply_add, lacks)->step->name, name))
 			return true;
 	}
 	return false;
@@ -225,12 +228,14 @@ static void run_tell(struct apply *a, int rc, const char *err)
 {
 	char *report;
 
-	for (unsigned i = 0; i < a->plan->n; i++)
-		free(a->failed[i]);
-	free(a->failed);
-	free(a->ready);
-	a->failed = NULL;
-	a->ready = NULL;
+	for (unsigned i = 0; i < a->plan->n; i++) {
+		if (a->adds[i].failed)
+			index_del(&a->lacking, &a->adds[i].lacks);
+		free(a->adds[i].failed);
+	}
+	index_fini(&a->lacking);
+	free(a->adds);
+	a->adds = NULL;
 	a->plan = NULL;
 	a->force = false;
 	fclose(a->out);
@@ -248,12 +253,14 @@ static void run_ended(struct apply *a)
 	if (!a->rc)
 		a->rc = apply_listen(a->srv, plan, a->wanted, a->err, sizeof(a->err));
 	for (unsigned i = 0; i < plan->n; i++) {
-		if (!a->rc && a->failed[i])
-			carry_on(a, &plan->steps[i], a->failed[i]);
+		const struct apply_add *add = &a->adds[i];
+
+		if (!a->rc && add->failed)
+			carry_on(a, &plan->steps[i], add->failed);
 		else if (!a->rc)
-			carry_out(a, &plan->steps[i], a->ready[i]);
-		else if (a->ready[i])
-			export_life_remove(a->life, a->ready[i]);
+			carry_out(a, &plan->steps[i], add->ready);
+		else if (add->ready)
+			export_life_remove(a->life, add->ready);
 	}
 	run_tell(a, a->rc, a->err);
 }
@@ -268,15 +275,15 @@ static void run_failed(struct apply *a, int rc, const char *err)
 
 static void made_ready(struct export *ex, int rc, const char *err, void *arg)
 {
-	struct apply *a = arg;
+	struct apply_add *add = arg;
+	struct apply *a = add->apply;
 
-	for (unsigned i = 0; rc && i < a->plan->n; i++) {
-		if (a->ready[i] != ex)
-			continue;
-		a->ready[i] = NULL;
-		if (a->lenient)
-			a->failed[i] = strdup(err);
-		if (!a->failed[i])
+	if (rc) {
+		add->ready = NULL;
+		add->failed = a->lenient ? strdup(err) : NULL;
+		if (add->failed)
+			index_add(&a->lacking, &add->lacks, index_text(add->step->name));
+		else
 			run_failed(a, rc, err);
 	}
 	if (!--a->pending)
@@ -285,12 +292,14 @@ static void made_ready(struct export *ex, int rc, const char *err, void *arg)
 
 static void make_ready(struct apply *a, unsigned i)
 {
+	struct apply_add *add = &a->adds[i];
 	char err[EXPORT_LIFE_ERR];
 	int rc;
 
-	a->ready[i] = export_life_add(a->life, a->plan->steps[i].spec, made_ready, a, &rc, err,
-				      sizeof(err));
-	if (a->ready[i])
+	*add = (struct apply_add){ .apply = a, .step = &a->plan->steps[i] };
+	add->ready = export_life_add(a->life, add->step->spec, made_ready, add, &rc, err,
+				     sizeof(err));
+	if (add->ready)
 		a->pending++;
 	else
 		run_failed(a, rc, err);
@@ -321,11 +330,8 @@ int apply_run(struct apply *a, const struct plan *plan, struct srv_conf *wanted,
 	a->out = open_memstream(&a->report, &a->report_len);
 	if (!a->out)
 		return -ENOMEM;
-	a->ready = calloc(plan->n + 1, sizeof(struct export *));
-	a->failed = calloc(plan->n + 1, sizeof(char *));
-	if (!a->ready || !a->failed) {
-		free(a->ready);
-		free(a->failed);
+	a->adds = calloc(plan->n + 1, sizeof(*a->adds));
+	if (!a->adds) {
 		fclose(a->out);
 		free(a->report);
 		return -ENOMEM;
@@ -360,5 +366,5 @@ void apply_fini(struct apply *a)
 	if (a->runs)
 		export_state_close(a->exports);
 	export_retry_fini(a->exports);
-	*a = (struct apply){ .exports = a->exports };
+	apply_init(a, a->exports);
 }

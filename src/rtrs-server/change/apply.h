@@ -16,9 +16,19 @@
 
 #include "export-life.h"
 #include "exports.h"
+#include "index.h"
 #include "plan.h"
 
 struct srv;
+
+/* The export of a PLAN_ADD. */
+struct apply_add {
+	struct apply *apply;
+	const struct plan_step *step;
+	struct export *ready;		/* NULL: not made, or without its storage */
+	char *failed;			/* why it has no storage; NULL: it has */
+	struct index_node lacks;	/* @failed: apply.lacking, by its name */
+};
 
 /* The plan has been carried out, and @text has a line for each step; or @rc is -errno, and @text
  * says in one line why nothing has changed. */
@@ -35,8 +45,8 @@ struct apply {
 	const struct plan *plan;
 	struct srv_conf *wanted;
 	bool force;			/* take removed exports away from their openers */
-	struct export **ready;		/* [plan->n]: of each PLAN_ADD */
-	char **failed;			/* [plan->n]: why a PLAN_ADD has no storage; NULL: it has */
+	struct apply_add *adds;		/* [plan->n]: of each PLAN_ADD */
+	struct index lacking;		/* adds without their storage: apply_add.lacks */
 	unsigned pending;		/* exports that are being made ready */
 	int rc;
 	char err[EXPORT_LIFE_ERR];
