@@ -12,6 +12,8 @@ libstore_la_SOURCES = \
 	%D%/store-lead.h \
 	%D%/store-taking.c \
 	%D%/store-taking.h \
+	%D%/store-wait.c \
+	%D%/store-wait.h \
 	%D%/export-io-failed.c \
 	%D%/export-io-share.c \
 	%D%/export-io.c \

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns nothing: waits between the tries to take the lock of a shared store; a worker. */
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "clock.h"
-#include "exports.h"
 #include "store-lead.h"
 #include "store-taking.h"
+#include "store-wait.h"
 
-#define RETRY_NS 50000000l
+#define RETRY_MS 50
 
 int store_taking_tell(const struct store_taking *t, int rc, const char *text)
 {
@@ -48,10 +46,12 @@ int store_taking_may_break(const struct store_taking *t)
 
 int store_taking_run(struct store_taking *t, int (*try)(struct store_taking *t))
 {
-	const struct timespec retry = { .tv_nsec = RETRY_NS };
+	/* The owner's patience ends the wait (store_taking_patience()). */
+	struct store_wait w = { .exports = t->exports, .retry_ms = RETRY_MS,
+				.patience_ms = CLOCK_NEVER };
 	int rc;
 
-	while ((rc = try(t)) == -EAGAIN && !atomic_load(&t->exports->stopping))
-		nanosleep(&retry, NULL);
-	return rc == -EAGAIN ? -ECANCELED : rc;
+	while ((rc = try(t)) == -EAGAIN && !(rc = store_wait(&w)))
+		;
+	return rc;
 }

@@ -3,8 +3,10 @@
 #include <errno.h>
 
 #include "clock.h"
+#include "exports.h"
 #include "store-lead.h"
 #include "store-taking.h"
+#include "store-wait.h"
 #include "unit.h"
 
 static char why[128];
@@ -62,4 +64,77 @@ Test(taking, not_broken)
 		cr_assert_eq(store_taking_may_break(&t), when[i] ? -EBUSY : 0);
 		cr_assert_eq(store_taking_patience(&t, "b"), -EAGAIN);
 	}
+}
+
+/* ---- waiting between the tries ---- */
+
+static struct exports all;
+static unsigned ntold, ntries;
+
+static void count_told(const struct store_wait *w, uint64_t waited_ms)
+{
+	cr_assert(w->late);
+	cr_assert_geq(waited_ms, w->tell_ms);
+	ntold++;
+}
+
+static struct store_wait wait_of(unsigned tell_ms, uint64_t patience_ms)
+{
+	exports_init(&all, 0);
+	ntold = 0;
+	return (struct store_wait){ .exports = &all, .retry_ms = 1, .tell_ms = tell_ms,
+				    .patience_ms = patience_ms, .tell = count_told,
+				    .since_ms = clock_now_ms() };
+}
+
+/* Whatever the patience is: a try follows that knows that the wait is late. */
+Test(waiting, late_first)
+{
+	struct store_wait w = wait_of(5, 0);
+	int rc;
+
+	while (!(rc = store_wait(&w)))
+		cr_assert_eq(ntold, 0);
+	cr_assert_eq(rc, -ETIMEDOUT);
+	cr_assert(w.late && w.told_ms);
+	cr_assert_eq(ntold, 1);
+}
+
+Test(waiting, told_at_once)
+{
+	struct store_wait w = wait_of(0, 0);
+
+	cr_assert_eq(store_wait(&w), -ETIMEDOUT);
+	cr_assert_eq(ntold, 1);
+}
+
+Test(waiting, told_once_a_minute)
+{
+	struct store_wait w = wait_of(0, CLOCK_NEVER);
+
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(store_wait(&w), 0);
+	cr_assert_eq(ntold, 1);
+	w.told_ms -= 60000;
+	cr_assert_eq(store_wait(&w), 0);
+	cr_assert_eq(ntold, 2);
+}
+
+static int try_in_vain(struct store_taking *t)
+{
+	if (++ntries == 3)
+		atomic_store(&all.stopping, true);
+	return -EAGAIN;
+}
+
+Test(waiting, ends_with_the_server)
+{
+	struct store_wait w = wait_of(0, CLOCK_NEVER);
+	struct store_taking t = begin(0);
+
+	t.exports = &all;
+	ntries = 0;
+	cr_assert_eq(store_taking_run(&t, try_in_vain), -ECANCELED);
+	cr_assert_eq(ntries, 3);
+	cr_assert_eq(store_wait(&w), -ECANCELED);
 }

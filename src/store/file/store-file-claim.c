@@ -14,17 +14,17 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "clock.h"
 #include "store-file-priv.h"
 #include "exports.h"
 #include "log.h"
+#include "store-wait.h"
 
-#define RETRY_MS 20
-#define RETRY_SLOW_MS 200
-#define TELL_MS 1000			/* a server that was killed leaves sooner as a rule */
-#define TELL_AGAIN_MS 60000
+struct claiming {
+	struct store_wait wait;
+	const struct export *ex;
+};
 
 bool store_file_claim_needed(const struct export *ex)
 {
@@ -66,8 +66,9 @@ static const char *user_name(const struct export *ex, char *name, size_t size)
 	return name;
 }
 
-static void claim_tell_waiting(const struct export *ex, uint64_t waited_ms)
+static void claim_tell_waiting(const struct store_wait *wait, uint64_t waited_ms)
 {
+	const struct export *ex = container_of(wait, const struct claiming, wait)->ex;
 	char name[NAME_MAX + 1];
 
 	log_warn(ex->name,
@@ -75,13 +76,6 @@ static void claim_tell_waiting(const struct export *ex, uint64_t waited_ms)
 		 "(--lock-timeout; ',force' would not wait, and is not safe)",
 		 ex->path, user_name(ex, name, sizeof(name)), (unsigned long long)waited_ms / 1000,
 		 exports_patience_ms(ex) / 1000);
-}
-
-static void claim_sleep(unsigned ms)
-{
-	const struct timespec t = { .tv_nsec = (long)ms * 1000000 };
-
-	nanosleep(&t, NULL);
 }
 
 /* Try to claim the device of @ex.  A descriptor or -errno. */
@@ -99,37 +93,35 @@ static int claim_try(const struct export *ex)
  * descriptor or -errno. */
 static int claim_wait(const struct export *ex, char *err, size_t errlen)
 {
-	uint64_t since_ms = clock_now_ms(), tell_ms = since_ms + TELL_MS, now;
+	struct claiming c = {
+		.ex = ex,
+		.wait = { .exports = ex->all, .retry_ms = STORE_WAIT_RETRY_MS,
+			  .since_ms = clock_now_ms(), .patience_ms = exports_patience_ms(ex),
+			  .tell_ms = STORE_WAIT_TELL_MS,
+			  .tell = ex->hasty ? NULL : claim_tell_waiting },
+	};
 	char use[STORE_FILE_USE_MAX];
-	bool told = false;
-	int fd;
+	int fd, waits;
 
 	while ((fd = claim_try(ex)) == -EBUSY) {
 		if (store_file_inuse(store_file(ex)->dev, use, sizeof(use)))
 			return store_file_claim_refuse(ex, use, err, errlen);
-		now = clock_now_ms();
-		if (now >= tell_ms && !ex->hasty) {
-			claim_tell_waiting(ex, now - since_ms);
-			tell_ms = now + TELL_AGAIN_MS;
-			told = true;
-		}
-		if ((told || ex->hasty) && now - since_ms >= exports_patience_ms(ex)) {
-			user_name(ex, use, sizeof(use));
+		waits = store_wait(&c.wait);
+		if (waits == -ETIMEDOUT) {
 			snprintf(err, errlen, "export '%s': '%s' is in use by %s: waited %u s "
-				 "(--lock-timeout)", ex->name, ex->path, use,
-				 exports_patience_ms(ex) / 1000);
+				 "(--lock-timeout)", ex->name, ex->path,
+				 user_name(ex, use, sizeof(use)), exports_patience_ms(ex) / 1000);
 			return -EBUSY;
 		}
-		if (atomic_load(&ex->all->stopping)) {
+		if (waits) {
 			snprintf(err, errlen, "export '%s': the server stops", ex->name);
-			return -ECANCELED;
+			return waits;
 		}
-		claim_sleep(told ? RETRY_SLOW_MS : RETRY_MS);
 	}
 	if (fd < 0)
 		snprintf(err, errlen, "export '%s': '%s' cannot be claimed (O_EXCL): %s", ex->name,
 			 ex->path, strerror(-fd));
-	else if (told)
+	else if (c.wait.told_ms)
 		log_info(ex->name, "'%s' is claimed by this server now", ex->path);
 	return fd;
 }

@@ -26,7 +26,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "clock.h"
 #include "store-file-holder.h"
@@ -34,19 +33,13 @@
 #include "exports.h"
 #include "lock-file.h"
 #include "log.h"
-
-#define RETRY_MS 20
-#define RETRY_SLOW_MS 200
-#define TELL_MS 1000			/* a killed server leaves sooner as a rule */
-#define TELL_AGAIN_MS 60000
+#include "store-wait.h"
 
 struct waiting {
 	struct export *ex;
 	bool writes;			/* exclusive locks are wanted */
 	struct store_file_keep got;
-	uint64_t since_ms, tell_ms;
-	bool late;			/* TELL_MS are over: only holders that may write count */
-	bool told;
+	struct store_wait wait;		/* late: only holders that may write count */
 	char who[160];			/* the process that has the lock */
 	bool ended;			/* ... has ended */
 	int own_rc;			/* not 0: why the lock file is missing */
@@ -112,7 +105,7 @@ static int lock_byte(struct waiting *w)
 		return -errno;
 	if (lock.l_type == F_UNLCK && reads)
 		return 0;
-	w->readers_ignored = lock.l_type == F_RDLCK && w->late;
+	w->readers_ignored = lock.l_type == F_RDLCK && w->wait.late;
 	if (w->readers_ignored)
 		return 0;
 	return lock.l_pid > 0 ? wait_for(w, lock.l_pid) : wait_for_flock(w, &st);
@@ -129,7 +122,7 @@ static int lock_file(struct waiting *w)
 	if ((errno != EWOULDBLOCK && errno != EINTR) || fstat(fd, &st))
 		return -errno;
 	wait_for_flock(w, &st);
-	if (!w->late || store_file_holder_counts(fd, w->who, sizeof(w->who)))
+	if (!w->wait.late || store_file_holder_counts(fd, w->who, sizeof(w->who)))
 		return -EWOULDBLOCK;
 	snprintf(w->ignored, sizeof(w->ignored), "%s", w->who);
 	return 0;
@@ -164,23 +157,16 @@ static int lock_all(struct waiting *w)
 
 /* ---- waiting ---- */
 
-static void lock_sleep(unsigned ms)
+static void lock_tell_waiting(const struct store_wait *wait, uint64_t waited_ms)
 {
-	const struct timespec t = { .tv_nsec = (long)ms * 1000000 };
+	const struct waiting *w = container_of(wait, const struct waiting, wait);
 
-	nanosleep(&t, NULL);
-}
-
-static void lock_tell_waiting(struct waiting *w, uint64_t now, unsigned timeout_ms)
-{
 	log_warn(w->ex->name,
 		 "'%s' is locked by %s%s: waiting for it since %llu s, for at most %u s "
 		 "(--lock-timeout; --no-lock would not wait, and is not safe)",
 		 w->ex->path, w->who,
 		 w->ended ? " and whose last requests are still in the storage" : "",
-		 (unsigned long long)(now - w->since_ms) / 1000, timeout_ms / 1000);
-	w->tell_ms = now + TELL_AGAIN_MS;
-	w->told = true;
+		 (unsigned long long)waited_ms / 1000, exports_patience_ms(w->ex) / 1000);
 }
 
 /* Log the locks that are missing or ignored, and the end of a wait. */
@@ -202,28 +188,19 @@ static void tell_locked(const struct waiting *w)
 	if (*w->ignored)
 		log_warn(ex->name, "'%s' is locked by %s, which is no server that writes: ignored",
 			 ex->path, w->ignored);
-	if (w->told)
+	if (w->wait.told_ms)
 		log_info(ex->name, "'%s' is locked by this server now", ex->path);
 }
 
-/* Take all locks, or wait.  0, -EWOULDBLOCK after @timeout_ms, -ECANCELED, or -errno. */
-static int lock_wait(struct waiting *w, unsigned timeout_ms)
+/* Take all locks, or wait.  0, -EWOULDBLOCK: for too long, -ECANCELED, or -errno. */
+static int lock_wait(struct waiting *w)
 {
-	uint64_t now;
-	int rc;
+	int rc, waits = 0;
 
-	while ((rc = lock_all(w)) == -EWOULDBLOCK) {
-		now = clock_now_ms();
-		if (w->late && now >= w->tell_ms && !w->ex->hasty)
-			lock_tell_waiting(w, now, timeout_ms);
-		/* Once late, only holders that may write are waited for. */
-		if (w->late && now - w->since_ms >= timeout_ms)
-			return rc;
-		if (atomic_load(&w->ex->all->stopping))
-			return -ECANCELED;
-		w->late = now - w->since_ms >= TELL_MS;
-		lock_sleep(w->told ? RETRY_SLOW_MS : RETRY_MS);
-	}
+	while ((rc = lock_all(w)) == -EWOULDBLOCK && !(waits = store_wait(&w->wait)))
+		;
+	if (waits == -ECANCELED)
+		return waits;
 	if (!rc)
 		tell_locked(w);
 	return rc;
@@ -268,14 +245,19 @@ static void keep_locks(const struct waiting *w)
 int store_file_lock(struct export *ex, char *err, size_t errlen)
 {
 	const struct store_file_keep *keep = store_file_keep(ex);
-	struct waiting w = { .ex = ex, .since_ms = clock_now_ms(),
-			     .writes = store_writer(ex->store), .got = { .own_fd = -1 } };
+	struct waiting w = {
+		.ex = ex, .writes = store_writer(ex->store), .got = { .own_fd = -1 },
+		.wait = { .exports = ex->all, .retry_ms = STORE_WAIT_RETRY_MS,
+			  .since_ms = clock_now_ms(), .patience_ms = exports_patience_ms(ex),
+			  .tell_ms = STORE_WAIT_TELL_MS,
+			  .tell = ex->hasty ? NULL : lock_tell_waiting },
+	};
 	int rc;
 
 	if (keep->lock_fd >= 0 && (keep->writes || !w.writes))
 		return 0;
 	w.got.lock_fd = store_file_desc_reopen(ex);
-	rc = w.got.lock_fd < 0 ? w.got.lock_fd : lock_wait(&w, exports_patience_ms(ex));
+	rc = w.got.lock_fd < 0 ? w.got.lock_fd : lock_wait(&w);
 	if (!rc) {
 		keep_locks(&w);
 		return 0;

@@ -18,7 +18,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "aside.h"
@@ -28,9 +27,10 @@
 #include "lock-file.h"
 #include "log.h"
 #include "store-rbd-priv.h"
+#include "store-wait.h"
 #include "util.h"
 
-#define RETRY_NS 200000000l
+#define RETRY_MS 200
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 #define LINE_SIZE 192
 
@@ -38,7 +38,7 @@ struct locking {
 	struct store_rbd *r;
 	struct store_rbd_all *all;
 	char owner[STORE_RBD_OWNER_MAX];	/* of the lock in the way, or words for it */
-	bool told;
+	struct store_wait wait;
 	bool inherited;			/* the lock file was taken now: its owner is dead */
 	bool told_break;
 	bool gave_up;			/* the cluster is silent, and the handle has gone */
@@ -143,13 +143,13 @@ static void leave_name(const struct locking *l, bool known)
 		 "directory: a server after a killed one waits for 30 s", l->r->ex.path);
 }
 
-static void tell_waiting(struct locking *l)
+static void tell_waiting(const struct store_wait *wait, uint64_t waited_ms)
 {
-	if (!l->told)
-		log_warn(l->r->ex.name, "'%s' is locked by %s: waiting for it, for at most %u s "
-			 "(--lock-timeout)", l->r->ex.path, l->owner,
-			 exports_patience_ms(&l->r->ex) / 1000);
-	l->told = true;
+	const struct locking *l = container_of(wait, const struct locking, wait);
+
+	log_warn(l->r->ex.name, "'%s' is locked by %s: waiting for it since %llu s, for at most "
+		 "%u s (--lock-timeout)", l->r->ex.path, l->owner,
+		 (unsigned long long)waited_ms / 1000, exports_patience_ms(&l->r->ex) / 1000);
 }
 
 /* Without a break the cluster gives a dead owner up after 30 s. */
@@ -269,24 +269,18 @@ static bool may_wait(int rc)
 /* 0, or -errno with words in @why; "": strerror(). */
 static int lock_wait(struct locking *l, char *why, size_t len)
 {
-	const struct timespec retry = { .tv_nsec = RETRY_NS };
-	const struct exports *e = l->r->ex.all;
-	uint64_t since_ms = clock_now_ms();
-	int rc;
+	int rc, waits = 0;
 
-	while (may_wait(rc = try_both(l)) && !l->gave_up) {
-		if (!l->r->ex.hasty)
-			tell_waiting(l);
-		if (clock_now_ms() - since_ms >= exports_patience_ms(&l->r->ex)) {
-			snprintf(why, len, "is locked by %s: waited %u s (--lock-timeout)",
-				 l->owner, exports_patience_ms(&l->r->ex) / 1000);
-			return -EWOULDBLOCK;
-		}
-		if (atomic_load(&e->stopping)) {
-			snprintf(why, len, "the server stops");
-			return -ECANCELED;
-		}
-		nanosleep(&retry, NULL);
+	while (may_wait(rc = try_both(l)) && !l->gave_up && !(waits = store_wait(&l->wait)))
+		;
+	if (waits == -ETIMEDOUT) {
+		snprintf(why, len, "is locked by %s: waited %u s (--lock-timeout)", l->owner,
+			 exports_patience_ms(&l->r->ex) / 1000);
+		return -EWOULDBLOCK;
+	}
+	if (waits) {
+		snprintf(why, len, "the server stops");
+		return waits;
 	}
 	if (l->gave_up && rc == -ETIMEDOUT)
 		snprintf(why, len, "cannot be locked: the osds of the cluster do not answer for "
@@ -299,7 +293,12 @@ static int lock_wait(struct locking *l, char *why, size_t len)
 
 int store_rbd_lock(struct export *ex, char *err, size_t errlen)
 {
-	struct locking l = { .r = store_rbd(ex), .all = store_rbd_all(ex->store) };
+	struct locking l = {
+		.r = store_rbd(ex), .all = store_rbd_all(ex->store),
+		.wait = { .exports = ex->all, .retry_ms = RETRY_MS, .since_ms = clock_now_ms(),
+			  .patience_ms = exports_patience_ms(ex),
+			  .tell = ex->hasty ? NULL : tell_waiting },
+	};
 	char why[192] = "";
 	int rc;
 
