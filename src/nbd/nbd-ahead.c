@@ -66,7 +66,7 @@ const struct fsm nbd_ahead_fsm = FSM("memory ahead", rows, states, events);
 
 static void ahead_event(struct nbd_conn *conn, enum nbd_ahead_event event)
 {
-	fsm_run(&nbd_ahead_fsm, &conn->ahead.state, event, conn);
+	fsm_run(&nbd_ahead_fsm, NULL, &conn->ahead.state, event, conn);
 }
 
 /* ---- calls ---- */

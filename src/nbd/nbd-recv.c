@@ -60,7 +60,7 @@ const struct fsm nbd_input_fsm = FSM("input", rows, states, events);
 
 static void input_event(struct nbd_conn *conn, enum nbd_input_event event)
 {
-	fsm_run(&nbd_input_fsm, &conn->input.state, event, conn);
+	fsm_run(&nbd_input_fsm, NULL, &conn->input.state, event, conn);
 }
 
 /* Of the payload @n bytes came. */

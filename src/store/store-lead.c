@@ -24,7 +24,7 @@ static struct exports_leads *leads_of(const struct store_lead *lead)
 
 static void lead_event(struct store_lead *lead, enum store_lead_event event)
 {
-	fsm_run(&store_lead_fsm, &lead->state, event, lead);
+	fsm_run(&store_lead_fsm, lead->ex ? lead->ex->name : "", &lead->state, event, lead);
 }
 
 /* ---- jobs ---- */

@@ -77,14 +77,14 @@ static void test_backs_off(void)
 	start(60000);
 	n = flap(120000);
 	CHECK(n >= 90 && n <= 170);
-	CHECK(lines(" lost: ") >= 1 && lines(" lost: ") <= 3);
+	CHECK(lines("; reconnecting") >= 1 && lines("; reconnecting") <= 3);
 	CHECK(lines(" connected again after ") <= 3);
 	/* Once it is steady all of that begins anew. */
 	world_run_ms(w, 20000);
 	world_forget(w);
 	sim_cut("clt", "srv");
 	world_run_ms(w, 100);
-	CHECK(is_up(c) && lines(" lost: ") == 1 && lines(" connected again after ") == 1);
+	CHECK(is_up(c) && lines("; reconnecting") == 1 && lines(" connected again after ") == 1);
 	world_destroy(w);
 }
 

@@ -503,7 +503,9 @@ static void test_server_dies_as_it_takes_over(void)
 	world_server_kill(w, SIM_KILL_PROCESS);
 	io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 0x11, false);
 	server("srv2");
-	CHECK(sim_run_until(is_traced, (void *)(uintptr_t)"clt path srv2: info -> opening", 6000));
+	CHECK(sim_run_until(is_traced,
+			    (void *)(uintptr_t)"clt path srv2: path: INFO_RSP: info -> opening",
+			    6000));
 	server("srv");
 	world_run_ms(w, STORE_LEAD_PATIENCE_MS / 2);
 	CHECK(!world_traced(w, "srv2 disk0: this server writes the store now"));

@@ -84,7 +84,7 @@ static void work_hard(void)
 		CHECK(world_io_end(ios[i], (uint8_t)(i + 1), 20000) == 0);
 	world_run_ms(w, 40000);
 	CHECK(world_write(c, 0, 4096, 1) == 0);
-	CHECK(!world_traced(w, "lost") && !world_traced(w, "path down"));
+	CHECK(!world_traced(w, "; reconnecting") && !world_traced(w, "@srv: path down: "));
 }
 
 /* With queues of @srv and @clt requests (0: long ones) the client uses @depth. */

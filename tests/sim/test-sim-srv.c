@@ -40,18 +40,20 @@ static void test_set_up(void)
 	open_clt();
 	CHECK(!clt.path.rsp.new_rkey && clt.path.geom.queue_depth == 16 &&
 	      clt.path.geom.max_io_size == 65536);
-	world_expect(w, "[  0.005] srv sess/clt@srv: info: connecting -> connected\n"
+	world_expect(w, "[  0.005] srv clt@srv: handshake: req: awaited -> seen\n"
+			"[  0.005] srv clt@srv: handshake: free: seen -> named\n"
+			"[  0.005] srv sess/clt@srv: path: info: connecting -> connected\n"
 			"[  0.005] srv sess/clt@srv: path up, 2 connections, session sess\n"
 			"[  0.005] srv sess: session opened by sess/clt@srv\n"
 			"[  0.009] srv sess: device 0 opened: disk0, rw\n");
 	raw_clt_hang_up(&clt);
 	world_run_ms(w, 10);
 	world_expect(w, "[  0.011] srv sess/clt@srv: path down: connection 0: disconnected\n"
-			"[  0.011] srv sess/clt@srv: fail: connected -> draining\n"
-			"[  0.011] srv sess/clt@srv: drained: draining -> lingering\n"
+			"[  0.011] srv sess/clt@srv: path: fail: connected -> draining\n"
+			"[  0.011] srv sess/clt@srv: path: drained: draining -> lingering\n"
 			"[  0.011] srv sess: session closed\n"
 			"[  0.011] srv sess: device 0 closed: disk0\n"
-			"[  0.011] srv sess/clt@srv: quiet: lingering -> gone\n");
+			"[  0.011] srv sess/clt@srv: path: quiet: lingering -> gone\n");
 	end();
 }
 
@@ -681,14 +683,14 @@ static void test_waits_for_private_memory_on_a_dead_path(void)
 	CHECK(sim_disk_inflight(d) == ARRAY_SIZE(ios));
 	raw_clt_hang_up(&clt);
 	world_run_ms(w, 20);
-	CHECK(world_traced(w, "srv sess/clt@srv: drained: draining -> lingering"));
+	CHECK(world_traced(w, "srv sess/clt@srv: path: drained: draining -> lingering"));
 	sim_disk_release(d);
 	sim_disk_hold(d, RNBD_OP_READ, SIM_HOLD_BEFORE, 1000);
 	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++)
 		CHECK(world_io_end(ios[i], 0, 1000) == 0);
 	world_run_ms(w, 20);
 	CHECK(!sim_disk_inflight(d));
-	CHECK(world_traced(w, "srv sess/clt@srv: quiet: lingering -> gone"));
+	CHECK(world_traced(w, "srv sess/clt@srv: path: quiet: lingering -> gone"));
 	end();
 }
 
@@ -707,13 +709,13 @@ static void test_answer_to_a_dead_window(void)
 	CHECK(!raw_clt_wait(&clt, 3, 1000));
 	world_run_ms(w, 10);
 	world_expect(w,
-		     "[  0.022] srv sess/clt@srv: path down: connection 1: sending failed: "
-		     "peer refused a request: unknown or dead remote key\n"
-			"[  0.022] srv sess/clt@srv: fail: connected -> draining\n"
-			"[  0.022] srv sess/clt@srv: drained: draining -> lingering\n"
-			"[  0.022] srv sess: session closed\n"
-			"[  0.022] srv sess: device 0 closed: disk0\n"
-			"[  0.022] srv sess/clt@srv: quiet: lingering -> gone\n");
+		     "[  0.022] srv sess/clt@srv: path down: connection 1: sending failed: peer "
+		     "refused a request: unknown or dead remote key\n"
+		     "[  0.022] srv sess/clt@srv: path: fail: connected -> draining\n"
+		     "[  0.022] srv sess/clt@srv: path: drained: draining -> lingering\n"
+		     "[  0.022] srv sess: session closed\n"
+		     "[  0.022] srv sess: device 0 closed: disk0\n"
+		     "[  0.022] srv sess/clt@srv: path: quiet: lingering -> gone\n");
 	end();
 }
 
@@ -976,11 +978,12 @@ static void test_info_with_a_connection_missing(void)
 	CHECK(raw_clt_info(&clt, "sess") == -ECONNRESET);
 	world_run_ms(w, 10);
 	world_expect(w,
-		     "[  0.003] srv clt@srv: path not set up: connection 0: "
-		     "INFO_REQ with 1 of 2 connections\n"
-			"[  0.003] srv clt@srv: fail: connecting -> draining\n"
-			"[  0.003] srv clt@srv: drained: draining -> lingering\n"
-			"[  0.003] srv clt@srv: quiet: lingering -> gone\n");
+		     "[  0.003] srv clt@srv: path not set up: connection 0: INFO_REQ with 1 of 2 "
+		     "connections\n"
+		     "[  0.003] srv clt@srv: path: fail: connecting -> draining\n"
+		     "[  0.003] srv clt@srv: handshake: fail: awaited -> over\n"
+		     "[  0.003] srv clt@srv: path: drained: draining -> lingering\n"
+		     "[  0.003] srv clt@srv: path: quiet: lingering -> gone\n");
 	end();
 }
 
@@ -992,11 +995,12 @@ static void test_stuck_in_set_up(void)
 	world_run_ms(w, 40000);
 	CHECK(raw_clt_lost(&clt));
 	world_expect(w,
-		     "[ 30.001] srv clt@srv: path not set up: set-up not finished in 30 s: "
-		     "1 of 2 connections, without INFO_REQ\n"
-			"[ 30.001] srv clt@srv: fail: connecting -> draining\n"
-			"[ 30.001] srv clt@srv: drained: draining -> lingering\n"
-			"[ 30.001] srv clt@srv: quiet: lingering -> gone\n");
+		     "[ 30.001] srv clt@srv: path not set up: set-up not finished in 30 s: 1 of 2 "
+		     "connections, without INFO_REQ\n"
+		     "[ 30.001] srv clt@srv: path: fail: connecting -> draining\n"
+		     "[ 30.001] srv clt@srv: handshake: fail: awaited -> over\n"
+		     "[ 30.001] srv clt@srv: path: drained: draining -> lingering\n"
+		     "[ 30.001] srv clt@srv: path: quiet: lingering -> gone\n");
 	end();
 }
 
@@ -1024,7 +1028,7 @@ static void test_no_info_req(void)
 	world_run_ms(w, 2000);
 	CHECK(raw_clt_lost(&clt));
 	CHECK(world_traced(w, "set-up not finished in 30 s: 2 of 2 connections, without INFO_REQ"));
-	CHECK(world_traced(w, "srv clt@srv: quiet: lingering -> gone"));
+	CHECK(world_traced(w, "srv clt@srv: path: quiet: lingering -> gone"));
 	expect_back_at_once();
 	end();
 }
@@ -1069,11 +1073,11 @@ static void test_mute_and_idle(void)
 	world_run_ms(w, 2000);
 	CHECK(raw_clt_lost(&clt));
 	world_expect(w, "[ 35.005] srv sess/clt@srv: path down: heartbeat missed 5 times\n"
-			"[ 35.005] srv sess/clt@srv: fail: connected -> draining\n"
-			"[ 35.005] srv sess/clt@srv: drained: draining -> lingering\n"
+			"[ 35.005] srv sess/clt@srv: path: fail: connected -> draining\n"
+			"[ 35.005] srv sess/clt@srv: path: drained: draining -> lingering\n"
 			"[ 35.005] srv sess: session closed\n"
 			"[ 35.005] srv sess: device 0 closed: disk0\n"
-			"[ 35.005] srv sess/clt@srv: quiet: lingering -> gone\n");
+			"[ 35.005] srv sess/clt@srv: path: quiet: lingering -> gone\n");
 	end();
 }
 
@@ -1096,7 +1100,7 @@ static void test_heartbeat_settings(void)
 	CHECK(!world_traced(w, "path down"));
 	world_run_ms(w, 200);
 	CHECK(world_traced(w, "srv sess/clt@srv: path down: heartbeat missed 2 times"));
-	CHECK(world_traced(w, "srv sess/clt@srv: drained: draining -> lingering"));
+	CHECK(world_traced(w, "srv sess/clt@srv: path: drained: draining -> lingering"));
 	sim_heal("clt", "srv");
 	expect_back_at_once();
 	end();
@@ -1134,12 +1138,14 @@ static void test_come_back_of_a_lost_machine(void)
 	CHECK(raw_clt_open(&other, "sess", RNBD_ACCESS_RW) == 0);
 	CHECK(sim_now_us() - us < 100000);
 	world_expect(w, "[  3.011] srv sess/clt@srv: path down: its client has come back\n"
-			"[  3.011] srv sess/clt@srv: fail: connected -> draining\n"
-			"[  3.011] srv sess/clt@srv: drained: draining -> lingering\n"
+			"[  3.011] srv sess/clt@srv: path: fail: connected -> draining\n"
+			"[  3.011] srv sess/clt@srv: path: drained: draining -> lingering\n"
 			"[  3.011] srv sess: session closed\n"
 			"[  3.011] srv sess: device 0 closed: disk0\n"
-			"[  3.011] srv sess/clt@srv: quiet: lingering -> gone\n"
-			"[  3.015] srv sess/clt@srv: info: connecting -> connected\n"
+			"[  3.011] srv sess/clt@srv: path: quiet: lingering -> gone\n"
+			"[  3.015] srv sess/clt@srv: handshake: req: awaited -> seen\n"
+			"[  3.015] srv sess/clt@srv: handshake: free: seen -> named\n"
+			"[  3.015] srv sess/clt@srv: path: info: connecting -> connected\n"
 			"[  3.015] srv sess/clt@srv: path up, 2 connections, session sess\n"
 			"[  3.015] srv sess: session opened by sess/clt@srv\n"
 			"[  3.019] srv sess: device 0 opened: disk0, rw\n");
@@ -1188,10 +1194,12 @@ static void test_name_of_a_dead_session(void)
 	sim_cut("clt", "srv");
 	CHECK(raw_clt_info(&other, "sess") == 0);
 	world_expect(w, "[  0.024] srv sess/clt@srv: path down: connection 0: disconnected\n"
-			"[  0.024] srv sess/clt@srv: fail: connected -> draining\n"
-			"[  0.024] srv sess/clt@srv: drained: draining -> lingering\n"
+			"[  0.024] srv sess/clt@srv: path: fail: connected -> draining\n"
+			"[  0.024] srv sess/clt@srv: path: drained: draining -> lingering\n"
 			"[  0.024] srv sess: session closed\n"
-			"[  0.025] srv sess/clt2@srv: info: connecting -> connected\n"
+			"[  0.025] srv clt2@srv: handshake: req: awaited -> seen\n"
+			"[  0.025] srv clt2@srv: handshake: free: seen -> named\n"
+			"[  0.025] srv sess/clt2@srv: path: info: connecting -> connected\n"
 			"[  0.025] srv sess/clt2@srv: path up, 2 connections, session sess\n"
 			"[  0.025] srv sess: session opened by sess/clt2@srv\n");
 	sim_disk_release(d);
@@ -1238,7 +1246,7 @@ static void test_held_behind_the_fence_by_a_dead_path(void)
 	CHECK(raw_clt_info(&clt, "sess") == 0);
 	raw_clt_fini(&other);
 	world_run_ms(w, 10);
-	CHECK(world_traced(w, "srv sess/clt2@srv: drained: draining -> lingering"));
+	CHECK(world_traced(w, "srv sess/clt2@srv: path: drained: draining -> lingering"));
 	sim_disk_release(d);
 	world_run_ms(w, 10);
 	CHECK(all_bytes(sim_disk_content(d), 4096, 0x33));
@@ -1550,11 +1558,11 @@ static void test_chunk_used_twice(void)
 	world_run_ms(w, 10);
 	CHECK(raw_clt_lost(&clt));
 	world_expect(w,
-		     "[  0.021] srv sess/clt@srv: path down: connection 0: "
-		     "chunk 3 used twice at once\n"
-			"[  0.021] srv sess/clt@srv: fail: connected -> draining\n"
-			"[  0.021] srv sess/clt@srv: drained: draining -> lingering\n"
-			"[  0.021] srv sess: session closed\n");
+		     "[  0.021] srv sess/clt@srv: path down: connection 0: chunk 3 used twice at "
+		     "once\n"
+		     "[  0.021] srv sess/clt@srv: path: fail: connected -> draining\n"
+		     "[  0.021] srv sess/clt@srv: path: drained: draining -> lingering\n"
+		     "[  0.021] srv sess: session closed\n");
 	sim_disk_release(world_disk(w));
 	end();
 }

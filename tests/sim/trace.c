@@ -94,10 +94,11 @@ void trace_line(const char *who, const char *what)
 	append(line);
 }
 
-/* Of debug lines only the changes of state.  What ghosts say is of no interest. */
+/* Of debug lines only the changes of state, but for those of connections: which one drains first is
+ * the device's.  What ghosts say is of no interest. */
 void trace_sink(enum log_level level, const char *line)
 {
-	if (level == LOG_LEVEL_DEBUG && !strstr(line, " -> "))
+	if (level == LOG_LEVEL_DEBUG && (!strstr(line, " -> ") || strstr(line, ": connection: ")))
 		return;
 	if (!sim_is_ghost(sim_host(), sim_epoch()))
 		trace_line(sim_host()->name, line);

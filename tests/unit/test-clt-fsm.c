@@ -4,6 +4,7 @@
 #include "fsm-rules.h"
 
 #include "clt-fsm.h"
+#include "log.h"
 
 static const struct fsm *const fsms[] = { &clt_sess_fsm, &clt_path_fsm, &clt_con_fsm };
 
@@ -99,14 +100,41 @@ Test(clt_fsm, step)
 	atomic_uint state = CLT_PATH_OPENING;
 	unsigned old;
 
-	fsm_step(&clt_path_fsm, &state, CLT_PATH_EV_FAIL, &old);
+	fsm_step(&clt_path_fsm, "path", &state, CLT_PATH_EV_FAIL, &old);
 	cr_assert_eq(old, CLT_PATH_OPENING);
-	fsm_step(&clt_path_fsm, &state, CLT_PATH_EV_OPENED, &old);
+	fsm_step(&clt_path_fsm, "path", &state, CLT_PATH_EV_OPENED, &old);
 	cr_assert_eq(old, CLT_PATH_FAILING);
 	cr_assert_eq(atomic_load(&state), CLT_PATH_FAILING);
 }
 
 /* A path that stands by has no requests: it comes up by the handshake alone. */
+static char said[100];
+
+static void keep_line(enum log_level level, const char *line)
+{
+	snprintf(said, sizeof(said), "%s", line);
+}
+
+/* Each change, once, of an object with a name. */
+Test(clt_fsm, changes_are_logged)
+{
+	atomic_uint state = CLT_PATH_CONNECTING;
+	char name[20];
+
+	log_init(keep_line, LOG_LEVEL_DEBUG);
+	fsm_step(&clt_path_fsm, fsm_name(name, sizeof(name), "p", 7), &state, CLT_PATH_EV_FAIL,
+		 NULL);
+	cr_assert_str_eq(said, "p#7: path: fail: connecting -> failing");
+	said[0] = '\0';
+	fsm_step(&clt_path_fsm, "p", &state, CLT_PATH_EV_FAIL, NULL);
+	cr_assert_str_eq(said, "", "nothing has changed");
+	state = CLT_PATH_CONNECTING;
+	fsm_step(&clt_path_fsm, NULL, &state, CLT_PATH_EV_FAIL, NULL);
+	cr_assert_str_eq(said, "", "nobody's");
+	log_set_level(LOG_LEVEL_INFO);
+	cr_assert_null(fsm_name(name, sizeof(name), "p", 7));
+}
+
 Test(clt_fsm, no_way_from_standby_but_the_handshake)
 {
 	const unsigned up = 1u << CLT_PATH_UP | 1u << CLT_PATH_SILENT;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns nothing. */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "fsm.h"
+#include "log.h"
 
 const struct fsm_row *fsm_row(const struct fsm *fsm, unsigned state, unsigned event)
 {
@@ -14,8 +16,8 @@ const struct fsm_row *fsm_row(const struct fsm *fsm, unsigned state, unsigned ev
 	return NULL;
 }
 
-const struct fsm_row *fsm_step(const struct fsm *fsm, atomic_uint *state, unsigned event,
-			       unsigned *old)
+const struct fsm_row *fsm_step(const struct fsm *fsm, const char *name, atomic_uint *state,
+			       unsigned event, unsigned *old)
 {
 	unsigned was = atomic_load(state);
 	const struct fsm_row *row;
@@ -28,14 +30,26 @@ const struct fsm_row *fsm_step(const struct fsm *fsm, atomic_uint *state, unsign
 		}
 	} while (row->next != FSM_STAY &&
 		 !atomic_compare_exchange_weak(state, &was, (unsigned)row->next));
+	if (name && row->next != FSM_STAY && (unsigned)row->next != was)
+		log_dbg(name, "%s: %s: %s -> %s", fsm->name, fsm->events[event], fsm->states[was],
+			fsm->states[row->next]);
 	if (old)
 		*old = was;
 	return row;
 }
 
-void fsm_run(const struct fsm *fsm, atomic_uint *state, unsigned event, void *object)
+const char *fsm_name(char *buf, size_t len, const char *name, unsigned n)
 {
-	const struct fsm_row *row = fsm_step(fsm, state, event, NULL);
+	if (!log_wants(LOG_LEVEL_DEBUG))
+		return NULL;
+	snprintf(buf, len, "%s#%u", name, n);
+	return buf;
+}
+
+void fsm_run(const struct fsm *fsm, const char *name, atomic_uint *state, unsigned event,
+	     void *object)
+{
+	const struct fsm_row *row = fsm_step(fsm, name, state, event, NULL);
 
 	if (row->action)
 		row->action(object);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tables of states: the row of a state and an event says which state follows, and which action
  * runs.  A table stands in the file whose object changes state; the actions are functions of that
- * file, or of files below it.  Pure; any thread. */
+ * file, or of files below it.  Each change is a line of the log at debug level, so that the log
+ * tells the story of an object.  Any thread. */
 #ifndef BASE_FSM_H
 #define BASE_FSM_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 #include "util.h"
 
@@ -49,11 +51,15 @@ struct fsm {
 const struct fsm_row *fsm_row(const struct fsm *fsm, unsigned state, unsigned event);
 
 /* Move *@state along the row of @event, even while other threads move the state; *@old (may be
- * NULL) becomes the state before.  Returns the row; the caller runs its action.  An event that
- * cannot come is a bug of ours: aborts. */
-const struct fsm_row *fsm_step(const struct fsm *fsm, atomic_uint *state, unsigned event,
-			       unsigned *old);
+ * NULL) becomes the state before.  Logs a change with the object's @name; NULL: nothing is logged,
+ * as for a table of which each request runs rows.  Returns the row; the caller runs its action.  An
+ * event that cannot come is a bug of ours: aborts. */
+const struct fsm_row *fsm_step(const struct fsm *fsm, const char *name, atomic_uint *state,
+			       unsigned event, unsigned *old);
+/* The name of number @n of @name in @buf, for fsm_run(); NULL, unless the log wants the line. */
+const char *fsm_name(char *buf, size_t len, const char *name, unsigned n);
 /* Call fsm_step(), and run the action of the row with @object. */
-void fsm_run(const struct fsm *fsm, atomic_uint *state, unsigned event, void *object);
+void fsm_run(const struct fsm *fsm, const char *name, atomic_uint *state, unsigned event,
+	     void *object);
 
 #endif

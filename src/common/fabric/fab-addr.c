@@ -18,6 +18,7 @@
 
 #include "be.h"
 #include "fabric.h"
+#include "log.h"
 #include "mask.h"
 #include "number.h"
 #include "suggest.h"
@@ -473,4 +474,10 @@ int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t defa
 	int rc = fab_addr_parse_all(text, p, default_port, addr, 1, err, errlen);
 
 	return rc < 0 ? rc : 0;
+}
+
+const char *fab_addr_log_name(const struct fab_addr *peer, char buf[FAB_ADDR_STRLEN])
+{
+	return peer->len && log_wants(LOG_LEVEL_DEBUG) ?
+		fab_addr_format(peer, buf, FAB_ADDR_STRLEN) : NULL;
 }

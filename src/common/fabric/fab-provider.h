@@ -60,6 +60,9 @@ void fab_conn_tell_cause(struct fab_conn *conn);
 void fab_conn_note_cause(struct fab_conn *conn, const char *fmt, va_list ap)
 	__attribute__((format(printf, 2, 0)));
 
+/* The name of a connection of @peer for fsm_run(), in @buf; NULL, unless the log wants its line. */
+const char *fab_addr_log_name(const struct fab_addr *peer, char buf[FAB_ADDR_STRLEN]);
+
 struct fab_pd {
 	const struct fab_provider *ops;
 	uint32_t dma_lkey;		/* for fab_pd_local_dma_lkey(); 0: none */

@@ -16,7 +16,7 @@
 
 static void handshake_event(struct client *clt, enum dev_handshake_event event)
 {
-	fsm_run(&dev_handshake_fsm, &clt->handshake, event, clt);
+	fsm_run(&dev_handshake_fsm, clt->sess.name, &clt->handshake, event, clt);
 }
 
 /* ---- messages ---- */

@@ -21,7 +21,7 @@
 
 void dev_life_event(struct dev *dev, enum dev_event event)
 {
-	fsm_run(&dev_fsm, &dev->state, event, dev);
+	fsm_run(&dev_fsm, dev->name, &dev->state, event, dev);
 }
 
 /* ---- answers ---- */

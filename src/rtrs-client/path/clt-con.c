@@ -16,7 +16,11 @@
 
 static void con_event(struct clt_con *con, enum clt_con_event event)
 {
-	fsm_run(&clt_con_fsm, &con->state, event, con);
+	const struct clt_path *path = clt_path_of(con);
+	char name[sizeof(path->name) + 8];
+
+	fsm_run(&clt_con_fsm, fsm_name(name, sizeof(name), path->name, con->cid), &con->state,
+		event, con);
 }
 
 /* ---- actions ---- */

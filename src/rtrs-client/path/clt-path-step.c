@@ -4,19 +4,16 @@
 #include <config.h>
 
 #include "clt-path-priv.h"
-#include "log.h"
 #include "probe.h"
 
 void clt_path_step(struct clt_path *path, enum clt_path_event event)
 {
 	unsigned old;
-	const struct fsm_row *row = fsm_step(&clt_path_fsm, &path->att.state, event, &old);
+	const struct fsm_row *row =
+		fsm_step(&clt_path_fsm, path->name, &path->att.state, event, &old);
 
-	if (row->next != FSM_STAY && (unsigned)row->next != old) {
+	if (row->next != FSM_STAY && (unsigned)row->next != old)
 		PROBE3(path__state, path->att.index, old, (unsigned)row->next);
-		log_dbg(path->name, "%s -> %s", clt_path_fsm.states[old],
-			clt_path_fsm.states[row->next]);
-	}
 	if (row->action)
 		row->action(path);
 }
@@ -26,7 +23,7 @@ void clt_path_step_fail(struct clt_path *path, int err, const char *cause)
 	unsigned old;
 
 	/* FAILING: no new leader from here on, so that the service loop gets the poll roles. */
-	fsm_step(&clt_path_fsm, &path->att.state, CLT_PATH_EV_FAIL, &old);
+	fsm_step(&clt_path_fsm, path->name, &path->att.state, CLT_PATH_EV_FAIL, &old);
 	if (!(1u << old & CLT_PATH_RUNS))
 		return;
 	clt_cause_keep(&path->cause, err, cause);

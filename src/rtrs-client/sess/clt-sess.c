@@ -21,7 +21,7 @@ static struct clt_sess *sess_of(struct clt_path *path)
 
 static void sess_event(struct clt_sess *sess, enum clt_sess_event event)
 {
-	fsm_run(&clt_sess_fsm, &sess->io.state, event, sess);
+	fsm_run(&clt_sess_fsm, sess->name, &sess->io.state, event, sess);
 }
 
 /* ---- actions ---- */

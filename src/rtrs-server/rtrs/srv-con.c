@@ -18,6 +18,7 @@
 #include "log.h"
 #include "rtrs-msg.h"
 #include "srv-con.h"
+#include "srv-path.h"
 #include "srv-state.h"
 #include "util.h"
 
@@ -126,7 +127,10 @@ const struct fsm srv_con_fsm = FSM("connection", con_rows, con_states, con_event
 
 static void con_run_event(struct srv_con *con, enum srv_con_event event)
 {
-	fsm_run(&srv_con_fsm, &con->state, event, con);
+	char name[SRV_PATH_NAME + 8];
+
+	fsm_run(&srv_con_fsm, fsm_name(name, sizeof(name), con->path->name, con->cid), &con->state,
+		event, con);
 }
 
 void srv_con_idle(struct srv_con *con)

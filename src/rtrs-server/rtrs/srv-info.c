@@ -165,13 +165,7 @@ const struct fsm srv_info_fsm = FSM("handshake", info_rows, info_states, info_ev
 
 static void info_event(struct srv_path *path, enum srv_info_event event)
 {
-	const struct fsm_row *row = fsm_row(&srv_info_fsm, path->info.state, event);
-
-	assert(row);
-	if (row->next != FSM_STAY)
-		path->info.state = (enum srv_info_state)row->next;
-	if (row->action)
-		row->action(path);
+	fsm_run(&srv_info_fsm, path->name, &path->info.state, event, path);
 }
 
 static void info_timeout(struct loop_timer *timer)

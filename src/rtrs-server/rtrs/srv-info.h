@@ -38,7 +38,7 @@ enum srv_info_event {
 };
 
 struct srv_info {
-	enum srv_info_state state;
+	atomic_uint state;		/* enum srv_info_state */
 	struct fab_cqe cqe;		/* the receive of INFO_REQ */
 	bool hears;			/* the client hears a refusal */
 	enum rtrs_refusal refusal;

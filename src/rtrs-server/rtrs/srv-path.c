@@ -191,15 +191,11 @@ const struct fsm srv_path_fsm = FSM("path", path_rows, path_states, path_events)
 
 static void path_event(struct srv_path *path, enum srv_path_event event)
 {
-	const struct fsm_row *row = fsm_row(&srv_path_fsm, path->state, event);
+	unsigned old;
+	const struct fsm_row *row = fsm_step(&srv_path_fsm, path->name, &path->state, event, &old);
 
-	assert(row);
-	if (row->next != FSM_STAY) {
-		log_dbg(path->name, "%s: %s -> %s", path_events[event], path_states[path->state],
-			path_states[row->next]);
-		path->srv->nhalf_open -= path->state == SRV_PATH_CONNECTING;
-		path->state = (enum srv_path_state)row->next;
-	}
+	if (row->next != FSM_STAY)
+		path->srv->nhalf_open -= old == SRV_PATH_CONNECTING;
 	if (row->action)
 		row->action(path);
 }

@@ -60,7 +60,7 @@ struct srv_path {
 	/* The path's name for people: "SESSION/CLIENT@SERVER:PORT", without SESSION until the name
 	 * of the session is known.  The client's next path after a reconnect has the same name. */
 	char name[SRV_PATH_NAME];
-	enum srv_path_state state;
+	atomic_uint state;		/* enum srv_path_state; control thread moves it */
 	uint8_t uuid[RTRS_UUID_LEN];	/* sess_uuid of the wire: the path's identity */
 	struct fab_addr client, server;
 	struct fab_identity transport;	/* what its first connection has proven; constant */

@@ -38,7 +38,9 @@ static bool is_in(const struct tcp_conn *c, unsigned states)
 
 void tcp_hs_event(struct tcp_conn *c, enum tcp_event event)
 {
-	fsm_run(&tcp_hs_fsm, &c->state, event, c);
+	char name[FAB_ADDR_STRLEN];
+
+	fsm_run(&tcp_hs_fsm, fab_addr_log_name(&c->base.peer, name), &c->state, event, c);
 }
 
 /* ---- the end of a handshake ---- */

@@ -175,7 +175,9 @@ const struct fsm verbs_conn_fsm = FSM("queues", rows, states, events);
 
 void verbs_conn_step(struct verbs_conn *c, enum verbs_conn_event event)
 {
-	fsm_run(&verbs_conn_fsm, &c->state, event, c);
+	char name[FAB_ADDR_STRLEN];
+
+	fsm_run(&verbs_conn_fsm, fab_addr_log_name(&c->fab.peer, name), &c->state, event, c);
 }
 
 /* post_lock held. */

@@ -43,7 +43,9 @@ struct report {
 
 static void setup_run(struct verbs_conn *c, enum verbs_setup_event event, struct report *report)
 {
-	fsm_run(&verbs_setup_fsm, &c->setup, event, report);
+	char name[FAB_ADDR_STRLEN];
+
+	fsm_run(&verbs_setup_fsm, fab_addr_log_name(&c->fab.peer, name), &c->setup, event, report);
 }
 
 void verbs_event_step(struct verbs_conn *c, enum verbs_setup_event event)
@@ -261,9 +263,9 @@ static int connect_request(struct rdma_cm_id *id, struct verbs_listener *l, stru
 	}
 	c->id = id;
 	c->id->context = c;
-	verbs_event_step(c, VERBS_SETUP_EV_REQUEST);
 	verbs_addr(cm->ops, rdma_get_local_addr(id), &c->fab.local);
 	c->fab.peer = peer;
+	verbs_event_step(c, VERBS_SETUP_EV_REQUEST);
 	ev->type = FAB_EVENT_CONNECT_REQUEST;
 	ev->conn = &c->fab;
 	ev->listener = &l->fab;
