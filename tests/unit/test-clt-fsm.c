@@ -107,7 +107,6 @@ Test(clt_fsm, step)
 	cr_assert_eq(atomic_load(&state), CLT_PATH_FAILING);
 }
 
-/* A path that stands by has no requests: it comes up by the handshake alone. */
 static char said[100];
 
 static void keep_line(enum log_level level, const char *line)
@@ -135,6 +134,7 @@ Test(clt_fsm, changes_are_logged)
 	cr_assert_null(fsm_name(name, sizeof(name), "p", 7));
 }
 
+/* A path that stands by has no requests: it comes up by the handshake alone. */
 Test(clt_fsm, no_way_from_standby_but_the_handshake)
 {
 	const unsigned up = 1u << CLT_PATH_UP | 1u << CLT_PATH_SILENT;

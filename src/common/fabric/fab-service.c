@@ -16,7 +16,8 @@
 
 static void service_event(struct fab_service *s, enum fab_service_event event)
 {
-	fsm_run(&fab_service_fsm, &s->state, event, s);
+	/* The owner's table tells the story; the connection, which has the name, may be gone. */
+	fsm_run(&fab_service_fsm, NULL, &s->state, event, s);
 }
 
 /* ---- the life ---- */

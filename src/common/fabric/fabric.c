@@ -11,7 +11,6 @@
 
 #include "fab-tls.h"
 #include "fabric.h"
-#include "log.h"
 #include "util.h"
 
 #define FAB_PROVIDERS_MAX 4
