@@ -14,14 +14,25 @@ Test(clt_fsm, rules)
 		fsm_rules(*f);
 }
 
+/* A connection that is served drains once (fab-service.h), and nobody releases it before: its memory
+ * may be written until then. */
+static bool cannot_come(const struct fsm *f, unsigned s, unsigned e)
+{
+	bool served = s == CLT_CON_OPEN || s == CLT_CON_LEFT;
+
+	return f == &clt_con_fsm &&
+	       ((e == CLT_CON_EV_DRAINED && !served) || (e == CLT_CON_EV_RELEASE && served));
+}
+
 /* Any thread may be late with any event. */
 Test(clt_fsm, every_event_is_answered_in_every_state)
 {
 	for_each_case(f, fsms) {
 		for (unsigned s = 0; s < (*f)->nstates; s++) {
 			for (unsigned e = 0; e < (*f)->nevents; e++)
-				cr_assert_geq(fsm_next(*f, s, e), 0, "%s: %s in %s", (*f)->name,
-					      (*f)->events[e], (*f)->states[s]);
+				cr_assert_eq(fsm_next(*f, s, e) < 0, cannot_come(*f, s, e),
+					     "%s: %s in %s", (*f)->name, (*f)->events[e],
+					     (*f)->states[s]);
 		}
 	}
 }
@@ -87,11 +98,13 @@ Test(clt_fsm, a_failure_wins)
 	}
 }
 
-/* Destroyed from wherever it is. */
+/* Destroyed from wherever nothing of it is in flight. */
 Test(clt_fsm, a_connection_is_released)
 {
-	for (unsigned s = 0; s < CLT_CON_NSTATES; s++)
-		cr_assert_eq(fsm_next(&clt_con_fsm, s, CLT_CON_EV_RELEASE), CLT_CON_NONE);
+	for (unsigned s = 0; s < CLT_CON_NSTATES; s++) {
+		if (!cannot_come(&clt_con_fsm, s, CLT_CON_EV_RELEASE))
+			cr_assert_eq(fsm_next(&clt_con_fsm, s, CLT_CON_EV_RELEASE), CLT_CON_NONE);
+	}
 }
 
 /* Two threads move a state at once: the later one starts where the other one left it. */
