@@ -14,8 +14,8 @@ Test(clt_fsm, rules)
 		fsm_rules(*f);
 }
 
-/* A connection that is served drains once (fab-service.h), and nobody releases it before: its memory
- * may be written until then. */
+/* A connection that is served drains once (fab-service.h), and nobody releases it before: its
+ * memory may be written until then. */
 static bool cannot_come(const struct fsm *f, unsigned s, unsigned e)
 {
 	bool served = s == CLT_CON_OPEN || s == CLT_CON_LEFT;
