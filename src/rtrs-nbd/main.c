@@ -259,14 +259,18 @@ static int tell_ready(char *err, size_t len)
 static int run_gate(void)
 {
 	char err[CLT_FRONT_ERR] = "";
-	int status, r = clt_probe(&start, err);
+	int status, r;
 
+	/* ORDER: before the first line that nobody may read; but no thread outlives a fork. */
+	if (!is_daemon() && log_begin() < 0)
+		return main_complain("cannot start a thread");
+	r = clt_probe(&start, err);
 	early_over();
 	if (r < 0)
 		return main_complain(err);
 	if (is_daemon() && gate_run_daemon() < 0)
 		return main_complain("cannot become a daemon");
-	if (log_begin() < 0 || end_init(NULL) < 0)
+	if ((is_daemon() && log_begin() < 0) || end_init(NULL) < 0)
 		return main_complain("cannot start a thread");
 	if (serve_clients(err, sizeof(err)) < 0)
 		return main_complain(err);
