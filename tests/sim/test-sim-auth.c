@@ -774,6 +774,64 @@ static void write_file(char *name, const char *text)
 	close(fd);
 }
 
+/* ---- a client that goes ---- */
+
+static bool step_reached(void *arg)
+{
+	return sim_steps() >= *(const unsigned *)arg;
+}
+
+static void close_path(void *arg)
+{
+	clt_path_close(arg);
+}
+
+static bool fiber_ended(void *arg)
+{
+	return sim_fiber_done(arg);
+}
+
+/* Close the first path of two behind step @k of its way up.  False: it was up before. */
+static bool closed_at_step(const struct auth_creds *creds, unsigned k)
+{
+	struct world_client_conf conf = world_client_defaults;
+	struct world_client *c;
+	struct clt_path *path;
+	struct sim_fiber *f;
+	bool was_up;
+
+	begin(AUTH_MODE_REQUIRE);
+	conf.auth = creds;
+	conf.npaths = 2;
+	c = world_client_start(w, &conf);
+	path = path_of(c, 0);
+	CHECK(sim_run_until(step_reached, &k, 1000));
+	was_up = clt_path_state(path) == CLT_PATH_UP;
+	f = world_client_fiber(c, close_path, path);
+	CHECK(sim_run_until(fiber_ended, f, 1000));
+	sim_fiber_free(f);
+	world_run_ms(w, 1000);
+	CHECK(clt_path_state(path) == CLT_PATH_CLOSED);
+	CHECK(list_empty(&path->setup_timer.link) && list_empty(&path->hb_timer.link) &&
+	      list_empty(&path->retry_timer.link));
+	CHECK(world_client_opened(c) == 0);
+	world_client_stop(w, c);
+	world_destroy(w);
+	return !was_up;
+}
+
+/* A closed path has no timer, in whichever step of the proof it was closed. */
+static void test_closed_at_each_step(void)
+{
+	struct auth_creds *creds = creds_of(AUTH_MODE_REQUIRE, "alice");
+	unsigned k = 1;
+
+	while (closed_at_step(creds, k))
+		k++;
+	CHECK(k > 60);
+	auth_creds_destroy(creds);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
@@ -794,6 +852,7 @@ int main(int argc, char **argv)
 		{ "tls-of-the-path", test_tls_of_the_path },
 		{ "replayed-and-reflected", test_replayed_and_reflected },
 		{ "garbage", test_garbage },
+		{ "closed-at-each-step", test_closed_at_each_step },
 		{ "stalled", test_stalled },
 		{ "stalled-by-many", test_stalled_by_many },
 		{ "proofs-up-to-the-limit", test_proofs_up_to_the_limit },

@@ -296,8 +296,8 @@ static const struct fsm_row rows[] = {
 	ROW(IN(DRAINING), DRAINED, BACKOFF, clt_path_end_back_off),
 	ROW(IN(BACKOFF), RETRY, CONNECTING, path_connect),
 
-	ROW(CLT_PATH_RUNS | IN(FAILING), CLOSE, CLOSING, clt_path_end_drain),
-	ROW(IN(DRAINING) | IN(PROVEN), CLOSE, CLOSING, NULL),
+	ROW(CLT_PATH_RUNS | IN(PROVEN) | IN(FAILING), CLOSE, CLOSING, clt_path_end_drain),
+	ROW(IN(DRAINING), CLOSE, CLOSING, NULL),
 	ROW(IN(CLOSING), DRAINED, CLOSED, clt_path_end_release_and_close),
 	ROW(IN(IDLE) | IN(BACKOFF), CLOSE, CLOSED, clt_path_end_close),
 
