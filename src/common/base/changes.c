@@ -42,15 +42,6 @@ static void run_next(struct changes *q)
 	}
 }
 
-void changes_end(struct changes_call *call, int rc, const char *text)
-{
-	struct changes *q = call->queue;
-
-	list_del(&call->link);
-	call->ops->end(call, rc, text);
-	run_next(q);
-}
-
 /* ---- files ---- */
 
 /* Thread of the worker. */
@@ -70,7 +61,7 @@ static void read_next(struct changes *q)
 	struct changes_call *call;
 	int rc;
 
-	if (changes_reads(q))
+	if (q->stopping || changes_reads(q))
 		return;
 	list_for_each(call, &q->all, link) {
 		if (call->state != CHANGES_NEW)
@@ -81,9 +72,32 @@ static void read_next(struct changes *q)
 		if (!rc)
 			return;
 		changes_end(call, rc, "no thread to read files");
-		read_next(q);
 		return;
 	}
+}
+
+/* The next change has waited: its files may be older than what has just ended, which may have
+ * written them. */
+static void read_next_again(struct changes *q)
+{
+	struct changes_call *next;
+
+	if (list_empty(&q->all))
+		return;
+	next = list_entry(q->all.next, struct changes_call, link);
+	if (next->ops->read && next->state == CHANGES_READY)
+		next->state = CHANGES_NEW;
+}
+
+void changes_end(struct changes_call *call, int rc, const char *text)
+{
+	struct changes *q = call->queue;
+
+	list_del(&call->link);
+	call->ops->end(call, rc, text);
+	read_next_again(q);
+	read_next(q);
+	run_next(q);
 }
 
 static void files_are_read(struct worker_job *job)

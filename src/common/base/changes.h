@@ -3,7 +3,8 @@
  *
  * A change with files has them read on a worker as soon as it comes, behind the files of changes
  * before it.  What its files take away is taken away then (came()), and waits for no other change.
- * The rest of a change waits for its turn (run()).
+ * The rest of a change waits for its turn (run()).  A change that has waited has its files read
+ * once more then: one before it may have written them.
  *
  * Thread of the loop, unless a function says otherwise. */
 #ifndef BASE_CHANGES_H
