@@ -196,7 +196,7 @@ static void signals_hup(struct program *p)
 	if (p->stopping)
 		return;
 	if (p->conf.config || srv_keys_any(p->srv))
-		change_reload_hup(&p->change);
+		change_hup(&p->change);
 	else
 		signals_tell_ignored(SIGHUP, "there is no configuration file and no file of keys "
 				     "to read again, and no log to open anew");

@@ -271,11 +271,11 @@ Test(change, hangups_are_one_reload_of_the_newest_files)
 
 	begin(ALICE BOB CAROL);
 	change_run(&change, SRV_CTL_EXPORT_RESIZE, "disk", false, call_ended, &first);
-	change_reload_hup(&change);
+	change_hup(&change);
 	jobs[0]->work(jobs[0]);
 	write_file(BOB CAROL);
-	change_reload_hup(&change);
-	change_reload_hup(&change);
+	change_hup(&change);
+	change_hup(&change);
 	cr_assert_eq(njobs, 1);
 	jobs[0]->done(jobs[0]);
 	cr_assert(has_key("alice"));
@@ -283,7 +283,7 @@ Test(change, hangups_are_one_reload_of_the_newest_files)
 	cr_expect_not(has_key("alice"));
 
 	write_file(CAROL);
-	change_reload_hup(&change);
+	change_hup(&change);
 	do_job(2);
 	cr_expect_not(has_key("bob"));
 	cr_assert_eq(first.n, 0, "the change is still under way");
@@ -294,6 +294,34 @@ Test(change, hangups_are_one_reload_of_the_newest_files)
 	cr_assert_not(applied, "one reload");
 	cr_assert_eq(njobs, 4);
 	cr_expect(has_key("carol"));
+	end();
+}
+
+/* Commands that wait leave clients of the control socket to others; a reload that is refused takes
+ * away nevertheless. */
+Test(change, so_many_wait_and_no_more)
+{
+	static struct call calls[10];
+
+	begin(ALICE BOB);
+	for (unsigned i = 0; i < 9; i++)
+		change_run(&change, SRV_CTL_EXPORT_RESIZE, "disk", false, call_ended, &calls[i]);
+	cr_assert_eq(calls[7].n, 0);
+	cr_assert_eq(calls[8].n, 1);
+	cr_expect_eq(calls[8].rc, -EBUSY);
+	cr_expect_str_eq(calls[8].text, "too many changes wait: try again");
+
+	write_file(BOB);
+	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &calls[9]);
+	cr_assert_eq(calls[9].n, 1);
+	cr_expect_eq(calls[9].rc, -EBUSY);
+	do_job(0);
+	cr_expect_not(has_key("alice"));
+	for (unsigned i = 0; i < 8; i++)
+		sized(sized_arg, 0, "");
+	cr_assert_eq(calls[7].n, 1);
+	do_job(1);
+	apply_all();
 	end();
 }
 

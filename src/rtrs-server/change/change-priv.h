@@ -46,8 +46,8 @@ static inline const struct change_ops *change_ops_of(const struct change_call *c
 	return container_of(call->queued.ops, struct change_ops, queued);
 }
 
-/* A reload by a command; that of SIGHUP is change-reload.c's. */
-extern const struct change_ops change_reload_ops;
+/* A reload by a command, and by SIGHUP. */
+extern const struct change_ops change_reload_ops, change_hup_ops;
 /* The change whose turn it is has ended. */
 void change_ended(struct change *change, int rc, const char *text);
 /* Carry out a change by @ops; @text: NULL for none. */

@@ -181,10 +181,4 @@ static char *give_keys(struct change_call *call, const char *text)
 	}
 
 const struct change_ops change_reload_ops = OPS("reload");
-static const struct change_ops hup_ops = OPS("SIGHUP");
-
-void change_reload_hup(struct change *change)
-{
-	if (!changes_read_again(&change->queue, &hup_ops.queued))
-		change_add(change, &hup_ops, NULL, false, NULL, NULL);
-}
+const struct change_ops change_hup_ops = OPS("SIGHUP");

@@ -20,6 +20,9 @@
 #include "tell.h"
 
 #define CHANGE_ERR 512
+/* The most changes that wait for commands, or run.  Each has one of the CTL_CLIENTS_MAX clients of
+ * the control socket, which may have left; the others look at the server, or kick. */
+#define CHANGE_CALLS_MAX 8u
 
 static const char no_file[] = "there is no configuration file: the server was started without "
 			      "--config, and with an export on its command line";
@@ -320,17 +323,46 @@ static const struct change_ops kinds[SRV_CTL_CHANGES] = {
 	[SRV_CTL_SAVE] = KIND("save", run_save),
 };
 
+void change_hup(struct change *change)
+{
+	if (!changes_read_again(&change->queue, &change_hup_ops.queued))
+		change_add(change, &change_hup_ops, NULL, false, NULL, NULL);
+}
+
+/* Refuse a change because too many wait.  What the files of a reload take away does not wait. */
+static void refuse(struct change *change, enum srv_ctl_change what, change_done_fn *done, void *arg)
+{
+	const bool reload = what == SRV_CTL_RELOAD;
+
+	if (reload)
+		change_hup(change);
+	done(arg, -EBUSY, reload ? "too many changes wait: the reload comes behind them, as by "
+	     "SIGHUP, and the log has its end" : "too many changes wait: try again");
+}
+
+static bool too_many(const struct change *change)
+{
+	const struct changes_call *call;
+	unsigned n = 0;
+
+	list_for_each(call, &change->queue.all, link)
+		n++;
+	return n >= CHANGE_CALLS_MAX && !change->queue.stopping;
+}
+
 void change_run(void *program, enum srv_ctl_change what, const char *text, bool force,
 		change_done_fn *done, void *arg)
 {
 	struct change *change = program;
+	const bool reload = what == SRV_CTL_RELOAD;
 
-	if (what != SRV_CTL_RELOAD)
-		change_add(change, &kinds[what], text, force, done, arg);
-	else if (change->conf->config || srv_keys_any(change->srv))
-		change_add(change, &change_reload_ops, NULL, force, done, arg);
-	else
+	if (reload && !change->conf->config && !srv_keys_any(change->srv))
 		done(arg, -ENOENT, no_file);
+	else if (too_many(change))
+		refuse(change, what, done, arg);
+	else
+		change_add(change, reload ? &change_reload_ops : &kinds[what], text, force, done,
+			   arg);
 }
 
 /* ---- begin and end ---- */

@@ -59,7 +59,7 @@ void change_init(struct change *change, struct srv_conf *conf, struct apply *app
 void change_run(void *program, enum srv_ctl_change what, const char *text, bool force,
 		change_done_fn *done, void *arg);
 /* Reload, with the result in the log. */
-void change_reload_hup(struct change *change);
+void change_hup(struct change *change);
 
 /* Changes come no more.  Calls @stopped(@arg) once no file is read and no storage is asked, maybe
  * from inside this call; apply_end() follows. */
