@@ -182,16 +182,26 @@ wait_line "$server_log" "SIGHUP waits: $waits"
 "${ctl[@]}" export add "late=mem:1M" >"$tmp/late.out" &
 late=$!
 wait_line "$server_log" "export add waits: $waits"
+# The file that is saved is newer than the reload behind it, which came earlier than the file.
+"${ctl[@]}" save >"$tmp/save.out" &
+save=$!
+wait_line "$server_log" "save waits: $waits"
+"${ctl[@]}" reload >"$tmp/again.out" &
+again=$!
+wait_line "$server_log" "reload waits: $waits"
 kill -0 "$add"
 [ ! -s "$tmp/late.out" ]
 stop_locker
 wait "$add"
 wait "$late"
+wait "$save"
+wait "$again"
+must_fail grep '^-late' "$tmp/again.out"
 [ "$(cat "$tmp/late.out")" = "+late=mem:1M" ]
 [ "$(grep -c "reload: [+]hup=mem:1M" "$server_log")" -eq 1 ] || fail "the later change was first"
 # SIGHUP's files do not have what was added behind them.
 "${ctl[@]}" list | grep -q 'export late'
-rm "$conf.d/hup.conf"
+rm "$conf.d/hup.conf" "$conf.d/rtrsctl-saved.conf"
 reload_says "-hup" "-late"
 
 # What was added at run time, and is in no file, goes with the next reading.
