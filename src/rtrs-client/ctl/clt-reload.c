@@ -73,14 +73,17 @@ static void reload_end(struct changes_call *call, int rc, const char *text)
 {
 	struct reload *reload = container_of(call, struct reload, call);
 	struct clt_reload *r = reload->of;
+	struct loop_call *ending = r->ending;
 
 	tell(rc, text);
 	if (reload->done)
 		reload->done(reload->arg, rc, text);
 	forget(reload);
 	free(reload);
-	if (r->ending && list_empty(&r->changes.all))
-		loop_call_end(r->ending);
+	if (!ending || !list_empty(&r->changes.all))
+		return;
+	r->ending = NULL;		/* the caller has left when a later reload ends */
+	loop_call_end(ending);
 }
 
 /* ---- a reload ---- */
@@ -185,9 +188,10 @@ static void end_call(struct loop_call *call)
 	struct clt_reload *r = call->arg;
 
 	changes_stop(&r->changes, "the program ends");
-	r->ending = call;
 	if (list_empty(&r->changes.all))
 		loop_call_end(call);
+	else
+		r->ending = call;
 }
 
 void clt_reload_begin(struct clt_reload *r, const struct clt_conf *conf, struct loop *loop)
