@@ -34,6 +34,8 @@
  *     fab_dereg_mr().  The same holds after the polled completion of a LOCAL_INV, of a BIND_MW that
  *     revokes a window of type 1, or of a receive with SEND_WITH_INV.  (A window of rxe may still
  *     place a packet checked before.)  A connection in the middle of such a placement fails.
+ *     Over verbs the key of a region that is freed behind the last connection of its pd may outlive
+ *     the call: a later connection of the same pd could use the key until the device lets go.
  *  l. A send completion (or flush) says that the request's local buffers are no longer read.
  *  m. A window opens its range under its key to the connections that fab_alloc_mw() names: from
  *     its bind on, until the window is invalidated, bound anew or deallocated.  A bind or

@@ -51,7 +51,7 @@ void tcp_cm_destroy(struct fab_cm *fcm);
 int tcp_cm_get_event(struct fab_cm *fcm, struct fab_event *ev);
 /* Listen on a TCP address or at a path. */
 int tcp_listen(struct fab_cm *fcm, const struct fab_addr *addr, struct fab_listener **out);
-/* Drop the listener's strangers, and the requests that were not reported. */
+/* Drop the listener's unproven peers, and the requests that were not reported. */
 void tcp_listen_destroy(struct fab_listener *fl);
 /* Make the socket, and bind the socket to @src. */
 int tcp_cm_resolve(struct fab_conn *conn, const struct fab_addr *src, const struct fab_addr *dst);
@@ -89,7 +89,7 @@ void tcp_cm_report(struct tcp_conn *c, enum fab_event_type type, int status);
 
 extern const struct fsm tcp_hs_fsm;
 
-/* Move @c along the table of the handshake.  Its actions may free a stranger. */
+/* Move @c along the table of the handshake.  Its actions may free an unproven peer. */
 void tcp_hs_event(struct tcp_conn *c, enum tcp_event event);
 /* connect(2) of @c is under way, or has failed by -errno @rc. */
 void tcp_hs_begin(struct tcp_conn *c, int rc);
@@ -99,9 +99,9 @@ void tcp_hs_ready(struct tcp_source *src, uint32_t events);
 void tcp_hs_step_done(struct tcp_source *src, uint32_t events);
 /* Fail a set-up whose deadline has passed. */
 void tcp_hs_expire(struct tcp_conn *c);
-/* Free a stranger, with the reason @why in the log. */
+/* Free an unproven peer, with the reason @why in the log. */
 void tcp_hs_refuse(struct tcp_conn *c, const char *why);
-/* Free a stranger silently. */
+/* Free an unproven peer silently. */
 void tcp_hs_drop(struct tcp_conn *c);
 
 #endif

@@ -182,7 +182,7 @@ struct tcp_conn {
 	struct tcp_step *step;		/* of TLS's handshake (tcp-aside.h); NULL: none, or over */
 	struct tcp_listener *listener;	/* passive, until CONNECT_REQUEST was taken */
 	struct list hs_link;		/* cm->handshakes */
-	struct unproven_place place;	/* of a stranger, in cm->unproven */
+	struct unproven_place place;	/* of an unproven peer, in cm->unproven */
 	uint64_t deadline_ms;
 	struct list ev_link;		/* cm->events */
 	enum fab_event_type ev_type;

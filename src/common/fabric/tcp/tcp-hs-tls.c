@@ -2,9 +2,9 @@
 /* TLS in the handshake: whether a connection has TLS, and what comes before and behind the steps of
  * TLS's own handshake (tcp-aside.c).
  *
- * A stranger's first byte tells TLS from CONNECT.  A side without TLS answers a hello of TLS with
- * REJECT, TCP_FRAME_F_TLS, in plain, and goes on with the connection: the peer may send CONNECT in
- * plain.  A side that requires TLS answers a plain CONNECT with the same, and closes.
+ * An unproven peer's first byte tells TLS from CONNECT.  A side without TLS answers a hello of TLS
+ * with REJECT, TCP_FRAME_F_TLS, in plain, and goes on: the peer may send CONNECT
+ * in plain.  A side that requires TLS answers a plain CONNECT with the same, and closes.
  *
  * Owns nothing; runs under cm->lock on the cm's thread. */
 #include <config.h>

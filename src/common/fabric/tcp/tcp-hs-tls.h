@@ -9,7 +9,7 @@
 #include "tcp-conn.h"
 #include "tcp-tls.h"
 
-/* Look at a stranger's first byte.  Returns the event (enum tcp_event) that the byte is, or
+/* Look at an unproven peer's first byte.  Returns the event (enum tcp_event) that the byte is, or
  * -errno. */
 int tcp_hs_tls_look(struct tcp_conn *c);
 /* Read the begin of a hello of TLS.  1: tcp_hs_tls_skip() reads the rest; 0: this is no TLS; or

@@ -2,8 +2,9 @@
 /* The handshake: CONNECT, and ACCEPT or REJECT, as rtrs-protocol(7) defines them.
  *
  * Owns the table of a connection's set-up.  Runs under cm->lock on the cm's thread, when a socket
- * in its set-up is ready.  A handshake ends with an event or, for a stranger, with the connection
- * gone and a log line: an action does not touch a connection behind an event or fail(). */
+ * in its set-up is ready.  A handshake ends with an event or, for an unproven peer, with the
+ * connection gone and a log line: an action does not touch a connection behind an event or
+ * fail(). */
 #define FSM_PREFIX TCP_
 
 #include <config.h>
@@ -86,8 +87,8 @@ static void end_active(struct tcp_conn *c, enum fab_event_type type, int rc, con
 	tcp_cm_report(c, type, rc);
 }
 
-/* End the set-up of @c by -errno @rc, for the reason @why, "": @rc says it.  A stranger is freed,
- * the active side gets UNREACHABLE. */
+/* End the set-up of @c by -errno @rc, for the reason @why, "": @rc says it.  An unproven peer is
+ * freed, the active side gets UNREACHABLE. */
 static void fail(struct tcp_conn *c, int rc, const char *why)
 {
 	if (!*why)
@@ -319,7 +320,7 @@ static void begin_tls(void *object)
 		secure(c);
 }
 
-/* ---- actions: the first bytes of a stranger ---- */
+/* ---- actions: the first bytes of an unproven peer ---- */
 
 static void look_first(void *object)
 {

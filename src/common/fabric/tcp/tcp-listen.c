@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Listeners, and the strangers: accepted connections that have not sent a CONNECT.
+/* Listeners, and the unproven peers: accepted connections that have not sent a CONNECT.
  *
  * Owns the listening sockets, and accepted connections until their CONNECT_REQUEST is reported.
  * The cm's thread, under cm->lock; making and closing a listener take the lock themselves.
- * Strangers are bounded (unproven.h).  Silence costs the connection (the cm's
+ * Unproven peers are bounded (unproven.h).  Silence costs the connection (the cm's
  * deadlines). */
 #include <config.h>
 
@@ -55,7 +55,7 @@ static void stranger_refuse_at_once(const struct tcp_cm *cm, int fd)
 	close(fd);
 }
 
-/* Under TLS an honest peer is a stranger for a round trip, in which another host can connect a
+/* Under TLS an honest peer is unproven for a round trip, in which another host can connect a
  * thousand times: so hosts push out their own. */
 static void stranger_ends(struct unproven_place *place, enum unproven_why why)
 {
