@@ -28,6 +28,7 @@ SHELL_TESTS = \
 	%D%/test-enospc.sh \
 	%D%/test-file-limit.sh \
 	%D%/test-extents.sh \
+	%D%/test-exit-status.sh \
 	%D%/test-export-allow.sh \
 	%D%/test-export-live.sh \
 	%D%/test-guide.sh \

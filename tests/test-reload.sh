@@ -266,7 +266,7 @@ for check in "" --check; do
 	status=0
 	# shellcheck disable=SC2086 # nothing, where it is empty
 	timeout "$TIMEOUT_S" "$RTRS_SERVER" $check --config "$conf" 2>"$tmp/mistakes" || status=$?
-	[ $status = 1 ]
+	[ $status = 2 ]
 	[ "$(wc -l <"$tmp/mistakes")" = 2 ]
 	grep -q "$conf:2: threads '0': expected a number from 1 to 256" "$tmp/mistakes"
 	grep -q "$conf:3: .export. is no section of this file" "$tmp/mistakes"

@@ -355,11 +355,11 @@ expect_failure 1 "--tls-psk=$keys: expected mode 0600, not 0644" "${ctl[@]}" rel
 io gw1-new one
 "${ctl[@]}" check >"$tmp/check" && fail "check says $(cat "$tmp/check")"
 grep -F "tls-psk=$keys: expected mode 0600, not 0644" "$tmp/check"
-expect_failure 1 "--tls-psk=$keys: expected mode 0600, not 0644" \
+expect_failure 2 "--tls-psk=$keys: expected mode 0600, not 0644" \
 	"$RTRS_SERVER" --check --tls-psk="$keys" "one=$tmp/one"
 chmod 600 "$keys"
 "${ctl[@]}" check
 echo 'x:00' >>"$keys"
 expect_failure 1 'line 4: expected a key of' "${ctl[@]}" reload
-expect_failure 1 'line 4: expected a key of' "$RTRS_SERVER" --check --tls-psk="$keys" "one=$tmp/one"
+expect_failure 2 'line 4: expected a key of' "$RTRS_SERVER" --check --tls-psk="$keys" "one=$tmp/one"
 io gw3 all

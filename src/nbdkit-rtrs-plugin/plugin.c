@@ -129,7 +129,7 @@ static int conf_result(int r, char *err)
 	if (r < 0)
 		nbdkit_error("%s", err ? err : "no memory");
 	free(err);
-	return r;
+	return r < 0 ? -1 : 0;
 }
 
 /* Refuse parameters of nbdkit's own plugin nbd, with the parameter to use here. */

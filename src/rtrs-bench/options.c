@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "exit-status.h"
 #include "options.h"
 #include "rnbd-proto.h"
 #include "rtrs-msg.h"
@@ -188,7 +189,7 @@ const struct opt_table options_table = {
 	.head = "Usage: rtrs-bench [OPTIONS] HOST[:PORT]|unix:PATH EXPORT\n"
 		"Measure an RTRS/RNBD server: rtrs-server, or the kernel's.\n"
 		"\n",
-	.tail = "\nExit status: 0 done, 1 an error or blocks that differ, 2 a mistake above.\n",
+	.tail = "\nExit status: 0 done, 1 an error, 2 a mistake above or in a file.\n",
 	.column = 29,
 };
 
@@ -199,11 +200,13 @@ static int set_tls(struct options *o)
 {
 	const struct fab_provider *tcp = fab_provider_find("tcp");
 	char why[512];
+	int rc;
 
 	o->tls_conf.auth = auth_mode(o->auth) == AUTH_MODE_REQUIRE;
-	if (fab_tls_create(&o->tls_conf, &o->tls, why, sizeof(why))) {
+	rc = fab_tls_create(&o->tls_conf, &o->tls, why, sizeof(why));
+	if (rc) {
 		fprintf(stderr, "rtrs-bench: --%s\n", why);
-		return OPTIONS_USAGE;
+		return exit_status_of(exit_file_error(rc));
 	}
 	if (fab_tls_mode(o->tls) != FAB_TLS_REQUIRE || o->tls->spares_rdma)
 		return -1;
@@ -213,7 +216,7 @@ static int set_tls(struct options *o)
 			o->tls_conf.psk ? "--tls-psk" : "--tls-certificates",
 			o->tls_conf.asked ? "" : ": expected --auth=require beside it, or "
 						 "--tls=on");
-		return OPTIONS_USAGE;
+		return EXIT_USAGE;
 	}
 	o->provider = tcp;
 	return -1;
@@ -223,11 +226,12 @@ static int set_tls(struct options *o)
 static int set_auth(struct options *o)
 {
 	char why[512];
+	int rc = auth_creds_create(&o->auth_conf, &o->auth, why, sizeof(why));
 
-	if (!auth_creds_create(&o->auth_conf, &o->auth, why, sizeof(why)))
+	if (!rc)
 		return -1;
 	fprintf(stderr, "rtrs-bench: --%s\n", why);
-	return OPTIONS_USAGE;
+	return exit_status_of(exit_file_error(rc));
 }
 
 static int set_places(struct options *o, int argc, char **argv)
@@ -239,7 +243,7 @@ static int set_places(struct options *o, int argc, char **argv)
 		fprintf(stderr,
 			"rtrs-bench: expected HOST[:PORT] and EXPORT, "
 			"not %d arguments: see --help\n", argc);
-		return OPTIONS_USAGE;
+		return EXIT_USAGE;
 	}
 	o->server = argv[0];
 	o->export = argv[1];
@@ -253,17 +257,17 @@ static int set_places(struct options *o, int argc, char **argv)
 			"rtrs-bench: --transport=%s contradicts %s: give one of them, "
 			"or the same twice\n",
 			fab_provider_name(o->provider), o->server);
-		return OPTIONS_USAGE;
+		return EXIT_USAGE;
 	}
 	if (!*o->export || strlen(o->export) >= RNBD_NAME_MAX) {
 		fprintf(stderr, "rtrs-bench: EXPORT '%s': expected a name of 1..%d characters\n",
 			o->export, RNBD_NAME_MAX - 1);
-		return OPTIONS_USAGE;
+		return EXIT_USAGE;
 	}
 	if (clt_addr_parse(o->server, o->provider ? o->provider : fab_provider_find("tcp"),
 			   &o->addr, why, sizeof(why)) < 0) {
 		fprintf(stderr, "rtrs-bench: server %s: %s\n", o->server, why);
-		return OPTIONS_USAGE;
+		return EXIT_USAGE;
 	}
 	/* An address with a transport in front is tried over this transport alone. */
 	o->automatic = !o->provider && clt_addr_is_open(o->server);
@@ -281,19 +285,19 @@ static int check_load_options(struct options *o, uint64_t given)
 		fprintf(stderr,
 			"rtrs-bench: --rwmixread '%u': expected with --rw=rw or --rw=randrw\n",
 			o->mix_percent);
-		return OPTIONS_USAGE;
+		return EXIT_USAGE;
 	}
 	if (opt_given(&options_table, given, "seed") && !mixed && !l->random) {
 		fprintf(stderr, "rtrs-bench: --seed '%" PRIu64
 			"': expected with --rw=rw or a --rw of random blocks\n", l->seed);
-		return OPTIONS_USAGE;
+		return EXIT_USAGE;
 	}
 	if (mix)
 		l->read_percent = o->mix_percent;
 	if (l->fua && l->read_percent == 100) {
 		fputs("rtrs-bench: --fua: expected with a --rw that writes: write, randwrite, "
 		      "rw or randrw\n", stderr);
-		return OPTIONS_USAGE;
+		return EXIT_USAGE;
 	}
 	return -1;
 }
@@ -313,7 +317,7 @@ int options_parse(struct options *o, int argc, char **argv)
 		return 0;
 	if (result != OPT_RUN) {
 		fprintf(stderr, "rtrs-bench: %s\n", err);
-		return OPTIONS_USAGE;
+		return EXIT_USAGE;
 	}
 	status = check_load_options(o, given);
 	if (status >= 0)

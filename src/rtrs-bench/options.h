@@ -13,7 +13,6 @@
 #include "load.h"
 #include "opt.h"
 
-#define OPTIONS_USAGE 2			/* exit status */
 
 struct options {
 	const char *server, *export;

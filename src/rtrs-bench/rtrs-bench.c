@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "end.h"
+#include "exit-status.h"
 #include "log.h"
 #include "options.h"
 #include "progress.h"
@@ -15,8 +16,6 @@
 #include "signals.h"
 #include "std-fds.h"
 #include "target.h"
-
-enum { EXIT_DONE, EXIT_FAILED };
 
 static struct target target;
 static struct load load;
@@ -105,7 +104,7 @@ static int bench(struct options *o)
 	if (target_fit(&target, &o->load, why, sizeof(why)) < 0) {
 		target_close(&target);
 		progress_say("%s", why);
-		return OPTIONS_USAGE;
+		return EXIT_USAGE;
 	}
 	if (load_init(&load, target.run.loop, &target.h, &o->load) < 0) {
 		target_close(&target);

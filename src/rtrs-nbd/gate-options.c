@@ -8,13 +8,13 @@
 #include <string.h>
 
 #include "clt-run.h"
+#include "exit-status.h"
 #include "gate-options.h"
 #include "machine.h"
 #include "nbd-server.h"
 #include "util.h"
 
 #define FIELD(field) OPT_FIELD(struct gate_options, field)
-#define USAGE 2
 
 static int note_tls(void *arg, const char *value, char *why, size_t len)
 {
@@ -84,7 +84,7 @@ const struct opt_table gate_options = {
 		"\n"
 		"Parameters, those of nbdkit rtrs:\n",
 	.body = help_parameters,
-	.tail = "\nExit status: 0 ended by SIGTERM, 1 an error, 2 a mistake above, or --run's.\n",
+	.tail = "\nExit status: 0 ended by SIGTERM, 1 an error, 2 a mistake here or in a file.\n",
 	.column = 28,
 };
 
@@ -153,13 +153,13 @@ static int set_parameter(struct clt_conf *conf, char *word, bool is_first)
 	} else {
 		fprintf(stderr, "rtrs-nbd: '%s': expected KEY=VALUE; only the server may stand "
 			"first without its key\n", word);
-		return USAGE;
+		return EXIT_USAGE;
 	}
 	r = clt_conf_set(conf, key, value, &err);
 	if (r < 0)
 		fprintf(stderr, "rtrs-nbd: %s\n", err ? err : "no memory");
 	free(err);
-	return r < 0 ? USAGE : -1;
+	return r < 0 ? EXIT_USAGE : -1;
 }
 
 static int check_together(const struct gate_options *o)
@@ -179,7 +179,7 @@ static int check_together(const struct gate_options *o)
 			"directory; or -f";
 	if (wrong)
 		fprintf(stderr, "rtrs-nbd: %s\n", wrong);
-	return wrong ? USAGE : -1;
+	return wrong ? EXIT_USAGE : -1;
 }
 
 /* The clients of each thread need connections of their own, and room for a request. */
@@ -191,25 +191,39 @@ static int check_threads(const struct gate_options *o, const struct clt_conf *co
 		fprintf(stderr, "rtrs-nbd: connections=%u with --threads=%u: expected a "
 			"connection for each thread, connections=%u or more\n",
 			conf->connections, o->threads, o->threads);
-		return USAGE;
+		return EXIT_USAGE;
 	}
 	if (o->memory >= memory)
 		return -1;
 	fprintf(stderr, "rtrs-nbd: --memory=%lluM with --threads=%u: expected 64M for each "
 		"thread, --memory=%lluM or more\n", (unsigned long long)o->memory >> 20,
 		o->threads, (unsigned long long)memory >> 20);
-	return USAGE;
+	return EXIT_USAGE;
+}
+
+/* Check the parameters of the session together, and read their files. */
+static int complete_session(struct clt_conf *conf)
+{
+	char *text = NULL;
+	int rc = clt_conf_complete(conf, &text);
+
+	if (rc < 0)
+		fprintf(stderr, "rtrs-nbd: %s\n", text ? text : "no memory");
+	free(text);
+	return rc < 0 ? (int)exit_status_of(rc) : -1;
 }
 
 /* Read keys and certificates for NBD clients.  The session's own are parameters, without --. */
 static int complete_tls(struct gate_options *o)
 {
 	char why[512];
+	int rc;
 
 	o->tls_conf.server = o->tls_conf.nbd = true;
-	if (fab_tls_create(&o->tls_conf, &o->tls, why, sizeof(why)) < 0) {
+	rc = fab_tls_create(&o->tls_conf, &o->tls, why, sizeof(why));
+	if (rc < 0) {
 		fprintf(stderr, "rtrs-nbd: --%s\n", why);
-		return 1;
+		return exit_status_of(exit_file_error(rc));
 	}
 	if (o->tls && o->tls_conf.psk)
 		memcpy(o->tls_user, secrets_own(fab_tls_secrets(o->tls))->name,
@@ -219,7 +233,7 @@ static int complete_tls(struct gate_options *o)
 	    !opt_texts_absolute(&o->texts, &o->tls_conf.certificates))
 		return -1;
 	fprintf(stderr, "rtrs-nbd: no memory\n");
-	return 1;
+	return EXIT_FAILED;
 }
 
 void gate_options_fini(struct gate_options *o)
@@ -250,20 +264,20 @@ static void gate_fit(struct gate_options *o, uint64_t given)
 
 int gate_options_parse(struct gate_options *o, struct clt_conf *conf, int argc, char **argv)
 {
-	char err[512], *text = NULL;
+	char err[512];
 	enum opt_result result;
 	uint64_t given = 0;
 	int first = argc, r = -1;
 
 	gate_set_defaults(o);
 	if (tell_other(argc, argv))
-		return USAGE;
+		return EXIT_USAGE;
 	result = opt_argv(&gate_options, o, argc, argv, &first, &given, err, sizeof(err));
 	if (result == OPT_EXIT)
 		return 0;
 	if (result != OPT_RUN) {
 		fprintf(stderr, "rtrs-nbd: %s\n", err);
-		return USAGE;
+		return EXIT_USAGE;
 	}
 	gate_fit(o, given);
 	conf->nloops = o->threads;
@@ -273,11 +287,8 @@ int gate_options_parse(struct gate_options *o, struct clt_conf *conf, int argc, 
 		r = set_parameter(conf, argv[i], i == first);
 	if (r < 0)
 		r = check_together(o);
-	if (r < 0 && clt_conf_complete(conf, &text) < 0) {
-		fprintf(stderr, "rtrs-nbd: %s\n", text ? text : "no memory");
-		r = 1;
-	}
-	free(text);
+	if (r < 0)
+		r = complete_session(conf);
 	if (r < 0)
 		r = check_threads(o, conf);
 	return r < 0 ? complete_tls(o) : r;

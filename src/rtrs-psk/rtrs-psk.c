@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exit-status.h"
 #include "psk.h"
 #include "opt.h"
 #include "random.h"
@@ -14,9 +15,6 @@
 #include "signals.h"
 #include "std-fds.h"
 #include "util.h"
-
-#define EXIT_FAILED 1
-#define EXIT_USAGE 2
 
 static const struct opt rows[] = {
 	{ .name = "help", .letter = 'h', .type = OPT_HELP, .with_next = true,

@@ -13,8 +13,10 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "auth-creds.h"
 #include "confine.h"
 #include "end.h"
+#include "exit-status.h"
 #include "journal.h"
 #include "log.h"
 #include "program.h"
@@ -22,6 +24,7 @@
 #include "signals.h"
 #include "sink.h"
 #include "srv-export.h"
+#include "srv-keys.h"
 #include "srv-listen.h"
 #include "std-fds.h"
 #include "tell.h"
@@ -74,7 +77,7 @@ static void serve_administrators(struct program *p)
 
 	if (rc) {
 		log_err(NULL, "out of memory");
-		exit(1);
+		exit(EXIT_FAILED);
 	}
 	apply_begin(&p->apply, &p->life, p->srv);
 	apply_first_settings(&p->apply, &p->plan);
@@ -84,17 +87,17 @@ static void serve_administrators(struct program *p)
 	rc = srv_ctl_open(&p->commands, &p->ctl, err, sizeof(err));
 	if (rc) {
 		log_err(NULL, "--control %s", err);
-		exit(1);
+		exit(EXIT_FAILED);
 	}
 	rc = srv_metrics_open(&p->metrics, p->srv);
 	if (rc) {
 		log_err(NULL, "cannot serve metrics: %s", strerror(-rc));
-		exit(1);
+		exit(EXIT_FAILED);
 	}
 	rc = loop_watch(reactor_loop(p->reactors.all[0]), &p->signals);
 	if (rc) {
 		log_err(NULL, "cannot watch signals: %s", strerror(-rc));
-		exit(1);
+		exit(EXIT_FAILED);
 	}
 }
 
@@ -104,16 +107,16 @@ static void tell_listener(void *arg, const char *url)
 	printf("listening on %s\n", url);
 }
 
-static int serve_exports(struct program *p)
+static enum exit_status serve_exports(struct program *p)
 {
 	int rc = start_server(p);
 
 	if (rc)
-		return rc;
+		return exit_status_of(rc);
 	serve_administrators(p);
 	rc = confine_calls(&p->conf, reactor_loop(p->reactors.all[0]));
 	if (rc)
-		exit(1);
+		exit(EXIT_FAILED);
 	srv_listen_each(p->srv, tell_listener, NULL);
 	fflush(stdout);
 	tell_exports(&p->exports);
@@ -123,16 +126,15 @@ static int serve_exports(struct program *p)
 	log_event(LOG_LEVEL_INFO, LOG_FIELDS(STARTED), NULL, "ready, version " PACKAGE_VERSION);
 	tell_ready(p);
 	export_life_look(&p->life);
-	rc = reactor_run(p->reactors.all[0]);
-	if (rc)
-		return rc;
+	if (reactor_run(p->reactors.all[0]))
+		return EXIT_FAILED;
 	reactors_detach(&p->reactors);
 	change_fini(&p->change);
 	export_life_fini(&p->life);
 	srv_destroy(p->srv);
 	stop_close(p);
 	end_waits_for("the storage of the exports");
-	return 0;
+	return EXIT_DONE;
 }
 
 /* An export, a thread and a connection are descriptors.  What is to be had without asking is
@@ -191,19 +193,15 @@ static int open_signals(struct program *p)
 	return rc;
 }
 
-static int run_server(struct program *p)
+static enum exit_status run_server(struct program *p)
 {
-	/* ORDER: before signals are blocked, because it may wait. */
-	int rc = commit_start(p);
+	enum exit_status status = EXIT_FAILED;
 
-	if (!rc)
-		rc = open_signals(p);
-	if (!rc)
-		rc = reactors_start(&p->reactors);
-	if (!rc)
-		rc = serve_exports(p);
+	/* ORDER: the exports before signals are blocked, because storage may wait. */
+	if (!commit_start(p) && !open_signals(p) && !reactors_start(&p->reactors))
+		status = serve_exports(p);
 	confine_end();
-	return rc;
+	return status;
 }
 
 /* Read the command line and the files; mistakes are logged. */
@@ -228,14 +226,17 @@ static enum opt_result read_conf(struct srv_conf *conf, int argc, char **argv)
 /* --check: read keys and certificates, print the first plan, and carry out none of it. */
 static enum opt_result check_conf(struct program *p)
 {
+	struct auth_creds *auth;
 	struct fab_tls *tls;
-	char why[512];
+	char err[1024];
+	int rc = srv_keys_open(&p->conf, &tls, &auth, err, sizeof(err));
 
-	if (fab_tls_create(&p->conf.tls, &tls, why, sizeof(why))) {
-		log_err(NULL, "--%s", why);
-		return OPT_FAILED;
-	}
+	auth_creds_destroy(auth);
 	fab_tls_destroy(tls);
+	if (rc) {
+		log_err(NULL, "%s", err);
+		return rc == -EINVAL ? OPT_USAGE : OPT_FAILED;
+	}
 	if (plan_make(&p->plan, NULL, &p->conf)) {
 		log_err(NULL, "out of memory");
 		return OPT_FAILED;
@@ -246,15 +247,17 @@ static enum opt_result check_conf(struct program *p)
 
 int main(int argc, char **argv)
 {
-	static const int status[] = { [OPT_EXIT] = 0, [OPT_USAGE] = 2, [OPT_FAILED] = 1 };
+	static const enum exit_status status[] = {
+		[OPT_EXIT] = EXIT_DONE, [OPT_USAGE] = EXIT_USAGE, [OPT_FAILED] = EXIT_FAILED,
+	};
 	static struct program p;
 	enum opt_result result;
-	int rc;
+	enum exit_status ended;
 
 	/* ORDER: before anything else is opened: an export that became descriptor 2 would have the
 	 * log written into it. */
 	if (std_fds_open())
-		return 1;
+		return EXIT_FAILED;
 	signals_begin();
 	stop_begin();
 	log_init(sink_for(false), LOG_LEVEL_INFO);
@@ -275,7 +278,7 @@ int main(int argc, char **argv)
 		log_err(NULL, "cannot start a thread");
 		result = OPT_FAILED;
 	}
-	rc = result == OPT_RUN ? run_server(&p) != 0 : status[result];
+	ended = result == OPT_RUN ? run_server(&p) : status[result];
 	reactors_destroy(&p.reactors);
 	apply_fini(&p.apply);
 	exports_fini(&p.exports);
@@ -283,5 +286,5 @@ int main(int argc, char **argv)
 	conf_fini(&p.conf);
 	end_over();
 	log_end(NULL);
-	return rc;
+	return ended;
 }

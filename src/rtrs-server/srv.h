@@ -14,8 +14,9 @@ struct srv;
 /* Listen and serve.  @reactors[0] is the control reactor and belongs to the calling thread, which
  * does not run the reactor yet.  The other @n - 1, at least one, are for IO and run on their own
  * threads.  The rings of @exports are attached to all reactors; the caller detaches the rings
- * after srv_shutdown().  @conf and @exports outlive the server.  Returns 0, or -errno with the
- * address and the reason in one line in @err, and leaves nothing behind. */
+ * after srv_shutdown().  @conf and @exports outlive the server.  Returns 0; or -errno with the
+ * address and the reason in one line in @err, and leaves nothing behind.  -EINVAL: a mistake in an
+ * option or in a file of keys or certificates. */
 int srv_start(const struct srv_conf *conf, struct exports *exports, struct reactor **reactors,
 	      unsigned n, struct srv **out, char *err, size_t errlen);
 

@@ -178,7 +178,7 @@ static int join_words(struct ctx *ctx, int argc, char **argv)
 		len += strlen(argv[i]) + 1;
 	ctx->words = to = malloc(len);
 	if (!to)
-		return say_error(EXIT_REFUSED, "out of memory");
+		return say_error(EXIT_FAILED, "out of memory");
 	for (int i = 0; i < argc; i++)
 		to = stpcpy(stpcpy(to, i ? "," : ""), argv[i]);
 	ctx->arg = ctx->words;

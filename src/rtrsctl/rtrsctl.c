@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 
 	/* ORDER: before anything else is opened. */
 	if (std_fds_open() < 0)
-		return EXIT_REFUSED;
+		return EXIT_FAILED;
 	signals_begin();
 	status = args_parse(&ctx, argc, argv);
 	if (status < 0)
@@ -48,7 +48,7 @@ int main(int argc, char **argv)
 	rc = std_out_flush();
 	if (rc < 0 && status != EXIT_USAGE) {
 		fprintf(stderr, "rtrsctl: standard output: %s\n", strerror(-rc));
-		status = EXIT_REFUSED;
+		status = EXIT_FAILED;
 	}
 	return status;
 }

@@ -73,7 +73,7 @@ static size_t ask_all(const struct ctx *ctx, const struct found *found, const ch
 	for (size_t i = 0; i < found->n; i++) {
 		answers[i] = ask_program(ctx, found->at[i].path, command, member, err, sizeof(err));
 		if (!answers[i])
-			say_error(EXIT_REFUSED, "%s", err);
+			say_error(EXIT_FAILED, "%s", err);
 		n += answers[i] != NULL;
 	}
 	return n;
@@ -85,7 +85,7 @@ static json_t **new_answers(const struct found *found)
 	json_t **answers = calloc(found->n, sizeof(json_t *));
 
 	if (!answers)
-		exit(say_error(EXIT_REFUSED, "out of memory"));
+		exit(say_error(EXIT_FAILED, "out of memory"));
 	return answers;
 }
 
@@ -144,7 +144,7 @@ static int print_all(const struct ctx *ctx, const struct found *found, json_t **
 
 	for (size_t i = 0; i < found->n; i++) {
 		if (!now[i]) {
-			status = MAX(status, EXIT_REFUSED);
+			status = MAX(status, EXIT_FAILED);
 			continue;
 		}
 		if (!first && !ctx->json)
@@ -190,7 +190,7 @@ static size_t drop_plugins(struct found *found, json_t **answers)
 		answers[n++] = answers[i];
 	}
 	if (!n && found->n)
-		say_error(EXIT_REFUSED, "nbdkit-rtrs-plugin has no list of NBD clients: nbdkit "
+		say_error(EXIT_FAILED, "nbdkit-rtrs-plugin has no list of NBD clients: nbdkit "
 			  "serves them (%s)", found->at[0].path);
 	found->n = n;
 	return nanswers;
@@ -207,7 +207,7 @@ static size_t ask_looks(const struct ctx *ctx, const struct found *found, json_t
 	for (size_t i = 0; i < found->n; i++) {
 		answers[i] = ask_clients(ctx, found->at[i].path, err, sizeof(err));
 		if (!answers[i])
-			say_error(EXIT_REFUSED, "%s", err);
+			say_error(EXIT_FAILED, "%s", err);
 		n += answers[i] != NULL;
 	}
 	return n;
@@ -219,11 +219,11 @@ static int run_looks(const struct ctx *ctx, const struct found *all)
 	json_t **before = new_answers(all), **now = new_answers(all), **swap;
 	struct found_program *programs = calloc(all->n, sizeof(*programs));
 	struct found asked = { .at = programs, .n = all->n };
-	int status = EXIT_REFUSED;
+	int status = EXIT_FAILED;
 	size_t n;
 
 	if (!programs)
-		exit(say_error(EXIT_REFUSED, "out of memory"));
+		exit(say_error(EXIT_FAILED, "out of memory"));
 	memcpy(programs, all->at, all->n * sizeof(*programs));
 	n = ask_looks(ctx, &asked, before);
 	if (ctx->command->answer == ANSWER_CLIENTS)

@@ -3,8 +3,7 @@
 #ifndef SAY_H
 #define SAY_H
 
-/* Exit status of the program (man/rtrsctl.pod). */
-enum { EXIT_DONE, EXIT_REFUSED, EXIT_USAGE, EXIT_UNWELL };
+#include "exit-status.h"
 
 #define TEXT_MAX_BYTES 16384		/* of an error: the mistakes of a file, a line each */
 

@@ -25,7 +25,7 @@ static int none_found(const struct ctx *ctx)
 {
 	const char *dir = rundir_default(), *parent = rundir_parent();
 
-	return say_error(EXIT_REFUSED, "no %s with a control socket in %s%s%s: see --socket",
+	return say_error(EXIT_FAILED, "no %s with a control socket in %s%s%s: see --socket",
 			 kind_text(ctx), dir ? dir : "a directory of this user",
 			 parent ? " or beside it in " : "", parent ? parent : "");
 }
@@ -39,7 +39,7 @@ static int none_wanted(const struct ctx *ctx, const struct found *all)
 	if (!all->n || (!wanted->pid && !wanted->name))
 		return none_found(ctx);
 	if (wanted->pid)
-		return say_error(EXIT_REFUSED, "--pid %u: this process is no %s with a control "
+		return say_error(EXIT_FAILED, "--pid %u: this process is no %s with a control "
 				 "socket: see rtrsctl list", wanted->pid, kind_text(ctx));
 	for (size_t i = 0; i < all->n && !meant; i++) {
 		const char *name = all->at[i].name;
@@ -48,7 +48,7 @@ static int none_wanted(const struct ctx *ctx, const struct found *all)
 		if (name && strcmp(name, wanted->name))
 			meant = suggest_name(wanted->name, strlen(wanted->name), &name, 1);
 	}
-	return say_error(EXIT_REFUSED, "--name '%s': no %s has this name%s%s%s: see rtrsctl list",
+	return say_error(EXIT_FAILED, "--name '%s': no %s has this name%s%s%s: see rtrsctl list",
 			 wanted->name, kind_text(ctx), meant ? " (did you mean " : "",
 			 meant ? meant : "", meant ? "?)" : "");
 }
@@ -87,7 +87,7 @@ static bool any_wanted(const struct ctx *ctx, const struct found *found)
 int which_programs(const struct ctx *ctx, struct found *found)
 {
 	if (!(ctx->socket ? find_at(found, ctx->socket) : find_programs(found)))
-		return say_error(EXIT_REFUSED, "out of memory");
+		return say_error(EXIT_FAILED, "out of memory");
 	if (ctx->socket)
 		return EXIT_DONE;
 	if (!any_wanted(ctx, found))

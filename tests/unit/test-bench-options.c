@@ -3,6 +3,7 @@
 #include "opt-rules.h"
 #include "unit.h"
 
+#include "exit-status.h"
 #include "options.h"
 
 Test(options, table)
@@ -65,5 +66,5 @@ Test(options, of_no_effect)
 	struct options o;
 
 	for_each_case(c, cases)
-		cr_assert_eq(parse(&o, *c), OPTIONS_USAGE, "%s", *c);
+		cr_assert_eq(parse(&o, *c), EXIT_USAGE, "%s", *c);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The plugin's parameters: what is taken, and that each mistake names its key and its value. */
+#include <errno.h>
 #include <unistd.h>
 
 #include "opt-rules.h"
@@ -158,7 +159,7 @@ Test(clt_conf, paths)
 	cr_assert_eq(complete(), 0, "one path without server=: %s", error);
 	for (n = 1; n < CLT_PATHS_MAX; n++)
 		cr_assert_eq(set("path", "127.0.0.1"), 0);
-	cr_assert_eq(set("path", "127.0.0.77"), -1);
+	cr_assert_eq(set("path", "127.0.0.77"), -EINVAL);
 	cr_assert(strstr(error, "127.0.0.77") && strstr(error, "16"), "%s", error);
 }
 
@@ -185,7 +186,7 @@ Test(clt_conf, contradicting_transports)
 				snprintf(both[i], sizeof(both[i]), "%s=%s", keys[i], values[i]);
 				cr_assert_eq(set(keys[i ^ order], values[i ^ order]), 0);
 			}
-			cr_assert_eq(complete(), -1, "%s %s", both[0], both[1]);
+			cr_assert_eq(complete(), -EINVAL, "%s %s", both[0], both[1]);
 			cr_assert(strstr(error, both[0]) && strstr(error, both[1]), "%s", error);
 		}
 	}
@@ -213,19 +214,19 @@ Test(clt_conf, mistakes)
 
 	for_each_case(c, cases) {
 		setup();
-		cr_assert_eq(set(c->key, c->value), -1, "%s=%s", c->key, c->value);
+		cr_assert_eq(set(c->key, c->value), -EINVAL, "%s=%s", c->key, c->value);
 		cr_assert(strstr(error, c->key), "%s=%s: %s", c->key, c->value, error);
 		cr_assert(strstr(error, c->value), "%s=%s: %s", c->key, c->value, error);
 	}
 	setup();
-	cr_assert_eq(set("colour", "red"), -1);
+	cr_assert_eq(set("colour", "red"), -EINVAL);
 	cr_assert(strstr(error, "colour"));
 	cr_assert_null(strstr(error, "did you mean"), "%s", error);
 	setup();
-	cr_assert_eq(complete(), -1);
+	cr_assert_eq(complete(), -EINVAL);
 	cr_assert(strstr(error, "server="));
 	cr_assert_eq(set("server", "a"), 0);
-	cr_assert_eq(set("server", "b"), -1);
+	cr_assert_eq(set("server", "b"), -EINVAL);
 	cr_assert(strstr(error, "twice"));
 }
 
@@ -246,7 +247,7 @@ Test(clt_conf, suggestions)
 
 	for_each_case(c, cases) {
 		setup();
-		cr_assert_eq(set(c->key, c->value), -1, "%s=%s", c->key, c->value);
+		cr_assert_eq(set(c->key, c->value), -EINVAL, "%s=%s", c->key, c->value);
 		cr_assert(strstr(error, c->key) && strstr(error, c->want), "%s=%s: %s", c->key,
 			  c->value, error);
 	}
@@ -275,7 +276,7 @@ Test(clt_conf, names_have_a_length)
 		clt_conf_init(&conf, &front);
 		memset(name, 'n', sizeof(name));
 		name[*len] = '\0';
-		cr_assert_eq(set("name", name), *len < RUNDIR_NAME_MAX ? 0 : -1, "%u", *len);
+		cr_assert_eq(set("name", name), *len < RUNDIR_NAME_MAX ? 0 : -EINVAL, "%u", *len);
 		if (*len < RUNDIR_NAME_MAX)
 			cr_assert_str_eq(conf.name, name);
 		else
@@ -297,7 +298,7 @@ Test(clt_conf, given_twice)
 			cr_assert_eq(set(key, "b"), 0);
 			continue;
 		}
-		cr_assert_eq(set(key, "b"), -1, "%s", key);
+		cr_assert_eq(set(key, "b"), -EINVAL, "%s", key);
 		snprintf(want, sizeof(want), "%s=b: given twice, the first is %s=", key, key);
 		cr_assert(strstr(error, want), "%s: %s", key, error);
 	}
@@ -384,12 +385,12 @@ Test(clt_conf, file_mistakes, .fini = file_teardown)
 		setup();
 		write_file(c->text);
 		cr_assert_eq(set("config", file), 0);
-		cr_assert_eq(complete(), -1);
+		cr_assert_eq(complete(), -EINVAL);
 		cr_assert_str_eq(error + (*c->want == ':' ? strlen(file) : 0), c->want);
 		clt_conf_fini(&conf);
 	}
 	setup();
 	cr_assert_eq(set("config", "/nowhere/at-all"), 0);
-	cr_assert_eq(complete(), -1);
+	cr_assert_eq(complete(), -EINVAL);
 	cr_assert_str_eq(error, "/nowhere/at-all: No such file or directory");
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Files of options: values reach the struct of their section, and each mistake is told with its
  * line while the rest of the file is still read. */
+#include <errno.h>
 #include <config.h>
 
 #include <string.h>
@@ -126,14 +127,15 @@ static const char *read_bytes(struct all *all, const struct opt_section *kinds, 
 {
 	static char told[4096];
 	FILE *f = fopen(path, "w"), *errors = fmemopen(told, sizeof(told), "w");
-	unsigned mistakes, lines = 0;
+	unsigned lines = 0;
+	int rc;
 	char *in = told, *out = told;
 
 	cr_assert_eq(fwrite(text, 1, len, f), len);
 	fclose(f);
 	memset(told, 0, sizeof(told));
 	*all = (struct all){ 0 };
-	mistakes = opt_file_read(path, kinds, n, all, &texts, errors);
+	rc = opt_file_read(path, kinds, n, all, &texts, errors);
 	fclose(errors);
 	for (; *in; lines++) {
 		cr_assert_eq(strncmp(in, path, strlen(path)), 0, "%s", in);
@@ -144,7 +146,7 @@ static const char *read_bytes(struct all *all, const struct opt_section *kinds, 
 		in++;
 	}
 	*out = '\0';
-	cr_assert_eq(mistakes, lines);
+	cr_assert_eq(rc, lines ? -EINVAL : 0);
 	return told;
 }
 
@@ -336,7 +338,7 @@ Test(opt_file, no_file)
 		FILE *errors = fmemopen(told, sizeof(told), "w");
 		struct all all;
 
-		cr_assert_eq(opt_file_read(c->path, sections, 2, &all, &texts, errors), 1);
+		cr_assert_eq(opt_file_read(c->path, sections, 2, &all, &texts, errors), -EINVAL);
 		fclose(errors);
 		cr_assert_str_eq(told, c->want);
 	}
@@ -351,7 +353,7 @@ Test(opt_file, fifo)
 
 	unlink(path);
 	cr_assert_eq(mkfifo(path, 0600), 0);
-	cr_assert_eq(opt_file_read(path, sections, 2, &all, &texts, errors), 1);
+	cr_assert_eq(opt_file_read(path, sections, 2, &all, &texts, errors), -EINVAL);
 	fclose(errors);
 	cr_assert(strstr(told, ": expected a file\n"), "%s", told);
 }
@@ -371,10 +373,10 @@ Test(opt_file, too_much)
 	f = fopen(path, "a");
 	fputc('\n', f);
 	fclose(f);
-	cr_assert_eq(opt_file_read(path, sections, 2, &all, &texts, errors), 1);
+	cr_assert_eq(opt_file_read(path, sections, 2, &all, &texts, errors), -EINVAL);
 	/* A hole of 1 TiB is not read to its end. */
 	cr_assert_eq(truncate(path, (off_t)1 << 40), 0);
-	cr_assert_eq(opt_file_read(path, sections, 2, &all, &texts, errors), 1);
+	cr_assert_eq(opt_file_read(path, sections, 2, &all, &texts, errors), -EINVAL);
 	fclose(errors);
 	cr_assert(strstr(told, ": expected at most 16777216 bytes\n"), "%s", told);
 }

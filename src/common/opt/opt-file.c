@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "exit-status.h"
 #include "opt-file.h"
 #include "plain-file.h"
 
@@ -287,9 +288,8 @@ static void lines_read(struct file *f, char *text, size_t len)
 	}
 }
 
-unsigned opt_file_parse(const char *path, char *text, size_t len,
-			const struct opt_section *sections, unsigned n, void *arg,
-			struct opt_texts *texts, FILE *errors)
+int opt_file_parse(const char *path, char *text, size_t len, const struct opt_section *sections,
+		   unsigned n, void *arg, struct opt_texts *texts, FILE *errors)
 {
 	struct file f = {
 		.path = path, .errors = errors, .sections = sections, .nsections = n, .arg = arg,
@@ -299,29 +299,29 @@ unsigned opt_file_parse(const char *path, char *text, size_t len,
 	f.where = malloc(strlen(path) + WHERE_MORE);
 	if (!f.where) {
 		fprintf(errors, "%s: out of memory\n", path);
-		return 1;
+		return -ENOMEM;
 	}
 	section_begin(&f, NULL, NULL);
 	lines_read(&f, text, len);
 	section_end(&f);
 	free(f.where);
-	return f.mistakes;
+	return f.mistakes ? -EINVAL : 0;
 }
 
-unsigned opt_file_read(const char *path, const struct opt_section *sections, unsigned n, void *arg,
-		       struct opt_texts *texts, FILE *errors)
+int opt_file_read(const char *path, const struct opt_section *sections, unsigned n, void *arg,
+		  struct opt_texts *texts, FILE *errors)
 {
 	struct plain_file file;
 	char why[WHY_MAX];
-	unsigned mistakes;
+	int rc = plain_file_load(path, OPT_FILE_MAX, &file, why, sizeof(why));
 
-	if (plain_file_load(path, OPT_FILE_MAX, &file, why, sizeof(why))) {
+	if (rc) {
 		fprintf(errors, "%s: %s\n", path, why);
-		return 1;
+		return exit_file_error(rc);
 	}
-	mistakes = opt_file_parse(path, file.text, file.n, sections, n, arg, texts, errors);
+	rc = opt_file_parse(path, file.text, file.n, sections, n, arg, texts, errors);
 	plain_file_free(&file);
-	return mistakes;
+	return rc;
 }
 
 int opt_texts_absolute(struct opt_texts *texts, const char **path)

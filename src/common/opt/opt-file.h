@@ -49,14 +49,14 @@ struct opt_texts {
 };
 
 /* Read the regular file at @path.  Each mistake is a line "FILE:LINE: ..." in @errors, and the rest
- * is still read.  @sections are @n.  Returns the number of mistakes; a file that cannot be read is
- * one mistake.  Texts are added to @texts. */
-unsigned opt_file_read(const char *path, const struct opt_section *sections, unsigned n, void *arg,
-		       struct opt_texts *texts, FILE *errors);
+ * is still read.  @sections are @n.  Texts are added to @texts.  0; -EINVAL: there are mistakes, or
+ * the file cannot be read until somebody mends its name or rights; another -errno: it cannot be
+ * read now.  Then, too, @errors has a line. */
+int opt_file_read(const char *path, const struct opt_section *sections, unsigned n, void *arg,
+		  struct opt_texts *texts, FILE *errors);
 /* opt_file_read() of the @len bytes of @text, which has a zero byte behind and is changed. */
-unsigned opt_file_parse(const char *path, char *text, size_t len,
-			const struct opt_section *sections, unsigned n, void *arg,
-			struct opt_texts *texts, FILE *errors);
+int opt_file_parse(const char *path, char *text, size_t len, const struct opt_section *sections,
+		   unsigned n, void *arg, struct opt_texts *texts, FILE *errors);
 /* Make the name of a file *@path absolute, which lives as long as @texts then.  The name is one in
  * the working directory as the shell calls it: links stay, because they may lead elsewhere later.
  * A name that is absolute, or NULL, stays as it is, and so does each name in a directory that was

@@ -2,6 +2,7 @@
 /* Owns the scratch configuration that the lines of the file are checked with. */
 #include <config.h>
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,39 +42,39 @@ static const struct opt_section section = {
 	.table = &clt_conf_options, .begin = begin, .took = took,
 };
 
-/* Returns the number of mistakes, each of which is a line in @errors. */
-static unsigned read_file(struct clt_conf *conf, FILE *errors)
+/* Returns as opt_file_read() does. */
+static int read_file(struct clt_conf *conf, FILE *errors)
 {
 	struct reading *r = calloc(1, sizeof(*r));
-	unsigned mistakes;
+	int rc;
 
 	if (!r) {
 		fprintf(errors, "no memory\n");
-		return 1;
+		return -ENOMEM;
 	}
 	r->conf = conf;
 	r->has_paths = conf->npaths > 0;
 	clt_conf_init(&r->scratch, conf->front);
-	mistakes = opt_file_read(conf->config, &section, 1, r, &conf->texts, errors);
+	rc = opt_file_read(conf->config, &section, 1, r, &conf->texts, errors);
 	free(r);
-	return mistakes;
+	return rc;
 }
 
 int clt_conf_file_read(struct clt_conf *conf, char **err)
 {
 	size_t len = 0;
 	FILE *errors = open_memstream(err, &len);
-	unsigned mistakes;
+	int rc;
 
 	if (!errors) {
 		*err = NULL;
-		return -1;
+		return -ENOMEM;
 	}
-	mistakes = read_file(conf, errors);
+	rc = read_file(conf, errors);
 	fclose(errors);
-	if (mistakes) {
+	if (rc) {
 		(*err)[len - 1] = '\0';	/* the end of the last line */
-		return -1;
+		return rc;
 	}
 	free(*err);
 	*err = NULL;

@@ -7,7 +7,8 @@
 #include "clt-conf.h"
 
 /* Read conf->config.  Parameters that were set before win; server= or path= before drop both of the
- * file.  0, or -1 with a line in @err for each mistake, which the caller frees. */
+ * file.  0; or an error as of opt_file_read() with a line in @err for each mistake, which the
+ * caller frees. */
 int clt_conf_file_read(struct clt_conf *conf, char **err);
 
 #endif

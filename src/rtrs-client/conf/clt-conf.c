@@ -2,6 +2,7 @@
 /* Sets a parameter, and checks several parameters together.  Main thread, before the fork. */
 #include <config.h>
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,12 +13,14 @@
 #include "clt-conf-file.h"
 #include "clt-conf.h"
 #include "clt-paths.h"
+#include "exit-status.h"
 #include "random.h"
 
 /* ---- a parameter ---- */
 
-/* Set @err to the text, which is the caller's; NULL: no memory.  Returns -1. */
-static int __attribute__((format(printf, 2, 3))) conf_error(char **err, const char *fmt, ...)
+/* Set @err to the text, which is the caller's; NULL: no memory.  Returns @rc. */
+static int __attribute__((format(printf, 3, 4)))
+conf_error(int rc, char **err, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -25,7 +28,7 @@ static int __attribute__((format(printf, 2, 3))) conf_error(char **err, const ch
 	if (vasprintf(err, fmt, ap) < 0)
 		*err = NULL;
 	va_end(ap);
-	return -1;
+	return rc;
 }
 
 /* Refuse a second value, except of a path: of two values the first would be ignored. */
@@ -38,11 +41,12 @@ static int check_once(struct clt_conf *conf, const struct opt *row, const char *
 	if (!first || row->many)
 		return 0;
 	if (!strcmp(key, "server"))
-		return conf_error(err,
+		return conf_error(-EINVAL, err,
 				  "server=%s: given twice, "
 				  "the first is server=%s (path=%s is one more path)",
 				  value, first, value);
-	return conf_error(err, "%s=%s: given twice, the first is %s=%s", key, value, key, first);
+	return conf_error(-EINVAL, err, "%s=%s: given twice, the first is %s=%s", key, value, key,
+			  first);
 }
 
 static int unknown_parameter(const struct clt_conf *conf, const char *key, char **err)
@@ -50,8 +54,9 @@ static int unknown_parameter(const struct clt_conf *conf, const char *key, char 
 	const char *meant = opt_suggest(&clt_conf_options, key, strlen(key));
 
 	if (meant)
-		return conf_error(err, "unknown parameter '%s' (did you mean %s=?)", key, meant);
-	return conf_error(err, "unknown parameter '%s': see %s", key, conf->front->help);
+		return conf_error(-EINVAL, err, "unknown parameter '%s' (did you mean %s=?)", key,
+				  meant);
+	return conf_error(-EINVAL, err, "unknown parameter '%s': see %s", key, conf->front->help);
 }
 
 int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char **err)
@@ -62,10 +67,10 @@ int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char
 	if (!row)
 		return unknown_parameter(conf, key, err);
 	if (check_once(conf, row, value, err) < 0)
-		return -1;
+		return -EINVAL;
 	if (!opt_read(row, conf, value, why, sizeof(why)))
 		return 0;
-	return conf_error(err, "%s=%s: %s", key, value, why);
+	return conf_error(-EINVAL, err, "%s=%s: %s", key, value, why);
 }
 
 /* ---- paths ---- */
@@ -81,7 +86,7 @@ static int check_transports(const struct clt_conf *conf, const char *text, char 
 {
 	if (!conf->provider || fab_addr_text_agrees(text, conf->provider))
 		return 0;
-	return conf_error(err,
+	return conf_error(-EINVAL, err,
 			  "transport=%s contradicts %s=%s: give one of them, or the same twice",
 			  fab_provider_name(conf->provider), key_of(conf, text), text);
 }
@@ -94,11 +99,12 @@ static int complete_path(struct clt_conf *conf, unsigned i, char **err)
 	char why[256];
 	int r;
 
-	if (check_transports(conf, text, err) < 0)
-		return -1;
+	r = check_transports(conf, text, err);
+	if (r < 0)
+		return r;
 	r = clt_addr_parse(text, provider, &conf->paths[i], why, sizeof(why));
 	if (r < 0)
-		return conf_error(err, "%s=%s: %s", key_of(conf, text), text, why);
+		return conf_error(-EINVAL, err, "%s=%s: %s", key_of(conf, text), text, why);
 	conf->chooses[i] = !conf->provider && clt_addr_is_open(text);
 	conf->automatic |= conf->chooses[i];
 	return r;
@@ -113,7 +119,7 @@ static int check_twice(const struct clt_conf *conf, unsigned last, char **err)
 		if (!clt_paths_same(&conf->paths[i], &conf->paths[last]))
 			continue;
 		other = conf->path_texts[i];
-		return conf_error(err,
+		return conf_error(-EINVAL, err,
 				  "%s=%s and %s=%s are one path: give each path once, "
 				  "or another SOURCE@ to each",
 				  key_of(conf, other), other, key_of(conf, text), text);
@@ -124,19 +130,18 @@ static int check_twice(const struct clt_conf *conf, unsigned last, char **err)
 static int complete_auth(struct clt_conf *conf, char **err)
 {
 	char why[512];
+	int rc = auth_creds_create(&conf->auth_conf, &conf->auth, why, sizeof(why));
 
-	if (auth_creds_create(&conf->auth_conf, &conf->auth, why, sizeof(why)))
-		return conf_error(err, "%s", why);
-	return 0;
+	return rc ? conf_error(exit_file_error(rc), err, "%s", why) : 0;
 }
 
 /* A path or transport @key=@value has no TLS, which is required. */
 static int no_tls(const struct clt_conf *conf, const char *key, const char *value, char **err)
 {
 	if (conf->tls_conf.asked)
-		return conf_error(err, "tls=require and %s=%s: there is no TLS over RDMA", key,
-				  value);
-	return conf_error(err, "tls-%s=%s and %s=%s: there is no TLS over RDMA: expected "
+		return conf_error(-EINVAL, err, "tls=require and %s=%s: there is no TLS over RDMA",
+				  key, value);
+	return conf_error(-EINVAL, err, "tls-%s=%s and %s=%s: there is no TLS over RDMA: expected "
 			  "auth=require beside it, or tls=on",
 			  conf->tls_conf.psk ? "psk" : "certificates",
 			  conf->tls_conf.psk ? conf->tls_conf.psk : conf->tls_conf.certificates,
@@ -147,10 +152,12 @@ static int no_tls(const struct clt_conf *conf, const char *key, const char *valu
 static int complete_tls(struct clt_conf *conf, char **err)
 {
 	char why[512];
+	int rc;
 
 	conf->tls_conf.auth = auth_mode(conf->auth) == AUTH_MODE_REQUIRE;
-	if (fab_tls_create(&conf->tls_conf, &conf->tls, why, sizeof(why)))
-		return conf_error(err, "%s", why);
+	rc = fab_tls_create(&conf->tls_conf, &conf->tls, why, sizeof(why));
+	if (rc)
+		return conf_error(exit_file_error(rc), err, "%s", why);
 	if (fab_tls_mode(conf->tls) != FAB_TLS_REQUIRE || conf->tls->spares_rdma)
 		return 0;
 	for (unsigned i = 0; i < conf->npaths; i++) {
@@ -173,24 +180,38 @@ static int complete_names(struct clt_conf *conf, char **err)
 
 	for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
 		if (opt_texts_absolute(&conf->texts, names[i]))
-			return conf_error(err, "no memory");
+			return conf_error(-ENOMEM, err, "no memory");
 	}
 	return 0;
 }
 
+static int complete_paths(struct clt_conf *conf, char **err)
+{
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && i < conf->npaths; i++) {
+		r = complete_path(conf, i, err);
+		if (r == 0)
+			r = check_twice(conf, i, err);
+	}
+	return r;
+}
+
 int clt_conf_complete(struct clt_conf *conf, char **err)
 {
-	if (conf->config && clt_conf_file_read(conf, err) < 0)
-		return -1;
-	if (!conf->npaths)
-		return conf_error(err, "server= is missing: give the address of an rtrs-server, "
-				  "HOST[:PORT]");
-	if (complete_auth(conf, err) < 0 || complete_tls(conf, err) < 0)
-		return -1;
-	for (unsigned i = 0; i < conf->npaths; i++) {
-		if (complete_path(conf, i, err) < 0 || check_twice(conf, i, err) < 0)
-			return -1;
-	}
+	int r = conf->config ? clt_conf_file_read(conf, err) : 0;
+
+	if (r == 0 && !conf->npaths)
+		r = conf_error(-EINVAL, err, "server= is missing: give the address of an "
+			       "rtrs-server, HOST[:PORT]");
+	if (r == 0)
+		r = complete_auth(conf, err);
+	if (r == 0)
+		r = complete_tls(conf, err);
+	if (r == 0)
+		r = complete_paths(conf, err);
+	if (r < 0)
+		return r;
 	if (!conf->server)
 		conf->server = conf->path_texts[0];
 	/* ORDER: a mistake is told with the name that the user gave. */

@@ -68,11 +68,11 @@ extern const struct opt_table clt_conf_options;
 
 /* Set all defaults.  @front outlives @conf. */
 void clt_conf_init(struct clt_conf *conf, const struct clt_front *front);
-/* Set the parameter @key.  @value outlives @conf.  0, or -1 with @err. */
+/* Set the parameter @key.  @value outlives @conf.  0, or -EINVAL with @err. */
 int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char **err);
 /* Read the file of config=, check the parameters together, and resolve the names in paths, which
- * blocks.  Files of keys and certificates are read, and have absolute names then.  0, or -1 with
- * @err. */
+ * blocks.  Files of keys and certificates are read, and have absolute names then.  0; -EINVAL: a
+ * mistake in a parameter or a file; another -errno: it does not work here or now.  With @err. */
 int clt_conf_complete(struct clt_conf *conf, char **err);
 /* Free what clt_conf_complete() has made. */
 void clt_conf_fini(struct clt_conf *conf);

@@ -10,6 +10,7 @@
 
 #include "cleanup.h"
 #include "conf-priv.h"
+#include "exit-status.h"
 #include "opt-file.h"
 #include "plain-file.h"
 #include "util.h"
@@ -111,25 +112,23 @@ static const struct opt_section sections[] = {
 	  .end = end_export },
 };
 
-unsigned conf_file_read(struct srv_conf *conf, const char *path, FILE *errors)
+int conf_file_read(struct srv_conf *conf, const char *path, FILE *errors)
 {
 	struct conf_section s = { .conf = conf };
-	unsigned mistakes = opt_file_read(path, sections, ARRAY_SIZE(sections), &s, &conf->texts,
-					  errors);
+	int rc = opt_file_read(path, sections, ARRAY_SIZE(sections), &s, &conf->texts, errors);
 
 	free(s.name);
-	return mistakes;
+	return rc;
 }
 
-unsigned conf_file_parse(struct srv_conf *conf, const char *path, char *text, size_t len,
-			 FILE *errors)
+int conf_file_parse(struct srv_conf *conf, const char *path, char *text, size_t len, FILE *errors)
 {
 	struct conf_section s = { .conf = conf };
-	unsigned mistakes = opt_file_parse(path, text, len, sections, ARRAY_SIZE(sections), &s,
-					   &conf->texts, errors);
+	int rc = opt_file_parse(path, text, len, sections, ARRAY_SIZE(sections), &s, &conf->texts,
+				errors);
 
 	free(s.name);
-	return mistakes;
+	return rc;
 }
 
 /* ---- the directory beside the file ---- */
@@ -141,51 +140,53 @@ static int is_conf(const struct dirent *entry)
 	return n > 5 && entry->d_name[0] != '.' && !strcmp(entry->d_name + n - 5, ".conf");
 }
 
-static unsigned read_entry(struct srv_conf *conf, const char *dir, const char *name, FILE *errors)
+static int read_entry(struct srv_conf *conf, const char *dir, const char *name, FILE *errors)
 {
-	unsigned mistakes;
 	char *path;
+	int rc;
 
 	if (asprintf(&path, "%s/%s", dir, name) < 0) {
 		fprintf(errors, "out of memory\n");
-		return 1;
+		return -ENOMEM;
 	}
-	mistakes = conf_file_read(conf, path, errors);
+	rc = conf_file_read(conf, path, errors);
 	free(path);
-	return mistakes;
+	return rc;
 }
 
-static unsigned read_dir(struct srv_conf *conf, const char *dir, FILE *errors)
+/* Read the rest of @dir behind a mistake, too, but return the first error. */
+static int read_dir(struct srv_conf *conf, const char *dir, FILE *errors)
 {
 	struct dirent **entries;
-	unsigned mistakes = 0;
 	char why[256];
-	int n = plain_file_list(dir, is_conf, &entries, why, sizeof(why));
+	int n = plain_file_list(dir, is_conf, &entries, why, sizeof(why)), rc = 0;
 
 	if (n == -ENOENT)
 		return 0;
 	if (n < 0) {
 		fprintf(errors, "%s: %s\n", dir, why);
-		return 1;
+		return exit_file_error(n);
 	}
 	for (int i = 0; i < n; i++) {
-		mistakes += read_entry(conf, dir, entries[i]->d_name, errors);
+		int one = read_entry(conf, dir, entries[i]->d_name, errors);
+
+		rc = rc ? rc : one;
 		free(entries[i]);
 	}
 	free(entries);
-	return mistakes;
+	return rc;
 }
 
-unsigned conf_file_read_all(struct srv_conf *conf, FILE *errors)
+int conf_file_read_all(struct srv_conf *conf, FILE *errors)
 {
-	unsigned mistakes = conf_file_read(conf, conf->config, errors);
+	int rc = conf_file_read(conf, conf->config, errors), more;
 	char *dir;
 
 	if (asprintf(&dir, "%s.d", conf->config) < 0) {
 		fprintf(errors, "out of memory\n");
-		return mistakes + 1;
+		return -ENOMEM;
 	}
-	mistakes += read_dir(conf, dir, errors);
+	more = read_dir(conf, dir, errors);
 	free(dir);
-	return mistakes;
+	return rc ? rc : more;
 }

@@ -39,12 +39,11 @@ int conf_set_export(struct srv_conf *conf, const char *spec, char *err, size_t l
 int conf_copy_exports(struct srv_conf *copy, const struct srv_conf *conf);
 void conf_free_exports(struct srv_conf *conf);
 /* Read @conf->config and the files of its directory, "@config.d/NAME.conf", in the order of their
- * names.  Returns the number of mistakes; each is a line in @errors. */
-unsigned conf_file_read_all(struct srv_conf *conf, FILE *errors);
+ * names.  All are read behind a mistake, too.  The first error, as of opt_file_read(), or 0. */
+int conf_file_read_all(struct srv_conf *conf, FILE *errors);
 /* Read the file at @path.  Returns as conf_file_read_all() does. */
-unsigned conf_file_read(struct srv_conf *conf, const char *path, FILE *errors);
+int conf_file_read(struct srv_conf *conf, const char *path, FILE *errors);
 /* Read the @len bytes of @text (opt_file_parse()).  Returns as conf_file_read_all() does. */
-unsigned conf_file_parse(struct srv_conf *conf, const char *path, char *text, size_t len,
-			 FILE *errors);
+int conf_file_parse(struct srv_conf *conf, const char *path, char *text, size_t len, FILE *errors);
 
 #endif

@@ -134,6 +134,13 @@ static void choose_config(struct srv_conf *conf, const struct srv_conf *line, in
 		conf->config = CONF_FILE;
 }
 
+static enum opt_result read_files(struct srv_conf *conf, FILE *errors)
+{
+	int rc = conf_file_read_all(conf, errors);
+
+	return !rc ? OPT_RUN : rc == -EINVAL ? OPT_USAGE : OPT_FAILED;
+}
+
 /* ---- the command line ---- */
 
 /* The exports of @specs, the words behind the options, replace those of the files. */
@@ -199,9 +206,9 @@ static enum opt_result parse(struct srv_conf *conf, bool runs, int argc, char **
 	rc = opt_argv(&conf_options, &line, argc, argv, &first, &given, err, sizeof(err));
 	if (rc == OPT_RUN)
 		choose_config(conf, &line, argc - first);
-	if (rc == OPT_RUN && conf->config && conf_file_read_all(conf, errors))
-		rc = OPT_FAILED;
-	else if (rc == OPT_RUN)
+	if (rc == OPT_RUN && conf->config)
+		rc = read_files(conf, errors);
+	if (rc == OPT_RUN)
 		rc = add_line(conf, argc, argv, given, err, sizeof(err));
 	conf_fini(&line);
 	if (*err)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns nothing: the secrets are those of srv->tls and srv->auth; control thread. */
+#include <stdio.h>
 #include <string.h>
 
 #include "auth-creds.h"
+#include "exit-status.h"
 #include "fab-tls.h"
 #include "srv-con.h"
 #include "srv-keys.h"
@@ -11,6 +13,20 @@
 #include "srv-path.h"
 #include "srv-sess.h"
 #include "srv-state.h"
+
+int srv_keys_open(const struct srv_conf *conf, struct fab_tls **tls, struct auth_creds **auth,
+		  char *err, size_t errlen)
+{
+	char why[512];
+	int rc = fab_tls_create(&conf->tls, tls, why, sizeof(why));
+
+	*auth = NULL;
+	if (!rc)
+		rc = auth_creds_create(&conf->auth, auth, why, sizeof(why));
+	if (rc)
+		snprintf(err, errlen, "--%s", why);
+	return exit_file_error(rc);
+}
 
 static struct secrets *auth_secrets(const struct srv *srv)
 {

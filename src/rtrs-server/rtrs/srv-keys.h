@@ -11,7 +11,16 @@
 
 #include "secrets-set.h"
 
+struct auth_creds;
+struct fab_tls;
 struct srv;
+struct srv_conf;
+
+/* Read the files of @conf for a start: *@tls and *@auth are NULL for none, and the caller's behind
+ * an error, too.  0; -EINVAL: a mistake in an option or a file; another -errno: not now.  @err gets
+ * the option, its value and the reason. */
+int srv_keys_open(const struct srv_conf *conf, struct fab_tls **tls, struct auth_creds **auth,
+		  char *err, size_t errlen);
 
 /* True if the server has keys of either kind, or certificates.  Constant; any thread. */
 bool srv_keys_any(const struct srv *srv);

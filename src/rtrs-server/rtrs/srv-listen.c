@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "auth-creds.h"
 #include "clock.h"
 #include "log.h"
 #include "rtrs-proto.h"
 #include "srv-accept.h"
 #include "srv-con.h"
 #include "srv-geom.h"
+#include "srv-keys.h"
 #include "srv-listen.h"
 #include "srv-path.h"
 #include "srv-state.h"
@@ -482,34 +482,12 @@ static int listen_all(struct srv *srv, char *err, size_t errlen)
 	return srv_listen_check(srv, conf, err, errlen);
 }
 
-static int tls_create(struct srv *srv, char *err, size_t errlen)
-{
-	char why[512];
-	int rc = fab_tls_create(&srv->conf->tls, &srv->tls, why, sizeof(why));
-
-	if (rc)
-		snprintf(err, errlen, "--%s", why);
-	return rc;
-}
-
-static int auth_create(struct srv *srv, char *err, size_t errlen)
-{
-	char why[512];
-	int rc = auth_creds_create(&srv->conf->auth, &srv->auth, why, sizeof(why));
-
-	if (rc)
-		snprintf(err, errlen, "--%s", why);
-	return rc;
-}
-
 int srv_listen_start(struct srv *srv, char *err, size_t errlen)
 {
 	int rc;
 
 	loop_timer_init(&srv->listen_timer, listen_timer);
-	rc = tls_create(srv, err, errlen);
-	if (!rc)
-		rc = auth_create(srv, err, errlen);
+	rc = srv_keys_open(srv->conf, &srv->tls, &srv->auth, err, errlen);
 	if (!rc)
 		rc = listen_all(srv, err, errlen);
 	if (!rc)
