@@ -58,6 +58,18 @@ NBDKIT_PREFIX="prlimit --fsize=4096" start_nbdkit "server=127.0.0.1:$server_port
 	"metrics-file=$tmp/client.prom"
 wait_line "$nbdkit_log" "client.prom.*File too large"
 timeout "$TIMEOUT_S" nbdinfo --size "$uri"
+# Signals of that program are for its own threads.
+threads=0
+for task in "/proc/$nbdkit_pid/task/"*; do
+	name=$(cat "$task/comm")
+	case $name in rtrs-*) ;; *) continue ;; esac
+	threads=$((threads + 1))
+	blocked=$((16#$(sed -n 's/^SigBlk:\s*//p' "$task/status")))
+	for signal in TERM INT CHLD XFSZ; do
+		((blocked >> $(kill -l $signal) - 1 & 1)) || fail "thread $name takes SIG$signal"
+	done
+done
+[ $threads -ge 4 ] || fail "$threads threads of the plugin"
 stop_process "$nbdkit_pid"
 stop_process "$server_pid"
 

@@ -19,6 +19,7 @@
 #include "clock.h"
 #include "loop-impl.h"
 #include "loop-poll.h"
+#include "signals.h"
 
 #define SLEEP_MAX_MS 60000
 #define EVENTS 64			/* of one pass; the others come in the next ones */
@@ -264,7 +265,7 @@ int loop_poll_create(const char *name, struct loop **out)
 	r = poll_init(lp);
 	if (r < 0)
 		goto err_free;
-	r = -pthread_create(&lp->thread, NULL, poll_main, lp);
+	r = signals_thread(&lp->thread, poll_main, lp);
 	if (r < 0)
 		goto err_fini;
 	pthread_setname_np(lp->thread, name);

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "clt-io.h"
+#include "signals.h"
 
 #define WORD_SLEEPS 0x1u		/* in futex_wait() */
 #define WORD_POLLS 0x2u			/* in ppoll(), which kick_fd ends */
@@ -176,7 +177,7 @@ static int threads_con_init(struct clt_con *con)
 	atomic_init(&wc->asleep, 0);
 	clt_wait_init(&wc->poller, &clt_wait_threads, NULL);
 	spin_init(&wc->spin, con->att->io->poll_us);
-	r = -pthread_create(&wc->thread, NULL, poller_main, con);
+	r = signals_thread(&wc->thread, poller_main, con);
 	if (r < 0) {
 		close(wc->kick_fd);
 		pthread_mutex_destroy(&wc->lock);

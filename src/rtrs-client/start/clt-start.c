@@ -14,6 +14,7 @@
 #include "clt-start-priv.h"
 #include "fds.h"
 #include "log.h"
+#include "signals.h"
 
 #define PATH_FDS 4			/* of a path, beside its connections */
 #define NAP_END_S 2			/* a nap lasts a second, see clt_front.nap() */
@@ -134,7 +135,7 @@ static int watch_start(struct clt_start *start)
 
 	sem_init(&start->watch_over, 0, 0);
 	atomic_store(&start->watched, CLT_WATCH_RUNS);
-	r = -pthread_create(&start->watch, NULL, watch_main, start);
+	r = signals_thread(&start->watch, watch_main, start);
 	if (r < 0) {
 		atomic_store(&start->watched, CLT_WATCH_NONE);
 		return r;

@@ -22,6 +22,7 @@
 #include "cleanup.h"
 #include "store-file-io.h"
 #include "rnbd-extents.h"
+#include "signals.h"
 
 /* ---- on the thread of the file ---- */
 
@@ -124,7 +125,7 @@ static bool give_to_seeker(struct export_seeker *s, struct export_io *io)
 {
 	LOCK_SCOPE(&s->lock);
 	if (!s->running) {
-		s->running = !pthread_create(&s->thread, NULL, seek_main, s);
+		s->running = signals_thread(&s->thread, seek_main, s) == 0;
 		if (s->running)
 			pthread_setname_np(s->thread, "extents");
 	}
