@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A reload takes trust away first, whatever becomes of its exports: a key that is gone, or a
 # certificate that is revoked, ends its session while an export of the same reload waits for a lock,
-# and stays out when the reload fails.  That does not wait for another change, as the reload does.
-# A key that is new comes with the exports alone.  A mistake in a file leaves all keys.
+# and stays out when the reload fails, as by a mistake of the configuration.  That does not wait for
+# another change, as the reload does.  A key that is new comes with the exports alone.
 . ./tests/functions.sh
 . "$top_srcdir/tests/pki.sh"
 requires_server; requires_gateway
@@ -28,6 +28,14 @@ trusts() {
 			"${revoked[@]}"
 	else
 		cat "${files[@]/%/.psk}" >"$tmp/server.psk"
+	fi
+}
+# mistake: nobody can read the files of trusts()
+mistake() {
+	if [ "$kind" = tls-certificates ]; then
+		echo mistake >"$tmp/live/ca-crl.pem"
+	else
+		echo mistake >"$tmp/server.psk"
 	fi
 }
 # client NAME: options by which a client proves to be NAME
@@ -125,21 +133,38 @@ trust_goes_first() {
 	session alice
 	session bob
 
-	# A mistake in any file changes nothing, also not the keys.
-	trusts bob carol
+	# A mistake of the configuration changes nothing but what the other files take away.
+	session carol
+	trusts alice bob
 	wants 'dirrect = yes'
-	expect_failure 1 "$conf:.*'dirrect' is no option" "${ctl[@]}" reload
-	wait_line "$server_log" "$conf is not used, and all stays as it was:"
-	must_fail grep -E 'path down: the |reload: ' "$server_log"
+	wait_until "the session of carol" is_connected carol
+	"${ctl[@]}" reload 2>"$tmp/why" || status=$?
+	[ $status -eq 1 ] || fail "the reload ended with status $status"
+	status=0
+	fails_with "$tmp/why" "$conf:.*'dirrect' is no option.*" \
+		'only this has changed, and all else stays as it was:' "${gone//alice/carol}"
+	wait_line "$server_log" "$conf has changed keys and certificates alone, and all else stays"
+	stays_out carol
 	io alice
+	must_fail grep -E 'of-(alice|bob)/127.*path down' "$server_log"
+	stop_process "$gateway_pid"
+	unset 'sessions[-1]'
+
+	# A mistake in their own file, or directory, leaves all.
+	mistake
+	must_fail "${ctl[@]}" reload
+	wait_line "$server_log" "$conf is not used, and all stays as it was:"
+	io alice
+	trusts bob carol
 
 	# The session ends, and no other one begins, while the reload waits for the lock.
 	lock
+	before=$(taken alice)
 	wants "${waiting[@]}" "${missing[@]}"
 	"$top_builddir/rtrsctl" --socket "$tmp/control" reload 2>"$tmp/why" &
 	reload=$!
 	wait_line "$server_log" 'of-alice/127.*path down: the (key|certificate) of [a-z]+:alice '
-	wait_line "$server_log" "reload: $gone"
+	wait_until "the line of the reload" taken_more alice "$before"
 	stays_out alice
 	[ "$new" = at-once ] || stays_out carol
 	io bob
@@ -156,7 +181,7 @@ trust_goes_first() {
 	wait_line "$server_log" \
 		"$conf has changed keys and certificates alone, and all else stays as it was:"
 	wait_line "$server_log" "error: export 'none': .* cannot be opened: No such file"
-	[ "$(grep -c -E "reload: $gone" "$server_log")" -eq 1 ]
+	taken_more alice "$before"
 	[ "$(exports)" = "disk " ]
 	stays_out alice
 	[ "$new" = at-once ] || stays_out carol
@@ -246,14 +271,14 @@ new=with-exports
 kind=auth-psk
 server_says=('auth = require' "auth-psk = $tmp/server.psk")
 refusal='the server has refused the key' given='+auth key carol' back='[+]auth key alice'
-trusts alice bob
+trusts alice bob carol
 wants
 trust_goes_first '-auth key alice \(1 path ended\)'
 
 kind=tls-psk
 server_says=('tls = require' "tls-psk = $tmp/server.psk")
 refusal='the peer refused the key' given='+key carol' back='[+]key alice'
-trusts alice bob
+trusts alice bob carol
 wants
 trust_goes_first '-key alice \(1 path ended\)'
 
@@ -273,6 +298,6 @@ for name in alice bob carol; do
 done
 server_says=('tls = require' "tls-certificates = $tmp/live" 'tls-verify-peer = yes')
 refusal='TLS' given='' back='tls-certificates: read again'
-trusts alice bob
+trusts alice bob carol
 wants
 trust_goes_first 'tls-certificates: read again \(1 path ended\)'

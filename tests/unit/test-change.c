@@ -20,7 +20,7 @@
 
 /* ---- the worker ---- */
 
-static struct worker_job *jobs[4];
+static struct worker_job *jobs[8];
 static unsigned njobs;
 
 void worker_init(struct worker *w, struct loop *loop)
@@ -168,6 +168,70 @@ Test(change, reload_waits_and_its_revocation_does_not)
 	cr_expect_eq(second.rc, 0);
 	cr_expect_str_eq(second.text, "-auth key alice\n+auth key carol\n");
 	cr_expect(has_key("carol"));
+	end();
+}
+
+/* The server has a configuration, which has a mistake. */
+static void have_bad_conf(void)
+{
+	static char *argv[] = { (char *)"rtrs-server", (char *)"--config=/nowhere/conf" };
+
+	conf.config = argv[1];
+	change.argc = ARRAY_SIZE(argv);
+	change.argv = argv;
+}
+
+/* What the files of keys take away waits neither for the configuration nor for its being right. */
+Test(change, revocation_does_not_depend_on_the_configuration)
+{
+	struct call call = { 0 };
+
+	begin(ALICE BOB);
+	have_bad_conf();
+	write_file(BOB CAROL);
+	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &call);
+	do_job(0);
+	cr_expect_not(has_key("alice"));
+	cr_assert_eq(call.n, 0, "the configuration is read yet");
+	do_job(1);
+	cr_assert_eq(call.n, 1);
+	cr_expect_eq(call.rc, -EINVAL);
+	cr_expect(strstr(call.text, "/nowhere/conf"), "%s", call.text);
+	cr_expect(strstr(call.text, "\nonly this has changed"), "%s", call.text);
+	cr_expect(strstr(call.text, "\n-auth key alice\n"), "%s", call.text);
+	cr_expect(has_key("bob"));
+	cr_expect_not(has_key("carol"));
+	conf.config = NULL;
+	end();
+}
+
+/* Keys of a later reload are read before the configuration of an earlier one, and one that has
+ * waited between its parts begins with the keys. */
+Test(change, keys_are_read_before_all_configurations)
+{
+	struct call first = { 0 }, second = { 0 }, third = { 0 };
+
+	begin(ALICE BOB CAROL);
+	change_run(&change, SRV_CTL_EXPORT_RESIZE, "disk", false, call_ended, &first);
+	have_bad_conf();
+	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &second);
+	jobs[0]->work(jobs[0]);
+	write_file(BOB CAROL);
+	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &third);
+	jobs[0]->done(jobs[0]);
+	do_job(1);
+	cr_expect_not(has_key("alice"));
+	cr_assert_eq(second.n + third.n, 0);
+
+	sized(sized_arg, 0, "");
+	cr_assert_eq(first.n, 1);
+	write_file(CAROL);
+	do_job(2);
+	do_job(3);
+	cr_expect_not(has_key("bob"), "the next one has waited, and its keys are read again");
+	while (!second.n || !third.n)
+		do_job(njobs - 1);
+	conf.config = NULL;
 	end();
 }
 

@@ -54,26 +54,43 @@ static void read_files(struct worker_job *job)
 
 static void files_are_read(struct worker_job *job);
 
+/* The change whose files are to be read next; NULL: none. */
+static struct changes_call *to_read(struct changes *q)
+{
+	struct changes_call *call, *next = NULL;
+
+	list_for_each(call, &q->all, link) {
+		if (call->state == CHANGES_NEW && (!next || call->part < next->part))
+			next = call;
+	}
+	return next;
+}
+
 /* Have the files read that are to be read next: of one change at a time, so that whoever comes
  * meanwhile knows whether the files will be read behind that. */
 static void read_next(struct changes *q)
 {
-	struct changes_call *call;
+	struct changes_call *call = to_read(q);
 	int rc;
 
-	if (q->stopping || changes_reads(q))
+	if (!call || q->stopping || changes_reads(q))
 		return;
-	list_for_each(call, &q->all, link) {
-		if (call->state != CHANGES_NEW)
-			continue;
-		call->state = CHANGES_READING;
-		call->job = (struct worker_job){ .work = read_files, .done = files_are_read };
-		rc = worker_run(&q->worker, &call->job);
-		if (!rc)
-			return;
+	call->state = CHANGES_READING;
+	call->job = (struct worker_job){ .work = read_files, .done = files_are_read };
+	rc = worker_run(&q->worker, &call->job);
+	if (rc)
 		changes_end(call, rc, "no thread to read files");
+}
+
+/* Have all files of @call read, from the first part. */
+static void read_all(struct changes_call *call)
+{
+	if (is_read(call)) {
+		call->state = CHANGES_STALE;
 		return;
 	}
+	call->state = CHANGES_NEW;
+	call->part = 0;
 }
 
 /* The next change has waited: its files may be older than what has just ended, which may have
@@ -85,8 +102,8 @@ static void read_next_again(struct changes *q)
 	if (list_empty(&q->all))
 		return;
 	next = list_entry(q->all.next, struct changes_call, link);
-	if (next->ops->read && next->state == CHANGES_READY)
-		next->state = CHANGES_NEW;
+	if (next->ops->read && (next->state == CHANGES_READY || next->part))
+		read_all(next);
 }
 
 void changes_end(struct changes_call *call, int rc, const char *text)
@@ -108,9 +125,15 @@ static void files_are_read(struct worker_job *job)
 	const char *why = q->stopping;
 	int rc = why ? -ECANCELED : call->ops->came(call, &why);
 
-	call->state = stale && !q->stopping ? CHANGES_NEW : CHANGES_READY;
-	if (rc && call->state == CHANGES_READY)
+	call->state = CHANGES_READY;
+	if (stale && !q->stopping) {
+		read_all(call);
+	} else if (rc == CHANGES_MORE) {
+		call->state = CHANGES_NEW;
+		call->part++;
+	} else if (rc) {
 		changes_end(call, rc, why);
+	}
 	read_next(q);
 	run_next(q);
 }
@@ -139,7 +162,7 @@ bool changes_read_again(struct changes *q, const struct changes_ops *ops)
 	call = list_entry(q->all.prev, struct changes_call, link);
 	if (call->ops != ops || call->state == CHANGES_RUNS)
 		return false;
-	call->state = is_read(call) ? CHANGES_STALE : CHANGES_NEW;
+	read_all(call);
 	read_next(q);
 	return true;
 }

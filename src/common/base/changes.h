@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Changes of a program that runs, one after the other in the order in which they came.
  *
- * A change with files has them read on a worker as soon as it comes, behind the files of changes
- * before it.  What its files take away is taken away then (came()), and waits for no other change.
- * The rest of a change waits for its turn (run()).  A change that has waited has its files read
+ * A change with files has them read on a worker as soon as it comes, one part after the other, the
+ * first parts of all changes first.  What a part takes away is taken away then (came()), and waits
+ * neither for the next part nor for another change.  The rest of a change waits for its turn
+ * (run()).  A change that has waited has its files read
  * once more then: one before it may have written them.
  *
  * Thread of the loop, unless a function says otherwise. */
@@ -15,14 +16,17 @@
 #include "list.h"
 #include "worker.h"
 
+#define CHANGES_MORE 1
+
 struct changes_call;
 
 /* Constant. */
 struct changes_ops {
-	/* Read files, maybe not for the first time.  Thread of the worker.  NULL: there are none,
-	 * and no came(). */
+	/* Read the files of call->part, maybe not for the first time.  Thread of the worker.
+	 * NULL: there are none, and no came(). */
 	void (*read)(struct changes_call *call);
-	/* Do what does not wait.  0; or -errno with the reason in *@why: the change ends. */
+	/* Do what does not wait.  0; CHANGES_MORE: the next part is to be read; or -errno with the
+	 * reason in *@why: the change ends. */
 	int (*came)(struct changes_call *call, const char **why);
 	/* It is the turn of @call.  changes_end() follows, maybe inside of this call. */
 	void (*run)(struct changes_call *call);
@@ -31,9 +35,9 @@ struct changes_ops {
 };
 
 enum changes_state {
-	CHANGES_NEW,			/* its files are to be read */
+	CHANGES_NEW,			/* a part of its files is to be read */
 	CHANGES_READING,		/* on the worker */
-	CHANGES_STALE,			/* likewise, and they are to be read once more */
+	CHANGES_STALE,			/* likewise, and all are to be read once more */
 	CHANGES_READY,			/* waits for its turn */
 	CHANGES_RUNS,
 };
@@ -44,6 +48,7 @@ struct changes_call {
 	const struct changes_ops *ops;
 	struct changes *queue;
 	enum changes_state state;
+	unsigned part;			/* of its files, from 0 */
 	struct worker_job job;
 };
 

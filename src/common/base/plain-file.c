@@ -153,18 +153,6 @@ static int run(struct task *task, char *err, size_t len)
 	return rc;
 }
 
-bool plain_file_any_left(void)
-{
-	const struct task *task;
-
-	LOCK_SCOPE(&lock);
-	list_for_each(task, &behind, link) {
-		if (!task->to_change)
-			return true;
-	}
-	return false;
-}
-
 static struct task *task_new(const char *path, void (*fn)(struct task *task), char *err,
 			     size_t len)
 {

@@ -32,9 +32,6 @@ struct plain_file {
  * file, -EFBIG if there is more, -ETIMEDOUT if its file system does not answer, -EBUSY if too many
  * do not, -ECANCELED if the end of the program has begun. */
 int plain_file_load(const char *path, size_t max, struct plain_file *file, char *err, size_t len);
-/* True while some file system does not answer, and threads that nobody waits for wait to read from
- * it. */
-bool plain_file_any_left(void);
 /* Wipe and free the bytes of @file. */
 void plain_file_free(struct plain_file *file);
 /* The entries of @dir for which @wants is true, as scandir(), by the bytes of their names.  Their

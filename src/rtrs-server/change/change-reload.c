@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing: a reload is a change.  Its files are read when it comes, and what they take away is
- * taken away then; the plan and the keys that are new wait for its turn. */
+/* Owns nothing: a reload is a change.  Its files are read when it comes, those of keys and
+ * certificates first.  What these take away is taken away then, whatever the configuration says, or
+ * its file system; the plan and the keys that are new wait for its turn. */
 #include <config.h>
 
 #include <errno.h>
@@ -10,7 +11,6 @@
 
 #include "change-priv.h"
 #include "log.h"
-#include "plain-file.h"
 #include "srv-keys.h"
 #include "tell.h"
 
@@ -58,42 +58,52 @@ static void tell_end(const struct change_call *call, bool sized, int rc, const c
 
 /* ---- files ---- */
 
-/* Read the configuration into call->wanted; without a file of it, the copy waits for the turn. */
+/* Read the configuration into call->wanted, behind the keys. */
 static void read_conf(struct change_call *call, FILE *errors)
 {
 	struct change *change = call->change;
 
 	conf_fini(&call->wanted);
 	call->wanted = (struct srv_conf){ 0 };
+	call->read = conf_parse_again(&call->wanted, change->argc, change->argv, errors);
+}
+
+/* Without a configuration its copy waits for the turn. */
+static void read_keys(struct change_call *call, FILE *errors)
+{
+	secrets_set_free(&call->secrets);
+	srv_keys_add(call->change->srv, &call->secrets);
+	call->trusted = secrets_set_read(&call->secrets, errors);
 	call->read = OPT_RUN;
-	if (change->conf->config)
-		call->read = conf_parse_again(&call->wanted, change->argc, change->argv, errors);
 }
 
 /* Thread of the worker: names of hosts and users may take a while. */
-static void read_all(struct changes_call *queued)
+static void read_part(struct changes_call *queued)
 {
 	struct change_call *call = change_call_of(queued);
+	char *before = queued->part ? call->mistakes : NULL;
 	size_t len = 0;
 	FILE *errors;
 
-	secrets_set_free(&call->secrets);
-	free(call->mistakes);
+	if (!queued->part)
+		free(call->mistakes);
 	errors = open_memstream(&call->mistakes, &len);
 	call->read = OPT_FAILED;
-	call->trusted = false;
 	if (!errors) {
-		call->mistakes = NULL;
+		call->mistakes = before;
 		return;
 	}
-	read_conf(call, errors);
-	srv_keys_add(call->change->srv, &call->secrets);
-	call->trusted = secrets_set_read(&call->secrets, errors);
+	if (queued->part)
+		read_conf(call, errors);
+	else
+		read_keys(call, errors);
+	fprintf(errors, "%s", before ? before : "");
 	fclose(errors);
+	free(before);
 }
 
-/* Take from all changes that wait or run the keys that @call does not have: their files are older.
- * 0 or -ENOMEM. */
+/* Take from all other changes the keys that @call does not have: their files are older.  0 or
+ * -ENOMEM. */
 static int narrow_others(struct change_call *call)
 {
 	struct changes_call *queued;
@@ -102,7 +112,7 @@ static int narrow_others(struct change_call *call)
 	list_for_each(queued, &call->change->queue.all, link) {
 		struct change_call *other = change_call_of(queued);
 
-		if (other != call && other->trusted && queued->state >= CHANGES_READY && !rc)
+		if (other != call && other->trusted && !rc)
 			rc = secrets_set_narrow(&other->secrets, &call->secrets);
 	}
 	return rc;
@@ -131,18 +141,21 @@ static int withdraw(struct change_call *call)
 	return rc;
 }
 
-static int all_came(struct changes_call *queued, const char **why)
+static int part_came(struct changes_call *queued, const char **why)
 {
 	struct change_call *call = change_call_of(queued);
+	int rc = 0;
 
-	if (call->read == OPT_RUN && call->trusted) {
-		*why = "out of memory";
-		return withdraw(call);
-	}
-	/* A file system that does not answer is no mistake, and keeps no key alive. */
-	if (call->trusted && plain_file_any_left())
-		withdraw(call);
-	*why = call->mistakes ? call->mistakes : "out of memory";
+	*why = "out of memory";
+	if (!queued->part && call->trusted)
+		rc = withdraw(call);
+	if (rc)
+		return rc;
+	if (!queued->part && call->change->conf->config)
+		return CHANGES_MORE;
+	if (call->read == OPT_RUN && call->trusted)
+		return 0;
+	*why = call->mistakes && *call->mistakes ? call->mistakes : "out of memory";
 	return -EINVAL;
 }
 
@@ -175,7 +188,7 @@ static char *give_keys(struct change_call *call, const char *text)
 
 #define OPS(name)                                                                                  \
 	{                                                                                          \
-		.queued = { .read = read_all, .came = all_came, .run = run_reload,                 \
+		.queued = { .read = read_part, .came = part_came, .run = run_reload,               \
 			    .end = change_call_end },                                              \
 		.what = (name), .tell = tell_end, .give = give_keys,                               \
 	}

@@ -33,11 +33,13 @@ static const char no_file[] = "there is no configuration file: the server was st
  * NULL: none.  *@all: NULL, or for the caller to free. */
 static const char *and_done(const char *why, const char *lines, char **all)
 {
+	size_t n = strlen(why);
+
 	*all = NULL;
 	if (!lines || !*lines)
 		return why;
-	if (asprintf(all, "%s\nonly this has changed, and all else stays as it was:\n%s", why,
-		     lines) < 0)
+	if (asprintf(all, "%s%sonly this has changed, and all else stays as it was:\n%s", why,
+		     n && why[n - 1] == '\n' ? "" : "\n", lines) < 0)
 		*all = NULL;
 	return *all ? *all : why;
 }
