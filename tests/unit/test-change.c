@@ -9,6 +9,7 @@
 
 #include "auth-creds.h"
 #include "change.h"
+#include "log.h"
 #include "srv-resize.h"
 #include "srv-state.h"
 #include "unit.h"
@@ -324,6 +325,31 @@ Test(change, each_waits_for_its_turn)
 		cr_expect_eq(calls[i].rc, 0);
 		cr_expect_str_eq(calls[i].text, "told\n");
 	}
+	end();
+}
+
+static unsigned nwaits;
+
+static void count_waits(enum log_level level, const char *line)
+{
+	nwaits += !strcmp(line, "export resize waits: the files of reload are being read");
+}
+
+/* A change that waits has a line, also behind a reload whose turn has not come yet. */
+Test(change, one_behind_files_that_are_read_tells_so)
+{
+	struct call first = { 0 }, second = { 0 };
+
+	begin(ALICE);
+	log_init(count_waits, LOG_LEVEL_INFO);
+	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &first);
+	cr_assert_eq(nwaits, 0);
+	change_run(&change, SRV_CTL_EXPORT_RESIZE, "disk", false, call_ended, &second);
+	cr_assert_eq(nwaits, 1);
+	do_job(0);
+	apply_all();
+	sized(sized_arg, 0, "");
+	cr_assert_eq(second.n, 1);
 	end();
 }
 

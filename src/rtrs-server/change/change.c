@@ -98,12 +98,16 @@ void change_ended(struct change *change, int rc, const char *text)
 
 /* ---- the begin of a change ---- */
 
-/* Tell why @what waits: the change whose turn it is. */
+/* Tell why @what waits: the first change, which is carried out, or whose files are read. */
 static void tell_waits(const struct change *change, const char *what)
 {
 	const struct export *now = change->apply->life->now;
+	struct changes_call *first = list_entry(change->queue.all.next, struct changes_call, link);
 
-	if (now)
+	if (!change->now)
+		log_info(NULL, "%s waits: the files of %s are being read", what,
+			 change_ops_of(change_call_of(first))->what);
+	else if (now)
 		log_info(NULL, "%s waits: another change is being carried out: export '%s' (%s) "
 			 "%s", what, now->name, now->path,
 			 now->life.goal == EXPORT_PARSED ? "goes" : "comes");
@@ -129,7 +133,7 @@ void change_add(struct change *change, const struct change_ops *ops, const char 
 	call->force = force;
 	call->done = done;
 	call->arg = arg;
-	if (change->now && !change->queue.stopping)
+	if (!list_empty(&change->queue.all) && !change->queue.stopping)
 		tell_waits(change, ops->what);
 	changes_add(&change->queue, &call->queued, &ops->queued);
 }
