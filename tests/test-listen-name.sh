@@ -102,4 +102,15 @@ stop_server "$server_pid"
 expect_exit "$reload_pid" 1
 cat "$tmp/reload"
 grep -q -E 'the (program ends|server stops)$' "$tmp/reload"
+# Otherwise each program gives up, the second name of a program sooner.
+"$RTRS_NBD" -f -i gate -p 0 server=127.0.0.1:1 connect-timeout=forever export=d \
+	>"$tmp/gate.out" 2>&1 &
+gate_pid=$!
+printf '%s\n' '[server]' 'listen = tcp://moving:1' 'listen = tcp://moving:2' >"$tmp/conf"
+must_fail timeout "$TIMEOUT_S" "$RTRS_SERVER" --check --config "$tmp/conf" >"$tmp/check.out" 2>&1
+cat "$tmp/check.out"
+grep -F "'tcp://moving:1': the resolver has not answered for 10 s" "$tmp/check.out"
+grep -F "'tcp://moving:2': the resolver has not answered for 1 s" "$tmp/check.out"
+expect_exit "$gate_pid" 1
+grep -F "'gate' --port '0': the resolver has not answered for 10 s" "$tmp/gate.out"
 umount --lazy /etc/hosts

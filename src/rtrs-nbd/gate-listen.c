@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "fab-names.h"
 #include "gate-listen.h"
 
 #define BACKLOG 512
@@ -112,11 +113,11 @@ static int listen_tcp(struct gate_listen *l, const struct gate_options *o, char 
 {
 	const char *where = o->address ? o->address : "localhost";
 	int port = o->port == GATE_PORT_NONE ? PORT : o->port, r = 0, n;
-	struct fab_addr all[GATE_LISTEN_MAX];
+	struct fab_addr all[FAB_ADDRS_MAX];
 	char why[128];
 
-	n = fab_addr_resolve(o->address, &fab_tcp, (uint16_t)port, all, GATE_LISTEN_MAX, why,
-			     sizeof(why));
+	_Static_assert(FAB_ADDRS_MAX <= GATE_LISTEN_MAX, "room for each address");
+	n = fab_names_resolve(o->address, &fab_tcp, (uint16_t)port, all, why, sizeof(why));
 	if (n < 0) {
 		snprintf(err, len, "--ipaddr '%s' --port '%d': %s", where, port, why);
 		return -ENOENT;

@@ -14,9 +14,11 @@
 #include "end.h"
 #include "fab-names.h"
 
+#define THREAD "rtrs-names"
+
 struct question {
 	const struct fab_provider *provider;
-	uint16_t default_port;
+	uint16_t port;
 	int n;				/* addresses, or -errno with @why */
 	struct fab_addr all[FAB_ADDRS_MAX];
 	char why[256];
@@ -25,13 +27,22 @@ struct question {
 
 static _Atomic(unsigned) behind;	/* questions whose callers have left */
 
-static void ask(void *arg)
+static void ask_text(void *arg)
 {
 	struct question *q = arg;
 
-	pthread_setname_np(pthread_self(), "rtrs-names");
-	q->n = fab_addr_parse_all(q->text, q->provider, q->default_port, q->all, FAB_ADDRS_MAX,
-				  q->why, sizeof(q->why));
+	pthread_setname_np(pthread_self(), THREAD);
+	q->n = fab_addr_parse_all(q->text, q->provider, q->port, q->all, FAB_ADDRS_MAX, q->why,
+				  sizeof(q->why));
+}
+
+static void ask_host(void *arg)
+{
+	struct question *q = arg;
+
+	pthread_setname_np(pthread_self(), THREAD);
+	q->n = fab_addr_resolve(q->text, q->provider, q->port, q->all, FAB_ADDRS_MAX, q->why,
+				sizeof(q->why));
 }
 
 static void answered_late(void *arg)
@@ -42,28 +53,28 @@ static void answered_late(void *arg)
 
 static int patience(void *arg, uint64_t ms)
 {
-	int rc = end_has_begun() ? -ECANCELED : ms < FAB_NAMES_MS ? 0 : -ETIMEDOUT;
+	const unsigned *most_ms = arg;
+	int rc = end_has_begun() ? -ECANCELED : ms < *most_ms ? 0 : -ETIMEDOUT;
 
 	if (rc)
 		atomic_fetch_add(&behind, 1);
 	return rc;
 }
 
-int fab_names_find(const char *text, const struct fab_provider *p, uint16_t default_port,
-		   struct fab_addr all[FAB_ADDRS_MAX], char *err, size_t errlen)
+/* Have @ask answer a question about @text, whose answer goes to @all or @err. */
+static int answer(void (*ask)(void *arg), const char *text, const struct fab_provider *p,
+		  uint16_t port, struct fab_addr all[FAB_ADDRS_MAX], char *err, size_t errlen)
 {
-	struct question *q;
+	unsigned nbehind = atomic_load(&behind);
+	unsigned most_ms = nbehind ? FAB_NAMES_AGAIN_MS : FAB_NAMES_MS;
+	struct question *q = calloc(1, sizeof(*q) + strlen(text) + 1);
 	struct aside *call;
 	int rc = -ENOMEM;
 
-	/* An address needs no resolver. */
-	if (!fab_addr_parse_text(text, p, default_port, all, err, errlen) && all->len)
-		return 1;
-	q = calloc(1, sizeof(*q) + strlen(text) + 1);
 	if (q) {
-		*q = (struct question){ .provider = p, .default_port = default_port };
+		*q = (struct question){ .provider = p, .port = port };
 		strcpy(q->text, text);
-		rc = atomic_load(&behind) < FAB_NAMES_LEFT_MAX ?
+		rc = nbehind < FAB_NAMES_LEFT_MAX ?
 		     aside_begin(&call, ask, answered_late, q) : -EBUSY;
 	}
 	if (rc) {
@@ -72,10 +83,10 @@ int fab_names_find(const char *text, const struct fab_provider *p, uint16_t defa
 		free(q);
 		return rc;
 	}
-	rc = aside_wait(call, patience, NULL);
+	rc = aside_wait(call, patience, &most_ms);
 	if (rc) {
 		snprintf(err, errlen, rc == -ECANCELED ? "the program ends" :
-			 "the resolver has not answered for %u s", FAB_NAMES_MS / 1000);
+			 "the resolver has not answered for %u s", most_ms / 1000);
 		return rc;
 	}
 	rc = q->n;
@@ -83,4 +94,21 @@ int fab_names_find(const char *text, const struct fab_provider *p, uint16_t defa
 	snprintf(err, errlen, "%s", q->why);
 	free(q);
 	return rc;
+}
+
+int fab_names_find(const char *text, const struct fab_provider *p, uint16_t default_port,
+		   struct fab_addr all[FAB_ADDRS_MAX], char *err, size_t errlen)
+{
+	/* An address needs no resolver. */
+	if (!fab_addr_parse_text(text, p, default_port, all, err, errlen) && all->len)
+		return 1;
+	return answer(ask_text, text, p, default_port, all, err, errlen);
+}
+
+int fab_names_resolve(const char *host, const struct fab_provider *p, uint16_t port,
+		      struct fab_addr all[FAB_ADDRS_MAX], char *why, size_t len)
+{
+	/* The addresses of loopback need none either. */
+	return host ? answer(ask_host, host, p, port, all, why, len) :
+		      fab_addr_resolve(NULL, p, port, all, FAB_ADDRS_MAX, why, len);
 }

@@ -6,7 +6,9 @@
 
 #include "fabric.h"
 
-#define FAB_NAMES_MS 10000u		/* for the resolver */
+/* For the resolver; and while it has not answered another question. */
+#define FAB_NAMES_MS 10000u
+#define FAB_NAMES_AGAIN_MS 1000u
 #define FAB_NAMES_LEFT_MAX 16u		/* threads that stay behind */
 
 /* As fab_addr_parse_all(), with room for FAB_ADDRS_MAX.  -ETIMEDOUT: the resolver has not answered
@@ -14,5 +16,8 @@
  * -EBUSY: too many threads stay behind. */
 int fab_names_find(const char *text, const struct fab_provider *p, uint16_t default_port,
 		   struct fab_addr all[FAB_ADDRS_MAX], char *err, size_t errlen);
+/* As fab_addr_resolve(), within the same bound. */
+int fab_names_resolve(const char *host, const struct fab_provider *p, uint16_t port,
+		      struct fab_addr all[FAB_ADDRS_MAX], char *why, size_t len);
 
 #endif
