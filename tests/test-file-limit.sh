@@ -82,8 +82,13 @@ refused() {
 	[ $status -eq "$want" ] || fail "status $status instead of $want: $*"
 	[[ $err =~ $regex ]] || fail "does not match '$regex': $*"
 }
-refused 1 'the key cannot be written: File too large' ./rtrs-psk gw1
-refused 1 'standard output: File too large' ./rtrsctl --help
+case $SANITIZERS in
+*thread*) echo "not tried: rtrs-psk and rtrsctl, for ThreadSanitizer writes a file before main()" ;;
+*)
+	refused 1 'the key cannot be written: File too large' ./rtrs-psk gw1
+	refused 1 'standard output: File too large' ./rtrsctl --help
+	;;
+esac
 
 # The command of --run has the signal as everybody.
 start_server "disk=$tmp/disk"
