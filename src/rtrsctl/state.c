@@ -185,6 +185,18 @@ static enum health tell_named(const json_t *ex, const char *storage, const char 
 	return used ? HEALTH_DOWN : HEALTH_DEGRADED;
 }
 
+/* The path of @ex named other storage or nothing, and is opened again; nobody has @ex open. */
+static enum health tell_opening(const json_t *ex, const char *storage, char why[STATE_WHY])
+{
+	uint64_t ns = answer_number(ex, "failed_ns");
+	char time[32];
+
+	state_duration(ns, time, sizeof(time));
+	snprintf(why, STATE_WHY, "%s since %s: its path did not name what was open", storage,
+		 time);
+	return ns < AGE_DEGRADED_NS ? HEALTH_DEGRADED : HEALTH_DOWN;
+}
+
 /* The health of @ex by the word @storage. */
 static enum health health_of_storage(const json_t *ex, const char *storage, char why[STATE_WHY])
 {
@@ -196,8 +208,10 @@ static enum health health_of_storage(const json_t *ex, const char *storage, char
 		return tell_named(ex, storage, "another file", why);
 	if (!strcmp(storage, "unlinked"))
 		return tell_named(ex, storage, "no file", why);
+	if (!strcmp(storage, "opening"))
+		return tell_opening(ex, storage, why);
 	text_safe(answer_string(ex, "error"), error, sizeof(error));
-	snprintf(why, STATE_WHY, "%.32s: %s", storage, *error ? error : "being opened");
+	snprintf(why, STATE_WHY, "%.32s: %s", storage, error);
 	return HEALTH_DOWN;
 }
 

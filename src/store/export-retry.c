@@ -202,6 +202,11 @@ bool export_retry_is_bare(const struct export_retry *retry)
 	return retry->state != EXPORT_RETRY_DROPPED && !exports_find(retry->exports, retry->name);
 }
 
+const char *export_retry_bare_word(const struct export_retry *retry)
+{
+	return *retry->why ? "failed" : "opening";
+}
+
 void export_retry_replaced(struct export *ex)
 {
 	struct exports *e = ex->all;

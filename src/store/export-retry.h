@@ -45,6 +45,8 @@ bool export_retry_is_bare(const struct export_retry *retry);
 /* The path of @ex, which is listed and which nobody has open, names other storage or nothing: take
  * @ex off the list, and have the path opened again. */
 void export_retry_replaced(struct export *ex);
+/* The word for the state of @retry, which is bare: "opening" before the first failure; "failed". */
+const char *export_retry_bare_word(const struct export_retry *retry);
 /* The word for the state of @ex, which is listed: "ok"; "stale": another spec is to follow, as soon
  * as its storage can be opened; "replaced", "unlinked": what its path names. */
 const char *export_retry_word(const struct export *ex);

@@ -198,7 +198,8 @@ static json_t *srv_json_retry(const struct export_retry *retry, enum srv_ctl_dep
 
 	if (depth >= SRV_CTL_SHOW)
 		object = ctl_json_with(object, json_pack("{s:o,s:I,s:o}",
-						"storage", ctl_json_text("failed"),
+						"storage",
+						ctl_json_text(export_retry_bare_word(retry)),
 						"failed_ns", (json_int_t)ms * 1000000,
 						"error", ctl_json_text(retry->why)));
 	return object;

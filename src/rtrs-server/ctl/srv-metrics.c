@@ -110,7 +110,8 @@ static void read_export_state(struct metric_out *out, const void *program)
 	list_for_each(retry, &exports->retries, link) {
 		if (export_retry_is_bare(retry))
 			metric_value(out, METRIC_LABELS({ "export", retry->name },
-							{ "state", "failed" }), 1);
+							{ "state",
+							  export_retry_bare_word(retry) }), 1);
 	}
 }
 
