@@ -78,6 +78,17 @@ wait_until "rtrs-nbd" nbdkit_ready_or_ended "$given_pid" "$tmp/given.pid"
 stop_process "$given_pid"
 [ -S "$tmp/given.sock" ] || fail "the socket is not its own to remove"
 
+# Sockets that another process was given are none, and the log says so.
+LISTEN_FDS=1 LISTEN_PID=1 "$RTRS_NBD" -f -U "$tmp/own.sock" -P "$tmp/own.pid" "$server" \
+	export=disk </dev/null >"$tmp/own.log" 2>&1 &
+own_pid=$!
+cleanup_fn stop_process "$own_pid"
+wait_until "rtrs-nbd" nbdkit_ready_or_ended "$own_pid" "$tmp/own.pid"
+grep -q "LISTEN_PID .1.: expected $own_pid, the process of rtrs-nbd: the sockets of LISTEN_FDS " \
+	"$tmp/own.log"
+[ "$(timeout "$TIMEOUT_S" nbdinfo --size "nbd+unix:///?socket=$tmp/own.sock")" = 4194304 ]
+stop_process "$own_pid"
+
 # A daemon: the command ends when clients can come.
 timeout "$TIMEOUT_S" "$RTRS_NBD" -U "$tmp/daemon.sock" -P "$tmp/daemon.pid" "$server" export=disk \
 	</dev/null

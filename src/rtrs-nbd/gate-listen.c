@@ -15,21 +15,37 @@
 #include "cleanup.h"
 #include "fab-names.h"
 #include "gate-listen.h"
+#include "log.h"
 
 #define BACKLOG 512
 #define PORT 10809			/* IANA's for NBD */
 
 /* ---- given sockets ---- */
 
+/* Sockets for another process were inherited, as behind a shell that does not exec.  libsystemd
+ * passes over these without a word. */
+static void tell_not_given(void)
+{
+	const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
+
+	if (!n || !strcmp(n, "0"))
+		return;
+	log_warn(NULL, "LISTEN_PID '%s': expected %d, the process of rtrs-nbd: the sockets of "
+		 "LISTEN_FDS '%s' are not used", pid ? pid : "", (int)getpid(), n);
+}
+
 /* Take the given sockets.  Their number, or -errno. */
 static int take_given(struct gate_listen *l, char *err, size_t len)
 {
-	int n = sd_listen_fds(1);
+	int n = sd_listen_fds(0);
 
 	if (n < 0) {
 		snprintf(err, len, "LISTEN_FDS '%s': %s", getenv("LISTEN_FDS"), strerror(-n));
 		return n;
 	}
+	if (n == 0)
+		tell_not_given();
+	sd_listen_fds(1);		/* forgets the variables */
 	if (n > GATE_LISTEN_MAX) {
 		snprintf(err, len, "LISTEN_FDS '%d': expected at most %d", n, GATE_LISTEN_MAX);
 		return -E2BIG;
