@@ -53,7 +53,8 @@ reads_in_clear() {
 relays=0
 stranger=(--tls-certificates="$tmp/pki" --tls-verify-peer=false)
 verifies=(--tls-certificates="$tmp/pki")
-refused='connection [0-9] was refused: Permission denied'
+refused='connection [0-9] was refused: Permission denied .*somebody between has ended TLS'
+proof='authentication as alice: the server has refused the key, or somebody between has ended TLS'
 no_tls='it has no TLS, and the first connection of its path has'
 for mode in require on; do
 	start_server --tls=$mode --tls-certificates="$tmp/pki" --auth=require \
@@ -63,14 +64,15 @@ for mode in require on; do
 		"127.0.0.1:$relay_port" disk
 	kill_process "$relay_pid"
 	must_fail grep -q ' read$' "$relay_log"
-	caught 'authentication as alice: ' tls --tls=require "${stranger[@]}"
+	caught "$proof" tls --tls=require "${stranger[@]}"
+	wait_line "$server_log" 'authentication: wrong key, or somebody between has ended TLS or '
 	caught "$refused" pass,tls,tls --tls=require "${stranger[@]}"
 	caught "$refused" pass,pass,tls --tls=require "${stranger[@]}"
 	wait_line "$server_log" 'connection refused: .*somebody between has ended TLS'
 	caught "$no_tls" pass,plain,plain --tls=on "${verifies[@]}"
 	caught "$no_tls" pass,pass,plain --tls=on "${verifies[@]}"
 	caught "$no_tls" pass,pass,clear --tls=on "${verifies[@]}"
-	caught 'authentication as alice: ' plain --tls=on "${verifies[@]}"
+	caught "$proof" plain --tls=on "${verifies[@]}"
 	[ $mode = require ] || reads_in_clear
 	stop_process "$server_pid"
 done

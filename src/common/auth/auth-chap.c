@@ -26,6 +26,8 @@ static const struct label label_accept = { "rtrs-auth ? accept" };
 /* A key is the same one in all versions: a session may have paths of both. */
 static const struct label label_key_id = { "rtrs-auth 1 key id" };
 
+#define OR_BETWEEN ", or somebody between has ended TLS or changed the transport"
+
 #define PART(field) { &(field), sizeof(field) }
 
 /* ---- versions ---- */
@@ -35,6 +37,12 @@ uint8_t auth_chap_version(const struct auth_channel *channel)
 	static const uint8_t rdma[sizeof(channel->transport)] = "rdma";
 
 	return memcmp(channel->transport, rdma, sizeof(rdma)) ? AUTH_VERSION : AUTH_VERSION_RDMA;
+}
+
+/* True if proofs have the channel: then a good key, too, fails behind a relay that ends TLS. */
+static bool is_bound(const struct auth_channel *channel)
+{
+	return auth_chap_version(channel) != AUTH_VERSION_RDMA;
 }
 
 /* @label for connections on @channel. */
@@ -47,9 +55,7 @@ static struct label labelled(struct label label, const struct auth_channel *chan
 /* What a tag or a proof on @channel has beside the messages. */
 static struct auth_part channel_part(const struct auth_channel *channel)
 {
-	bool bound = auth_chap_version(channel) != AUTH_VERSION_RDMA;
-
-	return (struct auth_part){ channel, bound ? sizeof(*channel) : 0 };
+	return (struct auth_part){ channel, is_bound(channel) ? sizeof(*channel) : 0 };
 }
 
 /* ---- keys and proofs ---- */
@@ -255,7 +261,8 @@ static int take_proof(struct auth_chap *chap, const void *msg, struct auth_reply
 	explicit_bzero(shared, sizeof(shared));
 	if (!key) {
 		put_proof(chap, reply, AUTH_MSG_DONE, EACCES, NULL);
-		return fail(chap, -EACCES, chap->known ? "wrong key" : "no key has this name");
+		return fail(chap, -EACCES, !chap->known ? "no key has this name" :
+			    is_bound(&chap->where.channel) ? "wrong key" OR_BETWEEN : "wrong key");
 	}
 	server_proof(chap, proof);
 	put_proof(chap, reply, AUTH_MSG_DONE, 0, proof);
@@ -274,7 +281,9 @@ static int take_done(struct auth_chap *chap, const void *msg, struct auth_reply 
 	if (!is_zero(m->reserved, sizeof(m->reserved)))
 		return fail(chap, -EPROTO, "DONE with bytes that are not zero");
 	if (le16_get(m->status))
-		return fail(chap, -EKEYREJECTED, "the server has refused the key");
+		return fail(chap, -EKEYREJECTED, is_bound(&chap->where.channel) ?
+			    "the server has refused the key" OR_BETWEEN :
+			    "the server has refused the key");
 	server_proof(chap, expected);
 	same = auth_crypto_same(expected, m->proof, sizeof(expected));
 	explicit_bzero(expected, sizeof(expected));

@@ -44,8 +44,8 @@ const char *clt_hint_source(const struct fab_addr *src, int err)
 const char *clt_hint_refused(const struct fab_addr *dst, unsigned cid, int err)
 {
 	if (err == -EACCES)
-		return " (the session belongs to another identity, or is one of a client without; "
-		       "the server's log says whose)";
+		return " (the session belongs to another identity, or is one of a client without, "
+		       "or somebody between has ended TLS: the server's log says which)";
 	if (err == -EKEYREVOKED)
 		return " (the server has taken the key out: it needs another one)";
 	if (cid)		/* the server has let in connection 0 of this path */
