@@ -35,6 +35,7 @@ struct sim_share {
 	unsigned late_ms;
 	unsigned breaks;
 	bool let_break;
+	int refuses;			/* -errno of each taking; 0: none is refused */
 };
 
 struct sim_share *sim_share_create(void)
@@ -258,6 +259,10 @@ static int try_to_take(struct taking *t, char *why, size_t len)
 
 	if (sim_share_fenced(s, t->number))
 		return -ESHUTDOWN;
+	if (s->refuses) {
+		snprintf(why, len, "the storage is away");
+		return s->refuses;
+	}
 	if (rc)
 		return rc;
 	if (owner && t->may_break_ms == CLOCK_NEVER && watches(s, owner))
@@ -291,6 +296,11 @@ int sim_share_take(struct sim_share *s, unsigned number, uint64_t may_break_ms, 
 	if (rc == -ESHUTDOWN)
 		sim_share_told(s, number);
 	return rc;
+}
+
+void sim_share_refuse(struct sim_share *s, int err)
+{
+	s->refuses = err;
 }
 
 int sim_share_yield(struct sim_share *s, unsigned number)

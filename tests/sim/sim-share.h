@@ -46,6 +46,8 @@ int sim_share_yield(struct sim_share *s, unsigned number);
 /* For how long the service may name the owner from before, and how long a break takes, at most.  At
  * first 0. */
 void sim_share_be_late(struct sim_share *s, unsigned ms);
+/* Each taking of the lock fails with @err from now on, as if the storage were away; 0: none. */
+void sim_share_refuse(struct sim_share *s, int err);
 /* The cluster fences what the server on @host has opened, for a reason of its own. */
 void sim_share_fence(struct sim_share *s, const char *host);
 /* The server on @host has stopped in good order: the next one there knows nothing of its losses. */

@@ -395,6 +395,23 @@ static void test_idle_server_is_fenced(void)
 	world_destroy(w);
 }
 
+/* The lock cannot be had because the storage is away: the client waits for it, as for a server that
+ * is away. */
+static void test_storage_away(void)
+{
+	struct world_client *c;
+
+	w = world_create(1);
+	server("srv");
+	sim_share_refuse(sim_disk_share(world_disk(w)), -ENODEV);
+	c = client("clt", RNBD_ACCESS_RW);
+	CHECK(!sim_run_until(client_open, c, 5000));
+	sim_share_refuse(sim_disk_share(world_disk(w)), 0);
+	CHECK(sim_run_until(client_open, c, 20000) && world_client_opened(c) == 0);
+	CHECK(world_write(c, 0, 4096, 0x11) == 0);
+	world_destroy(w);
+}
+
 /* The last writer has gone: the other server gets the lock, which nobody asks it to break. */
 static void test_given_back(void)
 {
@@ -663,6 +680,7 @@ int main(int argc, char **argv)
 	static const struct sim_test tests[] = {
 		{ "frozen-owner", test_frozen_owner },
 		{ "idle-server-is-fenced", test_idle_server_is_fenced },
+		{ "storage-away", test_storage_away },
 		{ "given-back", test_given_back },
 		{ "path-lost-while-the-other-comes", test_path_lost_while_the_other_comes },
 		{ "shorter-queue", test_shorter_queue },
