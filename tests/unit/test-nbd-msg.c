@@ -216,7 +216,8 @@ Test(nbd_msg, replies)
 Test(nbd_msg, errors)
 {
 	static const int cases[][2] = {
-		{ 0, 0 }, { -EROFS, NBD_EPERM }, { -EDQUOT, NBD_ENOSPC }, { -EFBIG, NBD_ENOSPC },
+		{ 0, 0 }, { -EROFS, NBD_EPERM }, { -EACCES, NBD_EPERM },
+		{ -EDQUOT, NBD_ENOSPC }, { -EFBIG, NBD_ENOSPC },
 		{ -EOPNOTSUPP, NBD_ENOTSUP }, { -ENOMEM, NBD_ENOMEM }, { -EINVAL, NBD_EINVAL },
 		{ -ECONNABORTED, NBD_EIO }, { -EMEDIUMTYPE, NBD_EIO },
 	};
