@@ -47,7 +47,7 @@ BEGIN {
 	uses["src/nbdkit-rtrs-plugin"] = uses[client "start"] " " client "start src/nbd"
 	server = "src/rtrs-server/"
 	uses[server "reactor"] = common "base"
-	uses["src/store"] = common "base " common "rnbd " server "reactor"
+	uses["src/store"] = common "base " common "opt " common "rnbd " server "reactor"
 	uses["src/store/file"] = uses["src/store"] " src/store"
 	uses["src/store/mem"] = uses["src/store/file"]
 	uses["src/store/rbd"] = uses["src/store/file"]

@@ -86,7 +86,7 @@ usage "'twice'" twice=disk twice=other
 usage "'sometimes'" disk=disk,sometimes
 usage "'disk'.*''" disk=disk,
 usage "'redaonly' \(did you mean readonly\?\)" disk=disk,redaonly
-usage "'sometimes': expected readonly, shared=, direct, force or id=" disk=disk,sometimes
+usage "'sometimes': expected readonly, direct, force, id= or shared=" disk=disk,sometimes
 usage "readonly and force together" disk=disk,readonly,force
 unusable "'disk' is a file: ',force' is for block devices" disk=disk,force
 usage "'readonly=yes'" disk=disk,readonly=yes

@@ -13,7 +13,6 @@
 
 #include "confine.h"
 #include "denied.h"
-#include "exports.h"
 #include "filter.h"
 #include "log.h"
 #include "loop.h"
@@ -41,7 +40,7 @@ static uint64_t needed_capabilities(const struct srv_conf *conf)
 	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
 		needed |= 1ULL << kept[i];
 	for (unsigned i = 0; i < conf->nexports; i++)
-		needed |= exports_capabilities(conf->exports[i]->spec);
+		needed |= export_spec_capabilities(&conf->exports[i]->spec);
 	return needed;
 }
 

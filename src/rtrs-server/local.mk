@@ -149,7 +149,7 @@ librtrsring_la_SOURCES = \
 	%D%/reactor/reactor.c \
 	$(NULL)
 librtrsring_la_CFLAGS = $(AM_CFLAGS) $(LIBURING_CFLAGS)
-librtrsring_la_LIBADD = libstorering.la libstore.la libbase.la $(LIBURING_LIBS)
+librtrsring_la_LIBADD = libstorering.la libstore.la libopt.la libbase.la $(LIBURING_LIBS)
 
 rtrs_server_CPPFLAGS = $(SRV_CPPFLAGS)
 rtrs_server_SOURCES = \

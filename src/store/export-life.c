@@ -11,7 +11,6 @@
 
 #include "export-life.h"
 #include "export-ring.h"
-#include "export-spec.h"
 #include "export-state.h"
 #include "log.h"
 #include "store-lead.h"
@@ -307,7 +306,7 @@ static void life_arrived(struct export_life *life)
 	if (of->done)
 		of->done(ex, life->rc, life->err, of->arg);
 	if (gone)
-		export_spec_free(ex);
+		export_free(ex);
 }
 
 static bool life_next_turn(struct export_life *life)
@@ -353,11 +352,10 @@ static void life_unheld(struct exports *e, struct export *ex)
 	life_stand_in_line(e->life, ex);
 }
 
-struct export *export_life_add(struct export_life *life, const char *spec,
-			       export_life_done_fn *done, void *arg, int *rc, char *err,
-			       size_t errlen)
+struct export *export_life_add(struct export_life *life, const struct export_spec *spec,
+			       export_life_done_fn *done, void *arg)
 {
-	struct export *ex = export_spec_parse(spec, rc, err, errlen);
+	struct export *ex = export_create(spec);
 
 	if (!ex)
 		return NULL;
@@ -530,7 +528,7 @@ static void life_descend(struct export_life *life, struct export *ex)
 		if (rung->down)
 			rung->down(life, ex);
 	}
-	export_spec_free(ex);
+	export_free(ex);
 }
 
 static void life_descend_all(struct export_life *life, struct list *exports)

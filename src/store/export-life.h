@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of an export beside the IO of other exports: a ladder from a line of text up to an
+/* The life of an export beside the IO of other exports: a ladder from a description up to an
  * export that clients find, and down again.
  *
  * Each step can be undone.  A step that blocks runs on a worker, and a step on a ring runs on the
@@ -87,13 +87,11 @@ void export_life_look(struct export_life *life);
 /* The end of export_life_add(): @ex is ready if @rc is 0.  If @rc is -errno, @err has one line, and
  * @ex is freed after this call. */
 typedef void export_life_done_fn(struct export *ex, int rc, const char *err, void *arg);
-/* Make ready the export that @spec describes: all rings have the export, and clients do not find
- * @ex yet.  Calls @done, never inside this call; then call export_life_show() or
- * export_life_remove().  Returns the export; NULL with -errno in *@rc and one line in @err: @done
- * is not called. */
-struct export *export_life_add(struct export_life *life, const char *spec,
-			       export_life_done_fn *done, void *arg, int *rc, char *err,
-			       size_t errlen);
+/* Make ready the export that @spec, which is checked, describes: all rings have the export, and
+ * clients do not find @ex yet.  Calls @done, never inside this call; then call export_life_show()
+ * or export_life_remove().  Returns the export; NULL: no memory, and @done is not called. */
+struct export *export_life_add(struct export_life *life, const struct export_spec *spec,
+			       export_life_done_fn *done, void *arg);
 /* Let clients find @ex, which is ready. */
 void export_life_show(struct export_life *life, struct export *ex);
 /* Hide @ex from clients.  @ex goes down and is freed when the last reference is put. */

@@ -17,8 +17,7 @@ static void retry_free(struct export_retry *retry)
 {
 	list_del(&retry->link);
 	index_del(&retry->exports->retries_by_name, &retry->by_name);
-	free(retry->name);
-	free(retry->spec);
+	export_spec_free(&retry->spec);
 	free(retry->why);
 	free(retry);
 }
@@ -75,19 +74,15 @@ static void retry_ended(struct export *ex, int rc, const char *err, void *arg)
 
 static void retry_open(struct export_retry *retry)
 {
-	char err[EXPORT_LIFE_ERR];
-	struct export *ex;
-	int rc;
+	struct export *ex = export_life_add(retry->exports->life, &retry->spec, retry_ended, retry);
 
-	ex = export_life_add(retry->exports->life, retry->spec, retry_ended, retry, &rc, err,
-			     sizeof(err));
 	if (ex) {
 		ex->hasty = true;
 		retry->state = EXPORT_RETRY_OPENS;
 		return;
 	}
 	retry->next_ms = clock_now_ms() + EXPORT_RETRY_MS;
-	retry_note(retry, err);
+	retry_note(retry, "out of memory");
 }
 
 /* ---- all ---- */
@@ -128,40 +123,41 @@ static void retry_timer(struct loop_timer *timer)
 	retry_arm_all(e);
 }
 
-static struct export_retry *retry_create(struct exports *e, const char *name, const char *spec)
+static struct export_retry *retry_create(struct exports *e, const struct export_spec *spec)
 {
 	struct export_retry *retry = calloc(1, sizeof(*retry));
 
 	if (!retry)
 		return NULL;
-	retry->exports = e;
-	retry->name = strdup(name);
-	retry->spec = strdup(spec);
 	retry->why = strdup("");
+	if (!retry->why || export_spec_copy(&retry->spec, spec)) {
+		free(retry->why);
+		free(retry);
+		return NULL;
+	}
+	retry->exports = e;
+	retry->name = retry->spec.name;
 	retry->since_ms = clock_now_ms();
 	list_add_tail(&e->retries, &retry->link);
-	index_add(&e->retries_by_name, &retry->by_name, index_text(name));
-	if (retry->name && retry->spec && retry->why)
-		return retry;
-	retry_free(retry);
-	return NULL;
+	index_add(&e->retries_by_name, &retry->by_name, index_text(retry->name));
+	return retry;
 }
 
 int export_retry_aside(struct exports *e, struct export *ex, const char *why)
 {
-	int rc = export_retry_add(e, ex->name, ex->spec, why);
+	int rc = export_retry_add(e, &ex->spec, why);
 
 	if (!rc)
 		exports_del(e, ex);
 	return rc;
 }
 
-int export_retry_add(struct exports *e, const char *name, const char *spec, const char *why)
+int export_retry_add(struct exports *e, const struct export_spec *spec, const char *why)
 {
 	struct export_retry *retry;
 
-	export_retry_drop(e, name);
-	retry = retry_create(e, name, spec);
+	export_retry_drop(e, spec->name);
+	retry = retry_create(e, spec);
 	if (!retry)
 		return -ENOMEM;
 	if (why) {
@@ -211,8 +207,8 @@ void export_retry_replaced(struct export *ex)
 {
 	struct exports *e = ex->all;
 
-	if (!e->life || (!export_retry_find(e, ex->name) &&
-			 export_retry_add(e, ex->name, ex->spec, NULL)))
+	if (!e->life ||
+	    (!export_retry_find(e, ex->name) && export_retry_add(e, &ex->spec, NULL)))
 		return;
 	log_event(LOG_LEVEL_WARN, LOG_FIELDS(EXPORT_REMOVED, .export = ex->name), ex->name,
 		  "'%s' names %s: it is opened again", ex->path,

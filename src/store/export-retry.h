@@ -25,17 +25,18 @@ struct export_retry {
 	struct list link;		/* exports.retries */
 	struct index_node by_name;	/* exports.retries_by_name */
 	struct exports *exports;
-	char *name, *spec;
+	struct export_spec spec;	/* a copy */
+	const char *name;		/* of @spec */
 	char *why;			/* the last failure in one line; "": not tried yet */
 	enum export_retry_state state;
 	uint64_t since_ms;		/* the name has been without its storage */
 	uint64_t next_ms;		/* of the next try */
 };
 
-/* Have the export @name opened as @spec says.  @why: why that has failed, in one line, which is
- * logged; NULL: it is tried at once.  Replaces an older retry of @name.  Before export_life_init(),
- * too.  0 or -ENOMEM. */
-int export_retry_add(struct exports *e, const char *name, const char *spec, const char *why);
+/* Have the export opened that @spec, which is checked, describes.  @why: why that has failed, in
+ * one line, which is logged; NULL: it is tried at once.  Replaces an older retry of the name.
+ * Before export_life_init(), too.  0 or -ENOMEM. */
+int export_retry_add(struct exports *e, const struct export_spec *spec, const char *why);
 /* Forget the retry of @name, if there is one. */
 void export_retry_drop(struct exports *e, const char *name);
 /* The retry of @name; NULL: none. */

@@ -1,289 +1,236 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads "NAME=TARGET[,FLAG...]" into an export that is not opened.  Owns nothing; any thread. */
+/* The rows of any storage, and what is done row by row.  Owns nothing but the texts of copies. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "export-spec.h"
+#include "export.h"
 #include "store-drivers.h"
 #include "suggest.h"
+#include "util.h"
 
-void export_spec_free(struct export *ex)
+#define FIELD(field) OPT_FIELD(struct export_spec, field)
+
+static const char *const modes[] = { "rw", "ro" };	/* by export_spec.readonly */
+
+/* Before the rows of the driver. */
+static const struct opt first_rows[] = {
+	{ .name = "path", .type = OPT_TEXT, FIELD(path), .arg = "PATH|mem:SIZE|rbd:POOL/IMAGE",
+	  .of = "a path", .holds = OPT_IN_FILE, .help = "file, block device, memory, Ceph image" },
+	{ .name = "mode", .type = OPT_WORD, FIELD(readonly), .words = modes,
+	  .nwords = ARRAY_SIZE(modes), .holds = OPT_IN_FILE, .help = "what clients may do" },
+	{ .name = "readonly", .type = OPT_FLAG, FIELD(readonly), .holds = OPT_AT_START,
+	  .help = "clients may not write" },
+};
+
+/* Behind them.  With an argument, because the flag is a word with a value on a line, too. */
+static const struct opt last_rows[] = {
+	{ .name = "shared", .type = OPT_FLAG, FIELD(shared), .arg = "yes|no",
+	  .holds = OPT_AT_START | OPT_IN_FILE, .help = "another server may have it, too" },
+};
+
+static const struct opt_table first = { .rows = first_rows, .n = ARRAY_SIZE(first_rows) };
+static const struct opt_table last = { .rows = last_rows, .n = ARRAY_SIZE(last_rows) };
+
+const struct opt *export_spec_row(const struct store_driver *driver, unsigned i)
 {
-	char *name = ex->name, *path = ex->path, *spec = ex->spec;
+	const struct opt_table *const parts[] = { &first, &driver->options, &last };
 
-	pthread_mutex_destroy(&ex->failures.lock);
-	free(ex->pulse);
-	/* ORDER: the driver may log the names, and frees @ex. */
-	ex->driver->close(ex);
-	free(name);
-	free(path);
-	free(spec);
-}
-
-/* Copy @text up to the next unescaped comma into a new string, without the escapes; @rest is set to
- * the comma or the end. */
-static char *spec_unescape(const char *text, const char **rest)
-{
-	char *out = malloc(strlen(text) + 1), *o = out;
-
-	if (!out)
-		return NULL;
-	while (*text && *text != ',') {
-		if (text[0] == '\\' && (text[1] == ',' || text[1] == '\\'))
-			text++;
-		*o++ = *text++;
+	for (unsigned p = 0; p < ARRAY_SIZE(parts); p++) {
+		if (i < parts[p]->n)
+			return &parts[p]->rows[i];
+		i -= parts[p]->n;
 	}
-	*o = '\0';
-	*rest = text;
-	return out;
+	return NULL;
 }
 
-/* The flags of any storage; those of the driver follow. */
-enum { FLAG_READONLY, FLAG_SHARED, FLAG_OF_DRIVER };
-
-/* All flags of @ex's storage; returns their number. */
-#define FLAGS_MAX 8u
-static unsigned all_flags(const struct export *ex, const char *flags[FLAGS_MAX])
-{
-	unsigned n = 0;
-
-	flags[n++] = "readonly";
-	flags[n++] = "shared=";
-	for (const char *const *f = ex->driver->flags; *f && n < FLAGS_MAX; f++)
-		flags[n++] = *f;
-	return n;
-}
-
-/* The flags that make sense for @ex's storage; returns their number. */
-static unsigned expected_flags(const struct export *ex, const char *flags[FLAGS_MAX])
-{
-	unsigned n = all_flags(ex, flags);
-
-	if (!ex->driver->alone)
-		return n;
-	for (unsigned i = FLAG_SHARED; i + 1 < n; i++)
-		flags[i] = flags[i + 1];
-	return n - 1;
-}
-
-static int unknown_flag(const struct export *ex, const char *flag, size_t len, char *err,
-			size_t errlen)
-{
-	const char *flags[FLAGS_MAX], *meant;
-	unsigned n = expected_flags(ex, flags);
-	char expected[128] = "";
-
-	for (unsigned i = 0; i < n; i++) {
-		size_t at = strlen(expected);
-
-		const char *comma = i + 1 < n ? ", " : " or ";
-
-		snprintf(expected + at, sizeof(expected) - at, "%s%s", i ? comma : "", flags[i]);
-	}
-	meant = suggest_name(flag, len, flags, n);
-	snprintf(err, errlen,
-		 "export '%s': unknown flag '%.*s'%s%s%s: expected %s (a comma in PATH is "
-		 "written '\\,')",
-		 ex->name, (int)len, flag, meant ? " (did you mean " : "", meant ? meant : "",
-		 meant ? "?)" : "", expected);
-	return -EINVAL;
-}
-
-static bool takes_value(const char *flag)
-{
-	return flag[strlen(flag) - 1] == '=';
-}
-
-/* The place in @flags of the flag that begins @text; @n: none. */
-static unsigned find_flag(const char *const *flags, unsigned n, const char *text, size_t len)
-{
-	unsigned i = 0;
-
-	while (i < n && (strncmp(text, flags[i], strlen(flags[i])) ||
-			 (len != strlen(flags[i]) && !takes_value(flags[i]))))
-		i++;
-	return i;
-}
-
-static int no_memory(const struct export *ex, char *err, size_t errlen)
-{
-	snprintf(err, errlen, "export '%s': out of memory", ex->name);
-	return -ENOMEM;
-}
-
-static int set_shared(struct export *ex, const char *value, char *err, size_t errlen)
-{
-	ex->shared = !strcmp(value, "yes");
-	if (!ex->shared && strcmp(value, "no")) {
-		snprintf(err, errlen, "export '%s': shared='%s': expected yes or no", ex->name,
-			 value);
-		return -EINVAL;
-	}
-	if (!ex->shared || !ex->driver->alone)
-		return 0;
-	snprintf(err, errlen, "export '%s': shared=yes: %s", ex->name, ex->driver->alone);
-	return -EINVAL;
-}
-
-/* Set @flag to the value that begins at @text; *@rest is set to the comma behind the value, or to
- * the end. */
-static int set_value(struct export *ex, unsigned flag, const char *text, const char **rest,
-		     char *err, size_t errlen)
-{
-	char *value = spec_unescape(text, rest);
-	int rc = 0;
-
-	if (!value)
-		return no_memory(ex, err, errlen);
-	if (!*value) {
-		snprintf(err, errlen, "export '%s': '%s' has no value", ex->name,
-			 flag == FLAG_SHARED ? "shared=" :
-			 ex->driver->flags[flag - FLAG_OF_DRIVER]);
-		rc = -EINVAL;
-	} else if (flag == FLAG_SHARED) {
-		rc = set_shared(ex, value, err, errlen);
-	} else if (!ex->driver->flag(ex, flag - FLAG_OF_DRIVER, value)) {
-		rc = no_memory(ex, err, errlen);
-	}
-	free(value);
-	return rc;
-}
-
-/* A flag that has two values is a mistake.  0; or -EINVAL with @err. */
-static int note_seen(const struct export *ex, unsigned flag, const char *name, unsigned *seen,
-		     char *err, size_t errlen)
-{
-	unsigned bit = 1u << flag;
-
-	if (!(*seen & bit)) {
-		*seen |= bit;
-		return 0;
-	}
-	snprintf(err, errlen, "export '%s': '%s' is given twice", ex->name, name);
-	return -EINVAL;
-}
-
-/* Set the flag of @ex that begins at *@text, and move *@text behind the flag.  @seen has a bit for
- * each flag whose value was set before. */
-static int set_flag(struct export *ex, const char **text, unsigned *seen, char *err,
-		    size_t errlen)
-{
-	size_t len = strcspn(*text, ",");
-	const char *flags[FLAGS_MAX];
-	unsigned n = all_flags(ex, flags), i = find_flag(flags, n, *text, len);
-
-	if (i == n)
-		return unknown_flag(ex, *text, len, err, errlen);
-	if (takes_value(flags[i]) && note_seen(ex, i, flags[i], seen, err, errlen))
-		return -EINVAL;
-	if (takes_value(flags[i]))
-		return set_value(ex, i, *text + strlen(flags[i]), text, err, errlen);
-	*text += len;
-	if (i == FLAG_READONLY)
-		ex->readonly = true;
-	else if (!ex->driver->flag(ex, i - FLAG_OF_DRIVER, NULL))
-		return no_memory(ex, err, errlen);
-	return 0;
-}
-
-static int parse_flags(struct export *ex, const char *text, char *err, size_t errlen)
-{
-	unsigned seen = 0;
-	int rc = 0;
-
-	while (*text == ',' && !rc) {
-		text++;
-		rc = set_flag(ex, &text, &seen, err, errlen);
-	}
-	return rc ? rc : ex->driver->check(ex, err, errlen);
-}
-
-static int check_name(const char *name, char *err, size_t errlen)
-{
-	if (!*name) {
-		snprintf(err, errlen, "export without a name: expected NAME=PATH");
-		return -EINVAL;
-	}
-	if (strlen(name) >= RNBD_NAME_MAX) {
-		snprintf(err, errlen, "export name '%.32s...' has %zu bytes: at most %d fit the "
-			 "protocol", name, strlen(name), RNBD_NAME_MAX - 1);
-		return -ENAMETOOLONG;
-	}
-	if (strstr(name, "..")) {
-		snprintf(err, errlen, "export name '%s': '..' is not allowed in a name", name);
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int split_spec(const char *spec, char **name, char **target, const char **flags, char *err,
-		      size_t errlen)
-{
-	const char *eq = strchr(spec, '=');
-
-	if (!eq) {
-		snprintf(err, errlen, "'%s': expected NAME=PATH[,readonly][,direct][,force]", spec);
-		return -EINVAL;
-	}
-	*name = strndup(spec, (size_t)(eq - spec));
-	*target = spec_unescape(eq + 1, flags);
-	if (*name && *target)
-		return 0;
-	snprintf(err, errlen, "export '%s': out of memory", spec);
-	return -ENOMEM;
-}
-
-static const struct store_driver *driver_of(const char *target)
+const struct opt_table *export_spec_part(unsigned i)
 {
 	const struct store_driver *const *d = store_drivers;
 
-	while ((*d)->prefix && strncmp(target, (*d)->prefix, strlen((*d)->prefix)))
+	if (i < 2)
+		return i ? &last : &first;
+	for (i -= 2; i && (*d)->prefix; i--)
+		d++;
+	return i ? NULL : &(*d)->options;
+}
+
+const struct store_driver *export_spec_driver(const char *path)
+{
+	const struct store_driver *const *d = store_drivers;
+
+	while ((*d)->prefix && strncmp(path, (*d)->prefix, strlen((*d)->prefix)))
 		d++;
 	return *d;
 }
 
-static struct export *export_create(const char *target)
-{
-	const struct store_driver *driver = driver_of(target);
-	struct export *ex = driver->create();
+/* ---- checking ---- */
 
-	if (!ex)
-		return NULL;
-	ex->driver = driver;
-	pthread_mutex_init(&ex->failures.lock, NULL);
-	return ex;
+/* The name of @row where @holds says: with a '=' if a value follows on a line. */
+static const char *label(const struct opt *row, unsigned holds, char *buf, size_t len)
+{
+	snprintf(buf, len, "%s%s", row->name,
+		 holds & OPT_AT_START && export_spec_takes_value(row) ? "=" : "");
+	return buf;
 }
 
-struct export *export_spec_parse(const char *spec, int *rc, char *err, size_t errlen)
+/* The rows of @driver that hold where @holds says, without one that is always refused.  Returns
+ * their number. */
+static unsigned rows_that_hold(const struct store_driver *driver, unsigned holds,
+			       const struct opt *rows[OPT_ROWS_MAX])
 {
-	char *name = NULL, *target = NULL;
-	struct export *ex = NULL;
-	const char *flags;
+	const struct opt *row;
+	unsigned n = 0;
 
-	*rc = split_spec(spec, &name, &target, &flags, err, errlen);
-	if (!*rc)
-		*rc = check_name(name, err, errlen);
-	if (!*rc && !*target) {
-		snprintf(err, errlen, "export '%s': no path: expected NAME=PATH", name);
-		*rc = -EINVAL;
+	for (unsigned i = 0; (row = export_spec_row(driver, i)); i++) {
+		if (row->holds & holds && !(driver->alone && row == &last_rows[0]))
+			rows[n++] = row;
 	}
-	if (!*rc && !(ex = export_create(target))) {
-		snprintf(err, errlen, "export '%s': out of memory", spec);
-		*rc = -ENOMEM;
+	return n;
+}
+
+int export_spec_unknown(const struct export_spec *spec, const char *option, unsigned holds,
+			char *err, size_t len)
+{
+	const struct opt *rows[OPT_ROWS_MAX];
+	const char *names[OPT_ROWS_MAX], *meant;
+	unsigned n = rows_that_hold(spec->driver, holds, rows);
+	char expected[160] = "", name[32];
+
+	for (unsigned i = 0; i < n; i++) {
+		size_t at = strlen(expected);
+
+		names[i] = rows[i]->name;
+		snprintf(expected + at, sizeof(expected) - at, "%s%s",
+			 !i ? "" : i + 1 < n ? ", " : " or ",
+			 label(rows[i], holds, name, sizeof(name)));
 	}
-	if (!ex) {
-		free(name);
-		free(target);
-		return NULL;
+	meant = suggest_name(option, strcspn(option, "="), names, n);
+	snprintf(err, len, "export '%s': unknown flag '%s'%s%s%s: expected %s%s", spec->name,
+		 option, meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "",
+		 expected, holds & OPT_AT_START ? " (a comma in PATH is written '\\,')" : "");
+	return -EINVAL;
+}
+
+/* A row of another kind of storage that has set its field of @spec; NULL: none. */
+static const struct opt *foreign_row(const struct export_spec *spec)
+{
+	static const struct export_spec none;
+	struct export_spec rest = *spec;
+	const struct opt_table *part;
+	const struct opt *row;
+
+	for (unsigned i = 0; (row = export_spec_row(spec->driver, i)); i++)
+		memset((char *)&rest + row->offset, 0, row->size);
+	for (unsigned p = 0; (part = export_spec_part(p)); p++) {
+		for (row = part->rows; row < part->rows + part->n; row++) {
+			if (!opt_same(row, &rest, &none))
+				return row;
+		}
 	}
-	ex->name = name;
-	ex->path = target;
-	ex->spec = strdup(spec);
-	*rc = ex->spec ? parse_flags(ex, flags, err, errlen) : -ENOMEM;
-	if (!*rc)
-		return ex;
-	export_spec_free(ex);
 	return NULL;
+}
+
+static int check_name(const char *name, char *err, size_t len)
+{
+	if (!*name) {
+		snprintf(err, len, "export without a name: expected NAME=PATH");
+		return -EINVAL;
+	}
+	if (strlen(name) >= RNBD_NAME_MAX) {
+		snprintf(err, len, "export name '%.32s...' has %zu bytes: at most %d fit the "
+			 "protocol", name, strlen(name), RNBD_NAME_MAX - 1);
+		return -ENAMETOOLONG;
+	}
+	if (strstr(name, "..")) {
+		snprintf(err, len, "export name '%s': '..' is not allowed in a name", name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int export_spec_check(struct export_spec *spec, char *err, size_t len)
+{
+	const struct opt *foreign;
+	int rc = check_name(spec->name, err, len);
+
+	if (rc)
+		return rc;
+	if (!spec->path || !*spec->path) {
+		snprintf(err, len, "export '%s': no path: expected NAME=PATH", spec->name);
+		return -EINVAL;
+	}
+	spec->driver = export_spec_driver(spec->path);
+	foreign = foreign_row(spec);
+	if (foreign)
+		return export_spec_unknown(spec, foreign->name, OPT_IN_FILE, err, len);
+	if (spec->shared && spec->driver->alone) {
+		snprintf(err, len, "export '%s': shared=yes: %s", spec->name, spec->driver->alone);
+		return -EINVAL;
+	}
+	return spec->driver->check(spec, err, len);
+}
+
+/* ---- copies ---- */
+
+/* Call @each for the place of each text in @spec. */
+static bool for_each_text(struct export_spec *spec, bool (*each)(const char **text))
+{
+	const struct opt *row;
+	bool ok = each(&spec->name);
+
+	for (unsigned i = 0; (row = export_spec_row(spec->driver, i)); i++) {
+		if (row->type == OPT_TEXT)
+			ok = each((const char **)(void *)((char *)spec + row->offset)) && ok;
+	}
+	return ok;
+}
+
+static bool text_copy(const char **text)
+{
+	const char *from = *text;
+
+	*text = from ? strdup(from) : NULL;
+	return *text || !from;
+}
+
+static bool text_free(const char **text)
+{
+	free((char *)(uintptr_t)*text);
+	return true;
+}
+
+int export_spec_copy(struct export_spec *to, const struct export_spec *from)
+{
+	*to = *from;
+	if (for_each_text(to, text_copy))
+		return 0;
+	export_spec_free(to);
+	return -ENOMEM;
+}
+
+void export_spec_free(struct export_spec *spec)
+{
+	if (spec->driver)
+		for_each_text(spec, text_free);
+	*spec = (struct export_spec){ 0 };
+}
+
+bool export_spec_same(const struct export_spec *a, const struct export_spec *b)
+{
+	const struct opt *row;
+
+	if (a->driver != b->driver || strcmp(a->name, b->name))
+		return false;
+	for (unsigned i = 0; (row = export_spec_row(a->driver, i)); i++) {
+		if (!opt_same(row, a, b))
+			return false;
+	}
+	return true;
+}
+
+uint64_t export_spec_capabilities(const struct export_spec *spec)
+{
+	return spec->shared ? spec->driver->shared_capabilities : 0;
 }

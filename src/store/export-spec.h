@@ -1,16 +1,62 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An export as a line of text: "NAME=TARGET[,readonly][,FLAG...]", with the flags of the driver of
- * TARGET (struct store_driver).  A ',' or '\' in TARGET is written "\,", "\\". */
+/* What a user says of an export: its name, its target, and the options of its storage.
+ *
+ * Each option is a row (opt.h), which reads its value into struct export_spec: the rows of any
+ * storage are here, a driver owns those of its kind (store_driver.options).  A line of text
+ * (export-line.h), a section of a file, and commands fill the struct through these rows; a line and
+ * a section are written through them.  Any thread. */
 #ifndef EXPORT_SPEC_H
 #define EXPORT_SPEC_H
 
-#include "export.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-/* Make the export that @spec describes, without opening anything.  NULL with -errno in *@rc and one
- * line in @err: bad syntax; a name that is empty, too long, or has ".."; an unknown flag.  Any
- * thread. */
-struct export *export_spec_parse(const char *spec, int *rc, char *err, size_t errlen);
-/* Close @ex, which is a name of no store, and free it.  Any thread; may block. */
-void export_spec_free(struct export *ex);
+#include "opt.h"
+
+struct store_driver;
+
+/* Texts belong to who filled the struct; those of export_spec_copy() belong to the copy. */
+struct export_spec {
+	const char *name;
+	const char *path;		/* the target: a path, or with the prefix of a driver */
+	const struct store_driver *driver;	/* of @path; set by export_spec_check() */
+	bool readonly;
+	bool shared;			/* other servers may have the storage, too */
+	/* of drivers; NULL: not given */
+	bool direct, force;
+	const char *id, *conf, *luks;
+};
+
+/* Check @spec, without opening anything: a name that is empty, too long, or has "..", no path, an
+ * option of another kind of storage, options that do not fit together.  0, or -errno with one line
+ * in @err. */
+int export_spec_check(struct export_spec *spec, char *err, size_t len);
+/* Make @to a copy of @from, which is checked.  0 or -ENOMEM, with nothing in @to. */
+int export_spec_copy(struct export_spec *to, const struct export_spec *from);
+/* Free the texts of @spec, which is a copy or all zeroes. */
+void export_spec_free(struct export_spec *spec);
+/* True if @a and @b, which are checked, describe one export. */
+bool export_spec_same(const struct export_spec *a, const struct export_spec *b);
+
+/* The capabilities, as bits 1 << CAP_..., that the export of @spec, which is checked, needs as long
+ * as it lives, beside those that each server keeps (confine.h). */
+uint64_t export_spec_capabilities(const struct export_spec *spec);
+
+/* Row @i of exports of @driver, in the order in which users see the options; NULL: no such row. */
+const struct opt *export_spec_row(const struct store_driver *driver, unsigned i);
+/* Part @i of the rows of all storage (opt_table.more). */
+const struct opt_table *export_spec_part(unsigned i);
+/* The driver of the target @path. */
+const struct store_driver *export_spec_driver(const char *path);
+/* Refuse @option, "KEY" or "KEY=VALUE", which is not for the storage of @spec: -EINVAL, with a line
+ * in @err that names the options that hold where @holds says (enum opt_holds). */
+int export_spec_unknown(const struct export_spec *spec, const char *option, unsigned holds,
+			char *err, size_t len);
+/* True if @row has a value on a line: "id=NAME", but "direct". */
+static inline bool export_spec_takes_value(const struct opt *row)
+{
+	return row->type != OPT_FLAG || row->arg;
+}
 
 #endif

@@ -1,13 +1,45 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the counts of the users of a store, and the references to exports and stores; control
- * thread. doc/protocol.md 8.2 has the rules of sharing. */
+/* Owns what an export is made of, the counts of the users of a store, and the references to exports
+ * and stores; control thread.  doc/protocol.md 8.2 has the rules of sharing. */
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 
 #include "clock.h"
 #include "export.h"
 #include "exports.h"
 #include "util.h"
+
+struct export *export_create(const struct export_spec *spec)
+{
+	struct export *ex = spec->driver->create();
+
+	if (!ex)
+		return NULL;
+	ex->driver = spec->driver;
+	pthread_mutex_init(&ex->failures.lock, NULL);
+	if (export_spec_copy(&ex->spec, spec)) {
+		export_free(ex);
+		return NULL;
+	}
+	ex->name = ex->spec.name;
+	ex->path = ex->spec.path;
+	ex->readonly = spec->readonly;
+	ex->shared = spec->shared;
+	ex->direct = spec->direct;
+	return ex;
+}
+
+void export_free(struct export *ex)
+{
+	struct export_spec spec = ex->spec;
+
+	pthread_mutex_destroy(&ex->failures.lock);
+	free(ex->pulse);
+	/* ORDER: the driver may log the names, and frees @ex. */
+	ex->driver->close(ex);
+	export_spec_free(&spec);
+}
 
 uint64_t export_waits_ns(const struct export *ex)
 {

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "counter.h"
+#include "export-spec.h"
 #include "index.h"
 #include "list.h"
 #include "rnbd-msg.h"
@@ -77,21 +78,17 @@ struct store_driver {
 	/* Targets that begin with @prefix belong to this driver; NULL: paths, which no other driver
 	 * wants. */
 	const char *prefix;
-	/* The flags behind a target, beside "readonly", with a '=' at the end if a value follows;
-	 * ends with NULL. */
-	const char *const *flags;
+	/* The rows of its own options, whose fields are in struct export_spec. */
+	struct opt_table options;
 	/* Make an export that is not opened yet; NULL: no memory. */
 	struct export *(*create)(void);
 	/* Bytes of the driver in struct store, 0 until store_init(). */
 	size_t store_own;
 	void (*store_init)(struct store *store);
-	/* The user gave flags[@flag], with @value, which is not empty; NULL: none follows.  False:
-	 * no memory. */
-	bool (*flag)(struct export *ex, unsigned flag, const char *value);
-	/* Check whether target and flags of @ex fit together, without opening anything.  0, or
-	 * -errno with one line in @err. */
-	int (*check)(const struct export *ex, char *err, size_t errlen);
-	/* Open ex->path with the flags of @ex; learn size, id, ident and geometry.  0, or -errno
+	/* Check whether target and options of @spec fit together, without opening anything.  0, or
+	 * -errno with one line in @err.  Any thread. */
+	int (*check)(const struct export_spec *spec, char *err, size_t errlen);
+	/* Open ex->path as ex->spec says; learn size, id, ident and geometry.  0, or -errno
 	 * with one line in @err; close() follows in any case. */
 	int (*open)(struct export *ex, char *err, size_t errlen);
 	/* Check that @ex, which is opened, can be served beside @other, a name of a store of this
@@ -122,7 +119,7 @@ struct store_driver {
 	/* Capabilities, as bits 1 << CAP_..., that an export with shared=yes needs as long as it
 	 * lives. */
 	uint64_t shared_capabilities;
-	/* Why no other server can share the storage (the flag "shared=yes"); NULL: it can, and the
+	/* Why no other server can share the storage ("shared=yes"); NULL: it can, and the
 	 * driver has take(), yield() and renew().  Of these one at a time runs, on a worker of the
 	 * store, whose writable name is @ex; they may wait. */
 	const char *alone;
@@ -167,7 +164,7 @@ struct export_pulse {
 
 /* The rungs of an export's ladder (export-life.h). */
 enum export_rung {
-	EXPORT_PARSED,			/* a line of text */
+	EXPORT_PARSED,			/* described (export-spec.h) */
 	EXPORT_OPENED,
 	EXPORT_JOINED,			/* a name of its store */
 	EXPORT_TAKEN,			/* its store is locked and claimed as the name demands */
@@ -186,11 +183,11 @@ struct export_life_of {
 struct export {
 	struct list link;		/* exports.list */
 	struct list store_link;		/* store.names */
-	const struct store_driver *driver;
+	const struct store_driver *driver;	/* of @spec */
 	struct index_node by_name, by_medium;	/* of exports */
 	unsigned index;			/* of exports.slots; slot of each ring */
-	char *name, *path;
-	char *spec;			/* of which export_spec_parse() made the export */
+	struct export_spec spec;	/* a copy: of which export_create() made the export */
+	const char *name, *path;	/* of @spec */
 	const char *kind, *kind_text;	/* of the driver: "block" for programs, "block device" */
 	bool readonly;
 	bool hasty;			/* take() waits for no other server (export-retry.h) */
@@ -236,6 +233,11 @@ static inline uint64_t export_size(const struct export *ex)
 	return atomic_load_explicit(&ex->size, memory_order_acquire);
 }
 
+/* Make an export of a copy of @spec, which is checked, without opening anything; NULL: no memory.
+ * Any thread. */
+struct export *export_create(const struct export_spec *spec);
+/* Close @ex, which is a name of no store, and free it.  Any thread; may block. */
+void export_free(struct export *ex);
 /* For how long the storage of @ex has answered none of the requests that it has, on the worst ring,
  * in nanoseconds; 0: it has none.  Any thread, while the export is listed. */
 uint64_t export_waits_ns(const struct export *ex);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "export-spec.h"
+#include "export.h"
 #include "export-state.h"
 #include "exports.h"
 #include "store-lead.h"
@@ -220,7 +220,7 @@ void exports_del(struct exports *e, struct export *ex)
 	exports_hide(e, ex);
 	exports_release(e, ex);
 	exports_leave(e, ex);
-	export_spec_free(ex);
+	export_free(ex);
 }
 
 void exports_fini(struct exports *e)
@@ -270,56 +270,26 @@ struct export *exports_find(const struct exports *e, const char *name)
 	return NULL;
 }
 
-/* Call export_spec_parse(), and refuse the name of a listed export. */
-static struct export *parse_new(const struct exports *e, const char *spec, int *rc, char *err,
-				size_t errlen)
-{
-	struct export *ex = export_spec_parse(spec, rc, err, errlen);
-
-	if (!ex || !exports_find(e, ex->name))
-		return ex;
-	snprintf(err, errlen, "export name '%s' is given twice", ex->name);
-	*rc = -EEXIST;
-	export_spec_free(ex);
-	return NULL;
-}
-
-int exports_check(const struct exports *e, const char *spec, char *err, size_t errlen)
-{
-	int rc;
-	struct export *ex = parse_new(e, spec, &rc, err, errlen);
-
-	if (ex)
-		export_spec_free(ex);
-	return rc;
-}
-
-uint64_t exports_capabilities(const char *spec)
-{
-	char err[512];
-	int rc;
-	struct export *ex = export_spec_parse(spec, &rc, err, sizeof(err));
-	uint64_t needed = ex && ex->shared ? ex->driver->shared_capabilities : 0;
-
-	if (ex)
-		export_spec_free(ex);
-	return needed;
-}
-
-int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
+int exports_add(struct exports *e, const struct export_spec *spec, char *err, size_t errlen)
 {
 	struct export *ex;
 	int rc;
 
-	ex = parse_new(e, spec, &rc, err, errlen);
-	if (!ex)
-		return rc;
+	if (exports_find(e, spec->name)) {
+		snprintf(err, errlen, "export name '%s' is given twice", spec->name);
+		return -EEXIST;
+	}
+	ex = export_create(spec);
+	if (!ex) {
+		snprintf(err, errlen, "export '%s': out of memory", spec->name);
+		return -ENOMEM;
+	}
 	ex->all = e;
 	rc = ex->driver->open(ex, err, errlen);
 	if (!rc)
 		rc = exports_join(e, ex, err, errlen);
 	if (rc)
-		export_spec_free(ex);
+		export_free(ex);
 	else
 		exports_show(e, ex);
 	return rc;

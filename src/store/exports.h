@@ -17,6 +17,7 @@
 struct export;
 struct exports;
 struct export_life;
+struct export_spec;
 struct loop;
 
 /* The part of the life of exports that stores with a lead (store-lead.h) use; export-life.c fills
@@ -63,19 +64,11 @@ struct exports {
 	void (*unheld)(struct exports *e, struct export *ex);
 };
 
-/* Parse @spec, "NAME=PATH[,readonly][,direct][,force]", open the file, learn its geometry, append
- * the export.  Returns 0 or -errno with one clear line in @err: bad syntax, name empty, too long or
- * with "..", duplicate name, missing, unreadable, not writable without "readonly", neither a file
- * nor a block device, O_DIRECT not possible, size not a multiple of 512, size 0.  A ',' or '\' in
- * PATH is written "\,", "\\". */
-int exports_add(struct exports *e, const char *spec, char *err, size_t errlen);
-/* Check the syntax of @spec as exports_add() does, without opening anything.  0, or -errno with one
- * line in @err. */
-int exports_check(const struct exports *e, const char *spec, char *err, size_t errlen);
-/* The capabilities, as bits 1 << CAP_..., that the export of @spec needs as long as it lives,
- * beside those that each server keeps (confine.h).  0: none, or a bad @spec, which exports_add()
- * refuses.  Opens nothing. */
-uint64_t exports_capabilities(const char *spec);
+/* Open the storage that @spec, which is checked, describes, learn its geometry, append the export.
+ * Returns 0 or -errno with one clear line in @err: duplicate name, missing, unreadable, not
+ * writable without "readonly", neither a file nor a block device, O_DIRECT not possible, size not a
+ * multiple of 512, size 0. */
+int exports_add(struct exports *e, const struct export_spec *spec, char *err, size_t errlen);
 /* Begin with no exports.  @nrings rings will serve the exports, 0 if none will. */
 void exports_init(struct exports *e, unsigned nrings);
 /* Close and free all exports of @e, with no IO in flight. */

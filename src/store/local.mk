@@ -27,6 +27,8 @@ libstore_la_SOURCES = \
 	%D%/store-uring.h \
 	%D%/store-drivers.h \
 	%D%/export-io.h \
+	%D%/export-line.c \
+	%D%/export-line.h \
 	%D%/export-spec.c \
 	%D%/export-spec.h \
 	%D%/export-record.c \

@@ -692,7 +692,7 @@ static struct export *sim_create(void)
 	return s ? &s->ex : NULL;
 }
 
-static int sim_check(const struct export *ex, char *err, size_t errlen)
+static int sim_check(const struct export_spec *spec, char *err, size_t errlen)
 {
 	return 0;
 }
@@ -767,10 +767,7 @@ static int sim_renew(struct export *ex, char *why, size_t len)
 	return 0;
 }
 
-static const char *const no_flags[] = { NULL };
-
 static const struct store_driver sim_driver = {
-	.flags = no_flags,
 	.create = sim_create,
 	.check = sim_check,
 	.open = sim_open,

@@ -188,8 +188,7 @@ typedef int change_fn(struct world *w, const struct conf_export *exports, unsign
 /* Give "disk0" these lists by @change. */
 static void set_disk_by(change_fn *change, const char *allow, const char *read_only)
 {
-	static char name[] = "disk0", spec[] = "disk0=disk0";
-	struct conf_export ex = { .name = name, .spec = spec };
+	struct conf_export ex = { .spec = { .name = "disk0", .path = "disk0" } };
 	char err[EXPORT_LIFE_ERR];
 
 	CHECK(conf_allow_list_add(&ex.allow, allow, err, sizeof(err)) == 0);

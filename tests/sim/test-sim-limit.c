@@ -79,8 +79,8 @@ static bool all_ended(void *arg)
 
 static void limit_all(const struct limits *limits)
 {
-	static char name[] = "disk0", spec[] = "disk0=disk0";
-	struct conf_export ex = { .name = name, .spec = spec, .limits = *limits };
+	struct conf_export ex = { .spec = { .name = "disk0", .path = "disk0" },
+				  .limits = *limits };
 	char err[EXPORT_LIFE_ERR];
 
 	CHECK(world_server_change(w, &ex, 1, err) == 0);

@@ -17,15 +17,13 @@
 #define AREA 64u			/* sectors in use, so that requests meet */
 #define MAX_SECTORS 16u			/* of one request */
 #define REQUESTERS 3
-#define HOME "disk0=disk0"		/* always exported */
+#define HOME "disk0"			/* always exported, by this name */
 
-/* No test changes the text of an export. */
-/* Make @ex the export of @spec, without limits and rules. */
-static void set_export(struct conf_export *ex, const char *name, const char *spec)
+/* Make @ex the export of @path, without limits and rules. */
+static void set_export(struct conf_export *ex, const char *name, const char *path, bool readonly)
 {
 	memset(ex, 0, sizeof(*ex));
-	ex->name = (char *)(uintptr_t)name;
-	ex->spec = (char *)(uintptr_t)spec;
+	ex->spec = (struct export_spec){ .name = name, .path = path, .readonly = readonly };
 }
 
 static struct world *w;
@@ -151,14 +149,14 @@ static void end(void)
 	history_destroy(history);
 }
 
-/* Export "disk0" and @spec, unless that is NULL. */
-static int change_to(const char *name, const char *spec)
+/* Export "disk0", and @path as @name, unless that is NULL. */
+static int change_to(const char *name, const char *path)
 {
 	static struct conf_export exports[2];
 
-	set_export(&exports[0], "disk0", HOME);
-	set_export(&exports[1], name, spec);
-	return world_server_change(w, exports, spec ? 2 : 1, err);
+	set_export(&exports[0], HOME, "disk0", false);
+	set_export(&exports[1], name, path, false);
+	return world_server_change(w, exports, path ? 2 : 1, err);
 }
 
 /* ---- a second client, which opens what comes and goes ---- */
@@ -203,7 +201,7 @@ static void comes_and_goes(void)
 
 	start(1);
 	CHECK(can_open("new") == -ENOENT);
-	CHECK(change_to("new", "new=disk1") == 0);
+	CHECK(change_to("new", "disk1") == 0);
 	v = visitor_start("new", RNBD_ACCESS_RW);
 	CHECK(visitor_opened(v) == 0);
 	CHECK(world_write(v, 0, 4096, 7) == 0 && world_flush(v) == 0);
@@ -222,7 +220,7 @@ static void goes_while_it_is_used(void)
 	struct world_io *io;
 
 	start(2);
-	CHECK(change_to("new", "new=disk1") == 0);
+	CHECK(change_to("new", "disk1") == 0);
 	v = visitor_start("new", RNBD_ACCESS_RW);
 	CHECK(visitor_opened(v) == 0);
 	sim_disk_hold(disk1, RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
@@ -247,10 +245,10 @@ static void is_replaced_while_it_is_used(void)
 	struct world_client *v;
 
 	start(3);
-	CHECK(change_to("new", "new=disk1") == 0);
+	CHECK(change_to("new", "disk1") == 0);
 	v = visitor_start("new", RNBD_ACCESS_RW);
 	CHECK(visitor_opened(v) == 0);
-	CHECK(change_to("new", "new=disk2") == 0);
+	CHECK(change_to("new", "disk2") == 0);
 	CHECK(world_write(v, 0, 512, 7) == 0);
 	CHECK(sim_disk_content(disk1)[0] == 7 && sim_disk_content(disk2)[0] == 0);
 	world_client_stop(w, v);
@@ -268,7 +266,7 @@ static void goes_while_its_size_is_asked_for(void)
 	struct world_client *v;
 
 	start(4);
-	CHECK(change_to("new", "new=disk1") == 0);
+	CHECK(change_to("new", "disk1") == 0);
 	sim_disk_hold_size(disk1);
 	v = visitor_start("new", RNBD_ACCESS_RO);
 	world_run_ms(w, 100);
@@ -290,7 +288,7 @@ static void a_second_name_comes_and_goes(void)
 	struct world_client *v;
 
 	start(5);
-	CHECK(change_to("twin", "twin=disk0") == 0);
+	CHECK(change_to("twin", "disk0") == 0);
 	CHECK(world_server_stores(w) == 1);
 	v = visitor_start("twin", RNBD_ACCESS_RW);
 	CHECK(visitor_opened(v) == -EPERM);
@@ -312,10 +310,10 @@ static void a_step_fails_half_way(void)
 	start(6);
 	for (unsigned i = 0; i <= rings; i++) {
 		sim_disk_fail_step(disk1, i < rings ? SIM_STEP_ATTACH : SIM_STEP_OPEN, i);
-		CHECK(change_to("new", "new=disk1") == -EIO);
+		CHECK(change_to("new", "disk1") == -EIO);
 		CHECK(sim_run_until(one_store, NULL, 1000));
 		CHECK(can_open("new") == -ENOENT);
-		CHECK(change_to("new", "new=disk1") == 0);
+		CHECK(change_to("new", "disk1") == 0);
 		CHECK(can_open("new") == 0);
 		CHECK(change_to(NULL, NULL) == 0);
 		CHECK(sim_run_until(one_store, NULL, 1000));
@@ -330,10 +328,10 @@ static void a_server_stops_meanwhile(void)
 
 	for (unsigned i = 0; i < 20; i++) {
 		start(100 + i);
-		CHECK(change_to("new", "new=disk1") == 0);
+		CHECK(change_to("new", "disk1") == 0);
 		v = visitor_start("new", RNBD_ACCESS_RW);
 		CHECK(visitor_opened(v) == 0);
-		CHECK(change_to("more", "more=disk2") == 0);
+		CHECK(change_to("more", "disk2") == 0);
 		world_client_stop(w, v);
 		world_run_ms(w, i);
 		end();
@@ -343,13 +341,13 @@ static void a_server_stops_meanwhile(void)
 /* ---- random sequences ---- */
 
 #define NAMES 4u
-#define SPECS 5u
+#define KINDS 5u
 
 static const char *const names[NAMES] = { "a", "b", "c", "d" };
 /* What a name may be of, and whether it can be written. */
-static const struct { const char *of; bool write; } kinds[SPECS] = {
-	{ NULL, false }, { "disk1", true }, { "disk2", true }, { "disk2,readonly", false },
-	{ "disk0,readonly", false },
+static const struct { const char *path; bool write; } kinds[KINDS] = {
+	{ NULL, false }, { "disk1", true }, { "disk2", true }, { "disk2", false },
+	{ "disk0", false },
 };
 
 /* Whom "allow" of an export may let in: home comes from 10.0.0.1, the visitor from 10.0.0.3. */
@@ -362,14 +360,6 @@ struct model {
 	unsigned kind[NAMES];		/* of kinds; 0: the name is not exported */
 	unsigned list[NAMES];		/* of lists */
 };
-
-static const char *spec_of(unsigned name, unsigned kind)
-{
-	static char specs[NAMES][SPECS][32];
-
-	snprintf(specs[name][kind], sizeof(specs[0][0]), "%s=%s", names[name], kinds[kind].of);
-	return specs[name][kind];
-}
 
 /* Few enough that most requests wait, and now and then none. */
 static struct limits random_limits(void)
@@ -394,17 +384,18 @@ static void random_plan(struct model *m)
 	static struct conf_export exports[WORLD_EXPORTS_MAX];
 	unsigned n = 1;
 
-	set_export(&exports[0], "disk0", HOME);
+	set_export(&exports[0], HOME, "disk0", false);
 	exports[0].limits = random_limits();
 	set_list(&exports[0], sim_chance(500) ? "all" : "10.0.0.1");
 	for (unsigned i = 0; i < NAMES; i++) {
 		if (sim_chance(400))
-			m->kind[i] = sim_rand(SPECS);
+			m->kind[i] = sim_rand(KINDS);
 		if (sim_chance(300))
 			m->list[i] = sim_rand(ARRAY_SIZE(lists));
 		if (!m->kind[i])
 			continue;
-		set_export(&exports[n], names[i], spec_of(i, m->kind[i]));
+		set_export(&exports[n], names[i], kinds[m->kind[i]].path,
+			   !kinds[m->kind[i]].write);
 		set_list(&exports[n++], lists[m->list[i]].allow);
 	}
 	CHECK(world_server_change(w, exports, n, err) == 0);

@@ -616,10 +616,10 @@ static void test_broken_soon(void)
 /* A server with "disk1", too, which is shared as "disk0" is. */
 static void server_of_two(const char *host)
 {
-	static char names[2][8] = { "disk0", "disk1" };
-	static char specs[2][32] = { "disk0=disk0,shared=yes", "disk1=disk1,shared=yes" };
-	static const struct conf_export exports[2] = { { .name = names[0], .spec = specs[0] },
-						       { .name = names[1], .spec = specs[1] } };
+	static const struct conf_export exports[2] = {
+		{ .spec = { .name = "disk0", .path = "disk0", .shared = true } },
+		{ .spec = { .name = "disk1", .path = "disk1", .shared = true } },
+	};
 	static char err[EXPORT_LIFE_ERR];
 
 	server(host);

@@ -1422,8 +1422,8 @@ static void test_priority_counts_from_version_2(void)
 /* Give "disk0" the rules of @allow and @prio. */
 static void set_disk(const char *allow, uint16_t prio)
 {
-	static char name[] = "disk0", spec[] = "disk0=disk0";
-	struct conf_export ex = { .name = name, .spec = spec, .priority = prio };
+	struct conf_export ex = { .spec = { .name = "disk0", .path = "disk0" },
+				  .priority = prio };
 	char err[EXPORT_LIFE_ERR];
 
 	CHECK(conf_allow_list_add(&ex.allow, allow, err, sizeof(err)) == 0);

@@ -41,7 +41,6 @@ struct world_server {
 	struct export_life life;
 	struct apply apply;
 	struct srv_conf served;		/* conf, and the exports of the last plan */
-	char spec[256 + RNBD_NAME_MAX];
 	bool shared;
 	bool shut;
 	struct sim_fiber *closer;
@@ -66,11 +65,10 @@ static void conf_set_exports(struct srv_conf *conf, const struct conf_export *ex
 	conf->nexports = 0;
 	conf->by_name = NULL;
 	for (unsigned i = 0; i < n; i++) {
-		CHECK(conf_add_export_of(conf, exports[i].spec, NULL, err, sizeof(err)) == 0);
-		conf->exports[i]->limits = exports[i].limits;
-		conf->exports[i]->allow = exports[i].allow;
-		conf->exports[i]->read_only = exports[i].read_only;
-		conf->exports[i]->priority = exports[i].priority;
+		static struct conf_export ex;
+
+		ex = exports[i];
+		CHECK(conf_put_export(conf, &ex, NULL, err, sizeof(err)) == 0);
 	}
 }
 
@@ -78,17 +76,20 @@ static void export_init(struct world_server *s, const struct world_server_conf *
 			struct sim_disk *d, struct export_state *state)
 {
 	uint32_t nsectors = (uint32_t)(sim_disk_size(d) / RNBD_SECTOR_SIZE);
-	const char *name = conf->export_name ? conf->export_name : "disk0";
+	static struct conf_export described;
 	char err[256];
 	struct export *ex;
 
 	exports_init(&s->exports, s->conf.threads + 1);
 	s->shared = conf->shared;
-	snprintf(s->spec, sizeof(s->spec), "%s=%s%s", name, conf->disk ? conf->disk : "disk0",
-		 conf->shared ? ",shared=yes" : "");
-	CHECK(exports_add(&s->exports, s->spec, err, sizeof(err)) == 0);
+	described.spec = (struct export_spec){
+		.name = conf->export_name ? conf->export_name : "disk0",
+		.path = conf->disk ? conf->disk : "disk0",
+		.shared = conf->shared,
+	};
 	s->served = s->conf;
-	conf_set_exports(&s->served, &(struct conf_export){ .spec = s->spec }, 1);
+	conf_set_exports(&s->served, &described, 1);
+	CHECK(exports_add(&s->exports, &s->served.exports[0]->spec, err, sizeof(err)) == 0);
 	ex = s->ex = list_entry(s->exports.list.next, struct export, link);
 	atomic_store(&ex->store->state, state);
 	ex->direct = conf->direct || conf->shared;

@@ -154,14 +154,15 @@ static void verify(const char *path)
 
 int main(void)
 {
-	char path[] = "/var/tmp/thread-export-io.XXXXXX", spec[64], err[512];
+	char path[] = "/var/tmp/thread-export-io.XXXXXX", err[512];
+	struct export_spec spec = { .name = "a", .path = path, .direct = true };
 	int fd = mkstemp(path);
 
 	check(fd >= 0 && !ftruncate(fd, SECTORS * 512));
 	close(fd);
 	exports_init(&exports, REACTORS);
-	snprintf(spec, sizeof(spec), "a=%s,direct", path);
-	if (exports_add(&exports, spec, err, sizeof(err))) {
+	check(!export_spec_check(&spec, err, sizeof(err)));
+	if (exports_add(&exports, &spec, err, sizeof(err))) {
 		unlink(path);
 		fprintf(stderr, "SKIP: no O_DIRECT here: %s\n", err);
 		return 77;

@@ -140,7 +140,7 @@ static const struct export_users users = {
 };
 
 static unsigned left = ROUNDS;
-static char specs[3][64];
+static struct export_spec specs[3];
 
 static void come(void);
 
@@ -177,10 +177,7 @@ static void ready(struct export *ex, int rc, const char *err, void *arg)
 
 static void come(void)
 {
-	char err[256];
-	int rc;
-
-	check(export_life_add(&life, specs[left % 3], ready, NULL, &rc, err, sizeof(err)));
+	check(export_life_add(&life, &specs[left % 3], ready, NULL));
 }
 
 static void verify(const char *path)
@@ -211,16 +208,19 @@ int main(void)
 {
 	char home_path[] = "/var/tmp/thread-export-life.XXXXXX";
 	char other_path[] = "/var/tmp/thread-export-life.XXXXXX";
-	char spec[64], err[512] = "";
+	struct export_spec spec = { .name = "home", .path = home_path };
+	char err[512] = "";
 
 	make_file(home_path);
 	make_file(other_path);
-	snprintf(spec, sizeof(spec), "home=%s", home_path);
-	snprintf(specs[0], sizeof(specs[0]), "new=mem:64K");
-	snprintf(specs[1], sizeof(specs[1]), "new=%s", other_path);
-	snprintf(specs[2], sizeof(specs[2]), "new=%s,readonly", home_path);
+	specs[0] = (struct export_spec){ .name = "new", .path = "mem:64K" };
+	specs[1] = (struct export_spec){ .name = "new", .path = other_path };
+	specs[2] = (struct export_spec){ .name = "new", .path = home_path, .readonly = true };
+	for (unsigned i = 0; i < 3; i++)
+		check(!export_spec_check(&specs[i], err, sizeof(err)));
 	exports_init(&exports, RINGS);
-	check(!exports_add(&exports, spec, err, sizeof(err)));
+	check(!export_spec_check(&spec, err, sizeof(err)));
+	check(!exports_add(&exports, &spec, err, sizeof(err)));
 	check(!exports_lock(&exports, err, sizeof(err)));
 	home = exports_find(&exports, "home");
 	for (unsigned i = 0; i < RINGS; i++) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "store-file-io.h"
+#include "export-add.h"
 #include "export-io-rig.h"
 #include "export-ring.h"
 #include "unit.h"
@@ -69,7 +70,7 @@ struct export *rig_export(struct rig *rig, const char *spec)
 {
 	char err[512] = "", name[64];
 
-	cr_assert_eq(exports_add(&rig->exports, spec, err, sizeof(err)), 0, "%s", err);
+	cr_assert_eq(export_add_line(&rig->exports, spec, err, sizeof(err)), 0, "%s", err);
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(spec, "="), spec);
 	return exports_find(&rig->exports, name);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "conf.h"
+#include "export-line.h"
 #include "opt-rules.h"
 #include "unit.h"
 
@@ -72,9 +73,13 @@ static const char *exports_of(const struct srv_conf *conf)
 	static char text[512];
 
 	text[0] = '\0';
-	for (unsigned i = 0; i < conf->nexports; i++)
+	for (unsigned i = 0; i < conf->nexports; i++) {
+		char *line = export_line_text(&conf->exports[i]->spec);
+
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i ? " " : "",
-			 conf->exports[i]->spec);
+			 line);
+		free(line);
+	}
 	return text;
 }
 
@@ -287,7 +292,7 @@ Test(conf_file, read_only_rules)
 	cr_assert_eq(conf_export_find(&conf, "b")->read_only.n, 0);
 	cr_assert_eq(conf_export_find(&conf, "c")->allow.n, 2);
 	cr_assert_eq(conf_export_find(&conf, "c")->read_only.n, 1);
-	cr_assert_str_eq(conf_export_find(&conf, "c")->spec, "c=/c,readonly");
+	cr_assert(conf_export_find(&conf, "c")->spec.readonly);
 	for_each_case(c, cases) {
 		const struct conf_export *ex;
 		int rc = conf_export_options_set(&conf, c->text, err, sizeof(err));
@@ -382,8 +387,7 @@ Test(conf_file, all_mistakes_of_all_files)
 		"a.conf:5: export name 'b..': '..' is not allowed in a name\n"
 		"a.conf.d/x.conf:1: export name 'a' is given twice: first in a.conf:3\n"
 		"a.conf.d/x.conf:4: 'ready-fd' holds on the command line only\n"
-		"a.conf.d/x.conf:5: export 'm': unknown flag 'direct': expected readonly (a comma "
-		"in PATH is written '\\,')\n");
+		"a.conf.d/x.conf:5: export 'm': unknown flag 'direct': expected path or mode\n");
 	conf_fini(&conf);
 }
 
@@ -395,15 +399,14 @@ Test(conf_file, ceph_image)
 
 	write_file("a.conf", "[export \"a\"]\npath=rbd:p/n/i\nid=gw\nluks=/k,1\nconf=/c\\d\n");
 	cr_assert_str_eq(parse(&conf, "", OPT_RUN), "");
-	cr_assert_str_eq(conf.exports[0]->spec, "a=rbd:p/n/i,conf=/c\\\\d,id=gw,luks=/k\\,1");
+	cr_assert_str_eq(exports_of(&conf), "a=rbd:p/n/i,conf=/c\\\\d,id=gw,luks=/k\\,1");
 	conf_fini(&conf);
 	write_file("a.conf", "[export \"a\"]\npath=rbd:p\n[export \"b\"]\npath=/b\nluks=gw\n"
 		   "[export \"c\"]\npath=rbd:p/i@s\n[export \"d\"]\npath=rbd:p/i\nidd=a\n");
 	cr_assert_str_eq(parse(&conf, "", OPT_FAILED),
 		"a.conf:1: export 'a': 'rbd:p': expected rbd:POOL/[NAMESPACE/]IMAGE[@SNAP]\n"
-		"a.conf:3: export 'b': unknown flag 'luks=gw': expected readonly, shared=, direct, "
-		"force or id= (a "
-		"comma in PATH is written '\\,')\n"
+		"a.conf:3: export 'b': unknown flag 'luks': expected path, mode, direct, force, id "
+		"or shared\n"
 		"a.conf:6: export 'c': 'rbd:p/i@s' is a snapshot: add ',readonly'\n"
 		"a.conf:10: 'idd' is no option of this section (did you mean id?)\n");
 	conf_fini(&conf);

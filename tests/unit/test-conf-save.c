@@ -91,7 +91,7 @@ Test(conf_save, what_a_file_holds)
 			cr_assert_not_null(why, "%s", err);
 			cr_assert_str_eq(why + strlen(not), c->why);
 		}
-		conf_del_export(&now, now.exports[0]->name);
+		conf_del_export(&now, now.exports[0]->spec.name);
 	}
 }
 

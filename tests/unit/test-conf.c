@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "conf.h"
+#include "export-line.h"
 #include "rundir.h"
 #include <sys/sysinfo.h>
 
@@ -68,6 +69,16 @@ static enum opt_result parse(struct srv_conf *conf, const char *args, bool with_
 	return parse_words(conf, argc, argv, err, errlen);
 }
 
+static const char *line_of(const struct conf_export *ex)
+{
+	static char text[256];
+	char *line = export_line_text(&ex->spec);
+
+	snprintf(text, sizeof(text), "%s", line);
+	free(line);
+	return text;
+}
+
 static void parse_ok(struct srv_conf *conf, const char *args)
 {
 	char err[512];
@@ -93,7 +104,7 @@ Test(conf, defaults)
 	cr_assert_str_eq(fab_addr_format(&conf.listeners[1].addr, addr, sizeof(addr)),
 			 "[::1]:1234");
 	cr_assert_eq(conf.nexports, 1);
-	cr_assert_str_eq(conf.exports[0]->spec, spec);
+	cr_assert_str_eq(line_of(conf.exports[0]), spec);
 	cr_assert_eq(conf_export_find(&conf, "disk"), conf.exports[0]);
 	cr_assert_eq(conf.invalidate, SRV_INVALIDATE_AUTO);
 	cr_assert_eq(conf.nallow, 0);
@@ -171,7 +182,7 @@ Test(conf, name)
 
 		parse_ok(&conf, c->args);
 		cr_assert_str_eq(conf.name, c->name, "%s", c->args);
-		conf_del_export(&conf, conf.exports[0]->name);
+		conf_del_export(&conf, conf.exports[0]->spec.name);
 		cr_assert_str_eq(conf.name, c->name, "%s", c->args);
 		conf_fini(&conf);
 	}
@@ -566,6 +577,10 @@ Test(conf, priorities)
 
 /* ---- options on the line of an export ---- */
 
+#define FLAG(flag, meant) \
+	"export 'a': unknown flag '" flag "'" meant ": expected readonly, direct, force, id= or " \
+	"shared= (a comma in PATH is written '\\,')"
+
 Test(conf, options_on_a_line)
 {
 	static const struct {
@@ -588,27 +603,19 @@ Test(conf, options_on_a_line)
 	} bad[] = {
 		{ "a=/a,alow=::1",
 		  "export 'a': there is no option 'alow' (did you mean allow?)" },
-		{ "a=/a,mode=ro",
-		  "export 'a': unknown flag 'mode=ro': expected readonly, shared=, direct, "
-		  "force or id= (a comma "
-		  "in PATH is written '\\,')" },
-		{ "a=/a,iops=1,b=c\\,iops=2", "export 'a': unknown flag 'b=c\\': expected "
-			"readonly, shared=, direct, force or id= (a comma in PATH is written "
-			"'\\,')" },
+		{ "a=/a,mode=ro", FLAG("mode=ro", "") },
+		{ "a=/a,direct=yes", FLAG("direct=yes", " (did you mean direct?)") },
+		{ "a=/a,idd=x", FLAG("idd=x", " (did you mean id?)") },
+		{ "a=/a,readonly=yes", FLAG("readonly=yes", " (did you mean readonly?)") },
+		{ "a=/a,shared", "export 'a': 'shared=' has no value" },
+		{ "a=/a,iops=1,b=c\\,iops=2", FLAG("b=c,iops=2", "") },
 		{ "a=/a,allow=", "export 'a': 'allow' has no value: expected allow=VALUE" },
 		{ "a=/a,allow=::1,1.2.3", "export 'a': allow '1.2.3': expected ADDR or ADDR/BITS "
 					  "with an IPv4 or IPv6 address, uid:USER, unix, "
 					  "psk:NAME or cert:NAME" },
-		{ "a=/a,", "export 'a': unknown flag '': expected readonly, shared=, direct, "
-		  "force or id= "
-			   "(a comma in PATH is written '\\,')" },
-		{ "a=/a,iops=1,,direct",
-		  "export 'a': unknown flag '': expected readonly, shared=, direct, "
-		  "force or id= (a comma in "
-		  "PATH is written '\\,')" },
-		{ "a=/a,::1", "export 'a': unknown flag '::1': expected readonly, shared=, direct, "
-		  "force or id= "
-			      "(a comma in PATH is written '\\,')" },
+		{ "a=/a,", FLAG("", "") },
+		{ "a=/a,iops=1,,direct", FLAG("", "") },
+		{ "a=/a,::1", FLAG("::1", "") },
 	};
 	struct srv_conf conf = { .nexports = 0 };
 	char err[384];
@@ -620,11 +627,11 @@ Test(conf, options_on_a_line)
 		cr_assert_eq(conf_add_export(&conf, c->spec, err, sizeof(err)), 0, "%s: %s",
 			     c->spec, err);
 		ex = conf.exports[0];
-		cr_assert_str_eq(ex->spec, c->left);
+		cr_assert_str_eq(line_of(ex), c->left);
 		cr_assert_str_eq(list_text(&ex->allow), c->allow);
 		cr_assert_str_eq(conf_priority_text(ex->priority, priority), c->priority);
 		cr_assert_eq(ex->limits.rate[LIMIT_IOPS], c->iops);
-		cr_assert_eq(conf_del_export(&conf, ex->name), 0);
+		cr_assert_eq(conf_del_export(&conf, ex->spec.name), 0);
 	}
 	for_each_case(c, bad) {
 		cr_assert(conf_add_export(&conf, c->spec, err, sizeof(err)) < 0, "%s", c->spec);
@@ -648,7 +655,7 @@ Test(conf, flags_of_a_line_have_no_number)
 			strcat(line, ",direct");
 		strcat(line, ",readonly");
 		cr_assert_eq(conf_add_export(&conf, line, err, sizeof(err)), 0, "%s", err);
-		cr_assert_str_eq(conf.exports[0]->spec, "a=/a,readonly,direct", "%u flags", *n);
+		cr_assert_str_eq(line_of(conf.exports[0]), "a=/a,readonly,direct", "%u flags", *n);
 		cr_assert_eq(conf_del_export(&conf, "a"), 0);
 	}
 	conf_fini(&conf);

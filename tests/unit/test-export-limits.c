@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "export-add.h"
 #include "export-io-rig.h"
 #include "export-ring.h"
 #include "store-uring.h"
@@ -97,7 +98,7 @@ static void direct_up_to_the_limit(bool tells)
 		rig_init(&rig);
 		rig_file("disk", SIZE, 1);
 		align = *a;
-		rc = exports_add(&rig.exports, "d=disk,direct", err, sizeof(err));
+		rc = export_add_line(&rig.exports, "d=disk,direct", err, sizeof(err));
 		align = 0;
 		cr_assert_eq(rc, *a <= DIO_ALIGN_MAX ? 0 : -EINVAL, "%u: %s", *a, err);
 		if (!rc) {

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "export-add.h"
 #include "export-io-rig.h"
 #include "rnbd-extents.h"
 #include "unit.h"
@@ -124,7 +125,7 @@ Test(export_mem, refusals)
 	char err[512];
 
 	for_each_case(c, cases) {
-		cr_assert_lt(exports_add(&rig.exports, c->spec, err, sizeof(err)), 0,
+		cr_assert_lt(export_add_line(&rig.exports, c->spec, err, sizeof(err)), 0,
 			     "%s", c->spec);
 		cr_assert_not_null(strstr(err, c->want), "%s: %s", c->spec, err);
 	}

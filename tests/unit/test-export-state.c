@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "store-file-priv.h"
+#include "export-add.h"
 #include "exports.h"
 #include "log.h"
 #include "unit.h"
@@ -52,7 +53,7 @@ static struct export *add(struct exports *e, const char *spec)
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	cr_assert(fd >= 0 && !ftruncate(fd, 1024));
 	close(fd);
-	cr_assert_eq(exports_add(e, spec, err, sizeof(err)), 0, "%s", err);
+	cr_assert_eq(export_add_line(e, spec, err, sizeof(err)), 0, "%s", err);
 	return exports_find(e, name);
 }
 

@@ -47,7 +47,11 @@ static const struct opt server_rows[] = {
 	{ .name = "lock", .type = OPT_FLAG, OPT_FIELD(struct server, lock), .holds = OPT_IN_FILE },
 	{ .name = "dir", .type = OPT_TEXT, OPT_FIELD(struct server, dir), .arg = "DIR",
 	  .of = "a directory", .holds = OPT_IN_FILE },
+};
+static const struct opt more_rows[] = {
 	{ .name = "host", .type = OPT_OTHER, .call = add_host, .arg = "HOST", .many = true,
+	  .holds = OPT_IN_FILE },
+	{ .name = "alone", .type = OPT_OTHER, .call = add_host, .arg = "HOST",
 	  .holds = OPT_IN_FILE },
 	{ .name = "ready", .type = OPT_FLAG, OPT_FIELD(struct server, lock),
 	  .holds = OPT_AT_START },
@@ -56,8 +60,17 @@ static const struct opt disk_rows[] = {
 	{ .name = "path", .type = OPT_TEXT, OPT_FIELD(struct disk, path), .arg = "PATH",
 	  .of = "a path", .holds = OPT_IN_FILE },
 };
+/* The rows of servers stand in two parts. */
+static const struct opt_table *more(unsigned i)
+{
+	static const struct opt_table part = { .rows = more_rows, .n = ARRAY_SIZE(more_rows) };
+
+	return i ? NULL : &part;
+}
+
 static const struct opt_table server_table = { .program = "prog", .rows = server_rows,
-					       .n = ARRAY_SIZE(server_rows), .dashes = "--" };
+					       .n = ARRAY_SIZE(server_rows), .dashes = "--",
+					       .more = more };
 static const struct opt_table disk_table = { .program = "prog", .rows = disk_rows,
 					     .n = ARRAY_SIZE(disk_rows), .dashes = "" };
 
@@ -201,6 +214,10 @@ Test(opt_file, mistakes)
 		{ "[server]\ndepth = 0\n", "2: depth '0': expected a number from 1 to 9|" },
 		{ "[server]\ndepth = 1\n\ndepth = 2\n",
 		  "4: 'depth' is given twice: first in line 2|" },
+		{ "[server]\nalone = a\nhost = b\nhost = c\nalone = d\n",
+		  "5: 'alone' is given twice: first in line 2|" },
+		{ "[server]\nhst = a\n",
+		  "2: 'hst' is no option of this section (did you mean host?)|" },
 		{ "[server]\nhost = nobody\nhost = a\n", "2: host 'nobody': expected a host|" },
 		{ "[server]\ndepth\n", "2: expected NAME = VALUE|" },
 		{ "[server]\ndepth ; = 3", "2: expected NAME = VALUE|" },

@@ -7,7 +7,7 @@
 #include "opt.h"
 
 struct conf {
-	bool flag;
+	bool flag, bright;
 	unsigned number, scaled_ms;
 	int attempts;
 	uint64_t size, timeout_ms;
@@ -17,6 +17,7 @@ struct conf {
 };
 
 static const char *const colours[] = { "red", "green", "blue" };
+static const char *const no_yes[] = { "no", "yes" };
 
 static int add_other(void *arg, const char *value, char *why, size_t len)
 {
@@ -50,6 +51,8 @@ static const struct opt rows[] = {
 	  .holds = OPT_AT_START, .help = "another one" },
 	{ .name = "colour", .type = OPT_WORD, FIELD(colour), .words = colours, .nwords = 3,
 	  .fallback = "green", .holds = OPT_AT_START, .help = "a word" },
+	{ .name = "bright", .type = OPT_WORD, FIELD(bright), .words = no_yes, .nwords = 2,
+	  .holds = OPT_AT_START, .help = "a word of two" },
 	{ .name = "text", .type = OPT_TEXT, FIELD(text), .arg = "PATH|none", .of = "a path",
 	  .special = "none", .holds = OPT_AT_START, .help = "a text" },
 	{ .name = "other", .type = OPT_OTHER, .call = add_other, .arg = "X", .many = true,
@@ -134,6 +137,51 @@ Test(opt, values)
 	cr_assert_eq(conf.number, 9);
 }
 
+/* What a row has read is written as a user writes it. */
+Test(opt, text)
+{
+	static const struct {
+		const char *args, *name, *text;
+	} cases[] = {
+		{ "--flag", "flag", "yes" }, { "", "flag", "no" }, { "--number=7", "number", "7" },
+		{ "--scaled=60", "scaled", "60" }, { "--attempts=9", "attempts", "9" },
+		{ "", "attempts", "-1" }, { "--size=4K", "size", "4096" },
+		{ "--room=8G", "room", "8589934592" }, { "--colour=blue", "colour", "blue" },
+		{ "--text=/x", "text", "/x" }, { "--text=none", "text", "none" },
+		{ "--bright=no", "bright", "no" }, { "--bright=yes", "bright", "yes" },
+	};
+	char err[256], buf[OPT_TEXT_MAX];
+	struct conf conf;
+
+	for_each_case(c, cases) {
+		cr_assert_eq(parse(&conf, c->args, err, sizeof(err)), OPT_RUN, "%s", err);
+		cr_assert_str_eq(opt_text(opt_find(&table, c->name), &conf, buf), c->text);
+	}
+}
+
+/* The rows of a table stand in two parts, and one name in both. */
+static const struct opt_table *more(unsigned i)
+{
+	static const struct opt more_rows[] = {
+		{ .name = "flag", .type = OPT_FLAG }, { .name = "behind", .type = OPT_FLAG },
+	};
+	static const struct opt_table part = { .rows = more_rows, .n = ARRAY_SIZE(more_rows) };
+
+	return i ? NULL : &part;
+}
+
+Test(opt, parts)
+{
+	struct opt_table both = table;
+
+	both.more = more;
+	cr_assert_eq(opt_find(&both, "flag"), &rows[0]);
+	cr_assert_null(opt_find(&table, "behind"));
+	cr_assert_not_null(opt_find(&both, "behind"));
+	cr_assert_str_eq(opt_suggest(&both, "behnd", 5), "behind");
+	cr_assert_null(opt_find(&both, "beyond"));
+}
+
 Test(opt, mistakes)
 {
 	static const struct {
@@ -191,6 +239,7 @@ Test(opt, help)
 		"      --size=SIZE       a size\n"
 		"      --room=SIZE       another one\n"
 		"      --colour=red|green|blue  a word (default green)\n"
+		"      --bright=no|yes   a word of two\n"
 		"      --text=PATH|none  a text\n"
 		"      --other=X         another one each time\n"
 		"      --watch[=N]       again (default 3)\n"

@@ -38,7 +38,7 @@ Test(store_rbd, passphrases_up_to_the_limit)
 		key[i] = (uint8_t)(i * 7 + i / 256);
 	rbd_lib.rbd_encryption_load = load;
 	for_each_case(len, lens) {
-		struct rbd_connect c = { .copy.luks = file };
+		struct rbd_connect c = { .copy.ex.spec.luks = file };
 		bool fits = *len < KEY_MAX;
 
 		c.r = &c.copy;

@@ -59,10 +59,14 @@ static const struct opt *row_of(const struct opt_table *table, int opt)
 const char *opt_suggest(const struct opt_table *table, const char *text, size_t len)
 {
 	const char *names[OPT_ROWS_MAX];
+	const struct opt_table *part;
+	unsigned n = 0;
 
-	for (unsigned i = 0; i < table->n; i++)
-		names[i] = table->rows[i].name;
-	return suggest_name(text, len, names, table->n);
+	for (unsigned p = 0; (part = opt_part(table, p)); p++) {
+		for (unsigned i = 0; i < part->n && n < OPT_ROWS_MAX; i++)
+			names[n++] = part->rows[i].name;
+	}
+	return suggest_name(text, len, names, n);
 }
 
 /* Returns " (did you mean --NAME?)" for @word, an option with its dashes and maybe a value; or

@@ -29,7 +29,10 @@ struct file {
 	const struct opt_section *section;	/* NULL: unknown */
 	unsigned section_line, section_mistakes;	/* of the header; 0: the head of the file */
 	void *conf;			/* NULL: the lines are passed over */
-	unsigned given[OPT_ROWS_MAX];	/* the line of each row; 0: not given */
+	struct {
+		const struct opt *row;	/* NULL: no more rows were given */
+		unsigned line;
+	} given[OPT_ROWS_MAX];
 };
 
 /* ---- mistakes ---- */
@@ -174,17 +177,30 @@ static const struct opt *row_of(struct file *f, const char *name)
 	return row;
 }
 
+/* Note that this line has @row.  The line that has had @row before; 0: none. */
+static unsigned note_given(struct file *f, const struct opt *row)
+{
+	unsigned i = 0;
+
+	while (f->given[i].row && f->given[i].row != row)
+		i++;
+	if (f->given[i].row)
+		return f->given[i].line;
+	f->given[i].row = row;
+	f->given[i].line = f->line;
+	return 0;
+}
+
 static void value_read(struct file *f, const struct opt *row, const char *value)
 {
-	unsigned *given = &f->given[row - f->section->table->rows];
+	unsigned before = note_given(f, row);
 	char why[WHY_MAX];
 	char *kept;
 
-	if (*given && !row->many) {
-		mistake(f, f->line, "'%s' is given twice: first in line %u", row->name, *given);
+	if (before && !row->many) {
+		mistake(f, f->line, "'%s' is given twice: first in line %u", row->name, before);
 		return;
 	}
-	*given = f->line;
 	if (!*value) {
 		mistake(f, f->line, "'%s' has no value", row->name);
 		return;

@@ -77,8 +77,11 @@ static void field_store(const struct opt *row, void *conf, uint64_t value)
 {
 	char *field = (char *)conf + row->offset;
 	uint32_t u = (uint32_t)value;
+	bool yes = value;
 
-	if (row->size == sizeof(u))
+	if (row->size == sizeof(yes))
+		memcpy(field, &yes, sizeof(yes));
+	else if (row->size == sizeof(u))
 		memcpy(field, &u, sizeof(u));
 	else
 		memcpy(field, &value, sizeof(value));
@@ -175,6 +178,44 @@ int opt_read(const struct opt *row, void *conf, const char *value, char *why, si
 	return row->call ? row->call(conf, value, why, len) : 0;
 }
 
+static uint64_t field_load(const struct opt *row, const void *conf)
+{
+	const char *field = (const char *)conf + row->offset;
+	uint64_t value;
+	uint32_t u;
+	bool yes;
+
+	if (row->size == sizeof(yes))
+		return memcpy(&yes, field, sizeof(yes)), yes;
+	if (row->size == sizeof(u))
+		return memcpy(&u, field, sizeof(u)), u;
+	memcpy(&value, field, sizeof(value));
+	return value;
+}
+
+const char *opt_text(const struct opt *row, const void *conf, char buf[OPT_TEXT_MAX])
+{
+	uint64_t value = field_load(row, conf), special = row->special_value;
+	const char *text;
+
+	if (row->size == sizeof(uint32_t))
+		special = (uint32_t)special;
+	if (row->special && value == special)
+		return row->special;
+	switch (row->type) {
+	case OPT_TEXT:
+		memcpy(&text, (const char *)conf + row->offset, sizeof(text));
+		return text;
+	case OPT_FLAG:
+		return value ? "yes" : "no";
+	case OPT_WORD:
+		return row->words[value];
+	default:
+		snprintf(buf, OPT_TEXT_MAX, "%" PRIu64, value / (row->scale ? row->scale : 1));
+		return buf;
+	}
+}
+
 static bool same_text(const char *a, const char *b)
 {
 	return a && b ? !strcmp(a, b) : a == b;
@@ -205,11 +246,22 @@ void opt_defaults(const struct opt_table *table, void *conf)
 	}
 }
 
+const struct opt_table *opt_part(const struct opt_table *table, unsigned i)
+{
+	if (!i)
+		return table;
+	return table->more ? table->more(i - 1) : NULL;
+}
+
 const struct opt *opt_find(const struct opt_table *table, const char *name)
 {
-	for (const struct opt *row = table->rows; row < table->rows + table->n; row++) {
-		if (!strcmp(row->name, name))
-			return row;
+	const struct opt_table *part;
+
+	for (unsigned p = 0; (part = opt_part(table, p)); p++) {
+		for (unsigned i = 0; i < part->n; i++) {
+			if (!strcmp(part->rows[i].name, name))
+				return &part->rows[i];
+		}
 	}
 	return NULL;
 }

@@ -25,7 +25,7 @@ enum opt_type {
 	OPT_NUMBER,		/* unsigned, int or uint64_t: @least to @most */
 	/* unsigned or uint64_t: @least to @most, perhaps with a letter of SIZE_UNITS */
 	OPT_SIZE,
-	OPT_WORD,		/* an enum: the place of the value in @words */
+	OPT_WORD,		/* an enum, or bool: the place of the value in @words */
 	OPT_TEXT,		/* const char *: the value, which is not empty */
 	OPT_OTHER,		/* @call reads the value */
 	OPT_HELP,		/* print the help, or the version, and end; no argument */
@@ -81,7 +81,11 @@ struct opt {
 struct opt_table {
 	const char *program;
 	const struct opt *rows;
-	unsigned n;			/* at most OPT_ROWS_MAX */
+	unsigned n;			/* with @more: at most OPT_ROWS_MAX */
+	/* opt_find(), opt_suggest() and files: part @i of the further rows, whose fields are in the
+	 * same struct; NULL: no such part.  NULL: no further rows.  Of rows with one name the first
+	 * counts. */
+	const struct opt_table *(*more)(unsigned i);
 	const char *dashes;		/* "--", or "" of key=value */
 	const char *head, *tail;	/* of the help, whole lines */
 	/* prints the part between @head and the options; NULL: nothing */
@@ -111,12 +115,18 @@ int opt_read(const struct opt *row, void *conf, const char *value, char *why, si
 enum opt_result opt_argv(const struct opt_table *table, void *conf, int argc, char **argv,
 			 int *first, uint64_t *given, char *err, size_t len);
 
-/* The row called @name; NULL: none. */
+/* Part @i of the rows of @table, which is part 0; NULL: no such part.  Any thread. */
+const struct opt_table *opt_part(const struct opt_table *table, unsigned i);
+/* The row called @name; NULL: none.  Any thread. */
 const struct opt *opt_find(const struct opt_table *table, const char *name);
 /* The name of an option nearest to the @len bytes of @text; NULL: none is near. */
 const char *opt_suggest(const struct opt_table *table, const char *text, size_t len);
 /* True if @row has the same value in @a and @b.  Any thread. */
 bool opt_same(const struct opt *row, const void *a, const void *b);
+/* The value of @row in @conf, as opt_read() reads it: a text as it is, or a number written to @buf.
+ * @row has a value, and is not OPT_OTHER.  Any thread. */
+#define OPT_TEXT_MAX 24u		/* bytes for any number */
+const char *opt_text(const struct opt *row, const void *conf, char buf[OPT_TEXT_MAX]);
 /* True if @given, of opt_argv(), has the bit of the row called @name. */
 bool opt_given(const struct opt_table *table, uint64_t given, const char *name);
 

@@ -39,7 +39,7 @@ int apply_prepare(struct apply *a, const struct plan *plan, char *err, size_t le
 			continue;
 		rc = exports_add(a->exports, step->spec, err, len);
 		if (rc && a->lenient)
-			rc = export_retry_add(a->exports, step->name, step->spec, err);
+			rc = export_retry_add(a->exports, step->spec, err);
 	}
 	return rc;
 }
@@ -137,7 +137,7 @@ static void apply_forget_export(struct apply *a, const char *name)
  * apply_opened() does. */
 static void apply_settings(struct apply *a, const struct conf_export *wanted)
 {
-	struct export *ex = exports_find(a->exports, wanted->name);
+	struct export *ex = exports_find(a->exports, wanted->spec.name);
 
 	if (!ex)
 		return;
@@ -179,8 +179,8 @@ static void carry_on(struct apply *a, const struct plan_step *step, const char *
 {
 	fprintf(a->out, "%s %s: %s\n", step->name,
 		exports_find(a->exports, step->name) ? "stale" : "failed", why);
-	if (export_retry_add(a->exports, step->name, step->spec, why))
-		log_err(step->name, "out of memory: '%s' is not tried again", step->spec);
+	if (export_retry_add(a->exports, step->spec, why))
+		log_err(step->name, "out of memory: '%s' is not tried again", step->spec->path);
 }
 
 /* @ready: the export of a PLAN_ADD. */
@@ -293,16 +293,13 @@ static void made_ready(struct export *ex, int rc, const char *err, void *arg)
 static void make_ready(struct apply *a, unsigned i)
 {
 	struct apply_add *add = &a->adds[i];
-	char err[EXPORT_LIFE_ERR];
-	int rc;
 
 	*add = (struct apply_add){ .apply = a, .step = &a->plan->steps[i] };
-	add->ready = export_life_add(a->life, add->step->spec, made_ready, add, &rc, err,
-				     sizeof(err));
+	add->ready = export_life_add(a->life, add->step->spec, made_ready, add);
 	if (add->ready)
 		a->pending++;
 	else
-		run_failed(a, rc, err);
+		run_failed(a, -ENOMEM, "out of memory");
 }
 
 void apply_begin(struct apply *a, struct export_life *life, struct srv *srv)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options of an export as a table.  Limits, rules and the priority change while the server
- * runs, by the same rows, and stand on the line of an export, too.  Owns nothing. */
+/* The options of an export as a table, beside those of its storage (export-spec.c).  Limits, rules
+ * and the priority change while the server runs, by the same rows, and stand on the line of an
+ * export, too.  Owns nothing. */
 #include <config.h>
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 
 #include "conf-priv.h"
+#include "export-line.h"
 #include "number.h"
 #include "util.h"
 
@@ -15,10 +17,10 @@
 
 static int check_bps(void *arg, const char *text, char *why, size_t len)
 {
-	const struct conf_export_lines *lines = arg;
+	const struct conf_export *ex = arg;
 
 	for (unsigned i = LIMIT_BPS; i < LIMITS; i++) {
-		uint64_t rate = lines->limits.rate[i];
+		uint64_t rate = ex->limits.rate[i];
 
 		if (!rate || rate >= LIMIT_BPS_MIN)
 			continue;
@@ -30,7 +32,7 @@ static int check_bps(void *arg, const char *text, char *why, size_t len)
 
 static int read_burst(void *arg, const char *text, char *why, size_t len)
 {
-	struct conf_export_lines *lines = arg;
+	struct conf_export *ex = arg;
 	const char *rest;
 	uint64_t n;
 
@@ -42,40 +44,40 @@ static int read_burst(void *arg, const char *text, char *why, size_t len)
 			 LIMIT_BURST_MAX);
 		return -EINVAL;
 	}
-	lines->limits.burst_s = (unsigned)n;
+	ex->limits.burst_s = (unsigned)n;
 	return 0;
 }
 
 static int read_allow(void *arg, const char *text, char *why, size_t len)
 {
-	struct conf_export_lines *lines = arg;
+	struct conf_export *ex = arg;
 
-	return conf_allow_list_add(&lines->allow, text, why, len);
+	return conf_allow_list_add(&ex->allow, text, why, len);
 }
 
 static int read_read_only(void *arg, const char *text, char *why, size_t len)
 {
-	struct conf_export_lines *lines = arg;
+	struct conf_export *ex = arg;
 
-	if (!strcmp(text, "none") && !lines->read_only.n)
+	if (!strcmp(text, "none") && !ex->read_only.n)
 		return 0;
 	if (!strcmp(text, "none") || !strcmp(text, "all")) {
 		snprintf(why, len, "expected rules, or 'none' alone");
 		return -EINVAL;
 	}
-	return conf_allow_list_add(&lines->read_only, text, why, len);
+	return conf_allow_list_add(&ex->read_only, text, why, len);
 }
 
 static int read_priority(void *arg, const char *text, char *why, size_t len)
 {
-	struct conf_export_lines *lines = arg;
+	struct conf_export *ex = arg;
 
-	return conf_priority_parse(text, &lines->priority, why, len);
+	return conf_priority_parse(text, &ex->priority, why, len);
 }
 
 /* ---- the table ---- */
 
-#define FIELD(field) OPT_FIELD(struct conf_export_lines, field)
+#define FIELD(field) OPT_FIELD(struct conf_export, field)
 #define IOPS(i) \
 	.type = OPT_NUMBER, FIELD(limits.rate[i]), .arg = "N", .most = LIMIT_IOPS_MAX, \
 	.of = "requests a second", .special = "none", .holds = OPT_IN_FILE | OPT_AT_RUN_TIME
@@ -85,23 +87,6 @@ static int read_priority(void *arg, const char *text, char *why, size_t len)
 	.holds = OPT_IN_FILE | OPT_AT_RUN_TIME
 
 static const struct opt rows[] = {
-	{ .name = "path", .type = OPT_TEXT, FIELD(path), .arg = "PATH|mem:SIZE|rbd:POOL/IMAGE",
-	  .of = "a path", .holds = OPT_IN_FILE, .help = "file, block device, memory, Ceph image" },
-	{ .name = "mode", .type = OPT_WORD, FIELD(mode), .words = rnbd_access_names,
-	  .nwords = RNBD_ACCESS_RW + 1, .fallback = "rw", .holds = OPT_IN_FILE,
-	  .help = "what clients may do" },
-	{ .name = "direct", .type = OPT_FLAG, FIELD(direct), .holds = OPT_IN_FILE,
-	  .help = "use O_DIRECT" },
-	{ .name = "force", .type = OPT_FLAG, FIELD(force), .holds = OPT_IN_FILE,
-	  .help = "a device in use, too" },
-	{ .name = "shared", .type = OPT_FLAG, FIELD(shared), .holds = OPT_IN_FILE,
-	  .help = "another server may have it, too" },
-	{ .name = "conf", .type = OPT_TEXT, FIELD(conf), .arg = "FILE", .of = "a path",
-	  .holds = OPT_IN_FILE, .help = "Ceph image: Ceph's configuration" },
-	{ .name = "id", .type = OPT_TEXT, FIELD(id), .arg = "NAME|USER", .of = "a name",
-	  .holds = OPT_IN_FILE, .help = "its identity; Ceph image: user without client." },
-	{ .name = "luks", .type = OPT_TEXT, FIELD(luks), .arg = "FILE", .of = "a path",
-	  .holds = OPT_IN_FILE, .help = "Ceph image: file with the passphrase" },
 	{ .name = "iops", IOPS(LIMIT_IOPS), .help = "requests a second" },
 	{ .name = "iops-read", IOPS(LIMIT_IOPS_READ), .help = "reads" },
 	{ .name = "iops-write", IOPS(LIMIT_IOPS_WRITE), .help = "writes, zeroes, discards" },
@@ -122,9 +107,19 @@ static const struct opt rows[] = {
 	  .help = "of IO without one of its own" },
 };
 
+_Static_assert(!offsetof(struct conf_export, spec), "the rows of storage set a struct conf_export");
+
 const struct opt_table conf_export_options = {
 	.program = "rtrs-server", .rows = rows, .n = ARRAY_SIZE(rows), .dashes = "", .column = 34,
+	.more = export_spec_part,
 };
+
+bool conf_export_same_settings(const struct conf_export *a, const struct conf_export *b)
+{
+	return conf_limits_same(&a->limits, &b->limits) &&
+	       conf_allow_list_same(&a->allow, &b->allow) &&
+	       conf_allow_list_same(&a->read_only, &b->read_only) && a->priority == b->priority;
+}
 
 /* ---- words of a line ---- */
 
@@ -150,9 +145,9 @@ static const struct opt *find_changing(const char *name, char *err, size_t len)
 	return row;
 }
 
-/* Words of one line, "KEY=VALUE", that are read into @lines. */
+/* Words of one line, "KEY=VALUE", that are read into @ex. */
 struct line_words {
-	struct conf_export_lines lines;
+	struct conf_export ex;
 	const struct opt *row;		/* of the last word; NULL: none was read */
 	/* a rule of the list was read, which replaces those before the line */
 	bool allow, read_only;
@@ -165,7 +160,7 @@ static void begin_rules(struct line_words *words, const struct opt *row)
 	bool *begun = allow ? &words->allow : &words->read_only;
 
 	if (!*begun)
-		(allow ? &words->lines.allow : &words->lines.read_only)->n = 0;
+		(allow ? &words->ex.allow : &words->ex.read_only)->n = 0;
 	*begun = true;
 }
 
@@ -190,18 +185,10 @@ static int read_word(struct line_words *words, char *word, char *err, size_t len
 	}
 	if (words->row->many)
 		begin_rules(words, words->row);
-	rc = opt_read(words->row, &words->lines, value, why, sizeof(why));
+	rc = opt_read(words->row, &words->ex, value, why, sizeof(why));
 	if (rc)
 		snprintf(err, len, "%s '%s': %s", words->row->name, value, why);
 	return rc;
-}
-
-void conf_export_take(struct conf_export *ex, const struct conf_export_lines *lines)
-{
-	ex->limits = lines->limits;
-	ex->allow = lines->allow;
-	ex->read_only = lines->read_only;
-	ex->priority = lines->priority;
 }
 
 /* ---- options on the line of an export ---- */
@@ -221,8 +208,6 @@ static bool is_option(const struct line_words *words, const char *word)
 	if (n >= sizeof(key))
 		return false;
 	snprintf(key, sizeof(key), "%.*s", (int)n, word);
-	if (!strcmp(key, "readonly"))	/* the flag, and no mistake for "read-only" */
-		return false;
 	row = opt_find(table, key);
 	meant = row ? NULL : opt_suggest(table, key, n);
 	if (meant)
@@ -230,69 +215,44 @@ static bool is_option(const struct line_words *words, const char *word)
 	return row && row->holds & OPT_AT_RUN_TIME;
 }
 
-/* The ',' behind the word at @at, or the end; a ',' behind a backslash belongs to the word. */
-static char *word_end(char *at)
+/* Take @option of a line, if it is for this table (export-line.h). */
+static int take_option(void *arg, char *option, char *why, size_t len)
 {
-	while (*at && *at != ',')
-		at += at[0] == '\\' && at[1] ? 2 : 1;
-	return at;
+	struct line_words *words = arg;
+	int rc;
+
+	if (!is_option(words, option))
+		return 0;
+	rc = read_word(words, option, why, len);
+	return rc ? rc : 1;
 }
 
-/* Read the words "KEY=VALUE" of @spec, NAME=PATH[,WORD]..., into @words, and take them out of
- * @spec; the flags stay. */
-static int split_line(char *spec, struct line_words *words, char *err, size_t len)
-{
-	char *at = word_end(spec + strcspn(spec, "=")), *out = at, why[320];
-	int rc = 0;
-
-	while (!rc && *at) {
-		char *word = at + 1, *end = word_end(word), after = *end;
-
-		*end = '\0';
-		if (is_option(words, word)) {
-			rc = read_word(words, word, why, sizeof(why));
-		} else {
-			*out++ = ',';
-			memmove(out, word, strlen(word) + 1);
-			out += strlen(out);
-		}
-		*end = after;
-		at = end;
-	}
-	*out = '\0';
-	if (rc)
-		snprintf(err, len, "export '%.*s': %s", (int)strcspn(spec, "="), spec, why);
-	return rc;
-}
-
-int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
+int conf_add_export(struct srv_conf *conf, const char *line, char *err, size_t len)
 {
 	struct line_words words = { .row = NULL };
-	char *copy = strdup(spec);
+	char *copy = strdup(line);
 	int rc;
 
 	if (!copy) {
 		snprintf(err, len, "out of memory");
 		return -ENOMEM;
 	}
-	rc = split_line(copy, &words, err, len);
+	rc = export_line_read(&words.ex.spec, copy, take_option, &words, err, len);
 	if (!rc)
-		rc = conf_add_export_of(conf, copy, NULL, err, len);
-	if (!rc)
-		conf_export_take(conf->exports[conf->nexports - 1], &words.lines);
+		rc = conf_put_export(conf, &words.ex, NULL, err, len);
 	free(copy);
 	return rc;
 }
 
-int conf_set_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
+int conf_set_export(struct srv_conf *conf, const char *line, char *err, size_t len)
 {
-	char *name = strndup(spec, strcspn(spec, "="));
+	char *name = strndup(line, strcspn(line, "="));
 	const struct conf_export *old = name ? conf_export_find(conf, name) : NULL;
 
 	if (old && old->where)
-		conf_del_export(conf, old->name);
+		conf_del_export(conf, old->spec.name);
 	free(name);
-	return conf_add_export(conf, spec, err, len);
+	return conf_add_export(conf, line, err, len);
 }
 
 /* ---- options at run time ---- */
@@ -300,10 +260,7 @@ int conf_set_export(struct srv_conf *conf, const char *spec, char *err, size_t l
 /* Set options of @ex as @words says, "KEY=VALUE[,KEY=VALUE]...", which is cut up. */
 static int set_options(struct conf_export *ex, char *words, char *err, size_t len)
 {
-	struct line_words read = {
-		.lines = { .limits = ex->limits, .allow = ex->allow, .read_only = ex->read_only,
-			   .priority = ex->priority },
-	};
+	struct line_words read = { .ex = *ex };
 	char *save, *word = strtok_r(words, ",", &save);
 	int rc = 0;
 
@@ -312,7 +269,7 @@ static int set_options(struct conf_export *ex, char *words, char *err, size_t le
 		word = strtok_r(NULL, ",", &save);
 	}
 	if (!rc)
-		conf_export_take(ex, &read.lines);
+		*ex = read.ex;
 	return rc;
 }
 

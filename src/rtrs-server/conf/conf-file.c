@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
 #include "conf-priv.h"
 #include "exit-status.h"
 #include "opt-file.h"
@@ -19,7 +18,7 @@ struct conf_section {
 	struct srv_conf *conf;
 	/* [export "NAME"] */
 	char *name;
-	struct conf_export_lines lines;
+	struct conf_export ex;
 };
 
 static void *begin_server(void *arg, const char *where, const char *title, char *why, size_t len)
@@ -43,67 +42,18 @@ static void *begin_export(void *arg, const char *where, const char *title, char 
 		snprintf(why, len, "out of memory");
 		return NULL;
 	}
-	s->lines = (struct conf_export_lines){ 0 };
-	opt_defaults(&conf_export_options, &s->lines);
-	return &s->lines;
-}
-
-/* Write @lead and @value, if there is one. */
-static void put_escaped(FILE *out, const char *lead, const char *value)
-{
-	if (!value)
-		return;
-	fputs(lead, out);
-	for (; *value; value++) {
-		if (*value == ',' || *value == '\\')
-			fputc('\\', out);
-		fputc(*value, out);
-	}
-}
-
-/* The export of the section as a command line has it (export-spec.h), to be freed; NULL: no
- * memory. */
-static char *spec_of(const struct conf_section *s)
-{
-	const struct conf_export_lines *lines = &s->lines;
-	char *spec = NULL;
-	size_t len = 0;
-	FILE *out = open_memstream(&spec, &len);
-
-	if (!out)
-		return NULL;
-	fputs(s->name, out);
-	put_escaped(out, "=", lines->path);
-	fprintf(out, "%s%s%s", lines->mode == RNBD_ACCESS_RO ? ",readonly" : "",
-		lines->direct ? ",direct" : "", lines->force ? ",force" : "");
-	put_escaped(out, ",shared=", lines->shared ? "yes" : NULL);
-	put_escaped(out, ",conf=", lines->conf);
-	put_escaped(out, ",id=", lines->id);
-	put_escaped(out, ",luks=", lines->luks);
-	if (!fclose(out))
-		return spec;
-	free(spec);
-	return NULL;
+	s->ex = (struct conf_export){ .spec.name = s->name };
+	return &s->ex;
 }
 
 static bool end_export(void *arg, const char *where, char *why, size_t len)
 {
 	struct conf_section *s = arg;
-	_cleanup_free_ char *spec = NULL;
 
-	if (!s->lines.path) {
-		snprintf(why, len, "export '%s' has no path", s->name);
-		return false;
-	}
-	spec = spec_of(s);
-	if (!spec) {
-		snprintf(why, len, "out of memory");
-		return false;
-	}
-	if (conf_add_export_of(s->conf, spec, where, why, len))
-		return false;
-	conf_export_take(s->conf->exports[s->conf->nexports - 1], &s->lines);
-	return true;
+	if (s->ex.spec.path)
+		return !conf_put_export(s->conf, &s->ex, where, why, len);
+	snprintf(why, len, "export '%s' has no path", s->name);
+	return false;
 }
 
 static const struct opt_section sections[] = {

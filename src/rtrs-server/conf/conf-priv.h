@@ -6,21 +6,7 @@
 #include <stdio.h>
 
 #include "conf.h"
-#include "rnbd-msg.h"
 
-/* The lines of an [export "NAME"], for conf_export_options. */
-struct conf_export_lines {
-	const char *path;
-	enum rnbd_access_mode mode;
-	bool direct, force, shared;
-	const char *conf, *id, *luks;	/* of Ceph images; NULL: not given */
-	struct limits limits;
-	struct allow_list allow, read_only;
-	uint16_t priority;
-};
-
-/* Give @ex limits, rules and priority of @lines. */
-void conf_export_take(struct conf_export *ex, const struct conf_export_lines *lines);
 /* Make room for another element behind @n elements of @size bytes at @array.  Returns the array,
  * or NULL with "out of memory" in @why. */
 void *conf_grow_array(void *array, unsigned n, size_t size, char *why, size_t len);
@@ -29,12 +15,12 @@ void *conf_grow_array(void *array, unsigned n, size_t size, char *why, size_t le
 int conf_cpus_read(void *arg, const char *text, char *why, size_t len);
 /* .call of --listen: add the address in @text to @arg, a struct srv_conf. */
 int conf_add_listener(void *arg, const char *text, char *why, size_t len);
-/* Add the export of @spec, as conf_add_export() does, which the user wrote at @where, "FILE:LINE".
- * NULL: on the command line, or at run time. */
-int conf_add_export_of(struct srv_conf *conf, const char *spec, const char *where, char *err,
-		       size_t len);
-/* Add the export of @spec, and drop that of a file with the same name. */
-int conf_set_export(struct srv_conf *conf, const char *spec, char *err, size_t len);
+/* Check @ex, and add a copy, which the user wrote at @where, "FILE:LINE"; NULL: on the command
+ * line, or at run time.  0, or -errno with one line in @err. */
+int conf_put_export(struct srv_conf *conf, struct conf_export *ex, const char *where, char *err,
+		    size_t len);
+/* Add the export of @line, as conf_add_export() does, and drop that of a file with its name. */
+int conf_set_export(struct srv_conf *conf, const char *line, char *err, size_t len);
 /* Copy the exports of @conf to @copy, which has none.  0 or -ENOMEM. */
 int conf_copy_exports(struct srv_conf *copy, const struct srv_conf *conf);
 void conf_free_exports(struct srv_conf *conf);

@@ -14,6 +14,7 @@
 #include "cleanup.h"
 #include "conf-priv.h"
 #include "conf-save.h"
+#include "export-line.h"
 #include "util.h"
 
 struct save {
@@ -42,15 +43,13 @@ static bool is_ours(const struct save *s, const struct conf_export *ex)
 
 static bool same_export(const struct conf_export *a, const struct conf_export *b)
 {
-	return !strcmp(a->spec, b->spec) && conf_limits_same(&a->limits, &b->limits) &&
-	       conf_allow_list_same(&a->allow, &b->allow) &&
-	       conf_allow_list_same(&a->read_only, &b->read_only) && a->priority == b->priority;
+	return export_spec_same(&a->spec, &b->spec) && conf_export_same_settings(a, b);
 }
 
 /* The export of the administrator with the name of @ex; NULL: none. */
 static const struct conf_export *given(const struct save *s, const struct conf_export *ex)
 {
-	const struct conf_export *in_files = conf_export_find(s->files, ex->name);
+	const struct conf_export *in_files = conf_export_find(s->files, ex->spec.name);
 
 	return in_files && !is_ours(s, in_files) ? in_files : NULL;
 }
@@ -63,7 +62,7 @@ static void report_given(const struct save *s)
 		if (!other || same_export(other, ex))
 			continue;
 		fprintf(s->report, "%s is not saved: it is another one %s%s: change it there\n",
-			ex->name, other->where ? "in " : "on the command line",
+			ex->spec.name, other->where ? "in " : "on the command line",
 			other->where ? other->where : "");
 	}
 }
@@ -73,8 +72,8 @@ static void report_gone(const struct save *s)
 	for (unsigned i = 0; i < s->files->nexports; i++) {
 		const struct conf_export *ex = s->files->exports[i];
 
-		if (!is_ours(s, ex) && !conf_export_find(s->now, ex->name))
-			fprintf(s->report, "%s comes back: it is still %s%s\n", ex->name,
+		if (!is_ours(s, ex) && !conf_export_find(s->now, ex->spec.name))
+			fprintf(s->report, "%s comes back: it is still %s%s\n", ex->spec.name,
 				ex->where ? "in " : "on the command line",
 				ex->where ? ex->where : "");
 	}
@@ -82,14 +81,14 @@ static void report_gone(const struct save *s)
 
 /* ---- writing ---- */
 
-static void write_limits(FILE *out, const struct limits *limits)
+/* Write the value of @row that @ex has, if it is not the default. */
+static void write_row(FILE *out, const struct conf_export *ex, const struct opt *row)
 {
-	for (unsigned i = 0; i < LIMITS; i++) {
-		if (limits->rate[i])
-			fprintf(out, "%s = %" PRIu64 "\n", limit_names[i], limits->rate[i]);
-	}
-	if (limits->burst_s)
-		fprintf(out, "burst = %us\n", limits->burst_s);
+	static const struct conf_export none;
+	char buf[OPT_TEXT_MAX];
+
+	if (row->size && row->holds & OPT_IN_FILE && !opt_same(row, ex, &none))
+		fprintf(out, "%s = %s\n", row->name, opt_text(row, ex, buf));
 }
 
 /* One rule a line: a line of a file has a limit. */
@@ -103,45 +102,19 @@ static void write_rules(FILE *out, const char *key, const struct allow_list *lis
 	}
 }
 
-/* Write "@key = " and the value at @at, without its escapes.  Returns the comma behind it, or the
- * end. */
-static const char *write_value(FILE *out, const char *key, size_t len, const char *at)
-{
-	fprintf(out, "%.*s = ", (int)len, key);
-	for (; *at && *at != ','; at++) {
-		if (*at == '\\' && (at[1] == ',' || at[1] == '\\'))
-			at++;
-		fputc(*at, out);
-	}
-	fputc('\n', out);
-	return at;
-}
-
-/* Write the flag at @at.  Returns as write_value() does. */
-static const char *write_flag(FILE *out, const char *at)
-{
-	size_t n = strcspn(at, ",=");
-
-	if (at[n] == '=')
-		return write_value(out, at, n, at + n + 1);
-	if (n == strlen("readonly") && !strncmp(at, "readonly", n))
-		fprintf(out, "mode = ro\n");
-	else
-		fprintf(out, "%.*s = yes\n", (int)n, at);
-	return at + n;
-}
-
-/* Write the section of @ex (export-spec.h has the form of a spec). */
+/* Write the section of @ex. */
 static void write_export(FILE *out, const struct conf_export *ex)
 {
-	const char *at = ex->spec + strlen(ex->name) + 1;
 	char priority[PRIORITY_TEXT_MAX];
+	const struct opt *row;
 
-	fprintf(out, "\n[export \"%s\"]\n", ex->name);
-	at = write_value(out, "path", strlen("path"), at);
-	while (*at == ',')
-		at = write_flag(out, at + 1);
-	write_limits(out, &ex->limits);
+	fprintf(out, "\n[export \"%s\"]\n", ex->spec.name);
+	for (unsigned i = 0; (row = export_spec_row(ex->spec.driver, i)); i++)
+		write_row(out, ex, row);
+	for (unsigned i = 0; i < conf_export_options.n; i++)
+		write_row(out, ex, &conf_export_options.rows[i]);
+	if (ex->limits.burst_s)
+		fprintf(out, "burst = %us\n", ex->limits.burst_s);
 	write_rules(out, "allow", &ex->allow);
 	write_rules(out, "read-only", &ex->read_only);
 	if (ex->priority)
@@ -170,7 +143,7 @@ static int not_held(const struct conf_export *ex, const char *mistakes, char *er
 	const char *why = strchr(mistakes, ' ');
 
 	snprintf(err, len, "export '%s': its name or path cannot be written in a file: %.*s",
-		 ex->name, why ? (int)strcspn(why + 1, "\n") : 1024,
+		 ex->spec.name, why ? (int)strcspn(why + 1, "\n") : 1024,
 		 why ? why + 1 : "it would come back as another one");
 	return -EINVAL;
 }
@@ -192,7 +165,7 @@ int conf_save_holds(const struct conf_export *ex, char *err, size_t len)
 	}
 	conf_file_parse(&back, "", text, n, errors);
 	fclose(errors);
-	is = conf_export_find(&back, ex->name);
+	is = conf_export_find(&back, ex->spec.name);
 	if (*mistakes || !is || !same_export(is, ex))
 		rc = not_held(ex, mistakes, err, len);
 	conf_fini(&back);
@@ -207,6 +180,7 @@ static int write_exports(const struct save *s, FILE *out)
 	fprintf(out, "# Written by \"rtrsctl save\", which replaces this file as a whole.\n");
 	for (unsigned i = 0; i < s->now->nexports; i++) {
 		const struct conf_export *ex = s->now->exports[i];
+		_cleanup_free_ char *line = NULL;
 		int rc;
 
 		if (given(s, ex))
@@ -214,8 +188,11 @@ static int write_exports(const struct save *s, FILE *out)
 		rc = conf_save_holds(ex, s->err, s->len);
 		if (rc)
 			return rc;
+		line = export_line_text(&ex->spec);
+		if (!line)
+			return save_fail(s, -ENOMEM, ex->spec.name);
 		write_export(out, ex);
-		fprintf(s->report, "saved %s\n", ex->spec);
+		fprintf(s->report, "saved %s\n", line);
 		n++;
 	}
 	return n;

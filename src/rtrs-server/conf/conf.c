@@ -187,7 +187,7 @@ static enum opt_result add_line(struct srv_conf *conf, int argc, char **argv, ui
 		rc = add_exports(conf, argc - first, argv + first, err, len);
 	if (rc == OPT_RUN && !*conf->name)
 		snprintf(conf->name, sizeof(conf->name), "%s",
-			 conf->nexports ? conf->exports[0]->name : "rtrs-server");
+			 conf->nexports ? conf->exports[0]->spec.name : "rtrs-server");
 	return rc;
 }
 

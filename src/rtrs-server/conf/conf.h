@@ -16,6 +16,7 @@
 #include "conf-allow.h"
 #include "conf-limits.h"
 #include "conf-priority.h"
+#include "export-spec.h"
 #include "fab-tls.h"
 #include "fabric.h"
 #include "log.h"
@@ -46,11 +47,10 @@ enum srv_seccomp {
 /* "off", "on", "log". */
 extern const char *const srv_seccomp_names[SRV_SECCOMP_N];
 
-/* NAME=PATH[,FLAG]...: an export as the user wrote it, whether or not the server can open the
- * storage. */
+/* An export as the user described it, whether or not the server can open the storage. */
 struct conf_export {
-	char *name;
-	char *spec;			/* all of the line, with its flags in one order */
+	/* ORDER: the first, because the rows of storage set its fields: conf_export_options. */
+	struct export_spec spec;
 	char *where;			/* "FILE:LINE"; NULL: the command line, or rtrsctl */
 	struct limits limits;
 	struct allow_list allow;	/* who may open the export */
@@ -132,7 +132,8 @@ struct srv_conf {
 
 extern const struct opt_table conf_options;
 
-/* The options of an [export "NAME"]. */
+/* The options of an export, those of all kinds of storage among them: rows that set a struct
+ * conf_export. */
 extern const struct opt_table conf_export_options;
 
 /* Read the files and the command line into @conf, a pure value: no export, socket or state is
@@ -158,12 +159,14 @@ bool conf_same_listener(const struct fab_addr *a, const struct fab_addr *b);
 enum auth_mode conf_listener_auth(const struct srv_conf *conf, const struct fab_addr *addr);
 /* True if a listener of both asks clients otherwise in @b than in @a. */
 bool conf_listeners_ask_otherwise(const struct srv_conf *a, const struct srv_conf *b);
+/* True if @a and @b have the same limits, rules and priority. */
+bool conf_export_same_settings(const struct conf_export *a, const struct conf_export *b);
 /* The export of @conf named @name, or NULL. */
 struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name);
-/* Add the export that @spec says, "NAME=PATH[,FLAG|,KEY=VALUE]...", which need not exist.  A
- * word behind "allow=" that has a '.' or ':' is a further rule.  0, or -errno with one line in
- * @err. */
-int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t len);
+/* Add the export that @line says, "NAME=PATH[,FLAG|,KEY=VALUE]..." (export-line.h), which need not
+ * exist.  A word behind "allow=" that has a '.' or ':' is a further rule.  0, or -errno with one
+ * line in @err. */
+int conf_add_export(struct srv_conf *conf, const char *line, char *err, size_t len);
 /* Set limits, rules and the priority of an export of @conf, as @text says:
  * "NAME,KEY=VALUE[,KEY=VALUE]...", where the rules of "allow=" are divided by commas, too.  Keys
  * that @text leaves out stay.  0; -ENOENT: none has this name, or a user is unknown; or -EINVAL or

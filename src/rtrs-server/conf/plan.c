@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export-line.h"
 #include "plan.h"
 
 static void plan_add_step(struct plan *plan, struct plan_step step)
@@ -13,12 +14,12 @@ static void plan_add_step(struct plan *plan, struct plan_step step)
 	plan->steps[plan->n++] = step;
 }
 
-/* True if @conf has an export with the name and the spec of @ex. */
+/* True if @conf has the export that @ex describes. */
 static bool has_export(const struct srv_conf *conf, const struct conf_export *ex)
 {
-	const struct conf_export *same = conf ? conf_export_find(conf, ex->name) : NULL;
+	const struct conf_export *same = conf ? conf_export_find(conf, ex->spec.name) : NULL;
 
-	return same && !strcmp(same->spec, ex->spec);
+	return same && export_spec_same(&same->spec, &ex->spec);
 }
 
 /* Add the step @what for each export of @of missing in @other. */
@@ -29,17 +30,10 @@ static void compare_exports(struct plan *plan, enum plan_what what, const struct
 		const struct conf_export *ex = of->exports[i];
 
 		if (!has_export(other, ex))
-			plan_add_step(plan, (struct plan_step){ .what = what, .name = ex->name,
-								.spec = ex->spec });
+			plan_add_step(plan, (struct plan_step){ .what = what,
+								.name = ex->spec.name,
+								.spec = &ex->spec });
 	}
-}
-
-/* True if @a and @b have the same limits, rules and priority. */
-static bool same_settings(const struct conf_export *a, const struct conf_export *b)
-{
-	return conf_limits_same(&a->limits, &b->limits) &&
-	       conf_allow_list_same(&a->allow, &b->allow) &&
-	       conf_allow_list_same(&a->read_only, &b->read_only) && a->priority == b->priority;
 }
 
 /* Add a step for each export of @wanted whose limits, rules or priority differ from those that the
@@ -52,10 +46,11 @@ static void compare_settings(struct plan *plan, const struct srv_conf *now,
 	for (unsigned i = 0; i < wanted->nexports; i++) {
 		const struct conf_export *ex = wanted->exports[i];
 		const struct conf_export *was = has_export(now, ex) ?
-			conf_export_find(now, ex->name) : &none;
+			conf_export_find(now, ex->spec.name) : &none;
 
-		if (!same_settings(was, ex))
-			plan_add_step(plan, (struct plan_step){ .what = PLAN_SET, .name = ex->name,
+		if (!conf_export_same_settings(was, ex))
+			plan_add_step(plan, (struct plan_step){ .what = PLAN_SET,
+								.name = ex->spec.name,
 								.was = was, .ex = ex });
 	}
 }
@@ -171,6 +166,14 @@ static void settings_text(const struct plan_step *step, char *buf, size_t len)
 		       conf_priority_text(ex->priority, b));
 }
 
+static void added_text(const struct plan_step *step, char *buf, size_t len)
+{
+	char *line = export_line_text(step->spec);
+
+	snprintf(buf, len, "+%s", line ? line : step->name);
+	free(line);
+}
+
 const char *plan_step_text(const struct plan_step *step, char *buf, size_t len)
 {
 	char addr[FAB_ADDR_STRLEN];
@@ -185,7 +188,7 @@ const char *plan_step_text(const struct plan_step *step, char *buf, size_t len)
 		snprintf(buf, len, "-%s", step->name);
 		break;
 	case PLAN_ADD:
-		snprintf(buf, len, "+%s", step->spec);
+		added_text(step, buf, len);
 		break;
 	case PLAN_SET:
 		settings_text(step, buf, len);

@@ -11,7 +11,7 @@
 enum plan_what {
 	PLAN_REMOVE,			/* the export @name */
 	PLAN_UNLISTEN,			/* at @listener */
-	PLAN_ADD,			/* the export @name, as @spec says */
+	PLAN_ADD,			/* the export @name, which @spec describes */
 	PLAN_SET,			/* the export @name: as @ex says, in place of @was */
 	PLAN_LISTEN,			/* at @listener, too */
 	PLAN_CHANGE,			/* @option, while the server runs */
@@ -22,7 +22,8 @@ enum plan_what {
 
 struct plan_step {
 	enum plan_what what;
-	const char *name, *spec;
+	const char *name;
+	const struct export_spec *spec;
 	const struct conf_export *was, *ex;	/* limits, rules and priority count */
 	const struct conf_listener *listener;
 	const struct opt *option;
@@ -34,8 +35,8 @@ struct plan {
 };
 
 /* Make the steps from @now to @wanted.  @now is NULL at the start: then each export is added, and
- * options and listeners hold without a step.  An export whose spec differs in any letter is removed
- * and added; limits, rules and the priority change without that.
+ * options and listeners hold without a step.  An export that is described otherwise is removed and
+ * added; limits, rules and the priority change without that.
  * Options that only a command line can have are not compared.  0 or -ENOMEM; plan_fini() follows
  * in both cases. */
 int plan_make(struct plan *plan, const struct srv_conf *now, const struct srv_conf *wanted);

@@ -102,8 +102,8 @@ static uint64_t ident_regular(const struct store_file *f)
 
 uint64_t store_file_ident(const struct store_file *f)
 {
-	if (f->name)
-		return fnv1a(FNV1A_INIT, f->name, strlen(f->name));
+	if (f->ex.spec.id)
+		return fnv1a(FNV1A_INIT, f->ex.spec.id, strlen(f->ex.spec.id));
 	return f->is_block ? ident_block(&f->ex) : ident_regular(f);
 }
 
@@ -118,7 +118,7 @@ static void warn_of_two_ways(const struct export *ex, const struct export *other
 {
 	const struct store_file *f = store_file(ex), *o = store_file(other);
 
-	if (!f->is_block || !o->is_block || f->dev == o->dev || f->name || o->name ||
+	if (!f->is_block || !o->is_block || f->dev == o->dev || ex->spec.id || other->spec.id ||
 	    ex->ident != other->ident || (ex->readonly && other->readonly))
 		return;
 	log_warn(ex->name, "'%s' and '%s' of export '%s' are one disk, as their numbers in sysfs "
@@ -155,7 +155,7 @@ void store_file_ident_warn(const struct export *ex)
 {
 	struct statfs fs;
 
-	if (store_file(ex)->is_block || store_file(ex)->name ||
+	if (store_file(ex)->is_block || ex->spec.id ||
 	    fstatfs(store_file(ex)->fd, &fs) < 0 || (uint32_t)fs.f_type != FUSE_MAGIC)
 		return;
 	log_warn(ex->name, "'%s' is on a file system in user space (FUSE), which may number its "

@@ -44,8 +44,6 @@ struct store_file {
 	struct export ex;
 	int fd;				/* for everything except fdatasync */
 	bool is_block;
-	bool force;			/* block device: export the device although others use it */
-	char *name;			/* id=, the administrator's; NULL: not given */
 	dev_t dev;			/* file: st_dev, st_ino; block device: st_rdev, 0 */
 	ino_t ino;
 	unsigned fs;			/* STORE_FILE_FS_*, since open() */

@@ -102,7 +102,7 @@ static int check_use(const struct export *ex, const struct stat *st, const struc
 			      "cannot be exported with ',shared=yes': no lock of a file system "
 			      "fences the server that loses it: share a block device with "
 			      "persistent reservations, or an image of Ceph (rbd:POOL/IMAGE)");
-	if (store_file(ex)->force && !store_file(ex)->is_block)
+	if (ex->spec.force && !store_file(ex)->is_block)
 		return file_refuse(to, -EINVAL,
 			      "is a file: ',force' is for block devices: leave it out");
 	if (!store_file_claim_needed(ex) || !store_file_inuse(st->st_rdev, use, sizeof(use)))
@@ -222,9 +222,9 @@ static void learn_ids(struct export *ex, const struct stat *st)
 
 	f->dev = f->is_block ? st->st_rdev : st->st_dev;
 	f->ino = f->is_block ? 0 : st->st_ino;
-	if (f->name)
+	if (ex->spec.id)
 		ex->id.len = (uint8_t)snprintf(ex->id.bytes, sizeof(ex->id.bytes), "id-%s",
-					       f->name);
+					       ex->spec.id);
 	else
 		ex->id.len = (uint8_t)snprintf(ex->id.bytes, sizeof(ex->id.bytes), "%s-%u:%u-%llu",
 					       ex->kind, major(f->dev), minor(f->dev),
@@ -309,7 +309,6 @@ static void file_close(struct export *ex)
 	store_file_desc_close(f);
 	store_file_close_fd(f->tail_fd);
 	store_file_close_fd(f->fd);
-	free(f->name);
 	free(f);
 }
 
@@ -345,28 +344,15 @@ static struct export *file_create(void)
 	return &f->ex;
 }
 
-enum file_flag { FILE_DIRECT, FILE_FORCE, FILE_ID };
-
-static const char *const file_flags[] = {
-	[FILE_DIRECT] = "direct",
-	[FILE_FORCE] = "force",
-	[FILE_ID] = "id=",
-	NULL
+#define FIELD(field) OPT_FIELD(struct export_spec, field)
+static const struct opt file_options[] = {
+	{ .name = "direct", .type = OPT_FLAG, FIELD(direct), .holds = OPT_AT_START | OPT_IN_FILE,
+	  .help = "use O_DIRECT" },
+	{ .name = "force", .type = OPT_FLAG, FIELD(force), .holds = OPT_AT_START | OPT_IN_FILE,
+	  .help = "a device in use, too" },
+	{ .name = "id", .type = OPT_TEXT, FIELD(id), .arg = "NAME", .of = "a name",
+	  .holds = OPT_AT_START | OPT_IN_FILE, .help = "its identity" },
 };
-
-static bool file_flag(struct export *ex, unsigned flag, const char *value)
-{
-	if (flag == FILE_ID) {
-		free(store_file(ex)->name);
-		store_file(ex)->name = strdup(value);
-		return store_file(ex)->name;
-	}
-	if (flag == FILE_DIRECT)
-		ex->direct = true;
-	else
-		store_file(ex)->force = true;
-	return true;
-}
 
 static void file_removed(struct export *ex)
 {
@@ -397,31 +383,30 @@ static bool name_is_good(const char *name)
 	return !name || (strlen(name) <= NAME_LEN_MAX && !name[strspn(name, good)]);
 }
 
-static int file_check(const struct export *ex, char *err, size_t errlen)
+static int file_check(const struct export_spec *spec, char *err, size_t errlen)
 {
-	if (!name_is_good(store_file(ex)->name)) {
+	if (!name_is_good(spec->id)) {
 		snprintf(err, errlen, "export '%s': id='%s': expected at most %u letters, digits, "
-			 "'.', '_' and '-'", ex->name, store_file(ex)->name, NAME_LEN_MAX);
+			 "'.', '_' and '-'", spec->name, spec->id, NAME_LEN_MAX);
 		return -EINVAL;
 	}
-	if (ex->shared && store_file(ex)->force) {
+	if (spec->shared && spec->force) {
 		snprintf(err, errlen, "export '%s': shared=yes and force together: a device that "
-			 "two servers share is kept from all others: leave force out", ex->name);
+			 "two servers share is kept from all others: leave force out", spec->name);
 		return -EINVAL;
 	}
-	if (!store_file(ex)->force || !ex->readonly)
+	if (!spec->force || !spec->readonly)
 		return 0;
 	snprintf(err, errlen, "export '%s': readonly and force together: what is exported for "
-		 "reading may be in use by others: leave force out", ex->name);
+		 "reading may be in use by others: leave force out", spec->name);
 	return -EINVAL;
 }
 
 const struct store_driver store_file_driver = {
-	.flags = file_flags,
+	.options = { .rows = file_options, .n = ARRAY_SIZE(file_options) },
 	/* Persistent reservations (store-file-pr.h): SG_IO, and on older kernels IOC_PR_*. */
 	.shared_capabilities = 1ULL << CAP_SYS_RAWIO | 1ULL << CAP_SYS_ADMIN,
 	.create = file_create,
-	.flag = file_flag,
 	.check = file_check,
 	.fits = store_file_ident_fits,
 	.open = file_open,

@@ -27,23 +27,23 @@ static struct export *mem_create(void)
 	return &m->ex;
 }
 
-/* The size that the target of @ex says, in bytes; 0: none that can be exported. */
-static uint64_t mem_size(const struct export *ex)
+/* The size that the target @path says, in bytes; 0: none that can be exported. */
+static uint64_t mem_size(const char *path)
 {
 	uint64_t size;
 
-	if (!size_parse(ex->path + strlen(PREFIX), &size) || size % RNBD_SECTOR_SIZE)
+	if (!size_parse(path + strlen(PREFIX), &size) || size % RNBD_SECTOR_SIZE)
 		return 0;
 	return size > SIZE_MAX / 2 ? 0 : size;
 }
 
-static int mem_check(const struct export *ex, char *err, size_t errlen)
+static int mem_check(const struct export_spec *spec, char *err, size_t errlen)
 {
-	if (mem_size(ex))
+	if (mem_size(spec->path))
 		return 0;
 	snprintf(err, errlen,
 		 "export '%s': '%s': expected " PREFIX "SIZE, a multiple of 512 bytes, "
-		 "perhaps with " SIZE_UNITS, ex->name, ex->path);
+		 "perhaps with " SIZE_UNITS, spec->name, spec->path);
 	return -EINVAL;
 }
 
@@ -74,7 +74,7 @@ static void mem_learn_geometry(struct export *ex)
 
 static int mem_open(struct export *ex, char *err, size_t errlen)
 {
-	uint64_t size = mem_size(ex);
+	uint64_t size = mem_size(ex->path);
 	struct store_mem *m = store_mem(ex);
 
 	m->base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -100,12 +100,9 @@ static void mem_close(struct export *ex)
 	free(m);
 }
 
-static const char *const no_flags[] = { NULL };
-
 extern const struct store_driver store_mem_driver;
 const struct store_driver store_mem_driver = {
 	.prefix = PREFIX,
-	.flags = no_flags,
 	.alone = "memory belongs to one server",
 	.create = mem_create,
 	.check = mem_check,

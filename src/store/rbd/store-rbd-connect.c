@@ -30,9 +30,7 @@ static void connect_aside(void *arg)
 static void connect_free(struct rbd_connect *c)
 {
 	rbd_target_fini(&c->copy.target);
-	free(c->copy.conf);
-	free(c->copy.id);
-	free(c->copy.luks);
+	export_spec_free(&c->copy.ex.spec);
 	free(c);
 }
 
@@ -44,12 +42,6 @@ static void connect_left(void *arg)
 	connect_free(c);
 }
 
-static bool copy_text(char **to, const char *from)
-{
-	*to = from ? strdup(from) : NULL;
-	return *to || !from;
-}
-
 static struct rbd_connect *connect_create(const struct store_rbd *r)
 {
 	struct rbd_connect *c = calloc(1, sizeof(*c));
@@ -59,8 +51,7 @@ static struct rbd_connect *connect_create(const struct store_rbd *r)
 	c->r = &c->copy;
 	c->copy.ex.readonly = r->ex.readonly;
 	if (!rbd_target_parse(&c->copy.target, r->ex.path) &&
-	    copy_text(&c->copy.conf, r->conf) && copy_text(&c->copy.id, r->id) &&
-	    copy_text(&c->copy.luks, r->luks))
+	    !export_spec_copy(&c->copy.ex.spec, &r->ex.spec))
 		return c;
 	connect_free(c);
 	return NULL;

@@ -271,7 +271,7 @@ static void image_extents(struct export_io *io)
 	struct rbd_slot *slot = io->slot->own;
 	struct store_rbd *r = store_rbd(io->ex);
 	/* Behind LUKS offsets are not those of the objects. */
-	struct extents *e = r->luks || store_rbd_lost(r, 0) ? NULL : calloc(1, sizeof(*e));
+	struct extents *e = r->ex.spec.luks || store_rbd_lost(r, 0) ? NULL : calloc(1, sizeof(*e));
 	struct rnbd_extents_writer w;
 
 	if (e) {

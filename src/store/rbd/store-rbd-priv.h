@@ -29,7 +29,6 @@ struct rbd_handle {
 struct store_rbd {
 	struct export ex;
 	struct rbd_target target;
-	char *conf, *id, *luks;		/* values of the flags; NULL: not given */
 	/* Constant while a client has the export open.  store_rbd_share_renew() replaces the handle
 	 * under @renews, which questions for the size hold, too. */
 	struct rbd_handle handle;

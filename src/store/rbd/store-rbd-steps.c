@@ -67,12 +67,12 @@ static int set_options(struct rbd_connect *c)
 
 static const char *conf_of(const struct store_rbd *r)
 {
-	return r->conf ? r->conf : "/etc/ceph/ceph.conf";
+	return r->ex.spec.conf ? r->ex.spec.conf : "/etc/ceph/ceph.conf";
 }
 
 static const char *user_of(const struct store_rbd *r)
 {
-	return r->id ? r->id : "admin";
+	return r->ex.spec.id ? r->ex.spec.id : "admin";
 }
 
 static int create_cluster(struct rbd_connect *c)
@@ -217,7 +217,7 @@ static int load_key(struct rbd_connect *c, const char *key, size_t len)
 						 sizeof(luks1));
 	if (rc == -EPERM)
 		return refuse(c, rc, "cannot be opened: the passphrase in '%s' is not the image's",
-			      c->r->luks);
+			      c->r->ex.spec.luks);
 	if (rc < 0)
 		return refuse(c, rc, "cannot be opened: librbd finds no LUKS that it can read: %s: "
 			      "leave ',luks' out for an image that librbd does not encrypt",
@@ -231,13 +231,14 @@ static int open_luks(struct rbd_connect *c)
 	struct plain_file key;
 	int rc;
 
-	if (!c->r->luks)
+	if (!c->r->ex.spec.luks)
 		return 0;
 	/* All bytes are the passphrase, as cryptsetup reads a key file. */
-	rc = plain_file_load(c->r->luks, KEY_MAX - 1, &key, why, sizeof(why));
+	rc = plain_file_load(c->r->ex.spec.luks, KEY_MAX - 1, &key, why, sizeof(why));
 	if (!rc && !key.n)
 		rc = -EINVAL;
-	rc = rc ? refuse(c, rc, "cannot be opened: the passphrase file '%s': %s", c->r->luks, why) :
+	rc = rc ? refuse(c, rc, "cannot be opened: the passphrase file '%s': %s",
+			 c->r->ex.spec.luks, why) :
 		load_key(c, key.text, key.n);
 	plain_file_free(&key);
 	return rc;

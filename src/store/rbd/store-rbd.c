@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The image as an export: flags, size, identity, geometry.  Owns struct store_rbd.  Main thread, or
- * a worker (export-life.h). */
+/* The image as an export: options, size, identity, geometry.  Owns struct store_rbd.  Main thread,
+ * or a worker (export-life.h). */
 #include <config.h>
 
 #include <errno.h>
@@ -17,13 +17,14 @@
 /* rbd_discard_granularity_bytes: librbd leaves smaller parts alone. */
 #define DISCARD_GRANULARITY 65536u
 
-enum rbd_flag { RBD_CONF, RBD_ID, RBD_LUKS };
-
-static const char *const image_flags[] = {
-	[RBD_CONF] = "conf=",
-	[RBD_ID] = "id=",
-	[RBD_LUKS] = "luks=",
-	NULL
+#define FIELD(field) OPT_FIELD(struct export_spec, field)
+static const struct opt image_options[] = {
+	{ .name = "conf", .type = OPT_TEXT, FIELD(conf), .arg = "FILE", .of = "a path",
+	  .holds = OPT_AT_START | OPT_IN_FILE, .help = "Ceph's configuration" },
+	{ .name = "id", .type = OPT_TEXT, FIELD(id), .arg = "USER", .of = "a name",
+	  .holds = OPT_AT_START | OPT_IN_FILE, .help = "user without client." },
+	{ .name = "luks", .type = OPT_TEXT, FIELD(luks), .arg = "FILE", .of = "a path",
+	  .holds = OPT_AT_START | OPT_IN_FILE, .help = "file with the passphrase" },
 };
 
 static struct export *image_create(void)
@@ -36,32 +37,22 @@ static struct export *image_create(void)
 	return &r->ex;
 }
 
-static bool image_set_flag(struct export *ex, unsigned flag, const char *value)
-{
-	struct store_rbd *r = store_rbd(ex);
-	char **at = flag == RBD_CONF ? &r->conf : flag == RBD_ID ? &r->id : &r->luks;
-
-	free(*at);
-	*at = strdup(value);
-	return *at;
-}
-
-static int image_check(const struct export *ex, char *err, size_t errlen)
+static int image_check(const struct export_spec *spec, char *err, size_t errlen)
 {
 	struct rbd_target target;
-	int rc = rbd_target_parse(&target, ex->path);
+	int rc = rbd_target_parse(&target, spec->path);
 	bool is_snap = !rc && target.snap;
 
 	if (rc) {
-		snprintf(err, errlen, "export '%s': '%s': expected " RBD_TARGET_EXPECTED, ex->name,
-			 ex->path);
+		snprintf(err, errlen, "export '%s': '%s': expected " RBD_TARGET_EXPECTED,
+			 spec->name, spec->path);
 		return rc;
 	}
 	rbd_target_fini(&target);
-	if (!is_snap || ex->readonly)
+	if (!is_snap || spec->readonly)
 		return 0;
-	snprintf(err, errlen, "export '%s': '%s' is a snapshot: add ',readonly'", ex->name,
-		 ex->path);
+	snprintf(err, errlen, "export '%s': '%s' is a snapshot: add ',readonly'", spec->name,
+		 spec->path);
 	return -EROFS;
 }
 
@@ -124,9 +115,6 @@ static void image_close(struct export *ex)
 	store_rbd_disconnect(r);
 	pthread_mutex_destroy(&r->renews);
 	rbd_target_fini(&r->target);
-	free(r->conf);
-	free(r->id);
-	free(r->luks);
 	free(r);
 }
 
@@ -156,11 +144,10 @@ static void image_removed(struct export *ex)
 extern const struct store_driver store_rbd_driver;
 const struct store_driver store_rbd_driver = {
 	.prefix = RBD_TARGET_PREFIX,
-	.flags = image_flags,
+	.options = { .rows = image_options, .n = ARRAY_SIZE(image_options) },
 	.create = image_create,
 	.store_own = sizeof(struct store_rbd_all),
 	.store_init = image_store_init,
-	.flag = image_set_flag,
 	.check = image_check,
 	.open = image_open,
 	.added = image_added,
