@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-noinst_LTLIBRARIES += libbase.la libclock.la libloop.la libfab.la librtrs.la librnbd.la libctl.la \
+noinst_LTLIBRARIES += libbase.la libworker.la libclock.la libloop.la libfab.la librtrs.la librnbd.la libctl.la \
 	libopt.la libmetrics.la libpsk.la libsecrets.la libauth.la
 
 libbase_la_SOURCES = \
@@ -31,7 +31,6 @@ libbase_la_SOURCES = \
 	%D%/base/io-stat.h \
 	%D%/base/unproven.c \
 	%D%/base/unproven.h \
-	%D%/base/deal.c \
 	%D%/base/deal.h \
 	%D%/base/le.h \
 	%D%/base/list.h \
@@ -83,8 +82,11 @@ libbase_la_SOURCES = \
 	%D%/base/worker.h \
 	$(NULL)
 
-# Apart from libbase so that the simulation can bring its own time, chance and worker.
-libclock_la_SOURCES = %D%/base/clock.c %D%/base/random.c %D%/base/worker.c
+# Apart from libbase so that the simulation can bring its own time, chance and worker, and tests
+# their own time.
+libclock_la_SOURCES = %D%/base/clock.c %D%/base/random.c
+libclock_la_LIBADD = libworker.la
+libworker_la_SOURCES = %D%/base/worker.c
 
 # One of the loops: the server and the simulation have others.
 libloop_la_SOURCES = %D%/base/loop-poll.c %D%/base/loop-poll.h

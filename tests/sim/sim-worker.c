@@ -41,35 +41,42 @@ static void task_work(void *arg)
 /* Begin the next job, if there is one and none is at work. */
 static void task_begin(struct worker *w)
 {
-	struct worker_job *job = w->running ? NULL :
-					      list_pop_entry(&w->jobs, struct worker_job, link);
+	struct deal_item *turn = w->running ? NULL : deal_take(&w->jobs);
 	struct task *t;
 
-	if (!job)
+	if (!turn)
 		return;
 	t = calloc(1, sizeof(*t));
 	assert(t);
 	w->running = true;
 	loop_msg_init(&t->msg, task_done);
-	t->job = job;
+	t->job = container_of(turn, struct worker_job, turn);
 	t->fiber = sim_fiber_start(task_work, t);
 }
 
 void worker_init(struct worker *w, struct loop *loop)
 {
 	*w = (struct worker){ .loop = loop };
-	list_init(&w->jobs);
+	deal_init(&w->jobs);
 }
 
 int worker_run(struct worker *w, struct worker_job *job)
 {
 	job->worker = w;
-	list_add_tail(&w->jobs, &job->link);
+	deal_add(&w->jobs, &job->turn, job->net);
 	task_begin(w);
 	return 0;
 }
 
+bool worker_cancel(struct worker *w, struct worker_job *job)
+{
+	if (list_empty(&job->turn.link))
+		return false;
+	deal_leave(&job->turn);
+	return true;
+}
+
 void worker_fini(struct worker *w)
 {
-	assert(!w->running && list_empty(&w->jobs));
+	assert(!w->running && list_empty(&w->jobs.waiting));
 }

@@ -36,6 +36,11 @@ int worker_run(struct worker *w, struct worker_job *job)
 	return 0;
 }
 
+bool worker_cancel(struct worker *w, struct worker_job *job)
+{
+	return false;
+}
+
 void worker_fini(struct worker *w)
 {
 }

@@ -6,11 +6,11 @@
  * its host that waits, or one behind its own last round, whichever is the latest.  A net is what
  * one host may fill at will, as in unproven.h.
  *
- * Pure; one thread at a time.  Adding costs a step for each item that waits. */
+ * Pure; one thread at a time.  Adding costs a step for each item behind the last one of the same
+ * host. */
 #ifndef BASE_DEAL_H
 #define BASE_DEAL_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "list.h"
@@ -28,12 +28,55 @@ struct deal_item {
 };
 
 /* Make @d empty. */
-void deal_init(struct deal *d);
+static inline void deal_init(struct deal *d)
+{
+	*d = (struct deal){ 0 };
+	list_init(&d->waiting);
+}
+
+/* The round of the next item of @net. */
+static inline uint64_t deal_next_round(const struct deal *d, const struct deal_item *item,
+				       uint64_t net)
+{
+	uint64_t round = MAX(d->round, item->round + 1);
+	const struct deal_item *other;
+
+	/* From the end: the last one of a host has its latest round. */
+	for (const struct list *at = d->waiting.prev; at != &d->waiting; at = at->prev) {
+		other = list_entry(at, struct deal_item, link);
+		if (other->net == net)
+			return MAX(round, other->round + 1);
+	}
+	return round;
+}
+
 /* Let @item, of @net, wait in @d. */
-void deal_add(struct deal *d, struct deal_item *item, uint64_t net);
+static inline void deal_add(struct deal *d, struct deal_item *item, uint64_t net)
+{
+	struct list *at = &d->waiting;
+
+	item->round = deal_next_round(d, item, net);
+	item->net = net;
+	while (at->prev != &d->waiting &&
+	       list_entry(at->prev, struct deal_item, link)->round > item->round)
+		at = at->prev;
+	list_insert_before(at, &item->link);
+}
+
 /* Take out the item whose turn it is.  NULL: none waits. */
-struct deal_item *deal_take(struct deal *d);
+static inline struct deal_item *deal_take(struct deal *d)
+{
+	struct deal_item *item = list_pop_entry(&d->waiting, struct deal_item, link);
+
+	if (item)
+		d->round = item->round;
+	return item;
+}
+
 /* Take out @item, which waits. */
-void deal_leave(struct deal_item *item);
+static inline void deal_leave(struct deal_item *item)
+{
+	list_del(&item->link);
+}
 
 #endif

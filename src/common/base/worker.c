@@ -18,15 +18,17 @@ static void job_done(struct loop_msg *msg)
 static void *worker_main(void *arg)
 {
 	struct worker *w = arg;
+	struct deal_item *turn;
 	struct worker_job *job;
 
 	pthread_mutex_lock(&w->lock);
 	while (!w->stop) {
-		job = list_pop_entry(&w->jobs, struct worker_job, link);
-		if (!job) {
+		turn = deal_take(&w->jobs);
+		if (!turn) {
 			pthread_cond_wait(&w->changed, &w->lock);
 			continue;
 		}
+		job = container_of(turn, struct worker_job, turn);
 		pthread_mutex_unlock(&w->lock);
 		job->work(job);
 		/* RACE: with the message the owner of @job may free it. */
@@ -39,10 +41,10 @@ static void *worker_main(void *arg)
 
 void worker_init(struct worker *w, struct loop *loop)
 {
-	*w = (struct worker){ .loop = loop };
+	*w = (struct worker){ .loop = loop, .name = "worker" };
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->changed, NULL);
-	list_init(&w->jobs);
+	deal_init(&w->jobs);
 }
 
 int worker_run(struct worker *w, struct worker_job *job)
@@ -52,20 +54,29 @@ int worker_run(struct worker *w, struct worker_job *job)
 	if (rc)
 		return rc;
 	if (!w->running)
-		pthread_setname_np(w->thread, "worker");
+		pthread_setname_np(w->thread, w->name);
 	w->running = true;
 	job->worker = w;
 	loop_msg_init(&job->msg, job_done);
 	LOCK_SCOPE(&w->lock);
-	list_add_tail(&w->jobs, &job->link);
+	deal_add(&w->jobs, &job->turn, job->net);
 	pthread_cond_signal(&w->changed);
 	return 0;
+}
+
+bool worker_cancel(struct worker *w, struct worker_job *job)
+{
+	LOCK_SCOPE(&w->lock);
+	if (list_empty(&job->turn.link))
+		return false;
+	deal_leave(&job->turn);
+	return true;
 }
 
 void worker_fini(struct worker *w)
 {
 	pthread_mutex_lock(&w->lock);
-	assert(list_empty(&w->jobs));
+	assert(list_empty(&w->jobs.waiting));
 	w->stop = true;
 	pthread_cond_signal(&w->changed);
 	pthread_mutex_unlock(&w->lock);
