@@ -97,7 +97,8 @@ BEGIN {
 
 	# header of ours -> likewise
 	only["srv.h"] = "^src/rtrs-server/(ctl/[a-z-]+|[a-z]+)\\.[ch]$"
-	only["loop-impl.h"] = "^src/(common/base/loop(-poll)?\\.c|rtrs-server/reactor/reactor-ring\\.h)$"
+	only["loop-impl.h"] = "^src/(common/base/loop(-poll)?\\.c|common/fabric/tcp/tcp-aside\\.h|"
+	only["loop-impl.h"] = only["loop-impl.h"] "rtrs-server/reactor/reactor-ring\\.h)$"
 	only["reactor-ring.h"] = "^src/(rtrs-server/reactor/|store/store-uring\\.c$|store/file/store-file-io\\.h$)"
 
 	for (i = 1; i < ARGC; i++) {

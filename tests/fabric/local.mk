@@ -42,12 +42,12 @@ test_addr_LDADD = libfab.la libclock.la libbase.la
 # Without libclock: it brings its own time.
 test_tcp_setup_SOURCES = $(raw_sources) %D%/test-tcp-setup.c
 test_tcp_setup_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=accept4
-test_tcp_setup_LDADD = libfab.la libbase.la
+test_tcp_setup_LDADD = libfab.la libworker.la libbase.la
 
 # The same, and a peer with GnuTLS.
 test_tcp_tls_SOURCES = $(raw_sources) %D%/fake-ktls.h %D%/test-tcp-tls.c
 test_tcp_tls_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)
-test_tcp_tls_LDADD = libfab.la libbase.la $(GNUTLS_LIBS)
+test_tcp_tls_LDADD = libfab.la libworker.la libbase.la $(GNUTLS_LIBS)
 
 check_PROGRAMS += auth-flood
 auth_flood_SOURCES = $(raw_sources) %D%/auth-flood.c
@@ -56,7 +56,7 @@ auth_flood_LDADD = libauth.la librtrs.la libfab.la libpsk.la libclock.la libbase
 # Steps of TLS's handshakes that are held.
 test_tcp_aside_SOURCES = $(raw_sources) %D%/test-tcp-aside.c
 test_tcp_aside_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)
-test_tcp_aside_LDADD = libfab.la libbase.la $(GNUTLS_LIBS)
+test_tcp_aside_LDADD = libfab.la libworker.la libbase.la $(GNUTLS_LIBS)
 test_tcp_aside_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=tcp_tls_handshake,--wrap=tcp_tls_free,--wrap=tcp_aside_lend
 

@@ -22,7 +22,7 @@
 #include "fab-tls.h"
 #include "log.h"
 #include "raw.h"
-#include "tcp-aside.h"
+#include "tcp-cm.h"
 #include "util.h"
 
 #define HANDSHAKE_MS 10000
@@ -49,7 +49,8 @@ static void keep_line(enum log_level level, const char *line)
 static pthread_t main_thread;
 static atomic_int hold;			/* the n-th step from now on; 0: none */
 static sem_t held, released;		/* a step is held; it may go on */
-static sem_t freed;			/* the thread has freed a session without a connection */
+static sem_t freed;			/* a session without a connection is freed */
+static struct tcp_tls *held_tls;	/* of the step that is held */
 static unsigned nlent;
 
 int __real_tcp_tls_handshake(struct tcp_tls *t, uint32_t *events, char *why);
@@ -66,6 +67,7 @@ int __wrap_tcp_tls_handshake(struct tcp_tls *t, uint32_t *events, char *why)
 	check(sigismember(&mask, SIGTERM) && sigismember(&mask, SIGCHLD) &&
 	      sigismember(&mask, SIGUSR1));
 	if (hold && atomic_fetch_sub(&hold, 1) == 1) {
+		held_tls = t;
 		sem_post(&held);
 		check(!sem_wait(&released));
 	}
@@ -76,20 +78,20 @@ void __real_tcp_tls_free(struct tcp_tls *t);
 void __wrap_tcp_tls_free(struct tcp_tls *t);
 void __wrap_tcp_tls_free(struct tcp_tls *t)
 {
-	check(!pthread_equal(pthread_self(), main_thread));
+	check(pthread_equal(pthread_self(), main_thread));
 	__real_tcp_tls_free(t);
 	sem_post(&freed);
 }
 
 int __real_tcp_aside_lend(struct tcp_aside *a, struct tcp_conn *c, int epoll,
-			  void (*ready)(struct tcp_source *src, uint32_t events));
+			  void (*done)(struct tcp_conn *c));
 int __wrap_tcp_aside_lend(struct tcp_aside *a, struct tcp_conn *c, int epoll,
-			  void (*ready)(struct tcp_source *src, uint32_t events));
+			  void (*done)(struct tcp_conn *c));
 int __wrap_tcp_aside_lend(struct tcp_aside *a, struct tcp_conn *c, int epoll,
-			  void (*ready)(struct tcp_source *src, uint32_t events))
+			  void (*done)(struct tcp_conn *c))
 {
 	nlent++;
-	return __real_tcp_aside_lend(a, c, epoll, ready);
+	return __real_tcp_aside_lend(a, c, epoll, done);
 }
 
 static bool is_posted(sem_t *sem)
@@ -118,10 +120,10 @@ static void release(void)
 	sem_post(&released);
 }
 
-/* The thread has freed one session, and no more. */
+/* One session without a connection is freed, and no more. */
 static void is_freed(void)
 {
-	check(!sem_wait(&freed));
+	until(is_posted(&freed));
 	check(!is_posted(&freed));
 }
 
@@ -261,6 +263,46 @@ static void strangers_wait(void)
 	listen_again();
 }
 
+/* True if the step that is held is of the stranger @fd. */
+static bool is_held(int fd)
+{
+	struct sockaddr_in in;
+	socklen_t len = sizeof(in);
+	const struct tcp_conn *c;
+
+	check_eq(getsockname(fd, (struct sockaddr *)&in, &len), 0);
+	list_for_each(c, &tcp_cm(w.cm[0])->handshakes, hs_link) {
+		if (c->tls == held_tls)
+			return fab_addr_port(&c->base.peer) == ntohs(in.sin_port);
+	}
+	return false;
+}
+
+/* A host with one step waits for one of two that another host had given before. */
+static void hosts_take_turns(void)
+{
+	int fds[4];
+
+	hold = 1;
+	fds[0] = begin_hello(1);
+	until_held();
+	check(is_held(fds[0]));
+	for (unsigned i = 1; i < 4; i++)
+		fds[i] = begin_hello(i < 3 ? 1 : 2);
+	until(nlent == 4);
+	hold = 2;
+	release();
+	check(!sem_wait(&held));
+	check(is_held(fds[3]));
+	world_settle(&w, 0);
+	close_listener();
+	release();
+	is_freed();
+	for (unsigned i = 0; i < 4; i++)
+		is_closed(fds[i]);
+	listen_again();
+}
+
 /* The result of a step waits for the cm, and its connection goes. */
 static void result_waits(void)
 {
@@ -274,8 +316,8 @@ static void result_waits(void)
 	release();
 	until_ready(0);
 	close_listener();
+	is_freed();
 	is_closed(fd);
-	check(!is_posted(&freed));
 	listen_again();
 	/* And the cm goes on. */
 	pair_connect(&w, &pair, &default_attr);
@@ -501,6 +543,7 @@ int main(void)
 		{ "listener_goes", listener_goes },
 		{ "stranger_expires", stranger_expires },
 		{ "strangers_wait", strangers_wait },
+		{ "hosts_take_turns", hosts_take_turns },
 		{ "result_waits", result_waits },
 		{ "results_wait", results_wait },
 		{ "io_goes_on", io_goes_on },

@@ -105,15 +105,13 @@ void end_take(void)
 }
 
 /* True if the thread of handshakes has a step, or its result is not taken. */
-static bool step_is_away(struct tcp_cm *cm)
+static bool step_is_away(const struct tcp_cm *cm)
 {
-	struct tcp_conn *c;
+	const struct tcp_conn *c;
 	bool away = false;
 
-	pthread_mutex_lock(&cm->aside.lock);
 	list_for_each(c, &cm->handshakes, hs_link)
-		away |= c->step && c->step->state != STEP_HOME;
-	pthread_mutex_unlock(&cm->aside.lock);
+		away |= c->step && c->step->away;
 	return away;
 }
 

@@ -23,13 +23,13 @@ TESTS += $(SIM_FABRIC_TESTS)
 dist_check_SCRIPTS += %D%/conformance-sim.sh %D%/sim-nic.sh %D%/sim-registration.sh
 
 test_sim_fabric_SOURCES = %D%/test-sim-fabric.c
-test_sim_fabric_LDADD = libsimfab.la libfab.la libbase.la
+test_sim_fabric_LDADD = libsimfab.la libfab.la libworker.la libbase.la
 
 fab_conformance_sim_SOURCES = \
 	$(conformance_sources) \
 	%D%/main-conformance.c \
 	$(NULL)
-fab_conformance_sim_LDADD = libsimfab.la libfab.la libbase.la
+fab_conformance_sim_LDADD = libsimfab.la libfab.la libworker.la libbase.la
 
 # libsim: both programs without what touches the machine, what they stand on instead, in virtual time,
 # and the world of the scenarios.  One archive, because the parts call each other both ways.

@@ -386,7 +386,7 @@ EXTRA_DIST += %D%/opt-recorded.txt
 # Its own clock, and its own loop.
 %C%_test_fab_service_crit_SOURCES = %D%/test-fab-service.c %D%/fsm-rules.h %D%/unit.h
 %C%_test_fab_service_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_fab_service_crit_LDADD = libfab.la libbase.la $(CRITERION_LIBS)
+%C%_test_fab_service_crit_LDADD = libfab.la libworker.la libbase.la $(CRITERION_LIBS)
 %C%_test_unproven_crit_SOURCES = %D%/test-unproven.c %D%/unit.h
 %C%_test_unproven_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_unproven_crit_LDADD = libbase.la $(CRITERION_LIBS)
@@ -456,7 +456,7 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 %C%_test_srv_log_crit_SOURCES = %D%/test-srv-log.c %D%/unit.h
 %C%_test_srv_log_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_srv_log_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_srv_log_crit_LDADD = librtrssrv.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_srv_log_crit_LDADD = librtrssrv.la libworker.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 %C%_test_plan_crit_SOURCES = %D%/test-plan.c %D%/unit.h
 %C%_test_plan_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_plan_crit_CFLAGS = $(UNIT_CFLAGS)

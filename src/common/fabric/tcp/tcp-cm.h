@@ -95,8 +95,8 @@ void tcp_hs_event(struct tcp_conn *c, enum tcp_event event);
 void tcp_hs_begin(struct tcp_conn *c, int rc);
 /* The tcp_source.ready of a connection in its set-up. */
 void tcp_hs_ready(struct tcp_source *src, uint32_t events);
-/* The tcp_source.ready of the results of steps of TLS's handshakes. */
-void tcp_hs_step_done(struct tcp_source *src, uint32_t events);
+/* The tcp_step.done of a connection in its set-up, or behind it. */
+void tcp_hs_step_done(struct tcp_conn *c);
 /* Fail a set-up whose deadline has passed. */
 void tcp_hs_expire(struct tcp_conn *c);
 /* Free an unproven peer, with the reason @why in the log. */

@@ -17,7 +17,7 @@
  *	tx->lock	the send ring and writes to the socket
  *	rx->post_lock	producers of the receive ring
  * cm->lock (events, sockets in their set-up) is never held together with another lock, but that of
- * the steps of TLS's handshakes (tcp-aside.h), and that of a session of TLS (tcp-tls.c); these two
+ * the worker for steps of TLS (tcp-aside.h), and that of a session of TLS (tcp-tls.c); these two
  * are innermost.  No lock is held while a completion handler runs. */
 #ifndef TCP_CONN_H
 #define TCP_CONN_H

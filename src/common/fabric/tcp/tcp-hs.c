@@ -283,14 +283,13 @@ static void secure(void *object)
 		fail(c, rc, "");
 }
 
-void tcp_hs_step_done(struct tcp_source *src, uint32_t events)
+void tcp_hs_step_done(struct tcp_conn *c)
 {
-	struct tcp_conn *c = tcp_aside_take(container_of(src, struct tcp_aside, source));
 	char why[HS_WHY_LEN];
 	int rc;
 
 	/* The set-up may be over, because its time was: of the active side the connection stays. */
-	if (!c || tcp_conn_state(c) == TCP_DEAD)
+	if (tcp_conn_state(c) == TCP_DEAD)
 		return;
 	rc = c->step->rc;
 	snprintf(why, sizeof(why), "%s", c->step->why);
