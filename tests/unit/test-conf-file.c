@@ -161,7 +161,7 @@ Test(conf_file, limits_that_are_none)
 
 	write_file("a.conf", "[export \"a\"]\npath=/a\niops=-1\niops-read=1K\nbps=4095\n"
 		   "bps-write=2T\nburst=10m\niops-write=1000000001\n");
-	cr_assert_str_eq(parse(&conf, "", OPT_FAILED),
+	cr_assert_str_eq(parse(&conf, "", OPT_USAGE),
 		"a.conf:3: iops '-1': expected a number of requests a second from 0 to 1000000000, "
 		"or none\n"
 		"a.conf:4: iops-read '1K': expected a number of requests a second from 0 to "
@@ -316,7 +316,7 @@ Test(conf_file, rules_and_priority_that_are_none)
 
 	write_file("a.conf", "[export \"a\"]\npath=/a\nallow=10.0.0.0/33\nallow=none\n"
 		   "priority=low\npriority=idle\n");
-	cr_assert_str_eq(parse(&conf, "", OPT_FAILED),
+	cr_assert_str_eq(parse(&conf, "", OPT_USAGE),
 		"a.conf:3: allow '10.0.0.0/33': expected a number of bits from 0 to 32 behind "
 		"'/'\n"
 		"a.conf:4: allow 'none': expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, "
@@ -382,7 +382,7 @@ Test(conf_file, all_mistakes_of_all_files)
 		   "[export \"b..\"]\npath=/b\n");
 	write_file("a.conf.d/x.conf", "[export \"a\"]\npath=/a\n[server]\nready-fd=9\n"
 		   "[export \"m\"]\npath=mem:1M\ndirect=yes\n");
-	cr_assert_str_eq(parse(&conf, "--queue-depth=3", OPT_FAILED),
+	cr_assert_str_eq(parse(&conf, "--queue-depth=3", OPT_USAGE),
 		"a.conf:2: threads 'none': expected a number from 1 to 256\n"
 		"a.conf:5: export name 'b..': '..' is not allowed in a name\n"
 		"a.conf.d/x.conf:1: export name 'a' is given twice: first in a.conf:3\n"
@@ -403,7 +403,7 @@ Test(conf_file, ceph_image)
 	conf_fini(&conf);
 	write_file("a.conf", "[export \"a\"]\npath=rbd:p\n[export \"b\"]\npath=/b\nluks=gw\n"
 		   "[export \"c\"]\npath=rbd:p/i@s\n[export \"d\"]\npath=rbd:p/i\nidd=a\n");
-	cr_assert_str_eq(parse(&conf, "", OPT_FAILED),
+	cr_assert_str_eq(parse(&conf, "", OPT_USAGE),
 		"a.conf:1: export 'a': 'rbd:p': expected rbd:POOL/[NAMESPACE/]IMAGE[@SNAP]\n"
 		"a.conf:3: export 'b': unknown flag 'luks': expected path, mode, direct, force, id "
 		"or shared\n"
@@ -417,7 +417,7 @@ Test(conf_file, none_or_empty)
 {
 	struct srv_conf conf;
 
-	cr_assert_str_eq(parse(&conf, "a=/a", OPT_FAILED), "a.conf: No such file or directory\n");
+	cr_assert_str_eq(parse(&conf, "a=/a", OPT_USAGE), "a.conf: No such file or directory\n");
 	conf_fini(&conf);
 	/* Exports may come while the server runs. */
 	write_file("a.conf", "");
