@@ -139,6 +139,10 @@ mkfifo "$tmp/fifo.psk"
 bad 1 'expected a file' --tls-psk="$tmp/fifo.psk"
 bad 1 '--tls=require: expected tls-psk=FILE or tls-certificates=DIR' --tls=require
 bad 1 'expected one of them' --tls-psk="$tmp/alice.psk" --tls-certificates="$tmp"
+# Whoever wants peers verified does not serve everybody in clear.
+bad 1 '--tls-verify-peer: expected tls-certificates=DIR' --tls-verify-peer
+expect_failure 1 '--tls-verify-peer: expected tls-certificates=DIR' "$top_builddir/rtrs-nbd" \
+	-U "$tmp/none.sock" --tls-verify-peer server=127.0.0.1:1
 bad 2 'expected off, on or require' --tls=yes
 expect_failure 2 'has 2 keys: expected tls-username=NAME' \
 	"$bench" --tls-psk="$tmp/server.psk" 127.0.0.1:1 disk

@@ -199,6 +199,10 @@ static int check_together(const struct fab_tls_conf *conf, enum fab_tls_mode mod
 		return tls_error(-EINVAL, err, len,
 				 "tls-psk=%s and tls-certificates=%s: expected one of them",
 				 conf->psk, conf->certificates);
+	/* This server would have no TLS, and let everybody in.  A client verifies by default. */
+	if (conf->server && conf->verify_peer && !conf->asked && !fab_tls_conf_file(conf))
+		return tls_error(-EINVAL, err, len,
+				 "tls-verify-peer: expected tls-certificates=DIR beside it");
 	if (mode != FAB_TLS_OFF && !conf->psk && !conf->certificates)
 		return tls_error(-EINVAL, err, len,
 				 "tls=%s: expected tls-psk=FILE or tls-certificates=DIR beside it",
