@@ -177,14 +177,14 @@ bad() {
 }
 tcp=tcp://127.0.0.1:0
 chmod 644 "$tmp/alice.psk"
-bad 1 "--auth-psk=$tmp/alice.psk: expected mode 0600, not 0644" --listen $tcp \
+bad 2 "--auth-psk=$tmp/alice.psk: expected mode 0600, not 0644" --listen $tcp \
 	--auth-psk="$tmp/alice.psk"
 expect_failure 2 "--auth-psk=$tmp/alice.psk: expected mode 0600, not 0644" \
 	"$bench" --auth-psk="$tmp/alice.psk" 127.0.0.1:1 disk
 expect_nbdkit_failure "auth-psk=$tmp/alice.psk: expected mode 0600, not 0644" \
 	server=127.0.0.1:1 auth-psk="$tmp/alice.psk"
 chmod 600 "$tmp/alice.psk"
-bad 1 '--auth=psk: expected auth-psk=FILE beside it' --listen $tcp --auth=psk
+bad 2 '--auth=psk: expected auth-psk=FILE beside it' --listen $tcp --auth=psk
 bad 2 "--listen=$tcp,auth=require: expected --auth-psk=FILE beside it" --listen $tcp,auth=require
 bad 2 'expected auth=none, auth=psk or auth=require' --listen $tcp,auth=yes
 bad 2 'expected none, psk or require' --listen $tcp --auth=on

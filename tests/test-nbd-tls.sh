@@ -154,10 +154,10 @@ bad() {
 	expect_failure "$status" "$text" "$RTRS_NBD" -f -U "$tmp/bad.sock" "$@" "${session[@]}"
 }
 bad 2 "tls" --tls=maybe
-bad 1 '^rtrs-nbd: --tls=require: expected tls-psk=FILE or tls-certificates=DIR' --tls=require
-bad 1 "^rtrs-nbd: --tls-psk=$tmp/none: " --tls-psk="$tmp/none"
-bad 1 '^rtrs-nbd: --tls-psk=.* expected one of them' --tls-psk="$tmp/server.psk" \
+bad 2 '^rtrs-nbd: --tls=require: expected tls-psk=FILE or tls-certificates=DIR' --tls=require
+bad 2 "^rtrs-nbd: --tls-psk=$tmp/none: " --tls-psk="$tmp/none"
+bad 2 '^rtrs-nbd: --tls-psk=.* expected one of them' --tls-psk="$tmp/server.psk" \
 	--tls-certificates="$tmp"
 cp "$tmp/server.psk" "$tmp/open.psk"
 chmod 644 "$tmp/open.psk"
-bad 1 "^rtrs-nbd: --tls-psk=$tmp/open.psk: " --tls-psk="$tmp/open.psk"
+bad 2 "^rtrs-nbd: --tls-psk=$tmp/open.psk: " --tls-psk="$tmp/open.psk"

@@ -249,7 +249,7 @@ refused 'TLS' --tls-certificates="$tmp/gw2"
 io --tls-certificates="$tmp/gw1" --tls-hostname=new.test
 ln -s ca-crl.pem "$tmp/live/ca-crl.pem"
 expect_failure 1 "ca-crl.pem: Too many levels of symbolic links" "${ctl[@]}" reload
-expect_failure 1 "ca-crl.pem: Too many levels of symbolic links" "$RTRS_SERVER" \
+expect_failure 2 "ca-crl.pem: Too many levels of symbolic links" "$RTRS_SERVER" \
 	--listen tcp://127.0.0.1:0 --control none --tls-certificates="$tmp/live" disk=mem:1M
 rm "$tmp/live/ca-crl.pem"
 # Another authority takes all of its clients along.
@@ -279,10 +279,10 @@ stop_process "$live_pid"
 # ---- files ----
 
 chmod 644 "$tmp/pki/server-key.pem"
-expect_failure 1 'server-key.pem: expected mode 0600, not 0644' "$RTRS_SERVER" \
+expect_failure 2 'server-key.pem: expected mode 0600, not 0644' "$RTRS_SERVER" \
 	--listen tcp://127.0.0.1:0 --control none --tls-certificates="$tmp/pki" "disk=$tmp/disk"
 rm "$tmp/pki/server-key.pem"
-expect_failure 1 'server-key.pem: No such file' "$RTRS_SERVER" \
+expect_failure 2 'server-key.pem: No such file' "$RTRS_SERVER" \
 	--listen tcp://127.0.0.1:0 --control none --tls-certificates="$tmp/pki" "disk=$tmp/disk"
-expect_failure 1 'ca-cert.pem: ' "$RTRS_SERVER" \
+expect_failure 2 'ca-cert.pem: ' "$RTRS_SERVER" \
 	--listen tcp://127.0.0.1:0 --control none --tls-certificates="$tmp" "disk=$tmp/disk"

@@ -122,7 +122,7 @@ bad() {
 }
 for mode in 644 640 606 660; do
 	chmod $mode "$tmp/alice.psk"
-	bad 1 "--tls-psk=$tmp/alice.psk: expected mode 0600, not 0$mode" --tls-psk="$tmp/alice.psk"
+	bad 2 "--tls-psk=$tmp/alice.psk: expected mode 0600, not 0$mode" --tls-psk="$tmp/alice.psk"
 	expect_failure 2 "--tls-psk=$tmp/alice.psk: expected mode 0600, not 0$mode" \
 		"$bench" --tls-psk="$tmp/alice.psk" 127.0.0.1:1 disk
 	expect_nbdkit_failure "tls-psk=$tmp/alice.psk: expected mode 0600, not 0$mode" \
@@ -130,18 +130,18 @@ for mode in 644 640 606 660; do
 done
 chmod 400 "$tmp/alice.psk"
 echo 'dave:00112233' >"$tmp/short.psk"
-bad 1 'line 1: expected a key of 32 to 128 hexadecimal digits' --tls-psk="$tmp/short.psk"
+bad 2 'line 1: expected a key of 32 to 128 hexadecimal digits' --tls-psk="$tmp/short.psk"
 must_fail grep -r -F 00112233 "$tmp"/*.log
 : >"$tmp/empty.psk"
-bad 1 'expected a line NAME:KEY, as rtrs-psk writes' --tls-psk="$tmp/empty.psk"
-bad 1 'No such file' --tls-psk="$tmp/none.psk"
+bad 2 'expected a line NAME:KEY, as rtrs-psk writes' --tls-psk="$tmp/empty.psk"
+bad 2 'No such file' --tls-psk="$tmp/none.psk"
 mkfifo "$tmp/fifo.psk"
-bad 1 'expected a file' --tls-psk="$tmp/fifo.psk"
-bad 1 '--tls=require: expected tls-psk=FILE or tls-certificates=DIR' --tls=require
-bad 1 'expected one of them' --tls-psk="$tmp/alice.psk" --tls-certificates="$tmp"
+bad 2 'expected a file' --tls-psk="$tmp/fifo.psk"
+bad 2 '--tls=require: expected tls-psk=FILE or tls-certificates=DIR' --tls=require
+bad 2 'expected one of them' --tls-psk="$tmp/alice.psk" --tls-certificates="$tmp"
 # Whoever wants peers verified does not serve everybody in clear.
-bad 1 '--tls-verify-peer: expected tls-certificates=DIR' --tls-verify-peer
-expect_failure 1 '--tls-verify-peer: expected tls-certificates=DIR' "$top_builddir/rtrs-nbd" \
+bad 2 '--tls-verify-peer: expected tls-certificates=DIR' --tls-verify-peer
+expect_failure 2 '--tls-verify-peer: expected tls-certificates=DIR' "$top_builddir/rtrs-nbd" \
 	-U "$tmp/none.sock" --tls-verify-peer server=127.0.0.1:1
 bad 2 'expected off, on or require' --tls=yes
 expect_failure 2 'has 2 keys: expected tls-username=NAME' \
