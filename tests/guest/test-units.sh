@@ -33,7 +33,8 @@ mkdir -p /etc/sysusers.d /etc/tmpfiles.d
 cp "$top_srcdir/contrib/systemd/rtrs-server.sysusers" /etc/sysusers.d/rtrs-server.conf
 sed 's,@sysconfdir@,/etc,' "$top_srcdir/contrib/systemd/rtrs-server.tmpfiles" \
 	>/etc/tmpfiles.d/rtrs-server.conf
-systemd-sysusers rtrs-server.conf
+cp "$top_srcdir/contrib/systemd/gateway.sysusers" /etc/sysusers.d/rtrs-nbd.conf
+systemd-sysusers rtrs-server.conf rtrs-nbd.conf
 systemd-tmpfiles --create rtrs-server.conf
 
 # Each unit tells its end, in order.
@@ -54,7 +55,9 @@ END
 mkdir -p /sys/fs/cgroup /var/log/journal
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 systemd_log=$tmp/systemd.log
-unshare --pid --fork --mount-proc --kill-child env -i PATH="$PATH" container=guest \
+# systemd mounts credentials in a namespace of its own.
+unshare --propagation=shared --pid --fork --mount-proc --kill-child \
+	env -i PATH="$PATH" container=guest \
 	$systemd --system --unit=rtrs-test.target --log-target=console --log-level=notice \
 	</dev/null >"$systemd_log" 2>&1 &
 manager=$!
@@ -153,14 +156,18 @@ exports
 wait_until "two exports" has_exports 'block file '
 printf '[export "more"]\npath = mem:8M\n' >>"$etc/rtrs-server.conf"
 systemctl reload rtrs-server
-wait_until "three exports" has_exports 'block file more '
-# A mistake is told by systemctl, and changes nothing.
+has_exports 'block file more '
+# A mistake is told by systemctl, and changes nothing.  An address that cannot be had, too.
 cp "$etc/rtrs-server.conf" "$tmp/good.conf"
 printf '[export "worse"]\npath = mem:8M\nmode = wr\n' >>"$etc/rtrs-server.conf"
 must_fail systemctl reload rtrs-server
 journalctl --no-pager -u rtrs-server | grep -F "'wr'"
 has_exports 'block file more '
+sed 's,^listen = tcp.*,listen = tcp://192.0.2.99:1234,' "$tmp/good.conf" >"$etc/rtrs-server.conf"
+must_fail systemctl reload rtrs-server
 cp "$tmp/good.conf" "$etc/rtrs-server.conf"
+# A gateway without keys has nothing to read again, and that is no failure.
+systemctl reload rtrs-nbd@local
 
 # Killed, both come again: the server is a pause for its clients, and the socket of a gateway stays.
 restarts() {
@@ -173,11 +180,63 @@ systemctl kill --signal=KILL rtrs-nbd@rdma.service
 goes_through rdma "$loop"
 
 # Another server, with an address of its own.
-printf '[server]\nlisten = tcp://127.0.0.1:4321\n[export "fast"]\npath = mem:8M\n' \
-	>"$etc/rtrs-server/fast.conf"
+printf '[server]\nlisten = tcp://127.0.0.1:4321\ntls-psk = %s\n[export "fast"]\npath = mem:8M\n' \
+	"$etc/rtrs-server/fast.psk" >"$etc/rtrs-server/fast.conf"
+# key NAME FILE USER: a key for the program of USER.
+key() {
+	"$top_builddir/rtrs-psk" "$1" | install -m 600 -o "$3" /dev/stdin "$2"
+}
+key gw1 "$etc/rtrs/fast.psk" rtrs-nbd
+install -m 600 -o rtrs-server "$etc/rtrs/fast.psk" "$etc/rtrs-server/fast.psk"
 must_start rtrs-server@fast.service
 sockets=(/run/rtrs-server-fast/server-*.sock)
 [ -S "${sockets[0]}" ]
+
+# A gateway with TLS under its unit, and another key without a pause.
+printf '%s\n' 'server = 127.0.0.1:4321' 'export = fast' "tls-psk = $etc/rtrs/fast.psk" \
+	>"$etc/rtrs/fast.conf"
+comes_back() {
+	head -c 8M /dev/urandom >"$tmp/image"
+	timeout "$TIMEOUT_S" nbdcopy --flush "$tmp/image" \
+		"nbd+unix:///?socket=/run/nbd/fast.sock" ||
+		{ journalctl --no-pager -n 60; fail "no IO to fast"; }
+	timeout "$TIMEOUT_S" nbdcopy "nbd+unix:///?socket=/run/nbd/fast.sock" - | cmp - "$tmp/image"
+}
+must_start rtrs-nbd@fast.socket
+comes_back
+"$sbindir/rtrsctl" --socket "${sockets[0]}" clients | grep -w psk:gw1
+key gw1/b "$tmp/next.psk" root
+cat "$tmp/next.psk" >>"$etc/rtrs-server/fast.psk"
+systemctl reload rtrs-server@fast
+install -m 600 -o rtrs-nbd "$tmp/next.psk" "$etc/rtrs/fast.psk"
+systemctl reload rtrs-nbd@fast
+install -m 600 -o rtrs-server "$tmp/next.psk" "$etc/rtrs-server/fast.psk"
+systemctl reload rtrs-server@fast
+journalctl --no-pager -u rtrs-server@fast | grep -e '-key gw1 '
+comes_back
+[ "$(systemctl show -P NRestarts rtrs-nbd@fast)" -eq 0 ]
+
+# A key that stays root's is a credential of the unit.
+install -m 600 -o root "$tmp/next.psk" "$etc/rtrs/root.psk"
+rm "$etc/rtrs/fast.psk"
+mkdir -p /etc/systemd/system/rtrs-nbd@fast.service.d
+printf '[Service]\nLoadCredential=fast.psk:%s\n' "$etc/rtrs/root.psk" \
+	>/etc/systemd/system/rtrs-nbd@fast.service.d/key.conf
+sed -i 's,^tls-psk.*,tls-psk = /run/credentials/rtrs-nbd@fast.service/fast.psk,' \
+	"$etc/rtrs/fast.conf"
+systemctl daemon-reload
+systemctl stop rtrs-nbd@fast.service
+must_start rtrs-nbd@fast.service
+comes_back
+nsenter --target "$one" --pid --mount ls -la /run/credentials/rtrs-nbd@fast.service
+# A file with a mistake ends the service for good, and systemctl --failed shows it.
+echo 'colour = red' >>"$etc/rtrs/fast.conf"
+must_fail systemctl restart rtrs-nbd@fast.service
+[ "$(systemctl show -P ExecMainStatus rtrs-nbd@fast.service)" -eq 2 ]
+systemctl --failed | grep -F rtrs-nbd@fast.service
+systemctl reset-failed rtrs-nbd@fast.service
+must_fail systemctl is-active rtrs-nbd@fast.service
+systemctl stop rtrs-nbd@fast.socket
 
 # At stop: what mounts file systems of the network, then gateways, then servers.
 head -c 8M /dev/urandom >"$tmp/last"

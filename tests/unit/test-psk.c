@@ -146,6 +146,50 @@ Test(psk, modes)
 	cr_assert_eq(psk_read("/none-such", geteuid(), &psks, err, sizeof(err)), -ENOENT);
 }
 
+/* systemd gives a credential of a unit to root, with an access control list for the unit's user. */
+Test(psk, credentials)
+{
+	static const struct {
+		mode_t dir, file;
+		int want;
+	} cases[] = {
+		{ 0500, 0400, 0 }, { 0500, 0440, 0 }, { 0550, 0440, 0 },
+		{ 0500, 0460, -EACCES }, { 0500, 0444, -EACCES }, { 0500, 0450, -EACCES },
+		{ 0501, 0440, -EACCES }, { 0504, 0440, -EACCES }, { 0520, 0440, -EACCES },
+	};
+	char dir[] = "/tmp/test-psk-dir.XXXXXX", other[128];
+	struct psks psks;
+
+	cr_assert(mkdtemp(dir));
+	unlink(file);
+	umask(0077);
+	snprintf(file, sizeof(file), "%s/gw1.psk", dir);
+	for_each_case(c, cases) {
+		setenv("CREDENTIALS_DIRECTORY", dir, 1);
+		cr_assert_eq(chmod(dir, 0700), 0);
+		cr_assert_eq(read_text("a:" HEX, strlen("a:" HEX), &psks), 0, "%s", err);
+		psk_free(&psks);
+		cr_assert_eq(chmod(file, c->file), 0);
+		cr_assert_eq(chmod(dir, c->dir), 0);
+		cr_assert_eq(psk_read(file, geteuid(), &psks, err, sizeof(err)), c->want,
+			     "%o %o", (unsigned)c->dir, (unsigned)c->file);
+		psk_free(&psks);
+		/* A directory whose name only begins alike, and none. */
+		snprintf(other, sizeof(other), "%.*s", (int)strlen(dir) - 1, dir);
+		setenv("CREDENTIALS_DIRECTORY", other, 1);
+		cr_assert_eq(psk_read(file, geteuid(), &psks, err, sizeof(err)),
+			     c->file == 0400 ? 0 : -EACCES);
+		psk_free(&psks);
+		unsetenv("CREDENTIALS_DIRECTORY");
+		cr_assert_eq(psk_read(file, geteuid(), &psks, err, sizeof(err)),
+			     c->file == 0400 ? 0 : -EACCES);
+		psk_free(&psks);
+		cr_assert_eq(chmod(dir, 0700), 0);
+		unlink(file);
+	}
+	rmdir(dir);
+}
+
 Test(psk, owners)
 {
 	struct psks psks;

@@ -4,13 +4,48 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "cleanup.h"
 #include "secret-file.h"
 
-/* A secret of which another user decides, or that another user reads, is none. */
-static int check_secret(const struct stat *st, uid_t reader, char *why, size_t len)
+#define CREDENTIALS "/run/credentials"	/* of the units of the system */
+
+/* True if @path is in a directory below @dir, or in @dir itself. */
+static bool is_below(const char *path, const char *dir)
 {
-	if (st->st_mode & (S_IRWXG | S_IRWXO)) {
+	size_t len = dir ? strlen(dir) : 0;
+
+	return len && !strncmp(path, dir, len) && path[len] == '/';
+}
+
+/* True if @path is a credential of a unit, in a directory that only root and @reader may enter.
+ * systemd (257) gives the file to root, and @reader the right to read by an access control list,
+ * whose mask stands in the bits of the group. */
+static bool is_credential(const char *path, uid_t reader)
+{
+	_cleanup_free_ char *dir = NULL;
+	struct stat st;
+
+	if (!is_below(path, getenv("CREDENTIALS_DIRECTORY")) && !is_below(path, CREDENTIALS))
+		return false;
+	dir = strdup(path);
+	if (!dir)
+		return false;
+	*strrchr(dir, '/') = '\0';
+	return !stat(dir, &st) && !(st.st_mode & (S_IWGRP | S_IRWXO)) &&
+	       (!st.st_uid || st.st_uid == reader);
+}
+
+/* A secret of which another user decides, or that another user reads, is none. */
+static int check_secret(const char *path, const struct stat *st, uid_t reader, char *why,
+			size_t len)
+{
+	mode_t others = is_credential(path, reader) ? S_IWGRP | S_IXGRP | S_IRWXO :
+			S_IRWXG | S_IRWXO;
+
+	if (st->st_mode & others) {
 		snprintf(why, len, "expected mode 0600, not %04o: others could read the key",
 			 (unsigned)(st->st_mode & 07777));
 		return -EACCES;
@@ -29,7 +64,7 @@ int secret_file_read(const char *path, enum secret_file_kind kind, uid_t reader,
 	int rc = plain_file_load(path, max, file, why, len);
 
 	if (!rc && kind == SECRET_FILE_SECRET)
-		rc = check_secret(&file->st, reader, why, len);
+		rc = check_secret(path, &file->st, reader, why, len);
 	if (rc)
 		plain_file_free(file);
 	return rc;

@@ -8,7 +8,9 @@
 
 enum secret_file_kind {
 	SECRET_FILE_PUBLIC,
-	SECRET_FILE_SECRET,		/* belongs to root or to the reader, who alone may read */
+	/* belongs to root or to the reader, who alone may read; or is a credential of a unit
+	 * (LoadCredential=) */
+	SECRET_FILE_SECRET,
 };
 
 /* Read @path, a regular file of at most @max bytes, into @file, as a program of the user @reader

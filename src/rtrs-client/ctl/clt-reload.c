@@ -16,8 +16,8 @@
 #include "secrets-set.h"
 #include "signals.h"
 
-static const char no_files[] = "there is no file to read again: expected auth-psk, tls-psk or "
-			       "tls-certificates at the start";
+static const char no_files[] = "there is no file to read again: neither auth-psk, tls-psk nor "
+			       "tls-certificates is in use";
 
 struct reload {
 	struct changes_call call;
@@ -161,7 +161,7 @@ void clt_reload_run(struct clt_reload *r, clt_reload_done_fn *done, void *arg)
 	if (has_files(r))
 		add(r, &reload_ops, done, arg);
 	else
-		done(arg, -ENOENT, no_files);
+		done(arg, 0, no_files);	/* the unit's reload is no failure */
 }
 
 /* ---- SIGHUP ---- */

@@ -33,7 +33,7 @@ struct clt_reload {
  * the loop has work for @r. */
 void clt_reload_begin(struct clt_reload *r, const struct clt_conf *conf, struct loop *loop);
 /* Reload, behind those that are under way.  @done(@arg) follows once, maybe from inside this call.
- * Without any file the reload is refused. */
+ * Without any file nothing is done, and @text says so. */
 void clt_reload_run(struct clt_reload *r, clt_reload_done_fn *done, void *arg);
 /* Reload because of SIGHUP, likewise; the log has the end.  Any thread, from clt_reload_begin() to
  * clt_reload_end(). */
