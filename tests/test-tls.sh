@@ -157,8 +157,12 @@ for rdma in rdma://127.0.0.1:0 rdma://127.0.0.1:0,auth=psk; do
 done
 bad 1 'cannot listen on rdma://127\.0\.0\.1:0: [^-]*$' --listen rdma://127.0.0.1:0 \
 	--tls-psk="$tmp/server.psk" --auth-psk="$tmp/server.psk"
-bad 1 'cannot listen on rdma://.*--tls=require, and there is no TLS over RDMA' --tls=require \
-	--listen rdma://127.0.0.1:0 --tls-psk="$tmp/server.psk" --auth-psk="$tmp/server.psk"
+# --check refuses what the start refuses.
+for check in --control=none --check; do
+	bad 2 '--listen=rdma://127.0.0.1:0 and --tls=require: there is no TLS over RDMA: expected --tls=on' \
+		--tls=require --listen rdma://127.0.0.1:0 --tls-psk="$tmp/server.psk" \
+		--auth-psk="$tmp/server.psk" $check
+done
 expect_nbdkit_failure "tls-psk=.* and server=rdma://127.0.0.1:1: $no_tls" \
 	server=rdma://127.0.0.1:1 tls-psk="$tmp/alice.psk"
 expect_failure 2 "--tls-psk: $no_tls" \

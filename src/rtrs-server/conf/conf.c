@@ -19,13 +19,12 @@
 #define CONF_THREADS_DEFAULT 4
 
 /* There is no TLS over RDMA.  Keys for TLS mean that nobody gets in without a proof: a listener
- * there has to ask for another one.  A --tls=require of the user refuses the listener
- * (srv-listen.c). */
+ * there has to ask for another one.  A --tls=require of the user has no such listener. */
 static int check_without_tls(const struct srv_conf *conf, char *err, size_t len)
 {
 	char text[FAB_ADDR_STRLEN];
 
-	if (conf->tls.asked || fab_tls_conf_mode(&conf->tls) != FAB_TLS_REQUIRE)
+	if (fab_tls_conf_mode(&conf->tls) != FAB_TLS_REQUIRE)
 		return 0;
 	for (unsigned i = 0; i < conf->nlisteners; i++) {
 		enum auth_mode mode = conf->listeners[i].auth;
@@ -33,12 +32,13 @@ static int check_without_tls(const struct srv_conf *conf, char *err, size_t len)
 		if (mode == AUTH_MODES)
 			mode = auth_conf_mode(&conf->auth);
 		if (fab_provider_has_tls(conf->listeners[i].addr.provider) ||
-		    mode == AUTH_MODE_REQUIRE)
+		    (mode == AUTH_MODE_REQUIRE && !conf->tls.asked))
 			continue;
-		snprintf(err, len, "--listen=%s and --tls-%s: there is no TLS over RDMA: expected "
-			 "--auth=require beside it, or --tls=on",
+		snprintf(err, len, "--listen=%s and --tls%s: there is no TLS over RDMA: expected "
+			 "%s--tls=on",
 			 fab_addr_url(&conf->listeners[i].addr, text, sizeof(text)),
-			 conf->tls.psk ? "psk" : "certificates");
+			 conf->tls.asked ? "=require" : conf->tls.psk ? "-psk" : "-certificates",
+			 conf->tls.asked ? "" : "--auth=require beside it, or ");
 		return -EINVAL;
 	}
 	return 0;

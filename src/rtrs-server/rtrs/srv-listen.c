@@ -378,8 +378,6 @@ static const char *listen_hint(const struct fab_addr *addr, int rc)
 		return ": the file there is no socket";
 	if (strcmp(fab_provider_name(addr->provider), "rdma"))
 		return listen_hint_tcp(addr, rc);
-	if (rc == -EPROTONOSUPPORT)
-		return ": --tls=require, and there is no TLS over RDMA";
 	if (rc == -ENODEV)
 		return ": no RDMA device has the address; "
 		       "the driver of the device and rdma_ucm must be "
