@@ -31,3 +31,22 @@ done <"$tmp/made" | sort -u >"$tmp/files"
 grep -q -x rtrs-server "$tmp/files"
 git -C "$top_srcdir" check-ignore --no-index --stdin <"$tmp/files" | sort >"$tmp/ignored" || true
 diff "$tmp/files" "$tmp/ignored" || fail ".gitignore has not what a build in place makes"
+
+# make dist takes what the lists name: each source is in the list of a folder above.
+listed() {
+	local dir=$1
+
+	while [[ $dir == */* ]]; do
+		dir=${dir%/*}
+		[ ! -f "$dir/local.mk" ] ||
+			! grep -q -E "%D%/${1#"$dir"/}( |\$)" "$dir/local.mk" || return 0
+	done
+	return 1
+}
+cd "$top_srcdir"
+sources=0
+while read -r file; do
+	sources=$((sources + 1))
+	listed "$file" || fail "$file is in no local.mk: make dist leaves it out"
+done < <(find src -name '*.[ch]')
+[ $sources -gt 500 ] || fail "$sources sources in $top_srcdir/src"

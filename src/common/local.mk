@@ -15,6 +15,7 @@ libbase_la_SOURCES = \
 	%D%/base/counter.h \
 	%D%/base/end.c \
 	%D%/base/end.h \
+	%D%/base/exit-status.h \
 	%D%/base/fsm.c \
 	%D%/base/fsm.h \
 	%D%/base/hist.c \
