@@ -187,6 +187,44 @@ static void have_bad_conf(void)
 	change.argv = argv;
 }
 
+/* A reload that fails while another one is carried out leaves that one alone. */
+Test(change, one_that_fails_leaves_the_one_that_runs)
+{
+	static char path[] = "/tmp/test-change-conf.XXXXXX", option[64];
+	static char *argv[] = { (char *)"rtrs-server", option };
+	struct call first = { 0 }, second = { 0 };
+	FILE *f;
+
+	begin(ALICE);
+	close(mkstemp(path));
+	snprintf(option, sizeof(option), "--config=%s", path);
+	f = fopen(path, "w");
+	fprintf(f, "[export \"disk\"]\npath = mem:1M\n");
+	fclose(f);
+	conf.config = path;
+	change.argc = ARRAY_SIZE(argv);
+	change.argv = argv;
+	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &first);
+	do_job(0);
+	do_job(1);
+	cr_assert(applied, "the first one is carried out");
+	f = fopen(path, "a");
+	fprintf(f, "colour = red\n");
+	fclose(f);
+	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &second);
+	do_job(2);
+	do_job(3);
+	cr_assert_eq(second.n, 1);
+	cr_expect_neq(second.rc, 0);
+	cr_assert_eq(first.n, 0);
+	cr_assert_eq(njobs, 4, "nothing is read again");
+	apply_all();
+	cr_assert_eq(first.n, 1);
+	cr_expect_eq(first.rc, 0);
+	unlink(path);
+	end();
+}
+
 /* What the files of keys take away waits neither for the configuration nor for its being right. */
 Test(change, revocation_does_not_depend_on_the_configuration)
 {

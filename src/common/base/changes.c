@@ -102,7 +102,8 @@ static void read_next_again(struct changes *q)
 	if (list_empty(&q->all))
 		return;
 	next = list_entry(q->all.next, struct changes_call, link);
-	if (next->ops->read && (next->state == CHANGES_READY || next->part))
+	if (next->ops->read && next->state != CHANGES_RUNS &&
+	    (next->state == CHANGES_READY || next->part))
 		read_all(next);
 }
 

@@ -85,8 +85,10 @@ static void read_part(struct changes_call *queued)
 	size_t len = 0;
 	FILE *errors;
 
-	if (!queued->part)
+	if (!queued->part) {
 		free(call->mistakes);
+		call->trusted = false;
+	}
 	errors = open_memstream(&call->mistakes, &len);
 	call->read = OPT_FAILED;
 	if (!errors) {
