@@ -33,7 +33,14 @@ mkdir empty.d good.conf.d
 echo '[server]' >good.conf
 printf '%s\n' '[export "disk"]' >good.conf.d/disk.conf
 
+for line in listen=tcp://nosuch.invalid:7777 allow=uid:nosuchuser; do
+	printf '%s\n' '[server]' "$line" '[export "disk"]' 'path = mem:1M' >"${line%%=*}.conf"
+done
+
 for way in '' --check; do
+	# What may come later, in a file as on the command line.
+	not_now 'nosuch.invalid' "$RTRS_SERVER" --config=listen.conf $way
+	not_now 'nosuchuser' "$RTRS_SERVER" --config=allow.conf $way
 	mistake 'threds' "$RTRS_SERVER" --config=bad.conf $way
 	mistake 'none.conf: No such file' "$RTRS_SERVER" --config=none.conf $way
 	mistake ': expected a file' "$RTRS_SERVER" --config=. $way

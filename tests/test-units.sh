@@ -19,10 +19,10 @@ installed=$(find "$root" -path '*/systemd/system/rtrs-servers.target' -printf '%
 units=("$installed"/*)
 [ ${#units[@]} -eq 7 ] || fail "not the units: ${units[*]}"
 must_fail grep -n -E "@[a-z]+@" "${units[@]}"
-# systemd looks below /etc, whatever the prefix.  nbdkit and kill are the machine's.
+# systemd looks below /etc, whatever the prefix.  nbdkit is the machine's.
 mkdir -p "$root/etc/systemd" "$root/usr/bin"
 cp -R "$installed" "$root/etc/systemd/system"
-cp "$(type -P nbdkit)" "$(type -P kill)" "$root/usr/bin"
+cp "$(type -P nbdkit)" "$root/usr/bin"
 
 # verify UNIT: no word, and no error.
 verify() {
@@ -60,11 +60,14 @@ while IFS= read -r file; do
 	cp "$file" "$root/etc/sysusers.d/"
 done <<<"$sysusers"
 systemd-sysusers --root="$root"
-grep '^rtrs-server:' "$root/etc/passwd"
+users=$(sed -n 's/^User=//p' "$installed"/* | sort -u | tr '\n' ' ')
+[ "$users" = 'rtrs-nbd rtrs-server ' ] || fail "not the users of the units: $users"
+for user in $users; do
+	grep "^$user:" "$root/etc/passwd" || fail "no unit can have the user $user"
+done
 while IFS= read -r group; do
 	grep "^$group:" "$root/etc/group" || fail "no unit can have the group $group"
 done < <(sed -n -E 's/^(Group|SupplementaryGroups|SocketGroup)=//p' "$installed"/* | sort -u)
-[ "$(sed -n 's/^User=//p' "$installed"/* | sort -u)" = rtrs-server ]
 
 # The place for images.
 tmpfiles=$(find "$root" -path '*/tmpfiles.d/rtrs-server.conf')

@@ -159,7 +159,7 @@ static const char *read_bytes(struct all *all, const struct opt_section *kinds, 
 		in++;
 	}
 	*out = '\0';
-	cr_assert_eq(rc, lines ? -EINVAL : 0);
+	cr_assert(lines ? rc < 0 : rc == 0);
 	return told;
 }
 

@@ -146,6 +146,14 @@ Test(psk, modes)
 	cr_assert_eq(psk_read("/none-such", geteuid(), &psks, err, sizeof(err)), -ENOENT);
 }
 
+static const char *below(const char *dir)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/below", dir);
+	return path;
+}
+
 /* systemd gives a credential of a unit to root, with an access control list for the unit's user. */
 Test(psk, credentials)
 {
@@ -157,7 +165,7 @@ Test(psk, credentials)
 		{ 0500, 0460, -EACCES }, { 0500, 0444, -EACCES }, { 0500, 0450, -EACCES },
 		{ 0501, 0440, -EACCES }, { 0504, 0440, -EACCES }, { 0520, 0440, -EACCES },
 	};
-	char dir[] = "/tmp/test-psk-dir.XXXXXX", other[128];
+	char dir[] = "/tmp/test-psk-dir.XXXXXX", other[160];
 	struct psks psks;
 
 	cr_assert(mkdtemp(dir));
@@ -171,9 +179,32 @@ Test(psk, credentials)
 		psk_free(&psks);
 		cr_assert_eq(chmod(file, c->file), 0);
 		cr_assert_eq(chmod(dir, c->dir), 0);
-		cr_assert_eq(psk_read(file, geteuid(), &psks, err, sizeof(err)), c->want,
+		/* Those of systemd have the group root. */
+		cr_assert_eq(psk_read(file, geteuid(), &psks, err, sizeof(err)),
+			     getegid() && c->file != 0400 ? -EACCES : c->want,
 			     "%o %o", (unsigned)c->dir, (unsigned)c->file);
 		psk_free(&psks);
+		/* Nor is a file elsewhere one, whatever leads there. */
+		cr_assert_eq(chmod(dir, 0700), 0);
+		cr_assert_eq(mkdir(below(dir), 0700), 0);
+		setenv("CREDENTIALS_DIRECTORY", below(dir), 1);
+		snprintf(other, sizeof(other), "%s/../gw1.psk", below(dir));
+		cr_assert_eq(chmod(dir, c->dir), 0);
+		cr_assert_eq(psk_read(other, geteuid(), &psks, err, sizeof(err)),
+			     c->file == 0400 ? 0 : -EACCES);
+		psk_free(&psks);
+		cr_assert_eq(chmod(dir, 0700), 0);
+		rmdir(below(dir));
+		cr_assert_eq(chmod(dir, c->dir), 0);
+		/* Another group may read, really. */
+		if (!geteuid()) {
+			setenv("CREDENTIALS_DIRECTORY", dir, 1);
+			cr_assert_eq(chown(file, (uid_t)-1, 1), 0);
+			cr_assert_eq(psk_read(file, geteuid(), &psks, err, sizeof(err)),
+				     c->file == 0400 ? 0 : -EACCES);
+			psk_free(&psks);
+			cr_assert_eq(chown(file, (uid_t)-1, 0), 0);
+		}
 		/* A directory whose name only begins alike, and none. */
 		snprintf(other, sizeof(other), "%.*s", (int)strlen(dir) - 1, dir);
 		setenv("CREDENTIALS_DIRECTORY", other, 1);

@@ -25,6 +25,7 @@ struct file {
 	struct opt_texts *texts;
 
 	unsigned line, mistakes;
+	int rc;				/* of the mistakes: -EINVAL, if one of them is */
 	/* the section of the line */
 	const struct opt_section *section;	/* NULL: unknown */
 	unsigned section_line, section_mistakes;	/* of the header; 0: the head of the file */
@@ -45,18 +46,23 @@ static const char *where_text(const struct file *f, unsigned line)
 	return f->where;
 }
 
-__attribute__((format(printf, 3, 4)))
-static void mistake(struct file *f, unsigned line, const char *fmt, ...)
+/* @rc: as of opt_read(). */
+__attribute__((format(printf, 4, 5)))
+static void fault(struct file *f, int rc, unsigned line, const char *fmt, ...)
 {
 	va_list ap;
 
 	f->mistakes++;
+	if (f->rc != -EINVAL)
+		f->rc = rc;
 	fprintf(f->errors, "%s: ", where_text(f, line));
 	va_start(ap, fmt);
 	vfprintf(f->errors, fmt, ap);
 	va_end(ap);
 	fputc('\n', f->errors);
 }
+
+#define mistake(f, line, ...) fault(f, -EINVAL, line, __VA_ARGS__)
 
 /* ---- sections ---- */
 
@@ -196,6 +202,7 @@ static void value_read(struct file *f, const struct opt *row, const char *value)
 	unsigned before = note_given(f, row);
 	char why[WHY_MAX];
 	char *kept;
+	int rc;
 
 	if (before && !row->many) {
 		mistake(f, f->line, "'%s' is given twice: first in line %u", row->name, before);
@@ -206,10 +213,13 @@ static void value_read(struct file *f, const struct opt *row, const char *value)
 		return;
 	}
 	kept = text_keep(f->texts, value);
-	if (!kept)
-		mistake(f, f->line, "out of memory");
-	else if (opt_read(row, f->conf, kept, why, sizeof(why)))
-		mistake(f, f->line, "%s '%s': %s", row->name, value, why);
+	if (!kept) {
+		fault(f, -ENOMEM, f->line, "out of memory");
+		return;
+	}
+	rc = opt_read(row, f->conf, kept, why, sizeof(why));
+	if (rc)
+		fault(f, rc, f->line, "%s '%s': %s", row->name, value, why);
 	else if (f->section->took)
 		f->section->took(f->arg, row, kept);
 }
@@ -321,7 +331,7 @@ int opt_file_parse(const char *path, char *text, size_t len, const struct opt_se
 	lines_read(&f, text, len);
 	section_end(&f);
 	free(f.where);
-	return f.mistakes ? -EINVAL : 0;
+	return f.rc;
 }
 
 int opt_file_read(const char *path, const struct opt_section *sections, unsigned n, void *arg,

@@ -20,29 +20,38 @@ static bool is_below(const char *path, const char *dir)
 	return len && !strncmp(path, dir, len) && path[len] == '/';
 }
 
-/* True if @path is a credential of a unit, in a directory that only root and @reader may enter.
- * systemd (257) gives the file to root, and @reader the right to read by an access control list,
- * whose mask stands in the bits of the group. */
-static bool is_credential(const char *path, uid_t reader)
+/* True if @path is in a directory below @base, also when links and ".." are followed, that only
+ * root, its group and @reader may enter. */
+static bool is_kept_below(const char *path, const char *base, uid_t reader)
 {
-	_cleanup_free_ char *dir = NULL;
+	_cleanup_free_ char *place = NULL, *top = NULL;
 	struct stat st;
 
-	if (!is_below(path, getenv("CREDENTIALS_DIRECTORY")) && !is_below(path, CREDENTIALS))
+	if (!is_below(path, base))
 		return false;
-	dir = strdup(path);
-	if (!dir)
+	place = realpath(path, NULL);
+	top = realpath(base, NULL);
+	if (!place || !top || !is_below(place, top))
 		return false;
-	*strrchr(dir, '/') = '\0';
-	return !stat(dir, &st) && !(st.st_mode & (S_IWGRP | S_IRWXO)) &&
+	*strrchr(place, '/') = '\0';
+	return !stat(place, &st) && !(st.st_mode & (S_IWGRP | S_IRWXO)) && !st.st_gid &&
 	       (!st.st_uid || st.st_uid == reader);
+}
+
+/* True if @path, with @st, is a credential of a unit.  systemd (257) gives it to root and the group
+ * root, and @reader the right to read by an access control list, whose mask stands in the bits of
+ * the group. */
+static bool is_credential(const char *path, const struct stat *st, uid_t reader)
+{
+	return !st->st_gid && (is_kept_below(path, getenv("CREDENTIALS_DIRECTORY"), reader) ||
+			       is_kept_below(path, CREDENTIALS, reader));
 }
 
 /* A secret of which another user decides, or that another user reads, is none. */
 static int check_secret(const char *path, const struct stat *st, uid_t reader, char *why,
 			size_t len)
 {
-	mode_t others = is_credential(path, reader) ? S_IWGRP | S_IXGRP | S_IRWXO :
+	mode_t others = is_credential(path, st, reader) ? S_IWGRP | S_IXGRP | S_IRWXO :
 			S_IRWXG | S_IRWXO;
 
 	if (st->st_mode & others) {
