@@ -50,9 +50,8 @@ struct opt_texts {
 
 /* Read the regular file at @path.  Each mistake is a line "FILE:LINE: ..." in @errors, and the rest
  * is still read.  @sections are @n.  Texts are added to @texts.  0; -EINVAL: there is a mistake
- * that somebody has to mend, in the file, its name or its rights; another -errno: the file cannot be
- * read now, or a value cannot be used now, as a name that does not resolve.  Each is a line in
- * @errors. */
+ * that somebody has to mend, in the file, its name or its rights; another -errno: the file, or a
+ * value as a name that does not resolve, cannot be used now.  Each is a line in @errors. */
 int opt_file_read(const char *path, const struct opt_section *sections, unsigned n, void *arg,
 		  struct opt_texts *texts, FILE *errors);
 /* opt_file_read() of the @len bytes of @text, which has a zero byte behind and is changed. */
