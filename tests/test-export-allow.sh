@@ -160,6 +160,8 @@ expect_failure 1 "allow '127.0.0.300': expected ADDR or ADDR/BITS" \
 expect_failure 1 "priority 'idle:3': expected realtime, best-effort," \
 	"${ctl[@]}" export set one priority=idle:3
 expect_failure 1 "there is no option 'alow' .did you mean allow" "${ctl[@]}" export set one alow=::1
+expect_failure 1 "there is no option 'readonly' .did you mean read-only" \
+	"${ctl[@]}" export set one readonly=uid:0
 "${ctl[@]}" show >"$tmp/show"
 grep -q 'allow *127.0.0.2, 2001:db8::/32$' "$tmp/show"
 grep -q 'priority *idle$' "$tmp/show"

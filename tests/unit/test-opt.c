@@ -163,7 +163,8 @@ Test(opt, text)
 static const struct opt_table *more(unsigned i)
 {
 	static const struct opt more_rows[] = {
-		{ .name = "flag", .type = OPT_FLAG }, { .name = "behind", .type = OPT_FLAG },
+		{ .name = "flag", .type = OPT_FLAG },
+		{ .name = "behind", .type = OPT_FLAG, .holds = OPT_AT_START },
 	};
 	static const struct opt_table part = { .rows = more_rows, .n = ARRAY_SIZE(more_rows) };
 
@@ -178,7 +179,7 @@ Test(opt, parts)
 	cr_assert_eq(opt_find(&both, "flag"), &rows[0]);
 	cr_assert_null(opt_find(&table, "behind"));
 	cr_assert_not_null(opt_find(&both, "behind"));
-	cr_assert_str_eq(opt_suggest(&both, "behnd", 5), "behind");
+	cr_assert_str_eq(opt_suggest(&both, OPT_AT_START, "behnd", 5), "behind");
 	cr_assert_null(opt_find(&both, "beyond"));
 }
 

@@ -56,15 +56,17 @@ static const struct opt *row_of(const struct opt_table *table, int opt)
 	return row;
 }
 
-const char *opt_suggest(const struct opt_table *table, const char *text, size_t len)
+const char *opt_suggest(const struct opt_table *table, unsigned holds, const char *text, size_t len)
 {
 	const char *names[OPT_ROWS_MAX];
 	const struct opt_table *part;
 	unsigned n = 0;
 
 	for (unsigned p = 0; (part = opt_part(table, p)); p++) {
-		for (unsigned i = 0; i < part->n && n < OPT_ROWS_MAX; i++)
-			names[n++] = part->rows[i].name;
+		for (unsigned i = 0; i < part->n && n < OPT_ROWS_MAX; i++) {
+			if (part->rows[i].holds & holds)
+				names[n++] = part->rows[i].name;
+		}
 	}
 	return suggest_name(text, len, names, n);
 }
@@ -75,7 +77,7 @@ static const char *did_you_mean(const struct opt_table *table, const char *word,
 				size_t len)
 {
 	const char *name = word + strspn(word, "-"),
-		*meant = opt_suggest(table, name, strcspn(name, "="));
+		*meant = opt_suggest(table, OPT_AT_START, name, strcspn(name, "="));
 
 	buf[0] = '\0';
 	/* No hint if the name is right, and the value is wrong. */

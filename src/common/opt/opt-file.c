@@ -175,7 +175,7 @@ static const struct opt *row_of(struct file *f, const char *name)
 		return NULL;
 	}
 	if (!row) {
-		meant = opt_suggest(f->section->table, name, strlen(name));
+		meant = opt_suggest(f->section->table, OPT_IN_FILE, name, strlen(name));
 		mistake(f, f->line, "'%s' is no option of this section%s%s%s", name,
 			meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
 		return NULL;

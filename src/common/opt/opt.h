@@ -119,8 +119,10 @@ enum opt_result opt_argv(const struct opt_table *table, void *conf, int argc, ch
 const struct opt_table *opt_part(const struct opt_table *table, unsigned i);
 /* The row called @name; NULL: none.  Any thread. */
 const struct opt *opt_find(const struct opt_table *table, const char *name);
-/* The name of an option nearest to the @len bytes of @text; NULL: none is near. */
-const char *opt_suggest(const struct opt_table *table, const char *text, size_t len);
+/* The name nearest to the @len bytes of @text of an option that holds at one of @holds; NULL: none
+ * is near. */
+const char *opt_suggest(const struct opt_table *table, unsigned holds, const char *text,
+			size_t len);
 /* True if @row has the same value in @a and @b.  Any thread. */
 bool opt_same(const struct opt *row, const void *a, const void *b);
 /* The value of @row in @conf, as opt_read() reads it: a text as it is, or a number written to @buf.

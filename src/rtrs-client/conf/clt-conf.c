@@ -51,7 +51,7 @@ static int check_once(struct clt_conf *conf, const struct opt *row, const char *
 
 static int unknown_parameter(const struct clt_conf *conf, const char *key, char **err)
 {
-	const char *meant = opt_suggest(&clt_conf_options, key, strlen(key));
+	const char *meant = opt_suggest(&clt_conf_options, OPT_AT_START, key, strlen(key));
 
 	if (meant)
 		return conf_error(-EINVAL, err, "unknown parameter '%s' (did you mean %s=?)", key,

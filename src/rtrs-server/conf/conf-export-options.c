@@ -130,13 +130,16 @@ static const struct opt *find_changing(const char *name, char *err, size_t len)
 	const struct opt *row = opt_find(table, name);
 	const char *meant;
 
+	/* "readonly" of a line is not what "read-only" changes. */
+	if (row && !(row->holds & (OPT_IN_FILE | OPT_AT_RUN_TIME)))
+		row = NULL;
 	if (row && !(row->holds & OPT_AT_RUN_TIME)) {
 		snprintf(err, len, "'%s' does not change: remove the export and add it again",
 			 name);
 		return NULL;
 	}
 	if (!row) {
-		meant = opt_suggest(table, name, strlen(name));
+		meant = opt_suggest(table, OPT_AT_RUN_TIME, name, strlen(name));
 		snprintf(err, len, "there is no option '%s'%s%s%s", name, meant ?
 			 " (did you mean " : ": expected iops, bps, burst, allow, read-only or "
 			 "priority",
@@ -209,7 +212,7 @@ static bool is_option(const struct line_words *words, const char *word)
 		return false;
 	snprintf(key, sizeof(key), "%.*s", (int)n, word);
 	row = opt_find(table, key);
-	meant = row ? NULL : opt_suggest(table, key, n);
+	meant = row ? NULL : opt_suggest(table, OPT_AT_START | OPT_AT_RUN_TIME, key, n);
 	if (meant)
 		row = opt_find(table, meant);
 	return row && row->holds & OPT_AT_RUN_TIME;
