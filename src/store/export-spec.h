@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a user says of an export: its name, its target, and the options of its storage.
+/* The user's description of an export: its name, its target, and the options of its storage.
  *
  * Each option is a row (opt.h), which reads its value into struct export_spec: the rows of any
  * storage are here, a driver owns those of its kind (store_driver.options).  A line of text

@@ -120,7 +120,7 @@ static void release(void)
 	sem_post(&released);
 }
 
-/* One session without a connection is freed, and no more. */
+/* The world frees one session without a connection, and no other. */
 static void is_freed(void)
 {
 	until(is_posted(&freed));
@@ -263,7 +263,7 @@ static void strangers_wait(void)
 	listen_again();
 }
 
-/* True if the step that is held is of the stranger @fd. */
+/* True if the step that is held is of the unproven peer @fd. */
 static bool is_held(int fd)
 {
 	struct sockaddr_in in;

@@ -225,7 +225,7 @@ Test(change, one_that_fails_leaves_the_one_that_runs)
 	end();
 }
 
-/* What the files of keys take away waits neither for the configuration nor for its being right. */
+/* A key that its file takes away is gone before the configuration is read, right or wrong. */
 Test(change, revocation_does_not_depend_on_the_configuration)
 {
 	struct call call = { 0 };

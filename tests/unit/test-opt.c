@@ -137,7 +137,7 @@ Test(opt, values)
 	cr_assert_eq(conf.number, 9);
 }
 
-/* What a row has read is written as a user writes it. */
+/* opt_text() writes a value as the user writes it. */
 Test(opt, text)
 {
 	static const struct {

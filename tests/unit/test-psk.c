@@ -179,7 +179,7 @@ Test(psk, credentials)
 		psk_free(&psks);
 		cr_assert_eq(chmod(file, c->file), 0);
 		cr_assert_eq(chmod(dir, c->dir), 0);
-		/* Those of systemd have the group root. */
+		/* Credentials of systemd have the group root. */
 		cr_assert_eq(psk_read(file, geteuid(), &psks, err, sizeof(err)),
 			     getegid() && c->file != 0400 ? -EACCES : c->want,
 			     "%o %o", (unsigned)c->dir, (unsigned)c->file);

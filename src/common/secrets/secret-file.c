@@ -51,10 +51,9 @@ static bool is_credential(const char *path, const struct stat *st, uid_t reader)
 static int check_secret(const char *path, const struct stat *st, uid_t reader, char *why,
 			size_t len)
 {
-	mode_t others = is_credential(path, st, reader) ? S_IWGRP | S_IXGRP | S_IRWXO :
-			S_IRWXG | S_IRWXO;
+	mode_t others = st->st_mode & (S_IRWXG | S_IRWXO);
 
-	if (st->st_mode & others) {
+	if (others && (others != S_IRGRP || !is_credential(path, st, reader))) {
 		snprintf(why, len, "expected mode 0600, not %04o: others could read the key",
 			 (unsigned)(st->st_mode & 07777));
 		return -EACCES;
