@@ -52,10 +52,12 @@ guest_start() {
 	# A comma ends an option's value unless it stands twice.  no_timer_check: on a busy machine
 	# a kernel that measures the timer while it boots finds it broken.  rdrand: else the kernel
 	# has its random numbers some seconds after the boot, patches its code then, and emulated
-	# processors may stumble over that.
+	# processors may stumble over that.  cx16: an interrupt behind that instruction takes wrong
+	# flags with it, and the kernel panics in kmalloc() (findings/qemu-cmpxchg16b-flags.sh).
 	setpriv --pdeathsig TERM timeout --kill-after=5 "$timeout" \
 		setpriv --pdeathsig KILL qemu-system-x86_64 \
-		-accel tcg,thread=multi -cpu qemu64,+rdrand -nographic -nodefaults -no-reboot \
+		-accel tcg,thread=multi -cpu qemu64,+rdrand,-cx16 \
+		-nographic -nodefaults -no-reboot \
 		-serial "file:$dir/console.log" -kernel "$guest_kernel/vmlinuz" \
 		-initrd "$dir/initrd" \
 		-append "console=ttyS0 quiet panic=-1 no_timer_check" \

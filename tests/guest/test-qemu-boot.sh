@@ -84,7 +84,8 @@ mke2fs -q -F -t ext4 -d "$root" "$tmp/disk"
 start_server disk="$tmp/disk"
 start_nbdkit 127.0.0.1:"$server_port" export=disk
 setpriv --pdeathsig KILL \
-	qemu-system-x86_64 -accel tcg -cpu qemu64 -m 256M -nographic -nodefaults -no-reboot \
+	qemu-system-x86_64 -accel tcg -cpu qemu64,-cx16 -m 256M \
+	-nographic -nodefaults -no-reboot \
 	-serial "file:$tmp/console.log" -kernel "$guest_kernel/vmlinuz" -initrd "$tmp/initrd" \
 	-append "console=ttyS0 quiet panic=-1 no_timer_check" \
 	-drive "file=$uri,format=raw,if=virtio" </dev/null >"$tmp/qemu.log" 2>&1 &
