@@ -40,11 +40,13 @@ try_out() {
 		inside "$1" autopkgtest --no-built-binaries "${files[@]}" /tests/ -- null
 }
 
-# purge ROOT: nothing of the packages is left, but the user and the group: files may still be
-# theirs.
+# purge ROOT: nothing of the packages is left, nothing enabled, but the user and the group: files
+# may still be theirs.
 purge() {
 	local left
 
+	inside "$1" systemctl enable rtrs-server.service rtrs-server@disk0.service \
+		rtrs-nbd@disk0.service nbdkit-rtrs@disk1.service || return 1
 	apt "$1" purge "${packages[@]}" || return 1
 	rm -rf "$1/debs" "$1/tests"
 	# man-db keeps pages that were shown, by itself.

@@ -38,3 +38,16 @@ dist_pkgdata_DATA = %D%/alerts.yml %D%/alerts-test.yml %D%/grafana.json
 bashcompdir = $(datadir)/bash-completion/completions
 dist_bashcomp_DATA = %D%/completion/rtrsctl
 COMPLETED_LIKE_RTRSCTL = rtrs-server rtrs-bench rtrs-nbd rtrs-psk
+
+# For administrators, to copy.
+exampledir = $(docdir)/examples
+dist_example_DATA = \
+	%D%/examples/README \
+	%D%/examples/gateway-shared.conf \
+	%D%/examples/gateway-tls.conf \
+	%D%/examples/gateway.conf \
+	%D%/examples/prometheus.yml \
+	%D%/examples/server-shared.conf \
+	%D%/examples/server-tls.conf \
+	%D%/examples/server.conf \
+	$(NULL)

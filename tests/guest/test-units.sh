@@ -3,7 +3,7 @@
 # guest: kernel=6.12 timeout=400 full
 # The units under systemd, which runs as process 1 of a namespace: IO over RDMA, tcp and a unix
 # socket to a file and a block device, reload with and without a mistake, kills of server and
-# gateway, and the order at stop.
+# gateway, boot in any order, and the order at stop.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_plugin; requires_gateway
@@ -178,6 +178,20 @@ goes_through rdma "$loop"
 wait_until "the next server" restarts rtrs-server.service
 systemctl kill --signal=KILL rtrs-nbd@rdma.service
 goes_through rdma "$loop"
+
+# A gateway that boots before its server is ready, and its client waits.
+printf '%s\n' 'server = 127.0.0.1:4321' 'export = fast' >"$etc/rtrs/early.conf"
+must_start rtrs-nbd@early.service
+timeout "$TIMEOUT_S" nbdcopy --flush "$tmp/image" "nbd+unix:///?socket=/run/nbd/early.sock" &
+early=$!
+waits() { journalctl --no-pager -u rtrs-nbd@early | grep 'starting without'; }
+wait_until "a gateway without its server" waits
+printf '[server]\nlisten = tcp://127.0.0.1:4321\n[export "fast"]\npath = mem:8M\n' \
+	>"$etc/rtrs-server/fast.conf"
+must_start rtrs-server@fast.service
+expect_exit $early 0
+[ "$(systemctl show -P NRestarts rtrs-nbd@early)" -eq 0 ]
+systemctl stop rtrs-nbd@early.socket rtrs-nbd@early.service rtrs-server@fast.service
 
 # Another server, with an address of its own.
 printf '[server]\nlisten = tcp://127.0.0.1:4321\ntls-psk = %s\n[export "fast"]\npath = mem:8M\n' \

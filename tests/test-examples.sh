@@ -1,0 +1,114 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The files of contrib/examples as they stand: servers and gateways start with them on a machine
+# that has their addresses, and the disks are where the comments of the files say.
+if [ -z "${IN_NAMESPACE-}" ]; then
+	export IN_NAMESPACE=yes
+	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
+	if unshare "${user[@]}" --net true 2>/dev/null; then
+		exec unshare "${user[@]}" --net "$BASH" "$0" "$@"
+	fi
+	export IN_NAMESPACE=no
+fi
+. ./tests/functions.sh
+requires_server; requires_gateway
+[ "$IN_NAMESPACE" = yes ] || skip "no network namespace of its own"
+requires ip -Version
+requires nbdinfo --version
+ip link set lo up
+for address in 192.0.2.10 192.0.2.11 192.0.2.20 198.51.100.10 198.51.100.11; do
+	ip addr add "$address/24" dev lo
+done
+examples=$top_srcdir/contrib/examples
+
+# Each file stands in the table of README, and nothing else does.
+(cd "$examples" && printf '%s\n' ./* | sed 's,^\./,,' | grep -v -x README) >"$tmp/files"
+sed -n -E 's/^\t([a-z-]+\.[a-z]+)\t.*/\1/p' "$examples/README" | sort | diff "$tmp/files" -
+
+# place FILE: where the table says, below $tmp.
+place() {
+	sed -n -E "s,^	$1	.*	(/etc/[^:]+):.*,\\1,p" "$examples/README"
+}
+# put FILE: the example is there, and its other files are below $tmp, too.
+put() {
+	local at
+
+	at=$tmp$(place "$1")
+	mkdir -p "$(dirname "$at")"
+	sed -E "s,(= |- )/(etc|usr|var)/,\\1$tmp/\\2/," "$examples/$1" >"$at"
+	echo "$at"
+}
+mkdir -p "$tmp/var/lib/rtrs-server"
+truncate -s 8M "$tmp/var/lib/rtrs-server/disk0.img"
+truncate -s 16M "$tmp/var/lib/rtrs-server/disk1.img"
+
+# serve FILE: sets server_pid; the control socket is $tmp/server.ctl.
+serve() {
+	rm -f "$tmp/ready"
+	mkfifo "$tmp/ready"
+	"$RTRS_SERVER" --config "$(put "$1")" --control "$tmp/server.ctl" \
+		--state-dir "$tmp/state" --ready-fd 9 >"$tmp/$1.log" 2>&1 9>"$tmp/ready" &
+	server_pid=$!
+	cleanup_fn stop_process "$server_pid"
+	read -r -t "$TIMEOUT_S" _ <"$tmp/ready" || { cat "$tmp/$1.log"; fail "no start: $1"; }
+}
+# paths_are N: of the gateway, in any state that a path has.
+paths_are() {
+	"$top_builddir/rtrsctl" --socket "$tmp/gateway.ctl" show >"$tmp/shown"
+	[ "$(grep -c -E '^ *path +[0-9]' "$tmp/shown")" -eq "$1" ]
+}
+
+serve server.conf
+start_gateway config="$(put gateway.conf)" control="$tmp/gateway.ctl"
+[ "$(nbdinfo --size "$uri")" -eq $((8 << 20)) ]
+paths_are 2
+for address in 192.0.2.10:9091 192.0.2.20:9092; do
+	exec 5<>"/dev/tcp/${address%:*}/${address#*:}"
+	printf 'GET /metrics HTTP/1.0\r\n\r\n' >&5
+	grep -q '^rtrs_' <&5 || fail "no metrics at $address"
+	exec 5>&-
+done
+stop_process "$gateway_pid"
+stop_server "$server_pid"
+
+mkdir -p "$tmp/etc/rtrs"
+(
+	umask 077
+	for name in gateway1 backup1 gateway2; do
+		"$top_builddir/rtrs-psk" $name >"$tmp/$name.psk"
+	done
+	cat "$tmp"/{gateway1,backup1,gateway2}.psk >"$tmp/etc/rtrs/keys.psk"
+	cp "$tmp/gateway1.psk" "$tmp/etc/rtrs/disk1.psk"
+)
+serve server-tls.conf
+disk1=$(put gateway-tls.conf)
+start_gateway config="$disk1" control=none
+[ "$(nbdinfo --size "$uri")" -eq $((16 << 20)) ]
+start_gateway config="$disk1" control=none mode=ro tls-psk="$tmp/backup1.psk"
+nbdinfo "$uri" | grep 'is_read_only: true'
+refused() {
+	must_fail timeout "$TIMEOUT_S" "$RTRS_NBD" -f -U "$tmp/refused.sock" config="$disk1" \
+		control=none "$@" 2>"$tmp/refused"
+	cat "$tmp/refused"
+}
+refused mode=rw tls-psk="$tmp/backup1.psk"
+refused tls-psk="$tmp/gateway2.psk"
+grep -F "no such export" "$tmp/refused"
+stop_server "$server_pid"
+
+put server.conf
+put server-shared.conf
+"$RTRS_SERVER" --config "$tmp$(place server.conf)" --check | tee "$tmp/checked"
+grep -w disk2 "$tmp/checked"
+start_gateway config="$(put gateway-shared.conf)" control="$tmp/gateway.ctl" \
+	connect-timeout=forever
+paths_are 4
+stop_process "$gateway_pid"
+
+command -v promtool >/dev/null ||
+	skip "all but promtool check config: install prometheus for that"
+config=$(put prometheus.yml)
+mkdir -p "$tmp/usr/share/nbdkit-rtrs"
+cp "$top_srcdir/contrib/alerts.yml" "$tmp/usr/share/nbdkit-rtrs"
+promtool check config "$config" | tee "$tmp/promtool"
+grep -F 'rules found' "$tmp/promtool"
