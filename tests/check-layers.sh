@@ -84,7 +84,7 @@ BEGIN {
 	only["systemd/sd-journal.h"] = "^src/common/journal/"
 	only["rbd/librbd.h"] = "^src/store/rbd/rbd-lib\\.h$"
 	only["rados/librados.h"] = "^src/store/rbd/rbd-lib\\.h$"
-	only["gnutls/gnutls.h"] = "^src/common/(auth/auth-crypto|secrets/certs|"
+	only["gnutls/gnutls.h"] = "^src/common/(auth/auth-crypto|secrets/cert(s|-names)|"
 	only["gnutls/gnutls.h"] = only["gnutls/gnutls.h"] \
 		"fabric/(fab-(tls|tls-session|tls-stream|tls-priv)|tcp/tcp-k?tls))\\.[ch]$"
 	only["gnutls/crypto.h"] = "^src/common/(auth/auth-crypto|secrets/certs|fabric/fab-tls)\\.c$"

@@ -77,7 +77,7 @@ user=$!
 wait_until "the export" test -e "$tmp/open"
 kill_process "$server_pid"
 wait_until "the loss" check_ends 2
-check_is 2 "RTRS CRITICAL - 1 session, 0 of 2 paths up: .* disk: vm down since [0-9]+ s \| .*"
+check_is 2 "RTRS CRITICAL - 1 session, 0 of 2 paths up: .* disk: vm down since [0-9]+ s: .* refused.* \| .*"
 # It comes back without one of two exports that are in use: all paths are up, and requests wait.
 start_server --listen "tcp://$first" --listen "tcp://$second" "other=$tmp/other"
 is_lost() {

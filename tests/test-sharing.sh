@@ -50,10 +50,15 @@ start_nbdkit "$server" export=disk mode=ro
 [ "$(timeout "$TIMEOUT_S" nbdinfo --size "$uri")" = 1048576 ]
 
 start_nbdkit "$server" export=disk mode=migration
-nbdsh_run "$uri" <<'END'
+nbdsh_run "$uri" <<END
 h.pwrite(b"m" * 512, 512)
 h.flush()
+import subprocess
+said = subprocess.run(["$top_builddir/rtrsctl", "--server", "check"], stdout=subprocess.PIPE)
+assert said.returncode == 1, said
+assert b"disk has two writers (mode=migration)" in said.stdout, said
 END
+wait_line "$server_log" "disk: .* is the second writer \(mode=migration\)"
 # Another connection of the first session is no second writer.
 [ "$(timeout "$TIMEOUT_S" nbdinfo --size "$first_uri")" = 1048576 ]
 

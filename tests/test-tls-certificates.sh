@@ -40,8 +40,8 @@ refused() {
 start_server --tls=require --tls-certificates="$tmp/pki" --control none "disk=$tmp/disk"
 io --tls-certificates="$tmp/stranger"
 io --tls-certificates="$tmp/stranger" --tls-hostname=disks.test
-refused 'TLS: Error in the certificate verification' --tls-certificates="$tmp/stranger" \
-	--tls-hostname=elsewhere.test
+refused "server's certificate is for disks.test.*, and not for 'elsewhere.test': tls-hostname=" \
+	--tls-certificates="$tmp/stranger" --tls-hostname=elsewhere.test
 refused 'TLS: Error in the certificate verification' --tls-certificates="$tmp/other"
 io --tls-certificates="$tmp/other" --tls-verify-peer=false
 stop_process "$server_pid"
@@ -233,7 +233,7 @@ certificate "$tmp/pki" server 'cn = "disks"' 'ip_address = 127.0.0.1' 'dns_name 
 	tls_www_server signing_key
 cp "$tmp"/pki/server-*.pem "$tmp/live/"
 chmod 600 "$tmp/live/server-key.pem"
-refused 'TLS: Error in the certificate verification' --tls-certificates="$tmp/gw2" \
+refused "certificate is for disks.test.*, and not for .new.test." --tls-certificates="$tmp/gw2" \
 	--tls-hostname=new.test
 revoke gw2
 kill -HUP "$live_pid"

@@ -177,6 +177,8 @@ libpsk_la_SOURCES = \
 	$(NULL)
 
 libsecrets_la_SOURCES = \
+	%D%/secrets/cert-names.c \
+	%D%/secrets/cert-names.h \
 	%D%/secrets/certs.c \
 	%D%/secrets/certs.h \
 	%D%/secrets/secrets-set.c \

@@ -26,6 +26,8 @@ librtrssrv_la_SOURCES = \
 	%D%/change/apply-listen.h \
 	%D%/change/apply.c \
 	%D%/change/apply.h \
+	%D%/change/doubts.c \
+	%D%/change/doubts.h \
 	%D%/change/tell.c \
 	%D%/change/tell.h \
 	%D%/change/change-priv.h \

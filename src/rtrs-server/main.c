@@ -15,6 +15,7 @@
 
 #include "auth-creds.h"
 #include "confine.h"
+#include "doubts.h"
 #include "end.h"
 #include "exit-status.h"
 #include "journal.h"
@@ -101,6 +102,13 @@ static void serve_administrators(struct program *p)
 	}
 }
 
+static void tell_doubts(struct program *p)
+{
+	const struct doubts doubts = doubts_of(&p->conf, p->srv);
+
+	doubts_each(&doubts, doubts_log, NULL);
+}
+
 static void tell_listener(void *arg, const char *url)
 {
 	(void)arg;
@@ -121,7 +129,7 @@ static enum exit_status serve_exports(struct program *p)
 	fflush(stdout);
 	tell_exports(&p->exports);
 	tell_protection(&p->conf);
-	tell_reach(&p->conf);
+	tell_doubts(p);
 	fflush(stdout);
 	log_event(LOG_LEVEL_INFO, LOG_FIELDS(STARTED), NULL, "ready, version " PACKAGE_VERSION);
 	tell_ready(p);
@@ -231,6 +239,8 @@ static enum opt_result check_conf(struct program *p)
 	char err[1024];
 	int rc = srv_keys_open(&p->conf, &tls, &auth, err, sizeof(err));
 
+	if (!rc)
+		doubts_each(&(struct doubts){ &p->conf, tls, auth }, doubts_log, NULL);
 	auth_creds_destroy(auth);
 	fab_tls_destroy(tls);
 	if (rc) {

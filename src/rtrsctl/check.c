@@ -43,8 +43,9 @@ void check_note(struct check *check, enum check_level level, const char *fmt, ..
 	json_array_append_new(check->problems, ctl_json_text(text));
 }
 
-/* Write to @buf ", without PATH": the first lost path of @sess; "": no path is lost. */
-static void put_lost_path(const json_t *sess, char *buf, size_t len)
+/* Write to @buf the first lost path of @sess, ", without PATH", or without a path that works
+ * ": CAUSE", as far as this end knows.  "": no path is lost. */
+static void put_lost_path(const json_t *sess, bool works, char *buf, size_t len)
 {
 	json_t *path;
 	size_t i;
@@ -55,8 +56,9 @@ static void put_lost_path(const json_t *sess, char *buf, size_t len)
 
 		if (!state_is_path(path) || state_path_works(path))
 			continue;
-		text_safe(answer_string(path, "name"), name, sizeof(name));
-		snprintf(buf, len, ", without %s", name);
+		text_safe(answer_string(path, works ? "name" : "cause"), name, sizeof(name));
+		if (works || strcmp(name, "-"))
+			snprintf(buf, len, "%s%s", works ? ", without " : ": ", name);
 		return;
 	}
 }
@@ -77,8 +79,8 @@ static void check_session(struct check *check, const char *program, const json_t
 	check->paths_up += paths.up;
 	if (health == HEALTH_UP)
 		return;
-	if (paths.up && paths.up < paths.all)
-		put_lost_path(sess, lost, sizeof(lost));
+	if (paths.up < paths.all)
+		put_lost_path(sess, paths.up, lost, sizeof(lost));
 	state_name(names, sess, answer_string(sess, "name"), name, sizeof(name));
 	check_note(check, levels[health], "%s: %s %s%s", program, name, cell, lost);
 }
@@ -144,6 +146,9 @@ static void check_export(struct check *check, const char *program, const json_t 
 	text_safe(answer_string(ex, "name"), name, sizeof(name));
 	if (health != HEALTH_UP)
 		check_note(check, levels[health], "%s: %s %s", program, name, why);
+	if (answer_number(ex, "writers") > 1)
+		check_note(check, CHECK_WARNING, "%s: %s has two writers (mode=migration)", program,
+			   name);
 }
 
 void check_add(struct check *check, const json_t *answer)

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "rundir.h"
 #include "say.h"
@@ -25,9 +26,10 @@ static int none_found(const struct ctx *ctx)
 {
 	const char *dir = rundir_default(), *parent = rundir_parent();
 
-	return say_error(EXIT_FAILED, "no %s with a control socket in %s%s%s: see --socket",
+	return say_error(EXIT_FAILED, "no %s with a control socket in %s%s%s: see --socket%s",
 			 kind_text(ctx), dir ? dir : "a directory of this user",
-			 parent ? " or beside it in " : "", parent ? parent : "");
+			 parent ? " or beside it in " : "", parent ? parent : "",
+			 geteuid() ? ", or try as root, who sees the programs of all users" : "");
 }
 
 /* Tell the user that none of the programs @all is wanted, and guess which name was meant. */

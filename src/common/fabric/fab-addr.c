@@ -439,7 +439,7 @@ int fab_addr_parse_all(const char *text, const struct fab_provider *p, uint16_t 
 		return rc;
 	rc = fab_addr_resolve(s.host, s.p, s.number, all, max, why, sizeof(why));
 	if (rc < 0)
-		snprintf(err, errlen, "cannot resolve \"%s\": %s: " FORMS, s.host, why);
+		snprintf(err, errlen, "cannot resolve \"%s\": %s", s.host, why);
 	return rc;
 }
 

@@ -11,6 +11,7 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
+#include "cert-names.h"
 #include "fab-tls-priv.h"
 #include "fabric.h"
 #include "secret-name.h"
@@ -250,12 +251,21 @@ static bool server_cause(const struct fab_tls_end *end, int rc, char *why, size_
 }
 
 /* Put the faults of the peer's certificate into words. */
-static bool certificate_cause(const struct fab_tls_end *end, int rc, char *why, size_t len)
+static bool certificate_cause(const struct fab_tls_end *end, gnutls_session_t session, int rc,
+			      char *why, size_t len)
 {
+	const char *wanted = name_wanted(fab_tls_creds(end->tls), end->address);
 	gnutls_datum_t text;
+	char names[256];
 
 	if (rc != GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR || !end->faults)
 		return false;
+	if (end->faults == (GNUTLS_CERT_INVALID | GNUTLS_CERT_UNEXPECTED_OWNER) && wanted) {
+		snprintf(why, len, "TLS: the server's certificate is for %s, and not for '%s': "
+			 "tls-hostname= says another name",
+			 *cert_names(session, names, sizeof(names)) ? names : "no name", wanted);
+		return true;
+	}
 	if (gnutls_certificate_verification_status_print(end->faults, GNUTLS_CRT_X509, &text,
 							 0) < 0)
 		return false;
@@ -281,7 +291,8 @@ void fab_tls_handshake_cause(const struct fab_tls_end *end, gnutls_session_t ses
 		snprintf(why, len, "TLS: peer closed");
 	} else if (rc == GNUTLS_E_CONSTRAINT_ERROR) {
 		snprintf(why, len, "TLS: the peer's certificate has too long a key or chain");
-	} else if (!server_cause(end, rc, why, len) && !certificate_cause(end, rc, why, len)) {
+	} else if (!server_cause(end, rc, why, len) &&
+		   !certificate_cause(end, session, rc, why, len)) {
 		snprintf(why, len, "TLS: %s", gnutls_strerror(rc));
 	}
 }

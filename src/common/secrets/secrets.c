@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "secret-name.h"
 #include "secrets.h"
 
 __attribute__((format(printf, 4, 5)))
@@ -119,6 +120,21 @@ bool secrets_has_key(struct secrets *s, uint64_t serial)
 		return false;
 	LOCK_SCOPE(&s->lock);
 	return psk_by_serial(&s->psks, serial);
+}
+
+bool secrets_name(struct secrets *s, const char *identity)
+{
+	char text[sizeof("psk:") + PSK_NAME_MAX];
+
+	if (!s)
+		return false;
+	LOCK_SCOPE(&s->lock);
+	for (unsigned i = 0; i < s->psks.n; i++) {
+		secret_name_identity(s->psks.all[i].name, text, sizeof(text));
+		if (!strcmp(text, identity))
+			return true;
+	}
+	return false;
 }
 
 struct certs *secrets_get_certs(struct secrets *s)

@@ -67,6 +67,9 @@ const struct psk *secrets_own(const struct secrets *s);
 /* False: @serial, of a key that @s had once (struct psk), is none of its keys now.  @s NULL: it has
  * none.  Any thread. */
 bool secrets_has_key(struct secrets *s, uint64_t serial);
+/* True if a key of @s is that of the identity @identity, "psk:NAME"; @s NULL: it has none.  Any
+ * thread. */
+bool secrets_name(struct secrets *s, const char *identity);
 /* A reference to the certificates of now; NULL: there are none.  Any thread. */
 struct certs *secrets_get_certs(struct secrets *s);
 

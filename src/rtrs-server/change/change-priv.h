@@ -34,6 +34,8 @@ struct change_call {
 	struct secrets_set secrets;
 	char *mistakes;			/* a line each */
 	char *withdrawn;		/* a line for each thing that was taken away */
+
+	char *doubts;			/* doubts.h, of the plan; a line each */
 };
 
 static inline struct change_call *change_call_of(struct changes_call *queued)

@@ -13,6 +13,7 @@
 
 #include "change-priv.h"
 #include "conf-save.h"
+#include "doubts.h"
 #include "log.h"
 #include "srv-keys.h"
 #include "srv-resize.h"
@@ -27,7 +28,49 @@
 static const char no_file[] = "there is no configuration file: the server was started without "
 			      "--config, and with an export on its command line";
 
+/* ---- doubts ---- */
+
+static void print_doubt(void *arg, const char *line)
+{
+	fprintf(arg, "warning: %s\n", line);
+}
+
+static void each_doubt(const struct change_call *call, doubts_say_fn *say, void *arg)
+{
+	const struct doubts doubts = doubts_of(call->change->conf, call->change->srv);
+	/* "NAME=PATH..." of a new export, "NAME,KEY=VALUE..." */
+	char *name = call->text ? strndup(call->text, strcspn(call->text, "=,")) : NULL;
+
+	if (!call->text)
+		doubts_each(&doubts, say, arg);
+	else if (name)
+		doubts_each_of(&doubts, name, say, arg);
+	free(name);
+}
+
+/* The plan of @call holds: tell the log of doubts, and keep them for the answer. */
+static void note_doubts(struct change_call *call)
+{
+	size_t len = 0;
+	FILE *out = open_memstream(&call->doubts, &len);
+
+	if (out) {
+		each_doubt(call, print_doubt, out);
+		fclose(out);
+	}
+	each_doubt(call, doubts_log, NULL);
+}
+
 /* ---- the end of a change ---- */
+
+/* Returns @text with the lines @doubts behind it; NULL: none.  *@all: NULL, or for the caller to
+ * free. */
+static const char *and_doubts(const char *text, const char *doubts, char **all)
+{
+	if (!doubts || asprintf(all, "%s%s", text, doubts) < 0)
+		*all = NULL;
+	return *all ? *all : text;
+}
 
 /* Returns @why, the reason of a failure, with @lines behind it, which the failed reload has done;
  * NULL: none.  *@all: NULL, or for the caller to free. */
@@ -61,6 +104,7 @@ static void call_free(struct change_call *call)
 	secrets_set_free(&call->secrets);
 	conf_fini(&call->wanted);
 	free(call->withdrawn);
+	free(call->doubts);
 	free(call->mistakes);
 	free(call->text);
 	free(call);
@@ -81,8 +125,8 @@ void change_call_end(struct changes_call *queued, int rc, const char *text)
 		change->text = NULL;
 		change->state = CHANGE_IDLE;
 	}
-	if (rc)
-		text = and_done(text, sized ? lines : change_withdrawn(call), &all);
+	text = rc ? and_done(text, sized ? lines : change_withdrawn(call), &all) :
+		    and_doubts(text, call->doubts, &all);
 	if (call->done)
 		call->done(call->arg, rc, text);
 	free(all);
@@ -197,12 +241,14 @@ static void plan_ended(void *arg, int rc, const char *text)
 		log_info(NULL, "auth= of --listen holds as written, for clients that come");
 	if (!rc)
 		conf_adopt(change->conf, &call->wanted);
+	if (!rc && change_ops_of(call)->give)
+		change->text = change_ops_of(call)->give(call, text);
+	if (!rc)
+		note_doubts(call);
 	if (rc || !change_ops_of(call)->give) {
 		change_ended(change, rc, text);
 		return;
 	}
-	tell_reach(change->conf);
-	change->text = change_ops_of(call)->give(call, text);
 	change->state = CHANGE_SIZING;
 	srv_resize(change->srv, NULL, call->force, sizes_known, change);
 }

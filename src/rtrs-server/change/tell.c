@@ -80,53 +80,6 @@ void tell_exports(const struct exports *exports)
 		tell_export(ex);
 }
 
-static bool is_loopback(const struct fab_addr *addr)
-{
-	const struct in6_addr *v6 = &((const struct sockaddr_in6 *)&addr->ss)->sin6_addr;
-	const uint8_t *v4 = (const uint8_t *)&((const struct sockaddr_in *)&addr->ss)->sin_addr;
-
-	if (fab_addr_is_unix(addr))
-		return true;
-	if (addr->ss.ss_family == AF_INET)
-		return v4[0] == 127;
-	return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
-}
-
-/* True if TLS lets in only those with a key. */
-static bool tls_admits_few(const struct fab_tls_conf *tls)
-{
-	return fab_tls_conf_mode(tls) == FAB_TLS_REQUIRE && (tls->psk || tls->verify_peer);
-}
-
-/* True if the listener at @addr goes on only with clients that prove to have a key. */
-static bool auth_admits_few(const struct srv_conf *conf, const struct fab_addr *addr)
-{
-	enum auth_mode mode = conf_listener_auth(conf, addr);
-
-	if (mode == AUTH_MODES)
-		mode = auth_conf_mode(&conf->auth);
-	return mode == AUTH_MODE_REQUIRE;
-}
-
-void tell_reach(const struct srv_conf *conf)
-{
-	char text[FAB_ADDR_STRLEN];
-
-	if (conf->nallow || tls_admits_few(&conf->tls))
-		return;
-	for (unsigned i = 0; i < conf->nlisteners; i++) {
-		const struct fab_addr *addr = &conf->listeners[i].addr;
-
-		if (conf->listeners[i].missing || is_loopback(addr) || auth_admits_few(conf, addr))
-			continue;
-		log_warn(NULL, "--listen %s without --allow: every host that reaches this "
-			 "address can read and write the exports; restrict clients with "
-			 "--allow=ADDR[/BITS]",
-			 fab_addr_url(addr, text, sizeof(text)));
-		return;
-	}
-}
-
 void tell_protection(const struct srv_conf *conf)
 {
 	static const char *const what[] = {

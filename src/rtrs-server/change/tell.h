@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The log's lines for the person who starts the server: the exports, the protection of requests, a
- * warning about open listeners. */
+/* The log's lines for the person who starts the server: the exports, the protection of requests.
+ * What that person hardly means: doubts.h. */
 #ifndef TELL_H
 #define TELL_H
 
@@ -15,8 +15,6 @@
 void tell_export(const struct export *ex);
 /* Log one line for each of @exports, which are open.  Main thread. */
 void tell_exports(const struct exports *exports);
-/* Warn if other machines can reach the server and no --allow restricts them.  Main thread. */
-void tell_reach(const struct srv_conf *conf);
 /* Log how requests are protected from their clients.  The part that depends on a client's device
  * is logged with the first client (srv-key.c).  Main thread. */
 void tell_protection(const struct srv_conf *conf);

@@ -169,6 +169,27 @@ bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer)
 	return addresses && fab_addr_is_unix(peer);
 }
 
+/* ---- lists ---- */
+
+int conf_allow_split(const char *text, conf_allow_add_fn *add, void *arg, char *why, size_t len)
+{
+	char *copy = strdup(text), *rest = copy, *word, fault[256];
+	int rc = copy ? 0 : allow_refuse(why, len, -ENOMEM, "out of memory");
+
+	while (!rc && (word = strsep(&rest, ","))) {
+		word += strspn(word, " \t");
+		for (size_t n = strlen(word); n && strchr(" \t", word[n - 1]); n--)
+			word[n - 1] = '\0';
+		rc = add(arg, word, fault, sizeof(fault));
+		if (rc && strchr(text, ','))
+			allow_refuse(why, len, rc, "'%s' in it: %s", word, fault);
+		else if (rc)
+			allow_refuse(why, len, rc, "%s", fault);
+	}
+	free(copy);
+	return rc;
+}
+
 /* ---- the list of an export ---- */
 
 /* Parse the identity @text, whose kind has @kind bytes. */
@@ -201,8 +222,9 @@ static int list_parse_rule(const char *text, struct srv_allow *allow, char *why,
 						 rc;
 }
 
-static int list_add_rule(struct allow_list *list, const char *text, char *why, size_t len)
+static int list_add_rule(void *arg, const char *text, char *why, size_t len)
 {
+	struct allow_list *list = arg;
 	int rc;
 
 	if (!strcmp(text, "all")) {
@@ -222,19 +244,7 @@ static int list_add_rule(struct allow_list *list, const char *text, char *why, s
 
 int conf_allow_list_add(struct allow_list *list, const char *text, char *why, size_t len)
 {
-	char *copy = strdup(text), *rest = copy, *word;
-	int rc = 0;
-
-	if (!copy)
-		return allow_refuse(why, len, -ENOMEM, "out of memory");
-	while (!rc && (word = strsep(&rest, ","))) {
-		word += strspn(word, " \t");
-		for (size_t n = strlen(word); n && strchr(" \t", word[n - 1]); n--)
-			word[n - 1] = '\0';
-		rc = list_add_rule(list, word, why, len);
-	}
-	free(copy);
-	return rc;
+	return conf_allow_split(text, list_add_rule, list, why, len);
 }
 
 /* Comparing bytes is enough: parsing leaves no byte of a rule unset, and an identity has one

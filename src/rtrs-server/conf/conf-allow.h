@@ -48,6 +48,12 @@ int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_
 bool conf_allow_names(const struct srv_allow *rules, unsigned n, const struct fab_addr *peer,
 		      const char *identity);
 
+typedef int conf_allow_add_fn(void *arg, const char *rule, char *why, size_t len);
+/* Call @add for each rule in @text, "RULE[, RULE]...", without the blanks around it, until one is
+ * refused.  Returns what @add returned, or -ENOMEM; a failure leaves one line in @why, which names
+ * the rule if it is one of several. */
+int conf_allow_split(const char *text, conf_allow_add_fn *add, void *arg, char *why, size_t len);
+
 /* Add the rules in @text, "RULE[, RULE]...", to @list, where a rule may be "psk:NAME" or
  * "cert:NAME", too.  "all" is the text of a list without a
  * rule, and is refused behind a rule.  Errors as conf_allow_parse(); a failure may leave some of

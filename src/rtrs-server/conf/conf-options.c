@@ -133,7 +133,7 @@ bool conf_listeners_ask_otherwise(const struct srv_conf *a, const struct srv_con
 	return false;
 }
 
-static int add_allow(void *arg, const char *text, char *why, size_t len)
+static int add_rule(void *arg, const char *text, char *why, size_t len)
 {
 	struct srv_conf *conf = arg;
 	struct srv_allow *all = conf_grow_array(conf->allow, conf->nallow, sizeof(*all), why, len);
@@ -147,6 +147,11 @@ static int add_allow(void *arg, const char *text, char *why, size_t len)
 		return rc;
 	conf->nallow++;
 	return 0;
+}
+
+static int add_allow(void *arg, const char *text, char *why, size_t len)
+{
+	return conf_allow_split(text, add_rule, arg, why, len);
 }
 
 bool conf_same_listener(const struct fab_addr *a, const struct fab_addr *b)

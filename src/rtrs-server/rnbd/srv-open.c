@@ -182,6 +182,16 @@ static void open_log(const struct srv_req *req, const struct srv_dev *dev, const
 		       dev->ex->name, mode);
 }
 
+/* A migration is short.  One that was forgotten has two machines write to one file system. */
+static void warn_of_two_writers(const struct srv_req *req, const struct srv_dev *dev)
+{
+	const struct export *ex = dev->ex;
+
+	if (dev->mode != RNBD_ACCESS_RO && ex->store->writers > 1)
+		log_warn(ex->name, "%s is the second writer (mode=migration): nothing keeps them "
+			 "apart until one of them closes", req->path->name);
+}
+
 /* @ex as a device of the session, which has none.  @waited: the OPEN has. */
 static enum open_result open_new(struct srv_req *req, const struct rnbd_open *open,
 				 struct export *ex, bool waited)
@@ -204,6 +214,7 @@ static enum open_result open_new(struct srv_req *req, const struct rnbd_open *op
 		return OPEN_NO_MEMORY;
 	}
 	open_log(req, dev, "opened");
+	warn_of_two_writers(req, dev);
 	open_answer(req, dev);
 	return OPEN_ANSWERED;
 }

@@ -33,6 +33,12 @@ static struct secrets *auth_secrets(const struct srv *srv)
 	return srv->auth ? srv->auth->secrets : NULL;
 }
 
+bool srv_keys_name(const struct fab_tls *tls, const struct auth_creds *auth, const char *identity)
+{
+	return secrets_name(fab_tls_secrets(tls), identity) ||
+	       secrets_name(auth ? auth->secrets : NULL, identity);
+}
+
 bool srv_keys_any(const struct srv *srv)
 {
 	return srv->tls || srv->auth;

@@ -22,6 +22,9 @@ struct srv_conf;
 int srv_keys_open(const struct srv_conf *conf, struct fab_tls **tls, struct auth_creds **auth,
 		  char *err, size_t errlen);
 
+/* True if a key of @tls or @auth, either NULL for none, is that of the identity @identity,
+ * "psk:NAME".  Any thread. */
+bool srv_keys_name(const struct fab_tls *tls, const struct auth_creds *auth, const char *identity);
 /* True if the server has keys of either kind, or certificates.  Constant; any thread. */
 bool srv_keys_any(const struct srv *srv);
 /* True if the key with the serial @key is still one of the server, or @key is 0. */

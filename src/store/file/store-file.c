@@ -45,6 +45,37 @@ static int file_refuse(const struct refusal *to, int rc, const char *fmt, ...)
 	return rc;
 }
 
+/* What an administrator may not see: the user of the program, and what its unit hides. */
+static int cannot_open(const struct refusal *to, int err)
+{
+	static const char *const hidden[][2] = {
+		{ "/home/", "ProtectHome=" }, { "/root/", "ProtectHome=" },
+		{ "/run/user/", "ProtectHome=" }, { "/tmp/", "PrivateTmp=" },
+		{ "/var/tmp/", "PrivateTmp=" },
+	};
+	const char *path = to->ex->path;
+	struct stat st;
+
+	/* systemd.exec(5) sets it for services. */
+	for (size_t i = 0; getenv("INVOCATION_ID") && i < ARRAY_SIZE(hidden); i++) {
+		if (!strncmp(path, hidden[i][0], strlen(hidden[i][0])) && stat(path, &st))
+			return file_refuse(to, -err, "cannot be opened: %s: a service of systemd "
+					   "may not see %s of the machine (%s)", strerror(err),
+					   hidden[i][0], hidden[i][1]);
+	}
+
+	if (err == EACCES && !stat(path, &st))
+		return file_refuse(to, -err, "cannot be opened: %s: the server has the user %u, "
+				   "and the file is that of user %u and group %u with mode %04o",
+				   strerror(err), (unsigned)geteuid(), (unsigned)st.st_uid,
+				   (unsigned)st.st_gid, (unsigned)st.st_mode & 07777);
+	if (err == EACCES)
+		return file_refuse(to, -err, "cannot be opened: %s: a directory of the path is "
+				   "closed to user %u, whom the server has", strerror(err),
+				   (unsigned)geteuid());
+	return file_refuse(to, -err, "cannot be opened: %s", strerror(err));
+}
+
 static bool only_readable(const struct export *ex, int err)
 {
 	return !ex->readonly && (err == EACCES || err == EROFS || err == EPERM) &&
@@ -69,9 +100,9 @@ static int open_path(struct export *ex, const struct refusal *to)
 		if (only_readable(ex, err))
 			return file_refuse(to, -err,
 				      "is not writable (%s): add ',readonly' to export it "
-				      "read-only",
-				      strerror(err));
-		return file_refuse(to, -err, "cannot be opened: %s", strerror(err));
+				      "read-only, or let user %u, whom the server has, write",
+				      strerror(err), (unsigned)geteuid());
+		return cannot_open(to, err);
 	}
 	if (store_file(ex)->is_block && !ex->readonly &&
 	    !ioctl(store_file(ex)->fd, BLKROGET, &read_only) && read_only)
@@ -243,7 +274,7 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 
 	/* Before opening: opening a FIFO waits, and some devices act on it. */
 	if (stat(ex->path, &st) < 0)
-		return file_refuse(&to, -errno, "cannot be opened: %s", strerror(errno));
+		return cannot_open(&to, errno);
 	if (S_ISDIR(st.st_mode))
 		return file_refuse(&to, -EISDIR,
 				   "is a directory: expected a regular file or a block "
