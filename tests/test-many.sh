@@ -27,7 +27,7 @@ grows_as_many() {
 
 for size in "$few" "$many"; do
 	for ((i = 0; i < size; i++)); do
-		printf '[export "disk%d"]\npath = %s\n' "$i" "$tmp/$i"
+		printf '[export "disk%d"]\npath = %s\nallow = psk:gw%d\n' "$i" "$tmp/$i" "$i"
 	done >"$tmp/conf$size"
 done
 check=("$RTRS_SERVER" --listen "unix:$tmp/sock" --check --config)
