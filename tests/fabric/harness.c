@@ -86,15 +86,13 @@ static void end_event(struct world *w, const struct fab_event *ev)
 	struct end *e = ev->type == FAB_EVENT_CONNECT_REQUEST ? end_new(w) :
 								fab_conn_context(ev->conn);
 
-	if (ev->type != FAB_EVENT_ROUTE_RESOLVED &&
-	    !(ev->type == FAB_EVENT_ESTABLISHED && e->passive)) {
+	if (ev->type != FAB_EVENT_ROUTE_RESOLVED) {
 		memcpy(e->pdata, ev->private_data, ev->private_data_len);
 		e->pdata_len = ev->private_data_len;
 	}
 	switch (ev->type) {
 	case FAB_EVENT_CONNECT_REQUEST:
 		check(ev->listener != NULL);
-		e->passive = true;
 		e->conn = ev->conn;
 		fab_conn_set_context(ev->conn, e);
 		w->request = e;
@@ -265,7 +263,8 @@ int end_accept(struct end *e, const void *private_data, size_t len)
 {
 	int rc = fab_accept(e->conn, private_data, len);
 
-	e->pollable = rc == 0;
+	e->pollable = e->established = rc == 0;
+	check_cipher(e);
 	return rc;
 }
 

@@ -91,7 +91,7 @@ struct end {
 	struct world *w;
 	struct fab_conn *conn;
 	struct fab_pd *pd;
-	bool passive, pollable, established, rejected, unreachable, drained;
+	bool pollable, established, rejected, unreachable, drained;
 	int status;
 	uint8_t pdata[FAB_PRIVATE_DATA_MAX];
 	size_t pdata_len;

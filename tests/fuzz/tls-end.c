@@ -56,14 +56,14 @@ static void on_event(const struct fab_event *ev)
 		run.conn = ev->conn;
 		set_up();
 		make_queues();
-		if (fab_accept(run.conn, NULL, 0)) {
+		run.up = fab_accept(run.conn, NULL, 0) == 0;
+		if (!run.up) {
 			fab_disconnect(run.conn);
-			run.drained = true;	/* never up */
+			run.drained = true;
 		}
 	} else if (ev->type == FAB_EVENT_ESTABLISHED) {
 		run.up = true;
-		if (run.flags & FLAG_ACTIVE)
-			set_up();
+		set_up();
 	} else if (ev->type == FAB_EVENT_ROUTE_RESOLVED) {
 		make_queues();
 		must(fab_connect(run.conn, NULL, 0) == 0);

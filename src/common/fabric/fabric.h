@@ -48,8 +48,8 @@
  *
  * LIFE.  active:  fab_conn_create, fab_resolve, ROUTE_RESOLVED, fab_create_qp, [post_recv],
  *                 fab_connect, ESTABLISHED | REJECTED | UNREACHABLE
- *        passive: CONNECT_REQUEST (gives a conn), fab_create_qp, [post_recv], fab_accept,
- *                 ESTABLISHED   |   fab_reject (the conn is gone)
+ *        passive: CONNECT_REQUEST (gives a conn), fab_create_qp, [post_recv],
+ *                 fab_accept   |   fab_reject (the conn is gone)
  *        both:    ... fab_disconnect, poll until -ENOTCONN, fab_conn_destroy. */
 #ifndef FABRIC_H
 #define FABRIC_H
@@ -187,16 +187,15 @@ const char *fab_users_format(const struct fab_users *users, char *buf, size_t le
 enum fab_event_type {
 	FAB_EVENT_ROUTE_RESOLVED,	/* active: call fab_pd_create, fab_create_qp now */
 	FAB_EVENT_CONNECT_REQUEST,	/* passive: private data of the peer's fab_connect */
-	FAB_EVENT_ESTABLISHED,		/* active: private data of the peer's fab_accept;
-					 * passive: none, and need not be waited for */
+	FAB_EVENT_ESTABLISHED,		/* active: private data of the peer's fab_accept */
 	FAB_EVENT_REJECTED,		/* active: private data of the peer's fab_reject */
 	FAB_EVENT_UNREACHABLE,		/* active: status has the reason (-ECONNREFUSED, -ETIMEDOUT,
 					 * -EPROTO: not our protocol, -EPROTONOSUPPORT: another
 					 * version, ...), fab_conn_cause() in words */
-	FAB_EVENT_DISCONNECTED,		/* after ESTABLISHED, if the provider sees the end outside
-					 * of fab_poll; answer with fab_disconnect.  status -ENODEV:
-					 * the device is gone; poll then, because no other event may
-					 * wake the poller */
+	FAB_EVENT_DISCONNECTED,		/* of a connection that is up, if the provider sees the end
+					 * outside of fab_poll; answer with fab_disconnect.  status
+					 * -ENODEV: the device is gone; poll then, because no other
+					 * event may wake the poller */
 	FAB_EVENT_LISTENER_GONE,	/* the listener's device is gone: destroy the listener.
 					 * fab_listen() may succeed again when the device is back */
 };
@@ -322,9 +321,8 @@ size_t fab_qp_memory(const struct fab_conn *conn, const struct fab_qp_attr *attr
 /* Connect; reports ESTABLISHED, REJECTED or UNREACHABLE.  -EINVAL when @len is above
  * FAB_CONNECT_DATA_MAX. */
 int fab_connect(struct fab_conn *conn, const void *private_data, size_t len);
-/* Accept @conn.  From the return on @conn may be posted to and polled, on another thread, too.  The
- * other thread may destroy @conn, so ignore the ESTABLISHED of a @conn that was handed over.  On
- * error @conn is still the caller's, to destroy. */
+/* Accept @conn.  From the return on @conn may be posted to and polled, and another thread may do so
+ * and destroy @conn.  On error @conn is still the caller's, to destroy. */
 int fab_accept(struct fab_conn *conn, const void *private_data, size_t len);
 /* Refuse and free @conn. */
 void fab_reject(struct fab_conn *conn, const void *private_data, size_t len);

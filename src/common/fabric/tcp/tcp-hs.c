@@ -403,7 +403,7 @@ static const struct fsm_row rows[] = {
 	ROW(IN(WAIT_PLAIN), READY, WAIT_PLAIN, read_connect),
 	ROW(IN(WAIT_CONNECT), READY, WAIT_CONNECT, read_connect),
 	ROW(IN(WAIT_PLAIN) | IN(WAIT_CONNECT), REQUEST, REQUESTED, tell_request),
-	ROW(IN(REQUESTED), UP, UP, tell_established),
+	ROW(IN(REQUESTED), UP, UP, NULL),
 };
 
 static const char *const states[TCP_NSTATES] = {

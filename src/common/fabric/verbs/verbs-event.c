@@ -149,7 +149,8 @@ static const struct fsm_row rows[] = {
 	ROW(IN(NEW), ASK, ASKS, NULL),
 	ROW(IN(NEW), REQUEST, ASKED, NULL),
 	ROW(IN(ASKED), ANSWER, ANSWERED, NULL),
-	ROW(IN(ASKS) | PASSIVE, ESTABLISHED, DONE, tell_established),
+	ROW(IN(ASKS), ESTABLISHED, DONE, tell_established),
+	ROW(PASSIVE, ESTABLISHED, DONE, NULL),
 
 	ROW(ACTIVE, REFUSED, FAILED, tell_refused),
 	ROW(ACTIVE, REJECTED, FAILED, tell_unreachable),
