@@ -570,6 +570,20 @@ Test(verbs_reap, a_pd_is_for_connections_of_its_cm)
 	fab_cm_destroy(first);
 }
 
+/* The channel of the cm goes behind the pd, whose device has an id of the channel. */
+Test(verbs_reap, a_pd_lives_longer_than_its_cm)
+{
+	struct fab_conn *conn = resolved(0);
+	struct fab_pd *pd;
+
+	cr_assert_eq(fab_pd_create(conn, &pd), 0);
+	fab_conn_destroy(conn);
+	fab_cm_destroy(cm);
+	expect_done("");
+	fab_pd_destroy(pd);
+	expect_done("pd0 id0 cm0 ");
+}
+
 /* Memory that paths leave behind has a bound: no further one comes, until the device goes on. */
 Test(verbs_reap, a_device_that_stands_still_takes_no_path)
 {

@@ -251,7 +251,8 @@ struct fab_cm_conf {
  * fab_listen, fab_resolve, fab_connect, fab_accept and fab_reject of a cm.  The provider drops
  * strangers that connect and send nothing.  @conf is copied. */
 int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm);
-/* Destroy @cm, whose connections, their protection domains and listeners are destroyed. */
+/* Destroy @cm, whose connections and listeners are destroyed.  Their protection domains may live
+ * on. */
 void fab_cm_destroy(struct fab_cm *cm);
 /* The descriptor that is readable (level) when fab_cm_get_event() may have work, time-outs
  * included. */

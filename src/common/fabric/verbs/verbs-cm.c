@@ -52,6 +52,7 @@ static int verbs_cm_create(struct fab_cm **out)
 		return -ENOMEM;
 	list_init(&cm->listeners);
 	list_init(&cm->devs);
+	cm->nusers = 1;
 	pthread_mutex_init(&cm->lock, NULL);
 	cm->fab.fd = cm->timer_fd = -1;
 	cm->channel = rdma_create_event_channel();
@@ -74,18 +75,20 @@ err_free:
 	return err;
 }
 
-static void verbs_cm_destroy(struct fab_cm *fab)
+void verbs_cm_put(struct verbs_cm *cm)
 {
-	struct verbs_cm *cm = verbs_cm(fab);
-	bool reaps;
+	bool used;
 
 	pthread_mutex_lock(&cm->lock);
-	reaps = cm->nreapers;
-	if (reaps)
-		cm->free = cm_free;
+	used = --cm->nusers;
 	pthread_mutex_unlock(&cm->lock);
-	if (!reaps)
+	if (!used)
 		cm_free(cm);
+}
+
+static void verbs_cm_destroy(struct fab_cm *fab)
+{
+	verbs_cm_put(verbs_cm(fab));
 }
 
 /* ---- connections ---- */

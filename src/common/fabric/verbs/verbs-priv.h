@@ -57,11 +57,10 @@ struct verbs_cm {
 	struct rdma_event_channel *channel;
 	int timer_fd;			/* runs after a device was removed, see verbs_dev_look() */
 	struct list listeners;
-	/* rdma_cm_id.context of connections, @devs and what these have, @nreapers, @free */
+	/* rdma_cm_id.context of connections, @devs and what these have, @nusers */
 	pthread_mutex_t lock;
 	struct list devs;
-	unsigned nreapers;		/* threads of verbs-reap.c */
-	void (*free)(struct verbs_cm *cm);	/* the last reaper's; NULL: not destroyed */
+	unsigned nusers;		/* the user of the fabric, pds, threads of verbs-reap.c */
 };
 
 /* A device that the cm has used.  The record ends when the device was removed, and neither a pd nor
@@ -241,6 +240,9 @@ struct verbs_queues {
 };
 
 /* Functions of the provider's table have the contracts of their namesakes in fabric.h. */
+
+/* verbs-cm.c: a user of @cm has gone.  The last one frees @cm.  Any thread. */
+void verbs_cm_put(struct verbs_cm *cm);
 
 /* verbs-reap.c: have the device's thread call @job->destroy, behind all earlier jobs.  If there is
  * no thread, the caller makes the call, which may block. */
