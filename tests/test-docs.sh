@@ -58,6 +58,24 @@ ranges() {
 	[ $checked -ge "$least" ] || fail "$checked ranges in ${page##*/}"
 }
 
+# files_take HEAD PROGRAM [ARGUMENT...] <OPTIONS: each option may stand in a file, behind the line
+# HEAD, or the file's error says what does in its place: these are in $tmp/files.not.
+files_take() {
+	local head=$1 option
+	shift
+	: >"$tmp/files.not"
+	while IFS= read -r option <&3; do
+		printf '%s\n' "$head" "$option =" >"$tmp/files.conf"
+		"$@" >"$tmp/files.out" 2>&1 </dev/null && fail "takes '$option =' in a file"
+		if grep -q "conf:2: '$option' cannot stand in a file: ." "$tmp/files.out"; then
+			echo "$option" >>"$tmp/files.not"
+		elif ! grep -q "files.conf:2: '$option' has no value" "$tmp/files.out"; then
+			cat "$tmp/files.out"
+			fail "a file does not take '$option'"
+		fi
+	done 3<&0
+}
+
 # The scripts, too, and in the lines that a terminal has without scrolling.
 for script in quickstart.sh check.sh; do
 	"$top_srcdir/$script" --help >"$tmp/script.help"
@@ -89,6 +107,8 @@ while IFS= read -r option; do
 	must_fail grep -q -E 'unknown, ambiguous' "$tmp/option.out"
 done <"$tmp/help.options"
 ranges 10 "$man/rtrs-server.pod" "$RTRS_SERVER" --strict disk=none <"$tmp/help.options"
+cut -c 3- "$tmp/help.options" | files_take '[server]' "$RTRS_SERVER" --config="$tmp/files.conf"
+diff -u <(printf '%s\n' check config help ready-fd version) "$tmp/files.not"
 version=$("$RTRS_SERVER" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')
 grep -q -F "nbdkit-rtrs $version." "$man/rtrs-server.pod"
 # Default values that --help names are those of the manual.
@@ -172,6 +192,10 @@ grep -o -E -- '(^ +(-., )?| )--[a-z-]+' "$tmp/nbd.help" | grep -o -E -- '--[a-z-
 grep '^=item' "$man/rtrs-nbd.pod" | grep -o -E 'B<--[a-z-]+' | cut -c 3- |
 	sort -u >"$tmp/man.options"
 diff -u "$tmp/help.options" "$tmp/man.options"
+# In a file TLS of NBD clients has names of its own.
+sed -E -e 's/^--//' -e 's/^tls/nbd-&/' "$tmp/help.options" >"$tmp/nbd.options"
+files_take '' "$RTRS_NBD" config="$tmp/files.conf" <"$tmp/nbd.options"
+diff -u <(printf '%s\n' help version) "$tmp/files.not"
 grep -q -F "nbdkit-rtrs $("$RTRS_NBD" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')." \
 	"$man/rtrs-nbd.pod"
 
@@ -199,6 +223,17 @@ diff -u "$tmp/help.parameters" "$tmp/man.parameters"
 while IFS= read -r parameter; do
 	expect_nbdkit_failure "$parameter" "$parameter=" "$parameter="
 done <"$tmp/help.parameters"
+for front in "$RTRS_NBD" kit; do
+	files_take '' "$front" config="$tmp/files.conf" <"$tmp/help.parameters"
+	diff -u <(echo config) "$tmp/files.not"
+done
+# Options of rtrs-nbd in a file that nbdkit reads, too: each error says where nbdkit has its own.
+while IFS= read -r option; do
+	echo "$option = 1" >"$tmp/files.conf"
+	kit config="$tmp/files.conf" >"$tmp/files.out" 2>&1 </dev/null || true
+	grep -q "files.conf:1: '$option' is an option of rtrs-nbd: nbdkit" "$tmp/files.out" ||
+		fail "nothing is said of '$option' of rtrs-nbd in a file of nbdkit"
+done < <(grep -v -x 'help\|version' "$tmp/nbd.options")
 ranges 5 "$man/nbdkit-rtrs-plugin.pod" kit server=none <"$tmp/help.parameters"
 # What --dump-plugin says about this plugin is explained in the manual.
 kit --dump-plugin >"$tmp/dump"

@@ -45,6 +45,13 @@ static int front_nap(void)
 	return nbdkit_nanosleep(1, 0);
 }
 
+/* In a file that both gateways read. */
+static const char *const of_rtrs_nbd[] = {
+	"unix", "ipaddr", "port", "readonly", "foreground", "pidfile", "run", "exportname",
+	"nbd-tls", "nbd-tls-psk", "nbd-tls-certificates", "nbd-tls-verify-peer", "memory",
+	"threads", "verbose", NULL
+};
+
 /* nbdkit (1.32) without a descriptor to accept a client tries again without end.  nbdkit without
  * descriptors for the pipe of an accepted client lets the client wait for ever.  In neither case
  * the client gets an error.  So some descriptors are kept free, and .preconnect sends a client away
@@ -54,6 +61,8 @@ static const struct clt_front front = {
 	.name = RUNDIR_NBDKIT,
 	.program = "nbdkit-rtrs-plugin",
 	.help = "nbdkit rtrs --help",
+	.others = of_rtrs_nbd,
+	.others_are = "an option of rtrs-nbd: nbdkit's own stand on nbdkit's command line",
 	.wait = &clt_wait_threads,
 	/* from .get_ready to .after_fork: a pipe, listening sockets */
 	.start_fds = 6,

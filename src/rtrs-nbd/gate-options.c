@@ -15,6 +15,7 @@
 #include "util.h"
 
 #define FIELD(field) OPT_FIELD(struct gate_options, field)
+#define IN_FILE (OPT_AT_START | OPT_IN_FILE)
 
 static int note_tls(void *arg, const char *value, char *why, size_t len)
 {
@@ -26,42 +27,43 @@ static int note_tls(void *arg, const char *value, char *why, size_t len)
 
 static const struct opt rows[] = {
 	{ .name = "unix", .letter = 'U', .type = OPT_TEXT, FIELD(socket), .arg = "SOCKET",
-	  .of = "a path, or -", .holds = OPT_AT_START,
+	  .of = "a path, or -", .holds = IN_FILE,
 	  .help = "listen at a unix socket; -: at its own" },
 	{ .name = "ipaddr", .letter = 'i', .type = OPT_TEXT, FIELD(address), .arg = "ADDR",
-	  .of = "an address of this machine", .shown = "127.0.0.1 and ::1", .holds = OPT_AT_START,
+	  .of = "an address of this machine", .shown = "127.0.0.1 and ::1", .holds = IN_FILE,
 	  .help = "listen at this address" },
 	{ .name = "port", .letter = 'p', .type = OPT_NUMBER, FIELD(port), .arg = "PORT",
-	  .most = UINT16_MAX, .shown = "10809", .holds = OPT_AT_START,
+	  .most = UINT16_MAX, .shown = "10809", .holds = IN_FILE,
 	  .help = "listen at this port" },
 	{ .name = "readonly", .letter = 'r', .type = OPT_FLAG, FIELD(readonly),
-	  .holds = OPT_AT_START, .help = "clients may only read" },
+	  .holds = IN_FILE, .help = "clients may only read" },
 	{ .name = "foreground", .letter = 'f', .type = OPT_FLAG, FIELD(foreground),
-	  .holds = OPT_AT_START, .help = "do not become a daemon" },
+	  .holds = IN_FILE, .help = "do not become a daemon" },
 	{ .name = "pidfile", .letter = 'P', .type = OPT_TEXT, FIELD(pidfile), .arg = "PIDFILE",
-	  .of = "a path", .holds = OPT_AT_START, .help = "write the process's number when ready" },
+	  .of = "a path", .holds = IN_FILE, .help = "write the process's number when ready" },
 	{ .name = "run", .type = OPT_TEXT, FIELD(run), .arg = "COMMAND", .of = "a command",
-	  .holds = OPT_AT_START,
+	  .holds = IN_FILE,
 	  .help = "serve while this runs, which has $uri, $port" },
 	{ .name = "exportname", .letter = 'e', .type = OPT_TEXT, FIELD(uri_name), .arg = "NAME",
-	  .of = "a name", .shown = "", .holds = OPT_AT_START, .help = "the export in $uri" },
-	{ .name = "tls", .type = OPT_WORD, FIELD(tls_conf.mode), .words = fab_tls_mode_names,
-	  .nwords = FAB_TLS_MODES, .call = note_tls, .shown = "", .holds = OPT_AT_START,
+	  .of = "a name", .shown = "", .holds = IN_FILE, .help = "the export in $uri" },
+	{ .name = "tls", .file_name = "nbd-tls", .type = OPT_WORD, FIELD(tls_conf.mode),
+	  .words = fab_tls_mode_names, .nwords = FAB_TLS_MODES, .call = note_tls, .shown = "",
+	  .holds = IN_FILE, .with_next = true },
+	{ .name = "tls-psk", .file_name = "nbd-tls-psk", .type = OPT_TEXT, FIELD(tls_conf.psk),
+	  .arg = "FILE", .of = "a file", .holds = IN_FILE, .help = "TLS of NBD clients (off)" },
+	{ .name = "tls-certificates", .file_name = "nbd-tls-certificates", .type = OPT_TEXT,
+	  FIELD(tls_conf.certificates), .arg = "DIR", .of = "a directory", .holds = IN_FILE,
 	  .with_next = true },
-	{ .name = "tls-psk", .type = OPT_TEXT, FIELD(tls_conf.psk), .arg = "FILE", .of = "a file",
-	  .holds = OPT_AT_START, .help = "TLS of NBD clients (off)" },
-	{ .name = "tls-certificates", .type = OPT_TEXT, FIELD(tls_conf.certificates),
-	  .arg = "DIR", .of = "a directory", .holds = OPT_AT_START, .with_next = true },
-	{ .name = "tls-verify-peer", .type = OPT_FLAG, FIELD(tls_conf.verify_peer),
-	  .holds = OPT_AT_START, .help = "or with certificates" },
+	{ .name = "tls-verify-peer", .file_name = "nbd-tls-verify-peer", .type = OPT_FLAG,
+	  FIELD(tls_conf.verify_peer), .holds = IN_FILE, .help = "or with certificates" },
 	{ .name = "memory", .type = OPT_SIZE, FIELD(memory), .arg = "SIZE", .least = 128u << 20,
-	  .most = UINT64_C(1) << 40, .fallback = "512M", .holds = OPT_AT_START,
+	  .most = UINT64_C(1) << 40, .fallback = "512M", .holds = IN_FILE,
 	  .help = "bytes for data of all clients" },
 	{ .name = "threads", .type = OPT_NUMBER, FIELD(threads), .arg = "N", .least = 1,
-	  .most = CLT_RUN_LOOPS, .shown = "1 per 2 CPUs, at most 8", .holds = OPT_AT_START,
+	  .most = CLT_RUN_LOOPS, .shown = "1 per 2 CPUs, at most 8", .holds = IN_FILE,
 	  .help = "threads that serve clients" },
 	{ .name = "verbose", .letter = 'v', .type = OPT_FLAG, FIELD(verbose),
-	  .holds = OPT_AT_START, .help = "log what goes well, too" },
+	  .holds = IN_FILE, .help = "log what goes well, too" },
 	{ .name = "help", .letter = 'h', .type = OPT_HELP, .with_next = true,
 	  .holds = OPT_AT_START },
 	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
@@ -74,10 +76,13 @@ static void help_parameters(FILE *out)
 	fputc('\n', out);
 }
 
+_Static_assert(!offsetof(struct gate_options, session), "the file sets a struct gate_options");
+
 const struct opt_table gate_options = {
 	.program = "rtrs-nbd",
 	.rows = rows,
 	.n = ARRAY_SIZE(rows),
+	.more = clt_conf_part,
 	.dashes = "--",
 	.head = "Usage: rtrs-nbd [OPTIONS] [server=]HOST[:PORT] [export=NAME] [KEY=VALUE ...]\n"
 		"Give exports of an RTRS/RNBD server to NBD clients.\n"
@@ -238,58 +243,73 @@ static int complete_tls(struct gate_options *o)
 
 void gate_options_fini(struct gate_options *o)
 {
+	clt_conf_fini(&o->session);
 	fab_tls_destroy(o->tls);
 	o->tls = NULL;
 	opt_texts_free(&o->texts);
 }
 
-static void gate_set_defaults(struct gate_options *o)
+static void gate_set_defaults(struct gate_options *o, const struct clt_front *front)
 {
 	memset(o, 0, sizeof(*o));
+	clt_conf_init(&o->session, front);
 	o->port = GATE_PORT_NONE;
 	opt_defaults(&gate_options, o);
 	o->threads = MIN(MAX(machine()->cpus / 2, 1u), 8u);
 }
 
-/* Fit the defaults of what is not @given into half of the memory. */
-static void gate_fit(struct gate_options *o, uint64_t given)
+/* Fit the defaults of what was not given: --threads and --memory into half of the memory, and
+ * connections= to the threads. */
+static void gate_fit(struct gate_options *o)
 {
 	uint64_t each = NBD_SERVER_MEMORY_MIN, room = MAX(machine()->memory / 2, each);
+	struct clt_conf *conf = &o->session;
 
-	if (!opt_given(&gate_options, given, "threads"))
+	if (!opt_given(&gate_options, conf->own_given, "threads"))
 		o->threads = (unsigned)MIN(o->threads, MIN(o->memory, room) / each);
-	if (!opt_given(&gate_options, given, "memory"))
+	if (!opt_given(&gate_options, conf->own_given, "memory"))
 		o->memory = MIN(o->memory, MAX(room, o->threads * each));
+	conf->nloops = o->threads;
+	/* Small requests and large ones on each loop. */
+	if (!clt_conf_given(conf, "connections"))
+		conf->connections = MAX(conf->connections, 2 * o->threads);
 }
 
-int gate_options_parse(struct gate_options *o, struct clt_conf *conf, int argc, char **argv)
+/* Read the words of @argv.  -1: go on. */
+static int read_line(struct gate_options *o, int argc, char **argv)
 {
-	char err[512];
 	enum opt_result result;
-	uint64_t given = 0;
 	int first = argc, r = -1;
+	char err[512];
 
-	gate_set_defaults(o);
-	if (tell_other(argc, argv))
-		return EXIT_USAGE;
-	result = opt_argv(&gate_options, o, argc, argv, &first, &given, err, sizeof(err));
+	result = opt_argv(&gate_options, o, argc, argv, &first, &o->session.own_given, err,
+			  sizeof(err));
 	if (result == OPT_EXIT)
 		return 0;
 	if (result != OPT_RUN) {
 		fprintf(stderr, "rtrs-nbd: %s\n", err);
 		return EXIT_USAGE;
 	}
-	gate_fit(o, given);
-	conf->nloops = o->threads;
-	/* Small requests and large ones on each loop. */
-	conf->connections = MAX(conf->connections, 2 * o->threads);
 	for (int i = first; r < 0 && i < argc; i++)
-		r = set_parameter(conf, argv[i], i == first);
+		r = set_parameter(&o->session, argv[i], i == first);
+	return r;
+}
+
+int gate_options_parse(struct gate_options *o, const struct clt_front *front, int argc, char **argv)
+{
+	int r;
+
+	gate_set_defaults(o, front);
+	if (tell_other(argc, argv))
+		return EXIT_USAGE;
+	r = read_line(o, argc, argv);
 	if (r < 0)
-		r = check_together(o);
+		r = complete_session(&o->session);
+	if (r >= 0)
+		return r;
+	gate_fit(o);
+	r = check_together(o);
 	if (r < 0)
-		r = complete_session(conf);
-	if (r < 0)
-		r = check_threads(o, conf);
+		r = check_threads(o, &o->session);
 	return r < 0 ? complete_tls(o) : r;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line: options as nbdkit spells them, and the parameters of the plugin.  Main
- * thread. */
+/* The command line and the file of config=: options as nbdkit spells them, and the parameters of
+ * the plugin.  Main thread. */
 #ifndef GATE_OPTIONS_H
 #define GATE_OPTIONS_H
 
@@ -9,6 +9,7 @@
 #define GATE_PORT_NONE (-1)
 
 struct gate_options {
+	struct clt_conf session;	/* ORDER: the first: clt_front.options */
 	const char *socket;		/* -U; NULL: none, "-": one of its own for --run */
 	const char *address;		/* -i; NULL: not given */
 	int port;			/* -p; GATE_PORT_NONE: not given */
@@ -25,11 +26,15 @@ struct gate_options {
 	struct opt_texts texts;		/* absolute names of --tls... */
 };
 
+/* clt_front.options: the parameters are further rows.  In a file the options of TLS have names that
+ * begin with nbd-, because those without are of the session. */
 extern const struct opt_table gate_options;
 
-/* Read the command line into @o and @conf, whose defaults are set.  conf->nloops becomes
- * @o->threads.  -1: go on; else the exit status, and what is wrong is on stderr. */
-int gate_options_parse(struct gate_options *o, struct clt_conf *conf, int argc, char **argv);
+/* Read the command line, and the file that config= names, into @o, for @front.  A value of the
+ * command line replaces that of the file.  o->session.nloops becomes o->threads.  -1: go on; else
+ * the exit status, and what is wrong is on stderr. */
+int gate_options_parse(struct gate_options *o, const struct clt_front *front, int argc,
+		       char **argv);
 /* Free what gate_options_parse() has made, after a failure, too. */
 void gate_options_fini(struct gate_options *o);
 

@@ -40,7 +40,6 @@
 
 static struct gate_options options;
 static struct gate_listen listeners;
-static struct clt_conf conf;
 static struct clt_start start;
 static struct gate gate;
 static struct gate_now gate_now;
@@ -95,6 +94,8 @@ static const struct clt_front front = {
 	.name = RUNDIR_GATEWAY,
 	.program = "rtrs-nbd",
 	.help = "rtrs-nbd --help",
+	.options = &gate_options,
+	.conf_size = sizeof(struct gate_options),
 	.wait = &clt_loop_wait,
 	.start_fds = 6, /* the pidfile, the system log, the command, the loop of TLS */
 	.client_fds = 1,
@@ -295,11 +296,9 @@ int main(int argc, char **argv)
 		return 1;
 	signals_begin();
 	signals_mask(SIG_BLOCK, signals_of_habit);
-	clt_conf_init(&conf, &front);
-	status = gate_options_parse(&options, &conf, argc, argv);
+	status = gate_options_parse(&options, &front, argc, argv);
 	if (status >= 0) {
 		gate_options_fini(&options);
-		clt_conf_fini(&conf);
 		return status;
 	}
 	log_init(gate_log, options.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
@@ -309,7 +308,7 @@ int main(int argc, char **argv)
 	/* ORDER: before any thread starts, because threads inherit the mask. */
 	signals_set(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	clt_start_init(&start, &conf);
+	clt_start_init(&start, &options.session);
 	if (signals_thread(&early, early_main, NULL) < 0)
 		return main_complain("cannot start a thread");
 	if (gate_listen_open(&listeners, &options, err, sizeof(err)) < 0) {
@@ -321,6 +320,5 @@ int main(int argc, char **argv)
 	log_end(NULL);
 	gate_listen_close(&listeners);
 	gate_options_fini(&options);
-	clt_conf_fini(&conf);
 	return status;
 }

@@ -21,6 +21,7 @@ static const struct opt first_rows[] = {
 	{ .name = "mode", .type = OPT_WORD, FIELD(readonly), .words = modes,
 	  .nwords = ARRAY_SIZE(modes), .holds = OPT_IN_FILE, .help = "what clients may do" },
 	{ .name = "readonly", .type = OPT_FLAG, FIELD(readonly), .holds = OPT_AT_START,
+	  .instead = "write mode = ro",
 	  .help = "clients may not write" },
 };
 

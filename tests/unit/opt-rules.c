@@ -157,6 +157,28 @@ static void check_edges(const struct opt *row, size_t size)
 	free(conf);
 }
 
+/* ---- files ---- */
+
+static bool prints(const struct opt *row)
+{
+	return row->type == OPT_HELP || row->type == OPT_VERSION;
+}
+
+/* Where a program has a file, each option may stand there, or says what does in its place. */
+__attribute__((noinline))
+static void check_files(const struct opt_table *t)
+{
+	bool has_file = false;
+
+	for_each_row(row, t)
+		has_file |= row->holds & OPT_IN_FILE;
+	if (!has_file)
+		return;
+	for_each_row(row, t)
+		cr_assert(row->holds & OPT_IN_FILE ? !row->instead : row->instead || prints(row),
+			  "%s cannot stand in a file, without a reason", row->name);
+}
+
 /* ---- help ---- */
 
 static char *help_of(const struct opt_table *t)
@@ -315,6 +337,7 @@ void opt_rules(const struct opt_table *t, size_t size, const char *manual)
 
 	check_names(t);
 	check_fields(t);
+	check_files(t);
 	for_each_row(row, t) {
 		check_row(row, size);
 		check_refusal(row, size);

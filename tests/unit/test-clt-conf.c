@@ -374,7 +374,8 @@ Test(clt_conf, file_mistakes, .fini = file_teardown)
 		{ "server = a\nserver = b\n", ":2: 'server' is given twice: first in line 1" },
 		{ "exprt = a\n",
 		  ":1: 'exprt' is no option of this section (did you mean export?)" },
-		{ "config = x\n", ":1: 'config' holds on the command line only" },
+		{ "config = x\n",
+		  ":1: 'config' cannot stand in a file: a file names no other file" },
 		{ "mode = rx\n", ":1: mode 'rx': expected auto, ro, rw or migration" },
 		{ "[server]\n", ":1: [server]: this file has no sections" },
 		{ "export = a\n", "server= is missing: give the address of an rtrs-server, "

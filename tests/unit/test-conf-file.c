@@ -386,7 +386,8 @@ Test(conf_file, all_mistakes_of_all_files)
 		"a.conf:2: threads 'none': expected a number from 1 to 256\n"
 		"a.conf:5: export name 'b..': '..' is not allowed in a name\n"
 		"a.conf.d/x.conf:1: export name 'a' is given twice: first in a.conf:3\n"
-		"a.conf.d/x.conf:4: 'ready-fd' holds on the command line only\n"
+		"a.conf.d/x.conf:4: 'ready-fd' cannot stand in a file: whoever starts the server "
+		"opens the descriptor\n"
 		"a.conf.d/x.conf:5: export 'm': unknown flag 'direct': expected path or mode\n");
 	conf_fini(&conf);
 }

@@ -54,8 +54,11 @@ static const struct opt more_rows[] = {
 	{ .name = "alone", .type = OPT_OTHER, .call = add_host, .arg = "HOST",
 	  .holds = OPT_IN_FILE },
 	{ .name = "ready", .type = OPT_FLAG, OPT_FIELD(struct server, lock),
-	  .holds = OPT_AT_START },
+	  .holds = OPT_AT_START, .instead = "because" },
+	{ .name = "key", .file_name = "nbd-key", .type = OPT_OTHER, .call = add_host, .arg = "HOST",
+	  .holds = OPT_AT_START | OPT_IN_FILE },
 };
+static const char *const others[] = { "foreign", NULL };
 static const struct opt disk_rows[] = {
 	{ .name = "path", .type = OPT_TEXT, OPT_FIELD(struct disk, path), .arg = "PATH",
 	  .of = "a path", .holds = OPT_IN_FILE },
@@ -108,7 +111,8 @@ static bool end_disk(void *arg, const char *where, char *why, size_t len)
 }
 
 static const struct opt_section sections[] = {
-	{ .name = "server", .table = &server_table, .begin = begin_server },
+	{ .name = "server", .table = &server_table, .others = others,
+	  .others_are = "another's: ask it", .begin = begin_server },
 	{ .name = "disk", .titled = true, .table = &disk_table, .begin = begin_disk,
 	  .end = end_disk },
 };
@@ -223,7 +227,13 @@ Test(opt_file, mistakes)
 		{ "[server]\ndepth ; = 3", "2: expected NAME = VALUE|" },
 		{ "[server]\ndir =\n", "2: 'dir' has no value|" },
 		{ "[server]\nlock = maybe\n", "2: lock 'maybe': expected yes or no|" },
-		{ "[server]\nready = yes\n", "2: 'ready' holds on the command line only|" },
+		{ "[server]\nready = yes\n", "2: 'ready' cannot stand in a file: because|" },
+		{ "[server]\nforeign = 1\n", "2: 'foreign' is another's: ask it|" },
+		/* A name for the command line alone, and one for the file alone. */
+		{ "[server]\nkey = 1\n", "2: 'key' is no option of this section|" },
+		{ "[server]\nnbd-key = nobody\nnbd-kye = 1\n",
+		  "2: nbd-key 'nobody': expected a host|"
+		  "3: 'nbd-kye' is no option of this section (did you mean nbd-key?)|" },
 		{ "[serve]\ndepth = 77\n",
 		  "1: [serve] is no section of this file: expected [server] or [disk \"NAME\"]|" },
 		{ "[server \"x\"]\n", "1: [server \"x\"] is no section of this file: expected "

@@ -65,7 +65,7 @@ const char *opt_suggest(const struct opt_table *table, unsigned holds, const cha
 	for (unsigned p = 0; (part = opt_part(table, p)); p++) {
 		for (unsigned i = 0; i < part->n && n < OPT_ROWS_MAX; i++) {
 			if (part->rows[i].holds & holds)
-				names[n++] = part->rows[i].name;
+				names[n++] = opt_name(&part->rows[i], holds);
 		}
 	}
 	return suggest_name(text, len, names, n);
@@ -76,9 +76,11 @@ const char *opt_suggest(const struct opt_table *table, unsigned holds, const cha
 static const char *did_you_mean(const struct opt_table *table, const char *word, char *buf,
 				size_t len)
 {
-	const char *name = word + strspn(word, "-"),
-		*meant = opt_suggest(table, OPT_AT_START, name, strcspn(name, "="));
+	struct opt_table own = *table;		/* further rows have no dashes */
+	const char *name = word + strspn(word, "-"), *meant;
 
+	own.more = NULL;
+	meant = opt_suggest(&own, OPT_AT_START, name, strcspn(name, "="));
 	buf[0] = '\0';
 	/* No hint if the name is right, and the value is wrong. */
 	if (meant && (name - word != 2 || strncmp(meant, name, strcspn(name, "="))))

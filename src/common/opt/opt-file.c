@@ -164,23 +164,33 @@ static char *text_keep(struct opt_texts *texts, const char *value)
 	return copy;
 }
 
+/* Refuse @name, which no row of the section has. */
+static void no_option(struct file *f, const char *name)
+{
+	const char *meant = opt_suggest(f->section->table, OPT_IN_FILE, name, strlen(name));
+
+	for (const char *const *other = f->section->others; other && *other; other++) {
+		if (!strcmp(*other, name)) {
+			mistake(f, f->line, "'%s' is %s", name, f->section->others_are);
+			return;
+		}
+	}
+	mistake(f, f->line, "'%s' is no option of this section%s%s%s", name,
+		meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
+}
+
 /* The row of @name, which this line may have; NULL: it may not, which is told. */
 static const struct opt *row_of(struct file *f, const char *name)
 {
-	const struct opt *row = opt_find(f->section->table, name);
-	const char *meant;
+	const struct opt *row = opt_find_in_file(f->section->table, name);
 
-	if (row && !(row->holds & OPT_IN_FILE)) {
-		mistake(f, f->line, "'%s' holds on the command line only", name);
-		return NULL;
-	}
-	if (!row) {
-		meant = opt_suggest(f->section->table, OPT_IN_FILE, name, strlen(name));
-		mistake(f, f->line, "'%s' is no option of this section%s%s%s", name,
-			meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
-		return NULL;
-	}
-	return row;
+	if (!row)
+		no_option(f, name);
+	if (!row || row->holds & OPT_IN_FILE)
+		return row;
+	mistake(f, f->line, "'%s' cannot stand in a file: %s", name,
+		row->instead ? row->instead : "it prints, and ends the program");
+	return NULL;
 }
 
 /* Note that this line has @row.  The line that has had @row before; 0: none. */
@@ -199,17 +209,18 @@ static unsigned note_given(struct file *f, const struct opt *row)
 
 static void value_read(struct file *f, const struct opt *row, const char *value)
 {
+	const char *name = opt_name(row, OPT_IN_FILE);
 	unsigned before = note_given(f, row);
 	char why[WHY_MAX];
 	char *kept;
 	int rc;
 
 	if (before && !row->many) {
-		mistake(f, f->line, "'%s' is given twice: first in line %u", row->name, before);
+		mistake(f, f->line, "'%s' is given twice: first in line %u", name, before);
 		return;
 	}
 	if (!*value) {
-		mistake(f, f->line, "'%s' has no value", row->name);
+		mistake(f, f->line, "'%s' has no value", name);
 		return;
 	}
 	kept = text_keep(f->texts, value);
@@ -219,7 +230,7 @@ static void value_read(struct file *f, const struct opt *row, const char *value)
 	}
 	rc = opt_read(row, f->conf, kept, why, sizeof(why));
 	if (rc)
-		fault(f, rc, f->line, "%s '%s': %s", row->name, value, why);
+		fault(f, rc, f->line, "%s '%s': %s", name, value, why);
 	else if (f->section->took)
 		f->section->took(f->arg, row, kept);
 }

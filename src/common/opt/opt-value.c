@@ -253,17 +253,27 @@ const struct opt_table *opt_part(const struct opt_table *table, unsigned i)
 	return table->more ? table->more(i - 1) : NULL;
 }
 
-const struct opt *opt_find(const struct opt_table *table, const char *name)
+static const struct opt *find(const struct opt_table *table, unsigned holds, const char *name)
 {
 	const struct opt_table *part;
 
 	for (unsigned p = 0; (part = opt_part(table, p)); p++) {
 		for (unsigned i = 0; i < part->n; i++) {
-			if (!strcmp(part->rows[i].name, name))
+			if (!strcmp(opt_name(&part->rows[i], holds), name))
 				return &part->rows[i];
 		}
 	}
 	return NULL;
+}
+
+const struct opt *opt_find(const struct opt_table *table, const char *name)
+{
+	return find(table, OPT_AT_START, name);
+}
+
+const struct opt *opt_find_in_file(const struct opt_table *table, const char *name)
+{
+	return find(table, OPT_IN_FILE, name);
 }
 
 bool opt_given(const struct opt_table *table, uint64_t given, const char *name)

@@ -41,6 +41,7 @@ enum opt_holds {
 
 struct opt {
 	const char *name;		/* without dashes */
+	const char *file_name;		/* in a file; NULL: @name */
 	char letter;			/* -h; 0: none */
 	enum opt_type type;
 	/* the name of the argument in the help; NULL: none, or the words */
@@ -60,6 +61,9 @@ struct opt {
 	const char *shown;
 	const char *help;		/* a few words; '\n': further lines */
 	unsigned holds;			/* of enum opt_holds */
+	/* Without OPT_IN_FILE: what a file has in its place, or why it has nothing.  NULL: the
+	 * program has no file. */
+	const char *instead;
 	bool many;			/* each time adds a value, and replaces none */
 	/* the argument may be left out: the value is then @fallback */
 	bool optional;
@@ -117,8 +121,15 @@ enum opt_result opt_argv(const struct opt_table *table, void *conf, int argc, ch
 
 /* Part @i of the rows of @table, which is part 0; NULL: no such part.  Any thread. */
 const struct opt_table *opt_part(const struct opt_table *table, unsigned i);
+/* The name of @row where @holds says. */
+static inline const char *opt_name(const struct opt *row, unsigned holds)
+{
+	return holds == OPT_IN_FILE && row->file_name ? row->file_name : row->name;
+}
 /* The row called @name; NULL: none.  Any thread. */
 const struct opt *opt_find(const struct opt_table *table, const char *name);
+/* The row that is called @name in a file; NULL: none.  Any thread. */
+const struct opt *opt_find_in_file(const struct opt_table *table, const char *name);
 /* The name nearest to the @len bytes of @text of an option that holds at one of @holds; NULL: none
  * is near. */
 const char *opt_suggest(const struct opt_table *table, unsigned holds, const char *text,

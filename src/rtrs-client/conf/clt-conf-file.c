@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the scratch configuration that the lines of the file are checked with. */
+/* Owns the scratch configuration that the lines of the file are checked with: a struct of the front
+ * end, which begins with ours. */
 #include <config.h>
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include "clt-conf-file.h"
 
 struct reading {
-	struct clt_conf scratch;
+	struct clt_conf *scratch;
 	struct clt_conf *conf;
 	bool has_paths;			/* before the file */
 };
@@ -18,7 +19,7 @@ static void *begin(void *arg, const char *where, const char *title, char *why, s
 {
 	struct reading *r = arg;
 
-	return &r->scratch;
+	return r->scratch;
 }
 
 static bool is_path(const struct opt *row)
@@ -26,37 +27,49 @@ static bool is_path(const struct opt *row)
 	return !strcmp(row->name, "server") || !strcmp(row->name, "path");
 }
 
+/* The bits of the table of @row, and that of @row. */
+static uint64_t *given_of(struct clt_conf *conf, const struct opt *row, uint64_t *bit)
+{
+	const struct opt_table *table = &clt_conf_options, *own = conf->front->options;
+	bool ours = row >= table->rows && row < table->rows + table->n;
+
+	*bit = UINT64_C(1) << (row - (ours ? table : own)->rows);
+	return ours ? &conf->given : &conf->own_given;
+}
+
 /* The value was right for r->scratch, and so is right here. */
 static void took(void *arg, const struct opt *row, const char *value)
 {
 	struct reading *r = arg;
-	bool set = is_path(row) ? r->has_paths :
-		   r->conf->given[row - clt_conf_options.rows] != NULL;
+	uint64_t bit, *given = given_of(r->conf, row, &bit);
 	char why[256];
 
-	if (!set)
-		opt_read(row, r->conf, value, why, sizeof(why));
+	if (is_path(row) ? r->has_paths : *given & bit)
+		return;
+	*given |= bit;
+	opt_read(row, r->conf, value, why, sizeof(why));
 }
-
-static const struct opt_section section = {
-	.table = &clt_conf_options, .begin = begin, .took = took,
-};
 
 /* Returns as opt_file_read() does. */
 static int read_file(struct clt_conf *conf, FILE *errors)
 {
-	struct reading *r = calloc(1, sizeof(*r));
+	const struct clt_front *front = conf->front;
+	struct opt_section section = {
+		.table = front->options ? front->options : &clt_conf_options,
+		.others = front->others, .others_are = front->others_are,
+		.begin = begin, .took = took,
+	};
+	struct reading r = { .conf = conf, .has_paths = conf->npaths > 0 };
 	int rc;
 
-	if (!r) {
+	r.scratch = calloc(1, front->options ? front->conf_size : sizeof(*conf));
+	if (!r.scratch) {
 		fprintf(errors, "no memory\n");
 		return -ENOMEM;
 	}
-	r->conf = conf;
-	r->has_paths = conf->npaths > 0;
-	clt_conf_init(&r->scratch, conf->front);
-	rc = opt_file_read(conf->config, &section, 1, r, &conf->texts, errors);
-	free(r);
+	clt_conf_init(r.scratch, front);
+	rc = opt_file_read(conf->config, &section, 1, &r, &conf->texts, errors);
+	free(r.scratch);
 	return rc;
 }
 

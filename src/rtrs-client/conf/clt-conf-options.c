@@ -296,7 +296,8 @@ static const struct opt rows[] = {
 	{ .name = "name", .type = OPT_OTHER, .call = set_name, .arg = "NAME",
 	  .shown = "the export's", .holds = IN_FILE, .help = "name for rtrsctl" },
 	{ .name = "config", .type = OPT_TEXT, FIELD(config), .of = "a file", .arg = "FILE",
-	  .holds = OPT_AT_START, .help = "more parameters, a line each" },
+	  .holds = OPT_AT_START, .instead = "a file names no other file",
+	  .help = "more parameters, a line each" },
 };
 
 const struct opt_table clt_conf_options = {
@@ -308,8 +309,13 @@ const struct opt_table clt_conf_options = {
 	.column = 28,
 };
 
-_Static_assert(ARRAY_SIZE(rows) <= ARRAY_SIZE(((struct clt_conf *)0)->given),
-	       "each parameter has its first value");
+_Static_assert(ARRAY_SIZE(rows) <= OPT_ROWS_MAX, "clt_conf.given has a bit for each parameter");
+
+/* Part 0 of the rows behind those of a front end (opt_table.more). */
+const struct opt_table *clt_conf_part(unsigned i)
+{
+	return i ? NULL : &clt_conf_options;
+}
 
 void clt_conf_init(struct clt_conf *conf, const struct clt_front *front)
 {

@@ -32,12 +32,13 @@ conf_error(int rc, char **err, const char *fmt, ...)
 }
 
 /* Refuse a second value, except of a path: of two values the first would be ignored. */
-static int check_once(struct clt_conf *conf, const struct opt *row, const char *value, char **err)
+static int check_once(const struct clt_conf *conf, const struct opt *row, const char *value,
+		      char **err)
 {
-	const char **given = &conf->given[row - clt_conf_options.rows];
-	const char *key = row->name, *first = *given;
+	const char *key = row->name, *first = NULL;
 
-	*given = value;
+	for (unsigned i = 0; i < conf->nwords && !first; i++)
+		first = conf->words[i].row == row ? conf->words[i].value : NULL;
 	if (!first || row->many)
 		return 0;
 	if (!strcmp(key, "server"))
@@ -68,9 +69,18 @@ int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char
 		return unknown_parameter(conf, key, err);
 	if (check_once(conf, row, value, err) < 0)
 		return -EINVAL;
+	if (conf->nwords == ARRAY_SIZE(conf->words))
+		return conf_error(-EINVAL, err, "%s=%s: too many parameters", key, value);
+	conf->words[conf->nwords++] = (struct clt_conf_word){ row, value };
+	conf->given |= UINT64_C(1) << (row - clt_conf_options.rows);
 	if (!opt_read(row, conf, value, why, sizeof(why)))
 		return 0;
 	return conf_error(-EINVAL, err, "%s=%s: %s", key, value, why);
+}
+
+bool clt_conf_given(const struct clt_conf *conf, const char *key)
+{
+	return opt_given(&clt_conf_options, conf->given, key);
 }
 
 /* ---- paths ---- */

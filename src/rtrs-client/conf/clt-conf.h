@@ -24,8 +24,15 @@ struct clt_conf {
 	const char *server;		/* of the first path; values belong to the caller and live
 					 * longer */
 	const char *path_texts[CLT_PATHS_MAX];	/* server= and path= */
-	/* first value of each row of clt_conf_options, but not those of a file; NULL: none */
-	const char *given[40];
+	/* the parameters as they were set, those of a file not among them */
+	struct clt_conf_word {
+		const struct opt *row;
+		const char *value;
+	} words[OPT_ROWS_MAX + CLT_PATHS_MAX];	/* each once, and all paths */
+	unsigned nwords;
+	/* a bit for the place of each row that a word, or the file, has: of clt_conf_options, and
+	 * of the front end's own */
+	uint64_t given, own_given;
 	const char *export_name;	/* NULL: each client asks for an export */
 	char sessname[RTRS_NAME_MAX];	/* empty: made up by clt_conf_sessname() */
 	enum clt_transport transport;
@@ -65,7 +72,11 @@ struct clt_conf {
 
 /* .carry_out of a row changes a struct clt_sess. */
 extern const struct opt_table clt_conf_options;
+/* opt_table.more of a front end's own rows, whose struct begins with a struct clt_conf. */
+const struct opt_table *clt_conf_part(unsigned i);
 
+/* True if the command line or the file has the parameter @key. */
+bool clt_conf_given(const struct clt_conf *conf, const char *key);
 /* Set all defaults.  @front outlives @conf. */
 void clt_conf_init(struct clt_conf *conf, const struct clt_front *front);
 /* Set the parameter @key.  @value outlives @conf.  0, or -EINVAL with @err. */

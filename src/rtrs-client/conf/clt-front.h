@@ -5,11 +5,13 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #define CLT_FRONT_ERR 512		/* bytes of the text of an error */
 
 struct ctl_call;
 struct json_t;
+struct opt_table;
 struct secrets_set;
 
 /* The description of a front end for the kit.  Constant. */
@@ -19,6 +21,13 @@ struct clt_front {
 	const char *name;
 	const char *program;		/* the name of the binary, which rtrsctl shows */
 	const char *help;		/* the command to print the parameters */
+	/* Options of its own, which may stand in the file of config=, too: rows that set a struct
+	 * of @conf_size bytes, whose first member is the struct clt_conf.  .more of the table is
+	 * clt_conf_part().  NULL: it has none. */
+	const struct opt_table *options;
+	size_t conf_size;
+	/* opt_section.others of that file; NULL: none. */
+	const char *const *others, *others_are;
 	const struct clt_wait_ops *wait;	/* how requests wait */
 	unsigned start_fds;		/* descriptors opened between probe and start */
 	unsigned client_fds;		/* descriptors of each client of the front end */
