@@ -39,11 +39,23 @@ done
 must_fail "${ctl[@]}" export add "more=${plain}x"
 
 # What a file would give back as another export, or as a mistake.
-odd=("$tmp/a " "	$tmp/a" "$tmp/a ;b" "$tmp/a
+odd=("$tmp/a
 mode = ro" "$tmp/a"$'\r'b)
 for path in "${odd[@]}"; do
 	expect_failure 1 "its name or path cannot be written in a file" \
 		"${ctl[@]}" export add "odd=$path"
+done
+# What quotes give back as it is.
+quoted=("$tmp/a " "$tmp/a ;b" "$tmp/a # b" "$tmp/\"c\" # d")
+for i in "${!quoted[@]}"; do
+	truncate -s 1M "${quoted[i]}"
+	"${ctl[@]}" export add "quoted$i=${quoted[i]}" >/dev/null
+done
+"${ctl[@]}" save >/dev/null
+[ "$(grep -c '^path = "' "$conf.d/rtrsctl-saved.conf")" -eq ${#quoted[@]} ]
+[ -z "$("${ctl[@]}" reload)" ]
+for i in "${!quoted[@]}"; do
+	"${ctl[@]}" export remove "quoted$i" >/dev/null
 done
 expect_failure 1 "export 'odd.': its name or path cannot" "${ctl[@]}" export add "odd]=mem:1M"
 [ "$(exports)" = "plain $plain

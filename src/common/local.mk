@@ -235,6 +235,8 @@ libopt_la_SOURCES = \
 	%D%/opt/opt-argv.c \
 	%D%/opt/opt-file.c \
 	%D%/opt/opt-file.h \
+	%D%/opt/opt-line.c \
+	%D%/opt/opt-line.h \
 	%D%/opt/opt-help.c \
 	%D%/opt/opt-value.c \
 	%D%/opt/opt.h \

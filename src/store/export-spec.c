@@ -91,13 +91,46 @@ static unsigned rows_that_hold(const struct store_driver *driver, unsigned holds
 	return n;
 }
 
+/* The driver that has the option called by the @n bytes of @name; NULL: none. */
+static const struct store_driver *driver_with(const char *name, size_t n)
+{
+	const struct store_driver *const *d = store_drivers;
+
+	for (;; d++) {
+		for (unsigned i = 0; i < (*d)->options.n; i++) {
+			const char *row = (*d)->options.rows[i].name;
+
+			if (strlen(row) == n && !memcmp(row, name, n))
+				return *d;
+		}
+		if (!(*d)->prefix)
+			return NULL;
+	}
+}
+
+/* Write to @buf what is wrong with @option, which @spec cannot have. */
+static void option_text(const struct export_spec *spec, const char *option, const char *meant,
+			char *buf, size_t len)
+{
+	size_t n = strcspn(option, "=");
+	const struct store_driver *other = driver_with(option, n);
+
+	if (!other || other == spec->driver)
+		snprintf(buf, len, "unknown flag '%.300s'%s%s%s", option,
+			 meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
+	else
+		snprintf(buf, len, "'%.*s' is for %s%s alone", (int)n, option,
+			 other->prefix ? "a path " : "files and block devices",
+			 other->prefix ? other->prefix : "");
+}
+
 int export_spec_unknown(const struct export_spec *spec, const char *option, unsigned holds,
 			char *err, size_t len)
 {
 	const struct opt *rows[OPT_ROWS_MAX];
 	const char *names[OPT_ROWS_MAX], *meant;
 	unsigned n = rows_that_hold(spec->driver, holds, rows);
-	char expected[160] = "", name[32];
+	char expected[160] = "", name[32], what[512];
 
 	for (unsigned i = 0; i < n; i++) {
 		size_t at = strlen(expected);
@@ -108,9 +141,9 @@ int export_spec_unknown(const struct export_spec *spec, const char *option, unsi
 			 label(rows[i], holds, name, sizeof(name)));
 	}
 	meant = suggest_name(option, strcspn(option, "="), names, n);
-	snprintf(err, len, "export '%s': unknown flag '%s'%s%s%s: expected %s%s", spec->name,
-		 option, meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "",
-		 expected, holds & OPT_AT_START ? " (a comma in PATH is written '\\,')" : "");
+	option_text(spec, option, meant, what, sizeof(what));
+	snprintf(err, len, "export '%s': %s: expected %s%s", spec->name, what, expected,
+		 holds & OPT_AT_START ? " (a comma in PATH is written '\\,')" : "");
 	return -EINVAL;
 }
 

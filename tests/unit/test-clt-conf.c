@@ -377,7 +377,8 @@ Test(clt_conf, file_mistakes, .fini = file_teardown)
 		{ "config = x\n",
 		  ":1: 'config' cannot stand in a file: a file names no other file" },
 		{ "mode = rx\n", ":1: mode 'rx': expected auto, ro, rw or migration" },
-		{ "[server]\n", ":1: [server]: this file has no sections" },
+		{ "[server]\n",
+		  ":1: [server]: this file has no sections: expected lines NAME = VALUE alone" },
 		{ "export = a\n", "server= is missing: give the address of an rtrs-server, "
 		  "HOST[:PORT]" },
 	};

@@ -388,7 +388,22 @@ Test(conf_file, all_mistakes_of_all_files)
 		"a.conf.d/x.conf:1: export name 'a' is given twice: first in a.conf:3\n"
 		"a.conf.d/x.conf:4: 'ready-fd' cannot stand in a file: whoever starts the server "
 		"opens the descriptor\n"
-		"a.conf.d/x.conf:5: export 'm': unknown flag 'direct': expected path or mode\n");
+		"a.conf.d/x.conf:5: export 'm': 'direct' is for files and block devices alone: "
+		"expected path or mode\n");
+	conf_fini(&conf);
+}
+
+/* What users of the command line write. */
+Test(conf_file, words_of_the_command_line)
+{
+	struct srv_conf conf;
+
+	write_file("a.conf", "[export \"a\"]\npath=/a\nreadonly\n[export \"b\"]\npath=/b\n"
+		   "readonly=yes\n[export \"c\"]\npath=/c\ndirect\n");
+	cr_assert_str_eq(parse(&conf, "", OPT_USAGE),
+		"a.conf:3: 'readonly' cannot stand in a file: write mode = ro\n"
+		"a.conf:6: 'readonly' cannot stand in a file: write mode = ro\n"
+		"a.conf:9: 'direct' has no value: expected direct = yes or no\n");
 	conf_fini(&conf);
 }
 
@@ -406,8 +421,8 @@ Test(conf_file, ceph_image)
 		   "[export \"c\"]\npath=rbd:p/i@s\n[export \"d\"]\npath=rbd:p/i\nidd=a\n");
 	cr_assert_str_eq(parse(&conf, "", OPT_USAGE),
 		"a.conf:1: export 'a': 'rbd:p': expected rbd:POOL/[NAMESPACE/]IMAGE[@SNAP]\n"
-		"a.conf:3: export 'b': unknown flag 'luks': expected path, mode, direct, force, id "
-		"or shared\n"
+		"a.conf:3: export 'b': 'luks' is for a path rbd: alone: expected path, mode, "
+		"direct, force, id or shared\n"
 		"a.conf:6: export 'c': 'rbd:p/i@s' is a snapshot: add ',readonly'\n"
 		"a.conf:10: 'idd' is no option of this section (did you mean id?)\n");
 	conf_fini(&conf);

@@ -74,8 +74,10 @@ Test(conf_save, what_a_file_holds)
 		{ "a]=/x", "[export \"a]\"] is no section of this file: expected [server] or "
 		  "[export \"NAME\"]" },
 		{ "a\n=/x", "[export \"a: this header has no ']'" },
-		{ "a=/x ;y", "it would come back as another one" },
-		{ "a=/x\ry", "this line has a carriage return in its middle" },
+		{ "a=/x ;y", NULL }, { "a=/x # y", NULL }, { "a=\"/x\"", NULL }, { "a=;x", NULL },
+		{ "a=/y ", NULL }, { "a=\t/y", NULL },
+		{ "a=/x\ry", "this line has a carriage return in its middle: expected a newline at "
+		  "the end of each line" },
 	};
 	static const char not[] = "': its name or path cannot be written in a file: ";
 
@@ -128,7 +130,7 @@ Test(conf_save, what_comes_back)
 /* A file has no mistake then, and another export under the same name. */
 Test(conf_save, what_comes_back_as_another_one)
 {
-	static const char *const specs[] = { "b=/y ", "b=\t/y", "b=/y\nmode = ro" };
+	static const char *const specs[] = { "b=/y\nmode = ro" };
 
 	for_each_case(spec, specs) {
 		now = (struct srv_conf){ 0 };

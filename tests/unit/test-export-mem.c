@@ -120,7 +120,8 @@ Test(export_mem, refusals)
 		{ "m=mem:-1", "expected mem:SIZE" },
 		{ "m=mem:16000000T", "expected mem:SIZE" },
 		{ "m=mem:7000000T", "has not so much memory" },
-		{ "m=mem:1M,direct", "unknown flag 'direct': expected readonly" },
+		{ "m=mem:1M,direct",
+		  "'direct' is for files and block devices alone: expected readonly" },
 	};
 	char err[512];
 

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <config.h>
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "opt-file.h"
+#include "opt-line.h"
 #include "unit.h"
 
 struct server {
@@ -211,7 +213,8 @@ Test(opt_file, mistakes)
 	static const struct {
 		const char *text, *want;
 	} cases[] = {
-		{ "depth = 1\n[server]\n", "1: 'depth' stands before the first section|" },
+		{ "depth = 1\n[server]\n", "1: 'depth' stands before the first section: "
+		  "expected [server] or [disk \"NAME\"] above it|" },
 		{ "[server]\ndept = 1\n",
 		  "2: 'dept' is no option of this section (did you mean depth?)|" },
 		{ "[server]\nzzzzzzzz = 1\n", "2: 'zzzzzzzz' is no option of this section|" },
@@ -223,9 +226,22 @@ Test(opt_file, mistakes)
 		{ "[server]\nhst = a\n",
 		  "2: 'hst' is no option of this section (did you mean host?)|" },
 		{ "[server]\nhost = nobody\nhost = a\n", "2: host 'nobody': expected a host|" },
-		{ "[server]\ndepth\n", "2: expected NAME = VALUE|" },
-		{ "[server]\ndepth ; = 3", "2: expected NAME = VALUE|" },
-		{ "[server]\ndir =\n", "2: 'dir' has no value|" },
+		{ "[server]\nzzzz\n", "2: expected NAME = VALUE|" },
+		{ "[server]\ndepth\n", "2: 'depth' has no value: expected depth = N|" },
+		{ "[server]\ndepth ; = 3\n", "2: 'depth' has no value: expected depth = N|" },
+		{ "[server]\nlock\n", "2: 'lock' has no value: expected lock = yes or no|" },
+		{ "[server]\nready\n", "2: 'ready' cannot stand in a file: because|" },
+		{ "[server]\ndir =\n", "2: 'dir' has no value: expected dir = DIR|" },
+		{ "[server]\ndir = \"\"\n", "2: 'dir' has no value: expected dir = DIR|" },
+		/* A '#' between blanks may be part of a path. */
+		{ "[server]\ndir = /d  # the dir\n", "2: dir '/d  # the dir': '#' begins no "
+		  "comment behind a value: expected dir = /d ; the dir, or quotes around a value "
+		  "that has the '#'|" },
+		{ "[server]\nlock = # yes\n", "2: lock '# yes': '#' begins no comment behind a "
+		  "value: expected lock = VALUE ; yes, or quotes around a value that has the "
+		  "'#'|" },
+		{ "[server]\ndepth = 3 #3\n", "2: depth '3 #3': expected a number from 1 to 9 (a "
+		  "comment behind a value begins with ';' behind a blank)|" },
 		{ "[server]\nlock = maybe\n", "2: lock 'maybe': expected yes or no|" },
 		{ "[server]\nready = yes\n", "2: 'ready' cannot stand in a file: because|" },
 		{ "[server]\nforeign = 1\n", "2: 'foreign' is another's: ask it|" },
@@ -296,14 +312,18 @@ Test(opt_file, ends_of_lines)
 		{ "[server]\ndepth = 3\ndir = /d", "" },
 		/* Not a path "/d\rlock = yes". */
 		{ "[server]\ndepth = 3\ndir = /d\nhost = a\rlock = yes\n",
-		  "4: this line has a carriage return in its middle|" },
+		  "4: this line has a carriage return in its "
+		  "middle: expected a newline at the end of each line|" },
 		{ "[server]\rdepth = 4\rlock = yes\r\n[server]\ndepth = 3\ndir = /d\n",
-		  "1: this line has a carriage return in its middle|" },
+		  "1: this line has a carriage return in its "
+		  "middle: expected a newline at the end of each line|" },
 		{ "# one\rlock = yes\n[server]\ndepth = 3\ndir = /d\n",
-		  "1: this line has a carriage return in its middle|" },
+		  "1: this line has a carriage return in its "
+		  "middle: expected a newline at the end of each line|" },
 		/* The mark stands in front of a file alone. */
 		{ "[server]\n\xef\xbb\xbf" "lock = yes\ndepth = 3\ndir = /d\n",
-		  "2: '\xef\xbb\xbflock' is no option of this section|" },
+		  "2: this line begins with a byte order mark: expected none but at the beginning "
+		  "of a file|" },
 	};
 	struct all all;
 
@@ -313,6 +333,41 @@ Test(opt_file, ends_of_lines)
 		cr_assert_str_eq(all.server.dir, "/d", "%s", c->text);
 		cr_assert_not(all.server.lock, "%s", c->text);
 		cr_assert_str_eq(all.server.hosts, "", "%s", c->text);
+	}
+}
+
+/* Quotes around a value are none of its text; other quotes, and a '#' in a word, are. */
+Test(opt_file, quotes)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{ "\"/a b\"", "/a b" }, { "  \" /a \" \r", " /a " }, { "\"/a\" ; c", "/a" },
+		{ "\"/a\" # c", "/a" }, { "\"/a\"\t#c", "/a" },
+		{ "\"/a # b ; c\" ; d", "/a # b ; c" },
+		{ "\"a\"\"b\"", "a\"b" }, { "\"\"\"a\"\"\"", "\"a\"" },
+		/* As before there were quotes. */
+		{ "a\"b", "a\"b" }, { "\"a", "\"a" }, { "\"a\"b", "\"a\"b" },
+		{ "\"a\" b ;c", "\"a\" b" }, { "\"a\";b", "\"a\";b" }, { "a \"b\"", "a \"b\"" },
+		{ "/a#1", "/a#1" }, { "/a #1", "/a #1" }, { "#1", "#1" }, { "'a'", "'a'" },
+	};
+	char text[64], *line = NULL;
+	struct all all;
+	size_t len;
+	FILE *f;
+
+	for_each_case(c, cases) {
+		snprintf(text, sizeof(text), "[server]\ndir = %s\n", c->text);
+		cr_assert_str_eq(read_text(&all, text), "", "%s", text);
+		cr_assert_str_eq(all.server.dir, c->want, "%s", text);
+		/* And what is written comes back. */
+		f = open_memstream(&line, &len);
+		fputs("[server]\n", f);
+		opt_line_put(f, "dir", c->want);
+		fclose(f);
+		cr_assert_str_eq(read_text(&all, line), "", "%s", line);
+		cr_assert_str_eq(all.server.dir, c->want, "%s", line);
+		free(line);
 	}
 }
 
@@ -344,7 +399,8 @@ Test(opt_file, without_sections)
 	const char *text = "depth = 4\ndir = /d\n[server]\nlock = yes\n";
 
 	cr_assert_str_eq(read_bytes(&all, flat, 1, text, strlen(text)),
-			 "3: [server]: this file has no sections|");
+			 "3: [server]: this file has no sections: expected lines NAME = VALUE "
+			 "alone|");
 	cr_assert_eq(all.server.depth, 4);
 	cr_assert_str_eq(all.server.dir, "/d");
 	cr_assert_not(all.server.lock);

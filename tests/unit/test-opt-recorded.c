@@ -23,8 +23,8 @@ static const char *const examples[] = {
 	"[server]\n  listen=a\n\tqueue-depth\t=\t4\n ; a comment\n\t# another one\n",
 	"[server]\nlisten: a:b=c\nallow = x:y ;z\n",
 	"[server]\nlisten = a;b\nallow = ;c\nqueue-depth =; d\n",
-	"[server]\nlisten = a ; b ; c\nallow = # d\nqueue-depth = a#b #c\n",
-	"[server]\nlisten = \"quoted \"\nallow = 'a'\nqueue-depth = \\n\\\n",
+	"[server]\nlisten = a ; b ; c\nallow = #d\nqueue-depth = a#b #c\n",
+	"[server]\nlisten = a \"quoted \"\nallow = 'a'\nqueue-depth = \\n\\\n",
 	"[server]\nlisten = a\n  b\n  c = d\n",
 	"[server]\nlisten\nallow =\nqueue-depth ; = 3\n= 4\n",
 	"[ server ]\nlisten = a\n[server] # behind\nlisten = b\n[server\nlisten = c\n",
@@ -133,6 +133,22 @@ static unsigned below(unsigned n)
 	return (unsigned)(seed >> 33) % n;
 }
 
+/* True if a value of @line has what is new since: quotes around it, or a '#' between blanks. */
+static bool is_new(const char *line)
+{
+	static const char blanks[] = " \t\r\n";
+	const char *value = line + strcspn(line, "=:");
+
+	value += *value ? 1 + strspn(value + 1, blanks) : 0;
+	if (*value == '"')
+		return true;
+	for (const char *c = strchr(value, '#'); c; c = strchr(c + 1, '#')) {
+		if ((c == value || strchr(blanks, c[-1])) && strchr(blanks, c[1]))
+			return true;
+	}
+	return false;
+}
+
 /* A file whose lines have at most 196 bytes: nothing that this machine has. */
 static void random_text(char *text)
 {
@@ -145,8 +161,12 @@ static void random_text(char *text)
 	static const char *const ends[] = { "\n", "\n", "\n", "\n", "\r\n", "\n\n", "\r\r\n", "" };
 
 	for (unsigned lines = 1 + below(12); lines; lines--) {
+		char *line = text;
+
 		for (unsigned n = below(7); n; n--)
 			text = stpcpy(text, pieces[below(ARRAY_SIZE(pieces))]);
+		if (is_new(line))
+			text = line;
 		text = stpcpy(text, ends[below(lines > 1 ? ARRAY_SIZE(ends) - 1 :
 					      ARRAY_SIZE(ends))]);
 	}

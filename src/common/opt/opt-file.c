@@ -11,6 +11,7 @@
 #include "cleanup.h"
 #include "exit-status.h"
 #include "opt-file.h"
+#include "opt-line.h"
 #include "plain-file.h"
 
 #define WHY_MAX 384
@@ -99,23 +100,30 @@ static void section_begin(struct file *f, const char *name, const char *title)
 		mistake(f, f->line, "%s", why);
 }
 
-/* "[server] or [export \"NAME\"]" */
-static void tell_sections(struct file *f, const char *header)
+/* "[server] or [export \"NAME\"]"; "": this file has no sections.  Returns @buf. */
+static const char *sections_text(const struct file *f, char buf[WHY_MAX])
 {
-	char expected[WHY_MAX] = "";
-
+	buf[0] = '\0';
 	for (unsigned i = 0; i < f->nsections; i++) {
 		const struct opt_section *s = &f->sections[i];
-		size_t at = strlen(expected);
+		size_t at = strlen(buf);
 
 		if (s->name)
-			snprintf(expected + at, sizeof(expected) - at, "%s[%s%s]",
-				 *expected ? " or " : "", s->name, s->titled ? " \"NAME\"" : "");
+			snprintf(buf + at, WHY_MAX - at, "%s[%s%s]", *buf ? " or " : "", s->name,
+				 s->titled ? " \"NAME\"" : "");
 	}
-	if (*expected)
+	return buf;
+}
+
+static void tell_sections(struct file *f, const char *header)
+{
+	char expected[WHY_MAX];
+
+	if (*sections_text(f, expected))
 		mistake(f, f->line, "%s is no section of this file: expected %s", header, expected);
 	else
-		mistake(f, f->line, "%s: this file has no sections", header);
+		mistake(f, f->line, "%s: this file has no sections: expected lines NAME = VALUE "
+			"alone", header);
 }
 
 /* The header in @line, "[NAME]" or "[NAME \"TITLE\"]". */
@@ -207,6 +215,15 @@ static unsigned note_given(struct file *f, const struct opt *row)
 	return 0;
 }
 
+static void tell_no_value(struct file *f, const struct opt *row)
+{
+	const char *name = opt_name(row, OPT_IN_FILE);
+	char arg[128];
+
+	mistake(f, f->line, "'%s' has no value: expected %s = %s", name, name,
+		row->type == OPT_FLAG ? "yes or no" : opt_argument(row, arg, sizeof(arg)));
+}
+
 static void value_read(struct file *f, const struct opt *row, const char *value)
 {
 	const char *name = opt_name(row, OPT_IN_FILE);
@@ -220,7 +237,7 @@ static void value_read(struct file *f, const struct opt *row, const char *value)
 		return;
 	}
 	if (!*value) {
-		mistake(f, f->line, "'%s' has no value", name);
+		tell_no_value(f, row);
 		return;
 	}
 	kept = text_keep(f->texts, value);
@@ -230,19 +247,41 @@ static void value_read(struct file *f, const struct opt *row, const char *value)
 	}
 	rc = opt_read(row, f->conf, kept, why, sizeof(why));
 	if (rc)
-		fault(f, rc, f->line, "%s '%s': %s", name, value, why);
+		fault(f, rc, f->line, "%s '%s': %s%s", name, value, why, strchr(value, '#') ?
+		      " (a comment behind a value begins with ';' behind a blank)" : "");
 	else if (f->section->took)
 		f->section->took(f->arg, row, kept);
 }
 
-static void option_read(struct file *f, const char *name, const char *value)
+/* @value has a '#' between blanks, as no path has that a user types: it may mean a comment, and may
+ * be part of the text. */
+static void tell_hash(struct file *f, const char *name, const char *value)
+{
+	const char *hash = opt_line_hash(value);
+	int n = (int)(hash - value);
+
+	while (n && opt_line_is_blank(value[n - 1]))
+		n--;
+	mistake(f, f->line, "%s '%s': '#' begins no comment behind a value: expected %s = %.*s "
+		";%s, or quotes around a value that has the '#'", name, value, name, n ? n : 5,
+		n ? value : "VALUE", hash + 1);
+}
+
+/* @quoted: @value stood in quotes. */
+static void option_read(struct file *f, const char *name, const char *value, bool quoted)
 {
 	const struct opt *row;
+	char expected[WHY_MAX];
 
 	if (!f->section && !f->section_line)
-		mistake(f, f->line, "'%s' stands before the first section", name);
+		mistake(f, f->line, "'%s' stands before the first section: expected %s above it",
+			name, sections_text(f, expected));
 	if (!f->section || !f->conf)
 		return;
+	if (!quoted && opt_line_hash(value)) {
+		tell_hash(f, name, value);
+		return;
+	}
 	row = row_of(f, name);
 	if (row)
 		value_read(f, row, value);
@@ -250,55 +289,47 @@ static void option_read(struct file *f, const char *name, const char *value)
 
 /* ---- lines ---- */
 
-static const char blanks[] = " \t\v\f\r";
-
-/* Cut the blanks off both ends of @text. */
-static char *trim(char *text)
+/* This line has @name alone, and no value. */
+static void word_alone(struct file *f, const char *name)
 {
-	size_t n;
+	const struct opt *row = f->conf ? opt_find_in_file(f->section->table, name) : NULL;
 
-	text += strspn(text, blanks);
-	n = strlen(text);
-	while (n && strchr(blanks, text[n - 1]))
-		text[--n] = '\0';
-	return text;
+	if (row)
+		row = row_of(f, name);
+	else
+		mistake(f, f->line, "expected NAME = VALUE");
+	if (row)
+		tell_no_value(f, row);
 }
 
-/* The first byte of @text that is one of @chars, or that begins a comment, as a ';' behind a blank
- * does; or the end. */
-static char *find_or_comment(char *text, const char *chars)
-{
-	bool behind_blank = false;
-
-	for (; *text && !strchr(chars, *text) && !(behind_blank && *text == ';'); text++)
-		behind_blank = strchr(blanks, *text);
-	return text;
-}
-
-/* Take "NAME = VALUE" or "NAME: VALUE" apart, and the comment off. */
 static void line_option(struct file *f, char *line)
 {
-	char *value = find_or_comment(line, "=:");
+	char *name, *value;
+	bool quoted;
 
-	if (!*value || *value == ';') {
-		mistake(f, f->line, "expected NAME = VALUE");
-		return;
-	}
-	*value++ = '\0';
-	*find_or_comment(value, "") = '\0';
-	option_read(f, trim(line), trim(value));
+	opt_line_split(line, &name, &value, &quoted);
+	if (value)
+		option_read(f, name, value, quoted);
+	else
+		word_alone(f, name);
 }
+
+static const char mark[] = "\xef\xbb\xbf";	/* of an editor, in front of UTF-8 */
 
 /* Read the @len bytes of @line, and a zero byte behind. */
 static void line_read(struct file *f, char *line, size_t len)
 {
 	size_t bytes = strlen(line);
 
-	line = trim(line);
+	line = opt_line_trim(line);
 	if (bytes != len)
 		mistake(f, f->line, "this line has a byte of 0");
 	else if (strchr(line, '\r'))
-		mistake(f, f->line, "this line has a carriage return in its middle");
+		mistake(f, f->line, "this line has a carriage return in its middle: expected a "
+			"newline at the end of each line");
+	else if (!strncmp(line, mark, strlen(mark)))
+		mistake(f, f->line, "this line begins with a byte order mark: expected none but at "
+			"the beginning of a file");
 	else if (strlen(line) > OPT_FILE_LINE_MAX)
 		mistake(f, f->line, "this line has %zu bytes: expected at most %d", strlen(line),
 			OPT_FILE_LINE_MAX);
@@ -311,7 +342,6 @@ static void line_read(struct file *f, char *line, size_t len)
 /* Read the @len bytes of @text, and a zero byte behind. */
 static void lines_read(struct file *f, char *text, size_t len)
 {
-	static const char mark[] = "\xef\xbb\xbf";	/* of an editor, in front of UTF-8 */
 	char *end = text + len, *stop;
 
 	if (!strncmp(text, mark, strlen(mark)))

@@ -12,8 +12,11 @@
  * A line ends with a newline, before which carriage returns may stand, or with the file.  It is
  * empty, a comment with '#' or ';' at its beginning, a header, or an option: "NAME = VALUE" or
  * "NAME: VALUE".  Blanks around names and values do not count, and ';' behind a blank begins a
- * comment.  So no line can have a value with blanks at its ends, " ;", a newline or a carriage
- * return.  A row that is not .many stands at most once in a section.  An OPT_FLAG is yes or no. */
+ * comment.  '#' between blanks may be meant as one, and is refused.  A value in quotes is the text
+ * between them, where "" is a quote, and a comment may follow; a value that only has quotes, or a
+ * '#' in a word, is taken as it is.  So no line can have a value with a newline or a carriage
+ * return in the middle.  A row that is not .many stands at most once in a section.  An OPT_FLAG is
+ * yes or no. */
 #ifndef OPT_FILE_H
 #define OPT_FILE_H
 

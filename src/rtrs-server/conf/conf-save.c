@@ -15,6 +15,7 @@
 #include "conf-priv.h"
 #include "conf-save.h"
 #include "export-line.h"
+#include "opt-line.h"
 #include "util.h"
 
 struct save {
@@ -88,7 +89,7 @@ static void write_row(FILE *out, const struct conf_export *ex, const struct opt 
 	char buf[OPT_TEXT_MAX];
 
 	if (row->size && row->holds & OPT_IN_FILE && !opt_same(row, ex, &none))
-		fprintf(out, "%s = %s\n", row->name, opt_text(row, ex, buf));
+		opt_line_put(out, row->name, opt_text(row, ex, buf));
 }
 
 /* One rule a line: a line of a file has a limit. */
