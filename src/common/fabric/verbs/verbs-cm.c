@@ -24,25 +24,6 @@ static int epoll_add(int epoll, int fd)
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev);
 }
 
-static void cm_free(struct verbs_cm *cm)
-{
-	struct verbs_dev *dev, *tmp;
-
-	list_for_each_safe(dev, tmp, &cm->devs, link) {
-		if (dev->id)
-			rdma_destroy_id(dev->id);
-		free(dev);
-	}
-	if (cm->fab.fd >= 0)
-		close(cm->fab.fd);
-	if (cm->timer_fd >= 0)
-		close(cm->timer_fd);
-	if (cm->channel)
-		rdma_destroy_event_channel(cm->channel);
-	pthread_mutex_destroy(&cm->lock);
-	free(cm);
-}
-
 static int verbs_cm_create(struct fab_cm **out)
 {
 	struct verbs_cm *cm = calloc(1, sizeof(*cm));
@@ -71,19 +52,8 @@ static int verbs_cm_create(struct fab_cm **out)
 
 err_free:
 	err = verbs_neg_errno();
-	cm_free(cm);
+	verbs_cm_put(cm);
 	return err;
-}
-
-void verbs_cm_put(struct verbs_cm *cm)
-{
-	bool used;
-
-	pthread_mutex_lock(&cm->lock);
-	used = --cm->nusers;
-	pthread_mutex_unlock(&cm->lock);
-	if (!used)
-		cm_free(cm);
 }
 
 static void verbs_cm_destroy(struct fab_cm *fab)

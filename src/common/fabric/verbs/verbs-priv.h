@@ -241,9 +241,6 @@ struct verbs_queues {
 
 /* Functions of the provider's table have the contracts of their namesakes in fabric.h. */
 
-/* verbs-cm.c: a user of @cm has gone.  The last one frees @cm.  Any thread. */
-void verbs_cm_put(struct verbs_cm *cm);
-
 /* verbs-reap.c: have the device's thread call @job->destroy, behind all earlier jobs.  If there is
  * no thread, the caller makes the call, which may block. */
 void verbs_reap(struct verbs_pd *pd, struct verbs_reap *job);
@@ -265,7 +262,9 @@ int verbs_event_get(struct fab_cm *cm, struct fab_event *ev);
 /* Move the set-up of @c along, for one of the events that nobody reports: ASK, ANSWER. */
 void verbs_event_step(struct verbs_conn *c, enum verbs_setup_event event);
 
-/* verbs-dev.c: devices */
+/* verbs-dev.c: devices, and what has them */
+/* A user of @cm has gone.  The last one frees @cm.  Any thread. */
+void verbs_cm_put(struct verbs_cm *cm);
 /* The limits of a device as offered to users: queues of any size within @attr fit
  * (verbs_dev_queues()).  Windows: by the device's flags, before a trial.  Pure. */
 void verbs_dev_limits(const struct ibv_device_attr *dev, struct fab_device_attr *attr);
