@@ -108,8 +108,9 @@ suite() {
 	shift 3
 	printf '\n== %s: make %s\n' "$name" "$target"
 	rm -f "$dir/test-suite.log"
-	# Two at a time: tests mostly wait, and their time-outs are for machines that do no more.
-	make -C "$dir" -k -j2 "$target" "$@" 2>&1 </dev/null | tee "$dir/$target.log" |
+	# One more than processors: tests mostly wait, and their time-outs are for machines that do no
+	# more.
+	make -C "$dir" -k -j$(($(nproc) + 1)) "$target" "$@" 2>&1 </dev/null | tee "$dir/$target.log" |
 		grep -E '^(PASS|FAIL|SKIP|XPASS|XFAIL|ERROR):'
 	status=${PIPESTATUS[0]}
 	if [ ! -f "$dir/test-suite.log" ]; then

@@ -163,6 +163,20 @@ expect_exit "$writer" 0
 stop_process "$nbdkit_pid"
 stop_process "$server_pid"
 
+# With the defaults, on both ends, nothing arrives at all.
+in_client nft flush ruleset
+in_server nft flush ruleset
+serve --queue-depth 32 "disk=$tmp/disk"
+start_nbdkit server=10.77.1.2:1234 export=disk control="$tmp/control"
+wait_until "the path" path_is_up 1
+in_client ip link set cable1 down
+wait_line "$nbdkit_log" 'path .*lost: .* for 2.25 s; reconnecting'
+wait_line "$server_log" 'path down: heartbeat missed 2 times'
+in_client ip link set cable1 up
+wait_line "$nbdkit_log" 'path .*connected again'
+stop_process "$nbdkit_pid"
+stop_process "$server_pid"
+
 # A file system that stands still for twice the time is no dead peer.
 [ "$(id -u)" -eq 0 ] || skip "needs root to freeze a file system; all else passed"
 requires mke2fs -V

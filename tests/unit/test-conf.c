@@ -112,8 +112,8 @@ Test(conf, defaults)
 	cr_assert_eq(conf.max_io_size, 131072);
 	cr_assert(conf.threads == 1 ||
 		  (conf.threads <= 4 && 2 * conf.threads <= (unsigned)get_nprocs()));
-	cr_assert_eq(conf.hb_interval_ms, 5000);	/* as the kernel's */
-	cr_assert_eq(conf.hb_missed_max, 5);
+	cr_assert_eq(conf.hb_interval_ms, 0);	/* each transport has its own */
+	cr_assert_eq(conf.hb_missed_max, 0);
 	cr_assert_eq(conf.ready_fd, -1);
 	cr_assert_eq(conf.log_level, LOG_LEVEL_INFO);
 	conf_fini(&conf);
@@ -410,13 +410,13 @@ Test(conf, allow_lists)
 		{ "", "!" FORMS },
 		{ "unix:", "!" FORMS },
 		{ "unix:/run/a", "!" FORMS },
-		{ "192.0.2.1,", "!" FORMS },
+		{ "192.0.2.1,", "!'' in it: " FORMS },
 		{ "none", "!" FORMS },
 		{ "gw1", "!" FORMS },
 		{ "PSK:gw1", "!" FORMS },
 		{ "psk", "!" FORMS },
 		{ "psk:", "!behind psk: " NAME },
-		{ "psk:,gw1", "!behind psk: " NAME },
+		{ "psk:,gw1", "!'psk:' in it: behind psk: " NAME },
 		{ "cert:", "!behind cert: " NAME },
 		{ "psk:a b", "!behind psk: " NAME },
 		{ "psk:a:b", "!behind psk: " NAME },
@@ -424,10 +424,10 @@ Test(conf, allow_lists)
 		{ "psk:#61", "!behind psk: " NAME },
 		{ "psk:/2", "!behind psk: " NAME },
 		{ "psk:gw1/2", "!expected the name of an identity: that of its key up to the '/'" },
-		{ "192.0.2.1, all", "!expected 'all' alone, without addresses, users and "
-				    "identities" },
-		{ "psk:gw1, all", "!expected 'all' alone, without addresses, users and "
-				  "identities" },
+		{ "192.0.2.1, all", "!'all' in it: expected 'all' alone, without addresses, "
+				    "users and identities" },
+		{ "psk:gw1, all", "!'all' in it: expected 'all' alone, without addresses, "
+				  "users and identities" },
 	};
 
 	for_each_case(c, cases) {

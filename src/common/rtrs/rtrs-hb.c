@@ -6,12 +6,13 @@
 #include "rtrs-hb.h"
 #include "util.h"
 
-void rtrs_hb_start(struct rtrs_hb *hb, uint64_t now_ms, uint32_t interval_ms, uint32_t missed_max)
+void rtrs_hb_start(struct rtrs_hb *hb, uint64_t now_ms, const struct rtrs_hb_conf *conf)
 {
 	atomic_init(&hb->missed, 0);
-	hb->interval_ms = interval_ms;
-	hb->missed_max = missed_max;
-	hb->next_ms = now_ms + interval_ms;
+	hb->interval_ms = conf->interval_ms;
+	hb->missed_max = conf->missed_max;
+	hb->patience = conf->patience;
+	hb->next_ms = now_ms + conf->interval_ms;
 	hb->sent = hb->acked = 0;
 	memset(hb->samples, 0, sizeof(hb->samples));
 	atomic_init(&hb->latency_ns, 0);
@@ -27,7 +28,7 @@ enum rtrs_hb_action rtrs_hb_tick(struct rtrs_hb *hb, uint64_t now_ms)
 
 	if (atomic_load_explicit(&hb->missed, memory_order_relaxed) > hb->missed_max)
 		return RTRS_HB_DEAD;
-	if (atomic_fetch_add_explicit(&hb->missed, 1, memory_order_relaxed))
+	if (atomic_fetch_add_explicit(&hb->missed, 1, memory_order_relaxed) != hb->patience)
 		return RTRS_HB_NONE;
 	return RTRS_HB_SEND;
 }

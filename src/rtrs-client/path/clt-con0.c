@@ -80,7 +80,7 @@ void clt_con0_lose_patience(struct clt_path *path)
 /* Heartbeats prove that connection 0 is alive, and no other. */
 static void ask_others(struct clt_path *path)
 {
-	unsigned ms = rtrs_hb_silence_ms(path->conf.hb_interval_ms, path->conf.hb_misses);
+	unsigned ms = rtrs_hb_silence_ms(&path->hb);
 
 	for (unsigned i = 1; i < path->att.ncons; i++) {
 		struct clt_con *con = &path->att.cons[i];
@@ -113,6 +113,5 @@ void clt_con0_init(struct clt_path *path)
 
 void clt_con0_up(struct clt_path *path)
 {
-	rtrs_hb_start(&path->att.hb, clock_now_ms(), path->conf.hb_interval_ms,
-		      path->conf.hb_misses);
+	rtrs_hb_start(&path->att.hb, clock_now_ms(), &path->hb);
 }

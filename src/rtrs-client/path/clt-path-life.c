@@ -96,9 +96,7 @@ static int make_cm(struct clt_path *path, char why[CLT_WHY])
 					  .seal = clt_auth_seal,
 					  .servers = path->conf.servers,
 					  .tls = path->conf.tls,
-					  .silence_ms = rtrs_hb_silence_ms(
-						  path->conf.hb_interval_ms,
-						  path->conf.hb_misses) };
+					  .silence_ms = rtrs_hb_silence_ms(&path->hb) };
 	int r = path->cm ? 0 : fab_cm_create(&conf, &path->cm);
 
 	if (r < 0) {

@@ -28,7 +28,7 @@ struct clt_path_conf {
 	const char *sess_name;
 	const uint8_t *sess_uuid;	/* [RTRS_UUID_LEN] */
 	unsigned index;			/* of the session's paths */
-	unsigned hb_interval_ms, hb_misses;
+	unsigned hb_interval_ms, hb_misses;	/* 0: as of rtrs_hb_conf() */
 	struct clt_sess_addr addr;
 	unsigned ncons;
 	unsigned setup_ms;		/* for an attempt */
@@ -69,6 +69,7 @@ struct clt_path_ops {
 struct clt_path {
 	struct clt_attempt att;
 	struct clt_path_conf conf;
+	struct rtrs_hb_conf hb;		/* of @conf, for its address */
 	const struct clt_path_ops *ops;
 	struct loop *loop;
 	/* "path [SRC@]DST", for the log: from the configuration, so that the name is the same in

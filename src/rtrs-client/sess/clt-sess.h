@@ -30,7 +30,7 @@ struct clt_sess_conf {
 	enum clt_policy policy;
 	unsigned connections;		/* IO connections of a path: 1 .. RTRS_MAX_CONS - 1 */
 	uint64_t io_timeout_ms;		/* CLOCK_NEVER: for ever; 0: fail at once */
-	unsigned hb_interval_ms, hb_misses;	/* both 0: the protocol's */
+	unsigned hb_interval_ms, hb_misses;	/* 0: as of rtrs_hb_conf() */
 	int max_reconnect_attempts;	/* of a path in a row; -1: no end */
 	unsigned poll_us;		/* busy-poll for up to so many microseconds before
 					 * sleeping */

@@ -93,8 +93,8 @@ struct srv_conf {
 	uint64_t max_memory;		/* bytes, for the requests and connections of all paths */
 	unsigned setup_timeout_ms;	/* from the first connection of a path to the INFO_REQ of
 					 * the path */
-	unsigned hb_interval_ms;
-	unsigned hb_missed_max;		/* heartbeats in a row that a path may miss */
+	unsigned hb_interval_ms;	/* 0: as of rtrs_hb_conf() */
+	unsigned hb_missed_max;		/* heartbeats in a row that a path may miss; 0 likewise */
 
 	/* the program only: main.c, srv-ctl.c */
 	char name[RUNDIR_NAME_MAX];	/* for rtrsctl; by default that of the first export */

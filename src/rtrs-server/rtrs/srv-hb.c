@@ -38,8 +38,12 @@ static void hb_check_stuck(const struct srv_path *path)
 
 void srv_hb_start(struct srv_path *path)
 {
-	rtrs_hb_start(&path->hb, clock_now_ms(), path->srv->conf->hb_interval_ms,
-		      path->srv->conf->hb_missed_max);
+	const struct srv_conf *conf = path->srv->conf;
+	bool own = path->server.provider == &fab_tcp;
+	struct rtrs_hb_conf hb = rtrs_hb_conf(conf->hb_interval_ms, conf->hb_missed_max, own);
+
+	hb.patience = own;
+	rtrs_hb_start(&path->hb, clock_now_ms(), &hb);
 }
 
 bool srv_hb_tick(struct srv_path *path)

@@ -264,11 +264,12 @@ static int cm_create(struct srv *srv, const struct fab_provider *provider, struc
 {
 	struct srv_cm *cm = calloc(1, sizeof(*cm));
 	struct rtrs_msg_conn_rsp refusal;
+	const struct rtrs_hb_conf hb = rtrs_hb_conf(srv->conf->hb_interval_ms,
+						    srv->conf->hb_missed_max, provider == &fab_tcp);
 	const struct fab_cm_conf conf = {
 		.provider = provider, .admit = cm_admit, .refused = cm_refused, .admit_arg = srv,
 		.refusal = &refusal, .refusal_len = sizeof(refusal), .tls = srv->tls,
-		.silence_ms = rtrs_hb_silence_ms(srv->conf->hb_interval_ms,
-						 srv->conf->hb_missed_max),
+		.silence_ms = rtrs_hb_silence_ms(&hb),
 	};
 	int rc;
 
