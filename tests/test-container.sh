@@ -18,15 +18,17 @@ group_dir() {
 	dir=$(findmnt -n -t cgroup2 -o TARGET | head -n 1)
 	[ -n "$dir" ] && grep -q -w "$1" "$dir/cgroup.subtree_control" && echo "$dir"
 }
-# new_group CONTROLLER FILE=VALUE...: sets group; a file of version 1, with that of version 2 behind
-# a slash.
+# new_group CONTROLLER FILE=VALUE...: sets group, with the files of either version that are there.
+# In version 2 a process has one group, for all controllers.
 new_group() {
 	local setting file value
 	group=$(group_dir "$1") || skip "no control groups with $1 here: nothing was tried"
-	group=$group/rtrs-test.$$.$1
-	mkdir "$group" 2>/dev/null ||
-		skip "cannot make a control group with $1 here: nothing was tried"
-	cleanup_fn rmdir "$group"
+	group=$group/rtrs-test.$$
+	if [ ! -d "$group" ]; then
+		mkdir "$group" 2>/dev/null ||
+			skip "cannot make a control group with $1 here: nothing was tried"
+		cleanup_fn rmdir "$group"
+	fi
 	for setting in "${@:2}"; do
 		file=${setting%%=*} value=${setting#*=}
 		[ ! -e "$group/$file" ] || echo "$value" >"$group/$file" ||
@@ -46,7 +48,8 @@ SH
 truncate -s 1M "$tmp/disk"
 SERVER_PREFIX="sh $tmp/in.sh" start_server --listen "unix:$tmp/rtrs.sock" \
 	--metrics "unix:$tmp/metrics.sock" "disk=$tmp/disk"
-grep -q -F "${memory##*/}" "/proc/$server_pid/cgroup" ||
+grep -q -x "$server_pid" "$memory/cgroup.procs" &&
+	grep -q -x "$server_pid" "$cpu/cgroup.procs" ||
 	skip "a process cannot go into a group here"
 limit=$(curl --silent --fail --max-time "$TIMEOUT_S" --unix-socket "$tmp/metrics.sock" \
 	http://localhost/metrics | sed -n 's/^rtrs_server_memory_limit_bytes //p')
