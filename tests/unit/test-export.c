@@ -193,6 +193,7 @@ Test(export, refused)
 Test(export, not_writable)
 {
 	bool root = !geteuid();
+	char line[256];
 
 	make_file("ro", 1024);
 	make_file("secret", 1024);
@@ -202,11 +203,16 @@ Test(export, not_writable)
 		cr_assert_eq(chmod(dir, 0755), 0);
 		cr_assert_eq(setresuid(65534, 65534, 0), 0);
 	}
-	add_refused("a=ro", -EACCES, "export 'a': 'ro' is not writable (Permission denied): add "
-		    "',readonly' to export it read-only");
+	snprintf(line, sizeof(line), "export 'a': 'ro' is not writable (Permission denied): add "
+		 "',readonly' to export it read-only, or let user %u, whom the server has, write",
+		 (unsigned)geteuid());
+	add_refused("a=ro", -EACCES, line);
 	cr_assert(add_ok("a=ro,readonly")->readonly);
-	add_refused("b=secret", -EACCES,
-		    "export 'b': 'secret' cannot be opened: Permission denied");
+	snprintf(line, sizeof(line), "export 'b': 'secret' cannot be opened: Permission denied: "
+		 "the server has the user %u, and the file is that of user %u and group %u with "
+		 "mode 0000", (unsigned)geteuid(), root ? 0 : (unsigned)geteuid(),
+		 root ? 0 : (unsigned)getegid());
+	add_refused("b=secret", -EACCES, line);
 	if (root)
 		cr_assert_eq(setresuid(0, 0, 0), 0);
 }
