@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Other writers of the exported files are looked for once for all exports, when the server is ready;
-# and for an export that comes later, by itself.
+# Other writers of the exported files are looked for once for all exports: when the server is ready,
+# and behind each change that brings exports.
 . ./tests/functions.sh
 requires_server
 requires strace -V
@@ -12,7 +12,8 @@ specs=()
 for i in {1..20}; do
 	truncate -s 1M "$tmp/disk$i"
 	specs+=("disk$i=$tmp/disk$i")
-done
+	printf '[export "disk%d"]\npath = %s\n' "$i" "$tmp/disk$i"
+done >"$tmp/exports"
 looks() { grep -c 'openat(AT_FDCWD, "/proc", ' "$tmp/trace"; }
 exec 8<>"$tmp/disk3" 9<>"$tmp/disk17"
 SERVER_PREFIX="strace -D -f -o $tmp/trace -e trace=openat" \
@@ -32,3 +33,12 @@ wait_line "$server_log" "warning: late: '$tmp/late' is open for writing in proce
 [ "$(looks)" -eq 2 ]
 stop_process "$server_pid"
 grep -c "open for writing" "$server_log" | grep -x 3
+
+# A reload.
+printf '[server]\nlisten = unix:%s\n' "$tmp/s" >"$tmp/conf"
+SERVER_PREFIX="strace -D -f -o $tmp/trace -e trace=openat" start_server --config "$tmp/conf"
+cat "$tmp/exports" >>"$tmp/conf"
+"$top_builddir/rtrsctl" --socket "$RUNTIME_DIRECTORY/server-$server_pid.sock" reload |
+	grep -c '^+disk' | grep -x 20
+wait_line "$server_log" "warning: disk17: '$tmp/disk17' is open for writing in process $$ "
+[ "$(looks)" -eq 1 ]

@@ -282,6 +282,74 @@ static void step_begin(struct export_life *life)
 		step_on_rings(life);
 }
 
+/* ---- a look at other users ---- */
+
+/* Thread of the worker.  Exports of one driver stand together. */
+static void look_work(struct worker_job *job)
+{
+	struct export_life *life = container_of(job, struct export_life, look);
+	const struct export **all = life->looked_at;
+	unsigned n = life->nlooked_at, i = 0, from;
+
+	while (i < n) {
+		const struct store_driver *driver = all[i]->driver;
+
+		for (from = i; i < n && all[i]->driver == driver; i++)
+			;
+		if (driver->look)
+			driver->look(&all[from], i - from);
+	}
+}
+
+static void look_ended(struct export_life *life)
+{
+	free(life->looked_at);
+	life->looked_at = NULL;
+	life->under_way = false;
+	loop_defer(life_loop(life), &life->task);
+}
+
+static void look_done(struct worker_job *job)
+{
+	look_ended(container_of(job, struct export_life, look));
+}
+
+static int by_driver(const void *a, const void *b)
+{
+	uintptr_t x = (uintptr_t)(*(const struct export *const *)a)->driver;
+	uintptr_t y = (uintptr_t)(*(const struct export *const *)b)->driver;
+
+	return (x > y) - (x < y);
+}
+
+static void look_begin(struct export_life *life)
+{
+	struct export *ex;
+	unsigned n = 0;
+
+	life->unseen = false;
+	life->looked_at = calloc(life->exports->n + 1, sizeof(*life->looked_at));
+	if (!life->looked_at)
+		return;
+	list_for_each(ex, &life->exports->list, link) {
+		if (!ex->life.seen)
+			life->looked_at[n++] = ex;
+		ex->life.seen = true;
+	}
+	qsort(life->looked_at, n, sizeof(*life->looked_at), by_driver);
+	life->nlooked_at = n;
+	life->under_way = true;
+	life->look = (struct worker_job){ .work = look_work, .done = look_done };
+	if (worker_run(&life->worker, &life->look))
+		look_ended(life);
+}
+
+void export_life_look(struct export_life *life)
+{
+	life->unseen = true;
+	loop_defer(life_loop(life), &life->task);
+}
+
 /* ---- whose turn it is ---- */
 
 static bool in_use(const struct export *ex)
@@ -329,6 +397,9 @@ static void life_task(struct loop_task *task)
 		else
 			step_begin(life);
 	}
+	/* Once for all that have come with one change, and with one try of failed ones. */
+	if (life->unseen && !life->under_way && !life->stopped && !life->now)
+		look_begin(life);
 	if (!life->under_way && !life->exports->leads.njobs && life->stopped)
 		life->stopped(life->stopped_arg);
 }
@@ -370,6 +441,7 @@ void export_life_show(struct export_life *life, struct export *ex)
 {
 	list_del(&ex->life.link);
 	exports_show(life->exports, ex);
+	export_life_look(life);
 }
 
 void export_life_remove(struct export_life *life, struct export *ex)
@@ -391,65 +463,6 @@ void export_life_resized(const struct export *ex)
 
 	if (life && life->users && life->users->export_resized)
 		life->users->export_resized(life->arg, ex);
-}
-
-/* ---- a look at other users ---- */
-
-/* Thread of the worker.  Exports of one driver stand together. */
-static void look_work(struct worker_job *job)
-{
-	struct export_life *life = container_of(job, struct export_life, look);
-	const struct export **all = life->looked_at;
-	unsigned n = life->nlooked_at, i = 0, from;
-
-	while (i < n) {
-		const struct store_driver *driver = all[i]->driver;
-
-		for (from = i; i < n && all[i]->driver == driver; i++)
-			;
-		if (driver->look)
-			driver->look(&all[from], i - from);
-	}
-}
-
-static void look_ended(struct export_life *life)
-{
-	free(life->looked_at);
-	life->looked_at = NULL;
-	life->under_way = false;
-	loop_defer(life_loop(life), &life->task);
-}
-
-static void look_done(struct worker_job *job)
-{
-	look_ended(container_of(job, struct export_life, look));
-}
-
-static int by_driver(const void *a, const void *b)
-{
-	uintptr_t x = (uintptr_t)(*(const struct export *const *)a)->driver;
-	uintptr_t y = (uintptr_t)(*(const struct export *const *)b)->driver;
-
-	return (x > y) - (x < y);
-}
-
-void export_life_look(struct export_life *life)
-{
-	const struct export *ex;
-	unsigned n = 0;
-
-	assert(!life->under_way);
-	life->looked_at = calloc(life->exports->n + 1, sizeof(*life->looked_at));
-	if (!life->looked_at)
-		return;
-	list_for_each(ex, &life->exports->list, link)
-		life->looked_at[n++] = ex;
-	qsort(life->looked_at, n, sizeof(*life->looked_at), by_driver);
-	life->nlooked_at = n;
-	life->under_way = true;
-	life->look = (struct worker_job){ .work = look_work, .done = look_done };
-	if (worker_run(&life->worker, &life->look))
-		look_ended(life);
 }
 
 /* ---- begin and end ---- */

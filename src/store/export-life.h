@@ -60,6 +60,7 @@ struct export_life {
 	struct loop_timer retry_timer;	/* export-retry.c */
 	struct worker worker;
 	struct worker_job job;
+	bool unseen;			/* an export that no look has seen may be listed */
 	struct worker_job look;		/* export_life_look(); under_way, without @now */
 	const struct export **looked_at;	/* of @look */
 	unsigned nlooked_at;
@@ -81,8 +82,9 @@ struct export_life {
  * start.  0 or -ENOMEM. */
 int export_life_init(struct export_life *life, struct exports *e, struct reactor *const *reactors,
 		     const struct export_users *users, void *arg);
-/* Warn of programs that use the storage of the listed exports, on the worker; no export comes or
- * goes meanwhile.  Once, before the loop runs. */
+/* Warn of programs that use the storage of the listed exports, on the worker, once for all exports
+ * that no look has seen, and when no export is on its way; none comes or goes meanwhile.  At the
+ * start of the server; export_life_show() calls it. */
 void export_life_look(struct export_life *life);
 /* The end of export_life_add(): @ex is ready if @rc is 0.  If @rc is -errno, @err has one line, and
  * @ex is freed after this call. */

@@ -176,6 +176,7 @@ enum export_rung {
 struct export_life_of {
 	struct list link;		/* export_life.line, parked or ready */
 	enum export_rung rung, goal;
+	bool seen;			/* by a look at other users of the storage */
 	void (*done)(struct export *ex, int rc, const char *err, void *arg);
 	void *arg;			/* of @done */
 };

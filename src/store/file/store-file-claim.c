@@ -128,28 +128,22 @@ static int claim_wait(const struct export *ex, char *err, size_t errlen)
 
 int store_file_claim(struct export *ex, char *err, size_t errlen)
 {
-	const struct export *other, *one = ex;
+	const struct export *other;
 	char use[STORE_FILE_USE_MAX];
 	int fd;
 
-	if (store_file_claim_needed(ex)) {
-		if (store_file_keep(ex)->claim_fd >= 0)
-			return 0;
-		other = claimed_by(ex);
-		if (other) {
-			snprintf(use, sizeof(use),
-				 "is on the same disk as '%.256s', which the export "
-				 "'%s' writes to",
-				 other->path, other->name);
-			return store_file_claim_refuse(ex, use, err, errlen);
-		}
-		fd = claim_wait(ex, err, errlen);
-		if (fd < 0)
-			return fd;
-		store_file_keep(ex)->claim_fd = fd;
+	if (!store_file_claim_needed(ex) || store_file_keep(ex)->claim_fd >= 0)
+		return 0;
+	other = claimed_by(ex);
+	if (other) {
+		snprintf(use, sizeof(use),
+			 "is on the same disk as '%.256s', which the export '%s' writes to",
+			 other->path, other->name);
+		return store_file_claim_refuse(ex, use, err, errlen);
 	}
-	/* For the exports of the start export_life_look() looks. */
-	if (ex->all->life)
-		store_file_users_warn(&one, 1);
+	fd = claim_wait(ex, err, errlen);
+	if (fd < 0)
+		return fd;
+	store_file_keep(ex)->claim_fd = fd;
 	return 0;
 }
