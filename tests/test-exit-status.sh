@@ -55,6 +55,21 @@ for way in '' --check; do
 	mistake 'ca-cert.pem' "${server[@]}" --tls-certificates=empty.d disk=mem:1M $way
 done
 mistake "'--threds=3'" "$RTRS_SERVER" --threds=3
+# What nobody can read is not done.
+if [ -w /dev/full ]; then
+	no_text() {
+		local program=$1 status=0
+		shift
+		"$top_builddir/$program" "$@" >/dev/full 2>"$tmp/told" || status=$?
+		[ $status -eq 1 ] || fail "status $status of $program $*"
+		grep -x "$program: standard output: No space left on device" "$tmp/told"
+	}
+	for program in rtrs-server rtrs-nbd rtrs-bench rtrs-psk rtrsctl; do
+		no_text $program --help
+		no_text $program --version
+	done
+	no_text rtrs-server --listen tcp://127.0.0.1:0 --check disk=mem:1M
+fi
 not_now 'cannot be opened' "${server[@]}" --strict disk="$tmp/none"
 not_now 'cannot listen|no address' "$RTRS_SERVER" --listen tcp://192.0.2.1:0 --control none \
 	disk=mem:1M

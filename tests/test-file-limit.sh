@@ -86,7 +86,7 @@ case $SANITIZERS in
 *thread*) echo "not tried: rtrs-psk and rtrsctl, for ThreadSanitizer writes a file before main()" ;;
 *)
 	refused 1 'the key cannot be written: File too large' ./rtrs-psk gw1
-	refused 1 'standard output: File too large' ./rtrsctl --help
+	refused 1 'rtrsctl: standard output: File too large' ./rtrsctl --help
 	;;
 esac
 

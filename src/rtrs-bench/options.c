@@ -13,6 +13,7 @@
 #include "rnbd-proto.h"
 #include "rtrs-msg.h"
 #include "rtrs-proto.h"
+#include "std-fds.h"
 
 #define BLOCK_MAX (64u << 20)
 #define SIZE_LIMIT (UINT64_C(1) << 60)
@@ -314,7 +315,7 @@ int options_parse(struct options *o, int argc, char **argv)
 	opt_defaults(&options_table, o);
 	result = opt_argv(&options_table, o, argc, argv, &first, &given, err, sizeof(err));
 	if (result == OPT_EXIT)
-		return 0;
+		return std_out_end("rtrs-bench", EXIT_DONE);
 	if (result != OPT_RUN) {
 		fprintf(stderr, "rtrs-bench: %s\n", err);
 		return EXIT_USAGE;

@@ -12,6 +12,7 @@
 #include "gate-options.h"
 #include "machine.h"
 #include "nbd-server.h"
+#include "std-fds.h"
 #include "util.h"
 
 #define FIELD(field) OPT_FIELD(struct gate_options, field)
@@ -285,7 +286,7 @@ static int read_line(struct gate_options *o, int argc, char **argv)
 	result = opt_argv(&gate_options, o, argc, argv, &first, &o->session.own_given, err,
 			  sizeof(err));
 	if (result == OPT_EXIT)
-		return 0;
+		return std_out_end("rtrs-nbd", EXIT_DONE);
 	if (result != OPT_RUN) {
 		fprintf(stderr, "rtrs-nbd: %s\n", err);
 		return EXIT_USAGE;

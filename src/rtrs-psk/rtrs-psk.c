@@ -88,7 +88,7 @@ int main(int argc, char **argv)
 	case OPT_RUN:
 		break;
 	case OPT_EXIT:
-		return 0;
+		return std_out_end("rtrs-psk", EXIT_DONE);
 	default:
 		fprintf(stderr, "rtrs-psk: %s\n", err);
 		return EXIT_USAGE;

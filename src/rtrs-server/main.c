@@ -252,7 +252,7 @@ static enum opt_result check_conf(struct program *p)
 		return OPT_FAILED;
 	}
 	tell_plan(&p->conf, &p->plan, stdout);
-	return fflush(stdout) ? OPT_FAILED : OPT_EXIT;
+	return OPT_EXIT;
 }
 
 int main(int argc, char **argv)
@@ -288,7 +288,8 @@ int main(int argc, char **argv)
 		log_err(NULL, "cannot start a thread");
 		result = OPT_FAILED;
 	}
-	ended = result == OPT_RUN ? run_server(&p) : status[result];
+	ended = result == OPT_RUN ? run_server(&p) :
+				    std_out_end("rtrs-server", status[result]);
 	reactors_destroy(&p.reactors);
 	apply_fini(&p.apply);
 	exports_fini(&p.exports);

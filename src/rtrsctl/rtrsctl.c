@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "args.h"
 #include "find.h"
@@ -34,7 +33,7 @@ static int run_found(struct ctx *ctx)
 int main(int argc, char **argv)
 {
 	struct ctx ctx = { 0 };
-	int status, rc;
+	int status;
 
 	/* ORDER: before anything else is opened. */
 	if (std_fds_open() < 0)
@@ -45,10 +44,5 @@ int main(int argc, char **argv)
 		status = run_found(&ctx);
 	free(ctx.words);
 	/* This error goes to stderr with --json, too. */
-	rc = std_out_flush();
-	if (rc < 0 && status != EXIT_USAGE) {
-		fprintf(stderr, "rtrsctl: standard output: %s\n", strerror(-rc));
-		status = EXIT_FAILED;
-	}
-	return status;
+	return std_out_end("rtrsctl", status);
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "std-fds.h"
@@ -27,4 +28,14 @@ int std_out_flush(void)
 	if (!first && ferror(stdout))
 		first = -EIO;
 	return first;
+}
+
+enum exit_status std_out_end(const char *program, enum exit_status status)
+{
+	int rc = std_out_flush();
+
+	if (!rc || status == EXIT_USAGE)
+		return status;
+	fprintf(stderr, "%s: standard output: %s\n", program, strerror(-rc));
+	return EXIT_FAILED;
 }
