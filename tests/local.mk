@@ -51,6 +51,7 @@ SHELL_TESTS = \
 	%D%/test-end-bound.sh \
 	%D%/test-frozen.sh \
 	%D%/test-fua-flushes.sh \
+	%D%/test-gateway-config.sh \
 	%D%/test-gateway-upgrade.sh \
 	%D%/test-give-up-two.sh \
 	%D%/test-hangup.sh \

@@ -429,7 +429,7 @@ server
 for front in nbdkit gateway; do
 	client $front
 	timeout "$TIMEOUT_S" "${ctl[@]}" reload | tee "$tmp/said"
-	grep -q 'no file to read again: neither auth-psk, tls-psk nor tls-certificates is in use' \
+	grep -q 'no file to read again: neither config, auth-psk, tls-psk nor tls-certificates' \
 		"$tmp/said"
 	kill -0 "$client_pid"
 	stop_process "$client_pid"

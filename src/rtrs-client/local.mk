@@ -117,6 +117,8 @@ libcltkit_la_SOURCES = \
 	%D%/ctl/clt-metrics-rows.c \
 	%D%/ctl/clt-metrics.c \
 	%D%/ctl/clt-metrics.h \
+	%D%/ctl/clt-change.c \
+	%D%/ctl/clt-change.h \
 	%D%/ctl/clt-reload.c \
 	%D%/ctl/clt-reload.h \
 	%D%/start/clt-export.c \

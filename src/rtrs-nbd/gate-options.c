@@ -3,6 +3,7 @@
  * its work here. */
 #include <config.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "clt-run.h"
 #include "exit-status.h"
 #include "gate-options.h"
+#include "log.h"
 #include "machine.h"
 #include "nbd-server.h"
 #include "std-fds.h"
@@ -24,6 +26,12 @@ static int note_tls(void *arg, const char *value, char *why, size_t len)
 
 	o->tls_conf.asked = true;
 	return 0;
+}
+
+static void set_verbose(const void *conf, void *program)
+{
+	log_set_level(((const struct gate_options *)conf)->verbose ? LOG_LEVEL_DEBUG :
+								     LOG_LEVEL_WARN);
 }
 
 static const struct opt rows[] = {
@@ -64,7 +72,8 @@ static const struct opt rows[] = {
 	  .most = CLT_RUN_LOOPS, .shown = "1 per 2 CPUs, at most 8", .holds = IN_FILE,
 	  .help = "threads that serve clients" },
 	{ .name = "verbose", .letter = 'v', .type = OPT_FLAG, FIELD(verbose),
-	  .holds = IN_FILE, .help = "log what goes well, too" },
+	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_verbose,
+	  .help = "log what goes well, too" },
 	{ .name = "help", .letter = 'h', .type = OPT_HELP, .with_next = true,
 	  .holds = OPT_AT_START },
 	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
@@ -168,7 +177,7 @@ static int set_parameter(struct clt_conf *conf, char *word, bool is_first)
 	return r < 0 ? EXIT_USAGE : -1;
 }
 
-static int check_together(const struct gate_options *o)
+static int check_together(const struct gate_options *o, char *why, size_t len)
 {
 	const char *wrong = NULL;
 
@@ -183,28 +192,30 @@ static int check_together(const struct gate_options *o)
 	else if (o->pidfile && *o->pidfile != '/' && !o->foreground && !o->run)
 		wrong = "--pidfile: expected an absolute path, because a daemon goes to the root "
 			"directory; or -f";
-	if (wrong)
-		fprintf(stderr, "rtrs-nbd: %s\n", wrong);
-	return wrong ? EXIT_USAGE : -1;
+	if (!wrong)
+		return 0;
+	snprintf(why, len, "%s", wrong);
+	return -EINVAL;
 }
 
 /* The clients of each thread need connections of their own, and room for a request. */
-static int check_threads(const struct gate_options *o, const struct clt_conf *conf)
+static int check_threads(const struct gate_options *o, char *why, size_t len)
 {
 	uint64_t memory = (uint64_t)o->threads * NBD_SERVER_MEMORY_MIN;
+	unsigned connections = o->session.connections;
 
-	if (conf->connections < o->threads) {
-		fprintf(stderr, "rtrs-nbd: connections=%u with --threads=%u: expected a "
-			"connection for each thread, connections=%u or more\n",
-			conf->connections, o->threads, o->threads);
-		return EXIT_USAGE;
+	if (connections < o->threads) {
+		snprintf(why, len, "connections=%u with --threads=%u: expected a connection for "
+			 "each thread, connections=%u or more", connections, o->threads,
+			 o->threads);
+		return -EINVAL;
 	}
 	if (o->memory >= memory)
-		return -1;
-	fprintf(stderr, "rtrs-nbd: --memory=%lluM with --threads=%u: expected 64M for each "
-		"thread, --memory=%lluM or more\n", (unsigned long long)o->memory >> 20,
-		o->threads, (unsigned long long)memory >> 20);
-	return EXIT_USAGE;
+		return 0;
+	snprintf(why, len, "--memory=%lluM with --threads=%u: expected 64M for each thread, "
+		 "--memory=%lluM or more", (unsigned long long)o->memory >> 20, o->threads,
+		 (unsigned long long)memory >> 20);
+	return -EINVAL;
 }
 
 /* Check the parameters of the session together, and read their files. */
@@ -217,6 +228,15 @@ static int complete_session(struct clt_conf *conf)
 		fprintf(stderr, "rtrs-nbd: %s\n", text ? text : "no memory");
 	free(text);
 	return rc < 0 ? (int)exit_status_of(rc) : -1;
+}
+
+static int absolute_names(struct gate_options *o)
+{
+	const char *dir = o->session.dir;
+	struct opt_texts *texts = &o->session.texts;
+
+	return opt_texts_absolute(texts, dir, &o->tls_conf.psk) ||
+	       opt_texts_absolute(texts, dir, &o->tls_conf.certificates) ? -ENOMEM : 0;
 }
 
 /* Read keys and certificates for NBD clients.  The session's own are parameters, without --. */
@@ -235,8 +255,7 @@ static int complete_tls(struct gate_options *o)
 		memcpy(o->tls_user, secrets_own(fab_tls_secrets(o->tls))->name,
 		       sizeof(o->tls_user));
 	/* ORDER: a mistake is told with the name that the user gave. */
-	if (!opt_texts_absolute(&o->texts, &o->tls_conf.psk) &&
-	    !opt_texts_absolute(&o->texts, &o->tls_conf.certificates))
+	if (!absolute_names(o))
 		return -1;
 	fprintf(stderr, "rtrs-nbd: no memory\n");
 	return EXIT_FAILED;
@@ -247,13 +266,12 @@ void gate_options_fini(struct gate_options *o)
 	clt_conf_fini(&o->session);
 	fab_tls_destroy(o->tls);
 	o->tls = NULL;
-	opt_texts_free(&o->texts);
 }
 
-static void gate_set_defaults(struct gate_options *o, const struct clt_front *front)
+void gate_options_defaults(struct clt_conf *conf)
 {
-	memset(o, 0, sizeof(*o));
-	clt_conf_init(&o->session, front);
+	struct gate_options *o = container_of(conf, struct gate_options, session);
+
 	o->port = GATE_PORT_NONE;
 	opt_defaults(&gate_options, o);
 	o->threads = MIN(MAX(machine()->cpus / 2, 1u), 8u);
@@ -276,6 +294,23 @@ static void gate_fit(struct gate_options *o)
 		conf->connections = MAX(conf->connections, 2 * o->threads);
 }
 
+int gate_options_complete(struct clt_conf *conf, char *why, size_t len)
+{
+	struct gate_options *o = container_of(conf, struct gate_options, session);
+	int r;
+
+	gate_fit(o);
+	r = check_together(o, why, len);
+	if (r == 0)
+		r = check_threads(o, why, len);
+	/* The start needs the names that the user gave: complete_tls(). */
+	if (r == 0 && conf->now && absolute_names(o)) {
+		snprintf(why, len, "no memory");
+		r = -ENOMEM;
+	}
+	return r;
+}
+
 /* Read the words of @argv.  -1: go on. */
 static int read_line(struct gate_options *o, int argc, char **argv)
 {
@@ -283,8 +318,9 @@ static int read_line(struct gate_options *o, int argc, char **argv)
 	int first = argc, r = -1;
 	char err[512];
 
-	result = opt_argv(&gate_options, o, argc, argv, &first, &o->session.own_given, err,
+	result = opt_argv(&gate_options, o, argc, argv, &first, &o->session.own_words, err,
 			  sizeof(err));
+	o->session.own_given = o->session.own_words;
 	if (result == OPT_EXIT)
 		return std_out_end("rtrs-nbd", EXIT_DONE);
 	if (result != OPT_RUN) {
@@ -300,17 +336,12 @@ int gate_options_parse(struct gate_options *o, const struct clt_front *front, in
 {
 	int r;
 
-	gate_set_defaults(o, front);
+	memset(o, 0, sizeof(*o));
+	clt_conf_init(&o->session, front);
 	if (tell_other(argc, argv))
 		return EXIT_USAGE;
 	r = read_line(o, argc, argv);
 	if (r < 0)
 		r = complete_session(&o->session);
-	if (r >= 0)
-		return r;
-	gate_fit(o);
-	r = check_together(o);
-	if (r < 0)
-		r = check_threads(o, &o->session);
 	return r < 0 ? complete_tls(o) : r;
 }

@@ -23,12 +23,15 @@ struct gate_options {
 	struct fab_tls *tls;		/* NULL: no TLS */
 	char tls_user[PSK_NAME_MAX + 1];	/* the first name of --tls-psk at the start; "":
 						 * none */
-	struct opt_texts texts;		/* absolute names of --tls... */
 };
 
 /* clt_front.options: the parameters are further rows.  In a file the options of TLS have names that
  * begin with nbd-, because those without are of the session. */
 extern const struct opt_table gate_options;
+
+/* clt_front.defaults() and complete(). */
+void gate_options_defaults(struct clt_conf *conf);
+int gate_options_complete(struct clt_conf *conf, char *why, size_t len);
 
 /* Read the command line, and the file that config= names, into @o, for @front.  A value of the
  * command line replaces that of the file.  o->session.nloops becomes o->threads.  -1: go on; else

@@ -56,7 +56,7 @@ static const struct command commands[] = {
 	  .takes_words = true, .takes_force = true, .arg_text = "EXPORT KEY=VALUE...",
 	  .help = "iops, bps, allow, priority ..." },
 	{ .name = "reload", .takes_force = true,
-	  .help = "read files again; of a client: keys" },
+	  .help = "read files again, carry out what is new" },
 	{ .name = "save", .kind = RUNDIR_SERVER, .help = "write added exports to a file of it" },
 	{ .name = "log-level", .kind = RUNDIR_SERVER, .arg = "level", .arg_text = "[LEVEL]",
 	  .help = "error, warning, info or debug" },

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "clt-change.h"
 #include "clt-paths.h"
 #include "raw-clt.h"
 #include "world.h"
@@ -689,6 +690,61 @@ static void test_another_provider(void)
 	world_destroy(w);
 }
 
+/* ---- a reload with other paths (clt-change.h) ---- */
+
+static const struct clt_front front = { .name = "front" };
+
+struct reload {
+	struct clt_change change;
+	struct clt_conf now, wanted;
+	int rc;				/* 1: not ended */
+	char why[512];
+};
+
+static void change_done(struct clt_change *change, int rc, const char *why)
+{
+	struct reload *reload = container_of(change, struct reload, change);
+
+	reload->rc = rc;
+	snprintf(reload->why, sizeof(reload->why), "%s", why);
+}
+
+static void begin_change(void *arg)
+{
+	struct reload *reload = arg;
+
+	clt_change_begin(&reload->change, &world_client_clt(c)->sess, &reload->now,
+			 &reload->wanted, change_done);
+}
+
+/* The only path that is up stays as long as the one in its place does not come up, and both are as
+ * before in the end. */
+static void test_change_gives_up(void)
+{
+	static struct reload reload;
+	struct sim_fiber *f;
+
+	begin(1, CLT_POLICY_ROUND_ROBIN);
+	clt_conf_init(&reload.now, &front);
+	clt_conf_init(&reload.wanted, &front);
+	reload.wanted.paths[0].dst = sim_addr("srv/1", RTRS_PORT + 1);
+	reload.wanted.path_texts[0] = "srv/1";
+	reload.wanted.npaths = 1;
+	reload.rc = 1;
+	f = world_client_fiber(c, begin_change, &reload);
+	world_run_ms(w, CLT_CHANGE_WAIT_MS - 100);
+	CHECK(sim_fiber_done(f) && reload.rc == 1);
+	CHECK(!path(0)->removed && clt_attempt_is_up(&path(0)->att));
+	CHECK(world_client_clt(c)->sess.io.natts == 2 && !path(1)->removed);
+	CHECK(world_read(c, 0, 4096, 0) == 0);
+	world_run_ms(w, 200);
+	CHECK(reload.rc == -ETIMEDOUT && strstr(reload.why, "no path that stays is up after 30 s"));
+	CHECK(path(1)->removed && !path(0)->removed);
+	CHECK(world_read(c, 0, 4096, 0) == 0);
+	sim_fiber_free(f);
+	world_destroy(w);
+}
+
 static void expect_nothing_counted(unsigned i)
 {
 	struct clt_stat stat;
@@ -1159,6 +1215,7 @@ static const struct sim_test tests[] = {
 	{ "another-address", test_another_address },
 	{ "another-source", test_another_source },
 	{ "another-provider", test_another_provider },
+	{ "change-gives-up", test_change_gives_up },
 	{ "another-address-begins-anew", test_another_address_begins_anew },
 	{ "readdressed-at-once", test_readdressed_at_once },
 	{ "given-up", test_given_up },

@@ -321,7 +321,7 @@ EXTRA_DIST += %D%/auth-vectors.py
 %C%_test_gate_options_crit_CPPFLAGS = $(CLT_CPPFLAGS) -I$(top_srcdir)/src/rtrs-nbd $(NBD_CPPFLAGS)
 %C%_test_gate_options_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_gate_options_crit_LDADD = \
-	libcltkit.la libclt.la libfab.la librtrs.la librnbd.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
+	libcltkit.la libclt.la libloop.la libfab.la librtrs.la librnbd.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_tls_judge_crit_SOURCES = %D%/test-tls-judge.c %D%/unit.h
 %C%_test_tls_judge_crit_CFLAGS = $(UNIT_CFLAGS) $(GNUTLS_CFLAGS)
 %C%_test_tls_judge_crit_LDADD = \
@@ -591,7 +591,7 @@ UNIT_TESTS += \
 %C%_test_clt_conf_crit_SOURCES = %D%/test-clt-conf.c %D%/opt-rules.c %D%/opt-rules.h %D%/unit.h
 %C%_test_clt_conf_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_conf_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_clt_conf_crit_LDADD = libcltkit.la libclt.la libfab.la librtrs.la librnbd.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_clt_conf_crit_LDADD = libcltkit.la libclt.la libloop.la libfab.la librtrs.la librnbd.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_clt_probe_crit_SOURCES = %D%/test-clt-probe.c %D%/unit.h
 %C%_test_clt_probe_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_probe_crit_CFLAGS = $(UNIT_CFLAGS)

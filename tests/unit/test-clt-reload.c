@@ -109,7 +109,7 @@ static void begin(const struct clt_front *f, bool auth)
 	cr_assert_eq(loop_poll_create("service", &loop), 0);
 	sem_init(&files.reads, 0, 0);
 	sem_init(&files.go, 0, 0);
-	clt_reload_begin(&reload, &conf, loop);
+	clt_reload_begin(&reload, &conf, NULL, loop);
 }
 
 static void end(void)
@@ -249,6 +249,35 @@ Test(clt_reload, takes_nothing)
 	cr_assert_eq(files.nreads, 3);
 }
 
+/* A mistake in the file of config= leaves keys of NBD clients that are gone out, those that are new
+ * as well, and the client's own key as it was: it could not come back without one. */
+Test(clt_reload, keys_before_configuration)
+{
+	static char name[] = "/tmp/test-clt-reload.XXXXXX";
+	struct call call;
+	uint64_t own;
+
+	begin(&front, true);
+	own = secrets_own(conf.auth->secrets)->serial;
+	close(mkstemp(name));
+	write_to(name, "poll = x\n");
+	conf.config = name;
+	write_file(KEY_B);
+	write_to(front_file, KEY_B);
+	call_begin(&call);
+	call_wait(&call);
+	unlink(name);
+	cr_assert_eq(call.rc, -EINVAL);
+	cr_assert(strstr(call.text, ":1: poll 'x': expected a number of microseconds"), "%s",
+		  call.text);
+	cr_assert(strstr(call.text, "\nonly this has changed, and all else stays as it was:\n"
+			 "-nbd key gw/a\n"), "%s", call.text);
+	cr_assert_eq(secrets_own(conf.auth->secrets)->serial, own);
+	cr_assert_eq(front_secrets->psks.n, 0);
+	end();
+	cr_assert_eq(nreplaced, 1);
+}
+
 /* A reload that comes while another one reads waits for its turn, and is done. */
 Test(clt_reload, one_at_a_time)
 {
@@ -336,7 +365,8 @@ Test(clt_reload, no_files)
 	call_begin(&call);
 	call_wait(&call);
 	cr_assert_eq(call.rc, 0);
-	cr_assert(strstr(call.text, "neither auth-psk, tls-psk nor tls-certificates is in use"));
+	cr_assert(strstr(call.text, "neither config, auth-psk, tls-psk nor tls-certificates is in "
+			 "use"));
 	clt_reload_hup(&reload);
 	end();
 }

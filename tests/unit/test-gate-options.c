@@ -10,7 +10,9 @@
 
 static const struct clt_front front = { .name = "rtrs-nbd", .program = "rtrs-nbd", .help = "help",
 					.options = &gate_options,
-					.conf_size = sizeof(struct gate_options) };
+					.conf_size = sizeof(struct gate_options),
+					.defaults = gate_options_defaults,
+					.complete = gate_options_complete };
 
 /* Without the parameters, which test-clt-conf.c checks. */
 Test(gate_options, table)

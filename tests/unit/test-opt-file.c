@@ -478,29 +478,34 @@ Test(opt_file, absolute)
 	cr_assert_eq(chdir(link), 0);
 	/* As a shell leaves it: the name with the link. */
 	setenv("PWD", link, 1);
-	cr_assert_eq(opt_texts_absolute(&kept, &file), 0);
+	cr_assert_eq(opt_texts_absolute(&kept, NULL, &file), 0);
 	snprintf(name, sizeof(name), "%s/keys/own", link);
 	cr_assert_str_eq(file, name);
 	/* $PWD of somewhere else does not count. */
 	setenv("PWD", "/", 1);
 	file = "own";
-	cr_assert_eq(opt_texts_absolute(&kept, &file), 0);
+	cr_assert_eq(opt_texts_absolute(&kept, NULL, &file), 0);
 	snprintf(name, sizeof(name), "%s/own", dir);
 	cr_assert_str_eq(file, name);
-	cr_assert_eq(opt_texts_absolute(&kept, &other), 0);
+	cr_assert_eq(opt_texts_absolute(&kept, NULL, &other), 0);
 	cr_assert_str_eq(other, "/etc/keys");
-	cr_assert_eq(opt_texts_absolute(&kept, &none), 0);
+	cr_assert_eq(opt_texts_absolute(&kept, NULL, &none), 0);
 	cr_assert_null(none);
 	cr_assert_eq(kept.n, 2);
 	/* A directory that is gone has no name. */
 	unlink(link);
 	rmdir(dir);
 	file = "own";
-	cr_assert_eq(opt_texts_absolute(&kept, &file), 0);
+	cr_assert_eq(opt_texts_absolute(&kept, NULL, &file), 0);
 	cr_assert_str_eq(file, "own");
 	cr_assert_eq(chdir("/"), 0);
 	file = "own";
-	cr_assert_eq(opt_texts_absolute(&kept, &file), 0);
+	cr_assert_eq(opt_texts_absolute(&kept, NULL, &file), 0);
 	cr_assert_str_eq(file, "/own");
+	/* And one of another directory. */
+	file = "own";
+	cr_assert_eq(opt_texts_absolute(&kept, "/srv", &file), 0);
+	cr_assert_str_eq(file, "/srv/own");
+	cr_assert_str_eq(opt_texts_directory(&kept), "/");
 	opt_texts_free(&kept);
 }

@@ -3,6 +3,8 @@
 #include <config.h>
 
 #include <errno.h>
+#include <string.h>
+#include <stdio.h>
 
 #include "changes.h"
 #include "util.h"
@@ -191,6 +193,19 @@ void changes_stop(struct changes *q, const char *why)
 		if (call->state == CHANGES_NEW || call->state == CHANGES_READY)
 			changes_end(call, -ECANCELED, why);
 	}
+}
+
+const char *changes_and_done(const char *why, const char *lines, char **all)
+{
+	size_t n = strlen(why);
+
+	*all = NULL;
+	if (!lines || !*lines)
+		return why;
+	if (asprintf(all, "%s%sonly this has changed, and all else stays as it was:\n%s", why,
+		     n && why[n - 1] == '\n' ? "" : "\n", lines) < 0)
+		*all = NULL;
+	return *all ? *all : why;
 }
 
 void changes_fini(struct changes *q)

@@ -74,6 +74,9 @@ int changes_work(struct changes *q, struct worker_job *job);
 void changes_stop(struct changes *q, const char *why);
 /* True if files are being read. */
 bool changes_reads(const struct changes *q);
+/* Returns @why, the reason of a failure, with @lines behind it, which the failed change has done;
+ * NULL: none.  *@all: NULL, or for the caller to free. */
+const char *changes_and_done(const char *why, const char *lines, char **all);
 /* After changes_stop(), and the end of all changes. */
 void changes_fini(struct changes *q);
 

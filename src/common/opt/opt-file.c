@@ -391,14 +391,22 @@ int opt_file_read(const char *path, const struct opt_section *sections, unsigned
 	return rc;
 }
 
-int opt_texts_absolute(struct opt_texts *texts, const char **path)
+const char *opt_texts_directory(struct opt_texts *texts)
 {
-	_cleanup_free_ char *dir = NULL, *text = NULL;
+	_cleanup_free_ char *dir = get_current_dir_name();
+
+	return dir ? text_keep(texts, dir) : NULL;
+}
+
+int opt_texts_absolute(struct opt_texts *texts, const char *dir, const char **path)
+{
+	_cleanup_free_ char *here = NULL, *text = NULL;
 	const char *kept;
 
 	if (!*path || **path == '/')
 		return 0;
-	dir = get_current_dir_name();
+	if (!dir)
+		dir = here = get_current_dir_name();
 	if (!dir)
 		return errno == ENOMEM ? -ENOMEM : 0;
 	if (asprintf(&text, "%s/%s", strcmp(dir, "/") ? dir : "", *path) < 0)

@@ -63,10 +63,13 @@ int opt_file_read(const char *path, const struct opt_section *sections, unsigned
 int opt_file_parse(const char *path, char *text, size_t len, const struct opt_section *sections,
 		   unsigned n, void *arg, struct opt_texts *texts, FILE *errors);
 /* Make the name of a file *@path absolute, which lives as long as @texts then.  The name is one in
- * the working directory as the shell calls it: links stay, because they may lead elsewhere later.
- * A name that is absolute, or NULL, stays as it is, and so does each name in a directory that was
- * removed.  0 or -ENOMEM. */
-int opt_texts_absolute(struct opt_texts *texts, const char **path);
+ * @dir, or, NULL, in the working directory as the shell calls it: links stay, because they may lead
+ * elsewhere later.  A name that is absolute, or NULL, stays as it is, and so does each name in a
+ * directory that was removed.  0 or -ENOMEM. */
+int opt_texts_absolute(struct opt_texts *texts, const char *dir, const char **path);
+/* The working directory as the shell calls it, which lives as long as @texts; NULL: it was removed,
+ * or there is no memory. */
+const char *opt_texts_directory(struct opt_texts *texts);
 /* Free the texts, to which no row points any more. */
 void opt_texts_free(struct opt_texts *texts);
 

@@ -60,6 +60,10 @@ int secrets_set_narrow(struct secrets_set *set, const struct secrets_set *later)
 		now[i] = &set->all[i].psks;
 	rc = common_keys(later, now, both);
 	for (unsigned i = 0; !rc && i < set->n; i++) {
+		if (!set->all[i].of->server) {
+			psk_free(&both[i]);
+			continue;
+		}
 		psk_free(&set->all[i].psks);
 		set->all[i].psks = both[i];
 	}
@@ -145,16 +149,18 @@ static void tell_ended(unsigned n, FILE *report)
 
 /* ---- the differences ---- */
 
-/* Take out of @s all keys but @stay. */
-static void withdraw_keys(struct secrets *s, struct psks *stay, secrets_end_fn *end, void *arg,
-			  FILE *report)
+/* Take out of next->of all keys but @stay. */
+static void withdraw_keys(struct secrets_next *next, struct psks *stay, secrets_end_fn *end,
+			  void *arg, FILE *report)
 {
+	struct secrets *s = next->of;
 	struct psks *before = stay;
 
 	swap_keys(s, stay);
 	for (unsigned i = 0; i < before->n; i++) {
 		if (psk_by_serial(&s->psks, before->all[i].serial))
 			continue;
+		next->told = true;
 		tell_key(s, '-', &before->all[i], report);
 		tell_ended(end(arg, before->all[i].serial), report);
 	}
@@ -168,6 +174,7 @@ static void withdraw_certs(struct secrets_next *next, secrets_end_fn *end, void 
 
 	if (!others && !n)
 		return;
+	next->told = true;
 	tell_certs(next->of, others, report);
 	tell_ended(n, report);
 }
@@ -182,10 +189,10 @@ int secrets_set_withdraw(struct secrets_set *set, secrets_end_fn *end, void *arg
 		now[i] = &set->all[i].of->psks;
 	rc = common_keys(set, now, both);
 	for (unsigned i = 0; !rc && i < set->n; i++) {
-		if (set->all[i].certs)
+		if (set->all[i].of->server && set->all[i].certs)
 			withdraw_certs(&set->all[i], end, arg, report);
-		else
-			withdraw_keys(set->all[i].of, &both[i], end, arg, report);
+		else if (set->all[i].of->server)
+			withdraw_keys(&set->all[i], &both[i], end, arg, report);
 		psk_free(&both[i]);
 	}
 	return rc;
@@ -211,7 +218,7 @@ static void replace_keys(struct secrets_next *next, FILE *report)
 	swap_keys(next->of, &next->psks);
 	n = tell_keys(s, '-', &next->psks, &s->psks, report);
 	n += tell_keys(s, '+', &s->psks, &next->psks, report);
-	if (!n)
+	if (!n && !next->told)
 		fprintf(report, "%s%s: nothing has changed\n", whose(s),
 			s->kind == SECRETS_AUTH_KEYS ? "auth-psk" : "tls-psk");
 }
@@ -223,7 +230,7 @@ void secrets_set_replace(struct secrets_set *set, FILE *report)
 
 		if (next->of->kind != SECRETS_CERTS) {
 			replace_keys(next, report);
-		} else {
+		} else if (!next->told) {
 			tell_certs(next->of, take_certs(next), report);
 			fprintf(report, "\n");
 		}

@@ -25,8 +25,9 @@ typedef unsigned secrets_end_fn(void *arg, uint64_t key);
 void secrets_set_add(struct secrets_set *set, struct secrets *s, const char *file);
 /* Read all files.  False: mistakes, each a line in @errors.  Any thread. */
 bool secrets_set_read(struct secrets_set *set, FILE *errors);
-/* Take from @set, which was read before @later, the keys that @later does not have.  0, or -ENOMEM:
- * nothing has changed. */
+/* Take from @set, which was read before @later, the keys that @later does not have.  The own key of
+ * a client is replaced, and never taken away, here and in secrets_set_withdraw(): a client without
+ * a key could not come back.  0, or -ENOMEM: nothing has changed. */
 int secrets_set_narrow(struct secrets_set *set, const struct secrets_set *later);
 /* Take out the keys that @set does not have, the same bytes under the same name, and take the
  * certificates, which are one whole; @end is called for each key, and for certificates.  Lines of
@@ -36,8 +37,9 @@ int secrets_set_withdraw(struct secrets_set *set, secrets_end_fn *end, void *arg
 /* Behind secrets_set_withdraw(): take the keys of @set, which gets those of before.  Those that are
  * new are lines of @report: "+key gw3". */
 void secrets_set_give(struct secrets_set *set, FILE *report);
-/* Take all that was read, at once.  @report gets a line for each key that is new or gone, "+nbd key
- * gw1/b", for certificates, or for each file that nothing has changed. */
+/* Take all that was read, at once, maybe behind secrets_set_withdraw().  @report gets a line for
+ * each key that is new or gone, "+nbd key gw1/b", for certificates, or for each file that nothing
+ * has changed. */
 void secrets_set_replace(struct secrets_set *set, FILE *report);
 /* Wipe and free what was read; @set is all 0 then. */
 void secrets_set_free(struct secrets_set *set);

@@ -47,6 +47,7 @@ struct secrets_next {
 	const char *file;		/* the caller's; a directory of certificates */
 	struct psks psks;
 	struct certs *certs;		/* a reference; NULL: none */
+	bool told;			/* secrets_set_withdraw() has told of it */
 };
 
 /* Read the secrets of @conf.  0, or -errno with a line in @err that names option and value:

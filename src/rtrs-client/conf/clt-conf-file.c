@@ -27,26 +27,31 @@ static bool is_path(const struct opt *row)
 	return !strcmp(row->name, "server") || !strcmp(row->name, "path");
 }
 
-/* The bits of the table of @row, and that of @row. */
-static uint64_t *given_of(struct clt_conf *conf, const struct opt *row, uint64_t *bit)
+/* True if the command line has @row, which is not a path; or note that the file has it. */
+static bool is_given(struct clt_conf *conf, const struct opt *row, const char *value)
 {
-	const struct opt_table *table = &clt_conf_options, *own = conf->front->options;
-	bool ours = row >= table->rows && row < table->rows + table->n;
+	const struct opt_table *table = &clt_conf_options;
+	bool given;
 
-	*bit = UINT64_C(1) << (row - (ours ? table : own)->rows);
-	return ours ? &conf->given : &conf->own_given;
+	if (row >= table->rows && row < table->rows + table->n) {
+		given = conf->values[row - table->rows];
+		if (!given)
+			conf->values[row - table->rows] = value;
+		return given;
+	}
+	given = conf->own_words >> (row - conf->front->options->rows) & 1;
+	conf->own_given |= UINT64_C(1) << (row - conf->front->options->rows);
+	return given;
 }
 
 /* The value was right for r->scratch, and so is right here. */
 static void took(void *arg, const struct opt *row, const char *value)
 {
 	struct reading *r = arg;
-	uint64_t bit, *given = given_of(r->conf, row, &bit);
 	char why[256];
 
-	if (is_path(row) ? r->has_paths : *given & bit)
+	if (is_path(row) ? r->has_paths : is_given(r->conf, row, value))
 		return;
-	*given |= bit;
 	opt_read(row, r->conf, value, why, sizeof(why));
 }
 
@@ -62,7 +67,7 @@ static int read_file(struct clt_conf *conf, FILE *errors)
 	struct reading r = { .conf = conf, .has_paths = conf->npaths > 0 };
 	int rc;
 
-	r.scratch = calloc(1, front->options ? front->conf_size : sizeof(*conf));
+	r.scratch = calloc(1, clt_conf_size(front));
 	if (!r.scratch) {
 		fprintf(errors, "no memory\n");
 		return -ENOMEM;

@@ -95,6 +95,13 @@ static int set_mode(void *arg, const char *value, char *why, size_t len)
 	return 0;
 }
 
+static bool same_mode(const void *a, const void *b)
+{
+	const struct clt_conf *in_a = a, *in_b = b;
+
+	return in_a->mode == in_b->mode && in_a->mode_auto == in_b->mode_auto;
+}
+
 static int set_control(void *arg, const char *value, char *why, size_t len)
 {
 	struct clt_conf *conf = arg;
@@ -189,6 +196,16 @@ static void set_attempts(const void *conf, void *sess)
 		((const struct clt_conf *)conf)->max_reconnect_attempts;
 }
 
+static void set_io_timeout(const void *conf, void *sess)
+{
+	clt_sess_set_io_timeout(sess, ((const struct clt_conf *)conf)->io_timeout_ms);
+}
+
+/* The start is over. */
+static void set_connect_timeout(const void *conf, void *sess)
+{
+}
+
 /* ---- the table ---- */
 
 #define FIELD(field) OPT_FIELD(struct clt_conf, field)
@@ -254,15 +271,16 @@ static const struct opt rows[] = {
 	  .help = "for IO, 1..4095" },
 	{ .name = "mode", .type = OPT_WORD, FIELD(mode), .words = rnbd_access_names,
 	  .nwords = RNBD_ACCESS_MODES, .special = "auto", .special_value = RNBD_ACCESS_RW,
-	  .call = set_mode, .fallback = "auto", .holds = IN_FILE,
+	  .call = set_mode, .same = same_mode, .fallback = "auto", .holds = IN_FILE,
 	  .help = "how to open the export" },
 	{ .name = "io-timeout", .type = OPT_NUMBER, FIELD(io_timeout_ms), .arg = "SECONDS|forever",
 	  FOREVER("io-timeout", "lets requests wait without end"), .fallback = "120",
-	  .holds = IN_FILE,
+	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_io_timeout,
 	  .help = "how long requests wait for a server" },
 	{ .name = "connect-timeout", .type = OPT_NUMBER, FIELD(connect_timeout_ms),
 	  .arg = "SECONDS|forever", FOREVER("connect-timeout", "starts without the server"),
-	  .fallback = "0", .holds = IN_FILE, .help = "how long to wait at the start" },
+	  .fallback = "0", .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_connect_timeout,
+	  .help = "how long to wait at the start" },
 	{ .name = "heartbeat", .type = OPT_NUMBER, FIELD(heartbeat_ms), .arg = "MILLISECONDS",
 	  .of = "milliseconds", .least = 100, .most = 60000, .shown = "750; RDMA 5000",
 	  .holds = IN_FILE, .help = "of heartbeats to a silent server" },
@@ -309,12 +327,17 @@ const struct opt_table clt_conf_options = {
 	.column = 28,
 };
 
-_Static_assert(ARRAY_SIZE(rows) <= OPT_ROWS_MAX, "clt_conf.given has a bit for each parameter");
+_Static_assert(ARRAY_SIZE(rows) <= OPT_ROWS_MAX, "clt_conf.values has a place for each parameter");
 
 /* Part 0 of the rows behind those of a front end (opt_table.more). */
 const struct opt_table *clt_conf_part(unsigned i)
 {
 	return i ? NULL : &clt_conf_options;
+}
+
+size_t clt_conf_size(const struct clt_front *front)
+{
+	return front->options ? front->conf_size : sizeof(struct clt_conf);
 }
 
 void clt_conf_init(struct clt_conf *conf, const struct clt_front *front)
@@ -325,4 +348,6 @@ void clt_conf_init(struct clt_conf *conf, const struct clt_front *front)
 	conf->nloops = 1;
 	conf->tls_conf.verify_peer = true;
 	opt_defaults(&clt_conf_options, conf);
+	if (front->defaults)
+		front->defaults(conf);
 }

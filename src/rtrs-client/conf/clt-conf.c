@@ -72,7 +72,7 @@ int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char
 	if (conf->nwords == ARRAY_SIZE(conf->words))
 		return conf_error(-EINVAL, err, "%s=%s: too many parameters", key, value);
 	conf->words[conf->nwords++] = (struct clt_conf_word){ row, value };
-	conf->given |= UINT64_C(1) << (row - clt_conf_options.rows);
+	conf->values[row - clt_conf_options.rows] = value;
 	if (!opt_read(row, conf, value, why, sizeof(why)))
 		return 0;
 	return conf_error(-EINVAL, err, "%s=%s: %s", key, value, why);
@@ -80,7 +80,7 @@ int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char
 
 bool clt_conf_given(const struct clt_conf *conf, const char *key)
 {
-	return opt_given(&clt_conf_options, conf->given, key);
+	return conf->values[opt_find(&clt_conf_options, key) - clt_conf_options.rows];
 }
 
 /* ---- paths ---- */
@@ -140,8 +140,12 @@ static int check_twice(const struct clt_conf *conf, unsigned last, char **err)
 static int complete_auth(struct clt_conf *conf, char **err)
 {
 	char why[512];
-	int rc = auth_creds_create(&conf->auth_conf, &conf->auth, why, sizeof(why));
+	int rc = 0;
 
+	if (conf->now)
+		conf->auth = conf->now->auth;
+	else
+		rc = auth_creds_create(&conf->auth_conf, &conf->auth, why, sizeof(why));
 	return rc ? conf_error(exit_file_error(rc), err, "%s", why) : 0;
 }
 
@@ -165,7 +169,9 @@ static int complete_tls(struct clt_conf *conf, char **err)
 	int rc;
 
 	conf->tls_conf.auth = auth_mode(conf->auth) == AUTH_MODE_REQUIRE;
-	rc = fab_tls_create(&conf->tls_conf, &conf->tls, why, sizeof(why));
+	if (conf->now)
+		conf->tls = conf->now->tls;
+	rc = conf->now ? 0 : fab_tls_create(&conf->tls_conf, &conf->tls, why, sizeof(why));
 	if (rc)
 		return conf_error(exit_file_error(rc), err, "%s", why);
 	if (fab_tls_mode(conf->tls) != FAB_TLS_REQUIRE || conf->tls->spares_rdma)
@@ -186,10 +192,11 @@ static int complete_tls(struct clt_conf *conf, char **err)
 static int complete_names(struct clt_conf *conf, char **err)
 {
 	const char **names[] = { &conf->tls_conf.psk, &conf->tls_conf.certificates,
-				 &conf->auth_conf.psk };
+				 &conf->auth_conf.psk, &conf->config };
 
+	conf->dir = conf->now ? conf->now->dir : opt_texts_directory(&conf->texts);
 	for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
-		if (opt_texts_absolute(&conf->texts, names[i]))
+		if (opt_texts_absolute(&conf->texts, conf->dir, names[i]))
 			return conf_error(-ENOMEM, err, "no memory");
 	}
 	return 0;
@@ -205,6 +212,14 @@ static int complete_paths(struct clt_conf *conf, char **err)
 			r = check_twice(conf, i, err);
 	}
 	return r;
+}
+
+static int complete_front(struct clt_conf *conf, char **err)
+{
+	char why[512];
+	int r = conf->front->complete ? conf->front->complete(conf, why, sizeof(why)) : 0;
+
+	return r ? conf_error(r, err, "%s", why) : 0;
 }
 
 int clt_conf_complete(struct clt_conf *conf, char **err)
@@ -225,7 +240,77 @@ int clt_conf_complete(struct clt_conf *conf, char **err)
 	if (!conf->server)
 		conf->server = conf->path_texts[0];
 	/* ORDER: a mistake is told with the name that the user gave. */
-	return complete_names(conf, err);
+	r = complete_names(conf, err);
+	return r == 0 ? complete_front(conf, err) : r;
+}
+
+/* ---- once more ---- */
+
+/* Have @conf the front end's own options of the command line, which @now has. */
+static void own_words_again(struct clt_conf *conf, const struct clt_conf *now)
+{
+	const struct opt_table *own = conf->front->options;
+
+	conf->own_words = conf->own_given = now->own_words;
+	for (unsigned i = 0; own && i < own->n; i++) {
+		const struct opt *row = &own->rows[i];
+
+		if (now->own_words >> i & 1)
+			memcpy((char *)conf + row->offset, (const char *)now + row->offset,
+			       row->size);
+	}
+}
+
+int clt_conf_again(struct clt_conf *now, struct clt_conf **out, char **err)
+{
+	struct clt_conf *conf = calloc(1, clt_conf_size(now->front));
+	int r = 0;
+
+	*out = NULL;
+	if (!conf)
+		return conf_error(-ENOMEM, err, "no memory");
+	clt_conf_init(conf, now->front);
+	conf->now = now;
+	for (unsigned i = 0; r == 0 && i < now->nwords; i++)
+		r = clt_conf_set(conf, now->words[i].row->name, now->words[i].value, err);
+	conf->config = now->config;
+	own_words_again(conf, now);
+	if (r == 0)
+		r = clt_conf_complete(conf, err);
+	if (r == 0)
+		*out = conf;
+	else
+		clt_conf_free(conf);
+	return r;
+}
+
+void clt_conf_free(struct clt_conf *conf)
+{
+	if (!conf)
+		return;
+	clt_conf_fini(conf);
+	free(conf);
+}
+
+/* Whether @conf was given @row.  A default may follow from another option. */
+static bool is_given(const struct clt_conf *conf, const struct opt *row)
+{
+	const struct opt_table *table = &clt_conf_options;
+
+	if (row >= table->rows && row < table->rows + table->n)
+		return conf->values[row - table->rows];
+	return conf->own_given >> (row - conf->front->options->rows) & 1;
+}
+
+bool clt_conf_same(const struct clt_conf *a, const struct clt_conf *b, const struct opt *row)
+{
+	unsigned i = (unsigned)(row - clt_conf_options.rows);
+
+	if (!is_given(a, row) && !is_given(b, row))
+		return true;
+	if (row->size || row->same)
+		return opt_same(row, a, b);
+	return a->values[i] && b->values[i] && !strcmp(a->values[i], b->values[i]);
 }
 
 void clt_conf_choose(struct clt_conf *conf, const struct fab_provider *provider)
@@ -260,8 +345,10 @@ void clt_conf_sessname(const struct clt_conf *conf, char name[RTRS_NAME_MAX])
 void clt_conf_fini(struct clt_conf *conf)
 {
 	opt_texts_free(&conf->texts);
-	fab_tls_destroy(conf->tls);
+	if (!conf->now) {
+		fab_tls_destroy(conf->tls);
+		auth_creds_destroy(conf->auth);
+	}
 	conf->tls = NULL;
-	auth_creds_destroy(conf->auth);
 	conf->auth = NULL;
 }

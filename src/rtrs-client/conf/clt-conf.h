@@ -30,9 +30,11 @@ struct clt_conf {
 		const char *value;
 	} words[OPT_ROWS_MAX + CLT_PATHS_MAX];	/* each once, and all paths */
 	unsigned nwords;
-	/* a bit for the place of each row that a word, or the file, has: of clt_conf_options, and
-	 * of the front end's own */
-	uint64_t given, own_given;
+	const char *values[OPT_ROWS_MAX];	/* of each row of clt_conf_options, by a word or
+						 * the file; NULL: the default */
+	/* a bit for the place of each of the front end's own rows that is given: on the command
+	 * line, and there or in the file */
+	uint64_t own_words, own_given;
 	const char *export_name;	/* NULL: each client asks for an export */
 	char sessname[RTRS_NAME_MAX];	/* empty: made up by clt_conf_sessname() */
 	enum clt_transport transport;
@@ -61,6 +63,9 @@ struct clt_conf {
 	uint64_t connect_timeout_ms;	/* CLOCK_NEVER: start without a server */
 	const char *config;		/* a file of parameters; NULL: none */
 	struct opt_texts texts;		/* of the file, and absolute names */
+	const char *dir;		/* where the program was started; NULL: removed since */
+	/* clt_conf_again(): what holds, whose keys and certificates these are; NULL: the start */
+	struct clt_conf *now;
 	/* clt_conf_complete() */
 	struct fab_tls *tls;		/* NULL: no TLS */
 	struct auth_creds *auth;	/* NULL: no authentication in messages */
@@ -85,6 +90,18 @@ int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char
  * blocks.  Files of keys and certificates are read, and have absolute names then.  0; -EINVAL: a
  * mistake in a parameter or a file; another -errno: it does not work here or now.  With @err. */
 int clt_conf_complete(struct clt_conf *conf, char **err);
+/* Read the parameters that @now was set to, and its file, again: *@out, a complete configuration
+ * for clt_conf_free(), of which the keys and certificates are those of @now.  Changes nothing of
+ * @now, and reads what no thread changes there; any thread; blocks.  Returns as
+ * clt_conf_complete(). */
+int clt_conf_again(struct clt_conf *now, struct clt_conf **out, char **err);
+/* Bytes of the struct that the options of @front set, which begins with a struct clt_conf. */
+size_t clt_conf_size(const struct clt_front *front);
+/* Free @conf, of clt_conf_again(); NULL: do nothing. */
+void clt_conf_free(struct clt_conf *conf);
+/* True if @a and @b, of one front end, have the same value of @row, one of clt_conf_options or of
+ * the front end's own. */
+bool clt_conf_same(const struct clt_conf *a, const struct clt_conf *b, const struct opt *row);
 /* Free what clt_conf_complete() has made. */
 void clt_conf_fini(struct clt_conf *conf);
 /* Set @provider for the paths whose provider was left open. */

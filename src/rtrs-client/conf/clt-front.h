@@ -9,6 +9,7 @@
 
 #define CLT_FRONT_ERR 512		/* bytes of the text of an error */
 
+struct clt_conf;
 struct ctl_call;
 struct json_t;
 struct opt_table;
@@ -26,6 +27,12 @@ struct clt_front {
 	 * clt_conf_part().  NULL: it has none. */
 	const struct opt_table *options;
 	size_t conf_size;
+	/* Of that struct: set the defaults of the own options; check these and the parameters
+	 * together, when all of them are known, and make names of files absolute.  complete()
+	 * returns 0; or as clt_conf_complete() with a line in @why.  Any thread.  NULL: nothing to
+	 * do. */
+	void (*defaults)(struct clt_conf *conf);
+	int (*complete)(struct clt_conf *conf, char *why, size_t len);
 	/* opt_section.others of that file; NULL: none. */
 	const char *const *others, *others_are;
 	const struct clt_wait_ops *wait;	/* how requests wait */

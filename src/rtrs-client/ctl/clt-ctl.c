@@ -28,7 +28,7 @@
 #include "rundir.h"
 
 struct clt_ctl {
-	struct clt_conf conf;		/* of the session, as it is now; service thread */
+	struct clt_conf *conf;		/* the caller's: of the session, as it is now */
 	struct client *clt;
 	struct loop *loop;
 	struct clt_reload *reload;
@@ -44,7 +44,7 @@ static struct unix_sock bound = { .fd = -1 };
 static void ctl_answer_with(struct ctl_client *client, const struct clt_ctl *ctl,
 			    enum clt_ctl_depth depth)
 {
-	ctl_answer(client, clt_ctl_json(ctl->clt, &ctl->conf, depth));
+	ctl_answer(client, clt_ctl_json(ctl->clt, ctl->conf, depth));
 }
 
 static void call_list(struct ctl_client *client, const char *value, void *arg)
@@ -84,11 +84,11 @@ static void ctl_change_option(struct ctl_client *client, const char *name, const
 	const struct opt *row = opt_find(&clt_conf_options, name);
 	char why[128];
 
-	if (opt_read(row, &ctl->conf, value, why, sizeof(why))) {
+	if (opt_read(row, ctl->conf, value, why, sizeof(why))) {
 		ctl_refuse(client, "%s '%s': %s", name, value, why);
 		return;
 	}
-	row->carry_out(&ctl->conf, &ctl->clt->sess);
+	row->carry_out(ctl->conf, &ctl->clt->sess);
 	ctl_call_done(client);
 }
 
@@ -290,7 +290,7 @@ static const struct ctl_call calls[] = {
 
 static void ctl_serve(struct ctl_client *client, const json_t *command, void *arg)
 {
-	const struct clt_front *front = ((const struct clt_ctl *)arg)->conf.front;
+	const struct clt_front *front = ((const struct clt_ctl *)arg)->conf->front;
 
 	if (ctl_call_has(command, front->calls, front->ncalls))
 		ctl_call(client, command, front->program, front->calls, front->ncalls,
@@ -360,7 +360,7 @@ static int bind_default(const struct clt_front *front, char *err, size_t errlen)
 	return bind_at(path, err, errlen);
 }
 
-static int ctl_create(const struct clt_conf *conf, struct client *clt, struct loop *loop,
+static int ctl_create(struct clt_conf *conf, struct client *clt, struct loop *loop,
 		      struct clt_reload *reload, struct clt_ctl **out, char *err, size_t errlen)
 {
 	struct clt_ctl *ctl = calloc(1, sizeof(*ctl));
@@ -370,7 +370,7 @@ static int ctl_create(const struct clt_conf *conf, struct client *clt, struct lo
 		snprintf(err, errlen, "no memory");
 		return -ENOMEM;
 	}
-	ctl->conf = *conf;
+	ctl->conf = conf;
 	ctl->clt = clt;
 	ctl->loop = loop;
 	ctl->reload = reload;
@@ -386,7 +386,7 @@ static int ctl_create(const struct clt_conf *conf, struct client *clt, struct lo
 	return 0;
 }
 
-int clt_ctl_open(const struct clt_conf *conf, struct client *clt, struct loop *loop,
+int clt_ctl_open(struct clt_conf *conf, struct client *clt, struct loop *loop,
 		 struct clt_reload *reload, struct clt_ctl **out, char *err, size_t errlen)
 {
 	const char *path = conf->control;

@@ -17,11 +17,12 @@ struct clt_reload;
  * @err. */
 int clt_ctl_bind(const char *path, char *err, size_t errlen);
 /* Serve the socket bound at @conf->control for @clt, a session of @conf that runs on @loop, with
- * @reload for the command of this name; @reload outlives the socket.  NULL, of @conf->control:
+ * @reload for the command of this name; both outlive the socket, and commands change options of
+ * @conf.  NULL, of @conf->control:
  * serve the default place of this process, or warn in the log and serve nowhere.  "none": serve
  * nowhere.  Blocks; not on the service thread.  0, with *@out NULL for nowhere, or -errno with a
  * line in @err. */
-int clt_ctl_open(const struct clt_conf *conf, struct client *clt, struct loop *loop,
+int clt_ctl_open(struct clt_conf *conf, struct client *clt, struct loop *loop,
 		 struct clt_reload *reload, struct clt_ctl **out, char *err, size_t errlen);
 /* Close and remove the socket; NULL: do nothing.  Blocks; not on the service thread. */
 void clt_ctl_close(struct clt_ctl *ctl);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns reloads until their end.  The worker sees only what is constant of the configuration, and
- * fills what the reload owns. */
+/* Owns reloads until their end, with the configurations that they lead to.  The worker sees only
+ * what is constant of the configuration, and fills what the reload owns.
+ *
+ * The files of keys and certificates come first, then that of config=.  What the former take away
+ * from NBD clients is gone before the latter is read; all else comes together, or not at all. */
 #include <config.h>
 
 #include <errno.h>
@@ -8,6 +11,7 @@
 #include <stdlib.h>
 
 #include "auth-creds.h"
+#include "clt-change.h"
 #include "clt-conf.h"
 #include "clt-reload.h"
 #include "fab-tls.h"
@@ -16,8 +20,8 @@
 #include "secrets-set.h"
 #include "signals.h"
 
-static const char no_files[] = "there is no file to read again: neither auth-psk, tls-psk nor "
-			       "tls-certificates is in use";
+static const char no_files[] = "there is no file to read again: neither config, auth-psk, tls-psk "
+			       "nor tls-certificates is in use";
 
 struct reload {
 	struct changes_call call;
@@ -26,7 +30,10 @@ struct reload {
 	void *arg;
 	struct secrets_set set;
 	bool good;			/* the files */
+	struct clt_conf *wanted;	/* of the file of config=; NULL: not read */
+	struct clt_change change;
 	char *text;			/* mistakes, or changes, a line each; NULL: no memory */
+	char *withdrawn;		/* a line for each thing that was taken away; NULL: none */
 };
 
 /* Have @set, which is all 0, read all files of @conf. */
@@ -44,27 +51,34 @@ static bool has_files(const struct clt_reload *r)
 	struct secrets_set set = { 0 };
 
 	add_all(r->conf, &set);
-	return set.n;
+	return set.n || r->conf->config;
 }
 
 /* ---- the end of a reload ---- */
 
-static void tell(int rc, const char *text)
+/* @file: that of config=; NULL: none.  @withdrawn: what was taken away before, or NULL. */
+static void tell(const char *file, const char *withdrawn, int rc, const char *text)
 {
+	const char *what = file ? file : "files of keys and certificates";
+
 	if (rc) {
-		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(RELOAD_REFUSED), NULL,
-			  "files of keys and certificates are not used, and all stays as it was:");
+		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(RELOAD_REFUSED), NULL, withdrawn ?
+			  "%s %s changed keys and certificates of NBD clients alone, and all else "
+			  "stays as it was:" : "%s %s not used, and all stays as it was:", what,
+			  withdrawn ? "has" : file ? "is" : "are");
 		log_lines(LOG_LEVEL_ERROR, "", text);
 		return;
 	}
 	log_lines(LOG_LEVEL_INFO, "reload: ", text);
-	log_event(LOG_LEVEL_INFO, LOG_FIELDS(RELOADED), NULL,
-		  "files of keys and certificates were read again");
+	log_event(LOG_LEVEL_INFO, LOG_FIELDS(RELOADED), NULL, "%s %s read again", what,
+		  file ? "was" : "were");
 }
 
 static void forget(struct reload *reload)
 {
 	secrets_set_free(&reload->set);
+	clt_conf_free(reload->wanted);
+	reload->wanted = NULL;
 	free(reload->text);
 	reload->text = NULL;
 }
@@ -74,10 +88,15 @@ static void reload_end(struct changes_call *call, int rc, const char *text)
 	struct reload *reload = container_of(call, struct reload, call);
 	struct clt_reload *r = reload->of;
 	struct loop_call *ending = r->ending;
+	char *all = NULL;
 
-	tell(rc, text);
+	tell(r->conf->config, reload->withdrawn, rc, text);
+	if (rc)
+		text = changes_and_done(text, reload->withdrawn, &all);
 	if (reload->done)
 		reload->done(reload->arg, rc, text);
+	free(all);
+	free(reload->withdrawn);
 	forget(reload);
 	free(reload);
 	if (!ending || !list_empty(&r->changes.all))
@@ -86,36 +105,109 @@ static void reload_end(struct changes_call *call, int rc, const char *text)
 	loop_call_end(ending);
 }
 
-/* ---- a reload ---- */
+/* ---- files ---- */
+
+static bool read_keys(struct reload *reload, FILE *errors)
+{
+	forget(reload);
+	add_all(reload->of->conf, &reload->set);
+	return secrets_set_read(&reload->set, errors);
+}
+
+static bool read_conf(struct reload *reload, FILE *errors)
+{
+	char *err = NULL;
+	int rc = clt_conf_again(reload->of->conf, &reload->wanted, &err);
+
+	if (rc)
+		fprintf(errors, "%s\n", err ? err : "out of memory");
+	free(err);
+	return !rc;
+}
 
 /* Thread of the worker. */
 static void reload_read(struct changes_call *call)
 {
 	struct reload *reload = container_of(call, struct reload, call);
+	char *text = NULL;
 	size_t len = 0;
-	FILE *errors;
+	FILE *errors = open_memstream(&text, &len);
 
-	forget(reload);
 	reload->good = false;
-	errors = open_memstream(&reload->text, &len);
 	if (!errors)
 		return;
-	add_all(reload->of->conf, &reload->set);
-	reload->good = secrets_set_read(&reload->set, errors);
+	reload->good = call->part ? read_conf(reload, errors) : read_keys(reload, errors);
 	fclose(errors);
+	free(reload->text);
+	reload->text = text;
+}
+
+/* ---- what is taken away ---- */
+
+/* Loops end whom they serve: gate-trust.h. */
+static unsigned ends_later(void *arg, uint64_t key)
+{
+	return 0;
+}
+
+/* Take from all other reloads the keys that @reload does not have: their files are older.  0 or
+ * -ENOMEM. */
+static int narrow_others(struct reload *reload)
+{
+	struct changes_call *call;
+	int rc = 0;
+
+	list_for_each(call, &reload->of->changes.all, link) {
+		struct reload *other = container_of(call, struct reload, call);
+
+		if (other != reload && other->set.n == reload->set.n && !rc)
+			rc = secrets_set_narrow(&other->set, &reload->set);
+	}
+	return rc;
+}
+
+/* Take away what the files of @reload take from NBD clients.  0, or -ENOMEM. */
+static int withdraw(struct reload *reload)
+{
+	const struct clt_front *front = reload->of->conf->front;
+	char *lines = NULL, *before = reload->withdrawn;
+	size_t len = 0;
+	FILE *out = open_memstream(&lines, &len);
+	int rc;
+
+	if (!out)
+		return -ENOMEM;
+	rc = narrow_others(reload);
+	if (!rc)
+		rc = secrets_set_withdraw(&reload->set, ends_later, NULL, out);
+	fclose(out);
+	if (len && front->secrets_replaced)
+		front->secrets_replaced();
+	if (len && asprintf(&reload->withdrawn, "%s%s", before ? before : "", lines) < 0)
+		reload->withdrawn = NULL;
+	if (len)
+		free(before);
+	free(lines);
+	return rc;
 }
 
 static int reload_came(struct changes_call *call, const char **why)
 {
-	const struct reload *reload = container_of(call, struct reload, call);
+	struct reload *reload = container_of(call, struct reload, call);
 
-	*why = reload->text ? reload->text : "out of memory";
-	return reload->good ? 0 : -EINVAL;
+	*why = reload->text && *reload->text ? reload->text : "out of memory";
+	if (!reload->good)
+		return -EINVAL;
+	if (call->part || !reload->of->conf->config)
+		return 0;
+	return withdraw(reload) ? -ENOMEM : CHANGES_MORE;
 }
 
-static void reload_run(struct changes_call *call)
+/* ---- the turn ---- */
+
+/* The change of the configuration, if there is one, is carried out: the keys follow. */
+static void reload_finish(struct reload *reload)
 {
-	struct reload *reload = container_of(call, struct reload, call);
 	const struct clt_front *front = reload->of->conf->front;
 	size_t len = 0;
 	FILE *report;
@@ -125,14 +217,63 @@ static void reload_run(struct changes_call *call)
 	report = open_memstream(&reload->text, &len);
 	if (!report) {
 		reload->text = NULL;
-		changes_end(call, -ENOMEM, "out of memory");
+		changes_end(&reload->call, -ENOMEM, "out of memory");
 		return;
 	}
+	if (reload->wanted)
+		clt_change_finish(&reload->change, report);
+	fprintf(report, "%s", reload->withdrawn ? reload->withdrawn : "");
 	secrets_set_replace(&reload->set, report);
 	if (front->secrets_replaced)
 		front->secrets_replaced();
 	fclose(report);
-	changes_end(call, 0, reload->text ? reload->text : "");
+	changes_end(&reload->call, 0, reload->text ? reload->text : "");
+}
+
+static void change_done(struct clt_change *change, int rc, const char *why)
+{
+	struct reload *reload = container_of(change, struct reload, change);
+
+	reload->of->now = NULL;
+	if (rc)
+		changes_end(&reload->call, rc, why);
+	else
+		reload_finish(reload);
+}
+
+/* False: some option that the file changes needs a restart, and reload->text says which. */
+static bool may_change(struct reload *reload)
+{
+	size_t len = 0;
+	FILE *errors;
+	int rc;
+
+	free(reload->text);
+	errors = open_memstream(&reload->text, &len);
+	if (!errors) {
+		reload->text = NULL;
+		return false;
+	}
+	rc = clt_change_check(reload->of->conf, reload->wanted, errors);
+	fclose(errors);
+	return !rc;
+}
+
+static void reload_run(struct changes_call *call)
+{
+	struct reload *reload = container_of(call, struct reload, call);
+	struct clt_reload *r = reload->of;
+
+	if (!reload->wanted) {
+		reload_finish(reload);
+		return;
+	}
+	if (!may_change(reload)) {
+		changes_end(call, -EINVAL, reload->text ? reload->text : "out of memory");
+		return;
+	}
+	r->now = reload;
+	clt_change_begin(&reload->change, r->sess, r->conf, reload->wanted, change_done);
 }
 
 #define OPS { .read = reload_read, .came = reload_came, .run = reload_run, .end = reload_end }
@@ -145,7 +286,7 @@ static void add(struct clt_reload *r, const struct changes_ops *ops, clt_reload_
 	struct reload *reload = calloc(1, sizeof(*reload));
 
 	if (!reload) {
-		tell(-ENOMEM, "out of memory");
+		tell(r->conf->config, NULL, -ENOMEM, "out of memory");
 		if (done)
 			done(arg, -ENOMEM, "out of memory");
 		return;
@@ -183,22 +324,42 @@ void clt_reload_hup(struct clt_reload *r)
 
 /* ---- begin and end ---- */
 
+static void stop(struct clt_reload *r)
+{
+	changes_stop(&r->changes, "the program ends");
+	if (r->now)
+		clt_change_stop(&r->now->change);
+}
+
+static void stop_call(struct loop_call *call)
+{
+	stop(call->arg);
+	loop_call_end(call);
+}
+
 static void end_call(struct loop_call *call)
 {
 	struct clt_reload *r = call->arg;
 
-	changes_stop(&r->changes, "the program ends");
+	stop(r);
 	if (list_empty(&r->changes.all))
 		loop_call_end(call);
 	else
 		r->ending = call;
 }
 
-void clt_reload_begin(struct clt_reload *r, const struct clt_conf *conf, struct loop *loop)
+void clt_reload_begin(struct clt_reload *r, struct clt_conf *conf, struct clt_sess *sess,
+		      struct loop *loop)
 {
-	*r = (struct clt_reload){ .conf = conf, .loop = loop };
+	*r = (struct clt_reload){ .conf = conf, .sess = sess, .loop = loop };
 	changes_init(&r->changes, loop);
 	loop_msg_init(&r->hup_msg, hup_msg);
+}
+
+void clt_reload_stop(struct clt_reload *r)
+{
+	if (r->loop)
+		loop_call(r->loop, stop_call, r);
 }
 
 void clt_reload_end(struct clt_reload *r)

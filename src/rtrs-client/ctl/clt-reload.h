@@ -21,23 +21,32 @@ struct clt_conf;
  * and @text has a line for each mistake. */
 typedef void clt_reload_done_fn(void *arg, int rc, const char *text);
 
+struct reload;
+struct clt_sess;
+
 struct clt_reload {
-	const struct clt_conf *conf;	/* the caller's; its keys and certificates are replaced */
+	struct clt_conf *conf;		/* the caller's; its keys and certificates are replaced */
+	struct clt_sess *sess;		/* the caller's */
+	struct reload *now;		/* whose change is carried out; NULL: none */
 	struct loop *loop;		/* NULL: not begun */
 	struct changes changes;
 	struct loop_call *ending;	/* clt_reload_end(); NULL: not yet */
 	struct loop_msg hup_msg;
 };
 
-/* Reloads of @conf may come, on @loop, the service loop of its session.  @conf outlives @r.  Before
- * the loop has work for @r. */
-void clt_reload_begin(struct clt_reload *r, const struct clt_conf *conf, struct loop *loop);
+/* Reloads of @conf may come, on @loop, the service loop of @sess, its session.  @conf and @sess
+ * outlive @r.  Before the loop has work for @r. */
+void clt_reload_begin(struct clt_reload *r, struct clt_conf *conf, struct clt_sess *sess,
+		      struct loop *loop);
 /* Reload, behind those that are under way.  @done(@arg) follows once, maybe from inside this call.
  * Without any file nothing is done, and @text says so. */
 void clt_reload_run(struct clt_reload *r, clt_reload_done_fn *done, void *arg);
 /* Reload because of SIGHUP, likewise; the log has the end.  Any thread, from clt_reload_begin() to
  * clt_reload_end(). */
 void clt_reload_hup(struct clt_reload *r);
+/* No reload begins any more, and one that waits for paths ends: so does a command that waits for
+ * it.  Nothing if not begun.  Blocks; not on the service thread, which runs. */
+void clt_reload_stop(struct clt_reload *r);
 /* Wait until no reload is under way; none begins any more, and one whose files are being read
  * changes nothing.  Nothing if not begun.  Blocks; not on the service thread, which runs. */
 void clt_reload_end(struct clt_reload *r);

@@ -414,6 +414,19 @@ void clt_sess_lose_patience(struct clt_sess *sess)
 		loop_timer_set(sess->loop, &sess->timeout_timer, clock_now_ms());
 }
 
+void clt_sess_set_io_timeout(struct clt_sess *sess, uint64_t ms)
+{
+	if (sess->paths[0]->impatient)
+		return;
+	sess->io_timeout_ms = ms;
+	if (atomic_load(&sess->io.state) != CLT_SESS_DOWN)
+		return;
+	if (ms == CLOCK_NEVER)
+		loop_timer_cancel(&sess->timeout_timer);
+	else
+		loop_timer_set(sess->loop, &sess->timeout_timer, sess->down_since_ms + ms);
+}
+
 void clt_sess_fail(struct clt_sess *sess, int err, const char *cause)
 {
 	struct clt_path *path;

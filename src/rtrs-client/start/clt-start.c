@@ -97,6 +97,7 @@ void clt_start_end(struct clt_start *start)
 {
 	if (!start->run.loop)
 		return;
+	clt_reload_stop(&start->reload);
 	clt_metrics_close(start->metrics);
 	start->metrics = NULL;
 	/* A command that reloads is waited for. */
@@ -146,7 +147,7 @@ static int watch_start(struct clt_start *start)
 
 static int session_start(struct clt_start *start, char err[CLT_FRONT_ERR])
 {
-	const struct clt_conf *conf = start->conf;
+	struct clt_conf *conf = start->conf;
 	int r = clt_start_run(start, conf, "", false, 0, err);
 	char why[CLT_FRONT_ERR - 16];
 
@@ -158,7 +159,7 @@ static int session_start(struct clt_start *start, char err[CLT_FRONT_ERR])
 		snprintf(err, CLT_FRONT_ERR, "cannot start a thread: %s", strerror(-r));
 		return r;
 	}
-	clt_reload_begin(&start->reload, conf, start->run.loop);
+	clt_reload_begin(&start->reload, conf, &start->run.clt.sess, start->run.loop);
 	r = clt_ctl_open(conf, &start->run.clt, start->run.loop, &start->reload, &start->ctl, why,
 			 sizeof(why));
 	if (r < 0) {

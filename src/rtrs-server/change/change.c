@@ -72,21 +72,6 @@ static const char *and_doubts(const char *text, const char *doubts, char **all)
 	return *all ? *all : text;
 }
 
-/* Returns @why, the reason of a failure, with @lines behind it, which the failed reload has done;
- * NULL: none.  *@all: NULL, or for the caller to free. */
-static const char *and_done(const char *why, const char *lines, char **all)
-{
-	size_t n = strlen(why);
-
-	*all = NULL;
-	if (!lines || !*lines)
-		return why;
-	if (asprintf(all, "%s%sonly this has changed, and all else stays as it was:\n%s", why,
-		     n && why[n - 1] == '\n' ? "" : "\n", lines) < 0)
-		*all = NULL;
-	return *all ? *all : why;
-}
-
 /* Go on with a stop that waits for the threads. */
 static void stop_goes_on(struct change *change)
 {
@@ -125,7 +110,7 @@ void change_call_end(struct changes_call *queued, int rc, const char *text)
 		change->text = NULL;
 		change->state = CHANGE_IDLE;
 	}
-	text = rc ? and_done(text, sized ? lines : change_withdrawn(call), &all) :
+	text = rc ? changes_and_done(text, sized ? lines : change_withdrawn(call), &all) :
 		    and_doubts(text, call->doubts, &all);
 	if (call->done)
 		call->done(call->arg, rc, text);
