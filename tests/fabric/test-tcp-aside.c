@@ -464,6 +464,28 @@ static void active_expires_and_goes(void)
 	active_expires(true);
 }
 
+/* The peer refuses in plain and hangs up, before the step sends the hello. */
+static void active_is_refused(void)
+{
+	struct tcp_frame f = { .op = TCP_FRAME_REJECT, .rkey = TCP_FRAME_VERSION,
+			       .addr = TCP_FRAME_MAGIC };
+	uint8_t frame[TCP_FRAME_HDR_LEN];
+	struct fab_addr addr;
+	int listener = listen_silent(&addr), fd;
+	struct end *e;
+
+	hold = 1;
+	e = dial(listener, &addr, &fd);
+	until_held();
+	tcp_frame_encode(frame, &f);
+	raw_send(&w, fd, frame, sizeof(frame));
+	close(fd);
+	release();
+	world_until(&w, e->rejected);
+	end_free(e);
+	close(listener);
+}
+
 /* Of two the second waits, and goes without a byte; the first sends its hello. */
 static void active_waits(void)
 {
@@ -550,6 +572,7 @@ int main(void)
 		{ "active_goes", active_goes },
 		{ "active_expires_first", active_expires_first },
 		{ "active_expires_and_goes", active_expires_and_goes },
+		{ "active_is_refused", active_is_refused },
 		{ "active_waits", active_waits },
 	};
 	struct fab_tls *tls[2];

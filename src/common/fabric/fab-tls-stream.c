@@ -35,6 +35,7 @@ struct fab_tls_stream {
 	struct fab_tls_end end;
 	int fd;
 	bool heard;
+	int left;			/* fab_tls_stream_leave(); -1: none */
 	enum reading reading;
 	enum { STREAM_RECEIVES, STREAM_ENDED } state;	/* ENDED: with @error, 0: by the peer */
 	int error;			/* errno */
@@ -81,11 +82,23 @@ static ssize_t fill(struct fab_tls_stream *s)
 	return n;
 }
 
+static bool is_left(const struct fab_tls_stream *s)
+{
+	uint8_t byte;
+
+	return !s->heard && s->left >= 0 &&
+	       recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && byte == s->left;
+}
+
 static ssize_t stream_pull(gnutls_transport_ptr_t arg, void *data, size_t len)
 {
 	struct fab_tls_stream *s = arg;
 	ssize_t n = 1;
 
+	if (is_left(s)) {
+		gnutls_transport_set_errno(s->session, EAGAIN);
+		return -1;
+	}
 	if (s->reading == READING_EXACTLY)
 		return read_socket(s, data, len);
 	if (s->in.head == s->in.tail)
@@ -148,6 +161,7 @@ struct fab_tls_stream *fab_tls_stream_create(const struct fab_tls *tls, int fd,
 	memset(s, 0, offsetof(struct fab_tls_stream, in));
 	s->in.head = s->in.tail = s->out.head = s->out.tail = 0;
 	s->fd = fd;
+	s->left = -1;
 	s->reading = exact ? READING_EXACTLY : READING_AHEAD;
 	s->record = RECORD;
 	s->end.tls = tls;
@@ -174,6 +188,11 @@ void fab_tls_stream_destroy(struct fab_tls_stream *s)
 size_t fab_tls_stream_memory(void)
 {
 	return sizeof(struct fab_tls_stream);
+}
+
+void fab_tls_stream_leave(struct fab_tls_stream *s, uint8_t byte)
+{
+	s->left = byte;
 }
 
 bool fab_tls_stream_heard(const struct fab_tls_stream *s)

@@ -27,6 +27,9 @@ struct fab_tls_stream;
  * does not ask for.  NULL: no memory. */
 struct fab_tls_stream *fab_tls_stream_create(const struct fab_tls *tls, int fd,
 					     const char *address, bool exact);
+/* A peer whose first byte is @byte, of no record of TLS, speaks in plain: its bytes stay in the
+ * socket, and the handshake goes no further. */
+void fab_tls_stream_leave(struct fab_tls_stream *s, uint8_t byte);
 /* Free @s; NULL: do nothing.  Nothing is sent. */
 void fab_tls_stream_destroy(struct fab_tls_stream *s);
 /* The bytes of a stream. */

@@ -265,6 +265,16 @@ static void tell_established(void *object)
 
 /* ---- actions: TLS ---- */
 
+/* True if the peer has answered our hello in plain, and the set-up goes on with that. */
+static bool is_answered(struct tcp_conn *c)
+{
+	if (tcp_conn_state(c) != TCP_SECURING || !tcp_hs_tls_answered(c))
+		return false;
+	tcp_aside_leave(&tcp_cm(c->base.cm)->aside, c);
+	tcp_hs_event(c, TCP_EV_ANSWERED);
+	return true;
+}
+
 /* The thread of handshakes has @c, until tcp_hs_step_done(). */
 static void secure(void *object)
 {
@@ -272,11 +282,8 @@ static void secure(void *object)
 	struct tcp_cm *cm = tcp_cm(c->base.cm);
 	int rc;
 
-	if (tcp_conn_state(c) == TCP_SECURING && tcp_hs_tls_answered(c)) {
-		tcp_aside_leave(&cm->aside, c);
-		tcp_hs_event(c, TCP_EV_ANSWERED);
+	if (is_answered(c))
 		return;
-	}
 	tcp_cm_conn_pause(c);
 	rc = tcp_aside_lend(&cm->aside, c, cm->base.fd, tcp_hs_step_done);
 	if (rc)
@@ -292,6 +299,9 @@ void tcp_hs_step_done(struct tcp_conn *c)
 	if (tcp_conn_state(c) == TCP_DEAD)
 		return;
 	rc = c->step->rc;
+	/* The step may have failed because the peer does not read what it refuses. */
+	if (rc && is_answered(c))
+		return;
 	snprintf(why, sizeof(why), "%s", c->step->why);
 	if (rc == -EAGAIN) {
 		rc = tcp_cm_conn_watch(c, c->step->events);

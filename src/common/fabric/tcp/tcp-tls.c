@@ -40,6 +40,7 @@ int tcp_tls_create(struct tcp_conn *c, const struct fab_tls *tls)
 		free(t);
 		return -ENOMEM;
 	}
+	fab_tls_stream_leave(t->stream, TCP_FRAME_REJECT);
 	pthread_mutex_init(&t->lock, NULL);
 	c->tls = t;
 	return 0;
