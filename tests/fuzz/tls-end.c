@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fuzz.h"
+#include "loop-poll.h"
 #include "tls-rig.h"
 
 #define NRECVS 8u
@@ -49,7 +50,7 @@ static void set_up(void)
 	must(!run.secret || (run.flags & FLAG_ACTIVE) || !strcmp(id.name, "psk:peer"));
 }
 
-static void on_event(const struct fab_event *ev)
+void end_event(void *arg, const struct fab_event *ev)
 {
 	if (ev->type == FAB_EVENT_CONNECT_REQUEST) {
 		must(!run.conn);
@@ -115,27 +116,28 @@ static bool step_is_away(const struct tcp_cm *cm)
 	return away;
 }
 
-/* The next event, behind all steps of handshakes: a script means the same each time. */
-static bool next_event(struct fab_cm *cm, struct fab_event *ev)
+/* All that the loop has to do, and steps of handshakes: a script means the same each time. */
+static void turn(void)
 {
-	struct pollfd ready = { .fd = fab_cm_fd(cm), .events = POLLIN };
-	int rc;
+	const struct tcp_cm *cm = tcp_cm(sides_cm(run.flags));
+	struct pollfd room;
 
-	while (!(rc = fab_cm_get_event(cm, ev)) && step_is_away(tcp_cm(cm)))
-		must(poll(&ready, 1, 60000) == 1);
-	must(rc >= 0);
-	return rc;
+	for (unsigned i = 0; i < 1000; i++) {
+		bool away = step_is_away(cm);
+		int n = loop_poll_turn(sides_loop(), &room, 0, away ? 60000 : 0);
+
+		if (!n && !away)
+			return;
+		must(n > 0);
+	}
+	must(false);
 }
 
 void end_step(void)
 {
-	struct fab_event ev;
 	short events;
 
-	for (unsigned i = 0; next_event(sides_cm(run.flags), &ev); i++) {
-		must(i < 100);
-		on_event(&ev);
-	}
+	turn();
 	if (!run.conn || run.drained)
 		return;
 	if (run.up && !fab_arm(run.conn, &events))

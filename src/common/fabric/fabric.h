@@ -4,7 +4,8 @@
  * Data types are those of <infiniband/verbs.h>: ibv_send_wr, ibv_recv_wr, ibv_sge, ibv_wc, ibv_mr
  * and the opcode, status and access enums.  Handles are ours.  Providers: tcp (always), verbs
  * (rdma-core), and sim for tests.  A connection is polled, as a CQ is; no provider owns a loop, or
- * a thread that a connection needs.  The static inline functions are defined in fab-io.h.
+ * a thread that a connection needs.  The set-up of connections runs on the loop of its user.  The
+ * static inline functions are defined in fab-io.h.
  *
  * THE SUBSET.  Send opcodes SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM;
  * BIND_MW and LOCAL_INV, if the device has windows.  No RDMA READ, no atomics: RTRS uses none.
@@ -70,6 +71,7 @@ struct fab_conn;
 struct fab_pd;
 struct fab_device_attr;
 struct fab_tls;
+struct loop;
 
 /* ---- providers and addresses (fab-addr.c) ---- */
 
@@ -198,12 +200,13 @@ enum fab_event_type {
 					 * event may wake the poller */
 	FAB_EVENT_LISTENER_GONE,	/* the listener's device is gone: destroy the listener.
 					 * fab_listen() may succeed again when the device is back */
+	FAB_EVENT_CM_BROKEN,		/* status says why: no event follows */
 };
 
 struct fab_event {
 	enum fab_event_type type;
 	int status;
-	struct fab_conn *conn;
+	struct fab_conn *conn;		/* NULL: LISTENER_GONE, CM_BROKEN */
 	struct fab_listener *listener;	/* CONNECT_REQUEST, LISTENER_GONE */
 	uint8_t private_data[FAB_PRIVATE_DATA_MAX];
 	size_t private_data_len;
@@ -211,25 +214,28 @@ struct fab_event {
 
 struct fab_cm_conf {
 	const struct fab_provider *provider;
+	struct loop *loop;		/* which lives longer than the cm */
+	/* @ev, which lives until the return, has happened.  In a callback of the loop, and not in a
+	 * call of this header.  May destroy all but the cm. */
+	void (*event)(void *arg, const struct fab_event *ev);
 	/* True if @peer may connect; NULL: every peer.  The provider refuses other peers as soon as
 	 * their address is known, as fab_reject() does with @refusal (at most FAB_REJECT_DATA_MAX).
-	 * Nothing is kept for a refused peer, and no event comes.  Runs on the cm's thread; calls
-	 * only address functions of the fabric. */
+	 * Nothing is kept for a refused peer, and no event comes.  Calls only address functions of
+	 * the fabric. */
 	bool (*admit)(void *arg, const struct fab_addr *peer);
 	/* The passive side has closed a connection of @peer that sent something, and no good
 	 * CONNECT: @why says so in words.  @tls: for TLS, the peer's or ours.  For a log and its
 	 * counters, which are the callee's to bound; NULL: the provider logs a line.  As
 	 * admit(). */
 	void (*refused)(void *arg, const struct fab_addr *peer, bool tls, const char *why);
-	void *admit_arg;		/* of both */
+	void *arg;			/* of event(), admit() and refused() */
 	const void *refusal;
 	size_t refusal_len;
 	/* The active side is about to send @data, the @len bytes of fab_connect() on @conn, and
 	 * knows by now what protects @conn (fab_conn_binding()): may change @data.  Returns NULL,
 	 * or the reason not to send it, static text: fab_connect() fails with -EACCES, or
-	 * UNREACHABLE follows with it.  Runs on the cm's thread; calls only functions that report
-	 * on @conn.  A connection that begins again in plain is sealed again.  NULL: nothing to
-	 * do. */
+	 * UNREACHABLE follows with it.  Calls only functions that report on @conn.  A connection
+	 * that begins again in plain is sealed again.  NULL: nothing to do. */
 	const char *(*seal)(struct fab_conn *conn, void *data, size_t len);
 	/* The users that may listen at an AF_UNIX address (SO_PEERCRED).  A connect to a listener
 	 * of another user is UNREACHABLE with -ECONNABORTED: nothing is read from and sent to that
@@ -247,19 +253,13 @@ struct fab_cm_conf {
 	unsigned silence_ms;
 };
 
-/* Make an event channel for connections and listeners.  A single thread at a time calls fab_cm_*,
- * fab_listen, fab_resolve, fab_connect, fab_accept and fab_reject of a cm.  The provider drops
- * strangers that connect and send nothing.  @conf is copied. */
+/* Make a manager of connections and listeners.  The thread of its loop calls fab_cm_*, fab_listen*,
+ * fab_resolve, fab_connect, fab_accept, fab_reject, and fab_conn_destroy of a connection that is
+ * not up.  The provider drops strangers that connect and send nothing.  @conf is copied. */
 int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm);
 /* Destroy @cm, whose connections and listeners are destroyed.  Their protection domains may live
- * on. */
+ * on.  Not in event(). */
 void fab_cm_destroy(struct fab_cm *cm);
-/* The descriptor that is readable (level) when fab_cm_get_event() may have work, time-outs
- * included. */
-int fab_cm_fd(const struct fab_cm *cm);
-/* Take the next event: returns 1 and fills @ev, 0 without an event now, -errno when the channel is
- * broken. */
-int fab_cm_get_event(struct fab_cm *cm, struct fab_event *ev);
 
 /* Listen on @addr; port 0 picks a port (see fab_listener_addr).  -EADDRINUSE, -EADDRNOTAVAIL,
  * ... */

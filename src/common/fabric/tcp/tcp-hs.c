@@ -63,7 +63,7 @@ static void refuse(struct tcp_conn *c, bool tls, const char *why)
 	fab_addr_format(&c->base.peer, addr, sizeof(addr));
 	/* A peer that connects and closes without a byte is a monitor, not an attack. */
 	if (spoke && cm->refused)
-		cm->refused(cm->admit_arg, &c->base.peer, tls, why);
+		cm->refused(cm->arg, &c->base.peer, tls, why);
 	else if (spoke)
 		log_event_limited(&garbage_limit, LOG_LEVEL_WARN,
 				  LOG_FIELDS(PEER_GARBAGE, .peer = addr), NULL,

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reports of librdmacm, as events of fabric.h.
  *
- * Thread of the cm.  An event is copied and acknowledged before fab_cm_get_event() returns it,
- * because rdma_destroy_id() waits for unacknowledged events.  Another thread may destroy a
- * connection: changes to the connection come before the acknowledgement, while the destroyer still
- * waits.
+ * Thread of the loop.  An event is copied and acknowledged before it is reported, because
+ * rdma_destroy_id() waits for unacknowledged events.  Another thread may destroy a connection:
+ * changes to the connection come before the acknowledgement, while the destroyer still waits.
  *
  * A connection that fails in its set-up is reported as UNREACHABLE, once; later its queues fail
  * (verbs-conn.c) without an event. */
