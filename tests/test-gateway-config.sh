@@ -116,7 +116,7 @@ for front in nbdkit gateway; do
 	conf "server = $a" 'io-timeout = 1' 'heartbeat = 300' 'mode = ro' \
 		'max-reconnect-attempts = 7'
 	refused "^rtrsctl: mode: auto -> ro: restart $name for this, or take the change back$" \
-		"^rtrsctl: heartbeat: 5000 -> 300: restart $name for this"
+		"^rtrsctl: heartbeat: 750; RDMA 5000 -> 300: restart $name for this"
 	are_paths "$b "
 	grep -q "$conf is not used, and all stays as it was:" "$log"
 	# An option of the command line wins, as at the start.

@@ -211,6 +211,9 @@ const char *opt_text(const struct opt *row, const void *conf, char buf[OPT_TEXT_
 	case OPT_WORD:
 		return row->words[value];
 	default:
+		/* Not given, and no constant stands in its place. */
+		if (value < row->least && row->shown)
+			return row->shown;
 		snprintf(buf, OPT_TEXT_MAX, "%" PRIu64, value / (row->scale ? row->scale : 1));
 		return buf;
 	}
