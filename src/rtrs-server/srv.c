@@ -33,18 +33,24 @@ static void stop_tell_done(struct loop_msg *msg)
 {
 	struct srv *srv = container_of(msg, struct srv, stopped_msg);
 
-	srv_listen_close(srv);
 	srv->stopped(srv->stopped_arg);
 }
 
-/* If nobody is left, stopping ends: by a message, because a connection manager may be calling. */
+/* Go to the next step of stopping, if no path, or no connection manager, is left. */
 static void part_gone(struct srv *srv)
 {
-	if (srv->life != SRV_STOPPING || srv->npaths || srv->guests.n)
+	if (srv->life == SRV_RUNNING || srv->npaths || srv->guests.n)
 		return;
-	srv->life = SRV_STOPPED;
-	loop_timer_cancel(&srv->stop_timer);
-	srv_post_control(srv, &srv->stopped_msg);
+	if (!list_empty(&srv->cms)) {
+		if (srv->life == SRV_STOPPING) {
+			srv->life = SRV_CLOSING;
+			loop_timer_cancel(&srv->stop_timer);
+			srv_listen_close(srv);
+		}
+	} else if (srv->life != SRV_STOPPED) {
+		srv->life = SRV_STOPPED;
+		srv_post_control(srv, &srv->stopped_msg);
+	}
 }
 
 /* Call @what for every path; @what may free the path, and with the path the session. */

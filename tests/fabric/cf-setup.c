@@ -45,24 +45,26 @@ void setup_reject(struct world *w)
 	end_free(a);
 }
 
-static struct {
+struct gate {
 	bool open;
 	unsigned asked;
 	struct fab_addr peer;
-} gate;
+};
 
 static bool gate_admit(void *arg, const struct fab_addr *peer)
 {
-	gate.asked++;
-	gate.peer = *peer;
-	return gate.open;
+	struct gate *gate = arg;
+
+	gate->asked++;
+	gate->peer = *peer;
+	return gate->open;
 }
 
 /* Refused by its address alone: told so, and not reported. */
 void setup_admit(struct world *w)
 {
-	const struct fab_cm_conf conf = { .provider = w->p, .loop = w->loop, .event = world_event,
-					  .arg = w, .admit = gate_admit,
+	struct gate gate = { 0 };
+	const struct fab_cm_conf conf = { .provider = w->p, .admit = gate_admit, .admit_arg = &gate,
 					  .refusal = "no entry", .refusal_len = 8,
 					  .tls = provider_tls[0] };
 	struct fab_addr local;
@@ -131,8 +133,7 @@ static void seal_and_compare(struct world *w, uint8_t other[FAB_BINDING_LEN])
 
 void setup_seal(struct world *w)
 {
-	const struct fab_cm_conf conf = { .provider = w->p, .loop = w->loop, .event = world_event,
-					  .arg = w, .seal = seal_data,
+	const struct fab_cm_conf conf = { .provider = w->p, .seal = seal_data,
 					  .tls = provider_tls[1] };
 	uint8_t other[FAB_BINDING_LEN] = { 0 };
 	unsigned requests;

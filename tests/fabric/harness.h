@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Two ends of a connection in one thread, for tests written against fabric.h alone.
  *
- * A world has a loop, and on it a cm for each end; pairs of connections are made in it.  Everything
- * waits through world_step(), which serves what is ready and otherwise sleeps in provider_turn():
- * poll(2) for providers with real descriptors, the next event for one with virtual time.  A wait
- * that sees nothing for WAIT_LIMIT_MS ends the program: tests do not hang.  Failures name file and
- * line. */
+ * A world has a cm for each end; pairs of connections are made in it.  Everything waits through
+ * world_step(), which serves what is ready and otherwise sleeps in provider_wait(): poll(2) for
+ * providers with real descriptors, the next event for one with virtual time.  A wait that sees
+ * nothing for WAIT_LIMIT_MS ends the program: tests do not hang.  Failures name file and line. */
 #ifndef HARNESS_H
 #define HARNESS_H
 
@@ -71,16 +70,8 @@ extern const char *provider_cipher;
 void provider_start(void);
 /* Wait until one of @fds is ready or @timeout_ms have passed. */
 int provider_wait(struct pollfd *fds, unsigned n, int timeout_ms);
-/* Make a loop, which provider_turn() runs. */
-struct loop *provider_loop(void);
-void provider_loop_end(struct loop *loop);
-/* The same wait, and work of @loop counts, which is done.  @fds has room for one more. */
-int provider_turn(struct loop *loop, struct pollfd *fds, unsigned n, int timeout_ms);
 
 /* ---- the world ---- */
-
-/* Events of all worlds up to now. */
-extern unsigned world_events;
 
 #define SEEN_MAX 4096
 #define WORLD_ENDS 16
@@ -100,7 +91,7 @@ struct end {
 	struct world *w;
 	struct fab_conn *conn;
 	struct fab_pd *pd;
-	bool pollable, established, rejected, unreachable, drained;
+	bool passive, pollable, established, rejected, unreachable, drained;
 	int status;
 	uint8_t pdata[FAB_PRIVATE_DATA_MAX];
 	size_t pdata_len;
@@ -113,7 +104,6 @@ struct end {
 
 struct world {
 	const struct fab_provider *p;
-	struct loop *loop;
 	struct fab_cm *cm[2];		/* 0: passive, 1: active */
 	struct fab_listener *listener;
 	struct fab_addr addr;
@@ -131,8 +121,6 @@ struct pair {
 extern const struct fab_qp_attr default_attr;
 
 void world_init(struct world *w, const struct fab_provider *p);
-/* The fab_cm_conf.event of its cms; @arg is the world. */
-void world_event(void *arg, const struct fab_event *ev);
 /* Everything of it must have been destroyed by now but the listener. */
 void world_fini(struct world *w);
 /* Serve what is ready.  Sleeps once if nothing was, at most @timeout_ms.  True if something was. */

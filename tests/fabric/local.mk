@@ -12,14 +12,14 @@ conformance_sources = \
 	tests/fabric/harness.c \
 	tests/fabric/harness.h \
 	$(NULL)
-fab_conformance_SOURCES = $(conformance_sources) %D%/main-tcp.c %D%/turn.c
-fab_conformance_LDADD = libfab.la libloop.la libclock.la libbase.la
+fab_conformance_SOURCES = $(conformance_sources) %D%/main-tcp.c
+fab_conformance_LDADD = libfab.la libclock.la libbase.la
 
 if HAVE_RDMA
 # Needs a device: the guests run it.
 check_PROGRAMS += fab-conformance-verbs
-fab_conformance_verbs_SOURCES = $(conformance_sources) %D%/main-verbs.c %D%/turn.c
-fab_conformance_verbs_LDADD = libfab.la libloop.la libclock.la libbase.la
+fab_conformance_verbs_SOURCES = $(conformance_sources) %D%/main-verbs.c
+fab_conformance_verbs_LDADD = libfab.la libclock.la libbase.la
 endif
 
 dist_check_SCRIPTS += %D%/conformance-tcp.sh
@@ -34,30 +34,29 @@ raw_sources = \
 	tests/fabric/main-tcp.c \
 	tests/fabric/raw.c \
 	tests/fabric/raw.h \
-	tests/fabric/turn.c \
 	$(NULL)
 
 test_addr_SOURCES = $(raw_sources) %D%/test-addr.c
-test_addr_LDADD = libfab.la libloop.la libclock.la libbase.la
+test_addr_LDADD = libfab.la libclock.la libbase.la
 
 # Without libclock: it brings its own time.
 test_tcp_setup_SOURCES = $(raw_sources) %D%/test-tcp-setup.c
 test_tcp_setup_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=accept4
-test_tcp_setup_LDADD = libfab.la libloop.la libworker.la libbase.la
+test_tcp_setup_LDADD = libfab.la libworker.la libbase.la
 
 # The same, and a peer with GnuTLS.
 test_tcp_tls_SOURCES = $(raw_sources) %D%/fake-ktls.h %D%/test-tcp-tls.c
 test_tcp_tls_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)
-test_tcp_tls_LDADD = libfab.la libloop.la libworker.la libbase.la $(GNUTLS_LIBS)
+test_tcp_tls_LDADD = libfab.la libworker.la libbase.la $(GNUTLS_LIBS)
 
 check_PROGRAMS += auth-flood
 auth_flood_SOURCES = $(raw_sources) %D%/auth-flood.c
-auth_flood_LDADD = libauth.la librtrs.la libfab.la libloop.la libpsk.la libclock.la libbase.la
+auth_flood_LDADD = libauth.la librtrs.la libfab.la libpsk.la libclock.la libbase.la
 
 # Steps of TLS's handshakes that are held.
 test_tcp_aside_SOURCES = $(raw_sources) %D%/test-tcp-aside.c
 test_tcp_aside_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)
-test_tcp_aside_LDADD = libfab.la libloop.la libworker.la libbase.la $(GNUTLS_LIBS)
+test_tcp_aside_LDADD = libfab.la libworker.la libbase.la $(GNUTLS_LIBS)
 test_tcp_aside_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=tcp_tls_handshake,--wrap=tcp_tls_free,--wrap=tcp_aside_lend
 
@@ -71,11 +70,11 @@ test_tcp_ktls_LDFLAGS = $(AM_LDFLAGS) \
 check_PROGRAMS += tls-flood
 tls_flood_SOURCES = $(raw_sources) %D%/tls-flood.c
 tls_flood_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)
-tls_flood_LDADD = libfab.la libloop.la libclock.la libbase.la $(GNUTLS_LIBS)
+tls_flood_LDADD = libfab.la libclock.la libbase.la $(GNUTLS_LIBS)
 
 check_PROGRAMS += stranger-churn
 stranger_churn_SOURCES = %D%/stranger-churn.c
 
 test_tcp_wire_SOURCES = $(raw_sources) %D%/test-tcp-wire.c
-test_tcp_wire_LDADD = libfab.la libloop.la libclock.la libbase.la
+test_tcp_wire_LDADD = libfab.la libclock.la libbase.la
 test_tcp_wire_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=recvmsg,--wrap=sendmsg,--wrap=pthread_mutex_lock

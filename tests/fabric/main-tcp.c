@@ -40,3 +40,8 @@ void provider_start(void)
 	for (int i = 0; keys && i < 2; i++)
 		provider_tls[i] = tls_end(keys, i == 0);
 }
+
+int provider_wait(struct pollfd *fds, unsigned n, int timeout_ms)
+{
+	return poll(fds, n, timeout_ms);
+}

@@ -19,3 +19,8 @@ void provider_start(void)
 	if (address)
 		provider_address = address;
 }
+
+int provider_wait(struct pollfd *fds, unsigned n, int timeout_ms)
+{
+	return poll(fds, n, timeout_ms);
+}

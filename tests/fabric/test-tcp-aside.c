@@ -130,7 +130,7 @@ static void is_freed(void)
 /* Wait until the cm of @side has something to do, without doing it. */
 static void until_ready(unsigned side)
 {
-	struct pollfd pfd = { .fd = w.cm[side]->fd, .events = POLLIN };
+	struct pollfd pfd = { .fd = fab_cm_fd(w.cm[side]), .events = POLLIN };
 
 	check_eq(poll(&pfd, 1, WAIT_LIMIT_MS), 1);
 }

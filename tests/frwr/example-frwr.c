@@ -204,7 +204,8 @@ static void run(struct world *w, const uint32_t *done, uint32_t until)
 	struct end *ends[2] = { clt.side.e, srv.side.e };
 
 	while (!(done && *done >= until) && !(ends[0]->drained && ends[1]->drained)) {
-		struct pollfd fds[3] = { { .fd = -1 }, { .fd = -1 } };
+		struct pollfd fds[3] = { { .fd = fab_cm_fd(w->cm[0]), .events = POLLIN },
+					 { .fd = -1 }, { .fd = -1 } };
 		bool busy = false;
 
 		for (unsigned i = 0; i < 2; i++) {
@@ -216,11 +217,12 @@ static void run(struct world *w, const uint32_t *done, uint32_t until)
 		for (unsigned i = 0; i < 2 && !busy; i++) {
 			if (ends[i]->drained)
 				continue;
-			busy = fab_arm(ends[i]->conn, &fds[i].events);
-			fds[i].fd = fab_conn_fd(ends[i]->conn);
+			busy = fab_arm(ends[i]->conn, &fds[1 + i].events);
+			fds[1 + i].fd = fab_conn_fd(ends[i]->conn);
 		}
 		if (!busy)
-			check(provider_turn(w->loop, fds, 2, WAIT_LIMIT_MS) > 0);
+			check(provider_wait(fds, 3, WAIT_LIMIT_MS) > 0);
+		world_step(w, 0);	/* events of the connections */
 	}
 }
 

@@ -2,7 +2,7 @@
 # src/frwr on an HCA that does not forgive.  test-*.crit are Criterion's.
 check_LTLIBRARIES += libfrwrrig.la
 libfrwrrig_la_SOURCES = %D%/rig.c %D%/rig.h
-FRWR_LIBS = libfrwrrig.la libmockhca.la libfrwr.la libfab.la libloop.la libbase.la libclock.la
+FRWR_LIBS = libfrwrrig.la libmockhca.la libfrwr.la libfab.la libbase.la libclock.la
 
 FRWR_TESTS = \
 	%D%/test-frwr-fail.crit \
@@ -54,17 +54,15 @@ TESTS += %D%/example-frwr
 	%D%/example-frwr.c \
 	tests/fabric/harness.c \
 	tests/fabric/harness.h \
-	tests/fabric/turn.c \
 	tests/fabric/main-tcp.c \
 	$(NULL)
 %C%_example_frwr_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fabric
-%C%_example_frwr_LDADD = libfrwr.la libfab.la libloop.la libbase.la libclock.la
+%C%_example_frwr_LDADD = libfrwr.la libfab.la libbase.la libclock.la
 
 # Cases on real connections: over sockets here, on soft-RoCE in a guest (tests/guest/test-frwr.sh).
 frwr_device_sources = \
 	tests/fabric/harness.c \
 	tests/fabric/harness.h \
-	tests/fabric/turn.c \
 	tests/frwr/device-basic.c \
 	tests/frwr/device-end.c \
 	tests/frwr/device-io.c \
@@ -83,12 +81,12 @@ check_PROGRAMS += %D%/frwr-device
 TESTS += %D%/frwr-device
 %C%_frwr_device_SOURCES = $(frwr_device_sources) tests/fabric/main-tcp.c
 %C%_frwr_device_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fabric
-%C%_frwr_device_LDADD = libfrwr.la libfab.la libloop.la libbase.la libclock.la
+%C%_frwr_device_LDADD = libfrwr.la libfab.la libbase.la libclock.la
 if HAVE_RDMA
 check_PROGRAMS += %D%/frwr-device-verbs
 %C%_frwr_device_verbs_SOURCES = $(frwr_device_sources) tests/fabric/main-verbs.c
 %C%_frwr_device_verbs_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fabric
-%C%_frwr_device_verbs_LDADD = libfrwr.la libfab.la libloop.la libbase.la libclock.la
+%C%_frwr_device_verbs_LDADD = libfrwr.la libfab.la libbase.la libclock.la
 endif
 
 # Each row of requirements and each item of the list of tests has a test or a reason.

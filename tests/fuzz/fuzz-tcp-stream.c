@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "loop-poll.h"
 #include "tcp-conn.h"
 
 #define NREGIONS 4u		/* the first without the right, the last seen through a window */
@@ -31,7 +30,6 @@
 #define NRECVS 64u
 #define ROOM 255u
 
-static struct loop *loop;
 static struct fab_cm *cm;
 
 struct region {
@@ -69,12 +67,9 @@ static void start(struct run *r)
 	int fds[2];
 
 	memset(r, 0, sizeof(*r));
-	if (!cm) {
-		must(loop_poll_create(NULL, &loop) == 0);
-		must(fab_cm_create(&(struct fab_cm_conf){ .provider = fab_provider_find("tcp"),
-						   .loop = loop },
+	if (!cm)
+		must(fab_cm_create(&(struct fab_cm_conf){ .provider = fab_provider_find("tcp") },
 				   &cm) == 0);
-	}
 	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
 	must(tcp_conn_new(cm, fds[0], &c) == 0);
 	r->peer = fds[1];

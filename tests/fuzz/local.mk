@@ -79,7 +79,7 @@ endif
 %C%_fuzz_rtrsctl_fuzz_LDFLAGS = $(FUZZ_LINK)
 
 %C%_fuzz_tcp_stream_fuzz_SOURCES = %D%/fuzz-tcp-stream.c %D%/fuzz.h
-%C%_fuzz_tcp_stream_fuzz_LDADD = libfab.la libloop.la libclock.la libbase.la $(FUZZ_MAIN)
+%C%_fuzz_tcp_stream_fuzz_LDADD = libfab.la libclock.la libbase.la $(FUZZ_MAIN)
 %C%_fuzz_tcp_stream_fuzz_LDFLAGS = $(FUZZ_LINK)
 
 %C%_fuzz_tls_stream_fuzz_SOURCES = \
@@ -93,7 +93,7 @@ endif
 	%D%/tls-wire.c \
 	$(NULL)
 %C%_fuzz_tls_stream_fuzz_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)
-%C%_fuzz_tls_stream_fuzz_LDADD = libfab.la libloop.la libclock.la libbase.la $(GNUTLS_LIBS) $(FUZZ_MAIN)
+%C%_fuzz_tls_stream_fuzz_LDADD = libfab.la libclock.la libbase.la $(GNUTLS_LIBS) $(FUZZ_MAIN)
 %C%_fuzz_tls_stream_fuzz_LDFLAGS = $(FUZZ_LINK) -Wl,--wrap=fab_tls_session
 
 EXTRA_PROGRAMS = %D%/make-corpus

@@ -69,8 +69,6 @@ void message_frame(uint8_t *at, enum tcp_frame_op op, size_t len);
 
 /* Make keys, listeners and credentials, once. */
 void sides_make(void);
-/* The loop of our cms. */
-struct loop *sides_loop(void);
 /* Our cm in a run of @flags. */
 struct fab_cm *sides_cm(unsigned flags);
 /* A socket that is connected to our listener. */
@@ -85,8 +83,6 @@ const struct fab_tls *sides_peer(unsigned flags);
 
 /* Connect to the listener of the peer, if our end is active. */
 void end_connect(void);
-/* The fab_cm_conf.event of our cms. */
-void end_event(void *arg, const struct fab_event *ev);
 /* Take events, and poll. */
 void end_step(void);
 /* Poll. */

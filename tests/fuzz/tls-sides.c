@@ -11,7 +11,6 @@
 
 #include "fuzz.h"
 #include "log.h"
-#include "loop-poll.h"
 #include "tls-rig.h"
 
 /* A side of all runs, by its mode. */
@@ -83,22 +82,12 @@ static int listen_plain(const char *path, struct fab_addr *addr)
 	return fd;
 }
 
-struct loop *sides_loop(void)
-{
-	static struct loop *loop;
-
-	if (!loop)
-		must(loop_poll_create(NULL, &loop) == 0);
-	return loop;
-}
-
 static void make_side(struct side *s, const char *keys, bool server, bool on, const char *socket)
 {
 	char err[256];
 
 	s->tls = make_tls(keys, server, on ? FAB_TLS_ON : FAB_TLS_REQUIRE);
 	must(fab_cm_create(&(struct fab_cm_conf){ .provider = fab_provider_find("tcp"),
-						  .loop = sides_loop(), .event = end_event,
 						  .tls = s->tls }, &s->cm) == 0);
 	if (!server)
 		return;

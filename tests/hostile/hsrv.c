@@ -13,7 +13,6 @@
 #include "../peer/peer-srv.h"
 #include "cleanup.h"
 #include "hsrv.h"
-#include "loop-poll.h"
 #include "thread.h"
 #include "util.h"
 
@@ -24,7 +23,6 @@ struct hsrv {
 	struct peer_srv peer;
 	pthread_mutex_t lock;
 	pthread_t thread;
-	struct loop *loop;
 	int wake_fd;
 	bool stopping;
 	struct ibv_mr *chunks_mr;
@@ -143,13 +141,7 @@ static struct ibv_mr *memory(struct peer_srv *peer)
 	return fab_reg_mr(peer->pd, s, sizeof(*s), LOCAL);
 }
 
-static void on_event(struct peer_srv *peer, const struct fab_event *ev)
-{
-	LOCK_SCOPE(&srv_of(peer)->lock);
-	peer_srv_event(peer, ev);
-}
-
-static const struct peer_srv_ops ops = { .event = on_event, .memory = memory, .regions = regions,
+static const struct peer_srv_ops ops = { .memory = memory, .regions = regions,
 					 .request = on_request };
 
 /* ---- the thread ---- */
@@ -171,9 +163,11 @@ static bool con_poll(struct hsrv *s, struct peer_srv_con *con, struct pollfd *pf
 /* Returns what to wait for. */
 static nfds_t work(struct hsrv *s, struct pollfd *fds)
 {
-	nfds_t n = 1;
+	nfds_t n = 2;
 
-	fds[0] = (struct pollfd){ .fd = s->wake_fd, .events = POLLIN };
+	peer_srv_events(&s->peer);
+	fds[0] = (struct pollfd){ .fd = fab_cm_fd(s->peer.cm), .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = s->wake_fd, .events = POLLIN };
 	for (unsigned i = 0; i < PEER_SRV_CONS; i++) {
 		if (s->peer.cons[i].fab)
 			n += con_poll(s, &s->peer.cons[i], &fds[n]);
@@ -191,11 +185,11 @@ static void *run(void *arg)
 	for (;;) {
 		pthread_mutex_lock(&s->lock);
 		n = work(s, fds);
-		if (s->stopping && n == 1)
+		if (s->stopping && n == 2)
 			break;
 		pthread_mutex_unlock(&s->lock);
-		check(loop_poll_turn(s->loop, fds, n, -1) >= 0 || errno == EINTR);
-		if (fds[0].revents)
+		check(poll(fds, n, -1) >= 0 || errno == EINTR);
+		if (fds[1].revents)
 			eventfd_read(s->wake_fd, &count);
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -212,8 +206,7 @@ struct hsrv *hsrv_start(const struct fab_addr *addr)
 	memset(s->attack_bytes, HSRV_ATTACK, sizeof(s->attack_bytes));
 	s->wake_fd = eventfd(0, EFD_CLOEXEC);
 	check(s->wake_fd >= 0 && !pthread_mutex_init(&s->lock, NULL));
-	check(!loop_poll_create(NULL, &s->loop));
-	peer_srv_start(&s->peer, &ops, s->loop, addr, s->chunks[0], HSRV_IO);
+	peer_srv_start(&s->peer, &ops, addr, s->chunks[0], HSRV_IO);
 	check(!pthread_create(&s->thread, NULL, run, s));
 	return s;
 }
@@ -232,7 +225,6 @@ void hsrv_stop(struct hsrv *s)
 	pthread_join(s->thread, NULL);
 	fab_dereg_mr(s->chunks_mr);
 	peer_srv_stop(&s->peer);
-	loop_poll_destroy(s->loop);
 	close(s->wake_fd);
 	pthread_mutex_destroy(&s->lock);
 	free(s);

@@ -12,13 +12,10 @@
 
 #include "clock.h"
 #include "hostile.h"
-#include "loop-poll.h"
 
 #define PATHS_MAX 160
 
-static struct loop *loop;
 static struct fab_cm *cm;
-static bool event_came;
 static struct hpath *paths[PATHS_MAX];
 static unsigned npaths;
 static int also_fd = -1;
@@ -58,21 +55,18 @@ uint64_t hdeadline(void)
 
 /* ---- the pump ---- */
 
-static void cm_event(void *arg, const struct fab_event *ev)
-{
-	event_came = true;
-	hpath_event(arg, ev);
-}
-
 static bool work(struct pollfd *fds, unsigned *nfds)
 {
-	bool progress;
+	bool progress = false;
+	struct fab_event ev;
 
-	loop_poll_turn(loop, fds, 0, 0);
-	progress = event_came;
-	event_came = false;
-	fds[0] = (struct pollfd){ .fd = also_fd, .events = POLLIN };
-	*nfds = 1;
+	while (fab_cm_get_event(cm, &ev) == 1) {
+		hpath_event(&ev);
+		progress = true;
+	}
+	fds[0] = (struct pollfd){ .fd = fab_cm_fd(cm), .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = also_fd, .events = POLLIN };
+	*nfds = 2;
 	for (unsigned i = 0; i < npaths * HCONS_MAX; i++) {
 		struct hcon *con = &paths[i / HCONS_MAX]->cons[i % HCONS_MAX];
 		struct pollfd *pfd = &fds[*nfds];
@@ -104,7 +98,7 @@ bool hpump(uint64_t deadline_ms)
 		return true;
 	if (now >= deadline_ms)
 		return false;
-	loop_poll_turn(loop, fds, nfds, (int)MIN(deadline_ms - now, (uint64_t)1000));
+	poll(fds, nfds, (int)MIN(deadline_ms - now, (uint64_t)1000));
 	return true;
 }
 
@@ -126,12 +120,9 @@ struct hpath *hpath_new(void)
 	struct hpath *p = malloc(sizeof(*p));
 
 	expect(p && npaths < PATHS_MAX);
-	if (!cm) {
-		expect(!loop_poll_create(NULL, &loop));
-		expect(!fab_cm_create(&(struct fab_cm_conf){ .provider = hrun.server.provider,
-							     .loop = loop, .event = cm_event },
+	if (!cm)
+		expect(!fab_cm_create(&(struct fab_cm_conf){ .provider = hrun.server.provider },
 				      &cm));
-	}
 	hpath_init(p, cm, &hrun.server);
 	random_bytes(p->sess_uuid, RTRS_UUID_LEN);
 	random_bytes(p->paths_uuid, RTRS_UUID_LEN);

@@ -21,7 +21,7 @@ check_PROGRAMS += %D%/held-fs %D%/hostile
 	$(NULL)
 # A row of a table names what is wrong in it and leaves out the rest.
 %C%_hostile_CFLAGS = $(AM_CFLAGS) -Wno-missing-field-initializers
-%C%_hostile_LDADD = libpeer.la librnbd.la librtrs.la libfab.la libloop.la libbase.la libclock.la
+%C%_hostile_LDADD = libpeer.la librnbd.la librtrs.la libfab.la libbase.la libclock.la
 
 # The other way round: the client against a server that does; see hsrv.h.
 check_PROGRAMS += %D%/test-hsrv

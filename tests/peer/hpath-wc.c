@@ -30,7 +30,7 @@ static void take_geometry(struct hpath *p, const struct fab_event *ev)
 	expect(p->rbufs);
 }
 
-void hpath_event(void *arg, const struct fab_event *ev)
+void hpath_event(const struct fab_event *ev)
 {
 	struct hcon *con = fab_conn_context(ev->conn);
 	struct rtrs_conn_rsp rsp;

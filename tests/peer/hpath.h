@@ -124,7 +124,7 @@ struct hpath {
 /* To @dst, with fresh memory; two connections.  uuids and name are the caller's to set. */
 void hpath_init(struct hpath *p, struct fab_cm *cm, const struct fab_addr *dst);
 /* An event of one of its connections (hpath-wc.c). */
-void hpath_event(void *arg, const struct fab_event *ev);
+void hpath_event(const struct fab_event *ev);
 /* Take some of what is there on a connection that is up; true when there was something. */
 bool hpath_poll(struct hcon *con);
 

@@ -220,19 +220,16 @@ static void on_connect(struct peer_srv *s, const struct fab_event *ev)
 		con_free(con);
 }
 
-void peer_srv_event(struct peer_srv *s, const struct fab_event *ev)
+void peer_srv_events(struct peer_srv *s)
 {
-	if (ev->type == FAB_EVENT_CONNECT_REQUEST)
-		on_connect(s, ev);
-	else if (ev->type == FAB_EVENT_DISCONNECTED)
-		fab_disconnect(ev->conn);
-}
+	struct fab_event ev;
 
-static void cm_event(void *arg, const struct fab_event *ev)
-{
-	struct peer_srv *s = arg;
-
-	s->ops->event(s, ev);
+	while (fab_cm_get_event(s->cm, &ev) == 1) {
+		if (ev.type == FAB_EVENT_CONNECT_REQUEST)
+			on_connect(s, &ev);
+		else if (ev.type == FAB_EVENT_DISCONNECTED)
+			fab_disconnect(ev.conn);
+	}
 }
 
 bool peer_srv_poll(struct peer_srv_con *con, short *events)
@@ -251,16 +248,13 @@ bool peer_srv_poll(struct peer_srv_con *con, short *events)
 
 /* ---- life ---- */
 
-void peer_srv_start(struct peer_srv *s, const struct peer_srv_ops *ops, struct loop *loop,
-		    const struct fab_addr *addr, uint8_t *chunks, uint32_t max_io)
+void peer_srv_start(struct peer_srv *s, const struct peer_srv_ops *ops, const struct fab_addr *addr,
+		    uint8_t *chunks, uint32_t max_io)
 {
-	const struct fab_cm_conf conf = { .provider = addr->provider, .loop = loop,
-					  .event = cm_event, .arg = s };
-
 	s->ops = ops;
 	s->chunks = chunks;
 	check(!rtrs_geom_init(&s->geom, PEER_SRV_DEPTH, max_io, PEER_SRV_HDR));
-	check(!fab_cm_create(&conf, &s->cm));
+	check(!fab_cm_create(&(struct fab_cm_conf){ .provider = addr->provider }, &s->cm));
 	check(!fab_listen(s->cm, addr, &s->listener));
 }
 

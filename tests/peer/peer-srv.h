@@ -50,8 +50,6 @@ struct peer_srv_con {
 };
 
 struct peer_srv_ops {
-	/* In a pass of the loop: calls peer_srv_event(), and has the connections polled. */
-	void (*event)(struct peer_srv *s, const struct fab_event *ev);
 	/* There is a domain now.  Returns the region of all of the owner's memory. */
 	struct ibv_mr *(*memory)(struct peer_srv *s);
 	/* The path of @con begins: where its chunks are.  Returns how many @regions that takes. */
@@ -82,13 +80,13 @@ struct peer_srv {
 };
 
 /* Listen on @addr; requests have at most @max_io bytes. */
-void peer_srv_start(struct peer_srv *s, const struct peer_srv_ops *ops, struct loop *loop,
-		    const struct fab_addr *addr, uint8_t *chunks, uint32_t max_io);
+void peer_srv_start(struct peer_srv *s, const struct peer_srv_ops *ops, const struct fab_addr *addr,
+		    uint8_t *chunks, uint32_t max_io);
 /* All its clients have gone. */
 void peer_srv_stop(struct peer_srv *s);
 
 /* Connections come and go. */
-void peer_srv_event(struct peer_srv *s, const struct fab_event *ev);
+void peer_srv_events(struct peer_srv *s);
 /* All that is there; then @events is what to wait for.  False when it has drained: it is free. */
 bool peer_srv_poll(struct peer_srv_con *con, short *events);
 

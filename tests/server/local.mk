@@ -12,4 +12,4 @@ EXTRA_DIST += %D%/test-server.sh
 	tests/hostile/kit.c \
 	$(NULL)
 %C%_test_server_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/hostile
-%C%_test_server_LDADD = libpeer.la librtrs.la librnbd.la libfab.la libloop.la libbase.la libclock.la
+%C%_test_server_LDADD = libpeer.la librtrs.la librnbd.la libfab.la libbase.la libclock.la

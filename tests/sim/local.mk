@@ -8,8 +8,6 @@ libsimfab_la_SOURCES = \
 	%D%/sim-core.h \
 	%D%/sim-fab-priv.h \
 	%D%/sim-fabric.h \
-	%D%/sim-loop.c \
-	%D%/sim-loop.h \
 	%D%/sim-mem.c \
 	%D%/sim-net.c \
 	%D%/sim-net.h \
@@ -51,7 +49,8 @@ libsim_la_SOURCES = \
 	%D%/raw-srv.h \
 	%D%/sim-fiber.c \
 	%D%/sim-fiber.h \
-	%D%/sim-reactor.c \
+	%D%/sim-loop.c \
+	%D%/sim-loop.h \
 	%D%/sim-share.c \
 	%D%/sim-share.h \
 	%D%/sim-storage.c \

@@ -2,7 +2,6 @@
 /* The conformance suite of tests/fabric on the sim provider: waiting is stepping virtual time. */
 #include "../fabric/harness.h"
 #include "sim-fabric.h"
-#include "sim-loop.h"
 
 const char *provider_address = "127.0.0.1";
 const bool provider_threads = false;
@@ -31,30 +30,10 @@ static int count_ready(const struct pollfd *fds, unsigned n)
 
 int provider_wait(struct pollfd *fds, unsigned n, int timeout_ms)
 {
-	unsigned events = world_events;
 	uint64_t until_us = timeout_ms < 0 ? UINT64_MAX :
 					     sim_now_us() + (uint64_t)timeout_ms * 1000;
 
-	while (!count_ready(fds, n) && world_events == events && sim_step(until_us))
+	while (!count_ready(fds, n) && sim_step(until_us))
 		;
-	return count_ready(fds, n) + (world_events != events);
-}
-
-struct loop *provider_loop(void)
-{
-	struct loop *loop;
-
-	check_eq(sim_loop_create(&loop), 0);
-	return loop;
-}
-
-void provider_loop_end(struct loop *loop)
-{
-	sim_loop_destroy(loop);
-}
-
-/* The steps of virtual time run @loop. */
-int provider_turn(struct loop *loop, struct pollfd *fds, unsigned n, int timeout_ms)
-{
-	return provider_wait(fds, n, timeout_ms);
+	return count_ready(fds, n);
 }

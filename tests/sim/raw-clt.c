@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "raw-clt.h"
-#include "sim-loop.h"
 #include "sim-test.h"
 
 #define WAIT_MS 60000
@@ -49,19 +48,13 @@ static void con_poll(struct hcon *con)
 	}
 }
 
-static void raw_event(void *arg, const struct fab_event *ev)
-{
-	struct raw_clt *c = arg;
-
-	c->woken = true;
-	hpath_event(arg, ev);
-}
-
 static void raw_run(struct sim_actor *a)
 {
 	struct raw_clt *c = container_of(a, struct raw_clt, actor);
+	struct fab_event ev;
 
-	c->woken = false;
+	while (fab_cm_get_event(c->path.cm, &ev) == 1)
+		hpath_event(&ev);
 	for (unsigned i = 0; i < RAW_CONS; i++)
 		con_poll(&c->path.cons[i]);
 }
@@ -70,7 +63,7 @@ static bool raw_ready(struct sim_actor *a)
 {
 	struct raw_clt *c = container_of(a, struct raw_clt, actor);
 
-	if (c->woken)
+	if (sim_fd_ready(fab_cm_fd(c->path.cm)))
 		return true;
 	for (unsigned i = 0; i < RAW_CONS; i++) {
 		const struct hcon *con = &c->path.cons[i];
@@ -95,10 +88,7 @@ void raw_clt_init(struct raw_clt *c, const char *host, uint8_t path, uint8_t ses
 	c->features = 0;
 	c->tag = 0;
 	c->device_id = 0;
-	c->woken = false;
-	CHECK(sim_loop_create(&c->loop) == 0);
-	CHECK(fab_cm_create(&(struct fab_cm_conf){ .provider = &fab_sim, .loop = c->loop,
-						   .event = raw_event, .arg = c }, &cm) == 0);
+	CHECK(fab_cm_create(&(struct fab_cm_conf){ .provider = &fab_sim }, &cm) == 0);
 	hpath_init(&c->path, cm, &to);
 	c->path.cid_num = (uint16_t)ncons;
 	c->path.access = IBV_ACCESS_MW_BIND;
@@ -126,7 +116,6 @@ void raw_clt_fini(struct raw_clt *c)
 	raw_clt_hang_up(c);
 	hpath_fini(&c->path);
 	fab_cm_destroy(c->path.cm);
-	sim_loop_destroy(c->loop);
 	sim_actor_del(&c->actor);
 }
 

@@ -15,8 +15,6 @@
 struct raw_clt {
 	struct hpath path;
 	struct sim_actor actor;
-	struct loop *loop;
-	bool woken;			/* by an event: poll all */
 	struct ibv_mw *windows[RAW_BUFS];
 	uint8_t (*data)[RAW_DATA];	/* [RAW_BUFS], in path.result */
 	uint32_t features;		/* of our extension; 0: without, as a kernel's */

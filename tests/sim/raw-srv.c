@@ -8,7 +8,6 @@
 #include "raw-srv.h"
 #include "rtrs-imm.h"
 #include "rtrs-msg.h"
-#include "sim-loop.h"
 #include "sim-test.h"
 
 #define CHUNK_RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
@@ -355,13 +354,7 @@ static struct ibv_mr *memory(struct peer_srv *s)
 	return fab_reg_mr(s->pd, srv_of(s), sizeof(struct raw_srv), IBV_ACCESS_LOCAL_WRITE);
 }
 
-static void raw_event(struct peer_srv *peer, const struct fab_event *ev)
-{
-	container_of(peer, struct raw_srv, peer)->woken = true;
-	peer_srv_event(peer, ev);
-}
-
-static const struct peer_srv_ops ops = { .event = raw_event, .memory = memory, .regions = regions,
+static const struct peer_srv_ops ops = { .memory = memory, .regions = regions,
 					 .request = on_request };
 
 void raw_srv_heartbeat(struct raw_srv *s)
@@ -385,7 +378,7 @@ static void raw_run(struct sim_actor *a)
 	struct raw_srv *s = container_of(a, struct raw_srv, actor);
 	short events;
 
-	s->woken = false;
+	peer_srv_events(&s->peer);
 	for (unsigned i = 0; i < PEER_SRV_CONS; i++) {
 		if (s->peer.cons[i].fab)
 			peer_srv_poll(&s->peer.cons[i], &events);
@@ -396,7 +389,7 @@ static bool raw_ready(struct sim_actor *a)
 {
 	struct raw_srv *s = container_of(a, struct raw_srv, actor);
 
-	if (s->woken)
+	if (sim_fd_ready(fab_cm_fd(s->peer.cm)))
 		return true;
 	for (unsigned i = 0; i < PEER_SRV_CONS; i++) {
 		struct fab_conn *fab = s->peer.cons[i].fab;
@@ -415,8 +408,7 @@ static void start(struct raw_srv *s, bool new_rkey)
 
 	((struct sockaddr_in *)&addr.ss)->sin_addr.s_addr = INADDR_ANY;
 	memset(s, 0, offsetof(struct raw_srv, disk));
-	CHECK(sim_loop_create(&s->loop) == 0);
-	peer_srv_start(&s->peer, &ops, s->loop, &addr, s->chunks[0], RAW_SRV_IO);
+	peer_srv_start(&s->peer, &ops, &addr, s->chunks[0], RAW_SRV_IO);
 	s->peer.new_rkey = new_rkey;
 	s->actor.ready = raw_ready;
 	s->actor.run = raw_run;
@@ -463,6 +455,5 @@ void raw_srv_stop(struct raw_srv *s)
 			fab_dereg_mr(s->mrs[path][i]);
 	}
 	peer_srv_stop(&s->peer);
-	sim_loop_destroy(s->loop);
 	sim_actor_del(&s->actor);
 }

@@ -40,8 +40,6 @@ enum raw_evil {
 struct raw_srv {
 	struct peer_srv peer;		/* heartbeats that were answered are counted there */
 	struct sim_actor actor;
-	struct loop *loop;
-	bool woken;			/* by an event: poll all */
 	/* NEW_RKEY with a key that never changes: legal (doc/protocol.md 4) */
 	bool same_key;
 	bool no_inval;			/* takes no keys of READs away: legal, and says so */

@@ -108,6 +108,7 @@ struct sim_conn {
 enum sim_wire_type {
 	SIM_WIRE_REQ,			/* connect request */
 	SIM_WIRE_REP,			/* accepted */
+	SIM_WIRE_RTU,			/* the passive side may know that it is open */
 	SIM_WIRE_REJ,			/* refused by the program */
 	SIM_WIRE_REFUSED,		/* nobody listens */
 	SIM_WIRE_DATA,

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Implements loop.h as an actor of the simulation: a pass runs whenever something of it is ready,
- * in virtual time.  Owns its watches and the list of what completed; tasks, timers and inbox are
- * the program's own code.  There is no loop to run: sim_step() is the loop. */
+/* Implements loop.h as an actor of the simulation, for both ends; and reactor.h, for the server: a
+ * pass runs whenever something of it is ready, in virtual time.  Owns its watches and the list of
+ * what completed; tasks, timers and inbox are the program's own code.  Ends, for a server, when
+ * nothing may be watched any more.  There is no loop to run: sim_step() is the loop. */
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "clock.h"
 #include "loop-impl.h"
+#include "reactor.h"
 #include "sim-core.h"
 #include "sim-loop.h"
 
@@ -19,6 +22,12 @@ struct sim_loop {
 	struct loop_watch *in_ready;	/* whose ready() runs; NULL again when that unwatches it */
 	struct list cqes;
 	bool real;			/* has watched a real descriptor */
+};
+
+struct reactor {
+	struct reactor_part part;	/* first */
+	struct sim_loop sim;
+	char name[32];
 };
 
 static struct sim_loop *to_sim(const struct loop *loop)
@@ -43,14 +52,6 @@ static bool has_work(const struct sim_loop *sim)
 			return true;
 	}
 	return false;
-}
-
-bool sim_loop_unused(const struct loop *loop)
-{
-	const struct sim_loop *sim = to_sim(loop);
-
-	return loop_inbox_empty(loop) && list_empty(&sim->cqes) && list_empty(&sim->watches) &&
-	       list_empty(&sim->unwatched);
 }
 
 bool sim_loop_idle(const struct loop *loop)
@@ -143,15 +144,12 @@ static void actor_pass(struct sim_actor *a)
 		sim_fd_used();
 }
 
-int sim_loop_create(struct loop **out)
+static int sim_loop_init(struct sim_loop *sim)
 {
-	struct sim_loop *sim = calloc(1, sizeof(*sim));
-	int rc = sim ? loop_init(&sim->loop) : -ENOMEM;
+	int rc = loop_init(&sim->loop);
 
-	if (rc) {
-		free(sim);
+	if (rc)
 		return rc;
-	}
 	list_init(&sim->watches);
 	list_init(&sim->unwatched);
 	list_init(&sim->cqes);
@@ -159,6 +157,24 @@ int sim_loop_create(struct loop **out)
 	sim->actor.deadline_ms = actor_deadline;
 	sim->actor.run = actor_pass;
 	sim_actor_add(&sim->actor);
+	return 0;
+}
+
+static void sim_loop_fini(struct sim_loop *sim)
+{
+	sim_actor_del(&sim->actor);
+	loop_fini(&sim->loop);
+}
+
+int sim_loop_create(struct loop **out)
+{
+	struct sim_loop *sim = calloc(1, sizeof(*sim));
+	int rc = sim ? sim_loop_init(sim) : -ENOMEM;
+
+	if (rc) {
+		free(sim);
+		return rc;
+	}
 	*out = &sim->loop;
 	return 0;
 }
@@ -175,8 +191,7 @@ void sim_loop_destroy(struct loop *loop)
 
 	forget(&sim->watches);
 	forget(&loop->timers);
-	sim_actor_del(&sim->actor);
-	loop_fini(loop);
+	sim_loop_fini(sim);
 	free(sim);
 }
 
@@ -218,4 +233,43 @@ void loop_unwatch(struct loop_watch *w)
 		sim->in_ready = NULL;
 	if (w->closed)
 		list_add_tail(&sim->unwatched, &w->link);
+}
+
+/* ---- reactor.h ---- */
+
+int reactor_create(const char *name, unsigned ring_entries, struct reactor **out)
+{
+	struct reactor *r = calloc(1, sizeof(*r));
+	int rc;
+
+	if (!r)
+		return -ENOMEM;
+	snprintf(r->name, sizeof(r->name), "%s", name);
+	rc = sim_loop_init(&r->sim);
+	if (rc) {
+		free(r);
+		return rc;
+	}
+	*out = r;
+	return 0;
+}
+
+void reactor_destroy(struct reactor *r)
+{
+	if (!r)
+		return;
+	assert(loop_inbox_empty(&r->sim.loop) && list_empty(&r->sim.cqes));
+	assert(list_empty(&r->sim.watches) && list_empty(&r->sim.unwatched));
+	sim_loop_fini(&r->sim);
+	free(r);
+}
+
+const char *reactor_name(const struct reactor *r)
+{
+	return r->name;
+}
+
+struct loop *reactor_loop(struct reactor *r)
+{
+	return &r->sim.loop;
 }

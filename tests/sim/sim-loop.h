@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the simulation's loop offers beyond loop.h: storage completes on it, and a test looks
- * whether it has work. */
+/* What the simulation's loop offers beyond loop.h and reactor.h: storage completes on it, and a
+ * test looks whether it has work. */
 #ifndef SIM_LOOP_H
 #define SIM_LOOP_H
 
@@ -19,8 +19,6 @@ int sim_loop_create(struct loop **out);
 void sim_loop_destroy(struct loop *loop);
 
 void sim_loop_complete(struct loop *loop, struct sim_cqe *cqe);
-/* Nothing is watched, and nothing waits but tasks and timers. */
-bool sim_loop_unused(const struct loop *loop);
 /* Nothing to do now: no message, task, completion or closed watch waits. */
 bool sim_loop_idle(const struct loop *loop);
 

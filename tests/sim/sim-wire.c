@@ -80,6 +80,7 @@ static void on_answer(struct sim_conn *c, const struct sim_wire *w)
 		c->peer_id = w->src;
 		c->state = SIM_UP;
 		sim_cm_event(c, FAB_EVENT_ESTABLISHED, 0, w);
+		sim_wire_send(c, sim_wire_new(c, SIM_WIRE_RTU, 0));
 		return;
 	}
 	if (w->type == SIM_WIRE_REJ)
@@ -121,14 +122,17 @@ static void conn_deliver(struct sim_conn *c, const struct sim_wire *w)
 	case SIM_WIRE_DATA:
 	case SIM_WIRE_ACK:
 	case SIM_WIRE_NAK:
+	case SIM_WIRE_RTU:
 		if (c->state != SIM_UP)
 			return;
 		if (w->type == SIM_WIRE_DATA)
 			sim_qp_data(c, w);
 		else if (w->type == SIM_WIRE_ACK)
 			sim_qp_ack(c, w);
-		else
+		else if (w->type == SIM_WIRE_NAK)
 			sim_qp_nak(c, w);
+		else
+			sim_cm_event(c, FAB_EVENT_ESTABLISHED, 0, NULL);
 		return;
 	case SIM_WIRE_DISC:
 		conn_lost(c, "peer disconnected");

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "sim-fabric.h"
-#include "sim-loop.h"
 #include "sim-test.h"
 
 #define BUF 20000u
@@ -16,7 +15,6 @@
 /* One end of a connection, with all its completions. */
 struct end {
 	struct sim_host *host;
-	struct loop *loop;
 	struct fab_cm *cm;
 	struct fab_listener *listener;
 	struct fab_conn *conn;
@@ -32,8 +30,6 @@ struct end {
 
 static struct end clt, srv;
 
-static void end_event(void *arg, const struct fab_event *ev);
-
 static void end_open(struct end *e, const char *host)
 {
 	struct sim_place before;
@@ -41,9 +37,7 @@ static void end_open(struct end *e, const char *host)
 	memset(e, 0, sizeof(*e));
 	e->host = sim_host_find(host);
 	before = sim_enter(e->host, e->host->epoch);
-	CHECK(sim_loop_create(&e->loop) == 0);
-	CHECK(fab_cm_create(&(struct fab_cm_conf){ .provider = &fab_sim, .loop = e->loop,
-						   .event = end_event, .arg = e }, &e->cm) == 0);
+	CHECK(fab_cm_create(&(struct fab_cm_conf){ .provider = &fab_sim }, &e->cm) == 0);
 	sim_leave(before);
 }
 
@@ -58,31 +52,25 @@ static void end_qp(struct end *e)
 	CHECK(e->mr);
 }
 
-/* Accepts the first who asks, refuses others. */
-static void end_event(void *arg, const struct fab_event *ev)
-{
-	struct end *e = arg;
-
-	e->ev = *ev;
-	e->nevents++;
-	if (ev->type != FAB_EVENT_CONNECT_REQUEST)
-		return;
-	e->nrequests++;
-	if (e->conn) {
-		fab_reject(ev->conn, "no", 2);
-		return;
-	}
-	e->conn = ev->conn;
-	end_qp(e);
-	CHECK(fab_accept(e->conn, "yes", 3) == 0);
-}
-
-/* Take completions that are there. */
+/* Take events and completions that are there; accepts the first who asks, refuses others. */
 static void end_poll(struct end *e)
 {
 	short events;
 	int n;
 
+	while (fab_cm_get_event(e->cm, &e->ev) == 1) {
+		e->nevents++;
+		if (e->ev.type != FAB_EVENT_CONNECT_REQUEST)
+			continue;
+		e->nrequests++;
+		if (e->conn) {
+			fab_reject(e->ev.conn, "no", 2);
+			continue;
+		}
+		e->conn = e->ev.conn;
+		end_qp(e);
+		CHECK(fab_accept(e->conn, "yes", 3) == 0);
+	}
 	if (!e->pd || e->drained)
 		return;
 	while ((n = fab_poll(e->conn, e->wc + e->nwc, 4)) > 0)
@@ -139,6 +127,7 @@ static void pair_open(void)
 	start_connect();
 	run(5);
 	CHECK(clt.ev.type == FAB_EVENT_ESTABLISHED && clt.ev.private_data_len == 3);
+	CHECK(srv.ev.type == FAB_EVENT_ESTABLISHED);
 	for (size_t i = 0; i < BUF; i++)
 		clt.buf[i] = (uint8_t)(i * 7);
 }
@@ -153,7 +142,6 @@ static void end_close(struct end *e)
 		fab_pd_destroy(e->pd);
 	fab_listener_destroy(e->listener);
 	fab_cm_destroy(e->cm);
-	sim_loop_destroy(e->loop);
 }
 
 static void world_close(void)

@@ -29,7 +29,7 @@ TESTS += $(THREAD_TESTS)
 %C%_thread_tls_keys_SOURCES = %D%/thread-tls-keys.c %D%/thread.h
 %C%_thread_tls_keys_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)
 %C%_thread_tls_keys_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=psk_find,--wrap=certs_get
-%C%_thread_tls_keys_LDADD = libfab.la libloop.la libbase.la libclock.la $(GNUTLS_LIBS)
+%C%_thread_tls_keys_LDADD = libfab.la libbase.la libclock.la $(GNUTLS_LIBS)
 
 if BUILD_SERVER
 THREAD_TESTS += \

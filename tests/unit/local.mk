@@ -290,10 +290,10 @@ EXTRA_DIST += %D%/auth-vectors.py
 %C%_test_certs_crit_SOURCES = %D%/test-certs.c %D%/unit.h
 %C%_test_certs_crit_CFLAGS = $(UNIT_CFLAGS) $(GNUTLS_CFLAGS)
 %C%_test_certs_crit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=gnutls_certificate_get_peers
-%C%_test_certs_crit_LDADD = libfab.la libloop.la libbase.la libclock.la $(GNUTLS_LIBS) $(CRITERION_LIBS)
+%C%_test_certs_crit_LDADD = libfab.la libbase.la libclock.la $(GNUTLS_LIBS) $(CRITERION_LIBS)
 %C%_test_fab_limits_crit_SOURCES = %D%/test-fab-limits.c %D%/unit.h
 %C%_test_fab_limits_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_fab_limits_crit_LDADD = libfab.la libloop.la libbase.la libclock.la $(GNUTLS_LIBS) $(CRITERION_LIBS)
+%C%_test_fab_limits_crit_LDADD = libfab.la libbase.la libclock.la $(GNUTLS_LIBS) $(CRITERION_LIBS)
 %C%_test_psk_crit_SOURCES = %D%/test-psk.c %D%/unit.h
 %C%_test_psk_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_psk_crit_LDADD = libpsk.la libbase.la libclock.la $(CRITERION_LIBS)
@@ -310,7 +310,7 @@ EXTRA_DIST += %D%/auth-vectors.py
 %C%_test_bench_options_crit_CPPFLAGS = $(CLT_CPPFLAGS) -I$(top_srcdir)/src/rtrs-bench
 %C%_test_bench_options_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_bench_options_crit_LDADD = \
-	libclt.la libfab.la libloop.la librtrs.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
+	libclt.la libfab.la librtrs.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_gate_options_crit_SOURCES = \
 	%D%/opt-rules.c \
 	%D%/opt-rules.h \
@@ -321,15 +321,15 @@ EXTRA_DIST += %D%/auth-vectors.py
 %C%_test_gate_options_crit_CPPFLAGS = $(CLT_CPPFLAGS) -I$(top_srcdir)/src/rtrs-nbd $(NBD_CPPFLAGS)
 %C%_test_gate_options_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_gate_options_crit_LDADD = \
-	libcltkit.la libclt.la libfab.la libloop.la librtrs.la librnbd.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
+	libcltkit.la libclt.la libloop.la libfab.la librtrs.la librnbd.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_tls_judge_crit_SOURCES = %D%/test-tls-judge.c %D%/unit.h
 %C%_test_tls_judge_crit_CFLAGS = $(UNIT_CFLAGS) $(GNUTLS_CFLAGS)
 %C%_test_tls_judge_crit_LDADD = \
-	libfab.la libloop.la libbase.la libclock.la $(GNUTLS_LIBS) $(CRITERION_LIBS)
+	libfab.la libbase.la libclock.la $(GNUTLS_LIBS) $(CRITERION_LIBS)
 %C%_test_tls_stream_crit_SOURCES = %D%/test-tls-stream.c %D%/unit.h
 %C%_test_tls_stream_crit_CFLAGS = $(UNIT_CFLAGS) $(GNUTLS_CFLAGS)
 %C%_test_tls_stream_crit_LDADD = \
-	libfab.la libloop.la libbase.la libclock.la $(GNUTLS_LIBS) $(CRITERION_LIBS)
+	libfab.la libbase.la libclock.la $(GNUTLS_LIBS) $(CRITERION_LIBS)
 %C%_test_tls_stream_crit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=recv,--wrap=send,--wrap=free
 %C%_test_rtrsctl_args_crit_SOURCES = \
 	%D%/opt-rules.c \
@@ -399,7 +399,7 @@ EXTRA_DIST += %D%/opt-recorded.txt
 %C%_test_suggest_crit_LDADD = libbase.la $(CRITERION_LIBS)
 %C%_test_tcp_hs_crit_SOURCES = %D%/test-tcp-hs.c %D%/fsm-rules.h %D%/unit.h
 %C%_test_tcp_hs_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_tcp_hs_crit_LDADD = libfab.la libloop.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_tcp_hs_crit_LDADD = libfab.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_util_crit_SOURCES = %D%/test-util.c %D%/unit.h
 %C%_test_util_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_util_crit_LDADD = $(CRITERION_LIBS)
@@ -421,14 +421,14 @@ EXTRA_DIST += %D%/opt-recorded.txt
 	$(NULL)
 %C%_test_verbs_conn_crit_CPPFLAGS = $(AM_CPPFLAGS) -Drealloc=fake_realloc
 %C%_test_verbs_conn_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_verbs_conn_crit_LDADD = libloop.la libbase.la $(CRITERION_LIBS)
+%C%_test_verbs_conn_crit_LDADD = libbase.la $(CRITERION_LIBS)
 # Over devices and a librdmacm of its own.
 %C%_test_verbs_reap_crit_SOURCES = %D%/test-verbs-reap.c %D%/unit.h
 %C%_test_verbs_reap_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_verbs_reap_crit_LDADD = libfab.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_verbs_dev_crit_SOURCES = %D%/test-verbs-dev.c
 %C%_test_verbs_dev_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_verbs_dev_crit_LDADD = libfab.la libloop.la libbase.la $(CRITERION_LIBS)
+%C%_test_verbs_dev_crit_LDADD = libfab.la libbase.la $(CRITERION_LIBS)
 
 # The include law, and that its check finds violations.
 TESTS += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.sh
@@ -456,7 +456,7 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 %C%_test_srv_log_crit_SOURCES = %D%/test-srv-log.c %D%/unit.h
 %C%_test_srv_log_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_srv_log_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_srv_log_crit_LDADD = librtrssrv.la libloop.la libworker.la libbase.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_srv_log_crit_LDADD = librtrssrv.la libworker.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 %C%_test_plan_crit_SOURCES = %D%/test-plan.c %D%/unit.h
 %C%_test_plan_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_plan_crit_CFLAGS = $(UNIT_CFLAGS)
@@ -587,11 +587,11 @@ UNIT_TESTS += \
 %C%_test_clt_addr_crit_SOURCES = %D%/test-clt-addr.c %D%/unit.h
 %C%_test_clt_addr_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_addr_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_clt_addr_crit_LDADD = libclt.la libfab.la libloop.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_clt_addr_crit_LDADD = libclt.la libfab.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_clt_conf_crit_SOURCES = %D%/test-clt-conf.c %D%/opt-rules.c %D%/opt-rules.h %D%/unit.h
 %C%_test_clt_conf_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_conf_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_clt_conf_crit_LDADD = libcltkit.la libclt.la libfab.la libloop.la librtrs.la librnbd.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_clt_conf_crit_LDADD = libcltkit.la libclt.la libloop.la libfab.la librtrs.la librnbd.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_clt_probe_crit_SOURCES = %D%/test-clt-probe.c %D%/unit.h
 %C%_test_clt_probe_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_probe_crit_CFLAGS = $(UNIT_CFLAGS)
@@ -616,11 +616,11 @@ UNIT_TESTS += \
 %C%_test_clt_op_crit_SOURCES = %D%/test-clt-op.c %D%/unit.h
 %C%_test_clt_op_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_op_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_clt_op_crit_LDADD = libclt.la libfab.la libloop.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_clt_op_crit_LDADD = libclt.la libfab.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_clt_tx_crit_SOURCES = %D%/test-clt-tx.c %D%/unit.h
 %C%_test_clt_tx_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_tx_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_clt_tx_crit_LDADD = libclt.la librtrs.la libfrwr.la libfab.la libloop.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_clt_tx_crit_LDADD = libclt.la librtrs.la libfrwr.la libfab.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_clt_pick_crit_SOURCES = %D%/test-clt-pick.c %D%/unit.h
 %C%_test_clt_pick_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_pick_crit_CFLAGS = $(UNIT_CFLAGS)

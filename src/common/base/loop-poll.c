@@ -228,18 +228,16 @@ int loop_poll_turn(struct loop *loop, struct pollfd *fds, unsigned n, int ms)
 {
 	struct loop_poll *lp = to_poll(loop);
 	int sleep_ms, ready;
-	bool due;
 
 	loop_enter(loop);
 	get_ready_to_sleep(lp);
 	tell_changes(lp);
 	sleep_ms = pass_sleep_ms(lp);
 	fds[n] = (struct pollfd){ .fd = lp->epfd, .events = POLLIN };
-	due = sleep_ms >= 0 && (ms < 0 || sleep_ms <= ms);
-	ready = poll(fds, n + 1, due ? sleep_ms : ms);
+	ready = poll(fds, n + 1, sleep_ms < 0 || (ms >= 0 && ms < sleep_ms) ? ms : sleep_ms);
 	poll_pass(lp, 0);
 	loop_leave();
-	return ready || !due ? ready : 1;
+	return ready;
 }
 
 /* ---- life ---- */

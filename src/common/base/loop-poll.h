@@ -15,9 +15,8 @@ int loop_poll_create(const char *name, struct loop **out);
 void loop_poll_destroy(struct loop *loop);
 
 /* Run a pass of @loop, which has no thread: wait for work of the loop or for one of the @n @fds,
- * at most @ms, -1: for ever, and run the work.  @fds has room for one more.  Returns as poll(2),
- * where the loop counts as one more descriptor.  For programs of tests, which poll by
- * themselves. */
+ * at most @ms, -1: for ever, and run the work.  @fds has room for one more.  Returns as poll(2);
+ * 0 also if a timer or a task was due.  For programs of tests, which poll by themselves. */
 int loop_poll_turn(struct loop *loop, struct pollfd *fds, unsigned n, int ms);
 
 #endif

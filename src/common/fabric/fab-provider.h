@@ -6,20 +6,13 @@
 #ifndef FAB_PROVIDER_H
 #define FAB_PROVIDER_H
 
-#include "loop.h"
-
 struct fab_cm {
 	const struct fab_provider *ops;
-	/* The provider's, from cm_create() on: readable (level) when cm_get_event() may have
-	 * work. */
-	int fd;
-	struct loop_watch watch;	/* of @fd */
+	int fd;				/* the provider's, from cm_create() on */
 	/* copied from struct fab_cm_conf */
-	struct loop *loop;
-	void (*event)(void *arg, const struct fab_event *ev);
 	bool (*admit)(void *arg, const struct fab_addr *peer);
 	void (*refused)(void *arg, const struct fab_addr *peer, bool tls, const char *why);
-	void *arg;
+	void *admit_arg;
 	uint8_t refusal[FAB_REJECT_DATA_MAX];
 	size_t refusal_len;
 	const char *(*seal)(struct fab_conn *conn, void *data, size_t len);
@@ -31,7 +24,7 @@ struct fab_cm {
 /* True if @peer may connect.  False: the provider refuses @peer with cm->refusal. */
 static inline bool fab_cm_admits(const struct fab_cm *cm, const struct fab_addr *peer)
 {
-	return !cm->admit || cm->admit(cm->arg, peer);
+	return !cm->admit || cm->admit(cm->admit_arg, peer);
 }
 
 struct fab_conn;
@@ -100,7 +93,6 @@ struct fab_provider {
 
 	int (*cm_create)(struct fab_cm **cm);	/* fills all but the conf's fields */
 	void (*cm_destroy)(struct fab_cm *cm);
-	/* Take the next event: 1 and @ev, 0 without an event now, -errno when the cm is broken. */
 	int (*cm_get_event)(struct fab_cm *cm, struct fab_event *ev);
 	int (*listen)(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **l);
 	int (*listener_query_device)(const struct fab_listener *l, struct fab_device_attr *attr);

@@ -6,7 +6,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +14,6 @@
 #include "util.h"
 
 #define FAB_PROVIDERS_MAX 4
-#define EVENT_BUDGET 64			/* of a pass */
 #define SILENCE_MS 30000		/* fab_cm_conf.silence_ms */
 
 static const struct fab_provider *providers[FAB_PROVIDERS_MAX] = {
@@ -54,33 +52,6 @@ void fab_provider_register(const struct fab_provider *p)
 	providers[i] = p;
 }
 
-static bool cm_ready(struct loop_watch *watch)
-{
-	struct fab_cm *cm = container_of(watch, struct fab_cm, watch);
-
-	for (unsigned i = 0; i < EVENT_BUDGET; i++) {
-		struct fab_event ev;
-		int rc = cm->ops->cm_get_event(cm, &ev);
-
-		if (!rc)
-			return false;
-		if (rc < 0) {
-			ev = (struct fab_event){ .type = FAB_EVENT_CM_BROKEN, .status = rc };
-			loop_unwatch(watch);
-		}
-		cm->event(cm->arg, &ev);
-		if (rc < 0)
-			return false;
-	}
-	return true;
-}
-
-static int cm_watch(struct fab_cm *cm)
-{
-	cm->watch = (struct loop_watch){ .fd = cm->fd, .events = POLLIN, .ready = cm_ready };
-	return loop_watch(cm->loop, &cm->watch);
-}
-
 int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm)
 {
 	int rc;
@@ -93,11 +64,9 @@ int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm)
 	if (rc)
 		return rc;
 	(*cm)->ops = conf->provider;
-	(*cm)->loop = conf->loop;
-	(*cm)->event = conf->event;
 	(*cm)->admit = conf->admit;
 	(*cm)->refused = conf->refused;
-	(*cm)->arg = conf->arg;
+	(*cm)->admit_arg = conf->admit_arg;
 	if (conf->refusal_len)
 		memcpy((*cm)->refusal, conf->refusal, conf->refusal_len);
 	(*cm)->refusal_len = conf->refusal_len;
@@ -105,18 +74,23 @@ int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm)
 	(*cm)->servers = conf->servers;
 	(*cm)->tls = conf->tls;
 	(*cm)->silence_ms = conf->silence_ms ? conf->silence_ms : SILENCE_MS;
-	rc = cm_watch(*cm);
-	if (rc)
-		conf->provider->cm_destroy(*cm);
-	return rc;
+	return 0;
 }
 
 void fab_cm_destroy(struct fab_cm *cm)
 {
-	if (!cm)
-		return;
-	loop_unwatch(&cm->watch);
-	cm->ops->cm_destroy(cm);
+	if (cm)
+		cm->ops->cm_destroy(cm);
+}
+
+int fab_cm_fd(const struct fab_cm *cm)
+{
+	return cm->fd;
+}
+
+int fab_cm_get_event(struct fab_cm *cm, struct fab_event *ev)
+{
+	return cm->ops->cm_get_event(cm, ev);
 }
 
 int fab_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **l)

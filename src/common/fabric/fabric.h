@@ -4,8 +4,7 @@
  * Data types are those of <infiniband/verbs.h>: ibv_send_wr, ibv_recv_wr, ibv_sge, ibv_wc, ibv_mr
  * and the opcode, status and access enums.  Handles are ours.  Providers: tcp (always), verbs
  * (rdma-core), and sim for tests.  A connection is polled, as a CQ is; no provider owns a loop, or
- * a thread that a connection needs.  The set-up of connections runs on the loop of its user.  The
- * static inline functions are defined in fab-io.h.
+ * a thread that a connection needs.  The static inline functions are defined in fab-io.h.
  *
  * THE SUBSET.  Send opcodes SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM;
  * BIND_MW and LOCAL_INV, if the device has windows.  No RDMA READ, no atomics: RTRS uses none.
@@ -49,8 +48,8 @@
  *
  * LIFE.  active:  fab_conn_create, fab_resolve, ROUTE_RESOLVED, fab_create_qp, [post_recv],
  *                 fab_connect, ESTABLISHED | REJECTED | UNREACHABLE
- *        passive: CONNECT_REQUEST (gives a conn), fab_create_qp, [post_recv],
- *                 fab_accept   |   fab_reject (the conn is gone)
+ *        passive: CONNECT_REQUEST (gives a conn), fab_create_qp, [post_recv], fab_accept,
+ *                 ESTABLISHED   |   fab_reject (the conn is gone)
  *        both:    ... fab_disconnect, poll until -ENOTCONN, fab_conn_destroy. */
 #ifndef FABRIC_H
 #define FABRIC_H
@@ -71,7 +70,6 @@ struct fab_conn;
 struct fab_pd;
 struct fab_device_attr;
 struct fab_tls;
-struct loop;
 
 /* ---- providers and addresses (fab-addr.c) ---- */
 
@@ -189,24 +187,24 @@ const char *fab_users_format(const struct fab_users *users, char *buf, size_t le
 enum fab_event_type {
 	FAB_EVENT_ROUTE_RESOLVED,	/* active: call fab_pd_create, fab_create_qp now */
 	FAB_EVENT_CONNECT_REQUEST,	/* passive: private data of the peer's fab_connect */
-	FAB_EVENT_ESTABLISHED,		/* active: private data of the peer's fab_accept */
+	FAB_EVENT_ESTABLISHED,		/* active: private data of the peer's fab_accept;
+					 * passive: none, and need not be waited for */
 	FAB_EVENT_REJECTED,		/* active: private data of the peer's fab_reject */
 	FAB_EVENT_UNREACHABLE,		/* active: status has the reason (-ECONNREFUSED, -ETIMEDOUT,
 					 * -EPROTO: not our protocol, -EPROTONOSUPPORT: another
 					 * version, ...), fab_conn_cause() in words */
-	FAB_EVENT_DISCONNECTED,		/* of a connection that is up, if the provider sees the end
-					 * outside of fab_poll; answer with fab_disconnect.  status
-					 * -ENODEV: the device is gone; poll then, because no other
-					 * event may wake the poller */
+	FAB_EVENT_DISCONNECTED,		/* after ESTABLISHED, if the provider sees the end outside
+					 * of fab_poll; answer with fab_disconnect.  status -ENODEV:
+					 * the device is gone; poll then, because no other event may
+					 * wake the poller */
 	FAB_EVENT_LISTENER_GONE,	/* the listener's device is gone: destroy the listener.
 					 * fab_listen() may succeed again when the device is back */
-	FAB_EVENT_CM_BROKEN,		/* status says why: no event follows */
 };
 
 struct fab_event {
 	enum fab_event_type type;
 	int status;
-	struct fab_conn *conn;		/* NULL: LISTENER_GONE, CM_BROKEN */
+	struct fab_conn *conn;
 	struct fab_listener *listener;	/* CONNECT_REQUEST, LISTENER_GONE */
 	uint8_t private_data[FAB_PRIVATE_DATA_MAX];
 	size_t private_data_len;
@@ -214,28 +212,25 @@ struct fab_event {
 
 struct fab_cm_conf {
 	const struct fab_provider *provider;
-	struct loop *loop;		/* which lives longer than the cm */
-	/* @ev, which lives until the return, has happened.  In a callback of the loop, and not in a
-	 * call of this header.  May destroy all but the cm. */
-	void (*event)(void *arg, const struct fab_event *ev);
 	/* True if @peer may connect; NULL: every peer.  The provider refuses other peers as soon as
 	 * their address is known, as fab_reject() does with @refusal (at most FAB_REJECT_DATA_MAX).
-	 * Nothing is kept for a refused peer, and no event comes.  Calls only address functions of
-	 * the fabric. */
+	 * Nothing is kept for a refused peer, and no event comes.  Runs on the cm's thread; calls
+	 * only address functions of the fabric. */
 	bool (*admit)(void *arg, const struct fab_addr *peer);
 	/* The passive side has closed a connection of @peer that sent something, and no good
 	 * CONNECT: @why says so in words.  @tls: for TLS, the peer's or ours.  For a log and its
 	 * counters, which are the callee's to bound; NULL: the provider logs a line.  As
 	 * admit(). */
 	void (*refused)(void *arg, const struct fab_addr *peer, bool tls, const char *why);
-	void *arg;			/* of event(), admit() and refused() */
+	void *admit_arg;		/* of both */
 	const void *refusal;
 	size_t refusal_len;
 	/* The active side is about to send @data, the @len bytes of fab_connect() on @conn, and
 	 * knows by now what protects @conn (fab_conn_binding()): may change @data.  Returns NULL,
 	 * or the reason not to send it, static text: fab_connect() fails with -EACCES, or
-	 * UNREACHABLE follows with it.  Calls only functions that report on @conn.  A connection
-	 * that begins again in plain is sealed again.  NULL: nothing to do. */
+	 * UNREACHABLE follows with it.  Runs on the cm's thread; calls only functions that report
+	 * on @conn.  A connection that begins again in plain is sealed again.  NULL: nothing to
+	 * do. */
 	const char *(*seal)(struct fab_conn *conn, void *data, size_t len);
 	/* The users that may listen at an AF_UNIX address (SO_PEERCRED).  A connect to a listener
 	 * of another user is UNREACHABLE with -ECONNABORTED: nothing is read from and sent to that
@@ -253,13 +248,18 @@ struct fab_cm_conf {
 	unsigned silence_ms;
 };
 
-/* Make a manager of connections and listeners.  The thread of its loop calls fab_cm_*, fab_listen*,
- * fab_resolve, fab_connect, fab_accept, fab_reject, and fab_conn_destroy of a connection that is
- * not up.  The provider drops strangers that connect and send nothing.  @conf is copied. */
+/* Make an event channel for connections and listeners.  A single thread at a time calls fab_cm_*,
+ * fab_listen, fab_resolve, fab_connect, fab_accept and fab_reject of a cm.  The provider drops
+ * strangers that connect and send nothing.  @conf is copied. */
 int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm);
-/* Destroy @cm, whose connections and listeners are destroyed.  Their protection domains may live
- * on.  Not in event(). */
+/* Destroy @cm, whose connections, their protection domains and listeners are destroyed. */
 void fab_cm_destroy(struct fab_cm *cm);
+/* The descriptor that is readable (level) when fab_cm_get_event() may have work, time-outs
+ * included. */
+int fab_cm_fd(const struct fab_cm *cm);
+/* Take the next event: returns 1 and fills @ev, 0 without an event now, -errno when the channel is
+ * broken. */
+int fab_cm_get_event(struct fab_cm *cm, struct fab_event *ev);
 
 /* Listen on @addr; port 0 picks a port (see fab_listener_addr).  -EADDRINUSE, -EADDRNOTAVAIL,
  * ... */
@@ -322,8 +322,9 @@ size_t fab_qp_memory(const struct fab_conn *conn, const struct fab_qp_attr *attr
 /* Connect; reports ESTABLISHED, REJECTED or UNREACHABLE.  -EINVAL when @len is above
  * FAB_CONNECT_DATA_MAX. */
 int fab_connect(struct fab_conn *conn, const void *private_data, size_t len);
-/* Accept @conn.  From the return on @conn may be posted to and polled, and another thread may do so
- * and destroy @conn.  On error @conn is still the caller's, to destroy. */
+/* Accept @conn.  From the return on @conn may be posted to and polled, on another thread, too.  The
+ * other thread may destroy @conn, so ignore the ESTABLISHED of a @conn that was handed over.  On
+ * error @conn is still the caller's, to destroy. */
 int fab_accept(struct fab_conn *conn, const void *private_data, size_t len);
 /* Refuse and free @conn. */
 void fab_reject(struct fab_conn *conn, const void *private_data, size_t len);

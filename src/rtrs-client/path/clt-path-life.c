@@ -9,6 +9,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,17 +42,12 @@ static void con_role_free(struct clt_con *con)
 static const struct clt_con_ops con_ops = { con_failed, clt_con0_heartbeat, con_posted,
 					    con_role_free };
 
-static void path_cm_event(void *arg, const struct fab_event *ev)
+static void path_con_event(struct clt_path *path, const struct fab_event *ev)
 {
-	struct clt_path *path = arg;
 	struct clt_con *con = ev->conn ? fab_conn_context(ev->conn) : NULL;
 	char why[CLT_WHY];
 	int r;
 
-	if (ev->type == FAB_EVENT_CM_BROKEN) {
-		snprintf(why, sizeof(why), "connection manager: %s", strerror(-ev->status));
-		clt_path_step_fail(path, ev->status, why);
-	}
 	if (!con || con->att != &path->att)
 		return;
 	if (!clt_path_runs(path)) {
@@ -75,15 +71,28 @@ static void path_cm_event(void *arg, const struct fab_event *ev)
 								      CLT_PATH_EV_ALL_UP);
 }
 
+static bool path_cm_ready(struct loop_watch *watch)
+{
+	struct clt_path *path = container_of(watch, struct clt_path, cm_watch);
+	struct fab_event ev;
+	char why[CLT_WHY];
+	int r;
+
+	while ((r = fab_cm_get_event(path->cm, &ev)) > 0)
+		path_con_event(path, &ev);
+	if (r < 0) {
+		snprintf(why, sizeof(why), "connection manager: %s", strerror(-r));
+		clt_path_step_fail(path, r, why);
+	}
+	return false;
+}
+
 /* ---- actions ---- */
 
 /* Make the connection manager, unless @path has kept a manager.  0, or -errno with @why. */
 static int make_cm(struct clt_path *path, char why[CLT_WHY])
 {
 	const struct fab_cm_conf conf = { .provider = path->conf.addr.dst.provider,
-					  .loop = path->loop,
-					  .event = path_cm_event,
-					  .arg = path,
 					  .seal = clt_auth_seal,
 					  .servers = path->conf.servers,
 					  .tls = path->conf.tls,
@@ -97,8 +106,10 @@ static int make_cm(struct clt_path *path, char why[CLT_WHY])
 			snprintf(why, CLT_WHY, "cannot create a connection manager: %s",
 				 strerror(-r));
 		path->cm = NULL;
+		return r;
 	}
-	return r;
+	clt_path_watch(path, &path->cm_watch, fab_cm_fd(path->cm), POLLIN, path_cm_ready);
+	return 0;
 }
 
 static void path_next_con(void *object)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the objects of a path, from clt_path_init() to clt_path_fini().  Hands the calls of others
  * to the life of the path (clt-path-life.c).  Service thread but for clt_path_fail(). */
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,20 +103,16 @@ void clt_path_readdress(struct clt_path *path, const struct clt_sess_addr *addr)
 	path_name_it(path);
 }
 
-void clt_path_leave(struct clt_path *path)
-{
-	fab_cm_destroy(path->cm);
-	path->cm = NULL;
-}
-
 void clt_path_fini(struct clt_path *path)
 {
-	assert(!path->cm);
 	for (unsigned i = 1; i < path->att.ncons; i++)
 		clt_wait_con_fini(&path->att.cons[i]);
 	/* kept for the next attempt */
 	clt_mem_detach(&path->att);
-	fab_pd_destroy(path->att.pd);
+	if (path->att.pd)
+		fab_pd_destroy(path->att.pd);
+	if (path->cm)
+		fab_cm_destroy(path->cm);
 	free(path->att.cons);
 	clt_cause_fini(&path->cause);
 }

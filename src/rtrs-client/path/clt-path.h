@@ -101,6 +101,7 @@ struct clt_path {
 	char mode_why[256];		/* the reason of att.mode */
 
 	bool impatient;			/* fail instead of waiting while the path is silent */
+	struct loop_watch cm_watch;
 	struct loop_timer setup_timer, hb_timer, retry_timer;
 	struct loop_msg fail_msg, drain_msg, service_msg;
 	unsigned tries;			/* attempts since the path was steady (CLT_STEADY_MS) */
@@ -140,8 +141,6 @@ int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,
 		  const struct clt_path_ops *ops);
 /* Free the objects of @path, which is IDLE or CLOSED. */
 void clt_path_fini(struct clt_path *path);
-/* CLOSED, and not to be started any more: leave the loop. */
-void clt_path_leave(struct clt_path *path);
 /* CLOSED: give the path other addresses, of the same provider.  Keys stay, because the owners of
  * earlier requests may yet have to end the keys. */
 void clt_path_readdress(struct clt_path *path, const struct clt_sess_addr *addr);

@@ -264,8 +264,7 @@ int clt_setup_event(struct clt_con *con, const struct fab_event *ev, char why[CL
 		return setup_disconnected(con, ev, why);
 	case FAB_EVENT_CONNECT_REQUEST:
 	case FAB_EVENT_LISTENER_GONE:
-	case FAB_EVENT_CM_BROKEN:
-		return 0;		/* of no connection of ours */
+		return 0;		/* we do not listen */
 	}
 	return 0;
 }

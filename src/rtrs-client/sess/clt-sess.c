@@ -131,10 +131,7 @@ static void sess_close(void *object)
 static void sess_tell_closed(void *object)
 {
 	struct clt_sess *sess = object;
-	struct clt_path *path;
 
-	clt_sess_for_each(path, sess)
-		clt_path_leave(path);
 	sess->ops->closed(sess);
 }
 

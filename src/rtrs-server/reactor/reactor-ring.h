@@ -21,7 +21,6 @@ struct reactor {
 	unsigned burst;			/* most completions of a pass since the thread was last
 					 * idle */
 
-	struct list polls;		/* struct reactor_poll.all */
 	struct list ready;		/* struct reactor_poll: run ready() in this pass */
 	struct list closed;		/* struct reactor_poll: run closed() in this pass */
 

@@ -30,7 +30,6 @@
 static struct log_limit failed_limit = LOG_LIMIT_INIT(20, 10000);
 
 struct reactor_poll {
-	struct list all;		/* reactor.polls */
 	struct list link;		/* on reactor.ready or .closed */
 	struct reactor *reactor;
 	struct loop_watch *watch;	/* NULL: unwatched, and the watch has no closed() */
@@ -157,7 +156,6 @@ int loop_watch(struct loop *loop, struct loop_watch *w)
 		return -ENOMEM;
 	list_init(&p->link);
 	p->reactor = container_of(loop, struct reactor, loop);
-	list_add_tail(&p->reactor->polls, &p->all);
 	p->watch = w;
 	p->in.done = poll_in_done;
 	p->out.done = poll_out_done;
@@ -235,19 +233,10 @@ void reactor_watch_run_closed(struct reactor *r)
 	while ((p = list_pop_entry(&r->closed, struct reactor_poll, link))) {
 		struct loop_watch *w = p->watch;
 
-		list_del(&p->all);
 		free(p);
 		if (!w)
 			continue;
 		w->impl = NULL;
 		w->closed(w);
 	}
-}
-
-void reactor_watch_free(struct reactor *r)
-{
-	struct reactor_poll *p;
-
-	while ((p = list_pop_entry(&r->polls, struct reactor_poll, all)))
-		free(p);
 }

@@ -10,7 +10,5 @@ struct reactor;
 void reactor_watch_run_ready(struct reactor *r);
 /* Run closed() of each watch on reactor.closed. */
 void reactor_watch_run_closed(struct reactor *r);
-/* Free what watches have of the ring, which is closed. */
-void reactor_watch_free(struct reactor *r);
 
 #endif

@@ -145,7 +145,6 @@ int reactor_create(const char *name, unsigned ring_entries, struct reactor **out
 		return -ENOMEM;
 	}
 	snprintf(r->name, sizeof(r->name), "%s", name);
-	list_init(&r->polls);
 	list_init(&r->ready);
 	list_init(&r->closed);
 	loop_msg_init(&r->stop_msg, reactor_stop_msg);
@@ -175,8 +174,9 @@ void reactor_destroy(struct reactor *r)
 	/* Run a stop that came too late for the thread, or to a thread never run. */
 	loop_run_inbox(&r->loop);
 	assert(loop_inbox_empty(&r->loop));
+	/* The inbox alone is still watched; closing the ring ends the watch. */
 	io_uring_queue_exit(&r->ring);
-	reactor_watch_free(r);
+	free(r->inbox_watch.impl);
 	loop_fini(&r->loop);
 	free(r);
 }

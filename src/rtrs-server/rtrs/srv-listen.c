@@ -4,6 +4,7 @@
  * broken manager is logged and serves no more events; connections live on.  A listener whose
  * device is removed is opened again when the device is back. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include "srv-state.h"
 #include "util.h"
 
+#define EVENT_BUDGET 64
 #define LISTEN_AGAIN_MS 1000
 
 struct srv_cm {
@@ -27,6 +29,7 @@ struct srv_cm {
 	struct srv *srv;
 	const struct fab_provider *provider;
 	struct fab_cm *cm;
+	struct loop_watch watch;
 };
 
 struct srv_listener {
@@ -103,7 +106,7 @@ static void listen_timer(struct loop_timer *timer)
 /* Keep strangers out: a refused peer costs the server only this. */
 static bool cm_admit(void *arg, const struct fab_addr *peer)
 {
-	struct srv *srv = ((struct srv_cm *)arg)->srv;
+	struct srv *srv = arg;
 	char text[FAB_ADDR_STRLEN];
 
 	if (conf_allow_peer(srv->conf, peer))
@@ -122,7 +125,7 @@ static bool cm_admit(void *arg, const struct fab_addr *peer)
 static void cm_refused(void *arg, const struct fab_addr *peer, bool tls, const char *why)
 {
 	enum srv_refusal reason = tls ? SRV_REFUSED_TLS : SRV_REFUSED_CONNECT;
-	struct srv *srv = ((struct srv_cm *)arg)->srv;
+	struct srv *srv = arg;
 	char text[FAB_ADDR_STRLEN];
 
 	srv->refused[reason]++;
@@ -163,25 +166,47 @@ static enum auth_mode listener_auth(const struct srv *srv, const struct fab_list
 	return mode < AUTH_MODES ? mode : auth_mode(srv->auth);
 }
 
-static void cm_event(void *arg, const struct fab_event *ev)
+static bool cm_ready(struct loop_watch *watch)
 {
-	struct srv_cm *cm = arg;
+	struct srv_cm *cm = container_of(watch, struct srv_cm, watch);
 
-	if (ev->type == FAB_EVENT_CONNECT_REQUEST)
-		srv_accept_request(cm->srv, ev->conn, listener_auth(cm->srv, ev->listener),
-				   ev->private_data, ev->private_data_len);
-	else if (ev->type == FAB_EVENT_DISCONNECTED)
-		cm_disconnected(cm->srv, ev);
-	else if (ev->type == FAB_EVENT_LISTENER_GONE)
-		listener_gone(cm->srv, ev->listener);
-	else if (ev->type == FAB_EVENT_CM_BROKEN)
-		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(LISTEN_LOST),
-			  fab_provider_name(cm->provider),
-			  "connection manager broken, no new connections: %s",
-			  strerror(-ev->status));
+	for (unsigned i = 0; i < EVENT_BUDGET; i++) {
+		struct fab_event ev;
+		int rc = fab_cm_get_event(cm->cm, &ev);
+
+		if (rc < 0) {
+			log_event(LOG_LEVEL_ERROR, LOG_FIELDS(LISTEN_LOST),
+				  fab_provider_name(cm->provider),
+				  "connection manager broken, no new connections: %s",
+				  strerror(-rc));
+			return false;
+		}
+		if (!rc)
+			return false;
+		if (ev.type == FAB_EVENT_CONNECT_REQUEST)
+			srv_accept_request(cm->srv, ev.conn,
+					   listener_auth(cm->srv, ev.listener), ev.private_data,
+					   ev.private_data_len);
+		else if (ev.type == FAB_EVENT_DISCONNECTED)
+			cm_disconnected(cm->srv, &ev);
+		else if (ev.type == FAB_EVENT_LISTENER_GONE)
+			listener_gone(cm->srv, ev.listener);
+	}
+	return true;
 }
 
 /* ---- end ---- */
+
+static void cm_unwatched(struct loop_watch *watch)
+{
+	struct srv_cm *cm = container_of(watch, struct srv_cm, watch);
+	struct srv *srv = cm->srv;
+
+	fab_cm_destroy(cm->cm);
+	list_del(&cm->link);
+	free(cm);
+	srv->part_gone(srv);
+}
 
 static void listener_free(struct srv_listener *l)
 {
@@ -217,11 +242,8 @@ void srv_listen_close(struct srv *srv)
 {
 	struct srv_cm *cm, *tmp;
 
-	list_for_each_safe(cm, tmp, &srv->cms, link) {
-		list_del(&cm->link);
-		fab_cm_destroy(cm->cm);
-		free(cm);
-	}
+	list_for_each_safe(cm, tmp, &srv->cms, link)
+		loop_unwatch(&cm->watch);
 }
 
 /* ---- start ---- */
@@ -237,6 +259,7 @@ static struct srv_cm *cm_find(struct srv *srv, const struct fab_provider *provid
 	return NULL;
 }
 
+/* Create a manager, not watched yet: the reactors do not run. */
 static int cm_create(struct srv *srv, const struct fab_provider *provider, struct srv_cm **ret)
 {
 	struct srv_cm *cm = calloc(1, sizeof(*cm));
@@ -244,8 +267,7 @@ static int cm_create(struct srv *srv, const struct fab_provider *provider, struc
 	const struct rtrs_hb_conf hb = rtrs_hb_conf(srv->conf->hb_interval_ms,
 						    srv->conf->hb_missed_max, provider == &fab_tcp);
 	const struct fab_cm_conf conf = {
-		.provider = provider, .loop = srv_loop(srv), .event = cm_event, .admit = cm_admit,
-		.refused = cm_refused, .arg = cm,
+		.provider = provider, .admit = cm_admit, .refused = cm_refused, .admit_arg = srv,
 		.refusal = &refusal, .refusal_len = sizeof(refusal), .tls = srv->tls,
 		.silence_ms = rtrs_hb_silence_ms(&hb),
 	};
@@ -295,6 +317,42 @@ void srv_listen_each(const struct srv *srv, void (*each)(void *arg, const char *
 	list_for_each(l, &srv->listeners, link) {
 		if (l->listener)
 			each(arg, l->name);
+	}
+}
+
+/* Watch the managers that are not watched yet. */
+static int cms_watch(struct srv *srv, char *err, size_t errlen)
+{
+	struct srv_cm *cm;
+
+	list_for_each(cm, &srv->cms, link) {
+		int rc;
+
+		if (cm->watch.ready)
+			continue;
+		cm->watch.fd = fab_cm_fd(cm->cm);
+		cm->watch.events = POLLIN;
+		cm->watch.ready = cm_ready;
+		cm->watch.closed = cm_unwatched;
+		rc = loop_watch(srv_loop(srv), &cm->watch);
+		if (rc) {
+			cm->watch.ready = NULL;
+			snprintf(err, errlen, "cannot watch the listeners: %s", strerror(-rc));
+			return rc;
+		}
+	}
+	return 0;
+}
+
+static void listen_abort(struct srv *srv)
+{
+	struct srv_cm *cm, *tmp;
+
+	srv_listen_stop(srv);
+	list_for_each_safe(cm, tmp, &srv->cms, link) {
+		list_del(&cm->link);
+		fab_cm_destroy(cm->cm);
+		free(cm);
 	}
 }
 
@@ -433,10 +491,10 @@ int srv_listen_start(struct srv *srv, char *err, size_t errlen)
 		rc = listen_all(srv, err, errlen);
 	if (!rc)
 		rc = listen_fit_devices(srv, err, errlen);
-	if (rc) {
-		srv_listen_stop(srv);
-		srv_listen_close(srv);
-	}
+	if (!rc)
+		rc = cms_watch(srv, err, errlen);
+	if (rc)
+		listen_abort(srv);
 	return rc;
 }
 
@@ -449,6 +507,8 @@ int srv_listen_add(struct srv *srv, const struct conf_listener *asked, char *err
 		return rc < 0 ? rc : 0;
 	l = list_entry(srv->listeners.prev, struct srv_listener, link);
 	rc = listen_fit_device(srv, l, err, errlen);
+	if (!rc)
+		rc = cms_watch(srv, err, errlen);
 	if (rc)
 		listener_free(l);
 	else

@@ -28,7 +28,7 @@ void srv_listen_note(const struct srv *srv, struct srv_conf *conf);
 void srv_listen_del(struct srv *srv, const struct fab_addr *addr);
 /* Accept no new connection.  Connections live on. */
 void srv_listen_stop(struct srv *srv);
-/* Destroy the connection managers.  All connections are gone. */
+/* Close the connection managers, then call srv->part_gone().  All connections are gone. */
 void srv_listen_close(struct srv *srv);
 
 #endif

@@ -69,6 +69,7 @@ struct srv_thread {
 enum srv_life {
 	SRV_RUNNING,
 	SRV_STOPPING,			/* paths finish */
+	SRV_CLOSING,			/* the last path has gone, the connection managers follow */
 	SRV_STOPPED,			/* stopped() is told */
 };
 
@@ -81,7 +82,7 @@ struct srv {
 
 	/* Calls from below into srv.c; control thread. */
 	void (*path_unlinked)(struct srv *srv);	/* the path's names are free for waiting requests */
-	void (*part_gone)(struct srv *srv);	/* a path, or a guest */
+	void (*part_gone)(struct srv *srv);	/* a path, or a connection manager */
 
 	/* control thread */
 	struct rtrs_geom geom;		/* of every session (srv-geom.h) */

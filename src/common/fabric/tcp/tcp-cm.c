@@ -373,6 +373,7 @@ int tcp_cm_accept(struct fab_conn *conn, const void *private_data, size_t len)
 		return rc;
 	LOCK_SCOPE(&cm->lock);
 	tcp_hs_event(c, TCP_EV_UP);
+	update_timer(cm, false);
 	return 0;
 }
 

@@ -63,7 +63,7 @@ static void refuse(struct tcp_conn *c, bool tls, const char *why)
 	fab_addr_format(&c->base.peer, addr, sizeof(addr));
 	/* A peer that connects and closes without a byte is a monitor, not an attack. */
 	if (spoke && cm->refused)
-		cm->refused(cm->arg, &c->base.peer, tls, why);
+		cm->refused(cm->admit_arg, &c->base.peer, tls, why);
 	else if (spoke)
 		log_event_limited(&garbage_limit, LOG_LEVEL_WARN,
 				  LOG_FIELDS(PEER_GARBAGE, .peer = addr), NULL,
@@ -413,7 +413,7 @@ static const struct fsm_row rows[] = {
 	ROW(IN(WAIT_PLAIN), READY, WAIT_PLAIN, read_connect),
 	ROW(IN(WAIT_CONNECT), READY, WAIT_CONNECT, read_connect),
 	ROW(IN(WAIT_PLAIN) | IN(WAIT_CONNECT), REQUEST, REQUESTED, tell_request),
-	ROW(IN(REQUESTED), UP, UP, NULL),
+	ROW(IN(REQUESTED), UP, UP, tell_established),
 };
 
 static const char *const states[TCP_NSTATES] = {

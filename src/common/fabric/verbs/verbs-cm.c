@@ -24,6 +24,25 @@ static int epoll_add(int epoll, int fd)
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev);
 }
 
+static void cm_free(struct verbs_cm *cm)
+{
+	struct verbs_dev *dev, *tmp;
+
+	list_for_each_safe(dev, tmp, &cm->devs, link) {
+		if (dev->id)
+			rdma_destroy_id(dev->id);
+		free(dev);
+	}
+	if (cm->fab.fd >= 0)
+		close(cm->fab.fd);
+	if (cm->timer_fd >= 0)
+		close(cm->timer_fd);
+	if (cm->channel)
+		rdma_destroy_event_channel(cm->channel);
+	pthread_mutex_destroy(&cm->lock);
+	free(cm);
+}
+
 static int verbs_cm_create(struct fab_cm **out)
 {
 	struct verbs_cm *cm = calloc(1, sizeof(*cm));
@@ -33,7 +52,6 @@ static int verbs_cm_create(struct fab_cm **out)
 		return -ENOMEM;
 	list_init(&cm->listeners);
 	list_init(&cm->devs);
-	cm->nusers = 1;
 	pthread_mutex_init(&cm->lock, NULL);
 	cm->fab.fd = cm->timer_fd = -1;
 	cm->channel = rdma_create_event_channel();
@@ -52,13 +70,22 @@ static int verbs_cm_create(struct fab_cm **out)
 
 err_free:
 	err = verbs_neg_errno();
-	verbs_cm_put(cm);
+	cm_free(cm);
 	return err;
 }
 
 static void verbs_cm_destroy(struct fab_cm *fab)
 {
-	verbs_cm_put(verbs_cm(fab));
+	struct verbs_cm *cm = verbs_cm(fab);
+	bool reaps;
+
+	pthread_mutex_lock(&cm->lock);
+	reaps = cm->nreapers;
+	if (reaps)
+		cm->free = cm_free;
+	pthread_mutex_unlock(&cm->lock);
+	if (!reaps)
+		cm_free(cm);
 }
 
 /* ---- connections ---- */

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <rdma/rdma_cma.h>
 
@@ -220,36 +219,4 @@ bool verbs_dev_look(void)
 	if (list)
 		rdma_free_devices(list);
 	return !list || there;
-}
-
-/* ---- the end of a cm ---- */
-
-static void cm_free(struct verbs_cm *cm)
-{
-	struct verbs_dev *dev, *tmp;
-
-	list_for_each_safe(dev, tmp, &cm->devs, link) {
-		if (dev->id)
-			rdma_destroy_id(dev->id);
-		free(dev);
-	}
-	if (cm->fab.fd >= 0)
-		close(cm->fab.fd);
-	if (cm->timer_fd >= 0)
-		close(cm->timer_fd);
-	if (cm->channel)
-		rdma_destroy_event_channel(cm->channel);
-	pthread_mutex_destroy(&cm->lock);
-	free(cm);
-}
-
-void verbs_cm_put(struct verbs_cm *cm)
-{
-	bool used;
-
-	pthread_mutex_lock(&cm->lock);
-	used = --cm->nusers;
-	pthread_mutex_unlock(&cm->lock);
-	if (!used)
-		cm_free(cm);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reports of librdmacm, as events of fabric.h.
  *
- * Thread of the loop.  An event is copied and acknowledged before it is reported, because
- * rdma_destroy_id() waits for unacknowledged events.  Another thread may destroy a connection:
- * changes to the connection come before the acknowledgement, while the destroyer still waits.
+ * Thread of the cm.  An event is copied and acknowledged before fab_cm_get_event() returns it,
+ * because rdma_destroy_id() waits for unacknowledged events.  Another thread may destroy a
+ * connection: changes to the connection come before the acknowledgement, while the destroyer still
+ * waits.
  *
  * A connection that fails in its set-up is reported as UNREACHABLE, once; later its queues fail
  * (verbs-conn.c) without an event. */
@@ -148,8 +149,7 @@ static const struct fsm_row rows[] = {
 	ROW(IN(NEW), ASK, ASKS, NULL),
 	ROW(IN(NEW), REQUEST, ASKED, NULL),
 	ROW(IN(ASKED), ANSWER, ANSWERED, NULL),
-	ROW(IN(ASKS), ESTABLISHED, DONE, tell_established),
-	ROW(PASSIVE, ESTABLISHED, DONE, NULL),
+	ROW(IN(ASKS) | PASSIVE, ESTABLISHED, DONE, tell_established),
 
 	ROW(ACTIVE, REFUSED, FAILED, tell_refused),
 	ROW(ACTIVE, REJECTED, FAILED, tell_unreachable),

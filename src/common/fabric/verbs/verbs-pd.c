@@ -22,7 +22,6 @@ static void pd_free(struct verbs_pd *pd)
 	pthread_mutex_unlock(&pd->cm->lock);
 	if (id)
 		rdma_destroy_id(id);
-	verbs_cm_put(pd->cm);
 	free(pd);
 }
 
@@ -36,7 +35,6 @@ static int take_device(struct verbs_pd *pd, struct ibv_context *device)
 	if (verbs_reap_is_late(pd->dev))
 		return -EBUSY;
 	pd->dev->npds++;
-	pd->cm->nusers++;
 	return 0;
 }
 

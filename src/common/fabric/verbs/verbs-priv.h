@@ -57,10 +57,11 @@ struct verbs_cm {
 	struct rdma_event_channel *channel;
 	int timer_fd;			/* runs after a device was removed, see verbs_dev_look() */
 	struct list listeners;
-	/* rdma_cm_id.context of connections, @devs and what these have, @nusers */
+	/* rdma_cm_id.context of connections, @devs and what these have, @nreapers, @free */
 	pthread_mutex_t lock;
 	struct list devs;
-	unsigned nusers;		/* the user of the fabric, pds, threads of verbs-reap.c */
+	unsigned nreapers;		/* threads of verbs-reap.c */
+	void (*free)(struct verbs_cm *cm);	/* the last reaper's; NULL: not destroyed */
 };
 
 /* A device that the cm has used.  The record ends when the device was removed, and neither a pd nor
@@ -262,9 +263,7 @@ int verbs_event_get(struct fab_cm *cm, struct fab_event *ev);
 /* Move the set-up of @c along, for one of the events that nobody reports: ASK, ANSWER. */
 void verbs_event_step(struct verbs_conn *c, enum verbs_setup_event event);
 
-/* verbs-dev.c: devices, and what has them */
-/* A user of @cm has gone.  The last one frees @cm.  Any thread. */
-void verbs_cm_put(struct verbs_cm *cm);
+/* verbs-dev.c: devices */
 /* The limits of a device as offered to users: queues of any size within @attr fit
  * (verbs_dev_queues()).  Windows: by the device's flags, before a trial.  Pure. */
 void verbs_dev_limits(const struct ibv_device_attr *dev, struct fab_device_attr *attr);

@@ -94,6 +94,7 @@ static void *reaper_main(void *arg)
 	struct verbs_cm *cm = dev->cm;
 	struct verbs_reap *job;
 	struct rdma_cm_id *id;
+	void (*cm_free)(struct verbs_cm *cm);
 
 	pthread_mutex_lock(&cm->lock);
 	while ((job = list_pop_entry(&dev->jobs, struct verbs_reap, link))) {
@@ -106,10 +107,14 @@ static void *reaper_main(void *arg)
 	}
 	id = verbs_dev_release(dev);
 	pthread_mutex_unlock(&cm->lock);
-	/* RACE: the id needs the channel of @cm. */
+	/* RACE: the id needs the channel of @cm, which verbs_cm_destroy() does not free yet. */
 	if (id)
 		rdma_destroy_id(id);
-	verbs_cm_put(cm);
+	pthread_mutex_lock(&cm->lock);
+	cm_free = --cm->nreapers ? NULL : cm->free;
+	pthread_mutex_unlock(&cm->lock);
+	if (cm_free)
+		cm_free(cm);
 	count_reapers(-1);
 	return NULL;
 }
@@ -128,7 +133,7 @@ static bool give(struct verbs_dev *dev, struct verbs_reap *job)
 			return false;
 		}
 		pthread_detach(thread);
-		dev->cm->nusers++;
+		dev->cm->nreapers++;
 	}
 	dev->njobs++;
 	list_add_tail(&dev->jobs, &job->link);
