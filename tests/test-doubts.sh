@@ -75,12 +75,14 @@ nobody() {
 }
 # opens REGEX PATH: the reason of a user who may not.
 opens() {
-	nobody env ${unit:+INVOCATION_ID=$unit} "$RTRS_SERVER" --strict --control none \
+	nobody env ${unit:+INVOCATION_ID=$unit} "$tmp/rtrs-server" --strict --control none \
 		--listen tcp://127.0.0.1:0 "disk=$2"
 	grep -q -E "$1" "$tmp/refused"
 }
 unit=''
+# That user may not see the build directory.
 chmod 755 "$tmp"
+cp "$RTRS_SERVER" "$rtrsctl" "$tmp/"
 chmod 600 "$tmp/disk"
 opens 'server has the user 65534, and the file is that of user 0 and group 0 with mode 0600' \
 	"$tmp/disk"
@@ -92,5 +94,5 @@ opens 'a directory of the path is closed to user 65534' "$tmp/closed/disk"
 unit=1
 opens 'may not see /tmp/ of the machine \(PrivateTmp=\)' /tmp/rtrs-no-such-file
 opens 'may not see /root/ of the machine \(ProtectHome=\)' /root/rtrs-no-such-file
-nobody env -u RUNTIME_DIRECTORY "$rtrsctl" status
+nobody env -u RUNTIME_DIRECTORY "$tmp/rtrsctl" status
 grep -F 'try as root, who sees the programs of all users' "$tmp/refused"
