@@ -122,6 +122,11 @@ for front in nbdkit gateway; do
 	# An option of the command line wins, as at the start.
 	conf "server = $b" 'io-timeout = 50' 'connections = 9' 'max-reconnect-attempts = 7'
 	says 'io-timeout: forever -> 50'
+	# What a reload has brought goes with its line.
+	conf "server = $b" 'io-timeout = 50' 'connections = 9'
+	says 'max-reconnect-attempts: 7 -> -1'
+	conf "server = $b" 'io-timeout = 50' 'connections = 9' 'max-reconnect-attempts = 7'
+	says 'max-reconnect-attempts: -1 -> 7'
 	# A mistake, and a file that is not there.
 	conf "server = $a" 'io-timeot = 1' 'poll = x'
 	refused "$conf:3: 'io-timeot' is no option .*io-timeout" "$conf:4: poll 'x': expected"

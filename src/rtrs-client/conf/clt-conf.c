@@ -306,7 +306,8 @@ bool clt_conf_same(const struct clt_conf *a, const struct clt_conf *b, const str
 {
 	unsigned i = (unsigned)(row - clt_conf_options.rows);
 
-	if (!is_given(a, row) && !is_given(b, row))
+	/* A change at run time leaves no word behind: its value alone tells. */
+	if (!(row->holds & OPT_AT_RUN_TIME) && !is_given(a, row) && !is_given(b, row))
 		return true;
 	if (row->size || row->same)
 		return opt_same(row, a, b);
