@@ -50,3 +50,8 @@ while read -r file; do
 	listed "$file" || fail "$file is in no local.mk: make dist leaves it out"
 done < <(find src -name '*.[ch]')
 [ $sources -gt 500 ] || fail "$sources sources in $top_srcdir/src"
+
+# And the packages are made of what it takes.
+git ls-files debian | sort >"$tmp/debian"
+sed -n 's,^\t\(debian/[^ ]*\) \\$,\1,p' Makefile.am | sort | diff "$tmp/debian" - ||
+	fail "make dist does not take the files of debian/"
