@@ -181,51 +181,6 @@ static void end_at_once(struct loop_call *call)
 	loop_call_end(call);
 }
 
-/* ---- a loop of this thread ---- */
-
-static unsigned nturns;
-
-static bool ready_turn(struct loop_watch *w)
-{
-	check(loop_running() == loop);
-	nturns++;
-	loop_watch_events(w, 0);
-	return false;
-}
-
-static void timer_turn(struct loop_timer *t)
-{
-	nturns++;
-}
-
-/* A turn waits for the loop's work, and for what the caller polls beside it. */
-static void turns(void)
-{
-	struct loop_watch w = { .events = POLLIN, .ready = ready_turn };
-	struct pollfd fds[2] = { { .events = POLLIN } };
-
-	check(!loop_poll_create(NULL, &loop));
-	check(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
-	fds[0].fd = pair[1];
-	w.fd = pair[0];
-	check(!loop_watch(loop, &w));
-	check(loop_poll_turn(loop, fds, 1, 0) == 0 && !nturns);
-	check(write(pair[1], "x", 1) == 1);
-	check(loop_poll_turn(loop, fds, 1, -1) == 1 && nturns == 1 && !fds[0].revents);
-	check(!loop_running());
-	check(write(pair[0], "x", 1) == 1);
-	check(loop_poll_turn(loop, fds, 1, -1) == 1 && nturns == 1 && fds[0].revents == POLLIN);
-	loop_timer_init(&timer, timer_turn);
-	loop_timer_set(loop, &timer, clock_now_ms() + 1);
-	while (nturns == 1)
-		loop_poll_turn(loop, fds, 0, -1);
-	check(nturns == 2);
-	loop_unwatch(&w);
-	loop_poll_destroy(loop);
-	close(pair[0]);
-	close(pair[1]);
-}
-
 int main(void)
 {
 	int number = -7;
@@ -261,6 +216,5 @@ int main(void)
 	loop_poll_destroy(loop);
 	close(pair[0]);
 	close(pair[1]);
-	turns();
 	return 0;
 }

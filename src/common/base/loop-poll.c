@@ -29,7 +29,6 @@ _Static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLRDHUP == POLLRDH
 
 struct loop_poll {
 	struct loop loop;
-	bool has_thread;
 	pthread_t thread;
 	struct loop_msg stop_msg;
 	bool stopped;
@@ -148,15 +147,15 @@ static void tell_changes(struct loop_poll *lp)
 	}
 }
 
-/* Sleep for @ms, and put what is ready on the list.  Returns whether messages wait. */
-static bool wait_events(struct loop_poll *lp, int ms)
+/* Sleep, and put what is ready on the list.  Returns whether messages wait. */
+static bool wait_events(struct loop_poll *lp)
 {
 	struct epoll_event ev[EVENTS];
 	bool posted = false;
 	int n;
 
 	tell_changes(lp);
-	n = epoll_wait(lp->epfd, ev, EVENTS, ms);
+	n = epoll_wait(lp->epfd, ev, EVENTS, pass_sleep_ms(lp));
 	for (int i = 0; i < n; i++) {
 		struct loop_watch *w = ev[i].data.ptr;
 
@@ -194,16 +193,13 @@ static void run_closed(struct loop_poll *lp)
 		w->closed(w);
 }
 
-static void get_ready_to_sleep(struct loop_poll *lp)
+static void poll_pass(struct loop_poll *lp)
 {
+	bool posted;
+
 	if (!pass_has_work(lp))
 		loop_run_sleep_tasks(&lp->loop);
-}
-
-static void poll_pass(struct loop_poll *lp, int ms)
-{
-	bool posted = wait_events(lp, ms);
-
+	posted = wait_events(lp);
 	run_ready(lp);
 	if (posted)
 		loop_run_inbox(&lp->loop);
@@ -217,27 +213,9 @@ static void *poll_main(void *arg)
 	struct loop_poll *lp = arg;
 
 	loop_enter(&lp->loop);
-	while (!lp->stopped) {
-		get_ready_to_sleep(lp);
-		poll_pass(lp, pass_sleep_ms(lp));
-	}
+	while (!lp->stopped)
+		poll_pass(lp);
 	return NULL;
-}
-
-int loop_poll_turn(struct loop *loop, struct pollfd *fds, unsigned n, int ms)
-{
-	struct loop_poll *lp = to_poll(loop);
-	int sleep_ms, ready;
-
-	loop_enter(loop);
-	get_ready_to_sleep(lp);
-	tell_changes(lp);
-	sleep_ms = pass_sleep_ms(lp);
-	fds[n] = (struct pollfd){ .fd = lp->epfd, .events = POLLIN };
-	ready = poll(fds, n + 1, sleep_ms < 0 || (ms >= 0 && ms < sleep_ms) ? ms : sleep_ms);
-	poll_pass(lp, 0);
-	loop_leave();
-	return ready;
 }
 
 /* ---- life ---- */
@@ -287,12 +265,10 @@ int loop_poll_create(const char *name, struct loop **out)
 	r = poll_init(lp);
 	if (r < 0)
 		goto err_free;
-	lp->has_thread = name;
-	r = name ? signals_thread(&lp->thread, poll_main, lp) : 0;
+	r = signals_thread(&lp->thread, poll_main, lp);
 	if (r < 0)
 		goto err_fini;
-	if (name)
-		pthread_setname_np(lp->thread, name);
+	pthread_setname_np(lp->thread, name);
 	*out = &lp->loop;
 	return 0;
 
@@ -307,10 +283,8 @@ void loop_poll_destroy(struct loop *loop)
 {
 	struct loop_poll *lp = to_poll(loop);
 
-	if (lp->has_thread) {
-		loop_post(loop, &lp->stop_msg);
-		pthread_join(lp->thread, NULL);
-	}
+	loop_post(loop, &lp->stop_msg);
+	pthread_join(lp->thread, NULL);
 	poll_fini(lp);
 	free(lp);
 }
