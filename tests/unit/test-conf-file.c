@@ -393,7 +393,7 @@ Test(conf_file, all_mistakes_of_all_files)
 	conf_fini(&conf);
 }
 
-/* What users of the command line write. */
+/* The exports of a command line, as users write them. */
 Test(conf_file, words_of_the_command_line)
 {
 	struct srv_conf conf;

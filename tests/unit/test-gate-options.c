@@ -131,7 +131,7 @@ Test(gate_options, file)
 	gate_options_fini(&o);
 }
 
-/* What does not fit together does not fit in a file either. */
+/* Options that do not fit together do not fit in a file either. */
 Test(gate_options, file_mistakes)
 {
 	static const char *const cases[] = {

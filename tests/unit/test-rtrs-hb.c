@@ -138,6 +138,19 @@ Test(rtrs_hb, a_peer_that_asks_is_not_asked)
 	cr_assert_eq(tick_due(&hb), RTRS_HB_DEAD);
 }
 
+/* With the fewest misses that an option takes the peer is still asked, and has an interval to
+ * answer. */
+Test(rtrs_hb, patience_asks_in_front_of_the_end)
+{
+	const struct rtrs_hb_conf conf = { 750, 1, 1 };
+	struct rtrs_hb hb;
+
+	rtrs_hb_start(&hb, 0, &conf);
+	cr_assert_eq(tick_due(&hb), RTRS_HB_NONE);
+	cr_assert_eq(tick_due(&hb), RTRS_HB_SEND);
+	cr_assert_eq(tick_due(&hb), RTRS_HB_DEAD);
+}
+
 Test(rtrs_hb, each_transport_has_a_default)
 {
 	const struct rtrs_hb_conf kernel = rtrs_hb_conf(0, 0, false);

@@ -262,7 +262,7 @@ static bool certificate_cause(const struct fab_tls_end *end, gnutls_session_t se
 		return false;
 	if (end->faults == (GNUTLS_CERT_INVALID | GNUTLS_CERT_UNEXPECTED_OWNER) && wanted) {
 		snprintf(why, len, "TLS: the server's certificate is for %s, and not for '%s': "
-			 "tls-hostname= says another name",
+			 "expected one of these names as tls-hostname=",
 			 *cert_names(session, names, sizeof(names)) ? names : "no name", wanted);
 		return true;
 	}

@@ -10,7 +10,7 @@ struct auth_creds;
 struct fab_tls;
 struct srv;
 
-/* What is looked at; borrowed. */
+/* A configuration and its keys; borrowed. */
 struct doubts {
 	const struct srv_conf *conf;
 	const struct fab_tls *tls;		/* its keys are read; NULL: none */

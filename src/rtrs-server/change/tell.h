@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The log's lines for the person who starts the server: the exports, the protection of requests.
- * What that person hardly means: doubts.h. */
+ * Warnings about the configuration are in doubts.h. */
 #ifndef TELL_H
 #define TELL_H
 

@@ -45,7 +45,7 @@ static int file_refuse(const struct refusal *to, int rc, const char *fmt, ...)
 	return rc;
 }
 
-/* What an administrator may not see: the user of the program, and what its unit hides. */
+/* The reason has the user of the program, and names what its unit hides. */
 static int cannot_open(const struct refusal *to, int err)
 {
 	static const char *const hidden[][2] = {
