@@ -34,6 +34,9 @@ package_installed() {
 	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
+# Another program may hold the lock of dpkg: unattended-upgrades does, behind the first start of a machine.
+apt_waits=(-o DPkg::Lock::Timeout=600)
+
 # install_packages NAME...: install those that are missing, and say which.
 install_packages() {
 	local name missing=() as_root=()
@@ -56,13 +59,13 @@ install_packages() {
 	# A fresh machine may have no package lists, an old one stale lists: ask for new ones once.
 	apt_install "${missing[@]}" && return
 	say "Fetching package lists and trying once more"
-	"${as_root[@]}" apt-get -q update </dev/null >&2 || die "apt-get update failed"
+	"${as_root[@]}" apt-get -q "${apt_waits[@]}" update </dev/null >&2 || die "apt-get update failed"
 	apt_install "${missing[@]}" || die "cannot install: ${missing[*]}"
 }
 
 # $as_root is the caller's.
 apt_install() {
-	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y "${apt_waits[@]}" \
 		install --no-install-recommends "$@" </dev/null >&2
 }
 
