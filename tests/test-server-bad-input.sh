@@ -150,6 +150,17 @@ must_fail ls bad/*.lock bad/*.state
 RUNTIME_DIRECTORY=$tmp/bad start_server --control none disk=other
 grep "warning: state directory '$tmp/bad' cannot be used: Is a directory: " "$server_log"
 
+# The log has all limits, and a warning of each one that process or machine cannot reach.
+SERVER_PREFIX="prlimit --nofile=4096:4096" \
+	start_server --control none --max-connections 4097 --max-memory 16T disk=other
+grep ' limits: 256 sessions, 512 paths, 4097 connections, 16 TiB for paths of 16.5 MiB; of them one'\
+' host may have 3073 connections and 4 TiB$' "$server_log"
+grep 'warning: --max-connections is 4097, and each .* RLIMIT_NOFILE allows 4096 ' "$server_log"
+grep 'warning: --max-memory is 16 TiB, and this machine, or its control group, allows' "$server_log"
+SERVER_PREFIX="prlimit --nofile=4096:4096" start_server --control none --max-connections 4096 \
+	mem=mem:1M
+must_fail grep warning: "$server_log"
+
 # What a service is told of its journal is not for all that it starts.
 expect_failure 1 '^rtrs-server: error: .*missing' env JOURNAL_STREAM=1:2 \
 	"$RTRS_SERVER" --strict disk=missing
@@ -160,6 +171,6 @@ grep -q '^<3>export .*missing' journal
 # Help is no error.
 "$RTRS_SERVER" --help >help
 grep -q -- --listen help
-[ "$(wc -l <help)" -le 24 ]
+[ "$(wc -l <help)" -le 60 ]
 [ "$(wc -L <help)" -le 80 ]
 "$RTRS_SERVER" --version | grep -q -E '[0-9]+\.[0-9]+'

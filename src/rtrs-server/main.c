@@ -129,6 +129,7 @@ static enum exit_status serve_exports(struct program *p)
 	fflush(stdout);
 	tell_exports(&p->exports);
 	tell_protection(&p->conf);
+	tell_limits(&p->conf);
 	tell_doubts(p);
 	fflush(stdout);
 	log_event(LOG_LEVEL_INFO, LOG_FIELDS(STARTED), NULL, "ready, version " PACKAGE_VERSION);

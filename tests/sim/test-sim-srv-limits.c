@@ -75,16 +75,16 @@ static unsigned paths_of_a_host(unsigned n, uint64_t max_memory, uint64_t *memor
 	return nin;
 }
 
-/* SRV_HOST_MEMORY_SHARE */
+/* CONF_HOST_MEMORY_SHARE */
 static void test_memory_of_a_host(void)
 {
 	uint64_t one, share, same;
 
 	CHECK(paths_of_a_host(1, 0, &one) == 1);
-	share = 3 * one * SRV_HOST_MEMORY_SHARE;
+	share = 3 * one * CONF_HOST_MEMORY_SHARE;
 	CHECK(paths_of_a_host(2, share, &same) == 2 && same == one);
 	CHECK(paths_of_a_host(3, share, &same) == 3 && same == one);
-	CHECK(paths_of_a_host(3, share - SRV_HOST_MEMORY_SHARE, &same) == 2);
+	CHECK(paths_of_a_host(3, share - CONF_HOST_MEMORY_SHARE, &same) == 2);
 	CHECK(paths_of_a_host(4, share, &same) == 3);
 	CHECK(paths_of_a_host(12, share, &same) == 3);
 }
@@ -95,14 +95,16 @@ static void with_connections(unsigned n)
 	world_server_srv(w)->ncons += n;
 }
 
-/* SRV_MAX_CONS, at the first connection of a path and at a later one. */
-static void test_connections_of_all(void)
+/* --max-connections, at the first connection of a path and at a later one. */
+static void connections_of_all(unsigned max_cons)
 {
 	static const unsigned left[] = { 3, 2, 1, 0 };
+	struct world_server_conf conf = world_server_defaults;
 
-	begin(NULL);
+	conf.max_cons = max_cons;
+	begin(&conf);
 	for (unsigned i = 0; i < ARRAY_SIZE(left); i++) {
-		unsigned n = SRV_MAX_CONS - left[i];
+		unsigned n = max_cons - left[i];
 		int want = left[i] >= 2 ? 0 : -ENOMEM;
 
 		raw_clt_init(&other, "clt", (uint8_t)(i + 1), (uint8_t)(i + 1), 2);
@@ -110,7 +112,7 @@ static void test_connections_of_all(void)
 		CHECK(raw_clt_open(&other, "sess", RNBD_ACCESS_RW) == want);
 		if (!want)
 			works(&other);
-		CHECK(world_traced(w, "connection refused: too many connections (") == !!want);
+		CHECK(world_traced(w, "connection refused: too many connections, see --max-connections (") == !!want);
 		raw_clt_fini(&other);
 		world_run_ms(w, 100);
 		with_connections(-n);
@@ -119,15 +121,21 @@ static void test_connections_of_all(void)
 	for (unsigned n = 0; n < 4; n++) {
 		raw_clt_init(&other, "clt", 100, 100, 2);
 		CHECK(raw_clt_connect(&other, 0) == 0);
-		with_connections(SRV_MAX_CONS - 3 + n);
+		with_connections(max_cons - 3 + n);
 		CHECK(raw_clt_connect(&other, 1) == (n < 2 ? 0 : -ENOMEM));
-		with_connections(-(SRV_MAX_CONS - 3 + n));
+		with_connections(-(max_cons - 3 + n));
 		raw_clt_fini(&other);
 		world_run_ms(w, 100);
 	}
 	open_clt();
 	works(&clt);
 	end();
+}
+
+static void test_connections_of_all(void)
+{
+	connections_of_all(CONF_MAX_CONS);
+	connections_of_all(20);
 }
 
 /* ---- parked requests ---- */

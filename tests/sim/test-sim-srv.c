@@ -863,11 +863,11 @@ static void test_limits_of_a_host_count_all_paths(void)
  * get in. */
 static void test_connections_of_a_host_up_to_the_limit(void)
 {
-	static const unsigned left = SRV_MAX_HOST_CONS - RTRS_MAX_CONS;
+	static const unsigned left = CONF_MAX_CONS * 3 / 4 - RTRS_MAX_CONS;
 	static const struct { unsigned cons; const char *why; } cases[] = {
 		{ left - 1, NULL }, { left, NULL },
-		{ left + 1, "too many connections from this host" },
-		{ RTRS_MAX_CONS, "too many connections from this host" },
+		{ left + 1, "too many connections from this host, see --max-connections" },
+		{ RTRS_MAX_CONS, "too many connections from this host, see --max-connections" },
 		{ 4 * left, "more than 4096 connections" },
 	};
 	struct world_server_conf conf = world_server_defaults;

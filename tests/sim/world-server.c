@@ -122,6 +122,7 @@ static void conf_init(struct world_server *s, const struct world_server_conf *co
 		.threads = conf->threads,
 		.max_sessions = conf->max_sessions ? conf->max_sessions : CONF_MAX_SESSIONS,
 		.max_paths = conf->max_paths ? conf->max_paths : CONF_MAX_PATHS,
+		.max_cons = conf->max_cons ? conf->max_cons : CONF_MAX_CONS,
 		.max_memory = conf->max_memory ? conf->max_memory : CONF_MAX_MEMORY,
 		.setup_timeout_ms = CONF_SETUP_TIMEOUT_MS,
 		.hb_interval_ms = conf->hb_interval_ms ? conf->hb_interval_ms : RTRS_HB_INTERVAL_MS,

@@ -35,7 +35,7 @@ struct world_server_conf {
 					 * direct, and no cache */
 	uint32_t queue_depth, max_io_size;
 	unsigned threads;
-	unsigned max_sessions, max_paths;	/* 0: as by default */
+	unsigned max_sessions, max_paths, max_cons;	/* 0: as by default */
 	uint64_t max_memory;			/* likewise */
 	unsigned hb_interval_ms, hb_missed_max;	/* 0: as by default */
 	enum srv_invalidate invalidate;

@@ -10,6 +10,7 @@
 
 #include "conf.h"
 #include "export-line.h"
+#include "machine.h"
 #include "rundir.h"
 #include <sys/sysinfo.h>
 
@@ -110,6 +111,9 @@ Test(conf, defaults)
 	cr_assert_eq(conf.nallow, 0);
 	cr_assert_eq(conf.queue_depth, 128);
 	cr_assert_eq(conf.max_io_size, 131072);
+	cr_assert_eq(conf.max_cons, CONF_MAX_CONS);
+	cr_assert_eq(conf_host_cons(&conf), 6144);
+	cr_assert_eq(conf.max_memory, MIN(machine()->memory / 2, (uint64_t)CONF_MAX_MEMORY));
 	cr_assert(conf.threads == 1 ||
 		  (conf.threads <= 4 && 2 * conf.threads <= (unsigned)get_nprocs()));
 	cr_assert_eq(conf.hb_interval_ms, 0);	/* each transport has its own */
@@ -125,7 +129,7 @@ Test(conf, options)
 
 	parse_ok(&conf, "--listen tcp://127.0.0.1:0 --listen=tcp://[::1]:99 --allow 10.0.0.0/8 "
 		 "--allow ::1 --invalidate never --queue-depth 7 --max-io-size 1M --threads 3 "
-		 "--max-sessions 4 --max-paths 5 --setup-timeout 6 --heartbeat 100 "
+		 "--max-sessions 4 --max-paths 5 --max-connections 6 --max-memory 3G --setup-timeout 6 --heartbeat 100 "
 		 "--heartbeat-misses 2 --lock-timeout 7 --ready-fd 8 --log-level debug");
 	cr_assert_eq(conf.nlisteners, 2);
 	cr_assert(conf.listeners[1].first && !conf.listeners[1].one_of);
@@ -138,6 +142,9 @@ Test(conf, options)
 	cr_assert_eq(conf.threads, 3);
 	cr_assert_eq(conf.max_sessions, 4);
 	cr_assert_eq(conf.max_paths, 5);
+	cr_assert_eq(conf.max_cons, 6);
+	cr_assert_eq(conf_host_cons(&conf), 5);
+	cr_assert_eq(conf.max_memory, UINT64_C(3) << 30);
 	cr_assert_eq(conf.setup_timeout_ms, 6000);
 	cr_assert_eq(conf.lock_timeout_ms, 7000);
 	cr_assert_eq(conf.hb_interval_ms, 100);

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "export.h"
+#include "machine.h"
 #include "store.h"
 #include "tell.h"
 #include "util.h"
@@ -91,6 +92,35 @@ void tell_protection(const struct srv_conf *conf)
 
 	log_info(NULL, "requests are protected from their clients %s (--invalidate=%s)",
 		 what[conf->invalidate], srv_invalidate_names[conf->invalidate]);
+}
+
+/* A limit beyond the process's own: the process meets the other one first. */
+static void tell_far_limits(const struct srv_conf *conf)
+{
+	char ours[32], all[32];
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < conf->max_cons)
+		log_warn(NULL, "--max-connections is %u, and each connection is a descriptor: "
+			 "RLIMIT_NOFILE allows %llu (LimitNOFILE= of systemd, ulimit -n)",
+			 conf->max_cons, (unsigned long long)limit.rlim_cur);
+	if (conf->max_memory > machine()->memory)
+		log_warn(NULL, "--max-memory is %s, and this machine, or its control group, "
+			 "allows %s", human_size(conf->max_memory, ours, sizeof(ours)),
+			 human_size(machine()->memory, all, sizeof(all)));
+}
+
+void tell_limits(const struct srv_conf *conf)
+{
+	uint64_t path = (uint64_t)conf->queue_depth * (conf->max_io_size + CONF_HDR_SIZE);
+	char all[32], one[32], host[32];
+
+	log_info(NULL, "limits: %u sessions, %u paths, %u connections, %s for paths of %s; of them "
+		 "one host may have %u connections and %s", conf->max_sessions, conf->max_paths,
+		 conf->max_cons, human_size(conf->max_memory, all, sizeof(all)),
+		 human_size(path, one, sizeof(one)), conf_host_cons(conf),
+		 human_size(conf->max_memory / CONF_HOST_MEMORY_SHARE, host, sizeof(host)));
+	tell_far_limits(conf);
 }
 
 void tell_mistakes(const char *text)

@@ -19,6 +19,10 @@ void tell_exports(const struct exports *exports);
  * is logged with the first client (srv-key.c).  Main thread. */
 void tell_protection(const struct srv_conf *conf);
 
+/* Log how many clients find room, and warn of limits that this process cannot reach.  Main
+ * thread. */
+void tell_limits(const struct srv_conf *conf);
+
 /* Log each line of @text as an error.  Main thread. */
 void tell_mistakes(const char *text);
 /* Log each line of @text as a change that a reload has made.  Main thread. */

@@ -90,6 +90,7 @@ struct srv_conf {
 	/* Limits of the memory and state that all clients together can make the server hold. */
 	unsigned max_sessions;
 	unsigned max_paths;		/* sum over all sessions */
+	unsigned max_cons;		/* connections, sum over all paths */
 	uint64_t max_memory;		/* bytes, for the requests and connections of all paths */
 	unsigned setup_timeout_ms;	/* from the first connection of a path to the INFO_REQ of
 					 * the path */
@@ -127,8 +128,20 @@ struct srv_conf {
 #define CONF_HDR_SIZE 4096		/* of a chunk, behind the data (doc/traps.md 10) */
 #define CONF_MAX_SESSIONS 256
 #define CONF_MAX_PATHS 512
+#define CONF_MAX_CONS 8192
+#define CONF_MAX_CONS_MOST 1048576	/* as descriptors of a process, fs.nr_open */
+#define CONF_MAX_MEMORY_MOST (UINT64_C(1) << 44)	/* what --max-memory may say */
+/* max_memory / this for one client host. */
+#define CONF_HOST_MEMORY_SHARE 4
 #define CONF_SETUP_TIMEOUT_MS 30000
 #define CONF_FILE SYSCONFDIR "/rtrs-server.conf"
+
+/* Most connections of one client host, promised connections and lingering paths included: by default
+ * there is room for a path with as many as the protocol allows. */
+static inline unsigned conf_host_cons(const struct srv_conf *conf)
+{
+	return conf->max_cons - conf->max_cons / 4;
+}
 
 extern const struct opt_table conf_options;
 

@@ -239,6 +239,16 @@ static void read_paths_limit(struct metric_out *out, const void *program)
 	metric_value(out, NULL, srv_of(program)->conf->max_paths);
 }
 
+static void read_connections(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, srv_of(program)->ncons);
+}
+
+static void read_connections_limit(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, srv_of(program)->conf->max_cons);
+}
+
 static void read_paths_up(struct metric_out *out, const void *program)
 {
 	metric_value(out, NULL, srv_of(program)->paths_up);
@@ -437,6 +447,10 @@ static const struct metric rows[] = {
 	  .help = "Paths, by their state." },
 	{ .name = "rtrs_server_paths_limit", .type = METRIC_GAUGE, .read = read_paths_limit,
 	  .help = "Most paths that all sessions may have." },
+	{ .name = "rtrs_server_connections", .type = METRIC_GAUGE, .read = read_connections,
+	  .help = "Connections of all paths." },
+	{ .name = "rtrs_server_connections_limit", .type = METRIC_GAUGE,
+	  .read = read_connections_limit, .help = "Most connections that all paths may have." },
 	{ .name = "rtrs_server_paths_up", .type = METRIC_COUNTER, .read = read_paths_up,
 	  .help = "Paths that have come into service." },
 	{ .name = "rtrs_server_paths_down", .type = METRIC_COUNTER, .read = read_paths_down,

@@ -130,11 +130,11 @@ static const char *beyond_limits(const struct srv *srv, const struct srv_sess *s
 	struct host_use host = use_of_host(srv, conn);
 
 	/* A host's first path is let in at any size. */
-	if (host.paths && host.memory + all > max / SRV_HOST_MEMORY_SHARE)
+	if (host.paths && host.memory + all > max / CONF_HOST_MEMORY_SHARE)
 		return "paths and connections of this host have all the memory that a host may "
-		       "have, see --queue-depth";
-	if (host.cons + req->cid_num > SRV_MAX_HOST_CONS)
-		return "too many connections from this host";
+		       "have, see --queue-depth and --max-memory";
+	if (host.cons + req->cid_num > conf_host_cons(srv->conf))
+		return "too many connections from this host, see --max-connections";
 	if (host.half_open >= SRV_MAX_HOST_HALF_OPEN)
 		return "too many paths in set-up from this host";
 	if (!sess && srv->nsessions >= srv->conf->max_sessions)
@@ -143,11 +143,11 @@ static const char *beyond_limits(const struct srv *srv, const struct srv_sess *s
 		return "too many paths, see --max-paths";
 	if (srv->nhalf_open >= SRV_MAX_HALF_OPEN)
 		return "too many paths in set-up";
-	if (srv->ncons + req->cid_num > SRV_MAX_CONS)
-		return "too many connections";
+	if (srv->ncons + req->cid_num > srv->conf->max_cons)
+		return "too many connections, see --max-connections";
 	if (srv->npaths && srv->memory + all > max)
-		return "all paths and connections together have half of this machine's memory, "
-		       "see --queue-depth";
+		return "all paths and connections together have the memory of --max-memory, "
+		       "see --queue-depth, too";
 	return NULL;
 }
 
@@ -165,8 +165,8 @@ static struct decision accept_decide_known_path(struct srv_path *path,
 		return decision_refuse(-ECONNRESET, "cid_num differs from the path's");
 	if (path->cons[req->cid])
 		return decision_refuse(-ECONNRESET, "connection number is taken");
-	if (path->srv->ncons >= SRV_MAX_CONS)
-		return decision_refuse(-ENOMEM, "too many connections");
+	if (path->srv->ncons >= path->srv->conf->max_cons)
+		return decision_refuse(-ENOMEM, "too many connections, see --max-connections");
 	return (struct decision){ .verdict = ACCEPT, .path = path };
 }
 

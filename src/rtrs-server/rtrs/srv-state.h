@@ -42,11 +42,6 @@ struct srv_req;
  * srv_conf. */
 #define SRV_MAX_HALF_OPEN 128		/* paths without INFO_REQ */
 #define SRV_MAX_HOST_HALF_OPEN 64
-#define SRV_MAX_CONS 8192		/* of all paths */
-/* Connections of a client host, promised connections and lingering paths included: room for a path
- * with as many as the protocol allows. */
-#define SRV_MAX_HOST_CONS 6144
-#define SRV_HOST_MEMORY_SHARE 4		/* max_memory / this for one host */
 #define SRV_MAX_PARKED 256
 
 #define SRV_SEND_MARGIN 16u		/* heartbeats, INFO_RSP */
