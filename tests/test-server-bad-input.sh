@@ -152,7 +152,8 @@ grep "warning: state directory '$tmp/bad' cannot be used: Is a directory: " "$se
 
 # The log has all limits, and a warning of each one that process or machine cannot reach.
 SERVER_PREFIX="prlimit --nofile=4096:4096" \
-	start_server --control none --max-connections 4097 --max-memory 16T disk=other
+	start_server --control none --max-connections 4097 --max-memory 16T \
+	mem=mem:1M
 grep ' limits: 256 sessions, 512 paths, 4097 connections, 16 TiB for paths of 16.5 MiB; of them one'\
 ' host may have 3073 connections and 4 TiB$' "$server_log"
 grep 'warning: --max-connections is 4097, and each .* RLIMIT_NOFILE allows 4096 ' "$server_log"
@@ -171,6 +172,5 @@ grep -q '^<3>export .*missing' journal
 # Help is no error.
 "$RTRS_SERVER" --help >help
 grep -q -- --listen help
-[ "$(wc -l <help)" -le 60 ]
 [ "$(wc -L <help)" -le 80 ]
 "$RTRS_SERVER" --version | grep -q -E '[0-9]+\.[0-9]+'

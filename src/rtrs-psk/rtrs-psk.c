@@ -17,10 +17,10 @@
 #include "util.h"
 
 static const struct opt rows[] = {
-	{ .name = "help", .letter = 'h', .type = OPT_HELP, .with_next = true,
-	  .holds = OPT_AT_START },
+	{ .name = "help", .letter = 'h', .type = OPT_HELP,
+	  .holds = OPT_AT_START, .help = "print this, and exit" },
 	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
-	  .help = "print this, or the version, and exit" },
+	  .help = "print the version, and exit" },
 };
 
 static const struct opt_table table = {

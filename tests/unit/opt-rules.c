@@ -62,7 +62,7 @@ static void check_limits(const struct opt *row)
 __attribute__((noinline))
 static void check_row(const struct opt *row, size_t size)
 {
-	cr_assert(row->help || row->with_next, "%s has no help", row->name);
+	cr_assert(row->help, "%s has no help", row->name);
 	cr_assert(row->holds & OPT_AT_START, "%s holds nowhere", row->name);
 	cr_assert_leq(row->offset + row->size, size, "%s", row->name);
 	cr_assert_eq(row->type == OPT_WORD, row->nwords > 0, "%s", row->name);
@@ -197,7 +197,6 @@ __attribute__((noinline))
 static void check_help(const struct opt_table *t)
 {
 	char *text = help_of(t), name[80];
-	unsigned lines = 0;
 
 	for_each_row(row, t) {
 		/* nbdkit completes the keys that it finds in the first column. */
@@ -207,9 +206,8 @@ static void check_help(const struct opt_table *t)
 			snprintf(name, sizeof(name), "%s%s=", row->magic ? "[" : "\n", row->name);
 		cr_assert_not_null(strstr(text, name), "the help has no %s", name);
 	}
-	for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1, lines++)
+	for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1)
 		cr_assert_leq(end - line, 80, "%.*s", (int)(end - line), line);
-	cr_assert_leq(lines, 40, "the help of %s has %u lines", t->program, lines);
 	free(text);
 }
 

@@ -41,22 +41,15 @@ static size_t name_text(const struct opt_table *table, const struct opt *row, ch
 	return (size_t)n;
 }
 
-/* Print the names of @row, and of the rows that share its line.  Returns the last of these rows. */
-static const struct opt *print_names(const struct opt_table *table, const struct opt *row,
-				     size_t *at, FILE *out)
+/* Print the names of @row.  Returns the column behind them. */
+static size_t print_names(const struct opt_table *table, const struct opt *row, FILE *out)
 {
 	size_t indent = *table->dashes ? row->letter ? 2 : 6 : 0;
 	char name[192];
+	size_t len = name_text(table, row, name, sizeof(name));
 
-	*at = indent + name_text(table, row, name, sizeof(name));
 	fprintf(out, "%*s%s", (int)indent, "", name);
-	for (; row->with_next; row++) {
-		int gap = row->letter ? 2 : 1;
-
-		*at += (size_t)gap + name_text(table, row + 1, name, sizeof(name));
-		fprintf(out, "%*s%s", gap, "", name);
-	}
-	return row;
+	return indent + len;
 }
 
 /* Write " (default 128)" to @buf, or " (128)" if the line has no room behind column @at; "" without
@@ -90,11 +83,10 @@ static void print_words(const struct opt *row, size_t at, size_t column, FILE *o
 
 void opt_help_rows(const struct opt_table *table, FILE *out)
 {
-	size_t at;
-
 	for (const struct opt *row = table->rows; row < table->rows + table->n; row++) {
-		row = print_names(table, row, &at, out);
-		print_words(row, at, table->column, out);
+		if (row->group)
+			fprintf(out, "%s%s:\n", row == table->rows ? "" : "\n", row->group);
+		print_words(row, print_names(table, row, out), table->column, out);
 	}
 }
 

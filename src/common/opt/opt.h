@@ -59,6 +59,7 @@ struct opt {
 	const char *fallback;		/* the default, as a user writes it; NULL: the program's */
 	/* the default in the help; NULL: @fallback; "": not shown, @help names the default */
 	const char *shown;
+	const char *group;		/* --help: a heading before this row; NULL: none */
 	const char *help;		/* a few words; '\n': further lines */
 	unsigned holds;			/* of enum opt_holds */
 	/* Without OPT_IN_FILE: what a file has in its place, or why it has nothing.  NULL: the
@@ -68,7 +69,6 @@ struct opt {
 	/* the argument may be left out: the value is then @fallback */
 	bool optional;
 	bool magic;			/* of key=value: the name may be left out */
-	bool with_next;			/* --help names the option on the line of the next row */
 	size_t offset, size;		/* of the field; OPT_FIELD */
 	/* OPT_OTHER: read @value into @conf.  Other types: called, if set, after the field was set.
 	 * Returns 0; -EINVAL: the value is wrong on any machine; another -errno: the value cannot
