@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += %D%/budget.py %D%/plots.py %D%/rbd.sh %D%/kernel.py %D%/kernel.sh %D%/ktls.py %D%/ktls.sh %D%/loads.py %D%/run.py %D%/targets.py %D%/topologies.py
+EXTRA_DIST += %D%/budget.py %D%/plots.py %D%/rbd.sh %D%/kernel.py %D%/kernel.sh %D%/ktls.py %D%/ktls.sh %D%/loads.py %D%/run.py %D%/sizes.py %D%/targets.py %D%/topologies.py
 
 # What nbdkit lets any remote disk be.
 EXTRA_LTLIBRARIES = ceiling.la
@@ -12,7 +12,7 @@ CLEANFILES += ceiling.la
 # of a busy machine are no pass or fail.
 BENCH =
 BENCH_KERNEL = 6.12
-.PHONY: bench bench-kernel bench-ktls bench-rbd budget plots
+.PHONY: bench bench-kernel bench-ktls bench-rbd budget plots sizes
 bench: all ceiling.la
 	top_builddir=$(top_builddir) /usr/bin/python3 $(srcdir)/%D%/run.py $(BENCH)
 
@@ -23,6 +23,11 @@ bench-rbd: all tests/functions.sh tests/speed
 # What one read costs, in system calls.
 budget: all
 	top_builddir=$(top_builddir) /usr/bin/python3 $(srcdir)/%D%/budget.py
+
+# What a fleet costs: a server with 1,000 sessions, and the disks of a host behind one gateway or many.
+SIZES =
+sizes: all
+	top_builddir=$(top_builddir) /usr/bin/python3 $(srcdir)/%D%/sizes.py $(SIZES)
 
 # make bench BENCH=--plots records anew what this draws.
 plots:

@@ -113,3 +113,27 @@ for how in "${!says[@]}"; do
 	rm "$tmp/port"
 done
 [ ! -e "$tmp/failure.sock" ]
+
+# A server at its limit is waited for like one that is away.
+truncate -s 1M "$tmp/disk"
+start_server --max-sessions 1 "disk=$tmp/disk"
+there="server=127.0.0.1:$server_port"
+start_nbdkit "$there" transport=tcp export=disk
+holder=$nbdkit_pid
+full='Cannot allocate memory \(a limit of the server: its log says which\)'
+expect_nbdkit_failure "$full" "$there" transport=tcp export=disk
+start_nbdkit "$there" transport=tcp export=disk connect-timeout=forever
+grep -q -E "$full; starting without" "$nbdkit_log"
+first=$nbdkit_pid first_uri=$uri
+stop_process "$holder"
+nbdsh_run "$first_uri" <<<'assert h.pread(512, 0) == bytes(512)'
+refused=$(grep -c 'too many sessions' "$server_log")
+# shellcheck disable=SC2016 # of the inner shell
+(
+	wait_until "a refusal" sh -c '[ "$(grep -c "too many sessions" "$1")" -gt "$2" ]' sh \
+		"$server_log" "$refused"
+	kill -TERM "$first"
+) &
+start_nbdkit -v -- "$there" transport=tcp export=disk "connect-timeout=$((4 * TIMEOUT_S))"
+expect_exit "$first" 0
+nbdsh_run "$uri" <<<'assert h.pread(512, 0) == bytes(512)'

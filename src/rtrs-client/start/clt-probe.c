@@ -154,11 +154,13 @@ static int probe_export(struct clt_start *start, struct dev **dev, char err[CLT_
 	return 0;
 }
 
-/* Is the server away, or not started yet? ENOENT: no socket has the name; EBUSY: another session
- * has the name of this one, that of a predecessor for instance. */
+/* Is the server away, not started yet, or full? ENOENT: no socket has the name; EBUSY: another
+ * session has the name of this one, that of a predecessor for instance; ENOMEM: the server is at a
+ * limit, of paths in set-up for instance when all clients of a host start at once. */
 static bool is_away(int r)
 {
-	return no_rdma(r) || r == -ECONNRESET || r == -ENOENT || r == -EBUSY;
+	return no_rdma(r) || r == -ECONNRESET || r == -ENOENT || r == -EBUSY ||
+	       r == -ENOMEM;
 }
 
 /* Connect, until the server answers or connect-timeout has passed. */
