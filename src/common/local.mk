@@ -264,6 +264,8 @@ libmetrics_la_SOURCES = \
 	%D%/metrics/metric-conf.h \
 	%D%/metrics/metric-file.c \
 	%D%/metrics/metric-file.h \
+	%D%/metrics/metric-accept.c \
+	%D%/metrics/metric-accept.h \
 	%D%/metrics/metric-host.c \
 	%D%/metrics/metric-host.h \
 	%D%/metrics/metric-http.c \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The text of metrics, line by line, in both formats. */
+#include "metric-accept.h"
 #include "metric.h"
 #include "unit.h"
 
@@ -185,4 +186,45 @@ Test(metric, buckets_are_cumulative)
 				  "x_seconds_sum{name=\"d\"} 100.001016384\n"
 				  "x_seconds_count{name=\"d\"} 5\n# EOF\n"));
 	free(text);
+}
+
+/* Of two formats a reader gets the one that it prefers. */
+Test(metric, accept)
+{
+	static const struct { const char *accept; enum metric_format format; } cases[] = {
+		{ NULL, METRIC_PROMETHEUS },
+		{ "", METRIC_PROMETHEUS },
+		{ "*/*", METRIC_PROMETHEUS },
+		{ "text/html, */*;q=0.1", METRIC_PROMETHEUS },
+		{ "application/openmetrics-text", METRIC_OPENMETRICS },
+		{ "Application/OpenMetrics-Text; version=1.0.0", METRIC_OPENMETRICS },
+		/* Prometheus 2.42 and 3.5 */
+		{ "application/openmetrics-text;version=1.0.0,application/openmetrics-text;"
+		  "version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+		  METRIC_OPENMETRICS },
+		{ "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,"
+		  "application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;"
+		  "escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1",
+		  METRIC_OPENMETRICS },
+		{ "text/plain, application/openmetrics-text", METRIC_OPENMETRICS },
+		{ "text/plain;q=0.9, application/openmetrics-text;q=0.8", METRIC_PROMETHEUS },
+		{ "application/openmetrics-text;q=0.8,text/plain;q=0.801", METRIC_PROMETHEUS },
+		{ "text/plain;q=0.5,application/openmetrics-text; version=1.0.0 ; q=0.6",
+		  METRIC_OPENMETRICS },
+		{ "application/openmetrics-text;q=0", METRIC_PROMETHEUS },
+		{ "application/openmetrics-text;q=0.0,*/*", METRIC_PROMETHEUS },
+		{ "text/plain;q=0, application/*", METRIC_OPENMETRICS },
+		{ "text/*;q=0.3, application/*;q=0.4", METRIC_OPENMETRICS },
+		{ "text/*, application/*", METRIC_PROMETHEUS },
+		/* The exact range counts, in any order. */
+		{ "*/*, application/openmetrics-text;q=0.1", METRIC_PROMETHEUS },
+		{ "application/openmetrics-text;q=0.1, */*", METRIC_PROMETHEUS },
+		{ "application/openmetrics-text-x, x/application/openmetrics-text",
+		  METRIC_PROMETHEUS },
+		{ "application/openmetrics-text;q=nonsense", METRIC_PROMETHEUS },
+		{ ",;,/;q,q=1;application/openmetrics-text,;q=,", METRIC_PROMETHEUS },
+	};
+
+	for_each_case(c, cases)
+		cr_assert_eq(metric_accept(c->accept), c->format, "%s", c->accept);
 }

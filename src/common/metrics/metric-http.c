@@ -21,6 +21,7 @@
 #include "clock.h"
 #include "list.h"
 #include "log.h"
+#include "metric-accept.h"
 #include "metric-host.h"
 #include "metric-http.h"
 #include "metric-page.h"
@@ -154,10 +155,8 @@ static enum MHD_Result refuse(struct MHD_Connection *con, unsigned status, const
 
 static enum MHD_Result serve_metrics(struct metric_http *http, struct MHD_Connection *con)
 {
-	const char *accept = MHD_lookup_connection_value(con, MHD_HEADER_KIND,
-							 MHD_HTTP_HEADER_ACCEPT);
-	enum metric_format format = accept && strstr(accept, "application/openmetrics-text") ?
-					    METRIC_OPENMETRICS : METRIC_PROMETHEUS;
+	enum metric_format format = metric_accept(MHD_lookup_connection_value(
+		con, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT));
 	size_t len;
 	char *text = metric_text(http->source->table, http->source->program, format, &len);
 
