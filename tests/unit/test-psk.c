@@ -76,7 +76,10 @@ Test(psk, what_is_told_of_other_files)
 		{ "alice\n", "line 1: expected NAME:KEY", -EINVAL },
 		{ "a:" HEX "\n:" HEX "\n", "line 2: expected a name", -EINVAL },
 		{ "a b:" HEX, "line 1: expected a name", -EINVAL },
-		{ "#a:" HEX, "line 1: expected a name", -EINVAL },
+		{ "# alice\n#a:" HEX "\n#alice:" HEX "\n #616c:" HEX, "expected a line NAME:KEY",
+		  -EINVAL },
+		{ "#616c:001122", "line 1: expected a key of 32 to 128", -EINVAL },
+		{ "# one\n#6a:" HEX "\nj:" HEX, "line 3: expected each name once", -EINVAL },
 		{ "a:" HEX "\n\na:" HEX, "line 3: expected each name once", -EINVAL },
 		{ "a:", "line 1: expected a key of 32 to 128", -EINVAL },
 		{ "a:001122", "line 1: expected a key of 32 to 128", -EINVAL },
@@ -96,6 +99,33 @@ Test(psk, what_is_told_of_other_files)
 	}
 	cr_assert_eq(read_text("a:\0", 3, &psks), -EINVAL);
 	cr_assert(strstr(err, "not a zero byte"));
+}
+
+/* As GnuTLS reads them: comments, and names as digits. */
+Test(psk, comments)
+{
+	static const char text[] = "# keys of gw\n#a comment: with a colon\n#616c696365:" HEX "\n"
+		"  # blanks in front\n#0a:" HEX "\n#6100:" HEX "\n#:" HEX "\nbob:" HEX "\n#61";
+	char longest[1 + 2 * 129 + sizeof(HEX) + 1];
+	struct psks psks;
+
+	cr_assert_eq(read_text(text, strlen(text), &psks), 0, "%s", err);
+	cr_assert_eq(psks.n, 2);
+	cr_assert_str_eq(psks.all[0].name, "alice");
+	cr_assert_str_eq(psks.all[1].name, "bob");
+	cr_assert_eq(psks.all[0].len, psks.all[1].len);
+	cr_assert_arr_eq(psks.all[0].key, psks.all[1].key, psks.all[0].len);
+	psk_free(&psks);
+	for (unsigned n = 127; n <= 129; n++) {
+		longest[0] = '#';
+		for (unsigned i = 0; i < n; i++)
+			memcpy(longest + 1 + 2 * i, "61", 2);
+		snprintf(longest + 1 + 2 * n, sizeof(longest) - 1 - 2 * n, ":%s", HEX);
+		cr_assert_eq(read_text(longest, strlen(longest), &psks), n > 128 ? -EINVAL : 0,
+			     "%s", err);
+		cr_assert(n > 128 || strlen(psks.all[0].name) == n);
+		psk_free(&psks);
+	}
 }
 
 Test(psk, too_much)

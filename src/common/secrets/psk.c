@@ -37,21 +37,53 @@ static int hex_digit(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
+/* Write to @bytes what the @n digits @hex mean.  False: they are not so many pairs of hexadecimal
+ * digits. */
+static bool hex_bytes(const char *hex, size_t n, uint8_t *bytes)
+{
+	for (size_t i = 0; i < n; i += 2) {
+		int high = hex_digit(hex[i]), low = high < 0 ? -1 : hex_digit(hex[i + 1]);
+
+		if (low < 0)
+			return false;
+		*bytes++ = (uint8_t)(high << 4 | low);
+	}
+	return true;
+}
+
 /* Read the key @hex.  False: no hexadecimal digits, or too many or too few. */
 static bool parse_key(const char *hex, struct psk *psk)
 {
 	size_t n = strlen(hex);
 
-	if (n % 2 || n / 2 < PSK_KEY_MIN || n / 2 > PSK_KEY_MAX)
+	if (n % 2 || n / 2 < PSK_KEY_MIN || n / 2 > PSK_KEY_MAX || !hex_bytes(hex, n, psk->key))
 		return false;
-	for (psk->len = 0; psk->len < n / 2; psk->len++, hex += 2) {
-		int high = hex_digit(hex[0]), low = hex_digit(hex[1]);
-
-		if (high < 0 || low < 0)
-			return false;
-		psk->key[psk->len] = (uint8_t)(high << 4 | low);
-	}
+	psk->len = (unsigned)(n / 2);
 	return true;
+}
+
+/* Put the name in the place of its digits, if @line is #HEX:KEY and HEX is a good name.  False: it
+ * is something else. */
+static bool decode_name(char *line)
+{
+	char name[PSK_NAME_MAX + 1] = "", *colon = strchr(line, ':');
+	size_t n = colon ? (size_t)(colon - line) - 1 : 0;
+
+	if (!n || n % 2 || n / 2 > PSK_NAME_MAX || !hex_bytes(line + 1, n, (uint8_t *)name) ||
+	    strlen(name) != n / 2 || secret_name_fault(name))
+		return false;
+	memmove(line, name, n / 2);
+	memmove(line + n / 2, colon, strlen(colon) + 1);
+	return true;
+}
+
+/* False: @line is empty, or a comment.  As GnuTLS 3.7.9 reads its files, a name may be '#' and
+ * hexadecimal digits, and any other line with '#' in front has no key. */
+static bool line_has_key(char *line)
+{
+	if (*line == '#')
+		return decode_name(line);
+	return *line && line[strspn(line, " \t")] != '#';
 }
 
 const struct psk *psk_find(const struct psks *psks, const void *name, size_t len)
@@ -151,7 +183,7 @@ static int parse_text(char *text, struct psks *psks, char *err, size_t len)
 		if (*end)
 			*end++ = '\0';
 		number++;
-		if (!*line)
+		if (!line_has_key(line))
 			continue;
 		fault = parse_line(line, psks, &psks->all[psks->n]);
 		if (fault) {
