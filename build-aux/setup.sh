@@ -13,7 +13,7 @@ packages_build="autoconf automake gcc libc6-dev libibverbs-dev libjansson-dev li
 packages_quickstart="e2fsprogs libnbd-bin"
 packages_check="binutils bpftrace btrfs-progs ceph-common ceph-mon ceph-osd curl e2fsprogs fio fuse3 gdb iproute2 nftables
 	gnutls-bin libcriterion-dev libnbd-bin mount nbdkit procps python3 python3-libnbd qemu-system-common
-	qemu-utils rpm strace systemd tmux util-linux
+	qemu-utils rpm socat strace systemd tmux util-linux
 	xfsprogs xz-utils"
 # What guests need; Debian's kernels for them are fetched by tests/guest/prepare.sh.
 packages_guest="busybox-static cpio ibverbs-providers kmod nbd-client qemu-system-x86 rdmacm-utils

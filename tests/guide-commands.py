@@ -4,15 +4,15 @@
 
 	guide-commands.py FILE rest ROOT
 		of all sections but the others here; /etc, /run and /srv are below ROOT
-	guide-commands.py FILE ceph|heads|disk|multipath ROOT
+	guide-commands.py FILE ceph|heads|disk|multipath|qemu ROOT
 		of the section that needs a Ceph, two servers before one, two servers before a disk,
-		or a multipath device, likewise
+		a multipath device, or a running QEMU, likewise
 	guide-commands.py FILE walk
 		of the walk, as MACHINE, HEADING and command with a tab between: the machine that
 		the paragraph in front names, "On the server" or "On the gateway"
 
 The walk is the section that begins with two empty machines.  A here document is part of its
-command.
+command.  A paragraph that is indented by two blanks is a table.
 """
 import re
 import shlex
@@ -22,8 +22,9 @@ WALK = "FROM TWO MACHINES TO UNITS"
 CEPH = "IMAGES OF CEPH"
 HEADS = "TWO SERVERS BEFORE ONE IMAGE"
 DISK = "TWO SERVERS BEFORE ONE DISK"
+MACHINES = "DISKS OF RUNNING VIRTUAL MACHINES"
 LAYERS = "MULTIPATH, DRBD AND KRBD BELOW ONE SERVER"
-PARTS = {WALK: "walk", CEPH: "ceph", HEADS: "heads", DISK: "disk", LAYERS: "multipath"}
+PARTS = {WALK: "walk", CEPH: "ceph", HEADS: "heads", DISK: "disk", LAYERS: "multipath", MACHINES: "qemu"}
 
 
 def commands(paragraph):
@@ -46,6 +47,8 @@ def parts(pod):
             level, heading = paragraph.split(" ", 1)
             section = heading if level == "=head1" else section
             machine = None
+        elif paragraph.startswith("  "):
+            machine = None			# a table
         elif paragraph.startswith(" "):
             for command in commands(paragraph):
                 yield section, heading, machine, command

@@ -34,6 +34,7 @@ SHELL_TESTS = \
 	%D%/test-doubts.sh \
 	%D%/test-examples.sh \
 	%D%/test-guide.sh \
+	%D%/test-guide-qemu.sh \
 	%D%/test-container.sh \
 	%D%/test-cpus.sh \
 	%D%/test-limits.sh \
@@ -239,6 +240,7 @@ EXTRA_DIST += \
 	%D%/nbd-limits.py \
 	%D%/paths.py \
 	%D%/guide-commands.py \
+	%D%/guide-machine.sh \
 	%D%/nbd-load.py %D%/nbd-soak.py \
 	%D%/delay-relay.py \
 	%D%/nbd-tls-hostile.py \

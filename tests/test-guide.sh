@@ -4,63 +4,11 @@
 # network goes.  A command that this test does not know is a failure.  The words of messages in the
 # guide are words of the programs.  The section that begins with two empty machines needs two:
 # build-aux/fleet.sh runs its commands, and here the server reads the files that it writes.
-if [ -z "${IN_NAMESPACE-}" ]; then
-	export IN_NAMESPACE=yes
-	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
-	if unshare "${user[@]}" --net true 2>/dev/null; then
-		exec unshare "${user[@]}" --net "$BASH" "$0" "$@"
-	fi
-	export IN_NAMESPACE=no
-fi
-. ./tests/functions.sh
-requires_server; requires_plugin; requires_gateway; requires_plain_build
-[ "$IN_NAMESPACE" = yes ] || skip "no network namespace of its own"
-requires ip -Version
-requires nbdcopy --version
-requires qemu-img --version
-guide=$top_srcdir/man/rtrs-guide.pod
-ip link set lo up
-ip addr add 192.0.2.10/24 dev lo
-ip addr add 198.51.100.10/24 dev lo
-
-# Programs as they are installed; what is made in /etc, /run and /srv is made here.
-mkdir "$tmp/bin" "$tmp/run" "$tmp/etc" "$tmp/client"
-cat >"$tmp/bin/rtrs-server" <<END
-#!/bin/bash
-case " \$* " in *' --check '*) exec "$RTRS_SERVER" "\$@" ;; esac
-exec "$RTRS_SERVER" --ready-fd 9 "\$@"
-END
-cat >"$tmp/bin/nbdkit" <<END
-#!/bin/bash
-export RUNTIME_DIRECTORY=$tmp/client
-args=()
-for arg; do
-	[ "\$arg" != rtrs ] || arg=$(printf %q "$RTRS_PLUGIN")
-	args+=("\$arg")
-done
-exec $(command -v nbdkit) "\${args[@]}"
-END
-cat >"$tmp/bin/rtrs-nbd" <<END
-#!/bin/bash
-export RUNTIME_DIRECTORY=$tmp/client
-exec "$RTRS_NBD" "\$@"
-END
-cp "$top_builddir/rtrsctl" "$top_builddir/rtrs-psk" "$tmp/bin/"
-chmod +x "$tmp"/bin/*
-PATH=$tmp/bin:$PATH
-export RUNTIME_DIRECTORY=$tmp/run
+. "$(dirname "$0")/guide-machine.sh"
 
 # One command on each line, a here document within $'...'.
 /usr/bin/python3 "$top_srcdir/tests/guide-commands.py" "$guide" rest "$tmp" >"$tmp/commands"
 cat "$tmp/commands"
-
-# started COMMAND: run what goes to the background by itself, and stop it at the end.
-started() {
-	rm -f "$tmp/pid"
-	bash -c "$1 -P $tmp/pid" </dev/null
-	wait_until "its process" test -s "$tmp/pid"
-	cleanup_fn stop_daemon "$(cat "$tmp/pid")"
-}
 
 cd "$tmp" || exit 1
 known=0
@@ -83,15 +31,7 @@ while IFS= read -r word <&3; do
 		command=${command/scp/cp}
 		bash -c "${command/192.0.2.20:/}"
 		;;
-	"rtrs-server --config "* | "rtrs-server --listen tcp://"*)
-		rm -f "$tmp/ready"
-		mkfifo "$tmp/ready"
-		bash -c "exec ${command% &}" >"$tmp/server.log" 2>&1 9>"$tmp/ready" </dev/null &
-		server_pid=$!
-		cleanup_fn stop_process "$server_pid"
-		read -r -t "$TIMEOUT_S" ready <"$tmp/ready"
-		[ -n "$ready" ]
-		;;
+	"rtrs-server --config "* | "rtrs-server --listen tcp://"*) serves "$command" ;;
 	"nbdkit -t 32 "* | "rtrs-nbd "*) started "$command" ;;
 	"rtrsctl reload")
 		timeout "$TIMEOUT_S" bash -c "$command" | tee -a "$tmp/reloads"
