@@ -25,3 +25,27 @@ ends_with 1 'of the log' \
 # shellcheck disable=SC2016 # for the inner shell
 ends_with 0 'behind' \
 	'inner() { echo hidden; }; wait_until out inner; [ -z "$waiting" ]; echo behind'
+
+# A process is ended by its number only while it is ours: a number comes again.
+sleep 1000 &
+ours=$!
+is_child $ours
+( is_child $ours ) || fail "not in a subshell"
+! is_child 1 || fail "the first process of all"
+! is_child $PPID || fail "the parent"
+! is_child 99999999 || fail "no process"
+kill_process $ours
+! is_child $ours || fail "it has ended"
+cp "$(command -v sleep)" "$tmp/a) S 1 (b"
+"$tmp/a) S 1 (b" 1000 &
+ours=$!
+wait_until "its name" grep -q -F 'a) S 1 (b' "/proc/$ours/stat"
+is_child $ours || fail "a name with brackets"
+kill_process $ours
+# The status is asked for once: a shell forgets it when the number comes again.
+true &
+ours=$!
+expect_exit $ours 0
+wait() { fail "waited again"; }
+stop_process $ours
+unset -f wait
