@@ -171,6 +171,7 @@ SHELL_TESTS = \
 	%D%/test-sigterm-inflight.sh \
 	%D%/test-source-tree.sh \
 	%D%/test-rights.sh \
+	%D%/test-snapshot.sh \
 	%D%/test-stop-threads.sh \
 	%D%/test-storage-away.sh \
 	%D%/test-swap-file.sh \

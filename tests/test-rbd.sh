@@ -233,11 +233,23 @@ else:
 PY
 wait_line "$server_log" 'disk: READ .* failed: the cluster has fenced this server'
 "$top_builddir/rtrsctl" --socket "$tmp/control" export remove disk
-"$top_builddir/rtrsctl" --socket "$tmp/control" export add "disk=$(image_spec disk)"
+# It goes when nbdkit has closed it for the client that has ended.
+wait_until "the export" "$top_builddir/rtrsctl" --socket "$tmp/control" export add \
+	"disk=$(image_spec disk)"
 nbdsh_run "$(at disk)" <<-'PY'
 h.pwrite(b"d" * 4096, 0)
 assert h.pread(4096, 0) == b"d" * 4096
 PY
+# A snapshot by the server has what was answered, and nothing that follows.
+"$top_builddir/rtrsctl" --socket "$tmp/control" export snapshot disk then |
+	grep -F "disk: snapshot rbd:rbd/disk@then"
+nbdsh_run "$(at disk)" <<<'h.pwrite(b"e" * 4096, 0)'
+rbd_ export --no-progress rbd/disk@then "$tmp/then"
+cmp -n 4096 "$tmp/then" <(printf 'd%.0s' {1..4096})
+rm "$tmp/then"
+expect_failure 1 "export 'disk': no snapshot: rbd:rbd/disk@then: a snapshot has this name already" \
+	"$top_builddir/rtrsctl" --socket "$tmp/control" export snapshot disk then
+rbd_ snap rm --no-progress rbd/disk@then
 ceph_ osd blocklist clear
 
 # The commands of rtrs-guide(7), with its files below $tmp.

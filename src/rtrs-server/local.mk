@@ -32,6 +32,7 @@ librtrssrv_la_SOURCES = \
 	%D%/change/tell.h \
 	%D%/change/change-priv.h \
 	%D%/change/change-reload.c \
+	%D%/change/change-snapshot.c \
 	%D%/change/change.c \
 	%D%/change/change.h \
 	%D%/conf/conf-allow.c \

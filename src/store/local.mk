@@ -7,6 +7,8 @@ noinst_LTLIBRARIES += libstore.la libstorering.la
 libstore_la_CPPFLAGS = $(SRV_CPPFLAGS)
 libstore_la_SOURCES = \
 	%D%/store.c \
+	%D%/store-snapshot.c \
+	%D%/store-snapshot.h \
 	%D%/store.h \
 	%D%/store-lead.c \
 	%D%/store-lead.h \
@@ -75,6 +77,7 @@ libstore_la_SOURCES += \
 	%D%/rbd/store-rbd-lock.c \
 	%D%/rbd/store-rbd-owner.c \
 	%D%/rbd/store-rbd-share.c \
+	%D%/rbd/store-rbd-snapshot.c \
 	%D%/rbd/store-rbd-steps.c \
 	%D%/rbd/store-rbd-steps.h \
 	%D%/rbd/store-rbd.c \
@@ -91,6 +94,7 @@ libstorering_la_SOURCES = \
 	%D%/file/store-file-inline.c \
 	%D%/file/store-file-io.h \
 	%D%/file/store-file-rw.c \
+	%D%/file/store-file-snapshot.c \
 	%D%/file/store-file-size.c \
 	%D%/file/store-file-sync.c \
 	%D%/file/store-file-zero.c \

@@ -59,6 +59,8 @@ void change_add(struct change *change, const struct change_ops *ops, const char 
 struct change_call *change_take_turn(struct changes_call *queued, enum change_state state);
 /* Carry out the plan that leads to call->wanted, which is complete. */
 void change_run_plan(struct change_call *call);
+/* changes_ops.run() of a snapshot. */
+void change_run_snapshot(struct changes_call *queued);
 /* changes_ops.end() of all changes. */
 void change_call_end(struct changes_call *queued, int rc, const char *text);
 

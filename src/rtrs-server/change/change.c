@@ -357,6 +357,7 @@ static const struct change_ops kinds[SRV_CTL_CHANGES] = {
 	[SRV_CTL_EXPORT_RESIZE] = KIND("export resize", run_resize),
 	[SRV_CTL_EXPORT_BREAK] = KIND("export break", run_break),
 	[SRV_CTL_EXPORT_SET] = KIND("export set", run_set),
+	[SRV_CTL_EXPORT_SNAPSHOT] = KIND("export snapshot", change_run_snapshot),
 	[SRV_CTL_SAVE] = KIND("save", run_save),
 };
 

@@ -11,6 +11,7 @@
 #include "changes.h"
 #include "srv-break.h"
 #include "srv-ctl.h"
+#include "store-snapshot.h"
 
 struct change_call;
 struct srv;
@@ -24,7 +25,7 @@ enum change_state {
 	CHANGE_IDLE,			/* nothing yet */
 	CHANGE_APPLYING,		/* a plan */
 	CHANGE_SIZING,			/* the storage tells sizes */
-	CHANGE_SAVING,			/* files, on the worker */
+	CHANGE_SAVING,			/* files, or a snapshot, on the worker */
 	CHANGE_BREAKING,		/* the lock of a shared export is taken */
 };
 
@@ -42,6 +43,11 @@ struct change {
 	struct plan plan;
 	char *text;			/* the lines of what was done */
 	struct srv_break breaking;
+	struct change_snapshot {
+		struct export *ex;
+		char name[SNAPSHOT_NAME_MAX + 1];
+		char text[512];		/* of store_snapshot() */
+	} snapshot;
 	struct worker_job job;
 	int saved;			/* of the job: 0 or -errno */
 

@@ -27,6 +27,7 @@
 #include "srv-rnbd-state.h"
 #include "srv-sess.h"
 #include "srv-stat.h"
+#include "store-snapshot.h"
 #include "util.h"
 
 #define NAMES_LEN (2 * (FAB_IDENTITY_LEN + RTRS_NAME_MAX) + 16)	/* two sessions, in words */
@@ -233,6 +234,16 @@ CHANGE_CALL(srv_call_reload, SRV_CTL_RELOAD, false)
 CHANGE_CALL(srv_call_reload_force, SRV_CTL_RELOAD, true)
 CHANGE_CALL(srv_call_save, SRV_CTL_SAVE, false)
 
+static void srv_call_export_snapshot(struct ctl_client *client, const char *name,
+				     const char *snapshot, void *arg)
+{
+	const struct srv_ctl *c = arg;
+	char text[RNBD_NAME_MAX + 2 * SNAPSHOT_NAME_MAX];
+
+	snprintf(text, sizeof(text), "%s%s%s", name, snapshot ? "," : "", snapshot ? snapshot : "");
+	c->change(c->program, SRV_CTL_EXPORT_SNAPSHOT, text, false, ctl_call_ended, client);
+}
+
 /* ---- the log ---- */
 
 static void srv_call_log_level(struct ctl_client *client, const char *name, void *arg)
@@ -281,6 +292,8 @@ static const struct ctl_call calls[] = {
 	  .needed = true },
 	{ .name = "export break force", .fn = srv_call_export_break_force, .member = "export",
 	  .needed = true },
+	{ .name = "export snapshot", .fn_two = srv_call_export_snapshot, .member = "export",
+	  .needed = true, .second = "snapshot" },
 	{ .name = "export set", .fn = srv_call_export_set, .member = "export", .needed = true },
 	{ .name = "export set force", .fn = srv_call_export_set_force, .member = "export",
 	  .needed = true },

@@ -66,6 +66,9 @@ struct store_file {
 
 extern const struct store_driver store_file_driver;
 
+/* struct store_driver.snapshot: store-file-snapshot.c. */
+int store_file_snapshot(struct export *ex, const char *name, char *text, size_t len);
+
 #define STORE_FILE_FS_HOLES 0x1u		/* SEEK_DATA finds all data */
 #define STORE_FILE_FS_LOCAL 0x2u		/* a write waits for this machine only */
 #define STORE_FILE_FS_DSYNC 0x4u		/* a direct write with RWF_DSYNC is durable */

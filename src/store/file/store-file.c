@@ -453,6 +453,7 @@ const struct store_driver store_file_driver = {
 	.owns = store_file_share_owns,
 	.keeps = store_file_share_keeps,
 	.renew = store_file_share_renew,
+	.snapshot = store_file_snapshot,
 	.close = file_close,
 	.store_own = sizeof(struct store_file_all),
 	.store_init = file_store_init,

@@ -37,6 +37,7 @@
 	X(rbd_get_features)                                                                        \
 	X(rbd_config_image_list)                                                                   \
 	X(rbd_config_image_list_cleanup)                                                           \
+	X(rbd_snap_create)                                                                         \
 	X(rbd_snap_get_id)                                                                         \
 	X(rbd_lock_acquire)                                                                        \
 	X(rbd_lock_release)                                                                        \

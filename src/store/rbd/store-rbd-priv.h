@@ -104,6 +104,9 @@ int store_rbd_share_take(struct export *ex, uint64_t may_break_ms, uint64_t sinc
 int store_rbd_share_yield(struct export *ex);
 int store_rbd_share_renew(struct export *ex, char *why, size_t len);
 
+/* struct store_driver.snapshot: store-rbd-snapshot.c. */
+int store_rbd_snapshot(struct export *ex, const char *name, char *text, size_t len);
+
 /* How long a caller waits for a call (aside.h).  Threads that Ceph's libraries make inherit the
  * mask of the call's thread: a signal for this program never runs on one of them. */
 struct rbd_patience {

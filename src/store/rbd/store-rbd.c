@@ -160,4 +160,5 @@ const struct store_driver store_rbd_driver = {
 	.take = store_rbd_share_take,
 	.yield = store_rbd_share_yield,
 	.renew = store_rbd_share_renew,
+	.snapshot = store_rbd_snapshot,
 };

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The change that makes a snapshot of an export, on the worker of the changes.  Owns the reference
+ * to the export meanwhile. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "change-priv.h"
+#include "exports.h"
+#include "log.h"
+#include "srv-rnbd-state.h"
+#include "store-snapshot.h"
+
+static void make_snapshot(struct worker_job *job)
+{
+	struct change *change = container_of(job, struct change, job);
+	struct change_snapshot *s = &change->snapshot;
+
+	change->saved = store_snapshot(s->ex, s->name, s->text, sizeof(s->text));
+}
+
+static void snapshot_ended(struct worker_job *job)
+{
+	struct change *change = container_of(job, struct change, job);
+	struct change_snapshot *s = &change->snapshot;
+	char line[sizeof(s->text) + RNBD_NAME_MAX + 32];
+
+	snprintf(line, sizeof(line), change->saved ? "export '%s': no snapshot: %s" :
+						     "%s: snapshot %s\n", s->ex->name, s->text);
+	if (!change->saved)
+		log_info(s->ex->name, "snapshot %s", s->text);
+	/* The storage may work on it still: the export stays. */
+	if (change->saved != -ETIMEDOUT)
+		export_put(s->ex);
+	change_ended(change, change->saved, line);
+}
+
+/* "20261129T003500Z" */
+static void name_of_now(char *name, size_t len)
+{
+	time_t now = time(NULL);
+	struct tm tm;
+
+	gmtime_r(&now, &tm);
+	strftime(name, len, "%Y%m%dT%H%M%SZ", &tm);
+}
+
+/* Fill @s by @text, "EXPORT" or "EXPORT,NAME".  0, or -errno with the reason in @err. */
+static int find_snapshot(struct change *change, const char *text, struct change_snapshot *s,
+			 char *err, size_t len)
+{
+	const char *name = strchr(text, ',');
+	int n = name ? (int)(name - text) : (int)strlen(text);
+	char found[RNBD_NAME_MAX];
+
+	snprintf(found, sizeof(found), "%.*s", n, text);
+	s->ex = exports_find(srv_rnbd(change->srv)->exports, found);
+	if (!s->ex) {
+		snprintf(err, len, "there is no export '%s' whose storage is open", found);
+		return -ENOENT;
+	}
+	if (!s->ex->driver->snapshot) {
+		snprintf(err, len, "export '%s': no snapshot: its storage is memory", found);
+		return -EOPNOTSUPP;
+	}
+	if (name && !store_snapshot_is_name(name + 1)) {
+		snprintf(err, len, "a snapshot '%s': expected a name of at most %d letters, digits, "
+			 "'.', '_' and '-', and no '.' in front", name + 1, SNAPSHOT_NAME_MAX);
+		return -EINVAL;
+	}
+	if (name)
+		snprintf(s->name, sizeof(s->name), "%s", name + 1);
+	else
+		name_of_now(s->name, sizeof(s->name));
+	return 0;
+}
+
+void change_run_snapshot(struct changes_call *queued)
+{
+	struct change_call *call = change_take_turn(queued, CHANGE_SAVING);
+	struct change *change = call->change;
+	char err[512];
+	int rc = find_snapshot(change, call->text, &change->snapshot, err, sizeof(err));
+
+	if (!rc) {
+		change->job = (struct worker_job){ .work = make_snapshot, .done = snapshot_ended };
+		rc = changes_work(&change->queue, &change->job);
+		snprintf(err, sizeof(err), "no thread for a snapshot");
+	}
+	if (rc)
+		change_ended(change, rc, err);
+	else
+		export_hold(change->snapshot.ex);
+}
