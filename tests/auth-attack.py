@@ -251,7 +251,7 @@ def downgrade():
     check(older.met, "nothing: no ask was met")
     check(not gets_through(once("wants", lambda f: ([[f[0], f[1][:33] + b"\x01" + f[1][34:]]], [])),
                            lenient)[0], "the wish made one for version 1")
-    # Who does not insist goes on without: it is told so in SECURITY.
+    # A client that does not require a proof goes on without: doc/promises.md does not promise more.
     check(gets_through(without("ask", 45, 56), lenient, ("--auth=psk", "--auth-psk=" + KEYS))[0],
           "nothing: a client that does not insist did not go on")
     check(not gets_through(without("ask", 45, 56), PORT, ("--auth=psk", "--auth-psk=" + KEYS))[0],

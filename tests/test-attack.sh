@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A hostile client writes to chunks that are not its own, or not any more, with each --invalidate,
 # while the storage holds the IO (tests/hostile/cases-attack.c): what reaches the file, and what
-# becomes of the client, is what the table in SECURITY says.  ATTACK_ARGS chooses cases;
+# becomes of the client, is what the table in doc/promises.md says.  ATTACK_ARGS chooses cases;
 # ATTACK_SERVER is where the server is to listen, tcp unless it says rdma://.
 
 # A mount namespace of our own, which goes with the test; who is not root needs a user namespace for

@@ -93,6 +93,32 @@ while IFS= read -r name; do
 	[ -f "$top_srcdir/tests/$name" ] || fail "doc/peers.md names tests/$name: there is none"
 done <"$tmp/peers.tests"
 
+# ---- promises ----
+# Each test that a promise names is in the tree, and has the cases that follow its name.
+/usr/bin/python3 - "$top_srcdir" <<'END' || fail "doc/promises.md names tests or cases that do not exist"
+import os, re, sys
+top, wrong, tests = sys.argv[1], 0, 0
+text = open(f"{top}/doc/promises.md").read()
+for name, cases in re.findall(r"`((?:[a-z]+/)?[\w-]+\.(?:sh|c|py))`(?:: ([\w, -]+))?", text):
+    path = f"{top}/tests/{name}"
+    tests += 1
+    if not os.path.exists(path):
+        print(f"tests/{name} does not exist")
+        wrong += 1
+        continue
+    code = open(path).read()
+    for case in filter(None, map(str.strip, cases.split(","))):
+        if case not in code and case.replace("-", "_") not in code:
+            print(f"tests/{name} has no case {case}")
+            wrong += 1
+sys.exit(wrong > 0 or tests < 80)
+END
+# A reader has one page of security, and a glossary of 25 words, which README names.
+[ "$(wc -l <"$top_srcdir/SECURITY")" -le 66 ] || fail "SECURITY is longer than a page"
+words=$(sed -n '/^=head1 GLOSSARY/,/^=head1 VERSION/p' "$man/rtrs-guide.pod" | grep -c '^=item')
+[ "$words" -eq 25 ] && grep -q 'glossary of 25 words' "$top_srcdir/README.md" ||
+	fail "the glossary of the guide has $words words"
+
 # ---- rtrs-server ----
 "$RTRS_SERVER" --help >"$tmp/server.help"
 fits_terminal "$tmp/server.help"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Takes rights away from the running process: a mistake in the server gives an attacker little more
- * than the exports.  SECURITY, "What the server's process may do", is the promise.
+ * than the exports.  doc/promises.md, "What the server's process may do", has the promises.
  *
  * Main thread, which is the control thread.  What fails is told in the log. */
 #ifndef CONFINE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes to chunks that are not the peer's to write, or not any more (SECURITY): what reaches the
- * file, and what it costs the attacker.
+/* Writes to chunks that are not the peer's to write, or not any more (doc/promises.md): what
+ * reaches the file, and what it costs the attacker.
  *
  * "During the IO" is made certain by held-fs: the storage has the request and has not taken its
  * data yet; then the attack comes, and is over: placed, as an answer shows that came later on the

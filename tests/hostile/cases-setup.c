@@ -283,7 +283,7 @@ static void no_address_of_the_server(void)
 		expect(p->rbufs[i].addr < 1ull << 46);
 }
 
-/* SECURITY, "Session identifiers": who has the identifier and the name is in the session, its
+/* doc/promises.md, "Session identifiers": who has the identifier and the name is in the session, its
  * device, opened by another for itself alone, included. */
 static void known_uuid_and_name(void)
 {
