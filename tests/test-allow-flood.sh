@@ -30,6 +30,6 @@ for i, s in enumerate(others):
 assert not select.select([honest], [], [], 0)[0], "the one that is let in was sent away"
 END
 
-wait_line "$server_log" '127\.0\.0\.2:.*refused: no --allow contains'
+wait_line "$server_log" '127\.0\.0\.2:.*refused: this address is in no --allow rule'
 start_nbdkit "server=127.0.0.1:$server_port" export=disk
 [ "$(timeout "$TIMEOUT_S" nbdinfo --size "$uri")" = 1048576 ]

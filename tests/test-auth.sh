@@ -61,9 +61,9 @@ told() {
 }
 not_let_in='connection refused: authentication: '
 refused 'authentication as alice: the server has refused the key' \
-	"${not_let_in}wrong key, .*, said to be of alice" --auth-psk="$tmp/wrong.psk"
+	"${not_let_in}wrong key, .*, claiming to be alice" --auth-psk="$tmp/wrong.psk"
 refused 'authentication as carol: the server has refused the key' \
-	"${not_let_in}no key has this name, said to be of carol" --auth-psk="$tmp/stranger.psk"
+	"${not_let_in}no key has this name, claiming to be carol" --auth-psk="$tmp/stranger.psk"
 refused 'connection 0 was refused: Permission denied' \
 	'connection refused: it does not authenticate, which --auth=require demands'
 refused 'connection 0 was refused: Permission denied' \
@@ -144,7 +144,7 @@ reload 'error: .*--auth-psk=.*: expected mode 0600, not 0640'
 chmod 600 "$tmp/keys.psk"
 grep -v ^alice: "$tmp/server.psk" >"$tmp/keys.psk"
 reload 'reload: -auth key alice \(1 path ended\)'
-wait_line "$server_log" 'old/127\.0\.0\.1@.*: path down: the key of psk:alice was taken out'
+wait_line "$server_log" 'old/127\.0\.0\.1@.*: path down: the key of psk:alice was removed'
 must_fail grep -q 'new/127.*path down' "$server_log"
 cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$new_uri" -)
 must_fail timeout "$TIMEOUT_S" nbdcopy "$old_uri" - >"$tmp/none"
@@ -204,7 +204,7 @@ grep -q 'authenticated by the key alice' "$server_log"
 # A label makes no other name, and the key of TLS alone is a proof, too.
 few_ios --tls=require --tls-psk="$tmp/alice.psk" --auth-psk="$tmp/alice-new.psk"
 few_ios --tls=require --tls-psk="$tmp/alice.psk"
-refused 'Permission denied' 'its key of TLS is that of psk:alice, and it is psk:bob' \
+refused 'Permission denied' 'its TLS key belongs to psk:alice, but the client is psk:bob' \
 	--tls=require --tls-psk="$tmp/alice.psk" --auth-psk="$tmp/bob.psk"
 stop_process "$server_pid"
 

@@ -15,7 +15,7 @@ write_conf() {
 	printf 'tls-psk = %s\n[export "disk"]\npath = %s\n' "$tmp/keys" "$tmp/disk"
 	printf '%s\n' "$@"
 } >"$conf"
-nobody_is='export .disk.: allow psk:gw9 lets nobody in: no file of keys has this name'
+nobody_is='export .disk.: allow psk:gw9 matches no client: no file of keys has this name'
 
 # checked STATUS REGEX ARGUMENT...: --check ends so, and says a line of this kind; "": no warning.
 checked() {
@@ -34,14 +34,14 @@ write_conf 'allow = psk:gw9, psk:gw1'
 checked 0 "warning: $nobody_is\$" --config "$conf"
 [ "$(grep -c warning "$tmp/check")" -eq 1 ]
 write_conf 'read-only = psk:gw9'
-checked 0 'warning: .* read-only psk:gw9 lets nobody in' --config "$conf"
+checked 0 'warning: .* read-only psk:gw9 matches no client' --config "$conf"
 write_conf 'allow = psk:gw1'
 checked 0 '' --config "$conf"
-checked 0 'allow psk:gw1 lets nobody in: there is no --tls-psk and no --auth-psk' \
+checked 0 'allow psk:gw1 matches no client: there is no --tls-psk and no --auth-psk' \
 	"disk=$tmp/disk,allow=psk:gw1"
-checked 0 'allow cert:gw1 lets nobody in: there is no --tls-certificates' \
+checked 0 'allow cert:gw1 matches no client: there is no --tls-certificates' \
 	"disk=$tmp/disk,allow=cert:gw1"
-nobody='nobody can connect: the server listens on loopback alone'
+nobody='no client can connect: the server listens on loopback only'
 checked 0 "$nobody" --allow 192.0.2.0/24 "disk=$tmp/disk"
 checked 0 '' --allow 192.0.2.0/24,::1 "disk=$tmp/disk"
 checked 0 '' --allow 192.0.2.0/24 --listen "unix:$tmp/rtrs.sock" "disk=$tmp/disk"
@@ -60,13 +60,13 @@ wait_line "$server_log" "warning: $nobody_is"
 "$rtrsctl" export set disk allow=psk:gw1 | tee "$tmp/answer"
 must_fail grep warning "$tmp/answer"
 "$rtrsctl" export add "two=mem:1M,allow=psk:gw9" | tee "$tmp/answer"
-grep -x "warning: export 'two': allow psk:gw9 lets nobody in: .*" "$tmp/answer"
+grep -x "warning: export 'two': allow psk:gw9 matches no client: .*" "$tmp/answer"
 [ "$(grep -c warning "$tmp/answer")" -eq 1 ]
 # A file of keys that loses the key.
 write_conf 'allow = psk:gw1'
 (umask 077; "$top_builddir/rtrs-psk" gw2 >"$tmp/keys")
 "$rtrsctl" reload | tee "$tmp/answer"
-grep -x 'warning: .* allow psk:gw1 lets nobody in: .*' "$tmp/answer"
+grep -x 'warning: .* allow psk:gw1 matches no client: .*' "$tmp/answer"
 
 [ "$(id -u)" -eq 0 ] || skip "all but what another user may not open: that needs root"
 nobody() {

@@ -157,7 +157,7 @@ says 'one: allow 127.0.0.7, 127.0.0.12/30 -> 127.0.0.2, 2001:db8::/32, priority 
 	export set one allow=127.0.0.2,2001:db8::/32 priority=idle
 expect_failure 1 "allow '127.0.0.300': expected ADDR or ADDR/BITS" \
 	"${ctl[@]}" export set one allow=127.0.0.3,127.0.0.300
-expect_failure 1 "priority 'idle:3': expected realtime, best-effort," \
+expect_failure 1 "priority 'idle:3': expected realtime or best-effort," \
 	"${ctl[@]}" export set one priority=idle:3
 expect_failure 1 "there is no option 'alow' .did you mean allow" "${ctl[@]}" export set one alow=::1
 expect_failure 1 "there is no option 'readonly' .did you mean read-only" \
@@ -182,7 +182,7 @@ late: iops none -> 9, allow all -> 127.0.0.2, 2001:db8::/32, priority none -> re
 # What the run-time change of another export made is mentioned, and the added one is saved.
 "${ctl[@]}" save | sed "s/$(basename "$conf"):[0-9]*/$(basename "$conf"):N/" |
 	diff -u - <(printf '%s\n' "saved late=$tmp/disk,readonly" \
-		"one is not saved: it is another one in $conf:N: change it there")
+		"one is not saved: it differs from the one in $conf:N: change it there")
 write_conf 'allow = 127.0.0.2' 'allow = 2001:db8::/32' 'priority = idle'
 says "saved late=$tmp/disk,readonly" save
 sed -n '/late/,$p' "$conf.d/rtrsctl-saved.conf" | diff -u - <(printf '%s\n' '[export "late"]' \

@@ -74,7 +74,7 @@ reload_fails() {
 }
 reload_fails "has not answered for 10? s"
 grep -F -e '-auth key alice' "$tmp/out"
-grep -F "keys and certificates alone" "$server_log"
+grep -F "only keys and certificates changed" "$server_log"
 "${ctl[@]}" export add y=mem:1M
 # Nothing waits twice for one name.
 reload_fails "still has not answered"

@@ -3,7 +3,7 @@
 # A reload of rtrs-nbd takes trust from NBD clients: those whose key has left the file or has other
 # bytes, or whose certificate is revoked, are ended, each with a line; the IO of all others, and of
 # clients in clear, goes on without an error.  A handshake that is under way meanwhile does not get
-# in with what was taken out.
+# in with what was removed.
 . ./tests/functions.sh
 . "$top_srcdir/tests/pki.sh"
 requires_server; requires_gateway
@@ -109,8 +109,8 @@ reload '-nbd key alice' '-nbd key carol/a'
 expect_exit "$alice" 0
 expect_exit "$carol_a" 0
 wait_until "their ends" listed "ids == ['', 'psk:bob', 'psk:carol']"
-[ "$(ends 'the key of psk:alice was taken out$')" -eq 3 ]
-[ "$(ends 'the key of psk:carol was taken out$')" -eq 1 ]
+[ "$(ends 'the key of psk:alice was removed$')" -eq 3 ]
+[ "$(ends 'the key of psk:carol was removed$')" -eq 1 ]
 goes_on carol clear bob
 expect_failure 1 gnutls_handshake nbdsh -c 'h.set_uri_allow_local_file(True)' \
 	-c "h.connect_uri('$(uri alice alice one)')"
@@ -123,7 +123,7 @@ kill -HUP "$gateway_pid"
 expect_exit "$bob" 0
 wait "${loads[2]}" && fail "the load under a key that is gone has not ended"
 wait_until "their ends" listed "ids == ['', 'psk:carol']"
-[ "$(ends 'the key of psk:bob was taken out$')" -eq 3 ]
+[ "$(ends 'the key of psk:bob was removed$')" -eq 3 ]
 hold bob-again "$(uri bob bob-new one)"
 bob=$held
 
@@ -196,7 +196,7 @@ in_handshake "$sock" "$(by_key dora dora)"
 keys bob-new carol-b
 reload '-nbd key dora'
 handshake_ends 1
-wait_line "$gateway_log" 'connection ends: the key of psk:dora was taken out$'
+wait_line "$gateway_log" 'connection ends: the key of psk:dora was removed$'
 
 # ---- hundreds at once ----
 
@@ -208,7 +208,7 @@ keys bob-new carol-b
 reload '-nbd key many'
 expect_exit "$held" 0
 wait_until "their ends" listed "ids == ['', 'psk:bob', 'psk:carol']"
-n=$(ends 'the key of psk:many was taken out$')
+n=$(ends 'the key of psk:many was removed$')
 [ "$n" -ge 1 ] && [ "$n" -le 20 ] || fail "$n lines about 300 ends"
 goes_on carol clear
 touch "$tmp/carol.stop" "$tmp/clear.stop"
@@ -249,7 +249,7 @@ revocations "$tmp/pki" "$tmp/live/ca-crl.pem" 'crl_next_update = 100' erin
 reload 'nbd tls-certificates: read again'
 expect_exit "$erin" 0
 wait_until "their ends" listed "ids == ['', 'cert:frank']"
-[ "$(ends 'the certificate of cert:erin is not accepted any more$')" -ge 1 ]
+[ "$(ends 'the certificate of cert:erin is no longer accepted$')" -ge 1 ]
 [ "$(ends 'the certificate of cert:frank')" -eq 0 ]
 goes_on frank clear
 
@@ -263,7 +263,7 @@ in_handshake "$port" "$by_certificate"
 revocations "$tmp/pki" "$tmp/live/ca-crl.pem" 'crl_next_update = 100' erin gina
 reload 'nbd tls-certificates: read again'
 handshake_ends 1
-wait_line "$gateway_log" 'connection ends: the certificate of cert:gina is not accepted any more$'
+wait_line "$gateway_log" 'connection ends: the certificate of cert:gina is no longer accepted$'
 goes_on frank clear
 touch "$tmp/frank.stop" "$tmp/clear.stop"
 expect_exit "${loads[0]}" 0

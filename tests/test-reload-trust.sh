@@ -143,7 +143,7 @@ trust_goes_first() {
 	status=0
 	fails_with "$tmp/why" "$conf:.*'dirrect' is no option.*" \
 		'only this has changed, and all else stays as it was:' "${gone//alice/carol}"
-	wait_line "$server_log" "$conf has changed keys and certificates alone, and all else stays"
+	wait_line "$server_log" "$conf rejected, only keys and certificates changed:"
 	stays_out carol
 	io alice
 	must_fail grep -E 'of-(alice|bob)/127.*path down' "$server_log"
@@ -153,7 +153,7 @@ trust_goes_first() {
 	# A mistake in their own file, or directory, leaves all.
 	mistake
 	must_fail "${ctl[@]}" reload
-	wait_line "$server_log" "$conf is not used, and all stays as it was:"
+	wait_line "$server_log" "$conf rejected, configuration unchanged:"
 	io alice
 	trusts bob carol
 
@@ -179,7 +179,7 @@ trust_goes_first() {
 	fails_with "$tmp/why" "export 'none': .* cannot be opened: No such file or directory" \
 		'only this has changed, and all else stays as it was:' "$gone"
 	wait_line "$server_log" \
-		"$conf has changed keys and certificates alone, and all else stays as it was:"
+		"$conf rejected, only keys and certificates changed:"
 	wait_line "$server_log" "error: export 'none': .* cannot be opened: No such file"
 	taken_more alice "$before"
 	[ "$(exports)" = "disk " ]
@@ -189,7 +189,7 @@ trust_goes_first() {
 
 	# By SIGHUP, too; what is out already is no difference.
 	kill -HUP "$server"
-	refused_twice() { [ "$(grep -c "$conf is not used, and all stays" "$server_log")" -eq 2 ]; }
+	refused_twice() { [ "$(grep -c "$conf rejected, configuration unchanged" "$server_log")" -eq 2 ]; }
 	wait_until "the end of the reload by SIGHUP" refused_twice
 
 	# The next good reload gives trust, too.

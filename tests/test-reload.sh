@@ -45,7 +45,7 @@ reload_says "+b=$tmp/b,readonly"
 truncate -s 8M "$tmp/b"
 write_conf "$always" '[export "c"]' "path = $tmp/c" 'direct = no'
 printf '%s\n' '[server]' 'queue-depth = 64' 'log-level = debug' >"$conf.d/server.conf"
-reload_says "-a" "+c=$tmp/c" "--log-level: changed" "--queue-depth: at the next start" \
+reload_says "-a" "+c=$tmp/c" "--log-level: changed" "--queue-depth: after a restart" \
 	"b 4M -> 8M"
 [ "$(exports)" = "b c disk line " ]
 flock -n "$tmp/a" true || fail "what is not exported any more is still locked"
@@ -73,7 +73,7 @@ must_fail "${ctl[@]}" reload 2>"$tmp/mistakes"
 told=$(grep -c "is no option of this section" "$tmp/mistakes")
 [ "$told" -gt 40 ]
 grep -x "rtrsctl: and $((1000 - told)) lines more" "$tmp/mistakes"
-not_used() { grep -c "$conf is not used, and all stays as it was" "$server_log"; }
+not_used() { grep -c "$conf rejected, configuration unchanged" "$server_log"; }
 not_used_again() { [ "$(not_used)" -gt "$1" ]; }
 # The log has it for rtrsctl, too.
 write_conf "$always" 'dirrect = yes'
@@ -100,7 +100,7 @@ while True:
 END
 nbdsh=$!
 wait_until "an open export" test -e "$tmp/open"
-reload_says "-c (in use by gw-c: goes when it is closed; --force kicks)"
+reload_says "-c (in use by gw-c: removed when closed; --force kicks)"
 kill -0 "$nbdsh" || fail "the export was taken away"
 must_fail flock -n "$tmp/c" true
 write_conf "$always" '[export "a"]' "path = $tmp/a" '[export "c"]' "path = $tmp/b" 'mode = ro'
@@ -132,7 +132,7 @@ reload_says "-listen unix:$tmp/sock" "-listen unix:$tmp/sock2" "+listen unix:$tm
 [ ! -e "$tmp/sock2" ]
 [ -S "$tmp/sock3" ]
 start_nbdkit "server=unix:$tmp/sock3" export=disk connect-timeout=forever
-wait_line "$server_log" "connection refused: no --allow contains this user"
+wait_line "$server_log" "connection refused: this user is in no --allow rule"
 stop_process "$nbdkit_pid"
 write_conf "$always"
 "${ctl[@]}" reload
@@ -231,7 +231,7 @@ truncate -s 1M "$tmp/a,b"
 "${ctl[@]}" export remove b >/dev/null
 "${ctl[@]}" save | diff -u - <(printf '%s\n' 'saved odd, name=mem:1M' \
 	"saved c=$tmp/c,readonly,direct" "saved comma=$tmp/a\\,b" \
-	"b comes back: it is still in $conf.d/b.conf:1")
+	"b will be back after a restart: it is still in $conf.d/b.conf:1")
 only_ours
 reload_says "+b=$tmp/b,readonly"
 [ -z "$("${ctl[@]}" reload)" ]
@@ -240,7 +240,7 @@ reload_says "+b=$tmp/b,readonly"
 "${ctl[@]}" export remove 'odd, name' >/dev/null
 "${ctl[@]}" export remove b >/dev/null
 "${ctl[@]}" export add "b=$tmp/b" >/dev/null
-"${ctl[@]}" save | grep -x "b is not saved: it is another one in $conf.d/b.conf:1: change it there"
+"${ctl[@]}" save | grep -x "b is not saved: it differs from the one in $conf.d/b.conf:1: change it there"
 reload_says "-b" "+b=$tmp/b,readonly"
 for name in c comma; do
 	"${ctl[@]}" export remove "$name" >/dev/null

@@ -49,7 +49,7 @@ sys.exit([e["users"] for e in json.load(sys.stdin)["exports"] if e["name"] == "d
 wait_until "the close" closed
 new_file b
 client_reads b
-wait_line "$server_log" "disk: '$disk' names another file by now: it is opened again"
+wait_line "$server_log" "disk: '$disk' now names another file: it is opened again"
 wait_until "the close" closed
 new_file c
 # This is no alarm.
@@ -79,16 +79,16 @@ holder=$!
 timeout "$TIMEOUT_S" cat "$tmp/opened"
 exec {kept}<"$disk"
 new_file d
-open="and clients have the former one open"
-server_is 2 "CRITICAL.*: [a-z-]+ disk: disk replaced: its path names another file, $open" ||
+open="and clients have the old one open"
+server_is 2 "CRITICAL.*: [a-z-]+ disk: disk replaced: its path now names another file, $open" ||
 	fail "the check says: $(cat "$tmp/check")"
-wait_line "$server_log" "disk: '$disk' names another file by now: clients go on with the storage"
+wait_line "$server_log" "disk: '$disk' now names another file: clients keep the storage"
 "$rtrsctl" --server --json show | grep '"name":"disk","storage":"replaced"'
 ("$rtrsctl" --server status || true) | grep -E '^disk .* replaced '
 "$rtrsctl" --server export resize disk |
-	grep "disk: '$disk' names another file: clients have the former one open"
+	grep "disk: '$disk' now names another file: clients have the old one open"
 "$rtrsctl" --server reload |
-	grep "disk: '$disk' names another file: clients have the former one open"
+	grep "disk: '$disk' now names another file: clients have the old one open"
 # What the client writes is in the file that it opened, and in no other.
 timeout "$TIMEOUT_S" tee "$tmp/end" </dev/null
 timeout "$TIMEOUT_S" cat "$tmp/written"
@@ -96,7 +96,7 @@ timeout "$TIMEOUT_S" cat "$tmp/written"
 [ "$(head -c 4096 <&$kept | tr -d w | wc -c)" = 0 ] || fail "the former file was not written to"
 # And gone altogether.
 mv "$disk" "$tmp/away"
-server_is 2 "CRITICAL.*: [a-z-]+ disk: disk unlinked: its path names no file, $open" ||
+server_is 2 "CRITICAL.*: [a-z-]+ disk: disk unlinked: its path now names no file, $open" ||
 	fail "the check says: $(cat "$tmp/check")"
 mv "$tmp/away" "$disk"
 timeout "$TIMEOUT_S" tee "$tmp/end" </dev/null

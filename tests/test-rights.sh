@@ -276,7 +276,7 @@ reader gw2 two
 gw2_old_pid=$gateway_pid
 says 'two: allow psk:gw1, psk:gw2 -> psk:gw2' --force export set two allow=psk:gw2
 wait_line "$log" \
-	'old-gw1: device [0-9]+ of two is taken away: its lists do not let the client have it open'
+	'old-gw1: device [0-9]+ of two is taken away: its rules no longer allow the client to have it open'
 wait_until "gw1 has lost it" test -e "$tmp/gw1.gone"
 has old-gw2 two yes
 [ ! -e "$tmp/gw2.gone" ]
@@ -298,7 +298,7 @@ says 'two: read-only psk:gw1 -> psk:backup' export set two read-only=psk:backup
 
 no_io 'TLS: the peer refused the key of gw3' gw3 all
 keys gw1.psk gw2-new.psk gw2.psk gw3.psk
-unnamed="warning: export 'two': read-only psk:backup lets nobody in: no file of keys has this name"
+unnamed="warning: export 'two': read-only psk:backup matches no client: no file of keys has this name"
 says "-key backup
 +key gw2/new
 +key gw3
@@ -313,7 +313,7 @@ opens two
 keys gw1.psk gw2-new.psk gw3.psk
 "${ctl[@]}" reload >"$tmp/reload"
 grep -x -- '-key gw2 (1 path ended)' "$tmp/reload"
-wait_line "$log" 'second/.*: path down: the key of psk:gw2 was taken out'
+wait_line "$log" 'second/.*: path down: the key of psk:gw2 was removed'
 wait_line "$log" "TLS: no key has the name 'gw2'"
 must_fail grep -q 'psk:gw2' <("${ctl[@]}" clients)
 stop_process "$gw2_pid"

@@ -362,5 +362,5 @@ protection_is() {
 }
 protection_is "" suspend "info: requests over tcp: invalidate is suspend\$"
 protection_is always always "info: requests over tcp: invalidate is always: MW1\$"
-protection_is copy copy "info: requests are protected .* \(--invalidate=copy\)\$"
-protection_is never never "info: requests are protected .* \(--invalidate=never\)\$"
+protection_is copy copy "info: write buffers .* \(--invalidate=copy\)\$"
+protection_is never never "info: write buffers .* \(--invalidate=never\)\$"

@@ -17,7 +17,7 @@ start_server --queue-depth 8192 --max-io-size 4K "disk=$tmp/disk"
 timeout $((4 * TIMEOUT_S)) /usr/bin/python3 "$top_srcdir/tests/paths.py" 127.0.0.1 127.0.0.1 \
 	"$server_port" 11 1 512 </dev/null >"$tmp/deep"
 grep -q refused "$tmp/deep"
-wait_line "$server_log" 'connection refused: paths and connections of this host have all the memory'
+wait_line "$server_log" 'connection refused: this host has reached its memory limit'
 stop_server "$server_pid"
 
 rss_kb() {

@@ -18,7 +18,7 @@ told() {
 start_server "a=$tmp/big" "b=$tmp/tiny,readonly"
 told "info: a: exports file '$tmp/big', 1610612736 bytes \(1\.5 GiB\), rw, buffered, block size 512 \(logical\) and [1-9][0-9]* \(physical\)$"
 told "info: b: exports file '$tmp/tiny', 512 bytes \(512 bytes\), readonly, buffered, "
-told 'requests are protected'
+told 'write buffers are protected'
 must_fail grep -q 'without --allow' "$server_log"
 
 # Every line of the log has the time, with milliseconds and the zone.

@@ -29,8 +29,8 @@ cleanup_fn kill_process $holder
 timeout "$TIMEOUT_S" cat "$tmp/opened"
 
 truncate -s 2M "$tmp/disk"
-line="disk 4M -> 2M is not taken: gw1 has it open, keeps its size, and gets errors for requests"
-expect_failure 1 "$line behind 2M: make '$tmp/disk' as large as it was, or .* with --force" \
+line="disk 4M -> 2M rejected: gw1 has it open, keeps the old size, and gets errors for requests"
+expect_failure 1 "$line beyond 2M: restore the size of '$tmp/disk', or .* with --force" \
 	"${ctl[@]}" export resize disk
 is 4
 "${ctl[@]}" reload | grep -F "$line"

@@ -26,5 +26,5 @@ stop_server "$server_pid"
 # Afterwards the file is one as any other; two names of it are most often a mistake.
 swap_ends
 start_server --listen "unix:$tmp/s" "a=$tmp/mnt/swap" "b=$tmp/mnt/swap"
-grep "warning: b: '$tmp/mnt/swap' and .* of export 'a' are one storage under two names" \
+grep "warning: b: '$tmp/mnt/swap' and .* of export 'a' are the same storage: " \
 	"$server_log"

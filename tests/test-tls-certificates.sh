@@ -201,14 +201,14 @@ exec {later_go}>"$tmp/later" {half_go}>"$tmp/half"
 # One that is revoked ends, and does not come back; the other one notices nothing.
 revoke gw1
 says 'tls-certificates: read again (1 path ended)' reload
-wait_line "$live_log" 'gw1/.*: path down: the certificate of cert:gw1 is not accepted any more'
+wait_line "$live_log" 'gw1/.*: path down: the certificate of cert:gw1 is no longer accepted'
 must_fail grep -E 'gw2/.*: path down' "$live_log"
 wait_line "$live_log" 'closed during the handshake: TLS: .*certificate'
 exec {later_go}>&- {half_go}>&-
 wait $later $half
 [ "$(cat "$tmp/later.said")" = REJECT ]
 [ "$(cat "$tmp/half.said")" = ACCEPT ]
-wait_line "$live_log" 'connection refused: the certificate of cert:gw1 is not accepted any more'
+wait_line "$live_log" 'connection refused: the certificate of cert:gw1 is no longer accepted'
 are gw2
 refused 'TLS' --tls-certificates="$tmp/gw1"
 io --tls-certificates="$tmp/gw2"
@@ -218,7 +218,7 @@ echo nonsense >"$tmp/live/ca-crl.pem"
 expect_failure 1 "--tls-certificates: $tmp/live/ca-crl.pem: " "${ctl[@]}" reload
 kill -HUP "$live_pid"
 wait_line "$live_log" 'error: --tls-certificates: .*/ca-crl\.pem: '
-wait_line "$live_log" 'error: .*/live is not used, and all stays as it was:'
+wait_line "$live_log" 'error: .*/live rejected, configuration unchanged:'
 are gw2
 refused 'TLS' --tls-certificates="$tmp/gw1"
 io --tls-certificates="$tmp/gw2"
@@ -238,7 +238,7 @@ refused "certificate is for disks.test.*, and not for .new.test." --tls-certific
 revoke gw2
 kill -HUP "$live_pid"
 wait_line "$live_log" 'reload: tls-certificates: read again \(1 path ended\)'
-wait_line "$live_log" 'gw2/.*: path down: the certificate of cert:gw2 is not accepted any more'
+wait_line "$live_log" 'gw2/.*: path down: the certificate of cert:gw2 is no longer accepted'
 io --tls-certificates="$tmp/gw1" --tls-hostname=new.test
 wait_until "gw1 is back by itself" are gw1
 # A list that goes away, or that cannot be looked for, revokes what it revoked.
@@ -273,7 +273,7 @@ says '' reload
 is_over() { [ "$(date +%s)" -gt "$end" ]; }
 wait_until "the end of the certificate" is_over
 says 'tls-certificates: nothing has changed (1 path ended)' reload
-wait_line "$live_log" 'brief/.*: path down: the certificate of cert:gw2 is not accepted any more'
+wait_line "$live_log" 'brief/.*: path down: the certificate of cert:gw2 is no longer accepted'
 stop_process "$live_pid"
 
 # ---- files ----

@@ -33,4 +33,4 @@ read -r -t "$TIMEOUT_S" word <"$tmp/mounted" || true
 [ "${word-}" = ready ] || skip "cannot mount a FUSE file system here"
 cleanup_fn stop_process $held_fs
 start_server "disk=$tmp/held/disk"
-grep "info: disk: exports .*; no TRIM: its storage discards nothing" "$server_log"
+grep "info: disk: exports .*; no TRIM: the storage does not support discard" "$server_log"

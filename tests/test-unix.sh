@@ -59,7 +59,7 @@ stop_process "$nbdkit_pid"
 stop_process "$first"
 stop_process "$server_pid"
 echo x >"$tmp/a.sock"
-expect_failure 1 "cannot listen on $at:.*no socket" "$RTRS_SERVER" --listen "$at" \
+expect_failure 1 "cannot listen on $at:.*is not a socket" "$RTRS_SERVER" --listen "$at" \
 	--control none "disk=$tmp/disk"
 [ "$(cat "$tmp/a.sock")" = x ]
 rm "$tmp/a.sock"
@@ -88,7 +88,7 @@ while s.recv(4096):		# the refusal, and the end
     pass
 END
 # Said before it is refused.
-grep -F "unix:pid=$(cat "$tmp/own.pid"),uid=$(id -u): connection refused: no --allow contains this user" "$server_log"
+grep -F "unix:pid=$(cat "$tmp/own.pid"),uid=$(id -u): connection refused: this user is in no --allow rule" "$server_log"
 if grep -F "own name" "$server_log"; then fail "a client is logged by a name of its own"; fi
 # As in test-allow.sh: it hears it whichever comes first, the refusal or its own request.
 for _ in {1..20}; do
@@ -97,7 +97,7 @@ for _ in {1..20}; do
 		control=none
 done
 wait_line "$server_log" \
-	"unix:pid=[0-9]+,uid=$(id -u): connection refused: no --allow contains this user"
+	"unix:pid=[0-9]+,uid=$(id -u): connection refused: this user is in no --allow rule"
 stop_process "$server_pid"
 
 # ---- killed under load, twice; the socket that is left is taken over ----

@@ -141,11 +141,11 @@ bool gate_stream_check(struct nbd_stream *base, uint64_t epoch, char why[FAB_TLS
 	const char *who = *s->id.name ? s->id.name : "a client without a name";
 
 	if (s->id.key && !secrets_has_key(fab_tls_secrets(end->tls), s->id.key)) {
-		snprintf(why, FAB_TLS_WHY_LEN, "the key of %s was taken out", who);
+		snprintf(why, FAB_TLS_WHY_LEN, "the key of %s was removed", who);
 		return false;
 	}
 	if (!fab_tls_trusts(end, fab_tls_stream_session(s->tls))) {
-		snprintf(why, FAB_TLS_WHY_LEN, "the certificate of %s is not accepted any more",
+		snprintf(why, FAB_TLS_WHY_LEN, "the certificate of %s is no longer accepted",
 			 who);
 		return false;
 	}

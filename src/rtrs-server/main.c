@@ -38,7 +38,7 @@ static void tell_ready(struct program *p)
 	int fd = p->conf.ready_fd, rc = sd_notify(0, "READY=1");
 
 	if (rc < 0)
-		log_warn(NULL, "cannot tell NOTIFY_SOCKET '%s' that the server is ready: %s",
+		log_warn(NULL, "cannot notify NOTIFY_SOCKET '%s' that the server is ready: %s",
 			 getenv("NOTIFY_SOCKET"), strerror(-rc));
 	if (fd < 0)
 		return;

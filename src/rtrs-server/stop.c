@@ -198,8 +198,8 @@ static void signals_hup(struct program *p)
 	if (p->conf.config || srv_keys_any(p->srv))
 		change_hup(&p->change);
 	else
-		signals_tell_ignored(SIGHUP, "there is no configuration file and no file of keys "
-				     "to read again, and no log to open anew");
+		signals_tell_ignored(SIGHUP, "there is no configuration file, no file of keys and "
+				     "no log file to reopen");
 }
 
 static bool signals_ready(struct loop_watch *w)

@@ -180,8 +180,8 @@ static enum health tell_named(const json_t *ex, const char *storage, const char 
 {
 	bool used = answer_number(ex, "users");
 
-	snprintf(why, STATE_WHY, "%s: its path names %s%s", storage, names,
-		 used ? ", and clients have the former one open" : "");
+	snprintf(why, STATE_WHY, "%s: its path now names %s%s", storage, names,
+		 used ? ", and clients have the old one open" : "");
 	return used ? HEALTH_DOWN : HEALTH_DEGRADED;
 }
 

@@ -211,8 +211,8 @@ void export_retry_replaced(struct export *ex)
 	    (!export_retry_find(e, ex->name) && export_retry_add(e, &ex->spec, NULL)))
 		return;
 	log_event(LOG_LEVEL_WARN, LOG_FIELDS(EXPORT_REMOVED, .export = ex->name), ex->name,
-		  "'%s' names %s: it is opened again", ex->path,
-		  ex->named == EXPORT_NAMED_OTHER ? "another file by now" : "no file any more");
+		  "'%s' now names %s: it is opened again", ex->path,
+		  ex->named == EXPORT_NAMED_OTHER ? "another file" : "no file");
 	export_life_remove(e->life, ex);
 }
 

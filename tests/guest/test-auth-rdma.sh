@@ -25,7 +25,7 @@ cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$uri" -)
 grep -q 'authenticated by the key alice' "$server_log"
 must_fail "${bench[@]}" --auth-psk="$tmp/wrong.psk" "$ip4" disk 2>"$tmp/wrong.err"
 grep -q 'authentication as alice: the server has refused the key' "$tmp/wrong.err"
-wait_line "$server_log" 'authentication: wrong key, said to be of alice'
+wait_line "$server_log" 'authentication: wrong key, claiming to be alice'
 must_fail "${bench[@]}" "$ip4" disk
 must_fail rnbd_map s1 disk
 wait_line "$server_log" 'it does not authenticate, which --auth=require demands'

@@ -367,7 +367,7 @@ static void test_anonymous_in_a_session(void)
 static void test_another_key_in_a_session(void)
 {
 	static const char *const lines[] = {
-		"its session belongs to psk:alice, and it is psk:bob",
+		"its session belongs to psk:alice, but the client is psk:bob",
 		"its session was made with another key of psk:alice",
 	};
 	static const char *const names[] = { "bob", "alice/new" };
@@ -493,8 +493,8 @@ static void test_version_1(void)
 			rc = hpath_connect(&alice.path, 0);
 			CHECK(rc == (mode == AUTH_MODE_REQUIRE ? -EACCES : 0));
 			CHECK(rc || alice.path.rsp.auth == RTRS_AUTHS_NOTHING);
-			CHECK(world_traced(w, "it knows a version of authentication that is not "
-					      "spoken over this transport"));
+			CHECK(world_traced(w, "its version of authentication is not accepted "
+					      "over this transport"));
 			raw_clt_fini(&alice);
 			world_destroy(w);
 		}
@@ -543,10 +543,10 @@ static void test_tls_of_the_proof(void)
 	tls_of_both(FAB_TLS_OFF);
 	sealed(&alice, &proof, 0, &m);
 	CHECK(hpath_connect_with(&alice.path, 0, &m, sizeof(m)) == -EACCES);
-	CHECK(world_traced(w, "or somebody between has ended TLS"));
+	CHECK(world_traced(w, "or TLS was terminated between the ends"));
 	auth_conn_req_seal(&m, &plain, proof.chap.conn_key);
 	CHECK(hpath_connect_with(&alice.path, 0, &m, sizeof(m)) == -EACCES);
-	CHECK(world_traced(w, "the connection of its proof had TLS and this one has none"));
+	CHECK(world_traced(w, "this connection has TLS and the connection of its proof had none"));
 	raw_clt_fini(&alice);
 	world_destroy(w);
 }
@@ -561,8 +561,8 @@ static void test_tls_of_the_path(void)
 		CHECK(raw_clt_connect(&alice, 0) == 0);
 		tls_of_both(FAB_TLS_ON - first);
 		CHECK(raw_clt_connect(&alice, 1) == -EACCES);
-		CHECK(world_traced(w, "the first connection of its path has TLS and this one has "
-				      "none, or the other way round"));
+		CHECK(world_traced(w, "this connection has TLS and the first one of its path has "
+				   "none, or vice versa"));
 		tls_of_both(first);
 		CHECK(raw_clt_connect(&alice, 1) == 0);
 		CHECK(raw_clt_info(&alice, "sess") == 0);

@@ -16,7 +16,7 @@ static struct world *w;
 static struct raw_clt a, b;		/* on hosts clt and clt2 */
 
 static const char given_up[] =
-	"path down: its client has sent a request of it again over another path";
+	"path down: its client has retried a request over another path";
 
 static void open_path(struct raw_clt *c, const char *host, uint8_t uuid)
 {
@@ -84,7 +84,7 @@ static void failover_to_b(uint32_t features)
 	world_run_ms(w, 10);
 	CHECK(sim_disk_held(world_disk(w)) == 1 && sim_disk_inflight(world_disk(w)) == 1);
 	CHECK(raw_clt_lost(&a) &&
-	      world_traced(w, "srv sess/clt@srv: path down: its client has sent"));
+	      world_traced(w, "srv sess/clt@srv: path down: its client has retried"));
 	sim_disk_release(world_disk(w));
 	write_done(&b);
 	write_one(&b, tags ? 3 : 0, 0x22);

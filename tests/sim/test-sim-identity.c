@@ -56,12 +56,15 @@ static void intrude(const char *owner, const char *stranger, const char *line)
 
 static void test_session_of_another(void)
 {
-	intrude("psk:gw1", "psk:gw2", "connection refused: its session belongs to psk:gw1, and it "
-		"is psk:gw2 (Permission denied)");
-	intrude("psk:gw1", "cert:gw1", "its session belongs to psk:gw1, and it is cert:gw1");
-	intrude("psk:gw1", "psk:gw", "its session belongs to psk:gw1, and it is psk:gw (");
-	intrude("psk:gw1", "", "its session belongs to psk:gw1, and it is a client without a name");
-	intrude("", "psk:gw2", "its session belongs to a client without a name, and it is psk:gw2");
+	intrude("psk:gw1", "psk:gw2", "connection refused: its session belongs to psk:gw1, but "
+		"the client is psk:gw2 (Permission denied)");
+	intrude("psk:gw1", "cert:gw1", "its session belongs to psk:gw1, but the client is "
+		"cert:gw1");
+	intrude("psk:gw1", "psk:gw", "its session belongs to psk:gw1, but the client is psk:gw (");
+	intrude("psk:gw1", "", "its session belongs to psk:gw1, but the client is a client "
+		"without a name");
+	intrude("", "psk:gw2", "its session belongs to a client without a name, but the client is "
+		"psk:gw2");
 }
 
 /* A second path by the same identity, from another host. */
@@ -118,14 +121,14 @@ static void test_client_is_told(void)
 	world_destroy(w);
 }
 
-/* A handshake whose key was taken out before the connection is judged. */
+/* A handshake whose key was removed before the connection is judged. */
 static void test_key_taken_out(void)
 {
 	begin("psk:gw1", "psk:gw2");
 	sim_identify_key("clt2", 7);
 	raw_clt_init(&other, "clt2", 2, 2, 2);
 	CHECK(raw_clt_connect(&other, 0) == -EKEYREVOKED);
-	CHECK(world_traced(w, "connection refused: the key of psk:gw2 was taken out"));
+	CHECK(world_traced(w, "connection refused: the key of psk:gw2 was removed"));
 	raw_clt_fini(&other);
 	end();
 }
@@ -244,7 +247,7 @@ static void test_told_and_stays(void)
 	CHECK(!raw_clt_lost(&other));
 	world_run_ms(w, 200);
 	CHECK(raw_clt_lost(&other));
-	CHECK(world_traced(w, "path not set up: it was refused, and does not hang up"));
+	CHECK(world_traced(w, "path not set up: it was refused, and does not disconnect"));
 	raw_clt_fini(&other);
 	end();
 }
@@ -340,7 +343,7 @@ static void test_rights_change_forced(void)
 		CHECK(raw_clt_open(&clt, "sess", writes[i]) == 0);
 		CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_WRITE, 0, 512, false) == 0);
 		set_disk_by(world_server_change_forced, "all", "psk:gw1");
-		CHECK(world_traced(w, "its lists do not let the client have it open"));
+		CHECK(world_traced(w, "its rules no longer allow the client to have it open"));
 		CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_WRITE, 0, 512, false) == -ENOTCONN);
 		raw_clt_fini(&clt);
 		world_run_ms(w, 50);

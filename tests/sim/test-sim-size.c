@@ -194,7 +194,7 @@ static void test_storage_refuses_to_tell(void)
 	start(1);
 	sim_disk_fail_size(world_disk(w), -EIO);
 	CHECK(open_again() == 0 && size() == WORLD_DISK_SIZE);
-	CHECK(world_traced(w, "disk0: 'disk0' does not tell its size: Input/output error"));
+	CHECK(world_traced(w, "disk0: 'disk0' does not report its size: Input/output error"));
 	CHECK(world_write(c, WORLD_DISK_SIZE - 512, 512, 1) == 0);
 	CHECK(world_write(c, WORLD_DISK_SIZE, 512, 1) == -EIO);
 	sim_disk_fail_size(world_disk(w), 0);

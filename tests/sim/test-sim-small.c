@@ -259,7 +259,7 @@ static void never_works(uint32_t srv_wr, uint32_t clt_wr, uint32_t clt_sge, cons
 static void test_too_small_server(void)
 {
 	static const char line[] =
-		"the device's queues are too small: 18 requests, and 19 are the least";
+		"the device's queues are too small: 18 requests, expected at least 19";
 
 	/* Known when it listens. */
 	w = world_create(1);
@@ -273,8 +273,8 @@ static void test_too_small_server(void)
 	never_works(SRV_LEAST - 1, 0, 0, line);
 	never_works(1, 0, 0,
 		    "clt: connection refused: the device's queues are too small: "
-		    "1 requests, and 19 are "
-		    "the least (Cannot allocate memory)");
+		    "1 requests, expected at "
+		    "least 19 (Cannot allocate memory)");
 	any_address = false;
 }
 
@@ -341,9 +341,8 @@ static void second_device(const char *lowered)
 	world_run_ms(w, 100);
 	CHECK(world_client_opened(c2) == 1);
 	CHECK(world_traced(w,
-			   "refused: the device's queues are good for a depth of 13, "
-			   "but 14 was told to "
-			      "an earlier client: set --queue-depth=13"));
+			   "refused: the device's queues allow a depth of 13, "
+			   "but an earlier client got 14: set --queue-depth=13"));
 	sim_offer_limits("srv", 0, 0);
 	CHECK(sim_run_until(is_open, c2, 10000) && depth_of(c2) == 14);
 	work_hard();

@@ -62,7 +62,7 @@ static unsigned paths_of_a_host(unsigned n, uint64_t max_memory, uint64_t *memor
 		if (raw_clt_connect(&in[i], 0) == 0)
 			nin++;
 		else
-			CHECK(world_traced(w, "have all the memory that a host may have"));
+			CHECK(world_traced(w, "this host has reached its memory limit"));
 	}
 	*memory = world_server_srv(w)->memory / nin;
 	/* Another host has its own. */

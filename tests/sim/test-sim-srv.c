@@ -1046,7 +1046,7 @@ static void test_come_back_in_set_up(void)
 		world_run_ms(w, 100);
 		sim_power_on("clt");
 		expect_back_at_once();
-		CHECK(world_traced(w, "path not set up: its client has started again"));
+		CHECK(world_traced(w, "path not set up: its client has restarted"));
 		end();
 	}
 }
@@ -1137,7 +1137,7 @@ static void test_come_back_of_a_lost_machine(void)
 	us = sim_now_us();
 	CHECK(raw_clt_open(&other, "sess", RNBD_ACCESS_RW) == 0);
 	CHECK(sim_now_us() - us < 100000);
-	world_expect(w, "[  3.011] srv sess/clt@srv: path down: its client has come back\n"
+	world_expect(w, "[  3.011] srv sess/clt@srv: path down: its client has reconnected\n"
 			"[  3.011] srv sess/clt@srv: path: fail: connected -> draining\n"
 			"[  3.011] srv sess/clt@srv: path: drained: draining -> lingering\n"
 			"[  3.011] srv sess: session closed\n"
@@ -1239,7 +1239,7 @@ static void test_held_behind_the_fence_by_a_dead_path(void)
 	CHECK(raw_clt_lost(&clt) && !raw_clt_lost(&other));
 	CHECK(world_traced(w,
 			   "srv sess/clt@srv: path down: "
-			   "its client has sent a request of it again over another path"));
+			   "its client has retried a request over another path"));
 	raw_clt_hang_up(&clt);		/* back, so that the session goes on */
 	clt.path.recon_cnt++;
 	CHECK(raw_clt_connect(&clt, 0) == 0 && raw_clt_connect(&clt, 1) == 0);

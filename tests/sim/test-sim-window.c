@@ -143,7 +143,7 @@ static void test_server_always(void)
 	CHECK(world_client_opened(c) == 1);
 	CHECK(lines("cannot make a path: --invalidate=always: "
 		    "device srv-nic offers memory windows of type 1 "
-		    "and refuses to bind them; auto and copy do without") >= 1);
+		    "and refuses to bind them; auto and copy need none") >= 1);
 	CHECK(lines("cannot connect: connection 0 was refused: Operation not supported") == 1);
 	world_destroy(w);
 }

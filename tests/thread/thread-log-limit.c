@@ -25,7 +25,7 @@ static void sink(enum log_level level, const char *line)
 	unsigned n;
 
 	atomic_fetch_add(&lines, 1);
-	check(sscanf(line, "peer: %u similar lines were held back", &n) == 1);
+	check(sscanf(line, "peer: %u similar lines were suppressed", &n) == 1);
 	check(n > 0);
 	atomic_fetch_add(&told, n);
 }

@@ -375,7 +375,7 @@ Test(clt_conf, file_mistakes, .fini = file_teardown)
 		{ "exprt = a\n",
 		  ":1: 'exprt' is no option of this section (did you mean export?)" },
 		{ "config = x\n",
-		  ":1: 'config' cannot stand in a file: a file names no other file" },
+		  ":1: 'config' cannot stand in a file: a file cannot name another file" },
 		{ "mode = rx\n", ":1: mode 'rx': expected auto, ro, rw or migration" },
 		{ "[server]\n",
 		  ":1: [server]: this file has no sections: expected lines NAME = VALUE alone" },

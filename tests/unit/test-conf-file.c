@@ -194,7 +194,7 @@ Test(conf_file, limits_at_run_time)
 		  "there is no option 'xyzzy': expected iops, bps, burst, allow, read-only or "
 		  "priority" },
 		{ "a,iops=9,direct=yes",
-		  "'direct' does not change: remove the export and add it again" },
+		  "'direct' cannot be changed: remove the export and add it again" },
 		{ "a,iops=9,bps", "'bps' has no value: expected bps=VALUE" },
 		{ "a,iops=9,bps=", "'bps' has no value: expected bps=VALUE" },
 		{ "a,iops=9,bps=1", "bps '1': expected 4K or more bytes a second, or none" },
@@ -317,12 +317,12 @@ Test(conf_file, rules_and_priority_that_are_none)
 	write_file("a.conf", "[export \"a\"]\npath=/a\nallow=10.0.0.0/33\nallow=none\n"
 		   "priority=low\npriority=idle\n");
 	cr_assert_str_eq(parse(&conf, "", OPT_USAGE),
-		"a.conf:3: allow '10.0.0.0/33': expected a number of bits from 0 to 32 behind "
+		"a.conf:3: allow '10.0.0.0/33': expected a number of bits from 0 to 32 after "
 		"'/'\n"
 		"a.conf:4: allow 'none': expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, "
 		"uid:USER, unix, psk:NAME or cert:NAME\n"
-		"a.conf:5: priority 'low': expected realtime, best-effort, each perhaps with :0 to "
-		":7 behind it, idle or none\n"
+		"a.conf:5: priority 'low': expected realtime or best-effort, each optionally with "
+		":0 to :7, idle or none\n"
 		"a.conf:6: 'priority' is given twice: first in line 5\n");
 	conf_fini(&conf);
 }
@@ -386,8 +386,8 @@ Test(conf_file, all_mistakes_of_all_files)
 		"a.conf:2: threads 'none': expected a number from 1 to 256\n"
 		"a.conf:5: export name 'b..': '..' is not allowed in a name\n"
 		"a.conf.d/x.conf:1: export name 'a' is given twice: first in a.conf:3\n"
-		"a.conf.d/x.conf:4: 'ready-fd' cannot stand in a file: whoever starts the server "
-		"opens the descriptor\n"
+		"a.conf.d/x.conf:4: 'ready-fd' cannot stand in a file: the program that starts the "
+		"server opens the descriptor\n"
 		"a.conf.d/x.conf:5: export 'm': 'direct' is for files and block devices alone: "
 		"expected path or mode\n");
 	conf_fini(&conf);

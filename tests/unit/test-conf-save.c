@@ -139,7 +139,7 @@ Test(conf_save, what_comes_back_as_another_one)
 		add(*spec);
 		cr_assert_eq(save(), -EINVAL, "'%s'", *spec);
 		cr_assert_str_eq(err, "export 'b': its name or path cannot be written in a file: "
-				 "it would come back as another one");
+				 "it would be read as another one");
 		expect_file("path = /x\n");
 		conf_fini(&now);
 	}

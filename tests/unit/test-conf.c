@@ -261,15 +261,15 @@ Test(conf, mistakes)
 		  "--log-level 'loud': expected error, warning, info or debug" },
 		{ "--allow 10.0.0.0/33", true, OPT_USAGE,
 		  "--allow '10.0.0.0/33': expected a number "
-		  "of bits from 0 to 32 behind '/'" },
+		  "of bits from 0 to 32 after '/'" },
 		{ "--allow /33", true, OPT_USAGE, "--allow '/33': expected ADDR or "
 		  "ADDR/BITS with an IPv4 or IPv6 address, uid:USER or unix" },
 		{ "--allow uid:no-such-user", true, OPT_FAILED,
 		  "--allow 'uid:no-such-user': expected uid: "
 		  "and the name of a user of this machine, or a number from 0 to 4294967294" },
 		{ "--allow ::ffff:192.0.2.1/95", true, OPT_USAGE,
-		  "--allow '::ffff:192.0.2.1/95': expected 96 bits or more behind an IPv4 "
-		  "address in IPv6 (::ffff:a.b.c.d), or the IPv4 address" },
+		  "--allow '::ffff:192.0.2.1/95': expected /96 or more for an IPv4 address in IPv6 "
+		  "(::ffff:a.b.c.d), or the IPv4 address" },
 		{ "--allow example.org", true, OPT_USAGE, "--allow 'example.org': expected ADDR or "
 		  "ADDR/BITS with an IPv4 or IPv6 address, uid:USER or unix" },
 		{ "--allow uid:", true, OPT_USAGE, "--allow 'uid:': expected uid: "
@@ -430,7 +430,8 @@ Test(conf, allow_lists)
 		{ "psk:a\nb", "!behind psk: " NAME },
 		{ "psk:#61", "!behind psk: " NAME },
 		{ "psk:/2", "!behind psk: " NAME },
-		{ "psk:gw1/2", "!expected the name of an identity: that of its key up to the '/'" },
+		{ "psk:gw1/2", "!expected the name of an identity: the name of its key up to the "
+		"'/'" },
 		{ "192.0.2.1, all", "!'all' in it: expected 'all' alone, without addresses, "
 				    "users and identities" },
 		{ "psk:gw1, all", "!'all' in it: expected 'all' alone, without addresses, "
@@ -577,8 +578,9 @@ Test(conf, priorities)
 		cr_assert_eq(conf_priority_parse(bad[i], &prio, why, sizeof(why)), -EINVAL, "'%s'",
 			     bad[i]);
 		cr_assert_eq(prio, 77, "%s", bad[i]);
-		cr_assert_str_eq(why, "expected realtime, best-effort, each perhaps with :0 to :7 "
-				      "behind it, idle or none");
+		cr_assert_str_eq(why, "expected realtime or best-effort, each optionally with "
+				 ":0 to :7, "
+				      "idle or none");
 	}
 }
 

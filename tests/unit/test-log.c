@@ -153,7 +153,7 @@ Test(log, limit)
 	now_ms += 1;
 	cr_assert(log_limit_pass(&limit, "p"));
 	cr_assert_eq(lines, 1);
-	cr_assert_str_eq(last, "p: 8 similar lines were held back");
+	cr_assert_str_eq(last, "p: 8 similar lines were suppressed");
 	now_ms += 1000;
 	log_limited(&limit, LOG_LEVEL_ERROR, "p", "n %d", 1);
 	cr_assert_eq(lines, 2, "nothing was held back, so nothing is told");

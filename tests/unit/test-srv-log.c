@@ -83,7 +83,7 @@ Test(srv_log, what_was_held_back_is_told)
 	now_ms++;
 	cr_assert_eq(passed(&a, 1), 1);
 	cr_assert_eq(lines, 1);
-	cr_assert_str_eq(last, "8 lines about what 10.0.0.1:0 did were held back");
+	cr_assert_str_eq(last, "8 lines about 10.0.0.1:0 were suppressed");
 	/* After a quiet time it is as new. */
 	now_ms += SRV_LOG_BURST * (SRV_LOG_INTERVAL_MS / SRV_LOG_PER_INTERVAL);
 	cr_assert_eq(passed(&a, 10000), SRV_LOG_BURST);

@@ -170,6 +170,6 @@ bool log_limit_pass(struct log_limit *limit, const char *obj)
 	pthread_mutex_unlock(&limit->lock);
 
 	if (told)
-		log_warn(obj, "%u similar lines were held back", told);
+		log_warn(obj, "%u similar lines were suppressed", told);
 	return pass;
 }

@@ -18,7 +18,7 @@ void signals_tell_ignored(int sig, const char *why)
 	static struct log_limit limit = LOG_LIMIT_INIT(4, 10000);
 
 	log_limited(&limit, LOG_LEVEL_INFO, NULL, "SIG%s: ignored: %s", sigabbrev_np(sig),
-		    why ? why : "there is no log to open anew");
+		    why ? why : "there is no log file to reopen");
 }
 
 void signals_add(sigset_t *set, const int *signals)

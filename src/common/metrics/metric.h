@@ -9,7 +9,7 @@
  *
  *	static const struct metric rows[] = {
  *		{ .name = "rtrs_server_exports", .type = METRIC_GAUGE,
- *		  .help = "Exports that clients find.", .read = read_exports },
+ *		  .help = "Exports offered to clients.", .read = read_exports },
  *		...
  *
  * A row is a family of metrics.  metric_text() calls read() of each row, and read() writes one

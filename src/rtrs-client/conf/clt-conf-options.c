@@ -314,7 +314,7 @@ static const struct opt rows[] = {
 	{ .name = "name", .type = OPT_OTHER, .call = set_name, .arg = "NAME",
 	  .shown = "the export's", .holds = IN_FILE, .help = "name for rtrsctl" },
 	{ .name = "config", .type = OPT_TEXT, FIELD(config), .of = "a file", .arg = "FILE",
-	  .holds = OPT_AT_START, .instead = "a file names no other file",
+	  .holds = OPT_AT_START, .instead = "a file cannot name another file",
 	  .help = "more parameters, a line each" },
 };
 

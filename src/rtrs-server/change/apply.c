@@ -53,9 +53,9 @@ static int state_result(const struct srv_conf *conf, int rc, char *err, size_t l
 		return rc;
 	}
 	if (rc)
-		log_warn(NULL, "state directory '%s' cannot be used: %s: what this server learns "
-			 "of failed syncs ends with it, so its clients take each restart for a "
-			 "reboot of the host (--state-dir)", conf->state_dir, strerror(-rc));
+		log_warn(NULL, "state directory '%s' cannot be used: %s: failed syncs are not "
+			 "recorded for the next server, so clients treat each restart as a reboot "
+			 "of the host (--state-dir)", conf->state_dir, strerror(-rc));
 	return 0;
 }
 
@@ -66,8 +66,8 @@ static int take_exports(struct exports *exports, const struct srv_conf *conf, ch
 	if (rc)
 		return rc;
 	if (!conf->state_dir)
-		log_warn(NULL, "no directory for what must outlive this server: its clients take "
-			 "each restart for a reboot of the host (--state-dir)");
+		log_warn(NULL, "no state directory: clients treat each restart as a reboot of the "
+			 "host (--state-dir)");
 	exports->lock_timeout_ms = conf->lock_timeout_ms;
 	exports->aside = conf->strict ? NULL : export_retry_aside;
 	/* ORDER: the lock first, because the state of a file belongs to the one who has it. */
@@ -101,7 +101,7 @@ static const char *openers_text(struct apply *a, const struct export *ex, char *
 		a->life->users->export_openers(a->life->arg, ex, names, sizeof(names));
 	if (*names)
 		snprintf(buf, len, a->force ? " (taken from %s)" :
-			 " (in use by %s: goes when it is closed; --force kicks)", names);
+			 " (in use by %s: removed when closed; --force kicks)", names);
 	return buf;
 }
 
@@ -111,7 +111,7 @@ static void apply_remove_export(struct apply *a, struct export *ex)
 
 	log_event(LOG_LEVEL_INFO, LOG_FIELDS(EXPORT_REMOVED, .export = ex->name), ex->name,
 		  "'%s' is not exported any more%s", ex->path,
-		  ex->held ? "; who has it open keeps it" : "");
+		  ex->held ? "; clients that have it open keep it" : "");
 	fprintf(a->out, "-%s%s\n", ex->name, openers_text(a, ex, openers, sizeof(openers)));
 	/* ORDER: @ex is freed with the last reference. */
 	export_hold(ex);
@@ -209,7 +209,7 @@ static void carry_out(struct apply *a, const struct plan_step *step, struct expo
 	case PLAN_SET:
 		apply_settings(a, step->ex);
 		log_event(LOG_LEVEL_INFO, LOG_FIELDS(LIMITS_SET, .export = step->name), step->name,
-			  "other settings: %s", text);
+			  "settings changed: %s", text);
 		break;
 	case PLAN_LISTEN:
 		break;			/* apply_listen() */
@@ -217,7 +217,7 @@ static void carry_out(struct apply *a, const struct plan_step *step, struct expo
 		step->option->carry_out(a->wanted, NULL);
 		break;
 	case PLAN_RESTART:
-		log_warn(NULL, "--%s: another value holds from the next start on",
+		log_warn(NULL, "--%s changed: takes effect after a restart",
 			 step->option->name);
 		break;
 	}

@@ -32,8 +32,8 @@ static const char *file_of_reload(const struct srv_conf *conf)
 static void tell_refused(const struct change_call *call, const char *file, const char *text)
 {
 	log_event(LOG_LEVEL_ERROR, LOG_FIELDS(RELOAD_REFUSED), NULL, *change_withdrawn(call) ?
-		  "%s has changed keys and certificates alone, and all else stays as it was:" :
-		  "%s is not used, and all stays as it was:", file);
+		  "%s rejected, only keys and certificates changed:" :
+		  "%s rejected, configuration unchanged:", file);
 	tell_mistakes(text);
 }
 
@@ -42,8 +42,8 @@ static void tell_end(const struct change_call *call, bool sized, int rc, const c
 	const char *file = file_of_reload(call->change->conf), *before = change_withdrawn(call);
 
 	if (rc && sized) {
-		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(RELOADED), NULL, "%s was read again, but no "
-			  "store was asked for its size: %s", file, text);
+		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(RELOADED), NULL, "%s was read again, but "
+			  "sizes of the storage were not: %s", file, text);
 		return;
 	}
 	if (rc) {

@@ -223,7 +223,7 @@ static void plan_ended(void *arg, int rc, const char *text)
 	struct change_call *call = change->now;
 
 	if (!rc && conf_listeners_ask_otherwise(change->conf, &call->wanted))
-		log_info(NULL, "auth= of --listen holds as written, for clients that come");
+		log_info(NULL, "the new auth= of --listen applies to new connections");
 	if (!rc)
 		conf_adopt(change->conf, &call->wanted);
 	if (!rc && change_ops_of(call)->give)
@@ -374,8 +374,8 @@ static void refuse(struct change *change, enum srv_ctl_change what, change_done_
 
 	if (reload)
 		change_hup(change);
-	done(arg, -EBUSY, reload ? "too many changes wait: the reload comes behind them, as by "
-	     "SIGHUP, and the log has its end" : "too many changes wait: try again");
+	done(arg, -EBUSY, reload ? "too many changes wait: the reload runs after them, as on "
+	     "SIGHUP, and its result is in the log" : "too many changes wait: try again");
 }
 
 static bool too_many(const struct change *change)

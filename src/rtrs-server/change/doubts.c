@@ -87,8 +87,8 @@ static void doubt_nobody(const struct srv_conf *conf, doubts_say_fn *say, void *
 		if (!is_loopback(addr) || fab_addr_is_unix(addr) || conf_allow_peer(conf, addr))
 			return;
 	}
-	say(arg, "nobody can connect: the server listens on loopback alone, and --allow names no "
-	    "address there; expected --listen=tcp://ADDR for the clients of --allow");
+	say(arg, "no client can connect: the server listens on loopback only, and --allow contains "
+	    "no address there; expected --listen=tcp://ADDR for the clients of --allow");
 }
 
 /* ---- rules of exports ---- */
@@ -113,8 +113,8 @@ static void doubt_list(const struct doubts *doubts, const struct conf_export *ex
 				  no_such_client(doubts, rule->identity) : NULL;
 
 		if (why)
-			say_line(say, arg, "export '%s': %s %s lets nobody in: %s", ex->spec.name,
-				 key, rule->identity, why);
+			say_line(say, arg, "export '%s': %s %s matches no client: %s",
+				 ex->spec.name, key, rule->identity, why);
 	}
 }
 

@@ -37,8 +37,8 @@ static void tell_second_name(const struct export *ex)
 	const struct export *other = store_oldest_name(ex->store);
 
 	if (other != ex && !other->readonly && !ex->readonly)
-		log_warn(ex->name, "'%s' and '%s' of export '%s' are one storage under two names: "
-			 "who writes under one of them keeps writers of the other out", ex->path,
+		log_warn(ex->name, "'%s' and '%s' of export '%s' are the same storage: while a "
+			 "client writes to one of them, the other one refuses writers", ex->path,
 			 other->path, other->name);
 }
 
@@ -68,7 +68,7 @@ void tell_export(const struct export *ex)
 		  ex->direct ? "direct" : "buffered", g->logical_block_size,
 		  g->physical_block_size,
 		  ex->readonly || g->max_discard_sectors ? "" :
-		  "; no TRIM: its storage discards nothing");
+		  "; no TRIM: the storage does not support discard");
 	tell_second_name(ex);
 	tell_file_limit(ex);
 }
@@ -84,13 +84,14 @@ void tell_exports(const struct exports *exports)
 void tell_protection(const struct srv_conf *conf)
 {
 	static const char *const what[] = {
-		[SRV_INVALIDATE_AUTO] = "by keys or by copies, as their device can",
-		[SRV_INVALIDATE_ALWAYS] = "by keys that end with them",
-		[SRV_INVALIDATE_COPY] = "by copies",
-		[SRV_INVALIDATE_NEVER] = "not at all: clients must be trusted",
+		[SRV_INVALIDATE_AUTO] = "are protected from clients by keys or copies, as the "
+					"device permits",
+		[SRV_INVALIDATE_ALWAYS] = "are protected from clients by per-request keys",
+		[SRV_INVALIDATE_COPY] = "are protected from clients by copies",
+		[SRV_INVALIDATE_NEVER] = "are not protected from clients, which must be trusted",
 	};
 
-	log_info(NULL, "requests are protected from their clients %s (--invalidate=%s)",
+	log_info(NULL, "write buffers %s (--invalidate=%s)",
 		 what[conf->invalidate], srv_invalidate_names[conf->invalidate]);
 }
 

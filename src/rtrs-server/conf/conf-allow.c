@@ -63,8 +63,8 @@ static int allow_unmap(struct srv_allow *allow, char *why, size_t len)
 	if (allow->family != AF_INET6 || allow->bits <= 80 || memcmp(allow->addr, prefix, 12))
 		return 0;
 	if (allow->bits < 96)
-		return allow_refuse(why, len, -EINVAL, "expected 96 bits or more behind an IPv4 "
-				    "address in IPv6 (::ffff:a.b.c.d), or the IPv4 address");
+		return allow_refuse(why, len, -EINVAL, "expected /96 or more for an IPv4 address "
+				    "in IPv6 (::ffff:a.b.c.d), or the IPv4 address");
 	allow->family = AF_INET;
 	allow->bits -= 96;
 	memmove(allow->addr, allow->addr + 12, 4);
@@ -105,7 +105,7 @@ int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_
 	}
 	if (slash && !number_parse_u(slash + 1, 0, allow->bits, &allow->bits))
 		return allow_refuse(why, whylen, -EINVAL,
-				    "expected a number of bits from 0 to %u behind '/'",
+				    "expected a number of bits from 0 to %u after '/'",
 				    allow->bits);
 	allow_mask(allow->addr, allow->bits);
 	return allow_unmap(allow, why, whylen);
@@ -202,8 +202,8 @@ static int list_parse_identity(const char *text, size_t kind, struct srv_allow *
 	if (fault)
 		return allow_refuse(why, len, -EINVAL, "behind %.*s %s", (int)kind, text, fault);
 	if (strchr(text, '/') && *text == 'p')
-		return allow_refuse(why, len, -EINVAL, "expected the name of an identity: that of "
-				    "its key up to the '/'");
+		return allow_refuse(why, len, -EINVAL, "expected the name of an identity: the name "
+				    "of its key up to the '/'");
 	allow->family = AF_UNSPEC;
 	allow->identity = intern(text);
 	return allow->identity ? 0 : allow_refuse(why, len, -ENOMEM, "out of memory");

@@ -63,7 +63,7 @@ int conf_cpus_read(void *arg, const char *text, char *why, size_t len)
 		return -EINVAL;
 	}
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0) {
-		snprintf(why, len, "cannot ask for the CPUs of this process: %s", strerror(errno));
+		snprintf(why, len, "cannot read the CPUs of this process: %s", strerror(errno));
 		return -errno;
 	}
 	CPU_AND(&both, &conf->cpus, &allowed);

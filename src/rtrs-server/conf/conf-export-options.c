@@ -134,7 +134,7 @@ static const struct opt *find_changing(const char *name, char *err, size_t len)
 	if (row && !(row->holds & (OPT_IN_FILE | OPT_AT_RUN_TIME)))
 		row = NULL;
 	if (row && !(row->holds & OPT_AT_RUN_TIME)) {
-		snprintf(err, len, "'%s' does not change: remove the export and add it again",
+		snprintf(err, len, "'%s' cannot be changed: remove the export and add it again",
 			 name);
 		return NULL;
 	}

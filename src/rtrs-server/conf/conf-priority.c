@@ -42,8 +42,8 @@ int conf_priority_parse(const char *text, uint16_t *prio, char *why, size_t len)
 
 	if (!class || (text[n] && (!class->levels ||
 				   !number_parse_u(text + n + 1, 0, LEVELS - 1, &level)))) {
-		snprintf(why, len, "expected realtime, best-effort, each perhaps with :0 to :%u "
-			 "behind it, idle or none", LEVELS - 1);
+		snprintf(why, len, "expected realtime or best-effort, each optionally with :0 to "
+			 ":%u, idle or none", LEVELS - 1);
 		return -EINVAL;
 	}
 	*prio = (uint16_t)(class->number << IOPRIO_CLASS_SHIFT | level);

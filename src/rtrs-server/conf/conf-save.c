@@ -62,7 +62,8 @@ static void report_given(const struct save *s)
 
 		if (!other || same_export(other, ex))
 			continue;
-		fprintf(s->report, "%s is not saved: it is another one %s%s: change it there\n",
+		fprintf(s->report,
+			"%s is not saved: it differs from the one %s%s: change it there\n",
 			ex->spec.name, other->where ? "in " : "on the command line",
 			other->where ? other->where : "");
 	}
@@ -74,7 +75,8 @@ static void report_gone(const struct save *s)
 		const struct conf_export *ex = s->files->exports[i];
 
 		if (!is_ours(s, ex) && !conf_export_find(s->now, ex->spec.name))
-			fprintf(s->report, "%s comes back: it is still %s%s\n", ex->spec.name,
+			fprintf(s->report, "%s will be back after a restart: it is still %s%s\n",
+				ex->spec.name,
 				ex->where ? "in " : "on the command line",
 				ex->where ? ex->where : "");
 	}
@@ -145,7 +147,7 @@ static int not_held(const struct conf_export *ex, const char *mistakes, char *er
 
 	snprintf(err, len, "export '%s': its name or path cannot be written in a file: %.*s",
 		 ex->spec.name, why ? (int)strcspn(why + 1, "\n") : 1024,
-		 why ? why + 1 : "it would come back as another one");
+		 why ? why + 1 : "it would be read as another one");
 	return -EINVAL;
 }
 

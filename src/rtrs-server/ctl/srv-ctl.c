@@ -329,8 +329,8 @@ int srv_ctl_open(struct srv_ctl *c, struct ctl **out, char *err, size_t errlen)
 	} else if (!conf->control_asked) {
 		log_warn(NULL,
 			 "no control socket for rtrsctl: %s; "
-			 "--control=PATH makes one elsewhere, and "
-			 "--control=none none", err);
+			 "choose another place with --control=PATH, or none with "
+			 "--control=none", err);
 		rc = 0;
 	}
 	return rc;

@@ -47,7 +47,7 @@ static void log_setup_error(const char *name, int err)
 	int disabled = sysctl_disabled();
 
 	if (err == -EPERM && disabled == 1)
-		log_err(name, "io_uring is kept for privileged users on this host "
+		log_err(name, "io_uring is restricted to privileged users on this host "
 			"(kernel.io_uring_disabled = 1): run as root, as a member of the group "
 			"kernel.io_uring_group, or run: sysctl -w kernel.io_uring_disabled=0");
 	else if (err == -EPERM && disabled)

@@ -45,7 +45,7 @@ void srv_break(struct srv *srv, struct srv_break *b, const char *name, bool forc
 	*b = (struct srv_break){ .wish = { .force = force, .done = wish_done }, .done = done,
 				 .arg = arg };
 	if (!ex || !ex->store->lead) {
-		snprintf(text, sizeof(text), ex ? "export '%s' is not written with shared=yes: no "
+		snprintf(text, sizeof(text), ex ? "export '%s' is not exported with shared=yes: no "
 			 "other server can have its lock" : "there is no export '%s'", name);
 		done(arg, ex ? -EINVAL : -ENOENT, text);
 		return;

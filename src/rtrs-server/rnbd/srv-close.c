@@ -145,8 +145,8 @@ void srv_close_kick_refused(struct srv *srv, const struct export *ex)
 	struct srv_sess *sess;
 
 	list_for_each(sess, &srv->sessions, link)
-		kick_from_sess(sess, dev_is_refused, ex, "its lists do not let the client "
-			       "have it open so any more");
+		kick_from_sess(sess, dev_is_refused, ex, "its rules no longer allow the client to "
+			       "have it open like that");
 }
 
 void srv_close_kick_export(struct srv *srv, const struct export *ex)

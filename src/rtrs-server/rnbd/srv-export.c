@@ -116,8 +116,8 @@ void srv_export_set_prio(struct srv *srv, struct export *ex, uint16_t prio)
 	char wanted_text[PRIORITY_TEXT_MAX], used_text[PRIORITY_TEXT_MAX];
 
 	if (used != prio)
-		log_warn(ex->name, "priority %s needs CAP_SYS_NICE, which this process lacks: %s "
-			 "in its place", conf_priority_text(prio, wanted_text),
+		log_warn(ex->name, "priority %s needs CAP_SYS_NICE, which this process lacks: "
+			 "using %s instead", conf_priority_text(prio, wanted_text),
 			 conf_priority_text(used, used_text));
 	atomic_store_explicit(&((struct srv_export_stat *)ex->user)->prio, used,
 			      memory_order_relaxed);

@@ -34,7 +34,7 @@ void srv_ident_boot(uint8_t id[SRV_IDENT_BOOT_LEN])
 
 	if (!ident_hash_file(BOOT_ID_PATH, BOOT_ID_LEN, &hash)) {
 		log_warn(NULL, "cannot read " BOOT_ID_PATH
-			 ": clients will take a restart of this server for a reboot of its host");
+			 ": clients will treat a restart of this server as a reboot of its host");
 		random_bytes(&hash, sizeof(hash));
 	}
 	for (unsigned i = 0; i < SRV_IDENT_BOOT_LEN; i++)

@@ -188,8 +188,8 @@ static void warn_of_two_writers(const struct srv_req *req, const struct srv_dev 
 	const struct export *ex = dev->ex;
 
 	if (dev->mode != RNBD_ACCESS_RO && ex->store->writers > 1)
-		log_warn(ex->name, "%s is the second writer (mode=migration): nothing keeps them "
-			 "apart until one of them closes", req->path->name);
+		log_warn(ex->name, "%s is the second writer (mode=migration): nothing coordinates "
+			 "their writes until one of them closes", req->path->name);
 }
 
 /* @ex as a device of the session, which has none.  @waited: the OPEN has. */
@@ -314,7 +314,7 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, enum 
 	/* A client whose OPEN waits for a writer to leave tries several times a second. */
 	if (srv_log_news(&srv->log, &req->path->client, &open_limit, session, line, &more)) {
 		if (more)
-			snprintf(times, sizeof(times), "; the same %u times more, not told", more);
+			snprintf(times, sizeof(times), "; repeated %u more times", more);
 		log_event(LOG_LEVEL_WARN,
 			  LOG_FIELDS(OPEN_REFUSED, .session = session, .export = open->name,
 				     .peer = req->path->name,

@@ -46,9 +46,9 @@ static void resize_put(struct resize *r)
 static void put_named(struct resize *r, const struct export *ex)
 {
 	if (ex->named != EXPORT_NAMED_OPEN)
-		fprintf(r->out, "%s: '%s' names %s: %s\n", ex->name, ex->path,
-			ex->named == EXPORT_NAMED_OTHER ? "another file" : "no file any more",
-			ex->life.rung == EXPORT_SHOWN ? "clients have the former one open" :
+		fprintf(r->out, "%s: '%s' now names %s: %s\n", ex->name, ex->path,
+			ex->named == EXPORT_NAMED_OTHER ? "another file" : "no file",
+			ex->life.rung == EXPORT_SHOWN ? "clients have the old one open" :
 			"it is opened again");
 }
 
@@ -59,8 +59,8 @@ static void put_shrunk(struct resize *r, const struct export *ex)
 
 	srv_close_openers(r->srv, ex, openers, sizeof(openers));
 	size_text(ex->found, is);
-	fprintf(r->out, "%s %s -> %s is not taken: %s has it open, keeps its size, and gets errors "
-		"for requests behind %s: make '%s' as large as it was, or take this size with "
+	fprintf(r->out, "%s %s -> %s rejected: %s has it open, keeps the old size, and gets errors "
+		"for requests beyond %s: restore the size of '%s', or accept the new size with "
 		"--force\n", ex->name, size_text(export_size(ex), was), is,
 		*openers ? openers : "a client", is, ex->path);
 	if (r->one_name)
@@ -76,7 +76,7 @@ static void one_ended(struct srv_size_waiter *w)
 	if (w->question == EXPORT_ASK_NAMED)
 		put_named(r, one->ex);
 	else if (!srv_size_is_known(w))
-		fprintf(r->out, "%s: the storage does not tell its size\n", one->ex->name);
+		fprintf(r->out, "%s: the storage does not report its size\n", one->ex->name);
 	else if (one->ex->found < export_size(one->ex))
 		put_shrunk(r, one->ex);
 	else if (export_size(one->ex) != one->was)

@@ -23,7 +23,7 @@ static void size_learned(struct export *ex, int64_t size)
 
 	if (size < 0) {
 		log_limited(&size_limit, LOG_LEVEL_WARN, ex->name,
-			    "'%s' does not tell its size: %s", ex->path, strerror((int)-size));
+			    "'%s' does not report its size: %s", ex->path, strerror((int)-size));
 		return;
 	}
 	ex->found = is;
@@ -35,8 +35,8 @@ static void size_learned(struct export *ex, int64_t size)
 			  (unsigned long long)is, (unsigned long long)was);
 	else if (is < was)
 		log_event(LOG_LEVEL_WARN, LOG_FIELDS(EXPORT_RESIZED, .export = ex->name), ex->name,
-			  "'%s' has shrunk: %llu bytes instead of %llu; requests behind "
-			  "its end fail",
+			  "'%s' has shrunk: %llu bytes instead of %llu; requests beyond its end "
+			  "fail",
 			  ex->path, (unsigned long long)is, (unsigned long long)was);
 	atomic_store_explicit(&ex->size, is, memory_order_release);
 }
@@ -54,10 +54,10 @@ static void named_learned(struct export *ex, int64_t named)
 		export_retry_replaced(ex);
 	else if (ex->named != was)
 		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(EXPORT_FAILED, .export = ex->name), ex->name,
-			  "'%s' names %s: clients go on with the storage that they have open, and "
-			  "the next start of the server does not find it", ex->path,
-			  ex->named == EXPORT_NAMED_OTHER ? "another file by now" :
-							    "no file any more");
+			  "'%s' now names %s: clients keep the storage that they have open, but a "
+			  "restarted server will not find it", ex->path,
+			  ex->named == EXPORT_NAMED_OTHER ? "another file" :
+							    "no file");
 }
 
 static const struct question {

@@ -131,8 +131,8 @@ static const char *beyond_limits(const struct srv *srv, const struct srv_sess *s
 
 	/* A host's first path is let in at any size. */
 	if (host.paths && host.memory + all > max / CONF_HOST_MEMORY_SHARE)
-		return "paths and connections of this host have all the memory that a host may "
-		       "have, see --queue-depth and --max-memory";
+		return "this host has reached its memory limit, see --queue-depth and "
+		       "--max-memory";
 	if (host.cons + req->cid_num > conf_host_cons(srv->conf))
 		return "too many connections from this host, see --max-connections";
 	if (host.half_open >= SRV_MAX_HOST_HALF_OPEN)
@@ -146,8 +146,7 @@ static const char *beyond_limits(const struct srv *srv, const struct srv_sess *s
 	if (srv->ncons + req->cid_num > srv->conf->max_cons)
 		return "too many connections, see --max-connections";
 	if (srv->npaths && srv->memory + all > max)
-		return "all paths and connections together have the memory of --max-memory, "
-		       "see --queue-depth, too";
+		return "paths and connections have reached --max-memory, see --queue-depth, too";
 	return NULL;
 }
 
@@ -155,10 +154,10 @@ static struct decision accept_decide_known_path(struct srv_path *path,
 						const struct rtrs_conn_req *req)
 {
 	if (path->state == SRV_PATH_CONNECTED)
-		srv_path_fail(path, "its client has come back");
+		srv_path_fail(path, "its client has reconnected");
 	/* Connections of one attempt share recon_cnt (1.4); another number is another attempt. */
 	else if (path->state == SRV_PATH_CONNECTING && path->recon_cnt != req->recon_cnt)
-		srv_path_fail(path, "its client has started again");
+		srv_path_fail(path, "its client has restarted");
 	if (path->state != SRV_PATH_CONNECTING)
 		return decision_park("its former path is still closing");
 	if (path->cid_num != req->cid_num)
@@ -230,12 +229,12 @@ static bool identity_fits(const struct srv *srv, const struct srv_sess *sess,
 	int status = holds && trusted ? -EACCES : -EKEYREVOKED;
 
 	if (!trusted)
-		snprintf(why, sizeof(why), "the certificate of %s is not accepted any more",
+		snprintf(why, sizeof(why), "the certificate of %s is no longer accepted",
 			 srv_names_person(id->name));
 	else if (!holds)
-		snprintf(why, sizeof(why), "the key of %s was taken out", id->name);
+		snprintf(why, sizeof(why), "the key of %s was removed", id->name);
 	else if (sess && strcmp(id->name, sess->transport_identity))
-		snprintf(why, sizeof(why), "its session belongs to %s, and it is %s",
+		snprintf(why, sizeof(why), "its session belongs to %s, but the client is %s",
 			 srv_names_person(sess->transport_identity), srv_names_person(id->name));
 	else if (sess && memcmp(who->key_id, sess->key_id, sizeof(sess->key_id)))
 		snprintf(why, sizeof(why), "its session was made with another key of %s",
@@ -245,8 +244,8 @@ static bool identity_fits(const struct srv *srv, const struct srv_sess *sess,
 		snprintf(why, sizeof(why), "its path has another key of %s", id->name);
 	else if (path && path->state == SRV_PATH_CONNECTING &&
 		 !*id->cipher != !*path->transport.cipher)
-		snprintf(why, sizeof(why), "the first connection of its path has TLS and this one "
-			 "has none, or the other way round");
+		snprintf(why, sizeof(why), "this connection has TLS and the first one of its path "
+			 "has none, or vice versa");
 	else
 		return true;
 	*d = decision_refuse(status, why);

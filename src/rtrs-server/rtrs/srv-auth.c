@@ -77,7 +77,7 @@ static void guest_told(const struct srv_guest *g, struct log_limit *limit, const
 			      LOG_FIELDS(CLIENT_REFUSED, .peer = text,
 					 .reason = srv_refusal_names[reason]), text,
 			      "connection refused: authentication: %s%s%s", what,
-			      *g->chap.peer ? ", said to be of " : "", g->chap.peer);
+			      *g->chap.peer ? ", claiming to be " : "", g->chap.peer);
 }
 
 static int guest_recv(struct srv_guest *g)

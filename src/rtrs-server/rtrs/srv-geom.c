@@ -50,7 +50,7 @@ static int geom_depth_for(const struct srv *srv, int rc, const struct fab_device
 	load = geom_load(srv, attr);
 	if (frwr_sizing(attr, &load, &sizes)) {
 		snprintf(why, len,
-			 "the device's queues are too small: %u requests, and %u are the least",
+			 "the device's queues are too small: %u requests, expected at least %u",
 			 attr->max_qp_wr, frwr_wr_per_req(&load) + load.spare_wr);
 		return -ENOMEM;
 	}
@@ -76,8 +76,8 @@ static bool geom_too_late(const struct srv *srv, unsigned depth, char *why, size
 {
 	if (!srv->geom_fixed || depth >= srv->geom.queue_depth)
 		return false;
-	snprintf(why, len, "the device's queues are good for a depth of %u, but %u was told to an "
-		 "earlier client: set --queue-depth=%u", depth, srv->geom.queue_depth, depth);
+	snprintf(why, len, "the device's queues allow a depth of %u, but an earlier client got %u: "
+		 "set --queue-depth=%u", depth, srv->geom.queue_depth, depth);
 	return true;
 }
 

@@ -38,7 +38,7 @@ static enum srv_info_event info_judge(struct srv_path *path, char *cause, size_t
 	const struct srv_path *holder = srv_sess_name_holder(path, name);
 
 	if (path->sess->name[0] && strcmp(path->sess->identity, path->identity)) {
-		snprintf(cause, len, "its session belongs to %s, and it is %s",
+		snprintf(cause, len, "its session belongs to %s, but the client is %s",
 			 srv_names_person(path->sess->identity), srv_names_person(path->identity));
 		return refused(path, RTRS_REFUSES_IDENTITY);
 	}
@@ -174,7 +174,7 @@ static void info_timeout(struct loop_timer *timer)
 	char cause[INFO_CAUSE_LEN];
 
 	if (path->info.state == SRV_INFO_TOLD) {
-		info_refuse(path, "it was refused, and does not hang up");
+		info_refuse(path, "it was refused, and does not disconnect");
 		return;
 	}
 	path->info.refusal = RTRS_REFUSES_NAME_CLOSING;

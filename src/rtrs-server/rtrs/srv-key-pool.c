@@ -31,7 +31,7 @@ static int key_pool_mode(const struct srv_chunks *c, const struct frwr_caps *cap
 	int mode;
 
 	if (c->srv->conf->invalidate == SRV_INVALIDATE_ALWAYS && caps->unable[FRWR_MW1]) {
-		snprintf(why, len, "--invalidate=always: %s; auto and copy do without",
+		snprintf(why, len, "--invalidate=always: %s; auto and copy need none",
 			 caps->why[FRWR_MW1]);
 		return -EPERM;
 	}

@@ -112,7 +112,7 @@ static struct ibv_send_wr *revoke_chain(struct srv_con *con, struct list *todo, 
 			srv_req_execute(req);
 			break;
 		default:
-			srv_con_fail(con, "request in chunk %u, whose key cannot be taken away: %s",
+			srv_con_fail(con, "request in chunk %u, whose key cannot be revoked: %s",
 				     req->buf_id,
 				     rc == -ENOTCONN ? "another connection has failed" :
 						       strerror(-rc));

@@ -116,9 +116,9 @@ static unsigned end_paths(struct srv *srv, const struct end *end)
 /* End what was made by the key with the serial @key; 0: by certificates. */
 static unsigned end_made_by(void *arg, uint64_t key)
 {
-	const struct end of_key = { is_under_key, key, "key", "was taken out" };
+	const struct end of_key = { is_under_key, key, "key", "was removed" };
 	const struct end of_certificate = { is_distrusted, 0, "certificate",
-					    "is not accepted any more" };
+					    "is no longer accepted" };
 
 	return end_paths(arg, key ? &of_key : &of_certificate);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The keys of clients, and the certificates, while the server runs: other files take effect for the
- * handshakes that follow, and the paths of a key that was taken out, or of a certificate that would
+ * handshakes that follow, and the paths of a key that was removed, or of a certificate that would
  * not pass any more, are ended.  Control thread. */
 #ifndef SRV_KEYS_H
 #define SRV_KEYS_H

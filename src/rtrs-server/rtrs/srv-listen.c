@@ -116,7 +116,7 @@ static bool cm_admit(void *arg, const struct fab_addr *peer)
 	srv_log_event_limited(srv, peer, &allow_limit, LOG_LEVEL_WARN,
 			      LOG_FIELDS(CLIENT_REFUSED, .peer = text, .reason =
 					 srv_refusal_names[SRV_REFUSED_ADDRESS]), text,
-			      "connection refused: no --allow contains this %s",
+			      "connection refused: this %s is in no --allow rule",
 			      fab_addr_is_unix(peer) ? "user" : "address");
 	return false;
 }
@@ -362,9 +362,9 @@ static const char *listen_hint_tcp(const struct fab_addr *addr, int rc)
 	if (rc == -ENOENT && fab_addr_is_unix(addr))
 		return ": the directory is missing";
 	if (rc == -EACCES && fab_addr_is_unix(addr))
-		return ": no right to make a socket in the directory";
+		return ": no permission to create a socket in the directory";
 	if (rc == -EACCES)
-		return ": a port as low as that needs root or CAP_NET_BIND_SERVICE";
+		return ": a port this low needs root or CAP_NET_BIND_SERVICE";
 	return "";
 }
 
@@ -376,15 +376,14 @@ static const char *listen_hint(const struct fab_addr *addr, int rc)
 	if (rc == -EADDRNOTAVAIL)
 		return ": no interface of this machine has the address";
 	if (rc == -EEXIST)
-		return ": the file there is no socket";
+		return ": the file there is not a socket";
 	if (strcmp(fab_provider_name(addr->provider), "rdma"))
 		return listen_hint_tcp(addr, rc);
 	if (rc == -ENODEV)
-		return ": no RDMA device has the address; "
-		       "the driver of the device and rdma_ucm must be "
-		       "loaded, and \"rdma link\" shows whose interface it is on";
+		return ": no RDMA device has the address: load rdma_ucm and the driver of the "
+		       "device; \"rdma link\" lists the devices and their interfaces";
 	if (rc == -ENOENT || rc == -EACCES || rc == -EPERM)
-		return ": needs /dev/infiniband/rdma_cm and uverbs*, with the right to open them";
+		return ": needs /dev/infiniband/rdma_cm and uverbs*, and permission to open them";
 	return "";
 }
 

@@ -59,7 +59,7 @@ bool srv_log_pass(struct srv_log *log, const struct fab_addr *peer)
 		return false;
 	}
 	if (h->held_back)
-		log_warn(NULL, "%u lines about what %s did were held back", h->held_back,
+		log_warn(NULL, "%u lines about %s were suppressed", h->held_back,
 			 fab_addr_format(&addr, text, sizeof(text)));
 	h->held_back = 0;
 	if (!--h->left)

@@ -54,7 +54,7 @@ enum srv_refusal {
 	SRV_REFUSED_TLS,		/* no handshake of TLS, or one that failed */
 	SRV_REFUSED_AUTH,		/* no proof in messages, or one that failed */
 	SRV_REFUSED_IDENTITY,		/* the session, or its name, belongs to another */
-	SRV_REFUSED_KEY,		/* the key was taken out */
+	SRV_REFUSED_KEY,		/* the key was removed */
 	SRV_REFUSED_LIMIT,
 	SRV_REFUSED_CONNECT,		/* any other reason */
 	/* opens of exports */

@@ -137,8 +137,8 @@ static const char *pass_use(struct srv *srv, struct fab_conn *conn,
 	struct fab_addr peer;
 
 	if (!pass || pass->deadline_ms <= clock_now_ms())
-		return "its path has not been authenticated, or too long ago, or somebody between "
-		       "has ended TLS";
+		return "its path has not been authenticated, or too long ago, or TLS was "
+		       "terminated between the ends";
 	fab_conn_addrs(conn, NULL, &peer);
 	if (!fab_addr_same_host(&pass->client, &peer))
 		return "its path has been authenticated from another address";
@@ -146,15 +146,16 @@ static const char *pass_use(struct srv *srv, struct fab_conn *conn,
 	    req->cid != pass->next_cid)
 		return "it is not the next connection of its path that was authenticated";
 	if (!*pass->who.id.cipher != !*tls.cipher)
-		return "the connection of its proof had TLS and this one has none, or the other "
-		       "way round";
+		return "this connection has TLS and the connection of its proof had none, or vice "
+		       "versa";
 	*who = pass->who;
 	memcpy(who->id.cipher, tls.cipher, sizeof(tls.cipher));
 	who->tls_key = tls.key;
 	if (++pass->next_cid == req->cid_num)
 		pass_end(&srv->passes, pass);
 	if (!strncmp(tls.name, "psk:", 4) && strcmp(tls.name, who->id.name)) {
-		snprintf(why, sizeof(why), "its key of TLS is that of %s, and it is %s", tls.name,
+		snprintf(why, sizeof(why), "its TLS key belongs to %s, but the client is %s",
+			 tls.name,
 			 who->id.name);
 		return why;
 	}
@@ -165,9 +166,8 @@ static const char *pass_use(struct srv *srv, struct fab_conn *conn,
 static const char *other_version(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
 				 unsigned version)
 {
-	static const char why[] = "it knows a version of authentication that is not spoken over "
-				  "this transport: version 1 does not bind each connection to "
-				  "its TLS";
+	static const char why[] = "its version of authentication is not accepted over this "
+				  "transport: version 1 does not bind each connection to its TLS";
 	char text[FAB_ADDR_STRLEN];
 	struct fab_addr peer;
 

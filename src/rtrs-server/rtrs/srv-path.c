@@ -233,7 +233,7 @@ void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 static void path_given_up(struct loop_msg *msg)
 {
 	srv_path_fail(container_of(msg, struct srv_path, given_up_msg),
-		      "its client has sent a request of it again over another path");
+		      "its client has retried a request over another path");
 }
 
 /* ---- reports of connections ---- */

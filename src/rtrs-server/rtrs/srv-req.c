@@ -51,7 +51,7 @@ static void req_run(struct srv_req *req)
 		req_ops(req)->resume(req);
 	} else {
 		srv_con_fail(req->con, "request in chunk %u is older than one of another path: "
-			     "the client has given this path up", req->buf_id);
+			     "the client has given up this path", req->buf_id);
 		srv_req_finish(req, -ECONNABORTED);
 	}
 }
@@ -61,8 +61,8 @@ void srv_req_pass_on(struct srv_req *req, struct srv_req *next)
 	/* ORDER: before the turn is passed on.  The client must not take @req for done and use the
 	 * chunk for another purpose, while perhaps an older copy runs. */
 	if (srv_fence_newer(&next->fence.order, &req->fence.order))
-		srv_con_fail(req->con, "request in chunk %u has come again over another path: "
-			     "the client has given this one up", req->buf_id);
+		srv_con_fail(req->con, "request in chunk %u was retried over another path: the "
+			     "client has given up this one", req->buf_id);
 	srv_req_send(next);
 }
 

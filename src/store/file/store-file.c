@@ -146,7 +146,7 @@ static int learn_size(struct export *ex, const struct stat *st, const struct ref
 	uint64_t size = (uint64_t)st->st_size;
 
 	if (store_file(ex)->is_block && ioctl(store_file(ex)->fd, BLKGETSIZE64, &size) < 0)
-		return file_refuse(to, -errno, "does not tell its size: %s", strerror(errno));
+		return file_refuse(to, -errno, "does not report its size: %s", strerror(errno));
 	if (!size)
 		return file_refuse(to, -EINVAL,
 			      store_file(ex)->is_block

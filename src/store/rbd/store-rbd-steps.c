@@ -252,7 +252,7 @@ static int learn_size(struct rbd_connect *c)
 	int rc = rbd_lib.rbd_get_size(c->r->handle.image, &size);
 
 	if (rc < 0)
-		return refuse(c, rc, "does not tell its size: %s", strerror(-rc));
+		return refuse(c, rc, "does not report its size: %s", strerror(-rc));
 	size = align_down(size, RNBD_SECTOR_SIZE);
 	if (!size)
 		return refuse(c, -EINVAL, "is empty: give it a size first: rbd resize --size 1G "
