@@ -111,7 +111,7 @@ if unshare --mount true; then
 	"$RTRS_SERVER" --listen tcp://127.0.0.1:0 "disk=$loop" >"$tmp/waits.log" 2>&1 &
 	waits=$!
 	wait_line "$tmp/waits.log" \
-		"'$loop' is in use by a process or a part of the kernel that cannot be named"
+		"'$loop' is in use by an unknown process or part of the kernel"
 	must_fail grep listening "$tmp/waits.log"
 	eval "exec $elsewhere_in>&-"
 	wait "$elsewhere_pid" || true
@@ -128,7 +128,7 @@ read -r -t "$TIMEOUT_S" word <&"${other[0]}"
 "$RTRS_SERVER" --listen tcp://127.0.0.1:0 "disk=$loop" >"$tmp/waits2.log" 2>&1 &
 waits=$!
 wait_line "$tmp/waits2.log" \
-	"'$loop' is in use by process [0-9]+ \(python3\): waiting for it since 1 s"
+	"'$loop' is in use by process [0-9]+ \(python3\): waited 1 s"
 eval "exec $other_in>&-"
 wait "$other_pid" || true
 wait_line "$tmp/waits2.log" '^listening on '

@@ -258,7 +258,7 @@ done
 while IFS= read -r option; do
 	echo "$option = 1" >"$tmp/files.conf"
 	kit config="$tmp/files.conf" >"$tmp/files.out" 2>&1 </dev/null || true
-	grep -q "files.conf:1: '$option' is an option of rtrs-nbd: nbdkit" "$tmp/files.out" ||
+	grep -q "files.conf:1: '$option' is an option of rtrs-nbd: give nbdkit" "$tmp/files.out" ||
 		fail "nothing is said of '$option' of rtrs-nbd in a file of nbdkit"
 done < <(grep -v -x 'help\|version' "$tmp/nbd.options")
 ranges 5 "$man/nbdkit-rtrs-plugin.pod" kit server=none <"$tmp/help.parameters"

@@ -84,13 +84,13 @@ unit=''
 chmod 755 "$tmp"
 cp "$RTRS_SERVER" "$rtrsctl" "$tmp/"
 chmod 600 "$tmp/disk"
-opens 'server has the user 65534, and the file is that of user 0 and group 0 with mode 0600' \
+opens 'server runs as user 65534, and the file belongs to user 0 and group 0 with mode 0600' \
 	"$tmp/disk"
 chmod 644 "$tmp/disk"
-opens "add ',readonly' to export it read-only, or let user 65534, whom the server has, write" \
+opens "add ',readonly' to export it read-only, or let user 65534, as whom the server runs, write" \
 	"$tmp/disk"
 mkdir -m 700 "$tmp/closed"
-opens 'a directory of the path is closed to user 65534' "$tmp/closed/disk"
+opens 'the server runs as user 65534, who may not enter a directory' "$tmp/closed/disk"
 unit=1
 opens 'may not see /tmp/ of the machine \(PrivateTmp=\)' /tmp/rtrs-no-such-file
 opens 'may not see /root/ of the machine \(ProtectHome=\)' /root/rtrs-no-such-file

@@ -18,7 +18,7 @@ grep -q '^mounted$' "$tmp/fuse.log" || skip "cannot mount FUSE here: $(cat "$tmp
 cleanup_fn expect_exit "$fuse_pid" 0	# when it is unmounted
 cleanup_umount "$tmp/mnt"
 
-expect_failure 1 "cannot be read with O_DIRECT: leave ',direct' out" \
+expect_failure 1 "cannot be read with O_DIRECT: remove ',direct'" \
 	timeout "$TIMEOUT_S" "$RTRS_SERVER" --strict --listen "unix:$tmp/s" \
 	"disk=$tmp/mnt/disk,direct"
 

@@ -128,7 +128,7 @@ if can_fuse; then
 	mkdir "$tmp/fuse"
 	fuse_run "$tmp/fuse/disk" nbdfuse "$tmp/fuse/disk" --command nbdkit --single memory 1M
 	start_server --listen "unix:$tmp/s" "a=$tmp/fuse/disk"
-	grep "warning: a: '$tmp/fuse/disk' is on a file system in user space (FUSE).*,id=NAME" \
+	grep "warning: a: '$tmp/fuse/disk' is on FUSE,.*,id=NAME" \
 		"$server_log"
 	stop_process "$server_pid"
 	start_server --listen "unix:$tmp/s" "a=$tmp/fuse/disk,id=a"

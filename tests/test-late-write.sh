@@ -136,7 +136,7 @@ for how in $ways; do
 	# In another PID namespace than the first one, /proc/locks leaves out the lock of a process that
 	# has ended.
 	[ "$first_namespace" = yes ] || waits="is locked by (process $server_pid|another process)"
-	[ -z "$lock" ] || waits='is in use by a process or a part of the kernel'
+	[ -z "$lock" ] || waits='is in use by an unknown process or part of the kernel'
 	start_nbdkit "server=127.0.0.1:$port" export=disk "io-timeout=$((4 * TIMEOUT_S))"
 	coproc client { timeout $((8 * TIMEOUT_S)) /usr/bin/python3 "$tmp/client.py" "$uri" \
 		"$tmp/held.sock"; }

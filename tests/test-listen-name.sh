@@ -86,7 +86,7 @@ for address in 127.0.0.1 127.0.0.2 ${v6:+'\[::1\]'}; do
 done
 must_fail grep -q '198\.51\.100\.1.*listening' "$gateway_log"
 names_are 198.51.100.1=gate
-expect_failure 1 "cannot listen at gate port 0: Cannot assign requested address" \
+expect_failure 1 "cannot listen on gate port 0: Cannot assign requested address" \
 	"$RTRS_NBD" -f -i gate -p 0 "server=127.0.0.1:$server_port" export=d
 
 # ---- a resolver that never answers ----

@@ -28,7 +28,7 @@ replaced() {
 	mv "$tmp/new" "$tmp/$1"
 	kill_process $holder
 	expect_exit $server 1
-	grep "export '[ab]': '$tmp/$1' is another file or has another size than when it was opened" "$tmp/$1.log"
+	grep "export '[ab]': '$tmp/$1' was replaced or resized after it was opened" "$tmp/$1.log"
 }
 
 replaced one

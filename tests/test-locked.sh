@@ -27,7 +27,7 @@ refused() {
 	cat "$tmp/refused.log"
 	[ $status -eq 1 ] || fail "status $status instead of 1"
 	grep -E "export 'd': '$tmp/(disk|second)' is locked by $regex: waited 1 s \(--lock-timeout\)" "$tmp/refused.log"
-	grep -E "'$tmp/(disk|second)' is locked by $regex: waiting for it since [0-9]+ s, for at most 1 s" "$tmp/refused.log"
+	grep -E "'$tmp/(disk|second)' is locked by $regex: waited [0-9]+ s, giving up after 1 s" "$tmp/refused.log"
 }
 
 # ---- of those who may write ----
@@ -134,7 +134,7 @@ for what in "$tmp/disk" "$tmp/socks"; do
 	wait_until "the lock" locked "$what"
 done
 start_server --listen "unix:$tmp/socks/s" "d=$tmp/disk"
-grep -E "'$tmp/disk' is locked by process [0-9]+ \(sleep\) of user 65534, which is no server that writes: ignored" \
+grep -E "'$tmp/disk' is locked by process [0-9]+ \(sleep\) of user 65534, which is not a writing server: ignored" \
 	"$server_log"
 # Servers keep each other away all the same.
 refused "process [0-9]+ \\(.*\\)" "d=$tmp/disk"

@@ -111,7 +111,7 @@ kill -KILL "$server_pid"
 ask release ok
 kill_process "$server_pid"
 start_server --listen "tcp://127.0.0.1:$port" "disk=$tmp/mnt/disk"
-grep -q "ended while '$tmp/mnt/disk' was synced" "$server_log" ||
+grep -q "ended during a sync of '$tmp/mnt/disk'" "$server_log" ||
 	fail "the next server does not say so"
 ask held_flush failed
 ask flush ok

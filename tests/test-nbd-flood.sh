@@ -82,7 +82,7 @@ touch "$tmp/enough"
 expect_exit "$served" 0
 must_fail grep -q 'cannot accept' "$gateway_log"
 wait_line "$gateway_log" \
-	'client [0-9]+ of 127\.0\.0\.2:[0-9]+: connection ends: too many have opened no export'
+	'client [0-9]+ of 127\.0\.0\.2:[0-9]+: connection ends: too many clients have opened no export'
 [ "$(wc -l <"$gateway_log")" -lt 100 ] || fail "the log is flooded"
 stop_process "$gateway_pid"
 

@@ -67,7 +67,7 @@ timeout "$TIMEOUT_S" nbdinfo --size "$uri"
 stop_process "$nbdkit_pid"
 RUNTIME_DIRECTORY=$tmp/file start_server "other=$tmp/other,readonly"
 wait_line "$server_log" \
-	"warning: no control socket for rtrsctl: $tmp/file/server-$server_pid.sock: Not a directory; --control"
+	"warning: no control socket for rtrsctl: $tmp/file/server-$server_pid.sock: Not a directory; choose another place with --control"
 
 # After the fork nothing but threads and memory can be missing.  A user of nobody else, with few
 # threads: that of the log, one for a client, and one of the session's two.
@@ -78,7 +78,7 @@ chmod 777 "$tmp"
 NBDKIT_PREFIX="prlimit --nproc=3:100" start_nbdkit --user="$user" --threads=1 \
 	"${plugin[@]:1}" control="$tmp/control.sock"
 wait_line "$nbdkit_log" \
-	'error: cannot start a .*: Resource temporarily unavailable: trying again when a client comes'
+	'error: cannot start a .*: Resource temporarily unavailable: trying again when a client connects'
 must_fail timeout "$TIMEOUT_S" nbdinfo --size "$uri"
 wait_line "$nbdkit_log" 'connection refused: cannot start a .*: Resource temporarily unavailable'
 # Only root of the whole machine may change the limits of other users.

@@ -85,7 +85,7 @@ start_server --control "$tmp/control" --state-dir "$tmp/s2" "${images[@]}"
 osd_freeze
 kill -TERM "$server_pid"
 expect_exit "$server_pid" 0
-[ "$(grep -c "the cluster does not answer for $let_go_s s: the image is closed" \
+[ "$(grep -c "the cluster has not answered for $let_go_s s: the image will be closed" \
 	"$server_log")" -eq ${#images[@]} ]
 
 # One that is removed is let go of after a while, and the server goes on.
@@ -94,7 +94,7 @@ wait_until "the osd" osd_is_up
 start_server --control "$tmp/control" --state-dir "$tmp/s2" "a=$(image_spec a)" mem=mem:8M
 osd_freeze
 rtrsctl export remove a
-wait_line "$server_log" "a: 'rbd:rbd/a': the cluster does not answer for $let_go_s s"
+wait_line "$server_log" "a: 'rbd:rbd/a': the cluster has not answered for $let_go_s s"
 rtrsctl export add other=mem:8M
 osd_thaw
 wait_until "the osd" osd_is_up

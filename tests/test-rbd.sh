@@ -56,9 +56,9 @@ refused "d=rbd:rbd/none,$conf" "image 'none': No such file"
 refused "d=rbd:rbd/small@none,readonly,$conf" "image 'small', snapshot none: No such file"
 refused "d=rbd:none/disk,$conf" "pool 'none': No such file"
 refused "d=rbd:rbd/disk,conf=$tmp/none.conf" "'$tmp/none.conf' cannot be read.* ',conf=FILE'"
-refused "d=rbd:rbd/disk,$conf,luks=$tmp/key" "leave ',luks' out"
+refused "d=rbd:rbd/disk,$conf,luks=$tmp/key" "remove ',luks'"
 rbd_ config image set rbd/plain rbd_cache true
-refused "d=rbd:rbd/plain,$conf" 'image has rbd_cache=true, and the server promises more'
+refused "d=rbd:rbd/plain,$conf" 'image has rbd_cache=true, which breaks promises of the server'
 refused "d=rbd:rbd/plain,$conf,readonly" 'image has rbd_cache=true'
 rbd_ config image remove rbd/plain rbd_cache
 rbd_ config pool set rbd rbd_cache true
@@ -190,7 +190,7 @@ wait_line "$server_log" "disk: 'rbd:rbd/disk' has grown: 100663296 bytes"
 [ "$(nbdinfo --size "$(at disk)")" = 100663296 ]
 
 # One name for writing; another server waits for the lock, and says for whom.
-expect_failure 1 "is written under the name 'disk'" \
+expect_failure 1 "is already exported for writing as 'disk'" \
 	"$top_builddir/rtrsctl" --socket "$tmp/control" export add "again=$(image_spec disk)"
 refused "d=$(image_spec disk)" "is locked by another server on this machine: waited 1 s" \
 	--lock-timeout 1

@@ -112,7 +112,7 @@ wrong() {
 	shift
 	expect_failure 2 "^rtrs-bench: $regex" "$bench" "$@"
 }
-size='perhaps with K, M, G or T behind it$'
+size='optionally with K, M, G or T$'
 for number in '' x -1 ' 1' 1x 1.5G 0x10 99999999999999999999; do
 	for option in iodepth runtime seed connections poll rwmixread; do
 		wrong "--$option '$number': expected a number( of (micro)?seconds)? from [0-9]+ to [0-9]+$" "--$option=$number" "$server" disk

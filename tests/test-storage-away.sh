@@ -52,8 +52,8 @@ wait_until "the lock" locked
 configure "$tmp/old"
 start_server --listen tcp://127.0.0.1:0 --lock-timeout 1 --config "$conf"
 away="export 'away': '$tmp/away' cannot be opened: No such file or directory"
-wait_line "$server_log" "away: $away; tried again every 5 s"
-wait_line "$server_log" "locked: export 'locked': '$tmp/locked' is locked by process .*; tried"
+wait_line "$server_log" "away: $away; retrying every 5 s"
+wait_line "$server_log" "locked: export 'locked': '$tmp/locked' is locked by process .*; retrying"
 server_is 2 "CRITICAL - .*: away failed: $away; .*: locked failed: export 'locked'" ||
 	fail "the check says: $(cat "$tmp/check")"
 "$rtrsctl" --server list | grep away

@@ -219,7 +219,8 @@ void nbd_conn_unproven_ends(struct unproven_place *place, enum unproven_why why)
 
 	if (why == UNPROVEN_ONE_TOO_MANY)
 		conn_break(conn, &room_limit, LOG_FIELDS(CLIENT_DROPPED, .peer = conn->name),
-			   "too many have opened no export, and this is the oldest of its net");
+			   "too many clients have opened no export, and this one is the oldest of "
+			   "its host");
 	else if (needs_tls(conn))
 		nbd_conn_break(conn, "TLS is required, and the client has not begun it for 10 s");
 	else
@@ -261,7 +262,7 @@ static void conn_run(struct nbd_conn *conn)
 	int r = nbd_in_run(conn);
 
 	if (r == -EPIPE && nbd_in_halfway(conn))
-		nbd_conn_break(conn, "the client has closed it in a request");
+		nbd_conn_break(conn, "the client has closed it in the middle of a request");
 	else if (r < 0)
 		conn_fail(conn, r);
 	conn_watch(conn);

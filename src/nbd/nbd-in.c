@@ -31,7 +31,7 @@ static void note_lenience(struct nbd_conn *conn, const struct nbd_request *req)
 	conn->lenience = NBD_LENIENCE_SAID;
 	log_limited(&lenient_limit, LOG_LEVEL_INFO, conn->name,
 		    "sends WRITE without NBD_CMD_FLAG_PAYLOAD_LEN, as QEMU 10 and 11 do: its data "
-		    "is taken");
+		    "is accepted");
 }
 
 /* Wait for the rest of a request: the request is taken anew when the rest has come. */

@@ -185,7 +185,7 @@ static int opt_abort(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out
 static int opt_list(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 {
 	if (r->left)
-		return reply_invalid(h, "NBD_OPT_LIST has no data", out);
+		return reply_invalid(h, "NBD_OPT_LIST takes no data", out);
 	h->state = NBD_HAGGLE_LISTS;
 	return 0;
 }
@@ -193,9 +193,9 @@ static int opt_list(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 static int opt_starttls(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 {
 	if (r->left)
-		return reply_invalid(h, "NBD_OPT_STARTTLS has no data", out);
+		return reply_invalid(h, "NBD_OPT_STARTTLS takes no data", out);
 	if (h->tls == NBD_HAGGLE_HAS_TLS)
-		return reply_invalid(h, "TLS is negotiated already", out);
+		return reply_invalid(h, "TLS has been negotiated already", out);
 	if (h->tls == NBD_HAGGLE_NO_TLS)
 		return haggle_reply(h, NBD_REP_ERR_POLICY, "this server has no TLS", out);
 	haggle_reply(h, NBD_REP_ACK, NULL, out);
@@ -225,10 +225,10 @@ static int opt_go(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 static int opt_structured(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 {
 	if (r->left)
-		return reply_invalid(h, "NBD_OPT_STRUCTURED_REPLY has no data", out);
+		return reply_invalid(h, "NBD_OPT_STRUCTURED_REPLY takes no data", out);
 	if (h->headers == NBD_HEADERS_EXTENDED)
 		return haggle_reply(h, NBD_REP_ERR_EXT_HEADER_REQD,
-				    "extended headers are negotiated already", out);
+				    "extended headers have been negotiated already", out);
 	h->headers = NBD_HEADERS_STRUCTURED;
 	return haggle_reply(h, NBD_REP_ACK, NULL, out);
 }
@@ -236,9 +236,9 @@ static int opt_structured(struct nbd_haggle *h, struct reader *r, struct nbd_buf
 static int opt_extended(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 {
 	if (r->left)
-		return reply_invalid(h, "NBD_OPT_EXTENDED_HEADERS has no data", out);
+		return reply_invalid(h, "NBD_OPT_EXTENDED_HEADERS takes no data", out);
 	if (h->headers == NBD_HEADERS_EXTENDED)
-		return reply_invalid(h, "extended headers are negotiated already", out);
+		return reply_invalid(h, "extended headers have been negotiated already", out);
 	h->headers = NBD_HEADERS_EXTENDED;
 	return haggle_reply(h, NBD_REP_ACK, NULL, out);
 }

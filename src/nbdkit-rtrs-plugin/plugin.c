@@ -62,7 +62,7 @@ static const struct clt_front front = {
 	.program = "nbdkit-rtrs-plugin",
 	.help = "nbdkit rtrs --help",
 	.others = of_rtrs_nbd,
-	.others_are = "an option of rtrs-nbd: nbdkit's own stand on nbdkit's command line",
+	.others_are = "an option of rtrs-nbd: give nbdkit's options on nbdkit's command line",
 	.wait = &clt_wait_threads,
 	/* from .get_ready to .after_fork: a pipe, listening sockets */
 	.start_fds = 6,
@@ -213,7 +213,7 @@ static int rtrs_after_fork(void)
 	 * socket.  So nbdkit lives on, and each client that comes hears the reason, or finds the
 	 * session started. */
 	if (clt_start_session(&start, err) < 0)
-		nbdkit_error("%s: trying again when a client comes", err);
+		nbdkit_error("%s: trying again when a client connects", err);
 	return 0;
 }
 

@@ -195,7 +195,7 @@ const struct opt_table options_table = {
 	.head = "Usage: rtrs-bench [OPTIONS] HOST[:PORT]|unix:PATH EXPORT\n"
 		"Measure an RTRS/RNBD server: rtrs-server, or the kernel's.\n"
 		"\n",
-	.tail = "\nExit status: 0 done, 1 an error, 2 a mistake above or in a file.\n",
+	.tail = "\nExit status: 0 done, 1 a failure, 2 an error in options or a file.\n",
 	.column = 29,
 };
 

@@ -147,7 +147,7 @@ static int listen_tcp(struct gate_listen *l, const struct gate_options *o, char 
 	if (r == 0 && !l->n)
 		r = -EADDRNOTAVAIL;
 	if (r < 0)
-		snprintf(err, len, "cannot listen at %s port %d: %s", where, port, strerror(-r));
+		snprintf(err, len, "cannot listen on %s port %d: %s", where, port, strerror(-r));
 	return r;
 }
 
@@ -160,8 +160,7 @@ int gate_listen_open(struct gate_listen *l, const struct gate_options *o, char *
 	*l = (struct gate_listen){ .socket.fd = -1 };
 	r = take_given(l, err, len);
 	if (r > 0 && (o->socket || o->address || o->port != GATE_PORT_NONE)) {
-		snprintf(err, len, "LISTEN_FDS gives sockets: --unix, --ipaddr and --port are not "
-			 "expected with them");
+		snprintf(err, len, "LISTEN_FDS passes sockets: remove --unix, --ipaddr and --port");
 		r = -EINVAL;
 	} else if (r == 0) {
 		r = o->socket ? gate_listen_unix(l, o->socket, err, len)

@@ -37,21 +37,21 @@ static void set_verbose(const void *conf, void *program)
 static const struct opt rows[] = {
 	{ .name = "unix", .letter = 'U', .type = OPT_TEXT, FIELD(socket), .arg = "SOCKET",
 	  .of = "a path, or -", .holds = IN_FILE,
-	  .help = "listen at a unix socket; -: at its own" },
+	  .help = "listen on a unix socket (-: a private one)" },
 	{ .name = "ipaddr", .letter = 'i', .type = OPT_TEXT, FIELD(address), .arg = "ADDR",
 	  .of = "an address of this machine", .shown = "127.0.0.1 and ::1", .holds = IN_FILE,
-	  .help = "listen at this address" },
+	  .help = "listen on this address" },
 	{ .name = "port", .letter = 'p', .type = OPT_NUMBER, FIELD(port), .arg = "PORT",
 	  .most = UINT16_MAX, .shown = "10809", .holds = IN_FILE,
-	  .help = "listen at this port" },
+	  .help = "listen on this port" },
 	{ .name = "readonly", .letter = 'r', .type = OPT_FLAG, FIELD(readonly),
 	  .holds = IN_FILE, .help = "clients may only read" },
 	{ .name = "foreground", .letter = 'f', .type = OPT_FLAG, FIELD(foreground),
 	  .holds = IN_FILE, .help = "do not become a daemon" },
 	{ .name = "pidfile", .letter = 'P', .type = OPT_TEXT, FIELD(pidfile), .arg = "PIDFILE",
-	  .of = "a path", .holds = IN_FILE, .help = "write the process's number when ready" },
+	  .of = "a path", .holds = IN_FILE, .help = "write the process ID when ready" },
 	{ .name = "run", .type = OPT_TEXT, FIELD(run), .arg = "COMMAND", .of = "a command",
-	  .holds = IN_FILE, .help = "serve while this runs, which has $uri, $port" },
+	  .holds = IN_FILE, .help = "serve while this command runs ($uri, $port)" },
 	{ .name = "exportname", .letter = 'e', .type = OPT_TEXT, FIELD(uri_name), .arg = "NAME",
 	  .of = "a name", .shown = "", .holds = IN_FILE, .help = "the export in $uri" },
 	{ .name = "tls", .file_name = "nbd-tls", .type = OPT_WORD, FIELD(tls_conf.mode),
@@ -68,13 +68,13 @@ static const struct opt rows[] = {
 	  .help = "ask NBD clients for certificates" },
 	{ .name = "memory", .type = OPT_SIZE, FIELD(memory), .arg = "SIZE", .least = 128u << 20,
 	  .most = UINT64_C(1) << 40, .fallback = "512M", .holds = IN_FILE,
-	  .help = "bytes for data of all clients" },
+	  .help = "memory for data of all clients" },
 	{ .name = "threads", .type = OPT_NUMBER, FIELD(threads), .arg = "N", .least = 1,
 	  .most = CLT_RUN_LOOPS, .shown = "1 per 2 CPUs, at most 8", .holds = IN_FILE,
 	  .help = "threads that serve clients" },
 	{ .name = "verbose", .letter = 'v', .type = OPT_FLAG, FIELD(verbose),
 	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_verbose,
-	  .help = "log what goes well, too" },
+	  .help = "log successes, too" },
 	{ .name = "help", .letter = 'h', .type = OPT_HELP,
 	  .holds = OPT_AT_START, .help = "print this, and exit" },
 	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
@@ -100,7 +100,7 @@ const struct opt_table gate_options = {
 		"\n"
 		"Parameters, those of nbdkit rtrs:\n",
 	.body = help_parameters,
-	.tail = "\nExit status: 0 ended by SIGTERM, 1 an error, 2 a mistake here or in a file.\n",
+	.tail = "\nExit status: 0 ended by SIGTERM, 1 a failure, 2 an error in options or a file.\n",
 	.column = 28,
 };
 
@@ -125,7 +125,7 @@ static const struct {
 	{ "-D", "use -v" },
 	{ "--debug", "use -v" },
 	{ "-n", "newstyle is the only handshake" },
-	{ "-o", "newstyle is the only handshake: use a client of this century" },
+	{ "-o", "newstyle is the only handshake: use a newer client" },
 	{ "--swap", "use systemd, or mlock the process" },
 };
 
@@ -167,8 +167,8 @@ static int set_parameter(struct clt_conf *conf, char *word, bool is_first)
 		value = word;
 		key = "server";
 	} else {
-		fprintf(stderr, "rtrs-nbd: '%s': expected KEY=VALUE; only the server may stand "
-			"first without its key\n", word);
+		fprintf(stderr, "rtrs-nbd: '%s': expected KEY=VALUE; only the server may come "
+			"first, without its key\n", word);
 		return EXIT_USAGE;
 	}
 	r = clt_conf_set(conf, key, value, &err);
@@ -183,16 +183,16 @@ static int check_together(const struct gate_options *o, char *why, size_t len)
 	const char *wrong = NULL;
 
 	if (o->socket && (o->address || o->port != GATE_PORT_NONE))
-		wrong = "--unix with --ipaddr or --port: give the one or the other";
+		wrong = "--unix with --ipaddr or --port: give one or the other";
 	else if (o->socket && !strcmp(o->socket, "-") && !o->run)
-		wrong = "--unix '-': expected with --run, which is told where the socket is";
+		wrong = "--unix '-': expected with --run, whose command gets the socket's address";
 	else if (o->socket && *o->socket != '/' && strcmp(o->socket, "-") && !o->foreground &&
 		 !o->run)
-		wrong = "--unix: expected an absolute path, because a daemon goes to the root "
-			"directory; or -f";
+		wrong = "--unix: expected an absolute path, because a daemon changes to the root "
+			"directory; or use -f";
 	else if (o->pidfile && *o->pidfile != '/' && !o->foreground && !o->run)
-		wrong = "--pidfile: expected an absolute path, because a daemon goes to the root "
-			"directory; or -f";
+		wrong = "--pidfile: expected an absolute path, because a daemon changes to the "
+			"root directory; or use -f";
 	if (!wrong)
 		return 0;
 	snprintf(why, len, "%s", wrong);

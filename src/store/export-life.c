@@ -520,7 +520,8 @@ void export_life_stop(struct export_life *life, void (*done)(void *arg), void *a
 	struct store *store;
 
 	if (life->under_way && life->now)
-		log_info(life->now->name, "waiting for '%s', which comes or goes", life->now->path);
+		log_info(life->now->name, "waiting for '%s', which is being added or removed",
+			 life->now->path);
 	atomic_store(&life->exports->stopping, true);
 	life->exports->leads.ended = true;
 	/* ORDER: the loop goes before the stores do. */

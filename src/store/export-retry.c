@@ -30,7 +30,7 @@ static void retry_note(struct export_retry *retry, const char *why)
 	if (!strcmp(retry->why, why))
 		return;
 	log_event(LOG_LEVEL_ERROR, LOG_FIELDS(EXPORT_FAILED, .export = retry->name), retry->name,
-		  "%s; tried again every %u s", why, EXPORT_RETRY_MS / 1000);
+		  "%s; retrying every %u s", why, EXPORT_RETRY_MS / 1000);
 	copy = strdup(why);
 	if (!copy)
 		return;

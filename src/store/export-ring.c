@@ -73,7 +73,7 @@ static int ring_add(struct reactor *r, struct export *ex, char *err, size_t errl
 	int rc;
 
 	if (ex->index >= ring->nslots) {
-		snprintf(err, errlen, "export '%s': there is room for %u exports, and no more %s",
+		snprintf(err, errlen, "export '%s': the limit of %u exports is reached %s",
 			 ex->name, ring->nslots, ring->nslots < EXPORT_RING_MAX ?
 			 "(RLIMIT_NOFILE: ulimit -n, systemd: LimitNOFILE=)" :
 			 "while the server runs");
@@ -222,7 +222,7 @@ static void warn_memlock(size_t len)
 	if (atomic_exchange(&warned, true) || getrlimit(RLIMIT_MEMLOCK, &limit) < 0)
 		return;
 	log_warn(NULL, "%zu bytes cannot be made a fixed buffer: RLIMIT_MEMLOCK is %llu bytes; IO "
-		 "goes on without, a little slower (raise it with ulimit -l, systemd: "
+		 "continues without it, slightly slower (raise it with ulimit -l, systemd: "
 		 "LimitMEMLOCK=)", len, (unsigned long long)limit.rlim_cur);
 }
 
@@ -249,7 +249,7 @@ void export_ring_mem_del(struct reactor *r, int handle)
 	if (rc) {
 		/* The slot is not used again, and its pages stay locked until the ring is
 		 * closed. */
-		log_warn(reactor_name(r), "cannot give back a fixed buffer: %s", strerror(-rc));
+		log_warn(reactor_name(r), "cannot release a fixed buffer: %s", strerror(-rc));
 		return;
 	}
 	bitmap_put(&reactor_storage(r)->mems, (unsigned)handle);

@@ -28,7 +28,7 @@ static const struct opt first_rows[] = {
 /* Behind them.  With an argument, because the flag is a word with a value on a line, too. */
 static const struct opt last_rows[] = {
 	{ .name = "shared", .type = OPT_FLAG, FIELD(shared), .arg = "yes|no",
-	  .holds = OPT_AT_START | OPT_IN_FILE, .help = "another server may have it, too" },
+	  .holds = OPT_AT_START | OPT_IN_FILE, .help = "two servers may share it" },
 };
 
 static const struct opt_table first = { .rows = first_rows, .n = ARRAY_SIZE(first_rows) };
@@ -119,9 +119,9 @@ static void option_text(const struct export_spec *spec, const char *option, cons
 		snprintf(buf, len, "unknown flag '%.300s'%s%s%s", option,
 			 meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
 	else
-		snprintf(buf, len, "'%.*s' is for %s%s alone", (int)n, option,
-			 other->prefix ? "a path " : "files and block devices",
-			 other->prefix ? other->prefix : "");
+		snprintf(buf, len, "'%.*s' is only for %s%s", (int)n, option,
+			 other->prefix ? other->prefix : "files and block devices",
+			 other->prefix ? " paths" : "");
 }
 
 int export_spec_unknown(const struct export_spec *spec, const char *option, unsigned holds,

@@ -89,8 +89,8 @@ static void set_state(struct store *store, struct export_state *state, struct ex
 
 	if (!is_new && !export_record_is_ours(record)) {
 		log_warn(store_oldest_name(store)->name,
-			 "its state file is none of this program, or its server was killed while "
-			 "it was made: clients will take this start for a reboot of the host");
+			 "its state file is not of this program, or was not completed: clients "
+			 "will treat this start as a reboot of the host");
 		*record = (struct export_record){ .losses = random_number() };
 	}
 	atomic_store(&state->losses, record->losses);
@@ -124,8 +124,8 @@ int export_state_take(struct exports *e, struct store *store)
 	set_state(store, state, &record, is_new);
 	if (export_state_adopt(state))
 		log_event(LOG_LEVEL_WARN, LOG_FIELDS(WRITES_LOST, .export = ex->name), ex->name,
-			  "the server before this one ended while '%s' was synced: clients "
-			  "with unflushed writes are told",
+			  "the previous server ended during a sync of '%s': clients with unflushed "
+			  "writes are notified",
 			  ex->path);
 	return 0;
 }

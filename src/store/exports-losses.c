@@ -56,7 +56,8 @@ void exports_losses_leave(struct exports *e, const struct store *store)
 	if (!gone) {
 		/* Rather tell every client of a loss than hide a loss from one client. */
 		e->state_id++;
-		log_warn(NULL, "out of memory: clients with unflushed writes are told of losses");
+		log_warn(NULL, "out of memory: clients with unflushed writes are notified of "
+			 "losses");
 		return;
 	}
 	gone->id = store->id;

@@ -27,8 +27,8 @@ int store_taking_patience(struct store_taking *t, const char *owner)
 		t->since_ms = t->asked_ms && !*t->owner ? t->asked_ms : clock_now_ms();
 		snprintf(t->owner, sizeof(t->owner), "%s", owner);
 		if (t->broke)
-			return store_taking_tell(t, -ESTALE, "was faster to take the lock that "
-						 "this server has broken");
+			return store_taking_tell(t, -ESTALE, "took the lock that this server had "
+						 "broken");
 	}
 	return clock_now_ms() - t->since_ms >= patience_ms ? 0 : -EAGAIN;
 }
@@ -39,7 +39,7 @@ int store_taking_may_break(const struct store_taking *t)
 		return store_taking_tell(t, -EBUSY, "has its lock, and no client asks this server "
 					 "to take over from it");
 	if (clock_now_ms() < t->may_break_ms)
-		return store_taking_tell(t, -EBUSY, "has broken the lock of this server lately, "
+		return store_taking_tell(t, -EBUSY, "has recently broken the lock of this server, "
 					 "which waits");
 	return 0;
 }

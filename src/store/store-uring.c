@@ -47,8 +47,7 @@ void store_uring_let_go(struct reactor *r)
 
 	if (rc)
 		log_warn(reactor_name(r),
-			 "the io_uring lets go of the exports only some time after "
-			 "the end: %s",
+			 "the io_uring releases the exports only some time after the end: %s",
 			 strerror(-rc));
 }
 
@@ -64,8 +63,8 @@ void store_uring_allow_workers(struct reactor *r, unsigned want)
 	}
 	if (rc)
 		log_warn(reactor_name(r),
-			 "cannot raise the number of io_uring's workers: %s; one export "
-			 "whose storage stops may hold others",
+			 "cannot raise the number of io_uring's workers: %s; one export with "
+			 "stalled storage may delay others",
 			 strerror(-rc));
 }
 

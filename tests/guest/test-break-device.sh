@@ -128,14 +128,14 @@ kill_process "$gateway_pid"
 kill_process $client
 [ "$(holder)" = other ]
 type_guide head3
-grep -q "disk4: no client can write: '.*' knows the keys of 2 other hosts, and two hosts may" \
+grep -q "disk4: no client can write: '.*' holds the keys of 2 other hosts, and only two hosts may" \
 	"${log[head3]}"
 # The old hosts could go on without it.
 [ "$(keys)" = 2 ]
 ctl=("$top_builddir/rtrsctl" --socket "$tmp/$head/ctl")
-expect_failure 1 "knows the keys of 2 other hosts" "${ctl[@]}" export break disk4
+expect_failure 1 "holds the keys of 2 other hosts" "${ctl[@]}" export break disk4
 eval "$break_command" >"$tmp/told"
-grep -q "the host with the key 0x.* kept its reservation, which is taken from it" "$tmp/told"
+grep -q "the host with the key 0x.* kept its reservation, which this server takes" "$tmp/told"
 [ "$(grep -c "disk4: the key 0x.* of another host is removed" "${log[head3]}")" -eq 1 ]
 [ "$(keys)" = 1 ]
 start_gateway server="unix:$tmp/head3/sock" export=disk4

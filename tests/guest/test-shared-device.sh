@@ -67,8 +67,8 @@ modprobe -r null_blk
 echo "two ways to one disk in one server"
 start_server --listen tcp://127.0.0.1:0 --state-dir "$tmp/two.state" --control "$tmp/two.ctl" \
 	"x=${disk[a]}" "z=${flushed[a]}" "y=${disk[b]}"
-grep -F "y: '${disk[b]}' and '${disk[a]}' of export 'x' are one disk" "$server_log"
-[ "$(grep -c 'are one disk' "$server_log")" = 1 ]
+grep -F "y: '${disk[b]}' and '${disk[a]}' of export 'x' are the same disk" "$server_log"
+[ "$(grep -c 'are the same disk' "$server_log")" = 1 ]
 stop_server "$server_pid"
 
 serve a

@@ -268,7 +268,7 @@ static int try_to_take(struct taking *t, char *why, size_t len)
 	if (owner && t->may_break_ms == CLOCK_NEVER && watches(s, owner))
 		return refuse(t, "has its lock", why, len);
 	if (owner && t->may_break_ms != CLOCK_NEVER && clock_now_ms() < t->may_break_ms)
-		return refuse(t, "has broken the lock of this server lately", why, len);
+		return refuse(t, "has recently broken the lock of this server", why, len);
 	if (owner)
 		break_lock(t);
 	if (sim_share_fenced(s, t->number))

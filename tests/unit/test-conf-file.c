@@ -168,8 +168,7 @@ Test(conf_file, limits_that_are_none)
 		"1000000000, or none\n"
 		"a.conf:5: bps '4095': expected 4K or more bytes a second, or none\n"
 		"a.conf:6: bps-write '2T': expected a number of bytes a second from 0 to 1T, "
-		"perhaps "
-		"with K, M, G or T behind it, or none\n"
+		"optionally with K, M, G or T, or none\n"
 		"a.conf:7: burst '10m': expected a number of seconds from 1 to 3600, like 10s, or "
 		"none\n"
 		"a.conf:8: iops-write '1000000001': expected a number of requests a second from 0 "
@@ -388,7 +387,7 @@ Test(conf_file, all_mistakes_of_all_files)
 		"a.conf.d/x.conf:1: export name 'a' is given twice: first in a.conf:3\n"
 		"a.conf.d/x.conf:4: 'ready-fd' cannot stand in a file: the program that starts the "
 		"server opens the descriptor\n"
-		"a.conf.d/x.conf:5: export 'm': 'direct' is for files and block devices alone: "
+		"a.conf.d/x.conf:5: export 'm': 'direct' is only for files and block devices: "
 		"expected path or mode\n");
 	conf_fini(&conf);
 }
@@ -421,7 +420,7 @@ Test(conf_file, ceph_image)
 		   "[export \"c\"]\npath=rbd:p/i@s\n[export \"d\"]\npath=rbd:p/i\nidd=a\n");
 	cr_assert_str_eq(parse(&conf, "", OPT_USAGE),
 		"a.conf:1: export 'a': 'rbd:p': expected rbd:POOL/[NAMESPACE/]IMAGE[@SNAP]\n"
-		"a.conf:3: export 'b': 'luks' is for a path rbd: alone: expected path, mode, "
+		"a.conf:3: export 'b': 'luks' is only for rbd: paths: expected path, mode, "
 		"direct, force, id or shared\n"
 		"a.conf:6: export 'c': 'rbd:p/i@s' is a snapshot: add ',readonly'\n"
 		"a.conf:10: 'idd' is no option of this section (did you mean id?)\n");

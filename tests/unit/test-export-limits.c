@@ -107,7 +107,7 @@ static void direct_up_to_the_limit(bool tells)
 			cr_assert_eq(ex->geometry.physical_block_size, MIN(*a, PHYSICAL_MAX));
 			unaligned_io(ex);
 		} else {
-			cr_assert(strstr(err, "cannot be read with O_DIRECT: leave ',direct' out"),
+			cr_assert(strstr(err, "cannot be read with O_DIRECT: remove ',direct'"),
 				  "%s", err);
 		}
 		rig_fini(&rig);
@@ -255,7 +255,7 @@ static void exports_come(rlim_t nofile, unsigned room, const char *told)
 	for (unsigned n = 0; n < 2; n++) {
 		last = another(room + n);
 		cr_assert_eq(export_ring_add(rig.reactor, last, err, sizeof(err)), -EMFILE);
-		cr_assert_str_eq(strstr(err, "there is room"), told);
+		cr_assert_str_eq(strstr(err, "the limit of "), told);
 	}
 	works(ex, 0xa5);
 	/* The place of one that goes is free. */
@@ -277,11 +277,11 @@ static void exports_come(rlim_t nofile, unsigned room, const char *told)
 
 Test(export_limits, exports_of_a_ring)
 {
-	static const char most[] = "there is room for 4096 exports, and no more while the server "
+	static const char most[] = "the limit of 4096 exports is reached while the server "
 				   "runs";
 
 	exports_come(6 * EXPORT_RING_MAX - 1, EXPORT_RING_MAX - 1,
-		     "there is room for 4095 exports, and no more "
+		     "the limit of 4095 exports is reached "
 		     "(RLIMIT_NOFILE: ulimit -n, systemd: LimitNOFILE=)");
 	exports_come(6 * EXPORT_RING_MAX, EXPORT_RING_MAX, most);
 }

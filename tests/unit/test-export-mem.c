@@ -119,9 +119,9 @@ Test(export_mem, refusals)
 		{ "m=mem:1Q", "K, M, G or T" },
 		{ "m=mem:-1", "expected mem:SIZE" },
 		{ "m=mem:16000000T", "expected mem:SIZE" },
-		{ "m=mem:7000000T", "has not so much memory" },
+		{ "m=mem:7000000T", "not enough memory" },
 		{ "m=mem:1M,direct",
-		  "'direct' is for files and block devices alone: expected readonly" },
+		  "'direct' is only for files and block devices: expected readonly" },
 	};
 	char err[512];
 

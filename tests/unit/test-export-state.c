@@ -658,7 +658,7 @@ static int holder = -1;
 static void let_go_when_told(enum log_level level, const char *line)
 {
 	if (strstr(line, "a: 'f' is locked by process ") &&
-	    strstr(line, ": waiting for it since ")) {
+	    strstr(line, ": waited ")) {
 		close(holder);
 		holder = -1;
 	}

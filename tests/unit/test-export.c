@@ -126,9 +126,9 @@ Test(export, id_of_a_file)
 	cr_assert_eq(add_ok("again=a,readonly,id=x-1")->ident, ident);
 	cr_assert_neq(add_ok("b=b")->ident, ident);
 	add_refused("twin=b,id=x-1", -EEXIST, "export 'twin': 'b': 'a' of export 'a' has the same "
-		    "id= and is another storage: give each an id= of its own");
+		    "id= but is another storage: give each an id= of its own");
 	add_refused("two=a,id=y", -EEXIST, "export 'two': 'a': 'a' of export 'a' is the same "
-		    "storage with another id=: give both the same");
+		    "storage with another id=: give both the same id=");
 	snprintf(spec, sizeof(spec), "long=c,id=%s", longest);
 	add_ok(spec);
 	snprintf(spec, sizeof(spec), "longer=c,id=%s0", longest);
@@ -204,12 +204,13 @@ Test(export, not_writable)
 		cr_assert_eq(setresuid(65534, 65534, 0), 0);
 	}
 	snprintf(line, sizeof(line), "export 'a': 'ro' is not writable (Permission denied): add "
-		 "',readonly' to export it read-only, or let user %u, whom the server has, write",
+		 "',readonly' to export it read-only, or let user %u, as whom the server runs, "
+		 "write",
 		 (unsigned)geteuid());
 	add_refused("a=ro", -EACCES, line);
 	cr_assert(add_ok("a=ro,readonly")->readonly);
 	snprintf(line, sizeof(line), "export 'b': 'secret' cannot be opened: Permission denied: "
-		 "the server has the user %u, and the file is that of user %u and group %u with "
+		 "the server runs as user %u, and the file belongs to user %u and group %u with "
 		 "mode 0000", (unsigned)geteuid(), root ? 0 : (unsigned)geteuid(),
 		 root ? 0 : (unsigned)getegid());
 	add_refused("b=secret", -EACCES, line);
@@ -446,18 +447,18 @@ Test(export, storage_has_one_id)
 	add_ok("a=f,id=one");
 	add_ok("b=f,id=one,readonly");
 	add_refused("c=g,id=one", -EEXIST,
-		    "export 'c': 'g': 'f' of export 'a' has the same id= and is another storage: "
+		    "export 'c': 'g': 'f' of export 'a' has the same id= but is another storage: "
 		    "give each an id= of its own");
 	add_refused("c=f,id=two", -EEXIST,
-		    "export 'c': 'f': 'f' of export 'a' is the same storage with another id=: "
-		    "give both the same");
+		    "export 'c': 'f': 'f' of export 'a' is the same storage with another id=: give "
+		    "both the same id=");
 	add_refused("c=f", -EEXIST,
-		    "export 'c': 'f': 'f' of export 'a' is the same storage with another id=: "
-		    "give both the same");
+		    "export 'c': 'f': 'f' of export 'a' is the same storage with another id=: give "
+		    "both the same id=");
 	exports_del(&exports, exports_find(&exports, "a"));
 	add_refused("c=f", -EEXIST,
-		    "export 'c': 'f': 'f' of export 'b' is the same storage with another id=: "
-		    "give both the same");
+		    "export 'c': 'f': 'f' of export 'b' is the same storage with another id=: give "
+		    "both the same id=");
 	exports_del(&exports, exports_find(&exports, "b"));
 	add_ok("c=f");
 	add_ok("d=g,id=one");

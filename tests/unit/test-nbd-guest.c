@@ -57,7 +57,7 @@ static void open_disk(int fd)
 static void expect_driven_out(int fd)
 {
 	cr_assert(!stays(fd));
-	cr_assert(strstr(last_line, "too many have opened no export"), "%s", last_line);
+	cr_assert(strstr(last_line, "too many clients have opened no export"), "%s", last_line);
 }
 
 Test(guest, oldest_of_its_own_net_goes)

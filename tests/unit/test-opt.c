@@ -203,8 +203,8 @@ Test(opt, mistakes)
 		{ "--size=65M", OPT_USAGE,
 		  "--size '65M': expected a multiple of 512 from 512 to 64M" },
 		{ "--room=0", OPT_USAGE,
-		  "--room '0': expected a number of IOs from 1 to 1T, perhaps with K, M, "
-		  "G or T behind it" },
+		  "--room '0': expected a number of IOs from 1 to 1T, optionally with K, "
+		  "M, G or T" },
 		{ "--colour=re", OPT_USAGE, "--colour 're': expected red, green or blue" },
 		{ "--text=", OPT_USAGE, "--text '': expected a path, or none" },
 		{ "--other=no", OPT_USAGE, "--other 'no': expected anything but no and gone" },

@@ -278,7 +278,7 @@ Test(store_file_share, a_device_that_does_not_forget_is_told)
 {
 	dev.stubborn = true;
 	cr_assert_eq(forget(A), -EBUSY);
-	cr_assert(strstr(why, "does not forget the key 0x2222"), "%s", why);
+	cr_assert(strstr(why, "does not remove the key 0x2222"), "%s", why);
 	dev.refuses = EPERM;
 	cr_assert_eq(forget(A), -EPERM);
 }

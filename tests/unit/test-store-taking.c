@@ -47,7 +47,7 @@ Test(taking, faster)
 	/* The service may name the owner from before for a while. */
 	cr_assert_eq(store_taking_patience(&t, "a"), 0);
 	cr_assert_eq(store_taking_patience(&t, "b"), -ESTALE);
-	cr_assert_str_eq(why, "b was faster to take the lock that this server has broken");
+	cr_assert_str_eq(why, "b took the lock that this server had broken");
 }
 
 /* A server that may not break the lock, and one that may and has not, wait for the next owner. */

@@ -50,7 +50,7 @@ static void append_range(const struct opt *row, char *buf, size_t len)
 	else
 		text_append(buf, len, " from %s to %s%s", size_text(row->least, least),
 			    size_text(row->most, most),
-			    row->step ? "" : ", perhaps with " SIZE_UNITS " behind it");
+			    row->step ? "" : ", optionally with " SIZE_UNITS);
 }
 
 void opt_expected(const struct opt *row, char *buf, size_t len)

@@ -34,8 +34,8 @@ bool store_file_claim_needed(const struct export *ex)
 int store_file_claim_refuse(const struct export *ex, const char *use, char *err, size_t errlen)
 {
 	snprintf(err, errlen,
-		 "export '%s': '%s' %s: clients that write would destroy what is there: "
-		 "add ',readonly', or ',force' to export it all the same",
+		 "export '%s': '%s' %s: writing clients would destroy its contents: add "
+		 "',readonly', or ',force' to export it anyway",
 		 ex->name, ex->path, use);
 	return -EBUSY;
 }
@@ -61,8 +61,8 @@ static const char *user_name(const struct export *ex, char *name, size_t size)
 {
 	if (!store_file_users_writer(ex, name, size))
 		snprintf(name, size,
-			 "a process or a part of the kernel that cannot be named, or a server "
-			 "that has ended with requests in the storage");
+			 "an unknown process or part of the kernel, or a server that ended with "
+			 "requests still in the storage");
 	return name;
 }
 
@@ -72,8 +72,8 @@ static void claim_tell_waiting(const struct store_wait *wait, uint64_t waited_ms
 	char name[NAME_MAX + 1];
 
 	log_warn(ex->name,
-		 "'%s' is in use by %s: waiting for it since %llu s, for at most %u s "
-		 "(--lock-timeout; ',force' would not wait, and is not safe)",
+		 "'%s' is in use by %s: waited %llu s, giving up after %u s (--lock-timeout; do "
+		 "not use ',force' to skip this: unsafe)",
 		 ex->path, user_name(ex, name, sizeof(name)), (unsigned long long)waited_ms / 1000,
 		 exports_patience_ms(ex) / 1000);
 }

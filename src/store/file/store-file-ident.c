@@ -121,9 +121,9 @@ static void warn_of_two_ways(const struct export *ex, const struct export *other
 	if (!f->is_block || !o->is_block || f->dev == o->dev || ex->spec.id || other->spec.id ||
 	    ex->ident != other->ident || (ex->readonly && other->readonly))
 		return;
-	log_warn(ex->name, "'%s' and '%s' of export '%s' are one disk, as their numbers in sysfs "
-		 "say (wwid), and nothing keeps the writes of the two apart: export one of them, "
-		 "or the device of multipath, under both names", ex->path, other->path,
+	log_warn(ex->name, "'%s' and '%s' of export '%s' are the same disk (same wwid in sysfs), "
+		 "and nothing coordinates their writes: export one of them, or the device of "
+		 "multipath, under both names", ex->path, other->path,
 		 other->name);
 }
 
@@ -136,9 +136,9 @@ int store_file_ident_fits(const struct export *ex, const struct export *other, c
 	const char *what = NULL;
 
 	if (one_id && !one_storage)
-		what = "has the same id= and is another storage: give each an id= of its own";
+		what = "has the same id= but is another storage: give each an id= of its own";
 	else if (one_storage && !one_id)
-		what = "is the same storage with another id=: give both the same";
+		what = "is the same storage with another id=: give both the same id=";
 	else if (!one_id && !f->is_block && !o->is_block && ex->ident == other->ident)
 		what = "looks the same to clients: a file of a copy or snapshot of its file "
 		       "system, or of the file system below: give one of them an id= of its own";
@@ -158,7 +158,7 @@ void store_file_ident_warn(const struct export *ex)
 	if (store_file(ex)->is_block || ex->spec.id ||
 	    fstatfs(store_file(ex)->fd, &fs) < 0 || (uint32_t)fs.f_type != FUSE_MAGIC)
 		return;
-	log_warn(ex->name, "'%s' is on a file system in user space (FUSE), which may number its "
-		 "files again: then clients take it for another file when the server comes back, "
-		 "and get errors for good: give it a name with ',id=NAME'", ex->path);
+	log_warn(ex->name, "'%s' is on FUSE, whose inode numbers may change: after a restart "
+		 "clients would treat it as another file, and get permanent errors: give it a name "
+		 "with ',id=NAME'", ex->path);
 }

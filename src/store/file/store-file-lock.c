@@ -162,8 +162,8 @@ static void lock_tell_waiting(const struct store_wait *wait, uint64_t waited_ms)
 	const struct waiting *w = container_of(wait, const struct waiting, wait);
 
 	log_warn(w->ex->name,
-		 "'%s' is locked by %s%s: waiting for it since %llu s, for at most %u s "
-		 "(--lock-timeout; --no-lock would not wait, and is not safe)",
+		 "'%s' is locked by %s%s: waited %llu s, giving up after %u s (--lock-timeout; do "
+		 "not use --no-lock to skip this: unsafe)",
 		 w->ex->path, w->who,
 		 w->ended ? " and whose last requests are still in the storage" : "",
 		 (unsigned long long)waited_ms / 1000, exports_patience_ms(w->ex) / 1000);
@@ -176,8 +176,8 @@ static void tell_locked(const struct waiting *w)
 
 	if (w->own_rc)
 		log_warn(ex->name,
-			 "no lock file for '%s' in the state directory: %s: other servers are kept "
-			 "away by locks on '%s' alone",
+			 "no lock file for '%s' in the state directory: %s: only locks on '%s' "
+			 "keep other servers away",
 			 ex->path, strerror(-w->own_rc), ex->path);
 	if (w->readers_ignored)
 		log_warn(
@@ -186,7 +186,7 @@ static void tell_locked(const struct waiting *w)
 			"a server of another user or with another --state-dir may not be kept away",
 			ex->path);
 	if (*w->ignored)
-		log_warn(ex->name, "'%s' is locked by %s, which is no server that writes: ignored",
+		log_warn(ex->name, "'%s' is locked by %s, which is not a writing server: ignored",
 			 ex->path, w->ignored);
 	if (w->wait.told_ms)
 		log_info(ex->name, "'%s' is locked by this server now", ex->path);
@@ -224,8 +224,7 @@ int store_file_lock_check_same(const struct export *ex, char *err, size_t errlen
 	if (same)
 		return 0;
 	snprintf(err, errlen,
-		 "export '%s': '%s' is another file or has another size than when it was "
-		 "opened: start again",
+		 "export '%s': '%s' was replaced or resized after it was opened: start again",
 		 ex->name, ex->path);
 	return -ESTALE;
 }

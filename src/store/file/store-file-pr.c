@@ -37,8 +37,8 @@ static int refuse_command(const struct store_file_pr *pr, int rc, const char *wh
 {
 	switch (rc) {
 	case -EPERM:
-		return refuse(pr, rc, why, len, "cannot %s: the kernel wants a descriptor that may "
-			      "write, and Linux 6.1 the capability CAP_SYS_ADMIN", what);
+		return refuse(pr, rc, why, len, "cannot %s: the kernel requires a writable "
+			      "descriptor, and Linux 6.1 the capability CAP_SYS_ADMIN", what);
 	case -ENOTTY:
 	case -EOPNOTSUPP:
 	case -EINVAL:
@@ -57,14 +57,16 @@ int store_file_pr_look(const struct store_file_pr *pr, struct store_file_pr_view
 	case 0:
 		return 0;
 	case -EPERM:
-		return refuse(pr, rc, why, len, "does not tell who has its reservation: before "
+		return refuse(pr, rc, why, len, "does not report which host has its reservation: "
+			      "before "
 			      "Linux 6.19 a server needs the capability CAP_SYS_RAWIO to ask");
 	case -EOPNOTSUPP:
 		return refuse(pr, rc, why, len, "has no persistent reservations that can be read: "
 			      "a SCSI disk that has them is needed, or an NVMe namespace under "
 			      "Linux 6.19");
 	}
-	return refuse(pr, rc, why, len, "does not tell who has its reservation: %s", strerror(-rc));
+	return refuse(pr, rc, why, len, "does not report which host has its reservation: %s",
+		      strerror(-rc));
 }
 
 int store_file_pr_check(const struct store_file_pr *pr, char *why, size_t len)
@@ -127,7 +129,7 @@ static int settle(const struct store_file_pr *pr, int rc, const char *what, char
 	if (view.owner == STORE_FILE_PR_OURS)
 		return 0;
 	if (!view.registered)
-		return refuse(pr, -ENOKEY, why, len, "does not know the key 0x%" PRIx64 " of this "
+		return refuse(pr, -ENOKEY, why, len, "does not have the key 0x%" PRIx64 " of this "
 			      "server: another host has preempted it, or it was never registered",
 			      pr->key);
 	if (view.owner == STORE_FILE_PR_OTHER)
@@ -170,10 +172,10 @@ int store_file_pr_forget(const struct store_file_pr *pr, uint64_t other, char *w
 	int rc = store_file_pr_ioctl(pr->fd, IOC_PR_PREEMPT_ABORT, &preempt);
 
 	if (!says_little(rc))
-		return refuse_command(pr, rc, "forget the key of another host", why, len);
+		return refuse_command(pr, rc, "remove the key of another host", why, len);
 	rc = store_file_pr_look(pr, &view, why, len);
 	if (!rc && view.idle == other)
-		rc = refuse(pr, -EBUSY, why, len, "does not forget the key 0x%" PRIx64 " of "
+		rc = refuse(pr, -EBUSY, why, len, "does not remove the key 0x%" PRIx64 " of "
 			    "another host", other);
 	return rc;
 }
@@ -203,5 +205,5 @@ int store_file_pr_unregister(const struct store_file_pr *pr, char *why, size_t l
 
 	if (!rc || knows_nothing(pr, rc))
 		return 0;
-	return refuse_command(pr, rc, "forget the key", why, len);
+	return refuse_command(pr, rc, "remove the key", why, len);
 }

@@ -37,8 +37,9 @@ static int look(const struct store_file_pr *pr, struct store_file_pr_view *view,
 
 	if (rc || view->others <= 1)
 		return rc;
-	snprintf(why, len, "'%s' knows the keys of %u other hosts, and two hosts may share it: if "
-		 "these have gone for good, rtrsctl --force export break removes their keys",
+	snprintf(why, len, "'%s' holds the keys of %u other hosts, and only two hosts may share "
+		 "it: if these hosts are gone for good, rtrsctl --force export break removes their "
+		 "keys",
 		 pr->path, view->others);
 	return -EUSERS;
 }
@@ -50,7 +51,7 @@ int store_file_share_check(struct export *ex, char *why, size_t len)
 	const struct store_file_pr pr = { .fd = store_file(ex)->fd, .path = ex->path };
 
 	if (!store_file_has_wwid(ex)) {
-		snprintf(why, len, "'%s' has no number by which another host knows it (wwid in "
+		snprintf(why, len, "'%s' has no identifier that other hosts can see (wwid in "
 			 "sysfs)", ex->path);
 		return -EOPNOTSUPP;
 	}
@@ -151,7 +152,7 @@ static int preempt(const struct file_taking *t, uint64_t holder)
 		rc = again_if_late(store_file_pr_preempt(&t->pr, holder, t->try.why, t->try.len));
 	if (rc)
 		return rc;
-	return store_taking_tell(&t->try, 0, "kept its reservation, which is taken from it");
+	return store_taking_tell(&t->try, 0, "kept its reservation, which this server takes");
 }
 
 /* 0: this host has the reservation.  -EAGAIN: not yet.  Another error is the end. */

@@ -99,8 +99,7 @@ static void anew_end(struct export_anew_io *io)
 
 	if (status)
 		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(SYNC_FAILED, .export = ex->name), ex->name,
-			  "opened anew, and fdatasync still fails: %s; FLUSH and FUA go on "
-			  "failing",
+			  "reopened, and fdatasync still fails: %s; FLUSH and FUA keep failing",
 			  strerror(-status));
 	else
 		atomic_store(&ex->store->sync_error, 0);

@@ -65,13 +65,13 @@ static int cannot_open(const struct refusal *to, int err)
 	}
 
 	if (err == EACCES && !stat(path, &st))
-		return file_refuse(to, -err, "cannot be opened: %s: the server has the user %u, "
-				   "and the file is that of user %u and group %u with mode %04o",
+		return file_refuse(to, -err, "cannot be opened: %s: the server runs as user %u, "
+				   "and the file belongs to user %u and group %u with mode %04o",
 				   strerror(err), (unsigned)geteuid(), (unsigned)st.st_uid,
 				   (unsigned)st.st_gid, (unsigned)st.st_mode & 07777);
 	if (err == EACCES)
-		return file_refuse(to, -err, "cannot be opened: %s: a directory of the path is "
-				   "closed to user %u, whom the server has", strerror(err),
+		return file_refuse(to, -err, "cannot be opened: %s: the server runs as user %u, "
+				   "who may not enter a directory of the path", strerror(err),
 				   (unsigned)geteuid());
 	return file_refuse(to, -err, "cannot be opened: %s", strerror(err));
 }
@@ -95,12 +95,12 @@ static int open_path(struct export *ex, const struct refusal *to)
 		err = errno;
 		if (ex->direct && err == EINVAL)
 			return file_refuse(to, -err,
-				      "cannot be opened with O_DIRECT: its file system does "
-				      "not support that: leave ',direct' out");
+				      "cannot be opened with O_DIRECT: its file system does not "
+				      "support that: remove ',direct'");
 		if (only_readable(ex, err))
 			return file_refuse(to, -err,
 				      "is not writable (%s): add ',readonly' to export it "
-				      "read-only, or let user %u, whom the server has, write",
+				      "read-only, or let user %u, as whom the server runs, write",
 				      strerror(err), (unsigned)geteuid());
 		return cannot_open(to, err);
 	}
@@ -135,7 +135,7 @@ static int check_use(const struct export *ex, const struct stat *st, const struc
 			      "persistent reservations, or an image of Ceph (rbd:POOL/IMAGE)");
 	if (ex->spec.force && !store_file(ex)->is_block)
 		return file_refuse(to, -EINVAL,
-			      "is a file: ',force' is for block devices: leave it out");
+			      "is a file: ',force' is for block devices: remove it");
 	if (!store_file_claim_needed(ex) || !store_file_inuse(st->st_rdev, use, sizeof(use)))
 		return 0;
 	return store_file_claim_refuse(ex, use, to->err, to->errlen);
@@ -216,7 +216,7 @@ static int learn_dio_align(struct export *ex, const struct refusal *to)
 	if (!ex->block_align || !is_pow2(ex->block_align) || ex->block_align > DIO_ALIGN_MAX ||
 	    !dio_takes_large(ex))
 		return file_refuse(to, -EINVAL,
-				   "cannot be read with O_DIRECT: leave ',direct' out");
+				   "cannot be read with O_DIRECT: remove ',direct'");
 	store_file(ex)->tail_start = UINT64_MAX;
 	if (!(export_size(ex) % ex->block_align))
 		return 0;
@@ -422,14 +422,14 @@ static int file_check(const struct export_spec *spec, char *err, size_t errlen)
 		return -EINVAL;
 	}
 	if (spec->shared && spec->force) {
-		snprintf(err, errlen, "export '%s': shared=yes and force together: a device that "
-			 "two servers share is kept from all others: leave force out", spec->name);
+		snprintf(err, errlen, "export '%s': shared=yes and force together: a device shared "
+			 "by two servers must not be used by others: remove force", spec->name);
 		return -EINVAL;
 	}
 	if (!spec->force || !spec->readonly)
 		return 0;
-	snprintf(err, errlen, "export '%s': readonly and force together: what is exported for "
-		 "reading may be in use by others: leave force out", spec->name);
+	snprintf(err, errlen, "export '%s': readonly and force together: a read-only export may be "
+		 "in use by others anyway: remove force", spec->name);
 	return -EINVAL;
 }
 

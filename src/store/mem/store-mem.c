@@ -43,7 +43,7 @@ static int mem_check(const struct export_spec *spec, char *err, size_t errlen)
 		return 0;
 	snprintf(err, errlen,
 		 "export '%s': '%s': expected " PREFIX "SIZE, a multiple of 512 bytes, "
-		 "perhaps with " SIZE_UNITS, spec->name, spec->path);
+		 "optionally with " SIZE_UNITS, spec->name, spec->path);
 	return -EINVAL;
 }
 
@@ -79,7 +79,7 @@ static int mem_open(struct export *ex, char *err, size_t errlen)
 
 	m->base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (m->base == MAP_FAILED) {
-		snprintf(err, errlen, "export '%s': '%s': this machine has not so much memory: %s",
+		snprintf(err, errlen, "export '%s': '%s': not enough memory: %s",
 			 ex->name, ex->path, strerror(errno));
 		return -errno;
 	}
@@ -103,7 +103,7 @@ static void mem_close(struct export *ex)
 extern const struct store_driver store_mem_driver;
 const struct store_driver store_mem_driver = {
 	.prefix = PREFIX,
-	.alone = "memory belongs to one server",
+	.alone = "memory cannot be shared by two servers",
 	.create = mem_create,
 	.check = mem_check,
 	.open = mem_open,

@@ -191,6 +191,6 @@ void store_rbd_disconnect(struct store_rbd *r)
 	call = r->leaving;
 	r->leaving = NULL;
 	if (call && store_rbd_aside_wait(call, &patience))
-		log_warn(r->ex.name, "'%s': the cluster does not answer for %u s: the image is "
-			 "closed when it does", r->ex.path, DISCONNECT_S);
+		log_warn(r->ex.name, "'%s': the cluster has not answered for %u s: the image will "
+			 "be closed when it does", r->ex.path, DISCONNECT_S);
 }

@@ -139,16 +139,16 @@ static void leave_name(const struct locking *l, bool known)
 
 	if (fd < 0 || (!ftruncate(fd, 0) && pwrite(fd, line, len, 0) == (ssize_t)len))
 		return;
-	log_warn(l->r->ex.name, "the owner of the lock of '%s' cannot be noted in the state "
-		 "directory: a server after a killed one waits for 30 s", l->r->ex.path);
+	log_warn(l->r->ex.name, "the owner of the lock of '%s' cannot be recorded in the state "
+		 "directory: the server after a killed one waits for 30 s", l->r->ex.path);
 }
 
 static void tell_waiting(const struct store_wait *wait, uint64_t waited_ms)
 {
 	const struct locking *l = container_of(wait, const struct locking, wait);
 
-	log_warn(l->r->ex.name, "'%s' is locked by %s: waiting for it since %llu s, for at most "
-		 "%u s (--lock-timeout)", l->r->ex.path, l->owner,
+	log_warn(l->r->ex.name, "'%s' is locked by %s: waited %llu s, giving up after %u s "
+		 "(--lock-timeout)", l->r->ex.path, l->owner,
 		 (unsigned long long)waited_ms / 1000, exports_patience_ms(&l->r->ex) / 1000);
 }
 
@@ -185,7 +185,7 @@ static int lock_own(struct locking *l)
 	else if (fd == -EWOULDBLOCK)
 		snprintf(l->owner, sizeof(l->owner), "another server on this machine");
 	else
-		log_warn(ex->name, "'%s' has no lock file in the state directory: %s: a server "
+		log_warn(ex->name, "'%s' has no lock file in the state directory: %s: the server "
 			 "after a killed one waits for 30 s", ex->path, strerror(-fd));
 	return fd == -EWOULDBLOCK ? fd : 0;
 }
@@ -209,8 +209,8 @@ int store_rbd_claim(struct export *ex, char *err, size_t errlen)
 
 	if (ex->readonly || writer == ex)
 		return 0;
-	snprintf(err, errlen, "export '%s': '%s' is written under the name '%s', and an image has "
-		 "one name for writing: add ',readonly', or remove the other one first", ex->name,
+	snprintf(err, errlen, "export '%s': '%s' is already exported for writing as '%s': add "
+		 "',readonly', or remove that export first", ex->name,
 		 ex->path, writer->name);
 	return -EBUSY;
 }

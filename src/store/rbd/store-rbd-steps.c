@@ -171,8 +171,9 @@ static int check_option(struct rbd_connect *c, const rbd_config_option_t *option
 		const char *wanted = needed[i][1];
 
 		if (!strcmp(option->name, needed[i][0]) && strcmp(option->value, wanted))
-			return refuse(c, -EINVAL, "cannot be opened: the %s has %s=%s, and the "
-				      "server promises more: \"rbd config %s set\" it to %s",
+			return refuse(c, -EINVAL, "cannot be opened: the %s has %s=%s, which "
+				      "breaks promises of the server: \"rbd config %s set\" it to "
+				      "%s",
 				      of_pool ? "pool" : "image", option->name, option->value,
 				      of_pool ? "pool" : "image", wanted);
 	}
@@ -191,7 +192,7 @@ static int check_options(struct rbd_connect *c)
 	rc = options ? rbd_lib.rbd_config_image_list(image, options, &n) : rc;
 	if (rc < 0) {
 		free(options);
-		return refuse(c, rc, "cannot be opened: its options are not known: %s",
+		return refuse(c, rc, "cannot be opened: its options cannot be read: %s",
 			      strerror(-rc));
 	}
 	for (int i = 0; options && i < n && !rc; i++)
@@ -220,7 +221,7 @@ static int load_key(struct rbd_connect *c, const char *key, size_t len)
 			      c->r->ex.spec.luks);
 	if (rc < 0)
 		return refuse(c, rc, "cannot be opened: librbd finds no LUKS that it can read: %s: "
-			      "leave ',luks' out for an image that librbd does not encrypt",
+			      "remove ',luks' for an image that librbd does not encrypt",
 			      strerror(-rc));
 	return 0;
 }
@@ -278,7 +279,7 @@ static int learn_ids(struct rbd_connect *c)
 	if (rc >= 0 && r->target.snap)
 		rc = rbd_lib.rbd_snap_get_id(r->handle.image, r->target.snap, &snap);
 	if (rc < 0)
-		return refuse(c, rc, "cannot be opened: its ids are not to be had: %s",
+		return refuse(c, rc, "cannot be opened: its ids cannot be read: %s",
 			      strerror(-rc));
 	snprintf(r->header, sizeof(r->header), "rbd_header.%s", image);
 	/* Two namespaces of a pool may have the same id of an image. */

@@ -81,9 +81,8 @@ static int image_open(struct export *ex, char *err, size_t errlen)
 	if (!rc)
 		rc = store_rbd_connect(r, why, sizeof(why));
 	if (!rc && ex->shared && !(r->features & RBD_FEATURE_EXCLUSIVE_LOCK)) {
-		snprintf(why, sizeof(why), "has no lock that tells which server writes: \"rbd "
-			 "feature enable POOL/IMAGE exclusive-lock\", or leave ',shared=yes' "
-			 "out");
+		snprintf(why, sizeof(why), "has no lock to decide which server writes: \"rbd "
+			 "feature enable POOL/IMAGE exclusive-lock\", or remove ',shared=yes'");
 		rc = -EINVAL;
 	}
 	if (rc) {
