@@ -106,8 +106,8 @@ must_fail flock -n "$tmp/c" true
 write_conf "$always" '[export "a"]' "path = $tmp/a" '[export "c"]' "path = $tmp/b" 'mode = ro'
 reload_says "+c=$tmp/b,readonly"
 write_conf "$always" '[export "a"]' "path = $tmp/a"
-"${ctl[@]}" --force reload
-"${ctl[@]}" export kick c
+"${ctl[@]}" --force reload >"$tmp/reload.out"
+printf '%s\n' "-c" "-c (taken from gw-c)" | diff -u - "$tmp/reload.out"
 wait "$nbdsh"
 wait_until "the end of the lock" flock -n "$tmp/c" true
 stop_process "$c_pid"

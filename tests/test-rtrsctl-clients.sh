@@ -54,7 +54,8 @@ clients_are "c['busy']['iops'] > 0 and c['busy']['bytes_per_second'] > 4000 * c[
 clients_are "c['idle']['iops'] == c['idle']['bytes_per_second'] == 0"
 clients_are "sorted((e['export'], e['mode']) for e in c['busy']['exports']) == \
 	[('disk', 'rw'), ('other', 'ro')]"
-clients_are "c['idle']['exports'] == [{'export': 'disk', 'mode': 'ro', 'allowed': True}]"
+clients_are "c['idle']['exports'] == [{'export': 'disk', 'mode': 'ro', 'allowed': True,
+	'removed': False}]"
 clients_are "sorted(c['busy']['peers']) == ['127.0.0.1', '127.0.0.3']"
 clients_are "c['busy']['transports'] == ['tcp']"
 "$rtrsctl" clients >"$tmp/clients"

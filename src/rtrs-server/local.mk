@@ -24,6 +24,8 @@ librtrssrv_la_CPPFLAGS = $(SRV_CPPFLAGS)
 librtrssrv_la_SOURCES = \
 	%D%/change/apply-listen.c \
 	%D%/change/apply-listen.h \
+	%D%/change/apply-removed.c \
+	%D%/change/apply-removed.h \
 	%D%/change/apply.c \
 	%D%/change/apply.h \
 	%D%/change/doubts.c \

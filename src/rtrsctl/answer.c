@@ -2,6 +2,7 @@
 /* Owns nothing. */
 #include <config.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "answer.h"
@@ -31,6 +32,37 @@ json_t *answer_index(const json_t *answer, const char *list, const char *member)
 
 	json_array_foreach(json_object_get(answer, list), i, item)
 		answer_index_add(index, answer_string(item, member), item);
+	return index;
+}
+
+/* A name has no control characters. */
+static const char *export_key(const json_t *id, const char *name, char key[ANSWER_KEY])
+{
+	if (json_is_integer(id))
+		snprintf(key, ANSWER_KEY, "\n%lld", (long long)json_integer_value(id));
+	else
+		snprintf(key, ANSWER_KEY, "%s", name);
+	return key;
+}
+
+const char *answer_export_key(const json_t *ex, char key[ANSWER_KEY])
+{
+	return export_key(json_object_get(ex, "id"), answer_string(ex, "name"), key);
+}
+
+const char *answer_device_key(const json_t *dev, char key[ANSWER_KEY])
+{
+	return export_key(json_object_get(dev, "export_id"), answer_string(dev, "export"), key);
+}
+
+json_t *answer_index_exports(const json_t *answer)
+{
+	json_t *index = json_object(), *ex;
+	char key[ANSWER_KEY];
+	size_t i;
+
+	json_array_foreach(json_object_get(answer, "exports"), i, ex)
+		answer_index_add(index, answer_export_key(ex, key), ex);
 	return index;
 }
 

@@ -72,17 +72,19 @@ static bool key_age(const json_t *sess, uint64_t *ns)
 	return any;
 }
 
-/* The exports open in @sess: [{"export": "disk0", "mode": "rw", "allowed": true}]. */
+/* The exports open in @sess: [{"export": "disk0", "mode": "rw", "allowed": true,
+ * "removed": false}]. */
 static json_t *exports_of(const json_t *sess)
 {
 	json_t *exports = json_array(), *dev;
 	size_t i;
 
 	json_array_foreach(json_object_get(sess, "devices"), i, dev) {
-		json_array_append_new(exports, json_pack("{s:o,s:o,s:b}", "export",
+		json_array_append_new(exports, json_pack("{s:o,s:o,s:b,s:b}", "export",
 				      ctl_json_text(answer_string(dev, "export")), "mode",
 				      ctl_json_text(device_mode(dev)), "allowed",
-				      state_dev_allowed(dev)));
+				      state_dev_allowed(dev), "removed",
+				      state_dev_removed(dev)));
 	}
 	return exports;
 }
@@ -157,8 +159,9 @@ static void put_exports(const json_t *sess, char cell[TEXT_CELL])
 	size_t i;
 
 	json_array_foreach(json_object_get(sess, "devices"), i, dev) {
-		snprintf(text, sizeof(text), "%s (%s%s)", answer_string(dev, "export"),
-			 device_mode(dev), state_dev_allowed(dev) ? "" : ", not allowed");
+		snprintf(text, sizeof(text), "%s (%s%s%s)", answer_string(dev, "export"),
+			 device_mode(dev), state_dev_removed(dev) ? ", removed" : "",
+			 state_dev_allowed(dev) ? "" : ", not allowed");
 		put_item(cell, text, &left);
 	}
 	put_list_end(cell, left);

@@ -57,9 +57,10 @@ void rate_print(const struct rate_sums *sums, uint64_t ns, char iops[TEXT_CELL],
 struct rate_sums rate_export(const json_t *before, const json_t *ex)
 {
 	struct rate_sums now = { 0 }, then = { 0 };
+	char key[ANSWER_KEY];
 
 	rate_add(&now, ex);
-	rate_add(&then, json_object_get(before, answer_string(ex, "name")));
+	rate_add(&then, json_object_get(before, answer_export_key(ex, key)));
 	rate_since(&now, &then);
 	return now;
 }

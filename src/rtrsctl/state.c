@@ -101,6 +101,11 @@ bool state_dev_allowed(const json_t *dev)
 	return !json_is_false(json_object_get(dev, "allowed"));
 }
 
+bool state_dev_removed(const json_t *dev)
+{
+	return json_is_true(json_object_get(dev, "removed"));
+}
+
 bool state_is_user(const json_t *sess)
 {
 	return strcmp(answer_string(sess, "name"), "-") &&
@@ -197,12 +202,26 @@ static enum health tell_opening(const json_t *ex, const char *storage, char why[
 	return ns < AGE_DEGRADED_NS ? HEALTH_DEGRADED : HEALTH_DOWN;
 }
 
+/* @ex is not exported any more. */
+static enum health tell_removed(const json_t *ex, char why[STATE_WHY])
+{
+	uint64_t n = answer_number(ex, "clients");
+
+	if (n)
+		snprintf(why, STATE_WHY, "is removed, and %llu client%s still ha%s it open",
+			 (unsigned long long)n, n == 1 ? "" : "s", n == 1 ? "s" : "ve");
+	else
+		snprintf(why, STATE_WHY, "is removed, and goes as soon as its storage is done");
+	return HEALTH_DEGRADED;
+}
+
 /* The health of @ex by the word @storage. */
 static enum health health_of_storage(const json_t *ex, const char *storage, char why[STATE_WHY])
 {
 	char error[STATE_WHY - 64];
 
-	if (!json_object_get(ex, "storage") || !strcmp(storage, "ok"))
+	if (!json_object_get(ex, "storage") || !strcmp(storage, "ok") ||
+	    !strcmp(storage, "removed"))
 		return HEALTH_UP;
 	if (!strcmp(storage, "replaced"))
 		return tell_named(ex, storage, "another file", why);
@@ -250,7 +269,12 @@ enum health state_of_export(const json_t *answer, const json_t *ex, char cell[TE
 		return health;
 	}
 	health = health_of_writes(json_object_get(ex, "writes_failed"), cell, why);
-	return health != HEALTH_UP ? health : state_of_age(answer, ex, cell, why);
+	if (health == HEALTH_UP)
+		health = state_of_age(answer, ex, cell, why);
+	if (health == HEALTH_DOWN || strcmp(storage, "removed"))
+		return health;
+	snprintf(cell, TEXT_CELL, "removed");
+	return tell_removed(ex, why);
 }
 
 json_t *state_index_names(const json_t *answer)

@@ -35,6 +35,8 @@ enum health state_tell(const json_t *sess, const json_t *dev, char cell[TEXT_CEL
 /* True if the rules of the export would let the client open @dev so now.  Clients, and a server of
  * before, do not tell. */
 bool state_dev_allowed(const json_t *dev);
+/* True if the export of @dev is removed.  As above. */
+bool state_dev_removed(const json_t *dev);
 /* The health of @sess with all devices.  @cell: the state of the worst part. */
 enum health state_of_session(const json_t *sess, char cell[TEXT_CELL]);
 /* Is @sess of interest? A session in set-up, and so without a name, is not; nor is a session
@@ -46,8 +48,8 @@ json_t *state_index_names(const json_t *answer);
  * people; with IDENTITY/ in front if a session of another identity is called the same. */
 void state_name(const json_t *names, const json_t *sess, const char *name, char *buf, size_t len);
 /* The health of the export @ex of @answer, without sessions.  Unless it is HEALTH_UP, @cell has the
- * reason: "sync failed"; "failed", "stale", "replaced" or "unlinked" (man/rtrsctl.pod, OBJECTS);
- * "writes fail"; "waits 12 s", as state_of_age().  @why: NULL, or room for the reason as words of a
+ * reason: "sync failed"; "failed", "stale", "replaced", "unlinked" or "removed" (man/rtrsctl.pod,
+ * OBJECTS); "writes fail"; "waits 12 s", as state_of_age().  @why: NULL, or room for the reason as words of a
  * sentence. */
 enum health state_of_export(const json_t *answer, const json_t *ex, char cell[TEXT_CELL],
 			    char why[STATE_WHY]);

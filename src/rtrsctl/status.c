@@ -29,8 +29,8 @@ struct table {
 	char (*cells)[TEXT_CELL];
 	unsigned nrows;
 	const json_t *after;
-	json_t *before, *exports;	/* exports of the two answers by "name" */
-	json_t *users;			/* of @after, by "export" */
+	json_t *before, *exports;	/* answer_index_exports() of the two answers */
+	json_t *users;			/* of @after, index_users() */
 	json_t *names;			/* of @after, state_index_names() */
 	uint64_t ns;			/* between the two answers */
 };
@@ -123,20 +123,21 @@ static char (*add_export_row(struct table *t, const json_t *ex, bool first))[TEX
 	return row;
 }
 
-/* The open devices of @answer by their export, with their session: {"disk0": [[DEV, SESSION]]}. */
+/* The open devices of @answer by the key of their export, with their session: {KEY: [[DEV,
+ * SESSION]]}. */
 static json_t *index_users(const json_t *answer)
 {
 	json_t *index = json_object(), *sess, *dev;
+	char key[ANSWER_KEY];
 	size_t i, j;
 
 	json_array_foreach(json_object_get(answer, "sessions"), i, sess) {
 		json_array_foreach(json_object_get(sess, "devices"), j, dev) {
-			const char *name = answer_string(dev, "export");
-			json_t *users = json_object_get(index, name);
+			json_t *users = json_object_get(index, answer_device_key(dev, key));
 
 			if (!users) {
 				users = json_array();
-				json_object_set_new(index, name, users);
+				json_object_set_new(index, key, users);
 			}
 			json_array_append_new(users, json_pack("[O,O]", dev, sess));
 		}
@@ -146,7 +147,8 @@ static json_t *index_users(const json_t *answer)
 
 static void add_users(struct table *t, const json_t *ex)
 {
-	const json_t *users = json_object_get(t->users, answer_string(ex, "name"));
+	char key[ANSWER_KEY];
+	const json_t *users = json_object_get(t->users, answer_export_key(ex, key));
 	json_t *user;
 	size_t i;
 
@@ -178,14 +180,14 @@ void status_print(const json_t *before, const json_t *after)
 {
 	struct table t = {
 		.cells = calloc(count_rows(after) * NCOLUMNS, TEXT_CELL),
-		.before = answer_index(before, "exports", "name"),
+		.before = answer_index_exports(before),
 		.after = after,
-		.exports = answer_index(after, "exports", "name"),
+		.exports = answer_index_exports(after),
 		.users = index_users(after),
 		.names = state_index_names(after),
 		.ns = answer_number(after, "now_ns") - answer_number(before, "now_ns"),
 	};
-	char (*row)[TEXT_CELL];
+	char (*row)[TEXT_CELL], key[ANSWER_KEY];
 	json_t *ex, *sess;
 	size_t i;
 
@@ -195,7 +197,7 @@ void status_print(const json_t *before, const json_t *after)
 	for (unsigned col = 0; col < NCOLUMNS; col++)
 		snprintf(row[col], TEXT_CELL, "%s", heads[col]);
 	json_array_foreach(json_object_get(after, "exports"), i, ex) {
-		if (json_object_get(t.exports, answer_string(ex, "name")) == ex)
+		if (json_object_get(t.exports, answer_export_key(ex, key)) == ex)
 			add_users(&t, ex);
 	}
 	json_array_foreach(json_object_get(after, "sessions"), i, sess) {

@@ -14,7 +14,7 @@
 struct sample {				/* what top_rows_add() has */
 	struct top *top;
 	const json_t *after;
-	json_t *exports;		/* of @after by "name", as the next */
+	json_t *exports;		/* answer_index_exports() of @after */
 	json_t *exports_before, *paths_before;	/* indexes of the answer before, rate.h */
 	uint64_t ns;			/* between the two answers */
 };
@@ -114,7 +114,9 @@ static void export_state(struct top_row *row, const json_t *answer, const json_t
 static bool add_export(struct sample *s, const json_t *ex)
 {
 	struct rate_sums sums = rate_export(s->exports_before, ex);
-	struct top_row *row = row_add(s, TOP_EXPORT, "", answer_string(ex, "name"), &sums);
+	char key[ANSWER_KEY];
+	struct top_row *row = row_add(s, TOP_EXPORT, answer_export_key(ex, key),
+				      answer_string(ex, "name"), &sums);
 
 	if (row)
 		export_state(row, s->after, ex);
@@ -127,14 +129,14 @@ static bool add_program(struct sample *s)
 	static const char *const states[] = { "up", "degraded", "down" };
 	struct rate_sums sums = { 0 };
 	struct top_row *row;
-	char name[256];
+	char name[256], key[ANSWER_KEY];
 	json_t *ex;
 	size_t i;
 
 	json_array_foreach(json_object_get(s->after, "exports"), i, ex) {
 		struct rate_sums one = { 0 };
 
-		if (json_object_get(s->exports, answer_string(ex, "name")) == ex)
+		if (json_object_get(s->exports, answer_export_key(ex, key)) == ex)
 			one = rate_export(s->exports_before, ex);
 		sums.count += one.count;
 		sums.bytes += one.bytes;
@@ -223,10 +225,11 @@ bool top_rows_add(struct top *top, const json_t *before, const json_t *after)
 	struct sample s = {
 		.top = top,
 		.after = after,
-		.exports = answer_index(after, "exports", "name"),
-		.exports_before = answer_index(before, "exports", "name"),
+		.exports = answer_index_exports(after),
+		.exports_before = answer_index_exports(before),
 		.paths_before = rate_index_paths(before),
 	};
+	char key[ANSWER_KEY];
 	json_t *ex;
 	size_t i;
 	bool ok;
@@ -235,7 +238,7 @@ bool top_rows_add(struct top *top, const json_t *before, const json_t *after)
 	s.ns = answer_number(after, "now_ns") - answer_number(before, "now_ns");
 	ok = add_program(&s);
 	json_array_foreach(json_object_get(after, "exports"), i, ex) {
-		if (json_object_get(s.exports, answer_string(ex, "name")) == ex)
+		if (json_object_get(s.exports, answer_export_key(ex, key)) == ex)
 			ok = add_export(&s, ex) && ok;
 	}
 	ok = add_sessions(&s) && ok;

@@ -437,11 +437,30 @@ struct export *export_life_add(struct export_life *life, const struct export_spe
 	return ex;
 }
 
-void export_life_show(struct export_life *life, struct export *ex)
+/* The removed export that clients could not tell from @ex; NULL: none. */
+static struct export *life_removed_like(const struct export_life *life, const struct export *ex)
 {
+	struct export *old;
+
+	list_for_each(old, &life->exports->removed, life.link) {
+		if (old->store == ex->store && export_spec_same(&old->spec, &ex->spec))
+			return old;
+	}
+	return NULL;
+}
+
+struct export *export_life_show(struct export_life *life, struct export *ex)
+{
+	struct export *old = life_removed_like(life, ex);
+
+	if (old) {
+		export_life_remove(life, ex);
+		ex = old;
+	}
 	list_del(&ex->life.link);
 	exports_show(life->exports, ex);
 	export_life_look(life);
+	return ex;
 }
 
 void export_life_remove(struct export_life *life, struct export *ex)
@@ -452,7 +471,7 @@ void export_life_remove(struct export_life *life, struct export *ex)
 		list_del(&ex->life.link);
 	ex->life = (struct export_life_of){ .rung = EXPORT_ATTACHED, .goal = EXPORT_PARSED };
 	if (in_use(ex))
-		list_add_tail(&life->parked, &ex->life.link);
+		list_add_tail(&life->exports->removed, &ex->life.link);
 	else
 		life_stand_in_line(life, ex);
 }
@@ -504,7 +523,6 @@ int export_life_init(struct export_life *life, struct exports *e, struct reactor
 	life->job.done = life_job_done;
 	loop_task_init(&life->task, life_task);
 	list_init(&life->line);
-	list_init(&life->parked);
 	list_init(&life->ready);
 	e->life = life;
 	e->leads = (struct exports_leads){ .loop = life_loop(life), .fenced = life_fenced,
@@ -559,7 +577,7 @@ void export_life_fini(struct export_life *life)
 	if (life->now)
 		life_descend(life, life->now);
 	life_descend_all(life, &life->line);
-	life_descend_all(life, &life->parked);
+	life_descend_all(life, &life->exports->removed);
 	life_descend_all(life, &life->ready);
 	life->exports->life = NULL;
 	life->exports->leads.loop = NULL;

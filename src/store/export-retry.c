@@ -49,8 +49,7 @@ static void retry_show(struct export_retry *retry, struct export *ex)
 	if (before)
 		export_life_remove(life, before);
 	retry_free(retry);
-	export_life_show(life, ex);
-	life->opened(life->opened_arg, ex);
+	life->opened(life->opened_arg, export_life_show(life, ex));
 }
 
 static void retry_ended(struct export *ex, int rc, const char *err, void *arg)
@@ -223,6 +222,8 @@ const char *export_retry_word(const struct export *ex)
 		[EXPORT_NAMED_NOTHING] = "unlinked",
 	};
 
+	if (ex->life.rung != EXPORT_SHOWN)
+		return "removed";
 	return export_retry_find(ex->all, ex->name) ? "stale" : words[ex->named];
 }
 

@@ -177,7 +177,7 @@ enum export_rung {
 };
 
 struct export_life_of {
-	struct list link;		/* export_life.line, parked or ready */
+	struct list link;		/* export_life.line or ready, or exports.removed */
 	enum export_rung rung, goal;
 	bool seen;			/* by a look at other users of the storage */
 	void (*done)(struct export *ex, int rc, const char *err, void *arg);
@@ -243,11 +243,11 @@ struct export *export_create(const struct export_spec *spec);
 /* Close @ex, which is a name of no store, and free it.  Any thread; may block. */
 void export_free(struct export *ex);
 /* For how long the storage of @ex has answered none of the requests that it has, on the worst ring,
- * in nanoseconds; 0: it has none.  Any thread, while the export is listed. */
+ * in nanoseconds; 0: it has none.  Any thread, while the export is attached to the rings. */
 uint64_t export_waits_ns(const struct export *ex);
 /* The writes and zeroings that the storage of @ex has failed since the last one that succeeded;
  * none if the last one failed more than an hour ago.  Writes at the same time may count in either
- * order.  Any thread, while the export is listed. */
+ * order.  Any thread, while the export is attached to the rings. */
 struct export_writes_failed export_writes_failed(struct export *ex);
 /* Keep @ex, and its slot of each ring, until export_put().  Control thread. */
 void export_hold(struct export *ex);

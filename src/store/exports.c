@@ -17,6 +17,7 @@
 void exports_init(struct exports *e, unsigned nrings)
 {
 	list_init(&e->list);
+	list_init(&e->removed);
 	list_init(&e->stores);
 	list_init(&e->gone);
 	list_init(&e->retries);

@@ -36,6 +36,7 @@ struct exports_leads {
 
 struct exports {
 	struct list list;		/* export.link */
+	struct list removed;		/* export.life.link: taken off the list, and still in use */
 	struct list stores;		/* store.link */
 	struct index by_name;		/* of @list: export.by_name */
 	struct index stores_by[STORE_KEYS];	/* store.by */

@@ -349,9 +349,9 @@ static bool change_is_done(void *arg)
 	return ((struct change *)arg)->done;
 }
 
-/* As world_server_change_on(); @force: as that of apply_run(). */
+/* As world_server_change_on(); @openers: as that of apply_run(). */
 static int change_on(struct world *w, const char *host, const struct conf_export *exports,
-		     unsigned n, bool force, char err[EXPORT_LIFE_ERR])
+		     unsigned n, enum apply_openers openers, char err[EXPORT_LIFE_ERR])
 {
 	struct world_server *s = w->servers_up[world_place(host)];
 	struct sim_place before = sim_enter(s->host, s->epoch);
@@ -361,7 +361,7 @@ static int change_on(struct world *w, const char *host, const struct conf_export
 
 	conf_set_exports(&wanted, exports, n);
 	CHECK(plan_make(&plan, &s->served, &wanted) == 0);
-	CHECK(apply_run(&s->apply, &plan, &wanted, force, change_done, &c) == 0);
+	CHECK(apply_run(&s->apply, &plan, &wanted, openers, change_done, &c) == 0);
 	sim_leave(before);
 	CHECK(sim_run_until(change_is_done, &c, 1000));
 	plan_fini(&plan);
@@ -374,19 +374,19 @@ static int change_on(struct world *w, const char *host, const struct conf_export
 int world_server_change(struct world *w, const struct conf_export *exports, unsigned n,
 			char err[EXPORT_LIFE_ERR])
 {
-	return change_on(w, "srv", exports, n, false, err);
+	return change_on(w, "srv", exports, n, APPLY_SPARE_OPENERS, err);
 }
 
 int world_server_change_forced(struct world *w, const struct conf_export *exports, unsigned n,
 			       char err[EXPORT_LIFE_ERR])
 {
-	return change_on(w, "srv", exports, n, true, err);
+	return change_on(w, "srv", exports, n, APPLY_KICK_OPENERS, err);
 }
 
 int world_server_change_on(struct world *w, const char *host, const struct conf_export *exports,
 			   unsigned n, char err[EXPORT_LIFE_ERR])
 {
-	return change_on(w, host, exports, n, false, err);
+	return change_on(w, host, exports, n, APPLY_SPARE_OPENERS, err);
 }
 
 unsigned world_server_kick(struct world *w, const char *name)

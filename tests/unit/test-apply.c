@@ -185,7 +185,7 @@ static int change(const struct srv_conf *now, struct srv_conf *wanted)
 
 	cr_assert_eq(plan_make(&plan, now, wanted), 0);
 	result = 1;
-	cr_assert_eq(apply_run(&apply, &plan, wanted, false, run_done, NULL), 0);
+	cr_assert_eq(apply_run(&apply, &plan, wanted, APPLY_SPARE_OPENERS, run_done, NULL), 0);
 	cr_assert_eq(reactor_run(reactor), 0);
 	cr_assert_leq(result, 0);
 	plan_fini(&plan);
@@ -345,6 +345,70 @@ Test(apply, who_has_an_export_open_keeps_it)
 	settle();
 	cr_assert_eq(known, 1);
 	cr_assert(lockable("a"));
+	conf_fini(&wanted);
+	stop(&now);
+}
+
+/* What comes back as it was, while somebody has it open, is the export that they have open. */
+Test(apply, who_has_a_removed_export_open_is_its_user_when_it_comes_back)
+{
+	struct srv_conf now, wanted;
+	struct export *a;
+
+	serve(&now, "a=a b=b");
+	read_conf(&wanted, "b=b");
+	a = exports_find(&exports, "a");
+	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RW), 0);
+	cr_assert_eq(change(&now, &wanted), 0, "%s", why);
+	cr_assert_eq(list_entry(exports.removed.next, struct export, life.link), a);
+	cr_assert_eq(change(&wanted, &now), 0, "%s", why);
+	cr_assert_eq(exports_find(&exports, "a"), a);
+	cr_assert(list_empty(&exports.removed));
+	settle();
+	cr_assert_eq(known, 2);
+	cr_assert_eq(shares, 0);
+	export_release(a, RNBD_ACCESS_RW);
+	settle();
+	cr_assert_eq(exports_find(&exports, "a"), a);
+	cr_assert(export_ring_has(reactor, a));
+	cr_assert_not(lockable("a"));
+	conf_fini(&wanted);
+	stop(&now);
+}
+
+/* Another file, or another description of it, is another export. */
+Test(apply, who_has_a_removed_export_open_is_no_user_of_another_one)
+{
+	struct srv_conf now, wanted;
+	struct export *a, *other;
+
+	serve(&now, "a=a");
+	a = exports_find(&exports, "a");
+	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RO), 0);
+	read_conf(&wanted, "a=b");
+	cr_assert_eq(change(&now, &wanted), 0, "%s", why);
+	other = exports_find(&exports, "a");
+	cr_assert_neq(other, a);
+	cr_assert_neq(other->store, a->store);
+	conf_fini(&now);
+	read_conf(&now, "a=a,readonly");
+	cr_assert_eq(change(&wanted, &now), 0, "%s", why);
+	other = exports_find(&exports, "a");
+	cr_assert_neq(other, a);
+	cr_assert_eq(other->store, a->store);
+	conf_fini(&wanted);
+	read_conf(&wanted, "b=b");
+	cr_assert_eq(change(&now, &wanted), 0, "%s", why);
+	cr_assert_eq(rename("c", "a"), 0);
+	conf_fini(&now);
+	read_conf(&now, "a=a");
+	cr_assert_eq(change(&wanted, &now), 0, "%s", why);
+	other = exports_find(&exports, "a");
+	cr_assert_neq(other, a);
+	cr_assert_neq(other->store, a->store);
+	export_release(a, RNBD_ACCESS_RO);
+	settle();
+	cr_assert_eq(known, 1);
 	conf_fini(&wanted);
 	stop(&now);
 }

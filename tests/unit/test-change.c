@@ -51,8 +51,8 @@ static apply_done_fn *applied;
 static srv_resize_done_fn *sized;
 static void *applied_arg, *sized_arg;
 
-int apply_run(struct apply *a, const struct plan *plan, struct srv_conf *wanted, bool force,
-	      apply_done_fn *done, void *arg)
+int apply_run(struct apply *a, const struct plan *plan, struct srv_conf *wanted,
+	      enum apply_openers openers, apply_done_fn *done, void *arg)
 {
 	applied = done;
 	applied_arg = arg;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes the text of metrics into memory.  Owns nothing.  A write that finds no memory marks the
  * stream, and the whole text is dropped at the end. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -175,14 +176,19 @@ void metric_hist(struct metric_out *out, const struct metric_label *labels, cons
 	fprintf(out->f, "%" PRIu64 "\n", n);
 }
 
-void metric_io(struct metric_out *out, const char *export, const struct io_stat *stat)
+void metric_io(struct metric_out *out, const struct metric_label *of, const struct io_stat *stat)
 {
+	struct metric_label labels[METRIC_IO_LABELS + 2] = { { NULL, NULL } };
+	unsigned n = 0;
+
+	for (; of[n].name; n++) {
+		assert(n < METRIC_IO_LABELS);
+		labels[n] = of[n];
+	}
 	for (unsigned op = 0; op < IO_STAT_NOPS; op++) {
-		const struct metric_label labels[] = {
-			{ "export", export }, { "operation", io_stat_name(op) }, { NULL, NULL },
-		};
 		const struct io_stat_count *c = &stat->op[op];
 
+		labels[n] = (struct metric_label){ "operation", io_stat_name(op) };
 		switch ((enum metric_io)out->row->what) {
 		case METRIC_IO_BYTES:
 			metric_value(out, labels, counter_get(&c->bytes));

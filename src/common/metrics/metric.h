@@ -86,8 +86,10 @@ enum metric_io {
 	METRIC_IO_LATENCY,		/* METRIC_HISTOGRAM */
 };
 
-/* Write a sample for each operation of the IO of @export. */
-void metric_io(struct metric_out *out, const char *export, const struct io_stat *stat);
+/* Write a sample for each operation of the IO of an export, which has the labels @of, at most
+ * METRIC_IO_LABELS. */
+#define METRIC_IO_LABELS 2u
+void metric_io(struct metric_out *out, const struct metric_label *of, const struct io_stat *stat);
 
 /* The real-time clock in nanoseconds, for the start of a program. */
 uint64_t metric_time_ns(void);

@@ -252,7 +252,7 @@ static void read_export_io(struct metric_out *out, const void *program)
 
 	named_dev_for_each(dev, client_of(program)) {
 		dev_stat_ever(dev, &sum);
-		metric_io(out, dev_name(dev), &sum.io);
+		metric_io(out, METRIC_LABELS({ "export", dev_name(dev) }), &sum.io);
 	}
 }
 

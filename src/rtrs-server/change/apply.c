@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "apply-listen.h"
+#include "apply-removed.h"
 #include "apply.h"
 #include "export-retry.h"
 #include "export-state.h"
@@ -97,10 +98,10 @@ static const char *openers_text(struct apply *a, const struct export *ex, char *
 	char names[256] = "";
 
 	buf[0] = '\0';
-	if (ex->held && a->life->users->export_openers)
+	if (a->life->users->export_openers)
 		a->life->users->export_openers(a->life->arg, ex, names, sizeof(names));
 	if (*names)
-		snprintf(buf, len, a->force ? " (taken from %s)" :
+		snprintf(buf, len, a->openers ? " (taken from %s)" :
 			 " (in use by %s: removed when closed; --force kicks)", names);
 	return buf;
 }
@@ -109,14 +110,14 @@ static void apply_remove_export(struct apply *a, struct export *ex)
 {
 	char openers[384];
 
+	openers_text(a, ex, openers, sizeof(openers));
 	log_event(LOG_LEVEL_INFO, LOG_FIELDS(EXPORT_REMOVED, .export = ex->name), ex->name,
-		  "'%s' is not exported any more%s", ex->path,
-		  ex->held ? "; clients that have it open keep it" : "");
-	fprintf(a->out, "-%s%s\n", ex->name, openers_text(a, ex, openers, sizeof(openers)));
+		  "'%s' is not exported any more%s", ex->path, openers);
+	fprintf(a->out, "-%s%s\n", ex->name, openers);
 	/* ORDER: @ex is freed with the last reference. */
 	export_hold(ex);
 	export_life_remove(a->life, ex);
-	if (a->force && a->life->users->export_kick)
+	if (a->openers && a->life->users->export_kick)
 		a->life->users->export_kick(a->life->arg, ex);
 	export_put(ex);
 }
@@ -139,11 +140,11 @@ static void apply_settings(struct apply *a, const struct conf_export *wanted)
 {
 	struct export *ex = exports_find(a->exports, wanted->spec.name);
 
-	if (!ex)
+	if (!ex || !ex->user)		/* those who serve it have the settings */
 		return;
 	srv_limit_set(a->srv, ex, &wanted->limits);
 	srv_allow_set(ex, &wanted->allow, &wanted->read_only);
-	if (a->force)
+	if (a->openers)
 		srv_close_kick_refused(a->srv, ex);
 	srv_export_set_prio(a->srv, ex, wanted->priority);
 }
@@ -203,7 +204,9 @@ static void carry_out(struct apply *a, const struct plan_step *step, struct expo
 		srv_listen_del(a->srv, &step->listener->addr);
 		break;
 	case PLAN_ADD:
-		export_life_show(a->life, ready);
+		ready = export_life_show(a->life, ready);
+		/* Of an export that is still in use it may have settings of before. */
+		apply_settings(a, conf_export_find(a->wanted, ready->name));
 		tell_export(ready);
 		break;
 	case PLAN_SET:
@@ -237,7 +240,7 @@ static void run_tell(struct apply *a, int rc, const char *err)
 	free(a->adds);
 	a->adds = NULL;
 	a->plan = NULL;
-	a->force = false;
+	a->openers = APPLY_SPARE_OPENERS;
 	fclose(a->out);
 	report = a->report;
 	a->report = NULL;
@@ -262,6 +265,8 @@ static void run_ended(struct apply *a)
 		else if (add->ready)
 			export_life_remove(a->life, add->ready);
 	}
+	if (!a->rc && a->openers == APPLY_KICK_ALL)
+		apply_removed_kick(a->life, NULL, a->out);
 	run_tell(a, a->rc, a->err);
 }
 
@@ -319,8 +324,8 @@ void apply_first_settings(struct apply *a, const struct plan *plan)
 	}
 }
 
-int apply_run(struct apply *a, const struct plan *plan, struct srv_conf *wanted, bool force,
-	      apply_done_fn *done, void *arg)
+int apply_run(struct apply *a, const struct plan *plan, struct srv_conf *wanted,
+	      enum apply_openers openers, apply_done_fn *done, void *arg)
 {
 	if (a->plan)
 		return -EBUSY;
@@ -333,7 +338,7 @@ int apply_run(struct apply *a, const struct plan *plan, struct srv_conf *wanted,
 		free(a->report);
 		return -ENOMEM;
 	}
-	a->force = force;
+	a->openers = openers;
 	a->plan = plan;
 	a->wanted = wanted;
 	a->done = done;

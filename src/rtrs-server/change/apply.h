@@ -21,6 +21,13 @@
 
 struct srv;
 
+/* What becomes of the clients that have an export open which is removed. */
+enum apply_openers {
+	APPLY_SPARE_OPENERS,		/* they keep it until they close it */
+	APPLY_KICK_OPENERS,		/* it is taken from them */
+	APPLY_KICK_ALL,			/* likewise; so is what earlier plans have removed */
+};
+
 /* The export of a PLAN_ADD. */
 struct apply_add {
 	struct apply *apply;
@@ -44,7 +51,7 @@ struct apply {
 	/* the plan that is being carried out; NULL: none */
 	const struct plan *plan;
 	struct srv_conf *wanted;
-	bool force;			/* take removed exports away from their openers */
+	enum apply_openers openers;
 	struct apply_add *adds;		/* [plan->n]: of each PLAN_ADD */
 	struct index lacking;		/* adds without their storage: apply_add.lacks */
 	unsigned pending;		/* exports that are being made ready */
@@ -76,12 +83,12 @@ void apply_begin(struct apply *a, struct export_life *life, struct srv *srv);
 /* Set limits, rules and priorities of the first @plan.  After apply_begin(); no client is served
  * yet. */
 void apply_first_settings(struct apply *a, const struct plan *plan);
-/* Carry out @plan, which makes @wanted of the configuration that holds; both outlive @done.  An
- * export that is removed stays with its openers, unless @force takes the export away.  @done may
- * run inside this call.  0; -EBUSY: another plan is being carried out, or -ENOMEM: then
+/* Carry out @plan, which makes @wanted of the configuration that holds; both outlive @done.  Unless
+ * @openers is APPLY_SPARE_OPENERS, an export is also taken from clients that its lists do not let
+ * have it open so any more.  @done may run inside this call.  0; -EBUSY: another plan is being carried out, or -ENOMEM: then
  * @done is not called. */
-int apply_run(struct apply *a, const struct plan *plan, struct srv_conf *wanted, bool force,
-	      apply_done_fn *done, void *arg);
+int apply_run(struct apply *a, const struct plan *plan, struct srv_conf *wanted,
+	      enum apply_openers openers, apply_done_fn *done, void *arg);
 
 /* Plans come no more: the one that is being carried out is given up, and @done is told -ECANCELED.
  * export_life_stop() follows before the loop goes on. */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apply-removed.h"
 #include "change-priv.h"
 #include "conf-save.h"
 #include "doubts.h"
@@ -241,12 +242,15 @@ static void plan_ended(void *arg, int rc, const char *text)
 void change_run_plan(struct change_call *call)
 {
 	struct change *change = call->change;
+	const bool reload = change_ops_of(call)->give;
+	enum apply_openers openers = !call->force ? APPLY_SPARE_OPENERS :
+				     reload ? APPLY_KICK_ALL : APPLY_KICK_OPENERS;
 	int rc = plan_make(&change->plan, change->conf, &call->wanted);
 
-	change->apply->lenient = change_ops_of(call)->give && !call->wanted.strict;
+	change->apply->lenient = reload && !call->wanted.strict;
 	if (!rc)
-		rc = apply_run(change->apply, &change->plan, &call->wanted, call->force,
-			       plan_ended, change);
+		rc = apply_run(change->apply, &change->plan, &call->wanted, openers, plan_ended,
+			       change);
 	if (rc)
 		change_ended(change, rc, "out of memory");
 }
@@ -287,9 +291,43 @@ static int edit_remove(struct srv_conf *conf, const char *name, char *err, size_
 	return conf_del_export(conf, name);
 }
 
+/* @call removes an export that was removed before, and that @openers still have open. */
+static void remove_again(struct change_call *call, const char *openers)
+{
+	struct change *change = call->change;
+	char err[CHANGE_ERR];
+	size_t len = 0;
+	FILE *out;
+
+	change_take_turn(&call->queued, CHANGE_APPLYING);
+	if (!call->force) {
+		snprintf(err, sizeof(err), "export '%s' is removed already, and in use by %s: "
+			 "removed when closed; --force kicks", call->text, openers);
+		change_ended(change, -EBUSY, err);
+		return;
+	}
+	out = open_memstream(&change->text, &len);
+	if (!out) {
+		change_ended(change, -ENOMEM, "out of memory");
+		return;
+	}
+	apply_removed_kick(change->apply->life, call->text, out);
+	fclose(out);
+	change_ended(change, 0, change->text);
+}
+
 static void run_remove(struct changes_call *queued)
 {
-	run_edit(queued, edit_remove);
+	struct change_call *call = change_call_of(queued);
+	char openers[256] = "";
+
+	if (!conf_export_find(call->change->conf, call->text))
+		apply_removed_openers(call->change->apply->life, call->text, openers,
+				      sizeof(openers));
+	if (*openers)
+		remove_again(call, openers);
+	else
+		run_edit(queued, edit_remove);
 }
 
 static void run_set(struct changes_call *queued)

@@ -31,12 +31,27 @@ static const char *human_size(uint64_t bytes, char *buf, size_t len)
 	return buf;
 }
 
+/* A name of the store of @ex that came before @ex, can be written, and is not an export of the same
+ * name, which is removed and still in use; NULL: none. */
+static const struct export *earlier_name(const struct export *ex)
+{
+	const struct export *other;
+
+	list_for_each(other, &ex->store->names, store_link) {
+		if (other == ex)
+			break;
+		if (!other->readonly && strcmp(other->name, ex->name))
+			return other;
+	}
+	return NULL;
+}
+
 /* A mistake most often; a second name for reading is none. */
 static void tell_second_name(const struct export *ex)
 {
-	const struct export *other = store_oldest_name(ex->store);
+	const struct export *other = earlier_name(ex);
 
-	if (other != ex && !other->readonly && !ex->readonly)
+	if (other && !ex->readonly)
 		log_warn(ex->name, "'%s' and '%s' of export '%s' are the same storage: while a "
 			 "client writes to one of them, the other one refuses writers", ex->path,
 			 other->path, other->name);

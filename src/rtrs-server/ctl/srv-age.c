@@ -5,6 +5,7 @@
 #include "srv-age.h"
 #include "srv-con.h"
 #include "srv-export-stat.h"
+#include "srv-export.h"
 #include "srv-path.h"
 #include "srv-req.h"
 #include "srv-rnbd-state.h"
@@ -49,7 +50,7 @@ uint64_t srv_age_look(const struct srv *srv)
 	struct srv_sess *sess;
 	struct export *ex;
 
-	list_for_each(ex, &srv_rnbd(srv)->exports->list, link)
+	srv_export_each(ex, srv)
 		((struct srv_export_stat *)ex->user)->oldest_ns = 0;
 	list_for_each(sess, &srv->sessions, link) {
 		sess->oldest_ns = 0;

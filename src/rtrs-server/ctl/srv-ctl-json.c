@@ -20,9 +20,11 @@
 #include "fab-tls.h"
 #include "srv-age.h"
 #include "srv-allow.h"
+#include "srv-close.h"
 #include "srv-con.h"
 #include "srv-ctl-json.h"
 #include "srv-export-stat.h"
+#include "srv-export.h"
 #include "srv-key-pool.h"
 #include "srv-keys.h"
 #include "srv-limit.h"
@@ -109,6 +111,16 @@ static json_t *srv_json_export_show(const struct export *ex)
 			 "writers", (int)ex->store->writers);
 }
 
+/* @object with "clients", if @ex is removed: those that have it open, and no other name of the same
+ * storage. */
+static json_t *srv_json_clients(json_t *object, const struct srv *srv, const struct export *ex)
+{
+	if (ex->life.rung == EXPORT_SHOWN)
+		return object;
+	return ctl_json_with(object, json_pack("{s:i}", "clients",
+					       (int)srv_close_nopeners(srv, ex)));
+}
+
 /* The limits that @ex has: "limit_iops", "limit_bps_read", ... */
 static json_t *srv_json_limits(const struct export *ex)
 {
@@ -173,15 +185,21 @@ static json_t *srv_json_writes(json_t *object, struct export *ex)
 static json_t *srv_json_export(const struct srv *srv, struct export *ex,
 			       enum srv_ctl_depth depth)
 {
-	const struct export_retry *retry = export_retry_find(ex->all, ex->name);
+	const struct export_retry *retry = ex->life.rung == EXPORT_SHOWN ?
+		export_retry_find(ex->all, ex->name) : NULL;
 	json_t *object = json_pack("{s:o}", "name", ctl_json_text(ex->name));
 
+	if (ex->life.rung != EXPORT_SHOWN)
+		object = ctl_json_with(object, json_pack("{s:b}", "removed", 1));
+	if (depth >= SRV_CTL_SHOW) {
+		object = ctl_json_with(object, json_pack("{s:I}", "id",
+							 (json_int_t)srv_export_id(ex)));
+		object = ctl_json_with(object, srv_json_export_show(ex));
+		object = ctl_json_with(object, srv_json_limits(ex));
+		object = ctl_json_with(object, srv_json_rights(ex));
+	}
 	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(ctl_json_with(ctl_json_with(object,
-								   srv_json_export_show(ex)),
-						     srv_json_limits(ex)), srv_json_rights(ex));
-	if (depth >= SRV_CTL_SHOW)
-		object = srv_json_writes(object, ex);
+		object = srv_json_clients(srv_json_writes(object, ex), srv, ex);
 	if (depth >= SRV_CTL_SHOW && retry)
 		object = ctl_json_with(object, json_pack("{s:o}", "error",
 							 ctl_json_text(retry->why)));
@@ -213,7 +231,7 @@ static json_t *srv_json_exports(const struct srv *srv, enum srv_ctl_depth depth)
 	struct export *ex;
 	bool ok = true;
 
-	list_for_each(ex, &exports->list, link)
+	srv_export_each(ex, srv)
 		ok = ok && ctl_json_add(array, srv_json_export(srv, ex, depth));
 	list_for_each(retry, &exports->retries, link) {
 		if (export_retry_is_bare(retry))
@@ -272,9 +290,11 @@ static json_t *srv_json_dev(const struct srv_dev *dev)
 		[SRV_DEV_KICKED] = "kicked",
 	};
 
-	return json_pack("{s:i,s:o,s:o,s:b,s:b,s:o}",
+	return json_pack("{s:i,s:o,s:I,s:b,s:o,s:b,s:b,s:o}",
 			 "id", (int)srv_dev_number(dev),
 			 "export", ctl_json_text(dev->ex->name),
+			 "export_id", (json_int_t)srv_export_id(dev->ex),
+			 "removed", srv_export_shown(dev->ex)->life.rung != EXPORT_SHOWN,
 			 "access_mode", ctl_json_text(rnbd_access_names[dev->mode]),
 			 "read_only", dev->mode == RNBD_ACCESS_RO || dev->ex->readonly,
 			 "allowed", !srv_allow_over(dev),

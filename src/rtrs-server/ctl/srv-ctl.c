@@ -19,6 +19,7 @@
 #include "srv-ctl-json.h"
 #include "srv-ctl.h"
 #include "srv-export-stat.h"
+#include "srv-export.h"
 #include "srv-limit.h"
 #include "srv-names.h"
 #include "srv-path.h"
@@ -89,7 +90,7 @@ static void srv_call_stats_reset(struct ctl_client *client, const char *name, vo
 	struct export *ex;
 	int rc = 0;
 
-	list_for_each(ex, &srv_rnbd(srv)->exports->list, link) {
+	srv_export_each(ex, srv) {
 		srv_export_stat_reset(srv_rnbd(srv), ex);
 		srv_limit_stat_reset(ex);
 	}
@@ -200,9 +201,8 @@ static void srv_call_export_kick(struct ctl_client *client, const char *name, co
 		ctl_call_done(client);
 		return;
 	}
-	if (ex)
-		srv_close_openers(srv, ex, openers, sizeof(openers));
-	if (!ex)
+	srv_close_openers_of(srv, name, openers, sizeof(openers));
+	if (!ex && !*openers)
 		ctl_refuse(client, "there is no export '%s'", name);
 	else if (!*openers)
 		ctl_refuse(client, "no session has export '%s' open", name);

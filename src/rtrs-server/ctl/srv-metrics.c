@@ -14,6 +14,7 @@
 #include "srv-con.h"
 #include "srv-ctl-json.h"
 #include "srv-export-stat.h"
+#include "srv-export.h"
 #include "srv-limit.h"
 #include "srv-metrics.h"
 #include "srv-path.h"
@@ -57,8 +58,60 @@ static void read_memory_limit(struct metric_out *out, const void *program)
 
 /* ---- exports ---- */
 
-#define for_each_export(ex, program) \
-	list_for_each(ex, &srv_rnbd(srv_of(program))->exports->list, link)
+#define for_each_export(ex, program) srv_export_each(ex, srv_of(program))
+
+/* The labels of a sample of an export. */
+struct export_labels {
+	struct metric_label all[4];
+	char id[24];
+};
+
+/* Make the labels of @ex, with the label @name unless NULL.  A removed export has a number, because
+ * others may have its name by now. */
+static const struct metric_label *export_labels(struct export_labels *labels,
+						const struct export *ex, const char *name,
+						const char *value)
+{
+	struct metric_label *next = labels->all;
+
+	*next++ = (struct metric_label){ "export", ex->name };
+	if (ex->life.rung != EXPORT_SHOWN) {
+		snprintf(labels->id, sizeof(labels->id), "%llu",
+			 (unsigned long long)srv_export_id(ex));
+		*next++ = (struct metric_label){ "removed", labels->id };
+	}
+	if (name)
+		*next++ = (struct metric_label){ name, value };
+	*next = (struct metric_label){ NULL, NULL };
+	return labels->all;
+}
+
+/* Write the sample @value of @ex. */
+static void export_value(struct metric_out *out, const struct export *ex, uint64_t value)
+{
+	struct export_labels labels;
+
+	metric_value(out, export_labels(&labels, ex, NULL, NULL), value);
+}
+
+/* Likewise with the label @name. */
+static void export_value_of(struct metric_out *out, const struct export *ex, const char *name,
+			    const char *text, uint64_t value)
+{
+	struct export_labels labels;
+
+	metric_value(out, export_labels(&labels, ex, name, text), value);
+}
+
+static void read_exports_removed(struct metric_out *out, const void *program)
+{
+	const struct export *ex;
+	uint64_t n = 0;
+
+	for_each_export(ex, program)
+		n += ex->life.rung != EXPORT_SHOWN;
+	metric_value(out, NULL, n);
+}
 
 static void read_exports(struct metric_out *out, const void *program)
 {
@@ -70,7 +123,7 @@ static void read_export_size(struct metric_out *out, const void *program)
 	const struct export *ex;
 
 	for_each_export(ex, program)
-		metric_value(out, METRIC_LABELS({ "export", ex->name }), export_size(ex));
+		export_value(out, ex, export_size(ex));
 }
 
 static void read_export_users(struct metric_out *out, const void *program)
@@ -78,7 +131,7 @@ static void read_export_users(struct metric_out *out, const void *program)
 	const struct export *ex;
 
 	for_each_export(ex, program)
-		metric_value(out, METRIC_LABELS({ "export", ex->name }), ex->store->users);
+		export_value(out, ex, ex->store->users);
 }
 
 static void read_export_writers(struct metric_out *out, const void *program)
@@ -86,7 +139,7 @@ static void read_export_writers(struct metric_out *out, const void *program)
 	const struct export *ex;
 
 	for_each_export(ex, program)
-		metric_value(out, METRIC_LABELS({ "export", ex->name }), ex->store->writers);
+		export_value(out, ex, ex->store->writers);
 }
 
 static void read_export_sync_failed(struct metric_out *out, const void *program)
@@ -94,8 +147,7 @@ static void read_export_sync_failed(struct metric_out *out, const void *program)
 	const struct export *ex;
 
 	for_each_export(ex, program)
-		metric_value(out, METRIC_LABELS({ "export", ex->name }),
-			     export_sync_error(ex) != 0);
+		export_value(out, ex, export_sync_error(ex) != 0);
 }
 
 static void read_export_state(struct metric_out *out, const void *program)
@@ -105,8 +157,7 @@ static void read_export_state(struct metric_out *out, const void *program)
 	const struct export *ex;
 
 	for_each_export(ex, program)
-		metric_value(out, METRIC_LABELS({ "export", ex->name },
-						{ "state", export_retry_word(ex) }), 1);
+		export_value_of(out, ex, "state", export_retry_word(ex), 1);
 	list_for_each(retry, &exports->retries, link) {
 		if (export_retry_is_bare(retry))
 			metric_value(out, METRIC_LABELS({ "export", retry->name },
@@ -121,9 +172,7 @@ static void read_export_ana(struct metric_out *out, const void *program)
 
 	for_each_export(ex, program) {
 		if (ex->shared)
-			metric_value(out, METRIC_LABELS({ "export", ex->name },
-							{ "state", store_lead_word(ex->store) }),
-				     1);
+			export_value_of(out, ex, "state", store_lead_word(ex->store), 1);
 	}
 }
 
@@ -132,7 +181,7 @@ static void read_export_waits(struct metric_out *out, const void *program)
 	const struct export *ex;
 
 	for_each_export(ex, program)
-		metric_value(out, METRIC_LABELS({ "export", ex->name }), export_waits_ns(ex));
+		export_value(out, ex, export_waits_ns(ex));
 }
 
 static void read_export_writes_failed(struct metric_out *out, const void *program)
@@ -140,8 +189,7 @@ static void read_export_writes_failed(struct metric_out *out, const void *progra
 	struct export *ex;
 
 	for_each_export(ex, program)
-		metric_value(out, METRIC_LABELS({ "export", ex->name }),
-			     export_writes_failed(ex).n);
+		export_value(out, ex, export_writes_failed(ex).n);
 }
 
 static void read_export_oldest(struct metric_out *out, const void *program)
@@ -150,17 +198,18 @@ static void read_export_oldest(struct metric_out *out, const void *program)
 
 	srv_age_look(srv_of(program));
 	for_each_export(ex, program)
-		metric_value(out, METRIC_LABELS({ "export", ex->name }), srv_age_of(ex));
+		export_value(out, ex, srv_age_of(ex));
 }
 
 static void read_export_io(struct metric_out *out, const void *program)
 {
+	struct export_labels labels;
 	const struct export *ex;
 	struct io_stat sum;
 
 	for_each_export(ex, program) {
 		srv_export_stat_ever(srv_rnbd(srv_of(program)), ex, &sum);
-		metric_io(out, ex->name, &sum);
+		metric_io(out, export_labels(&labels, ex, NULL, NULL), &sum);
 	}
 }
 
@@ -175,9 +224,7 @@ static void read_export_limit(struct metric_out *out, const void *program)
 
 		for (unsigned i = 0; i < LIMITS; i++) {
 			if (limits->rate[i])
-				metric_value(out, METRIC_LABELS({ "export", ex->name },
-								{ "limit", limit_names[i] }),
-					     limits->rate[i]);
+				export_value_of(out, ex, "limit", limit_names[i], limits->rate[i]);
 		}
 	}
 }
@@ -191,8 +238,8 @@ static void read_export_throttled(struct metric_out *out, const void *program)
 
 	for_each_export(ex, program) {
 		srv_limit_stat_ever(ex, &waits);
-		metric_value(out, METRIC_LABELS({ "export", ex->name }),
-			     metric_row(out)->what == THROTTLED_TIME ? waits.ns : waits.requests);
+		export_value(out, ex, metric_row(out)->what == THROTTLED_TIME ? waits.ns :
+			     waits.requests);
 	}
 }
 
@@ -397,6 +444,9 @@ static const struct metric rows[] = {
 	  .help = "Memory limit for all paths." },
 	{ .name = "rtrs_server_exports", .type = METRIC_GAUGE, .read = read_exports,
 	  .help = "Exports offered to clients." },
+	{ .name = "rtrs_server_exports_removed", .type = METRIC_GAUGE,
+	  .read = read_exports_removed,
+	  .help = "Removed exports that clients still have open." },
 	{ .name = "rtrs_server_export_size_bytes", .type = METRIC_GAUGE, .unit = METRIC_BYTES,
 	  .read = read_export_size,
 	  .help = "Size of the export." },
@@ -409,7 +459,8 @@ static const struct metric rows[] = {
 	  .help = "1 if writes to the export may be lost, because a sync has failed." },
 	{ .name = "rtrs_server_export_state", .type = METRIC_GAUGE, .read = read_export_state,
 	  .help = "1, with a label: ok; failed: the storage cannot be opened; stale: another spec "
-		  "cannot; replaced, unlinked: what the path names." },
+		  "cannot; replaced, unlinked: what the path names; removed: clients still have "
+		  "it open." },
 	{ .name = "rtrs_server_export_ana_state", .type = METRIC_GAUGE, .read = read_export_ana,
 	  .help = "1, with a label: optimized on the server that writes a shared store, or "
 		  "standby." },

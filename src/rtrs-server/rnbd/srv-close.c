@@ -119,9 +119,15 @@ static bool dev_is_meant(const struct srv_dev *dev, const void *arg)
 	       (!kick->client || sess_is_of(dev->sess, kick->client));
 }
 
+/* True if @mine is @ex, or a removed export of the same name and store. */
+static bool is_of(const struct export *mine, const struct export *ex)
+{
+	return mine == ex || (mine->user == ex->user && mine->life.rung != EXPORT_SHOWN);
+}
+
 static bool dev_has_export(const struct srv_dev *dev, const void *ex)
 {
-	return dev->ex == ex;
+	return is_of(dev->ex, ex);
 }
 
 unsigned srv_close_kick(struct srv *srv, const char *name, const char *client)
@@ -137,7 +143,7 @@ unsigned srv_close_kick(struct srv *srv, const char *name, const char *client)
 
 static bool dev_is_refused(const struct srv_dev *dev, const void *ex)
 {
-	return dev->ex == ex && srv_allow_over(dev);
+	return is_of(dev->ex, ex) && srv_allow_over(dev);
 }
 
 void srv_close_kick_refused(struct srv *srv, const struct export *ex)
@@ -157,10 +163,13 @@ void srv_close_kick_export(struct srv *srv, const struct export *ex)
 		kick_from_sess(sess, dev_has_export, ex, "it is not exported any more");
 }
 
-static bool sess_has_open(const struct srv_sess *sess, const struct export *ex)
+/* True if @sess has a handle open that @match(@arg). */
+static bool sess_has_open(const struct srv_sess *sess,
+			  bool (*match)(const struct srv_dev *dev, const void *arg),
+			  const void *arg)
 {
 	srv_dev_for_each(dev, &srv_rnbd_sess(sess)->devs) {
-		if (dev->state == SRV_DEV_OPEN && dev->ex == ex)
+		if (dev->state == SRV_DEV_OPEN && match(dev, arg))
 			return true;
 	}
 	return false;
@@ -191,7 +200,9 @@ void srv_close_fenced(struct srv *srv, const struct store *store)
 	}
 }
 
-void srv_close_openers(const struct srv *srv, const struct export *ex, char *buf, size_t len)
+static void put_openers(const struct srv *srv,
+			bool (*match)(const struct srv_dev *dev, const void *arg), const void *arg,
+			char *buf, size_t len)
 {
 	char name[FAB_IDENTITY_LEN + RTRS_NAME_MAX];
 	const struct srv_sess *sess;
@@ -200,8 +211,30 @@ void srv_close_openers(const struct srv *srv, const struct export *ex, char *buf
 	list_for_each(sess, &srv->sessions, link) {
 		size_t at = strlen(buf);
 
-		if (sess_has_open(sess, ex))
+		if (sess_has_open(sess, match, arg))
 			snprintf(buf + at, len - at, "%s%s", at ? ", " : "",
 				 srv_names_tell(sess, name, sizeof(name)));
 	}
+}
+
+void srv_close_openers(const struct srv *srv, const struct export *ex, char *buf, size_t len)
+{
+	put_openers(srv, dev_has_export, ex, buf, len);
+}
+
+void srv_close_openers_of(const struct srv *srv, const char *name, char *buf, size_t len)
+{
+	const struct kick kick = { name, NULL };
+
+	put_openers(srv, dev_is_meant, &kick, buf, len);
+}
+
+unsigned srv_close_nopeners(const struct srv *srv, const struct export *ex)
+{
+	const struct srv_sess *sess;
+	unsigned n = 0;
+
+	list_for_each(sess, &srv->sessions, link)
+		n += sess_has_open(sess, dev_has_export, ex);
+	return n;
 }

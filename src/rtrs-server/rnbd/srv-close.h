@@ -25,13 +25,18 @@ void srv_close_sess_lost(struct srv_sess *sess);
  * ("psk:gw1") or address of a path.  Returns how many handles.  Requests on these handles fail with
  * -ENOTCONN from now on, until their client opens the export anew. */
 unsigned srv_close_kick(struct srv *srv, const char *name, const char *client);
-/* As srv_close_kick(), of @ex alone; another export may have its name by now. */
+/* As srv_close_kick(), of @ex, and of removed exports with the same name and store; another export
+ * may have the name by now. */
 void srv_close_kick_export(struct srv *srv, const struct export *ex);
 /* As srv_close_kick_export(), from those sessions alone that may not open @ex (srv-allow.h). */
 void srv_close_kick_refused(struct srv *srv, const struct export *ex);
-/* Write to @buf the names of the sessions that have @ex open, "gw1, gw2"; "": none.  Cut at
- * @len. */
+/* Write to @buf the names of the sessions that srv_close_kick_export() would take @ex from, "gw1,
+ * gw2"; "": none.  Cut at @len. */
 void srv_close_openers(const struct srv *srv, const struct export *ex, char *buf, size_t len);
+/* Likewise for srv_close_kick() of @name. */
+void srv_close_openers_of(const struct srv *srv, const char *name, char *buf, size_t len);
+/* How many sessions srv_close_openers() names. */
+unsigned srv_close_nopeners(const struct srv *srv, const struct export *ex);
 
 /* Fail the paths of the sessions that have a name of @store open: their clients have to use the
  * server that has the store's lock. */

@@ -6,22 +6,57 @@
 
 #include "srv-export-stat.h"
 
-int srv_export_stat_begin(const struct srv_rnbd *rnbd, struct export *ex)
+static struct srv_export_stat *stat_of_namesake(const struct export *ex)
+{
+	const struct export *other;
+
+	list_for_each(other, &ex->store->names, store_link) {
+		if (other != ex && other->user && !strcmp(other->name, ex->name))
+			return other->user;
+	}
+	return NULL;
+}
+
+static struct srv_export_stat *stat_create(struct srv_rnbd *rnbd)
 {
 	size_t len = sizeof(struct srv_export_stat) +
 		     rnbd->srv->nthreads * sizeof(struct srv_export_thread);
+	struct srv_export_stat *stat = aligned_alloc(_Alignof(struct srv_export_stat), len);
 
-	ex->user = aligned_alloc(_Alignof(struct srv_export_stat), len);
+	if (!stat)
+		return NULL;
+	memset(stat, 0, len);
+	stat->id = ++rnbd->export_ids;
+	return stat;
+}
+
+int srv_export_stat_begin(struct srv_rnbd *rnbd, struct export *ex)
+{
+	struct srv_export_stat *stat = stat_of_namesake(ex);
+
+	ex->user = stat ? stat : stat_create(rnbd);
 	if (!ex->user)
 		return -ENOMEM;
-	memset(ex->user, 0, len);
+	if (!stat)
+		srv_limit_begin(rnbd->srv, ex);
+	((struct srv_export_stat *)ex->user)->exports++;
 	return 0;
 }
 
 void srv_export_stat_end(struct export *ex)
 {
-	free(ex->user);
+	struct srv_export_stat *stat = ex->user;
+
+	if (stat && !--stat->exports) {
+		srv_limit_end(ex);
+		free(stat);
+	}
 	ex->user = NULL;
+}
+
+uint64_t srv_export_id(const struct export *ex)
+{
+	return ((const struct srv_export_stat *)ex->user)->id;
 }
 
 void srv_export_stat_ever(const struct srv_rnbd *rnbd, const struct export *ex, struct io_stat *sum)

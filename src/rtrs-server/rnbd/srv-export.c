@@ -15,17 +15,11 @@
 
 static int export_comes(void *arg, struct export *ex)
 {
-	int rc = srv_export_stat_begin(srv_rnbd(arg), ex);
-
-	if (!rc)
-		srv_limit_begin(arg, ex);
-	return rc;
+	return srv_export_stat_begin(srv_rnbd(arg), ex);
 }
 
 static void export_goes(void *arg, struct export *ex)
 {
-	if (ex->user)
-		srv_limit_end(ex);
 	srv_export_stat_end(ex);
 }
 
@@ -129,4 +123,44 @@ void srv_export_fini(struct srv *srv)
 
 	list_for_each(ex, &srv_rnbd(srv)->exports->list, link)
 		export_goes(srv, ex);
+}
+
+/* ---- exports as people see them ---- */
+
+struct export *srv_export_shown(const struct export *ex)
+{
+	struct export *other = exports_find(ex->all, ex->name);
+
+	if (other && other->user == ex->user)
+		return other;
+	list_for_each(other, &ex->all->removed, life.link) {
+		if (other->held && other->user == ex->user)
+			return other;
+	}
+	return NULL;
+}
+
+/* The first removed export from @link on that people see; NULL: none. */
+static struct export *removed_from(const struct exports *e, const struct list *link)
+{
+	for (; link != &e->removed; link = link->next) {
+		struct export *ex = list_entry(link, struct export, life.link);
+
+		if (srv_export_shown(ex) == ex)
+			return ex;
+	}
+	return NULL;
+}
+
+struct export *srv_export_next(const struct srv *srv, const struct export *ex)
+{
+	const struct exports *e = srv_rnbd(srv)->exports;
+	const struct list *next;
+
+	if (ex && ex->life.rung != EXPORT_SHOWN)
+		return removed_from(e, ex->life.link.next);
+	next = ex ? ex->link.next : e->list.next;
+	if (next != &e->list)
+		return list_entry(next, struct export, link);
+	return removed_from(e, e->removed.next);
 }

@@ -42,6 +42,7 @@ struct srv_rnbd {
 	struct loop_timer open_timer, size_timer;
 	struct list limits;		/* struct srv_limit: of each export, also of those that
 					 * are removed and in use */
+	uint64_t export_ids;		/* the last srv_export_stat.id */
 };
 
 /* RNBD's part of @srv. */
