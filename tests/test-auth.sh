@@ -64,10 +64,11 @@ refused 'authentication as alice: the server has refused the key' \
 	"${not_let_in}wrong key, .*, claiming to be alice" --auth-psk="$tmp/wrong.psk"
 refused 'authentication as carol: the server has refused the key' \
 	"${not_let_in}no key has this name, claiming to be carol" --auth-psk="$tmp/stranger.psk"
-refused 'connection 0 was refused: Permission denied' \
-	'connection refused: it does not authenticate, which --auth=require demands'
-refused 'connection 0 was refused: Permission denied' \
-	'connection refused: it does not authenticate' --auth=none --auth-psk="$tmp/alice.psk"
+refused 'the answer is the same for an unknown name and for a wrong key: "rtrsctl explain" at the' \
+	'no key has this name, claiming to be carol' --auth-psk="$tmp/stranger.psk"
+demands='connection 0 was refused: the server demands authentication .auth-psk=FILE'
+refused "$demands" 'connection refused: it does not authenticate, which --auth=require demands'
+refused "$demands" 'connection refused: it does not authenticate' --auth=none --auth-psk="$tmp/alice.psk"
 # The server that proves itself says which one it is, and the client may insist.
 name=$(hostname)
 timeout "$TIMEOUT_S" "$bench" --number-ios=1 --auth-psk="$tmp/alice.psk" \
@@ -91,7 +92,7 @@ counted() {
 		http://localhost/metrics |
 		sed -n "s/^rtrs_server_refused_total{reason=\"$1\"} //p"
 }
-[ "$(counted auth)" -eq 4 ]
+[ "$(counted auth)" -eq 5 ]
 [ "$(counted identity)" -eq 0 ]
 stop_process "$server_pid"
 
@@ -156,7 +157,7 @@ stop_process "$server_pid"
 
 start_server --listen tcp://127.0.0.1:0 --listen "unix:$tmp/b.sock,auth=none" \
 	--listen "unix:$tmp/c.sock,auth=psk" "${secret[@]}" --control none "disk=$tmp/disk"
-refused 'Permission denied' 'it does not authenticate, which --auth=require demands'
+refused "$demands" 'it does not authenticate, which --auth=require demands'
 for at in b c; do
 	timeout "$TIMEOUT_S" "$bench" --number-ios=1 "unix:$tmp/$at.sock" disk
 done
@@ -204,7 +205,8 @@ grep -q 'authenticated by the key alice' "$server_log"
 # A label makes no other name, and the key of TLS alone is a proof, too.
 few_ios --tls=require --tls-psk="$tmp/alice.psk" --auth-psk="$tmp/alice-new.psk"
 few_ios --tls=require --tls-psk="$tmp/alice.psk"
-refused 'Permission denied' 'its TLS key belongs to psk:alice, but the client is psk:bob' \
+refused 'the key of tls-psk= is of another identity than the key of auth-psk=' \
+	'its TLS key belongs to psk:alice, but the client is psk:bob' \
 	--tls=require --tls-psk="$tmp/alice.psk" --auth-psk="$tmp/bob.psk"
 stop_process "$server_pid"
 

@@ -11,6 +11,7 @@
 #include "clt-export.h"
 #include "clt-loop.h"
 #include "clt-probe.h"
+#include "dev-why.h"
 #include "fds.h"
 #include "frwr.h"
 #include "mask.h"
@@ -91,22 +92,19 @@ static int connect_any(struct target *t, const struct options *o, char *why, siz
 int target_open(struct target *t, const struct options *o, char *why, size_t len)
 {
 	enum rnbd_access_mode mode = o->load.read_percent == 100 ? RNBD_ACCESS_RO : RNBD_ACCESS_RW;
-	struct dev *dev;
+	struct dev_open_req req = { .name = o->export, .mode = mode };
 	int r;
 
 	memset(t, 0, sizeof(*t));
 	r = connect_any(t, o, why, len);
 	if (r < 0)
 		return fds_name_limit(r, why, len);
-	r = dev_open(&t->run.clt, o->export, mode, &dev);
+	r = dev_open_wait(&t->run.clt, &req);
 	if (r == 0) {
-		dev_handle_init(&t->h, dev);
+		dev_handle_init(&t->h, req.dev);
 		return 0;
 	}
-	snprintf(why, len, "export '%s': %s", o->export,
-		 r == -ENOENT ? "the server has no such export" :
-		 r == -EPERM  ? "open for writing by another session" :
-		 r == -EROFS  ? "read-only on the server" : strerror(-r));
+	snprintf(why, len, "export '%s': %s", o->export, dev_why(r, req.refusal));
 	if (r == -ENOENT) {
 		clt_export_names(&t->run.clt, why, len);
 		mask_control(why);

@@ -84,6 +84,8 @@ libclt_la_SOURCES = \
 	%D%/dev/dev-req.h \
 	%D%/dev/dev-stat.c \
 	%D%/dev/dev-stat.h \
+	%D%/dev/dev-why.c \
+	%D%/dev/dev-why.h \
 	%D%/dev/dev.c \
 	%D%/dev/dev.h \
 	$(NULL)

@@ -49,6 +49,7 @@ void hpath_event(const struct fab_event *ev)
 		if (rtrs_conn_rsp_decode(ev->private_data, ev->private_data_len, true, &rsp, &why))
 			die("rejected with %zu bytes: %s", ev->private_data_len, why);
 		con->status = rsp.status;
+		con->path->refusal = rsp.refusal;
 		break;
 	case FAB_EVENT_UNREACHABLE:
 		con->state = H_UNREACHABLE;

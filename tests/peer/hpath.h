@@ -107,7 +107,8 @@ struct hpath {
 	struct rtrs_msg_rkey_rsp *keys;	/* [HCONS_MAX][HRECVS]: what receives are filled with */
 	uint8_t *info_buf;		/* [HINFO_LEN] */
 	bool info_done;
-	bool hears;			/* INFO_REQ asks to be told of a refusal: not as a kernel */
+	bool hears;			/* CONN_REQ and INFO_REQ ask for the reason of a refusal:
+					 * not as a kernel */
 	unsigned refusal;		/* enum rtrs_refusal: what was told */
 	/* authentication, which is the program's: */
 	enum rtrs_auth auth;		/* of the next CONN_REQ; PROVES: the program seals it */

@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include "auth-conn.h"
+#include "conf.h"
 #include "raw-clt.h"
 #include "secrets-set.h"
 #include "srv-auth.h"
+#include "srv-state.h"
 #include "world.h"
 
 static struct world *w;
@@ -355,11 +357,48 @@ static void test_anonymous_in_a_session(void)
 				raw_clt_init(&other, "clt2", (uint8_t)path, 1, 2);
 				other.path.recon_cnt = recon;
 				CHECK(raw_clt_connect(&other, 0) == -EACCES);
+				other.path.hears = true;
 				CHECK(raw_clt_connect(&other, 1) == -EACCES);
+				CHECK(other.path.refusal == (mode == AUTH_MODE_REQUIRE ?
+				      RTRS_REFUSES_UNPROVEN : RTRS_REFUSES_IDENTITY));
 				raw_clt_fini(&other);
 				end_with_alice();
 			}
 		}
+	}
+}
+
+/* Before the proof there is one answer, whatever the client knows or makes up, and however full the
+ * server is. */
+static void test_one_answer_before_the_proof(void)
+{
+	static const uint8_t uuids[] = { 1, 9 };
+	struct proof proof;
+
+	for (unsigned full = 0; full < 2; full++) {
+		begin_with_alice(AUTH_MODE_REQUIRE);
+		if (full)
+			world_server_srv(w)->nsessions += CONF_MAX_SESSIONS;
+		for (unsigned i = 0; i < ARRAY_SIZE(uuids); i++) {
+			raw_clt_init(&other, "clt2", uuids[i], uuids[i], 2);
+			other.path.hears = true;
+			for (unsigned tag = 0; tag < 2; tag++) {
+				other.path.auth = tag ? RTRS_AUTHS_PROVES : RTRS_AUTHS_NOTHING;
+				CHECK(raw_clt_connect(&other, 0) == -EACCES);
+				CHECK(other.path.refusal == RTRS_REFUSES_UNPROVEN);
+			}
+			raw_clt_fini(&other);
+		}
+		/* Behind it the reason follows. */
+		raw_clt_init(&other, "clt2", 9, 9, 2);
+		other.path.hears = true;
+		CHECK(prove(&other, &proof, key_of("bob"), 2) == 0);
+		CHECK(enter(&other, &proof, 0) == (full ? -ENOMEM : 0));
+		CHECK(!full || other.path.refusal == RTRS_REFUSES_SESSIONS);
+		raw_clt_fini(&other);
+		if (full)
+			world_server_srv(w)->nsessions -= CONF_MAX_SESSIONS;
+		end_with_alice();
 	}
 }
 
@@ -370,6 +409,8 @@ static void test_another_key_in_a_session(void)
 		"its session belongs to psk:alice, but the client is psk:bob",
 		"its session was made with another key of psk:alice",
 	};
+	static const enum rtrs_refusal refusals[] = { RTRS_REFUSES_IDENTITY,
+						      RTRS_REFUSES_OTHER_KEY };
 	static const char *const names[] = { "bob", "alice/new" };
 	struct proof proof;
 
@@ -377,8 +418,10 @@ static void test_another_key_in_a_session(void)
 		for (unsigned path = 1; path <= 2; path++) {
 			begin_with_alice(AUTH_MODE_REQUIRE);
 			raw_clt_init(&other, "clt2", (uint8_t)path, 1, 2);
+			other.path.hears = path == 2;
 			CHECK(prove(&other, &proof, key_of(names[i]), 2) == 0);
 			CHECK(enter(&other, &proof, 0) == -EACCES);
+			CHECK(other.path.refusal == (path == 2 ? refusals[i] : RTRS_REFUSES_NOT));
 			CHECK(world_traced(w, lines[i]));
 			raw_clt_fini(&other);
 			end_with_alice();
@@ -841,6 +884,7 @@ int main(int argc, char **argv)
 		{ "a-new-key-behind-the-refusal-of-the-old",
 		  test_a_new_key_behind_the_refusal_of_the_old },
 		{ "anonymous-in-a-session", test_anonymous_in_a_session },
+		{ "one-answer-before-the-proof", test_one_answer_before_the_proof },
 		{ "another-key-in-a-session", test_another_key_in_a_session },
 		{ "a-second-path", test_a_second_path },
 		{ "a-pass-is-used-up", test_a_pass_is_used_up },

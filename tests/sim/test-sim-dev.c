@@ -105,7 +105,7 @@ static void open_again(uint32_t depth)
 	CHECK(wait_open(c2, 1000) == 0);
 	sim_heal("clt", "srv");
 	world_run_ms(w, 60000);
-	CHECK(world_traced(w, "cannot be opened again: Operation not permitted"));
+	CHECK(world_traced(w, "cannot be opened again: open for writing by another session"));
 	for (unsigned i = 0; i < NIOS; i++)
 		CHECK(!ios[i]->done);
 	world_client_stop(w, c2);

@@ -271,13 +271,14 @@ static void write_is_done(void)
 }
 
 /* The session of the writer ends, and another one wants the device. */
-static int open_behind_a_write(uint64_t ms)
+static int open_behind_a_write(uint64_t ms, uint32_t features)
 {
 	int rc;
 
 	write_for(ms);
 	raw_clt_hang_up(&clt);
 	raw_clt_init(&other, "clt2", 2, 2, 2);
+	other.features = features;
 	rc = raw_clt_open(&other, "next", RNBD_ACCESS_RW);
 	if (!rc) {
 		write_is_done();
@@ -293,9 +294,12 @@ static int open_behind_a_write(uint64_t ms)
 /* SRV_OPEN_TIMEOUT */
 static void test_open_behind_a_write(void)
 {
-	CHECK(open_behind_a_write(SRV_OPEN_TIMEOUT - 20) == 0);
-	CHECK(open_behind_a_write(SRV_OPEN_TIMEOUT + 20) == -EPERM);
-	CHECK(open_behind_a_write(4 * SRV_OPEN_TIMEOUT) == -EPERM);
+	CHECK(open_behind_a_write(SRV_OPEN_TIMEOUT - 20, 0) == 0);
+	CHECK(open_behind_a_write(SRV_OPEN_TIMEOUT + 20, 0) == -EPERM);
+	CHECK(open_behind_a_write(4 * SRV_OPEN_TIMEOUT, 0) == -EPERM);
+	CHECK(open_behind_a_write(4 * SRV_OPEN_TIMEOUT, RNBD_EXT_ALL & ~RNBD_EXT_REASON) == -EPERM);
+	CHECK(open_behind_a_write(4 * SRV_OPEN_TIMEOUT, RNBD_EXT_ALL) ==
+	      rnbd_refusal_to_wire(RNBD_REFUSES_CLOSING));
 }
 
 /* The server is told to end. */

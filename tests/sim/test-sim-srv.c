@@ -721,9 +721,29 @@ static void test_answer_to_a_dead_window(void)
 
 /* ---- who is let in (doc/protocol.md 1.7) ---- */
 
+/* The refusals that have a reason of their own for the client, by their words in the log. */
+static enum rtrs_refusal refusal_for(const char *why)
+{
+	static const struct { const char *why; enum rtrs_refusal refusal; } reasons[] = {
+		{ "too many sessions, see --max-sessions", RTRS_REFUSES_SESSIONS },
+		{ "too many paths, see --max-paths", RTRS_REFUSES_PATHS },
+		{ "too many paths in set-up from this host", RTRS_REFUSES_SETUPS },
+		{ "too many connections from this host", RTRS_REFUSES_CONNECTIONS },
+		{ "session has too many paths", RTRS_REFUSES_OWN_PATHS },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(reasons); i++) {
+		if (!strcmp(why, reasons[i].why))
+			return reasons[i].refusal;
+	}
+	return RTRS_REFUSES_NOT;
+}
+
 static void expect_refused(struct raw_clt *who, unsigned cid, int status, const char *why)
 {
+	who->path.hears = true;
 	CHECK(raw_clt_connect(who, cid) == status);
+	CHECK(who->path.refusal == refusal_for(why));
 	if (!world_traced(w, why))
 		world_expect(w, why);
 	world_forget(w);

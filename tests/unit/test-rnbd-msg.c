@@ -43,7 +43,7 @@ Test(rnbd_msg, sess_info_extension_bytes)
 	memset(&m, 0xa5, sizeof(m));
 	rnbd_sess_info_encode(&m, RNBD_MSG_SESS_INFO, &with_ext);
 	memcpy(bytes, m.reserved, sizeof(bytes));
-	expect_bytes(bytes, "nbdkrtrs\xbf\x01\x00\x00\x01\x02\x03\x04\x05\x06\x07\x08"
+	expect_bytes(bytes, "nbdkrtrs\xbf\x03\x00\x00\x01\x02\x03\x04\x05\x06\x07\x08"
 			    "\x09\x1a\x2b\x3c\x4d\x5e\x6f", 27, "extension");
 	crc = (uint32_t)crc32(0, bytes, 27);
 	cr_assert_eq(bytes[27] | bytes[28] << 8 | bytes[29] << 16 | (uint32_t)bytes[30] << 24, crc);
@@ -454,6 +454,36 @@ Test(rnbd_msg, close)
 	cr_assert_eq(id, 0x01020304);
 	cr_assert_eq(rnbd_close_decode(&m, 7, &id), -EINVAL);
 	cr_assert_eq(rnbd_close_decode(&m, 0, &id), -EINVAL);
+}
+
+/* Reasons are above all errnos, in 9 bits, and stand for the errno that an older client gets. */
+Test(rnbd_msg, reasons_on_the_wire)
+{
+	static const struct {
+		enum rnbd_refusal refusal;
+		int wire, err;
+	} table[] = {
+		{ RNBD_REFUSES_READ_ONLY, -257, -EROFS }, { RNBD_REFUSES_READER, -258, -EROFS },
+		{ RNBD_REFUSES_WRITER, -259, -EPERM }, { RNBD_REFUSES_CLOSING, -260, -EPERM },
+		{ RNBD_REFUSES_OPENING, -261, -EIO }, { RNBD_REFUSES_LOCKED, -262, -EBUSY },
+	};
+	static const struct { int wire, err; } others[] = {
+		{ 0, 0 }, { -1, -1 }, { -EROFS, -EROFS }, { -255, -255 }, { -256, -EIO },
+		{ -256 - RNBD_NREFUSALS, -EIO }, { -511, -EIO },
+	};
+	enum rnbd_refusal got;
+
+	cr_assert_eq(ARRAY_SIZE(table), RNBD_NREFUSALS - 1);
+	for_each_case(c, table) {
+		cr_assert_eq(rnbd_refusal_to_wire(c->refusal), c->wire);
+		cr_assert_eq(rnbd_refusal_errno(c->refusal), c->err);
+		cr_assert_eq(rnbd_refusal_from_wire(c->wire, &got), c->err);
+		cr_assert_eq(got, c->refusal);
+	}
+	for_each_case(c, others) {
+		cr_assert_eq(rnbd_refusal_from_wire(c->wire, &got), c->err, "%d", c->wire);
+		cr_assert_eq(got, RNBD_REFUSES_NOT);
+	}
 }
 
 Test(rnbd_msg, errno_on_the_wire)

@@ -128,6 +128,29 @@ Test(rtrs_msg, conn_req_first_conn_is_bit_0)
 	}
 }
 
+/* A client says in CONN_REQ that it reads the reason, in a bit that kernels do not look at. */
+Test(rtrs_msg, conn_req_hears_is_bit_1)
+{
+	static const struct {
+		uint8_t flags;
+		bool hears;
+	} table[] = { { 0, false }, { 1, false }, { 2, true }, { 3, true }, { 0xfd, false } };
+
+	for_each_case(c, table) {
+		struct rtrs_conn_req req;
+		struct rtrs_msg_conn_req m;
+		const char *why;
+		uint8_t buf[56];
+
+		memcpy(buf, conn_req_vector, sizeof(buf));
+		buf[44] = c->flags;
+		cr_assert_eq(rtrs_conn_req_decode(buf, sizeof(buf), &req, &why), 0);
+		cr_assert_eq(req.hears, c->hears, "%#x", c->flags);
+		rtrs_conn_req_encode(&m, &req);
+		cr_assert_eq(m.flags, c->flags & 3, "%#x", c->flags);
+	}
+}
+
 static const struct rtrs_conn_rsp stock = { .queue_depth = 512, .max_io_size = 126976,
 					    .max_hdr_size = 4096, .new_rkey = true };
 
@@ -148,6 +171,39 @@ Test(rtrs_msg, conn_rsp_vectors)
 	refused.status = -ENXIO;
 	rtrs_conn_rsp_encode(&m, &refused);
 	expect_bytes(&m, reject, sizeof(m), "CONN_RSP reject");
+}
+
+/* A reject has its reason in bytes that a kernel sends as zero, and that an older client does not
+ * look at: with the kind alone, and in a reject alone. */
+Test(rtrs_msg, conn_rsp_refusal)
+{
+	static const uint8_t reject[56] = { 0xbd, 0x1b, 0x00, 0x02, 0xf3, 0xff, [20] = 0xa3,
+					    [22] = 6 };
+	struct rtrs_conn_rsp rsp = stock, got;
+	struct rtrs_msg_conn_rsp m;
+	const char *why;
+
+	rsp.status = -EACCES;
+	rsp.refusal = RTRS_REFUSES_UNPROVEN;
+	memset(&m, 0xa5, sizeof(m));
+	rtrs_conn_rsp_encode(&m, &rsp);
+	expect_bytes(&m, reject, sizeof(m), "CONN_RSP reject with a reason");
+	cr_assert_eq(rtrs_conn_rsp_decode(&m, sizeof(m), true, &got, &why), 0);
+	cr_assert_eq(got.status, -EACCES);
+	cr_assert_eq(got.refusal, RTRS_REFUSES_UNPROVEN);
+	cr_assert_eq(got.auth, RTRS_AUTHS_NOTHING, "what an older client sees");
+	m.refusal = le16_put(65535);	/* of a newer server */
+	cr_assert_eq(rtrs_conn_rsp_decode(&m, sizeof(m), true, &got, &why), 0);
+	cr_assert_eq(got.refusal, 65535);
+	cr_assert_eq(rtrs_conn_rsp_decode(&m, sizeof(m), false, &got, &why), 0);
+	cr_assert_eq(got.refusal, RTRS_REFUSES_NOT);
+	m.auth = 0;
+	cr_assert_eq(rtrs_conn_rsp_decode(&m, sizeof(m), true, &got, &why), 0);
+	cr_assert_eq(got.refusal, RTRS_REFUSES_NOT);
+	rsp.status = 0;
+	rtrs_conn_rsp_encode(&m, &rsp);
+	cr_assert_eq(m.auth, 0);
+	cr_assert_eq(le16_get(m.refusal), 0);
 }
 
 Test(rtrs_msg, conn_rsp_round_trip)

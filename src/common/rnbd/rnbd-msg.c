@@ -258,6 +258,38 @@ int rnbd_close_decode(const void *buf, size_t len, uint32_t *device_id)
 	return 0;
 }
 
+int rnbd_refusal_errno(enum rnbd_refusal refusal)
+{
+	static const int errnos[RNBD_NREFUSALS] = {
+		[RNBD_REFUSES_READ_ONLY] = -EROFS,
+		[RNBD_REFUSES_READER] = -EROFS,
+		[RNBD_REFUSES_WRITER] = -EPERM,
+		[RNBD_REFUSES_CLOSING] = -EPERM,
+		[RNBD_REFUSES_OPENING] = -EIO,
+		[RNBD_REFUSES_LOCKED] = -EBUSY,
+	};
+
+	return errnos[refusal];
+}
+
+int rnbd_refusal_to_wire(enum rnbd_refusal refusal)
+{
+	return -(RNBD_REFUSAL_BASE + (int)refusal);
+}
+
+int rnbd_refusal_from_wire(int status, enum rnbd_refusal *refusal)
+{
+	int number = -status - RNBD_REFUSAL_BASE;
+
+	*refusal = RNBD_REFUSES_NOT;
+	if (number < 0)
+		return status;
+	if (!number || number >= RNBD_NREFUSALS)
+		return -EIO;
+	*refusal = (enum rnbd_refusal)number;
+	return rnbd_refusal_errno(*refusal);
+}
+
 int rnbd_errno_to_wire(int err)
 {
 	static const int known[] = {

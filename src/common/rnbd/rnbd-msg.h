@@ -38,9 +38,12 @@ static inline int rnbd_msg_type(const void *buf, size_t len)
 					 * storage; client: sends the OPEN again */
 #define RNBD_EXT_PROBE 0x100u		/* server: answers PROBE; client: sends it before a path is
 					 * up */
+#define RNBD_EXT_REASON 0x200u		/* server: an OPEN that fails has its reason; client: knows
+					 * reasons (enum rnbd_refusal) */
 #define RNBD_EXT_ALL                                                                    \
 	(RNBD_EXT_NOUNMAP | RNBD_EXT_PREFLUSH | RNBD_EXT_TAG | RNBD_EXT_EXPORT_ID |     \
-	 RNBD_EXT_LIST | RNBD_EXT_EXTENTS | RNBD_EXT_LATER | RNBD_EXT_PROBE)
+	 RNBD_EXT_LIST | RNBD_EXT_EXTENTS | RNBD_EXT_LATER | RNBD_EXT_PROBE |         \
+	 RNBD_EXT_REASON)
 
 struct rnbd_ext {
 	bool valid;
@@ -143,5 +146,13 @@ void rnbd_probe_encode(struct rnbd_msg_probe *m);
 /* The errno that a server may put on the wire for @err (0 or negative): an errno of the lists in
  * doc/protocol.md 8.2 and 8.5; -EDQUOT and -EFBIG become -ENOSPC, others -EIO. */
 int rnbd_errno_to_wire(int err);
+
+/* The status of an OPEN that fails because of @refusal, for a client with RNBD_EXT_REASON. */
+int rnbd_refusal_to_wire(enum rnbd_refusal refusal);
+/* The errno that a client without RNBD_EXT_REASON gets for @refusal. */
+int rnbd_refusal_errno(enum rnbd_refusal refusal);
+/* Take the status of an OPEN, 0 or negative: *@refusal is the reason, RNBD_REFUSES_NOT if there is
+ * none or one of a newer server.  Returns the errno; -EIO for an unknown reason. */
+int rnbd_refusal_from_wire(int status, enum rnbd_refusal *refusal);
 
 #endif

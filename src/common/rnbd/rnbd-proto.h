@@ -71,6 +71,21 @@ struct rnbd_msg_sess_info {		/* SESS_INFO and SESS_INFO_RSP */
 /* The client had the device open on another server, which no path leads to any more. */
 #define RNBD_OPEN_TAKE_OVER 0x1u
 
+/* The reason for which an OPEN fails: ours, with RNBD_EXT_REASON of both sides.  The answer has
+ * RNBD_REFUSAL_BASE and the number in place of an errno.  Numbers stay. */
+enum rnbd_refusal {
+	RNBD_REFUSES_NOT = 0,		/* an errno alone */
+	RNBD_REFUSES_READ_ONLY = 1,	/* the export is read-only for all clients */
+	RNBD_REFUSES_READER = 2,	/* the export is read-only for this client */
+	RNBD_REFUSES_WRITER = 3,	/* another session has the export open for writing */
+	RNBD_REFUSES_CLOSING = 4,	/* a handle that is closing is in the way */
+	RNBD_REFUSES_OPENING = 5,	/* the server is opening the storage, or taking its lock */
+	RNBD_REFUSES_LOCKED = 6,	/* another server keeps the lock of the storage */
+	RNBD_NREFUSALS
+};
+
+#define RNBD_REFUSAL_BASE 256		/* above all errnos; an answer has 9 bits */
+
 struct rnbd_msg_open {
 	struct rnbd_msg_hdr hdr;
 	uint8_t access_mode;

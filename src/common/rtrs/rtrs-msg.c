@@ -59,7 +59,8 @@ void rtrs_conn_req_encode(struct rtrs_msg_conn_req *m, const struct rtrs_conn_re
 	m->recon_cnt = le16_put(req->recon_cnt);
 	memcpy(m->sess_uuid, req->sess_uuid, RTRS_UUID_LEN);
 	memcpy(m->paths_uuid, req->paths_uuid, RTRS_UUID_LEN);
-	m->flags = req->first_conn ? RTRS_CONN_REQ_FIRST_CONN : 0;
+	m->flags = (req->first_conn ? RTRS_CONN_REQ_FIRST_CONN : 0) |
+		   (req->hears ? RTRS_CONN_REQ_HEARS : 0);
 	auth_encode(req->auth, req->auth_version, req->tag, &m->auth, m->auth_data,
 		    sizeof(m->auth_data));
 }
@@ -85,6 +86,7 @@ int rtrs_conn_req_decode(const void *buf, size_t len, struct rtrs_conn_req *req,
 	memcpy(req->sess_uuid, m->sess_uuid, RTRS_UUID_LEN);
 	memcpy(req->paths_uuid, m->paths_uuid, RTRS_UUID_LEN);
 	req->first_conn = m->flags & RTRS_CONN_REQ_FIRST_CONN;
+	req->hears = m->flags & RTRS_CONN_REQ_HEARS;
 	req->auth = auth_decode(m->auth, m->auth_data, sizeof(m->auth_data), &req->auth_version,
 				req->tag);
 	return 0;
@@ -97,6 +99,10 @@ void rtrs_conn_rsp_encode(struct rtrs_msg_conn_rsp *m, const struct rtrs_conn_rs
 	m->magic = le16_put(RTRS_MAGIC);
 	m->version = le16_put(RTRS_PROTO_VER);
 	m->errno_ = le16_put((uint16_t)rsp->status);
+	if (rsp->status && rsp->refusal) {
+		m->auth = RTRS_REFUSAL_KIND;
+		m->refusal = le16_put((uint16_t)rsp->refusal);
+	}
 	if (rsp->status)
 		return;
 	m->queue_depth = le16_put(rsp->queue_depth);
@@ -124,6 +130,8 @@ int rtrs_conn_rsp_decode(const void *buf, size_t len, bool rejected, struct rtrs
 		rsp->status = -ECONNABORTED;
 	else if (rejected && !rsp->status)
 		rsp->status = -ECONNRESET;
+	rsp->refusal = rejected && m->auth == RTRS_REFUSAL_KIND ? le16_get(m->refusal) :
+		       RTRS_REFUSES_NOT;
 	rsp->queue_depth = le16_get(m->queue_depth);
 	rsp->max_io_size = le32_get(m->max_io_size);
 	rsp->max_hdr_size = le32_get(m->max_hdr_size);

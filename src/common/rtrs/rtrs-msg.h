@@ -25,6 +25,7 @@ struct rtrs_conn_req {
 	uint8_t sess_uuid[RTRS_UUID_LEN];	/* the path */
 	uint8_t paths_uuid[RTRS_UUID_LEN];	/* the session */
 	bool first_conn;
+	bool hears;			/* the client reads the reason of a refusal */
 	enum rtrs_auth auth;
 	uint8_t auth_version;		/* ASKS: any (auth_chap_version()) */
 	uint8_t tag[RTRS_AUTH_TAG_LEN];	/* PROVES */
@@ -38,6 +39,7 @@ int rtrs_conn_req_decode(const void *buf, size_t len, struct rtrs_conn_req *req,
 
 struct rtrs_conn_rsp {
 	int status;			/* 0 accepted, else negative errno */
+	unsigned refusal;		/* of a reject: enum rtrs_refusal, or of a newer server */
 	uint16_t queue_depth;
 	uint32_t max_io_size, max_hdr_size;
 	bool new_rkey;
@@ -46,12 +48,12 @@ struct rtrs_conn_rsp {
 	uint8_t proof[RTRS_AUTH_PROOF_LEN];	/* PROVES */
 };
 
-/* Encode an accept, or a reject if @rsp->status is negative: all other fields are then sent as
- * zero. */
+/* Encode an accept, or a reject if @rsp->status is negative: all other fields but @rsp->refusal are
+ * then sent as zero. */
 void rtrs_conn_rsp_encode(struct rtrs_msg_conn_rsp *m, const struct rtrs_conn_rsp *rsp);
 /* Decode an accept, or a reject (@rejected).  -ECONNRESET with @why: too short, wrong magic or
  * major version.  0: @rsp is set, and its status may be an error.  A positive errno on the wire
- * becomes -ECONNABORTED, and 0 in a reject becomes -ECONNRESET.  rtrs_geom_init() checks the
+ * becomes -ECONNABORTED, and 0 in a reject becomes -ECONNRESET.  Only a reject has a refusal.  rtrs_geom_init() checks the
  * sizes. */
 int rtrs_conn_rsp_decode(const void *buf, size_t len, bool rejected, struct rtrs_conn_rsp *rsp,
 			 const char **why);

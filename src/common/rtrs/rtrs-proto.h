@@ -46,12 +46,14 @@ enum rtrs_imm_type {
 };
 
 #define RTRS_CONN_REQ_FIRST_CONN 0x01	/* rtrs_msg_conn_req.flags */
+#define RTRS_CONN_REQ_HEARS 0x02	/* likewise, ours: the client reads rtrs_msg_conn_rsp.refusal */
 #define RTRS_MSG_NEW_RKEY_F 0x02	/* rtrs_msg_conn_rsp.flags: always_invalidate */
 #define RTRS_MSG_NEED_INVAL_F 0x01	/* rtrs_msg_rdma_read.flags */
 
 /* Authentication (doc/decisions.md D23): ours, in bytes that are zero from a kernel. */
 #define RTRS_AUTH_ASK 0xA1		/* .auth: the client asks whether, the server says that */
 #define RTRS_AUTH_TAG 0xA2		/* .auth: a connection of a path that is authenticated */
+#define RTRS_REFUSAL_KIND 0xA3		/* .auth of a reject: .refusal has the reason */
 #define RTRS_AUTH_MAGIC "rtrs-auth"	/* of an ASK, followed by the version */
 #define RTRS_AUTH_TAG_LEN 10
 #define RTRS_AUTH_PROOF_LEN 32
@@ -79,23 +81,44 @@ struct rtrs_msg_conn_rsp {		/* private data of accept and reject, 1.5 */
 	le32 max_io_size;
 	le32 max_hdr_size;
 	le32 flags;
-	uint8_t auth;			/* RTRS_AUTH_*; 0: a kernel, or none */
-	uint8_t reserved[3];
+	uint8_t auth;			/* RTRS_AUTH_*, RTRS_REFUSAL_KIND; 0: a kernel, or none */
+	uint8_t reserved;
+	le16 refusal;			/* with RTRS_REFUSAL_KIND: enum rtrs_refusal */
 	uint8_t auth_data[RTRS_AUTH_PROOF_LEN];	/* magic and version, or the proof */
 };
 
-/* A refusal in INFO_RSP: ours, for a client that says in INFO_REQ that it hears one. */
+/* A refusal in a reject, or in INFO_RSP: ours, for a client that says in CONN_REQ, or in INFO_REQ,
+ * that it reads the reason.  Numbers stay: a client may be older or newer than its server. */
 #define RTRS_HEARS_MAGIC "rtrs-why"
 #define RTRS_HEARS_LEN 8
 
-enum rtrs_refusal {			/* .refusal of an INFO_RSP without regions */
-	RTRS_REFUSES_NOT = 0,		/* as from a kernel */
+enum rtrs_refusal {
+	RTRS_REFUSES_NOT = 0,		/* no reason: as from a kernel */
+	/* in an INFO_RSP without regions */
 	RTRS_REFUSES_NAME = 1,		/* another session of this identity has the name */
 	RTRS_REFUSES_NAME_CLOSING = 2,	/* the same, and that session is closing */
-	RTRS_REFUSES_IDENTITY = 3,	/* the session belongs to another identity */
+	RTRS_REFUSES_IDENTITY = 3,	/* the session belongs to another identity; also in a
+					 * reject */
 	RTRS_REFUSES_OTHER_NAME = 4,	/* the session has another name */
 	RTRS_REFUSES_EXPORT = 5,	/* the session has an export open that this path may not
 					 * open, or not for writing */
+	/* In a reject.  UNPROVEN is the only reason for a client that has to prove who it is and
+	 * has not; the others follow the proof. */
+	RTRS_REFUSES_UNPROVEN = 6,	/* the listener demands a proof, and none holds */
+	RTRS_REFUSES_OTHER_KEY = 7,	/* another key of the identity made the session or path */
+	RTRS_REFUSES_KEY = 8,		/* the key was taken out */
+	RTRS_REFUSES_CERTIFICATE = 9,	/* the certificate is not accepted any more */
+	RTRS_REFUSES_MIXED = 10,	/* TLS on one connection of the path, none on another */
+	RTRS_REFUSES_TWO_NAMES = 11,	/* the key of TLS is of another identity than the proof */
+	RTRS_REFUSES_SESSIONS = 12,	/* limits: of sessions, */
+	RTRS_REFUSES_PATHS = 13,	/* of paths, */
+	RTRS_REFUSES_MEMORY = 14,	/* of memory for requests, */
+	RTRS_REFUSES_CONNECTIONS = 15,	/* of connections, */
+	RTRS_REFUSES_SETUPS = 16,	/* of paths in set-up, */
+	RTRS_REFUSES_OWN_PATHS = 17,	/* of paths of the session */
+	RTRS_REFUSES_STOPPING = 18,	/* the server is shutting down */
+	RTRS_REFUSES_CLOSING = 19,	/* a former path of the client is still closing */
+	RTRS_NREFUSALS
 };
 
 struct rtrs_msg_info_req {		/* 2.4 */
@@ -145,6 +168,8 @@ _Static_assert(sizeof(struct rtrs_msg_conn_rsp) == 56, "doc/protocol.md 1.5");
 _Static_assert(offsetof(struct rtrs_msg_conn_rsp, flags) == 16, "doc/protocol.md 1.5");
 _Static_assert(offsetof(struct rtrs_msg_conn_req, auth) == 45, "man/rtrs-protocol.pod");
 _Static_assert(offsetof(struct rtrs_msg_conn_rsp, auth) == 20, "man/rtrs-protocol.pod");
+_Static_assert(offsetof(struct rtrs_msg_conn_rsp, refusal) == 22, "man/rtrs-protocol.pod");
+_Static_assert(offsetof(struct rtrs_msg_conn_rsp, auth_data) == 24, "man/rtrs-protocol.pod");
 _Static_assert(sizeof(RTRS_AUTH_MAGIC) == RTRS_AUTH_TAG_LEN, "the version stands at the NUL");
 _Static_assert(sizeof(struct rtrs_msg_info_req) == 272, "doc/protocol.md 2.4");
 _Static_assert(sizeof(RTRS_HEARS_MAGIC) == RTRS_HEARS_LEN + 1, "doc/protocol.md 2.4");

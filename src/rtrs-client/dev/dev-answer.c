@@ -72,7 +72,7 @@ static int dev_compare(const struct dev *dev, const struct rnbd_dev_info *info)
 int dev_answer(struct dev *dev, struct dev_ctl *ctl, bool first)
 {
 	struct rnbd_dev_info info;
-	int r = ctl->op.status;
+	int r = rnbd_refusal_from_wire(ctl->op.status, &dev->refusal);
 	uint64_t size;
 
 	assert(r <= 0);

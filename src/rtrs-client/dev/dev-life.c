@@ -16,6 +16,7 @@
 #include "clock.h"
 #include "log.h"
 #include "dev-priv.h"
+#include "dev-why.h"
 
 #define REOPEN_MS 1000
 
@@ -166,6 +167,7 @@ static void tell_openers(struct dev *dev, int status)
 
 	while ((req = list_pop_entry(&dev->opens, struct dev_open_req, link))) {
 		req->status = status;
+		req->refusal = status ? dev->refusal : RNBD_REFUSES_NOT;
 		req->dev = status ? NULL : dev;
 		dev->refs += !status;
 		req->done(req);
@@ -209,7 +211,7 @@ static void lose_device(void *object)
 	struct dev *dev = object;
 
 	log_event(LOG_LEVEL_ERROR, DEV_FIELDS(dev, DEVICE_LOST), dev->name,
-		  "cannot be opened again: %s", strerror(-dev->error));
+		  "cannot be opened again: %s", dev_why(dev->error, dev->refusal));
 	dev->lost_since_ms = clock_now_ms();
 	wait_on(dev);
 }

@@ -69,6 +69,7 @@ struct dev {
 	unsigned tried_epoch, open_epoch;	/* of the session: asked for, and got, by OPEN */
 	void (*answered)(struct dev *dev, int r);	/* of dev_settle() or dev_reopen() */
 	int error;			/* 0 or -errno of the last answer */
+	enum rnbd_refusal refusal;	/* of the last OPEN that failed */
 	struct loop_msg given_up_msg;
 	uint64_t lost_since_ms;
 	struct dev_stat stat_base;	/* at the last reset */

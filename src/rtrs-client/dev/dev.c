@@ -158,6 +158,7 @@ static void open_msg(struct loop_msg *msg)
 
 	req->dev = NULL;
 	req->status = 0;
+	req->refusal = RNBD_REFUSES_NOT;
 	if (strlen(req->name) >= RNBD_NAME_MAX)
 		req->status = -ENAMETOOLONG;
 	else if (clt->state != CLIENT_OPEN)
@@ -195,16 +196,28 @@ static void open_wait_done(struct dev_open_req *req)
 	clt_wait_count(&container_of(req, struct open_wait, req)->waiter);
 }
 
-int dev_open(struct client *clt, const char *name, enum rnbd_access_mode mode,
-	      struct dev **dev)
+int dev_open_wait(struct client *clt, struct dev_open_req *req)
 {
-	struct open_wait w = { .req = { .name = name, .mode = mode, .done = open_wait_done } };
+	struct open_wait w = { .req = { .name = req->name, .mode = req->mode,
+					.done = open_wait_done } };
 
 	clt_wait_init(&w.waiter, clt->sess.io.wait, NULL);
 	dev_open_start(clt, &w.req);
 	clt_wait_event(&w.waiter);
-	*dev = w.req.dev;
-	return w.req.status;
+	req->status = w.req.status;
+	req->refusal = w.req.refusal;
+	req->dev = w.req.dev;
+	return req->status;
+}
+
+int dev_open(struct client *clt, const char *name, enum rnbd_access_mode mode,
+	      struct dev **dev)
+{
+	struct dev_open_req req = { .name = name, .mode = mode };
+	int r = dev_open_wait(clt, &req);
+
+	*dev = req.dev;
+	return r;
 }
 
 /* ---- close ---- */

@@ -25,6 +25,7 @@ struct dev_open_req {
 					 * is the peer; -EMEDIUMTYPE open, and smaller now than at
 					 * the open; -EIO, -ECONNABORTED: waiting for the server is
 					 * over; -ESHUTDOWN: the session is to end; -ENOMEM */
+	enum rnbd_refusal refusal;	/* the reason of @status, if the server gave one */
 	struct dev *dev;		/* status 0: the caller holds a reference */
 	/* private */
 	struct client *clt;
@@ -36,7 +37,9 @@ struct dev_open_req {
  * first open and the present size; unless the server has another export under the name by now,
  * which is another device.  Any thread. */
 void dev_open_start(struct client *clt, struct dev_open_req *req);
-/* Open a device like dev_open_start(), and wait for the end.  Returns dev_open_req.status, and the
+/* The same, and wait for the end: @req has no done().  Returns @req->status.  Blocks. */
+int dev_open_wait(struct client *clt, struct dev_open_req *req);
+/* Open a device like dev_open_wait().  Returns dev_open_req.status, and the
  * reference in *@dev.  Blocks. */
 int dev_open(struct client *clt, const char *name, enum rnbd_access_mode mode,
 	      struct dev **dev);

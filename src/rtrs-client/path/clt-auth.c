@@ -123,9 +123,13 @@ static int auth_send(struct clt_path *path, const struct auth_reply *reply)
 
 static void auth_fail(struct clt_path *path, int err, const char *what)
 {
+	static const char one_answer[] =
+		" (the answer is the same for an unknown name and for a wrong key: \"rtrsctl "
+		"explain\" at the server says which)";
 	char why[CLT_WHY];
 
-	snprintf(why, sizeof(why), "authentication as %s: %s", path->auth.key->name, what);
+	snprintf(why, sizeof(why), "authentication as %.64s: %s%s", path->auth.key->name, what,
+		 err == -EKEYREJECTED ? one_answer : "");
 	path->auth.done(path, err, why);
 }
 

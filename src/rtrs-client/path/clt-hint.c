@@ -41,11 +41,52 @@ const char *clt_hint_source(const struct fab_addr *src, int err)
 	return "";
 }
 
+const char *clt_hint_reason(unsigned refusal, bool has_key)
+{
+	static const char *const hints[] = {
+		[RTRS_REFUSES_IDENTITY] = "the session belongs to another identity (expected the "
+			"same key or certificate on all paths; the server's log says whose)",
+		[RTRS_REFUSES_OTHER_KEY] = "the session was made with another key of this identity "
+			"(the key in use counts until all paths are lost)",
+		[RTRS_REFUSES_KEY] = "the server has taken the key out of its file (auth-psk= or "
+			"tls-psk= needs another one)",
+		[RTRS_REFUSES_CERTIFICATE] = "the server does not accept the certificate any more "
+			"(revoked, over, or of another authority: tls-certificates= needs "
+			"another one)",
+		[RTRS_REFUSES_MIXED] = "another connection of the path has TLS and this one has "
+			"none, or the other way round (somebody between may have ended TLS)",
+		[RTRS_REFUSES_TWO_NAMES] = "the key of tls-psk= is of another identity than the "
+			"key of auth-psk= (expected keys of one name)",
+		[RTRS_REFUSES_SESSIONS] = "the server has as many sessions as it allows (its "
+			"--max-sessions)",
+		[RTRS_REFUSES_PATHS] = "the server has as many paths as it allows (its "
+			"--max-paths)",
+		[RTRS_REFUSES_MEMORY] = "the server has no memory left for another path (a smaller "
+			"--queue-depth of the server, or fewer connections= here)",
+		[RTRS_REFUSES_CONNECTIONS] = "the server has as many connections as it allows, of "
+			"this host or of all (fewer connections= here)",
+		[RTRS_REFUSES_SETUPS] = "too many paths connect to the server at once, of this host "
+			"or of all (another try comes)",
+		[RTRS_REFUSES_OWN_PATHS] = "the session has as many paths as RTRS allows",
+		[RTRS_REFUSES_STOPPING] = "the server is shutting down",
+		[RTRS_REFUSES_CLOSING] = "a former path of this client has not closed at the server "
+			"in time (another try comes)",
+	};
+
+	if (refusal == RTRS_REFUSES_UNPROVEN)
+		return has_key ? "the server does not take this connection for one of the path "
+			"that was authenticated (too long ago, from another address, or somebody "
+			"between has ended TLS: its log says which)" :
+			"the server demands authentication (auth-psk=FILE with a key that the "
+			"server's --auth-psk has)";
+	return refusal < ARRAY_SIZE(hints) && hints[refusal] ? hints[refusal] : "";
+}
+
 const char *clt_hint_refused(const struct fab_addr *dst, unsigned cid, int err)
 {
 	if (err == -EACCES)
-		return " (the session belongs to another identity, or is one of a client without, "
-		       "or somebody between has ended TLS: the server's log says which)";
+		return " (it demands a key, auth-psk=FILE; or the session belongs to another "
+		       "identity; or somebody between has ended TLS: the server's log says which)";
 	if (err == -EKEYREVOKED)
 		return " (the server has taken the key out: it needs another one)";
 	if (cid)		/* the server has let in connection 0 of this path */

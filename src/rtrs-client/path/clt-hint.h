@@ -11,8 +11,11 @@
 const char *clt_hint_unreachable(const struct fab_addr *dst, int err);
 /* The hint for no way from @src, which may be none, because of @err.  As above. */
 const char *clt_hint_source(const struct fab_addr *src, int err);
-/* The hint for connection @cid, which the server at @dst has refused with @err: RTRS has a number
- * for the reason and no text.  As above. */
+/* The words for @refusal, an enum rtrs_refusal in a reject, for a client that has a key (@has_key):
+ * what the server refuses, and what to do.  "": no reason was given, or one of a newer server. */
+const char *clt_hint_reason(unsigned refusal, bool has_key);
+/* The hint for connection @cid, which the server at @dst, a kernel's or an older one, has refused
+ * with @err and without a reason.  As clt_hint_unreachable(). */
 const char *clt_hint_refused(const struct fab_addr *dst, unsigned cid, int err);
 /* Write to @why the reason for which the server has not let a path into session @name: an enum
  * rtrs_refusal, or a number of a newer server. */

@@ -139,6 +139,7 @@ static int setup_resolved(struct clt_con *con, char why[CLT_WHY])
 		.cid_num = (uint16_t)path->att.ncons,
 		.recon_cnt = (uint16_t)path->attempts,
 		.first_conn = true,
+		.hears = true,
 		.auth = path->auth.proven ? RTRS_AUTHS_PROVES :
 			auth_mode(path->conf.auth) != AUTH_MODE_NONE && !con->cid ?
 			RTRS_AUTHS_ASKS : RTRS_AUTHS_NOTHING,
@@ -224,6 +225,7 @@ static int setup_established(struct clt_con *con, const struct fab_event *ev, ch
 
 static int setup_rejected(struct clt_con *con, const struct fab_event *ev, char why[CLT_WHY])
 {
+	const struct clt_path *path = clt_path_of(con);
 	struct rtrs_conn_rsp rsp;
 	const char *text;
 
@@ -231,8 +233,13 @@ static int setup_rejected(struct clt_con *con, const struct fab_event *ev, char 
 		snprintf(why, CLT_WHY, "connection %u was refused (%s)", con->cid, text);
 		return -ECONNREFUSED;
 	}
-	snprintf(why, CLT_WHY, "connection %u was refused: %s%s", con->cid, strerror(-rsp.status),
-		 clt_hint_refused(&clt_path_of(con)->dst, con->cid, rsp.status));
+	text = clt_hint_reason(rsp.refusal, auth_mode(path->conf.auth) != AUTH_MODE_NONE);
+	if (*text)
+		snprintf(why, CLT_WHY, "connection %u was refused: %s", con->cid, text);
+	else
+		snprintf(why, CLT_WHY, "connection %u was refused: %s%s", con->cid,
+			 strerror(-rsp.status),
+			 clt_hint_refused(&path->dst, con->cid, rsp.status));
 	return rsp.status;
 }
 

@@ -8,30 +8,9 @@
 
 #include "clt-export.h"
 #include "dev-extents.h"
+#include "dev-why.h"
 #include "log.h"
 #include "mask.h"
-
-static const char *open_reason(int r)
-{
-	switch (r) {
-	case -EPERM:
-		return "open for writing by another session, "
-		       "which the server's log names (mode=ro or "
-		       "mode=migration would share it)";
-	case -EROFS: case -EACCES:
-		return "read-only on the server (mode=auto or mode=ro would take it)";
-	case -ENOENT:
-		return "the server has no such export";
-	case -EMEDIUMTYPE:
-		return "shrunk while other clients here have it open";
-	case -EAGAIN: case -ENODEV:
-		return "the server cannot open its storage now";
-	case -ECONNABORTED:
-		return "the server was lost";
-	default:
-		return strerror(-r);
-	}
-}
 
 static void append_names(const struct dev_list *list, char *err, size_t size)
 {
@@ -82,26 +61,29 @@ static void tell_read_only(const char *name)
 	log_info(name, "read-only on the server: mode=auto is ro");
 }
 
-/* Write into @err why @name cannot be opened. */
-static void export_open_failed(const struct clt_conf *conf, const char *name, int r,
+/* Write into @err why @open has failed. */
+static void export_open_failed(const struct clt_conf *conf, const struct dev_open_req *open,
 			       char err[CLT_FRONT_ERR])
 {
 	/* As much of a name as RNBD has room for: a client may have chosen it. */
-	snprintf(err, CLT_FRONT_ERR, "export '%.*s' of server=%.64s: %s", RNBD_NAME_MAX - 1, name,
-		 conf->server, open_reason(r));
+	snprintf(err, CLT_FRONT_ERR, "export '%.*s' of server=%.64s: %s", RNBD_NAME_MAX - 1,
+		 open->name, conf->server, dev_why(open->status, open->refusal));
 }
 
 int clt_export_open(struct client *clt, const struct clt_conf *conf, const char *name,
 		    struct dev **dev, char err[CLT_FRONT_ERR])
 {
-	int r = dev_open(clt, name, conf->mode, dev);
+	struct dev_open_req req = { .name = name, .mode = conf->mode };
+	int r = dev_open_wait(clt, &req);
 
 	if (conf->mode_auto && is_read_only(r)) {
 		tell_read_only(name);
-		r = dev_open(clt, name, RNBD_ACCESS_RO, dev);
+		req.mode = RNBD_ACCESS_RO;
+		r = dev_open_wait(clt, &req);
 	}
+	*dev = req.dev;
 	if (r < 0) {
-		export_open_failed(conf, name, r, err);
+		export_open_failed(conf, &req, err);
 		if (r == -ENOENT)
 			clt_export_names(clt, err, CLT_FRONT_ERR);
 		mask_control(err);
@@ -138,7 +120,7 @@ static void export_opened(struct dev_open_req *open)
 	req->status = open->status;
 	req->dev = open->dev;
 	if (req->status < 0)
-		export_open_failed(req->conf, req->name, req->status, req->err);
+		export_open_failed(req->conf, open, req->err);
 	if (req->status != -ENOENT || dev_list_start(req->clt, export_named, req) < 0)
 		open_ended(req);
 }

@@ -42,7 +42,8 @@ enum open_result {
 	OPEN_MISSING,
 	OPEN_FORBIDDEN,			/* as if missing */
 	OPEN_LATER,			/* the storage is missing, and may come */
-	OPEN_READ_ONLY,
+	OPEN_READ_ONLY,			/* for all clients */
+	OPEN_READER,			/* for this client */
 	OPEN_IN_USE,
 	OPEN_NOT_LEADER,		/* another server keeps the lock of the storage */
 	OPEN_NO_MEMORY,
@@ -51,18 +52,20 @@ enum open_result {
 /* What becomes of the OPEN: it waits at most @wait_ms, 0: not at all, and is refused then. */
 static const struct {
 	uint64_t wait_ms;
-	int err;			/* 0: store_lead_error() */
+	int err;			/* 0: of @refusal, or store_lead_error() */
 	enum srv_refusal reason;
+	enum rnbd_refusal refusal;	/* for a client that knows reasons */
 } policies[] = {
 	[OPEN_UNSETTLED] = { CLOCK_NEVER, -EPERM, SRV_REFUSED_IN_USE },
-	[OPEN_CLOSING] = { SRV_OPEN_TIMEOUT, -EPERM, SRV_REFUSED_IN_USE },
-	[OPEN_STORAGE] = { SRV_OPEN_TIMEOUT, -EIO, SRV_REFUSED_OPEN },
+	[OPEN_CLOSING] = { SRV_OPEN_TIMEOUT, 0, SRV_REFUSED_IN_USE, RNBD_REFUSES_CLOSING },
+	[OPEN_STORAGE] = { SRV_OPEN_TIMEOUT, 0, SRV_REFUSED_OPEN, RNBD_REFUSES_OPENING },
 	[OPEN_BAD_NAME] = { 0, -EINVAL, SRV_REFUSED_OPEN },
 	[OPEN_MISSING] = { 0, -ENOENT, SRV_REFUSED_MISSING },
 	[OPEN_FORBIDDEN] = { 0, -ENOENT, SRV_REFUSED_RIGHTS },
 	[OPEN_LATER] = { 0, -ENODEV, SRV_REFUSED_OPEN },
-	[OPEN_READ_ONLY] = { 0, -EROFS, SRV_REFUSED_READ_ONLY },
-	[OPEN_IN_USE] = { 0, -EPERM, SRV_REFUSED_IN_USE },
+	[OPEN_READ_ONLY] = { 0, 0, SRV_REFUSED_READ_ONLY, RNBD_REFUSES_READ_ONLY },
+	[OPEN_READER] = { 0, 0, SRV_REFUSED_READ_ONLY, RNBD_REFUSES_READER },
+	[OPEN_IN_USE] = { 0, 0, SRV_REFUSED_IN_USE, RNBD_REFUSES_WRITER },
 	[OPEN_NOT_LEADER] = { 0, 0, SRV_REFUSED_OPEN },
 	[OPEN_NO_MEMORY] = { 0, -ENOMEM, SRV_REFUSED_OPEN },
 };
@@ -233,7 +236,7 @@ static enum open_result open_try(struct srv_req *req, const struct rnbd_open *op
 	if (!ex)
 		return open_missing(sess, open->name);
 	if (open->mode != RNBD_ACCESS_RO && srv_allow_reads_only(sess, ex))
-		return OPEN_READ_ONLY;
+		return OPEN_READER;
 	dev = srv_dev_find(&r->devs, ex);
 	if (!dev)
 		return open_new(req, open, ex, waited);
@@ -291,7 +294,23 @@ static int open_error(const struct srv_sess *sess, const struct rnbd_open *open,
 {
 	if (policies[result].err)
 		return policies[result].err;
+	if (policies[result].refusal)
+		return rnbd_refusal_errno(policies[result].refusal);
 	return store_lead_error(ex->store, takes_over(sess, open));
+}
+
+/* What the client of @sess is answered for @rc, -errno of open_error(). */
+static int open_status(const struct srv_sess *sess, enum open_result result, int rc)
+{
+	enum rnbd_refusal refusal = result == OPEN_NOT_LEADER && rc == -EBUSY ?
+		RNBD_REFUSES_LOCKED : policies[result].refusal;
+
+	if (refusal && srv_rnbd_has(sess, RNBD_EXT_REASON))
+		return rnbd_refusal_to_wire(refusal);
+	/* A client that does not know to come again takes EAGAIN for a failure of its own. */
+	if (rc == -ENODEV && srv_rnbd_has(sess, RNBD_EXT_LATER))
+		rc = -EAGAIN;
+	return rnbd_errno_to_wire(rc);
 }
 
 static void open_failed(struct srv_req *req, const struct rnbd_open *open, enum open_result result)
@@ -323,10 +342,7 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, enum 
 				     .reason = srv_refusal_names[reason]),
 			  session, "%s%s", line, times);
 	}
-	/* A client that does not know to come again takes EAGAIN for a failure of its own. */
-	if (rc == -ENODEV && srv_rnbd_has(req->path->sess, RNBD_EXT_LATER))
-		rc = -EAGAIN;
-	srv_req_finish_control(req, rnbd_errno_to_wire(rc));
+	srv_req_finish_control(req, open_status(req->path->sess, result, rc));
 }
 
 static void open_rearm(struct srv_rnbd *rnbd)

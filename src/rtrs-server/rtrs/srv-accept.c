@@ -39,6 +39,7 @@ enum verdict { ACCEPT, PARK, REFUSE };
 
 struct decision {
 	enum verdict verdict;
+	enum rtrs_refusal refusal;	/* REFUSE, for a client that reads it */
 	int status;			/* REFUSE */
 	const char *why;
 	struct srv_path *path;		/* ACCEPT */
@@ -46,23 +47,52 @@ struct decision {
 
 static struct log_limit refuse_limit = LOG_LIMIT_INIT(20, 10000);
 
-static enum srv_refusal refusal_of(int status)
+/* What a client that does not read reasons gets, and the reason in metrics and log. */
+static const struct {
+	int status;
+	enum srv_refusal reason;
+} refusals[RTRS_NREFUSALS] = {
+	[RTRS_REFUSES_UNPROVEN] = { -EACCES, SRV_REFUSED_AUTH },
+	[RTRS_REFUSES_TWO_NAMES] = { -EACCES, SRV_REFUSED_AUTH },
+	[RTRS_REFUSES_IDENTITY] = { -EACCES, SRV_REFUSED_IDENTITY },
+	[RTRS_REFUSES_OTHER_KEY] = { -EACCES, SRV_REFUSED_IDENTITY },
+	[RTRS_REFUSES_MIXED] = { -EACCES, SRV_REFUSED_IDENTITY },
+	[RTRS_REFUSES_KEY] = { -EKEYREVOKED, SRV_REFUSED_KEY },
+	[RTRS_REFUSES_CERTIFICATE] = { -EKEYREVOKED, SRV_REFUSED_KEY },
+	[RTRS_REFUSES_SESSIONS] = { -ENOMEM, SRV_REFUSED_LIMIT },
+	[RTRS_REFUSES_PATHS] = { -ENOMEM, SRV_REFUSED_LIMIT },
+	[RTRS_REFUSES_MEMORY] = { -ENOMEM, SRV_REFUSED_LIMIT },
+	[RTRS_REFUSES_CONNECTIONS] = { -ENOMEM, SRV_REFUSED_LIMIT },
+	[RTRS_REFUSES_SETUPS] = { -ENOMEM, SRV_REFUSED_LIMIT },
+	[RTRS_REFUSES_OWN_PATHS] = { -ECONNRESET, SRV_REFUSED_CONNECT },
+	[RTRS_REFUSES_STOPPING] = { -ECONNRESET, SRV_REFUSED_CONNECT },
+	[RTRS_REFUSES_CLOSING] = { -ECONNRESET, SRV_REFUSED_CONNECT },
+};
+
+static struct decision decision_refuse(enum rtrs_refusal refusal, const char *why)
 {
-	switch (status) {
-	case -EACCES:
-		return SRV_REFUSED_IDENTITY;
-	case -EKEYREVOKED:
-		return SRV_REFUSED_KEY;
-	case -ENOMEM:
-		return SRV_REFUSED_LIMIT;
-	default:
-		return SRV_REFUSED_CONNECT;
-	}
+	return (struct decision){ .verdict = REFUSE, .refusal = refusal, .why = why,
+				  .status = refusals[refusal].status };
 }
 
-static void accept_refuse_for(struct srv *srv, struct fab_conn *conn, enum srv_refusal reason,
-			      int status, const char *why)
+/* Of a mistake of a client, or of this machine, that has no reason of its own. */
+static struct decision decision_refuse_for(int status, const char *why)
 {
+	return (struct decision){ .verdict = REFUSE, .status = status, .why = why };
+}
+
+static enum srv_refusal reason_of(const struct decision *d)
+{
+	if (d->refusal)
+		return refusals[d->refusal].reason;
+	return d->status == -ENOMEM ? SRV_REFUSED_LIMIT : SRV_REFUSED_CONNECT;
+}
+
+/* @hears: the client reads reasons. */
+static void accept_refuse(struct srv *srv, struct fab_conn *conn, bool hears,
+			  const struct decision *d)
+{
+	enum srv_refusal reason = reason_of(d);
 	char text[FAB_ADDR_STRLEN];
 	struct fab_addr local, peer;
 	struct fab_identity id;
@@ -74,18 +104,8 @@ static void accept_refuse_for(struct srv *srv, struct fab_conn *conn, enum srv_r
 	srv_log_event_limited(srv, &peer, &refuse_limit, LOG_LEVEL_WARN,
 			      LOG_FIELDS(CLIENT_REFUSED, .peer = text, .identity = id.name,
 					 .reason = srv_refusal_names[reason]), text,
-			      "connection refused: %s (%s)", why, strerror(-status));
-	srv_con_refuse(conn, status);
-}
-
-static void accept_refuse(struct srv *srv, struct fab_conn *conn, int status, const char *why)
-{
-	accept_refuse_for(srv, conn, refusal_of(status), status, why);
-}
-
-static struct decision decision_refuse(int status, const char *why)
-{
-	return (struct decision){ .verdict = REFUSE, .status = status, .why = why };
+			      "connection refused: %s (%s)", d->why, strerror(-d->status));
+	srv_con_refuse(conn, d->status, hears ? d->refusal : RTRS_REFUSES_NOT);
 }
 
 static struct decision decision_park(const char *why)
@@ -122,8 +142,9 @@ static struct host_use use_of_host(const struct srv *srv, struct fab_conn *conn)
 	return use;
 }
 
-static const char *beyond_limits(const struct srv *srv, const struct srv_sess *sess,
-				 const struct rtrs_conn_req *req, struct fab_conn *conn)
+/* ACCEPT, or the limit that refuses a new path. */
+static struct decision check_limits(const struct srv *srv, const struct srv_sess *sess,
+				    const struct rtrs_conn_req *req, struct fab_conn *conn)
 {
 	uint64_t all = srv_setup_memory(srv, req->cid_num, conn);
 	uint64_t max = srv->conf->max_memory;
@@ -131,23 +152,31 @@ static const char *beyond_limits(const struct srv *srv, const struct srv_sess *s
 
 	/* A host's first path is let in at any size. */
 	if (host.paths && host.memory + all > max / CONF_HOST_MEMORY_SHARE)
-		return "this host has reached its memory limit, see --queue-depth and "
-		       "--max-memory";
+		return decision_refuse(RTRS_REFUSES_MEMORY,
+				       "this host has reached its memory limit, see "
+				       "--queue-depth and --max-memory");
 	if (host.cons + req->cid_num > conf_host_cons(srv->conf))
-		return "too many connections from this host, see --max-connections";
+		return decision_refuse(RTRS_REFUSES_CONNECTIONS,
+				       "too many connections from this host, see "
+				       "--max-connections");
 	if (host.half_open >= SRV_MAX_HOST_HALF_OPEN)
-		return "too many paths in set-up from this host";
+		return decision_refuse(RTRS_REFUSES_SETUPS,
+				       "too many paths in set-up from this host");
 	if (!sess && srv->nsessions >= srv->conf->max_sessions)
-		return "too many sessions, see --max-sessions";
+		return decision_refuse(RTRS_REFUSES_SESSIONS,
+				       "too many sessions, see --max-sessions");
 	if (srv->npaths >= srv->conf->max_paths)
-		return "too many paths, see --max-paths";
+		return decision_refuse(RTRS_REFUSES_PATHS, "too many paths, see --max-paths");
 	if (srv->nhalf_open >= SRV_MAX_HALF_OPEN)
-		return "too many paths in set-up";
+		return decision_refuse(RTRS_REFUSES_SETUPS, "too many paths in set-up");
 	if (srv->ncons + req->cid_num > srv->conf->max_cons)
-		return "too many connections, see --max-connections";
+		return decision_refuse(RTRS_REFUSES_CONNECTIONS,
+				       "too many connections, see --max-connections");
 	if (srv->npaths && srv->memory + all > max)
-		return "paths and connections have reached --max-memory, see --queue-depth, too";
-	return NULL;
+		return decision_refuse(RTRS_REFUSES_MEMORY,
+				       "paths and connections have reached --max-memory, see "
+				       "--queue-depth, too");
+	return (struct decision){ .verdict = ACCEPT };
 }
 
 static struct decision accept_decide_known_path(struct srv_path *path,
@@ -161,11 +190,12 @@ static struct decision accept_decide_known_path(struct srv_path *path,
 	if (path->state != SRV_PATH_CONNECTING)
 		return decision_park("its former path is still closing");
 	if (path->cid_num != req->cid_num)
-		return decision_refuse(-ECONNRESET, "cid_num differs from the path's");
+		return decision_refuse_for(-ECONNRESET, "cid_num differs from the path's");
 	if (path->cons[req->cid])
-		return decision_refuse(-ECONNRESET, "connection number is taken");
+		return decision_refuse_for(-ECONNRESET, "connection number is taken");
 	if (path->srv->ncons >= path->srv->conf->max_cons)
-		return decision_refuse(-ENOMEM, "too many connections, see --max-connections");
+		return decision_refuse(RTRS_REFUSES_CONNECTIONS,
+				       "too many connections, see --max-connections");
 	return (struct decision){ .verdict = ACCEPT, .path = path };
 }
 
@@ -179,14 +209,14 @@ static struct decision check_session_paths(const struct srv_sess *sess, struct f
 	list_for_each(path, &sess->paths, link)
 		n += srv_path_linked(path);
 	if (n >= RTRS_MAX_PATHS)
-		return decision_refuse(-ECONNRESET, "session has too many paths");
+		return decision_refuse(RTRS_REFUSES_OWN_PATHS, "session has too many paths");
 	list_for_each(path, &sess->paths, link) {
 		if (!srv_path_linked(path) || !fab_addr_same_host(&path->client, &peer) ||
 		    !fab_addr_same_host(&path->server, &local))
 			continue;
 		if (path->state == SRV_PATH_DRAINING)
 			return decision_park("a path between these addresses is still closing");
-		return decision_refuse(-EEXIST, "session has a path between these addresses");
+		return decision_refuse_for(-EEXIST, "session has a path between these addresses");
 	}
 	return (struct decision){ .verdict = ACCEPT };
 }
@@ -196,24 +226,23 @@ static struct decision accept_create_path(struct srv *srv, struct srv_sess *sess
 					  const struct srv_who *who, struct fab_conn *conn)
 {
 	static char error[SRV_CAUSE_LEN];	/* for the refusal that follows */
-	struct decision d = { .verdict = ACCEPT };
+	struct decision d;
 	bool is_new = !sess;
-	const char *why;
 	int rc = srv_geom_client(srv, conn, error, sizeof(error));
 
 	if (rc)
-		return decision_refuse(rc, error);
-	why = beyond_limits(srv, sess, req, conn);
-	if (why)
-		return decision_refuse(-ENOMEM, why);
+		return decision_refuse_for(rc, error);
+	d = check_limits(srv, sess, req, conn);
+	if (d.verdict != ACCEPT)
+		return d;
 	if (is_new)
 		sess = srv_sess_create(srv, req->paths_uuid, conn, who);
 	if (!sess)
-		return decision_refuse(-ENOMEM, "no memory for a session");
+		return decision_refuse_for(-ENOMEM, "no memory for a session");
 	rc = srv_setup_path(sess, req, who, conn, &d.path, error, sizeof(error));
 	if (is_new)
 		srv_sess_put(sess);	/* the path holds the session now, or the session goes */
-	return rc ? decision_refuse(rc, error) : d;
+	return rc ? decision_refuse_for(rc, error) : d;
 }
 
 /* True if @who may be the client of @sess, NULL: of a new session, and of @path, NULL: of a new
@@ -225,30 +254,36 @@ static bool identity_fits(const struct srv *srv, const struct srv_sess *sess,
 	static char why[2 * FAB_IDENTITY_LEN + 64];	/* for the refusal that follows */
 	const struct fab_identity *id = &who->id;
 	bool holds = srv_keys_hold(srv, id->key) && srv_keys_hold(srv, who->tls_key);
-	bool trusted = fab_conn_trusted(conn);
-	int status = holds && trusted ? -EACCES : -EKEYREVOKED;
+	enum rtrs_refusal refusal;
 
-	if (!trusted)
+	if (!fab_conn_trusted(conn)) {
+		refusal = RTRS_REFUSES_CERTIFICATE;
 		snprintf(why, sizeof(why), "the certificate of %s is no longer accepted",
 			 srv_names_person(id->name));
-	else if (!holds)
+	} else if (!holds) {
+		refusal = RTRS_REFUSES_KEY;
 		snprintf(why, sizeof(why), "the key of %s was removed", id->name);
-	else if (sess && strcmp(id->name, sess->transport_identity))
+	} else if (sess && strcmp(id->name, sess->transport_identity)) {
+		refusal = RTRS_REFUSES_IDENTITY;
 		snprintf(why, sizeof(why), "its session belongs to %s, but the client is %s",
 			 srv_names_person(sess->transport_identity), srv_names_person(id->name));
-	else if (sess && memcmp(who->key_id, sess->key_id, sizeof(sess->key_id)))
+	} else if (sess && memcmp(who->key_id, sess->key_id, sizeof(sess->key_id))) {
+		refusal = RTRS_REFUSES_OTHER_KEY;
 		snprintf(why, sizeof(why), "its session was made with another key of %s",
 			 srv_names_person(id->name));
-	else if (path && path->state == SRV_PATH_CONNECTING &&
-		 (id->key != path->key || who->tls_key != path->transport.key))
+	} else if (path && path->state == SRV_PATH_CONNECTING &&
+		   (id->key != path->key || who->tls_key != path->transport.key)) {
+		refusal = RTRS_REFUSES_OTHER_KEY;
 		snprintf(why, sizeof(why), "its path has another key of %s", id->name);
-	else if (path && path->state == SRV_PATH_CONNECTING &&
-		 !*id->cipher != !*path->transport.cipher)
+	} else if (path && path->state == SRV_PATH_CONNECTING &&
+		   !*id->cipher != !*path->transport.cipher) {
+		refusal = RTRS_REFUSES_MIXED;
 		snprintf(why, sizeof(why), "this connection has TLS and the first one of its path "
 			 "has none, or vice versa");
-	else
+	} else {
 		return true;
-	*d = decision_refuse(status, why);
+	}
+	*d = decision_refuse(refusal, why);
 	return false;
 }
 
@@ -260,9 +295,9 @@ static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req
 	struct decision d;
 
 	if (srv->life != SRV_RUNNING)
-		return decision_refuse(-ECONNRESET, "server is shutting down");
+		return decision_refuse(RTRS_REFUSES_STOPPING, "server is shutting down");
 	if (!sess && !req->first_conn)
-		return decision_refuse(-ENXIO, "unknown session");
+		return decision_refuse_for(-ENXIO, "unknown session");
 	/* First of all: a stranger that knows the uuids ends no path of the session, either. */
 	if (!identity_fits(srv, sess, path, who, conn, &d))
 		return d;
@@ -281,7 +316,7 @@ static void accept_carry_out(struct srv *srv, const struct decision *d, struct f
 			     const struct rtrs_conn_req *req)
 {
 	if (d->verdict == REFUSE)
-		accept_refuse(srv, conn, d->status, d->why);
+		accept_refuse(srv, conn, req->hears, d);
 	else
 		srv_setup_con(d->path, req, conn);
 }
@@ -311,9 +346,11 @@ static void accept_park(struct srv *srv, struct fab_conn *conn, const struct rtr
 			const struct srv_who *who, const char *why)
 {
 	struct srv_parked *p = srv->nparked < SRV_MAX_PARKED ? malloc(sizeof(*p)) : NULL;
+	struct decision d;
 
 	if (!p) {
-		accept_refuse(srv, conn, -ECONNRESET, why);
+		d = decision_refuse(RTRS_REFUSES_CLOSING, why);
+		accept_refuse(srv, conn, req->hears, &d);
 		return;
 	}
 	*p = (struct srv_parked){
@@ -332,12 +369,15 @@ static void park_timeout(struct loop_timer *timer)
 	struct srv *srv = container_of(timer, struct srv, park_timer);
 	uint64_t now = clock_now_ms();
 	struct srv_parked *p, *tmp;
+	struct decision d;
 
 	list_for_each_safe(p, tmp, &srv->parked, link) {
 		if (p->deadline_ms > now)
 			break;
 		list_del(&p->link);
-		accept_refuse(srv, p->conn, -ECONNRESET, "its former path has not closed in time");
+		d = decision_refuse(RTRS_REFUSES_CLOSING,
+				    "its former path has not closed in time");
+		accept_refuse(srv, p->conn, p->req.hears, &d);
 		accept_unpark(srv, p);
 	}
 	park_rearm(srv);
@@ -381,11 +421,13 @@ bool srv_accept_forget(struct srv *srv, struct fab_conn *conn)
 
 void srv_accept_refuse_parked(struct srv *srv)
 {
+	const struct decision d = decision_refuse(RTRS_REFUSES_STOPPING,
+						  "server is shutting down");
 	struct srv_parked *p, *tmp;
 
 	list_for_each_safe(p, tmp, &srv->parked, link) {
 		list_del(&p->link);
-		accept_refuse(srv, p->conn, -ECONNRESET, "server is shutting down");
+		accept_refuse(srv, p->conn, p->req.hears, &d);
 		accept_unpark(srv, p);
 	}
 	park_rearm(srv);
@@ -402,21 +444,24 @@ void srv_accept_request(struct srv *srv, struct fab_conn *conn, enum auth_mode m
 {
 	const struct rtrs_msg_conn_req *msg = (const void *)data;
 	struct rtrs_conn_req req;
+	enum rtrs_refusal refusal;
 	struct srv_who who;
 	struct decision d;
 	const char *why;
 	int rc = rtrs_conn_req_decode(data, len, &req, &why);
 
 	if (rc) {
-		accept_refuse(srv, conn, rc, why);
+		d = decision_refuse_for(rc, why);
+		accept_refuse(srv, conn, false, &d);
 		return;
 	}
 	if (srv_auth_takes(srv, conn, mode, &req, msg))
 		return;
 	/* ORDER: before any session or path is looked up. */
-	why = srv_pass_who(srv, conn, mode, &req, msg, &who);
-	if (why) {
-		accept_refuse_for(srv, conn, SRV_REFUSED_AUTH, -EACCES, why);
+	refusal = srv_pass_who(srv, conn, mode, &req, msg, &who, &why);
+	if (refusal) {
+		d = decision_refuse(refusal, why);
+		accept_refuse(srv, conn, req.hears, &d);
 		return;
 	}
 	d = accept_decide(srv, &req, &who, conn);

@@ -264,7 +264,7 @@ static void guest_begin(struct srv *srv, struct fab_conn *conn, const struct rtr
 		if (asked)
 			fab_conn_destroy(conn);
 		else
-			srv_con_refuse(conn, rc);
+			srv_con_refuse(conn, rc, RTRS_REFUSES_NOT);
 		if (g)
 			guest_free(g);
 		return;
@@ -288,7 +288,7 @@ bool srv_auth_takes(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
 	/* The rest of those that were told to leave takes its time. */
 	if (srv->life != SRV_RUNNING || srv->guests.n >= 2 * SRV_MAX_GUESTS) {
 		srv->refused[SRV_REFUSED_LIMIT]++;
-		srv_con_refuse(conn, -ECONNRESET);
+		srv_con_refuse(conn, -ECONNRESET, RTRS_REFUSES_NOT);
 	} else {
 		guest_begin(srv, conn, req, msg);
 	}

@@ -269,18 +269,18 @@ int srv_con_post_empty(struct srv_con *con, unsigned n)
 
 /* ---- control thread ---- */
 
-void srv_con_refusal(struct rtrs_msg_conn_rsp *m, int status)
+void srv_con_refusal(struct rtrs_msg_conn_rsp *m, int status, enum rtrs_refusal refusal)
 {
-	const struct rtrs_conn_rsp rsp = { .status = status };
+	const struct rtrs_conn_rsp rsp = { .status = status, .refusal = refusal };
 
 	rtrs_conn_rsp_encode(m, &rsp);
 }
 
-void srv_con_refuse(struct fab_conn *fab, int status)
+void srv_con_refuse(struct fab_conn *fab, int status, enum rtrs_refusal refusal)
 {
 	struct rtrs_msg_conn_rsp m;
 
-	srv_con_refusal(&m, status);
+	srv_con_refusal(&m, status, refusal);
 	fab_reject(fab, &m, sizeof(m));
 }
 

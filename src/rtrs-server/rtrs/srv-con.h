@@ -23,6 +23,7 @@
 #include "loop.h"
 #include "list.h"
 #include "reactor.h"
+#include "rtrs-proto.h"
 
 struct rtrs_msg_conn_rsp;
 struct srv_con;
@@ -100,10 +101,11 @@ struct srv_con {
 
 /* ---- control thread ---- */
 
-/* Fill @m with the CONN_RSP that refuses a connection with @status, a negative errno. */
-void srv_con_refusal(struct rtrs_msg_conn_rsp *m, int status);
-/* Refuse @fab with @status.  @fab is gone. */
-void srv_con_refuse(struct fab_conn *fab, int status);
+/* Fill @m with the CONN_RSP that refuses a connection with @status, a negative errno, and for a
+ * client that reads reasons @refusal, or RTRS_REFUSES_NOT. */
+void srv_con_refusal(struct rtrs_msg_conn_rsp *m, int status, enum rtrs_refusal refusal);
+/* Refuse @fab so.  @fab is gone. */
+void srv_con_refuse(struct fab_conn *fab, int status, enum rtrs_refusal refusal);
 
 /* Create a connection of @path on @thread; @fab is the fabric connection, not yet accepted.  NULL:
  * no memory.  The caller owns @fab until srv_con_start(). */

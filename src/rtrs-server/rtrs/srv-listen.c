@@ -275,7 +275,7 @@ static int cm_create(struct srv *srv, const struct fab_provider *provider, struc
 
 	if (!cm)
 		return -ENOMEM;
-	srv_con_refusal(&refusal, -ECONNRESET);
+	srv_con_refusal(&refusal, -ECONNRESET, RTRS_REFUSES_NOT);
 	rc = fab_cm_create(&conf, &cm->cm);
 	if (rc) {
 		free(cm);

@@ -126,77 +126,93 @@ static struct srv_pass *pass_of(const struct srv *srv, const struct fab_conn *co
 	return NULL;
 }
 
-/* Let the connection @req of @conn pass, or tell why not. */
-static const char *pass_use(struct srv *srv, struct fab_conn *conn,
-			    const struct rtrs_conn_req *req, const struct rtrs_msg_conn_req *msg,
-			    struct srv_who *who)
+/* True if @pass lets the connection @req of @conn, which has @tls, pass; else *@why says why not. */
+static bool pass_holds(const struct srv_pass *pass, const struct fab_conn *conn,
+		       const struct rtrs_conn_req *req, const struct fab_identity *tls,
+		       const char **why)
+{
+	struct fab_addr peer;
+
+	fab_conn_addrs(conn, NULL, &peer);
+	if (!pass || pass->deadline_ms <= clock_now_ms())
+		*why = "its path has not been authenticated, or too long ago, or TLS was "
+		       "terminated between the ends";
+	else if (!fab_addr_same_host(&pass->client, &peer))
+		*why = "its path has been authenticated from another address";
+	else if (req->recon_cnt != pass->req.recon_cnt || req->cid_num != pass->req.cid_num ||
+		 req->cid != pass->next_cid)
+		*why = "it is not the next connection of its path that was authenticated";
+	else if (!*pass->who.id.cipher != !*tls->cipher)
+		*why = "this connection has TLS and the connection of its proof had none, or vice "
+		       "versa";
+	else
+		return true;
+	return false;
+}
+
+/* Let the connection @req of @conn pass, or say why not. */
+static enum rtrs_refusal pass_use(struct srv *srv, struct fab_conn *conn,
+				  const struct rtrs_conn_req *req,
+				  const struct rtrs_msg_conn_req *msg, struct srv_who *who,
+				  const char **why)
 {
 	struct srv_pass *pass = pass_of(srv, conn, req, msg);
 	struct fab_identity tls = who->id;
-	static char why[2 * FAB_IDENTITY_LEN + 64];
-	struct fab_addr peer;
+	static char text[2 * FAB_IDENTITY_LEN + 64];
 
-	if (!pass || pass->deadline_ms <= clock_now_ms())
-		return "its path has not been authenticated, or too long ago, or TLS was "
-		       "terminated between the ends";
-	fab_conn_addrs(conn, NULL, &peer);
-	if (!fab_addr_same_host(&pass->client, &peer))
-		return "its path has been authenticated from another address";
-	if (req->recon_cnt != pass->req.recon_cnt || req->cid_num != pass->req.cid_num ||
-	    req->cid != pass->next_cid)
-		return "it is not the next connection of its path that was authenticated";
-	if (!*pass->who.id.cipher != !*tls.cipher)
-		return "this connection has TLS and the connection of its proof had none, or vice "
-		       "versa";
+	if (!pass_holds(pass, conn, req, &tls, why))
+		return RTRS_REFUSES_UNPROVEN;
 	*who = pass->who;
 	memcpy(who->id.cipher, tls.cipher, sizeof(tls.cipher));
 	who->tls_key = tls.key;
 	if (++pass->next_cid == req->cid_num)
 		pass_end(&srv->passes, pass);
-	if (!strncmp(tls.name, "psk:", 4) && strcmp(tls.name, who->id.name)) {
-		snprintf(why, sizeof(why), "its TLS key belongs to %s, but the client is %s",
-			 tls.name,
-			 who->id.name);
-		return why;
-	}
-	return NULL;
+	if (strncmp(tls.name, "psk:", 4) || !strcmp(tls.name, who->id.name))
+		return RTRS_REFUSES_NOT;
+	snprintf(text, sizeof(text), "its TLS key belongs to %s, but the client is %s", tls.name,
+		 who->id.name);
+	*why = text;
+	return RTRS_REFUSES_TWO_NAMES;
 }
 
 /* The client of @conn speaks version @version, which is not that of @conn. */
-static const char *other_version(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
-				 unsigned version)
+static enum rtrs_refusal other_version(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
+				       unsigned version, const char **why)
 {
-	static const char why[] = "its version of authentication is not accepted over this "
-				  "transport: version 1 does not bind each connection to its TLS";
-	char text[FAB_ADDR_STRLEN];
+	static const char text[] = "its version of authentication is not accepted over this "
+				   "transport: version 1 does not bind each connection to its TLS";
+	char name[FAB_ADDR_STRLEN];
 	struct fab_addr peer;
 
+	*why = text;
 	if (mode == AUTH_MODE_REQUIRE)
-		return why;
+		return RTRS_REFUSES_UNPROVEN;
 	fab_conn_addrs(conn, NULL, &peer);
 	srv_log_limited(srv, &peer, &version_limit, LOG_LEVEL_WARN,
-			fab_addr_format(&peer, text, sizeof(text)),
+			fab_addr_format(&peer, name, sizeof(name)),
 			"not authenticated: %s (it has version %u, and --auth=require refuses "
-			"this)", why, version);
-	return NULL;
+			"this)", text, version);
+	return RTRS_REFUSES_NOT;
 }
 
-const char *srv_pass_who(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
-			 const struct rtrs_conn_req *req, const struct rtrs_msg_conn_req *msg,
-			 struct srv_who *who)
+enum rtrs_refusal srv_pass_who(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
+			       const struct rtrs_conn_req *req,
+			       const struct rtrs_msg_conn_req *msg, struct srv_who *who,
+			       const char **why)
 {
 	memset(who, 0, sizeof(*who));
 	fab_conn_identity(conn, &who->id);
 	who->tls_key = who->id.key;
 	if (req->auth == RTRS_AUTHS_PROVES)
-		return pass_use(srv, conn, req, msg, who);
+		return pass_use(srv, conn, req, msg, who, why);
 	if (*who->id.name || mode == AUTH_MODE_NONE)
-		return NULL;
+		return RTRS_REFUSES_NOT;
 	if (req->auth == RTRS_AUTHS_ASKS && req->auth_version != auth_conn_version(conn))
-		return other_version(srv, conn, mode, req->auth_version);
-	if (mode == AUTH_MODE_REQUIRE)
-		return "it does not authenticate, which --auth=require demands";
-	return NULL;
+		return other_version(srv, conn, mode, req->auth_version, why);
+	if (mode != AUTH_MODE_REQUIRE)
+		return RTRS_REFUSES_NOT;
+	*why = "it does not authenticate, which --auth=require demands";
+	return RTRS_REFUSES_UNPROVEN;
 }
 
 /* ---- other keys ---- */

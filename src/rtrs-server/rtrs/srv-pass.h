@@ -41,11 +41,12 @@ void srv_pass_fini(struct srv_passes *passes);
  * -ENOMEM. */
 int srv_pass_give(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn_req *req,
 		  const struct auth_chap *chap);
-/* Fill @who for @conn at a listener of @mode, whose CONN_REQ is @req, as it came in @msg.  NULL; or
- * the reason to refuse it, valid until the next call. */
-const char *srv_pass_who(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
-			 const struct rtrs_conn_req *req, const struct rtrs_msg_conn_req *msg,
-			 struct srv_who *who);
+/* Fill @who for @conn at a listener of @mode, whose CONN_REQ is @req, as it came in @msg.
+ * RTRS_REFUSES_NOT; or the reason to refuse it, in words in *@why, valid until the next call. */
+enum rtrs_refusal srv_pass_who(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
+			       const struct rtrs_conn_req *req,
+			       const struct rtrs_msg_conn_req *msg, struct srv_who *who,
+			       const char **why);
 
 /* End the passes of keys that are gone. */
 void srv_pass_drop_old(struct srv *srv);

@@ -100,7 +100,7 @@ static int setup_accept(struct srv_path *path, struct srv_con *con, const struct
 	if (!rc && !con->cid)
 		rc = srv_info_post_recv(path, con);	/* must exist before the accept (2.2) */
 	if (rc) {
-		srv_con_refuse(con->fab, rc);
+		srv_con_refuse(con->fab, rc, RTRS_REFUSES_NOT);
 		return rc;
 	}
 	rtrs_conn_rsp_encode(&m, &rsp);
@@ -127,7 +127,7 @@ int srv_setup_con(struct srv_path *path, const struct rtrs_conn_req *req, struct
 
 	if (!con) {
 		rc = -ENOMEM;
-		srv_con_refuse(conn, rc);
+		srv_con_refuse(conn, rc, RTRS_REFUSES_NOT);
 	} else {
 		rc = setup_accept(path, con, req);
 	}
