@@ -29,6 +29,7 @@ SHELL_TESTS = \
 	%D%/test-file-limit.sh \
 	%D%/test-extents.sh \
 	%D%/test-exit-status.sh \
+	%D%/test-explain.sh \
 	%D%/test-export-allow.sh \
 	%D%/test-export-live.sh \
 	%D%/test-export-removed.sh \

@@ -118,6 +118,10 @@ for typed in "1", "192", "192.0.2.7:", "192.0.2.7:484", "192.0.2.7:48488@", "192
 tab("rtrsctl path remove unix:/ru", ["path", "remove", "unix:/run/a@unix:/run/b", "END"])
 tab("rtrsctl export kick o", ["export", "kick", "old disk", "END"])
 tab("rtrsctl export kick disk0 vm-1", ["export", "kick", "disk0", "vm-1", "END"])
+tab("rtrsctl expl", ["explain", "END"])
+tab("rtrsctl explain o", ["explain", "old disk", "END"])
+tab("rtrsctl explain disk0 vm-1", ["explain", "disk0", "vm-1", "END"])
+tab("rtrsctl explain disk0 ps", ["explain", "disk0", "psk:END"])
 tab("rtrsctl export add disk0=%s/dir/di" % tmp,
     ["export", "add", "disk0=%s/dir/disk.img" % tmp, "END"])
 tab("rtrsctl export set old pri", ["export", "set", "old", "priority=END"])

@@ -166,6 +166,10 @@ rtrs_server_SOURCES = \
 	%D%/ctl/srv-ctl-json.h \
 	%D%/ctl/srv-ctl.c \
 	%D%/ctl/srv-ctl.h \
+	%D%/ctl/srv-explain-who.c \
+	%D%/ctl/srv-explain-who.h \
+	%D%/ctl/srv-explain.c \
+	%D%/ctl/srv-explain.h \
 	%D%/ctl/srv-metrics.c \
 	%D%/ctl/srv-metrics.h \
 	%D%/denied.c \

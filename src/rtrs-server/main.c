@@ -109,10 +109,10 @@ static void tell_doubts(struct program *p)
 	doubts_each(&doubts, doubts_log, NULL);
 }
 
-static void tell_listener(void *arg, const char *url)
+static void tell_listener(void *arg, const struct srv_listening *l)
 {
 	(void)arg;
-	printf("listening on %s\n", url);
+	printf("listening on %s\n", l->url);
 }
 
 static enum exit_status serve_exports(struct program *p)

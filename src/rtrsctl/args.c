@@ -26,36 +26,39 @@ static const struct command commands[] = {
 	  .help = "a line for monitoring: exit status 0 up to 3" },
 	{ .name = "clients", .asks = true, .sends = "stats", .answer = ANSWER_CLIENTS,
 	  .help = "who is connected, and how fast" },
+	{ .name = "explain", .kind = RUNDIR_SERVER, .arg = "export", .needs = 2,
+	  .second = "client", .answer = ANSWER_EXPLAIN, .arg_text = "EXPORT CLIENT",
+	  .help = "who may open it, and why not" },
 	{ .name = "list", .asks = true },
 	{ .name = "show", .asks = true },
 	{ .name = "stats", .asks = true, .help = "names; states, too; counters, too" },
 	{ .name = "stats reset", .help = "count from 0" },
-	{ .name = "session disconnect", .kind = RUNDIR_SERVER, .arg = "session", .needs_arg = true,
+	{ .name = "session disconnect", .kind = RUNDIR_SERVER, .arg = "session", .needs = 1,
 	  .arg_text = "SESSION", .help = "the client reconnects by itself" },
-	{ .name = "path add", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true },
-	{ .name = "path remove", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true },
-	{ .name = "path disconnect", .arg = "path", .needs_arg = true },
-	{ .name = "path reconnect", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true,
+	{ .name = "path add", .kind = RUNDIR_NBDKIT, .arg = "path", .needs = 1 },
+	{ .name = "path remove", .kind = RUNDIR_NBDKIT, .arg = "path", .needs = 1 },
+	{ .name = "path disconnect", .arg = "path", .needs = 1 },
+	{ .name = "path reconnect", .kind = RUNDIR_NBDKIT, .arg = "path", .needs = 1,
 	  .takes_force = true, .arg_text = "PATH", .help = "" },
 	{ .name = "policy", .kind = RUNDIR_NBDKIT, .arg = "policy", .arg_text = "[POLICY]",
 	  .help = "round-robin, min-inflight, min-latency" },
 	{ .name = "max-reconnect-attempts", .kind = RUNDIR_NBDKIT, .arg = "attempts",
 	  .arg_text = "[N]", .help = "-1: for ever" },
-	{ .name = "export add", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
+	{ .name = "export add", .kind = RUNDIR_SERVER, .arg = "export", .needs = 1,
 	  .arg_text = "NAME=PATH[,FLAG]...", .help = "export PATH, too" },
-	{ .name = "export remove", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
+	{ .name = "export remove", .kind = RUNDIR_SERVER, .arg = "export", .needs = 1,
 	  .takes_force = true },
-	{ .name = "export resize", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
+	{ .name = "export resize", .kind = RUNDIR_SERVER, .arg = "export", .needs = 1,
 	  .takes_force = true, .arg_text = "EXPORT", .help = "" },
-	{ .name = "export kick", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
+	{ .name = "export kick", .kind = RUNDIR_SERVER, .arg = "export", .needs = 1,
 	  .second = "client", .arg_text = "EXPORT [CLIENT]",
 	  .help = "kick: close it for all, or for one" },
-	{ .name = "export snapshot", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
+	{ .name = "export snapshot", .kind = RUNDIR_SERVER, .arg = "export", .needs = 1,
 	  .second = "snapshot", .arg_text = "EXPORT [NAME]",
 	  .help = "as of now, where its storage can" },
-	{ .name = "export break", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
+	{ .name = "export break", .kind = RUNDIR_SERVER, .arg = "export", .needs = 1,
 	  .takes_force = true, .arg_text = "EXPORT", .help = "take its lock from a dead server" },
-	{ .name = "export set", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
+	{ .name = "export set", .kind = RUNDIR_SERVER, .arg = "export", .needs = 1,
 	  .takes_words = true, .takes_force = true, .arg_text = "EXPORT KEY=VALUE...",
 	  .help = "iops, bps, allow, priority ..." },
 	{ .name = "reload", .takes_force = true,
@@ -65,7 +68,7 @@ static const struct command commands[] = {
 	  .help = "error, warning, info or debug" },
 };
 
-const struct command *const command_stats = &commands[6];
+const struct command *const command_stats = &commands[7];
 
 /* Commands that share a line are printed as "list|show|stats", or as "path
  * remove|disconnect|reconnect PATH". */
@@ -209,9 +212,9 @@ static int parse_command(struct ctx *ctx, int argc, char **argv)
 				 ctx->command->name, argv[argc - 1]);
 	ctx->arg = argc ? argv[0] : NULL;
 	ctx->second = argc > 1 ? argv[1] : NULL;
-	if (ctx->command->needs_arg && !ctx->arg)
+	if (argc < (int)ctx->command->needs)
 		return say_error(EXIT_USAGE, "%s: which %s?", ctx->command->name,
-				 ctx->command->arg);
+				 argc ? ctx->command->second : ctx->command->arg);
 	if (ctx->command->takes_words)
 		return say_error(EXIT_USAGE, "%s: expected KEY=VALUE behind '%s'",
 				 ctx->command->name, ctx->arg);

@@ -8,15 +8,18 @@
 #include "find.h"
 #include "opt.h"
 
-/* How an answer is printed: as text_object(), status.h, check.h, clients.h or top.h does. */
-enum answer { ANSWER_TEXT, ANSWER_STATUS, ANSWER_CHECK, ANSWER_CLIENTS, ANSWER_TOP };
+/* How an answer is printed: as text_object(), status.h, check.h, clients.h, explain.h or top.h
+ * does. */
+enum answer {
+	ANSWER_TEXT, ANSWER_STATUS, ANSWER_CHECK, ANSWER_CLIENTS, ANSWER_EXPLAIN, ANSWER_TOP
+};
 
 struct command {
 	const char *name, *sends;	/* @sends, the command to the program; NULL: @name */
 	/* the member of the request with the argument; NULL: no argument */
 	const char *arg;
-	bool needs_arg;
-	const char *second;		/* likewise, of another argument behind; never needed */
+	const char *second;		/* likewise, of another argument behind */
+	unsigned needs;			/* of both arguments */
 	bool asks;			/* changes nothing: if several programs run, all are
 					 * asked */
 	bool takes_force;		/* --force */

@@ -16,6 +16,8 @@ rtrsctl_SOURCES = \
 	%D%/clients-row.h \
 	%D%/clients.c \
 	%D%/clients.h \
+	%D%/explain.c \
+	%D%/explain.h \
 	%D%/find.c \
 	%D%/find.h \
 	%D%/rate.c \

@@ -14,6 +14,7 @@
 #include "check.h"
 #include "clients.h"
 #include "ctl-json.h"
+#include "explain.h"
 #include "run.h"
 #include "say.h"
 #include "state.h"
@@ -99,6 +100,8 @@ static void drop_all(const struct found *found, json_t **answers)
 
 static int answer_status(const struct ctx *ctx, const json_t *answer)
 {
+	if (ctx->command->answer == ANSWER_EXPLAIN)
+		return explain_may(answer) ? EXIT_DONE : EXIT_FAILED;
 	return ctx->command->answer == ANSWER_STATUS && state_of_all(answer) != HEALTH_UP ?
 		EXIT_UNWELL : EXIT_DONE;
 }
@@ -108,6 +111,8 @@ static void answer_print(const struct ctx *ctx, const json_t *answer)
 	if (ctx->json) {
 		json_dumpf(answer, stdout, JSON_COMPACT);
 		putchar('\n');
+	} else if (ctx->command->answer == ANSWER_EXPLAIN) {
+		explain_print(answer);
 	} else {
 		text_object(answer);
 	}
@@ -320,6 +325,7 @@ int run_command(const struct ctx *ctx, const struct found *found)
 	case ANSWER_TOP:
 		return top_run(ctx);
 	case ANSWER_TEXT:
+	case ANSWER_EXPLAIN:
 		break;
 	}
 	return run_once(ctx, found);

@@ -318,6 +318,8 @@ static struct fab_addr address(const char *text)
 	if (!strncmp(text, "uid ", 4)) {
 		addr.ss.ss_family = AF_UNIX;
 		addr.uid = (uid_t)atoi(text + 4);
+	} else if (!strcmp(text, "unknown")) {
+		addr.len = 0;
 	} else if (inet_pton(AF_INET, text, &in->sin_addr) == 1) {
 		in->sin_family = AF_INET;
 	} else {
@@ -739,6 +741,9 @@ Test(conf, allow_identities)
 		{ "psk:gw1, uid:5", "uid 6", "psk:gw1", true },
 		{ "psk:gw1, uid:5", "uid 6", "psk:gw2", false },
 		{ "uid:5", "uid 6", "psk:gw1", false },
+		{ "0.0.0.0/0, ::/0, unix, uid:5", "unknown", "psk:gw1", false },
+		{ "0.0.0.0/0, psk:gw1", "unknown", "psk:gw1", true },
+		{ "cert:gw1, psk:gw1", "unknown", "", false },
 	};
 
 	for_each_case(c, cases) {

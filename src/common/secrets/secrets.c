@@ -122,19 +122,41 @@ bool secrets_has_key(struct secrets *s, uint64_t serial)
 	return psk_by_serial(&s->psks, serial);
 }
 
-bool secrets_name(struct secrets *s, const char *identity)
+/* True if @name, of a key, proves @identity, or is the key that @identity names with its label. */
+static bool name_proves(const char *name, const char *identity)
 {
 	char text[sizeof("psk:") + PSK_NAME_MAX];
 
+	if (strchr(identity, '/'))
+		return !strncmp(identity, "psk:", 4) && !strcmp(identity + 4, name);
+	return !strcmp(secret_name_identity(name, text, sizeof(text)), identity);
+}
+
+unsigned secrets_list(struct secrets *s, const char *identity, char *buf, size_t len)
+{
+	unsigned n = 0;
+	size_t at = 0;
+
+	if (len)
+		*buf = '\0';
 	if (!s)
-		return false;
+		return 0;
 	LOCK_SCOPE(&s->lock);
 	for (unsigned i = 0; i < s->psks.n; i++) {
-		secret_name_identity(s->psks.all[i].name, text, sizeof(text));
-		if (!strcmp(text, identity))
-			return true;
+		const char *name = s->psks.all[i].name;
+
+		if (!name_proves(name, identity))
+			continue;
+		if (at < len)
+			at += (size_t)snprintf(buf + at, len - at, "%s%s", n ? ", " : "", name);
+		n++;
 	}
-	return false;
+	return n;
+}
+
+bool secrets_name(struct secrets *s, const char *identity)
+{
+	return secrets_list(s, identity, NULL, 0);
 }
 
 struct certs *secrets_get_certs(struct secrets *s)

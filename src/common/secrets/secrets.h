@@ -71,6 +71,10 @@ bool secrets_has_key(struct secrets *s, uint64_t serial);
 /* True if a key of @s is that of the identity @identity, "psk:NAME"; @s NULL: it has none.  Any
  * thread. */
 bool secrets_name(struct secrets *s, const char *identity);
+/* Write to @buf the names of the keys of @s, which may be NULL, that prove the identity @identity,
+ * "psk:gw2"; of "psk:gw2/new" that key alone: "gw2, gw2/new".  Returns how many; @buf may be too
+ * short for all.  Any thread. */
+unsigned secrets_list(struct secrets *s, const char *identity, char *buf, size_t len);
 /* A reference to the certificates of now; NULL: there are none.  Any thread. */
 struct certs *secrets_get_certs(struct secrets *s);
 

@@ -115,7 +115,7 @@ static bool allow_has_address(const struct srv_allow *allow, int family, const u
 {
 	uint8_t masked[16];
 
-	if (allow->family != family)
+	if (allow->family != family || family == AF_UNSPEC)
 		return false;
 	memcpy(masked, addr, sizeof(masked));
 	allow_mask(masked, allow->bits);
@@ -128,8 +128,8 @@ static bool allow_has_identity(const struct srv_allow *rule, const char *identit
 	return rule->family == AF_UNSPEC && *identity && !strcmp(rule->identity, identity);
 }
 
-bool conf_allow_names(const struct srv_allow *rules, unsigned n, const struct fab_addr *peer,
-		      const char *identity)
+const struct srv_allow *conf_allow_find(const struct srv_allow *rules, unsigned n,
+					const struct fab_addr *peer, const char *identity)
 {
 	int family = peer->ss.ss_family;
 	uint8_t addr[16] = { 0 };
@@ -148,14 +148,20 @@ bool conf_allow_names(const struct srv_allow *rules, unsigned n, const struct fa
 	}
 	for (unsigned i = 0; i < n; i++) {
 		if (allow_has_identity(&rules[i], identity))
-			return true;
+			return &rules[i];
 		if (family != AF_UNIX && allow_has_address(&rules[i], family, addr))
-			return true;
+			return &rules[i];
 		if (fab_addr_is_unix(peer) && rules[i].family == AF_UNIX &&
 		    (rules[i].uid == ALLOW_ANY_USER || rules[i].uid == peer->uid))
-			return true;
+			return &rules[i];
 	}
-	return false;
+	return NULL;
+}
+
+bool conf_allow_names(const struct srv_allow *rules, unsigned n, const struct fab_addr *peer,
+		      const char *identity)
+{
+	return conf_allow_find(rules, n, peer, identity);
 }
 
 bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer)
@@ -254,28 +260,29 @@ bool conf_allow_list_same(const struct allow_list *a, const struct allow_list *b
 	return a->n == b->n && !memcmp(a->rules, b->rules, a->n * sizeof(*a->rules));
 }
 
-static void rule_text(const struct srv_allow *rule, char *buf, size_t len)
+const char *conf_allow_rule_text(const struct srv_allow *rule, char *buf, size_t len)
 {
 	char addr[INET6_ADDRSTRLEN];
 	unsigned all = rule->family == AF_INET ? 32 : 128;
 
 	if (rule->family == AF_UNSPEC) {
 		snprintf(buf, len, "%s", rule->identity);
-		return;
+		return buf;
 	}
 	if (rule->family == AF_UNIX && rule->uid == ALLOW_ANY_USER) {
 		snprintf(buf, len, "unix");
-		return;
+		return buf;
 	}
 	if (rule->family == AF_UNIX) {
 		snprintf(buf, len, "uid:%u", (unsigned)rule->uid);
-		return;
+		return buf;
 	}
 	inet_ntop(rule->family, rule->addr, addr, sizeof(addr));
 	if (rule->bits == all)
 		snprintf(buf, len, "%s", addr);
 	else
 		snprintf(buf, len, "%s/%u", addr, rule->bits);
+	return buf;
 }
 
 const char *conf_allow_list_text(const struct allow_list *list, char *buf, size_t len)
@@ -287,7 +294,7 @@ const char *conf_allow_list_text(const struct allow_list *list, char *buf, size_
 	for (unsigned i = 0; i < list->n; i++) {
 		char rule[FAB_IDENTITY_LEN];	/* the longest kind of rule */
 
-		rule_text(&list->rules[i], rule, sizeof(rule));
+		conf_allow_rule_text(&list->rules[i], rule, sizeof(rule));
 		if (at + strlen(rule) + 2 + sizeof(more) > len) {
 			snprintf(buf + at, len - at, "%s", at ? more : "...");
 			break;

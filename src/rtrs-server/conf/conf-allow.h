@@ -47,6 +47,12 @@ int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_
  * a unix socket. */
 bool conf_allow_names(const struct srv_allow *rules, unsigned n, const struct fab_addr *peer,
 		      const char *identity);
+/* The first of these rules; NULL: none.  Of a @peer whose address is not known (len 0) the rules
+ * for addresses and users do not count. */
+const struct srv_allow *conf_allow_find(const struct srv_allow *rules, unsigned n,
+					const struct fab_addr *peer, const char *identity);
+/* Write @rule to @buf as conf_allow_list_add() reads the rule.  Returns @buf. */
+const char *conf_allow_rule_text(const struct srv_allow *rule, char *buf, size_t len);
 
 typedef int conf_allow_add_fn(void *arg, const char *rule, char *why, size_t len);
 /* Call @add for each rule in @text, "RULE[, RULE]...", without the blanks around it, until one is

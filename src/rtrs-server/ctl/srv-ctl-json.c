@@ -375,9 +375,9 @@ static json_t *srv_json_secrets(const struct srv *srv)
 	return ctl_secrets_json(&secrets);
 }
 
-static void add_listener(void *array, const char *url)
+static void add_listener(void *array, const struct srv_listening *l)
 {
-	json_array_append_new(array, ctl_json_text(url));
+	json_array_append_new(array, ctl_json_text(l->url));
 }
 
 static json_t *srv_json_listeners(const struct srv *srv)

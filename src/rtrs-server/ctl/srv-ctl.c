@@ -18,6 +18,8 @@
 #include "srv-close.h"
 #include "srv-ctl-json.h"
 #include "srv-ctl.h"
+#include "srv-explain-who.h"
+#include "srv-explain.h"
 #include "srv-export-stat.h"
 #include "srv-export.h"
 #include "srv-limit.h"
@@ -102,6 +104,20 @@ static void srv_call_stats_reset(struct ctl_client *client, const char *name, vo
 		ctl_refuse(client, "out of memory: some counters were not reset");
 	else
 		ctl_call_done(client);
+}
+
+static void srv_call_explain(struct ctl_client *client, const char *name, const char *whom,
+			     void *arg)
+{
+	struct explain_who who;
+	char err[1024];
+
+	if (!whom)
+		ctl_refuse(client, "explain: needs \"client\"");
+	else if (explain_who_find(srv_of(arg), whom, &who, err, sizeof(err)))
+		ctl_refuse(client, "%s", err);
+	else
+		ctl_answer(client, srv_explain(srv_of(arg), name, &who));
 }
 
 /* ---- sessions and paths ---- */
@@ -273,6 +289,8 @@ static const struct ctl_call calls[] = {
 	{ .name = "show", .fn = srv_call_show },
 	{ .name = "stats", .fn = srv_call_stats },
 	{ .name = "stats reset", .fn = srv_call_stats_reset },
+	{ .name = "explain", .fn_two = srv_call_explain, .member = "export", .needed = true,
+	  .second = "client" },
 	{ .name = "session disconnect", .fn = srv_call_sess_disconnect, .member = "session",
 	  .needed = true },
 	{ .name = "path disconnect", .fn = srv_call_path_disconnect, .member = "path",

@@ -28,29 +28,35 @@ const struct allow_list *srv_allow_read_only_of(const struct export *ex)
 	return &((const struct srv_export_stat *)ex->user)->read_only;
 }
 
-static bool has_client(const struct allow_list *list, const struct srv_path *path)
+enum srv_right srv_allow_right(const struct allow_list *allow, const struct allow_list *read_only,
+			       const struct fab_addr *peer, const char *identity,
+			       const struct srv_allow **rule)
 {
-	return conf_allow_names(list->rules, list->n, &path->client, path->identity);
+	*rule = conf_allow_find(read_only->rules, read_only->n, peer, identity);
+	if (*rule)
+		return SRV_RIGHT_READ;
+	if (!allow->n)			/* a rule of the other list keeps others out */
+		return read_only->n ? SRV_RIGHT_NONE : SRV_RIGHT_ALL;
+	*rule = conf_allow_find(allow->rules, allow->n, peer, identity);
+	return *rule ? SRV_RIGHT_ALL : SRV_RIGHT_NONE;
+}
+
+static enum srv_right right_of(const struct export *ex, const struct srv_path *path)
+{
+	const struct srv_allow *rule;
+
+	return srv_allow_right(srv_allow_of(ex), srv_allow_read_only_of(ex), &path->client,
+			       path->identity, &rule);
 }
 
 static bool may_only_read(const struct export *ex, const struct srv_path *path)
 {
-	return has_client(srv_allow_read_only_of(ex), path);
-}
-
-static bool lists_let_in(const struct allow_list *allow, const struct allow_list *read_only,
-			 const struct srv_path *path)
-{
-	if (has_client(read_only, path))
-		return true;
-	if (!allow->n)			/* a rule of the other list keeps others out */
-		return !read_only->n;
-	return has_client(allow, path);
+	return right_of(ex, path) == SRV_RIGHT_READ;
 }
 
 static bool may_open(const struct export *ex, const struct srv_path *path)
 {
-	return lists_let_in(srv_allow_of(ex), srv_allow_read_only_of(ex), path);
+	return right_of(ex, path) != SRV_RIGHT_NONE;
 }
 
 /* True if @path is in service, or was let in and will be.  A path that has just connected is judged
@@ -93,11 +99,13 @@ struct export *srv_allow_find(const struct srv_sess *sess, const char *name)
 bool srv_allow_awaits(const struct srv_sess *sess, const char *name)
 {
 	const struct conf_export *wanted = conf_export_find(sess->srv->conf, name);
+	const struct srv_allow *rule;
 	const struct srv_path *path;
 
 	list_for_each(path, &sess->paths, link) {
 		if (path_counts(path) && wanted &&
-		    !lists_let_in(&wanted->allow, &wanted->read_only, path))
+		    !srv_allow_right(&wanted->allow, &wanted->read_only, &path->client,
+				     path->identity, &rule))
 			return false;
 	}
 	return wanted;

@@ -32,6 +32,19 @@ void srv_allow_set(struct export *ex, const struct allow_list *allow,
 const struct allow_list *srv_allow_of(const struct export *ex);
 const struct allow_list *srv_allow_read_only_of(const struct export *ex);
 
+enum srv_right {
+	SRV_RIGHT_NONE,
+	SRV_RIGHT_READ,
+	SRV_RIGHT_ALL,
+};
+
+/* The right that the lists of an export give the client at @peer with the identity @identity, "" for
+ * none.  *@rule is the rule that decides; NULL: none names the client.  Of a @peer that is not known
+ * (len 0) the rules for addresses and users do not count.  Pure. */
+enum srv_right srv_allow_right(const struct allow_list *allow, const struct allow_list *read_only,
+			       const struct fab_addr *peer, const char *identity,
+			       const struct srv_allow **rule);
+
 /* A path of @sess that may not open @ex; NULL: @sess may open @ex. */
 const struct srv_path *srv_allow_refuses(const struct srv_sess *sess, const struct export *ex);
 /* A path of @sess for which @ex is read-only; NULL: @sess may write to @ex, if @sess may open

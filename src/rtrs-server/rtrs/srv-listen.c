@@ -153,17 +153,24 @@ static void cm_disconnected(struct srv *srv, const struct fab_event *ev)
 			      ev->status ? fab_conn_cause(ev->conn) : "disconnected");
 }
 
-/* Whether @listener asks clients who they are. */
+/* Whether the listener that was asked for as @asked, NULL: unknown, asks clients who they are. */
+static enum auth_mode auth_at(const struct srv *srv, const struct fab_addr *asked)
+{
+	enum auth_mode mode = asked ? conf_listener_auth(srv->conf, asked) : AUTH_MODES;
+
+	return mode < AUTH_MODES ? mode : auth_mode(srv->auth);
+}
+
 static enum auth_mode listener_auth(const struct srv *srv, const struct fab_listener *listener)
 {
-	enum auth_mode mode = AUTH_MODES;
+	const struct fab_addr *asked = NULL;
 	struct srv_listener *l;
 
 	list_for_each(l, &srv->listeners, link) {
 		if (l->listener == listener)
-			mode = conf_listener_auth(srv->conf, &l->asked);
+			asked = &l->asked;
 	}
-	return mode < AUTH_MODES ? mode : auth_mode(srv->auth);
+	return auth_at(srv, asked);
 }
 
 static bool cm_ready(struct loop_watch *watch)
@@ -310,13 +317,16 @@ static int listen_one(struct srv *srv, const struct fab_addr *addr)
 	return 0;
 }
 
-void srv_listen_each(const struct srv *srv, void (*each)(void *arg, const char *url), void *arg)
+void srv_listen_each(const struct srv *srv,
+		     void (*each)(void *arg, const struct srv_listening *l), void *arg)
 {
 	struct srv_listener *l;
 
 	list_for_each(l, &srv->listeners, link) {
+		const struct srv_listening now = { l->name, &l->addr, auth_at(srv, &l->asked) };
+
 		if (l->listener)
-			each(arg, l->name);
+			each(arg, &now);
 	}
 }
 

@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#include "auth-creds.h"
+
 struct conf_listener;
 struct fab_addr;
 struct srv;
@@ -13,9 +15,16 @@ struct srv_conf;
 /* Open every listener of the configuration.  0, or -errno with one line in @err and no listener
  * open. */
 int srv_listen_start(struct srv *srv, char *err, size_t errlen);
-/* Call @each with "tcp://ADDR:PORT" for each address where the server listens now, with the port
- * that the listener got. */
-void srv_listen_each(const struct srv *srv, void (*each)(void *arg, const char *url), void *arg);
+/* An address where the server listens now. */
+struct srv_listening {
+	const char *url;		/* "tcp://ADDR:PORT", with the port that the listener got */
+	const struct fab_addr *addr;	/* likewise */
+	enum auth_mode auth;		/* whether clients are asked who they are */
+};
+
+/* Call @each for each address where the server listens now. */
+void srv_listen_each(const struct srv *srv,
+		     void (*each)(void *arg, const struct srv_listening *l), void *arg);
 /* Listen at @asked, too, as the configuration of a server that runs demands.  0, also if this
  * machine lacks @asked, one of several addresses of a name; or -errno with one line in @err. */
 int srv_listen_add(struct srv *srv, const struct conf_listener *asked, char *err, size_t errlen);
