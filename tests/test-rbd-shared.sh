@@ -60,6 +60,24 @@ goes_on "the start"
 at=$(owner)
 owns "$at" flushed
 must_fail owns "$(other_than "$at")" disk
+# Another client, at either server: the lock, and who has the export open.
+for head in a b; do
+	explain=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/$head.ctl" explain disk 10.77.9.9)
+	must_fail "${explain[@]}" >"$tmp/said"
+	cat "$tmp/said"
+	if [ "$head" = "$at" ]; then
+		grep -E '^passes +lock +this server has the lock' "$tmp/said"
+		grep -E '^10\.77\.9\.9 may not open disk: use$' "$tmp/said"
+		continue
+	fi
+	grep -E '^depends +lock +another server may have the lock .*for writing$' "$tmp/said"
+	grep -E '^whether 10\.77\.9\.9 may open disk depends: lock$' "$tmp/said"
+	# shellcheck disable=SC2086 # words
+	expect_failure 1 "another server keeps the lock of its storage" $CLIENT_NET \
+		"$top_builddir/rtrs-bench" --number-ios=1 --rw=randwrite "10.77.${cable[$head]}.2:1234" disk
+	must_fail "${explain[@]}" >"$tmp/said"
+	grep -E '^depends +lock .*; the last try: .*' "$tmp/said"
+done
 
 shared_kills "$faults"
 

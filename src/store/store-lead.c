@@ -511,6 +511,16 @@ int store_lead_error(const struct store *store, bool force)
 	return lead->error;
 }
 
+const char *store_lead_refusal(const struct store *store)
+{
+	const struct store_lead *lead = store->lead;
+
+	/* No job runs then, which would write it. */
+	if (!lead || atomic_load(&lead->state) != STORE_LEAD_STANDBY || lead->rc != -EBUSY)
+		return "";
+	return lead->why;
+}
+
 void store_lead_break(struct store *store, struct store_lead_break *wish)
 {
 	struct store_lead *lead = store->lead;

@@ -144,6 +144,9 @@ void store_lead_want(struct store *store, bool force, uint64_t since_ms);
 /* For an OPEN that has waited, inside export_users.store_led(): 0, or -errno: the try to take the
  * lock has failed, and a try by @force would fail as well.  0 at any other time. */
 int store_lead_error(const struct store *store, bool force);
+/* Why the last try to take the lock of @store has failed, because another server keeps it; "": this
+ * server does not stand by, or has not tried.  Control thread. */
+const char *store_lead_refusal(const struct store *store);
 /* Take the lock of @store for no client: as store_lead_want() does, behind the job under way.  By
  * force the lock is broken at any time, and the engine forgets all other servers.  @wish->done()
  * follows, maybe from inside this call.  One wish at a time. */

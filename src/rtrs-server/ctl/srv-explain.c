@@ -333,19 +333,17 @@ static void name_writers(const struct explain *e, const struct export *ex, char 
 /* The lock of a store that other servers have, too. */
 static void check_lead(struct explain *e, const struct export *ex)
 {
-	const struct store_lead *lead = ex->store->lead;
+	const char *why = store_lead_refusal(ex->store);
 
 	if (!ex->shared)
 		return;
 	if (store_lead_lets(ex, e->mode))
 		note(e, "lock", PASSES, e->mode == RNBD_ACCESS_RO ? "a reader needs no lock" :
 		     "this server has the lock of the storage");
-	else if (lead->error)
-		note(e, "lock", REFUSES, "another server keeps the lock of the storage: %s",
-		     *lead->why ? lead->why : "the last try to take it has failed");
 	else
-		note(e, "lock", PASSES, "another server may have the lock of the storage: this one "
-		     "takes it when a client opens the export for writing");
+		note(e, "lock", DEPENDS, "another server may have the lock of the storage: this "
+		     "one takes it when a client opens the export for writing%s%s",
+		     *why ? "; the last try: " : "", why);
 }
 
 static void check_use(struct explain *e, const struct export *ex)

@@ -11,7 +11,7 @@ struct explain_who;
 struct srv;
 
 /* The answer to "explain": "checks" are objects with "check", "verdict" ("passes", "refuses", or
- * "depends" on an address that was not given) and "text"; "may_open", and "mode" then.  NULL: no
+ * "depends" on an address that was not given, or on another server) and "text"; "may_open", and "mode" then.  NULL: no
  * memory. */
 json_t *srv_explain(const struct srv *srv, const char *name, const struct explain_who *who);
 
