@@ -39,6 +39,10 @@ says() {
 ends() {
 	[ "$(tail -n 1 "$tmp/said")" = "$1" ] || fail "ends '$(tail -n 1 "$tmp/said")', not '$1'"
 }
+# last REGEX: the last refusal of the client
+last() {
+	grep -E "^last refused [0-9.]+ (ms|s) ago, $1" "$tmp/said" || fail "no last refusal '$1'"
+}
 # opens KEY EXPORT ro|rw: a client with the key does
 opens() {
 	timeout "$TIMEOUT_S" "$bench" --number-ios=1 --auth-psk="$tmp/$1.psk" \
@@ -128,8 +132,16 @@ told "authentication as carol: $answer" carol disk
 told "authentication as alice: $answer" wrong disk
 explains 0 disk psk:alice@127.0.0.1
 says passes key 'has alice, alice/new: if this client reads that its key is refused, its file has another key'
+# What the server remembers tells them apart.
+last 'from 127\.0\.0\.1 as psk:alice: wrong key'
+explains 1 disk psk:carol
+last 'from 127\.0\.0\.1 as psk:carol: no key has this name'
+explains 0 disk psk:bob@127.0.0.1
+last 'from 127\.0\.0\.1 as a client without a name: it does not authenticate'
 told "export 'mine': the server has no such export" bob mine
 told "export 'none': the server has no such export" bob none
+explains 1 mine psk:bob@127.0.0.1
+last 'from 127\.0\.0\.1 as psk:bob: open of mine as ro refused: .*; its allow does not contain 127\.0\.0\.1, psk:bob'
 told 'read-only on the server for this client, which its read-only= names' bob lists --rw=randwrite
 told 'read-only on the server, for all clients' alice fixed --rw=randwrite
 expect_nbdkit_failure 'the server demands authentication' "server=$server" export=disk control=none
@@ -189,6 +201,8 @@ assert a["may_open"] is False and "mode" not in a and a["sessions"] == 1 and a["
 checks = [c["check"] for c in a["checks"]]
 assert checks == ["address", "key", "listener", "limit", "export", "rights", "mode", "use"], checks
 assert [c["check"] for c in a["checks"] if c["verdict"] != "passes"] == ["use"], a
+last = a["last_refusal"]
+assert last["from"] == "127.0.0.1" and "too many sessions" in last["reason"] and last["ago_ns"] >= 0, a
 END
 stop_process "$gateway_pid"
 touch "$tmp/enough"

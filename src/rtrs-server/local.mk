@@ -125,6 +125,8 @@ librtrssrv_la_SOURCES = \
 	%D%/rtrs/srv-mem.h \
 	%D%/rtrs/srv-names.c \
 	%D%/rtrs/srv-names.h \
+	%D%/rtrs/srv-refused.c \
+	%D%/rtrs/srv-refused.h \
 	%D%/rtrs/srv-ops.h \
 	%D%/rtrs/srv-path.c \
 	%D%/rtrs/srv-path.h \

@@ -50,6 +50,23 @@ static void print_end(const json_t *answer)
 	printf("whether %s may open %s depends: %s\n", client, export, why);
 }
 
+/* The last refusal of the client, which the server keeps. */
+static void print_last(const json_t *answer)
+{
+	const json_t *last = json_object_get(answer, "last_refusal");
+	uint64_t ago_ns = answer_number(last, "ago_ns");
+	char ago[32], why[512];
+
+	if (!last)
+		return;
+	printf("last refused %s ago, from %s as %s: %s\n",
+	       ago_ns ? text_time(ago_ns, ago, sizeof(ago)) : "0 s",
+	       answer_string(last, "from"),
+	       json_string_length(json_object_get(last, "identity")) ?
+	       answer_string(last, "identity") : "a client without a name",
+	       text_safe(answer_string(last, "reason"), why, sizeof(why)));
+}
+
 void explain_print(const json_t *answer)
 {
 	const json_t *check;
@@ -60,5 +77,6 @@ void explain_print(const json_t *answer)
 		printf("%-8s %-9s %s\n", answer_string(check, "verdict"),
 		       answer_string(check, "check"),
 		       text_safe(answer_string(check, "text"), line, sizeof(line)));
+	print_last(answer);
 	print_end(answer);
 }

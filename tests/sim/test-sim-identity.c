@@ -139,6 +139,45 @@ static void test_key_taken_out(void)
 	end();
 }
 
+static bool is_of(const void *identity, const struct srv_refused *r)
+{
+	return !strcmp(r->identity, identity);
+}
+
+/* The last refusals are kept, of a client that tries again one, and of a network some: it hides no
+ * refusal of others. */
+static void test_last_refusals(void)
+{
+	const struct srv_refused *last;
+	char identity[16];
+	struct srv *srv;
+
+	begin("psk:gw1", "psk:gw2");
+	srv = world_server_srv(w);
+	sim_identify_key("clt2", 7);
+	raw_clt_init(&other, "clt2", 2, 2, 2);
+	CHECK(raw_clt_connect(&other, 0) == -EKEYREVOKED);
+	raw_clt_fini(&other);
+	raw_clt_init(&other, "clt", 3, 3, 2);
+	for (unsigned i = 0; i < 4 * SRV_REFUSED_ALL; i++) {
+		snprintf(identity, sizeof(identity), "psk:x%u", i);
+		sim_identify("clt", identity);
+		sim_identify_key("clt", 7);
+		for (unsigned again = 0; again < 2; again++)
+			CHECK(raw_clt_connect(&other, 0) == -EKEYREVOKED);
+		world_run_ms(w, 1);
+	}
+	raw_clt_fini(&other);
+	last = srv_refused_last(srv, is_of, "psk:gw2");
+	CHECK(last && !strcmp(last->why, "the key of psk:gw2 was taken out"));
+	for (unsigned i = 0; i < 4 * SRV_REFUSED_ALL; i++) {
+		snprintf(identity, sizeof(identity), "psk:x%u", i);
+		last = srv_refused_last(srv, is_of, identity);
+		CHECK(!last == (i < 4 * SRV_REFUSED_ALL - SRV_REFUSED_NET));
+	}
+	end();
+}
+
 /* A name is one of each identity: that of another session of somebody else stands in nobody's way,
  * while its client is there and when it is away. */
 static void name_of_another(const char *stranger)
@@ -409,6 +448,7 @@ int main(int argc, char **argv)
 		{ "told-why", test_told_why },
 		{ "told-and-stays", test_told_and_stays },
 		{ "rights", test_rights },
+		{ "last-refusals", test_last_refusals },
 		{ "reasons-of-an-open", test_reasons_of_an_open },
 		{ "rights-change", test_rights_change },
 		{ "rights-change-forced", test_rights_change_forced },

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "ctl-json.h"
 #include "export-retry.h"
 #include "export.h"
@@ -398,6 +399,46 @@ static void check_export(struct explain *e, const char *name)
 	}
 }
 
+/* ---- the last time ---- */
+
+struct wanted {
+	const struct explain_who *who;
+	const char *export;
+};
+
+/* True if @r is a refusal of the client, of its connection or of the export.  A name that was said
+ * and not proven counts. */
+static bool is_of_client(const void *arg, const struct srv_refused *r)
+{
+	const struct wanted *w = arg;
+	bool named = *w->who->identity && !strcmp(r->identity, w->who->identity);
+	bool known = false;
+
+	if (*r->export && strcmp(r->export, w->export))
+		return false;
+	for (unsigned i = 0; i < w->who->naddrs; i++)
+		known = known || fab_addr_same_host(&w->who->addrs[i], &r->peer);
+	if (w->who->kind == EXPLAIN_ADDRESS)
+		return known;
+	return w->who->address_given ? known && (named || !*r->identity) : named;
+}
+
+/* @answer with "last_refusal", if the client was refused. */
+static json_t *with_last(json_t *answer, const struct explain *e, const char *name)
+{
+	const struct wanted wanted = { e->who, name };
+	const struct srv_refused *r = srv_refused_last(e->srv, is_of_client, &wanted);
+	char host[FAB_ADDR_STRLEN];
+
+	if (!r)
+		return answer;
+	return ctl_json_with(answer, json_pack("{s:{s:I,s:o,s:o,s:o}}", "last_refusal",
+				"ago_ns", (json_int_t)(clock_now_ms() - r->at_ms) * 1000000,
+				"from", ctl_json_text(host_of(&r->peer, host, sizeof(host))),
+				"identity", ctl_json_text(r->identity),
+				"reason", ctl_json_text(r->why)));
+}
+
 /* ---- the answer ---- */
 
 static json_t *addresses(const struct explain_who *who)
@@ -437,5 +478,5 @@ json_t *srv_explain(const struct srv *srv, const char *name, const struct explai
 	if (e.verdict == PASSES)
 		answer = ctl_json_with(answer, json_pack("{s:o}", "mode",
 						ctl_json_text(rnbd_access_names[e.mode])));
-	return answer;
+	return with_last(answer, &e, name);
 }

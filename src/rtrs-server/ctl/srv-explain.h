@@ -11,8 +11,8 @@ struct explain_who;
 struct srv;
 
 /* The answer to "explain": "checks" are objects with "check", "verdict" ("passes", "refuses", or
- * "depends" on an address that was not given, or on another server) and "text"; "may_open", and "mode" then.  NULL: no
- * memory. */
+ * "depends" on an address that was not given, or on another server) and "text"; "may_open", and
+ * "mode" then; and "last_refusal", if the server knows one (srv-refused.h).  NULL: no memory. */
 json_t *srv_explain(const struct srv *srv, const char *name, const struct explain_who *who);
 
 #endif

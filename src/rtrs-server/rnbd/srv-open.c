@@ -330,6 +330,7 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, enum 
 		name_refused(req->path->sess, ex, result, holders, sizeof(holders));
 	snprintf(line, sizeof(line), "open of %s as %s refused: %s%s", open->name,
 		 rnbd_access_names[open->mode], strerror(-rc), holders);
+	srv_refused_note(srv, &req->path->client, req->path->identity, open->name, line);
 	/* A client whose OPEN waits for a writer to leave tries several times a second. */
 	if (srv_log_news(&srv->log, &req->path->client, &open_limit, session, line, &more)) {
 		if (more)

@@ -105,6 +105,7 @@ static void accept_refuse(struct srv *srv, struct fab_conn *conn, bool hears,
 			      LOG_FIELDS(CLIENT_REFUSED, .peer = text, .identity = id.name,
 					 .reason = srv_refusal_names[reason]), text,
 			      "connection refused: %s (%s)", d->why, strerror(-d->status));
+	srv_refused_note(srv, &peer, id.name, NULL, d->why);
 	srv_con_refuse(conn, d->status, hears ? d->refusal : RTRS_REFUSES_NOT);
 }
 

@@ -13,6 +13,7 @@
 #include "fab-service.h"
 #include "log.h"
 #include "random.h"
+#include "secret-name.h"
 #include "srv-auth.h"
 #include "srv-con.h"
 #include "srv-pass.h"
@@ -115,6 +116,11 @@ static void guest_proven(struct srv_guest *g)
 
 static void guest_refuse(struct srv_guest *g)
 {
+	char identity[FAB_IDENTITY_LEN] = "";
+
+	if (*g->chap.peer)
+		secret_name_identity(g->chap.peer, identity, sizeof(identity));
+	srv_refused_note(g->srv, &g->peer, identity, NULL, g->chap.why);
 	g->srv->guests.refused++;
 	g->refused = true;
 	guest_told(g, &auth_limit, g->chap.why);

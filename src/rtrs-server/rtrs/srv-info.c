@@ -77,10 +77,12 @@ static void info_look(void *object)
 	char cause[INFO_CAUSE_LEN];
 	enum srv_info_event event = info_judge(path, cause, sizeof(cause));
 
-	if (event == SRV_INFO_EV_REFUSED)
+	if (event == SRV_INFO_EV_REFUSED) {
+		srv_refused_note(path->srv, &path->client, path->identity, NULL, cause);
 		info_refuse(path, cause);
-	else
+	} else {
 		info_event(path, event);
+	}
 }
 
 static void info_wait(void *object)

@@ -112,6 +112,7 @@ static bool cm_admit(void *arg, const struct fab_addr *peer)
 	if (conf_allow_peer(srv->conf, peer))
 		return true;
 	srv->refused[SRV_REFUSED_ADDRESS]++;
+	srv_refused_note(srv, peer, "", NULL, "no --allow names it");
 	fab_addr_format(peer, text, sizeof(text));
 	srv_log_event_limited(srv, peer, &allow_limit, LOG_LEVEL_WARN,
 			      LOG_FIELDS(CLIENT_REFUSED, .peer = text, .reason =
@@ -130,6 +131,8 @@ static void cm_refused(void *arg, const struct fab_addr *peer, bool tls, const c
 
 	srv->refused[reason]++;
 	fab_addr_format(peer, text, sizeof(text));
+	if (tls)
+		srv_refused_note(srv, peer, "", NULL, why);
 	if (tls)
 		srv_log_event_limited(srv, peer, &tls_limit, LOG_LEVEL_WARN,
 				      LOG_FIELDS(CLIENT_REFUSED, .peer = text,

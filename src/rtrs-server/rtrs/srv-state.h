@@ -28,6 +28,7 @@
 #include "srv-ops.h"
 #include "srv-pass.h"
 #include "srv-pool.h"
+#include "srv-refused.h"
 
 struct srv_req;
 
@@ -98,6 +99,7 @@ struct srv {
 	struct loop_timer mem_timer;
 	struct srv_log log;
 	uint64_t refused[SRV_REFUSALS];	/* since the start */
+	struct srv_refused last_refused[SRV_REFUSED_ALL];	/* srv-refused.c */
 	struct auth_creds *auth;	/* NULL: no authentication in messages */
 	struct srv_guests guests;
 	struct srv_passes passes;
