@@ -68,7 +68,7 @@ for mode in require on; do
 	wait_line "$server_log" 'authentication: wrong key, or somebody between has ended TLS or '
 	caught "$refused" pass,tls,tls --tls=require "${stranger[@]}"
 	caught "$refused" pass,pass,tls --tls=require "${stranger[@]}"
-	wait_line "$server_log" 'connection refused: .*somebody between has ended TLS'
+	wait_line "$server_log" 'connection refused: .*TLS was terminated between the ends'
 	caught "$no_tls" pass,plain,plain --tls=on "${verifies[@]}"
 	caught "$no_tls" pass,pass,plain --tls=on "${verifies[@]}"
 	caught "$no_tls" pass,pass,clear --tls=on "${verifies[@]}"

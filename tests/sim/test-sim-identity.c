@@ -169,7 +169,7 @@ static void test_last_refusals(void)
 	}
 	raw_clt_fini(&other);
 	last = srv_refused_last(srv, is_of, "psk:gw2");
-	CHECK(last && !strcmp(last->why, "the key of psk:gw2 was taken out"));
+	CHECK(last && !strcmp(last->why, "the key of psk:gw2 was removed"));
 	for (unsigned i = 0; i < 4 * SRV_REFUSED_ALL; i++) {
 		snprintf(identity, sizeof(identity), "psk:x%u", i);
 		last = srv_refused_last(srv, is_of, identity);

@@ -728,7 +728,8 @@ static enum rtrs_refusal refusal_for(const char *why)
 		{ "too many sessions, see --max-sessions", RTRS_REFUSES_SESSIONS },
 		{ "too many paths, see --max-paths", RTRS_REFUSES_PATHS },
 		{ "too many paths in set-up from this host", RTRS_REFUSES_SETUPS },
-		{ "too many connections from this host", RTRS_REFUSES_CONNECTIONS },
+		{ "too many connections from this host, see --max-connections",
+		  RTRS_REFUSES_CONNECTIONS },
 		{ "session has too many paths", RTRS_REFUSES_OWN_PATHS },
 	};
 
