@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# An export that is removed while a client has it open: status, check, clients, show and metrics have
-# it until the client closes it, its limits bind, and each command that takes it away names it.  Added
-# again with the same store, by a reload too, it has its users of before.
+# An export that is removed while a client has it open: status, check, clients, show and metrics
+# have it until the client closes it, its limits bind, and each command that takes it away names it.
+# Added again with the same store, by a reload too, it has its users of before.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdsh --version

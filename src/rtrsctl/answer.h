@@ -18,8 +18,8 @@ uint64_t answer_number(const json_t *object, const char *name);
  * has an export of one name for each mode.  A new reference. */
 json_t *answer_index(const json_t *answer, const char *list, const char *member);
 /* A text that only @ex, an export of an answer, and what is open of it have: the export's number,
- * "id" of the export and "export_id" of what is open, because a removed export and its successor may
- * have one name; without a number the name.  Returns @key. */
+ * "id" of the export and "export_id" of what is open, because a removed export and its successor
+ * may have one name; without a number the name.  Returns @key. */
 #define ANSWER_KEY 256
 const char *answer_export_key(const json_t *ex, char key[ANSWER_KEY]);
 const char *answer_device_key(const json_t *dev, char key[ANSWER_KEY]);

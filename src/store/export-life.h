@@ -93,9 +93,9 @@ typedef void export_life_done_fn(struct export *ex, int rc, const char *err, voi
  * or export_life_remove().  Returns the export; NULL: no memory, and @done is not called. */
 struct export *export_life_add(struct export_life *life, const struct export_spec *spec,
 			       export_life_done_fn *done, void *arg);
-/* Let clients find @ex, which is ready.  Returns the export that they find: @ex, or a removed one that
- * is still in use, if that is the same name of the same store, described alike.  Then those who have
- * the removed one open are users of a listed export again, and @ex goes. */
+/* Let clients find @ex, which is ready.  Returns the export that they find: @ex, or a removed one
+ * that is still in use, if that is the same name of the same store, described alike.  Then those
+ * who have the removed one open are users of a listed export again, and @ex goes. */
 struct export *export_life_show(struct export_life *life, struct export *ex);
 /* Hide @ex from clients.  @ex goes down and is freed when the last reference is put; until then
  * exports.removed has it. */

@@ -85,8 +85,8 @@ void apply_begin(struct apply *a, struct export_life *life, struct srv *srv);
 void apply_first_settings(struct apply *a, const struct plan *plan);
 /* Carry out @plan, which makes @wanted of the configuration that holds; both outlive @done.  Unless
  * @openers is APPLY_SPARE_OPENERS, an export is also taken from clients that its lists do not let
- * have it open so any more.  @done may run inside this call.  0; -EBUSY: another plan is being carried out, or -ENOMEM: then
- * @done is not called. */
+ * have it open so any more.  @done may run inside this call.  0; -EBUSY: another plan is being
+ * carried out, or -ENOMEM: then @done is not called. */
 int apply_run(struct apply *a, const struct plan *plan, struct srv_conf *wanted,
 	      enum apply_openers openers, apply_done_fn *done, void *arg);
 

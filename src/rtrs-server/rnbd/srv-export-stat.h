@@ -30,9 +30,9 @@ static inline enum io_stat_op srv_export_stat_op(enum rnbd_io_op op)
 	}
 }
 
-/* The counters, the limits, the rules and the priority of an export (export.user).  Exports with the
- * same name and the same store have them together: one may be listed, and the others are removed and
- * still in use. */
+/* The counters, the limits, the rules and the priority of an export (export.user).  Exports with
+ * the same name and the same store have them together: one may be listed, and the others are
+ * removed and still in use. */
 struct srv_export_stat {
 	uint64_t id;			/* another one than all others of this server had */
 	unsigned exports;		/* that have it; control thread */
@@ -71,8 +71,8 @@ static inline uint16_t srv_export_prio(const struct export *ex)
 
 /* ---- control thread ---- */
 
-/* Give @ex counters, on all threads, and no limits: those of an export with the same name and store,
- * or new ones.  0 or -ENOMEM. */
+/* Give @ex counters, on all threads, and no limits: those of an export with the same name and
+ * store, or new ones.  0 or -ENOMEM. */
 int srv_export_stat_begin(struct srv_rnbd *rnbd, struct export *ex);
 /* Take the counters of @ex, if it has some, and no thread counts for @ex any more. */
 void srv_export_stat_end(struct export *ex);

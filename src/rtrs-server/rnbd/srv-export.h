@@ -21,15 +21,16 @@ void srv_export_set_prio(struct srv *srv, struct export *ex, uint16_t prio);
 /* No thread serves any more. */
 void srv_export_fini(struct srv *srv);
 
-/* ---- exports as people see them; control thread ----
- * These are the exports that clients find, and the removed ones that clients still have open.  Of
- * exports with the same name and the same store people see one: the listed one, or else the one that
- * was removed first.  The users of all of them are its users. */
+/* ---- exports as people see them; control thread ---- */
+
+/* These are the exports that clients find, and the removed ones that clients still have open.  Of
+ * exports with the same name and the same store people see one: the listed one, or else the one
+ * that was removed first.  The users of all of them are its users. */
 
 /* The export that people see for @ex, which clients find or have open. */
 struct export *srv_export_shown(const struct export *ex);
-/* The first of these exports, if @ex is NULL, or the next one behind @ex; NULL: no more.  Those that
- * clients find come first. */
+/* The first of these exports, if @ex is NULL, or the next one behind @ex; NULL: no more.  Those
+ * that clients find come first. */
 struct export *srv_export_next(const struct srv *srv, const struct export *ex);
 /* The body may not let exports come or go. */
 #define srv_export_each(ex, srv)                                                                   \
