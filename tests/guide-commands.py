@@ -10,6 +10,8 @@
 	guide-commands.py FILE walk
 		of the walk, as MACHINE, HEADING and command with a tab between: the machine that
 		the paragraph in front names, "On the server" or "On the gateway"
+	guide-commands.py FILE replaced ROOT
+		of the section about a dead server, as MACHINE and command likewise, below ROOT
 
 The walk is the section that begins with two empty machines.  A here document is part of its
 command.  A paragraph that is indented by two blanks is a table.
@@ -23,8 +25,10 @@ CEPH = "IMAGES OF CEPH"
 HEADS = "TWO SERVERS BEFORE ONE IMAGE"
 DISK = "TWO SERVERS BEFORE ONE DISK"
 MACHINES = "DISKS OF RUNNING VIRTUAL MACHINES"
+REPLACED = "A DEAD SERVER IS REPLACED"
 LAYERS = "MULTIPATH, DRBD AND KRBD BELOW ONE SERVER"
-PARTS = {WALK: "walk", CEPH: "ceph", HEADS: "heads", DISK: "disk", LAYERS: "multipath", MACHINES: "qemu"}
+PARTS = {WALK: "walk", CEPH: "ceph", HEADS: "heads", DISK: "disk", LAYERS: "multipath", MACHINES: "qemu",
+         REPLACED: "replaced"}
 
 
 def commands(paragraph):
@@ -68,12 +72,12 @@ for section, heading, machine, command in parts(pod):
     if PARTS.get(section, "rest") != what:
         continue
     found += 1
+    if what in ("walk", "replaced") and not machine:
+        sys.exit("%s: no sentence says on which machine this is typed: %s" % (heading, command))
     if what == "walk":
-        if not machine:
-            sys.exit("%s: no sentence says on which machine this is typed: %s"
-                     % (heading, command))
         print("\t".join((machine, heading, quoted(command))))
-    else:
-        print(quoted(re.sub(r"(?<![\w/])/(etc|run|srv)\b", sys.argv[3] + r"/\1", command)))
+        continue
+    command = quoted(re.sub(r"(?<![\w/])/(etc|run|srv)\b", sys.argv[3] + r"/\1", command))
+    print("\t".join((machine, command)) if what == "replaced" else command)
 if not found:
     sys.exit("%s: no commands: %s" % (sys.argv[1], what))

@@ -158,6 +158,7 @@ SHELL_TESTS = \
 	%D%/test-rtrsctl-status.sh \
 	%D%/test-sd-notify.sh \
 	%D%/test-seccomp.sh \
+	%D%/test-server-accept.sh \
 	%D%/test-server-bad-input.sh \
 	%D%/test-server-memory.sh \
 	%D%/test-server-no-descriptors.sh \

@@ -111,7 +111,7 @@ printf '%s\n' "-c" "-c (taken from gw-c)" | diff -u - "$tmp/reload.out"
 wait "$nbdsh"
 wait_until "the end of the lock" flock -n "$tmp/c" true
 stop_process "$c_pid"
-expect_failure 2 "force belongs to reload, path reconnect, .*export set and export break" \
+expect_failure 2 "force belongs to reload, export remove, .*export set and export break" \
 	"${ctl[@]}" --force list
 
 # Listeners come and go; connections live on.  What cannot be had leaves the rest as it was.

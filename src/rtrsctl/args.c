@@ -39,7 +39,9 @@ static const struct command commands[] = {
 	{ .name = "path remove", .kind = RUNDIR_NBDKIT, .arg = "path", .needs = 1 },
 	{ .name = "path disconnect", .arg = "path", .needs = 1 },
 	{ .name = "path reconnect", .kind = RUNDIR_NBDKIT, .arg = "path", .needs = 1,
-	  .takes_force = true, .arg_text = "PATH", .help = "" },
+	  .arg_text = "PATH", .help = "" },
+	{ .name = "server accept", .kind = RUNDIR_NBDKIT,
+	  .help = "take the copy that answers for a server" },
 	{ .name = "policy", .kind = RUNDIR_NBDKIT, .arg = "policy", .arg_text = "[POLICY]",
 	  .help = "round-robin, min-inflight, min-latency" },
 	{ .name = "max-reconnect-attempts", .kind = RUNDIR_NBDKIT, .arg = "attempts",
@@ -277,7 +279,7 @@ int args_parse(struct ctx *ctx, int argc, char **argv)
 	if (!rc && !ctx->dump)
 		rc = parse_command(ctx, argc - first, argv + first);
 	if (!rc && ctx->force && !(ctx->command && ctx->command->takes_force))
-		return say_error(EXIT_USAGE, "--force belongs to reload, path reconnect, export "
-				 "remove, export resize, export set and export break");
+		return say_error(EXIT_USAGE, "--force belongs to reload, export remove, export "
+				 "resize, export set and export break");
 	return rc ? rc : -1;
 }

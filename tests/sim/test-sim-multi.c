@@ -536,10 +536,9 @@ static int by_hand(void (*fn)(void *arg), unsigned wire)
 	return by_hand_from(fn, wire, false);
 }
 
-static void accept_machine(void *arg)
+static void accept_server(void *arg)
 {
-	((struct by_hand *)arg)->result = 0;
-	client_accept_machine(world_client_clt(c));
+	((struct by_hand *)arg)->result = client_accept(world_client_clt(c));
 }
 
 /* A name must not move a disk: with one path, too, another machine is let in only when the
@@ -555,19 +554,96 @@ static void test_another_machine_for_one_path(void)
 	dev_close(world_client_dev(c));
 	world_run_ms(w, 20);
 	world_server_kill(w, SIM_KILL_PROCESS);
+	CHECK(by_hand(accept_server, 0) == -ENOENT);
 	world_server_start(w, &other);
 	for (unsigned i = 0; i < 3000; i++) {
 		world_run_ms(w, 1);
 		CHECK(!clt_attempt_is_up(&path(0)->att));
 	}
 	CHECK(world_traced(w, "another machine than the paths led to before"));
-	CHECK(by_hand(accept_machine, 0) == 0);
+	CHECK(by_hand(accept_server, 0) == 0);
 	CHECK(sim_run_until(all_up, NULL, 5000));
 	world_client_open(c, RNBD_ACCESS_RW);
 	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
 	/* And it is the one that the client keeps to from then on. */
 	world_server_kill(w, SIM_KILL_PROCESS);
 	server_start();
+	for (unsigned i = 0; i < 3000; i++) {
+		world_run_ms(w, 1);
+		CHECK(!clt_attempt_is_up(&path(0)->att));
+	}
+	world_destroy(w);
+}
+
+/* A copy of the server takes its place while an export is open, when the administrator says so: a
+ * write that was not answered is sent again, and one that no FLUSH has covered counts as lost,
+ * once.  @flushed: there is none. */
+static void copy_is_accepted(unsigned npaths, bool flushed)
+{
+	struct world_server_conf other = server_conf();
+	struct world_io *io;
+
+	other.other_host = true;
+	begin(npaths, CLT_POLICY_ROUND_ROBIN);
+	CHECK(world_write(c, 0, 4096, 0x11) == 0);
+	CHECK(world_flush(c) == 0);
+	CHECK(by_hand(accept_server, 0) == -ENOENT);
+	CHECK(flushed || world_write(c, 4096, 4096, 0x22) == 0);
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	io = world_io_start(c, RNBD_OP_WRITE, 8192, 4096, 0x33, false);
+	world_run_ms(w, 20);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	sim_disk_release(world_disk(w));
+	world_server_start(w, &other);
+	world_run_ms(w, 3000);
+	CHECK(!world_traced(w, "another file takes its place"));
+	CHECK(by_hand(accept_server, 0) == 0);
+	CHECK(sim_run_until(all_up, NULL, 5000));
+	CHECK(world_io_end(io, 0, 5000) == 0);
+	CHECK(world_traced(w, "disk0: another file takes its place, accepted by rtrsctl"));
+	CHECK(world_read(c, 0, 4096, 0x11) == 0);
+	CHECK(world_read(c, 8192, 4096, 0x33) == 0);
+	CHECK(world_flush(c) == (flushed ? 0 : -EIO));
+	CHECK(world_flush(c) == 0);
+	CHECK(by_hand(accept_server, 0) == -ENOENT);
+	/* The former server is another machine now. */
+	world_server_kill(w, SIM_KILL_PROCESS);
+	server_start();
+	for (unsigned i = 0; i < 3000; i++) {
+		world_run_ms(w, 1);
+		CHECK(!clt_attempt_is_up(&path(0)->att));
+	}
+	world_destroy(w);
+}
+
+static void test_copy_is_accepted(void)
+{
+	for (unsigned npaths = 1; npaths <= 2; npaths++) {
+		copy_is_accepted(npaths, false);
+		copy_is_accepted(npaths, true);
+	}
+}
+
+/* What was accepted is one machine: the former one may come first, and is what the client had. */
+static void test_accepted_is_one_machine(void)
+{
+	struct world_server_conf other = server_conf();
+
+	other.other_host = true;
+	begin(1, CLT_POLICY_ROUND_ROBIN);
+	CHECK(world_write(c, 0, 4096, 0x11) == 0);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	world_server_start(w, &other);
+	world_run_ms(w, 3000);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	CHECK(by_hand(accept_server, 0) == 0);
+	server_start();
+	CHECK(sim_run_until(all_up, NULL, 5000));
+	CHECK(world_read(c, 0, 4096, 0x11) == 0);
+	CHECK(world_flush(c) == 0);
+	CHECK(!world_traced(w, "another file takes its place"));
+	world_server_kill(w, SIM_KILL_PROCESS);
+	world_server_start(w, &other);
 	for (unsigned i = 0; i < 3000; i++) {
 		world_run_ms(w, 1);
 		CHECK(!clt_attempt_is_up(&path(0)->att));
@@ -1210,6 +1286,8 @@ static const struct sim_test tests[] = {
 	{ "probe-of-two", test_probe_of_two },
 	{ "lost-while-opening", test_lost_while_opening },
 	{ "another-machine-for-one-path", test_another_machine_for_one_path },
+	{ "copy-is-accepted", test_copy_is_accepted },
+	{ "accepted-is-one-machine", test_accepted_is_one_machine },
 	{ "another-machine-for-nobody", test_another_machine_for_nobody },
 	{ "added-and-removed", test_added_and_removed },
 	{ "another-address", test_another_address },

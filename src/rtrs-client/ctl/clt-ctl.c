@@ -203,19 +203,24 @@ static void call_path_reconnect(struct ctl_client *client, const char *value, vo
 	ctl_call_done(client);
 }
 
-/* The next server of the path may be another machine. */
-static void call_path_reconnect_force(struct ctl_client *client, const char *value, void *arg)
+/* What answers in the place of the server is its copy. */
+static void call_server_accept(struct ctl_client *client, const char *value, void *arg)
 {
-	struct clt_path *path = ctl_find_path(client, value, arg);
+	struct client *clt = ((struct clt_ctl *)arg)->clt;
+	struct clt_path *path;
 
-	if (!path)
+	if (client_accept(clt)) {
+		ctl_refuse(client, "no other machine, and no other file, has answered in the place "
+			   "of the server since a path was up: there is nothing to accept");
 		return;
-	log_warn(path->name, "another machine is accepted, by rtrsctl");
-	client_accept_machine(((struct clt_ctl *)arg)->clt);
-	if (clt_path_tries(path))
-		ctl_call_done(client);
-	else
-		call_path_reconnect(client, value, arg);
+	}
+	log_warn(clt->sess.name, "what answers in the place of the server is accepted, by rtrsctl: "
+		 "writes that were acknowledged and that it does not have are lost");
+	clt_sess_for_each(path, &clt->sess) {
+		if (clt_path_state(path) == CLT_PATH_BACKOFF)
+			clt_path_retry(path);
+	}
+	ctl_call_done(client);
 }
 
 static void call_path_remove(struct ctl_client *client, const char *value, void *arg)
@@ -281,8 +286,7 @@ static const struct ctl_call calls[] = {
 	{ .name = "path remove", .fn = call_path_remove, .member = "path", .needed = true },
 	{ .name = "path disconnect", .fn = call_path_disconnect, .member = "path", .needed = true },
 	{ .name = "path reconnect", .fn = call_path_reconnect, .member = "path", .needed = true },
-	{ .name = "path reconnect force", .fn = call_path_reconnect_force, .member = "path",
-	  .needed = true },
+	{ .name = "server accept", .fn = call_server_accept },
 	{ .name = "policy", .fn = call_policy, .member = "policy" },
 	{ .name = "max-reconnect-attempts", .fn = call_attempts, .member = "attempts" },
 	{ .name = "reload", .fn = call_reload },

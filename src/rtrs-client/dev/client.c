@@ -220,9 +220,22 @@ bool client_wait_away(struct client *clt)
 	}
 }
 
-void client_accept_machine(struct client *clt)
+int client_accept(struct client *clt)
 {
-	clt->host = 0;
+	const bool machine = clt->place != CLIENT_PLACE_KEPT;
+	bool any = machine;
+	struct dev *dev;
+
+	list_for_each(dev, &clt->devs, link) {
+		const bool file = dev_has_other_file(dev);
+
+		if (file || (machine && dev_is_in(dev, DEV_IN_USE)))
+			dev->file = DEV_FILE_ANY;
+		any |= file;
+	}
+	if (machine)
+		clt->place = CLIENT_PLACE_GIVEN;
+	return any ? 0 : -ENOENT;
 }
 
 void client_lose_patience(struct client *clt)

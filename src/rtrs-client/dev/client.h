@@ -30,6 +30,12 @@ struct client {
 	uint8_t boot_id[8];
 	uint32_t instance;		/* of the server's process in this epoch; 0: unknown */
 	uint32_t host;			/* of the server that last told its host; 0: none */
+	uint32_t other_host;		/* of the machine that answers in the place of @host */
+	enum {
+		CLIENT_PLACE_KEPT,	/* there is none */
+		CLIENT_PLACE_TAKEN,	/* it was refused */
+		CLIENT_PLACE_GIVEN,	/* the administrator lets it in, for the next epoch */
+	} place;
 	enum {
 		CLIENT_FILES_UNSEEN,	/* no device is open again yet */
 		CLIENT_FILES_OTHER,	/* each file so far is missing, or another file */
@@ -84,9 +90,12 @@ bool client_closed(struct client *clt);
  * ended for an interval of heartbeats, or the server has given no sign of life for a heartbeat:
  * true; or until the session is closed: false.  Blocks; one thread. */
 bool client_wait_away(struct client *clt);
-/* The administrator accepts that another machine takes the place of the one that the paths led to
- * before (doc/decisions.md D15).  Service thread. */
-void client_accept_machine(struct client *clt);
+/* The administrator accepts what has answered in the place of the server and was refused: another
+ * machine, with its files for all devices that are in use, or on the same machine other files
+ * (doc/decisions.md D15).  Holds for the next epoch, and for each of these devices until it is open
+ * again.  Writes that no FLUSH has covered count as lost.  0; -ENOENT: nothing was refused.
+ * Service thread. */
+int client_accept(struct client *clt);
 /* From now on, fail requests at once if the server or the export is away, as with io_timeout_ms 0.
  * A silent server counts as away after two heartbeats, and a server that lives and holds requests
  * after END_WAITS_MS.  Any thread, and signal handlers. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The answer to an OPEN: is the device the same as at its first open?
  *
- * Service thread.  Owns dev->info, id, size, max_zeroes and open_epoch. */
+ * Service thread.  Owns dev->info, id, size, max_zeroes, file and open_epoch. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -40,6 +40,12 @@ static bool is_another_file(const struct rnbd_dev_info *a, const struct rnbd_dev
 		       memcmp(b->export_id, unknown, sizeof(unknown));
 }
 
+/* True if the file of @info is another one than that of @dev, and nobody has accepted it. */
+static bool is_wrong_file(const struct dev *dev, const struct rnbd_dev_info *info)
+{
+	return dev->file == DEV_FILE_KEPT && is_another_file(&dev->info, info);
+}
+
 /* Check that @info keeps the promises of the first open: the users' data is present, the server
  * writes single blocks as a whole, and writes need a flush or FUA only if they did before.  0,
  * -ESTALE for another file, or -EMEDIUMTYPE. */
@@ -49,7 +55,7 @@ static int dev_compare(const struct dev *dev, const struct rnbd_dev_info *info)
 	uint64_t size = info->nsectors * RNBD_SECTOR_SIZE, old_size = atomic_load(&dev->size);
 	char how[96] = "";
 
-	if (is_another_file(was, info))
+	if (is_wrong_file(dev, info))
 		snprintf(how, sizeof(how), "as another file, or on another host");
 	else if (size < old_size)
 		snprintf(how, sizeof(how), "with %llu bytes instead of %llu",
@@ -65,8 +71,24 @@ static int dev_compare(const struct dev *dev, const struct rnbd_dev_info *info)
 		return 0;
 	if (atomic_load(&dev->state) == DEV_OPEN)	/* the first time */
 		log_event(LOG_LEVEL_ERROR, DEV_FIELDS(dev, EXPORT_REPLACED), dev->name,
-			  "export came back %s: it is not used", how);
-	return is_another_file(was, info) ? -ESTALE : -EMEDIUMTYPE;
+			  "export came back %s: it is not used%s", how,
+			  is_wrong_file(dev, info) ? "; if it is a copy of the former one: rtrsctl "
+			  "server accept" : "");
+	return is_wrong_file(dev, info) ? -ESTALE : -EMEDIUMTYPE;
+}
+
+/* @dev is open again, with the file of @info. */
+static void take_file(struct dev *dev, const struct rnbd_dev_info *info)
+{
+	dev->file = DEV_FILE_KEPT;
+	if (!is_another_file(&dev->info, info))
+		return;
+	log_event(LOG_LEVEL_WARN, DEV_FIELDS(dev, EXPORT_REPLACED), dev->name,
+		  "another file takes its place, accepted by rtrsctl");
+	memcpy(dev->info.export_id, info->export_id, sizeof(info->export_id));
+	/* Of another machine dev_greet_believe() counts the loss. */
+	if (dev->clt->place != CLIENT_PLACE_GIVEN)
+		dev_greet_lose(dev, "another file was accepted in the place of the former one");
 }
 
 int dev_answer(struct dev *dev, struct dev_ctl *ctl, bool first)
@@ -92,8 +114,10 @@ int dev_answer(struct dev *dev, struct dev_ctl *ctl, bool first)
 	size = info.nsectors * RNBD_SECTOR_SIZE;
 	if (first) {
 		dev->info = info;
+		dev->file = DEV_FILE_KEPT;
 		atomic_store(&dev->size, size);
 	} else {
+		take_file(dev, &info);
 		dev_answer_size(dev, size);
 	}
 	atomic_store(&dev->max_zeroes, info.max_write_zeroes_sectors);

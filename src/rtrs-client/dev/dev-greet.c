@@ -2,7 +2,7 @@
 /* SESS_INFO: the server tells its features and its identity.
  *
  * Service thread.  Owns the client's knowledge of the server: clt->features, boot_epoch, peer,
- * boot_id, instance and host. */
+ * boot_id, instance, host and place. */
 #include <assert.h>
 #include <string.h>
 
@@ -42,31 +42,41 @@ int dev_greet_answer(struct dev_ctl *ctl, struct rnbd_ext *ext)
 	return r;
 }
 
+void dev_greet_lose(struct dev *dev, const char *why)
+{
+	struct client *clt = dev->clt;
+
+	/* ORDER: boot_epoch before dev_loss_unflushed(); dev_io_end() counts a write before it
+	 * reads boot_epoch. */
+	atomic_store(&clt->boot_epoch, clt_sess_epoch(&clt->sess));
+	if (!dev_loss_unflushed(&dev->loss))
+		return;
+	dev_loss_found(&dev->loss, clt_sess_epoch(&clt->sess));
+	log_event(LOG_LEVEL_ERROR, DEV_FIELDS(dev, WRITES_LOST), dev->name,
+		  "%s: writes that were not flushed may be lost", why);
+}
+
 void dev_greet_believe(struct client *clt, const struct rnbd_ext *ext)
 {
 	bool first = clt->peer == CLIENT_PEER_NEW;
-	bool same = clt->peer == CLIENT_PEER_KNOWN && ext->valid &&
+	bool accepted = clt->place == CLIENT_PLACE_GIVEN && ext->host == clt->other_host;
+	bool same = clt->peer == CLIENT_PEER_KNOWN && ext->valid && !accepted &&
 		    !memcmp(clt->boot_id, ext->boot_id, sizeof(clt->boot_id));
+	const char *why = accepted ? "another machine was accepted in the place of the server" :
+		ext->valid ? "the server's host was restarted, or a sync failed there" :
+		"the server cannot tell whether its host was restarted";
 	struct dev *dev;
 
 	clt->peer = ext->valid ? CLIENT_PEER_KNOWN : CLIENT_PEER_UNKNOWN;
 	clt->instance = ext->instance;
 	clt->host = ext->host ? ext->host : clt->host;
+	clt->place = CLIENT_PLACE_KEPT;
 	memcpy(clt->boot_id, ext->boot_id, sizeof(clt->boot_id));
 	if (first || same)
 		return;
-	/* ORDER: boot_epoch before dev_loss_unflushed(); dev_io_end() counts a write before it
-	 * reads boot_epoch. */
 	atomic_store(&clt->boot_epoch, clt_sess_epoch(&clt->sess));
-	list_for_each(dev, &clt->devs, link) {
-		if (!dev_loss_unflushed(&dev->loss))
-			continue;
-		dev_loss_found(&dev->loss, clt_sess_epoch(&clt->sess));
-		log_event(LOG_LEVEL_ERROR, DEV_FIELDS(dev, WRITES_LOST), dev->name,
-			  "%s: writes that were not flushed may be lost",
-			  ext->valid ? "the server's host was restarted, or a sync failed there"
-				     : "the server cannot tell whether its host was restarted");
-	}
+	list_for_each(dev, &clt->devs, link)
+		dev_greet_lose(dev, why);
 }
 
 /* dev_loss_unflushed() proves nothing here: the server may have acknowledged some parts of a write,

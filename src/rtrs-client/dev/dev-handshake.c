@@ -70,6 +70,19 @@ static bool may_hide_loss(const struct client *clt)
 	return false;
 }
 
+static void refuse_files(struct client *clt)
+{
+	const char *why = "not the server that had the exports";
+	struct dev *dev;
+
+	list_for_each(dev, &clt->devs, link) {
+		if (dev_has_other_file(dev))
+			why = "not the server that had the exports; if it has copies of them: "
+			      "rtrsctl server accept";
+	}
+	handshake_refuse(clt, -ESTALE, why);
+}
+
 /* A session with several paths refuses a server without any of the devices' files: the path leads
  * to another server than before.  The path to the lost server can still come up, and no write
  * counts as lost. */
@@ -78,7 +91,7 @@ static void handshake_next(struct client *clt)
 	if (next_device(clt))
 		handshake_event(clt, DEV_HANDSHAKE_EV_DEVICE);
 	else if (clt->files == CLIENT_FILES_OTHER && clt->sess.io.natts > 1)
-		handshake_refuse(clt, -ESTALE, "not the server that had the exports");
+		refuse_files(clt);
 	else if (clt->met.valid && may_hide_loss(clt))
 		handshake_event(clt, DEV_HANDSHAKE_EV_UNSURE);
 	else
@@ -164,10 +177,22 @@ static bool may_take_over(uint32_t features, const struct rnbd_ext *ext)
 
 /* The addresses of a session's paths may differ, and a name may move, but all lead to one server,
  * or to servers that share exports.  A path to another machine is a mistake in a cable or a name; a
- * device opened on the other machine has other data under the same name. */
+ * device opened on the other machine has other data under the same name, unless the administrator
+ * says that it is a copy. */
 static bool is_another_machine(const struct client *clt, const struct rnbd_ext *ext)
 {
+	if (clt->place == CLIENT_PLACE_GIVEN && ext->host == clt->other_host)
+		return false;
 	return clt->host && ext->host && clt->host != ext->host;
+}
+
+/* What the administrator has accepted before is another one, or this one after all. */
+static void refuse_machine(struct client *clt)
+{
+	clt->other_host = clt->met.host;
+	clt->place = CLIENT_PLACE_TAKEN;
+	handshake_refuse(clt, -ESTALE, "another machine than the paths led to before; if it is a "
+			 "copy of the former server: rtrsctl server accept");
 }
 
 /* True if the server that says @ext answers PROBE. */
@@ -185,8 +210,7 @@ static void meet_server(void *object)
 	if (r < 0)
 		handshake_refuse_info(clt, r);
 	else if (is_another_machine(clt, &clt->met) && !may_take_over(before, &clt->met))
-		handshake_refuse(clt, -ESTALE, "another machine than the paths led to before "
-				 "(rtrsctl --force path reconnect accepts it)");
+		refuse_machine(clt);
 	else if (is_probed(&clt->met))
 		handshake_event(clt, DEV_HANDSHAKE_EV_PROBE);
 	else

@@ -44,7 +44,8 @@ struct dev {
 	struct client *clt;
 	char name[RNBD_NAME_MAX];
 	enum rnbd_access_mode mode;
-	struct rnbd_dev_info info;	/* constant once opened, but for the next three */
+	struct rnbd_dev_info info;	/* constant once opened, but for the next three, and for
+					 * export_id, which belongs to the service thread */
 	atomic_uint id;
 	atomic_ullong size;		/* bytes */
 	atomic_uint max_zeroes;		/* sectors of a WRITE_ZEROES; 0: the server has none, and
@@ -70,6 +71,10 @@ struct dev {
 	void (*answered)(struct dev *dev, int r);	/* of dev_settle() or dev_reopen() */
 	int error;			/* 0 or -errno of the last answer */
 	enum rnbd_refusal refusal;	/* of the last OPEN that failed */
+	enum {
+		DEV_FILE_KEPT,		/* the server has to have the file that it had */
+		DEV_FILE_ANY,		/* client_accept(): whichever the next OPEN finds */
+	} file;
 	struct loop_msg given_up_msg;
 	uint64_t lost_since_ms;
 	struct dev_stat stat_base;	/* at the last reset */
@@ -86,6 +91,12 @@ struct dev {
 static inline bool dev_is_in(const struct dev *dev, unsigned states)
 {
 	return 1u << atomic_load(&dev->state) & states;
+}
+
+/* True if the server has another file under the name of @dev, which is not used. */
+static inline bool dev_has_other_file(const struct dev *dev)
+{
+	return dev_is_in(dev, DEV_AWAY) && dev->error == -ESTALE;
 }
 
 /* True if a request that was given up may still be in the server's storage: the client sends no
@@ -151,6 +162,9 @@ int dev_greet_answer(struct dev_ctl *ctl, struct rnbd_ext *ext);
 /* Take @ext for the server of this epoch.  Each device with unflushed writes counts a loss, unless
  * the server says that its host is the same and had no reboot. */
 void dev_greet_believe(struct client *clt, const struct rnbd_ext *ext);
+/* The server of this epoch may lack writes to @dev, because of @why: those that are not flushed
+ * count as lost. */
+void dev_greet_lose(struct dev *dev, const char *why);
 /* True if an OPEN of @dev may hide a failed sync, so that SESS_INFO has to follow
  * (dev-handshake.c). */
 bool dev_greet_behind_open(const struct dev *dev);
