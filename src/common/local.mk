@@ -96,6 +96,7 @@ libfab_la_SOURCES = \
 	%D%/fabric/fab-addr.c \
 	%D%/fabric/fab-io.h \
 	%D%/fabric/fab-mem.c \
+	%D%/fabric/fab-mtu.c \
 	%D%/fabric/fab-names.c \
 	%D%/fabric/fab-names.h \
 	%D%/fabric/fab-provider.h \

@@ -254,6 +254,14 @@ int ibv_modify_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
+int ibv_query_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask,
+		 struct ibv_qp_init_attr *init)
+{
+	*attr = (struct ibv_qp_attr){ .qp_state = in_error ? IBV_QPS_ERR : IBV_QPS_RTS,
+				      .path_mtu = IBV_MTU_2048 };
+	return 0;
+}
+
 const char *ibv_wc_status_str(enum ibv_wc_status status)
 {
 	return status == IBV_WC_LOC_PROT_ERR ? "local protection error" : "?";
@@ -478,6 +486,19 @@ Test(verbs_conn, device_without_inline)
 	cr_assert_eq(verbs_conn_create_qp(&c->fab, &pd.fab, &attr), 0);
 	verbs_conn_step(c, VERBS_CONN_EV_CONNECTED);
 	send_inline(lengths, 1, copied);
+}
+
+Test(verbs_conn, mtu_of_a_connection_that_works)
+{
+	struct fab_mtu mtu = { 0 };
+
+	verbs_conn_mtu(&c->fab, &mtu);
+	cr_assert_eq(mtu.path, 2048);
+	cr_assert_eq(mtu.sent, 2048);
+	verbs_conn_disconnect(&c->fab, "a test");
+	mtu = (struct fab_mtu){ 0 };
+	verbs_conn_mtu(&c->fab, &mtu);
+	cr_assert_eq(mtu.path, 0);
 }
 
 Test(verbs_conn, the_first_failure_is_the_cause)

@@ -21,6 +21,16 @@ json_t *ctl_json_text(const char *text)
 	return string;
 }
 
+json_t *ctl_json_bits(uint32_t bits, const char *const names[], unsigned n)
+{
+	json_t *array = json_array();
+	bool ok = true;
+
+	for (unsigned i = 0; i < n; i++)
+		ok = ok && (!(bits >> i & 1) || ctl_json_add(array, ctl_json_text(names[i])));
+	return ctl_json_whole(array, ok);
+}
+
 bool ctl_json_add(json_t *array, json_t *item)
 {
 	return array && !json_array_append_new(array, item);

@@ -6,6 +6,7 @@
 #define CTL_JSON_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <jansson.h>
 
@@ -19,6 +20,8 @@
  * here, or an answer would be NULL although memory was left.  Write "s:o", not "s:s"
  * (tests/check-layers.sh). */
 json_t *ctl_json_text(const char *text);
+/* The array of those of the @n @names whose bits of @bits are set. */
+json_t *ctl_json_bits(uint32_t bits, const char *const names[], unsigned n);
 /* Append @item, whose reference is taken.  False: no memory. */
 bool ctl_json_add(json_t *array, json_t *item);
 /* Returns @value if @complete; else drops @value and returns NULL. */

@@ -113,6 +113,8 @@ struct fab_provider {
 	bool (*unheard)(const struct fab_conn *conn);
 	/* Fill @id, which is empty; NULL: peers prove nothing. */
 	void (*identity)(const struct fab_conn *conn, struct fab_identity *id);
+	/* Fill @mtu, which is zero; NULL: nothing is known. */
+	void (*mtu)(const struct fab_conn *conn, struct fab_mtu *mtu);
 	/* NULL: each is. */
 	bool (*trusted)(const struct fab_conn *conn);
 	/* Fill @out, which is zero; NULL: no connection has TLS. */

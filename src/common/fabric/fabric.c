@@ -141,6 +141,13 @@ void fab_conn_identity(const struct fab_conn *conn, struct fab_identity *id)
 		conn->ops->identity(conn, id);
 }
 
+void fab_conn_mtu(const struct fab_conn *conn, struct fab_mtu *mtu)
+{
+	*mtu = (struct fab_mtu){ 0 };
+	if (conn->ops->mtu)
+		conn->ops->mtu(conn, mtu);
+}
+
 bool fab_conn_unheard(const struct fab_conn *conn)
 {
 	return conn->ops->unheard && conn->ops->unheard(conn);

@@ -357,6 +357,20 @@ struct fab_identity {
  * Constant from CONNECT_REQUEST or ESTABLISHED on.  The set-up's thread. */
 void fab_conn_identity(const struct fab_conn *conn, struct fab_identity *id);
 
+/* What the network between the ends of a connection takes, in bytes of a packet of IP with its
+ * headers, or of a packet's data over RDMA.  0: not known, or no network (AF_UNIX). */
+struct fab_mtu {
+	uint32_t path;			/* the MTU of the way to the peer, as this end knows it */
+	uint32_t sent;			/* what this end sends at most: less than @path if the peer
+					 * has asked for less */
+};
+
+/* Tell in @mtu what the way to the peer of @conn takes; all 0 unless @conn is connected.  Any
+ * thread, before fab_conn_destroy(). */
+void fab_conn_mtu(const struct fab_conn *conn, struct fab_mtu *mtu);
+/* The same of the socket @fd.  Any thread. */
+void fab_mtu_of_socket(int fd, struct fab_mtu *mtu);
+
 /* False: the certificate of the peer of @conn was verified, and would not pass by the certificates
  * that the end has by now (secrets-set.h).  As fab_conn_identity(). */
 bool fab_conn_trusted(const struct fab_conn *conn);

@@ -29,6 +29,11 @@ const char *const rnbd_access_names[RNBD_ACCESS_MODES] = {
 	[RNBD_ACCESS_RO] = "ro", [RNBD_ACCESS_RW] = "rw", [RNBD_ACCESS_MIGRATION] = "migration",
 };
 
+const char *const rnbd_ext_names[RNBD_EXT_FEATURES] = {
+	"nounmap", "preflush", "tag", "export-id", "list", "extents", "shared", "later", "probe",
+};
+_Static_assert(RNBD_EXT_PROBE == 1u << (RNBD_EXT_FEATURES - 1), "each feature has a name");
+
 static void hdr_encode(struct rnbd_msg_hdr *hdr, enum rnbd_msg_type type)
 {
 	hdr->type = le16_put((uint16_t)type);

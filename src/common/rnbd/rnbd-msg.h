@@ -45,6 +45,10 @@ static inline int rnbd_msg_type(const void *buf, size_t len)
 	 RNBD_EXT_LIST | RNBD_EXT_EXTENTS | RNBD_EXT_LATER | RNBD_EXT_PROBE |         \
 	 RNBD_EXT_REASON)
 
+/* The names of these features for users, "nounmap", "preflush", ..., by the number of the bit. */
+#define RNBD_EXT_FEATURES 9u
+extern const char *const rnbd_ext_names[RNBD_EXT_FEATURES];
+
 struct rnbd_ext {
 	bool valid;
 	uint32_t features;

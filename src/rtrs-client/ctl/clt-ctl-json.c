@@ -40,6 +40,17 @@ static const char *path_state(struct clt_path *path)
 	return state == CLT_PATH_UP ? "connected" : clt_path_fsm.states[state];
 }
 
+/* "path_mtu" and "sent_mtu"; 0: not known. */
+static json_t *path_mtu(const struct clt_attempt *att)
+{
+	struct fab_mtu mtu = { 0 };
+
+	if (clt_attempt_is_up(att))
+		fab_conn_mtu(att->cons[0].fab, &mtu);
+	return json_pack("{s:I,s:I}", "path_mtu", (json_int_t)mtu.path,
+			 "sent_mtu", (json_int_t)mtu.sent);
+}
+
 static json_t *path_show(struct clt_path *path)
 {
 	const struct clt_attempt *att = &path->att;
@@ -92,7 +103,8 @@ static json_t *path_json(struct clt_path *path, enum clt_ctl_depth depth)
 	json_t *object = json_pack("{s:o}", "name", ctl_json_text(clt_path_name(path)));
 
 	if (depth >= CLT_CTL_SHOW)
-		object = ctl_json_with(object, path_show(path));
+		object = ctl_json_with(ctl_json_with(object, path_show(path)),
+				       path_mtu(&path->att));
 	if (depth >= CLT_CTL_STATS)
 		object = ctl_json_with(object, path_stat(path));
 	return object;
@@ -191,6 +203,17 @@ static json_t *sess_show(struct client *clt, uint64_t oldest_ns)
 			 "devices", devs_json(clt));
 }
 
+/* "peer_lacks": the features of this version that the server has not, once it has answered. */
+static json_t *sess_peer(const struct client *clt)
+{
+	uint32_t lacks = RNBD_EXT_ALL & ~atomic_load(&clt->features);
+
+	if (clt->peer == CLIENT_PEER_NEW)
+		return json_object();
+	return json_pack("{s:o}", "peer_lacks",
+			 ctl_json_bits(lacks, rnbd_ext_names, RNBD_EXT_FEATURES));
+}
+
 static json_t *sess_json(struct client *clt, enum clt_ctl_depth depth, uint64_t oldest_ns)
 {
 	struct clt_sess *sess = &clt->sess;
@@ -198,7 +221,8 @@ static json_t *sess_json(struct client *clt, enum clt_ctl_depth depth, uint64_t 
 				   "paths", paths_json(sess, depth));
 
 	if (depth >= CLT_CTL_SHOW)
-		object = ctl_json_with(object, sess_show(clt, oldest_ns));
+		object = ctl_json_with(ctl_json_with(object, sess_show(clt, oldest_ns)),
+				       sess_peer(clt));
 	return object;
 }
 

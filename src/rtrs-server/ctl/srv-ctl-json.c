@@ -258,6 +258,17 @@ static json_t *srv_json_path_show(const struct srv_path *path)
 			 "memory", (json_int_t)path->memory);
 }
 
+/* "path_mtu" and "sent_mtu"; 0: not known. */
+static json_t *srv_json_path_mtu(const struct srv_path *path)
+{
+	struct fab_mtu mtu = { 0 };
+
+	if (path->state == SRV_PATH_CONNECTED)
+		fab_conn_mtu(path->cons[0]->fab, &mtu);
+	return json_pack("{s:I,s:I}", "path_mtu", (json_int_t)mtu.path,
+			 "sent_mtu", (json_int_t)mtu.sent);
+}
+
 /* "cipher"; and "key_age_ns", if a key has proven who the client is. */
 static json_t *srv_json_path_trust(const struct srv_path *path)
 {
@@ -275,7 +286,9 @@ static json_t *srv_json_path(const struct srv_path *path, enum srv_ctl_depth dep
 	json_t *object = json_pack("{s:o}", "name", ctl_json_text(path->name));
 
 	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(ctl_json_with(object, srv_json_path_show(path)),
+		object = ctl_json_with(ctl_json_with(ctl_json_with(object,
+								   srv_json_path_show(path)),
+						     srv_json_path_mtu(path)),
 				       srv_json_path_trust(path));
 	if (depth >= SRV_CTL_STATS)
 		object = ctl_json_with(object, srv_json_path_stats(path));
@@ -324,6 +337,17 @@ static json_t *srv_json_devs(const struct srv_sess *sess)
 	return ctl_json_whole(array, ok);
 }
 
+/* "peer_lacks": the features of this version that the client has not, once it has told its own. */
+static json_t *srv_json_sess_peer(const struct srv_sess *sess)
+{
+	uint32_t lacks = RNBD_EXT_ALL & ~atomic_load(&srv_rnbd_sess(sess)->features);
+
+	if (!srv_rnbd_ver(sess))
+		return json_object();
+	return json_pack("{s:o}", "peer_lacks",
+			 ctl_json_bits(lacks, rnbd_ext_names, RNBD_EXT_FEATURES));
+}
+
 static json_t *srv_json_sess(const struct srv_sess *sess, enum srv_ctl_depth depth)
 {
 	json_t *object = json_pack("{s:o,s:o,s:o}", "name", ctl_json_text(sess->name),
@@ -343,6 +367,8 @@ static json_t *srv_json_sess(const struct srv_sess *sess, enum srv_ctl_depth dep
 						"client", srv_json_address(&sess->client),
 						"resends", srv_rnbd_sess(sess)->resends,
 						"devices", srv_json_devs(sess)));
+	if (depth >= SRV_CTL_SHOW)
+		object = ctl_json_with(object, srv_json_sess_peer(sess));
 	return object;
 }
 

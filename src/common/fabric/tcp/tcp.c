@@ -51,6 +51,11 @@ static void conn_identity(const struct fab_conn *conn, struct fab_identity *id)
 		tcp_tls_identity(c, id);
 }
 
+static void conn_mtu(const struct fab_conn *conn, struct fab_mtu *mtu)
+{
+	fab_mtu_of_socket(tcp_conn(conn)->fd, mtu);
+}
+
 static bool conn_trusted(const struct fab_conn *conn)
 {
 	const struct tcp_conn *c = tcp_conn(conn);
@@ -95,6 +100,7 @@ const struct fab_provider fab_tcp = {
 	.reject = tcp_cm_reject,
 	.unheard = tcp_cm_unheard,
 	.identity = conn_identity,
+	.mtu = conn_mtu,
 	.trusted = conn_trusted,
 	.binding = conn_binding,
 	.pd_create = tcp_pd_create,

@@ -257,6 +257,7 @@ const struct fab_provider fab_verbs = {
 	.connect = verbs_connect,
 	.accept = verbs_accept,
 	.reject = verbs_reject,
+	.mtu = verbs_conn_mtu,
 	.pd_create = verbs_pd_create,
 	.pd_destroy = verbs_pd_destroy,
 	.mr_iova = true,

@@ -214,3 +214,16 @@ void verbs_conn_disconnect(struct fab_conn *conn, const char *cause)
 {
 	verbs_conn_fail(verbs_conn(conn), "%s", cause);
 }
+
+void verbs_conn_mtu(const struct fab_conn *conn, struct fab_mtu *mtu)
+{
+	const struct verbs_conn *c = verbs_conn(conn);
+	struct ibv_qp *qp = c->qp ? c->qp : c->id ? c->id->qp : NULL;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	if (!qp || ibv_query_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PATH_MTU, &init) ||
+	    attr.qp_state != IBV_QPS_RTS || attr.path_mtu < IBV_MTU_256)
+		return;
+	mtu->path = mtu->sent = 128u << attr.path_mtu;
+}

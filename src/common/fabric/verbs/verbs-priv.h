@@ -344,6 +344,8 @@ int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct 
 void verbs_conn_step(struct verbs_conn *c, enum verbs_conn_event event);
 /* Call verbs_conn_fail() with @cause. */
 void verbs_conn_disconnect(struct fab_conn *conn, const char *cause);
+/* fab_conn_mtu(). */
+void verbs_conn_mtu(const struct fab_conn *conn, struct fab_mtu *mtu);
 /* Fail @c with the cause in words, unless @c has failed already.  Takes post_lock. */
 void verbs_conn_fail(struct verbs_conn *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
