@@ -33,6 +33,7 @@ SHELL_TESTS = \
 	%D%/test-export-allow.sh \
 	%D%/test-export-live.sh \
 	%D%/test-export-removed.sh \
+	%D%/test-doctor.sh \
 	%D%/test-doubts.sh \
 	%D%/test-examples.sh \
 	%D%/test-guide.sh \

@@ -95,6 +95,7 @@ libloop_la_SOURCES = %D%/base/loop-poll.c %D%/base/loop-poll.h
 libfab_la_SOURCES = \
 	%D%/fabric/fab-addr.c \
 	%D%/fabric/fab-io.h \
+	%D%/fabric/fab-devices.h \
 	%D%/fabric/fab-mem.c \
 	%D%/fabric/fab-mtu.c \
 	%D%/fabric/fab-names.c \
@@ -153,6 +154,7 @@ libfab_la_SOURCES += \
 	%D%/fabric/verbs/verbs-cm.c \
 	%D%/fabric/verbs/verbs-conn.c \
 	%D%/fabric/verbs/verbs-dev.c \
+	%D%/fabric/verbs/verbs-devices.c \
 	%D%/fabric/verbs/verbs-event.c \
 	%D%/fabric/verbs/verbs-listen.c \
 	%D%/fabric/verbs/verbs-mr.c \

@@ -24,6 +24,8 @@ static const struct command commands[] = {
 	  .help = "the same on a screen, with the last minutes" },
 	{ .name = "check", .asks = true, .sends = "show", .answer = ANSWER_CHECK,
 	  .help = "a line for monitoring: exit status 0 up to 3" },
+	{ .name = "doctor", .asks = true, .answer = ANSWER_DOCTOR, .arg = "config",
+	  .arg_text = "[FILE]", .help = "what may keep programs from running well" },
 	{ .name = "clients", .asks = true, .sends = "stats", .answer = ANSWER_CLIENTS,
 	  .help = "who is connected, and how fast" },
 	{ .name = "explain", .kind = RUNDIR_SERVER, .arg = "export", .needs = 2,
@@ -226,13 +228,13 @@ static int parse_command(struct ctx *ctx, int argc, char **argv)
 /* ---- the whole ---- */
 
 /* --json applies to errors, too, wherever --json stands.  To a monitoring system, which runs
- * "check", the exit status of a mistake would be a state. */
+ * "check" and "doctor", the exit status of a mistake would be a state. */
 static void look_for_form(int argc, char **argv)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
 		if (!strcmp(argv[i], "--json"))
 			say_json();
-		if (!strcmp(argv[i], "check"))
+		if (!strcmp(argv[i], "check") || !strcmp(argv[i], "doctor"))
 			say_check();
 	}
 }

@@ -8,10 +8,11 @@
 #include "find.h"
 #include "opt.h"
 
-/* How an answer is printed: as text_object(), status.h, check.h, clients.h, explain.h or top.h
- * does. */
+/* How an answer is printed: as text_object(), status.h, check.h, clients.h, explain.h, top.h or
+ * doctor.h does. */
 enum answer {
-	ANSWER_TEXT, ANSWER_STATUS, ANSWER_CHECK, ANSWER_CLIENTS, ANSWER_EXPLAIN, ANSWER_TOP
+	ANSWER_TEXT, ANSWER_STATUS, ANSWER_CHECK, ANSWER_CLIENTS, ANSWER_EXPLAIN, ANSWER_TOP,
+	ANSWER_DOCTOR
 };
 
 struct command {

@@ -16,6 +16,21 @@ rtrsctl_SOURCES = \
 	%D%/clients-row.h \
 	%D%/clients.c \
 	%D%/clients.h \
+	%D%/doctor-check.c \
+	%D%/doctor-conf.c \
+	%D%/doctor-conf.h \
+	%D%/doctor-files.c \
+	%D%/doctor-machine.c \
+	%D%/doctor-path.c \
+	%D%/doctor-process.c \
+	%D%/doctor-rdma.c \
+	%D%/doctor-subject.h \
+	%D%/doctor-unit.c \
+	%D%/doctor-unit.h \
+	%D%/doctor-user.c \
+	%D%/doctor-user.h \
+	%D%/doctor.c \
+	%D%/doctor.h \
 	%D%/explain.c \
 	%D%/explain.h \
 	%D%/find.c \
@@ -44,5 +59,6 @@ rtrsctl_SOURCES = \
 	%D%/width.c \
 	%D%/width.h \
 	$(NULL)
+rtrsctl_CPPFLAGS = $(AM_CPPFLAGS) -DSYSCONFDIR='"$(sysconfdir)"'
 rtrsctl_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(NCURSES_CFLAGS)
-rtrsctl_LDADD = libpsk.la libctl.la libopt.la libbase.la libclock.la $(JANSSON_LIBS) $(NCURSES_LIBS)
+rtrsctl_LDADD = libfab.la libctl.la libopt.la libbase.la libclock.la $(JANSSON_LIBS) $(NCURSES_LIBS)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "args.h"
+#include "doctor.h"
 #include "find.h"
 #include "run.h"
 #include "say.h"
@@ -23,6 +24,9 @@ static int run_found(struct ctx *ctx)
 	if (ctx->dump)
 		ctx->command = command_stats;
 	assert(ctx->command);
+	/* It looks at a machine without any program, too. */
+	if (ctx->command->answer == ANSWER_DOCTOR)
+		return doctor_run(ctx);
 	status = which_programs(ctx, &found);
 	if (status == EXIT_DONE)
 		status = run_command(ctx, &found);

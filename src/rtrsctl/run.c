@@ -324,6 +324,7 @@ int run_command(const struct ctx *ctx, const struct found *found)
 		return ctx->json ? run_once(ctx, found) : run_looks(ctx, found);
 	case ANSWER_TOP:
 		return top_run(ctx);
+	case ANSWER_DOCTOR:		/* does not come here (rtrsctl.c) */
 	case ANSWER_TEXT:
 	case ANSWER_EXPLAIN:
 		break;

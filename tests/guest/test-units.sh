@@ -143,6 +143,61 @@ must_fail systemctl is-active nbdkit-rtrs@local.socket
 goes_through local /var/lib/rtrs-server/file.img
 systemctl is-active rtrs-nbd@local.service
 
+# What the doctor says of all this: the device, the units and their users; and then of files with
+# which no unit could start.
+doctor() {
+	nsenter --target "$one" --pid --mount env -u RUNTIME_DIRECTORY "$sbindir/rtrsctl" doctor >"$tmp/doctor" || true
+	cat "$tmp/doctor"
+}
+says() {
+	grep -q -E -- "$1" "$tmp/doctor" || fail "the doctor does not say: $1"
+}
+doctor
+says '^ok   rdma: rxe[0-9] can RDMA_WRITE_WITH_IMM; has memory windows of type 1, has of type 2; can LOCAL_INV; [0-9]+ elements'
+says '^warn rtrs-server .*: unit: rtrs-server.service runs, and will not after a reboot'
+says '^ok   rtrs-server .*: user: user [0-9]+ \(rtrs-server\)$'
+says '^ok   rtrs-server .*: memlock: no limit'
+says '^ok   rtrs-server .*: image: file=/var/lib/rtrs-server/file.img: user [0-9]+ may read and write it'
+says '^ok   rtrs-nbd block: user: user [0-9]+ \(rtrs-nbd\)$'
+says '^ok   rtrs-nbd block: mtu: .*: 1024 bytes of data in a packet of RDMA'
+says '^ok   rtrs-nbd .*: peer: .*: the other end has all of this version'
+cat >"$etc/rtrs-server/bad.conf" <<END
+[server]
+listen = tcp://127.0.0.1:1240
+tls-psk = $etc/rtrs-server/bad.psk
+[export "home"]
+path = /root/home.img
+[export "tmp"]
+path = /tmp/tmp.img
+[export "device"]
+path = $loop
+[export "others"]
+path = /var/lib/rtrs-server/others.img
+END
+(umask 022; "$top_builddir/rtrs-psk" gw1 >"$etc/rtrs-server/bad.psk")
+(umask 077; truncate -s 1M /root/home.img /tmp/tmp.img /var/lib/rtrs-server/others.img)
+printf '%s\n' "server = 127.0.0.1:1" "export = file" "tls-psk = $etc/rtrs/bad.psk" \
+	>"$etc/rtrs/bad.conf"
+(umask 077; "$top_builddir/rtrs-psk" gw2 >"$etc/rtrs/bad.psk")
+echo '# another line' >>/etc/systemd/system/rtrs-server.service
+doctor
+bad="^bad  $etc/rtrs-server/bad.conf"
+says "$bad: image: home: /root/home.img: ProtectHome= of rtrs-server@bad.service hides it"
+says "$bad: image: tmp: /tmp/tmp.img: PrivateTmp= of rtrs-server@bad.service hides it"
+says "$bad: image: device: $loop: rtrs-server@bad.service may not open this device: DeviceAllow="
+says "$bad: image: others=/var/.*: Permission denied: user [0-9]+ may not write it, .* user 0 .* 0600"
+says "$bad: key: tls-psk=.*/bad.psk: expected mode 0600, not 0644"
+says "^bad  $etc/rtrs/bad.conf: key: tls-psk=.*: Permission denied"
+says "^warn $etc/rtrs/bad.conf: path: .* does not take a connection: Connection refused"
+says '^warn rtrs-server .*: unit: the files of rtrs-server.service have changed'
+systemctl daemon-reload
+rm "$etc/rtrs-server/bad".* "$etc/rtrs/bad".*
+# A container that has the device of the kernel, and not its files.
+nsenter --target "$one" --pid --mount env -u RUNTIME_DIRECTORY unshare --mount sh -c \
+	"mount -t tmpfs none /dev/infiniband; '$sbindir/rtrsctl' doctor" >"$tmp/doctor" || true
+says '^warn rdma: .*rxe[0-9].* cannot'
+says '^warn rdma: /dev/infiniband/rdma_cm: No such file'
+
 # exports: those that the server has now.
 exports() {
 	"$sbindir/rtrsctl" --socket "$(echo /run/rtrs-server/server-*.sock)" list |

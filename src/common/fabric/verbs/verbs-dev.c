@@ -79,7 +79,7 @@ static void try_windows(struct ibv_context *device, struct fab_device_attr *attr
 	ibv_dealloc_pd(pd);
 }
 
-static int device_query(struct ibv_context *device, struct fab_device_attr *attr)
+int verbs_dev_query_context(struct ibv_context *device, struct fab_device_attr *attr)
 {
 	struct ibv_device_attr dev;
 
@@ -95,7 +95,7 @@ int verbs_dev_query(const struct fab_conn *conn, struct fab_device_attr *attr)
 {
 	const struct verbs_conn *c = verbs_conn(conn);
 
-	int rc = c->id->verbs ? device_query(c->id->verbs, attr) : -EINVAL;
+	int rc = c->id->verbs ? verbs_dev_query_context(c->id->verbs, attr) : -EINVAL;
 
 	attr->port = c->id->port_num;
 	return rc;
@@ -105,7 +105,7 @@ int verbs_dev_query_listener(const struct fab_listener *fab, struct fab_device_a
 {
 	const struct verbs_listener *l = container_of(fab, struct verbs_listener, fab);
 
-	return l->id->verbs ? device_query(l->id->verbs, attr) : -ENODEV;
+	return l->id->verbs ? verbs_dev_query_context(l->id->verbs, attr) : -ENODEV;
 }
 
 struct verbs_dev *verbs_dev_get(struct verbs_cm *cm, struct ibv_context *device)

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns nothing; keys and certificates that are read are wiped at once. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "certs.h"
+#include "check-keys.h"
+#include "doctor-subject.h"
+#include "psk.h"
+#include "text.h"
+#include "util.h"
+
+#define DAY_S 86400
+#define CREDENTIALS "/run/credentials/"
+
+/* A file that a program needs; what is looked at as the program's user. */
+struct need {
+	const char *path;
+	uid_t user;
+	enum { NEED_READ, NEED_WRITE } access;
+	bool server;			/* certificates of a server, or of a client */
+};
+
+/* ---- keys ---- */
+
+/* A file that a later time has changed: the clock is wrong, or was. */
+static bool is_from_future(const struct stat *st)
+{
+	return st->st_mtime > time(NULL) + DAY_S;
+}
+
+static enum check_level look_at_psk(const void *arg, char *text, size_t len)
+{
+	const struct need *need = arg;
+	struct psks psks;
+	struct stat st;
+	unsigned n;
+
+	if (!stat(need->path, &st) && !S_ISREG(st.st_mode)) {
+		snprintf(text, len, "expected a file");
+		return CHECK_CRITICAL;
+	}
+	if (psk_read(need->path, need->user, &psks, text, len))
+		return CHECK_CRITICAL;
+	n = psks.n;
+	psk_free(&psks);
+	if (is_from_future(&st)) {
+		snprintf(text, len, "was changed in the future: the clock is wrong, or was");
+		return CHECK_WARNING;
+	}
+	snprintf(text, len, "%u key%s", n, n == 1 ? "" : "s");
+	return CHECK_OK;
+}
+
+/* ---- certificates ---- */
+
+static enum check_level judge_dates(const struct certs *certs, char *text, size_t len)
+{
+	const struct certs_date *end = certs_first_end(certs), *begin = certs_last_begin(certs);
+	int64_t now = time(NULL);
+	char date[16];
+
+	if (begin && begin->file && begin->at_s > now) {
+		snprintf(text, len, "%s is not valid before %s: the clock is wrong, or the file was "
+			 "put there too early", begin->file,
+			 text_date((time_t)begin->at_s, date, sizeof(date)));
+		return CHECK_CRITICAL;
+	}
+	if (!end || !end->file) {
+		snprintf(text, len, "never end");
+		return CHECK_OK;
+	}
+	text_date((time_t)end->at_s, date, sizeof(date));
+	if (end->at_s <= now) {
+		snprintf(text, len, "%s has ended on %s: put a new one in its place", end->file,
+			 date);
+		return CHECK_CRITICAL;
+	}
+	snprintf(text, len, "%s ends on %s", end->file, date);
+	return end->at_s <= now + (int64_t)CHECK_CERTS_DAYS * DAY_S ? CHECK_WARNING : CHECK_OK;
+}
+
+static enum check_level look_at_certs(const void *arg, char *text, size_t len)
+{
+	const struct need *need = arg;
+	enum check_level level;
+	struct certs *certs;
+
+	if (certs_read(need->path, need->server, NULL, &certs, text, len))
+		return CHECK_CRITICAL;
+	level = judge_dates(certs, text, len);
+	certs_put(certs);
+	return level;
+}
+
+/* ---- images ---- */
+
+/* Why the user of @need cannot open it, because of @err. */
+static void say_closed(const struct need *need, int err, char *text, size_t len)
+{
+	struct stat st;
+
+	if (err == EACCES && !stat(need->path, &st))
+		snprintf(text, len, "%s: user %u may not %s it, and it is of user %u and group %u "
+			 "with mode %04o: chown it, or export it read-only", strerror(err),
+			 (unsigned)need->user, need->access == NEED_WRITE ? "write" : "read",
+			 (unsigned)st.st_uid, (unsigned)st.st_gid, (unsigned)st.st_mode & 07777);
+	else if (err == EACCES)
+		snprintf(text, len, "%s: a directory of the path is closed to user %u",
+			 strerror(err), (unsigned)need->user);
+	else
+		snprintf(text, len, "%s: make it, or mend the path in the configuration",
+			 strerror(err));
+}
+
+static enum check_level look_at_image(const void *arg, char *text, size_t len)
+{
+	const struct need *need = arg;
+	int mode = R_OK | (need->access == NEED_WRITE ? W_OK : 0);
+
+	if (faccessat(AT_FDCWD, need->path, mode, AT_EACCESS)) {
+		say_closed(need, errno, text, len);
+		return CHECK_CRITICAL;
+	}
+	snprintf(text, len, "user %u may %s it", (unsigned)need->user,
+		 need->access == NEED_WRITE ? "read and write" : "read");
+	return CHECK_OK;
+}
+
+/* ---- a program's ---- */
+
+static void look_as_user(struct doctor *doctor, const struct doctor_subject *s,
+			 doctor_look_fn *look, const struct need *need, const char *what,
+			 const char *of)
+{
+	enum check_level level = CHECK_WARNING;
+	char text[1024], path[512];
+
+	text_safe(need->path, path, sizeof(path));
+	if (!doctor_look_as(&s->user, look, need, &level, text, sizeof(text)))
+		level = CHECK_WARNING;
+	doctor_note(doctor, level, what, "%s%s%s: %s", of, *of ? "=" : "", path, text);
+}
+
+/* The file @path of @option; NULL: none.  systemd makes credentials when it starts a unit. */
+static void look_at_secret(struct doctor *doctor, const struct doctor_subject *s,
+			   const char *path, const char *option)
+{
+	const struct need need = { .path = path, .user = s->user.uid,
+				   .server = s->kind == SUBJECT_SERVER ||
+					     !strncmp(option, "nbd-", 4) };
+
+	if (!path)
+		return;
+	if (!s->pid && !strncmp(path, CREDENTIALS, strlen(CREDENTIALS)) && access(path, F_OK)) {
+		doctor_note(doctor, CHECK_OK, "key", "%s=%s: systemd makes it at the start "
+			    "(LoadCredential=)", option, path);
+		return;
+	}
+	if (strstr(option, "certificates"))
+		look_as_user(doctor, s, look_at_certs, &need, "certificates", option);
+	else
+		look_as_user(doctor, s, look_at_psk, &need, "key", option);
+}
+
+/* What hides the block device @path from the unit, or its part of the file system.  False: nothing
+ * does. */
+static bool note_hidden(struct doctor *doctor, const struct doctor_subject *s, const char *export,
+			const char *path)
+{
+	const char *hides = doctor_unit_hides(&s->unit, path);
+	struct stat st;
+
+	if (hides) {
+		/* A program that runs has what it needs. */
+		if (!s->pid)
+			doctor_note(doctor, CHECK_CRITICAL, "image",
+				    "%s: %s: %s of %s hides it: put the image elsewhere", export,
+				    path, hides, s->unit.name);
+		return true;
+	}
+	if (s->pid || !s->unit.values || stat(path, &st) || !S_ISBLK(st.st_mode) ||
+	    doctor_unit_may_open(&s->unit, path))
+		return false;
+	doctor_note(doctor, CHECK_CRITICAL, "image",
+		    "%s: %s: %s may not open this device: DeviceAllow=%s rw in a drop-in "
+		    "(rtrs-server(8), UNITS)", export, path, s->unit.name, path);
+	return true;
+}
+
+static void look_at_export(struct doctor *doctor, const struct doctor_subject *s,
+			   const char *export, const char *path, bool readonly)
+{
+	const struct need need = { .path = path, .user = s->user.uid,
+				   .access = readonly ? NEED_READ : NEED_WRITE };
+
+	/* Another kind of storage has a prefix in its path. */
+	if (*path == '/' && !note_hidden(doctor, s, export, path))
+		look_as_user(doctor, s, look_at_image, &need, "image", export);
+}
+
+static void look_at_running(struct doctor *doctor, const struct doctor_subject *s)
+{
+	static const struct {
+		const char *member, *option;
+	} secrets[] = {
+		{ "tls_psk", "tls-psk" }, { "tls_certificates", "tls-certificates" },
+		{ "auth_psk", "auth-psk" },
+	};
+	const json_t *nbd = json_object_get(s->answer, "nbd");
+	json_t *ex;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(secrets); i++)
+		look_at_secret(doctor, s, json_string_value(json_object_get(s->answer,
+									   secrets[i].member)),
+			       secrets[i].option);
+	look_at_secret(doctor, s, json_string_value(json_object_get(nbd, "tls_psk")),
+		       "nbd-tls-psk");
+	look_at_secret(doctor, s, json_string_value(json_object_get(nbd, "tls_certificates")),
+		       "nbd-tls-certificates");
+	json_array_foreach(json_object_get(s->answer, "exports"), i, ex) {
+		const char *path = json_string_value(json_object_get(ex, "path"));
+
+		if (path)
+			look_at_export(doctor, s, answer_string(ex, "name"), path,
+				       !strcmp(answer_string(ex, "mode"), "ro"));
+	}
+}
+
+static void look_at_configured(struct doctor *doctor, const struct doctor_subject *s)
+{
+	static const char *const secrets[] = {
+		"tls-psk", "tls-certificates", "auth-psk", "nbd-tls-psk", "nbd-tls-certificates",
+	};
+	const char *export, *path, *mode;
+	size_t at;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(secrets); i++) {
+		at = 0;
+		while ((path = doctor_conf_next(&s->conf, secrets[i], &at, NULL)))
+			look_at_secret(doctor, s, path, secrets[i]);
+	}
+	at = 0;
+	while (s->kind == SUBJECT_SERVER &&
+	       (path = doctor_conf_next(&s->conf, "path", &at, &export))) {
+		mode = doctor_conf_of(&s->conf, export, "mode");
+		look_at_export(doctor, s, export, path, mode && !strcmp(mode, "ro"));
+	}
+}
+
+void doctor_subject_files(struct doctor *doctor, const struct doctor_subject *s)
+{
+	if (s->answer)
+		look_at_running(doctor, s);
+	else
+		look_at_configured(doctor, s);
+}

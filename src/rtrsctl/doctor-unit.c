@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns a child, systemctl, for the time of a question. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "ctl-json.h"
+#include "doctor-subject.h"
+#include "util.h"
+
+#define PROPERTIES "--property=LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload," \
+	"Result,User,Group,SupplementaryGroups,LimitMEMLOCK,LimitNOFILE,ProtectHome,"           \
+	"PrivateTmp,DevicePolicy,DeviceAllow"
+
+/* ---- asking ---- */
+
+bool doctor_unit_systemd(void)
+{
+	return !access("/run/systemd/system", F_OK);
+}
+
+__attribute__((noreturn))
+static void exec_systemctl(const char *name, int out)
+{
+	char *argv[] = { (char *)"systemctl", (char *)"--no-pager", (char *)"show",
+			 (char *)PROPERTIES, (char *)"--", (char *)name, NULL };
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	setenv("LC_ALL", "C", 1);
+	if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDERR_FILENO) >= 0 &&
+	    dup2(out, STDOUT_FILENO) >= 0)
+		execvp(argv[0], argv);
+	_exit(127);
+}
+
+/* Put "KEY=VALUE" into @values; a further value of a key is a line behind the first. */
+static void put_value(json_t *values, char *line)
+{
+	char *value = strchr(line, '=');
+	const char *before;
+
+	if (!value)
+		return;
+	*value++ = '\0';
+	value[strcspn(value, "\n")] = '\0';
+	before = json_string_value(json_object_get(values, line));
+	if (before && *before) {
+		_cleanup_free_ char *both = NULL;
+
+		if (asprintf(&both, "%s\n%s", before, value) < 0)
+			both = NULL;
+		else
+			json_object_set_new(values, line, ctl_json_text(both));
+		return;
+	}
+	json_object_set_new(values, line, ctl_json_text(value));
+}
+
+static json_t *read_values(int fd)
+{
+	_cleanup_free_ char *line = NULL;
+	json_t *values = json_object();
+	FILE *f = fdopen(fd, "re");
+	size_t size = 0;
+
+	if (!f) {
+		close(fd);
+		return values;
+	}
+	while (getline(&line, &size, f) > 0)
+		put_value(values, line);
+	fclose(f);
+	return values;
+}
+
+bool doctor_unit_ask(struct doctor_unit *unit, const char *name)
+{
+	int fds[2], status = 1;
+	pid_t pid;
+
+	*unit = (struct doctor_unit){ 0 };
+	if (pipe2(fds, O_CLOEXEC))
+		return false;
+	pid = fork();
+	if (!pid)
+		exec_systemctl(name, fds[1]);
+	close(fds[1]);
+	unit->values = read_values(fds[0]);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	snprintf(unit->name, sizeof(unit->name), "%s", name);
+	if (!status && *doctor_unit_value(unit, "LoadState") &&
+	    !doctor_unit_is(unit, "LoadState", "not-found"))
+		return true;
+	doctor_unit_free(unit);
+	return false;
+}
+
+/* The line of version 2 of control groups, or that of systemd in version 1: "0::/a/b.service". */
+void doctor_unit_of_process(long pid, char *name, size_t len)
+{
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+	char path[64];
+	FILE *f;
+
+	*name = '\0';
+	snprintf(path, sizeof(path), "/proc/%ld/cgroup", pid);
+	f = fopen(path, "re");
+	while (f && !*name && getline(&line, &size, f) > 0) {
+		const char *slash;
+		size_t n;
+
+		line[strcspn(line, "\n")] = '\0';
+		if (strncmp(line, "0::", 3) && !strstr(line, ":name=systemd:"))
+			continue;
+		slash = strrchr(line, '/');
+		n = slash ? strlen(slash) : 0;
+		if (n > 9 && !strcmp(slash + n - 8, ".service"))
+			snprintf(name, len, "%s", slash + 1);
+	}
+	if (f)
+		fclose(f);
+}
+
+/* ---- values ---- */
+
+const char *doctor_unit_value(const struct doctor_unit *unit, const char *property)
+{
+	const char *value = json_string_value(json_object_get(unit->values, property));
+
+	return value ? value : "";
+}
+
+bool doctor_unit_is(const struct doctor_unit *unit, const char *property, const char *value)
+{
+	return !strcmp(doctor_unit_value(unit, property), value);
+}
+
+static bool starts(const char *text, const char *with)
+{
+	return !strncmp(text, with, strlen(with));
+}
+
+const char *doctor_unit_hides(const struct doctor_unit *unit, const char *path)
+{
+	const char *home = doctor_unit_value(unit, "ProtectHome");
+
+	if (doctor_unit_is(unit, "PrivateTmp", "yes") &&
+	    (starts(path, "/tmp/") || starts(path, "/var/tmp/")))
+		return "PrivateTmp=";
+	if ((!strcmp(home, "yes") || !strcmp(home, "tmpfs")) &&
+	    (starts(path, "/home/") || starts(path, "/root/") || starts(path, "/run/user/")))
+		return "ProtectHome=";
+	return NULL;
+}
+
+bool doctor_unit_may_open(const struct doctor_unit *unit, const char *path)
+{
+	const char *policy = doctor_unit_value(unit, "DevicePolicy");
+	const char *allow = doctor_unit_value(unit, "DeviceAllow");
+	_cleanup_free_ char *real = realpath(path, NULL);
+
+	if (strcmp(policy, "closed") && strcmp(policy, "strict") && !*allow)
+		return true;
+	for (; *allow; allow += strcspn(allow, "\n"), allow += *allow == '\n') {
+		size_t n = strcspn(allow, " \n");
+		char *of = strndup(allow, n), *its = of ? realpath(of, NULL) : NULL;
+		bool same = of && (starts(of, "block-") || !strcmp(of, path) ||
+				   (its && real && !strcmp(its, real)));
+
+		free(of);
+		free(its);
+		if (same)
+			return true;
+	}
+	return false;
+}
+
+void doctor_unit_free(struct doctor_unit *unit)
+{
+	json_decref(unit->values);
+	*unit = (struct doctor_unit){ 0 };
+}
+
+/* ---- findings ---- */
+
+static void note_state(struct doctor *doctor, const struct doctor_unit *unit)
+{
+	const char *active = doctor_unit_value(unit, "ActiveState");
+	const char *file = doctor_unit_value(unit, "UnitFileState");
+	bool enabled = starts(file, "enabled");
+
+	if (!strcmp(active, "failed"))
+		doctor_note(doctor, CHECK_CRITICAL, "unit", "%s has failed (%s): journalctl -u %s",
+			    unit->name, doctor_unit_value(unit, "Result"), unit->name);
+	else if (doctor_unit_is(unit, "SubState", "auto-restart"))
+		doctor_note(doctor, CHECK_CRITICAL, "unit",
+			    "%s does not start, and tries again: journalctl -u %s", unit->name,
+			    unit->name);
+	else if (!strcmp(active, "inactive") && enabled)
+		doctor_note(doctor, CHECK_WARNING, "unit",
+			    "%s is enabled and does not run: systemctl start %s", unit->name,
+			    unit->name);
+	else if (!strcmp(active, "active") && !strcmp(file, "disabled"))
+		doctor_note(doctor, CHECK_WARNING, "unit",
+			    "%s runs, and will not after a reboot: systemctl enable %s", unit->name,
+			    unit->name);
+	else
+		doctor_note(doctor, CHECK_OK, "unit", "%s is %s and %s", unit->name,
+			    *active ? active : "unknown", *file ? file : "not installed by name");
+}
+
+void doctor_subject_unit(struct doctor *doctor, const struct doctor_subject *s)
+{
+	const struct doctor_unit *unit = &s->unit;
+
+	if (!unit->values) {
+		doctor_note(doctor, CHECK_OK, "unit", "none: %s",
+			    doctor_unit_systemd() ? "no unit has this program or this file" :
+			    "systemd does not run here");
+		return;
+	}
+	if (doctor_unit_is(unit, "LoadState", "masked"))
+		doctor_note(doctor, CHECK_WARNING, "unit",
+			    "%s is masked and cannot start: systemctl unmask %s", unit->name,
+			    unit->name);
+	else
+		note_state(doctor, unit);
+	if (doctor_unit_is(unit, "NeedDaemonReload", "yes"))
+		doctor_note(doctor, CHECK_WARNING, "unit",
+			    "the files of %s have changed: systemctl daemon-reload, then a "
+			    "restart", unit->name);
+}

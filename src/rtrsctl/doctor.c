@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the findings, and each subject while it is looked at. */
+#include <config.h>
+
+#include <dirent.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "call.h"
+#include "cleanup.h"
+#include "ctl-json.h"
+#include "doctor-subject.h"
+#include "find.h"
+#include "say.h"
+#include "text.h"
+#include "util.h"
+
+#define SERVER_FILE SYSCONFDIR "/rtrs-server.conf"
+#define SERVER_DIR SYSCONFDIR "/rtrs-server"
+#define GATEWAY_DIR SYSCONFDIR "/rtrs"
+
+/* ---- findings ---- */
+
+static const char *const words[CHECK_LEVELS] = {
+	[CHECK_OK] = "ok", [CHECK_WARNING] = "warn", [CHECK_CRITICAL] = "bad",
+};
+static const char *const levels[CHECK_LEVELS] = {
+	[CHECK_OK] = "OK", [CHECK_WARNING] = "WARNING", [CHECK_CRITICAL] = "CRITICAL",
+};
+
+void doctor_note(struct doctor *doctor, enum check_level level, const char *what, const char *fmt,
+		 ...)
+{
+	char text[1536], safe[1536];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	text_safe(text, safe, sizeof(safe));
+	doctor->level = MAX(doctor->level, level);
+	json_array_append_new(doctor->findings,
+			      json_pack("{s:o,s:o,s:o,s:o}",
+					"level", ctl_json_text(words[level]),
+					"program", ctl_json_text(doctor->program ?
+								 doctor->program : ""),
+					"what", ctl_json_text(what),
+					"text", ctl_json_text(safe)));
+}
+
+static void print_findings(const struct doctor *doctor, bool json)
+{
+	json_t *object, *finding;
+	size_t i;
+
+	if (json) {
+		object = json_pack("{s:b,s:o,s:O}", "ok", 1,
+				   "level", ctl_json_text(levels[doctor->level]),
+				   "findings", doctor->findings);
+		json_dumpf(object, stdout, JSON_COMPACT);
+		putchar('\n');
+		json_decref(object);
+		return;
+	}
+	json_array_foreach(doctor->findings, i, finding) {
+		const char *program = json_string_value(json_object_get(finding, "program"));
+
+		printf("%-4s %s%s%s: %s\n", answer_string(finding, "level"),
+		       program ? program : "", program && *program ? ": " : "",
+		       answer_string(finding, "what"), answer_string(finding, "text"));
+	}
+}
+
+/* ---- a subject ---- */
+
+/* The user of a unit or a process.  The units' users, where no unit is installed, may be there. */
+static void find_user(struct doctor_subject *s)
+{
+	const char *name = doctor_unit_value(&s->unit, "User");
+
+	if (s->pid && doctor_user_of_process(&s->user, s->pid))
+		return;
+	if (s->unit.values &&
+	    doctor_user_named(&s->user, *name ? name : "root", doctor_unit_value(&s->unit, "Group"),
+			      doctor_unit_value(&s->unit, "SupplementaryGroups")))
+		return;
+	doctor_user_self(&s->user);
+}
+
+static void note_user(struct doctor *doctor, const struct doctor_subject *s)
+{
+	const char *name = doctor_unit_value(&s->unit, "User");
+	struct doctor_user of_unit;
+	char text[128];
+
+	doctor_user_text(&s->user, text, sizeof(text));
+	if (!s->pid && *name && !doctor_user_named(&of_unit, name, "", ""))
+		doctor_note(doctor, CHECK_CRITICAL, "user",
+			    "there is no user %s, whom %s has: systemd-sysusers", name,
+			    s->unit.name);
+	else
+		doctor_note(doctor, CHECK_OK, "user", "%s%s", text,
+			    s->pid || s->unit.values ? "" : ", who asks");
+}
+
+static void look_at(struct doctor *doctor, struct doctor_subject *s)
+{
+	doctor->program = s->name;
+	find_user(s);
+	doctor_subject_unit(doctor, s);
+	note_user(doctor, s);
+	doctor_subject_versions(doctor, s);
+	doctor_subject_limits(doctor, s);
+	doctor_subject_check(doctor, s);
+	doctor_subject_files(doctor, s);
+	doctor_subject_paths(doctor, s);
+	doctor_unit_free(&s->unit);
+	doctor_conf_free(&s->conf);
+	doctor->program = NULL;
+}
+
+/* ---- programs that run ---- */
+
+/* The file behind --config on the command line of @pid, for free(); NULL: none, or it cannot be
+ * read. */
+static char *config_of_process(long pid)
+{
+	_cleanup_free_ char *word = NULL;
+	char path[64], *config = NULL;
+	bool next = false;
+	size_t size = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%ld/cmdline", pid);
+	f = fopen(path, "re");
+	while (f && !config && getdelim(&word, &size, '\0', f) > 0) {
+		if (next)
+			config = strdup(word);
+		else if (!strncmp(word, "--config=", 9))
+			config = strdup(word + 9);
+		next = !strcmp(word, "--config");
+	}
+	if (f)
+		fclose(f);
+	return config;
+}
+
+static void look_at_program(struct doctor *doctor, const struct found_program *program,
+			    json_t *units)
+{
+	struct doctor_subject s = { .pid = program->pid };
+	json_t *request = json_pack("{s:o}", "command", ctl_json_text("show")), *answer = NULL;
+	_cleanup_free_ char *config = NULL;
+	char err[1024], unit[256];
+
+	snprintf(err, sizeof(err), "%s: the program does not answer", program->path);
+	if (!program->silent)
+		answer = call_ask(program->path, request, CALL_GREET_S, err, sizeof(err));
+	json_decref(request);
+	if (!answer) {
+		doctor_note(doctor, CHECK_CRITICAL, "program", "%s", err);
+		return;
+	}
+	text_program(answer, s.name, sizeof(s.name));
+	s.answer = answer;
+	s.kind = answer_is_server(answer) ? SUBJECT_SERVER : SUBJECT_GATEWAY;
+	s.pid = (long)answer_number(answer, "pid");
+	s.config = config = config_of_process(s.pid);
+	doctor_unit_of_process(s.pid, unit, sizeof(unit));
+	if (*unit && doctor_unit_systemd())
+		doctor_unit_ask(&s.unit, unit);
+	if (*unit)
+		json_object_set_new(units, unit, json_true());
+	look_at(doctor, &s);
+	json_decref(answer);
+}
+
+/* ---- files with which a program may start ---- */
+
+/* Find the unit that starts with @path: that of @kinds, separated by '|', which is active or
+ * enabled, or else the first one. */
+static void find_unit(struct doctor_unit *unit, const char *kinds, const char *path)
+{
+	const char *name = strrchr(path, '/') + 1;
+	char all[128], *rest = all, *kind;
+
+	snprintf(all, sizeof(all), "%s", kinds);
+	while (doctor_unit_systemd() && (kind = strsep(&rest, "|"))) {
+		struct doctor_unit one;
+		char text[256];
+
+		if (strchr(kind, '@'))
+			snprintf(text, sizeof(text), "%s%.*s.service", kind, (int)strlen(name) - 5,
+				 name);
+		else
+			snprintf(text, sizeof(text), "%s.service", kind);
+		if (!doctor_unit_ask(&one, text))
+			continue;
+		if (!unit->values || doctor_unit_is(&one, "UnitFileState", "enabled") ||
+		    doctor_unit_is(&one, "ActiveState", "active")) {
+			doctor_unit_free(unit);
+			*unit = one;
+		} else {
+			doctor_unit_free(&one);
+		}
+	}
+}
+
+/* @kinds: units that may start with @path; NULL: none is known. */
+static void look_at_file(struct doctor *doctor, const struct find_wanted *wanted,
+			 const char *path, const char *kinds, const json_t *units)
+{
+	struct doctor_subject s = { 0 };
+	char why[256];
+	int rc = doctor_conf_read(&s.conf, path, why, sizeof(why));
+
+	s.config = path;
+	s.kind = s.conf.has_sections ? SUBJECT_SERVER : SUBJECT_GATEWAY;
+	if (kinds)
+		find_unit(&s.unit, kinds, path);
+	text_safe(path, s.name, sizeof(s.name));
+	if ((s.unit.values && json_object_get(units, s.unit.name)) ||
+	    (s.kind == SUBJECT_SERVER ? wanted->gateway : wanted->server)) {
+		doctor_unit_free(&s.unit);
+		doctor_conf_free(&s.conf);
+		return;
+	}
+	if (rc) {
+		doctor->program = s.name;
+		doctor_note(doctor, CHECK_CRITICAL, "file", "%s", why);
+	}
+	if (s.kind == SUBJECT_SERVER)
+		doctor_conf_read_dir(&s.conf, path);
+	if (!rc)
+		look_at(doctor, &s);
+	doctor->program = NULL;
+	doctor_unit_free(&s.unit);
+	doctor_conf_free(&s.conf);
+}
+
+static int is_conf(const struct dirent *entry)
+{
+	size_t n = strlen(entry->d_name);
+
+	return n > 5 && entry->d_name[0] != '.' && !strcmp(entry->d_name + n - 5, ".conf");
+}
+
+static void look_at_dir(struct doctor *doctor, const struct find_wanted *wanted, const char *dir,
+			const char *kinds, const json_t *units)
+{
+	struct dirent **entries;
+	int n = scandir(dir, &entries, is_conf, alphasort);
+
+	for (int i = 0; i < n; i++) {
+		_cleanup_free_ char *path = NULL;
+
+		if (asprintf(&path, "%s/%s", dir, entries[i]->d_name) < 0)
+			path = NULL;
+		else
+			look_at_file(doctor, wanted, path, kinds, units);
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
+}
+
+/* The files of the units, unless a program with that unit runs. */
+static void look_at_files(struct doctor *doctor, const struct find_wanted *wanted,
+			  const json_t *units)
+{
+	if (!access(SERVER_FILE, F_OK))
+		look_at_file(doctor, wanted, SERVER_FILE, "rtrs-server", units);
+	look_at_dir(doctor, wanted, SERVER_DIR, "rtrs-server@", units);
+	look_at_dir(doctor, wanted, GATEWAY_DIR, "rtrs-nbd@|nbdkit-rtrs@", units);
+}
+
+/* ---- the whole ---- */
+
+/* False: no memory. */
+static bool find(const struct ctx *ctx, struct found *found)
+{
+	if (ctx->socket)
+		return find_at(found, ctx->socket);
+	if (!find_programs(found))
+		return false;
+	find_only(found, &ctx->wanted);
+	return true;
+}
+
+int doctor_run(const struct ctx *ctx)
+{
+	struct doctor doctor = { .findings = json_array() };
+	json_t *units = json_object();		/* of programs that run */
+	struct found found = { .n = 0 };
+
+	doctor_clock(&doctor);
+	doctor_rdma(&doctor);
+	if (!ctx->wanted.gateway)
+		doctor_io_uring(&doctor);
+	if (ctx->arg) {
+		look_at_file(&doctor, &ctx->wanted, ctx->arg, NULL, units);
+	} else if (!find(ctx, &found)) {
+		find_free(&found);
+		return say_error(EXIT_FAILED, "out of memory");
+	}
+	for (size_t i = 0; i < found.n; i++)
+		look_at_program(&doctor, &found.at[i], units);
+	if (!ctx->arg && !ctx->socket && !ctx->wanted.pid && !ctx->wanted.name)
+		look_at_files(&doctor, &ctx->wanted, units);
+	print_findings(&doctor, ctx->json);
+	find_free(&found);
+	json_decref(units);
+	json_decref(doctor.findings);
+	return (int)doctor.level;
+}

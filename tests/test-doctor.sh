@@ -1,0 +1,208 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# "rtrsctl doctor" on a machine without programs, with files that no program could start with, and
+# beside programs that run: each mistake has its line, and the status is that of the worst.
+# tests/guest/test-units.sh has units and an RDMA device.
+. ./tests/functions.sh
+. "$top_srcdir/tests/wires.sh"
+requires_server; requires_gateway
+rtrsctl=$top_builddir/rtrsctl
+
+# doctor STATUS [ARGUMENT...]: the clock of the machine is not this test's, so a 0 may be a 1.
+doctor() {
+	local want=$1 status=0
+	shift
+	"${as_user[@]}" "$rtrsctl" doctor "$@" >"$tmp/doctor" 2>&1 || status=$?
+	cat "$tmp/doctor"
+	[ $status -eq "$want" ] || [ "$want$status" = 01 ] || fail "status $status, not $want"
+}
+as_user=()
+says() { grep -q -E -- "$1" "$tmp/doctor" || fail "does not say: $1"; }
+says_nothing_bad() { must_fail grep -E '^(bad|warn) [^:]*: (ver|peer|files|conf|key|image|path|mtu)' \
+	"$tmp/doctor"; }
+
+# Nothing runs.  All lines have one form; with --json they are objects.
+doctor 0
+[ "$(grep -c -v -E '^(ok  |warn|bad ) [a-z_]+: .' "$tmp/doctor")" -eq 0 ]
+says '^(ok  |warn) clock: [0-9]{4}-[0-9]{2}-[0-9]{2}'
+says '^(ok  |warn|bad ) io_uring: '
+says '^(ok  |warn) rdma: '
+"$rtrsctl" --json doctor >"$tmp/json" || [ $? -eq 1 ]
+python3 - "$tmp/json" <<'END'
+import json, sys
+answer = json.load(open(sys.argv[1]))
+assert answer["ok"] and answer["level"] in ("OK", "WARNING"), answer
+for finding in answer["findings"]:
+    assert finding["level"] in ("ok", "warn", "bad") and finding["text"], finding
+assert {"clock", "rdma", "io_uring"} <= {f["what"] for f in answer["findings"]}
+END
+doctor 3 one two
+says '^RTRS UNKNOWN - doctor: .two. is one word too many'
+doctor 2 "$tmp/none"
+says "^bad  $tmp/none: file: No such file"
+
+# A clock that is behind what was installed.
+cp "$rtrsctl" "$tmp/rtrsctl"
+touch -d '2 days' "$tmp/rtrsctl"
+rtrsctl=$tmp/rtrsctl doctor 2
+says '^bad  clock: it is .* by the clock, and this program was installed on'
+
+# Files of a server, with one mistake each.  Programs of another user read them, too.
+chmod 755 "$tmp"
+truncate -s 1M "$tmp/disk" "$tmp/two"
+(umask 077; "$top_builddir/rtrs-psk" gw1 >"$tmp/keys")
+conf() {
+	printf '[server]\nlisten = unix:%s/rtrs.sock\n%s\n[export "disk"]\npath = %s\n' "$tmp" "$1" \
+		"$2" >"$tmp/server.conf"
+}
+file="$tmp/server.conf"
+conf "tls-psk = $tmp/keys" "$tmp/disk"
+doctor 0 "$file"
+says "^ok   $file: key: tls-psk=$tmp/keys: 1 key\$"
+says "^ok   $file: image: disk=$tmp/disk: user [0-9]+ may read and write it\$"
+says "^ok   $file: configuration: right \(rtrs-server --check --config=$file\)\$"
+says_nothing_bad
+chmod 644 "$tmp/keys"
+doctor 2 "$file"
+says "^bad  $file: key: tls-psk=$tmp/keys: expected mode 0600, not 0644: others could read"
+says "^bad  $file: configuration: .*: .*0644"
+chmod 600 "$tmp/keys"
+touch -d '3 days' "$tmp/keys"
+doctor 1 "$file"
+says "^warn $file: key: tls-psk=$tmp/keys: was changed in the future: the clock is wrong"
+conf 'threds = 3' "$tmp/disk"
+doctor 2 "$file"
+says "^bad  $file: configuration: .*:3: 'threds' is no option .*threads\\?"
+conf 'allow = 192.0.2.0/24' "$tmp/no-disk"
+doctor 2 "$file"
+says "^bad  $file: image: disk=$tmp/no-disk: No such file or directory: make it, or mend"
+conf 'listen = tcp://192.0.2.9:0' "$tmp/disk"
+doctor 1 "$file"
+says "^warn $file: configuration: .* without --allow: every host"
+# An export that is read alone needs no right to write; further files are part of it.
+mkdir "$file.d"
+printf '[export "two"]\npath = %s\nmode = ro\n' "$tmp/two" >"$file.d/two.conf"
+conf 'threads = 1' "$tmp/disk"
+doctor 0 "$file"
+says "^ok   $file: image: two=$tmp/two: user [0-9]+ may read it\$"
+rm -r "$file.d"
+
+# Files of a gateway.
+printf 'server = unix:%s/nobody.sock\nexport = disk\n' "$tmp" >"$tmp/gateway.conf"
+doctor 1 "$tmp/gateway.conf"
+says "^warn $tmp/gateway.conf: path: .*nobody.sock does not take a connection: No such file"
+echo 'export = disk' >"$tmp/gateway.conf"
+doctor 2 "$tmp/gateway.conf"
+says "^bad  $tmp/gateway.conf: path: the file names no server: expected server=HOST"
+
+# Programs that run.
+start_server --listen tcp://127.0.0.1:0 --tls=on --tls-psk "$tmp/keys" "disk=$tmp/disk"
+touch "$tmp/keys"
+printf 'server = 127.0.0.1:%s\nexport = disk\n' "$server_port" >"$tmp/gateway.conf"
+doctor 0 "$tmp/gateway.conf"
+says "^ok   $tmp/gateway.conf: path: .*:$server_port takes connections"
+says "^ok   $tmp/gateway.conf: mtu: 127.0.0.1:$server_port: packets of 65535 bytes, as lo has them"
+start_gateway "127.0.0.1:$server_port" export=disk
+doctor 0
+version=$("$rtrsctl" --version | sed 's/.* //')
+says_nothing_bad
+for program in 'rtrs-server disk' 'rtrs-nbd disk'; do
+	says "^ok   $program: version: $version\$"
+	says "^ok   $program: peer: .*: the other end has all of this version"
+	says "^ok   $program: files: [0-9]+ of at most [0-9]+ are open"
+	says "^ok   $program: mtu: .*:$server_port: packets of 65535 bytes, as lo has them"
+done
+says "^ok   rtrs-server disk: key: tls-psk=$tmp/keys: 1 key"
+says "^ok   rtrs-server disk: image: disk=$tmp/disk: user [0-9]+ may read and write it"
+doctor 0 --gateway
+must_fail grep -E 'rtrs-server|io_uring' "$tmp/doctor"
+stop_process "$gateway_pid"
+# A limit of descriptors that is nearly reached.
+prlimit --pid "$server_pid" --nofile="$(($(find "/proc/$server_pid/fd" | wc -l) + 4)):" ||
+	skip "all but limits: prlimit does not work here"
+doctor 1 --server
+says '^warn rtrs-server disk: files: [0-9]+ of at most [0-9]+ are open, .*LimitNOFILE='
+stop_server "$server_pid"
+
+# A program whose file has been replaced since.
+cp "$RTRS_SERVER" "$tmp/rtrs-server"
+RTRS_SERVER=$tmp/rtrs-server start_server "disk=$tmp/disk"
+cp "$top_builddir/rtrs-server" "$tmp/new"
+mv "$tmp/new" "$tmp/rtrs-server"
+doctor 1 --server
+says '^warn rtrs-server disk: version: its file was replaced .* restart it'
+stop_all_threads "$server_pid"
+doctor 2 --server
+says '^bad  program: .*: the program does not answer'
+kill -CONT "$server_pid"
+stop_server "$server_pid"
+
+[ "$(id -u)" -eq 0 ] || skip "all but what other users and containers see: that needs root"
+touch "$tmp/rtrsctl"
+rtrsctl=$tmp/rtrsctl
+as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+conf "auth-psk = $tmp/keys" "$tmp/disk"
+chmod 600 "$tmp/disk"
+doctor 2 "$file"
+says "^bad  $file: key: auth-psk=$tmp/keys: Permission denied"
+says "^bad  $file: image: disk=$tmp/disk: Permission denied: user 65534 may not write it, and it is \
+of user 0 and group 0 with mode 0600"
+# Root looks as the user of a program does, who cannot open its files another time.
+chown 65534 "$tmp/disk"
+mkdir -m 777 "$tmp/of-nobody"
+SERVER_PREFIX="${as_user[*]}" RTRS_SERVER=$tmp/rtrs-server RUNTIME_DIRECTORY=$tmp/of-nobody \
+	start_server --control "$tmp/of-nobody/ctl" "disk=$tmp/disk"
+as_user=()
+chown 0 "$tmp/disk"
+doctor 2 --socket "$tmp/of-nobody/ctl"
+says '^ok   rtrs-server disk: user: user 65534'
+says '^bad  rtrs-server disk: image: .*: Permission denied: user 65534 may not write it'
+stop_server "$server_pid"
+
+# A container that has a device of the kernel, and not its files.
+unshare --mount mount -t tmpfs none /sys/class || skip "all but containers: no mounts here"
+unshare --mount sh -c "mount -t tmpfs none /sys/class && mkdir -p /sys/class/infiniband/mlx5_9 &&
+	exec '$rtrsctl' doctor" >"$tmp/doctor" 2>&1 || [ $? -eq 1 ]
+cat "$tmp/doctor"
+says '^warn rdma: the kernel has mlx5_9, and user space cannot open it: .*/dev/infiniband'
+says '^warn rdma: /dev/infiniband/rdma_cm: No such file .* rdma_ucm'
+
+# Ends with different MTUs: the one with the larger one knows.
+wires_up
+in_client ip link set net1 mtu 1400
+SERVER_PREFIX=$SERVER_NET start_server --listen tcp://10.77.1.2:1234 \
+	--listen tcp://10.77.2.2:1234 --allow 10.77.0.0/16 "disk=$tmp/disk"
+GATEWAY_PREFIX=$CLIENT_NET start_gateway 10.77.1.2:1234 path=10.77.2.2:1234 export=disk \
+	control="$tmp/gateway.ctl"
+both_up() { [ "$("$rtrsctl" --json --socket "$tmp/gateway.ctl" check | grep -c '"paths_up":2')" = 1 ]; }
+wait_until "both paths" both_up
+read -r -a as_user <<<"$SERVER_NET"
+doctor 1 --server
+says '^warn rtrs-server disk: mtu: .*@10.77.1.2:1234: the other end takes packets of 1400 bytes only, and net1 has an MTU of 1500'
+says '^ok   rtrs-server disk: mtu: .*@10.77.2.2:1234: packets of 1500 bytes, as net2 has them'
+read -r -a as_user <<<"$CLIENT_NET"
+doctor 0 --socket "$tmp/gateway.ctl"
+says '^ok   rtrs-nbd disk: mtu: 10.77.1.2:1234: packets of 1400 bytes, as net1 has them'
+# A path that is lost is bad, with its reason.
+stop_server "$server_pid"
+wait_line "$gateway_log" 'refused'
+doctor 2 --socket "$tmp/gateway.ctl"
+says '^bad  rtrs-nbd disk: path: 10.77.1.2:1234 is back-off: .*refused'
+
+# Certificates that are good for some days, are not valid yet, and have ended.
+as_user=()
+. "$top_srcdir/tests/pki.sh"
+words=('cn = "server"' tls_www_server signing_key)
+on_day() { printf '%s = "%s"\n' "$1" "$(date -d "$2 days" '+%F %T')"; }
+authority "$tmp/pki" "$(on_day activation_date -900)" 'expiration_days = 2000'
+certificate "$tmp/pki" server "${words[@]}" 'expiration_days = 5'
+conf "tls-certificates = $tmp/pki" "$tmp/disk"
+doctor 1 "$file"
+says "^warn $file: certificates: tls-certificates=$tmp/pki: server-cert.pem ends on "
+certificate "$tmp/pki" server "${words[@]}" "$(on_day activation_date 3)" 'expiration_days = 90'
+doctor 2 "$file"
+says "^bad  $file: certificates: .*: server-cert.pem is not valid before .*: the clock is wrong, or"
+certificate "$tmp/pki" server "${words[@]}" "$(on_day activation_date -9)" \
+	"$(on_day expiration_date -2)"
+doctor 2 "$file"
+says "^bad  $file: certificates: .*: server-cert.pem has ended on .*: put a new one"
