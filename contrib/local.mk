@@ -46,6 +46,9 @@ dist_example_DATA = \
 	%D%/examples/gateway-shared.conf \
 	%D%/examples/gateway-tls.conf \
 	%D%/examples/gateway.conf \
+	%D%/examples/libvirt-commandline.xml \
+	%D%/examples/libvirt.apparmor \
+	%D%/examples/libvirt.xml \
 	%D%/examples/prometheus.yml \
 	%D%/examples/server-shared.conf \
 	%D%/examples/server-tls.conf \

@@ -25,6 +25,13 @@ examples=$top_srcdir/contrib/examples
 (cd "$examples" && printf '%s\n' ./* | sed 's,^\./,,' | grep -v -x README) >"$tmp/files"
 sed -n -E 's/^\t([a-z-]+\.[a-z]+)\t.*/\1/p' "$examples/README" | sort | diff "$tmp/files" -
 
+# Files of others' programs: each is well formed, and right for its program where that is installed.
+/usr/bin/python3 - "$examples"/*.xml <<'END'
+import sys, xml.etree.ElementTree as xml
+for name in sys.argv[1:]:
+    assert xml.parse(name).getroot().tag == "domain", name
+END
+
 # place FILE: where the table says, below $tmp.
 place() {
 	sed -n -E "s,^	$1	.*	(/etc/[^:]+):.*,\\1,p" "$examples/README"

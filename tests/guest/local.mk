@@ -19,6 +19,7 @@ GUEST_TESTS = \
 	%D%/test-qemu-boot.sh \
 	%D%/test-listen-rdma.sh \
 	%D%/test-ktls.sh \
+	%D%/test-libvirt.sh \
 	%D%/test-ktls-fabric.sh \
 	%D%/test-late-copy.sh \
 	%D%/test-lock.sh \
