@@ -43,6 +43,8 @@ COMPLETED_LIKE_RTRSCTL = rtrs-server rtrs-bench rtrs-nbd rtrs-psk
 exampledir = $(docdir)/examples
 dist_example_DATA = \
 	%D%/examples/README \
+	%D%/examples/ansible.yml \
+	%D%/examples/cloud-init.yml \
 	%D%/examples/gateway-shared.conf \
 	%D%/examples/gateway-tls.conf \
 	%D%/examples/gateway.conf \
@@ -50,6 +52,7 @@ dist_example_DATA = \
 	%D%/examples/libvirt.apparmor \
 	%D%/examples/libvirt.xml \
 	%D%/examples/prometheus.yml \
+	%D%/examples/proxmox.sh \
 	%D%/examples/server-shared.conf \
 	%D%/examples/server-tls.conf \
 	%D%/examples/server.conf \

@@ -26,11 +26,45 @@ examples=$top_srcdir/contrib/examples
 sed -n -E 's/^\t([a-z-]+\.[a-z]+)\t.*/\1/p' "$examples/README" | sort | diff "$tmp/files" -
 
 # Files of others' programs: each is well formed, and right for its program where that is installed.
+missing=()
 /usr/bin/python3 - "$examples"/*.xml <<'END'
 import sys, xml.etree.ElementTree as xml
 for name in sys.argv[1:]:
     assert xml.parse(name).getroot().tag == "domain", name
 END
+if /usr/bin/python3 -c 'import yaml'; then
+	# cloud-init's configuration of a gateway is that of gateway-tls.conf.
+	/usr/bin/python3 - "$examples" >"$tmp/of-cloud-init" <<'END'
+import sys, yaml
+def load(name):
+    return yaml.safe_load(open("%s/%s.yml" % (sys.argv[1], name)))
+files = {f["path"]: f for f in load("cloud-init")["write_files"]}
+key = files["/etc/rtrs/disk1.psk"]
+assert key["permissions"] == "0600" and key["owner"].startswith("rtrs-nbd:"), key
+assert all(f["defer"] for f in files.values()), "in front of the packages"
+assert {"servers", "gateways"} == {play["hosts"] for play in load("ansible")}
+for play in load("ansible"):
+    for task in play["tasks"]:
+        copy = task.get("ansible.builtin.copy", {})
+        if copy.get("dest", "").endswith(".psk"):
+            assert copy["mode"] == "0600" and task["no_log"], task
+sys.stdout.write(files["/etc/rtrs/disk1.conf"]["content"])
+END
+	grep -v '^#' "$examples/gateway-tls.conf" | diff - "$tmp/of-cloud-init"
+else
+	missing+=("python3-yaml")
+fi
+if command -v cloud-init; then
+	cloud-init schema --config-file "$examples/cloud-init.yml" | tee "$tmp/schema"
+	grep -i '^valid ' "$tmp/schema"
+else
+	missing+=("cloud-init")
+fi
+if command -v ansible-playbook; then
+	HOME=$tmp LC_ALL=C.UTF-8 ansible-playbook --syntax-check "$examples/ansible.yml"
+else
+	missing+=("ansible-core")
+fi
 
 # place FILE: where the table says, below $tmp.
 place() {
@@ -112,8 +146,27 @@ start_gateway config="$(put gateway-shared.conf)" control="$tmp/gateway.ctl" \
 paths_are 4
 stop_process "$gateway_pid"
 
-command -v promtool >/dev/null ||
-	skip "all but promtool check config: install prometheus for that"
+# Proxmox VE calls its hook script with a machine and a phase: the gateways of this machine alone.
+mkdir -p "$tmp/bin" "$tmp/etc/rtrs"
+touch "$tmp"/etc/rtrs/{vm-100-disk-0,vm-100-disk-1,vm-1000-disk-0}.conf
+sed "s, /etc/rtrs/, $tmp/etc/rtrs/," "$examples/proxmox.sh" >"$tmp/hook"
+printf '#!/bin/sh\necho "$@" >>"%s"\n[ "$2" != "rtrs-nbd@vm-1000-disk-0.socket" ]\n' \
+	"$tmp/called" >"$tmp/bin/systemctl"
+chmod +x "$tmp/bin/systemctl"
+hook() { PATH=$tmp/bin:$PATH sh "$tmp/hook" "$@"; }
+: >"$tmp/called"
+for phase in pre-start post-start pre-stop; do
+	hook 100 $phase
+done
+unit() { echo "$1 rtrs-nbd@$2.socket rtrs-nbd@$2.service"; }
+diff <(unit start vm-100-disk-0; unit start vm-100-disk-1) "$tmp/called"
+hook 100 post-stop
+[ "$(grep -c '^stop ' "$tmp/called")" -eq 2 ]
+must_fail hook 1000 pre-start
+hook 99 pre-start
+
+command -v promtool >/dev/null || missing+=("prometheus")
+[ ${#missing[@]} -eq 0 ] || skip "all but what needs these packages: ${missing[*]}"
 config=$(put prometheus.yml)
 mkdir -p "$tmp/usr/share/nbdkit-rtrs"
 cp "$top_srcdir/contrib/alerts.yml" "$tmp/usr/share/nbdkit-rtrs"
