@@ -114,10 +114,11 @@ flushed_check "$flushed"
 goes_on "the end of faults"
 shared_load_end
 # Until the path is lost, until the owner has had its second, and until the locks of one export
-# after the other are broken; unless the machine is too slow for the heartbeats of this test.
+# after the other are broken; unless the machine is too slow for the heartbeats of this test.  The
+# slack is for a cluster on a busy machine; the time-outs that this would find are of 30 s and more.
 lost=$(grep -c 'lost: ' "$nbdkit_log")
 if [ "$lost" -eq $((3 * faults + 1)) ]; then
-	[ "$(cat "$tmp/longest")" -lt $((DETECT_MS + 1000 + 2 * 1000 + 3 * SLACK_MS)) ]
+	[ "$(cat "$tmp/longest")" -lt $((DETECT_MS + 1000 + 2 * 1000 + 12 * SLACK_MS)) ]
 else
 	echo "$lost paths were lost: other than by faults of the test; the pause is not judged"
 fi
