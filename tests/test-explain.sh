@@ -218,6 +218,44 @@ explains 1 disk psk:alice@127.0.0.1
 says refuses key 'no key of psk:alice was read there, or it was taken out'
 
 
+# ---- keys of TLS, and a server that asks nobody ----
+
+# tls KEY [OPTION...]: a client with the key in TLS, and no other proof
+tls() {
+	timeout "$TIMEOUT_S" "$bench" --number-ios=1 --tls=require --tls-psk="$tmp/$1.psk" "${@:2}" "$server" disk
+}
+stop_process "$server_pid"
+cp "$tmp/bob.psk" "$tmp/tls.psk"
+(cd "$tmp" && cat alice.psk bob.psk) >"$keys"
+start_server --tls=require --tls-psk="$tmp/tls.psk" --auth=require --auth-psk="$keys" --control "$tmp/control" \
+	"disk=$tmp/disk"
+server=127.0.0.1:$server_port
+explains 0 disk psk:bob@127.0.0.1
+says passes key "--auth-psk=$keys has bob; --tls-psk=$tmp/tls.psk has bob"
+says passes listener 'auth=require, tls=require'
+tls bob
+tls bob --auth-psk="$tmp/bob.psk"
+# One of two files is not enough.
+explains 1 disk psk:alice@127.0.0.1
+ends 'psk:alice@127.0.0.1 may not open disk: listener'
+says refuses listener 'TLS demands a key, and knows none of this client'
+must_fail tls alice --auth-psk="$tmp/alice.psk"
+explains 1 disk 127.0.0.1
+says refuses listener 'a client without a key is refused'
+last 'from 127\.0\.0\.1 as a client without a name: TLS'
+stop_process "$server_pid"
+start_server --auth=none --auth-psk="$keys" --control "$tmp/control" "disk=$tmp/disk"
+server=127.0.0.1:$server_port
+explains 1 disk psk:bob@127.0.0.1
+says refuses listener 'nobody proves a key there: the client has no name, ask for its address'
+explains 0 disk 127.0.0.1
+told "the server does not authenticate, which auth=require demands" bob disk
+timeout "$TIMEOUT_S" "$bench" --number-ios=1 "$server" disk
+stop_process "$server_pid"
+cp "$tmp/bob.psk" "$keys"
+start_server --listen tcp://127.0.0.1:0 --auth=require --auth-psk="$keys" --control "$tmp/control" "disk=$tmp/disk"
+server=127.0.0.1:$server_port
+
 # ---- a gateway that runs, and is refused ----
 
 # shows REGEX: the gateway has this cause

@@ -132,6 +132,9 @@ static void check_key(struct explain *e)
 	char names[512], in[NOTE_LEN] = "", files[NOTE_LEN] = "";
 	const char *key = e->who->key;
 
+	if (!strncmp(key, "cert:", 5) && e->srv->tls && conf->tls.certificates)
+		note(e, "key", PASSES, "--tls-certificates=%s: a certificate is judged when it comes, "
+		     "by ca-cert.pem, ca-crl.pem and its dates", conf->tls.certificates);
 	if (strncmp(key, "psk:", 4))
 		return;
 	if (e->srv->auth)
@@ -163,18 +166,21 @@ static const char *listener_fault(const struct explain *e, const struct srv_list
 
 	if (!has_tls && fab_tls_mode(srv->tls) == FAB_TLS_REQUIRE && !srv->tls->spares_rdma)
 		return "TLS is demanded, which RDMA has not";
+	if (!*identity && (l->auth == AUTH_MODE_REQUIRE || (mode == FAB_TLS_REQUIRE && tls->psk)))
+		return "a client without a key is refused";
+	if (!*identity)
+		return mode == FAB_TLS_REQUIRE && tls->verify_peer ? "TLS demands a certificate" :
+		       NULL;
 	if (mode == FAB_TLS_REQUIRE && tls->psk && !by_tls)
 		return "TLS demands a key, and knows none of this client";
 	if (!strncmp(identity, "cert:", 5))
 		return mode != FAB_TLS_OFF && tls->certificates && tls->verify_peer ? NULL :
 		       "no certificate of a client is verified there";
-	if (*identity)
-		return by_tls || by_auth ? NULL : l->auth == AUTH_MODE_NONE &&
-		       (mode == FAB_TLS_OFF || !tls->psk) ? "no client proves a key there" :
-		       "its key is refused there";
-	if (l->auth == AUTH_MODE_REQUIRE)
-		return "a client without a key is refused";
-	return mode == FAB_TLS_REQUIRE && tls->verify_peer ? "TLS demands a certificate" : NULL;
+	if (by_tls || by_auth)
+		return NULL;
+	if (l->auth == AUTH_MODE_NONE && (mode == FAB_TLS_OFF || !tls->psk))
+		return "nobody proves a key there: the client has no name, ask for its address";
+	return "its key is refused there";
 }
 
 struct listeners {
