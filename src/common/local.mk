@@ -236,6 +236,8 @@ librnbd_la_LIBADD = $(ZLIB_LIBS)
 
 libopt_la_SOURCES = \
 	%D%/opt/opt-argv.c \
+	%D%/opt/opt-dir.c \
+	%D%/opt/opt-dir.h \
 	%D%/opt/opt-file.c \
 	%D%/opt/opt-file.h \
 	%D%/opt/opt-line.c \

@@ -18,7 +18,7 @@ static void setup(void)
 	strcpy(dir, "/tmp/test-conf-save.XXXXXX");
 	cr_assert_not_null(mkdtemp(dir));
 	snprintf(config, sizeof(config), "%s/a.conf", dir);
-	snprintf(saved, sizeof(saved), "%s.d/%s", config, CONF_SAVE_NAME);
+	snprintf(saved, sizeof(saved), "%s.d/rtrsctl-saved.conf", config);
 	now = (struct srv_conf){ 0 };
 	files = (struct srv_conf){ .config = config };
 }
@@ -59,7 +59,7 @@ static void expect_file(const char *line)
 	cr_assert_gt(fread(text, 1, sizeof(text) - 1, f), 0);
 	fclose(f);
 	cr_assert_not_null(strstr(text, line), "%s", text);
-	snprintf(beside, sizeof(beside), "%s.new", saved);
+	snprintf(beside, sizeof(beside), "%s.tmp", saved);
 	cr_assert_neq(access(beside, F_OK), 0);
 }
 
@@ -108,7 +108,7 @@ Test(conf_save, long_name_of_the_file)
 	files.config = deep;
 	add("a=/x");
 	cr_assert_eq(save(), 0, "%s", err);
-	snprintf(saved_again, sizeof(saved_again), "%s.d/%s", deep, CONF_SAVE_NAME);
+	snprintf(saved_again, sizeof(saved_again), "%s.d/rtrsctl-saved.conf", deep);
 	cr_assert_eq(conf_file_read(&files, saved_again, stderr), 0);
 	cr_assert_eq(conf_del_export(&now, "a"), 0);
 	add("a=/y");

@@ -32,6 +32,7 @@ struct task {
 	/* of a file to write */
 	char *text;			/* [n] */
 	size_t n;
+	bool lasts;			/* it, or its removal, is on stable storage at the end */
 	/* of a file to read */
 	size_t max;
 	struct plain_file file;
@@ -271,34 +272,78 @@ static int write_new(const struct task *task, const char *name)
 	if (fd < 0)
 		return -errno;
 	rc = write_all(fd, task->text, task->n);
+	if (!rc && task->lasts && fsync(fd) < 0)
+		rc = -errno;
 	if (close(fd) < 0 && !rc)
 		rc = -errno;
 	return rc;
 }
 
+/* The directory of the task's file, for the caller to free; NULL: no memory. */
+static char *dir_of(const struct task *task)
+{
+	const char *slash = strrchr(task->path, '/');
+
+	return slash ? strndup(task->path, (size_t)(slash - task->path) + 1) : strdup(".");
+}
+
+/* 0, if @dir is there, too. */
+static int make_dir(struct task *task, const char *dir)
+{
+	if (!task->lasts || mkdir(dir, 0755) == 0 || errno == EEXIST)
+		return 0;
+	snprintf(task->why, sizeof(task->why), "cannot make its directory: %s", strerror(errno));
+	return -errno;
+}
+
+/* 0, if there is no @dir, too: nothing in it is left to sync. */
+static int sync_dir(const struct task *task, const char *dir)
+{
+	_cleanup_close_ int fd = -1;
+
+	if (!task->lasts)
+		return 0;
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
 static void write_file(struct task *task)
 {
-	_cleanup_free_ char *name = NULL;
+	_cleanup_free_ char *name = NULL, *dir = dir_of(task);
 	int rc;
 
-	if (asprintf(&name, "%s" NEW_SUFFIX, task->path) < 0) {
+	if (!dir || asprintf(&name, "%s" NEW_SUFFIX, task->path) < 0) {
 		name = NULL;
 		task->rc = refuse(task, -ENOMEM, "out of memory");
 		return;
 	}
+	task->rc = make_dir(task, dir);
+	if (task->rc)
+		return;
 	rc = write_new(task, name);
 	if (!rc && rename(name, task->path) < 0)
 		rc = -errno;
-	if (rc) {
+	if (rc)
 		unlink(name);
+	else
+		rc = sync_dir(task, dir);
+	if (rc)
 		task->rc = refuse(task, rc, strerror(-rc));
-	}
 }
 
 static void remove_file(struct task *task)
 {
-	if (unlink(task->path) < 0 && errno != ENOENT)
-		task->rc = refuse(task, -errno, strerror(errno));
+	_cleanup_free_ char *dir = dir_of(task);
+	int rc = dir ? 0 : -ENOMEM;
+
+	if (!rc && unlink(task->path) < 0 && errno != ENOENT)
+		rc = -errno;
+	if (!rc)
+		rc = sync_dir(task, dir);
+	if (rc)
+		task->rc = refuse(task, rc, strerror(-rc));
 }
 
 /* Have @task change its file. */
@@ -313,12 +358,14 @@ static int change(struct task *task, char *err, size_t len)
 	return rc;
 }
 
-int plain_file_write(const char *path, const char *text, size_t n, char *err, size_t len)
+static int write_text(const char *path, bool lasts, const char *text, size_t n, char *err,
+		      size_t len)
 {
 	struct task *task = task_new(path, write_file, err, len);
 
 	if (!task)
 		return -ENOMEM;
+	task->lasts = lasts;
 	task->text = malloc(n + 1);
 	if (!task->text) {
 		snprintf(err, len, "out of memory");
@@ -330,11 +377,29 @@ int plain_file_write(const char *path, const char *text, size_t n, char *err, si
 	return change(task, err, len);
 }
 
-int plain_file_remove(const char *path, char *err, size_t len)
+int plain_file_write(const char *path, const char *text, size_t n, char *err, size_t len)
+{
+	return write_text(path, false, text, n, err, len);
+}
+
+static int remove_path(const char *path, bool lasts, char *err, size_t len)
 {
 	struct task *task = task_new(path, remove_file, err, len);
 
-	return task ? change(task, err, len) : -ENOMEM;
+	if (!task)
+		return -ENOMEM;
+	task->lasts = lasts;
+	return change(task, err, len);
+}
+
+int plain_file_save(const char *path, const char *text, size_t n, char *err, size_t len)
+{
+	return text ? write_text(path, true, text, n, err, len) : remove_path(path, true, err, len);
+}
+
+int plain_file_remove(const char *path, char *err, size_t len)
+{
+	return remove_path(path, false, err, len);
 }
 
 /* ---- directories ---- */

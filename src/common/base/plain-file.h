@@ -42,6 +42,9 @@ int plain_file_list(const char *dir, int (*wants)(const struct dirent *entry),
  * the bytes are written to @path.tmp, which is renamed.  0; or -errno as above, and after
  * -ETIMEDOUT the file may come as soon as its file system answers. */
 int plain_file_write(const char *path, const char *text, size_t n, char *err, size_t len);
+/* Likewise, and the file lasts: file and directory are on stable storage at the end.  The directory
+ * of @path is made, if it alone is missing.  @text NULL: remove @path, if it is there. */
+int plain_file_save(const char *path, const char *text, size_t n, char *err, size_t len);
 /* Remove @path.  0, if there is no file, too; or -errno as above. */
 int plain_file_remove(const char *path, char *err, size_t len);
 

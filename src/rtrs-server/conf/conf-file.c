@@ -3,15 +3,12 @@
  * [export "NAME"] an export.  Owns the export whose section is read. */
 #include <config.h>
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "conf-priv.h"
-#include "exit-status.h"
+#include "opt-dir.h"
 #include "opt-file.h"
-#include "plain-file.h"
 #include "util.h"
 
 struct conf_section {
@@ -81,62 +78,12 @@ int conf_file_parse(struct srv_conf *conf, const char *path, char *text, size_t 
 	return rc;
 }
 
-/* ---- the directory beside the file ---- */
-
-static int is_conf(const struct dirent *entry)
+static int read_one(void *conf, const char *path, FILE *errors)
 {
-	size_t n = strlen(entry->d_name);
-
-	return n > 5 && entry->d_name[0] != '.' && !strcmp(entry->d_name + n - 5, ".conf");
-}
-
-static int read_entry(struct srv_conf *conf, const char *dir, const char *name, FILE *errors)
-{
-	char *path;
-	int rc;
-
-	if (asprintf(&path, "%s/%s", dir, name) < 0) {
-		fprintf(errors, "out of memory\n");
-		return -ENOMEM;
-	}
-	rc = conf_file_read(conf, path, errors);
-	free(path);
-	return rc;
-}
-
-/* Read the rest of @dir behind a mistake, too, but return the first error. */
-static int read_dir(struct srv_conf *conf, const char *dir, FILE *errors)
-{
-	struct dirent **entries;
-	char why[256];
-	int n = plain_file_list(dir, is_conf, &entries, why, sizeof(why)), rc = 0;
-
-	if (n == -ENOENT)
-		return 0;
-	if (n < 0) {
-		fprintf(errors, "%s: %s\n", dir, why);
-		return exit_file_error(n);
-	}
-	for (int i = 0; i < n; i++) {
-		int one = read_entry(conf, dir, entries[i]->d_name, errors);
-
-		rc = rc ? rc : one;
-		free(entries[i]);
-	}
-	free(entries);
-	return rc;
+	return conf_file_read(conf, path, errors);
 }
 
 int conf_file_read_all(struct srv_conf *conf, FILE *errors)
 {
-	int rc = conf_file_read(conf, conf->config, errors), more;
-	char *dir;
-
-	if (asprintf(&dir, "%s.d", conf->config) < 0) {
-		fprintf(errors, "out of memory\n");
-		return -ENOMEM;
-	}
-	more = read_dir(conf, dir, errors);
-	free(dir);
-	return rc ? rc : more;
+	return opt_dir_read(conf->config, read_one, conf, errors);
 }

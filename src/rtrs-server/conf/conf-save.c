@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the file while it is written: under another name first, so that a reader finds the old file
- * or the new one. */
+/* Owns the text of the file until it is written. */
 #include <config.h>
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cleanup.h"
 #include "conf-priv.h"
 #include "conf-save.h"
 #include "export-line.h"
+#include "opt-dir.h"
 #include "opt-line.h"
 #include "util.h"
 
 struct save {
 	const struct srv_conf *now, *files;
-	char *dir, *path, *new_path;
+	char *path;
 	FILE *report;
 	char *err;
 	size_t len;
@@ -30,14 +26,6 @@ static int save_fail(const struct save *s, int rc, const char *what)
 {
 	snprintf(s->err, s->len, "%s: %s", what, strerror(-rc));
 	return rc;
-}
-
-/* True if @ex, of the files, comes from our own. */
-static bool is_ours(const struct save *s, const struct conf_export *ex)
-{
-	size_t n = strlen(s->path);
-
-	return ex->where && !strncmp(ex->where, s->path, n) && ex->where[n] == ':';
 }
 
 /* ---- what is saved ---- */
@@ -52,7 +40,7 @@ static const struct conf_export *given(const struct save *s, const struct conf_e
 {
 	const struct conf_export *in_files = conf_export_find(s->files, ex->spec.name);
 
-	return in_files && !is_ours(s, in_files) ? in_files : NULL;
+	return in_files && !opt_dir_is_saved(s->path, in_files->where) ? in_files : NULL;
 }
 
 static void report_given(const struct save *s)
@@ -74,7 +62,7 @@ static void report_gone(const struct save *s)
 	for (unsigned i = 0; i < s->files->nexports; i++) {
 		const struct conf_export *ex = s->files->exports[i];
 
-		if (!is_ours(s, ex) && !conf_export_find(s->now, ex->spec.name))
+		if (!opt_dir_is_saved(s->path, ex->where) && !conf_export_find(s->now, ex->spec.name))
 			fprintf(s->report, "%s will be back after a restart: it is still %s%s\n",
 				ex->spec.name,
 				ex->where ? "in " : "on the command line",
@@ -201,73 +189,38 @@ static int write_exports(const struct save *s, FILE *out)
 	return n;
 }
 
-static int sync_dir(const struct save *s)
-{
-	int fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int rc = fd < 0 || fsync(fd) < 0 ? -errno : 0;
-
-	if (fd >= 0)
-		close(fd);
-	return rc;
-}
-
-/* Write the new file.  Returns how many exports it has, or -errno. */
-static int write_new(const struct save *s)
-{
-	int n, rc = 0;
-	FILE *out;
-
-	if (mkdir(s->dir, 0755) < 0 && errno != EEXIST)
-		return save_fail(s, -errno, s->dir);
-	out = fopen(s->new_path, "we");
-	if (!out)
-		return save_fail(s, -errno, s->new_path);
-	n = write_exports(s, out);
-	if (n >= 0 && (fflush(out) || fsync(fileno(out)) < 0))
-		rc = -errno;
-	if (fclose(out) && !rc)
-		rc = -errno;
-	return rc && n >= 0 ? save_fail(s, rc, s->new_path) : n;
-}
-
+/* Write the exports to a text, and the text to the file.  0 or -errno. */
 static int save_file(const struct save *s)
 {
-	int n = write_new(s), rc;
+	_cleanup_free_ char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+	int n;
 
-	if (n < 0) {
-		unlink(s->new_path);
-		return n;
-	}
-	if (n ? rename(s->new_path, s->path) < 0 : unlink(s->new_path) < 0)
-		return save_fail(s, -errno, s->path);
-	if (!n && unlink(s->path) < 0 && errno != ENOENT)
-		return save_fail(s, -errno, s->path);
-	rc = sync_dir(s);
-	return rc ? save_fail(s, rc, s->dir) : 0;
+	if (!out)
+		return save_fail(s, -ENOMEM, s->path);
+	n = write_exports(s, out);
+	if (fclose(out) && n >= 0)
+		n = save_fail(s, -ENOMEM, s->path);
+	return n < 0 ? n : opt_dir_save(s->path, n ? text : NULL, len, s->err, s->len);
 }
 
 int conf_save(const struct srv_conf *now, const struct srv_conf *files, FILE *report, char *err,
 	      size_t len)
 {
-	struct save s = { .now = now, .files = files, .report = report, .err = err, .len = len };
-	int rc = -ENOMEM;
+	struct save s = { .now = now, .files = files, .report = report, .err = err, .len = len,
+			  .path = opt_dir_saved(files->config) };
+	int rc;
 
-	snprintf(err, len, "out of memory");
-	if (asprintf(&s.dir, "%s.d", files->config) < 0)
-		return rc;
-	if (asprintf(&s.path, "%s/%s", s.dir, CONF_SAVE_NAME) < 0) {
-		free(s.dir);
-		return rc;
+	if (!s.path) {
+		snprintf(err, len, "out of memory");
+		return -ENOMEM;
 	}
-	if (asprintf(&s.new_path, "%s.new", s.path) >= 0) {
-		rc = save_file(&s);
-		if (!rc) {
-			report_given(&s);
-			report_gone(&s);
-		}
-		free(s.new_path);
+	rc = save_file(&s);
+	if (!rc) {
+		report_given(&s);
+		report_gone(&s);
 	}
 	free(s.path);
-	free(s.dir);
 	return rc;
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The exports that were added at run time, as a file of the configuration. */
+/* The exports that were added at run time, as a file of the configuration (opt-dir.h). */
 #ifndef CONF_SAVE_H
 #define CONF_SAVE_H
 
 #include <stdio.h>
 
 #include "conf.h"
-
-/* The file in the directory beside the configuration file.  It is ours: written as a whole. */
-#define CONF_SAVE_NAME "rtrsctl-saved.conf"
 
 /* 0 if the lines that would be saved of @ex come back as @ex.  Otherwise -EINVAL or -ENOMEM, with
  * one line in @err: blanks at the ends of the path, for one, are lost in a file. */
