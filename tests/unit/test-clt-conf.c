@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The plugin's parameters: what is taken, and that each mistake names its key and its value. */
 #include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "opt-rules.h"
@@ -157,10 +158,25 @@ Test(clt_conf, paths)
 	setup();
 	cr_assert_eq(set("path", "127.0.0.1"), 0);
 	cr_assert_eq(complete(), 0, "one path without server=: %s", error);
-	for (n = 1; n < CLT_PATHS_MAX; n++)
-		cr_assert_eq(set("path", "127.0.0.1"), 0);
-	cr_assert_eq(set("path", "127.0.0.77"), -EINVAL);
-	cr_assert(strstr(error, "127.0.0.77") && strstr(error, "16"), "%s", error);
+	/* One below the limit, the limit, one beyond, and four times as many. */
+	for (unsigned many = CLT_PATHS_MAX - 1; many <= 4 * CLT_PATHS_MAX;
+	     many += many > CLT_PATHS_MAX ? 3 * CLT_PATHS_MAX - 1 : 1) {
+		static char texts[4 * CLT_PATHS_MAX][32];
+		int r = 0;
+
+		setup();
+		for (n = 0; n < many && r == 0; n++) {
+			snprintf(texts[n], sizeof(texts[n]), "127.0.0.%u", n + 1);
+			r = set("path", texts[n]);
+		}
+		if (r == 0)
+			r = complete();
+		cr_assert_eq(r, many > CLT_PATHS_MAX ? -EINVAL : 0, "%u: %s", many, error);
+		if (r) {
+			cr_assert(strstr(error, "path=127.0.0."), "%s", error);
+			cr_assert(strstr(error, "a session has at most 16 paths"), "%s", error);
+		}
+	}
 }
 
 /* In whatever order they come; a part of a name is not the name. */
@@ -323,10 +339,28 @@ static void write_file(const char *text)
 	fclose(f);
 }
 
+/* Write @text to the file @name of the directory beside. */
+static void write_beside(const char *name, const char *text)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s.d", file);
+	mkdir(path, 0755);
+	snprintf(path, sizeof(path), "%s.d/%s", file, name);
+	f = fopen(path, "w");
+	cr_assert_not_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
 static void file_teardown(void)
 {
+	char command[256];
+
 	clt_conf_fini(&conf);
-	unlink(file);
+	snprintf(command, sizeof(command), "rm -rf %s %s.d", file, file);
+	cr_assert_eq(system(command), 0);
 }
 
 Test(clt_conf, file, .fini = file_teardown)
@@ -364,6 +398,91 @@ Test(clt_conf, file_and_command_line, .fini = file_teardown)
 		cr_assert_eq(conf.poll_us, 7);
 		clt_conf_fini(&conf);
 	}
+}
+
+/* All paths are paths; of another parameter the last file counts, and the command line wins. */
+Test(clt_conf, files_beside, .fini = file_teardown)
+{
+	write_file("server = 127.0.0.1:7\nexport = disk1\nmode = ro\npoll = 7\nname = a\n");
+	write_beside("b.conf", "poll = 9\npath = 127.0.0.3:7\nname = c\n");
+	write_beside("a.conf", "poll = 8\nserver = 127.0.0.2:7\nmode = rw\n");
+	write_beside("no", "poll = x\n");
+	write_beside(".c.conf", "poll = x\n");
+	cr_assert_eq(set("config", file), 0);
+	cr_assert_eq(set("name", "b"), 0);
+	cr_assert_eq(complete(), 0, "%s", error);
+	cr_assert_eq(conf.npaths, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		char text[FAB_ADDR_STRLEN], want[32];
+
+		snprintf(want, sizeof(want), "127.0.0.%u:7", i + 1);
+		cr_assert_str_eq(fab_addr_format(&conf.paths[i].dst, text, sizeof(text)), want);
+	}
+	cr_assert_str_eq(conf.server, "127.0.0.1:7");
+	cr_assert_str_eq(conf.export_name, "disk1");
+	cr_assert_eq(conf.mode, RNBD_ACCESS_RW);
+	cr_assert_eq(conf.poll_us, 9);
+	cr_assert_str_eq(conf.name, "b");
+	clt_conf_fini(&conf);
+
+	setup();
+	cr_assert_eq(set("config", file), 0);
+	cr_assert_eq(set("server", "127.0.0.9:7"), 0);
+	cr_assert_eq(complete(), 0, "%s", error);
+	cr_assert_eq(conf.npaths, 1);
+	clt_conf_fini(&conf);
+
+	/* Mistakes of all files. */
+	setup();
+	write_beside("a.conf", "poll = x\n");
+	write_beside("b.conf", "mode = x\n");
+	cr_assert_eq(set("config", file), 0);
+	cr_assert_eq(complete(), -EINVAL);
+	cr_assert(strstr(error, ".d/a.conf:1: poll 'x'") && strstr(error, ".d/b.conf:1: mode 'x'"),
+		  "%s", error);
+}
+
+/* A path in two files is one path; in one file it is a mistake. */
+Test(clt_conf, paths_of_two_files, .fini = file_teardown)
+{
+	char text[64 * CLT_CONF_PATHS_MAX] = "server = 127.0.0.1\n";
+
+	write_file("server = 127.0.0.1:7\n");
+	write_beside("a.conf", "path = tcp://127.0.0.1:7\npath = tcp://127.0.0.2:7\n");
+	write_beside("b.conf", "path = 127.0.0.2:7\npath = 127.0.0.3:7\n");
+	cr_assert_eq(set("config", file), 0);
+	cr_assert_eq(complete(), 0, "%s", error);
+	cr_assert_eq(conf.npaths, 3);
+	cr_assert_str_eq(conf.path_texts[1], "tcp://127.0.0.2:7");
+	cr_assert_str_eq(conf.path_texts[2], "127.0.0.3:7");
+	cr_assert_str_eq(strrchr(conf.path_wheres[2], '/'), "/b.conf:2");
+	clt_conf_fini(&conf);
+
+	setup();
+	write_beside("b.conf", "path = 127.0.0.3:7\npath = tcp://127.0.0.3:7\n");
+	cr_assert_eq(set("config", file), 0);
+	cr_assert_eq(complete(), -EINVAL);
+	cr_assert(strstr(error, "are one path: give each path once"), "%s", error);
+	clt_conf_fini(&conf);
+
+	/* 16 paths, each in two files; the 17th. */
+	for (unsigned i = 2; i <= CLT_PATHS_MAX; i++)
+		sprintf(text + strlen(text), "path = 127.0.0.%u\n", i);
+	write_file(text);
+	write_beside("a.conf", text);
+	write_beside("b.conf", "");
+	setup();
+	cr_assert_eq(set("config", file), 0);
+	cr_assert_eq(complete(), 0, "%s", error);
+	cr_assert_eq(conf.npaths, CLT_PATHS_MAX);
+	clt_conf_fini(&conf);
+	setup();
+	strcpy(strstr(text, "path = 127.0.0.2\n"), "path = 127.0.0.17\n");
+	write_beside("a.conf", text);
+	cr_assert_eq(set("config", file), 0);
+	cr_assert_eq(complete(), -EINVAL);
+	cr_assert_str_eq(error + strlen(file), ".d/a.conf:2: path '127.0.0.17': a session has at "
+			 "most 16 paths, those of all files together");
 }
 
 Test(clt_conf, file_mistakes, .fini = file_teardown)

@@ -83,7 +83,7 @@ static void *begin(void *arg, const char *where, const char *title, char *why, s
 	return arg;
 }
 
-static void took(void *arg, const struct opt *row, const char *value)
+static void took(void *arg, const char *where, const struct opt *row, const char *value)
 {
 	fprintf(out, "  %s = ", row->name);
 	put_text(value);

@@ -158,15 +158,14 @@ static void header_read(struct file *f, const char *line)
 
 /* ---- values ---- */
 
-/* A copy of @value that lives as long as the texts; NULL: no memory. */
-static char *text_keep(struct opt_texts *texts, const char *value)
+char *opt_texts_keep(struct opt_texts *texts, const char *text)
 {
 	char **all = realloc(texts->all, (texts->n + 1) * sizeof(*all)), *copy;
 
 	if (!all)
 		return NULL;
 	texts->all = all;
-	copy = strdup(value);
+	copy = strdup(text);
 	if (copy)
 		all[texts->n++] = copy;
 	return copy;
@@ -240,7 +239,7 @@ static void value_read(struct file *f, const struct opt *row, const char *value)
 		tell_no_value(f, row);
 		return;
 	}
-	kept = text_keep(f->texts, value);
+	kept = opt_texts_keep(f->texts, value);
 	if (!kept) {
 		fault(f, -ENOMEM, f->line, "out of memory");
 		return;
@@ -250,7 +249,7 @@ static void value_read(struct file *f, const struct opt *row, const char *value)
 		fault(f, rc, f->line, "%s '%s': %s%s", name, value, why, strchr(value, '#') ?
 		      " (a comment behind a value begins with ';' behind a blank)" : "");
 	else if (f->section->took)
-		f->section->took(f->arg, row, kept);
+		f->section->took(f->arg, where_text(f, f->line), row, kept);
 }
 
 /* @value has a '#' between blanks, as no path has that a user types: it may mean a comment, and may
@@ -395,7 +394,7 @@ const char *opt_texts_directory(struct opt_texts *texts)
 {
 	_cleanup_free_ char *dir = get_current_dir_name();
 
-	return dir ? text_keep(texts, dir) : NULL;
+	return dir ? opt_texts_keep(texts, dir) : NULL;
 }
 
 int opt_texts_absolute(struct opt_texts *texts, const char *dir, const char **path)
@@ -411,7 +410,7 @@ int opt_texts_absolute(struct opt_texts *texts, const char *dir, const char **pa
 		return errno == ENOMEM ? -ENOMEM : 0;
 	if (asprintf(&text, "%s/%s", strcmp(dir, "/") ? dir : "", *path) < 0)
 		return -ENOMEM;
-	kept = text_keep(texts, text);
+	kept = opt_texts_keep(texts, text);
 	if (!kept)
 		return -ENOMEM;
 	*path = kept;

@@ -42,9 +42,9 @@ struct opt_section {
 	/* The section is complete, and no line of it was wrong.  False, with the reason in @why:
 	 * the lines do not fit together.  NULL: any lines fit together. */
 	bool (*end)(void *arg, const char *where, char *why, size_t len);
-	/* Called for each value that was right; @value lives as long as the texts.  NULL: the
-	 * struct is enough. */
-	void (*took)(void *arg, const struct opt *row, const char *value);
+	/* Called for each value that was right; @value lives as long as the texts, and @where,
+	 * "FILE:LINE", as long as the call.  NULL: the struct is enough. */
+	void (*took)(void *arg, const char *where, const struct opt *row, const char *value);
 };
 
 /* Values of OPT_TEXT that were read: rows point to these texts. */
@@ -62,6 +62,8 @@ int opt_file_read(const char *path, const struct opt_section *sections, unsigned
 /* opt_file_read() of the @len bytes of @text, which has a zero byte behind and is changed. */
 int opt_file_parse(const char *path, char *text, size_t len, const struct opt_section *sections,
 		   unsigned n, void *arg, struct opt_texts *texts, FILE *errors);
+/* A copy of @text that lives as long as @texts; NULL: no memory. */
+char *opt_texts_keep(struct opt_texts *texts, const char *text);
 /* Make the name of a file *@path absolute, which lives as long as @texts then.  The name is one in
  * @dir, or, NULL, in the working directory as the shell calls it: links stay, because they may lead
  * elsewhere later.  A name that is absolute, or NULL, stays as it is, and so does each name in a

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the scratch configuration that the lines of the file are checked with: a struct of the front
+/* Owns the scratch configuration that the lines of the files are checked with: a struct of the front
  * end, which begins with ours. */
 #include <config.h>
 
@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "clt-conf-file.h"
+#include "opt-dir.h"
 
 struct reading {
 	struct clt_conf *scratch;
 	struct clt_conf *conf;
-	bool has_paths;			/* before the file */
+	bool has_paths;			/* before the files */
+	struct opt_section section;
 };
 
 static void *begin(void *arg, const char *where, const char *title, char *why, size_t len)
@@ -27,14 +29,24 @@ static bool is_path(const struct opt *row)
 	return !strcmp(row->name, "server") || !strcmp(row->name, "path");
 }
 
-/* True if the command line has @row, which is not a path; or note that the file has it. */
+/* True if the command line has @row, one of clt_conf_options. */
+static bool is_word(const struct clt_conf *conf, const struct opt *row)
+{
+	for (unsigned i = 0; i < conf->nwords; i++) {
+		if (conf->words[i].row == row)
+			return true;
+	}
+	return false;
+}
+
+/* True if the command line has @row, which is not a path; or note that a file has it. */
 static bool is_given(struct clt_conf *conf, const struct opt *row, const char *value)
 {
 	const struct opt_table *table = &clt_conf_options;
 	bool given;
 
 	if (row >= table->rows && row < table->rows + table->n) {
-		given = conf->values[row - table->rows];
+		given = is_word(conf, row);
 		if (!given)
 			conf->values[row - table->rows] = value;
 		return given;
@@ -45,26 +57,37 @@ static bool is_given(struct clt_conf *conf, const struct opt *row, const char *v
 }
 
 /* The value was right for r->scratch, and so is right here. */
-static void took(void *arg, const struct opt *row, const char *value)
+static void took(void *arg, const char *where, const struct opt *row, const char *value)
 {
 	struct reading *r = arg;
+	struct clt_conf *conf = r->conf;
+	unsigned npaths = conf->npaths;
 	char why[256];
 
-	if (is_path(row) ? r->has_paths : is_given(r->conf, row, value))
+	if (is_path(row) ? r->has_paths : is_given(conf, row, value))
 		return;
-	opt_read(row, r->conf, value, why, sizeof(why));
+	opt_read(row, conf, value, why, sizeof(why));
+	if (conf->npaths > npaths)
+		conf->path_wheres[npaths] = opt_texts_keep(&conf->texts, where);
+}
+
+static int read_one(void *arg, const char *path, FILE *errors)
+{
+	struct reading *r = arg;
+
+	return opt_file_read(path, &r->section, 1, r, &r->conf->texts, errors);
 }
 
 /* Returns as opt_file_read() does. */
-static int read_file(struct clt_conf *conf, FILE *errors)
+static int read_files(struct clt_conf *conf, FILE *errors)
 {
 	const struct clt_front *front = conf->front;
-	struct opt_section section = {
-		.table = front->options ? front->options : &clt_conf_options,
-		.others = front->others, .others_are = front->others_are,
-		.begin = begin, .took = took,
+	struct reading r = {
+		.conf = conf, .has_paths = conf->npaths > 0,
+		.section = { .table = front->options ? front->options : &clt_conf_options,
+			     .others = front->others, .others_are = front->others_are,
+			     .begin = begin, .took = took },
 	};
-	struct reading r = { .conf = conf, .has_paths = conf->npaths > 0 };
 	int rc;
 
 	r.scratch = calloc(1, clt_conf_size(front));
@@ -73,7 +96,7 @@ static int read_file(struct clt_conf *conf, FILE *errors)
 		return -ENOMEM;
 	}
 	clt_conf_init(r.scratch, front);
-	rc = opt_file_read(conf->config, &section, 1, &r, &conf->texts, errors);
+	rc = opt_dir_read(conf->config, read_one, &r, errors);
 	free(r.scratch);
 	return rc;
 }
@@ -88,7 +111,7 @@ int clt_conf_file_read(struct clt_conf *conf, char **err)
 		*err = NULL;
 		return -ENOMEM;
 	}
-	rc = read_file(conf, errors);
+	rc = read_files(conf, errors);
 	fclose(errors);
 	if (rc) {
 		(*err)[len - 1] = '\0';	/* the end of the last line */

@@ -31,7 +31,7 @@ static int bad_value(char *why, size_t len, const char *fmt, ...)
 
 static int add_path(struct clt_conf *conf, const char *value, char *why, size_t len)
 {
-	if (conf->npaths == CLT_PATHS_MAX)
+	if (conf->npaths == CLT_CONF_PATHS_MAX)
 		return bad_value(why, len, "a session has at most %d paths", CLT_PATHS_MAX);
 	conf->path_texts[conf->npaths++] = value;
 	return 0;
@@ -43,7 +43,7 @@ static int set_server(void *arg, const char *value, char *why, size_t len)
 
 	if (!*value)
 		return bad_value(why, len, "expected HOST[:PORT] or unix:PATH, not an empty value");
-	conf->server = value;
+	conf->server = conf->server ? conf->server : value;
 	return add_path(conf, value, why, len);
 }
 
@@ -315,7 +315,7 @@ static const struct opt rows[] = {
 	  .shown = "the export's", .holds = IN_FILE, .help = "name for rtrsctl" },
 	{ .name = "config", .type = OPT_TEXT, FIELD(config), .of = "a file", .arg = "FILE",
 	  .holds = OPT_AT_START, .instead = "a file cannot name another file",
-	  .help = "more parameters, a line each" },
+	  .help = "more parameters, a line each; FILE.d/*.conf, too" },
 };
 
 const struct opt_table clt_conf_options = {

@@ -120,7 +120,17 @@ static int complete_path(struct clt_conf *conf, unsigned i, char **err)
 	return r;
 }
 
-/* Refuse the path @last if an earlier path has the same addresses. */
+/* Are @a and @b, "FILE:LINE" or NULL for the command line, in one file? */
+static bool same_file(const char *a, const char *b)
+{
+	size_t n = a ? (size_t)(strrchr(a, ':') - a) : 0, m = b ? (size_t)(strrchr(b, ':') - b) : 0;
+
+	return n == m && !strncmp(a ? a : "", b ? b : "", n);
+}
+
+/* Refuse the path @last if an earlier path of its file has the same addresses.  KNOWN: another file
+ * has this path. */
+#define KNOWN 1
 static int check_twice(const struct clt_conf *conf, unsigned last, char **err)
 {
 	const char *text = conf->path_texts[last], *other;
@@ -128,6 +138,8 @@ static int check_twice(const struct clt_conf *conf, unsigned last, char **err)
 	for (unsigned i = 0; i < last; i++) {
 		if (!clt_paths_same(&conf->paths[i], &conf->paths[last]))
 			continue;
+		if (!same_file(conf->path_wheres[i], conf->path_wheres[last]))
+			return KNOWN;
 		other = conf->path_texts[i];
 		return conf_error(-EINVAL, err,
 				  "%s=%s and %s=%s are one path: give each path once, "
@@ -202,16 +214,38 @@ static int complete_names(struct clt_conf *conf, char **err)
 	return 0;
 }
 
+static int too_many_paths(const struct clt_conf *conf, char **err)
+{
+	const char *text = conf->path_texts[CLT_PATHS_MAX];
+	const char *where = conf->path_wheres[CLT_PATHS_MAX];
+
+	if (where)
+		return conf_error(-EINVAL, err, "%s: path '%s': a session has at most %d paths, "
+				  "those of all files together", where, text, CLT_PATHS_MAX);
+	return conf_error(-EINVAL, err, "%s=%s: a session has at most %d paths",
+			  key_of(conf, text), text, CLT_PATHS_MAX);
+}
+
+/* A path that two files have is one path. */
 static int complete_paths(struct clt_conf *conf, char **err)
 {
+	const unsigned n = conf->npaths;
 	int r = 0;
 
-	for (unsigned i = 0; r == 0 && i < conf->npaths; i++) {
-		r = complete_path(conf, i, err);
+	conf->npaths = 0;
+	for (unsigned i = 0; r >= 0 && i < n; i++) {
+		const unsigned at = conf->npaths;
+
+		conf->path_texts[at] = conf->path_texts[i];
+		conf->path_wheres[at] = conf->path_wheres[i];
+		r = complete_path(conf, at, err);
 		if (r == 0)
-			r = check_twice(conf, i, err);
+			r = check_twice(conf, at, err);
+		conf->npaths += r == 0;
 	}
-	return r;
+	if (r < 0)
+		return r;
+	return conf->npaths > CLT_PATHS_MAX ? too_many_paths(conf, err) : 0;
 }
 
 static int complete_front(struct clt_conf *conf, char **err)

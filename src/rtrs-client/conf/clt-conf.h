@@ -19,11 +19,15 @@
 #include "rnbd-msg.h"
 #include "rtrs-proto.h"
 
+/* Paths of all files: one that two files have counts twice until they are compared. */
+#define CLT_CONF_PATHS_MAX (2 * CLT_PATHS_MAX)
+
 struct clt_conf {
 	const struct clt_front *front;
 	const char *server;		/* of the first path; values belong to the caller and live
 					 * longer */
-	const char *path_texts[CLT_PATHS_MAX];	/* server= and path= */
+	/* server= and path=, and "FILE:LINE"; NULL: the command line */
+	const char *path_texts[CLT_CONF_PATHS_MAX], *path_wheres[CLT_CONF_PATHS_MAX];
 	/* the parameters as they were set, those of a file not among them */
 	struct clt_conf_word {
 		const struct opt *row;
@@ -61,7 +65,7 @@ struct clt_conf {
 	const char *name;		/* for rtrsctl; NULL: that of the export, or else of the
 					 * session */
 	uint64_t connect_timeout_ms;	/* CLOCK_NEVER: start without a server */
-	const char *config;		/* a file of parameters; NULL: none */
+	const char *config;		/* a file of parameters (opt-dir.h); NULL: none */
 	struct opt_texts texts;		/* of the file, and absolute names */
 	const char *dir;		/* where the program was started; NULL: removed since */
 	/* clt_conf_again(): what holds, whose keys and certificates these are; NULL: the start */
@@ -69,9 +73,9 @@ struct clt_conf {
 	/* clt_conf_complete() */
 	struct fab_tls *tls;		/* NULL: no TLS */
 	struct auth_creds *auth;	/* NULL: no authentication in messages */
-	struct clt_sess_addr paths[CLT_PATHS_MAX];
+	struct clt_sess_addr paths[CLT_CONF_PATHS_MAX];
 	unsigned npaths;
-	bool chooses[CLT_PATHS_MAX];	/* the provider of the path is still to be chosen */
+	bool chooses[CLT_CONF_PATHS_MAX];	/* the provider of the path is still to be chosen */
 	bool automatic;			/* some path has @chooses */
 };
 
@@ -86,11 +90,11 @@ bool clt_conf_given(const struct clt_conf *conf, const char *key);
 void clt_conf_init(struct clt_conf *conf, const struct clt_front *front);
 /* Set the parameter @key.  @value outlives @conf.  0, or -EINVAL with @err. */
 int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char **err);
-/* Read the file of config=, check the parameters together, and resolve the names in paths, which
+/* Read the files of config=, check the parameters together, and resolve the names in paths, which
  * blocks.  Files of keys and certificates are read, and have absolute names then.  0; -EINVAL: a
  * mistake in a parameter or a file; another -errno: it does not work here or now.  With @err. */
 int clt_conf_complete(struct clt_conf *conf, char **err);
-/* Read the parameters that @now was set to, and its file, again: *@out, a complete configuration
+/* Read the parameters that @now was set to, and its files, again: *@out, a complete configuration
  * for clt_conf_free(), of which the keys and certificates are those of @now.  Changes nothing of
  * @now, and reads what no thread changes there; any thread; blocks.  Returns as
  * clt_conf_complete(). */
