@@ -115,6 +115,7 @@ SHELL_TESTS = \
 	%D%/test-nbdkit-sigterm-silent.sh \
 	%D%/test-oldest-request.sh \
 	%D%/test-past-end.sh \
+	%D%/test-path-save.sh \
 	%D%/test-paths.sh \
 	%D%/test-files-away.sh \
 	%D%/test-plain-files.sh \

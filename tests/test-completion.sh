@@ -108,7 +108,7 @@ tab("rtrsctl --server --pid 4711 --name=disk0 session disconnect vm-1",
     ["--server", "--pid", "4711", "--name=disk0", "session", "disconnect", "vm-1", "END"])
 listed = open(tmp + "/listed").read().split("\n")
 assert listed[-5:] == ["--server", "--pid=4711", "--name=disk0", "list", ""], listed
-offers("rtrsctl path ", ["path", "add", "disconnect", "reconnect", "remove"])
+offers("rtrsctl path ", ["path", "add", "disconnect", "reconnect", "remove", "save"])
 offers("rtrsctl --socket=%s/dir/a.sock policy min-" % tmp,
        ["--socket=%s/dir/a.sock" % tmp, "policy", "min-inflight", "min-latency"])
 # Names with ':', '@' and '/', from any place in them, as the program that was named tells them.

@@ -111,6 +111,15 @@ for front in nbdkit gateway; do
 	"${ctl[@]}" path add "$a"
 	"${ctl[@]}" policy round-robin
 	says "-path $a" 'policy: round-robin -> min-inflight'
+	# Unless it is saved; what is saved and removed leaves the file (test-path-save.sh).
+	"${ctl[@]}" path add "$a"
+	"${ctl[@]}" path save | diff - <(echo "saved path tcp://$a")
+	"${ctl[@]}" reload | cmp - /dev/null
+	are_paths "$a $b "
+	"${ctl[@]}" path remove "$a"
+	"${ctl[@]}" path save | cmp - /dev/null
+	"${ctl[@]}" reload | cmp - /dev/null
+	goes_on
 
 	# What cannot change is refused by name, and nothing changes with it.
 	conf "server = $a" 'io-timeout = 1' 'heartbeat = 300' 'mode = ro' \

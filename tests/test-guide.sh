@@ -36,6 +36,10 @@ while IFS= read -r word <&3; do
 	"rtrsctl reload")
 		timeout "$TIMEOUT_S" bash -c "$command" | tee -a "$tmp/reloads"
 		;;
+	"rtrsctl --gateway "*)
+		RUNTIME_DIRECTORY=$tmp/client timeout "$TIMEOUT_S" bash -c "$command" |
+			tee -a "$tmp/saves"
+		;;
 	"rtrsctl "*) timeout "$TIMEOUT_S" bash -c "$command" ;;
 	"modprobe rdma_rxe" | "rdma link add rxe0 "* | "rtrs-server --listen rdma://"*)
 		echo "guests run it, which have soft-RoCE"
@@ -55,6 +59,7 @@ diff -u - "$tmp/reloads" <<END
 disk0 10G -> 20G
 -disk1
 END
+diff -u - "$tmp/saves" <<<"saved path tcp://203.0.113.10:1234"
 qemu-img compare -f raw -F raw "$tmp/srv/disk0-backup.img" "$tmp/srv/copy.img"
 
 # The way from two empty machines.

@@ -79,6 +79,11 @@ if [ "$(id -u)" -eq 0 ]; then
 	[ "$(stat -c %u "$saves")" = "$(sed -n 's/^rtrs-server:[^:]*:\([0-9]*\):.*/\1/p' \
 		"$root/etc/passwd")" ] || fail "$saves is not the server's"
 fi
+for unit in "$installed"/{rtrs-nbd,nbdkit-rtrs}@.service; do
+	config=$(sed -n 's/^ExecStart=.* config=//p' "$unit")
+	grep -q -x -F "ReadWritePaths=-$config.d" "$unit" ||
+		fail "no place for rtrsctl path save in ${unit##*/}"
+done
 for unit in "$installed"/rtrs-server{,@}.service; do
 	config=$(sed -n 's/^ExecStart=.*--config=//p' "$unit")
 	grep -q -x -F "ReadWritePaths=-$config.d" "$unit" ||

@@ -121,6 +121,8 @@ libcltkit_la_SOURCES = \
 	%D%/ctl/clt-metrics.h \
 	%D%/ctl/clt-change.c \
 	%D%/ctl/clt-change.h \
+	%D%/ctl/clt-save.c \
+	%D%/ctl/clt-save.h \
 	%D%/ctl/clt-reload.c \
 	%D%/ctl/clt-reload.h \
 	%D%/start/clt-export.c \

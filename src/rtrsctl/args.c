@@ -42,6 +42,7 @@ static const struct command commands[] = {
 	{ .name = "path disconnect", .arg = "path", .needs = 1 },
 	{ .name = "path reconnect", .kind = RUNDIR_NBDKIT, .arg = "path", .needs = 1,
 	  .arg_text = "PATH", .help = "" },
+	{ .name = "path save", .kind = RUNDIR_NBDKIT, .help = "write added paths to a file of it" },
 	{ .name = "server accept", .kind = RUNDIR_NBDKIT,
 	  .help = "take the copy that answers for a server" },
 	{ .name = "policy", .kind = RUNDIR_NBDKIT, .arg = "policy", .arg_text = "[POLICY]",

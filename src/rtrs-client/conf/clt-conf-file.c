@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cleanup.h"
 #include "clt-conf-file.h"
 #include "opt-dir.h"
 
@@ -15,6 +16,8 @@ struct reading {
 	struct clt_conf *conf;
 	bool has_paths;			/* before the files */
 	struct opt_section section;
+	char *saved;			/* the program's file, whose text is conf->saved; NULL: it
+					 * is read, too */
 };
 
 static void *begin(void *arg, const char *where, const char *title, char *why, size_t len)
@@ -75,7 +78,21 @@ static int read_one(void *arg, const char *path, FILE *errors)
 {
 	struct reading *r = arg;
 
+	if (r->saved && !strcmp(path, r->saved))
+		return 0;
 	return opt_file_read(path, &r->section, 1, r, &r->conf->texts, errors);
+}
+
+/* Read conf->saved in the place of the program's file. */
+static int read_saved(struct reading *r, FILE *errors)
+{
+	_cleanup_free_ char *text = strdup(r->conf->saved);
+
+	if (text)
+		return opt_file_parse(r->saved, text, strlen(text), &r->section, 1, r,
+				      &r->conf->texts, errors);
+	fprintf(errors, "no memory\n");
+	return -ENOMEM;
 }
 
 /* Returns as opt_file_read() does. */
@@ -88,15 +105,19 @@ static int read_files(struct clt_conf *conf, FILE *errors)
 			     .others = front->others, .others_are = front->others_are,
 			     .begin = begin, .took = took },
 	};
-	int rc;
+	int rc = -ENOMEM;
 
 	r.scratch = calloc(1, clt_conf_size(front));
-	if (!r.scratch) {
+	r.saved = conf->saved ? opt_dir_saved(conf->config) : NULL;
+	if (r.scratch && !conf->saved == !r.saved) {
+		clt_conf_init(r.scratch, front);
+		rc = opt_dir_read(conf->config, read_one, &r, errors);
+		if (!rc && r.saved)
+			rc = read_saved(&r, errors);
+	} else {
 		fprintf(errors, "no memory\n");
-		return -ENOMEM;
 	}
-	clt_conf_init(r.scratch, front);
-	rc = opt_dir_read(conf->config, read_one, &r, errors);
+	free(r.saved);
 	free(r.scratch);
 	return rc;
 }

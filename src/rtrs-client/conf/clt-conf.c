@@ -245,7 +245,7 @@ static int complete_paths(struct clt_conf *conf, char **err)
 	}
 	if (r < 0)
 		return r;
-	return conf->npaths > CLT_PATHS_MAX ? too_many_paths(conf, err) : 0;
+	return conf->npaths > CLT_PATHS_MAX && !conf->saved ? too_many_paths(conf, err) : 0;
 }
 
 static int complete_front(struct clt_conf *conf, char **err)
@@ -295,7 +295,7 @@ static void own_words_again(struct clt_conf *conf, const struct clt_conf *now)
 	}
 }
 
-int clt_conf_again(struct clt_conf *now, struct clt_conf **out, char **err)
+int clt_conf_again(struct clt_conf *now, const char *saved, struct clt_conf **out, char **err)
 {
 	struct clt_conf *conf = calloc(1, clt_conf_size(now->front));
 	int r = 0;
@@ -305,6 +305,7 @@ int clt_conf_again(struct clt_conf *now, struct clt_conf **out, char **err)
 		return conf_error(-ENOMEM, err, "no memory");
 	clt_conf_init(conf, now->front);
 	conf->now = now;
+	conf->saved = saved;
 	for (unsigned i = 0; r == 0 && i < now->nwords; i++)
 		r = clt_conf_set(conf, now->words[i].row->name, now->words[i].value, err);
 	conf->config = now->config;

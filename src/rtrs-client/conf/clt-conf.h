@@ -66,7 +66,8 @@ struct clt_conf {
 					 * session */
 	uint64_t connect_timeout_ms;	/* CLOCK_NEVER: start without a server */
 	const char *config;		/* a file of parameters (opt-dir.h); NULL: none */
-	struct opt_texts texts;		/* of the file, and absolute names */
+	const char *saved;		/* of clt_conf_again() */
+	struct opt_texts texts;		/* of the files, and absolute names */
 	const char *dir;		/* where the program was started; NULL: removed since */
 	/* clt_conf_again(): what holds, whose keys and certificates these are; NULL: the start */
 	struct clt_conf *now;
@@ -97,8 +98,9 @@ int clt_conf_complete(struct clt_conf *conf, char **err);
 /* Read the parameters that @now was set to, and its files, again: *@out, a complete configuration
  * for clt_conf_free(), of which the keys and certificates are those of @now.  Changes nothing of
  * @now, and reads what no thread changes there; any thread; blocks.  Returns as
- * clt_conf_complete(). */
-int clt_conf_again(struct clt_conf *now, struct clt_conf **out, char **err);
+ * clt_conf_complete().  @saved: a text in the place of the program's own file (opt-dir.h), which is
+ * read last, and more than CLT_PATHS_MAX paths are no mistake then; NULL: that file. */
+int clt_conf_again(struct clt_conf *now, const char *saved, struct clt_conf **out, char **err);
 /* Bytes of the struct that the options of @front set, which begins with a struct clt_conf. */
 size_t clt_conf_size(const struct clt_front *front);
 /* Free @conf, of clt_conf_again(); NULL: do nothing. */

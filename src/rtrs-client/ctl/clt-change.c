@@ -102,16 +102,16 @@ static bool is_wanted(const struct clt_change *c, const struct clt_path *path)
 	return false;
 }
 
-/* The transport of a path that leaves it open: that of the session. */
-static void choose_transport(struct clt_change *c)
+const struct fab_provider *clt_change_transport(const struct clt_conf *now,
+						const struct clt_sess *sess)
 {
-	const struct fab_provider *provider = c->sess->paths[0]->conf.addr.dst.provider;
+	const struct fab_provider *provider = sess->paths[0]->conf.addr.dst.provider;
 
-	for (unsigned i = 0; i < c->now->npaths; i++) {
-		if (c->now->chooses[i])
-			provider = c->now->paths[i].dst.provider;
+	for (unsigned i = 0; i < now->npaths; i++) {
+		if (now->chooses[i])
+			provider = now->paths[i].dst.provider;
 	}
-	clt_conf_choose(c->wanted, provider);
+	return provider;
 }
 
 /* Take the paths out again that were added. */
@@ -229,7 +229,7 @@ void clt_change_begin(struct clt_change *c, struct clt_sess *sess, struct clt_co
 		done(c, -ECANCELED, "the session ends");
 		return;
 	}
-	choose_transport(c);
+	clt_conf_choose(wanted, clt_change_transport(now, sess));
 	r = add_paths(c, why, sizeof(why));
 	if (r == 0) {
 		look(c);

@@ -29,6 +29,9 @@ struct clt_change {
 	uint64_t until_ms;		/* new paths have come up */
 };
 
+/* The transport of a path of @sess, of @now, that leaves it open. */
+const struct fab_provider *clt_change_transport(const struct clt_conf *now,
+						const struct clt_sess *sess);
 /* Write to @errors a line for each option that differs in @now and @wanted, and needs another start
  * of the program.  0, or -EINVAL: there are some. */
 int clt_change_check(const struct clt_conf *now, const struct clt_conf *wanted, FILE *errors);

@@ -17,7 +17,7 @@
 #include "clt-ctl-json.h"
 #include "clt-ctl.h"
 #include "clt-paths.h"
-#include "clt-reload.h"
+#include "clt-save.h"
 #include "ctl-call.h"
 #include "ctl-json.h"
 #include "dev-stat.h"
@@ -277,6 +277,11 @@ static void call_path_add(struct ctl_client *client, const char *value, void *ar
 	}
 }
 
+static void call_path_save(struct ctl_client *client, const char *value, void *arg)
+{
+	clt_save_paths(((struct clt_ctl *)arg)->reload, ctl_call_ended, client);
+}
+
 static const struct ctl_call calls[] = {
 	{ .name = "list", .fn = call_list },
 	{ .name = "show", .fn = call_show },
@@ -286,6 +291,7 @@ static const struct ctl_call calls[] = {
 	{ .name = "path remove", .fn = call_path_remove, .member = "path", .needed = true },
 	{ .name = "path disconnect", .fn = call_path_disconnect, .member = "path", .needed = true },
 	{ .name = "path reconnect", .fn = call_path_reconnect, .member = "path", .needed = true },
+	{ .name = "path save", .fn = call_path_save },
 	{ .name = "server accept", .fn = call_server_accept },
 	{ .name = "policy", .fn = call_policy, .member = "policy" },
 	{ .name = "max-reconnect-attempts", .fn = call_attempts, .member = "attempts" },

@@ -74,6 +74,16 @@ static void tell(const char *file, const char *withdrawn, int rc, const char *te
 		  file ? "was" : "were");
 }
 
+void clt_reload_ended(struct clt_reload *r)
+{
+	struct loop_call *ending = r->ending;
+
+	if (!ending || !list_empty(&r->changes.all))
+		return;
+	r->ending = NULL;		/* the caller has left when a later change ends */
+	loop_call_end(ending);
+}
+
 static void forget(struct reload *reload)
 {
 	secrets_set_free(&reload->set);
@@ -87,7 +97,6 @@ static void reload_end(struct changes_call *call, int rc, const char *text)
 {
 	struct reload *reload = container_of(call, struct reload, call);
 	struct clt_reload *r = reload->of;
-	struct loop_call *ending = r->ending;
 	char *all = NULL;
 
 	tell(r->conf->config, reload->withdrawn, rc, text);
@@ -99,10 +108,7 @@ static void reload_end(struct changes_call *call, int rc, const char *text)
 	free(reload->withdrawn);
 	forget(reload);
 	free(reload);
-	if (!ending || !list_empty(&r->changes.all))
-		return;
-	r->ending = NULL;		/* the caller has left when a later reload ends */
-	loop_call_end(ending);
+	clt_reload_ended(r);
 }
 
 /* ---- files ---- */
@@ -117,7 +123,7 @@ static bool read_keys(struct reload *reload, FILE *errors)
 static bool read_conf(struct reload *reload, FILE *errors)
 {
 	char *err = NULL;
-	int rc = clt_conf_again(reload->of->conf, &reload->wanted, &err);
+	int rc = clt_conf_again(reload->of->conf, NULL, &reload->wanted, &err);
 
 	if (rc)
 		fprintf(errors, "%s\n", err ? err : "out of memory");
@@ -160,7 +166,7 @@ static int narrow_others(struct reload *reload)
 	list_for_each(call, &reload->of->changes.all, link) {
 		struct reload *other = container_of(call, struct reload, call);
 
-		if (other != reload && other->set.n == reload->set.n && !rc)
+		if (call->ops->read == reload_read && other != reload && other->set.n == reload->set.n && !rc)
 			rc = secrets_set_narrow(&other->set, &reload->set);
 	}
 	return rc;

@@ -29,7 +29,7 @@ struct clt_reload {
 	struct clt_sess *sess;		/* the caller's */
 	struct reload *now;		/* whose change is carried out; NULL: none */
 	struct loop *loop;		/* NULL: not begun */
-	struct changes changes;
+	struct changes changes;		/* reloads, and saves (clt-save.h) */
 	struct loop_call *ending;	/* clt_reload_end(); NULL: not yet */
 	struct loop_msg hup_msg;
 };
@@ -47,6 +47,8 @@ void clt_reload_hup(struct clt_reload *r);
 /* No reload begins any more, and one that waits for paths ends: so does a command that waits for
  * it.  Nothing if not begun.  Blocks; not on the service thread, which runs. */
 void clt_reload_stop(struct clt_reload *r);
+/* A change of r->changes has ended, and is freed. */
+void clt_reload_ended(struct clt_reload *r);
 /* Wait until no reload is under way; none begins any more, and one whose files are being read
  * changes nothing.  Nothing if not begun.  Blocks; not on the service thread, which runs. */
 void clt_reload_end(struct clt_reload *r);

@@ -2,7 +2,23 @@
 /* Owns nothing. */
 #include <config.h>
 
+#include <stdio.h>
+
 #include "clt-names.h"
+
+const char *clt_sess_addr_text(const struct clt_sess_addr *addr, char *buf, size_t len)
+{
+	char s[FAB_ADDR_STRLEN] = "", d[FAB_ADDR_STRLEN];
+	const char *src = *addr->src_name ? addr->src_name : s;
+
+	if (addr->src.len && fab_addr_port(&addr->src))
+		fab_addr_format(&addr->src, s, sizeof(s));
+	else if (addr->src.len)
+		fab_addr_format_host(&addr->src, s, sizeof(s));
+	snprintf(buf, len, "%s%s%s", src, *src ? "@" : "",
+		 *addr->dst_name ? addr->dst_name : fab_addr_format(&addr->dst, d, sizeof(d)));
+	return buf;
+}
 
 /* In the order in which addresses are tried. */
 enum rank { RANK_GOOD, RANK_PLAIN, RANK_OTHER };

@@ -14,19 +14,11 @@
 
 /* ---- start and end ---- */
 
-/* Write the name of @path, with a source port only if the configuration has a port. */
 static void path_name_it(struct clt_path *path)
 {
-	const struct clt_sess_addr *addr = &path->conf.addr;
-	char s[FAB_ADDR_STRLEN] = "", d[FAB_ADDR_STRLEN];
-	const char *src = *addr->src_name ? addr->src_name : s;
-
-	if (addr->src.len && fab_addr_port(&addr->src))
-		fab_addr_format(&addr->src, s, sizeof(s));
-	else if (addr->src.len)
-		fab_addr_format_host(&addr->src, s, sizeof(s));
-	snprintf(path->name, sizeof(path->name), CLT_PATH_PREFIX "%s%s%s", src, *src ? "@" : "",
-		 *addr->dst_name ? addr->dst_name : fab_addr_format(&addr->dst, d, sizeof(d)));
+	strcpy(path->name, CLT_PATH_PREFIX);
+	clt_sess_addr_text(&path->conf.addr, path->name + CLT_PATH_PREFIX_LEN,
+			   sizeof(path->name) - CLT_PATH_PREFIX_LEN);
 	/* Masked like all texts for people, so that the name is the same in all these texts. */
 	mask_control(path->name);
 	random_bytes(path->uuid, sizeof(path->uuid));

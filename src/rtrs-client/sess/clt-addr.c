@@ -77,3 +77,13 @@ int clt_addr_parse(const char *text, const struct fab_provider *provider,
 		r = parse_end(dst, provider, RTRS_PORT, &addr->dst, addr->dst_name, err, errlen);
 	return r;
 }
+
+const char *clt_addr_url(const struct clt_sess_addr *addr, char buf[CLT_ADDR_TEXT_MAX + 1])
+{
+	int n = 0;
+
+	if (*addr->dst_name || !fab_addr_is_unix(&addr->dst))
+		n = sprintf(buf, "%s://", fab_provider_name(addr->dst.provider));
+	clt_sess_addr_text(addr, buf + n, (size_t)(CLT_ADDR_TEXT_MAX + 1 - n));
+	return buf;
+}

@@ -20,4 +20,7 @@ bool clt_addr_is_open(const char *text);
 int clt_addr_parse(const char *text, const struct fab_provider *provider,
 		   struct clt_sess_addr *addr, char *err, size_t errlen);
 
+/* Write to @buf the text of @addr with its transport, which reads back as @addr.  Returns @buf. */
+const char *clt_addr_url(const struct clt_sess_addr *addr, char buf[CLT_ADDR_TEXT_MAX + 1]);
+
 #endif
