@@ -117,14 +117,57 @@ promised() {
 	esac
 }
 
+# copied MACHINE COMMAND: scp, which the machines have not: like scp it keeps the owner of a file that is there.
+copied() {
+	local from to word words
+
+	printf '%s# %s\n' "$1" "$2" >&2
+	read -r -a words <<<"$2"
+	for word in "${words[@]:1}"; do
+		case $word in
+		-p) ;;
+		192.0.2.20:*) to=$(root gateway)${word#*:} ;;
+		/*) from=$(root "$1")$word ;;
+		*) from=$(root "$1")/root/$word ;;
+		esac
+	done
+	[ -f "$from" ] || fail "on the $1: $2: no such file: $from"
+	if [ -e "$to" ]; then cat "$from" >"$to"; else cp -p "$from" "$to"; fi
+}
+
+# goes_back: the last commands of the guide, and what stays of it: the images.
+goes_back() {
+	local machine command
+
+	[ "$(wc -l <"$dir/back")" -ge 5 ] || fail "the guide has no way back"
+	while IFS=$'\t' read -r machine command <&3; do
+		eval "command=$command"
+		typed "$machine" "$command"
+	done 3<"$dir/back"
+	for machine in server gateway; do
+		on "$machine" bash -c "systemctl daemon-reload; systemctl list-unit-files --state=enabled" >"$dir/out"
+		! grep rtrs "$dir/out" || fail "units of the $machine stay enabled"
+		! on "$machine" bash -c 'cat /proc/[0-9]*/comm' 2>/dev/null | grep -E '^(rtrs|nbdkit)' ||
+			fail "processes of the $machine stay"
+		! on "$machine" dpkg -l 'rtrs-*' 'nbdkit-plugin-rtrs' 2>/dev/null | grep -E '^(i|rc)' ||
+			fail "packages of the $machine stay"
+	done
+	on server test -f /var/lib/rtrs-server/disk0.img || fail "an image went with the package"
+}
+
 walk() {
 	local machine heading command
 
 	while IFS=$'\t' read -r machine heading command <&3; do
 		eval "command=$command"
+		if [ "$heading" = "The way back" ]; then
+			printf '%s\t%q\n' "$machine" "$command" >>"$dir/back"
+			continue
+		fi
 		[ "$heading" != "Changes while the disk is used" ] || [ -n "${load-}" ] || load_begins
 		case $command in
 		"rtrsctl check" | "rtrsctl status") typed_late "$machine" "$command" ;;
+		"scp "*" 192.0.2.20:"*) copied "$machine" "$command" ;;
 		*) typed "$machine" "$command" ;;
 		esac
 		promised "$machine" "$command"
@@ -263,7 +306,7 @@ done
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
 "$top/tests/guide-commands.py" "$guide" walk >"$dir/walk"
-rm -f "$dir/stop" "$dir/units" "$dir/limits" "$dir/fleet.log"
+rm -f "$dir/stop" "$dir/units" "$dir/limits" "$dir/back" "$dir/fleet.log"
 trap on_exit EXIT
 trap 'exit 143' TERM INT HUP
 for name in server gateway; do
@@ -290,6 +333,7 @@ machines_reboot
 reaches disk0 16000
 reaches disk1 4001
 reaches fast0 501
+goes_back
 shut_down gateway
 shut_down server
 say "fleet: passed"
