@@ -54,7 +54,7 @@ relays=0
 stranger=(--tls-certificates="$tmp/pki" --tls-verify-peer=false)
 verifies=(--tls-certificates="$tmp/pki")
 refused='connection [0-9] was refused: .*somebody between has ended TLS'
-proof='authentication as alice: the server has refused the key, or somebody between has ended TLS'
+proof='authentication as alice: the server has refused the key, or TLS was terminated'
 no_tls='it has no TLS, and the first connection of its path has'
 for mode in require on; do
 	start_server --tls=$mode --tls-certificates="$tmp/pki" --auth=require \
@@ -65,7 +65,7 @@ for mode in require on; do
 	kill_process "$relay_pid"
 	must_fail grep -q ' read$' "$relay_log"
 	caught "$proof" tls --tls=require "${stranger[@]}"
-	wait_line "$server_log" 'authentication: wrong key, or somebody between has ended TLS or '
+	wait_line "$server_log" 'authentication: wrong key, or TLS was terminated or '
 	caught "$refused" pass,tls,tls --tls=require "${stranger[@]}"
 	caught "$refused" pass,pass,tls --tls=require "${stranger[@]}"
 	wait_line "$server_log" 'connection refused: .*TLS was terminated between the ends'

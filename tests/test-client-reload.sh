@@ -371,7 +371,7 @@ size_as vm-b vm-b
 must_fail size_as vm-a vm-a
 : >"$tmp/nbd.psk"
 kill -HUP "$client_pid"
-wait_line "$tmp/nbd.log" 'are not used, and all stays as it was:$'
+wait_line "$tmp/nbd.log" 'rejected, configuration unchanged:$'
 wait_line "$tmp/nbd.log" "--tls-psk=$tmp/nbd.psk: expected a line NAME:KEY"
 size_as vm-b vm-b
 stop_process "$client_pid"
@@ -429,7 +429,7 @@ server
 for front in nbdkit gateway; do
 	client $front
 	timeout "$TIMEOUT_S" "${ctl[@]}" reload | tee "$tmp/said"
-	grep -q 'no file to read again: neither config, auth-psk, tls-psk nor tls-certificates' \
+	grep -q 'nothing to reload: this gateway uses no file of config, auth-psk, tls-psk or tls-certificates' \
 		"$tmp/said"
 	kill -0 "$client_pid"
 	stop_process "$client_pid"

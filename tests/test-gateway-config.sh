@@ -127,7 +127,7 @@ for front in nbdkit gateway; do
 	refused "^rtrsctl: mode: auto -> ro: restart $name for this, or take the change back$" \
 		"^rtrsctl: heartbeat: 750; RDMA 5000 -> 300: restart $name for this"
 	are_paths "$b "
-	grep -q "$conf is not used, and all stays as it was:" "$log"
+	grep -q "$conf rejected, configuration unchanged:" "$log"
 	# An option of the command line wins, as at the start.
 	conf "server = $b" 'io-timeout = 50' 'connections = 9' 'max-reconnect-attempts = 7'
 	says 'io-timeout: forever -> 50'

@@ -125,7 +125,7 @@ write_conf 'iops-read = 1'
 says "disk: iops-read none -> 1, bps-read 64M -> none, burst 2s -> none" reload
 expect_failure 1 "there is no option 'ipos' .did you mean iops" "${ctl[@]}" export set disk ipos=1
 expect_failure 1 "there is no export 'dusk'" "${ctl[@]}" export set dusk iops=1
-expect_failure 2 "export set: expected KEY=VALUE behind 'disk'" "${ctl[@]}" export set disk
+expect_failure 2 "export set: expected KEY=VALUE after 'disk'" "${ctl[@]}" export set disk
 "${ctl[@]}" show | grep -q 'limit_iops_read *1$'
 if tail -n "+$((told + 1))" "$server_log" | grep -e "path down" -e "closed: disk"; then
 	fail "a gateway has lost the export"

@@ -48,7 +48,7 @@ done
 start_gateway --tls=require --tls-certificates="$tmp/pki" "${session[@]}"
 hostile require old_version stalled
 wait_line "$gateway_log" \
-	"$ends TLS: the client offers TLS 1\\.2 at most, and this end takes TLS 1\\.3"
+	"$ends TLS: the client offers TLS 1\\.2 at most, and this end accepts only TLS 1\\.3"
 wait_line "$gateway_log" "$ends TLS: too many handshakes at once, and this is the oldest"
 stop_process "$gateway_pid"
 

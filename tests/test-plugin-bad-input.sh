@@ -29,7 +29,7 @@ bad "server=$server and path=tcp://$server are one path" "server=$server" path=1
 	"path=tcp://$server" export=disk
 bad "path=127.0.0.1@$server and path=127.0.0.1,$server are one path" "server=$server" \
 	"path=127.0.0.1@$server" "path=127.0.0.1,$server" export=disk
-bad "path=@$server: nothing stands in front of '@': expected \[SOURCE@\]HOST" "server=$server" \
+bad "path=@$server: nothing before '@': expected \[SOURCE@\]HOST" "server=$server" \
 	"path=@$server" export=disk
 bad "server=tpc://$server: unknown transport \"tpc\" \(did you mean tcp\?\): expected" \
 	"server=tpc://$server" export=disk

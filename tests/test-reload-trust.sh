@@ -142,7 +142,7 @@ trust_goes_first() {
 	[ $status -eq 1 ] || fail "the reload ended with status $status"
 	status=0
 	fails_with "$tmp/why" "$conf:.*'dirrect' is no option.*" \
-		'only this has changed, and all else stays as it was:' "${gone//alice/carol}"
+		'only this has changed, configuration otherwise unchanged:' "${gone//alice/carol}"
 	wait_line "$server_log" "$conf rejected, only keys and certificates changed:"
 	stays_out carol
 	io alice
@@ -177,7 +177,7 @@ trust_goes_first() {
 	wait "$reload" || status=$?
 	[ $status -eq 1 ] || fail "the reload ended with status $status"
 	fails_with "$tmp/why" "export 'none': .* cannot be opened: No such file or directory" \
-		'only this has changed, and all else stays as it was:' "$gone"
+		'only this has changed, configuration otherwise unchanged:' "$gone"
 	wait_line "$server_log" \
 		"$conf rejected, only keys and certificates changed:"
 	wait_line "$server_log" "error: export 'none': .* cannot be opened: No such file"

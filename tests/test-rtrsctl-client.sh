@@ -92,7 +92,7 @@ for round in 1 2 3; do
 	is "round" "$(json "p['$second']['reconnects'] > 0")" True
 	ask path remove "$second"
 	is "what is listed" "$(json "list(p)")" "['$first']"
-	expect_failure 1 "path '$first' is the last one" "$rtrsctl" --socket "$socket" path remove "$first"
+	expect_failure 1 "cannot remove '$first', the last path" "$rtrsctl" --socket "$socket" path remove "$first"
 	ask path add "$second"
 	wait_until "the second path" state_is "$second" connected
 done

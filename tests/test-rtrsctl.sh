@@ -206,7 +206,7 @@ for path in "$tmp" "$tmp/disk"; do
 done
 /usr/bin/python3 -c 'import socket, sys
 socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$tmp/left"
-expect_failure 1 "^rtrsctl: $tmp/left: Connection refused: the program does not run any more\$" \
+expect_failure 1 "^rtrsctl: $tmp/left: Connection refused: the program is no longer running\$" \
 	"$rtrsctl" --socket "$tmp/left" list
 expect_failure 1 "^rtrsctl: /0*: expected a path of at most 107 bytes\$" "$rtrsctl" \
 	--socket "/$(printf %0200d 0)" list
@@ -245,7 +245,7 @@ if [ "$(id -u)" -eq 0 ] && setpriv --version >/dev/null 2>&1; then
 	chmod 711 "$tmp" "$RUNTIME_DIRECTORY"
 	cp "$rtrsctl" "$tmp/rtrsctl"
 	expect_failure 1 \
-		"$socket: Permission denied: root may ask, and the user who runs the program" \
+		"$socket: Permission denied: only root and the user who runs the program may connect" \
 		setpriv --reuid=65534 --clear-groups "$tmp/rtrsctl" --socket "$socket" list
 fi
 expect_failure 2 "did you mean status" "$rtrsctl" statuss

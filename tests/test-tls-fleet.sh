@@ -63,7 +63,7 @@ check_is 0 '^RTRS OK - 2 sessions, 2 of 2 paths up'
 
 burst
 server_again --tls=on --tls-psk="$tmp/keys.psk"
-grep -q 'warning: tls=on: whoever is between the ends can take TLS away' "$server_log"
+grep -q 'warning: tls=on: an active attacker can remove TLS' "$server_log"
 check_is 1 '^RTRS WARNING - 2 sessions, 2 of 2 paths up: .* is in clear \(tls=on\)'
 
 burst

@@ -85,7 +85,7 @@ few_ios() {
 	timeout "$TIMEOUT_S" "$bench" --number-ios=10 "$@" "127.0.0.1:$server_port" disk
 }
 few_ios --tls=on --tls-psk="$tmp/alice.psk" 2>"$tmp/plain.err"
-grep -q -F 'the server has no TLS: going on without (tls=require refuses this)' "$tmp/plain.err"
+grep -q -F 'the server has no TLS: continuing without (tls=require refuses this)' "$tmp/plain.err"
 stop_process "$server_pid"
 
 # A server that leaves the choice to its clients.

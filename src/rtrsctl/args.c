@@ -21,13 +21,13 @@ static const struct command commands[] = {
 	{ .name = "status", .asks = true, .sends = "stats", .answer = ANSWER_STATUS,
 	  .help = "current work of each export and session" },
 	{ .name = "top", .asks = true, .answer = ANSWER_TOP,
-	  .help = "the same on a screen, with the last minutes" },
+	  .help = "the same as a live view, with history" },
 	{ .name = "check", .asks = true, .sends = "show", .answer = ANSWER_CHECK,
-	  .help = "a line for monitoring: exit status 0 up to 3" },
+	  .help = "one line for monitoring, exit status 0 to 3" },
 	{ .name = "doctor", .asks = true, .answer = ANSWER_DOCTOR, .arg = "config",
-	  .arg_text = "[FILE]", .help = "what may keep programs from running well" },
+	  .arg_text = "[FILE]", .help = "find wrong settings of this machine" },
 	{ .name = "clients", .asks = true, .sends = "stats", .answer = ANSWER_CLIENTS,
-	  .help = "who is connected, and how fast" },
+	  .help = "connected clients and their throughput" },
 	{ .name = "explain", .kind = RUNDIR_SERVER, .arg = "export", .needs = 2,
 	  .second = "client", .answer = ANSWER_EXPLAIN, .arg_text = "EXPORT CLIENT",
 	  .help = "who may open it, and why not" },
@@ -48,7 +48,7 @@ static const struct command commands[] = {
 	{ .name = "policy", .kind = RUNDIR_NBDKIT, .arg = "policy", .arg_text = "[POLICY]",
 	  .help = "round-robin, min-inflight, min-latency" },
 	{ .name = "max-reconnect-attempts", .kind = RUNDIR_NBDKIT, .arg = "attempts",
-	  .arg_text = "[N]", .help = "-1: for ever" },
+	  .arg_text = "[N]", .help = "-1: forever" },
 	{ .name = "export add", .kind = RUNDIR_SERVER, .arg = "export", .needs = 1,
 	  .arg_text = "NAME=PATH[,FLAG]...", .help = "export PATH, too" },
 	{ .name = "export remove", .kind = RUNDIR_SERVER, .arg = "export", .needs = 1,
@@ -57,18 +57,18 @@ static const struct command commands[] = {
 	  .takes_force = true, .arg_text = "EXPORT", .help = "" },
 	{ .name = "export kick", .kind = RUNDIR_SERVER, .arg = "export", .needs = 1,
 	  .second = "client", .arg_text = "EXPORT [CLIENT]",
-	  .help = "kick: close it for all, or for one" },
+	  .help = "close it for all clients, or for one" },
 	{ .name = "export snapshot", .kind = RUNDIR_SERVER, .arg = "export", .needs = 1,
 	  .second = "snapshot", .arg_text = "EXPORT [NAME]",
-	  .help = "as of now, where its storage can" },
+	  .help = "a copy of now, if its storage can" },
 	{ .name = "export break", .kind = RUNDIR_SERVER, .arg = "export", .needs = 1,
 	  .takes_force = true, .arg_text = "EXPORT", .help = "take its lock from a dead server" },
 	{ .name = "export set", .kind = RUNDIR_SERVER, .arg = "export", .needs = 1,
 	  .takes_words = true, .takes_force = true, .arg_text = "EXPORT KEY=VALUE...",
 	  .help = "iops, bps, allow, priority ..." },
 	{ .name = "reload", .takes_force = true,
-	  .help = "read files again, carry out what is new" },
-	{ .name = "save", .kind = RUNDIR_SERVER, .help = "write added exports to a file of it" },
+	  .help = "read the files again, apply the changes" },
+	{ .name = "save", .kind = RUNDIR_SERVER, .help = "save exports added at run time" },
 	{ .name = "log-level", .kind = RUNDIR_SERVER, .arg = "level", .arg_text = "[LEVEL]",
 	  .help = "error, warning, info or debug" },
 };
@@ -124,7 +124,7 @@ static const struct opt rows[] = {
 	{ .name = "dump", .type = OPT_FLAG, FIELD(dump), .holds = OPT_AT_START,
 	  .help = "print the stats of all programs, once" },
 	{ .name = "force", .type = OPT_FLAG, FIELD(force), .holds = OPT_AT_START,
-	  .help = "take exports and locks from who has them" },
+	  .help = "even if in use or locked by others" },
 	{ .name = "help", .letter = 'h', .type = OPT_HELP,
 	  .holds = OPT_AT_START, .help = "print this, and exit" },
 	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
@@ -137,11 +137,11 @@ const struct opt_table args_table = {
 	.n = ARRAY_SIZE(rows),
 	.dashes = "--",
 	.head = "Usage: rtrsctl [OPTIONS] COMMAND\n"
-		"Ask and command a running rtrs-server, nbdkit-rtrs-plugin or rtrs-nbd.\n"
+		"Query and control a running rtrs-server, nbdkit-rtrs-plugin or rtrs-nbd.\n"
 		"\n",
 	.body = print_commands,
 	.tail =
-	"\nExit status: 0 done, 1 refused or not reached, 2 a mistake above, 3 not all up.\n",
+	"\nExit status: 0 done, 1 refused or not reached, 2 wrong usage, 3 not all up.\n",
 	.column = COLUMN,
 };
 
@@ -221,7 +221,7 @@ static int parse_command(struct ctx *ctx, int argc, char **argv)
 		return say_error(EXIT_USAGE, "%s: which %s?", ctx->command->name,
 				 argc ? ctx->command->second : ctx->command->arg);
 	if (ctx->command->takes_words)
-		return say_error(EXIT_USAGE, "%s: expected KEY=VALUE behind '%s'",
+		return say_error(EXIT_USAGE, "%s: expected KEY=VALUE after '%s'",
 				 ctx->command->name, ctx->arg);
 	return EXIT_DONE;
 }

@@ -157,9 +157,9 @@ static const char *call_why(const char *path, int rc)
 		/* The kernel returns the same for a file, and for a directory. */
 		if (!stat(path, &st) && !S_ISSOCK(st.st_mode))
 			return "expected a control socket: this path is not a socket";
-		return "Connection refused: the program does not run any more";
+		return "Connection refused: the program is no longer running";
 	case -EACCES:
-		return "Permission denied: root may ask, and the user who runs the program";
+		return "Permission denied: only root and the user who runs the program may connect";
 	case -EAGAIN:
 		return "the program does not answer";
 	case -EMSGSIZE:

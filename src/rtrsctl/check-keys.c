@@ -66,8 +66,8 @@ static void check_begin(struct check *check, const struct secrets_of *of, const 
 		return;
 	text_safe(answer_string(begin, "file"), file, sizeof(file));
 	text_date(at, date, sizeof(date));
-	check_note(check, CHECK_CRITICAL, "%s: %s: %s is not valid before %s, whoever verifies "
-		   "refuses new connections", of->program, option, file, date);
+	check_note(check, CHECK_CRITICAL, "%s: %s: %s is not valid before %s, peers that verify it "
+		   "refuse new connections", of->program, option, file, date);
 }
 
 /* Connections that are there go on behind the end of a certificate; a path that is lost does not
@@ -88,8 +88,8 @@ static void check_certificates(struct check *check, const struct secrets_of *of,
 		check_note(check, CHECK_WARNING, "%s: %s: %s ends on %s", of->program, option, file,
 			   date);
 	else
-		check_note(check, CHECK_CRITICAL, "%s: %s: %s has ended on %s, whoever verifies "
-			   "refuses new connections", of->program, option, file, date);
+		check_note(check, CHECK_CRITICAL, "%s: %s: %s has ended on %s, peers that verify "
+			   "it refuse new connections", of->program, option, file, date);
 }
 
 void check_keys(struct check *check, const json_t *answer, uid_t user)

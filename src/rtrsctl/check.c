@@ -120,8 +120,8 @@ static void check_allowed(struct check *check, const char *program, const json_t
 		if (state_dev_allowed(dev))
 			continue;
 		text_safe(answer_string(dev, "export"), export, sizeof(export));
-		check_note(check, CHECK_WARNING, "%s: %s has %s open, and its lists do not allow "
-			   "that any more", program, name, export);
+		check_note(check, CHECK_WARNING, "%s: %s has %s open, which its rules no longer "
+			   "allow", program, name, export);
 	}
 }
 

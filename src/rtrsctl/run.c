@@ -33,7 +33,8 @@ static bool put_word(json_t *request, const char *member, const char *text, char
 	json_t *arg = text ? ctl_json_text(text) : NULL;
 
 	if (arg && strcmp(json_string_value(arg), text)) {
-		snprintf(err, len, "'%s' is no UTF-8: write names as \"rtrsctl list\" does", text);
+		snprintf(err, len, "'%s' is not UTF-8: write names as \"rtrsctl list\" prints them",
+			 text);
 		json_decref(arg);
 		return false;
 	}

@@ -615,10 +615,11 @@ static void test_given_up_when_it_was_opened(void)
 	CHECK(!io->done && sim_disk_content(world_disk(w))[0] == 0);
 	run_in_client(give_up_last_step);
 	CHECK(world_io_end(io, 0, 10000) == 0);
-	CHECK(world_traced(w, "disk0: a request from before was given up after it was opened"));
+	CHECK(world_traced(w, "disk0: an old request was abandoned after the export was opened "
+			   "again"));
 	CHECK(world_traced(w,
-			   "disk0: waits until the server's storage is done with "
-			   "what was given up"));
+			   "disk0: waits for the end of abandoned requests in the server's "
+			   "storage"));
 	CHECK(world_read(c, 0, 4096, 0xCC) == 0);
 	world_destroy(w);
 }
@@ -658,9 +659,10 @@ static void test_given_up_in_the_handshake(void)
 	/* The answer to CLOSE opens it again, not the timer. */
 	CHECK(sim_now_us() - begun_us < 1000 * 1000);
 	CHECK(world_traced(w,
-			   "disk0: waits until the server's storage is done with "
-			   "what was given up"));
-	CHECK(!world_traced(w, "disk0: a request from before was given up after it was opened"));
+			   "disk0: waits for the end of abandoned requests in the server's "
+			   "storage"));
+	CHECK(!world_traced(w, "disk0: an old request was abandoned after the export was opened "
+			    "again"));
 	CHECK(world_read(c, 0, 4096, 0xCC) == 0);
 	world_destroy(w);
 }

@@ -273,7 +273,7 @@ static void test_shrinks_while_it_is_open(void)
 	CHECK(open_again() == -EMEDIUMTYPE && size() == WORLD_DISK_SIZE);
 	CHECK(world_traced(w,
 			   "export has shrunk: 524288 bytes instead of 1048576: "
-			   "nobody else can open it"));
+			   "no other client can open it"));
 	/* What is left goes on. */
 	CHECK(world_read(c, 0, 4096, 1) == 0);
 	CHECK(world_write(c, SMALL - 4096, 4096, 2) == 0);
@@ -392,7 +392,7 @@ static void test_refuses_to_tell(void)
 	raw_start();
 	srv.no_open = -EACCES;
 	CHECK(open_again() == 0 && size() == WORLD_DISK_SIZE);
-	CHECK(world_traced(w, "its size cannot be asked for: Permission denied"));
+	CHECK(world_traced(w, "its size cannot be read: Permission denied"));
 	srv.no_open = 0;
 	CHECK(world_write(c, 0, 4096, 1) == 0);
 	raw_end();

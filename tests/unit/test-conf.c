@@ -399,8 +399,8 @@ static const char *list_text(const struct allow_list *list)
 
 #define FORMS "expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, uid:USER, unix, psk:NAME " \
 	"or cert:NAME"
-#define NAME "expected a name of 1 to 128 characters without spaces and ':', and without '#' or " \
-	"'/' at its begin"
+#define NAME "expected a name of 1 to 128 characters without spaces and ':' that does not " \
+	"start with '#' or '/'"
 
 Test(conf, allow_lists)
 {

@@ -234,7 +234,7 @@ Test(ctl, a_command_is_what_its_table_says)
 	expect_refusal(fd, "{\"command\":\"pung\"}\n", "test has no command 'pung'");
 	expect_refusal(fd, "{\"command\":\"pong\"}\n", "pong: needs \"what\"");
 	expect_refusal(fd, "{\"command\":\"ping\",\"what\":5}\n",
-		       "ping: \"what\" is to be a string");
+		       "ping: \"what\" must be a string");
 	expect_refusal(fd, "{\"command\":\"ping\",\"who\":\"x\"}\n", "ping: takes no \"who\"");
 	close(fd);
 }

@@ -213,7 +213,7 @@ Test(opt_file, mistakes)
 	static const struct {
 		const char *text, *want;
 	} cases[] = {
-		{ "depth = 1\n[server]\n", "1: 'depth' stands before the first section: "
+		{ "depth = 1\n[server]\n", "1: 'depth' comes before the first section: "
 		  "expected [server] or [disk \"NAME\"] above it|" },
 		{ "[server]\ndept = 1\n",
 		  "2: 'dept' is no option of this section (did you mean depth?)|" },
@@ -235,13 +235,13 @@ Test(opt_file, mistakes)
 		{ "[server]\ndir = \"\"\n", "2: 'dir' has no value: expected dir = DIR|" },
 		/* A '#' between blanks may be part of a path. */
 		{ "[server]\ndir = /d  # the dir\n", "2: dir '/d  # the dir': '#' begins no "
-		  "comment behind a value: expected dir = /d ; the dir, or quotes around a value "
+		"comment after a value: expected dir = /d ; the dir, or quotes around a value "
 		  "that has the '#'|" },
-		{ "[server]\nlock = # yes\n", "2: lock '# yes': '#' begins no comment behind a "
-		  "value: expected lock = VALUE ; yes, or quotes around a value that has the "
+		{ "[server]\nlock = # yes\n", "2: lock '# yes': '#' begins no comment after a "
+		"value: expected lock = VALUE ; yes, or quotes around a value that has the "
 		  "'#'|" },
 		{ "[server]\ndepth = 3 #3\n", "2: depth '3 #3': expected a number from 1 to 9 (a "
-		  "comment behind a value begins with ';' behind a blank)|" },
+		"comment after a value begins with a blank and ';')|" },
 		{ "[server]\nlock = maybe\n", "2: lock 'maybe': expected yes or no|" },
 		{ "[server]\nready = yes\n", "2: 'ready' cannot stand in a file: because|" },
 		{ "[server]\nforeign = 1\n", "2: 'foreign' is another's: ask it|" },

@@ -26,7 +26,7 @@ static const struct label label_accept = { "rtrs-auth ? accept" };
 /* A key is the same one in all versions: a session may have paths of both. */
 static const struct label label_key_id = { "rtrs-auth 1 key id" };
 
-#define OR_BETWEEN ", or somebody between has ended TLS or changed the transport"
+#define OR_BETWEEN ", or TLS was terminated or the transport changed between the ends"
 
 #define PART(field) { &(field), sizeof(field) }
 

@@ -202,7 +202,7 @@ const char *changes_and_done(const char *why, const char *lines, char **all)
 	*all = NULL;
 	if (!lines || !*lines)
 		return why;
-	if (asprintf(all, "%s%sonly this has changed, and all else stays as it was:\n%s", why,
+	if (asprintf(all, "%s%sonly this has changed, configuration otherwise unchanged:\n%s", why,
 		     n && why[n - 1] == '\n' ? "" : "\n", lines) < 0)
 		*all = NULL;
 	return *all ? *all : why;

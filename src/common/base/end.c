@@ -26,7 +26,7 @@ static void end_by_force(void)
 {
 	if (last_fn)
 		last_fn();
-	log_err(NULL, "the end has taken %u s: ends without waiting any longer for %s",
+	log_err(NULL, "shutdown has taken %u s: exiting without waiting for %s",
 		END_MS / 1000, atomic_load(&waits_for));
 	_exit(1);
 }

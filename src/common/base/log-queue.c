@@ -127,7 +127,7 @@ static void tell_lost(void)
 	static const struct log_fields none;
 	char text[80];
 
-	snprintf(text, sizeof(text), "%u lines of the log were lost, because nobody read the log",
+	snprintf(text, sizeof(text), "%u lines of the log were lost, because the log was not read",
 		 q.lost);
 	q.lost = 0;
 	if (q.state == QUEUE_FULL)

@@ -101,7 +101,7 @@ static int may_begin(struct task *task, char *err, size_t len)
 	list_for_each(other, &behind, link) {
 		if (!strcmp(other->path, task->path)) {
 			snprintf(err, len, "its file system still has not answered: is its server "
-				 "there?");
+				 "up?");
 			return -ETIMEDOUT;
 		}
 	}
@@ -142,7 +142,7 @@ static int run(struct task *task, char *err, size_t len)
 		snprintf(err, len, "the program ends");
 	else if (rc)
 		snprintf(err, len,
-			 "its file system has not answered for %u s: is its server there?",
+			 "its file system has not answered for %u s: is its server up?",
 			 limit_ms / 1000);
 	if (rc)
 		return rc;

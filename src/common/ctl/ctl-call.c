@@ -66,7 +66,7 @@ static bool call_check(struct ctl_client *client, const json_t *command, const s
 			return false;
 		}
 		if (!json_is_string(value)) {
-			ctl_refuse(client, "%s: \"%s\" is to be a string", c->name, name);
+			ctl_refuse(client, "%s: \"%s\" must be a string", c->name, name);
 			return false;
 		}
 	}

@@ -243,8 +243,8 @@ static bool server_cause(const struct fab_tls_end *end, int rc, char *why, size_
 	else if (*end->identity && rc == GNUTLS_E_RECEIVED_ILLEGAL_PARAMETER)
 		snprintf(why, len, "TLS: wrong key of '%s'", end->identity);
 	else if (end->offers >= TLS_1_2 - 2 && end->offers <= TLS_1_2)
-		snprintf(why, len, "TLS: the client offers TLS 1.%u at most, and this end takes "
-			 "TLS 1.3 alone", end->offers - (TLS_1_2 - 2));
+		snprintf(why, len, "TLS: the client offers TLS 1.%u at most, and this end accepts "
+			 "only TLS 1.3", end->offers - (TLS_1_2 - 2));
 	else
 		return false;
 	return true;

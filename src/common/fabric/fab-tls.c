@@ -265,8 +265,8 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 	if (tls->base.ktls)
 		fab_ktls_ask();
 	if (mode == FAB_TLS_ON)
-		log_warn(NULL, "tls=on: whoever is between the ends can take TLS away (tls=require "
-			 "refuses peers without)");
+		log_warn(NULL, "tls=on: an active attacker can remove TLS (tls=require refuses "
+			 "peers without it)");
 	*out = &tls->base;
 	return 0;
 }

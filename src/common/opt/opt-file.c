@@ -247,7 +247,7 @@ static void value_read(struct file *f, const struct opt *row, const char *value)
 	rc = opt_read(row, f->conf, kept, why, sizeof(why));
 	if (rc)
 		fault(f, rc, f->line, "%s '%s': %s%s", name, value, why, strchr(value, '#') ?
-		      " (a comment behind a value begins with ';' behind a blank)" : "");
+		      " (a comment after a value begins with a blank and ';')" : "");
 	else if (f->section->took)
 		f->section->took(f->arg, where_text(f, f->line), row, kept);
 }
@@ -261,7 +261,7 @@ static void tell_hash(struct file *f, const char *name, const char *value)
 
 	while (n && opt_line_is_blank(value[n - 1]))
 		n--;
-	mistake(f, f->line, "%s '%s': '#' begins no comment behind a value: expected %s = %.*s "
+	mistake(f, f->line, "%s '%s': '#' begins no comment after a value: expected %s = %.*s "
 		";%s, or quotes around a value that has the '#'", name, value, name, n ? n : 5,
 		n ? value : "VALUE", hash + 1);
 }
@@ -273,7 +273,7 @@ static void option_read(struct file *f, const char *name, const char *value, boo
 	char expected[WHY_MAX];
 
 	if (!f->section && !f->section_line)
-		mistake(f, f->line, "'%s' stands before the first section: expected %s above it",
+		mistake(f, f->line, "'%s' comes before the first section: expected %s above it",
 			name, sections_text(f, expected));
 	if (!f->section || !f->conf)
 		return;

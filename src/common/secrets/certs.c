@@ -114,8 +114,9 @@ static void tell_date(const struct certs_date *date, const char *what)
 	struct tm tm;
 
 	if (gmtime_r(&at, &tm))
-		log_warn(NULL, "tls-certificates: %s %s %04d-%02d-%02d: whoever verifies refuses "
-			 "new connections", date->file, what, tm.tm_year + 1900, tm.tm_mon + 1,
+		log_warn(NULL, "tls-certificates: %s %s %04d-%02d-%02d: peers that verify it "
+			 "refuse new connections",
+			 date->file, what, tm.tm_year + 1900, tm.tm_mon + 1,
 			 tm.tm_mday);
 }
 
@@ -237,7 +238,7 @@ static int load_revocations(struct certs *certs, const struct certs *before, con
 		return 0;
 	if (rc == -ENOENT)
 		return certs_error(rc, err, len, "tls-certificates: %s is gone: expected a list, "
-				   "with no certificate if none is revoked any more", path);
+				   "an empty one if no certificate is revoked", path);
 	if (rc)
 		return rc;
 	data = datum(&file);

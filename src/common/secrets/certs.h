@@ -34,7 +34,7 @@ struct certs_date {
 };
 /* When the first file of @certs ends; NULL: never.  The own pair ends with the first certificate of
  * its chain, ca-cert.pem with the last authority, ca-crl.pem when its issuer promised the next
- * list.  From then on whoever verifies refuses new connections (RFC 5280, 6.1.3 and 6.3.3).
+ * list.  From then on peers that verify it refuse new connections (RFC 5280, 6.1.3 and 6.3.3).
  * Belongs to @certs. */
 const struct certs_date *certs_first_end(const struct certs *certs);
 /* From when on all files of @certs are valid: each certificate of the own chain, the first

@@ -163,7 +163,7 @@ static const char *parse_line(char *line, const struct psks *before, struct psk 
 		return "expected each name once";
 	if (!parse_key(hex, psk)) {
 		explicit_bzero(psk, sizeof(*psk));
-		return "expected a key of 32 to 128 hexadecimal digits behind the ':'";
+		return "expected a key of 32 to 128 hexadecimal digits after the ':'";
 	}
 	snprintf(psk->name, sizeof(psk->name), "%s", line);
 	return NULL;

@@ -10,8 +10,8 @@
 
 const char *secret_name_fault(const char *name)
 {
-	static const char fault[] = "expected a name of 1 to 128 characters without spaces and "
-				    "':', and without '#' or '/' at its begin";
+	static const char fault[] = "expected a name of 1 to 128 characters without spaces and ':' "
+				    "that does not start with '#' or '/'";
 	size_t n = strlen(name);
 
 	_Static_assert(PSK_NAME_MAX == 128, "in words here");

@@ -126,7 +126,7 @@ static const char *cannot_add(int r)
 {
 	if (r == -EAGAIN)
 		return "a path that was removed has not ended yet: try again";
-	return r == -ENOSPC ? "a session has at most 16 paths, those that leave among them" :
+	return r == -ENOSPC ? "a session has at most 16 paths, including those being removed" :
 			      strerror(-r);
 }
 
@@ -180,8 +180,8 @@ static void look(struct clt_change *c)
 		loop_timer_set(c->sess->loop, &c->timer, now + LOOK_MS);
 		return;
 	}
-	snprintf(why, sizeof(why), "no path that stays is up after %u s, so those that are up do "
-		 "not leave: %s%s%s", CLT_CHANGE_WAIT_MS / 1000,
+	snprintf(why, sizeof(why), "none of the remaining paths is up after %u s, so no path is "
+		 "removed: %s%s%s", CLT_CHANGE_WAIT_MS / 1000,
 		 c->nadded ? clt_path_name(c->added[0]) : "look at them with rtrsctl show",
 		 c->nadded ? ": " : "", c->nadded ? c->added[0]->cause.told : "");
 	take_back(c);

@@ -231,7 +231,7 @@ static void call_path_remove(struct ctl_client *client, const char *value, void 
 	if (!path)
 		return;
 	if (clt_paths_remove(sess, path)) {
-		ctl_refuse(client, "path '%s' is the last one", clt_path_name(path));
+		ctl_refuse(client, "cannot remove '%s', the last path", clt_path_name(path));
 		return;
 	}
 	log_warn(path->name, "removed by rtrsctl");
@@ -411,8 +411,8 @@ int clt_ctl_open(struct clt_conf *conf, struct client *clt, struct loop *loop,
 		rc = ctl_create(conf, clt, loop, reload, out, err, errlen);
 	if (!rc || path)
 		return rc;
-	log_warn(NULL, "no control socket for rtrsctl: %s; control=PATH is for another place, and "
-		 "control=none for no socket", err);
+	log_warn(NULL, "no control socket for rtrsctl: %s; choose another place with control=PATH, "
+		 "or none with control=none", err);
 	return 0;
 }
 

@@ -20,8 +20,8 @@
 #include "secrets-set.h"
 #include "signals.h"
 
-static const char no_files[] = "there is no file to read again: neither config, auth-psk, tls-psk "
-			       "nor tls-certificates is in use";
+static const char no_files[] = "nothing to reload: this gateway uses no file of config, auth-psk, "
+			       "tls-psk or tls-certificates";
 
 struct reload {
 	struct changes_call call;
@@ -63,9 +63,8 @@ static void tell(const char *file, const char *withdrawn, int rc, const char *te
 
 	if (rc) {
 		log_event(LOG_LEVEL_ERROR, LOG_FIELDS(RELOAD_REFUSED), NULL, withdrawn ?
-			  "%s %s changed keys and certificates of NBD clients alone, and all else "
-			  "stays as it was:" : "%s %s not used, and all stays as it was:", what,
-			  withdrawn ? "has" : file ? "is" : "are");
+			  "%s rejected, only keys and certificates of NBD clients changed:" :
+			  "%s rejected, configuration unchanged:", what);
 		log_lines(LOG_LEVEL_ERROR, "", text);
 		return;
 	}

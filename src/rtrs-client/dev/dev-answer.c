@@ -17,8 +17,7 @@ int dev_answer_size(struct dev *dev, uint64_t size)
 	if (size < was) {
 		log_event(LOG_LEVEL_ERROR, DEV_FIELDS(dev, EXPORT_RESIZED), dev->name,
 			  "export has shrunk: %llu bytes instead of %llu: "
-			  "nobody else can open it until all clients "
-			  "have closed it",
+			  "no other client can open it until all clients have closed it",
 			  (unsigned long long)size, (unsigned long long)was);
 		return -EMEDIUMTYPE;
 	}

@@ -220,7 +220,7 @@ static void settle_lost_device(void *object)
 {
 	struct dev *dev = object;
 
-	log_warn(dev->name, "waits until the server's storage is done with what was given up");
+	log_warn(dev->name, "waits for the end of abandoned requests in the server's storage");
 	settle_device(dev);
 	wait_on(dev);
 }
@@ -250,8 +250,8 @@ static void tell_replaced(void *object)
 	const struct dev *dev = object;
 
 	log_event(LOG_LEVEL_WARN, DEV_FIELDS(dev, DEVICE_LOST), dev->name,
-		  "was closed by the server, or another export has its name there: who opens it "
-		  "from now on gets the present one, and who has it open keeps the old one");
+		  "was closed by the server, or another export has its name there: new clients get "
+		  "the current export, and clients that have it open keep the old one");
 }
 
 static void tell_stale(void *object)
@@ -259,8 +259,8 @@ static void tell_stale(void *object)
 	struct dev *dev = object;
 
 	log_event(LOG_LEVEL_ERROR, DEV_FIELDS(dev, DEVICE_LOST), dev->name,
-		  "is gone from the server: requests of who opened it before another export had "
-		  "its name fail");
+		  "is gone from the server: requests of clients that opened it before another "
+		  "export had its name fail");
 	clt_slot_wake(&dev->clt->sess.io);
 }
 

@@ -95,7 +95,7 @@ static void look_done(struct dev_ctl *ctl)
 	if (r == 0)
 		r = rnbd_open_rsp_decode(&ctl->rsp.open, sizeof(ctl->rsp.open), &info);
 	if (r != 0 && r != -ECONNABORTED)
-		log_warn(dev->name, "its size cannot be asked for: %s", strerror(-r));
+		log_warn(dev->name, "its size cannot be read: %s", strerror(-r));
 	/* In another epoch the answer is about another handle. */
 	if (r != 0 || !is_current(dev) || ctl->epoch != dev->open_epoch)
 		look_end(dev, 0);

@@ -41,7 +41,8 @@ static void given_up_msg(struct loop_msg *msg)
 	if (!dev_unsettled(dev) || !dev_is_in(dev, 1u << DEV_OPEN | 1u << DEV_REPLACED) ||
 	    dev->open_epoch != clt_sess_epoch(&dev->clt->sess))
 		return;
-	snprintf(why, sizeof(why), "%s: a request from before was given up after it was opened",
+	snprintf(why, sizeof(why), "%s: an old request was abandoned after the export was opened "
+		 "again",
 		 dev->name);
 	clt_sess_fail(&dev->clt->sess, -ECONNABORTED, why);
 }

@@ -27,7 +27,7 @@ static int pick_auto(const struct frwr_caps *caps, bool direct, char *why, size_
 	int mode;
 
 	if (direct) {
-		snprintf(why, len, "another key for each read (registering is no work here)");
+		snprintf(why, len, "a new key for each read (free over TCP)");
 		return FRWR_REREG;
 	}
 	if (caps->quirks & FRWR_QUIRK_INV_FATAL) {
@@ -62,7 +62,7 @@ int clt_reg_pick(enum clt_registration want, const struct frwr_caps *caps, bool 
 		if (mode >= 0)
 			return mode;
 		if (direct) {
-			snprintf(why, len, "another key for each read (%s)", caps->why[FRWR_MW1]);
+			snprintf(why, len, "a new key for each read (%s)", caps->why[FRWR_MW1]);
 			return FRWR_REREG;
 		}
 		snprintf(why, len, "registration=window: %s; use registration=static",

@@ -42,8 +42,8 @@ const char *clt_auth_seal(struct fab_conn *conn, void *data, size_t len)
 
 	if ((con->cid || auth->proven) && tls != first_has_tls(con))
 		return tls ? "it has TLS, and the first connection of its path has none" :
-			     "it has no TLS, and the first connection of its path has: somebody "
-			     "between may have taken TLS away";
+			     "it has no TLS, and the first connection of its path has: TLS may "
+			     "have been removed between the ends";
 	if (auth->proven) {
 		auth_conn_channel(&channel, conn);
 		auth_conn_req_seal(msg, &channel, auth->chap.conn_key);
@@ -60,7 +60,7 @@ static bool demands(const struct clt_path *path)
 /* The server of @con has not asked for the proof.  0: go on without. */
 static int not_asked(const struct clt_con *con, char *why, size_t len)
 {
-	static const char older[] = "; one that is older has version 1 alone, which is not spoken "
+	static const char older[] = "; an older server has only version 1, which is not accepted "
 				    "over TCP: it does not bind each connection to its TLS";
 	const struct clt_path *path = clt_path_of(con);
 	bool second = auth_conn_version(con->fab) != AUTH_VERSION_RDMA;
@@ -72,7 +72,7 @@ static int not_asked(const struct clt_con *con, char *why, size_t len)
 	}
 	if (auth_mode(path->conf.auth) != AUTH_MODE_NONE && !con->cid)
 		log_limited(&unproven_limit, LOG_LEVEL_WARN, path->name,
-			    "the server does not authenticate: going on without (auth=require "
+			    "the server does not authenticate: continuing without (auth=require "
 			    "refuses this)%s", second ? older : "");
 	return 0;
 }

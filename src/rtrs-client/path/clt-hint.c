@@ -85,10 +85,10 @@ const char *clt_hint_reason(unsigned refusal, bool has_key)
 const char *clt_hint_refused(const struct fab_addr *dst, unsigned cid, int err)
 {
 	if (err == -EACCES)
-		return " (it demands a key, auth-psk=FILE; or the session belongs to another "
-		       "identity; or somebody between has ended TLS: the server's log says which)";
+		return " (it requires a key, auth-psk=FILE; or the session belongs to another "
+		       "identity; or TLS was terminated between the ends: the server's log says which)";
 	if (err == -EKEYREVOKED)
-		return " (the server has taken the key out: it needs another one)";
+		return " (the server has removed this key: use another one)";
 	if (cid)		/* the server has let in connection 0 of this path */
 		return "";
 	switch (err) {
@@ -109,7 +109,8 @@ void clt_hint_session(unsigned refusal, const char *name, char *why, size_t len)
 {
 	static const char *const hints[] = {
 		[RTRS_REFUSES_NAME] = "another client of the same identity has it (expected a "
-			"sessname of its own for each client; the server's log says who has it)",
+				      "different sessname for each client; the server's log names "
+				      "the other one)",
 		[RTRS_REFUSES_NAME_CLOSING] = "a session with this name is closing, and has not "
 			"ended in time",
 		[RTRS_REFUSES_IDENTITY] = "the session belongs to another identity (expected the "

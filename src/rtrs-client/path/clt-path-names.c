@@ -18,7 +18,7 @@ void clt_path_names_not_found(struct clt_path *path, int err, const char *why)
 		clt_path_step_fail(path, err, why);
 		return;
 	}
-	log_dbg(path->name, "%s: trying the addresses of before", why);
+	log_dbg(path->name, "%s: trying the previous addresses", why);
 	clt_names_begin(&path->names, NULL);
 	clt_path_step(path, CLT_PATH_EV_FOUND);
 }

@@ -65,7 +65,7 @@ int clt_addr_parse(const char *text, const struct fab_provider *provider,
 		sep = NULL;
 	if (sep && sep == text + scheme) {
 		snprintf(err, errlen,
-			 "nothing stands in front of '%c': expected [SOURCE@]HOST[:PORT]", *sep);
+			 "nothing before '%c': expected [SOURCE@]HOST[:PORT]", *sep);
 		return -1;
 	}
 	if (sep)

@@ -60,7 +60,7 @@ int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const ch
 	/* transport=auto has made two paths the same, which differed in the transport. */
 	if (r == -EEXIST)
 		snprintf(err, CLT_FRONT_ERR,
-			 "two of server= and path= lead over the same addresses: give each "
+			 "two of server= and path= use the same addresses: give each "
 			 "path once");
 	else if (r < 0)
 		snprintf(err, CLT_FRONT_ERR, "cannot start a session with connections=%u: %s",
@@ -198,7 +198,7 @@ static int session_try_again(struct clt_start *start, char err[CLT_FRONT_ERR])
 		return 0;
 	r = session_start(start, err);
 	if (r == 0)
-		log_warn(NULL, "the session has started now, for a client that came");
+		log_warn(NULL, "the session has started, for a new client");
 	return r;
 }
 

@@ -151,7 +151,7 @@ static void reply_about_tls(struct tcp_conn *c)
 		return;
 	}
 	log_limited(&plain_limit, LOG_LEVEL_WARN, NULL,
-		    "tcp %s: the server has no TLS: going on without (tls=require refuses this)",
+		    "tcp %s: the server has no TLS: continuing without (tls=require refuses this)",
 		    fab_addr_format(&c->base.peer, addr, sizeof(addr)));
 	c->hs_len = 0;
 	tcp_hs_event(c, TCP_EV_PLAIN);

@@ -123,7 +123,7 @@ static void mw_reap(struct verbs_reap *job)
 
 	if (rc)
 		log_limited(&kept_limit, LOG_LEVEL_WARN, NULL,
-			    "rdma: %s keeps a memory window behind its connections: %s",
+			    "rdma: %s keeps a memory window after its connections are closed: %s",
 			    ibv_get_device_name(mw->hw->context->device), strerror(-rc));
 }
 

@@ -83,7 +83,7 @@ static void tell_late(const struct verbs_dev *dev)
 
 	if (ms >= VERBS_DRAIN_MS)
 		log_limited(&late_limit, LOG_LEVEL_WARN, NULL,
-			    "rdma: %s took %llu s to let go of a connection",
+			    "rdma: %s took %llu s to release a connection",
 			    ibv_get_device_name(dev->verbs->device),
 			    (unsigned long long)ms / 1000);
 }
