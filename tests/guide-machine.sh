@@ -2,14 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A machine for the commands of rtrs-guide(7): a network namespace with the addresses of the guide, programs as they are
 # installed, and /etc, /run and /srv below $tmp.  A test sources this file first of all.
-if [ -z "${IN_NAMESPACE-}" ]; then
-	export IN_NAMESPACE=yes
-	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
-	if unshare "${user[@]}" --net true 2>/dev/null; then
-		exec unshare "${user[@]}" --net "$BASH" "$0" "$@"
-	fi
-	export IN_NAMESPACE=no
-fi
+. "$(dirname "$0")/own-namespace.sh" --net
 . ./tests/functions.sh
 requires_server; requires_plugin; requires_gateway; requires_plain_build
 [ "$IN_NAMESPACE" = yes ] || skip "no network namespace of its own"

@@ -247,6 +247,7 @@ EXTRA_DIST += \
 	%D%/paths.py \
 	%D%/guide-commands.py \
 	%D%/guide-machine.sh \
+	%D%/own-namespace.sh \
 	%D%/nbd-load.py %D%/nbd-soak.py \
 	%D%/delay-relay.py \
 	%D%/nbd-tls-hostile.py \

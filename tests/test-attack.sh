@@ -5,15 +5,7 @@
 # becomes of the client, is what the table in doc/promises.md says.  ATTACK_ARGS chooses cases;
 # ATTACK_SERVER is where the server is to listen, tcp unless it says rdma://.
 
-# A mount namespace of our own, which goes with the test; who is not root needs a user namespace for
-# it.
-if [ -z "${IN_NAMESPACE-}" ]; then
-	export IN_NAMESPACE=yes
-	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
-	if unshare "${user[@]}" --mount true 2>/dev/null; then
-		exec unshare "${user[@]}" --mount --propagation slave "$BASH" "$0" "$@"
-	fi
-fi
+. "$(dirname "$0")/own-namespace.sh" --mount
 . ./tests/functions.sh
 requires_server
 requires_root

@@ -2,14 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The files of contrib/examples as they stand: servers and gateways start with them on a machine
 # that has their addresses, and the disks are where the comments of the files say.
-if [ -z "${IN_NAMESPACE-}" ]; then
-	export IN_NAMESPACE=yes
-	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
-	if unshare "${user[@]}" --net true 2>/dev/null; then
-		exec unshare "${user[@]}" --net "$BASH" "$0" "$@"
-	fi
-	export IN_NAMESPACE=no
-fi
+. "$(dirname "$0")/own-namespace.sh" --net
 . ./tests/functions.sh
 requires_server; requires_gateway
 [ "$IN_NAMESPACE" = yes ] || skip "no network namespace of its own"

@@ -2,14 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Entries of the journal have fields: a receiver in the journal's place, in a mount namespace, hears
 # what both programs send, and the names in the entries are those of rtrsctl and of the metrics.
-if [ -z "${IN_NAMESPACE-}" ]; then
-	export IN_NAMESPACE=yes
-	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
-	if unshare "${user[@]}" --mount true 2>/dev/null; then
-		exec unshare "${user[@]}" --mount --propagation slave "$BASH" "$0" "$@"
-	fi
-	IN_NAMESPACE=no
-fi
+. "$(dirname "$0")/own-namespace.sh" --mount
 . ./tests/functions.sh
 requires_server; requires_plugin; requires_gateway
 requires nbdsh --version

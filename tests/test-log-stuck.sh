@@ -3,14 +3,7 @@
 # A log that nobody reads holds up no program: stderr is a pipe that is full, or the system log or
 # the journal does not read.  Clients come and go, commands are answered, heartbeats and paths go
 # on, signals end the program.  How many lines are lost: tests/thread/thread-log-queue.c.
-if [ -z "${IN_NAMESPACE-}" ]; then
-	export IN_NAMESPACE=yes
-	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
-	if unshare "${user[@]}" --mount true 2>/dev/null; then
-		exec unshare "${user[@]}" --mount --propagation slave "$BASH" "$0" "$@"
-	fi
-	export IN_NAMESPACE=no
-fi
+. "$(dirname "$0")/own-namespace.sh" --mount
 . ./tests/functions.sh
 requires_server; requires_gateway; requires_plugin
 requires_plain_build

@@ -2,14 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # That a path was lost and has come back is seen without -v, and is no error: on stderr, and in the
 # system log where nbdkit is a daemon.
-if [ -z "${IN_NAMESPACE-}" ]; then
-	export IN_NAMESPACE=yes
-	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
-	if unshare "${user[@]}" --mount true 2>/dev/null; then
-		exec unshare "${user[@]}" --mount --propagation slave "$BASH" "$0" "$@"
-	fi
-	export IN_NAMESPACE=no
-fi
+. "$(dirname "$0")/own-namespace.sh" --mount
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdinfo --version

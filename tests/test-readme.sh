@@ -3,15 +3,8 @@
 # The commands that README.md prints, as it prints them: on a machine of their own as far as the
 # network goes, which has the addresses of the examples.  A command that this test does not know is
 # a failure.
-if [ -z "${IN_NAMESPACE-}" ]; then
-	export IN_NAMESPACE=yes
-	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
-	# A mount of FUSE, too, is of this namespace.
-	if unshare "${user[@]}" --net --mount true 2>/dev/null; then
-		exec unshare "${user[@]}" --net --mount --propagation slave "$BASH" "$0" "$@"
-	fi
-	export IN_NAMESPACE=no
-fi
+# A mount of FUSE, too, is of this namespace.
+. "$(dirname "$0")/own-namespace.sh" --net --mount
 . ./tests/functions.sh
 requires_server; requires_plugin; requires_plain_build
 [ "$IN_NAMESPACE" = yes ] || skip "no network namespace of its own"

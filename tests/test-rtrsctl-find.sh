@@ -3,14 +3,7 @@
 # Which programs rtrsctl finds: those of this user with a control socket by default, in systemd's
 # other directories, too, by any name where our programs have their sockets; nobody else is asked
 # who has a socket there.  Sockets of the dead go, and only these.
-if [ -z "${IN_NAMESPACE-}" ]; then
-	export IN_NAMESPACE=yes
-	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
-	if unshare "${user[@]}" --mount true 2>/dev/null; then
-		exec unshare "${user[@]}" --mount --propagation slave "$BASH" "$0" "$@"
-	fi
-	export IN_NAMESPACE=no
-fi
+. "$(dirname "$0")/own-namespace.sh" --mount
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdinfo --version

@@ -3,14 +3,7 @@
 # A copy of a server takes its place: on the same machine with a copy of the file, and on another machine by
 # the commands of rtrs-guide(7), A DEAD SERVER IS REPLACED.  Requests that wait go on there, the FLUSH
 # of a user who had unflushed writes fails once, and without the command nothing is let in.
-if [ -z "${IN_NAMESPACE-}" ]; then
-	export IN_NAMESPACE=yes
-	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
-	if unshare "${user[@]}" --net --mount true 2>/dev/null; then
-		exec unshare "${user[@]}" --net --mount "$BASH" "$0" "$@"
-	fi
-	export IN_NAMESPACE=no
-fi
+. "$(dirname "$0")/own-namespace.sh" --net --mount
 . ./tests/functions.sh
 requires_server; requires_gateway; requires_plain_build
 [ "$IN_NAMESPACE" = yes ] || skip "no namespaces of its own"

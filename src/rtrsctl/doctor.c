@@ -281,17 +281,6 @@ static void look_at_files(struct doctor *doctor, const struct find_wanted *wante
 
 /* ---- the whole ---- */
 
-/* False: no memory. */
-static bool find(const struct ctx *ctx, struct found *found)
-{
-	if (ctx->socket)
-		return find_at(found, ctx->socket);
-	if (!find_programs(found))
-		return false;
-	find_only(found, &ctx->wanted);
-	return true;
-}
-
 int doctor_run(const struct ctx *ctx)
 {
 	struct doctor doctor = { .findings = json_array() };
@@ -304,7 +293,7 @@ int doctor_run(const struct ctx *ctx)
 		doctor_io_uring(&doctor);
 	if (ctx->arg) {
 		look_at_file(&doctor, &ctx->wanted, ctx->arg, NULL, units);
-	} else if (!find(ctx, &found)) {
+	} else if (!find_chosen(&found, ctx->socket, &ctx->wanted)) {
 		find_free(&found);
 		return say_error(EXIT_FAILED, "out of memory");
 	}

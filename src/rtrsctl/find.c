@@ -228,6 +228,16 @@ void find_only(struct found *found, const struct find_wanted *wanted)
 	found->n = n;
 }
 
+bool find_chosen(struct found *found, const char *socket, const struct find_wanted *wanted)
+{
+	if (socket)
+		return find_at(found, socket);
+	if (!find_programs(found))
+		return false;
+	find_only(found, wanted);
+	return true;
+}
+
 void find_free(struct found *found)
 {
 	for (size_t i = 0; i < found->n; i++)

@@ -38,6 +38,8 @@ bool find_at(struct found *found, const char *path);
 bool find_is_wanted(const struct found_program *program, const struct find_wanted *wanted);
 /* Keep only @wanted programs in @found. */
 void find_only(struct found *found, const struct find_wanted *wanted);
+/* Find the program at @socket, or, if that is NULL, the @wanted ones.  As find_programs(). */
+bool find_chosen(struct found *found, const char *socket, const struct find_wanted *wanted);
 /* Free the programs in @found. */
 void find_free(struct found *found);
 

@@ -27,17 +27,6 @@ struct watch {
 	char line[256];			/* the first one of the screen */
 };
 
-/* Find the programs of now. */
-static bool watch_find(const struct ctx *ctx, struct found *found)
-{
-	if (ctx->socket)
-		return find_at(found, ctx->socket);
-	if (!find_programs(found))
-		return false;
-	find_only(found, &ctx->wanted);
-	return true;
-}
-
 /* Ask @program, and keep the answer in @answers.  False: no answer, and w->line says why. */
 static bool watch_ask(struct watch *w, const struct found_program *program, json_t *answers)
 {
@@ -85,7 +74,7 @@ static void watch_sample(struct watch *w)
 
 	w->line[0] = '\0';
 	top_rows_begin(&w->top);
-	if (watch_find(w->ctx, &found)) {
+	if (find_chosen(&found, w->ctx->socket, &w->ctx->wanted)) {
 		for (size_t i = 0; i < found.n; i++)
 			answered += watch_ask(w, &found.at[i], answers);
 	}
