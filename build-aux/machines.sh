@@ -41,7 +41,7 @@ live() {
 
 # empty_machine NAME: Debian with systemd and nothing of ours but the packages in /root.
 empty_machine() {
-	local root
+	local root command packages='' word
 
 	root=$(root "$1") suite=${suites[$1]}
 	step "an empty machine, the $1" fresh "$suite" "$root" --include=systemd-sysv,iproute2
@@ -50,8 +50,12 @@ empty_machine() {
 	grep -P "^$1\t[^\t]*\t'apt-get install " "$dir/walk" >"$dir/installs"
 	while IFS=$'\t' read -r _ _ command <&3; do
 		eval "command=$command"
+		# What was installed before this command is there when it is typed.
 		step "archives for: $command" inside "$root" \
-			sh -c "cd /root && $command --download-only"
+			sh -c "cd /root && $command $packages --download-only"
+		for word in ${command#apt-get install}; do
+			case $word in -*) ;; *) packages+=" $word" ;; esac
+		done
 	done 3<"$dir/installs"
 }
 
