@@ -136,7 +136,7 @@ is "its limit" "$(json '"limit_iops" in listed[0]')" False
 is "the device" "$(json '(devs[0]["export_id"], devs[0]["removed"])')" "($id, False)"
 says 0 '^disk +4 MiB +rw +up +gw ' status
 says 0 '^RTRS OK' check
-must_fail grep -q 'one storage under two names' "$server_log"
+must_fail grep -q 'are the same storage' "$server_log"
 count=$(json 'listed[0]["stats"]["write"]["count"]')
 before=$(json 'listed[0]["throttled_requests"]')
 rtrsctl export set disk iops=4 burst=1s

@@ -86,7 +86,8 @@ const char *clt_hint_refused(const struct fab_addr *dst, unsigned cid, int err)
 {
 	if (err == -EACCES)
 		return " (it requires a key, auth-psk=FILE; or the session belongs to another "
-		       "identity; or TLS was terminated between the ends: the server's log says which)";
+		       "identity; or TLS was terminated between the ends: the server's log says "
+		       "which)";
 	if (err == -EKEYREVOKED)
 		return " (the server has removed this key: use another one)";
 	if (cid)		/* the server has let in connection 0 of this path */
