@@ -233,9 +233,9 @@ else:
 PY
 wait_line "$server_log" 'disk: READ .* failed: the cluster has fenced this server'
 "$top_builddir/rtrsctl" --socket "$tmp/control" export remove disk
-# It goes when nbdkit has closed it for the client that has ended.
-wait_until "the export" "$top_builddir/rtrsctl" --socket "$tmp/control" export add \
-	"disk=$(image_spec disk)"
+# The gateway may not have closed it yet.
+wait_until "the image to come back" \
+	"$top_builddir/rtrsctl" --socket "$tmp/control" export add "disk=$(image_spec disk)"
 nbdsh_run "$(at disk)" <<-'PY'
 h.pwrite(b"d" * 4096, 0)
 assert h.pread(4096, 0) == b"d" * 4096
@@ -251,6 +251,22 @@ expect_failure 1 "export 'disk': no snapshot: rbd:rbd/disk@then: a snapshot has 
 	"$top_builddir/rtrsctl" --socket "$tmp/control" export snapshot disk then
 rbd_ snap rm --no-progress rbd/disk@then
 ceph_ osd blocklist clear
+
+# An image that was removed comes back when its clients have closed it, and its message says how.
+nbdsh_run "$(at disk)" <<-PY
+import subprocess
+def rtrsctl(*words):
+    return subprocess.run(["$top_builddir/rtrsctl", "--socket", "$tmp/control", *words],
+                          stderr=subprocess.PIPE, text=True)
+h.pwrite(b"k" * 4096, 0)
+assert rtrsctl("export", "remove", "disk").returncode == 0
+added = rtrsctl("export", "add", "disk=$(image_spec disk)")
+assert added.returncode == 1 and "is still open as 'disk', which was removed" in added.stderr, added
+h.pwrite(b"k" * 4096, 0)
+assert rtrsctl("export", "kick", "disk").returncode == 0
+PY
+wait_until "the image to come back" \
+	"$top_builddir/rtrsctl" --socket "$tmp/control" export add "disk=$(image_spec disk)"
 
 # The commands of rtrs-guide(7), with its files below $tmp.
 mkdir -p "$tmp/etc/ceph" "$tmp/etc/rtrs-server.conf.d"

@@ -209,9 +209,14 @@ int store_rbd_claim(struct export *ex, char *err, size_t errlen)
 
 	if (ex->readonly || writer == ex)
 		return 0;
-	snprintf(err, errlen, "export '%s': '%s' is already exported for writing as '%s': add "
-		 "',readonly', or remove that export first", ex->name,
-		 ex->path, writer->name);
+	if (writer->life.goal == EXPORT_PARSED)
+		snprintf(err, errlen, "export '%s': '%s' is still open as '%s', which was removed: "
+			 "add it when its clients have closed it (rtrsctl export kick %s)",
+			 ex->name, ex->path, writer->name, writer->name);
+	else
+		snprintf(err, errlen, "export '%s': '%s' is already exported for writing as '%s': "
+			 "add ',readonly', or remove that export first", ex->name, ex->path,
+			 writer->name);
 	return -EBUSY;
 }
 
