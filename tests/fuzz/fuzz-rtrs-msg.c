@@ -35,7 +35,8 @@ static void conn_rsp(const uint8_t *buf, size_t len, bool rejected)
 	must(rsp.status <= 0 && (!rejected || rsp.status));
 	rtrs_conn_rsp_encode(&m, &rsp);
 	must(!rtrs_conn_rsp_decode(&m, sizeof(m), rejected, &again, &why));
-	must(rsp.status == again.status);
+	must(rsp.status == again.status && rsp.refusal == again.refusal);
+	must(rejected || !rsp.refusal);
 	must(rsp.status || (rsp.queue_depth == again.queue_depth &&
 			    rsp.max_io_size == again.max_io_size &&
 			    rsp.max_hdr_size == again.max_hdr_size &&

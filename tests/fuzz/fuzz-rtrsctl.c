@@ -13,6 +13,7 @@
 #include "call.h"
 #include "check.h"
 #include "clients.h"
+#include "explain.h"
 #include "fuzz.h"
 #include "mask.h"
 #include "status.h"
@@ -117,6 +118,7 @@ static void tell(const json_t *before, const json_t *after)
 	text_object(before);
 	status_print(before, after);
 	clients_print(before, after, false);
+	explain_print(before);
 	check_add(&check, before);
 	check_print(&check, false);
 	must(!fclose(stdout));

@@ -67,6 +67,7 @@ endif
 	src/rtrsctl/check.c \
 	src/rtrsctl/clients-nbd.c \
 	src/rtrsctl/clients.c \
+	src/rtrsctl/explain.c \
 	src/rtrsctl/rate.c \
 	src/rtrsctl/state.c \
 	src/rtrsctl/status.c \

@@ -65,11 +65,17 @@ static void setup_messages(void)
 	memset(req.paths_uuid, 0x22, sizeof(req.paths_uuid));
 	rtrs_conn_req_encode(&m.req, &req);
 	save_msg("conn-req", 0, 512, &m, sizeof(m.req));
+	req.hears = true;
+	rtrs_conn_req_encode(&m.req, &req);
+	save_msg("conn-req-hears", 0, 512, &m, sizeof(m.req));
 	rtrs_conn_rsp_encode(&m.rsp, &rsp);
 	save_msg("conn-rsp", 1, 512, &m, sizeof(m.rsp));
 	rsp.status = -ENXIO;
 	rtrs_conn_rsp_encode(&m.rsp, &rsp);
 	save_msg("conn-rsp-reject", 2, 512, &m, sizeof(m.rsp));
+	rsp.refusal = RTRS_REFUSES_SESSIONS;
+	rtrs_conn_rsp_encode(&m.rsp, &rsp);
+	save_msg("conn-rsp-reason", 2, 512, &m, sizeof(m.rsp));
 	rtrs_info_req_encode(&m.info, "session-1");
 	save_msg("info-req", 3, 512, &m, sizeof(m.info));
 	rtrs_info_req_hear(&m.info);
@@ -309,6 +315,12 @@ static void ctl_answers(void)
 		"\"export\":\"\\u0007\",\"mode\":[],\"key_age_ns\":\"old\",\"up_ns\":-1,"
 		"\"reads\":5,\"read_bytes\":1e9,\"others\":-3},"
 		"{\"name\":\" of \",\"export\":{}}]}\n";
+	static const char explained[] =
+		"{\"ok\":true,\"program\":\"rtrs-server\",\"export\":\"\\u001b[2J\",\"client\":7,"
+		"\"checks\":[{\"check\":\"key\",\"verdict\":\"refuses\",\"text\":\"no\\u0007\"},[],"
+		"{\"check\":\"\\u001b\",\"verdict\":\"depends\",\"text\":{}}],"
+		"\"may_open\":false,\"last_refusal\":{\"ago_ns\":-1,\"from\":\"\\u009b\","
+		"\"identity\":\"psk:\\u001b\",\"reason\":[]}}\n";
 	static const char refused[] = "{\"ok\":false,\"error\":\"no such path\"}\n";
 	static const char no_object[] = "[true]\n";
 	const struct {
@@ -318,6 +330,7 @@ static void ctl_answers(void)
 		{ "hostile", hostile, stats },
 		{ "hostile-later", stats, hostile },
 		{ "nbd-clients", nbd, nbd },
+		{ "explained", explained, stats },
 		{ "refused", refused, no_object },
 		{ "cut-off", "{\"ok\":true", "" },
 	};
