@@ -574,6 +574,7 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 # The client's parts; what they need of clt-wait.h and the fabric stands in the test.
 UNIT_TESTS += \
 	%D%/test-clt-addr.crit \
+	%D%/test-clt-hint.crit \
 	%D%/test-clt-conf.crit \
 	%D%/test-clt-probe.crit \
 	%D%/test-clt-fsm.crit \
@@ -588,6 +589,10 @@ UNIT_TESTS += \
 %C%_test_clt_addr_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_addr_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_clt_addr_crit_LDADD = libclt.la libfab.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_clt_hint_crit_SOURCES = %D%/test-clt-hint.c %D%/unit.h
+%C%_test_clt_hint_crit_CPPFLAGS = $(CLT_CPPFLAGS)
+%C%_test_clt_hint_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_clt_hint_crit_LDADD = libclt.la libfab.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_clt_conf_crit_SOURCES = %D%/test-clt-conf.c %D%/opt-rules.c %D%/opt-rules.h %D%/unit.h
 %C%_test_clt_conf_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_conf_crit_CFLAGS = $(UNIT_CFLAGS)
