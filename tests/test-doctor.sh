@@ -38,6 +38,10 @@ assert {"clock", "rdma", "io_uring"} <= {f["what"] for f in answer["findings"]}
 END
 doctor 3 one two
 says '^RTRS UNKNOWN - doctor: .two. is one word too many'
+doctor 3 --watch
+says '^RTRS UNKNOWN - doctor looks once: leave --watch out'
+doctor 3 --name nobody
+says '^RTRS UNKNOWN - no program with a control socket'
 doctor 2 "$tmp/none"
 says "^bad  $tmp/none: file: No such file"
 
@@ -144,7 +148,8 @@ as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 conf "auth-psk = $tmp/keys" "$tmp/disk"
 chmod 600 "$tmp/disk"
 doctor 2 "$file"
-says "^bad  $file: key: auth-psk=$tmp/keys: Permission denied"
+says "^bad  $file: key: auth-psk=$tmp/keys: Permission denied: user 65534 may not read it, and it is of \
+user 0 and group 0 with mode 0600: chown it\$"
 says "^bad  $file: image: disk=$tmp/disk: Permission denied: user 65534 may not write it, and it is \
 of user 0 and group 0 with mode 0600"
 # Root looks as the user of a program does, who cannot open its files another time.
@@ -166,6 +171,51 @@ unshare --mount sh -c "mount -t tmpfs none /sys/class && mkdir -p /sys/class/inf
 cat "$tmp/doctor"
 says '^warn rdma: the kernel has mlx5_9, and user space cannot open it: .*/dev/infiniband'
 says '^warn rdma: /dev/infiniband/rdma_cm: No such file .* rdma_ucm'
+
+# Units, by what systemctl says of them; and another user than root, who cannot look as theirs do.
+etc=$(sed -n 's/^ExecStart=.*--config=\(.*\)\/rtrs-server.conf/\1/p' \
+	"$top_builddir/contrib/systemd/rtrs-server.service")
+mkdir -p "$etc" "$tmp/bin"
+conf "auth-psk = $tmp/keys" /root/home.img
+cat >"$tmp/bin/systemctl" <<END
+#!/bin/sh
+for name; do :; done
+[ "\$name" = rtrs-server.service ] || { echo LoadState=not-found; exit; }
+cat "$tmp/unit"
+END
+chmod 755 "$tmp/bin/systemctl"
+# unit_is LINE...: lines of systemctl show, beside or in the place of these.
+unit_is() {
+	printf '%s\n' "$@" LoadState=loaded User=daemon Group=daemon SupplementaryGroups= \
+		ProtectHome=yes LimitMEMLOCK=8388608 LimitNOFILE=1024 NeedDaemonReload=no |
+		awk -F= '!seen[$1]++' >"$tmp/unit"
+	unshare --mount sh -c "mount -t tmpfs none /run && mkdir -p /run/systemd/system &&
+		mount -t tmpfs none '$etc' && cp '$file' '$etc/rtrs-server.conf' &&
+		PATH=$tmp/bin:\$PATH exec ${as_user[*]} '$rtrsctl' doctor" >"$tmp/doctor" 2>&1 || true
+	cat "$tmp/doctor"
+}
+of="$etc/rtrs-server.conf"
+unit_is ActiveState=failed SubState=failed UnitFileState=enabled Result=exit-code
+says "^bad  $of: unit: rtrs-server.service has failed \(exit-code\): journalctl -u rtrs-server.service"
+says "^ok   $of: user: user 1 \(daemon\)"
+says "^bad  $of: key: auth-psk=$tmp/keys: Permission denied: user 1 may not read it"
+says "^bad  $of: image: disk: /root/home.img: ProtectHome= of rtrs-server.service hides it"
+says "^warn $of: memlock: at most 8 MiB may be locked: .*LimitMEMLOCK=infinity"
+says "^ok   $of: files: at most 1024 may be open"
+unit_is ActiveState=activating SubState=auto-restart UnitFileState=enabled
+says "^bad  $of: unit: rtrs-server.service does not start, and tries again"
+unit_is ActiveState=inactive SubState=dead UnitFileState=enabled
+says "^warn $of: unit: rtrs-server.service is enabled and does not run: systemctl start"
+unit_is ActiveState=inactive SubState=dead UnitFileState=disabled
+says "^ok   $of: unit: rtrs-server.service is inactive and disabled"
+unit_is ActiveState=inactive LoadState=masked
+says "^warn $of: unit: rtrs-server.service is masked and cannot start: systemctl unmask"
+unit_is ActiveState=inactive SubState=dead UnitFileState=disabled User=none-such-user
+says "^bad  $of: user: there is no user none-such-user, whom rtrs-server.service has"
+as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+unit_is ActiveState=inactive SubState=dead UnitFileState=disabled
+says "^warn $of: key: .*: only root can look as user 1 \(daemon\) does: run rtrsctl doctor as root"
+as_user=()
 
 # Ends with different MTUs: the one with the larger one knows.
 wires_up

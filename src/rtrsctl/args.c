@@ -281,6 +281,8 @@ int args_parse(struct ctx *ctx, int argc, char **argv)
 	rc = check_selection(ctx);
 	if (!rc && !ctx->dump)
 		rc = parse_command(ctx, argc - first, argv + first);
+	if (!rc && ctx->watch_s && ctx->command && ctx->command->answer == ANSWER_DOCTOR)
+		return say_error(EXIT_USAGE, "doctor looks once: leave --watch out");
 	if (!rc && ctx->force && !(ctx->command && ctx->command->takes_force))
 		return say_error(EXIT_USAGE, "--force belongs to reload, export remove, export "
 				 "resize, export set and export break");

@@ -29,6 +29,27 @@ struct need {
 	bool server;			/* certificates of a server, or of a client */
 };
 
+/* ---- rights ---- */
+
+/* Why the user of @need cannot open it, because of @err. */
+static void say_closed(const struct need *need, int err, char *text, size_t len)
+{
+	struct stat st;
+
+	if (err == EACCES && !stat(need->path, &st))
+		snprintf(text, len, "%s: user %u may not %s it, and it is of user %u and group %u "
+			 "with mode %04o: chown it%s", strerror(err),
+			 (unsigned)need->user, need->access == NEED_WRITE ? "write" : "read",
+			 (unsigned)st.st_uid, (unsigned)st.st_gid, (unsigned)st.st_mode & 07777,
+			 need->access == NEED_WRITE ? ", or export it read-only" : "");
+	else if (err == EACCES)
+		snprintf(text, len, "%s: a directory of the path is closed to user %u",
+			 strerror(err), (unsigned)need->user);
+	else
+		snprintf(text, len, "%s: make it, or mend the path in the configuration",
+			 strerror(err));
+}
+
 /* ---- keys ---- */
 
 /* A file that a later time has changed: the clock is wrong, or was. */
@@ -43,12 +64,16 @@ static enum check_level look_at_psk(const void *arg, char *text, size_t len)
 	struct psks psks;
 	struct stat st;
 	unsigned n;
+	int rc;
 
 	if (!stat(need->path, &st) && !S_ISREG(st.st_mode)) {
 		snprintf(text, len, "expected a file");
 		return CHECK_CRITICAL;
 	}
-	if (psk_read(need->path, need->user, &psks, text, len))
+	rc = psk_read(need->path, need->user, &psks, text, len);
+	if (rc == -EACCES && faccessat(AT_FDCWD, need->path, R_OK, AT_EACCESS))
+		say_closed(need, EACCES, text, len);
+	if (rc)
 		return CHECK_CRITICAL;
 	n = psks.n;
 	psk_free(&psks);
@@ -102,24 +127,6 @@ static enum check_level look_at_certs(const void *arg, char *text, size_t len)
 }
 
 /* ---- images ---- */
-
-/* Why the user of @need cannot open it, because of @err. */
-static void say_closed(const struct need *need, int err, char *text, size_t len)
-{
-	struct stat st;
-
-	if (err == EACCES && !stat(need->path, &st))
-		snprintf(text, len, "%s: user %u may not %s it, and it is of user %u and group %u "
-			 "with mode %04o: chown it, or export it read-only", strerror(err),
-			 (unsigned)need->user, need->access == NEED_WRITE ? "write" : "read",
-			 (unsigned)st.st_uid, (unsigned)st.st_gid, (unsigned)st.st_mode & 07777);
-	else if (err == EACCES)
-		snprintf(text, len, "%s: a directory of the path is closed to user %u",
-			 strerror(err), (unsigned)need->user);
-	else
-		snprintf(text, len, "%s: make it, or mend the path in the configuration",
-			 strerror(err));
-}
 
 static enum check_level look_at_image(const void *arg, char *text, size_t len)
 {

@@ -101,6 +101,7 @@ bool doctor_unit_ask(struct doctor_unit *unit, const char *name)
 	    !doctor_unit_is(unit, "LoadState", "not-found"))
 		return true;
 	doctor_unit_free(unit);
+	unit->silent = status;
 	return false;
 }
 
@@ -223,6 +224,11 @@ void doctor_subject_unit(struct doctor *doctor, const struct doctor_subject *s)
 {
 	const struct doctor_unit *unit = &s->unit;
 
+	if (!unit->values && unit->silent) {
+		doctor_note(doctor, CHECK_WARNING, "unit", "systemctl does not answer%s",
+			    geteuid() ? ": run rtrsctl doctor as root" : "");
+		return;
+	}
 	if (!unit->values) {
 		doctor_note(doctor, CHECK_OK, "unit", "none: %s",
 			    doctor_unit_systemd() ? "no unit has this program or this file" :

@@ -12,12 +12,13 @@ struct doctor_unit {			/* all 0: none */
 	char name[256];			/* "rtrs-nbd@disk0.service" */
 	json_t *values;			/* texts by the names of properties; lines, if systemd has
 					 * several for one; NULL: none */
+	bool silent;			/* systemctl has not answered this user */
 };
 
 /* True if systemd runs this machine. */
 bool doctor_unit_systemd(void);
-/* Fill @unit with what systemctl shows of the unit @name.  False: systemctl does not answer, or
- * there is no such unit. */
+/* Fill @unit with what systemctl shows of the unit @name.  False: systemctl does not answer, which
+ * @unit tells, or there is no such unit. */
 bool doctor_unit_ask(struct doctor_unit *unit, const char *name);
 /* Write to @name the unit of the process @pid; "": it is of none. */
 void doctor_unit_of_process(long pid, char *name, size_t len);

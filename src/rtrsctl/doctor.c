@@ -19,6 +19,7 @@
 #include "say.h"
 #include "text.h"
 #include "util.h"
+#include "which.h"
 
 #define SERVER_FILE SYSCONFDIR "/rtrs-server.conf"
 #define SERVER_DIR SYSCONFDIR "/rtrs-server"
@@ -199,8 +200,10 @@ static void find_unit(struct doctor_unit *unit, const char *kinds, const char *p
 				 name);
 		else
 			snprintf(text, sizeof(text), "%s.service", kind);
-		if (!doctor_unit_ask(&one, text))
+		if (!doctor_unit_ask(&one, text)) {
+			unit->silent |= one.silent;
 			continue;
+		}
 		if (!unit->values || doctor_unit_is(&one, "UnitFileState", "enabled") ||
 		    doctor_unit_is(&one, "ActiveState", "active")) {
 			doctor_unit_free(unit);
@@ -281,25 +284,47 @@ static void look_at_files(struct doctor *doctor, const struct find_wanted *wante
 
 /* ---- the whole ---- */
 
+/* True if the user means a program that runs. */
+static bool names_program(const struct ctx *ctx)
+{
+	return ctx->socket || ctx->wanted.pid || ctx->wanted.name;
+}
+
+/* A machine may have no program, but for one that the user names.  EXIT_DONE, or what an error
+ * says. */
+static int find(const struct ctx *ctx, struct found *found)
+{
+	if (ctx->arg)
+		return EXIT_DONE;
+	if (names_program(ctx))
+		return which_programs(ctx, found);
+	if (!find_chosen(found, NULL, &ctx->wanted))
+		return say_error(EXIT_FAILED, "out of memory");
+	return EXIT_DONE;
+}
+
 int doctor_run(const struct ctx *ctx)
 {
-	struct doctor doctor = { .findings = json_array() };
-	json_t *units = json_object();		/* of programs that run */
+	struct doctor doctor = { 0 };
+	json_t *units;				/* of programs that run */
 	struct found found = { .n = 0 };
+	int status = find(ctx, &found);
 
+	if (status != EXIT_DONE) {
+		find_free(&found);
+		return status;
+	}
+	doctor.findings = json_array();
+	units = json_object();
 	doctor_clock(&doctor);
 	doctor_rdma(&doctor);
 	if (!ctx->wanted.gateway)
 		doctor_io_uring(&doctor);
-	if (ctx->arg) {
+	if (ctx->arg)
 		look_at_file(&doctor, &ctx->wanted, ctx->arg, NULL, units);
-	} else if (!find_chosen(&found, ctx->socket, &ctx->wanted)) {
-		find_free(&found);
-		return say_error(EXIT_FAILED, "out of memory");
-	}
 	for (size_t i = 0; i < found.n; i++)
 		look_at_program(&doctor, &found.at[i], units);
-	if (!ctx->arg && !ctx->socket && !ctx->wanted.pid && !ctx->wanted.name)
+	if (!ctx->arg && !names_program(ctx))
 		look_at_files(&doctor, &ctx->wanted, units);
 	print_findings(&doctor, ctx->json);
 	find_free(&found);

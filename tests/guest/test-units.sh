@@ -190,6 +190,10 @@ says "$bad: key: tls-psk=.*/bad.psk: expected mode 0600, not 0644"
 says "^bad  $etc/rtrs/bad.conf: key: tls-psk=.*: Permission denied"
 says "^warn $etc/rtrs/bad.conf: path: .* does not take a connection: Connection refused"
 says '^warn rtrs-server .*: unit: the files of rtrs-server.service have changed'
+# Without D-Bus systemd answers root alone.
+nsenter --target "$one" --pid --mount setpriv --reuid=65534 --regid=65534 --clear-groups \
+	"$sbindir/rtrsctl" doctor >"$tmp/doctor" || true
+says "^warn $etc/rtrs-server/bad.conf: unit: systemctl does not answer: run rtrsctl doctor as root"
 systemctl daemon-reload
 rm "$etc/rtrs-server/bad".* "$etc/rtrs/bad".*
 # A container that has the device of the kernel, and not its files.
