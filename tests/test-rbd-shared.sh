@@ -24,7 +24,7 @@ must_fail "$RTRS_SERVER" --strict --control "$tmp/refused.ctl" --state-dir "$tmp
 	--listen tcp://127.0.0.1:0 "d=$tmp/file,shared=yes" 2>"$tmp/refused"
 grep 'no lock of a file system fences' "$tmp/refused"
 must_fail "$RTRS_SERVER" --check "d=mem:8M,shared=yes" 2>"$tmp/refused"
-grep 'shared=yes: memory belongs' "$tmp/refused"
+grep 'shared=yes: memory cannot be shared' "$tmp/refused"
 must_fail "$RTRS_SERVER" --check "d=rbd:rbd/disk,shared=maybe" 2>"$tmp/refused"
 grep "shared='maybe': expected yes or no" "$tmp/refused"
 
