@@ -116,13 +116,13 @@ done
 expect_exit "$waits_nbd" 0
 expect_exit "$waits_bench" 1
 for name in nbd bench; do
-	must_fail grep 'the end has taken' "$tmp/waits-$name.log"
+	must_fail grep 'shutdown has taken' "$tmp/waits-$name.log"
 done
 grep 'requests are still in flight at the end' "$tmp/waits-nbd.log"
 grep '1 request failed while rtrs-nbd stopped' "$tmp/waits-nbd.log"
-wait_line "$tmp/held-server.log" 'error: the end has taken 60 s: .* for '
-wait_line "$tmp/held-nbd.log" 'the end has taken 60 s: .* for its threads'
-wait_line "$tmp/held-bench.log" 'the end has taken 60 s: .* for requests in flight'
+wait_line "$tmp/held-server.log" 'error: shutdown has taken 60 s: .* for '
+wait_line "$tmp/held-nbd.log" 'shutdown has taken 60 s: .* for its threads'
+wait_line "$tmp/held-bench.log" 'shutdown has taken 60 s: .* for requests in flight'
 for pid in "$held_server" "$held_nbd" "$held_bench"; do
 	wait_until "the end of $pid" process_ended "$pid"
 done

@@ -239,7 +239,7 @@ has old-gw2 two yes
 "${ctl[@]}" clients >"$tmp/clients"
 grep -E '^old-gw1 .* two \(ro, not allowed\) ' "$tmp/clients"
 grep -E '^old-gw2 .* two \(ro\) ' "$tmp/clients"
-outside=': old-gw1 has two open, and its lists do not allow that any more '
+outside=': old-gw1 has two open, which its rules no longer allow '
 # is_outside STATUS: "rtrsctl check" ends so
 is_outside() {
 	local status=0

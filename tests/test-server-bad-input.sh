@@ -133,9 +133,9 @@ if [ "$(id -u)" -eq 0 ] && setpriv --version >/dev/null 2>&1; then
 			"$tmp/rtrs-server" --control none --state-dir "$tmp/nobody" \
 			--listen "$2" "disk=$tmp/nobody/disk"
 	}
-	as_nobody 'no right to make a socket in the directory$' "unix:$tmp/s"
+	as_nobody 'no permission to create a socket in the directory$' "unix:$tmp/s"
 	[ "$(cat /proc/sys/net/ipv4/ip_unprivileged_port_start)" -le 1 ] ||
-		as_nobody 'a port as low as that needs root or CAP_NET_BIND_SERVICE$' \
+		as_nobody 'a port this low needs root or CAP_NET_BIND_SERVICE$' \
 			tcp://127.0.0.1:1
 fi
 
