@@ -42,7 +42,7 @@ static const struct command commands[] = {
 	{ .name = "path disconnect", .arg = "path", .needs = 1 },
 	{ .name = "path reconnect", .kind = RUNDIR_NBDKIT, .arg = "path", .needs = 1,
 	  .arg_text = "PATH", .help = "" },
-	{ .name = "path save", .kind = RUNDIR_NBDKIT, .help = "write added paths to a file of it" },
+	{ .name = "path save", .kind = RUNDIR_NBDKIT, .help = "save paths added at run time" },
 	{ .name = "server accept", .kind = RUNDIR_NBDKIT,
 	  .help = "take the copy that answers for a server" },
 	{ .name = "policy", .kind = RUNDIR_NBDKIT, .arg = "policy", .arg_text = "[POLICY]",
@@ -73,7 +73,7 @@ static const struct command commands[] = {
 	  .help = "error, warning, info or debug" },
 };
 
-const struct command *const command_stats = &commands[7];
+const struct command *const command_stats = &commands[8];
 
 /* Commands that share a line are printed as "list|show|stats", or as "path
  * remove|disconnect|reconnect PATH". */
