@@ -104,7 +104,9 @@ def main():
     args = p.parse_args(namespace=argparse.Namespace(
         nbdkit="nbdkit", threads=32, server=os.path.join(top, "rtrs-server"),
         plugin=os.path.abspath(os.path.join(top, ".libs/nbdkit-rtrs-plugin.so")),
-        server_arg=["--poll=0"], plugin_arg=["poll=0"]))
+        server_arg=["--poll=0"], plugin_arg=["poll=0"],
+        # Of an export that can be written the server looks for other users, in each process, for as long as it takes.
+        export_flags=",readonly"))
     for program in ("strace", "nbdsh"):
         if not shutil.which(program):
             p.error("%s is not installed" % program)

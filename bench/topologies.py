@@ -259,7 +259,7 @@ class Topology:
                 "rtrs-server",
                 [server_program, "--listen", listen, "--ready-fd", str(wr)]
                 + self.shared_file_options(server_program) + self.args.server_arg + list(server_arg)
-                + ["bench=" + (target or self.file)], pass_fds=(wr,))
+                + ["bench=" + (target or self.file + getattr(self.args, "export_flags", ""))], pass_fds=(wr,))
         finally:
             os.close(wr)
         try:
