@@ -251,9 +251,11 @@ void store_file_users_warn(const struct export *const *all, unsigned n)
 		if (store_writer(all[i]->store) == all[i])
 			look_add(look, all[i]);
 	}
-	qsort(look->all, look->n, sizeof(*look->all), by_path);
-	look_at_loops(look);
-	look_into_processes(look);
+	if (look->n) {
+		qsort(look->all, look->n, sizeof(*look->all), by_path);
+		look_at_loops(look);
+		look_into_processes(look);
+	}
 	for (unsigned i = 0; i < look->n; i++)
 		warn_of(&look->all[i]);
 	look_destroy(look);
