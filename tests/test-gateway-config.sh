@@ -123,9 +123,9 @@ for front in nbdkit gateway; do
 
 	# What cannot change is refused by name, and nothing changes with it.
 	conf "server = $a" 'io-timeout = 1' 'heartbeat = 300' 'mode = ro' \
-		'max-reconnect-attempts = 7'
+		'max-reconnect-attempts = 7' 'registration = static'
 	refused "^rtrsctl: mode: auto -> ro: restart $name for this, or take the change back$" \
-		"^rtrsctl: heartbeat: 750; RDMA 5000 -> 300: restart $name for this"
+		"^rtrsctl: registration: auto -> static: restart $name for this"
 	are_paths "$b "
 	grep -q "$conf rejected, configuration unchanged:" "$log"
 	# An option of the command line wins, as at the start.
@@ -136,6 +136,14 @@ for front in nbdkit gateway; do
 	says 'max-reconnect-attempts: 7 -> -1'
 	conf "server = $b" 'io-timeout = 50' 'connections = 9' 'max-reconnect-attempts = 7'
 	says 'max-reconnect-attempts: -1 -> 7'
+	# For the next connection of each path (test-sim-multi), and at once.
+	conf "server = $b" 'io-timeout = 50' 'max-reconnect-attempts = 7' 'heartbeat = 300' \
+		'heartbeat-misses = 9' 'poll = 7'
+	says 'heartbeat: 750; RDMA 5000 -> 300' 'heartbeat-misses: 2; RDMA 5 -> 9' 'poll: 100 -> 7'
+	[ "$(of_session poll_us)" = 7 ]
+	goes_on
+	conf "server = $b" 'io-timeout = 50' 'max-reconnect-attempts = 7'
+	says 'heartbeat: 300 -> 750; RDMA 5000' 'heartbeat-misses: 9 -> 2; RDMA 5' 'poll: 7 -> 100'
 	# A mistake, and a file that is not there.
 	conf "server = $a" 'io-timeot = 1' 'poll = x'
 	refused "$conf:3: 'io-timeot' is no option .*io-timeout" "$conf:4: poll 'x': expected"
@@ -202,6 +210,17 @@ conf "server = $a" 'threads = 2' "nbd-tls-psk = $tmp/nbd.psk" 'verbose = yes'
 cat "$tmp/vm-b" "$tmp/vm-c" >"$tmp/nbd.psk"
 says "-path $b" '+nbd key vm-c'
 size_as vm-c
+# Memory, with the threads that run.
+conf "server = $a" 'threads = 2' "nbd-tls-psk = $tmp/nbd.psk" 'verbose = yes' 'memory = 1G'
+"${ctl[@]}" reload | grep -x 'memory: [0-9]* -> 1073741824'
+goes_on
+conf "server = $a" "nbd-tls-psk = $tmp/nbd.psk" 'verbose = yes' 'threads = 3' 'memory = 128M'
+refused '^rtrsctl: threads: 2 -> 3: restart rtrs-nbd for this'
+conf "server = $a" 'threads = 2' "nbd-tls-psk = $tmp/nbd.psk" 'verbose = yes' 'memory = 128M'
+"${ctl[@]}" reload | grep -x 'memory: 1073741824 -> 134217728'
+goes_on
+conf "server = $a" 'threads = 2' "nbd-tls-psk = $tmp/nbd.psk" 'verbose = yes'
+"${ctl[@]}" reload | grep -x 'memory: 134217728 -> [0-9]*'
 cat "$tmp/vm-b" >"$tmp/nbd.psk"
 says '-nbd key vm-c'
 must_fail size_as vm-c

@@ -133,6 +133,12 @@ static bool mem_make_room(struct nbd_mem *mem, size_t size)
 	return mem->used + mem->kept + size <= mem->limit;
 }
 
+void nbd_mem_set_limit(struct nbd_mem *mem, size_t limit)
+{
+	mem->limit = limit;
+	mem_make_room(mem, 0);
+}
+
 static void *mem_get(struct nbd_pool *pool, size_t len, enum mem_bound bound)
 {
 	unsigned class = class_of(len);
@@ -166,4 +172,5 @@ void nbd_mem_put(struct nbd_pool *pool, void *piece, size_t len)
 	list_init(&p->link);
 	list_add_head(&pool->free[class], &p->link);
 	pool_count(pool, pool->kept + class_size(class));
+	mem_make_room(pool->mem, 0);
 }

@@ -39,6 +39,12 @@ int nbd_server_create(struct nbd_server **out, struct loop *loop,
 	return 0;
 }
 
+void nbd_server_set_memory(struct nbd_server *server, size_t memory)
+{
+	nbd_mem_set_limit(&server->mem, memory);
+	nbd_turn_feed(server);
+}
+
 void nbd_server_destroy(struct nbd_server *server)
 {
 	struct nbd_request_io *q;

@@ -34,6 +34,14 @@ static void set_verbose(const void *conf, void *program)
 								     LOG_LEVEL_WARN);
 }
 
+static void set_memory(const void *conf, void *program)
+{
+	const struct gate_options *o = conf;
+
+	if (o->memory_changed)
+		o->memory_changed(o->memory);
+}
+
 static const struct opt rows[] = {
 	{ .name = "unix", .letter = 'U', .type = OPT_TEXT, FIELD(socket), .arg = "SOCKET",
 	  .of = "a path, or -", .holds = IN_FILE,
@@ -67,7 +75,8 @@ static const struct opt rows[] = {
 	  FIELD(tls_conf.verify_peer), .holds = IN_FILE,
 	  .help = "ask NBD clients for certificates" },
 	{ .name = "memory", .type = OPT_SIZE, FIELD(memory), .arg = "SIZE", .least = 128u << 20,
-	  .most = UINT64_C(1) << 40, .fallback = "512M", .holds = IN_FILE,
+	  .most = UINT64_C(1) << 40, .fallback = "512M",
+	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_memory,
 	  .help = "memory for data of all clients" },
 	{ .name = "threads", .type = OPT_NUMBER, FIELD(threads), .arg = "N", .least = 1,
 	  .most = CLT_RUN_LOOPS, .shown = "1 per 2 CPUs, at most 8", .holds = IN_FILE,
@@ -202,7 +211,10 @@ static int check_together(const struct gate_options *o, char *why, size_t len)
 /* The clients of each thread need connections of their own, and room for a request. */
 static int check_threads(const struct gate_options *o, char *why, size_t len)
 {
-	uint64_t memory = (uint64_t)o->threads * NBD_SERVER_MEMORY_MIN;
+	/* A reload leaves the threads as many as they are. */
+	const struct gate_options *runs = !o->session.now ? o :
+		container_of(o->session.now, struct gate_options, session);
+	uint64_t memory = (uint64_t)runs->threads * NBD_SERVER_MEMORY_MIN;
 	unsigned connections = o->session.connections;
 
 	if (connections < o->threads) {
@@ -214,7 +226,7 @@ static int check_threads(const struct gate_options *o, char *why, size_t len)
 	if (o->memory >= memory)
 		return 0;
 	snprintf(why, len, "--memory=%lluM with --threads=%u: expected 64M for each thread, "
-		 "--memory=%lluM or more", (unsigned long long)o->memory >> 20, o->threads,
+		 "--memory=%lluM or more", (unsigned long long)o->memory >> 20, runs->threads,
 		 (unsigned long long)memory >> 20);
 	return -EINVAL;
 }

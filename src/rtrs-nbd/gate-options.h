@@ -18,6 +18,8 @@ struct gate_options {
 	const char *uri_name;		/* -e: the export in $uri; NULL: the default one */
 	bool readonly, foreground, verbose;
 	uint64_t memory;		/* bytes for data */
+	/* A reload has changed @memory.  Service thread.  NULL: nothing to do. */
+	void (*memory_changed)(uint64_t memory);
 	unsigned threads;		/* loops for IO */
 	struct fab_tls_conf tls_conf;	/* --tls..., for NBD clients */
 	struct fab_tls *tls;		/* NULL: no TLS */

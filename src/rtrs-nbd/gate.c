@@ -107,11 +107,31 @@ static bool gate_has_room(struct acceptor *a)
 
 /* ---- start and stop ---- */
 
+static void memory_msg(struct loop_msg *msg)
+{
+	struct gate_loop *l = container_of(msg, struct gate_loop, memory_msg);
+
+	if (l->server)
+		nbd_server_set_memory(l->server, atomic_load(&l->gate->memory));
+}
+
+void gate_set_memory(const struct gate_now *now, uint64_t memory)
+{
+	struct gate *g = now->gate;
+
+	if (!g)
+		return;
+	atomic_store(&g->memory, (size_t)memory / g->nloops);
+	for (unsigned i = 0; i < g->nloops; i++)
+		loop_post(g->loops[i].loop, &g->loops[i].memory_msg);
+}
+
 static void start_call(struct loop_call *call)
 {
 	struct gate_loop *l = call->arg;
 	unsigned nloops = l->gate->nloops;
-	const struct nbd_server_conf conf = { .memory = l->gate->memory, .backend = &gate_backend,
+	/* More memory comes before the first client: listen_call(). */
+	const struct nbd_server_conf conf = { .memory = NBD_SERVER_MEMORY_MIN, .backend = &gate_backend,
 					      .arg = &l->exports,
 					      .guests = NBD_GUESTS / nloops,
 					      .net_guests = NBD_NET_GUESTS / nloops,
@@ -128,8 +148,10 @@ static void listen_call(struct loop_call *call)
 
 	for (unsigned i = 0; call->rc == 0 && i < g->nlisteners; i++)
 		call->rc = acceptor_start(&g->listeners[i].acceptor, g->loops[0].loop);
-	if (call->rc == 0)
+	if (call->rc == 0) {
 		g->now->gate = g;
+		gate_set_memory(g->now, g->options->memory);
+	}
 	loop_call_end(call);
 }
 
@@ -184,6 +206,7 @@ static void init_loops(struct gate *g, bool readonly)
 		l->loop = run->loops[i];
 		gate_exports_init(&l->exports, l->loop, &run->clt, g->start->conf, readonly);
 		loop_msg_init(&l->trust_msg, gate_trust_msg);
+		loop_msg_init(&l->memory_msg, memory_msg);
 	}
 }
 
@@ -193,8 +216,7 @@ int gate_start(struct gate *g, const struct gate_listen *l, struct clt_start *st
 	struct clt_run *run = &start->run;
 	int r;
 
-	*g = (struct gate){ .start = start, .nlisteners = l->n, .now = now,
-			    .memory = (size_t)o->memory / run->nloops };
+	*g = (struct gate){ .start = start, .nlisteners = l->n, .now = now, .options = o };
 	r = gate_tls_start(&g->tls, o->tls);
 	if (r < 0)
 		return r;

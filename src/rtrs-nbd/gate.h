@@ -20,6 +20,7 @@ struct gate_loop {
 	unsigned unanswered;		/* requests that failed, when @server has stopped */
 	struct loop_call *ending;	/* waits until @server has stopped, or NULL */
 	struct loop_msg trust_msg;	/* gate-trust.h */
+	struct loop_msg memory_msg;	/* gate.memory has changed */
 };
 
 /* The gateway that takes clients, for commands; NULL: none.  Service thread. */
@@ -39,7 +40,8 @@ struct gate {
 	unsigned long long naccepted;
 	struct gate_tls tls;
 	struct gate_now *now;
-	size_t memory;			/* of a loop */
+	const struct gate_options *options;	/* the caller's; service thread */
+	atomic_size_t memory;		/* of a loop */
 };
 
 /* Serve the clients that arrive at @l, from the exports of @start's session, which runs, on all of
@@ -47,6 +49,9 @@ struct gate {
  * names @g until gate_leave().  Blocks.  0 or -errno. */
 int gate_start(struct gate *g, const struct gate_listen *l, struct clt_start *start,
 	       const struct gate_options *o, struct gate_now *now);
+/* Have the gateway of @now, if there is one, @memory bytes for data of its clients from now on.
+ * Service thread. */
+void gate_set_memory(const struct gate_now *now, uint64_t memory);
 /* Accept no more, and have all clients leave.  Blocks until the clients of all loops do: from then
  * on no client hears of an error that the next server may not have. */
 void gate_leave(struct gate *g);

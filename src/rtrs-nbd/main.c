@@ -45,6 +45,11 @@ static struct gate gate;
 static struct gate_now gate_now;
 static pid_t command;			/* of --run; 0: none */
 
+static void memory_changed(uint64_t memory)
+{
+	gate_set_memory(&gate_now, memory);
+}
+
 /* ---- the log ---- */
 
 /* A daemon that is ready has no stderr. */
@@ -303,6 +308,7 @@ int main(int argc, char **argv)
 		gate_options_fini(&options);
 		return status;
 	}
+	options.memory_changed = memory_changed;
 	log_init(gate_log, options.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
 	log_init_record(journal_open("rtrs-nbd"));
 	gate_raise_descriptors();

@@ -150,6 +150,38 @@ static void test_pulled_cable(void)
 	}
 }
 
+static void set_live(void *arg)
+{
+	clt_sess_set_heartbeats(&world_client_clt(c)->sess, 100, 1);
+	clt_sess_set_poll(&world_client_clt(c)->sess, 7);
+}
+
+/* Other heartbeats are those of the next connection; another time of busy-polling is that of the
+ * connections that are there, too. */
+static void test_heartbeats_change(void)
+{
+	struct sim_fiber *f;
+
+	begin(2, CLT_POLICY_ROUND_ROBIN);
+	f = world_client_fiber(c, set_live, NULL);
+	world_run_ms(w, 20);
+	CHECK(sim_fiber_done(f));
+	CHECK(spin_limit(&path(1)->att.cons[1].wait.spin) == 7);
+	sim_drop("clt", wires[0]);
+	world_run_ms(w, HB_MS);
+	CHECK(!world_traced(w, "lost"));
+	world_run_ms(w, DETECT_MS);
+	CHECK(world_traced(w, "lost"));
+	sim_heal("clt", wires[0]);
+	CHECK(sim_run_until(all_up, NULL, 10000));
+	world_forget(w);
+	sim_drop("clt", wires[0]);
+	world_run_ms(w, 3 * 100 + 20);
+	CHECK(world_traced(w, "lost"));
+	sim_fiber_free(f);
+	world_destroy(w);
+}
+
 /* ---- all paths are lost ---- */
 
 static void test_both_cut(void)
@@ -1274,6 +1306,7 @@ static const struct sim_test tests[] = {
 	{ "policies", test_policies },
 	{ "cut-under-load", test_cut_under_load },
 	{ "pulled-cable", test_pulled_cable },
+	{ "heartbeats-change", test_heartbeats_change },
 	{ "both-cut", test_both_cut },
 	{ "last-hope", test_last_hope },
 	{ "joins-beside-silent-paths", test_joins_beside_silent_paths },

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The options of rtrs-nbd: the table, and what a command line becomes. */
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -159,4 +160,20 @@ Test(gate_options, file_tls)
 	cr_assert(o.session.tls_conf.asked && o.session.tls_conf.mode == FAB_TLS_OFF);
 	cr_assert_not(o.tls_conf.asked);
 	gate_options_fini(&o);
+}
+
+/* A reload leaves the threads as many as they are, whatever the default for that memory is. */
+Test(gate_options, memory_of_threads_that_run)
+{
+	static struct gate_options now;
+	char why[256] = "";
+
+	cr_assert_eq(parse(&now, "127.0.0.1 --threads=4 connections=9"), -1);
+	cr_assert_eq(parse(&o, "127.0.0.1 --memory=128M"), -1);
+	o.session.now = &now.session;
+	cr_assert_eq(gate_options_complete(&o.session, why, sizeof(why)), -EINVAL);
+	cr_assert_str_eq(why, "--memory=128M with --threads=4: expected 64M for each thread, "
+			 "--memory=256M or more");
+	now.threads = 2;
+	cr_assert_eq(gate_options_complete(&o.session, why, sizeof(why)), 0, "%s", why);
 }

@@ -100,6 +100,24 @@ Test(nbd_mem, limit)
 	cr_assert_eq(pools[1].kept, 0);
 }
 
+/* Kept pieces go at once, those in use as they come back; and more is there at once. */
+Test(nbd_mem, another_limit)
+{
+	uint8_t *half = take(0, LIMIT / 2);
+
+	soil(1, LIMIT / 4);
+	nbd_mem_set_limit(&mem, LIMIT / 4);
+	cr_assert_eq(mem.kept, 0);
+	cr_assert_null(nbd_mem_get(&pools[1], 4096));
+	nbd_mem_put(&pools[0], half, LIMIT / 2);
+	cr_assert_eq(mem.used + mem.kept, 0, "%zu bytes are left", mem.used + mem.kept);
+	soil(1, LIMIT / 4);
+	cr_assert_eq(mem.kept, LIMIT / 4);
+	cr_assert_null(nbd_mem_get(&pools[0], LIMIT / 2));
+	nbd_mem_set_limit(&mem, LIMIT);
+	nbd_mem_put(&pools[0], take(0, LIMIT / 2), LIMIT / 2);
+}
+
 /* A piece that was used since the last look stays until the next look. */
 Test(nbd_mem, trim)
 {

@@ -263,6 +263,33 @@ Test(server, memory_is_bounded)
 		rig_finish(&rig, 0, 0);
 }
 
+/* Requests that wait go on when the server gets more, and less holds from the next one on. */
+Test(server, memory_changes)
+{
+	int fd[5];
+
+	rig.mode = RIG_HOLDS;
+	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++) {
+		fd[i] = serve("large");
+		ask(fd[i], NBD_CMD_READ, i, 0, 64u << 20);
+	}
+	cr_assert_eq(rig.nheld, 3, "%u in flight", rig.nheld);
+	nbd_server_set_memory(rig.server, 5u << 26);
+	rig_run(&rig);
+	cr_assert_eq(rig.nheld, 4, "%u in flight with more memory", rig.nheld);
+	nbd_server_set_memory(rig.server, 2u << 26);
+	for (unsigned i = 0; i < 3; i++) {
+		leave(fd[i]);
+		rig_finish(&rig, 0, 0);
+		cr_assert_eq(rig.nheld, i < 2 ? 3 - i : 1, "%u in flight, %u have ended",
+			     rig.nheld, i + 1);
+	}
+	for (unsigned i = 3; i < ARRAY_SIZE(fd); i++)
+		leave(fd[i]);
+	while (rig.nheld)
+		rig_finish(&rig, 0, 0);
+}
+
 /* The least memory of a server is that of one request: the input that its connection and others
  * have does not hold it up. */
 Test(server, largest_request_beside_input)

@@ -53,6 +53,19 @@ Test(spin, never_without_a_limit)
 		cr_assert_eq(wait_for(&s, 5 * US), 0);
 }
 
+/* Of a place where nobody looked, and back. */
+Test(spin, another_limit)
+{
+	struct spin s;
+
+	spin_init(&s, 0);
+	cr_assert_eq(wait_for(&s, 5 * US), 0);
+	spin_set_limit(&s, LIMIT_US);
+	cr_assert_geq(wait_for(&s, 5 * US), 4 * US);
+	spin_set_limit(&s, 0);
+	cr_assert_eq(wait_for(&s, 5 * US), 0);
+}
+
 Test(spin, no_longer_than_the_limit)
 {
 	for (uint64_t us = 1; us < 2000; us++) {

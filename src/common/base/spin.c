@@ -18,7 +18,7 @@
 void spin_init(struct spin *s, unsigned limit_us)
 {
 	memset(s, 0, sizeof(*s));
-	s->limit_us = limit_us;
+	spin_set_limit(s, limit_us);
 	s->pause_ns = PAUSE_MIN_NS;
 }
 
@@ -31,7 +31,7 @@ static void spin_pause(struct spin *s, uint64_t now)
 
 bool spin_try(struct spin *s)
 {
-	uint64_t limit = s->limit_us * UINT64_C(1000), now = clock_now_ns();
+	uint64_t limit = spin_limit(s) * UINT64_C(1000), now = clock_now_ns();
 
 	s->begin_ns = s->last_ns = now;
 	s->end_ns = 0;
@@ -65,7 +65,7 @@ void spin_learn(struct spin *s)
 	uint64_t took = clock_now_ns() - s->begin_ns;
 
 	/* A wait that took a second tells nothing of the next wait. */
-	took = MIN(took, s->limit_us * UINT64_C(4000));
+	took = MIN(took, spin_limit(s) * UINT64_C(4000));
 	s->mean_ns = s->mean_ns ? (s->mean_ns * (WEIGHT - 1) + took) / WEIGHT : took;
 	if (s->end_ns && s->begin_ns + took < s->end_ns) {
 		s->late = 0;

@@ -10,15 +10,16 @@
  * slowly when looks succeed.
  *
  * A place where a single thread at a time waits has a struct spin, used by that thread or under a
- * lock.  No call fails, allocates or sleeps. */
+ * lock, but for spin_set_limit().  No call fails, allocates or sleeps. */
 #ifndef BASE_SPIN_H
 #define BASE_SPIN_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct spin {
-	unsigned limit_us;		/* 0: never */
+	atomic_uint limit_us;		/* 0: never */
 	/* private */
 	uint64_t mean_ns;		/* mean time of recent waits; 0: not known */
 	uint64_t begin_ns;		/* start of this wait; 0: no wait */
@@ -31,6 +32,15 @@ struct spin {
 
 /* Initialise @s, which looks for @limit_us at most; 0: never. */
 void spin_init(struct spin *s, unsigned limit_us);
+/* Have @s look for @limit_us at most, from the next wait on; 0: never.  Any thread. */
+static inline void spin_set_limit(struct spin *s, unsigned limit_us)
+{
+	atomic_store_explicit(&s->limit_us, limit_us, memory_order_relaxed);
+}
+static inline unsigned spin_limit(struct spin *s)
+{
+	return atomic_load_explicit(&s->limit_us, memory_order_relaxed);
+}
 /* spin_begin(), if @s has a limit. */
 bool spin_try(struct spin *s);
 /* spin_end(), if a wait has begun. */
@@ -39,7 +49,7 @@ void spin_learn(struct spin *s);
 /* A wait begins.  True: look, and look again while spin_more() returns true.  False: sleep. */
 static inline bool spin_begin(struct spin *s)
 {
-	return s->limit_us && spin_try(s);
+	return spin_limit(s) && spin_try(s);
 }
 
 /* Yield the CPU.  True: look again.  False: sleep. */

@@ -73,8 +73,13 @@ int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm)
 	(*cm)->seal = conf->seal;
 	(*cm)->servers = conf->servers;
 	(*cm)->tls = conf->tls;
-	(*cm)->silence_ms = conf->silence_ms ? conf->silence_ms : SILENCE_MS;
+	fab_cm_set_silence(*cm, conf->silence_ms);
 	return 0;
+}
+
+void fab_cm_set_silence(struct fab_cm *cm, unsigned silence_ms)
+{
+	cm->silence_ms = silence_ms ? silence_ms : SILENCE_MS;
 }
 
 void fab_cm_destroy(struct fab_cm *cm)

@@ -252,6 +252,8 @@ struct fab_cm_conf {
  * fab_listen, fab_resolve, fab_connect, fab_accept and fab_reject of a cm.  The provider drops
  * strangers that connect and send nothing.  @conf is copied. */
 int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm);
+/* Set .silence_ms of connections to come; 0: the default.  @cm has no connection. */
+void fab_cm_set_silence(struct fab_cm *cm, unsigned silence_ms);
 /* Destroy @cm, whose connections, their protection domains and listeners are destroyed. */
 void fab_cm_destroy(struct fab_cm *cm);
 /* The descriptor that is readable (level) when fab_cm_get_event() may have work, time-outs

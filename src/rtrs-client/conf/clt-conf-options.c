@@ -201,6 +201,18 @@ static void set_io_timeout(const void *conf, void *sess)
 	clt_sess_set_io_timeout(sess, ((const struct clt_conf *)conf)->io_timeout_ms);
 }
 
+static void set_heartbeats(const void *arg, void *sess)
+{
+	const struct clt_conf *conf = arg;
+
+	clt_sess_set_heartbeats(sess, conf->heartbeat_ms, conf->heartbeat_misses);
+}
+
+static void set_poll(const void *conf, void *sess)
+{
+	clt_sess_set_poll(sess, ((const struct clt_conf *)conf)->poll_us);
+}
+
 /* The start is over. */
 static void set_connect_timeout(const void *conf, void *sess)
 {
@@ -283,9 +295,11 @@ static const struct opt rows[] = {
 	  .help = "how long to wait at the start" },
 	{ .name = "heartbeat", .type = OPT_NUMBER, FIELD(heartbeat_ms), .arg = "MILLISECONDS",
 	  .of = "milliseconds", .least = 100, .most = 60000, .shown = "750; RDMA 5000",
-	  .holds = IN_FILE, .help = "interval of heartbeats" },
+	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_heartbeats,
+	  .help = "interval of heartbeats" },
 	{ .name = "heartbeat-misses", .type = OPT_NUMBER, FIELD(heartbeat_misses), .arg = "N",
-	  .least = 1, .most = 100, .shown = "2; RDMA 5", .holds = IN_FILE,
+	  .least = 1, .most = 100, .shown = "2; RDMA 5",
+	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_heartbeats,
 	  .help = "unanswered ones until a path is lost" },
 	{ .name = "max-reconnect-attempts", .type = OPT_NUMBER, FIELD(max_reconnect_attempts),
 	  .arg = "N", .most = CLT_RECONNECTS_MAX, .special = "-1", .special_value = UINT64_MAX,
@@ -293,7 +307,8 @@ static const struct opt rows[] = {
 	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_attempts,
 	  .help = "attempts until a path is given up" },
 	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS",
-	  .of = "microseconds", .most = 1000000, .fallback = "100", .holds = IN_FILE,
+	  .of = "microseconds", .most = 1000000, .fallback = "100",
+	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_poll,
 	  .help = "busy-poll for up to this long before sleeping" },
 	{ .name = "registration", .type = OPT_WORD, FIELD(registration),
 	  .words = clt_registration_names, .nwords = CLT_NREGS, .fallback = "auto",

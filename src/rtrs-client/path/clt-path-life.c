@@ -89,6 +89,17 @@ static bool path_cm_ready(struct loop_watch *watch)
 
 /* ---- actions ---- */
 
+/* Heartbeats of this attempt: as they are wanted by now. */
+static void set_heartbeats(struct clt_path *path)
+{
+	const struct clt_path_conf *conf = &path->conf;
+
+	path->hb = rtrs_hb_conf(conf->hb_interval_ms, conf->hb_misses,
+				conf->addr.dst.provider == &fab_tcp);
+	if (path->cm)
+		fab_cm_set_silence(path->cm, rtrs_hb_silence_ms(&path->hb));
+}
+
 /* Make the connection manager, unless @path has kept a manager.  0, or -errno with @why. */
 static int make_cm(struct clt_path *path, char why[CLT_WHY])
 {
@@ -129,6 +140,7 @@ static void path_connect_to(struct clt_path *path)
 	int r;
 
 	clt_path_give_time(path, clt_names_left(&path->names) ? MIN(ms, NAME_NEXT_MS) : ms);
+	set_heartbeats(path);
 	r = make_cm(path, why);
 	if (r < 0)
 		clt_path_step_fail(path, r, why);

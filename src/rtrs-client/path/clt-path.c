@@ -24,14 +24,6 @@ static void path_name_it(struct clt_path *path)
 	random_bytes(path->uuid, sizeof(path->uuid));
 }
 
-static void set_heartbeats(struct clt_path *path)
-{
-	const struct clt_path_conf *conf = &path->conf;
-
-	path->hb = rtrs_hb_conf(conf->hb_interval_ms, conf->hb_misses,
-				conf->addr.dst.provider == &fab_tcp);
-}
-
 int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,
 		  const struct clt_path_ops *ops)
 {
@@ -40,7 +32,6 @@ int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,
 
 	memset(path, 0, sizeof(*path));
 	path->conf = *conf;
-	set_heartbeats(path);
 	path->src = conf->addr.src;
 	path->dst = conf->addr.dst;
 	path->setup_ms = conf->setup_ms;
@@ -83,7 +74,6 @@ err_cause:
 void clt_path_readdress(struct clt_path *path, const struct clt_sess_addr *addr)
 {
 	path->conf.addr = *addr;
-	set_heartbeats(path);
 	path->src = addr->src;
 	path->dst = addr->dst;
 	memset(&path->names, 0, sizeof(path->names));

@@ -69,7 +69,7 @@ struct clt_path_ops {
 struct clt_path {
 	struct clt_attempt att;
 	struct clt_path_conf conf;
-	struct rtrs_hb_conf hb;		/* of @conf, for its address */
+	struct rtrs_hb_conf hb;		/* of @conf, at the begin of the attempt */
 	const struct clt_path_ops *ops;
 	struct loop *loop;
 	/* "path [SRC@]DST", for the log: from the configuration, so that the name is the same in

@@ -427,6 +427,29 @@ void clt_sess_set_io_timeout(struct clt_sess *sess, uint64_t ms)
 		loop_timer_set(sess->loop, &sess->timeout_timer, sess->down_since_ms + ms);
 }
 
+void clt_sess_set_heartbeats(struct clt_sess *sess, unsigned interval_ms, unsigned misses)
+{
+	struct clt_path *path;
+
+	sess->path_conf.hb_interval_ms = interval_ms;
+	sess->path_conf.hb_misses = misses;
+	clt_sess_for_each(path, sess) {
+		path->conf.hb_interval_ms = interval_ms;
+		path->conf.hb_misses = misses;
+	}
+}
+
+void clt_sess_set_poll(struct clt_sess *sess, unsigned us)
+{
+	struct clt_path *path;
+
+	sess->io.poll_us = us;
+	clt_sess_for_each(path, sess) {
+		for (unsigned i = 1; i < path->att.ncons; i++)
+			spin_set_limit(&path->att.cons[i].wait.spin, us);
+	}
+}
+
 void clt_sess_fail(struct clt_sess *sess, int err, const char *cause)
 {
 	struct clt_path *path;

@@ -119,6 +119,11 @@ void clt_sess_lose_patience(struct clt_sess *sess);
 /* Have requests wait for at most @ms for a path, those that wait already, too; CLOCK_NEVER: for
  * ever.  Nothing after clt_sess_lose_patience(). */
 void clt_sess_set_io_timeout(struct clt_sess *sess, uint64_t ms);
+/* Have each path, those added later, too, send heartbeats as rtrs_hb_conf() says, from its next
+ * connection on. */
+void clt_sess_set_heartbeats(struct clt_sess *sess, unsigned interval_ms, unsigned misses);
+/* Have requests busy-poll for up to @us from now on; 0: sleep at once. */
+void clt_sess_set_poll(struct clt_sess *sess, unsigned us);
 /* End this epoch: fail all paths that are up, with @err because of @cause. */
 void clt_sess_fail(struct clt_sess *sess, int err, const char *cause);
 /* For how long the session has had a path without a break, in ms.  0: no path is up. */
