@@ -43,7 +43,7 @@ says '^RTRS UNKNOWN - doctor looks once: leave --watch out'
 doctor 3 --name nobody
 says '^RTRS UNKNOWN - no program with a control socket'
 doctor 2 "$tmp/none"
-says "^bad  $tmp/none: file: No such file"
+says "^bad  $tmp/none: file: $tmp/none: No such file"
 
 # A clock that is behind what was installed.
 cp "$rtrsctl" "$tmp/rtrsctl"
@@ -80,6 +80,17 @@ says "^bad  $file: configuration: .*:3: 'threds' is no option .*threads\\?"
 conf 'allow = 192.0.2.0/24' "$tmp/no-disk"
 doctor 2 "$file"
 says "^bad  $file: image: disk=$tmp/no-disk: No such file or directory: make it, or mend"
+# What no server exports, although it may be read and written.
+mkfifo "$tmp/fifo"
+: >"$tmp/empty"
+for image in /dev/null "$tmp" "$tmp/fifo"; do
+	conf 'threads = 1' "$image"
+	doctor 2 "$file"
+	says "^bad  $file: image: disk=$image: expected a regular file or a block device"
+done
+conf 'threads = 1' "$tmp/empty"
+doctor 2 "$file"
+says "^bad  $file: image: disk=$tmp/empty: is empty: give it a size"
 conf 'listen = tcp://192.0.2.9:0' "$tmp/disk"
 doctor 1 "$file"
 says "^warn $file: configuration: .* without --allow: every host"
@@ -87,6 +98,10 @@ says "^warn $file: configuration: .* without --allow: every host"
 mkdir "$file.d"
 printf '[export "two"]\npath = %s\nmode = ro\n' "$tmp/two" >"$file.d/two.conf"
 conf 'threads = 1' "$tmp/disk"
+doctor 0 "$file"
+says "^ok   $file: image: two=$tmp/two: user [0-9]+ may read it\$"
+# The file may have no section of its own.
+echo '# all of it is in the directory' >"$file"
 doctor 0 "$file"
 says "^ok   $file: image: two=$tmp/two: user [0-9]+ may read it\$"
 rm -r "$file.d"
@@ -98,6 +113,20 @@ says "^warn $tmp/gateway.conf: path: .*nobody.sock does not take a connection: N
 echo 'export = disk' >"$tmp/gateway.conf"
 doctor 2 "$tmp/gateway.conf"
 says "^bad  $tmp/gateway.conf: path: the file names no server: expected server=HOST"
+# Its further files count, and one that cannot be read is a mistake.
+mkdir "$tmp/gateway.conf.d"
+echo "path = unix:$tmp/saved.sock" >"$tmp/gateway.conf.d/rtrsctl-saved.conf"
+doctor 1 "$tmp/gateway.conf"
+says "^warn $tmp/gateway.conf: path: .*saved.sock does not take a connection: No such file"
+mkfifo "$tmp/gateway.conf.d/fifo.conf"
+doctor 2 "$tmp/gateway.conf"
+says "^bad  $tmp/gateway.conf: file: $tmp/gateway.conf.d/fifo.conf: expected a file\$"
+says "^warn $tmp/gateway.conf: path: .*saved.sock does not take"
+rm -r "$tmp/gateway.conf.d"
+echo >"$tmp/gateway.conf.d"
+doctor 2 "$tmp/gateway.conf"
+says "^bad  $tmp/gateway.conf: file: $tmp/gateway.conf.d: Not a directory\$"
+rm "$tmp/gateway.conf.d"
 
 # Programs that run.
 start_server --listen tcp://127.0.0.1:0 --tls=on --tls-psk "$tmp/keys" "disk=$tmp/disk"

@@ -2,14 +2,13 @@
 /* Owns the texts of the lines. */
 #include <config.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
 #include "doctor-conf.h"
+#include "opt-dir.h"
 #include "opt-file.h"
 #include "opt-line.h"
 #include "plain-file.h"
@@ -62,50 +61,33 @@ static int read_lines(struct doctor_conf *conf, char *text)
 	return 0;
 }
 
-int doctor_conf_read(struct doctor_conf *conf, const char *path, char *why, size_t len)
+static int read_one(void *arg, const char *path, FILE *errors)
 {
 	struct plain_file file = { 0 };
-	int rc = plain_file_load(path, OPT_FILE_MAX, &file, why, len);
+	char why[256];
+	int rc = plain_file_load(path, OPT_FILE_MAX, &file, why, sizeof(why));
 
+	if (!rc) {
+		rc = read_lines(arg, file.text);
+		snprintf(why, sizeof(why), "%s", strerror(-rc));
+	}
 	if (rc)
-		return rc;
-	rc = read_lines(conf, file.text);
-	if (rc)
-		snprintf(why, len, "%s", strerror(-rc));
+		fprintf(errors, "%s: %s\n", path, why);
 	plain_file_free(&file);
 	return rc;
 }
 
-static int is_conf(const struct dirent *entry)
+char *doctor_conf_read(struct doctor_conf *conf, const char *path)
 {
-	size_t n = strlen(entry->d_name);
+	char *text = NULL;
+	size_t len = 0;
+	FILE *errors = open_memstream(&text, &len);
 
-	return n > 5 && entry->d_name[0] != '.' && !strcmp(entry->d_name + n - 5, ".conf");
-}
-
-void doctor_conf_read_dir(struct doctor_conf *conf, const char *path)
-{
-	_cleanup_free_ char *dir = NULL;
-	struct dirent **entries;
-	char why[256];
-	int n;
-
-	if (asprintf(&dir, "%s.d", path) < 0) {
-		dir = NULL;
-		return;
-	}
-	n = plain_file_list(dir, is_conf, &entries, why, sizeof(why));
-	for (int i = 0; i < n; i++) {
-		_cleanup_free_ char *file = NULL;
-
-		if (asprintf(&file, "%s/%s", dir, entries[i]->d_name) < 0)
-			file = NULL;
-		else
-			doctor_conf_read(conf, file, why, sizeof(why));
-		free(entries[i]);
-	}
-	if (n >= 0)
-		free(entries);
+	if (!errors)
+		return NULL;
+	opt_dir_read(path, read_one, conf, errors);
+	fclose(errors);
+	return text;
 }
 
 const char *doctor_conf_next(const struct doctor_conf *conf, const char *name, size_t *at,

@@ -18,12 +18,10 @@ struct doctor_conf {			/* all 0: none */
 	bool has_sections;		/* it is a server's */
 };
 
-/* Add the lines of @path to @conf, which doctor_conf_free() frees in any case.  0; or -errno with
- * the reason in @why. */
-int doctor_conf_read(struct doctor_conf *conf, const char *path, char *why, size_t len);
-/* Add the lines of each file "*.conf" in @path.d, where a server's configuration goes on.  Files
- * that cannot be read are left out. */
-void doctor_conf_read_dir(struct doctor_conf *conf, const char *path);
+/* Add the lines of @path, and of the files "*.conf" in @path.d, to @conf, which doctor_conf_free()
+ * frees in any case.  A line of text for each file or directory that cannot be read, for free();
+ * NULL: no memory. */
+char *doctor_conf_read(struct doctor_conf *conf, const char *path);
 /* The value of the next line called @name, behind line *@at, which counts on; NULL: no more.
  * *@section, unless NULL: the section of the line.  *@at begins with 0. */
 const char *doctor_conf_next(const struct doctor_conf *conf, const char *name, size_t *at,

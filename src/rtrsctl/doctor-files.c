@@ -132,9 +132,18 @@ static enum check_level look_at_image(const void *arg, char *text, size_t len)
 {
 	const struct need *need = arg;
 	int mode = R_OK | (need->access == NEED_WRITE ? W_OK : 0);
+	struct stat st;
 
-	if (faccessat(AT_FDCWD, need->path, mode, AT_EACCESS)) {
+	if (faccessat(AT_FDCWD, need->path, mode, AT_EACCESS) || stat(need->path, &st)) {
 		say_closed(need, errno, text, len);
+		return CHECK_CRITICAL;
+	}
+	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode)) {
+		snprintf(text, len, "expected a regular file or a block device");
+		return CHECK_CRITICAL;
+	}
+	if (S_ISREG(st.st_mode) && !st.st_size) {
+		snprintf(text, len, "is empty: give it a size, e.g.: truncate -s 1G FILE");
 		return CHECK_CRITICAL;
 	}
 	snprintf(text, len, "user %u may %s it", (unsigned)need->user,

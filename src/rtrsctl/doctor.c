@@ -214,13 +214,23 @@ static void find_unit(struct doctor_unit *unit, const char *kinds, const char *p
 	}
 }
 
+/* @errors: of doctor_conf_read(). */
+static void note_unread(struct doctor *doctor, const struct doctor_subject *s, const char *errors)
+{
+	const char *line = errors ? errors : "out of memory\n", *end;
+
+	doctor->program = s->name;
+	for (; (end = strchr(line, '\n')); line = end + 1)
+		doctor_note(doctor, CHECK_CRITICAL, "file", "%.*s", (int)(end - line), line);
+	doctor->program = NULL;
+}
+
 /* @kinds: units that may start with @path; NULL: none is known. */
 static void look_at_file(struct doctor *doctor, const struct find_wanted *wanted,
 			 const char *path, const char *kinds, const json_t *units)
 {
 	struct doctor_subject s = { 0 };
-	char why[256];
-	int rc = doctor_conf_read(&s.conf, path, why, sizeof(why));
+	_cleanup_free_ char *errors = doctor_conf_read(&s.conf, path);
 
 	s.config = path;
 	s.kind = s.conf.has_sections ? SUBJECT_SERVER : SUBJECT_GATEWAY;
@@ -233,15 +243,9 @@ static void look_at_file(struct doctor *doctor, const struct find_wanted *wanted
 		doctor_conf_free(&s.conf);
 		return;
 	}
-	if (rc) {
-		doctor->program = s.name;
-		doctor_note(doctor, CHECK_CRITICAL, "file", "%s", why);
-	}
-	if (s.kind == SUBJECT_SERVER)
-		doctor_conf_read_dir(&s.conf, path);
-	if (!rc)
+	note_unread(doctor, &s, errors);
+	if (s.conf.n || (errors && !*errors))
 		look_at(doctor, &s);
-	doctor->program = NULL;
 	doctor_unit_free(&s.unit);
 	doctor_conf_free(&s.conf);
 }
