@@ -97,3 +97,18 @@ if snapshot disk full; then
 else
 	[ ! -e "$tmp/mnt/disk.full" ]
 fi
+
+# A server that is killed meanwhile leaves nothing with the name of a snapshot.
+thaw() { fsfreeze -u "$tmp/mnt" 2>/dev/null || true; }
+rm -f "$tmp/mnt/fill"
+fsfreeze -f "$tmp/mnt" 2>/dev/null || skip "all but a server that is killed: fsfreeze does not work here"
+cleanup_fn thaw
+snapshot disk killed >"$tmp/killed" 2>&1 &
+asking=$!
+is_in_storage() { grep -q '^State:.*D' "/proc/$server_pid/task/"*/status; }
+wait_until "the snapshot in the storage" is_in_storage
+kill -KILL "$server_pid"
+thaw
+kill_process "$server_pid"
+expect_exit $asking 1
+[ ! -e "$tmp/mnt/disk.killed" ] || fail "half a snapshot has its name"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Snapshots of files by reflink: a file beside the exported one that shares its blocks (FICLONE).
  * The file system writes back and locks the file meanwhile, so that each write is in the snapshot
- * as a whole or not at all.  Owns the new file until it is durable. */
+ * as a whole or not at all.  Owns the new file, which has no name until it is whole and durable:
+ * nothing is left of a snapshot that fails, or during which the process or the machine dies. */
 #include <config.h>
 
 #include <errno.h>
@@ -17,14 +18,15 @@
 #include "cleanup.h"
 #include "store-file-priv.h"
 
-static int sync_directory(const char *path)
+/* A descriptor of the directory of @path, or -errno. */
+static int open_directory(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	_cleanup_free_ char *dir = slash ? strndup(path, (size_t)(slash - path) + (slash == path)) :
 					   strdup(".");
-	_cleanup_close_ int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 
-	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+	return fd < 0 ? -errno : fd;
 }
 
 static const char *why_not(int err)
@@ -41,20 +43,43 @@ static const char *why_not(int err)
 	}
 }
 
-/* Fill the new file @fd, at @path.  0 or -errno. */
-static int clone_into(const struct store_file *f, int fd, const char *path)
+/* Give the new file @fd the name of @path, in @dir.  0 or -errno. */
+static int name_file(int fd, int dir, const char *path)
 {
-	if (ioctl(fd, FICLONE, f->fd) < 0 || fsync(fd) < 0)
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char self[32];
+	int rc;
+
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	if (linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW) < 0)
 		return -errno;
-	return sync_directory(path);
+	rc = fsync(dir) < 0 ? -errno : 0;
+	if (rc)
+		unlinkat(dir, name, 0);
+	return rc;
+}
+
+/* Make the snapshot of @f at @path.  0 or -errno. */
+static int clone_to(const struct store_file *f, const char *path)
+{
+	_cleanup_close_ int dir = open_directory(path), fd = -1;
+	struct stat st;
+
+	if (dir < 0)
+		return dir;
+	if (fstat(f->fd, &st) < 0)
+		return -errno;
+	fd = openat(dir, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, st.st_mode & 0666);
+	if (fd < 0 || ioctl(fd, FICLONE, f->fd) < 0 || fsync(fd) < 0)
+		return -errno;
+	return name_file(fd, dir, path);
 }
 
 int store_file_snapshot(struct export *ex, const char *name, char *text, size_t len)
 {
 	const struct store_file *f = store_file(ex);
 	_cleanup_free_ char *path = NULL;
-	struct stat st;
-	int fd, rc;
+	int rc;
 
 	if (f->is_block) {
 		snprintf(text, len, "a block device has no snapshots here: make one below it, by "
@@ -66,17 +91,7 @@ int store_file_snapshot(struct export *ex, const char *name, char *text, size_t 
 		snprintf(text, len, "out of memory");
 		return -ENOMEM;
 	}
-	fd = fstat(f->fd, &st) < 0 ? -1 :
-	     open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, st.st_mode & 0666);
-	if (fd < 0) {
-		rc = -errno;
-		snprintf(text, len, "'%s': %s", path, why_not(-rc));
-		return rc;
-	}
-	rc = clone_into(f, fd, path);
-	close(fd);
-	if (rc)
-		unlink(path);
+	rc = clone_to(f, path);
 	snprintf(text, len, rc ? "'%s': %s" : "%s", path, why_not(-rc));
 	return rc;
 }
