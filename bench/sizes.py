@@ -34,8 +34,12 @@ def pss_mib(process):
 class Fleet:
     """A server with @n exports, d0 and so on, and gateways."""
 
+    all = []
+
     def __init__(self, args, n):
+        self.all.append(self)
         self.args, self.n = args, n
+        self.server = None
         self.dir = tempfile.mkdtemp(prefix="sizes.", dir=args.workdir)
         self.address = "unix:" + os.path.join(self.dir, "server.sock")
         self.gateways, self.started = [], 0
@@ -96,6 +100,15 @@ class Fleet:
 
     def gateways_mib(self):
         return sum(pss_mib(g) for g, _ in self.gateways)
+
+    @classmethod
+    def kill_all(cls):
+        """What a run that failed has left."""
+        for fleet in cls.all:
+            for process in [g for g, _ in fleet.gateways] + [fleet.server]:
+                if process and process.popen.poll() is None:
+                    process.popen.kill()
+                    process.popen.wait()
 
     def close(self):
         for gateway, _ in self.gateways:
@@ -208,6 +221,7 @@ def main():
         print("sizes: " + str(e), file=sys.stderr)
         return 1
     finally:
+        Fleet.kill_all()
         shutil.rmtree(args.workdir, ignore_errors=True)
     return 0
 

@@ -69,6 +69,6 @@ wait_line "$nbdkit_log" 'connected again'
 echo back >"$tmp/back"
 expect_exit $client 0
 for name in one two; do
-	grep -q "$name: waits until" "$nbdkit_log"
+	grep -q "$name: waits for the end of abandoned requests" "$nbdkit_log"
 done
 must_fail grep 'not open for' "$nbdkit_log"

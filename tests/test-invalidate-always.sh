@@ -116,4 +116,4 @@ stop_process "$server_pid"
 # In valgrind there is time for few.
 keys_were_used 0
 # Nobody has broken a rule here.
-must_fail grep -h 'key cannot be taken\|used twice\|cannot give\|stale key' "$tmp"/server*.log
+must_fail grep -h 'key cannot be revoked\|used twice\|cannot give\|stale key' "$tmp"/server*.log

@@ -113,7 +113,7 @@ ends_while() {
 	kill -TERM "$server_pid"
 	expect_exit "$server_pid" 0
 	# The image is the call's, and nobody waits for its end.
-	must_fail grep 'the cluster does not answer' "$server_log"
+	must_fail grep 'the cluster has not answered' "$server_log"
 }
 shared
 osd_freeze
