@@ -62,7 +62,7 @@ nothing_left "--run"
 # The place by default cannot be used: said without -v, and no reason not to serve.
 RUNTIME_DIRECTORY=$tmp/file start_nbdkit "${plugin[@]:1}"
 wait_line "$nbdkit_log" \
-	"rtrs: no control socket for rtrsctl: $tmp/file/nbdkit-$nbdkit_pid.sock: Not a directory; control=PATH"
+	"rtrs: no control socket for rtrsctl: $tmp/file/nbdkit-$nbdkit_pid.sock: Not a directory; choose another place with control=PATH"
 timeout "$TIMEOUT_S" nbdinfo --size "$uri"
 stop_process "$nbdkit_pid"
 RUNTIME_DIRECTORY=$tmp/file start_server "other=$tmp/other,readonly"
@@ -84,5 +84,5 @@ wait_line "$nbdkit_log" 'connection refused: cannot start a .*: Resource tempora
 # Only root of the whole machine may change the limits of other users.
 setpriv --reuid="$user" --clear-groups prlimit --pid "$nbdkit_pid" --nproc=100:100
 timeout "$TIMEOUT_S" nbdinfo --size "$uri"
-wait_line "$nbdkit_log" 'rtrs: the session has started now'
+wait_line "$nbdkit_log" 'rtrs: the session has started, for a new client'
 "$rtrsctl" --socket "$tmp/control.sock" list | grep -x "  pid  $nbdkit_pid"

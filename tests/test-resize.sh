@@ -109,7 +109,7 @@ END
 	wait_line "$nbdkit_log" \
 		"disk: export has grown: $((1025 * mib)) bytes instead of $((65 * mib))"
 	wait_line "$nbdkit_log" \
-		"disk: export has shrunk: $((32 * mib)) bytes instead of $((1025 * mib)): nobody"
+		"disk: export has shrunk: $((32 * mib)) bytes instead of $((1025 * mib)): no other client can open it"
 	wait_line "$nbdkit_log" \
 		"export 'disk' of server=.*: shrunk while other clients here have it open"
 

@@ -60,8 +60,8 @@ check_is 1 "WARNING - .*: rtrs-server .*: tls-certificates: server-cert.pem ends
 must_fail grep 'has ended on' "$server_log"
 certificate "$tmp/pki" server "${server_words[@]}" "${past[@]}"
 reload
-check_is 2 'CRITICAL - .*: tls-certificates: server-cert.pem has ended on 2020-03-01, whoever'
-wait_line "$server_log" 'server-cert.pem has ended on 2020-03-01: whoever verifies refuses new'
+check_is 2 'CRITICAL - .*: tls-certificates: server-cert.pem has ended on 2020-03-01, peers that verify'
+wait_line "$server_log" 'server-cert.pem has ended on 2020-03-01: peers that verify it refuse new'
 certificate "$tmp/pki" server "${server_words[@]}" "$(days 15)"
 reload
 check_is 0 '^RTRS OK - '
@@ -71,8 +71,8 @@ future=('activation_date = "2100-01-02 00:00:00"' 'expiration_date = "2100-03-01
 certificate "$tmp/pki" server "${server_words[@]}" "${future[@]}"
 reload
 not_yet='server-cert.pem is not valid before 2100-01-02'
-check_is 2 "CRITICAL - .*: rtrs-server .*: tls-certificates: $not_yet, whoever verifies refuses new"
-wait_line "$server_log" "$not_yet: whoever verifies refuses new"
+check_is 2 "CRITICAL - .*: rtrs-server .*: tls-certificates: $not_yet, peers that verify it refuse new"
+wait_line "$server_log" "$not_yet: peers that verify it refuse new"
 "$rtrsctl" --server show >"$tmp/show"
 grep -qx '  tls_certificates_begin' "$tmp/show"
 certificate "$tmp/pki" server "${server_words[@]}" "$(days 15)"
@@ -163,7 +163,7 @@ check_is 1 "WARNING - .*: rtrs-nbd .*: --tls-certificates: server-cert.pem ends 
 	--gateway
 certificate "$tmp/nbd" server "${server_words[@]}" "${past[@]}"
 "$rtrsctl" --gateway reload
-check_is 2 'CRITICAL - .*: --tls-certificates: server-cert.pem has ended on 2020-03-01, whoever' \
+check_is 2 'CRITICAL - .*: --tls-certificates: server-cert.pem has ended on 2020-03-01, peers that verify' \
 	--gateway
 stop_process "$gateway_pid"
 
