@@ -83,7 +83,7 @@ open="and clients have the old one open"
 server_is 2 "CRITICAL.*: [a-z-]+ disk: disk replaced: its path now names another file, $open" ||
 	fail "the check says: $(cat "$tmp/check")"
 wait_line "$server_log" "disk: '$disk' now names another file: clients keep the storage"
-"$rtrsctl" --server --json show | grep '"name":"disk","storage":"replaced"'
+"$rtrsctl" --server --json show | grep '"name":"disk"[^{}]*"storage":"replaced"'
 ("$rtrsctl" --server status || true) | grep -E '^disk .* replaced '
 "$rtrsctl" --server export resize disk |
 	grep "disk: '$disk' now names another file: clients have the old one open"

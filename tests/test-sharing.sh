@@ -32,7 +32,7 @@ read -r -t "$TIMEOUT_S" word <&"${holder[0]}"
 # nbdkit asks for the mode that it will use.
 for name in disk same; do
 	expect_nbdkit_failure \
-		"export '$name'.*open for writing by another session.*server's log.*mode=" \
+		"export '$name'.*open for writing by another session.*rtrsctl clients.*mode=" \
 		"$server" export=$name sessname=second
 	# It asks for 5 seconds, and is told of once.
 	wait_line "$server_log" \

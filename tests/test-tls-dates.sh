@@ -134,12 +134,12 @@ ln -s v1 "$tmp/live"
 (cd "$tmp/live" && "$RTRS_NBD" -U "$tmp/away.sock" -P "$tmp/away.pid" \
 	"server=127.0.0.1:$server_port" export=disk tls=require tls-psk=own-keys \
 	auth-psk=../live/own-keys)
-cleanup_fn kill_process "$(cat "$tmp/away.pid")"
+cleanup_fn stop_daemon "$(cat "$tmp/away.pid")"
 wait_until "the path" path_up
 ln -sfn v2 "$tmp/live"
 check_is 1 "rtrs-nbd .*: tls-psk=$tmp/live/own-keys: expected mode 0600" --gateway
 check_is 1 "rtrs-nbd .*: auth-psk=$tmp/live/\.\./live/own-keys: expected mode 0600" --gateway
-kill_process "$(cat "$tmp/away.pid")"
+stop_daemon "$(cat "$tmp/away.pid")"
 
 # Those of rtrs-nbd for NBD clients: options of its command line.
 cp "$tmp/keys" "$tmp/nbd-keys"

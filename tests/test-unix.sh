@@ -177,7 +177,7 @@ name=$(/usr/bin/python3 \
 	-c 'import json, sys; print(json.load(open(sys.argv[1]))["sessions"][0]["paths"][0]["name"])' \
 	"$tmp/answer")
 "$top_builddir/rtrsctl" --socket "$tmp/client$odd" path reconnect "$name"
-expect_failure 1 "is no UTF-8" "$top_builddir/rtrsctl" \
+expect_failure 1 "is not UTF-8" "$top_builddir/rtrsctl" \
 	--socket "$tmp/client$odd" path add "unix:$tmp/b$odd"
 if [ -x "$top_builddir/rtrs-bench" ]; then
 	"$top_builddir/rtrs-bench" --json --number-ios=10 "unix:$tmp/b$odd" "disk$odd" \

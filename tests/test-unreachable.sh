@@ -120,7 +120,7 @@ start_server --max-sessions 1 "disk=$tmp/disk"
 there="server=127.0.0.1:$server_port"
 start_nbdkit "$there" transport=tcp export=disk
 holder=$nbdkit_pid
-full='Cannot allocate memory \(a limit of the server: its log says which\)'
+full='the server has as many sessions as it allows \(its --max-sessions\)'
 expect_nbdkit_failure "$full" "$there" transport=tcp export=disk
 start_nbdkit "$there" transport=tcp export=disk connect-timeout=forever
 grep -q -E "$full; starting without" "$nbdkit_log"

@@ -32,7 +32,7 @@ Test(clt_reg, rule)
 		const char *why;
 	} cases[] = {
 		/* tcp */
-		{ CLT_REG_AUTO, true, 0, 0, FRWR_REREG, "no work" },
+		{ CLT_REG_AUTO, true, 0, 0, FRWR_REREG, "free over TCP" },
 		{ CLT_REG_WINDOW, true, 0, 0, FRWR_MW2, "type 2" },
 		{ CLT_REG_WINDOW, true, NO(FRWR_MW2), 0, FRWR_MW1, "(none of type 2B)" },
 		{ CLT_REG_WINDOW, true, NO(FRWR_MW2) | NO(FRWR_MW1), 0, FRWR_REREG,

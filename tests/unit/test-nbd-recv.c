@@ -175,7 +175,7 @@ Test(recv, cut_in_the_expected_write)
 	say(fd, stream.bytes, 150000);
 	expect_reply(fd, 0, 0);
 	leave(fd);
-	cr_assert(strstr(last_line, "in a request"), "%s", last_line);
+	cr_assert(strstr(last_line, "in the middle of a request"), "%s", last_line);
 }
 
 /* The largest request comes where a WRITE was expected, with bytes behind: the memory in which
