@@ -47,19 +47,27 @@ says() {
 	grep -q -E -- "$line" "$tmp/out" || fail "rtrsctl $*: $(cat "$tmp/out")"
 }
 
-# A client that does as it is told: one request or more for each word.
+# A client that does as it is told: N writes, or "many", a write of so many requests that some have
+# to wait for a limit, however slow the machine is.
 mkfifo "$tmp/go" "$tmp/said"
+# It has gone if the test has come to its end.
+end_client() {
+	kill "$1" 2>/dev/null || return 0
+	wait "$1" || true
+}
 start_client() {
 	start_nbdkit "server=unix:$tmp/sock" export=disk sessname="$1"
-	nbdsh_run "$uri" <<-END &
+	timeout $((4 * TIMEOUT_S)) nbdsh -u "$uri" -c - <<-END &
 		while True:
 		    with open("$tmp/go") as f:
-		        n = int(f.read())
-		    if not n:
+		        word = f.read().strip()
+		    if word == "end":
 		        break
 		    try:
-		        for i in range(n):
-		            h.pwrite(bytes([n]) * 512, 512 * i)
+		        if word == "many":
+		            h.pwrite(bytes(2 << 20), 1 << 20)
+		        for i in range(int(word) if word != "many" else 0):
+		            h.pwrite(bytes([i]) * 512, 512 * i)
 		        said = "wrote"
 		    except nbd.Error:
 		        said = "failed"
@@ -67,9 +75,9 @@ start_client() {
 		        f.write(said + "\n")
 	END
 	nbdsh=$!
-	cleanup_fn kill_process "$nbdsh"
+	cleanup_fn end_client "$nbdsh"
 }
-# writes N WORD: N writes by the client; its word is wrote or failed.
+# writes N|many WORD: the client writes; its word is wrote or failed.
 writes() {
 	local word
 	echo "$1" >"$tmp/go"
@@ -77,7 +85,7 @@ writes() {
 	[ "$word" = "$2" ] || fail "the client: $word, expected $2"
 }
 leave() {
-	echo 0 >"$tmp/go"
+	echo end >"$tmp/go"
 	wait "$nbdsh"
 	stop_process "$nbdkit_pid"
 }
@@ -85,10 +93,11 @@ start_client gw
 writes 3 wrote
 
 # ---- removed, and still open ----
-rtrsctl export set disk iops=4 burst=1s
+rtrsctl export set disk iops=8 burst=1s
 says 0 '^-disk .in use by gw: removed when closed; --force kicks.$' export remove disk
-count=$(json 'removed[0]["stats"]["write"]["count"]')
 before=$(json 'removed[0]["throttled_requests"]')
+writes many wrote
+count=$(json 'removed[0]["stats"]["write"]["count"]')
 writes 9 wrote
 is "writes" "$(json 'removed[0]["stats"]["write"]["count"]')" $((count + 9))
 [ "$(json 'removed[0]["throttled_requests"]')" -gt "$before" ] || fail "its limit binds nobody"
@@ -105,7 +114,7 @@ is "its state" "$(sample \
 	"rtrs_server_export_state{export=\"disk\",removed=\"$id\",state=\"removed\"}")" 1
 is "its bytes" "$(sample \
 	"rtrs_server_export_io_bytes_total{export=\"disk\",removed=\"$id\",operation=\"write\"}")" \
-	$((512 * (count + 9)))
+	$((512 * (3 + 9) + (2 << 20)))
 says 1 "export 'disk' is removed already, and in use by gw: removed when closed; --force kicks" \
 	export remove disk
 says 1 "no client 'nobody' has export 'disk' open: expected .* of one of gw" export kick disk nobody
@@ -126,7 +135,7 @@ writes 1 wrote
 # ---- a second name of the store is another export ----
 rtrsctl export add "twin=$tmp/a,readonly"
 rtrsctl export set twin iops=5
-is "its limit" "$(json 'removed[0]["limit_iops"]')" 4
+is "its limit" "$(json 'removed[0]["limit_iops"]')" 8
 says 0 '^-twin$' export remove twin
 
 # ---- the same store under another path: its users, counters and limits are one's ----
@@ -139,9 +148,10 @@ says 0 '^RTRS OK' check
 must_fail grep -q 'are the same storage' "$server_log"
 count=$(json 'listed[0]["stats"]["write"]["count"]')
 before=$(json 'listed[0]["throttled_requests"]')
-rtrsctl export set disk iops=4 burst=1s
+rtrsctl export set disk iops=8 burst=1s
 writes 9 wrote
 is "writes" "$(json 'listed[0]["stats"]["write"]["count"]')" $((count + 9))
+writes many wrote
 [ "$(json 'listed[0]["throttled_requests"]')" -gt "$before" ] || fail "another limit binds nobody"
 is "removed exports" "$(sample rtrs_server_exports_removed)" 0
 rtrsctl export set disk iops=none

@@ -26,8 +26,13 @@ on_gateway=(env "RUNTIME_DIRECTORY=$tmp/client" timeout "$TIMEOUT_S")
 
 # A user who does as it is told, and keeps the disk open.
 mkfifo "$tmp/go" "$tmp/said"
+# It has gone if the test has come to its end.
+end_user() {
+	kill "$1" 2>/dev/null || return 0
+	wait "$1" || true
+}
 user_of() {
-	nbdsh_run "$1" <<-END &
+	timeout $((4 * TIMEOUT_S)) nbdsh -u "$1" -c - <<-END &
 		def attempt(call):
 		    try:
 		        call()
@@ -51,7 +56,7 @@ user_of() {
 		        f.write(said + "\n")
 	END
 	user_pid=$!
-	cleanup_fn kill_process "$user_pid"
+	cleanup_fn end_user "$user_pid"
 }
 heard() {
 	local said
@@ -147,7 +152,7 @@ become 3
 cp "$tmp/srv/disk0.img" "$tmp/old/third"
 start_server --listen tcp://192.0.2.10:1234 "disk0=$tmp/old/third"
 wait_until "a third refusal" refusals 'another machine than the paths led to before' 3
-echo end >"$tmp/go" || true
+echo end >"$tmp/go"
 kill_process "$server_pid"
 become 2
 start_server --config "$tmp/etc/rtrs-server.conf"
