@@ -73,7 +73,14 @@ static const struct command commands[] = {
 	  .help = "error, warning, info or debug" },
 };
 
-const struct command *const command_stats = &commands[8];
+const struct command *command_stats(void)
+{
+	const struct command *c = commands;
+
+	while (strcmp(c->name, "stats"))
+		c++;
+	return c;
+}
 
 /* Commands that share a line are printed as "list|show|stats", or as "path
  * remove|disconnect|reconnect PATH". */

@@ -44,7 +44,7 @@ struct ctx {
 
 extern const struct opt_table args_table;
 /* "stats", the command of --dump. */
-extern const struct command *const command_stats;
+const struct command *command_stats(void);
 
 /* Read the command line into @ctx.  -1: go on; else the exit status of the program.  With --dump
  * ctx->command is NULL. */

@@ -22,7 +22,7 @@ static int run_found(struct ctx *ctx)
 	int status;
 
 	if (ctx->dump)
-		ctx->command = command_stats;
+		ctx->command = command_stats();
 	assert(ctx->command);
 	/* It looks at a machine without any program, too. */
 	if (ctx->command->answer == ANSWER_DOCTOR)

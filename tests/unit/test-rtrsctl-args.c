@@ -85,5 +85,5 @@ Test(args, command_lines)
 /* What --dump asks for. */
 Test(args, stats)
 {
-	cr_assert_str_eq(command_stats->name, "stats");
+	cr_assert_str_eq(command_stats()->name, "stats");
 }
