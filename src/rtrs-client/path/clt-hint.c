@@ -61,10 +61,11 @@ const char *clt_hint_reason(unsigned refusal, bool has_key)
 			"--max-sessions)",
 		[RTRS_REFUSES_PATHS] = "the server has as many paths as it allows (its "
 			"--max-paths)",
-		[RTRS_REFUSES_MEMORY] = "the server has no memory left for another path (a smaller "
-			"--queue-depth of the server, or fewer connections= here)",
+		[RTRS_REFUSES_MEMORY] = "the server has no memory left for another path, of this "
+			"host or of all (its --max-memory and --queue-depth, or fewer "
+			"connections= here)",
 		[RTRS_REFUSES_CONNECTIONS] = "the server has as many connections as it allows, of "
-			"this host or of all (fewer connections= here)",
+			"this host or of all (its --max-connections, or fewer connections= here)",
 		[RTRS_REFUSES_SETUPS] = "too many paths connect to the server at once, of this host "
 			"or of all (another try comes)",
 		[RTRS_REFUSES_OWN_PATHS] = "the session has as many paths as RTRS allows",

@@ -232,9 +232,13 @@ static void check_limits(struct explain *e)
 	else if (srv->npaths >= conf->max_paths)
 		note(e, "limit", REFUSES, "%u paths of --max-paths=%u are there", srv->npaths,
 		     conf->max_paths);
+	else if (srv->ncons >= conf->max_cons)
+		note(e, "limit", REFUSES, "%u connections of --max-connections=%u are there",
+		     srv->ncons, conf->max_cons);
 	else
-		note(e, "limit", PASSES, "%u sessions of %u, %u paths of %u", srv->nsessions,
-		     conf->max_sessions, srv->npaths, conf->max_paths);
+		note(e, "limit", PASSES, "%u sessions of %u, %u paths of %u, %u connections of %u",
+		     srv->nsessions, conf->max_sessions, srv->npaths, conf->max_paths, srv->ncons,
+		     conf->max_cons);
 }
 
 /* ---- rights ---- */
