@@ -226,3 +226,60 @@ says '-nbd key vm-c'
 must_fail size_as vm-c
 goes_on
 load_end
+stop_process "$gateway_pid"
+
+# ---- memory: of four READs of 64 MiB one has room in 128M, and all have in 1G ----
+
+conf "server = $a" 'threads = 1' 'memory = 1G'
+start_gateway config="$conf" control="$tmp/client.ctl"
+cat >"$tmp/memory.py" <<END
+import atexit, json, os, signal, subprocess, time
+
+atexit.register(os.kill, $server_pid, signal.SIGCONT)
+
+def ctl(*words):
+    got = subprocess.run(["$top_builddir/rtrsctl", "--socket", "$tmp/client.ctl"] + list(words),
+                         stdout=subprocess.PIPE, check=True)
+    return got.stdout.decode()
+
+def in_flight():
+    return sum(c["inflight"] for c in json.loads(ctl("--json", "clients"))["clients"])
+
+def wait_for(n):
+    begin = time.monotonic()
+    while in_flight() != n:
+        assert time.monotonic() < begin + $TIMEOUT_S, "%d in flight instead of %d" % (in_flight(), n)
+
+def memory(size):
+    with open("$conf", "w") as f:
+        f.write("export = disk\nserver = $a\nthreads = 1\nmemory = %s\n" % size)
+    assert "-> " in ctl("reload")
+
+def ask():
+    os.kill($server_pid, signal.SIGSTOP)
+    bufs = [nbd.Buffer(64 << 20) for c in clients]
+    return [(c, c.aio_pread(b, 0)) for c, b in zip(clients, bufs)]
+
+def end(asked):
+    os.kill($server_pid, signal.SIGCONT)
+    for c, cookie in asked:
+        while not c.aio_command_completed(cookie):
+            c.poll(-1)
+
+clients = [nbd.NBD() for i in range(4)]
+for c in clients:
+    c.connect_uri("$uri")
+asked = ask()
+wait_for(4)
+memory("128M")				# of those that come later
+assert in_flight() == 4
+end(asked)
+asked = ask()
+wait_for(1)
+for i in range(4):			# each question is behind what the loop has read
+    assert in_flight() == 1
+memory("1G")
+wait_for(4)
+end(asked)
+END
+timeout $((4 * TIMEOUT_S)) nbdsh -c "exec(open('$tmp/memory.py').read())"
