@@ -77,13 +77,15 @@ static bool decode_name(char *line)
 	return true;
 }
 
-/* False: @line is empty, or a comment.  As GnuTLS 3.7.9 reads its files, a name may be '#' and
+/* False: @line is blank, or a comment.  As GnuTLS 3.7.9 reads its files, a name may be '#' and
  * hexadecimal digits, and any other line with '#' in front has no key. */
 static bool line_has_key(char *line)
 {
+	const char *text = line + strspn(line, " \t");
+
 	if (*line == '#')
 		return decode_name(line);
-	return *line && line[strspn(line, " \t")] != '#';
+	return *text && *text != '#';
 }
 
 const struct psk *psk_find(const struct psks *psks, const void *name, size_t len)
