@@ -226,6 +226,10 @@ for begin, end in (b'{"ok":true', b'}\n'), (b'{"ok":true', b' }\n'):
     except BrokenPipeError:
         pass
     client.close()
+# The command is longer than what the kernel keeps of it, so that its end meets a closed socket.
+client = listener.accept()[0]
+client.sendall(b'{"ok":false,"error":"no room"}\n')
+client.close()
 signal.pause()
 END
 coproc talk { exec /usr/bin/python3 "$tmp/talk.py" "$tmp/talk"; }
@@ -234,6 +238,10 @@ read -r _ <&"${talk[0]}"
 "$rtrsctl" --json --socket "$tmp/talk" list >"$tmp/answer" || fail "an answer of 64 MiB is not read"
 expect_failure 1 "^rtrsctl: $tmp/talk: expected an answer of at most 64 MiB\$" "$rtrsctl" \
 	--socket "$tmp/talk" list
+# An answer that comes before the command has been sent is read.
+long=$(printf '%0100000d' 0)
+expect_failure 1 "^rtrsctl: no room\$" "$rtrsctl" --socket "$tmp/talk" export set disk "$long=1" \
+	"$long=2" "$long=3" "$long=4"
 if nbdkit --version >/dev/null 2>&1; then
 	nbdkit -U "$tmp/nbd" -P "$tmp/nbd.pid" null
 	wait_until "nbdkit" test -s "$tmp/nbd.pid"

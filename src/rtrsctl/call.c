@@ -177,7 +177,11 @@ json_t *call_ask(const char *path, const json_t *command, unsigned patience_s, c
 	const uint64_t deadline_ms = clock_now_ms() + patience_s * 1000ull;
 	_cleanup_close_ int fd = call_connect(path, patience_s);
 	int rc = fd < 0 ? fd : send_line(fd, command, deadline_ms);
-	json_t *answer = rc ? NULL : read_line(fd, deadline_ms, &rc);
+	json_t *answer = NULL;
+
+	/* A program that takes no more clients says so, and closes, before it reads. */
+	if (!rc || rc == -EPIPE || rc == -ECONNRESET)
+		answer = read_line(fd, deadline_ms, &rc);
 
 	if (!answer) {
 		snprintf(err, errlen, "%s: %s", path, call_why(path, rc));
