@@ -213,6 +213,8 @@ TESTS += %D%/check-walks.sh %D%/test-check-walks.sh
 TESTS += %D%/check-limits.sh %D%/test-check-limits.sh
 # Each message that matters is logged and told.
 TESTS += %D%/check-log-ids.sh
+# What users read has the field's words.
+TESTS += %D%/check-words.sh %D%/test-check-words.sh
 # That what hangs is ended, and named.
 TESTS += %D%/test-timeouts.sh
 # Made anew when functions.sh.in has changed.
@@ -226,6 +228,8 @@ EXTRA_DIST += \
 	%D%/check-limits.sh \
 	%D%/test-check-limits.sh \
 	%D%/check-log-ids.sh \
+	%D%/check-words.sh \
+	%D%/test-check-words.sh \
 	%D%/check-pitfalls.sh \
 	%D%/check-walks.sh \
 	%D%/test-check-walks.sh \

@@ -53,7 +53,7 @@ reads_in_clear() {
 relays=0
 stranger=(--tls-certificates="$tmp/pki" --tls-verify-peer=false)
 verifies=(--tls-certificates="$tmp/pki")
-refused='connection [0-9] was refused: .*somebody between has ended TLS'
+refused='connection [0-9] was refused: .*TLS was terminated between the ends'
 proof='authentication as alice: the server has refused the key, or TLS was terminated'
 no_tls='it has no TLS, and the first connection of its path has'
 for mode in require on; do

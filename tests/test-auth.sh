@@ -66,8 +66,8 @@ refused 'authentication as carol: the server has refused the key' \
 	"${not_let_in}no key has this name, claiming to be carol" --auth-psk="$tmp/stranger.psk"
 refused 'the answer is the same for an unknown name and for a wrong key: "rtrsctl explain" at the' \
 	'no key has this name, claiming to be carol' --auth-psk="$tmp/stranger.psk"
-demands='connection 0 was refused: the server demands authentication .auth-psk=FILE'
-refused "$demands" 'connection refused: it does not authenticate, which --auth=require demands'
+demands='connection 0 was refused: the server requires authentication .auth-psk=FILE'
+refused "$demands" 'connection refused: it does not authenticate, which --auth=require needs'
 refused "$demands" 'connection refused: it does not authenticate' --auth=none --auth-psk="$tmp/alice.psk"
 # The server that proves itself says which one it is, and the client may insist.
 name=$(hostname)
@@ -107,7 +107,7 @@ few_ios --auth-psk="$tmp/alice.psk"
 refused 'the server has refused the key' "${not_let_in}wrong key" --auth-psk="$tmp/wrong.psk"
 stop_process "$server_pid"
 start_server --auth=none --auth-psk="$tmp/server.psk" --control none "disk=$tmp/disk"
-expect_failure 1 'the server does not authenticate, which auth=require demands' \
+expect_failure 1 'the server does not authenticate, which auth=require needs' \
 	"$bench" --number-ios=1 --auth-psk="$tmp/alice.psk" "127.0.0.1:$server_port" disk
 few_ios --auth=psk --auth-psk="$tmp/alice.psk"
 stop_process "$server_pid"
@@ -157,7 +157,7 @@ stop_process "$server_pid"
 
 start_server --listen tcp://127.0.0.1:0 --listen "unix:$tmp/b.sock,auth=none" \
 	--listen "unix:$tmp/c.sock,auth=psk" "${secret[@]}" --control none "disk=$tmp/disk"
-refused "$demands" 'it does not authenticate, which --auth=require demands'
+refused "$demands" 'it does not authenticate, which --auth=require needs'
 for at in b c; do
 	timeout "$TIMEOUT_S" "$bench" --number-ios=1 "unix:$tmp/$at.sock" disk
 done

@@ -79,7 +79,7 @@ doctor 2 "$file"
 says "^bad  $file: configuration: .*:3: 'threds' is no option .*threads\\?"
 conf 'allow = 192.0.2.0/24' "$tmp/no-disk"
 doctor 2 "$file"
-says "^bad  $file: image: disk=$tmp/no-disk: No such file or directory: make it, or mend"
+says "^bad  $file: image: disk=$tmp/no-disk: No such file or directory: create it, or correct"
 # What no server exports, although it may be read and written.
 mkfifo "$tmp/fifo"
 : >"$tmp/empty"

@@ -71,7 +71,7 @@ may() {
 	fi
 }
 may alice psk:alice@127.0.0.1 disk rw
-says passes rights 'the export has no rules: everybody may open it'
+says passes rights 'the export has no rules: every client may open it'
 may alice psk:alice@127.0.0.1 mine rw
 says passes rights 'allow = psk:alice names psk:alice'
 may new psk:alice/new@127.0.0.1 mine rw
@@ -90,7 +90,7 @@ explains 1 away psk:bob@127.0.0.1
 ends 'psk:bob@127.0.0.1 may not open away: export'
 says refuses export 'the storage of away is failed: .*No such file or directory'
 may carol psk:carol@127.0.0.1 disk - 'key, listener'
-says refuses key "--auth-psk=$keys: no key of psk:carol was read there, or it was taken out"
+says refuses key "--auth-psk=$keys: no key of psk:carol was read there, or it was removed"
 says refuses listener "tcp://$server .auth=require, tls=off: its key is refused there"
 explains 1 disk psk:alice/old@127.0.0.1
 says refuses key 'no key of psk:alice/old'
@@ -125,7 +125,7 @@ says passes rights 'allow = 10\.0\.0\.0/8 names 10\.1\.2\.3'
 
 # ---- what the client is told ----
 
-told 'connection 0 was refused: the server demands authentication .auth-psk=FILE' - disk
+told 'connection 0 was refused: the server requires authentication .auth-psk=FILE' - disk
 # One answer for both.
 answer='the server has refused the key, .*the same for an unknown name and for a wrong key: "rtrsctl explain"'
 told "authentication as carol: $answer" carol disk
@@ -144,7 +144,7 @@ explains 1 mine psk:bob@127.0.0.1
 last 'from 127\.0\.0\.1 as psk:bob: open of mine as ro refused: .*; its allow does not contain 127\.0\.0\.1, psk:bob'
 told 'read-only on the server for this client, which its read-only= names' bob lists --rw=randwrite
 told 'read-only on the server, for all clients' alice fixed --rw=randwrite
-expect_nbdkit_failure 'the server demands authentication' "server=$server" export=disk control=none
+expect_nbdkit_failure 'the server requires authentication' "server=$server" export=disk control=none
 
 # ---- in use, by whom ----
 
@@ -217,7 +217,7 @@ cp "$tmp/bob.psk" "$keys"
 "${ctl[@]}" reload
 told "authentication as alice: $answer" alice disk
 explains 1 disk psk:alice@127.0.0.1
-says refuses key 'no key of psk:alice was read there, or it was taken out'
+says refuses key 'no key of psk:alice was read there, or it was removed'
 
 
 # ---- keys of TLS, and a server that asks nobody ----
@@ -240,7 +240,7 @@ tls bob --auth-psk="$tmp/bob.psk"
 # One of two files is not enough.
 explains 1 disk psk:alice@127.0.0.1
 ends 'psk:alice@127.0.0.1 may not open disk: listener'
-says refuses listener 'TLS demands a key, and knows none of this client'
+says refuses listener 'TLS requires a key, and this client has none here'
 must_fail tls alice --auth-psk="$tmp/alice.psk"
 explains 1 disk 127.0.0.1
 says refuses listener 'a client without a key is refused'
@@ -249,9 +249,9 @@ stop_process "$server_pid"
 start_server --auth=none --auth-psk="$keys" --control "$tmp/control" "disk=$tmp/disk"
 server=127.0.0.1:$server_port
 explains 1 disk psk:bob@127.0.0.1
-says refuses listener 'nobody proves a key there: the client has no name, ask for its address'
+says refuses listener 'no client proves a key there: the client has no name, ask for its address'
 explains 0 disk 127.0.0.1
-told "the server does not authenticate, which auth=require demands" bob disk
+told "the server does not authenticate, which auth=require needs" bob disk
 timeout "$TIMEOUT_S" "$bench" --number-ios=1 "$server" disk
 stop_process "$server_pid"
 cp "$tmp/bob.psk" "$keys"
@@ -284,6 +284,6 @@ at=tcp://127.0.0.1:$server_port
 start_gateway "server=127.0.0.1:$server_port" export=disk control="$tmp/gate"
 stop_process "$server_pid"
 start_server --listen "$at" --auth=require --auth-psk="$keys" --control none "disk=$tmp/disk"
-wait_until "the reason" shows 'connection 0 was refused: the server demands authentication .auth-psk=FILE'
+wait_until "the reason" shows 'connection 0 was refused: the server requires authentication .auth-psk=FILE'
 stop_process "$gateway_pid"
 stop_process "$server_pid"

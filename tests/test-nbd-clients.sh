@@ -51,7 +51,7 @@ assert $2"
 
 # ---- keys, and in clear; over a unix socket ----
 
-# Three that are connected: one reads, one has read, one haggles.  A name with a label is the
+# Three that are connected: one reads, one has read, one negotiates.  A name with a label is the
 # identity in front of the label.
 : >"$tmp/go"
 timeout $((4 * TIMEOUT_S)) nbdsh -c - <<END &
@@ -81,7 +81,7 @@ clients_are "$tmp/ctl" "of('psk:alice')['exports'] == [{'export': 'disk', 'mode'
 	of('psk:alice')['ciphers'] == ['TLS1.3 AES-128-GCM'] and \
 	of('psk:alice')['state'] == 'open' and of('psk:alice')['iops'] > 0 and \
 	abs(of('psk:alice')['bytes_per_second'] - of('psk:alice')['iops'] * 4096) < 1"
-clients_are "$tmp/ctl" "of('psk:bob')['state'] == 'haggling' and of('psk:bob')['exports'] == []"
+clients_are "$tmp/ctl" "of('psk:bob')['state'] == 'negotiating' and of('psk:bob')['exports'] == []"
 clients_are "$tmp/ctl" "of('')['exports'] == [{'export': 'other', 'mode': 'ro'}] and \
 	of('')['ciphers'] == [] and of('')['key_age_ns'] is None and \
 	of('')['iops'] == of('')['bytes_per_second'] == 0"
@@ -102,7 +102,7 @@ row() {
 who='client [123]' peer='unix:pid=[0-9]+,uid=[0-9]+' cipher='TLS1\.3 AES-128-GCM'
 age='[0-9]+ (s|min)'
 row "$who" "$peer" psk:alice unix "$cipher" "$age" open "$age" 'disk \(rw\)' '[1-9][0-9]*' '[0-9.]+'
-row "$who" "$peer" psk:bob unix "$cipher" "$age" haggling "$age" - 0 '0\.0'
+row "$who" "$peer" psk:bob unix "$cipher" "$age" negotiating "$age" - 0 '0\.0'
 row "$who" "$peer" - unix - - open "$age" 'other \(ro\)' 0 '0\.0'
 rm "$tmp/go"
 expect_exit $io 0
@@ -193,7 +193,7 @@ while turns[0] < 200 or rounds < 100:
     assert answer["ok"] and len(names) == len(set(names)), answer
     assert first <= set(names), first - set(names)
     for c in answer["clients"]:
-        assert c["state"] in ("haggling", "open", "leaving"), c
+        assert c["state"] in ("negotiating", "open", "leaving"), c
         assert (c["state"] == "open") <= ("export" in c), c
         assert c["up_ns"] >= 0 and c["transport"] == "unix", c
     seen |= set(names) - first

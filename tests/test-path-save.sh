@@ -140,7 +140,7 @@ reloads
 wait_until "room for a path" add 127.0.0.17:7
 "${ctl[@]}" path save >"$tmp/why" 2>&1 && fail "17 paths are saved"
 diff -u - "$tmp/why" <<-END2
-	rtrsctl: nothing is saved: the next start would find 17 paths, and a session has at most 16: take out of the files what was removed
+	rtrsctl: nothing is saved: the next start would find 17 paths, and a session has at most 16: delete the removed paths from the files
 	rtrsctl: path 127.0.0.2:7 was removed, and is still in $conf:4
 END2
 holds tcp://127.0.0.15:7

@@ -46,7 +46,7 @@ static void say_closed(const struct need *need, int err, char *text, size_t len)
 		snprintf(text, len, "%s: a directory of the path is closed to user %u",
 			 strerror(err), (unsigned)need->user);
 	else
-		snprintf(text, len, "%s: make it, or mend the path in the configuration",
+		snprintf(text, len, "%s: create it, or correct the path in the configuration",
 			 strerror(err));
 }
 

@@ -76,7 +76,8 @@ static void judge_mtu(struct doctor *doctor, const char *path, const struct fab_
 
 	if (here && mtu->path < here)
 		doctor_note(doctor, CHECK_WARNING, "mtu",
-			    "%s: the way takes packets of %u bytes, and %s has an MTU of %u: give "
+			    "%s: the network takes packets of %u bytes, and %s has an MTU of %u: "
+			    "give "
 			    "all interfaces and switches of this network the same MTU", path,
 			    mtu->path, name, here);
 	else if (mtu->sent + PACKET_SLACK < mtu->path)

@@ -57,8 +57,8 @@ static void note_version(struct doctor *doctor, const struct doctor_subject *s)
 			    version, PACKAGE_VERSION);
 	else if (is_replaced(s->pid))
 		doctor_note(doctor, CHECK_WARNING, "version",
-			    "its file was replaced behind its start: restart it to run what is "
-			    "installed");
+			    "its file was replaced after its start: restart it to run the "
+			    "installed version");
 	else
 		doctor_note(doctor, CHECK_OK, "version", "%s", version);
 }

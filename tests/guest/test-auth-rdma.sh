@@ -28,7 +28,7 @@ grep -q 'authentication as alice: the server has refused the key' "$tmp/wrong.er
 wait_line "$server_log" 'authentication: wrong key, claiming to be alice'
 must_fail "${bench[@]}" "$ip4" disk
 must_fail rnbd_map s1 disk
-wait_line "$server_log" 'it does not authenticate, which --auth=require demands'
+wait_line "$server_log" 'it does not authenticate, which --auth=require needs'
 # The server comes back: the path proves itself again.
 kill_process "$server_pid"
 start_server --listen "rdma://$ip4:1234" --auth=psk --auth-psk="$tmp/server.psk" \

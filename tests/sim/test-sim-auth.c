@@ -205,7 +205,7 @@ static void test_modes(void)
 		io_of(demands, mode == AUTH_MODE_NONE);
 		io_of(may, 0);
 		io_of(NULL, mode == AUTH_MODE_REQUIRE);
-		CHECK(world_traced(w, "it does not authenticate, which --auth=require demands") ==
+		CHECK(world_traced(w, "it does not authenticate, which --auth=require needs") ==
 		      (mode == AUTH_MODE_REQUIRE));
 		world_destroy(w);
 	}

@@ -497,7 +497,7 @@ Test(clt_conf, file_mistakes, .fini = file_teardown)
 		  ":1: 'config' cannot stand in a file: a file cannot name another file" },
 		{ "mode = rx\n", ":1: mode 'rx': expected auto, ro, rw or migration" },
 		{ "[server]\n",
-		  ":1: [server]: this file has no sections: expected lines NAME = VALUE alone" },
+		  ":1: [server]: this file has no sections: expected only lines NAME = VALUE" },
 		{ "export = a\n", "server= is missing: give the address of an rtrs-server, "
 		  "HOST[:PORT]" },
 	};

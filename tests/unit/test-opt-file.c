@@ -399,8 +399,8 @@ Test(opt_file, without_sections)
 	const char *text = "depth = 4\ndir = /d\n[server]\nlock = yes\n";
 
 	cr_assert_str_eq(read_bytes(&all, flat, 1, text, strlen(text)),
-			 "3: [server]: this file has no sections: expected lines NAME = VALUE "
-			 "alone|");
+			 "3: [server]: this file has no sections: expected only lines NAME = "
+			 "VALUE|");
 	cr_assert_eq(all.server.depth, 4);
 	cr_assert_str_eq(all.server.dir, "/d");
 	cr_assert_not(all.server.lock);

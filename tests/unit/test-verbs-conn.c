@@ -613,7 +613,7 @@ Test(verbs_conn, broken_completion_queue)
 	broken_cq = mute = true;
 	cr_assert_eq(verbs_poll_arm(&c->fab, &events), 1);
 	drain(flushed);
-	cr_assert_str_eq(cause(), "the RDMA device cannot be polled any more");
+	cr_assert_str_eq(cause(), "the RDMA device can no longer be polled");
 	cr_assert_eq(destroyed, 1);
 	expect_flushed(flushed, 0, 8, 0);
 }

@@ -122,8 +122,8 @@ static void tell_sections(struct file *f, const char *header)
 	if (*sections_text(f, expected))
 		mistake(f, f->line, "%s is no section of this file: expected %s", header, expected);
 	else
-		mistake(f, f->line, "%s: this file has no sections: expected lines NAME = VALUE "
-			"alone", header);
+		mistake(f, f->line, "%s: this file has no sections: expected only lines NAME = "
+			"VALUE", header);
 }
 
 /* The header in @line, "[NAME]" or "[NAME \"TITLE\"]". */

@@ -160,7 +160,7 @@ static int check_number(const struct saving *saving, const struct clt_conf *file
 	if (n <= CLT_PATHS_MAX)
 		return 0;
 	fprintf(report, "nothing is saved: the next start would find %u paths, and a session has "
-		"at most %d: take out of the files what was removed\n%s", n, CLT_PATHS_MAX, lines);
+		"at most %d: delete the removed paths from the files\n%s", n, CLT_PATHS_MAX, lines);
 	return -EINVAL;
 }
 

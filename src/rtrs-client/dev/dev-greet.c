@@ -64,7 +64,7 @@ void dev_greet_believe(struct client *clt, const struct rnbd_ext *ext)
 		    !memcmp(clt->boot_id, ext->boot_id, sizeof(clt->boot_id));
 	const char *why = accepted ? "another machine was accepted in the place of the server" :
 		ext->valid ? "the server's host was restarted, or a sync failed there" :
-		"the server cannot tell whether its host was restarted";
+		"the server does not know whether its host was restarted";
 	struct dev *dev;
 
 	clt->peer = ext->valid ? CLIENT_PEER_KNOWN : CLIENT_PEER_UNKNOWN;

@@ -66,7 +66,7 @@ static int not_asked(const struct clt_con *con, char *why, size_t len)
 	bool second = auth_conn_version(con->fab) != AUTH_VERSION_RDMA;
 
 	if (demands(path)) {
-		snprintf(why, len, "the server does not authenticate, which auth=require demands%s",
+		snprintf(why, len, "the server does not authenticate, which auth=require needs%s",
 			 second ? older : "");
 		return -EACCES;
 	}

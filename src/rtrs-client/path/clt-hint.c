@@ -48,13 +48,14 @@ const char *clt_hint_reason(unsigned refusal, bool has_key)
 			"same key or certificate on all paths; the server's log says whose)",
 		[RTRS_REFUSES_OTHER_KEY] = "the session was made with another key of this identity "
 			"(the key in use counts until all paths are lost)",
-		[RTRS_REFUSES_KEY] = "the server has taken the key out of its file (auth-psk= or "
-			"tls-psk= needs another one)",
-		[RTRS_REFUSES_CERTIFICATE] = "the server does not accept the certificate any more "
-			"(revoked, over, or of another authority: tls-certificates= needs "
-			"another one)",
+		[RTRS_REFUSES_KEY] = "the server has removed the key from its file (auth-psk= or "
+				     "tls-psk= needs another one)",
+		[RTRS_REFUSES_CERTIFICATE] = "the server no longer accepts the certificate "
+					     "(revoked, expired, or of another authority: "
+					     "tls-certificates= needs another one)",
 		[RTRS_REFUSES_MIXED] = "another connection of the path has TLS and this one has "
-			"none, or the other way round (somebody between may have ended TLS)",
+				       "none, or vice versa (TLS may have been terminated between "
+				       "the ends)",
 		[RTRS_REFUSES_TWO_NAMES] = "the key of tls-psk= is of another identity than the "
 			"key of auth-psk= (expected keys of one name)",
 		[RTRS_REFUSES_SESSIONS] = "the server has as many sessions as it allows (its "
@@ -67,18 +68,18 @@ const char *clt_hint_reason(unsigned refusal, bool has_key)
 		[RTRS_REFUSES_CONNECTIONS] = "the server has as many connections as it allows, of "
 			"this host or of all (its --max-connections, or fewer connections= here)",
 		[RTRS_REFUSES_SETUPS] = "too many paths connect to the server at once, of this host "
-			"or of all (another try comes)",
+			"or of all (the client tries again)",
 		[RTRS_REFUSES_OWN_PATHS] = "the session has as many paths as RTRS allows",
 		[RTRS_REFUSES_STOPPING] = "the server is shutting down",
 		[RTRS_REFUSES_CLOSING] = "a former path of this client has not closed at the server "
-			"in time (another try comes)",
+			"in time (the client tries again)",
 	};
 
 	if (refusal == RTRS_REFUSES_UNPROVEN)
-		return has_key ? "the server does not take this connection for one of the path "
-			"that was authenticated (too long ago, from another address, or somebody "
-			"between has ended TLS: its log says which)" :
-			"the server demands authentication (auth-psk=FILE with a key that the "
+		return has_key ? "this connection is not of the path that was authenticated (too "
+			"long ago, from another address, or TLS was terminated between the ends: "
+			"the server's log says which)" :
+			"the server requires authentication (auth-psk=FILE with a key that the "
 			"server's --auth-psk has)";
 	return refusal < ARRAY_SIZE(hints) && hints[refusal] ? hints[refusal] : "";
 }

@@ -62,7 +62,7 @@ static int read_read_only(void *arg, const char *text, char *why, size_t len)
 	if (!strcmp(text, "none") && !ex->read_only.n)
 		return 0;
 	if (!strcmp(text, "none") || !strcmp(text, "all")) {
-		snprintf(why, len, "expected rules, or 'none' alone");
+		snprintf(why, len, "expected rules, or only 'none'");
 		return -EINVAL;
 	}
 	return conf_allow_list_add(&ex->read_only, text, why, len);

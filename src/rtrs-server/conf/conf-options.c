@@ -62,7 +62,7 @@ static int listener_mode(const char *text, size_t *len, enum auth_mode *mode, ch
 			return 0;
 		}
 	}
-	snprintf(why, whylen, "expected auth=none, auth=psk or auth=require behind the ','");
+	snprintf(why, whylen, "expected auth=none, auth=psk or auth=require after the ','");
 	return -EINVAL;
 }
 

@@ -149,7 +149,7 @@ static void check_key(struct explain *e)
 		note(e, "key", PASSES, "%s%s", in, e->who->nsess ? "" : ": if this client reads "
 		     "that its key is refused, its file has another key under the name");
 	else
-		note(e, "key", REFUSES, "%s: no key of %s was read there, or it was taken out",
+		note(e, "key", REFUSES, "%s: no key of %s was read there, or it was removed",
 		     *files ? files : "there is no file of keys", key);
 }
 
@@ -165,21 +165,21 @@ static const char *listener_fault(const struct explain *e, const struct srv_list
 	bool by_auth = l->auth != AUTH_MODE_NONE && secrets_name(auth_keys(srv), identity);
 
 	if (!has_tls && fab_tls_mode(srv->tls) == FAB_TLS_REQUIRE && !srv->tls->spares_rdma)
-		return "TLS is demanded, which RDMA has not";
+		return "TLS is required, which RDMA does not have";
 	if (!*identity && (l->auth == AUTH_MODE_REQUIRE || (mode == FAB_TLS_REQUIRE && tls->psk)))
 		return "a client without a key is refused";
 	if (!*identity)
-		return mode == FAB_TLS_REQUIRE && tls->verify_peer ? "TLS demands a certificate" :
+		return mode == FAB_TLS_REQUIRE && tls->verify_peer ? "TLS requires a certificate" :
 		       NULL;
 	if (mode == FAB_TLS_REQUIRE && tls->psk && !by_tls)
-		return "TLS demands a key, and knows none of this client";
+		return "TLS requires a key, and this client has none here";
 	if (!strncmp(identity, "cert:", 5))
 		return mode != FAB_TLS_OFF && tls->certificates && tls->verify_peer ? NULL :
 		       "no certificate of a client is verified there";
 	if (by_tls || by_auth)
 		return NULL;
 	if (l->auth == AUTH_MODE_NONE && (mode == FAB_TLS_OFF || !tls->psk))
-		return "nobody proves a key there: the client has no name, ask for its address";
+		return "no client proves a key there: the client has no name, ask for its address";
 	return "its key is refused there";
 }
 
@@ -273,13 +273,13 @@ static void check_right(struct explain *e, const struct allow_list *allow,
 		     "is not known: ask for %s@ADDRESS", rules, read_only->n ? only : "none",
 		     e->who->key);
 	else if (right == SRV_RIGHT_READ)
-		note(e, "rights", PASSES, "for reading alone: read-only = %s names %s", text,
+		note(e, "rights", PASSES, "read-only: read-only = %s names %s", text,
 		     rule->family == AF_UNSPEC ? person(e) : host);
 	else if (rule)
 		note(e, "rights", PASSES, "allow = %s names %s", text,
 		     rule->family == AF_UNSPEC ? person(e) : host);
 	else if (right == SRV_RIGHT_ALL)
-		note(e, "rights", PASSES, "the export has no rules: everybody may open it");
+		note(e, "rights", PASSES, "the export has no rules: every client may open it");
 	else
 		note(e, "rights", REFUSES, "allow = %s; read-only = %s: no rule names %s%s%s (the "
 		     "client reads: no such export)", allow->n ? rules : "none",
@@ -378,7 +378,7 @@ static void check_use(struct explain *e, const struct export *ex)
 static void check_mode(struct explain *e, const struct export *ex)
 {
 	if (ex->readonly)
-		note(e, "mode", PASSES, "for reading alone: the export is read-only for all");
+		note(e, "mode", PASSES, "read-only: the export is read-only for all");
 	else
 		note(e, "mode", PASSES, "the export is for reading and writing");
 	if (ex->readonly)

@@ -211,7 +211,7 @@ enum rtrs_refusal srv_pass_who(struct srv *srv, struct fab_conn *conn, enum auth
 		return other_version(srv, conn, mode, req->auth_version, why);
 	if (mode != AUTH_MODE_REQUIRE)
 		return RTRS_REFUSES_NOT;
-	*why = "it does not authenticate, which --auth=require demands";
+	*why = "it does not authenticate, which --auth=require needs";
 	return RTRS_REFUSES_UNPROVEN;
 }
 

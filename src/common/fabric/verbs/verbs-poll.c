@@ -221,7 +221,7 @@ int verbs_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 		pthread_mutex_unlock(&c->cq_lock);
 	}
 	if (atomic_load(&c->cq_broken))
-		verbs_conn_fail(c, "the RDMA device cannot be polled any more");
+		verbs_conn_fail(c, "the RDMA device can no longer be polled");
 	if (broken == IBV_WC_WR_FLUSH_ERR)	/* rxe: local failures, too (doc/verbs.md Q8) */
 		verbs_conn_fail(c, "the queue pair broke: the peer is gone or a request was bad");
 	else if (broken)
