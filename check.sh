@@ -128,7 +128,7 @@ suite() {
 	[ "$status" -eq 0 ] || [ "$2" -gt 0 ] || set -- "$1" 1 "$3"
 	[ "$2" -eq 0 ] || cat "$dir/test-suite.log"
 	while IFS= read -r test; do
-		endings+=("$(printf '\n== %s gave up here:\n' "$test"; ending "$dir/${test%.sh}.log")")
+		endings+=("$(printf '\n== %s gave up here:\n' "$test"; ending "$dir/${test%.*}.log")")
 	done < <(sed -n 's/^\(FAIL\|ERROR\): \([^ ]*\).*/\2/p' "$dir/$target.log" | sort -u)
 	sed -n 's/^SKIP: \([^ ]*\).*/\1/p' "$dir/$target.log" | while IFS= read -r test; do
 		printf 'skipped: %s: %s\n' "$test" \
