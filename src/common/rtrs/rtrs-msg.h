@@ -53,8 +53,8 @@ struct rtrs_conn_rsp {
 void rtrs_conn_rsp_encode(struct rtrs_msg_conn_rsp *m, const struct rtrs_conn_rsp *rsp);
 /* Decode an accept, or a reject (@rejected).  -ECONNRESET with @why: too short, wrong magic or
  * major version.  0: @rsp is set, and its status may be an error.  A positive errno on the wire
- * becomes -ECONNABORTED, and 0 in a reject becomes -ECONNRESET.  Only a reject has a refusal.  rtrs_geom_init() checks the
- * sizes. */
+ * becomes -ECONNABORTED, and 0 in a reject becomes -ECONNRESET.  Only a reject has a refusal.
+ * rtrs_geom_init() checks the sizes. */
 int rtrs_conn_rsp_decode(const void *buf, size_t len, bool rejected, struct rtrs_conn_rsp *rsp,
 			 const char **why);
 
