@@ -264,9 +264,9 @@ doctor 0 --socket "$tmp/gateway.ctl"
 says '^ok   rtrs-nbd disk: mtu: 10.77.1.2:1234: packets of 1400 bytes, as net1 has them'
 # A path that is lost is bad, with its reason.
 stop_server "$server_pid"
-wait_line "$gateway_log" 'refused'
+wait_line "$gateway_log" '10\.77\.1\.2.*refused'
 doctor 2 --socket "$tmp/gateway.ctl"
-says '^bad  rtrs-nbd disk: path: 10.77.1.2:1234 is back-off: .*refused'
+says '^bad  rtrs-nbd disk: path: 10.77.1.2:1234 is (back-off|connecting): .*refused'
 
 # Certificates that are good for some days, are not valid yet, and have ended.
 as_user=()
