@@ -136,6 +136,7 @@ doctor 0 "$tmp/gateway.conf"
 says "^ok   $tmp/gateway.conf: path: .*:$server_port takes connections"
 says "^ok   $tmp/gateway.conf: mtu: 127.0.0.1:$server_port: packets of 65535 bytes, as lo has them"
 start_gateway "127.0.0.1:$server_port" export=disk
+wait_until "the path" "$rtrsctl" --gateway check
 doctor 0
 version=$("$rtrsctl" --version | sed 's/.* //')
 says_nothing_bad
