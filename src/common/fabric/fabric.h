@@ -250,7 +250,7 @@ struct fab_cm_conf {
 
 /* Make an event channel for connections and listeners.  A single thread at a time calls fab_cm_*,
  * fab_listen, fab_resolve, fab_connect, fab_accept and fab_reject of a cm.  The provider drops
- * strangers that connect and send nothing.  @conf is copied. */
+ * peers that connect and send nothing.  @conf is copied. */
 int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm);
 /* Set .silence_ms of connections to come; 0: the default.  @cm has no connection. */
 void fab_cm_set_silence(struct fab_cm *cm, unsigned silence_ms);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Files of pre-shared keys: lines NAME:HEX, which psktool writes, too, and which nbdkit and QEMU
- * read; comments are as GnuTLS takes them.  A file that others than its owner may read, or that another user owns, is refused.  Pure
- * but for the file; any thread. */
+ * read; comments are as GnuTLS takes them.  A file that others than its owner may read, or that
+ * another user owns, is refused.  Pure but for the file; any thread. */
 #ifndef PSK_H
 #define PSK_H
 

@@ -67,8 +67,9 @@ static int find_snapshot(struct change *change, const char *text, struct change_
 		return -EOPNOTSUPP;
 	}
 	if (name && !store_snapshot_is_name(name + 1)) {
-		snprintf(err, len, "a snapshot '%s': expected a name of at most %d letters, digits, "
-			 "'.', '_' and '-', and no '.' in front", name + 1, SNAPSHOT_NAME_MAX);
+		snprintf(err, len, "a snapshot '%s': expected a name of at most %d letters, "
+			 "digits, '.', '_' and '-', and no '.' in front", name + 1,
+			 SNAPSHOT_NAME_MAX);
 		return -EINVAL;
 	}
 	if (name)
