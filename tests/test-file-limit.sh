@@ -61,7 +61,8 @@ timeout "$TIMEOUT_S" nbdinfo --size "$uri"
 # Signals of that program are for its own threads.
 threads=0
 for task in "/proc/$nbdkit_pid/task/"*; do
-	name=$(cat "$task/comm")
+	# One of nbdkit's own may end meanwhile.
+	name=$(cat "$task/comm" 2>/dev/null) || continue
 	case $name in rtrs-*) ;; *) continue ;; esac
 	threads=$((threads + 1))
 	blocked=$((16#$(sed -n 's/^SigBlk:\s*//p' "$task/status")))
