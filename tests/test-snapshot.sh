@@ -15,7 +15,7 @@ mount -o loop "$tmp/xfs" "$tmp/mnt" 2>/dev/null || skip "no loop device for a fi
 cleanup_fn umount "$tmp/mnt"
 truncate -s 16M "$tmp/mnt/disk" "$tmp/plain"
 chmod 640 "$tmp/mnt/disk"
-start_server "disk=$tmp/mnt/disk" "plain=$tmp/plain" mem=mem:1M
+start_server "disk=$tmp/mnt/disk" "plain=$tmp/plain" mem=mem:1M disk,other=mem:1M
 start_nbdkit "127.0.0.1:$server_port" export=disk
 snapshot() {
 	"$top_builddir/rtrsctl" --socket "$RUNTIME_DIRECTORY/server-$server_pid.sock" export snapshot "$@"
@@ -80,8 +80,12 @@ refused "export 'plain': no snapshot: '$tmp/plain.x': its file system shares no 
 	plain x
 [ ! -e "$tmp/plain.x" ] || fail "a file is left behind"
 refused "export 'mem': no snapshot: its storage is memory" mem
-refused "there is no export 'none' whose storage is open" none
 long=$(printf 'a%.0s' {1..64})
+# A comma is a part of the name, and of no other export's snapshot.
+refused "export 'disk,other': no snapshot: its storage is memory" disk,other
+refused "there is no export 'aaaa" "$long$long$long$long$long$long$long"
+refused "there is no export 'disk,s1' whose storage is open" disk,s1
+refused "there is no export 'none' whose storage is open" none
 snapshot disk "$long"
 for name in "a$long" "$long$long$long$long" .hidden ../up a/b 'a b' a@b "$(printf 'a\tb')"; do
 	refused "a snapshot '.*': expected a name of at most 64 letters, digits, '\.', '_' and '-', and no '\.' in front" \

@@ -48,12 +48,12 @@ static void name_of_now(char *name, size_t len)
 	strftime(name, len, "%Y%m%dT%H%M%SZ", &tm);
 }
 
-/* Fill @s by @text, "EXPORT" or "EXPORT,NAME".  0, or -errno with the reason in @err. */
+/* Fill @s by @text, "EXPORT\nNAME", or "EXPORT\n".  0, or -errno with the reason in @err. */
 static int find_snapshot(struct change *change, const char *text, struct change_snapshot *s,
 			 char *err, size_t len)
 {
-	const char *name = strchr(text, ',');
-	int n = name ? (int)(name - text) : (int)strlen(text);
+	const char *name = strrchr(text, '\n') + 1;
+	int n = (int)(name - 1 - text);
 	char found[RNBD_NAME_MAX];
 
 	snprintf(found, sizeof(found), "%.*s", n, text);
@@ -66,14 +66,14 @@ static int find_snapshot(struct change *change, const char *text, struct change_
 		snprintf(err, len, "export '%s': no snapshot: its storage is memory", found);
 		return -EOPNOTSUPP;
 	}
-	if (name && !store_snapshot_is_name(name + 1)) {
+	if (*name && !store_snapshot_is_name(name)) {
 		snprintf(err, len, "a snapshot '%s': expected a name of at most %d letters, "
-			 "digits, '.', '_' and '-', and no '.' in front", name + 1,
+			 "digits, '.', '_' and '-', and no '.' in front", name,
 			 SNAPSHOT_NAME_MAX);
 		return -EINVAL;
 	}
-	if (name)
-		snprintf(s->name, sizeof(s->name), "%s", name + 1);
+	if (*name)
+		snprintf(s->name, sizeof(s->name), "%s", name);
 	else
 		name_of_now(s->name, sizeof(s->name));
 	return 0;

@@ -256,7 +256,8 @@ static void srv_call_export_snapshot(struct ctl_client *client, const char *name
 	const struct srv_ctl *c = arg;
 	char text[RNBD_NAME_MAX + 2 * SNAPSHOT_NAME_MAX];
 
-	snprintf(text, sizeof(text), "%s%s%s", name, snapshot ? "," : "", snapshot ? snapshot : "");
+	/* A name that is cut is too long for any export, and for a snapshot. */
+	snprintf(text, sizeof(text), "%.*s\n%s", RNBD_NAME_MAX, name, snapshot ? snapshot : "");
 	c->change(c->program, SRV_CTL_EXPORT_SNAPSHOT, text, false, ctl_call_ended, client);
 }
 

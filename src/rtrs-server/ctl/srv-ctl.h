@@ -24,7 +24,7 @@ enum srv_ctl_change {
 					 * lives, too */
 	SRV_CTL_EXPORT_SET,		/* "NAME,KEY=VALUE[,KEY=VALUE]..."; by force: take it away
 					 * from who may not have it open so any more */
-	SRV_CTL_EXPORT_SNAPSHOT,	/* "NAME" or "NAME,SNAPSHOT" */
+	SRV_CTL_EXPORT_SNAPSHOT,	/* "NAME\nSNAPSHOT", or "NAME\n" */
 	SRV_CTL_RELOAD,			/* nothing; by force: all of the above, of all exports */
 	SRV_CTL_SAVE,			/* nothing */
 	SRV_CTL_CHANGES
