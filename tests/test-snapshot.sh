@@ -12,7 +12,8 @@ truncate -s 400M "$tmp/xfs"
 mkfs.xfs -q -m reflink=1 "$tmp/xfs"
 mkdir "$tmp/mnt"
 mount -o loop "$tmp/xfs" "$tmp/mnt" 2>/dev/null || skip "no loop device for a file system with reflinks"
-cleanup_fn umount "$tmp/mnt"
+# The kernel may have files of the ended server for a moment more.
+cleanup_fn wait_until "the end of its use" umount "$tmp/mnt"
 truncate -s 16M "$tmp/mnt/disk" "$tmp/plain"
 chmod 640 "$tmp/mnt/disk"
 start_server "disk=$tmp/mnt/disk" "plain=$tmp/plain" mem=mem:1M disk,other=mem:1M
