@@ -50,6 +50,23 @@ packages_of() {
 	rm -rf --one-file-system "$dir/$suite-build"
 }
 
+# next_of SUITE: the folder "next" beside these packages gets the same ones as another Debian revision, for an
+# upgrade.
+next_of() {
+	local deb from=$dir/$1 tree=$dir/unpacked version
+
+	mkdir -p "$from/next"
+	for deb in "$from"/*.deb; do
+		version=$(dpkg-deb -f "$deb" Version)
+		rm -rf "$tree"
+		dpkg-deb -R "$deb" "$tree"
+		sed -i "s/^Version: .*/&+next/" "$tree/DEBIAN/control"
+		dpkg-deb --root-owner-group -b "$tree" "$from/next/$(basename "$deb")"
+		[ "$(dpkg-deb -f "$from/next/$(basename "$deb")" Version)" = "$version+next" ] || return 1
+	done
+	rm -rf "$tree"
+}
+
 # ---- the walk ----
 
 # typed MACHINE COMMAND: the output goes to $dir/out.
@@ -112,6 +129,7 @@ promised() {
 		[ "$(cat "$dir/out")" = "$(on server stat -c %s "/var/lib/rtrs-server/$image")" ] ||
 			fail "not the size of $image: $(cat "$dir/out")"
 		;;
+	"rtrsctl doctor") grep ' version: its file was replaced' "$dir/out" | sort >>"$dir/old.$1" || true ;;
 	"rtrsctl check") grep -q '^RTRS OK - ' "$dir/out" || fail "not OK: $(cat "$dir/out")" ;;
 	"systemctl enable --now "*) echo "$1 ${2##* }" >>"$dir/units" ;;
 	esac
@@ -167,6 +185,8 @@ walk() {
 		[ "$heading" != "Changes while the disk is used" ] || [ -n "${load-}" ] || load_begins
 		case $command in
 		"rtrsctl check" | "rtrsctl status") typed_late "$machine" "$command" ;;
+		# Status 1: a warning.
+		"rtrsctl doctor") typed "$machine" "$command || [ \$? -eq 1 ]" ;;
 		"scp "*" 192.0.2.20:"*) copied "$machine" "$command" ;;
 		*) typed "$machine" "$command" ;;
 		esac
@@ -190,6 +210,22 @@ units_run() {
 	for machine in server gateway; do
 		on "$machine" systemctl is-system-running >/dev/null ||
 			fail "units of the $machine: $(on "$machine" systemctl --failed)"
+	done
+}
+
+# upgraded: by the packages.  Doctor has named all gateways at first, and then the one that was not restarted.
+upgraded() {
+	local count=(1 2 1) disk disks=(disk1 disk0 fast0) i machine
+
+	for machine in server gateway; do
+		on "$machine" dpkg-query -W 'rtrs-*' >"$dir/out"
+		! grep -v '+next$' "$dir/out" || fail "packages of the $machine are not the new ones"
+	done
+	[ ! -s "$dir/old.server" ] || fail "servers run the old program: $(cat "$dir/old.server")"
+	for i in "${!disks[@]}"; do
+		disk=${disks[$i]}
+		[ "$(grep -c "$disk:" "$dir/old.gateway")" -eq "${count[$i]}" ] ||
+			fail "gateways that run the old program: $(cat "$dir/old.gateway")"
 	done
 }
 
@@ -306,11 +342,12 @@ done
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
 "$top/tests/guide-commands.py" "$guide" walk >"$dir/walk"
-rm -f "$dir/stop" "$dir/units" "$dir/limits" "$dir/back" "$dir/fleet.log"
+rm -f "$dir/stop" "$dir/units" "$dir/limits" "$dir/back" "$dir"/old.* "$dir/fleet.log"
 trap on_exit EXIT
 trap 'exit 143' TERM INT HUP
 for name in server gateway; do
 	packages_of "${suites[$name]}"
+	step "the same packages for an upgrade" next_of "${suites[$name]}"
 	empty_machine $name
 done
 networks
@@ -319,6 +356,7 @@ networks
 boot server
 boot gateway
 walk
+upgraded
 units_run
 all_healthy
 reaches disk0 15000

@@ -39,15 +39,16 @@ live() {
 	echo "/proc/${one[$1]}/root"
 }
 
-# empty_machine NAME: Debian with systemd and nothing of ours but the packages in /root.
+# empty_machine NAME: Debian with systemd and nothing of ours but the packages in /root and /root/next.
 empty_machine() {
 	local root command packages='' word
 
 	root=$(root "$1") suite=${suites[$1]}
 	step "an empty machine, the $1" fresh "$suite" "$root" --include=systemd-sysv,iproute2
 	echo "$1" >"$root/etc/hostname"
-	cp "$dir/$suite"/*.deb "$root/root"
-	grep -P "^$1\t[^\t]*\t'apt-get install " "$dir/walk" >"$dir/installs"
+	cp -r "$dir/$suite"/*.deb "$dir/$suite/next" "$root/root"
+	# An upgrade needs no archive that was not there.
+	grep -P "^$1\t[^\t]*\t'apt-get install " "$dir/walk" | grep -v -F /next/ >"$dir/installs"
 	while IFS=$'\t' read -r _ _ command <&3; do
 		eval "command=$command"
 		# What was installed before this command is there when it is typed.
