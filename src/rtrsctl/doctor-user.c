@@ -117,7 +117,7 @@ static bool become(const struct doctor_user *user)
 }
 
 /* An answer on its way through a pipe. */
-struct look {
+struct seen {
 	bool became;
 	enum check_level level;
 	char text[1024];
@@ -127,7 +127,7 @@ __attribute__((noreturn))
 static void look_in_child(const struct doctor_user *user, doctor_look_fn *look, const void *arg,
 			  int fd)
 {
-	struct look answer = { .became = become(user) };
+	struct seen answer = { .became = become(user) };
 
 	if (answer.became)
 		answer.level = look(arg, answer.text, sizeof(answer.text));
@@ -136,7 +136,7 @@ static void look_in_child(const struct doctor_user *user, doctor_look_fn *look, 
 
 /* The answer of a child.  False: it died. */
 static bool look_by_child(const struct doctor_user *user, doctor_look_fn *look, const void *arg,
-			  struct look *answer)
+			  struct seen *answer)
 {
 	ssize_t n = -1;
 	int fds[2];
@@ -163,7 +163,7 @@ static bool look_by_child(const struct doctor_user *user, doctor_look_fn *look, 
 bool doctor_look_as(const struct doctor_user *user, doctor_look_fn *look, const void *arg,
 		    enum check_level *level, char *text, size_t len)
 {
-	struct look answer = { 0 };
+	struct seen answer = { 0 };
 	char name[128];
 
 	doctor_user_text(user, name, sizeof(name));

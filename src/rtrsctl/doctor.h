@@ -8,24 +8,11 @@
 #ifndef DOCTOR_H
 #define DOCTOR_H
 
-#include <jansson.h>
-
 #include "args.h"
-#include "check.h"
-
-struct doctor {
-	enum check_level level;		/* the worst finding: CHECK_OK, _WARNING, _CRITICAL */
-	json_t *findings;
-	const char *program;		/* that the next findings are about; NULL: the machine */
-};
+#include "doctor-note.h"
 
 /* Look, print the findings, and return the exit status: that of "check". */
 int doctor_run(const struct ctx *ctx);
-
-/* Add a finding about @what of doctor->program.  @level: CHECK_OK, _WARNING or _CRITICAL.  Bytes of
- * a file or a peer are made safe. */
-void doctor_note(struct doctor *doctor, enum check_level level, const char *what, const char *fmt,
-		 ...) __attribute__((format(printf, 4, 5)));
 
 /* The clock of the machine. */
 void doctor_clock(struct doctor *doctor);

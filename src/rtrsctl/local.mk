@@ -21,6 +21,8 @@ rtrsctl_SOURCES = \
 	%D%/doctor-conf.h \
 	%D%/doctor-files.c \
 	%D%/doctor-machine.c \
+	%D%/doctor-note.c \
+	%D%/doctor-note.h \
 	%D%/doctor-path.c \
 	%D%/doctor-process.c \
 	%D%/doctor-rdma.c \
