@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between the files of changes: change.c, which has the turns, and change-reload.c, whose reloads
- * come before theirs. */
+/* Between the files of changes: change.c, which has the turns, change-reload.c, whose reloads come
+ * before theirs, and change-snapshot.c. */
 #ifndef CHANGE_PRIV_H
 #define CHANGE_PRIV_H
 
@@ -50,6 +50,8 @@ static inline const struct change_ops *change_ops_of(const struct change_call *c
 
 /* A reload by a command, and by SIGHUP. */
 extern const struct change_ops change_reload_ops, change_hup_ops;
+/* A snapshot of an export. */
+extern const struct change_ops change_snapshot_ops;
 /* The change whose turn it is has ended. */
 void change_ended(struct change *change, int rc, const char *text);
 /* Carry out a change by @ops; @text: NULL for none. */
@@ -59,8 +61,6 @@ void change_add(struct change *change, const struct change_ops *ops, const char 
 struct change_call *change_take_turn(struct changes_call *queued, enum change_state state);
 /* Carry out the plan that leads to call->wanted, which is complete. */
 void change_run_plan(struct change_call *call);
-/* changes_ops.run() of a snapshot. */
-void change_run_snapshot(struct changes_call *queued);
 /* changes_ops.end() of all changes. */
 void change_call_end(struct changes_call *queued, int rc, const char *text);
 

@@ -79,7 +79,7 @@ static int find_snapshot(struct change *change, const char *text, struct change_
 	return 0;
 }
 
-void change_run_snapshot(struct changes_call *queued)
+static void run_snapshot(struct changes_call *queued)
 {
 	struct change_call *call = change_take_turn(queued, CHANGE_SAVING);
 	struct change *change = call->change;
@@ -96,3 +96,8 @@ void change_run_snapshot(struct changes_call *queued)
 	else
 		export_hold(change->snapshot.ex);
 }
+
+const struct change_ops change_snapshot_ops = {
+	.queued = { .run = run_snapshot, .end = change_call_end },
+	.what = "export snapshot",
+};

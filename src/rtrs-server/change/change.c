@@ -387,15 +387,17 @@ static void run_save(struct changes_call *queued)
 
 /* ---- kinds ---- */
 
-#define KIND(name, turn) { .queued = { .run = (turn), .end = change_call_end }, .what = (name) }
+#define KIND(name, turn) &(const struct change_ops){ \
+	.queued = { .run = (turn), .end = change_call_end }, .what = (name) }
 
-static const struct change_ops kinds[SRV_CTL_CHANGES] = {
+static const struct change_ops *const kinds[SRV_CTL_CHANGES] = {
+	[SRV_CTL_RELOAD] = &change_reload_ops,
 	[SRV_CTL_EXPORT_ADD] = KIND("export add", run_add),
 	[SRV_CTL_EXPORT_REMOVE] = KIND("export remove", run_remove),
 	[SRV_CTL_EXPORT_RESIZE] = KIND("export resize", run_resize),
 	[SRV_CTL_EXPORT_BREAK] = KIND("export break", run_break),
 	[SRV_CTL_EXPORT_SET] = KIND("export set", run_set),
-	[SRV_CTL_EXPORT_SNAPSHOT] = KIND("export snapshot", change_run_snapshot),
+	[SRV_CTL_EXPORT_SNAPSHOT] = &change_snapshot_ops,
 	[SRV_CTL_SAVE] = KIND("save", run_save),
 };
 
@@ -430,15 +432,13 @@ void change_run(void *program, enum srv_ctl_change what, const char *text, bool 
 		change_done_fn *done, void *arg)
 {
 	struct change *change = program;
-	const bool reload = what == SRV_CTL_RELOAD;
 
-	if (reload && !change->conf->config && !srv_keys_any(change->srv))
+	if (what == SRV_CTL_RELOAD && !change->conf->config && !srv_keys_any(change->srv))
 		done(arg, -ENOENT, no_file);
 	else if (too_many(change))
 		refuse(change, what, done, arg);
 	else
-		change_add(change, reload ? &change_reload_ops : &kinds[what], text, force, done,
-			   arg);
+		change_add(change, kinds[what], text, force, done, arg);
 }
 
 /* ---- begin and end ---- */
