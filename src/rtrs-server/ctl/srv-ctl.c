@@ -114,7 +114,7 @@ static void srv_call_explain(struct ctl_client *client, const char *name, const 
 
 	if (!whom)
 		ctl_refuse(client, "explain: needs \"client\"");
-	else if (explain_who_find(srv_of(arg), whom, &who, err, sizeof(err)))
+	else if (srv_explain_who_find(srv_of(arg), whom, &who, err, sizeof(err)))
 		ctl_refuse(client, "%s", err);
 	else
 		ctl_answer(client, srv_explain(srv_of(arg), name, &who));

@@ -87,7 +87,7 @@ static bool comes_from(const struct srv_sess *sess, const struct fab_addr *addr)
 	return false;
 }
 
-bool explain_who_has(const struct explain_who *who, const struct srv_sess *sess)
+bool srv_explain_who_has(const struct explain_who *who, const struct srv_sess *sess)
 {
 	if (who->kind == EXPLAIN_SESSION)
 		return srv_names_sess(sess, who->text);
@@ -116,7 +116,7 @@ static int look_at_sessions(const struct srv *srv, struct explain_who *who, char
 	const struct srv_sess *sess;
 
 	list_for_each(sess, &srv->sessions, link) {
-		if (!explain_who_has(who, sess))
+		if (!srv_explain_who_has(who, sess))
 			continue;
 		if (who->kind != EXPLAIN_IDENTITY && who->nsess &&
 		    strcmp(who->identity, sess->identity)) {
@@ -148,8 +148,8 @@ static bool is_session(const struct srv *srv, const char *text)
 	return false;
 }
 
-int explain_who_find(const struct srv *srv, const char *text, struct explain_who *who, char *err,
-		     size_t len)
+int srv_explain_who_find(const struct srv *srv, const char *text, struct explain_who *who,
+			 char *err, size_t len)
 {
 	char two[2 * (FAB_IDENTITY_LEN + RTRS_NAME_MAX) + 16];
 	int rc;

@@ -35,9 +35,9 @@ struct explain_who {
  * "cert:gw1"), both ("psk:gw1@192.0.2.7"), or the name of a session as srv_names_sess() takes it,
  * which comes first: "psk:gw1/vm" may be a session, or a key with a label.  0, or -EINVAL with the
  * reason in @err. */
-int explain_who_find(const struct srv *srv, const char *text, struct explain_who *who, char *err,
-		     size_t len);
+int srv_explain_who_find(const struct srv *srv, const char *text, struct explain_who *who,
+			 char *err, size_t len);
 /* True if @sess is a session of @who. */
-bool explain_who_has(const struct explain_who *who, const struct srv_sess *sess);
+bool srv_explain_who_has(const struct explain_who *who, const struct srv_sess *sess);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the answer until it is given.  Changes nothing, and asks no storage.  The checks are those of
- * srv-listen.c (address), srv-pass.c (key, listener), srv-accept.c (limit), srv-allow.c (rights) and
- * srv-open.c (export, mode, use). */
+/* Owns the answer until it is given.  Changes nothing, and asks no storage.  The checks are those
+ * of srv-listen.c (address), srv-pass.c (key, listener), srv-accept.c (limit), srv-allow.c (rights)
+ * and srv-open.c (export, mode, use). */
 #include <config.h>
 
 #include <stdarg.h>
@@ -133,8 +133,8 @@ static void check_key(struct explain *e)
 	const char *key = e->who->key;
 
 	if (!strncmp(key, "cert:", 5) && e->srv->tls && conf->tls.certificates)
-		note(e, "key", PASSES, "--tls-certificates=%s: a certificate is judged when it comes, "
-		     "by ca-cert.pem, ca-crl.pem and its dates", conf->tls.certificates);
+		note(e, "key", PASSES, "--tls-certificates=%s: a certificate is judged when it "
+		     "comes, by ca-cert.pem, ca-crl.pem and its dates", conf->tls.certificates);
 	if (strncmp(key, "psk:", 4))
 		return;
 	if (e->srv->auth)
@@ -268,7 +268,8 @@ static void check_right(struct explain *e, const struct allow_list *allow,
 	conf_allow_list_text(allow, rules, sizeof(rules));
 	conf_allow_list_text(read_only, only, sizeof(only));
 	if (!addr->len && right != SRV_RIGHT_READ &&
-	    (decided_by_address(read_only) || (right == SRV_RIGHT_NONE && decided_by_address(allow))))
+	    (decided_by_address(read_only) ||
+	     (right == SRV_RIGHT_NONE && decided_by_address(allow))))
 		note(e, "rights", DEPENDS, "allow = %s; read-only = %s: the address decides, which "
 		     "is not known: ask for %s@ADDRESS", rules, read_only->n ? only : "none",
 		     e->who->key);
@@ -311,7 +312,7 @@ static bool has_open(struct explain *e, const struct export *ex)
 	list_for_each(sess, &e->srv->sessions, link) {
 		const struct srv_dev *dev = srv_dev_find(&srv_rnbd_sess(sess)->devs, ex);
 
-		if (!dev || dev->state != SRV_DEV_OPEN || !explain_who_has(e->who, sess))
+		if (!dev || dev->state != SRV_DEV_OPEN || !srv_explain_who_has(e->who, sess))
 			continue;
 		note(e, "use", PASSES, "session %s of this client has it open as %s%s",
 		     srv_names_tell(sess, name, sizeof(name)), rnbd_access_names[dev->mode],
