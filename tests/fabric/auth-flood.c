@@ -62,7 +62,8 @@ static size_t recv_frame(int fd, uint8_t op, uint8_t data[256])
 /* Connect and ask for the proof; the messages that both ends have seen go to @where. */
 static int greet(struct auth_where *where)
 {
-	struct rtrs_conn_req req = { .cid_num = 2, .first_conn = true, .auth = RTRS_AUTHS_ASKS,
+	struct rtrs_conn_req req = { .cid_num = 2, .flags = RTRS_CONN_REQ_FIRST_CONN,
+				     .auth = RTRS_AUTHS_ASKS,
 				     .auth_version = AUTH_VERSION };
 	const struct timeval limit = { .tv_sec = 30 };
 	int fd = socket(AF_INET, SOCK_STREAM, 0);

@@ -47,7 +47,8 @@ static void save_msg(const char *name, unsigned which, unsigned depth, const voi
 
 static void setup_messages(void)
 {
-	struct rtrs_conn_req req = { .cid = 1, .cid_num = 5, .recon_cnt = 1, .first_conn = true };
+	struct rtrs_conn_req req = { .cid = 1, .cid_num = 5, .recon_cnt = 1,
+				     .flags = RTRS_CONN_REQ_FIRST_CONN };
 	struct rtrs_conn_rsp rsp = { .queue_depth = 512, .max_io_size = 126976,
 				     .max_hdr_size = 4096,
 				     .new_rkey = true };
@@ -65,7 +66,7 @@ static void setup_messages(void)
 	memset(req.paths_uuid, 0x22, sizeof(req.paths_uuid));
 	rtrs_conn_req_encode(&m.req, &req);
 	save_msg("conn-req", 0, 512, &m, sizeof(m.req));
-	req.hears = true;
+	req.flags |= RTRS_CONN_REQ_HEARS;
 	rtrs_conn_req_encode(&m.req, &req);
 	save_msg("conn-req-hears", 0, 512, &m, sizeof(m.req));
 	rtrs_conn_rsp_encode(&m.rsp, &rsp);

@@ -128,7 +128,7 @@ static struct peer_srv_sess *sess_get(struct peer_srv *s, const struct rtrs_conn
 		else if (!memcmp(sess->uuid, req->paths_uuid, sizeof(sess->uuid)))
 			return sess;
 	}
-	check(unused && req->first_conn);
+	check(unused && (req->flags & RTRS_CONN_REQ_FIRST_CONN));
 	*unused = (struct peer_srv_sess){ 0 };
 	memcpy(unused->uuid, req->paths_uuid, sizeof(unused->uuid));
 	return unused;

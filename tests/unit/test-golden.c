@@ -50,7 +50,7 @@ static void check_conn_req(const struct golden *g, unsigned cid, bool first_conn
 	cr_assert_eq(req->cid, cid);
 	cr_assert_eq(req->cid_num, 2);
 	cr_assert_eq(req->recon_cnt, 1);
-	cr_assert_eq(req->first_conn, first_conn);
+	cr_assert_eq(req->flags, first_conn ? RTRS_CONN_REQ_FIRST_CONN : 0);
 	rtrs_conn_req_encode(&m, req);
 	expect_bytes(&m, g->bytes, sizeof(m), g->name);
 }

@@ -44,7 +44,8 @@ static void expect_why(const struct edit *e, const char *why)
 
 Test(rtrs_msg, conn_req_vector)
 {
-	struct rtrs_conn_req req = { .cid = 0, .cid_num = 5, .recon_cnt = 1, .first_conn = true };
+	struct rtrs_conn_req req = { .cid = 0, .cid_num = 5, .recon_cnt = 1,
+				     .flags = RTRS_CONN_REQ_FIRST_CONN };
 	struct rtrs_conn_req got;
 	struct rtrs_msg_conn_req m;
 	const char *why = NULL;
@@ -60,7 +61,7 @@ Test(rtrs_msg, conn_req_vector)
 	cr_assert_eq(got.cid, 0);
 	cr_assert_eq(got.cid_num, 5);
 	cr_assert_eq(got.recon_cnt, 1);
-	cr_assert(got.first_conn);
+	cr_assert_eq(got.flags, RTRS_CONN_REQ_FIRST_CONN);
 	expect_bytes(got.sess_uuid, req.sess_uuid, RTRS_UUID_LEN, "sess_uuid");
 	expect_bytes(got.paths_uuid, req.paths_uuid, RTRS_UUID_LEN, "paths_uuid");
 }
@@ -124,7 +125,7 @@ Test(rtrs_msg, conn_req_first_conn_is_bit_0)
 		memcpy(buf, conn_req_vector, sizeof(buf));
 		buf[44] = c->flags;
 		cr_assert_eq(rtrs_conn_req_decode(buf, sizeof(buf), &req, &why), 0);
-		cr_assert_eq(req.first_conn, c->first, "%#x", c->flags);
+		cr_assert_eq(!!(req.flags & RTRS_CONN_REQ_FIRST_CONN), c->first, "%#x", c->flags);
 	}
 }
 
@@ -145,7 +146,7 @@ Test(rtrs_msg, conn_req_hears_is_bit_1)
 		memcpy(buf, conn_req_vector, sizeof(buf));
 		buf[44] = c->flags;
 		cr_assert_eq(rtrs_conn_req_decode(buf, sizeof(buf), &req, &why), 0);
-		cr_assert_eq(req.hears, c->hears, "%#x", c->flags);
+		cr_assert_eq(!!(req.flags & RTRS_CONN_REQ_HEARS), c->hears, "%#x", c->flags);
 		rtrs_conn_req_encode(&m, &req);
 		cr_assert_eq(m.flags, c->flags & 3, "%#x", c->flags);
 	}

@@ -59,8 +59,7 @@ void rtrs_conn_req_encode(struct rtrs_msg_conn_req *m, const struct rtrs_conn_re
 	m->recon_cnt = le16_put(req->recon_cnt);
 	memcpy(m->sess_uuid, req->sess_uuid, RTRS_UUID_LEN);
 	memcpy(m->paths_uuid, req->paths_uuid, RTRS_UUID_LEN);
-	m->flags = (req->first_conn ? RTRS_CONN_REQ_FIRST_CONN : 0) |
-		   (req->hears ? RTRS_CONN_REQ_HEARS : 0);
+	m->flags = req->flags;
 	auth_encode(req->auth, req->auth_version, req->tag, &m->auth, m->auth_data,
 		    sizeof(m->auth_data));
 }
@@ -85,8 +84,7 @@ int rtrs_conn_req_decode(const void *buf, size_t len, struct rtrs_conn_req *req,
 	req->recon_cnt = le16_get(m->recon_cnt);
 	memcpy(req->sess_uuid, m->sess_uuid, RTRS_UUID_LEN);
 	memcpy(req->paths_uuid, m->paths_uuid, RTRS_UUID_LEN);
-	req->first_conn = m->flags & RTRS_CONN_REQ_FIRST_CONN;
-	req->hears = m->flags & RTRS_CONN_REQ_HEARS;
+	req->flags = m->flags & (RTRS_CONN_REQ_FIRST_CONN | RTRS_CONN_REQ_HEARS);
 	req->auth = auth_decode(m->auth, m->auth_data, sizeof(m->auth_data), &req->auth_version,
 				req->tag);
 	return 0;

@@ -24,8 +24,7 @@ struct rtrs_conn_req {
 	uint16_t recon_cnt;
 	uint8_t sess_uuid[RTRS_UUID_LEN];	/* the path */
 	uint8_t paths_uuid[RTRS_UUID_LEN];	/* the session */
-	bool first_conn;
-	bool hears;			/* the client reads the reason of a refusal */
+	uint8_t flags;			/* RTRS_CONN_REQ_FIRST_CONN, _HEARS */
 	enum rtrs_auth auth;
 	uint8_t auth_version;		/* ASKS: any (auth_chap_version()) */
 	uint8_t tag[RTRS_AUTH_TAG_LEN];	/* PROVES */

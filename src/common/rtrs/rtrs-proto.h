@@ -46,7 +46,8 @@ enum rtrs_imm_type {
 };
 
 #define RTRS_CONN_REQ_FIRST_CONN 0x01	/* rtrs_msg_conn_req.flags */
-#define RTRS_CONN_REQ_HEARS 0x02	/* likewise, ours: the client reads rtrs_msg_conn_rsp.refusal */
+/* likewise, ours: the client reads rtrs_msg_conn_rsp.refusal */
+#define RTRS_CONN_REQ_HEARS 0x02
 #define RTRS_MSG_NEW_RKEY_F 0x02	/* rtrs_msg_conn_rsp.flags: always_invalidate */
 #define RTRS_MSG_NEED_INVAL_F 0x01	/* rtrs_msg_rdma_read.flags */
 

@@ -35,10 +35,8 @@ struct srv_parked {
 	uint64_t deadline_ms;
 };
 
-enum verdict { ACCEPT, PARK, REFUSE };
-
 struct decision {
-	enum verdict verdict;
+	enum { ACCEPT, PARK, REFUSE } what;
 	enum rtrs_refusal refusal;	/* REFUSE, for a client that reads it */
 	int status;			/* REFUSE */
 	const char *why;
@@ -71,14 +69,14 @@ static const struct {
 
 static struct decision decision_refuse(enum rtrs_refusal refusal, const char *why)
 {
-	return (struct decision){ .verdict = REFUSE, .refusal = refusal, .why = why,
+	return (struct decision){ .what = REFUSE, .refusal = refusal, .why = why,
 				  .status = refusals[refusal].status };
 }
 
 /* Of a mistake of a client, or of this machine, that has no reason of its own. */
 static struct decision decision_refuse_for(int status, const char *why)
 {
-	return (struct decision){ .verdict = REFUSE, .status = status, .why = why };
+	return (struct decision){ .what = REFUSE, .status = status, .why = why };
 }
 
 static enum srv_refusal reason_of(const struct decision *d)
@@ -88,10 +86,11 @@ static enum srv_refusal reason_of(const struct decision *d)
 	return d->status == -ENOMEM ? SRV_REFUSED_LIMIT : SRV_REFUSED_CONNECT;
 }
 
-/* @hears: the client reads reasons. */
-static void accept_refuse(struct srv *srv, struct fab_conn *conn, bool hears,
+/* @req: NULL: it is broken. */
+static void accept_refuse(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn_req *req,
 			  const struct decision *d)
 {
+	bool hears = req && req->flags & RTRS_CONN_REQ_HEARS;
 	enum srv_refusal reason = reason_of(d);
 	char text[FAB_ADDR_STRLEN];
 	struct fab_addr local, peer;
@@ -111,7 +110,7 @@ static void accept_refuse(struct srv *srv, struct fab_conn *conn, bool hears,
 
 static struct decision decision_park(const char *why)
 {
-	return (struct decision){ .verdict = PARK, .why = why };
+	return (struct decision){ .what = PARK, .why = why };
 }
 
 /* ---- rules 6 to 13 ---- */
@@ -177,7 +176,7 @@ static struct decision check_limits(const struct srv *srv, const struct srv_sess
 		return decision_refuse(RTRS_REFUSES_MEMORY,
 				       "paths and connections have reached --max-memory, see "
 				       "--queue-depth, too");
-	return (struct decision){ .verdict = ACCEPT };
+	return (struct decision){ .what = ACCEPT };
 }
 
 static struct decision accept_decide_known_path(struct srv_path *path,
@@ -197,7 +196,7 @@ static struct decision accept_decide_known_path(struct srv_path *path,
 	if (path->srv->ncons >= path->srv->conf->max_cons)
 		return decision_refuse(RTRS_REFUSES_CONNECTIONS,
 				       "too many connections, see --max-connections");
-	return (struct decision){ .verdict = ACCEPT, .path = path };
+	return (struct decision){ .what = ACCEPT, .path = path };
 }
 
 static struct decision check_session_paths(const struct srv_sess *sess, struct fab_conn *conn)
@@ -219,7 +218,7 @@ static struct decision check_session_paths(const struct srv_sess *sess, struct f
 			return decision_park("a path between these addresses is still closing");
 		return decision_refuse_for(-EEXIST, "session has a path between these addresses");
 	}
-	return (struct decision){ .verdict = ACCEPT };
+	return (struct decision){ .what = ACCEPT };
 }
 
 static struct decision accept_create_path(struct srv *srv, struct srv_sess *sess,
@@ -234,7 +233,7 @@ static struct decision accept_create_path(struct srv *srv, struct srv_sess *sess
 	if (rc)
 		return decision_refuse_for(rc, error);
 	d = check_limits(srv, sess, req, conn);
-	if (d.verdict != ACCEPT)
+	if (d.what != ACCEPT)
 		return d;
 	if (is_new)
 		sess = srv_sess_create(srv, req->paths_uuid, conn, who);
@@ -297,7 +296,7 @@ static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req
 
 	if (srv->life != SRV_RUNNING)
 		return decision_refuse(RTRS_REFUSES_STOPPING, "server is shutting down");
-	if (!sess && !req->first_conn)
+	if (!sess && !(req->flags & RTRS_CONN_REQ_FIRST_CONN))
 		return decision_refuse_for(-ENXIO, "unknown session");
 	/* First of all: a stranger that knows the uuids ends no path of the session, either. */
 	if (!identity_fits(srv, sess, path, who, conn, &d))
@@ -306,7 +305,7 @@ static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req
 		return accept_decide_known_path(path, req);
 	if (sess) {
 		d = check_session_paths(sess, conn);
-		if (d.verdict != ACCEPT)
+		if (d.what != ACCEPT)
 			return d;
 	}
 	return accept_create_path(srv, sess, req, who, conn);
@@ -316,8 +315,8 @@ static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req
 static void accept_carry_out(struct srv *srv, const struct decision *d, struct fab_conn *conn,
 			     const struct rtrs_conn_req *req)
 {
-	if (d->verdict == REFUSE)
-		accept_refuse(srv, conn, req->hears, d);
+	if (d->what == REFUSE)
+		accept_refuse(srv, conn, req, d);
 	else
 		srv_setup_con(d->path, req, conn);
 }
@@ -351,7 +350,7 @@ static void accept_park(struct srv *srv, struct fab_conn *conn, const struct rtr
 
 	if (!p) {
 		d = decision_refuse(RTRS_REFUSES_CLOSING, why);
-		accept_refuse(srv, conn, req->hears, &d);
+		accept_refuse(srv, conn, req, &d);
 		return;
 	}
 	*p = (struct srv_parked){
@@ -378,7 +377,7 @@ static void park_timeout(struct loop_timer *timer)
 		list_del(&p->link);
 		d = decision_refuse(RTRS_REFUSES_CLOSING,
 				    "its former path has not closed in time");
-		accept_refuse(srv, p->conn, p->req.hears, &d);
+		accept_refuse(srv, p->conn, &p->req, &d);
 		accept_unpark(srv, p);
 	}
 	park_rearm(srv);
@@ -394,7 +393,7 @@ void srv_accept_retry(struct srv *srv)
 	while ((p = list_pop_entry(&again, struct srv_parked, link))) {
 		struct decision d = accept_decide(srv, &p->req, &p->who, p->conn);
 
-		if (d.verdict == PARK) {
+		if (d.what == PARK) {
 			list_add_tail(&srv->parked, &p->link);
 			continue;
 		}
@@ -428,7 +427,7 @@ void srv_accept_refuse_parked(struct srv *srv)
 
 	list_for_each_safe(p, tmp, &srv->parked, link) {
 		list_del(&p->link);
-		accept_refuse(srv, p->conn, p->req.hears, &d);
+		accept_refuse(srv, p->conn, &p->req, &d);
 		accept_unpark(srv, p);
 	}
 	park_rearm(srv);
@@ -453,7 +452,7 @@ void srv_accept_request(struct srv *srv, struct fab_conn *conn, enum auth_mode m
 
 	if (rc) {
 		d = decision_refuse_for(rc, why);
-		accept_refuse(srv, conn, false, &d);
+		accept_refuse(srv, conn, NULL, &d);
 		return;
 	}
 	if (srv_auth_takes(srv, conn, mode, &req, msg))
@@ -462,11 +461,11 @@ void srv_accept_request(struct srv *srv, struct fab_conn *conn, enum auth_mode m
 	refusal = srv_pass_who(srv, conn, mode, &req, msg, &who, &why);
 	if (refusal) {
 		d = decision_refuse(refusal, why);
-		accept_refuse(srv, conn, req.hears, &d);
+		accept_refuse(srv, conn, &req, &d);
 		return;
 	}
 	d = accept_decide(srv, &req, &who, conn);
-	if (d.verdict == PARK)
+	if (d.what == PARK)
 		accept_park(srv, conn, &req, &who, d.why);
 	else
 		accept_carry_out(srv, &d, conn, &req);
