@@ -39,8 +39,8 @@ struct nbd_piece {
 void nbd_mem_init(struct nbd_mem *mem, size_t limit);
 /* End.  No pool has a piece, and no piece is in use. */
 void nbd_mem_fini(struct nbd_mem *mem);
-/* Have all pools together at most @limit bytes: pieces that are kept go now, and those in use beyond
- * the limit as they come back. */
+/* Have all pools together at most @limit bytes: pieces that are kept go now, and those in use
+ * beyond the limit as they come back. */
 void nbd_mem_set_limit(struct nbd_mem *mem, size_t limit);
 /* Free the pieces of pools that had no request since the last call. */
 void nbd_mem_trim(struct nbd_mem *mem);

@@ -91,8 +91,8 @@ struct nbd_server_conf {
 /* Make a server on @loop.  The thread of the loop, or before the loop runs.  0 or -ENOMEM. */
 int nbd_server_create(struct nbd_server **out, struct loop *loop,
 		      const struct nbd_server_conf *conf);
-/* Have the server @memory bytes from now on, as of nbd_server_conf: requests that wait for memory go
- * on, or bytes in use beyond it go as they come back.  The thread of the loop. */
+/* Have the server @memory bytes from now on, as of nbd_server_conf: requests that wait for memory
+ * go on, or bytes in use beyond it go as they come back.  The thread of the loop. */
 void nbd_server_set_memory(struct nbd_server *server, size_t memory);
 /* Free the server.  No connection is left. */
 void nbd_server_destroy(struct nbd_server *server);

@@ -109,7 +109,8 @@ const struct opt_table gate_options = {
 		"\n"
 		"Parameters, those of nbdkit rtrs:\n",
 	.body = help_parameters,
-	.tail = "\nExit status: 0 ended by SIGTERM, 1 a failure, 2 an error in options or a file.\n",
+	.tail = "\nExit status: 0 ended by SIGTERM, 1 a failure, 2 an error in options or a "
+		"file.\n",
 	.column = 28,
 };
 

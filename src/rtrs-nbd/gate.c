@@ -131,8 +131,8 @@ static void start_call(struct loop_call *call)
 	struct gate_loop *l = call->arg;
 	unsigned nloops = l->gate->nloops;
 	/* More memory comes before the first client: listen_call(). */
-	const struct nbd_server_conf conf = { .memory = NBD_SERVER_MEMORY_MIN, .backend = &gate_backend,
-					      .arg = &l->exports,
+	const struct nbd_server_conf conf = { .memory = NBD_SERVER_MEMORY_MIN,
+					      .backend = &gate_backend, .arg = &l->exports,
 					      .guests = NBD_GUESTS / nloops,
 					      .net_guests = NBD_NET_GUESTS / nloops,
 					      .tls = gate_tls_port_init(&l->tls, &l->gate->tls,

@@ -94,8 +94,8 @@ static enum check_level judge_dates(const struct certs *certs, char *text, size_
 	char date[16];
 
 	if (begin && begin->file && begin->at_s > now) {
-		snprintf(text, len, "%s is not valid before %s: the clock is wrong, or the file was "
-			 "put there too early", begin->file,
+		snprintf(text, len, "%s is not valid before %s: the clock is wrong, or the file "
+			 "was put there too early", begin->file,
 			 text_date((time_t)begin->at_s, date, sizeof(date)));
 		return CHECK_CRITICAL;
 	}

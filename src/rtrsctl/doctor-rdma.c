@@ -70,8 +70,8 @@ static unsigned note_unseen(const struct rdma *rdma)
 			continue;
 		n++;
 		doctor_note(rdma->doctor, CHECK_WARNING, "rdma",
-			    "the kernel has %s, and user space cannot open it: load ib_uverbs, give "
-			    "a container the devices of " DEV ", and install the device's "
+			    "the kernel has %s, and user space cannot open it: load ib_uverbs, "
+			    "give a container the devices of " DEV ", and install the device's "
 			    "provider (ibverbs-providers)", entry->d_name);
 	}
 	if (dir)

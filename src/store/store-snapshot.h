@@ -12,7 +12,8 @@ struct export;
 #define SNAPSHOT_NAME_MAX 64		/* bytes of a name */
 #define SNAPSHOT_PATIENCE_S 45		/* for the storage; less than rtrsctl's for the answer */
 
-/* True if a snapshot may be called @name: letters, digits, '.', '_' and '-', and no '.' in front. */
+/* True if a snapshot may be called @name: letters, digits, '.', '_' and '-', and no '.' in
+ * front. */
 bool store_snapshot_is_name(const char *name);
 
 /* Make the snapshot @name of @ex, which the caller holds, and which is open.  0, and @text is what

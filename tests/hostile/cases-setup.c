@@ -283,8 +283,8 @@ static void no_address_of_the_server(void)
 		expect(p->rbufs[i].addr < 1ull << 46);
 }
 
-/* doc/promises.md, "Session identifiers": who has the identifier and the name is in the session, its
- * device, opened by another for itself alone, included. */
+/* doc/promises.md, "Session identifiers": who has the identifier and the name is in the session,
+ * its device, opened by another for itself alone, included. */
 static void known_uuid_and_name(void)
 {
 	struct hpath *p = hpath_ready("disk0", RNBD_ACCESS_RW), *thief, *third = hpath_new();

@@ -846,7 +846,8 @@ static void test_change_gives_up(void)
 	CHECK(world_client_clt(c)->sess.io.natts == 2 && !path(1)->removed);
 	CHECK(world_read(c, 0, 4096, 0) == 0);
 	world_run_ms(w, 200);
-	CHECK(reload.rc == -ETIMEDOUT && strstr(reload.why, "none of the remaining paths is up after 30 s"));
+	CHECK(reload.rc == -ETIMEDOUT &&
+	      strstr(reload.why, "none of the remaining paths is up after 30 s"));
 	CHECK(path(1)->removed && !path(0)->removed);
 	CHECK(world_read(c, 0, 4096, 0) == 0);
 	sim_fiber_free(f);

@@ -112,7 +112,8 @@ static void connections_of_all(unsigned max_cons)
 		CHECK(raw_clt_open(&other, "sess", RNBD_ACCESS_RW) == want);
 		if (!want)
 			works(&other);
-		CHECK(world_traced(w, "connection refused: too many connections, see --max-connections (") == !!want);
+		CHECK(world_traced(w, "connection refused: too many connections, see "
+				   "--max-connections (") == !!want);
 		raw_clt_fini(&other);
 		world_run_ms(w, 100);
 		with_connections(-n);

@@ -365,7 +365,8 @@ Test(clt_reload, no_files)
 	call_begin(&call);
 	call_wait(&call);
 	cr_assert_eq(call.rc, 0);
-	cr_assert(strstr(call.text, "uses no file of config, auth-psk, tls-psk or tls-certificates"));
+	cr_assert(strstr(call.text,
+			 "uses no file of config, auth-psk, tls-psk or tls-certificates"));
 	clt_reload_hup(&reload);
 	end();
 }

@@ -129,8 +129,9 @@ Test(conf, options)
 
 	parse_ok(&conf, "--listen tcp://127.0.0.1:0 --listen=tcp://[::1]:99 --allow 10.0.0.0/8 "
 		 "--allow ::1 --invalidate never --queue-depth 7 --max-io-size 1M --threads 3 "
-		 "--max-sessions 4 --max-paths 5 --max-connections 6 --max-memory 3G --setup-timeout 6 --heartbeat 100 "
-		 "--heartbeat-misses 2 --lock-timeout 7 --ready-fd 8 --log-level debug");
+		 "--max-sessions 4 --max-paths 5 --max-connections 6 --max-memory 3G "
+		 "--setup-timeout 6 --heartbeat 100 --heartbeat-misses 2 --lock-timeout 7 "
+		 "--ready-fd 8 --log-level debug");
 	cr_assert_eq(conf.nlisteners, 2);
 	cr_assert(conf.listeners[1].first && !conf.listeners[1].one_of);
 	cr_assert_eq(fab_addr_port(&conf.listeners[0].addr), 0);

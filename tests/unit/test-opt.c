@@ -34,14 +34,16 @@ static int add_other(void *arg, const char *value, char *why, size_t len)
 
 #define FIELD(field) OPT_FIELD(struct conf, field)
 static const struct opt rows[] = {
-	{ .group = "First", .name = "flag", .type = OPT_FLAG, FIELD(flag), .holds = OPT_AT_START, .help = "a flag" },
+	{ .group = "First", .name = "flag", .type = OPT_FLAG, FIELD(flag),
+	  .holds = OPT_AT_START, .help = "a flag" },
 	{ .name = "number", .type = OPT_NUMBER, FIELD(number), .arg = "N", .least = 2, .most = 9,
 	  .fallback = "5", .holds = OPT_AT_START, .help = "a number" },
 	{ .name = "scaled", .type = OPT_NUMBER, FIELD(scaled_ms), .arg = "SECONDS", .of = "seconds",
 	  .least = 1, .most = 60, .scale = 1000, .fallback = "30", .shown = "30 s",
 	  .holds = OPT_AT_START, .help = "one\nand two" },
-	{ .group = "Second group", .name = "attempts", .type = OPT_NUMBER, FIELD(attempts), .arg = "N", .most = 9,
-	  .special = "-1", .special_value = UINT64_MAX, .special_help = "-1 for no end",
+	{ .group = "Second group", .name = "attempts", .type = OPT_NUMBER, FIELD(attempts),
+	  .arg = "N", .most = 9, .special = "-1", .special_value = UINT64_MAX,
+	  .special_help = "-1 for no end",
 	  .fallback = "-1", .holds = OPT_AT_START,
 	  .help = "how often a connection that was lost is made" },
 	{ .name = "size", .type = OPT_SIZE, FIELD(size), .arg = "SIZE", .least = 512,

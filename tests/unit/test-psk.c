@@ -104,7 +104,8 @@ Test(psk, what_is_told_of_other_files)
 /* As GnuTLS reads them: comments, blank lines, and names as digits. */
 Test(psk, comments)
 {
-	static const char text[] = "# keys of gw\n  \n\t\n#a comment: with a colon\n#616c696365:" HEX "\n"
+	static const char text[] = "# keys of gw\n  \n\t\n#a comment: with a colon\n"
+		"#616c696365:" HEX "\n"
 		"  # blanks in front\n#0a:" HEX "\n#6100:" HEX "\n#:" HEX "\nbob:" HEX "\n#61";
 	char longest[1 + 2 * 129 + sizeof(HEX) + 1];
 	struct psks psks;

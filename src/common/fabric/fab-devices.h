@@ -10,7 +10,8 @@
 
 struct fab_device {
 	struct fab_device_attr attr;	/* all 0 but for the name if @error */
-	int error;			/* -errno: the device cannot be opened or asked; 0: it can */
+	int error;			/* -errno: the device cannot be opened or asked;
+					 * 0: it can */
 	enum fab_device_kind {
 		FAB_DEVICE_IB,		/* InfiniBand or RoCE */
 		FAB_DEVICE_IWARP,	/* without RDMA_WRITE_WITH_IMM: RTRS cannot use it */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the scratch configuration that the lines of the files are checked with: a struct of the front
- * end, which begins with ours. */
+/* Owns the scratch configuration that the lines of the files are checked with: a struct of the
+ * front end, which begins with ours. */
 #include <config.h>
 
 #include <errno.h>

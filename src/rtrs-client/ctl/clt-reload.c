@@ -165,7 +165,8 @@ static int narrow_others(struct reload *reload)
 	list_for_each(call, &reload->of->changes.all, link) {
 		struct reload *other = container_of(call, struct reload, call);
 
-		if (call->ops->read == reload_read && other != reload && other->set.n == reload->set.n && !rc)
+		if (call->ops->read == reload_read && other != reload &&
+		    other->set.n == reload->set.n && !rc)
 			rc = secrets_set_narrow(&other->set, &reload->set);
 	}
 	return rc;

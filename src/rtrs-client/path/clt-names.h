@@ -17,8 +17,8 @@ struct clt_sess_addr {
 	char src_name[CLT_NAME_MAX + 1], dst_name[CLT_NAME_MAX + 1];	/* "": none */
 };
 
-/* Write to @buf "[SRC@]DST" without a transport, as users write @addr, with a port of SRC only if it
- * has one.  Returns @buf. */
+/* Write to @buf "[SRC@]DST" without a transport, as users write @addr, with a port of SRC only if
+ * it has one.  Returns @buf. */
 const char *clt_sess_addr_text(const struct clt_sess_addr *addr, char *buf, size_t len);
 
 /* The answer of a resolver. */

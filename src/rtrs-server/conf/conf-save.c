@@ -62,7 +62,8 @@ static void report_gone(const struct save *s)
 	for (unsigned i = 0; i < s->files->nexports; i++) {
 		const struct conf_export *ex = s->files->exports[i];
 
-		if (!opt_dir_is_saved(s->path, ex->where) && !conf_export_find(s->now, ex->spec.name))
+		if (!opt_dir_is_saved(s->path, ex->where) &&
+		    !conf_export_find(s->now, ex->spec.name))
 			fprintf(s->report, "%s will be back after a restart: it is still %s%s\n",
 				ex->spec.name,
 				ex->where ? "in " : "on the command line",

@@ -136,8 +136,8 @@ struct srv_conf {
 #define CONF_SETUP_TIMEOUT_MS 30000
 #define CONF_FILE SYSCONFDIR "/rtrs-server.conf"
 
-/* Most connections of one client host, promised connections and lingering paths included: by default
- * there is room for a path with as many as the protocol allows. */
+/* Most connections of one client host, promised connections and lingering paths included: by
+ * default there is room for a path with as many as the protocol allows. */
 static inline unsigned conf_host_cons(const struct srv_conf *conf)
 {
 	return conf->max_cons - conf->max_cons / 4;

@@ -38,9 +38,9 @@ enum srv_right {
 	SRV_RIGHT_ALL,
 };
 
-/* The right that the lists of an export give the client at @peer with the identity @identity, "" for
- * none.  *@rule is the rule that decides; NULL: none names the client.  Of a @peer that is not known
- * (len 0) the rules for addresses and users do not count.  Pure. */
+/* The right that the lists of an export give the client at @peer with the identity @identity, ""
+ * for none.  *@rule is the rule that decides; NULL: none names the client.  Of a @peer that is not
+ * known (len 0) the rules for addresses and users do not count.  Pure. */
 enum srv_right srv_allow_right(const struct allow_list *allow, const struct allow_list *read_only,
 			       const struct fab_addr *peer, const char *identity,
 			       const struct srv_allow **rule);

@@ -126,7 +126,8 @@ static struct srv_pass *pass_of(const struct srv *srv, const struct fab_conn *co
 	return NULL;
 }
 
-/* True if @pass lets the connection @req of @conn, which has @tls, pass; else *@why says why not. */
+/* True if @pass lets the connection @req of @conn, which has @tls, pass; else *@why says why
+ * not. */
 static bool pass_holds(const struct srv_pass *pass, const struct fab_conn *conn,
 		       const struct rtrs_conn_req *req, const struct fab_identity *tls,
 		       const char **why)
