@@ -256,7 +256,8 @@ def memory(size):
     assert "-> " in ctl("reload")
 
 def ask():
-    os.kill($server_pid, signal.SIGSTOP)
+    subprocess.check_call(["bash", "$top_srcdir/tests/stop-threads.sh", "$TIMEOUT_S",
+                           "$server_pid"])
     bufs = [nbd.Buffer(64 << 20) for c in clients]
     return [(c, c.aio_pread(b, 0)) for c, b in zip(clients, bufs)]
 
