@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What users read has the field's words, and none of the words that this project once had for itself: in README,
-# SECURITY, doc/peers.md, doc/promises.md, the manuals and the messages of the programs (strings of src/).
+# What users read has the field's words, and none of the words that this project once had for
+# itself: in README, SECURITY, doc/peers.md, doc/promises.md, the manuals and the messages of the
+# programs (strings of src/).
 #
 #	check-words.sh [TOP OF A TREE]
 #

@@ -93,7 +93,8 @@ def lseek(_, body):
 def answer(op, node, body):
     """What follows the header, or an errno."""
     if op == INIT:
-        return struct.pack('<4I2H2I2H8I', 7, 31, 65536, PARALLEL_DIROPS, 16, 12, 65536, 1, 0, 0, *[0] * 8)
+        return struct.pack('<4I2H2I2H8I', 7, 31, 65536, PARALLEL_DIROPS, 16, 12, 65536, 1, 0, 0,
+                           *[0] * 8)
     if op in (GETATTR, SETATTR):
         return struct.pack('<QII', 0, 0, 0) + attr(node)
     if op in (OPEN, OPENDIR):

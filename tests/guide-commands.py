@@ -27,8 +27,8 @@ DISK = "TWO SERVERS SHARING ONE DISK"
 MACHINES = "DISKS OF RUNNING VIRTUAL MACHINES"
 REPLACED = "A DEAD SERVER IS REPLACED"
 LAYERS = "MULTIPATH, DRBD AND KRBD BELOW ONE SERVER"
-PARTS = {WALK: "walk", CEPH: "ceph", HEADS: "heads", DISK: "disk", LAYERS: "multipath", MACHINES: "qemu",
-         REPLACED: "replaced"}
+PARTS = {WALK: "walk", CEPH: "ceph", HEADS: "heads", DISK: "disk", LAYERS: "multipath",
+         MACHINES: "qemu", REPLACED: "replaced"}
 
 
 def commands(paragraph):

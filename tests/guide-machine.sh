@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A machine for the commands of rtrs-guide(7): a network namespace with the addresses of the guide, programs as they are
-# installed, and /etc, /run and /srv below $tmp.  A test sources this file first of all.
+# A machine for the commands of rtrs-guide(7): a network namespace with the addresses of the guide,
+# programs as they are installed, and /etc, /run and /srv below $tmp.  A test sources this file
+# first of all.
 . "$(dirname "$0")/own-namespace.sh" --net
 . ./tests/functions.sh
 requires_server; requires_plugin; requires_gateway; requires_plain_build

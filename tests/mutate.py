@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """make mutate: break the code in the ways that tests/mutants lists, and see that the tests notice.
 
-Each mutant is applied to a copy of the tree, what its tests need is built, and they run; all of them must
-fail.  The lists are read by this, and --check says whether they still fit the code; tests/mutants/README has
-their format.  Exits with 1 when a mutant does not fit or build, survives without a reason in the list, or
-is killed with one, and when fewer are killed than --rate says; with 2 when it cannot begin."""
+Each mutant is applied to a copy of the tree, what its tests need is built, and they run; all of
+them must fail.  The lists are read by this, and --check says whether they still fit the code;
+tests/mutants/README has their format.  Exits with 1 when a mutant does not fit or build, survives
+without a reason in the list, or is killed with one, and when fewer are killed than --rate says;
+with 2 when it cannot begin."""
 
 import argparse
 import ctypes
@@ -81,7 +82,7 @@ def paths_of(source, hunk):
 # ---- the lists ----
 
 def tests_of(line):
-    """Variables of the environment belong to all tests of a line: "A=1 x y" is "A=1 x" and "A=1 y"."""
+    """Variables of the environment belong to all tests: "A=1 x y" is "A=1 x" and "A=1 y"."""
     try:
         words = shlex.split(line)
     except ValueError:
@@ -128,14 +129,15 @@ def parse(path):
         elif line[0] in '-+ ' and mutant.hunks:
             mutant.hunks[-1].lines.append((line[0], line[1:]))
         else:
-            raise ListError(f'{where}: expected mutant, in, file, test, survives, or a line with -, + or a '
-                            f'space behind a place, got "{line}"')
+            raise ListError(f'{where}: expected mutant, in, file, test, survives, or a line with '
+                            f'-, + or a space behind a place, got "{line}"')
     return mutants
 
 
 def last_of(lines, first, words):
-    """The line that ends @words, which begin with line @first; None when other words stand there.  Code is wrapped
-    and indented anew more often than it changes, so a line may end anywhere between words."""
+    """The line that ends @words, which begin with line @first; None when other words stand there.
+    Code is wrapped and indented again more often than it changes, so a line may end anywhere
+    between words."""
     have = []
     for last in range(first, len(lines)):
         have += lines[last].split()
@@ -176,8 +178,8 @@ def mutated(source, mutant):
               for place in find(texts[path], old, hunk)]
         if len(at) != 1:
             first = next((text.strip() for sign, text in hunk.lines if sign in '- '), '')
-            raise ListError(f'{mutant.where}: {mutant.name} does not apply: {hunk} has its old text '
-                            f'{len(at)} times, expected once: "{first}"')
+            raise ListError(f'{mutant.where}: {mutant.name} does not apply: {hunk} has its old '
+                            f'text {len(at)} times, expected once: "{first}"')
         path, (begin, end) = at[0]
         texts[path][begin:end + 1] = hunk.side('+ ')
         changed.append(path)
@@ -239,7 +241,8 @@ def files_of(top):
 
 
 def update(new, tree, build):
-    """Make @tree what @new is, touching only what differs; start afresh when the way to build it does."""
+    """Make @tree what @new is, touching only what differs; start afresh when the way to build it
+    does."""
     if os.path.isdir(tree):
         have, want = files_of(tree), files_of(new)
         differ = [p for p in want if p not in have or
@@ -329,7 +332,8 @@ class Runner:
                 sys.exit(f'mutate: configure failed: {log.name}')
 
     def needs(self, tests):
-        """What to make for @tests: a program itself; for a script all programs, and the test's own that it names."""
+        """What to make for @tests: a program itself; for a script all programs, and the test's own
+        that it names."""
         targets = []
         for test in map(program_of, tests):
             if not test.endswith('.sh'):
@@ -356,15 +360,16 @@ class Runner:
 
     @staticmethod
     def skipped_some(log, begin):
-        """Did Criterion skip a case since @log was at @begin?  Its exit status says that all is well."""
+        """Did Criterion skip a case since @log was at @begin?  Its exit status says that all is
+        well."""
         log.flush()
         with open(log.name, encoding='utf-8', errors='replace') as f:
             f.seek(begin)
             return any('[SKIP]' in line for line in f)
 
     def run_tests(self, tests, log):
-        """{test: PASS, PART, FAIL, SKIP, LIMIT}: as make check runs them, and much sooner.  PART: what was not
-        skipped passes."""
+        """{test: PASS, PART, FAIL, SKIP, LIMIT}: as make check runs them, and much sooner.  PART:
+        what was not skipped passes."""
         results = {}
         for test in tests:
             program = program_of(test)
@@ -459,8 +464,9 @@ def summary(chosen, verdicts, rate):
         elif verdicts[m.name] == 'killed' and m.survives:
             print(f'{m.where}: {m.name} is killed, and the list says why it survives')
             ok = False
-    print(f"{count['killed']} of {ran} mutants killed: {killed:.1f} %, {rate:g} % wanted; {count['survived']} "
-          f"survived, {count['does-not-build']} do not build, {count['not-run'] + count['broken-test']} not run")
+    print(f"{count['killed']} of {ran} mutants killed: {killed:.1f} %, {rate:g} % wanted; "
+          f"{count['survived']} survived, {count['does-not-build']} do not build, "
+          f"{count['not-run'] + count['broken-test']} not run")
     return ok
 
 

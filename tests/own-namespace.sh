@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# own-namespace.sh --net|--mount...: a test sources this file first of all, and runs in namespaces of its own then, which go with
-# it.  Who is not root needs a user namespace for that.  $IN_NAMESPACE is "yes", or "no" where there can be none.
+# own-namespace.sh --net|--mount...: a test sources this file first of all, and runs in namespaces
+# of its own then, which go with it.  Who is not root needs a user namespace for that.
+# $IN_NAMESPACE is "yes", or "no" where there can be none.
 if [ -z "${IN_NAMESPACE-}" ]; then
 	export IN_NAMESPACE=yes
 	own_namespaces=("$@")

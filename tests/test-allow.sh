@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# --allow: a client from elsewhere is refused, told apart in the server's log, and one inside gets in.
+# --allow: a client from elsewhere is refused, told apart in the server's log, and one inside gets
+# in.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdinfo --version

@@ -68,7 +68,8 @@ refused 'the answer is the same for an unknown name and for a wrong key: "rtrsct
 	'no key has this name, claiming to be carol' --auth-psk="$tmp/stranger.psk"
 demands='connection 0 was refused: the server requires authentication .auth-psk=FILE'
 refused "$demands" 'connection refused: it does not authenticate, which --auth=require needs'
-refused "$demands" 'connection refused: it does not authenticate' --auth=none --auth-psk="$tmp/alice.psk"
+refused "$demands" 'connection refused: it does not authenticate' --auth=none \
+	--auth-psk="$tmp/alice.psk"
 # The server that proves itself says which one it is, and the client may insist.
 name=$(hostname)
 timeout "$TIMEOUT_S" "$bench" --number-ios=1 --auth-psk="$tmp/alice.psk" \

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# check-words.sh finds a word that users are not to read, in each kind of file, also over the end of a line; and does
-# not look at comments of the code.
+# check-words.sh finds a word that users are not to read, in each kind of file, also over the end of
+# a line; and does not look at comments of the code.
 set -u
 # shellcheck disable=SC2154 # of automake
 check=$(cd "${srcdir:-$(dirname "$0")/..}/tests" && pwd)/check-words.sh
@@ -23,7 +23,8 @@ out=$(sh "$check" "$tree" 2>&1) || { printf 'nothing is wrong here:\n%s\n' "$out
 # found FILE LINE TEXT, a text from stdin
 found() {
 	cat >"$tree/$1"
-	if out=$(sh "$check" "$tree" 2>&1) || ! printf '%s\n' "$out" | grep -q "^$1:$2: \"$3\""; then
+	if out=$(sh "$check" "$tree" 2>&1) || ! printf '%s\n' "$out" |
+		grep -q "^$1:$2: \"$3\""; then
 		printf '%s:%s: "%s" was expected, not:\n%s\n' "$1" "$2" "$3" "$out"
 		failed=1
 	fi

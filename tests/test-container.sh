@@ -84,7 +84,8 @@ threads=$(cat "/proc/$gateway_pid/task/"*/comm | grep -c -E '^rtrs-(service|io)'
 # The memory of the session that tried the server out may be free a moment later than it ends: then
 # the lasting session is refused at first.
 connected() {
-	status=$(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/gate.ctl" --json status)
+	status=$(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/gate.ctl" --json \
+		status)
 }
 wait_until "the path" connected
 [[ $status == *'"connections":3,'* ]] || fail "not 2 connections for requests"

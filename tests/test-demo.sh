@@ -21,7 +21,8 @@ assert 95 <= len(rows) <= 105, len(rows)
 def total(column, begin, end):
     return sum(int(row[column]) for row in rows if begin <= float(row[0]) < end - .2)
 
-# Bytes are those of the cables: nothing goes over the one that is cut, nothing is answered by the dead.
+# Bytes are those of the cables: nothing goes over the one that is cut, nothing is answered by the
+# dead.
 _, lost, plug, _, kill, _, _ = times
 assert total(4, lost, plug) < 100_000 < 1_000_000 < total(5, lost, plug)
 assert total(1, kill + .1, kill + .6) == 0

@@ -18,7 +18,8 @@ doctor() {
 }
 as_user=()
 says() { grep -q -E -- "$1" "$tmp/doctor" || fail "does not say: $1"; }
-says_nothing_bad() { must_fail grep -E '^(bad|warn) [^:]*: (ver|peer|files|conf|key|image|path|mtu)' \
+says_nothing_bad() { must_fail grep -E \
+	'^(bad|warn) [^:]*: (ver|peer|files|conf|key|image|path|mtu)' \
 	"$tmp/doctor"; }
 
 # Nothing runs.  All lines have one form; with --json they are objects.
@@ -56,7 +57,8 @@ chmod 755 "$tmp"
 truncate -s 1M "$tmp/disk" "$tmp/two"
 (umask 077; "$top_builddir/rtrs-psk" gw1 >"$tmp/keys")
 conf() {
-	printf '[server]\nlisten = unix:%s/rtrs.sock\n%s\n[export "disk"]\npath = %s\n' "$tmp" "$1" \
+	printf '[server]\nlisten = unix:%s/rtrs.sock\n%s\n[export "disk"]\npath = %s\n' "$tmp" \
+		"$1" \
 		"$2" >"$tmp/server.conf"
 }
 file="$tmp/server.conf"
@@ -221,7 +223,8 @@ unit_is() {
 		awk -F= '!seen[$1]++' >"$tmp/unit"
 	unshare --mount sh -c "mount -t tmpfs none /run && mkdir -p /run/systemd/system &&
 		mount -t tmpfs none '$etc' && cp '$file' '$etc/rtrs-server.conf' &&
-		PATH=$tmp/bin:\$PATH exec ${as_user[*]} '$rtrsctl' doctor" >"$tmp/doctor" 2>&1 || true
+		PATH=$tmp/bin:\$PATH exec ${as_user[*]} '$rtrsctl' doctor" >"$tmp/doctor" 2>&1 ||
+			true
 	cat "$tmp/doctor"
 }
 of="$etc/rtrs-server.conf"

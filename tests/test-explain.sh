@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A client is refused: what the client reads, and what "rtrsctl explain EXPORT CLIENT" says at the server.  The client
-# is told neither an unknown name from a wrong key, nor what it may not open from what does not exist; the server says
-# which rule, key, mode or user it is.  What explain says is compared with what a client gets.
+# A client is refused: what the client reads, and what "rtrsctl explain EXPORT CLIENT" says at the
+# server.  The client is told neither an unknown name from a wrong key, nor what it may not open
+# from what does not exist; the server says which rule, key, mode or user it is.  What explain says
+# is compared with what a client gets.
 . ./tests/functions.sh
 requires_server; requires_gateway; requires_plugin
 requires nbdsh --version
@@ -17,10 +18,12 @@ done
 keys=$tmp/server.psk
 (cd "$tmp" && cat alice.psk bob.psk new.psk) >"$keys"
 truncate -s 1M "$tmp/disk" "$tmp/mine" "$tmp/lists" "$tmp/fixed"
-start_server --listen tcp://127.0.0.1:0 --listen "unix:$tmp/u.sock,auth=none" --auth=require --auth-psk="$keys" \
+start_server --listen tcp://127.0.0.1:0 --listen "unix:$tmp/u.sock,auth=none" --auth=require \
+	--auth-psk="$keys" \
 	--allow=127.0.0.0/8 --allow="uid:$(id -u)" --control "$tmp/control" --max-sessions=3 \
 	"disk=$tmp/disk" "mine=$tmp/mine,allow=psk:alice" \
-	"lists=$tmp/lists,allow=psk:alice,10.0.0.0/8,read-only=psk:bob" "fixed=$tmp/fixed,readonly" \
+	"lists=$tmp/lists,allow=psk:alice,10.0.0.0/8,read-only=psk:bob" \
+		"fixed=$tmp/fixed,readonly" \
 	"away=$tmp/away"
 server=127.0.0.1:$server_port
 ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control")
@@ -99,7 +102,8 @@ explains 1 disk cert:alice@127.0.0.1
 says refuses listener 'no certificate of a client is verified there'
 explains 1 disk 127.0.0.1
 says passes address '--allow=127\.0\.0\.0/8 names 127\.0\.0\.1'
-says refuses listener 'a client without a key is refused.; of a client with a key ask for psk:NAME@127\.0\.0\.1'
+says refuses listener \
+	'a client without a key is refused.; of a client with a key ask for psk:NAME@127\.0\.0\.1'
 explains 1 disk 192.0.2.7
 says refuses address 'no --allow names 192\.0\.2\.7'
 explains 1 disk ::1
@@ -163,7 +167,8 @@ explains 1 disk psk:bob@127.0.0.1
 ends 'psk:bob@127.0.0.1 may not open disk: use'
 says refuses use 'session holder of psk:alice, from 127\.0\.0\.1, has disk open as rw .mode=ro or mode=migration would'
 says passes limit '[0-9] sessions of 3, '
-told 'open for writing by another session, which "rtrsctl clients" at the server names' bob disk --rw=randwrite
+told 'open for writing by another session, which "rtrsctl clients" at the server names' bob disk \
+	--rw=randwrite
 opens bob disk ro
 # The client itself, by each of its names.
 for client in holder psk:alice/holder psk:alice 127.0.0.1; do
@@ -181,17 +186,20 @@ start_gateway "server=$server" auth-psk="$tmp/bob.psk" sessname=holder control=n
 wait_until "its session, and no former one" sessions 2
 expect_failure 1 "several clients have a session 'holder': expected 'psk:(alice|bob)/holder' or" \
 	"${ctl[@]}" explain disk holder
-expect_failure 1 "client '127.0.0.1': psk:(alice|bob) and psk:(alice|bob) come from there: expected one" \
+expect_failure 1 \
+	"client '127.0.0.1': psk:(alice|bob) and psk:(alice|bob) come from there: expected one" \
 	"${ctl[@]}" explain disk 127.0.0.1
 explains 1 mine psk:bob/holder
 says refuses rights 'no rule names psk:bob'
 # No room for a third client.
-timeout "$TIMEOUT_S" "$bench" --runtime=60 --auth-psk="$tmp/new.psk" "$server" fixed >"$tmp/third" 2>&1 &
+timeout "$TIMEOUT_S" "$bench" --runtime=60 --auth-psk="$tmp/new.psk" "$server" fixed >"$tmp/third" \
+	2>&1 &
 third=$!
 wait_until "a third session" sessions 3
 explains 1 fixed uid:0
 says refuses limit '3 sessions of --max-sessions=3 are there'
-told 'connection 0 was refused: the server has as many sessions as it allows .its --max-sessions' bob fixed
+told 'connection 0 was refused: the server has as many sessions as it allows .its --max-sessions' \
+	bob fixed
 kill "$third"
 wait "$third" || true
 "${ctl[@]}" --json explain disk psk:bob@127.0.0.1 >"$tmp/json" && fail "status 0 with --json"
@@ -224,12 +232,14 @@ says refuses key 'no key of psk:alice was read there, or it was removed'
 
 # tls KEY [OPTION...]: a client with the key in TLS, and no other proof
 tls() {
-	timeout "$TIMEOUT_S" "$bench" --number-ios=1 --tls=require --tls-psk="$tmp/$1.psk" "${@:2}" "$server" disk
+	timeout "$TIMEOUT_S" "$bench" --number-ios=1 --tls=require --tls-psk="$tmp/$1.psk" \
+		"${@:2}" "$server" disk
 }
 stop_process "$server_pid"
 cp "$tmp/bob.psk" "$tmp/tls.psk"
 (cd "$tmp" && cat alice.psk bob.psk) >"$keys"
-start_server --tls=require --tls-psk="$tmp/tls.psk" --auth=require --auth-psk="$keys" --control "$tmp/control" \
+start_server --tls=require --tls-psk="$tmp/tls.psk" --auth=require --auth-psk="$keys" --control \
+	"$tmp/control" \
 	"disk=$tmp/disk"
 server=127.0.0.1:$server_port
 explains 0 disk psk:bob@127.0.0.1
@@ -255,25 +265,30 @@ told "the server does not authenticate, which auth=require needs" bob disk
 timeout "$TIMEOUT_S" "$bench" --number-ios=1 "$server" disk
 stop_process "$server_pid"
 cp "$tmp/bob.psk" "$keys"
-start_server --listen tcp://127.0.0.1:0 --auth=require --auth-psk="$keys" --control "$tmp/control" "disk=$tmp/disk"
+start_server --listen tcp://127.0.0.1:0 --auth=require --auth-psk="$keys" --control "$tmp/control" \
+	"disk=$tmp/disk"
 server=127.0.0.1:$server_port
 
 # ---- a gateway that runs, and is refused ----
 
 # shows REGEX: the gateway has this cause
 shows() {
-	timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/gate" show | grep -E " cause +$1"
+	timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/gate" show |
+		grep -E " cause +$1"
 }
 start_gateway "server=$server" export=disk auth-psk="$tmp/bob.psk" control="$tmp/gate"
 cp "$tmp/alice.psk" "$keys"
 "${ctl[@]}" reload
-wait_until "the reason" shows 'authentication as bob: the server has refused the key, .*"rtrsctl explain"'
+wait_until "the reason" shows \
+	'authentication as bob: the server has refused the key, .*"rtrsctl explain"'
 stop_process "$gateway_pid"
 # ---- mistakes ----
 
-expect_failure 1 "client 'nobody': expected an address, uid:NUMBER, psk:NAME, cert:NAME" "${ctl[@]}" explain disk nobody
+expect_failure 1 "client 'nobody': expected an address, uid:NUMBER, psk:NAME, cert:NAME" \
+	"${ctl[@]}" explain disk nobody
 expect_failure 1 "client 'psk:': behind psk: expected a name" "${ctl[@]}" explain disk psk:
-expect_failure 1 "client 'uid:root': expected an address, uid:NUMBER" "${ctl[@]}" explain disk uid:root
+expect_failure 1 "client 'uid:root': expected an address, uid:NUMBER" "${ctl[@]}" explain disk \
+	uid:root
 expect_failure 2 "explain: which client" "${ctl[@]}" explain disk
 expect_failure 2 "explain: which export" "${ctl[@]}" explain
 stop_process "$server_pid"
@@ -284,6 +299,7 @@ at=tcp://127.0.0.1:$server_port
 start_gateway "server=127.0.0.1:$server_port" export=disk control="$tmp/gate"
 stop_process "$server_pid"
 start_server --listen "$at" --auth=require --auth-psk="$keys" --control none "disk=$tmp/disk"
-wait_until "the reason" shows 'connection 0 was refused: the server requires authentication .auth-psk=FILE'
+wait_until "the reason" shows \
+	'connection 0 was refused: the server requires authentication .auth-psk=FILE'
 stop_process "$gateway_pid"
 stop_process "$server_pid"

@@ -100,7 +100,8 @@ says_waiting() {
 
 # The two of one name, and not that of the probe.
 two_sessions() {
-	[ "$("$top_builddir/rtrsctl" --socket="$tmp/ctl" list | grep -c -x "  session twice")" -eq 2 ]
+	[ "$("$top_builddir/rtrsctl" --socket="$tmp/ctl" list |
+		grep -c -x "  session twice")" -eq 2 ]
 }
 
 for threads in 1 2; do

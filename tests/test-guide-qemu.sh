@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The section of rtrs-guide(7) about disks of running virtual machines, typed as it is printed: a disk grows, and moves to
-# another server, in a QEMU whose guest does not run; what a guest would write goes through an NBD export of the same node.
+# The section of rtrs-guide(7) about disks of running virtual machines, typed as it is printed: a
+# disk grows, and moves to another server, in a QEMU whose guest does not run; what a guest would
+# write goes through an NBD export of the same node.
 . "$(dirname "$0")/guide-machine.sh"
 requires qemu-system-x86_64 --version
 requires qemu-io --version
@@ -28,7 +29,8 @@ nodes_are() {
 	[ "$(sizes "${@:2}")" = "$1" ]
 }
 
-# guest COMMAND: qemu-io in the place of the guest, at the node that the guest has, once there is an export of it.
+# guest COMMAND: qemu-io in the place of the guest, at the node that the guest has, once there is an
+# export of it.
 guest_uri="nbd+unix:///vm0?socket=$tmp/run/vm0.sock"
 guest() {
 	timeout "$TIMEOUT_S" qemu-io -f raw -c "$1" "$guest_uri" >"$tmp/io.out" 2>&1 ||
@@ -59,7 +61,8 @@ while IFS= read -r word <&3; do
 	"rtrsctl "*) timeout "$TIMEOUT_S" bash -c "$command" ;;
 	"qemu-system-x86_64 "*)
 		# The guest does not run, and its writer is another one.
-		bash -c "${command/drive=disk0/drive=disk0,share-rw=on} -S -nodefaults -accel tcg" </dev/null
+		bash -c "${command/drive=disk0/drive=disk0,share-rw=on} -S -nodefaults -accel tcg" \
+			</dev/null
 		wait_until "QEMU" test -s "$tmp/run/vm0.pid"
 		cleanup_fn stop_daemon "$(cat "$tmp/run/vm0.pid")"
 		guest 'write -P 1 0 16M'

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# make install: what is installed and what is not, scripts that name the programs by their place, a plugin directory
-# where this user may not write, and make uninstall.
+# make install: what is installed and what is not, scripts that name the programs by their place, a
+# plugin directory where this user may not write, and make uninstall.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires make --version
@@ -15,7 +15,8 @@ print:
 	@printf 'value: %s\n' '\$($1)'
 END
 }
-prefix=$(variable prefix) sbindir=$(variable sbindir) bindir=$(variable bindir) plugindir=$(variable plugindir)
+prefix=$(variable prefix) sbindir=$(variable sbindir) bindir=$(variable bindir) \
+	plugindir=$(variable plugindir)
 bashcompdir=$(variable bashcompdir) pkgdatadir=$(variable pkgdatadir)
 case $tmp$prefix$plugindir$top_builddir in
 *' '*) skip "libtool cannot install from or to a path with a space" ;;
@@ -47,8 +48,8 @@ attaches rtrs-nbd-requests.bt "$bindir/rtrs-nbd"
 make -C "$top_builddir" uninstall DESTDIR="$root"
 [ -z "$(find "$root" ! -type d)" ] || fail "uninstall leaves $(find "$root" ! -type d)"
 
-# A user whose prefix is his and for whom nbdkit's directory is read-only: nothing is installed.  Root is such a user
-# without its capabilities.
+# A user whose prefix is his and for whom nbdkit's directory is read-only: nothing is installed.
+# Root is such a user without its capabilities.
 as_user=()
 if [ "$(id -u)" -eq 0 ]; then
 	as_user=(setpriv "--bounding-set=-all" "--inh-caps=-all")
@@ -56,7 +57,8 @@ if [ "$(id -u)" -eq 0 ]; then
 fi
 mkdir -m 555 "$tmp/nbdkits"
 for dir in "$tmp/nbdkits" "$tmp/nbdkits/to/be/made"; do
-	must_fail "${as_user[@]}" make -C "$top_builddir" install prefix="$tmp/x" plugindir="$dir" >"$tmp/refused" 2>&1
+	must_fail "${as_user[@]}" make -C "$top_builddir" install prefix="$tmp/x" plugindir="$dir" \
+		>"$tmp/refused" 2>&1
 	cat "$tmp/refused"
 	grep -q -F "cannot write to $tmp/nbdkits, and the plugin belongs into $dir" "$tmp/refused"
 	grep -q -F -- "--prefix=$tmp/x --with-plugindir=" "$tmp/refused"
@@ -66,4 +68,5 @@ done
 given=$(sed -n 's/.* --with-plugindir=//p' "$tmp/refused" | head -n 1)
 "${as_user[@]}" make -C "$top_builddir" install prefix="$tmp/x" plugindir="$given"
 preload=$(nbdkit_preload)
-env ${preload:+LD_PRELOAD=$preload} nbdkit "$given/nbdkit-rtrs-plugin.so" --dump-plugin | grep -q -x name=rtrs
+env ${preload:+LD_PRELOAD=$preload} nbdkit "$given/nbdkit-rtrs-plugin.so" --dump-plugin |
+	grep -q -x name=rtrs

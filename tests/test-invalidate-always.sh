@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# --invalidate=always: copies of odd sizes, two clients with checksums, O_DIRECT, errors, a client that is
-# killed, connections that are lost and a server that is killed with requests in flight.
+# --invalidate=always: copies of odd sizes, two clients with checksums, O_DIRECT, errors, a client
+# that is killed, connections that are lost and a server that is killed with requests in flight.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdcopy --version

@@ -113,7 +113,8 @@ time.sleep(100000)' "$name" >"$tmp/stranger" &
 }
 
 # PROC_PID_INIT_INO of Linux.
-[ "$(stat -L -c %i /proc/self/ns/pid)" = $((0xeffffffc)) ] && first_namespace=yes || first_namespace=no
+[ "$(stat -L -c %i /proc/self/ns/pid)" = $((0xeffffffc)) ] && first_namespace=yes ||
+	first_namespace=no
 ways="kill term stop no-lock stranger"
 # There, the second lock of a stranger may be that of a process that the namespace does not show.
 [ "$first_namespace" = yes ] || ways=${ways% stranger}
@@ -133,8 +134,8 @@ for how in $ways; do
 	# shellcheck disable=SC2086 # a word or none
 	start_server $lock "--invalidate=$invalidate" "disk=$dev,direct$force"
 	first_pid=$server_pid port=$server_port waits="is locked by process $server_pid"
-	# In another PID namespace than the first one, /proc/locks leaves out the lock of a process that
-	# has ended.
+	# In another PID namespace than the first one, /proc/locks leaves out the lock of a process
+	# that has ended.
 	[ "$first_namespace" = yes ] || waits="is locked by (process $server_pid|another process)"
 	[ -z "$lock" ] || waits='is in use by an unknown process or part of the kernel'
 	start_nbdkit "server=127.0.0.1:$port" export=disk "io-timeout=$((4 * TIMEOUT_S))"
@@ -167,4 +168,5 @@ for how in $ways; do
 	stop_process "$nbdkit_pid"
 	stop_process "$server_pid"
 done
-[ "$first_namespace" = yes ] || skip "all passed but a stranger's locks: not in the first PID namespace"
+[ "$first_namespace" = yes ] ||
+	skip "all passed but a stranger's locks: not in the first PID namespace"

@@ -79,7 +79,8 @@ END
 throttled() {
 	curl --silent --show-error --fail --max-time "$TIMEOUT_S" --unix-socket "$tmp/metrics" \
 		http://localhost/metrics |
-		sed -n "s/^rtrs_server_export_throttled_[a-z]*_total{export=\"$1\"} //p" | paste -s -d ' '
+		sed -n "s/^rtrs_server_export_throttled_[a-z]*_total{export=\"$1\"} //p" |
+			paste -s -d ' '
 }
 waited() {
 	json "disk['throttled_ns'] / 1e9, disk['throttled_requests']" | tr -d '(),'

@@ -27,7 +27,8 @@ refused() {
 	cat "$tmp/refused.log"
 	[ $status -eq 1 ] || fail "status $status instead of 1"
 	grep -E "export 'd': '$tmp/(disk|second)' is locked by $regex: waited 1 s \(--lock-timeout\)" "$tmp/refused.log"
-	grep -E "'$tmp/(disk|second)' is locked by $regex: waited [0-9]+ s, giving up after 1 s" "$tmp/refused.log"
+	grep -E "'$tmp/(disk|second)' is locked by $regex: waited [0-9]+ s, giving up after 1 s" \
+		"$tmp/refused.log"
 }
 
 # ---- of those who may write ----

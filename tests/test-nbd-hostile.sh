@@ -21,5 +21,6 @@ TIMEOUT_S=$TIMEOUT_S NCLIENTS=$NCLIENTS LIMIT_KB=$((128 * 1024 + 16 * NCLIENTS +
 
 # A line names a client and the reason, and a storm of them is cut short.
 cat "$gateway_log"
-grep -q 'client [0-9]*: connection ends: the client has closed it in the middle of a request' "$gateway_log"
+grep -q 'client [0-9]*: connection ends: the client has closed it in the middle of a request' \
+	"$gateway_log"
 [ "$(wc -l <"$gateway_log")" -lt 100 ] || fail "the log is flooded"

@@ -32,7 +32,8 @@ for path in (sysfs + "queue/rotational", sysfs + "../queue/rotational"):
     if os.path.exists(path):
         check("is_rotational", open(path).read() == "1\n")
         break
-# Any byte; but what is no multiple of the storage's blocks, 4096 at least, costs a read for a write.
+# Any byte; but what is no multiple of the storage's blocks, 4096 at least, costs a read for a
+# write.
 check("block_size_minimum", 1)
 check("block_size_preferred", min(32768, max(4096, os.stat(sys.argv[2]).st_blksize)))
 check("block_size_maximum", 64 << 20)

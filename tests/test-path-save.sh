@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# "rtrsctl path save" of a gateway: what is written, and that the next reload and the next start have
-# the same paths; which paths come back, because a file of the administrator has them; at the limit
-# of 16 paths; behind a reload that is carried out; and what cannot be saved is refused with the
-# reason, and the file of before stays.
+# "rtrsctl path save" of a gateway: what is written, and that the next reload and the next start
+# have the same paths; which paths come back, because a file of the administrator has them; at the
+# limit of 16 paths; behind a reload that is carried out; and what cannot be saved is refused with
+# the reason, and the file of before stays.
 . ./tests/functions.sh
 requires_server; requires_gateway
 
@@ -128,7 +128,8 @@ saves 'saved path tcp://127.0.0.15:7' 'saved path tcp://127.0.0.16:7'
 reloads
 # The 17th, in a file.
 conf "${lines[@]}" 'path = 127.0.0.17:7'
-expect_failure 1 "$saved:3: path 'tcp://127.0.0.16:7': a session has at most 16 paths, those of all files" \
+expect_failure 1 \
+	"$saved:3: path 'tcp://127.0.0.16:7': a session has at most 16 paths, those of all files" \
 	"${ctl[@]}" reload
 # One that the administrator writes down, too, counts once, and is saved no longer.
 conf "${lines[@]}" 'path = 127.0.0.16:7'
@@ -162,7 +163,8 @@ add 127.0.0.5:7
 # save_waits END: a save comes behind the reload, and ends as END, Python of its answer, says.
 save_waits() {
 	rm -f "$tmp/came"
-	timeout $((2 * TIMEOUT_S)) /usr/bin/python3 - "$tmp" "$top_builddir/rtrsctl" "$1" <<-'END2' &
+	timeout $((2 * TIMEOUT_S)) /usr/bin/python3 - "$tmp" "$top_builddir/rtrsctl" "$1" \
+		<<-'END2' &
 		import json, os, socket, subprocess, sys
 		tmp, rtrsctl, end = sys.argv[1:]
 		s = socket.socket(socket.AF_UNIX)

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # quickstart.sh --keep keeps, with either gateway: after the script has ended each command that the
-# script prints works, the one that stops the servers at last.  A printed command that this test does
-# not know is a failure.
+# script prints works, the one that stops the servers at last.  A printed command that this test
+# does not know is a failure.
 . ./tests/functions.sh
 requires_server; requires_plugin; requires_gateway; requires_plain_build
 requires nbdcopy --version

@@ -26,7 +26,8 @@ print("%d.%d" % (n[0].value, n[1].value))')
 refused() {
 	[ "${version#1.}" -lt 20 ] || set -- "is a monitor reachable from here"
 	expect_failure 1 "export 'd': 'rbd:rbd/disk' cannot be opened: .*$1" "$RTRS_SERVER" \
-		--strict --listen "unix:$tmp/sock" --control none "d=rbd:rbd/disk,conf=$tmp/ceph.conf"
+		--strict --listen "unix:$tmp/sock" --control none \
+			"d=rbd:rbd/disk,conf=$tmp/ceph.conf"
 }
 
 printf '%s\n' '[global]' 'mon host = [v2:127.0.0.1:1,v1:127.0.0.1:2]' \

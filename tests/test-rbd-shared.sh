@@ -64,13 +64,14 @@ must_fail owns "$(other_than "$at")" disk
 # kept_elsewhere ADDRESS: a client may not write there.
 kept_elsewhere() {
 	# shellcheck disable=SC2086 # words
-	must_fail timeout "$TIMEOUT_S" $CLIENT_NET "$top_builddir/rtrs-bench" --number-ios=1 --rw=randwrite "$1" disk \
-		>"$tmp/kept" 2>&1
+	must_fail timeout "$TIMEOUT_S" $CLIENT_NET "$top_builddir/rtrs-bench" --number-ios=1 \
+		--rw=randwrite "$1" disk >"$tmp/kept" 2>&1
 	cat "$tmp/kept"
 	grep -E "another server keeps the lock of its storage" "$tmp/kept"
 }
 for head in a b; do
-	explain=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/$head.ctl" explain disk 10.77.9.9)
+	explain=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/$head.ctl" explain \
+		disk 10.77.9.9)
 	must_fail "${explain[@]}" >"$tmp/said"
 	cat "$tmp/said"
 	if [ "$head" = "$at" ]; then

@@ -189,7 +189,8 @@ trust_goes_first() {
 
 	# By SIGHUP, too; what is out already is no difference.
 	kill -HUP "$server"
-	refused_twice() { [ "$(grep -c "$conf rejected, configuration unchanged" "$server_log")" -eq 2 ]; }
+	refused_twice() { [ "$(grep -c "$conf rejected, configuration unchanged" "$server_log")" \
+		-eq 2 ]; }
 	wait_until "the end of the reload by SIGHUP" refused_twice
 
 	# The next good reload gives trust, too.

@@ -240,7 +240,8 @@ reload_says "+b=$tmp/b,readonly"
 "${ctl[@]}" export remove 'odd, name' >/dev/null
 "${ctl[@]}" export remove b >/dev/null
 "${ctl[@]}" export add "b=$tmp/b" >/dev/null
-"${ctl[@]}" save | grep -x "b is not saved: it differs from the one in $conf.d/b.conf:1: change it there"
+"${ctl[@]}" save |
+	grep -x "b is not saved: it differs from the one in $conf.d/b.conf:1: change it there"
 reload_says "-b" "+b=$tmp/b,readonly"
 for name in c comma; do
 	"${ctl[@]}" export remove "$name" >/dev/null

@@ -116,7 +116,8 @@ END
 	# Nobody has it open: whoever opens it then takes it as it is.
 	truncate -s 16M "$tmp/disk"
 	closed() {
-		[ "$(json "a['exports'][0]['users']" "$RUNTIME_DIRECTORY/server-$server_pid.sock")" = 0 ]
+		[ "$(json "a['exports'][0]['users']" \
+			"$RUNTIME_DIRECTORY/server-$server_pid.sock")" = 0 ]
 	}
 	wait_until "the close of the device" closed
 	nbdsh_run "$uri" <<<"assert h.get_size() == 16 << 20, h.get_size()"

@@ -205,7 +205,8 @@ bench_reads() {
 # The session has had more reads than can be in flight.
 reads_of() {
 	"$top_builddir/rtrsctl" --json stats >"$tmp/stats.json"
-	[ "$(value "$tmp/stats.json" "sum(p['stats']['read']['count'] for s in d['sessions'] if s['name'] == '$1'
+	[ "$(value "$tmp/stats.json" \
+		"sum(p['stats']['read']['count'] for s in d['sessions'] if s['name'] == '$1'
 		for p in s['paths'])")" -gt 4 ]
 }
 # Nothing is pending any more.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# rtrsctl and the plugin: paths come and go while requests run and none fails, and it answers while all paths
-# are down.
+# rtrsctl and the plugin: paths come and go while requests run and none fails, and it answers while
+# all paths are down.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdsh --version
@@ -76,7 +76,8 @@ io=$!
 
 ask path add "$second"
 wait_until "the second path" state_is "$second" connected
-expect_failure 1 "there is a path '$second' already" "$rtrsctl" --socket "$socket" path add "$second"
+expect_failure 1 "there is a path '$second' already" "$rtrsctl" --socket "$socket" path add \
+	"$second"
 for policy in round-robin min-latency min-inflight; do
 	ask policy $policy
 	is "policy" "$(json "s['policy']")" $policy
@@ -84,7 +85,8 @@ done
 for round in 1 2 3; do
 	ask path disconnect "$first"
 	wait_until "its end" state_is "$first" closed
-	expect_failure 1 "path '$first' is not connected" "$rtrsctl" --socket "$socket" path disconnect "$first"
+	expect_failure 1 "path '$first' is not connected" "$rtrsctl" --socket "$socket" path \
+		disconnect "$first"
 	ask path reconnect "$first"
 	wait_until "the first path" state_is "$first" connected
 	ask path reconnect "$second"
@@ -92,7 +94,8 @@ for round in 1 2 3; do
 	is "round" "$(json "p['$second']['reconnects'] > 0")" True
 	ask path remove "$second"
 	is "what is listed" "$(json "list(p)")" "['$first']"
-	expect_failure 1 "cannot remove '$first', the last path" "$rtrsctl" --socket "$socket" path remove "$first"
+	expect_failure 1 "cannot remove '$first', the last path" "$rtrsctl" --socket "$socket" \
+		path remove "$first"
 	ask path add "$second"
 	wait_until "the second path" state_is "$second" connected
 done
@@ -132,8 +135,8 @@ ask max-reconnect-attempts -1
 is "attempts" "$(ask max-reconnect-attempts)" "max_reconnect_attempts  -1"
 is "exports" "$(ask --json show | grep -o '"exports":\[[^]]*\]')" '"exports":[]'
 
-# A name that the log tells is one that each command takes; it is the same after a reconnect.  Paths that
-# differ in their source only differ in the log, too.
+# A name that the log tells is one that each command takes; it is the same after a reconnect.  Paths
+# that differ in their source only differ in the log, too.
 two=127.0.0.2@$first
 three=127.0.0.3@$first
 for name in "$two" "$three"; do
@@ -141,20 +144,23 @@ for name in "$two" "$three"; do
 	wait_until "path $name" state_is "$name" connected
 	ask path reconnect "$name"
 	wait_line "$nbdkit_log" "path $name: connected again"
-	ask path disconnect "$(sed -n 's/.*path \([^ ]*\): connected again.*/\1/p' "$nbdkit_log" | tail -n 1)"
+	ask path disconnect "$(sed -n 's/.*path \([^ ]*\): connected again.*/\1/p' "$nbdkit_log" |
+		tail -n 1)"
 	wait_until "its end" state_is "$name" closed
 	must_fail ask path disconnect "$name"
 	ask path reconnect "tcp://$name"
 	wait_until "path $name" state_is "$name" connected
 done
 is "names of paths" "$(json "set(p) == {'$first', '$second', '$two', '$three'}")" True
-expect_failure 1 "there is a path '$two' already" "$rtrsctl" --socket "$socket" path add "tcp://$two"
+expect_failure 1 "there is a path '$two' already" "$rtrsctl" --socket "$socket" path add \
+	"tcp://$two"
 ask path remove "$two"
 ask path remove "$three"
 must_fail grep -E "path [^ ]*:[0-9]+@" "$nbdkit_log"
 
 # A name is the client's to resolve: it stays the name of the path.
-for name in localhost:1 localhost tcp://localhost:2 localhost@localhost:3 127.0.0.2@127.0.0.9:4 "[::1]:5" \
+for name in localhost:1 localhost tcp://localhost:2 localhost@localhost:3 127.0.0.2@127.0.0.9:4 \
+	"[::1]:5" \
 	"[fe80::1%nosuch0]:6" nosuch.invalid:7; do
 	ask path add "$name"
 	is "what $name is" "$(json "'${name#tcp://}' in p and len(p) == 3")" True
@@ -322,7 +328,8 @@ stop_process "$nbdkit_pid"
 
 # Keys where they are windows: each is bound, and taken away by one of both.
 start_server "disk=$tmp/disk"
-start_nbdkit "127.0.0.1:$server_port" export=disk transport=tcp registration=window control="$tmp/window.sock"
+start_nbdkit "127.0.0.1:$server_port" export=disk transport=tcp registration=window \
+	control="$tmp/window.sock"
 socket=$tmp/window.sock
 nbdsh_run "$uri" <<'END'
 for i in range(10):
@@ -330,7 +337,8 @@ for i in range(10):
 END
 name=127.0.0.1:$server_port
 is "keys" "$(json "p['$name']['keys_mapped'] == p['$name']['keys_bound'] > 10")" True
-is "keys taken away" "$(json "p['$name']['remote_invalidates'] + p['$name']['local_invalidates'] == \
+is "keys taken away" "$(json \
+	"p['$name']['remote_invalidates'] + p['$name']['local_invalidates'] == \
 	p['$name']['keys_bound']")" True
 is "keys not taken away" "$(json "p['$name']['missing_invalidates']")" 0
 ask path disconnect "$name"
@@ -349,8 +357,10 @@ start_server "disk=$tmp/disk"
 start_nbdkit "127.0.0.1:$server_port" export=disk control="$tmp/here.sock"
 wait_until "the control socket" test -S "$tmp/here.sock"
 is "path" "$("$rtrsctl" --socket "$tmp/here.sock" list | grep -c path)" 1
-expect_nbdkit_failure "control=$tmp/here.sock: process [0-9]+ listens there" "127.0.0.1:$server_port" \
+expect_nbdkit_failure "control=$tmp/here.sock: process [0-9]+ listens there" \
+	"127.0.0.1:$server_port" \
 	export=disk mode=ro control="$tmp/here.sock"
-expect_nbdkit_failure "control=here: expected an absolute path, or none" "127.0.0.1:$server_port" control=here
+expect_nbdkit_failure "control=here: expected an absolute path, or none" "127.0.0.1:$server_port" \
+	control=here
 start_nbdkit "127.0.0.1:$server_port" mode=ro control=none
 must_fail ls "$RUNTIME_DIRECTORY/$NBD_FRONT-$nbdkit_pid.sock"

@@ -117,7 +117,8 @@ wait_line "$server_log" 'path down: disconnected by rtrsctl'
 path_name=$(sed -n -E 's/.* ([^ ]+): path down: disconnected by rtrsctl$/\1/p' "$server_log" |
 	sort -u)
 is "names in the log" "$path_name" \
-	"$(sed -n -E 's/.* ([^ ]+): path up, .*/\1/p' "$server_log" | grep -v -e '-probe/' | sort -u)"
+	"$(sed -n -E 's/.* ([^ ]+): path up, .*/\1/p' "$server_log" | grep -v -e '-probe/' |
+		sort -u)"
 "$rtrsctl" list | grep -x -F "    path $path_name"
 
 # Another client on the same machine: then the session tells which.
@@ -332,7 +333,8 @@ is "status" $status 2
 grep -x -F "  rtrsctl --socket=$first stats reset" "$tmp/several"
 refused_json 2 "several programs run: choose one" --json stats reset
 is "sockets to choose from" \
-	"$(/usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["sockets"])' <"$tmp/refused")" \
+	"$(/usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["sockets"])' \
+		<"$tmp/refused")" \
 	"$(printf '%s\n' "$first" "$RUNTIME_DIRECTORY/server-$server_pid.sock" | LC_ALL=C sort |
 		/usr/bin/python3 -c 'import sys; print(sys.stdin.read().split())')"
 is "programs" "$("$rtrsctl" --dump | grep -c '^rtrs-server ')" 2
@@ -363,7 +365,8 @@ protection_is() {
 	start_nbdkit "127.0.0.1:$server_port" export=x control=none transport=tcp
 	wait_line "$server_log" "session nbdkit-.*-$nbdkit_pid-[0-9a-f]*\$"
 	is "protection" \
-		"$("$rtrsctl" --socket "$tmp/protection.sock" show | sed -n 's/^ *invalidate  *//p' | sort -u)" "$2"
+		"$("$rtrsctl" --socket "$tmp/protection.sock" show |
+			sed -n 's/^ *invalidate  *//p' | sort -u)" "$2"
 	grep -q -E "$3" "$server_log"
 	stop_process "$nbdkit_pid"
 	stop_server "$server_pid"

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A copy of a server takes its place: on the same machine with a copy of the file, and on another machine by
-# the commands of rtrs-guide(7), A DEAD SERVER IS REPLACED.  Requests that wait go on there, the FLUSH
-# of a user who had unflushed writes fails once, and without the command nothing is let in.
+# A copy of a server takes its place: on the same machine with a copy of the file, and on another
+# machine by the commands of rtrs-guide(7), A DEAD SERVER IS REPLACED.  Requests that wait go on
+# there, the FLUSH of a user who had unflushed writes fails once, and without the command nothing is
+# let in.
 . "$(dirname "$0")/own-namespace.sh" --net --mount
 . ./tests/functions.sh
 requires_server; requires_gateway; requires_plain_build
@@ -139,7 +140,8 @@ user_says flush failed
 user_says flush "done"
 user_says look "s-w"
 [ "$(od -An -c -j1024 -N1 "$tmp/srv/disk0.img")" = "   w" ]
-grep -q 'another machine was accepted in the place of the server: writes that were not' "$gateway_log"
+grep -q 'another machine was accepted in the place of the server: writes that were not' \
+	"$gateway_log"
 
 # ---- the former machine is another one from now on, and the word is for one machine ----
 kill_process "$server_pid"

@@ -63,7 +63,8 @@ END
 
 works
 comes_back "export came back as another file, or on another host: it is not used" "disk=$tmp/other"
-comes_back "cannot be opened again: read-only on the server, for all clients" "disk=$tmp/disk,readonly"
+comes_back "cannot be opened again: read-only on the server, for all clients" \
+	"disk=$tmp/disk,readonly"
 stop_server "$server_pid"
 truncate -s $(((64 << 10) + 512)) "$tmp/disk"
 start_server --listen "tcp://127.0.0.1:$port" "disk=$tmp/disk"

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# "rtrsctl export snapshot": a file beside the exported one that has all writes which were answered, each as a whole, while a
-# client writes on.  What cannot have a snapshot is refused by name, and nothing is left behind.
+# "rtrsctl export snapshot": a file beside the exported one that has all writes which were answered,
+# each as a whole, while a client writes on.  What cannot have a snapshot is refused by name, and
+# nothing is left behind.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdsh --version
@@ -11,7 +12,8 @@ requires mkfs.xfs -V
 truncate -s 400M "$tmp/xfs"
 mkfs.xfs -q -m reflink=1 "$tmp/xfs"
 mkdir "$tmp/mnt"
-mount -o loop "$tmp/xfs" "$tmp/mnt" 2>/dev/null || skip "no loop device for a file system with reflinks"
+mount -o loop "$tmp/xfs" "$tmp/mnt" 2>/dev/null ||
+	skip "no loop device for a file system with reflinks"
 # The kernel may have files of the ended server for a moment more.
 cleanup_fn wait_until "the end of its use" umount "$tmp/mnt"
 truncate -s 16M "$tmp/mnt/disk" "$tmp/plain"
@@ -19,7 +21,8 @@ chmod 640 "$tmp/mnt/disk"
 start_server "disk=$tmp/mnt/disk" "plain=$tmp/plain" mem=mem:1M disk,other=mem:1M
 start_nbdkit "127.0.0.1:$server_port" export=disk
 snapshot() {
-	"$top_builddir/rtrsctl" --socket "$RUNTIME_DIRECTORY/server-$server_pid.sock" export snapshot "$@"
+	"$top_builddir/rtrsctl" --socket "$RUNTIME_DIRECTORY/server-$server_pid.sock" export \
+		snapshot "$@"
 }
 
 # The writer counts in the first block, and behind it in the last one.
@@ -106,7 +109,8 @@ fi
 # A server that is killed meanwhile leaves nothing with the name of a snapshot.
 thaw() { fsfreeze -u "$tmp/mnt" 2>/dev/null || true; }
 rm -f "$tmp/mnt/fill"
-fsfreeze -f "$tmp/mnt" 2>/dev/null || skip "all but a server that is killed: fsfreeze does not work here"
+fsfreeze -f "$tmp/mnt" 2>/dev/null ||
+	skip "all but a server that is killed: fsfreeze does not work here"
 cleanup_fn thaw
 snapshot disk killed >"$tmp/killed" 2>&1 &
 asking=$!

@@ -1,13 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The build leaves a clone clean: autoreconf has nothing to warn of, and git ignores what a build in place makes.
+# The build leaves a clone clean: autoreconf has nothing to warn of, and git ignores what a build in
+# place makes.
 . ./tests/functions.sh
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
 if autoreconf --version >/dev/null 2>&1; then
 	# What automake and autoconf read, in a copy.
 	mkdir "$tmp/tree"
-	(cd "$top_srcdir" && find . -path './build*' -prune -o \( -name '*.mk' -o -name Makefile.am -o -name configure.ac \
+	(cd "$top_srcdir" && find . -path './build*' -prune -o \( -name '*.mk' -o -name \
+		Makefile.am -o -name configure.ac \
 		-o -name '*.in' \) -exec cp --parents -t "$tmp/tree" {} +)
 	mkdir "$tmp/tree/m4" "$tmp/tree/build-aux"
 	(cd "$tmp/tree" && autoreconf -fi) >"$tmp/autoreconf.log" 2>&1
@@ -15,8 +17,10 @@ if autoreconf --version >/dev/null 2>&1; then
 	[ -x "$tmp/tree/configure" ]
 fi
 
-git -C "$top_srcdir" ls-files --error-unmatch configure.ac >/dev/null 2>&1 || skip "not in a clone: .gitignore was not tried"
-make -s --no-print-directory -C "$top_builddir" -f - print <<'END' | sed -n 's/^made: //p' >"$tmp/made"
+git -C "$top_srcdir" ls-files --error-unmatch configure.ac >/dev/null 2>&1 ||
+	skip "not in a clone: .gitignore was not tried"
+make -s --no-print-directory -C "$top_builddir" -f - print <<'END' | sed -n 's/^made: //p' \
+	>"$tmp/made"
 include Makefile
 print:
 	@printf 'made: %s\n' $(PROGRAMS) $(EXTRA_PROGRAMS) $(LTLIBRARIES) $(MANS) $(SCRIPTS) $(DATA) $(check_DATA) $(CLEANFILES) \
@@ -24,7 +28,8 @@ print:
 END
 # Without those that lie in the sources.
 while IFS= read -r file; do
-	[[ $file == /* || $file == ../* ]] || git -C "$top_srcdir" ls-files --error-unmatch "$file" >/dev/null 2>&1 ||
+	[[ $file == /* || $file == ../* ]] ||
+		git -C "$top_srcdir" ls-files --error-unmatch "$file" >/dev/null 2>&1 ||
 		printf '%s\n' "$file"
 done <"$tmp/made" | sort -u >"$tmp/files"
 [ "$(wc -l <"$tmp/files")" -ge 100 ]

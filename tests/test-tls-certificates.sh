@@ -91,9 +91,11 @@ start_server --tls=require --tls-certificates="$tmp/pki" --tls-verify-peer \
 	'other=mem:1M,allow=cert:other,psk:gw'
 io --tls-certificates="$tmp/client"
 "$top_builddir/rtrsctl" --socket "$tmp/control" explain disk cert:gw@127.0.0.1 >"$tmp/said"
-grep -E "^passes +key +--tls-certificates=$tmp/pki: a certificate is judged when it comes" "$tmp/said"
+grep -E "^passes +key +--tls-certificates=$tmp/pki: a certificate is judged when it comes" \
+	"$tmp/said"
 grep -E '^passes +rights +allow = cert:gw names cert:gw$' "$tmp/said"
-must_fail "$top_builddir/rtrsctl" --socket "$tmp/control" explain other cert:gw@127.0.0.1 >"$tmp/said"
+must_fail "$top_builddir/rtrsctl" --socket "$tmp/control" explain other cert:gw@127.0.0.1 \
+	>"$tmp/said"
 grep -E '^refuses +rights +allow = cert:other, psk:gw; .*: no rule names cert:gw or' "$tmp/said"
 for name in spaces comma colon; do
 	refused 'no such export' --tls-certificates="$tmp/$name"
@@ -108,7 +110,8 @@ stop_process "$server_pid"
 start_server --tls=require --tls-certificates="$tmp/pki" --control "$tmp/control" \
 	"disk=$tmp/disk,allow=cert:gw"
 refused 'no such export' --tls-certificates="$tmp/client"
-must_fail "$top_builddir/rtrsctl" --socket "$tmp/control" explain disk cert:gw@127.0.0.1 >"$tmp/said"
+must_fail "$top_builddir/rtrsctl" --socket "$tmp/control" explain disk cert:gw@127.0.0.1 \
+	>"$tmp/said"
 grep -E '^refuses +listener .*no certificate of a client is verified there' "$tmp/said"
 stop_process "$server_pid"
 

@@ -71,7 +71,8 @@ future=('activation_date = "2100-01-02 00:00:00"' 'expiration_date = "2100-03-01
 certificate "$tmp/pki" server "${server_words[@]}" "${future[@]}"
 reload
 not_yet='server-cert.pem is not valid before 2100-01-02'
-check_is 2 "CRITICAL - .*: rtrs-server .*: tls-certificates: $not_yet, peers that verify it refuse new"
+check_is 2 \
+	"CRITICAL - .*: rtrs-server .*: tls-certificates: $not_yet, peers that verify it refuse new"
 wait_line "$server_log" "$not_yet: peers that verify it refuse new"
 "$rtrsctl" --server show >"$tmp/show"
 grep -qx '  tls_certificates_begin' "$tmp/show"

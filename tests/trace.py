@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Follows one NBD request over tcp through both programs: which .c files of src/ it enters, and how often it
-changes the file.
+"""Follows one NBD request over tcp through both programs: which .c files of src/ it enters, and how
+often it changes the file.
 
 	trace.py [--walk] SOURCE-DIRECTORY [read|write|fua]...
 
-Builds the source, which must be complete (make dist) and not configured, with -finstrument-functions in
-./trace-build, starts both programs there and does one 4k request of each kind.  Fails when a read enters more
-files, or changes the file more often, than LIMITS says.  --walk prints the way.  trace.c does the recording.
+Builds the source, which must be complete (make dist) and not configured, with
+-finstrument-functions in ./trace-build, starts both programs there and does one 4k request of each
+kind.  Fails when a read enters more files, or changes the file more often, than LIMITS says.
+--walk prints the way.  trace.c does the recording.
 """
 import os
 import shutil
@@ -62,7 +63,8 @@ def until(what, condition):
 class Programs:
     """rtrs-server with one IO thread and nbdkit with the plugin, and an NBD client of them.
 
-    Who waits sleeps at once: how often somebody looks meanwhile (spin.h) is no part of a request's way."""
+    A thread that waits sleeps at once: how often it looks meanwhile (spin.h) is no part of a
+    request's way."""
 
     def __init__(self, top, recorder):
         # Short, for a socket, and without what a server's argument must escape.

@@ -4,8 +4,8 @@
 
 extract.py FILE.pcap KERNEL >golden.h
 
-Takes RoCEv2 packets (UDP port 4791) apart into CM messages and the messages of RC connections, and keeps
-the first of each kind, for always_invalidate=Y and N.
+Takes RoCEv2 packets (UDP port 4791) apart into CM messages and the messages of RC connections, and
+keeps the first of each kind, for always_invalidate=Y and N.
 """
 import struct
 import sys
@@ -57,7 +57,8 @@ class Conn:
 
 
 class Capture:
-    """conns, and in order of their end: messages {conn, to_server, op, addr, rkey, imm, inv, data}"""
+    """conns, and in order of their end: messages {conn, to_server, op, addr, rkey, imm, inv,
+    data}"""
 
     def __init__(self, path):
         self.requests = {}      # local id of a REQ: (Conn, client's address, its QP)
@@ -253,7 +254,8 @@ struct golden {
 	size_t nfill;
 	const uint8_t *bytes;
 	size_t len;
-	uint64_t addr;		/* where it was written, under which key; without data both mean nothing */
+	/* where it was written, under which key; without data both mean nothing */
+	uint64_t addr;
 	uint32_t rkey;
 	uint64_t chunk;		/* of a request: address of its chunk */
 	uint32_t imm, inv;	/* immediate; key that is invalidated */
