@@ -39,12 +39,14 @@ live() {
 	echo "/proc/${one[$1]}/root"
 }
 
-# empty_machine NAME: Debian with systemd and nothing of ours but the packages in /root and /root/next.
+# empty_machine NAME: Debian with systemd and nothing of ours but the packages in /root and /root/next.  Where
+# needrestart is installed it restarts services after each upgrade; on servers of Ubuntu it asks nobody.
 empty_machine() {
 	local root command packages='' word
 
 	root=$(root "$1") suite=${suites[$1]}
-	step "an empty machine, the $1" fresh "$suite" "$root" --include=systemd-sysv,iproute2
+	step "an empty machine, the $1" fresh "$suite" "$root" --include=systemd-sysv,iproute2,needrestart
+	echo "\$nrconf{restart} = 'a';" >"$root/etc/needrestart/conf.d/auto.conf"
 	echo "$1" >"$root/etc/hostname"
 	cp -r "$dir/$suite"/*.deb "$dir/$suite/next" "$root/root"
 	# An upgrade needs no archive that was not there.
