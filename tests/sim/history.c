@@ -10,6 +10,7 @@
 #include "history.h"
 #include "le.h"
 #include "list.h"
+#include "sim-test.h"
 #include "util.h"
 
 #define SECTOR 512u
@@ -211,6 +212,7 @@ static struct history_op *op_new(struct history *h, unsigned sector, unsigned n)
 
 static void op_free(struct history_op *op)
 {
+	sim_test_judged();
 	list_del(&op->link);
 	free(op->legal);
 	free(op->acked);

@@ -201,7 +201,7 @@ test_sim_window_SOURCES = %D%/test-sim-window.c
 test_sim_window_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_window_LDADD = libsim.la
 
-# For as long as one likes, from a seed that nobody has seen yet.
+# For as long as one likes, from a seed that nobody has seen yet.  make long (build-aux/long.sh) adds such runs up.
 SIM_SECONDS = 60
 check-sim: test-sim-random
 	SIM_SECONDS=$(SIM_SECONDS) SIM_SEED=$${SIM_SEED-$$(date +%s)} ./test-sim-random

@@ -10,6 +10,7 @@
 #include "sim-test.h"
 
 static const char *running = "?";
+static uint64_t njudged;
 
 static void on_abort(int sig)
 {
@@ -60,6 +61,11 @@ static void *seed_thread(void *arg)
 	return NULL;
 }
 
+void sim_test_judged(void)
+{
+	njudged++;
+}
+
 /* On a thread of its own: what the programs keep for a thread is new for each seed. */
 static void seed_run(const struct seed_run *run)
 {
@@ -84,7 +90,8 @@ void sim_test_seeds(const char *name, uint64_t n, void (*fn)(uint64_t seed))
 		sim_test_named(text);
 		seed_run(&(struct seed_run){ .fn = fn, .seed = seed++ });
 	}
-	printf("%llu seeds passed\n", (unsigned long long)(seed - first));
+	printf("%llu seeds passed, %llu operations\n", (unsigned long long)(seed - first),
+	       (unsigned long long)njudged);
 }
 
 static int wanted(int argc, char **argv, const char *name)

@@ -3,7 +3,7 @@
  * has requests in flight on "disk0" all the time, over two paths, and the history (history.h) says
  * whether one of them noticed.
  *
- * SIM_SEEDS=N runs N random sequences of plans (1,000), from SIM_SEED on (1). */
+ * The seeds (sim-test.h) are 1,000 random sequences of plans. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -474,24 +474,9 @@ static void random_run(uint64_t seed)
 	end();
 }
 
-static unsigned long number(const char *name, unsigned long otherwise)
-{
-	const char *text = getenv(name);
-
-	return text ? strtoul(text, NULL, 10) : otherwise;
-}
-
 static void random_sequences(void)
 {
-	unsigned long first = number("SIM_SEED", 1), n = number("SIM_SEEDS", 1000);
-
-	for (unsigned long seed = first; seed < first + n; seed++) {
-		char name[64];
-
-		snprintf(name, sizeof(name), "random_sequences, SIM_SEED=%lu SIM_SEEDS=1", seed);
-		sim_test_named(name);
-		random_run(seed);
-	}
+	sim_test_seeds("random_sequences, ", 1000, random_run);
 }
 
 int main(int argc, char **argv)
