@@ -134,5 +134,5 @@ int main(int argc, char **argv)
 	log_end(NULL);
 	fab_tls_destroy(o.tls);
 	auth_creds_destroy(o.auth);
-	return status;
+	end_with(status);
 }

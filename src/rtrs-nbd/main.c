@@ -328,5 +328,5 @@ int main(int argc, char **argv)
 	log_end(NULL);
 	gate_listen_close(&listeners);
 	gate_options_fini(&options);
-	return status;
+	end_with(status);
 }

@@ -78,7 +78,7 @@ static void serve_administrators(struct program *p)
 
 	if (rc) {
 		log_err(NULL, "out of memory");
-		exit(EXIT_FAILED);
+		end_at_once(EXIT_FAILED);
 	}
 	apply_begin(&p->apply, &p->life, p->srv);
 	apply_first_settings(&p->apply, &p->plan);
@@ -88,17 +88,17 @@ static void serve_administrators(struct program *p)
 	rc = srv_ctl_open(&p->commands, &p->ctl, err, sizeof(err));
 	if (rc) {
 		log_err(NULL, "--control %s", err);
-		exit(EXIT_FAILED);
+		end_at_once(EXIT_FAILED);
 	}
 	rc = srv_metrics_open(&p->metrics, p->srv);
 	if (rc) {
 		log_err(NULL, "cannot serve metrics: %s", strerror(-rc));
-		exit(EXIT_FAILED);
+		end_at_once(EXIT_FAILED);
 	}
 	rc = loop_watch(reactor_loop(p->reactors.all[0]), &p->signals);
 	if (rc) {
 		log_err(NULL, "cannot watch signals: %s", strerror(-rc));
-		exit(EXIT_FAILED);
+		end_at_once(EXIT_FAILED);
 	}
 }
 
@@ -124,7 +124,7 @@ static enum exit_status serve_exports(struct program *p)
 	serve_administrators(p);
 	rc = confine_calls(&p->conf, reactor_loop(p->reactors.all[0]));
 	if (rc)
-		exit(EXIT_FAILED);
+		end_at_once(EXIT_FAILED);
 	srv_listen_each(p->srv, tell_listener, NULL);
 	fflush(stdout);
 	tell_exports(&p->exports);
@@ -298,5 +298,5 @@ int main(int argc, char **argv)
 	conf_fini(&p.conf);
 	end_over();
 	log_end(NULL);
-	return ended;
+	end_with(ended);
 }

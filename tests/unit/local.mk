@@ -63,6 +63,7 @@ UNIT_TESTS = \
 	%D%/test-rtrsctl-args.crit \
 	%D%/test-rtrsctl-text.crit \
 	%D%/test-mask.crit \
+	%D%/test-end.crit \
 	%D%/test-plain-file.crit \
 	%D%/test-metric.crit \
 	%D%/test-metric-host.crit \
@@ -271,6 +272,9 @@ nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D
 %C%_test_metric_http_crit_SOURCES = %D%/test-metric-http.c %D%/unit.h
 %C%_test_metric_http_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_metric_http_crit_LDADD = libmetrics.la libloop.la libclock.la libbase.la $(CRITERION_LIBS)
+%C%_test_end_crit_SOURCES = %D%/test-end.c %D%/unit.h
+%C%_test_end_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_end_crit_LDADD = libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_plain_file_crit_SOURCES = %D%/test-plain-file.c %D%/unit.h
 %C%_test_plain_file_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_plain_file_crit_LDADD = libbase.la libclock.la $(CRITERION_LIBS)

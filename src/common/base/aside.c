@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -26,6 +26,8 @@ struct aside {
 	pthread_cond_t ended;
 	enum aside_state state;
 };
+
+static atomic_uint nleft;
 
 /* The real time, in a simulation, too: the thread is a real one. */
 static uint64_t now_ms(void)
@@ -58,6 +60,7 @@ static void *aside_main(void *arg)
 		return NULL;		/* the caller has freed the call, or does so now */
 	call->left(call->arg);
 	aside_free(call);
+	atomic_fetch_sub(&nleft, 1);
 	return NULL;
 }
 
@@ -122,12 +125,19 @@ int aside_wait(struct aside *call, aside_patience_fn *patience, void *patience_a
 	       !(rc = patience(patience_arg, now_ms() - call->since_ms)))
 		look_again(call);
 	ended = call->state == ASIDE_ENDED;
-	if (!ended)
+	if (!ended) {
 		call->state = ASIDE_LEFT;
+		atomic_fetch_add(&nleft, 1);
+	}
 	pthread_mutex_unlock(&call->lock);
 	if (ended)
 		aside_free(call);
 	return ended ? 0 : rc;
+}
+
+bool aside_left(void)
+{
+	return atomic_load(&nleft) > 0;
 }
 
 void aside_here(void (*fn)(void *arg), void *arg)

@@ -5,6 +5,7 @@
 #ifndef BASE_ASIDE_H
 #define BASE_ASIDE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct aside;
@@ -19,6 +20,8 @@ int aside_begin(struct aside **out, void (*fn)(void *arg), void (*left)(void *ar
 /* Wait for the end of @call, which is freed.  0; or what @patience(@patience_arg) said: then @fn
  * goes on, @left(@arg) follows on its thread, and @arg is theirs. */
 int aside_wait(struct aside *call, aside_patience_fn *patience, void *patience_arg);
+/* True while a call that its caller has left goes on.  Any thread. */
+bool aside_left(void);
 /* Run @fn(@arg) with all signals blocked on this thread, for those who have got no other one. */
 void aside_here(void (*fn)(void *arg), void *arg);
 

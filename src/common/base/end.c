@@ -6,9 +6,12 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "aside.h"
 #include "end.h"
 #include "log.h"
 #include "signals.h"
@@ -88,4 +91,17 @@ void end_over(void)
 	sem_post(&news);
 	pthread_join(thread, NULL);
 	running = false;
+}
+
+void end_at_once(int status)
+{
+	fflush(NULL);
+	_exit(status);
+}
+
+void end_with(int status)
+{
+	if (aside_left())
+		end_at_once(status);
+	exit(status);
 }
