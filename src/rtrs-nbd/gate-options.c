@@ -266,8 +266,8 @@ static int complete_tls(struct gate_options *o)
 		return exit_status_of(exit_file_error(rc));
 	}
 	if (o->tls && o->tls_conf.psk)
-		memcpy(o->tls_user, secrets_own(fab_tls_secrets(o->tls))->name,
-		       sizeof(o->tls_user));
+		snprintf(o->tls_user, sizeof(o->tls_user), "%s",
+			 secrets_own_name(fab_tls_secrets(o->tls)));
 	/* ORDER: a mistake is told with the name that the user gave. */
 	if (!absolute_names(o))
 		return -1;

@@ -1,37 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing; the keys that are read are wiped at once. */
+/* Owns nothing. */
 #include <config.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "answer.h"
 #include "check-keys.h"
-#include "psk.h"
+#include "secrets-look.h"
 #include "text.h"
 
 #define DAY_S 86400
-
-/* Can a program of the user @reader read @file again?  0, or -errno with the reason in @why. */
-static int look(const char *file, uid_t reader, char *why, size_t len)
-{
-	struct psks psks;
-	struct stat st;
-	int rc;
-
-	/* The name comes from a program: nothing but a file is opened. */
-	if (!stat(file, &st) && !S_ISREG(st.st_mode)) {
-		snprintf(why, len, "expected a file");
-		return -EINVAL;
-	}
-	rc = psk_read(file, reader, &psks, why, len);
-	psk_free(&psks);
-	return rc;
-}
 
 /* The program that is checked. */
 struct secrets_of {
@@ -43,12 +25,13 @@ static void check_file(struct check *check, const struct secrets_of *of, const j
 		       const char *member, const char *option)
 {
 	const char *file = json_string_value(json_object_get(secrets, member));
+	struct secrets_keys_seen seen;
 	char why[256], name[512];
 	int rc;
 
 	if (!file)
 		return;
-	rc = look(file, of->user, why, sizeof(why));
+	rc = secrets_look_keys(file, of->user, &seen, why, sizeof(why));
 	if (rc && !(rc == -EACCES && access(file, R_OK)))
 		check_note(check, CHECK_WARNING, "%s: %s=%s: %s", of->program, option,
 			   text_safe(file, name, sizeof(name)), why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing; keys and certificates that are read are wiped at once. */
+/* Owns nothing. */
 #include <config.h>
 
 #include <errno.h>
@@ -11,10 +11,9 @@
 #include <unistd.h>
 
 #include "answer.h"
-#include "certs.h"
 #include "check-keys.h"
 #include "doctor-subject.h"
-#include "psk.h"
+#include "secrets-look.h"
 #include "text.h"
 #include "util.h"
 
@@ -52,78 +51,59 @@ static void say_closed(const struct need *need, int err, char *text, size_t len)
 
 /* ---- keys ---- */
 
-/* A file that a later time has changed: the clock is wrong, or was. */
-static bool is_from_future(const struct stat *st)
-{
-	return st->st_mtime > time(NULL) + DAY_S;
-}
-
 static enum check_level look_at_psk(const void *arg, char *text, size_t len)
 {
 	const struct need *need = arg;
-	struct psks psks;
-	struct stat st;
-	unsigned n;
-	int rc;
+	struct secrets_keys_seen seen;
+	int rc = secrets_look_keys(need->path, need->user, &seen, text, len);
 
-	if (!stat(need->path, &st) && !S_ISREG(st.st_mode)) {
-		snprintf(text, len, "expected a file");
-		return CHECK_CRITICAL;
-	}
-	rc = psk_read(need->path, need->user, &psks, text, len);
 	if (rc == -EACCES && faccessat(AT_FDCWD, need->path, R_OK, AT_EACCESS))
 		say_closed(need, EACCES, text, len);
 	if (rc)
 		return CHECK_CRITICAL;
-	n = psks.n;
-	psk_free(&psks);
-	if (is_from_future(&st)) {
+	if (seen.since_s > time(NULL) + DAY_S) {
 		snprintf(text, len, "was changed in the future: the clock is wrong, or was");
 		return CHECK_WARNING;
 	}
-	snprintf(text, len, "%u key%s", n, n == 1 ? "" : "s");
+	snprintf(text, len, "%u key%s", seen.n, seen.n == 1 ? "" : "s");
 	return CHECK_OK;
 }
 
 /* ---- certificates ---- */
 
-static enum check_level judge_dates(const struct certs *certs, char *text, size_t len)
+static enum check_level judge_dates(const struct secrets_dates *dates, char *text, size_t len)
 {
-	const struct certs_date *end = certs_first_end(certs), *begin = certs_last_begin(certs);
 	int64_t now = time(NULL);
 	char date[16];
 
-	if (begin && begin->file && begin->at_s > now) {
+	if (dates->begin_file && dates->begin_s > now) {
 		snprintf(text, len, "%s is not valid before %s: the clock is wrong, or the file "
-			 "was put there too early", begin->file,
-			 text_date((time_t)begin->at_s, date, sizeof(date)));
+			 "was put there too early", dates->begin_file,
+			 text_date((time_t)dates->begin_s, date, sizeof(date)));
 		return CHECK_CRITICAL;
 	}
-	if (!end || !end->file) {
+	if (!dates->end_file) {
 		snprintf(text, len, "never end");
 		return CHECK_OK;
 	}
-	text_date((time_t)end->at_s, date, sizeof(date));
-	if (end->at_s <= now) {
-		snprintf(text, len, "%s has ended on %s: put a new one in its place", end->file,
-			 date);
+	text_date((time_t)dates->end_s, date, sizeof(date));
+	if (dates->end_s <= now) {
+		snprintf(text, len, "%s has ended on %s: put a new one in its place",
+			 dates->end_file, date);
 		return CHECK_CRITICAL;
 	}
-	snprintf(text, len, "%s ends on %s", end->file, date);
-	return end->at_s <= now + (int64_t)CHECK_CERTS_DAYS * DAY_S ? CHECK_WARNING : CHECK_OK;
+	snprintf(text, len, "%s ends on %s", dates->end_file, date);
+	return dates->end_s <= now + (int64_t)CHECK_CERTS_DAYS * DAY_S ? CHECK_WARNING : CHECK_OK;
 }
 
 static enum check_level look_at_certs(const void *arg, char *text, size_t len)
 {
 	const struct need *need = arg;
-	enum check_level level;
-	struct certs *certs;
+	struct secrets_dates dates;
 
-	if (certs_read(need->path, need->server, NULL, &certs, text, len))
+	if (secrets_look_certs(need->path, need->server, &dates, text, len))
 		return CHECK_CRITICAL;
-	level = judge_dates(certs, text, len);
-	certs_put(certs);
-	return level;
+	return judge_dates(&dates, text, len);
 }
 
 /* ---- images ---- */

@@ -114,6 +114,11 @@ const struct psk *secrets_own(const struct secrets *s)
 	return &s->psks.all[0];
 }
 
+const char *secrets_own_name(const struct secrets *s)
+{
+	return secrets_own(s)->name;
+}
+
 bool secrets_has_key(struct secrets *s, uint64_t serial)
 {
 	if (!s)

@@ -65,6 +65,8 @@ void secrets_next_free(struct secrets_next *next);
 /* The first key of @s, which has keys: of a client its own.  The owner's thread; valid until
  * another one holds. */
 const struct psk *secrets_own(const struct secrets *s);
+/* Its name.  Likewise. */
+const char *secrets_own_name(const struct secrets *s);
 /* False: @serial, of a key that @s had once (struct psk), is none of its keys now.  @s NULL: it has
  * none.  Any thread. */
 bool secrets_has_key(struct secrets *s, uint64_t serial);
