@@ -204,6 +204,8 @@ libauth_la_SOURCES = \
 	%D%/auth/auth-creds.h \
 	%D%/auth/auth-crypto.c \
 	%D%/auth/auth-crypto.h \
+	%D%/auth/auth-key.c \
+	%D%/auth/auth-key.h \
 	%D%/auth/auth-msg.h \
 	$(NULL)
 libauth_la_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS) $(NETTLE_CFLAGS)

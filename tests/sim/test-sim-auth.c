@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "auth-conn.h"
+#include "auth-key.h"
 #include "conf.h"
 #include "raw-clt.h"
 #include "secrets-set.h"
@@ -230,7 +231,7 @@ static bool both_up_by(struct world_client *c, const char *name)
 		const struct clt_path *path = path_of(c, i);
 
 		if (clt_path_state(path) != CLT_PATH_UP ||
-		    strcmp(path->auth.key->name, name))
+		    strcmp(auth_key_name(path->auth.key), name))
 			return false;
 	}
 	return true;

@@ -8,10 +8,9 @@
 
 #include "auth-conn.h"
 #include "auth-creds.h"
+#include "auth-key.h"
 #include "clt-path-priv.h"
 #include "log.h"
-#include "random.h"
-#include "secret.h"
 
 static struct log_limit unproven_limit = LOG_LIMIT_INIT(1, 60000);
 
@@ -128,8 +127,8 @@ static void auth_fail(struct clt_path *path, int err, const char *what)
 		"explain\" at the server says which)";
 	char why[CLT_WHY];
 
-	snprintf(why, sizeof(why), "authentication as %.64s: %s%s", path->auth.key->name, what,
-		 err == -EKEYREJECTED ? one_answer : "");
+	snprintf(why, sizeof(why), "authentication as %.64s: %s%s",
+		 auth_key_name(path->auth.key), what, err == -EKEYREJECTED ? one_answer : "");
 	path->auth.done(path, err, why);
 }
 
@@ -154,7 +153,7 @@ static void auth_take(struct clt_path *path, size_t len)
 	}
 	if (auth->chap.state == AUTH_PROVEN) {
 		auth->proven = true;
-		log_dbg(path->name, "authenticated as %s to %s", auth->key->name,
+		log_dbg(path->name, "authenticated as %s to %s", auth_key_name(auth->key),
 			auth->chap.peer);
 		auth->done(path, 0, "");
 		return;
@@ -188,7 +187,7 @@ static void auth_wc_send(struct fab_conn *conn, struct fab_cqe *cqe, const struc
 /* ---- the key ---- */
 
 /* The key by which another path of the session is connected; NULL: no other path is. */
-static const struct psk *key_of_others(const struct clt_path *path)
+static const struct auth_key *key_of_others(const struct clt_path *path)
 {
 	const struct clt_io *io = path->conf.io;
 
@@ -204,15 +203,13 @@ static const struct psk *key_of_others(const struct clt_path *path)
 static int choose_key(struct clt_path *path)
 {
 	struct clt_auth *auth = &path->auth;
-	const struct psk *key = key_of_others(path);
+	const struct auth_key *key = key_of_others(path);
 
 	if (!key || auth->passed_over)
-		key = secrets_own(path->conf.auth->secrets);
-	auth->key = secret_alloc(sizeof(*auth->key));
-	if (!auth->key)
-		return -ENOMEM;
-	*auth->key = *key;
-	return 0;
+		auth->key = auth_key_own(path->conf.auth);
+	else
+		auth->key = auth_key_copy(key);
+	return auth->key ? 0 : -ENOMEM;
 }
 
 /* The attempt ends: decide which key the next one has. */
@@ -222,9 +219,8 @@ static void leave_key(struct clt_path *path)
 
 	if (!auth->key)
 		return;
-	auth->passed_over = !path->up_since_ms &&
-			    !psk_same(auth->key, secrets_own(path->conf.auth->secrets));
-	secret_free(auth->key, sizeof(*auth->key));
+	auth->passed_over = !path->up_since_ms && !auth_key_is_own(auth->key, path->conf.auth);
+	auth_key_free(auth->key);
 	auth->key = NULL;
 }
 
@@ -250,7 +246,6 @@ int clt_auth_begin(struct clt_path *path, void (*done)(struct clt_path *path, in
 {
 	struct clt_auth *auth = &path->auth;
 	struct clt_con *con = &path->att.cons[0];
-	struct auth_chance chance;
 	struct auth_reply hello;
 	struct auth_where where;
 	int r = make_messages(path, why, len);
@@ -266,9 +261,7 @@ int clt_auth_begin(struct clt_path *path, void (*done)(struct clt_path *path, in
 	auth->recv_cqe.done = auth_wc_recv;
 	auth->send_cqe.done = auth_wc_send;
 	auth_conn_where(&where, &auth->req, &auth->rsp, con->fab);
-	random_bytes(&chance, sizeof(chance));
-	auth_chap_client(&auth->chap, &where, auth->key, &chance, &hello);
-	explicit_bzero(&chance, sizeof(chance));
+	auth_key_prove(auth->key, &where, &auth->chap, &hello);
 	r = auth_recv(path);
 	if (r == 0)
 		r = auth_send(path, &hello);

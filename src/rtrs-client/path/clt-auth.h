@@ -8,6 +8,7 @@
 #include "fabric.h"
 #include "rtrs-msg.h"
 
+struct auth_key;
 struct clt_con;
 struct clt_path;
 
@@ -21,7 +22,7 @@ struct clt_auth {
 		uint8_t in[AUTH_MSG_MAX], out[AUTH_MSG_MAX];
 	} *msgs;
 	struct ibv_mr *mr;		/* of @msgs */
-	struct psk *key;		/* that is proven, a copy (secret.h); NULL: none yet */
+	struct auth_key *key;		/* that is proven; NULL: none yet */
 	struct fab_cqe recv_cqe, send_cqe;
 	void (*done)(struct clt_path *path, int err, const char *why);
 	/* kept from the attempt before */
