@@ -184,6 +184,8 @@ libsecrets_la_SOURCES = \
 	%D%/secrets/cert-names.h \
 	%D%/secrets/certs.c \
 	%D%/secrets/certs.h \
+	%D%/secrets/secrets-change.c \
+	%D%/secrets/secrets-change.h \
 	%D%/secrets/secrets-look.c \
 	%D%/secrets/secrets-look.h \
 	%D%/secrets/secrets-set.c \

@@ -17,23 +17,21 @@
 #include "fab-tls.h"
 #include "log.h"
 #include "loop-call.h"
-#include "secrets-set.h"
+#include "secrets-change.h"
 #include "signals.h"
 
 static const char no_files[] = "nothing to reload: this gateway uses no file of config, auth-psk, "
 			       "tls-psk or tls-certificates";
 
 struct reload {
-	struct changes_call call;
+	struct secrets_change secrets;
 	struct clt_reload *of;
 	clt_reload_done_fn *done;	/* NULL: SIGHUP, which the log tells of */
 	void *arg;
-	struct secrets_set set;
 	bool good;			/* the files */
 	struct clt_conf *wanted;	/* of the file of config=; NULL: not read */
 	struct clt_change change;
 	char *text;			/* mistakes, or changes, a line each; NULL: no memory */
-	char *withdrawn;		/* a line for each thing that was taken away; NULL: none */
 };
 
 /* Have @set, which is all 0, read all files of @conf. */
@@ -85,7 +83,7 @@ void clt_reload_ended(struct clt_reload *r)
 
 static void forget(struct reload *reload)
 {
-	secrets_set_free(&reload->set);
+	secrets_set_free(&reload->secrets.set);
 	clt_conf_free(reload->wanted);
 	reload->wanted = NULL;
 	free(reload->text);
@@ -94,17 +92,17 @@ static void forget(struct reload *reload)
 
 static void reload_end(struct changes_call *call, int rc, const char *text)
 {
-	struct reload *reload = container_of(call, struct reload, call);
+	struct reload *reload = container_of(call, struct reload, secrets.queued);
 	struct clt_reload *r = reload->of;
 	char *all = NULL;
 
-	tell(r->conf->config, reload->withdrawn, rc, text);
+	tell(r->conf->config, reload->secrets.withdrawn, rc, text);
 	if (rc)
-		text = changes_and_done(text, reload->withdrawn, &all);
+		text = changes_and_done(text, reload->secrets.withdrawn, &all);
 	if (reload->done)
 		reload->done(reload->arg, rc, text);
 	free(all);
-	free(reload->withdrawn);
+	secrets_change_free(&reload->secrets);
 	forget(reload);
 	free(reload);
 	clt_reload_ended(r);
@@ -115,8 +113,8 @@ static void reload_end(struct changes_call *call, int rc, const char *text)
 static bool read_keys(struct reload *reload, FILE *errors)
 {
 	forget(reload);
-	add_all(reload->of->conf, &reload->set);
-	return secrets_set_read(&reload->set, errors);
+	add_all(reload->of->conf, &reload->secrets.set);
+	return secrets_set_read(&reload->secrets.set, errors);
 }
 
 static bool read_conf(struct reload *reload, FILE *errors)
@@ -133,7 +131,7 @@ static bool read_conf(struct reload *reload, FILE *errors)
 /* Thread of the worker. */
 static void reload_read(struct changes_call *call)
 {
-	struct reload *reload = container_of(call, struct reload, call);
+	struct reload *reload = container_of(call, struct reload, secrets.queued);
 	char *text = NULL;
 	size_t len = 0;
 	FILE *errors = open_memstream(&text, &len);
@@ -155,51 +153,22 @@ static unsigned ends_later(void *arg, uint64_t key)
 	return 0;
 }
 
-/* Take from all other reloads the keys that @reload does not have: their files are older.  0 or
- * -ENOMEM. */
-static int narrow_others(struct reload *reload)
-{
-	struct changes_call *call;
-	int rc = 0;
-
-	list_for_each(call, &reload->of->changes.all, link) {
-		struct reload *other = container_of(call, struct reload, call);
-
-		if (call->ops->read == reload_read && other != reload &&
-		    other->set.n == reload->set.n && !rc)
-			rc = secrets_set_narrow(&other->set, &reload->set);
-	}
-	return rc;
-}
-
 /* Take away what the files of @reload take from NBD clients.  0, or -ENOMEM. */
 static int withdraw(struct reload *reload)
 {
 	const struct clt_front *front = reload->of->conf->front;
-	char *lines = NULL, *before = reload->withdrawn;
-	size_t len = 0;
-	FILE *out = open_memstream(&lines, &len);
-	int rc;
+	char *lines;
+	int rc = secrets_change_withdraw(&reload->secrets, ends_later, NULL, &lines);
 
-	if (!out)
-		return -ENOMEM;
-	rc = narrow_others(reload);
-	if (!rc)
-		rc = secrets_set_withdraw(&reload->set, ends_later, NULL, out);
-	fclose(out);
-	if (len && front->secrets_replaced)
+	if (lines && *lines && front->secrets_replaced)
 		front->secrets_replaced();
-	if (len && asprintf(&reload->withdrawn, "%s%s", before ? before : "", lines) < 0)
-		reload->withdrawn = NULL;
-	if (len)
-		free(before);
 	free(lines);
 	return rc;
 }
 
 static int reload_came(struct changes_call *call, const char **why)
 {
-	struct reload *reload = container_of(call, struct reload, call);
+	struct reload *reload = container_of(call, struct reload, secrets.queued);
 
 	*why = reload->text && *reload->text ? reload->text : "out of memory";
 	if (!reload->good)
@@ -223,17 +192,17 @@ static void reload_finish(struct reload *reload)
 	report = open_memstream(&reload->text, &len);
 	if (!report) {
 		reload->text = NULL;
-		changes_end(&reload->call, -ENOMEM, "out of memory");
+		changes_end(&reload->secrets.queued, -ENOMEM, "out of memory");
 		return;
 	}
 	if (reload->wanted)
 		clt_change_finish(&reload->change, report);
-	fprintf(report, "%s", reload->withdrawn ? reload->withdrawn : "");
-	secrets_set_replace(&reload->set, report);
+	fprintf(report, "%s", reload->secrets.withdrawn ? reload->secrets.withdrawn : "");
+	secrets_set_replace(&reload->secrets.set, report);
 	if (front->secrets_replaced)
 		front->secrets_replaced();
 	fclose(report);
-	changes_end(&reload->call, 0, reload->text ? reload->text : "");
+	changes_end(&reload->secrets.queued, 0, reload->text ? reload->text : "");
 }
 
 static void change_done(struct clt_change *change, int rc, const char *why)
@@ -242,7 +211,7 @@ static void change_done(struct clt_change *change, int rc, const char *why)
 
 	reload->of->now = NULL;
 	if (rc)
-		changes_end(&reload->call, rc, why);
+		changes_end(&reload->secrets.queued, rc, why);
 	else
 		reload_finish(reload);
 }
@@ -267,7 +236,7 @@ static bool may_change(struct reload *reload)
 
 static void reload_run(struct changes_call *call)
 {
-	struct reload *reload = container_of(call, struct reload, call);
+	struct reload *reload = container_of(call, struct reload, secrets.queued);
 	struct clt_reload *r = reload->of;
 
 	if (!reload->wanted) {
@@ -300,7 +269,7 @@ static void add(struct clt_reload *r, const struct changes_ops *ops, clt_reload_
 	reload->of = r;
 	reload->done = done;
 	reload->arg = arg;
-	changes_add(&r->changes, &reload->call, ops);
+	changes_add(&r->changes, &reload->secrets.queued, ops);
 }
 
 void clt_reload_run(struct clt_reload *r, clt_reload_done_fn *done, void *arg)

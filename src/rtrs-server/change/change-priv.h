@@ -5,7 +5,7 @@
 #define CHANGE_PRIV_H
 
 #include "change.h"
-#include "secrets-set.h"
+#include "secrets-change.h"
 #include "util.h"
 
 /* A kind of changes. */
@@ -21,7 +21,7 @@ struct change_ops {
 };
 
 struct change_call {
-	struct changes_call queued;
+	struct secrets_change secrets;	/* of a reload, but for .queued */
 	struct change *change;
 	char *text;			/* the name of an export, or what is to change */
 	bool force;
@@ -31,21 +31,19 @@ struct change_call {
 	/* a reload; of the job */
 	enum opt_result read;		/* the files */
 	bool trusted;			/* those of keys and certificates */
-	struct secrets_set secrets;
 	char *mistakes;			/* a line each */
-	char *withdrawn;		/* a line for each thing that was taken away */
 
 	char *doubts;			/* doubts.h, of the plan; a line each */
 };
 
 static inline struct change_call *change_call_of(struct changes_call *queued)
 {
-	return container_of(queued, struct change_call, queued);
+	return container_of(queued, struct change_call, secrets.queued);
 }
 
 static inline const struct change_ops *change_ops_of(const struct change_call *call)
 {
-	return container_of(call->queued.ops, struct change_ops, queued);
+	return container_of(call->secrets.queued.ops, struct change_ops, queued);
 }
 
 /* A reload by a command, and by SIGHUP. */
@@ -67,7 +65,7 @@ void change_call_end(struct changes_call *queued, int rc, const char *text);
 /* The lines of what @call has taken away; "": nothing. */
 static inline const char *change_withdrawn(const struct change_call *call)
 {
-	return call->withdrawn ? call->withdrawn : "";
+	return call->secrets.withdrawn ? call->secrets.withdrawn : "";
 }
 
 #endif

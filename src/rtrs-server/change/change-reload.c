@@ -71,9 +71,9 @@ static void read_conf(struct change_call *call, FILE *errors)
 /* Without a configuration its copy waits for the turn. */
 static void read_keys(struct change_call *call, FILE *errors)
 {
-	secrets_set_free(&call->secrets);
-	srv_keys_add(call->change->srv, &call->secrets);
-	call->trusted = secrets_set_read(&call->secrets, errors);
+	secrets_set_free(&call->secrets.set);
+	srv_keys_add(call->change->srv, &call->secrets.set);
+	call->trusted = secrets_set_read(&call->secrets.set, errors);
 	call->read = OPT_RUN;
 }
 
@@ -104,41 +104,13 @@ static void read_part(struct changes_call *queued)
 	free(before);
 }
 
-/* Take from all other changes the keys that @call does not have: their files are older.  0 or
- * -ENOMEM. */
-static int narrow_others(struct change_call *call)
-{
-	struct changes_call *queued;
-	int rc = 0;
-
-	list_for_each(queued, &call->change->queue.all, link) {
-		struct change_call *other = change_call_of(queued);
-
-		if (other != call && other->trusted && !rc)
-			rc = secrets_set_narrow(&other->secrets, &call->secrets);
-	}
-	return rc;
-}
-
-/* Take away what the files of @call take away: a line of the log, and of call->withdrawn, each.  0,
- * or -ENOMEM. */
+/* Take away what the files of @call take away: a line of the log each.  0, or -ENOMEM. */
 static int withdraw(struct change_call *call)
 {
-	char *lines = NULL, *before = call->withdrawn;
-	size_t len = 0;
-	FILE *out = open_memstream(&lines, &len);
-	int rc;
+	char *lines;
+	int rc = srv_keys_withdraw(call->change->srv, &call->secrets, &lines);
 
-	if (!out)
-		return -ENOMEM;
-	rc = narrow_others(call);
-	if (!rc)
-		rc = srv_keys_withdraw(call->change->srv, &call->secrets, out);
-	fclose(out);
 	tell_changes(lines ? lines : "");
-	if (asprintf(&call->withdrawn, "%s%s", before ? before : "", lines ? lines : "") < 0)
-		call->withdrawn = NULL;
-	free(before);
 	free(lines);
 	return rc;
 }
@@ -183,7 +155,7 @@ static char *give_keys(struct change_call *call, const char *text)
 	if (!out)
 		return NULL;
 	fprintf(out, "%s%s", change_withdrawn(call), text);
-	secrets_set_give(&call->secrets, out);
+	secrets_set_give(&call->secrets.set, out);
 	fclose(out);
 	return all;
 }

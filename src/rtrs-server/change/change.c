@@ -87,9 +87,8 @@ static void stop_goes_on(struct change *change)
 
 static void call_free(struct change_call *call)
 {
-	secrets_set_free(&call->secrets);
+	secrets_change_free(&call->secrets);
 	conf_fini(&call->wanted);
-	free(call->withdrawn);
 	free(call->doubts);
 	free(call->mistakes);
 	free(call->text);
@@ -123,7 +122,7 @@ void change_call_end(struct changes_call *queued, int rc, const char *text)
 
 void change_ended(struct change *change, int rc, const char *text)
 {
-	changes_end(&change->now->queued, rc, text);
+	changes_end(&change->now->secrets.queued, rc, text);
 }
 
 /* ---- the begin of a change ---- */
@@ -165,7 +164,7 @@ void change_add(struct change *change, const struct change_ops *ops, const char 
 	call->arg = arg;
 	if (!list_empty(&change->queue.all) && !change->queue.stopping)
 		tell_waits(change, ops->what);
-	changes_add(&change->queue, &call->queued, &ops->queued);
+	changes_add(&change->queue, &call->secrets.queued, &ops->queued);
 }
 
 struct change_call *change_take_turn(struct changes_call *queued, enum change_state state)
@@ -299,7 +298,7 @@ static void remove_again(struct change_call *call, const char *openers)
 	size_t len = 0;
 	FILE *out;
 
-	change_take_turn(&call->queued, CHANGE_APPLYING);
+	change_take_turn(&call->secrets.queued, CHANGE_APPLYING);
 	if (!call->force) {
 		snprintf(err, sizeof(err), "export '%s' is removed already, and in use by %s: "
 			 "removed when closed; --force kicks", call->text, openers);

@@ -123,9 +123,9 @@ static unsigned end_made_by(void *arg, uint64_t key)
 	return end_paths(arg, key ? &of_key : &of_certificate);
 }
 
-int srv_keys_withdraw(struct srv *srv, struct secrets_set *set, FILE *report)
+int srv_keys_withdraw(struct srv *srv, struct secrets_change *change, char **lines)
 {
-	int rc = secrets_set_withdraw(set, end_made_by, srv, report);
+	int rc = secrets_change_withdraw(change, end_made_by, srv, lines);
 
 	if (!rc && srv->auth)
 		srv_pass_drop_old(srv);

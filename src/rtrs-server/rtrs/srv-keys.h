@@ -7,9 +7,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
-#include "secrets-set.h"
+#include "secrets-change.h"
 
 struct auth_creds;
 struct fab_tls;
@@ -31,9 +30,9 @@ bool srv_keys_any(const struct srv *srv);
 bool srv_keys_hold(const struct srv *srv, uint64_t key);
 /* Have @set, which is all 0, read the files that @srv was started with.  Any thread. */
 void srv_keys_add(const struct srv *srv, struct secrets_set *set);
-/* As secrets_set_withdraw(), and end the paths of those who are trusted no more: "-key gw1 (2 paths
- * ended)".  Paths end whose certificate is revoked, not of these authorities, or over; the last of
- * these if the certificates are no others, too. */
-int srv_keys_withdraw(struct srv *srv, struct secrets_set *set, FILE *report);
+/* As secrets_change_withdraw(), and end the paths of those who are trusted no more: "-key gw1 (2
+ * paths ended)".  Paths end whose certificate is revoked, not of these authorities, or over; the
+ * last of these if the certificates are no others, too. */
+int srv_keys_withdraw(struct srv *srv, struct secrets_change *change, char **lines);
 
 #endif
