@@ -97,6 +97,8 @@ BEGIN {
 	only["infiniband/verbs.h"] = "^src/(common/(fabric|rtrs)|frwr|rtrs-client/[a-z]+|rtrs-server)/"
 
 	# header of ours -> likewise
+	only["psk.h"] = "^src/(common/(secrets|auth)|rtrs-psk)/"
+	only["certs.h"] = "^src/common/secrets/"
 	only["srv.h"] = "^src/rtrs-server/(ctl/[a-z-]+|[a-z]+)\\.[ch]$"
 	only["loop-impl.h"] = "^src/(common/base/loop(-poll)?\\.c|common/fabric/tcp/tcp-aside\\.h|"
 	only["loop-impl.h"] = only["loop-impl.h"] "rtrs-server/reactor/reactor-ring\\.h)$"
