@@ -34,7 +34,7 @@ struct reactor_poll {
 	struct reactor *reactor;
 	struct loop_watch *watch;	/* NULL: unwatched, and the watch has no closed() */
 	struct reactor_op in, out, cancel;
-	bool in_armed, out_armed;
+	short armed;			/* POLLIN, POLLOUT: the ring has this poll */
 	bool in_failed;			/* POLLIN's last completion was an error */
 	struct loop_timer again;	/* to arm POLLIN */
 	bool ended;			/* an edge told of the end; perhaps ready() saw only data */
@@ -53,13 +53,13 @@ static void poll_arm_in(struct reactor_poll *p)
 {
 	io_uring_prep_poll_multishot(reactor_sqe(p->reactor, &p->in), p->watch->fd,
 				     POLLIN | POLLRDHUP);
-	p->in_armed = true;
+	p->armed |= POLLIN;
 }
 
 static void poll_arm_out(struct reactor_poll *p)
 {
 	io_uring_prep_poll_add(reactor_sqe(p->reactor, &p->out), p->watch->fd, POLLOUT);
-	p->out_armed = true;
+	p->armed |= POLLOUT;
 }
 
 static void poll_cancel(struct reactor_poll *p, struct reactor_op *op)
@@ -68,11 +68,18 @@ static void poll_cancel(struct reactor_poll *p, struct reactor_op *op)
 	p->cancelling++;
 }
 
+static void poll_cancel_armed(struct reactor_poll *p)
+{
+	if (p->armed & POLLIN)
+		poll_cancel(p, &p->in);
+	if (p->armed & POLLOUT)
+		poll_cancel(p, &p->out);
+}
+
 /* Close @p in this pass, if the ring refers to @p no longer. */
 static void poll_check_closed(struct reactor_poll *p)
 {
-	if (p->unwatched && !p->in_armed && !p->out_armed && !p->cancelling &&
-	    list_empty(&p->link))
+	if (p->unwatched && !p->armed && !p->cancelling && list_empty(&p->link))
 		list_add_tail(&p->reactor->closed, &p->link);
 }
 
@@ -99,14 +106,15 @@ static void poll_in_done(struct reactor_op *op, int res, unsigned flags)
 {
 	struct reactor_poll *p = container_of(op, struct reactor_poll, in);
 
-	p->in_armed = flags & IORING_CQE_F_MORE;
+	if (!(flags & IORING_CQE_F_MORE))
+		p->armed &= ~POLLIN;
 	if (p->unwatched) {
 		poll_check_closed(p);
 		return;
 	}
-	if (res < 0 && !p->in_armed)
+	if (res < 0 && !(p->armed & POLLIN))
 		poll_in_failed(p, res);
-	else if (!p->in_armed)
+	else if (!(p->armed & POLLIN))
 		poll_arm_in(p);
 	p->in_failed = res < 0;
 	p->ended = p->ended || (res >= 0 && (res & (POLLRDHUP | POLLHUP | POLLERR)));
@@ -118,7 +126,7 @@ static void poll_out_done(struct reactor_op *op, int res, unsigned flags)
 {
 	struct reactor_poll *p = container_of(op, struct reactor_poll, out);
 
-	p->out_armed = false;
+	p->armed &= ~POLLOUT;
 	if (p->unwatched)
 		poll_check_closed(p);
 	else if (p->watch->events & POLLOUT)
@@ -136,10 +144,7 @@ static void poll_cancel_done(struct reactor_op *op, int res, unsigned flags)
 		p->cancel_again = true;
 	if (p->cancel_again && !p->cancelling) {
 		p->cancel_again = false;
-		if (p->in_armed)
-			poll_cancel(p, &p->in);
-		if (p->out_armed)
-			poll_cancel(p, &p->out);
+		poll_cancel_armed(p);
 	}
 	poll_check_closed(p);
 }
@@ -181,7 +186,7 @@ void loop_watch_events(struct loop_watch *w, short events)
 	/* What ready() left, or what came meanwhile, lies there without an edge to come. */
 	if (more & POLLIN)
 		poll_mark_ready(p);
-	if ((events & POLLOUT) && !p->out_armed)
+	if (events & ~p->armed & POLLOUT)
 		poll_arm_out(p);
 }
 
@@ -198,10 +203,7 @@ void loop_unwatch(struct loop_watch *w)
 		p->watch = w->impl = NULL;
 	list_del(&p->link);
 	loop_timer_cancel(&p->again);
-	if (p->in_armed)
-		poll_cancel(p, &p->in);
-	if (p->out_armed)
-		poll_cancel(p, &p->out);
+	poll_cancel_armed(p);
 	poll_check_closed(p);
 }
 
@@ -221,7 +223,7 @@ void reactor_watch_run_ready(struct reactor *r)
 		if (again || p->ended)
 			poll_mark_ready(p);
 		p->ended = p->ended && again;
-		if ((p->watch->events & POLLOUT) && !p->out_armed && list_empty(&p->link))
+		if ((p->watch->events & ~p->armed & POLLOUT) && list_empty(&p->link))
 			poll_arm_out(p);
 	}
 }
