@@ -2,9 +2,9 @@
 /* Chooses a mode, with the reasons in words, and sizes queues so that the IO path never has to
  * check for room.  Pure. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 
+#include "fmt.h"
 #include "frwr-priv.h"
 #include "util.h"
 
@@ -19,37 +19,22 @@ const char *frwr_mode_name(enum frwr_mode mode)
 	return names[mode];
 }
 
-__attribute__((format(printf, 4, 5)))
-static void why_append(char *buf, size_t len, size_t *at, const char *fmt, ...)
-{
-	va_list ap;
-	int n;
-
-	if (*at >= len)
-		return;
-	va_start(ap, fmt);
-	n = vsnprintf(buf + *at, len - *at, fmt, ap);
-	va_end(ap);
-	*at += (size_t)MAX(n, 0);
-}
-
 int frwr_pick(const struct frwr_caps *caps, const enum frwr_mode *order, unsigned n, char *why,
 	      size_t len)
 {
 	unsigned pick = 0;
-	size_t at = 0;
 
 	while (pick < n && caps->rc[order[pick]])
 		pick++;
-	why_append(why, len, &at, "%s", pick < n ? frwr_mode_name(order[pick]) : "none");
+	snprintf(why, len, "%s", pick < n ? frwr_mode_name(order[pick]) : "none");
 	for (unsigned i = 0; i < pick; i++)
-		why_append(why, len, &at, "%snot %s: %s", i ? "; " : " (", frwr_mode_name(order[i]),
+		fmt_add(why, len, "%snot %s: %s", i ? "; " : " (", frwr_mode_name(order[i]),
 			   caps->why[order[i]]);
 	if (pick < n && order[pick] == FRWR_REREG && !caps->dev.rereg_mr)
-		why_append(why, len, &at, "%ssystem calls for each request", pick ? "; " : " (");
+		fmt_add(why, len, "%ssystem calls for each request", pick ? "; " : " (");
 	else if (pick == 0)
 		return pick < n ? (int)order[pick] : -EOPNOTSUPP;
-	why_append(why, len, &at, ")");
+	fmt_add(why, len, ")");
 	return pick < n ? (int)order[pick] : -EOPNOTSUPP;
 }
 

@@ -637,4 +637,4 @@ UNIT_TESTS += \
 %C%_test_clt_reg_crit_SOURCES = %D%/test-clt-reg.c %D%/unit.h
 %C%_test_clt_reg_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_reg_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_clt_reg_crit_LDADD = libclt.la $(CRITERION_LIBS)
+%C%_test_clt_reg_crit_LDADD = libclt.la libbase.la libclock.la $(CRITERION_LIBS)

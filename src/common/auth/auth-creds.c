@@ -3,29 +3,18 @@
 #include <config.h>
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "auth-creds.h"
+#include "fmt.h"
 #include "secret.h"
 
 const char *const auth_mode_names[AUTH_MODES] = {
 	[AUTH_MODE_NONE] = "none", [AUTH_MODE_PSK] = "psk", [AUTH_MODE_REQUIRE] = "require",
 };
-
-__attribute__((format(printf, 4, 5)))
-static int creds_error(int rc, char *err, size_t len, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, len, fmt, ap);
-	va_end(ap);
-	return rc;
-}
 
 enum auth_mode auth_conf_mode(const struct auth_conf *conf)
 {
@@ -38,18 +27,18 @@ enum auth_mode auth_conf_mode(const struct auth_conf *conf)
 static int check_together(const struct auth_conf *conf, char *err, size_t len)
 {
 	if (conf->username && !conf->psk)
-		return creds_error(-EINVAL, err, len,
-				   "auth-username=%s: expected auth-psk=FILE beside it",
-				   conf->username);
+		return fmt_error(-EINVAL, err, len,
+				 "auth-username=%s: expected auth-psk=FILE beside it",
+				 conf->username);
 	/* A server that need not prove itself has no name to compare. */
 	if (conf->hostname && auth_conf_mode(conf) != AUTH_MODE_REQUIRE)
-		return creds_error(-EINVAL, err, len,
-				   "auth-hostname=%s: expected auth-psk=FILE beside it, and "
-				   "auth=require", conf->hostname);
+		return fmt_error(-EINVAL, err, len,
+				 "auth-hostname=%s: expected auth-psk=FILE beside it, and "
+				 "auth=require", conf->hostname);
 	if (auth_conf_mode(conf) != AUTH_MODE_NONE && !conf->psk)
-		return creds_error(-EINVAL, err, len,
-				   "auth=%s: expected auth-psk=FILE beside it",
-				   auth_mode_names[auth_conf_mode(conf)]);
+		return fmt_error(-EINVAL, err, len,
+				 "auth=%s: expected auth-psk=FILE beside it",
+				 auth_mode_names[auth_conf_mode(conf)]);
 	return 0;
 }
 
@@ -82,7 +71,7 @@ int auth_creds_create(const struct auth_conf *conf, struct auth_creds **out, cha
 		return rc;
 	creds = calloc(1, sizeof(*creds));
 	if (!creds)
-		return creds_error(-ENOMEM, err, len, "out of memory");
+		return fmt_error(-ENOMEM, err, len, "out of memory");
 	creds->mode = auth_conf_mode(conf);
 	secret_no_core_file();
 	rc = secrets_create(&secrets, &creds->secrets, err, len);
@@ -90,7 +79,7 @@ int auth_creds_create(const struct auth_conf *conf, struct auth_creds **out, cha
 		name_machine(creds->name);
 	if (!rc && conf->hostname) {
 		creds->hostname = strdup(conf->hostname);
-		rc = creds->hostname ? 0 : creds_error(-ENOMEM, err, len, "out of memory");
+		rc = creds->hostname ? 0 : fmt_error(-ENOMEM, err, len, "out of memory");
 	}
 	if (rc) {
 		auth_creds_destroy(creds);

@@ -2,7 +2,6 @@
 /* Owns the credentials of an end: its secrets, and what GnuTLS makes of them. */
 #include <errno.h>
 #include <malloc.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include "fab-ktls.h"
 #include "fab-tls-priv.h"
 #include "fabric.h"
+#include "fmt.h"
 #include "log.h"
 #include "secret.h"
 #include "util.h"
@@ -52,17 +52,6 @@ enum fab_tls_mode fab_tls_conf_mode(const struct fab_tls_conf *conf)
 	if (conf->asked)
 		return conf->mode;
 	return conf->psk || conf->certificates ? FAB_TLS_REQUIRE : FAB_TLS_OFF;
-}
-
-__attribute__((format(printf, 4, 5)))
-static int tls_error(int rc, char *err, size_t len, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, len, fmt, ap);
-	va_end(ap);
-	return rc;
 }
 
 /* ---- memory of gnutls ---- */
@@ -188,23 +177,23 @@ static int check_together(const struct fab_tls_conf *conf, enum fab_tls_mode mod
 			  size_t len)
 {
 	if (conf->username && !conf->psk)
-		return tls_error(-EINVAL, err, len,
+		return fmt_error(-EINVAL, err, len,
 				 "tls-username=%s: expected tls-psk=FILE beside it",
 				 conf->username);
 	if (conf->hostname && !conf->certificates)
-		return tls_error(-EINVAL, err, len,
+		return fmt_error(-EINVAL, err, len,
 				 "tls-hostname=%s: expected tls-certificates=DIR beside it",
 				 conf->hostname);
 	if (conf->psk && conf->certificates)
-		return tls_error(-EINVAL, err, len,
+		return fmt_error(-EINVAL, err, len,
 				 "tls-psk=%s and tls-certificates=%s: expected one of them",
 				 conf->psk, conf->certificates);
 	/* This server would have no TLS, and let everybody in.  A client verifies by default. */
 	if (conf->server && conf->verify_peer && !conf->asked && !fab_tls_conf_file(conf))
-		return tls_error(-EINVAL, err, len,
+		return fmt_error(-EINVAL, err, len,
 				 "tls-verify-peer: expected tls-certificates=DIR beside it");
 	if (mode != FAB_TLS_OFF && !conf->psk && !conf->certificates)
-		return tls_error(-EINVAL, err, len,
+		return fmt_error(-EINVAL, err, len,
 				 "tls=%s: expected tls-psk=FILE or tls-certificates=DIR beside it",
 				 fab_tls_mode_names[mode]);
 	return 0;
@@ -226,11 +215,11 @@ static int fill(struct fab_tls_creds *tls, const struct fab_tls_conf *conf, char
 	tls->nbd = conf->nbd;
 	tls->hostname = conf->hostname ? strdup(conf->hostname) : NULL;
 	if (conf->hostname && !tls->hostname)
-		return tls_error(-ENOMEM, err, len, "out of memory");
+		return fmt_error(-ENOMEM, err, len, "out of memory");
 	rc = gnutls_priority_init(&tls->priority, conf->psk ? TLS_PRIORITY_PSK : TLS_PRIORITY_CERT,
 				  NULL);
 	if (rc < 0)
-		return tls_error(-ENOTSUP, err, len,
+		return fmt_error(-ENOTSUP, err, len,
 				 "tls=%s: this machine's GnuTLS allows no TLS 1.3 with AES-128-GCM "
 				 "or ChaCha20-Poly1305: %s", fab_tls_mode_names[tls->base.mode],
 				 gnutls_strerror(rc));
@@ -238,7 +227,7 @@ static int fill(struct fab_tls_creds *tls, const struct fab_tls_conf *conf, char
 	if (rc || !conf->psk)
 		return rc;
 	rc = tls->server ? use_psk_server(tls) : use_psk_client(tls);
-	return rc ? tls_error(rc, err, len, "out of memory") : 0;
+	return rc ? fmt_error(rc, err, len, "out of memory") : 0;
 }
 
 int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *err, size_t len)
@@ -252,7 +241,7 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 		return rc;
 	tls = calloc(1, sizeof(*tls));
 	if (!tls)
-		return tls_error(-ENOMEM, err, len, "out of memory");
+		return fmt_error(-ENOMEM, err, len, "out of memory");
 	wipe_begin();
 	secret_no_core_file();
 	tls->base.mode = mode;

@@ -3,36 +3,25 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "fmt.h"
 #include "number.h"
 #include "opt.h"
 #include "size.h"
 
 /* ---- what is allowed ---- */
 
-__attribute__((format(printf, 3, 4)))
-static void text_append(char *buf, size_t len, const char *fmt, ...)
-{
-	size_t used = strlen(buf);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(buf + used, len - used, fmt, ap);
-	va_end(ap);
-}
-
 static void append_words(const struct opt *row, char *buf, size_t len)
 {
 	unsigned n = row->nwords;
 
-	text_append(buf, len, "expected ");
+	fmt_add(buf, len, "expected ");
 	if (row->special)
-		text_append(buf, len, "%s%s", row->special, n > 1 ? ", " : " or ");
+		fmt_add(buf, len, "%s%s", row->special, n > 1 ? ", " : " or ");
 	for (unsigned i = 0; i < n; i++)
-		text_append(buf, len, "%s%s", row->words[i],
-			    i + 2 < n ? ", " : i + 2 == n ? " or " : "");
+		fmt_add(buf, len, "%s%s", row->words[i],
+			i + 2 < n ? ", " : i + 2 == n ? " or " : "");
 }
 
 static void append_range(const struct opt *row, char *buf, size_t len)
@@ -41,16 +30,16 @@ static void append_range(const struct opt *row, char *buf, size_t len)
 	bool size = row->type == OPT_SIZE;
 
 	if (row->step)
-		text_append(buf, len, "expected a multiple of %s", size_text(row->step, step));
+		fmt_add(buf, len, "expected a multiple of %s", size_text(row->step, step));
 	else
-		text_append(buf, len, "expected a %s%s%s", size && !row->of ? "size" : "number",
-			    row->of ? " of " : "", row->of ? row->of : "");
+		fmt_add(buf, len, "expected a %s%s%s", size && !row->of ? "size" : "number",
+			row->of ? " of " : "", row->of ? row->of : "");
 	if (!size)
-		text_append(buf, len, " from %" PRIu64 " to %" PRIu64, row->least, row->most);
+		fmt_add(buf, len, " from %" PRIu64 " to %" PRIu64, row->least, row->most);
 	else
-		text_append(buf, len, " from %s to %s%s", size_text(row->least, least),
-			    size_text(row->most, most),
-			    row->step ? "" : ", optionally with " SIZE_UNITS);
+		fmt_add(buf, len, " from %s to %s%s", size_text(row->least, least),
+			size_text(row->most, most),
+			row->step ? "" : ", optionally with " SIZE_UNITS);
 }
 
 void opt_expected(const struct opt *row, char *buf, size_t len)
@@ -61,14 +50,14 @@ void opt_expected(const struct opt *row, char *buf, size_t len)
 		return;
 	}
 	if (row->type == OPT_TEXT)
-		text_append(buf, len, "expected %s", row->of);
+		fmt_add(buf, len, "expected %s", row->of);
 	else if (row->type == OPT_FLAG)
-		text_append(buf, len, "expected yes or no");
+		fmt_add(buf, len, "expected yes or no");
 	else
 		append_range(row, buf, len);
 	if (row->special)
-		text_append(buf, len, ", or %s",
-			    row->special_help ? row->special_help : row->special);
+		fmt_add(buf, len, ", or %s",
+			row->special_help ? row->special_help : row->special);
 }
 
 /* ---- reading ---- */

@@ -2,7 +2,6 @@
 /* Owns the credentials of GnuTLS, and a digest of the bytes that they were read from.  Each file is
  * read once, so the digest is of what is used.  Fails with one line that names the file. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include <gnutls/x509.h>
 
 #include "certs.h"
+#include "fmt.h"
 #include "secret-file.h"
 #include "log.h"
 #include "util.h"
@@ -34,17 +34,6 @@ struct certs {
 	struct certs_date end, begin;
 	bool revokes;			/* ca-crl.pem was there */
 };
-
-__attribute__((format(printf, 4, 5)))
-static int certs_error(int rc, char *err, size_t len, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, len, fmt, ap);
-	va_end(ap);
-	return rc;
-}
 
 /* ---- the first end and the last begin ---- */
 
@@ -153,7 +142,7 @@ static bool join(char path[PATH_LEN], const char *dir, const char *name)
 
 static int too_long(char *err, size_t len)
 {
-	return certs_error(-ENAMETOOLONG, err, len, "tls-certificates: name too long");
+	return fmt_error(-ENAMETOOLONG, err, len, "tls-certificates: name too long");
 }
 
 /* Read the file @path, whose bytes count for the digest of @certs, into @file.  Give @file to
@@ -166,11 +155,11 @@ static int read_file(struct certs *certs, const char *path, enum secret_file_kin
 	uint64_t size = file->n;
 
 	if (rc)
-		return certs_error(rc, err, len, "tls-certificates: %s: %s", path, why);
+		return fmt_error(rc, err, len, "tls-certificates: %s: %s", path, why);
 	if (gnutls_hash(certs->hash, &size, sizeof(size)) < 0 ||
 	    gnutls_hash(certs->hash, file->text, file->n) < 0) {
 		plain_file_free(file);
-		return certs_error(-ENOMEM, err, len, "out of memory");
+		return fmt_error(-ENOMEM, err, len, "out of memory");
 	}
 	return 0;
 }
@@ -202,8 +191,8 @@ static int use_pair(struct certs *certs, const char *cert, const char *key, char
 	plain_file_free(&cert_file);
 	plain_file_free(&key_file);
 	if (rc < 0)
-		return certs_error(-EINVAL, err, len, "tls-certificates: %s, %s: %s", cert, key,
-				   gnutls_strerror(rc));
+		return fmt_error(-EINVAL, err, len, "tls-certificates: %s, %s: %s", cert, key,
+				 gnutls_strerror(rc));
 	return 0;
 }
 
@@ -237,8 +226,8 @@ static int load_revocations(struct certs *certs, const struct certs *before, con
 	if (rc == -ENOENT && !(before && before->revokes))
 		return 0;
 	if (rc == -ENOENT)
-		return certs_error(rc, err, len, "tls-certificates: %s is gone: expected a list, "
-				   "an empty one if no certificate is revoked", path);
+		return fmt_error(rc, err, len, "tls-certificates: %s is gone: expected a list, "
+				 "an empty one if no certificate is revoked", path);
 	if (rc)
 		return rc;
 	data = datum(&file);
@@ -246,8 +235,8 @@ static int load_revocations(struct certs *certs, const struct certs *before, con
 	note_revocations(certs, &data);
 	plain_file_free(&file);
 	if (rc <= 0)
-		return certs_error(-EINVAL, err, len, "tls-certificates: %s: %s", path,
-				   rc ? gnutls_strerror(rc) : "no revocation list in the file");
+		return fmt_error(-EINVAL, err, len, "tls-certificates: %s: %s", path,
+				 rc ? gnutls_strerror(rc) : "no revocation list in the file");
 	certs->revokes = true;
 	return 0;
 }
@@ -268,8 +257,8 @@ static int load_authorities(struct certs *certs, const char *dir, char *err, siz
 	rc = gnutls_certificate_set_x509_trust_mem(certs->cred, &data, GNUTLS_X509_FMT_PEM);
 	plain_file_free(&file);
 	if (rc <= 0)
-		return certs_error(-EINVAL, err, len, "tls-certificates: %s: %s", path,
-				   rc ? gnutls_strerror(rc) : "no certificate in the file");
+		return fmt_error(-EINVAL, err, len, "tls-certificates: %s: %s", path,
+				 rc ? gnutls_strerror(rc) : "no certificate in the file");
 	note_authorities(certs);
 	return 0;
 }
@@ -308,13 +297,13 @@ int certs_read(const char *dir, bool server, const struct certs *before, struct 
 	*out = NULL;
 	if (!certs || gnutls_certificate_allocate_credentials(&certs->cred) < 0) {
 		free(certs);
-		return certs_error(-ENOMEM, err, len, "out of memory");
+		return fmt_error(-ENOMEM, err, len, "out of memory");
 	}
 	atomic_init(&certs->refs, 1);
 	gnutls_certificate_set_verify_limits(certs->cred, KEY_BITS_MAX, CHAIN_MAX);
 	if (gnutls_hash_init(&certs->hash, GNUTLS_DIG_SHA256) < 0) {
 		certs_put(certs);
-		return certs_error(-ENOMEM, err, len, "out of memory");
+		return fmt_error(-ENOMEM, err, len, "out of memory");
 	}
 	rc = load_all(certs, before, dir, server, err, len);
 	gnutls_hash_deinit(certs->hash, certs->digest);

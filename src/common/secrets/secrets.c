@@ -7,26 +7,15 @@
 #include <config.h>
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "fmt.h"
 #include "secret-name.h"
 #include "secrets.h"
-
-__attribute__((format(printf, 4, 5)))
-static int secrets_error(int rc, char *err, size_t len, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, len, fmt, ap);
-	va_end(ap);
-	return rc;
-}
 
 /* ---- read ---- */
 
@@ -47,14 +36,14 @@ static const struct psk *choose_own(const struct secrets_next *next, char *err, 
 	if (username) {
 		own = psk_find(&next->psks, username, strlen(username));
 		if (!own)
-			secrets_error(0, err, len, "%s=%s: no key in %s has this name",
-				      words[next->of->kind].username, username, next->file);
+			fmt_error(0, err, len, "%s=%s: no key in %s has this name",
+				  words[next->of->kind].username, username, next->file);
 	} else if (next->psks.n == 1) {
 		own = &next->psks.all[0];
 	} else {
-		secrets_error(0, err, len, "%s=%s: has %u keys: expected %s=NAME",
-			      words[next->of->kind].psk, next->file, next->psks.n,
-			      words[next->of->kind].username);
+		fmt_error(0, err, len, "%s=%s: has %u keys: expected %s=NAME",
+			  words[next->of->kind].psk, next->file, next->psks.n,
+			  words[next->of->kind].username);
 	}
 	return own;
 }
@@ -75,8 +64,8 @@ static int read_keys(struct secrets_next *next, char *err, size_t len)
 	int rc = psk_read(next->file, geteuid(), &next->psks, why, sizeof(why));
 
 	if (rc)
-		return secrets_error(rc, err, len, "%s=%s: %s", words[next->of->kind].psk,
-				     next->file, why);
+		return fmt_error(rc, err, len, "%s=%s: %s", words[next->of->kind].psk,
+				 next->file, why);
 	if (next->of->server)
 		return 0;
 	own = choose_own(next, err, len);
@@ -189,13 +178,13 @@ int secrets_create(const struct secrets_conf *conf, struct secrets **out, char *
 
 	*out = NULL;
 	if (!s)
-		return secrets_error(-ENOMEM, err, len, "out of memory");
+		return fmt_error(-ENOMEM, err, len, "out of memory");
 	pthread_mutex_init(&s->lock, NULL);
 	s->kind = conf->kind;
 	s->server = conf->server;
 	s->nbd = conf->nbd;
 	s->username = conf->username ? strdup(conf->username) : NULL;
-	rc = conf->username && !s->username ? secrets_error(-ENOMEM, err, len, "out of memory") :
+	rc = conf->username && !s->username ? fmt_error(-ENOMEM, err, len, "out of memory") :
 					      secrets_read(&next, err, len);
 	if (rc) {
 		secrets_destroy(s);

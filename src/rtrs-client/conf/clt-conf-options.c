@@ -5,12 +5,12 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "clock.h"
 #include "clt-conf.h"
+#include "fmt.h"
 #include "machine.h"
 #include "rtrs-msg.h"
 #include "rundir.h"
@@ -18,21 +18,11 @@
 
 /* ---- values with rules of their own ---- */
 
-__attribute__((format(printf, 3, 4)))
-static int bad_value(char *why, size_t len, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, len, fmt, ap);
-	va_end(ap);
-	return -EINVAL;
-}
-
 static int add_path(struct clt_conf *conf, const char *value, char *why, size_t len)
 {
 	if (conf->npaths == CLT_CONF_PATHS_MAX)
-		return bad_value(why, len, "a session has at most %d paths", CLT_PATHS_MAX);
+		return fmt_error(-EINVAL, why, len, "a session has at most %d paths",
+				 CLT_PATHS_MAX);
 	conf->path_texts[conf->npaths++] = value;
 	return 0;
 }
@@ -42,7 +32,8 @@ static int set_server(void *arg, const char *value, char *why, size_t len)
 	struct clt_conf *conf = arg;
 
 	if (!*value)
-		return bad_value(why, len, "expected HOST[:PORT] or unix:PATH, not an empty value");
+		return fmt_error(-EINVAL, why, len,
+				 "expected HOST[:PORT] or unix:PATH, not an empty value");
 	conf->server = conf->server ? conf->server : value;
 	return add_path(conf, value, why, len);
 }
@@ -51,7 +42,8 @@ static int set_path(void *arg, const char *value, char *why, size_t len)
 {
 	if (*value)
 		return add_path(arg, value, why, len);
-	return bad_value(why, len, "expected [SRC@]DST[:PORT] or unix:PATH, not an empty value");
+	return fmt_error(-EINVAL, why, len,
+			 "expected [SRC@]DST[:PORT] or unix:PATH, not an empty value");
 }
 
 static int set_export(void *arg, const char *value, char *why, size_t len)
@@ -59,7 +51,7 @@ static int set_export(void *arg, const char *value, char *why, size_t len)
 	struct clt_conf *conf = arg;
 
 	if (!*value || strlen(value) >= RNBD_NAME_MAX)
-		return bad_value(why, len, "expected a name of 1..%d characters",
+		return fmt_error(-EINVAL, why, len, "expected a name of 1..%d characters",
 				 RNBD_NAME_MAX - 1);
 	conf->export_name = value;
 	return 0;
@@ -73,7 +65,7 @@ static int set_transport(void *arg, const char *value, char *why, size_t len)
 	conf->provider = automatic ? NULL : fab_provider_find(value);
 	if (automatic || conf->provider)
 		return 0;
-	return bad_value(why, len, "this %s was built without RDMA", conf->front->program);
+	return fmt_error(-EINVAL, why, len, "this %s was built without RDMA", conf->front->program);
 }
 
 static int set_sessname(void *arg, const char *value, char *why, size_t len)
@@ -81,7 +73,7 @@ static int set_sessname(void *arg, const char *value, char *why, size_t len)
 	struct clt_conf *conf = arg;
 
 	if (!rtrs_sessname_ok(value))
-		return bad_value(why, len, "expected 1..%d characters without '/' and '.'",
+		return fmt_error(-EINVAL, why, len, "expected 1..%d characters without '/' and '.'",
 				 RTRS_NAME_MAX - 1);
 	snprintf(conf->sessname, sizeof(conf->sessname), "%s", value);
 	return 0;
@@ -108,7 +100,7 @@ static int set_control(void *arg, const char *value, char *why, size_t len)
 
 	/* A daemon goes to the root directory. */
 	if (*value != '/' && strcmp(value, "none"))
-		return bad_value(why, len, "expected an absolute path, or none");
+		return fmt_error(-EINVAL, why, len, "expected an absolute path, or none");
 	conf->control = value;
 	return 0;
 }
@@ -129,7 +121,7 @@ static int set_metrics_file(void *arg, const char *value, char *why, size_t len)
 
 	/* A daemon goes to the root directory. */
 	if (*value != '/')
-		return bad_value(why, len, "expected an absolute path");
+		return fmt_error(-EINVAL, why, len, "expected an absolute path");
 	conf->metrics_file = value;
 	return 0;
 }
@@ -139,7 +131,7 @@ static int set_name(void *arg, const char *value, char *why, size_t len)
 	struct clt_conf *conf = arg;
 
 	if (!rundir_name_ok(value))
-		return bad_value(why, len,
+		return fmt_error(-EINVAL, why, len,
 				 "expected 1 to %d bytes of UTF-8 without control characters",
 				 RUNDIR_NAME_MAX - 1);
 	conf->name = value;
@@ -152,7 +144,7 @@ static int set_server_uid(void *arg, const char *value, char *why, size_t len)
 
 	if (fab_users_parse(value, &conf->servers) == 0)
 		return 0;
-	return bad_value(why, len,
+	return fmt_error(-EINVAL, why, len,
 			 "expected names or numbers of users, at most %d, with commas between them",
 			 FAB_USERS_MAX);
 }
@@ -179,7 +171,7 @@ static int set_verify_peer(void *arg, const char *value, char *why, size_t len)
 
 	if (fab_tls_parse_bool(value, &conf->tls_conf.verify_peer))
 		return 0;
-	return bad_value(why, len, "expected true or false");
+	return fmt_error(-EINVAL, why, len, "expected true or false");
 }
 
 /* ---- values that change while the session runs: service thread ---- */

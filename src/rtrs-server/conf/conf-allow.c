@@ -3,12 +3,12 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "conf.h"
+#include "fmt.h"
 #include "intern.h"
 #include "number.h"
 #include "secret-name.h"
@@ -29,26 +29,13 @@ static void allow_mask(uint8_t addr[16], unsigned bits)
 	}
 }
 
-__attribute__((format(printf, 4, 5)))
-static int allow_refuse(char *why, size_t len, int rc, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, len, fmt, ap);
-	va_end(ap);
-	return rc;
-}
-
 static int allow_parse_user(const char *text, struct srv_allow *allow, char *why, size_t len)
 {
 	allow->family = AF_UNIX;
 	if (fab_user_parse(text, &allow->uid))
-		return allow_refuse(why, len,
-				    strspn(text, "0123456789") == strlen(text) ? -EINVAL : -ENOENT,
-				    "expected uid: and the name of a user of this machine, "
-				    "or a number from "
-				    "0 to %u", UINT32_MAX - 1);
+		return fmt_error(strspn(text, "0123456789") == strlen(text) ? -EINVAL : -ENOENT,
+				 why, len, "expected uid: and the name of a user of this machine, "
+				 "or a number from 0 to %u", UINT32_MAX - 1);
 	return 0;
 }
 
@@ -63,8 +50,8 @@ static int allow_unmap(struct srv_allow *allow, char *why, size_t len)
 	if (allow->family != AF_INET6 || allow->bits <= 80 || memcmp(allow->addr, prefix, 12))
 		return 0;
 	if (allow->bits < 96)
-		return allow_refuse(why, len, -EINVAL, "expected /96 or more for an IPv4 address "
-				    "in IPv6 (::ffff:a.b.c.d), or the IPv4 address");
+		return fmt_error(-EINVAL, why, len, "expected /96 or more for an IPv4 address "
+				 "in IPv6 (::ffff:a.b.c.d), or the IPv4 address");
 	allow->family = AF_INET;
 	allow->bits -= 96;
 	memmove(allow->addr, allow->addr + 12, 4);
@@ -91,7 +78,7 @@ int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_
 		len -= 2;
 	}
 	if (!len || len >= sizeof(addr))
-		return allow_refuse(why, whylen, -EINVAL, ALLOW_FORMS);
+		return fmt_error(-EINVAL, why, whylen, ALLOW_FORMS);
 	memcpy(addr, text, len);
 	addr[len] = '\0';
 	if (inet_pton(AF_INET, addr, allow->addr) == 1) {
@@ -101,12 +88,12 @@ int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_
 		allow->family = AF_INET6;
 		allow->bits = 128;
 	} else {
-		return allow_refuse(why, whylen, -EINVAL, ALLOW_FORMS);
+		return fmt_error(-EINVAL, why, whylen, ALLOW_FORMS);
 	}
 	if (slash && !number_parse_u(slash + 1, 0, allow->bits, &allow->bits))
-		return allow_refuse(why, whylen, -EINVAL,
-				    "expected a number of bits from 0 to %u after '/'",
-				    allow->bits);
+		return fmt_error(-EINVAL, why, whylen,
+				 "expected a number of bits from 0 to %u after '/'",
+				 allow->bits);
 	allow_mask(allow->addr, allow->bits);
 	return allow_unmap(allow, why, whylen);
 }
@@ -180,7 +167,7 @@ bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer)
 int conf_allow_split(const char *text, conf_allow_add_fn *add, void *arg, char *why, size_t len)
 {
 	char *copy = strdup(text), *rest = copy, *word, fault[256];
-	int rc = copy ? 0 : allow_refuse(why, len, -ENOMEM, "out of memory");
+	int rc = copy ? 0 : fmt_error(-ENOMEM, why, len, "out of memory");
 
 	while (!rc && (word = strsep(&rest, ","))) {
 		word += strspn(word, " \t");
@@ -188,9 +175,9 @@ int conf_allow_split(const char *text, conf_allow_add_fn *add, void *arg, char *
 			word[n - 1] = '\0';
 		rc = add(arg, word, fault, sizeof(fault));
 		if (rc && strchr(text, ','))
-			allow_refuse(why, len, rc, "'%s' in it: %s", word, fault);
+			snprintf(why, len, "'%s' in it: %s", word, fault);
 		else if (rc)
-			allow_refuse(why, len, rc, "%s", fault);
+			snprintf(why, len, "%s", fault);
 	}
 	free(copy);
 	return rc;
@@ -206,13 +193,13 @@ static int list_parse_identity(const char *text, size_t kind, struct srv_allow *
 
 	memset(allow, 0, sizeof(*allow));
 	if (fault)
-		return allow_refuse(why, len, -EINVAL, "behind %.*s %s", (int)kind, text, fault);
+		return fmt_error(-EINVAL, why, len, "behind %.*s %s", (int)kind, text, fault);
 	if (strchr(text, '/') && *text == 'p')
-		return allow_refuse(why, len, -EINVAL, "expected the name of an identity: the name "
-				    "of its key up to the '/'");
+		return fmt_error(-EINVAL, why, len, "expected the name of an identity: the name "
+				 "of its key up to the '/'");
 	allow->family = AF_UNSPEC;
 	allow->identity = intern(text);
-	return allow->identity ? 0 : allow_refuse(why, len, -ENOMEM, "out of memory");
+	return allow->identity ? 0 : fmt_error(-ENOMEM, why, len, "out of memory");
 }
 
 static int list_parse_rule(const char *text, struct srv_allow *allow, char *why, size_t len)
@@ -224,7 +211,7 @@ static int list_parse_rule(const char *text, struct srv_allow *allow, char *why,
 	if (!strncmp(text, "cert:", 5))
 		return list_parse_identity(text, 5, allow, why, len);
 	rc = conf_allow_parse(text, allow, why, len);
-	return rc && !strcmp(why, ALLOW_FORMS) ? allow_refuse(why, len, rc, ALLOW_FORMS_EXPORT) :
+	return rc && !strcmp(why, ALLOW_FORMS) ? fmt_error(rc, why, len, ALLOW_FORMS_EXPORT) :
 						 rc;
 }
 
@@ -235,13 +222,13 @@ static int list_add_rule(void *arg, const char *text, char *why, size_t len)
 
 	if (!strcmp(text, "all")) {
 		if (list->n)
-			return allow_refuse(why, len, -EINVAL, "expected 'all' alone, without "
-					    "addresses, users and identities");
+			return fmt_error(-EINVAL, why, len, "expected 'all' alone, without "
+					 "addresses, users and identities");
 		return 0;
 	}
 	if (list->n == ALLOW_LIST_MAX)
-		return allow_refuse(why, len, -EINVAL, "expected at most %u addresses, users and "
-				    "identities", ALLOW_LIST_MAX);
+		return fmt_error(-EINVAL, why, len, "expected at most %u addresses, users and "
+				 "identities", ALLOW_LIST_MAX);
 	rc = list_parse_rule(text, &list->rules[list->n], why, len);
 	if (!rc)
 		list->n++;

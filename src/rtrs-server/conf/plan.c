@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "export-line.h"
+#include "fmt.h"
 #include "plan.h"
 
 static void plan_add_step(struct plan *plan, struct plan_step step)
@@ -121,14 +122,11 @@ int plan_make(struct plan *plan, const struct srv_conf *now, const struct srv_co
 __attribute__((format(printf, 4, 5)))
 static void append(char *buf, size_t len, const char *before, const char *fmt, ...)
 {
-	size_t at = strlen(buf);
 	va_list ap;
 
-	at += (size_t)snprintf(buf + at, len - at, "%s", before);
-	if (at >= len)
-		return;
+	fmt_add(buf, len, "%s", before);
 	va_start(ap, fmt);
-	vsnprintf(buf + at, len - at, fmt, ap);
+	fmt_vadd(buf, len, fmt, ap);
 	va_end(ap);
 }
 

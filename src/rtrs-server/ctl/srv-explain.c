@@ -15,6 +15,7 @@
 #include "export.h"
 #include "exports.h"
 #include "fab-tls.h"
+#include "fmt.h"
 #include "srv-allow.h"
 #include "srv-explain-who.h"
 #include "srv-explain.h"
@@ -69,15 +70,12 @@ static const char *person(const struct explain *e)
 __attribute__((format(printf, 3, 4)))
 static void append(char *buf, size_t len, const char *fmt, ...)
 {
-	size_t at = strlen(buf);
 	va_list ap;
 
-	if (at && at < len - 1)
-		at += (size_t)snprintf(buf + at, len - at, "; ");
-	if (at >= len)
-		return;
+	if (*buf)
+		fmt_add(buf, len, "; ");
 	va_start(ap, fmt);
-	vsnprintf(buf + at, len - at, fmt, ap);
+	fmt_vadd(buf, len, fmt, ap);
 	va_end(ap);
 }
 

@@ -15,19 +15,18 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+#include "fmt.h"
 #include "store-file-pr-priv.h"
 #include "store-file-priv.h"
 
 static int __attribute__((format(printf, 5, 6)))
 refuse(const struct store_file_pr *pr, int rc, char *why, size_t len, const char *fmt, ...)
 {
-	int n = snprintf(why, len, "'%s' ", pr->path);
 	va_list ap;
 
-	if (n < 0 || (size_t)n >= len)
-		return rc;
+	snprintf(why, len, "'%s' ", pr->path);
 	va_start(ap, fmt);
-	vsnprintf(why + n, len - n, fmt, ap);
+	fmt_vadd(why, len, fmt, ap);
 	va_end(ap);
 	return rc;
 }

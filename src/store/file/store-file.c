@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "fmt.h"
 #include "store-file-priv.h"
 
 #define DIO_ALIGN_MAX 65536u
@@ -34,13 +35,11 @@ struct refusal {
 __attribute__((format(printf, 3, 4)))
 static int file_refuse(const struct refusal *to, int rc, const char *fmt, ...)
 {
-	int n = snprintf(to->err, to->errlen, "export '%s': '%s' ", to->ex->name, to->ex->path);
 	va_list ap;
 
-	if (n < 0 || (size_t)n >= to->errlen)
-		return rc;
+	snprintf(to->err, to->errlen, "export '%s': '%s' ", to->ex->name, to->ex->path);
 	va_start(ap, fmt);
-	vsnprintf(to->err + n, to->errlen - (size_t)n, fmt, ap);
+	fmt_vadd(to->err, to->errlen, fmt, ap);
 	va_end(ap);
 	return rc;
 }
