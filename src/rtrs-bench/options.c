@@ -181,10 +181,7 @@ static const struct opt rows[] = {
 	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS",
 	  .of = "microseconds", .most = 1000000, .fallback = "100", .holds = OPT_AT_START,
 	  .help = "busy-poll for up to this long before sleeping" },
-	{ .name = "help", .letter = 'h', .type = OPT_HELP,
-	  .holds = OPT_AT_START, .help = "print this, and exit" },
-	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
-	  .help = "print the version, and exit" },
+	{ OPT_ROW_HELP }, { OPT_ROW_VERSION },
 };
 
 const struct opt_table options_table = {

@@ -84,10 +84,7 @@ static const struct opt rows[] = {
 	{ .name = "verbose", .letter = 'v', .type = OPT_FLAG, FIELD(verbose),
 	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_verbose,
 	  .help = "log successes, too" },
-	{ .name = "help", .letter = 'h', .type = OPT_HELP,
-	  .holds = OPT_AT_START, .help = "print this, and exit" },
-	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
-	  .help = "print the version, and exit" },
+	{ OPT_ROW_HELP }, { OPT_ROW_VERSION },
 };
 
 static void help_parameters(FILE *out)

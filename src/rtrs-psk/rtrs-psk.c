@@ -17,10 +17,7 @@
 #include "util.h"
 
 static const struct opt rows[] = {
-	{ .name = "help", .letter = 'h', .type = OPT_HELP,
-	  .holds = OPT_AT_START, .help = "print this, and exit" },
-	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
-	  .help = "print the version, and exit" },
+	{ OPT_ROW_HELP }, { OPT_ROW_VERSION },
 };
 
 static const struct opt_table table = {

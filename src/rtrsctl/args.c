@@ -132,10 +132,7 @@ static const struct opt rows[] = {
 	  .help = "print the stats of all programs, once" },
 	{ .name = "force", .type = OPT_FLAG, FIELD(force), .holds = OPT_AT_START,
 	  .help = "even if in use or locked by others" },
-	{ .name = "help", .letter = 'h', .type = OPT_HELP,
-	  .holds = OPT_AT_START, .help = "print this, and exit" },
-	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
-	  .help = "print the version, and exit" },
+	{ OPT_ROW_HELP }, { OPT_ROW_VERSION },
 };
 
 const struct opt_table args_table = {

@@ -79,6 +79,13 @@ struct opt {
 	/* OPT_OTHER: true if @a and @b have the same value; NULL: opt_same() is not called. */
 	bool (*same)(const void *a, const void *b);
 };
+/* Of each program. */
+#define OPT_ROW_HELP \
+	.name = "help", .letter = 'h', .type = OPT_HELP, .holds = OPT_AT_START, \
+	.help = "print this, and exit"
+#define OPT_ROW_VERSION \
+	.name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START, \
+	.help = "print the version, and exit"
 #define OPT_FIELD(type_, field_) \
 	.offset = offsetof(type_, field_), .size = sizeof(((type_ *)0)->field_)
 

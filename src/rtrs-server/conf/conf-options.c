@@ -392,11 +392,7 @@ static const struct opt rows[] = {
 	  .words = log_level_names, .nwords = LOG_LEVELS, .fallback = "info",
 	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_log_level,
 	  .help = "error, warning, info or debug" },
-	{ .group = "Help",
-	  .name = "help", .letter = 'h', .type = OPT_HELP,
-	  .holds = OPT_AT_START, .help = "print this, and exit" },
-	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
-	  .help = "print the version, and exit" },
+	{ .group = "Help", OPT_ROW_HELP }, { OPT_ROW_VERSION },
 };
 
 const struct opt_table conf_options = {
