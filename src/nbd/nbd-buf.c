@@ -33,12 +33,6 @@ void nbd_buf_add(struct nbd_buf *buf, const void *bytes, size_t len)
 	buf->len += len;
 }
 
-void nbd_buf_take(struct nbd_buf *buf, size_t len)
-{
-	buf->len -= len;
-	memmove(buf->mem, buf->mem + len, buf->len);
-}
-
 void nbd_buf_fini(struct nbd_buf *buf)
 {
 	free(buf->mem);

@@ -17,8 +17,6 @@ struct nbd_buf {			/* all 0: empty */
 
 /* Append @len bytes.  A failure stays in @buf->error. */
 void nbd_buf_add(struct nbd_buf *buf, const void *bytes, size_t len);
-/* Drop the first @len bytes. */
-void nbd_buf_take(struct nbd_buf *buf, size_t len);
 /* Free the memory; @buf is empty. */
 void nbd_buf_fini(struct nbd_buf *buf);
 

@@ -37,7 +37,9 @@ static bool went_on(const struct rate_sums *now, const struct rate_sums *then)
 		now->errors >= then->errors;
 }
 
-void rate_since(struct rate_sums *now, const struct rate_sums *then)
+/* Subtract from @now the older counters @then.  If the counters were reset in between, all of @now
+ * is newer than @then. */
+static void rate_since(struct rate_sums *now, const struct rate_sums *then)
 {
 	if (!went_on(now, then))
 		return;

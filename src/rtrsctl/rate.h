@@ -18,9 +18,6 @@ struct rate_sums {
 
 /* Add the counters in "stats" of @object, an export or a path of a server; NULL: nothing. */
 void rate_add(struct rate_sums *sums, const json_t *object);
-/* Subtract from @now the older counters @then.  If the counters were reset in between, all of
- * @now is newer than @then. */
-void rate_since(struct rate_sums *now, const struct rate_sums *then);
 /* The requests on the export @ex since the answer of which @before is the index
  * (answer_index_exports()). */
 struct rate_sums rate_export(const json_t *before, const json_t *ex);

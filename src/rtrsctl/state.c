@@ -140,8 +140,10 @@ static uint64_t age_down_ns(const json_t *answer)
 	return half_ns ? MIN(half_ns, AGE_DOWN_NS) : AGE_DOWN_NS;
 }
 
-enum health state_of_age(const json_t *answer, const json_t *of, char cell[TEXT_CELL],
-			 char why[STATE_WHY])
+/* The health of @of, an export or a session of @answer, by the age of its oldest request.  From 1 s
+ * on @cell has the age, and @why as words of a sentence; from 5 s on @of is not HEALTH_UP. */
+static enum health state_of_age(const json_t *answer, const json_t *of, char cell[TEXT_CELL],
+				char why[STATE_WHY])
 {
 	uint64_t storage_ns = answer_number(of, "waiting_ns");
 	uint64_t ns = MAX(answer_number(of, "oldest_ns"), storage_ns);

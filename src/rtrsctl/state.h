@@ -49,14 +49,10 @@ json_t *state_index_names(const json_t *answer);
 void state_name(const json_t *names, const json_t *sess, const char *name, char *buf, size_t len);
 /* The health of the export @ex of @answer, without sessions.  Unless it is HEALTH_UP, @cell has the
  * reason: "sync failed"; "failed", "stale", "replaced", "unlinked" or "removed" (man/rtrsctl.pod,
- * OBJECTS); "writes fail"; "waits 12 s", as state_of_age().  @why: NULL, or room for the reason as
- * words of a sentence. */
+ * OBJECTS); "writes fail"; "waits 12 s", for a request of 1 s or more.  @why: NULL, or room for the
+ * reason as words of a sentence. */
 enum health state_of_export(const json_t *answer, const json_t *ex, char cell[TEXT_CELL],
 			    char why[STATE_WHY]);
-/* The health of @of, an export or a session of @answer, by the age of its oldest request.  From 1 s
- * on @cell has the age, and @why as words of a sentence; from 5 s on @of is not HEALTH_UP. */
-enum health state_of_age(const json_t *answer, const json_t *of, char cell[TEXT_CELL],
-			 char why[STATE_WHY]);
 /* The age of the oldest request of all exports of @answer. */
 uint64_t state_oldest_of_exports(const json_t *answer);
 /* The health of the session @sess by a request that no export of @answer has: a message that opens

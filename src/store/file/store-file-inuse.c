@@ -62,7 +62,9 @@ bool store_file_inuse_same_disk(dev_t a, dev_t b)
 	return a == b || whole_disk(a) == b || whole_disk(b) == a;
 }
 
-const char *store_file_inuse_dev_name(dev_t dev, char *buf, size_t len)
+/* Put the name of @dev, "sda1", into @buf, or its numbers if the kernel does not tell the name.
+ * Returns @buf. */
+static const char *dev_name_text(dev_t dev, char *buf, size_t len)
 {
 	char path[64], *name;
 	_cleanup_free_ char *real = NULL;
@@ -230,7 +232,7 @@ static bool partition_used(dev_t disk, char *by, size_t len)
 			continue;
 		found = true;
 		snprintf(by, len, "has the partition %s, which %s",
-			 store_file_inuse_dev_name(part, name, sizeof(name)), use);
+			 dev_name_text(part, name, sizeof(name)), use);
 	}
 	closedir(dir);
 	return found;
@@ -248,6 +250,6 @@ bool store_file_inuse(dev_t dev, char *by, size_t len)
 	if (!dev_used(disk, use, sizeof(use)))
 		return false;
 	snprintf(by, len, "is a partition of %s, which %s",
-		 store_file_inuse_dev_name(disk, name, sizeof(name)), use);
+		 dev_name_text(disk, name, sizeof(name)), use);
 	return true;
 }

@@ -170,9 +170,6 @@ bool store_file_inuse(dev_t dev, char *by, size_t len);
 dev_t store_file_inuse_disk(dev_t dev);
 /* True if @a and @b are one device, or if one is a partition of the other. */
 bool store_file_inuse_same_disk(dev_t a, dev_t b);
-/* Put the name of @dev, "sda1", into @buf, or its numbers if the kernel does not tell the name.
- * Returns @buf. */
-const char *store_file_inuse_dev_name(dev_t dev, char *buf, size_t len);
 /* Refuse to export @ex because of @use: -EBUSY, with the line in @err. */
 int store_file_claim_refuse(const struct export *ex, const char *use, char *err, size_t errlen);
 /* True if another process, as far as this process may look, has the file of @ex open for writing:
