@@ -87,7 +87,7 @@ chmod 600 "$tmp/disk"
 opens 'server runs as user 65534, and the file belongs to user 0 and group 0 with mode 0600' \
 	"$tmp/disk"
 chmod 644 "$tmp/disk"
-opens "add ',readonly' to export it read-only, or let user 65534, as whom the server runs, write" \
+opens "let user 65534, as whom the server runs, write .chown., or export it read-only: add ',readonly', or in a file" \
 	"$tmp/disk"
 mkdir -m 700 "$tmp/closed"
 opens 'the server runs as user 65534, who may not enter a directory' "$tmp/closed/disk"

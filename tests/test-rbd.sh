@@ -39,7 +39,7 @@ ceph_user blind mon 'allow r'
 # What is wrong is said before anything is served.
 conf=conf=$CEPH_CONF
 refused "d=rbd:rbd/disk,$conf,id=none" "the cluster does not let 'client.none' in: .* ',id=USER'"
-refused "d=rbd:rbd/disk,$conf,id=reader" "the user needs the capabilities .*, or add ',readonly'"
+refused "d=rbd:rbd/disk,$conf,id=reader" "the user needs the capabilities .*, or export it read-only: add ',readonly'"
 # Ceph 18 and later do not answer a user without capabilities on the osds.
 "$RTRS_SERVER" --strict --listen "unix:$tmp/blind.sock" "d=rbd:rbd/disk,$conf,id=blind" \
 	>"$tmp/blind" 2>&1 &

@@ -29,7 +29,7 @@ check_ends() {
 }
 
 # Without a program, and with a mistake, the state is unknown.
-check_is 3 "RTRS UNKNOWN - no program with a control socket in $RUNTIME_DIRECTORY: see --socket"
+check_is 3 "RTRS UNKNOWN - no program with a control socket in $RUNTIME_DIRECTORY: is its unit running .*see --socket"
 check_is 3 "RTRS UNKNOWN - option '--pdi=4' is unknown, .*" --pdi=4
 check_is 3 "RTRS UNKNOWN - --server and --gateway: give one, or none for both kinds" \
 	--server --gateway

@@ -65,9 +65,9 @@ choice="^  rtrsctl --socket=$RUNTIME_DIRECTORY/[a-z-]*-[0-9]*.sock policy min-la
 [ "$(grep -c "$choice" "$tmp/several")" -eq 3 ]
 [ "$("$rtrsctl" --name gate policy)" = "policy  min-inflight" ]
 expect_failure 1 \
-	"^rtrsctl: --name 'dsk': no program has this name \(did you mean disk\?\): see rtrsctl" \
+	"^rtrsctl: --name 'dsk': no program that runs has this name \(did you mean disk\?\): see rtrsctl" \
 	"$rtrsctl" --name dsk stats reset
-expect_failure 1 "^rtrsctl: --name 'gate': no rtrs-server has this name: see rtrsctl list\$" \
+expect_failure 1 "^rtrsctl: --name 'gate': no rtrs-server that runs has this name: see rtrsctl list\$" \
 	"$rtrsctl" --name gate --server list
 expect_failure 1 "^rtrsctl: --pid 1: this process is no program with a control socket: see" \
 	"$rtrsctl" --pid 1 list
@@ -81,7 +81,7 @@ expect_failure 2 "^rtrsctl: --server and --gateway: give one, or none for both k
 expect_failure 2 "^rtrsctl: --socket names the program: --server, --gateway, --pid and --name are" \
 	"$rtrsctl" --socket "$RUNTIME_DIRECTORY/server-$server1.sock" --name disk list
 RUNTIME_DIRECTORY=$tmp/none expect_failure 1 \
-	"^rtrsctl: no rtrs-server with a control socket in $tmp/none: see" \
+	"^rtrsctl: no rtrs-server with a control socket in $tmp/none: is its unit running" \
 	"$rtrsctl" --server list
 
 # A name is text.

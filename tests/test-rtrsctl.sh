@@ -299,7 +299,8 @@ refused_json 2 "option '--what' is unknown, ambiguous or takes no value: see rtr
 	--what list --json
 refused_json 2 "no command: see rtrsctl --help" --json
 RUNTIME_DIRECTORY=$tmp/empty refused_json 1 \
-	"no program with a control socket in $tmp/empty: see --socket" --json list
+	"no program with a control socket in $tmp/empty: is its unit running (systemctl status '*rtrs*')? \
+For a socket elsewhere see --socket" --json list
 
 # What is no command is told what one looks like.
 said=$(/usr/bin/python3 - "$socket" <<'END'

@@ -26,7 +26,8 @@ static int none_found(const struct ctx *ctx)
 {
 	const char *dir = rundir_default(), *parent = rundir_parent();
 
-	return say_error(EXIT_FAILED, "no %s with a control socket in %s%s%s: see --socket%s",
+	return say_error(EXIT_FAILED, "no %s with a control socket in %s%s%s: is its unit "
+			 "running (systemctl status '*rtrs*')? For a socket elsewhere see --socket%s",
 			 kind_text(ctx), dir ? dir : "a directory of this user",
 			 parent ? " or beside it in " : "", parent ? parent : "",
 			 geteuid() ? ", or try as root, who sees the programs of all users" : "");
@@ -50,7 +51,8 @@ static int none_wanted(const struct ctx *ctx, const struct found *all)
 		if (name && strcmp(name, wanted->name))
 			meant = suggest_name(wanted->name, strlen(wanted->name), &name, 1);
 	}
-	return say_error(EXIT_FAILED, "--name '%s': no %s has this name%s%s%s: see rtrsctl list",
+	return say_error(EXIT_FAILED, "--name '%s': no %s that runs has this name%s%s%s: see "
+			 "rtrsctl list",
 			 wanted->name, kind_text(ctx), meant ? " (did you mean " : "",
 			 meant ? meant : "", meant ? "?)" : "");
 }

@@ -16,6 +16,9 @@
 
 struct store_driver;
 
+/* How a user makes an export read-only, for a message. */
+#define STORE_READONLY "add ',readonly', or in a file the line mode = ro"
+
 /* Texts belong to who filled the struct; those of export_spec_copy() belong to the copy. */
 struct export_spec {
 	const char *name;

@@ -492,7 +492,7 @@ Test(clt_conf, file_mistakes, .fini = file_teardown)
 	} cases[] = {
 		{ "server = a\nserver = b\n", ":2: 'server' is given twice: first in line 1" },
 		{ "exprt = a\n",
-		  ":1: 'exprt' is no option of this section (did you mean export?)" },
+		  ":1: 'exprt' is no option of this file (did you mean export?)" },
 		{ "config = x\n",
 		  ":1: 'config' cannot stand in a file: a file cannot name another file" },
 		{ "mode = rx\n", ":1: mode 'rx': expected auto, ro, rw or migration" },
@@ -513,5 +513,6 @@ Test(clt_conf, file_mistakes, .fini = file_teardown)
 	setup();
 	cr_assert_eq(set("config", "/nowhere/at-all"), 0);
 	cr_assert_eq(complete(), -EINVAL);
-	cr_assert_str_eq(error, "/nowhere/at-all: No such file or directory");
+	cr_assert_str_eq(error, "/nowhere/at-all: No such file or directory: create it; "
+			 "rtrs-guide(7) has examples");
 }

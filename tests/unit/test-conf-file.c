@@ -422,7 +422,8 @@ Test(conf_file, ceph_image)
 		"a.conf:1: export 'a': 'rbd:p': expected rbd:POOL/[NAMESPACE/]IMAGE[@SNAP]\n"
 		"a.conf:3: export 'b': 'luks' is only for rbd: paths: expected path, mode, "
 		"direct, force, id or shared\n"
-		"a.conf:6: export 'c': 'rbd:p/i@s' is a snapshot: add ',readonly'\n"
+		"a.conf:6: export 'c': 'rbd:p/i@s' is a snapshot: export it read-only: "
+		"add ',readonly', or in a file the line mode = ro\n"
 		"a.conf:10: 'idd' is no option of this section (did you mean id?)\n");
 	conf_fini(&conf);
 }
@@ -432,7 +433,8 @@ Test(conf_file, none_or_empty)
 {
 	struct srv_conf conf;
 
-	cr_assert_str_eq(parse(&conf, "a=/a", OPT_USAGE), "a.conf: No such file or directory\n");
+	cr_assert_str_eq(parse(&conf, "a=/a", OPT_USAGE), "a.conf: No such file or directory: "
+			 "create it; rtrs-guide(7) has examples\n");
 	conf_fini(&conf);
 	/* Exports may come while the server runs. */
 	write_file("a.conf", "");

@@ -203,10 +203,9 @@ Test(export, not_writable)
 		cr_assert_eq(chmod(dir, 0755), 0);
 		cr_assert_eq(setresuid(65534, 65534, 0), 0);
 	}
-	snprintf(line, sizeof(line), "export 'a': 'ro' is not writable (Permission denied): add "
-		 "',readonly' to export it read-only, or let user %u, as whom the server runs, "
-		 "write",
-		 (unsigned)geteuid());
+	snprintf(line, sizeof(line), "export 'a': 'ro' is not writable (Permission denied): let "
+		 "user %u, as whom the server runs, write (chown), or export it read-only: "
+		 STORE_READONLY, (unsigned)geteuid());
 	add_refused("a=ro", -EACCES, line);
 	cr_assert(add_ok("a=ro,readonly")->readonly);
 	snprintf(line, sizeof(line), "export 'b': 'secret' cannot be opened: Permission denied: "

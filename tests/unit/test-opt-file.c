@@ -411,7 +411,8 @@ Test(opt_file, no_file)
 	static const struct {
 		const char *path, *want;
 	} cases[] = {
-		{ "/nowhere/at-all", "/nowhere/at-all: No such file or directory\n" },
+		{ "/nowhere/at-all", "/nowhere/at-all: No such file or directory: create it; "
+		  "rtrs-guide(7) has examples\n" },
 		{ "/tmp", "/tmp: expected a file\n" },
 		{ "/dev/zero", "/dev/zero: expected a file\n" },
 	};

@@ -284,9 +284,10 @@ void fab_tls_handshake_cause(const struct fab_tls_end *end, gnutls_session_t ses
 
 	if (rc == GNUTLS_E_FATAL_ALERT_RECEIVED) {
 		name = gnutls_alert_get_name(gnutls_alert_get(session));
-		snprintf(why, len, "TLS: the peer refused%s%s: %s",
+		snprintf(why, len, "TLS: the peer refused%s%s: %s%s",
 			 *end->identity ? " the key of " : "", end->identity,
-			 name ? name : "unknown alert");
+			 name ? name : "unknown alert",
+			 *end->identity ? ": does its file have this line, too?" : "");
 	} else if (rc == GNUTLS_E_PREMATURE_TERMINATION || rc == GNUTLS_E_PULL_ERROR) {
 		snprintf(why, len, "TLS: peer closed");
 	} else if (rc == GNUTLS_E_CONSTRAINT_ERROR) {

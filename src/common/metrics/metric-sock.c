@@ -139,7 +139,8 @@ static int listen_tcp(struct metric_sock *sock, const char *text, char *err, siz
 	freeaddrinfo(ai);
 	if (sock->fd < 0) {
 		r = sock->fd;
-		snprintf(err, len, "'%s': cannot listen: %s", text, strerror(-r));
+		snprintf(err, len, "'%s': cannot listen: %s%s", text, strerror(-r),
+			 r == -EADDRINUSE ? ": each program has a port of its own" : "");
 		sock->fd = -1;
 		return r;
 	}

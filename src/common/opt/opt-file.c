@@ -182,7 +182,8 @@ static void no_option(struct file *f, const char *name)
 			return;
 		}
 	}
-	mistake(f, f->line, "'%s' is no option of this section%s%s%s", name,
+	mistake(f, f->line, "'%s' is no option of this %s%s%s%s", name,
+		f->section->name ? "section" : "file",
 		meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
 }
 
@@ -382,7 +383,8 @@ int opt_file_read(const char *path, const struct opt_section *sections, unsigned
 	int rc = plain_file_load(path, OPT_FILE_MAX, &file, why, sizeof(why));
 
 	if (rc) {
-		fprintf(errors, "%s: %s\n", path, why);
+		fprintf(errors, "%s: %s%s\n", path, why, rc == -ENOENT ?
+			": create it; rtrs-guide(7) has examples" : "");
 		return exit_file_error(rc);
 	}
 	rc = opt_file_parse(path, file.text, file.n, sections, n, arg, texts, errors);

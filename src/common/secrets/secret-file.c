@@ -73,6 +73,9 @@ int secret_file_read(const char *path, enum secret_file_kind kind, uid_t reader,
 
 	if (!rc && kind == SECRET_FILE_SECRET)
 		rc = check_secret(path, &file->st, reader, why, len);
+	else if (rc == -EACCES)
+		snprintf(why, len, "%s: user %u, who runs this program, may not read it: expected "
+			 "this owner, with mode 0600", strerror(-rc), (unsigned)reader);
 	if (rc)
 		plain_file_free(file);
 	return rc;

@@ -250,7 +250,8 @@ static void compare_servers(struct client *clt, const struct rnbd_ext *ext)
 	if (ext->instance != clt->instance && may_take_over(atomic_load(&clt->features), ext))
 		handshake_event(clt, DEV_HANDSHAKE_EV_OTHER);
 	else if (ext->instance != clt->instance)
-		handshake_refuse(clt, -ESTALE, "not the server that the other paths lead to");
+		handshake_refuse(clt, -ESTALE, "not the server that the other paths lead to: "
+				 "a disk of another server has a gateway of its own");
 	else
 		handshake_event(clt, DEV_HANDSHAKE_EV_SAME);
 }

@@ -98,16 +98,16 @@ static int open_path(struct export *ex, const struct refusal *to)
 				      "support that: remove ',direct'");
 		if (only_readable(ex, err))
 			return file_refuse(to, -err,
-				      "is not writable (%s): add ',readonly' to export it "
-				      "read-only, or let user %u, as whom the server runs, write",
+				      "is not writable (%s): let user %u, as whom the server runs, "
+				      "write (chown), or export it read-only: " STORE_READONLY,
 				      strerror(err), (unsigned)geteuid());
 		return cannot_open(to, err);
 	}
 	if (store_file(ex)->is_block && !ex->readonly &&
 	    !ioctl(store_file(ex)->fd, BLKROGET, &read_only) && read_only)
 		return file_refuse(to, -EROFS,
-				   "is not writable (read-only device): add ',readonly' to "
-				   "export it read-only");
+				   "is not writable (read-only device): export it read-only: "
+				   STORE_READONLY);
 	return 0;
 }
 
@@ -295,7 +295,7 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 	rc = learn_size(ex, &st, &to);
 	if (!rc && is_swap_file(ex))
 		rc = file_refuse(&to, -ETXTBSY, "is in use as swap: end that first (swapoff '%s'), "
-				 "or add ',readonly'", ex->path);
+				 "or export it read-only: " STORE_READONLY, ex->path);
 	if (!rc && ex->shared)
 		rc = check_shared(ex, &to);
 	if (!rc && ex->direct)

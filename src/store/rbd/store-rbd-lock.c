@@ -215,8 +215,8 @@ int store_rbd_claim(struct export *ex, char *err, size_t errlen)
 			 ex->name, ex->path, writer->name, writer->name);
 	else
 		snprintf(err, errlen, "export '%s': '%s' is already exported for writing as '%s': "
-			 "add ',readonly', or remove that export first", ex->name, ex->path,
-			 writer->name);
+			 "export it read-only (" STORE_READONLY "), or remove that export first",
+			 ex->name, ex->path, writer->name);
 	return -EBUSY;
 }
 

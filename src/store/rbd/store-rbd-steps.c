@@ -146,7 +146,7 @@ static int open_image(struct rbd_connect *c)
 	if (rc == -EPERM || rc == -EACCES)
 		return refuse(c, rc, "cannot be opened: %s: the user needs the capabilities \"mon "
 			      "'profile rbd' osd 'profile rbd pool=%s'\"%s", strerror(-rc), t->pool,
-			      r->ex.readonly ? "" : ", or add ',readonly'");
+			      r->ex.readonly ? "" : ", or export it read-only: " STORE_READONLY);
 	return refuse(c, rc, "cannot be opened: image '%s'%s%s: %s", t->image,
 		      t->snap ? ", snapshot " : "", t->snap ? t->snap : "", strerror(-rc));
 }

@@ -51,8 +51,8 @@ static int image_check(const struct export_spec *spec, char *err, size_t errlen)
 	rbd_target_fini(&target);
 	if (!is_snap || spec->readonly)
 		return 0;
-	snprintf(err, errlen, "export '%s': '%s' is a snapshot: add ',readonly'", spec->name,
-		 spec->path);
+	snprintf(err, errlen, "export '%s': '%s' is a snapshot: export it read-only: "
+		 STORE_READONLY, spec->name, spec->path);
 	return -EROFS;
 }
 
