@@ -222,7 +222,7 @@ diff -u "$tmp/help.options" "$tmp/man.options"
 # In a file TLS of NBD clients has names of its own.
 sed -E -e 's/^--//' -e 's/^tls/nbd-&/' "$tmp/help.options" >"$tmp/nbd.options"
 files_take '' "$RTRS_NBD" config="$tmp/files.conf" <"$tmp/nbd.options"
-diff -u <(printf '%s\n' help version) "$tmp/files.not"
+diff -u <(printf '%s\n' check help version) "$tmp/files.not"
 grep -q -F "nbdkit-rtrs $("$RTRS_NBD" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')." \
 	"$man/rtrs-nbd.pod"
 
@@ -260,7 +260,7 @@ while IFS= read -r option; do
 	kit config="$tmp/files.conf" >"$tmp/files.out" 2>&1 </dev/null || true
 	grep -q "files.conf:1: '$option' is an option of rtrs-nbd: give nbdkit" "$tmp/files.out" ||
 		fail "nothing is said of '$option' of rtrs-nbd in a file of nbdkit"
-done < <(grep -v -x 'help\|version' "$tmp/nbd.options")
+done < <(grep -v -x 'check\|help\|version' "$tmp/nbd.options")
 ranges 5 "$man/nbdkit-rtrs-plugin.pod" kit server=none <"$tmp/help.parameters"
 # What --dump-plugin says about this plugin is explained in the manual.
 kit --dump-plugin >"$tmp/dump"

@@ -65,7 +65,7 @@ file="$tmp/server.conf"
 conf "tls-psk = $tmp/keys" "$tmp/disk"
 doctor 0 "$file"
 says "^ok   $file: key: tls-psk=$tmp/keys: 1 key\$"
-says "^ok   $file: image: disk=$tmp/disk: user [0-9]+ may read and write it\$"
+says "^ok   $file: image: disk=$tmp/disk: user [0-9]+ .*may read and write it\$"
 says "^ok   $file: configuration: right \(rtrs-server --check --config=$file\)\$"
 says_nothing_bad
 chmod 644 "$tmp/keys"
@@ -101,11 +101,11 @@ mkdir "$file.d"
 printf '[export "two"]\npath = %s\nmode = ro\n' "$tmp/two" >"$file.d/two.conf"
 conf 'threads = 1' "$tmp/disk"
 doctor 0 "$file"
-says "^ok   $file: image: two=$tmp/two: user [0-9]+ may read it\$"
+says "^ok   $file: image: two=$tmp/two: user [0-9]+ .*may read it\$"
 # The file may have no section of its own.
 echo '# all of it is in the directory' >"$file"
 doctor 0 "$file"
-says "^ok   $file: image: two=$tmp/two: user [0-9]+ may read it\$"
+says "^ok   $file: image: two=$tmp/two: user [0-9]+ .*may read it\$"
 rm -r "$file.d"
 
 # Files of a gateway.
@@ -129,6 +129,19 @@ echo >"$tmp/gateway.conf.d"
 doctor 2 "$tmp/gateway.conf"
 says "^bad  $tmp/gateway.conf: file: $tmp/gateway.conf.d: Not a directory\$"
 rm "$tmp/gateway.conf.d"
+# Mistakes in the file of a gateway are those that rtrs-nbd would end with.
+right="configuration: right \\(rtrs-nbd --check config=$tmp/gateway.conf\\)"
+printf 'server = 127.0.0.1:9\ntls = required\nheartbeat = x\n' >"$tmp/gateway.conf"
+doctor 2 "$tmp/gateway.conf"
+says "^bad  $tmp/gateway.conf: configuration: $tmp/gateway.conf:2: tls 'required': expected off, on or require"
+printf '[gateway]\nserver = 127.0.0.1:9\n' >"$tmp/gateway.conf"
+doctor 2 "$tmp/gateway.conf"
+says "^bad  $tmp/gateway.conf: configuration: $tmp/gateway.conf:1: .*: this file has no sections"
+expect_failure 2 "this file has no sections" "$RTRS_NBD" --check "config=$tmp/gateway.conf"
+printf 'server = 127.0.0.1:9\n' >"$tmp/gateway.conf"
+doctor 1 "$tmp/gateway.conf"
+says "^ok   $tmp/gateway.conf: $right\$"
+"$RTRS_NBD" --check "config=$tmp/gateway.conf"
 
 # Programs that run.
 start_server --listen tcp://127.0.0.1:0 --tls=on --tls-psk "$tmp/keys" "disk=$tmp/disk"
@@ -149,7 +162,7 @@ for program in 'rtrs-server disk' 'rtrs-nbd disk'; do
 	says "^ok   $program: mtu: .*:$server_port: packets of 65535 bytes, as lo has them"
 done
 says "^ok   rtrs-server disk: key: tls-psk=$tmp/keys: 1 key"
-says "^ok   rtrs-server disk: image: disk=$tmp/disk: user [0-9]+ may read and write it"
+says "^ok   rtrs-server disk: image: disk=$tmp/disk: user [0-9]+ .*may read and write it"
 doctor 0 --gateway
 must_fail grep -E 'rtrs-server|io_uring' "$tmp/doctor"
 stop_process "$gateway_pid"
@@ -180,10 +193,10 @@ as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 conf "auth-psk = $tmp/keys" "$tmp/disk"
 chmod 600 "$tmp/disk"
 doctor 2 "$file"
-says "^bad  $file: key: auth-psk=$tmp/keys: Permission denied: user 65534 may not read it, and it is of \
-user 0 and group 0 with mode 0600: chown it\$"
-says "^bad  $file: image: disk=$tmp/disk: Permission denied: user 65534 may not write it, and it is \
-of user 0 and group 0 with mode 0600"
+says "^bad  $file: key: auth-psk=$tmp/keys: Permission denied: user 65534 \(nobody\) may not read it, and it \
+is of user 0 \(root\) and group 0 with mode 0600: chown it\$"
+says "^bad  $file: image: disk=$tmp/disk: Permission denied: user 65534 \(nobody\) may not write it, and it \
+is of user 0 \(root\) and group 0 with mode 0600"
 # Root looks as the user of a program does, who cannot open its files another time.
 chown 65534 "$tmp/disk"
 mkdir -m 777 "$tmp/of-nobody"
@@ -193,7 +206,7 @@ as_user=()
 chown 0 "$tmp/disk"
 doctor 2 --socket "$tmp/of-nobody/ctl"
 says '^ok   rtrs-server disk: user: user 65534'
-says '^bad  rtrs-server disk: image: .*: Permission denied: user 65534 may not write it'
+says '^bad  rtrs-server disk: image: .*: Permission denied: user 65534 \(nobody\) may not write it'
 stop_server "$server_pid"
 
 # A container that has a device of the kernel, and not its files.
@@ -231,7 +244,7 @@ of="$etc/rtrs-server.conf"
 unit_is ActiveState=failed SubState=failed UnitFileState=enabled Result=exit-code
 says "^bad  $of: unit: rtrs-server.service has failed \(exit-code\): journalctl -u rtrs-server.service"
 says "^ok   $of: user: user 1 \(daemon\)"
-says "^bad  $of: key: auth-psk=$tmp/keys: Permission denied: user 1 may not read it"
+says "^bad  $of: key: auth-psk=$tmp/keys: Permission denied: user 1 \(daemon\) may not read it"
 says "^bad  $of: image: disk: /root/home.img: ProtectHome= of rtrs-server.service hides it"
 says "^warn $of: memlock: at most 8 MiB may be locked: .*LimitMEMLOCK=infinity"
 says "^ok   $of: files: at most 1024 may be open"
@@ -270,7 +283,7 @@ says '^ok   rtrs-nbd disk: mtu: 10.77.1.2:1234: packets of 1400 bytes, as net1 h
 stop_server "$server_pid"
 wait_line "$gateway_log" '10\.77\.1\.2.*refused'
 doctor 2 --socket "$tmp/gateway.ctl"
-says '^bad  rtrs-nbd disk: path: 10.77.1.2:1234 is (back-off|connecting): .*refused'
+says '^bad  rtrs-nbd disk: path: 10.77.1.2:1234 is not up \((back-off|connecting)\): .*refused'
 
 # Certificates that are good for some days, are not valid yet, and have ended.
 as_user=()

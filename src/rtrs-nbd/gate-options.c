@@ -84,6 +84,9 @@ static const struct opt rows[] = {
 	{ .name = "verbose", .letter = 'v', .type = OPT_FLAG, FIELD(verbose),
 	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_verbose,
 	  .help = "log successes, too" },
+	{ .name = "check", .type = OPT_FLAG, FIELD(check), .holds = OPT_AT_START,
+	  .instead = "give --check on the command line",
+	  .help = "check parameters and keys, and exit" },
 	{ OPT_ROW_HELP }, { OPT_ROW_VERSION },
 };
 
@@ -354,5 +357,10 @@ int gate_options_parse(struct gate_options *o, const struct clt_front *front, in
 	r = read_line(o, argc, argv);
 	if (r < 0)
 		r = complete_session(&o->session);
-	return r < 0 ? complete_tls(o) : r;
+	if (r < 0)
+		r = complete_tls(o);
+	if (r >= 0 || !o->check)
+		return r;
+	puts("the parameters, and the files of keys and certificates, are right");
+	return std_out_end("rtrs-nbd", EXIT_DONE);
 }

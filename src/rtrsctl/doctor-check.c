@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns a child, rtrs-server, for the time of its look at a configuration: the tables of options are
- * the server's. */
+/* Owns a child, rtrs-server or rtrs-nbd, for the time of its look at a configuration: the tables of
+ * options are the program's. */
 #include <config.h>
 
 #include <errno.h>
@@ -15,42 +15,49 @@
 #include "cleanup.h"
 #include "doctor-subject.h"
 #include "exit-status.h"
+#include "util.h"
 
-struct server_check {
+struct config_check {
 	char program[PATH_MAX];
+	const char *how;		/* its words in front of the file: "--config=" */
 	const char *config;
 };
 
 __attribute__((noreturn))
-static void exec_check(const struct server_check *check, int out)
+static void exec_check(const struct config_check *check, int out)
 {
-	char *argv[] = { (char *)check->program, (char *)"--check", (char *)"--config",
-			 (char *)check->config, NULL };
+	static char word[PATH_MAX + 16];
+	char *argv[] = { (char *)check->program, (char *)"--check", word, NULL };
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
+	snprintf(word, sizeof(word), "%s%s", check->how, check->config);
 	if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDOUT_FILENO) >= 0 &&
 	    dup2(out, STDERR_FILENO) >= 0)
 		execv(argv[0], argv);
 	_exit(127);
 }
 
-/* Copy to @text the first line of @fd with an error, or else the first one with a warning. */
-static enum check_level read_worst(int fd, char *text, size_t len)
+/* Copy to @text the first line of @fd with an error, or else the first one with a warning, or else
+ * the first one, which is none of a finding. */
+static enum check_level read_worst(int fd, const char *program, char *text, size_t len)
 {
 	enum check_level level = CHECK_OK;
 	_cleanup_free_ char *line = NULL;
 	FILE *f = fdopen(fd, "re");
 	size_t size = 0;
 
+	*text = '\0';
 	while (f && getline(&line, &size, f) > 0) {
 		const char *error = strstr(line, "error: "), *warning = strstr(line, "warning: ");
 		const char *said = error ? error + strlen("error: ") :
-				   warning ? warning + strlen("warning: ") : NULL;
+				   warning ? warning + strlen("warning: ") : line;
 
 		line[strcspn(line, "\n")] = '\0';
-		if (!said || level == CHECK_CRITICAL || (warning && level == CHECK_WARNING))
+		if (level == CHECK_CRITICAL || (!error && *text && (!warning || level)))
 			continue;
-		level = error ? CHECK_CRITICAL : CHECK_WARNING;
+		level = error ? CHECK_CRITICAL : warning ? CHECK_WARNING : CHECK_OK;
+		if (said == line && !strncmp(line, program, strlen(program)))
+			said += strlen(program) + strlen(": ");
 		snprintf(text, len, "%s", said);
 	}
 	if (f)
@@ -62,7 +69,7 @@ static enum check_level read_worst(int fd, char *text, size_t len)
 
 static enum check_level look_at_config(const void *arg, char *text, size_t len)
 {
-	const struct server_check *check = arg;
+	const struct config_check *check = arg;
 	int fds[2], status = 0;
 	enum check_level level;
 	pid_t pid;
@@ -74,44 +81,51 @@ static enum check_level look_at_config(const void *arg, char *text, size_t len)
 	if (!pid)
 		exec_check(check, fds[1]);
 	close(fds[1]);
-	level = read_worst(fds[0], text, len);
+	level = read_worst(fds[0], strrchr(check->program, '/') + 1, text, len);
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (pid < 0 || !WIFEXITED(status) || WEXITSTATUS(status) == 127)
 		return CHECK_WARNING;
-	if (level == CHECK_OK)
-		snprintf(text, len, "%s", WEXITSTATUS(status) ?
-			 "refused" : "right");
+	if (WEXITSTATUS(status) == EXIT_DONE && level == CHECK_OK)
+		snprintf(text, len, "right");
+	else if (!*text)
+		snprintf(text, len, "refused");
 	return WEXITSTATUS(status) == EXIT_DONE ? level : CHECK_CRITICAL;
 }
 
-/* The server of the package of this program is beside it.  False: it is not installed. */
-static bool find_server(char path[PATH_MAX])
+/* A program of these packages is beside this one, or in the other of the directories sbin and bin.
+ * False: it is not installed. */
+static bool find_program(const char *name, char path[PATH_MAX])
 {
-	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
-	char *slash;
+	static const char *const dirs[] = { "", "/../bin", "/../sbin" };
+	static char here[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", here, sizeof(here) - 1);
+	int rc = -1;
 
 	if (n < 0)
 		return false;
-	path[n] = '\0';
-	slash = strrchr(path, '/');
-	if (!slash || slash + sizeof("/rtrs-server") > path + PATH_MAX)
-		return false;
-	strcpy(slash, "/rtrs-server");
-	return !access(path, X_OK);
+	here[n] = '\0';
+	*strrchr(here, '/') = '\0';
+	for (unsigned i = 0; rc && i < ARRAY_SIZE(dirs); i++) {
+		if (snprintf(path, PATH_MAX, "%s%s/%s", here, dirs[i], name) < PATH_MAX)
+			rc = access(path, X_OK);
+	}
+	return !rc;
 }
 
 void doctor_subject_check(struct doctor *doctor, const struct doctor_subject *s)
 {
-	static struct server_check check;	/* large for a stack */
+	static struct config_check check;	/* large for a stack */
+	const char *name = s->kind == SUBJECT_SERVER ? "rtrs-server" : "rtrs-nbd";
 	enum check_level level = CHECK_WARNING;
 	char text[1024];
 
 	check.config = s->config;
-	if (!s->config || s->kind != SUBJECT_SERVER || !find_server(check.program))
+	check.how = s->kind == SUBJECT_SERVER ? "--config=" : "config=";
+	if (!s->config || !find_program(name, check.program))
 		return;
 	if (!doctor_look_as(&s->user, look_at_config, &check, &level, text, sizeof(text)))
 		level = CHECK_WARNING;
-	doctor_note(doctor, level, "configuration", "%s (rtrs-server --check --config=%s)", text,
+	doctor_note(doctor, level, "configuration", "%s (%s --check %s%s)", text, name, check.how,
 		    s->config);
 }

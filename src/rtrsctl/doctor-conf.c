@@ -48,7 +48,8 @@ static int read_lines(struct doctor_conf *conf, char *text)
 	while ((line = strsep(&text, "\n"))) {
 		line = opt_line_trim(line);
 		if (*line == '[') {
-			conf->has_sections = true;
+			conf->is_server |= !strncmp(line, "[server", 7) ||
+					   !strncmp(line, "[export", 7);
 			section = section_title(line);
 			continue;
 		}

@@ -15,7 +15,7 @@ struct doctor_line {
 struct doctor_conf {			/* all 0: none */
 	struct doctor_line *lines;
 	size_t n;
-	bool has_sections;		/* it is a server's */
+	bool is_server;			/* it has a section of a server */
 };
 
 /* Add the lines of @path, and of the files "*.conf" in @path.d, to @conf, which doctor_conf_free()

@@ -33,17 +33,20 @@ struct need {
 /* Why the user of @need cannot open it, because of @err. */
 static void say_closed(const struct need *need, int err, char *text, size_t len)
 {
+	char user[64], owner[64];
 	struct stat st;
 
+	doctor_user_text(need->user, user, sizeof(user));
 	if (err == EACCES && !stat(need->path, &st))
-		snprintf(text, len, "%s: user %u may not %s it, and it is of user %u and group %u "
-			 "with mode %04o: chown it%s", strerror(err),
-			 (unsigned)need->user, need->access == NEED_WRITE ? "write" : "read",
-			 (unsigned)st.st_uid, (unsigned)st.st_gid, (unsigned)st.st_mode & 07777,
+		snprintf(text, len, "%s: %s may not %s it, and it is of %s and group %u "
+			 "with mode %04o: chown it%s", strerror(err), user,
+			 need->access == NEED_WRITE ? "write" : "read",
+			 doctor_user_text(st.st_uid, owner, sizeof(owner)), (unsigned)st.st_gid,
+			 (unsigned)st.st_mode & 07777,
 			 need->access == NEED_WRITE ? ", or export it read-only" : "");
 	else if (err == EACCES)
-		snprintf(text, len, "%s: a directory of the path is closed to user %u",
-			 strerror(err), (unsigned)need->user);
+		snprintf(text, len, "%s: a directory of the path is closed to %s",
+			 strerror(err), user);
 	else
 		snprintf(text, len, "%s: create it, or correct the path in the configuration",
 			 strerror(err));
@@ -113,6 +116,7 @@ static enum check_level look_at_image(const void *arg, char *text, size_t len)
 	const struct need *need = arg;
 	int mode = R_OK | (need->access == NEED_WRITE ? W_OK : 0);
 	struct stat st;
+	char user[64];
 
 	if (faccessat(AT_FDCWD, need->path, mode, AT_EACCESS) || stat(need->path, &st)) {
 		say_closed(need, errno, text, len);
@@ -126,7 +130,7 @@ static enum check_level look_at_image(const void *arg, char *text, size_t len)
 		snprintf(text, len, "is empty: give it a size, e.g.: truncate -s 1G FILE");
 		return CHECK_CRITICAL;
 	}
-	snprintf(text, len, "user %u may %s it", (unsigned)need->user,
+	snprintf(text, len, "%s may %s it", doctor_user_text(need->user, user, sizeof(user)),
 		 need->access == NEED_WRITE ? "read and write" : "read");
 	return CHECK_OK;
 }

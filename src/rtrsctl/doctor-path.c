@@ -106,7 +106,7 @@ static void look_at_path(struct doctor *doctor, const struct doctor_subject *s, 
 	if (!state_path_works(path)) {
 		const char *cause = answer_string(path, "cause");
 
-		doctor_note(doctor, CHECK_CRITICAL, "path", "%s is %s: %s", name,
+		doctor_note(doctor, CHECK_CRITICAL, "path", "%s is not up (%s): %s", name,
 			    answer_string(path, "state"),
 			    strcmp(cause, "-") ? cause : "the log has the reason");
 		return;

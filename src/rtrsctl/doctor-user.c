@@ -100,12 +100,11 @@ bool doctor_user_named(struct doctor_user *user, const char *name, const char *g
 	return true;
 }
 
-const char *doctor_user_text(const struct doctor_user *user, char *buf, size_t len)
+const char *doctor_user_text(uid_t uid, char *buf, size_t len)
 {
-	const struct passwd *pw = getpwuid(user->uid);
+	const struct passwd *pw = getpwuid(uid);
 
-	snprintf(buf, len, pw ? "user %u (%s)" : "user %u", (unsigned)user->uid,
-		 pw ? pw->pw_name : "");
+	snprintf(buf, len, pw ? "user %u (%s)" : "user %u", (unsigned)uid, pw ? pw->pw_name : "");
 	return buf;
 }
 
@@ -166,7 +165,7 @@ bool doctor_look_as(const struct doctor_user *user, doctor_look_fn *look, const 
 	struct seen answer = { 0 };
 	char name[128];
 
-	doctor_user_text(user, name, sizeof(name));
+	doctor_user_text(user->uid, name, sizeof(name));
 	if (user->uid == geteuid()) {
 		*level = look(arg, text, len);
 		return true;

@@ -46,7 +46,7 @@ static void note_user(struct doctor *doctor, const struct doctor_subject *s)
 	struct doctor_user of_unit;
 	char text[128];
 
-	doctor_user_text(&s->user, text, sizeof(text));
+	doctor_user_text(s->user.uid, text, sizeof(text));
 	if (!s->pid && *name && !doctor_user_named(&of_unit, name, "", ""))
 		doctor_note(doctor, CHECK_CRITICAL, "user",
 			    "there is no user %s, whom %s has: systemd-sysusers", name,
@@ -74,7 +74,7 @@ static void look_at(struct doctor *doctor, struct doctor_subject *s)
 
 /* ---- programs that run ---- */
 
-/* The file behind --config on the command line of @pid, for free(); NULL: none, or it cannot be
+/* The file of --config or config= on the command line of @pid, for free(); NULL: none, or it cannot be
  * read. */
 static char *config_of_process(long pid)
 {
@@ -91,6 +91,8 @@ static char *config_of_process(long pid)
 			config = strdup(word);
 		else if (!strncmp(word, "--config=", 9))
 			config = strdup(word + 9);
+		else if (!strncmp(word, "config=", 7))
+			config = strdup(word + 7);
 		next = !strcmp(word, "--config");
 	}
 	if (f)
@@ -124,6 +126,9 @@ static void look_at_program(struct doctor *doctor, const struct found_program *p
 		doctor_unit_ask(&s.unit, unit);
 	if (*unit)
 		json_object_set_new(units, unit, json_true());
+	/* Without a unit the file need not have all parameters of a gateway. */
+	if (s.kind == SUBJECT_GATEWAY && !s.unit.values)
+		s.config = NULL;
 	look_at(doctor, &s);
 	json_decref(answer);
 }
@@ -180,7 +185,8 @@ static void look_at_file(struct doctor *doctor, const struct find_wanted *wanted
 	_cleanup_free_ char *errors = doctor_conf_read(&s.conf, path);
 
 	s.config = path;
-	s.kind = s.conf.has_sections ? SUBJECT_SERVER : SUBJECT_GATEWAY;
+	s.kind = (kinds ? !strncmp(kinds, "rtrs-server", 11) : s.conf.is_server) ?
+		 SUBJECT_SERVER : SUBJECT_GATEWAY;
 	if (kinds)
 		find_unit(&s.unit, kinds, path);
 	text_safe(path, s.name, sizeof(s.name));
