@@ -45,7 +45,7 @@ reload_says "+b=$tmp/b,readonly"
 truncate -s 8M "$tmp/b"
 write_conf "$always" '[export "c"]' "path = $tmp/c" 'direct = no'
 printf '%s\n' '[server]' 'queue-depth = 64' 'log-level = debug' >"$conf.d/server.conf"
-reload_says "-a" "+c=$tmp/c" "--log-level: changed" "--queue-depth: after a restart" \
+reload_says "-a" "+c=$tmp/c" "--log-level: changed" "--queue-depth changed: takes effect after a restart" \
 	"b 4M -> 8M"
 [ "$(exports)" = "b c disk line " ]
 flock -n "$tmp/a" true || fail "what is not exported any more is still locked"
@@ -254,6 +254,18 @@ kill -INT "$fio"
 wait "$fio" || true		# it was interrupted
 grep -q ' err= 0' "$tmp/fio.log" || { cat "$tmp/fio.log"; fail "fio has found an error"; }
 must_fail grep -E 'lost|fail' "$disk_log"
+stop_server "$server_pid"
+
+# A file of keys that a restart would refuse is refused by the reload that names it.
+write_conf
+start_server --state-dir "$tmp/state" --control "$tmp/control" --config "$conf"
+printf 'alice:%064d\n' 1 >"$tmp/keys"
+chmod 644 "$tmp/keys"
+printf '%s\n' '[server]' "tls-psk = $tmp/keys" >"$conf.d/server.conf"
+expect_failure 1 "tls-psk=$tmp/keys: expected mode 0600, not 0644" "${ctl[@]}" reload
+chmod 600 "$tmp/keys"
+reload_says "--tls-psk changed: takes effect after a restart"
+rm "$conf.d/server.conf"
 stop_server "$server_pid"
 
 # Without a file there is nothing to read again; the start says what is wrong in all files at once.

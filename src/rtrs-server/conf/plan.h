@@ -42,7 +42,8 @@ struct plan {
 int plan_make(struct plan *plan, const struct srv_conf *now, const struct srv_conf *wanted);
 /* Write @step to @buf as users see it: "+disk0=/srv/disk0.img", "-disk0", "--log-level: changed",
  * "disk0: iops 1000 -> 2000, allow all -> 192.0.2.0/24", "+listen tcp://192.0.2.1:1234",
- * "--threads: after a restart".  A long list of rules ends in ", ...".  Returns @buf. */
+ * "--threads changed: takes effect after a restart".  A long list of rules ends in ", ...".
+ * Returns @buf. */
 const char *plan_step_text(const struct plan_step *step, char *buf, size_t len);
 /* Free the steps of @plan. */
 void plan_fini(struct plan *plan);

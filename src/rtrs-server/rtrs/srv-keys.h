@@ -20,6 +20,9 @@ struct srv_conf;
  * the option, its value and the reason. */
 int srv_keys_open(const struct srv_conf *conf, struct fab_tls **tls, struct auth_creds **auth,
 		  char *err, size_t errlen);
+/* Read the files of @conf, and forget them: a later start can read them, too.  0, or -errno and a
+ * line in @errors for each that cannot be used.  Any thread. */
+int srv_keys_try(const struct srv_conf *conf, FILE *errors);
 
 /* True if a key of @tls or @auth, either NULL for none, is that of the identity @identity,
  * "psk:NAME".  Any thread. */
