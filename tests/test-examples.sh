@@ -105,13 +105,13 @@ done
 stop_process "$gateway_pid"
 stop_server "$server_pid"
 
-mkdir -p "$tmp/etc/rtrs"
+mkdir -p "$tmp/etc/rtrs" "$tmp/etc/rtrs-server"
 (
 	umask 077
 	for name in gateway1 backup1 gateway2; do
 		"$top_builddir/rtrs-psk" $name >"$tmp/$name.psk"
 	done
-	cat "$tmp"/{gateway1,backup1,gateway2}.psk >"$tmp/etc/rtrs/keys.psk"
+	cat "$tmp"/{gateway1,backup1,gateway2}.psk >"$tmp/etc/rtrs-server/keys.psk"
 	cp "$tmp/gateway1.psk" "$tmp/etc/rtrs/disk1.psk"
 )
 serve server-tls.conf
