@@ -87,6 +87,7 @@ SHELL_TESTS = \
 	%D%/test-multi-conn.sh \
 	%D%/test-names.sh \
 	%D%/test-nbd-clients.sh \
+	%D%/test-nbd-document.sh \
 	%D%/test-nbd-flood.sh \
 	%D%/test-nbd-fronts.sh \
 	%D%/test-nbd-gateway.sh \
@@ -245,6 +246,7 @@ EXTRA_DIST += \
 	%D%/metrics-hostile.py \
 	%D%/auth-attack.py \
 	%D%/auth-relay.py \
+	%D%/nbd-document.py \
 	%D%/nbd-flood.py \
 	%D%/nbd-hostile.py \
 	%D%/nbd-limits.py \

@@ -33,10 +33,11 @@ static void ask_begin(struct nbd_conn *conn)
 }
 
 /* The answer to NBD_OPT_STARTTLS goes out, then the handshake of TLS has the socket.  Bytes that
- * came behind the option came in clear, and may be anybody's. */
+ * came with the option came in clear, and may be anybody's: the option gets no answer then. */
 static void secure_begin(struct nbd_conn *conn)
 {
 	if (nbd_recv_avail(conn)) {
+		nbd_out_drop(conn);
 		conn->ops->broke(conn, "bytes in clear follow NBD_OPT_STARTTLS");
 		return;
 	}

@@ -176,9 +176,33 @@ void nbd_conn_break(struct nbd_conn *conn, const char *why)
 	conn_break(conn, &end_limit, LOG_FIELDS(CLIENT_DROPPED, .peer = conn->name), why);
 }
 
+/* Take no more input: the connection ends when all that came in whole is answered. */
+static void conn_stop_input(struct nbd_conn *conn)
+{
+	nbd_in_drop(conn);
+	if (in_flight(conn) || !nbd_out_empty(conn))
+		nbd_conn_leave(conn);
+	else
+		nbd_conn_break(conn, NULL);
+}
+
 static void conn_broke(struct nbd_conn *conn, const char *why)
 {
-	conn_break(conn, &end_limit, LOG_FIELDS(PEER_GARBAGE, .peer = conn->name), why);
+	log_event_limited(&end_limit, LOG_LEVEL_WARN,
+			  LOG_FIELDS(PEER_GARBAGE, .peer = conn->name), conn->name,
+			  "connection ends: %s", why);
+	conn_stop_input(conn);
+}
+
+/* The client sends no more.  Its end of the socket may still take replies. */
+static void conn_half_closed(struct nbd_conn *conn)
+{
+	if (nbd_in_halfway(conn))
+		log_event_limited(&end_limit, LOG_LEVEL_WARN,
+				  LOG_FIELDS(CLIENT_DROPPED, .peer = conn->name), conn->name,
+				  "connection ends: the client has closed it in the middle of a "
+				  "request");
+	conn_stop_input(conn);
 }
 
 /* End the connection, whose socket failed with @r. */
@@ -261,8 +285,8 @@ static void conn_run(struct nbd_conn *conn)
 {
 	int r = nbd_in_run(conn);
 
-	if (r == -EPIPE && nbd_in_halfway(conn))
-		nbd_conn_break(conn, "the client has closed it in the middle of a request");
+	if (r == -EPIPE)
+		conn_half_closed(conn);
 	else if (r < 0)
 		conn_fail(conn, r);
 	conn_watch(conn);

@@ -100,12 +100,13 @@ static bool take_status_payload(struct nbd_conn *conn, struct nbd_request_io *q,
 	if (q->req.type != NBD_CMD_BLOCK_STATUS)
 		return true;
 	if (q->req.payload > STATUS_PAYLOAD_MAX) {
+		q->why = "the payload of a BLOCK_STATUS names more contexts than there are";
 		*r = -EINVAL;
 		return true;
 	}
 	if (have < q->req.payload)
 		return false;
-	*r = nbd_request_payload(&q->req, conn->block->bytes + conn->in_pos + size);
+	*r = nbd_request_payload(&q->req, conn->block->bytes + conn->in_pos + size, &q->why);
 	return true;
 }
 

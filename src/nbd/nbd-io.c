@@ -2,6 +2,7 @@
 /* A request between its header and its reply: checked, carried out by the backend, answered.  A
  * failure is a reply with an error. */
 #include <errno.h>
+#include <string.h>
 
 #include "nbd-priv.h"
 
@@ -39,6 +40,19 @@ static void io_count(struct nbd_counts *counts, const struct nbd_request_io *q)
 	}
 }
 
+/* Give the reply, an error, a text for people. */
+static void add_text(struct nbd_request_io *q)
+{
+	const char *text = q->why ? q->why : nbd_error_text(nbd_error_of(q->status));
+
+	if (q->io.error == NBD_IO_LASTS)
+		text = "the server may have lost earlier writes";
+	if (!nbd_reply_is_chunk(q->conn->headers, &q->req))
+		return;
+	q->data = text;
+	q->data_len = (uint32_t)strlen(text);
+}
+
 static void io_answer(struct nbd_request_io *q)
 {
 	struct nbd_conn *conn = q->conn;
@@ -46,6 +60,8 @@ static void io_answer(struct nbd_request_io *q)
 
 	io_count(&conn->counts, q);
 	if (conn->state != NBD_CONN_BROKEN && sent) {
+		if (q->status < 0)
+			add_text(q);
 		nbd_out_reply(q);
 		return;
 	}
@@ -66,7 +82,7 @@ void nbd_io_done(struct nbd_io *io, int status)
 		q->data = q->extents.buf;
 		q->data_len = nbd_status_end(&q->extents);
 		if (!q->data_len)
-			q->status = -EIO;	/* the backend has told of no extent */
+			q->status = -EIO;	/* the backend knows of no extent */
 	}
 	io_answer(q);
 }
@@ -88,12 +104,15 @@ static void begin_status(struct nbd_request_io *q)
 	nbd_status_begin(&q->extents, q->conn->headers, (uint8_t *)q->piece + NBD_IO_SCRATCH, room);
 }
 
-int nbd_io_check(const struct nbd_request_io *q)
+int nbd_io_check(struct nbd_request_io *q)
 {
 	const struct nbd_conn *conn = q->conn;
+	int r = nbd_request_check(&q->req, conn->headers, &conn->export,
+				  conn->status == NBD_STATUS_CHOSEN, &q->why);
 
-	return nbd_request_check(&q->req, conn->headers, &conn->export,
-				 conn->status == NBD_STATUS_CHOSEN);
+	if (r == 0)
+		q->why = NULL;
+	return r;
 }
 
 void nbd_io_begin(struct nbd_request_io *q)

@@ -54,10 +54,11 @@ int nbd_request_decode(struct nbd_request *req, enum nbd_headers headers, const 
 	return r;
 }
 
-int nbd_request_payload(struct nbd_request *req, const void *payload)
+int nbd_request_payload(struct nbd_request *req, const void *payload, const char **why)
 {
 	const struct nbd_msg_status_payload *p = payload;
 
+	*why = "the payload of a BLOCK_STATUS is a length and the number of base:allocation";
 	/* The server has one context, so one number. */
 	if (req->payload != sizeof(*p) + sizeof(p->context[0]) ||
 	    be32_get(p->context[0]) != NBD_CONTEXT)
@@ -115,24 +116,40 @@ static uint16_t flags_allowed(const struct nbd_request *req, const struct rule *
 	return allowed;
 }
 
+/* The part of the check that depends on no range. */
+static const char *refusal(const struct nbd_request *req, const struct rule *c,
+			   enum nbd_headers headers, const struct nbd_export *export, bool status)
+{
+	if (!c)
+		return "unknown command";
+	if (req->flags & ~flags_allowed(req, c, headers, export))
+		return "the command has a flag that it cannot have, or that was not negotiated";
+	if ((c->needs & export->flags) != c->needs)
+		return "the export does not have this command";
+	if (req->type == NBD_CMD_BLOCK_STATUS && !status)
+		return "base:allocation was not chosen by NBD_OPT_SET_META_CONTEXT";
+	if (!c->beyond && (req->off || req->len))
+		return "the command has no range";
+	if (c->beyond && !req->len)
+		return "the range is empty";
+	return NULL;
+}
+
 int nbd_request_check(const struct nbd_request *req, enum nbd_headers headers,
-		      const struct nbd_export *export, bool status)
+		      const struct nbd_export *export, bool status, const char **why)
 {
 	const struct rule *c = rule_of(req);
 
+	*why = "the export is read-only";
 	if (c && c->writes && (export->flags & NBD_FLAG_READ_ONLY))
 		return -EPERM;
-	if (!c || (req->flags & ~flags_allowed(req, c, headers, export)) ||
-	    (c->needs & export->flags) != c->needs)
+	*why = refusal(req, c, headers, export, status);
+	if (*why)
 		return -EINVAL;
-	if (req->type == NBD_CMD_BLOCK_STATUS && !status)
-		return -EINVAL;
-	if (!c->beyond)
-		return req->off || req->len ? -EINVAL : 0;
-	if (!req->len)
-		return -EINVAL;
-	if (!range_ok(req->off, req->len, export->size))
+	*why = "the range goes beyond the end of the export";
+	if (c->beyond && !range_ok(req->off, req->len, export->size))
 		return c->beyond;
+	*why = "a request has at most 64 MiB of data";
 	return c->max && req->len > c->max ? -EINVAL : 0;
 }
 
@@ -157,6 +174,26 @@ enum nbd_error nbd_error_of(int r)
 		return NBD_ENOTSUP;
 	default:
 		return NBD_EIO;
+	}
+}
+
+const char *nbd_error_text(enum nbd_error error)
+{
+	switch (error) {
+	case NBD_EPERM:
+		return "the export cannot be written to";
+	case NBD_ENOMEM:
+		return "no memory";
+	case NBD_EINVAL:
+		return "the server refuses the request as invalid";
+	case NBD_ENOSPC:
+		return "no space is left on the storage";
+	case NBD_EOVERFLOW:
+		return "a number is too large";
+	case NBD_ENOTSUP:
+		return "the storage does not support the request";
+	default:
+		return "the storage, or the way to it, has failed";
 	}
 }
 
@@ -188,11 +225,13 @@ static size_t encode_chunk(uint8_t *buf, enum nbd_headers headers, const struct 
 	return sizeof(*ext);
 }
 
+/* @text: bytes of the text that follows. */
 static size_t encode_error(uint8_t *buf, enum nbd_headers headers, const struct nbd_request *req,
-			   enum nbd_error error)
+			   enum nbd_error error, uint32_t text)
 {
-	struct nbd_msg_error m = { .error = be32_put(error) };
-	size_t n = encode_chunk(buf, headers, req, NBD_REPLY_TYPE_ERROR, sizeof(m));
+	struct nbd_msg_error m = { .error = be32_put(error), .length = be16_put((uint16_t)text) };
+	size_t n = encode_chunk(buf, headers, req, NBD_REPLY_TYPE_ERROR,
+				(uint32_t)sizeof(m) + text);
 
 	memcpy(buf + n, &m, sizeof(m));
 	return n + sizeof(m);
@@ -222,16 +261,22 @@ static size_t encode_read(uint8_t *buf, enum nbd_headers headers, const struct n
 	return n + sizeof(off);
 }
 
+bool nbd_reply_is_chunk(enum nbd_headers headers, const struct nbd_request *req)
+{
+	return headers == NBD_HEADERS_EXTENDED ||
+	       (headers == NBD_HEADERS_STRUCTURED &&
+		(req->type == NBD_CMD_READ || req->type == NBD_CMD_BLOCK_STATUS));
+}
+
 size_t nbd_reply_encode(uint8_t buf[NBD_REPLY_MAX], enum nbd_headers headers,
 			const struct nbd_request *req, int status, uint32_t data)
 {
 	enum nbd_error error = nbd_error_of(status);
-	bool chunks = req->type == NBD_CMD_READ || req->type == NBD_CMD_BLOCK_STATUS;
 
-	if (headers == NBD_HEADERS_SIMPLE || (headers == NBD_HEADERS_STRUCTURED && !chunks))
+	if (!nbd_reply_is_chunk(headers, req))
 		return encode_simple(buf, req, error);
 	if (error)
-		return encode_error(buf, headers, req, error);
+		return encode_error(buf, headers, req, error, data);
 	if (req->type == NBD_CMD_READ)
 		return encode_read(buf, headers, req, data);
 	if (!data)

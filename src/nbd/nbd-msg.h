@@ -24,6 +24,7 @@ struct nbd_export {
 	uint64_t size;			/* bytes */
 	uint16_t flags;			/* NBD_FLAG_*, but the flags of the handshake */
 	uint32_t block_min, block_preferred;	/* bytes */
+	char name[256];			/* as a list has it, whatever the client calls it */
 	char description[160];		/* empty: none */
 };
 
@@ -48,20 +49,27 @@ static inline size_t nbd_request_size(enum nbd_headers headers)
  * reason *@why, a wrong magic number or a payload beyond NBD_DATA_MAX. */
 int nbd_request_decode(struct nbd_request *req, enum nbd_headers headers, const void *buf,
 		       const char **why);
-/* Decode the payload of a BLOCK_STATUS, @req->payload bytes, into @req->len.  0 or -EINVAL. */
-int nbd_request_payload(struct nbd_request *req, const void *payload);
+/* Decode the payload of a BLOCK_STATUS, @req->payload bytes, into @req->len.  0, or -EINVAL with
+ * the reason *@why. */
+int nbd_request_payload(struct nbd_request *req, const void *payload, const char **why);
 /* May @req be carried out on @export?  @export->flags are the flags that the client was told.
- * @status: the client has chosen base:allocation.  0, or -errno for the answer. */
+ * @status: the client has chosen base:allocation.  0, or -errno for the answer with the reason
+ * *@why. */
 int nbd_request_check(const struct nbd_request *req, enum nbd_headers headers,
-		      const struct nbd_export *export, bool status);
+		      const struct nbd_export *export, bool status, const char **why);
 
 /* NBD's number for -errno @r; 0 for 0. */
 enum nbd_error nbd_error_of(int r);
+/* What it means, for people.  Constant; @error is not 0. */
+const char *nbd_error_text(enum nbd_error error);
 
 #define NBD_REPLY_MAX 40u		/* bytes in front of the data of a reply */
 
+/* Is the reply to @req a chunk?  Only a chunk has room for the text of an error. */
+bool nbd_reply_is_chunk(enum nbd_headers headers, const struct nbd_request *req);
 /* Encode into @buf the bytes in front of the data of the reply to @req.  @data: bytes of the data.
- * With @status -errno the reply is an error, without data.  Returns the bytes written. */
+ * With @status -errno the reply is an error; its data is a text, if it is a chunk.  Returns the
+ * bytes written. */
 size_t nbd_reply_encode(uint8_t buf[NBD_REPLY_MAX], enum nbd_headers headers,
 			const struct nbd_request *req, int status, uint32_t data);
 

@@ -101,7 +101,7 @@ static void reply_info(const struct nbd_haggle *h, const struct nbd_export *expo
 
 	reply_head(h, NBD_REP_INFO, sizeof(m), out);
 	nbd_buf_add(out, &m, sizeof(m));
-	reply_info_text(h, NBD_INFO_NAME, h->name, out);
+	reply_info_text(h, NBD_INFO_NAME, export->name, out);
 	if (export->description[0])
 		reply_info_text(h, NBD_INFO_DESCRIPTION, export->description, out);
 	reply_head(h, NBD_REP_INFO, sizeof(blocks), out);
@@ -163,14 +163,15 @@ static bool reader_text(struct reader *r, char text[NBD_STRING_MAX + 1])
 
 /* ---- options ---- */
 
+static const char name_too_long[] =
+	"the name in NBD_OPT_EXPORT_NAME is longer than 4096 bytes, or has a NUL";
+
 static int opt_export_name(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 {
 	if (h->headers == NBD_HEADERS_EXTENDED)
 		return haggle_fail(h, "NBD_OPT_EXPORT_NAME after NBD_OPT_EXTENDED_HEADERS");
 	if (!read_bytes(r, (uint32_t)r->left, h->name))
-		return haggle_fail(
-			h, "the name in NBD_OPT_EXPORT_NAME is longer than 4096 bytes, or has "
-			   "a NUL");
+		return haggle_fail(h, name_too_long);
 	h->state = NBD_HAGGLE_OPENS;
 	return 0;
 }
@@ -265,8 +266,6 @@ static int opt_meta(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 	bool set = h->option == NBD_OPT_SET_META_CONTEXT, found;
 	uint32_t n;
 
-	if (set)
-		h->status[0] = '\0';
 	if (h->headers == NBD_HEADERS_SIMPLE)
 		return reply_invalid(h, "structured replies or extended headers come first", out);
 	if (!reader_text(r, h->name) || !read_u32(r, &n))
@@ -319,19 +318,37 @@ static int refuse_in_clear(struct nbd_haggle *h, struct nbd_buf *out)
 			    "first", out);
 }
 
+/* Refuse a known option that is longer than NBD_OPTION_MAX. */
+static int refuse_too_long(struct nbd_haggle *h, struct nbd_buf *out)
+{
+	/* NBD_OPT_EXPORT_NAME has no error reply. */
+	if (h->option == NBD_OPT_EXPORT_NAME)
+		return haggle_fail(h, name_too_long);
+	return haggle_reply(h, NBD_REP_ERR_TOO_BIG, "an option has at most 16384 bytes", out);
+}
+
+/* Answer an option.  @r has no bytes of an option that is longer than NBD_OPTION_MAX, or in clear
+ * where TLS is required. */
 static int option_run(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 {
+	unsigned i = 0;
+
 	if (!(h->flags & NBD_FLAG_FIXED_NEWSTYLE) && h->option != NBD_OPT_EXPORT_NAME)
 		return haggle_fail(
 			h, "an option other than NBD_OPT_EXPORT_NAME from a client that does "
 			   "not speak fixed newstyle");
 	if (is_refused_in_clear(h))
 		return refuse_in_clear(h, out);
-	for (unsigned i = 0; i < ARRAY_SIZE(options); i++) {
-		if (options[i].option == h->option)
-			return options[i].run(h, r, out);
-	}
-	return haggle_reply(h, NBD_REP_ERR_UNSUP, "unknown option", out);
+	/* A choice that fails, for its length, too, leaves none. */
+	if (h->option == NBD_OPT_SET_META_CONTEXT)
+		h->status[0] = '\0';
+	while (i < ARRAY_SIZE(options) && options[i].option != h->option)
+		i++;
+	if (i == ARRAY_SIZE(options))
+		return haggle_reply(h, NBD_REP_ERR_UNSUP, "unknown option", out);
+	if (r->left > NBD_OPTION_MAX)
+		return refuse_too_long(h, out);
+	return options[i].run(h, r, out);
 }
 
 /* ---- steps ---- */
@@ -350,19 +367,8 @@ static ssize_t step_flags(struct nbd_haggle *h, const uint8_t *buf, size_t len)
 	return sizeof(flags);
 }
 
-/* Refuse an option of @len bytes, which is too long to be parsed. */
-static int option_too_long(struct nbd_haggle *h, uint32_t len, struct nbd_buf *out)
-{
-	if (len > NBD_OPTION_SKIP_MAX)
-		return haggle_fail(h, "an option is longer than 1 MiB");
-	haggle_reply(h, NBD_REP_ERR_TOO_BIG, "an option has at most 16384 bytes", out);
-	h->skip = len;
-	h->state = NBD_HAGGLE_SKIPS;
-	return 0;
-}
-
-/* Answer an option with @len bytes of data by its header: in clear, where TLS is required, no
- * answer depends on data.  So a stranger's data has no memory. */
+/* Answer an option with @len bytes of data by its header: no answer depends on the data of an option
+ * that is too long, or in clear where TLS is required.  That data has no memory. */
 static ssize_t step_header(struct nbd_haggle *h, uint32_t len, struct nbd_buf *out)
 {
 	struct reader r = { .left = len };
@@ -393,12 +399,8 @@ static ssize_t step_option(struct nbd_haggle *h, const uint8_t *buf, size_t len,
 		return haggle_fail(h, "an option does not begin with its magic number");
 	data = be32_get(m->len);
 	h->option = be32_get(m->option);
-	if (h->tls == NBD_HAGGLE_MUST_TLS)
+	if (h->tls == NBD_HAGGLE_MUST_TLS || data > NBD_OPTION_MAX)
 		return step_header(h, data, out);
-	if (data > NBD_OPTION_MAX) {
-		rc = option_too_long(h, data, out);
-		return rc < 0 ? rc : (ssize_t)sizeof(*m);
-	}
 	if (len - sizeof(*m) < data)
 		return 0;
 	r = (struct reader){ .at = buf + sizeof(*m), .left = data };
@@ -498,7 +500,8 @@ int nbd_haggle_opened(struct nbd_haggle *h, int status, const char *why, struct 
 	export->flags |= NBD_FLAG_HAS_FLAGS;
 	if (h->headers != NBD_HEADERS_SIMPLE)
 		export->flags |= NBD_FLAG_SEND_DF;
-	if (h->headers == NBD_HEADERS_EXTENDED && (!serves || nbd_haggle_status(h)))
+	/* The document wants a choice first, and the same flags for INFO and GO. */
+	if (h->headers == NBD_HEADERS_EXTENDED && nbd_haggle_status(h))
 		export->flags |= NBD_FLAG_BLOCK_STATUS_PAYLOAD;
 	if (h->option == NBD_OPT_EXPORT_NAME)
 		return opened_by_name(h, export, out);

@@ -46,6 +46,7 @@ struct nbd_request_io {			/* a request from its header to its reply */
 	struct nbd_block *block;	/* NULL, or where the data is */
 	struct nbd_status_writer extents;
 	int status;
+	const char *why;		/* of an error, for the client; NULL: what @status says */
 	/* the reply */
 	uint8_t head[NBD_REPLY_MAX];
 	uint32_t head_len, data_len;
@@ -136,7 +137,8 @@ struct nbd_conn_ops {
 	void (*may_read)(struct nbd_conn *conn);
 	/* The client says that it leaves. */
 	void (*left)(struct nbd_conn *conn);
-	/* The client broke the protocol: @conn is to end at once.  @why is for the log. */
+	/* The client broke the protocol: @conn ends when what came before is answered.  @why is for
+	 * the log. */
 	void (*broke)(struct nbd_conn *conn, const char *why);
 	/* @conn is to end at once.  @why is for the log; NULL: no fault, no line. */
 	void (*failed)(struct nbd_conn *conn, const char *why);
@@ -271,8 +273,8 @@ static inline bool nbd_out_empty(const struct nbd_conn *conn)
 
 /* ---- nbd-io.c ---- */
 
-/* May @q be carried out?  0, or -errno for its reply. */
-int nbd_io_check(const struct nbd_request_io *q);
+/* May @q be carried out?  0, or -errno for its reply, with q->why. */
+int nbd_io_check(struct nbd_request_io *q);
 /* Hand @q to the backend.  @q has been checked, and has its data and memory. */
 void nbd_io_begin(struct nbd_request_io *q);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "clt-export.h"
 #include "dev-extents.h"
 #include "dev-req.h"
@@ -27,10 +28,19 @@ enum gate_stage {
 	GATE_ASK,			/* @ask is */
 };
 
+/* A BLOCK_STATUS of more than one question of RNBD (2 GiB) goes on asking while each answer covers its
+ * question.  At these bounds the client gets what is known. */
+#define GATE_ASKS 512u			/* questions: 1 TiB */
+#define GATE_ASKS_MS 30000u		/* since the first one; the last one may end later */
+
 struct gate_io {
 	struct nbd_io *io;
 	struct list ready;		/* gate_exports.ready */
 	enum gate_stage stage;
+	/* ASK */
+	uint64_t known;			/* the end of what the client's answer covers */
+	uint64_t since_ms;
+	unsigned asks;
 	union {
 		struct dev_req req;
 		struct dev_extents_ask ask;
@@ -88,28 +98,62 @@ static void gate_io_end(struct gate_io *o, int r)
 	nbd_io_done(o->io, r);
 }
 
-/* Cut what the server tells to what was asked for.  1: no more is wanted. */
+/* Cut what the server answers to what the client asked for.  1: no more is wanted. */
 static int gate_add_extent(void *arg, uint64_t off, const struct rnbd_extent *e)
 {
-	struct nbd_io *io = arg;
-	uint64_t begin = MAX(off, io->off), end = MIN(off + e->len, io->off + io->len);
+	struct gate_io *o = arg;
+	struct nbd_io *io = o->io;
+	uint64_t begin = MAX(off, o->known), end = MIN(off + e->len, io->off + io->len);
 	uint32_t flags = (e->what & RNBD_EXTENT_HOLE ? NBD_STATE_HOLE : 0) |
 			 (e->what & RNBD_EXTENT_ZERO ? NBD_STATE_ZERO : 0);
 
 	if (begin >= end)
 		return begin > io->off;
-	return !nbd_io_extent(io, end - begin, flags);
+	if (!nbd_io_extent(io, end - begin, flags))
+		return 1;
+	o->known = end;
+	return 0;
+}
+
+/* Ask about what follows the known part. */
+static void ask_start(struct gate_io *o)
+{
+	struct nbd_io *io = o->io;
+	struct gate_handle *h = io->handle;
+
+	o->asks++;
+	dev_extents_start(&o->ask, h->io.dev, io->off + io->len - o->known, o->known,
+			  io->flags & NBD_CMD_FLAG_REQ_ONE, ask_news);
+}
+
+/* An answer that ends inside its question is followed by another kind, or the server had no room. */
+static bool ask_goes_on(const struct gate_io *o)
+{
+	return o->known < o->io->off + o->io->len &&
+	       o->known == o->ask.start + o->ask.io.span &&
+	       o->asks < GATE_ASKS && clock_now_ms() - o->since_ms < GATE_ASKS_MS;
+}
+
+/* True: the questions have ended, with *@r. */
+static bool ask_step(struct gate_io *o, int *r)
+{
+	while (clt_op_step(&o->ask.io.clt)) {
+		*r = dev_extents_end(&o->ask, gate_add_extent, o);
+		if (*r || !ask_goes_on(o)) {
+			/* What is known is an answer, whatever became of the last question. */
+			*r = o->known > o->io->off ? 0 : MIN(*r, 0);
+			return true;
+		}
+		ask_start(o);
+	}
+	return false;
 }
 
 /* True: it has ended, with *@r. */
 static bool io_step_one(struct gate_io *o, int *r)
 {
-	if (o->stage == GATE_ASK) {
-		if (!clt_op_step(&o->ask.io.clt))
-			return false;
-		*r = MIN(dev_extents_end(&o->ask, gate_add_extent, o->io), 0);
-		return true;
-	}
+	if (o->stage == GATE_ASK)
+		return ask_step(o, r);
 	if (!dev_req_step(&o->req))
 		return false;
 	if (dev_req_tells_loss(&o->req))
@@ -144,13 +188,12 @@ static void gate_step_all(struct loop_task *task)
 
 static void start_status(struct gate_io *o)
 {
-	struct nbd_io *io = o->io;
-	struct gate_handle *h = io->handle;
-
 	o->stage = GATE_ASK;
-	o->ask.answer = io->buf;
-	dev_extents_start(&o->ask, h->io.dev, io->len, io->off, io->flags & NBD_CMD_FLAG_REQ_ONE,
-			  ask_news);
+	o->ask.answer = o->io->buf;
+	o->known = o->io->off;
+	o->since_ms = clock_now_ms();
+	o->asks = 0;
+	ask_start(o);
 }
 
 static void start_req(struct gate_io *o)
@@ -363,6 +406,7 @@ static void gate_info(void *handle, struct nbd_export *export)
 		export->flags |= NBD_FLAG_SEND_WRITE_ZEROES;
 	if (caps.zeroes && caps.fast_zeroes)
 		export->flags |= NBD_FLAG_SEND_FAST_ZERO;
+	snprintf(export->name, sizeof(export->name), "%s", dev_name(h->io.dev));
 	snprintf(export->description, sizeof(export->description), "RNBD export '%.64s' of %.64s",
 		 dev_name(h->io.dev), h->g->conf->server);
 }

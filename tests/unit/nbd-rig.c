@@ -153,7 +153,7 @@ static void rig_info(void *handle, struct nbd_export *export)
 		.size = h->size, .block_min = 1, .block_preferred = 4096,
 		.flags = NBD_FLAG_SEND_FLUSH | NBD_FLAG_SEND_FUA | NBD_FLAG_SEND_TRIM |
 			 NBD_FLAG_SEND_WRITE_ZEROES | NBD_FLAG_SEND_CACHE,
-		.description = "in memory",
+		.name = "disk", .description = "in memory",
 	};
 }
 

@@ -7,6 +7,8 @@
 
 #define SIZE (1u << 20)
 
+static const char *why;
+
 Test(nbd_msg, decode)
 {
 	/* As long as the other one, because it is decoded as that, too. */
@@ -19,7 +21,6 @@ Test(nbd_msg, decode)
 		0, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0x02, 0,
 	};
 	struct nbd_request req;
-	const char *why;
 
 	cr_assert_eq(nbd_request_decode(&req, NBD_HEADERS_SIMPLE, compact, &why), 0);
 	cr_assert(req.type == NBD_CMD_WRITE && req.flags == NBD_CMD_FLAG_FUA);
@@ -43,7 +44,6 @@ Test(nbd_msg, payload_too_long)
 	struct nbd_msg_request_ext ext = { .magic = be32_put(NBD_EXTENDED_REQUEST_MAGIC),
 					   .type = be16_put(NBD_CMD_WRITE) };
 	struct nbd_request req;
-	const char *why;
 
 	for_each_case(len, lens) {
 		int r = *len <= NBD_DATA_MAX ? 0 : -EPROTO;
@@ -81,31 +81,33 @@ Test(nbd_msg, check)
 		uint64_t off, len;
 		unsigned without;	/* NBD_FLAG_* that the export has not */
 		int r;
+		const char *why;	/* in the reason */
 	} cases[] = {
-		{ "read", NBD_CMD_READ, 0, 0, SIZE, 0, 0 },
-		{ "with DF", NBD_CMD_READ, NBD_CMD_FLAG_DF, 0, 1, 0, 0 },
-		{ "DF unknown", NBD_CMD_READ, NBD_CMD_FLAG_DF, 0, 1, NBD_FLAG_SEND_DF, -EINVAL },
-		{ "FUA of a read", NBD_CMD_READ, NBD_CMD_FLAG_FUA, 0, 1, 0, 0 },
-		{ "no FUA", NBD_CMD_TRIM, NBD_CMD_FLAG_FUA, 0, 1, NBD_FLAG_SEND_FUA, -EINVAL },
-		{ "NO_HOLE of a read", NBD_CMD_READ, NBD_CMD_FLAG_NO_HOLE, 0, 1, 0, -EINVAL },
-		{ "behind the end", NBD_CMD_READ, 0, SIZE - 1, 2, 0, -EINVAL },
-		{ "wraps", NBD_CMD_READ, 0, UINT64_MAX, 2, 0, -EINVAL },
-		{ "nothing", NBD_CMD_READ, 0, 0, 0, 0, -EINVAL },
-		{ "flush", NBD_CMD_FLUSH, 0, 0, 0, 0, 0 },
-		{ "flush of a range", NBD_CMD_FLUSH, 0, 0, 1, 0, -EINVAL },
-		{ "no flush", NBD_CMD_FLUSH, 0, 0, 0, NBD_FLAG_SEND_FLUSH, -EINVAL },
-		{ "trim", NBD_CMD_TRIM, NBD_CMD_FLAG_FUA, 0, SIZE, 0, 0 },
-		{ "no trim", NBD_CMD_TRIM, 0, 0, 1, NBD_FLAG_SEND_TRIM, -EINVAL },
-		{ "zero", NBD_CMD_WRITE_ZEROES, NBD_CMD_FLAG_NO_HOLE, 0, SIZE, 0, 0 },
-		{ "fast zero", NBD_CMD_WRITE_ZEROES, NBD_CMD_FLAG_FAST_ZERO, 0, 1, 0, 0 },
+		{ "read", NBD_CMD_READ, 0, 0, SIZE, 0, 0, NULL },
+		{ "with DF", NBD_CMD_READ, NBD_CMD_FLAG_DF, 0, 1, 0, 0, NULL },
+		{ "DF unknown", NBD_CMD_READ, NBD_CMD_FLAG_DF, 0, 1, NBD_FLAG_SEND_DF, -EINVAL,
+		  "a flag" },
+		{ "FUA of a read", NBD_CMD_READ, NBD_CMD_FLAG_FUA, 0, 1, 0, 0, NULL },
+		{ "no FUA", NBD_CMD_TRIM, NBD_CMD_FLAG_FUA, 0, 1, NBD_FLAG_SEND_FUA, -EINVAL, "a flag" },
+		{ "NO_HOLE of a read", NBD_CMD_READ, NBD_CMD_FLAG_NO_HOLE, 0, 1, 0, -EINVAL, "a flag" },
+		{ "behind the end", NBD_CMD_READ, 0, SIZE - 1, 2, 0, -EINVAL, "beyond the end" },
+		{ "wraps", NBD_CMD_READ, 0, UINT64_MAX, 2, 0, -EINVAL, "beyond the end" },
+		{ "nothing", NBD_CMD_READ, 0, 0, 0, 0, -EINVAL, "empty" },
+		{ "flush", NBD_CMD_FLUSH, 0, 0, 0, 0, 0, NULL },
+		{ "flush of a range", NBD_CMD_FLUSH, 0, 0, 1, 0, -EINVAL, "no range" },
+		{ "no flush", NBD_CMD_FLUSH, 0, 0, 0, NBD_FLAG_SEND_FLUSH, -EINVAL, "not have" },
+		{ "trim", NBD_CMD_TRIM, NBD_CMD_FLAG_FUA, 0, SIZE, 0, 0, NULL },
+		{ "no trim", NBD_CMD_TRIM, 0, 0, 1, NBD_FLAG_SEND_TRIM, -EINVAL, "not have" },
+		{ "zero", NBD_CMD_WRITE_ZEROES, NBD_CMD_FLAG_NO_HOLE, 0, SIZE, 0, 0, NULL },
+		{ "fast zero", NBD_CMD_WRITE_ZEROES, NBD_CMD_FLAG_FAST_ZERO, 0, 1, 0, 0, NULL },
 		{ "not fast", NBD_CMD_WRITE_ZEROES, NBD_CMD_FLAG_FAST_ZERO, 0, 1,
-		  NBD_FLAG_SEND_FAST_ZERO, -EINVAL },
-		{ "zero behind the end", NBD_CMD_WRITE_ZEROES, 0, SIZE, 1, 0, -ENOSPC },
-		{ "cache", NBD_CMD_CACHE, 0, 0, SIZE, 0, 0 },
-		{ "status", NBD_CMD_BLOCK_STATUS, NBD_CMD_FLAG_REQ_ONE, 0, SIZE, 0, 0 },
-		{ "payload", NBD_CMD_READ, NBD_CMD_FLAG_PAYLOAD_LEN, 0, 1, 0, -EINVAL },
-		{ "resize", 8, 0, 0, 1, 0, -EINVAL },
-		{ "disconnect", NBD_CMD_DISC, 0, 0, 0, 0, -EINVAL },
+		  NBD_FLAG_SEND_FAST_ZERO, -EINVAL, "a flag" },
+		{ "zero behind the end", NBD_CMD_WRITE_ZEROES, 0, SIZE, 1, 0, -ENOSPC, "beyond the end" },
+		{ "cache", NBD_CMD_CACHE, 0, 0, SIZE, 0, 0, NULL },
+		{ "status", NBD_CMD_BLOCK_STATUS, NBD_CMD_FLAG_REQ_ONE, 0, SIZE, 0, 0, NULL },
+		{ "payload", NBD_CMD_READ, NBD_CMD_FLAG_PAYLOAD_LEN, 0, 1, 0, -EINVAL, "a flag" },
+		{ "resize", 8, 0, 0, 1, 0, -EINVAL, "unknown" },
+		{ "disconnect", NBD_CMD_DISC, 0, 0, 0, 0, -EINVAL, "unknown" },
 	};
 
 	for_each_case(c, cases) {
@@ -114,12 +116,13 @@ Test(nbd_msg, check)
 		struct nbd_request req = { .flags = c->flags, .type = c->type, .off = c->off,
 					   .len = c->len };
 
-		cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_EXTENDED, &export, true), c->r,
-			     "%s", c->what);
+		cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_EXTENDED, &export, true, &why),
+			     c->r, "%s", c->what);
+		cr_assert(c->r == 0 || (c->why && strstr(why, c->why)), "%s: %s", c->what, why);
 		export.flags |= NBD_FLAG_READ_ONLY;
 		if (c->r == 0 && (c->type == NBD_CMD_TRIM || c->type == NBD_CMD_WRITE_ZEROES))
-			cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_EXTENDED, &export, true),
-				     -EPERM, "%s, read-only", c->what);
+			cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_EXTENDED, &export, true,
+						       &why), -EPERM, "%s, read-only", c->what);
 	}
 }
 
@@ -134,9 +137,9 @@ Test(nbd_msg, check_longest)
 		struct nbd_request req = { .type = NBD_CMD_READ, .len = *len };
 		int r = *len <= NBD_DATA_MAX ? 0 : -EINVAL;
 
-		cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_SIMPLE, &export, false), r);
+		cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_SIMPLE, &export, false, &why), r);
 		req.type = NBD_CMD_CACHE;
-		cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_SIMPLE, &export, false), 0);
+		cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_SIMPLE, &export, false, &why), 0);
 	}
 }
 
@@ -145,14 +148,14 @@ Test(nbd_msg, check_write)
 	struct nbd_export export = { .size = SIZE, .flags = ALL_FLAGS };
 	struct nbd_request req = { .type = NBD_CMD_WRITE, .len = 512, .payload = 512 };
 
-	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_SIMPLE, &export, false), 0);
-	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_EXTENDED, &export, false), 0);
+	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_SIMPLE, &export, false, &why), 0);
+	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_EXTENDED, &export, false, &why), 0);
 	req.flags = NBD_CMD_FLAG_PAYLOAD_LEN;
-	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_EXTENDED, &export, false), 0);
-	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_SIMPLE, &export, false), -EINVAL);
+	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_EXTENDED, &export, false, &why), 0);
+	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_SIMPLE, &export, false, &why), -EINVAL);
 	req.flags = 0;
 	req.off = SIZE - 511;
-	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_SIMPLE, &export, false), -ENOSPC);
+	cr_assert_eq(nbd_request_check(&req, NBD_HEADERS_SIMPLE, &export, false, &why), -ENOSPC);
 }
 
 Test(nbd_msg, status_payload)
@@ -160,12 +163,12 @@ Test(nbd_msg, status_payload)
 	struct nbd_request req = { .type = NBD_CMD_BLOCK_STATUS, .len = 12, .payload = 12 };
 	uint8_t payload[16] = { 0, 0, 0, 0, 0, 0, 0x20, 0, 0, 0, 0, NBD_CONTEXT };
 
-	cr_assert_eq(nbd_request_payload(&req, payload), 0);
+	cr_assert_eq(nbd_request_payload(&req, payload, &why), 0);
 	cr_assert_eq(req.len, 0x2000);
 	payload[11] = 77;
-	cr_assert_eq(nbd_request_payload(&req, payload), -EINVAL);
+	cr_assert_eq(nbd_request_payload(&req, payload, &why), -EINVAL);
 	req.payload = 16;
-	cr_assert_eq(nbd_request_payload(&req, payload), -EINVAL);
+	cr_assert_eq(nbd_request_payload(&req, payload, &why), -EINVAL);
 }
 
 Test(nbd_msg, replies)
@@ -191,6 +194,9 @@ Test(nbd_msg, replies)
 		{ "structured error", NBD_HEADERS_STRUCTURED, NBD_CMD_READ, -EPERM, 0, 26,
 		  { 0x66, 0x8e, 0x33, 0xef, 0, 1, 0x80, 1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 6,
 		    0, 0, 0, 1, 0, 0 } },
+		{ "with a text", NBD_HEADERS_STRUCTURED, NBD_CMD_READ, -EPERM, 7, 26,
+		  { 0x66, 0x8e, 0x33, 0xef, 0, 1, 0x80, 1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 13,
+		    0, 0, 0, 1, 0, 7 } },
 		{ "extended", NBD_HEADERS_EXTENDED, NBD_CMD_WRITE, 0, 0, 32,
 		  { 0x6e, 0x8a, 0x27, 0x8c, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9,
 		    0, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0 } },

@@ -103,7 +103,7 @@ static const uint8_t go_disk[] = "\0\0\0\4disk\0\1\0\3";
 static struct nbd_export export_of(void)
 {
 	return (struct nbd_export){ .size = 4096, .block_min = 1, .block_preferred = 4096,
-				    .description = "text" };
+				    .name = "disk", .description = "text" };
 }
 
 Test(nbd_opt, go)
@@ -150,6 +150,18 @@ Test(nbd_opt, info_does_not_serve)
 	cr_assert_eq(h.state, NBD_HAGGLE_LOOKS);
 	nbd_haggle_opened(&h, 0, NULL, &export, &out);
 	cr_assert_eq(h.state, NBD_HAGGLE_OPTION);
+}
+
+/* A name that the client has abbreviated comes back as the server has it. */
+Test(nbd_opt, name_of_the_default)
+{
+	struct nbd_export export = export_of();
+
+	give(NBD_OPT_GO, "\0\0\0\0\0\0", 6);
+	nbd_haggle_opened(&h, 0, NULL, &export, &out);
+	expect(NBD_OPT_GO, NBD_REP_INFO);
+	cr_assert_eq(memcmp((char *)out.mem + 20, "\0\1disk", 6), 0);
+	cr_assert_eq(expect(NBD_OPT_GO, NBD_REP_INFO), 6);
 }
 
 Test(nbd_opt, go_with_wrong_data)
@@ -223,6 +235,10 @@ Test(nbd_opt, headers)
 	expect(NBD_OPT_STRUCTURED_REPLY, NBD_REP_ERR_EXT_HEADER_REQD);
 	give(NBD_OPT_EXTENDED_HEADERS, NULL, 0);
 	expect(NBD_OPT_EXTENDED_HEADERS, NBD_REP_ERR_INVALID);
+	give(NBD_OPT_INFO, go_disk, GO_LEN);
+	nbd_haggle_opened(&h, 0, NULL, &export, &out);
+	cr_assert_eq(export.flags, NBD_FLAG_HAS_FLAGS | NBD_FLAG_SEND_DF);
+	export.flags = 0;
 	give(NBD_OPT_GO, go_disk, GO_LEN);
 	nbd_haggle_opened(&h, 0, NULL, &export, &out);
 	cr_assert_eq(export.flags, NBD_FLAG_HAS_FLAGS | NBD_FLAG_SEND_DF);
@@ -366,21 +382,53 @@ Test(nbd_opt, others)
 	cr_assert_eq(h.state, NBD_HAGGLE_LEFT);
 }
 
+/* An option that is too long is answered by its header, and its data is dropped. */
 Test(nbd_opt, too_long)
 {
-	static uint8_t data[NBD_OPTION_MAX + 1];
-	struct nbd_msg_option m = { be64_put(NBD_OPT_MAGIC), be32_put(NBD_OPT_GO),
-				    be32_put(sizeof(data)) };
+	static const uint32_t known[] = {
+		NBD_OPT_LIST, NBD_OPT_STARTTLS, NBD_OPT_INFO, NBD_OPT_GO, NBD_OPT_STRUCTURED_REPLY,
+		NBD_OPT_LIST_META_CONTEXT, NBD_OPT_SET_META_CONTEXT, NBD_OPT_EXTENDED_HEADERS,
+	};
 
-	cr_assert_eq(nbd_haggle_step(&h, (uint8_t *)&m, sizeof(m), &out), 16);
-	expect(NBD_OPT_GO, NBD_REP_ERR_TOO_BIG);
-	cr_assert_eq(nbd_haggle_step(&h, data, 1000, &out), 1000);
-	cr_assert_eq(nbd_haggle_step(&h, data, sizeof(data), &out), sizeof(data) - 1000);
+	for (unsigned i = 0; i < ARRAY_SIZE(known); i++) {
+		cr_assert_eq(give_header(known[i], NBD_OPTION_MAX + 1), 16);
+		expect(known[i], NBD_REP_ERR_TOO_BIG);
+		expect_skipped(NBD_OPTION_MAX + 1);
+	}
+	cr_assert_eq(give_header(77, NBD_OPTION_MAX + 1), 16);
+	expect(77, NBD_REP_ERR_UNSUP);
+	expect_skipped(NBD_OPTION_MAX + 1);
+	cr_assert_eq(give_header(77, NBD_OPTION_SKIP_MAX), 16);
+	expect(77, NBD_REP_ERR_UNSUP);
+	expect_skipped(NBD_OPTION_SKIP_MAX);
 	give(NBD_OPT_LIST, NULL, 0);
 	cr_assert_eq(h.state, NBD_HAGGLE_LISTS);
 	h.state = NBD_HAGGLE_OPTION;
-	m.len = be32_put(UINT32_MAX);
-	cr_assert_eq(nbd_haggle_step(&h, (uint8_t *)&m, sizeof(m), &out), -EPROTO);
+	cr_assert_eq(give_header(77, NBD_OPTION_SKIP_MAX + 1), -EPROTO);
+	/* It has no error reply. */
+	cr_assert_eq(give_header(NBD_OPT_EXPORT_NAME, NBD_OPTION_MAX + 1), -EPROTO);
+	cr_assert_eq(out.len, 0);
+}
+
+/* A choice that fails leaves none, whatever it fails for. */
+Test(nbd_opt, too_long_choice)
+{
+	give(NBD_OPT_EXTENDED_HEADERS, NULL, 0);
+	expect(NBD_OPT_EXTENDED_HEADERS, NBD_REP_ACK);
+	give(NBD_OPT_SET_META_CONTEXT, meta, META_LEN);
+	expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_META_CONTEXT);
+	expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_ACK);
+	give_header(NBD_OPT_LIST_META_CONTEXT, NBD_OPTION_MAX + 1);
+	expect(NBD_OPT_LIST_META_CONTEXT, NBD_REP_ERR_TOO_BIG);
+	expect_skipped(NBD_OPTION_MAX + 1);
+	give(NBD_OPT_GO, go_disk, GO_LEN);
+	cr_assert(nbd_haggle_status(&h));
+	h.state = NBD_HAGGLE_OPTION;
+	give_header(NBD_OPT_SET_META_CONTEXT, NBD_OPTION_MAX + 1);
+	expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_ERR_TOO_BIG);
+	expect_skipped(NBD_OPTION_MAX + 1);
+	give(NBD_OPT_GO, go_disk, GO_LEN);
+	cr_assert(!nbd_haggle_status(&h));
 }
 
 Test(nbd_opt, greetings_that_end)

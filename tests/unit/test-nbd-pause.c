@@ -252,13 +252,20 @@ Test(pause, p39_wrong_write_without_its_flag)
 	for_each_case(way, ways) {
 		int fd = serve_way(way);
 		size_t len = put_header(buf, way, 0, RIG_DISK, LEN) + LEN;
-		uint8_t reply[64];
-		size_t n;
+		struct nbd_msg_chunk_ext reply;
+		bool extended = way->headers == NBD_HEADERS_EXTENDED;
+		size_t n = extended ? sizeof(reply) : sizeof(struct nbd_msg_simple_reply);
 
 		say(fd, buf, len + put_write(buf + len, way, 1));
-		n = way->headers == NBD_HEADERS_EXTENDED ? sizeof(struct nbd_msg_chunk_ext) + 6 :
-							   sizeof(struct nbd_msg_simple_reply);
-		cr_assert_eq(recv(fd, reply, n, 0), (ssize_t)n);
+		cr_assert_eq(recv(fd, &reply, n, 0), (ssize_t)n);
+		if (extended) {
+			/* The number and the text of the error. */
+			n = be64_get(reply.length);
+			cr_assert(n > 6 && n < sizeof(buf));
+			cr_assert_eq(recv(fd, buf, n, 0), (ssize_t)n);
+			cr_assert_eq(buf[3], NBD_ENOSPC);
+			cr_assert_eq(buf[5], n - 6);
+		}
 		cr_assert_eq(take_reply(fd, way), 1, "%s", way->name);
 		leave(fd);
 	}

@@ -365,6 +365,56 @@ Test(server, disconnect)
 	cr_assert_eq(nlines, 0, "%s", last_line);
 }
 
+/* The client sends no more, and still takes the replies: of requests, and of an option. */
+Test(server, half_closed)
+{
+	static const uint8_t list[16] = { 'I', 'H', 'A', 'V', 'E', 'O', 'P', 'T', [11] = 3 };
+	uint8_t bytes[256];
+	int fd = serve("disk");
+
+	rig.mode = RIG_HOLDS;
+	ask(fd, NBD_CMD_FLUSH, 1, 0, 0);
+	ask(fd, NBD_CMD_FLUSH, 2, 0, 0);
+	shutdown(fd, SHUT_WR);
+	rig_run(&rig);
+	rig_finish(&rig, 1, 0);
+	expect_reply(fd, 2, 0);
+	rig_finish(&rig, 0, -EIO);
+	expect_reply(fd, 1, NBD_EIO);
+	expect_end(fd);
+	leave(fd);
+
+	fd = rig_connect(&rig);
+	hear(fd, bytes, sizeof(bytes));
+	greet(fd);
+	cr_assert_eq(send(fd, list, sizeof(list), 0), sizeof(list));
+	shutdown(fd, SHUT_WR);
+	rig_run(&rig);
+	cr_assert_gt(hear(fd, bytes, sizeof(bytes)), 0);
+	expect_end(fd);
+	leave(fd);
+	cr_assert_eq(nlines, 0, "%s", last_line);
+}
+
+/* What came before a request without its magic number is answered. */
+Test(server, nonsense_behind_requests)
+{
+	static const char nonsense[64] = "GET / HTTP/1.1\r\n";
+	int fd = serve("disk");
+
+	rig.mode = RIG_HOLDS;
+	ask(fd, NBD_CMD_FLUSH, 1, 0, 0);
+	say(fd, nonsense, sizeof(nonsense));
+	cr_assert_eq(nlines, 1);
+	/* All that follows is dropped. */
+	ask(fd, NBD_CMD_FLUSH, 2, 0, 0);
+	rig_finish(&rig, 0, 0);
+	expect_reply(fd, 1, 0);
+	expect_end(fd);
+	cr_assert_eq(rig.nstarted, 1);
+	leave(fd);
+}
+
 /* Closed in a WRITE, and with requests in flight. */
 Test(server, cut)
 {
