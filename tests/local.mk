@@ -108,6 +108,7 @@ SHELL_TESTS = \
 	%D%/test-nbd-upgrade.sh \
 	%D%/test-nbdcopy.sh \
 	%D%/test-nbdinfo.sh \
+	%D%/test-nbdkit-filters.sh \
 	%D%/test-nbdkit-messages.sh \
 	%D%/test-nbdkit-no-descriptors.sh \
 	%D%/test-nbdkit-sigterm.sh \
@@ -247,6 +248,7 @@ EXTRA_DIST += \
 	%D%/auth-attack.py \
 	%D%/auth-relay.py \
 	%D%/nbd-document.py \
+	%D%/nbdkit-filters.py \
 	%D%/nbd-flood.py \
 	%D%/nbd-hostile.py \
 	%D%/nbd-limits.py \
