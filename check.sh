@@ -4,7 +4,7 @@
 
 # Of --full, in their order.
 all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz fuzz-nbd fuzz-tls simulation fence nbd share auth soak"
-all_parts+=" mutants rbd lint packages fleet newest"
+all_parts+=" mutants rbd lint packages fleet newest versions"
 
 usage() {
 	cat <<USAGE
@@ -18,7 +18,8 @@ anything failed.
   --full   all guests, each commit by itself, clang, make distcheck, ASan+UBSan,
            TSan, valgrind, lint, long fuzz and simulation runs, each below
            "build/full, all of it", a sample of the mutants, packages, the
-           newest releases and their clients, the guide from empty machines
+           newest releases and their clients, the guide from empty machines,
+           an earlier version
   --full=PART,...  only these parts of it:
 $(fold -s -w 68 <<<"$all_parts" | sed 's/^/           /; s/ *$//')
   --help   show this
@@ -30,6 +31,7 @@ SIM_SEEDS      how many random runs of the simulation --full makes [100000]
 MUTATE_EVERY   the sample of mutants with --full, 1 for all [8]
 GUEST_CACHE    where the kernels of guests are kept [tests/guest/cache]
 COMMITS_SINCE  --full builds the commits behind this revision [the last tag]
+BEFORE         the commit of the part versions [the last tag, or c5df71a1]
 USAGE
 }
 
@@ -224,6 +226,19 @@ distcheck() {
 	return $status
 }
 
+# versions: the programs of an earlier commit and those of this one.
+versions() {
+	local status=0
+
+	printf '\n== versions\n'
+	"$top/build-aux/versions.sh" "$build" "$build/$full_dir/versions" || status=$?
+	case $status in
+	0) count versions 1 0 0 ;;
+	77) count versions 0 0 1 ;;
+	*) count versions 0 1 0 ;;
+	esac
+}
+
 # debian NAME WHAT...: packages.sh or fleet.sh of a tarball, newest.sh of a build directory and a tarball, in one
 # directory, so that packages are built once.  In /tmp, because dpkg-buildpackage has its trouble with a space in a path.
 debian() {
@@ -325,6 +340,7 @@ if [ $full = yes ]; then
 	wants packages && debian packages "$build/$tarball.tar.xz"
 	wants fleet && debian fleet "$build/$tarball.tar.xz"
 	wants newest && debian newest "$build" "$build/$tarball.tar.xz"
+	wants versions && versions
 	rm -rf "${debian_dir-}"
 fi
 

@@ -30,14 +30,14 @@ cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 \
 
 echo "shellcheck"
 ( cd "$top" &&
-	shellcheck --external-sources ./*.sh build-aux/{chroots,fleet,lint,machines,newest,packages,setup}.sh \
+	shellcheck --external-sources ./*.sh build-aux/{chroots,fleet,lint,machines,newest,packages,setup,versions}.sh \
 		contrib/completion/* doc/*.sh tests/*.sh \
-	tests/guest/*.sh tests/functions.sh.in ) || status=1
+	tests/guest/*.sh tests/versions/*.sh tests/functions.sh.in ) || status=1
 
 # "[ a ] && [ b ]" on a line of its own asserts b alone: set -e passes over the first.  With "||"
 # behind, both count.
 echo "halves of assertions"
-grep -nE '^\[ .*\] && \[ ' "$top"/tests/*.sh "$top"/tests/guest/*.sh | grep -v '||' && status=1
+grep -nE '^\[ .*\] && \[ ' "$top"/tests/*.sh "$top"/tests/{guest,versions}/*.sh | grep -v '||' && status=1
 
 echo "house"
 /usr/bin/python3 "$top/tests/house.py" "$top" || status=1

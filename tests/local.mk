@@ -272,6 +272,9 @@ EXTRA_DIST += \
 	%D%/lsan.supp \
 	%D%/tsan.supp \
 	%D%/valgrind.supp \
+	%D%/versions/io.py \
+	%D%/versions/lib.sh \
+	%D%/versions/wire.sh \
 	%D%/names.sh \
 	%D%/wires.sh \
 	$(NULL)
