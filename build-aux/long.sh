@@ -34,7 +34,7 @@ column() {
 
 # sum NAME: how many it has counted so far.
 sum() {
-	column "$1" 4 | awk '{ n += $1 } END { printf "%d\n", n }'
+	column "$1" 3 | awk '{ n += $1 } END { printf "%d\n", n }'
 }
 
 # first NAME: the seed after those that were run.
@@ -42,7 +42,7 @@ first() {
 	local seed=0 n
 	while read -r n; do
 		seed=$((seed + n))
-	done < <(column "$1" 3)
+	done < <(column "$1" 2)
 	echo $((seed + 1))
 }
 
