@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Clients of both gateways write up to 1 MiB a request over TLS and two paths, many at a time, and read it back.
-# Meanwhile the server is killed, the gateway is replaced, both at once, a path is disconnected, the limits of the
-# export change by a reload, its size grows, and the key of the gateway is replaced.  No request fails, none is
-# forgotten, and each answered write is there.  SOAK_SECONDS says for how long; ./check.sh --full=soak, for an hour.
+# Clients of both gateways write up to 1 MiB a request over TLS and two paths, many at a time, and
+# read it back.  Meanwhile the server is killed, the gateway is replaced, both at once, a path is
+# disconnected, the limits of the export change by a reload, its size grows, and the key of the
+# gateway is replaced.  No request fails, none is forgotten, and each answered write is there.
+# SOAK_SECONDS says for how long; ./check.sh --full=soak, for an hour.
 . ./tests/functions.sh
 requires_server; requires_gateway; requires_plugin
 /usr/bin/python3 -c 'import nbd' 2>/dev/null || skip "python3-libnbd is not installed"
@@ -31,7 +32,8 @@ configure() {
 configure ""
 serve() { start_server --config "$tmp/server.conf"; }
 serve
-parameters=("server=unix:$tmp/rtrs1" "path=unix:$tmp/rtrs2" export=disk io-timeout=forever "tls-psk=$tmp/gateway.psk"
+parameters=("server=unix:$tmp/rtrs1" "path=unix:$tmp/rtrs2" export=disk io-timeout=forever
+	"tls-psk=$tmp/gateway.psk"
 	"control=$tmp/gateway.ctl")
 gateway_at() {
 	case $front in
@@ -88,14 +90,16 @@ fault() {
 		rtrsctl server export resize disk
 		configure ""; rtrsctl server reload
 		;;
-	6) what="a disconnected path"; rtrsctl gateway path disconnect "unix:$tmp/rtrs$((1 + $1 % 2))" ;;
+	6) what="a disconnected path"
+		rtrsctl gateway path disconnect "unix:$tmp/rtrs$((1 + $1 % 2))" ;;
 	esac
 }
 
 for front in rtrs-nbd nbdkit; do
 	rm -f "$tmp/stop" "$tmp/done"
 	gateway_at
-	/usr/bin/python3 "$top_srcdir/tests/nbd-soak.py" "$tmp/nbd.sock" "$tmp" $clients >"$tmp/soak.log" 2>&1 &
+	/usr/bin/python3 "$top_srcdir/tests/nbd-soak.py" "$tmp/nbd.sock" "$tmp" $clients \
+		>"$tmp/soak.log" 2>&1 &
 	soak_pid=$!
 	what="the start" faults=0
 	progress

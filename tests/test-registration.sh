@@ -49,7 +49,8 @@ restarts() {
 	done
 	wait_until "writes after the last restart" moved "$(mtime)"
 	kill -INT "$fio"
-	TIMEOUT_S=$((3 * TIMEOUT_S)) expect_exit $fio 128	# what fio ends with when it was told to, and all was well
+	# What fio ends with when it was told to, and all was well.
+	TIMEOUT_S=$((3 * TIMEOUT_S)) expect_exit $fio 128
 	grep -q 'err= 0' "$tmp/fio.log"
 }
 mtime() { stat -c %y "$tmp/disk"; }

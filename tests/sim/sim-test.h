@@ -24,7 +24,8 @@ struct sim_test {
 _Noreturn void sim_test_failed(const char *file, int line, const char *what);
 /* What runs from now on, to be told when it fails, by an abort, too. */
 void sim_test_named(const char *name);
-/* An operation whose outcome was compared with what is legal has ended: sim_test_seeds() says how many did. */
+/* An operation whose outcome was compared with what is legal has ended: sim_test_seeds() says how
+ * many did. */
 void sim_test_judged(void);
 /* Run @fn with @n seeds from 1 on, and say how many passed.  In the environment SIM_SEED is the
  * first seed, and alone the only one; SIM_SEEDS a number of seeds; SIM_SECONDS the time to run as
