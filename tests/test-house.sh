@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# house.py finds each kind of disorder, in trees that have one, and nothing in one that has none.
+# house.py finds each kind of disorder, in trees that have one, and nothing in one that has none,
+# nor in this tree.
 set -u
 # shellcheck disable=SC2154 # of automake
 house=$(cd "${srcdir:-$(dirname "$0")/..}/tests" && pwd)/house.py
@@ -179,5 +180,11 @@ printf '\t\t%084d\n' 0 >"$tree/tests/a.c"
 order
 printf '\n\t\t%085d\n' 0 >"$tree/tests/a.c"
 disorder "wide: tests/a.c:2"
+
+# The tree itself.
+if ! /usr/bin/python3 "$house" >"$tree/out"; then
+	cat "$tree/out"
+	failed=1
+fi
 
 exit $failed
