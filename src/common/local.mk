@@ -68,6 +68,7 @@ libbase_la_SOURCES = \
 	%D%/base/bucket.h \
 	%D%/base/secret.c \
 	%D%/base/secret.h \
+	%D%/base/share.h \
 	%D%/base/signals.c \
 	%D%/base/signals.h \
 	%D%/base/size.c \

@@ -460,7 +460,7 @@ static int rtrs_extents(void *handle, uint32_t count, uint64_t offset, uint32_t 
 	struct handle *h = handle;
 
 	return io_result(h->io.dev, "extents", count, offset,
-			 dev_extents(h->io.dev, count, offset, flags & NBDKIT_FLAG_REQ_ONE,
+			 dev_extents(&h->io, count, offset, flags & NBDKIT_FLAG_REQ_ONE,
 				     add_extent, extents));
 }
 

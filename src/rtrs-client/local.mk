@@ -15,6 +15,8 @@ CLT_CPPFLAGS = \
 noinst_LTLIBRARIES += libclt.la
 libclt_la_CPPFLAGS = $(CLT_CPPFLAGS)
 libclt_la_SOURCES = \
+	%D%/io/clt-account.c \
+	%D%/io/clt-account.h \
 	%D%/io/clt-fsm.h \
 	%D%/io/clt-io-priv.h \
 	%D%/io/clt-io.h \

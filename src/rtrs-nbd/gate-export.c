@@ -122,7 +122,7 @@ static void ask_start(struct gate_io *o)
 	struct gate_handle *h = io->handle;
 
 	o->asks++;
-	dev_extents_start(&o->ask, h->io.dev, io->off + io->len - o->known, o->known,
+	dev_extents_start(&o->ask, &h->io, io->off + io->len - o->known, o->known,
 			  io->flags & NBD_CMD_FLAG_REQ_ONE, ask_news);
 }
 

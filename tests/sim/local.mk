@@ -70,7 +70,7 @@ libsim_la_SOURCES = \
 
 libsim_la_LIBADD = libpeer.la libclt.la librtrssrv.la libsimfab.la
 
-SIM_PLAIN_TESTS = test-sim-ask test-sim-auth test-sim-clt test-sim-dev test-sim-fair test-sim-fence test-sim-identity test-sim-limit test-sim-live test-sim-loss test-sim-mem test-sim-multi test-sim-multi-peer test-sim-nbd test-sim-nbd-loss test-sim-nbd-many test-sim-path test-sim-peer test-sim-relay test-sim-share test-sim-size test-sim-small test-sim-srv test-sim-srv-limits test-sim-window
+SIM_PLAIN_TESTS = test-sim-ask test-sim-auth test-sim-clt test-sim-dev test-sim-fair test-sim-fence test-sim-identity test-sim-limit test-sim-live test-sim-loss test-sim-mem test-sim-multi test-sim-multi-peer test-sim-nbd test-sim-nbd-loss test-sim-nbd-many test-sim-path test-sim-peer test-sim-relay test-sim-share test-sim-size test-sim-small test-sim-srv test-sim-srv-limits test-sim-turns test-sim-window
 SIM_TESTS = $(SIM_PLAIN_TESTS) test-sim-nbd-random test-sim-random
 check_PROGRAMS += $(SIM_TESTS)
 SIM_NIC_TESTS = %D%/sim-nic.sh %D%/sim-registration.sh
@@ -143,6 +143,9 @@ test_sim_nbd_loss_LDADD = $(SIM_NBD_LIBS)
 test_sim_nbd_many_SOURCES = %D%/test-sim-nbd-many.c $(SIM_NBD_SOURCES)
 test_sim_nbd_many_CPPFLAGS = $(SIM_NBD_CPPFLAGS)
 test_sim_nbd_many_LDADD = $(SIM_NBD_LIBS)
+test_sim_turns_SOURCES = %D%/test-sim-turns.c $(SIM_NBD_SOURCES)
+test_sim_turns_CPPFLAGS = $(SIM_NBD_CPPFLAGS)
+test_sim_turns_LDADD = $(SIM_NBD_LIBS)
 test_sim_nbd_random_SOURCES = \
 	%D%/nbd-work.c \
 	%D%/nbd-work.h \

@@ -99,7 +99,7 @@ static void do_extents(struct random_worker *wk, unsigned sector, unsigned n)
 {
 	struct history_op *op = history_read(wk->h, sector, n);
 	struct holes holes = { .off = sector * 512ull };
-	int status = dev_extents(wk->handle->dev, n * 512, holes.off, sim_chance(100), take_extent,
+	int status = dev_extents(wk->handle, n * 512, holes.off, sim_chance(100), take_extent,
 				 &holes);
 	const char *why = history_extents_end(op, status, holes.sector);
 

@@ -577,6 +577,7 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 
 # The client's parts; what they need of clt-wait.h and the fabric stands in the test.
 UNIT_TESTS += \
+	%D%/test-clt-account.crit \
 	%D%/test-clt-addr.crit \
 	%D%/test-clt-hint.crit \
 	%D%/test-clt-conf.crit \
@@ -589,6 +590,10 @@ UNIT_TESTS += \
 	%D%/test-clt-tx.crit \
 	%D%/test-dev-fsm.crit \
 	$(NULL)
+%C%_test_clt_account_crit_SOURCES = %D%/test-clt-account.c %D%/unit.h
+%C%_test_clt_account_crit_CPPFLAGS = $(CLT_CPPFLAGS)
+%C%_test_clt_account_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_clt_account_crit_LDADD = libclt.la librtrs.la libfrwr.la libfab.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_clt_addr_crit_SOURCES = %D%/test-clt-addr.c %D%/unit.h
 %C%_test_clt_addr_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_addr_crit_CFLAGS = $(UNIT_CFLAGS)

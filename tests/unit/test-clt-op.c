@@ -9,6 +9,7 @@
 /* ---- a session without a fabric: what is queued is listed here ---- */
 
 static struct clt_io sess_io;
+static struct clt_account account;	/* the only one */
 static struct clt_attempt att;
 static struct clt_con cons[2];
 static struct clt_slot *queued[1024];
@@ -77,6 +78,7 @@ static void world(unsigned permits, uint32_t max_io)
 	atomic_store(&sess_io.natts, 1);
 	clt_slot_init(&sess_io);
 	cr_assert_eq(clt_slot_limit(&sess_io, permits), (int)permits);
+	clt_account_open(&account, &sess_io);
 	atomic_store(&sess_io.max_io_size, max_io);
 	nqueued = nlooks = 0;
 	set_up(true);
@@ -88,6 +90,7 @@ static void start(struct clt_op *op, uint64_t len)
 {
 	memset(op, 0, sizeof(*op));
 	op->io = &sess_io;
+	op->account = &account;
 	op->dir = RTRS_DIR_WRITE;
 	op->buf = buf;
 	op->len = len;

@@ -13,6 +13,7 @@
 /* ---- a path without a fabric: what is posted and what comes back is listed here ---- */
 
 static struct clt_io io;
+static struct clt_account account;
 static struct clt_attempt att;
 static struct clt_con cons[NCONS];
 static struct fab_conn conns[NCONS];
@@ -88,6 +89,7 @@ static void setup(void)
 {
 	io.wait = &wait_ops;
 	clt_slot_init(&io);
+	clt_account_open(&account, &io);
 	cr_assert_eq(clt_slot_limit(&io, DEPTH), (int)DEPTH);
 	att = (struct clt_attempt){ .io = &io, .cons = cons, .ncons = NCONS, .depth = DEPTH,
 				    .rbufs = rbufs };
@@ -98,7 +100,8 @@ static void setup(void)
 					    .open = true };
 	}
 	for (unsigned i = 0; i < DEPTH; i++) {
-		ops[i] = (struct clt_op){ .io = &io, .dir = RTRS_DIR_WRITE, .encode = encode };
+		ops[i] = (struct clt_op){ .io = &io, .account = &account, .dir = RTRS_DIR_WRITE,
+					  .encode = encode };
 		clt_op_start(&ops[i], NULL);
 		io.slots.slot[i].op = &ops[i];
 	}

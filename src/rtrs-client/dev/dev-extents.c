@@ -15,8 +15,8 @@ bool dev_extents_known(const struct dev *dev)
 	return atomic_load(&dev->clt->features) & RNBD_EXT_EXTENTS;
 }
 
-void dev_extents_start(struct dev_extents_ask *ask, struct dev *dev, uint64_t len, uint64_t off,
-		       bool one, void (*fn)(struct clt_waiter *w))
+void dev_extents_start(struct dev_extents_ask *ask, struct dev_handle *h, uint64_t len,
+		       uint64_t off, bool one, void (*fn)(struct clt_waiter *w))
 {
 	uint64_t start = align_down(off, RNBD_SECTOR_SIZE);
 	uint64_t span = MIN(align_up(off + len, RNBD_SECTOR_SIZE) - start,
@@ -25,7 +25,7 @@ void dev_extents_start(struct dev_extents_ask *ask, struct dev *dev, uint64_t le
 	ask->start = start;
 	ask->room = one ? RNBD_EXTENTS_ROOM_MIN : RNBD_EXTENTS_ROOM;
 	ask->io.span = (uint32_t)span;
-	dev_io_extents_start(&ask->io, dev, ask->answer, ask->room, start, fn);
+	dev_io_extents_start(&ask->io, h, ask->answer, ask->room, start, fn);
 }
 
 int dev_extents_end(struct dev_extents_ask *ask,
@@ -53,7 +53,7 @@ int dev_extents_end(struct dev_extents_ask *ask,
 	return 0;
 }
 
-int dev_extents(struct dev *dev, uint32_t len, uint64_t off, bool one,
+int dev_extents(struct dev_handle *h, uint32_t len, uint64_t off, bool one,
 		int (*fn)(void *arg, uint64_t off, const struct rnbd_extent *extent), void *arg)
 {
 	_cleanup_free_ void *answer = malloc(RNBD_EXTENTS_ROOM);
@@ -61,7 +61,7 @@ int dev_extents(struct dev *dev, uint32_t len, uint64_t off, bool one,
 
 	if (!answer)
 		return -ENOMEM;
-	dev_extents_start(&ask, dev, len, off, one, NULL);
+	dev_extents_start(&ask, h, len, off, one, NULL);
 	clt_op_run(&ask.io.clt);
 	return dev_extents_end(&ask, fn, arg);
 }

@@ -21,8 +21,8 @@ struct dev_extents_ask {
 
 /* Begin to ask what @len bytes from @off on are, of any alignment, inside the device; about one
  * extent alone with @one.  @fn as clt_op_start().  Does not block. */
-void dev_extents_start(struct dev_extents_ask *ask, struct dev *dev, uint64_t len, uint64_t off,
-		       bool one, void (*fn)(struct clt_waiter *w));
+void dev_extents_start(struct dev_extents_ask *ask, struct dev_handle *h, uint64_t len,
+		       uint64_t off, bool one, void (*fn)(struct clt_waiter *w));
 /* The operation has ended: call @fn for each extent in turn, in the order of their places.  The
  * first one begins at @off or in front of it, they touch each other, and need not reach the end of
  * what was asked for.  0; what @fn returned, if that was not 0; -EBADMSG: the server's answer is
@@ -31,7 +31,7 @@ int dev_extents_end(struct dev_extents_ask *ask,
 		    int (*fn)(void *arg, uint64_t off, const struct rnbd_extent *extent),
 		    void *arg);
 /* Both, with a wait between them.  Blocks; any thread. */
-int dev_extents(struct dev *dev, uint32_t len, uint64_t off, bool one,
+int dev_extents(struct dev_handle *h, uint32_t len, uint64_t off, bool one,
 		int (*fn)(void *arg, uint64_t off, const struct rnbd_extent *extent), void *arg);
 
 #endif

@@ -98,11 +98,11 @@ static uint32_t part_max(const struct dev *dev, enum rnbd_io_op what)
 			     (uint64_t)dev->info.logical_block_size);
 }
 
-/* @h NULL, as struct dev_io says: no FLUSH and no FUA. */
-static void io_start(struct dev_io *op, struct dev *dev, struct dev_handle *h, enum rnbd_io_op what,
-		     uint32_t flags, void *buf, uint64_t len, uint64_t off,
-		     void (*fn)(struct clt_waiter *w))
+void dev_io_start(struct dev_io *op, struct dev_handle *h, enum rnbd_io_op what, uint32_t flags,
+		   void *buf, uint64_t len, uint64_t off, void (*fn)(struct clt_waiter *w))
 {
+	struct dev *dev = h->dev;
+
 	op->dev = dev;
 	op->h = h;
 	op->op = what;
@@ -112,11 +112,12 @@ static void io_start(struct dev_io *op, struct dev *dev, struct dev_handle *h, e
 		dev_cover_begin(&op->cover, &h->told, &dev->loss);
 	op->clt = (struct clt_op){
 		.io = &dev->clt->sess.io,
+		.account = &h->account,
 		.dir = only_reads(what) ? RTRS_DIR_READ : RTRS_DIR_WRITE,
 		.buf = buf,
 		.len = len,
 		.part_max = part_max(dev, what),
-		.user = h ? h->user : 0,
+		.user = h->user,
 		.hint = clt_io_hint(&dev->clt->sess.io),
 		.of = dev,
 		.began_ns = op->began_ns,
@@ -125,12 +126,6 @@ static void io_start(struct dev_io *op, struct dev *dev, struct dev_handle *h, e
 		.gave_up = io_gave_up,
 	};
 	clt_op_start(&op->clt, fn);
-}
-
-void dev_io_start(struct dev_io *op, struct dev_handle *h, enum rnbd_io_op what, uint32_t flags,
-		   void *buf, uint64_t len, uint64_t off, void (*fn)(struct clt_waiter *w))
-{
-	io_start(op, h->dev, h, what, flags, buf, len, off, fn);
 }
 
 /* The server has answered @op, a FLUSH or a write with FUA: fail if earlier writes are lost.
@@ -193,11 +188,11 @@ int dev_io_end_untold(struct dev_io *op)
 	return op->clt.status ? op->clt.status : end_flush(op, false);
 }
 
-void dev_io_extents_start(struct dev_io *op, struct dev *dev, void *answer, uint32_t room,
+void dev_io_extents_start(struct dev_io *op, struct dev_handle *h, void *answer, uint32_t room,
 			  uint64_t off, void (*fn)(struct clt_waiter *w))
 {
 	op->began_ns = clock_measure_ns();
-	io_start(op, dev, NULL, RNBD_OP_EXTENTS, RNBD_F_SYNC, answer, room, off, fn);
+	dev_io_start(op, h, RNBD_OP_EXTENTS, RNBD_F_SYNC, answer, room, off, fn);
 }
 
 void dev_handle_init(struct dev_handle *h, struct dev *dev)
@@ -206,10 +201,12 @@ void dev_handle_init(struct dev_handle *h, struct dev *dev)
 
 	h->dev = dev;
 	h->user = atomic_fetch_add(&users, 1) + 1;
+	clt_account_open(&h->account, &dev->clt->sess.io);
 	dev_told_init(&h->told, &dev->loss);
 }
 
 void dev_handle_fini(struct dev_handle *h)
 {
 	dev_told_fini(&h->told, &h->dev->loss);
+	clt_account_close(&h->account);
 }

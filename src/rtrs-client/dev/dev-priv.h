@@ -148,7 +148,7 @@ void dev_ctl_close(struct dev_ctl *ctl, uint32_t id, void (*done)(struct dev_ctl
 
 /* Begin to ask what the @op->span bytes from @off on are, whole sectors.  The answer comes to
  * @answer, @room bytes.  Then as after dev_io_start(); -EOPNOTSUPP: the server does not know. */
-void dev_io_extents_start(struct dev_io *op, struct dev *dev, void *answer, uint32_t room,
+void dev_io_extents_start(struct dev_io *op, struct dev_handle *h, void *answer, uint32_t room,
 			  uint64_t off, void (*fn)(struct clt_waiter *w));
 
 /* ---- dev-greet.c: SESS_INFO ---- */

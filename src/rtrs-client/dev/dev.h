@@ -81,11 +81,12 @@ const char *dev_state_name(const struct dev *dev);
 
 /* A handle is one user of a device: a connection of NBD.  A handle is to a device like an open file
  * to a file.  A READ shows no byte of another handle's requests, whatever the server does.  Each
- * handle is told once of writes that were lost while the handle was open
- * (doc/decisions.md D13).  Embedded by the caller, who holds a reference of the device from init to
+ * handle is told once of writes that were lost while the handle was open (doc/decisions.md D13).  No
+ * handle waits for a permit behind a greedy one (clt-account.h).  Embedded by the caller, who holds a reference of the device from init to
  * fini.  No IO is in flight at init and at fini. */
 struct dev_handle {
 	struct dev *dev;
+	struct clt_account account;	/* private: of the session's permits */
 	uint64_t user;			/* private: the number of the handle, never used again */
 	struct dev_told told;		/* private */
 };
@@ -98,7 +99,7 @@ void dev_handle_fini(struct dev_handle *h);
 struct dev_io {
 	struct clt_op clt;
 	struct dev *dev;
-	struct dev_handle *h;		/* NULL: an operation without promises, EXTENTS */
+	struct dev_handle *h;
 	enum rnbd_io_op op;
 	uint32_t flags;			/* RNBD_F_* */
 	uint64_t off;			/* bytes; multiple of RNBD_SECTOR_SIZE, and so the length */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between the files of the request engine (clt-io.h): clt-op.c, clt-slot.c, clt-mem.c, clt-key.c,
- * clt-pick.c, clt-tx.c, clt-rx.c, clt-wait-threads.c. */
+/* Between the files of the request engine (clt-io.h): clt-op.c, clt-account.c, clt-slot.c, clt-mem.c,
+ * clt-key.c, clt-pick.c, clt-tx.c, clt-rx.c, clt-wait-threads.c. */
 #ifndef CLT_IO_PRIV_H
 #define CLT_IO_PRIV_H
 
@@ -8,6 +8,7 @@
 
 #include "clt-io.h"
 #include "clt-reg.h"
+#include "share.h"
 
 /* ---- a slot ----
  * A slot belongs to an operation, from clt_slot_get() to clt_slot_put().  Between clt_tx_queue()
@@ -67,8 +68,8 @@ static inline struct clt_slot *clt_slot_ctl(struct clt_io *io)
 
 /* clt_slot_get() when no permit is free at once, or for a user message. */
 struct clt_slot *clt_slot_line(struct clt_op *op);
-/* clt_slot_put() of permit 0 and of the control slot. */
-void clt_slot_put_zero(struct clt_io *io, struct clt_slot *slot);
+/* clt_slot_put() of the control slot. */
+void clt_slot_put_ctl(struct clt_io *io);
 /* clt_slot_enter() of a request of IO with permit 0. */
 bool clt_slot_zero_enter(struct clt_op *op);
 /* clt_slot_exit(): buf_id 0 is no longer in flight, so user messages in line look again. */
@@ -82,23 +83,114 @@ void clt_slot_regrant(struct clt_io *io);
 static inline struct clt_slot *clt_slot_take(struct clt_slot_table *s)
 {
 	unsigned limit = atomic_load_explicit(&s->limit, memory_order_relaxed);
-	int bit;
+	int bit = -1;
 
-	if (limit == 1)
-		return atomic_exchange(&s->zero_taken, true) ? NULL : &s->slot[0];
-	bit = bitmap_get(&s->permits);
-	if (bit < 0)
-		return NULL;
-	if ((unsigned)bit + 1 >= limit) {
-		bitmap_put(&s->permits, (unsigned)bit);
-		return NULL;
+	if (limit == 1) {
+		if (atomic_exchange(&s->zero_taken, true))
+			return NULL;
+	} else {
+		bit = bitmap_get(&s->permits);
+		if (bit < 0)
+			return NULL;
+		if ((unsigned)bit + 1 >= limit) {
+			bitmap_put(&s->permits, (unsigned)bit);
+			return NULL;
+		}
 	}
+	atomic_fetch_add(&s->ntaken, 1);
 	return &s->slot[bit + 1];
 }
 
+/* Undo clt_slot_take(); whoever may take the permit of @slot now is to be asked next. */
+static inline void clt_slot_untake(struct clt_slot_table *s, struct clt_slot *slot)
+{
+	if (slot->id)
+		bitmap_put(&s->permits, slot->id - 1);
+	else
+		atomic_store(&s->zero_taken, false);
+	atomic_fetch_sub(&s->ntaken, 1);
+}
+
+/* The number of permits of IO. */
+static inline unsigned clt_slot_most(const struct clt_slot_table *s)
+{
+	unsigned limit = atomic_load_explicit(&s->limit, memory_order_relaxed);
+
+	return limit == 1 ? 1 : limit - 1;
+}
+
+/* The number of permits that IO may take now, if no more were its share.  Others take and give back
+ * meanwhile; while a lower limit begins to hold it may be too small.  Any thread. */
+static inline unsigned clt_slot_nfree(const struct clt_slot_table *s)
+{
+	unsigned most = clt_slot_most(s), taken = atomic_load(&s->ntaken);
+
+	return taken < most ? most - taken : 0;
+}
+
+/* ---- accounts (clt-account.h) ---- */
+
+/* May @a, which holds @held permits, get one of the @nfree that are free? */
+static inline bool clt_account_may_take(const struct clt_account *a, unsigned held, unsigned nfree)
+{
+	const struct clt_io *io = a->io;
+
+	if (atomic_load(&io->naccounts) == 1)
+		return nfree;
+	return share_may_take(held, 1, nfree, share_reserve(clt_slot_most(&io->slots),
+							    atomic_load(&io->nholders), 1));
+}
+
+/* Count a permit more of @a; returns how many @a had.  Any thread. */
+static inline unsigned clt_account_count(struct clt_account *a)
+{
+	unsigned held = atomic_fetch_add(&a->held, 1);
+
+	if (!held)
+		atomic_fetch_add(&a->io->nholders, 1);
+	return held;
+}
+
+/* Count a permit less of @a.  Any thread. */
+static inline void clt_account_uncount(struct clt_account *a)
+{
+	if (atomic_fetch_sub(&a->held, 1) == 1)
+		atomic_fetch_sub(&a->io->nholders, 1);
+}
+
+/* Take a permit for @a: returns its slot; NULL: none is free, or @a may hold no more now.  Any
+ * thread. */
+static inline struct clt_slot *clt_account_take(struct clt_account *a)
+{
+	struct clt_slot_table *s = &a->io->slots;
+	struct clt_slot *slot;
+
+	if (!clt_account_may_take(a, atomic_load(&a->held), clt_slot_nfree(s)))
+		return NULL;
+	slot = clt_slot_take(s);
+	if (!slot)
+		return NULL;
+	/* RACE: others may have taken since. */
+	if (clt_account_may_take(a, clt_account_count(a), clt_slot_nfree(s) + 1))
+		return slot;
+	clt_account_uncount(a);
+	clt_slot_untake(s, slot);
+	return NULL;
+}
+
+/* Let @op stand last in the line of its account, or of user messages.  clt_line_grant() is to
+ * follow.  io->lock held. */
+void clt_line_add(struct clt_op *op);
+/* Take @op out of its line, if @op stands in one.  io->lock held. */
+void clt_line_leave(struct clt_op *op);
+/* Tell the user messages in line to look.  io->lock held. */
+void clt_line_wake_users(struct clt_io *io);
+/* Give free permits to the operations in line: to user messages, then to accounts in turns, as far as
+ * each may hold more.  Asks each account that waits.  io->lock held. */
+void clt_line_grant(struct clt_io *io);
+
 /* Get the slot of a permit for @op now, or NULL and @op stands in line.  In line, @op is told to
- * look (clt-wait.h) when a slot was laid into op->granted.  First come, first served, but user
- * messages first.  Owner of @op. */
+ * look (clt-wait.h) when a slot was laid into op->granted.  Owner of @op. */
 static inline struct clt_slot *clt_slot_get(struct clt_op *op)
 {
 	struct clt_slot_table *s = &op->io->slots;
@@ -106,7 +198,7 @@ static inline struct clt_slot *clt_slot_get(struct clt_op *op)
 
 	if (op->kind == CLT_OP_IO && !op->listed &&
 	    !atomic_load_explicit(&s->nwaiting, memory_order_relaxed))
-		slot = clt_slot_take(s);
+		slot = clt_account_take(op->account);
 	if (!slot)
 		slot = clt_slot_line(op);
 	if (slot) {
@@ -119,18 +211,22 @@ static inline struct clt_slot *clt_slot_get(struct clt_op *op)
 	return slot;
 }
 
-/* Give the permit of @slot back; the first operation in line gets the permit.  Owner. */
-static inline void clt_slot_put(struct clt_io *io, struct clt_slot *slot)
+/* Give the permit of @slot, which @op has, back; operations in line get what became free.  Owner. */
+static inline void clt_slot_put(struct clt_op *op, struct clt_slot *slot)
 {
+	struct clt_io *io = op->io;
+
 	assert(atomic_load_explicit(&slot->state, memory_order_relaxed) == 0);
-	if (!slot->id) {
-		clt_slot_put_zero(io, slot);
+	if (slot == clt_slot_ctl(io)) {
+		clt_slot_put_ctl(io);
 		return;
 	}
 	slot->op = NULL;
-	bitmap_put(&io->slots.permits, slot->id - 1);
-	/* ORDER: the bit is free before the count is read; clt_slot_line() counts before looking
-	 * again. */
+	clt_slot_untake(&io->slots, slot);
+	if (op->kind == CLT_OP_IO)
+		clt_account_uncount(op->account);
+	/* ORDER: the permit is free before the count is read; clt_line_add() counts before the
+	 * permits are looked at again. */
 	if (atomic_fetch_add(&io->slots.nwaiting, 0))
 		clt_slot_regrant(io);
 }

@@ -39,6 +39,7 @@
 #include <stdatomic.h>
 
 #include "bitmap.h"
+#include "clt-account.h"
 #include "clt-fsm.h"
 #include "loop.h"
 #include "clt-wait.h"
@@ -81,6 +82,7 @@ struct clt_slot_table {
 	unsigned n;			/* queue depth the session began with */
 	atomic_uint limit;		/* ids below @limit may be used; a path that came back may
 					 * have lowered @limit */
+	atomic_uint ntaken;		/* permits, by IO and by user messages */
 	atomic_uint nwaiting;		/* operations in line */
 };
 
@@ -121,8 +123,14 @@ struct clt_io {
 	atomic_uint state;		/* of the session, enum clt_sess_state: from EXPIRED on
 					 * operations do not wait for a path */
 
-	pthread_mutex_t lock;		/* lists below, op->granted; taken before a wait lock */
-	struct list permit_waiters;	/* clt_op.permit_link, in order */
+	atomic_uint naccounts;		/* that are open */
+	atomic_uint nholders;		/* of them, those that hold permits */
+
+	pthread_mutex_t lock;		/* lists below, those of accounts, op->granted; taken
+					 * before a wait lock */
+	struct list users;		/* clt_op.permit_link: user messages that wait for a permit,
+					 * in order */
+	struct list turns;		/* clt_account.turn, in turns */
 	struct list up_waiters;		/* clt_op.up_link */
 };
 
@@ -407,6 +415,7 @@ enum clt_op_stage {
 struct clt_op {
 	/* set by the caller before clt_op_start() */
 	struct clt_io *io;
+	struct clt_account *account;	/* IO alone; of @io */
 	enum rtrs_dir dir;
 	enum clt_op_kind kind;
 	/* JOIN, HANDSHAKE: the path that is OPENING; NULL: OPENING is over, and the operation ends
@@ -449,7 +458,8 @@ struct clt_op {
 	_Atomic(struct clt_slot *) finished;
 	struct clt_slot *held;		/* owner: to be sent again */
 	struct clt_slot *granted;	/* io->lock */
-	struct list permit_link;	/* io->lock: in line for a permit */
+	struct list permit_link;	/* io->lock: in line for a permit, of @account or of user
+					 * messages */
 	struct list up_link;		/* io->lock: waits for the path */
 	bool listed;			/* owner: may be on permit_link or up_link */
 	uint64_t waits_since_ns;	/* owner; 0: @op does not wait */

@@ -29,6 +29,7 @@ void clt_op_start(struct clt_op *op, void (*fn)(struct clt_waiter *w))
 	op->inflight = 0;
 	op->next_off = 0;
 	op->stage = CLT_OP_CUTS;
+	assert(clt_op_is_user(op) || op->account);
 	clt_wait_init(&op->waiter, op->io->wait, fn);
 }
 
@@ -44,7 +45,7 @@ static void op_put(struct clt_op *op, struct clt_slot *slot)
 	if (slot->posted && op->gave_up)
 		op->gave_up(op, slot->epoch);
 	atomic_store_explicit(&slot->began_ns, 0, memory_order_release);
-	clt_slot_put(op->io, slot);
+	clt_slot_put(op, slot);
 }
 
 static void op_take_one(struct clt_op *op, struct clt_slot *slot)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the permits of a session and the two lines of waiting operations: for a permit, and for a
- * path.  Any thread; slots are freed with the session. */
+/* Owns the permits of a session and the list of operations that wait for a path; those that wait for
+ * a permit are in clt-account.c.  Any thread; slots are freed with the session. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +30,8 @@ static int table_make(struct clt_slot_table *s, unsigned n)
 
 void clt_slot_init(struct clt_io *io)
 {
-	list_init(&io->permit_waiters);
+	list_init(&io->users);
+	list_init(&io->turns);
 	list_init(&io->up_waiters);
 	pthread_mutex_init(&io->lock, NULL);
 }
@@ -43,6 +44,7 @@ void clt_slot_fini(struct clt_io *io)
 	if (!s->slot)
 		return;
 	assert(bitmap_weight(&s->permits) == 0 && !atomic_load(&s->zero_taken));
+	assert(!atomic_load(&s->ntaken) && !atomic_load(&io->nholders));
 	bitmap_fini(&s->permits);
 	free(s->slot);
 	free(s->order);
@@ -61,18 +63,6 @@ int clt_slot_limit(struct clt_io *io, unsigned depth)
 	return r;
 }
 
-/* Wake the user messages in line, which stand in front.  io->lock held. */
-static void users_look(struct clt_io *io)
-{
-	struct clt_op *op;
-
-	list_for_each(op, &io->permit_waiters, permit_link) {
-		if (!clt_op_is_user(op))
-			break;
-		clt_wait_look(&op->waiter);
-	}
-}
-
 void clt_slot_wake(struct clt_io *io)
 {
 	struct list *link;
@@ -82,25 +72,9 @@ void clt_slot_wake(struct clt_io *io)
 	while ((link = list_pop(&io->up_waiters)))
 		clt_wait_look(&list_entry(link, struct clt_op, up_link)->waiter);
 	/* The path of a user message in line may be gone. */
-	users_look(io);
+	clt_line_wake_users(io);
 	pthread_mutex_unlock(&io->lock);
 	clt_wait_batch_end(io->wait);
-}
-
-/* Give free permits to the operations in line.  io->lock held. */
-static void permits_grant(struct clt_io *io)
-{
-	struct clt_slot *slot;
-
-	while (!list_empty(&io->permit_waiters) && (slot = clt_slot_take(&io->slots))) {
-		struct clt_op *op = list_entry(io->permit_waiters.next, struct clt_op, permit_link);
-
-		list_del(&op->permit_link);
-		atomic_fetch_sub(&io->slots.nwaiting, 1);
-		slot->next = op->granted;
-		op->granted = slot;
-		clt_wait_look(&op->waiter);
-	}
 }
 
 /* Take the permit for user messages.  Service thread, as all user messages. */
@@ -117,7 +91,7 @@ void clt_slot_zero_exit(struct clt_io *io)
 	if (!atomic_load(&io->slots.nwaiting))
 		return;
 	LOCK_SCOPE(&io->lock);
-	users_look(io);
+	clt_line_wake_users(io);
 }
 
 bool clt_slot_zero_enter(struct clt_op *op)
@@ -132,31 +106,6 @@ bool clt_slot_zero_enter(struct clt_op *op)
 		list_add_tail(&io->up_waiters, &op->up_link);
 	/* RACE: the other request may have ended, and woken the listed operations, since. */
 	return !atomic_exchange(&io->slots.zero_sent, true);
-}
-
-/* User messages stand in front of all IO. */
-static void line_add(struct clt_io *io, struct clt_op *op)
-{
-	struct clt_op *before;
-
-	if (!clt_op_is_user(op)) {
-		list_add_tail(&io->permit_waiters, &op->permit_link);
-		return;
-	}
-	list_for_each(before, &io->permit_waiters, permit_link) {
-		if (!clt_op_is_user(before))
-			break;
-	}
-	list_add_tail(&before->permit_link, &op->permit_link);
-}
-
-/* io->lock held. */
-static void line_leave(struct clt_op *op)
-{
-	if (list_empty(&op->permit_link))
-		return;
-	list_del(&op->permit_link);
-	atomic_fetch_sub(&op->io->slots.nwaiting, 1);
 }
 
 static struct clt_slot *user_get(struct clt_op *op)
@@ -187,11 +136,8 @@ struct clt_slot *clt_slot_line(struct clt_op *op)
 	LOCK_SCOPE(&io->lock);
 	if (!op->granted && list_empty(&op->permit_link)) {
 		op->listed = true;
-		line_add(io, op);
-		/* ORDER: counted before the bitmap is looked at again; clt_slot_put() frees the bit
-		 * before reading the count. */
-		atomic_fetch_add(&io->slots.nwaiting, 1);
-		permits_grant(io);
+		clt_line_add(op);
+		clt_line_grant(io);
 	}
 	slot = op->granted;
 	if (slot) {
@@ -202,34 +148,28 @@ struct clt_slot *clt_slot_line(struct clt_op *op)
 	 * line. */
 	slot = clt_op_is_user(op) ? ctl_take(io) : NULL;
 	if (slot)
-		line_leave(op);
+		clt_line_leave(op);
 	return slot;
 }
 
-void clt_slot_put_zero(struct clt_io *io, struct clt_slot *slot)
+void clt_slot_put_ctl(struct clt_io *io)
 {
-	if (slot == clt_slot_ctl(io)) {
-		bool borrowed = slot->op->kind == CLT_OP_HANDSHAKE;
+	struct clt_slot *ctl = clt_slot_ctl(io);
+	bool borrowed = ctl->op->kind == CLT_OP_HANDSHAKE;
 
-		slot->op = NULL;
-		if (borrowed)
-			return;
-		clt_slot_zero_exit(io);
-		if (atomic_load(&io->slots.zero_taken))
-			clt_slot_wake(io);
+	ctl->op = NULL;
+	if (borrowed)
 		return;
-	}
-	slot->op = NULL;
-	atomic_store(&io->slots.zero_taken, false);
-	if (atomic_fetch_add(&io->slots.nwaiting, 0))
-		clt_slot_regrant(io);
+	clt_slot_zero_exit(io);
+	if (atomic_load(&io->slots.zero_taken))
+		clt_slot_wake(io);
 }
 
 void clt_slot_regrant(struct clt_io *io)
 {
 	clt_wait_batch_begin(io->wait);
 	pthread_mutex_lock(&io->lock);
-	permits_grant(io);
+	clt_line_grant(io);
 	pthread_mutex_unlock(&io->lock);
 	clt_wait_batch_end(io->wait);
 }
@@ -240,7 +180,7 @@ void clt_slot_leave(struct clt_op *op)
 	struct clt_slot *granted;
 
 	pthread_mutex_lock(&io->lock);
-	line_leave(op);
+	clt_line_leave(op);
 	granted = op->granted;
 	op->granted = NULL;
 	pthread_mutex_unlock(&io->lock);
@@ -248,7 +188,7 @@ void clt_slot_leave(struct clt_op *op)
 	while (granted) {
 		struct clt_slot *next = granted->next;
 
-		clt_slot_put(io, granted);
+		clt_slot_put(op, granted);
 		granted = next;
 	}
 }
@@ -266,10 +206,18 @@ static uint64_t slot_age(const struct clt_slot *slot, const void **of)
 		0;
 }
 
+static void op_age(const struct clt_op *op,
+		   void (*fn)(void *arg, const void *of, uint64_t began_ns), void *arg)
+{
+	if (op->began_ns)
+		fn(arg, op->of, op->began_ns);
+}
+
 void clt_io_each_age(struct clt_io *io, void (*fn)(void *arg, const void *of, uint64_t began_ns),
 		     void *arg)
 {
 	const struct clt_slot_table *s = &io->slots;
+	const struct clt_account *a;
 	const struct clt_op *op;
 
 	LOCK_SCOPE(&io->lock);
@@ -280,12 +228,12 @@ void clt_io_each_age(struct clt_io *io, void (*fn)(void *arg, const void *of, ui
 		if (began_ns)
 			fn(arg, of, began_ns);
 	}
-	list_for_each(op, &io->permit_waiters, permit_link) {
-		if (op->began_ns)
-			fn(arg, op->of, op->began_ns);
+	list_for_each(op, &io->users, permit_link)
+		op_age(op, fn, arg);
+	list_for_each(a, &io->turns, turn) {
+		list_for_each(op, &a->line, permit_link)
+			op_age(op, fn, arg);
 	}
-	list_for_each(op, &io->up_waiters, up_link) {
-		if (op->began_ns)
-			fn(arg, op->of, op->began_ns);
-	}
+	list_for_each(op, &io->up_waiters, up_link)
+		op_age(op, fn, arg);
 }

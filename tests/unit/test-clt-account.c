@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which account gets a permit, and in which order those that wait do. */
+#include "unit.h"
+
+#include "clt-io-priv.h"
+
+/* ---- the share ---- */
+
+Test(clt_account, share_at_its_limit)
+{
+	static const struct { uint64_t held, want, nfree, reserve; bool may; } cases[] = {
+		/* nothing is free, or too little */
+		{ 0, 1, 0, 0, false }, { 7, 1, 0, 0, false }, { 0, 3, 2, 0, false },
+		{ 0, 3, 3, 0, true }, { UINT64_MAX / 2, 1, 2, 0, false },
+		/* the first item, whatever is left, and a second one */
+		{ 0, 1, 1, 9, true }, { 1, 1, 1, 0, false }, { 1, 1, 2, 0, true },
+		/* held + 1 against 8 * (nfree - 1) */
+		{ 78, 1, 11, 0, true }, { 79, 1, 11, 0, true }, { 80, 1, 11, 0, false },
+		{ 79, 1, 10, 0, false }, { 80, 1, 12, 0, true },
+		/* nfree - 1 against the reserve, and what is left of it */
+		{ 2, 1, 11, 9, true }, { 2, 1, 11, 10, false }, { 2, 1, 11, 11, false },
+		{ 7, 1, 11, 9, true }, { 8, 1, 11, 9, false }, { 8, 1, 11, 8, true },
+		/* the same in bytes */
+		{ 700 << 10, 100 << 10, 250 << 10, 50 << 10, true },
+		{ (700 << 10) + 1, 100 << 10, 250 << 10, 50 << 10, false },
+		{ 700 << 10, 100 << 10, (250 << 10) - 1, 50 << 10, false },
+		{ 700 << 10, 100 << 10, 250 << 10, (50 << 10) + 1, false },
+		{ 0, 100 << 10, 100 << 10, 1 << 20, true },
+	};
+
+	for_each_case(c, cases)
+		cr_assert_eq(share_may_take(c->held, c->want, c->nfree, c->reserve), c->may,
+			     "%llu and %llu more of %llu", (unsigned long long)c->held,
+			     (unsigned long long)c->want, (unsigned long long)c->nfree);
+}
+
+Test(clt_account, reserve_at_its_limit)
+{
+	static const struct { uint64_t size, nholders, first, reserve; } cases[] = {
+		{ 0, 5, 1, 0 }, { 7, 0, 1, 0 }, { 8, 0, 1, 1 }, { 8, 1, 1, 0 }, { 8, 2, 1, 0 },
+		{ 127, 0, 1, 15 }, { 127, 14, 1, 1 }, { 127, 15, 1, 0 }, { 127, 16, 1, 0 },
+		{ 1 << 20, 3, 32768, 32768 }, { 1 << 20, 4, 32768, 0 },
+		{ 1 << 20, UINT64_MAX, 32768, 0 }, { 1 << 10, 0, 4096, 0 },
+	};
+
+	for_each_case(c, cases)
+		cr_assert_eq(share_reserve(c->size, c->nholders, c->first), c->reserve,
+			     "of %llu, with %llu", (unsigned long long)c->size,
+			     (unsigned long long)c->nholders);
+}
+
+/* ---- a session whose operations only get permits ---- */
+
+#define ACCOUNTS 64u
+#define PERMITS 128u			/* 127 of IO */
+
+static struct clt_io io;
+static struct clt_account accounts[ACCOUNTS];
+static unsigned nlooks;
+
+static void wait_look(struct clt_waiter *w)
+{
+	nlooks++;
+}
+
+static void wait_batch(void)
+{
+}
+
+static const struct clt_wait_ops wait_ops = {
+	.look = wait_look, .batch_begin = wait_batch, .batch_end = wait_batch,
+};
+
+static void world(unsigned permits, unsigned naccounts)
+{
+	memset(&io, 0, sizeof(io));
+	io.wait = &wait_ops;
+	io.nloops = 1;
+	clt_slot_init(&io);
+	cr_assert_eq(clt_slot_limit(&io, permits), (int)permits);
+	for (unsigned i = 0; i < naccounts; i++)
+		clt_account_open(&accounts[i], &io);
+	nlooks = 0;
+}
+
+/* Operations, each with one permit or none. */
+struct user {
+	struct clt_op op;
+	struct clt_slot *slot;
+};
+
+/* True if @u has its permit. */
+static bool asks(struct user *u)
+{
+	u->slot = clt_slot_get(&u->op);
+	return u->slot;
+}
+
+static bool begins(struct user *u, struct clt_account *a, enum clt_op_kind kind)
+{
+	u->op = (struct clt_op){ .io = &io, .account = a, .kind = kind };
+	clt_op_start(&u->op, NULL);
+	return asks(u);
+}
+
+static void ends(struct user *u)
+{
+	clt_slot_put(&u->op, u->slot);
+	u->slot = NULL;
+	clt_slot_leave(&u->op);
+}
+
+/* Take permits for @a, with no operation in line, until none more comes.  Returns how many. */
+static unsigned fill(struct clt_account *a, struct clt_slot **slots)
+{
+	unsigned n = 0;
+
+	while ((slots[n] = clt_account_take(a)))
+		n++;
+	return n;
+}
+
+static void give_back(struct clt_account *a, struct clt_slot **slots, unsigned n)
+{
+	struct clt_op op = { .io = &io, .account = a };
+
+	while (n--)
+		clt_slot_put(&op, slots[n]);
+}
+
+static void world_end(unsigned naccounts)
+{
+	for (unsigned i = 0; i < naccounts; i++)
+		clt_account_close(&accounts[i]);
+	cr_assert_eq(atomic_load(&io.slots.ntaken), 0u);
+	clt_slot_fini(&io);
+}
+
+/* ---- how many ---- */
+
+/* With @permits the first account gets @most, and the second one then @others, at once. */
+Test(clt_account, a_greedy_one_leaves_some)
+{
+	static const struct { unsigned permits, most, others; } cases[] = {
+		{ 1, 1, 0 }, { 2, 1, 0 }, { 3, 1, 1 }, { 4, 2, 1 }, { 5, 3, 1 }, { 6, 4, 1 },
+		{ 7, 5, 1 }, { 8, 6, 1 }, { 9, 7, 1 }, { 10, 8, 1 }, { 11, 8, 1 }, { 127, 99, 12 },
+		{ 128, 100, 12 }, { 129, 100, 12 }, { 512, 399, 45 },
+	};
+	static struct clt_slot *slots[2][1024];
+
+	for_each_case(c, cases) {
+		unsigned n, m;
+
+		world(c->permits, 2);
+		n = fill(&accounts[0], slots[0]);
+		m = fill(&accounts[1], slots[1]);
+		cr_assert(n == c->most && m == c->others, "of %u: %u, and %u", c->permits, n, m);
+		give_back(&accounts[1], slots[1], m);
+		give_back(&accounts[0], slots[0], n);
+		world_end(2);
+	}
+}
+
+/* Nobody waits behind the only account of a session. */
+Test(clt_account, the_only_one_has_all)
+{
+	static struct clt_slot *slots[PERMITS];
+	unsigned n;
+
+	world(PERMITS, 1);
+	n = fill(&accounts[0], slots);
+	cr_assert_eq(n, PERMITS - 1);
+	give_back(&accounts[0], slots, n);
+	world_end(1);
+}
+
+/* Greedy accounts come one after the other, and keep what they get: as many as an eighth of the
+ * permits get something at once.  None of them is open before. */
+Test(clt_account, many_greedy_ones_leave_some)
+{
+	static const struct { unsigned permits, accounts; } cases[] = {
+		{ 9, 2 }, { 128, 3 }, { 128, 14 }, { 128, 15 }, { 512, 63 },
+	};
+	static struct clt_slot *slots[ACCOUNTS][1024];
+	unsigned n[ACCOUNTS];
+
+	for_each_case(c, cases) {
+		world(c->permits, 2);
+		for (unsigned i = 0; i < c->accounts; i++) {
+			if (i >= 2)
+				clt_account_open(&accounts[i], &io);
+			n[i] = fill(&accounts[i], slots[i]);
+			cr_assert_geq(n[i], 1u, "%u of %u, of %u permits", i, c->accounts, c->permits);
+		}
+		for (unsigned i = 0; i < c->accounts; i++)
+			give_back(&accounts[i], slots[i], n[i]);
+		world_end(c->accounts);
+	}
+}
+
+/* More idle accounts do not take from the one that works. */
+Test(clt_account, idle_ones_cost_nothing)
+{
+	static struct clt_slot *slots[PERMITS];
+	unsigned n;
+
+	for (unsigned idle = 1; idle < ACCOUNTS; idle++) {
+		world(PERMITS, 1 + idle);
+		n = fill(&accounts[0], slots);
+		cr_assert_eq(n, 100u, "%u beside %u idle ones", n, idle);
+		give_back(&accounts[0], slots, n);
+		world_end(1 + idle);
+	}
+}
+
+/* End a request of each account in turns, @n times, and begin another for it. */
+static void churn(struct user users[][PERMITS], unsigned naccounts, unsigned n)
+{
+	for (unsigned r = 0; r < n * naccounts; r++) {
+		struct user *u = &users[r % naccounts][r / naccounts % PERMITS];
+
+		if (!u->slot && !asks(u))
+			continue;
+		ends(u);
+		begins(u, u->op.account, CLT_OP_IO);
+	}
+}
+
+/* What greedy accounts give back goes to who holds less, until all hold the same. */
+Test(clt_account, greedy_ones_become_equal)
+{
+	static struct user users[3][PERMITS];
+	unsigned held;
+
+	world(PERMITS, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		for (unsigned k = 0; k < PERMITS; k++)
+			begins(&users[i][k], &accounts[i], CLT_OP_IO);
+	}
+	cr_assert_gt(atomic_load(&accounts[0].held), 4 * atomic_load(&accounts[1].held));
+	churn(users, 3, 10 * PERMITS);
+	/* 8/25 of 127 without the reserve is 36; 5 free ones are a threshold of 40 */
+	for (unsigned i = 0; i < 3; i++) {
+		held = atomic_load(&accounts[i].held);
+		cr_assert(held >= 30 && held <= 40, "account %u: %u", i, held);
+	}
+	cr_assert_geq(clt_slot_nfree(&io.slots), 15u);
+}
+
+/* ---- who is next ---- */
+
+/* An account whose line is long does not keep others' operations: each gets one in its turn. */
+Test(clt_account, turns)
+{
+	struct user greedy[6], small[2], last;
+
+	world(3, 4);			/* two permits */
+	cr_assert(begins(&greedy[0], &accounts[0], CLT_OP_IO));
+	for (unsigned i = 1; i < 6; i++)
+		cr_assert_not(begins(&greedy[i], &accounts[0], CLT_OP_IO));
+	cr_assert(begins(&last, &accounts[3], CLT_OP_IO));
+	cr_assert_not(begins(&small[0], &accounts[1], CLT_OP_IO));
+	cr_assert_not(begins(&small[1], &accounts[2], CLT_OP_IO));
+	nlooks = 0;
+	ends(&greedy[0]);
+	cr_assert_eq(nlooks, 1u);
+	cr_assert_not(asks(&small[0]));
+	cr_assert(asks(&greedy[1]));		/* its account holds none, and is the first in turn */
+	ends(&greedy[1]);
+	cr_assert(asks(&small[0]));
+	ends(&small[0]);
+	cr_assert(asks(&small[1]));
+	ends(&small[1]);
+	cr_assert(asks(&greedy[2]));
+	ends(&last);				/* a second permit would be the last free one */
+	cr_assert_not(asks(&greedy[3]));
+	for (unsigned i = 2; i < 5; i++) {
+		ends(&greedy[i]);
+		cr_assert(asks(&greedy[i + 1]), "%u", i);
+	}
+	ends(&greedy[5]);
+	world_end(4);
+}
+
+/* Operations of an account keep their order, also behind one that leaves the line. */
+Test(clt_account, order_of_an_account)
+{
+	struct user u[4];
+
+	world(2, 2);				/* one permit */
+	cr_assert(begins(&u[0], &accounts[0], CLT_OP_IO));
+	for (unsigned i = 1; i < 4; i++)
+		cr_assert_not(begins(&u[i], &accounts[0], CLT_OP_IO));
+	clt_slot_leave(&u[1].op);
+	ends(&u[0]);
+	cr_assert_not(asks(&u[3]));
+	cr_assert(asks(&u[2]));
+	ends(&u[2]);
+	cr_assert(asks(&u[3]));
+	ends(&u[3]);
+	world_end(2);
+}
+
+/* A permit that was laid aside for an operation that leaves goes to the next account. */
+Test(clt_account, granted_and_given_up)
+{
+	struct user a, b, c;
+
+	world(2, 3);
+	cr_assert(begins(&a, &accounts[0], CLT_OP_IO));
+	cr_assert_not(begins(&b, &accounts[1], CLT_OP_IO));
+	cr_assert_not(begins(&c, &accounts[2], CLT_OP_IO));
+	ends(&a);
+	clt_slot_leave(&b.op);
+	cr_assert_eq(atomic_load(&accounts[1].held), 0u);
+	cr_assert(asks(&c));
+	ends(&c);
+	world_end(3);
+}
+
+/* User messages have no share, and stand in front. */
+Test(clt_account, user_messages_first)
+{
+	struct user greedy[2], message[2];
+
+	world(2, 2);
+	cr_assert(begins(&greedy[0], &accounts[0], CLT_OP_IO));
+	cr_assert_not(begins(&greedy[1], &accounts[0], CLT_OP_IO));
+	cr_assert(begins(&message[0], NULL, CLT_OP_FREE));	/* the control slot */
+	cr_assert_not(begins(&message[1], NULL, CLT_OP_FREE));
+	ends(&greedy[0]);
+	cr_assert_not(asks(&greedy[1]));
+	cr_assert(asks(&message[1]));
+	ends(&message[1]);
+	cr_assert(asks(&greedy[1]));
+	ends(&greedy[1]);
+	ends(&message[0]);
+	world_end(2);
+}
+
+/* ---- what lets those that wait go on ---- */
+
+/* The account that stays may hold more when the others have gone. */
+Test(clt_account, others_close)
+{
+	static struct clt_slot *slots[8];
+	struct user u;
+	unsigned n;
+
+	world(4, 2);
+	n = fill(&accounts[0], slots);
+	cr_assert_eq(n, 2u);
+	cr_assert_not(begins(&u, &accounts[0], CLT_OP_IO));
+	clt_account_close(&accounts[1]);
+	cr_assert(asks(&u));
+	ends(&u);
+	give_back(&accounts[0], slots, n);
+	world_end(1);
+}
+
+/* A path that came back lets so many permits be used, and fewer before. */
+Test(clt_account, limit_changes)
+{
+	static struct clt_slot *slots[PERMITS];
+	struct user u;
+	unsigned n;
+
+	world(PERMITS, 2);
+	n = fill(&accounts[0], slots);
+	clt_slot_limit(&io, 64);
+	cr_assert_eq(clt_slot_nfree(&io.slots), 0u);
+	cr_assert_not(begins(&u, &accounts[1], CLT_OP_IO));
+	while (!u.slot && n) {
+		give_back(&accounts[0], &slots[--n], 1);
+		asks(&u);
+	}
+	cr_assert(u.slot && u.slot->id < 64);
+	cr_assert_eq(atomic_load(&io.slots.ntaken), 63u);
+	clt_slot_limit(&io, PERMITS);
+	cr_assert_eq(clt_slot_nfree(&io.slots), PERMITS - 1 - 63);
+	ends(&u);
+	give_back(&accounts[0], slots, n);
+	world_end(2);
+}
