@@ -192,6 +192,7 @@ SHELL_TESTS = \
 	%D%/test-tls-flood.sh \
 	%D%/test-auth-flood.sh \
 	%D%/test-top.sh \
+	%D%/test-turns.sh \
 	%D%/test-two-exports.sh \
 	%D%/test-unaligned.sh \
 	%D%/test-unix.sh \

@@ -70,7 +70,8 @@ enum nbd_conn_pause {
 	NBD_PAUSE_NONE,
 	NBD_PAUSE_TURN,			/* others start requests first */
 	NBD_PAUSE_FULL,			/* the connection has as much in flight as allowed */
-	NBD_PAUSE_MEMORY,		/* all connections together have */
+	NBD_PAUSE_MEMORY,		/* all connections together have, or the connection has its
+					 * share */
 };
 
 /* On the way to TLS, in HAGGLES or BROKEN. */
@@ -209,6 +210,7 @@ struct nbd_server {
 	struct loop_timer trim;		/* of memory that rests; while there are connections */
 	struct list ios;		/* free ones: struct nbd_request_io.link */
 	unsigned nios, npieces;		/* of all connections */
+	unsigned nbusy, nholders;	/* connections with nios, with npieces */
 	struct list conns;
 	unsigned nconns;
 	struct unproven unproven;	/* struct nbd_conn.unproven */

@@ -1,11 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests and their memory.  A request is taken for its header and given back after its reply was
  * sent.  A request owns a piece of memory, or a reference of the block of input with its data, or
- * no memory.  A connection that gets none is told the reason, conn->pause. */
+ * no memory.  A connection that gets none is told the reason, conn->pause.
+ *
+ * Connections share the requests of their server, and the memory for data (share.h): replies may
+ * wait for seconds at the other end, so turns alone do not keep a greedy connection from having all. */
 #include <stdlib.h>
 
 #include "nbd-priv.h"
+#include "share.h"
 #include "util.h"
+
+#define FIRST_PIECE (2 * NBD_BLOCK)	/* bytes that a connection has of the reserve: a block of input,
+					 * which it needs to ask at all, and a request */
+
+/* ---- shares ---- */
+
+static bool may_have_request(const struct nbd_conn *conn)
+{
+	const struct nbd_server *server = conn->server;
+
+	return share_may_take(conn->nios, 1, NBD_IOS_MAX - server->nios,
+			      share_reserve(NBD_IOS_MAX, server->nbusy, 1));
+}
+
+/* May @conn have @size bytes more, if it holds @held? */
+static bool may_have_memory(const struct nbd_conn *conn, size_t held, size_t size)
+{
+	const struct nbd_server *server = conn->server;
+	const struct nbd_mem *mem = &server->mem;
+	size_t nfree = mem->used < mem->limit ? mem->limit - mem->used : 0;
+	uint64_t reserve = share_reserve(mem->limit, server->nholders, FIRST_PIECE);
+
+	return server->nconns == 1 ? share_may_take_alone(held, size, nfree, reserve) :
+				     share_may_take(held, size, nfree, reserve);
+}
+
+/* ---- requests ---- */
 
 struct nbd_request_io *nbd_req_get(struct nbd_conn *conn, const struct nbd_request *req)
 {
@@ -16,10 +47,11 @@ struct nbd_request_io *nbd_req_get(struct nbd_conn *conn, const struct nbd_reque
 		conn->pause = NBD_PAUSE_FULL;
 		return NULL;
 	}
-	if (server->nios < NBD_IOS_MAX)
+	if (may_have_request(conn)) {
 		q = list_pop_entry(&server->ios, struct nbd_request_io, link);
-	if (!q && server->nios < NBD_IOS_MAX)
-		q = malloc(align_up(sizeof(*q) + server->backend->io_size, 16));
+		if (!q)
+			q = malloc(align_up(sizeof(*q) + server->backend->io_size, 16));
+	}
 	if (!q) {
 		conn->pause = NBD_PAUSE_MEMORY;
 		return NULL;
@@ -32,6 +64,7 @@ struct nbd_request_io *nbd_req_get(struct nbd_conn *conn, const struct nbd_reque
 	};
 	q->io.own = q->own;
 	list_init(&q->link);
+	server->nbusy += !conn->nios;
 	conn->nios++;
 	server->nios++;
 	return q;
@@ -44,20 +77,29 @@ static bool is_full(const struct nbd_conn *conn, size_t len)
 	return conn->npieces && conn->memory + nbd_mem_size(len) > NBD_CONN_MEMORY;
 }
 
-void *nbd_req_piece(struct nbd_conn *conn, size_t len)
+/* A piece for @conn, which holds @held bytes as far as its share is concerned. */
+static void *piece_within(struct nbd_conn *conn, size_t held, size_t len)
 {
-	void *piece = is_full(conn, len) ? NULL : nbd_mem_get(&conn->pool, len);
+	void *piece = NULL;
 
+	if (!is_full(conn, len) && may_have_memory(conn, held, nbd_mem_size(len)))
+		piece = nbd_mem_get(&conn->pool, len);
 	if (piece)
 		conn->memory += nbd_mem_size(len);
 	return piece;
+}
+
+/* The reserve is for requests. */
+void *nbd_req_piece(struct nbd_conn *conn, size_t len)
+{
+	return piece_within(conn, MAX(conn->memory, (size_t)1), len);
 }
 
 /* A piece for a request.  While no request has one, none comes back: what is used then is input
  * and memory ahead, which waits for this request.  So the limit does not hold this one up. */
 static void *piece_of_request(struct nbd_conn *conn, size_t len)
 {
-	void *piece = nbd_req_piece(conn, len);
+	void *piece = piece_within(conn, conn->npieces ? conn->memory : 0, len);
 
 	if (piece || conn->server->npieces)
 		return piece;
@@ -77,6 +119,7 @@ void nbd_req_piece_set(struct nbd_request_io *q, void *piece, size_t len)
 {
 	q->piece = q->io.buf = piece;
 	q->piece_len = len;
+	q->conn->server->nholders += !q->conn->npieces;
 	q->conn->npieces++;
 	q->conn->server->npieces++;
 }
@@ -127,11 +170,13 @@ void nbd_req_unget(struct nbd_request_io *q)
 		nbd_req_piece_put(conn, q->piece, q->piece_len);
 		conn->npieces--;
 		server->npieces--;
+		server->nholders -= !conn->npieces;
 	}
 	if (q->block)
 		nbd_block_put(server, q->block);
 	conn->nios--;
 	server->nios--;
+	server->nbusy -= !conn->nios;
 	list_del(&q->link);
 	list_add_head(&server->ios, &q->link);
 }

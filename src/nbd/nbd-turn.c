@@ -6,7 +6,8 @@
  * at the other sockets.
  *
  * HUNGER.  Connections that wait for memory are tried again, in order, when some comes back.  While
- * others wait, a connection that holds memory and has moved no byte for HUNGER_MS ends. */
+ * connections wait that have no request in flight, a connection that holds memory and has moved no
+ * byte for HUNGER_MS ends.  A connection that has some waits for its own to come back. */
 #include "nbd-priv.h"
 
 #define HUNGER_MS 5000
@@ -70,16 +71,29 @@ static bool is_stuck(const struct nbd_conn *conn)
 	return conn->input.state == NBD_INPUT_FILL || conn->out_state == NBD_OUT_FULL || input;
 }
 
+/* Does a connection wait for memory that has no request in flight? */
+static bool some_hunger(const struct nbd_server *server)
+{
+	const struct nbd_conn *conn;
+
+	list_for_each(conn, &server->starved, turn) {
+		if (!conn->nios)
+			return true;
+	}
+	return false;
+}
+
 static void turn_hungry(struct loop_timer *timer)
 {
 	struct nbd_server *server = container_of(timer, struct nbd_server, hunger);
 	uint64_t now_ms = clock_now_ms();
+	bool hungry = some_hunger(server);
 	struct nbd_conn *conn, *next;
 
 	if (list_empty(&server->starved))
 		return;
 	list_for_each_safe(conn, next, &server->conns, link) {
-		if (is_stuck(conn) && now_ms - conn->moved_ms >= HUNGER_MS)
+		if (hungry && is_stuck(conn) && now_ms - conn->moved_ms >= HUNGER_MS)
 			conn->ops->failed(conn, "other connections wait for the memory that this "
 					  "one holds, and its client has moved no byte for 5 s");
 	}

@@ -161,17 +161,27 @@ Test(clt_account, a_greedy_one_leaves_some)
 	}
 }
 
-/* Nobody waits behind the only account of a session. */
-Test(clt_account, the_only_one_has_all)
+/* The only account of a session has all but the reserve, which the next ones find. */
+Test(clt_account, the_only_one_leaves_the_reserve)
 {
-	static struct clt_slot *slots[PERMITS];
-	unsigned n;
+	static const struct { unsigned permits, most; } cases[] = {
+		{ 1, 1 }, { 2, 1 }, { 3, 2 }, { 8, 7 }, { 9, 8 }, { 16, 15 }, { 17, 15 }, { 25, 22 },
+		{ 127, 112 }, { 128, 113 }, { 129, 113 }, { 512, 449 },
+	};
+	static struct clt_slot *slots[1024], *other[1024];
+	unsigned n, m;
 
-	world(PERMITS, 1);
-	n = fill(&accounts[0], slots);
-	cr_assert_eq(n, PERMITS - 1);
-	give_back(&accounts[0], slots, n);
-	world_end(1);
+	for_each_case(c, cases) {
+		world(c->permits, 1);
+		n = fill(&accounts[0], slots);
+		cr_assert_eq(n, c->most, "%u of %u", n, c->permits);
+		clt_account_open(&accounts[1], &io);
+		m = fill(&accounts[1], other);
+		cr_assert_eq(m >= 1, c->permits > 16, "%u of %u", m, c->permits);
+		give_back(&accounts[1], other, m);
+		give_back(&accounts[0], slots, n);
+		world_end(2);
+	}
 }
 
 /* Greedy accounts come one after the other, and keep what they get: as many as an eighth of the

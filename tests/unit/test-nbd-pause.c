@@ -6,6 +6,7 @@
 #include "fsm-rules.h"
 #include "nbd-by-hand.h"
 #include "nbd-priv.h"
+#include "share.h"
 #include "unit.h"
 
 TestSuite(pause, .init = by_hand_begin, .fini = by_hand_end);
@@ -196,22 +197,60 @@ Test(pause, at_the_limit_of_a_connection)
 		pause_at_each_cut(way, NBD_CONN_IOS - 2);
 }
 
-/* All connections together have NBD_IOS_MAX requests, and this one goes hungry. */
+/* How many requests connections may begin that have some. */
+static unsigned beyond_reserve(void)
+{
+	unsigned nfree = NBD_IOS_MAX - rig.server->nios;
+
+	return nfree - (unsigned)share_reserve(NBD_IOS_MAX, rig.server->nbusy, 1);
+}
+
+#define MANY 200u			/* requests that a connection may have while 25 are free */
+
+/* Connections have so many requests together that this one, which has two, goes hungry: what is free
+ * is for the first requests of others. */
 Test(pause, at_the_limit_of_all_connections)
 {
-	int others[NBD_IOS_MAX / NBD_CONN_IOS];
+	int others[128];
+	unsigned n = 0, left;
 
 	rig.mode = RIG_HOLDS;
-	for_each_case(fd, others) {
-		*fd = serve_way(&ways[0]);
-		hold_flushes(*fd, &ways[0], NBD_CONN_IOS - (fd == others ? 2 : 0));
+	while ((left = beyond_reserve()) > 2) {
+		cr_assert_lt(n, ARRAY_SIZE(others));
+		others[n] = serve_way(&ways[0]);
+		/* one of them is the first one */
+		hold_flushes(others[n++], &ways[0], left > MANY + 25 ? MANY : left > 35 ? left - 30 : 2);
 	}
-	cr_assert_eq(rig.nheld, NBD_IOS_MAX - 2);
+	cr_assert_eq(left, 2);
 	for_each_case(way, ways)
 		pause_at_each_cut(way, 0);
 	rig_finish_all(&rig, 0);
-	for_each_case(fd, others)
-		leave(*fd);
+	while (n--)
+		leave(others[n]);
+}
+
+/* The same in the middle of the reserve: a connection without a request has its first one. */
+Test(pause, first_requests_have_a_reserve)
+{
+	const unsigned all = NBD_IOS_MAX / SHARE_RESERVE;
+	int greedy[NBD_IOS_MAX / NBD_CONN_IOS], fd;
+
+	rig.mode = RIG_HOLDS;
+	for_each_case(g, greedy) {
+		*g = serve_way(&ways[0]);
+		hold_flushes(*g, &ways[0], NBD_CONN_IOS);
+	}
+	cr_assert_geq(NBD_IOS_MAX - rig.nheld, all - ARRAY_SIZE(greedy));
+	cr_assert_leq(NBD_IOS_MAX - rig.nheld, all);
+	fd = serve_way(&ways[0]);
+	hold_flushes(fd, &ways[0], 1);
+	rig_finish(&rig, rig.nheld - 1, 0);
+	take_reply(fd, &ways[0]);
+	leave(fd);
+	while (rig.nheld)
+		rig_finish_all(&rig, 0);
+	for_each_case(g, greedy)
+		leave(*g);
 }
 
 /* ---- the tables ---- */

@@ -263,6 +263,65 @@ Test(server, memory_is_bounded)
 		rig_finish(&rig, 0, 0);
 }
 
+/* @n clients come one after the other, and each asks for 64 MiB in requests of @len bytes.  Then the
+ * next one asks for as much as an input block and a small request take. */
+static void greedy_ones_leave_memory(unsigned n, uint32_t len)
+{
+	unsigned before;
+	int fd[8], last;
+
+	rig.mode = RIG_HOLDS;
+	rig.server->mem.limit = NBD_SERVER_MEMORY_MIN;
+	for (unsigned i = 0; i < n; i++) {
+		before = rig.nheld;
+		fd[i] = serve("large");
+		for (unsigned k = 0; k < NBD_CONN_MEMORY / len; k++)
+			ask(fd[i], NBD_CMD_READ, k, 0, len);
+		cr_assert_gt(rig.nheld, before, "client %u of %u with %u", i, n, len);
+	}
+	cr_assert_lt(rig.nheld, NBD_CONN_MEMORY / len, "%u in flight", rig.nheld);
+	before = rig.nheld;
+	last = serve("large");
+	ask(last, NBD_CMD_READ, 1, 0, 65536);
+	cr_assert_eq(rig.nheld, before + 1, "no memory after %u clients with %u", n, len);
+	rig_finish(&rig, before, 0);
+	leave(last);
+	for (unsigned i = 0; i < n; i++)
+		leave(fd[i]);
+	while (rig.nheld)
+		rig_finish(&rig, 0, 0);
+}
+
+Test(server, greedy_ones_leave_memory)
+{
+	greedy_ones_leave_memory(2, 1 << 20);
+	greedy_ones_leave_memory(8, 1 << 20);
+	greedy_ones_leave_memory(2, 256 << 10);
+	greedy_ones_leave_memory(8, 256 << 10);
+}
+
+/* A client that waits for its own share takes no memory from one that moves no byte. */
+Test(server, a_share_is_no_hunger)
+{
+	int slow, fd;
+
+	rig.server->mem.limit = NBD_SERVER_MEMORY_MIN;
+	slow = serve("large");
+	ask(slow, NBD_CMD_READ, 1, 0, 8u << 20);
+	fd = serve("large");
+	rig.mode = RIG_HOLDS;
+	for (unsigned k = 0; k < 64; k++)
+		ask(fd, NBD_CMD_READ, k, 0, 1 << 20);
+	cr_assert_lt(rig.nheld, 56);
+	rig_pass_time(&rig, 6000);
+	rig_pass_time(&rig, 6000);
+	cr_assert_eq(nbd_server_count(rig.server), 2u);
+	leave(slow);
+	leave(fd);
+	while (rig.nheld)
+		rig_finish(&rig, 0, 0);
+}
+
 /* Requests that wait go on when the server gets more, and less holds from the next one on. */
 Test(server, memory_changes)
 {

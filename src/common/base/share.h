@@ -3,7 +3,8 @@
  * users who hold little.
  *
  * RESERVE.  An eighth of the pool is for the first item of each user.  So as many users as the eighth
- * has items get one at once, in whatever order they come and however long others keep theirs.
+ * has items get one at once, in whatever order they come and however long others keep theirs.  The
+ * only user of a pool leaves the reserve, and no more, to those who come later.
  *
  * THRESHOLD.  Of the rest a user may hold at most SHARE_OF_FREE times of what is free afterwards
  * (dynamic thresholds, as in switches whose ports share a buffer).  The share follows the demand: with
@@ -11,8 +12,7 @@
  * stays free.  A user beside idle ones may hold eight ninths of it.  A user who comes gets some of the
  * free part at once, and the full share as others give back: users beyond their share get nothing
  * until then.  With S = 1 a user beside idle ones would have half of the depth that slow storage needs;
- * a larger S leaves less for a burst of the next user, and all of them would still have to be equal in
- * the end.
+ * a larger S leaves less for a burst of the next user.
  *
  * One without the other does not do: users who come one after the other, and keep what they get, make
  * the free part a ninth of a ninth; and a reserve alone lets users who keep their items for long have
@@ -48,6 +48,13 @@ static inline bool share_may_take(uint64_t held, uint64_t want, uint64_t nfree, 
 	if (!held)
 		return true;
 	return nfree - want > reserve && held + want <= SHARE_OF_FREE * (nfree - want - reserve);
+}
+
+/* The same for the only user of the pool. */
+static inline bool share_may_take_alone(uint64_t held, uint64_t want, uint64_t nfree,
+					uint64_t reserve)
+{
+	return want <= nfree && (!held || nfree - want >= reserve);
 }
 
 #endif

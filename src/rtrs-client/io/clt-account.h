@@ -6,8 +6,7 @@
  * export has a limit there, or its storage hangs.  So turns alone help nobody: an account whose
  * requests stay would hold all permits after some turns.  What an account may hold at a time counts:
  *
- * SHARE.  An account gets a permit if share.h lets it have one, of the permits that are free.  The
- * only account of a session may hold all: nobody waits for it.
+ * SHARE.  An account gets a permit if share.h lets it have one, of the permits that are free.
  *
  * TURN.  Operations that get no permit stand in the line of their account, in order.  Accounts with
  * a line take turns: each permit that comes back goes to the first account that may hold more, which

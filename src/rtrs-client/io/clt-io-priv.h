@@ -134,11 +134,10 @@ static inline unsigned clt_slot_nfree(const struct clt_slot_table *s)
 static inline bool clt_account_may_take(const struct clt_account *a, unsigned held, unsigned nfree)
 {
 	const struct clt_io *io = a->io;
+	uint64_t reserve = share_reserve(clt_slot_most(&io->slots), atomic_load(&io->nholders), 1);
 
-	if (atomic_load(&io->naccounts) == 1)
-		return nfree;
-	return share_may_take(held, 1, nfree, share_reserve(clt_slot_most(&io->slots),
-							    atomic_load(&io->nholders), 1));
+	return atomic_load(&io->naccounts) == 1 ? share_may_take_alone(held, 1, nfree, reserve) :
+						  share_may_take(held, 1, nfree, reserve);
 }
 
 /* Count a permit more of @a; returns how many @a had.  Any thread. */
