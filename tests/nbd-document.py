@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What the document of NBD says, and other servers do differently: nbd-document.py SOCKET [CASE...].  The unix
-# socket SOCKET is rtrs-nbd's, with its export "disk" of 6 TiB as its default, in which only the MiB at 2 TiB is
-# data.  Each case is a function below; all of them run, and the ones that fail are named at the end.
+# What the document of NBD says, and other servers do differently: nbd-document.py SOCKET
+# [CASE...].  The unix socket SOCKET is rtrs-nbd's, with its export "disk" of 6 TiB as its
+# default, in which only the MiB at 2 TiB is data.  Each case is a function below; all of them
+# run, and the ones that fail are named at the end.
 import os, socket, struct, sys, traceback
 
 path = sys.argv[1]
@@ -35,7 +36,8 @@ class Client:
 		while len(got) < n:
 			more = self.s.recv(n - len(got))
 			if not more:
-				raise EOFError("the server has closed after %d of %d bytes" % (len(got), n))
+				raise EOFError("the server has closed after %d of %d bytes" %
+				               (len(got), n))
 			got += more
 		return got
 
@@ -67,11 +69,12 @@ class Client:
 
 	def request(self, kind, off=0, length=0, flags=0, cookie=1):
 		if self.extended:
-			return struct.pack(">IHHQQQ", EXT_REQUEST_MAGIC, flags, kind, cookie, off, length)
+			return struct.pack(">IHHQQQ", EXT_REQUEST_MAGIC, flags, kind, cookie, off,
+			                   length)
 		return struct.pack(">IHHQQI", REQUEST_MAGIC, flags, kind, cookie, off, length)
 
 	def chunk(self):
-		"""The next chunk, which ends its reply: its type and payload.  A simple reply is type 0."""
+		"""The next chunk, which ends its reply: type (0: a simple reply), payload."""
 		magic, = struct.unpack(">I", self.take(4))
 		if magic == 0x67446698:
 			error, _ = struct.unpack(">IQ", self.take(12))
@@ -130,7 +133,8 @@ def info_and_go_have_the_same_flags():
 		c = Client(*way)
 		flags = [struct.unpack(">QH", c.info(number)[0])[1] for number in (INFO, GO)]
 		assert flags[0] == flags[1], "%r: %#x, then %#x" % (way, *flags)
-		assert bool(flags[0] & PAYLOAD_FLAG) == (way == WAYS[4]), "%r: %#x" % (way, flags[0])
+		assert bool(flags[0] & PAYLOAD_FLAG) == (way == WAYS[4]), \
+			"%r: %#x" % (way, flags[0])
 
 
 def name_is_the_name_of_the_list():
@@ -172,7 +176,8 @@ def export_name_has_no_error_reply():
 def error_chunks_have_a_text():
 	for way in WAYS[1:]:
 		c = Client(*way).served()
-		cases = [(READ, SIZE, 1), (READ, 0, 0), (READ, 0, (64 << 20) + 1), (READ, 0, 1, 0x8000),
+		cases = [(READ, SIZE, 1), (READ, 0, 0), (READ, 0, (64 << 20) + 1),
+		         (READ, 0, 1, 0x8000),
 			(STATUS, SIZE, 1), (STATUS, 0, 4096, 0x2)]
 		if c.extended:
 			cases += [(99, 0, 0), (FLUSH, 0, 1)]
@@ -205,7 +210,8 @@ def half_closed_client_gets_its_replies():
 def replies_in_front_of_a_wrong_magic():
 	for way in WAYS:
 		c = Client(*way).served()
-		c.s.sendall(c.request(FLUSH) + c.request(FLUSH, cookie=2) + b"GET / HTTP/1.1\r\n\r\n" + b"." * 64)
+		c.s.sendall(c.request(FLUSH) + c.request(FLUSH, cookie=2) +
+		            b"GET / HTTP/1.1\r\n\r\n" + b"." * 64)
 		for _ in range(2):
 			c.chunk()
 		c.expect_end()
@@ -242,7 +248,8 @@ def hole_of_1_tib_is_one_reply():
 def status_follows_the_rules():
 	for way in WAYS[2], WAYS[4]:
 		c = Client(*way).served()
-		for off, length in ((DATA - 7, 4096), (DATA - 513, 1026), (DATA + 1, 1), (SIZE - 1, 1),
+		for off, length in ((DATA - 7, 4096), (DATA - 513, 1026), (DATA + 1, 1),
+		                    (SIZE - 1, 1),
 				(DATA - (1 << 20), 3 << 20), (DATA + DATA_LEN - 1, 2)):
 			end = off + length
 			one = c.status(off, length, REQ_ONE)
@@ -258,7 +265,8 @@ def status_follows_the_rules():
 						off += length
 			assert one[0][1] == seen[0][1]
 			for at, flags in seen:
-				assert flags == (0 if DATA <= at < DATA + DATA_LEN else 3), (at - DATA, flags)
+				assert flags == (0 if DATA <= at < DATA + DATA_LEN else 3), \
+					(at - DATA, flags)
 			# Neighbours differ.
 			assert all(a[1] != b[1] for a, b in zip(seen, seen[1:])), seen
 		assert c.status(0, 0) == EINVAL
@@ -273,7 +281,8 @@ def status_payload():
 	c = Client(*WAYS[4]).served()
 
 	def ask(length, *contexts):
-		payload = struct.pack(">Q", length) + b"".join(struct.pack(">I", x) for x in contexts)
+		payload = struct.pack(">Q", length)
+		payload += b"".join(struct.pack(">I", x) for x in contexts)
 		return c.status(0, len(payload), PAYLOAD_LEN, payload)
 	assert ask(4096, 1) == [(4096, 3)]
 	assert ask(4096, 2) == EINVAL

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What filters of nbdkit make of a disk of 16 MiB that is theirs to write: nbdkit-filters.py URI LOG.  LOG is the
-# file of nbdkit's filter "log" next to the plugin: it has what reaches the plugin.  Prints one row: what becomes
-# of FUA, FLUSH, multi-conn, WRITE_ZEROES, TRIM, and extents, and the block sizes.
+# What filters of nbdkit make of a disk of 16 MiB that is theirs to write: nbdkit-filters.py URI
+# LOG.  LOG is the file of nbdkit's filter "log" next to the plugin: it has what reaches the
+# plugin.  Prints one row: what becomes of FUA, FLUSH, multi-conn, WRITE_ZEROES, TRIM, and
+# extents, and the block sizes.
 #
 #	-	the client is not offered it
 #	y	it reaches the plugin as what it is
@@ -22,13 +23,14 @@ OFF = 1 << 20
 
 
 def reached(*calls):
-	"""What reaches the plugin while these run: Write, Zero, ..., and FUA if one of them has the flag."""
+	"""What reaches the plugin while these run: Write, Zero, ..., and FUA if a flag says so."""
 	start = os.path.getsize(log)
 	for call in calls:
 		call()
 	with open(log) as f:
 		f.seek(start)
-		found = re.findall(r" (Write|Zero|Trim|Flush|Extents) id=\d+ ?(.*)\.\.\.$", f.read(), re.M)
+		line = r" (Write|Zero|Trim|Flush|Extents) id=\d+ ?(.*)\.\.\.$"
+		found = re.findall(line, f.read(), re.M)
 	return {kind for kind, _ in found} | {"FUA" for _, rest in found if "fua=1" in rest}
 
 

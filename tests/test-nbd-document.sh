@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What the document of NBD says where a good guess of a client's author is another one (nbd-document.py).
+# What the document of NBD says where a good guess of a client's author is another one (nbd-
+# document.py).
 . ./tests/functions.sh
 requires_server; requires_gateway
 requires /usr/bin/python3 --version
@@ -13,4 +14,5 @@ start_gateway "server=127.0.0.1:$server_port" export=disk
 TIMEOUT_S=$TIMEOUT_S timeout $((6 * TIMEOUT_S)) \
 	/usr/bin/python3 "$top_srcdir/tests/nbd-document.py" "$sock"
 # A client that speaks nonsense is one line.
-grep -q 'client [0-9]*: connection ends: a request does not begin with its magic number' "$gateway_log"
+grep -q 'client [0-9]*: connection ends: a request does not begin with its magic number' \
+	"$gateway_log"

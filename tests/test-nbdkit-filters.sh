@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The tables "Filters of nbdkit" of rtrs-guide(7): what each filter makes of FUA, FLUSH, multi-conn and the rest over
-# the plugin.  Their rows are the expectation (nbdkit-filters.py), with each release of nbdkit that has the filter.
+# The tables "Filters of nbdkit" of rtrs-guide(7): what each filter makes of FUA, FLUSH, multi-
+# conn and the rest over the plugin.  Their rows are the expectation (nbdkit-filters.py), with
+# each release of nbdkit that has the filter.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires_plain_build
@@ -69,7 +70,8 @@ parameters() {
 	esac
 }
 ran=0
-for filter in $(sed -n '/^These change nothing of both tables:/,/^$/p' "$guide" | grep -o 'B<[a-z-]*>' | tr -d 'B<>'); do
+for filter in $(sed -n '/^These change nothing of both tables:/,/^$/p' "$guide" |
+	grep -o 'B<[a-z-]*>' | tr -d 'B<>'); do
 	# shellcheck disable=SC2046 # words
 	expect_row "$none" "$filter" $(parameters "$filter")
 done
@@ -77,7 +79,8 @@ done
 
 # What is in the cache is data for a client that asks for holes, with noextents in front.
 # shellcheck disable=SC2016 # nbdkit sets it
-nbdkit -U - --filter=noextents --filter=cache "$RTRS_PLUGIN" server="127.0.0.1:$server_port" export=disk \
+nbdkit -U - --filter=noextents --filter=cache "$RTRS_PLUGIN" server="127.0.0.1:$server_port" \
+	export=disk \
 	--run 'nbdsh --base-allocation -u "$uri" -c - ' <<'END'
 h.pwrite(b"x" * 65536, 8 << 20)
 seen = []

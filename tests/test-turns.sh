@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Nobody waits behind a greedy neighbour: a client that never ends reads an export with a limit at the
-# server, as deep as it can, and a client of another export of the same session is answered while the
-# greedy one's requests wait.  Both gateways.  Judged by how many requests of the greedy one have
-# ended: of those that were in front of the others' first read most must still wait.
+# Nobody waits behind a greedy neighbour: a client that never ends reads an export with a limit at
+# the server, as deep as it can, and a client of another export of the same session is answered
+# while the greedy one's requests wait.  Both gateways.  Judged by how many requests of the greedy
+# one have ended: of those that were in front of the others' first read most must still wait.
 . ./tests/functions.sh
 requires_server; requires_gateway
 requires nbdsh --version

@@ -367,8 +367,8 @@ static ssize_t step_flags(struct nbd_haggle *h, const uint8_t *buf, size_t len)
 	return sizeof(flags);
 }
 
-/* Answer an option with @len bytes of data by its header: no answer depends on the data of an option
- * that is too long, or in clear where TLS is required.  That data has no memory. */
+/* Answer an option with @len bytes of data by its header: no answer depends on the data of an
+ * option that is too long, or in clear where TLS is required.  That data has no memory. */
 static ssize_t step_header(struct nbd_haggle *h, uint32_t len, struct nbd_buf *out)
 {
 	struct reader r = { .left = len };

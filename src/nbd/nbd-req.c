@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests and their memory.  A request is taken for its header and given back after its reply was
- * sent.  A request owns a piece of memory, or a reference of the block of input with its data, or
- * no memory.  A connection that gets none is told the reason, conn->pause.
+/* Requests and their memory.  A request is taken for its header and given back after its reply
+ * was sent.  A request owns a piece of memory, or a reference of the block of input with its
+ * data, or no memory.  A connection that gets none is told the reason, conn->pause.
  *
  * Connections share the requests of their server, and the memory for data (share.h): replies may
- * wait for seconds at the other end, so turns alone do not keep a greedy connection from having all. */
+ * wait for seconds at the other end, so turns alone do not keep a greedy connection from having
+ * all. */
 #include <stdlib.h>
 
 #include "nbd-priv.h"
 #include "share.h"
 #include "util.h"
 
-#define FIRST_PIECE (2 * NBD_BLOCK)	/* bytes that a connection has of the reserve: a block of input,
-					 * which it needs to ask at all, and a request */
+/* Bytes of the reserve for a connection: a block of input, without which it cannot ask, and a
+ * request. */
+#define FIRST_PIECE (2 * NBD_BLOCK)
 
 /* ---- shares ---- */
 

@@ -28,8 +28,8 @@ enum gate_stage {
 	GATE_ASK,			/* @ask is */
 };
 
-/* A BLOCK_STATUS of more than one question of RNBD (2 GiB) goes on asking while each answer covers its
- * question.  At these bounds the client gets what is known. */
+/* A BLOCK_STATUS of more than one question of RNBD (2 GiB) goes on asking while each answer
+ * covers its question.  At these bounds the client gets what is known. */
 #define GATE_ASKS 512u			/* questions: 1 TiB */
 #define GATE_ASKS_MS 30000u		/* since the first one; the last one may end later */
 
@@ -126,7 +126,8 @@ static void ask_start(struct gate_io *o)
 			  io->flags & NBD_CMD_FLAG_REQ_ONE, ask_news);
 }
 
-/* An answer that ends inside its question is followed by another kind, or the server had no room. */
+/* An answer that ends inside its question is followed by another kind, or the server had no
+ * room. */
 static bool ask_goes_on(const struct gate_io *o)
 {
 	return o->known < o->io->off + o->io->len &&

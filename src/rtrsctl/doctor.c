@@ -74,8 +74,8 @@ static void look_at(struct doctor *doctor, struct doctor_subject *s)
 
 /* ---- programs that run ---- */
 
-/* The file of --config or config= on the command line of @pid, for free(); NULL: none, or it cannot be
- * read. */
+/* The file of --config or config= on the command line of @pid, for free(); NULL: none, or it
+ * cannot be read. */
 static char *config_of_process(long pid)
 {
 	_cleanup_free_ char *word = NULL;

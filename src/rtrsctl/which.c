@@ -27,7 +27,8 @@ static int none_found(const struct ctx *ctx)
 	const char *dir = rundir_default(), *parent = rundir_parent();
 
 	return say_error(EXIT_FAILED, "no %s with a control socket in %s%s%s: is its unit "
-			 "running (systemctl status '*rtrs*')? For a socket elsewhere see --socket%s",
+			 "running (systemctl status '*rtrs*')? For a socket elsewhere "
+			 "see --socket%s",
 			 kind_text(ctx), dir ? dir : "a directory of this user",
 			 parent ? " or beside it in " : "", parent ? parent : "",
 			 geteuid() ? ", or try as root, who sees the programs of all users" : "");

@@ -16,11 +16,11 @@ guest_prepare() {
 	guest_kernel=$(cd "$dir" && pwd)
 }
 
-# guest_start DIR ID TIMEOUT QEMU-OPTION... -- SCRIPT [ARG...]: boot $guest_kernel and run the script
-# there in the current directory.  DIR is the guest's /run/guest; ID ends its addresses.  Sets
-# guest_pid, a child of ours that ends with the guest and kills it when it gets SIGTERM or when we die.
-# What stands in DIR afterwards: status and out.log of the script, console.log, qemu.log, dmesg.log,
-# and booted if anything of ours ran: see guest_died_booting.
+# guest_start DIR ID TIMEOUT QEMU-OPTION... -- SCRIPT [ARG...]: boot $guest_kernel and run the
+# script there in the current directory.  DIR is the guest's /run/guest; ID ends its addresses.
+# Sets guest_pid, a child of ours that ends with the guest and kills it when it gets SIGTERM or
+# when we die. What stands in DIR afterwards: status and out.log of the script, console.log,
+# qemu.log, dmesg.log, and booted if anything of ours ran: see guest_died_booting.
 guest_start() {
 	{ local -; set +x; } 2>/dev/null
 	local dir=$1 id=$2 timeout=$3 options=()
@@ -67,9 +67,9 @@ guest_start() {
 	guest_pid=$!
 }
 
-# guest_died_booting DIR: of a guest that has ended.  Emulated processors that patch the kernel's code at
-# boot crash it once in some hundred times, before anything that is tested runs: then it is worth
-# another try.  Says so.
+# guest_died_booting DIR: of a guest that has ended.  Emulated processors that patch the kernel's
+# code at boot crash it once in some hundred times, before anything that is tested runs: then it
+# is worth another try.  Says so.
 guest_died_booting() {
 	[ ! -e "$1/booted" ] || return 1
 	echo "the guest's kernel did not come up, once more; its console:" >&2

@@ -1,19 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# make check-guest: run-tests.sh SCRIPT...  Runs each script inside a guest and leaves SCRIPT.log and
-# SCRIPT.trs for automake's test-suite.log, in the current directory, which is the build's top.
+# make check-guest: run-tests.sh SCRIPT...  Runs each script inside a guest and leaves SCRIPT.log
+# and SCRIPT.trs for automake's test-suite.log, in the current directory, which is the build's
+# top.
 #
 # A line of a script says in what guest it runs, several lines in what guests:
 #
 #	# guest: kernel=6.12 smp=2 mem=2G nics=1 timeout=60
 #
-# with these defaults.  timeout is the script's own limit in seconds, and more on a slow machine (tests/speed.sh);
-# scripts that agree in all the rest
-# share one guest and run there one after the other (inside.sh).  "# guest: host timeout=60" runs the
-# script here: it starts guests by itself (rack.sh).
-# GUEST_JOBS guests run at a time [1].
-# With GUEST_SELECTION=yes a line with the word "full" is left out; so is a script that has no other lines, and
-# counts as skipped.
+# with these defaults.  timeout is the script's own limit in seconds, and more on a slow machine
+# (tests/speed.sh); scripts that agree in all the rest share one guest and run there one after the
+# other (inside.sh).  "# guest: host timeout=60" runs the script here: it starts guests by itself
+# (rack.sh). GUEST_JOBS guests run at a time [1]. With GUEST_SELECTION=yes a line with the word
+# "full" is left out; so is a script that has no other lines, and counts as skipped.
 set -eu -o pipefail
 shopt -s extglob
 

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: host timeout=600 full
-# A virtual machine of libvirt, as contrib/examples has it: it writes to a disk of rtrs-nbd while the
-# gateway is upgraded and the server is killed and restarted, and reads back what it wrote.  libvirtd
-# runs here without systemd and AppArmor, in namespaces of its own, with the users of its package.
+# A virtual machine of libvirt, as contrib/examples has it: it writes to a disk of rtrs-nbd while
+# the gateway is upgraded and the server is killed and restarted, and reads back what it wrote.
+# libvirtd runs here without systemd and AppArmor, in namespaces of its own, with the users of its
+# package.
 if [ -z "${IN_NAMESPACE-}" ]; then
 	# The kernel may have to be fetched: there is no network below.
 	. "$(dirname "$0")/qemu.sh"

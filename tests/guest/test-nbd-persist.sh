@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=200 full
 # The front end is killed and started again while a file system on the kernel's NBD client is
-# written to, and so is rtrs-server.  With what nbd-client -persist can, the device is as lost as with
-# nbdkit's own file plugin; with what the kernel can (nbd-keep.py) nobody notices.
+# written to, and so is rtrs-server.  With what nbd-client -persist can, the device is as lost as
+# with nbdkit's own file plugin; with what the kernel can (nbd-keep.py) nobody notices.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_plugin

@@ -218,7 +218,8 @@ static void extents_fiber(void *arg)
 	struct asked *a = arg;
 	uint64_t off = a->off;
 
-	a->status = dev_extents(world_client_handle(c), (uint32_t)a->len, off, a->one, take_extent, a);
+	a->status = dev_extents(world_client_handle(c), (uint32_t)a->len, off, a->one,
+				take_extent, a);
 }
 
 static void extents_start(struct asked *a, uint64_t off, uint32_t len, bool one)

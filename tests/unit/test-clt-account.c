@@ -165,7 +165,8 @@ Test(clt_account, a_greedy_one_leaves_some)
 Test(clt_account, the_only_one_leaves_the_reserve)
 {
 	static const struct { unsigned permits, most; } cases[] = {
-		{ 1, 1 }, { 2, 1 }, { 3, 2 }, { 8, 7 }, { 9, 8 }, { 16, 15 }, { 17, 15 }, { 25, 22 },
+		{ 1, 1 }, { 2, 1 }, { 3, 2 }, { 8, 7 }, { 9, 8 }, { 16, 15 }, { 17, 15 },
+		{ 25, 22 },
 		{ 127, 112 }, { 128, 113 }, { 129, 113 }, { 512, 449 },
 	};
 	static struct clt_slot *slots[1024], *other[1024];
@@ -200,7 +201,8 @@ Test(clt_account, many_greedy_ones_leave_some)
 			if (i >= 2)
 				clt_account_open(&accounts[i], &io);
 			n[i] = fill(&accounts[i], slots[i]);
-			cr_assert_geq(n[i], 1u, "%u of %u, of %u permits", i, c->accounts, c->permits);
+			cr_assert_geq(n[i], 1u, "%u of %u, of %u permits", i, c->accounts,
+				      c->permits);
 		}
 		for (unsigned i = 0; i < c->accounts; i++)
 			give_back(&accounts[i], slots[i], n[i]);
@@ -275,7 +277,8 @@ Test(clt_account, turns)
 	ends(&greedy[0]);
 	cr_assert_eq(nlooks, 1u);
 	cr_assert_not(asks(&small[0]));
-	cr_assert(asks(&greedy[1]));		/* its account holds none, and is the first in turn */
+	/* Its account holds none, and is the first in turn. */
+	cr_assert(asks(&greedy[1]));
 	ends(&greedy[1]);
 	cr_assert(asks(&small[0]));
 	ends(&small[0]);

@@ -13,7 +13,6 @@
 #include "aside.h"
 #include "end.h"
 #include "unit.h"
-#include "util.h"
 
 static int out;
 static sem_t answer;
@@ -82,6 +81,8 @@ static void check_end(void (*ends)(void), const char *written)
 {
 	char text[8] = "";
 	int pipes[2], status;
+	size_t n = 0;
+	ssize_t r;
 	pid_t pid;
 
 	cr_assert_eq(pipe(pipes), 0);
@@ -96,8 +97,8 @@ static void check_end(void (*ends)(void), const char *written)
 		ends();
 	}
 	close(pipes[1]);
-	for (size_t n = 0, r; (r = (size_t)MAX(read(pipes[0], text + n, sizeof(text) - 1 - n), 0)); n += r)
-		;
+	while ((r = read(pipes[0], text + n, sizeof(text) - 1 - n)) > 0)
+		n += (size_t)r;
 	close(pipes[0]);
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 3, "status %x", (unsigned)status);

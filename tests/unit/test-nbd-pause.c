@@ -207,8 +207,8 @@ static unsigned beyond_reserve(void)
 
 #define MANY 200u			/* requests that a connection may have while 25 are free */
 
-/* Connections have so many requests together that this one, which has two, goes hungry: what is free
- * is for the first requests of others. */
+/* Connections have so many requests together that this one, which has two, goes hungry: what is
+ * free is for the first requests of others. */
 Test(pause, at_the_limit_of_all_connections)
 {
 	int others[128];
@@ -219,7 +219,8 @@ Test(pause, at_the_limit_of_all_connections)
 		cr_assert_lt(n, ARRAY_SIZE(others));
 		others[n] = serve_way(&ways[0]);
 		/* one of them is the first one */
-		hold_flushes(others[n++], &ways[0], left > MANY + 25 ? MANY : left > 35 ? left - 30 : 2);
+		hold_flushes(others[n++], &ways[0],
+			     left > MANY + 25 ? MANY : left > 35 ? left - 30 : 2);
 	}
 	cr_assert_eq(left, 2);
 	for_each_case(way, ways)

@@ -263,8 +263,8 @@ Test(server, memory_is_bounded)
 		rig_finish(&rig, 0, 0);
 }
 
-/* @n clients come one after the other, and each asks for 64 MiB in requests of @len bytes.  Then the
- * next one asks for as much as an input block and a small request take. */
+/* @n clients come one after the other, and each asks for 64 MiB in requests of @len bytes.  Then
+ * the next one asks for as much as an input block and a small request take. */
 static void greedy_ones_leave_memory(unsigned n, uint32_t len)
 {
 	unsigned before;

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# For the tests of the version policy (HACKING, "Versions"), which run in the top build directory, on top of
-# tests/functions.sh.  Two builds meet: "now" is this one, "before" is that of an earlier commit, below
-# $BEFORE_BUILD.  build-aux/versions.sh builds it and runs the tests.
+# For the tests of the version policy (HACKING, "Versions"), which run in the top build directory,
+# on top of tests/functions.sh.  Two builds meet: "now" is this one, "before" is that of an
+# earlier commit, below $BEFORE_BUILD.  build-aux/versions.sh builds it and runs the tests.
 #
 #	. ./tests/functions.sh
 #	. "$top_srcdir/tests/versions/lib.sh"
@@ -10,7 +10,8 @@
 #	start_front rtrs-nbd KEY=VALUE...	sets front_pid, front_log, and uri
 
 [ -n "${BEFORE_BUILD-}" ] && [ -x "$BEFORE_BUILD/rtrs-server" ] ||
-	fail "BEFORE_BUILD='${BEFORE_BUILD-}': no build of an earlier commit; build-aux/versions.sh makes one"
+	fail "BEFORE_BUILD='${BEFORE_BUILD-}': no build of an earlier commit;" \
+		"build-aux/versions.sh makes one"
 
 now_build=$top_builddir
 

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A gateway of one version and a server of the other one, in the clear: each operation of NBD, and then a load that
-# verifies while a path is lost, the server is killed and started again, and the server of the other version
-# takes its place and gives it back; a disk that has grown is seen by the next NBD connection.
-# With rtrs-nbd and with nbdkit, over tcp and unix sockets.
+# A gateway of one version and a server of the other one, in the clear: each operation of NBD, and
+# then a load that verifies while a path is lost, the server is killed and started again, and the
+# server of the other version takes its place and gives it back; a disk that has grown is seen by
+# the next NBD connection. With rtrs-nbd and with nbdkit, over tcp and unix sockets.
 . ./tests/functions.sh
 . "$top_srcdir/tests/versions/lib.sh"
 requires_plugin; requires_gateway
@@ -20,7 +20,8 @@ serve() {
 	cp "$server_log" "$tmp/started"
 }
 
-# loses_a_path VERSION: the server of VERSION ends the first path of its only session, under the load.
+# loses_a_path VERSION: the server of VERSION ends the first path of its only session, under the
+# load.
 loses_a_path() {
 	local back path
 
@@ -55,7 +56,8 @@ pair() {
 	truncate -s 64M "$tmp/disk"
 	serve "$server"
 	use "$gateway"
-	start_front "$front" "server=$(where 0)" "path=$(where 1)" export=disk "io-timeout=$TIMEOUT_S"
+	start_front "$front" "server=$(where 0)" "path=$(where 1)" export=disk \
+		"io-timeout=$TIMEOUT_S"
 	uri=$uri nbdsh_run "$uri" <"$top_srcdir/tests/versions/io.py"
 
 	load_starts "$uri"
@@ -82,8 +84,10 @@ for transport in tcp unix; do
 			tcp)
 				# Ports that the first server finds free.
 				use "$server"
-				start_server --listen tcp://127.0.0.1:0 --listen tcp://127.0.0.2:0 disk=mem:1M
-				mapfile -t places < <(grep -o -E 'tcp://127\.0\.0\.[12]:[0-9]+' "$server_log" | sort -u)
+				start_server --listen tcp://127.0.0.1:0 \
+					--listen tcp://127.0.0.2:0 disk=mem:1M
+				mapfile -t places < <(grep -o -E 'tcp://127\.0\.0\.[12]:[0-9]+' \
+					"$server_log" | sort -u)
 				stop_process "$server_pid"
 				;;
 			unix) places=("unix:$tmp/a.sock" "unix:$tmp/b.sock") ;;

@@ -79,11 +79,12 @@ const char *dev_state_name(const struct dev *dev);
 
 /* ---- IO ---- */
 
-/* A handle is one user of a device: a connection of NBD.  A handle is to a device like an open file
- * to a file.  A READ shows no byte of another handle's requests, whatever the server does.  Each
- * handle is told once of writes that were lost while the handle was open (doc/decisions.md D13).  No
- * handle waits for a permit behind a greedy one (clt-account.h).  Embedded by the caller, who holds a reference of the device from init to
- * fini.  No IO is in flight at init and at fini. */
+/* A handle is one user of a device: a connection of NBD.  A handle is to a device like an open
+ * file to a file.  A READ shows no byte of another handle's requests, whatever the server does.
+ * Each handle is told once of writes that were lost while the handle was open (doc/decisions.md
+ * D13).  No handle waits for a permit behind a greedy one (clt-account.h).  Embedded by the
+ * caller, who holds a reference of the device from init to fini.  No IO is in flight at init and
+ * at fini. */
 struct dev_handle {
 	struct dev *dev;
 	struct clt_account account;	/* private: of the session's permits */

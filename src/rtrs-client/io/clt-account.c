@@ -71,8 +71,8 @@ static void line_give(struct list *line, struct clt_slot *slot)
 	clt_wait_look(&op->waiter);
 }
 
-/* Give @a, which has a line, a permit if @a may hold one more: then @a is the last one in turn.  The
- * account that is to be asked next, or the head of the list. */
+/* Give @a, which has a line, a permit if @a may hold one more: then @a is the last one in turn.
+ * The account that is to be asked next, or the head of the list. */
 static struct list *turn_take(struct clt_io *io, struct clt_account *a)
 {
 	struct list *next = a->turn.next;

@@ -1,29 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Accounts share the permits of a session, so that no user of the session waits behind a greedy one.
- * An account is a user of devices: a connection of NBD (struct dev_handle).
+/* Accounts share the permits of a session, so that no user of the session waits behind a greedy
+ * one. An account is a user of devices: a connection of NBD (struct dev_handle).
  *
- * A permit is held as long as its request is at the server: for microseconds, or for seconds if the
- * export has a limit there, or its storage hangs.  So turns alone help nobody: an account whose
- * requests stay would hold all permits after some turns.  What an account may hold at a time counts:
+ * A permit is held as long as its request is at the server: for microseconds, or for seconds if
+ * the export has a limit there, or its storage hangs.  So turns alone help nobody: an account
+ * whose requests stay would hold all permits after some turns.  What an account may hold at a
+ * time counts:
  *
  * SHARE.  An account gets a permit if share.h lets it have one, of the permits that are free.
  *
- * TURN.  Operations that get no permit stand in the line of their account, in order.  Accounts with
- * a line take turns: each permit that comes back goes to the first account that may hold more, which
- * then is the last one.  A turn is a request, not its bytes: a permit is a chunk of the server
- * whatever the length, and an account with short requests has its permits back sooner.
+ * TURN.  Operations that get no permit stand in the line of their account, in order.  Accounts
+ * with a line take turns: each permit that comes back goes to the first account that may hold
+ * more, which then is the last one.  A turn is a request, not its bytes: a permit is a chunk of
+ * the server whatever the length, and an account with short requests has its permits back
+ * sooner.
  *
  * User messages have no account, and stand in front of all (clt-io.h, permits).
  *
- *	an account      its line    in io->turns    a new operation
- *	goes            empty       no              gets a permit, or begins the line
- *	waits           some        yes             stands last in the line
+ *         an account      its line    in io->turns    a new operation     goes            empty
+ * no              gets a permit, or begins the line   waits           some        yes
+ * stands last in the line
  *
- * Only an account that may hold no more waits: whatever makes a permit free looks at all that wait.
+ * Only an account that may hold no more waits: whatever makes a permit free looks at all that
+ * wait.
  *
- * THREADS.  An account is opened and closed by its owner, with no operation under way.  @held changes
- * on any thread; the lists are under clt_io.lock.  A thread counts what it takes before it looks
- * whether that was too much, so that several threads at once do not take more than a share, either. */
+ * THREADS.  An account is opened and closed by its owner, with no operation under way.  @held
+ * changes on any thread; the lists are under clt_io.lock.  A thread counts what it takes before
+ * it looks whether that was too much, so that several threads at once do not take more than a
+ * share, either. */
 #ifndef CLT_ACCOUNT_H
 #define CLT_ACCOUNT_H
 

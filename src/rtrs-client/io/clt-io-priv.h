@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between the files of the request engine (clt-io.h): clt-op.c, clt-account.c, clt-slot.c, clt-mem.c,
- * clt-key.c, clt-pick.c, clt-tx.c, clt-rx.c, clt-wait-threads.c. */
+/* Between the files of the request engine (clt-io.h): clt-op.c, clt-account.c, clt-slot.c,
+ * clt-mem.c, clt-key.c, clt-pick.c, clt-tx.c, clt-rx.c, clt-wait-threads.c. */
 #ifndef CLT_IO_PRIV_H
 #define CLT_IO_PRIV_H
 
@@ -184,8 +184,8 @@ void clt_line_add(struct clt_op *op);
 void clt_line_leave(struct clt_op *op);
 /* Tell the user messages in line to look.  io->lock held. */
 void clt_line_wake_users(struct clt_io *io);
-/* Give free permits to the operations in line: to user messages, then to accounts in turns, as far as
- * each may hold more.  Asks each account that waits.  io->lock held. */
+/* Give free permits to the operations in line: to user messages, then to accounts in turns, as
+ * far as each may hold more.  Asks each account that waits.  io->lock held. */
 void clt_line_grant(struct clt_io *io);
 
 /* Get the slot of a permit for @op now, or NULL and @op stands in line.  In line, @op is told to
@@ -210,7 +210,8 @@ static inline struct clt_slot *clt_slot_get(struct clt_op *op)
 	return slot;
 }
 
-/* Give the permit of @slot, which @op has, back; operations in line get what became free.  Owner. */
+/* Give the permit of @slot, which @op has, back; operations in line get what became free.
+ * Owner. */
 static inline void clt_slot_put(struct clt_op *op, struct clt_slot *slot)
 {
 	struct clt_io *io = op->io;

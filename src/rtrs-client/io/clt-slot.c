@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the permits of a session and the list of operations that wait for a path; those that wait for
- * a permit are in clt-account.c.  Any thread; slots are freed with the session. */
+/* Owns the permits of a session and the list of operations that wait for a path; those that wait
+ * for a permit are in clt-account.c.  Any thread; slots are freed with the session. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

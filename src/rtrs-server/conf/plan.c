@@ -195,7 +195,8 @@ const char *plan_step_text(const struct plan_step *step, char *buf, size_t len)
 		snprintf(buf, len, "--%s: changed", step->option->name);
 		break;
 	case PLAN_RESTART:
-		snprintf(buf, len, "--%s changed: takes effect after a restart", step->option->name);
+		snprintf(buf, len, "--%s changed: takes effect after a restart",
+			 step->option->name);
 		break;
 	}
 	return buf;
