@@ -6,10 +6,14 @@ its directory can be made, renamed and removed.  fuse-hole.py MOUNTPOINT BYTES [
 root.  Serves until it is unmounted.
 
 "refuses": EINVAL is the answer to ZERO_RANGE, as of fuse2fs, and to O_DIRECT reads of more than a
-page, as of unionfs-fuse; and PUNCH_HOLE leaves parts of a block as they are."""
+page, as of unionfs-fuse; and PUNCH_HOLE leaves parts of a block as they are.
+
+A write that begins with "LOST" is answered and forgotten, and is the error of the next fsync of the
+description that wrote, and of no other one, as with sshfs."""
 
 import ctypes
 import errno
+import itertools
 import os
 import stat
 import struct
@@ -26,6 +30,8 @@ PARALLEL_DIROPS = 1 << 18         # names are looked up at the same time
 files = {FILE: bytearray(int(sys.argv[2]))}     # by node
 names = {b'disk': FILE}
 refuses = sys.argv[3:] == ['refuses']
+opened = itertools.count(1)       # numbers of descriptions
+lost = set()                      # those that have lost a write
 
 
 def attr(node):
@@ -66,9 +72,20 @@ def read(node, body):
 
 
 def write(node, body):
-    _, off, size = struct.unpack_from('<QQI', body)
-    files[node][off:off + size] = body[40:40 + size]
+    description, off, size = struct.unpack_from('<QQI', body)
+    if body[40:44] == b'LOST':
+        lost.add(description)
+    else:
+        files[node][off:off + size] = body[40:40 + size]
     return struct.pack('<II', size, 0)
+
+
+def fsync(_, body):
+    description, = struct.unpack_from('<Q', body)
+    if description not in lost:
+        return b''
+    lost.remove(description)
+    return errno.EIO
 
 
 def fallocate(node, body):
@@ -98,14 +115,14 @@ def answer(op, node, body):
     if op in (GETATTR, SETATTR):
         return struct.pack('<QII', 0, 0, 0) + attr(node)
     if op in (OPEN, OPENDIR):
-        return struct.pack('<QII', 0, 0, 0)
+        return struct.pack('<QII', next(opened), 0, 0)
     if op == STATFS:
         return struct.pack('<5Q4I6I', 1 << 20, 1 << 19, 1 << 19, 16, 8, 4096, 255, 4096, 0,
                            *[0] * 6)
-    if op in (RELEASE, RELEASEDIR, FSYNC, FLUSH):
+    if op in (RELEASE, RELEASEDIR, FLUSH):
         return b''
     calls = {LOOKUP: lookup, READ: read, WRITE: write, LSEEK: lseek, FALLOCATE: fallocate,
-             MKNOD: mknod, UNLINK: unlink,
+             MKNOD: mknod, UNLINK: unlink, FSYNC: fsync,
              RENAME: lambda node, body: rename(node, body[8:]),
              RENAME2: lambda node, body: rename(node, body[16:])}
     return calls[op](node, body) if op in calls else errno.ENOSYS

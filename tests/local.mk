@@ -49,6 +49,7 @@ SHELL_TESTS = \
 	%D%/test-client-reload.sh \
 	%D%/test-config-client.sh \
 	%D%/test-extents-fuse.sh \
+	%D%/test-fuse-errors.sh \
 	%D%/test-fuse-refuses.sh \
 	%D%/test-fio-verify.sh \
 	%D%/test-flags.sh \

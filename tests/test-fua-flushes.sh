@@ -57,11 +57,11 @@ fua() {
 	stop_process "$nbdkit_pid"
 }
 
-# ---- FUSE: the syncs are those of the writes, and no others ----
+# ---- FUSE: the syncs are those of the writes, one of each description, and no others ----
 
 for how in '' ,direct; do
 	start_server "disk=$tmp/fuse/disk$how"
-	fua disk 'assert got == [1] * 5, got'
+	fua disk 'assert got == [2] * 5, got'
 	fua disk 'before = syncs(); h.pwrite(bytes(4096), 0); assert syncs() == before'
 	fua disk 'fails()'
 	fua disk		# opened anew

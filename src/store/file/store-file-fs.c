@@ -21,7 +21,7 @@ struct fs_kind {
 	unsigned known;			/* STORE_FILE_FS_* */
 };
 
-#define EVERYWHERE (STORE_FILE_FS_HOLES | STORE_FILE_FS_PARTS)
+#define EVERYWHERE (STORE_FILE_FS_HOLES | STORE_FILE_FS_PARTS | STORE_FILE_FS_ERRORS)
 
 /* DSYNC: tests/test-fua-flushes.sh.  EXT4_SUPER_MAGIC is ext2 and ext3, too. */
 static const struct fs_kind fs_kinds[] = {
@@ -37,7 +37,7 @@ unsigned store_file_fs(const struct store_file *f)
 
 	/* Its statfs is that of the file system with the node, not of the device. */
 	if (f->is_block)
-		return STORE_FILE_FS_DSYNC;
+		return STORE_FILE_FS_DSYNC | STORE_FILE_FS_ERRORS;
 	if (fstatfs(f->fd, &st) < 0)
 		return 0;
 	for (unsigned i = 0; i < ARRAY_SIZE(fs_kinds); i++) {

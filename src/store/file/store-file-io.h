@@ -41,13 +41,26 @@ static inline int store_file_result(const struct export_io *io, int res)
 	return io->ex->store->lead && store_file_pr_fenced(res) ? -ESHUTDOWN : res;
 }
 
+/* What a sync does, in this order; store-file-sync.c says why. */
+enum store_file_sync_step {
+	SYNC_OWN,			/* sync the description of this ring */
+	SYNC_WRITER,			/* ... the description that writes */
+	SYNC_TAIL,			/* ... the description that writes the tail */
+	SYNC_OTHERS,			/* ... that one again, until the other rings are done */
+	SYNC_DONE,
+};
+
 /* The fdatasync of one file on one ring.  At most one fdatasync is in flight.  All requests that
  * arrived before its start share its result. */
 struct store_file_sync {
 	struct reactor_op op;
 	struct reactor *reactor;
+	unsigned ring;			/* the index of the ring */
 	struct export *ex;
 	struct export_state *state;	/* of export_sync_begun() */
+	enum store_file_sync_step step;
+	unsigned other;			/* SYNC_OTHERS: the ring that is waited for ... */
+	uint64_t turn;			/* ... while its turns are these; 0: not looked at yet */
 	struct list waiting, running;	/* export_io.link */
 };
 

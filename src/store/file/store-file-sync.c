@@ -9,6 +9,12 @@
  * start.  From the start until the result is latched the export's state marks the fdatasync
  * (export-state.h), for the next server.
  *
+ * A file system in user space may report lost writes, like an error that sshfs learns after it has
+ * answered a write, to the description that wrote, once, and to no other one.  So on file systems
+ * other than the known ones a sync has more steps: it syncs the descriptions that write, too.  All
+ * rings share these.  Another ring's fdatasync may have got the error, and not have latched it yet,
+ * when ours succeeds: then ours is repeated until each fdatasync that ran meanwhile has ended.
+ *
  * Opening anew syncs every description of a file twice.  In the first pass a description may
  * report a known error, or lost data whose writers have gone; a failure in the second pass is a
  * failure for the next user, too. */
@@ -25,20 +31,60 @@
 #include "log.h"
 #include "store-file-io.h"
 
+/* The turns of the ring @i. */
+static _Atomic(uint64_t) *sync_turns(const struct store_file_sync *sync, unsigned i)
+{
+	return &store_file(sync->ex)->sync_descs[i].turns;
+}
+
 static void sync_submit(struct store_file_sync *sync)
 {
-	struct io_uring_sqe *sqe;
+	struct io_uring_sqe *sqe = reactor_sqe(sync->reactor, &sync->op);
+	int file = store_file_fixed_sync(sync->ex);
 
-	list_splice_tail(&sync->running, &sync->waiting);
-	sqe = reactor_sqe(sync->reactor, &sync->op);
-	io_uring_prep_fsync(sqe, store_file_fixed_sync(sync->ex), IORING_FSYNC_DATASYNC);
+	if (sync->step == SYNC_TAIL)
+		file = store_file_fixed_tail(sync->ex);
+	else if (sync->step != SYNC_OWN)
+		file = store_file_fixed(sync->ex);
+	io_uring_prep_fsync(sqe, file, IORING_FSYNC_DATASYNC);
 	sqe->flags |= IOSQE_FIXED_FILE;
 }
 
 static void sync_go(struct store_file_sync *sync)
 {
+	list_splice_tail(&sync->running, &sync->waiting);
+	sync->step = SYNC_OWN;
+	sync->other = 0;
+	sync->turn = 0;
 	sync->state = export_sync_begun(sync->ex);
+	atomic_fetch_add(sync_turns(sync, sync->ring), 1);
 	sync_submit(sync);
+}
+
+/* True while another ring runs a sync that ran when ours succeeded. */
+static bool sync_others_run(struct store_file_sync *sync)
+{
+	for (; sync->other < sync->ex->all->nrings; sync->other++, sync->turn = 0) {
+		uint64_t turn = atomic_load(sync_turns(sync, sync->other));
+
+		if (sync->other == sync->ring || !(turn % 2) || (sync->turn && sync->turn != turn))
+			continue;
+		sync->turn = turn;
+		return true;
+	}
+	return false;
+}
+
+/* The step after one that has succeeded. */
+static enum store_file_sync_step sync_next_step(struct store_file_sync *sync)
+{
+	if (store_file(sync->ex)->fs & STORE_FILE_FS_ERRORS)
+		return SYNC_DONE;
+	if (sync->step == SYNC_OWN)
+		return SYNC_WRITER;
+	if (sync->step == SYNC_WRITER && store_file(sync->ex)->tail_fd >= 0)
+		return SYNC_TAIL;
+	return sync_others_run(sync) ? SYNC_OTHERS : SYNC_DONE;
 }
 
 static void sync_done(struct reactor_op *op, int res, unsigned flags)
@@ -52,7 +98,13 @@ static void sync_done(struct reactor_op *op, int res, unsigned flags)
 		sync_submit(sync);
 		return;
 	}
-	if (res < 0) {
+	if (res >= 0) {
+		sync->step = sync_next_step(sync);
+		if (sync->step != SYNC_DONE) {
+			sync_submit(sync);
+			return;
+		}
+	} else {
 		if (!export_sync_error(sync->ex))
 			log_event(LOG_LEVEL_ERROR,
 				  LOG_FIELDS(SYNC_FAILED, .export = sync->ex->name), sync->ex->name,
@@ -61,6 +113,8 @@ static void sync_done(struct reactor_op *op, int res, unsigned flags)
 				  strerror(-res));
 		export_sync_failed(sync->ex, res);
 	}
+	/* ORDER: after the error is latched, before it is looked for. */
+	atomic_fetch_add(sync_turns(sync, sync->ring), 1);
 	export_sync_ended(sync->state);
 	status = export_sync_error(sync->ex);
 	list_take(&finished, &sync->running);
@@ -181,6 +235,7 @@ static int file_attach(struct export_slot *slot, char *err, size_t errlen)
 	}
 	sync->op.done = sync_done;
 	sync->reactor = slot->ring->reactor;
+	sync->ring = slot->ring->index;
 	sync->ex = slot->ex;
 	list_init(&sync->waiting);
 	list_init(&sync->running);
