@@ -1451,24 +1451,41 @@ static void set_disk(const char *allow, uint16_t prio)
 	CHECK(world_server_change(w, &ex, 1, err) == 0);
 }
 
-/* IO without a priority of its own gets that of the export, from then on. */
+static uint16_t best_effort(unsigned level)
+{
+	return (uint16_t)(IOPRIO_CLASS_BE << IOPRIO_CLASS_SHIFT | level);
+}
+
+/* The priority of an export is the best that its IO gets, from then on.  The default, 4, is what a kernel's
+ * client sends when nobody has chosen. */
 static void test_priority_of_an_export(void)
 {
-	const uint16_t prio = IOPRIO_CLASS_BE << IOPRIO_CLASS_SHIFT | 5;
+	const uint16_t prio = best_effort(5);
 	const uint16_t idle = IOPRIO_CLASS_IDLE << IOPRIO_CLASS_SHIFT;
+	const uint16_t realtime = IOPRIO_CLASS_RT << IOPRIO_CLASS_SHIFT | 1;
 
 	begin();
 	open_clt();
 	greet_as(2);
 	CHECK(prio_told(0, sizeof(struct rnbd_msg_io)) == 0);
+	CHECK(prio_told(best_effort(4), sizeof(struct rnbd_msg_io)) == 0);
 	set_disk("all", idle);
 	CHECK(prio_told(0, sizeof(struct rnbd_msg_io)) == idle);
-	CHECK(prio_told(prio, sizeof(struct rnbd_msg_io)) == prio);
+	CHECK(prio_told(prio, sizeof(struct rnbd_msg_io)) == idle);
+	CHECK(prio_told(best_effort(4), sizeof(struct rnbd_msg_io)) == idle);
+	CHECK(prio_told(realtime, sizeof(struct rnbd_msg_io)) == idle);
 	CHECK(prio_told(prio, RNBD_MSG_IO_MIN) == idle);
 	greet_as(1);
 	CHECK(prio_told(prio, sizeof(struct rnbd_msg_io)) == idle);
 	set_disk("all", prio);
 	CHECK(prio_told(0, sizeof(struct rnbd_msg_io)) == prio);
+	greet_as(2);
+	CHECK(prio_told(best_effort(3), sizeof(struct rnbd_msg_io)) == prio);
+	CHECK(prio_told(best_effort(4), sizeof(struct rnbd_msg_io)) == prio);
+	CHECK(prio_told(best_effort(6), sizeof(struct rnbd_msg_io)) == best_effort(6));
+	set_disk("all", best_effort(2));
+	CHECK(prio_told(best_effort(4), sizeof(struct rnbd_msg_io)) == best_effort(2));
+	CHECK(prio_told(best_effort(3), sizeof(struct rnbd_msg_io)) == best_effort(3));
 	set_disk("all", 0);
 	CHECK(prio_told(0, sizeof(struct rnbd_msg_io)) == 0);
 	end();

@@ -104,7 +104,7 @@ static const struct opt rows[] = {
 	  .help = "and these, which may not write" },
 	{ .name = "priority", .type = OPT_OTHER, .call = read_priority, .arg = "CLASS[:LEVEL]",
 	  .holds = OPT_IN_FILE | OPT_AT_RUN_TIME,
-	  .help = "of IO without one of its own" },
+	  .help = "the best that its IO gets" },
 };
 
 _Static_assert(!offsetof(struct conf_export, spec), "the rows of storage set a struct conf_export");

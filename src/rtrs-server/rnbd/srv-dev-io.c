@@ -111,8 +111,7 @@ static bool srv_io_needs_private(const struct srv_rnbd_req *req)
 	       (req->io.op == RNBD_OP_READ && req->io.ex->direct);
 }
 
-/* The priority of @io for the storage: that of the client, or else that of the export.  Clients of
- * the first version leave garbage in the field. */
+/* The priority of @io for the storage.  Clients of the first version leave garbage in the field. */
 static uint16_t srv_io_prio(const struct srv_rnbd_req *req, const struct rnbd_io *io)
 {
 	const struct srv_path *path = req->base.path;
@@ -120,7 +119,7 @@ static uint16_t srv_io_prio(const struct srv_rnbd_req *req, const struct rnbd_io
 
 	if (io->prio && srv_rnbd_ver(path->sess) >= RNBD_VER_PRIO)
 		prio = srv_prio(io->prio, srv_rnbd(path->srv)->may_realtime);
-	return prio ? prio : srv_export_prio(req->io.ex);
+	return srv_prio_limit(prio, srv_export_prio(req->io.ex));
 }
 
 static void srv_io_prepare(struct srv_rnbd_req *req, const struct rnbd_io *io)

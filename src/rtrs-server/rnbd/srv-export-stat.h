@@ -61,8 +61,8 @@ static inline bool srv_export_is_limited(const struct export *ex)
 				    memory_order_relaxed);
 }
 
-/* The priority of IO on @ex whose client asks for none, as srv_prio() makes it; 0: the thread's
- * own.  Any thread. */
+/* The best priority of IO on @ex, as srv_prio() makes it; 0: any, and the thread's own for IO whose
+ * client has chosen none.  Any thread. */
 static inline uint16_t srv_export_prio(const struct export *ex)
 {
 	return atomic_load_explicit(&((struct srv_export_stat *)ex->user)->prio,

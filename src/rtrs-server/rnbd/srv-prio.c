@@ -10,6 +10,9 @@
  * refused by older kernels. */
 #define LEVELS 8u
 
+/* What the kernel gives IO of a process that has chosen no priority and is not nice(1). */
+#define DEFAULT_PRIO (IOPRIO_CLASS_BE << IOPRIO_CLASS_SHIFT | 4)
+
 static bool has_capability(const struct __user_cap_data_struct *data, unsigned cap)
 {
 	return data[cap / 32].effective & (1u << cap % 32);
@@ -39,4 +42,12 @@ uint16_t srv_prio(uint16_t wire, bool may_realtime)
 	default:
 		return 0;
 	}
+}
+
+uint16_t srv_prio_limit(uint16_t client, uint16_t export)
+{
+	if (client == DEFAULT_PRIO)
+		return export;
+	/* The better class and the better level have the lower number, and 0 is none. */
+	return client > export ? client : export;
 }
