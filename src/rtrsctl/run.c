@@ -64,16 +64,19 @@ static json_t *ask_program(const struct ctx *ctx, const char *socket, const char
 	return answer;
 }
 
-/* Send @command to each program of @found, and tell the user of programs without an answer.
+/* Send @command to each program of @found by @ask, and tell the user of programs without an answer.
  * Returns the number of answers. */
-static size_t ask_all(const struct ctx *ctx, const struct found *found, const char *command,
-		      const char *member, json_t **answers)
+static size_t ask_all(const struct ctx *ctx, const struct found *found,
+		      json_t *(*ask)(const struct ctx *ctx, const char *socket,
+				     const char *command, const char *member, char *err,
+				     size_t len),
+		      const char *command, const char *member, json_t **answers)
 {
 	static char err[TEXT_MAX_BYTES];
 	size_t n = 0;
 
 	for (size_t i = 0; i < found->n; i++) {
-		answers[i] = ask_program(ctx, found->at[i].path, command, member, err, sizeof(err));
+		answers[i] = ask(ctx, found->at[i].path, command, member, err, sizeof(err));
 		if (!answers[i])
 			say_error(EXIT_FAILED, "%s", err);
 		n += answers[i] != NULL;
@@ -170,9 +173,10 @@ static int print_all(const struct ctx *ctx, const struct found *found, json_t **
 /* Ask the program at @socket about its clients: a server tells of them with its counters, and a
  * gateway has a command of its own.  The answer of the plugin has no clients.  NULL: @err has the
  * reason. */
-static json_t *ask_clients(const struct ctx *ctx, const char *socket, char *err, size_t len)
+static json_t *ask_clients(const struct ctx *ctx, const char *socket, const char *stats,
+			   const char *member, char *err, size_t len)
 {
-	json_t *answer = ask_program(ctx, socket, "stats", NULL, err, len);
+	json_t *answer = ask_program(ctx, socket, stats, member, err, len);
 
 	if (!answer || answer_is_server(answer) || answer_is_plugin(answer))
 		return answer;
@@ -205,18 +209,8 @@ static size_t drop_plugins(struct found *found, json_t **answers)
 /* Ask each program of @found for what the tables show.  Returns the number of answers. */
 static size_t ask_looks(const struct ctx *ctx, const struct found *found, json_t **answers)
 {
-	char err[1024];
-	size_t n = 0;
-
-	if (ctx->command->answer != ANSWER_CLIENTS)
-		return ask_all(ctx, found, "stats", NULL, answers);
-	for (size_t i = 0; i < found->n; i++) {
-		answers[i] = ask_clients(ctx, found->at[i].path, err, sizeof(err));
-		if (!answers[i])
-			say_error(EXIT_FAILED, "%s", err);
-		n += answers[i] != NULL;
-	}
-	return n;
+	return ask_all(ctx, found, ctx->command->answer == ANSWER_CLIENTS ? ask_clients :
+		       ask_program, "stats", NULL, answers);
 }
 
 /* Print tables from two answers each, which the rates need. */
@@ -301,7 +295,7 @@ static int run_once(const struct ctx *ctx, const struct found *found)
 	size_t n;
 
 	for (;;) {
-		n = ask_all(ctx, found, c->sends ? c->sends : c->name, c->arg, now);
+		n = ask_all(ctx, found, ask_program, c->sends ? c->sends : c->name, c->arg, now);
 		if (n)
 			screen_clear(ctx);
 		status = print_all(ctx, found, NULL, now);
