@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,15 @@ json_t *ctl_json_text(const char *text)
 	string = json_string(copy);
 	free(copy);
 	return string;
+}
+
+json_t *ctl_json_uuid(const uint8_t id[16])
+{
+	char text[2 * 16 + 5], *to = text;
+
+	for (unsigned i = 0; i < 16; i++)
+		to += sprintf(to, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", id[i]);
+	return ctl_json_text(text);
 }
 
 json_t *ctl_json_bits(uint32_t bits, const char *const names[], unsigned n)

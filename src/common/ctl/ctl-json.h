@@ -20,6 +20,8 @@
  * here, or an answer would be NULL although memory was left.  Write "s:o", not "s:s"
  * (tests/check-layers.sh). */
 json_t *ctl_json_text(const char *text);
+/* A JSON string of @id, "00112233-4455-...". */
+json_t *ctl_json_uuid(const uint8_t id[16]);
 /* The array of those of the @n @names whose bits of @bits are set. */
 json_t *ctl_json_bits(uint32_t bits, const char *const names[], unsigned n);
 /* Append @item, whose reference is taken.  False: no memory. */

@@ -21,15 +21,6 @@ static json_t *address_json(const struct fab_addr *addr)
 	return ctl_json_text(addr->len ? fab_addr_format(addr, text, sizeof(text)) : "");
 }
 
-static json_t *uuid_json(const uint8_t id[RTRS_UUID_LEN])
-{
-	char text[2 * RTRS_UUID_LEN + 5], *to = text;
-
-	for (unsigned i = 0; i < RTRS_UUID_LEN; i++)
-		to += sprintf(to, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", id[i]);
-	return ctl_json_text(text);
-}
-
 /* ---- paths ---- */
 
 static const char *path_state(struct clt_path *path)
@@ -192,7 +183,7 @@ static json_t *sess_show(struct client *clt, uint64_t oldest_ns)
 	const char *state = clt_sess_fsm.states[atomic_load(&sess->io.state)];
 	const char *policy = clt_pick_policies[atomic_load(&sess->io.policy)];
 
-	return json_pack("{s:o,s:o,s:I,s:I,s:I,s:o,s:i,s:I,s:o}", "uuid", uuid_json(sess->uuid),
+	return json_pack("{s:o,s:o,s:I,s:I,s:I,s:o,s:i,s:I,s:o}", "uuid", ctl_json_uuid(sess->uuid),
 			 "state", ctl_json_text(state),
 			 "up_ns", (json_int_t)clt_sess_up_ms(sess) * 1000000,
 			 "down_ns", (json_int_t)clt_sess_down_ms(sess) * 1000000,

@@ -82,15 +82,16 @@ static const char *path_word(enum clt_path_state state)
 	return state == CLT_PATH_UP ? "connected" : clt_path_fsm.states[state];
 }
 
+#define shown_path_for_each(path, program) \
+	clt_sess_for_each(path, sess_of(program)) if (!(path)->removed)
+
 static void read_paths(struct metric_out *out, const void *program)
 {
 	unsigned n[CLT_PATH_NSTATES] = { 0 };
 	struct clt_path *path;
 
-	clt_sess_for_each(path, sess_of(program)) {
-		if (!path->removed)
-			n[clt_path_state(path)]++;
-	}
+	shown_path_for_each(path, program)
+		n[clt_path_state(path)]++;
 	for (unsigned i = 0; i < CLT_PATH_NSTATES; i++)
 		metric_value(out, METRIC_LABELS({ "state", path_word(i) }), n[i]);
 }
@@ -104,21 +105,17 @@ static void read_path_up(struct metric_out *out, const void *program)
 {
 	struct clt_path *path;
 
-	clt_sess_for_each(path, sess_of(program)) {
-		if (!path->removed)
-			metric_value(out, PATH_LABELS(path), clt_attempt_is_up(&path->att));
-	}
+	shown_path_for_each(path, program)
+		metric_value(out, PATH_LABELS(path), clt_attempt_is_up(&path->att));
 }
 
 static void read_path_inflight(struct metric_out *out, const void *program)
 {
 	struct clt_path *path;
 
-	clt_sess_for_each(path, sess_of(program)) {
+	shown_path_for_each(path, program) {
 		uint64_t n = 0;
 
-		if (path->removed)
-			continue;
 		for (unsigned i = 0; i < path->att.ncons; i++)
 			n += atomic_load_explicit(&path->att.cons[i].inflight,
 						  memory_order_relaxed);
@@ -131,10 +128,10 @@ static void read_path_heartbeat(struct metric_out *out, const void *program)
 {
 	struct clt_path *path;
 
-	clt_sess_for_each(path, sess_of(program)) {
+	shown_path_for_each(path, program) {
 		uint64_t ns = atomic_load(&path->att.hb.latency_ns);
 
-		if (!path->removed && ns)
+		if (ns)
 			metric_value(out, PATH_LABELS(path), ns);
 	}
 }
@@ -145,53 +142,43 @@ static void read_path_stat(struct metric_out *out, const void *program)
 	struct clt_path *path;
 	struct clt_stat stat;
 
-	clt_sess_for_each(path, sess_of(program)) {
-		if (path->removed)
-			continue;
+	shown_path_for_each(path, program) {
 		clt_stat_ever(path, &stat);
 		metric_value(out, PATH_LABELS(path), stat.n[metric_row(out)->what]);
 	}
 }
 
-static void read_path_io(struct metric_out *out, const void *program, enum clt_stat_what reads,
-			 enum clt_stat_what writes)
+/* Two counters of each path, with the words @a and @b in @label. */
+static void read_path_two(struct metric_out *out, const void *program, const char *label,
+			  const char *a, enum clt_stat_what n_a, const char *b,
+			  enum clt_stat_what n_b)
 {
 	struct clt_path *path;
 	struct clt_stat stat;
 
-	clt_sess_for_each(path, sess_of(program)) {
-		if (path->removed)
-			continue;
+	shown_path_for_each(path, program) {
 		clt_stat_ever(path, &stat);
-		metric_value(out, PATH_LABELS(path, { "operation", "read" }), stat.n[reads]);
-		metric_value(out, PATH_LABELS(path, { "operation", "write" }), stat.n[writes]);
+		metric_value(out, PATH_LABELS(path, { label, a }), stat.n[n_a]);
+		metric_value(out, PATH_LABELS(path, { label, b }), stat.n[n_b]);
 	}
 }
 
 static void read_path_requests(struct metric_out *out, const void *program)
 {
-	read_path_io(out, program, CLT_STAT_READS, CLT_STAT_WRITES);
+	read_path_two(out, program, "operation", "read", CLT_STAT_READS, "write",
+		      CLT_STAT_WRITES);
 }
 
 static void read_path_bytes(struct metric_out *out, const void *program)
 {
-	read_path_io(out, program, CLT_STAT_READ_BYTES, CLT_STAT_WRITE_BYTES);
+	read_path_two(out, program, "operation", "read", CLT_STAT_READ_BYTES, "write",
+		      CLT_STAT_WRITE_BYTES);
 }
 
 static void read_path_invalidates(struct metric_out *out, const void *program)
 {
-	struct clt_path *path;
-	struct clt_stat stat;
-
-	clt_sess_for_each(path, sess_of(program)) {
-		if (path->removed)
-			continue;
-		clt_stat_ever(path, &stat);
-		metric_value(out, PATH_LABELS(path, { "by", "server" }),
-			     stat.n[CLT_STAT_REMOTE_INVALIDATES]);
-		metric_value(out, PATH_LABELS(path, { "by", "client" }),
-			     stat.n[CLT_STAT_LOCAL_INVALIDATES]);
-	}
+	read_path_two(out, program, "by", "server", CLT_STAT_REMOTE_INVALIDATES, "client",
+		      CLT_STAT_LOCAL_INVALIDATES);
 }
 
 /* ---- exports ---- */

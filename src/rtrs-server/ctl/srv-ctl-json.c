@@ -51,27 +51,15 @@ static json_t *srv_json_host(const struct fab_addr *addr)
 	return ctl_json_text(fab_addr_format_host(addr, text, sizeof(text)));
 }
 
-static json_t *srv_json_uuid(const uint8_t id[RTRS_UUID_LEN])
-{
-	char text[2 * RTRS_UUID_LEN + 5], *to = text;
-
-	for (unsigned i = 0; i < RTRS_UUID_LEN; i++)
-		to += sprintf(to, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", id[i]);
-	return ctl_json_text(text);
-}
-
 /* ---- counters ---- */
 
 static json_t *srv_json_path_stats(const struct srv_path *path)
 {
 	struct io_stat sum;
-	uint64_t inflight = 0;
 
 	srv_stat_path(path, &sum);
-	for (unsigned cid = 0; cid < path->cid_num; cid++)
-		inflight += path->cons[cid] ? counter_get(&path->cons[cid]->inflight) : 0;
-	return ctl_json_with(ctl_stat_io(&sum),
-			     json_pack("{s:I}", "inflight", (json_int_t)inflight));
+	return ctl_json_with(ctl_stat_io(&sum), json_pack("{s:I}", "inflight",
+							  (json_int_t)srv_stat_inflight(path)));
 }
 
 static json_t *srv_json_export_stats(const struct srv *srv, const struct export *ex)
@@ -358,7 +346,7 @@ static json_t *srv_json_sess(const struct srv_sess *sess, enum srv_ctl_depth dep
 
 	if (depth >= SRV_CTL_SHOW)
 		object = ctl_json_with(object, json_pack("{s:o,s:o,s:I,s:I,s:I,s:o,s:b,s:o}",
-						"uuid", srv_json_uuid(sess->uuid),
+						"uuid", ctl_json_uuid(sess->uuid),
 						"state", ctl_json_text(state),
 						"up_ns",
 						(json_int_t)srv_sess_up_ms(sess) * 1000000,

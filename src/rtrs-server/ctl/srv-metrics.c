@@ -20,6 +20,7 @@
 #include "srv-path.h"
 #include "srv-rnbd-state.h"
 #include "srv-sess.h"
+#include "srv-stat.h"
 #include "srv-state.h"
 #include "store-lead.h"
 #include "util.h"
@@ -365,7 +366,9 @@ static void read_refused(struct metric_out *out, const void *program)
 			     srv_of(program)->refused[i]);
 }
 
-static void read_keys(struct metric_out *out, const void *program)
+/* One value: the sum of @n_of of all paths. */
+static void read_of_paths(struct metric_out *out, const void *program,
+			  uint64_t (*n_of)(const struct srv_path *path))
 {
 	const struct srv_sess *sess;
 	const struct srv_path *path;
@@ -373,33 +376,26 @@ static void read_keys(struct metric_out *out, const void *program)
 
 	list_for_each(sess, &srv_of(program)->sessions, link) {
 		list_for_each(path, &sess->paths, link)
-			n += path->chunks.keys ? path->chunks.keys->n : 0;
+			n += n_of(path);
 	}
 	metric_value(out, NULL, n);
+}
+
+static uint64_t path_keys(const struct srv_path *path)
+{
+	return path->chunks.keys ? path->chunks.keys->n : 0;
+}
+
+static void read_keys(struct metric_out *out, const void *program)
+{
+	read_of_paths(out, program, path_keys);
 }
 
 /* ---- requests ---- */
 
-static uint64_t path_inflight(const struct srv_path *path)
-{
-	uint64_t n = 0;
-
-	for (unsigned cid = 0; cid < path->cid_num; cid++)
-		n += path->cons[cid] ? counter_get(&path->cons[cid]->inflight) : 0;
-	return n;
-}
-
 static void read_inflight(struct metric_out *out, const void *program)
 {
-	const struct srv_sess *sess;
-	const struct srv_path *path;
-	uint64_t n = 0;
-
-	list_for_each(sess, &srv_of(program)->sessions, link) {
-		list_for_each(path, &sess->paths, link)
-			n += path_inflight(path);
-	}
-	metric_value(out, NULL, n);
+	read_of_paths(out, program, srv_stat_inflight);
 }
 
 static void read_oldest(struct metric_out *out, const void *program)

@@ -25,6 +25,15 @@ void srv_stat_path(const struct srv_path *path, struct io_stat *sum)
 		io_stat_add(sum, path->stat_base, -1);
 }
 
+uint64_t srv_stat_inflight(const struct srv_path *path)
+{
+	uint64_t n = 0;
+
+	for (unsigned cid = 0; cid < path->cid_num; cid++)
+		n += path->cons[cid] ? counter_get(&path->cons[cid]->inflight) : 0;
+	return n;
+}
+
 int srv_stat_reset_path(struct srv_path *path)
 {
 	if (!path->stat_base)

@@ -18,6 +18,8 @@ struct srv_path;
 
 /* Add up in @sum the counts since the last reset. */
 void srv_stat_path(const struct srv_path *path, struct io_stat *sum);
+/* The requests on @path that are not answered. */
+uint64_t srv_stat_inflight(const struct srv_path *path);
 /* Count @path from now on from zero.  0 or -ENOMEM. */
 int srv_stat_reset_path(struct srv_path *path);
 
