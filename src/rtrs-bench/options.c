@@ -73,22 +73,6 @@ static int set_server_uid(void *arg, const char *value, char *why, size_t len)
 	return -EINVAL;
 }
 
-static int note_tls(void *arg, const char *value, char *why, size_t len)
-{
-	struct options *o = arg;
-
-	o->tls_conf.asked = true;
-	return 0;
-}
-
-static int note_auth(void *arg, const char *value, char *why, size_t len)
-{
-	struct options *o = arg;
-
-	o->auth_conf.asked = true;
-	return 0;
-}
-
 static int set_verify_peer(void *arg, const char *value, char *why, size_t len)
 {
 	struct options *o = arg;
@@ -102,6 +86,7 @@ static int set_verify_peer(void *arg, const char *value, char *why, size_t len)
 /* ---- the table ---- */
 
 #define FIELD(field) OPT_FIELD(struct options, field)
+#define ASKED(field) OPT_ASKED(struct options, field)
 
 static const struct opt rows[] = {
 	{ .name = "rw", .type = OPT_WORD, FIELD(rw), .arg = "WHAT", .words = rw_names,
@@ -146,7 +131,7 @@ static const struct opt rows[] = {
 	  .shown = "root, own user", .holds = OPT_AT_START,
 	  .help = "users listening at unix:PATH" },
 	{ .name = "tls", .type = OPT_WORD, FIELD(tls_conf.mode), .words = fab_tls_mode_names,
-	  .nwords = FAB_TLS_MODES, .call = note_tls, .holds = OPT_AT_START, .shown = "off",
+	  .nwords = FAB_TLS_MODES, ASKED(tls_conf.asked), .holds = OPT_AT_START, .shown = "off",
 	  .help = "encrypt tcp and unix sockets" },
 	{ .name = "tls-psk", .type = OPT_TEXT, FIELD(tls_conf.psk), .arg = "FILE",
 	  .of = "a file", .holds = OPT_AT_START, .help = "pre-shared keys, NAME:KEY" },
@@ -165,7 +150,7 @@ static const struct opt rows[] = {
 	  .nwords = FAB_KTLS_MODES, .fallback = "off", .holds = OPT_AT_START,
 	  .help = "have the kernel encrypt" },
 	{ .name = "auth", .type = OPT_WORD, FIELD(auth_conf.mode), .words = auth_mode_names,
-	  .nwords = AUTH_MODES, .call = note_auth, .holds = OPT_AT_START, .shown = "none",
+	  .nwords = AUTH_MODES, ASKED(auth_conf.asked), .holds = OPT_AT_START, .shown = "none",
 	  .help = "authenticate both ends by keys" },
 	{ .name = "auth-psk", .type = OPT_TEXT, FIELD(auth_conf.psk), .arg = "FILE",
 	  .of = "a file", .holds = OPT_AT_START, .help = "pre-shared keys, NAME:KEY" },

@@ -18,15 +18,8 @@
 #include "util.h"
 
 #define FIELD(field) OPT_FIELD(struct gate_options, field)
+#define ASKED(field) OPT_ASKED(struct gate_options, field)
 #define IN_FILE (OPT_AT_START | OPT_IN_FILE)
-
-static int note_tls(void *arg, const char *value, char *why, size_t len)
-{
-	struct gate_options *o = arg;
-
-	o->tls_conf.asked = true;
-	return 0;
-}
 
 static void set_verbose(const void *conf, void *program)
 {
@@ -63,7 +56,8 @@ static const struct opt rows[] = {
 	{ .name = "exportname", .letter = 'e', .type = OPT_TEXT, FIELD(uri_name), .arg = "NAME",
 	  .of = "a name", .shown = "", .holds = IN_FILE, .help = "the export in $uri" },
 	{ .name = "tls", .file_name = "nbd-tls", .type = OPT_WORD, FIELD(tls_conf.mode),
-	  .words = fab_tls_mode_names, .nwords = FAB_TLS_MODES, .call = note_tls, .holds = IN_FILE,
+	  .words = fab_tls_mode_names, .nwords = FAB_TLS_MODES,
+	  ASKED(tls_conf.asked), .holds = IN_FILE,
 	  .help = "encrypt NBD (default require with keys, else off)" },
 	{ .name = "tls-psk", .file_name = "nbd-tls-psk", .type = OPT_TEXT, FIELD(tls_conf.psk),
 	  .arg = "FILE", .of = "a file", .holds = IN_FILE,

@@ -70,6 +70,9 @@ static void check_row(const struct opt *row, size_t size)
 	cr_assert(row->type != OPT_OTHER || row->call, "%s", row->name);
 	cr_assert(!has_value(row) || row->arg || row->nwords, "%s has no argument", row->name);
 	cr_assert(!row->optional || row->fallback, "%s", row->name);
+	/* opt_defaults() would say that the user has asked. */
+	cr_assert(!row->asked_end || !row->fallback, "%s", row->name);
+	cr_assert_leq(row->asked_end, size, "%s", row->name);
 	cr_assert_eq(!!(row->holds & OPT_AT_RUN_TIME), !!row->carry_out, "%s", row->name);
 	check_limits(row);
 }

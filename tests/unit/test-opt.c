@@ -7,7 +7,7 @@
 #include "opt.h"
 
 struct conf {
-	bool flag, bright;
+	bool flag, bright, bright_asked;
 	unsigned number, scaled_ms;
 	int attempts;
 	uint64_t size, timeout_ms;
@@ -54,7 +54,7 @@ static const struct opt rows[] = {
 	{ .name = "colour", .type = OPT_WORD, FIELD(colour), .words = colours, .nwords = 3,
 	  .fallback = "green", .holds = OPT_AT_START, .help = "a word" },
 	{ .name = "bright", .type = OPT_WORD, FIELD(bright), .words = no_yes, .nwords = 2,
-	  .holds = OPT_AT_START, .help = "a word of two" },
+	  OPT_ASKED(struct conf, bright_asked), .holds = OPT_AT_START, .help = "a word of two" },
 	{ .name = "text", .type = OPT_TEXT, FIELD(text), .arg = "PATH|none", .of = "a path",
 	  .special = "none", .holds = OPT_AT_START, .help = "a text" },
 	{ .name = "other", .type = OPT_OTHER, .call = add_other, .arg = "X", .many = true,
@@ -104,8 +104,23 @@ Test(opt, defaults)
 	cr_assert_eq(conf.colour, GREEN);
 	cr_assert_not(conf.flag);
 	cr_assert_eq(conf.watch, 0);		/* not asked for */
+	cr_assert_not(conf.bright_asked);
 	cr_assert_eq(given, 0);
 	cr_assert_eq(first, 1);
+}
+
+/* A value that is the default was asked for, too; one that is refused was not. */
+Test(opt, asked)
+{
+	struct conf conf;
+	char err[256];
+
+	cr_assert_eq(parse(&conf, "--bright=no", err, sizeof(err)), OPT_RUN);
+	cr_assert_not(conf.bright);
+	cr_assert(conf.bright_asked);
+	cr_assert_not(conf.flag);
+	cr_assert_eq(parse(&conf, "--bright=maybe", err, sizeof(err)), OPT_USAGE);
+	cr_assert_not(conf.bright_asked);
 }
 
 Test(opt, values)

@@ -164,6 +164,8 @@ int opt_read(const struct opt *row, void *conf, const char *value, char *why, si
 		opt_expected(row, why, len);
 		return -EINVAL;
 	}
+	if (row->asked_end)
+		((bool *)((char *)conf + row->asked_end))[-1] = true;
 	return row->call ? row->call(conf, value, why, len) : 0;
 }
 

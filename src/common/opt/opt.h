@@ -70,6 +70,9 @@ struct opt {
 	bool optional;
 	bool magic;			/* of key=value: the name may be left out */
 	size_t offset, size;		/* of the field; OPT_FIELD */
+	/* behind a bool that becomes true when a user gives a value, which may be the default;
+	 * OPT_ASKED; 0: none */
+	size_t asked_end;
 	/* OPT_OTHER: read @value into @conf.  Other types: called, if set, after the field was set.
 	 * Returns 0; -EINVAL: the value is wrong on any machine; another -errno: the value cannot
 	 * be used here.  @why, of @len bytes, gets the expected value. */
@@ -88,6 +91,7 @@ struct opt {
 	.help = "print the version, and exit"
 #define OPT_FIELD(type_, field_) \
 	.offset = offsetof(type_, field_), .size = sizeof(((type_ *)0)->field_)
+#define OPT_ASKED(type_, field_) .asked_end = offsetof(type_, field_) + sizeof(bool)
 
 struct opt_table {
 	const char *program;

@@ -149,22 +149,6 @@ static int set_server_uid(void *arg, const char *value, char *why, size_t len)
 			 FAB_USERS_MAX);
 }
 
-static int note_tls(void *arg, const char *value, char *why, size_t len)
-{
-	struct clt_conf *conf = arg;
-
-	conf->tls_conf.asked = true;
-	return 0;
-}
-
-static int note_auth(void *arg, const char *value, char *why, size_t len)
-{
-	struct clt_conf *conf = arg;
-
-	conf->auth_conf.asked = true;
-	return 0;
-}
-
 static int set_verify_peer(void *arg, const char *value, char *why, size_t len)
 {
 	struct clt_conf *conf = arg;
@@ -213,6 +197,7 @@ static void set_connect_timeout(const void *conf, void *sess)
 /* ---- the table ---- */
 
 #define FIELD(field) OPT_FIELD(struct clt_conf, field)
+#define ASKED(field) OPT_ASKED(struct clt_conf, field)
 #define IN_FILE (OPT_AT_START | OPT_IN_FILE)
 /* "never" means opposites to different people, so a timeout without end is "forever" alone. */
 #define FOREVER(key, what) .of = "seconds", .most = UINT_MAX, .scale = 1000, .special = "forever", \
@@ -230,7 +215,7 @@ static const struct opt rows[] = {
 	  .shown = "root, own user", .holds = IN_FILE,
 	  .help = "users who may listen at unix:PATH" },
 	{ .name = "tls", .type = OPT_WORD, FIELD(tls_conf.mode), .words = fab_tls_mode_names,
-	  .nwords = FAB_TLS_MODES, .call = note_tls, .shown = "off", .holds = IN_FILE,
+	  .nwords = FAB_TLS_MODES, ASKED(tls_conf.asked), .shown = "off", .holds = IN_FILE,
 	  .help = "encrypt tcp and unix sockets" },
 	{ .name = "tls-psk", .type = OPT_TEXT, FIELD(tls_conf.psk), .arg = "FILE",
 	  .of = "a file", .holds = IN_FILE, .help = "pre-shared keys, NAME:KEY" },
@@ -249,7 +234,7 @@ static const struct opt rows[] = {
 	  .nwords = FAB_KTLS_MODES, .fallback = "off", .holds = IN_FILE,
 	  .help = "have the kernel encrypt" },
 	{ .name = "auth", .type = OPT_WORD, FIELD(auth_conf.mode), .words = auth_mode_names,
-	  .nwords = AUTH_MODES, .call = note_auth, .shown = "none", .holds = IN_FILE,
+	  .nwords = AUTH_MODES, ASKED(auth_conf.asked), .shown = "none", .holds = IN_FILE,
 	  .help = "authenticate both ends by keys" },
 	{ .name = "auth-psk", .type = OPT_TEXT, FIELD(auth_conf.psk), .arg = "FILE",
 	  .of = "a file", .holds = IN_FILE, .help = "pre-shared keys, NAME:KEY" },

@@ -212,46 +212,6 @@ static int check_metrics_host(void *arg, const char *text, char *why, size_t len
 	return metric_host_check(text, why, len);
 }
 
-static int note_config(void *arg, const char *text, char *why, size_t len)
-{
-	struct srv_conf *conf = arg;
-
-	conf->config_asked = true;
-	return 0;
-}
-
-static int note_control(void *arg, const char *text, char *why, size_t len)
-{
-	struct srv_conf *conf = arg;
-
-	conf->control_asked = true;
-	return 0;
-}
-
-static int note_state_dir(void *arg, const char *text, char *why, size_t len)
-{
-	struct srv_conf *conf = arg;
-
-	conf->state_dir_asked = true;
-	return 0;
-}
-
-static int note_tls(void *arg, const char *text, char *why, size_t len)
-{
-	struct srv_conf *conf = arg;
-
-	conf->tls.asked = true;
-	return 0;
-}
-
-static int note_auth(void *arg, const char *text, char *why, size_t len)
-{
-	struct srv_conf *conf = arg;
-
-	conf->auth.asked = true;
-	return 0;
-}
-
 /* ---- values that change while the server runs ---- */
 
 static void set_log_level(const void *arg, void *program)
@@ -274,6 +234,7 @@ static void tell_allow(const void *arg, void *program)
 /* ---- the table ---- */
 
 #define FIELD(field) OPT_FIELD(struct srv_conf, field)
+#define ASKED(field) OPT_ASKED(struct srv_conf, field)
 #define IN_FILE (OPT_AT_START | OPT_IN_FILE)
 
 static const struct opt rows[] = {
@@ -286,7 +247,7 @@ static const struct opt rows[] = {
 	  .carry_out = tell_allow, .help = "admit only these clients; repeatable" },
 	{ .group = "Encryption and keys",
 	  .name = "tls", .type = OPT_WORD, FIELD(tls.mode), .words = fab_tls_mode_names,
-	  .nwords = FAB_TLS_MODES, .call = note_tls, .holds = IN_FILE,
+	  .nwords = FAB_TLS_MODES, ASKED(tls.asked), .holds = IN_FILE,
 	  .help = "encrypt (default require with keys, else off)" },
 	{ .name = "tls-psk", .type = OPT_TEXT, FIELD(tls.psk), .arg = "FILE", .of = "a file",
 	  .holds = IN_FILE, .help = "pre-shared keys, NAME:KEY" },
@@ -298,13 +259,13 @@ static const struct opt rows[] = {
 	  .nwords = FAB_KTLS_MODES, .fallback = "off", .holds = IN_FILE,
 	  .help = "have the kernel encrypt" },
 	{ .name = "auth", .type = OPT_WORD, FIELD(auth.mode), .words = auth_mode_names,
-	  .nwords = AUTH_MODES, .call = note_auth, .holds = IN_FILE,
+	  .nwords = AUTH_MODES, ASKED(auth.asked), .holds = IN_FILE,
 	  .help = "have clients prove keys (require with keys)" },
 	{ .name = "auth-psk", .type = OPT_TEXT, FIELD(auth.psk), .arg = "FILE", .of = "a file",
 	  .holds = IN_FILE, .help = "pre-shared keys, NAME:KEY" },
 	{ .group = "Configuration",
 	  .name = "config", .type = OPT_TEXT, FIELD(config), .arg = "FILE", .of = "a file",
-	  .call = note_config, .holds = OPT_AT_START,
+	  ASKED(config_asked), .holds = OPT_AT_START,
 	  .instead = "a file cannot name another file",
 	  .help = "options and exports\n(" CONF_FILE ")" },
 	{ .name = "check", .type = OPT_FLAG, FIELD(check), .holds = OPT_AT_START,
@@ -352,11 +313,11 @@ static const struct opt rows[] = {
 	  .help = "unanswered ones until a path is lost\n(default 2; RDMA 5)" },
 	{ .group = "State and control",
 	  .name = "state-dir", .type = OPT_TEXT, FIELD(state_dir), .arg = "DIR",
-	  .of = "a directory", .call = note_state_dir, .holds = IN_FILE,
+	  .of = "a directory", ASKED(state_dir_asked), .holds = IN_FILE,
 	  .shown = "/run/nbdkit-rtrs",
 	  .help = "records for the next server" },
 	{ .name = "control", .type = OPT_TEXT, FIELD(control), .arg = "PATH|none", .of = "a path",
-	  .special = "none", .call = note_control,
+	  .special = "none", ASKED(control_asked),
 	  .holds = IN_FILE, .help = "socket for rtrsctl (in the same directory)" },
 	{ .group = "Metrics",
 	  .name = "metrics", .type = OPT_TEXT, FIELD(metrics), .arg = "ADDR:PORT",
