@@ -9,7 +9,6 @@
 
 #include "frwr-priv.h"
 #include "log.h"
-#include "util.h"
 
 void frwr_pool_zero_based(struct frwr_pool *pool)
 {

@@ -16,7 +16,6 @@
 #include <nbdkit-plugin.h>
 
 #include "cleanup.h"
-#include "clock.h"
 #include "clt-export.h"
 #include "clt-probe.h"
 #include "clt-start.h"

@@ -12,7 +12,6 @@
 
 #include "denied.h"
 #include "log.h"
-#include "util.h"
 
 /* Calls with larger numbers share the last place. */
 #define PLACES 512u

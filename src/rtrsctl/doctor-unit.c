@@ -14,7 +14,6 @@
 #include "cleanup.h"
 #include "ctl-json.h"
 #include "doctor-subject.h"
-#include "util.h"
 
 #define PROPERTIES "--property=LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload," \
 	"Result,User,Group,SupplementaryGroups,LimitMEMLOCK,LimitNOFILE,ProtectHome,"           \

@@ -17,7 +17,6 @@
 #include "find.h"
 #include "say.h"
 #include "text.h"
-#include "util.h"
 #include "which.h"
 
 #define SERVER_FILE SYSCONFDIR "/rtrs-server.conf"

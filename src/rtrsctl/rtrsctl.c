@@ -11,7 +11,6 @@
 #include "doctor.h"
 #include "find.h"
 #include "run.h"
-#include "say.h"
 #include "signals.h"
 #include "std-fds.h"
 #include "which.h"

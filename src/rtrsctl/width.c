@@ -9,7 +9,6 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "util.h"
 #include "width.h"
 
 /* The locale, made once; (locale_t)0: this machine has none. */

@@ -4,7 +4,6 @@
 
 #include "auth-conn.h"
 #include "fabric.h"
-#include "util.h"
 
 /* The connection manager may write the first two bytes of a CONN_REQ. */
 #define REQ_SKIPPED 2u

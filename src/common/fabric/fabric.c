@@ -11,7 +11,6 @@
 
 #include "fab-tls.h"
 #include "fabric.h"
-#include "util.h"
 
 #define FAB_PROVIDERS_MAX 4
 #define SILENCE_MS 30000		/* fab_cm_conf.silence_ms */

@@ -15,7 +15,6 @@
 
 #include "journal.h"
 #include "mask.h"
-#include "util.h"
 
 /* sd_journal_sendv() drops entries without a word when this is missing. */
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"

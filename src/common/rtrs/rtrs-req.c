@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "rtrs-req.h"
-#include "util.h"
 
 struct req_shape {
 	uint16_t type, usr_len, flags, sg_cnt;

@@ -13,7 +13,6 @@
 #include "log.h"
 #include "loop-call.h"
 #include "metrics.h"
-#include "util.h"
 
 struct clt_metrics {
 	const struct clt_conf *conf;

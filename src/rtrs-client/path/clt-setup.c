@@ -11,7 +11,6 @@
 #include "auth-creds.h"
 #include "clt-hint.h"
 #include "clt-path-priv.h"
-#include "log.h"
 
 /* The needs of a single request at a time.  Queue: on connection 0 a user message, a heartbeat, the
  * answer to a heartbeat, and a spare place.  SGE: data and header of a WRITE. */

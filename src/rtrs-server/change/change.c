@@ -19,7 +19,6 @@
 #include "srv-keys.h"
 #include "srv-resize.h"
 #include "srv-state.h"
-#include "tell.h"
 
 #define CHANGE_ERR 512
 /* The most changes that wait for commands, or run.  Each has one of the CTL_CLIENTS_MAX clients of

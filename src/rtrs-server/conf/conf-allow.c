@@ -12,7 +12,6 @@
 #include "intern.h"
 #include "number.h"
 #include "secret-name.h"
-#include "util.h"
 
 #define ALLOW_FORMS "expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, uid:USER or unix"
 #define ALLOW_FORMS_EXPORT "expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, uid:USER, " \

@@ -12,7 +12,6 @@
 #include "export-line.h"
 #include "opt-dir.h"
 #include "opt-line.h"
-#include "util.h"
 
 struct save {
 	const struct srv_conf *now, *files;

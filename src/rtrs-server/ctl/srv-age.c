@@ -8,7 +8,6 @@
 #include "srv-export.h"
 #include "srv-path.h"
 #include "srv-req.h"
-#include "srv-rnbd-state.h"
 #include "srv-sess.h"
 #include "util.h"
 

@@ -26,7 +26,6 @@
 #include "srv-export-stat.h"
 #include "srv-export.h"
 #include "srv-key-pool.h"
-#include "srv-keys.h"
 #include "srv-limit.h"
 #include "srv-listen.h"
 #include "srv-path.h"

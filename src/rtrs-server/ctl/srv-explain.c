@@ -21,7 +21,6 @@
 #include "srv-explain.h"
 #include "srv-listen.h"
 #include "srv-names.h"
-#include "srv-path.h"
 #include "srv-rnbd-state.h"
 #include "srv-sess.h"
 #include "srv-state.h"

@@ -7,7 +7,6 @@
 #include "srv-close.h"
 #include "srv-export-stat.h"
 #include "srv-export.h"
-#include "srv-limit.h"
 #include "srv-open.h"
 #include "srv-prio.h"
 #include "srv-resize.h"

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log.h"
 #include "rtrs-msg.h"
 #include "srv-con.h"
 #include "srv-path.h"

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "frwr.h"
-#include "log.h"
 #include "srv-key.h"
 #include "srv-req.h"
 #include "util.h"

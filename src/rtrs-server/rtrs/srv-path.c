@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
 #include "log.h"
 #include "mask.h"
 #include "srv-hb.h"

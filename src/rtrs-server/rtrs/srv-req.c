@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "clock.h"
-#include "log.h"
 #include "rtrs-imm.h"
 #include "srv-req.h"
 #include "util.h"

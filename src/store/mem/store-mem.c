@@ -10,7 +10,6 @@
 #include "random.h"
 #include "size.h"
 #include "store-mem.h"
-#include "util.h"
 
 #define PREFIX "mem:"
 #define PAGE 4096u
