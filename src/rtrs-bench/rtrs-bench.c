@@ -4,7 +4,6 @@
 #include <config.h>
 
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "end.h"

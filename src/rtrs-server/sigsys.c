@@ -6,10 +6,8 @@
 #include <config.h>
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stddef.h>
 
 typedef int mask_fn(int how, const sigset_t *set, sigset_t *old);
 

@@ -4,7 +4,6 @@
 #include <config.h>
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "args.h"

@@ -3,7 +3,6 @@
  * change a counter during a read. */
 #include <config.h>
 
-#include <stdio.h>
 #include <unistd.h>
 
 #include "clock.h"

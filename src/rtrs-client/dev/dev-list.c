@@ -2,7 +2,6 @@
 /* Asks for the names of the server's exports.  Owns the question while it is under way; messages on
  * the service thread.  The server's answer is checked name
  * by name; a wrong name ends the whole question. */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

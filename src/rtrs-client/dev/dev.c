@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Open requests for devices, and references to devices.  Owns the list of devices; dev-life.c owns
  * the life of each.  Service thread; other threads post messages. */
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

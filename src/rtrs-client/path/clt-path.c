@@ -2,7 +2,6 @@
 /* Owns the objects of a path, from clt_path_init() to clt_path_fini().  Hands the calls of others
  * to the life of the path (clt-path-life.c).  Service thread but for clt_path_fail(). */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include <config.h>
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "apply-listen.h"
 #include "log.h"

@@ -3,7 +3,6 @@
  * command out or says why not. */
 #include <config.h>
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

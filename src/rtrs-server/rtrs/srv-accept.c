@@ -5,7 +5,6 @@
  * path is stale.  The wait ends when this path has drained, or after SRV_PARK_TIMEOUT
  * (doc/decisions.md D14).  The stale path is failed at once.  Refusals are logged with their
  * reason, rate limited, because strangers cause refusals. */
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

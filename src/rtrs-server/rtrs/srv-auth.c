@@ -4,7 +4,6 @@
  * How one ends: fab_disconnect(), by whichever end, by its age, or to make room; when its service
  * (fab-service.h) is gone all of it is freed. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
  * has no negative answer (doc/protocol.md 2.4).  A client of ours is told why, and hangs up. */
 #define FSM_PREFIX SRV_INFO_
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 

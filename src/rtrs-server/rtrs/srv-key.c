@@ -4,9 +4,7 @@
  *
  * How revoking fails: a connection that fails flushes its revocations, and their requests are
  * dropped; the client sends these requests again on another path. */
-#include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "frwr.h"

@@ -9,7 +9,6 @@
 #define FSM_PREFIX SRV_PATH_
 
 #include <assert.h>
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

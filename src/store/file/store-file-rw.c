@@ -14,7 +14,6 @@
  * -EIO. */
 #include <config.h>
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

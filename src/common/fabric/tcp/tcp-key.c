@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Looks keys up: for writes of a peer, for local elements, for an invalidate.  Owns nothing. */
-#include <stdlib.h>
 
 #include "tcp-key.h"
 
