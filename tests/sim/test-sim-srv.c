@@ -1456,8 +1456,8 @@ static uint16_t best_effort(unsigned level)
 	return (uint16_t)(IOPRIO_CLASS_BE << IOPRIO_CLASS_SHIFT | level);
 }
 
-/* The priority of an export is the best that its IO gets, from then on.  The default, 4, is what a kernel's
- * client sends when nobody has chosen. */
+/* The priority of an export is the best that its IO gets, from then on.  The default, 4, is what
+ * a kernel's client sends when nobody has chosen. */
 static void test_priority_of_an_export(void)
 {
 	const uint16_t prio = best_effort(5);

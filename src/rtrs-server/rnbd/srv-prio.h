@@ -15,9 +15,10 @@ bool srv_prio_may_realtime(void);
  * 0, the thread's own. */
 uint16_t srv_prio(uint16_t wire, bool may_realtime);
 
-/* The priority of an IO: @client, that of its client, but no better than @export, that of the export; both
- * as srv_prio() makes them.  0 and the kernel's default count as none: a kernel's client sends the default
- * with each read, write and discard for which nobody has chosen a priority. */
+/* The priority of an IO: @client, that of its client, but no better than @export, that of the
+ * export; both as srv_prio() makes them.  0 and the kernel's default count as none: a kernel's
+ * client sends the default with each read, write and discard for which nobody has chosen a
+ * priority. */
 uint16_t srv_prio_limit(uint16_t client, uint16_t export);
 
 #endif

@@ -74,7 +74,7 @@ int store_file_snapshot(struct export *ex, const char *name, char *text, size_t 
 #define STORE_FILE_FS_LOCAL 0x2u		/* a write waits for this machine only */
 #define STORE_FILE_FS_DSYNC 0x4u		/* a direct write with RWF_DSYNC is durable */
 #define STORE_FILE_FS_PARTS 0x8u		/* parts of a block are punched and zeroed, too */
-#define STORE_FILE_FS_ERRORS 0x10u		/* any description's fdatasync reports lost writes */
+#define STORE_FILE_FS_ERRORS 0x10u	/* any description's fdatasync reports lost writes */
 
 #define STORE_FILE_CANNOT_DISCARD 0x1u		/* block device: BLOCK_URING_CMD_DISCARD */
 #define STORE_FILE_CANNOT_STALE 0x2u		/* block device: FALLOC_FL_NO_HIDE_STALE */
