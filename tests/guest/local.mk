@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Tests that need a kernel of their own: make check-guest runs them in QEMU guests.
 GUEST_TESTS = \
+	%D%/test-apparmor.sh \
 	%D%/test-auth-rdma.sh \
 	%D%/test-break-device.sh \
 	%D%/test-cells.sh \
