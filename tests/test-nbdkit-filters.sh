@@ -36,7 +36,7 @@ expect_row() {
 
 # table LAST: the rows of the table whose head ends in LAST.
 table() {
-	sed -n "/^ filter .* $1\$/,/^\$/p" "$guide" | sed '1d; /^$/d'
+	sed -n "/^  filter .* $1\$/,/^\$/p" "$guide" | sed '1d; /^$/d'
 }
 
 declare -A blocks=()
