@@ -179,7 +179,6 @@ void nbd_conn_break(struct nbd_conn *conn, const char *why)
 /* Take no more input: the connection ends when all that came in whole is answered. */
 static void conn_stop_input(struct nbd_conn *conn)
 {
-	nbd_in_drop(conn);
 	if (in_flight(conn) || !nbd_out_empty(conn))
 		nbd_conn_leave(conn);
 	else

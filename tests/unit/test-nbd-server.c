@@ -425,7 +425,7 @@ Test(server, disconnect)
 }
 
 /* The client sends no more, and still takes the replies: of requests, and of an option. */
-Test(server, half_closed)
+Test(server, p40_half_closed)
 {
 	static const uint8_t list[16] = { 'I', 'H', 'A', 'V', 'E', 'O', 'P', 'T', [11] = 3 };
 	uint8_t bytes[256];
@@ -456,10 +456,12 @@ Test(server, half_closed)
 }
 
 /* What came before a request without its magic number is answered. */
-Test(server, nonsense_behind_requests)
+Test(server, p40_nonsense_behind_requests)
 {
 	static const char nonsense[64] = "GET / HTTP/1.1\r\n";
 	int fd = serve("disk");
+	uint8_t bytes[256];
+	size_t len;
 
 	rig.mode = RIG_HOLDS;
 	ask(fd, NBD_CMD_FLUSH, 1, 0, 0);
@@ -471,6 +473,17 @@ Test(server, nonsense_behind_requests)
 	expect_reply(fd, 1, 0);
 	expect_end(fd);
 	cr_assert_eq(rig.nstarted, 1);
+	leave(fd);
+
+	/* A reply to an option that waits to be sent when the nonsense is read. */
+	fd = rig_connect(&rig);
+	hear(fd, bytes, sizeof(bytes));
+	greet(fd);
+	len = put_option(bytes, 77, NULL, 0);
+	memcpy(bytes + len, nonsense, sizeof(nonsense));
+	say(fd, bytes, len + sizeof(nonsense));
+	cr_assert_gt(hear(fd, bytes, sizeof(bytes)), 20);
+	expect_end(fd);
 	leave(fd);
 }
 
