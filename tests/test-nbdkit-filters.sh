@@ -53,7 +53,7 @@ while read -r -a words; do
 	sizes=${blocks[$filter]-${blocks['(none)']}}
 	[ "$filter" != '(none)' ] || filter=''
 	expect_row "${words[*]:n} $sizes" "$filter" "${words[@]:1:n-1}"
-done < <(table holes)
+done < <(table hole)
 [ $ran -ge 18 ] || fail "only $ran rows were found in the guide"
 
 # And those of which the guide says that they change nothing.
