@@ -36,6 +36,9 @@ struct sector {
 	uint32_t maybe_safe;		/* answered before the end of what may have been a FLUSH */
 	uint32_t lost;			/* answered before that and safe by nothing known; or 0 */
 	unsigned untold;		/* users (bits) that have to be told of @lost */
+	uint32_t doubted;		/* answered after a loss of power that may have parts of it;
+					 * or 0 */
+	unsigned late;			/* users (bits) that came after the end of @doubted */
 	uint32_t writing;		/* in progress, or 0 */
 };
 
@@ -321,6 +324,8 @@ void history_write_end(struct history_op *op, int status, bool fua)
 			continue;
 		}
 		s->acked = op->version;
+		s->doubted = doubtful && !fua ? op->version : 0;
+		s->late = 0;
 		/* The FLUSH of a FUA would have told. */
 		if (fua || !doubtful) {
 			s->undead = (struct set){ 0 };
@@ -402,6 +407,9 @@ static void flushed(struct history_op *op)
 
 		if ((op->acked[i] & ~ZERO) >= (s->lost & ~ZERO))
 			s->lost = 0;
+		/* The end of a write may find a loss.  Who comes later is not told. */
+		if (op->acked[i] && op->acked[i] == s->doubted && (s->late & 1u << op->user))
+			continue;
 		if (op->acked[i] && set_has(&s->since_safe, op->acked[i])) {
 			s->safe = op->acked[i];
 			set_drop_through(&s->since_safe, op->acked[i]);
@@ -496,8 +504,10 @@ void history_by(struct history_op *op, unsigned user)
 void history_new_user(struct history *h, unsigned user)
 {
 	h->may_tell[user] = h->cuts;
-	for (unsigned i = 0; i < h->nsectors; i++)
+	for (unsigned i = 0; i < h->nsectors; i++) {
 		h->sectors[i].untold &= ~(1u << user);
+		h->sectors[i].late |= 1u << user;
+	}
 }
 
 void history_queued(struct history_op *op)
