@@ -276,6 +276,7 @@ EXTRA_DIST += \
 	%D%/valgrind.supp \
 	%D%/versions/io.py \
 	%D%/versions/lib.sh \
+	%D%/versions/refusals.sh \
 	%D%/versions/wire.sh \
 	%D%/names.sh \
 	%D%/wires.sh \

@@ -60,7 +60,8 @@ static bool demands(const struct clt_path *path)
 static int not_asked(const struct clt_con *con, char *why, size_t len)
 {
 	static const char older[] = "; an older server has only version 1, which is not accepted "
-				    "over TCP: it does not bind each connection to its TLS";
+				    "over TCP: it does not bind each connection to its TLS: "
+				    "upgrade the server";
 	const struct clt_path *path = clt_path_of(con);
 	bool second = auth_conn_version(con->fab) != AUTH_VERSION_RDMA;
 

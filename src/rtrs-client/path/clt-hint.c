@@ -87,9 +87,10 @@ const char *clt_hint_reason(unsigned refusal, bool has_key)
 const char *clt_hint_refused(const struct fab_addr *dst, unsigned cid, int err)
 {
 	if (err == -EACCES)
-		return " (it requires a key, auth-psk=FILE; or the session belongs to another "
-		       "identity; or TLS was terminated between the ends: the server's log says "
-		       "which)";
+		return " (it requires a key, auth-psk=FILE; or it is older, and takes a key of this "
+		       "client over RDMA alone: upgrade the server; or the session belongs to "
+		       "another identity; or TLS was terminated between the ends: the server's log "
+		       "says which)";
 	if (err == -EKEYREVOKED)
 		return " (the server has removed this key: use another one)";
 	if (cid)		/* the server has let in connection 0 of this path */

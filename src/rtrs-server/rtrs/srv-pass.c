@@ -181,7 +181,8 @@ static enum rtrs_refusal other_version(struct srv *srv, struct fab_conn *conn, e
 				       unsigned version, const char **why)
 {
 	static const char text[] = "its version of authentication is not accepted over this "
-				   "transport: version 1 does not bind each connection to its TLS";
+				   "transport: version 1 does not bind each connection to its "
+				   "TLS: upgrade the client";
 	char name[FAB_ADDR_STRLEN];
 	struct fab_addr peer;
 
