@@ -274,8 +274,10 @@ EXTRA_DIST += \
 	%D%/lsan.supp \
 	%D%/tsan.supp \
 	%D%/valgrind.supp \
+	%D%/versions/control.sh \
 	%D%/versions/io.py \
 	%D%/versions/lib.sh \
+	%D%/versions/members.py \
 	%D%/versions/refusals.sh \
 	%D%/versions/wire.sh \
 	%D%/names.sh \
