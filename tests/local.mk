@@ -274,6 +274,7 @@ EXTRA_DIST += \
 	%D%/lsan.supp \
 	%D%/tsan.supp \
 	%D%/valgrind.supp \
+	%D%/versions/commands.sh \
 	%D%/versions/control.sh \
 	%D%/versions/io.py \
 	%D%/versions/lib.sh \

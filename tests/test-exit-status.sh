@@ -43,7 +43,7 @@ for way in '' --check; do
 	not_now 'nosuchuser' "$RTRS_SERVER" --config=allow.conf $way
 	mistake 'threds' "$RTRS_SERVER" --config=bad.conf $way
 	mistake 'none.conf: No such file' "$RTRS_SERVER" --config=none.conf $way
-	mistake ': expected a file' "$RTRS_SERVER" --config=. $way
+	mistake ': expected a regular file' "$RTRS_SERVER" --config=. $way
 	mistake "has no path" "$RTRS_SERVER" --config=good.conf $way
 	for kind in tls auth; do
 		mistake 'line 1: expected a key' "${server[@]}" --$kind-psk=bad-key disk=mem:1M $way

@@ -14,7 +14,7 @@ refuses() {
 	timeout "$TIMEOUT_S" "$@" >"$tmp/out" 2>&1 || status=$?
 	[ $status -ne 0 ] || fail "$* has taken it"
 	[ $status -ne 124 ] || fail "$* waits for $file"
-	grep -F "$file: expected a file" "$tmp/out"
+	grep -F "$file: expected a regular file" "$tmp/out"
 }
 
 for file in "$tmp/fifo" /dev/zero; do
@@ -35,7 +35,7 @@ mkdir "$tmp/conf.d"
 start_server --control "$tmp/control" --config "$tmp/conf"
 mv "$tmp/fifo" "$tmp/conf.d/fifo.conf"
 ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control")
-expect_failure 1 "$tmp/conf.d/fifo.conf: expected a file" "${ctl[@]}" reload
+expect_failure 1 "$tmp/conf.d/fifo.conf: expected a regular file" "${ctl[@]}" reload
 "${ctl[@]}" export add y=mem:1M
 "${ctl[@]}" export remove y
 stop_server "$server_pid"

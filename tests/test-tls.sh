@@ -136,7 +136,7 @@ must_fail grep -r -F 00112233 "$tmp"/*.log
 bad 2 'expected a line NAME:KEY, as rtrs-psk writes' --tls-psk="$tmp/empty.psk"
 bad 2 'No such file' --tls-psk="$tmp/none.psk"
 mkfifo "$tmp/fifo.psk"
-bad 2 'expected a file' --tls-psk="$tmp/fifo.psk"
+bad 2 'expected a regular file' --tls-psk="$tmp/fifo.psk"
 bad 2 '--tls=require: expected tls-psk=FILE or tls-certificates=DIR' --tls=require
 bad 2 'expected one of them' --tls-psk="$tmp/alice.psk" --tls-certificates="$tmp"
 # Whoever wants peers verified does not serve everybody in clear.

@@ -413,8 +413,8 @@ Test(opt_file, no_file)
 	} cases[] = {
 		{ "/nowhere/at-all", "/nowhere/at-all: No such file or directory: create it; "
 		  "rtrs-guide(7) has examples\n" },
-		{ "/tmp", "/tmp: expected a file\n" },
-		{ "/dev/zero", "/dev/zero: expected a file\n" },
+		{ "/tmp", "/tmp: expected a regular file\n" },
+		{ "/dev/zero", "/dev/zero: expected a regular file\n" },
 	};
 
 	for_each_case(c, cases) {
@@ -439,7 +439,7 @@ Test(opt_file, fifo)
 	cr_assert_eq(mkfifo(path, 0600), 0);
 	cr_assert_eq(opt_file_read(path, sections, 2, &all, &texts, errors), -EINVAL);
 	fclose(errors);
-	cr_assert(strstr(told, ": expected a file\n"), "%s", told);
+	cr_assert(strstr(told, ": expected a regular file\n"), "%s", told);
 }
 
 Test(opt_file, too_much)

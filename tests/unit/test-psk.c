@@ -173,7 +173,7 @@ Test(psk, modes)
 	cr_assert_eq(psk_read(file, geteuid(), &psks, err, sizeof(err)), -EACCES);
 	cr_assert_str_eq(err, "expected mode 0600, not 0640: others could read the key");
 	cr_assert_eq(psk_read("/tmp", geteuid(), &psks, err, sizeof(err)), -EINVAL);
-	cr_assert_str_eq(err, "expected a file");
+	cr_assert_str_eq(err, "expected a regular file");
 	cr_assert_eq(psk_read("/none-such", geteuid(), &psks, err, sizeof(err)), -ENOENT);
 }
 

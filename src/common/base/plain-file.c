@@ -200,7 +200,7 @@ static int read_open(struct task *task, int fd)
 	if (fstat(fd, &file->st) < 0)
 		return refuse(task, -errno, strerror(errno));
 	if (!S_ISREG(file->st.st_mode))
-		return refuse(task, -EINVAL, "expected a file");
+		return refuse(task, -EINVAL, "expected a regular file");
 	/* No copy is left behind when a buffer grows: the memory is made once.  Some file systems
 	 * do not know the size of a file. */
 	most = file->st.st_size ? MIN((size_t)file->st.st_size, task->max) : task->max;

@@ -17,7 +17,7 @@ int secrets_look_keys(const char *path, uid_t reader, struct secrets_keys_seen *
 
 	/* The name comes from another program or its files. */
 	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
-		snprintf(why, len, "expected a file");
+		snprintf(why, len, "expected a regular file");
 		return -EINVAL;
 	}
 	rc = psk_read(path, reader, &psks, why, len);
