@@ -16,7 +16,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=build-aux/setup.sh
 . "$top/build-aux/setup.sh"
 
-tests=(wire refusals control commands)
+tests=(wire refusals control commands state identity)
 first=c5df71a124e8d3494c4e18b9cc982ac2f3112789
 
 usage() {

@@ -276,10 +276,12 @@ EXTRA_DIST += \
 	%D%/valgrind.supp \
 	%D%/versions/commands.sh \
 	%D%/versions/control.sh \
+	%D%/versions/identity.sh \
 	%D%/versions/io.py \
 	%D%/versions/lib.sh \
 	%D%/versions/members.py \
 	%D%/versions/refusals.sh \
+	%D%/versions/state.sh \
 	%D%/versions/wire.sh \
 	%D%/names.sh \
 	%D%/wires.sh \

@@ -82,3 +82,46 @@ load_ends() {
 	: >"$tmp/stop"
 	expect_exit "$load_pid" 0
 }
+
+# client_starts: an NBD client of $uri that does one command a line: write, flush, read, which answer ok or the errno;
+# ask COMMAND ANSWER; client_ends.
+client_starts() {
+	cat >"$tmp/client.py" <<-'END'
+	import sys, nbd
+	h = nbd.NBD()
+	h.connect_uri(sys.argv[1])
+	for n, line in enumerate(sys.stdin):
+	    try:
+	        if line == "write\n":
+	            h.pwrite(bytes([n % 255 + 1]) * 512, n * 512)
+	        elif line == "flush\n":
+	            h.flush()
+	        elif line == "read\n":
+	            h.pread(512, 0)
+	        else:
+	            raise SystemExit("unknown command " + line)
+	        print("ok", flush=True)
+	    except nbd.Error as e:
+	        print(e.errno, flush=True)
+	END
+	coproc client { timeout $((8 * TIMEOUT_S)) /usr/bin/python3 "$tmp/client.py" "$uri"; }
+	client_pid=$client_PID
+}
+
+ask() {
+	echo "$1" >&"${client[1]}"
+	answered "$2"
+}
+
+# answered ANSWER: that of the command that was given.
+answered() {
+	local answer=""
+
+	read -r -t $((2 * TIMEOUT_S)) answer <&"${client[0]}" || fail "no answer of the NBD client"
+	[ "$answer" = "$1" ] || fail "the NBD client had $answer instead of $1"
+}
+
+client_ends() {
+	eval "exec ${client[1]}>&-"
+	expect_exit "$client_pid" 0
+}
