@@ -190,4 +190,16 @@ while read -r _ target <&3; do
 	make -C "$top_builddir" -n "$target" >/dev/null ||
 		fail "README.md: make $target: no such target"
 done 3<"$tmp/targets"
+
+# Tests and parts of check.sh that tables name as proof.
+{ grep -o -E '`(sim/|guest/)?test-[a-z0-9*-]+(\.(sh|c))?`|--full=[a-z-]+' "$readme" | tr -d '\140' | sort -u; } >"$tmp/proofs"
+[ "$(wc -l <"$tmp/proofs")" -ge 20 ]
+while read -r proof <&3; do
+	case $proof in
+	--full=*) grep -q -E "^all_parts.*[\" ]${proof#*=}[\" ]" "$top_srcdir/check.sh" ||
+		fail "README.md: check.sh has no $proof" ;;
+	*) compgen -G "$top_srcdir/tests/$proof*" >/dev/null || compgen -G "$top_srcdir/tests/guest/$proof*" >/dev/null ||
+		fail "README.md: there is no tests/$proof" ;;
+	esac
+done 3<"$tmp/proofs"
 printed_commands_end
