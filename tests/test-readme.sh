@@ -192,6 +192,7 @@ while read -r _ target <&3; do
 done 3<"$tmp/targets"
 
 # Tests and parts of check.sh that tables name as proof.
+# shellcheck disable=SC2016 # no commands
 { grep -o -E '`(sim/|guest/)?test-[a-z0-9*-]+(\.(sh|c))?`|--full=[a-z-]+' "$readme" | tr -d '\140' | sort -u; } >"$tmp/proofs"
 [ "$(wc -l <"$tmp/proofs")" -ge 20 ]
 while read -r proof <&3; do

@@ -142,7 +142,7 @@ for version in before now; do
 done
 # What listens and what is exported; the words may change.
 for version in before now; do
-	grep -o -E "$tmp[^ ]*( b)?|127\.0\.0\.1:0|data 1|golden|readonly|direct" "$tmp/$version.plan" | sort >"$tmp/$version.words"
+	grep -o -E "${tmp}[^ ]*( b)?|127\.0\.0\.1:0|data 1|golden|readonly|direct" "$tmp/$version.plan" | sort >"$tmp/$version.words"
 done
 [ "$(wc -l <"$tmp/before.words")" -ge 6 ]
 diff "$tmp/before.words" "$tmp/now.words"

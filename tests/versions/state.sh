@@ -82,15 +82,15 @@ locks now
 
 # saves VERSION NAME=PATH[,...]...: these exports, in $tmp/conf.d.
 saves() {
-	local export
+	local spec
 
 	use "$1"
 	rm -rf "$tmp/conf.d"
 	mkdir "$tmp/conf.d"
 	printf '[server]\nlisten = unix:%s\n' "$tmp/conf.sock" >"$tmp/conf"
 	start_server --config "$tmp/conf"
-	for export in "${@:2}"; do
-		"$rtrsctl" --server export add "$export"
+	for spec in "${@:2}"; do
+		"$rtrsctl" --server export add "$spec"
 	done
 	"$rtrsctl" --server save
 	stop_process "$server_pid"

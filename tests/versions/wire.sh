@@ -45,7 +45,7 @@ taken_by() {
 }
 
 grown() {
-	uri=$uri nbdsh_run "$uri" <<<'assert h.get_size() == 96 << 20, h.get_size()'
+	nbdsh_run "$uri" <<<'assert h.get_size() == 96 << 20, h.get_size()'
 }
 
 # pair SERVER GATEWAY FRONT
@@ -58,7 +58,8 @@ pair() {
 	use "$gateway"
 	start_front "$front" "server=$(where 0)" "path=$(where 1)" export=disk \
 		"io-timeout=$TIMEOUT_S"
-	uri=$uri nbdsh_run "$uri" <"$top_srcdir/tests/versions/io.py"
+	export uri
+	nbdsh_run "$uri" <"$top_srcdir/tests/versions/io.py"
 
 	load_starts "$uri"
 	loses_a_path "$server"
