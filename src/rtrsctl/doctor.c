@@ -74,7 +74,7 @@ static void look_at(struct doctor *doctor, struct doctor_subject *s)
 /* ---- programs that run ---- */
 
 /* The file of --config or config= on the command line of @pid, for free(); NULL: none, or it
- * cannot be read. */
+ * cannot be read.  rtrs-nbd has put an end to its word "config". */
 static char *config_of_process(long pid)
 {
 	_cleanup_free_ char *word = NULL;
@@ -92,7 +92,7 @@ static char *config_of_process(long pid)
 			config = strdup(word + 9);
 		else if (!strncmp(word, "config=", 7))
 			config = strdup(word + 7);
-		next = !strcmp(word, "--config");
+		next = !strcmp(word, "--config") || !strcmp(word, "config");
 	}
 	if (f)
 		fclose(f);
