@@ -59,7 +59,7 @@ virsh undefine vm0
 machine=$examples/libvirt-commandline.xml
 if virsh define --validate "$examples/libvirt.xml"; then
 	machine=$examples/libvirt.xml
-	virsh dumpxml vm0 | grep "<reconnect delay='60'/>"
+	virsh dumpxml vm0 | grep "<reconnect delay='86400'/>"
 	virsh undefine vm0
 else
 	dpkg --compare-versions "$(virsh --version)" lt 11.3 ||
