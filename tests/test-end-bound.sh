@@ -119,7 +119,7 @@ for name in nbd bench; do
 	must_fail grep 'shutdown has taken' "$tmp/waits-$name.log"
 done
 grep 'requests are still in flight at the end' "$tmp/waits-nbd.log"
-grep '1 request failed while rtrs-nbd stopped' "$tmp/waits-nbd.log"
+grep '1 request had no answer when rtrs-nbd stopped' "$tmp/waits-nbd.log"
 wait_line "$tmp/held-server.log" 'error: shutdown has taken 60 s: .* for '
 wait_line "$tmp/held-nbd.log" 'shutdown has taken 60 s: .* for its threads'
 wait_line "$tmp/held-bench.log" 'shutdown has taken 60 s: .* for requests in flight'

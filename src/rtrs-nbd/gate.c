@@ -255,8 +255,8 @@ void gate_stop(struct gate *g)
 		unanswered += g->loops[i].unanswered;
 	}
 	if (unanswered)
-		log_warn(NULL, "%u request%s failed while rtrs-nbd stopped: no answer is sent, "
-			       "and the connections are closed", unanswered,
+		log_warn(NULL, "%u request%s had no answer when rtrs-nbd stopped: a client that "
+			       "connects again sends them to the next rtrs-nbd", unanswered,
 			 unanswered == 1 ? "" : "s");
 	gate_tls_stop(&g->tls);
 }
