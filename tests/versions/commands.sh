@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Each option, parameter and key of a file that a program of before has is taken by that of now, and what a file of
-# before says is what it says now.  The tables are the help of before: an option that is not there any more, or
-# takes another kind of value, is named.
+# Each option, parameter and key of a file that a program of before has is taken by that of now,
+# and what a file of before says is what it says now.  The tables are the help of before: an
+# option that is not there any more, or takes another kind of value, is named.
 . ./tests/functions.sh
 . "$top_srcdir/tests/versions/lib.sh"
 requires_plugin; requires_gateway
@@ -11,7 +11,8 @@ umask 077
 "$top_builddir/rtrs-psk" alice >"$tmp/keys.psk"
 truncate -s 1M "$tmp/disk"
 
-# value_of NAME ARG: one that an option or key with this text behind its name takes; nothing for a flag, whose ARG is "-".
+# value_of NAME ARG: one that an option or key with this text behind its name takes; nothing for a
+# flag, whose ARG is "-".
 value_of() {
 	case $1:$2 in
 	*:-) ;;
@@ -73,7 +74,8 @@ for program in rtrs-server:30 rtrs-nbd:12 rtrsctl:8 rtrs-bench:20 rtrs-psk:0; do
 	while read -r name arg <&3; do
 		case $name in help | version | ready-fd | run) continue ;; esac
 		value=$(value_of "$name" "$arg")
-		taken "${program%:*} --$name" "$top_builddir/${program%:*}" "--$name${value:+=$value}" --no-such-key
+		taken "${program%:*} --$name" "$top_builddir/${program%:*}" \
+			"--$name${value:+=$value}" --no-such-key
 	done 3< <(options_of "${program%:*}")
 	counted "options of $program" "${program#*:}"
 done
@@ -107,7 +109,8 @@ export=$(printf '[export "x"]\npath = %s' "$tmp/disk")
 for line in "mode = ro" "mode = rw" "direct = yes" "force = no" "shared = no" "iops = 1000" "iops-read = 2000" \
 	"iops-write = none" "bps = 1M" "bps-read = 2G" "bps-write = 0" "burst = 10s" "burst = 10" "allow = 192.0.2.1" \
 	"allow = 192.0.2.0/24, 2001:db8::/32, uid:root, unix, psk:a, cert:b" "allow = all" "read-only = psk:backup" \
-	"read-only = none" "priority = realtime" "priority = best-effort:3" "priority = idle" "priority = none"; do
+	"read-only = none" "priority = realtime" "priority = best-effort:3" "priority = idle" \
+		"priority = none"; do
 	in_file "$export
 $line"
 done
@@ -142,20 +145,23 @@ for version in before now; do
 done
 # What listens and what is exported; the words may change.
 for version in before now; do
-	grep -o -E "${tmp}[^ ]*( b)?|127\.0\.0\.1:0|data 1|golden|readonly|direct" "$tmp/$version.plan" | sort >"$tmp/$version.words"
+	grep -o -E "${tmp}[^ ]*( b)?|127\.0\.0\.1:0|data 1|golden|readonly|direct" \
+		"$tmp/$version.plan" | sort >"$tmp/$version.words"
 done
 [ "$(wc -l <"$tmp/before.words")" -ge 6 ]
 diff "$tmp/before.words" "$tmp/now.words"
 
 # What is taken no more, as NEWS says under "Breaks", is refused by a line that says what to write.
 use now
-# changed LINE REGEX: a file of a server with this line of an export, which the version of before took.
+# changed LINE REGEX: a file of a server with this line of an export, which the version of before
+# took.
 changed() {
 	printf '[export "x"]\n%s\n' "$1" >"$tmp/conf"
 	"$BEFORE_BUILD/rtrs-server" --config "$tmp/conf" --check
 	expect_failure 2 "$2" "$RTRS_SERVER" --config "$tmp/conf" --check
 }
-changed "path = $tmp/disk # x" "'#' begins no comment after a value: expected path = $tmp/disk ; x, or quotes"
+changed "path = $tmp/disk # x" \
+	"'#' begins no comment after a value: expected path = $tmp/disk ; x, or quotes"
 printf '[export "x"]\npath = %s\n' "$tmp/disk" >"$tmp/conf"
 "$BEFORE_BUILD/rtrs-server" --config <(cat "$tmp/conf") --check
 expect_failure 2 'expected a regular file' "$RTRS_SERVER" --config <(cat "$tmp/conf") --check

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# rtrsctl of one version and programs of the other one, and each member of the answers of before: it is in those of
-# now, with the same type.  Each command of rtrsctl of before is carried out now, and a command that a program of
-# before lacks is refused in words.  Each metric of before is there, with the same labels.
+# rtrsctl of one version and programs of the other one, and each member of the answers of before:
+# it is in those of now, with the same type.  Each command of rtrsctl of before is carried out
+# now, and a command that a program of before lacks is refused in words.  Each metric of before is
+# there, with the same labels.
 . ./tests/functions.sh
 . "$top_srcdir/tests/versions/lib.sh"
 requires_plugin; requires_gateway
@@ -90,20 +91,24 @@ for version in before now; do
 			use "$who"
 			for word in $(asks $program); do
 				ask "$pid" --json "$word" >"$tmp/$version.$who.$program.$word" ||
-					[ $? -le 3 ] || fail "rtrsctl $who --json $word of $program $version"
+					[ $? -le 3 ] || fail \
+						"rtrsctl $who --json $word of $program $version"
 				ask "$pid" "$word" >"$tmp/text" || [ $? -le 3 ]
 				[ -s "$tmp/text" ]
 			done
 		done
 	done
-	curl -s --unix-socket "$tmp/$version.metrics" http://localhost/metrics >"$tmp/$version.server.metrics"
-	curl -s --unix-socket "$tmp/$version.metrics.vm" http://localhost/metrics >"$tmp/$version.nbdkit.metrics"
+	curl -s --unix-socket "$tmp/$version.metrics" http://localhost/metrics \
+		>"$tmp/$version.server.metrics"
+	curl -s --unix-socket "$tmp/$version.metrics.vm" http://localhost/metrics \
+		>"$tmp/$version.nbdkit.metrics"
 	programs_end
 done
 wrong=''
 for program in server nbdkit gateway; do
 	for word in $(asks $program); do
-		for pair in before.before:now.now before.before:now.before before.before:before.now; do
+		for pair in before.before:now.now before.before:now.before \
+			before.before:before.now; do
 			/usr/bin/python3 "$top_srcdir/tests/versions/members.py" "$tmp/${pair%:*}.$program.$word" \
 				"$tmp/${pair#*:}.$program.$word" || wrong+=" $pair.$program.$word"
 		done
@@ -137,7 +142,8 @@ import json, sys
 assert [c for c in json.load(sys.stdin)['clients'] if c['session'] == '$1' and c['exports']]"
 }
 
-# Each command of before, given by its rtrsctl to programs of now, and by that of now to programs of before.
+# Each command of before, given by its rtrsctl to programs of now, and by that of now to programs
+# of before.
 for version in now before; do
 	programs "$version"
 	use "$(other "$version")"
@@ -147,17 +153,21 @@ for version in now before; do
 		"log-level debug" "session disconnect vm" "export kick disk vm"; do
 		[ "$words" != "export kick disk vm" ] || wait_until "the export of vm" has_open vm
 		# shellcheck disable=SC2086 # words
-		ask "$server_pid" $words || fail "rtrsctl $(other "$version") $words at a server $version"
+		ask "$server_pid" $words || fail \
+			"rtrsctl $(other "$version") $words at a server $version"
 	done
 	for pid in "$nbdkit_pid" "$gateway_pid"; do
 		for words in "policy round-robin" "policy" "max-reconnect-attempts 7" "max-reconnect-attempts -1" \
 			"path add 127.0.0.2:$server_port" "path disconnect 127.0.0.1:$server_port" \
-			"path reconnect 127.0.0.1:$server_port" "path remove 127.0.0.2:$server_port" "stats reset"; do
+			"path reconnect 127.0.0.1:$server_port" \
+				"path remove 127.0.0.2:$server_port" "stats reset"; do
 			case $words in
-			"path disconnect"*) wait_until "the path" path_up "$pid" "127.0.0.1:$server_port" ;;
+			"path disconnect"*) wait_until "the path" path_up "$pid" \
+				"127.0.0.1:$server_port" ;;
 			esac
 			# shellcheck disable=SC2086 # words
-			ask "$pid" $words || fail "rtrsctl $(other "$version") $words at a gateway $version"
+			ask "$pid" $words || fail \
+				"rtrsctl $(other "$version") $words at a gateway $version"
 		done
 	done
 	programs_end

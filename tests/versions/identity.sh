@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A file on XFS has another identity since the version of before (NEWS, "Breaks"): a gateway whose NBD client has it
-# open refuses it when the server of the other version starts, and says so.  A gateway of now goes on by
-# "rtrsctl server accept", which its line names.  At one of before the NBD client connects again.
+# A file on XFS has another identity since the version of before (NEWS, "Breaks"): a gateway whose
+# NBD client has it open refuses it when the server of the other version starts, and says so.  A
+# gateway of now goes on by "rtrsctl server accept", which its line names.  At one of before the
+# NBD client connects again.
 . ./tests/functions.sh
 . "$top_srcdir/tests/versions/lib.sh"
 requires_gateway; requires_root
@@ -32,9 +33,11 @@ for gateway in before now; do
 		ask flush ok
 		kill_process "$server_pid"
 		serve "$(other "$server")"
-		wait_line "$gateway_log" 'export came back as another file, or on another host: it is not used'
+		wait_line "$gateway_log" \
+			'export came back as another file, or on another host: it is not used'
 		if [ "$gateway" = now ]; then
-			grep -q 'if it is a copy of the former one: rtrsctl server accept' "$gateway_log"
+			grep -q 'if it is a copy of the former one: rtrsctl server accept' \
+				"$gateway_log"
 			"$top_builddir/rtrsctl" --gateway server accept
 		else
 			client_ends

@@ -83,8 +83,8 @@ load_ends() {
 	expect_exit "$load_pid" 0
 }
 
-# client_starts: an NBD client of $uri that does one command a line: write, flush, read, which answer ok or the errno;
-# ask COMMAND ANSWER; client_ends.
+# client_starts: an NBD client of $uri that does one command a line: write, flush, read, which
+# answer ok or the errno; ask COMMAND ANSWER; client_ends.
 client_starts() {
 	cat >"$tmp/client.py" <<-'END'
 	import sys, nbd

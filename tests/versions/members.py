@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# members.py BEFORE NOW: each member of the JSON answer in the file BEFORE is in that of NOW, with a value of the
-# same type.  Elements of a list are taken together, and so are the members of an object that is a map of names.
+# members.py BEFORE NOW: each member of the JSON answer in the file BEFORE is in that of NOW, with
+# a value of the same type.  Elements of a list are taken together, and so are the members of an
+# object that is a map of names.
 import json
 import sys
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# TLS and authentication between a client of one version and a server of the other one: what fits works, and what a
-# default or a rule has changed is refused by a line at each end that says what to do.  The client is rtrs-nbd,
-# and the line is the one that it ends with.
+# TLS and authentication between a client of one version and a server of the other one: what fits
+# works, and what a default or a rule has changed is refused by a line at each end that says what
+# to do.  The client is rtrs-nbd, and the line is the one that it ends with.
 . ./tests/functions.sh
 . "$top_srcdir/tests/versions/lib.sh"
 requires_gateway
@@ -16,7 +16,8 @@ auth=(auth-psk="$tmp/keys.psk")
 # serve VERSION OPTION...
 serve() {
 	use "$1"
-	start_server --listen tcp://127.0.0.1:0 --listen "unix:$tmp/rtrs.sock" --control none "${@:2}" "disk=$tmp/disk"
+	start_server --listen tcp://127.0.0.1:0 --listen "unix:$tmp/rtrs.sock" --control none \
+		"${@:2}" "disk=$tmp/disk"
 	places=("127.0.0.1:$server_port" "unix:$tmp/rtrs.sock")
 }
 
@@ -25,7 +26,8 @@ server_says() {
 	[ -z "$1" ] || wait_line "$server_log" "$1"
 }
 
-# works SERVER'S-LINE CLIENT'S-LINE PARAMETER...: of the client of the other version, over tcp and a unix socket.
+# works SERVER'S-LINE CLIENT'S-LINE PARAMETER...: of the client of the other version, over tcp and
+# a unix socket.
 works() {
 	local place
 
@@ -69,7 +71,8 @@ refused '' 'the server requires TLS: expected tls=require and tls-psk=FILE'
 serve_on now --tls=require --tls-psk="$tmp/keys.psk"
 works '' '' tls=require "${tls[@]}"
 works '' '' "${tls[@]}"
-refused 'the peer does not speak TLS, which is required here' 'the server requires TLS: expected tls='
+refused 'the peer does not speak TLS, which is required here' \
+	'the server requires TLS: expected tls='
 
 # Keys alone meant tls=on, and mean tls=require.
 serve_on before --tls-psk="$tmp/keys.psk"
@@ -77,7 +80,8 @@ works '' '' "${tls[@]}"
 works '' ''
 serve_on now --tls-psk="$tmp/keys.psk"
 works '' '' "${tls[@]}"
-refused 'the peer does not speak TLS, which is required here' 'the server requires TLS: expected tls='
+refused 'the peer does not speak TLS, which is required here' \
+	'the server requires TLS: expected tls='
 serve_on now --tls=on --tls-psk="$tmp/keys.psk"
 works '' ''
 serve_on before
@@ -88,7 +92,8 @@ works '' 'the server has no TLS: ' "${tls[@]}"
 
 # ---- authentication ----
 
-# The proof of before counts over RDMA alone.  Here it is none: both ends need auth=psk until both are of now.
+# The proof of before counts over RDMA alone.  Here it is none: both ends need auth=psk until both
+# are of now.
 client_old='its version of authentication is not accepted over this transport.*: upgrade the client'
 server_old='an older server has only version 1, which is not accepted over TCP.*: upgrade the server'
 serve_on now --auth=require --auth-psk="$tmp/keys.psk"
@@ -96,11 +101,13 @@ refused "connection refused: $client_old" "the server's log says" "${auth[@]}"
 refused "connection refused: $client_old" "the server's log says" auth=psk "${auth[@]}"
 refused 'it does not authenticate, which --auth=require needs' "the server's log says"
 serve_on now --auth=psk --auth-psk="$tmp/keys.psk"
-refused "not authenticated: $client_old" 'the server does not authenticate, which auth=require demands' "${auth[@]}"
+refused "not authenticated: $client_old" \
+	'the server does not authenticate, which auth=require demands' "${auth[@]}"
 works "not authenticated: $client_old" '' auth=psk "${auth[@]}"
 works '' ''
 serve_on before --auth=require --auth-psk="$tmp/keys.psk"
-refused 'it does not authenticate, which --auth=require demands' 'or it is older, .*: upgrade the server' "${auth[@]}"
+refused 'it does not authenticate, which --auth=require demands' \
+	'or it is older, .*: upgrade the server' "${auth[@]}"
 refused 'it does not authenticate, which --auth=require demands' 'or it is older, .*: upgrade the server' \
 	auth=psk "${auth[@]}"
 serve_on before --auth=psk --auth-psk="$tmp/keys.psk"

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What one version leaves, and the other one reads: the records of lost writes and the number of the state
-# directory, which a gateway sees, the locks of exports, and what "rtrsctl save" wrote.  Back, too: a downgrade reads
-# all of that but what the former version does not know, and says so by file and line.
+# What one version leaves, and the other one reads: the records of lost writes and the number of
+# the state directory, which a gateway sees, the locks of exports, and what "rtrsctl save" wrote.
+# Back, too: a downgrade reads all of that but what the former version does not know, and says so
+# by file and line.
 . ./tests/functions.sh
 . "$top_srcdir/tests/versions/lib.sh"
 requires_plugin; requires_gateway
@@ -29,7 +30,8 @@ dies_in_a_sync() {
 	END
 }
 
-# records FIRST: a loss that FIRST left is reported by the other version, once, and its count is kept by both.
+# records FIRST: a loss that FIRST left is reported by the other version, once, and its count is
+# kept by both.
 records() {
 	local first=$1 second
 
@@ -70,7 +72,8 @@ locks() {
 	[ "$1" = now ] || strict=(--strict)
 	for dir in "$RUNTIME_DIRECTORY" "$tmp/state2"; do
 		must_fail timeout "$TIMEOUT_S" "$RTRS_SERVER" --listen "unix:$tmp/second.sock" --control none \
-			--lock-timeout 1 "${strict[@]}" --state-dir "$dir" "disk=$tmp/disk" >"$tmp/locked" 2>&1
+			--lock-timeout 1 "${strict[@]}" --state-dir "$dir" "disk=$tmp/disk" \
+				>"$tmp/locked" 2>&1
 		grep -E 'is locked by' "$tmp/locked"
 	done
 	stop_process "$server_pid"

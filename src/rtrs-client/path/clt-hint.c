@@ -87,8 +87,8 @@ const char *clt_hint_reason(unsigned refusal, bool has_key)
 const char *clt_hint_refused(const struct fab_addr *dst, unsigned cid, int err)
 {
 	if (err == -EACCES)
-		return " (it requires a key, auth-psk=FILE; or it is older, and takes a key of this "
-		       "client over RDMA alone: upgrade the server; or the session belongs to "
+		return " (it requires a key, auth-psk=FILE; or it is older, and takes a key of "
+		       "this client over RDMA alone: upgrade the server; or the session belongs to "
 		       "another identity; or TLS was terminated between the ends: the server's log "
 		       "says which)";
 	if (err == -EKEYREVOKED)
