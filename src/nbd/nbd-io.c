@@ -21,6 +21,13 @@ bool nbd_io_error_is_sent(const struct nbd_io *io)
 	return q->conn->server->state != NBD_SERVER_STOPS || io->error != NBD_IO_MAY_PASS;
 }
 
+bool nbd_io_may_go_on(const struct nbd_io *io)
+{
+	const struct nbd_conn *conn = container_of(io, struct nbd_request_io, io)->conn;
+
+	return conn->state != NBD_CONN_BROKEN && conn->server->state == NBD_SERVER_RUNS;
+}
+
 static void io_count(struct nbd_counts *counts, const struct nbd_request_io *q)
 {
 	uint64_t bytes = q->status == 0 ? q->req.len : 0;

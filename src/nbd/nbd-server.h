@@ -66,6 +66,9 @@ bool nbd_io_extent(struct nbd_io *io, uint64_t len, uint32_t flags);
 /* Would the client of @io be sent an error that @io ends with now? While the server stops, only one
  * that lasts (nbd_io.error). */
 bool nbd_io_error_is_sent(const struct nbd_io *io);
+/* May a long answer to @io be continued?  False when the connection is broken, or the server stops:
+ * end @io with what is known. */
+bool nbd_io_may_go_on(const struct nbd_io *io);
 /* End @io with @status, 0 or -errno.  The engine owns @io again. */
 void nbd_io_done(struct nbd_io *io, int status);
 

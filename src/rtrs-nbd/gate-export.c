@@ -132,7 +132,8 @@ static bool ask_goes_on(const struct gate_io *o)
 {
 	return o->known < o->io->off + o->io->len &&
 	       o->known == o->ask.start + o->ask.io.span &&
-	       o->asks < GATE_ASKS && clock_now_ms() - o->since_ms < GATE_ASKS_MS;
+	       o->asks < GATE_ASKS && clock_now_ms() - o->since_ms < GATE_ASKS_MS &&
+	       nbd_io_may_go_on(o->io);
 }
 
 /* True: the questions have ended, with *@r. */

@@ -66,6 +66,34 @@ Test(late, stop_tells_of_a_loss)
 	close(fd);
 }
 
+/* A long answer goes on for a client that only sends no more.  It ends for a client that is gone, and
+ * when the server stops. */
+Test(late, long_answers_end)
+{
+	unsigned stopped = 0;
+	int half = serve("disk"), gone = serve("disk"), fd = serve("disk");
+
+	rig.mode = RIG_HOLDS;
+	ask(half, NBD_CMD_FLUSH, 1, 0, 0);
+	ask(gone, NBD_CMD_FLUSH, 2, 0, 0);
+	ask(fd, NBD_CMD_FLUSH, 3, 0, 0);
+	shutdown(half, SHUT_WR);
+	leave(gone);
+	cr_assert(nbd_io_may_go_on(rig.held[0]));
+	cr_assert(!nbd_io_may_go_on(rig.held[1]));
+	cr_assert(nbd_io_may_go_on(rig.held[2]));
+	nbd_server_stop(rig.server, count_stopped, &stopped);
+	cr_assert(!nbd_io_may_go_on(rig.held[0]));
+	cr_assert(!nbd_io_may_go_on(rig.held[2]));
+	rig_finish_all(&rig, 0);
+	expect_reply(half, 1, 0);
+	expect_reply(fd, 3, 0);
+	rig_pass_time(&rig, 10);
+	cr_assert_eq(stopped, 1);
+	close(half);
+	close(fd);
+}
+
 /* Clients that do nothing are not waited for. */
 Test(late, stop_does_not_wait_for_clients)
 {
