@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A FUSE file system with one file, "disk", whose data is in memory and who says that all of it is
 a hole: as one whose daemon does not know what is in the kernel's write-back cache.  More files in
-its directory can be made, renamed and removed.  fuse-hole.py MOUNTPOINT BYTES [refuses]; needs
-root.  Serves until it is unmounted.
+its directory can be made, renamed and removed.  fuse-hole.py MOUNTPOINT BYTES [refuses|blocks];
+needs root.  Serves until it is unmounted.
 
 "refuses": EINVAL is the answer to ZERO_RANGE, as of fuse2fs, and to O_DIRECT reads of more than a
 page, as of unionfs-fuse; and PUNCH_HOLE leaves parts of a block as they are.
+
+"blocks": EINVAL is the answer to O_DIRECT reads of a part of a block.
 
 A write that begins with "LOST" is answered and forgotten, and is the error of the next fsync of the
 description that wrote, and of no other one, as with sshfs."""
@@ -30,6 +32,7 @@ PARALLEL_DIROPS = 1 << 18         # names are looked up at the same time
 files = {FILE: bytearray(int(sys.argv[2]))}     # by node
 names = {b'disk': FILE}
 refuses = sys.argv[3:] == ['refuses']
+blocks = sys.argv[3:] == ['blocks']
 opened = itertools.count(1)       # numbers of descriptions
 lost = set()                      # those that have lost a write
 
@@ -66,7 +69,7 @@ def rename(_, body):
 
 def read(node, body):
     _, off, size, _, _, flags = struct.unpack_from('<QQIIQI', body)
-    if refuses and flags & os.O_DIRECT and size > 4096:
+    if flags & os.O_DIRECT and (refuses and size > 4096 or blocks and size % 4096):
         return errno.EINVAL
     return bytes(files[node][off:off + size])
 

@@ -9,7 +9,7 @@ requires nbdsh --version
 
 mkdir "$tmp/mnt"
 export end=$(((4 << 20) + 512))
-/usr/bin/python3 "$srcdir/tests/fuse-hole.py" "$tmp/mnt" $end </dev/null >"$tmp/fuse.log" 2>&1 &
+/usr/bin/python3 "$srcdir/tests/fuse-hole.py" "$tmp/mnt" $end blocks </dev/null >"$tmp/fuse.log" 2>&1 &
 fuse_pid=$!
 mounted_or_ended() { grep -q '^mounted$' "$tmp/fuse.log" || process_ended "$fuse_pid"; }
 wait_until "the file system" mounted_or_ended
