@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A file system in user space that answers a write before it has failed (sshfs) reports the error to the description
-# that wrote, once: FLUSH and FUA of the server fail with it, on any thread, buffered, direct and in the tail.
+# A file system in user space that answers a write before it has failed (sshfs) reports the error
+# to the description that wrote, once: FLUSH and FUA of the server fail with it, on any thread,
+# buffered, direct and in the tail.
 . ./tests/functions.sh
 requires_server; requires_gateway; requires_root
 requires nbdsh --version

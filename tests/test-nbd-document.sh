@@ -18,7 +18,8 @@ TIMEOUT_S=$TIMEOUT_S timeout $((6 * TIMEOUT_S)) \
 grep -q 'client [0-9]*: connection ends: a request does not begin with its magic number' \
 	"$gateway_log"
 
-# While rtrs-nbd stops, a reply that would need another question of the server ends with what is known.
+# While rtrs-nbd stops, a reply that would need another question of the server ends with what is
+# known.
 start_gateway "server=127.0.0.1:$server_port" export=disk control="$tmp/ctl" heartbeat=30000
 ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/ctl")
 mkfifo "$tmp/go"

@@ -66,8 +66,8 @@ Test(late, stop_tells_of_a_loss)
 	close(fd);
 }
 
-/* A long answer goes on for a client that only sends no more.  It ends for a client that is gone, and
- * when the server stops. */
+/* A long answer goes on for a client that only sends no more.  It ends for a client that is
+ * gone, and when the server stops. */
 Test(late, long_answers_end)
 {
 	unsigned stopped = 0;
