@@ -42,11 +42,13 @@ write_one() {
 # ends when all of them are answered, well or not: nbdkit 1.32 aborts when a client goes while
 # several answers are due.
 start_stuck() {
-	nbdsh_run "$1" <<-'END' &
+	rm -f "$tmp/stuck.log"
+	nbdsh_run "$1" >"$tmp/stuck.log" <<-'END' &
 	cookies = [h.aio_pwrite(nbd.Buffer.from_bytearray(bytearray(b"b" * 4096)), i * 8192)
 	           for i in range(16)]
 	cookies += [h.aio_zero(4096, (1 << 20) + i * 8192) for i in range(8)]
 	cookies += [h.aio_trim(4096, (2 << 20) + i * 8192) for i in range(8)]
+	print("asked", flush=True)
 	def answered(cookie):
 	    try:
 	        return h.aio_command_completed(cookie)
@@ -56,6 +58,8 @@ start_stuck() {
 	    h.poll(-1)
 	END
 	stuck=$!
+	# A busy machine may hold a thread for another reason.
+	wait_line "$tmp/stuck.log" asked
 	wait_until "a thread to be held" held
 }
 
