@@ -13,7 +13,7 @@ open_after() {
 	pid=$!
 	until [ -S "$socket" ] || ! kill -0 $pid 2>/dev/null; do sleep 0.1; done
 	for ((i = 0; i < 10; i++)); do
-		[ "$(/usr/bin/python3 "$here/nbdkit-disc.py" "$socket")" = closed ] || n=$((n + 1))
+		[ "$(/usr/bin/python3 -B "$here/nbdkit-disc.py" "$socket")" = closed ] || n=$((n + 1))
 	done
 	kill $pid
 	wait $pid
