@@ -131,8 +131,12 @@ stop_process "$nbdkit_pid"
 start_nbdkit -v "server=unix:$tmp/rtrs.sock" metrics=0 control=none
 wait_line "$nbdkit_log" 'metrics: http://127\.0\.0\.1:[0-9]+/metrics$'
 url=$(sed -n 's/.*metrics: \(http.*\)/\1/p' "$nbdkit_log")
-curl --silent --show-error --fail --max-time "$TIMEOUT_S" "$url" >"$tmp/answer"
-grep -q '^rtrs_client_session_up 1$' "$tmp/answer"
+# The metrics are there before the first path is.
+says_up() {
+	curl --silent --show-error --fail --max-time "$TIMEOUT_S" "$url" >"$tmp/answer"
+	grep -q '^rtrs_client_session_up 1$' "$tmp/answer"
+}
+wait_until "a session that is up" says_up
 stop_process "$nbdkit_pid"
 
 command -v promtool >/dev/null ||
