@@ -18,6 +18,9 @@
 static struct rig rig;
 static struct io_uring_sqe *asked[ASKED_MAX];
 static unsigned nasked;
+static _Atomic(uint64_t) *other_turns;	/* of a ring whose sync ends when ... */
+static unsigned other_ends;		/* ... this many were asked for */
+static unsigned other_step;		/* 2: and another one begins at once */
 
 struct io_uring_sqe *__real_reactor_sqe(struct reactor *r, struct reactor_op *op);
 struct io_uring_sqe *__wrap_reactor_sqe(struct reactor *r, struct reactor_op *op);
@@ -28,6 +31,8 @@ struct io_uring_sqe *__wrap_reactor_sqe(struct reactor *r, struct reactor_op *op
 
 	cr_assert_lt(nasked, ASKED_MAX);
 	asked[nasked++] = sqe;
+	if (other_turns && nasked == other_ends)
+		atomic_fetch_add(other_turns, other_step);
 	return sqe;
 }
 
@@ -52,20 +57,29 @@ static struct export *ask_export(const char *spec, uint32_t align)
 	if (align)
 		rig_set_align(ex, align);
 	rig.exports.one_medium = false;	/* all through the ring, nothing by a call */
+	store_file(ex)->fs |= STORE_FILE_FS_ERRORS;
 	rig_attach(&rig);
 	nasked = 0;			/* the reactor has asked for something of its own */
 	return ex;
 }
 
-/* S: fdatasync, on the description that is for nothing else; R, W: read, write; D: write with
- * DSYNC; P, Z: punch a hole, zero a range. */
+/* S: fdatasync, on the description that is for nothing else; F, T: on that which writes, or writes
+ * the tail. */
+static char sync_letter(const struct export *ex, const struct io_uring_sqe *sqe)
+{
+	if (sqe->fsync_flags != IORING_FSYNC_DATASYNC || !(sqe->flags & IOSQE_FIXED_FILE))
+		return '?';
+	return sqe->fd == store_file_fixed_sync(ex) ? 'S' :
+	       sqe->fd == store_file_fixed(ex)	    ? 'F' :
+	       sqe->fd == store_file_fixed_tail(ex) ? 'T' : '?';
+}
+
+/* As sync_letter(); R, W: read, write; D: write with DSYNC; P, Z: punch a hole, zero a range. */
 static char letter(const struct export *ex, const struct io_uring_sqe *sqe)
 {
 	switch (sqe->opcode) {
 	case IORING_OP_FSYNC:
-		return sqe->fsync_flags == IORING_FSYNC_DATASYNC &&
-			(sqe->flags & IOSQE_FIXED_FILE) &&
-				       sqe->fd == store_file_fixed_sync(ex) ? 'S' : '?';
+		return sync_letter(ex, sqe);
 	case IORING_OP_READ:
 		return 'R';
 	case IORING_OP_WRITE:
@@ -174,6 +188,55 @@ Test(export_ask, direct_without_known_dsync)
 
 	store_file(ex)->fs &= ~STORE_FILE_FS_DSYNC;
 	ask_all(ex, asks, ARRAY_SIZE(asks), buf);
+}
+
+/* Where a lost write may be reported to the description that wrote alone. */
+Test(export_ask, writers_are_synced)
+{
+	static const struct ask asks[] = {
+		{ RNBD_OP_FLUSH, 0, 0, 0, "SF" },
+		{ RNBD_OP_WRITE, RNBD_F_FUA, 0, 4096, "WSF" },
+	};
+	static char buf[4096];
+	struct export *ex = ask_export("a=f", 0);
+
+	store_file(ex)->fs &= ~STORE_FILE_FS_ERRORS;
+	ask_all(ex, asks, ARRAY_SIZE(asks), buf);
+}
+
+Test(export_ask, writers_of_the_tail_are_synced)
+{
+	static const struct ask asks[] = {
+		{ RNBD_OP_FLUSH, 0, 0, 0, "SFT" },
+		{ RNBD_OP_WRITE, RNBD_F_FUA, SIZE, 512, "WSFT" },
+	};
+	static char buf[4096] __attribute__((aligned(4096)));
+	struct export *ex = ask_export("a=f,direct", 4096);
+
+	store_file(ex)->fs &= ~(STORE_FILE_FS_ERRORS | STORE_FILE_FS_DSYNC);
+	ask_all(ex, asks, ARRAY_SIZE(asks), buf);
+}
+
+/* Another ring's sync may have got the error of the description that both sync, and not have said
+ * so yet: until that sync has ended, this one is repeated. */
+Test(export_ask, syncs_of_other_rings_end_first)
+{
+	static const struct ask asks[] = { { RNBD_OP_FLUSH, 0, 0, 0, "SFFF" } };
+	static const struct ask alone[] = { { RNBD_OP_FLUSH, 0, 0, 0, "SF" } };
+	struct export *ex = ask_export("a=f", 0);
+	unsigned nrings = rig.exports.nrings;
+
+	store_file(ex)->fs &= ~STORE_FILE_FS_ERRORS;
+	other_turns = &store_file(ex)->sync_descs[nrings].turns;
+	other_ends = 4;
+	rig.exports.nrings = nrings + 1;
+	for (other_step = 1; other_step <= 2; other_step++) {
+		atomic_store(other_turns, 1);
+		ask_all(ex, asks, 1, NULL);
+	}
+	atomic_store(other_turns, 2);
+	ask_all(ex, alone, 1, NULL);
+	rig.exports.nrings = nrings;
 }
 
 /* Through memory of ours, without DSYNC. */
