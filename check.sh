@@ -12,8 +12,8 @@ usage: ./check.sh [--full[=PART,...]]
 
 Install what is missing (Debian packages; with sudo when you are not root),
 build, and run make check, the quickstart, and a selection of make check-guest,
-which fetches two kernels from Debian once (280 MB each).  Exits with 1 when
-anything failed.
+which fetches two kernels from Debian once (280 MB each; --full a third one).
+Exits with 1 when anything failed.
 
   --full   all guests, each commit by itself, clang, make distcheck, ASan+UBSan,
            TSan, valgrind, lint, long fuzz and simulation runs, each below

@@ -3,13 +3,13 @@
 # Record what the kernel's rnbd-client and rnbd-server say to each other: two guests, one cable,
 # once with always_invalidate=Y and once with N.  Run it in the top source directory:
 #
-#	tests/golden/capture.sh FILE.pcap [6.12|6.1]
+#	tests/golden/capture.sh FILE.pcap [7.3|6.12|6.1]
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/guest/qemu.sh
 . "$here/../guest/qemu.sh"
-[ $# -ge 1 ] || { echo "usage: capture.sh FILE.pcap [6.12|6.1]" >&2; exit 2; }
+[ $# -ge 1 ] || { echo "usage: capture.sh FILE.pcap [7.3|6.12|6.1]" >&2; exit 2; }
 pcap=$(realpath "$1")
 guest_prepare "${2:-6.12}"
 tmp=$(mktemp -d /tmp/rtrs-golden.XXXXXX)

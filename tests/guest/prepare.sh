@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Make a guest's kernel: prepare.sh SERIES DIR, with SERIES 6.12 or 6.1 of Debian.
+# Make a guest's kernel: prepare.sh SERIES DIR, with SERIES 6.12 or 6.1 of Debian 12, or 7.3 of the backports
+# of Debian 13.
 #
-# Fetches Debian's packages of that kernel, unpacks them without installing anything, builds RTRS
-# and RNBD, which no distribution builds, out of Debian's source package, and leaves in DIR
+# Fetches Debian's packages of that kernel, unpacks them without installing anything, builds RTRS,
+# RNBD and software iWARP (siw), which Debian does not build, out of Debian's source package, and leaves in DIR
 #
 #	vmlinuz initramfs.gz	what QEMU boots
 #	lib/modules/KV		the modules that guests load, as modprobe wants them
@@ -11,23 +12,29 @@
 #	made-by			the sum of what this script does, written last: with it DIR is complete
 #
 # Does nothing when DIR is complete and was made as it would be made now.  Needs the network only
-# when it is not: Debian's archive, some 280 MB.  Exits with 77 where the kernel cannot be had.
+# when it is not: Debian's archive, some 280 MB, 400 MB for 7.3, which is built in a chroot of Debian 13
+# by its compiler.  Exits with 77 where the kernel cannot be had.
 set -eu -o pipefail
 export LC_ALL=C
 
 # depmod, which a user's PATH has not.
 PATH=$PATH:/usr/sbin:/sbin
-usage='usage: prepare.sh 6.12|6.1 DIR'
+# shellcheck source=build-aux/chroots.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../build-aux/chroots.sh"
+usage='usage: prepare.sh 7.3|6.12|6.1 DIR'
 series=${1:?$usage} dir=${2:?$usage}
 
 # What the initramfs loads to reach the host's files ...
 boot_modules='virtio_pci virtio_net 9pnet_virtio 9p overlay'
 # ... and what tests load.
-# (the last lines are what these ask the kernel for by themselves, and kTLS)
+# (the last line is kTLS)
 test_modules='rdma_rxe ib_uverbs rdma_ucm rdma_cm ib_core null_blk nbd loop brd virtio_blk ext4 xfs
 	dm_mod dm_multipath dm_service_time sd_mod ib_srp ib_srpt target_core_file sch_tbf
-	crc32_generic crc32c_generic crct10dif_generic
-	tls gcm ctr ghash_generic chacha20poly1305 chacha_generic poly1305_generic'
+	tls gcm ctr chacha20poly1305'
+# What these ask a kernel before 7 for by themselves.
+named_modules='crc32_generic crc32c_generic crct10dif_generic ghash_generic chacha_generic poly1305_generic'
+# And what is built here.
+built_modules='rtrs_client rtrs_server rnbd_client rnbd_server siw'
 
 say() {
 	printf 'prepare.sh: %s\n' "$*" >&2
@@ -50,15 +57,23 @@ complete() {
 }
 
 ! complete || exit 0
+# The packages that stand for the newest of the series; backports_of: the release whose backports have them,
+# and whose compiler builds.
+backports_of='' archive="Debian 12's security archive" tools='gcc make'
 case $series in
+7.3)
+	image=linux-image-amd64 headers=linux-headers-amd64
+	backports_of=trixie archive="the backports of Debian 13" tools=mmdebstrap
+	;;
 6.12) image=linux-image-6.12-amd64 headers=linux-headers-6.12-amd64 ;;
 6.1) image=linux-image-amd64 headers=linux-headers-amd64 ;;
 *) die "$usage" ;;
 esac
 [ "$(dpkg --print-architecture 2>/dev/null)" = amd64 ] || cannot "only amd64 guests are known here"
-for tool in apt-get busybox cpio depmod gcc make xz; do
-	command -v $tool >/dev/null || cannot "$tool is not installed"
+for tool in apt-get busybox cpio depmod xz $tools; do
+	command -v "$tool" >/dev/null || cannot "$tool is not installed"
 done
+[ -z "$backports_of" ] || [ "$(id -u)" -eq 0 ] || cannot "the chroot for Linux $series needs root"
 
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
@@ -68,35 +83,75 @@ flock 9
 ! complete || exit 0
 # Not below $dir: the kernel's build cannot stand a path with a space.
 work=$(mktemp -d /var/tmp/rtrs-guest.XXXXXX)
-trap 'rm -rf "$work"' EXIT
-root=$work/root
+trap 'rm -rf --one-file-system "$work"' EXIT
+root=$work/root deb_dir=$work/root.deb
+[ -z "$backports_of" ] || deb_dir=$root/deb
 
-# depends PACKAGE REGEX: what the meta package stands for today.
+# ask COMMAND...: where the packages come from and are built.
+ask() {
+	if [ -n "$backports_of" ]; then
+		inside "$root" "$@"
+	else
+		"$@"
+	fi
+}
+
+# depends PACKAGE REGEX: what it needs by that name; a meta package stands for it today.
 depends() {
-	apt-cache show --no-all-versions "$1" 2>/dev/null |
+	ask apt-cache show --no-all-versions "$1" 2>/dev/null |
 		sed -n 's/^Depends: //p' | sed 's/[,|]/\n/g' | sed 's/^ *//; s/ .*//' |
-		grep -E -- "$2" | head -n 1
+		grep -E -- "$2"
+}
+
+# begin_chroot: $root becomes the release, with the lists of its backports, and what a kernel's build takes.
+begin_chroot() {
+	say "making a chroot of $backports_of, whose compiler builds Linux $series"
+	{
+		fresh "$backports_of" "$root" --include=binutils,make &&
+		sed -n "s/ $backports_of / $backports_of-backports /p" "$root/etc/apt/sources.list" \
+			>"$root/etc/apt/sources.list.d/backports.list" &&
+		apt "$root" update
+	} >"$work/chroot.log" 2>&1 ||
+		{ cat "$work/chroot.log" >&2; cannot "a chroot of $backports_of cannot be made"; }
+	image+=/$backports_of-backports headers+=/$backports_of-backports
+}
+
+# download NAME...: into $deb_dir.
+download() {
+	# As root apt drops to a user of its own, who must be able to write here.
+	chmod 755 "$work"
+	mkdir "$deb_dir"
+	chmod 777 "$deb_dir"
+	# shellcheck disable=SC2016 # the other shell's
+	ask sh -c 'cd "$0" && exec apt-get -q -q download "$@"' "${deb_dir#"${backports_of:+$root}"}" "$@"
 }
 
 fetch() {
-	local real_image real_headers common kbuild
+	local real_image real_headers names
 
-	real_image=$(depends $image '^linux-image-[0-9]') &&
-		real_headers=$(depends $headers '^linux-headers-[0-9]') ||
-		cannot "apt knows no $image and $headers: run apt-get update, with Debian 12's security archive"
-	common=$(depends "$real_headers" '^linux-headers-.*-common')
-	kbuild=$(depends "$real_headers" '^linux-kbuild')
-	say "fetching $real_image, its headers and linux-source-$series"
-	mkdir "$work/deb"
-	# As root apt drops to a user of its own, who must be able to write here.
-	chmod 755 "$work"
-	chmod 777 "$work/deb"
-	( cd "$work/deb" &&
-		apt-get -q -q download "$real_image" "$real_headers" "$common" "$kbuild" \
-		"linux-source-$series" ) >"$work/fetch.log" 2>&1 ||
-		{ cat "$work/fetch.log" >&2; cannot "its packages cannot be fetched"; }
+	[ -z "$backports_of" ] || begin_chroot
+	real_image=$(depends "$image" '^linux-image-[0-9]') &&
+		real_headers=$(depends "$headers" '^linux-headers-[0-9]') ||
+		cannot "apt knows no $image and $headers: run apt-get update, with $archive"
+	case $real_image in
+	linux-image-"$series".*) ;;
+	*) cannot "$image of $archive is ${real_image#linux-image-} today, which is no $series" ;;
+	esac
 	kv=${real_image#linux-image-}
-	for deb in "$work"/deb/*.deb; do
+	# A kernel since 7 has its files in packages of their own.
+	names=$(depends "$real_image" '^linux-(base|binary|modules)-[0-9]' || true)
+	if [ -n "$backports_of" ]; then
+		apt "$root" install "$real_headers" >"$work/fetch.log" 2>&1 ||
+			{ cat "$work/fetch.log" >&2; cannot "$real_headers cannot be installed"; }
+	else
+		names+=" $real_headers $(depends "$real_headers" '^linux-headers-.*-common')"
+		names+=" $(depends "$real_headers" '^linux-kbuild')"
+	fi
+	say "fetching $real_image, its headers and linux-source-$series"
+	# shellcheck disable=SC2086 # words
+	download "$real_image" $names "linux-source-$series" >"$work/fetch.log" 2>&1 ||
+		{ cat "$work/fetch.log" >&2; cannot "its packages cannot be fetched"; }
+	for deb in "$deb_dir"/*.deb; do
 		case $deb in
 		*linux-source*) dpkg-deb --fsys-tarfile "$deb" >"$work/source.tar" ;;
 		*) dpkg -x "$deb" "$root" ;;
@@ -105,35 +160,44 @@ fetch() {
 	done
 }
 
-# Headers are made to be installed: teach them where they are.
+# Headers are made to be installed, as those of a chroot are: teach others where they are.
 relocate() {
-	local h=$root/usr/src/linux-headers-$kv
+	local h=usr/src/linux-headers-$kv
 
-	sed -i "s,/usr/src/,$root/usr/src/,g" "$h/Makefile"
-	build=$h
+	build=/$h
+	[ -z "$backports_of" ] || return 0
+	sed -i "s,/usr/src/,$root/usr/src/,g" "$root/$h/Makefile"
+	build=$root/$h
 }
 
-build_rtrs() {
-	local rtrs=drivers/infiniband/ulp/rtrs rnbd=drivers/block/rnbd
+# build_module DIR WORD...: what make is told beside the place.
+build_module() {
+	ask make -C "$build" M="$src/$1" CONFIG_DEBUG_INFO_BTF_MODULES= "${@:2}" modules
+}
 
-	say "building RTRS and RNBD of $kv"
+# No BTF: it takes pahole, and nobody here reads it.
+build_modules() {
+	local rtrs=drivers/infiniband/ulp/rtrs rnbd=drivers/block/rnbd siw=drivers/infiniband/sw/siw
+	local place=$work extra=$root/lib/modules/$kv/extra
+
+	say "building RTRS, RNBD and siw of $kv"
+	[ -z "$backports_of" ] || place=$root
+	src=${place#"$root"}/linux-source-$series
 	tar -C "$work" -xOf "$work/source.tar" "./usr/src/linux-source-$series.tar.xz" |
-		tar -C "$work" -xJf - "linux-source-$series/$rtrs" "linux-source-$series/$rnbd"
+		tar -C "$place" -xJf - "linux-source-$series/$rtrs" "linux-source-$series/$rnbd" \
+			"linux-source-$series/$siw"
 	rm "$work/source.tar"
-	src=$work/linux-source-$series
-	# No BTF: it takes pahole, and nobody here reads it.
-	make -C "$build" M="$src/$rtrs" CONFIG_DEBUG_INFO_BTF_MODULES= CONFIG_INFINIBAND_RTRS=m \
-		CONFIG_INFINIBAND_RTRS_CLIENT=m CONFIG_INFINIBAND_RTRS_SERVER=m modules \
-		>"$work/make.log" 2>&1 &&
-	make -C "$build" M="$src/$rnbd" CONFIG_DEBUG_INFO_BTF_MODULES= \
-		CONFIG_BLK_DEV_RNBD_CLIENT=m \
-		CONFIG_BLK_DEV_RNBD_SERVER=m KBUILD_EXTRA_SYMBOLS="$src/$rtrs/Module.symvers" \
-		ccflags-y="-I$src/$rtrs" \
-		modules >>"$work/make.log" 2>&1 ||
-		{ tail -n 40 "$work/make.log" >&2; die "cannot build RTRS and RNBD"; }
-	mkdir -p "$modules/extra"
-	cp "$src/$rtrs"/*.ko "$src/$rnbd"/*.ko "$modules/extra"
-	strip --strip-debug "$modules"/extra/*.ko
+	{
+		build_module $rtrs CONFIG_INFINIBAND_RTRS=m CONFIG_INFINIBAND_RTRS_CLIENT=m \
+			CONFIG_INFINIBAND_RTRS_SERVER=m &&
+		build_module $rnbd CONFIG_BLK_DEV_RNBD=y CONFIG_BLK_DEV_RNBD_CLIENT=m \
+			CONFIG_BLK_DEV_RNBD_SERVER=m KBUILD_EXTRA_SYMBOLS="$src/$rtrs/Module.symvers" \
+			ccflags-y="-I$src/$rtrs" &&
+		build_module $siw CONFIG_RDMA_SIW=m
+	} >"$work/make.log" 2>&1 || { tail -n 40 "$work/make.log" >&2; die "cannot build modules of $kv"; }
+	mkdir -p "$extra"
+	cp "$place/linux-source-$series"/{$rtrs,$rnbd,$siw}/*.ko "$extra"
+	strip --strip-debug "$extra"/*.ko
 }
 
 # In the order of loading; modules that are built in are left out.
@@ -144,11 +208,14 @@ show_depends() {
 install_modules() {
 	local m ko
 
-	[ -d "$root/lib/modules/$kv" ] || die "$kv has no modules"
+	[ -d "$root/lib/modules/$kv/kernel" ] || die "$kv has no modules"
 	depmod -b "$root" "$kv"
-	for m in $boot_modules $test_modules; do
+	for m in $named_modules; do
+		show_depends "$m" 2>/dev/null || true
+	done >"$work/named"
+	for m in $boot_modules $test_modules $built_modules; do
 		show_depends "$m"
-	done | awk '!seen[$0]++' >"$work/list"
+	done | cat - "$work/named" | awk '!seen[$0]++' >"$work/list"
 	while read -r ko; do
 		mkdir -p "$modules/$(dirname "${ko#"$root/lib/modules/$kv/"}")"
 		cp "$ko" "$modules/$(dirname "${ko#"$root/lib/modules/$kv/"}")"
@@ -184,10 +251,12 @@ fetch
 modules=$out/lib/modules/$kv
 mkdir -p "$modules"
 relocate
-build_rtrs
+build_modules
 install_modules
 make_initramfs
-cp "$root/boot/vmlinuz-$kv" "$out/vmlinuz"
+vmlinuz=$root/boot/vmlinuz-$kv
+[ -e "$vmlinuz" ] || vmlinuz=$root/lib/modules/$kv/vmlinuz
+cp "$vmlinuz" "$out/vmlinuz"
 echo "$kv" >"$out/kv"
 # Renamed, because guests may be running on the old ones.
 rm -rf "$dir/new" "$dir/old" "$dir/made-by"

@@ -5,7 +5,7 @@
 # Not $0: rack.sh is itself sourced.
 guest_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
-# guest_prepare 6.12|6.1: set guest_kernel to the directory of the kernel, made when it is missing.
+# guest_prepare 7.3|6.12|6.1: set guest_kernel to the directory of the kernel, made when it is missing.
 # Ends the script when it cannot be made: with 77 where that is nobody's fault.
 guest_prepare() {
 	local dir=${GUEST_CACHE:-$guest_dir/cache}/$1

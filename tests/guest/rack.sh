@@ -25,7 +25,7 @@
 rack=$tmp/rack
 declare -A rack_pid=()
 
-# rack_boot [--kernel 6.12|6.1] [--smp N] [--mem SIZE]: both guests, until they take jobs.
+# rack_boot [--kernel 7.3|6.12|6.1] [--smp N] [--mem SIZE]: both guests, until they take jobs.
 rack_boot() {
 	rack_kernel=6.12 rack_smp=2 rack_mem=1G
 	while [ $# -gt 0 ]; do

@@ -50,7 +50,7 @@ read_line() {
 	shift
 	for word in "$@"; do
 		case $word in
-		kernel=6.12 | kernel=6.1 | smp=[1-9] | mem=[1-9]G | nics=[0-9]) eval "$word" ;;
+		kernel=7.3 | kernel=6.12 | kernel=6.1 | smp=[1-9] | mem=[1-9]G | nics=[0-9]) eval "$word" ;;
 		timeout=[1-9]*([0-9])) timeout=${word#*=} ;;
 		host) host=yes ;;
 		full) left_out=${GUEST_SELECTION:-no} ;;

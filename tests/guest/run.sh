@@ -3,7 +3,7 @@
 # Run a script inside a QEMU guest that has an RDMA device (soft-RoCE) and sees this machine's
 # files.
 #
-#	run.sh [--kernel 6.12|6.1] [--timeout S] [--smp N] [--mem SIZE] [--nics N] [--results DIR]
+#	run.sh [--kernel 7.3|6.12|6.1] [--timeout S] [--smp N] [--mem SIZE] [--nics N] [--results DIR]
 #		SCRIPT [ARG...]
 #
 # SCRIPT runs as root with bash in the current directory; what it writes goes to memory and is gone
