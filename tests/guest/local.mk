@@ -13,6 +13,7 @@ GUEST_TESTS = \
 	%D%/test-t27-kernel-client.sh \
 	%D%/test-kernel-client-faults.sh \
 	%D%/test-p28-p31-kernel-client.sh \
+	%D%/test-p32-siw.sh \
 	%D%/test-t27-plugin-kernel.sh \
 	%D%/test-plugin-rdma.sh \
 	%D%/test-plugin-window.sh \
@@ -40,9 +41,8 @@ GUEST_TESTS = \
 	%D%/test-units.sh \
 	$(NULL)
 
-# For people: they stop a guest, or need a module that prepare.sh does not build.
+# For people: it stops a guest.
 MANUAL_GUEST_TESTS = \
-	%D%/manual-p32-siw.sh \
 	%D%/manual-t28-double-invalidate.sh \
 	$(NULL)
 

@@ -18,13 +18,15 @@
 static struct rdma_event_channel channel;
 static struct rdma_cm_event *next;	/* to be got, or NULL */
 static struct rdma_cm_id *made;		/* the last id */
-static unsigned nids, nunacked;
+static struct ibv_context *device;	/* of new ids */
+static unsigned nids, nunacked, nlistening, nrejected;
 static int pipe_fds[2];
 
 static struct rdma_cm_id *id_create(void *context)
 {
 	made = calloc(1, sizeof(*made));
 	made->context = context;
+	made->verbs = device;
 	made->route.addr.src_addr.sa_family = AF_INET;
 	made->route.addr.dst_addr.sa_family = AF_INET;
 	nids++;
@@ -68,6 +70,7 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 
 int rdma_listen(struct rdma_cm_id *id, int backlog)
 {
+	nlistening++;
 	return 0;
 }
 
@@ -85,6 +88,12 @@ int rdma_resolve_route(struct rdma_cm_id *id, int ms)
 
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 {
+	return 0;
+}
+
+int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t len)
+{
+	nrejected++;
 	return 0;
 }
 
@@ -325,4 +334,46 @@ Test(verbs_cm, rejected_after_it_was_accepted)
 	cr_assert_eq(tell(made, RDMA_CM_EVENT_REJECTED, BY_ITS_USER), 0);
 	cr_assert_str_eq(fab_conn_cause(conn), "peer disconnected");
 	fab_listener_destroy(l);
+}
+
+/* iWARP has no RDMA_WRITE_WITH_IMM: neither end begins a connection there, and a listener of all addresses
+ * refuses the peers that come by such a device. */
+Test(verbs_cm, p32_iwarp_is_refused)
+{
+	static struct ibv_device iwarp = { .transport_type = IBV_TRANSPORT_IWARP, .name = "siw0" },
+				 roce = { .transport_type = IBV_TRANSPORT_IB, .name = "rxe0" };
+	static struct ibv_context on_iwarp = { .device = &iwarp }, on_roce = { .device = &roce };
+	struct fab_addr at = { .provider = fab_provider_find("rdma"),
+			       .len = sizeof(struct sockaddr_in) };
+	struct rdma_cm_event e = { .event = RDMA_CM_EVENT_CONNECT_REQUEST };
+	struct fab_listener *l;
+
+	at.ss.ss_family = AF_INET;
+	device = &on_iwarp;
+	cr_assert_eq(fab_listen(cm, &at, &l), -EOPNOTSUPP);
+	cr_assert_eq(nlistening, 0);
+	resolve_address();
+	cr_assert_eq(tell(made, RDMA_CM_EVENT_ADDR_RESOLVED, 0), 1);
+	cr_assert(ev.type == FAB_EVENT_UNREACHABLE && ev.status == -EOPNOTSUPP);
+	cr_assert(strstr(fab_conn_cause(conn), "no RDMA_WRITE_WITH_IMM"));
+	fab_conn_destroy(conn);
+
+	device = NULL;
+	cr_assert_eq(fab_listen(cm, &at, &l), 0);
+	e.listen_id = made;
+	device = &on_iwarp;
+	next = &e;
+	e.id = id_create(NULL);
+	cr_assert_eq(fab_cm_get_event(cm, &ev), 0);
+	cr_assert_eq(nrejected, 1);
+	device = &on_roce;
+	next = &e;
+	e.id = id_create(NULL);
+	cr_assert_eq(fab_cm_get_event(cm, &ev), 1);
+	fab_conn_destroy(ev.conn);
+	fab_listener_destroy(l);
+	cr_assert_eq(fab_listen(cm, &at, &l), 0);
+	fab_listener_destroy(l);
+	resolve_address();
+	cr_assert_eq(tell(made, RDMA_CM_EVENT_ADDR_RESOLVED, 0), 0);
 }

@@ -192,7 +192,8 @@ enum fab_event_type {
 	FAB_EVENT_REJECTED,		/* active: private data of the peer's fab_reject */
 	FAB_EVENT_UNREACHABLE,		/* active: status has the reason (-ECONNREFUSED, -ETIMEDOUT,
 					 * -EPROTO: not our protocol, -EPROTONOSUPPORT: another
-					 * version, ...), fab_conn_cause() in words */
+					 * version, -EOPNOTSUPP: an RDMA device without
+					 * RDMA_WRITE_WITH_IMM, ...), fab_conn_cause() in words */
 	FAB_EVENT_DISCONNECTED,		/* after ESTABLISHED, if the provider sees the end outside
 					 * of fab_poll; answer with fab_disconnect.  status -ENODEV:
 					 * the device is gone; poll then, because no other event may
@@ -264,7 +265,7 @@ int fab_cm_fd(const struct fab_cm *cm);
 int fab_cm_get_event(struct fab_cm *cm, struct fab_event *ev);
 
 /* Listen on @addr; port 0 picks a port (see fab_listener_addr).  -EADDRINUSE, -EADDRNOTAVAIL,
- * ... */
+ * -EOPNOTSUPP: an RDMA device without RDMA_WRITE_WITH_IMM, ... */
 int fab_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **l);
 /* The address of @l, with the port that was picked. */
 void fab_listener_addr(const struct fab_listener *l, struct fab_addr *addr);

@@ -97,7 +97,7 @@ static int probe_auto(struct clt_start *start, char err[CLT_FRONT_ERR])
 		}
 	}
 	clt_conf_choose(conf, fab_provider_find("tcp"));
-	if (no_rdma(rdma_r))
+	if (no_rdma(rdma_r) || rdma_r == -EOPNOTSUPP)
 		log_info(where, "transport=auto: tcp, because of rdma: %s", why);
 	else
 		log_warn(where, "transport=auto: tcp, because rdma fails: %s", why);

@@ -51,6 +51,11 @@ void verbs_dev_limits(const struct ibv_device_attr *dev, struct fab_device_attr 
 	};
 }
 
+bool verbs_dev_lacks_imm(const struct ibv_context *device)
+{
+	return device && device->device->transport_type == IBV_TRANSPORT_IWARP;
+}
+
 /* True if a window can be allocated.  The device's flags describe only the kernel, not the user
  * library. */
 static bool has_mw(struct ibv_pd *pd, enum ibv_mw_type type)

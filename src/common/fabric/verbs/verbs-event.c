@@ -20,11 +20,14 @@
 #include <rdma/rdma_cma.h>
 
 #include "cleanup.h"
+#include "log.h"
 #include "verbs-priv.h"
 
 #define LOOK_S 1
 #define REJ_INVALID_SERVICE_ID 8	/* IBTA: no listener */
 #define REJ_CONSUMER_DEFINED 28
+
+static struct log_limit imm_limit = LOG_LIMIT_INIT(1, 10000);
 
 static int status_errno(int status)
 {
@@ -189,6 +192,15 @@ const struct fsm verbs_setup_fsm = FSM("set-up", rows, states, events);
 
 /* ---- events of connections ---- */
 
+static enum verbs_setup_event address_resolved(struct report *report)
+{
+	if (!verbs_dev_lacks_imm(report->c->id->verbs))
+		return VERBS_SETUP_EV_ADDRESS;
+	failed(report, 0, "the RDMA device there " VERBS_LACKS_IMM ": use TCP");
+	report->status = -EOPNOTSUPP;
+	return VERBS_SETUP_EV_LOST;
+}
+
 /* What librdmacm says, in the words of the table; VERBS_SETUP_NEVENTS: nothing. */
 static enum verbs_setup_event translate(const struct rdma_cm_event *event, struct report *report)
 {
@@ -196,7 +208,7 @@ static enum verbs_setup_event translate(const struct rdma_cm_event *event, struc
 
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		return VERBS_SETUP_EV_ADDRESS;
+		return address_resolved(report);
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		return VERBS_SETUP_EV_ROUTE;
 	case RDMA_CM_EVENT_ESTABLISHED:
@@ -241,6 +253,19 @@ static int conn_event(struct verbs_conn *c, const struct rdma_cm_event *event, s
 	return report.due;
 }
 
+/* A listener of all addresses gets connections of any device. */
+static bool lacks_imm(const struct rdma_cm_id *id, const struct fab_addr *peer)
+{
+	char name[FAB_ADDR_STRLEN];
+
+	if (!verbs_dev_lacks_imm(id->verbs))
+		return false;
+	log_limited(&imm_limit, LOG_LEVEL_WARN, fab_addr_log_name(peer, name),
+		    "connection refused: the RDMA device %s " VERBS_LACKS_IMM,
+		    ibv_get_device_name(id->verbs->device));
+	return true;
+}
+
 /* Make a connection of @id, or refuse the peer.  Returns 1 when @ev is to be reported.  The event
  * has been acknowledged, so @id may be destroyed. */
 static int connect_request(struct rdma_cm_id *id, struct verbs_listener *l, struct fab_event *ev)
@@ -250,7 +275,7 @@ static int connect_request(struct rdma_cm_id *id, struct verbs_listener *l, stru
 	struct fab_addr peer;
 
 	verbs_addr(cm->ops, rdma_get_peer_addr(id), &peer);
-	if (!fab_cm_admits(cm, &peer)) {
+	if (!fab_cm_admits(cm, &peer) || lacks_imm(id, &peer)) {
 		rdma_reject(id, cm->refusal, (uint8_t)cm->refusal_len);
 		rdma_destroy_id(id);
 		return 0;

@@ -26,7 +26,11 @@ int verbs_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_list
 	/* An IPv6 wildcard leaves IPv4 to a listener of its own, as on tcp. */
 	if (ss.ss_family == AF_INET6)
 		rdma_set_option(l->id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &one, sizeof(one));
-	if (rdma_bind_addr(l->id, (struct sockaddr *)&ss) || rdma_listen(l->id, BACKLOG))
+	if (rdma_bind_addr(l->id, (struct sockaddr *)&ss))
+		goto err_id;
+	/* A listener there would take the TCP port of the same number. */
+	errno = EOPNOTSUPP;
+	if (verbs_dev_lacks_imm(l->id->verbs) || rdma_listen(l->id, BACKLOG))
 		goto err_id;
 	verbs_addr(cm->ops, rdma_get_local_addr(l->id), &l->fab.addr);
 	list_add_tail(&verbs_cm(cm)->listeners, &l->link);
