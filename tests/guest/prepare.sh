@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Make a guest's kernel: prepare.sh SERIES DIR, with SERIES 6.12 or 6.1 of Debian 12, or 7.3 of the backports
-# of Debian 13.
+# Make a guest's kernel: prepare.sh SERIES DIR, with SERIES 6.12 or 6.1 of Debian 12, or 7.3 of
+# the backports of Debian 13.
 #
 # Fetches Debian's packages of that kernel, unpacks them without installing anything, builds RTRS,
-# RNBD and software iWARP (siw), which Debian does not build, out of Debian's source package, and leaves in DIR
+# RNBD and software iWARP (siw), which Debian does not build, out of Debian's source package, and
+# leaves in DIR
 #
 #	vmlinuz initramfs.gz	what QEMU boots
 #	lib/modules/KV		the modules that guests load, as modprobe wants them
@@ -12,8 +13,8 @@
 #	made-by			the sum of what this script does, written last: with it DIR is complete
 #
 # Does nothing when DIR is complete and was made as it would be made now.  Needs the network only
-# when it is not: Debian's archive, some 280 MB, 400 MB for 7.3, which is built in a chroot of Debian 13
-# by its compiler.  Exits with 77 where the kernel cannot be had.
+# when it is not: Debian's archive, some 280 MB, 400 MB for 7.3, which is built in a chroot of
+# Debian 13 by its compiler.  Exits with 77 where the kernel cannot be had.
 set -eu -o pipefail
 export LC_ALL=C
 
@@ -57,8 +58,8 @@ complete() {
 }
 
 ! complete || exit 0
-# The packages that stand for the newest of the series; backports_of: the release whose backports have them,
-# and whose compiler builds.
+# The packages that stand for the newest of the series; backports_of: the release whose backports
+# have them, and whose compiler builds.
 backports_of='' archive="Debian 12's security archive" tools='gcc make'
 case $series in
 7.3)
@@ -103,7 +104,8 @@ depends() {
 		grep -E -- "$2"
 }
 
-# begin_chroot: $root becomes the release, with the lists of its backports, and what a kernel's build takes.
+# begin_chroot: $root becomes the release, with the lists of its backports, and what a kernel's
+# build takes.
 begin_chroot() {
 	say "making a chroot of $backports_of, whose compiler builds Linux $series"
 	{
@@ -123,7 +125,8 @@ download() {
 	mkdir "$deb_dir"
 	chmod 777 "$deb_dir"
 	# shellcheck disable=SC2016 # the other shell's
-	ask sh -c 'cd "$0" && exec apt-get -q -q download "$@"' "${deb_dir#"${backports_of:+$root}"}" "$@"
+	ask sh -c 'cd "$0" && exec apt-get -q -q download "$@"' \
+		"${deb_dir#"${backports_of:+$root}"}" "$@"
 }
 
 fetch() {
@@ -194,7 +197,8 @@ build_modules() {
 			CONFIG_BLK_DEV_RNBD_SERVER=m KBUILD_EXTRA_SYMBOLS="$src/$rtrs/Module.symvers" \
 			ccflags-y="-I$src/$rtrs" &&
 		build_module $siw CONFIG_RDMA_SIW=m
-	} >"$work/make.log" 2>&1 || { tail -n 40 "$work/make.log" >&2; die "cannot build modules of $kv"; }
+	} >"$work/make.log" 2>&1 ||
+		{ tail -n 40 "$work/make.log" >&2; die "cannot build modules of $kv"; }
 	mkdir -p "$extra"
 	cp "$place/linux-source-$series"/{$rtrs,$rnbd,$siw}/*.ko "$extra"
 	strip --strip-debug "$extra"/*.ko

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=7.3 timeout=120 full
 # guest: kernel=6.12 timeout=120 full
-# p32: software iWARP (doc/traps.md 32).  Both ends refuse siw with the reason, before a queue pair exists
-# there; transport=auto takes tcp, at the same address and port; a listener of all addresses refuses peers that
-# come by siw, and has the TCP port of its number.
+# p32: software iWARP (doc/traps.md 32).  Both ends refuse siw with the reason, before a queue
+# pair exists there; transport=auto takes tcp, at the same address and port; a listener of all
+# addresses refuses peers that come by siw, and has the TCP port of its number.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_gateway

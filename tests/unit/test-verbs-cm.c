@@ -336,8 +336,8 @@ Test(verbs_cm, rejected_after_it_was_accepted)
 	fab_listener_destroy(l);
 }
 
-/* iWARP has no RDMA_WRITE_WITH_IMM: neither end begins a connection there, and a listener of all addresses
- * refuses the peers that come by such a device. */
+/* iWARP has no RDMA_WRITE_WITH_IMM: neither end begins a connection there, and a listener of all
+ * addresses refuses the peers that come by such a device. */
 Test(verbs_cm, p32_iwarp_is_refused)
 {
 	static struct ibv_device iwarp = { .transport_type = IBV_TRANSPORT_IWARP, .name = "siw0" },

@@ -396,8 +396,8 @@ static const char *listen_hint(const struct fab_addr *addr, int rc)
 		return ": no RDMA device has the address: load rdma_ucm and the driver of the "
 		       "device; \"rdma link\" lists the devices and their interfaces";
 	if (rc == -EOPNOTSUPP)
-		return ": the RDMA device of the address speaks iWARP, which has no RDMA_WRITE_WITH_IMM: "
-		       "listen on tcp:// there";
+		return ": the RDMA device of the address speaks iWARP, which has no "
+		       "RDMA_WRITE_WITH_IMM: listen on tcp:// there";
 	if (rc == -ENOENT || rc == -EACCES || rc == -EPERM)
 		return ": needs /dev/infiniband/rdma_cm and uverbs*, and permission to open them";
 	return "";

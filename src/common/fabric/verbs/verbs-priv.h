@@ -267,8 +267,8 @@ void verbs_event_step(struct verbs_conn *c, enum verbs_setup_event event);
 /* The limits of a device as offered to users: queues of any size within @attr fit
  * (verbs_dev_queues()).  Windows: by the device's flags, before a trial.  Pure. */
 void verbs_dev_limits(const struct ibv_device_attr *dev, struct fab_device_attr *attr);
-/* True if @device, which may be NULL, cannot RDMA_WRITE_WITH_IMM: then RTRS cannot use it, and neither end
- * begins a connection there. */
+/* True if @device, which may be NULL, cannot RDMA_WRITE_WITH_IMM: then RTRS cannot use it, and
+ * neither end begins a connection there. */
 bool verbs_dev_lacks_imm(const struct ibv_context *device);
 /* The same for users. */
 #define VERBS_LACKS_IMM "speaks iWARP, which has no RDMA_WRITE_WITH_IMM"
