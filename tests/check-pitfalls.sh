@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Each of the 40 traps of RTRS, RNBD and NBD (doc/traps.md) has a test whose name carries its number
+# Each of the 41 traps of RTRS, RNBD and NBD (doc/traps.md) has a test whose name carries its number
 # (p07), or an item in man/rtrs-protocol.pod that says why it has none.
 #
 #	check-pitfalls.sh [DIRECTORY THAT HAS tests/ AND man/]
@@ -48,7 +48,7 @@ numbers() {
 
 have=" $(numbers | tr '\n' ' ')"
 failed=0 n=1
-while [ $n -le 40 ]; do
+while [ $n -le 41 ]; do
 	p=$(printf 'p%02d' $n)
 	case $have in
 	*" $p "*) ;;

@@ -9,7 +9,7 @@ trap 'rm -rf "$tree"' EXIT
 failed=0
 
 # p01-p10 Criterion, p11-p20 simulation, p21-p25 hostile, p26 conformance, p27 and p28 scripts,
-# p29-p40 the manual
+# p29-p41 the manual
 pitfalls_tree() {
 	mkdir -p "$tree/man" "$tree/tests/unit" "$tree/tests/sim" "$tree/tests/hostile" \
 		"$tree/tests/fabric" "$tree/tests/guest"
@@ -21,7 +21,7 @@ pitfalls_tree() {
 	printf '\tTEST(promise_e_p26_x),\n' > "$tree/tests/fabric/conformance.c"
 	printf '\t%%D%%/test-p27-p28-x.sh \\\n' > "$tree/tests/guest/local.mk"
 	echo > "$tree/tests/local.mk"
-	printf '=item p%s\n\nno hardware\n\n' 29 30 31 32 33 34 35 36 37 38 39 40 > \
+	printf '=item p%s\n\nno hardware\n\n' 29 30 31 32 33 34 35 36 37 38 39 40 41 > \
 		"$tree/man/rtrs-protocol.pod"
 }
 

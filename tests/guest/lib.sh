@@ -37,6 +37,15 @@ rnbd_map() {
 		case " $before " in *" $name "*) ;; *) dev=/dev/$name ;; esac
 	done
 	[ -b "$dev" ] || fail "no device came of the map of $export"
+	# Other policies give EIO there (doc/traps.md 41).
+	! kernel_preempts || echo round-robin >"$rtrs_sysfs/$session/mpath_policy"
+}
+
+# kernel_preempts: whether tasks in the kernel are preempted: always since 7.
+kernel_preempts() {
+	case $(uname -r) in
+	[1-6].*) return 1 ;;
+	esac
 }
 
 # rnbd_unmap DEVICE [force]

@@ -12,8 +12,10 @@ GUEST_TESTS = \
 	%D%/test-invalidate-rdma.sh \
 	%D%/test-t27-kernel-client.sh \
 	%D%/test-kernel-client-faults.sh \
+	%D%/test-kernel-client-priority.sh \
 	%D%/test-p28-p31-kernel-client.sh \
 	%D%/test-p32-siw.sh \
+	%D%/test-p41-kernel-client-policy.sh \
 	%D%/test-t27-plugin-kernel.sh \
 	%D%/test-plugin-rdma.sh \
 	%D%/test-plugin-window.sh \

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# guest: kernel=7.3 smp=4 timeout=240 full
 # guest: kernel=6.12 smp=4 timeout=240 full
 # guest: kernel=6.1 smp=4 timeout=240 full
 # The kernel's rnbd-client maps exports of rtrs-server and uses them as disks: one connection for
@@ -16,6 +17,36 @@ truncate -s $size "$tmp/disk"
 random_file "$tmp/second" $((8 << 20))
 random_file "$tmp/ro" $((4 << 20))
 modprobe rnbd-client
+
+# Blocks of 512 bytes that the disk of the server has.
+blocks() {
+	stat -c %b "$tmp/disk"
+}
+
+# zeroed OFFSET LENGTH: by the device's word.
+zeroed() {
+	dd if="$dev" bs=64k skip="$1" count="$2" iflag=direct,skip_bytes,count_bytes status=none |
+		cmp -n "$2" - /dev/zero
+}
+
+# Zeroes keep their blocks if the client says NOUNMAP (blkdiscard -z), and a hole (fallocate -p) has none.  A
+# client without WRITE_ZEROES writes the zeroes, and has no holes.
+zeroes_and_holes() {
+	local at=$((4 << 20)) full
+
+	dd if="$tmp/data" of="$dev" bs=1M count=2 seek=4 oflag=direct status=none
+	full=$(blocks)
+	blkdiscard -z --offset $at --length $((1 << 20)) "$dev"
+	zeroed $at $((1 << 20))
+	[ "$(blocks)" -eq "$full" ] || fail "blkdiscard -z: $(blocks) blocks instead of $full"
+	if [ "$(cat "/sys/block/${dev#/dev/}/queue/write_zeroes_max_bytes")" -eq 0 ]; then
+		case $(uname -r) in 6.1.*) return 0 ;; esac
+		fail "the device has no WRITE_ZEROES"
+	fi
+	fallocate -p -o $at -l $((2 << 20)) "$dev"
+	zeroed $at $((2 << 20))
+	[ "$(blocks)" -eq $((full - (4 << 10))) ] || fail "fallocate -p: $(blocks) blocks of $full"
+}
 
 all_operations() {
 	echo "== $1: data"
@@ -38,6 +69,8 @@ all_operations() {
 	echo "== $1: discard"
 	blkdiscard --offset $((1 << 20)) --length $((2 << 20)) "$dev"
 	dd if="$dev" bs=1M skip=1 count=2 iflag=direct status=none | cmp -n $((2 << 20)) - /dev/zero
+	echo "== $1: zeroes and holes"
+	zeroes_and_holes
 	echo "== $1: file system"
 	mkfs.ext4 -q "$dev"
 	mkdir -p "$tmp/mnt"
