@@ -40,6 +40,7 @@ GUEST_TESTS = \
 	%D%/test-reservation.sh \
 	%D%/test-run.sh \
 	%D%/test-shared-device.sh \
+	%D%/test-storage-table.sh \
 	%D%/test-units.sh \
 	$(NULL)
 
@@ -64,6 +65,8 @@ EXTRA_DIST += \
 	%D%/run.sh \
 	%D%/shared-disk.sh \
 	%D%/stage2.sh \
+	%D%/storage-client.py \
+	%D%/storage-rows.sh \
 	$(NULL)
 CLEANFILES += $(GUEST_TESTS:.sh=.log) $(GUEST_TESTS:.sh=.trs)
 
