@@ -157,9 +157,8 @@ column_full() {
 	ask flush
 	case $write/$answer in
 	ok/ok) cell=stored; stored $full_at 1024 r || cell=LOST ;;
-	ok/*) cell="FLUSH $answer" ;;
 	*/ok) cell="WRITE $write" ;;
-	*) cell="WRITE $write, FLUSH $answer" ;;
+	*) cell="FLUSH $answer" ;;	# what a WRITE says before it may be a matter of time (sshfs)
 	esac
 	ask read 0 64 b
 	[ "$answer" = ok ] || cell="$cell, READ $answer"
