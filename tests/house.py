@@ -54,7 +54,7 @@ BOOLS_MOST, BOOLS_MANY = 8, 5
 # How many lines may be wider.  Each 0 stays; those of the shell are long strings and code of
 # other languages.
 WIDTH = 100
-WIDE = {"src/*.[ch]": 0, "tests/*.[ch]": 0, "tests/*.sh": 157, "tests/*.py": 0}
+WIDE = {"src/*.[ch]": 0, "tests/*.[ch]": 0, "tests/*.sh": 174, "tests/*.py": 0}
 
 # Signals whose sender does not wait until they have come, in the folders HAVE_SIGNALS; but for
 # STOPPER, which waits.

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""An NBD client that takes one command a line and answers with one line: "ok", the name of an errno,
-or what was asked for.  Offsets and lengths are in KiB.
+"""An NBD client that takes one command a line and answers with one line: "ok", an errno's name, or
+what was asked for.  Offsets and lengths are in KiB.
 
 	open URI			close			size	flush
 	write OFF LEN CHARACTER [fua]	read OFF LEN CHARACTER	trim OFF LEN

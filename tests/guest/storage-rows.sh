@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The storages of doc/storage.md, for test-storage-table.sh: how each is made, grows, fills and goes.
+# The storages of doc/storage.md, for test-storage-table.sh: how each is made, grows, fills and
+# goes.
 #
 #	row_NAME	makes it and defines the functions of the row; sets
 #		store		the path that the server exports
@@ -183,7 +184,8 @@ row_tmpfs() {
 mount_overlay() {
 	mkdir -p "$back/lower" "$back/upper" "$back/work"
 	truncate -s "${size_kib}K" "$back/lower/disk"
-	mount -t overlay overlay -o "lowerdir=$back/lower,upperdir=$back/upper,workdir=$back/work" "$mnt"
+	mount -t overlay overlay \
+		-o "lowerdir=$back/lower,upperdir=$back/upper,workdir=$back/work" "$mnt"
 }
 
 row_overlayfs() {
@@ -410,7 +412,8 @@ row_md_raid1() {
 	# shellcheck disable=SC2034 # of the test
 	disks='base base2'
 	mdadm --create /dev/md9 --quiet --run --assume-clean --metadata=1.2 --bitmap=none --level=1 \
-		--raid-devices=2 --size="${size_kib}K" /dev/base /dev/base2 || { why="mdadm fails"; return 1; }
+		--raid-devices=2 --size="${size_kib}K" /dev/base /dev/base2 ||
+			{ why="mdadm fails"; return 1; }
 	at_row_end md_gone
 	block_row /dev/md9
 	grow() { mdadm --grow --quiet /dev/md9 --size="${grown}K"; }

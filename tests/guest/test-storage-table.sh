@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=1500 full
-# What rtrs-server does on each storage of doc/storage.md is what the table there says: the rows are made by
-# storage-rows.sh, the columns are the functions column_*, and a row is compared as a whole.  STORAGE_ROWS has the names
-# of some rows, if not all are to be tried.
+# What rtrs-server does on each storage of doc/storage.md is what the table there says: the rows
+# are made by storage-rows.sh, the columns are the functions column_*, and a row is compared as a
+# whole.  STORAGE_ROWS has the names of some rows, if not all are to be tried.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 set +x
@@ -30,7 +30,8 @@ cleanup_fn row_end
 
 # ---- server, gateway and client ----
 
-# serve OPTIONS: the export disk=$store$OPTIONS at a client; fails when the server refuses the storage.
+# serve OPTIONS: the export disk=$store$OPTIONS at a client; fails when the server refuses the
+# storage.
 serve() {
 	start_server ${port:+--listen tcp://127.0.0.1:$port} "disk=$store$1"
 	if grep -q ' failed: export ' "$server_log"; then
@@ -143,8 +144,8 @@ column_growth() {
 	cell=yes
 }
 
-# A full storage: the first write that has no room, and the FLUSH after it.  When there is room again all is well, unless
-# a FLUSH has failed: then the clients have to open the export again.
+# A full storage: the first write that has no room, and the FLUSH after it.  When there is room
+# again all is well, unless a FLUSH has failed: then the clients have to open the export again.
 column_full() {
 	local write
 
@@ -158,7 +159,7 @@ column_full() {
 	case $write/$answer in
 	ok/ok) cell=stored; stored $full_at 1024 r || cell=LOST ;;
 	*/ok) cell="WRITE $write" ;;
-	*) cell="FLUSH $answer" ;;	# what a WRITE says before it may be a matter of time (sshfs)
+	*) cell="FLUSH $answer" ;;	# a WRITE before it may end well or not (sshfs)
 	esac
 	ask read 0 64 b
 	[ "$answer" = ok ] || cell="$cell, READ $answer"
@@ -222,7 +223,8 @@ second() {
 	if grep -q 'info: ready, version' "$tmp/second.log"; then
 		kill -TERM $pid
 	else
-		grep -q -E 'is (locked|in use) by|is mounted|is part of|is a part of|is used by' "$tmp/second.log" ||
+		grep -q -E 'is (locked|in use) by|is mounted|is part of|is a part of|is used by' \
+			"$tmp/second.log" ||
 			fail "the second server: $(cat "$tmp/second.log")"
 		cell=refused
 	fi
