@@ -103,7 +103,7 @@ stop_process "$nbdkit_pid"
 "${ctl[@]}" export remove twin
 
 kill -0 "$fio" || { cat "$tmp/fio.log"; fail "fio has ended"; }
-kill -INT "$fio"
+pkill -INT -P "$fio"			# timeout may keep it, see test-registration.sh
 wait "$fio" || true		# it was interrupted
 grep -q ' err= 0' "$tmp/fio.log" || { cat "$tmp/fio.log"; fail "fio has found an error"; }
 must_fail grep -E 'lost|fail' "$disk_log"

@@ -48,7 +48,8 @@ restarts() {
 		start_server --listen "tcp://127.0.0.1:$port" "disk=$tmp/disk"
 	done
 	wait_until "writes after the last restart" moved "$(mtime)"
-	kill -INT "$fio"
+	# timeout of coreutils 9.10 keeps a SIGINT that its shell ignores, as in the background.
+	pkill -INT -P "$fio"
 	# What fio ends with when it was told to, and all was well.
 	TIMEOUT_S=$((3 * TIMEOUT_S)) expect_exit $fio 128
 	grep -q 'err= 0' "$tmp/fio.log"

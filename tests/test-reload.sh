@@ -250,7 +250,7 @@ done
 diff -r "$conf.d" "$tmp/before/conf.d"
 
 kill -0 "$fio" || { cat "$tmp/fio.log"; fail "fio has ended"; }
-kill -INT "$fio"
+pkill -INT -P "$fio"			# timeout may keep it, see test-registration.sh
 wait "$fio" || true		# it was interrupted
 grep -q ' err= 0' "$tmp/fio.log" || { cat "$tmp/fio.log"; fail "fio has found an error"; }
 must_fail grep -E 'lost|fail' "$disk_log"
