@@ -17,9 +17,9 @@
  *
  * User messages have no account, and stand in front of all (clt-io.h, permits).
  *
- *         an account      its line    in io->turns    a new operation     goes            empty
- * no              gets a permit, or begins the line   waits           some        yes
- * stands last in the line
+ *	an account      its line    in io->turns    a new operation
+ *	goes            empty       no              gets a permit, or begins the line
+ *	waits           some        yes             stands last in the line
  *
  * Only an account that may hold no more waits: whatever makes a permit free looks at all that
  * wait.
