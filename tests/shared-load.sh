@@ -89,7 +89,8 @@ shared_kills() {
 		at=$(owner)
 		kill_process "${pid[$at]}"
 		goes_on "server $at was killed"
-		owns "$(other_than "$at")" disk
+		# The client opens it again after a path that was lost on a busy machine.
+		wait_until "the lock of the other server" owns "$(other_than "$at")" disk
 		serve "$at"
 		wait_until "a path that stands by" stands_by
 	done
@@ -103,8 +104,21 @@ went_on() {
 	read -ra now <<<"$(written)"
 	[ "${now[0]}" -gt "$((before[0] + 100))" ] && [ "${now[1]}" -gt "$((before[1] + 16))" ]
 }
-# Longer than other waits: an osd that comes back replays and waits for its leases.
-goes_on() { TIMEOUT_S=$((3 * TIMEOUT_S)) wait_until "writes after $1" went_on "$(written)"; }
+load_ended() { process_ended "$fio" || process_ended "$flushes"; }
+went_on_or_ended() { load_ended || went_on "$1"; }
+# Longer than other waits: an osd that comes back replays and waits for its leases.  When nothing
+# goes on, the last words of both clients and of their gateway say why.
+goes_on() {
+	{ local -; set +x; } 2>/dev/null
+	if (TIMEOUT_S=$((3 * TIMEOUT_S)) wait_until "writes after $1" went_on_or_ended "$(written)") &&
+		! load_ended; then
+		return 0
+	fi
+	grep -E 'err=|error' "$tmp/fio.log" | tail -n 3
+	tail -qn 3 "$tmp/flushes.log" "$nbdkit_log"
+	fail "no writes after $1: fio $(state_of "$fio"), flushes $(state_of "$flushes")"
+}
+state_of() { process_ended "$1" && echo ended || echo runs; }
 
 # Writes answered by the gateway: of "disk", of "flushed".
 written() {
