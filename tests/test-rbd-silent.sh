@@ -52,13 +52,14 @@ expect_failure 1 "export 'b': 'rbd:rbd/b' cannot be opened: .*monitor" \
 	"$top_builddir/rtrsctl" --socket "$tmp/control" \
 		export add "b=rbd:rbd/b,conf=$tmp/short.conf"
 kill -CONT "$mon_pid"
+wait_until "the monitor" ceph_ -s
 
 # The end of the server ends the wait, and the log has said for whom it is.
 osd_freeze
 rtrsctl export add "c=rbd:rbd/c,conf=$tmp/long.conf" >"$tmp/added" 2>&1 &
 adding=$!
 wait_line "$server_log" "c: 'rbd:rbd/c': waiting for the osds of the cluster"
-[ "$(grep -c "c: 'rbd:rbd/c': waiting for" "$server_log")" -eq 1 ]
+[ "$(grep -c "c: 'rbd:rbd/c': waiting for the osds" "$server_log")" -eq 1 ]
 wait_line "$server_log" \
 	"c: 'rbd:rbd/c': still waiting for the osds of the cluster: .* has the user capabilities"
 kill -TERM "$server_pid"
