@@ -81,7 +81,7 @@ heads_explain() {
 		grep -E '^10\.77\.9\.9 may not open disk: use$' "$tmp/said" || return 1
 	# Nobody has opened it there until kept_elsewhere(), or an earlier turn of this, does.
 	explains "$other" &&
-		grep -E '^depends +lock +(another server may have the lock .*for writing$|.*; the last try: )' \
+		grep -E '^depends +lock +another .*for writing$|^depends +lock .*; the last try: ' \
 			"$tmp/said" &&
 		grep -E '^whether 10\.77\.9\.9 may open disk depends: lock$' "$tmp/said" || return 1
 	# A slow cluster has not answered yet when the first OPEN is.
