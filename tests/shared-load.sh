@@ -6,6 +6,7 @@
 #	shared_load_start		of the exports at $sock
 #	goes_on WHAT		waits until both clients had answers; WHAT was before
 #	shared_load_end		no error, no wrong byte
+#	flushes_hold; flushes_go_on	the second client has unflushed writes, none in flight
 #	flushed_by_now; flushed_check N		what a FLUSH answered for before is in the image
 #
 # The servers are "a" and "b".  The test has serve SERVER, which starts one with the control socket
@@ -46,8 +47,18 @@ shared_load_flushes() {
 	        h.flush()
 	        note("flushed.n", n)
 	        note("longest", round(1000 * longest))
+	    while n % 8 == 4 and os.path.exists("$tmp/hold"):
+	        note("held", n)
+	        time.sleep(0.01)
 	PY
 }
+
+flushes_hold() {
+	rm -f "$tmp/held"
+	: >"$tmp/hold"
+	wait_until "a client between two flushes" test -s "$tmp/held"
+}
+flushes_go_on() { rm "$tmp/hold"; }
 
 shared_load_start() {
 	shared_load_fio >"$tmp/fio.log" 2>&1 &
@@ -110,8 +121,10 @@ went_on_or_ended() { load_ended || went_on "$1"; }
 # goes on, the last words of both clients and of their gateway say why.
 goes_on() {
 	{ local -; set +x; } 2>/dev/null
-	if (TIMEOUT_S=$((3 * TIMEOUT_S)) wait_until "writes after $1" went_on_or_ended "$(written)") &&
-		! load_ended; then
+	local since
+	since=$(written)
+	if (TIMEOUT_S=$((3 * TIMEOUT_S)) &&
+		wait_until "writes after $1" went_on_or_ended "$since") && ! load_ended; then
 		return 0
 	fi
 	grep -E 'err=|error' "$tmp/fio.log" | tail -n 3

@@ -87,7 +87,10 @@ block() { yes "block $1" | head -c 65536; }
 n=0
 while [ ! -e /stop ] && [ $n -lt 16000 ]; do
 	n=$((n + 1))
-	block $n | dd of=/dev/vda bs=65536 seek=$n iflag=fullblock conv=fsync 2>/dev/null ||
+	# All are on the disk when dd closes it; each eighth asks for a FLUSH, too.
+	conv=notrunc
+	[ $((n % 8)) -ne 0 ] || conv=fsync
+	block $n | dd of=/dev/vda bs=65536 seek=$n iflag=fullblock conv=$conv 2>/dev/null ||
 		fail "write $n"
 	echo "wrote $n"
 done
@@ -223,6 +226,9 @@ kill -TERM "$gateway"
 wait_line "$tmp/started" '^STATUS=0'
 next_gateway
 goes_on
+# During a sync it would cost the machine an EIO (doc/decisions.md D13).
+after_a_sync() { [ $(($(wrote) % 8)) -le 1 ]; }
+wait_until "a block that was synced" after_a_sync
 kill_process "$server_pid"
 start_server --listen tcp://127.0.0.1:4556 "disk0=$tmp/disk"
 goes_on
