@@ -11,7 +11,7 @@ EXPORT_NAME, ABORT, LIST, STARTTLS, INFO, GO, STRUCTURED, LIST_META, SET_META, E
 	1, 2, 3, 5, 6, 7, 8, 9, 10, 11
 READ, DISC = 0, 2
 ACK, POLICY, INVALID, TLS_REQD = 1, 0x80000002, 0x80000003, 0x80000005
-SHAKES_NET_MAX = 64			# gate-tls.c; a user is a net
+HANDSHAKES_NET_MAX = 64			# gate-tls.c; a user is a net
 GO_DATA = struct.pack(">I4sH", 4, b"disk", 0)
 META_DATA = struct.pack(">I4sII15s", 4, b"disk", 1, 15, b"base:allocation")
 
@@ -240,7 +240,7 @@ def one_byte_at_a_time():
 def stalled():
 	"""Who does not go on with the handshake holds up nobody, and not for ever."""
 	client, many = served(), []
-	for i in range(SHAKES_NET_MAX + 44):
+	for i in range(HANDSHAKES_NET_MAX + 44):
 		many.append(asked_tls())
 		read(client, i)
 	for s in many[:44]:

@@ -14,7 +14,7 @@
 #include "nbd-linger.h"
 #include "nbd-priv.h"
 
-#define HANDSHAKE_MS 30000		/* of the client's own time; anew when TLS begins */
+#define HANDSHAKE_MS 30000		/* of the client's own time; again when TLS begins */
 #define STARTTLS_MS 10000		/* where TLS is required: to ask, and take the answer */
 #define LEAVE_MS 10000			/* without a byte that the client takes */
 #define LINGER_MS 2000			/* for the client's machine to take the replies */
@@ -64,7 +64,7 @@ static void conn_close(struct nbd_conn *conn)
 static bool in_flight(const struct nbd_conn *conn)
 {
 	return conn->nios || conn->ask.state == NBD_ASK_WAITS ||
-	       conn->securing == NBD_SECURING_SHAKES;
+	       conn->securing == NBD_SECURING_HANDSHAKES;
 }
 
 /* Close the socket, unless that would take something from the client now. */
@@ -136,7 +136,7 @@ static void conn_closed(struct loop_watch *watch)
 	const struct nbd_tls *tls = conn->server->tls;
 
 	if (conn->securing == NBD_SECURING_PARTS && conn->state == NBD_CONN_HAGGLES) {
-		conn->securing = NBD_SECURING_SHAKES;
+		conn->securing = NBD_SECURING_HANDSHAKES;
 		unproven_give_time(&conn->unproven, HANDSHAKE_MS);
 		tls->start(tls, conn, watch->fd, conn->name);
 	} else {
@@ -233,7 +233,7 @@ static void leave_goes_on(struct nbd_conn *conn)
 /* Has the client to ask for TLS before anything else? */
 static bool needs_tls(const struct nbd_conn *conn)
 {
-	return conn->haggle->tls == NBD_HAGGLE_MUST_TLS && conn->securing < NBD_SECURING_SHAKES;
+	return conn->haggle->tls == NBD_HAGGLE_MUST_TLS && conn->securing < NBD_SECURING_HANDSHAKES;
 }
 
 void nbd_conn_unproven_ends(struct unproven_place *place, enum unproven_why why)

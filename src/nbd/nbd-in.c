@@ -34,7 +34,7 @@ static void note_lenience(struct nbd_conn *conn, const struct nbd_request *req)
 		    "is accepted");
 }
 
-/* Wait for the rest of a request: the request is taken anew when the rest has come. */
+/* Wait for the rest of a request: the request is taken again when the rest has come. */
 static bool take_later(struct nbd_request_io *q)
 {
 	nbd_req_unget(q);

@@ -79,7 +79,7 @@ enum nbd_securing {
 	NBD_SECURING_NOT,
 	NBD_SECURING_ANSWERS,		/* the answer to the option goes out */
 	NBD_SECURING_PARTS,		/* the loop lets go of the socket */
-	NBD_SECURING_SHAKES,		/* the handshake has the socket */
+	NBD_SECURING_HANDSHAKES,		/* the handshake has the socket */
 };
 
 struct nbd_ask {

@@ -18,19 +18,19 @@
 #include "loop-poll.h"
 #include "util.h"
 
-#define SHAKES_MAX 256u			/* at once */
-#define SHAKES_NET_MAX 64u		/* of a host, or of a user of this machine */
-#define SHAKE_MS 10000			/* for the whole handshake */
+#define HANDSHAKES_MAX 256u			/* at once */
+#define HANDSHAKES_NET_MAX 64u		/* of a host, or of a user of this machine */
+#define HANDSHAKE_MS 10000			/* for the whole handshake */
 
 /* Who waits for whom. */
-enum shake_state {
-	SHAKE_WATCHES,			/* the handshake for its client */
-	SHAKE_WAITS,			/* the client for a step: in gate_tls.steps */
+enum handshake_state {
+	HANDSHAKE_WATCHES,			/* the handshake for its client */
+	HANDSHAKE_WAITS,			/* the client for a step: in gate_tls.steps */
 };
 
-struct shake {
+struct handshake {
 	uint64_t net;			/* of the client */
-	enum shake_state state;
+	enum handshake_state state;
 	struct deal_item turn;		/* in gate_tls.steps */
 	struct unproven_place place;	/* in gate_tls.unproven */
 	struct gate_tls *tls;
@@ -48,7 +48,7 @@ struct shake {
 /* The credentials may have changed since the handshake took its key or its certificates.
  * RACE: a change that this check does not see is told to this loop behind it (gate-trust.h), and
  * finds the connection with its stream. */
-static void shake_check(struct shake *s)
+static void handshake_check(struct handshake *s)
 {
 	uint64_t epoch = atomic_load(&s->tls->epoch);
 
@@ -59,11 +59,11 @@ static void shake_check(struct shake *s)
 	s->stream = NULL;
 }
 
-static void shake_done_msg(struct loop_msg *msg)
+static void handshake_done_msg(struct loop_msg *msg)
 {
-	struct shake *s = container_of(msg, struct shake, msg);
+	struct handshake *s = container_of(msg, struct handshake, msg);
 
-	shake_check(s);
+	handshake_check(s);
 	nbd_tls_done(s->conn, s->stream ? gate_stream_nbd(s->stream) : NULL, s->why);
 	free(s);
 }
@@ -71,45 +71,45 @@ static void shake_done_msg(struct loop_msg *msg)
 /* ---- thread of handshakes ---- */
 
 /* Hand @s back to its connection. */
-static void shake_return(struct shake *s)
+static void handshake_return(struct handshake *s)
 {
-	loop_msg_init(&s->msg, shake_done_msg);
+	loop_msg_init(&s->msg, handshake_done_msg);
 	loop_post(s->home, &s->msg);
 }
 
-static void shake_unwatched(struct loop_watch *watch)
+static void handshake_unwatched(struct loop_watch *watch)
 {
-	shake_return(container_of(watch, struct shake, watch));
+	handshake_return(container_of(watch, struct handshake, watch));
 }
 
 /* End @s: with its stream, or as a failure because of @s->why. */
-static void shake_end(struct shake *s)
+static void handshake_end(struct handshake *s)
 {
-	if (s->state == SHAKE_WAITS)
+	if (s->state == HANDSHAKE_WAITS)
 		deal_leave(&s->turn);
-	s->state = SHAKE_WATCHES;
+	s->state = HANDSHAKE_WATCHES;
 	unproven_leave(&s->place);
 	loop_unwatch(&s->watch);
 }
 
-static void shake_fail(struct shake *s, const char *why)
+static void handshake_fail(struct handshake *s, const char *why)
 {
 	if (why)
 		snprintf(s->why, sizeof(s->why), "%s", why);
 	gate_stream_destroy(s->stream);
 	s->stream = NULL;
-	shake_end(s);
+	handshake_end(s);
 }
 
-static void shake_ends(struct unproven_place *place, enum unproven_why why)
+static void handshake_ends(struct unproven_place *place, enum unproven_why why)
 {
-	shake_fail(container_of(place, struct shake, place), why == UNPROVEN_LATE ?
+	handshake_fail(container_of(place, struct handshake, place), why == UNPROVEN_LATE ?
 		   "TLS: the handshake has taken 10 s" :
 		   "TLS: too many handshakes at once, and this is the oldest of its host");
 }
 
 /* Make the next step of @s. */
-static void shake_step(struct shake *s)
+static void handshake_step(struct handshake *s)
 {
 	short events = POLLIN;
 	int r = gate_stream_handshake(s->stream, &events, s->why);
@@ -118,9 +118,9 @@ static void shake_step(struct shake *s)
 	if (r == 0) {
 		gate_stream_describe(s->stream, text, sizeof(text));
 		log_dbg(s->name, "%s", text);
-		shake_end(s);
+		handshake_end(s);
 	} else if (r != -EAGAIN) {
-		shake_fail(s, NULL);
+		handshake_fail(s, NULL);
 	} else {
 		loop_watch_events(&s->watch, events);
 	}
@@ -131,35 +131,35 @@ static void step_one(struct loop_task *task)
 {
 	struct gate_tls *t = container_of(task, struct gate_tls, step);
 	struct deal_item *turn = deal_take(&t->steps);
-	struct shake *s = turn ? container_of(turn, struct shake, turn) : NULL;
+	struct handshake *s = turn ? container_of(turn, struct handshake, turn) : NULL;
 
 	if (!s)
 		return;
 	loop_defer(t->loop, &t->step);
-	s->state = SHAKE_WATCHES;
-	shake_step(s);
+	s->state = HANDSHAKE_WATCHES;
+	handshake_step(s);
 }
 
 /* The socket shows hang-up and error to a handshake that waits, too: no step is spent on a client
  * that went, or whose connection was ended, as all are when the program ends. */
-static bool shake_ready(struct loop_watch *watch)
+static bool handshake_ready(struct loop_watch *watch)
 {
-	struct shake *s = container_of(watch, struct shake, watch);
+	struct handshake *s = container_of(watch, struct handshake, watch);
 
-	if (s->state == SHAKE_WAITS) {
-		shake_fail(s, "TLS: peer closed");
+	if (s->state == HANDSHAKE_WAITS) {
+		handshake_fail(s, "TLS: peer closed");
 		return false;
 	}
-	s->state = SHAKE_WAITS;
+	s->state = HANDSHAKE_WAITS;
 	loop_watch_events(&s->watch, 0);
 	deal_add(&s->tls->steps, &s->turn, s->net);
 	loop_defer(s->tls->loop, &s->tls->step);
 	return false;
 }
 
-static void shake_begin_msg(struct loop_msg *msg)
+static void handshake_begin_msg(struct loop_msg *msg)
 {
-	struct shake *s = container_of(msg, struct shake, msg);
+	struct handshake *s = container_of(msg, struct handshake, msg);
 	struct gate_tls *t = s->tls;
 
 	s->stream = gate_stream_create(t->creds, s->watch.fd, atomic_load(&t->epoch));
@@ -167,19 +167,20 @@ static void shake_begin_msg(struct loop_msg *msg)
 		gate_stream_destroy(s->stream);
 		s->stream = NULL;
 		snprintf(s->why, sizeof(s->why), "TLS: no memory for a handshake");
-		shake_return(s);
+		handshake_return(s);
 		return;
 	}
-	unproven_enter(&t->unproven, &s->place, s->net, SHAKE_MS);
+	unproven_enter(&t->unproven, &s->place, s->net, HANDSHAKE_MS);
 }
 
 /* ---- the whole ---- */
 
 /* Loop of the connection. */
-static void shake_start(const struct nbd_tls *nbd, struct nbd_conn *conn, int fd, const char *name)
+static void handshake_start(const struct nbd_tls *nbd, struct nbd_conn *conn, int fd,
+			    const char *name)
 {
 	const struct gate_tls_port *port = container_of(nbd, const struct gate_tls_port, nbd);
-	struct shake *s = calloc(1, sizeof(*s));
+	struct handshake *s = calloc(1, sizeof(*s));
 	struct fab_addr peer;
 
 	if (!s) {
@@ -195,10 +196,10 @@ static void shake_start(const struct nbd_tls *nbd, struct nbd_conn *conn, int fd
 	s->tls = port->tls;
 	s->conn = conn;
 	s->home = port->loop;
-	s->watch = (struct loop_watch){ .fd = fd, .events = POLLIN, .ready = shake_ready,
-					.closed = shake_unwatched };
+	s->watch = (struct loop_watch){ .fd = fd, .events = POLLIN, .ready = handshake_ready,
+					.closed = handshake_unwatched };
 	snprintf(s->name, sizeof(s->name), "%s", name);
-	loop_msg_init(&s->msg, shake_begin_msg);
+	loop_msg_init(&s->msg, handshake_begin_msg);
 	loop_post(port->tls->loop, &s->msg);
 }
 
@@ -210,7 +211,7 @@ int gate_tls_start(struct gate_tls *t, const struct fab_tls *creds)
 	deal_init(&t->steps);
 	loop_task_init(&t->step, step_one);
 	r = creds ? loop_poll_create("nbd-tls", &t->loop) : 0;
-	unproven_init(&t->unproven, t->loop, SHAKES_MAX, SHAKES_NET_MAX, shake_ends);
+	unproven_init(&t->unproven, t->loop, HANDSHAKES_MAX, HANDSHAKES_NET_MAX, handshake_ends);
 	return r;
 }
 
@@ -227,7 +228,7 @@ const struct nbd_tls *gate_tls_port_init(struct gate_tls_port *port, struct gate
 	if (!t->loop)
 		return NULL;
 	port->nbd.mode = fab_tls_mode(t->creds) == FAB_TLS_REQUIRE ? NBD_TLS_REQUIRE : NBD_TLS_ON;
-	port->nbd.start = shake_start;
+	port->nbd.start = handshake_start;
 	port->tls = t;
 	port->loop = loop;
 	return &port->nbd;

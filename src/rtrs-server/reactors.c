@@ -146,7 +146,7 @@ void reactors_detach(struct reactors *r)
 	reactors_join(r);
 	if (r->n && r->all[0])
 		export_ring_let_go(r->all[0]);
-	/* ORDER: the control thread opens exports anew, and looks at the descriptions of all rings
+	/* ORDER: the control thread opens exports again, and looks at the descriptions of all rings
 	 * then: none is detached until that thread, too, has ended. */
 	for (unsigned i = 0; i < r->n; i++) {
 		if (r->all[i])

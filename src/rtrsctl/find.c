@@ -4,8 +4,8 @@
  * DIRECTORIES.  The default directory, and the neighbours, which systemd makes for services with a
  * RuntimeDirectory= of another name.  A neighbour with a name like "rtrs..." or "nbdkit..."
  * is of our programs, and so are directories below: each socket with the mode of a control socket
- * is asked.  Of other neighbours only sockets with default names are asked, because a stranger may
- * take a question for a command. */
+ * is asked.  Of other neighbours only sockets with default names are asked, because a foreign
+ * program may take a question for a command. */
 #include <config.h>
 
 #include <dirent.h>

@@ -72,7 +72,7 @@ struct rate_sums rate_export(const json_t *before, const json_t *ex)
 #define PATH_KEY 1024
 
 /* A text that two answers have in common for @path of @sess.  The counters of a server's path begin
- * anew with a reconnect, which has another port of the client.  Those of a client's path go on. */
+ * again with a reconnect, which has another port of the client.  Those of a client's path go on. */
 static const char *path_key(const json_t *sess, const json_t *path, char key[PATH_KEY])
 {
 	snprintf(key, PATH_KEY, "%s\n%s\n%s", answer_string(sess, "uuid"),

@@ -39,7 +39,7 @@ struct top {				/* all 0: empty */
 	size_t nold;
 };
 
-/* Begin a sample: the rows are to come anew. */
+/* Begin a sample: the rows are to come again. */
 void top_rows_begin(struct top *top);
 /* Add a program and its rows from two answers to "stats", @before and, later, @after.  Rows of the
  * last sample give the new rows their older samples.  False: no memory; some rows are missing. */

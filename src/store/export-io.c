@@ -188,25 +188,25 @@ void export_io_finish_task(struct loop_task *task)
 		export_io_next(io, io->status);
 }
 
-static void io_anew_done(void *arg)
+static void io_reopen_done(void *arg)
 {
 	struct store *store = arg;
-	void (*done)(void *arg) = store->anew_done;
-	void *done_arg = store->anew_arg;
+	void (*done)(void *arg) = store->reopen_done;
+	void *done_arg = store->reopen_arg;
 
 	store_put(store);
 	done(done_arg);
 }
 
-void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)
+void export_io_reopen(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)
 {
 	struct store *store = ex->store;
 
-	store->anew = EXPORT_ANEW_RUNS;
-	store->anew_done = done;
-	store->anew_arg = arg;
+	store->reopen = EXPORT_REOPEN_RUNS;
+	store->reopen_done = done;
+	store->reopen_arg = arg;
 	store_hold(store);
-	reactor_storage(r)->slots[ex->index]->ops->anew(r, ex, io_anew_done, store);
+	reactor_storage(r)->slots[ex->index]->ops->reopen(r, ex, io_reopen_done, store);
 }
 
 bool export_io_size(struct reactor *r, struct export *ex, int64_t *size,

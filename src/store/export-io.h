@@ -71,7 +71,7 @@ static inline bool export_io_is_fenced(const struct export_io *io, int status)
  * storage are synced first, so the next user hears of no older failure.  The latch stays if a
  * description still fails then.  Calls @done(@arg), maybe inside this call.  Control thread, which
  * is the thread of @r. */
-void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg);
+void export_io_reopen(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg);
 
 /* Find out how much of @ex can be exported now: bytes, a multiple of 512, or -errno.  True: *@size
  * is the answer.  False: the storage is asked, and @done(@ex, size, @arg) follows, not inside this

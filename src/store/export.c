@@ -103,9 +103,9 @@ int export_acquire(struct export *ex, enum rnbd_access_mode mode)
 		if (count->writers >= max_writers)
 			return -EPERM;
 	}
-	if (!count->writers && export_sync_error(ex) && count->anew != EXPORT_ANEW_DONE)
+	if (!count->writers && export_sync_error(ex) && count->reopen != EXPORT_REOPEN_DONE)
 		return -EAGAIN;
-	count->anew = EXPORT_ANEW_NEEDED;	/* by the next client that opens the store without a
+	count->reopen = EXPORT_REOPEN_NEEDED;	/* by the next client that opens the store without a
 						 * writer */
 	export_hold(ex);
 	count->users++;

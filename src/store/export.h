@@ -145,7 +145,7 @@ struct store_driver {
 	 * not tell; -ESHUTDOWN: another server has broken the lock.  On the worker of the store.
 	 * NULL: the driver calls store_lead_lost() by itself. */
 	int (*owns)(struct export *ex);
-	/* Open the storage anew, after another server has broken the lock; no request is under way.
+	/* Reopen the storage, after another server has broken the lock; no request is under way.
 	 * 0, or -errno with words in @why. */
 	int (*renew)(struct export *ex, char *why, size_t len);
 	/* store_snapshot(), store-snapshot.h; NULL: the storage can have none.  @text gets the name
@@ -261,7 +261,7 @@ void store_put(struct store *store);
 
 /* Open @ex in @mode by the sharing rules: 0, -EPERM, -EROFS (rw or migration of a read-only
  * export).  The caller holds @ex until export_release() with the same mode.  -EAGAIN: the store has
- * no writer and a latched error, which is to be forgotten first: run export_io_anew() unless it
+ * no writer and a latched error, which is to be forgotten first: run export_io_reopen() unless it
  * runs already, and try again after its end.  Only writers keep the error: a reader has no write
  * that the error could be about.  A store
  * with a lead: only if store_lead_lets().  Control thread. */
@@ -271,7 +271,7 @@ int export_acquire(struct export *ex, enum rnbd_access_mode mode);
 void export_release(struct export *ex, enum rnbd_access_mode mode);
 
 /* The error of a failed fsync, which stays: FLUSH and FUA fail in every session until all writers
- * have closed the export, and a client opens the export anew (doc/decisions.md D13).  0 or -errno;
+ * have closed the export, and a client opens the export again (doc/decisions.md D13).  0 or -errno;
  * the first error is kept.  Any thread. */
 static inline int export_sync_error(const struct export *ex)
 {

@@ -111,7 +111,7 @@ int exports_claim(struct exports *e, char *err, size_t errlen);
 
 /* The losses of all exports together, since the state directory was made.  A client that comes back
  * compares this number.  If the number differs and the client has unflushed writes, the client must
- * tell its user: neither an export opened anew nor another server knows of the error that a FLUSH
+ * tell its user: neither an export opened again nor another server knows of the error that a FLUSH
  * would have met.  An export without a loss does not count, so exports can be added or taken away.
  * A store that leaves keeps its part of the sum.  Control thread. */
 uint64_t exports_losses(const struct exports *e);

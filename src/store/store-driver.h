@@ -40,7 +40,7 @@ struct store_io_ops {
 	/* The log's words about an operation that failed with @err, which is negative; NULL:
 	 * strerror().  May be NULL. */
 	const char *(*words)(int err);
-	void (*anew)(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg);
+	void (*reopen)(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg);
 	/* export_io_size() */
 	bool (*size)(struct reactor *r, struct export *ex, int64_t *size,
 		     void (*done)(struct export *ex, int64_t size, void *arg), void *arg);

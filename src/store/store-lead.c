@@ -130,7 +130,7 @@ static void wish_job_ended(struct store_lead *lead, enum store_lead_event event)
 	bool was = lead->breaking;
 
 	lead->breaking = false;
-	/* Behind a loss the try is made again, when the store is open anew. */
+	/* Behind a loss the try is made again, when the store is open again. */
 	if (was && event != STORE_LEAD_EV_LOST_UNSEEN)
 		wish_ended(lead, lead->rc, lead->why);
 	else
@@ -176,7 +176,7 @@ static void take_done(struct worker_job *job)
 	}
 	lead->error = lead->rc;
 	/* The cluster may have fenced this server while nobody used the store.  Then the client
-	 * waits until the store is open anew. */
+	 * waits until the store is open again. */
 	ended(lead, lead->rc == -ESHUTDOWN ? STORE_LEAD_EV_LOST_UNSEEN : lead->rc ?
 		    STORE_LEAD_EV_REFUSED : STORE_LEAD_EV_TAKEN);
 }
@@ -279,7 +279,7 @@ static void take_lock_again(void *object)
 	take_lock(lead);
 }
 
-static void open_anew(void *object)
+static void lead_reopen(void *object)
 {
 	begin(object, renew_work, renew_done);
 }
@@ -338,10 +338,10 @@ static const struct fsm_row rows[] = {
 
 	ROW(IN(OWNER) | IN(STANDBY) | IN(KEEPING), LOST, FENCED, lose_clients),
 	ROW(IN(TAKING) | IN(YIELDING) | IN(LOOKING), LOST_UNSEEN, FENCED, lose_clients),
-	ROW(IN(FENCED), UNUSED, RENEWING, open_anew),
+	ROW(IN(FENCED), UNUSED, RENEWING, lead_reopen),
 	ROW(IN(RENEWING), RENEWED, STANDBY, NULL),
 	ROW(IN(RENEWING), FAILED, AGAIN, try_later),
-	ROW(IN(AGAIN), TIMER, RENEWING, open_anew),
+	ROW(IN(AGAIN), TIMER, RENEWING, lead_reopen),
 
 	ROW(IN(STANDBY) | IN(OWNER) | IN(KEEPING) | IN(FENCED) | IN(AGAIN), LEFT, NAMELESS, NULL),
 	ROW(IN(NAMELESS), JOINED, STANDBY, NULL),

@@ -50,7 +50,7 @@ enum store_lead_state {
 					 * asks for it; a timer looks */
 	STORE_LEAD_FENCED,		/* another server has broken the lock; clients still have
 					 * the store open */
-	STORE_LEAD_RENEWING,		/* the worker opens the store anew */
+	STORE_LEAD_RENEWING,		/* the worker opens the store again */
 	STORE_LEAD_AGAIN,		/* the store could not be opened; a timer tries again */
 	STORE_LEAD_NAMELESS,		/* the name that was written has gone; others are read */
 	STORE_LEAD_NSTATES
@@ -70,7 +70,7 @@ enum store_lead_event {
 	STORE_LEAD_EV_LOST_UNSEEN,	/* the worker failed for the same reason, and has ended */
 	STORE_LEAD_EV_UNUSED,		/* no client has the store open */
 	STORE_LEAD_EV_RENEWED,
-	STORE_LEAD_EV_FAILED,		/* the store could not be opened anew */
+	STORE_LEAD_EV_FAILED,		/* the store could not be opened again */
 	STORE_LEAD_EV_TIMER,
 	STORE_LEAD_EV_LEFT,		/* the name that is written goes */
 	STORE_LEAD_EV_JOINED,		/* another such name comes */
@@ -117,7 +117,7 @@ struct store_lead {
 int store_lead_join(struct store *store, struct export *ex);
 /* The names of @store can be used from now on.  Control thread. */
 void store_lead_begin(struct store *store);
-/* The program ends (exports_leads.ended): a store that cannot be opened anew is not tried again. */
+/* The program ends (exports_leads.ended): a store that cannot be reopened is not tried again. */
 void store_lead_end(struct store *store);
 /* @ex goes, and no client has it open: no job begins by a timer any more.  No job runs. */
 void store_lead_goes(struct store *store, const struct export *ex);

@@ -34,8 +34,8 @@ struct store_id {
 #define STORE_ID_NAME_MAX (STORE_ID_MAX + 8)
 void store_id_name(const struct store_id *id, const char *ext, char *name, size_t size);
 
-/* The state of opening anew a store whose error is latched, see export_acquire(). */
-enum export_anew { EXPORT_ANEW_NEEDED, EXPORT_ANEW_RUNS, EXPORT_ANEW_DONE };
+/* The state of reopening a store whose error is latched, see export_acquire(). */
+enum export_reopen { EXPORT_REOPEN_NEEDED, EXPORT_REOPEN_RUNS, EXPORT_REOPEN_DONE };
 
 /* The numbers by which stores are found. */
 enum store_key {
@@ -56,9 +56,9 @@ struct store {
 	unsigned writers, users;	/* control thread */
 	_Atomic(int) sync_error;	/* any thread */
 	unsigned held;			/* store_hold(); control thread */
-	enum export_anew anew;		/* control thread, as the next two */
-	void (*anew_done)(void *arg);
-	void *anew_arg;
+	enum export_reopen reopen;		/* control thread, as the next two */
+	void (*reopen_done)(void *arg);
+	void *reopen_arg;
 	/* The losses grow at a failed sync, and when the last writer of a store with a latched
 	 * error leaves (the error will be forgotten). */
 	_Atomic(struct export_state *) state;	/* store_state() */

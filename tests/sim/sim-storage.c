@@ -507,7 +507,7 @@ static struct sim_export *sim_export(const struct export *ex)
 static void sim_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)
 {
 	atomic_store(&ex->store->sync_error, 0);
-	ex->store->anew = EXPORT_ANEW_DONE;
+	ex->store->reopen = EXPORT_REOPEN_DONE;
 	done(arg);
 }
 
@@ -797,7 +797,7 @@ static const struct store_io_ops sim_io_ops = {
 	.extents = sim_work,
 	.sync = sim_sync,
 	.takes_at_once = sim_takes_at_once,
-	.anew = sim_anew,
+	.reopen = sim_anew,
 	.size = sim_size,
 };
 

@@ -357,10 +357,10 @@ static void anew_stop(void *arg)
 	reactor_stop(rig.reactor);
 }
 
-static void open_anew(struct export *ex)
+static void lead_reopen(struct export *ex)
 {
 	cr_assert_eq(export_acquire(ex, RNBD_ACCESS_RW), -EAGAIN);
-	export_io_anew(rig.reactor, ex, anew_stop, NULL);
+	export_io_reopen(rig.reactor, ex, anew_stop, NULL);
 	cr_assert_eq(export_acquire(ex, RNBD_ACCESS_RW), -EAGAIN, "it runs");
 	cr_assert_eq(reactor_run(rig.reactor), 0);
 	cr_assert_eq(export_acquire(ex, RNBD_ACCESS_RW), 0);
@@ -379,11 +379,11 @@ Test(export_io, latched_error_stays_while_syncs_fail)
 	list_add_tail(&store_file_all(ex->store)->descs, &broken.link);
 	export_sync_failed(ex, -ENOSPC);
 	export_release(ex, RNBD_ACCESS_RW);
-	open_anew(ex);
+	lead_reopen(ex);
 	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), -ENOSPC);
 	export_release(ex, RNBD_ACCESS_RW);
 	broken.fd = store_file(ex)->fd;
-	open_anew(ex);
+	lead_reopen(ex);
 	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 	export_release(ex, RNBD_ACCESS_RW);
 	list_del(&broken.link);
@@ -408,7 +408,7 @@ Test(export_io, latched_error)
 	cr_assert_eq(rig_do(&rig, a, RNBD_OP_WRITE, 0, 0, 512, buf), 0);
 	cr_assert_eq(rig_do(&rig, a, RNBD_OP_READ, RNBD_F_FUA, 0, 512, buf), 0);
 	export_release(a, RNBD_ACCESS_RW);
-	open_anew(a);
+	lead_reopen(a);
 	cr_assert_eq(rig_do(&rig, a, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 }
 
@@ -507,7 +507,7 @@ Test(export_io, write_back_fails)
 	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_WRITE, RNBD_F_FUA, 0, 512, buf), 0);
 	export_release(ex, RNBD_ACCESS_RW);
-	open_anew(ex);
+	lead_reopen(ex);
 	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 	free(buf);
 }

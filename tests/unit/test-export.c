@@ -335,7 +335,7 @@ Test(export, error_is_latched_until_opened_anew)
 	cr_assert_eq(export_acquire(b, RNBD_ACCESS_RO), -EAGAIN);
 	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RW), -EAGAIN);
 	export_release(b, RNBD_ACCESS_RO);
-	a->store->anew = EXPORT_ANEW_DONE;
+	a->store->reopen = EXPORT_REOPEN_DONE;
 	cr_assert_eq(export_acquire(b, RNBD_ACCESS_RW), 0);
 	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RO), 0, "in use, although the error has stayed");
 	export_release(a, RNBD_ACCESS_RO);

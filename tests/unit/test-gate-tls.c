@@ -15,7 +15,7 @@
 #include "nbd-priv.h"
 #include "unit.h"
 
-#define SHAKE_MS 10000u			/* as gate-tls.c has it */
+#define HANDSHAKE_MS 10000u			/* as gate-tls.c has it */
 
 static struct gate_tls tls;
 static struct gate_tls_port port;
@@ -140,21 +140,21 @@ static int shake_for(unsigned ms)
 	shakes_begin();
 	fd = shake_one();
 	cr_assert_eq(nstreams, 1);
-	for (; ms > SHAKE_MS; ms -= SHAKE_MS)
-		rig_pass_time(&rig, SHAKE_MS);
+	for (; ms > HANDSHAKE_MS; ms -= HANDSHAKE_MS)
+		rig_pass_time(&rig, HANDSHAKE_MS);
 	rig_pass_time(&rig, ms);
 	return fd;
 }
 
 Test(gate_tls, handshakes_have_a_time)
 {
-	static const unsigned times[] = { SHAKE_MS - 1, SHAKE_MS, SHAKE_MS + 1, 4 * SHAKE_MS };
+	static const unsigned times[] = { HANDSHAKE_MS - 1, HANDSHAKE_MS, HANDSHAKE_MS + 1, 4 * HANDSHAKE_MS };
 	uint8_t buf[256];
 
 	for_each_case(ms, times) {
 		int fd = shake_for(*ms);
 
-		if (*ms < SHAKE_MS) {
+		if (*ms < HANDSHAKE_MS) {
 			cr_assert_eq(recv(fd, buf, sizeof(buf), MSG_DONTWAIT), -1);
 			cr_assert_eq(errno, EAGAIN);
 			leave(fd);

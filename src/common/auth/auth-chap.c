@@ -226,7 +226,7 @@ static int take_challenge(struct auth_chap *chap, const void *msg, struct auth_r
 }
 
 /* Compare the proof with that of the key of the HELLO's name.  An unknown name has a key of chance,
- * so that a stranger does not learn which names there are. */
+ * so that an unauthenticated client does not learn which names there are. */
 static const struct psk *check_claim(struct auth_chap *chap, const uint8_t shared[AUTH_POINT_LEN])
 {
 	const struct psk *key = psk_find(chap->keys, chap->peer, strlen(chap->peer));

@@ -111,8 +111,8 @@ static int lend_key_of(struct fab_tls_end *end, const gnutls_datum_t *name, gnut
 	return psk ? lend_key(psk, key) : 1;
 }
 
-/* Give gnutls the key of @name.  An unknown name gets a key of chance, so that a stranger does not
- * learn which names there are. */
+/* Give gnutls the key of @name.  An unknown name gets a key of chance, so that an unauthenticated
+ * client does not learn which names there are. */
 static int psk_of_name(gnutls_session_t session, const gnutls_datum_t *name, gnutls_datum_t *key)
 {
 	struct fab_tls_end *end = gnutls_session_get_ptr(session);

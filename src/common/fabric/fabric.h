@@ -38,7 +38,7 @@
  *     the call: a later connection of the same pd could use the key until the device lets go.
  *  l. A send completion (or flush) says that the request's local buffers are no longer read.
  *  m. A window opens its range under its key to the connections that fab_alloc_mw() names: from
- *     its bind on, until the window is invalidated, bound anew or deallocated.  A bind or
+ *     its bind on, until the window is invalidated, bound again or deallocated.  A bind or
  *     invalidate against the rules fails the connection: the post returns 0, and the request
  *     completes with an error or as flushed.
  *
@@ -456,7 +456,7 @@ static inline bool fab_mr_covers(const struct ibv_mr *mr, const struct fab_pd *p
  *			SEND_WITH_INV of its peer.  Against the rules: a bind of a bound window, or
  *			to 0 bytes; an invalidate of a free window.  The key: any with the upper
  *			24 bits of ibv_mw.rkey that differs from the last.
- *	IBV_MW_TYPE_1	is good on all connections of the pd, until bound anew on any connection.
+ *	IBV_MW_TYPE_1	is good on all connections of the pd, until bound again on any connection.
  *			A bind to 0 bytes (mr is any region of the pd, not NULL) revokes.  The key
  *			is ibv_inc_rkey(ibv_mw.rkey).  LOCAL_INV, SEND_WITH_INV: against the rules.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The metrics of a program in a file, for the textfile collector of node_exporter: written anew
+/* The metrics of a program in a file, for the textfile collector of node_exporter: written again
  * every METRIC_FILE_INTERVAL_MS, under another name first, so that readers find a whole text.  The
  * file goes with the program: a file that stayed would tell of a program that has ended.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The names by which readers of metrics may ask for this program, against DNS rebinding: a page of
- * a stranger lets its own name lead to an address of ours, and the browser then hands our answer to
- * that page.  Such a request has the stranger's name in its header Host.  Pure. */
+/* The names by which readers of metrics may ask for this program, against DNS rebinding: a
+ * foreign page lets its own name lead to an address of ours, and the browser then hands our answer
+ * to that page.  Such a request has the page's name in its header Host.  Pure. */
 #ifndef METRIC_HOST_H
 #define METRIC_HOST_H
 

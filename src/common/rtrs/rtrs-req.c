@@ -4,7 +4,7 @@
  *
  * RACE: without key revocation the client may rewrite the chunk at any moment.  So
  * rtrs_req_extent() reads the chunk only for the length to copy, each byte once; rtrs_req_decode()
- * checks all anew on the copy. */
+ * checks all again on the copy. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>

@@ -280,7 +280,7 @@ static void close_on_server(void *object)
 }
 
 /* The user opened @dev during CLOSING: a new life for the same name. */
-static void begin_anew(void *object)
+static void begin_again(void *object)
 {
 	struct dev *dev = object;
 
@@ -352,7 +352,7 @@ static const struct fsm_row rows[] = {
 	ROW(IN(CLOSING), ABORTED, CLOSING, close_on_server),
 	ROW(IN(CLOSING), SETTLED, CLOSING, close_on_server),
 	ROW(IN(CLOSING), STUCK, CLOSING, close_on_server),
-	ROW(IN(CLOSING), REBORN, OPENING, begin_anew),
+	ROW(IN(CLOSING), REBORN, OPENING, begin_again),
 	ROW(IN(CLOSING), CLOSED, GONE, destroy_device),
 
 	STAY(IN(OPENING) | IN(CLOSING), WANTED),	/* the message under way ends first */

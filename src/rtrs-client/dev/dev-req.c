@@ -168,7 +168,7 @@ static bool writes_piece(const struct dev_req *q)
 }
 
 /* The first piece may be lost with the server's memory before the last is written, and a FLUSH may
- * have told of that loss meanwhile: the end of the last piece finds the loss anew.  A piece with
+ * have told of that loss meanwhile: the end of the last piece finds the loss again.  A piece with
  * FUA is durable. */
 static void req_carry_epoch(struct dev_req *q)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Given-up writes.
  *
- * A write fails with io_timeout, or begins anew because the path came back too small; its first
+ * A write fails with io_timeout, or begins again because the path came back too small; its first
  * copy may still be in the server's storage.  The buf_id of the first copy orders nothing any more,
  * because a later write to the same place has another buf_id.  So the client sends nothing to the
  * device before the server's storage is done with all earlier requests.  The answer to CLOSE proves

@@ -57,7 +57,7 @@ static inline void dev_stat_queued(struct dev_stat_shard shards[DEV_STAT_SHARDS]
 void dev_stat_ever(const struct dev *dev, struct dev_stat *sum);
 /* Write the counters since the last reset into @sum. */
 void dev_stat_get(const struct dev *dev, struct dev_stat *sum);
-/* Begin to count anew. */
+/* Begin to count again. */
 void dev_stat_reset(struct dev *dev);
 
 /* Look at the requests that have not ended, of users and of the client itself.  Returns the age of

@@ -12,7 +12,7 @@ enum clt_path_state {
 	CLT_PATH_RESOLVING,		/* the resolver is asked for the addresses of a name */
 	CLT_PATH_CONNECTING,		/* connections are made one after another */
 	CLT_PATH_PROVING,		/* connection 0 carries the proof of who the client is */
-	CLT_PATH_PROVEN,		/* connection 0 drains; it and the others are made anew,
+	CLT_PATH_PROVEN,		/* connection 0 drains; it and the others are made again,
 					 * with the proof */
 	CLT_PATH_INFO,			/* INFO_REQ was sent */
 	CLT_PATH_OPENING,		/* RNBD: session info, devices opened again */

@@ -111,7 +111,7 @@ struct clt_io {
 					 * (spin.h) */
 	struct clt_slot_table slots;
 	struct clt_arena arena;
-	/* Counts how often the session began anew on the server.  The server answers no request of
+	/* Counts how often the session began again on the server.  The server answers no request of
 	 * an earlier epoch.  The service thread changes @epoch while no path is open. */
 	unsigned epoch;
 	atomic_uint max_io_size;	/* the least of the paths that are or were up; 0: no path
@@ -408,7 +408,7 @@ enum clt_op_kind {
 enum clt_op_stage {
 	CLT_OP_CUTS,			/* parts do not cover all of the operation yet */
 	CLT_OP_CUT,			/* parts cover all of the operation */
-	CLT_OP_RESTARTS,		/* a part was too large: begin anew when none is in
+	CLT_OP_RESTARTS,		/* a part was too large: begin again when none is in
 					 * flight */
 };
 

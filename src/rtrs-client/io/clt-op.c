@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Splits operations into parts, gets permits, collects answers.  If a part does not fit the path
- * any more, the operation begins anew: each part may be done twice.
+ * any more, the operation begins again: each part may be done twice.
  *
  * Runs on the owner of the operation only.  An operation ends when each part was answered or given
  * up; a part in flight is never given up (clt-io.h, FAILURE). */
@@ -99,7 +99,7 @@ static void op_give_up_held(struct clt_op *op)
 	}
 }
 
-/* Begin anew: parts that were answered are sent again.  If a write was sent before, @gave_up makes
+/* Begin again: parts that were answered are sent again.  If a write was sent before, @gave_up makes
  * the operation wait until the server is done with that write. */
 static void op_restart(struct clt_op *op)
 {

@@ -34,7 +34,7 @@ const char *clt_stat_name(enum clt_stat_what what);
 void clt_stat_ever(const struct clt_path *path, struct clt_stat *stat);
 /* Read the counters since the last reset.  Service thread. */
 void clt_stat_get(const struct clt_path *path, struct clt_stat *stat);
-/* Begin to count anew.  Service thread. */
+/* Begin to count again.  Service thread. */
 void clt_stat_reset(struct clt_path *path);
 /* The number of requests of IO that were ever answered over @path.  Service thread. */
 uint64_t clt_stat_answered(const struct clt_path *path);

@@ -23,7 +23,7 @@ void srv_close_sess_lost(struct srv_sess *sess);
 /* Close all handles of the exports with the name @name, listed or not, each when its IO has left
  * the storage; with @client, not NULL, those of sessions alone that have this name, identity
  * ("psk:gw1") or address of a path.  Returns how many handles.  Requests on these handles fail with
- * -ENOTCONN from now on, until their client opens the export anew. */
+ * -ENOTCONN from now on, until their client opens the export again. */
 unsigned srv_close_kick(struct srv *srv, const char *name, const char *client);
 /* As srv_close_kick(), of @ex, and of removed exports with the same name and store; another export
  * may have the name by now. */

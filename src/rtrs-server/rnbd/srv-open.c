@@ -6,7 +6,7 @@
  *     (srv-size.h).
  *   - An OPEN that only a closing handle forbids waits for the end of this handle, at most
  *     SRV_OPEN_TIMEOUT.
- *   - An OPEN of an export that is opened anew after a failed sync waits likewise, and so does an
+ *   - An OPEN of an export that is opened again after a failed sync waits likewise, and so does an
  *     OPEN of an export whose path names other storage than before (export-retry.h).
  *   - A session that comes back takes the closing handles up again: the fence (srv-fence.h) orders
  *     the requests that the client sends again.
@@ -109,7 +109,7 @@ static bool closing_handle(const struct srv *srv, const struct export *ex)
 	return false;
 }
 
-static void opened_anew(void *arg)
+static void export_reopened(void *arg)
 {
 	srv_open_retry(arg);
 }
@@ -131,7 +131,7 @@ static enum open_result result_of(const struct srv *srv, const struct export *ex
 	}
 }
 
-/* export_acquire() that begins to open the store anew, if a failed sync makes this necessary, or to
+/* export_acquire() that begins to reopen the store, if a failed sync makes this necessary, or to
  * take a shared store from another server. */
 static enum open_result open_acquire(struct srv_sess *sess, struct export *ex,
 				     enum rnbd_access_mode mode, bool force)
@@ -147,8 +147,8 @@ static enum open_result open_acquire(struct srv_sess *sess, struct export *ex,
 		return OPEN_STORAGE;
 	}
 	rc = export_acquire(ex, mode);
-	if (rc == -EAGAIN && ex->store->anew != EXPORT_ANEW_RUNS) {
-		export_io_anew(srv_control(srv), ex, opened_anew, srv);
+	if (rc == -EAGAIN && ex->store->reopen != EXPORT_REOPEN_RUNS) {
+		export_io_reopen(srv_control(srv), ex, export_reopened, srv);
 		rc = export_acquire(ex, mode);
 	}
 	return result_of(srv, ex, rc);

@@ -4,7 +4,7 @@
  * A request is parked if it collides with a path on its way down, or if its client is back and a
  * path is stale.  The wait ends when this path has drained, or after SRV_PARK_TIMEOUT
  * (doc/decisions.md D14).  The stale path is failed at once.  Refusals are logged with their
- * reason, rate limited, because strangers cause refusals. */
+ * reason, rate limited, because anybody can cause refusals. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -297,7 +297,7 @@ static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req
 		return decision_refuse(RTRS_REFUSES_STOPPING, "server is shutting down");
 	if (!sess && !(req->flags & RTRS_CONN_REQ_FIRST_CONN))
 		return decision_refuse_for(-ENXIO, "unknown session");
-	/* First of all: a stranger that knows the uuids ends no path of the session, either. */
+	/* First of all: another client that knows the uuids ends no path of the session, either. */
 	if (!identity_fits(srv, sess, path, who, conn, &d))
 		return d;
 	if (path)

@@ -21,7 +21,7 @@ void srv_accept_request(struct srv *srv, struct fab_conn *conn, enum auth_mode m
 			const uint8_t *data, size_t len);
 /* Destroy @conn, whose peer went away, if the request of @conn is parked.  True if this was so. */
 bool srv_accept_forget(struct srv *srv, struct fab_conn *conn);
-/* Decide anew about the parked requests, because a path has been unlinked. */
+/* Decide again about the parked requests, because a path has been unlinked. */
 void srv_accept_retry(struct srv *srv);
 /* Refuse all parked requests: the server shuts down. */
 void srv_accept_refuse_parked(struct srv *srv);

@@ -92,7 +92,7 @@ void srv_path_init(struct srv_path *path, struct srv_sess *sess, const struct rt
 /* The callbacks of a path for its connections. */
 extern const struct srv_con_ops srv_path_con_ops;
 
-/* Make path->name anew from the name of the session. */
+/* Make path->name again from the name of the session. */
 void srv_path_named(struct srv_path *path);
 
 /* Fail @path: the one way down (doc/decisions.md D9).  The first call logs @cause; later calls do

@@ -39,8 +39,8 @@ struct srv_req;
 					 * up */
 #define SRV_SHUTDOWN_TIMEOUT 10000	/* answers may take this long to leave */
 
-/* Limits of memory and state that strangers can make the server hold, beside the limits of struct
- * srv_conf. */
+/* Limits of memory and state that unauthenticated clients can make the server hold, beside the
+ * limits of struct srv_conf. */
 #define SRV_MAX_HALF_OPEN 128		/* paths without INFO_REQ */
 #define SRV_MAX_HOST_HALF_OPEN 64
 #define SRV_MAX_PARKED 256

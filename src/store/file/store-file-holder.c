@@ -32,8 +32,8 @@ struct search {
 	char where[64];			/* "08:01:99 ", in the line of a lock on the file */
 	pid_t asked[PIDS_MAX];		/* for the locks; may have ended */
 	size_t nasked;
-	pid_t counts, stranger;		/* 0: none found */
-	uid_t stranger_uid;
+	pid_t counts, other;		/* 0: none found */
+	uid_t other_uid;
 	bool single;			/* the file has no lock but the one that was found */
 	bool hidden;			/* some processes are hidden, or closed to this process */
 };
@@ -121,7 +121,7 @@ static bool process_user(pid_t pid, gid_t gid, uid_t *uid, bool *in_group)
 	return known;
 }
 
-/* Note @pid, which has the lock, as a process that counts or as a stranger. */
+/* Note @pid, which has the lock, as a process that counts or as another one. */
 static void holder_judge(struct search *s, pid_t pid)
 {
 	bool in_group;
@@ -135,8 +135,8 @@ static void holder_judge(struct search *s, pid_t pid)
 	    (in_group && (s->st.st_mode & S_IWGRP))) {
 		s->counts = pid;
 	} else {
-		s->stranger = pid;
-		s->stranger_uid = uid;
+		s->other = pid;
+		s->other_uid = uid;
 	}
 }
 
@@ -192,13 +192,13 @@ static void holder_look_through(struct search *s)
 /* Describe in @who the process for which the caller waits. */
 static void holder_name(const struct search *s, bool first_ns, char *who, size_t len)
 {
-	pid_t pid = s->counts ? s->counts : s->stranger ? s->stranger : s->nasked ? s->asked[0] : 0;
+	pid_t pid = s->counts ? s->counts : s->other ? s->other : s->nasked ? s->asked[0] : 0;
 	size_t n;
 
 	lock_holder_name(pid, who, len);
 	n = strlen(who);
-	if (!s->counts && s->stranger)
-		snprintf(who + n, len - n, " of user %u", s->stranger_uid);
+	if (!s->counts && s->other)
+		snprintf(who + n, len - n, " of user %u", s->other_uid);
 	else if (!pid && !first_ns)
 		snprintf(who + n, len - n, ", which this PID namespace (container) does not show");
 }
@@ -219,10 +219,10 @@ bool store_file_holder_counts(int fd, char *who, size_t len)
 		 minor(s.st.st_dev), (unsigned long long)s.st.st_ino);
 	holder_look_through(&s);
 	holder_name(&s, first_ns, who, len);
-	/* A process outside of this namespace may have the lock, or another one beside the
-	 * stranger's. */
-	s.hidden = s.hidden || (!first_ns && (!s.nasked || s.stranger));
+	/* A process outside of this namespace may have the lock, or a second one beside that of
+	 * s.other. */
+	s.hidden = s.hidden || (!first_ns && (!s.nasked || s.other));
 	/* The holder of a single lock is known.  Of several locks one may be with a hidden
 	 * process. */
-	return s.counts || (s.hidden && !(s.stranger && s.single));
+	return s.counts || (s.hidden && !(s.other && s.single));
 }

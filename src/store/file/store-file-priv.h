@@ -18,8 +18,8 @@ struct export_desc {
 	_Atomic(uint64_t) turns;	/* of the syncs on this ring: odd while one runs */
 };
 
-/* Opening a store anew, see export_acquire(); store-file-sync.c. */
-struct export_anew_io {
+/* Opening a store again, see export_acquire(); store-file-sync.c. */
+struct export_reopen_io {
 	struct reactor_op op;
 	struct reactor *reactor;
 	struct export *ex;		/* one of the names */
@@ -93,7 +93,7 @@ struct store_file_keep {
 /* The file driver's part of a store: a file under all of its names. */
 struct store_file_all {
 	struct list descs;		/* export_desc.link; control thread */
-	struct export_anew_io anew_io;
+	struct export_reopen_io reopen_io;
 	struct store_file_keep keep;	/* constant while a ring has a name */
 	/* Of a shared block device, from claim() on; store-file-share.c: */
 	struct export *sharer;		/* the name whose descriptor is used; NULL: not shared */

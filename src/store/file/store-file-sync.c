@@ -15,7 +15,7 @@
  * rings share these.  Another ring's fdatasync may have got the error, and not have latched it yet,
  * when ours succeeds: then ours is repeated until each fdatasync that ran meanwhile has ended.
  *
- * Opening anew syncs every description of a file twice.  In the first pass a description may
+ * Opening again syncs every description of a file twice.  In the first pass a description may
  * report a known error, or lost data whose writers have gone; a failure in the second pass is a
  * failure for the next user, too. */
 #include <config.h>
@@ -133,11 +133,11 @@ void store_file_sync(struct export_io *io)
 		sync_go(sync);
 }
 
-/* ---- opening anew ---- */
+/* ---- opening again ---- */
 
-#define ANEW_PASSES 2
+#define REOPEN_PASSES 2
 
-static void anew_go(struct export_anew_io *io)
+static void reopen_go(struct export_reopen_io *io)
 {
 	struct io_uring_sqe *sqe = reactor_sqe(io->reactor, &io->op);
 
@@ -145,7 +145,7 @@ static void anew_go(struct export_anew_io *io)
 			    IORING_FSYNC_DATASYNC);
 }
 
-static void anew_end(struct export_anew_io *io)
+static void reopen_end(struct export_reopen_io *io)
 {
 	struct export *ex = io->ex;
 	int status = io->status;
@@ -156,39 +156,39 @@ static void anew_end(struct export_anew_io *io)
 			  strerror(-status));
 	else
 		atomic_store(&ex->store->sync_error, 0);
-	ex->store->anew = EXPORT_ANEW_DONE;
+	ex->store->reopen = EXPORT_REOPEN_DONE;
 	io->done(io->arg);
 }
 
-static void sync_anew_done(struct reactor_op *op, int res, unsigned flags)
+static void sync_reopen_done(struct reactor_op *op, int res, unsigned flags)
 {
-	struct export_anew_io *io = container_of(op, struct export_anew_io, op);
+	struct export_reopen_io *io = container_of(op, struct export_reopen_io, op);
 	struct list *descs = &store_file_all(io->ex->store)->descs;
 
 	if (res == -EINTR || res == -EAGAIN) {
-		anew_go(io);
+		reopen_go(io);
 		return;
 	}
-	if (res < 0 && io->pass == ANEW_PASSES)
+	if (res < 0 && io->pass == REOPEN_PASSES)
 		io->status = res;
 	io->desc = io->desc->next;
-	if (io->desc == descs && io->pass < ANEW_PASSES) {
+	if (io->desc == descs && io->pass < REOPEN_PASSES) {
 		io->pass++;
 		io->desc = descs->next;
 	}
 	if (io->desc != descs)
-		anew_go(io);
+		reopen_go(io);
 	else
-		anew_end(io);
+		reopen_end(io);
 }
 
-void store_file_sync_anew(struct reactor *r, struct export *ex, void (*done)(void *arg),
+void store_file_sync_reopen(struct reactor *r, struct export *ex, void (*done)(void *arg),
 			   void *arg)
 {
 	struct store_file_all *all = store_file_all(ex->store);
 
-	all->anew_io = (struct export_anew_io){
-		.op.done = sync_anew_done,
+	all->reopen_io = (struct export_reopen_io){
+		.op.done = sync_reopen_done,
 		.reactor = r,
 		.ex = ex,
 		.desc = all->descs.next,
@@ -196,7 +196,7 @@ void store_file_sync_anew(struct reactor *r, struct export *ex, void (*done)(voi
 		.done = done,
 		.arg = arg,
 	};
-	anew_go(&all->anew_io);	/* the list has the descriptor of open() at least */
+	reopen_go(&all->reopen_io);	/* the list has the descriptor of open() at least */
 }
 
 /* ---- a file on a ring ---- */
@@ -278,7 +278,7 @@ const struct store_io_ops store_file_io_ops = {
 	.extents = store_file_extents,
 	.sync = store_file_sync,
 	.takes_at_once = store_file_inline_takes,
-	.anew = store_file_sync_anew,
+	.reopen = store_file_sync_reopen,
 	.size = store_file_size,
 	.named = store_file_size_named,
 };

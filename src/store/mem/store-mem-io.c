@@ -67,9 +67,9 @@ static bool mem_takes_at_once(const struct export_io *io)
 }
 
 /* No sync fails, so no error is latched. */
-static void mem_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)
+static void mem_reopen(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)
 {
-	ex->store->anew = EXPORT_ANEW_DONE;
+	ex->store->reopen = EXPORT_REOPEN_DONE;
 	done(arg);
 }
 
@@ -87,6 +87,6 @@ const struct store_io_ops store_mem_io_ops = {
 	.extents = mem_extents,
 	.sync = mem_sync,
 	.takes_at_once = mem_takes_at_once,
-	.anew = mem_anew,
+	.reopen = mem_reopen,
 	.size = mem_size_now,
 };

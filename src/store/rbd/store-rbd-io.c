@@ -194,9 +194,9 @@ static bool image_takes_at_once(const struct export_io *io)
 }
 
 /* No sync fails for other writes than its own, so no error is latched. */
-static void image_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)
+static void image_reopen(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)
 {
-	ex->store->anew = EXPORT_ANEW_DONE;
+	ex->store->reopen = EXPORT_REOPEN_DONE;
 	done(arg);
 }
 
@@ -298,7 +298,7 @@ struct asked_size {
 	void *arg;
 };
 
-/* Thread of the worker: librbd may read the header of the image anew. */
+/* Thread of the worker: librbd may read the header of the image again. */
 static void size_work(struct worker_job *job)
 {
 	struct asked_size *a = container_of(job, struct asked_size, job);
@@ -311,7 +311,7 @@ static void size_work(struct worker_job *job)
 		rc = rbd_lib.rbd_get_size(r->handle.image, &size);
 	pthread_mutex_unlock(&r->renews);
 	rc = store_rbd_lost(r, rc);
-	/* The image has not shrunk below what is known: the fenced server opens it anew. */
+	/* The image has not shrunk below what is known: the fenced server opens it again. */
 	if (rc == -ESHUTDOWN && store_lead_fences(a->ex->store)) {
 		store_lead_lost(a->ex->store);
 		rc = 0;
@@ -460,6 +460,6 @@ const struct store_io_ops store_rbd_io_ops = {
 	.sync = image_sync,
 	.takes_at_once = image_takes_at_once,
 	.words = image_words,
-	.anew = image_anew,
+	.reopen = image_reopen,
 	.size = image_size,
 };

@@ -5,7 +5,7 @@
  *
  * A lock that is broken takes its owner to the blocklist of the cluster: no write of the owner
  * lands later, whatever the owner knows.  A client on the blocklist stays there, so the server that
- * was fenced opens the image anew, as another client. */
+ * was fenced opens the image again, as another client. */
 #include <config.h>
 
 #include <errno.h>
