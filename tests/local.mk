@@ -179,6 +179,7 @@ SHELL_TESTS = \
 	%D%/test-sigterm-inflight.sh \
 	%D%/test-source-tree.sh \
 	%D%/test-rights.sh \
+	%D%/test-rpm.sh \
 	%D%/test-snapshot.sh \
 	%D%/test-stop-threads.sh \
 	%D%/test-storage-away.sh \

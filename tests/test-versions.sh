@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # One version everywhere: configure.ac, NEWS, Debian's changelog, the spec file.
-# (tests/test-docs.sh: the manuals.) RPM's own reader takes the spec file.
+# (tests/test-docs.sh: the manuals.)
 . ./tests/functions.sh
 
 version=$(sed -n 's/^PACKAGE_VERSION = //p' "$top_builddir/Makefile")
@@ -15,13 +15,3 @@ spec=$top_srcdir/contrib/nbdkit-rtrs.spec
 same contrib/nbdkit-rtrs.spec "$(sed -n 's/^Version: *//p' "$spec")"
 same "the changelog of contrib/nbdkit-rtrs.spec" \
 	"$(sed -n '/^%changelog/,$s/^\* .* - \([0-9.]*\)-.*/\1/p' "$spec" | head -n 1)"
-
-requires rpmbuild --version
-# Prepared as RPM does it, from a tarball that has just a file to unpack.
-mkdir -p "$tmp/nbdkit-rtrs-$version" "$tmp/rpm/SOURCES"
-touch "$tmp/nbdkit-rtrs-$version/configure"
-tar -C "$tmp" -cJf "$tmp/rpm/SOURCES/nbdkit-rtrs-$version.tar.xz" "nbdkit-rtrs-$version"
-rpmbuild --define "_topdir $tmp/rpm" -bs "$spec"
-rpmbuild --define "_topdir $tmp/rpm" --nodeps -bp "$spec"
-[ -n "$(find "$tmp/rpm/SRPMS" -name "nbdkit-rtrs-$version-*.src.rpm")" ]
-[ -n "$(find "$tmp/rpm/BUILD" -name configure)" ]
