@@ -30,8 +30,9 @@ cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 \
 
 echo "shellcheck"
 ( cd "$top" &&
-	shellcheck --external-sources ./*.sh build-aux/{chroots,fleet,lint,machines,newest,packages,setup,versions}.sh \
-		contrib/completion/* doc/*.sh tests/*.sh \
+	shellcheck --external-sources ./*.sh \
+		build-aux/{chroots,fleet,lint,long,machines,newest,packages,setup,versions}.sh \
+		contrib/completion/* doc/*.sh findings/*.sh tests/*.sh \
 	tests/guest/*.sh tests/versions/*.sh tests/functions.sh.in ) || status=1
 
 # "[ a ] && [ b ]" on a line of its own asserts b alone: set -e passes over the first.  With "||"

@@ -5,6 +5,8 @@ set -eu -o pipefail
 
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 tmp=$(mktemp -d)
+# Programs in a chroot have no such directory.
+unset TMPDIR
 trap 'rm -rf --one-file-system "$tmp"' EXIT
 
 say() {
