@@ -29,7 +29,7 @@ endif
 SUFFIXES = .pod .1 .7 .8
 # pod2man says what is wrong in a page of its own: make it an error here.
 POD_TO_MAN = $(MKDIR_P) $(@D) && \
-	$(POD2MAN) --errors=die --utf8 --center=nbdkit-rtrs --release=$(PACKAGE_VERSION) \
+	$(POD2MAN) --errors=die --utf8 --center=nbdkit-rtrs --release=$(PACKAGE_VERSION) --date="$(RELEASED)" \
 		--name="$$(basename $@ .$$section)" --section=$$section $< $@.t && mv $@.t $@
 .pod.1:
 	$(AM_V_GEN)section=1; $(POD_TO_MAN)
