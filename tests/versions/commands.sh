@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Each option, parameter and key of a file that a program of before has is taken by that of now,
-# and what a file of before says is what it says now.  The tables are the help of before: an
-# option that is not there any more, or takes another kind of value, is named.
+# and what a file of before says is what it says now; units keep their names and sockets.  The
+# tables are the help of before: an option that is not there any more, or takes another kind of
+# value, is named.
 . ./tests/functions.sh
 . "$top_srcdir/tests/versions/lib.sh"
 requires_plugin; requires_gateway
@@ -150,6 +151,18 @@ for version in before now; do
 done
 [ "$(wc -l <"$tmp/before.words")" -ge 6 ]
 diff "$tmp/before.words" "$tmp/now.words"
+
+# Units have the names of before, at the same sockets, and the server is the same user.
+kept_of() {
+	grep -E '^(ListenStream|SocketGroup|StateDirectory|User|Group)=' "$1" | sort
+}
+while read -r unit; do
+	[ -f "$now_build/$unit" ] || fail "there is no $unit any more"
+	gone=$(comm -23 <(kept_of "$BEFORE_BUILD/$unit") <(kept_of "$now_build/$unit"))
+	[ -z "$gone" ] || fail "$unit has no more: $gone"
+	n=$((n + 1))
+done < <(cd "$BEFORE_BUILD" && ls contrib/systemd/*.service contrib/systemd/*.socket)
+counted "units" 6
 
 # What is taken no more, as NEWS says under "Breaks", is refused by a line that says what to write.
 use now

@@ -127,12 +127,12 @@ for program in server nbdkit; do
 done
 [ -z "$wrong" ] || fail "answers differ:$wrong"
 
-# path_up PID PATH
-path_up() {
+# path_is PID PATH STATE
+path_is() {
 	ask "$1" --json show | /usr/bin/python3 -c "
 import json, sys
 paths = [p for s in json.load(sys.stdin)['sessions'] for p in s['paths']]
-assert [p['state'] for p in paths if '$2' in p['name']] == ['connected'], paths"
+assert [p['state'] for p in paths if '$2' in p['name']] == ['$3'], paths"
 }
 
 # has_open SESSION: its export, at the server.
@@ -162,8 +162,10 @@ for version in now before; do
 			"path reconnect 127.0.0.1:$server_port" \
 				"path remove 127.0.0.2:$server_port" "stats reset"; do
 			case $words in
-			"path disconnect"*) wait_until "the path" path_up "$pid" \
-				"127.0.0.1:$server_port" ;;
+			"path disconnect"*) wait_until "the path" path_is "$pid" \
+				"127.0.0.1:$server_port" connected ;;
+			"path reconnect"*) wait_until "the end of the path" path_is "$pid" \
+				"127.0.0.1:$server_port" closed ;;
 			esac
 			# shellcheck disable=SC2086 # words
 			ask "$pid" $words || fail \
