@@ -58,6 +58,10 @@ without $first \| sessions=1 paths=2 paths_up=1" --gateway
 wait_until "the end of the other" check_ends 2
 check_is 2 "RTRS CRITICAL - 1 session, 0 of 2 paths up: [a-z-]+ disk: vm down since [0-9]+ s \
 \| sessions=1 paths=2 paths_up=0" --gateway
+both_are_closed() {
+	[ "$("$rtrsctl" --gateway --json show | grep -o '"state":"closed"' | wc -l)" -eq 2 ]
+}
+wait_until "the end of both" both_are_closed
 "$rtrsctl" --gateway path reconnect "$first"
 wait_until "a path" check_ends 1
 "$rtrsctl" --gateway path reconnect "$second"
