@@ -109,6 +109,8 @@ state_is() { "$rtrsctl" --name=patient --json show | grep -q -F "\"state\":\"$1\
 wait_until "the loss" state_is down
 without=$(oldest sessions --name=patient)
 [ "$without" -ge "$before" ] || fail "an age of $without ms without a path, and $before before"
+path_is_closed() { "$rtrsctl" --name=patient --json show | grep -q '"state":"closed"'; }
+wait_until "the end of the path" path_is_closed
 "$rtrsctl" --name=patient path reconnect "127.0.0.1:$server_port"
 wait_until "the path" state_is up
 after=$(oldest exports --name=patient)
