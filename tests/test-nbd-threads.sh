@@ -22,9 +22,9 @@ for _ in 1 2 3 4; do
 done
 
 cd "$tmp" || exit
-timeout $((4 * TIMEOUT_S)) fio --ioengine=nbd --uri="nbd+unix:///disk?socket=$sock" --name=jobs \
+fio --ioengine=nbd --uri="nbd+unix:///disk?socket=$sock" --name=jobs \
 	--rw=randwrite --bsrange=512-128k --bs_unaligned=0 --blockalign=512 --size=8M \
-	--offset_increment=8M --numjobs=8 --iodepth=8 --rate=4M --verify=crc32c \
+	--offset_increment=8M --numjobs=8 --iodepth=8 --rate=4M --verify=crc32c --loops=100000 \
 	--verify_state_save=0 --verify_fatal=1 --verify_dump=0 --randrepeat=0 \
 	>"$tmp/fio.log" 2>&1 &
 fio_pid=$!
@@ -38,9 +38,21 @@ for megabytes in 8 20 32; do
 	wait_until "more data on the disk" on_disk $megabytes
 	process_ended "$fio_pid" && fail "fio has ended too early: $(cat "$tmp/fio.log")"
 	kill_process "$server_pid"
-	start_server --listen "tcp://127.0.0.1:$port" "disk=$tmp/disk"
+	start_server --listen "tcp://127.0.0.1:$port" --control "$tmp/server.ctl" "disk=$tmp/disk"
 done
-expect_exit "$fio_pid" 0
+# Each loop of a client ends with its reads: all have one after the last kill.
+has_read() {
+	"$top_builddir/rtrsctl" --socket "$tmp/server.ctl" --json stats >"$tmp/stats" || return
+	/usr/bin/python3 -c '
+import json, sys
+disk, = json.load(sys.stdin)["exports"]
+sys.exit(disk["stats"]["read"]["bytes"] < 2 * 64 << 20)' <"$tmp/stats"
+}
+read_or_ended() { process_ended "$fio_pid" || has_read; }
+wait_until "the reads of two loops" read_or_ended
+kill -INT "$fio_pid"			# what fio of all releases ends in good order at
+expect_exit "$fio_pid" 128
+[ "$(grep -c 'err= 0' "$tmp/fio.log")" -eq 8 ]
 ! grep -q -i 'verify:\|error' "$tmp/fio.log" || { cat "$tmp/fio.log"; fail "fio complains"; }
 
 stop_process "$gateway_pid"
