@@ -148,7 +148,8 @@ static int shake_for(unsigned ms)
 
 Test(gate_tls, handshakes_have_a_time)
 {
-	static const unsigned times[] = { HANDSHAKE_MS - 1, HANDSHAKE_MS, HANDSHAKE_MS + 1, 4 * HANDSHAKE_MS };
+	static const unsigned times[] = { HANDSHAKE_MS - 1, HANDSHAKE_MS, HANDSHAKE_MS + 1,
+					  4 * HANDSHAKE_MS };
 	uint8_t buf[256];
 
 	for_each_case(ms, times) {

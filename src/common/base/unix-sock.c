@@ -74,8 +74,8 @@ static int sock_holder(const struct sockaddr_un *addr)
 }
 
 /* As sock_holder(), but waits for the end of a socket whose process has gone.  When a process is
- * killed, the kernel closes the files that its io_uring polls only after the process has ended: up
- * to 0.6 s later on a busy machine (Linux 6.18).  A child may have the socket, too, and keeps it. */
+ * killed, the kernel closes the files that its io_uring polls after the process has ended: up to
+ * 0.6 s later on a busy machine (Linux 6.18).  A child may have the socket, too, and keeps it. */
 static int sock_holder_stays(const struct sockaddr_un *addr)
 {
 	const struct timespec pause = { .tv_nsec = 100000000 };
