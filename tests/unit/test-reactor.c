@@ -5,7 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -501,6 +504,112 @@ static void count_closed(struct loop_watch *w)
 {
 	if (!--counted)
 		reactor_stop(r);
+}
+
+/* ---- sockets that listen ---- */
+
+static struct sockaddr_un listener_addr;
+
+static int listener(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	listener_addr.sun_family = AF_UNIX;
+	snprintf(listener_addr.sun_path, sizeof(listener_addr.sun_path),
+		 "/tmp/rtrs-reactor.%d.sock", (int)getpid());
+	unlink(listener_addr.sun_path);
+	cr_assert_eq(bind(fd, (struct sockaddr *)&listener_addr, sizeof(listener_addr)), 0);
+	cr_assert_eq(listen(fd, 8), 0);
+	return fd;
+}
+
+static int visit(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (!connect(fd, (struct sockaddr *)&listener_addr, sizeof(listener_addr)))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static unsigned accepted;
+static int second_fd;
+
+static void tell_parent(struct loop_task *task)
+{
+	cr_assert_eq(write(second_fd, "", 1), 1);
+}
+
+static bool accept_one(struct loop_watch *w)
+{
+	int fd = accept(w->fd, NULL, NULL);
+
+	cr_assert_geq(fd, 0);
+	close(fd);
+	accepted++;
+	reactor_stop(r);
+	return false;
+}
+
+/* One after the other, each is reported; and none while the watch is not wanted. */
+Test(reactor, each_visitor_of_a_listener_is_reported)
+{
+	struct loop_watch w = { .fd = listener(), .events = POLLIN, .ready = accept_one };
+
+	cr_assert_eq(loop_watch(reactor_loop(r), &w), 0);
+	for (unsigned n = 1; n <= 20; n++) {
+		int fd = visit();
+
+		cr_assert_geq(fd, 0);
+		cr_assert_eq(reactor_run(r), 0);
+		cr_assert_eq(accepted, n);
+		close(fd);
+	}
+	loop_watch_events(&w, 0);
+	cr_assert_geq(visit(), 0);
+	loop_task_init(&second, run_second);
+	loop_defer(reactor_loop(r), &second);
+	cr_assert_eq(reactor_run(r), 0);
+	cr_assert_eq(accepted, 20);
+	loop_watch_events(&w, POLLIN);
+	cr_assert_eq(reactor_run(r), 0);
+	cr_assert_eq(accepted, 21);
+	loop_unwatch(&w);
+	close(w.fd);
+	unlink(listener_addr.sun_path);
+}
+
+/* The kernel keeps what a ring polls after a kill: half of such sockets took a connection then. */
+Test(reactor, a_listener_ends_with_its_process)
+{
+	for (unsigned round = 0; round < 40; round++) {
+		int ready_fds[2], fd = listener();
+		char byte;
+		pid_t pid;
+
+		cr_assert_eq(pipe(ready_fds), 0);
+		pid = fork();
+		if (!pid) {
+			struct loop_watch w = { .fd = fd, .events = POLLIN, .ready = accept_one };
+			struct reactor *own;
+
+			reactor_create("own", 8, &own);
+			loop_watch(reactor_loop(own), &w);
+			loop_task_init(&second, tell_parent);
+			second_fd = ready_fds[1];
+			loop_defer(reactor_loop(own), &second);
+			_exit(reactor_run(own));
+		}
+		close(fd);
+		close(ready_fds[1]);
+		cr_assert_eq(read(ready_fds[0], &byte, 1), 1);
+		close(ready_fds[0]);
+		kill(pid, SIGKILL);
+		cr_assert_eq(waitpid(pid, NULL, 0), pid);
+		cr_assert_eq(visit(), -1, "round %u: a dead process took a connection", round);
+		unlink(listener_addr.sun_path);
+	}
 }
 
 /* More watches than the ring has entries, watched and unwatched in one go. */

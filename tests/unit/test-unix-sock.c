@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -18,14 +17,13 @@
 #include "lock-file.h"
 #include "unit.h"
 #include "unix-sock.h"
-#include "util.h"
 
 enum { ROUNDS = 400, RIVALS = 2 };
 
 static char dir[] = "/tmp/rtrs-unix-sock.XXXXXX";
 static char path[64], lock[72];
 
-static void (*in_pause)(void);		/* instead of a pause between two looks */
+static void (*in_pause)(void);		/* instead of a pause between two looks at a lock */
 static unsigned pauses;
 
 int nanosleep(const struct timespec *time, struct timespec *left)
@@ -36,8 +34,6 @@ int nanosleep(const struct timespec *time, struct timespec *left)
 	in_pause();
 	return 0;
 }
-
-static void no_pause(void) {}
 
 static void setup(void)
 {
@@ -156,7 +152,6 @@ Test(unix_sock, one_with_a_full_backlog_is_not_replaced)
 		rc = connect(fds[n++], (struct sockaddr *)&addr, sizeof(addr));
 	}
 	cr_assert(rc < 0 && errno == EAGAIN);
-	in_pause = no_pause;
 	cr_assert_eq(unix_sock_listen(&second, path, 0600, 1, err, sizeof(err)), -EADDRINUSE, "%s",
 		     err);
 	/* The kernel does not tell whose socket refuses a connection. */
@@ -211,72 +206,28 @@ Test(unix_sock, the_dead_are_removed)
 	cr_assert_eq(access(path, F_OK), 0, "what is no socket is removed");
 }
 
-static int keeps[2] = { -1, -1 };	/* closed: the child of a dead listener ends */
-static unsigned ends_in;		/* this pause; 0: it stays */
-
-static void keeper_ends(void)
-{
-	if (ends_in && pauses == ends_in) {
-		close(keeps[1]);
-		cr_assert_gt(waitpid(-1, NULL, 0), 0);
-	}
-}
-
-/* A daemon listens before it forks: who has called listen() is dead, and is not named.  Leaves the
- * child that has the socket: as the kernel has it for a while when a process was killed. */
-static void leave_child(void)
+/* A daemon listens before it forks: who has called listen() is dead, and is not named. */
+Test(unix_sock, a_dead_listener_is_not_named)
 {
 	struct unix_sock sock;
-	int status;
+	int ends[2], status;
 	char err[200] = "", byte;
 	pid_t pid;
 
-	cr_assert_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-	cr_assert_eq(pipe(keeps), 0);
+	cr_assert_eq(pipe(ends), 0);
 	pid = fork();
 	if (!pid) {
 		if (unix_sock_listen(&sock, path, 0600, 1, err, sizeof(err)) || fork())
 			_exit(*err != '\0');
-		close(keeps[1]);
-		_exit(read(keeps[0], &byte, 1) != 0);	/* until keeps[1] is closed */
+		close(ends[1]);
+		_exit(read(ends[0], &byte, 1) != 0);	/* until the test has ended */
 	}
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_assert_eq(status, 0);
-	in_pause = keeper_ends;
-	pauses = 0;
-}
-
-Test(unix_sock, a_dead_listener_is_not_named)
-{
-	struct unix_sock sock;
-	char err[200] = "";
-
-	leave_child();
 	cr_assert_eq(unix_sock_listen(&sock, path, 0600, 1, err, sizeof(err)), -EADDRINUSE);
 	cr_assert(strstr(err, ": another process listens there"), "%s", err);
-	cr_assert_eq(pauses, 20, "gives up after 2 s");
-	in_pause = NULL;
-	close(keeps[1]);
-}
-
-/* The socket of a killed process ends late. */
-Test(unix_sock, a_dead_listener_is_waited_for)
-{
-	static const unsigned last[] = { 1, 20 };
-	struct unix_sock sock;
-	char err[200] = "";
-
-	for (size_t i = 0; i < ARRAY_SIZE(last); i++) {
-		leave_child();
-		ends_in = last[i];
-		cr_assert_eq(unix_sock_listen(&sock, path, 0600, 1, err, sizeof(err)), 0, "%s",
-			     err);
-		cr_assert_eq(pauses, last[i]);
-		in_pause = NULL;
-		unix_sock_remove(&sock);
-		close(sock.fd);
-		close(keeps[0]);
-	}
+	close(ends[1]);
+	close(ends[0]);
 }
 
 static int held;			/* the lock, by another process in effect */

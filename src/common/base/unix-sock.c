@@ -21,7 +21,6 @@
 #include "unix-sock.h"
 
 #define LOCK_TRIES 200u			/* of 10 ms */
-#define LEFT_TRIES 20u			/* of 100 ms */
 #define LOCK_SUFFIX ".lock"
 #define PATH_SIZE sizeof(((struct sockaddr_un *)NULL)->sun_path)
 
@@ -73,22 +72,6 @@ static int sock_holder(const struct sockaddr_un *addr)
 	return cred.pid;
 }
 
-/* As sock_holder(), but waits for the end of a socket whose process has gone.  When a process is
- * killed, the kernel closes the files that its io_uring polls after the process has ended: up to
- * 0.6 s later on a busy machine (Linux 6.18).  A child may have the socket, too, and keeps it. */
-static int sock_holder_stays(const struct sockaddr_un *addr)
-{
-	const struct timespec pause = { .tv_nsec = 100000000 };
-	int pid;
-
-	for (unsigned i = 0; ; i++) {
-		pid = sock_holder(addr);
-		if (pid || i == LEFT_TRIES)
-			return pid;
-		nanosleep(&pause, NULL);
-	}
-}
-
 /* A file has the name.  Returns 0 if the name is free now: the file has gone, or was the socket of
  * a dead process and is removed. */
 static int sock_take(const struct sockaddr_un *addr, char *err, size_t errlen)
@@ -108,7 +91,7 @@ static int sock_take(const struct sockaddr_un *addr, char *err, size_t errlen)
 		snprintf(err, errlen, "%s: exists and is no socket", addr->sun_path);
 		return -EEXIST;
 	}
-	pid = sock_holder_stays(addr);
+	pid = sock_holder(addr);
 	if (pid >= 0) {
 		if (pid)
 			snprintf(who, sizeof(who), "process %d", pid);

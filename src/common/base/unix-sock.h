@@ -22,8 +22,7 @@ struct unix_sock {
  *  -EADDRINUSE		another process listens at @path
  *  -EBUSY		another process of this user is taking the name for longer than 2 s
  *
- * Waits for such a process, 2 s at most, and as long for the end of a socket that a process left
- * when it was killed.  If several processes want a name, the holder of a lock on
+ * Waits for such a process, 2 s at most.  If several processes want a name, the holder of a lock on
  * @path.lock (lock-file.h) gets the name; the lock file exists only meanwhile. */
 int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int backlog, char *err,
 		     size_t errlen);

@@ -11,7 +11,12 @@
  *
  * A poll can fail: no kernel memory; Linux 6.1 ends a poll when completions overflow.  The failure
  * makes the descriptor ready, so that the owner meets the descriptor's real state, and the poll is
- * armed again: at once, and after ARM_AGAIN_MS if arming at once fails as well. */
+ * armed again: at once, and after ARM_AGAIN_MS if arming at once fails as well.
+ *
+ * A file that a ring polls stays open when its process is killed: the kernel closes the file some
+ * time after the process has ended (Linux 6.18: up to 1 s later on a busy machine).  The next
+ * server would find the address of a listening socket in use.  So the ring polls an epoll of such
+ * a socket, which does not keep the socket. */
 #include <config.h>
 
 #include <assert.h>
@@ -19,6 +24,9 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "log.h"
@@ -33,6 +41,7 @@ struct reactor_poll {
 	struct list link;		/* on reactor.ready or .closed */
 	struct reactor *reactor;
 	struct loop_watch *watch;	/* NULL: unwatched, and the watch has no closed() */
+	int epoll;			/* of a listening socket; -1 */
 	struct reactor_op in, out, cancel;
 	short armed;			/* POLLIN, POLLOUT: the ring has this poll */
 	bool in_failed;			/* POLLIN's last completion was an error */
@@ -49,10 +58,27 @@ static void poll_mark_ready(struct reactor_poll *p)
 		list_add_tail(&p->reactor->ready, &p->link);
 }
 
+/* Returns -1 if @fd does not listen, or if there is no descriptor left: the ring polls @fd then. */
+static int epoll_of_listener(int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int listens = 0, epoll;
+	socklen_t len = sizeof(listens);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) || !listens)
+		return -1;
+	epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (epoll >= 0 && epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event)) {
+		close(epoll);
+		return -1;
+	}
+	return epoll;
+}
+
 static void poll_arm_in(struct reactor_poll *p)
 {
-	io_uring_prep_poll_multishot(reactor_sqe(p->reactor, &p->in), p->watch->fd,
-				     POLLIN | POLLRDHUP);
+	io_uring_prep_poll_multishot(reactor_sqe(p->reactor, &p->in),
+				     p->epoll >= 0 ? p->epoll : p->watch->fd, POLLIN | POLLRDHUP);
 	p->armed |= POLLIN;
 }
 
@@ -162,6 +188,7 @@ int loop_watch(struct loop *loop, struct loop_watch *w)
 	list_init(&p->link);
 	p->reactor = container_of(loop, struct reactor, loop);
 	p->watch = w;
+	p->epoll = epoll_of_listener(w->fd);
 	p->in.done = poll_in_done;
 	p->out.done = poll_out_done;
 	p->cancel.done = poll_cancel_done;
@@ -235,6 +262,8 @@ void reactor_watch_run_closed(struct reactor *r)
 	while ((p = list_pop_entry(&r->closed, struct reactor_poll, link))) {
 		struct loop_watch *w = p->watch;
 
+		if (p->epoll >= 0)
+			close(p->epoll);
 		free(p);
 		if (!w)
 			continue;
