@@ -124,8 +124,15 @@ ends_while 'for its lock'
 expect_exit $bench 1
 osd_thaw
 wait_until "the osd" osd_is_up
+# A client waits on when the cluster is silent for longer than the server lets an OPEN wait.
 shared
-start_gateway "server=unix:$tmp/shared.sock" export=a
+start_gateway "server=unix:$tmp/shared.sock"
+osd_freeze
+nbdsh -u "nbd+unix:///a?socket=$sock" -c 'h.pwrite(b"w" * 4096, 0)' -c 'h.flush()' &
+client=$!
+wait_line "$server_log" 'open of a as rw refused: '
+osd_thaw
+expect_exit $client 0
 osd_freeze
 stop_process "$gateway_pid"
 ends_while 'to give its lock back'

@@ -34,11 +34,15 @@ void dev_life_answer(struct dev *dev, int r)
 		       r == -ECONNABORTED ? DEV_EV_ABORTED : DEV_EV_REFUSED);
 }
 
-/* True if @r, of the first OPEN of @dev, asks for another OPEN.  A probe does not wait. */
+/* True if @r, of the first OPEN of @dev, asks for another OPEN: the storage is missing, or the
+ * server was not done with opening it when the server's time for an OPEN was over.  A probe does
+ * not wait. */
 static bool is_later(const struct dev *dev, int r)
 {
-	return r == -EAGAIN && (atomic_load(&dev->clt->features) & RNBD_EXT_LATER) &&
-	       dev->clt->kind == CLIENT_STAYS;
+	bool missing = r == -EAGAIN && (atomic_load(&dev->clt->features) & RNBD_EXT_LATER);
+
+	return dev->clt->kind == CLIENT_STAYS &&
+	       (missing || (r < 0 && dev->refusal == RNBD_REFUSES_OPENING));
 }
 
 static void opened_first(struct dev_ctl *ctl)
