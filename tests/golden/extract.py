@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Write tests/unit/golden.h from what capture.sh has recorded.
 
-extract.py FILE.pcap KERNEL >golden.h
+extract.py KERNEL FILE.pcap [KERNEL FILE.pcap]... >golden.h
 
 Takes RoCEv2 packets (UDP port 4791) apart into CM messages and the messages of RC connections, and
-keeps the first of each kind, for always_invalidate=Y and N.
+keeps the first of each kind, for each kernel, with always_invalidate=Y and N.
 """
 import struct
 import sys
@@ -235,10 +235,11 @@ def emit(name, m, rows):
 
 
 def main():
-    cap, rows = Capture(sys.argv[1]), []
+    kernels, rows = sys.argv[1::2], []
     print("""/* SPDX-License-Identifier: BSD-3-Clause */
-/* What Linux %s's rnbd-client and rnbd-server said to each other, queue depth %d; _y: with
- * always_invalidate=Y, _n: with N.  Written by tests/golden/extract.py; see the README there. */
+/* What rnbd-client and rnbd-server of Linux %s said to each other, queue depth %d.
+ * _y: with always_invalidate=Y, _n: with N.  Written by tests/golden/extract.py; see the README
+ * there. */
 #ifndef TESTS_GOLDEN_H
 #define TESTS_GOLDEN_H
 
@@ -260,10 +261,12 @@ struct golden {
 	uint64_t chunk;		/* of a request: address of its chunk */
 	uint32_t imm, inv;	/* immediate; key that is invalidated */
 };
-""" % (sys.argv[2], DEPTH))
-    for suffix, new_rkey in (("y", True), ("n", False)):
-        for name, m in select(cap, suffix, new_rkey):
-            emit(name, m, rows)
+""" % (" and of ".join(kernels), DEPTH))
+    for kernel, path in zip(kernels, sys.argv[2::2]):
+        cap = Capture(path)
+        for mode, new_rkey in (("y_", True), ("n_", False)):
+            for name, m in select(cap, mode + kernel.replace(".", "_"), new_rkey):
+                emit(name, m, rows)
     print("static const struct golden golden[] = {\n%s\n};\n\n#endif" % "\n".join(rows))
 
 

@@ -14,9 +14,15 @@ await() {
 }
 
 server() {
-	modprobe loop
-	truncate -s 64M /run/disk
-	losetup $disk /run/disk
+	modprobe -a loop ext4
+	# tmpfs cannot zero a range that keeps its blocks, and the client would not ask again.
+	truncate -s 96M /run/fs
+	mkfs.ext4 -q /run/fs
+	mkdir /run/mnt
+	losetup /dev/loop1 /run/fs
+	mount /dev/loop1 /run/mnt
+	truncate -s 64M /run/mnt/disk
+	losetup $disk /run/mnt/disk
 	for invalidate in Y N; do
 		modprobe rtrs-server always_invalidate=$invalidate sess_queue_depth=16
 		modprobe rnbd-server
