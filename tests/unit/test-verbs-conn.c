@@ -125,6 +125,8 @@ static const char *word_of(const struct ibv_send_wr *wr)
 		" send";
 }
 
+static int bell_error;		/* of the call that tells the device of what is in the queue */
+
 static int post_send(struct ibv_qp *q, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	for (struct ibv_send_wr *w = in_error ? NULL : wr; w; w = w->next) {
@@ -142,7 +144,7 @@ static int post_send(struct ibv_qp *q, struct ibv_send_wr *wr, struct ibv_send_w
 		if (in_error && !mute)
 			complete((*bad)->wr_id, IBV_WC_WR_FLUSH_ERR);
 	}
-	return 0;
+	return bell_error;
 }
 
 static int post_recv(struct ibv_qp *q, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
@@ -640,6 +642,21 @@ Test(verbs_conn, removed_device)
 	cr_assert_str_eq(lines, "");
 	expect_flushed(flushed, 0, 8, 0);
 	expect_flushed(flushed, 8, 4, 1);
+}
+
+/* As rxe while its device is removed: the marker is in the queue, the post fails, and the queue is
+ * flushed. */
+Test(verbs_conn, marker_that_was_refused_and_comes)
+{
+	static unsigned flushed[ROOM];
+
+	cr_assert_eq(send_some(0, 4), 0);
+	cr_assert_eq(receive_some(4, 4), 0);
+	bell_error = EIO;
+	verbs_conn_fail(c, "the RDMA device was removed");
+	drain(flushed);
+	expect_flushed(flushed, 0, 8, 1);
+	cr_assert_eq(destroyed, 0);
 }
 
 static int poll_once(void)

@@ -158,7 +158,8 @@ static const struct fsm_row rows[] = {
 
 	/* too late to matter */
 	STAY(ALL & ~IN(NEW), CONNECTED),
-	STAY(IN(LEFT) | IN(DRAINED), MARKER),
+	/* A marker whose post failed may come all the same (doc/verbs.md Q21). */
+	STAY(IN(MARKED) | IN(STUCK_MARKED) | IN(LEFT) | IN(DRAINED), MARKER),
 	STAY(IN(DRAINED), DRAIN),
 	STAY(IN(DRAINED), DESTROYED),
 };
