@@ -213,7 +213,7 @@ column_identity() {
 
 # second PATH: another server on it.
 second() {
-	local pid
+	local pid status=0
 
 	"$RTRS_SERVER" --strict --listen "unix:$tmp/second.sock" --control none --lock-timeout 1 \
 		--state-dir "$tmp/second" "disk=$1" </dev/null >"$tmp/second.log" 2>&1 &
@@ -223,12 +223,13 @@ second() {
 	if grep -q 'info: ready, version' "$tmp/second.log"; then
 		kill -TERM $pid
 	else
-		grep -q -E 'is (locked|in use) by|is mounted|is part of|is a part of|is used by' \
-			"$tmp/second.log" ||
-			fail "the second server: $(cat "$tmp/second.log")"
 		cell=refused
 	fi
-	wait $pid || true
+	wait $pid || status=$?
+	[ "$cell" != refused ] || grep -q -E \
+		'is (locked|in use) by|is mounted|is part of|is a part of|is used by' \
+		"$tmp/second.log" ||
+		fail "the second server: status $status: $(cat "$tmp/second.log")"
 }
 
 second_decides() { grep -q 'info: ready, version' "$tmp/second.log" || process_ended "$1"; }
