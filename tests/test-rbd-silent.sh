@@ -125,14 +125,19 @@ expect_exit $bench 1
 osd_thaw
 wait_until "the osd" osd_is_up
 # A client waits on when the cluster is silent for longer than the server lets an OPEN wait.
-shared
-start_gateway "server=unix:$tmp/shared.sock"
+start_server --control "$tmp/control" --state-dir "$tmp/s4" --listen "unix:$tmp/b.sock" \
+	"b=$(image_spec b),shared=yes"
+start_gateway "server=unix:$tmp/b.sock"
 osd_freeze
-nbdsh -u "nbd+unix:///a?socket=$sock" -c 'h.pwrite(b"w" * 4096, 0)' -c 'h.flush()' &
+nbdsh -u "nbd+unix:///b?socket=$sock" -c 'h.pwrite(b"w" * 4096, 0)' -c 'h.flush()' &
 client=$!
-wait_line "$server_log" 'open of a as rw refused: '
+wait_line "$server_log" 'open of b as rw refused: '
 osd_thaw
 expect_exit $client 0
+stop_process "$gateway_pid"
+stop_server "$server_pid"
+shared
+start_gateway "server=unix:$tmp/shared.sock" export=a
 osd_freeze
 stop_process "$gateway_pid"
 ends_while 'to give its lock back'

@@ -39,10 +39,10 @@ void dev_life_answer(struct dev *dev, int r)
  * not wait. */
 static bool is_later(const struct dev *dev, int r)
 {
-	bool missing = r == -EAGAIN && (atomic_load(&dev->clt->features) & RNBD_EXT_LATER);
+	bool later = r == -EAGAIN || (r < 0 && dev->refusal == RNBD_REFUSES_OPENING);
 
-	return dev->clt->kind == CLIENT_STAYS &&
-	       (missing || (r < 0 && dev->refusal == RNBD_REFUSES_OPENING));
+	return later && (atomic_load(&dev->clt->features) & RNBD_EXT_LATER) &&
+	       dev->clt->kind == CLIENT_STAYS;
 }
 
 static void opened_first(struct dev_ctl *ctl)
