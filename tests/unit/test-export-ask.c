@@ -21,6 +21,9 @@ static unsigned nasked;
 static _Atomic(uint64_t) *other_turns;	/* of a ring whose sync ends when ... */
 static unsigned other_ends;		/* ... this many were asked for */
 static unsigned other_step;		/* 2: and another one begins at once */
+/* If set, instead: the other ring waits for the turn that this one has at other_ends. */
+static _Atomic(uint64_t) *our_turns;
+static uint64_t our_turn;
 
 struct io_uring_sqe *__real_reactor_sqe(struct reactor *r, struct reactor_op *op);
 struct io_uring_sqe *__wrap_reactor_sqe(struct reactor *r, struct reactor_op *op);
@@ -31,7 +34,11 @@ struct io_uring_sqe *__wrap_reactor_sqe(struct reactor *r, struct reactor_op *op
 
 	cr_assert_lt(nasked, ASKED_MAX);
 	asked[nasked++] = sqe;
-	if (other_turns && nasked == other_ends)
+	if (!other_turns)
+		return sqe;
+	if (nasked == other_ends && our_turns)
+		our_turn = atomic_load(our_turns);
+	else if (our_turns ? our_turn && our_turn != atomic_load(our_turns) : nasked == other_ends)
 		atomic_fetch_add(other_turns, other_step);
 	return sqe;
 }
@@ -236,6 +243,24 @@ Test(export_ask, syncs_of_other_rings_end_first)
 	}
 	atomic_store(other_turns, 2);
 	ask_all(ex, alone, 1, NULL);
+	rig.exports.nrings = nrings;
+}
+
+/* The other ring's sync has succeeded, too, and is repeated until the turn of this one ends. */
+Test(export_ask, syncs_that_wait_for_each_other_end)
+{
+	static const struct ask asks[] = { { RNBD_OP_FLUSH, 0, 0, 0, "SFF" } };
+	struct export *ex = ask_export("a=f", 0);
+	unsigned nrings = rig.exports.nrings;
+
+	store_file(ex)->fs &= ~STORE_FILE_FS_ERRORS;
+	our_turns = &store_file(ex)->sync_descs[0].turns;
+	other_turns = &store_file(ex)->sync_descs[nrings].turns;
+	other_ends = 2;
+	other_step = 1;
+	rig.exports.nrings = nrings + 1;
+	atomic_store(other_turns, 1);
+	ask_all(ex, asks, 1, NULL);
 	rig.exports.nrings = nrings;
 }
 

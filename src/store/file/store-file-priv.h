@@ -15,7 +15,7 @@
 struct export_desc {
 	struct list link;		/* store_file_all.descs */
 	int fd;				/* -1: none */
-	_Atomic(uint64_t) turns;	/* of the syncs on this ring: odd while one runs */
+	_Atomic(uint64_t) turns;	/* of each fdatasync on this ring: odd while it runs */
 };
 
 /* Opening a store again, see export_acquire(); store-file-sync.c. */

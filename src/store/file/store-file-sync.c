@@ -13,7 +13,8 @@
  * answered a write, to the description that wrote, once, and to no other one.  So on file systems
  * other than the known ones a sync has more steps: it syncs the descriptions that write, too.  All
  * rings share these.  Another ring's fdatasync may have got the error, and not have latched it yet,
- * when ours succeeds: then ours is repeated until each fdatasync that ran meanwhile has ended.
+ * when ours succeeds: then ours is repeated until each fdatasync that ran meanwhile has ended.  A
+ * turn is a single fdatasync and not all steps of a sync: two rings that wait for each other end.
  *
  * Opening again syncs every description of a file twice.  In the first pass a description may
  * report a known error, or lost data whose writers have gone; a failure in the second pass is a
@@ -49,6 +50,12 @@ static void sync_submit(struct store_file_sync *sync)
 	sqe->flags |= IOSQE_FIXED_FILE;
 }
 
+static void sync_start_step(struct store_file_sync *sync)
+{
+	atomic_fetch_add(sync_turns(sync, sync->ring), 1);
+	sync_submit(sync);
+}
+
 static void sync_go(struct store_file_sync *sync)
 {
 	list_splice_tail(&sync->running, &sync->waiting);
@@ -56,11 +63,10 @@ static void sync_go(struct store_file_sync *sync)
 	sync->other = 0;
 	sync->turn = 0;
 	sync->state = export_sync_begun(sync->ex);
-	atomic_fetch_add(sync_turns(sync, sync->ring), 1);
-	sync_submit(sync);
+	sync_start_step(sync);
 }
 
-/* True while another ring runs a sync that ran when ours succeeded. */
+/* True while another ring runs an fdatasync that ran when ours succeeded. */
 static bool sync_others_run(struct store_file_sync *sync)
 {
 	for (; sync->other < sync->ex->all->nrings; sync->other++, sync->turn = 0) {
@@ -97,13 +103,7 @@ static void sync_done(struct reactor_op *op, int res, unsigned flags)
 		sync_submit(sync);
 		return;
 	}
-	if (res >= 0) {
-		sync->step = sync_next_step(sync);
-		if (sync->step != SYNC_DONE) {
-			sync_submit(sync);
-			return;
-		}
-	} else {
+	if (res < 0) {
 		if (!export_sync_error(sync->ex))
 			log_event(LOG_LEVEL_ERROR,
 				  LOG_FIELDS(SYNC_FAILED, .export = sync->ex->name), sync->ex->name,
@@ -114,6 +114,11 @@ static void sync_done(struct reactor_op *op, int res, unsigned flags)
 	}
 	/* ORDER: after the error is latched, before it is looked for. */
 	atomic_fetch_add(sync_turns(sync, sync->ring), 1);
+	sync->step = res < 0 ? SYNC_DONE : sync_next_step(sync);
+	if (sync->step != SYNC_DONE) {
+		sync_start_step(sync);
+		return;
+	}
 	export_sync_ended(sync->state);
 	status = export_sync_error(sync->ex);
 	list_take(&finished, &sync->running);
