@@ -18,14 +18,17 @@ guest_prepare() {
 
 # guest_start DIR ID TIMEOUT QEMU-OPTION... -- SCRIPT [ARG...]: boot $guest_kernel and run the
 # script there in the current directory.  DIR is the guest's /run/guest; ID ends its addresses.
+# With guest_clock=instructions, and not host, its time does not depend on the load of the host.
 # Sets guest_pid, a child of ours that ends with the guest and kills it when it gets SIGTERM or
 # when we die. What stands in DIR afterwards: status and out.log of the script, console.log,
 # qemu.log, dmesg.log, and booted if anything of ours ran: see guest_died_booting.
 guest_start() {
 	{ local -; set +x; } 2>/dev/null
-	local dir=$1 id=$2 timeout=$3 options=()
+	local dir=$1 id=$2 timeout=$3 options=() accel=(-accel tcg,thread=multi)
 
 	shift 3
+	# 4 ns for each instruction, and real time while all processors sleep.  Takes one thread.
+	[ "${guest_clock-host}" = host ] || accel=(-accel tcg,thread=single -icount shift=2)
 	while [ "$1" != -- ]; do
 		options+=("$1")
 		shift
@@ -56,7 +59,7 @@ guest_start() {
 	# flags with it, and the kernel panics in kmalloc() (findings/qemu-cmpxchg16b-flags.sh).
 	setpriv --pdeathsig TERM timeout --kill-after=5 "$timeout" \
 		setpriv --pdeathsig KILL qemu-system-x86_64 \
-		-accel tcg,thread=multi -cpu qemu64,+rdrand,-cx16 \
+		"${accel[@]}" -cpu qemu64,+rdrand,-cx16 \
 		-nographic -nodefaults -no-reboot \
 		-serial "file:$dir/console.log" -kernel "$guest_kernel/vmlinuz" \
 		-initrd "$dir/initrd" \

@@ -6,13 +6,16 @@
 #
 # A line of a script says in what guest it runs, several lines in what guests:
 #
-#	# guest: kernel=6.12 smp=2 mem=2G nics=1 timeout=60
+#	# guest: kernel=6.12 smp=2 mem=2G nics=1 clock=host timeout=60
 #
-# with these defaults.  timeout is the script's own limit in seconds, and more on a slow machine
-# (tests/speed.sh); scripts that agree in all the rest share one guest and run there one after the
-# other (inside.sh).  "# guest: host timeout=60" runs the script here: it starts guests by itself
-# (rack.sh). GUEST_JOBS guests run at a time [1]. With GUEST_SELECTION=yes a line with the word
-# "full" is left out; so is a script that has no other lines, and counts as skipped.
+# with these defaults.  With clock=instructions the time of the guest passes by its instructions, so
+# a busy host does not let time-outs of its devices pass (doc/verbs.md Q4); it runs on one thread,
+# and several processors of 6.1 do not boot so.
+# timeout is the script's own limit in seconds, and more on a slow machine (tests/speed.sh);
+# scripts that agree in all the rest share one guest and run there one after the other (inside.sh).
+# "# guest: host timeout=60" runs the script here: it starts guests by itself (rack.sh). GUEST_JOBS
+# guests run at a time [1]. With GUEST_SELECTION=yes a line with the word "full" is left out; so is
+# a script that has no other lines, and counts as skipped.
 set -eu -o pipefail
 shopt -s extglob
 
@@ -43,14 +46,15 @@ die() {
 
 # read_line SCRIPT WORD...: one "# guest:" line becomes a test of the group of its shape.
 read_line() {
-	local script=$1 name word shape kernel=6.12 smp=2 mem=2G nics=1 timeout=60 host=
-	local left_out=no
+	local script=$1 name word shape kernel=6.12 smp=2 mem=2G nics=1 clock=host
+	local timeout=60 host='' left_out=no
 
 	name=$(basename "$script" .sh)
 	shift
 	for word in "$@"; do
 		case $word in
-		kernel=7.3 | kernel=6.12 | kernel=6.1 | smp=[1-9] | mem=[1-9]G | nics=[0-9]) eval "$word" ;;
+		kernel=7.3 | kernel=6.12 | kernel=6.1 | smp=[1-9] | mem=[1-9]G | nics=[0-9] | \
+			clock=host | clock=instructions) eval "$word" ;;
 		timeout=[1-9]*([0-9])) timeout=${word#*=} ;;
 		host) host=yes ;;
 		full) left_out=${GUEST_SELECTION:-no} ;;
@@ -62,7 +66,7 @@ read_line() {
 		return
 	fi
 	timeout=$((timeout * speed / 100))
-	shape="kernel=$kernel smp=$smp mem=$mem nics=$nics"
+	shape="kernel=$kernel smp=$smp mem=$mem nics=$nics clock=$clock"
 	# Its logs are told from others of this script by the shape.
 	[ -z "$host" ] || shape="host $name"
 	mkdir -p "$work/$shape"

@@ -3,8 +3,8 @@
 # Run a script inside a QEMU guest that has an RDMA device (soft-RoCE) and sees this machine's
 # files.
 #
-#	run.sh [--kernel 7.3|6.12|6.1] [--timeout S] [--smp N] [--mem SIZE] [--nics N] [--results DIR]
-#		SCRIPT [ARG...]
+#	run.sh [--kernel 7.3|6.12|6.1] [--timeout S] [--smp N] [--mem SIZE] [--nics N]
+#		[--clock host|instructions] [--results DIR] SCRIPT [ARG...]
 #
 # SCRIPT runs as root with bash in the current directory; what it writes goes to memory and is gone
 # with the guest, except below /run/guest, which is DIR here.  Its output is printed and its exit
@@ -15,7 +15,7 @@ set -eu -o pipefail
 
 # shellcheck source=tests/guest/qemu.sh
 . "$(dirname "${BASH_SOURCE[0]}")/qemu.sh"
-kernel=6.12 timeout=120 smp=${GUEST_SMP:-2} mem=${GUEST_MEM:-2G} nics=1 results=
+kernel=6.12 guest_clock=host timeout=120 smp=${GUEST_SMP:-2} mem=${GUEST_MEM:-2G} nics=1 results=
 while [ $# -gt 0 ]; do
 	case $1 in
 	--kernel) kernel=$2; shift 2 ;;
@@ -23,6 +23,11 @@ while [ $# -gt 0 ]; do
 	--smp) smp=$2; shift 2 ;;
 	--mem) mem=$2; shift 2 ;;
 	--nics) nics=$2; shift 2 ;;
+	--clock)
+		case $2 in host | instructions) ;; *) echo "run.sh: no such clock: $2" >&2; exit 2 ;; esac
+		guest_clock=$2
+		shift 2
+		;;
 	--results) results=$2; shift 2 ;;
 	-*) echo "run.sh: unknown option: $1" >&2; exit 2 ;;
 	*) break ;;

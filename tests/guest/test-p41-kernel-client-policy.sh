@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=7.3 smp=4 timeout=300 full
+# guest: kernel=7.3 smp=4 clock=instructions timeout=300 full
 # p41: rnbd-client on a preemptible kernel gives EIO under min-inflight and min-latency while its path to the
 # kernel's own server is connected (doc/traps.md 41); with round-robin it does not.
 #

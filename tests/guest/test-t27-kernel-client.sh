@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=7.3 smp=4 timeout=240 full
+# guest: kernel=7.3 smp=4 clock=instructions timeout=240 full
 # guest: kernel=6.12 smp=4 timeout=240 full
 # guest: kernel=6.1 smp=4 timeout=240 full
 # The kernel's rnbd-client maps exports of rtrs-server and uses them as disks: one connection for
@@ -23,28 +23,35 @@ blocks() {
 	stat -c %b "$tmp/disk"
 }
 
-# zeroed OFFSET LENGTH: by the device's word.
-zeroed() {
+# is_zero OFFSET LENGTH: as the device reads.
+is_zero() {
 	dd if="$dev" bs=64k skip="$1" count="$2" iflag=direct,skip_bytes,count_bytes status=none |
 		cmp -n "$2" - /dev/zero
 }
 
-# Zeroes keep their blocks if the client says NOUNMAP (blkdiscard -z), and a hole (fallocate -p) has none.  A
-# client without WRITE_ZEROES writes the zeroes, and has no holes.
+# Zeroes keep their blocks if the client says NOUNMAP (blkdiscard -z since 7), and a hole (fallocate -p)
+# has none.  A client without WRITE_ZEROES writes the zeroes, and has no holes.
 zeroes_and_holes() {
-	local at=$((4 << 20)) full
+	local at=$((4 << 20)) kept full zeroed
 
+	case $(uname -r) in
+	6.1.*) zeroed=written ;;
+	6.*) zeroed=freed ;;
+	*) zeroed=kept ;;
+	esac
+	[ $zeroed = written ] ||
+		[ "$(cat "/sys/block/${dev#/dev/}/queue/write_zeroes_max_bytes")" -gt 0 ] ||
+		fail "the device has no WRITE_ZEROES"
 	dd if="$tmp/data" of="$dev" bs=1M count=2 seek=4 oflag=direct status=none
 	full=$(blocks)
 	blkdiscard -z --offset $at --length $((1 << 20)) "$dev"
-	zeroed $at $((1 << 20))
-	[ "$(blocks)" -eq "$full" ] || fail "blkdiscard -z: $(blocks) blocks instead of $full"
-	if [ "$(cat "/sys/block/${dev#/dev/}/queue/write_zeroes_max_bytes")" -eq 0 ]; then
-		case $(uname -r) in 6.1.*) return 0 ;; esac
-		fail "the device has no WRITE_ZEROES"
-	fi
+	is_zero $at $((1 << 20))
+	kept=$full
+	[ $zeroed != freed ] || kept=$((full - (2 << 10)))
+	[ "$(blocks)" -eq $kept ] || fail "blkdiscard -z: $(blocks) blocks instead of $kept"
+	[ $zeroed != written ] || return 0
 	fallocate -p -o $at -l $((2 << 20)) "$dev"
-	zeroed $at $((2 << 20))
+	is_zero $at $((2 << 20))
 	[ "$(blocks)" -eq $((full - (4 << 10))) ] || fail "fallocate -p: $(blocks) blocks of $full"
 }
 
@@ -66,6 +73,10 @@ all_operations() {
 		--blockalign=512 --fsync=64 --verify=crc32c \
 		--verify_state_save=0 --verify_fatal=1 --output="$tmp/fio.out" ||
 		{ cat "$tmp/fio.out"; fail fio; }
+	# FLUSHes of all CPUs at once; this file system is none that the server knows.
+	fio --name=flush --filename="$dev" --direct=1 --ioengine=libaio --numjobs=4 \
+		--offset_increment=4m --size=4m --rw=randwrite --bs=4k --number_ios=50 --fsync=1 \
+		--output="$tmp/fio.out" || { cat "$tmp/fio.out"; fail "fio --fsync=1"; }
 	echo "== $1: discard"
 	blkdiscard --offset $((1 << 20)) --length $((2 << 20)) "$dev"
 	dd if="$dev" bs=1M skip=1 count=2 iflag=direct status=none | cmp -n $((2 << 20)) - /dev/zero
