@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# guest: kernel=7.3 timeout=240 full
 # guest: kernel=6.12 timeout=240
 # guest: kernel=6.1 timeout=240
 # Each cell of the matrix of peers over RDMA, once and quickly: the plugin with each kind of key on

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# guest: kernel=7.3 timeout=150 full
 # guest: kernel=6.12 timeout=150
 # guest: kernel=6.1 timeout=150 full
 # src/frwr on soft-RoCE: tests/frwr/device.h says what is done.  FRWR_CASES chooses.

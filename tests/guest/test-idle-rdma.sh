@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# guest: kernel=7.3 timeout=200 full
 # guest: kernel=6.12 timeout=200 full
 # Sessions over RDMA that do nothing wake up for heartbeats and for nothing else.  Here it is 16 of
 # them, because each takes a second to start, and no CPU time, which means nothing here: see

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# guest: kernel=7.3 smp=4 clock=instructions timeout=400 full
 # guest: kernel=6.12 smp=4 timeout=400 full
 # guest: kernel=6.1 smp=4 timeout=280 full
 # The kernel's rnbd-client when things end: mapped and unmapped 100 times, paths that are

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# guest: kernel=7.3 nics=2 timeout=200 full
 # guest: kernel=6.12 nics=2 timeout=200 full
 # guest: kernel=6.1 nics=2 timeout=200 full
 # The kernel's client has two paths.  A write is held in the storage, its path is given up, and the

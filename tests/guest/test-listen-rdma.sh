@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# guest: kernel=7.3 timeout=90 full
 # guest: kernel=6.12 timeout=90 full
 # --listen rdma://: what cannot be listened on is refused with a reason, IPv6 works, and so do two
 # listeners; a path that RLIMIT_MEMLOCK leaves no memory for is refused at once, and the log says

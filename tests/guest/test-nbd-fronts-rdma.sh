@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# guest: kernel=7.3 timeout=900 full
 # guest: kernel=6.12 timeout=900 full
 # What the guest's tests of the plugin see over RDMA, with rtrs-server and with the kernel's
 # rnbd-server, is true of rtrs-nbd, too.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# guest: kernel=7.3 timeout=90 full
 # guest: kernel=6.12 timeout=90
 # guest: kernel=6.1 timeout=90
 # What a kernel client would wait for, and what it does not tell: the answer to its disconnect

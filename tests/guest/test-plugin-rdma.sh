@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# guest: kernel=7.3 timeout=240 full
 # guest: kernel=6.12 timeout=240 full
 # nbdkit and rtrs-server over RDMA: what transport= takes and says, copies and checksums, and a
 # server that is killed under load.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# guest: kernel=7.3 timeout=300 full
 # guest: kernel=6.12 timeout=300 full
 # guest: kernel=6.1 timeout=300 full
 # nbdkit with registration=window over soft-RoCE: the server takes each window away with its answer,

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# guest: kernel=7.3 timeout=600 full
 # guest: kernel=6.12 timeout=600 full
 # guest: kernel=6.1 timeout=600 full
 # nbdkit against the kernel's own rnbd-server on a RAM disk, with always_invalidate=Y (its default:
