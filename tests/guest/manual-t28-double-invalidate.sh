@@ -4,7 +4,7 @@
 # soft-RoCE (frwr.h, "A double invalidate").  In the build directory, with $GUEST_CACHE as for make
 # check-guest:
 #
-#	.../tests/guest/manual-t28-double-invalidate.sh [6.12|6.1]
+#	.../tests/guest/manual-t28-double-invalidate.sh [7.3|6.12|6.1]
 #
 # Boots a guest of its own.  Succeeds when the guest dies as expected; one that survives has a
 # kernel to take FRWR_QUIRK_INV_FATAL back for (frwr-query.c), and provider_peer_inv_checked
