@@ -46,6 +46,8 @@ struct client {
 	struct list ctl_line;		/* struct dev_ctl: messages that have to wait */
 	atomic_uint handshake;		/* of the path that is OPENING: enum
 					 * dev_handshake_state */
+	bool start_waits;		/* a path is OPENING, and the last message for the path
+					 * before has not ended */
 	struct dev_ctl *greeting;	/* all messages of the handshake except OPEN */
 	uint8_t *probe;			/* DEV_PROBE_BYTES: the data of PROBE, all zero */
 	struct dev *opens;		/* the handshake's OPEN is of this device */

@@ -25,9 +25,14 @@ static void handshake_event(struct client *clt, enum dev_handshake_event event)
 static void message_ended(struct dev_ctl *ctl)
 {
 	struct client *clt = ctl->clt;
-	bool lost = ctl->op.status == -ECONNABORTED || clt_sess_is_closed(&clt->sess);
+	bool closed = clt_sess_is_closed(&clt->sess), waits = clt->start_waits;
+	bool lost = ctl->op.status == -ECONNABORTED || closed || waits;
 
+	clt->start_waits = false;
 	handshake_event(clt, lost ? DEV_HANDSHAKE_EV_LOST : DEV_HANDSHAKE_EV_ANSWER);
+	/* The path that waited may have gone as well: then the next one is announced. */
+	if (waits && !closed && clt->sess.opening)
+		handshake_event(clt, DEV_HANDSHAKE_EV_START);
 }
 
 static void handshake_refuse(struct client *clt, int err, const char *why)
@@ -389,5 +394,10 @@ const struct fsm dev_handshake_fsm = FSM("handshake", rows, states, events);
 
 void dev_handshake_start(struct clt_sess *sess)
 {
-	handshake_event(container_of(sess, struct client, sess), DEV_HANDSHAKE_EV_START);
+	struct client *clt = container_of(sess, struct client, sess);
+
+	/* The last message for a path that has gone ends with its keys, perhaps behind the path. */
+	clt->start_waits = atomic_load(&clt->handshake) != DEV_HANDSHAKE_IDLE;
+	if (!clt->start_waits)
+		handshake_event(clt, DEV_HANDSHAKE_EV_START);
 }

@@ -140,8 +140,9 @@ void clt_epoch_left(struct clt_sess *sess, const struct clt_path *path)
 		sess->opening = NULL;
 		sess->stage = CLT_OPENING_LEAVES;
 		/* ORDER: @next_msg comes behind the messages of the calls for @path, which have
-		 * been given back by now.  For another path @next_msg may have been posted before
-		 * those messages. */
+		 * been given back by now, but for a call whose key ends later: the user's
+		 * handshake waits for that one.  For another path @next_msg may have been posted
+		 * before those messages. */
 		loop_unpost(sess->loop, &sess->next_msg);
 	}
 	if (atomic_load(&sess->io.state) < CLT_SESS_CLOSING)
