@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=7.3 nics=2 timeout=300 full
 # guest: kernel=6.12 nics=2 timeout=300
 # guest: kernel=6.1 nics=2 timeout=300 full
 # Sessions with two paths over two RDMA devices, one of which goes away under a load that verifies:
