@@ -34,7 +34,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # part: folders below src/; limits of circle (from the largest on), back, away, bools and astray
 PARTS = {
     "plugin": (["nbdkit-rtrs-plugin"], 0, 0, 5, 0, 0),
-    "client": (["rtrs-client"], (5, 2, 2), 11, 5, 10, 0),
+    "client": (["rtrs-client"], (5, 2, 2), 11, 5, 11, 0),
     "server": (["rtrs-server"], (3, 2, 2), 8, 5, 7, 0),
     "store": (["store"], 0, 0, 5, 2, 0),
     "common": (["common"], 2, 3, 5, 3, 0),
