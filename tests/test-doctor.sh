@@ -173,6 +173,14 @@ doctor 1 --server
 says '^warn rtrs-server disk: files: [0-9]+ of at most [0-9]+ are open, .*LimitNOFILE='
 stop_server "$server_pid"
 
+# An export of a running server that has no storage.
+printf '[export "gone"]\npath = %s/gone\n' "$tmp" >"$tmp/half.conf"
+start_server --config "$tmp/half.conf" "disk=$tmp/disk"
+doctor 2 --server
+says "^bad  rtrs-server [a-z]+: export: gone failed: export 'gone': .*$tmp/gone.*No such file"
+says "^ok   rtrs-server [a-z]+: image: disk=$tmp/disk: "
+stop_server "$server_pid"
+
 # A program whose file has been replaced since.
 cp "$RTRS_SERVER" "$tmp/rtrs-server"
 RTRS_SERVER=$tmp/rtrs-server start_server "disk=$tmp/disk"
@@ -249,7 +257,21 @@ says "^bad  $of: image: disk: /root/home.img: ProtectHome= of rtrs-server.servic
 says "^warn $of: memlock: at most 8 MiB may be locked: .*LimitMEMLOCK=infinity"
 says "^ok   $of: files: at most 1024 may be open"
 unit_is ActiveState=activating SubState=auto-restart UnitFileState=enabled
-says "^bad  $of: unit: rtrs-server.service does not start, and tries again"
+says "^bad  $of: unit: rtrs-server.service does not start, and tries again: journalctl -u"
+# With the last line of the unit's process, where the journal has one.
+cat >"$tmp/bin/journalctl" <<'END'
+#!/bin/sh
+case "$*" in
+*--lines=1*\ _SYSTEMD_UNIT=rtrs-server.service) echo 'cannot listen on tcp://192.0.2.10:1234' ;;
+*) exit 1 ;;
+esac
+END
+chmod 755 "$tmp/bin/journalctl"
+words='cannot listen on tcp://192.0.2.10:1234 \(journalctl -u rtrs-server.service\)$'
+unit_is ActiveState=activating SubState=auto-restart UnitFileState=enabled
+says "^bad  $of: unit: rtrs-server.service does not start, and tries again: $words"
+unit_is ActiveState=failed SubState=failed UnitFileState=enabled Result=exit-code
+says "^bad  $of: unit: rtrs-server.service has failed \(exit-code\): $words"
 unit_is ActiveState=inactive SubState=dead UnitFileState=enabled
 says "^warn $of: unit: rtrs-server.service is enabled and does not run: systemctl start"
 unit_is ActiveState=inactive SubState=dead UnitFileState=disabled

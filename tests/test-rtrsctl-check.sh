@@ -92,7 +92,8 @@ both_are_up() {
 	! check_ends 0 && grep -q -F ' 2 of 2 paths up' "$tmp/check"
 }
 wait_until "both paths" both_are_up
-check_is 2 "RTRS CRITICAL - 1 session, 2 of 2 paths up: [a-z-]+ disk: vm lost \| .*" --gateway
+check_is 2 "RTRS CRITICAL - 1 session, 2 of 2 paths up: [a-z-]+ disk: vm lost \(the server does not \
+open the export again, and requests wait\) \| .*" --gateway
 rm "$tmp/go"
 expect_exit $user 0
 stop_server "$server_pid"

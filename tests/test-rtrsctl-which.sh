@@ -67,7 +67,8 @@ choice="^  rtrsctl --socket=$RUNTIME_DIRECTORY/[a-z-]*-[0-9]*.sock policy min-la
 expect_failure 1 \
 	"^rtrsctl: --name 'dsk': no program that runs has this name \(did you mean disk\?\): see rtrsctl" \
 	"$rtrsctl" --name dsk stats reset
-expect_failure 1 "^rtrsctl: --name 'gate': no rtrs-server that runs has this name: see rtrsctl list\$" \
+expect_failure 1 \
+	"^rtrsctl: --name 'gate': no rtrs-server that .* name: see rtrsctl list, and rtrsctl doctor " \
 	"$rtrsctl" --name gate --server list
 expect_failure 1 "^rtrsctl: --pid 1: this process is no program with a control socket: see" \
 	"$rtrsctl" --pid 1 list

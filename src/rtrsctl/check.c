@@ -11,6 +11,7 @@
 #include "check.h"
 #include "ctl-json.h"
 #include "state.h"
+#include "util.h"
 
 #define PROBLEMS_TOLD 4u
 
@@ -63,9 +64,35 @@ static void put_lost_path(const json_t *sess, bool works, char *buf, size_t len)
 	}
 }
 
-static const enum check_level levels[] = {
-	[HEALTH_UP] = CHECK_OK, [HEALTH_DEGRADED] = CHECK_WARNING, [HEALTH_DOWN] = CHECK_CRITICAL,
-};
+enum check_level check_level_of(enum health health)
+{
+	static const enum check_level levels[] = {
+		[HEALTH_UP] = CHECK_OK, [HEALTH_DEGRADED] = CHECK_WARNING,
+		[HEALTH_DOWN] = CHECK_CRITICAL,
+	};
+
+	return levels[health];
+}
+
+/* What the state of a session or of its export means for who waits; "": the word says it. */
+static const char *meaning(const char *state)
+{
+	static const struct {
+		const char *state, *means;
+	} states[] = {
+		{ "new", " (it has not connected yet)" },
+		{ "awaited", " (the server cannot open the storage of the export now)" },
+		{ "lost", " (the server does not open the export again, and requests wait)" },
+		{ "failed", " (the server does not open the export again, and requests fail)" },
+		{ "kicked", " (the server has taken the export away, and requests fail)" },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(states); i++) {
+		if (!strcmp(state, states[i].state))
+			return states[i].means;
+	}
+	return "";
+}
 
 static void check_session(struct check *check, const char *program, const json_t *names,
 			  const json_t *sess)
@@ -82,7 +109,8 @@ static void check_session(struct check *check, const char *program, const json_t
 	if (paths.up < paths.all)
 		put_lost_path(sess, paths.up, lost, sizeof(lost));
 	state_name(names, sess, answer_string(sess, "name"), name, sizeof(name));
-	check_note(check, levels[health], "%s: %s %s%s", program, name, cell, lost);
+	check_note(check, check_level_of(health), "%s: %s %s%s%s", program, name, cell,
+		   meaning(cell), lost);
 }
 
 /* Both ends of @sess may have TLS, and a path of it has none: an end does not yet, or somebody
@@ -134,7 +162,7 @@ static void check_requests(struct check *check, const char *program, const json_
 
 	state_name(names, sess, answer_string(sess, "name"), name, sizeof(name));
 	if (health != HEALTH_UP)
-		check_note(check, levels[health], "%s: %s %s", program, name, why);
+		check_note(check, check_level_of(health), "%s: %s %s", program, name, why);
 }
 
 static void check_export(struct check *check, const char *program, const json_t *answer,
@@ -145,7 +173,7 @@ static void check_export(struct check *check, const char *program, const json_t 
 
 	text_safe(answer_string(ex, "name"), name, sizeof(name));
 	if (health != HEALTH_UP)
-		check_note(check, levels[health], "%s: %s %s", program, name, why);
+		check_note(check, check_level_of(health), "%s: %s %s", program, name, why);
 	if (answer_number(ex, "writers") > 1)
 		check_note(check, CHECK_WARNING, "%s: %s has two writers (mode=migration)", program,
 			   name);

@@ -9,6 +9,8 @@
 
 #include <jansson.h>
 
+#include "state.h"
+
 /* The exit status. */
 enum check_level { CHECK_OK, CHECK_WARNING, CHECK_CRITICAL, CHECK_UNKNOWN, CHECK_LEVELS };
 
@@ -26,6 +28,8 @@ void check_add_silent(struct check *check, const char *why);
 /* Note a problem of @level.  Bytes of a peer or a file are made safe first, by text_safe(). */
 void check_note(struct check *check, enum check_level level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The level of a problem that is no worse than @health. */
+enum check_level check_level_of(enum health health);
 /* Print @check on standard output, as JSON or as a line. */
 void check_print(const struct check *check, bool json);
 /* Free the problems. */

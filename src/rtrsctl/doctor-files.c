@@ -14,6 +14,7 @@
 #include "check-keys.h"
 #include "doctor-subject.h"
 #include "secrets-look.h"
+#include "state.h"
 #include "text.h"
 #include "util.h"
 
@@ -207,6 +208,22 @@ static void look_at_export(struct doctor *doctor, const struct doctor_subject *s
 		look_as_user(doctor, s, look_at_image, &need, "image", export);
 }
 
+/* What "rtrsctl check" has to say about the exports of a program that runs. */
+static void note_exports(struct doctor *doctor, const struct doctor_subject *s)
+{
+	char name[128], cell[TEXT_CELL], why[STATE_WHY];
+	json_t *ex;
+	size_t i;
+
+	json_array_foreach(json_object_get(s->answer, "exports"), i, ex) {
+		enum health health = state_of_export(s->answer, ex, cell, why);
+
+		text_safe(answer_string(ex, "name"), name, sizeof(name));
+		if (health != HEALTH_UP)
+			doctor_note(doctor, check_level_of(health), "export", "%s %s", name, why);
+	}
+}
+
 static void look_at_running(struct doctor *doctor, const struct doctor_subject *s)
 {
 	static const struct {
@@ -227,6 +244,7 @@ static void look_at_running(struct doctor *doctor, const struct doctor_subject *
 		       "nbd-tls-psk");
 	look_at_secret(doctor, s, json_string_value(json_object_get(nbd, "tls_certificates")),
 		       "nbd-tls-certificates");
+	note_exports(doctor, s);
 	json_array_foreach(json_object_get(s->answer, "exports"), i, ex) {
 		const char *path = json_string_value(json_object_get(ex, "path"));
 

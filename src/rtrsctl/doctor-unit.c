@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns a child, systemctl, for the time of a question. */
+/* Owns a child, systemctl or journalctl, for the time of a question. */
 #include <config.h>
 
 #include <errno.h>
@@ -27,17 +27,45 @@ bool doctor_unit_systemd(void)
 }
 
 __attribute__((noreturn))
-static void exec_systemctl(const char *name, int out)
+static void exec_tool(const char *const argv[], int out)
 {
-	char *argv[] = { (char *)"systemctl", (char *)"--no-pager", (char *)"show",
-			 (char *)PROPERTIES, (char *)"--", (char *)name, NULL };
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	setenv("LC_ALL", "C", 1);
 	if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDERR_FILENO) >= 0 &&
 	    dup2(out, STDOUT_FILENO) >= 0)
-		execvp(argv[0], argv);
+		execvp(argv[0], (char *const *)argv);
 	_exit(127);
+}
+
+/* Run the words @argv.  Returns where to read what it prints, for fclose() and then wait_tool();
+ * NULL: it could not be started. */
+static FILE *run_tool(const char *const argv[], pid_t *pid)
+{
+	int fds[2];
+	FILE *f;
+
+	*pid = -1;
+	if (pipe2(fds, O_CLOEXEC))
+		return NULL;
+	*pid = fork();
+	if (!*pid)
+		exec_tool(argv, fds[1]);
+	close(fds[1]);
+	f = fdopen(fds[0], "re");
+	if (!f)
+		close(fds[0]);
+	return f;
+}
+
+/* The status of waitpid(); not 0 for what could not be started. */
+static int wait_tool(pid_t pid)
+{
+	int status = 1;
+
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return status;
 }
 
 /* Put "KEY=VALUE" into @values; a further value of a key is a line behind the first. */
@@ -63,38 +91,29 @@ static void put_value(json_t *values, char *line)
 	json_object_set_new(values, line, ctl_json_text(value));
 }
 
-static json_t *read_values(int fd)
+static json_t *read_values(FILE *f)
 {
 	_cleanup_free_ char *line = NULL;
 	json_t *values = json_object();
-	FILE *f = fdopen(fd, "re");
 	size_t size = 0;
 
-	if (!f) {
-		close(fd);
-		return values;
-	}
-	while (getline(&line, &size, f) > 0)
+	while (f && getline(&line, &size, f) > 0)
 		put_value(values, line);
-	fclose(f);
 	return values;
 }
 
 bool doctor_unit_ask(struct doctor_unit *unit, const char *name)
 {
-	int fds[2], status = 1;
+	const char *const argv[] = { "systemctl", "--no-pager", "show", PROPERTIES, "--", name,
+				     NULL };
 	pid_t pid;
+	FILE *f = run_tool(argv, &pid);
+	int status;
 
-	*unit = (struct doctor_unit){ 0 };
-	if (pipe2(fds, O_CLOEXEC))
-		return false;
-	pid = fork();
-	if (!pid)
-		exec_systemctl(name, fds[1]);
-	close(fds[1]);
-	unit->values = read_values(fds[0]);
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	*unit = (struct doctor_unit){ .values = read_values(f) };
+	if (f)
+		fclose(f);
+	status = wait_tool(pid);
 	snprintf(unit->name, sizeof(unit->name), "%s", name);
 	if (!status && *doctor_unit_value(unit, "LoadState") &&
 	    !doctor_unit_is(unit, "LoadState", "not-found"))
@@ -193,19 +212,54 @@ void doctor_unit_free(struct doctor_unit *unit)
 
 /* ---- findings ---- */
 
+/* Write to @text the last line that a process of @unit has logged.  False: the journal has none. */
+static bool last_words(const struct doctor_unit *unit, char *text, size_t len)
+{
+	_cleanup_free_ char *line = NULL;
+	char match[sizeof(unit->name) + 32];
+	const char *const argv[] = { "journalctl", "--quiet", "--no-pager", "--output=cat",
+				     "--lines=1", match, NULL };
+	size_t size = 0;
+	ssize_t n;
+	pid_t pid;
+	FILE *f;
+
+	/* Lines of systemd about the unit have another field. */
+	snprintf(match, sizeof(match), "_SYSTEMD_UNIT=%s", unit->name);
+	f = run_tool(argv, &pid);
+	n = f ? getline(&line, &size, f) : -1;
+	if (f)
+		fclose(f);
+	if (wait_tool(pid) || n <= 1)
+		return false;
+	snprintf(text, len, "%.*s", (int)strcspn(line, "\n"), line);
+	return true;
+}
+
+static void note_broken(struct doctor *doctor, const struct doctor_unit *unit, const char *how)
+{
+	char words[1024];
+
+	if (last_words(unit, words, sizeof(words)))
+		doctor_note(doctor, CHECK_CRITICAL, "unit", "%s %s: %s (journalctl -u %s)",
+			    unit->name, how, words, unit->name);
+	else
+		doctor_note(doctor, CHECK_CRITICAL, "unit", "%s %s: journalctl -u %s", unit->name,
+			    how, unit->name);
+}
+
 static void note_state(struct doctor *doctor, const struct doctor_unit *unit)
 {
 	const char *active = doctor_unit_value(unit, "ActiveState");
 	const char *file = doctor_unit_value(unit, "UnitFileState");
 	bool enabled = starts(file, "enabled");
+	char how[64];
 
+	snprintf(how, sizeof(how), "has failed (%.40s)", doctor_unit_value(unit, "Result"));
 	if (!strcmp(active, "failed"))
-		doctor_note(doctor, CHECK_CRITICAL, "unit", "%s has failed (%s): journalctl -u %s",
-			    unit->name, doctor_unit_value(unit, "Result"), unit->name);
+		note_broken(doctor, unit, how);
 	else if (doctor_unit_is(unit, "SubState", "auto-restart"))
-		doctor_note(doctor, CHECK_CRITICAL, "unit",
-			    "%s does not start, and tries again: journalctl -u %s", unit->name,
-			    unit->name);
+		note_broken(doctor, unit, "does not start, and tries again");
 	else if (!strcmp(active, "inactive") && enabled)
 		doctor_note(doctor, CHECK_WARNING, "unit",
 			    "%s is enabled and does not run: systemctl start %s", unit->name,

@@ -53,7 +53,7 @@ static int none_wanted(const struct ctx *ctx, const struct found *all)
 			meant = suggest_name(wanted->name, strlen(wanted->name), &name, 1);
 	}
 	return say_error(EXIT_FAILED, "--name '%s': no %s that runs has this name%s%s%s: see "
-			 "rtrsctl list",
+			 "rtrsctl list, and rtrsctl doctor if it does not start",
 			 wanted->name, kind_text(ctx), meant ? " (did you mean " : "",
 			 meant ? meant : "", meant ? "?)" : "");
 }
