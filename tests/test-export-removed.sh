@@ -38,11 +38,14 @@ removed = [e for e in disks if e["storage"] == "removed"]
 devs = [d for s in a["sessions"] for d in s["devices"]]
 print(eval(sys.argv[1]))' "$1"
 }
-# says WORD STATUS LINE COMMAND...: rtrsctl prints it and ends so.
-says() {
-	local status=0 want=$1 line=$2
-	shift 2
-	rtrsctl "$@" >"$tmp/out" 2>&1 || status=$?
+# says STATUS LINE COMMAND...: rtrsctl of the server prints LINE and ends with STATUS.
+says() { says_at "$tmp/control" "$@"; }
+gateway_says() { says_at "$tmp/gateway" "$@"; }
+says_at() {
+	local status=0 socket=$1 want=$2 line=$3
+	shift 3
+	timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$socket" "$@" >"$tmp/out" 2>&1 ||
+		status=$?
 	[ $status -eq "$want" ] || fail "rtrsctl $* ended with $status: $(cat "$tmp/out")"
 	grep -q -E -- "$line" "$tmp/out" || fail "rtrsctl $*: $(cat "$tmp/out")"
 }
@@ -56,7 +59,7 @@ end_client() {
 	wait "$1" || true
 }
 start_client() {
-	start_nbdkit "server=unix:$tmp/sock" export=disk sessname="$1"
+	start_nbdkit "server=unix:$tmp/sock" export=disk sessname="$1" control="$tmp/gateway"
 	timeout $((4 * TIMEOUT_S)) nbdsh -u "$uri" -c - <<-END &
 		while True:
 		    with open("$tmp/go") as f:
@@ -189,5 +192,20 @@ for take in "--force export remove disk" "export kick disk gw2"; do
 	# shellcheck disable=SC2086 # words
 	rtrsctl $take
 	writes 1 failed
+	gateway_says 2 '^RTRS CRITICAL .*: gw2 kicked ' check
+	gateway_says 3 '^disk .* kicked +gw2 ' status
+	grep -q 'disk: the server has taken the export away: requests fail until ' "$nbdkit_log" ||
+		fail "the log of the gateway: $(cat "$nbdkit_log")"
 	leave
 done
+# A client that connects again has it, and so has a session that comes back.
+rtrsctl export add "disk=$tmp/a"
+start_client gw3
+writes 1 wrote
+rtrsctl export kick disk
+writes 1 failed
+gateway_says 2 '^RTRS CRITICAL .*: gw3 kicked ' check
+"$top_builddir/rtrsctl" --socket "$tmp/control" session disconnect gw3
+writes 1 wrote
+gateway_says 0 '^RTRS OK ' check
+leave

@@ -106,6 +106,7 @@ int dev_answer(struct dev *dev, struct dev_ctl *ctl, bool first)
 	/* ORDER: before any refusal, because the server has the device open, and CLOSE needs the
 	 * id. */
 	atomic_store(&dev->id, info.device_id);
+	atomic_store(&dev->taken_epoch, 0);
 	dev->open_epoch = clt_sess_epoch(&dev->clt->sess);
 	r = first ? 0 : dev_compare(dev, &info);
 	if (r < 0)

@@ -168,10 +168,24 @@ static int end_flush(struct dev_io *op, bool tells)
 	return r;
 }
 
+/* Note, once in an epoch, that the server does not know the device of @op any more: it was removed
+ * by force, or taken away. */
+static int failed(struct dev_io *op)
+{
+	struct dev *dev = op->dev;
+
+	if (op->clt.status == -ENOTCONN &&
+	    atomic_exchange(&dev->taken_epoch, op->clt.epoch) != op->clt.epoch)
+		log_event(LOG_LEVEL_ERROR, DEV_FIELDS(dev, DEVICE_LOST), dev->name,
+			  "the server has taken the export away: requests fail until it is closed "
+			  "and opened again");
+	return op->clt.status;
+}
+
 int dev_io_end(struct dev_io *op)
 {
 	if (op->clt.status)
-		return op->clt.status;
+		return failed(op);
 	switch (op->op) {
 	case RNBD_OP_WRITE:
 	case RNBD_OP_WRITE_ZEROES:
@@ -185,7 +199,7 @@ int dev_io_end(struct dev_io *op)
 
 int dev_io_end_untold(struct dev_io *op)
 {
-	return op->clt.status ? op->clt.status : end_flush(op, false);
+	return op->clt.status ? failed(op) : end_flush(op, false);
 }
 
 void dev_io_extents_start(struct dev_io *op, struct dev_handle *h, void *answer, uint32_t room,

@@ -54,6 +54,8 @@ struct dev {
 	/* Epochs of the session (dev-settle.c): the latest whose write was given up, and the epoch
 	 * in which the storage was done with all requests of earlier epochs. */
 	atomic_uint given_up_epoch, settled_epoch;
+	/* That in which the server had closed the device by its own will; 0: it has not. */
+	atomic_uint taken_epoch;
 	struct range_lock ranges;
 
 	struct dev_loss loss;

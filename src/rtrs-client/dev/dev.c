@@ -70,6 +70,9 @@ bool dev_has_name(const struct dev *dev)
 
 const char *dev_state_name(const struct dev *dev)
 {
+	if (dev_is_in(dev, 1u << DEV_OPEN) &&
+	    atomic_load(&dev->taken_epoch) == clt_sess_epoch(&dev->clt->sess))
+		return "kicked";
 	return dev_fsm.states[atomic_load(&dev->state)];
 }
 

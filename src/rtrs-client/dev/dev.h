@@ -74,7 +74,8 @@ unsigned dev_id(const struct dev *dev);
 unsigned dev_users(const struct dev *dev);
 /* True for at most one device of a name: the one that whoever opens the name gets. */
 bool dev_has_name(const struct dev *dev);
-/* The state of @dev, as dev_fsm names the state. */
+/* The state of @dev, as dev_fsm names the state; "kicked": open, and the server has answered in
+ * this epoch that it has closed the device. */
 const char *dev_state_name(const struct dev *dev);
 
 /* ---- IO ---- */
