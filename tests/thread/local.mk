@@ -19,6 +19,7 @@ TESTS += $(THREAD_TESTS)
 
 %C%_thread_log_queue_SOURCES = %D%/thread-log-queue.c %D%/thread.h
 %C%_thread_log_queue_LDADD = libbase.la libclock.la
+%C%_thread_log_queue_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pthread_cond_wait
 
 %C%_thread_loop_SOURCES = %D%/thread-loop.c %D%/thread.h
 %C%_thread_loop_LDADD = libbase.la

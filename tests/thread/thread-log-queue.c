@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A sink that blocks holds up nobody who logs: lines wait, further ones are counted, and the count
- * is logged. */
+ * is logged.  A thread of the log that is late, as on a machine that stood still, writes the last
+ * lines. */
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -73,12 +74,59 @@ static void test_blocked(void)
 	strcpy(export, "disk");
 }
 
+static void log_another(void)
+{
+	log_event(LOG_LEVEL_INFO, LOG_FIELDS(NONE, .export = export), NULL, "another");
+}
+
 static void *worker(void *arg)
 {
 	pthread_barrier_wait(&thread_start);
 	for (unsigned i = 0; i < CALLS; i++)
-		log_event(LOG_LEVEL_INFO, LOG_FIELDS(NONE, .export = export), NULL, "another");
+		log_another();
 	return NULL;
+}
+
+/* The linker's --wrap: as long as @late is true, the thread does not run on from its sleep. */
+static atomic_bool late;
+static sem_t asleep, awake;
+int __real_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
+
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
+{
+	if (!late)
+		return __real_pthread_cond_wait(cond, lock);
+	pthread_mutex_unlock(lock);
+	sem_post(&asleep);
+	sem_wait(&awake);
+	pthread_mutex_lock(lock);
+	return 0;
+}
+
+static void *machine_goes_on(void *arg)
+{
+	/* Longer than log_end() waits for a reader. */
+	nanosleep(&(struct timespec){ .tv_sec = 2 }, NULL);
+	late = false;
+	sem_post(&awake);
+	return NULL;
+}
+
+static void test_late(void)
+{
+	pthread_t machine;
+
+	lines = 0;
+	late = true;
+	log_another();
+	sem_wait(&asleep);
+	log_another();
+	check(lines == 1);
+	check(pthread_create(&machine, NULL, machine_goes_on, NULL) == 0);
+	log_end(NULL);
+	check(lines == 2);
+	pthread_join(machine, NULL);
 }
 
 /* Nobody reads at the end, either. */
@@ -95,6 +143,8 @@ int main(void)
 {
 	sem_init(&gate, 0, 0);
 	sem_init(&seen, 0, 0);
+	sem_init(&asleep, 0, 0);
+	sem_init(&awake, 0, 0);
 	log_init(sink, LOG_LEVEL_INFO);
 	log_init_record(record);
 	check(log_begin() == 0);
@@ -103,6 +153,8 @@ int main(void)
 	run_threads(worker);
 	log_end(NULL);
 	check(lines == CALLS * NTHREADS && lost == LOST);
+	check(log_begin() == 0);
+	test_late();
 	check(log_begin() == 0);
 	test_end();
 	return 0;

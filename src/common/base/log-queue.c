@@ -45,6 +45,7 @@ static struct {
 	unsigned n;			/* of @lines */
 	unsigned lost;			/* lines after the last of @lines */
 	unsigned long long put, written;	/* lines ever */
+	bool writing;			/* the thread is in @write, as long as a reader lets it */
 	log_write_fn *write;
 	pthread_t thread;
 } q = {
@@ -105,19 +106,27 @@ static struct line *line_make(enum log_level level, const char *text,
 
 /* ---- the thread ---- */
 
-/* Called with the lock, which is dropped meanwhile, as is that of tell_lost(). */
+/* Called with the lock, which is dropped meanwhile. */
+static void write_line(enum log_level level, const char *text, const struct log_fields *fields)
+{
+	q.writing = true;
+	pthread_mutex_unlock(&q.lock);
+	q.write(level, text, fields);
+	pthread_mutex_lock(&q.lock);
+	q.writing = false;
+}
+
+/* As write_line(), and tell_lost(), too. */
 static void write_first(void)
 {
 	struct line *line = list_entry(q.lines.next, struct line, link);
 
 	list_del(&line->link);
 	q.n--;
-	pthread_mutex_unlock(&q.lock);
 	line_at = line->at;
-	q.write(line->level, line->text, &line->fields);
+	write_line(line->level, line->text, &line->fields);
 	line_at = (struct timespec){ 0 };
 	free(line);
-	pthread_mutex_lock(&q.lock);
 	q.written++;
 	pthread_cond_broadcast(&q.gone);
 }
@@ -132,9 +141,7 @@ static void tell_lost(void)
 	q.lost = 0;
 	if (q.state == QUEUE_FULL)
 		q.state = QUEUE_SLOW;
-	pthread_mutex_unlock(&q.lock);
-	q.write(LOG_LEVEL_WARN, text, &none);
-	pthread_mutex_lock(&q.lock);
+	write_line(LOG_LEVEL_WARN, text, &none);
 }
 
 static void *queue_main(void *arg)
@@ -249,8 +256,14 @@ void log_queue_end(log_left_fn *left)
 	q.state = QUEUE_ENDING;
 	pthread_cond_signal(&q.come);
 	pthread_cond_broadcast(&q.gone);
-	while (q.state != QUEUE_NONE && r == 0)
+	while (q.state != QUEUE_NONE && r == 0) {
 		r = pthread_cond_clockwait(&q.gone, &q.lock, CLOCK_MONOTONIC, &until);
+		/* It waits for a processor, not for a reader: the last lines say why we end. */
+		if (r == ETIMEDOUT && !q.writing) {
+			until = in_ms(LOG_END_MS);
+			r = 0;
+		}
+	}
 	r = q.state == QUEUE_NONE ? 0 : ETIMEDOUT;
 	pthread_mutex_unlock(&q.lock);
 	if (r == 0) {
