@@ -98,13 +98,17 @@ apt() {
 	inside "$1" apt-get -q -y --no-install-recommends "${@:2}"
 }
 
-# build ROOT DEBS: the packages come to the directory DEBS when all of them are there.
+# build ROOT DEBS: the packages come to the directory DEBS when all of them are there.  With $CCACHE_DIR ccache compiles.
+# shellcheck disable=SC2016 # the other shell's
 build() {
+	local by=inside
+
+	[ -z "${CCACHE_DIR-}" ] || by=machine
 	mkdir -p "$1/build/source" "$2" &&
 		tar -C "$1/build/source" --strip-components=1 -xf "$tarball" &&
-		apt "$1" install build-essential lintian &&
+		apt "$1" install build-essential lintian ${CCACHE_DIR:+ccache} &&
 		apt "$1" build-dep /build/source &&
-		inside "$1" sh -c 'cd /build/source && nice dpkg-buildpackage -us -uc -b' &&
+		$by "$1" sh -c 'PATH=/usr/lib/ccache:$PATH; cd /build/source && nice dpkg-buildpackage -us -uc -b' &&
 		inside "$1" sh -c 'lintian --fail-on error --allow-root /build/*.changes' &&
 		cp "$1"/build/*.deb "$2" &&
 		: >"$2/built"
