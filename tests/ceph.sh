@@ -5,6 +5,7 @@
 # functions.sh.
 #
 #	CEPH_NET="COMMAND..."	goes before the programs of Ceph: into a network namespace
+#	CEPH_LEASE_RATIO=N	for an osd that is frozen for long, and not killed [0.8]
 #	ceph_start		skips the test where the packages are missing; sets CEPH_CONF
 #	osd_kill; osd_start; osd_freeze; osd_thaw
 #	image NAME SIZE		makes it in the pool "rbd"
@@ -71,9 +72,11 @@ ceph_write_conf() {
 	bluestore block path =
 	bluestore fsck on mount = false
 	osd memory target = 939524096
-	# An osd that comes back waits for the end of leases that it gave before, 0.8 of this.
-	# Shorter ones expire on a busy machine, and an osd without a peer may not get over that.
+	# A lease of reads is as long as this times the ratio.  An osd that comes back waits for the
+	# end of leases that it gave before.  Shorter ones expire on a busy machine or in a freeze:
+	# an osd without a peer that meets a request then keeps it "waiting for readable" for ever.
 	osd heartbeat grace = 20
+	osd pool default read lease ratio = ${CEPH_LEASE_RATIO-0.8}
 	osd max object name len = 256
 	CONF
 }

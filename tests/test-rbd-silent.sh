@@ -6,6 +6,7 @@
 . ./tests/functions.sh
 requires_server; requires_gateway
 requires_plain_build
+CEPH_LEASE_RATIO=30
 . "$top_srcdir/tests/ceph.sh"
 limit_s=4			# client_mount_timeout
 let_go_s=10			# DISCONNECT_S
