@@ -125,14 +125,16 @@ ends_while 'for its lock'
 expect_exit $bench 1
 osd_thaw
 wait_until "the osd" osd_is_up
-# A client waits on when the cluster is silent for longer than the server lets an OPEN wait.
-start_server --control "$tmp/control" --state-dir "$tmp/s4" --listen "unix:$tmp/b.sock" \
-	"b=$(image_spec b),shared=yes"
-start_gateway "server=unix:$tmp/b.sock"
+# A client waits on when the cluster is silent for longer than the server lets an OPEN wait.  No
+# server has had the lock of the image before.
+image i 8M
+start_server --control "$tmp/control" --state-dir "$tmp/s4" --listen "unix:$tmp/i.sock" \
+	"i=$(image_spec i),shared=yes"
+start_gateway "server=unix:$tmp/i.sock"
 osd_freeze
-nbdsh -u "nbd+unix:///b?socket=$sock" -c 'h.pwrite(b"w" * 4096, 0)' -c 'h.flush()' &
+nbdsh -u "nbd+unix:///i?socket=$sock" -c 'h.pwrite(b"w" * 4096, 0)' -c 'h.flush()' &
 client=$!
-wait_line "$server_log" 'open of b as rw refused: '
+wait_line "$server_log" 'open of i as rw refused: '
 osd_thaw
 expect_exit $client 0
 stop_process "$gateway_pid"
