@@ -74,7 +74,7 @@ enum check_level check_level_of(enum health health)
 	return levels[health];
 }
 
-/* What the state of a session or of its export means for who waits; "": the word says it. */
+/* What the state of a session or of its export means for its users; "" where the word says it. */
 static const char *meaning(const char *state)
 {
 	static const struct {

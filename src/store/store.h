@@ -56,7 +56,7 @@ struct store {
 	unsigned writers, users;	/* control thread */
 	_Atomic(int) sync_error;	/* any thread */
 	unsigned held;			/* store_hold(); control thread */
-	enum export_reopen reopen;		/* control thread, as the next two */
+	enum export_reopen reopen;	/* control thread, as the next two */
 	void (*reopen_done)(void *arg);
 	void *reopen_arg;
 	/* The losses grow at a failed sync, and when the last writer of a store with a latched

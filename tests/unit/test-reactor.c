@@ -552,7 +552,7 @@ static bool accept_one(struct loop_watch *w)
 	return false;
 }
 
-/* One after the other, each is reported; and none while the watch is not wanted. */
+/* The watch reports each visitor, one after the other, and none while it is not wanted. */
 Test(reactor, each_visitor_of_a_listener_is_reported)
 {
 	struct loop_watch w = { .fd = listener(), .events = POLLIN, .ready = accept_one };

@@ -35,6 +35,7 @@ static inline int rnbd_msg_type(const void *buf, size_t len)
 #define RNBD_EXT_SHARED 0x40u		/* server: other servers may have its exports, too; client:
 					 * OPEN has flags */
 #define RNBD_EXT_LATER 0x80u		/* server: EAGAIN answers the OPEN of an export without
+					 * storage, or RNBD_REFUSES_OPENING while it opens the
 					 * storage; client: sends the OPEN again */
 #define RNBD_EXT_PROBE 0x100u		/* server: answers PROBE; client: sends it before a path is
 					 * up */

@@ -54,7 +54,7 @@ struct dev {
 	/* Epochs of the session (dev-settle.c): the latest whose write was given up, and the epoch
 	 * in which the storage was done with all requests of earlier epochs. */
 	atomic_uint given_up_epoch, settled_epoch;
-	/* That in which the server had closed the device by its own will; 0: it has not. */
+	/* The epoch in which the server answered that it had closed the device; 0: none. */
 	atomic_uint taken_epoch;
 	struct range_lock ranges;
 

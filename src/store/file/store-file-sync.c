@@ -188,7 +188,7 @@ static void sync_reopen_done(struct reactor_op *op, int res, unsigned flags)
 }
 
 void store_file_sync_reopen(struct reactor *r, struct export *ex, void (*done)(void *arg),
-			   void *arg)
+			    void *arg)
 {
 	struct store_file_all *all = store_file_all(ex->store);
 
