@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Limits of images of a Ceph, with a librbd that the test plays: passphrases, ids, watchers,
- * keyrings. */
+/* Images of a Ceph, with a librbd and a librados that the test plays: limits of passphrases, ids,
+ * watchers, keyrings; the questions whether a client is fenced. */
 #include <config.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "exports.h"
+#include "loop-impl.h"
 #include "store-rbd-keyring.h"
+#include "store-rbd-lost.h"
 #include "store-rbd-steps.h"
 #include "unit.h"
 
@@ -183,4 +186,172 @@ Test(store_rbd, keyrings_up_to_the_limit)
 	}
 	close(fd);
 	unlink(keyring);
+}
+
+/* ---- fenced or not ---- */
+
+#define ASK_MS 5000u			/* as store-rbd-lost.c has it */
+
+/* An operation of librados, as rados_aio_stat() leaves it. */
+static struct aio {
+	rados_callback_t call;
+	void *arg;
+	rados_ioctx_t pool;		/* NULL: none is under way */
+	int rc;
+	int refs;
+} aio;
+static unsigned nasked;
+
+static int aio_create(void *arg, rados_callback_t call, rados_completion_t *answer)
+{
+	cr_assert_eq(aio.refs, 0, "one question at a time");
+	aio = (struct aio){ .call = call, .arg = arg, .refs = 1 };
+	*answer = &aio;
+	return 0;
+}
+
+static int aio_stat(rados_ioctx_t pool, const char *object, rados_completion_t answer,
+		    uint64_t *size, time_t *mtime)
+{
+	nasked++;
+	aio.pool = pool;
+	return 0;
+}
+
+static int aio_value(rados_completion_t answer)
+{
+	return aio.rc;
+}
+
+static void aio_release(rados_completion_t answer)
+{
+	aio.refs--;
+}
+
+static void aio_ends(int rc)
+{
+	cr_assert_not_null(aio.pool);
+	aio.pool = NULL;
+	aio.rc = rc;
+	aio.call(&aio, aio.arg);
+}
+
+static int aio_cancel(rados_ioctx_t pool, rados_completion_t answer)
+{
+	cr_assert_not_null(pool);
+	cr_assert_gt(aio.refs, 0);
+	if (!aio.pool)
+		return -ENOENT;
+	cr_assert_eq(aio.pool, pool);
+	aio_ends(-ECANCELED);
+	return 0;
+}
+
+static uint64_t now_ms;
+
+uint64_t clock_now_ms(void)
+{
+	return now_ms;
+}
+
+uint64_t clock_now_ns(void)
+{
+	return now_ms * 1000000;
+}
+
+/* An image of which no client has read for a long time. */
+static struct idle {
+	struct exports all;
+	struct store store;
+	struct store_rbd r;
+	struct loop loop;
+} idle;
+
+static int create_fails(rados_t *cluster, const char *id)
+{
+	return -ENOMEM;
+}
+
+/* A handle goes, and what librados has not answered by then is never answered. */
+static void handle_ends(rados_ioctx_t pool)
+{
+	aio.pool = NULL;
+}
+
+static void cluster_ends(rados_t cluster)
+{
+	aio.pool = NULL;
+}
+
+static void idle_begin(void)
+{
+	rbd_lib.rados_aio_create_completion2 = aio_create;
+	rbd_lib.rados_aio_stat = aio_stat;
+	rbd_lib.rados_aio_get_return_value = aio_value;
+	rbd_lib.rados_aio_release = aio_release;
+	rbd_lib.rados_aio_cancel = aio_cancel;
+	rbd_lib.rados_create = create_fails;
+	rbd_lib.rados_ioctx_destroy = handle_ends;
+	rbd_lib.rados_shutdown = cluster_ends;
+	idle.r.ex.all = &idle.all;
+	idle.r.ex.store = &idle.store;
+	idle.r.ex.name = (char *)"disk";
+	idle.r.ex.path = (char *)"rbd/disk";
+	idle.r.handle = (struct rbd_handle){ .cluster = &idle, .pool = &idle };
+	pthread_mutex_init(&idle.r.renews, NULL);
+	cr_assert_eq(loop_init(&idle.loop), 0);
+	idle.r.asking = store_rbd_lost_watch(&idle.r.ex, &idle.loop);
+	cr_assert_not_null(idle.r.asking);
+}
+
+static void idle_passes(uint64_t ms)
+{
+	now_ms += ms;
+	loop_run_inbox(&idle.loop);
+	loop_run_timers(&idle.loop, now_ms);
+}
+
+/* librados forgets what is under way by a handle that goes, and calls nobody (Ceph 16): the
+ * server asks by the next handle all the same. */
+Test(store_rbd, asks_by_the_next_handle)
+{
+	char why[320];
+
+	idle_begin();
+	idle_passes(ASK_MS);
+	cr_assert_eq(nasked, 1);
+	idle_passes(ASK_MS);
+	cr_assert_eq(nasked, 1, "one question at a time");
+	for (unsigned i = 0; i < 2; i++)
+		cr_assert_eq(store_rbd_share_renew(&idle.r.ex, why, sizeof(why)), -ENOMEM);
+	idle_passes(0);
+	idle_passes(ASK_MS);
+	cr_assert_eq(nasked, 1, "no handle");
+	idle.r.handle.pool = &aio;
+	idle.r.opened++;
+	idle_passes(ASK_MS);
+	cr_assert_eq(nasked, 2);
+	aio_ends(-ESHUTDOWN);
+	idle_passes(0);
+	cr_assert_eq(store_rbd_lost(&idle.r, 0), -ESHUTDOWN);
+	store_rbd_lost_unwatch(idle.r.asking);
+	loop_fini(&idle.loop);
+	cr_assert_eq(aio.refs, 0);
+}
+
+/* An answer that comes by the handle before says nothing of this one. */
+Test(store_rbd, late_answer)
+{
+	idle_begin();
+	idle_passes(ASK_MS);
+	aio_ends(-ESHUTDOWN);
+	idle.r.opened++;
+	idle_passes(0);
+	cr_assert_eq(store_rbd_lost(&idle.r, 0), 0);
+	idle_passes(ASK_MS);
+	cr_assert_eq(nasked, 2);
+	store_rbd_lost_unwatch(idle.r.asking);
+	loop_fini(&idle.loop);
+	cr_assert_null(aio.pool, "nothing is under way");
+	cr_assert_eq(aio.refs, 0);
 }

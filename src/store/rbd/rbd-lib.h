@@ -25,6 +25,7 @@
 	X(rados_aio_create_completion2)                                                            \
 	X(rados_aio_get_return_value)                                                              \
 	X(rados_aio_release)                                                                       \
+	X(rados_aio_cancel)                                                                        \
 	X(rados_aio_stat)
 
 #define RBD_LIB_RBD(X) \

@@ -28,7 +28,6 @@ struct rbd_slot {
 	/* on the control thread's ring */
 	const struct export *ex;
 	struct reactor *reactor;
-	struct rbd_asking *asking;
 	bool watches;
 	uint64_t watch;			/* of rbd_update_watch() */
 	struct loop_msg resized;
@@ -407,7 +406,7 @@ static void watch_updates(struct export_slot *slot, struct rbd_slot *own)
 	store_rbd(slot->ex)->hearer = own;
 	store_rbd(slot->ex)->hear = hear_sizes;
 	hear_sizes(store_rbd(slot->ex), true);
-	own->asking = store_rbd_lost_watch(own->ex, reactor_loop(own->reactor));
+	store_rbd(slot->ex)->asking = store_rbd_lost_watch(own->ex, reactor_loop(own->reactor));
 }
 
 static void unwatch_updates(struct rbd_slot *own)
@@ -416,7 +415,8 @@ static void unwatch_updates(struct rbd_slot *own)
 
 	if (r->hearer != own)
 		return;
-	store_rbd_lost_unwatch(own->asking);
+	store_rbd_lost_unwatch(r->asking);
+	r->asking = NULL;
 	hear_sizes(r, false);
 	r->hear = NULL;
 	r->hearer = NULL;

@@ -4,7 +4,8 @@
  * again, of an image that has another owner.
  *
  * Owns the questions to the cluster, one at a time.  The thread of librados that has the answer and
- * the control thread share a question: the last one frees it. */
+ * the control thread share a question: the last one frees it.  rados_shutdown() answers nothing
+ * that is under way (Ceph 16), so a question is cancelled before its handle goes. */
 #include <config.h>
 
 #include <errno.h>
@@ -32,6 +33,7 @@ struct rbd_asking {
 	struct loop_msg answered;
 	struct store_rbd *r;
 	unsigned opened;	/* r->opened of the question */
+	rados_completion_t answer;	/* of the last question, under r->renews; NULL: none */
 	int rc;
 	pthread_mutex_t lock;	/* the next one; innermost */
 	enum asking_state state;
@@ -65,8 +67,17 @@ int store_rbd_lost(struct store_rbd *r, int result)
 	return lost ? lost : result;
 }
 
+/* librados keeps the answer for itself until it has called. */
+static void drop_answer(struct rbd_asking *a)
+{
+	if (a->answer)
+		rbd_lib.rados_aio_release(a->answer);
+	a->answer = NULL;
+}
+
 static void asking_free(struct rbd_asking *a)
 {
+	drop_answer(a);
 	pthread_mutex_destroy(&a->lock);
 	free(a);
 }
@@ -124,20 +135,17 @@ static void set_state(struct rbd_asking *a, enum asking_state state)
 static bool ask(struct rbd_asking *a)
 {
 	struct store_rbd *r = a->r;
-	rados_completion_t answer;
 
+	drop_answer(a);
 	if (!r->handle.pool || atomic_load(&r->lost) ||
-	    rbd_lib.rados_aio_create_completion2(a, asking_answered, &answer) < 0)
+	    rbd_lib.rados_aio_create_completion2(a, asking_answered, &a->answer) < 0)
 		return false;
 	a->opened = r->opened;
 	set_state(a, ASKING_ASKED);
-	if (rbd_lib.rados_aio_stat(r->handle.pool, r->header, answer, &a->size, &a->mtime) < 0) {
-		set_state(a, ASKING_IDLE);
-		rbd_lib.rados_aio_release(answer);
-		return false;
-	}
-	rbd_lib.rados_aio_release(answer);
-	return true;
+	if (rbd_lib.rados_aio_stat(r->handle.pool, r->header, a->answer, &a->size, &a->mtime) >= 0)
+		return true;
+	set_state(a, ASKING_IDLE);
+	return false;
 }
 
 static void asking_timer(struct loop_timer *timer)
@@ -169,6 +177,15 @@ struct rbd_asking *store_rbd_lost_watch(const struct export *ex, struct loop *lo
 	return a;
 }
 
+void store_rbd_lost_cancel(struct rbd_asking *a)
+{
+	if (!a || !a->answer)
+		return;
+	/* librados ignores the cancel of what it has answered. */
+	rbd_lib.rados_aio_cancel(a->r->handle.pool, a->answer);
+	drop_answer(a);
+}
+
 void store_rbd_lost_unwatch(struct rbd_asking *a)
 {
 	enum asking_state state;
@@ -176,6 +193,8 @@ void store_rbd_lost_unwatch(struct rbd_asking *a)
 	if (!a)
 		return;
 	loop_timer_cancel(&a->timer);
+	/* ORDER: behind ASKING_ENDED the answer may free @a. */
+	store_rbd_lost_cancel(a);
 	pthread_mutex_lock(&a->lock);
 	state = a->state;
 	a->state = ASKING_ENDED;

@@ -15,6 +15,10 @@ int store_rbd_lost(struct store_rbd *r, int result);
  * not read what the next owner writes: @ex may be idle until the cluster has forgotten.  @loop is
  * the control thread's.  NULL: no memory.  Control thread, as the next one. */
 struct rbd_asking *store_rbd_lost_watch(const struct export *ex, struct loop *loop);
+/* The handle of the export goes: end the question that is under way by it.  The next one follows
+ * with the next handle.  NULL: nothing to do.  Under store_rbd.renews. */
+void store_rbd_lost_cancel(struct rbd_asking *asking);
+/* Ends the question under way, too.  No handle comes or goes meanwhile. */
 void store_rbd_lost_unwatch(struct rbd_asking *asking);
 
 #endif

@@ -48,6 +48,7 @@ struct store_rbd {
 	 * first ring; store-rbd-io.c. */
 	void (*hear)(struct store_rbd *r, bool begin);
 	struct rbd_slot *hearer;
+	struct rbd_asking *asking;	/* of the first ring, too: store-rbd-lost.c */
 };
 
 /* The part of the driver in struct store. */

@@ -15,6 +15,7 @@
 #include "aside.h"
 #include "clock.h"
 #include "exports.h"
+#include "store-rbd-lost.h"
 #include "store-rbd-priv.h"
 #include "store-taking.h"
 
@@ -149,6 +150,7 @@ static int renew(struct store_rbd *r, char *why, size_t len)
 	int rc;
 
 	r->handle.has_lock = false;
+	store_rbd_lost_cancel(r->asking);
 	if (r->handle.image && r->hear)
 		r->hear(r, false);
 	store_rbd_disconnect(r);
