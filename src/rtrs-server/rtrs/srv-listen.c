@@ -103,7 +103,7 @@ static void listen_timer(struct loop_timer *timer)
 
 /* ---- events ---- */
 
-/* Keep strangers out: a refused peer costs the server only this. */
+/* A host outside the list costs the server only this. */
 static bool cm_admit(void *arg, const struct fab_addr *peer)
 {
 	struct srv *srv = arg;

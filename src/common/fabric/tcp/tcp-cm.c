@@ -59,7 +59,7 @@ static void update_timer(struct tcp_cm *cm, bool at_once)
 		if (l->retry_ms)
 			when = MIN(when, l->retry_ms);
 	}
-	/* Anew, also if the timer has fired and was not served: a loop that takes edges waits for
+	/* Again, also if the timer has fired and was not served: a loop that takes edges waits for
 	 * an edge. */
 	if (at_once)
 		cm->timer_ms = CLOCK_NEVER;

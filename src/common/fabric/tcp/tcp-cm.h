@@ -8,8 +8,8 @@
 #include "tcp-conn.h"
 #include "unix-sock.h"
 
-#define CM_STRANGERS_MAX 256u
-#define CM_STRANGERS_NET_MAX 64u	/* of a host, or of a user of this machine */
+#define CM_UNPROVEN_MAX 256u
+#define CM_UNPROVEN_NET_MAX 64u	/* of a host, or of a user of this machine */
 #define CM_HANDSHAKE_MS 10000u		/* either side, from connect or accept to the last byte */
 
 struct tcp_cm {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TLS in the kernel (kTLS): GnuTLS has shaken hands, and the kernel makes and opens the records.
+/* TLS in the kernel (kTLS): after GnuTLS's handshake the kernel makes and opens the records.
  *
  * poll(2) sees all bytes that wait.  The kernels of Debian (6.1, 6.12) cannot change keys: a
  * KeyUpdate of the peer ends the receive side, and so do an alert and a bad record.  As
@@ -27,8 +27,8 @@ struct tcp_ktls_end {
 	size_t why_len;
 };
 
-/* Give the kernel both keys of @session, which has just shaken hands on the socket @fd: no byte
- * behind the handshake has been read, and all bytes of the handshake are in the socket.
+/* Give the kernel both keys of @session, whose handshake on the socket @fd has just ended: no byte
+ * after it has been read, and all bytes of the handshake are in the socket.
  * The kernel has been asked what it has (fab-ktls.h), and loads nothing now.
  * Returns 1; 0: the kernel takes no key, @session goes on, for the reason @why; or -errno: the
  * kernel took a single key, and the connection cannot go on. */

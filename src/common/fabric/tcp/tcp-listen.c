@@ -25,7 +25,7 @@
 #define CM_BACKLOG 512
 #define CM_WHY_LEN 256
 
-static void stranger_add(struct tcp_listener *l, int fd, const struct fab_addr *peer)
+static void accepted_begins(struct tcp_listener *l, int fd, const struct fab_addr *peer)
 {
 	struct tcp_cm *cm = tcp_cm(l->base.cm);
 	struct tcp_conn *c;
@@ -49,7 +49,7 @@ static void stranger_add(struct tcp_listener *l, int fd, const struct fab_addr *
 }
 
 /* Send the peer the refusal, although nothing of the peer is read. */
-static void stranger_refuse_at_once(const struct tcp_cm *cm, int fd)
+static void accepted_refuse(const struct tcp_cm *cm, int fd)
 {
 	tcp_hs_send_refusal(fd, cm->base.refusal, cm->base.refusal_len);
 	close(fd);
@@ -57,7 +57,7 @@ static void stranger_refuse_at_once(const struct tcp_cm *cm, int fd)
 
 /* Under TLS an honest peer is unproven for a round trip, in which another host can connect a
  * thousand times: so hosts push out their own. */
-static void stranger_ends(struct unproven_place *place, enum unproven_why why)
+static void accepted_pushed_out(struct unproven_place *place, enum unproven_why why)
 {
 	tcp_hs_refuse(container_of(place, struct tcp_conn, place), UNPROVEN_TOO_MANY);
 }
@@ -80,10 +80,10 @@ static void listener_ready(struct tcp_source *src, uint32_t events)
 		}
 		fab_addr_unix_peer(fd, &peer);
 		if (!fab_cm_admits(&cm->base, &peer)) {
-			stranger_refuse_at_once(cm, fd);
+			accepted_refuse(cm, fd);
 			continue;
 		}
-		stranger_add(l, fd, &peer);
+		accepted_begins(l, fd, &peer);
 	}
 }
 
@@ -152,8 +152,8 @@ int tcp_listen(struct fab_cm *fcm, const struct fab_addr *addr, struct fab_liste
 	pthread_mutex_lock(&cm->lock);
 	/* The cm has deadlines of its own, of both sides. */
 	if (list_empty(&cm->listeners))
-		unproven_init(&cm->unproven, NULL, CM_STRANGERS_MAX, CM_STRANGERS_NET_MAX,
-			      stranger_ends);
+		unproven_init(&cm->unproven, NULL, CM_UNPROVEN_MAX, CM_UNPROVEN_NET_MAX,
+			      accepted_pushed_out);
 	list_add_tail(&cm->listeners, &l->link);
 	pthread_mutex_unlock(&cm->lock);
 	*out = &l->base;
