@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the handshakes that are under way.  A handshake goes as a message from the loop of its
- * connection to the thread of handshakes, and back.  The socket is watched by the loop that has the
- * handshake. */
+/* Owns the handshakes that are under way.  A handshake watches its socket on the loop of its
+ * connection, and lends its stream to the worker for a step at a time.
+ *
+ * A handshake that fails while a step runs ends when the step does.  Its socket is not watched
+ * until then, because a hang-up would wake the loop again and again. */
+#define FSM_PREFIX HANDSHAKE_
+
 #include <config.h>
 
 #include <errno.h>
@@ -11,225 +15,251 @@
 #include <string.h>
 
 #include "fabric.h"
+#include "fsm.h"
 #include "gate-listen.h"
 #include "gate-stream.h"
 #include "gate-tls.h"
 #include "log.h"
-#include "loop-poll.h"
 #include "util.h"
 
-#define HANDSHAKES_MAX 256u			/* at once */
+#define HANDSHAKES_MAX 256u		/* at once */
 #define HANDSHAKES_NET_MAX 64u		/* of a host, or of a user of this machine */
-#define HANDSHAKE_MS 10000			/* for the whole handshake */
+#define HANDSHAKE_MS 10000		/* for the whole handshake */
 
-/* Who waits for whom. */
 enum handshake_state {
-	HANDSHAKE_WATCHES,			/* the handshake for its client */
-	HANDSHAKE_WAITS,			/* the client for a step: in gate_tls.steps */
+	HANDSHAKE_WATCHES,		/* waits for its client */
+	HANDSHAKE_STEPS,		/* a step waits or runs */
+	HANDSHAKE_FAILS,		/* has failed while its step runs; the watch is to go */
+	HANDSHAKE_FAILED,		/* the watch has gone, and the step runs */
+	HANDSHAKE_ENDS,			/* the watch is to go */
+	HANDSHAKE_OVER,
+	HANDSHAKE_NSTATES
+};
+
+enum handshake_event {
+	HANDSHAKE_EV_READY,		/* the client has sent something, or takes something */
+	HANDSHAKE_EV_AGAIN,		/* a step is done, and another one is to follow */
+	HANDSHAKE_EV_DONE,		/* the last step is done, well or not */
+	HANDSHAKE_EV_FAIL,		/* there is a reason to end it, and no step runs */
+	HANDSHAKE_EV_FAIL_LATER,	/* likewise, and a step runs */
+	HANDSHAKE_EV_UNWATCHED,
+	HANDSHAKE_NEVENTS
 };
 
 struct handshake {
-	uint64_t net;			/* of the client */
-	enum handshake_state state;
-	struct deal_item turn;		/* in gate_tls.steps */
-	struct unproven_place place;	/* in gate_tls.unproven */
-	struct gate_tls *tls;
+	atomic_uint state;		/* enum handshake_state */
+	struct gate_tls_port *port;
 	struct nbd_conn *conn;
-	struct loop *home;		/* of @conn */
-	struct loop_msg msg;
+	struct unproven_place place;	/* in port->unproven */
 	struct loop_watch watch;
-	struct gate_stream *stream;	/* NULL: it has failed, with @why */
+	const char *failed;		/* why it ends early; NULL: it does not */
 	char name[96];
-	char why[FAB_TLS_WHY_LEN];
+	/* the worker's while a step waits or runs */
+	struct worker_job step;
+	struct gate_stream *stream;
+	int rc;				/* of the last step */
+	short events;			/* what the next step waits for */
+	char why[FAB_TLS_WHY_LEN];	/* of @rc */
 };
 
-/* ---- loop of the connection ---- */
+static const struct fsm handshake_fsm;
 
-/* The credentials may have changed since the handshake took its key or its certificates.
- * RACE: a change that this check does not see is told to this loop behind it (gate-trust.h), and
- * finds the connection with its stream. */
-static void handshake_check(struct handshake *s)
+static void handshake_event(struct handshake *s, enum handshake_event event)
 {
-	uint64_t epoch = atomic_load(&s->tls->epoch);
-
-	if (!s->stream || gate_stream_is_checked(gate_stream_nbd(s->stream), epoch) ||
-	    gate_stream_check(gate_stream_nbd(s->stream), epoch, s->why))
-		return;
-	gate_stream_destroy(s->stream);
-	s->stream = NULL;
+	fsm_run(&handshake_fsm, s->name, &s->state, event, s);
 }
 
-static void handshake_done_msg(struct loop_msg *msg)
-{
-	struct handshake *s = container_of(msg, struct handshake, msg);
+/* ---- the end ---- */
 
-	handshake_check(s);
-	nbd_tls_done(s->conn, s->stream ? gate_stream_nbd(s->stream) : NULL, s->why);
+/* True if the handshake has succeeded, by credentials that are still those of the gateway.
+ * RACE: a change that this check does not see is told to this loop behind it (gate-trust.h), and
+ * finds the connection with its stream. */
+static bool handshake_holds(struct handshake *s)
+{
+	uint64_t epoch = atomic_load(&s->port->tls->epoch);
+	struct nbd_stream *stream = gate_stream_nbd(s->stream);
+
+	if (s->failed || s->rc)
+		return false;
+	return gate_stream_is_checked(stream, epoch) || gate_stream_check(stream, epoch, s->why);
+}
+
+static void give_back(void *object)
+{
+	struct handshake *s = object;
+	bool holds = handshake_holds(s);
+
+	if (!holds)
+		gate_stream_destroy(s->stream);
+	nbd_tls_done(s->conn, holds ? gate_stream_nbd(s->stream) : NULL,
+		     s->failed ? s->failed : s->why);
 	free(s);
 }
 
-/* ---- thread of handshakes ---- */
-
-/* Hand @s back to its connection. */
-static void handshake_return(struct handshake *s)
+static void unwatched(struct loop_watch *watch)
 {
-	loop_msg_init(&s->msg, handshake_done_msg);
-	loop_post(s->home, &s->msg);
+	handshake_event(container_of(watch, struct handshake, watch), HANDSHAKE_EV_UNWATCHED);
 }
 
-static void handshake_unwatched(struct loop_watch *watch)
+static void leave(void *object)
 {
-	handshake_return(container_of(watch, struct handshake, watch));
-}
+	struct handshake *s = object;
 
-/* End @s: with its stream, or as a failure because of @s->why. */
-static void handshake_end(struct handshake *s)
-{
-	if (s->state == HANDSHAKE_WAITS)
-		deal_leave(&s->turn);
-	s->state = HANDSHAKE_WATCHES;
 	unproven_leave(&s->place);
 	loop_unwatch(&s->watch);
 }
 
 static void handshake_fail(struct handshake *s, const char *why)
 {
-	if (why)
-		snprintf(s->why, sizeof(s->why), "%s", why);
-	gate_stream_destroy(s->stream);
-	s->stream = NULL;
-	handshake_end(s);
+	bool runs = atomic_load(&s->state) == HANDSHAKE_STEPS &&
+		    !worker_cancel(&s->port->worker, &s->step);
+
+	s->failed = why;
+	handshake_event(s, runs ? HANDSHAKE_EV_FAIL_LATER : HANDSHAKE_EV_FAIL);
 }
 
-static void handshake_ends(struct unproven_place *place, enum unproven_why why)
+static void handshake_pushed_out(struct unproven_place *place, enum unproven_why why)
 {
 	handshake_fail(container_of(place, struct handshake, place), why == UNPROVEN_LATE ?
-		   "TLS: the handshake has taken 10 s" :
-		   "TLS: too many handshakes at once, and this is the oldest of its host");
+		       "TLS: the handshake has taken 10 s" :
+		       "TLS: too many handshakes at once, and this is the oldest of its host");
 }
 
-/* Make the next step of @s. */
-static void handshake_step(struct handshake *s)
+/* ---- steps ---- */
+
+/* Thread of the worker. */
+static void step_work(struct worker_job *job)
 {
-	short events = POLLIN;
-	int r = gate_stream_handshake(s->stream, &events, s->why);
+	struct handshake *s = container_of(job, struct handshake, step);
+
+	s->events = POLLIN;
+	s->rc = gate_stream_handshake(s->stream, &s->events, s->why);
+}
+
+static void step_done(struct worker_job *job)
+{
+	struct handshake *s = container_of(job, struct handshake, step);
 	char text[FAB_TLS_WHY_LEN];
 
-	if (r == 0) {
+	if (!s->rc) {
 		gate_stream_describe(s->stream, text, sizeof(text));
 		log_dbg(s->name, "%s", text);
-		handshake_end(s);
-	} else if (r != -EAGAIN) {
-		handshake_fail(s, NULL);
-	} else {
-		loop_watch_events(&s->watch, events);
 	}
+	handshake_event(s, s->rc == -EAGAIN ? HANDSHAKE_EV_AGAIN : HANDSHAKE_EV_DONE);
 }
 
-/* Make a step: of each host in turn, because a host may have many handshakes. */
-static void step_one(struct loop_task *task)
+/* The socket shows hang-up and error all the same: no step is spent on a client that went, or whose
+ * connection was ended, as all are when the program ends. */
+static void make_step(void *object)
 {
-	struct gate_tls *t = container_of(task, struct gate_tls, step);
-	struct deal_item *turn = deal_take(&t->steps);
-	struct handshake *s = turn ? container_of(turn, struct handshake, turn) : NULL;
+	struct handshake *s = object;
 
-	if (!s)
+	loop_watch_events(&s->watch, 0);
+	if (!worker_run(&s->port->worker, &s->step))
 		return;
-	loop_defer(t->loop, &t->step);
-	s->state = HANDSHAKE_WATCHES;
-	handshake_step(s);
+	s->failed = "TLS: no thread for handshakes";
+	handshake_event(s, HANDSHAKE_EV_FAIL);
 }
 
-/* The socket shows hang-up and error to a handshake that waits, too: no step is spent on a client
- * that went, or whose connection was ended, as all are when the program ends. */
-static bool handshake_ready(struct loop_watch *watch)
+static void wait_for_client(void *object)
+{
+	struct handshake *s = object;
+
+	loop_watch_events(&s->watch, s->events);
+}
+
+static bool ready(struct loop_watch *watch)
 {
 	struct handshake *s = container_of(watch, struct handshake, watch);
 
-	if (s->state == HANDSHAKE_WAITS) {
+	if (atomic_load(&s->state) == HANDSHAKE_STEPS)
 		handshake_fail(s, "TLS: peer closed");
-		return false;
-	}
-	s->state = HANDSHAKE_WAITS;
-	loop_watch_events(&s->watch, 0);
-	deal_add(&s->tls->steps, &s->turn, s->net);
-	loop_defer(s->tls->loop, &s->tls->step);
+	else
+		handshake_event(s, HANDSHAKE_EV_READY);
 	return false;
 }
 
-static void handshake_begin_msg(struct loop_msg *msg)
-{
-	struct handshake *s = container_of(msg, struct handshake, msg);
-	struct gate_tls *t = s->tls;
+static const struct fsm_row rows[] = {
+	ROW(IN(WATCHES), READY, STEPS, make_step),
+	ROW(IN(STEPS), AGAIN, WATCHES, wait_for_client),
+	ROW(IN(STEPS), DONE, ENDS, leave),
+	ROW(IN(ENDS), UNWATCHED, OVER, give_back),
 
-	s->stream = gate_stream_create(t->creds, s->watch.fd, atomic_load(&t->epoch));
-	if (!s->stream || loop_watch(t->loop, &s->watch) < 0) {
-		gate_stream_destroy(s->stream);
-		s->stream = NULL;
-		snprintf(s->why, sizeof(s->why), "TLS: no memory for a handshake");
-		handshake_return(s);
-		return;
-	}
-	unproven_enter(&t->unproven, &s->place, s->net, HANDSHAKE_MS);
-}
+	ROW(IN(WATCHES) | IN(STEPS), FAIL, ENDS, leave),
+	ROW(IN(STEPS), FAIL_LATER, FAILS, leave),
+	ROW(IN(FAILS), AGAIN, ENDS, NULL),
+	ROW(IN(FAILS), DONE, ENDS, NULL),
+	ROW(IN(FAILS), UNWATCHED, FAILED, NULL),
+	ROW(IN(FAILED), AGAIN, OVER, give_back),
+	ROW(IN(FAILED), DONE, OVER, give_back),
+};
 
-/* ---- the whole ---- */
+static const char *const states[HANDSHAKE_NSTATES] = {
+	"watches", "steps", "fails", "failed", "ends", "over",
+};
 
-/* Loop of the connection. */
+static const char *const events[HANDSHAKE_NEVENTS] = {
+	"ready", "again", "done", "fail", "fail later", "unwatched",
+};
+
+static const struct fsm handshake_fsm = FSM("TLS handshake", rows, states, events);
+
+/* ---- the begin ---- */
+
 static void handshake_start(const struct nbd_tls *nbd, struct nbd_conn *conn, int fd,
 			    const char *name)
 {
-	const struct gate_tls_port *port = container_of(nbd, const struct gate_tls_port, nbd);
-	struct handshake *s = calloc(1, sizeof(*s));
+	struct gate_tls_port *port = container_of(nbd, struct gate_tls_port, nbd);
+	struct gate_tls *t = port->tls;
+	struct handshake *s;
 	struct fab_addr peer;
 
-	if (!s) {
-		nbd_tls_done(conn, NULL, "TLS: no memory for a handshake");
-		return;
-	}
 	if (gate_listen_peer(fd, &peer)) {
-		free(s);
 		nbd_tls_done(conn, NULL, "TLS: peer closed");
 		return;
 	}
-	s->net = fab_addr_net(&peer);
-	s->tls = port->tls;
+	s = calloc(1, sizeof(*s));
+	if (s)
+		s->stream = gate_stream_create(t->creds, fd, atomic_load(&t->epoch));
+	if (!s || !s->stream)
+		goto err;
+	s->port = port;
 	s->conn = conn;
-	s->home = port->loop;
-	s->watch = (struct loop_watch){ .fd = fd, .events = POLLIN, .ready = handshake_ready,
-					.closed = handshake_unwatched };
+	s->watch = (struct loop_watch){ .fd = fd, .events = POLLIN, .ready = ready,
+					.closed = unwatched };
+	s->step.work = step_work;
+	s->step.done = step_done;
+	s->step.net = fab_addr_net(&peer);
 	snprintf(s->name, sizeof(s->name), "%s", name);
-	loop_msg_init(&s->msg, handshake_begin_msg);
-	loop_post(port->tls->loop, &s->msg);
+	if (loop_watch(port->loop, &s->watch) < 0)
+		goto err;
+	unproven_enter(&port->unproven, &s->place, s->step.net, HANDSHAKE_MS);
+	return;
+err:
+	if (s)
+		gate_stream_destroy(s->stream);
+	free(s);
+	nbd_tls_done(conn, NULL, "TLS: no memory for a handshake");
 }
 
-int gate_tls_start(struct gate_tls *t, const struct fab_tls *creds)
+const struct nbd_tls *gate_tls_port_init(struct gate_tls_port *port, struct gate_tls *tls,
+					 struct loop *loop, unsigned nloops)
 {
-	int r;
-
-	*t = (struct gate_tls){ .creds = creds };
-	deal_init(&t->steps);
-	loop_task_init(&t->step, step_one);
-	r = creds ? loop_poll_create("nbd-tls", &t->loop) : 0;
-	unproven_init(&t->unproven, t->loop, HANDSHAKES_MAX, HANDSHAKES_NET_MAX, handshake_ends);
-	return r;
-}
-
-void gate_tls_stop(struct gate_tls *t)
-{
-	if (t->loop)
-		loop_poll_destroy(t->loop);
-	t->loop = NULL;
-}
-
-const struct nbd_tls *gate_tls_port_init(struct gate_tls_port *port, struct gate_tls *t,
-					 struct loop *loop)
-{
-	if (!t->loop)
+	if (!tls->creds)
 		return NULL;
-	port->nbd.mode = fab_tls_mode(t->creds) == FAB_TLS_REQUIRE ? NBD_TLS_REQUIRE : NBD_TLS_ON;
+	port->nbd.mode = fab_tls_mode(tls->creds) == FAB_TLS_REQUIRE ? NBD_TLS_REQUIRE : NBD_TLS_ON;
 	port->nbd.start = handshake_start;
-	port->tls = t;
+	port->tls = tls;
 	port->loop = loop;
+	worker_init(&port->worker, loop);
+	port->worker.name = "nbd-tls";
+	unproven_init(&port->unproven, loop, HANDSHAKES_MAX / nloops, HANDSHAKES_NET_MAX / nloops,
+		      handshake_pushed_out);
 	return &port->nbd;
+}
+
+void gate_tls_port_fini(struct gate_tls_port *port)
+{
+	if (port->tls)
+		worker_fini(&port->worker);
 }

@@ -136,7 +136,7 @@ static void start_call(struct loop_call *call)
 					      .guests = NBD_GUESTS / nloops,
 					      .net_guests = NBD_NET_GUESTS / nloops,
 					      .tls = gate_tls_port_init(&l->tls, &l->gate->tls,
-									l->loop) };
+									l->loop, nloops) };
 
 	call->rc = nbd_server_create(&l->server, l->loop, &conf);
 	loop_call_end(call);
@@ -214,12 +214,10 @@ int gate_start(struct gate *g, const struct gate_listen *l, struct clt_start *st
 	       const struct gate_options *o, struct gate_now *now)
 {
 	struct clt_run *run = &start->run;
-	int r;
+	int r = 0;
 
-	*g = (struct gate){ .start = start, .nlisteners = l->n, .now = now, .options = o };
-	r = gate_tls_start(&g->tls, o->tls);
-	if (r < 0)
-		return r;
+	*g = (struct gate){ .start = start, .nlisteners = l->n, .now = now, .options = o,
+			    .tls.creds = o->tls };
 	init_loops(g, o->readonly);
 	for (unsigned i = 0; i < l->n; i++)
 		g->listeners[i] = (struct gate_listener){
@@ -252,11 +250,11 @@ void gate_stop(struct gate *g)
 
 	for (unsigned i = 0; i < g->nloops; i++) {
 		loop_call(g->loops[i].loop, stop_call, &g->loops[i]);
+		gate_tls_port_fini(&g->loops[i].tls);
 		unanswered += g->loops[i].unanswered;
 	}
 	if (unanswered)
 		log_warn(NULL, "%u request%s had no answer when rtrs-nbd stopped: a client that "
 			       "connects again sends them to the next rtrs-nbd", unanswered,
 			 unanswered == 1 ? "" : "s");
-	gate_tls_stop(&g->tls);
 }

@@ -154,7 +154,6 @@ nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D
 %C%_test_gate_tls_crit_SOURCES = %D%/test-gate-tls.c src/rtrs-nbd/gate-tls.c $(nbd_by_hand)
 %C%_test_gate_tls_crit_CPPFLAGS = $(CLT_CPPFLAGS) $(NBD_CPPFLAGS) -I$(top_srcdir)/src/rtrs-nbd
 %C%_test_gate_tls_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_gate_tls_crit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=loop_post
 %C%_test_gate_tls_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)
 %C%_test_nbd_late_crit_SOURCES = %D%/test-nbd-late.c $(nbd_by_hand)
 %C%_test_nbd_late_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)

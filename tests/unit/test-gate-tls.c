@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The handshakes of rtrs-nbd (gate-tls.h) and time, on the loop of a rig, over streams that
- * never end their handshake.  Virtual time. */
+/* The handshakes of rtrs-nbd (gate-tls.h), their steps and time, on the loop of a rig, over streams
+ * that the test plays.  Virtual time; the test decides when the worker runs. */
 #include <config.h>
 
 #include <errno.h>
@@ -10,7 +10,6 @@
 #include "gate-listen.h"
 #include "gate-stream.h"
 #include "gate-tls.h"
-#include "loop-poll.h"
 #include "nbd-by-hand.h"
 #include "nbd-priv.h"
 #include "unit.h"
@@ -20,23 +19,69 @@
 static struct gate_tls tls;
 static struct gate_tls_port port;
 
-/* ---- one loop is all that there is ---- */
+/* ---- the worker ---- */
 
-int loop_poll_create(const char *name, struct loop **out)
+static struct worker_job *waiting[64], *running;
+static unsigned nwaiting;
+static bool no_thread;
+
+void worker_init(struct worker *w, struct loop *loop)
 {
-	*out = rig.server->loop;
+	nwaiting = 0;
+	running = NULL;
+	no_thread = false;
+}
+
+int worker_run(struct worker *w, struct worker_job *job)
+{
+	if (no_thread)
+		return -EAGAIN;
+	cr_assert_lt(nwaiting, ARRAY_SIZE(waiting));
+	waiting[nwaiting++] = job;
 	return 0;
 }
 
-void loop_poll_destroy(struct loop *loop)
+bool worker_cancel(struct worker *w, struct worker_job *job)
 {
+	for (unsigned i = 0; i < nwaiting; i++) {
+		if (waiting[i] != job)
+			continue;
+		waiting[i] = waiting[--nwaiting];
+		return true;
+	}
+	cr_assert_eq(job, running);
+	return false;
 }
 
-void __wrap_loop_post(struct loop *loop, struct loop_msg *msg);
-
-void __wrap_loop_post(struct loop *loop, struct loop_msg *msg)
+void worker_fini(struct worker *w)
 {
-	msg->fn(msg);
+	cr_assert(!nwaiting && !running);
+}
+
+static void step_begins(void)
+{
+	cr_assert_gt(nwaiting, 0);
+	running = waiting[--nwaiting];
+	running->work(running);
+}
+
+static void step_ends(void)
+{
+	struct worker_job *job = running;
+
+	running = NULL;
+	job->done(job);
+}
+
+/* Time passes, in which the worker makes all steps. */
+static void pass(uint64_t ms)
+{
+	rig_pass_time(&rig, ms);
+	while (nwaiting) {
+		step_begins();
+		step_ends();
+		rig_pass_time(&rig, 0);
+	}
 }
 
 int gate_listen_peer(int fd, struct fab_addr *peer)
@@ -58,6 +103,7 @@ struct gate_stream {
 };
 
 static unsigned nstreams, nsteps;
+static int step_rc = -EAGAIN;
 
 struct gate_stream *gate_stream_create(const struct fab_tls *creds, int fd, uint64_t epoch)
 {
@@ -85,7 +131,7 @@ int gate_stream_handshake(struct gate_stream *s, short *events, char why[FAB_TLS
 		snprintf(why, FAB_TLS_WHY_LEN, "TLS: peer closed");
 		return -ECONNRESET;
 	}
-	return -EAGAIN;
+	return step_rc;
 }
 
 void gate_stream_describe(const struct gate_stream *s, char *buf, size_t len)
@@ -110,17 +156,27 @@ bool gate_stream_check(struct nbd_stream *s, uint64_t epoch, char why[FAB_TLS_WH
 
 /* ---- the test ---- */
 
-static void shakes_begin(void)
+static void handshakes_begin(void)
 {
 	static const struct fab_tls creds = { .mode = FAB_TLS_REQUIRE };
 
 	by_hand_begin();
-	cr_assert_eq(gate_tls_start(&tls, &creds), 0);
-	rig.server->tls = gate_tls_port_init(&port, &tls, rig.server->loop);
+	tls.creds = &creds;
+	rig.server->tls = gate_tls_port_init(&port, &tls, rig.server->loop, 1);
+	cr_assert_not_null(rig.server->tls);
+	step_rc = -EAGAIN;
+	nsteps = 0;
+}
+
+static void handshakes_end(void)
+{
+	cr_assert_eq(nstreams, 0);
+	gate_tls_port_fini(&port);
+	by_hand_end();
 }
 
 /* A client that has asked for TLS. */
-static int shake_one(void)
+static int ask_tls(void)
 {
 	uint8_t buf[64];
 	int fd = rig_connect(&rig);
@@ -132,17 +188,14 @@ static int shake_one(void)
 	return fd;
 }
 
-/* A client that has asked for TLS, and whose handshake has gone on for @ms. */
-static int shake_for(unsigned ms)
+/* A client whose first step waits for the worker. */
+static int ask_for_step(void)
 {
-	int fd;
+	int fd = ask_tls();
 
-	shakes_begin();
-	fd = shake_one();
-	cr_assert_eq(nstreams, 1);
-	for (; ms > HANDSHAKE_MS; ms -= HANDSHAKE_MS)
-		rig_pass_time(&rig, HANDSHAKE_MS);
-	rig_pass_time(&rig, ms);
+	say(fd, "hello", 5);
+	rig_pass_time(&rig, 0);
+	cr_assert_eq(nwaiting, 1);
 	return fd;
 }
 
@@ -153,22 +206,27 @@ Test(gate_tls, handshakes_have_a_time)
 	uint8_t buf[256];
 
 	for_each_case(ms, times) {
-		int fd = shake_for(*ms);
+		unsigned left = *ms;
+		int fd;
 
+		handshakes_begin();
+		fd = ask_tls();
+		cr_assert_eq(nstreams, 1);
+		for (; left > HANDSHAKE_MS; left -= HANDSHAKE_MS)
+			pass(HANDSHAKE_MS);
+		pass(left);
 		if (*ms < HANDSHAKE_MS) {
 			cr_assert_eq(recv(fd, buf, sizeof(buf), MSG_DONTWAIT), -1);
 			cr_assert_eq(errno, EAGAIN);
 			leave(fd);
-			rig_pass_time(&rig, 1);
+			pass(1);
 		} else {
 			expect_end(fd);
 			cr_assert(strstr(last_line, "TLS: the handshake has taken 10 s"), "%s",
 				  last_line);
 			close(fd);
 		}
-		cr_assert_eq(nstreams, 0);
-		gate_tls_stop(&tls);
-		by_hand_end();
+		handshakes_end();
 	}
 }
 
@@ -178,17 +236,67 @@ Test(gate_tls, no_step_for_who_is_gone)
 {
 	int fds[8];
 
-	shakes_begin();
-	for_each_case(fd, fds)
-		*fd = shake_one();
-	cr_assert_eq(nstreams, ARRAY_SIZE(fds));
-	nsteps = 0;
+	handshakes_begin();
+	for_each_case(fd, fds) {
+		*fd = ask_tls();
+		say(*fd, "hello", 5);
+	}
+	rig_pass_time(&rig, 0);
+	cr_assert_eq(nwaiting, ARRAY_SIZE(fds));
 	for_each_case(fd, fds)
 		close(*fd);
 	rig_pass_time(&rig, 1);
 	cr_assert_eq(nstreams, 0);
-	/* A pass of the loop makes so many before it looks at sockets again. */
-	cr_assert_leq(nsteps, 3, "%u steps", nsteps);
-	gate_tls_stop(&tls);
-	by_hand_end();
+	cr_assert_eq(nsteps, 0);
+	handshakes_end();
+}
+
+/* A client that goes, or is late, while its step runs: the worker has the stream until the step is
+ * done, whatever the step says, and the step's success is no success. */
+Test(gate_tls, goes_while_the_step_runs)
+{
+	static const struct {
+		int rc;
+		bool late;
+	} cases[] = {
+		{ 0, false }, { -EAGAIN, false }, { -EPROTO, false },
+		{ 0, true }, { -EAGAIN, true }, { -EPROTO, true },
+	};
+
+	for_each_case(c, cases) {
+		int fd;
+
+		handshakes_begin();
+		fd = ask_for_step();
+		step_rc = c->rc;
+		step_begins();
+		if (!c->late)
+			close(fd);
+		rig_pass_time(&rig, c->late ? HANDSHAKE_MS : 1);
+		rig_pass_time(&rig, 1);
+		cr_assert_eq(nstreams, 1);
+		step_ends();
+		rig_pass_time(&rig, 1);
+		cr_assert_eq(nstreams, 0);
+		cr_assert(strstr(last_line, c->late ? "TLS: the handshake has taken 10 s" :
+				 "TLS: peer closed"), "%s", last_line);
+		if (c->late)
+			close(fd);
+		handshakes_end();
+	}
+}
+
+Test(gate_tls, no_thread_for_steps)
+{
+	int fd;
+
+	handshakes_begin();
+	fd = ask_tls();
+	no_thread = true;
+	say(fd, "hello", 5);
+	rig_pass_time(&rig, 1);
+	cr_assert(strstr(last_line, "TLS: no thread for handshakes"), "%s", last_line);
+	close(fd);
+	rig_pass_time(&rig, 1);
+	handshakes_end();
 }
