@@ -9,7 +9,7 @@ requires_plain_build
 CEPH_LEASE_RATIO=30
 . "$top_srcdir/tests/ceph.sh"
 limit_s=4			# client_mount_timeout
-let_go_s=10			# DISCONNECT_S
+let_go_s=10			# STORE_RBD_STOP_S
 
 rtrsctl() { timeout $((2 * TIMEOUT_S)) "$top_builddir/rtrsctl" --socket "$tmp/control" "$@"; }
 
@@ -101,23 +101,26 @@ rtrsctl export add other=mem:8M
 osd_thaw
 wait_until "the osd" osd_is_up
 # The image is closed now, and its lock is free.
-unlocked() { ! rbd_ lock ls rbd/a | grep '^client'; }
-wait_until "the lock" unlocked
+unlocked() { ! rbd_ lock ls "rbd/$1" | grep '^client'; }
+wait_until "the lock" unlocked a
 stop_process "$server_pid"
 
-# A server that takes the lock of a shared image for a client, or gives it back, says so and ends.
+# A server that takes the lock of a shared image for a client, or gives it back, says so.  If it is
+# to stop, it waits for the cluster, but not for ever.
 shared() {
 	start_server --control "$tmp/control" --state-dir "$tmp/s3" \
-		--listen "unix:$tmp/shared.sock" "a=$(image_spec a),shared=yes"
+		--listen "unix:$tmp/shared.sock" "$1=$(image_spec $1),shared=yes"
 }
 ends_while() {
 	wait_line "$server_log" "a: 'rbd:rbd/a': waiting for the cluster, $1"
 	kill -TERM "$server_pid"
 	expect_exit "$server_pid" 0
+	grep "the server stops, and has waited for the cluster, $1, for $let_go_s s: another" \
+		"$server_log"
 	# The image is the call's, and nobody waits for its end.
-	must_fail grep 'the cluster has not answered' "$server_log"
+	must_fail grep -E 'the cluster has not answered|has taken the store over' "$server_log"
 }
-shared
+shared a
 osd_freeze
 "$top_builddir/rtrs-bench" --rw=randwrite "unix:$tmp/shared.sock" a >"$tmp/bench" 2>&1 &
 bench=$!
@@ -139,9 +142,28 @@ osd_thaw
 expect_exit $client 0
 stop_process "$gateway_pid"
 stop_server "$server_pid"
-shared
+shared a
 start_gateway "server=unix:$tmp/shared.sock" export=a
 osd_freeze
 stop_process "$gateway_pid"
 ends_while 'to give its lock back'
 osd_thaw
+wait_until "the osd" osd_is_up
+# A cluster that answers in time has the lock back when the server has ended, and no other server
+# has to wait for it.
+shared b
+start_gateway "server=unix:$tmp/shared.sock" export=b
+mkfifo "$tmp/hold"
+nbdsh -u "nbd+unix:///b?socket=$sock" -c 'h.pwrite(b"w" * 4096, 0)' \
+	-c 'open("'"$tmp/hold"'").read()' &
+exec {hold}>"$tmp/hold"		# the client has written
+must_fail unlocked b
+osd_freeze
+exec {hold}>&-
+wait_line "$server_log" "b: 'rbd:rbd/b': waiting for the cluster, to give its lock back"
+kill -TERM "$server_pid"
+pause 1
+osd_thaw
+expect_exit "$server_pid" 0
+wait_until "the osd" osd_is_up
+unlocked b

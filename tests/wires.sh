@@ -82,11 +82,6 @@ in_server() { $SERVER_NET "$@"; }
 pull() { in_client ip link set "far$1" nomaster; }
 plug() { in_client ip link set "far$1" master "cable$1"; }
 
-# pause SECONDS: as long as something lasts that a test does to others; nothing is waited for.
-pause() {
-	read -r -t "$1" _ <> <(:) || true
-}
-
 # ---- programs ----
 
 serve() {

@@ -185,7 +185,7 @@ static void yield_done(struct worker_job *job)
 {
 	struct store_lead *lead = container_of(job, struct store_lead, job);
 
-	ended(lead, lead->rc == -EAGAIN ? STORE_LEAD_EV_KEPT : lead->rc ?
+	ended(lead, lead->rc == -EAGAIN || lead->rc == -ECANCELED ? STORE_LEAD_EV_KEPT : lead->rc ?
 		    STORE_LEAD_EV_LOST_UNSEEN : STORE_LEAD_EV_YIELDED);
 }
 

@@ -63,7 +63,8 @@ enum store_lead_event {
 	STORE_LEAD_EV_REFUSED,		/* the other server keeps the lock: lead->error */
 	STORE_LEAD_EV_NO_WRITER,	/* the last writer has closed the store */
 	STORE_LEAD_EV_YIELDED,
-	STORE_LEAD_EV_KEPT,		/* this server has the lock, and may not give it back yet */
+	STORE_LEAD_EV_KEPT,		/* this server has the lock, and may not give it back yet,
+					 * or stops while it does */
 	STORE_LEAD_EV_FOUND,		/* likewise, from before its start */
 	STORE_LEAD_EV_LOST,		/* a request or a question failed, because another server
 					 * has broken the lock */

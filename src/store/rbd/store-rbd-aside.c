@@ -25,11 +25,21 @@ static void tell(struct rbd_patience *p, uint64_t ms)
 	}
 }
 
+/* True if the server stops, and the caller has waited for long enough since then. */
+static bool is_stopped(struct rbd_patience *p, uint64_t ms)
+{
+	if (!p->stops || !atomic_load(p->stops))
+		return false;
+	if (!p->stops_ms)
+		p->stops_ms = ms + 1;
+	return ms + 1 - p->stops_ms >= p->stops_s * 1000ull;
+}
+
 static int patience(void *arg, uint64_t ms)
 {
 	struct rbd_patience *p = arg;
 
-	if (p->stops && atomic_load(p->stops))
+	if (is_stopped(p, ms))
 		return -ECANCELED;
 	if (p->limit_s && ms >= p->limit_s * 1000ull)
 		return -ETIMEDOUT;

@@ -14,8 +14,6 @@
 #include "store-rbd-steps.h"
 #include "util.h"
 
-#define DISCONNECT_S 10
-
 /* ---- connect ---- */
 
 static void connect_aside(void *arg)
@@ -184,7 +182,7 @@ void store_rbd_leave(struct store_rbd *r)
 
 void store_rbd_disconnect(struct store_rbd *r)
 {
-	struct rbd_patience patience = { .limit_s = DISCONNECT_S };
+	struct rbd_patience patience = { .limit_s = STORE_RBD_STOP_S };
 	struct aside *call;
 
 	store_rbd_leave(r);
@@ -192,5 +190,5 @@ void store_rbd_disconnect(struct store_rbd *r)
 	r->leaving = NULL;
 	if (call && store_rbd_aside_wait(call, &patience))
 		log_warn(r->ex.name, "'%s': the cluster has not answered for %u s: the image will "
-			 "be closed when it does", r->ex.path, DISCONNECT_S);
+			 "be closed when it does", r->ex.path, STORE_RBD_STOP_S);
 }

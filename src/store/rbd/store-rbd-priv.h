@@ -108,11 +108,16 @@ int store_rbd_share_renew(struct export *ex, char *why, size_t len);
 /* struct store_driver.snapshot: store-rbd-snapshot.c. */
 int store_rbd_snapshot(struct export *ex, const char *name, char *text, size_t len);
 
+/* How long a server that stops waits for a cluster that may be silent. */
+#define STORE_RBD_STOP_S 10u
+
 /* How long a caller waits for a call (aside.h).  Threads that Ceph's libraries make inherit the
  * mask of the call's thread: a signal for this program never runs on one of them. */
 struct rbd_patience {
 	unsigned limit_s;		/* since aside_begin(); 0: no limit */
 	const _Atomic(bool) *stops;	/* true: wait no more; NULL: there is no such word */
+	unsigned stops_s;		/* wait on for so long after @stops */
+	uint64_t stops_ms;		/* when @stops was seen, of the wait, + 1; 0: it was not */
 	const struct export *ex;
 	const char *whom;		/* for the log: after some seconds it says once that @ex
 					 * waits for these; NULL: it says nothing */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* librbd's exclusive lock as the lock between two servers (store-lead.h).  Owns a call that asks
- * for the lock or gives it back; a worker of the store.  A server that stops waits for no such
- * call: the call then keeps the handle of the image until the process ends.
+ * for the lock or gives it back; a worker of the store.  A server that stops waits for such a call,
+ * because a lock that stays keeps the other server out for 30 s.  After a while it leaves a silent
+ * cluster, and the call keeps the handle of the image until the process ends.
  *
  * A lock that is broken takes its owner to the blocklist of the cluster: no write of the owner
  * lands later, whatever the owner knows.  A client on the blocklist stays there, so the server that
@@ -15,6 +16,7 @@
 #include "aside.h"
 #include "clock.h"
 #include "exports.h"
+#include "log.h"
 #include "store-rbd-lost.h"
 #include "store-rbd-priv.h"
 #include "store-taking.h"
@@ -26,12 +28,14 @@ struct rbd_taking {
 	char why[256];
 };
 
-/* Run @fn(@arg) aside, and wait for @whom, until the server stops.  0: @fn has run.  Another value:
- * @fn has not run, or goes on, and @arg, a piece of malloc(), is not the caller's any more. */
+/* Run @fn(@arg) aside, and wait for @whom, until the server has stopped.  0: @fn has run.  Another
+ * value: @fn has not run, or goes on, and @arg, a piece of malloc(), is not the caller's any
+ * more. */
 static int run_aside(struct store_rbd *r, const char *whom, void (*fn)(void *arg), void *arg)
 {
-	struct rbd_patience patience = { .stops = &r->ex.all->stopping, .ex = &r->ex,
-					       .whom = whom };
+	struct rbd_patience patience = { .stops = &r->ex.all->stopping,
+					 .stops_s = STORE_RBD_STOP_S, .ex = &r->ex,
+					 .whom = whom };
 	struct aside *call;
 	int rc = aside_begin(&call, fn, free, arg);
 
@@ -41,6 +45,10 @@ static int run_aside(struct store_rbd *r, const char *whom, void (*fn)(void *arg
 	}
 	rc = store_rbd_aside_wait(call, &patience);
 	r->lent = rc != 0;
+	if (rc)
+		log_warn(r->ex.name, "'%s': the server stops, and has waited for %s, for %u s: "
+			 "another server may have to wait for the lock for 30 s", r->ex.path, whom,
+			 STORE_RBD_STOP_S);
 	return rc;
 }
 
