@@ -52,7 +52,8 @@ struct handshake {
 	struct nbd_conn *conn;
 	struct unproven_place place;	/* in port->unproven */
 	struct loop_watch watch;
-	const char *failed;		/* why it ends early; NULL: it does not */
+	const char *failed;		/* why it ends early, unless a step fails, too; NULL: it
+					 * does not */
 	char name[96];
 	/* the worker's while a step waits or runs */
 	struct worker_job step;
@@ -88,11 +89,13 @@ static void give_back(void *object)
 {
 	struct handshake *s = object;
 	bool holds = handshake_holds(s);
+	/* A client that hears of a failure closes its connection before the step is known here. */
+	bool by_step = !s->failed || (s->rc && s->rc != -EAGAIN);
 
 	if (!holds)
 		gate_stream_destroy(s->stream);
 	nbd_tls_done(s->conn, holds ? gate_stream_nbd(s->stream) : NULL,
-		     s->failed ? s->failed : s->why);
+		     by_step ? s->why : s->failed);
 	free(s);
 }
 

@@ -131,6 +131,8 @@ int gate_stream_handshake(struct gate_stream *s, short *events, char why[FAB_TLS
 		snprintf(why, FAB_TLS_WHY_LEN, "TLS: peer closed");
 		return -ECONNRESET;
 	}
+	if (step_rc && step_rc != -EAGAIN)
+		snprintf(why, FAB_TLS_WHY_LEN, "TLS: wrong key");
 	return step_rc;
 }
 
@@ -252,15 +254,21 @@ Test(gate_tls, no_step_for_who_is_gone)
 }
 
 /* A client that goes, or is late, while its step runs: the worker has the stream until the step is
- * done, whatever the step says, and the step's success is no success. */
+ * done, and the step's success is no success.  If the step fails, the client goes because of that,
+ * and the log has the step's reason. */
 Test(gate_tls, goes_while_the_step_runs)
 {
 	static const struct {
 		int rc;
 		bool late;
+		const char *why;
 	} cases[] = {
-		{ 0, false }, { -EAGAIN, false }, { -EPROTO, false },
-		{ 0, true }, { -EAGAIN, true }, { -EPROTO, true },
+		{ 0, false, "TLS: peer closed" },
+		{ -EAGAIN, false, "TLS: peer closed" },
+		{ -EPROTO, false, "TLS: wrong key" },
+		{ 0, true, "TLS: the handshake has taken 10 s" },
+		{ -EAGAIN, true, "TLS: the handshake has taken 10 s" },
+		{ -EPROTO, true, "TLS: wrong key" },
 	};
 
 	for_each_case(c, cases) {
@@ -278,8 +286,7 @@ Test(gate_tls, goes_while_the_step_runs)
 		step_ends();
 		rig_pass_time(&rig, 1);
 		cr_assert_eq(nstreams, 0);
-		cr_assert(strstr(last_line, c->late ? "TLS: the handshake has taken 10 s" :
-				 "TLS: peer closed"), "%s", last_line);
+		cr_assert(strstr(last_line, c->why), "%s", last_line);
 		if (c->late)
 			close(fd);
 		handshakes_end();
