@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How many certificates a peer may send that is judged again after its handshake, and how long the
- * file of an authority may be (certs.h). */
+/* How many certificates a peer may send that is judged again after its handshake, how long the file
+ * of an authority may be, and which files may be left out (certs.h). */
 #include "unit.h"
 
 #include <time.h>
@@ -50,13 +50,15 @@ static gnutls_x509_crt_t certificate(unsigned serial, gnutls_x509_crt_t by, bool
 	return crt;
 }
 
-static char err[256];
+static char err[512];
+/* Beside the authority: the name of a link, and where it leads. */
+static const char *link_name, *link_to;
 
 /* A set of certificates with the authority @ca alone, in a file that zero bytes make @len bytes
  * long; 0: no more than it takes.  NULL: refused, with @err. */
 static struct certs *trusting(gnutls_x509_crt_t ca, off_t len)
 {
-	char dir[] = "/tmp/test-certs.XXXXXX", path[64];
+	char dir[] = "/tmp/test-certs.XXXXXX", path[64], link[64];
 	struct certs *certs = NULL;
 	gnutls_datum_t pem;
 	FILE *f;
@@ -68,9 +70,13 @@ static struct certs *trusting(gnutls_x509_crt_t ca, off_t len)
 	cr_assert(f && fwrite(pem.data, pem.size, 1, f) == 1 && !fclose(f));
 	cr_assert(!len || !truncate(path, len));
 	gnutls_free(pem.data);
+	snprintf(link, sizeof(link), "%s/%s", dir, link_name ? link_name : "");
+	cr_assert(!link_name || !symlink(link_to, link));
 	if (certs_read(dir, false, NULL, &certs, err, sizeof(err)))
 		certs = NULL;
 	unlink(path);
+	if (link_name)
+		unlink(link);
 	rmdir(dir);
 	return certs;
 }
@@ -129,4 +135,35 @@ Test(certs, chains_up_to_the_limit)
 	certs_put(certs);
 	for (unsigned i = 0; i < ALL; i++)
 		gnutls_x509_crt_deinit(signers[i]);
+}
+
+/* A link to a file that is not there, as on a file system that is not mounted, is no file that was
+ * left out. */
+Test(certs, links_that_lead_nowhere)
+{
+	static const char *const names[] = { "ca-crl.pem", "client-cert.pem" };
+	gnutls_x509_crt_t ca = certificate(1, NULL, true);
+
+	for_each_case(name, names) {
+		link_name = *name;
+		link_to = "/nonexistent/certs";
+		cr_assert(!trusting(ca, 0), "%s", *name);
+		cr_assert(strstr(err, *name) && strstr(err, "No such file"), "%s", err);
+	}
+	gnutls_x509_crt_deinit(ca);
+}
+
+/* A file without a byte is no list without entries. */
+Test(certs, revocations_of_no_byte)
+{
+	gnutls_x509_crt_t ca = certificate(1, NULL, true);
+
+	link_name = "ca-crl.pem";
+	link_to = "/dev/null";
+	cr_assert(!trusting(ca, 0));
+	link_to = "ca-cert.pem";
+	cr_assert(!trusting(ca, 0));
+	cr_assert(strstr(err, "ca-crl.pem: ") && strstr(err, "expected a revocation list"), "%s",
+		  err);
+	gnutls_x509_crt_deinit(ca);
 }

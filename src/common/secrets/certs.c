@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -210,6 +211,15 @@ static int load_pair(struct certs *certs, const char *dir, const char *name, cha
 	return use_pair(certs, cert, key, err, len);
 }
 
+/* True if @path names something, be it a link to a file that is not there: nobody has left the file
+ * out. */
+static bool is_named(const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st) || errno != ENOENT;
+}
+
 /* Load ca-crl.pem.  A list that @before has, too, may not go: who was revoked would be accepted
  * again. */
 static int load_revocations(struct certs *certs, const struct certs *before, const char *dir,
@@ -223,11 +233,12 @@ static int load_revocations(struct certs *certs, const struct certs *before, con
 	if (!join(path, dir, "ca-crl.pem"))
 		return too_long(err, len);
 	rc = read_file(certs, path, SECRET_FILE_PUBLIC, &file, err, len);
-	if (rc == -ENOENT && !(before && before->revokes))
-		return 0;
-	if (rc == -ENOENT)
+	if (rc == -ENOENT && !is_named(path)) {
+		if (!before || !before->revokes)
+			return 0;
 		return fmt_error(rc, err, len, "tls-certificates: %s is gone: expected a list, "
-				 "an empty one if no certificate is revoked", path);
+				 "without entries if no certificate is revoked", path);
+	}
 	if (rc)
 		return rc;
 	data = datum(&file);
@@ -235,8 +246,9 @@ static int load_revocations(struct certs *certs, const struct certs *before, con
 	note_revocations(certs, &data);
 	plain_file_free(&file);
 	if (rc <= 0)
-		return fmt_error(-EINVAL, err, len, "tls-certificates: %s: %s", path,
-				 rc ? gnutls_strerror(rc) : "no revocation list in the file");
+		return fmt_error(-EINVAL, err, len, "tls-certificates: %s: %s: expected a "
+				 "revocation list in PEM, without entries if no certificate is "
+				 "revoked", path, rc ? gnutls_strerror(rc) : "no list");
 	certs->revokes = true;
 	return 0;
 }
@@ -269,7 +281,7 @@ static bool has_client_pair(const char *dir)
 {
 	char file[PATH_LEN];
 
-	return join(file, dir, "client-cert.pem") && (!access(file, F_OK) || errno != ENOENT);
+	return join(file, dir, "client-cert.pem") && is_named(file);
 }
 
 /* ---- life ---- */
