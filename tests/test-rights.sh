@@ -129,6 +129,10 @@ other.connect_uri("nbd+unix:///two?socket=" + os.environ["other_sock"])
 said = subprocess.run("${ctl[*]} export kick two nobody".split(), stderr=subprocess.PIPE, text=True)
 assert said.returncode == 1 and "one of psk:gw2/second, psk:backup/second" in said.stderr, said
 END
+# So does the log.
+wait_line "$log" 'second/.*: path up, .* session psk:backup/second$'
+wait_line "$log" ' psk:backup/second: device [0-9]+ opened: two, ro$'
+wait_line "$log" ' psk:backup/second: device [0-9]+ closed: two$'
 comes_back() {
 	[ "$(grep -c -E 'second/.*: path up' "$log")" -eq 3 ]
 }

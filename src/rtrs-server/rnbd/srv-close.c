@@ -19,13 +19,15 @@
 static void handle_closed(struct srv_dev *dev)
 {
 	struct srv *srv = dev->sess->srv;
+	char name[SRV_NAMES_LEN];
 	struct list *l;
 
 	srv_log_access(
 		srv, &dev->sess->client,
 		LOG_FIELDS(DEVICE_CLOSED, .session = dev->sess->name, .export = dev->ex->name,
 			   .identity = dev->sess->identity),
-		dev->sess->name, "device %u closed: %s", srv_dev_number(dev), dev->ex->name);
+		srv_names_tell(dev->sess, name, sizeof(name)), "device %u closed: %s",
+		srv_dev_number(dev), dev->ex->name);
 	export_release(dev->ex, dev->mode);
 	store_lead_closed(dev->ex->store);
 	while ((l = list_pop(&dev->closers)))
@@ -73,6 +75,7 @@ static unsigned kick_from_sess(struct srv_sess *sess,
 			       bool (*match)(const struct srv_dev *dev, const void *arg),
 			       const void *arg, const char *why)
 {
+	char name[SRV_NAMES_LEN];
 	unsigned n = 0;
 
 	srv_dev_for_each(dev, &srv_rnbd_sess(sess)->devs) {
@@ -81,8 +84,9 @@ static unsigned kick_from_sess(struct srv_sess *sess,
 		log_event(LOG_LEVEL_WARN,
 			  LOG_FIELDS(DEVICE_KICKED, .session = sess->name, .export = dev->ex->name,
 				     .identity = sess->identity),
-			  sess->name, "device %u of %s is taken away: %s", srv_dev_number(dev),
-			  dev->ex->name, why);
+			  srv_names_tell(sess, name, sizeof(name)),
+			  "device %u of %s is taken away: %s", srv_dev_number(dev), dev->ex->name,
+			  why);
 		n++;
 		if (srv_dev_begin_close(dev, SRV_DEV_KICKED))
 			handle_closed(dev);
@@ -204,7 +208,7 @@ static void put_openers(const struct srv *srv,
 			bool (*match)(const struct srv_dev *dev, const void *arg), const void *arg,
 			char *buf, size_t len)
 {
-	char name[FAB_IDENTITY_LEN + RTRS_NAME_MAX];
+	char name[SRV_NAMES_LEN];
 	const struct srv_sess *sess;
 
 	*buf = '\0';

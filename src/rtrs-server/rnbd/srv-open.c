@@ -23,6 +23,7 @@
 #include "exports.h"
 #include "log.h"
 #include "srv-allow.h"
+#include "srv-names.h"
 #include "srv-open.h"
 #include "srv-result.h"
 #include "srv-rnbd-state.h"
@@ -176,13 +177,14 @@ static void open_log(const struct srv_req *req, const struct srv_dev *dev, const
 {
 	const struct srv_sess *sess = req->path->sess;
 	const char *mode = rnbd_access_names[dev->mode];
+	char name[SRV_NAMES_LEN];
 
 	srv_log_access(sess->srv, &sess->client,
 		       LOG_FIELDS(DEVICE_OPENED, .session = sess->name, .export = dev->ex->name,
 				  .peer = req->path->name, .identity = sess->identity,
 				  .mode = mode),
-		       sess->name, "device %u %s: %s, %s", srv_dev_number(dev), done,
-		       dev->ex->name, mode);
+		       srv_names_tell(sess, name, sizeof(name)), "device %u %s: %s, %s",
+		       srv_dev_number(dev), done, dev->ex->name, mode);
 }
 
 /* A migration is short.  One that was forgotten has two machines write to one file system. */
@@ -253,6 +255,7 @@ static enum open_result open_try(struct srv_req *req, const struct rnbd_open *op
 /* Put "; SESSION/CLIENT@SERVER has it open as rw" into @buf for each writer of the store of @ex. */
 static void name_writers(const struct srv *srv, const struct export *ex, char *buf, size_t len)
 {
+	char name[SRV_NAMES_LEN];
 	struct srv_sess *sess;
 	size_t n = 0;
 
@@ -265,7 +268,9 @@ static void name_writers(const struct srv *srv, const struct export *ex, char *b
 			if (dev->ex->store != ex->store || dev->mode == RNBD_ACCESS_RO || n >= len)
 				continue;
 			n += (size_t)snprintf(buf + n, len - n, "; %s%s has it open as %s",
-					      path ? path->name : sess->name, path ? "" : " (lost)",
+					      path ? path->name :
+					      srv_names_tell(sess, name, sizeof(name)),
+					      path ? "" : " (lost)",
 					      rnbd_access_names[dev->mode]);
 		}
 	}
@@ -316,7 +321,8 @@ static int open_status(const struct srv_sess *sess, enum open_result result, int
 static void open_failed(struct srv_req *req, const struct rnbd_open *open, enum open_result result)
 {
 	struct srv *srv = req->path->srv;
-	const char *session = req->path->sess->name;
+	char name[SRV_NAMES_LEN];
+	const char *session = srv_names_tell(req->path->sess, name, sizeof(name));
 	const struct export *ex = exports_find(srv_rnbd(srv)->exports, open->name);
 	enum srv_refusal reason = policies[result].reason;
 	char holders[512] = "", line[1024], times[64] = "";
@@ -336,8 +342,8 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, enum 
 		if (more)
 			snprintf(times, sizeof(times), "; repeated %u more times", more);
 		log_event(LOG_LEVEL_WARN,
-			  LOG_FIELDS(OPEN_REFUSED, .session = session, .export = open->name,
-				     .peer = req->path->name,
+			  LOG_FIELDS(OPEN_REFUSED, .session = req->path->sess->name,
+				     .export = open->name, .peer = req->path->name,
 				     .identity = req->path->sess->identity,
 				     .mode = rnbd_access_names[open->mode],
 				     .reason = srv_refusal_names[reason]),

@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "fabric.h"
+#include "rtrs-proto.h"
+
 struct srv;
 struct srv_path;
 struct srv_sess;
@@ -20,6 +23,9 @@ bool srv_names_sess(const struct srv_sess *sess, const char *text);
 /* True if @text names @path: the name of @path, with or without the name of its session in front,
  * or IDENTITY/ in front of the whole. */
 bool srv_names_path(const struct srv_path *path, const char *text);
+/* Room for the name of a session as srv_names_tell() writes it, in a buffer. */
+#define SRV_NAMES_LEN (FAB_IDENTITY_LEN + RTRS_NAME_MAX)
+
 /* Write the name of @sess to @buf: IDENTITY/NAME if a session of another identity is called NAME,
  * too. */
 const char *srv_names_tell(const struct srv_sess *sess, char *buf, size_t len);

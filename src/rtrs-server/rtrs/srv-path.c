@@ -19,6 +19,7 @@
 #include "srv-hb.h"
 #include "srv-key-pool.h"
 #include "srv-mem.h"
+#include "srv-names.h"
 #include "srv-pass.h"
 #include "srv-req.h"
 #include "util.h"
@@ -56,6 +57,7 @@ static void path_serve(void *object)
 {
 	struct srv_path *path = object;
 	int rc = srv_key_open(path);
+	char name[SRV_NAMES_LEN];
 
 	explicit_bzero(path->conn_key, sizeof(path->conn_key));
 	if (rc) {
@@ -81,7 +83,7 @@ static void path_serve(void *object)
 		       LOG_FIELDS(PATH_UP, .session = path->sess->name, .peer = path->name,
 				  .identity = path->identity),
 		       path->name, "path up, %u connections, session %s", path->cid_num,
-		       path->sess->name);
+		       srv_names_tell(path->sess, name, sizeof(name)));
 	path->was_up = true;
 	path->srv->paths_up++;
 	srv_sess_path_up(path->sess, path->name);
