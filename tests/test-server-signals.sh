@@ -20,6 +20,13 @@ kill -TERM "$server_pid"
 kill -CONT "$server_pid"
 expect_exit "$server_pid" 0
 wait_line "$server_log" 'SIGTERM: stopping'
+# The other signals that end rtrs-nbd end a server, too.
+for signal in INT QUIT; do
+	start_server "disk=$tmp/disk"
+	kill -"$signal" "$server_pid"
+	expect_exit "$server_pid" 0
+	wait_line "$server_log" "SIG$signal: stopping"
+done
 
 # The same of rtrs-nbd.
 start_server "disk=$tmp/disk"
@@ -103,8 +110,8 @@ wait_line "$server_log" 'SIGTERM: stopping'
 listener_is_gone() { [ ! -e "$tmp/rtrs.sock" ]; }
 wait_until "the end of the listener" listener_is_gone
 [ -S "$tmp/control.sock" ] || fail "the control socket is to be the last name"
-kill -TERM "$server_pid"
-expect_exit "$server_pid" 143
+kill -QUIT "$server_pid"
+expect_exit "$server_pid" 131
 stopped="$stopped$server_pid "
 nothing_left "a second signal while answers wait"
 kill -CONT "$nbdkit_pid"

@@ -2,9 +2,10 @@
 /* The program: options, sockets, a session, clients.
  *
  * The main thread waits for signals; all IO runs on --threads loops, of which the first is that of
- * the session.  SIGTERM and SIGINT end the program: requests in flight are answered, connections
- * are closed, the session ends.  SIGHUP has the session read keys and certificates again; SIGUSR1
- * and SIGUSR2 are ignored.  A failure at the start is a line on stderr and an exit status. */
+ * the session.  SIGTERM, SIGINT and SIGQUIT end the program: requests in flight are answered,
+ * connections are closed, the session ends.  SIGHUP has the session read keys and certificates
+ * again; SIGUSR1 and SIGUSR2 are ignored.  A failure at the start is a line on stderr and an exit
+ * status. */
 #include <config.h>
 
 #include <errno.h>

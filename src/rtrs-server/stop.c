@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the signals, and stops the program on SIGTERM or SIGINT.
+/* Owns the signals, and stops the program on SIGTERM, SIGINT or SIGQUIT.
  *
- * A thread takes SIGTERM and SIGINT, so that the end has its bound (end.h) whatever reactor 0 does,
+ * A thread takes these, so that the end has its bound (end.h) whatever reactor 0 does,
  * and so has a second signal while reactor 0 does not take the first, or the file of metrics is not
  * removed.  Then a handler has it.
  *
@@ -32,7 +32,7 @@
 
 /* ---- signals ---- */
 
-static const int stop_signals[] = { SIGTERM, SIGINT, 0 };
+static const int stop_signals[] = { SIGTERM, SIGINT, SIGQUIT, 0 };
 
 /* The control socket and the metrics while these have names: what an end by force is to take along,
  * on any thread. */
@@ -143,8 +143,8 @@ static void signals_stop(struct program *p, const char *name)
 	log_event(LOG_LEVEL_INFO, LOG_FIELDS(STOPPING), NULL,
 		  "SIG%s: stopping; a second signal exits at once", name);
 	sd_notify(0, "STOPPING=1");
-	sigaction(SIGTERM, &at_once, NULL);
-	sigaction(SIGINT, &at_once, NULL);
+	for (const int *sig = stop_signals; *sig; sig++)
+		sigaction(*sig, &at_once, NULL);
 	end_waits_for("requests in flight");
 	srv_shutdown(p->srv, server_stopped, p);
 	/* ORDER: after the listeners, which have taken the names of unix sockets along. */
