@@ -152,6 +152,9 @@ says "^ok   $tmp/gateway.conf: path: .*:$server_port takes connections"
 says "^ok   $tmp/gateway.conf: mtu: 127.0.0.1:$server_port: packets of 65535 bytes, as lo has them"
 start_gateway "127.0.0.1:$server_port" export=disk
 wait_until "the path" "$rtrsctl" --gateway check
+# ps shows the command line as it was given.
+tr '\0' '\n' <"/proc/$gateway_pid/cmdline" | grep -q -x export=disk ||
+	fail "the command line: $(tr '\0' ' ' <"/proc/$gateway_pid/cmdline")"
 doctor 0
 version=$("$rtrsctl" --version | sed 's/.* //')
 says_nothing_bad
@@ -166,6 +169,20 @@ says "^ok   rtrs-server disk: image: disk=$tmp/disk: user [0-9]+ .*may read and 
 doctor 0 --gateway
 must_fail grep -E 'rtrs-server|io_uring' "$tmp/doctor"
 stop_process "$gateway_pid"
+# A path that nobody has answered yet; after 10 s its cause is known.
+/usr/bin/python3 -c 'import signal, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen()
+signal.pause()' "$tmp/silent" &
+silent_pid=$!
+cleanup_fn kill_process "$silent_pid"
+wait_until "a peer that is silent" test -S "$tmp/silent"
+start_gateway "127.0.0.1:$server_port" "path=unix:$tmp/silent" export=disk
+"$rtrsctl" --gateway doctor >"$tmp/doctor" 2>&1 || [ $? -le 2 ]
+says '^(warn|bad ) rtrs-nbd disk: path: .*silent is not up .*: (no answer yet|.* said nothing)'
+stop_process "$gateway_pid"
+kill_process "$silent_pid"
 # A limit of descriptors that is nearly reached.
 prlimit --pid "$server_pid" --nofile="$(($(find "/proc/$server_pid/fd" | wc -l) + 4)):" ||
 	skip "all but limits: prlimit does not work here"
@@ -272,6 +289,12 @@ unit_is ActiveState=activating SubState=auto-restart UnitFileState=enabled
 says "^bad  $of: unit: rtrs-server.service does not start, and tries again: $words"
 unit_is ActiveState=failed SubState=failed UnitFileState=enabled Result=exit-code
 says "^bad  $of: unit: rtrs-server.service has failed \(exit-code\): $words"
+unit_is ActiveState=activating SubState=start UnitFileState=enabled NRestarts=3
+says "^bad  $of: unit: rtrs-server.service is not up after 3 restarts: $words"
+unit_is ActiveState=activating SubState=start UnitFileState=enabled NRestarts=0
+says "^ok   $of: unit: rtrs-server.service is activating and enabled"
+unit_is ActiveState=active SubState=running UnitFileState=enabled NRestarts=3
+says "^ok   $of: unit: rtrs-server.service is active and enabled"
 unit_is ActiveState=inactive SubState=dead UnitFileState=enabled
 says "^warn $of: unit: rtrs-server.service is enabled and does not run: systemctl start"
 unit_is ActiveState=inactive SubState=dead UnitFileState=disabled

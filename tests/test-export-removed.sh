@@ -194,6 +194,7 @@ for take in "--force export remove disk" "export kick disk gw2"; do
 	writes 1 failed
 	gateway_says 2 '^RTRS CRITICAL .*: gw2 kicked ' check
 	gateway_says 3 '^disk .* kicked +gw2 ' status
+	gateway_says 2 '^bad .* session: gw2 kicked \(.*until NBD clients open it again\)$' doctor
 	grep -q 'disk: the server has taken the export away: requests fail until ' "$nbdkit_log" ||
 		fail "the log of the gateway: $(cat "$nbdkit_log")"
 	leave

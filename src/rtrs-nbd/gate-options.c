@@ -176,6 +176,9 @@ static int set_parameter(struct clt_conf *conf, char *word, bool is_first)
 		return EXIT_USAGE;
 	}
 	r = clt_conf_set(conf, key, value, &err);
+	/* The command line is what ps shows. */
+	if (value != word)
+		value[-1] = '=';
 	if (r < 0)
 		fprintf(stderr, "rtrs-nbd: %s\n", err ? err : "no memory");
 	free(err);

@@ -74,26 +74,6 @@ enum check_level check_level_of(enum health health)
 	return levels[health];
 }
 
-/* What the state of a session or of its export means for its users; "" where the word says it. */
-static const char *meaning(const char *state)
-{
-	static const struct {
-		const char *state, *means;
-	} states[] = {
-		{ "new", " (it has not connected yet)" },
-		{ "awaited", " (the server cannot open the storage of the export now)" },
-		{ "lost", " (the server does not open the export again, and requests wait)" },
-		{ "failed", " (the server does not open the export again, and requests fail)" },
-		{ "kicked", " (the server has taken the export away, and requests fail)" },
-	};
-
-	for (unsigned i = 0; i < ARRAY_SIZE(states); i++) {
-		if (!strcmp(state, states[i].state))
-			return states[i].means;
-	}
-	return "";
-}
-
 static void check_session(struct check *check, const char *program, const json_t *names,
 			  const json_t *sess)
 {
@@ -110,7 +90,7 @@ static void check_session(struct check *check, const char *program, const json_t
 		put_lost_path(sess, paths.up, lost, sizeof(lost));
 	state_name(names, sess, answer_string(sess, "name"), name, sizeof(name));
 	check_note(check, check_level_of(health), "%s: %s %s%s%s", program, name, cell,
-		   meaning(cell), lost);
+		   state_meaning(cell), lost);
 }
 
 /* Both ends of @sess may have TLS, and a path of it has none: an end does not yet, or somebody

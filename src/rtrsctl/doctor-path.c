@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "answer.h"
+#include "check.h"
 #include "cleanup.h"
 #include "doctor-subject.h"
 #include "fabric.h"
@@ -94,6 +95,12 @@ static void judge_mtu(struct doctor *doctor, const char *path, const struct fab_
 
 /* ---- a program that runs ---- */
 
+/* A path in @state, without a cause of an attempt before, waits for its server. */
+static bool is_first_attempt(const char *state)
+{
+	return !strcmp(state, "connecting") || !strcmp(state, "resolving");
+}
+
 static void look_at_path(struct doctor *doctor, const struct doctor_subject *s, const char *name,
 			 const json_t *path)
 {
@@ -105,10 +112,15 @@ static void look_at_path(struct doctor *doctor, const struct doctor_subject *s, 
 
 	if (!state_path_works(path)) {
 		const char *cause = answer_string(path, "cause");
+		const char *state = answer_string(path, "state");
+		bool known = strcmp(cause, "-");
+		bool waits = !known && is_first_attempt(state);
 
-		doctor_note(doctor, CHECK_CRITICAL, "path", "%s is not up (%s): %s", name,
-			    answer_string(path, "state"),
-			    strcmp(cause, "-") ? cause : "the log has the reason");
+		doctor_note(doctor, waits ? CHECK_WARNING : CHECK_CRITICAL, "path",
+			    "%s is not up (%s): %s", name, state,
+			    known ? cause :
+			    waits ? "no answer yet: look again in some seconds" :
+			    "the log has the reason");
 		return;
 	}
 	if (!mtu.path)
@@ -120,6 +132,20 @@ static void look_at_path(struct doctor *doctor, const struct doctor_subject *s, 
 	else if (!fab_addr_parse_text(answer_string(path, end), fab_provider_find("tcp"), 0,
 				      &local, why, sizeof(why)))
 		judge_mtu(doctor, name, &local, &mtu);
+}
+
+/* A session whose paths are all up may have an export that is not open. */
+static void look_at_session(struct doctor *doctor, const json_t *names, const json_t *sess)
+{
+	const struct state_paths paths = state_paths(sess);
+	char cell[TEXT_CELL], name[256];
+	enum health health = state_of_session(sess, cell);
+
+	if (health == HEALTH_UP || !paths.all || paths.up < paths.all)
+		return;
+	state_name(names, sess, answer_string(sess, "name"), name, sizeof(name));
+	doctor_note(doctor, check_level_of(health), "session", "%s %s%s", name, cell,
+		    state_meaning(cell));
 }
 
 static void look_at_running(struct doctor *doctor, const struct doctor_subject *s)
@@ -135,6 +161,7 @@ static void look_at_running(struct doctor *doctor, const struct doctor_subject *
 			state_name(names, sess, answer_string(path, "name"), name, sizeof(name));
 			look_at_path(doctor, s, name, path);
 		}
+		look_at_session(doctor, names, sess);
 	}
 	json_decref(names);
 }

@@ -16,8 +16,8 @@
 #include "doctor-subject.h"
 
 #define PROPERTIES "--property=LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload," \
-	"Result,User,Group,SupplementaryGroups,LimitMEMLOCK,LimitNOFILE,ProtectHome,"           \
-	"PrivateTmp,DevicePolicy,DeviceAllow"
+	"Result,NRestarts,User,Group,SupplementaryGroups,LimitMEMLOCK,LimitNOFILE,"            \
+	"ProtectHome,PrivateTmp,DevicePolicy,DeviceAllow"
 
 /* ---- asking ---- */
 
@@ -253,6 +253,7 @@ static void note_state(struct doctor *doctor, const struct doctor_unit *unit)
 	const char *active = doctor_unit_value(unit, "ActiveState");
 	const char *file = doctor_unit_value(unit, "UnitFileState");
 	bool enabled = starts(file, "enabled");
+	const char *restarts = doctor_unit_value(unit, "NRestarts");
 	char how[64];
 
 	snprintf(how, sizeof(how), "has failed (%.40s)", doctor_unit_value(unit, "Result"));
@@ -260,6 +261,11 @@ static void note_state(struct doctor *doctor, const struct doctor_unit *unit)
 		note_broken(doctor, unit, how);
 	else if (doctor_unit_is(unit, "SubState", "auto-restart"))
 		note_broken(doctor, unit, "does not start, and tries again");
+	else if (!strcmp(active, "activating") && *restarts && strcmp(restarts, "0")) {
+		snprintf(how, sizeof(how), "is not up after %.10s restart%s", restarts,
+			 strcmp(restarts, "1") ? "s" : "");
+		note_broken(doctor, unit, how);
+	}
 	else if (!strcmp(active, "inactive") && enabled)
 		doctor_note(doctor, CHECK_WARNING, "unit",
 			    "%s is enabled and does not run: systemctl start %s", unit->name,

@@ -279,6 +279,27 @@ enum health state_of_export(const json_t *answer, const json_t *ex, char cell[TE
 	return tell_removed(ex, why);
 }
 
+const char *state_meaning(const char *cell)
+{
+	static const struct {
+		const char *state, *means;
+	} states[] = {
+		{ "new", " (it has not connected yet)" },
+		{ "awaited", " (the server cannot open the storage of the export now)" },
+		{ "lost", " (the server does not open the export again, and requests wait)" },
+		{ "failed", " (the server does not open the export again, and requests fail)" },
+		{ "kicked",
+		  " (the server has taken the export away: requests fail until NBD clients open it "
+		  "again)" },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(states); i++) {
+		if (!strcmp(cell, states[i].state))
+			return states[i].means;
+	}
+	return "";
+}
+
 json_t *state_index_names(const json_t *answer)
 {
 	json_t *names = json_object(), *sess;

@@ -39,6 +39,8 @@ bool state_dev_allowed(const json_t *dev);
 bool state_dev_removed(const json_t *dev);
 /* The health of @sess with all devices.  @cell: the state of the worst part. */
 enum health state_of_session(const json_t *sess, char cell[TEXT_CELL]);
+/* What @cell, of state_of_session(), means for users, in parentheses; "" where the word says it. */
+const char *state_meaning(const char *cell);
 /* Is @sess of interest? A session in set-up, and so without a name, is not; nor is a session
  * without any part but work of the storage. */
 bool state_is_user(const json_t *sess);
