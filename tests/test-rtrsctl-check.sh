@@ -49,6 +49,15 @@ check_is 0 "RTRS OK - 1 session, 2 of 2 paths up \| sessions=1 paths=2 paths_up=
 # Each end counts its own.
 check_is 0 "RTRS OK - 2 sessions, 4 of 4 paths up \| sessions=2 paths=4 paths_up=4"
 
+# A path that has never come up, with its cause.
+third=127.0.0.3:${first##*:}
+"$rtrsctl" --gateway path add "$third"
+has_cause() { "$rtrsctl" --gateway show | grep -q 'cause .*refused'; }
+wait_until "its cause" has_cause
+check_is 1 "RTRS WARNING - 1 session, 2 of 3 paths up: [a-z-]+ disk: vm degraded 2/3, \
+without $third \(Connection refused .*\) \| sessions=1 paths=3 paths_up=2" --gateway
+"$rtrsctl" --gateway path remove "$third"
+
 # One path less, then none.
 "$rtrsctl" --gateway path disconnect "$first"
 wait_until "its end" check_ends 1

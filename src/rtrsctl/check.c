@@ -44,7 +44,7 @@ void check_note(struct check *check, enum check_level level, const char *fmt, ..
 	json_array_append_new(check->problems, ctl_json_text(text));
 }
 
-/* Write to @buf the first lost path of @sess, ", without PATH", or without a path that works
+/* Write to @buf the first lost path of @sess, ", without PATH (CAUSE)", or without a path that works
  * ": CAUSE", as far as this end knows.  "": no path is lost. */
 static void put_lost_path(const json_t *sess, bool works, char *buf, size_t len)
 {
@@ -53,13 +53,19 @@ static void put_lost_path(const json_t *sess, bool works, char *buf, size_t len)
 
 	*buf = '\0';
 	json_array_foreach(json_object_get(sess, "paths"), i, path) {
-		char name[256];
+		char name[256], cause[256];
+		bool known;
 
 		if (!state_is_path(path) || state_path_works(path))
 			continue;
-		text_safe(answer_string(path, works ? "name" : "cause"), name, sizeof(name));
-		if (works || strcmp(name, "-"))
-			snprintf(buf, len, "%s%s", works ? ", without " : ": ", name);
+		text_safe(answer_string(path, "name"), name, sizeof(name));
+		text_safe(answer_string(path, "cause"), cause, sizeof(cause));
+		known = *cause && strcmp(cause, "-");
+		if (works)
+			snprintf(buf, len, ", without %s%s%s%s", name, known ? " (" : "",
+				 known ? cause : "", known ? ")" : "");
+		else if (known)
+			snprintf(buf, len, ": %s", cause);
 		return;
 	}
 }
@@ -78,7 +84,7 @@ static void check_session(struct check *check, const char *program, const json_t
 			  const json_t *sess)
 {
 	struct state_paths paths = state_paths(sess);
-	char cell[TEXT_CELL], name[128], lost[300] = "";
+	char cell[TEXT_CELL], name[128], lost[600] = "";
 	enum health health = state_of_session(sess, cell);
 
 	check->sessions++;
