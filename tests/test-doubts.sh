@@ -92,7 +92,13 @@ opens "let user 65534, as whom the server runs, write .chown., or export it read
 mkdir -m 700 "$tmp/closed"
 opens 'the server runs as user 65534, who may not enter a directory' "$tmp/closed/disk"
 unit=1
-opens 'may not see /tmp/ of the machine \(PrivateTmp=\)' /tmp/rtrs-no-such-file
+opens 'may not see /tmp/ of the machine \(PrivateTmp=\): put it elsewhere' /tmp/rtrs-no-such-file
 opens 'may not see /root/ of the machine \(ProtectHome=\)' /root/rtrs-no-such-file
+# A file of the configuration that came back as another user's.
+printf '[export "a"]\npath = mem:1M\n' >"$tmp/closed.conf"
+chmod 600 "$tmp/closed.conf"
+nobody "$tmp/rtrs-server" --config "$tmp/closed.conf" --check
+grep -F "$tmp/closed.conf: Permission denied: user 65534, who runs this program, may not read it" \
+	"$tmp/refused"
 nobody env -u RUNTIME_DIRECTORY "$tmp/rtrsctl" status
 grep -F 'try as root, who sees the programs of all users' "$tmp/refused"

@@ -211,7 +211,7 @@ truncate -s 8M "$tmp/a"
 "${ctl[@]}" export add "a=$tmp/a" >/dev/null
 truncate -s 12M "$tmp/a"
 [ "$("${ctl[@]}" export resize a)" = "a 8M -> 12M" ]
-[ -z "$("${ctl[@]}" export resize a)" ]
+[ "$("${ctl[@]}" export resize a)" = "a 12M as before" ]
 expect_failure 1 "there is no export 'none'" "${ctl[@]}" export resize none
 
 # What is saved stays; the administrator's files are not touched.

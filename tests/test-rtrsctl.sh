@@ -331,7 +331,8 @@ grep -x "rtrs-server y, process $server_pid" "$tmp/both"
 status=0
 "$rtrsctl" stats reset 2>"$tmp/several" || status=$?
 is "status" $status 2
-grep -x -F "  rtrsctl --socket=$first stats reset" "$tmp/several"
+grep -x -F "  rtrsctl --name=disk stats reset" "$tmp/several"
+grep -x -F "  rtrsctl --name=y stats reset" "$tmp/several"
 refused_json 2 "several programs run: choose one" --json stats reset
 is "sockets to choose from" \
 	"$(/usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["sockets"])' \

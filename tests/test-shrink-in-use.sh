@@ -37,7 +37,7 @@ is 4
 grep -F "reload: $line" "$server_log"
 is 4
 truncate -s 4M "$tmp/disk"
-[ -z "$("${ctl[@]}" export resize disk | grep disk)" ]
+[ "$("${ctl[@]}" export resize disk)" = "disk 4M as before" ]
 
 truncate -s 3M "$tmp/disk"
 "${ctl[@]}" --force export resize disk | grep -x "disk 4M -> 3M"

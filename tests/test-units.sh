@@ -43,6 +43,10 @@ for unit in "${units[@]}"; do
 		{ cat "$tmp/security.out"; fail "$unit may do too much"; }
 	tail -n 1 "$tmp/security.out"
 done
+# systemd logs a line at each start about a variable that no line sets.
+while IFS= read -r variable <&3; do
+	grep -q -E "^Environment=$variable=" "${units[@]}" || fail "no unit sets $variable"
+done 3< <(sed -n 's/^ExecStart=//p' "${units[@]}" | grep -o -E '\$[A-Z_]+' | tr -d '$')
 # A device is the administrator's to allow, one by one; the group of all disks is as good as root.
 must_fail grep -E '^(SupplementaryGroups|Group)=.*disk|^DeviceAllow=.*block' "${units[@]}"
 for unit in "$installed"/*.service; do

@@ -48,10 +48,10 @@ UNIT_FROM_TEMPLATE = $(AM_V_GEN)$(MKDIR_P) %D% && \
 # An order between two units is written in one of them.
 RTRS_NBD_VALUES = -e 's|[@]before@|Before=|' -e 's|[@]name@|rtrs-nbd|' -e 's|[@]other@|nbdkit-rtrs|' -e 's|[@]manual@|man:rtrs-nbd(1)|' \
 	-e 's|[@]description@|NBD gateway to RTRS/RNBD disk %i|' -e 's|[@]type@|notify|' \
-	-e 's|[@]command@|$(bindir)/rtrs-nbd|'
+	-e '/[@]options@/d' -e 's|[@]command@|$(bindir)/rtrs-nbd|'
 NBDKIT_VALUES = -e '/[@]before@/d' -e 's|[@]name@|nbdkit-rtrs|' -e 's|[@]other@|rtrs-nbd|' \
 	-e 's|[@]manual@|man:nbdkit-rtrs-plugin(1)|' -e 's|[@]description@|nbdkit for RTRS/RNBD disk %i|' \
-	-e 's|[@]type@|exec|' \
+	-e 's|[@]type@|exec|' -e 's|[@]options@|Environment=NBDKIT_OPTIONS=|' \
 	-e 's|[@]command@|nbdkit --foreground --threads=32 $$NBDKIT_OPTIONS $(plugindir)/nbdkit-rtrs-plugin.so|'
 
 %D%/rtrs-server.service: UNIT_VALUES = -e 's|[@]description@|RTRS/RNBD server|' \

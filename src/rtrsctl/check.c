@@ -44,8 +44,8 @@ void check_note(struct check *check, enum check_level level, const char *fmt, ..
 	json_array_append_new(check->problems, ctl_json_text(text));
 }
 
-/* Write to @buf the first lost path of @sess, ", without PATH (CAUSE)", or without a path that works
- * ": CAUSE", as far as this end knows.  "": no path is lost. */
+/* Write to @buf the first lost path of @sess, ", without PATH (CAUSE)", or without a path that
+ * works ": CAUSE", as far as this end knows.  "": no path is lost. */
 static void put_lost_path(const json_t *sess, bool works, char *buf, size_t len)
 {
 	json_t *path;

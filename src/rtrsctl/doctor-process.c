@@ -58,7 +58,8 @@ static void note_version(struct doctor *doctor, const struct doctor_subject *s)
 	else if (is_replaced(s->pid))
 		doctor_note(doctor, CHECK_WARNING, "version",
 			    "its file was replaced after its start: restart it to run the "
-			    "installed version");
+			    "installed version%s", s->kind == SUBJECT_SERVER ? "" :
+			    ", when its NBD clients are gone, or connect again by themselves");
 	else
 		doctor_note(doctor, CHECK_OK, "version", "%s", version);
 }

@@ -14,6 +14,8 @@
 #include "say.h"
 #include "text.h"
 
+#define PLAIN_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+
 static bool json, check;
 
 void say_json(void)
@@ -54,6 +56,18 @@ int say_error(int status, const char *fmt, ...)
 	return check ? CHECK_UNKNOWN : status;
 }
 
+/* False: a shell would not take @name as it stands, or another program of @found has it, too. */
+static bool name_chooses(const struct found *found, const char *name)
+{
+	unsigned n = 0;
+
+	if (!name || !*name || strspn(name, PLAIN_LETTERS) != strlen(name))
+		return false;
+	for (size_t i = 0; i < found->n; i++)
+		n += found->at[i].name && !strcmp(found->at[i].name, name);
+	return n == 1;
+}
+
 int say_choice(const char *text, const char *command, const struct found *found)
 {
 	json_t *names = json_array();
@@ -65,6 +79,8 @@ int say_choice(const char *text, const char *command, const struct found *found)
 		text_safe(found->at[i].path, line, sizeof(line));
 		if (json)
 			json_array_append_new(names, ctl_json_text(line));
+		else if (name_chooses(found, found->at[i].name))
+			fprintf(stderr, "  rtrsctl --name=%s %s\n", found->at[i].name, command);
 		else
 			fprintf(stderr, "  rtrsctl --socket=%s %s\n", line, command);
 	}

@@ -19,7 +19,7 @@ void say_check(void);
  * @status, unless say_check() was called. */
 int say_error(int status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Write the error @text, and below a command line with @command for each of the programs @found to
- * choose from.  Returns EXIT_USAGE. */
+ * choose from: by its name, or by its socket where others have the name.  Returns EXIT_USAGE. */
 int say_choice(const char *text, const char *command, const struct found *found);
 
 #endif

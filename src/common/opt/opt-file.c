@@ -383,8 +383,13 @@ int opt_file_read(const char *path, const struct opt_section *sections, unsigned
 	int rc = plain_file_load(path, OPT_FILE_MAX, &file, why, sizeof(why));
 
 	if (rc) {
-		fprintf(errors, "%s: %s%s\n", path, why, rc == -ENOENT ?
-			": create it; rtrs-guide(7) has examples" : "");
+		fprintf(errors, "%s: %s", path, why);
+		if (rc == -ENOENT)
+			fputs(": create it; rtrs-guide(7) has examples", errors);
+		else if (rc == -EACCES)
+			fprintf(errors, ": user %u, who runs this program, may not read it",
+				(unsigned)geteuid());
+		fputc('\n', errors);
 		return exit_file_error(rc);
 	}
 	rc = opt_file_parse(path, file.text, file.n, sections, n, arg, texts, errors);

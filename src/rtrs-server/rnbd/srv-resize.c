@@ -82,6 +82,8 @@ static void one_ended(struct srv_size_waiter *w)
 	else if (export_size(one->ex) != one->was)
 		fprintf(r->out, "%s %s -> %s\n", one->ex->name, size_text(one->was, was),
 			size_text(export_size(one->ex), is));
+	else if (r->one_name)
+		fprintf(r->out, "%s %s as before\n", one->ex->name, size_text(one->was, was));
 	export_put(one->ex);
 	resize_put(r);
 }

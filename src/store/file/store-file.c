@@ -59,7 +59,8 @@ static int cannot_open(const struct refusal *to, int err)
 	for (size_t i = 0; getenv("INVOCATION_ID") && i < ARRAY_SIZE(hidden); i++) {
 		if (!strncmp(path, hidden[i][0], strlen(hidden[i][0])) && stat(path, &st))
 			return file_refuse(to, -err, "cannot be opened: %s: a service of systemd "
-					   "may not see %s of the machine (%s)", strerror(err),
+					   "may not see %s of the machine (%s): put it elsewhere, "
+					   "such as below /var/lib/rtrs-server", strerror(err),
 					   hidden[i][0], hidden[i][1]);
 	}
 
