@@ -145,7 +145,13 @@ says "^ok   $tmp/gateway.conf: $right\$"
 
 # Programs that run.
 start_server --listen tcp://127.0.0.1:0 --tls=on --tls-psk "$tmp/keys" "disk=$tmp/disk"
+# A file that was changed after it was read.
 touch "$tmp/keys"
+doctor 1 --server
+says "^warn rtrs-server disk: reload: $tmp/keys was changed .*: rtrsctl --pid $server_pid reload\$"
+"$rtrsctl" --server reload
+doctor 0 --server
+must_fail grep -E ' reload: ' "$tmp/doctor"
 printf 'server = 127.0.0.1:%s\nexport = disk\n' "$server_port" >"$tmp/gateway.conf"
 doctor 0 "$tmp/gateway.conf"
 says "^ok   $tmp/gateway.conf: path: .*:$server_port takes connections"
@@ -178,9 +184,16 @@ signal.pause()' "$tmp/silent" &
 silent_pid=$!
 cleanup_fn kill_process "$silent_pid"
 wait_until "a peer that is silent" test -S "$tmp/silent"
-start_gateway "127.0.0.1:$server_port" "path=unix:$tmp/silent" export=disk
+start_gateway "127.0.0.1:$server_port" "path=unix:$tmp/silent" export=disk "tls-psk=$tmp/keys"
 "$rtrsctl" --gateway doctor >"$tmp/doctor" 2>&1 || [ $? -le 2 ]
 says '^(warn|bad ) rtrs-nbd disk: path: .*silent is not up .*: (no answer yet|.* said nothing)'
+must_fail grep -E ' reload: ' "$tmp/doctor"
+touch "$tmp/keys"
+"$rtrsctl" --gateway doctor >"$tmp/doctor" 2>&1 || [ $? -le 2 ]
+says "^warn rtrs-nbd disk: reload: $tmp/keys was changed .*: rtrsctl --pid $gateway_pid reload\$"
+"$rtrsctl" --gateway reload
+"$rtrsctl" --gateway doctor >"$tmp/doctor" 2>&1 || [ $? -le 2 ]
+must_fail grep -E ' reload: ' "$tmp/doctor"
 stop_process "$gateway_pid"
 kill_process "$silent_pid"
 # A limit of descriptors that is nearly reached.
@@ -196,6 +209,15 @@ start_server --config "$tmp/half.conf" "disk=$tmp/disk"
 doctor 2 --server
 says "^bad  rtrs-server [a-z]+: export: gone failed: export 'gone': .*$tmp/gone.*No such file"
 says "^ok   rtrs-server [a-z]+: image: disk=$tmp/disk: "
+# What the program has saved by itself waits for no reload; what others have written does.
+"$rtrsctl" --server export add more=mem:1M
+"$rtrsctl" --server save
+doctor 2 --server
+must_fail grep -E ' reload: ' "$tmp/doctor"
+printf '[export "late"]\npath = mem:1M\n' >"$tmp/half.conf.d/late.conf"
+doctor 2 --server
+says "^warn rtrs-server [a-z]+: reload: $tmp/half.conf.d/late.conf was changed "
+rm -r "$tmp/half.conf.d"
 stop_server "$server_pid"
 
 # A program whose file has been replaced since.

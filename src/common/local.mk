@@ -16,6 +16,8 @@ libbase_la_SOURCES = \
 	%D%/base/end.c \
 	%D%/base/end.h \
 	%D%/base/exit-status.h \
+	%D%/base/files-age.c \
+	%D%/base/files-age.h \
 	%D%/base/fmt.c \
 	%D%/base/fmt.h \
 	%D%/base/fsm.c \

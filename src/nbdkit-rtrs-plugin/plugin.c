@@ -21,6 +21,7 @@
 #include "clt-start.h"
 #include "dev-call.h"
 #include "dev-extents.h"
+#include "files-age.h"
 #include "list.h"
 #include "log.h"
 #include "nbd-msg.h"
@@ -122,6 +123,7 @@ static void rtrs_load(void)
 {
 	log_init(plugin_log, LOG_LEVEL_DEBUG);
 	help_init();
+	files_age_reset();
 	clt_conf_init(&conf, &front);
 	clt_start_init(&start, &conf);
 }

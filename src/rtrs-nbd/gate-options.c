@@ -10,6 +10,7 @@
 
 #include "clt-run.h"
 #include "exit-status.h"
+#include "files-age.h"
 #include "gate-options.h"
 #include "log.h"
 #include "machine.h"
@@ -348,6 +349,7 @@ int gate_options_parse(struct gate_options *o, const struct clt_front *front, in
 	int r;
 
 	memset(o, 0, sizeof(*o));
+	files_age_reset();
 	clt_conf_init(&o->session, front);
 	if (tell_other(argc, argv))
 		return EXIT_USAGE;

@@ -17,6 +17,7 @@
 #include "doubts.h"
 #include "end.h"
 #include "exit-status.h"
+#include "files-age.h"
 #include "journal.h"
 #include "log.h"
 #include "program.h"
@@ -224,6 +225,7 @@ static enum opt_result read_conf(struct srv_conf *conf, int argc, char **argv)
 		log_err(NULL, "out of memory");
 		return OPT_FAILED;
 	}
+	files_age_reset();
 	result = conf_parse(conf, argc, argv, errors);
 	fclose(errors);
 	tell_mistakes(mistakes);

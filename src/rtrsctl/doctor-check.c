@@ -9,12 +9,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "answer.h"
 #include "cleanup.h"
 #include "doctor-subject.h"
 #include "exit-status.h"
+#include "opt-dir.h"
 #include "util.h"
 
 struct config_check {
@@ -113,6 +117,77 @@ static bool find_program(const char *name, char path[PATH_MAX])
 	return !rc;
 }
 
+/* ---- files that wait for a reload ---- */
+
+struct newer {
+	const char *saved;		/* the program's own file; NULL: none */
+	int64_t than_ns;		/* Unix time */
+	char path[PATH_MAX];		/* the first such file; "": none */
+};
+
+static void look_at_age(struct newer *newer, const char *path)
+{
+	struct stat st;
+	int64_t ns;
+
+	if (*newer->path || stat(path, &st))
+		return;
+	ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	if (ns > newer->than_ns)
+		snprintf(newer->path, sizeof(newer->path), "%s", path);
+}
+
+/* One file of the configuration. */
+static int look_at_file_age(void *arg, const char *path, FILE *errors)
+{
+	struct newer *newer = arg;
+
+	if (!newer->saved || strcmp(path, newer->saved))
+		look_at_age(newer, path);
+	return 0;
+}
+
+static void look_at_keys_age(struct newer *newer, const json_t *answer)
+{
+	static const char *const members[] = { "tls_psk", "auth_psk" };
+	const char *path;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(members); i++) {
+		path = json_string_value(json_object_get(answer, members[i]));
+		if (path)
+			look_at_age(newer, path);
+	}
+}
+
+/* A program of before does not report the age of what it has read. */
+static void note_unread_change(struct doctor *doctor, const struct doctor_subject *s)
+{
+	static struct newer newer;		/* large for a stack */
+	_cleanup_free_ char *saved = s->config ? opt_dir_saved(s->config) : NULL;
+	FILE *errors = fopen("/dev/null", "we");	/* --check has them */
+	struct timespec now;
+
+	if (!errors || !json_object_get(s->answer, "files_age_ns"))
+		goto out;
+	clock_gettime(CLOCK_REALTIME, &now);
+	newer = (struct newer){ .saved = saved };
+	newer.than_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec -
+			(int64_t)answer_number(s->answer, "files_age_ns");
+	if (s->config)
+		opt_dir_read(s->config, look_at_file_age, &newer, errors);
+	look_at_keys_age(&newer, s->answer);
+	look_at_keys_age(&newer, json_object_get(s->answer, "nbd"));
+	if (*newer.path && s->unit.values)
+		doctor_note(doctor, CHECK_WARNING, "reload", "%s was changed since the program has "
+			    "read it: systemctl reload %s", newer.path, s->unit.name);
+	else if (*newer.path)
+		doctor_note(doctor, CHECK_WARNING, "reload", "%s was changed since the program has "
+			    "read it: rtrsctl --pid %ld reload", newer.path, s->pid);
+out:
+	if (errors)
+		fclose(errors);
+}
+
 void doctor_subject_check(struct doctor *doctor, const struct doctor_subject *s)
 {
 	static struct config_check check;	/* large for a stack */
@@ -120,6 +195,7 @@ void doctor_subject_check(struct doctor *doctor, const struct doctor_subject *s)
 	enum check_level level = CHECK_WARNING;
 	char text[1024];
 
+	note_unread_change(doctor, s);
 	check.config = s->config;
 	check.how = s->kind == SUBJECT_SERVER ? "--config=" : "config=";
 	if (!s->config || !find_program(name, check.program))

@@ -12,6 +12,7 @@
 #include "ctl-stat.h"
 #include "dev-stat.h"
 #include "dev.h"
+#include "files-age.h"
 
 static json_t *address_json(const struct fab_addr *addr)
 {
@@ -264,9 +265,11 @@ json_t *clt_ctl_json(struct client *clt, const struct clt_conf *conf, enum clt_c
 				   "sessions", sess_json(clt, depth, oldest_ns));
 
 	if (depth >= CLT_CTL_SHOW)
-		object = ctl_json_with(object, json_pack("{s:o,s:i,s:I}",
+		object = ctl_json_with(object, json_pack("{s:o,s:i,s:I,s:I}",
 							 "version", ctl_json_text(PACKAGE_VERSION),
 							 "control_version", CTL_VERSION,
+							 "files_age_ns",
+							 (json_int_t)files_age_ns(),
 							 "now_ns", (json_int_t)clock_now_ns()));
 	if (depth >= CLT_CTL_SHOW && timeout_ms != CLOCK_NEVER)
 		object = ctl_json_with(object, json_pack("{s:I}", "io_timeout_ns",

@@ -15,6 +15,7 @@
 #include "clt-conf.h"
 #include "clt-reload.h"
 #include "fab-tls.h"
+#include "files-age.h"
 #include "log.h"
 #include "loop-call.h"
 #include "secrets-change.h"
@@ -66,6 +67,7 @@ static void tell(const char *file, const char *withdrawn, int rc, const char *te
 		log_lines(LOG_LEVEL_ERROR, "", text);
 		return;
 	}
+	files_age_reset();
 	log_lines(LOG_LEVEL_INFO, "reload: ", text);
 	log_event(LOG_LEVEL_INFO, LOG_FIELDS(RELOADED), NULL, "%s %s read again", what,
 		  file ? "was" : "were");

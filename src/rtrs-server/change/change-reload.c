@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "change-priv.h"
+#include "files-age.h"
 #include "log.h"
 #include "srv-keys.h"
 #include "tell.h"
@@ -50,6 +51,7 @@ static void tell_end(const struct change_call *call, bool sized, int rc, const c
 		tell_refused(call, file, text);
 		return;
 	}
+	files_age_reset();
 	/* The log has the lines from before the plan. */
 	tell_changes(strncmp(text, before, strlen(before)) ? text : text + strlen(before));
 	log_event(LOG_LEVEL_INFO, LOG_FIELDS(RELOADED), NULL, "%s was read again%s",

@@ -18,6 +18,7 @@
 #include "export.h"
 #include "exports.h"
 #include "fab-tls.h"
+#include "files-age.h"
 #include "srv-age.h"
 #include "srv-allow.h"
 #include "srv-close.h"
@@ -412,7 +413,7 @@ json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
 			   "exports", srv_json_exports(srv, depth),
 			   "sessions", srv_json_sessions(srv, depth));
 	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(object, json_pack("{s:o,s:i,s:o,s:o,s:i,s:i,s:I,s:I}",
+		object = ctl_json_with(object, json_pack("{s:o,s:i,s:o,s:o,s:i,s:i,s:I,s:I,s:I}",
 						"version", ctl_json_text(PACKAGE_VERSION),
 						"control_version", CTL_VERSION,
 						"listeners", srv_json_listeners(srv),
@@ -421,6 +422,7 @@ json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
 						"threads", (int)srv->nthreads - 1,
 						"queue_depth", (int)srv->geom.queue_depth,
 						"max_io_size", (json_int_t)srv->geom.max_io_size,
+						"files_age_ns", (json_int_t)files_age_ns(),
 						"now_ns", (json_int_t)clock_now_ns()));
 	if (depth >= SRV_CTL_SHOW)
 		object = ctl_json_with(object, srv_json_secrets(srv));
