@@ -418,6 +418,8 @@ start_gateway "server=127.0.0.1:$server_port" export=disk mode=ro auth-psk="$tmp
 "$rtrsctl" --gateway reload | grep -x 'auth-psk: nothing has changed'
 must_fail "$rtrsctl" reload 2>"$tmp/why"
 grep 'several programs run: choose one' "$tmp/why"
+# Both have one name.
+[ "$(grep -c '^  rtrsctl --socket=.* reload$' "$tmp/why")" -eq 2 ]
 must_fail "$rtrsctl" --gateway --force reload 2>"$tmp/why"
 grep "rtrs-nbd has no command 'reload force'" "$tmp/why"
 stop_process "$gateway_pid"
