@@ -167,7 +167,8 @@ Test(export, refused)
 		    "export 'a': unknown flag '': expected readonly, direct, force, id= or shared= "
 		    "(a comma in PATH is written '\\,')");
 	add_refused("a=missing", -ENOENT,
-		    "export 'a': 'missing' cannot be opened: No such file or directory");
+		    "export 'a': 'missing' cannot be opened: No such file or directory: expected a "
+		    "path from / on, or from where the server was started");
 	add_refused("a=.", -EISDIR,
 		    "export 'a': '.' is a directory: expected a regular file or a block device");
 	add_refused("a=fifo", -EINVAL,

@@ -73,7 +73,11 @@ static int cannot_open(const struct refusal *to, int err)
 		return file_refuse(to, -err, "cannot be opened: %s: the server runs as user %u, "
 				   "who may not enter a directory of the path", strerror(err),
 				   (unsigned)geteuid());
-	return file_refuse(to, -err, "cannot be opened: %s", strerror(err));
+	/* A line of a file, say: a unit starts in "/". */
+	return file_refuse(to, -err, "cannot be opened: %s%s", strerror(err),
+			   err == ENOENT && *path != '/' ?
+			   ": expected a path from / on, or from where the server was started" :
+			   "");
 }
 
 static bool only_readable(const struct export *ex, int err)
