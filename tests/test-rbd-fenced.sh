@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A server that the cluster has fenced reads nothing of the image any more, also when the cluster
 # has forgotten the fence and the image may have another owner; and a server that was idle all the
-# time finds out by itself.  Removed and added, the export is open again.
+# time finds out by itself, and so does "rtrsctl check".  Removed and added, the export is open
+# again.
 . ./tests/functions.sh
 requires_server; requires_gateway
 requires_plain_build
@@ -39,6 +40,15 @@ must_fail grep "idle: the cluster" "$server_log"
 # No client asks for anything of the other image.
 ceph_ osd blocklist add "$idle" 3600
 wait_line "$server_log" "idle: the cluster has fenced this server"
+# check_says STATUS REGEX
+check_says() {
+	local status=0
+	"${ctl[@]}" check >"$tmp/check" || status=$?
+	cat "$tmp/check"
+	[ $status -eq "$1" ] && grep -q -E -- "$2" "$tmp/check"
+}
+check_says 2 'CRITICAL.*: idle fenced: .*each request fails: remove the export and add it again' ||
+	fail "a fenced export without requests is well"
 
 # The cluster forgets, and another client writes.
 ceph_ osd blocklist rm "$busy"
@@ -51,3 +61,4 @@ for name in busy idle; do
 	"${ctl[@]}" export add "$name=$(image_spec $name)"
 	nbdsh_run "$(at $name)" <<<'assert h.pread(1, 0) != b"a"'
 done
+check_says 0 'RTRS OK' || fail "an export that was added again is not well"

@@ -204,6 +204,15 @@ static enum health tell_opening(const json_t *ex, const char *storage, char why[
 	return ns < AGE_DEGRADED_NS ? HEALTH_DEGRADED : HEALTH_DOWN;
 }
 
+/* Another client of the engine has the storage. */
+static enum health tell_fenced(const char *storage, char why[STATE_WHY])
+{
+	snprintf(why, STATE_WHY, "%s: another client of the cluster may have its storage, and each "
+		 "request fails: remove the export and add it again, or restart the server",
+		 storage);
+	return HEALTH_DOWN;
+}
+
 /* @ex is not exported any more. */
 static enum health tell_removed(const json_t *ex, char why[STATE_WHY])
 {
@@ -231,6 +240,8 @@ static enum health health_of_storage(const json_t *ex, const char *storage, char
 		return tell_named(ex, storage, "no file", why);
 	if (!strcmp(storage, "opening"))
 		return tell_opening(ex, storage, why);
+	if (!strcmp(storage, "fenced"))
+		return tell_fenced(storage, why);
 	text_safe(answer_string(ex, "error"), error, sizeof(error));
 	snprintf(why, STATE_WHY, "%.32s: %s", storage, error);
 	return HEALTH_DOWN;

@@ -50,9 +50,9 @@ json_t *state_index_names(const json_t *answer);
  * people; with IDENTITY/ in front if a session of another identity is called the same. */
 void state_name(const json_t *names, const json_t *sess, const char *name, char *buf, size_t len);
 /* The health of the export @ex of @answer, without sessions.  Unless it is HEALTH_UP, @cell has the
- * reason: "sync failed"; "failed", "stale", "replaced", "unlinked" or "removed" (man/rtrsctl.pod,
- * OBJECTS); "writes fail"; "waits 12 s", for a request of 1 s or more.  @why: NULL, or room for the
- * reason as words of a sentence. */
+ * reason: "sync failed"; "failed", "stale", "replaced", "unlinked", "fenced" or "removed"
+ * (man/rtrsctl.pod, OBJECTS); "writes fail"; "waits 12 s", for a request of 1 s or more.  @why:
+ * NULL, or room for the reason as words of a sentence. */
 enum health state_of_export(const json_t *answer, const json_t *ex, char cell[TEXT_CELL],
 			    char why[STATE_WHY]);
 /* The age of the oldest request of all exports of @answer. */

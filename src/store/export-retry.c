@@ -224,6 +224,8 @@ const char *export_retry_word(const struct export *ex)
 
 	if (ex->life.rung != EXPORT_SHOWN)
 		return "removed";
+	if (ex->driver->fenced && ex->driver->fenced(ex))
+		return "fenced";
 	return export_retry_find(ex->all, ex->name) ? "stale" : words[ex->named];
 }
 

@@ -48,8 +48,9 @@ bool export_retry_is_bare(const struct export_retry *retry);
 void export_retry_replaced(struct export *ex);
 /* The word for the state of @retry, which is bare: "opening" before the first failure; "failed". */
 const char *export_retry_bare_word(const struct export_retry *retry);
-/* The word for the state of @ex: "removed", unless it is listed; "ok"; "stale": another spec is to
- * follow, as soon as its storage can be opened; "replaced", "unlinked": what its path names. */
+/* The word for the state of @ex: "removed", unless it is listed; "fenced": store_driver.fenced;
+ * "ok"; "stale": another spec is to follow, as soon as its storage can be opened; "replaced",
+ * "unlinked": what its path names. */
 const char *export_retry_word(const struct export *ex);
 
 /* exports.aside: take @ex, which the start cannot serve because of @why, off the list, and try

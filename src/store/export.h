@@ -145,6 +145,9 @@ struct store_driver {
 	 * not tell; -ESHUTDOWN: another server has broken the lock.  On the worker of the store.
 	 * NULL: the driver calls store_lead_lost() by itself. */
 	int (*owns)(struct export *ex);
+	/* True if another client of the engine has the storage of @ex, so that all requests fail
+	 * until @ex is removed and added again.  NULL: never.  Any thread. */
+	bool (*fenced)(const struct export *ex);
 	/* Reopen the storage, after another server has broken the lock; no request is under way.
 	 * 0, or -errno with words in @why. */
 	int (*renew)(struct export *ex, char *why, size_t len);

@@ -455,8 +455,8 @@ static const struct metric rows[] = {
 	  .help = "1 if writes to the export may be lost, because a sync has failed." },
 	{ .name = "rtrs_server_export_state", .type = METRIC_GAUGE, .read = read_export_state,
 	  .help = "1, with a label: ok; failed: the storage cannot be opened; stale: another spec "
-		  "cannot; replaced, unlinked: what the path names; removed: clients still have "
-		  "it open." },
+		  "cannot; replaced, unlinked: what the path names; fenced: another client of the "
+		  "cluster has the image; removed: clients still have it open." },
 	{ .name = "rtrs_server_export_ana_state", .type = METRIC_GAUGE, .read = read_export_ana,
 	  .help = "1, with a label: optimized on the server that writes a shared store, or "
 		  "standby." },

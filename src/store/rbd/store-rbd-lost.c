@@ -67,6 +67,11 @@ int store_rbd_lost(struct store_rbd *r, int result)
 	return lost ? lost : result;
 }
 
+bool store_rbd_lost_already(const struct export *ex)
+{
+	return atomic_load(&store_rbd(ex)->lost) && !store_lead_fences(ex->store);
+}
+
 /* librados keeps the answer for itself until it has called. */
 static void drop_answer(struct rbd_asking *a)
 {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store-rbd-lost.h"
 #include "store-rbd-priv.h"
 #include "util.h"
 
@@ -158,6 +159,7 @@ const struct store_driver store_rbd_driver = {
 	.close = image_close,
 	.take = store_rbd_share_take,
 	.yield = store_rbd_share_yield,
+	.fenced = store_rbd_lost_already,
 	.renew = store_rbd_share_renew,
 	.snapshot = store_rbd_snapshot,
 };
