@@ -56,6 +56,8 @@ refused "d=rbd:rbd/none,$conf" "image 'none': No such file"
 refused "d=rbd:rbd/small@none,readonly,$conf" "image 'small', snapshot none: No such file"
 refused "d=rbd:none/disk,$conf" "pool 'none': No such file"
 refused "d=rbd:rbd/disk,conf=$tmp/none.conf" "'$tmp/none.conf' cannot be read.* ',conf=FILE'"
+mkfifo "$tmp/fifo"
+refused "d=rbd:rbd/disk,conf=$tmp/fifo" "'$tmp/fifo' cannot be read: expected a regular file: "
 refused "d=rbd:rbd/disk,$conf,luks=$tmp/key" "remove ',luks'"
 rbd_ config image set rbd/plain rbd_cache true
 refused "d=rbd:rbd/plain,$conf" 'image has rbd_cache=true, which breaks promises of the server'

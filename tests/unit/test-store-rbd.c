@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Images of a Ceph, with a librbd and a librados that the test plays: limits of passphrases, ids,
- * watchers, keyrings; the questions whether a client is fenced. */
+/* Images of a Ceph, with a librbd and a librados that the test plays: limits of configurations,
+ * passphrases, ids, watchers, keyrings; the questions whether a client is fenced. */
 #include <config.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "exports.h"
@@ -15,6 +16,7 @@
 #include "unit.h"
 
 #define KEY_MAX 2048u			/* as store-rbd-steps.c has it */
+#define CEPH_CONF_MAX (16u << 20)	/* likewise */
 #define WATCHERS_MAX 64u		/* as store-rbd-owner.c has it */
 
 static uint8_t key[4 * KEY_MAX];	/* the file */
@@ -54,6 +56,44 @@ Test(store_rbd, passphrases_up_to_the_limit)
 		cr_assert(fits || strstr(c.err, "2047 bytes"), "%s", c.err);
 	}
 	close(fd);
+	unlink(file);
+}
+
+static int checks_conf(char *path, struct rbd_connect *c)
+{
+	*c = (struct rbd_connect){ .copy.ex.spec.conf = path };
+	c->r = &c->copy;
+	return store_rbd_phases[0].steps[0](c);
+}
+
+Test(store_rbd, configurations_up_to_the_limit)
+{
+	char file[] = "/tmp/test-store-rbd.XXXXXX";
+	struct rbd_connect c;
+	int fd = mkstemp(file);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(ftruncate(fd, CEPH_CONF_MAX), 0);
+	cr_assert_eq(checks_conf(file, &c), 0, "%s", c.err);
+	cr_assert_eq(ftruncate(fd, CEPH_CONF_MAX + 1), 0);
+	cr_assert_eq(checks_conf(file, &c), -EFBIG);
+	cr_assert(strstr(c.err, "expected at most 16777216 bytes"), "%s", c.err);
+	close(fd);
+	unlink(file);
+	cr_assert_eq(checks_conf(file, &c), -ENOENT);
+}
+
+/* librados would wait for somebody who writes. */
+Test(store_rbd, a_configuration_is_a_regular_file)
+{
+	char file[] = "/tmp/test-store-rbd.XXXXXX";
+	struct rbd_connect c;
+
+	cr_assert(mkdtemp(file));
+	cr_assert_eq(rmdir(file), 0);
+	cr_assert_eq(mkfifo(file, 0600), 0);
+	cr_assert_eq(checks_conf(file, &c), -EINVAL);
+	cr_assert(strstr(c.err, "cannot be read: expected a regular file"), "%s", c.err);
 	unlink(file);
 }
 

@@ -20,6 +20,7 @@
 #define MOUNT_TIMEOUT_OURS "30"
 #define GRACE_S 5u			/* in which Ceph itself ends a connect, with its reason */
 #define KEY_MAX 2048
+#define CEPH_CONF_MAX (16u << 20)
 
 /* Note the failure of a step, which returned @rc < 0. */
 __attribute__((format(printf, 3, 4)))
@@ -75,21 +76,34 @@ static const char *user_of(const struct store_rbd *r)
 	return r->ex.spec.id ? r->ex.spec.id : "admin";
 }
 
+static int conf_refuse(struct rbd_connect *c, int rc, const char *why)
+{
+	return refuse(c, rc, "cannot be opened: Ceph's configuration '%s' cannot be read: %s: give "
+		      "the file with ',conf=FILE'", conf_of(c->r), why);
+}
+
+/* librados would wait for the writer of a FIFO for ever. */
+static int check_conf(struct rbd_connect *c)
+{
+	struct plain_file file;
+	char why[256];
+	int rc = plain_file_load(conf_of(c->r), CEPH_CONF_MAX, &file, why, sizeof(why));
+
+	plain_file_free(&file);
+	return rc ? conf_refuse(c, rc, why) : 0;
+}
+
 static int create_cluster(struct rbd_connect *c)
 {
 	struct store_rbd *r = c->r;
-	const char *conf = conf_of(r);
 	int rc = rbd_lib.rados_create(&r->handle.cluster, user_of(r));
 
 	if (rc < 0) {
 		r->handle.cluster = NULL;
 		return refuse(c, rc, "cannot be opened: rados_create: %s", strerror(-rc));
 	}
-	rc = rbd_lib.rados_conf_read_file(r->handle.cluster, conf);
-	if (rc < 0)
-		return refuse(c, rc, "cannot be opened: Ceph's configuration '%s' cannot be read: "
-			      "%s: give the file with ',conf=FILE'", conf, strerror(-rc));
-	return set_options(c);
+	rc = rbd_lib.rados_conf_read_file(r->handle.cluster, conf_of(r));
+	return rc < 0 ? conf_refuse(c, rc, strerror(-rc)) : set_options(c);
 }
 
 static int connect_cluster(struct rbd_connect *c)
@@ -298,7 +312,8 @@ static int learn_ids(struct rbd_connect *c)
 /* ---- phases ---- */
 
 const struct rbd_phase store_rbd_phases[RBD_PHASES] = {
-	{ .steps = { create_cluster } },
+	{ "the files of Ceph's configuration", "is their file system up?", 0,
+	  { check_conf, create_cluster } },
 	{ "a monitor of the cluster", "is a monitor reachable from here?", GRACE_S,
 	  { connect_cluster } },
 	{ "the osds of the cluster", "are they up (\"ceph osd stat\"), and has the "

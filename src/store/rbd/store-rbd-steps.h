@@ -22,7 +22,7 @@ struct rbd_connect {
 
 /* A phase of the steps.  A thread that waits reads the phase, and can say for whom it waits. */
 struct rbd_phase {
-	const char *whom;		/* NULL: for nobody */
+	const char *whom;
 	const char *advice;
 	unsigned grace_s;		/* Ceph ends the steps, with its reason */
 	/* 0, or -errno with one line in c->err. */
