@@ -64,11 +64,19 @@ refused 'authentication as alice: the server has refused the key' \
 	"${not_let_in}wrong key, .*, claiming to be alice" --auth-psk="$tmp/wrong.psk"
 refused 'authentication as carol: the server has refused the key' \
 	"${not_let_in}no key has this name, claiming to be carol" --auth-psk="$tmp/stranger.psk"
-refused 'the answer is the same for an unknown name and for a wrong key: "rtrsctl explain" at the' \
+# refused_again CLIENT'S-LINE SERVER'S-LINE OPTION...: the server has just written its line.
+refused_again() {
+	local says=$1 told=$2 before
+	shift 2
+	before=$(grep -c -E "$told" "$server_log")
+	expect_failure 1 "$says" "$bench" --number-ios=1 "$@" "127.0.0.1:$server_port" disk
+	[ "$(grep -c -E "$told" "$server_log")" -eq "$before" ] || fail "the same line twice"
+}
+refused_again 'the same for an unknown name and for a wrong key: "rtrsctl explain" at the' \
 	'no key has this name, claiming to be carol' --auth-psk="$tmp/stranger.psk"
 demands='connection 0 was refused: the server requires authentication .auth-psk=FILE'
 refused "$demands" 'connection refused: it does not authenticate, which --auth=require needs'
-refused "$demands" 'connection refused: it does not authenticate' --auth=none \
+refused_again "$demands" 'connection refused: it does not authenticate' --auth=none \
 	--auth-psk="$tmp/alice.psk"
 # The server that proves itself says which one it is, and the client may insist.
 name=$(hostname)

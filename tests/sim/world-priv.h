@@ -44,6 +44,8 @@ void world_client_reap(struct world_client *c);
 unsigned world_place(const char *host);
 /* Nothing of any server is left. */
 bool world_servers_gone(void *world);
+/* Forget which lines the servers have written lately (srv-log.h). */
+void world_servers_forget(struct world *w);
 /* Free what has ended. */
 void world_servers_reap(struct world *w);
 

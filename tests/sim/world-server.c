@@ -16,6 +16,7 @@
 #include "srv-break.h"
 #include "srv-close.h"
 #include "srv-export.h"
+#include "srv-state.h"
 #include "world-priv.h"
 
 const struct world_server_conf world_server_defaults = {
@@ -234,6 +235,16 @@ const char *world_server_refuses(struct world *w, const struct world_server_conf
 struct srv *world_server_srv(const struct world *w)
 {
 	return w->servers_up[0]->srv;
+}
+
+void world_servers_forget(struct world *w)
+{
+	for (unsigned i = 0; i < WORLD_SERVERS; i++) {
+		struct world_server *s = w->servers_up[i];
+
+		if (s)
+			memset(s->srv->log.lines, 0, sizeof(s->srv->log.lines));
+	}
 }
 
 bool world_server_runs(const struct world *w)

@@ -126,6 +126,7 @@ void world_note(struct world *w, const char *fmt, ...)
 void world_forget(struct world *w)
 {
 	trace_reset();
+	world_servers_forget(w);
 }
 
 void world_expect(struct world *w, const char *text)

@@ -187,7 +187,7 @@ int world_flush(struct world_client *c);
 void world_run_ms(struct world *w, uint64_t ms);
 /* A line of the test's own. */
 void world_note(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Forget what was traced so far. */
+/* Forget what was traced so far; the server forgets, too, which lines it has written lately. */
 void world_forget(struct world *w);
 /* What was traced since the last call must be @text; otherwise print both and end the program. */
 void world_expect(struct world *w, const char *text);

@@ -141,6 +141,37 @@ Test(srv_log, a_line_that_is_said_again_is_told_once_a_minute)
 	cr_assert_not(news("a", "refused", &more));
 }
 
+static void again(uint32_t n, uint16_t port, const char *session, const char *line)
+{
+	struct fab_addr addr = host(n);
+
+	((struct sockaddr_in *)&addr.ss)->sin_port = htons(port);
+	lines = 0;
+	srv_log_again(&hosts, &addr, &wide, LOG_LEVEL_WARN,
+		      LOG_FIELDS(CLIENT_REFUSED, .session = session), "peer", line);
+}
+
+/* A client has another port each time. */
+Test(srv_log, a_client_that_tries_again_has_a_line_a_minute)
+{
+	again(1, 1000, NULL, "refused");
+	cr_assert_str_eq(last, "peer: refused");
+	again(1, 1001, NULL, "refused");
+	cr_assert_eq(lines, 0);
+	again(2, 1001, NULL, "refused");
+	cr_assert_eq(lines, 1);
+	again(1, 1001, NULL, "refused, too");
+	cr_assert_eq(lines, 1);
+	again(1, 1001, "s", "refused");
+	cr_assert_eq(lines, 1);
+	now_ms += SRV_LOG_AGAIN_MS;
+	again(1, 1002, NULL, "refused");
+	cr_assert_str_eq(last, "peer: refused; repeated 1 more times");
+	now_ms += SRV_LOG_AGAIN_MS;
+	again(1, 1003, NULL, "refused");
+	cr_assert_str_eq(last, "peer: refused");
+}
+
 Test(srv_log, of_many_lines_the_oldest_is_forgotten)
 {
 	char line[16];

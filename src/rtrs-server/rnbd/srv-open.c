@@ -325,9 +325,8 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, enum 
 	const char *session = srv_names_tell(req->path->sess, name, sizeof(name));
 	const struct export *ex = exports_find(srv_rnbd(srv)->exports, open->name);
 	enum srv_refusal reason = policies[result].reason;
-	char holders[512] = "", line[1024], times[64] = "";
+	char holders[512] = "", line[1024];
 	int rc = open_error(req->path->sess, open, ex, result);
-	unsigned more;
 
 	srv->refused[reason]++;
 	if (reason == SRV_REFUSED_IN_USE)
@@ -338,17 +337,13 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, enum 
 		 rnbd_access_names[open->mode], strerror(-rc), holders);
 	srv_refused_note(srv, &req->path->client, req->path->identity, open->name, line);
 	/* A client whose OPEN waits for a writer to leave tries several times a second. */
-	if (srv_log_news(&srv->log, &req->path->client, &open_limit, session, line, &more)) {
-		if (more)
-			snprintf(times, sizeof(times), "; repeated %u more times", more);
-		log_event(LOG_LEVEL_WARN,
-			  LOG_FIELDS(OPEN_REFUSED, .session = req->path->sess->name,
-				     .export = open->name, .peer = req->path->name,
-				     .identity = req->path->sess->identity,
-				     .mode = rnbd_access_names[open->mode],
-				     .reason = srv_refusal_names[reason]),
-			  session, "%s%s", line, times);
-	}
+	srv_log_again(&srv->log, &req->path->client, &open_limit, LOG_LEVEL_WARN,
+		      LOG_FIELDS(OPEN_REFUSED, .session = req->path->sess->name,
+				 .export = open->name, .peer = req->path->name,
+				 .identity = req->path->sess->identity,
+				 .mode = rnbd_access_names[open->mode],
+				 .reason = srv_refusal_names[reason]),
+		      session, line);
 	srv_req_finish_control(req, open_status(req->path->sess, result, rc));
 }
 

@@ -91,7 +91,7 @@ static void accept_refuse(struct srv *srv, struct fab_conn *conn, const struct r
 {
 	bool hears = req && req->flags & RTRS_CONN_REQ_HEARS;
 	enum srv_refusal reason = reason_of(d);
-	char text[FAB_ADDR_STRLEN];
+	char text[FAB_ADDR_STRLEN], line[1024];
 	struct fab_addr local, peer;
 	struct fab_identity id;
 
@@ -99,10 +99,10 @@ static void accept_refuse(struct srv *srv, struct fab_conn *conn, const struct r
 	fab_conn_addrs(conn, &local, &peer);
 	fab_conn_identity(conn, &id);
 	fab_addr_format(&peer, text, sizeof(text));
-	srv_log_event_limited(srv, &peer, &refuse_limit, LOG_LEVEL_WARN,
-			      LOG_FIELDS(CLIENT_REFUSED, .peer = text, .identity = id.name,
-					 .reason = srv_refusal_names[reason]), text,
-			      "connection refused: %s (%s)", d->why, strerror(-d->status));
+	snprintf(line, sizeof(line), "connection refused: %s (%s)", d->why, strerror(-d->status));
+	srv_log_again(&srv->log, &peer, &refuse_limit, LOG_LEVEL_WARN,
+		      LOG_FIELDS(CLIENT_REFUSED, .peer = text, .identity = id.name,
+				 .reason = srv_refusal_names[reason]), text, line);
 	srv_refused_note(srv, &peer, id.name, NULL, d->why);
 	srv_con_refuse(conn, d->status, hears ? d->refusal : RTRS_REFUSES_NOT);
 }

@@ -4,6 +4,7 @@
  * How one ends: fab_disconnect(), by whichever end, by its age, or to make room; when its service
  * (fab-service.h) is gone all of it is freed. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,15 +70,15 @@ static void guest_leave(struct srv_guest *g)
 static void guest_told(const struct srv_guest *g, struct log_limit *limit, const char *what)
 {
 	enum srv_refusal reason = limit == &room_limit ? SRV_REFUSED_LIMIT : SRV_REFUSED_AUTH;
-	char text[FAB_ADDR_STRLEN];
+	char text[FAB_ADDR_STRLEN], line[1024];
 
 	g->srv->refused[reason]++;
 	fab_addr_format(&g->peer, text, sizeof(text));
-	srv_log_event_limited(g->srv, &g->peer, limit, LOG_LEVEL_WARN,
-			      LOG_FIELDS(CLIENT_REFUSED, .peer = text,
-					 .reason = srv_refusal_names[reason]), text,
-			      "connection refused: authentication: %s%s%s", what,
-			      *g->chap.peer ? ", claiming to be " : "", g->chap.peer);
+	snprintf(line, sizeof(line), "connection refused: authentication: %s%s%s", what,
+		 *g->chap.peer ? ", claiming to be " : "", g->chap.peer);
+	srv_log_again(&g->srv->log, &g->peer, limit, LOG_LEVEL_WARN,
+		      LOG_FIELDS(CLIENT_REFUSED, .peer = text,
+				 .reason = srv_refusal_names[reason]), text, line);
 }
 
 static int guest_recv(struct srv_guest *g)

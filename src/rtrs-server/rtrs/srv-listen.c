@@ -107,18 +107,18 @@ static void listen_timer(struct loop_timer *timer)
 static bool cm_admit(void *arg, const struct fab_addr *peer)
 {
 	struct srv *srv = arg;
-	char text[FAB_ADDR_STRLEN];
+	char text[FAB_ADDR_STRLEN], line[64];
 
 	if (conf_allow_peer(srv->conf, peer))
 		return true;
 	srv->refused[SRV_REFUSED_ADDRESS]++;
 	srv_refused_note(srv, peer, "", NULL, "no --allow names it");
 	fab_addr_format(peer, text, sizeof(text));
-	srv_log_event_limited(srv, peer, &allow_limit, LOG_LEVEL_WARN,
-			      LOG_FIELDS(CLIENT_REFUSED, .peer = text, .reason =
-					 srv_refusal_names[SRV_REFUSED_ADDRESS]), text,
-			      "connection refused: this %s is in no --allow rule",
-			      fab_addr_is_unix(peer) ? "user" : "address");
+	snprintf(line, sizeof(line), "connection refused: this %s is in no --allow rule",
+		 fab_addr_is_unix(peer) ? "user" : "address");
+	srv_log_again(&srv->log, peer, &allow_limit, LOG_LEVEL_WARN,
+		      LOG_FIELDS(CLIENT_REFUSED, .peer = text,
+				 .reason = srv_refusal_names[SRV_REFUSED_ADDRESS]), text, line);
 	return false;
 }
 
@@ -127,21 +127,21 @@ static void cm_refused(void *arg, const struct fab_addr *peer, bool tls, const c
 {
 	enum srv_refusal reason = tls ? SRV_REFUSED_TLS : SRV_REFUSED_CONNECT;
 	struct srv *srv = arg;
-	char text[FAB_ADDR_STRLEN];
+	char text[FAB_ADDR_STRLEN], obj[FAB_ADDR_STRLEN + 4], line[1024];
 
 	srv->refused[reason]++;
 	fab_addr_format(peer, text, sizeof(text));
+	snprintf(obj, sizeof(obj), "tcp %s", text);
+	snprintf(line, sizeof(line), "closed during the handshake: %s", why);
 	if (tls)
 		srv_refused_note(srv, peer, "", NULL, why);
 	if (tls)
-		srv_log_event_limited(srv, peer, &tls_limit, LOG_LEVEL_WARN,
-				      LOG_FIELDS(CLIENT_REFUSED, .peer = text,
-						 .reason = srv_refusal_names[reason]), NULL,
-				      "tcp %s: closed during the handshake: %s", text, why);
+		srv_log_again(&srv->log, peer, &tls_limit, LOG_LEVEL_WARN,
+			      LOG_FIELDS(CLIENT_REFUSED, .peer = text,
+					 .reason = srv_refusal_names[reason]), obj, line);
 	else
-		srv_log_event_limited(srv, peer, &garbage_limit, LOG_LEVEL_WARN,
-				      LOG_FIELDS(PEER_GARBAGE, .peer = text), NULL,
-				      "tcp %s: closed during the handshake: %s", text, why);
+		srv_log_again(&srv->log, peer, &garbage_limit, LOG_LEVEL_WARN,
+			      LOG_FIELDS(PEER_GARBAGE, .peer = text), obj, line);
 }
 
 static void cm_disconnected(struct srv *srv, const struct fab_event *ev)

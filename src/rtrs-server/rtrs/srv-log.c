@@ -3,6 +3,7 @@
  * A host has a number of lines left, which grows with time up to the burst.  A host without lines
  * left is silent for an interval, so that the next lines come in one piece, with a line that
  * counts the lines held back. */
+#include <stdio.h>
 #include <string.h>
 
 #include "clock.h"
@@ -97,4 +98,20 @@ bool srv_log_news(struct srv_log *log, const struct fab_addr *peer, struct log_l
 	l->more = 0;
 	l->told_ms = now;
 	return true;
+}
+
+void srv_log_again(struct srv_log *log, const struct fab_addr *peer, struct log_limit *limit,
+		   enum log_level level, const struct log_fields *fields, const char *obj,
+		   const char *line)
+{
+	char host[FAB_ADDR_STRLEN], whom[FAB_ADDR_STRLEN + 256], times[48] = "";
+	unsigned more;
+
+	snprintf(whom, sizeof(whom), "%s %s", fab_addr_format_host(peer, host, sizeof(host)),
+		 fields->session ? fields->session : "");
+	if (!srv_log_news(log, peer, limit, whom, line, &more))
+		return;
+	if (more)
+		snprintf(times, sizeof(times), "; repeated %u more times", more);
+	log_event(level, fields, obj, "%s%s", line, times);
 }

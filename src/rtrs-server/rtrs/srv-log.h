@@ -47,6 +47,13 @@ bool srv_log_pass(struct srv_log *log, const struct fab_addr *peer);
 bool srv_log_news(struct srv_log *log, const struct fab_addr *peer, struct log_limit *limit,
 		  const char *obj, const char *line, unsigned *more);
 
+/* Write "@obj: @line" about @peer, whose client may try again and again: the same line about the
+ * host of @peer, from any port, and about the session of @fields is written once a minute, with the
+ * number of times.  @limit as above. */
+void srv_log_again(struct srv_log *log, const struct fab_addr *peer, struct log_limit *limit,
+		   enum log_level level, const struct log_fields *fields, const char *obj,
+		   const char *line);
+
 /* The reasons for which a client is refused, for the metrics and the fields of lines. */
 enum srv_refusal {
 	/* connections and paths */

@@ -200,6 +200,16 @@ static void path_event(struct srv_path *path, enum srv_path_event event)
 		row->action(path);
 }
 
+static void tell_not_set_up(const struct srv_path *path, enum log_level level, const char *cause)
+{
+	char line[SRV_CAUSE_LEN + 32];
+
+	snprintf(line, sizeof(line), "path not set up: %s", cause);
+	srv_log_again(&path->srv->log, &path->client, &setup_limit, level,
+		      LOG_FIELDS(PATH_FAILED, .session = path->sess->name, .peer = path->name,
+				 .identity = path->identity), path->name, line);
+}
+
 /* Say why @path fails; @level: of the line about a path that was not up yet. */
 static void tell_failed(const struct srv_path *path, enum log_level level, const char *cause)
 {
@@ -209,10 +219,7 @@ static void tell_failed(const struct srv_path *path, enum log_level level, const
 						 .peer = path->name, .identity = path->identity),
 				      path->name, "path down: %s", cause);
 	else
-		srv_log_event_limited(path->srv, &path->client, &setup_limit, level,
-				      LOG_FIELDS(PATH_FAILED, .session = path->sess->name,
-						 .peer = path->name, .identity = path->identity),
-				      path->name, "path not set up: %s", cause);
+		tell_not_set_up(path, level, cause);
 }
 
 void srv_path_fail(struct srv_path *path, const char *fmt, ...)
