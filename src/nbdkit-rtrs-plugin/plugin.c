@@ -314,12 +314,9 @@ static const char *rtrs_export_description(void *handle)
 	return nbdkit_printf_intern("RNBD export '%s' of %s", dev_name(h->io.dev), conf.server);
 }
 
-static struct clt_export_caps caps_of(const struct handle *h)
+static const struct dev *dev_of(const void *handle)
 {
-	struct clt_export_caps caps;
-
-	clt_export_caps(h->io.dev, &caps);
-	return caps;
+	return ((const struct handle *)handle)->io.dev;
 }
 
 static int rtrs_block_size(void *handle, uint32_t *minimum, uint32_t *preferred,
@@ -328,7 +325,7 @@ static int rtrs_block_size(void *handle, uint32_t *minimum, uint32_t *preferred,
 	/* For a part of a block the client reads, changes and writes the block (dev-req.h).
 	 * libnbd, and so nbdfuse, would itself refuse a request below a minimum. */
 	*minimum = 1;
-	*preferred = caps_of(handle).block_preferred;
+	*preferred = clt_export_block(dev_of(handle));
 	*maximum = MAX_REQUEST;
 	return 0;
 }
@@ -337,7 +334,7 @@ static int rtrs_can_write(void *handle)
 {
 	struct handle *h = handle;
 
-	return !h->readonly && caps_of(h).writes;
+	return !h->readonly && dev_mode(h->io.dev) != RNBD_ACCESS_RO;
 }
 
 static int rtrs_can_flush(void *handle)
@@ -347,27 +344,27 @@ static int rtrs_can_flush(void *handle)
 
 static int rtrs_is_rotational(void *handle)
 {
-	return caps_of(handle).rotational;
+	return dev_info(dev_of(handle))->rotational;
 }
 
 static int rtrs_can_trim(void *handle)
 {
-	return caps_of(handle).trims;
+	return dev_can_discard(dev_of(handle));
 }
 
 static int rtrs_can_zero(void *handle)
 {
-	return caps_of(handle).zeroes;		/* no: nbdkit writes zeroes */
+	return dev_can_zero(dev_of(handle));	/* no: nbdkit writes zeroes */
 }
 
 static int rtrs_can_fast_zero(void *handle)
 {
-	return caps_of(handle).fast_zeroes;
+	return clt_export_fast_zeroes(dev_of(handle));
 }
 
 static int rtrs_can_fua(void *handle)
 {
-	return caps_of(handle).flushes_fua ? NBDKIT_FUA_EMULATE : NBDKIT_FUA_NATIVE;
+	return clt_export_flushes_fua(dev_of(handle)) ? NBDKIT_FUA_EMULATE : NBDKIT_FUA_NATIVE;
 }
 
 /* All connections share a session, and a FLUSH covers the file, not the connection. */
@@ -385,7 +382,7 @@ static int rtrs_can_cache(void *handle)
 /* Without extents, nbdkit takes all for data. */
 static int rtrs_can_extents(void *handle)
 {
-	return caps_of(handle).extents;
+	return dev_extents_known(dev_of(handle));
 }
 
 /* ---- requests ---- */

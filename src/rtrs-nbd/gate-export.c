@@ -202,15 +202,12 @@ static void start_req(struct gate_io *o)
 {
 	struct nbd_io *io = o->io;
 	struct dev_handle *h = &((struct gate_handle *)io->handle)->io;
-	struct clt_export_caps caps;
 	bool fua = io->flags & NBD_CMD_FLAG_FUA;
 
-	if (fua && io->cmd != NBD_CMD_READ && io->cmd != NBD_CMD_FLUSH) {
-		clt_export_caps(h->dev, &caps);
-		if (caps.flushes_fua) {
-			o->stage = GATE_REQ_FUA;
-			fua = false;
-		}
+	if (fua && io->cmd != NBD_CMD_READ && io->cmd != NBD_CMD_FLUSH &&
+	    clt_export_flushes_fua(h->dev)) {
+		o->stage = GATE_REQ_FUA;
+		fua = false;
 	}
 	switch (io->cmd) {
 	case NBD_CMD_READ:
@@ -386,31 +383,32 @@ static void gate_list(void *arg, struct nbd_ask *ask)
 static void gate_info(void *handle, struct nbd_export *export)
 {
 	const struct gate_handle *h = handle;
-	struct clt_export_caps caps;
+	const struct dev *dev = h->io.dev;
 
-	clt_export_caps(h->io.dev, &caps);
 	*export = (struct nbd_export){
-		.size = dev_size(h->io.dev),
+		.size = dev_size(dev),
 		/* One session serves all connections, and a FLUSH covers the file, not the
 		 * connection. */
 		.flags = NBD_FLAG_SEND_FLUSH | NBD_FLAG_SEND_FUA | NBD_FLAG_CAN_MULTI_CONN |
 			 NBD_FLAG_SEND_CACHE,
 		.block_min = 1,
-		.block_preferred = caps.block_preferred,
+		.block_preferred = clt_export_block(dev),
 	};
-	if (h->readonly || !caps.writes)
+	if (h->readonly || dev_mode(dev) == RNBD_ACCESS_RO)
 		export->flags |= NBD_FLAG_READ_ONLY;
-	if (caps.rotational)
+	if (dev_info(dev)->rotational)
 		export->flags |= NBD_FLAG_ROTATIONAL;
-	if (caps.trims)
+	if (dev_can_discard(dev))
 		export->flags |= NBD_FLAG_SEND_TRIM;
-	if (caps.zeroes)
+	/* ORDER: another server may come in between, and FAST_ZERO needs WRITE_ZEROES. */
+	if (dev_can_zero(dev)) {
 		export->flags |= NBD_FLAG_SEND_WRITE_ZEROES;
-	if (caps.zeroes && caps.fast_zeroes)
-		export->flags |= NBD_FLAG_SEND_FAST_ZERO;
-	snprintf(export->name, sizeof(export->name), "%s", dev_name(h->io.dev));
+		if (clt_export_fast_zeroes(dev))
+			export->flags |= NBD_FLAG_SEND_FAST_ZERO;
+	}
+	snprintf(export->name, sizeof(export->name), "%s", dev_name(dev));
 	snprintf(export->description, sizeof(export->description), "RNBD export '%.64s' of %.64s",
-		 dev_name(h->io.dev), h->g->conf->server);
+		 dev_name(dev), h->g->conf->server);
 }
 
 static void gate_close(void *handle)

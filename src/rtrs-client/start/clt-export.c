@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "clt-export.h"
-#include "dev-extents.h"
 #include "dev-why.h"
 #include "log.h"
 #include "mask.h"
@@ -136,27 +135,25 @@ void clt_export_open_start(struct clt_export_req *req, struct client *clt,
 	dev_open_start(clt, &req->open);
 }
 
-void clt_export_caps(struct dev *dev, struct clt_export_caps *caps)
+uint32_t clt_export_block(const struct dev *dev)
 {
 	const struct rnbd_dev_info *info = dev_info(dev);
-	uint32_t block = info->logical_block_size;
-
 	/* Below 4096 a page cache reads for a write. */
-	block = MAX(4096u, block);
-	*caps = (struct clt_export_caps){
-		.block_preferred = block,
-		.writes = dev_mode(dev) != RNBD_ACCESS_RO,
-		.trims = dev_can_discard(dev),
-		.zeroes = dev_can_zero(dev),
-		/* WRITE_ZEROES that may unmap is a discard there; any other may have to write. */
-		.fast_zeroes = dev_can_nounmap(dev) && dev_can_discard(dev),
-		.flushes_fua = info->writeback && !info->fua,
-		.extents = dev_extents_known(dev),
-		.rotational = info->rotational,
-	};
-	if (is_pow2(info->physical_block_size))
-		caps->block_preferred = MAX(caps->block_preferred,
-					    (uint32_t)info->physical_block_size);
+	uint32_t block = MAX(4096u, (uint32_t)info->logical_block_size);
+
+	return is_pow2(info->physical_block_size) ?
+	       MAX(block, (uint32_t)info->physical_block_size) : block;
+}
+
+bool clt_export_flushes_fua(const struct dev *dev)
+{
+	return dev_info(dev)->writeback && !dev_info(dev)->fua;
+}
+
+/* WRITE_ZEROES that may unmap is a discard there; any other may have to write. */
+bool clt_export_fast_zeroes(const struct dev *dev)
+{
+	return dev_can_nounmap(dev) && dev_can_discard(dev);
 }
 
 void clt_export_failed(struct dev *dev, const char *what, uint64_t len, uint64_t off, int r)

@@ -29,18 +29,15 @@ struct clt_export_req {
 void clt_export_open_start(struct clt_export_req *req, struct client *clt,
 			   const struct clt_conf *conf);
 
-/* Properties of an export that a front end may tell its users, as the server is now. */
-struct clt_export_caps {
-	uint32_t block_preferred;	/* bytes; what is smaller costs a read for a write */
-	bool writes, trims, zeroes;
-	bool fast_zeroes;		/* WRITE_ZEROES that may unmap is faster than a write */
-	bool flushes_fua;		/* the server has no FUA: flush behind the write */
-	bool extents;			/* holes are told from data */
-	bool rotational;
-};
+/* What a front end reports of an export beside the properties in dev.h, as the server is now.  None
+ * of the functions blocks. */
+/* The block size to prefer, in bytes: a smaller write costs a read. */
+uint32_t clt_export_block(const struct dev *dev);
+/* True if the server has no FUA: flush after the write. */
+bool clt_export_flushes_fua(const struct dev *dev);
+/* True if WRITE_ZEROES that may unmap is faster than a write. */
+bool clt_export_fast_zeroes(const struct dev *dev);
 
-/* Does not block. */
-void clt_export_caps(struct dev *dev, struct clt_export_caps *caps);
 /* A request has failed with @r: one line in the log, unless the request was just not supported.
  * Does not block. */
 void clt_export_failed(struct dev *dev, const char *what, uint64_t len, uint64_t off, int r);
