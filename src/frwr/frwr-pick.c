@@ -30,7 +30,7 @@ int frwr_pick(const struct frwr_caps *caps, const enum frwr_mode *order, unsigne
 	for (unsigned i = 0; i < pick; i++)
 		fmt_add(why, len, "%snot %s: %s", i ? "; " : " (", frwr_mode_name(order[i]),
 			   caps->why[order[i]]);
-	if (pick < n && order[pick] == FRWR_REREG && !caps->dev.rereg_mr)
+	if (pick < n && order[pick] == FRWR_REREG && !(caps->dev.caps & FAB_CAP_REREG_MR))
 		fmt_add(why, len, "%ssystem calls for each request", pick ? "; " : " (");
 	else if (pick == 0)
 		return pick < n ? (int)order[pick] : -EOPNOTSUPP;

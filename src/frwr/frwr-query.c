@@ -21,16 +21,16 @@ static const struct quirk {
 
 static void try_mw(struct fab_pd *pd, struct frwr_caps *caps, enum frwr_mode mode)
 {
-	bool offered = mode == FRWR_MW2 ? caps->dev.mw_type_2b : caps->dev.mw_type_1;
+	enum ibv_mw_type type = mode == FRWR_MW2 ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1;
 	struct ibv_mw *mw;
 
-	if (!offered) {
+	if (!(caps->dev.caps & FAB_CAP_MW(type))) {
 		caps->rc[mode] = -EOPNOTSUPP;
 		caps->why[mode] = mode == FRWR_MW2 ? "the device has no windows of type 2B" :
 						     "the device has no windows of type 1";
 		return;
 	}
-	mw = fab_alloc_mw(pd, mode == FRWR_MW2 ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1);
+	mw = fab_alloc_mw(pd, type);
 	if (!mw) {
 		caps->rc[mode] = errno ? -errno : -ENOMEM;
 		caps->why[mode] = "the device offers windows and did not give one";
@@ -54,12 +54,12 @@ static void try_mr(struct fab_pd *pd, struct frwr_caps *caps)
 		free(mem);
 		return;
 	}
-	if (!caps->dev.suspend_mr) {
+	if (!(caps->dev.caps & FAB_CAP_SUSPEND_MR)) {
 		caps->rc[FRWR_SUSPEND] = -EOPNOTSUPP;
 		caps->why[FRWR_SUSPEND] = "keys of the device cannot be closed for a while";
 	}
 	old = mr->rkey;
-	if (caps->dev.rereg_mr) {
+	if (caps->dev.caps & FAB_CAP_REREG_MR) {
 		caps->rc[FRWR_REREG] = fab_rereg_mr(mr, mem, TRIAL_LEN, access);
 		caps->why[FRWR_REREG] = "the device did not give registered memory another key";
 		if (!caps->rc[FRWR_REREG] && mr->rkey == old)

@@ -263,7 +263,7 @@ static inline struct frwr *frwr_at(struct frwr_pool *pool, unsigned i)
 	return &pool->windows[i];
 }
 /* Give each handle of @pool the address 0, so the peer does not learn the address of our memory.
- * Windows: if fab_device_attr.mw_zero_based; REREG: if regions can be named so, else nothing
+ * Windows: with FAB_CAP_MW_ZERO_BASED; REREG: if regions can be named so, else nothing
  * changes.  Call before the first frwr_map(). */
 void frwr_pool_zero_based(struct frwr_pool *pool);
 /* Make all windows dead and call each pending done() with -ENOTCONN.  Before: the connections have

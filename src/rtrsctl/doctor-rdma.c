@@ -31,7 +31,8 @@ static void note_abilities(struct doctor *doctor, const struct fab_device *dev)
 	doctor_note(doctor, CHECK_OK, "rdma",
 		    "%s can RDMA_WRITE_WITH_IMM; %s memory windows of type 1, %s of type 2; "
 		    "%s LOCAL_INV; %u elements in a request; %s", attr->name,
-		    attr->mw_type_1 ? "has" : "has no", attr->mw_type_2b ? "has" : "none",
+		    attr->caps & FAB_CAP_MW_TYPE_1 ? "has" : "has no",
+		    attr->caps & FAB_CAP_MW_TYPE_2B ? "has" : "none",
 		    dev->local_inv ? "can" : "cannot", attr->max_sge, ports);
 }
 

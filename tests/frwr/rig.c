@@ -36,8 +36,10 @@ void rig_open_access(struct rig *r, enum frwr_mode mode, int access)
 void rig_open(struct rig *r, enum frwr_mode mode)
 {
 	mock_init();
-	mock.attr.rereg_mr = mode == FRWR_REREG;
-	mock.attr.suspend_mr = mode == FRWR_SUSPEND;
+	if (mode == FRWR_REREG)
+		mock.attr.caps |= FAB_CAP_REREG_MR;
+	if (mode == FRWR_SUSPEND)
+		mock.attr.caps |= FAB_CAP_SUSPEND_MR;
 	rig_open_access(r, mode, mode == FRWR_STATIC ?
 				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE :
 				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);

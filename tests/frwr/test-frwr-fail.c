@@ -308,7 +308,7 @@ Test(frwr_fail, r11_a_pool_that_cannot_be_made)
 		mock_fini();
 	}
 	mock_init();
-	mock.attr.rereg_mr = true;
+	mock.attr.caps |= FAB_CAP_REREG_MR;
 	{
 		struct fab_pd *pd = mock_pd_create();
 		struct frwr_pool *pool;

@@ -36,7 +36,7 @@ Test(frwr_query, r01_everything)
 	struct dev d;
 
 	mock_init();
-	mock.attr.suspend_mr = mock.attr.rereg_mr = true;
+	mock.attr.caps |= FAB_CAP_SUSPEND_MR | FAB_CAP_REREG_MR;
 	query(&d);
 	for (int i = 0; i < FRWR_NMODES; i++)
 		cr_assert_eq(d.caps.rc[i], 0);
@@ -51,7 +51,7 @@ Test(frwr_query, r01_type_1_only)
 	struct dev d;
 
 	mock_init();
-	mock.attr.mw_type_2b = false;
+	mock.attr.caps = FAB_CAP_MW_TYPE_1;
 	query(&d);
 	expect_pick(&d.caps, frwr_order_client, 3, FRWR_MW1,
 		    "MW1 (not MW2: the device has no windows of type 2B)");
@@ -73,7 +73,7 @@ Test(frwr_query, r01_flags_are_tried)
 	expect_pick(&d.caps, &frwr_order_client[1], 2, FRWR_REREG,
 		    "REREG (not MW1: the device offers windows and did not give one; "
 		    "system calls for each request)");
-	mock.attr.suspend_mr = mock.attr.rereg_mr = true;
+	mock.attr.caps |= FAB_CAP_SUSPEND_MR | FAB_CAP_REREG_MR;
 	query(&d);
 	expect_pick(&d.caps, frwr_order_server, 2, FRWR_SUSPEND,
 		    "suspend (not MW1: the device offers windows and did not give one)");
@@ -85,7 +85,7 @@ Test(frwr_query, r01_nothing)
 	struct dev d;
 
 	mock_init();
-	mock.attr.mw_type_1 = mock.attr.mw_type_2b = false;
+	mock.attr.caps = 0;
 	mock.reg_mr_fails = 1;
 	query(&d);
 	expect_pick(&d.caps, frwr_order_client, 3, -EOPNOTSUPP,

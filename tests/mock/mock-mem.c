@@ -66,8 +66,8 @@ void mock_init(void)
 {
 	memset(&mock, 0, sizeof(mock));
 	mock.attr = (struct fab_device_attr){
-		.max_qp_wr = 1024, .max_sge = MOCK_SGE, .mw_type_1 = true, .mw_type_2b = true,
-		.max_mw = 1024,
+		.max_qp_wr = 1024, .max_sge = MOCK_SGE, .max_mw = 1024,
+		.caps = FAB_CAP_MW_TYPE_1 | FAB_CAP_MW_TYPE_2B,
 	};
 	mock.alloc_mw_fails_after = -1;
 	keys_end = 1;
@@ -88,7 +88,7 @@ struct fab_pd *mock_pd_create(void)
 	struct fab_pd *pd = calloc(1, sizeof(*pd));
 
 	pd->ops = &fab_mock;
-	pd->dma_lkey = mock.attr.local_dma_lkey ? MOCK_DMA_LKEY : 0;
+	pd->dma_lkey = mock.attr.caps & FAB_CAP_DMA_LKEY ? MOCK_DMA_LKEY : 0;
 	LOCK_SCOPE(&mock_lock);
 	mock.npd++;
 	return pd;
@@ -128,7 +128,7 @@ struct ibv_mr *mock_reg_mr(struct fab_pd *pd, void *addr, size_t length, uint64_
 {
 	struct mock_mr *mr;
 
-	if (!length && !mock.attr.rereg_mr) {
+	if (!length && !(mock.attr.caps & FAB_CAP_REREG_MR)) {
 		errno = ENOTSUP;
 		return NULL;
 	}
@@ -150,7 +150,7 @@ struct ibv_mr *mock_reg_mr(struct fab_pd *pd, void *addr, size_t length, uint64_
 
 int mock_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, int access)
 {
-	if (!mock.attr.rereg_mr)
+	if (!(mock.attr.caps & FAB_CAP_REREG_MR))
 		return -ENOTSUP;
 	LOCK_SCOPE(&mock_lock);
 	if (to_mr(ibv)->bound)
@@ -162,7 +162,7 @@ int mock_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, 
 
 int mock_suspend_mr(struct ibv_mr *ibv, bool closed)
 {
-	if (!mock.attr.suspend_mr)
+	if (!(mock.attr.caps & FAB_CAP_SUSPEND_MR))
 		return -ENOTSUP;
 	LOCK_SCOPE(&mock_lock);
 	if (mock.suspend_fails) {
@@ -198,7 +198,7 @@ void mock_check_sge(const struct fab_pd *pd, const struct ibv_sge *sge)
 {
 	const struct mock_mr *mr = mr_find(sge->lkey);
 
-	if (mock.attr.local_dma_lkey && sge->lkey == MOCK_DMA_LKEY)
+	if (mock.attr.caps & FAB_CAP_DMA_LKEY && sge->lkey == MOCK_DMA_LKEY)
 		return;
 	if (!mr || mr->fab.pd != pd ||
 	    !range_ok(sge->addr - (uintptr_t)mr->fab.ibv.addr, sge->length, mr->fab.ibv.length))
@@ -219,8 +219,7 @@ struct ibv_mw *mock_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type)
 	struct mock_mw *mw;
 
 	LOCK_SCOPE(&mock_lock);
-	if (!(type == IBV_MW_TYPE_1 ? mock.attr.mw_type_1 : mock.attr.mw_type_2b) ||
-	    mock.windows_refused) {
+	if (!(mock.attr.caps & FAB_CAP_MW(type)) || mock.windows_refused) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}

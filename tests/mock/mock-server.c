@@ -246,9 +246,9 @@ void mock_server_start(const struct mock_server_conf *conf)
 {
 	mock_init();
 	mock.attr.max_qp_wr = MOCK_QUEUE;
-	mock.attr.local_dma_lkey = mock.attr.rereg_mr = true;
-	mock.attr.mw_type_1 = conf->type_1;
-	mock.attr.mw_type_2b = conf->type_2;
+	mock.attr.caps = FAB_CAP_DMA_LKEY | FAB_CAP_REREG_MR |
+			 (conf->type_1 ? FAB_CAP_MW_TYPE_1 : 0) |
+			 (conf->type_2 ? FAB_CAP_MW_TYPE_2B : 0);
 	mock.peer = &peer;
 	w.conf = *conf;
 	list_init(&w.requests);

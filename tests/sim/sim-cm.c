@@ -235,11 +235,7 @@ static void device_of(const struct sim_host *h, struct fab_device_attr *attr)
 	*attr = (struct fab_device_attr){
 		.max_qp_wr = h->max_qp_wr ? h->max_qp_wr : SIM_MAX_QP_WR,
 		.max_sge = h->max_sge ? h->max_sge : SIM_MAX_SGE,
-		.local_dma_lkey = sim_dma_offered(),
-		.rereg_mr = sim_rereg_offered(),
-		.suspend_mr = sim_rereg_offered(),
-		.mw_type_1 = sim_windows_offered(IBV_MW_TYPE_1),
-		.mw_type_2b = sim_windows_offered(IBV_MW_TYPE_2),
+		.caps = sim_caps(),
 		.max_mw = SIM_MAX_MW,
 	};
 	snprintf(attr->name, sizeof(attr->name), "%s-nic", h->name);

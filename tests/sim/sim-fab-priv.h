@@ -157,7 +157,6 @@ struct ibv_mr *sim_reg_mr(struct fab_pd *pd, void *addr, size_t length, uint64_t
 int sim_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
 int sim_suspend_mr(struct ibv_mr *mr, bool closed);
 void sim_dereg_mr(struct ibv_mr *mr);
-bool sim_dma_offered(void);
 
 /* May @conn's device touch [addr, addr + len) under @lkey?  Static text why not, or NULL. */
 const char *sim_lkey_check(const struct sim_conn *c, const struct ibv_sge *sge, int access);
@@ -170,7 +169,6 @@ void *sim_key_mem(uint32_t key, uint64_t addr);
 /* Windows.  Static text why not, or NULL.  A bind when it is posted, and when it is its turn. */
 struct ibv_mw *sim_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type);
 int sim_dealloc_mw(struct ibv_mw *mw);
-bool sim_windows_offered(enum ibv_mw_type type);
 /* sim_break_windows(). */
 bool sim_mw_refused(const struct sim_conn *c, const struct ibv_send_wr *wr);
 const char *sim_mw_post(const struct sim_conn *c, const struct ibv_send_wr *wr);

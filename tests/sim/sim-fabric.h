@@ -90,6 +90,7 @@ void sim_offer_limits(const char *host, uint32_t max_qp_wr, uint32_t max_sge);
 /* SIM_DEVICE=nic in the environment: offer neither that nor fab_rereg_mr(), as RDMA devices do;
  * nic-1: nor windows of type 2. */
 void sim_offer_from_env(void);
-bool sim_rereg_offered(void);
+/* What fab_query_device() offers (enum fab_cap). */
+unsigned sim_caps(void);
 
 #endif

@@ -41,15 +41,26 @@ struct sim_mw {
 static struct key *keys;
 static uint32_t nslots;
 static unsigned nkeys, nwindows, max_windows = SIM_MAX_MW;
-static bool dma_offered = true, rereg_offered = true;
-static bool type_1_offered = true, type_2b_offered = true;
+#define REREG (FAB_CAP_REREG_MR | FAB_CAP_SUSPEND_MR)
+static unsigned offered = FAB_CAP_DMA_LKEY | REREG | FAB_CAP_MW_TYPE_1 | FAB_CAP_MW_TYPE_2B;
+
+/* Returns whether @caps were offered. */
+static bool offer(unsigned caps, bool yes)
+{
+	bool old = offered & caps;
+
+	offered = yes ? offered | caps : offered & ~caps;
+	return old;
+}
+
+unsigned sim_caps(void)
+{
+	return offered;
+}
 
 bool sim_offer_local_dma_lkey(bool yes)
 {
-	bool old = dma_offered;
-
-	dma_offered = yes;
-	return old;
+	return offer(FAB_CAP_DMA_LKEY, yes);
 }
 
 void sim_offer_from_env(void)
@@ -58,38 +69,20 @@ void sim_offer_from_env(void)
 
 	if (!device)
 		return;
-	type_2b_offered = strcmp(device, "nic-1") != 0;
-	assert(!strcmp(device, "nic") || !type_2b_offered);
-	dma_offered = rereg_offered = false;
+	assert(!strcmp(device, "nic") || !strcmp(device, "nic-1"));
+	offer(FAB_CAP_MW_TYPE_2B, !strcmp(device, "nic"));
+	offer(FAB_CAP_DMA_LKEY | REREG, false);
 }
 
 bool sim_offer_rereg(bool yes)
 {
-	bool old = rereg_offered;
-
-	rereg_offered = yes;
-	return old;
-}
-
-bool sim_rereg_offered(void)
-{
-	return rereg_offered;
+	return offer(REREG, yes);
 }
 
 void sim_offer_windows(bool type_1, bool type_2b)
 {
-	type_1_offered = type_1;
-	type_2b_offered = type_2b;
-}
-
-bool sim_windows_offered(enum ibv_mw_type type)
-{
-	return type == IBV_MW_TYPE_1 ? type_1_offered : type_2b_offered;
-}
-
-bool sim_dma_offered(void)
-{
-	return dma_offered;
+	offer(FAB_CAP_MW_TYPE_1, type_1);
+	offer(FAB_CAP_MW_TYPE_2B, type_2b);
 }
 
 unsigned sim_keys(void)
@@ -147,7 +140,7 @@ int sim_pd_create(struct fab_conn *conn, struct fab_pd **pd)
 	if (!p)
 		return -ENOMEM;
 	p->base.ops = &fab_sim;
-	p->base.dma_lkey = dma_offered ? SIM_DMA_LKEY : 0;
+	p->base.dma_lkey = offered & FAB_CAP_DMA_LKEY ? SIM_DMA_LKEY : 0;
 	p->host = to_conn(conn)->host;
 	*pd = &p->base;
 	return 0;
@@ -180,7 +173,7 @@ struct ibv_mr *sim_reg_mr(struct fab_pd *pd, void *addr, size_t length, uint64_t
 {
 	struct sim_mr *mr;
 
-	if (!length && !rereg_offered) {
+	if (!length && !(offered & FAB_CAP_REREG_MR)) {
 		errno = ENOTSUP;
 		return NULL;
 	}
@@ -209,7 +202,7 @@ int sim_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, i
 {
 	struct sim_mr *mr = container_of(ibv, struct sim_mr, base.ibv);
 
-	if (!rereg_offered)
+	if (!(offered & FAB_CAP_REREG_MR))
 		return -ENOTSUP;
 	if (has_windows(mr))
 		return -EBUSY;
@@ -222,7 +215,7 @@ int sim_suspend_mr(struct ibv_mr *ibv, bool closed)
 {
 	struct sim_mr *mr = container_of(ibv, struct sim_mr, base.ibv);
 
-	if (!rereg_offered)
+	if (!(offered & FAB_CAP_SUSPEND_MR))
 		return -ENOTSUP;
 	if (has_windows(mr))
 		return -EBUSY;
@@ -244,7 +237,7 @@ const char *sim_lkey_check(const struct sim_conn *c, const struct ibv_sge *sge, 
 {
 	const struct key *k;
 
-	if (!sge->length || (sge->lkey == SIM_DMA_LKEY && dma_offered))
+	if (!sge->length || (sge->lkey == SIM_DMA_LKEY && offered & FAB_CAP_DMA_LKEY))
 		return NULL;
 	k = key_find(sge->lkey);
 	if (!k || k->kind != KEY_MR)
@@ -312,7 +305,7 @@ struct ibv_mw *sim_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type)
 {
 	struct sim_mw *mw;
 
-	if (!sim_windows_offered(type)) {
+	if (!(offered & FAB_CAP_MW(type))) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}

@@ -152,7 +152,7 @@ static void evil_among_two(bool new_rkey, enum raw_evil what, const char *line)
 	/* Where no send completion is waited for, a permit is used again at once, and a second
 	 * answer passes for that of its next request: a lie that is found out later, and does its
 	 * harm. */
-	bool lie = !sim_rereg_offered() && what == RAW_TWICE;
+	bool lie = !(sim_caps() & FAB_CAP_REREG_MR) && what == RAW_TWICE;
 	struct world_io *a, *b;
 
 	if (lie)

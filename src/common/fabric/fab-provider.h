@@ -126,7 +126,7 @@ struct fab_provider {
 					 * address */
 	struct ibv_mr *(*reg_mr)(struct fab_pd *pd, void *addr, size_t length, uint64_t iova,
 				 int access);
-	/* NULL: -ENOTSUP, as fab_device_attr.rereg_mr says */
+	/* NULL: -ENOTSUP, without FAB_CAP_REREG_MR */
 	int (*rereg_mr)(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
 	void (*dereg_mr)(struct ibv_mr *mr);
 	int (*suspend_mr)(struct ibv_mr *mr, bool closed);	/* and resume; NULL: not offered */

@@ -113,8 +113,8 @@ int fab_listener_query_device(const struct fab_listener *l, struct fab_device_at
 {
 	int rc = l->ops->listener_query_device(l, attr);
 
-	if (!rc)
-		attr->mw_zero_based = l->ops->mw_zero_based;
+	if (!rc && l->ops->mw_zero_based)
+		attr->caps |= FAB_CAP_MW_ZERO_BASED;
 	return rc;
 }
 
@@ -187,8 +187,8 @@ int fab_query_device(const struct fab_conn *conn, struct fab_device_attr *attr)
 {
 	int rc = conn->ops->query_device(conn, attr);
 
-	if (!rc)
-		attr->mw_zero_based = conn->ops->mw_zero_based;
+	if (!rc && conn->ops->mw_zero_based)
+		attr->caps |= FAB_CAP_MW_ZERO_BASED;
 	return rc;
 }
 

@@ -279,15 +279,25 @@ void fab_listener_destroy(struct fab_listener *l);
 
 #define FAB_DEVICE_NAME 64
 
+/* Abilities that a device may lack, as bits. */
+enum fab_cap {
+	/* Windows of this type work; tried, if the device's own flags are not enough. */
+	FAB_CAP_MW_TYPE_1 = 1 << IBV_MW_TYPE_1,
+	FAB_CAP_MW_TYPE_2B = 1 << IBV_MW_TYPE_2,
+	FAB_CAP_MW_ZERO_BASED = 8,	/* IBV_ACCESS_ZERO_BASED of windows */
+	FAB_CAP_DMA_LKEY = 16,		/* fab_pd_local_dma_lkey() works */
+	/* fab_rereg_mr() works, and regions of length 0, and of SIZE_MAX from NULL on: memory is
+	 * not touched. */
+	FAB_CAP_REREG_MR = 32,
+	FAB_CAP_SUSPEND_MR = 64,	/* fab_suspend_mr() works */
+};
+/* The bit of windows of @type, an enum ibv_mw_type. */
+#define FAB_CAP_MW(type) (1u << (type))
+
 struct fab_device_attr {
 	uint32_t max_qp_wr;		/* per queue */
 	uint32_t max_sge;		/* of a send; of a receive at most FAB_RECV_SGE_MAX */
-	bool local_dma_lkey;		/* fab_pd_local_dma_lkey() works */
-	bool rereg_mr;			/* fab_rereg_mr() works, and regions of length 0, and
-					 * of SIZE_MAX from NULL on: memory is not touched */
-	bool suspend_mr;		/* fab_suspend_mr() works */
-	bool mw_type_1, mw_type_2b;	/* windows work; tried, if flags are not enough */
-	bool mw_zero_based;		/* IBV_ACCESS_ZERO_BASED of windows */
+	unsigned caps;			/* of enum fab_cap */
 	uint32_t max_mw;
 	uint32_t vendor_id, vendor_part_id;	/* of hardware; for tables of quirks (frwr.h) */
 	char name[FAB_DEVICE_NAME];	/* for people; "": no RDMA device */
@@ -417,7 +427,7 @@ static inline uint64_t fab_mr_iova(const struct ibv_mr *mr);
 /* Give @mr another range and other rights under a fresh rkey.  Promise k for the old key.  Any
  * thread, completion handlers too; a single call at a time for @mr.  Costs a few atomic operations
  * while no placement runs under the old key, else waits for polls of the pd's connections to
- * return.  -ENOTSUP without fab_device_attr.rereg_mr, -EBUSY while a window is bound in @mr. */
+ * return.  -ENOTSUP without FAB_CAP_REREG_MR, -EBUSY while a window is bound in @mr. */
 static inline int fab_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access);
 /* Call fab_rereg_mr(), and name the first byte @iova, any value, because no pages are translated
  * here.  A provider without such names keeps the name @addr. */
@@ -429,7 +439,7 @@ static inline int fab_revoke_mr(struct ibv_mr *mr);
 /* Close the key of @mr to peers; fab_resume_mr() opens the same key again.  Until then a peer's
  * write is a write under a dead key, and local use of @mr is forbidden.  Promise k holds when the
  * call returns.  A single call at a time for @mr; suspending a closed @mr does nothing.  Costs as
- * fab_rereg_mr().  -ENOTSUP without fab_device_attr.suspend_mr, -EBUSY while a window is bound in
+ * fab_rereg_mr().  -ENOTSUP without FAB_CAP_SUSPEND_MR, -EBUSY while a window is bound in
  * @mr. */
 static inline int fab_suspend_mr(struct ibv_mr *mr);
 /* Open the key of @mr again; an open @mr stays as is.  Calls and errors as fab_suspend_mr();
@@ -461,7 +471,7 @@ static inline bool fab_mr_covers(const struct ibv_mr *mr, const struct fab_pd *p
  *			is ibv_inc_rkey(ibv_mw.rkey).  LOCAL_INV, SEND_WITH_INV: against the rules.
  *
  * The name of a byte is the same in a window as in the window's region; with IBV_ACCESS_ZERO_BASED
- * in mw_access_flags its offset in the window (fab_device_attr.mw_zero_based; else malformed).
+ * in mw_access_flags its offset in the window (FAB_CAP_MW_ZERO_BASED; else malformed).
  *
  * ibv_mw.rkey is the last key that was bound.  After a successful post the caller stores the key in
  * ibv_mw.rkey, before the next bind can be posted; the fabric only reads ibv_mw.rkey, in a post.

@@ -152,9 +152,9 @@ void clt_slot_wake(struct clt_io *io);
 /* How the device reaches the caller's data (doc/decisions.md D7).  All requests of an attempt use
  * the same way. */
 enum clt_mem_way {
-	/* The device has a local_dma_lkey and rereg_mr (tcp): the caller's buffer is used itself.
-	 * The key of a READ is the key of a window, which lives as long as the request.  Windows
-	 * are bound to a region of all memory, whose own key opens nothing. */
+	/* The device has FAB_CAP_DMA_LKEY and FAB_CAP_REREG_MR (tcp): the caller's buffer is used
+	 * itself.  The key of a READ is the key of a window, which lives as long as the request.
+	 * Windows are bound to a region of all memory, whose own key opens nothing. */
 	CLT_MEM_DIRECT,
 	/* As CLT_MEM_DIRECT, but the key of a READ is the key of the slot's region, which gets
 	 * another key for each READ (FRWR_REREG). */

@@ -28,7 +28,7 @@ int clt_key_open(struct clt_attempt *att, struct frwr_lessons *lessons, char *wh
 	}
 	frwr_pool_learn(att->pool, lessons, &att->caps);
 	/* With CLT_MEM_BOUNCE slots have such addresses in their regions already (clt-mem.c). */
-	if (att->way != CLT_MEM_BOUNCE && att->caps.dev.mw_zero_based)
+	if (att->way != CLT_MEM_BOUNCE && att->caps.dev.caps & FAB_CAP_MW_ZERO_BASED)
 		frwr_pool_zero_based(att->pool);
 	return 0;
 }

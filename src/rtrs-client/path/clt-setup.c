@@ -62,7 +62,8 @@ static int setup_mode(struct clt_con *con, char why[CLT_WHY])
 	if (r < 0)
 		return r;
 	frwr_lessons_apply(path->conf.lessons, &att->caps);
-	direct = att->caps.dev.rereg_mr && fab_pd_local_dma_lkey(att->pd, &att->dma_lkey);
+	direct = att->caps.dev.caps & FAB_CAP_REREG_MR &&
+		 fab_pd_local_dma_lkey(att->pd, &att->dma_lkey);
 	r = clt_reg_pick(path->conf.registration, &att->caps, direct, why, CLT_WHY);
 	if (r < 0)
 		return r;

@@ -175,7 +175,7 @@ int srv_chunk_init(struct srv_chunks *c, struct srv *srv, struct fab_conn *conn)
 		.srv = srv,
 		.geom = &srv->geom,
 		.len = (size_t)srv->geom.queue_depth * srv->geom.chunk_size,
-		.pinned = !rc && !attr.local_dma_lkey,
+		.pinned = !rc && !(attr.caps & FAB_CAP_DMA_LKEY),
 	};
 	if (!rc)
 		rc = fab_pd_create(conn, &c->pd);

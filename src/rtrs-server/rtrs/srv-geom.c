@@ -24,9 +24,9 @@ int srv_geom_init(struct srv *srv)
 static struct frwr_load geom_load(const struct srv *srv, const struct fab_device_attr *attr)
 {
 	enum srv_invalidate conf = srv->conf->invalidate;
-	bool windows = attr->mw_type_1 &&
+	bool windows = attr->caps & FAB_CAP_MW_TYPE_1 &&
 		       (conf == SRV_INVALIDATE_ALWAYS ||
-			(conf == SRV_INVALIDATE_AUTO && !attr->local_dma_lkey));
+			(conf == SRV_INVALIDATE_AUTO && !(attr->caps & FAB_CAP_DMA_LKEY)));
 
 	return (struct frwr_load){
 		.server = true, .mode = windows ? FRWR_MW1 : FRWR_STATIC,

@@ -26,9 +26,9 @@ static void conn_destroy(struct fab_conn *conn)
 }
 
 static const struct fab_device_attr device = {
-	.max_qp_wr = TCP_QP_MAX_WR, .max_sge = TCP_QP_MAX_SGE, .local_dma_lkey = true,
-	.rereg_mr = true,
-	.suspend_mr = true, .mw_type_1 = true, .mw_type_2b = true, .max_mw = TCP_KEY_MAX,
+	.max_qp_wr = TCP_QP_MAX_WR, .max_sge = TCP_QP_MAX_SGE, .max_mw = TCP_KEY_MAX,
+	.caps = FAB_CAP_DMA_LKEY | FAB_CAP_REREG_MR | FAB_CAP_SUSPEND_MR | FAB_CAP_MW_TYPE_1 |
+		FAB_CAP_MW_TYPE_2B,
 };
 
 static int query_device(const struct fab_conn *conn, struct fab_device_attr *attr)

@@ -43,12 +43,14 @@ void verbs_dev_limits(const struct ibv_device_attr *dev, struct fab_device_attr 
 	*attr = (struct fab_device_attr){
 		.max_qp_wr = n,
 		.max_sge = dev->max_sge > 0 ? (uint32_t)dev->max_sge : 0,
-		.mw_type_1 = dev->device_cap_flags & IBV_DEVICE_MEM_WINDOW,
-		/* Without the extensions no window could be invalidated. */
-		.mw_type_2b = (dev->device_cap_flags & type_2b) == type_2b,
 		.max_mw = dev->max_mw > 0 ? (uint32_t)dev->max_mw : 0,
 		.vendor_id = dev->vendor_id, .vendor_part_id = dev->vendor_part_id,
 	};
+	if (dev->device_cap_flags & IBV_DEVICE_MEM_WINDOW)
+		attr->caps |= FAB_CAP_MW_TYPE_1;
+	/* Without the extensions no window could be invalidated. */
+	if ((dev->device_cap_flags & type_2b) == type_2b)
+		attr->caps |= FAB_CAP_MW_TYPE_2B;
 }
 
 bool verbs_dev_lacks_imm(const struct ibv_context *device)
@@ -72,15 +74,18 @@ static bool has_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 /* Clear in @attr the types of windows that cannot be allocated. */
 static void try_windows(struct ibv_context *device, struct fab_device_attr *attr)
 {
+	static const enum ibv_mw_type types[] = { IBV_MW_TYPE_1, IBV_MW_TYPE_2 };
 	struct ibv_pd *pd;
 
-	if (!attr->mw_type_1 && !attr->mw_type_2b)
+	if (!(attr->caps & (FAB_CAP_MW_TYPE_1 | FAB_CAP_MW_TYPE_2B)))
 		return;
 	pd = ibv_alloc_pd(device);
 	if (!pd)
 		return;
-	attr->mw_type_1 = attr->mw_type_1 && has_mw(pd, IBV_MW_TYPE_1);
-	attr->mw_type_2b = attr->mw_type_2b && has_mw(pd, IBV_MW_TYPE_2);
+	for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
+		if (attr->caps & FAB_CAP_MW(types[i]) && !has_mw(pd, types[i]))
+			attr->caps &= ~FAB_CAP_MW(types[i]);
+	}
 	ibv_dealloc_pd(pd);
 }
 
