@@ -257,7 +257,8 @@ static int complete_tls(struct gate_options *o)
 	char why[512];
 	int rc;
 
-	o->tls_conf.server = o->tls_conf.nbd = true;
+	o->tls_conf.server = true;
+	o->tls_conf.protocol = FAB_TLS_NBD;
 	rc = fab_tls_create(&o->tls_conf, &o->tls, why, sizeof(why));
 	if (rc < 0) {
 		fprintf(stderr, "rtrs-nbd: --%s\n", why);

@@ -105,7 +105,7 @@ static void write_pem(const char *name, const gnutls_datum_t *pem)
 
 static void begin(void)
 {
-	struct fab_tls_conf conf = { .server = true, .nbd = true, .certificates = dir,
+	struct fab_tls_conf conf = { .server = true, .protocol = FAB_TLS_NBD, .certificates = dir,
 				     .verify_peer = true };
 	gnutls_datum_t pem;
 	char err[512];

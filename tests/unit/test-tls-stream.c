@@ -25,11 +25,13 @@ static gnutls_session_t client;
 static int fds[2];			/* server, client */
 static char why[FAB_TLS_WHY_LEN];
 
-static struct fab_tls *make_tls(bool server_side, bool is_nbd, const char *keys)
+static struct fab_tls *make_tls(bool server_side, enum fab_tls_protocol protocol,
+				const char *keys)
 {
 	char file[] = "/tmp/test-tls-stream.XXXXXX", err[512];
 	int fd = mkstemp(file);
-	struct fab_tls_conf conf = { .server = server_side, .nbd = is_nbd, .psk = file };
+	struct fab_tls_conf conf = { .server = server_side, .protocol = protocol,
+				     .psk = file };
 	struct fab_tls *tls;
 
 	cr_assert_geq(fd, 0);
@@ -45,7 +47,7 @@ static struct fab_tls *make_tls(bool server_side, bool is_nbd, const char *keys)
 
 static void begin(void)
 {
-	server_tls = make_tls(true, true, KEY);
+	server_tls = make_tls(true, FAB_TLS_NBD, KEY);
 }
 
 /* A stream of server_tls, and a client of client_tls. */
@@ -60,9 +62,9 @@ static void connect_ends(void)
 }
 
 /* A client with @keys, which names a protocol as NBD's or as RTRS' clients do. */
-static void connect_client(const char *keys, bool is_nbd)
+static void connect_client(const char *keys, enum fab_tls_protocol protocol)
 {
-	client_tls = make_tls(false, is_nbd, keys);
+	client_tls = make_tls(false, protocol, keys);
 	connect_ends();
 }
 
@@ -92,7 +94,7 @@ static int shake(void)
 
 static void connected(void)
 {
-	connect_client(KEY, true);
+	connect_client(KEY, FAB_TLS_NBD);
 	cr_assert_eq(shake(), 0, "%s", why);
 }
 
@@ -148,7 +150,7 @@ Test(tls_stream, identity)
 
 Test(tls_stream, wrong_key)
 {
-	connect_client(WRONG, true);
+	connect_client(WRONG, FAB_TLS_NBD);
 	cr_assert_eq(shake(), -EPROTO);
 	cr_assert_str_eq(why, "TLS: wrong key of 'alice'");
 }
@@ -156,7 +158,7 @@ Test(tls_stream, wrong_key)
 /* The key is right, and the client is one of RTRS. */
 Test(tls_stream, another_protocol)
 {
-	connect_client(KEY, false);
+	connect_client(KEY, FAB_TLS_RTRS);
 	cr_assert_eq(shake(), -EPROTO);
 }
 
@@ -224,7 +226,7 @@ Test(tls_stream, cut_in_record)
 /* The same in a record of the handshake. */
 Test(tls_stream, cut_in_handshake)
 {
-	connect_client(KEY, true);
+	connect_client(KEY, FAB_TLS_NBD);
 	cr_assert_eq(write(fds[1], "\x16\x03\x01\x01\0\x01\0\0", 8), 8);
 	cr_assert_eq(fab_tls_stream_handshake(server, why), -EAGAIN);
 	shutdown(fds[1], SHUT_WR);
@@ -319,7 +321,7 @@ Test(tls_stream, small_records)
 {
 	int small = 4096;
 
-	connect_client(KEY, true);
+	connect_client(KEY, FAB_TLS_NBD);
 	cr_assert_eq(gnutls_record_set_max_recv_size(client, 512), 0);
 	cr_assert_eq(shake(), 0, "%s", why);
 	setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
@@ -396,7 +398,7 @@ Test(tls_stream, exact)
 {
 	char buf[100];
 
-	connect_client(KEY, true);
+	connect_client(KEY, FAB_TLS_NBD);
 	fab_tls_stream_destroy(server);
 	server = fab_tls_stream_create(server_tls, fds[0], "", true);
 	cr_assert_not(fab_tls_stream_heard(server));
@@ -507,7 +509,7 @@ static void remove_certificate(const char *dir)
 static void connect_with_certificates(size_t size, bool verify)
 {
 	char dir[] = "/tmp/test-tls-stream.XXXXXX", err[512];
-	struct fab_tls_conf conf = { .server = true, .nbd = true, .certificates = dir,
+	struct fab_tls_conf conf = { .server = true, .protocol = FAB_TLS_NBD, .certificates = dir,
 				     .verify_peer = verify };
 
 	cr_assert_not_null(mkdtemp(dir));

@@ -14,7 +14,8 @@
 
 struct fab_tls_creds {
 	struct fab_tls base;
-	bool server, verify_peer, nbd;
+	bool server, verify_peer;
+	enum fab_tls_protocol protocol;
 	gnutls_priority_t priority;
 	/* of both kinds one is not NULL */
 	gnutls_psk_server_credentials_t psk_server;

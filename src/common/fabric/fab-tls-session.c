@@ -15,10 +15,6 @@
 #include "fabric.h"
 #include "secret-name.h"
 
-/* The protocol in TLS (ALPN): a key that nbdkit has, too, does not connect to an NBD server. */
-#define TLS_ALPN "rtrs"
-#define TLS_ALPN_NBD "nbd"
-
 /* Extensions that GnuTLS knows and does not tell. */
 #define TLS_RECORD_SIZE_LIMIT 28	/* RFC 8449 */
 #define TLS_SUPPORTED_VERSIONS 43	/* RFC 8446, 4.2.1 */
@@ -138,9 +134,9 @@ static int set_credentials(const struct fab_tls_creds *tls, const struct certs *
 int fab_tls_session(struct fab_tls_end *end, const char *address,
 		    struct gnutls_session_int **out)
 {
-	static const gnutls_datum_t alpn[] = {
-		{ (unsigned char *)TLS_ALPN, sizeof(TLS_ALPN) - 1 },
-		{ (unsigned char *)TLS_ALPN_NBD, sizeof(TLS_ALPN_NBD) - 1 },
+	static const gnutls_datum_t alpn[FAB_TLS_PROTOCOLS] = {
+		[FAB_TLS_RTRS] = { (unsigned char *)"rtrs", 4 },
+		[FAB_TLS_NBD] = { (unsigned char *)"nbd", 3 },
 	};
 	struct fab_tls_creds *tls = fab_tls_creds(end->tls);
 	gnutls_session_t session;
@@ -151,7 +147,8 @@ int fab_tls_session(struct fab_tls_end *end, const char *address,
 	end->certs = secrets_get_certs(tls->secrets);
 	if (gnutls_priority_set(session, tls->priority) < 0 ||
 	    set_credentials(tls, end->certs, session) < 0 ||
-	    gnutls_alpn_set_protocols(session, &alpn[tls->nbd], 1, GNUTLS_ALPN_MANDATORY) < 0) {
+	    gnutls_alpn_set_protocols(session, &alpn[tls->protocol], 1,
+				      GNUTLS_ALPN_MANDATORY) < 0) {
 		fab_tls_session_end(end, session);
 		return -ENOMEM;
 	}

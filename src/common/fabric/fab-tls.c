@@ -204,7 +204,7 @@ static int fill(struct fab_tls_creds *tls, const struct fab_tls_conf *conf, char
 {
 	const struct secrets_conf secrets = {
 		.kind = conf->psk ? SECRETS_TLS_KEYS : SECRETS_CERTS, .server = conf->server,
-		.nbd = conf->nbd, .file = fab_tls_conf_file(conf),
+		.nbd = conf->protocol == FAB_TLS_NBD, .file = fab_tls_conf_file(conf),
 		.username = conf->username,
 	};
 	int rc;
@@ -212,7 +212,7 @@ static int fill(struct fab_tls_creds *tls, const struct fab_tls_conf *conf, char
 	tls->base.ktls = conf->ktls == FAB_KTLS_AUTO;
 	tls->server = conf->server;
 	tls->verify_peer = conf->verify_peer;
-	tls->nbd = conf->nbd;
+	tls->protocol = conf->protocol;
 	tls->hostname = conf->hostname ? strdup(conf->hostname) : NULL;
 	if (conf->hostname && !tls->hostname)
 		return fmt_error(-ENOMEM, err, len, "out of memory");

@@ -32,6 +32,14 @@ enum fab_ktls_mode {
 /* "off", "auto". */
 extern const char *const fab_ktls_mode_names[FAB_KTLS_MODES];
 
+/* What the bytes in TLS are.  A client that names another protocol (ALPN) is refused: a key that
+ * nbdkit has, too, does not connect a client of RTRS to an NBD server. */
+enum fab_tls_protocol {
+	FAB_TLS_RTRS,
+	FAB_TLS_NBD,			/* STARTTLS: NBD clients name none */
+	FAB_TLS_PROTOCOLS
+};
+
 /* Read nbdkit's words for a truth: "true", "yes", "on", "1" or "false", "no", "off", "0".  False:
  * another word. */
 bool fab_tls_parse_bool(const char *text, bool *value);
@@ -39,6 +47,7 @@ bool fab_tls_parse_bool(const char *text, bool *value);
 /* The options of a user.  Texts live during fab_tls_create() alone. */
 struct fab_tls_conf {
 	bool server;
+	enum fab_tls_protocol protocol;
 	bool asked;			/* @mode was given; else require, if @psk or @certificates
 					 * was */
 	enum fab_tls_mode mode;
@@ -51,8 +60,6 @@ struct fab_tls_conf {
 					 * address */
 	bool verify_peer;		/* check the peer's certificate */
 	enum fab_ktls_mode ktls;
-	bool nbd;			/* NBD's STARTTLS: clients name no protocol (ALPN), and a
-					 * client of RTRS is refused */
 };
 
 /* The file or directory that @conf has; NULL: none. */
