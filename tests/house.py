@@ -49,7 +49,7 @@ TWICE = 0
 # Bool fields of one struct, whatever its name: more than BOOLS of them are a state that nobody has
 # named, or options.  How many the struct with the most may have, and how many structs have more.
 BOOLS = 4
-BOOLS_MOST, BOOLS_MANY = 8, 2
+BOOLS_MOST, BOOLS_MANY = 5, 1
 
 # How many lines may be wider.  Each 0 stays; those of the shell are long strings and code of
 # other languages.

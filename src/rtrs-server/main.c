@@ -277,7 +277,7 @@ int main(int argc, char **argv)
 	p.argc = argc;
 	p.argv = argv;
 	result = read_conf(&p.conf, argc, argv);
-	if (result == OPT_RUN && p.conf.check)
+	if (result == OPT_RUN && p.conf.purpose == CONF_CHECK)
 		result = check_conf(&p);
 	exports_init(&p.exports, p.conf.threads + 1);
 	apply_init(&p.apply, &p.exports);

@@ -163,15 +163,36 @@ Test(conf, control_socket)
 	setenv("RUNTIME_DIRECTORY", "/run/a:/run/b", 1);
 	snprintf(want, sizeof(want), "/run/a/server-%d.sock", getpid());
 	parse_ok(&conf, "");
-	cr_assert_str_eq(conf.control, want);
-	cr_assert_not(conf.control_asked);
+	cr_assert_str_eq(conf.control.path, want);
+	cr_assert_not(conf.control.asked);
 	conf_fini(&conf);
 	parse_ok(&conf, "--control none");
-	cr_assert_null(conf.control);
+	cr_assert_null(conf.control.path);
 	conf_fini(&conf);
 	parse_ok(&conf, "--control=/x/y");
-	cr_assert_str_eq(conf.control, "/x/y");
-	cr_assert(conf.control_asked);
+	cr_assert_str_eq(conf.control.path, "/x/y");
+	cr_assert(conf.control.asked);
+	conf_fini(&conf);
+}
+
+/* The program that started the server has closed the descriptor by the time of a reload. */
+Test(conf, purpose)
+{
+	char *again[] = { (char *)"rtrs-server", (char *)"--ready-fd=65535", spec, NULL };
+	struct srv_conf conf;
+	char err[256];
+
+	parse_ok(&conf, "");
+	cr_assert_eq(conf.purpose, CONF_START);
+	conf_fini(&conf);
+	parse_ok(&conf, "--check");
+	cr_assert_eq(conf.purpose, CONF_CHECK);
+	conf_fini(&conf);
+	cr_assert_eq(parse_words(&conf, 3, again, err, sizeof(err)), OPT_FAILED);
+	cr_assert_str_eq(err, "--ready-fd '65535': expected an open file descriptor");
+	conf_fini(&conf);
+	cr_assert_eq(conf_parse_again(&conf, 3, again, stderr), OPT_RUN);
+	cr_assert_eq(conf.purpose, CONF_RELOAD);
 	conf_fini(&conf);
 }
 

@@ -119,13 +119,10 @@ static bool read_special(const struct opt *row, void *conf)
 }
 
 /* A command line has no value, which is yes. */
-static bool read_flag(const struct opt *row, void *conf, const char *value)
+static bool read_flag(const char *value, uint64_t *n)
 {
-	bool yes = !*value || !strcmp(value, "yes");
-
-	if (yes || !strcmp(value, "no"))
-		memcpy((char *)conf + row->offset, &yes, sizeof(yes));
-	return yes || !strcmp(value, "no");
+	*n = !*value || !strcmp(value, "yes");
+	return *n || !strcmp(value, "no");
 }
 
 /* Set the field.  False: the value is wrong. */
@@ -138,7 +135,8 @@ static bool read_field(const struct opt *row, void *conf, const char *value)
 		return read_special(row, conf);
 	switch (row->type) {
 	case OPT_FLAG:
-		return read_flag(row, conf, value);
+		ok = read_flag(value, &n);
+		break;
 	case OPT_NUMBER:
 	case OPT_SIZE:
 		ok = read_number(row, value, &n);

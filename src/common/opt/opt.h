@@ -21,7 +21,8 @@
 #include <stdio.h>
 
 enum opt_type {
-	OPT_FLAG,		/* bool: true; no argument, but yes or no in a file */
+	/* bool: true, or an enum: 1; no argument, but yes or no in a file */
+	OPT_FLAG,
 	OPT_NUMBER,		/* unsigned, int or uint64_t: @least to @most */
 	/* unsigned or uint64_t: @least to @most, perhaps with a letter of SIZE_UNITS */
 	OPT_SIZE,

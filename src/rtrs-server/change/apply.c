@@ -48,25 +48,25 @@ int apply_prepare(struct apply *a, const struct plan *plan, char *err, size_t le
 /* The state directory was used with result @rc.  Returns it if that is an error. */
 static int state_result(const struct srv_conf *conf, int rc, char *err, size_t len)
 {
-	if (rc && conf->state_dir_asked) {
-		snprintf(err, len, "--state-dir '%s' cannot be used: %s", conf->state_dir,
+	if (rc && conf->state_dir.asked) {
+		snprintf(err, len, "--state-dir '%s' cannot be used: %s", conf->state_dir.path,
 			 strerror(-rc));
 		return rc;
 	}
 	if (rc)
 		log_warn(NULL, "state directory '%s' cannot be used: %s: failed syncs are not "
 			 "recorded for the next server, so clients treat each restart as a reboot "
-			 "of the host (--state-dir)", conf->state_dir, strerror(-rc));
+			 "of the host (--state-dir)", conf->state_dir.path, strerror(-rc));
 	return 0;
 }
 
 static int take_exports(struct exports *exports, const struct srv_conf *conf, char *err, size_t len)
 {
-	int rc = state_result(conf, export_state_dir(exports, conf->state_dir), err, len);
+	int rc = state_result(conf, export_state_dir(exports, conf->state_dir.path), err, len);
 
 	if (rc)
 		return rc;
-	if (!conf->state_dir)
+	if (!conf->state_dir.path)
 		log_warn(NULL, "no state directory: clients treat each restart as a reboot of the "
 			 "host (--state-dir)");
 	exports->lock_timeout_ms = conf->lock_timeout_ms;

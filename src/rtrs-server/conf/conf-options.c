@@ -174,7 +174,7 @@ static int check_ready_fd(void *arg, const char *text, char *why, size_t len)
 {
 	const struct srv_conf *conf = arg;
 
-	if (conf->runs || fcntl(conf->ready_fd, F_GETFD) >= 0)
+	if (conf->purpose == CONF_RELOAD || fcntl(conf->ready_fd, F_GETFD) >= 0)
 		return 0;
 	snprintf(why, len, "expected an open file descriptor");
 	return -EBADF;
@@ -265,10 +265,10 @@ static const struct opt rows[] = {
 	  .holds = IN_FILE, .help = "pre-shared keys, NAME:KEY" },
 	{ .group = "Configuration",
 	  .name = "config", .type = OPT_TEXT, FIELD(config), .arg = "FILE", .of = "a file",
-	  ASKED(config_asked), .holds = OPT_AT_START,
+	  .holds = OPT_AT_START,
 	  .instead = "a file cannot name another file",
 	  .help = "options and exports\n(" CONF_FILE ")" },
-	{ .name = "check", .type = OPT_FLAG, FIELD(check), .holds = OPT_AT_START,
+	{ .name = "check", .type = OPT_FLAG, FIELD(purpose), .holds = OPT_AT_START,
 	  .instead = "give --check on the command line",
 	  .help = "check the configuration, print it, exit" },
 	{ .group = "Requests",
@@ -312,12 +312,12 @@ static const struct opt rows[] = {
 	  .least = 1, .most = 100, .shown = "", .holds = IN_FILE,
 	  .help = "unanswered ones until a path is lost\n(default 2; RDMA 5)" },
 	{ .group = "State and control",
-	  .name = "state-dir", .type = OPT_TEXT, FIELD(state_dir), .arg = "DIR",
-	  .of = "a directory", ASKED(state_dir_asked), .holds = IN_FILE,
+	  .name = "state-dir", .type = OPT_TEXT, FIELD(state_dir.path), .arg = "DIR",
+	  .of = "a directory", ASKED(state_dir.asked), .holds = IN_FILE,
 	  .shown = "/run/nbdkit-rtrs",
 	  .help = "records for the next server" },
-	{ .name = "control", .type = OPT_TEXT, FIELD(control), .arg = "PATH|none", .of = "a path",
-	  .special = "none", ASKED(control_asked),
+	{ .name = "control", .type = OPT_TEXT, FIELD(control.path), .arg = "PATH|none",
+	  .of = "a path", .special = "none", ASKED(control.asked),
 	  .holds = IN_FILE, .help = "socket for rtrsctl (in the same directory)" },
 	{ .group = "Metrics",
 	  .name = "metrics", .type = OPT_TEXT, FIELD(metrics), .arg = "ADDR:PORT",

@@ -88,9 +88,9 @@ static int default_listeners(struct srv_conf *conf, char *err, size_t len)
 	return 0;
 }
 
-/* The default of --control; NULL: this user has no directory for the socket.  @runs: the control
- * thread uses the text of before, which stays. */
-static const char *default_control(bool runs)
+/* The default of --control; NULL: this user has no directory for the socket.  CONF_RELOAD: the
+ * control thread uses the text of before, which stays. */
+static const char *default_control(enum conf_purpose purpose)
 {
 	static char path[4096 + 32];
 	const char *dir = rundir_default();
@@ -98,23 +98,22 @@ static const char *default_control(bool runs)
 
 	if (!dir)
 		return NULL;
-	if (runs)
+	if (purpose == CONF_RELOAD)
 		return path;
 	rundir_socket_name(RUNDIR_SERVER, getpid(), name, sizeof(name));
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	return path;
 }
 
-/* @runs: for a server that runs. */
-static void set_defaults(struct srv_conf *conf, bool runs)
+static void set_defaults(struct srv_conf *conf, enum conf_purpose purpose)
 {
 	*conf = (struct srv_conf){
+		.purpose = purpose,
 		.threads = MIN(MAX(machine()->cpus / 2, 1u), (unsigned)CONF_THREADS_DEFAULT),
 		.max_memory = MIN(machine()->memory / 2, (uint64_t)CONF_MAX_MEMORY),
-		.runs = runs,
 		.ready_fd = -1,
-		.state_dir = rundir_default(),
-		.control = default_control(runs),
+		.state_dir.path = rundir_default(),
+		.control.path = default_control(purpose),
 		.tls.server = true,
 		.tls.auth = true,	/* check_without_tls() */
 		.auth.server = true,
@@ -129,8 +128,7 @@ static void set_defaults(struct srv_conf *conf, bool runs)
 static void choose_config(struct srv_conf *conf, const struct srv_conf *line, int nexports)
 {
 	conf->config = line->config;
-	conf->config_asked = line->config_asked;
-	if (!conf->config_asked && !nexports && !access(CONF_FILE, F_OK))
+	if (!conf->config && !nexports && !access(CONF_FILE, F_OK))
 		conf->config = CONF_FILE;
 }
 
@@ -193,7 +191,8 @@ static enum opt_result add_line(struct srv_conf *conf, int argc, char **argv, ui
 
 /* ---- the whole ---- */
 
-static enum opt_result parse(struct srv_conf *conf, bool runs, int argc, char **argv, FILE *errors)
+static enum opt_result parse(struct srv_conf *conf, enum conf_purpose purpose, int argc,
+			     char **argv, FILE *errors)
 {
 	struct srv_conf line;		/* names the file, before the file is read */
 	enum opt_result rc;
@@ -201,8 +200,8 @@ static enum opt_result parse(struct srv_conf *conf, bool runs, int argc, char **
 	char err[1024] = "";
 	int first = argc;
 
-	set_defaults(&line, runs);
-	set_defaults(conf, runs);
+	set_defaults(&line, purpose);
+	set_defaults(conf, purpose);
 	rc = opt_argv(&conf_options, &line, argc, argv, &first, &given, err, sizeof(err));
 	if (rc == OPT_RUN)
 		choose_config(conf, &line, argc - first);
@@ -218,12 +217,12 @@ static enum opt_result parse(struct srv_conf *conf, bool runs, int argc, char **
 
 enum opt_result conf_parse(struct srv_conf *conf, int argc, char **argv, FILE *errors)
 {
-	return parse(conf, false, argc, argv, errors);
+	return parse(conf, CONF_START, argc, argv, errors);
 }
 
 enum opt_result conf_parse_again(struct srv_conf *conf, int argc, char **argv, FILE *errors)
 {
-	return parse(conf, true, argc, argv, errors);
+	return parse(conf, CONF_RELOAD, argc, argv, errors);
 }
 
 /* A copy of the @n bytes at @array in *@copy.  False: no memory. */

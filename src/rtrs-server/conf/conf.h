@@ -67,7 +67,21 @@ struct conf_listener {
 	bool missing;			/* this one is lacked: a reload tries again */
 };
 
+/* A directory or socket of the server. */
+struct conf_place {
+	const char *path;		/* NULL: none */
+	bool asked;			/* the user gave it: failing to use it is an error */
+};
+
+/* What a configuration is read for. */
+enum conf_purpose {
+	CONF_START,
+	CONF_CHECK = 1,			/* say the plan, and end; the flag --check stores 1 */
+	CONF_RELOAD,			/* the server runs: descriptors of its start are closed */
+};
+
 struct srv_conf {
+	enum conf_purpose purpose;
 	struct conf_listener *listeners;	/* in the order of --listen; of a name in the
 						 * resolver's */
 	unsigned nlisteners;
@@ -104,12 +118,8 @@ struct srv_conf {
 	bool strict;			/* an export whose storage cannot be opened ends the start,
 					 * or the reload */
 	unsigned lock_timeout_ms;	/* for each file */
-	const char *state_dir;		/* NULL: none */
-	bool state_dir_asked;		/* --state-dir was given: failing to use the directory is
-					 * an error */
-	const char *control;		/* path of the control socket; NULL: none */
-	bool control_asked;		/* --control was given: failing to create the socket is an
-					 * error */
+	struct conf_place state_dir;
+	struct conf_place control;	/* the control socket */
 	const char *metrics;		/* address, as metric_sock_listen() takes it; NULL: none */
 	const char *metrics_file;	/* NULL: none */
 	enum metric_page_wanted metrics_page;	/* beside @metrics */
@@ -117,9 +127,6 @@ struct srv_conf {
 	enum srv_seccomp seccomp;
 	int ready_fd;			/* -1: none */
 	const char *config;		/* the file; NULL: none */
-	bool config_asked;		/* --config was given */
-	bool check;			/* say the plan, and end */
-	bool runs;			/* read again by a server that runs */
 	struct opt_texts texts;		/* values of the files */
 	enum log_level log_level;
 };

@@ -332,19 +332,19 @@ int srv_ctl_open(struct srv_ctl *c, struct ctl **out, char *err, size_t errlen)
 	int rc;
 
 	*out = NULL;
-	if (!conf->control && !conf->control_asked)
+	if (!conf->control.path && !conf->control.asked)
 		log_warn(NULL, "no control socket for rtrsctl: this user has no directory for it "
 			 "(XDG_RUNTIME_DIR is not set); --control=PATH makes one");
-	if (!conf->control)
+	if (!conf->control.path)
 		return 0;
-	if (!conf->control_asked) {
+	if (!conf->control.asked) {
 		mkdir(rundir_default(), 0755);		/* a failure shows in ctl_open() */
 		rundir_sweep(rundir_default());
 	}
-	rc = ctl_open(srv_loop(c->srv), conf->control, srv_ctl_serve, c, out, err, errlen);
+	rc = ctl_open(srv_loop(c->srv), conf->control.path, srv_ctl_serve, c, out, err, errlen);
 	if (!rc) {
-		log_info(NULL, "control socket: %s", conf->control);
-	} else if (!conf->control_asked) {
+		log_info(NULL, "control socket: %s", conf->control.path);
+	} else if (!conf->control.asked) {
 		log_warn(NULL,
 			 "no control socket for rtrsctl: %s; "
 			 "choose another place with --control=PATH, or none with "
