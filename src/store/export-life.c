@@ -53,7 +53,7 @@ static int take_up(struct export_life *life, struct export *ex)
 {
 	int rc = exports_take(life->exports, ex, life->lock, life->err, sizeof(life->err));
 
-	if (rc || ex->readonly)
+	if (rc || ex->spec.readonly)
 		return rc;
 	rc = export_state_take(life->exports, ex->store);
 	if (rc)

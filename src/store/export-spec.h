@@ -25,7 +25,7 @@ struct export_spec {
 	const char *path;		/* the target: a path, or with the prefix of a driver */
 	const struct store_driver *driver;	/* of @path; set by export_spec_check() */
 	bool readonly;
-	bool shared;			/* other servers may have the storage, too */
+	bool shared;			/* other servers may have the storage, too (store-lead.h) */
 	/* of drivers; NULL: not given */
 	bool direct, force;
 	const char *id, *conf, *luks;

@@ -24,8 +24,6 @@ struct export *export_create(const struct export_spec *spec)
 	}
 	ex->name = ex->spec.name;
 	ex->path = ex->spec.path;
-	ex->readonly = spec->readonly;
-	ex->shared = spec->shared;
 	ex->direct = spec->direct;
 	return ex;
 }
@@ -98,7 +96,7 @@ int export_acquire(struct export *ex, enum rnbd_access_mode mode)
 	unsigned max_writers = mode == RNBD_ACCESS_MIGRATION ? 2 : 1;
 
 	if (mode != RNBD_ACCESS_RO) {
-		if (ex->readonly)
+		if (ex->spec.readonly)
 			return -EROFS;
 		if (count->writers >= max_writers)
 			return -EPERM;

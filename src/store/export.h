@@ -196,10 +196,9 @@ struct export {
 	struct export_spec spec;	/* a copy: of which export_create() made the export */
 	const char *name, *path;	/* of @spec */
 	const char *kind, *kind_text;	/* of the driver: "block" for programs, "block device" */
-	bool readonly;
 	bool hasty;			/* take() waits for no other server (export-retry.h) */
-	bool shared;			/* other servers may have the storage, too (store-lead.h) */
-	bool direct;			/* IO moves the memory of requests itself, by no cache */
+	bool direct;			/* of @spec, or as the storage needs: IO moves the memory
+					 * of requests itself, by no cache */
 	bool durable;			/* each WRITE and WRITE_ZEROES has FUA: no answer depends
 					 * on a cache of the storage */
 	/* Bytes, a multiple of 512: the size last learned; changed by the control thread. */

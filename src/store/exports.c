@@ -127,7 +127,7 @@ static int join_store(struct exports *e, struct export *ex)
 	}
 	ex->store = store;
 	list_add_tail(&store->names, &ex->store_link);
-	if (ex->shared && !ex->readonly && store_lead_join(store, ex)) {
+	if (ex->spec.shared && !ex->spec.readonly && store_lead_join(store, ex)) {
 		exports_leave(e, ex);
 		return -ENOMEM;
 	}
@@ -252,7 +252,7 @@ bool exports_any_shared(const struct exports *e)
 	struct export *ex;
 
 	list_for_each(ex, &e->list, link) {
-		if (ex->shared)
+		if (ex->spec.shared)
 			return true;
 	}
 	return false;

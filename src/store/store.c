@@ -60,7 +60,7 @@ struct export *store_writer(const struct store *store)
 	struct export *ex;
 
 	list_for_each(ex, &store->names, store_link) {
-		if (!ex->readonly)
+		if (!ex->spec.readonly)
 			return ex;
 	}
 	return NULL;

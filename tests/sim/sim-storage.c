@@ -722,7 +722,7 @@ static int sim_open(struct export *ex, char *err, size_t errlen)
 		.fua = true,
 		.writeback = true,
 	};
-	if (ex->shared)
+	if (ex->spec.shared)
 		sim_export(ex)->number = sim_share_join(d->share);
 	return 0;
 }

@@ -86,7 +86,7 @@ Test(apply, the_start_is_the_first_plan)
 	cr_assert_eq(run(NULL, &conf), 0, "%s", err);
 	cr_assert_eq(exports.n, 2);
 	cr_assert_not_null(exports_find(&exports, "a"));
-	cr_assert(exports_find(&exports, "b")->readonly);
+	cr_assert(exports_find(&exports, "b")->spec.readonly);
 	cr_assert(exports.locked);
 	cr_assert_eq(access("state", F_OK), 0);
 	conf_fini(&conf);
@@ -454,13 +454,13 @@ Test(apply, an_export_changes_its_flags)
 	read_conf(&wanted, "a=a");
 	cr_assert_eq(change(&now, &wanted), 0, "%s", why);
 	cr_assert_eq(exports.n, 1);
-	cr_assert_not(exports_find(&exports, "a")->readonly);
+	cr_assert_not(exports_find(&exports, "a")->spec.readonly);
 	settle();
 	cr_assert_eq(known, 1);
 	cr_assert_not(lockable("a"));
 	cr_assert_eq(change(&wanted, &now), 0, "%s", why);
 	settle();
-	cr_assert(exports_find(&exports, "a")->readonly);
+	cr_assert(exports_find(&exports, "a")->spec.readonly);
 	conf_fini(&wanted);
 	stop(&now);
 }

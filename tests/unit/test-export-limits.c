@@ -149,7 +149,7 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 
 static const struct rnbd_dev_info *geometry(struct store_file *f, bool is_block)
 {
-	*f = (struct store_file){ .fd = -1, .is_block = is_block, .ex.readonly = true };
+	*f = (struct store_file){ .fd = -1, .is_block = is_block, .ex.spec.readonly = true };
 	store_file_geometry(f, is_block ? 0 : physical);
 	return &f->ex.geometry;
 }

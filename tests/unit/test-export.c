@@ -80,11 +80,11 @@ Test(export, spec)
 	make_file("equals=sign", 1024);
 	ex = add_ok("a=plain");
 	cr_assert_str_eq(ex->path, "plain");
-	cr_assert(!ex->readonly && !ex->direct && !store_file(ex)->is_block);
+	cr_assert(!ex->spec.readonly && !ex->direct && !store_file(ex)->is_block);
 	cr_assert_eq(ex->size, 1024);
 	cr_assert_eq(ex->index, 0);
 	ex = add_ok("b=plain,readonly");
-	cr_assert(ex->readonly && !ex->direct);
+	cr_assert(ex->spec.readonly && !ex->direct);
 	cr_assert_eq(ex->index, 1);
 	cr_assert_str_eq(add_ok("c=with\\,comma,readonly")->path, "with,comma");
 	cr_assert_str_eq(add_ok("d=back\\\\slash")->path, "back\\slash");
@@ -208,7 +208,7 @@ Test(export, not_writable)
 		 "user %u, as whom the server runs, write (chown), or export it read-only: "
 		 STORE_READONLY, (unsigned)geteuid());
 	add_refused("a=ro", -EACCES, line);
-	cr_assert(add_ok("a=ro,readonly")->readonly);
+	cr_assert(add_ok("a=ro,readonly")->spec.readonly);
 	snprintf(line, sizeof(line), "export 'b': 'secret' cannot be opened: Permission denied: "
 		 "the server runs as user %u, and the file belongs to user %u and group %u with "
 		 "mode 0000", (unsigned)geteuid(), root ? 0 : (unsigned)geteuid(),

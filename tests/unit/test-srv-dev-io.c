@@ -62,7 +62,7 @@ static const struct {
 Test(srv_dev_io, checks)
 {
 	for_each_case(c, cases) {
-		const struct export ex = { .size = SECTORS * 512, .readonly = c->readonly };
+		const struct export ex = { .size = SECTORS * 512, .spec.readonly = c->readonly };
 		struct rnbd_io io = c->io;
 
 		cr_assert_eq(srv_dev_io_check(&ex, c->mode, &io), c->rc, "%s", c->what);

@@ -32,7 +32,7 @@ static void server_begins(unsigned host)
 	*h = (struct host){ .f = { .fd = FD + (int)host } };
 	ex->name = ex->path = (char *)(uintptr_t)(host == A ? "a" : host == B ? "b" : "c");
 	ex->driver = &store_file_driver;
-	ex->shared = true;
+	ex->spec.shared = true;
 	ex->all = &all;
 	ex->id = (struct store_id){ .len = 1, .bytes = { (char)('a' + (char)host) } };
 	h->store = store_create(&all, ex);

@@ -40,7 +40,7 @@ static const struct export *earlier_name(const struct export *ex)
 	list_for_each(other, &ex->store->names, store_link) {
 		if (other == ex)
 			break;
-		if (!other->readonly && strcmp(other->name, ex->name))
+		if (!other->spec.readonly && strcmp(other->name, ex->name))
 			return other;
 	}
 	return NULL;
@@ -51,7 +51,7 @@ static void tell_second_name(const struct export *ex)
 {
 	const struct export *other = earlier_name(ex);
 
-	if (other && !ex->readonly)
+	if (other && !ex->spec.readonly)
 		log_warn(ex->name, "'%s' and '%s' of export '%s' are the same storage: while a "
 			 "client writes to one of them, the other one refuses writers", ex->path,
 			 other->path, other->name);
@@ -62,7 +62,7 @@ static void tell_file_limit(const struct export *ex)
 {
 	struct rlimit limit;
 
-	if (ex->readonly || strcmp(ex->kind, "file") || getrlimit(RLIMIT_FSIZE, &limit) < 0 ||
+	if (ex->spec.readonly || strcmp(ex->kind, "file") || getrlimit(RLIMIT_FSIZE, &limit) < 0 ||
 	    limit.rlim_cur >= export_size(ex))
 		return;
 	log_warn(ex->name, "writes at and after byte %llu will fail: the limit of a file's size "
@@ -79,10 +79,10 @@ void tell_export(const struct export *ex)
 		  "exports %s '%s', %llu bytes (%s), %s, %s, block size %u (logical) "
 		  "and %u (physical)%s",
 		  ex->kind_text, ex->path, (unsigned long long)export_size(ex),
-		  human_size(export_size(ex), size, sizeof(size)), ex->readonly ? "readonly" : "rw",
-		  ex->direct ? "direct" : "buffered", g->logical_block_size,
-		  g->physical_block_size,
-		  ex->readonly || g->max_discard_sectors ? "" :
+		  human_size(export_size(ex), size, sizeof(size)),
+		  ex->spec.readonly ? "readonly" : "rw", ex->direct ? "direct" : "buffered",
+		  g->logical_block_size, g->physical_block_size,
+		  ex->spec.readonly || g->max_discard_sectors ? "" :
 		  "; no TRIM: the storage does not support discard");
 	tell_second_name(ex);
 	tell_file_limit(ex);

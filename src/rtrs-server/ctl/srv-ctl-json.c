@@ -86,10 +86,10 @@ static json_t *srv_json_export_show(const struct export *ex)
 			 "path", ex->driver->prefix ? ctl_json_text(ex->path) :
 				 ctl_path_json(ex->path),
 			 "size", (json_int_t)export_size(ex),
-			 "mode", ctl_json_text(ex->readonly ? "ro" : "rw"),
+			 "mode", ctl_json_text(ex->spec.readonly ? "ro" : "rw"),
 			 "kind", ctl_json_text(ex->kind),
 			 "direct", ex->direct,
-			 "shared", ex->shared,
+			 "shared", ex->spec.shared,
 			 "ana_state", ctl_json_text(store_lead_word(ex->store)),
 			 "sync_failed", error != 0,
 			 "waiting_ns", (json_int_t)export_waits_ns(ex),
@@ -297,7 +297,7 @@ static json_t *srv_json_dev(const struct srv_dev *dev)
 			 "export_id", (json_int_t)srv_export_id(dev->ex),
 			 "removed", srv_export_shown(dev->ex)->life.rung != EXPORT_SHOWN,
 			 "access_mode", ctl_json_text(rnbd_access_names[dev->mode]),
-			 "read_only", dev->mode == RNBD_ACCESS_RO || dev->ex->readonly,
+			 "read_only", dev->mode == RNBD_ACCESS_RO || dev->ex->spec.readonly,
 			 "allowed", !srv_allow_over(dev),
 			 "state", ctl_json_text(states[dev->state]));
 }

@@ -344,7 +344,7 @@ static void check_lead(struct explain *e, const struct export *ex)
 {
 	const char *why = store_lead_refusal(ex->store);
 
-	if (!ex->shared)
+	if (!ex->spec.shared)
 		return;
 	if (store_lead_lets(ex, e->mode))
 		note(e, "lock", PASSES, e->mode == RNBD_ACCESS_RO ? "a reader needs no lock" :
@@ -375,11 +375,11 @@ static void check_use(struct explain *e, const struct export *ex)
 
 static void check_mode(struct explain *e, const struct export *ex)
 {
-	if (ex->readonly)
+	if (ex->spec.readonly)
 		note(e, "mode", PASSES, "read-only: the export is read-only for all");
 	else
 		note(e, "mode", PASSES, "the export is for reading and writing");
-	if (ex->readonly)
+	if (ex->spec.readonly)
 		e->mode = RNBD_ACCESS_RO;
 }
 

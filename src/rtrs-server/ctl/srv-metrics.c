@@ -172,7 +172,7 @@ static void read_export_ana(struct metric_out *out, const void *program)
 	const struct export *ex;
 
 	for_each_export(ex, program) {
-		if (ex->shared)
+		if (ex->spec.shared)
 			export_value_of(out, ex, "state", store_lead_word(ex->store), 1);
 	}
 }

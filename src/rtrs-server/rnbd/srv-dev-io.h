@@ -26,7 +26,7 @@ static inline bool srv_dev_io_modifies(enum rnbd_io_op op)
 static inline int srv_dev_io_check(const struct export *ex, enum rnbd_access_mode mode,
 				   struct rnbd_io *io)
 {
-	if (srv_dev_io_modifies(io->op) && (mode == RNBD_ACCESS_RO || ex->readonly))
+	if (srv_dev_io_modifies(io->op) && (mode == RNBD_ACCESS_RO || ex->spec.readonly))
 		return -EPERM;
 	if (io->op == RNBD_OP_FLUSH)	/* the sector means nothing (doc/traps.md 17) */
 		return 0;

@@ -74,7 +74,7 @@ static const struct {
 static void put_export_id(const struct srv_rnbd *rnbd, const struct export *ex, uint8_t id[8])
 {
 	/* Another host that has a shared export tells the same id. */
-	uint64_t host = ex->shared ? FNV1A_INIT : rnbd->host_id;
+	uint64_t host = ex->spec.shared ? FNV1A_INIT : rnbd->host_id;
 	uint64_t hash = fnv1a(host, &ex->ident, sizeof(ex->ident));
 
 	for (unsigned i = 0; i < 8; i++)

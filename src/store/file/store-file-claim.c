@@ -28,7 +28,7 @@ struct claiming {
 
 bool store_file_claim_needed(const struct export *ex)
 {
-	return store_file(ex)->is_block && !ex->readonly && !ex->spec.force;
+	return store_file(ex)->is_block && !ex->spec.readonly && !ex->spec.force;
 }
 
 int store_file_claim_refuse(const struct export *ex, const char *use, char *err, size_t errlen)

@@ -17,7 +17,7 @@ int store_file_desc_reopen(const struct export *ex)
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", store_file(ex)->fd);
-	fd = open(path, O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR));
+	fd = open(path, O_CLOEXEC | (ex->spec.readonly ? O_RDONLY : O_RDWR));
 	return fd < 0 ? -errno : fd;
 }
 

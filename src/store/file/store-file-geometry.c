@@ -29,7 +29,7 @@ static void geometry_common(struct export *ex)
 	g->fua = true;
 	g->writeback = true;
 	/* Zeroes are written if neither device nor file system helps. */
-	g->max_write_zeroes_sectors = ex->readonly ? 0 : MAX_RANGE_SECTORS;
+	g->max_write_zeroes_sectors = ex->spec.readonly ? 0 : MAX_RANGE_SECTORS;
 }
 
 /* Punching behind the end loses no data. */
@@ -67,7 +67,7 @@ static void geometry_file(struct export *ex, uint32_t st_blksize)
 	g->rotational = store_file_sysfs_number(f->dev, "queue/rotational", 0);
 	known = !fstatfs(f->fd, &fs) && is_pow2((uint64_t)fs.f_bsize);
 	f->whole = known ? MAX((uint32_t)fs.f_bsize, RNBD_SECTOR_SIZE) : PROBE_LEN;
-	if (!ex->readonly && can_punch(f)) {
+	if (!ex->spec.readonly && can_punch(f)) {
 		g->max_discard_sectors = MAX_RANGE_SECTORS;
 		g->discard_granularity = f->whole;
 	} else {
@@ -101,7 +101,7 @@ static void geometry_block(struct export *ex)
 		g->writeback = strcmp(cache, "write through") != 0;
 	max = store_file_sysfs_number(store_file(ex)->dev, "queue/discard_max_bytes", 0) >>
 	      RNBD_SECTOR_SHIFT;
-	if (!ex->readonly && max) {
+	if (!ex->spec.readonly && max) {
 		g->max_discard_sectors = (uint32_t)MIN(max, (uint64_t)MAX_RANGE_SECTORS);
 		g->discard_granularity = (uint32_t)store_file_sysfs_number(
 			store_file(ex)->dev, "queue/discard_granularity", (uint64_t)logical);

@@ -119,7 +119,7 @@ static void warn_of_two_ways(const struct export *ex, const struct export *other
 	const struct store_file *f = store_file(ex), *o = store_file(other);
 
 	if (!f->is_block || !o->is_block || f->dev == o->dev || ex->spec.id || other->spec.id ||
-	    ex->ident != other->ident || (ex->readonly && other->readonly))
+	    ex->ident != other->ident || (ex->spec.readonly && other->spec.readonly))
 		return;
 	log_warn(ex->name, "'%s' and '%s' of export '%s' are the same disk (same wwid in sysfs), "
 		 "and nothing coordinates their writes: export one of them, or the device of "

@@ -55,7 +55,7 @@ int store_file_share_check(struct export *ex, char *why, size_t len)
 			 "sysfs)", ex->path);
 		return -EOPNOTSUPP;
 	}
-	return ex->readonly ? 0 : store_file_pr_check(&pr, why, len);
+	return ex->spec.readonly ? 0 : store_file_pr_check(&pr, why, len);
 }
 
 /* Page caches of two hosts differ, so all names of the device have to be direct. */
@@ -64,7 +64,7 @@ static int check_names(const struct export *ex, char *why, size_t len)
 	const struct export *other;
 
 	list_for_each(other, &ex->store->names, store_link) {
-		if (other->shared == ex->shared)
+		if (other->spec.shared == ex->spec.shared)
 			continue;
 		snprintf(why, len, "'%s' is exported as '%s', too: all names of a shared device "
 			 "need ',shared=yes'", ex->path, other->name);
@@ -112,7 +112,7 @@ int store_file_share_begin(struct export *ex, char *err, size_t errlen)
 	char why[256] = "";
 	int rc = check_names(ex, why, sizeof(why));
 
-	if (!rc && ex->shared && !ex->readonly && !all->sharer)
+	if (!rc && ex->spec.shared && !ex->spec.readonly && !all->sharer)
 		rc = begin(all, ex, why, sizeof(why));
 	if (rc)
 		snprintf(err, errlen, "export '%s': shared=yes: %s", ex->name,

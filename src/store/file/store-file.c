@@ -82,7 +82,7 @@ static int cannot_open(const struct refusal *to, int err)
 
 static bool only_readable(const struct export *ex, int err)
 {
-	return !ex->readonly && (err == EACCES || err == EROFS || err == EPERM) &&
+	return !ex->spec.readonly && (err == EACCES || err == EROFS || err == EPERM) &&
 	       !access(ex->path, R_OK);
 }
 
@@ -92,8 +92,8 @@ static int open_path(struct export *ex, const struct refusal *to)
 	int err, read_only = 0;
 
 	/* What one host has acknowledged must not lie in its page cache. */
-	ex->direct |= ex->shared;
-	flags = O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR) | (ex->direct ? O_DIRECT : 0);
+	ex->direct |= ex->spec.shared;
+	flags = O_CLOEXEC | (ex->spec.readonly ? O_RDONLY : O_RDWR) | (ex->direct ? O_DIRECT : 0);
 	store_file(ex)->fd = open(ex->path, flags);
 	if (store_file(ex)->fd < 0) {
 		err = errno;
@@ -108,7 +108,7 @@ static int open_path(struct export *ex, const struct refusal *to)
 				      strerror(err), (unsigned)geteuid());
 		return cannot_open(to, err);
 	}
-	if (store_file(ex)->is_block && !ex->readonly &&
+	if (store_file(ex)->is_block && !ex->spec.readonly &&
 	    !ioctl(store_file(ex)->fd, BLKROGET, &read_only) && read_only)
 		return file_refuse(to, -EROFS,
 				   "is not writable (read-only device): export it read-only: "
@@ -132,7 +132,7 @@ static int check_use(const struct export *ex, const struct stat *st, const struc
 {
 	char use[STORE_FILE_USE_MAX];
 
-	if (ex->shared && !store_file(ex)->is_block)
+	if (ex->spec.shared && !store_file(ex)->is_block)
 		return file_refuse(to, -EINVAL,
 			      "cannot be exported with ',shared=yes': no lock of a file system "
 			      "fences the server that loses it: share a block device with "
@@ -227,7 +227,8 @@ static int learn_dio_align(struct export *ex, const struct refusal *to)
 	/* Whole pages, so that no page of the page cache holds data that is written directly. */
 	page = MAX(ex->block_align, (uint32_t)sysconf(_SC_PAGESIZE));
 	store_file(ex)->tail_start = align_down(export_size(ex), page);
-	store_file(ex)->tail_fd = open(ex->path, O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR));
+	store_file(ex)->tail_fd =
+		open(ex->path, O_CLOEXEC | (ex->spec.readonly ? O_RDONLY : O_RDWR));
 	if (store_file(ex)->tail_fd < 0) {
 		rc = -errno;
 		return file_refuse(to, rc, "cannot be opened: %s", strerror(-rc));
@@ -247,7 +248,7 @@ static void set_kind(struct export *ex, bool is_block)
 /* True if the kernel swaps to the file of @ex: it refuses each change of an active swap file. */
 static bool is_swap_file(const struct export *ex)
 {
-	return !ex->readonly && !store_file(ex)->is_block &&
+	return !ex->spec.readonly && !store_file(ex)->is_block &&
 		store_file_punch_behind(store_file(ex)) == -ETXTBSY;
 }
 
@@ -301,7 +302,7 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 	if (!rc && is_swap_file(ex))
 		rc = file_refuse(&to, -ETXTBSY, "is in use as swap: end that first (swapoff '%s'), "
 				 "or export it read-only: " STORE_READONLY, ex->path);
-	if (!rc && ex->shared)
+	if (!rc && ex->spec.shared)
 		rc = check_shared(ex, &to);
 	if (!rc && ex->direct)
 		rc = learn_dio_align(ex, &to);
@@ -313,8 +314,8 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 				   "cannot be opened again through /proc: %s", strerror(-rc));
 	store_file_geometry(store_file(ex), (uint32_t)st.st_blksize);
 	/* The writes that the other server answered for need no FLUSH of this one. */
-	ex->durable = ex->shared && !ex->readonly && ex->geometry.writeback;
-	ex->geometry.writeback &= !ex->shared;
+	ex->durable = ex->spec.shared && !ex->spec.readonly && ex->geometry.writeback;
+	ex->geometry.writeback &= !ex->spec.shared;
 	return 0;
 }
 

@@ -62,8 +62,8 @@ static void mem_learn_geometry(struct export *ex)
 	ex->geometry = (struct rnbd_dev_info){
 		.max_hw_sectors = MAX_RANGE_SECTORS,
 		.max_segments = UINT16_MAX,
-		.max_write_zeroes_sectors = ex->readonly ? 0 : MAX_RANGE_SECTORS,
-		.max_discard_sectors = ex->readonly ? 0 : MAX_RANGE_SECTORS,
+		.max_write_zeroes_sectors = ex->spec.readonly ? 0 : MAX_RANGE_SECTORS,
+		.max_discard_sectors = ex->spec.readonly ? 0 : MAX_RANGE_SECTORS,
 		.discard_granularity = PAGE,
 		.physical_block_size = PAGE,
 		.logical_block_size = RNBD_SECTOR_SIZE,

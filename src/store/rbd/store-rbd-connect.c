@@ -47,7 +47,6 @@ static struct rbd_connect *connect_create(const struct store_rbd *r)
 	if (!c)
 		return NULL;
 	c->r = &c->copy;
-	c->copy.ex.readonly = r->ex.readonly;
 	if (!rbd_target_parse(&c->copy.target, r->ex.path) &&
 	    !export_spec_copy(&c->copy.ex.spec, &r->ex.spec))
 		return c;

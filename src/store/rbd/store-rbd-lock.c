@@ -207,7 +207,7 @@ int store_rbd_claim(struct export *ex, char *err, size_t errlen)
 {
 	const struct export *writer = store_rbd_all(ex->store)->writer;
 
-	if (ex->readonly || writer == ex)
+	if (ex->spec.readonly || writer == ex)
 		return 0;
 	if (writer->life.goal == EXPORT_PARSED)
 		snprintf(err, errlen, "export '%s': '%s' is still open as '%s', which was removed: "
@@ -308,7 +308,7 @@ int store_rbd_lock(struct export *ex, char *err, size_t errlen)
 	int rc;
 
 	/* The lock of a shared image comes with its first writer. */
-	if (ex->readonly || ex->shared || l.r->handle.has_lock)
+	if (ex->spec.readonly || ex->spec.shared || l.r->handle.has_lock)
 		return 0;
 	rc = store_rbd_claim(ex, err, errlen);
 	if (rc)

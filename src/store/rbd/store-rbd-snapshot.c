@@ -15,7 +15,7 @@ int store_rbd_snapshot(struct export *ex, const char *name, char *text, size_t l
 	int rc;
 
 	/* Another server that breaks the lock has the handle replaced. */
-	if (ex->shared || ex->readonly) {
+	if (ex->spec.shared || ex->spec.readonly) {
 		snprintf(text, len, "an image that is read-only, or shared by two servers, has no "
 			 "snapshots here: \"rbd snap create %s@%s\" makes one",
 			 ex->path + strlen(RBD_TARGET_PREFIX), name);

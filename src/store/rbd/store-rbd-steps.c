@@ -149,7 +149,7 @@ static int open_image(struct rbd_connect *c)
 	const struct rbd_target *t = &r->target;
 	int rc;
 
-	if (r->ex.readonly)
+	if (r->ex.spec.readonly)
 		rc = rbd_lib.rbd_open_read_only(r->handle.pool, t->image, &r->handle.image,
 						t->snap);
 	else
@@ -160,7 +160,8 @@ static int open_image(struct rbd_connect *c)
 	if (rc == -EPERM || rc == -EACCES)
 		return refuse(c, rc, "cannot be opened: %s: the user needs the capabilities \"mon "
 			      "'profile rbd' osd 'profile rbd pool=%s'\"%s", strerror(-rc), t->pool,
-			      r->ex.readonly ? "" : ", or export it read-only: " STORE_READONLY);
+			      r->ex.spec.readonly ? "" :
+			      ", or export it read-only: " STORE_READONLY);
 	return refuse(c, rc, "cannot be opened: image '%s'%s%s: %s", t->image,
 		      t->snap ? ", snapshot " : "", t->snap ? t->snap : "", strerror(-rc));
 }

@@ -62,8 +62,8 @@ static void image_learn_geometry(struct export *ex)
 	ex->geometry = (struct rnbd_dev_info){
 		.max_hw_sectors = MAX_RANGE_SECTORS,
 		.max_segments = UINT16_MAX,
-		.max_write_zeroes_sectors = ex->readonly ? 0 : MAX_RANGE_SECTORS,
-		.max_discard_sectors = ex->readonly ? 0 : MAX_RANGE_SECTORS,
+		.max_write_zeroes_sectors = ex->spec.readonly ? 0 : MAX_RANGE_SECTORS,
+		.max_discard_sectors = ex->spec.readonly ? 0 : MAX_RANGE_SECTORS,
 		.discard_granularity = DISCARD_GRANULARITY,
 		.physical_block_size = BLOCK,
 		.logical_block_size = RNBD_SECTOR_SIZE,
@@ -81,7 +81,7 @@ static int image_open(struct export *ex, char *err, size_t errlen)
 		rc = rbd_lib_load(why, sizeof(why));
 	if (!rc)
 		rc = store_rbd_connect(r, why, sizeof(why));
-	if (!rc && ex->shared && !(r->features & RBD_FEATURE_EXCLUSIVE_LOCK)) {
+	if (!rc && ex->spec.shared && !(r->features & RBD_FEATURE_EXCLUSIVE_LOCK)) {
 		snprintf(why, sizeof(why), "has no lock to decide which server writes: \"rbd "
 			 "feature enable POOL/IMAGE exclusive-lock\", or remove ',shared=yes'");
 		rc = -EINVAL;
@@ -127,7 +127,7 @@ static void image_added(struct export *ex)
 {
 	struct store_rbd_all *all = store_rbd_all(ex->store);
 
-	if (!ex->readonly && !all->writer)
+	if (!ex->spec.readonly && !all->writer)
 		all->writer = ex;
 }
 
