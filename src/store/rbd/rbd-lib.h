@@ -26,6 +26,7 @@
 	X(rados_aio_get_return_value)                                                              \
 	X(rados_aio_release)                                                                       \
 	X(rados_aio_cancel)                                                                        \
+	X(rados_aio_wait_for_complete_and_cb)                                                      \
 	X(rados_aio_stat)
 
 #define RBD_LIB_RBD(X) \

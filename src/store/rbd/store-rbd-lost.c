@@ -4,8 +4,10 @@
  * again, of an image that has another owner.
  *
  * Owns the questions to the cluster, one at a time.  The thread of librados that has the answer and
- * the control thread share a question: the last one frees it.  rados_shutdown() answers nothing
- * that is under way (Ceph 16), so a question is cancelled before its handle goes. */
+ * the control thread share a question: the last one frees it.
+ *
+ * A question that is under way when rados_shutdown() runs has no answer, or its answer crashes in
+ * librados (16.2.15).  So it is cancelled, and has ended, before its handle goes. */
 #include <config.h>
 
 #include <errno.h>
@@ -188,6 +190,7 @@ void store_rbd_lost_cancel(struct rbd_asking *a)
 		return;
 	/* librados ignores the cancel of what it has answered. */
 	rbd_lib.rados_aio_cancel(a->r->handle.pool, a->answer);
+	rbd_lib.rados_aio_wait_for_complete_and_cb(a->answer);
 	drop_answer(a);
 }
 
