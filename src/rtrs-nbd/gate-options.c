@@ -71,8 +71,9 @@ static const struct opt rows[] = {
 	  .help = "ask NBD clients for certificates" },
 	{ .name = "memory", .type = OPT_SIZE, FIELD(memory), .arg = "SIZE", .least = 128u << 20,
 	  .most = UINT64_C(1) << 40, .fallback = "512M",
-	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_memory,
-	  .help = "memory for data of all clients" },
+	  .shown = "", .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_memory,
+	  .help = "memory for data of all clients\n"
+		  "(default 512M, or half of the memory if less)" },
 	{ .name = "threads", .type = OPT_NUMBER, FIELD(threads), .arg = "N", .least = 1,
 	  .most = CLT_RUN_LOOPS, .shown = "1 per 2 CPUs, at most 8", .holds = IN_FILE,
 	  .help = "threads that serve clients" },
