@@ -277,6 +277,8 @@ EXTRA_DIST += \
 	%D%/valgrind.supp \
 	%D%/versions/commands.sh \
 	%D%/versions/control.sh \
+	%D%/versions/defaults.py \
+	%D%/versions/defaults.sh \
 	%D%/versions/identity.sh \
 	%D%/versions/io.py \
 	%D%/versions/lib.sh \
