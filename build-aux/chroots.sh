@@ -50,13 +50,14 @@ step() {
 	cat "$log.step" >>"$log"
 }
 
-# fresh SUITE ROOT [MMDEBSTRAP-OPTION...]: a chroot of Debian's smallest kind.
+# fresh SUITE ROOT [MMDEBSTRAP-OPTION...]: a chroot of Debian's smallest kind.  mmdebstrap has a mount namespace of its
+# own: a run that is killed leaves no mount.
 fresh() {
 	local options=()
 
 	# The mirror's sid may be older than its Release file allows.
 	[ "$1" != sid ] || options=(--aptopt='Acquire::Check-Valid-Until "false"')
-	mmdebstrap --quiet --variant=minbase --dpkgopt=force-unsafe-io --skip=cleanup/apt/lists \
+	unshare --mount mmdebstrap --quiet --variant=minbase --dpkgopt=force-unsafe-io --skip=cleanup/apt/lists \
 		"${options[@]}" "${@:3}" "$1" "$2"
 }
 
