@@ -29,11 +29,12 @@ for page in "$man"/*.pod; do
 		fail "$page: these lines are wider than 80 columns"
 done
 
-# fits_terminal FILE: 80 columns, and an option a line.
+# fits_terminal FILE: 80 columns, and an option a line.  A path that has its line for itself is as
+# long as configure's directory.
 fits_terminal() {
 	local lines width
 	lines=$(wc -l <"$1")
-	width=$(awk '{ if (length > w) w = length } END { print w }' "$1")
+	width=$(awk '!/^ +\(\/[^ ]*\)$/ { if (length > w) w = length } END { print w }' "$1")
 	[ "$lines" -ge 5 ] || fail "$1 has $lines lines"
 	[ "$width" -le 80 ] || fail "$1 is $width columns wide"
 	must_fail grep -E -- '^ .*--.* --' "$1"

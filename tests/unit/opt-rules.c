@@ -196,6 +196,13 @@ static char *help_of(const struct opt_table *t)
 	return text;
 }
 
+/* "(/etc/rtrs-server.conf)" alone, which is as long as configure's directory. */
+static bool is_path(const char *line)
+{
+	line += strspn(line, " ");
+	return strncmp(line, "(/", 2) == 0 && line[strcspn(line, " \n")] == '\n';
+}
+
 __attribute__((noinline))
 static void check_help(const struct opt_table *t)
 {
@@ -210,7 +217,7 @@ static void check_help(const struct opt_table *t)
 		cr_assert_not_null(strstr(text, name), "the help has no %s", name);
 	}
 	for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1)
-		cr_assert_leq(end - line, 80, "%.*s", (int)(end - line), line);
+		cr_assert(end - line <= 80 || is_path(line), "%.*s", (int)(end - line), line);
 	free(text);
 }
 
