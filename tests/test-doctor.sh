@@ -326,8 +326,12 @@ says "^warn $of: unit: rtrs-server.service is masked and cannot start: systemctl
 unit_is ActiveState=inactive SubState=dead UnitFileState=disabled User=none-such-user
 says "^bad  $of: user: there is no user none-such-user, whom rtrs-server.service has"
 as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
-unit_is ActiveState=inactive SubState=dead UnitFileState=disabled
-says "^warn $of: key: .*: only root can look as user 1 \(daemon\) does: run rtrsctl doctor as root"
+# make distcheck may configure a directory below one that is for root alone.
+if "${as_user[@]}" test -d "${of%/*}"; then
+	unit_is ActiveState=inactive SubState=dead UnitFileState=disabled
+	words='only root can look as user 1 \(daemon\) does: run rtrsctl doctor as root'
+	says "^warn $of: key: .*: $words"
+fi
 as_user=()
 
 # Ends with different MTUs: the one with the larger one knows.
