@@ -43,7 +43,9 @@ grep -i -E 'failed|error' "$tmp/qemu-io.log" && fail "a request failed"
 [ "$(grep -c 'read 65536/65536' "$tmp/qemu-io.log")" -eq 200 ]
 
 # A reload that comes while rtrs-nbd ends does not break off the end: what is in flight is answered.
-start_gateway "server=127.0.0.1:$server_port" export=disk control="$tmp/ctl"
+# The path is not lost meanwhile, however busy the machine is.
+start_gateway "server=127.0.0.1:$server_port" export=disk control="$tmp/ctl" \
+	heartbeat=10000 heartbeat-misses=6
 ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/ctl")
 mkfifo "$tmp/reads"
 timeout 60 qemu-io --image-opts "driver=nbd,server.type=unix,server.path=$sock,export=disk" \

@@ -106,13 +106,15 @@ wait_until "the lock" unlocked a
 stop_process "$server_pid"
 
 # A server that takes the lock of a shared image for a client, or gives it back, says so.  If it is
-# to stop, it waits for the cluster, but not for ever.
+# to stop, it waits for the cluster, but not for ever.  No server has had the locks of these images.
+for name in i j k l; do
+	image $name 8M
+done
 shared() {
-	start_server --control "$tmp/control" --state-dir "$tmp/s3" \
+	start_server --control "$tmp/control" --state-dir "$tmp/s.$1" \
 		--listen "unix:$tmp/shared.sock" "$1=$(image_spec $1),shared=yes"
 }
 ends_while() {
-	wait_line "$server_log" "a: 'rbd:rbd/a': waiting for the cluster, $1"
 	kill -TERM "$server_pid"
 	expect_exit "$server_pid" 0
 	grep "the server stops, and has waited for the cluster, $1, for $let_go_s s: another" \
@@ -120,50 +122,53 @@ ends_while() {
 	# The image is the call's, and nobody waits for its end.
 	must_fail grep -E 'the cluster has not answered|has taken the store over' "$server_log"
 }
-shared a
+waits() { wait_line "$server_log" "$1: 'rbd:rbd/$1': waiting for the cluster, $2"; }
+shared i
 osd_freeze
-"$top_builddir/rtrs-bench" --rw=randwrite "unix:$tmp/shared.sock" a >"$tmp/bench" 2>&1 &
+"$top_builddir/rtrs-bench" --rw=randwrite "unix:$tmp/shared.sock" i >"$tmp/bench" 2>&1 &
 bench=$!
+waits i 'for its lock'
 ends_while 'for its lock'
 expect_exit $bench 1
 osd_thaw
 wait_until "the osd" osd_is_up
-# A client waits on when the cluster is silent for longer than the server lets an OPEN wait.  No
-# server has had the lock of the image before.
-image i 8M
-start_server --control "$tmp/control" --state-dir "$tmp/s4" --listen "unix:$tmp/i.sock" \
-	"i=$(image_spec i),shared=yes"
-start_gateway "server=unix:$tmp/i.sock"
+
+# A client waits on when the cluster is silent for longer than the server lets an OPEN wait.
+shared j
+start_gateway "server=unix:$tmp/shared.sock"
 osd_freeze
-nbdsh -u "nbd+unix:///i?socket=$sock" -c 'h.pwrite(b"w" * 4096, 0)' -c 'h.flush()' &
+nbdsh -u "nbd+unix:///j?socket=$sock" -c 'h.pwrite(b"w" * 4096, 0)' -c 'h.flush()' &
 client=$!
-wait_line "$server_log" 'open of i as rw refused: '
+wait_line "$server_log" 'open of j as rw refused: '
 osd_thaw
 expect_exit $client 0
 stop_process "$gateway_pid"
 stop_server "$server_pid"
-shared a
-start_gateway "server=unix:$tmp/shared.sock" export=a
-osd_freeze
-stop_process "$gateway_pid"
+
+# gives_back IMAGE: the last writer goes while the osd stands still.
+gives_back() {
+	shared $1
+	start_gateway "server=unix:$tmp/shared.sock" export=$1
+	rm -f "$tmp/hold"
+	mkfifo "$tmp/hold"
+	nbdsh -u "nbd+unix:///$1?socket=$sock" -c 'h.pwrite(b"w" * 4096, 0)' \
+		-c 'open("'"$tmp/hold"'").read()' &
+	exec {hold}>"$tmp/hold"		# the client has written
+	must_fail unlocked $1
+	osd_freeze
+	exec {hold}>&-
+	waits $1 'to give its lock back'
+}
+gives_back k
 ends_while 'to give its lock back'
 osd_thaw
 wait_until "the osd" osd_is_up
 # A cluster that answers in time has the lock back when the server has ended, and no other server
 # has to wait for it.
-shared b
-start_gateway "server=unix:$tmp/shared.sock" export=b
-mkfifo "$tmp/hold"
-nbdsh -u "nbd+unix:///b?socket=$sock" -c 'h.pwrite(b"w" * 4096, 0)' \
-	-c 'open("'"$tmp/hold"'").read()' &
-exec {hold}>"$tmp/hold"		# the client has written
-must_fail unlocked b
-osd_freeze
-exec {hold}>&-
-wait_line "$server_log" "b: 'rbd:rbd/b': waiting for the cluster, to give its lock back"
+gives_back l
 kill -TERM "$server_pid"
 pause 1
 osd_thaw
 expect_exit "$server_pid" 0
 wait_until "the osd" osd_is_up
-unlocked b
+unlocked l
