@@ -265,8 +265,7 @@ static void note_state(struct doctor *doctor, const struct doctor_unit *unit)
 		snprintf(how, sizeof(how), "is not up after %.10s restart%s", restarts,
 			 strcmp(restarts, "1") ? "s" : "");
 		note_broken(doctor, unit, how);
-	}
-	else if (!strcmp(active, "inactive") && enabled)
+	} else if (!strcmp(active, "inactive") && enabled)
 		doctor_note(doctor, CHECK_WARNING, "unit",
 			    "%s is enabled and does not run: systemctl start %s", unit->name,
 			    unit->name);

@@ -74,7 +74,7 @@ static void look_at(struct doctor *doctor, struct doctor_subject *s)
 /* ---- programs that run ---- */
 
 /* The file of --config or config= on the command line of @pid, for free(); NULL: none, or it
- * cannot be read.  rtrs-nbd of before has put an end to its word "config". */
+ * cannot be read.  An rtrs-nbd of an earlier snapshot has put an end to its word "config". */
 static char *config_of_process(long pid)
 {
 	_cleanup_free_ char *word = NULL;

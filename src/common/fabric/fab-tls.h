@@ -32,7 +32,7 @@ enum fab_ktls_mode {
 /* "off", "auto". */
 extern const char *const fab_ktls_mode_names[FAB_KTLS_MODES];
 
-/* What the bytes in TLS are.  A client that names another protocol (ALPN) is refused: a key that
+/* The protocol of the bytes in TLS.  A client that names another one (ALPN) is refused: a key that
  * nbdkit has, too, does not connect a client of RTRS to an NBD server. */
 enum fab_tls_protocol {
 	FAB_TLS_RTRS,

@@ -29,8 +29,8 @@ struct clt_export_req {
 void clt_export_open_start(struct clt_export_req *req, struct client *clt,
 			   const struct clt_conf *conf);
 
-/* What a front end reports of an export beside the properties in dev.h, as the server is now.  None
- * of the functions blocks. */
+/* Front ends report these beside the properties in dev.h, of the server as it is now.  None of the
+ * functions blocks. */
 /* The block size to prefer, in bytes: a smaller write costs a read. */
 uint32_t clt_export_block(const struct dev *dev);
 /* True if the server has no FUA: flush after the write. */

@@ -73,7 +73,7 @@ struct conf_place {
 	bool asked;			/* the user gave it: failing to use it is an error */
 };
 
-/* What a configuration is read for. */
+/* The purpose of a reading of the configuration. */
 enum conf_purpose {
 	CONF_START,
 	CONF_CHECK = 1,			/* say the plan, and end; the flag --check stores 1 */
