@@ -15,7 +15,7 @@
 
   never, copy, always        ours with this --invalidate
   static, window             ours with this registration
-  base                       ours as it stands in another build directory (--base)
+  base, base-gateway         ours and gateway as they stand in another build directory (--base)
 
 All of them run in every round, one after the other for each row and in an order that rotates, on
 the same preallocated and warmed file, with the same nbdkit, -t and kind of socket.  What counts is
@@ -49,7 +49,7 @@ from targets import ENOUGH_ROUNDS, TARGETS, Results, interval
 from topologies import TOPOLOGIES, VARIANTS, Failed, Topology, make_certificates, make_keys
 
 # Of those that run, these are divided: the first by the second.
-RATIOS = [("ours", "base"), ("ours", "peer"), ("ours", "ceiling"), ("ours", "limit"), ("unix", "peer"),
+RATIOS = [("ours", "base"), ("gateway", "base-gateway"), ("ours", "peer"), ("ours", "ceiling"), ("ours", "limit"), ("unix", "peer"),
           ("unix", "peer-unix"), ("gateway", "peer"), ("gateway-unix", "peer"), ("gateway", "ours"), ("gateway", "limit"),
           ("tls", "peer-tls"), ("gateway-tls", "peer-tls"), ("tls", "ours"), ("gateway-tls", "gateway"), ("peer-tls", "peer"),
           ("gateway-nbds", "peer-nbds"), ("gateway-nbds", "gateway"), ("peer-nbds", "peer"),
@@ -255,8 +255,8 @@ def arguments():
                  ["qemu-img"] * ("sparse-convert" in args.rows) + ["certtool"] * bool(CERTIFIED & set(args.topologies))):
         if not shutil.which(prog):
             p.error("%s is not installed" % prog)
-    if ("base" in args.topologies) != bool(args.base):
-        p.error("--base=DIR and the topology base belong together")
+    if bool({"base", "base-gateway"} & set(args.topologies)) != bool(args.base):
+        p.error("--base=DIR and the topologies base and base-gateway belong together")
     if args.base:
         args.base = os.path.abspath(args.base)
     ours = set(args.topologies) & ({"ours", "unix"} | (KEYED | CERTIFIED) - {"peer-tls", "peer-nbds"}) or set(args.topologies) & set(VARIANTS)

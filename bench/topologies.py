@@ -17,7 +17,7 @@ VARIANTS = {
     "static": ([], ["registration=static"]),
     "window": ([], ["registration=window"]),
 }
-TOPOLOGIES = ["ours", "peer", "ceiling", "file", "unix", "peer-unix", "limit", "base",
+TOPOLOGIES = ["ours", "peer", "ceiling", "file", "unix", "peer-unix", "limit", "base", "base-gateway",
               "gateway", "gateway-unix", "rbd", "rbd-qemu", "rbd-limit", "tls", "gateway-tls", "peer-tls", "gateway-nbds",
               "peer-nbds"] + list(VARIANTS)
 START_TIMEOUT_S = 15
@@ -157,9 +157,9 @@ class Topology:
         """rtrs-nbd, which stands beside the server, in the place of nbdkit."""
         self.rtrs_nbd_with((), parameters)
 
-    def rtrs_nbd_with(self, options, parameters):
+    def rtrs_nbd_with(self, options, parameters, program=None):
         pidfile = os.path.join(self.workdir, "rtrs-nbd.pid")
-        program = os.path.join(os.path.dirname(self.args.server), "rtrs-nbd")
+        program = program or os.path.join(os.path.dirname(self.args.server), "rtrs-nbd")
         p = self.spawn("rtrs-nbd", [program, "-f", "-P", pidfile, "-U", self.socket, *options, "server=" + self.server,
                                     "export=bench", *self.args.plugin_arg, *parameters])
         p.wait_for("its pid file", lambda: os.path.exists(pidfile) and os.path.getsize(pidfile))
@@ -239,6 +239,11 @@ class Topology:
     def start_base(self):
         self.start_ours(server_program=os.path.join(self.args.base, "rtrs-server"),
                         plugin=os.path.join(self.args.base, ".libs/nbdkit-rtrs-plugin.so"))
+
+    def start_base_gateway(self):
+        program = os.path.join(self.args.base, "rtrs-nbd")
+        self.start_ours(server_program=os.path.join(self.args.base, "rtrs-server"),
+                        front=lambda *parameters: self.rtrs_nbd_with((), parameters, program))
 
     def shared_file_options(self, server):
         """All topologies run at once, on one file, and one at a time does something.  An older server has no lock."""
