@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The handshake of a connection: bytes of the client go through the haggling (nbd-opt.h), and the
- * backend answers which exports it has.  Owns conn->haggle while the connection haggles. */
+/* The handshake of a connection: bytes of the client go through the negotiation (nbd-opt.h), and the
+ * backend answers which exports it has.  Owns conn->negotiation while the connection negotiates. */
 #include <stdlib.h>
 
 #include "nbd-priv.h"
@@ -12,10 +12,11 @@ static struct nbd_conn *to_conn(struct nbd_ask *ask)
 
 static void conn_serve(struct nbd_conn *conn)
 {
-	conn->headers = conn->haggle->headers;
-	conn->status = nbd_haggle_status(conn->haggle) ? NBD_STATUS_CHOSEN : NBD_STATUS_NONE;
-	free(conn->haggle);
-	conn->haggle = NULL;
+	conn->headers = conn->negotiation->headers;
+	conn->status =
+		nbd_negotiate_status(conn->negotiation) ? NBD_STATUS_CHOSEN : NBD_STATUS_NONE;
+	free(conn->negotiation);
+	conn->negotiation = NULL;
 	conn->state = NBD_CONN_SERVES;
 }
 
@@ -49,20 +50,20 @@ void nbd_ask_next(struct nbd_conn *conn)
 {
 	const struct nbd_server *server = conn->server;
 
-	switch (conn->haggle->state) {
-	case NBD_HAGGLE_LISTS:
+	switch (conn->negotiation->state) {
+	case NBD_NEGOTIATE_LISTS:
 		ask_begin(conn);
 		server->backend->list(server->arg, &conn->ask);
 		break;
-	case NBD_HAGGLE_LOOKS:
-	case NBD_HAGGLE_OPENS:
+	case NBD_NEGOTIATE_LOOKS:
+	case NBD_NEGOTIATE_OPENS:
 		ask_begin(conn);
-		server->backend->open(server->arg, &conn->ask, conn->haggle->name);
+		server->backend->open(server->arg, &conn->ask, conn->negotiation->name);
 		break;
-	case NBD_HAGGLE_SECURES:
+	case NBD_NEGOTIATE_SECURES:
 		secure_begin(conn);
 		break;
-	case NBD_HAGGLE_LEFT:
+	case NBD_NEGOTIATE_LEFT:
 		conn->ops->left(conn);
 		break;
 	default:
@@ -71,11 +72,11 @@ void nbd_ask_next(struct nbd_conn *conn)
 	}
 }
 
-/* The backend has answered: the haggling goes on. */
+/* The backend has answered: the negotiation goes on. */
 static void ask_over(struct nbd_conn *conn)
 {
 	conn->ask.state = NBD_ASK_NONE;
-	if (conn->state == NBD_CONN_HAGGLES)
+	if (conn->state == NBD_CONN_NEGOTIATES)
 		nbd_ask_guest(conn, conn->ask.left_ms);
 	nbd_out_bytes(conn);
 	if (conn->state < NBD_CONN_LEAVES && conn->pause == NBD_PAUSE_NONE) {
@@ -88,16 +89,16 @@ void nbd_ask_name(struct nbd_ask *ask, const char *name)
 {
 	struct nbd_conn *conn = to_conn(ask);
 
-	if (conn->state == NBD_CONN_HAGGLES)
-		nbd_haggle_name(conn->haggle, name, &conn->out_bytes);
+	if (conn->state == NBD_CONN_NEGOTIATES)
+		nbd_negotiate_name(conn->negotiation, name, &conn->out_bytes);
 }
 
 void nbd_ask_listed(struct nbd_ask *ask, int status, const char *why)
 {
 	struct nbd_conn *conn = to_conn(ask);
 
-	if (conn->state == NBD_CONN_HAGGLES)
-		nbd_haggle_listed(conn->haggle, status, why, &conn->out_bytes);
+	if (conn->state == NBD_CONN_NEGOTIATES)
+		nbd_negotiate_listed(conn->negotiation, status, why, &conn->out_bytes);
 	ask_over(conn);
 }
 
@@ -105,16 +106,16 @@ void nbd_ask_opened(struct nbd_ask *ask, int status, const char *why, void *hand
 {
 	struct nbd_conn *conn = to_conn(ask);
 	const struct nbd_backend *backend = conn->server->backend;
-	bool wanted = conn->state == NBD_CONN_HAGGLES;
+	bool wanted = conn->state == NBD_CONN_NEGOTIATES;
 
 	if (status == 0 && wanted)
 		backend->info(handle, &conn->export);
-	if (wanted && nbd_haggle_opened(conn->haggle, status, why, &conn->export,
+	if (wanted && nbd_negotiate_opened(conn->negotiation, status, why, &conn->export,
 					&conn->out_bytes) < 0) {
-		conn->ops->failed(conn, conn->haggle->why);
+		conn->ops->failed(conn, conn->negotiation->why);
 		wanted = false;
 	}
-	if (wanted && conn->haggle->state == NBD_HAGGLE_SERVES) {
+	if (wanted && conn->negotiation->state == NBD_NEGOTIATE_SERVES) {
 		conn->handle = handle;
 		conn_serve(conn);
 	} else if (status == 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of a connection: haggles, serves, leaves or breaks, is gone.  Owns the socket, and the
+/* The life of a connection: negotiates, serves, leaves or breaks, is gone.  Owns the socket, and the
  * backend's handle, which is closed when no request is in flight.  A failure of the socket or a
  * mistake of the client ends the connection, with one line in the log. */
 #include <errno.h>
@@ -56,7 +56,7 @@ static void conn_close(struct nbd_conn *conn)
 		conn->server->backend->close(conn->handle);
 	if (conn->stream)
 		conn->stream->ops->destroy(conn->stream);
-	free(conn->haggle);
+	free(conn->negotiation);
 	nbd_mem_pool_fini(&conn->pool);
 	loop_defer(conn->server->loop, &conn->end);
 }
@@ -117,7 +117,7 @@ static void conn_check(struct nbd_conn *conn)
 		conn_close(conn);
 	else if (conn->state == NBD_CONN_LEAVES && nbd_out_empty(conn) && said_bye(conn))
 		conn_linger(conn);
-	else if (conn->securing == NBD_SECURING_ANSWERS && conn->state == NBD_CONN_HAGGLES &&
+	else if (conn->securing == NBD_SECURING_ANSWERS && conn->state == NBD_CONN_NEGOTIATES &&
 		 nbd_out_empty(conn))
 		conn_part(conn);
 }
@@ -135,7 +135,7 @@ static void conn_closed(struct loop_watch *watch)
 	struct nbd_conn *conn = container_of(watch, struct nbd_conn, watch);
 	const struct nbd_tls *tls = conn->server->tls;
 
-	if (conn->securing == NBD_SECURING_PARTS && conn->state == NBD_CONN_HAGGLES) {
+	if (conn->securing == NBD_SECURING_PARTS && conn->state == NBD_CONN_NEGOTIATES) {
 		conn->securing = NBD_SECURING_HANDSHAKES;
 		unproven_give_time(&conn->unproven, HANDSHAKE_MS);
 		tls->start(tls, conn, watch->fd, conn->name);
@@ -146,7 +146,7 @@ static void conn_closed(struct loop_watch *watch)
 
 void nbd_conn_leave(struct nbd_conn *conn)
 {
-	if (conn->state != NBD_CONN_HAGGLES && conn->state != NBD_CONN_SERVES)
+	if (conn->state != NBD_CONN_NEGOTIATES && conn->state != NBD_CONN_SERVES)
 		return;
 	conn->state = NBD_CONN_LEAVES;
 	unproven_leave(&conn->unproven);
@@ -233,7 +233,8 @@ static void leave_goes_on(struct nbd_conn *conn)
 /* Has the client to ask for TLS before anything else? */
 static bool needs_tls(const struct nbd_conn *conn)
 {
-	return conn->haggle->tls == NBD_HAGGLE_MUST_TLS && conn->securing < NBD_SECURING_HANDSHAKES;
+	return conn->negotiation->tls == NBD_NEGOTIATE_MUST_TLS &&
+	       conn->securing < NBD_SECURING_HANDSHAKES;
 }
 
 void nbd_conn_unproven_ends(struct unproven_place *place, enum unproven_why why)
@@ -323,13 +324,13 @@ static void conn_flush(struct loop_task *task)
 
 /* ---- TLS ---- */
 
-/* Go on haggling under TLS.  The stream may have bytes that the socket does not show. */
+/* Go on negotiating under TLS.  The stream may have bytes that the socket does not show. */
 static int conn_secured(struct nbd_conn *conn, struct nbd_stream *stream)
 {
 	int r;
 
 	conn->stream = stream;
-	nbd_haggle_secured(conn->haggle);
+	nbd_negotiate_secured(conn->negotiation);
 	conn_watch(conn);
 	r = loop_watch(conn->server->loop, &conn->watch);
 	if (r < 0)
@@ -345,7 +346,7 @@ void nbd_tls_done(struct nbd_conn *conn, struct nbd_stream *stream, const char *
 
 	conn->securing = NBD_SECURING_NOT;
 	conn->moved_ms = clock_now_ms();
-	if (stream && conn->state == NBD_CONN_HAGGLES) {
+	if (stream && conn->state == NBD_CONN_NEGOTIATES) {
 		r = conn_secured(conn, stream);
 		if (r == 0)
 			return;
@@ -374,8 +375,8 @@ int nbd_conn_create(struct nbd_server *server, int fd, const char *name, uint64_
 
 	if (!conn)
 		goto err_close;
-	conn->haggle = malloc(sizeof(*conn->haggle));
-	if (!conn->haggle)
+	conn->negotiation = malloc(sizeof(*conn->negotiation));
+	if (!conn->negotiation)
 		goto err_free;
 	conn->server = server;
 	conn->ops = &conn_ops;
@@ -393,8 +394,8 @@ int nbd_conn_create(struct nbd_server *server, int fd, const char *name, uint64_
 					   .closed = conn_closed };
 	r = loop_watch(server->loop, &conn->watch);
 	if (r < 0)
-		goto err_haggle;
-	nbd_haggle_begin(conn->haggle, server->tls ? server->tls->mode : NBD_TLS_OFF,
+		goto err_negotiate;
+	nbd_negotiate_begin(conn->negotiation, server->tls ? server->tls->mode : NBD_TLS_OFF,
 			 &conn->out_bytes);
 	list_add_tail(&server->conns, &conn->link);
 	server->nconns++;
@@ -402,8 +403,8 @@ int nbd_conn_create(struct nbd_server *server, int fd, const char *name, uint64_
 	nbd_out_bytes(conn);
 	return 0;
 
-err_haggle:
-	free(conn->haggle);
+err_negotiate:
+	free(conn->negotiation);
 err_free:
 	free(conn);
 err_close:

@@ -165,11 +165,11 @@ static bool take_request(struct nbd_conn *conn)
 /* Take the next piece of the handshake.  False: more bytes have to come first. */
 static bool take_option(struct nbd_conn *conn)
 {
-	struct nbd_haggle *h = conn->haggle;
+	struct nbd_negotiation *h = conn->negotiation;
 	ssize_t n = 0;
 
 	if (nbd_recv_avail(conn))
-		n = nbd_haggle_step(h, conn->block->bytes + conn->in_pos, nbd_recv_avail(conn),
+		n = nbd_negotiate_step(h, conn->block->bytes + conn->in_pos, nbd_recv_avail(conn),
 				    &conn->out_bytes);
 	if (n < 0) {
 		conn->ops->broke(conn, h->why);
@@ -185,7 +185,7 @@ static bool take_option(struct nbd_conn *conn)
 static bool in_take(struct nbd_conn *conn)
 {
 	switch (conn->state) {
-	case NBD_CONN_HAGGLES:
+	case NBD_CONN_NEGOTIATES:
 		return conn->ask.state == NBD_ASK_NONE &&
 		       conn->securing == NBD_SECURING_NOT && take_option(conn);
 	case NBD_CONN_SERVES:
@@ -199,11 +199,11 @@ static bool in_take(struct nbd_conn *conn)
 
 bool nbd_in_reads(const struct nbd_conn *conn)
 {
-	bool haggles = conn->state == NBD_CONN_HAGGLES && conn->out_state == NBD_OUT_READY;
+	bool negotiates = conn->state == NBD_CONN_NEGOTIATES && conn->out_state == NBD_OUT_READY;
 
 	return conn->pause == NBD_PAUSE_NONE && conn->ask.state == NBD_ASK_NONE &&
 	       conn->securing == NBD_SECURING_NOT &&
-	       (haggles || conn->state == NBD_CONN_SERVES);
+	       (negotiates || conn->state == NBD_CONN_SERVES);
 }
 
 int nbd_in_run(struct nbd_conn *conn)

@@ -11,7 +11,7 @@
 
 #define CONTEXT_NAME "base:allocation"
 
-static void haggle_forget(struct nbd_haggle *h)
+static void negotiate_forget(struct nbd_negotiation *h)
 {
 	h->headers = NBD_HEADERS_SIMPLE;
 	h->option = h->skip = 0;
@@ -19,11 +19,11 @@ static void haggle_forget(struct nbd_haggle *h)
 	h->name[0] = h->query[0] = h->status[0] = '\0';
 }
 
-void nbd_haggle_begin(struct nbd_haggle *h, enum nbd_tls_mode tls, struct nbd_buf *out)
+void nbd_negotiate_begin(struct nbd_negotiation *h, enum nbd_tls_mode tls, struct nbd_buf *out)
 {
-	static const enum nbd_haggle_tls begins[] = {
-		[NBD_TLS_OFF] = NBD_HAGGLE_NO_TLS, [NBD_TLS_ON] = NBD_HAGGLE_MAY_TLS,
-		[NBD_TLS_REQUIRE] = NBD_HAGGLE_MUST_TLS,
+	static const enum nbd_negotiate_tls begins[] = {
+		[NBD_TLS_OFF] = NBD_NEGOTIATE_NO_TLS, [NBD_TLS_ON] = NBD_NEGOTIATE_MAY_TLS,
+		[NBD_TLS_REQUIRE] = NBD_NEGOTIATE_MUST_TLS,
 	};
 	const struct nbd_msg_greeting m = {
 		.magic = be64_put(NBD_MAGIC),
@@ -31,14 +31,14 @@ void nbd_haggle_begin(struct nbd_haggle *h, enum nbd_tls_mode tls, struct nbd_bu
 		.flags = be16_put(NBD_FLAG_FIXED_NEWSTYLE | NBD_FLAG_NO_ZEROES),
 	};
 
-	h->state = NBD_HAGGLE_FLAGS;
+	h->state = NBD_NEGOTIATE_FLAGS;
 	h->tls = begins[tls];
 	h->flags = 0;
-	haggle_forget(h);
+	negotiate_forget(h);
 	nbd_buf_add(out, &m, sizeof(m));
 }
 
-static int haggle_fail(struct nbd_haggle *h, const char *why)
+static int negotiate_fail(struct nbd_negotiation *h, const char *why)
 {
 	h->why = why;
 	return -EPROTO;
@@ -46,7 +46,8 @@ static int haggle_fail(struct nbd_haggle *h, const char *why)
 
 /* ---- replies ---- */
 
-static void reply_head(const struct nbd_haggle *h, uint32_t type, size_t len, struct nbd_buf *out)
+static void reply_head(const struct nbd_negotiation *h, uint32_t type, size_t len,
+		       struct nbd_buf *out)
 {
 	const struct nbd_msg_option_reply m = {
 		.magic = be64_put(NBD_REP_MAGIC),
@@ -59,22 +60,23 @@ static void reply_head(const struct nbd_haggle *h, uint32_t type, size_t len, st
 }
 
 /* Reply with @type: NBD_REP_ACK, or an error with a reason for people. */
-static int haggle_reply(struct nbd_haggle *h, uint32_t type, const char *text, struct nbd_buf *out)
+static int negotiate_reply(struct nbd_negotiation *h, uint32_t type, const char *text,
+			   struct nbd_buf *out)
 {
 	size_t len = text ? strnlen(text, NBD_STRING_MAX) : 0;
 
 	reply_head(h, type, len, out);
 	nbd_buf_add(out, text, len);
-	h->state = NBD_HAGGLE_OPTION;
+	h->state = NBD_NEGOTIATE_OPTION;
 	return 0;
 }
 
-static int reply_invalid(struct nbd_haggle *h, const char *text, struct nbd_buf *out)
+static int reply_invalid(struct nbd_negotiation *h, const char *text, struct nbd_buf *out)
 {
-	return haggle_reply(h, NBD_REP_ERR_INVALID, text, out);
+	return negotiate_reply(h, NBD_REP_ERR_INVALID, text, out);
 }
 
-static void reply_info_text(const struct nbd_haggle *h, enum nbd_info type, const char *text,
+static void reply_info_text(const struct nbd_negotiation *h, enum nbd_info type, const char *text,
 			    struct nbd_buf *out)
 {
 	be16 t = be16_put((uint16_t)type);
@@ -84,7 +86,7 @@ static void reply_info_text(const struct nbd_haggle *h, enum nbd_info type, cons
 	nbd_buf_add(out, text, strlen(text));
 }
 
-static void reply_info(const struct nbd_haggle *h, const struct nbd_export *export,
+static void reply_info(const struct nbd_negotiation *h, const struct nbd_export *export,
 		       struct nbd_buf *out)
 {
 	const struct nbd_msg_info_export m = {
@@ -166,85 +168,85 @@ static bool reader_text(struct reader *r, char text[NBD_STRING_MAX + 1])
 static const char name_too_long[] =
 	"the name in NBD_OPT_EXPORT_NAME is longer than 4096 bytes, or has a NUL";
 
-static int opt_export_name(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
+static int opt_export_name(struct nbd_negotiation *h, struct reader *r, struct nbd_buf *out)
 {
 	if (h->headers == NBD_HEADERS_EXTENDED)
-		return haggle_fail(h, "NBD_OPT_EXPORT_NAME after NBD_OPT_EXTENDED_HEADERS");
+		return negotiate_fail(h, "NBD_OPT_EXPORT_NAME after NBD_OPT_EXTENDED_HEADERS");
 	if (!read_bytes(r, (uint32_t)r->left, h->name))
-		return haggle_fail(h, name_too_long);
-	h->state = NBD_HAGGLE_OPENS;
+		return negotiate_fail(h, name_too_long);
+	h->state = NBD_NEGOTIATE_OPENS;
 	return 0;
 }
 
-static int opt_abort(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
+static int opt_abort(struct nbd_negotiation *h, struct reader *r, struct nbd_buf *out)
 {
-	haggle_reply(h, NBD_REP_ACK, NULL, out);
-	h->state = NBD_HAGGLE_LEFT;
+	negotiate_reply(h, NBD_REP_ACK, NULL, out);
+	h->state = NBD_NEGOTIATE_LEFT;
 	return 0;
 }
 
-static int opt_list(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
+static int opt_list(struct nbd_negotiation *h, struct reader *r, struct nbd_buf *out)
 {
 	if (r->left)
 		return reply_invalid(h, "NBD_OPT_LIST takes no data", out);
-	h->state = NBD_HAGGLE_LISTS;
+	h->state = NBD_NEGOTIATE_LISTS;
 	return 0;
 }
 
-static int opt_starttls(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
+static int opt_starttls(struct nbd_negotiation *h, struct reader *r, struct nbd_buf *out)
 {
 	if (r->left)
 		return reply_invalid(h, "NBD_OPT_STARTTLS takes no data", out);
-	if (h->tls == NBD_HAGGLE_HAS_TLS)
+	if (h->tls == NBD_NEGOTIATE_HAS_TLS)
 		return reply_invalid(h, "TLS has been negotiated already", out);
-	if (h->tls == NBD_HAGGLE_NO_TLS)
-		return haggle_reply(h, NBD_REP_ERR_POLICY, "this server has no TLS", out);
-	haggle_reply(h, NBD_REP_ACK, NULL, out);
-	h->state = NBD_HAGGLE_SECURES;
+	if (h->tls == NBD_NEGOTIATE_NO_TLS)
+		return negotiate_reply(h, NBD_REP_ERR_POLICY, "this server has no TLS", out);
+	negotiate_reply(h, NBD_REP_ACK, NULL, out);
+	h->state = NBD_NEGOTIATE_SECURES;
 	return 0;
 }
 
-void nbd_haggle_secured(struct nbd_haggle *h)
+void nbd_negotiate_secured(struct nbd_negotiation *h)
 {
-	haggle_forget(h);
-	h->tls = NBD_HAGGLE_HAS_TLS;
-	h->state = NBD_HAGGLE_OPTION;
+	negotiate_forget(h);
+	h->tls = NBD_NEGOTIATE_HAS_TLS;
+	h->state = NBD_NEGOTIATE_OPTION;
 }
 
 /* INFO and GO.  The reply has all information, asked for or not. */
-static int opt_go(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
+static int opt_go(struct nbd_negotiation *h, struct reader *r, struct nbd_buf *out)
 {
 	uint16_t n;
 
 	if (!reader_text(r, h->name) || !read_u16(r, &n) || r->left != (size_t)2 * n)
 		return reply_invalid(h, "expected the length of a name, the name, a number, and "
 				     "as many kinds of information", out);
-	h->state = h->option == NBD_OPT_GO ? NBD_HAGGLE_OPENS : NBD_HAGGLE_LOOKS;
+	h->state = h->option == NBD_OPT_GO ? NBD_NEGOTIATE_OPENS : NBD_NEGOTIATE_LOOKS;
 	return 0;
 }
 
-static int opt_structured(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
+static int opt_structured(struct nbd_negotiation *h, struct reader *r, struct nbd_buf *out)
 {
 	if (r->left)
 		return reply_invalid(h, "NBD_OPT_STRUCTURED_REPLY takes no data", out);
 	if (h->headers == NBD_HEADERS_EXTENDED)
-		return haggle_reply(h, NBD_REP_ERR_EXT_HEADER_REQD,
+		return negotiate_reply(h, NBD_REP_ERR_EXT_HEADER_REQD,
 				    "extended headers have been negotiated already", out);
 	h->headers = NBD_HEADERS_STRUCTURED;
-	return haggle_reply(h, NBD_REP_ACK, NULL, out);
+	return negotiate_reply(h, NBD_REP_ACK, NULL, out);
 }
 
-static int opt_extended(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
+static int opt_extended(struct nbd_negotiation *h, struct reader *r, struct nbd_buf *out)
 {
 	if (r->left)
 		return reply_invalid(h, "NBD_OPT_EXTENDED_HEADERS takes no data", out);
 	if (h->headers == NBD_HEADERS_EXTENDED)
 		return reply_invalid(h, "extended headers have been negotiated already", out);
 	h->headers = NBD_HEADERS_EXTENDED;
-	return haggle_reply(h, NBD_REP_ACK, NULL, out);
+	return negotiate_reply(h, NBD_REP_ACK, NULL, out);
 }
 
-static void reply_context(const struct nbd_haggle *h, uint32_t id, struct nbd_buf *out)
+static void reply_context(const struct nbd_negotiation *h, uint32_t id, struct nbd_buf *out)
 {
 	be32 v = be32_put(id);
 
@@ -254,14 +256,14 @@ static void reply_context(const struct nbd_haggle *h, uint32_t id, struct nbd_bu
 }
 
 /* Does a query mean our context?  "base:" stands for all of that namespace in a LIST. */
-static bool query_matches(const struct nbd_haggle *h)
+static bool query_matches(const struct nbd_negotiation *h)
 {
 	return !strcmp(h->query, CONTEXT_NAME) ||
 	       (h->option == NBD_OPT_LIST_META_CONTEXT && !strcmp(h->query, "base:"));
 }
 
 /* LIST_META_CONTEXT and SET_META_CONTEXT. */
-static int opt_meta(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
+static int opt_meta(struct nbd_negotiation *h, struct reader *r, struct nbd_buf *out)
 {
 	bool set = h->option == NBD_OPT_SET_META_CONTEXT, found;
 	uint32_t n;
@@ -283,12 +285,12 @@ static int opt_meta(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 		reply_context(h, set ? NBD_CONTEXT : 0, out);
 	if (found && set)
 		snprintf(h->status, sizeof(h->status), "/%s", h->name);
-	return haggle_reply(h, NBD_REP_ACK, NULL, out);
+	return negotiate_reply(h, NBD_REP_ACK, NULL, out);
 }
 
 static const struct {
 	enum nbd_opt option;
-	int (*run)(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out);
+	int (*run)(struct nbd_negotiation *h, struct reader *r, struct nbd_buf *out);
 } options[] = {
 	{ NBD_OPT_EXPORT_NAME, opt_export_name },
 	{ NBD_OPT_ABORT, opt_abort },
@@ -303,38 +305,38 @@ static const struct {
 };
 
 /* An option in clear, where TLS is required. */
-static bool is_refused_in_clear(const struct nbd_haggle *h)
+static bool is_refused_in_clear(const struct nbd_negotiation *h)
 {
-	return h->tls == NBD_HAGGLE_MUST_TLS && h->option != NBD_OPT_STARTTLS &&
+	return h->tls == NBD_NEGOTIATE_MUST_TLS && h->option != NBD_OPT_STARTTLS &&
 	       h->option != NBD_OPT_ABORT;
 }
 
-static int refuse_in_clear(struct nbd_haggle *h, struct nbd_buf *out)
+static int refuse_in_clear(struct nbd_negotiation *h, struct nbd_buf *out)
 {
 	/* NBD_OPT_EXPORT_NAME has no error reply. */
 	if (h->option == NBD_OPT_EXPORT_NAME)
-		return haggle_fail(h, "NBD_OPT_EXPORT_NAME without TLS, which is required here");
-	return haggle_reply(h, NBD_REP_ERR_TLS_REQD, "TLS is required: NBD_OPT_STARTTLS comes "
+		return negotiate_fail(h, "NBD_OPT_EXPORT_NAME without TLS, which is required here");
+	return negotiate_reply(h, NBD_REP_ERR_TLS_REQD, "TLS is required: NBD_OPT_STARTTLS comes "
 			    "first", out);
 }
 
 /* Refuse a known option that is longer than NBD_OPTION_MAX. */
-static int refuse_too_long(struct nbd_haggle *h, struct nbd_buf *out)
+static int refuse_too_long(struct nbd_negotiation *h, struct nbd_buf *out)
 {
 	/* NBD_OPT_EXPORT_NAME has no error reply. */
 	if (h->option == NBD_OPT_EXPORT_NAME)
-		return haggle_fail(h, name_too_long);
-	return haggle_reply(h, NBD_REP_ERR_TOO_BIG, "an option has at most 16384 bytes", out);
+		return negotiate_fail(h, name_too_long);
+	return negotiate_reply(h, NBD_REP_ERR_TOO_BIG, "an option has at most 16384 bytes", out);
 }
 
 /* Answer an option.  @r has no bytes of an option that is longer than NBD_OPTION_MAX, or in clear
  * where TLS is required. */
-static int option_run(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
+static int option_run(struct nbd_negotiation *h, struct reader *r, struct nbd_buf *out)
 {
 	unsigned i = 0;
 
 	if (!(h->flags & NBD_FLAG_FIXED_NEWSTYLE) && h->option != NBD_OPT_EXPORT_NAME)
-		return haggle_fail(
+		return negotiate_fail(
 			h, "an option other than NBD_OPT_EXPORT_NAME from a client that does "
 			   "not speak fixed newstyle");
 	if (is_refused_in_clear(h))
@@ -345,7 +347,7 @@ static int option_run(struct nbd_haggle *h, struct reader *r, struct nbd_buf *ou
 	while (i < ARRAY_SIZE(options) && options[i].option != h->option)
 		i++;
 	if (i == ARRAY_SIZE(options))
-		return haggle_reply(h, NBD_REP_ERR_UNSUP, "unknown option", out);
+		return negotiate_reply(h, NBD_REP_ERR_UNSUP, "unknown option", out);
 	if (r->left > NBD_OPTION_MAX)
 		return refuse_too_long(h, out);
 	return options[i].run(h, r, out);
@@ -353,7 +355,7 @@ static int option_run(struct nbd_haggle *h, struct reader *r, struct nbd_buf *ou
 
 /* ---- steps ---- */
 
-static ssize_t step_flags(struct nbd_haggle *h, const uint8_t *buf, size_t len)
+static ssize_t step_flags(struct nbd_negotiation *h, const uint8_t *buf, size_t len)
 {
 	be32 flags;
 
@@ -362,30 +364,30 @@ static ssize_t step_flags(struct nbd_haggle *h, const uint8_t *buf, size_t len)
 	memcpy(&flags, buf, sizeof(flags));
 	h->flags = be32_get(flags);
 	if (h->flags & ~(NBD_FLAG_FIXED_NEWSTYLE | NBD_FLAG_NO_ZEROES))
-		return haggle_fail(h, "unknown flags in the client's greeting");
-	h->state = NBD_HAGGLE_OPTION;
+		return negotiate_fail(h, "unknown flags in the client's greeting");
+	h->state = NBD_NEGOTIATE_OPTION;
 	return sizeof(flags);
 }
 
 /* Answer an option with @len bytes of data by its header: no answer depends on the data of an
  * option that is too long, or in clear where TLS is required.  That data has no memory. */
-static ssize_t step_header(struct nbd_haggle *h, uint32_t len, struct nbd_buf *out)
+static ssize_t step_header(struct nbd_negotiation *h, uint32_t len, struct nbd_buf *out)
 {
 	struct reader r = { .left = len };
 	int rc;
 
 	if (len > NBD_OPTION_SKIP_MAX)
-		return haggle_fail(h, "an option is longer than 1 MiB");
+		return negotiate_fail(h, "an option is longer than 1 MiB");
 	rc = option_run(h, &r, out);
 	if (rc < 0)
 		return rc;
 	h->skip = len;
-	if (len && h->state == NBD_HAGGLE_OPTION)
-		h->state = NBD_HAGGLE_SKIPS;
+	if (len && h->state == NBD_NEGOTIATE_OPTION)
+		h->state = NBD_NEGOTIATE_SKIPS;
 	return sizeof(struct nbd_msg_option);
 }
 
-static ssize_t step_option(struct nbd_haggle *h, const uint8_t *buf, size_t len,
+static ssize_t step_option(struct nbd_negotiation *h, const uint8_t *buf, size_t len,
 			   struct nbd_buf *out)
 {
 	const struct nbd_msg_option *m = (const void *)buf;
@@ -396,10 +398,10 @@ static ssize_t step_option(struct nbd_haggle *h, const uint8_t *buf, size_t len,
 	if (len < sizeof(*m))
 		return 0;
 	if (be64_get(m->magic) != NBD_OPT_MAGIC)
-		return haggle_fail(h, "an option does not begin with its magic number");
+		return negotiate_fail(h, "an option does not begin with its magic number");
 	data = be32_get(m->len);
 	h->option = be32_get(m->option);
-	if (h->tls == NBD_HAGGLE_MUST_TLS || data > NBD_OPTION_MAX)
+	if (h->tls == NBD_NEGOTIATE_MUST_TLS || data > NBD_OPTION_MAX)
 		return step_header(h, data, out);
 	if (len - sizeof(*m) < data)
 		return 0;
@@ -408,24 +410,25 @@ static ssize_t step_option(struct nbd_haggle *h, const uint8_t *buf, size_t len,
 	return rc < 0 ? rc : (ssize_t)(sizeof(*m) + data);
 }
 
-static ssize_t step_skip(struct nbd_haggle *h, size_t len)
+static ssize_t step_skip(struct nbd_negotiation *h, size_t len)
 {
 	uint32_t n = (uint32_t)MIN((size_t)h->skip, len);
 
 	h->skip -= n;
 	if (!h->skip)
-		h->state = NBD_HAGGLE_OPTION;
+		h->state = NBD_NEGOTIATE_OPTION;
 	return n;
 }
 
-ssize_t nbd_haggle_step(struct nbd_haggle *h, const uint8_t *buf, size_t len, struct nbd_buf *out)
+ssize_t nbd_negotiate_step(struct nbd_negotiation *h, const uint8_t *buf, size_t len,
+			   struct nbd_buf *out)
 {
 	switch (h->state) {
-	case NBD_HAGGLE_FLAGS:
+	case NBD_NEGOTIATE_FLAGS:
 		return step_flags(h, buf, len);
-	case NBD_HAGGLE_OPTION:
+	case NBD_NEGOTIATE_OPTION:
 		return step_option(h, buf, len, out);
-	case NBD_HAGGLE_SKIPS:
+	case NBD_NEGOTIATE_SKIPS:
 		return step_skip(h, len);
 	default:
 		return 0;
@@ -434,12 +437,12 @@ ssize_t nbd_haggle_step(struct nbd_haggle *h, const uint8_t *buf, size_t len, st
 
 /* ---- answers of the backend ---- */
 
-bool nbd_haggle_status(const struct nbd_haggle *h)
+bool nbd_negotiate_status(const struct nbd_negotiation *h)
 {
 	return h->status[0] && !strcmp(h->status + 1, h->name);
 }
 
-void nbd_haggle_name(struct nbd_haggle *h, const char *name, struct nbd_buf *out)
+void nbd_negotiate_name(struct nbd_negotiation *h, const char *name, struct nbd_buf *out)
 {
 	be32 len = be32_put((uint32_t)strlen(name));
 
@@ -463,16 +466,17 @@ static uint32_t rep_error(int status)
 	}
 }
 
-void nbd_haggle_listed(struct nbd_haggle *h, int status, const char *why, struct nbd_buf *out)
+void nbd_negotiate_listed(struct nbd_negotiation *h, int status, const char *why,
+			  struct nbd_buf *out)
 {
 	if (status)
-		haggle_reply(h, status == -ESHUTDOWN ? NBD_REP_ERR_SHUTDOWN : NBD_REP_ERR_POLICY,
+		negotiate_reply(h, status == -ESHUTDOWN ? NBD_REP_ERR_SHUTDOWN : NBD_REP_ERR_POLICY,
 			     why, out);
 	else
-		haggle_reply(h, NBD_REP_ACK, NULL, out);
+		negotiate_reply(h, NBD_REP_ACK, NULL, out);
 }
 
-static int opened_by_name(struct nbd_haggle *h, const struct nbd_export *export,
+static int opened_by_name(struct nbd_negotiation *h, const struct nbd_export *export,
 			  struct nbd_buf *out)
 {
 	static const uint8_t zeroes[NBD_EXPORT_NAME_ZEROES];
@@ -484,30 +488,30 @@ static int opened_by_name(struct nbd_haggle *h, const struct nbd_export *export,
 	nbd_buf_add(out, &m, sizeof(m));
 	if (!(h->flags & NBD_FLAG_NO_ZEROES))
 		nbd_buf_add(out, zeroes, sizeof(zeroes));
-	h->state = NBD_HAGGLE_SERVES;
+	h->state = NBD_NEGOTIATE_SERVES;
 	return 0;
 }
 
-int nbd_haggle_opened(struct nbd_haggle *h, int status, const char *why, struct nbd_export *export,
-		      struct nbd_buf *out)
+int nbd_negotiate_opened(struct nbd_negotiation *h, int status, const char *why,
+			 struct nbd_export *export, struct nbd_buf *out)
 {
-	bool serves = h->state == NBD_HAGGLE_OPENS;
+	bool serves = h->state == NBD_NEGOTIATE_OPENS;
 
 	if (status && h->option == NBD_OPT_EXPORT_NAME)
-		return haggle_fail(h, why); /* NBD_OPT_EXPORT_NAME has no error reply */
+		return negotiate_fail(h, why); /* NBD_OPT_EXPORT_NAME has no error reply */
 	if (status)
-		return haggle_reply(h, rep_error(status), why, out);
+		return negotiate_reply(h, rep_error(status), why, out);
 	export->flags |= NBD_FLAG_HAS_FLAGS;
 	if (h->headers != NBD_HEADERS_SIMPLE)
 		export->flags |= NBD_FLAG_SEND_DF;
 	/* The document wants a choice first, and the same flags for INFO and GO. */
-	if (h->headers == NBD_HEADERS_EXTENDED && nbd_haggle_status(h))
+	if (h->headers == NBD_HEADERS_EXTENDED && nbd_negotiate_status(h))
 		export->flags |= NBD_FLAG_BLOCK_STATUS_PAYLOAD;
 	if (h->option == NBD_OPT_EXPORT_NAME)
 		return opened_by_name(h, export, out);
 	reply_info(h, export, out);
-	haggle_reply(h, NBD_REP_ACK, NULL, out);
+	negotiate_reply(h, NBD_REP_ACK, NULL, out);
 	if (serves)
-		h->state = NBD_HAGGLE_SERVES;
+		h->state = NBD_NEGOTIATE_SERVES;
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The handshake of NBD, from the server's side: haggling about options.  Pure: bytes of the client
+/* The handshake of NBD, from the server's side: negotiation of options.  Pure: bytes of the client
  * go in, bytes for the client come out, and a state asks for an answer of the backend.  One
  * thread. */
 #ifndef NBD_OPT_H
@@ -17,30 +17,30 @@
 /* Bytes of the longest option that is skipped.  A longer option ends the connection. */
 #define NBD_OPTION_SKIP_MAX (1u << 20)
 
-enum nbd_haggle_state {
-	NBD_HAGGLE_FLAGS,		/* the flags of the client are to come */
-	NBD_HAGGLE_OPTION,		/* an option is to come */
-	NBD_HAGGLE_SKIPS,		/* the data of a refused option is to come */
-	NBD_HAGGLE_LISTS,		/* the backend is to list its exports */
-	NBD_HAGGLE_LOOKS,		/* the backend is to open @name, for information */
-	NBD_HAGGLE_OPENS,		/* the backend is to open @name, to be served */
-	NBD_HAGGLE_SERVES,		/* requests follow */
-	NBD_HAGGLE_LEFT,		/* the client has sent NBD_OPT_ABORT */
-	NBD_HAGGLE_SECURES,		/* TLS is to begin behind the bytes for the client */
-	NBD_HAGGLE_STATES
+enum nbd_negotiate_state {
+	NBD_NEGOTIATE_FLAGS,		/* the flags of the client are to come */
+	NBD_NEGOTIATE_OPTION,		/* an option is to come */
+	NBD_NEGOTIATE_SKIPS,		/* the data of a refused option is to come */
+	NBD_NEGOTIATE_LISTS,		/* the backend is to list its exports */
+	NBD_NEGOTIATE_LOOKS,		/* the backend is to open @name, for information */
+	NBD_NEGOTIATE_OPENS,		/* the backend is to open @name, to be served */
+	NBD_NEGOTIATE_SERVES,		/* requests follow */
+	NBD_NEGOTIATE_LEFT,		/* the client has sent NBD_OPT_ABORT */
+	NBD_NEGOTIATE_SECURES,		/* TLS is to begin behind the bytes for the client */
+	NBD_NEGOTIATE_STATES
 };
 
 /* The rules of TLS for the client, or that TLS is up. */
-enum nbd_haggle_tls {
-	NBD_HAGGLE_NO_TLS,		/* refused */
-	NBD_HAGGLE_MAY_TLS,		/* the client may ask */
-	NBD_HAGGLE_MUST_TLS,		/* the client has to ask */
-	NBD_HAGGLE_HAS_TLS,
+enum nbd_negotiate_tls {
+	NBD_NEGOTIATE_NO_TLS,		/* refused */
+	NBD_NEGOTIATE_MAY_TLS,		/* the client may ask */
+	NBD_NEGOTIATE_MUST_TLS,		/* the client has to ask */
+	NBD_NEGOTIATE_HAS_TLS,
 };
 
-struct nbd_haggle {
-	enum nbd_haggle_state state;
-	enum nbd_haggle_tls tls;
+struct nbd_negotiation {
+	enum nbd_negotiate_state state;
+	enum nbd_negotiate_tls tls;
 	enum nbd_headers headers;
 	uint32_t flags;			/* NBD_FLAG_* of the client's greeting */
 	uint32_t option;		/* which is being answered */
@@ -53,23 +53,25 @@ struct nbd_haggle {
 };
 
 /* Begin, and append the greeting to @out. */
-void nbd_haggle_begin(struct nbd_haggle *h, enum nbd_tls_mode tls, struct nbd_buf *out);
+void nbd_negotiate_begin(struct nbd_negotiation *h, enum nbd_tls_mode tls, struct nbd_buf *out);
 /* Take a whole piece at @buf: the greeting's flags, or an option.  Returns the bytes taken; 0: more
  * bytes are needed, or the backend's answer, or the handshake is over; -EPROTO: the connection is
  * to end, because of h->why. */
-ssize_t nbd_haggle_step(struct nbd_haggle *h, const uint8_t *buf, size_t len, struct nbd_buf *out);
+ssize_t nbd_negotiate_step(struct nbd_negotiation *h, const uint8_t *buf, size_t len,
+			   struct nbd_buf *out);
 
 /* SECURES: TLS has begun.  All that was negotiated in clear is forgotten. */
-void nbd_haggle_secured(struct nbd_haggle *h);
+void nbd_negotiate_secured(struct nbd_negotiation *h);
 /* Has the client chosen base:allocation for the export that the client opens? */
-bool nbd_haggle_status(const struct nbd_haggle *h);
-/* LISTS: list an export of this name.  nbd_haggle_listed() ends the list. */
-void nbd_haggle_name(struct nbd_haggle *h, const char *name, struct nbd_buf *out);
+bool nbd_negotiate_status(const struct nbd_negotiation *h);
+/* LISTS: list an export of this name.  nbd_negotiate_listed() ends the list. */
+void nbd_negotiate_name(struct nbd_negotiation *h, const char *name, struct nbd_buf *out);
 /* LISTS: end the list.  @status: 0, or -errno for the reason @why. */
-void nbd_haggle_listed(struct nbd_haggle *h, int status, const char *why, struct nbd_buf *out);
+void nbd_negotiate_listed(struct nbd_negotiation *h, int status, const char *why,
+			  struct nbd_buf *out);
 /* LOOKS, OPENS: answer for the export.  @status: 0, or -errno for the reason @why.  With 0
- * @export->flags get the flags that the handshake decides.  0, or -EPROTO as nbd_haggle_step(). */
-int nbd_haggle_opened(struct nbd_haggle *h, int status, const char *why, struct nbd_export *export,
-		      struct nbd_buf *out);
+ * @export->flags get the flags that the handshake decides.  0, or -EPROTO as nbd_negotiate_step(). */
+int nbd_negotiate_opened(struct nbd_negotiation *h, int status, const char *why,
+			 struct nbd_export *export, struct nbd_buf *out);
 
 #endif

@@ -26,7 +26,7 @@
 
 /* Input of recvmsg().  A WRITE with all of its data in one block uses the data in place.
  *
- * While a connection haggles its block is a small one, which is no memory for data, unless an
+ * While a connection negotiates its block is a small one, which is no memory for data, unless an
  * option is longer: most are below 100 bytes, and anybody may begin to send one. */
 struct nbd_block {
 	unsigned refs;			/* of the receiving connection, and of WRITEs */
@@ -55,7 +55,7 @@ struct nbd_request_io {			/* a request from its header to its reply */
 };
 
 enum nbd_conn_state {
-	NBD_CONN_HAGGLES,		/* options come */
+	NBD_CONN_NEGOTIATES,		/* options come */
 	NBD_CONN_SERVES,		/* requests come */
 	NBD_CONN_LEAVES,		/* no input is read; requests in flight are answered */
 	NBD_CONN_LINGERS,		/* all is answered, and a close now would take something
@@ -74,7 +74,7 @@ enum nbd_conn_pause {
 					 * share */
 };
 
-/* On the way to TLS, in HAGGLES or BROKEN. */
+/* On the way to TLS, in NEGOTIATES or BROKEN. */
 enum nbd_securing {
 	NBD_SECURING_NOT,
 	NBD_SECURING_ANSWERS,		/* the answer to the option goes out */
@@ -163,7 +163,7 @@ struct nbd_conn {
 	enum { NBD_BYE_NOT, NBD_BYE_SAID } bye;	/* of @stream */
 
 	/* handshake; NULL from SERVES on */
-	struct nbd_haggle *haggle;
+	struct nbd_negotiation *negotiation;
 	struct nbd_ask ask;
 	struct nbd_buf out_bytes;	/* sent in front of replies */
 	/* transmission */
@@ -282,9 +282,9 @@ void nbd_io_begin(struct nbd_request_io *q);
 
 /* ---- nbd-ask.c ---- */
 
-/* Make @conn, which haggles, the youngest of the unproven: the client is to move, within @ms. */
+/* Make @conn, which negotiates, the youngest of the unproven: the client is to move, within @ms. */
 void nbd_ask_guest(struct nbd_conn *conn, uint64_t ms);
-/* Act on the state of the haggling, which needs the backend or is over. */
+/* Act on the state of the negotiation, which needs the backend or is over. */
 void nbd_ask_next(struct nbd_conn *conn);
 
 /* ---- nbd-ahead.c ---- */

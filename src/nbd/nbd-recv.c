@@ -106,7 +106,7 @@ void nbd_recv_skip(struct nbd_conn *conn)
 static bool is_outgrown(const struct nbd_conn *conn, const struct nbd_block *block, uint32_t n)
 {
 	return block->room < NBD_BLOCK_ROOM &&
-	       (conn->state != NBD_CONN_HAGGLES || n == block->room);
+	       (conn->state != NBD_CONN_NEGOTIATES || n == block->room);
 }
 
 /* Make room in a block.  False: no memory now. */

@@ -140,7 +140,7 @@ bool nbd_req_memory(struct nbd_request_io *q, size_t len)
 
 struct nbd_block *nbd_block_get(struct nbd_conn *conn, uint32_t have)
 {
-	bool small = conn->state == NBD_CONN_HAGGLES && have < NBD_SMALL_ROOM;
+	bool small = conn->state == NBD_CONN_NEGOTIATES && have < NBD_SMALL_ROOM;
 	struct nbd_block *block = small ? malloc(NBD_SMALL) :
 					  nbd_mem_get(&conn->server->input, NBD_BLOCK);
 

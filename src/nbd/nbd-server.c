@@ -75,7 +75,7 @@ void nbd_server_stop(struct nbd_server *server, void (*stopped)(void *arg), void
 	server->stopped = stopped;
 	server->stopped_arg = arg;
 	list_for_each_safe(conn, next, &server->conns, link) {
-		if (conn->state == NBD_CONN_HAGGLES)
+		if (conn->state == NBD_CONN_NEGOTIATES)
 			nbd_conn_break(conn, NULL);
 		else
 			nbd_conn_leave(conn);
@@ -87,8 +87,8 @@ void nbd_server_stop(struct nbd_server *server, void (*stopped)(void *arg), void
 static enum nbd_client_state client_state(const struct nbd_conn *conn)
 {
 	switch (conn->state) {
-	case NBD_CONN_HAGGLES:
-		return NBD_CLIENT_HAGGLES;
+	case NBD_CONN_NEGOTIATES:
+		return NBD_CLIENT_NEGOTIATES;
 	case NBD_CONN_SERVES:
 		return NBD_CLIENT_OPEN;
 	default:

@@ -114,7 +114,7 @@ unsigned nbd_server_unanswered(const struct nbd_server *server);
 /* ---- who is connected ---- */
 
 enum nbd_client_state {
-	NBD_CLIENT_HAGGLES,		/* no export is open yet */
+	NBD_CLIENT_NEGOTIATES,		/* no export is open yet */
 	NBD_CLIENT_OPEN,
 	NBD_CLIENT_LEAVES,		/* no request is read any more; replies go out */
 };

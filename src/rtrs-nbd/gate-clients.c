@@ -45,7 +45,7 @@ static bool client_add_rest(json_t *object, const struct nbd_client *c,
 static json_t *client_json(const struct nbd_client *c, uint64_t now_ms)
 {
 	static const char *const states[] = {
-		[NBD_CLIENT_HAGGLES] = "negotiating", [NBD_CLIENT_OPEN] = "open",
+		[NBD_CLIENT_NEGOTIATES] = "negotiating", [NBD_CLIENT_OPEN] = "open",
 		[NBD_CLIENT_LEAVES] = "leaving",
 	};
 	static const struct fab_identity none;

@@ -75,7 +75,7 @@ static bool take_option_replies(struct sim_nbd *c, enum nbd_opt option)
 	return true;
 }
 
-static bool haggle_by_name(struct sim_nbd *c)
+static bool negotiate_by_name(struct sim_nbd *c)
 {
 	struct nbd_msg_export_name m;
 	uint8_t zeroes[NBD_EXPORT_NAME_ZEROES];
@@ -98,7 +98,7 @@ static uint8_t *text_put(uint8_t *buf, const char *text)
 	return buf + sizeof(len) + strlen(text);
 }
 
-static bool haggle_go(struct sim_nbd *c)
+static bool negotiate_go(struct sim_nbd *c)
 {
 	uint8_t data[256], *end = text_put(data, c->conf.export_name);
 
@@ -107,7 +107,7 @@ static bool haggle_go(struct sim_nbd *c)
 	return take_option_replies(c, NBD_OPT_GO);
 }
 
-static bool haggle_status(struct sim_nbd *c)
+static bool negotiate_status(struct sim_nbd *c)
 {
 	const be32 one = be32_put(1);
 	uint8_t data[256], *end = text_put(data, c->conf.export_name);
@@ -118,7 +118,7 @@ static bool haggle_status(struct sim_nbd *c)
 	return take_option_replies(c, NBD_OPT_SET_META_CONTEXT);
 }
 
-static bool haggle_headers(struct sim_nbd *c)
+static bool negotiate_headers(struct sim_nbd *c)
 {
 	enum nbd_opt option = c->conf.headers == NBD_HEADERS_EXTENDED ?
 				      NBD_OPT_EXTENDED_HEADERS : NBD_OPT_STRUCTURED_REPLY;
@@ -129,7 +129,7 @@ static bool haggle_headers(struct sim_nbd *c)
 	return take_option_replies(c, option);
 }
 
-static bool haggle(struct sim_nbd *c)
+static bool negotiate(struct sim_nbd *c)
 {
 	bool go = c->conf.option == SIM_NBD_GO;
 	be32 flags = be32_put(NBD_FLAG_FIXED_NEWSTYLE | (go ? NBD_FLAG_NO_ZEROES : 0));
@@ -139,8 +139,8 @@ static bool haggle(struct sim_nbd *c)
 		return false;
 	CHECK(be64_get(m.magic) == NBD_MAGIC && be64_get(m.opt_magic) == NBD_OPT_MAGIC);
 	put(c, &flags, sizeof(flags));
-	return haggle_headers(c) && (!c->conf.status || haggle_status(c)) &&
-	       (go ? haggle_go(c) : haggle_by_name(c));
+	return negotiate_headers(c) && (!c->conf.status || negotiate_status(c)) &&
+	       (go ? negotiate_go(c) : negotiate_by_name(c));
 }
 
 /* ---- replies ---- */
@@ -363,7 +363,7 @@ static void read_all(void *arg)
 {
 	struct sim_nbd *c = arg;
 
-	if (haggle(c)) {
+	if (negotiate(c)) {
 		c->state = SIM_NBD_SERVED;
 		while (take_reply(c))
 			;
@@ -466,7 +466,7 @@ int sim_nbd_open(struct sim_nbd *c, const struct sim_nbd_conf *conf)
 
 bool sim_nbd_opened(void *arg)
 {
-	return ((const struct sim_nbd *)arg)->state != SIM_NBD_HAGGLES;
+	return ((const struct sim_nbd *)arg)->state != SIM_NBD_NEGOTIATES;
 }
 
 bool sim_nbd_over(void *arg)

@@ -44,7 +44,7 @@ struct sim_nbd_req {
 };
 
 enum sim_nbd_state {
-	SIM_NBD_HAGGLES,
+	SIM_NBD_NEGOTIATES,
 	SIM_NBD_SERVED,
 	SIM_NBD_OVER,			/* the stream has ended */
 };

@@ -6,7 +6,7 @@
 #include "nbd-opt.h"
 #include "unit.h"
 
-static struct nbd_haggle h;
+static struct nbd_negotiation h;
 static struct nbd_buf out;
 
 /* Drop the first @len bytes of @out. */
@@ -21,11 +21,11 @@ static void begin(void)
 	static const uint8_t flags[4] = { 0, 0, 0, 3 };
 
 	out = (struct nbd_buf){ 0 };
-	nbd_haggle_begin(&h, NBD_TLS_OFF, &out);
+	nbd_negotiate_begin(&h, NBD_TLS_OFF, &out);
 	cr_assert_eq(out.len, 18);
 	cr_assert_eq(memcmp(out.mem, "NBDMAGICIHAVEOPT\0\3", 18), 0);
 	take(out.len);
-	cr_assert_eq(nbd_haggle_step(&h, flags, 4, &out), 4);
+	cr_assert_eq(nbd_negotiate_step(&h, flags, 4, &out), 4);
 }
 
 static void end(void)
@@ -47,8 +47,8 @@ static ssize_t give(uint32_t option, const void *data, uint32_t len)
 	if (len)
 		memcpy(buf + sizeof(m), data, len);
 	/* All but the last byte is not enough. */
-	cr_assert_eq(nbd_haggle_step(&h, buf, sizeof(m) + len - 1, &out), 0);
-	n = nbd_haggle_step(&h, buf, sizeof(m) + len, &out);
+	cr_assert_eq(nbd_negotiate_step(&h, buf, sizeof(m) + len - 1, &out), 0);
+	n = nbd_negotiate_step(&h, buf, sizeof(m) + len, &out);
 	free(buf);
 	return n;
 }
@@ -58,7 +58,7 @@ static ssize_t give_header(uint32_t option, uint32_t len)
 {
 	struct nbd_msg_option m = { be64_put(NBD_OPT_MAGIC), be32_put(option), be32_put(len) };
 
-	return nbd_haggle_step(&h, (const void *)&m, sizeof(m), &out);
+	return nbd_negotiate_step(&h, (const void *)&m, sizeof(m), &out);
 }
 
 /* @len bytes of data come, are dropped, and an option may follow. */
@@ -68,10 +68,10 @@ static void expect_skipped(uint32_t len)
 
 	for (uint32_t n; len; len -= n) {
 		n = MIN(len, (uint32_t)sizeof(data));
-		cr_assert_eq(h.state, NBD_HAGGLE_SKIPS);
-		cr_assert_eq(nbd_haggle_step(&h, data, n, &out), n);
+		cr_assert_eq(h.state, NBD_NEGOTIATE_SKIPS);
+		cr_assert_eq(nbd_negotiate_step(&h, data, n, &out), n);
 	}
-	cr_assert_eq(h.state, NBD_HAGGLE_OPTION);
+	cr_assert_eq(h.state, NBD_NEGOTIATE_OPTION);
 	cr_assert_eq(out.len, 0);
 }
 
@@ -111,10 +111,10 @@ Test(nbd_opt, go)
 	struct nbd_export export = export_of();
 
 	cr_assert_eq(give(NBD_OPT_GO, go_disk, GO_LEN), 16 + GO_LEN);
-	cr_assert_eq(h.state, NBD_HAGGLE_OPENS);
+	cr_assert_eq(h.state, NBD_NEGOTIATE_OPENS);
 	cr_assert_str_eq(h.name, "disk");
-	cr_assert_eq(nbd_haggle_opened(&h, 0, NULL, &export, &out), 0);
-	cr_assert_eq(h.state, NBD_HAGGLE_SERVES);
+	cr_assert_eq(nbd_negotiate_opened(&h, 0, NULL, &export, &out), 0);
+	cr_assert_eq(h.state, NBD_NEGOTIATE_SERVES);
 	cr_assert_eq(export.flags, NBD_FLAG_HAS_FLAGS);
 	cr_assert_eq(expect(NBD_OPT_GO, NBD_REP_INFO), 12);
 	cr_assert_eq(expect(NBD_OPT_GO, NBD_REP_INFO), 6);
@@ -136,8 +136,8 @@ Test(nbd_opt, go_fails)
 
 	for_each_case(c, cases) {
 		give(NBD_OPT_GO, go_disk, GO_LEN);
-		cr_assert_eq(nbd_haggle_opened(&h, c->status, "why", NULL, &out), 0);
-		cr_assert_eq(h.state, NBD_HAGGLE_OPTION);
+		cr_assert_eq(nbd_negotiate_opened(&h, c->status, "why", NULL, &out), 0);
+		cr_assert_eq(h.state, NBD_NEGOTIATE_OPTION);
 		cr_assert_eq(expect(NBD_OPT_GO, c->rep), 3);
 	}
 }
@@ -147,9 +147,9 @@ Test(nbd_opt, info_does_not_serve)
 	struct nbd_export export = export_of();
 
 	give(NBD_OPT_INFO, go_disk, GO_LEN);
-	cr_assert_eq(h.state, NBD_HAGGLE_LOOKS);
-	nbd_haggle_opened(&h, 0, NULL, &export, &out);
-	cr_assert_eq(h.state, NBD_HAGGLE_OPTION);
+	cr_assert_eq(h.state, NBD_NEGOTIATE_LOOKS);
+	nbd_negotiate_opened(&h, 0, NULL, &export, &out);
+	cr_assert_eq(h.state, NBD_NEGOTIATE_OPTION);
 }
 
 /* A name that the client has abbreviated comes back as the server has it. */
@@ -158,7 +158,7 @@ Test(nbd_opt, name_of_the_default)
 	struct nbd_export export = export_of();
 
 	give(NBD_OPT_GO, "\0\0\0\0\0\0", 6);
-	nbd_haggle_opened(&h, 0, NULL, &export, &out);
+	nbd_negotiate_opened(&h, 0, NULL, &export, &out);
 	expect(NBD_OPT_GO, NBD_REP_INFO);
 	cr_assert_eq(memcmp((char *)out.mem + 20, "\0\1disk", 6), 0);
 	cr_assert_eq(expect(NBD_OPT_GO, NBD_REP_INFO), 6);
@@ -177,7 +177,7 @@ Test(nbd_opt, go_with_wrong_data)
 
 	for_each_case(c, cases) {
 		cr_assert_gt(give(NBD_OPT_GO, c->data, c->len), 0);
-		cr_assert_eq(h.state, NBD_HAGGLE_OPTION);
+		cr_assert_eq(h.state, NBD_NEGOTIATE_OPTION);
 		expect(NBD_OPT_GO, NBD_REP_ERR_INVALID);
 	}
 }
@@ -191,8 +191,8 @@ Test(nbd_opt, longest_name)
 	memcpy(data, &len, 4);
 	memset(data + 4 + NBD_STRING_MAX, 0, 2);	/* no information */
 	give(NBD_OPT_GO, data, 4 + NBD_STRING_MAX + 2);
-	cr_assert_eq(h.state, NBD_HAGGLE_OPENS);
-	h.state = NBD_HAGGLE_OPTION;
+	cr_assert_eq(h.state, NBD_NEGOTIATE_OPENS);
+	h.state = NBD_NEGOTIATE_OPTION;
 	len = be32_put(NBD_STRING_MAX + 1);
 	memcpy(data, &len, 4);
 	data[4 + NBD_STRING_MAX] = 'x';
@@ -206,16 +206,16 @@ Test(nbd_opt, export_name)
 	struct nbd_export export = export_of();
 
 	give(NBD_OPT_EXPORT_NAME, "disk", 4);
-	cr_assert_eq(h.state, NBD_HAGGLE_OPENS);
-	nbd_haggle_opened(&h, 0, NULL, &export, &out);
+	cr_assert_eq(h.state, NBD_NEGOTIATE_OPENS);
+	nbd_negotiate_opened(&h, 0, NULL, &export, &out);
 	cr_assert_eq(out.len, 10, "NO_ZEROES");
 	take(out.len);
 	h.flags = NBD_FLAG_FIXED_NEWSTYLE;
-	h.state = NBD_HAGGLE_OPENS;
-	nbd_haggle_opened(&h, 0, NULL, &export, &out);
+	h.state = NBD_NEGOTIATE_OPENS;
+	nbd_negotiate_opened(&h, 0, NULL, &export, &out);
 	cr_assert_eq(out.len, 134);
-	h.state = NBD_HAGGLE_OPENS;
-	cr_assert_eq(nbd_haggle_opened(&h, -ENOENT, "why", NULL, &out), -EPROTO);
+	h.state = NBD_NEGOTIATE_OPENS;
+	cr_assert_eq(nbd_negotiate_opened(&h, -ENOENT, "why", NULL, &out), -EPROTO);
 	cr_assert_str_eq(h.why, "why");
 }
 
@@ -236,13 +236,13 @@ Test(nbd_opt, headers)
 	give(NBD_OPT_EXTENDED_HEADERS, NULL, 0);
 	expect(NBD_OPT_EXTENDED_HEADERS, NBD_REP_ERR_INVALID);
 	give(NBD_OPT_INFO, go_disk, GO_LEN);
-	nbd_haggle_opened(&h, 0, NULL, &export, &out);
+	nbd_negotiate_opened(&h, 0, NULL, &export, &out);
 	cr_assert_eq(export.flags, NBD_FLAG_HAS_FLAGS | NBD_FLAG_SEND_DF);
 	export.flags = 0;
 	give(NBD_OPT_GO, go_disk, GO_LEN);
-	nbd_haggle_opened(&h, 0, NULL, &export, &out);
+	nbd_negotiate_opened(&h, 0, NULL, &export, &out);
 	cr_assert_eq(export.flags, NBD_FLAG_HAS_FLAGS | NBD_FLAG_SEND_DF);
-	h.state = NBD_HAGGLE_OPTION;
+	h.state = NBD_NEGOTIATE_OPTION;
 	cr_assert_eq(give(NBD_OPT_EXPORT_NAME, "disk", 4), -EPROTO);
 }
 
@@ -266,14 +266,14 @@ Test(nbd_opt, contexts)
 	cr_assert_eq(expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_META_CONTEXT), 19);
 	expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_ACK);
 	give(NBD_OPT_GO, go_disk, GO_LEN);
-	cr_assert(nbd_haggle_status(&h));
-	nbd_haggle_opened(&h, 0, NULL, &export, &out);
+	cr_assert(nbd_negotiate_status(&h));
+	nbd_negotiate_opened(&h, 0, NULL, &export, &out);
 	cr_assert(export.flags & NBD_FLAG_BLOCK_STATUS_PAYLOAD);
 	/* It was chosen for that export alone. */
 	take(out.len);
-	h.state = NBD_HAGGLE_OPTION;
+	h.state = NBD_NEGOTIATE_OPTION;
 	give(NBD_OPT_GO, "\0\0\0\4risk\0\0", 10);
-	cr_assert(!nbd_haggle_status(&h));
+	cr_assert(!nbd_negotiate_status(&h));
 }
 
 /* "base:" asks for all of a namespace, and chooses nothing; a choice takes the one before back. */
@@ -289,10 +289,10 @@ Test(nbd_opt, contexts_of_a_namespace)
 	give(NBD_OPT_SET_META_CONTEXT, meta, META_LEN);
 	expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_META_CONTEXT);
 	expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_ACK);
-	cr_assert(nbd_haggle_status(&h));
+	cr_assert(nbd_negotiate_status(&h));
 	give(NBD_OPT_SET_META_CONTEXT, all, 21);
 	expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_ACK);
-	cr_assert(!nbd_haggle_status(&h));
+	cr_assert(!nbd_negotiate_status(&h));
 }
 
 Test(nbd_opt, contexts_with_wrong_data)
@@ -313,12 +313,12 @@ Test(nbd_opt, list)
 	give(NBD_OPT_LIST, "x", 1);
 	expect(NBD_OPT_LIST, NBD_REP_ERR_INVALID);
 	give(NBD_OPT_LIST, NULL, 0);
-	cr_assert_eq(h.state, NBD_HAGGLE_LISTS);
-	nbd_haggle_name(&h, "disk", &out);
-	nbd_haggle_listed(&h, 0, NULL, &out);
+	cr_assert_eq(h.state, NBD_NEGOTIATE_LISTS);
+	nbd_negotiate_name(&h, "disk", &out);
+	nbd_negotiate_listed(&h, 0, NULL, &out);
 	cr_assert_eq(expect(NBD_OPT_LIST, NBD_REP_SERVER), 8);
 	expect(NBD_OPT_LIST, NBD_REP_ACK);
-	cr_assert_eq(h.state, NBD_HAGGLE_OPTION);
+	cr_assert_eq(h.state, NBD_NEGOTIATE_OPTION);
 }
 
 /* The longest list, of 10000 exports with the longest names, gets away whole. */
@@ -330,8 +330,8 @@ Test(nbd_opt, longest_list)
 	memset(name, 'n', sizeof(name));
 	name[sizeof(name) - 1] = '\0';
 	for (unsigned i = 0; i < 10000; i++)
-		nbd_haggle_name(&h, name, &out);
-	nbd_haggle_listed(&h, 0, NULL, &out);
+		nbd_negotiate_name(&h, name, &out);
+	nbd_negotiate_listed(&h, 0, NULL, &out);
 	cr_assert_eq(out.error, 0);
 	cr_assert_eq(out.len, 10000 * (20 + 4 + sizeof(name) - 1) + 20);
 }
@@ -364,10 +364,10 @@ Test(nbd_opt, answers_have_a_limit)
 Test(nbd_opt, list_fails)
 {
 	give(NBD_OPT_LIST, NULL, 0);
-	nbd_haggle_listed(&h, -EIO, "why", &out);
+	nbd_negotiate_listed(&h, -EIO, "why", &out);
 	cr_assert_eq(expect(NBD_OPT_LIST, NBD_REP_ERR_POLICY), 3);
 	give(NBD_OPT_LIST, NULL, 0);
-	nbd_haggle_listed(&h, -ESHUTDOWN, "why", &out);
+	nbd_negotiate_listed(&h, -ESHUTDOWN, "why", &out);
 	cr_assert_eq(expect(NBD_OPT_LIST, NBD_REP_ERR_SHUTDOWN), 3);
 }
 
@@ -379,7 +379,7 @@ Test(nbd_opt, others)
 	expect(4, NBD_REP_ERR_UNSUP);
 	give(NBD_OPT_ABORT, NULL, 0);
 	expect(NBD_OPT_ABORT, NBD_REP_ACK);
-	cr_assert_eq(h.state, NBD_HAGGLE_LEFT);
+	cr_assert_eq(h.state, NBD_NEGOTIATE_LEFT);
 }
 
 /* An option that is too long is answered by its header, and its data is dropped. */
@@ -402,8 +402,8 @@ Test(nbd_opt, too_long)
 	expect(77, NBD_REP_ERR_UNSUP);
 	expect_skipped(NBD_OPTION_SKIP_MAX);
 	give(NBD_OPT_LIST, NULL, 0);
-	cr_assert_eq(h.state, NBD_HAGGLE_LISTS);
-	h.state = NBD_HAGGLE_OPTION;
+	cr_assert_eq(h.state, NBD_NEGOTIATE_LISTS);
+	h.state = NBD_NEGOTIATE_OPTION;
 	cr_assert_eq(give_header(77, NBD_OPTION_SKIP_MAX + 1), -EPROTO);
 	/* It has no error reply. */
 	cr_assert_eq(give_header(NBD_OPT_EXPORT_NAME, NBD_OPTION_MAX + 1), -EPROTO);
@@ -422,24 +422,24 @@ Test(nbd_opt, too_long_choice)
 	expect(NBD_OPT_LIST_META_CONTEXT, NBD_REP_ERR_TOO_BIG);
 	expect_skipped(NBD_OPTION_MAX + 1);
 	give(NBD_OPT_GO, go_disk, GO_LEN);
-	cr_assert(nbd_haggle_status(&h));
-	h.state = NBD_HAGGLE_OPTION;
+	cr_assert(nbd_negotiate_status(&h));
+	h.state = NBD_NEGOTIATE_OPTION;
 	give_header(NBD_OPT_SET_META_CONTEXT, NBD_OPTION_MAX + 1);
 	expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_ERR_TOO_BIG);
 	expect_skipped(NBD_OPTION_MAX + 1);
 	give(NBD_OPT_GO, go_disk, GO_LEN);
-	cr_assert(!nbd_haggle_status(&h));
+	cr_assert(!nbd_negotiate_status(&h));
 }
 
 Test(nbd_opt, greetings_that_end)
 {
 	static const uint8_t unknown[4] = { 0, 0, 0, 7 }, old[4] = { 0, 0, 0, 0 };
 
-	h.state = NBD_HAGGLE_FLAGS;
-	cr_assert_eq(nbd_haggle_step(&h, unknown, 4, &out), -EPROTO);
-	cr_assert_eq(nbd_haggle_step(&h, old, 4, &out), 4);
+	h.state = NBD_NEGOTIATE_FLAGS;
+	cr_assert_eq(nbd_negotiate_step(&h, unknown, 4, &out), -EPROTO);
+	cr_assert_eq(nbd_negotiate_step(&h, old, 4, &out), 4);
 	cr_assert_eq(give(NBD_OPT_LIST, NULL, 0), -EPROTO);
-	cr_assert_eq(nbd_haggle_step(&h, (const uint8_t *)"0123456789abcdef", 16, &out), -EPROTO);
+	cr_assert_eq(nbd_negotiate_step(&h, (const uint8_t *)"0123456789abcdef", 16, &out), -EPROTO);
 }
 
 static void begin_with(enum nbd_tls_mode tls)
@@ -447,9 +447,9 @@ static void begin_with(enum nbd_tls_mode tls)
 	static const uint8_t flags[4] = { 0, 0, 0, 3 };
 
 	nbd_buf_fini(&out);
-	nbd_haggle_begin(&h, tls, &out);
+	nbd_negotiate_begin(&h, tls, &out);
 	take(out.len);
-	cr_assert_eq(nbd_haggle_step(&h, flags, 4, &out), 4);
+	cr_assert_eq(nbd_negotiate_step(&h, flags, 4, &out), 4);
 }
 
 Test(nbd_opt, tls_required)
@@ -466,7 +466,7 @@ Test(nbd_opt, tls_required)
 		expect_skipped(6);
 		cr_assert_eq(give_header(refused[i], 0), 16);
 		expect(refused[i], NBD_REP_ERR_TLS_REQD);
-		cr_assert_eq(h.state, NBD_HAGGLE_OPTION);
+		cr_assert_eq(h.state, NBD_NEGOTIATE_OPTION);
 	}
 	cr_assert_eq(give_header(NBD_OPT_EXPORT_NAME, 4), -EPROTO);
 	give(NBD_OPT_ABORT, NULL, 0);
@@ -487,7 +487,7 @@ Test(nbd_opt, tls_required_no_data)
 	expect_skipped(16384);
 	give_header(NBD_OPT_ABORT, 16384);
 	expect(NBD_OPT_ABORT, NBD_REP_ACK);
-	cr_assert_eq(h.state, NBD_HAGGLE_LEFT);
+	cr_assert_eq(h.state, NBD_NEGOTIATE_LEFT);
 }
 
 Test(nbd_opt, tls_begins)
@@ -498,14 +498,14 @@ Test(nbd_opt, tls_begins)
 	expect_skipped(1);
 	give(NBD_OPT_STARTTLS, NULL, 0);
 	expect(NBD_OPT_STARTTLS, NBD_REP_ACK);
-	cr_assert_eq(h.state, NBD_HAGGLE_SECURES);
+	cr_assert_eq(h.state, NBD_NEGOTIATE_SECURES);
 	/* Nothing is taken until TLS has begun. */
 	cr_assert_eq(give(NBD_OPT_LIST, NULL, 0), 0);
-	nbd_haggle_secured(&h);
+	nbd_negotiate_secured(&h);
 	give(NBD_OPT_STARTTLS, NULL, 0);
 	expect(NBD_OPT_STARTTLS, NBD_REP_ERR_INVALID);
 	give(NBD_OPT_LIST, NULL, 0);
-	cr_assert_eq(h.state, NBD_HAGGLE_LISTS);
+	cr_assert_eq(h.state, NBD_NEGOTIATE_LISTS);
 }
 
 Test(nbd_opt, tls_forgets)
@@ -516,10 +516,10 @@ Test(nbd_opt, tls_forgets)
 	give(NBD_OPT_SET_META_CONTEXT, meta, sizeof(meta) - 1);
 	expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_META_CONTEXT);
 	expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_ACK);
-	cr_assert(nbd_haggle_status(&h));
+	cr_assert(nbd_negotiate_status(&h));
 	give(NBD_OPT_STARTTLS, NULL, 0);
 	expect(NBD_OPT_STARTTLS, NBD_REP_ACK);
-	nbd_haggle_secured(&h);
+	nbd_negotiate_secured(&h);
 	cr_assert_eq(h.headers, NBD_HEADERS_SIMPLE);
 	cr_assert_str_empty(h.name);
 	cr_assert_str_empty(h.status);

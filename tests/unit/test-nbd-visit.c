@@ -47,7 +47,7 @@ Test(visit, nobody)
 Test(visit, states)
 {
 	uint8_t buf[64];
-	int haggles = rig_connect(&rig), open = serve("disk"), leaves = serve("large"), secured;
+	int negotiates = rig_connect(&rig), open = serve("disk"), leaves = serve("large"), secured;
 	const struct seen *s;
 
 	rig.mode = RIG_HOLDS;
@@ -58,14 +58,14 @@ Test(visit, states)
 	say(secured, buf, put_option(buf, NBD_OPT_STARTTLS, NULL, 0));
 	s = visit(0);
 	cr_assert_eq(s->n, 4);
-	cr_assert_eq(s->all[0].state, NBD_CLIENT_HAGGLES);
+	cr_assert_eq(s->all[0].state, NBD_CLIENT_NEGOTIATES);
 	cr_assert(!s->all[0].handle && !s->all[0].stream);
 	cr_assert_eq(s->all[1].state, NBD_CLIENT_OPEN);
 	cr_assert(s->all[1].handle && !s->all[1].stream && !s->all[1].inflight);
 	cr_assert_eq(s->all[2].state, NBD_CLIENT_LEAVES);
 	cr_assert(s->all[2].handle && s->all[2].handle != s->all[1].handle);
 	cr_assert_eq(s->all[2].inflight, 1);
-	cr_assert_eq(s->all[3].state, NBD_CLIENT_HAGGLES);
+	cr_assert_eq(s->all[3].state, NBD_CLIENT_NEGOTIATES);
 	cr_assert(s->all[3].stream);
 	for (unsigned i = 0; i < s->n; i++) {
 		cr_assert_str_eq(s->all[i].name, "the client");
@@ -74,7 +74,7 @@ Test(visit, states)
 			cr_assert_neq(s->all[i].fd, s->all[j].fd);
 	}
 	rig_finish(&rig, 0, 0);
-	leave(haggles);
+	leave(negotiates);
 	leave(open);
 	leave(leaves);
 	leave(secured);
@@ -172,9 +172,9 @@ Test(visit, end_of_one)
 Test(visit, end_of_all)
 {
 	uint8_t buf[64];
-	int haggles = rig_connect(&rig), open = serve("disk"), leaves = serve("disk"), secured;
+	int negotiates = rig_connect(&rig), open = serve("disk"), leaves = serve("disk"), secured;
 
-	hear(haggles, buf, sizeof(buf));
+	hear(negotiates, buf, sizeof(buf));
 	rig.mode = RIG_HOLDS;
 	ask(leaves, NBD_CMD_FLUSH, 1, 0, 0);
 	ask(leaves, NBD_CMD_DISC, 2, 0, 0);
@@ -183,7 +183,7 @@ Test(visit, end_of_all)
 	say(secured, buf, put_option(buf, NBD_OPT_STARTTLS, NULL, 0));
 	hear(secured, buf, sizeof(buf));
 	cr_assert_eq(visit(~0u)->n, 4);
-	expect_end(haggles);
+	expect_end(negotiates);
 	expect_end(open);
 	expect_end(leaves);
 	expect_end(secured);
@@ -192,7 +192,7 @@ Test(visit, end_of_all)
 	rig_finish(&rig, 0, 0);
 	cr_assert_eq(nbd_server_count(rig.server), 0);
 	cr_assert_eq(nlines, 0, "%s", last_line);
-	close(haggles);
+	close(negotiates);
 	close(open);
 	close(leaves);
 	close(secured);
