@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += %D%/budget.py %D%/plots.py %D%/rbd.sh %D%/kernel.py %D%/kernel.sh %D%/ktls.py %D%/ktls.sh %D%/loads.py %D%/run.py %D%/sizes.py %D%/targets.py %D%/topologies.py
 
 # What nbdkit lets any remote disk be.
 EXTRA_LTLIBRARIES = ceiling.la

@@ -28,10 +28,6 @@ endif
 		-e 's|its thread may have it|its NBD client may have it|' "$<" >$@.t && \
 	chmod +x $@.t && mv $@.t $@
 CLEANFILES += %D%/rtrs-server-stages.bt %D%/rtrs-plugin-requests.bt %D%/rtrs-nbd-requests.bt
-EXTRA_DIST += %D%/rtrs-server-stages.bt.in %D%/rtrs-plugin-requests.bt.in
-EXTRA_DIST += %D%/nbdkit-rtrs.spec
-# For the packages of Debian.
-EXTRA_DIST += %D%/needrestart/rtrs-nbd.conf %D%/needrestart/nbdkit-rtrs.conf
 
 # For Prometheus and Grafana.
 dist_pkgdata_DATA = %D%/alerts.yml %D%/alerts-test.yml %D%/grafana.json

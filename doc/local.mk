@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # make doc draws the tables of states: DOT files, which are in the tree, and SVG where Graphviz is.
-EXTRA_DIST += %D%/fsm-session.dot %D%/fsm-path.dot %D%/fsm-connection.dot
-EXTRA_DIST += %D%/fsm-device.dot %D%/fsm-handshake.dot %D%/fsm-service.dot
-EXTRA_DIST += %D%/fsm-server-path.dot %D%/fsm-server-connection.dot
-EXTRA_DIST += %D%/fsm-server-handshake.dot %D%/fsm-server-lead.dot
 if BUILD_SERVER
 check_PROGRAMS += %D%/fsm-dot %D%/fsm-dot-server
 # They show the tables as they are.
@@ -16,9 +12,6 @@ TESTS += tests/check-pictures.sh
 %C%_fsm_dot_server_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_fsm_dot_server_LDADD = librtrssrv.la librtrsring.la librnbd.la libbase.la libclock.la
 endif
-EXTRA_DIST += tests/check-pictures.sh
-EXTRA_DIST += %D%/demo-record.sh %D%/demo-svg.py %D%/demo.csv %D%/demo.svg %D%/speed.csv %D%/speed.svg
-EXTRA_DIST += %D%/top-record.sh %D%/top-svg.py %D%/top.rec %D%/top.svg
 
 .PHONY: doc
 doc: %D%/fsm-dot$(EXEEXT) %D%/fsm-dot-server$(EXEEXT)
@@ -39,7 +32,6 @@ demo: all
 	$(srcdir)/%D%/top-svg.py $(srcdir)/%D%/top.rec >$(srcdir)/%D%/top.svg
 
 # make page-picture draws the status page in headless Chromium, with the script that tests the page.
-EXTRA_DIST += %D%/status-page.png
 .PHONY: page-picture
 page-picture: all
 	PAGE_PICTURE=$(abs_srcdir)/%D%/status-page.png $(srcdir)/tests/test-metrics-page.sh

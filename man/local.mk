@@ -10,16 +10,6 @@ MANUALS = \
 	%D%/rtrs-server.8 \
 	%D%/rtrsctl.8 \
 	$(NULL)
-EXTRA_DIST += \
-	%D%/nbdkit-rtrs-plugin.pod \
-	%D%/rtrs-bench.pod \
-	%D%/rtrs-guide.pod \
-	%D%/rtrs-nbd.pod \
-	%D%/rtrs-protocol.pod \
-	%D%/rtrs-psk.pod \
-	%D%/rtrs-server.pod \
-	%D%/rtrsctl.pod \
-	$(NULL)
 
 if HAVE_POD2MAN
 man_MANS += $(MANUALS)

@@ -9,10 +9,10 @@
 # Prints each number that has neither and fails when there is one.  A name is one that runs:
 #
 #	Test(suite, t03_r19_name)		Criterion, in tests/frwr
-#	%D%/t04-t15-name			a program on a list in tests/frwr/local.mk
+#	t04-t15-name				a program: a row of tests/frwr/programs
 #	CASE(t16_name)				a case of tests/frwr/device.c
 #	TEST(promise_m_t18_name)		the conformance suite
-#	%D%/test-t27-name.sh, manual-		a script on a list in tests/guest/local.mk
+#	test-t27-name.sh, manual-		a script in tests/guest
 #
 # and a reason in HACKING is a line "<tab>r04<blank>why".
 set -eu
@@ -24,11 +24,10 @@ cd "$root"
 # One name a line.
 names() {
 	cat tests/frwr/*.c | sed -n 's/^Test([a-z_]*, *\([a-z0-9_]*\)[,)].*/\1/p'
-	sed -n 's,^[A-Z_]* = \(.*\),\1,p' tests/frwr/local.mk | tr ' ' '\n' |
-		sed -n 's,^%D%/\([a-z0-9-]*\)$,\1,p'
+	sed -n 's/^\([a-z0-9-]*\) .*/\1/p' tests/frwr/programs
 	sed -n 's/^	CASE(\([a-z0-9_]*\)).*/\1/p' tests/frwr/device.c
 	sed -n 's/^	TEST(promise_[a-z]_\([a-z0-9_]*\)).*/\1/p' tests/fabric/conformance.c
-	sed -n 's,^	%D%/\(test\|manual\)-\([a-z0-9-]*\)\.sh.*,\2,p' tests/guest/local.mk
+	ls tests/guest | sed -n 's,^\(test\|manual\)-\([a-z0-9-]*\)\.sh$,\2,p'
 	sed -n 's/^	\([rt][0-9][0-9]a\{0,1\}\) .*/\1/p' HACKING
 }
 

@@ -192,7 +192,7 @@ def test_exists(source, test):
     name = re.escape(os.path.basename(test))
     for top, _, files in os.walk(os.path.join(source, 'tests')):
         for file in files:
-            if file != 'local.mk':
+            if file not in ('local.mk', 'programs'):
                 continue
             with open(os.path.join(top, file), encoding='utf-8') as f:
                 if re.search(rf'(^|[\s/]){name}(\s|$)', f.read()):

@@ -19,8 +19,7 @@ pitfalls_tree() {
 		"$tree/tests/sim/test-sim-a.c"
 	printf '\t{ "p%s x", READ },\n' 21 22 23 24 25 > "$tree/tests/hostile/cases-a.c"
 	printf '\tTEST(promise_e_p26_x),\n' > "$tree/tests/fabric/conformance.c"
-	printf '\t%%D%%/test-p27-p28-x.sh \\\n' > "$tree/tests/guest/local.mk"
-	echo > "$tree/tests/local.mk"
+	: > "$tree/tests/guest/test-p27-p28-x.sh"
 	printf '=item p%s\n\nno hardware\n\n' 29 30 31 32 33 34 35 36 37 38 39 40 41 > \
 		"$tree/man/rtrs-protocol.pod"
 }
@@ -35,10 +34,11 @@ rows_tree() {
 	for n in 08a 11 12 13 14 15 16 17 18 19 20; do
 		printf 'Test(frwr_b, r%s_x, .signal = SIGABRT)\n' "$n"
 	done > "$tree/tests/frwr/test-b.c"
-	printf 'PROGRAMS = %%D%%/t11-t12-t13-x %%D%%/t14-t15-x\n' > "$tree/tests/frwr/local.mk"
+	printf '%s  base clock\n' t11-t12-t13-x t14-t15-x > "$tree/tests/frwr/programs"
 	printf '\tCASE(t%s_x),\n' 16 17 19 21 22 23 24 25 26 > "$tree/tests/frwr/device.c"
 	printf '\tTEST(promise_m_t%s_x),\n' 18 20 > "$tree/tests/fabric/conformance.c"
-	printf '\t%%D%%/%s.sh \\\n' test-t27-x manual-t28-x > "$tree/tests/guest/local.mk"
+	: > "$tree/tests/guest/test-t27-x.sh"
+	: > "$tree/tests/guest/manual-t28-x.sh"
 	for n in $(seq 21 43); do
 		printf '\tr%s not here\n' "$n"
 	done > "$tree/HACKING"
@@ -88,8 +88,7 @@ spoil p22 tests/hostile/cases-a.c 's,p22 x,x p22,'
 spoil p26 tests/fabric/conformance.c 's,TEST,/* TEST,'
 spoil p29 man/rtrs-protocol.pod 's,^=item p29,see p29,'
 fresh_tree
-: > "$tree/tests/guest/local.mk"
-: > "$tree/tests/guest/test-p27-p28-x.sh"
+mv "$tree/tests/guest/test-p27-p28-x.sh" "$tree/tests/guest/p27-p28-x.sh"
 expect_missing 'p27
 p28'
 
@@ -100,15 +99,16 @@ spoil r07 tests/frwr/test-a.c 's,t07_r07,t07_x_r07,'
 spoil r13 tests/frwr/test-b.c 's,.*r13.*,/* & */,'
 spoil r13 tests/frwr/test-b.c 's,r13,r13x,'
 spoil r08a tests/frwr/test-b.c 's,r08a,r08,'
-spoil t12 tests/frwr/local.mk 's,t12-,,'
+spoil t12 tests/frwr/programs 's,t12-,,'
 spoil t17 tests/frwr/device.c 's,.*t17.*,// &,'
 spoil t18 tests/fabric/conformance.c 's,TEST(promise_m_t18,/* &,'
-spoil t27 tests/guest/local.mk 's,%D%/test-t27,test-t27,'
-spoil t28 tests/guest/local.mk 's,manual-t28,t28,'
+fresh_tree
+mv "$tree/tests/guest/manual-t28-x.sh" "$tree/tests/guest/manual-t28-x.txt"
+expect_missing t28
 spoil r30 HACKING 's,^	r30,see r30,'
 spoil r30 HACKING 's,^	r30 .*,	r30,'
 fresh_tree
-: > "$tree/tests/frwr/local.mk"
+: > "$tree/tests/frwr/programs"
 expect_missing 't11
 t12
 t13

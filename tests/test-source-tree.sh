@@ -12,6 +12,7 @@ if autoreconf --version >/dev/null 2>&1; then
 		Makefile.am -o -name configure.ac \
 		-o -name '*.in' \) -exec cp --parents -t "$tmp/tree" {} +)
 	mkdir "$tmp/tree/m4" "$tmp/tree/build-aux"
+	cp "$top_srcdir/build-aux/lists.sh" "$tmp/tree/build-aux"
 	(cd "$tmp/tree" && autoreconf -fi) >"$tmp/autoreconf.log" 2>&1
 	must_fail grep -i 'warning:' "$tmp/autoreconf.log"
 	[ -x "$tmp/tree/configure" ]

@@ -2,16 +2,6 @@
 # Units of systemd, with the places of make install in them.  rtrs-server.service and
 # rtrs-server@.service have one template, and so have the gateways; hardening.inc goes into each
 # service.  systemd looks below /usr and /usr/local.
-EXTRA_DIST += \
-	%D%/gateway.service.in \
-	%D%/gateway.socket.in \
-	%D%/gateway.sysusers \
-	%D%/hardening.inc \
-	%D%/rtrs-server.service.in \
-	%D%/rtrs-server.sysusers \
-	%D%/rtrs-server.tmpfiles \
-	%D%/rtrs-servers.target \
-	$(NULL)
 
 systemdsystemunit_DATA =
 sysusersdir = $(prefix)/lib/sysusers.d

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The drivers of this server.  To add one: a folder with its store_NAME_driver and its
- * store_NAME_io_ops, a line in STORE_DRIVERS(), and its files in local.mk. */
+ * store_NAME_io_ops, a line in STORE_DRIVERS(), and its folder in local.mk. */
 #ifndef STORE_DRIVERS_H
 #define STORE_DRIVERS_H
 

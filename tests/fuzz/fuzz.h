@@ -4,7 +4,7 @@
  * A target is one .c file with LLVMFuzzerTestOneInput() and a corpus/NAME directory.  Configured
  * with --enable-fuzzers (CC=clang) it links libFuzzer; otherwise replay-main.c, which understands
  * the same arguments, so that `make check` runs the corpus and a bounded number of mutations of it
- * with any compiler.  See tests/fuzz/local.mk for what to add. */
+ * with any compiler.  See tests/fuzz/programs for what to add. */
 #ifndef TESTS_FUZZ_H
 #define TESTS_FUZZ_H
 

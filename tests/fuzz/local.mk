@@ -1,29 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A fuzz target X is fuzz-X.c and corpus/X.  Add its name to FUZZ_TARGETS, and below its _SOURCES,
-# _LDADD (its libraries, then $(FUZZ_MAIN)) and _LDFLAGS = $(FUZZ_LINK).
-#
 # make check runs FUZZ_RUNS=20000 inputs; make check-fuzz each target for FUZZ_SECONDS=60, best with
 # libFuzzer: ../configure CC=clang --enable-fuzzers --enable-sanitizers=address,undefined
-EXTRA_DIST += %D%/corpus tests/run-fuzz.sh tests/run-fuzz-many.sh
 TEST_EXTENSIONS += .fuzz
 FUZZ_LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/run-fuzz.sh
 
-FUZZ_TARGETS = \
-	%D%/fuzz-auth.fuzz \
-	%D%/fuzz-ctl.fuzz \
-	%D%/fuzz-nbd.fuzz \
-	%D%/fuzz-rnbd-msg.fuzz \
-	%D%/fuzz-rtrs-msg.fuzz \
-	%D%/fuzz-rtrs-req.fuzz \
-	%D%/fuzz-rtrsctl.fuzz \
-	%D%/fuzz-tcp-stream.fuzz \
-	%D%/fuzz-tls-stream.fuzz \
-	$(NULL)
 check_PROGRAMS += $(FUZZ_TARGETS)
 TESTS += $(FUZZ_TARGETS)
 
-check_LTLIBRARIES += libreplay.la
-libreplay_la_SOURCES = %D%/fuzz.h %D%/replay-main.c
 if LIBFUZZER
 FUZZ_MAIN =
 FUZZ_LINK = $(AM_LDFLAGS) -fsanitize=fuzzer
@@ -32,74 +15,7 @@ FUZZ_MAIN = libreplay.la
 FUZZ_LINK = $(AM_LDFLAGS)
 endif
 
-%C%_fuzz_auth_fuzz_SOURCES = %D%/fuzz-auth.c %D%/fuzz.h
-%C%_fuzz_auth_fuzz_LDADD = libauth.la libsecrets.la libbase.la libclock.la $(FUZZ_MAIN)
-%C%_fuzz_auth_fuzz_LDFLAGS = $(FUZZ_LINK)
-
-%C%_fuzz_ctl_fuzz_SOURCES = %D%/fuzz-ctl.c %D%/fuzz.h
-%C%_fuzz_ctl_fuzz_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-%C%_fuzz_ctl_fuzz_LDADD = libctl.la libbase.la $(JANSSON_LIBS) $(FUZZ_MAIN)
-%C%_fuzz_ctl_fuzz_LDFLAGS = $(FUZZ_LINK)
-
-%C%_fuzz_nbd_fuzz_SOURCES = %D%/fuzz-nbd.c %D%/fuzz.h tests/unit/nbd-rig.c tests/unit/nbd-rig.h
-%C%_fuzz_nbd_fuzz_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
-%C%_fuzz_nbd_fuzz_LDADD = libnbdsrv.la libbase.la $(FUZZ_MAIN)
-%C%_fuzz_nbd_fuzz_LDFLAGS = $(FUZZ_LINK)
-
-%C%_fuzz_rnbd_msg_fuzz_SOURCES = %D%/fuzz-rnbd-msg.c %D%/fuzz.h
-%C%_fuzz_rnbd_msg_fuzz_LDADD = librnbd.la $(FUZZ_MAIN)
-%C%_fuzz_rnbd_msg_fuzz_LDFLAGS = $(FUZZ_LINK)
-
-%C%_fuzz_rtrs_msg_fuzz_SOURCES = %D%/fuzz-rtrs-msg.c %D%/fuzz.h
-%C%_fuzz_rtrs_msg_fuzz_LDADD = librtrs.la $(FUZZ_MAIN)
-%C%_fuzz_rtrs_msg_fuzz_LDFLAGS = $(FUZZ_LINK)
-
-%C%_fuzz_rtrs_req_fuzz_SOURCES = %D%/fuzz-rtrs-req.c %D%/fuzz.h
-%C%_fuzz_rtrs_req_fuzz_LDADD = librtrs.la $(FUZZ_MAIN)
-%C%_fuzz_rtrs_req_fuzz_LDFLAGS = $(FUZZ_LINK)
-
-# What rtrsctl is, but for its command line.
-%C%_fuzz_rtrsctl_fuzz_SOURCES = \
-	%D%/fuzz-rtrsctl.c \
-	%D%/fuzz.h \
-	src/rtrsctl/answer.c \
-	src/rtrsctl/call.c \
-	src/rtrsctl/check.c \
-	src/rtrsctl/clients-nbd.c \
-	src/rtrsctl/clients.c \
-	src/rtrsctl/explain.c \
-	src/rtrsctl/rate.c \
-	src/rtrsctl/state.c \
-	src/rtrsctl/status.c \
-	src/rtrsctl/text.c \
-	src/rtrsctl/width.c \
-	$(NULL)
-%C%_fuzz_rtrsctl_fuzz_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrsctl
-%C%_fuzz_rtrsctl_fuzz_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-%C%_fuzz_rtrsctl_fuzz_LDADD = libctl.la libbase.la libclock.la $(JANSSON_LIBS) $(FUZZ_MAIN)
-%C%_fuzz_rtrsctl_fuzz_LDFLAGS = $(FUZZ_LINK)
-
-%C%_fuzz_tcp_stream_fuzz_SOURCES = %D%/fuzz-tcp-stream.c %D%/fuzz.h
-%C%_fuzz_tcp_stream_fuzz_LDADD = libfab.la libclock.la libbase.la $(FUZZ_MAIN)
-%C%_fuzz_tcp_stream_fuzz_LDFLAGS = $(FUZZ_LINK)
-
-%C%_fuzz_tls_stream_fuzz_SOURCES = \
-	%D%/fuzz-tls-stream.c \
-	%D%/fuzz.h \
-	%D%/tls-end.c \
-	%D%/tls-message.c \
-	%D%/tls-peer.c \
-	%D%/tls-rig.h \
-	%D%/tls-sides.c \
-	%D%/tls-wire.c \
-	$(NULL)
-%C%_fuzz_tls_stream_fuzz_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)
-%C%_fuzz_tls_stream_fuzz_LDADD = libfab.la libclock.la libbase.la $(GNUTLS_LIBS) $(FUZZ_MAIN)
-%C%_fuzz_tls_stream_fuzz_LDFLAGS = $(FUZZ_LINK) -Wl,--wrap=fab_tls_session
-
-EXTRA_PROGRAMS = %D%/make-corpus
-%C%_make_corpus_SOURCES = %D%/make-corpus.c
-%C%_make_corpus_LDADD = librtrs.la librnbd.la
+EXTRA_PROGRAMS = $(FUZZ_TOOLS)
 CLEANFILES += %D%/make-corpus
 
 FUZZ_SECONDS = 60

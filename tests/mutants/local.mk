@@ -1,29 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # make mutate: see README.  In a copy of the tree below mutate/, which is kept: a second run builds less.
-MUTANT_LISTS = \
-	%D%/auth.list \
-	%D%/bench.list \
-	%D%/client.list \
-	%D%/clients.list \
-	%D%/control.list \
-	%D%/fabric.list \
-	%D%/identity.list \
-	%D%/install.list \
-	%D%/keys.list \
-	%D%/metrics.list \
-	%D%/nbd.list \
-	%D%/options.list \
-	%D%/protocol.list \
-	%D%/reload.list \
-	%D%/server.list \
-	%D%/share.list \
-	%D%/storage.list \
-	%D%/tls.list \
-	$(NULL)
-EXTRA_DIST += $(MUTANT_LISTS) %D%/README tests/mutate.py tests/test-mutants.sh
-# Each mutant still applies.
-TESTS += tests/test-mutants.sh
-
 MUTANTS =
 MUTATE_EVERY = 1
 .PHONY: mutate
