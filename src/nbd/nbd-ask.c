@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The handshake of a connection: bytes of the client go through the negotiation (nbd-opt.h), and the
- * backend answers which exports it has.  Owns conn->negotiation while the connection negotiates. */
+/* The handshake of a connection: bytes of the client go through the negotiation (nbd-opt.h), and
+ * the backend answers which exports it has.  Owns conn->negotiation while the connection
+ * negotiates. */
 #include <stdlib.h>
 
 #include "nbd-priv.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of a connection: negotiates, serves, leaves or breaks, is gone.  Owns the socket, and the
- * backend's handle, which is closed when no request is in flight.  A failure of the socket or a
+/* The life of a connection: negotiates, serves, leaves or breaks, is gone.  Owns the socket, and
+ * the backend's handle, which is closed when no request is in flight.  A failure of the socket or a
  * mistake of the client ends the connection, with one line in the log. */
 #include <errno.h>
 #include <poll.h>

@@ -70,7 +70,8 @@ void nbd_negotiate_name(struct nbd_negotiation *h, const char *name, struct nbd_
 void nbd_negotiate_listed(struct nbd_negotiation *h, int status, const char *why,
 			  struct nbd_buf *out);
 /* LOOKS, OPENS: answer for the export.  @status: 0, or -errno for the reason @why.  With 0
- * @export->flags get the flags that the handshake decides.  0, or -EPROTO as nbd_negotiate_step(). */
+ * @export->flags get the flags that the handshake decides.  0, or -EPROTO as
+ * nbd_negotiate_step(). */
 int nbd_negotiate_opened(struct nbd_negotiation *h, int status, const char *why,
 			 struct nbd_export *export, struct nbd_buf *out);
 

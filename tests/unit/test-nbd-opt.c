@@ -439,7 +439,8 @@ Test(nbd_opt, greetings_that_end)
 	cr_assert_eq(nbd_negotiate_step(&h, unknown, 4, &out), -EPROTO);
 	cr_assert_eq(nbd_negotiate_step(&h, old, 4, &out), 4);
 	cr_assert_eq(give(NBD_OPT_LIST, NULL, 0), -EPROTO);
-	cr_assert_eq(nbd_negotiate_step(&h, (const uint8_t *)"0123456789abcdef", 16, &out), -EPROTO);
+	cr_assert_eq(nbd_negotiate_step(&h, (const uint8_t *)"0123456789abcdef", 16, &out),
+		     -EPROTO);
 }
 
 static void begin_with(enum nbd_tls_mode tls)
