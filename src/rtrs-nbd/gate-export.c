@@ -184,8 +184,10 @@ static void gate_step_all(struct loop_task *task)
 	struct gate_exports *g = container_of(task, struct gate_exports, step);
 	struct gate_io *o;
 
+	clt_pass_begin();
 	while ((o = list_pop_entry(&g->ready, struct gate_io, ready)))
 		gate_io_step(o);
+	clt_pass_end();
 }
 
 static void start_status(struct gate_io *o)

@@ -261,7 +261,8 @@ Test(clt_account, greedy_ones_become_equal)
 
 /* ---- who is next ---- */
 
-/* An account whose line is long does not keep others' operations: each gets one in its turn. */
+/* An account whose line is long does not keep others' operations: of two permits each gets one in
+ * its turn. */
 Test(clt_account, turns)
 {
 	struct user greedy[6], small[2], last;
@@ -293,6 +294,80 @@ Test(clt_account, turns)
 	}
 	ends(&greedy[5]);
 	world_end(4);
+}
+
+/* Give back @n of the @left permits of accounts[2] in a pass. */
+static void pass_of(struct clt_slot **slots, unsigned *left, unsigned n)
+{
+	clt_pass_begin();
+	*left -= n;
+	give_back(&accounts[2], slots + *left, n);
+	clt_pass_end();
+}
+
+/* Of 127 permits a turn has seven; who had fewer keeps the place for the next pass. */
+Test(clt_account, a_turn_is_a_few)
+{
+	static struct clt_slot *slots[PERMITS];
+	static struct user users[2][12];
+	unsigned n;
+
+	world(PERMITS, 3);
+	n = fill(&accounts[2], slots);
+	while ((slots[n] = clt_slot_take(&io.slots)))		/* what its share left */
+		n++;
+	atomic_store(&accounts[2].held, n);
+	for (unsigned i = 0; i < 2; i++) {
+		for (unsigned k = 0; k < 12; k++)
+			cr_assert_not(begins(&users[i][k], &accounts[i], CLT_OP_IO));
+	}
+	/* Fourteen more than the reserve, which is for accounts that hold none, as is the last
+	 * one. */
+	pass_of(slots, &n, 14 + (unsigned)share_reserve(PERMITS - 1, 3, 1));
+	cr_assert_eq(atomic_load(&accounts[0].held), 7u);
+	cr_assert_eq(atomic_load(&accounts[1].held), 6u);
+	pass_of(slots, &n, 3);
+	cr_assert_eq(atomic_load(&accounts[0].held), 8u);
+	cr_assert_eq(atomic_load(&accounts[1].held), 8u);
+	pass_of(slots, &n, 3);
+	cr_assert_eq(atomic_load(&accounts[0].held), 10u);
+	cr_assert_eq(atomic_load(&accounts[1].held), 8u);
+	while (n)
+		pass_of(slots, &n, 1);
+	for (unsigned i = 0; i < 2; i++) {
+		for (unsigned k = 0; k < 12; k++) {
+			cr_assert(asks(&users[i][k]));
+			ends(&users[i][k]);
+		}
+	}
+	world_end(3);
+}
+
+/* What becomes free in a pass is given when it ends, and all at once. */
+Test(clt_account, passes)
+{
+	struct user a[2], b[2];
+
+	world(3, 2);				/* two permits */
+	cr_assert(begins(&a[0], &accounts[0], CLT_OP_IO));
+	cr_assert(begins(&b[0], &accounts[1], CLT_OP_IO));
+	cr_assert_not(begins(&a[1], &accounts[0], CLT_OP_IO));
+	cr_assert_not(begins(&b[1], &accounts[1], CLT_OP_IO));
+	nlooks = 0;
+	clt_pass_begin();
+	ends(&a[0]);
+	ends(&b[0]);
+	cr_assert_eq(nlooks, 0u);
+	clt_pass_end();
+	cr_assert_eq(nlooks, 2u);
+	cr_assert(asks(&a[1]) && asks(&b[1]));
+	/* Nothing stays of it. */
+	clt_pass_begin();
+	clt_pass_end();
+	cr_assert_eq(nlooks, 2u);
+	ends(&a[1]);
+	ends(&b[1]);
+	world_end(2);
 }
 
 /* Operations of an account keep their order, also behind one that leaves the line. */

@@ -5,6 +5,16 @@
 
 #include "clt-io-priv.h"
 
+#define TURN_MAX 8u			/* requests of an account in a turn */
+#define TURN_OF_PERMITS 16u		/* and at most so small a part of the permits, but one */
+
+/* @a, which has a line, is the last one in turn. */
+static void turn_join(struct clt_io *io, struct clt_account *a)
+{
+	list_add_tail(&io->turns, &a->turn);
+	a->turn_left = MAX(MIN(clt_slot_most(&io->slots) / TURN_OF_PERMITS, TURN_MAX), 1u);
+}
+
 void clt_account_open(struct clt_account *a, struct clt_io *io)
 {
 	a->io = io;
@@ -35,7 +45,7 @@ void clt_line_add(struct clt_op *op)
 	} else {
 		list_add_tail(&a->line, &op->permit_link);
 		if (list_empty(&a->turn))
-			list_add_tail(&io->turns, &a->turn);
+			turn_join(io, a);
 	}
 	/* ORDER: counted before the caller looks at the permits again; clt_slot_put() frees the
 	 * permit before reading the count. */
@@ -71,20 +81,22 @@ static void line_give(struct list *line, struct clt_slot *slot)
 	clt_wait_look(&op->waiter);
 }
 
-/* Give @a, which has a line, a permit if @a may hold one more: then @a is the last one in turn.
- * The account that is to be asked next, or the head of the list. */
+/* Give @a, which has a line, permits as far as @a may hold more.  With the last one of its turn @a
+ * is the last one in turn; before that @a keeps its place.  The account that is to be asked next,
+ * or the head of the list. */
 static struct list *turn_take(struct clt_io *io, struct clt_account *a)
 {
 	struct list *next = a->turn.next;
-	struct clt_slot *slot = clt_account_take(a);
+	struct clt_slot *slot;
 
-	if (!slot)
-		return next;
-	line_give(&a->line, slot);
-	if (list_empty(&a->turn))
+	while (a->turn_left && !list_empty(&a->line) && (slot = clt_account_take(a))) {
+		line_give(&a->line, slot);
+		a->turn_left--;
+	}
+	if (list_empty(&a->turn) || a->turn_left)
 		return next;
 	list_del(&a->turn);
-	list_add_tail(&io->turns, &a->turn);
+	turn_join(io, a);
 	return next == &io->turns ? &a->turn : next;
 }
 

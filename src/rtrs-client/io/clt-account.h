@@ -10,9 +10,11 @@
  * SHARE.  An account gets a permit if share.h lets it have one, of the permits that are free.
  *
  * TURN.  Operations that get no permit stand in the line of their account, in order.  Accounts
- * with a line take turns: each permit that comes back goes to the first account that may hold
- * more, which then is the last one.  A turn is a request, not its bytes: a permit is a chunk of
- * the server whatever the length, and an account with short requests has its permits back
+ * with a line take turns: the permits that came back in a pass go to the first account that may
+ * hold more, up to a few, which then is the last one; and so on.  A few, because requests of one
+ * account that go together are answered together: with one in a turn 64 connections had a send
+ * for each answer, and 0.7 of the IOPS.  A turn is requests, not their bytes: a permit is a chunk
+ * of the server whatever the length, and an account with short requests has its permits back
  * sooner.
  *
  * User messages have no account, and stand in front of all (clt-io.h, permits).
@@ -42,6 +44,7 @@ struct clt_account {
 	atomic_uint held;		/* permits */
 	struct list line;		/* io->lock: clt_op.permit_link, in order */
 	struct list turn;		/* io->lock: in io->turns while @line is not empty */
+	unsigned turn_left;		/* io->lock: requests of this turn */
 };
 
 /* Open @a, an account of @io's session.  Any thread. */

@@ -78,6 +78,9 @@ void clt_slot_zero_exit(struct clt_io *io);
 void clt_slot_leave(struct clt_op *op);
 /* Give permits that became usable to the operations in line. */
 void clt_slot_regrant(struct clt_io *io);
+/* A permit is free, and operations stand in line: clt_slot_regrant(), or at the end of the pass if
+ * this thread is in one (clt_pass_begin()). */
+void clt_slot_freed(struct clt_io *io);
 
 /* Take a free permit: returns the slot of the permit, or NULL.  Any thread. */
 static inline struct clt_slot *clt_slot_take(struct clt_slot_table *s)
@@ -228,7 +231,7 @@ static inline void clt_slot_put(struct clt_op *op, struct clt_slot *slot)
 	/* ORDER: the permit is free before the count is read; clt_line_add() counts before the
 	 * permits are looked at again. */
 	if (atomic_fetch_add(&io->slots.nwaiting, 0))
-		clt_slot_regrant(io);
+		clt_slot_freed(io);
 }
 
 /* Is @slot the slot of a request of IO with permit 0, which takes turns with user messages in using

@@ -486,6 +486,11 @@ void clt_op_start(struct clt_op *op, void (*fn)(struct clt_waiter *w));
 /* Take finished parts, and send further parts if possible.  True when @op is done: nothing refers
  * to @op any more.  Owner. */
 bool clt_op_step(struct clt_op *op);
+/* Around the steps of several operations, one after the other, by one thread that blocks nowhere in
+ * between.  Permits that they give back go to waiting operations at the end, all at once: requests
+ * of one account then go together.  Passes do not nest. */
+void clt_pass_begin(void);
+void clt_pass_end(void);
 /* Step @op until @op is done; blocks.  On the thread that has started @op. */
 void clt_op_run(struct clt_op *op);
 

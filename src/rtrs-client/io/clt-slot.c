@@ -174,6 +174,35 @@ void clt_slot_regrant(struct clt_io *io)
 	clt_wait_batch_end(io->wait);
 }
 
+static _Thread_local struct {
+	bool under_way;
+	struct clt_io *freed;		/* NULL: nothing yet */
+} pass;
+
+void clt_pass_begin(void)
+{
+	assert(!pass.under_way);
+	pass.under_way = true;
+}
+
+void clt_pass_end(void)
+{
+	struct clt_io *freed = pass.freed;
+
+	pass.under_way = false;
+	pass.freed = NULL;
+	if (freed)
+		clt_slot_regrant(freed);
+}
+
+void clt_slot_freed(struct clt_io *io)
+{
+	if (pass.under_way && (!pass.freed || pass.freed == io))
+		pass.freed = io;
+	else
+		clt_slot_regrant(io);
+}
+
 void clt_slot_leave(struct clt_op *op)
 {
 	struct clt_io *io = op->io;
