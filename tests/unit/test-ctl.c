@@ -66,9 +66,17 @@ static void call_ping(struct ctl_client *client, const char *value, void *arg)
 	ctl_answer(client, json_pack("{s:s}", "pong", value ? value : "nothing"));
 }
 
+static void call_change(struct ctl_client *client, int change, const char *value, bool force,
+			void *arg)
+{
+	ctl_answer(client, json_pack("{s:i,s:b}", "change", change, "force", force));
+}
+
 static const struct ctl_call calls[] = {
 	{ .name = "ping", .fn = call_ping, .member = "what" },
 	{ .name = "pong", .fn = call_ping, .member = "what", .needed = true },
+	{ .name = "cut", .fn_change = call_change, .change = 3, .takes_force = true },
+	{ .name = "cut off", .fn_change = call_change, .change = 4 },
 };
 
 static void serve(struct ctl_client *client, const json_t *command, void *arg)
@@ -76,7 +84,8 @@ static void serve(struct ctl_client *client, const json_t *command, void *arg)
 	const char *word = json_string_value(json_object_get(command, "command"));
 
 	cr_assert_str_eq(arg, "arg");
-	if (!word || !strcmp(word, "ping") || !strcmp(word, "pong") || !strcmp(word, "pung")) {
+	if (!word || !strncmp(word, "cu", 2) || strstr(word, "force") || !strcmp(word, "ping") ||
+	    !strcmp(word, "pong") || !strcmp(word, "pung")) {
 		ctl_call(client, command, "test", calls, ARRAY_SIZE(calls), NULL);
 	} else if (!strcmp(word, "late")) {
 		late = client;
@@ -236,6 +245,23 @@ Test(ctl, a_command_is_what_its_table_says)
 	expect_refusal(fd, "{\"command\":\"ping\",\"what\":5}\n",
 		       "ping: \"what\" must be a string");
 	expect_refusal(fd, "{\"command\":\"ping\",\"who\":\"x\"}\n", "ping: takes no \"who\"");
+	close(fd);
+}
+
+/* "NAME force" is NAME, by force, and only of a command that takes it. */
+Test(ctl, force)
+{
+	int fd = client();
+
+	say(fd, "{\"command\":\"cut\"}\n{\"command\":\"cut force\"}\n{\"command\":\"cut off\"}\n");
+	hear(fd, "{\"change\":3,\"force\":false,\"ok\":true}\n");
+	hear(fd, "{\"change\":3,\"force\":true,\"ok\":true}\n");
+	hear(fd, "{\"change\":4,\"force\":false,\"ok\":true}\n");
+	expect_refusal(fd, "{\"command\":\"cut off force\"}\n",
+		       "test has no command 'cut off force'");
+	expect_refusal(fd, "{\"command\":\"ping force\"}\n", "test has no command 'ping force'");
+	expect_refusal(fd, "{\"command\":\"cu force\"}\n", "test has no command 'cu force'");
+	expect_refusal(fd, "{\"command\":\"cut force force\"}\n", "test has no command 'cut force force'");
 	close(fd);
 }
 

@@ -5,6 +5,7 @@
 
 #include "ctl-call.h"
 #include "ctl-json.h"
+#include "util.h"
 
 void ctl_call_done(struct ctl_client *client)
 {
@@ -73,11 +74,21 @@ static bool call_check(struct ctl_client *client, const json_t *command, const s
 	return true;
 }
 
+/* True if @name is that of @c, or has " force" after it, which @force says. */
+static bool call_matches(const struct ctl_call *c, const char *name, bool *force)
+{
+	size_t len = strlen(c->name);
+
+	*force = c->takes_force && !strcmp(name + MIN(len, strlen(name)), " force");
+	return *force ? !strncmp(name, c->name, len) : !strcmp(name, c->name);
+}
+
 /* The entry of @calls called @name; NULL: none. */
-static const struct ctl_call *call_find(const char *name, const struct ctl_call *calls, size_t n)
+static const struct ctl_call *call_find(const char *name, const struct ctl_call *calls, size_t n,
+					bool *force)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (!strcmp(name, calls[i].name))
+		if (call_matches(&calls[i], name, force))
 			return &calls[i];
 	}
 	return NULL;
@@ -86,8 +97,9 @@ static const struct ctl_call *call_find(const char *name, const struct ctl_call 
 bool ctl_call_has(const json_t *command, const struct ctl_call *calls, size_t n)
 {
 	const char *name = value_of(command, "command");
+	bool force;
 
-	return name && call_find(name, calls, n);
+	return name && call_find(name, calls, n, &force);
 }
 
 void ctl_call(struct ctl_client *client, const json_t *command, const char *program,
@@ -96,20 +108,23 @@ void ctl_call(struct ctl_client *client, const json_t *command, const char *prog
 	const json_t *member = json_object_get(command, "command");
 	const char *name = json_string_value(member);
 	const struct ctl_call *c;
+	bool force;
 
 	if (!name) {
 		ctl_refuse(client, "\"command\" %s: expected one like {\"command\":\"%s\"}",
 			   member ? "is no string" : "is missing", calls[0].name);
 		return;
 	}
-	c = call_find(name, calls, n);
+	c = call_find(name, calls, n, &force);
 	if (!c) {
 		ctl_refuse(client, "%s has no command '%s'", program, name);
 		return;
 	}
 	if (!call_check(client, command, c))
 		return;
-	if (c->fn_two)
+	if (c->fn_change)
+		c->fn_change(client, c->change, value_of(command, c->member), force, arg);
+	else if (c->fn_two)
 		c->fn_two(client, value_of(command, c->member), value_of(command, c->second), arg);
 	else
 		c->fn(client, value_of(command, c->member), arg);

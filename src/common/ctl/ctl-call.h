@@ -14,6 +14,12 @@ struct ctl_call {
 	/* In place of @fn, if the command takes two strings. */
 	void (*fn_two)(struct ctl_client *client, const char *value, const char *second,
 		       void *arg);
+	/* In place of @fn, if the command is one of several changes. @force: the client said "NAME
+	 * force", which a command without takes_force does not have. */
+	void (*fn_change)(struct ctl_client *client, int change, const char *value, bool force,
+			  void *arg);
+	int change;
+	bool takes_force;
 	const char *member;		/* a string that the command takes; NULL: none */
 	bool needed;			/* refused without @member */
 	const char *second;		/* another one, never needed; NULL: none */

@@ -228,26 +228,13 @@ static void srv_call_export_kick(struct ctl_client *client, const char *name, co
 
 /* ---- what changes the program ---- */
 
-#define CHANGE_CALL(fn, what, force)                                                               \
-	static void fn(struct ctl_client *client, const char *text, void *arg)                     \
-	{                                                                                          \
-		const struct srv_ctl *c = arg;                                                     \
-                                                                                                   \
-		c->change(c->program, what, text, force, ctl_call_ended, client);                  \
-	}
+static void srv_call_change(struct ctl_client *client, int change, const char *text, bool force,
+			    void *arg)
+{
+	const struct srv_ctl *c = arg;
 
-CHANGE_CALL(srv_call_export_add, SRV_CTL_EXPORT_ADD, false)
-CHANGE_CALL(srv_call_export_remove, SRV_CTL_EXPORT_REMOVE, false)
-CHANGE_CALL(srv_call_export_remove_force, SRV_CTL_EXPORT_REMOVE, true)
-CHANGE_CALL(srv_call_export_resize, SRV_CTL_EXPORT_RESIZE, false)
-CHANGE_CALL(srv_call_export_resize_force, SRV_CTL_EXPORT_RESIZE, true)
-CHANGE_CALL(srv_call_export_break, SRV_CTL_EXPORT_BREAK, false)
-CHANGE_CALL(srv_call_export_break_force, SRV_CTL_EXPORT_BREAK, true)
-CHANGE_CALL(srv_call_export_set, SRV_CTL_EXPORT_SET, false)
-CHANGE_CALL(srv_call_export_set_force, SRV_CTL_EXPORT_SET, true)
-CHANGE_CALL(srv_call_reload, SRV_CTL_RELOAD, false)
-CHANGE_CALL(srv_call_reload_force, SRV_CTL_RELOAD, true)
-CHANGE_CALL(srv_call_save, SRV_CTL_SAVE, false)
+	c->change(c->program, change, text, force, ctl_call_ended, client);
+}
 
 static void srv_call_export_snapshot(struct ctl_client *client, const char *name,
 				     const char *snapshot, void *arg)
@@ -295,29 +282,23 @@ static const struct ctl_call calls[] = {
 	  .needed = true },
 	{ .name = "path disconnect", .fn = srv_call_path_disconnect, .member = "path",
 	  .needed = true },
-	{ .name = "export add", .fn = srv_call_export_add, .member = "export", .needed = true },
-	{ .name = "export remove", .fn = srv_call_export_remove, .member = "export",
-	  .needed = true },
-	{ .name = "export remove force", .fn = srv_call_export_remove_force, .member = "export",
-	  .needed = true },
+	{ .name = "export add", .fn_change = srv_call_change, .change = SRV_CTL_EXPORT_ADD,
+	  .member = "export", .needed = true },
+	{ .name = "export remove", .fn_change = srv_call_change, .change = SRV_CTL_EXPORT_REMOVE,
+	  .takes_force = true, .member = "export", .needed = true },
 	{ .name = "export kick", .fn_two = srv_call_export_kick, .member = "export",
 	  .needed = true, .second = "client" },
-	{ .name = "export resize", .fn = srv_call_export_resize, .member = "export",
-	  .needed = true },
-	{ .name = "export resize force", .fn = srv_call_export_resize_force, .member = "export",
-	  .needed = true },
-	{ .name = "export break", .fn = srv_call_export_break, .member = "export",
-	  .needed = true },
-	{ .name = "export break force", .fn = srv_call_export_break_force, .member = "export",
-	  .needed = true },
+	{ .name = "export resize", .fn_change = srv_call_change, .change = SRV_CTL_EXPORT_RESIZE,
+	  .takes_force = true, .member = "export", .needed = true },
+	{ .name = "export break", .fn_change = srv_call_change, .change = SRV_CTL_EXPORT_BREAK,
+	  .takes_force = true, .member = "export", .needed = true },
 	{ .name = "export snapshot", .fn_two = srv_call_export_snapshot, .member = "export",
 	  .needed = true, .second = "snapshot" },
-	{ .name = "export set", .fn = srv_call_export_set, .member = "export", .needed = true },
-	{ .name = "export set force", .fn = srv_call_export_set_force, .member = "export",
-	  .needed = true },
-	{ .name = "reload", .fn = srv_call_reload },
-	{ .name = "reload force", .fn = srv_call_reload_force },
-	{ .name = "save", .fn = srv_call_save },
+	{ .name = "export set", .fn_change = srv_call_change, .change = SRV_CTL_EXPORT_SET,
+	  .takes_force = true, .member = "export", .needed = true },
+	{ .name = "reload", .fn_change = srv_call_change, .change = SRV_CTL_RELOAD,
+	  .takes_force = true },
+	{ .name = "save", .fn_change = srv_call_change, .change = SRV_CTL_SAVE },
 	{ .name = "log-level", .fn = srv_call_log_level, .member = "level" },
 };
 
