@@ -9,9 +9,6 @@ AM_TESTS_ENVIRONMENT = SANITIZERS='$(SANITIZERS)'; export SANITIZERS;
 
 TESTS += $(SHELL_TESTS)
 
-# What check-X.sh checks is said in it; test-check-X.sh shows that it finds something.
-TESTS += %D%/check-citations.sh %D%/check-layers.sh %D%/check-limits.sh %D%/check-log-ids.sh %D%/check-pitfalls.sh \
-	%D%/check-walks.sh %D%/check-words.sh
 # Made anew when functions.sh.in has changed.
 check_DATA += %D%/functions.sh %D%/speed
 CLEANFILES += %D%/speed
@@ -43,9 +40,6 @@ FAST_TESTS = \
 	$(FRWR_TESTS) \
 	$(FABRIC_TESTS) \
 	$(SIM_PLAIN_TESTS) \
-	%D%/check-layers.sh \
-	%D%/check-limits.sh \
-	%D%/check-walks.sh \
 	%D%/test-completion.sh \
 	%D%/test-device-in-use.sh \
 	%D%/test-docs.sh \

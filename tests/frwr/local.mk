@@ -8,6 +8,3 @@ endif
 
 check_PROGRAMS += $(FRWR_PLAIN_TESTS) $(FRWR_WIRE_TESTS) $(FRWR_VERBS_TESTS)
 TESTS += $(FRWR_PLAIN_TESTS) $(FRWR_WIRE_TESTS)
-
-# Each row of requirements and each item of the list of tests has a test or a reason.
-TESTS += tests/check-frwr-rows.sh

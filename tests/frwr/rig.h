@@ -2,7 +2,7 @@
 /* A path on the mock HCA: two connections, slots with a region each, a pool of windows for them.
  *
  * Names of tests carry the rows of requirements (r19) and the items of the list of tests (t03) that
- * they are for; tests/check-frwr-rows.sh fails when one is missing. */
+ * they are for; tests/house.py fails when one is missing. */
 #ifndef FRWR_RIG_H
 #define FRWR_RIG_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The messages that matter to an alarm.  An id keeps its meaning for ever, whatever the text of the
  * line becomes, and a number is never used again.  The manual says what to do about each
- * (rtrs-server(8), "MESSAGES THAT MATTER"); tests/check-log-ids.sh compares. */
+ * (rtrs-server(8), "MESSAGES THAT MATTER"); tests/house.py compares. */
 #ifndef BASE_LOG_ID_H
 #define BASE_LOG_ID_H
 

@@ -18,7 +18,7 @@
 /* A JSON string of @text.  jansson refuses text that is no UTF-8, such as names of files and of
  * peers may be; then each byte that mask_control() masks becomes a '?'.  All text becomes JSON
  * here, or an answer would be NULL although memory was left.  Write "s:o", not "s:s"
- * (tests/check-layers.sh). */
+ * (tests/house.py, layers). */
 json_t *ctl_json_text(const char *text);
 /* A JSON string of @id, "00112233-4455-...". */
 json_t *ctl_json_uuid(const uint8_t id[16]);
