@@ -261,7 +261,8 @@ Test(ctl, force)
 		       "test has no command 'cut off force'");
 	expect_refusal(fd, "{\"command\":\"ping force\"}\n", "test has no command 'ping force'");
 	expect_refusal(fd, "{\"command\":\"cu force\"}\n", "test has no command 'cu force'");
-	expect_refusal(fd, "{\"command\":\"cut force force\"}\n", "test has no command 'cut force force'");
+	expect_refusal(fd, "{\"command\":\"cut force force\"}\n",
+		       "test has no command 'cut force force'");
 	close(fd);
 }
 
