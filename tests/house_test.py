@@ -159,10 +159,10 @@ CITATIONS = {
     "README.md": "doc/decisions.md has them, [speed](doc/speed.md)\n",
     "HACKING": "see doc/traps.md and README.md\n",
     "tests/guest/cache/kernel.c": "cited in design.md D9\n",
-    "src/a.c": """/* One doc/decisions.md D1.  Two doc/decisions.md D1 and D2, doc/verbs.md Q1, Q2, I1.
- * At the end of a line doc/protocol.md
- * 1.1, and doc/protocol.md 1 to 1.1; doc/protocol.md appendix A, doc/traps.md 1,
- * 2 (Q2).  No citations: 0xD9, QD9, D9x, D9.5, RFC 5040, rtrs-pri.h, README.md */
+    "src/a.c": """/* One doc/decisions.md D1.  Two doc/decisions.md D1 and D2, doc/verbs.md Q1,
+ * Q2, I1.  At the end of a line (Q2) doc/protocol.md
+ * 1.1, and doc/protocol.md 1 to 1.1; doc/protocol.md appendix A, doc/traps.md 1, 2,
+ * doc/traps.md 2.  No citations: 0xD9, QD9, D9x, D9.5, RFC 5040, rtrs-pri.h, README.md */
 """,
     "tests/a.sh": "# doc/traps.md 2, doc/speed.md, $top/README.md\n",
     "tests/a.py": "args.md\n",
