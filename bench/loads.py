@@ -7,10 +7,11 @@ under rtrs-bench, beside a file alone under fio, both of one thread.  All return
 
 import json
 import os
+import statistics
 import subprocess
 import time
 
-from targets import BESIDE, CONNECTIONS
+from targets import BESIDE, BESIDE_EIGHT, CONNECTIONS
 from topologies import Failed
 
 # name, how fio reads or writes, size, depth, NBD connections
@@ -28,8 +29,16 @@ FIO_ROWS = [
     ("128k-read-qd16", "read", "128k", 16, 1),
     ("128k-write-qd16", "write", "128k", 16, 1),
 ] + [(row, "randread", "4k", 4, n) for row, n in CONNECTIONS[1:]]
-# A row, beside a client that does the same at this depth.
-BESIDE_ROWS = {BESIDE: ("4k-randread-qd1", 128)}
+# Rows of clients that are measured beside others, which are not: who shares gateway and server has turns.
+# name: clients at QD1 (4k reads), and of the others how many, how they read or write, size, depth, and whether their
+# gateway is another one of the same server.
+BESIDE_ROWS = {
+    BESIDE: (1, 1, "randread", "4k", 128, False),
+    BESIDE + "-elsewhere": (1, 1, "randread", "4k", 128, True),
+    "4k-randread-qd1-beside-1m-write": (1, 1, "write", "1m", 16, False),
+    BESIDE_EIGHT: (8, 2, "randread", "4k", 64, False),
+}
+ELSEWHERE_ROWS = [row for row in BESIDE_ROWS if BESIDE_ROWS[row][-1]]
 # Of a disk with data, and of one whose data are a piece of SPARSE_PIECE in each SPARSE_STEP.
 FULL_COPIES = ["nbdcopy-in", "nbdcopy-out"]
 SPARSE_COPIES = ["sparse-nbdcopy", "sparse-convert"]
@@ -51,34 +60,62 @@ def run(argv, args, timeout_s):
     return text
 
 
-def fio(args, row, uri, beside=None):
-    """One run: IOs, IOs per second, percentiles of the time that one takes.  @beside: the depth of another client, whose
-    IOs are counted, and nothing else of it."""
-    name, rw, bs, depth, connections = row
+def where(uri):
     if uri.startswith(("nbd+", "nbds+")):
-        where = ["--ioengine=nbd", "--uri=" + uri]
-    elif uri.startswith("rbd:"):
-        where = ["--ioengine=rbd", "--clientname=admin", "--pool=rbd", "--rbdname=" + uri[len("rbd:"):]]
-    else:
-        where = ["--ioengine=io_uring", "--filename=" + uri]
-    text = run(["fio", "--output-format=json", "--name=global"] + where +
-               ["--rw=" + rw, "--bs=" + bs, "--time_based", "--runtime=%d" % args.runtime, "--norandommap",
-                "--percentile_list=50:99:99.9", "--group_reporting",
-                "--name=" + name, "--iodepth=%d" % depth, "--numjobs=%d" % connections] +
-               (["--name=beside", "--new_group", "--iodepth=%d" % beside] if beside else []), args, args.runtime + 60)
+        return ["--ioengine=nbd", "--uri=" + uri]
+    if uri.startswith("rbd:"):
+        return ["--ioengine=rbd", "--clientname=admin", "--pool=rbd", "--rbdname=" + uri[len("rbd:"):]]
+    return ["--ioengine=io_uring", "--filename=" + uri]
+
+
+def run_fio(args, uri, jobs):
+    """Run fio with @jobs, lists of options, on @uri.  Returns what was done by each client: a dict of fio's."""
+    text = run(["fio", "--output-format=json", "--name=global", *where(uri), "--time_based",
+                "--runtime=%d" % args.runtime, "--norandommap", "--percentile_list=50:99:99.9"] + sum(jobs, []),
+               args, args.runtime + 60)
+    sides = []
     # fio may print notes before the JSON.
-    jobs = json.loads(text[text.index("{"):])["jobs"]
-    sides = [job["read" if "read" in rw else "write"] for job in jobs]
-    for job, side in zip(jobs, sides):
+    for job in json.loads(text[text.index("{"):])["jobs"]:
+        side = max(job["read"], job["write"], key=lambda side: side["total_ios"])
         if job["error"]:
             raise Failed("fio reports error %d on %s" % (job["error"], uri))
         if side["total_ios"] == 0:
             raise Failed("fio did no IO on " + uri)
-    side = sides[0]
-    p50, p99, p999 = (side["clat_ns"]["percentile"]["%.6f" % p] / 1000 for p in (50, 99, 99.9))
-    ios = sum(side["total_ios"] for side in sides)
-    return ios, dict(rate=round(side["iops"], 1), p50_us=round(p50, 1), p99_us=round(p99, 1),
-                                   p999_us=round(p999, 1))
+        sides.append(dict(side, name=job["jobname"]))
+    return sides
+
+
+def percentiles(side):
+    return [side["clat_ns"]["percentile"]["%.6f" % p] / 1000 for p in (50, 99, 99.9)]
+
+
+def numbers(rate, p50, p99, p999, **more):
+    return dict(rate=round(rate, 1), p50_us=round(p50, 1), p99_us=round(p99, 1), p999_us=round(p999, 1), **more)
+
+
+def fio(args, row, uri):
+    """One run: IOs, IOs per second, percentiles of the time that one takes."""
+    name, rw, bs, depth, connections = row
+    side, = run_fio(args, uri, [["--name=" + name, "--rw=" + rw, "--bs=" + bs, "--iodepth=%d" % depth,
+                                 "--numjobs=%d" % connections, "--group_reporting"]])
+    return side["total_ios"], numbers(side["iops"], *percentiles(side))
+
+
+def beside(args, row, topology):
+    """The same of the clients at QD1 (their median p50, and the worst of their other percentiles), with Jain's index of
+    their rates, and the rate of those beside them."""
+    few, many, rw, bs, depth, elsewhere = BESIDE_ROWS[row]
+    jobs = [["--name=few", "--rw=randread", "--bs=4k", "--iodepth=1", "--numjobs=%d" % few],
+            ["--name=many", "--rw=" + rw, "--bs=" + bs, "--iodepth=%d" % depth, "--numjobs=%d" % many]]
+    if elsewhere:
+        jobs[1] += where(topology.other_uri)
+    sides = run_fio(args, topology.uri, jobs)
+    rates, times = zip(*((side["iops"], percentiles(side)) for side in sides if side["name"] == "few"))
+    p50, p99, p999 = zip(*times)
+    others = sum(side["iops"] for side in sides if side["name"] == "many")
+    return sum(side["total_ios"] for side in sides), numbers(
+        sum(rates), statistics.median(p50), max(p99), max(p999), others_rate=round(others, 1),
+        jain=round(sum(rates) ** 2 / (len(rates) * sum(r * r for r in rates)), 3))
 
 
 def copy(args, row, uri):
@@ -108,17 +145,19 @@ def alone(args, row, topology):
 
 def fits(row, topology):
     """Has @topology what @row is done on?"""
-    return bool(topology.server or topology.name == "file") if row in ALONE_ROWS else topology.name != "file"
+    if row in ALONE_ROWS:
+        return bool(topology.server or topology.name == "file")
+    return topology.name != "file" and bool(topology.other_uri or row not in ELSEWHERE_ROWS)
 
 
 def do(args, row, topology):
     if row in ALONE_ROWS:
         return alone(args, row, topology)
-    by_name, uri = {row[0]: row for row in FIO_ROWS}, topology.uri
     if row in BESIDE_ROWS:
-        low, depth = BESIDE_ROWS[row]
-        return fio(args, (row, *by_name[low][1:]), uri, beside=depth)
-    return copy(args, row, uri) if row in COPY_ROWS else fio(args, by_name[row], uri)
+        return beside(args, row, topology)
+    if row in COPY_ROWS:
+        return copy(args, row, topology.uri)
+    return fio(args, {row[0]: row for row in FIO_ROWS}[row], topology.uri)
 
 
 def prepare_file(path, size_mib):

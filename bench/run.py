@@ -64,6 +64,7 @@ TLS = dict(topologies="ours,tls,gateway,gateway-tls,gateway-nbds,peer,peer-tls,p
 PLOTS = dict(topologies="ours,peer,gateway,gateway-unix",
              rows=",".join(row[0] for row in loads.FIO_ROWS if row[0].startswith("4k-randread-") and row[4] == 1),
              csv=os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "doc", "speed.csv")))
+FIELDS = ("round", "row", "topology", "ios", "cpu_us_per_io", "rate", "p50_us", "p99_us", "p999_us", "others_rate", "jain")
 LOOK_S = 0.5			# at what others do
 BUSY = 0.10			# of the CPUs: a machine that tells nothing
 STOLEN = 0.05
@@ -157,6 +158,22 @@ def latency_table(results, topologies, rows):
     return markdown([["row, µs"] + ["%s %s" % (t, words) for t, words, _ in columns]] +
                     [[row] + [number(results.median(row, t, key)) for t, _, key in columns]
                      for row in rows if row not in COPY_ROWS])
+
+
+def turns_table(results, topologies, rows):
+    """Of clients beside others: what they have of what one has alone, and how equal they are."""
+    lines = [["QD1 beside others"] + ["%s %s" % (t, words) for t in topologies for words in
+                                      ("IOPS/alone", "p50/alone", "p99/alone", "others IOPS", "Jain's index")]]
+    for row in rows:
+        if row not in loads.BESIDE_ROWS:
+            continue
+        line = [row]
+        for t in topologies:
+            for key in ("rate", "p50_us", "p99_us"):
+                line.append(with_interval(results.ratios(key, (row, t), ("4k-randread-qd1", t))))
+            line += [number(results.median(row, t, "others_rate")), "%.2f" % (results.median(row, t, "jain") or 0)]
+        lines.append(line)
+    return markdown(lines) if len(lines) > 1 else ""
 
 
 def target_table(results, machine):
@@ -275,17 +292,17 @@ def arguments():
 def rounds(args, results, machine, topologies):
     """Until there are enough; each is written to the CSV when it is there."""
     with open(args.csv, "w", newline="") as out:
-        writer = None
+        writer = csv.DictWriter(out, FIELDS)
+        writer.writeheader()
         for n in range(args.rounds):
             machine.look()
             topologies[:] = [Topology(name, args, args.workdir, path) for name in args.topologies
                              for path in sorted({file_of(args, row) for row in args.rows})]
             for t in topologies:
                 t.start()
+                if set(args.rows) & set(loads.ELSEWHERE_ROWS):
+                    t.start_other()
             for r in measure(args, topologies, args.rows, n):
-                if writer is None:
-                    writer = csv.DictWriter(out, r.keys())
-                    writer.writeheader()
                 writer.writerow(r)
                 out.flush()
                 results.add(r)
@@ -320,7 +337,8 @@ def main():
             make_certificates(args.certificates)
         done = rounds(args, results, machine, topologies)
         tables = [target_table(results, machine), ratio_table(results, args.topologies, args.rows),
-                  latency_table(results, args.topologies, args.rows)]
+                  latency_table(results, args.topologies, args.rows),
+                  turns_table(results, args.topologies, args.rows)]
         text = "%s; nbdkit -t %d, %d rounds of %d s, file of %d MiB in the page cache; %s\n\n%s" % (
             words_of_machine(args), args.threads, done, args.runtime, args.size_mib, machine.words(),
             "\n".join(table for table in tables if table))

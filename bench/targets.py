@@ -84,6 +84,7 @@ def ours_to(other, row, number, wanted, key="rate", what=None, ours="ours"):
 CONNECTIONS = [("4k-randread-qd4", 1)] + [("4k-randread-qd4-c%d" % n, n) for n in (2, 4, 8, 16, 32, 64)]
 CONNECTIONS_OURS = [(row, n) for row, n in CONNECTIONS if n <= 16]
 BESIDE = "4k-randread-qd1-beside-qd128"
+BESIDE_EIGHT = "4k-randread-8-qd1-beside-2-qd64"
 
 
 def connections_to_best(connections, topology, least):

@@ -116,6 +116,8 @@ class Topology:
         self.server = None		# address of an rtrs-server
         self.socket = os.path.join(self.workdir, "nbd.sock")
         self.uri = "nbd+unix:///?socket=" + self.socket
+        self.near = None		# starts the near end at @socket
+        self.other_uri = None		# of a second near end (start_other())
         # Of the pool "rbd" of the cluster of $CEPH_CONF (rbd.sh); a writer locks its image.
         self.image = "bench-" + name
 
@@ -124,6 +126,20 @@ class Topology:
             self.start_ours(*VARIANTS[self.name])
         else:
             getattr(self, "start_" + self.name.replace("-", "_"))()
+
+    def start_other(self):
+        """A second near end of the same server, if there is one.  It reads: another writer would be refused."""
+        if not self.near:
+            return
+        first = self.socket
+        self.socket = os.path.join(self.workdir, "other.sock")
+        self.other_uri = self.uri.replace(first, self.socket)
+        self.near("mode=ro")
+        self.socket = first
+
+    def begin_near(self, near):
+        self.near = near
+        near()
 
     def stop(self):
         while self.processes:
@@ -140,13 +156,16 @@ class Topology:
         return sum(p.cpu_s() for p in self.processes)
 
     def spawn(self, *args, **kwargs):
-        p = Process(self.workdir, *args, **kwargs)
+        name = args[0]
+        while name in (p.name for p in self.processes):
+            name += "-other"
+        p = Process(self.workdir, name, *args[1:], **kwargs)
         self.processes.append(p)
         return p
 
     def nbdkit(self, name, where, *plugin_and_args, **kwargs):
         """nbdkit with the options all topologies share; returns when it accepts connections."""
-        pidfile = os.path.join(self.workdir, name + ".pid")
+        pidfile = os.path.join(self.workdir, name + "-" + os.path.basename(self.socket) + ".pid")
         argv = [self.args.nbdkit, "-f", "-t", str(self.args.threads), "-P", pidfile]
         p = self.spawn(name, kwargs.pop("wrap", []) + argv + where + list(plugin_and_args),
                        **kwargs)
@@ -158,20 +177,21 @@ class Topology:
         self.rtrs_nbd_with((), parameters)
 
     def rtrs_nbd_with(self, options, parameters, program=None):
-        pidfile = os.path.join(self.workdir, "rtrs-nbd.pid")
+        pidfile = os.path.join(self.workdir, "rtrs-nbd-" + os.path.basename(self.socket) + ".pid")
         program = program or os.path.join(os.path.dirname(self.args.server), "rtrs-nbd")
         p = self.spawn("rtrs-nbd", [program, "-f", "-P", pidfile, "-U", self.socket, *options, "server=" + self.server,
                                     "export=bench", *self.args.plugin_arg, *parameters])
         p.wait_for("its pid file", lambda: os.path.exists(pidfile) and os.path.getsize(pidfile))
 
     def start_ceiling(self):
-        self.nbdkit("nbdkit-ceiling", ["-U", self.socket], self.args.ceiling, "file=" + self.file)
+        self.begin_near(lambda *_: self.nbdkit("nbdkit-ceiling", ["-U", self.socket], self.args.ceiling,
+                                            "file=" + self.file))
 
     def start_file(self):
         """Nothing: the file as it is."""
 
     def start_limit(self):
-        self.nbdkit("nbdkit-file", ["-U", self.socket], "file", self.file)
+        self.begin_near(lambda *_: self.nbdkit("nbdkit-file", ["-U", self.socket], "file", self.file))
 
     def start_peer(self, far_arg=(), near_arg=(), near_options=()):
         # The listening socket is ours and handed over, so that no port has to be guessed.
@@ -182,8 +202,8 @@ class Topology:
             wrap = ["/bin/sh", "-c",
                     'exec 3<&%d; export LISTEN_FDS=1 LISTEN_PID=$$; exec "$@"' % fd, "sh"]
             self.nbdkit("nbdkit-file", list(far_arg), "file", self.file, pass_fds=(fd,), wrap=wrap)
-        self.nbdkit("nbdkit-nbd", ["-U", self.socket, *near_options], "nbd", "hostname=127.0.0.1",
-                    "port=%d" % port, *near_arg)
+        self.begin_near(lambda *_: self.nbdkit("nbdkit-nbd", ["-U", self.socket, *near_options], "nbd",
+                                            "hostname=127.0.0.1", "port=%d" % port, *near_arg))
 
     def start_peer_tls(self):
         self.start_peer(["--tls=require", "--tls-psk=" + self.args.keys],
@@ -204,7 +224,7 @@ class Topology:
     def start_peer_unix(self):
         between = os.path.join(self.workdir, "between.sock")
         self.nbdkit("nbdkit-file", ["-U", between], "file", self.file)
-        self.nbdkit("nbdkit-nbd", ["-U", self.socket], "nbd", "socket=" + between)
+        self.begin_near(lambda *_: self.nbdkit("nbdkit-nbd", ["-U", self.socket], "nbd", "socket=" + between))
 
     def start_unix(self):
         self.start_ours(listen="unix:" + os.path.join(self.workdir, "between.sock"))
@@ -252,7 +272,8 @@ class Topology:
         if "--no-lock" in text:
             options.append("--no-lock")
         if "--state-dir" in text:
-            options += ["--state-dir", os.path.join(self.args.workdir, "state-" + self.name + "-" + os.path.basename(self.file))]
+            options += ["--state-dir", os.path.join(self.args.workdir,
+                                                    "state-" + self.name + "-" + os.path.basename(self.file))]
         return options
 
     def start_ours(self, server_arg=(), plugin_arg=(), server_program=None, plugin=None, listen="tcp://127.0.0.1:0",
@@ -275,8 +296,8 @@ class Topology:
         where = server.wait_for("where it listens", lambda: re.search(r"^listening on (\S+)$", server.log(), re.M))
         self.server = where.group(1)
         if front:
-            front(*plugin_arg)
+            self.begin_near(lambda *more: front(*plugin_arg, *more))
             return
-        self.nbdkit("nbdkit-rtrs", ["-U", self.socket], plugin or self.args.plugin,
-                    "server=" + self.server, "export=bench",
-                    *self.args.plugin_arg, *plugin_arg)
+        self.begin_near(lambda *more: self.nbdkit("nbdkit-rtrs", ["-U", self.socket], plugin or self.args.plugin,
+                                                  "server=" + self.server, "export=bench", *self.args.plugin_arg,
+                                                  *plugin_arg, *more))
