@@ -63,7 +63,7 @@ Test(gate_options, tcp)
 Test(gate_options, threads)
 {
 	cr_assert_eq(parse(&o, "-U /s 127.0.0.1"), -1);
-	cr_assert(o.threads >= 1 && o.threads <= 8);
+	cr_assert(o.threads >= 2 && o.threads <= 8);
 	cr_assert(o.session.connections >= o.threads);
 	cr_assert_eq(parse(&o, "-U /s --threads=8 127.0.0.1"), -1);
 	cr_assert_eq(o.session.nloops, 8);
