@@ -28,7 +28,6 @@ Variables, with their defaults:
 FUZZ_SECONDS, SOAK_SECONDS   how long a fuzz target, the soak run [60, 3600]
 FUZZ_NBD_RUNS, FUZZ_TLS_RUNS  how many inputs the parts try [10000000]
 SIM_SEEDS      how many random runs of the simulation --full makes [100000]
-MUTATE_EVERY   the sample of mutants with --full, 1 for all [8]
 GUEST_CACHE    where the kernels of guests are kept [tests/guest/cache]
 COMMITS_SINCE  --full builds the commits behind this revision [the last tag]
 BEFORE         the commit of the part versions [the last tag, or c5df71a1]
@@ -327,8 +326,7 @@ if [ $full = yes ]; then
 		TEST_TIMEOUT=$((${SOAK_SECONDS:=3600} + 600)) suite soak "$build" check \
 			"SOAK_SECONDS=$SOAK_SECONDS" TESTS=tests/test-nbd-soak.sh
 	wants mutants &&
-		one mutants "$build/$full_dir/mutants.log" make \
-			-C "$build" mutate "MUTATE_EVERY=${MUTATE_EVERY:-8}"
+		one mutants "$build/$full_dir/mutants.log" make -C "$build" mutate
 	wants rbd &&
 		RBD_FAULTS=20 RBD_FROZEN_S=10 RBD_SHARED=50 \
 			TEST_TIMEOUT=7200 suite rbd "$build" check "TESTS=tests/test-rbd.sh \

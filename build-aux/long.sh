@@ -12,7 +12,7 @@ set -eu -o pipefail
 # A run: what it counts, and how many of them it aims at.
 declare -A counts=(
 	[simulation]="operations 1000000000" [fence]="operations 100000000" [nbd]="operations 100000000"
-	[share]="operations 100000000" [live]="operations 100000000" [soak]="minutes 480"
+	[share]="operations 100000000" [live]="operations 100000000" [soak]="minutes 480" [mutants]="mutants 32000"
 )
 for name in auth ctl nbd rnbd-msg rtrs-msg rtrs-req rtrsctl tcp-stream tls-stream; do
 	counts[fuzz-$name]="inputs 100000000"
@@ -85,6 +85,13 @@ soaked() {
 	seeds=0 n=$minutes
 }
 
+# Of all that operators make, in one order; four of five must be killed.
+mutated() {
+	env -u MAKEFLAGS make mutate-sample SUBSYSTEM= COUNT=1000000 \
+		MUTATE_FLAGS="--first $((seed - 1)) --minutes $minutes --rate 80" | tee "$log"
+	n=$(sed -n 's/.* \([0-9]*\) tried$/\1/p' "$log") seeds=$n
+}
+
 [ $# -eq 4 ] || { say "usage: ${0##*/} BUILD TABLE NAME MINUTES"; exit 2; }
 build=$1 table=$(realpath "$2") name=$3 minutes=$4
 export srcdir=${srcdir:-..}
@@ -103,6 +110,7 @@ nbd) simulated ./test-sim-nbd-random ;;
 share) simulated ./test-sim-share random ;;
 live) simulated ./test-sim-live random_sequences ;;
 soak) soaked ;;
+mutants) mutated ;;
 fuzz-*) fuzzed "./tests/fuzz/$name.fuzz" ;;
 esac
 [ -n "$n" ] && [ "$n" -gt 0 ] || die "$name: it does not say how many ${counts[$name]% *} it tried; its output: $log"

@@ -1,14 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""make mutate: break the code in the ways that tests/mutants lists, and see that the tests notice.
+"""Break the code, and see that the tests notice (tests/mutants/README).
 
-Each mutant is applied to a copy of the tree, what its tests need is built, and they run; all of
-them must fail.  The lists are read by this, and --check says whether they still fit the code;
-tests/mutants/README has their format.  Exits with 1 when a mutant does not fit or build, survives
-without a reason in the list, or is killed with one, and when fewer are killed than --rate says;
-with 2 when it cannot begin."""
+Without an option: the bugs of the lists; all tests of a bug must fail.  With --sample or --diff:
+mutants that operators make (mutops.py); one test of the subsystem must fail.  Each is applied to a
+copy of the tree, what a test needs is built, and the test runs.  --check says whether the lists
+still fit the code.  Exits with 1 when a mutant of a list does not fit or build, a test fails
+without a mutant, or fewer are killed than --rate says, or when it cannot begin."""
 
 import argparse
+import collections
 import ctypes
 import fcntl
 import filecmp
@@ -22,17 +23,29 @@ import sys
 import time
 
 import csource
+import mutops
 
 TEST_LIMIT_S = 180      # one test; what hangs by a mutation has noticed it.  With a mutant ...
 SLOWER = 20             # ... not above so many times what it took without, which counts as ...
 LEAST_S = 1             # ... so much at least
 KILL_AFTER_S = 10
 BUILD_LIMIT_S = 900
+MEMORY = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') // 4     # of a process of a test
 PR_SET_CHILD_SUBREAPER = 36
+NOTICED = {'FAIL': '', 'LIMIT': ' (time limit)'}
 
 
 class ListError(Exception):
     pass
+
+
+def read(path):
+    with open(path, encoding='utf-8') as f:
+        return f.read()
+
+
+def files_of(top):
+    return {os.path.relpath(os.path.join(d, f), top) for d, _, files in os.walk(top) for f in files}
 
 
 class Hunk:
@@ -49,37 +62,56 @@ class Hunk:
 
 
 class Mutant:
+    """Of a list: all its tests must fail."""
+    every = True
+
     def __init__(self, name, breaks, where):
-        self.name, self.breaks, self.where = name, breaks, where
-        self.hunks, self.tests, self.survives = [], [], None
+        self.name, self.hunks, self.tests = name, [], []
+        self.breaks, self.where = breaks, where
+
+    def told(self):
+        return f'{self.where}: {self.name} survived: {self.breaks}'
+
+    def applied(self, source):
+        return mutated(source, self)
 
 
-# ---- where a function is ----
+class Operated:
+    """Made by an operator: one test of the subsystem must fail."""
+    every = False
+
+    def __init__(self, made, tests):
+        self.made, self.tests = made, tests
+        self.name = f'{made.path}:{made.line}: {made.operator} in {made.function}'
+
+    def told(self):
+        return f'{self.name}\n-{self.made.old}\n+{self.made.new}'
+
+    def applied(self, source):
+        text = read(os.path.join(source, self.made.path))
+        return {self.made.path: text[:self.made.begin] + self.made.text + text[self.made.end:]}
+
 
 def index(source, _known={}):
     """{name: files below src/ that define it}"""
     if source not in _known:
-        found = _known[source] = {}
-        for top, _, files in sorted(os.walk(os.path.join(source, 'src'))):
-            for file in sorted(f for f in files if f.endswith(('.c', '.h'))):
-                path = os.path.join(top, file)
-                with open(path, encoding='utf-8') as f:
-                    for d in csource.definitions(f.read().split('\n')):
-                        paths = found.setdefault(d.name, [])
-                        if path not in paths:
-                            paths.append(path)
+        found = _known[source] = collections.defaultdict(dict)
+        for path in sorted(files_of(os.path.join(source, 'src'))):
+            path = os.path.join('src', path)
+            for d in csource.definitions(read(os.path.join(source, path)).split('\n')
+                                         if path.endswith(('.c', '.h')) else []):
+                found[d.name][path] = True
     return _known[source]
 
 
-def paths_of(source, hunk):
-    """The files that may have the place."""
-    if hunk.path:
-        return [hunk.path] if os.path.isfile(os.path.join(source, hunk.path)) else []
-    paths = [os.path.relpath(p, source) for p in index(source).get(hunk.name, [])]
-    return [p for p in paths if hunk.base in (None, os.path.basename(p))]
-
-
 # ---- the lists ----
+
+def numbered(path):
+    """(place, line) of the file @path, without comments."""
+    for number, line in enumerate(read(path).splitlines(), 1):
+        if line.strip() and not line.startswith('#'):
+            yield f'{os.path.basename(path)}:{number}', line
+
 
 def tests_of(line):
     """Variables of the environment belong to all tests: "A=1 x y" is "A=1 x" and "A=1 y"."""
@@ -98,21 +130,14 @@ def program_of(test):
 def parse(path):
     """The mutants of one file."""
     mutants, mutant = [], None
-    with open(path, encoding='utf-8') as f:
-        lines = f.read().splitlines()
-    for number, line in enumerate(lines, 1):
-        where = f'{os.path.basename(path)}:{number}'
+    for where, line in numbered(path):
         key, _, rest = line.partition(' ')
-        if line.startswith('#') or not line.strip():
-            continue
-        if key == 'mutant':
-            name, colon, breaks = rest.partition(':')
-            if not colon or not re.fullmatch(r'[a-z0-9-]+', name) or not breaks.strip():
-                raise ListError(f'{where}: expected "mutant NAME: WHAT IT BREAKS", got "{line}"')
-            mutant = Mutant(name, breaks.strip(), where)
+        name, colon, breaks = (word.strip() for word in rest.partition(':'))
+        if key == 'mutant' and colon and breaks and re.fullmatch(r'[a-z0-9-]+', name):
+            mutant = Mutant(name, breaks, where)
             mutants.append(mutant)
-        elif not mutant:
-            raise ListError(f'{where}: "{line}" belongs to no mutant')
+        elif not mutant or key == 'mutant':
+            raise ListError(f'{where}: expected "mutant NAME: WHAT IT BREAKS", got "{line}"')
         elif key == 'file':
             mutant.hunks.append(Hunk(path=rest.strip()))
         elif key == 'in':
@@ -120,113 +145,150 @@ def parse(path):
             mutant.hunks.append(Hunk(name=name, base=base or None))
         elif key == 'test':
             mutant.tests += tests_of(rest)
-        elif key == 'survives':
-            mutant.survives = rest.strip()
-        elif line[0] == '\t' and mutant.survives:
-            mutant.survives += ' ' + line.strip()
         elif line[0] == '\t' and not mutant.hunks:
             mutant.breaks += ' ' + line.strip()
         elif line[0] in '-+ ' and mutant.hunks:
             mutant.hunks[-1].lines.append((line[0], line[1:]))
         else:
-            raise ListError(f'{where}: expected mutant, in, file, test, survives, or a line with '
-                            f'-, + or a space behind a place, got "{line}"')
+            raise ListError(f'{where}: expected mutant, in, file, test, or a line with '
+                            f'-, + or a space below a place, got "{line}"')
     return mutants
 
 
-def last_of(lines, first, words):
-    """The line that ends @words, which begin with line @first; None when other words stand there.
-    Code is wrapped and indented again more often than it changes, so a line may end anywhere
-    between words."""
-    have = []
-    for last in range(first, len(lines)):
-        have += lines[last].split()
-        if have != words[:len(have)]:
-            return None
-        if len(have) == len(words):
-            return last
-    return None
-
-
-def find(lines, old, hunk):
-    """(first, last) of the lines that are @old in @lines, within what @hunk names."""
-    words = [word for line in old for word in line.split()]
-    parts = [(0, len(lines) - 1)]
+def places(text, hunk):
+    """[(begin, end)] of the old text of @hunk in @text, within what @hunk names.  Code is wrapped
+    and indented again more often than it changes, so only words count."""
+    words = ' '.join(hunk.side('- ')).split()
+    old = re.compile(r'^[ \t]*' + r'\s+'.join(map(re.escape, words)) + r'[ \t]*$', re.M)
+    starts, parts = mutops.line_starts(text), [(0, len(text))]
     if hunk.name:
-        parts = [(d.first, d.last) for d in csource.definitions(lines) if d.name == hunk.name]
-    found = []
-    for begin, end in parts:
-        for first in range(begin, end + 1):
-            last = last_of(lines, first, words) if lines[first].strip() else None
-            if last is not None and last <= end:
-                found.append((first, last))
-    return found
+        parts = [(starts[d.first], starts[d.last + 1])
+                 for d in csource.definitions(text.split('\n')) if d.name == hunk.name]
+    return [m.span() for begin, end in parts if words for m in old.finditer(text, begin, end)]
 
 
 def mutated(source, mutant):
     """{path: text} with @mutant applied to the tree @source; ListError if it does not fit."""
-    texts, changed = {}, []
+    texts, changed = {}, set()
     for hunk in mutant.hunks:
-        paths, old = paths_of(source, hunk), hunk.side('- ')
+        paths = [p for p in ([hunk.path] if hunk.path else index(source).get(hunk.name, []))
+                 if hunk.base in (None, os.path.basename(p)) and
+                 os.path.isfile(os.path.join(source, p))]
         if not paths:
             raise ListError(f'{mutant.where}: {mutant.name} does not apply: there is no {hunk}')
-        for path in paths:
-            if path not in texts:
-                with open(os.path.join(source, path), encoding='utf-8') as f:
-                    texts[path] = f.read().split('\n')
-        at = [(path, place) for path in paths if old
-              for place in find(texts[path], old, hunk)]
+        for path in set(paths) - set(texts):
+            texts[path] = read(os.path.join(source, path))
+        at = [(path, *span) for path in paths for span in places(texts[path], hunk)]
         if len(at) != 1:
             first = next((text.strip() for sign, text in hunk.lines if sign in '- '), '')
             raise ListError(f'{mutant.where}: {mutant.name} does not apply: {hunk} has its old '
                             f'text {len(at)} times, expected once: "{first}"')
-        path, (begin, end) = at[0]
-        texts[path][begin:end + 1] = hunk.side('+ ')
-        changed.append(path)
-    return {path: '\n'.join(texts[path]) for path in changed}
+        path, begin, end = at[0]
+        texts[path] = texts[path][:begin] + '\n'.join(hunk.side('+ ')) + texts[path][end:]
+        changed.add(path)
+    return {path: texts[path] for path in changed}
 
 
 def test_exists(source, test):
     if test.endswith('.sh'):
         return os.path.isfile(os.path.join(source, test))
-    name = re.escape(os.path.basename(test))
-    for top, _, files in os.walk(os.path.join(source, 'tests')):
-        for file in files:
-            if file not in ('local.mk', 'programs'):
-                continue
-            with open(os.path.join(top, file), encoding='utf-8') as f:
-                if re.search(rf'(^|[\s/]){name}(\s|$)', f.read()):
-                    return True
-    return False
+    return any(re.search(rf'(^|[\s/]){re.escape(os.path.basename(test))}(\s|$)',
+                         read(os.path.join(top, file)))
+               for top, _, files in os.walk(os.path.join(source, 'tests'))
+               for file in files if file in ('local.mk', 'programs'))
 
 
 def load(directory, source):
     """All mutants, and what is wrong with the lists."""
     mutants, wrong, names = [], [], set()
-    for file in sorted(os.listdir(directory)):
-        if not file.endswith('.list'):
-            continue
+    for file in sorted(f for f in os.listdir(directory) if f.endswith('.list')):
         try:
             mutants += parse(os.path.join(directory, file))
         except ListError as error:
             wrong.append(str(error))
     for m in mutants:
+        missing = [program_of(t) for t in m.tests if not test_exists(source, program_of(t))]
         try:
-            if m.name in names:
-                raise ListError(f'{m.where}: {m.name} is there twice')
-            names.add(m.name)
-            if not m.tests or not m.hunks:
-                raise ListError(f'{m.where}: {m.name} has no test, or no place')
-            for test in m.tests:
-                if not test_exists(source, program_of(test)):
-                    raise ListError(f'{m.where}: {m.name}: there is no test {program_of(test)}')
-            for path, text in mutated(source, m).items():
-                with open(os.path.join(source, path), encoding='utf-8') as f:
-                    if f.read() == text:
-                        raise ListError(f'{m.where}: {m.name} changes nothing')
+            texts = mutated(source, m)
         except ListError as error:
             wrong.append(str(error))
+            continue
+        wrong += [f'{m.where}: {m.name} {what}' for what, so in (
+            ('is there twice', m.name in names),
+            ('has no test, or no place', not m.tests or not m.hunks),
+            (f'has no such test: {", ".join(missing)}', missing),
+            ('changes nothing', any(text == read(os.path.join(source, path))
+                                    for path, text in texts.items()))) if so]
+        names.add(m.name)
     return mutants, wrong
+
+
+# ---- what operators make ----
+
+class Operators:
+    """The tests of each subsystem, and the mutants that no test can notice."""
+    def __init__(self, directory, source):
+        self.source, self.rows, self.wrong, folder = source, {}, [], None
+        for where, line in numbered(os.path.join(directory, 'subsystems')):
+            if not line[0].isspace():
+                folder, _, line = line.partition(':')
+                self.rows[folder] = []
+                if not os.path.isdir(os.path.join(source, 'src', folder)):
+                    self.wrong.append(f'{where}: there is no folder src/{folder}')
+            for test in tests_of(line):
+                self.rows.get(folder, []).append(test)
+                if not test_exists(source, program_of(test)):
+                    self.wrong.append(f'{where}: there is no test {program_of(test)}')
+        entries = []
+        for where, line in numbered(os.path.join(directory, 'equivalents')):
+            if entry := re.fullmatch(r'(\w+) in (\w+): (.+)', line):
+                entries.append((where, [entry[2], entry[1]]))
+            elif line[0] in '-+' and entries:
+                entries[-1][1].append(mutops.squeeze(line[1:]))
+            elif line[0] != '\t':
+                self.wrong.append(f'{where}: expected "OPERATOR in FUNCTION: REASON", or a line '
+                                  f'with -, + or a tab below it, got "{line}"')
+        self.known = {tuple(key) for _, key in entries}
+        there = {m[2:6] for m in self.made(only={key[0] for _, key in entries})}
+        self.wrong += [f'{where}: {key[1]} in {key[0]} does not make this: {" -> ".join(key[2:])}'
+                       for where, key in entries if tuple(key) not in there]
+
+    def made(self, below='', only=None):
+        """All, of the files in src/@below; if @only, of these functions."""
+        files = {p for name, paths in index(self.source).items() for p in paths
+                 if p.startswith(os.path.join('src', below, '')) and (only is None or name in only)}
+        return [m for path in sorted(files)
+                for m in mutops.made(path, read(os.path.join(self.source, path)), only)]
+
+    def chosen(self, args):
+        """Those that the arguments ask for and whose survival needs a reason."""
+        if args.diff:
+            lines = changed_lines(args.diff)
+            mutants = [m for m in self.made() if lines[m.path] & set(
+                range(m.line, m.line + m.text.count('\n') + 1))]
+        elif os.path.isdir(os.path.join(self.source, 'src', args.sample)):
+            mutants = mutops.sample(self.made(args.sample), args.seed)
+        else:
+            sys.exit(f'mutate: SUBSYSTEM={args.sample}: expected a folder below src, like nbd')
+        mutants = [m for m in mutants if m[2:6] not in self.known][args.first:]
+        return [Operated(m, self.tests(m.path)) for m in mutants[:args.count]]
+
+    def tests(self, path):
+        folder = os.path.dirname(os.path.relpath(path, 'src'))
+        while folder and folder not in self.rows:
+            folder = os.path.dirname(folder)
+        return self.rows.get(folder, [])
+
+
+def changed_lines(diff):
+    """{path: lines that @diff, of git diff -U0, has added}"""
+    lines, path = collections.defaultdict(set), None
+    for line in read(diff).split('\n'):
+        if line.startswith('+++ '):
+            path = line[4:].strip().removeprefix('b/')
+        elif hunk := re.match(r'@@ -\S+ \+(\d+)(?:,(\d+))? @@', line):
+            lines[path].update(range(int(hunk[1]), int(hunk[1]) + int(hunk[2] or 1)))
+    return lines
 
 
 # ---- the copy of the tree ----
@@ -234,10 +296,6 @@ def load(directory, source):
 def is_code(path):
     return path.startswith(('src/', 'tests/', 'bench/', 'man/')) and \
         not path.endswith(('.mk', '.in'))
-
-
-def files_of(top):
-    return {os.path.relpath(os.path.join(d, f), top) for d, _, files in os.walk(top) for f in files}
 
 
 def update(new, tree, build):
@@ -262,36 +320,27 @@ def update(new, tree, build):
 
 # ---- processes ----
 
-def children():
-    """Processes whose parent this is: what a run has left behind is given to us."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir('/proc')):
-        try:
-            with open(f'/proc/{pid}/stat', encoding='utf-8', errors='replace') as f:
-                if int(f.read().rpartition(')')[2].split()[1]) == os.getpid():
-                    found.append(int(pid))
-        except OSError:
-            pass
-    return found
-
-
 def end_children():
-    """Their own children come to us when they are gone."""
-    pids = children()
-    while pids:
+    """What a run has left behind is given to us, and so are its children when it is gone."""
+    while True:
+        with open(f'/proc/self/task/{os.getpid()}/children', encoding='utf-8') as f:
+            pids = [int(pid) for pid in f.read().split()]
+        if not pids:
+            return
         for pid in pids:
             try:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
             except OSError:
                 pass
-        pids = children()
 
 
-def run(command, log, limit_s, cwd):
+def run(command, log, limit_s, cwd, memory=None):
     """Exit status, or None when the time was over."""
     log.write(f'$ {shlex.join(command)}\n')
     log.flush()
+    if memory:
+        command = ['prlimit', f'--data={memory}'] + command
     process = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                env={**os.environ, 'srcdir': '../tree'}, start_new_session=True)
     try:
@@ -312,127 +361,145 @@ def run(command, log, limit_s, cwd):
 class Runner:
     def __init__(self, args):
         self.args = args
-        self.tree, self.build = (os.path.join(os.path.abspath(args.dir), d)
-                                 for d in ('tree', 'build'))
-        self.logs = os.path.join(os.path.abspath(args.dir), 'logs')
+        self.tree, self.build, self.logs = (os.path.abspath(os.path.join('mutate', d))
+                                            for d in ('tree', 'build', 'logs'))
         self.programs = args.programs.split()
         self.limits, self.took = {}, {}         # {test: seconds}
+        self.good, self.broken = set(), []      # tests that pass, and that fail, without a mutant
+        self.hits = collections.Counter()       # {(file, test): mutants it has killed}
+        self.memory, self.objects = None, {}    # {file of the compiler: what is in it}
 
     def configure(self):
         """As the directory is configured that this runs in."""
-        if os.path.isfile(os.path.join(self.build, 'Makefile')):
-            return
-        os.makedirs(self.build, exist_ok=True)
-        arguments = subprocess.run([os.path.abspath('config.status'), '--config'], check=True,
-                                   capture_output=True, text=True).stdout
-        with open(os.path.join(self.logs, 'configure.log'), 'w', encoding='utf-8') as log:
-            # By a relative path, because a top that is named by one may have spaces in it.
-            arguments = [a for a in shlex.split(arguments) if not a.startswith('--srcdir')]
-            if run(['../tree/configure'] + arguments, log, BUILD_LIMIT_S, self.build):
-                sys.exit(f'mutate: configure failed: {log.name}')
+        shutil.rmtree(self.logs, ignore_errors=True)
+        os.makedirs(self.logs)
+        update('mutate/new', self.tree, self.build)
+        makefile = os.path.join(self.build, 'Makefile')
+        if not os.path.isfile(makefile):
+            os.makedirs(self.build, exist_ok=True)
+            arguments = subprocess.run([os.path.abspath('config.status'), '--config'], check=True,
+                                       capture_output=True, text=True).stdout
+            with open(os.path.join(self.logs, 'configure.log'), 'w', encoding='utf-8') as log:
+                # By a relative path: a top that is named by one may have spaces in it.
+                arguments = [a for a in shlex.split(arguments) if not a.startswith('--srcdir')]
+                if run(['../tree/configure'] + arguments, log, BUILD_LIMIT_S, self.build):
+                    sys.exit(f'mutate: configure failed: {log.name}')
+        with open(makefile, encoding='utf-8') as f:
+            self.memory = None if '-fsanitize' in f.read() else MEMORY
 
-    def needs(self, tests):
-        """What to make for @tests: a program itself; for a script all programs, and the test's own
+    def needs(self, test):
+        """What to make for @test: a program itself; for a script all programs, and the test's own
         that it names."""
-        targets = []
-        for test in map(program_of, tests):
-            if not test.endswith('.sh'):
-                targets.append(test)
-                continue
-            with open(os.path.join(self.tree, test), encoding='utf-8') as f:
-                text = f.read()
-            for p in self.programs:
-                name = re.escape(os.path.basename(p).removesuffix('.la'))
-                if re.search(rf'(^|[\s"\'/}}]){name}\b', text, re.M):
-                    targets.append(p)
-            targets.insert(0, 'all')
-        return list(dict.fromkeys(targets))
+        if not test.endswith('.sh'):
+            return [], [test]
+        with open(os.path.join(self.tree, test), encoding='utf-8') as f:
+            text = f.read()
+        names = {p: re.escape(os.path.basename(p).removesuffix('.la')) for p in self.programs}
+        return ['all'], [p for p in names
+                         if re.search(rf'(^|[\s"\'/}}]){names[p]}\b', text, re.M)]
 
-    def make_programs(self, tests, log):
-        targets = self.needs(tests)
-        # By itself: "all" is a make of its own, and two would make the same library at once.
-        for some in (['all'] if 'all' in targets else [], [t for t in targets if t != 'all']):
-            # A mutant may leave something unused behind.
-            if some and run(['make', f'-j{self.args.jobs}', 'WARN_CFLAGS=-w'] + some, log,
-                            BUILD_LIMIT_S, self.build):
-                return False
-        return True
+    def make(self, test, log):
+        # "all" by itself: it is a make of its own, and two would make the same library at once.
+        # A mutant may leave something unused behind.
+        return not any(some and run(['make', f'-j{os.cpu_count()}', 'WARN_CFLAGS=-w'] + some, log,
+                                    BUILD_LIMIT_S, self.build)
+                       for some in self.needs(program_of(test)))
 
-    @staticmethod
-    def skipped_some(log, begin):
-        """Did Criterion skip a case since @log was at @begin?  Its exit status says that all is
-        well."""
+    def compiled(self, path):
+        """What is in the file @path of the compiler, but what is for debuggers."""
+        bare = os.path.join(self.logs, 'bare.o')
+        subprocess.run(['objcopy', '-g', path, bare], check=True)
+        with open(bare, 'rb') as f:
+            return f.read()
+
+    def remember(self, mutants):
+        """What the compiler makes of the files that @mutants change, as they are."""
+        names = tuple({os.path.basename(m.made.path)[:-1] + 'o' for m in mutants
+                       if not m.every and m.made.path.endswith('.c')})
+        for top, _, files in os.walk(self.build):
+            for path in (os.path.join(top, f) for f in files if f.endswith(names)):
+                self.objects[path] = self.compiled(path)
+
+    def is_same(self, m, since):
+        """Has the compiler made the same of the file with @m, which is there @since?"""
+        built = [o for o in self.objects if os.stat(o).st_mtime_ns > since and
+                 o.endswith(os.path.basename(m.made.path)[:-1] + 'o')]
+        return bool(built) and all(self.compiled(o) == self.objects[o] for o in built)
+
+    def run_test(self, test, log):
+        """PASS, FAIL, SKIP, LIMIT: as make check runs it, and much sooner.  Criterion's exit status
+        says that all is well when some cases were skipped."""
+        program = program_of(test)
+        command = {'.sh': ['bash', f'../tree/{program}'],
+                   '.crit': ['sh', '../tree/tests/run-criterion.sh', f'./{program}'],
+                   '.fuzz': ['env', 'FUZZ_RUNS=2000', 'sh', '../tree/tests/run-fuzz.sh',
+                             f'./{program}']}.get(os.path.splitext(program)[1], [f'./{program}'])
         log.flush()
+        begin, at = time.monotonic(), os.fstat(log.fileno()).st_size
+        status = run(['env'] + shlex.split(test)[:-1] + command, log,
+                     self.limits.get(test, self.args.limit), self.build, self.memory)
+        self.took[test] = time.monotonic() - begin
+        result = {None: 'LIMIT', 0: 'PASS', 77: 'SKIP'}.get(status, 'FAIL')
         with open(log.name, encoding='utf-8', errors='replace') as f:
-            f.seek(begin)
-            return any('[SKIP]' in line for line in f)
+            f.seek(at)
+            if result == 'PASS' and program.endswith('.crit') and '[SKIP]' in f.read():
+                result = 'SKIP'
+        log.write(f'{result} {test}: {status}\n')
+        return result
 
-    def run_tests(self, tests, log):
-        """{test: PASS, PART, FAIL, SKIP, LIMIT}: as make check runs them, and much sooner.  PART:
-        what was not skipped passes."""
-        results = {}
-        for test in tests:
-            program = program_of(test)
-            if program.endswith('.sh'):
-                command = ['bash', f'../tree/{program}']
-            elif program.endswith('.crit'):
-                command = ['sh', '../tree/tests/run-criterion.sh', f'./{program}']
-            elif program.endswith('.fuzz'):
-                command = ['env', 'FUZZ_RUNS=2000', 'sh', '../tree/tests/run-fuzz.sh',
-                           f'./{program}']
-            else:
-                command = [f'./{program}']
-            log.flush()
-            begin, at = time.monotonic(), os.fstat(log.fileno()).st_size
-            status = run(['env'] + shlex.split(test)[:-1] + command, log,
-                         self.limits.get(test, self.args.limit),
-                         self.build)
-            self.took[test] = time.monotonic() - begin
-            results[test] = {None: 'LIMIT', 0: 'PASS', 77: 'SKIP'}.get(status, 'FAIL')
-            if results[test] == 'PASS' and program.endswith('.crit') and self.skipped_some(log, at):
-                results[test] = 'PART'
-            log.write(f'{results[test]} {test}: {status}\n')
-        return results
-
-    def baseline(self, tests):
+    def baseline(self, mutants):
         """What the tests say of the code as it is."""
+        tests = list(dict.fromkeys(t for m in mutants for t in m.tests))
         print(f'{len(tests)} tests on the code as it is', flush=True)
         with open(os.path.join(self.logs, 'baseline.log'), 'w', encoding='utf-8') as log:
-            if not self.make_programs(tests, log):
-                sys.exit(f'mutate: the code does not build: {log.name}')
-            results = self.run_tests(tests, log)
-            for test in [t for t in tests if results[t] in ('FAIL', 'LIMIT')]:
-                results.update(self.run_tests([test], log))     # a busy machine has a second try
+            for test in tests:
+                if not self.make(test, log):
+                    sys.exit(f'mutate: the code does not build: {log.name}')
+                # A busy machine has a second try.
+                results = [self.run_test(test, log)]
+                if results[0] in NOTICED:
+                    results.append(self.run_test(test, log))
+                if results[-1] == 'PASS':
+                    self.good.add(test)
+                else:
+                    print(f'{test} ' + ('is skipped here, or some of its cases are'
+                                        if results[-1] == 'SKIP' else 'fails without a mutant'))
+                    self.broken += [test] if results[-1] in NOTICED else []
         self.limits = {t: min(self.args.limit, SLOWER * max(LEAST_S, s))
                        for t, s in self.took.items()}
-        return results
+        self.remember(mutants)
 
-    def mutant(self, m, baseline):
+    def mutant(self, m):
         """(verdict, details)"""
-        bad = [t for t in m.tests if baseline[t] not in ('PASS', 'PART')]
-        if bad:
-            what = {'SKIP': 'is skipped here'}.get(baseline[bad[0]], 'fails without the mutant')
-            return ('not-run' if baseline[bad[0]] == 'SKIP' else 'broken-test'), f'{bad[0]} {what}'
-        texts, originals = mutated(self.tree, m), {}
-        for path in texts:
-            with open(os.path.join(self.tree, path), encoding='utf-8') as f:
-                originals[path] = f.read()
+        tests = [t for t in m.tests if t in self.good]
+        if not tests or m.every and tests != m.tests:
+            return 'not-run', ', '.join(t for t in m.tests if t not in tests) or 'no test'
+        texts, since = m.applied(self.tree), time.time_ns()
+        originals = {path: read(os.path.join(self.tree, path)) for path in texts}
+        log_name = re.sub(r'\W+', '-', m.name) + '.log'
         try:
             self.write(texts)
-            with open(os.path.join(self.logs, m.name + '.log'), 'w', encoding='utf-8') as log:
-                if not self.make_programs(m.tests, log):
-                    return 'does-not-build', log.name
-                results = self.run_tests(m.tests, log)
+            with open(os.path.join(self.logs, log_name), 'w', encoding='utf-8') as log:
+                return self.judge(m, tests, since, log)
         finally:
             self.write(originals)
-        passed = [t for t in m.tests if results[t] == 'PASS']
-        skipped = [t for t in m.tests if results[t] in ('SKIP', 'PART')]
-        if passed:
-            return 'survived', ', '.join(passed) + ' did not see it'
-        if skipped:
-            return 'not-run', ', '.join(skipped) + ' is skipped here, or some of its cases are'
-        return 'killed', ', '.join(t + (' (time limit)' if results[t] == 'LIMIT' else '')
-                                   for t in m.tests)
+
+    def judge(self, m, tests, since, log):
+        seen = []
+        for test in sorted(tests, key=lambda t: -self.hits[m.name.partition(':')[0], t]):
+            if not self.make(test, log):
+                return 'does-not-build', log.name
+            if not m.every and self.is_same(m, since):
+                return 'same', 'for the compiler'
+            result = self.run_test(test, log)
+            if result in NOTICED:
+                seen.append(test + NOTICED[result])
+                self.hits[m.name.partition(':')[0], test] += 1
+            if m.every != (result in NOTICED):
+                break
+        if seen and len(seen) == (len(tests) if m.every else 1):
+            return 'killed', ', '.join(seen)
+        return 'survived', f'{test} did not see it' if m.every else f'{len(tests)} tests'
 
     def write(self, texts):
         for path, text in texts.items():
@@ -440,34 +507,19 @@ class Runner:
                 f.write(text)
 
 
-def choose(mutants, args):
-    if not args.mutants:
-        return mutants[::args.every]
-    names = {m.name for m in mutants}
-    for name in args.mutants:
-        if name not in names:
-            sys.exit(f'mutate: there is no mutant {name}')
-    return [m for m in mutants if m.name in args.mutants]
-
-
-def summary(chosen, verdicts, rate):
+def summary(tried, runner, rate):
     """Print it; True if all is well."""
-    count = {v: sum(verdicts[m.name] == v for m in chosen)
-             for v in ('killed', 'survived', 'not-run', 'does-not-build', 'broken-test')}
+    for m, verdict in tried:
+        if verdict == 'survived':
+            print(m.told())
+    count = collections.Counter(verdict for _, verdict in tried)
     ran = count['killed'] + count['survived']
     killed = 100.0 * count['killed'] / ran if ran else 0.0
-    ok = not count['does-not-build'] and not count['broken-test'] and killed >= rate
-    for m in chosen:
-        if verdicts[m.name] == 'survived' and not m.survives:
-            print(f'{m.where}: {m.name} survived: {m.breaks}')
-            ok = False
-        elif verdicts[m.name] == 'killed' and m.survives:
-            print(f'{m.where}: {m.name} is killed, and the list says why it survives')
-            ok = False
     print(f"{count['killed']} of {ran} mutants killed: {killed:.1f} %, {rate:g} % wanted; "
           f"{count['survived']} survived, {count['does-not-build']} do not build, "
-          f"{count['not-run'] + count['broken-test']} not run")
-    return ok
+          f"{count['same']} are the same program, {count['not-run']} not run; {len(tried)} tried")
+    return not runner.broken and (killed >= rate or not ran) and not any(
+        m.every and verdict == 'does-not-build' for m, verdict in tried)
 
 
 def main():
@@ -476,40 +528,56 @@ def main():
     parser.add_argument('--source', required=True, metavar='DIR', help='the tree')
     parser.add_argument('--check', action='store_true',
                         help='only see that each mutant still fits the code')
-    parser.add_argument('--dir', default='mutate', help='where the copy is made, from DIR/new')
+    parser.add_argument('--sample', metavar='FOLDER', help='what operators make below src/FOLDER')
+    parser.add_argument('--diff', metavar='FILE', help='... on the lines that git diff -U0 added')
+    parser.add_argument('--seed', default='1', help='another order of --sample')
+    parser.add_argument('--first', type=int, default=0, metavar='N', help='leave out so many')
+    parser.add_argument('--count', type=int, metavar='N', help='of --sample and --diff')
+    parser.add_argument('--minutes', type=float, help='begin no mutant later')
+    parser.add_argument('--dry', action='store_true', help='print the mutants only')
     parser.add_argument('--programs', default='', help='programs that scripts may need')
-    parser.add_argument('--every', type=int, default=1, metavar='N', help='only each Nth mutant')
     parser.add_argument('--limit', type=int, default=TEST_LIMIT_S, help='seconds for one test')
-    parser.add_argument('--jobs', type=int, default=os.cpu_count(), help='of make')
-    parser.add_argument('--rate', type=float, default=95.0, help='percents that must be killed')
-    parser.add_argument('mutants', nargs='*', metavar='MUTANT', help='only these')
+    parser.add_argument('--rate', type=float, default=100.0, help='percents that must be killed')
+    parser.add_argument('mutants', nargs='*', metavar='MUTANT', help='only these of the lists')
     args = parser.parse_args()
 
     mutants, wrong = load(args.list, args.source)
+    operators = Operators(args.list, args.source)
+    wrong += operators.wrong
     for line in wrong:
         print(line)
     if wrong or args.check:
         print(f'{len(mutants)} mutants, {len(wrong)} errors in the lists')
         return 1 if wrong else 0
+    by_name = {m.name: m for m in mutants}
+    if unknown := [name for name in args.mutants if name not in by_name]:
+        sys.exit(f'mutate: there is no mutant {unknown[0]}')
+    if args.sample is not None or args.diff:
+        chosen = operators.chosen(args)
+    else:
+        chosen = [by_name[name] for name in args.mutants] or mutants
+    if args.dry:
+        for m in chosen:
+            print(m.told())
+        return 0
 
-    alone = open(os.path.join(args.dir, 'lock'), 'w', encoding='utf-8')
+    alone = open('mutate/lock', 'w', encoding='utf-8')
     try:
         fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        sys.exit(f'mutate: another one works in {os.path.abspath(args.dir)}')
+        sys.exit(f'mutate: another one works in {os.path.abspath("mutate")}')
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    chosen, runner, verdicts = choose(mutants, args), Runner(args), {}
-    shutil.rmtree(runner.logs, ignore_errors=True)
-    os.makedirs(runner.logs)
-    update(os.path.join(os.path.abspath(args.dir), 'new'), runner.tree, runner.build)
+    runner, tried, started = Runner(args), [], time.monotonic()
     runner.configure()
-    baseline = runner.baseline(list(dict.fromkeys(t for m in chosen for t in m.tests)))
+    runner.baseline(chosen)
     for m in chosen:
         begin = time.monotonic()
-        verdicts[m.name], details = runner.mutant(m, baseline)
-        print(f'{verdicts[m.name]:14} {m.name:32} {time.monotonic() - begin:4.0f} s  {details}',
-              flush=True)
-    return 0 if summary(chosen, verdicts, args.rate) else 1
+        if args.minutes and begin - started > 60 * args.minutes:
+            break
+        verdict, details = runner.mutant(m)
+        tried.append((m, verdict))
+        print(f'{verdict:14} {m.name:32} {time.monotonic() - begin:4.0f} s  {details}', flush=True)
+    return 0 if summary(tried, runner, args.rate) else 1
 
 
 if __name__ == '__main__':

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Each mutant of tests/mutants still fits the code, and tests/mutate.py tells those that are killed
-# from those that are not, and lists that are wrong from those that are right: on a tree of one
-# file.
+# Each mutant of tests/mutants still fits the code, and tests/mutate.py distinguishes killed mutants from survivors and
+# right lists from wrong ones, on a tree of one file; each operator of tests/mutops.py makes what it says.
 . ./tests/functions.sh
 requires /usr/bin/python3 --version
 
@@ -15,20 +14,25 @@ mutate --list "$top_srcdir/tests/mutants" --source "$top_srcdir" --check ||
 
 # ---- a tree: one file of code, a test of it, and one that sees nothing ----
 
-mkdir -p "$tmp/toy/src" "$tmp/toy/tests" "$tmp/lists" "$tmp/bin"
-printf 'int two(void)\n{\n\tint n = 1;\n\n\treturn n + 1;\n}\n' > "$tmp/toy/src/two.c"
+mkdir -p "$tmp/toy/src/two" "$tmp/toy/tests" "$tmp/lists" "$tmp/bin"
+printf 'two: tests/blind tests/good\n' > "$tmp/lists/subsystems"
+: > "$tmp/lists/equivalents"
+printf 'int two(void)\n{\n\tint n = 1;\n\n\treturn n + 1;\n}\n' > "$tmp/toy/src/two/two.c"
 printf 'TESTS = tests/good tests/blind tests/slow tests/part.crit\n' > "$tmp/toy/tests/local.mk"
 # Criterion skips cases and says that all is well.
 printf '#!/bin/sh\nexec "$@"\n' > "$tmp/toy/tests/run-criterion.sh"
 cat > "$tmp/toy/Makefile.toy" <<'END'
 all:
 PROGRAMS = tests/good tests/blind tests/slow tests/part.crit
-$(PROGRAMS): $(SRC)/src/two.c
-	mkdir -p tests && $(CC) -o $@ -D$(basename $(notdir $@)) -include $(SRC)/src/two.c $(SRC)/main.c
+two.o: $(SRC)/src/two/two.c
+	$(CC) -g -O1 -c -o $@ $<
+$(PROGRAMS): two.o $(SRC)/main.c
+	mkdir -p tests && $(CC) -o $@ -D$(basename $(notdir $@)) $(SRC)/main.c two.o
 END
 cat > "$tmp/toy/main.c" <<'END'
 #include <stdlib.h>
 #include <unistd.h>
+int two(void);
 int main(void)
 {
 #ifdef good
@@ -78,104 +82,230 @@ says() {
 toy 1 --limit 2 <<'END'
 # comments, and lines with nothing
 mutant seen: it returns 1
-file src/two.c
+file src/two/two.c
 -	return n + 1;
 +	return n;
 test tests/good
 
 mutant unseen: the same, with a test that is blind for it, too
-file src/two.c
+file src/two/two.c
 -	return n + 1;
 +	return n;
 test tests/good tests/blind
 
 mutant seen-with-a-variable: the same, with a test that sees it then
-file src/two.c
+file src/two/two.c
 -	return n + 1;
 +	return n;
 test SEES="a b" tests/blind tests/good
 
 mutant skipped: the same, with a test that looks elsewhere only
-file src/two.c
+file src/two/two.c
 -	return n + 1;
 +	return n;
 test tests/good tests/part.crit
 
 mutant not-skipped: the same, with one that looks here
-file src/two.c
+file src/two/two.c
 -	return n + 1;
 +	return n;
 test SEES=1 tests/part.crit
 
 mutant hangs: the same, with a test that waits for 2
-file src/two.c
+file src/two/two.c
 -return n + 1;
 +return n;
 test tests/slow
 
 mutant wrong: no C
-file src/two.c
+file src/two/two.c
  {
 -	int n = 1;
 +	int n = ;
 test tests/good
-
-mutant explained: nothing changes that can be seen
-file src/two.c
--	int n = 1;
-+	int n = 2 - 1;
-test tests/good
-survives it is the same number
-
-mutant explained-too-much: it returns 1
-file src/two.c
--	return n + 1;
-+	return n;
-test tests/good
-survives nobody looks
 END
 says '^killed +seen '
 says "^killed +seen-with-a-variable .* 'SEES=a b' tests/blind, 'SEES=a b' tests/good"
 says '^survived +unseen .* tests/blind did not see it'
-says '^not-run +skipped .* tests/part.crit is skipped here, or some of its cases are'
+says '^tests/part.crit is skipped here, or some of its cases are'
+says '^not-run +skipped .* tests/part.crit'
 says '^killed +not-skipped '
 says '^killed +hangs .* tests/slow \(time limit\)'
 says '^does-not-build +wrong '
-says '^survived +explained '
 says '^toy.list:[0-9]+: unseen survived: the same, with'
-says '^toy.list:[0-9]+: explained-too-much is killed, and the list says why it survives'
-says '^5 of 7 mutants killed: 71.4 %, 95 % wanted; 2 survived, 1 do not build, 1 not run'
-if grep -q ': explained survived' \
-	"$tmp/out"; then fail "an explained survivor is told as one that is not"; fi
-cmp "$tmp/toy/src/two.c" "$tmp/mutate/tree/src/two.c" || fail "a mutant was left in the tree"
+says '^4 of 5 mutants killed: 80.0 %, 100 % wanted; 1 survived, 1 do not build, .* 1 not run; 7 tried'
+cmp "$tmp/toy/src/two/two.c" "$tmp/mutate/tree/src/two/two.c" || fail "a mutant was left in the tree"
 
-# Chosen ones; code that has changed since; and the rate alone is enough to fail.
-sed -i 's/int n = 1/long n = 1/' "$tmp/toy/src/two.c"
+# Chosen ones; and code that has changed since.
+sed -i 's/int n = 1/long n = 1/' "$tmp/toy/src/two/two.c"
 list='mutant a: it returns 1
-file src/two.c
+file src/two/two.c
 -	return n + 1;
 +	return n;
 test tests/good
 mutant b: nothing
-file src/two.c
+file src/two/two.c
 -	return n + 1;
 +	return 1 + n;
-test tests/good
-survives a + b = b + a'
+test tests/good'
 toy 0 a <<< "$list"
-says '^1 of 1 mutants killed: 100.0 %'
-toy 0 --every 2 <<< "$list"
 says '^1 of 1 mutants killed: 100.0 %'
 toy 1 <<< "$list"
 says '^1 of 2 mutants killed: 50.0 %'
+toy 0 --rate 50 <<< "$list"
 toy 1 c <<< "$list"
 says 'there is no mutant c'
+
+# ---- operators: which are noticed ----
+
+# The first test is blind.
+toy 0 --sample two </dev/null
+says '^2 of 2 mutants killed: 100.0 %.* 0 are the same program'
+says '^killed +src/two/two.c:3: constant in two .* tests/good$'
+cmp "$tmp/toy/src/two/two.c" "$tmp/mutate/tree/src/two/two.c" || fail "a mutant was left in the tree"
+cat > "$tmp/toy/src/two/two.c" <<'END_OF_C'
+int two(void)
+{
+	int n = 1;
+
+	if (n > 5)
+		return 1;
+	return n + 1;
+}
+END_OF_C
+# The compiler sees that 1 is below 6, too.
+toy 0 --sample two </dev/null
+says '^same +src/two/two.c:5: constant in two .* for the compiler'
+printf -- '--- a/src/two/two.c\n+++ b/src/two/two.c\n@@ -3,0 +3 @@\n' > "$tmp/changed"
+toy 0 --diff changed </dev/null
+says '^1 of 1 mutants killed: .* 1 tried'
+says '^killed +src/two/two.c:3: constant'
+printf 'two: tests/blind\n' > "$tmp/lists/subsystems"
+toy 1 --diff changed </dev/null
+says '^survived +src/two/two.c:3: constant in two'
+says '^-int n = 1;$'
+says '^\+int n = \(1 \+ 1\);$'
+toy 0 --diff changed --rate 0 </dev/null
+printf 'constant in two: nobody looks\n-int  n = 1;\n+int n = (1 + 1);\n' > "$tmp/lists/equivalents"
+toy 0 --diff changed </dev/null
+says ' 0 tried$'
+# The code has gone on, or the table.
+sed -i 's/int n = 1/long n = 1/' "$tmp/toy/src/two/two.c"
+toy 1 --check </dev/null
+says '^equivalents:1: constant in two does not make this: int n = 1; -> int n = \(1 \+ 1\);'
+sed -i 's/long n = 1/int n = 1/' "$tmp/toy/src/two/two.c"
+printf 'three: tests/goo\n' > "$tmp/lists/subsystems"
+toy 1 --check </dev/null
+says '^subsystems:1: there is no folder src/three'
+says '^subsystems:1: there is no test tests/goo'
+printf 'constant two: nobody looks\n' > "$tmp/lists/equivalents"
+toy 1 --check </dev/null
+says '^equivalents:1: expected "OPERATOR in FUNCTION: REASON"'
+printf 'two: tests/good\n' > "$tmp/lists/subsystems"
+: > "$tmp/lists/equivalents"
+toy 1 --sample three </dev/null
+says 'SUBSYSTEM=three: expected a folder below src'
+
+# ---- operators: what they make ----
+
+mkdir "$tmp/toy/src/ops"
+cat > "$tmp/toy/src/ops/ops.c" <<'END_OF_C'
+/* a < b; call(); */
+#define MORE(a) ((a) > 1)
+static int ops(struct s *s, char *a)
+{
+	char name[64] = "a < 1 && b";	// a < b
+
+	log_warn("%d", a < 2 ? 1 : 0);
+	assert(a && s->n < 2);
+	if (a[1] <= '<' && s)
+		s->run(a, "x;");
+	else
+		s->ends[0].n += 2;
+	while (s->more)
+		s->n--;
+	switch (s->n) {
+	case A:
+		(void)put(s);
+		free(a);
+	}
+	if (s != a)
+		return -EIO;
+	return s ? a->x : f(s,
+			    a);
+}
+END_OF_C
+printf -- '+++ b/src/ops/ops.c\n@@ -0,0 +1,99 @@\n' > "$tmp/ops.diff"
+toy 0 --diff ops.diff --dry </dev/null
+cat > "$tmp/expected" <<'END_OF_LIST'
+src/ops/ops.c:9: negate in ops
+-if (a[1] <= '<' && s)
++if (!(a[1] <= '<' && s))
+src/ops/ops.c:9: constant in ops
+-if (a[1] <= '<' && s)
++if (a[(1 + 1)] <= '<' && s)
+src/ops/ops.c:9: compare in ops
+-if (a[1] <= '<' && s)
++if (a[1] < '<' && s)
+src/ops/ops.c:9: compare in ops
+-if (a[1] <= '<' && s)
++if (a[1] <= '<' || s)
+src/ops/ops.c:10: call in ops
+-s->run(a, "x;");
++;
+src/ops/ops.c:12: assign in ops
+-s->ends[0].n += 2;
++;
+src/ops/ops.c:12: constant in ops
+-s->ends[0].n += 2;
++s->ends[(0 + 1)].n += 2;
+src/ops/ops.c:12: constant in ops
+-s->ends[0].n += 2;
++s->ends[0].n += (2 + 1);
+src/ops/ops.c:13: negate in ops
+-while (s->more)
++while (!(s->more))
+src/ops/ops.c:14: assign in ops
+-s->n--;
++;
+src/ops/ops.c:17: call in ops
+-(void)put(s);
++;
+src/ops/ops.c:20: compare in ops
+-if (s != a)
++if (s == a)
+src/ops/ops.c:21: error in ops
+-return -EIO;
++;
+src/ops/ops.c:22: swap in ops
+-return s ? a->x : f(s, a);
++return s ? (f(s, a)) : (a->x);
+END_OF_LIST
+grep -v '^+ ' "$tmp/out" | diff -u "$tmp/expected" - || fail "the operators make something else"
+
+# A seed is an order, which what is added elsewhere keeps.
+n=0
+for seed in 1 1 2; do
+	toy 0 --sample ops --seed $seed --dry </dev/null
+	n=$((n + 1))
+	grep '^src' "$tmp/out" | sed 's/:[0-9]*:/:/' > "$tmp/order.$n"
+done
+cmp "$tmp/order.1" "$tmp/order.2" || fail "a seed gives two orders"
+if cmp -s "$tmp/order.1" "$tmp/order.3"; then fail "two seeds give one order"; fi
+sed -i '3i static int first(int a)\n{\n\treturn a > 3;\n}\n' "$tmp/toy/src/ops/ops.c"
+toy 0 --sample ops --seed 1 --dry </dev/null
+grep '^src' "$tmp/out" | sed 's/:[0-9]*:/:/' | grep -v ' first$' | cmp - "$tmp/order.1" ||
+	fail "code that was added changes the order of what was there"
+toy 0 --sample ops --seed 1 --count 3 --first 1 --dry </dev/null
+[ "$(grep -c '^src' "$tmp/out")" -eq 3 ] || fail "not three mutants"
+rm -r "$tmp/toy/src/ops"
 
 # A test that fails by itself says nothing of a mutant.
 sed -i 's/two() != 2/two() != 3/' "$tmp/toy/main.c"
 rm -rf "$tmp/mutate"
 toy 1 a <<< "$list"
-says '^broken-test +a .*tests/good fails without the mutant'
+says '^tests/good fails without a mutant'
+says '^not-run +a .*tests/good'
 
 # ---- lists that are wrong ----
 
@@ -184,14 +314,14 @@ wrong() {
 	says "$1"
 }
 
-wrong 'a does not apply: src/two.c has its old text 0 times, expected once: "return 3;"' \
+wrong 'a does not apply: src/two/two.c has its old text 0 times, expected once: "return 3;"' \
 	'mutant a: x
-file src/two.c
+file src/two/two.c
 -	return 3;
 test tests/good'
-printf 'int a;\nint  a;\n' >> "$tmp/toy/src/two.c"
-wrong 'a does not apply: src/two.c has its old text 2 times, expected once: "int a;"' 'mutant a: x
-file src/two.c
+printf 'int a;\nint  a;\n' >> "$tmp/toy/src/two/two.c"
+wrong 'a does not apply: src/two/two.c has its old text 2 times, expected once: "int a;"' 'mutant a: x
+file src/two/two.c
 -int a;
 test tests/good'
 # A place by its function: the same text elsewhere, a move and a copy.
@@ -249,9 +379,7 @@ in four
 -	return
 -	two(), three();
 +	return three();
-test tests/good
-survives nobody
-	looks'
+test tests/good'
 rm "$tmp/toy/src/four.c"
 wrong 'a does not apply: two has its old text 0 times, expected once: "return n \+ 3;"' 'mutant a: x
 in two
@@ -267,9 +395,9 @@ in two
 +	return n;
 test tests/good'
 mkdir "$tmp/toy/src/below"
-mv "$tmp/toy/src/two.c" "$tmp/toy/src/below/moved.c"
+mv "$tmp/toy/src/two/two.c" "$tmp/toy/src/below/moved.c"
 toy 0 --check <<< "$in_two"
-cp "$tmp/toy/src/below/moved.c" "$tmp/toy/src/two.c"
+cp "$tmp/toy/src/below/moved.c" "$tmp/toy/src/two/two.c"
 wrong 'a does not apply: two has its old text 2 times' "$in_two"
 toy 0 --check <<< "${in_two/in two/in two of moved.c}"
 rm -r "$tmp/toy/src/below"
@@ -278,27 +406,27 @@ wrong 'a does not apply: there is no src/five.c' 'mutant a: x
 file src/five.c
 -int a;
 test tests/good'
-wrong 'a: there is no test tests/goo' 'mutant a: x
-file src/two.c
+wrong 'a has no such test: tests/goo' 'mutant a: x
+file src/two/two.c
 -	return n + 1;
 test tests/goo'
 wrong 'a has no test, or no place' 'mutant a: x
-file src/two.c
+file src/two/two.c
 -	return n + 1;'
 wrong 'a changes nothing' 'mutant a: x
-file src/two.c
+file src/two/two.c
 -	return n + 1;
 +	return n + 1;
 test tests/good'
 wrong 'a is there twice' 'mutant a: x
-file src/two.c
+file src/two/two.c
 -	return n + 1;
 test tests/good
 mutant a: x
-file src/two.c
+file src/two/two.c
 -	return n + 1;
 test tests/good'
 wrong 'expected "mutant NAME: WHAT IT BREAKS", got "mutant a"' 'mutant a'
-wrong '"test tests/good" belongs to no mutant' 'test tests/good'
+wrong 'expected "mutant NAME: WHAT IT BREAKS", got "test tests/good"' 'test tests/good'
 wrong 'toy.list:2: expected mutant, in, file, test' 'mutant a: x
 tset tests/good'

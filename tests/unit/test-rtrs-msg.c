@@ -207,6 +207,79 @@ Test(rtrs_msg, conn_rsp_refusal)
 	cr_assert_eq(le16_get(m.refusal), 0);
 }
 
+/* Both ends ask with the magic and a version, and prove with other bytes (man/rtrs-protocol.pod):
+ * the client's stand at 45; the server's kind stands at 20, and the rest at 24. */
+static void check_auth(const uint8_t *m, bool of_server, enum rtrs_auth auth, uint8_t version,
+		       const uint8_t *proof)
+{
+	struct rtrs_conn_req req;
+	struct rtrs_conn_rsp rsp;
+	const char *why;
+
+	if (of_server) {
+		cr_assert_eq(rtrs_conn_rsp_decode(m, 56, false, &rsp, &why), 0);
+		cr_assert_eq(rsp.auth, auth);
+		cr_assert_eq(rsp.auth_version, version);
+		expect_bytes(rsp.proof, proof, sizeof(rsp.proof), "proof");
+	} else {
+		cr_assert_eq(rtrs_conn_req_decode(m, 56, &req, &why), 0);
+		cr_assert_eq(req.auth, auth);
+		cr_assert_eq(req.auth_version, version);
+		expect_bytes(req.tag, proof, sizeof(req.tag), "tag");
+	}
+}
+
+Test(rtrs_msg, auth_bytes)
+{
+	static const uint8_t none[RTRS_AUTH_PROOF_LEN];
+	static const uint8_t ask[] = { 'r', 't', 'r', 's', '-', 'a', 'u', 't', 'h', 7 };
+	uint8_t proof[RTRS_AUTH_PROOF_LEN], bytes[56];
+	struct rtrs_conn_req req = { .cid_num = 1, .recon_cnt = 1, .auth_version = 7 };
+	struct rtrs_conn_rsp rsp = stock;
+	struct rtrs_msg_conn_req req_msg;
+	struct rtrs_msg_conn_rsp rsp_msg;
+
+	for (uint8_t i = 0; i < sizeof(proof); i++)
+		proof[i] = 0x41 + i;
+	memcpy(req.tag, proof, sizeof(req.tag));
+	memcpy(rsp.proof, proof, sizeof(rsp.proof));
+	rsp.auth_version = 7;
+	for (unsigned of_server = 0; of_server < 2; of_server++) {
+		unsigned kind = of_server ? 20 : 45, at = of_server ? 24 : 46;
+		size_t len = of_server ? sizeof(rsp.proof) : sizeof(req.tag);
+
+		for (enum rtrs_auth auth = RTRS_AUTHS_NOTHING; auth <= RTRS_AUTHS_PROVES; auth++) {
+			static const uint8_t kinds[] = { 0, 0xa1, 0xa2 };
+			const uint8_t *want = auth == RTRS_AUTHS_PROVES ? proof : none;
+
+			req.auth = rsp.auth = auth;
+			rtrs_conn_req_encode(&req_msg, &req);
+			rtrs_conn_rsp_encode(&rsp_msg, &rsp);
+			memcpy(bytes, of_server ? (void *)&rsp_msg : &req_msg, sizeof(bytes));
+			cr_assert_eq(bytes[kind], kinds[auth]);
+			if (auth == RTRS_AUTHS_ASKS)
+				expect_bytes(bytes + at, ask, sizeof(ask), "an ask");
+			else
+				expect_bytes(bytes + at, want, len, "a proof, or nothing");
+			check_auth(bytes, of_server, auth, auth == RTRS_AUTHS_ASKS ? 7 : 0, want);
+		}
+		/* Of another kind, or with another magic, an ask is nothing. */
+		memcpy(bytes + at, ask, sizeof(ask));
+		for (unsigned other = 0; other < 256; other++) {
+			bytes[kind] = (uint8_t)other;
+			if (other != 0xa1 && other != 0xa2)
+				check_auth(bytes, of_server, RTRS_AUTHS_NOTHING, 0, none);
+		}
+		bytes[kind] = 0xa1;
+		for (unsigned i = 0; i < 9; i++) {
+			bytes[at + i] ^= 1;
+			check_auth(bytes, of_server, RTRS_AUTHS_NOTHING, 0, none);
+			bytes[at + i] ^= 1;
+		}
+		check_auth(bytes, of_server, RTRS_AUTHS_ASKS, 7, none);
+	}
+}
+
 Test(rtrs_msg, conn_rsp_round_trip)
 {
 	struct rtrs_msg_conn_rsp m;
