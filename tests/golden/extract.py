@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write tests/unit/golden.h from what capture.sh has recorded.
+"""Write the messages that capture.sh has recorded to files, one for each kernel and mode.
 
-extract.py KERNEL FILE.pcap [KERNEL FILE.pcap]... >golden.h
+extract.py DIRECTORY KERNEL FILE.pcap [KERNEL FILE.pcap]...
 
 Takes RoCEv2 packets (UDP port 4791) apart into CM messages and the messages of RC connections, and
 keeps the first of each kind, for each kernel, with always_invalidate=Y and N.
 """
+import os
+import re
 import struct
 import sys
 
@@ -144,7 +146,7 @@ def rnbd_name(m):
     return {0: "sess_info", 2: "open", 5: "close"}[kind]
 
 
-def select(cap, suffix, new_rkey):
+def select(cap, new_rkey):
     """Yield (name, message) of the sessions that have or have not NEW_RKEY."""
     def wanted(conn):
         return conn.rsp and bool(conn.rsp[16] & 2) == new_rkey
@@ -210,64 +212,40 @@ def select(cap, suffix, new_rkey):
                     once(name + ("_inv" if f["op"] == "SEND_WITH_INV" else "_data"), f)
                 once(name + "_answer", m)
     for name in have:
-        yield name + "_" + suffix, have[name]
+        yield name, have[name]
 
 
-def emit(name, m, rows):
-    data, fill = m["data"], 0
-    # What is one byte again and again need not be written out.
-    while fill < len(data) and data[fill] == data[0]:
-        fill += 1
-    if fill < 512:
-        fill = 0
-    tail = data[fill:]
-    row = [".name = \"%s\"" % name, ".op = %s" % m.get("op", "CM")]
-    if fill:
-        row += [".fill = 0x%02x, .nfill = %d" % (data[0], fill)]
-    if tail:
-        print("static const uint8_t bytes_of_%s[] = {" % name)
-        for i in range(0, len(tail), 16):
-            print("    " + " ".join("0x%02x," % b for b in tail[i:i + 16]))
-        print("};\n")
-        row += [".bytes = bytes_of_%s, .len = %d" % (name, len(tail))]
-    row += [".%s = 0x%x" % (f, m[f]) for f in ("addr", "chunk", "rkey", "imm", "inv") if m.get(f)]
-    rows.append("\t{ " + ",\n\t  ".join(row) + " },")
+def lines_of(data):
+    """@data in hexadecimal, 32 bytes a line; what is one byte 16 times or more is BYTE*COUNT."""
+    for part in re.finditer(rb"(.)\1{15,}|(?:(?!(.)\2{15})(?s:.)){1,32}", data, re.S):
+        one = part[0][:1]
+        yield "%s*%d" % (one.hex(), len(part[0])) if part[1] else part[0].hex()
+
+
+def text_of(name, m):
+    """A line of what the message is, and its data."""
+    fields = ["%s=%x" % (f, m[f]) for f in ("addr", "chunk", "rkey", "imm", "inv") if m.get(f)]
+    return "\n ".join([" ".join([name, m.get("op", "CM")] + fields), *lines_of(m["data"])])
+
+
+def write(directory, kernel, mode, messages):
+    """The file of @mode, always_invalidate=Y or N, and @kernel."""
+    file = "%s_%s" % (mode, kernel.replace(".", "_"))
+    with open(os.path.join(directory, file), "w") as f:
+        print("# SPDX-License-Identifier: BSD-3-Clause\n"
+              "# rnbd-client and rnbd-server of Linux %s, queue depth %d, always_invalidate=%s: "
+              "see README." % (kernel, DEPTH, mode.upper()), file=f)
+        for name, m in messages:
+            print(text_of(name, m), file=f)
 
 
 def main():
-    kernels, rows = sys.argv[1::2], []
-    print("""/* SPDX-License-Identifier: BSD-3-Clause */
-/* What rnbd-client and rnbd-server of Linux %s said to each other, queue depth %d.
- * _y: with always_invalidate=Y, _n: with N.  Written by tests/golden/extract.py; see the README
- * there. */
-#ifndef TESTS_GOLDEN_H
-#define TESTS_GOLDEN_H
-
-#include <stddef.h>
-#include <stdint.h>
-
-enum golden_op { CM, SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM };
-
-struct golden {
-	const char *name;
-	enum golden_op op;	/* CM: private data */
-	uint8_t fill;		/* the data begins with nfill of these, and goes on with bytes */
-	size_t nfill;
-	const uint8_t *bytes;
-	size_t len;
-	/* where it was written, under which key; without data both mean nothing */
-	uint64_t addr;
-	uint32_t rkey;
-	uint64_t chunk;		/* of a request: address of its chunk */
-	uint32_t imm, inv;	/* immediate; key that is invalidated */
-};
-""" % (" and of ".join(kernels), DEPTH))
-    for kernel, path in zip(kernels, sys.argv[2::2]):
+    directory, kernels = sys.argv[1], sys.argv[2::2]
+    for kernel, path in zip(kernels, sys.argv[3::2]):
         cap = Capture(path)
-        for mode, new_rkey in (("y_", True), ("n_", False)):
-            for name, m in select(cap, mode + kernel.replace(".", "_"), new_rkey):
-                emit(name, m, rows)
-    print("static const struct golden golden[] = {\n%s\n};\n\n#endif" % "\n".join(rows))
+        for mode in "yn":
+            write(directory, kernel, mode, select(cap, mode == "y"))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages that client and server of two kernels exchanged (golden.h): our decoders find in them
- * what was meant, and our encoders make the same bytes of it.  Bytes that the kernel does not fill
- * are left out, and only they: padding and reserved bytes of RNBD's messages (doc/protocol.md 8),
- * what stands behind a name, and addresses of empty writes (3.4). */
+/* Messages that client and server of two kernels exchanged (tests/golden): our decoders find in
+ * them what was meant, and our encoders make the same bytes of it.  Only bytes that the kernel does
+ * not fill are left out: padding and reserved bytes of RNBD's messages (doc/protocol.md 8), the
+ * rest of a name's field, and addresses of empty writes (3.4). */
 #include <errno.h>
 
 #include "unit.h"
 
-#include "golden.h"
 #include "rnbd-msg.h"
 #include "rtrs-imm.h"
 #include "rtrs-msg.h"
@@ -17,8 +16,113 @@
 #define HDR 4096u
 #define DEPTH 16u
 
-/* always_invalidate, and the kernel */
+/* always_invalidate, and the kernel: the name of a file below tests/golden */
 static const char *const modes[] = { "y_6_12", "n_6_12", "y_7_3", "n_7_3" };
+
+#define NAME_MAX_LEN 63
+#define MESSAGES 160
+
+enum golden_op { CM, SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM, OPS };
+static const char *const op_names[OPS] = { "CM", "SEND", "SEND_WITH_IMM", "SEND_WITH_INV",
+					   "RDMA_WRITE", "RDMA_WRITE_WITH_IMM" };
+
+static struct golden {
+	char name[NAME_MAX_LEN + 1];	/* with the mode behind it */
+	enum golden_op op;		/* CM: private data */
+	uint8_t *bytes;			/* an allocation as long as they are */
+	size_t len;
+	/* where it was written, under which key; without data both mean nothing */
+	uint64_t addr, rkey;
+	uint64_t chunk;			/* of a request: address of its chunk */
+	uint64_t imm, inv;		/* immediate; key that is invalidated */
+} golden[MESSAGES];
+
+static unsigned ngolden;
+
+/* ---- the files ---- */
+
+/* "NAME OP FIELD=VALUE...", with values in hexadecimal. */
+static void read_head(char *line, const char *mode)
+{
+	struct golden *g = &golden[ngolden++];
+	const struct {
+		const char *name;
+		uint64_t *value;
+	} fields[] = { { "addr", &g->addr }, { "chunk", &g->chunk }, { "rkey", &g->rkey },
+		       { "imm", &g->imm }, { "inv", &g->inv } };
+	char *rest = line, *word = strsep(&rest, " "), *value;
+
+	snprintf(g->name, sizeof(g->name), "%s_%s", word, mode);
+	word = strsep(&rest, " ");
+	while (g->op < OPS && strcmp(op_names[g->op], word))
+		g->op++;
+	cr_assert_lt(g->op, OPS, "%s: %s", g->name, word);
+	while ((word = strsep(&rest, " ")) != NULL) {
+		bool known = false;
+
+		value = strchr(word, '=');
+		cr_assert_not_null(value, "%s: %s", g->name, word);
+		*value++ = '\0';
+		for_each_case(f, fields) {
+			if (strcmp(word, f->name))
+				continue;
+			*f->value = strtoull(value, NULL, 16);
+			known = true;
+		}
+		cr_assert(known, "%s: %s", g->name, word);
+	}
+}
+
+/* Bytes in hexadecimal, or BYTE*COUNT. */
+static void read_bytes(struct golden *g, const char *line)
+{
+	size_t digits = strspn(line, "0123456789abcdef"), n = digits / 2;
+	const char *count = line[digits] == '*' ? line + digits + 1 : NULL;
+
+	cr_assert(digits && digits % 2 == 0 && (count ? digits == 2 : !line[digits]), "%s: %s",
+		  g->name, line);
+	if (count)
+		n = strtoul(count, NULL, 10);
+	g->bytes = realloc(g->bytes, g->len + n);
+	cr_assert_not_null(g->bytes);
+	for (size_t i = 0; i < n; i++) {
+		const char *two = count ? line : line + 2 * i;
+		char digit[] = { two[0], two[1], '\0' };
+
+		g->bytes[g->len++] = (uint8_t)strtoul(digit, NULL, 16);
+	}
+}
+
+static void read_all(void)
+{
+	const char *top = getenv("srcdir");
+
+	for_each_case(mode, modes) {
+		char path[512], line[256];
+		FILE *f;
+
+		snprintf(path, sizeof(path), "%s/tests/golden/%s", top ? top : ".", *mode);
+		f = fopen(path, "r");
+		cr_assert_not_null(f, "%s", path);
+		while (fgets(line, sizeof(line), f)) {
+			line[strcspn(line, "\n")] = '\0';
+			cr_assert_lt(ngolden, MESSAGES);
+			if (*line == ' ' && ngolden)
+				read_bytes(&golden[ngolden - 1], line + 1);
+			else if (*line != '#')
+				read_head(line, *mode);
+		}
+		fclose(f);
+	}
+}
+
+static void free_all(void)
+{
+	for_each_case(g, golden)
+		free(g->bytes);
+}
+
+TestSuite(golden, .init = read_all, .fini = free_all);
 
 static bool new_rkeys(const char *mode)
 {
@@ -41,7 +145,7 @@ static bool is_kind(const char *name, const char *kind)
 
 static const struct golden *find(const char *name, const char *mode)
 {
-	char full[64];
+	char full[NAME_MAX_LEN + 1];
 
 	snprintf(full, sizeof(full), "%s_%s", name, mode);
 	for_each_case(g, golden) {
@@ -284,7 +388,7 @@ static void decode(const struct golden *g, const struct request *r, uint8_t *chu
 		   struct rtrs_req *req, uint32_t *buf_id)
 {
 	uint32_t at = (uint32_t)(g->addr - g->chunk), off, start, len;
-	uint32_t byte_len = (uint32_t)(g->nfill + g->len);
+	uint32_t byte_len = (uint32_t)g->len;
 	struct rtrs_geom geom;
 	const char *why = NULL;
 
@@ -292,10 +396,9 @@ static void decode(const struct golden *g, const struct request *r, uint8_t *chu
 	cr_assert_eq(g->op, RDMA_WRITE_WITH_IMM);
 	cr_assert_leq(at + byte_len, CHUNK, "%s", g->name);
 	memset(chunk, 0xa5, CHUNK);
-	memset(chunk + at, g->fill, g->nfill);
-	memcpy(chunk + at + g->nfill, g->bytes, g->len);
-	cr_assert_eq(rtrs_imm_type(htobe32(g->imm)), (unsigned)RTRS_IO_REQ_IMM);
-	rtrs_imm_io_req_split(&geom, rtrs_imm_payload(htobe32(g->imm)), buf_id, &off);
+	memcpy(chunk + at, g->bytes, g->len);
+	cr_assert_eq(rtrs_imm_type(htobe32((uint32_t)g->imm)), (unsigned)RTRS_IO_REQ_IMM);
+	rtrs_imm_io_req_split(&geom, rtrs_imm_payload(htobe32((uint32_t)g->imm)), buf_id, &off);
 	cr_assert_eq(*buf_id, 0u);
 	cr_assert_eq(rtrs_req_extent(&geom, chunk, off, byte_len, &start, &len, &why), 0, "%s: %s",
 		     g->name, why);
@@ -316,7 +419,7 @@ static void check_request(const struct golden *g, const struct request *r, uint8
 	struct rtrs_req req;
 	struct rtrs_wr_req w;
 	uint32_t buf_id;
-	size_t usr_len;
+	size_t usr_len, before = r->dir == RTRS_DIR_WRITE ? r->data_len : 0;
 	bool source;
 
 	setup_geom(&geom);
@@ -325,15 +428,16 @@ static void check_request(const struct golden *g, const struct request *r, uint8
 	mask[2] = mask[3] = 1;		/* padding of RNBD's header */
 	cr_assert_eq(usr_len, req.usr_len, "%s", g->name);
 	hdr.length = (uint32_t)rtrs_req_encode(&req, out);
-	cr_assert_eq(hdr.length, g->len, "%s", g->name);
-	for (size_t i = 0; i < g->len; i++)
-		cr_assert(mask[i] || out[i] == g->bytes[i], "%s: byte %zu is %02x, expected %02x",
-			  g->name, i, out[i], g->bytes[i]);
+	cr_assert_eq(before + hdr.length, g->len, "%s", g->name);
+	for (size_t i = 0; i < hdr.length; i++)
+		cr_assert(mask[i] || out[i] == g->bytes[before + i],
+			  "%s: byte %zu is %02x, expected %02x", g->name, before + i, out[i],
+			  g->bytes[before + i]);
 
 	source = r->dir == RTRS_DIR_WRITE && r->data_len;
 	rtrs_wr_request(&w, 1, true, &geom, buf_id, &rbuf, &req, source ? &data : NULL, &hdr);
 	cr_assert_eq(w.wr.opcode, IBV_WR_RDMA_WRITE_WITH_IMM);
-	cr_assert_eq(w.wr.imm_data, htobe32(g->imm), "%s", g->name);
+	cr_assert_eq(w.wr.imm_data, htobe32((uint32_t)g->imm), "%s", g->name);
 	cr_assert_eq(w.wr.wr.rdma.remote_addr, g->addr, "%s", g->name);
 	cr_assert_eq(w.wr.wr.rdma.rkey, g->rkey);
 	cr_assert_eq(w.wr.num_sge, source ? 2 : 1);
@@ -377,7 +481,7 @@ static void check_final(const struct golden *g, const struct request *r, bool ne
 	int status;
 
 	setup_geom(&geom);
-	rtrs_imm_io_rsp_split(rtrs_imm_payload(htobe32(g->imm)), &msg_id, &status);
+	rtrs_imm_io_rsp_split(rtrs_imm_payload(htobe32((uint32_t)g->imm)), &msg_id, &status);
 	cr_assert_eq(msg_id, 0u, "%s", g->name);
 	cr_assert_eq(status, r->status, "%s", g->name);
 	cr_assert_eq(g->op, new_rkey ? SEND_WITH_IMM : RDMA_WRITE_WITH_IMM, "%s", g->name);
@@ -416,15 +520,14 @@ static void check_answer(const struct request *r, const char *mode, uint8_t *chu
 
 		cr_assert_not_null(wr, "%s", g->name);
 		cr_assert_eq(wr->opcode, opcodes[g->op], "%s", g->name);
-		cr_assert_eq(wr->num_sge ? wr->sg_list->length : 0, g->nfill + g->len, "%s",
-			     g->name);
+		cr_assert_eq(wr->num_sge ? wr->sg_list->length : 0, g->len, "%s", g->name);
 		if (g->op == RDMA_WRITE) {
 			cr_assert_eq(wr->wr.rdma.remote_addr, g->addr, "%s", g->name);
 			cr_assert_eq(wr->wr.rdma.rkey, g->rkey, "%s", g->name);
 		} else if (g->op == SEND_WITH_INV) {
 			cr_assert_eq(wr->invalidate_rkey, g->inv, "%s", g->name);
 		} else {
-			cr_assert_eq(wr->imm_data, htobe32(g->imm), "%s", g->name);
+			cr_assert_eq(wr->imm_data, htobe32((uint32_t)g->imm), "%s", g->name);
 		}
 	}
 	cr_assert_null(wr, "%s: more than was recorded", r->name);
@@ -499,9 +602,9 @@ Test(golden, heartbeats)
 
 			rtrs_wr_heartbeat(&wr, 1, b->type);
 			cr_assert_eq(wr.opcode, opcodes[g->op], "%s", g->name);
-			cr_assert_eq(wr.imm_data, htobe32(g->imm), "%s", g->name);
+			cr_assert_eq(wr.imm_data, htobe32((uint32_t)g->imm), "%s", g->name);
 			cr_assert_eq(wr.num_sge, 0);
-			cr_assert_eq(g->nfill + g->len, 0u, "%s", g->name);
+			cr_assert_eq(g->len, 0u, "%s", g->name);
 		}
 	}
 }
