@@ -423,11 +423,11 @@ def at_the_head(names, number):
 def pitfalls():
     """Each of the 41 traps of RTRS, RNBD and NBD (doc/traps.md) has a test whose name carries its
     number (p07), or an item in man/rtrs-protocol.pod that says why it has none.  A name is one that
-    runs: of Criterion, a row { "p07-name", function } of tests/sim or tests/hostile, a case of the
-    conformance suite, test-p07-name.sh."""
-    row = r'^\t*\{ "([^"]*)",'
-    names = [*named_tests((("tests/unit/*.c", CRITERION), ("tests/sim/test-sim-*.c", row),
-                           ("tests/hostile/cases-*.c", row),
+    runs: of Criterion, SIM_TEST(p07_name), a row { "p07-name", function } of tests/hostile, a case
+    of the conformance suite, test-p07-name.sh."""
+    names = [*named_tests((("tests/unit/*.c", CRITERION),
+                           ("tests/sim/test-sim-*.c", r"^SIM_TEST\((\w*)\)"),
+                           ("tests/hostile/cases-*.c", r'^\t*\{ "([^"]*)",'),
                            ("tests/fabric/conformance.c", PROMISE),
                            ("man/rtrs-protocol.pod", r"^=item (p\d\d)$"))),
              *scripts(r"^test-(p\d\d[a-z0-9-]*)\.sh$", "tests", "tests/guest")]

@@ -208,7 +208,7 @@ CITATION_ROWS = [(path, text.replace(r"\n", "\n") + "\n", f"{path}:{line}: ")
 PITFALLS = {
     "tests/unit/test-a.c": many("Test(a, p%02d_x)\n", *range(1, 8)),
     "tests/unit/test-b.c": "Test(a_b, p08_p09_p10_x, .signal = SIGABRT)\n",
-    "tests/sim/test-sim-a.c": many('\t\t{ "p%02d-x", test_x },\n', *range(11, 21)),
+    "tests/sim/test-sim-a.c": many("SIM_TEST(p%02d_x)\n", *range(11, 21)),
     "tests/hostile/cases-a.c": many('\t{ "p%02d x", READ },\n', *range(21, 26)),
     "tests/fabric/conformance.c": "\tTEST(promise_e_p26_x),\n",
     "tests/guest/test-p27-p28-x.sh": "",
@@ -221,7 +221,7 @@ PITFALL_ROWS = [
     ("tests/unit/test-a.c", ("p07", "p07x"), "p07"),
     ("tests/unit/test-b.c", ("p08_p09_p10", "p10_p08_x"), "p09"),
     ("tests/sim/test-sim-a.c", (".*p14.*", r"// \g<0>"), "p14"),
-    ("tests/sim/test-sim-a.c", (".*p14.*", '\tCHECK("p14-x");'), "p14"),
+    ("tests/sim/test-sim-a.c", (".*p14.*", '\tCHECK(p14_x);'), "p14"),
     ("tests/hostile/cases-a.c", ("p22 x", "x p22"), "p22"),
     ("tests/fabric/conformance.c", ("TEST", "/* TEST"), "p26"),
     ("man/rtrs-protocol.pod", ("^=item p29", "see p29"), "p29"),

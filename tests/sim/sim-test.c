@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs the tests of a program in order.  Owns nothing but the name of the running one. */
+/* Runs the tests of a program in order.  Owns their list, and the name of the running one. */
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -11,6 +11,7 @@
 
 static const char *running = "?";
 static uint64_t njudged;
+static struct sim_test *tests;		/* in the order of the file */
 
 static void on_abort(int sig)
 {
@@ -103,16 +104,26 @@ static int wanted(int argc, char **argv, const char *name)
 	return argc == 1;
 }
 
-int sim_test_main(int argc, char **argv, const struct sim_test *tests, size_t n)
+void sim_test_add(struct sim_test *test)
+{
+	struct sim_test **p = &tests;
+
+	while (*p && (*p)->line < test->line)
+		p = &(*p)->next;
+	test->next = *p;
+	*p = test;
+}
+
+int sim_test_main(int argc, char **argv)
 {
 	size_t ran = 0;
 
 	sim_offer_from_env();
-	for (size_t i = 0; i < n; i++) {
-		if (!wanted(argc, argv, tests[i].name))
+	for (const struct sim_test *t = tests; t; t = t->next) {
+		if (!wanted(argc, argv, t->name))
 			continue;
-		sim_test_named(tests[i].name);
-		tests[i].fn();
+		sim_test_named(t->name);
+		t->fn();
 		ran++;
 	}
 	if (!ran) {

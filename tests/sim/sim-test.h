@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The frame of the simulation's test programs: named tests, one after another in one process, each
- * with a world of its own.  "PROGRAM NAME..." runs those only. */
+/* The frame of the simulation's test programs: SIM_TEST(name) { ... } is a test.  They run in their
+ * order, in one process, each with a world of its own.  "PROGRAM NAME..." runs those only. */
 #ifndef SIM_TEST_H
 #define SIM_TEST_H
 
@@ -11,7 +11,21 @@
 struct sim_test {
 	const char *name;
 	void (*fn)(void);
+	int line;
+	struct sim_test *next;
 };
+
+/* All tests of a program are in one file. */
+#define SIM_TEST(test)                                                                             \
+	static void test_##test(void);                                                             \
+	__attribute__((constructor)) static void add_##test(void)                                  \
+	{                                                                                          \
+		static struct sim_test t = { .name = #test, .fn = test_##test, .line = __LINE__ }; \
+                                                                                                   \
+		sim_test_add(&t);                                                                  \
+	}                                                                                          \
+	static void test_##test(void)
+void sim_test_add(struct sim_test *test);
 
 /* A failed check ends the program: what follows would only be noise. */
 #define CHECK(cond)                                                                                \
@@ -31,6 +45,7 @@ void sim_test_judged(void);
  * first seed, and alone the only one; SIM_SEEDS a number of seeds; SIM_SECONDS the time to run as
  * many as fit.  @name stands in front of the seed when a run fails. */
 void sim_test_seeds(const char *name, uint64_t n, void (*fn)(uint64_t seed));
-int sim_test_main(int argc, char **argv, const struct sim_test *tests, size_t n);
+/* What main() does; sim-main.c has one for programs without one of their own. */
+int sim_test_main(int argc, char **argv);
 
 #endif

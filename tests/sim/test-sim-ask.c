@@ -96,7 +96,7 @@ static int list(struct asked *a)
 
 /* ---- listing ---- */
 
-static void test_list(void)
+SIM_TEST(list)
 {
 	struct asked a;
 
@@ -108,7 +108,7 @@ static void test_list(void)
 }
 
 /* It is asked on the path that comes. */
-static void test_list_waits_for_a_path(void)
+SIM_TEST(list_waits_for_a_path)
 {
 	struct asked a;
 
@@ -125,7 +125,7 @@ static void test_list_waits_for_a_path(void)
 }
 
 /* The first, too. */
-static void test_list_waits_for_the_first_path(void)
+SIM_TEST(list_waits_for_the_first_path)
 {
 	struct asked a;
 
@@ -140,7 +140,7 @@ static void test_list_waits_for_the_first_path(void)
 	world_destroy(w);
 }
 
-static void test_list_of_a_kernel(void)
+SIM_TEST(list_of_a_kernel)
 {
 	struct asked a;
 
@@ -163,7 +163,7 @@ static void garbage(const char *what, const void *says, size_t len, int status)
 	end_raw();
 }
 
-static void test_list_garbage(void)
+SIM_TEST(list_garbage)
 {
 	static const uint8_t other[12] = { 3, 0 };
 	static const uint8_t nothing_and_more[12] = { 1, 0x80, 0, 0, 0, 0, 0, 0, 1 };
@@ -179,7 +179,7 @@ static void test_list_garbage(void)
 }
 
 /* A server that has always one more. */
-static void test_list_without_end(void)
+SIM_TEST(list_without_end)
 {
 	static const uint8_t says[14] = { 1, 0x80, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 1,
 					  'a' };
@@ -243,7 +243,7 @@ static void expect_extents(const struct asked *a, uint64_t off, uint64_t len0, u
 	CHECK(!len1 || (a->got[1].len == len1 && a->got[1].what == what1));
 }
 
-static void test_extents(void)
+SIM_TEST(extents)
 {
 	struct asked a;
 
@@ -266,7 +266,7 @@ static void test_extents(void)
 }
 
 /* It is asked again over the path that comes, and has the answer of that time. */
-static void test_extents_wait_for_a_path(void)
+SIM_TEST(extents_wait_for_a_path)
 {
 	struct asked a;
 
@@ -287,7 +287,7 @@ static void test_extents_wait_for_a_path(void)
 }
 
 /* A chunk has room for less than an answer of the usual size. */
-static void test_extents_of_a_small_server(void)
+SIM_TEST(extents_of_a_small_server)
 {
 	struct world_server_conf conf = world_server_defaults;
 	struct asked a;
@@ -302,7 +302,7 @@ static void test_extents_of_a_small_server(void)
 	world_destroy(w);
 }
 
-static void test_extents_of_a_kernel(void)
+SIM_TEST(extents_of_a_kernel)
 {
 	struct asked a;
 
@@ -316,7 +316,7 @@ static void test_extents_of_a_kernel(void)
 
 /* An NBD client asks for up to 4 GiB at once, on any boundary, and a question has whole sectors in
  * 32 bits. */
-static void test_extents_beyond_32_bits(void)
+SIM_TEST(extents_beyond_32_bits)
 {
 	static const struct { uint64_t off; uint32_t len, span; } cases[] = {
 		{ 0, UINT32_MAX, 1u << 31 },
@@ -366,7 +366,7 @@ static void extents_garbage(const char *what, const void *says, size_t len)
 	end_raw();
 }
 
-static void test_extents_garbage(void)
+SIM_TEST(extents_garbage)
 {
 	static const uint8_t beyond[16] = { 2, 0x80, 0, 0, 1, 0, 0, 0, 3 };
 	static const uint8_t second[32] = { 2, 0x80, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 2 };
@@ -382,7 +382,7 @@ static void test_extents_garbage(void)
 
 /* A path of a server with the bit is up when data of full size has gone both ways; a server without
  * is not asked. */
-static void test_probe(void)
+SIM_TEST(probe)
 {
 	start_raw(RNBD_EXT_PROBE, "", 0);
 	CHECK(srv.nprobes >= 2 * RAW_SRV_IO);
@@ -397,7 +397,7 @@ static void test_probe(void)
 
 /* A server that says the bit and does not answer loses the path as with heartbeats; the log says
  * why. */
-static void test_probe_without_an_answer(void)
+SIM_TEST(probe_without_an_answer)
 {
 	w = world_create(1);
 	raw_srv_start(&srv, false);
@@ -410,26 +410,4 @@ static void test_probe_without_an_answer(void)
 	srv.loses_probes = false;
 	CHECK(sim_run_until(is_open, c, 100000) && world_client_opened(c) == 0);
 	end_raw();
-}
-
-int main(int argc, char **argv)
-{
-	static const struct sim_test tests[] = {
-		{ "list", test_list },
-		{ "list-waits-for-a-path", test_list_waits_for_a_path },
-		{ "list-waits-for-the-first-path", test_list_waits_for_the_first_path },
-		{ "list-of-a-kernel", test_list_of_a_kernel },
-		{ "list-garbage", test_list_garbage },
-		{ "list-without-end", test_list_without_end },
-		{ "extents", test_extents },
-		{ "extents-wait-for-a-path", test_extents_wait_for_a_path },
-		{ "extents-of-a-small-server", test_extents_of_a_small_server },
-		{ "extents-of-a-kernel", test_extents_of_a_kernel },
-		{ "extents-beyond-32-bits", test_extents_beyond_32_bits },
-		{ "extents-garbage", test_extents_garbage },
-		{ "probe", test_probe },
-		{ "probe-without-an-answer", test_probe_without_an_answer },
-	};
-
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 }

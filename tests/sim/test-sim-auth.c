@@ -196,7 +196,7 @@ static struct auth_creds *creds_of(enum auth_mode mode, const char *name)
 	return creds_out_of(file, mode, name);
 }
 
-static void test_modes(void)
+SIM_TEST(modes)
 {
 	struct auth_creds *demands = creds_of(AUTH_MODE_REQUIRE, "alice");
 	struct auth_creds *may = creds_of(AUTH_MODE_PSK, "bob");
@@ -294,7 +294,7 @@ static void restart_with_new_key(void)
 
 /* A path that is lost comes back at once, by the key of the session.  When the session has lost all
  * paths it begins anew by the new key. */
-static void test_a_new_key_waits_for_the_session(void)
+SIM_TEST(a_new_key_waits_for_the_session)
 {
 	struct auth_creds *creds;
 	struct world_client *c = begin_with_new_key(&creds);
@@ -313,7 +313,7 @@ static void test_a_new_key_waits_for_the_session(void)
 }
 
 /* Both paths are lost at once, and the server that follows knows both keys: the new one counts. */
-static void test_a_new_key_begins_with_the_session(void)
+SIM_TEST(a_new_key_begins_with_the_session)
 {
 	struct auth_creds *creds;
 	struct world_client *c = begin_with_new_key(&creds);
@@ -328,7 +328,7 @@ static void test_a_new_key_begins_with_the_session(void)
 
 /* The client still believes in one path when the other finds a server that knows the new key
  * alone. */
-static void test_a_new_key_behind_the_refusal_of_the_old(void)
+SIM_TEST(a_new_key_behind_the_refusal_of_the_old)
 {
 	struct auth_creds *creds;
 	struct world_client *c = begin_with_new_key(&creds);
@@ -349,7 +349,7 @@ static void test_a_new_key_behind_the_refusal_of_the_old(void)
 /* ---- strangers who know all numbers ---- */
 
 /* Without a proof: another path of the session, a connection of its path, a new life of it. */
-static void test_anonymous_in_a_session(void)
+SIM_TEST(anonymous_in_a_session)
 {
 	for (enum auth_mode mode = AUTH_MODE_PSK; mode < AUTH_MODES; mode++) {
 		for (unsigned path = 1; path <= 2; path++) {
@@ -371,7 +371,7 @@ static void test_anonymous_in_a_session(void)
 
 /* Before the proof there is one answer, whatever the client knows or makes up, and however full the
  * server is. */
-static void test_one_answer_before_the_proof(void)
+SIM_TEST(one_answer_before_the_proof)
 {
 	static const uint8_t uuids[] = { 1, 9 };
 	struct proof proof;
@@ -404,7 +404,7 @@ static void test_one_answer_before_the_proof(void)
 }
 
 /* Bob has a key of his own; alice has another one, too. */
-static void test_another_key_in_a_session(void)
+SIM_TEST(another_key_in_a_session)
 {
 	static const char *const lines[] = {
 		"its session belongs to psk:alice, but the client is psk:bob",
@@ -431,7 +431,7 @@ static void test_another_key_in_a_session(void)
 }
 
 /* The same key, from another host: a path more. */
-static void test_a_second_path(void)
+SIM_TEST(a_second_path)
 {
 	struct proof proof;
 
@@ -447,7 +447,7 @@ static void test_a_second_path(void)
 /* ---- one proof, used again ---- */
 
 /* Each connection of the proof once, in its order, from its address, as it was proven. */
-static void test_a_pass_is_used_up(void)
+SIM_TEST(a_pass_is_used_up)
 {
 	struct rtrs_msg_conn_req m[2];
 	struct proof proof;
@@ -482,7 +482,7 @@ static void test_a_pass_is_used_up(void)
 	world_destroy(w);
 }
 
-static void test_a_pass_gets_old(void)
+SIM_TEST(a_pass_gets_old)
 {
 	struct proof proof;
 
@@ -497,7 +497,7 @@ static void test_a_pass_gets_old(void)
 }
 
 /* The server's answer has its proof, for that connection alone. */
-static void test_the_server_accepts_with_a_proof(void)
+SIM_TEST(the_server_accepts_with_a_proof)
 {
 	struct rtrs_msg_conn_req m[2];
 	struct rtrs_msg_conn_rsp rsp;
@@ -522,7 +522,7 @@ static void test_the_server_accepts_with_a_proof(void)
 /* ---- the other version ---- */
 
 /* A client that asks for the first version, which binds nothing: nobody asks it for a proof. */
-static void test_version_1(void)
+SIM_TEST(version_1)
 {
 	for (enum auth_mode mode = AUTH_MODE_PSK; mode < AUTH_MODES; mode++) {
 		for (unsigned version = 0; version < 256; version++) {
@@ -547,7 +547,7 @@ static void test_version_1(void)
 
 /* A tag as it is over RDMA, where the first version is spoken: of a relay, or of a client that does
  * not know better. */
-static void test_tag_of_version_1(void)
+SIM_TEST(tag_of_version_1)
 {
 	const struct auth_channel rdma = { .transport = "rdma" };
 	struct rtrs_msg_conn_req m;
@@ -574,7 +574,7 @@ static void tls_of_both(enum fab_tls_mode mode)
 
 /* A client of its own will has TLS for its proof, and not for its path, or the other way round: the
  * server refuses what the client's own tag allows. */
-static void test_tls_of_the_proof(void)
+SIM_TEST(tls_of_the_proof)
 {
 	const struct auth_channel plain = { .transport = "sim" };
 	struct rtrs_msg_conn_req m;
@@ -596,7 +596,7 @@ static void test_tls_of_the_proof(void)
 }
 
 /* The same of the path's own connections, by nobody in particular. */
-static void test_tls_of_the_path(void)
+SIM_TEST(tls_of_the_path)
 {
 	for (enum fab_tls_mode first = FAB_TLS_OFF; first <= FAB_TLS_ON; first++) {
 		begin(AUTH_MODE_PSK);
@@ -618,7 +618,7 @@ static void test_tls_of_the_path(void)
 /* ---- messages of a handshake that was heard ---- */
 
 /* HELLO and PROOF of alice again: once heard, by whoever connects with the same numbers. */
-static void test_replayed_and_reflected(void)
+SIM_TEST(replayed_and_reflected)
 {
 	struct auth_reply hello, claim;
 	uint8_t challenge[AUTH_MSG_MAX];
@@ -656,7 +656,7 @@ static void test_replayed_and_reflected(void)
 }
 
 /* Something else than a message: nothing comes of it. */
-static void test_garbage(void)
+SIM_TEST(garbage)
 {
 	uint8_t bytes[AUTH_MSG_MAX + 1] = { 0 };
 	struct auth_reply hello;
@@ -679,7 +679,7 @@ static void test_garbage(void)
 
 /* A host that begins and says nothing more: so many are open at once, for so long; others
  * get in. */
-static void test_stalled(void)
+SIM_TEST(stalled)
 {
 	static struct raw_clt stalled[STALLED];
 	struct auth_reply hello;
@@ -709,7 +709,7 @@ static void test_stalled(void)
 
 /* Hosts that have all places together: the one with the most makes room.  A client that began
  * before all of them, and comes later to its end, is none of these. */
-static void test_stalled_by_many(void)
+SIM_TEST(stalled_by_many)
 {
 	static const char *const hosts[] = { "clt2", "clt3", "clt4", "clt5", "clt6" };
 	static struct raw_clt stalled[SRV_MAX_GUESTS];
@@ -791,7 +791,7 @@ static bool path_enters(unsigned n)
 
 /* Of those that wait the oldest goes for one that is one too many.  All paths that enter here have
  * one key, and so the name of their session. */
-static void test_proofs_up_to_the_limit(void)
+SIM_TEST(proofs_up_to_the_limit)
 {
 	begin(AUTH_MODE_REQUIRE);
 	sim_delay("clt", "srv", 10, 0);		/* a proof has an end in time, too */
@@ -865,7 +865,7 @@ static bool closed_at_step(const struct auth_creds *creds, unsigned k)
 }
 
 /* A closed path has no timer, in whichever step of the proof it was closed. */
-static void test_closed_at_each_step(void)
+SIM_TEST(closed_at_each_step)
 {
 	struct auth_creds *creds = creds_of(AUTH_MODE_REQUIRE, "alice");
 	unsigned k = 1;
@@ -878,30 +878,6 @@ static void test_closed_at_each_step(void)
 
 int main(int argc, char **argv)
 {
-	static const struct sim_test tests[] = {
-		{ "modes", test_modes },
-		{ "a-new-key-waits-for-the-session", test_a_new_key_waits_for_the_session },
-		{ "a-new-key-begins-with-the-session", test_a_new_key_begins_with_the_session },
-		{ "a-new-key-behind-the-refusal-of-the-old",
-		  test_a_new_key_behind_the_refusal_of_the_old },
-		{ "anonymous-in-a-session", test_anonymous_in_a_session },
-		{ "one-answer-before-the-proof", test_one_answer_before_the_proof },
-		{ "another-key-in-a-session", test_another_key_in_a_session },
-		{ "a-second-path", test_a_second_path },
-		{ "a-pass-is-used-up", test_a_pass_is_used_up },
-		{ "a-pass-gets-old", test_a_pass_gets_old },
-		{ "the-server-accepts-with-a-proof", test_the_server_accepts_with_a_proof },
-		{ "version-1", test_version_1 },
-		{ "tag-of-version-1", test_tag_of_version_1 },
-		{ "tls-of-the-proof", test_tls_of_the_proof },
-		{ "tls-of-the-path", test_tls_of_the_path },
-		{ "replayed-and-reflected", test_replayed_and_reflected },
-		{ "garbage", test_garbage },
-		{ "closed-at-each-step", test_closed_at_each_step },
-		{ "stalled", test_stalled },
-		{ "stalled-by-many", test_stalled_by_many },
-		{ "proofs-up-to-the-limit", test_proofs_up_to_the_limit },
-	};
 	char err[256], old[128];
 	int rc;
 
@@ -915,7 +891,7 @@ int main(int argc, char **argv)
 	}
 	write_file(file, key_text);
 	CHECK(psk_read(file, geteuid(), &keys, err, sizeof(err)) == 0);
-	rc = sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
+	rc = sim_test_main(argc, argv);
 	psk_free(&keys);
 	unlink(file);
 	unlink(file_of_new);

@@ -52,7 +52,7 @@ static void start_exact(void)
 	start_as(CLT_REG_STATIC);
 }
 
-static void test_connect(void)
+SIM_TEST(p11_connect)
 {
 	w = world_create(1);
 	world_server_start(w, NULL);
@@ -101,7 +101,7 @@ static void test_connect(void)
 	world_destroy(w);
 }
 
-static void test_nobody_listens(void)
+SIM_TEST(nobody_listens)
 {
 	w = world_create(1);
 	c = world_client_start(w, NULL);
@@ -148,7 +148,7 @@ static void test_nobody_listens(void)
 
 /* As when nbdkit has changed its user since the probe, or descriptors are short for a while: no
  * end, but an attempt that failed. */
-static void test_no_connection_manager(void)
+SIM_TEST(no_connection_manager)
 {
 	struct world_client_conf conf = world_client_defaults;
 
@@ -173,7 +173,7 @@ static void test_no_connection_manager(void)
 	world_destroy(w);
 }
 
-static void test_no_such_device(void)
+SIM_TEST(no_such_device)
 {
 	struct world_client_conf conf = world_client_defaults;
 
@@ -209,7 +209,7 @@ static void test_no_such_device(void)
 	world_destroy(w);
 }
 
-static void test_name_in_use(void)
+SIM_TEST(name_in_use)
 {
 	struct world_client_conf conf = world_client_defaults;
 	struct world_client *c2;
@@ -241,7 +241,7 @@ static void test_name_in_use(void)
 	world_destroy(w);
 }
 
-static void test_silent_peer(void)
+SIM_TEST(silent_peer)
 {
 	start_exact();
 	sim_drop("clt", "srv");
@@ -302,7 +302,7 @@ static void test_silent_peer(void)
 /* Who is told to end while its server stands still: when the first heartbeat has been without
  * answer for an interval the path is lost and requests fail.  Nobody else gives it up before the
  * last one. */
-static void test_no_patience_with_a_silent_peer(void)
+SIM_TEST(no_patience_with_a_silent_peer)
 {
 	struct world_io *io;
 
@@ -325,7 +325,7 @@ static void test_no_patience_with_a_silent_peer(void)
 
 /* Storage that holds a request, of a server that lives: who may be told to end listens after two
  * heartbeats, and no longer when requests end again.  Who is told has an error within the bound. */
-static void test_no_patience_with_held_storage(void)
+SIM_TEST(no_patience_with_held_storage)
 {
 	struct client *clt;
 	struct world_io *io;
@@ -356,7 +356,7 @@ static void test_no_patience_with_held_storage(void)
 }
 
 /* A large request is held, too, while its parts end one by one. */
-static void test_large_request_is_held(void)
+SIM_TEST(large_request_is_held)
 {
 	struct world_io *io;
 
@@ -370,7 +370,7 @@ static void test_large_request_is_held(void)
 }
 
 /* A client that is busy listens for nothing, however many of its requests are always in flight. */
-static void test_busy_is_not_held(void)
+SIM_TEST(busy_is_not_held)
 {
 	struct world_io *io[2];
 
@@ -389,7 +389,7 @@ static void test_busy_is_not_held(void)
 
 /* It is not lost for who is patient, and not for who is told to end when it has been heard again,
  * before or after the tick that finds this out. */
-static void test_silence_ends(void)
+SIM_TEST(silence_ends)
 {
 	for (unsigned told_ms = 100; told_ms < 8000; told_ms += 5900) {
 		start_exact();
@@ -410,7 +410,7 @@ static void test_silence_ends(void)
 }
 
 /* Both ends hear something every second: nobody is taken for dead. */
-static void test_busy_path_lives(void)
+SIM_TEST(busy_path_lives)
 {
 	start_exact();
 	for (unsigned i = 0; i < 100; i++) {
@@ -422,7 +422,7 @@ static void test_busy_path_lives(void)
 }
 
 /* So do heartbeats on an idle one. */
-static void test_idle_path_lives(void)
+SIM_TEST(idle_path_lives)
 {
 	start_exact();
 	world_run_ms(w, 600000);
@@ -432,7 +432,7 @@ static void test_idle_path_lives(void)
 }
 
 /* A machine that stops for a while is not lost as long as it is back within 30 s. */
-static void test_short_freeze(void)
+SIM_TEST(short_freeze)
 {
 	start_exact();
 	sim_freeze("srv");
@@ -445,7 +445,7 @@ static void test_short_freeze(void)
 
 /* ---- the connection breaks ---- */
 
-static void test_cut(void)
+SIM_TEST(cut)
 {
 	start_exact();
 	sim_cut("clt", "srv");
@@ -493,7 +493,7 @@ static void test_cut(void)
 }
 
 /* The server takes the old path for alive when the client is back (doc/decisions.md D14). */
-static void test_come_back_to_a_stale_path(void)
+SIM_TEST(p26_come_back_to_a_stale_path)
 {
 	start_exact();
 	sim_cut_seen_by("clt", "srv");
@@ -541,7 +541,7 @@ static void test_come_back_to_a_stale_path(void)
 }
 
 /* Storage that is slow with the old path's requests keeps nobody out. */
-static void test_come_back_while_storage_is_busy(void)
+SIM_TEST(come_back_while_storage_is_busy)
 {
 	struct world_io *io;
 
@@ -642,23 +642,12 @@ static void cut_at_each_step(enum who who)
 	CHECK(k > 60);
 }
 
-static void test_cut_at_each_step_of_connect(void)
-{
-	cut_at_each_step(BOTH);
-}
-
-static void test_client_loses_each_step_of_connect(void)
-{
-	cut_at_each_step(CLT);
-}
-
-static void test_server_loses_each_step_of_connect(void)
-{
-	cut_at_each_step(SRV);
-}
+SIM_TEST(cut_at_each_step_of_connect) { cut_at_each_step(BOTH); }
+SIM_TEST(client_loses_each_step_of_connect) { cut_at_each_step(CLT); }
+SIM_TEST(server_loses_each_step_of_connect) { cut_at_each_step(SRV); }
 
 /* The same for a write of several parts, message by message; it is done exactly as asked. */
-static void test_cut_at_each_message_of_a_write(void)
+SIM_TEST(cut_at_each_message_of_a_write)
 {
 	for (unsigned k = 1;; k++) {
 		struct world_io *io;
@@ -679,7 +668,7 @@ static void test_cut_at_each_message_of_a_write(void)
 	}
 }
 
-static void test_duplicate_connect(void)
+SIM_TEST(duplicate_connect)
 {
 	w = world_create(1);
 	world_server_start(w, NULL);
@@ -759,24 +748,13 @@ static void fence(enum sim_hold hold, unsigned cuts)
 	world_destroy(w);
 }
 
-static void test_fence_before_the_medium(void)
-{
-	fence(SIM_HOLD_BEFORE, 1);
-}
-
-static void test_fence_after_the_medium(void)
-{
-	fence(SIM_HOLD_AFTER, 1);
-}
-
-static void test_fence_over_three_lives(void)
-{
-	fence(SIM_HOLD_BEFORE, 3);
-}
+SIM_TEST(fence_before_the_medium) { fence(SIM_HOLD_BEFORE, 1); }
+SIM_TEST(fence_after_the_medium) { fence(SIM_HOLD_AFTER, 1); }
+SIM_TEST(fence_over_three_lives) { fence(SIM_HOLD_BEFORE, 3); }
 
 /* ---- time-outs, restarts ---- */
 
-static void test_io_timeout(void)
+SIM_TEST(p15_io_timeout)
 {
 	struct world_client_conf conf = world_client_defaults;
 	struct world_io *io;
@@ -804,7 +782,7 @@ static void test_io_timeout(void)
 	world_destroy(w);
 }
 
-static void test_server_restarts(void)
+SIM_TEST(server_restarts)
 {
 	struct world_io *io;
 
@@ -890,17 +868,10 @@ static void restart_with_depth(uint32_t depth)
 	world_destroy(w);
 }
 
-static void test_restart_with_less_depth(void)
-{
-	restart_with_depth(5);
-}
+SIM_TEST(p05_restart_with_less_depth) { restart_with_depth(5); }
+SIM_TEST(p05_restart_with_more_depth) { restart_with_depth(64); }
 
-static void test_restart_with_more_depth(void)
-{
-	restart_with_depth(64);
-}
-
-static void test_server_stops_in_good_order(void)
+SIM_TEST(server_stops_in_good_order)
 {
 	struct world_io *io;
 
@@ -936,7 +907,7 @@ static bool fiber_done(void *arg)
 }
 
 /* Nor does a client that always has another request keep it from its end. */
-static void test_server_stops_under_load(void)
+SIM_TEST(server_stops_under_load)
 {
 	struct sim_fiber *f[4];
 	uint64_t us;
@@ -962,7 +933,7 @@ static void test_server_stops_under_load(void)
 
 /* ---- what survives (doc/decisions.md D13) ---- */
 
-static void test_reboot_is_told_by_the_first_flush(void)
+SIM_TEST(reboot_is_told_by_the_first_flush)
 {
 	start();
 	CHECK(world_write(c, 0, 4096, 0x51) == 0);
@@ -980,7 +951,7 @@ static void test_reboot_is_told_by_the_first_flush(void)
 	world_destroy(w);
 }
 
-static void test_restart_loses_nothing(void)
+SIM_TEST(restart_loses_nothing)
 {
 	start();
 	CHECK(world_write(c, 0, 4096, 0x51) == 0);
@@ -1001,7 +972,7 @@ static void release(struct sim_event *ev)
 
 /* A write of a server that was killed is still in the storage: the next server waits for it, so
  * that it does not come over what is written, and flushed, after it. */
-static void test_write_of_a_dead_server(void)
+SIM_TEST(write_of_a_dead_server)
 {
 	struct sim_event ev;
 	struct world_io *io;
@@ -1024,7 +995,7 @@ static void test_write_of_a_dead_server(void)
 }
 
 /* Nobody knows how a sync ended whose server was killed, so it has failed. */
-static void test_sync_of_a_dead_server(void)
+SIM_TEST(sync_of_a_dead_server)
 {
 	struct world_io *io;
 
@@ -1080,14 +1051,14 @@ static void failed_sync_outlives_the_server(bool killed)
 	world_destroy(w);
 }
 
-static void test_failed_sync_outlives_the_server(void)
+SIM_TEST(failed_sync_outlives_the_server)
 {
 	failed_sync_outlives_the_server(false);
 	failed_sync_outlives_the_server(true);
 }
 
 /* Who only reads does not keep the error: it goes with the one who writes. */
-static void test_readers_keep_no_failed_sync(void)
+SIM_TEST(readers_keep_no_failed_sync)
 {
 	struct world_client *c2;
 
@@ -1107,7 +1078,7 @@ static void test_readers_keep_no_failed_sync(void)
 	world_destroy(w);
 }
 
-static void test_failed_sync_is_latched(void)
+SIM_TEST(failed_sync_is_latched)
 {
 	struct world_client *c2;
 
@@ -1132,7 +1103,7 @@ static void test_failed_sync_is_latched(void)
 
 /* The error is gone when the last one who writes is.  Who came after the failure, has written
  * since, and was away then hears of a loss, too. */
-static void test_failed_sync_is_told_to_who_was_away(void)
+SIM_TEST(failed_sync_is_told_to_who_was_away)
 {
 	struct world_client *c2;
 
@@ -1164,7 +1135,7 @@ static int open_second(const char *name, enum rnbd_access_mode mode, struct worl
 	return wait_open(*c2, 20000);
 }
 
-static void test_sharing_rules(void)
+SIM_TEST(sharing_rules)
 {
 	struct world_client *c2;
 
@@ -1182,7 +1153,7 @@ static void test_sharing_rules(void)
 	world_destroy(w);
 }
 
-static void test_killed_client_frees_the_device(void)
+SIM_TEST(killed_client_frees_the_device)
 {
 	struct world_client *c2;
 	struct world_io *io;
@@ -1205,7 +1176,7 @@ static void test_killed_client_frees_the_device(void)
 }
 
 /* Who comes while such a device is about to be free waits for it. */
-static void test_open_waits_for_a_device_that_closes(void)
+SIM_TEST(open_waits_for_a_device_that_closes)
 {
 	struct world_client_conf conf = world_client_defaults;
 	struct world_client *c2;
@@ -1229,7 +1200,7 @@ static void test_open_waits_for_a_device_that_closes(void)
 }
 
 /* Nobody tells the server: the device is taken until heartbeats are missed. */
-static void test_client_that_lost_power(void)
+SIM_TEST(client_that_lost_power)
 {
 	struct world_client *c2;
 
@@ -1248,7 +1219,7 @@ static void kill_client_now(void *arg)
 }
 
 /* A client dies at step @k of its connect; the next one must find everything free. */
-static void test_client_killed_at_each_step_of_connect(void)
+SIM_TEST(client_killed_at_each_step_of_connect)
 {
 	for (unsigned k = 1; k < 150; k += 2) {
 		struct world_client *c2;
@@ -1272,7 +1243,7 @@ static void restart_server_now(void *arg)
 }
 
 /* The server dies at step @k of a connect and a write and is back at once. */
-static void test_server_killed_at_each_step(void)
+SIM_TEST(server_killed_at_each_step)
 {
 	for (unsigned k = 1; k < 250; k += 2) {
 		struct world_io *io;
@@ -1291,7 +1262,7 @@ static void test_server_killed_at_each_step(void)
 	}
 }
 
-static void test_session_loss_frees_the_device(void)
+SIM_TEST(session_loss_frees_the_device)
 {
 	struct world_client *c2;
 
@@ -1300,59 +1271,4 @@ static void test_session_loss_frees_the_device(void)
 	CHECK(open_second("two", RNBD_ACCESS_RW, &c2) == 0);
 	CHECK(world_write(c2, 0, 512, 8) == 0);
 	world_destroy(w);
-}
-
-int main(int argc, char **argv)
-{
-	static const struct sim_test tests[] = {
-		{ "p11-connect", test_connect },
-		{ "nobody-listens", test_nobody_listens },
-		{ "no-connection-manager", test_no_connection_manager },
-		{ "no-such-device", test_no_such_device },
-		{ "name-in-use", test_name_in_use },
-		{ "silent-peer", test_silent_peer },
-		{ "no-patience-with-a-silent-peer", test_no_patience_with_a_silent_peer },
-		{ "no-patience-with-held-storage", test_no_patience_with_held_storage },
-		{ "large-request-is-held", test_large_request_is_held },
-		{ "busy-is-not-held", test_busy_is_not_held },
-		{ "silence-ends", test_silence_ends },
-		{ "busy-path-lives", test_busy_path_lives },
-		{ "idle-path-lives", test_idle_path_lives },
-		{ "short-freeze", test_short_freeze },
-		{ "cut", test_cut },
-		{ "p26-come-back-to-a-stale-path", test_come_back_to_a_stale_path },
-		{ "come-back-while-storage-is-busy", test_come_back_while_storage_is_busy },
-		{ "cut-at-each-step-of-connect", test_cut_at_each_step_of_connect },
-		{ "client-loses-each-step-of-connect", test_client_loses_each_step_of_connect },
-		{ "server-loses-each-step-of-connect", test_server_loses_each_step_of_connect },
-		{ "cut-at-each-message-of-a-write", test_cut_at_each_message_of_a_write },
-		{ "duplicate-connect", test_duplicate_connect },
-		{ "fence-before-the-medium", test_fence_before_the_medium },
-		{ "fence-after-the-medium", test_fence_after_the_medium },
-		{ "fence-over-three-lives", test_fence_over_three_lives },
-		{ "p15-io-timeout", test_io_timeout },
-		{ "server-restarts", test_server_restarts },
-		{ "p05-restart-with-less-depth", test_restart_with_less_depth },
-		{ "p05-restart-with-more-depth", test_restart_with_more_depth },
-		{ "server-stops-in-good-order", test_server_stops_in_good_order },
-		{ "server-stops-under-load", test_server_stops_under_load },
-		{ "write-of-a-dead-server", test_write_of_a_dead_server },
-		{ "sync-of-a-dead-server", test_sync_of_a_dead_server },
-		{ "failed-sync-outlives-the-server", test_failed_sync_outlives_the_server },
-		{ "readers-keep-no-failed-sync", test_readers_keep_no_failed_sync },
-		{ "reboot-is-told-by-the-first-flush", test_reboot_is_told_by_the_first_flush },
-		{ "restart-loses-nothing", test_restart_loses_nothing },
-		{ "failed-sync-is-latched", test_failed_sync_is_latched },
-		{ "failed-sync-is-told-to-who-was-away", test_failed_sync_is_told_to_who_was_away },
-		{ "sharing-rules", test_sharing_rules },
-		{ "killed-client-frees-the-device", test_killed_client_frees_the_device },
-		{ "open-waits-for-a-device-that-closes", test_open_waits_for_a_device_that_closes },
-		{ "client-that-lost-power", test_client_that_lost_power },
-		{ "client-killed-at-each-step-of-connect",
-		  test_client_killed_at_each_step_of_connect },
-		{ "server-killed-at-each-step", test_server_killed_at_each_step },
-		{ "session-loss-frees-the-device", test_session_loss_frees_the_device },
-	};
-
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 }

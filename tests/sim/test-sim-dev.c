@@ -81,7 +81,7 @@ static void lost_for_good(uint32_t depth)
 	world_destroy(w);
 }
 
-static void test_lost_device_fails_its_requests(void)
+SIM_TEST(lost_device_fails_its_requests)
 {
 	lost_for_good(16);
 	lost_for_good(2);
@@ -115,7 +115,7 @@ static void open_again(uint32_t depth)
 	world_destroy(w);
 }
 
-static void test_lost_device_is_opened_again(void)
+SIM_TEST(lost_device_is_opened_again)
 {
 	open_again(16);
 	open_again(2);
@@ -161,7 +161,7 @@ static void open_another(uint32_t depth)
 	world_destroy(w);
 }
 
-static void test_other_devices_are_opened(void)
+SIM_TEST(other_devices_are_opened)
 {
 	open_another(16);
 	open_another(2);
@@ -224,7 +224,7 @@ static void never_too_many(uint32_t depth)
 	world_destroy(w);
 }
 
-static void test_never_more_than_receives(void)
+SIM_TEST(p38_never_more_than_receives)
 {
 	never_too_many(1);
 	never_too_many(16);
@@ -232,7 +232,7 @@ static void test_never_more_than_receives(void)
 }
 
 /* The peer comes back with a queue depth of 1, and with more again. */
-static void test_depth_shrinks_to_one(void)
+SIM_TEST(depth_shrinks_to_one)
 {
 	start(16, CLOCK_NEVER);
 	start_writes();
@@ -278,7 +278,7 @@ static void comes_back(const struct world_server_conf *conf, const struct world_
 	world_destroy(w);
 }
 
-static void test_comes_back_as_another(void)
+SIM_TEST(comes_back_as_another)
 {
 	struct world_server_conf normal = world_server_defaults, big = normal, no_fua = normal;
 	struct world_server_conf through = normal;
@@ -318,7 +318,7 @@ static void lose_device(const char *host)
 	CHECK(world_traced(w, "connected again after"));
 }
 
-static void test_client_loses_its_device(void)
+SIM_TEST(client_loses_its_device)
 {
 	lose_device("clt");
 	CHECK(world_traced(w,
@@ -330,7 +330,7 @@ static void test_client_loses_its_device(void)
 	world_destroy(w);
 }
 
-static void test_server_loses_its_device(void)
+SIM_TEST(server_loses_its_device)
 {
 	lose_device("srv");
 	CHECK(world_traced(w,
@@ -362,7 +362,7 @@ static void goes_while_draining(const char *host, const char *peer, unsigned ste
 	world_destroy(w);
 }
 
-static void test_device_goes_while_draining(void)
+SIM_TEST(device_goes_while_draining)
 {
 	for (unsigned steps = 0; steps < 20; steps++) {
 		goes_while_draining("clt", "srv", steps);
@@ -371,7 +371,7 @@ static void test_device_goes_while_draining(void)
 }
 
 /* In the middle of a set-up, wherever that is. */
-static void test_lost_while_it_is_set_up(void)
+SIM_TEST(lost_while_it_is_set_up)
 {
 	for (unsigned ms = 0; ms < 14; ms++) {
 		w = world_create(1);
@@ -389,7 +389,7 @@ static void test_lost_while_it_is_set_up(void)
 }
 
 /* The server is stopped meanwhile, and the client gives up. */
-static void test_lost_for_ever(void)
+SIM_TEST(lost_for_ever)
 {
 	start(16, 2000);
 	start_writes();
@@ -412,7 +412,7 @@ static void test_lost_for_ever(void)
 
 /* Requests are cut to the size that the server has now, not to what it had at first, and those that
  * were on their way are cut anew. */
-static void test_restart_with_smaller_requests(void)
+SIM_TEST(p06_restart_with_smaller_requests)
 {
 	struct world_server_conf conf = world_server_defaults;
 	struct world_io *write, *read;
@@ -438,7 +438,7 @@ static void test_restart_with_smaller_requests(void)
 }
 
 /* Sectors and their number are of 512 bytes whatever the blocks. */
-static void test_sectors_of_a_disk_with_4k_blocks(void)
+SIM_TEST(p23_sectors_of_a_disk_with_4k_blocks)
 {
 	struct world_server_conf conf = world_server_defaults;
 
@@ -470,7 +470,7 @@ static void start_4k(void)
 
 /* Parts of a block, and the whole of it, by several threads at once: each sector is somebody's last
  * word. */
-static void test_parts_of_a_block_at_once(void)
+SIM_TEST(parts_of_a_block_at_once)
 {
 	struct world_io *io[3];
 
@@ -542,19 +542,12 @@ static void given_up(enum between between)
 	world_destroy(w);
 }
 
-static void test_given_up(void)
-{
-	given_up(NOTHING);
-}
-
-static void test_given_up_and_opened_again(void)
-{
-	given_up(REOPEN);
-}
+SIM_TEST(given_up) { given_up(NOTHING); }
+SIM_TEST(given_up_and_opened_again) { given_up(REOPEN); }
 
 /* A device that a READ keeps in the storage is taken up again only in the mode in which it was
  * open. */
-static void test_opened_again_in_another_mode(void)
+SIM_TEST(opened_again_in_another_mode)
 {
 	struct world_io *io;
 
@@ -604,7 +597,7 @@ static void run_in_client(void (*fn)(void *arg))
 
 /* A request is given up in the moment in which its device was opened again.  The service loop has
  * not heard of it, and nothing is to be sent that would not be kept behind it. */
-static void test_given_up_when_it_was_opened(void)
+SIM_TEST(given_up_when_it_was_opened)
 {
 	struct world_io *io;
 
@@ -644,7 +637,7 @@ static void give_up_of_before(void *arg)
 
 /* A request is given up when its device was opened again, in the handshake.  There is no path that
  * could fail, and no answer to an OPEN is to come. */
-static void test_given_up_in_the_handshake(void)
+SIM_TEST(given_up_in_the_handshake)
 {
 	uint64_t begun_us;
 
@@ -693,7 +686,7 @@ int __wrap_dev_answer(struct dev *dev, struct dev_ctl *ctl, bool first)
 
 /* The path of a handshake was lost, and the session knows it, before the answer to an OPEN is
  * looked at: the message that says who the server is has no path any more. */
-static void test_path_lost_with_the_answer(void)
+SIM_TEST(path_lost_with_the_answer)
 {
 	start(8, 60000);
 	CHECK(world_write(c, 0, 4096, 0x31) == 0);
@@ -714,7 +707,7 @@ static bool is_reopening(void *arg)
 }
 
 /* A device that its last user has left does not look open again. */
-static void test_closed_while_it_is_opened_again(void)
+SIM_TEST(closed_while_it_is_opened_again)
 {
 	start(8, 60000);
 	sim_cut("clt", "srv");
@@ -742,7 +735,7 @@ static bool no_device(void *arg)
 
 /* The last user of a LOST device leaves while an OPEN is on its way that the server refuses: there
  * is nothing to close, and the device goes with the answer. */
-static void test_closed_while_an_open_is_refused(void)
+SIM_TEST(closed_while_an_open_is_refused)
 {
 	start(8, 60000);
 	restart(8, "other");
@@ -759,7 +752,7 @@ static void test_closed_while_an_open_is_refused(void)
 
 /* The last user leaves while the handshake opens the device again, and then the path is lost: the
  * device goes with its message, and no CLOSE is owed. */
-static void test_closed_while_its_handshake_is_lost(void)
+SIM_TEST(closed_while_its_handshake_is_lost)
 {
 	start(8, 60000);
 	sim_cut("clt", "srv");
@@ -773,35 +766,4 @@ static void test_closed_while_its_handshake_is_lost(void)
 	CHECK(wait_open(c, 10000) == 0);
 	CHECK(world_write(c, 0, 4096, 0x31) == 0);
 	world_destroy(w);
-}
-
-int main(int argc, char **argv)
-{
-	static const struct sim_test tests[] = {
-		{ "lost-device-fails-its-requests", test_lost_device_fails_its_requests },
-		{ "lost-device-is-opened-again", test_lost_device_is_opened_again },
-		{ "other-devices-are-opened", test_other_devices_are_opened },
-		{ "p38-never-more-than-receives", test_never_more_than_receives },
-		{ "depth-shrinks-to-one", test_depth_shrinks_to_one },
-		{ "comes-back-as-another", test_comes_back_as_another },
-		{ "client-loses-its-device", test_client_loses_its_device },
-		{ "server-loses-its-device", test_server_loses_its_device },
-		{ "device-goes-while-draining", test_device_goes_while_draining },
-		{ "lost-while-it-is-set-up", test_lost_while_it_is_set_up },
-		{ "lost-for-ever", test_lost_for_ever },
-		{ "p06-restart-with-smaller-requests", test_restart_with_smaller_requests },
-		{ "p23-sectors-of-a-disk-with-4k-blocks", test_sectors_of_a_disk_with_4k_blocks },
-		{ "parts-of-a-block-at-once", test_parts_of_a_block_at_once },
-		{ "given-up", test_given_up },
-		{ "given-up-and-opened-again", test_given_up_and_opened_again },
-		{ "opened-again-in-another-mode", test_opened_again_in_another_mode },
-		{ "given-up-when-it-was-opened", test_given_up_when_it_was_opened },
-		{ "given-up-in-the-handshake", test_given_up_in_the_handshake },
-		{ "path-lost-with-the-answer", test_path_lost_with_the_answer },
-		{ "closed-while-it-is-opened-again", test_closed_while_it_is_opened_again },
-		{ "closed-while-an-open-is-refused", test_closed_while_an_open_is_refused },
-		{ "closed-while-its-handshake-is-lost", test_closed_while_its_handshake_is_lost },
-	};
-
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 }

@@ -179,7 +179,7 @@ static void post_write(uint64_t wr_id, uint32_t len, uint64_t raddr, uint32_t rk
 	CHECK(fab_post_send(clt.conn, &wr) == 0);
 }
 
-static void test_drop_and_heal(void)
+SIM_TEST(drop_and_heal)
 {
 	pair_open();
 	post_recv(&srv);
@@ -195,7 +195,7 @@ static void test_drop_and_heal(void)
 	world_close();
 }
 
-static void test_cut(void)
+SIM_TEST(cut)
 {
 	pair_open();
 	post_recv(&srv);
@@ -210,7 +210,7 @@ static void test_cut(void)
 	world_close();
 }
 
-static void test_cut_at_message(void)
+SIM_TEST(cut_at_message)
 {
 	pair_open();
 	post_recv(&srv);
@@ -223,7 +223,7 @@ static void test_cut_at_message(void)
 	world_close();
 }
 
-static void test_unanswered_connect_times_out(void)
+SIM_TEST(unanswered_connect_times_out)
 {
 	world_open();
 	sim_drop("clt", "srv");
@@ -239,7 +239,7 @@ static void test_unanswered_connect_times_out(void)
 	world_close();
 }
 
-static void test_nobody_listens(void)
+SIM_TEST(nobody_listens)
 {
 	world_open();
 	sim_kill("srv", SIM_KILL_PROCESS);
@@ -249,7 +249,7 @@ static void test_nobody_listens(void)
 	world_close();
 }
 
-static void test_duplicate_connect(void)
+SIM_TEST(duplicate_connect)
 {
 	world_open();
 	sim_duplicate_connect("clt", "srv");
@@ -261,7 +261,7 @@ static void test_duplicate_connect(void)
 	world_close();
 }
 
-static void test_freeze_and_thaw(void)
+SIM_TEST(freeze_and_thaw)
 {
 	pair_open();
 	post_recv(&srv);
@@ -275,7 +275,7 @@ static void test_freeze_and_thaw(void)
 	world_close();
 }
 
-static void test_kill_process_tells_the_peer(void)
+SIM_TEST(kill_process_tells_the_peer)
 {
 	pair_open();
 	post_recv(&clt);
@@ -286,7 +286,7 @@ static void test_kill_process_tells_the_peer(void)
 	world_close();
 }
 
-static void test_kill_power_is_silent(void)
+SIM_TEST(kill_power_is_silent)
 {
 	pair_open();
 	sim_kill("srv", SIM_KILL_POWER);
@@ -304,7 +304,7 @@ static void test_kill_power_is_silent(void)
 /* ---- windows; their rules are in the conformance suite ---- */
 
 /* As on a NIC: not when they are posted. */
-static void test_windows_in_their_turn(void)
+SIM_TEST(windows_in_their_turn)
 {
 	struct ibv_mw *mw;
 	struct ibv_send_wr bind = {
@@ -335,7 +335,7 @@ static void test_windows_in_their_turn(void)
 	world_close();
 }
 
-static void test_devices_without_windows(void)
+SIM_TEST(devices_without_windows)
 {
 	static const enum ibv_mw_type types[] = { IBV_MW_TYPE_1, IBV_MW_TYPE_2 };
 
@@ -365,7 +365,7 @@ static void post_invalidate(struct end *e, enum ibv_wr_opcode op, uint32_t rkey)
 	CHECK(fab_post_send(e->conn, &wr) == 0);
 }
 
-static void test_a_region_is_not_invalidated(void)
+SIM_TEST(p13_a_region_is_not_invalidated)
 {
 	pair_open();
 	post_recv(&srv);
@@ -377,7 +377,7 @@ static void test_a_region_is_not_invalidated(void)
 }
 
 /* The key dies while pieces of the message are still to come. */
-static void test_revoke_in_the_middle(void)
+SIM_TEST(revoke_in_the_middle)
 {
 	pair_open();
 	post_recv(&srv);
@@ -396,22 +396,6 @@ static void test_revoke_in_the_middle(void)
 
 int main(int argc, char **argv)
 {
-	static const struct sim_test tests[] = {
-		{ "drop-and-heal", test_drop_and_heal },
-		{ "cut", test_cut },
-		{ "cut-at-message", test_cut_at_message },
-		{ "unanswered-connect-times-out", test_unanswered_connect_times_out },
-		{ "nobody-listens", test_nobody_listens },
-		{ "duplicate-connect", test_duplicate_connect },
-		{ "freeze-and-thaw", test_freeze_and_thaw },
-		{ "kill-process-tells-the-peer", test_kill_process_tells_the_peer },
-		{ "kill-power-is-silent", test_kill_power_is_silent },
-		{ "windows-in-their-turn", test_windows_in_their_turn },
-		{ "devices-without-windows", test_devices_without_windows },
-		{ "p13-a-region-is-not-invalidated", test_a_region_is_not_invalidated },
-		{ "revoke-in-the-middle", test_revoke_in_the_middle },
-	};
-
 	fab_provider_register(&fab_sim);
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
+	return sim_test_main(argc, argv);
 }

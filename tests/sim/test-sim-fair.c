@@ -107,24 +107,14 @@ static void fair(enum rnbd_io_op op, unsigned later_ms)
 	world_destroy(w);
 }
 
-static void test_reads(void)
+SIM_TEST(reads)
 {
 	fair(RNBD_OP_READ, 0);
 	fair(RNBD_OP_READ, 103);
 }
 
-static void test_writes(void)
+SIM_TEST(writes)
 {
 	fair(RNBD_OP_WRITE, 0);
 	fair(RNBD_OP_WRITE, 103);
-}
-
-int main(int argc, char **argv)
-{
-	static const struct sim_test tests[] = {
-		{ "reads", test_reads },
-		{ "writes", test_writes },
-	};
-
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 }

@@ -94,10 +94,7 @@ static void failover_to_b(uint32_t features)
 	end();
 }
 
-static void test_failover(void)
-{
-	failover_to_b(RNBD_EXT_TAG);
-}
+SIM_TEST(failover) { failover_to_b(RNBD_EXT_TAG); }
 
 /* What lay unread on A comes when B's copy has been answered, and the chunk was used again. */
 static void late_copy(bool reuse)
@@ -122,14 +119,14 @@ static void late_copy(bool reuse)
 	end();
 }
 
-static void test_late_copy(void)
+SIM_TEST(late_copy)
 {
 	late_copy(false);
 	late_copy(true);
 }
 
 /* It comes while its successor is in the storage, which is not to suffer for it. */
-static void test_late_copy_behind_its_successor(void)
+SIM_TEST(late_copy_behind_its_successor)
 {
 	begin(RNBD_EXT_TAG);
 	sim_drop("clt", "srv");
@@ -183,7 +180,7 @@ static int write_device(struct raw_clt *c, uint32_t id, uint8_t fill)
 
 /* A write and a CLOSE that were given up for good, not sent again: their client has closed the
  * device over another path and opened it again, and they come then. */
-static void test_late_for_a_device_that_was_closed(void)
+SIM_TEST(late_for_a_device_that_was_closed)
 {
 	struct rnbd_msg_close m;
 	uint32_t id;
@@ -209,13 +206,10 @@ static void test_late_for_a_device_that_was_closed(void)
 
 /* ---- without tags ---- */
 
-static void test_failover_of_a_kernel(void)
-{
-	failover_to_b(0);
-}
+SIM_TEST(failover_of_a_kernel) { failover_to_b(0); }
 
 /* Whatever the padding holds. */
-static void test_padding_of_a_kernel(void)
+SIM_TEST(padding_of_a_kernel)
 {
 	begin(0);
 	write_one(&a, 9, 0x11);
@@ -227,7 +221,7 @@ static void test_padding_of_a_kernel(void)
 }
 
 /* A client that says nothing of tags has none, whatever else it says. */
-static void test_extension_without_tags(void)
+SIM_TEST(extension_without_tags)
 {
 	begin(RNBD_EXT_ALL & ~RNBD_EXT_TAG);
 	write_one(&a, 9, 0x11);
@@ -269,7 +263,7 @@ static bool kernels_late_copy(unsigned steps)
 	return seen;
 }
 
-static void test_kernels_late_copy(void)
+SIM_TEST(kernels_late_copy)
 {
 	unsigned seen = 0;
 
@@ -494,24 +488,4 @@ static void random_seed(uint64_t seed)
 
 /* SIM_SEEDS=N runs N seeds (100), from SIM_SEED on (1); sim-random.sh runs as many as of
  * test-sim-random. */
-static void test_random(void)
-{
-	sim_test_seeds("random ", 100, random_seed);
-}
-
-int main(int argc, char **argv)
-{
-	static const struct sim_test tests[] = {
-		{ "failover", test_failover },
-		{ "late-copy", test_late_copy },
-		{ "late-copy-behind-its-successor", test_late_copy_behind_its_successor },
-		{ "late-for-a-device-that-was-closed", test_late_for_a_device_that_was_closed },
-		{ "failover-of-a-kernel", test_failover_of_a_kernel },
-		{ "padding-of-a-kernel", test_padding_of_a_kernel },
-		{ "extension-without-tags", test_extension_without_tags },
-		{ "kernels-late-copy", test_kernels_late_copy },
-		{ "random", test_random },
-	};
-
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
-}
+SIM_TEST(random) { sim_test_seeds("random ", 100, random_seed); }

@@ -57,7 +57,7 @@ static void intrude(const char *owner, const char *stranger, const char *line)
 	}
 }
 
-static void test_session_of_another(void)
+SIM_TEST(session_of_another)
 {
 	intrude("psk:gw1", "psk:gw2", "connection refused: its session belongs to psk:gw1, but "
 		"the client is psk:gw2 (Permission denied)");
@@ -71,7 +71,7 @@ static void test_session_of_another(void)
 }
 
 /* A second path by the same identity, from another host. */
-static void test_own_session(void)
+SIM_TEST(own_session)
 {
 	begin("psk:gw1", "psk:gw1");
 	raw_clt_init(&other, "clt2", 2, 1, 2);
@@ -82,7 +82,7 @@ static void test_own_session(void)
 }
 
 /* A connection that comes into a path in set-up, by another identity than the first. */
-static void test_half_a_path(void)
+SIM_TEST(half_a_path)
 {
 	begin("psk:gw1", "psk:gw2");
 	raw_clt_init(&other, "clt", 7, 7, 2);
@@ -99,7 +99,7 @@ static bool client_is_open(void *arg)
 }
 
 /* A client whose second path comes with another identity is told so, and goes on over the first. */
-static void test_client_is_told(void)
+SIM_TEST(client_is_told)
 {
 	struct world_server_conf server = world_server_defaults;
 	struct world_client_conf conf = world_client_defaults;
@@ -124,7 +124,7 @@ static void test_client_is_told(void)
 }
 
 /* A handshake whose key was removed before the connection is judged. */
-static void test_key_taken_out(void)
+SIM_TEST(key_taken_out)
 {
 	begin("psk:gw1", "psk:gw2");
 	sim_identify_key("clt2", 7);
@@ -146,7 +146,7 @@ static bool is_of(const void *identity, const struct srv_refused *r)
 
 /* The last refusals are kept, of a client that tries again one, and of a network some: it hides no
  * refusal of others. */
-static void test_last_refusals(void)
+SIM_TEST(last_refusals)
 {
 	const struct srv_refused *last;
 	char identity[16];
@@ -202,14 +202,14 @@ static void name_of_another(const char *stranger)
 	}
 }
 
-static void test_name_of_another(void)
+SIM_TEST(name_of_another)
 {
 	name_of_another("psk:gw2");
 	name_of_another("");
 }
 
 /* A name is one session's of an identity, and the server says so. */
-static void test_own_name_twice(void)
+SIM_TEST(own_name_twice)
 {
 	static const char *const identities[] = { "psk:gw1", "" };
 
@@ -267,7 +267,7 @@ static void told(uint8_t uuid, const char *name, enum rtrs_refusal refusal)
 	CHECK(do_read() == 0);
 }
 
-static void test_told_why(void)
+SIM_TEST(told_why)
 {
 	begin("psk:gw1", "psk:gw1");
 	told(2, "sess", RTRS_REFUSES_NAME);
@@ -278,7 +278,7 @@ static void test_told_why(void)
 }
 
 /* The server hangs up on a client that was told and does not hang up. */
-static void test_told_and_stays(void)
+SIM_TEST(told_and_stays)
 {
 	begin("", "");
 	raw_clt_init(&other, "clt2", 2, 2, 2);
@@ -315,7 +315,7 @@ static int open_as(const char *identity, enum rnbd_access_mode mode)
 	return rc;
 }
 
-static void test_rights(void)
+SIM_TEST(rights)
 {
 	static const struct {
 		const char *allow, *read_only, *identity;
@@ -351,7 +351,7 @@ static void test_rights(void)
 
 /* A client that knows reasons gets each; a kernel and an older client an errno.  An export that the
  * client may not open has the answer of one that does not exist. */
-static void test_reasons_of_an_open(void)
+SIM_TEST(reasons_of_an_open)
 {
 	static const uint32_t features[] = { 0, RNBD_EXT_ALL & ~RNBD_EXT_REASON, RNBD_EXT_ALL };
 	static const struct {
@@ -381,7 +381,7 @@ static void test_reasons_of_an_open(void)
 }
 
 /* What is open stays open when the lists change, and a path that may only read does not join. */
-static void test_rights_change(void)
+SIM_TEST(rights_change)
 {
 	begin("psk:gw1", "psk:gw1");
 	set_disk("10.0.0.1", "10.0.0.3");
@@ -407,7 +407,7 @@ static void test_rights_change(void)
 
 /* With --force a writer who may only read from now on loses the export, comes back as a reader, and
  * is left alone by the next such change; a reader keeps what it has open. */
-static void test_rights_change_forced(void)
+SIM_TEST(rights_change_forced)
 {
 	static const enum rnbd_access_mode writes[] = { RNBD_ACCESS_RW, RNBD_ACCESS_MIGRATION };
 
@@ -433,26 +433,4 @@ static void test_rights_change_forced(void)
 		CHECK(do_read() == 0);
 		end();
 	}
-}
-
-int main(int argc, char **argv)
-{
-	static const struct sim_test tests[] = {
-		{ "session-of-another", test_session_of_another },
-		{ "own-session", test_own_session },
-		{ "half-a-path", test_half_a_path },
-		{ "client-is-told", test_client_is_told },
-		{ "key-taken-out", test_key_taken_out },
-		{ "name-of-another", test_name_of_another },
-		{ "own-name-twice", test_own_name_twice },
-		{ "told-why", test_told_why },
-		{ "told-and-stays", test_told_and_stays },
-		{ "rights", test_rights },
-		{ "last-refusals", test_last_refusals },
-		{ "reasons-of-an-open", test_reasons_of_an_open },
-		{ "rights-change", test_rights_change },
-		{ "rights-change-forced", test_rights_change_forced },
-	};
-
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 }

@@ -139,7 +139,7 @@ static void rate_is(uint64_t rate, unsigned depth, enum limit which, uint32_t le
 	world_destroy(w);
 }
 
-static void test_rate(void)
+SIM_TEST(rate)
 {
 	rate_is(1, 4, LIMIT_IOPS, 4096);
 	rate_is(7, 4, LIMIT_IOPS_READ, 512);
@@ -150,7 +150,7 @@ static void test_rate(void)
 }
 
 /* The bucket saves units that were not used, and no others. */
-static void test_burst(void)
+SIM_TEST(burst)
 {
 	struct load l;
 	struct world_client *c;
@@ -173,7 +173,7 @@ static void test_burst(void)
 
 /* ---- what does not wait ---- */
 
-static void test_flush_and_others_go(void)
+SIM_TEST(flush_and_others_go)
 {
 	struct world_io *io[8];
 	struct srv_limit_stat stat;
@@ -202,7 +202,7 @@ static void test_flush_and_others_go(void)
 }
 
 /* Reads wait for no limit of writes. */
-static void test_directions(void)
+SIM_TEST(directions)
 {
 	struct load reads, writes;
 	struct world_client *c;
@@ -223,7 +223,7 @@ static void test_directions(void)
 }
 
 /* A wait that ends sooner than those before is not kept until these end. */
-static void test_a_later_wait_is_shorter(void)
+SIM_TEST(a_later_wait_is_shorter)
 {
 	struct world_io *io[24];
 	struct world_client *c;
@@ -273,7 +273,7 @@ static void share(enum limit which, uint64_t rate, uint32_t len, unsigned depth,
 	world_destroy(w);
 }
 
-static void test_fair(void)
+SIM_TEST(fair)
 {
 	share(LIMIT_IOPS, 200, 4096, 64, 4096, 64, false);
 	share(LIMIT_IOPS, 200, 4096, 64, 512, 4, false);
@@ -284,7 +284,7 @@ static void test_fair(void)
 
 /* The requests of a path that is cut go over the other path, and the path is gone long before
  * their turn. */
-static void test_path_is_cut(void)
+SIM_TEST(path_is_cut)
 {
 	struct world_io *io[16];
 	struct srv_limit_stat stat;
@@ -320,7 +320,7 @@ static void test_path_is_cut(void)
 }
 
 /* The whole session comes back: nothing of its former life is in line before it. */
-static void test_all_paths_are_cut(void)
+SIM_TEST(all_paths_are_cut)
 {
 	struct world_io *io[8];
 	struct world_client *c;
@@ -341,7 +341,7 @@ static void test_all_paths_are_cut(void)
 }
 
 /* An export that is taken away ends its requests with the error that later requests have. */
-static void test_kick(void)
+SIM_TEST(kick)
 {
 	struct world_io *io[8];
 	struct world_client *c;
@@ -362,7 +362,7 @@ static void test_kick(void)
 
 /* A request that has the export when that is taken away, and is on its way to the line, ends there:
  * the server asks for a size until then. */
-static void test_kick_in_front_of_the_line(void)
+SIM_TEST(kick_in_front_of_the_line)
 {
 	static struct raw_clt clt;
 
@@ -385,7 +385,7 @@ static void test_kick_in_front_of_the_line(void)
 }
 
 /* A removed export stays with its opener, and with its limits. */
-static void test_removed(void)
+SIM_TEST(removed)
 {
 	struct world_io *io[4];
 	struct world_client *c;
@@ -407,7 +407,7 @@ static void test_removed(void)
 }
 
 /* Requests that wait are answered before a server ends, and do not keep it. */
-static void test_server_stops(void)
+SIM_TEST(server_stops)
 {
 	struct world_io *io[16];
 	struct world_client *c;
@@ -429,7 +429,7 @@ static void test_server_stops(void)
 }
 
 /* Limits that grow or go hold for requests that wait already. */
-static void test_limits_change(void)
+SIM_TEST(limits_change)
 {
 	struct world_io *io[32];
 	struct world_client *c;
@@ -450,25 +450,4 @@ static void test_limits_change(void)
 	for (unsigned i = 16; i < ARRAY_SIZE(io); i++)
 		CHECK(world_io_end(io[i], 0, 10) == 0);
 	world_destroy(w);
-}
-
-int main(int argc, char **argv)
-{
-	static const struct sim_test tests[] = {
-		{ "rate", test_rate },
-		{ "burst", test_burst },
-		{ "flush_and_others_go", test_flush_and_others_go },
-		{ "directions", test_directions },
-		{ "a_later_wait_is_shorter", test_a_later_wait_is_shorter },
-		{ "fair", test_fair },
-		{ "path_is_cut", test_path_is_cut },
-		{ "all_paths_are_cut", test_all_paths_are_cut },
-		{ "kick", test_kick },
-		{ "kick_in_front_of_the_line", test_kick_in_front_of_the_line },
-		{ "removed", test_removed },
-		{ "server_stops", test_server_stops },
-		{ "limits_change", test_limits_change },
-	};
-
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 }

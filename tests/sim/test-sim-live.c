@@ -195,7 +195,7 @@ static bool one_store(void *arg)
 
 /* ---- tests ---- */
 
-static void comes_and_goes(void)
+SIM_TEST(comes_and_goes)
 {
 	struct world_client *v;
 
@@ -214,7 +214,7 @@ static void comes_and_goes(void)
 }
 
 /* A client keeps the export that it has open; the export goes with the last request. */
-static void goes_while_it_is_used(void)
+SIM_TEST(goes_while_it_is_used)
 {
 	struct world_client *v;
 	struct world_io *io;
@@ -240,7 +240,7 @@ static void goes_while_it_is_used(void)
 }
 
 /* A name that is replaced: new openers get the new storage, the others keep theirs. */
-static void is_replaced_while_it_is_used(void)
+SIM_TEST(is_replaced_while_it_is_used)
 {
 	struct world_client *v;
 
@@ -261,7 +261,7 @@ static void is_replaced_while_it_is_used(void)
 }
 
 /* A size that the storage does not tell holds the export until it does. */
-static void goes_while_its_size_is_asked_for(void)
+SIM_TEST(goes_while_its_size_is_asked_for)
 {
 	struct world_client *v;
 
@@ -283,7 +283,7 @@ static void goes_while_its_size_is_asked_for(void)
 }
 
 /* A second name of a store that is used comes and goes: its writers are still the only ones. */
-static void a_second_name_comes_and_goes(void)
+SIM_TEST(a_second_name_comes_and_goes)
 {
 	struct world_client *v;
 
@@ -303,7 +303,7 @@ static void a_second_name_comes_and_goes(void)
 
 /* A step that fails half way is undone: the same export comes at the next try, and nothing of the
  * first is left. */
-static void a_step_fails_half_way(void)
+SIM_TEST(a_step_fails_half_way)
 {
 	const unsigned rings = world_server_defaults.threads;
 
@@ -322,7 +322,7 @@ static void a_step_fails_half_way(void)
 }
 
 /* A server stops while exports are on their way up and down. */
-static void a_server_stops_meanwhile(void)
+SIM_TEST(a_server_stops_meanwhile)
 {
 	struct world_client *v;
 
@@ -474,23 +474,4 @@ static void random_run(uint64_t seed)
 	end();
 }
 
-static void random_sequences(void)
-{
-	sim_test_seeds("random_sequences, ", 1000, random_run);
-}
-
-int main(int argc, char **argv)
-{
-	static const struct sim_test tests[] = {
-		{ "comes_and_goes", comes_and_goes },
-		{ "goes_while_it_is_used", goes_while_it_is_used },
-		{ "is_replaced_while_it_is_used", is_replaced_while_it_is_used },
-		{ "goes_while_its_size_is_asked_for", goes_while_its_size_is_asked_for },
-		{ "a_second_name_comes_and_goes", a_second_name_comes_and_goes },
-		{ "a_step_fails_half_way", a_step_fails_half_way },
-		{ "a_server_stops_meanwhile", a_server_stops_meanwhile },
-		{ "random_sequences", random_sequences },
-	};
-
-	return sim_test_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
-}
+SIM_TEST(random_sequences) { sim_test_seeds("random_sequences, ", 1000, random_run); }

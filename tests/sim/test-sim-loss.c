@@ -53,7 +53,7 @@ static void power_off_and_on(void)
 }
 
 /* What was written with FUA is there after a power cut, of whole blocks and of parts. */
-static void test_fua_survives(void)
+SIM_TEST(fua_survives)
 {
 	for (uint32_t len = 512; len <= 4096; len += 4096 - 512) {
 		start_blocks(4096);
@@ -68,7 +68,7 @@ static void test_fua_survives(void)
 }
 
 /* A write that is acknowledged while a FLUSH runs is not covered by it. */
-static void test_flush_covers_what_was_before(void)
+SIM_TEST(flush_covers_what_was_before)
 {
 	struct world_io *flush;
 
@@ -88,7 +88,7 @@ static void test_flush_covers_what_was_before(void)
 }
 
 /* FLUSHes that run when the server is back cover the same writes, and all hear of the loss. */
-static void test_all_flushes_hear_of_a_loss(void)
+SIM_TEST(all_flushes_hear_of_a_loss)
 {
 	struct world_io *flush[3];
 
@@ -107,7 +107,7 @@ static void test_all_flushes_hear_of_a_loss(void)
 
 /* The first edge of a write was acknowledged before the reboot.  A FLUSH tells of the loss before
  * the second edge is written, so another has to tell of it behind the write. */
-static void test_loss_of_an_edge(void)
+SIM_TEST(loss_of_an_edge)
 {
 	struct world_server_conf conf = world_server_defaults;
 	struct world_io *write, *flush;
@@ -134,7 +134,7 @@ static void test_loss_of_an_edge(void)
 }
 
 /* One part of a write was acknowledged before the reboot, the other one after it. */
-static void test_loss_of_a_part(void)
+SIM_TEST(loss_of_a_part)
 {
 	struct world_io *io;
 
@@ -151,7 +151,7 @@ static void test_loss_of_a_part(void)
 }
 
 /* A discard with FUA fails for it, too, but an error of a discard is easily ignored. */
-static void test_discard_does_not_stand_for_flush(void)
+SIM_TEST(discard_does_not_stand_for_flush)
 {
 	start();
 	CHECK(world_write(c, 0, 4096, 1) == 0);
@@ -195,7 +195,7 @@ static int write_by(struct dev_handle *h)
 }
 
 /* Two NBD clients of one gateway have written: neither takes the error away from the other one. */
-static void test_each_handle_hears_of_a_loss(void)
+SIM_TEST(each_handle_hears_of_a_loss)
 {
 	start();
 	dev_handle_init(&second, world_client_dev(c));
@@ -216,7 +216,7 @@ static void test_each_handle_hears_of_a_loss(void)
 }
 
 /* Two losses are one error: there is nothing that the first one would tell of alone. */
-static void test_two_losses_are_told_at_once(void)
+SIM_TEST(two_losses_are_told_at_once)
 {
 	start();
 	dev_handle_init(&second, world_client_dev(c));
@@ -232,7 +232,7 @@ static void test_two_losses_are_told_at_once(void)
 	world_destroy(w);
 }
 
-static void test_late_handle_hears_nothing(void)
+SIM_TEST(late_handle_hears_nothing)
 {
 	start();
 	CHECK(world_write(c, 0, 4096, 1) == 0);
@@ -249,7 +249,7 @@ static void test_late_handle_hears_nothing(void)
 /* A handle that had written is closed before it was told, as when an NBD connection breaks: its
  * client comes back with another one, and is told there.  Neither who was told for himself nor who
  * has not written leaves that. */
-static void test_heir_hears_of_a_loss(void)
+SIM_TEST(heir_hears_of_a_loss)
 {
 	start();
 	dev_handle_init(&second, world_client_dev(c));
@@ -273,7 +273,7 @@ static void test_heir_hears_of_a_loss(void)
 }
 
 /* As above, while the server is away: nobody knows yet that something is lost. */
-static void test_heir_of_a_handle_closed_in_the_outage(void)
+SIM_TEST(heir_of_a_handle_closed_in_the_outage)
 {
 	start();
 	dev_handle_init(&second, world_client_dev(c));
@@ -293,7 +293,7 @@ static void test_heir_of_a_handle_closed_in_the_outage(void)
 }
 
 /* FUA promises no less than a FLUSH, and tells like one. */
-static void test_fua_tells_of_a_loss(void)
+SIM_TEST(fua_tells_of_a_loss)
 {
 	start();
 	dev_handle_init(&second, world_client_dev(c));
@@ -318,7 +318,7 @@ static struct world_client *another_client(enum rnbd_access_mode mode)
 }
 
 /* A server that was killed in a sync of one session tells each handle of another one. */
-static void test_handles_of_two_sessions(void)
+SIM_TEST(handles_of_two_sessions)
 {
 	struct world_client *c2;
 
@@ -346,7 +346,7 @@ static void test_handles_of_two_sessions(void)
 /* A sync fails while the session comes back: its device goes, the error with it, and the OPEN that
  * follows begins anew.  Whenever that is, the FLUSH that was waiting for the sync does not
  * succeed. */
-static void test_sync_fails_while_the_session_comes_back(void)
+SIM_TEST(sync_fails_while_the_session_comes_back)
 {
 	struct world_io *flush;
 
@@ -410,36 +410,10 @@ static void sync_failed_before_the_device_is_back(uint64_t seed, bool in_parts)
 	world_destroy(w);
 }
 
-static void test_sync_failed_before_the_device_is_back(void)
+SIM_TEST(sync_failed_before_the_device_is_back)
 {
 	for (uint64_t seed = 1; seed <= 40; seed++) {
 		sync_failed_before_the_device_is_back(seed, false);
 		sync_failed_before_the_device_is_back(seed, true);
 	}
-}
-
-int main(int argc, char **argv)
-{
-	static const struct sim_test tests[] = {
-		{ "fua-survives", test_fua_survives },
-		{ "flush-covers-what-was-before", test_flush_covers_what_was_before },
-		{ "all-flushes-hear-of-a-loss", test_all_flushes_hear_of_a_loss },
-		{ "loss-of-an-edge", test_loss_of_an_edge },
-		{ "loss-of-a-part", test_loss_of_a_part },
-		{ "discard-does-not-stand-for-flush", test_discard_does_not_stand_for_flush },
-		{ "each-handle-hears-of-a-loss", test_each_handle_hears_of_a_loss },
-		{ "two-losses-are-told-at-once", test_two_losses_are_told_at_once },
-		{ "late-handle-hears-nothing", test_late_handle_hears_nothing },
-		{ "heir-hears-of-a-loss", test_heir_hears_of_a_loss },
-		{ "heir-of-a-handle-closed-in-the-outage",
-		  test_heir_of_a_handle_closed_in_the_outage },
-		{ "fua-tells-of-a-loss", test_fua_tells_of_a_loss },
-		{ "handles-of-two-sessions", test_handles_of_two_sessions },
-		{ "sync-fails-while-the-session-comes-back",
-		  test_sync_fails_while_the_session_comes_back },
-		{ "sync-failed-before-the-device-is-back",
-		  test_sync_failed_before_the_device_is_back },
-	};
-
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 }

@@ -45,7 +45,7 @@ static void many(unsigned n)
 }
 
 /* Locked memory is dear: 128 slots, however many the server has. */
-static void test_arena_of_128_slots(void)
+SIM_TEST(arena_of_128_slots)
 {
 	start(512, 8192);
 	CHECK(sess()->io.slots.n == CLT_ARENA_SLOTS && sess()->io.arena.n == CLT_ARENA_SLOTS + 1);
@@ -55,7 +55,7 @@ static void test_arena_of_128_slots(void)
 }
 
 /* A key opens one slot, and all of it: the next slot is not a byte further. */
-static void test_region_of_a_slot(void)
+SIM_TEST(region_of_a_slot)
 {
 	start(16, 8192);
 	for (unsigned i = 0; i <= sess()->io.slots.n; i++) {
@@ -71,7 +71,7 @@ static void test_region_of_a_slot(void)
 
 /* Each attempt registers anew, and a path that is down holds no region: the next one may find
  * another device, and the server that is gone keeps no key. */
-static void test_regions_are_of_one_attempt(void)
+SIM_TEST(regions_are_of_one_attempt)
 {
 	struct world_io *io;
 
@@ -91,7 +91,7 @@ static void test_regions_are_of_one_attempt(void)
 }
 
 /* A server that came back with larger requests gets none that the arena has no room for. */
-static void test_larger_io_after_a_restart(void)
+SIM_TEST(larger_io_after_a_restart)
 {
 	start(16, 8192);
 	world_server_kill(w, SIM_KILL_PROCESS);
@@ -104,14 +104,7 @@ static void test_larger_io_after_a_restart(void)
 
 int main(int argc, char **argv)
 {
-	static const struct sim_test tests[] = {
-		{ "arena-of-128-slots", test_arena_of_128_slots },
-		{ "region-of-a-slot", test_region_of_a_slot },
-		{ "regions-are-of-one-attempt", test_regions_are_of_one_attempt },
-		{ "larger-io-after-a-restart", test_larger_io_after_a_restart },
-	};
-
 	sim_offer_local_dma_lkey(false);
 	sim_offer_rereg(false);
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
+	return sim_test_main(argc, argv);
 }

@@ -95,7 +95,7 @@ static void end_writes(struct world_io *io[NIO], unsigned round, uint64_t ms)
 
 /* One session at the server, in which the device is opened once; both paths carry requests, and
  * FLUSH covers both. */
-static void test_connect(void)
+SIM_TEST(connect)
 {
 	struct world_io *io[NIO];
 
@@ -119,7 +119,7 @@ static void test_connect(void)
 
 /* At each message of 8 requests: what was in flight there goes over the other one, which keeps
  * session and device. */
-static void test_cut_under_requests(void)
+SIM_TEST(cut_under_requests)
 {
 	struct world_io *io[NIO];
 
@@ -140,7 +140,7 @@ static void test_cut_under_requests(void)
 }
 
 /* Nobody says that a cable was pulled. */
-static void test_pulled_cable(void)
+SIM_TEST(pulled_cable)
 {
 	struct world_io *io[NIO];
 
@@ -161,7 +161,7 @@ static void test_pulled_cable(void)
 
 /* It knows neither session nor device.  That unflushed writes are still there is more than the
  * client can know. */
-static void test_restart(void)
+SIM_TEST(restart)
 {
 	struct world_io *io[NIO];
 
@@ -185,7 +185,7 @@ static void test_restart(void)
 /* The new process lets one path in while the other one, to the process that is gone, is not missed
  * yet.  The server does not tell the two apart: the path waits, sends nothing for a device that is
  * not open, and begins the next epoch. */
-static void test_restart_behind_a_dead_path(void)
+SIM_TEST(restart_behind_a_dead_path)
 {
 	struct world_io *io[NIO];
 
@@ -212,7 +212,7 @@ static void test_restart_behind_a_dead_path(void)
 /* The answer to a heartbeat from before the new connections is still on its way from the process
  * that is gone, and behind it the news of its end.  It proves nothing about the process that they
  * lead to. */
-static void test_answer_from_before(void)
+SIM_TEST(answer_from_before)
 {
 	for (unsigned ms = 0; ms < HB_MS; ms += HB_MS / 50) {
 		struct world_io *io[NIO];
@@ -277,7 +277,7 @@ static bool removed_is_closed(void *arg)
 
 /* The path that opened the device is removed under requests: the session stays with the one that
  * joined it. */
-static void test_added_and_removed(void)
+SIM_TEST(added_and_removed)
 {
 	struct world_io *io[NIO];
 
@@ -316,7 +316,7 @@ static void write_and_count(unsigned round, unsigned parts)
 /* From the moment when such a path joins all requests are small enough for it; one that carries
  * more does not change that, because the other may be all that is left.  A session that begins anew
  * has what its path then carries. */
-static void test_joins_with_smaller_requests(void)
+SIM_TEST(joins_with_smaller_requests)
 {
 	begin(1);
 	write_and_count(0, 1);
@@ -348,20 +348,4 @@ static void test_joins_with_smaller_requests(void)
 	write_and_count(7, 2);
 	CHECK(sess()->io.epoch == 3);
 	end();
-}
-
-int main(int argc, char **argv)
-{
-	static const struct sim_test tests[] = {
-		{ "connect", test_connect },
-		{ "cut-under-requests", test_cut_under_requests },
-		{ "pulled-cable", test_pulled_cable },
-		{ "restart", test_restart },
-		{ "restart-behind-a-dead-path", test_restart_behind_a_dead_path },
-		{ "answer-from-before", test_answer_from_before },
-		{ "added-and-removed", test_added_and_removed },
-		{ "joins-with-smaller-requests", test_joins_with_smaller_requests },
-	};
-
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 }

@@ -76,7 +76,7 @@ static void begin(unsigned npaths, enum clt_policy policy)
 
 /* The device is opened once, by the path that comes first; the other one proves that the server has
  * both. */
-static void test_connect(void)
+SIM_TEST(connect)
 {
 	begin(2, CLT_POLICY_ROUND_ROBIN);
 	world_expect(w, "");
@@ -84,7 +84,7 @@ static void test_connect(void)
 }
 
 /* Requests take turns; each policy moves data over whatever is up. */
-static void test_policies(void)
+SIM_TEST(policies)
 {
 	for (unsigned policy = 0; policy < CLT_NPOLICIES; policy++) {
 		begin(WORLD_PATHS, (enum clt_policy)policy);
@@ -101,7 +101,7 @@ static void test_policies(void)
 
 /* In flight there, with the storage at work for some: all come back over the other path, and none
  * twice. */
-static void test_cut_under_load(void)
+SIM_TEST(cut_under_load)
 {
 	struct world_io *io[8];
 
@@ -124,7 +124,7 @@ static void test_cut_under_load(void)
 }
 
 /* Nobody says that a cable was pulled: heartbeats find out in time, whatever was in flight. */
-static void test_pulled_cable(void)
+SIM_TEST(pulled_cable)
 {
 	for (unsigned lost = 0; lost < 2; lost++) {
 		struct world_io *io[8];
@@ -158,7 +158,7 @@ static void set_live(void *arg)
 
 /* Other heartbeats are those of the next connection; another time of busy-polling is that of the
  * connections that are there, too. */
-static void test_heartbeats_change(void)
+SIM_TEST(heartbeats_change)
 {
 	struct sim_fiber *f;
 
@@ -184,7 +184,7 @@ static void test_heartbeats_change(void)
 
 /* ---- all paths are lost ---- */
 
-static void test_both_cut(void)
+SIM_TEST(both_cut)
 {
 	struct world_io *io;
 
@@ -208,7 +208,7 @@ static void test_both_cut(void)
 }
 
 /* A path that was lost again and again is tried rarely, but not when it is the last hope. */
-static void test_last_hope(void)
+SIM_TEST(last_hope)
 {
 	struct world_io *io;
 
@@ -239,7 +239,7 @@ static bool last_up(void *arg)
 
 /* Any of the others can prove that the server has the session, not only the first: that one may
  * stand still, and nobody has noticed. */
-static void test_joins_beside_silent_paths(void)
+SIM_TEST(joins_beside_silent_paths)
 {
 	begin(WORLD_PATHS, CLT_POLICY_ROUND_ROBIN);
 	for (unsigned silent = 0; silent < 2; silent++)
@@ -269,7 +269,7 @@ static bool sess_is_up(void *arg)
 
 /* The server is back: as soon as one path has found that out all others are tried, and do not wait
  * for their time. */
-static void test_one_lets_in_the_others(void)
+SIM_TEST(one_lets_in_the_others)
 {
 	begin(WORLD_PATHS, CLT_POLICY_ROUND_ROBIN);
 	world_run_ms(w, 10000);
@@ -283,7 +283,7 @@ static void test_one_lets_in_the_others(void)
 
 /* One path is lost as soon as it is up; the other ones, which have been refused for long, are tried
  * as often as one that is alone. */
-static void test_others_do_not_rest(void)
+SIM_TEST(others_do_not_rest)
 {
 	struct world_client_conf conf = world_client_defaults;
 	unsigned before[2];
@@ -313,7 +313,7 @@ static void test_others_do_not_rest(void)
 
 /* One path is back with the new process while the other one is thought to be up with the old: it is
  * not joined with a session that is gone, and no request is lost for it. */
-static void test_restart_behind_a_dead_path(void)
+SIM_TEST(restart_behind_a_dead_path)
 {
 	struct world_io *io;
 
@@ -342,7 +342,7 @@ static void cut_first(void *arg)
 /* The last path is lost at any moment until the other one, to the next process, has its first
  * answer.  One that is on its way down is not joined: it says no more which server is the right
  * one. */
-static void test_restart_beside_a_dying_path(void)
+SIM_TEST(restart_beside_a_dying_path)
 {
 	unsigned dying = 0;
 	bool up = false;
@@ -371,7 +371,7 @@ static void test_restart_beside_a_dying_path(void)
 	CHECK(dying);				/* and not only one that had gone */
 }
 
-static void test_restart(void)
+SIM_TEST(restart)
 {
 	struct world_io *io[8];
 
@@ -395,7 +395,7 @@ static void test_restart(void)
 /* While the server is away the address of a path leads to another machine, which has another file
  * of that name, or to a server there that has none.  It is not let in, and that its memory is
  * another one is no loss: a FLUSH covers what was written before. */
-static void test_another_machine(void)
+SIM_TEST(another_machine)
 {
 	for (unsigned none = 0; none < 2; none++) {
 		struct world_server_conf other = server_conf();
@@ -425,7 +425,7 @@ static void test_another_machine(void)
 
 /* The same while nobody has the export open: who opens it next finds the data of the machine that
  * it had. */
-static void test_another_machine_for_nobody(void)
+SIM_TEST(another_machine_for_nobody)
 {
 	struct world_server_conf other = server_conf();
 
@@ -452,7 +452,7 @@ static void test_another_machine_for_nobody(void)
 }
 
 /* The probe at start hears that no path comes up, in whatever order they fail. */
-static void test_probe_of_two(void)
+SIM_TEST(probe_of_two)
 {
 	struct world_client_conf conf = world_client_defaults;
 
@@ -486,7 +486,7 @@ static bool three_open(void *arg)
 
 /* What was asked over a path comes back before another one is greeted, also when a third has failed
  * right before. */
-static void test_lost_while_opening(void)
+SIM_TEST(lost_while_opening)
 {
 	unsigned hits = 0;
 
@@ -575,7 +575,7 @@ static void accept_server(void *arg)
 
 /* A name must not move a disk: with one path, too, another machine is let in only when the
  * administrator says so. */
-static void test_another_machine_for_one_path(void)
+SIM_TEST(another_machine_for_one_path)
 {
 	struct world_server_conf other = server_conf();
 
@@ -648,7 +648,7 @@ static void copy_is_accepted(unsigned npaths, bool flushed)
 	world_destroy(w);
 }
 
-static void test_copy_is_accepted(void)
+SIM_TEST(copy_is_accepted)
 {
 	for (unsigned npaths = 1; npaths <= 2; npaths++) {
 		copy_is_accepted(npaths, false);
@@ -657,7 +657,7 @@ static void test_copy_is_accepted(void)
 }
 
 /* What was accepted is one machine: the former one may come first, and is what the client had. */
-static void test_accepted_is_one_machine(void)
+SIM_TEST(accepted_is_one_machine)
 {
 	struct world_server_conf other = server_conf();
 
@@ -689,7 +689,7 @@ static bool removed_is_closed(void *arg)
 }
 
 /* The first path is removed while it carries requests, and comes back as another one. */
-static void test_added_and_removed(void)
+SIM_TEST(added_and_removed)
 {
 	struct world_io *io[8];
 
@@ -730,7 +730,7 @@ static void remove_and_wait(unsigned i)
 }
 
 /* What was removed has no address any more, and what takes its place has its own and no other. */
-static void test_another_address(void)
+SIM_TEST(another_address)
 {
 	begin(2, CLT_POLICY_ROUND_ROBIN);
 	remove_and_wait(0);
@@ -758,7 +758,7 @@ static void test_another_address(void)
 
 /* The same for where it comes from; any address is another one than a certain one, as long as the
  * server is not asked. */
-static void test_another_source(void)
+SIM_TEST(another_source)
 {
 	begin(2, CLT_POLICY_ROUND_ROBIN);
 	CHECK(by_hand_from(add_path, 2, true) == 0);
@@ -778,7 +778,7 @@ static void test_another_source(void)
 }
 
 /* Keys and connection managers of one provider are of no use to another one. */
-static void test_another_provider(void)
+SIM_TEST(another_provider)
 {
 	struct fab_provider other = fab_sim;
 	struct clt_sess_addr addr;
@@ -827,7 +827,7 @@ static void begin_change(void *arg)
 
 /* The only path that is up stays as long as the one in its place does not come up, and both are as
  * before in the end. */
-static void test_change_gives_up(void)
+SIM_TEST(change_gives_up)
 {
 	static struct reload reload;
 	struct sim_fiber *f;
@@ -865,7 +865,7 @@ static void expect_nothing_counted(unsigned i)
 
 /* What the former path has done, and what was told of it, is not that of the next one: it begins
  * with no count, has all its attempts, tells its own troubles, and is not "again". */
-static void test_another_address_begins_anew(void)
+SIM_TEST(another_address_begins_anew)
 {
 	begin(2, CLT_POLICY_ROUND_ROBIN);
 	world_client_clt(c)->sess.max_reconnect_attempts = 1;
@@ -901,7 +901,7 @@ static bool removed_is_closing(void *arg)
 }
 
 /* It has another address before those whose requests it carried have run again. */
-static void test_readdressed_at_once(void)
+SIM_TEST(readdressed_at_once)
 {
 	struct by_hand h = { .wire = 0 }, again = { .wire = 2 };
 	struct sim_place before;
@@ -931,7 +931,7 @@ static void test_readdressed_at_once(void)
 }
 
 /* After so many attempts a path is left alone, until somebody asks for it. */
-static void test_given_up(void)
+SIM_TEST(given_up)
 {
 	struct world_client_conf conf = world_client_defaults;
 
@@ -963,7 +963,7 @@ static uint64_t reconnects_failed(void)
 
 /* Attempts in a row are counted: a path that came back begins anew.  The counter of those that
  * failed goes on. */
-static void test_lost_often(void)
+SIM_TEST(lost_often)
 {
 	struct world_client_conf conf = world_client_defaults;
 	uint64_t failed = 0;
@@ -1017,7 +1017,7 @@ static unsigned limit(void)
 /* From the moment when such a path joins there are no more requests than it can carry, whichever
  * path they go over; one that carries more does not change that.  A session that begins anew has
  * what its path then carries. */
-static void test_joins_with_a_shorter_queue(void)
+SIM_TEST(joins_with_a_shorter_queue)
 {
 	unsigned all, few;
 
@@ -1055,7 +1055,7 @@ static void fail_all(void *arg)
 
 /* An epoch that is of no use ends with all its paths: what one of them keeps the next ones would
  * join. */
-static void test_epoch_is_to_end(void)
+SIM_TEST(epoch_is_to_end)
 {
 	for (unsigned npaths = 1; npaths <= WORLD_PATHS; npaths++) {
 		struct world_io *io[8];
@@ -1089,7 +1089,7 @@ static void test_epoch_is_to_end(void)
 
 /* A server that is told to end lets go of all paths at once, and of requests when they are
  * answered. */
-static void test_server_stops(void)
+SIM_TEST(server_stops)
 {
 	for (unsigned busy = 0; busy < 2; busy++) {
 		struct world_io *io[8];
@@ -1119,7 +1119,7 @@ static bool one_is_left(void *arg)
 
 /* A session has its name as long as it has any path, also when the storage still works for those
  * that are gone. */
-static void test_name_of_a_session_with_one_path_left(void)
+SIM_TEST(name_of_a_session_with_one_path_left)
 {
 	struct raw_clt *other = calloc(1, sizeof(*other));
 	struct world_io *io[8];
@@ -1158,7 +1158,7 @@ static void lose_patience(void *arg)
 
 /* Nobody waits any longer: not for the second path either, which a silent server has not answered
  * for two heartbeats. */
-static void test_patience_with_no_path(void)
+SIM_TEST(patience_with_no_path)
 {
 	struct world_io *io[8];
 	struct sim_fiber *f;
@@ -1213,7 +1213,7 @@ static void server_is_away(uint64_t ms)
 }
 
 /* One of two paths is no loss: nothing waits, and no request fails, however long it is away. */
-static void test_one_path_is_enough(void)
+SIM_TEST(one_path_is_enough)
 {
 	for (unsigned lost = 0; lost < 2; lost++) {
 		begin_impatient(3000);
@@ -1232,7 +1232,7 @@ static void test_one_path_is_enough(void)
 
 /* A session that had worked for long has all its patience again, also when the path that goes last
  * had just come back. */
-static void test_patience(void)
+SIM_TEST(patience)
 {
 	for (unsigned young = 0; young < 2; young++) {
 		struct world_io *io;
@@ -1257,7 +1257,7 @@ static void test_patience(void)
 
 /* Both paths are lost as soon as they are up, again and again: nobody is asked more often than with
  * one path. */
-static void test_never_up_for_long(void)
+SIM_TEST(never_up_for_long)
 {
 	unsigned before, attempts;
 
@@ -1281,7 +1281,7 @@ static void test_never_up_for_long(void)
 /* What was sent over the first path lies in a hole, is sent again over the second, answered, and
  * undone by a later write; then the hole gives back what it kept.  The server hears of the end of
  * the first path behind that. */
-static void test_late_copy(void)
+SIM_TEST(late_copy)
 {
 	struct world_io *io;
 	unsigned turn;
@@ -1300,50 +1300,4 @@ static void test_late_copy(void)
 		CHECK(world_read(c, 0, 4096, 0x22 + 19) == 0);
 		world_destroy(w);
 	}
-}
-
-static const struct sim_test tests[] = {
-	{ "connect", test_connect },
-	{ "policies", test_policies },
-	{ "cut-under-load", test_cut_under_load },
-	{ "pulled-cable", test_pulled_cable },
-	{ "heartbeats-change", test_heartbeats_change },
-	{ "both-cut", test_both_cut },
-	{ "last-hope", test_last_hope },
-	{ "joins-beside-silent-paths", test_joins_beside_silent_paths },
-	{ "one-lets-in-the-others", test_one_lets_in_the_others },
-	{ "others-do-not-rest", test_others_do_not_rest },
-	{ "restart-behind-a-dead-path", test_restart_behind_a_dead_path },
-	{ "restart-beside-a-dying-path", test_restart_beside_a_dying_path },
-	{ "restart", test_restart },
-	{ "another-machine", test_another_machine },
-	{ "probe-of-two", test_probe_of_two },
-	{ "lost-while-opening", test_lost_while_opening },
-	{ "another-machine-for-one-path", test_another_machine_for_one_path },
-	{ "copy-is-accepted", test_copy_is_accepted },
-	{ "accepted-is-one-machine", test_accepted_is_one_machine },
-	{ "another-machine-for-nobody", test_another_machine_for_nobody },
-	{ "added-and-removed", test_added_and_removed },
-	{ "another-address", test_another_address },
-	{ "another-source", test_another_source },
-	{ "another-provider", test_another_provider },
-	{ "change-gives-up", test_change_gives_up },
-	{ "another-address-begins-anew", test_another_address_begins_anew },
-	{ "readdressed-at-once", test_readdressed_at_once },
-	{ "given-up", test_given_up },
-	{ "lost-often", test_lost_often },
-	{ "joins-with-a-shorter-queue", test_joins_with_a_shorter_queue },
-	{ "epoch-is-to-end", test_epoch_is_to_end },
-	{ "server-stops", test_server_stops },
-	{ "name-of-a-session-with-one-path-left", test_name_of_a_session_with_one_path_left },
-	{ "patience-with-no-path", test_patience_with_no_path },
-	{ "one-path-is-enough", test_one_path_is_enough },
-	{ "patience", test_patience },
-	{ "never-up-for-long", test_never_up_for_long },
-	{ "late-copy", test_late_copy },
-};
-
-int main(int argc, char **argv)
-{
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 }

@@ -162,7 +162,7 @@ static void end(void)
 /* ---- tests ---- */
 
 /* FUA is a FLUSH behind the write: the write finds the loss for all users, though FUA fails. */
-static void test_fua_in_parts(void)
+SIM_TEST(fua_in_parts)
 {
 	lose_first_part(true, NBD_CMD_FLAG_FUA);
 	CHECK(guest_flushes(&other) == -EIO);
@@ -176,7 +176,7 @@ static void test_fua_in_parts(void)
 }
 
 /* A FLUSH tells of what a write has found, before the writer hears of the write's end. */
-static void test_told_before_the_write_is_heard(void)
+SIM_TEST(told_before_the_write_is_heard)
 {
 	lose_first_part(false, 0);
 	CHECK(guest_flushes(&other) == -EIO);
@@ -196,7 +196,7 @@ static void test_told_before_the_write_is_heard(void)
 
 /* A FLUSH that was answered before the write ended is heard behind that end: the next one tells
  * again. */
-static void test_told_before_heard_behind_the_write(void)
+SIM_TEST(told_before_heard_behind_the_write)
 {
 	unsigned flush;
 
@@ -214,15 +214,4 @@ static void test_told_before_heard_behind_the_write(void)
 	CHECK(guest_flushes(&writer) == -EIO);
 	CHECK(guest_flushes(&writer) == 0);
 	end();
-}
-
-int main(int argc, char **argv)
-{
-	static const struct sim_test tests[] = {
-		{ "fua-in-parts", test_fua_in_parts },
-		{ "told-before-the-write-is-heard", test_told_before_the_write_is_heard },
-		{ "told-before-heard-behind-the-write", test_told_before_heard_behind_the_write },
-	};
-
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 }

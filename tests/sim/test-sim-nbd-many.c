@@ -155,7 +155,7 @@ static void split_at(enum nbd_headers headers, uint64_t at, uint32_t rest_us)
 }
 
 /* The stream pauses at the limit.  The rest comes while all is in flight, or behind the answers. */
-static void test_limit_of_connection(void)
+SIM_TEST(limit_of_connection)
 {
 	begin(NULL, NBD_CONN_IOS + 6 * LARGE);
 	for (unsigned i = 0; i < 3; i++) {
@@ -209,7 +209,7 @@ static bool has_most(void)
 	return has < most && (most - has) * SHARE_OF_FREE <= has / GUESTS + 2 * SHARE_OF_FREE;
 }
 
-static void test_limit_of_all(void)
+SIM_TEST(limit_of_all)
 {
 	struct world_server_conf conf = world_server_defaults;
 	struct guest *guests = calloc(GUESTS, sizeof(*guests));
@@ -263,7 +263,7 @@ static void fail_each(enum nbd_cmd cmd, unsigned sector, unsigned n, enum rnbd_i
 }
 
 /* A request fails if one of its parts does, and the next one succeeds. */
-static void test_part_fails(void)
+SIM_TEST(part_fails)
 {
 	struct world_server_conf conf = world_server_defaults;
 	unsigned parts = WHOLE * RNBD_SECTOR_SIZE / conf.max_io_size;
@@ -285,7 +285,7 @@ static void test_part_fails(void)
 #define MESSAGES_MAX 2000u		/* of a WRITE and a READ with one path lost between */
 
 /* The path is lost before any message of the request, then of the READ behind. */
-static void test_part_loses_path(void)
+SIM_TEST(part_loses_path)
 {
 	unsigned before, nth = 0;
 
@@ -321,7 +321,7 @@ static bool is_killed(void *arg)
 }
 
 /* The server dies behind some part, and the next one has other sizes of parts. */
-static void test_part_loses_server(void)
+SIM_TEST(part_loses_server)
 {
 	static const uint32_t sizes[] = { 65536, 16384, 61440, 4096 };
 	struct world_server_conf conf = world_server_defaults;
@@ -349,17 +349,4 @@ static void test_part_loses_server(void)
 	} while (killed);
 	guest_leave(&one);
 	end();
-}
-
-int main(int argc, char **argv)
-{
-	static const struct sim_test tests[] = {
-		{ "limit-of-connection", test_limit_of_connection },
-		{ "limit-of-all", test_limit_of_all },
-		{ "part-fails", test_part_fails },
-		{ "part-loses-path", test_part_loses_path },
-		{ "part-loses-server", test_part_loses_server },
-	};
-
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 }

@@ -191,7 +191,7 @@ static void run_whole(const struct sim_nbd_conf *conf)
 	}
 }
 
-static void test_script(void)
+SIM_TEST(script)
 {
 	static const struct script *const scripts[] = { &small, &large };
 
@@ -208,7 +208,7 @@ static void test_script(void)
 }
 
 /* NBD_OPT_EXPORT_NAME, for which the server's answer has no frame. */
-static void test_export_name(void)
+SIM_TEST(export_name)
 {
 	struct sim_nbd_conf conf = sim_nbd_defaults;
 
@@ -260,13 +260,13 @@ static void cut_everywhere(const struct script *script, enum cut cut, uint64_t e
 	}
 }
 
-static void test_cut_sent(void)
+SIM_TEST(cut_sent)
 {
 	cut_everywhere(&small, CUT_SENT, 1);
 	cut_everywhere(&large, CUT_SENT, 509);
 }
 
-static void test_cut_received(void)
+SIM_TEST(cut_received)
 {
 	cut_everywhere(&small, CUT_RECEIVED, 1);
 	cut_everywhere(&large, CUT_RECEIVED, 509);
@@ -285,7 +285,7 @@ static void end_alone(void *op)
 }
 
 /* A FLUSH in flight when rtrs-nbd is stopped tells of a loss: the next rtrs-nbd knows of none. */
-static void test_loss_while_stopping(void)
+SIM_TEST(loss_while_stopping)
 {
 	static struct nbd_op write, flush;
 	struct sim_nbd nbd;
@@ -315,7 +315,7 @@ static void test_loss_while_stopping(void)
 }
 
 /* FUA of a server without FUA is a FLUSH behind the write: a write that failed stays failed. */
-static void test_failed_fua(void)
+SIM_TEST(failed_fua)
 {
 	static const struct { enum nbd_cmd cmd; enum rnbd_io_op op; } cases[] = {
 		{ NBD_CMD_WRITE, RNBD_OP_WRITE },
@@ -343,18 +343,4 @@ static void test_failed_fua(void)
 	CHECK(sim_run_until(sim_nbd_over, &nbd, PATIENCE_MS));
 	end();
 	sim_nbd_fini(&nbd);
-}
-
-int main(int argc, char **argv)
-{
-	static const struct sim_test tests[] = {
-		{ "script", test_script },
-		{ "export-name", test_export_name },
-		{ "loss-while-stopping", test_loss_while_stopping },
-		{ "failed-fua", test_failed_fua },
-		{ "cut-sent", test_cut_sent },
-		{ "cut-received", test_cut_received },
-	};
-
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 }

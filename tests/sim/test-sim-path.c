@@ -70,7 +70,7 @@ static unsigned lines(const char *text)
 
 /* It is tried less and less often, down to once a second, because no other path is up, and the log
  * is not flooded. */
-static void test_backs_off(void)
+SIM_TEST(backs_off)
 {
 	unsigned n;
 
@@ -90,7 +90,7 @@ static void test_backs_off(void)
 
 /* Requests do not wait for ever for a path that nothing comes over, whatever was answered before it
  * began to be lost, and however long of what is no real come-back it is up. */
-static void test_gives_no_new_time(void)
+SIM_TEST(gives_no_new_time)
 {
 	static const uint64_t up_ms[] = { 0, 100, 1000, 3000 };
 
@@ -116,7 +116,7 @@ static void test_gives_no_new_time(void)
 
 /* Those that have failed wait no more; who comes when the path was there once more, and is lost
  * again, has all the time. */
-static void test_gives_new_time_to_new_requests(void)
+SIM_TEST(gives_new_time_to_new_requests)
 {
 	struct world_io *io;
 
@@ -143,7 +143,7 @@ static void test_gives_new_time_to_new_requests(void)
 }
 
 /* But they do for one that answers, whenever it is there. */
-static void test_gives_time_for_answers(void)
+SIM_TEST(gives_time_for_answers)
 {
 	uint64_t end_us;
 
@@ -186,7 +186,7 @@ static bool probe_with_cut(unsigned k)
 	return in_time;
 }
 
-static void test_probe_is_cut_at_each_step(void)
+SIM_TEST(probe_is_cut_at_each_step)
 {
 	unsigned k = 1;
 
@@ -228,7 +228,7 @@ static bool waits_for_info(uint64_t ms)
 }
 
 /* RTRS_CONNECT_TIMEOUT_MS */
-static void test_set_up_has_a_time(void)
+SIM_TEST(set_up_has_a_time)
 {
 	CHECK(waits_for_info(RTRS_CONNECT_TIMEOUT_MS - 10));
 	CHECK(!waits_for_info(RTRS_CONNECT_TIMEOUT_MS + 10));
@@ -265,7 +265,7 @@ static uint64_t end_in_silence(uint64_t ms)
 
 #define CLOSE_MS 5000u			/* as client.c has it */
 
-static void test_end_has_a_time(void)
+SIM_TEST(end_has_a_time)
 {
 	uint64_t ms = end_in_silence(CLOSE_MS - 20);
 
@@ -274,19 +274,4 @@ static void test_end_has_a_time(void)
 	CHECK(ms >= CLOSE_MS - 1 && ms < CLOSE_MS + 10);
 	ms = end_in_silence(4 * CLOSE_MS);
 	CHECK(ms >= CLOSE_MS - 1 && ms < CLOSE_MS + 10);
-}
-
-int main(int argc, char **argv)
-{
-	static const struct sim_test tests[] = {
-		{ "backs-off", test_backs_off },
-		{ "gives-no-new-time", test_gives_no_new_time },
-		{ "gives-new-time-to-new-requests", test_gives_new_time_to_new_requests },
-		{ "gives-time-for-answers", test_gives_time_for_answers },
-		{ "probe-is-cut-at-each-step", test_probe_is_cut_at_each_step },
-		{ "set-up-has-a-time", test_set_up_has_a_time },
-		{ "end-has-a-time", test_end_has_a_time },
-	};
-
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 }

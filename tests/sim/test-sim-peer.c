@@ -61,7 +61,7 @@ static void work(void)
 	CHECK(world_flush(c) == 0);
 }
 
-static void test_static_keys(void)
+SIM_TEST(static_keys)
 {
 	start(false);
 	work();
@@ -71,7 +71,7 @@ static void test_static_keys(void)
 }
 
 /* Each request finds its chunk under a key that the answer before has brought. */
-static void test_new_rkey(void)
+SIM_TEST(new_rkey)
 {
 	start(true);
 	work();
@@ -80,7 +80,7 @@ static void test_new_rkey(void)
 	end();
 }
 
-static void test_new_rkey_that_is_the_old_one(void)
+SIM_TEST(new_rkey_that_is_the_old_one)
 {
 	start(true);
 	srv.same_key = true;
@@ -89,7 +89,7 @@ static void test_new_rkey_that_is_the_old_one(void)
 	end();
 }
 
-static void test_new_rkey_over_a_reconnect(void)
+SIM_TEST(new_rkey_over_a_reconnect)
 {
 	struct world_io *io;
 
@@ -107,7 +107,7 @@ static void test_new_rkey_over_a_reconnect(void)
 }
 
 /* A kernel's server takes nothing but the answer for a sign of life. */
-static void test_heartbeats_are_answered(void)
+SIM_TEST(heartbeats_are_answered)
 {
 	start(false);
 	for (unsigned i = 0; i < 20; i++) {
@@ -136,15 +136,12 @@ static void evil(bool new_rkey, enum raw_evil what, const char *line)
 	end();
 }
 
-static void test_unknown_id(void)
+SIM_TEST(unknown_id)
 {
 	evil(false, RAW_UNKNOWN_ID, "answer to request 13, which is not in flight");
 }
 
-static void test_idle_id(void)
-{
-	evil(false, RAW_IDLE_ID, "answer to request 2, which is not in flight");
-}
+SIM_TEST(idle_id) { evil(false, RAW_IDLE_ID, "answer to request 2, which is not in flight"); }
 
 /* A small and a large request are in flight, on two connections: somebody looks at both. */
 static void evil_among_two(bool new_rkey, enum raw_evil what, const char *line)
@@ -169,32 +166,22 @@ static void evil_among_two(bool new_rkey, enum raw_evil what, const char *line)
 	end();
 }
 
-static void test_answered_twice(void)
-{
-	evil_among_two(false, RAW_TWICE, "which is not in flight");
-}
+SIM_TEST(answered_twice) { evil_among_two(false, RAW_TWICE, "which is not in flight"); }
+SIM_TEST(key_sent_twice) { evil_among_two(true, RAW_TWICE, "which is not in flight"); }
 
-static void test_key_sent_twice(void)
-{
-	evil_among_two(true, RAW_TWICE, "which is not in flight");
-}
-
-static void test_answered_on_another_connection(void)
+SIM_TEST(answered_on_another_connection)
 {
 	evil_among_two(false, RAW_OTHER_CON, "which is not in flight");
 }
 
-static void test_unknown_immediate(void)
+SIM_TEST(unknown_immediate)
 {
 	evil(false, RAW_UNKNOWN_IMM, "immediate 0x50000001 of unknown type");
 }
 
-static void test_plain_send(void)
-{
-	evil(false, RAW_PLAIN_SEND, "unexpected message of 0 bytes");
-}
+SIM_TEST(plain_send) { evil(false, RAW_PLAIN_SEND, "unexpected message of 0 bytes"); }
 
-static void test_odd_status(void)
+SIM_TEST(odd_status)
 {
 	start(false);
 	srv.evil = RAW_ODD_STATUS;
@@ -204,23 +191,17 @@ static void test_odd_status(void)
 	end();
 }
 
-static void test_key_for_another_chunk(void)
-{
-	evil(true, RAW_KEY_WRONG_BUF, "RKEY_RSP for another chunk");
-}
+SIM_TEST(key_for_another_chunk) { evil(true, RAW_KEY_WRONG_BUF, "RKEY_RSP for another chunk"); }
 
-static void test_key_message_of_wrong_type(void)
+SIM_TEST(key_message_of_wrong_type)
 {
 	evil(true, RAW_KEY_WRONG_TYPE, "message type is not RKEY_RSP");
 }
 
-static void test_key_message_too_short(void)
-{
-	evil(true, RAW_KEY_SHORT, "RKEY_RSP shorter than 8 bytes");
-}
+SIM_TEST(key_message_too_short) { evil(true, RAW_KEY_SHORT, "RKEY_RSP shorter than 8 bytes"); }
 
 /* The request is answered, but the next one in that chunk goes out under the dead key. */
-static void test_key_missing(void)
+SIM_TEST(p09_key_missing)
 {
 	start(true);
 	srv.evil = RAW_KEY_MISSING;
@@ -242,7 +223,7 @@ static void start_windows(bool new_rkey)
 	start_as(&conf, new_rkey);
 }
 
-static void test_windows(void)
+SIM_TEST(windows)
 {
 	for (unsigned k = 0; k < 4; k++) {
 		start_windows(k & 1);
@@ -276,24 +257,17 @@ static void evil_window(enum raw_evil what, const char *line)
 	end();
 }
 
-static void test_says_invalidated_and_did_not(void)
+SIM_TEST(p08_says_invalidated_and_did_not)
 {
 	evil_window(RAW_INVAL_LIE,
 		    "answer to request 1, which says that its key was invalidated, and it was not");
 }
 
-static void test_invalidated_and_does_not_say_so(void)
-{
-	evil_window(RAW_INVAL_SILENT, NULL);
-}
-
-static void test_invalidated_twice(void)
-{
-	evil_window(RAW_INVAL_TWICE, "lost: connection ");
-}
+SIM_TEST(invalidated_and_does_not_say_so) { evil_window(RAW_INVAL_SILENT, NULL); }
+SIM_TEST(invalidated_twice) { evil_window(RAW_INVAL_TWICE, "lost: connection "); }
 
 /* The key of a READ that has returned: dead, but where keys are static. */
-static void test_late_write(void)
+SIM_TEST(late_write)
 {
 	for (unsigned k = 0; k < CLT_NREGS; k++) {
 		struct world_client_conf conf = world_client_defaults;
@@ -333,7 +307,7 @@ static void all_zeroes_are_refused(void)
 	CHECK(!zeroes_asked_for());
 }
 
-static void test_no_zeroes_where_none_are_offered(void)
+SIM_TEST(p22_no_zeroes_where_none_are_offered)
 {
 	start(false);
 	all_zeroes_are_refused();
@@ -341,7 +315,7 @@ static void test_no_zeroes_where_none_are_offered(void)
 }
 
 /* The session comes back to such a server, and has asked another for zeroes. */
-static void test_no_zeroes_from_the_next_server(void)
+SIM_TEST(p22_no_zeroes_from_the_next_server)
 {
 	struct world_io *io, *unaligned;
 
@@ -381,7 +355,7 @@ static int open_as(const char *name)
 	return req.status;
 }
 
-static void test_one_device_under_two_names(void)
+SIM_TEST(p37_one_device_under_two_names)
 {
 	static const char *const same[] = {
 		"/disk0", "//disk0", "disk0/", "./disk0", "disk0/.", ".//./disk0",
@@ -412,7 +386,7 @@ static void test_one_device_under_two_names(void)
 
 /* Any errno that a server may answer an OPEN with is an answer, also one that means something else
  * in here. */
-static void test_open_is_refused(void)
+SIM_TEST(open_is_refused)
 {
 	for (int err = 1; err <= (int)RTRS_IMM_ERRNO_MASK; err++) {
 		w = world_create(1);
@@ -423,38 +397,4 @@ static void test_open_is_refused(void)
 		CHECK(srv.nopens == 1);
 		end();
 	}
-}
-
-int main(int argc, char **argv)
-{
-	static const struct sim_test tests[] = {
-		{ "static-keys", test_static_keys },
-		{ "new-rkey", test_new_rkey },
-		{ "new-rkey-that-is-the-old-one", test_new_rkey_that_is_the_old_one },
-		{ "heartbeats-are-answered", test_heartbeats_are_answered },
-		{ "new-rkey-over-a-reconnect", test_new_rkey_over_a_reconnect },
-		{ "unknown-id", test_unknown_id },
-		{ "idle-id", test_idle_id },
-		{ "answered-twice", test_answered_twice },
-		{ "key-sent-twice", test_key_sent_twice },
-		{ "answered-on-another-connection", test_answered_on_another_connection },
-		{ "unknown-immediate", test_unknown_immediate },
-		{ "plain-send", test_plain_send },
-		{ "odd-status", test_odd_status },
-		{ "windows", test_windows },
-		{ "p08-says-invalidated-and-did-not", test_says_invalidated_and_did_not },
-		{ "invalidated-and-does-not-say-so", test_invalidated_and_does_not_say_so },
-		{ "invalidated-twice", test_invalidated_twice },
-		{ "late-write", test_late_write },
-		{ "key-for-another-chunk", test_key_for_another_chunk },
-		{ "key-message-of-wrong-type", test_key_message_of_wrong_type },
-		{ "key-message-too-short", test_key_message_too_short },
-		{ "p09-key-missing", test_key_missing },
-		{ "p22-no-zeroes-where-none-are-offered", test_no_zeroes_where_none_are_offered },
-		{ "p22-no-zeroes-from-the-next-server", test_no_zeroes_from_the_next_server },
-		{ "open-is-refused", test_open_is_refused },
-		{ "p37-one-device-under-two-names", test_one_device_under_two_names },
-	};
-
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 }

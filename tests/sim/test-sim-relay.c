@@ -108,7 +108,7 @@ static bool begins_with_tls(const struct attempt *a)
 }
 
 /* With a proof: whatever the relay does, a path is up as a whole or not at all. */
-static void test_proven(void)
+SIM_TEST(proven)
 {
 	unsigned n = 1, up = 0;
 
@@ -131,7 +131,7 @@ static void test_proven(void)
 }
 
 /* Without a proof nobody sees that TLS was ended, but that one connection lacks it. */
-static void test_unproven(void)
+SIM_TEST(unproven)
 {
 	for (unsigned i = 0; i < SIM_BETWEENS * ARRAY_SIZE(modes); i++) {
 		struct attempt a = { .client = FAB_TLS_ON, .server = modes[i / SIM_BETWEENS],
@@ -147,15 +147,11 @@ static void test_unproven(void)
 
 int main(int argc, char **argv)
 {
-	static const struct sim_test tests[] = {
-		{ "proven", test_proven },
-		{ "unproven", test_unproven },
-	};
 	int fd = mkstemp(file), rc;
 
 	CHECK(fd >= 0 && write(fd, key_text, strlen(key_text)) == (ssize_t)strlen(key_text));
 	close(fd);
-	rc = sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
+	rc = sim_test_main(argc, argv);
 	unlink(file);
 	return rc;
 }

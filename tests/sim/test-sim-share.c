@@ -285,7 +285,7 @@ static void other_disk(uint64_t seed)
 
 /* A server breaks the lock, and the fenced one opens the disk anew and is faster to take it.  That
  * does not repeat at will either. */
-static void test_faster_than_the_breaker(void)
+SIM_TEST(faster_than_the_breaker)
 {
 	const unsigned long_ms = 90000;
 
@@ -311,10 +311,7 @@ static void run_seed(uint64_t seed)
 }
 
 /* The random runs. */
-static void test_random(void)
-{
-	sim_test_seeds("random ", 2000, run_seed);
-}
+SIM_TEST(random) { sim_test_seeds("random ", 2000, run_seed); }
 
 /* ---- by hand ---- */
 
@@ -351,7 +348,7 @@ static void server(const char *host)
 
 /* The owner is frozen with a write in its memory: the other server takes over, and the owner's
  * write never lands. */
-static void test_frozen_owner(void)
+SIM_TEST(frozen_owner)
 {
 	struct world_client *c;
 	struct world_io *io;
@@ -382,7 +379,7 @@ static void test_frozen_owner(void)
 
 /* The cluster has fenced a server that nobody used: the server opens the disk anew for the client
  * that comes, which does not hear of that. */
-static void test_idle_server_is_fenced(void)
+SIM_TEST(idle_server_is_fenced)
 {
 	struct world_client *c;
 
@@ -397,7 +394,7 @@ static void test_idle_server_is_fenced(void)
 
 /* The lock cannot be had because the storage is away: the client waits for it, as for a server that
  * is away. */
-static void test_storage_away(void)
+SIM_TEST(storage_away)
 {
 	struct world_client *c;
 
@@ -413,7 +410,7 @@ static void test_storage_away(void)
 }
 
 /* The last writer has gone: the other server gets the lock, which nobody asks it to break. */
-static void test_given_back(void)
+SIM_TEST(given_back)
 {
 	struct world_client *c;
 
@@ -465,7 +462,7 @@ static void lose_path_at_step(unsigned steps)
 	world_destroy(w);
 }
 
-static void test_path_lost_while_the_other_comes(void)
+SIM_TEST(path_lost_while_the_other_comes)
 {
 	for (unsigned steps = 0; steps < 80; steps++)
 		lose_path_at_step(steps);
@@ -473,7 +470,7 @@ static void test_path_lost_while_the_other_comes(void)
 
 /* The other server has a shorter queue, and comes while more requests are under way than fit
  * there: its path stands by at once, and the session keeps the queue that it has. */
-static void test_shorter_queue(void)
+SIM_TEST(shorter_queue)
 {
 	struct world_client *c;
 	struct world_io *ios[8];
@@ -508,7 +505,7 @@ static bool is_traced(void *text)
 
 /* A server loses its power while its path opens the devices, and the path to the other server
  * waits for that: heartbeats notice. */
-static void test_server_dies_as_it_takes_over(void)
+SIM_TEST(server_dies_as_it_takes_over)
 {
 	struct world_client *c;
 	struct world_io *io;
@@ -533,7 +530,7 @@ static void test_server_dies_as_it_takes_over(void)
 }
 
 /* No client asks a server for the lock of one that never comes back: the administrator does. */
-static void test_broken_by_hand(void)
+SIM_TEST(broken_by_hand)
 {
 	char text[WORLD_BREAK_TEXT];
 	struct world_client *c;
@@ -581,7 +578,7 @@ static bool is_optimized(void *text)
 
 /* An administrator need not wait for a server that lost the lock many times, and not for a client
  * that asks politely again and again.  The server opens the disk anew first if it was fenced. */
-static void test_broken_soon(void)
+SIM_TEST(broken_soon)
 {
 	char text[WORLD_BREAK_TEXT];
 	struct world_client *c, *c2;
@@ -644,7 +641,7 @@ static uint64_t traced_at_ms(const char *text)
 
 /* All exports of a client are lost with the same paths, so the owner has its time for all of them
  * together. */
-static void test_two_exports_at_once(void)
+SIM_TEST(two_exports_at_once)
 {
 	struct dev_open_req second = { .name = "disk1", .mode = RNBD_ACCESS_RW,
 				       .done = second_opened };
@@ -673,24 +670,4 @@ static void test_two_exports_at_once(void)
 	dev_close(second.dev);
 	world_destroy(w);
 	sim_disk_destroy(disk1);
-}
-
-int main(int argc, char **argv)
-{
-	static const struct sim_test tests[] = {
-		{ "frozen-owner", test_frozen_owner },
-		{ "idle-server-is-fenced", test_idle_server_is_fenced },
-		{ "storage-away", test_storage_away },
-		{ "given-back", test_given_back },
-		{ "path-lost-while-the-other-comes", test_path_lost_while_the_other_comes },
-		{ "shorter-queue", test_shorter_queue },
-		{ "server-dies-as-it-takes-over", test_server_dies_as_it_takes_over },
-		{ "broken-by-hand", test_broken_by_hand },
-		{ "broken-soon", test_broken_soon },
-		{ "two-exports-at-once", test_two_exports_at_once },
-		{ "faster-than-the-breaker", test_faster_than_the_breaker },
-		{ "random", test_random },
-	};
-
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 }

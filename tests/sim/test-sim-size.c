@@ -84,7 +84,7 @@ static uint64_t size(void)
 
 /* ---- more ---- */
 
-static void test_grows_while_it_is_open(void)
+SIM_TEST(grows_while_it_is_open)
 {
 	struct world_io *before;
 
@@ -107,7 +107,7 @@ static void test_grows_while_it_is_open(void)
 }
 
 /* A client that has nothing open yet, of a server that has long been started. */
-static void test_grows_before_it_is_opened(void)
+SIM_TEST(grows_before_it_is_opened)
 {
 	w = world_create(1);
 	world_server_start(w, NULL);
@@ -120,7 +120,7 @@ static void test_grows_before_it_is_opened(void)
 }
 
 /* What was asked for before somebody came is not the answer to him, on either end. */
-static void test_asked_before(void)
+SIM_TEST(asked_before)
 {
 	struct opener a, b, d;
 
@@ -141,7 +141,7 @@ static void test_asked_before(void)
 }
 
 /* The same of two sessions. */
-static void test_asked_before_by_another(void)
+SIM_TEST(asked_before_by_another)
 {
 	struct world_client_conf conf = world_client_defaults;
 	struct world_client *c2;
@@ -167,7 +167,7 @@ static void test_asked_before_by_another(void)
 
 /* The storage does not answer: the first one waits for a time, others do not, and all go by what is
  * known. */
-static void test_storage_does_not_answer(void)
+SIM_TEST(storage_does_not_answer)
 {
 	struct opener a;
 	uint64_t began_us;
@@ -189,7 +189,7 @@ static void test_storage_does_not_answer(void)
 	world_destroy(w);
 }
 
-static void test_storage_refuses_to_tell(void)
+SIM_TEST(storage_refuses_to_tell)
 {
 	start(1);
 	sim_disk_fail_size(world_disk(w), -EIO);
@@ -205,7 +205,7 @@ static void test_storage_refuses_to_tell(void)
 
 /* ---- looks that are lost ---- */
 
-static void test_path_is_lost_meanwhile(void)
+SIM_TEST(path_is_lost_meanwhile)
 {
 	struct opener a, b;
 
@@ -229,7 +229,7 @@ static void test_path_is_lost_meanwhile(void)
 	world_destroy(w);
 }
 
-static void test_one_of_two_paths_is_lost_meanwhile(void)
+SIM_TEST(one_of_two_paths_is_lost_meanwhile)
 {
 	struct opener a;
 
@@ -248,7 +248,7 @@ static void test_one_of_two_paths_is_lost_meanwhile(void)
 }
 
 /* The server is away: who opens what is open is not held up. */
-static void test_server_is_away(void)
+SIM_TEST(server_is_away)
 {
 	struct opener a;
 
@@ -265,7 +265,7 @@ static void test_server_is_away(void)
 
 /* ---- less ---- */
 
-static void test_shrinks_while_it_is_open(void)
+SIM_TEST(shrinks_while_it_is_open)
 {
 	start(1);
 	CHECK(world_write(c, 0, 4096, 1) == 0);
@@ -291,7 +291,7 @@ static void test_shrinks_while_it_is_open(void)
 }
 
 /* Everybody has closed it: then it is as small as it is. */
-static void test_shrinks_and_is_closed(void)
+SIM_TEST(shrinks_and_is_closed)
 {
 	struct opener a;
 
@@ -317,7 +317,7 @@ static void test_shrinks_and_is_closed(void)
 }
 
 /* A session that comes back is told, too, by a server that was not restarted. */
-static void test_shrinks_while_the_path_is_lost(void)
+SIM_TEST(shrinks_while_the_path_is_lost)
 {
 	start(1);
 	sim_cut("clt", "srv");
@@ -335,7 +335,7 @@ static void test_shrinks_while_the_path_is_lost(void)
 }
 
 /* It had grown since it was opened first, so more was promised than then. */
-static void test_shrinks_to_more_than_at_first(void)
+SIM_TEST(shrinks_to_more_than_at_first)
 {
 	start(1);
 	sim_disk_resize(world_disk(w), LARGE);
@@ -374,7 +374,7 @@ static void raw_end(void)
 	world_destroy(w);
 }
 
-static void test_kernel_grows(void)
+SIM_TEST(kernel_grows)
 {
 	raw_start();
 	srv.told_size = LARGE;
@@ -387,7 +387,7 @@ static void test_kernel_grows(void)
 	raw_end();
 }
 
-static void test_refuses_to_tell(void)
+SIM_TEST(refuses_to_tell)
 {
 	raw_start();
 	srv.no_open = -EACCES;
@@ -400,7 +400,7 @@ static void test_refuses_to_tell(void)
 
 /* The server has closed the device by itself: the look has opened another one, which is closed
  * again, and nobody is told that all is well. */
-static void test_server_has_closed_it(void)
+SIM_TEST(server_has_closed_it)
 {
 	struct peer_srv_sess *sess;
 
@@ -417,28 +417,4 @@ static void test_server_has_closed_it(void)
 	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
 	CHECK(world_write(c, 0, 4096, 1) == 0);
 	raw_end();
-}
-
-int main(int argc, char **argv)
-{
-	static const struct sim_test tests[] = {
-		{ "grows-while-it-is-open", test_grows_while_it_is_open },
-		{ "grows-before-it-is-opened", test_grows_before_it_is_opened },
-		{ "asked-before", test_asked_before },
-		{ "asked-before-by-another", test_asked_before_by_another },
-		{ "storage-does-not-answer", test_storage_does_not_answer },
-		{ "storage-refuses-to-tell", test_storage_refuses_to_tell },
-		{ "path-is-lost-meanwhile", test_path_is_lost_meanwhile },
-		{ "one-of-two-paths-is-lost-meanwhile", test_one_of_two_paths_is_lost_meanwhile },
-		{ "server-is-away", test_server_is_away },
-		{ "shrinks-while-it-is-open", test_shrinks_while_it_is_open },
-		{ "shrinks-and-is-closed", test_shrinks_and_is_closed },
-		{ "shrinks-while-the-path-is-lost", test_shrinks_while_the_path_is_lost },
-		{ "shrinks-to-more-than-at-first", test_shrinks_to_more_than_at_first },
-		{ "kernel-grows", test_kernel_grows },
-		{ "refuses-to-tell", test_refuses_to_tell },
-		{ "server-has-closed-it", test_server_has_closed_it },
-	};
-
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 }

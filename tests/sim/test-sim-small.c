@@ -115,7 +115,7 @@ static void small_servers(void)
 	works(512, 0, 64);
 }
 
-static void test_small_server(void)
+SIM_TEST(small_server)
 {
 	small_servers();
 	any_address = true;
@@ -137,7 +137,7 @@ static void small_servers_with_windows(unsigned depth_with_small_client)
 	invalidate = SRV_INVALIDATE_COPY;
 }
 
-static void test_small_server_with_windows(void)
+SIM_TEST(small_server_with_windows)
 {
 	small_servers_with_windows(8);
 	any_address = true;
@@ -149,7 +149,7 @@ static void test_small_server_with_windows(void)
 	registration = CLT_REG_STATIC;
 }
 
-static void test_small_client(void)
+SIM_TEST(small_client)
 {
 	works(0, CLT_LEAST, 1);
 	works(0, CLT_LEAST + 1, 1);
@@ -159,7 +159,7 @@ static void test_small_client(void)
 }
 
 /* A bind, a request and an invalidate for each. */
-static void test_small_client_with_windows(void)
+SIM_TEST(small_client_with_windows)
 {
 	registration = CLT_REG_WINDOW;
 	works(0, CLT_LEAST, 1);
@@ -175,7 +175,7 @@ static void test_small_client_with_windows(void)
 	registration = CLT_REG_STATIC;
 }
 
-static void test_both_small(void)
+SIM_TEST(both_small)
 {
 	works(SRV_LEAST, CLT_LEAST, 1);
 	works(60, CLT_LEAST, 1);
@@ -185,7 +185,7 @@ static void test_both_small(void)
 }
 
 /* With any kind of memory at the client. */
-static void test_small_kind_devices(void)
+SIM_TEST(small_kind_devices)
 {
 	bool dma = sim_offer_local_dma_lkey(true), rereg = sim_offer_rereg(true);
 
@@ -197,7 +197,7 @@ static void test_small_kind_devices(void)
 }
 
 /* The path as a kernel's client uses it: user messages under all permits at once. */
-static void test_small_server_and_user_messages(void)
+SIM_TEST(small_server_and_user_messages)
 {
 	struct rnbd_msg_open open;
 	unsigned depth;
@@ -227,7 +227,7 @@ static void test_small_server_and_user_messages(void)
 }
 
 /* What the server can still do without. */
-static void test_few_pieces(void)
+SIM_TEST(few_pieces)
 {
 	w = world_create(1);
 	sim_offer_limits("srv", 0, 1);
@@ -256,7 +256,7 @@ static void never_works(uint32_t srv_wr, uint32_t clt_wr, uint32_t clt_sge, cons
 	world_destroy(w);
 }
 
-static void test_too_small_server(void)
+SIM_TEST(too_small_server)
 {
 	static const char line[] =
 		"the device's queues are too small: 18 requests, expected at least 19";
@@ -278,7 +278,7 @@ static void test_too_small_server(void)
 	any_address = false;
 }
 
-static void test_too_small_client(void)
+SIM_TEST(too_small_client)
 {
 	never_works(0, CLT_LEAST - 1, 0,
 		    "cannot connect: connection 0: the device is too small: queues of "
@@ -288,7 +288,7 @@ static void test_too_small_client(void)
 }
 
 /* No windows at all: an error for those who want them, and no matter for others. */
-static void test_no_windows(void)
+SIM_TEST(no_windows)
 {
 	sim_offer_windows(false, false);
 	w = world_create(1);
@@ -349,7 +349,7 @@ static void second_device(const char *lowered)
 	world_destroy(w);
 }
 
-static void test_second_device(void)
+SIM_TEST(second_device)
 {
 	second_device("srv sim://srv: queue depth lowered from 64 to 14: "
 		      "the device has queues of 60");
@@ -359,7 +359,7 @@ static void test_second_device(void)
 }
 
 /* What a device that is known can do is told to those, too, who come through a better one first. */
-static void test_known_before_the_first_client(void)
+SIM_TEST(known_before_the_first_client)
 {
 	w = world_create(1);
 	sim_offer_limits("srv", 60, 0);
@@ -379,7 +379,7 @@ static void test_known_before_the_first_client(void)
 }
 
 /* A client whose next device is smaller goes on with less; and with more when it is back. */
-static void test_come_back_over_another_device(void)
+SIM_TEST(come_back_over_another_device)
 {
 	static const uint32_t sizes[] = { 20, CLT_LEAST, 12, 0 };
 
@@ -409,24 +409,7 @@ static void test_come_back_over_another_device(void)
 
 int main(int argc, char **argv)
 {
-	static const struct sim_test tests[] = {
-		{ "small-server", test_small_server },
-		{ "small-server-with-windows", test_small_server_with_windows },
-		{ "small-client", test_small_client },
-		{ "small-client-with-windows", test_small_client_with_windows },
-		{ "both-small", test_both_small },
-		{ "small-kind-devices", test_small_kind_devices },
-		{ "small-server-and-user-messages", test_small_server_and_user_messages },
-		{ "few-pieces", test_few_pieces },
-		{ "too-small-server", test_too_small_server },
-		{ "too-small-client", test_too_small_client },
-		{ "no-windows", test_no_windows },
-		{ "second-device", test_second_device },
-		{ "known-before-the-first-client", test_known_before_the_first_client },
-		{ "come-back-over-another-device", test_come_back_over_another_device },
-	};
-
 	sim_offer_local_dma_lkey(false);
 	sim_offer_rereg(false);
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
+	return sim_test_main(argc, argv);
 }

@@ -76,7 +76,7 @@ static unsigned paths_of_a_host(unsigned n, uint64_t max_memory, uint64_t *memor
 }
 
 /* CONF_HOST_MEMORY_SHARE */
-static void test_memory_of_a_host(void)
+SIM_TEST(memory_of_a_host)
 {
 	uint64_t one, share, same;
 
@@ -133,7 +133,7 @@ static void connections_of_all(unsigned max_cons)
 	end();
 }
 
-static void test_connections_of_all(void)
+SIM_TEST(connections_of_all)
 {
 	connections_of_all(CONF_MAX_CONS);
 	connections_of_all(20);
@@ -194,7 +194,7 @@ static void park_and_let_in(unsigned n)
 }
 
 /* SRV_MAX_PARKED */
-static void test_parked_up_to_the_limit(void)
+SIM_TEST(parked_up_to_the_limit)
 {
 	park_and_let_in(SRV_MAX_PARKED - 1);
 	park_and_let_in(SRV_MAX_PARKED);
@@ -235,7 +235,7 @@ static int come_back(uint32_t ms, bool name)
 }
 
 /* SRV_PARK_TIMEOUT.  Everything is done within 20 ms of virtual time. */
-static void test_former_path_that_closes_late(void)
+SIM_TEST(former_path_that_closes_late)
 {
 	for (unsigned name = 0; name < 2; name++) {
 		CHECK(come_back(SRV_PARK_TIMEOUT - 20, name) == 0);
@@ -293,7 +293,7 @@ static int open_behind_a_write(uint64_t ms, uint32_t features)
 }
 
 /* SRV_OPEN_TIMEOUT */
-static void test_open_behind_a_write(void)
+SIM_TEST(open_behind_a_write)
 {
 	CHECK(open_behind_a_write(SRV_OPEN_TIMEOUT - 20, 0) == 0);
 	CHECK(open_behind_a_write(SRV_OPEN_TIMEOUT + 20, 0) == -EPERM);
@@ -318,7 +318,7 @@ static int answer_at_the_end(uint64_t ms)
 }
 
 /* SRV_SHUTDOWN_TIMEOUT */
-static void test_answers_at_the_end(void)
+SIM_TEST(answers_at_the_end)
 {
 	CHECK(answer_at_the_end(SRV_SHUTDOWN_TIMEOUT - 10) == 0);
 	CHECK(answer_at_the_end(SRV_SHUTDOWN_TIMEOUT + 10) == -ECONNRESET);
@@ -328,7 +328,7 @@ static void test_answers_at_the_end(void)
 /* ---- the service connection ---- */
 
 /* RTRS_SERVICE_CON_DEPTH: so many receives, and fewer on a device that has fewer. */
-static void test_receives_of_connection_0(void)
+SIM_TEST(receives_of_connection_0)
 {
 	uint8_t uuid[RTRS_UUID_LEN];	/* of clt's session, and of its path */
 	static const struct { uint32_t device, recvs; } cases[] = {
@@ -351,19 +351,4 @@ static void test_receives_of_connection_0(void)
 		works(&clt);
 		end();
 	}
-}
-
-int main(int argc, char **argv)
-{
-	static const struct sim_test tests[] = {
-		{ "memory-of-a-host", test_memory_of_a_host },
-		{ "connections-of-all", test_connections_of_all },
-		{ "parked-up-to-the-limit", test_parked_up_to_the_limit },
-		{ "former-path-that-closes-late", test_former_path_that_closes_late },
-		{ "open-behind-a-write", test_open_behind_a_write },
-		{ "answers-at-the-end", test_answers_at_the_end },
-		{ "receives-of-connection-0", test_receives_of_connection_0 },
-	};
-
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 }

@@ -34,7 +34,7 @@ static void open_clt(void)
 	CHECK(raw_clt_open(&clt, "sess", RNBD_ACCESS_RW) == 0);
 }
 
-static void test_set_up(void)
+SIM_TEST(p11_set_up)
 {
 	begin();
 	open_clt();
@@ -59,7 +59,7 @@ static void test_set_up(void)
 
 /* A kernel client takes the queue depth from its first path and the sizes from each: all must
  * agree. */
-static void test_every_path_has_the_same_geometry(void)
+SIM_TEST(p04_every_path_has_the_same_geometry)
 {
 	begin();
 	open_clt();
@@ -74,7 +74,7 @@ static void test_every_path_has_the_same_geometry(void)
 
 /* The kernel's client counts a descriptor for each of up to 128 pieces of a READ, though it sends
  * one. */
-static void test_room_for_a_header_as_the_kernel_counts_it(void)
+SIM_TEST(p10_room_for_a_header_as_the_kernel_counts_it)
 {
 	begin();
 	open_clt();
@@ -149,7 +149,7 @@ static void answer_rows(enum srv_invalidate invalidate, bool direct)
 }
 
 /* Keys that are closed and opened again, for each answer the same. */
-static void test_answer_rows_auto(void)
+SIM_TEST(answer_rows_auto)
 {
 	bool rereg = sim_offer_rereg(true);
 
@@ -158,20 +158,20 @@ static void test_answer_rows_auto(void)
 	sim_offer_rereg(rereg);
 }
 
-static void test_answer_rows_copy(void)
+SIM_TEST(p07_p08_answer_rows_copy)
 {
 	answer_rows(SRV_INVALIDATE_COPY, false);
 	answer_rows(SRV_INVALIDATE_COPY, true);
 }
 
-static void test_answer_rows_never(void)
+SIM_TEST(p07_p08_answer_rows_never)
 {
 	answer_rows(SRV_INVALIDATE_NEVER, false);
 	answer_rows(SRV_INVALIDATE_NEVER, true);
 }
 
 /* On a device where all that is sent from has to be registered, as most are. */
-static void test_answer_rows_with_registered_memory(void)
+SIM_TEST(answer_rows_with_registered_memory)
 {
 	bool old = sim_offer_local_dma_lkey(false);
 
@@ -180,14 +180,14 @@ static void test_answer_rows_with_registered_memory(void)
 	sim_offer_local_dma_lkey(old);
 }
 
-static void test_answer_rows_always(void)
+SIM_TEST(p09_answer_rows_always)
 {
 	answer_rows(SRV_INVALIDATE_ALWAYS, false);
 	answer_rows(SRV_INVALIDATE_ALWAYS, true);
 }
 
 /* Where keys can be closed and there are no windows for servers. */
-static void test_answer_rows_always_without_windows(void)
+SIM_TEST(answer_rows_always_without_windows)
 {
 	bool old = sim_offer_rereg(true);
 
@@ -218,7 +218,7 @@ static unsigned keys_of_a_path(enum srv_invalidate invalidate)
 	return n;
 }
 
-static void test_private_memory_is_not_registered(void)
+SIM_TEST(private_memory_is_not_registered)
 {
 	bool old = sim_offer_local_dma_lkey(false);
 
@@ -265,7 +265,7 @@ static uint8_t read_and_scribble(enum srv_invalidate invalidate, bool direct)
 }
 
 /* Devices may check what they have put into memory. */
-static void test_direct_reads_go_to_private_memory(void)
+SIM_TEST(direct_reads_go_to_private_memory)
 {
 	CHECK(read_and_scribble(SRV_INVALIDATE_COPY, true) == 0x33);
 	/* Its own answer it can spoil. */
@@ -322,7 +322,7 @@ static void key_is_dead_in_flight(uint32_t ahead)
 }
 
 /* The same by keys that are closed, and are open before. */
-static void test_key_is_closed_in_flight(void)
+SIM_TEST(key_is_closed_in_flight)
 {
 	struct world_server_conf conf = world_server_defaults;
 	bool rereg = sim_offer_rereg(true);
@@ -346,13 +346,13 @@ static void test_key_is_closed_in_flight(void)
 	sim_offer_rereg(rereg);
 }
 
-static void test_keys_are_dead_in_flight(void)
+SIM_TEST(keys_are_dead_in_flight)
 {
 	for (uint32_t ahead = 0; ahead < 4; ahead++)
 		key_is_dead_in_flight(ahead);
 }
 
-static void test_old_key_after_the_answer(void)
+SIM_TEST(old_key_after_the_answer)
 {
 	open_always();
 	CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false) == 0);
@@ -362,7 +362,7 @@ static void test_old_key_after_the_answer(void)
 }
 
 /* Another chunk's key is no good either, and the whole of a chunk's is. */
-static void test_key_of_another_chunk(void)
+SIM_TEST(key_of_another_chunk)
 {
 	open_always();
 	CHECK(scribble(1, 3, clt.path.rbufs[3].rkey));
@@ -388,7 +388,7 @@ static void keys_on_every_connection(uint32_t jitter_us)
 }
 
 /* The server may hear of the next request before it hears that its answer has arrived. */
-static void test_keys_on_every_connection(void)
+SIM_TEST(keys_on_every_connection)
 {
 	bool old = sim_offer_local_dma_lkey(true);
 
@@ -400,7 +400,7 @@ static void test_keys_on_every_connection(void)
 
 /* A path fails while keys are being taken away, and while requests are in the storage: its client
  * is back at once, under keys of a new path. */
-static void test_come_back_among_revocations(void)
+SIM_TEST(come_back_among_revocations)
 {
 	open_always();
 	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 2);
@@ -472,7 +472,7 @@ static bool key_comes_late(uint32_t us)
 	return kept;
 }
 
-static void test_keys_that_come_late(void)
+SIM_TEST(keys_that_come_late)
 {
 	bool old = sim_offer_local_dma_lkey(false);
 	unsigned n = 0;
@@ -502,7 +502,7 @@ static void device_goes_among_revocations(unsigned steps)
 	end();
 }
 
-static void test_device_goes_among_revocations(void)
+SIM_TEST(device_goes_among_revocations)
 {
 	bool old = sim_offer_local_dma_lkey(true);
 
@@ -529,7 +529,7 @@ static void expect_protection(enum srv_invalidate invalidate, bool by_keys, cons
 }
 
 /* --invalidate=auto, and always on a device that cannot. */
-static void test_protection_by_device(void)
+SIM_TEST(protection_by_device)
 {
 	bool dma = sim_offer_local_dma_lkey(true), rereg = sim_offer_rereg(false);
 
@@ -561,7 +561,7 @@ static void test_protection_by_device(void)
 }
 
 /* Clients come through devices of two kinds by turns: the log has one line for each kind. */
-static void test_protection_is_told_once(void)
+SIM_TEST(protection_is_told_once)
 {
 	struct world_server_conf conf = world_server_defaults;
 	bool dma = sim_offer_local_dma_lkey(false), rereg = sim_offer_rereg(false);
@@ -588,7 +588,7 @@ static void test_protection_is_told_once(void)
 
 /* The windows of the device are enough for one path: the next client is told of copies, and
  * served. */
-static void test_no_windows_left(void)
+SIM_TEST(no_windows_left)
 {
 	struct world_server_conf conf = world_server_defaults;
 	unsigned was = sim_limit_windows(conf.queue_depth + conf.queue_depth / 2);
@@ -620,7 +620,7 @@ static void test_no_windows_left(void)
 }
 
 /* More READs in the storage than an export may have private buffers: the rest waits its turn. */
-static void test_direct_reads_wait_for_private_memory(void)
+SIM_TEST(direct_reads_wait_for_private_memory)
 {
 	struct world_server_conf conf = world_server_defaults;
 	struct world_client_conf cconf = world_client_defaults;
@@ -649,7 +649,7 @@ static void test_direct_reads_wait_for_private_memory(void)
 }
 
 /* A READ that waits for private memory when its path fails is not done when there is some. */
-static void test_waits_for_private_memory_on_a_dead_path(void)
+SIM_TEST(waits_for_private_memory_on_a_dead_path)
 {
 	static const char *const names[] = { "a", "b", "c", "d" };
 	struct world_server_conf conf = world_server_defaults;
@@ -695,7 +695,7 @@ static void test_waits_for_private_memory_on_a_dead_path(void)
 }
 
 /* A window that is not there: the answer costs its client the path, and no more than that. */
-static void test_answer_to_a_dead_window(void)
+SIM_TEST(answer_to_a_dead_window)
 {
 	begin();
 	open_clt();
@@ -750,7 +750,7 @@ static void expect_refused(struct raw_clt *who, unsigned cid, int status, const 
 	world_forget(w);
 }
 
-static void test_refusals(void)
+SIM_TEST(refusals)
 {
 	begin();
 	raw_clt_init(&clt, "clt", 1, 1, 2);
@@ -813,7 +813,7 @@ static void up_to_the_limit(unsigned most, const struct world_server_conf *conf,
 	world_destroy(w);
 }
 
-static void test_paths_up_to_the_limit(void)
+SIM_TEST(paths_up_to_the_limit)
 {
 	struct world_server_conf conf = world_server_defaults;
 
@@ -822,7 +822,7 @@ static void test_paths_up_to_the_limit(void)
 		up_to_the_limit(conf.max_paths, &conf, "too many paths, see --max-paths");
 }
 
-static void test_sessions_up_to_the_limit(void)
+SIM_TEST(sessions_up_to_the_limit)
 {
 	struct world_server_conf conf = world_server_defaults;
 
@@ -833,7 +833,7 @@ static void test_sessions_up_to_the_limit(void)
 }
 
 /* Another path of a session that is there is no session more. */
-static void test_a_path_more_is_no_session_more(void)
+SIM_TEST(a_path_more_is_no_session_more)
 {
 	struct world_server_conf conf = world_server_defaults;
 
@@ -851,7 +851,7 @@ static void test_a_path_more_is_no_session_more(void)
 }
 
 /* What a host may have is counted over all paths of its sessions. */
-static void test_limits_of_a_host_count_all_paths(void)
+SIM_TEST(limits_of_a_host_count_all_paths)
 {
 	static const char *const wires[] = { "srv", "srv/1", "srv/2", "srv/3" };
 	struct world_server_conf conf = world_server_defaults;
@@ -882,7 +882,7 @@ static void test_limits_of_a_host_count_all_paths(void)
 
 /* A path counts with the connections that it may have, whether they are there or not.  Other hosts
  * get in. */
-static void test_connections_of_a_host_up_to_the_limit(void)
+SIM_TEST(connections_of_a_host_up_to_the_limit)
 {
 	static const unsigned left = CONF_MAX_CONS * 3 / 4 - RTRS_MAX_CONS;
 	static const struct { unsigned cons; const char *why; } cases[] = {
@@ -920,7 +920,7 @@ static void test_connections_of_a_host_up_to_the_limit(void)
 }
 
 /* A session has so many paths, between addresses of which no two are the same pair. */
-static void test_paths_of_a_session_up_to_the_limit(void)
+SIM_TEST(paths_of_a_session_up_to_the_limit)
 {
 	static const char *const wires[] = { "srv", "srv/1", "srv/2", "srv/3" };
 	struct world_server_conf conf = world_server_defaults;
@@ -977,7 +977,7 @@ static void expect_hang_up(const char *name, const char *why)
 	world_run_ms(w, 100);
 }
 
-static void test_bad_session_names(void)
+SIM_TEST(p16_bad_session_names)
 {
 	begin();
 	expect_hang_up("a/b", "path not set up: ");
@@ -991,7 +991,7 @@ static void test_bad_session_names(void)
 	end();
 }
 
-static void test_info_with_a_connection_missing(void)
+SIM_TEST(p29_info_with_a_connection_missing)
 {
 	begin();
 	raw_clt_init(&clt, "clt", 1, 1, 2);
@@ -1008,7 +1008,7 @@ static void test_info_with_a_connection_missing(void)
 	end();
 }
 
-static void test_stuck_in_set_up(void)
+SIM_TEST(stuck_in_set_up)
 {
 	begin();
 	raw_clt_init(&clt, "clt", 1, 1, 2);
@@ -1039,7 +1039,7 @@ static void expect_back_at_once(void)
 }
 
 /* All connections are up, and then nothing comes. */
-static void test_no_info_req(void)
+SIM_TEST(no_info_req)
 {
 	begin();
 	raw_clt_init(&clt, "clt", 1, 1, 2);
@@ -1056,7 +1056,7 @@ static void test_no_info_req(void)
 
 /* The client of a path in set-up starts again, while the server has not given the path up: the
  * machine has lost power, with one connection or with all of them. */
-static void test_come_back_in_set_up(void)
+SIM_TEST(come_back_in_set_up)
 {
 	for (unsigned n = 1; n <= 2; n++) {
 		begin();
@@ -1074,7 +1074,7 @@ static void test_come_back_in_set_up(void)
 
 /* ---- heartbeats ---- */
 
-static void test_answered_heartbeats(void)
+SIM_TEST(p34_answered_heartbeats)
 {
 	begin();
 	open_clt();
@@ -1083,7 +1083,7 @@ static void test_answered_heartbeats(void)
 	end();
 }
 
-static void test_mute_and_idle(void)
+SIM_TEST(p34_mute_and_idle)
 {
 	begin();
 	open_clt();
@@ -1104,7 +1104,7 @@ static void test_mute_and_idle(void)
 
 /* As often as the server is told; the silence of a cable that was pulled is found, and its client
  * is back at once. */
-static void test_heartbeat_settings(void)
+SIM_TEST(heartbeat_settings)
 {
 	struct world_server_conf conf = world_server_defaults;
 
@@ -1127,7 +1127,7 @@ static void test_heartbeat_settings(void)
 	end();
 }
 
-static void test_mute_and_busy(void)
+SIM_TEST(mute_and_busy)
 {
 	begin();
 	open_clt();
@@ -1143,7 +1143,7 @@ static void test_mute_and_busy(void)
 /* ---- come-backs (doc/decisions.md D14) ---- */
 
 /* The client's machine lost power and is back: same path, while the server believes it is up. */
-static void test_come_back_of_a_lost_machine(void)
+SIM_TEST(come_back_of_a_lost_machine)
 {
 	uint64_t us;
 
@@ -1177,7 +1177,7 @@ static void test_come_back_of_a_lost_machine(void)
 /* A dead session whose requests are still in the storage keeps its name from nobody. */
 /* A client without our extension gives up what was in flight; its device is not open again before
  * the storage has done with that, however long it takes. */
-static void test_come_back_of_a_client_that_gives_up(void)
+SIM_TEST(come_back_of_a_client_that_gives_up)
 {
 	begin();
 	open_clt();
@@ -1198,7 +1198,7 @@ static void test_come_back_of_a_client_that_gives_up(void)
 	end();
 }
 
-static void test_name_of_a_dead_session(void)
+SIM_TEST(name_of_a_dead_session)
 {
 	struct sim_disk *d;
 
@@ -1241,7 +1241,7 @@ static void open_second_path(void)
 /* A client without tags that uses a chunk on another path has given the first one up.  What waits
  * behind an older request of its buf_id is not done when its path has failed meanwhile, too: its
  * client sends it again. */
-static void test_held_behind_the_fence_by_a_dead_path(void)
+SIM_TEST(held_behind_the_fence_by_a_dead_path)
 {
 	struct sim_disk *d;
 
@@ -1292,7 +1292,7 @@ static void scribble_on_chunk(struct raw_clt *c, unsigned buf)
 
 /* What was checked is what is done: a client that changes its chunk while its request waits changes
  * nothing. */
-static void test_header_changes_behind_the_check(void)
+SIM_TEST(header_changes_behind_the_check)
 {
 	begin();
 	open_clt();
@@ -1315,7 +1315,7 @@ static void test_header_changes_behind_the_check(void)
 
 /* The fence is for IO: a client that is back is greeted while an older request of that buf_id is in
  * the storage. */
-static void test_fence_lets_messages_through(void)
+SIM_TEST(fence_lets_messages_through)
 {
 	struct rnbd_sess_info info = { .ver = RNBD_PROTO_VER_MAJOR };
 	struct rnbd_msg_sess_info m;
@@ -1338,7 +1338,7 @@ static void test_fence_lets_messages_through(void)
 }
 
 /* A client that was told by hand that its device has grown: a kernel's has "resize" for that. */
-static void test_io_behind_the_end(void)
+SIM_TEST(io_behind_the_end)
 {
 	const uint64_t sectors = WORLD_DISK_SIZE / 512;
 
@@ -1373,7 +1373,7 @@ static void hang_up(void *arg)
 }
 
 /* The same of a path that is lost at any step of it: it is not kept by what it waits for. */
-static void test_io_behind_the_end_of_a_lost_path(void)
+SIM_TEST(io_behind_the_end_of_a_lost_path)
 {
 	unsigned step = 0;
 	bool hung_up;
@@ -1421,7 +1421,7 @@ static uint16_t prio_told(uint16_t prio, uint16_t len)
 }
 
 /* Before version 2 of RNBD there is garbage in its place. */
-static void test_priority_counts_from_version_2(void)
+SIM_TEST(priority_counts_from_version_2)
 {
 	const uint16_t prio = IOPRIO_CLASS_BE << IOPRIO_CLASS_SHIFT | 5;
 
@@ -1458,7 +1458,7 @@ static uint16_t best_effort(unsigned level)
 
 /* The priority of an export is the best that its IO gets, from then on.  The default, 4, is what
  * a kernel's client sends when nobody has chosen. */
-static void test_priority_of_an_export(void)
+SIM_TEST(priority_of_an_export)
 {
 	const uint16_t prio = best_effort(5);
 	const uint16_t idle = IOPRIO_CLASS_IDLE << IOPRIO_CLASS_SHIFT;
@@ -1505,7 +1505,7 @@ static int join_from_other(void)
 
 /* The session keeps what it has open, and a path from an address that is not in the list does not
  * join it meanwhile. */
-static void test_allow_of_an_export(void)
+SIM_TEST(allow_of_an_export)
 {
 	begin();
 	open_clt();
@@ -1541,7 +1541,7 @@ static void release_size(void *arg)
 }
 
 /* An OPEN goes on at any step of a path that joins from elsewhere: one of the two is refused. */
-static void test_allow_when_a_path_joins(void)
+SIM_TEST(allow_when_a_path_joins)
 {
 	struct world_server_conf conf = world_server_defaults;
 	unsigned step = 0, opened = 0, joined = 0;
@@ -1584,7 +1584,7 @@ static void test_allow_when_a_path_joins(void)
 }
 
 /* Against the rules: two requests in one chunk at once.  It costs the client its path. */
-static void test_chunk_used_twice(void)
+SIM_TEST(chunk_used_twice)
 {
 	begin();
 	open_clt();
@@ -1607,7 +1607,7 @@ static void test_chunk_used_twice(void)
 
 /* An immediate has room for more numbers of chunks than there are, unless the depth is a power of
  * two. */
-static void test_chunk_behind_the_last_one(void)
+SIM_TEST(chunk_behind_the_last_one)
 {
 	struct world_server_conf conf = world_server_defaults;
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE_WITH_IMM };
@@ -1632,72 +1632,4 @@ static void test_chunk_behind_the_last_one(void)
 			   "srv sess/clt@srv: path down: connection 1: "
 			   "request for chunk 15 of 15\n"));
 	end();
-}
-
-int main(int argc, char **argv)
-{
-	static const struct sim_test tests[] = {
-		{ "p11-set-up", test_set_up },
-		{ "io-behind-the-end", test_io_behind_the_end },
-		{ "io-behind-the-end-of-a-lost-path", test_io_behind_the_end_of_a_lost_path },
-		{ "priority-counts-from-version-2", test_priority_counts_from_version_2 },
-		{ "priority-of-an-export", test_priority_of_an_export },
-		{ "allow-of-an-export", test_allow_of_an_export },
-		{ "allow-when-a-path-joins", test_allow_when_a_path_joins },
-		{ "p04-every-path-has-the-same-geometry", test_every_path_has_the_same_geometry },
-		{ "p10-room-for-a-header-as-the-kernel-counts-it",
-		  test_room_for_a_header_as_the_kernel_counts_it },
-		{ "p07-p08-answer-rows-copy", test_answer_rows_copy },
-		{ "p07-p08-answer-rows-never", test_answer_rows_never },
-		{ "p09-answer-rows-always", test_answer_rows_always },
-		{ "answer-rows-auto", test_answer_rows_auto },
-		{ "answer-rows-always-without-windows", test_answer_rows_always_without_windows },
-		{ "keys-are-dead-in-flight", test_keys_are_dead_in_flight },
-		{ "key-is-closed-in-flight", test_key_is_closed_in_flight },
-		{ "old-key-after-the-answer", test_old_key_after_the_answer },
-		{ "key-of-another-chunk", test_key_of_another_chunk },
-		{ "keys-on-every-connection", test_keys_on_every_connection },
-		{ "come-back-among-revocations", test_come_back_among_revocations },
-		{ "keys-that-come-late", test_keys_that_come_late },
-		{ "device-goes-among-revocations", test_device_goes_among_revocations },
-		{ "protection-by-device", test_protection_by_device },
-		{ "protection-is-told-once", test_protection_is_told_once },
-		{ "no-windows-left", test_no_windows_left },
-		{ "answer-rows-with-registered-memory", test_answer_rows_with_registered_memory },
-		{ "private-memory-is-not-registered", test_private_memory_is_not_registered },
-		{ "direct-reads-go-to-private-memory", test_direct_reads_go_to_private_memory },
-		{ "direct-reads-wait-for-private-memory",
-		  test_direct_reads_wait_for_private_memory },
-		{ "waits-for-private-memory-on-a-dead-path",
-		  test_waits_for_private_memory_on_a_dead_path },
-		{ "answer-to-a-dead-window", test_answer_to_a_dead_window },
-		{ "refusals", test_refusals },
-		{ "limits-of-a-host-count-all-paths", test_limits_of_a_host_count_all_paths },
-		{ "paths-of-a-session-up-to-the-limit", test_paths_of_a_session_up_to_the_limit },
-		{ "connections-of-a-host-up-to-the-limit",
-		  test_connections_of_a_host_up_to_the_limit },
-		{ "paths-up-to-the-limit", test_paths_up_to_the_limit },
-		{ "sessions-up-to-the-limit", test_sessions_up_to_the_limit },
-		{ "a-path-more-is-no-session-more", test_a_path_more_is_no_session_more },
-		{ "p16-bad-session-names", test_bad_session_names },
-		{ "p29-info-with-a-connection-missing", test_info_with_a_connection_missing },
-		{ "stuck-in-set-up", test_stuck_in_set_up },
-		{ "no-info-req", test_no_info_req },
-		{ "come-back-in-set-up", test_come_back_in_set_up },
-		{ "p34-answered-heartbeats", test_answered_heartbeats },
-		{ "p34-mute-and-idle", test_mute_and_idle },
-		{ "heartbeat-settings", test_heartbeat_settings },
-		{ "mute-and-busy", test_mute_and_busy },
-		{ "come-back-of-a-lost-machine", test_come_back_of_a_lost_machine },
-		{ "come-back-of-a-client-that-gives-up", test_come_back_of_a_client_that_gives_up },
-		{ "name-of-a-dead-session", test_name_of_a_dead_session },
-		{ "held-behind-the-fence-by-a-dead-path",
-		  test_held_behind_the_fence_by_a_dead_path },
-		{ "header-changes-behind-the-check", test_header_changes_behind_the_check },
-		{ "fence-lets-messages-through", test_fence_lets_messages_through },
-		{ "chunk-used-twice", test_chunk_used_twice },
-		{ "chunk-behind-the-last-one", test_chunk_behind_the_last_one },
-	};
-
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 }

@@ -189,7 +189,7 @@ static void gateway(unsigned n, unsigned depth, unsigned queue_depth)
 	free(g);
 }
 
-static void test_gateway(void)
+SIM_TEST(gateway)
 {
 	gateway(1, NBD_CONN_IOS, 128);
 	gateway(1, 8, 4);
@@ -217,7 +217,7 @@ static bool is_open(void *arg)
 	return world_client_opened(c) <= 0;
 }
 
-static void test_threads(void)
+SIM_TEST(threads)
 {
 	struct world_io *greedy[256], *io;
 	struct dev_handle other;
@@ -246,14 +246,4 @@ static void test_threads(void)
 	dev_handle_fini(&other);
 	dev_close(second.dev);
 	end();
-}
-
-int main(int argc, char **argv)
-{
-	static const struct sim_test tests[] = {
-		{ "gateway", test_gateway },
-		{ "threads", test_threads },
-	};
-
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
 }

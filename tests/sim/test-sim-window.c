@@ -80,7 +80,7 @@ static const struct {
 	  "they are not used" },
 };
 
-static void test_client_auto(void)
+SIM_TEST(client_auto)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(auto_cases); i++) {
 		start("clt", auto_cases[i].fault, auto_cases[i].type_2, SRV_INVALIDATE_COPY,
@@ -94,7 +94,7 @@ static void test_client_auto(void)
 }
 
 /* Windows of type 2 are not bound to nothing. */
-static void test_client_type_2_is_not_concerned(void)
+SIM_TEST(client_type_2_is_not_concerned)
 {
 	start("clt", SIM_MW_NO_UNBIND, true, SRV_INVALIDATE_COPY, CLT_REG_AUTO);
 	works(0);
@@ -102,7 +102,7 @@ static void test_client_type_2_is_not_concerned(void)
 	world_destroy(w);
 }
 
-static void test_client_window(void)
+SIM_TEST(client_window)
 {
 	start("clt", SIM_MW_NO_BIND, true, SRV_INVALIDATE_COPY, CLT_REG_WINDOW);
 	world_run_ms(w, 20000);
@@ -113,7 +113,7 @@ static void test_client_window(void)
 	world_destroy(w);
 }
 
-static void test_server_auto(void)
+SIM_TEST(server_auto)
 {
 	static const struct {
 		enum sim_mw_fault fault;
@@ -136,7 +136,7 @@ static void test_server_auto(void)
 	}
 }
 
-static void test_server_always(void)
+SIM_TEST(server_always)
 {
 	start("srv", SIM_MW_NO_BIND, true, SRV_INVALIDATE_ALWAYS, CLT_REG_STATIC);
 	world_run_ms(w, 20000);
@@ -149,7 +149,7 @@ static void test_server_always(void)
 }
 
 /* Both ends at once. */
-static void test_both(void)
+SIM_TEST(both)
 {
 	start("srv", SIM_MW_NO_BIND, true, SRV_INVALIDATE_AUTO, CLT_REG_AUTO);
 	sim_break_windows("clt", SIM_MW_NO_BIND);
@@ -175,7 +175,7 @@ static bool opener_ended(void *arg)
 
 /* A message whose answer has data has a window of its own, while all permits are those of READs
  * with theirs. */
-static void test_message_beside_all_reads(void)
+SIM_TEST(message_beside_all_reads)
 {
 	struct opener o = { .req = { .name = "disk0", .mode = RNBD_ACCESS_RW,
 				     .done = opener_done } };
@@ -207,17 +207,7 @@ static void test_message_beside_all_reads(void)
 
 int main(int argc, char **argv)
 {
-	static const struct sim_test tests[] = {
-		{ "client-auto", test_client_auto },
-		{ "client-type-2-is-not-concerned", test_client_type_2_is_not_concerned },
-		{ "client-window", test_client_window },
-		{ "server-auto", test_server_auto },
-		{ "server-always", test_server_always },
-		{ "both", test_both },
-		{ "message-beside-all-reads", test_message_beside_all_reads },
-	};
-
 	sim_offer_local_dma_lkey(false);
 	sim_offer_rereg(false);
-	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
+	return sim_test_main(argc, argv);
 }
