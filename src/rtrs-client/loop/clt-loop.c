@@ -21,7 +21,7 @@
 
 #define WORD_LOOK 0x80000000u		/* struct clt_waiter.word; the rest counts */
 #define POLL_BUDGET 64
-#define SPIN_INFLIGHT 2
+#define SPIN_INFLIGHT 8			/* with more the loop sleeps, and answers come together */
 
 /* The leader of a connection.  The service thread takes and releases the poll role, under
  * con->wait.lock, and tells the loop by messages.  These run in the order of posting: when the role

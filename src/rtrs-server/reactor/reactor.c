@@ -24,8 +24,8 @@
 
 /* Completion entries per submission entry: multishot polls complete several times. */
 #define CQ_PER_SQ 8
-/* Most completions of a pass with only one request or two. */
-#define SPIN_BURST 3u
+/* After a pass with more completions the thread sleeps: what comes meanwhile is one more pass. */
+#define SPIN_BURST 8u
 
 /* ---- making the ring ---- */
 
