@@ -4,6 +4,7 @@ NULL =
 
 AM_CPPFLAGS = \
 	-I$(top_srcdir)/src/common/base \
+	-I$(top_srcdir)/src/common/reactor \
 	-I$(top_srcdir)/src/common/ctl \
 	-I$(top_srcdir)/src/common/journal \
 	-I$(top_srcdir)/src/common/metrics \

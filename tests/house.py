@@ -40,7 +40,7 @@ def line_of(text, pos):
 LAYERS = """
 common/base:
 common/ctl common/journal common/metrics common/opt common/secrets: common/base
-common/rtrs common/rnbd rtrs-server/reactor nbd: common/base
+common/rtrs common/rnbd common/reactor nbd: common/base
 common/auth: common/base common/secrets common/fabric common/rtrs
 common/fabric: common/base common/secrets
 common/fabric/tcp common/fabric/verbs frwr: common/base common/fabric
@@ -57,11 +57,11 @@ rtrs-nbd: +rtrs-client/start rtrs-client/loop nbd common/journal
 rtrs-bench: +rtrs-client/start rtrs-client/loop
 rtrs-psk: common/base common/opt common/secrets
 rtrsctl: common/base common/opt common/ctl common/secrets common/fabric common/rtrs
-store: common/base common/opt common/rnbd rtrs-server/reactor
+store: common/base common/opt common/rnbd common/reactor
 store/file store/mem store/rbd: +store
 rtrs-server/conf: +store common/fabric common/rtrs common/metrics common/auth common/secrets
 rtrs-server/rtrs: common/base common/auth common/secrets common/fabric common/rtrs frwr
-rtrs-server/rtrs: rtrs-server/reactor store rtrs-server/conf rtrs-server
+rtrs-server/rtrs: common/reactor store rtrs-server/conf rtrs-server
 rtrs-server/rnbd: +rtrs-server/rtrs common/rnbd
 rtrs-server/ctl: +rtrs-server/rnbd common/ctl common/metrics
 rtrs-server/change: +rtrs-server/ctl common/opt
@@ -74,7 +74,7 @@ stdatomic.h stdbool.h stddef.h stdint.h stdlib.h string.h zlib.h""".split()
 
 # Headers, of the system and ours, that only these files below src/ may include.
 ONLY = {
-    "liburing.h": r"rtrs-server/reactor/",
+    "liburing.h": r"common/reactor/",
     "seccomp.h": r"rtrs-server/filter(-calls)?\.[ch]$",
     "systemd/sd-journal.h": r"common/journal/",
     "rbd/librbd.h": r"store/rbd/rbd-lib\.h$",
@@ -93,8 +93,8 @@ ONLY = {
     "certs.h": r"common/secrets/",
     "srv.h": r"rtrs-server/(ctl/[a-z-]+|[a-z]+)\.[ch]$",
     "loop-impl.h": r"(common/base/loop(-poll)?\.c|common/fabric/tcp/tcp-aside\.h|"
-                   r"rtrs-server/reactor/reactor-ring\.h)$",
-    "reactor-ring.h": r"(rtrs-server/reactor/|store/store-uring\.c$|store/file/store-file-io\.h$)",
+                   r"common/reactor/reactor-ring\.h)$",
+    "reactor-ring.h": r"(common/reactor/|store/store-uring\.c$|store/file/store-file-io\.h$)",
 }
 
 

@@ -40,8 +40,8 @@ LAYERS = {
     "src/rtrs-client/start/clt-start.h": '#include "clt-ctl.h"\n',
     "src/nbdkit-rtrs-plugin/plugin.c":
         '#include <nbdkit-plugin.h>\n#include "config.h"\n#include "frwr.h"\n',
-    "src/rtrs-server/reactor/reactor.c": '#include "reactor-ring.h"\n',
-    "src/rtrs-server/reactor/reactor-ring.h": '#include <liburing.h>\n#include "loop-impl.h"\n',
+    "src/common/reactor/reactor.c": '#include "reactor-ring.h"\n',
+    "src/common/reactor/reactor-ring.h": '#include <liburing.h>\n#include "loop-impl.h"\n',
     "src/store/file/store-file-io.h": '#include "reactor-ring.h"\n#include "rnbd-msg.h"\n',
     "src/rtrs-server/srv-fsm.h": '#include "rtrs-msg.h"\n',
     "src/rtrs-server/rtrs/srv-path.h": '#include "rtrs-msg.h"\n',
@@ -64,10 +64,10 @@ rtrs-client/ctl/clt-ctl.h "clt-start.h" may not use src/rtrs-client/start
 rtrs-client/start/clt-start.h <jansson.h> is not for this file
 nbdkit-rtrs-plugin/plugin.c "dev-priv.h" is private to src/rtrs-client/dev
 nbdkit-rtrs-plugin/plugin.c <liburing.h> is not for this file
-rtrs-server/reactor/reactor.c "verbs-priv.h" is private to src/common/fabric/verbs
-rtrs-server/reactor/reactor.c "nowhere.h" is not below src/
-rtrs-server/reactor/reactor.c <le.h> include it in quotes
-rtrs-server/reactor/reactor.c MACRO cannot be read
+common/reactor/reactor.c "verbs-priv.h" is private to src/common/fabric/verbs
+common/reactor/reactor.c "nowhere.h" is not below src/
+common/reactor/reactor.c <le.h> include it in quotes
+common/reactor/reactor.c MACRO cannot be read
 rtrs-server/srv-fsm.h "clt-io.h" may not use src/rtrs-client/io
 rtrs-server/srv-fsm.h "loop-impl.h" is not for this file
 rtrs-server/srv-fsm.h <liburing.h> is not for this file|in pure code

@@ -22,9 +22,9 @@ import csource
 PARTS = {
     "plugin": (["nbdkit-rtrs-plugin"], 0, 0, 5, 0, 0),
     "client": (["rtrs-client"], (5, 2, 2), 11, 5, 11, 0),
-    "server": (["rtrs-server"], (3, 2, 2), 8, 5, 7, 0),
+    "server": (["rtrs-server"], (3, 2), 6, 5, 7, 0),
     "store": (["store"], 0, 0, 5, 2, 0),
-    "common": (["common"], 2, 3, 5, 3, 0),
+    "common": (["common"], (2, 2), 5, 5, 3, 0),
     "frwr": (["frwr"], 3, 3, 5, 1, 0),
     "rtrsctl": (["rtrsctl"], 0, 0, 10, 0, 0),
     "bench": (["rtrs-bench"], 0, 0, 10, 0, 0),
@@ -42,7 +42,7 @@ ROOMS = {
     "verbs": "src/common/fabric", "frwr": "src/frwr", "clt": "src/rtrs-client",
     "client": "src/rtrs-client", "dev": "src/rtrs-client", "plugin": "src/nbdkit-rtrs-plugin",
     "srv": "src/rtrs-server", "export": "src/store", "exports": "src/store", "store": "src/store",
-    "reactor": "src/rtrs-server/reactor", "nbd": "src/nbd", "gate": "src/rtrs-nbd",
+    "reactor": "src/common/reactor", "nbd": "src/nbd", "gate": "src/rtrs-nbd",
 }
 
 # A folder that is one module: its prefix is enough, unless the name says another file.

@@ -4,7 +4,6 @@
 SRV_CPPFLAGS = \
 	$(AM_CPPFLAGS) \
 	-DSYSCONFDIR='"$(sysconfdir)"' \
-	-I$(top_srcdir)/%D%/reactor \
 	-I$(top_srcdir)/src/store \
 	-I$(top_srcdir)/src/store/file \
 	-I$(top_srcdir)/src/store/rbd \
@@ -21,13 +20,13 @@ sbin_PROGRAMS += rtrs-server
 noinst_LTLIBRARIES += librtrssrv.la librtrsring.la
 
 librtrssrv_la_CPPFLAGS = $(SRV_CPPFLAGS)
-librtrssrv_la_SOURCES = %D%/srv.c %D%/srv.h %D%/reactor/reactor.h \
+librtrssrv_la_SOURCES = %D%/srv.c %D%/srv.h src/common/reactor/reactor.h \
 	$(FILES_src_rtrs_server_rtrs) $(FILES_src_rtrs_server_rnbd) \
 	$(FILES_src_rtrs_server_change) $(FILES_src_rtrs_server_conf)
 librtrssrv_la_LIBADD = libstore.la libauth.la libfrwr.la libfab.la librtrs.la librnbd.la libopt.la libmetrics.la libbase.la
 
 librtrsring_la_CPPFLAGS = $(SRV_CPPFLAGS)
-librtrsring_la_SOURCES = $(FILES_src_rtrs_server_reactor)
+librtrsring_la_SOURCES = $(FILES_src_common_reactor)
 librtrsring_la_CFLAGS = $(AM_CFLAGS) $(LIBURING_CFLAGS)
 librtrsring_la_LIBADD = libstorering.la libstore.la libopt.la libbase.la $(LIBURING_LIBS)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Storage IO of one request on one reactor.  Thread of the reactor, unless a function says
  * otherwise.  Asynchronous.  <liburing.h> is seen only in store-uring.c, file/ and
- * src/rtrs-server/reactor.
+ * src/common/reactor.
  *
  *   - READ and WRITE use fixed buffers where the memory was registered (export_ring_mem_add()).
  *     Short transfers are continued; a read past the end of a truncated file gives -EIO.  On a

@@ -6,7 +6,7 @@
  * thread", call it on the loop's own thread: inside a callback of this header, or before the thread
  * runs.  No callback runs inside a call of this header.
  *
- * Implementations: loop-poll.h (epoll(7)), src/rtrs-server/reactor/reactor.h (io_uring) and
+ * Implementations: loop-poll.h (epoll(7)), src/common/reactor/reactor.h (io_uring) and
  * tests/sim/sim-loop.h (virtual time).  The implementations share loop.c; their headers say how to
  * create and how to end a loop. */
 #ifndef BASE_LOOP_H
