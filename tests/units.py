@@ -24,7 +24,7 @@ PARTS = {
     "client": (["rtrs-client"], (5, 2, 2), 11, 5, 11, 0),
     "server": (["rtrs-server"], (3, 2), 6, 5, 7, 0),
     "store": (["store"], 0, 0, 5, 2, 0),
-    "common": (["common"], (2, 2), 5, 5, 3, 0),
+    "common": (["common"], 2, 3, 5, 3, 0),
     "frwr": (["frwr"], 3, 3, 5, 1, 0),
     "rtrsctl": (["rtrsctl"], 0, 0, 10, 0, 0),
     "bench": (["rtrs-bench"], 0, 0, 10, 0, 0),

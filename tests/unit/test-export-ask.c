@@ -25,12 +25,12 @@ static unsigned other_step;		/* 2: and another one begins at once */
 static _Atomic(uint64_t) *our_turns;
 static uint64_t our_turn;
 
-struct io_uring_sqe *__real_reactor_sqe(struct reactor *r, struct reactor_op *op);
-struct io_uring_sqe *__wrap_reactor_sqe(struct reactor *r, struct reactor_op *op);
+struct io_uring_sqe *__real_reactor_ring_sqe(struct reactor *r, struct reactor_op *op);
+struct io_uring_sqe *__wrap_reactor_ring_sqe(struct reactor *r, struct reactor_op *op);
 
-struct io_uring_sqe *__wrap_reactor_sqe(struct reactor *r, struct reactor_op *op)
+struct io_uring_sqe *__wrap_reactor_ring_sqe(struct reactor *r, struct reactor_op *op)
 {
-	struct io_uring_sqe *sqe = __real_reactor_sqe(r, op);
+	struct io_uring_sqe *sqe = __real_reactor_ring_sqe(r, op);
 
 	cr_assert_lt(nasked, ASKED_MAX);
 	asked[nasked++] = sqe;

@@ -703,7 +703,7 @@ static struct reactor_op an_op = { .done = op_done };
 
 static void open_a_file(struct loop_task *task)
 {
-	io_uring_prep_openat(reactor_sqe(r, &an_op), AT_FDCWD, "/dev/null", O_RDONLY, 0);
+	io_uring_prep_openat(reactor_ring_sqe(r, &an_op), AT_FDCWD, "/dev/null", O_RDONLY, 0);
 }
 
 /* An operation that the server does not use, and a registration. */

@@ -28,12 +28,21 @@ struct reactor {
 	struct loop_msg stop_msg;
 };
 
+/* Make a ring for @name, which is disabled and restricted to the operations, flags and
+ * registrations of the server.  0, or -errno, which is logged.  Any thread. */
+int reactor_ring_init(const char *name, struct io_uring *ring, unsigned entries);
+
 /* Make the calling thread the only submitter of the ring.  Idempotent.  0 or -errno. */
 int reactor_enable(struct reactor *r);
 
 /* Return an empty submission entry whose completion runs @op->done.  The caller fills the entry
  * with an io_uring_prep_*() before the next call for this ring; the end of the pass submits the
  * entry.  Never NULL: a full queue is submitted first. */
-struct io_uring_sqe *reactor_sqe(struct reactor *r, struct reactor_op *op);
+struct io_uring_sqe *reactor_ring_sqe(struct reactor *r, struct reactor_op *op);
+
+/* Run ready() of each watch on reactor.ready. */
+void reactor_watch_run_ready(struct reactor *r);
+/* Run closed() of each watch on reactor.closed. */
+void reactor_watch_run_closed(struct reactor *r);
 
 #endif

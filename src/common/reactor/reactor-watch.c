@@ -31,7 +31,6 @@
 #include "clock.h"
 #include "log.h"
 #include "reactor-ring.h"
-#include "reactor-watch.h"
 
 #define ARM_AGAIN_MS 100
 
@@ -77,20 +76,20 @@ static int epoll_of_listener(int fd)
 
 static void poll_arm_in(struct reactor_poll *p)
 {
-	io_uring_prep_poll_multishot(reactor_sqe(p->reactor, &p->in),
+	io_uring_prep_poll_multishot(reactor_ring_sqe(p->reactor, &p->in),
 				     p->epoll >= 0 ? p->epoll : p->watch->fd, POLLIN | POLLRDHUP);
 	p->armed |= POLLIN;
 }
 
 static void poll_arm_out(struct reactor_poll *p)
 {
-	io_uring_prep_poll_add(reactor_sqe(p->reactor, &p->out), p->watch->fd, POLLOUT);
+	io_uring_prep_poll_add(reactor_ring_sqe(p->reactor, &p->out), p->watch->fd, POLLOUT);
 	p->armed |= POLLOUT;
 }
 
 static void poll_cancel(struct reactor_poll *p, struct reactor_op *op)
 {
-	io_uring_prep_cancel(reactor_sqe(p->reactor, &p->cancel), op, 0);
+	io_uring_prep_cancel(reactor_ring_sqe(p->reactor, &p->cancel), op, 0);
 	p->cancelling++;
 }
 
@@ -123,7 +122,7 @@ static void poll_in_failed(struct reactor_poll *p, int err)
 		return;
 	}
 	p->in_failed = true;
-	log_limited(&failed_limit, LOG_LEVEL_WARN, reactor_name(r),
+	log_limited(&failed_limit, LOG_LEVEL_WARN, r->name,
 		    "poll of descriptor %d: %s; trying again", p->watch->fd, strerror(-err));
 	poll_arm_in(p);
 }

@@ -11,116 +11,16 @@
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
 #include "log.h"
-#include "reactor-restrict.h"
 #include "reactor-ring.h"
-#include "reactor-watch.h"
 
-/* Completion entries per submission entry: multishot polls complete several times. */
-#define CQ_PER_SQ 8
 /* After a pass with more completions the thread sleeps: what comes meanwhile is one more pass. */
 #define SPIN_BURST 8u
-
-/* ---- making the ring ---- */
-
-static int sysctl_disabled(void)
-{
-	FILE *f = fopen("/proc/sys/kernel/io_uring_disabled", "re");
-	int value = 0;
-
-	if (!f)
-		return 0;
-	if (fscanf(f, "%d", &value) != 1)
-		value = 0;
-	fclose(f);
-	return value;
-}
-
-static void log_setup_error(const char *name, int err)
-{
-	int disabled = sysctl_disabled();
-
-	if (err == -EPERM && disabled == 1)
-		log_err(name, "io_uring is restricted to privileged users on this host "
-			"(kernel.io_uring_disabled = 1): run as root, as a member of the group "
-			"kernel.io_uring_group, or run: sysctl -w kernel.io_uring_disabled=0");
-	else if (err == -EPERM && disabled)
-		log_err(name, "io_uring is forbidden on this host (kernel.io_uring_disabled = %d): "
-			"to allow it run: sysctl -w kernel.io_uring_disabled=0", disabled);
-	else if (err == -EPERM || err == -EACCES)
-		log_err(name, "io_uring is forbidden by a system call filter, as containers have: "
-			"allow io_uring_setup, io_uring_enter and io_uring_register in its seccomp "
-			"profile (systemd: SystemCallFilter=@aio)");
-	else if (err == -ENOSYS)
-		log_err(name, "this kernel has no io_uring, or a system call filter hides it: "
-			"Linux 5.19 or later with CONFIG_IO_URING is needed, and io_uring_setup, "
-			"io_uring_enter and io_uring_register in the seccomp profile "
-			"of a container");
-	else if (err == -ENOMEM)
-		log_err(name, "no memory for an io_uring: raise the limit of locked memory "
-			"(ulimit -l, systemd: LimitMEMLOCK=)");
-	else
-		log_err(name, "cannot create an io_uring: %s", strerror(-err));
-}
-
-static int check_features(const char *name, struct io_uring *ring)
-{
-	const unsigned needed = IORING_FEAT_NODROP | IORING_FEAT_EXT_ARG | IORING_FEAT_RSRC_TAGS |
-				IORING_FEAT_SUBMIT_STABLE | IORING_FEAT_LINKED_FILE;
-	unsigned workers[2] = { 0 };	/* 0: only ask */
-	int rc;
-
-	if ((ring->features & needed) != needed) {
-		log_err(name, "this kernel's io_uring is too old (features 0x%x, needed 0x%x): "
-			"Linux 5.19 or later is needed", ring->features, needed);
-		return -ENOSYS;
-	}
-	/* A filter may forbid this call and allow the making of rings. */
-	rc = io_uring_register_iowq_max_workers(ring, workers);
-	if (rc)
-		log_setup_error(name, rc);
-	return rc;
-}
-
-static int ring_init(const char *name, struct io_uring *ring, unsigned entries)
-{
-	static const unsigned flags[] = {	/* best first */
-		IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SUBMIT_ALL,
-		IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SUBMIT_ALL,
-		IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SUBMIT_ALL,
-		IORING_SETUP_SUBMIT_ALL,
-	};
-	int rc = -EINVAL;
-
-	for (unsigned i = 0; i < ARRAY_SIZE(flags) && rc == -EINVAL; i++) {
-		struct io_uring_params p = {
-			.flags = flags[i] | IORING_SETUP_R_DISABLED | IORING_SETUP_CQSIZE |
-				 IORING_SETUP_CLAMP,
-			.cq_entries = entries * CQ_PER_SQ,
-		};
-
-		rc = io_uring_queue_init_params(entries, ring, &p);
-	}
-	if (rc) {
-		log_setup_error(name, rc);
-		return rc;
-	}
-	rc = check_features(name, ring);
-	if (!rc) {
-		rc = reactor_restrict(ring);
-		if (rc)
-			log_err(name, "cannot restrict the io_uring: %s", strerror(-rc));
-	}
-	if (rc)
-		io_uring_queue_exit(ring);
-	return rc;
-}
 
 /* ---- life ---- */
 
@@ -153,7 +53,7 @@ int reactor_create(const char *name, unsigned ring_entries, struct reactor **out
 		log_err(r->name, "cannot create an eventfd: %s", strerror(-rc));
 		goto err_free;
 	}
-	rc = ring_init(r->name, &r->ring, ring_entries);
+	rc = reactor_ring_init(r->name, &r->ring, ring_entries);
 	if (rc)
 		goto err_loop;
 	*out = r;
@@ -221,26 +121,6 @@ struct loop *reactor_loop(struct reactor *r)
 }
 
 /* ---- the loop ---- */
-
-struct io_uring_sqe *reactor_sqe(struct reactor *r, struct reactor_op *op)
-{
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&r->ring);
-
-	while (!sqe) {
-		int rc = io_uring_submit(&r->ring);
-
-		if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) {
-			/* A ring is used by the wrong thread, or torn down. */
-			log_err(r->name, "io_uring_enter: %s", strerror(-rc));
-			abort();
-		}
-		if (rc == -EAGAIN || rc == -EBUSY)	/* the kernel is short of memory */
-			sched_yield();
-		sqe = io_uring_get_sqe(&r->ring);
-	}
-	io_uring_sqe_set_data(sqe, op);
-	return sqe;
-}
 
 /* Returns true when an operation completed while this thread polled. */
 static bool reactor_busy_poll(struct reactor *r)

@@ -63,7 +63,7 @@ static bool rw_dsync(const struct export_io *io)
 static void rw_submit(struct export_io *io, bool read, int slot, void *buf, uint32_t len,
 		      uint64_t pos)
 {
-	struct io_uring_sqe *sqe = reactor_sqe(io->reactor, &file_io(io)->op);
+	struct io_uring_sqe *sqe = reactor_ring_sqe(io->reactor, &file_io(io)->op);
 	bool fixed = io->mem >= 0 && io->op != RNBD_OP_WRITE_ZEROES && !file_io(io)->bounce;
 
 	if (read && fixed)

@@ -115,7 +115,7 @@ bool store_file_size(struct reactor *r, struct export *ex, int64_t *size,
 		*size = -ENOMEM;
 		return true;
 	}
-	io_uring_prep_statx(reactor_sqe(r, &ask->op), f->fd, "", AT_EMPTY_PATH, STATX_SIZE,
+	io_uring_prep_statx(reactor_ring_sqe(r, &ask->op), f->fd, "", AT_EMPTY_PATH, STATX_SIZE,
 			    &ask->stx);
 	return false;
 }
@@ -129,7 +129,7 @@ bool store_file_size_named(struct reactor *r, struct export *ex, int64_t *named,
 		*named = -ENOMEM;
 		return true;
 	}
-	io_uring_prep_statx(reactor_sqe(r, &ask->op), AT_FDCWD, ex->path, 0,
+	io_uring_prep_statx(reactor_ring_sqe(r, &ask->op), AT_FDCWD, ex->path, 0,
 			    STATX_TYPE | STATX_INO, &ask->stx);
 	return false;
 }

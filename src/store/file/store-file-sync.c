@@ -39,7 +39,7 @@ static _Atomic(uint64_t) *sync_turns(const struct store_file_sync *sync, unsigne
 
 static void sync_submit(struct store_file_sync *sync)
 {
-	struct io_uring_sqe *sqe = reactor_sqe(sync->reactor, &sync->op);
+	struct io_uring_sqe *sqe = reactor_ring_sqe(sync->reactor, &sync->op);
 	int file = store_file_fixed_sync(sync->ex);
 
 	if (sync->step == SYNC_TAIL)
@@ -144,7 +144,7 @@ void store_file_sync(struct export_io *io)
 
 static void reopen_go(struct export_reopen_io *io)
 {
-	struct io_uring_sqe *sqe = reactor_sqe(io->reactor, &io->op);
+	struct io_uring_sqe *sqe = reactor_ring_sqe(io->reactor, &io->op);
 
 	io_uring_prep_fsync(sqe, list_entry(io->desc, struct export_desc, link)->fd,
 			    IORING_FSYNC_DATASYNC);

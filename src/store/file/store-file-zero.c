@@ -65,7 +65,7 @@ static void zero_range(const struct export_io *io, uint64_t *start, uint64_t *en
 
 static void zero_submit(struct export_io *io, const struct way *way, uint64_t start, uint64_t len)
 {
-	struct io_uring_sqe *sqe = reactor_sqe(io->reactor, &file_io(io)->op);
+	struct io_uring_sqe *sqe = reactor_ring_sqe(io->reactor, &file_io(io)->op);
 
 	if (way->mode) {
 		io_uring_prep_fallocate(sqe, store_file_fixed_zero(io->ex), way->mode, (off_t)start,
