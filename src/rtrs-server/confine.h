@@ -6,6 +6,12 @@
 #ifndef CONFINE_H
 #define CONFINE_H
 
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
 #include "conf.h"
 
 struct loop;
@@ -23,5 +29,32 @@ int confine_calls(const struct srv_conf *conf, struct loop *loop);
 void confine_unwatch(void);
 /* Tell the log about denied calls that it has not been told yet.  The loop has ended. */
 void confine_end(void);
+/* How often calls were denied, or let through, since the start.  Any thread. */
+uint64_t confine_denied(void);
+
+/* ---- filter.c, which has libseccomp; FILTER_MISSING says why a build has none ---- */
+
+#ifdef HAVE_SECCOMP
+
+/* Have each call that the list of filter.c does not allow fail with EPERM, in all threads, for
+ * ever, and call @note, any thread, maybe in a signal handler.  @let_through: make the call, and
+ * call @note.  0, or -errno, which is logged. */
+int filter_load(bool let_through, void (*note)(int nr, pid_t tid));
+/* Write the name of system call @nr into @name, or its number. */
+void filter_call_name(int nr, char *name, size_t len);
+
+#else /* nobody calls these in a build without a filter */
+
+static inline int filter_load(bool let_through, void (*note)(int nr, pid_t tid))
+{
+	return -EOPNOTSUPP;
+}
+
+static inline void filter_call_name(int nr, char *name, size_t len)
+{
+	*name = '\0';
+}
+
+#endif
 
 #endif

@@ -33,7 +33,7 @@ librtrsring_la_LIBADD = libstorering.la libstore.la libopt.la libbase.la $(LIBUR
 rtrs_server_CPPFLAGS = $(SRV_CPPFLAGS)
 rtrs_server_SOURCES = $(FILES_src_rtrs_server) $(FILES_src_rtrs_server_ctl)
 if HAVE_SECCOMP
-rtrs_server_SOURCES += %D%/filter.c %D%/filter-calls.c %D%/filter-calls.h %D%/sigsys.c
+rtrs_server_SOURCES += %D%/filter.c
 # Libraries that are opened later find them, too.
 rtrs_server_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--export-dynamic-symbol=pthread_sigmask \

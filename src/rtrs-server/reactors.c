@@ -14,7 +14,7 @@
 
 #include "export-ring.h"
 #include "log.h"
-#include "reactors.h"
+#include "program.h"
 
 #define RING_ENTRIES 256
 

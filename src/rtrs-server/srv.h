@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The RTRS/RNBD server as main.c sees the server. */
+/* The RTRS/RNBD server as main.c sees the server.  Apart from program.h, because the simulation
+ * starts servers without the program. */
 #ifndef SRV_H
 #define SRV_H
 

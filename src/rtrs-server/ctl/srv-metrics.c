@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "denied.h"
+#include "confine.h"
 #include "export-retry.h"
 #include "export.h"
 #include "exports.h"
@@ -44,7 +44,7 @@ static void read_start(struct metric_out *out, const void *program)
 
 static void read_denied(struct metric_out *out, const void *program)
 {
-	metric_value(out, NULL, denied_count());
+	metric_value(out, NULL, confine_denied());
 }
 
 static void read_memory(struct metric_out *out, const void *program)
