@@ -22,7 +22,7 @@
 #include "srv-mem.h"
 #include "srv-open.h"
 #include "srv-path.h"
-#include "srv-rnbd.h"
+#include "srv-rnbd-state.h"
 #include "srv-sess.h"
 #include "srv-state.h"
 #include "srv.h"

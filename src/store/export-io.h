@@ -37,7 +37,7 @@ struct export_io {
 	struct export *ex;
 	enum rnbd_io_op op;		/* not SECURE_ERASE */
 	uint32_t flags;			/* RNBD_F_FUA, _PREFLUSH, _NOUNMAP matter */
-	uint16_t prio;			/* of READ and WRITE, as srv_prio() makes it; 0: the
+	uint16_t prio;			/* of READ and WRITE, srv_export_wire_prio(); 0: the
 					 * thread's */
 	uint64_t offset;		/* bytes; range already checked against export_size() */
 	uint32_t len;

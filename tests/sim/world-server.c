@@ -13,10 +13,10 @@
 #include "export-ring.h"
 #include "exports.h"
 #include "sim-loop.h"
-#include "srv-break.h"
-#include "srv-close.h"
 #include "srv-export.h"
+#include "srv-open.h"
 #include "srv-state.h"
+#include "srv-storage.h"
 #include "world-priv.h"
 
 const struct world_server_conf world_server_defaults = {
@@ -411,7 +411,7 @@ unsigned world_server_kick(struct world *w, const char *name)
 }
 
 struct breaking {
-	struct srv_break b;
+	struct srv_storage_break b;
 	bool done;
 	int rc;
 	char *text;
@@ -437,7 +437,7 @@ int world_server_break(struct world *w, const char *host, bool force, char *text
 	struct sim_place before = sim_enter(s->host, s->epoch);
 	struct breaking b = { .text = text };
 
-	srv_break(s->srv, &b.b, "disk0", force, break_done, &b);
+	srv_storage_break(s->srv, &b.b, "disk0", force, break_done, &b);
 	sim_leave(before);
 	CHECK(sim_run_until(break_is_done, &b, 60000));
 	return b.rc;

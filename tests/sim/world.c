@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "srv-ident.h"
+#include "srv-rnbd-state.h"
 #include "trace.h"
 #include "world-priv.h"
 

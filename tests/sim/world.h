@@ -111,8 +111,8 @@ int world_server_change_on(struct world *w, const char *host, const struct conf_
 			   unsigned n, char err[EXPORT_LIFE_ERR]);
 /* Take the export @name away from who has it open; returns from how many sessions. */
 unsigned world_server_kick(struct world *w, const char *name);
-/* An administrator has the server on @host take the lock of "disk0" (srv_break()).  @text has room
- * for WORLD_BREAK_TEXT. */
+/* An administrator has the server on @host take the lock of "disk0" (srv_storage_break()).  @text
+ * has room for WORLD_BREAK_TEXT. */
 #define WORLD_BREAK_TEXT 512
 int world_server_break(struct world *w, const char *host, bool force, char *text);
 /* The counters of the limits of the export @name, which is listed. */

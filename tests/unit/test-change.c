@@ -10,8 +10,8 @@
 #include "auth-creds.h"
 #include "change.h"
 #include "log.h"
-#include "srv-resize.h"
 #include "srv-state.h"
+#include "srv-storage.h"
 #include "unit.h"
 
 #define KEY_OF(digits) digits digits digits digits digits digits digits digits
@@ -48,7 +48,7 @@ void worker_fini(struct worker *w)
 /* ---- the plan, and the storage ---- */
 
 static apply_done_fn *applied;
-static srv_resize_done_fn *sized;
+static srv_storage_done_fn *sized;
 static void *applied_arg, *sized_arg;
 
 int apply_run(struct apply *a, const struct plan *plan, struct srv_conf *wanted,
@@ -59,10 +59,22 @@ int apply_run(struct apply *a, const struct plan *plan, struct srv_conf *wanted,
 	return 0;
 }
 
-void srv_resize(struct srv *srv, const char *name, bool force, srv_resize_done_fn *done, void *arg)
+void srv_storage_resize(struct srv *srv, const char *name, bool force, srv_storage_done_fn *done,
+			void *arg)
 {
 	sized = done;
 	sized_arg = arg;
+}
+
+void srv_storage_break(struct srv *srv, struct srv_storage_break *b, const char *name, bool force,
+		       srv_storage_break_done_fn *done, void *arg)
+{
+	cr_assert_fail("nobody wants a lock");
+}
+
+void srv_storage_break_stop(struct srv_storage_break *b)
+{
+	cr_assert_fail("nobody wants a lock");
 }
 
 /* ---- the server ---- */

@@ -12,7 +12,7 @@
 #include "export-io-rig.h"
 #include "export-ring.h"
 #include "reactor-ring.h"
-#include "srv-prio.h"
+#include "srv-export.h"
 #include "unit.h"
 
 #define SIZE (1u << 20)
@@ -307,7 +307,7 @@ Test(export_io, zeroes_are_written_when_nothing_else_works)
  * was told. */
 Test(export_io, priorities)
 {
-	bool realtime = srv_prio_may_realtime();
+	bool realtime = srv_export_may_realtime();
 	uint8_t *buf = aligned_alloc(4096, 4096);
 	struct export *ex;
 
@@ -319,7 +319,8 @@ Test(export_io, priorities)
 		struct rig_io rio = { .io = { .op = wire % 2 ? RNBD_OP_READ : RNBD_OP_WRITE,
 					      .len = 4096, .buf = buf,
 					      .mem = -1,
-					      .prio = srv_prio((uint16_t)wire, realtime) } };
+					      .prio = srv_export_wire_prio((uint16_t)wire,
+									   realtime) } };
 		struct io_uring *ring = &rig.reactor->ring;
 
 		rig_start(&rig, ex, &rio);

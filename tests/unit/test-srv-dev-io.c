@@ -7,7 +7,7 @@
 
 #include "export.h"
 #include "srv-dev-io.h"
-#include "srv-prio.h"
+#include "srv-export.h"
 
 #define SECTORS 2048ull
 
@@ -76,11 +76,11 @@ Test(srv_dev_io, priorities)
 		be = IOPRIO_CLASS_BE << IOPRIO_CLASS_SHIFT,
 		       idle = IOPRIO_CLASS_IDLE << IOPRIO_CLASS_SHIFT;
 
-	cr_assert_eq(srv_prio(0, true), 0);
+	cr_assert_eq(srv_export_wire_prio(0, true), 0);
 	for (unsigned wire = 0; wire <= UINT16_MAX; wire++) {
 		unsigned class = wire & ~((1u << IOPRIO_CLASS_SHIFT) - 1);
-		unsigned user = srv_prio((uint16_t)wire, false),
-			root = srv_prio((uint16_t)wire, true);
+		unsigned user = srv_export_wire_prio((uint16_t)wire, false),
+			root = srv_export_wire_prio((uint16_t)wire, true);
 
 		if (class == be)
 			cr_assert(user == be + wire % 8 && root == user);

@@ -13,7 +13,6 @@
 #include "export-state.h"
 #include "log.h"
 #include "srv-allow.h"
-#include "srv-close.h"
 #include "srv-export.h"
 #include "srv-limit.h"
 #include "srv-listen.h"

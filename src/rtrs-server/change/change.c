@@ -17,8 +17,8 @@
 #include "doubts.h"
 #include "log.h"
 #include "srv-keys.h"
-#include "srv-resize.h"
 #include "srv-state.h"
+#include "srv-storage.h"
 
 #define CHANGE_ERR 512
 /* The most changes that wait for commands, or run.  Each has one of the CTL_CLIENTS_MAX clients of
@@ -196,7 +196,7 @@ static void run_resize(struct changes_call *queued)
 {
 	struct change_call *call = change_take_turn(queued, CHANGE_SIZING);
 
-	srv_resize(call->change->srv, call->text, call->force, sizes_known, call->change);
+	srv_storage_resize(call->change->srv, call->text, call->force, sizes_known, call->change);
 }
 
 /* ---- locks ---- */
@@ -211,7 +211,8 @@ static void run_break(struct changes_call *queued)
 	struct change_call *call = change_take_turn(queued, CHANGE_BREAKING);
 	struct change *change = call->change;
 
-	srv_break(change->srv, &change->breaking, call->text, call->force, lock_ended, change);
+	srv_storage_break(change->srv, &change->breaking, call->text, call->force, lock_ended,
+			  change);
 }
 
 /* ---- the plan ---- */
@@ -234,7 +235,7 @@ static void plan_ended(void *arg, int rc, const char *text)
 		return;
 	}
 	change->state = CHANGE_SIZING;
-	srv_resize(change->srv, NULL, call->force, sizes_known, change);
+	srv_storage_resize(change->srv, NULL, call->force, sizes_known, change);
 }
 
 void change_run_plan(struct change_call *call)
@@ -453,7 +454,7 @@ void change_stop(struct change *change, void (*stopped)(void *arg), void *arg)
 {
 	changes_stop(&change->queue, "the server stops");
 	if (change->state == CHANGE_BREAKING)
-		srv_break_stop(&change->breaking);
+		srv_storage_break_stop(&change->breaking);
 	change->stopped = stopped;
 	change->stopped_arg = arg;
 	stop_goes_on(change);

@@ -9,8 +9,8 @@
 
 #include "apply.h"
 #include "changes.h"
-#include "srv-break.h"
 #include "srv-ctl.h"
+#include "srv-storage.h"
 #include "store-snapshot.h"
 
 struct change_call;
@@ -42,7 +42,7 @@ struct change {
 	struct change_call *now;	/* NULL: none */
 	struct plan plan;
 	char *text;			/* the lines of what was done */
-	struct srv_break breaking;
+	struct srv_storage_break breaking;
 	struct change_snapshot {
 		struct export *ex;
 		char name[SNAPSHOT_NAME_MAX + 1];

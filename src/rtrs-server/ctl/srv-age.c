@@ -4,7 +4,6 @@
 #include "exports.h"
 #include "srv-age.h"
 #include "srv-con.h"
-#include "srv-export-stat.h"
 #include "srv-export.h"
 #include "srv-path.h"
 #include "srv-req.h"

@@ -14,21 +14,20 @@
 #include "exports.h"
 #include "log.h"
 #include "rundir.h"
-#include "srv-close.h"
 #include "srv-ctl-json.h"
 #include "srv-ctl.h"
 #include "srv-explain-who.h"
 #include "srv-explain.h"
-#include "srv-export-stat.h"
 #include "srv-export.h"
 #include "srv-limit.h"
 #include "srv-names.h"
+#include "srv-open.h"
 #include "srv-path.h"
-#include "srv-resize.h"
-#include "srv-state.h"
 #include "srv-rnbd-state.h"
 #include "srv-sess.h"
 #include "srv-stat.h"
+#include "srv-state.h"
+#include "srv-storage.h"
 #include "store-snapshot.h"
 #include "util.h"
 
@@ -70,7 +69,7 @@ static void look_and_answer(struct ctl_client *client, struct srv *srv, enum srv
 		return;
 	}
 	*wait = (struct answer){ .client = client, .srv = srv, .depth = depth };
-	srv_resize_look(srv, looked, wait);
+	srv_storage_look(srv, looked, wait);
 }
 
 static void srv_call_show(struct ctl_client *client, const char *name, void *arg)

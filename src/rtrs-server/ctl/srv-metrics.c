@@ -13,7 +13,6 @@
 #include "srv-age.h"
 #include "srv-con.h"
 #include "srv-ctl-json.h"
-#include "srv-export-stat.h"
 #include "srv-export.h"
 #include "srv-limit.h"
 #include "srv-metrics.h"

@@ -5,7 +5,7 @@
 #include "export.h"
 #include "exports.h"
 #include "srv-allow.h"
-#include "srv-export-stat.h"
+#include "srv-export.h"
 #include "srv-path.h"
 #include "srv-rnbd-state.h"
 

@@ -8,7 +8,6 @@
 #include "export.h"
 #include "log.h"
 #include "srv-allow.h"
-#include "srv-close.h"
 #include "srv-limit.h"
 #include "srv-names.h"
 #include "srv-open.h"

@@ -19,11 +19,9 @@
 
 #include "export.h"
 #include "srv-dev-io.h"
-#include "srv-export-stat.h"
+#include "srv-export.h"
 #include "srv-limit.h"
-#include "srv-prio.h"
 #include "srv-rnbd-state.h"
-#include "srv-size-req.h"
 #include "store-lead.h"
 
 static void srv_io_answer_to_chunk(struct srv_rnbd_req *req, const struct srv_buf *buf)
@@ -118,8 +116,8 @@ static uint16_t srv_io_prio(const struct srv_rnbd_req *req, const struct rnbd_io
 	uint16_t prio = 0;
 
 	if (io->prio && srv_rnbd_ver(path->sess) >= RNBD_VER_PRIO)
-		prio = srv_prio(io->prio, srv_rnbd(path->srv)->may_realtime);
-	return srv_prio_limit(prio, srv_export_prio(req->io.ex));
+		prio = srv_export_wire_prio(io->prio, srv_rnbd(path->srv)->may_realtime);
+	return srv_export_limit_prio(prio, srv_export_prio(req->io.ex));
 }
 
 static void srv_io_prepare(struct srv_rnbd_req *req, const struct rnbd_io *io)

@@ -1,25 +1,84 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing: gives each export its counters, and each store its share of the threads' pools, and
- * takes them back. */
+/* What the server adds to each export and each store, from export_comes() to export_goes(): its
+ * counters with those at their last reset, its priority, and its share of the threads' pools.
+ * Possible failure: no memory, and the export does not come. */
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/ioprio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "conf-priority.h"
 #include "exports.h"
 #include "log.h"
-#include "srv-close.h"
-#include "srv-export-stat.h"
 #include "srv-export.h"
 #include "srv-open.h"
-#include "srv-prio.h"
-#include "srv-resize.h"
 #include "srv-rnbd-state.h"
+#include "srv-storage.h"
+
+/* ---- coming and going ---- */
+
+static struct srv_export_stat *stat_of_namesake(const struct export *ex)
+{
+	const struct export *other;
+
+	list_for_each(other, &ex->store->names, store_link) {
+		if (other != ex && other->user && !strcmp(other->name, ex->name))
+			return other->user;
+	}
+	return NULL;
+}
+
+static struct srv_export_stat *stat_create(struct srv_rnbd *rnbd)
+{
+	size_t len = sizeof(struct srv_export_stat) +
+		     rnbd->srv->nthreads * sizeof(struct srv_export_thread);
+	struct srv_export_stat *stat = aligned_alloc(_Alignof(struct srv_export_stat), len);
+
+	if (!stat)
+		return NULL;
+	memset(stat, 0, len);
+	stat->id = ++rnbd->export_ids;
+	return stat;
+}
+
+/* Counters of @ex, on all threads, and no limits: those of an export with the same name and store,
+ * or new ones.  0 or -ENOMEM. */
+static int stat_begin(struct srv_rnbd *rnbd, struct export *ex)
+{
+	struct srv_export_stat *stat = stat_of_namesake(ex);
+
+	ex->user = stat ? stat : stat_create(rnbd);
+	if (!ex->user)
+		return -ENOMEM;
+	if (!stat)
+		srv_limit_begin(rnbd->srv, ex);
+	((struct srv_export_stat *)ex->user)->exports++;
+	return 0;
+}
+
+/* No thread counts for @ex any more. */
+static void stat_end(struct export *ex)
+{
+	struct srv_export_stat *stat = ex->user;
+
+	if (stat && !--stat->exports) {
+		srv_limit_end(ex);
+		free(stat);
+	}
+	ex->user = NULL;
+}
 
 static int export_comes(void *arg, struct export *ex)
 {
-	return srv_export_stat_begin(srv_rnbd(arg), ex);
+	return stat_begin(srv_rnbd(arg), ex);
 }
 
 static void export_goes(void *arg, struct export *ex)
 {
-	srv_export_stat_end(ex);
+	stat_end(ex);
 }
 
 /* NULL: this server makes no private copies. */
@@ -72,7 +131,7 @@ static void sizes_known(void *arg, int rc, const char *text)
 
 static void export_resized(void *arg, const struct export *ex)
 {
-	srv_resize(arg, ex->name, true, sizes_known, NULL);
+	srv_storage_resize(arg, ex->name, true, sizes_known, NULL);
 }
 
 const struct export_users srv_export_users = {
@@ -105,7 +164,7 @@ int srv_export_init(struct srv *srv)
 
 void srv_export_set_prio(struct srv *srv, struct export *ex, uint16_t prio)
 {
-	uint16_t used = srv_prio(prio, srv_rnbd(srv)->may_realtime);
+	uint16_t used = srv_export_wire_prio(prio, srv_rnbd(srv)->may_realtime);
 	char wanted_text[PRIORITY_TEXT_MAX], used_text[PRIORITY_TEXT_MAX];
 
 	if (used != prio)
@@ -162,4 +221,83 @@ struct export *srv_export_next(const struct srv *srv, const struct export *ex)
 	if (next != &e->list)
 		return list_entry(next, struct export, link);
 	return removed_from(e, e->removed.next);
+}
+
+/* ---- counters ---- */
+
+uint64_t srv_export_id(const struct export *ex)
+{
+	return ((const struct srv_export_stat *)ex->user)->id;
+}
+
+void srv_export_stat_ever(const struct srv_rnbd *rnbd, const struct export *ex, struct io_stat *sum)
+{
+	const struct srv_export_stat *all = ex->user;
+
+	memset(sum, 0, sizeof(*sum));
+	for (unsigned i = 0; i < rnbd->srv->nthreads; i++)
+		io_stat_add(sum, &all->threads[i].stat, 1);
+}
+
+void srv_export_stat(const struct srv_rnbd *rnbd, const struct export *ex, struct io_stat *sum)
+{
+	const struct srv_export_stat *all = ex->user;
+
+	srv_export_stat_ever(rnbd, ex, sum);
+	io_stat_add(sum, &all->base, -1);
+}
+
+void srv_export_stat_reset(const struct srv_rnbd *rnbd, const struct export *ex)
+{
+	struct srv_export_stat *all = ex->user;
+
+	srv_export_stat_ever(rnbd, ex, &all->base);
+}
+
+/* ---- priorities ---- */
+
+/* Levels of each class with levels.  The bits between level and class are hints of newer kernels,
+ * refused by older kernels. */
+#define LEVELS 8u
+
+/* What the kernel gives IO of a process that has chosen no priority and is not nice(1). */
+#define DEFAULT_PRIO (IOPRIO_CLASS_BE << IOPRIO_CLASS_SHIFT | 4)
+
+static bool has_capability(const struct __user_cap_data_struct *data, unsigned cap)
+{
+	return data[cap / 32].effective & (1u << cap % 32);
+}
+
+bool srv_export_may_realtime(void)
+{
+	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+	return syscall(SYS_capget, &hdr, data) == 0 &&
+	       (has_capability(data, CAP_SYS_ADMIN) || has_capability(data, CAP_SYS_NICE));
+}
+
+uint16_t srv_export_wire_prio(uint16_t wire, bool may_realtime)
+{
+	unsigned class = wire >> IOPRIO_CLASS_SHIFT, level = wire % LEVELS;
+
+	if (class == IOPRIO_CLASS_RT && !may_realtime)
+		return IOPRIO_CLASS_BE << IOPRIO_CLASS_SHIFT;
+	switch (class) {
+	case IOPRIO_CLASS_RT:
+	case IOPRIO_CLASS_BE:
+		return (uint16_t)(class << IOPRIO_CLASS_SHIFT | level);
+	case IOPRIO_CLASS_IDLE:
+		return IOPRIO_CLASS_IDLE << IOPRIO_CLASS_SHIFT;
+	default:
+		return 0;
+	}
+}
+
+uint16_t srv_export_limit_prio(uint16_t client, uint16_t export)
+{
+	if (client == DEFAULT_PRIO)
+		return export;
+	/* The better class and the better level have the lower number, and 0 is none. */
+	return client > export ? client : export;
 }

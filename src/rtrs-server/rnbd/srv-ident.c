@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing; main thread, at start.  Cannot fail: the header says what happens instead.
- * Clients get hashes and not the ids themselves. */
+/* The identity of this server.  A file apart from srv-rnbd.c, so that the simulation can have
+ * several hosts and reboot each.  Clients get hashes and not the ids themselves. */
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "cleanup.h"
 #include "log.h"
 #include "random.h"
-#include "srv-ident.h"
+#include "srv-rnbd-state.h"
 #include "util.h"
 
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "clock.h"
-#include "srv-export-stat.h"
+#include "srv-export.h"
 #include "srv-limit.h"
 #include "srv-req.h"
 #include "srv-rnbd-state.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the OPENs that wait; control thread.  An OPEN ends in srv_req_finish_control(), once;
- * errors are answers.  A closing handle (srv-close.h) still counts for sharing (doc/protocol.md
+ * errors are answers.  A closing handle (srv-open.h) still counts for sharing (doc/protocol.md
  * 8.7).
  *   - An OPEN first waits for a look at the path of the export, and for the present size
  *     (srv-size.h).
@@ -25,9 +25,7 @@
 #include "srv-allow.h"
 #include "srv-names.h"
 #include "srv-open.h"
-#include "srv-result.h"
 #include "srv-rnbd-state.h"
-#include "srv-size-req.h"
 #include "store-lead.h"
 #include "util.h"
 

@@ -5,19 +5,23 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "export-io.h"
+#include "srv-chunk.h"
 #include "srv-dev.h"
-#include "srv-ident.h"
 #include "srv-limit.h"
+#include "srv-ops.h"
 #include "srv-pool.h"
-#include "srv-state.h"
 #include "srv-req.h"
 #include "srv-sess.h"
 #include "srv-size.h"
+#include "srv-state.h"
 #include "util.h"
 
+#define SRV_IDENT_BOOT_LEN 8
 #define SRV_OPEN_TIMEOUT 5000		/* ms; the longest wait of an OPEN for a closing handle */
 #define SRV_SIZE_TIMEOUT 1000		/* ms; the longest wait of a request for a size from the
 					 * storage */
@@ -29,7 +33,7 @@ struct srv_rnbd {
 	struct srv *srv;
 	struct exports *exports;
 
-	/* constant; srv-ident.h and srv-prio.h */
+	/* constant; srv-ident.c, srv_export_may_realtime() */
 	uint8_t boot_id[SRV_IDENT_BOOT_LEN];
 	uint64_t host_id;
 	bool host_lasts;		/* over reboots */
@@ -102,5 +106,57 @@ static inline struct srv_rnbd_req *srv_rnbd_req(struct srv_req *req)
 {
 	return container_of(req, struct srv_rnbd_req, base);
 }
+
+/* ---- answers of control messages; control thread ---- */
+
+/* True if the client asked for an answer of at least @len bytes. */
+static inline bool srv_result_wanted(const struct srv_req *req, size_t len)
+{
+	return req->rtrs.has_desc && req->rtrs.data_len >= len;
+}
+
+/* Put @rsp, the answer, at the start of the request's chunk, and zeroes behind, up to the length
+ * that the client gets. */
+static inline void srv_result_put(struct srv_req *req, const void *rsp, size_t len)
+{
+	uint8_t *chunk = srv_chunk(&req->path->chunks, req->buf_id);
+
+	if (len)
+		memcpy(chunk, rsp, len);
+	memset(chunk + len, 0, req->rtrs.data_len - len);
+}
+
+/* The request that waits by @w. */
+static inline struct srv_req *srv_sized_req(struct srv_size_waiter *w)
+{
+	return &container_of(w, struct srv_rnbd_req, size)->base;
+}
+
+/* ---- srv-ident.c: the identity of this server, for RNBD's extension ---- */
+
+/* The host, the boot of the host, the process (man/rtrs-protocol.pod; doc/decisions.md D13).  Main
+ * thread, at start; reads files, cannot fail: each function says what happens instead. */
+
+/* An id that stays the same until the host's memory is lost, and differs from the id of any other
+ * host.  If the kernel tells no boot id, the id is random: then a restart of the server counts as
+ * a reboot. */
+void srv_ident_boot(uint8_t id[SRV_IDENT_BOOT_LEN]);
+
+/* An id of this host that stays the same over reboots (/etc/machine-id).  Without such a file, an
+ * id of the host's boot, and *@lasts is false. */
+uint64_t srv_ident_host(bool *lasts);
+
+/* An id of this process: random, never 0. */
+uint32_t srv_ident_instance(void);
+
+/* ---- srv-rnbd.c: RNBD as the protocol above RTRS (doc/protocol.md 8); control thread ---- */
+
+extern const struct srv_ops srv_rnbd_ops;
+
+/* Begin RNBD with @exports on @srv, whose threads are known, and set srv->user.  0 or -ENOMEM;
+ * srv_rnbd_destroy() follows in both cases, when no session is left. */
+int srv_rnbd_create(struct srv *srv, struct exports *exports);
+/* Free RNBD's part of @srv. */
+void srv_rnbd_destroy(struct srv *srv);
 
 #endif

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns RNBD's part of the server and of a session, and sends each message to the file with the
- * answer.  IO runs on the thread of the connection, behind the fence; other messages run on the
- * control thread.  An unknown message is answered with -EINVAL. */
+/* The messages of RNBD.  IO runs on the thread of the connection, behind the fence (srv-dev-io.h).
+ * Other messages run on the control thread, in this order: SESS_INFO, a PROBE of each path, LIST,
+ * then OPEN (srv-open.c) and CLOSE (srv-open.h) of each export.
+ *
+ * Possible failures are answers: -EINVAL to an unknown message, -ECONNABORTED to one whose path is
+ * not in service any more. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "export.h"
+#include "exports.h"
+#include "rnbd-list.h"
+#include "rnbd-msg.h"
 #include "srv-allow.h"
-#include "srv-close.h"
 #include "srv-dev-io.h"
 #include "srv-export.h"
-#include "srv-list.h"
 #include "srv-open.h"
-#include "srv-prio.h"
-#include "srv-probe.h"
 #include "srv-rnbd-state.h"
-#include "srv-rnbd.h"
-#include "srv-sess-info.h"
 #include "srv-size.h"
+#include "util.h"
 
 static void rnbd_request(struct srv_req *req)
 {
@@ -33,6 +36,111 @@ static void rnbd_request(struct srv_req *req)
 	srv_req_order(req, tag);
 }
 
+/* ---- LIST (rnbd-list.h): the exports that the session may open ---- */
+
+/* List the exports for @sess from number @first on, and count those for which @w has no room. */
+static void list_from(const struct srv_sess *sess, uint32_t first, struct rnbd_list_writer *w)
+{
+	const struct export *ex;
+	uint32_t i = 0, left = 0;
+
+	list_for_each(ex, &srv_rnbd(sess->srv)->exports->list, link) {
+		if (srv_allow_refuses(sess, ex) || i++ < first)
+			continue;
+		if (left || !rnbd_list_add(w, ex->name))
+			left++;
+	}
+	rnbd_list_end(w, left);
+}
+
+/* The answer is made in the request's chunk, which is written and never read, because the client
+ * can write there, too.  -EINVAL: the client's extension lacks LIST (an unknown message gets the
+ * same answer), or the room is too small for any one name. */
+static void answer_list(struct srv_req *req)
+{
+	struct rnbd_list_writer w;
+	uint32_t first;
+
+	if (!srv_rnbd_has(req->path->sess, RNBD_EXT_LIST) || !req->rtrs.has_desc ||
+	    req->rtrs.data_len < RNBD_LIST_ROOM_MIN ||
+	    rnbd_list_decode(req->rtrs.usr, req->rtrs.usr_len, &first)) {
+		srv_req_finish_control(req, -EINVAL);
+		return;
+	}
+	rnbd_list_begin(&w, srv_chunk(&req->path->chunks, req->buf_id), req->rtrs.data_len);
+	list_from(req->path->sess, first, &w);
+	srv_req_finish_control(req, 0);
+}
+
+/* ---- SESS_INFO (doc/protocol.md 8.1): the common version, and this server's identity ---- */
+
+/* The id for a client to compare after coming back: another boot of the host, or a loss since,
+ * makes another id. */
+static void put_boot_id(const struct srv_rnbd *rnbd, uint8_t id[SRV_IDENT_BOOT_LEN])
+{
+	uint64_t losses = exports_losses(rnbd->exports);
+
+	memcpy(id, rnbd->boot_id, SRV_IDENT_BOOT_LEN);
+	for (unsigned i = 0; i < SRV_IDENT_BOOT_LEN; i++)
+		id[i] ^= (uint8_t)(losses >> 8 * i);
+}
+
+/* 24 bits of the host's hash, never 0.  A host without an id that lasts over reboots sends 0
+ * instead. */
+static uint32_t host_told(const struct srv_rnbd *rnbd)
+{
+	uint64_t id = rnbd->host_id;
+	uint32_t host = (uint32_t)(id ^ id >> 24 ^ id >> 48) & 0xffffff;
+
+	return !rnbd->host_lasts ? 0 : host ? host : 1;
+}
+
+/* The content of a client's SESS_INFO is kept with the session. */
+static void answer_sess_info(struct srv_req *req)
+{
+	const struct srv_rnbd *rnbd = srv_rnbd(req->path->srv);
+	struct srv_rnbd_sess *sess = srv_rnbd_sess(req->path->sess);
+	struct rnbd_sess_info info;
+	struct rnbd_msg_sess_info rsp;
+	int rc = rnbd_sess_info_decode(req->rtrs.usr, req->rtrs.usr_len, &info);
+
+	if (rc || !srv_result_wanted(req, sizeof(rsp))) {
+		srv_req_finish_control(req, -EINVAL);
+		return;
+	}
+	sess->resends = info.ext.valid;
+	sess->take_over_ms = 0;
+	atomic_store(&sess->features, info.ext.valid ? info.ext.features : 0);
+	info.ver = MIN(info.ver, (uint8_t)RNBD_PROTO_VER_MAJOR);
+	atomic_store(&sess->ver, info.ver);
+	if (info.ext.valid) {
+		info.ext.features = RNBD_EXT_ALL;
+		if (exports_any_shared(rnbd->exports))
+			info.ext.features |= RNBD_EXT_SHARED;
+		info.ext.instance = rnbd->instance;
+		info.ext.host = host_told(rnbd);
+		put_boot_id(rnbd, info.ext.boot_id);
+	}
+	rnbd_sess_info_encode(&rsp, RNBD_MSG_SESS_INFO_RSP, &info);
+	srv_result_put(req, &rsp, sizeof(rsp));
+	srv_req_finish_control(req, 0);
+}
+
+/* ---- PROBE: do packets of full size pass, before a path is up (man/rtrs-protocol.pod)? ---- */
+
+/* A READ gets zeroes, because the chunk holds what its last request left.  -EINVAL: the client's
+ * extension lacks PROBE. */
+static void answer_probe(struct srv_req *req)
+{
+	if (!srv_rnbd_has(req->path->sess, RNBD_EXT_PROBE)) {
+		srv_req_finish_control(req, -EINVAL);
+		return;
+	}
+	if (req->rtrs.has_desc)
+		srv_result_put(req, NULL, 0);
+	srv_req_finish_control(req, 0);
+}
+
 /* ---- control messages ---- */
 
 struct message {
@@ -42,12 +150,12 @@ struct message {
 };
 
 static const struct message messages[] = {
-	{ .type = RNBD_MSG_SESS_INFO, .answer = srv_sess_info_request },
+	{ .type = RNBD_MSG_SESS_INFO, .answer = answer_sess_info },
 	/* ORDER: the waiters of a path that failed before are cancelled; do not add another. */
 	{ .type = RNBD_MSG_OPEN, .answer = srv_open_request, .in_service = true },
 	{ .type = RNBD_MSG_CLOSE, .answer = srv_close_request },
-	{ .type = RNBD_MSG_LIST, .answer = srv_list_request },
-	{ .type = RNBD_MSG_PROBE, .answer = srv_probe_request },
+	{ .type = RNBD_MSG_LIST, .answer = answer_list },
+	{ .type = RNBD_MSG_PROBE, .answer = answer_probe },
 };
 
 static const struct message *rnbd_message(const struct srv_req *req)
@@ -90,7 +198,7 @@ int srv_rnbd_create(struct srv *srv, struct exports *exports)
 	srv_ident_boot(rnbd->boot_id);
 	rnbd->host_id = srv_ident_host(&rnbd->host_lasts);
 	rnbd->instance = srv_ident_instance();
-	rnbd->may_realtime = srv_prio_may_realtime();
+	rnbd->may_realtime = srv_export_may_realtime();
 	return srv_export_init(srv);
 }
 

@@ -194,6 +194,18 @@ bool srv_size_ask(struct srv_rnbd *rnbd, struct srv_size_waiter *w, struct expor
 	return false;
 }
 
+bool srv_size_ask_for(struct srv_req *req, struct export *ex,
+		      enum export_question question,
+		      void (*then)(struct srv_size_waiter *w))
+{
+	struct srv_size_waiter *w = &srv_rnbd_req(req)->size;
+
+	w->question = question;
+	w->path = req->path;
+	w->then = then;
+	return srv_size_ask(srv_rnbd(req->path->srv), w, ex);
+}
+
 void srv_size_path_failed(struct srv_path *path)
 {
 	size_go_on(srv_rnbd(path->srv), path);

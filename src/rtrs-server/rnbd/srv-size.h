@@ -13,6 +13,7 @@
 
 struct srv_rnbd;
 struct srv_path;
+struct srv_req;
 
 /* A wait for an answer about an export. */
 struct srv_size_waiter {
@@ -34,6 +35,10 @@ void srv_size_init(struct srv_rnbd *rnbd);
  * the answer, or the storage does not answer.  False: @w->then(@w) follows when one of the two is
  * so, or @w->path fails.  @ex may be off the list of exports then. */
 bool srv_size_ask(struct srv_rnbd *rnbd, struct srv_size_waiter *w, struct export *ex);
+/* Have @req wait for the answer of @ex to @question, as srv_size_ask() says. */
+bool srv_size_ask_for(struct srv_req *req, struct export *ex,
+		      enum export_question question,
+		      void (*then)(struct srv_size_waiter *w));
 /* True if the storage of @ex has answered @w, which waited. */
 bool srv_size_is_known(const struct srv_size_waiter *w);
 /* End the waits of @path, which is failing; each goes on. */

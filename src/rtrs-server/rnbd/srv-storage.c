@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the look until its end, and holds the exports that are looked at. */
+/* Holds the exports that an administrator has looked at, or whose lock is taken, until the storage
+ * has answered. */
+#include <config.h>
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "export-retry.h"
+#include "export.h"
 #include "exports.h"
 #include "size.h"
-#include "srv-close.h"
-#include "srv-resize.h"
+#include "srv-open.h"
 #include "srv-rnbd-state.h"
+#include "srv-storage.h"
+#include "util.h"
+
+/* ---- a look ---- */
 
 struct resize_one {
 	struct srv_size_waiter wait;
@@ -25,7 +32,7 @@ struct resize {
 	bool one_name;			/* that the administrator has named */
 	bool force;			/* take a smaller size of an export in use, too */
 	int rc;
-	srv_resize_done_fn *done;
+	srv_storage_done_fn *done;
 	void *arg;
 	char *text;
 	size_t len;
@@ -100,7 +107,7 @@ static void resize_ask(struct resize *r, struct srv_rnbd *rnbd, struct resize_on
 		one_ended(&one->wait);
 }
 
-static struct resize *resize_create(unsigned n, srv_resize_done_fn *done, void *arg)
+static struct resize *resize_create(unsigned n, srv_storage_done_fn *done, void *arg)
 {
 	struct resize *r = calloc(1, sizeof(*r) + n * sizeof(r->all[0]));
 
@@ -118,7 +125,7 @@ static struct resize *resize_create(unsigned n, srv_resize_done_fn *done, void *
 
 /* Ask the export @name, or all if @name is NULL, each question from @first on. */
 static void resize_begin(struct srv_rnbd *rnbd, const char *name, enum export_question first,
-			 bool force, srv_resize_done_fn *done, void *arg)
+			 bool force, srv_storage_done_fn *done, void *arg)
 {
 	unsigned n = 0, most = EXPORT_QUESTIONS * rnbd->exports->n;
 	struct resize *r = resize_create(most, done, arg);
@@ -142,7 +149,8 @@ static void resize_begin(struct srv_rnbd *rnbd, const char *name, enum export_qu
 	resize_put(r);
 }
 
-void srv_resize(struct srv *srv, const char *name, bool force, srv_resize_done_fn *done, void *arg)
+void srv_storage_resize(struct srv *srv, const char *name, bool force, srv_storage_done_fn *done,
+			void *arg)
 {
 	const struct exports *exports = srv_rnbd(srv)->exports;
 	const struct export_retry *retry = name ? export_retry_find(exports, name) : NULL;
@@ -158,7 +166,58 @@ void srv_resize(struct srv *srv, const char *name, bool force, srv_resize_done_f
 	}
 }
 
-void srv_resize_look(struct srv *srv, srv_resize_done_fn *done, void *arg)
+void srv_storage_look(struct srv *srv, srv_storage_done_fn *done, void *arg)
 {
 	resize_begin(srv_rnbd(srv), NULL, EXPORT_ASK_NAMED, false, done, arg);
+}
+
+/* ---- the lock of a shared export ---- */
+
+static void break_ended(struct srv_storage_break *b, int rc, const char *text)
+{
+	struct export *ex = b->ex;
+
+	b->ex = NULL;
+	b->done(b->arg, rc, text);
+	export_put(ex);
+}
+
+static void wish_done(struct store_lead_break *wish, int rc, const char *why)
+{
+	struct srv_storage_break *b = container_of(wish, struct srv_storage_break, wish);
+	char text[RNBD_NAME_MAX + 512];
+
+	if (!rc)
+		snprintf(text, sizeof(text), "%s: clients of this server may write now%s%s\n",
+			 b->ex->name, *why ? ": " : "", why);
+	else
+		snprintf(text, sizeof(text), "export '%s': %s%s", b->ex->name,
+			 *why ? why : strerror(-rc), rc == -EBUSY && !wish->force ?
+			 "; --force takes its lock, and fences it" : "");
+	break_ended(b, rc, text);
+}
+
+void srv_storage_break(struct srv *srv, struct srv_storage_break *b, const char *name, bool force,
+		       srv_storage_break_done_fn *done, void *arg)
+{
+	struct export *ex = exports_find(srv_rnbd(srv)->exports, name);
+	char text[RNBD_NAME_MAX + 128];
+
+	*b = (struct srv_storage_break){ .wish = { .force = force, .done = wish_done },
+					 .done = done, .arg = arg };
+	if (!ex || !ex->store->lead) {
+		snprintf(text, sizeof(text), ex ? "export '%s' is not exported with shared=yes: no "
+			 "other server can have its lock" : "there is no export '%s'", name);
+		done(arg, ex ? -EINVAL : -ENOENT, text);
+		return;
+	}
+	b->ex = ex;
+	export_hold(ex);
+	store_lead_break(ex->store, &b->wish);
+}
+
+void srv_storage_break_stop(struct srv_storage_break *b)
+{
+	store_lead_break_drop(b->ex->store);
+	break_ended(b, -ECANCELED, "the server stops");
 }
