@@ -14,7 +14,6 @@
 #include "exports.h"
 #include "reactor.h"
 #include "srv-ctl.h"
-#include "srv-metrics.h"
 #include "srv.h"
 
 /* ---- reactors.c: the threads, each with a reactor and the storage on its ring ---- */

@@ -19,10 +19,9 @@
 #include "exports.h"
 #include "fab-tls.h"
 #include "files-age.h"
-#include "srv-age.h"
 #include "srv-allow.h"
 #include "srv-con.h"
-#include "srv-ctl-json.h"
+#include "srv-ctl.h"
 #include "srv-export.h"
 #include "srv-key-pool.h"
 #include "srv-limit.h"
@@ -92,7 +91,7 @@ static json_t *srv_json_export_show(const struct export *ex)
 			 "ana_state", ctl_json_text(store_lead_word(ex->store)),
 			 "sync_failed", error != 0,
 			 "waiting_ns", (json_int_t)export_waits_ns(ex),
-			 "oldest_ns", (json_int_t)srv_age_of(ex),
+			 "oldest_ns", (json_int_t)srv_stat_age_of(ex),
 			 "block_size", (int)ex->geometry.logical_block_size,
 			 "users", (int)ex->store->users,
 			 "writers", (int)ex->store->writers);
@@ -405,7 +404,7 @@ json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
 {
 	json_t *object;
 
-	srv_age_look(srv);
+	srv_stat_age_look(srv);
 	object = json_pack("{s:o,s:o,s:i,s:o,s:o}", "program", ctl_json_text("rtrs-server"),
 			   "name", ctl_json_text(srv->conf->name),
 			   "pid", (int)getpid(),

@@ -6,7 +6,7 @@
 
 #include "number.h"
 #include "secret-name.h"
-#include "srv-explain-who.h"
+#include "srv-explain.h"
 #include "srv-names.h"
 #include "srv-path.h"
 #include "srv-sess.h"

@@ -17,7 +17,6 @@
 #include "fab-tls.h"
 #include "fmt.h"
 #include "srv-allow.h"
-#include "srv-explain-who.h"
 #include "srv-explain.h"
 #include "srv-listen.h"
 #include "srv-names.h"

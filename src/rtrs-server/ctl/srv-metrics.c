@@ -2,6 +2,7 @@
 /* Owns the table of the server's metrics, and the place where the metrics are served. */
 #include <config.h>
 
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,12 +11,10 @@
 #include "export.h"
 #include "exports.h"
 #include "log.h"
-#include "srv-age.h"
 #include "srv-con.h"
-#include "srv-ctl-json.h"
+#include "srv-ctl.h"
 #include "srv-export.h"
 #include "srv-limit.h"
-#include "srv-metrics.h"
 #include "srv-path.h"
 #include "srv-rnbd-state.h"
 #include "srv-sess.h"
@@ -196,9 +195,9 @@ static void read_export_oldest(struct metric_out *out, const void *program)
 {
 	const struct export *ex;
 
-	srv_age_look(srv_of(program));
+	srv_stat_age_look(srv_of(program));
 	for_each_export(ex, program)
-		export_value(out, ex, srv_age_of(ex));
+		export_value(out, ex, srv_stat_age_of(ex));
 }
 
 static void read_export_io(struct metric_out *out, const void *program)
@@ -399,7 +398,7 @@ static void read_inflight(struct metric_out *out, const void *program)
 
 static void read_oldest(struct metric_out *out, const void *program)
 {
-	metric_value(out, NULL, srv_age_look(srv_of(program)));
+	metric_value(out, NULL, srv_stat_age_look(srv_of(program)));
 }
 
 static unsigned list_length(const struct list *list)

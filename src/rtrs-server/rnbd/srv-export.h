@@ -74,7 +74,7 @@ struct srv_export_stat {
 	struct allow_list allow, read_only;	/* srv-allow.h; control thread */
 	_Atomic(uint16_t) prio;		/* srv_export_prio() */
 	struct io_stat base;		/* at the last reset */
-	uint64_t oldest_ns;		/* srv-age.h; control thread */
+	uint64_t oldest_ns;		/* srv-stat.h; control thread */
 	/* [srv.nthreads]; each in cache lines of its own */
 	struct srv_export_thread {
 		_Alignas(64) struct io_stat stat;

@@ -1,23 +1,56 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing; the results are in the sessions and exports. */
+/* Owns the counts at the last reset of a path.  The counters of a connection are part of the
+ * connection, and the ages of the last look part of the sessions and exports. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "clock.h"
 #include "exports.h"
-#include "srv-age.h"
 #include "srv-con.h"
 #include "srv-export.h"
 #include "srv-path.h"
 #include "srv-req.h"
 #include "srv-sess.h"
+#include "srv-stat.h"
 #include "util.h"
 
-static bool path_has_requests(const struct srv_path *path)
+static void path_sum(const struct srv_path *path, struct io_stat *sum)
 {
+	memset(sum, 0, sizeof(*sum));
 	for (unsigned cid = 0; cid < path->cid_num; cid++) {
-		if (path->cons[cid] && counter_get(&path->cons[cid]->inflight))
-			return true;
+		if (path->cons[cid])
+			io_stat_add(sum, &path->cons[cid]->stat, 1);
 	}
-	return false;
 }
+
+void srv_stat_path(const struct srv_path *path, struct io_stat *sum)
+{
+	path_sum(path, sum);
+	if (path->stat_base)
+		io_stat_add(sum, path->stat_base, -1);
+}
+
+uint64_t srv_stat_inflight(const struct srv_path *path)
+{
+	uint64_t n = 0;
+
+	for (unsigned cid = 0; cid < path->cid_num; cid++)
+		n += path->cons[cid] ? counter_get(&path->cons[cid]->inflight) : 0;
+	return n;
+}
+
+int srv_stat_reset_path(struct srv_path *path)
+{
+	if (!path->stat_base)
+		path->stat_base = malloc(sizeof(*path->stat_base));
+	if (!path->stat_base)
+		return -ENOMEM;
+	path_sum(path, path->stat_base);
+	return 0;
+}
+
+/* ---- the oldest request ---- */
 
 /* Returns the age of the oldest request of @path. */
 static uint64_t look_at_path(const struct srv_path *path, uint64_t now_ns)
@@ -41,7 +74,7 @@ static uint64_t look_at_path(const struct srv_path *path, uint64_t now_ns)
 	return oldest_ns;
 }
 
-uint64_t srv_age_look(const struct srv *srv)
+uint64_t srv_stat_age_look(const struct srv *srv)
 {
 	uint64_t now_ns = clock_now_ns(), oldest_ns = 0;
 	const struct srv_path *path;
@@ -53,7 +86,7 @@ uint64_t srv_age_look(const struct srv *srv)
 	list_for_each(sess, &srv->sessions, link) {
 		sess->oldest_ns = 0;
 		list_for_each(path, &sess->paths, link) {
-			if (path->reqs && path_has_requests(path))
+			if (path->reqs && srv_stat_inflight(path))
 				sess->oldest_ns = MAX(sess->oldest_ns, look_at_path(path, now_ns));
 		}
 		oldest_ns = MAX(oldest_ns, sess->oldest_ns);
@@ -61,7 +94,7 @@ uint64_t srv_age_look(const struct srv *srv)
 	return oldest_ns;
 }
 
-uint64_t srv_age_of(const struct export *ex)
+uint64_t srv_stat_age_of(const struct export *ex)
 {
 	return ((const struct srv_export_stat *)ex->user)->oldest_ns;
 }
