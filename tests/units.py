@@ -22,7 +22,7 @@ import csource
 PARTS = {
     "plugin": (["nbdkit-rtrs-plugin"], 0, 0, 5, 0, 0),
     "client": (["rtrs-client"], (5, 2, 2), 11, 5, 11, 0),
-    "server": (["rtrs-server"], (3, 2), 6, 5, 7, 0),
+    "server": (["rtrs-server"], (3, 2), 5, 5, 7, 0),
     "store": (["store"], 0, 0, 5, 2, 0),
     "common": (["common"], 2, 3, 5, 3, 0),
     "frwr": (["frwr"], 3, 3, 5, 1, 0),

@@ -168,11 +168,11 @@ SIM_TEST(last_refusals)
 		world_run_ms(w, 1);
 	}
 	raw_clt_fini(&other);
-	last = srv_refused_last(srv, is_of, "psk:gw2");
+	last = srv_log_last_refusal(srv, is_of, "psk:gw2");
 	CHECK(last && !strcmp(last->why, "the key of psk:gw2 was removed"));
 	for (unsigned i = 0; i < 4 * SRV_REFUSED_ALL; i++) {
 		snprintf(identity, sizeof(identity), "psk:x%u", i);
-		last = srv_refused_last(srv, is_of, identity);
+		last = srv_log_last_refusal(srv, is_of, identity);
 		CHECK(!last == (i < 4 * SRV_REFUSED_ALL - SRV_REFUSED_NET));
 	}
 	end();

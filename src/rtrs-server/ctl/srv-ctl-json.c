@@ -20,10 +20,10 @@
 #include "fab-tls.h"
 #include "files-age.h"
 #include "srv-allow.h"
+#include "srv-chunk.h"
 #include "srv-con.h"
 #include "srv-ctl.h"
 #include "srv-export.h"
-#include "srv-key-pool.h"
 #include "srv-limit.h"
 #include "srv-listen.h"
 #include "srv-open.h"
@@ -240,7 +240,7 @@ static json_t *srv_json_path_show(const struct srv_path *path)
 			 "hca_port", (int)path->device_port,
 			 "connections", (int)(path->ncons - path->ndrained),
 			 "latency_ns", (json_int_t)atomic_load(&path->hb.latency_ns),
-			 "invalidate", ctl_json_text(srv_key_pool_word(&path->chunks)),
+			 "invalidate", ctl_json_text(srv_chunk_protection(&path->chunks)),
 			 "memory", (json_int_t)path->memory);
 }
 

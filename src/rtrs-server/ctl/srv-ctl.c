@@ -18,7 +18,6 @@
 #include "srv-explain.h"
 #include "srv-export.h"
 #include "srv-limit.h"
-#include "srv-names.h"
 #include "srv-open.h"
 #include "srv-path.h"
 #include "srv-rnbd-state.h"
@@ -148,13 +147,13 @@ static void srv_call_sess_disconnect(struct ctl_client *client, const char *name
 	unsigned n = 0;
 	char two[NAMES_LEN];
 
-	if (srv_names_two(srv, name, two, sizeof(two))) {
+	if (srv_sess_two_called(srv, name, two, sizeof(two))) {
 		ctl_refuse(client, "several clients have a session '%s': expected %s", name, two);
 		return;
 	}
 	/* Several sessions can have the name: sessions that are going, too. */
 	list_for_each_safe(sess, next, &srv->sessions, link) {
-		if (srv_names_sess(sess, name))
+		if (srv_sess_is_called(sess, name))
 			n += srv_disconnect_sess(sess);
 	}
 	if (n)
@@ -172,7 +171,7 @@ static unsigned srv_paths_called(const struct srv *srv, const char *name, struct
 
 	list_for_each(sess, &srv->sessions, link) {
 		list_for_each(path, &sess->paths, link) {
-			if (!srv_path_linked(path) || !srv_names_path(path, name))
+			if (!srv_path_linked(path) || !srv_sess_path_is_called(path, name))
 				continue;
 			ret[!!n] = path;
 			n++;
@@ -204,7 +203,7 @@ static void srv_call_export_kick(struct ctl_client *client, const char *name, co
 	const struct export *ex = exports_find(srv_rnbd(srv)->exports, name);
 	char openers[256] = "", two[NAMES_LEN];
 
-	if (whom && srv_names_two(srv, whom, two, sizeof(two))) {
+	if (whom && srv_sess_two_called(srv, whom, two, sizeof(two))) {
 		ctl_refuse(client, "several clients have a session '%s': expected %s", whom, two);
 		return;
 	}

@@ -7,7 +7,6 @@
 #include "number.h"
 #include "secret-name.h"
 #include "srv-explain.h"
-#include "srv-names.h"
 #include "srv-path.h"
 #include "srv-sess.h"
 #include "srv-state.h"
@@ -90,7 +89,7 @@ static bool comes_from(const struct srv_sess *sess, const struct fab_addr *addr)
 bool srv_explain_who_has(const struct explain_who *who, const struct srv_sess *sess)
 {
 	if (who->kind == EXPLAIN_SESSION)
-		return srv_names_sess(sess, who->text);
+		return srv_sess_is_called(sess, who->text);
 	if (who->address_given && !comes_from(sess, &who->addrs[0]))
 		return false;
 	return who->kind == EXPLAIN_ADDRESS || !strcmp(sess->identity, who->identity);
@@ -122,7 +121,7 @@ static int look_at_sessions(const struct srv *srv, struct explain_who *who, char
 		    strcmp(who->identity, sess->identity)) {
 			snprintf(err, len, "client '%s': %s and %s come from there: expected one "
 				 "of them, as psk:NAME@%s", who->text,
-				 srv_names_person(who->identity), srv_names_person(sess->identity),
+				 srv_sess_person(who->identity), srv_sess_person(sess->identity),
 				 who->text);
 			return -EINVAL;
 		}
@@ -142,7 +141,7 @@ static bool is_session(const struct srv *srv, const char *text)
 	const struct srv_sess *sess;
 
 	list_for_each(sess, &srv->sessions, link) {
-		if (srv_names_sess(sess, text))
+		if (srv_sess_is_called(sess, text))
 			return true;
 	}
 	return false;
@@ -155,7 +154,7 @@ int srv_explain_who_find(const struct srv *srv, const char *text, struct explain
 	int rc;
 
 	*who = (struct explain_who){ .text = text };
-	if (srv_names_two(srv, text, two, sizeof(two))) {
+	if (srv_sess_two_called(srv, text, two, sizeof(two))) {
 		snprintf(err, len, "several clients have a session '%s': expected %s", text, two);
 		return -EINVAL;
 	}

@@ -19,7 +19,6 @@
 #include "srv-allow.h"
 #include "srv-explain.h"
 #include "srv-listen.h"
-#include "srv-names.h"
 #include "srv-rnbd-state.h"
 #include "srv-sess.h"
 #include "srv-state.h"
@@ -61,7 +60,7 @@ static void note(struct explain *e, const char *check, enum verdict verdict, con
 
 static const char *person(const struct explain *e)
 {
-	return srv_names_person(e->who->identity);
+	return srv_sess_person(e->who->identity);
 }
 
 /* Append to @buf, a list. */
@@ -311,7 +310,7 @@ static bool has_open(struct explain *e, const struct export *ex)
 		if (!dev || dev->state != SRV_DEV_OPEN || !srv_explain_who_has(e->who, sess))
 			continue;
 		note(e, "use", PASSES, "session %s of this client has it open as %s%s",
-		     srv_names_tell(sess, name, sizeof(name)), rnbd_access_names[dev->mode],
+		     srv_sess_tell_name(sess, name, sizeof(name)), rnbd_access_names[dev->mode],
 		     dev->mode == RNBD_ACCESS_RO ? "" : ": another session cannot open it as rw");
 		return true;
 	}
@@ -329,8 +328,8 @@ static void name_writers(const struct explain *e, const struct export *ex, char 
 			if (dev->ex->store != ex->store || dev->mode == RNBD_ACCESS_RO)
 				continue;
 			append(buf, len, "session %s of %s, from %s, has %s open as %s%s",
-			       srv_names_tell(sess, name, sizeof(name)),
-			       srv_names_person(sess->identity),
+			       srv_sess_tell_name(sess, name, sizeof(name)),
+			       srv_sess_person(sess->identity),
 			       host_of(&sess->client, host, sizeof(host)),
 			       dev->ex->name, rnbd_access_names[dev->mode],
 			       dev->state != SRV_DEV_OPEN ? ", and is closing it" : "");
@@ -434,7 +433,7 @@ static bool is_of_client(const void *arg, const struct srv_refused *r)
 static json_t *with_last(json_t *answer, const struct explain *e, const char *name)
 {
 	const struct wanted wanted = { e->who, name };
-	const struct srv_refused *r = srv_refused_last(e->srv, is_of_client, &wanted);
+	const struct srv_refused *r = srv_log_last_refusal(e->srv, is_of_client, &wanted);
 	char host[FAB_ADDR_STRLEN];
 
 	if (!r)

@@ -37,9 +37,9 @@ struct explain_who {
 };
 
 /* Find the client @text: an address ("192.0.2.7", "[::1]", "uid:0"), an identity ("psk:gw1",
- * "cert:gw1"), both ("psk:gw1@192.0.2.7"), or the name of a session as srv_names_sess() takes it,
- * which comes first: "psk:gw1/vm" may be a session, or a key with a label.  0, or -EINVAL with the
- * reason in @err. */
+ * "cert:gw1"), both ("psk:gw1@192.0.2.7"), or the name of a session as srv_sess_is_called() takes
+ * it, which comes first: "psk:gw1/vm" may be a session, or a key with a label.  0, or -EINVAL with
+ * the reason in @err. */
 int srv_explain_who_find(const struct srv *srv, const char *text, struct explain_who *who,
 			 char *err, size_t len);
 /* True if @sess is a session of @who. */
@@ -49,7 +49,7 @@ bool srv_explain_who_has(const struct explain_who *who, const struct srv_sess *s
 
 /* The answer to "explain": "checks" are objects with "check", "verdict" ("passes", "refuses", or
  * "depends" on an address that was not given, or on another server) and "text"; "may_open", and
- * "mode" then; and "last_refusal", if the server knows one (srv-refused.h).  NULL: no memory. */
+ * "mode" then; and "last_refusal", if the server knows one (srv-log.h).  NULL: no memory. */
 json_t *srv_explain(const struct srv *srv, const char *name, const struct explain_who *who);
 
 #endif

@@ -9,23 +9,23 @@
 #include "log.h"
 #include "srv-allow.h"
 #include "srv-limit.h"
-#include "srv-names.h"
 #include "srv-open.h"
 #include "srv-rnbd-state.h"
+#include "srv-sess.h"
 #include "store-lead.h"
 #include "util.h"
 
 static void handle_closed(struct srv_dev *dev)
 {
 	struct srv *srv = dev->sess->srv;
-	char name[SRV_NAMES_LEN];
+	char name[SRV_SESS_NAME_LEN];
 	struct list *l;
 
 	srv_log_access(
 		srv, &dev->sess->client,
 		LOG_FIELDS(DEVICE_CLOSED, .session = dev->sess->name, .export = dev->ex->name,
 			   .identity = dev->sess->identity),
-		srv_names_tell(dev->sess, name, sizeof(name)), "device %u closed: %s",
+		srv_sess_tell_name(dev->sess, name, sizeof(name)), "device %u closed: %s",
 		srv_dev_number(dev), dev->ex->name);
 	export_release(dev->ex, dev->mode);
 	store_lead_closed(dev->ex->store);
@@ -74,7 +74,7 @@ static unsigned kick_from_sess(struct srv_sess *sess,
 			       bool (*match)(const struct srv_dev *dev, const void *arg),
 			       const void *arg, const char *why)
 {
-	char name[SRV_NAMES_LEN];
+	char name[SRV_SESS_NAME_LEN];
 	unsigned n = 0;
 
 	srv_dev_for_each(dev, &srv_rnbd_sess(sess)->devs) {
@@ -83,7 +83,7 @@ static unsigned kick_from_sess(struct srv_sess *sess,
 		log_event(LOG_LEVEL_WARN,
 			  LOG_FIELDS(DEVICE_KICKED, .session = sess->name, .export = dev->ex->name,
 				     .identity = sess->identity),
-			  srv_names_tell(sess, name, sizeof(name)),
+			  srv_sess_tell_name(sess, name, sizeof(name)),
 			  "device %u of %s is taken away: %s", srv_dev_number(dev), dev->ex->name,
 			  why);
 		n++;
@@ -105,7 +105,8 @@ static bool sess_is_of(const struct srv_sess *sess, const char *client)
 	const struct srv_path *path;
 	char text[FAB_ADDR_STRLEN];
 
-	if (srv_names_sess(sess, client) || (*sess->identity && !strcmp(sess->identity, client)))
+	if (srv_sess_is_called(sess, client) ||
+	    (*sess->identity && !strcmp(sess->identity, client)))
 		return true;
 	list_for_each(path, &sess->paths, link) {
 		if (!strcmp(fab_addr_format_host(&path->client, text, sizeof(text)), client))
@@ -207,7 +208,7 @@ static void put_openers(const struct srv *srv,
 			bool (*match)(const struct srv_dev *dev, const void *arg), const void *arg,
 			char *buf, size_t len)
 {
-	char name[SRV_NAMES_LEN];
+	char name[SRV_SESS_NAME_LEN];
 	const struct srv_sess *sess;
 
 	*buf = '\0';
@@ -216,7 +217,7 @@ static void put_openers(const struct srv *srv,
 
 		if (sess_has_open(sess, match, arg))
 			snprintf(buf + at, len - at, "%s%s", at ? ", " : "",
-				 srv_names_tell(sess, name, sizeof(name)));
+				 srv_sess_tell_name(sess, name, sizeof(name)));
 	}
 }
 

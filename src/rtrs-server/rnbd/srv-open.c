@@ -23,9 +23,9 @@
 #include "exports.h"
 #include "log.h"
 #include "srv-allow.h"
-#include "srv-names.h"
 #include "srv-open.h"
 #include "srv-rnbd-state.h"
+#include "srv-sess.h"
 #include "store-lead.h"
 #include "util.h"
 
@@ -175,13 +175,13 @@ static void open_log(const struct srv_req *req, const struct srv_dev *dev, const
 {
 	const struct srv_sess *sess = req->path->sess;
 	const char *mode = rnbd_access_names[dev->mode];
-	char name[SRV_NAMES_LEN];
+	char name[SRV_SESS_NAME_LEN];
 
 	srv_log_access(sess->srv, &sess->client,
 		       LOG_FIELDS(DEVICE_OPENED, .session = sess->name, .export = dev->ex->name,
 				  .peer = req->path->name, .identity = sess->identity,
 				  .mode = mode),
-		       srv_names_tell(sess, name, sizeof(name)), "device %u %s: %s, %s",
+		       srv_sess_tell_name(sess, name, sizeof(name)), "device %u %s: %s, %s",
 		       srv_dev_number(dev), done, dev->ex->name, mode);
 }
 
@@ -253,7 +253,7 @@ static enum open_result open_try(struct srv_req *req, const struct rnbd_open *op
 /* Put "; SESSION/CLIENT@SERVER has it open as rw" into @buf for each writer of the store of @ex. */
 static void name_writers(const struct srv *srv, const struct export *ex, char *buf, size_t len)
 {
-	char name[SRV_NAMES_LEN];
+	char name[SRV_SESS_NAME_LEN];
 	struct srv_sess *sess;
 	size_t n = 0;
 
@@ -267,7 +267,7 @@ static void name_writers(const struct srv *srv, const struct export *ex, char *b
 				continue;
 			n += (size_t)snprintf(buf + n, len - n, "; %s%s has it open as %s",
 					      path ? path->name :
-					      srv_names_tell(sess, name, sizeof(name)),
+					      srv_sess_tell_name(sess, name, sizeof(name)),
 					      path ? "" : " (lost)",
 					      rnbd_access_names[dev->mode]);
 		}
@@ -319,8 +319,8 @@ static int open_status(const struct srv_sess *sess, enum open_result result, int
 static void open_failed(struct srv_req *req, const struct rnbd_open *open, enum open_result result)
 {
 	struct srv *srv = req->path->srv;
-	char name[SRV_NAMES_LEN];
-	const char *session = srv_names_tell(req->path->sess, name, sizeof(name));
+	char name[SRV_SESS_NAME_LEN];
+	const char *session = srv_sess_tell_name(req->path->sess, name, sizeof(name));
 	const struct export *ex = exports_find(srv_rnbd(srv)->exports, open->name);
 	enum srv_refusal reason = policies[result].reason;
 	char holders[512] = "", line[1024];
@@ -333,7 +333,7 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, enum 
 		name_refused(req->path->sess, ex, result, holders, sizeof(holders));
 	snprintf(line, sizeof(line), "open of %s as %s refused: %s%s", open->name,
 		 rnbd_access_names[open->mode], strerror(-rc), holders);
-	srv_refused_note(srv, &req->path->client, req->path->identity, open->name, line);
+	srv_log_refusal(srv, &req->path->client, req->path->identity, open->name, line);
 	/* A client whose OPEN waits for a writer to leave tries several times a second. */
 	srv_log_again(&srv->log, &req->path->client, &open_limit, LOG_LEVEL_WARN,
 		      LOG_FIELDS(OPEN_REFUSED, .session = req->path->sess->name,

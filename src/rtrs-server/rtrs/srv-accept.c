@@ -13,17 +13,15 @@
 #include "clock.h"
 #include "log.h"
 #include "rtrs-msg.h"
-#include "srv-accept.h"
 #include "srv-auth.h"
 #include "srv-con.h"
-#include "srv-geom.h"
 #include "srv-keys.h"
-#include "srv-names.h"
+#include "srv-listen.h"
 #include "srv-pass.h"
 #include "srv-path.h"
-#include "srv-state.h"
 #include "srv-sess.h"
 #include "srv-setup.h"
+#include "srv-state.h"
 #include "util.h"
 
 struct srv_parked {
@@ -103,7 +101,7 @@ static void accept_refuse(struct srv *srv, struct fab_conn *conn, const struct r
 	srv_log_again(&srv->log, &peer, &refuse_limit, LOG_LEVEL_WARN,
 		      LOG_FIELDS(CLIENT_REFUSED, .peer = text, .identity = id.name,
 				 .reason = srv_refusal_names[reason]), text, line);
-	srv_refused_note(srv, &peer, id.name, NULL, d->why);
+	srv_log_refusal(srv, &peer, id.name, NULL, d->why);
 	srv_con_refuse(conn, d->status, hears ? d->refusal : RTRS_REFUSES_NOT);
 }
 
@@ -227,7 +225,7 @@ static struct decision accept_create_path(struct srv *srv, struct srv_sess *sess
 	static char error[SRV_CAUSE_LEN];	/* for the refusal that follows */
 	struct decision d;
 	bool is_new = !sess;
-	int rc = srv_geom_client(srv, conn, error, sizeof(error));
+	int rc = srv_setup_fit_client(srv, conn, error, sizeof(error));
 
 	if (rc)
 		return decision_refuse_for(rc, error);
@@ -258,18 +256,18 @@ static bool identity_fits(const struct srv *srv, const struct srv_sess *sess,
 	if (!fab_conn_trusted(conn)) {
 		refusal = RTRS_REFUSES_CERTIFICATE;
 		snprintf(why, sizeof(why), "the certificate of %s is no longer accepted",
-			 srv_names_person(id->name));
+			 srv_sess_person(id->name));
 	} else if (!holds) {
 		refusal = RTRS_REFUSES_KEY;
 		snprintf(why, sizeof(why), "the key of %s was removed", id->name);
 	} else if (sess && strcmp(id->name, sess->transport_identity)) {
 		refusal = RTRS_REFUSES_IDENTITY;
 		snprintf(why, sizeof(why), "its session belongs to %s, but the client is %s",
-			 srv_names_person(sess->transport_identity), srv_names_person(id->name));
+			 srv_sess_person(sess->transport_identity), srv_sess_person(id->name));
 	} else if (sess && memcmp(who->key_id, sess->key_id, sizeof(sess->key_id))) {
 		refusal = RTRS_REFUSES_OTHER_KEY;
 		snprintf(why, sizeof(why), "its session was made with another key of %s",
-			 srv_names_person(id->name));
+			 srv_sess_person(id->name));
 	} else if (path && path->state == SRV_PATH_CONNECTING &&
 		   (id->key != path->key || who->tls_key != path->transport.key)) {
 		refusal = RTRS_REFUSES_OTHER_KEY;

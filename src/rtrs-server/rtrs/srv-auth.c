@@ -120,7 +120,7 @@ static void guest_refuse(struct srv_guest *g)
 
 	if (*g->chap.peer)
 		secret_name_identity(g->chap.peer, identity, sizeof(identity));
-	srv_refused_note(g->srv, &g->peer, identity, NULL, g->chap.why);
+	srv_log_refusal(g->srv, &g->peer, identity, NULL, g->chap.why);
 	g->srv->guests.refused++;
 	g->refused = true;
 	guest_told(g, &auth_limit, g->chap.why);
@@ -175,7 +175,7 @@ static void guest_drained(struct fab_service *service)
 	list_del(&g->link);
 	srv->guests.n--;
 	guest_free(g);
-	srv->part_gone(srv);
+	srv->part_gone(srv, 0);
 }
 
 static const struct fab_service_ops guest_service = {

@@ -19,6 +19,7 @@
 #include "rtrs-geom.h"
 #include "rtrs-msg.h"
 
+struct fab_conn;
 struct srv;
 struct srv_chunks;
 
@@ -34,7 +35,7 @@ struct srv_chunks {
 	struct srv *srv;
 	const struct rtrs_geom *geom;
 	struct fab_pd *pd;
-	enum srv_invalidate invalidate;	/* on this path: see srv_key_pool_choose() */
+	enum srv_invalidate invalidate;	/* on this path: chosen by srv_chunk_init() */
 	enum frwr_mode key_mode;	/* always: the kind of object with a chunk's key */
 	char refused[192];		/* why the wanted protection is impossible, or "" */
 	struct frwr_pool *keys;		/* always: one window for each chunk, from set-up to
@@ -105,5 +106,13 @@ static inline bool srv_chunk_late_keys(const struct srv_chunks *c)
 {
 	return c->invalidate == SRV_INVALIDATE_ALWAYS && c->key_mode == FRWR_MW1 && c->pinned;
 }
+
+/* The name of the protection of @c for people: "always" (each request has another key), "suspend"
+ * (the key is closed while the server works on a request), "copy" or "never". */
+const char *srv_chunk_protection(const struct srv_chunks *c);
+
+/* Give the windows back, after all connections have drained, and before any is destroyed and the
+ * regions go.  Control thread; idempotent. */
+void srv_chunk_close_windows(struct srv_chunks *c, const char *name);
 
 #endif

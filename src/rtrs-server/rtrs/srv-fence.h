@@ -33,10 +33,12 @@
 #define SRV_FENCE_H
 
 #include <assert.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 struct srv_fence_order {
 	uint32_t tag;			/* 0: none */
@@ -61,9 +63,25 @@ struct srv_fence {
 };
 
 /* Make slots for the ids 0..@depth-1.  0 or -ENOMEM. */
-int srv_fence_init(struct srv_fence *f, unsigned depth);
+static inline int srv_fence_init(struct srv_fence *f, unsigned depth)
+{
+	f->slots = calloc(depth, sizeof(*f->slots));
+	if (!f->slots)
+		return -ENOMEM;
+	f->depth = depth;
+	return 0;
+}
+
 /* Free the slots, which every node must have left. */
-void srv_fence_fini(struct srv_fence *f);
+static inline void srv_fence_fini(struct srv_fence *f)
+{
+	for (unsigned i = 0; i < f->depth; i++)
+		assert(!atomic_load(&f->slots[i].tail));
+	free(f->slots);
+	f->slots = NULL;
+	f->depth = 0;
+}
+
 
 /* The number of a request for @id that has just been read; numbers grow, and wrap. */
 static inline uint32_t srv_fence_arrive(struct srv_fence *f, unsigned id)

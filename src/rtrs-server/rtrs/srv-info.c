@@ -12,9 +12,8 @@
 #include "srv-con.h"
 #include "srv-info.h"
 #include "srv-path.h"
-#include "srv-names.h"
-#include "srv-state.h"
 #include "srv-sess.h"
+#include "srv-state.h"
 #include "util.h"
 
 /* The longest reason, which has three names. */
@@ -38,14 +37,14 @@ static enum srv_info_event info_judge(struct srv_path *path, char *cause, size_t
 
 	if (path->sess->name[0] && strcmp(path->sess->identity, path->identity)) {
 		snprintf(cause, len, "its session belongs to %s, but the client is %s",
-			 srv_names_person(path->sess->identity), srv_names_person(path->identity));
+			 srv_sess_person(path->sess->identity), srv_sess_person(path->identity));
 		return refused(path, RTRS_REFUSES_IDENTITY);
 	}
 	if (holder && holder->state == SRV_PATH_DRAINING)
 		return SRV_INFO_EV_HELD;
 	if (holder) {
 		snprintf(cause, len, "session name %s of %s is in use by %s", name,
-			 srv_names_person(path->identity), holder->name);
+			 srv_sess_person(path->identity), holder->name);
 		return refused(path, RTRS_REFUSES_NAME);
 	}
 	if (path->sess->name[0] && strcmp(path->sess->name, name)) {
@@ -77,7 +76,7 @@ static void info_look(void *object)
 	enum srv_info_event event = info_judge(path, cause, sizeof(cause));
 
 	if (event == SRV_INFO_EV_REFUSED) {
-		srv_refused_note(path->srv, &path->client, path->identity, NULL, cause);
+		srv_log_refusal(path->srv, &path->client, path->identity, NULL, cause);
 		info_refuse(path, cause);
 	} else {
 		info_event(path, event);
@@ -104,7 +103,7 @@ static void info_join(void *object)
 	info_wait_no_more(path);
 	memcpy(path->sess->name, path->info.name, sizeof(path->sess->name));
 	memcpy(path->sess->identity, path->identity, sizeof(path->sess->identity));
-	srv_path_named(path);
+	srv_sess_name_path(path);
 	path->info.done(path, NULL);
 }
 

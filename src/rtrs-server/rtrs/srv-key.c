@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the requests of a path between arrival and the end of their key; srv-key-pool.h owns the
+/* Owns the requests of a path between arrival and the end of their key; srv-chunk.h owns the
  * windows.
  *
  * How revoking fails: a connection that fails flushes its revocations, and their requests are

@@ -10,7 +10,6 @@
 #include "secrets-look.h"
 #include "srv-con.h"
 #include "srv-keys.h"
-#include "srv-names.h"
 #include "srv-pass.h"
 #include "srv-path.h"
 #include "srv-sess.h"
@@ -129,7 +128,7 @@ static unsigned end_paths_of(struct srv_sess *sess, const struct end *end)
 		if (path->state >= SRV_PATH_DRAINING || !end->match(path, end->key))
 			continue;
 		srv_path_fail(path, "the %s of %s %s", end->what,
-			      srv_names_person(path->identity), end->why);
+			      srv_sess_person(path->identity), end->why);
 		n++;
 	}
 	srv_sess_put(sess);

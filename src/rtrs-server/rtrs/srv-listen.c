@@ -12,12 +12,11 @@
 #include "clock.h"
 #include "log.h"
 #include "rtrs-proto.h"
-#include "srv-accept.h"
 #include "srv-con.h"
-#include "srv-geom.h"
 #include "srv-keys.h"
 #include "srv-listen.h"
 #include "srv-path.h"
+#include "srv-setup.h"
 #include "srv-state.h"
 #include "util.h"
 
@@ -112,7 +111,7 @@ static bool cm_admit(void *arg, const struct fab_addr *peer)
 	if (conf_allow_peer(srv->conf, peer))
 		return true;
 	srv->refused[SRV_REFUSED_ADDRESS]++;
-	srv_refused_note(srv, peer, "", NULL, "no --allow names it");
+	srv_log_refusal(srv, peer, "", NULL, "no --allow names it");
 	fab_addr_format(peer, text, sizeof(text));
 	snprintf(line, sizeof(line), "connection refused: this %s is in no --allow rule",
 		 fab_addr_is_unix(peer) ? "user" : "address");
@@ -134,7 +133,7 @@ static void cm_refused(void *arg, const struct fab_addr *peer, bool tls, const c
 	snprintf(obj, sizeof(obj), "tcp %s", text);
 	snprintf(line, sizeof(line), "closed during the handshake: %s", why);
 	if (tls)
-		srv_refused_note(srv, peer, "", NULL, why);
+		srv_log_refusal(srv, peer, "", NULL, why);
 	if (tls)
 		srv_log_again(&srv->log, peer, &tls_limit, LOG_LEVEL_WARN,
 			      LOG_FIELDS(CLIENT_REFUSED, .peer = text,
@@ -215,7 +214,7 @@ static void cm_unwatched(struct loop_watch *watch)
 	fab_cm_destroy(cm->cm);
 	list_del(&cm->link);
 	free(cm);
-	srv->part_gone(srv);
+	srv->part_gone(srv, 0);
 }
 
 static void listener_free(struct srv_listener *l)
@@ -408,7 +407,7 @@ static int listen_fit_device(struct srv *srv, const struct srv_listener *l, char
 			     size_t errlen)
 {
 	char why[192];
-	int rc = srv_geom_listener(srv, l->listener, l->name, why, sizeof(why));
+	int rc = srv_setup_fit_listener(srv, l->listener, l->name, why, sizeof(why));
 
 	if (rc)
 		snprintf(err, errlen, "cannot listen on %s: %s", l->name, why);

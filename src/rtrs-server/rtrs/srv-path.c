@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the path, the structs of the connections, the memory and the timers of the path; control
- * thread.
+/* The life of a path; control thread.
  *
- * How a path ends: FAIL cuts every connection.  When all have drained the path is unlinked and the
- * client may come back.  When the last request has left the storage the memory is detached from
- * the rings and freed, and with the last path of a session the session.
- * How a path fails: srv_path_fail(), called where the cause is seen, with one line in the log. */
+ * The happy path: srv-setup.c makes the path and its connections; the client sends INFO_REQ
+ * (srv-info.h); the memory is attached to the rings; the path serves, and sends heartbeats.  At the
+ * end FAIL cuts every connection.  When all have drained the path is unlinked and the client may
+ * come back.  When the last request has left the storage the memory is detached from the rings and
+ * freed, and with the last path of a session the session.
+ *
+ * Possible failures: srv_path_fail(), called where the cause is seen, with one line in the log. */
 #define FSM_PREFIX SRV_PATH_
 
 #include <assert.h>
@@ -14,32 +16,85 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
+#include "export-ring.h"
 #include "log.h"
-#include "mask.h"
-#include "srv-hb.h"
-#include "srv-key-pool.h"
-#include "srv-mem.h"
-#include "srv-names.h"
+#include "rtrs-wr.h"
+#include "srv-chunk.h"
+#include "srv-con.h"
 #include "srv-pass.h"
+#include "srv-path.h"
 #include "srv-req.h"
+#include "srv-sess.h"
+#include "srv-state.h"
 #include "util.h"
+
+#define STUCK_MS 5000			/* of a thread: long enough for a line in the log */
 
 /* The cause of a path's end is worth more lines than the coming or going of a client. */
 static struct log_limit down_limit = LOG_LIMIT_INIT(1000, 10000);
 static struct log_limit setup_limit = LOG_LIMIT_INIT(20, 10000);
+static struct log_limit stuck_limit = LOG_LIMIT_INIT(4, 60000);
 
 static void path_event(struct srv_path *path, enum srv_path_event event);
 
-/* ---- timers ---- */
+/* ---- timers: heartbeats, on connection 0 (doc/protocol.md 5), and the set-up ---- */
+
+/* Log a thread that the storage holds: silence is the only other sign of such a thread. */
+static void hb_check_stuck(const struct srv_path *path)
+{
+	for (unsigned cid = 1; cid < path->cid_num; cid++) {
+		const struct reactor *r = path->cons[cid]->thread->reactor;
+		uint64_t ms = export_ring_stuck_ms(r);
+
+		if (ms < STUCK_MS)
+			continue;
+		srv_log_event_limited(
+			path->srv, &path->client, &stuck_limit, LOG_LEVEL_WARN,
+			LOG_FIELDS(IO_STUCK, .session = path->sess->name, .peer = path->name,
+				   .identity = path->identity),
+			path->name,
+			"requests wait: the file system has not answered one write of %s for %llu "
+			"s", reactor_name(r), (unsigned long long)ms / 1000);
+		return;
+	}
+}
+
+/* Before posting receives, which feed the heartbeat. */
+static void hb_start(struct srv_path *path)
+{
+	const struct srv_conf *conf = path->srv->conf;
+	bool own = path->server.provider == &fab_tcp;
+	struct rtrs_hb_conf hb = rtrs_hb_conf(conf->hb_interval_ms, conf->hb_missed_max, own);
+
+	hb.patience = own;
+	rtrs_hb_start(&path->hb, clock_now_ms(), &hb);
+}
+
+static void hb_send(struct srv_path *path)
+{
+	struct srv_con *con = path->cons[0];
+	struct ibv_send_wr wr;
+
+	rtrs_wr_heartbeat(&wr, (uintptr_t)&con->send_cqe, RTRS_HB_MSG_IMM);
+	rtrs_hb_sent(&path->hb, clock_now_ns());
+	if (!srv_con_dead(con))
+		srv_con_post(con, &wr);
+}
 
 static void srv_path_hb_timer(struct loop_timer *timer)
 {
 	struct srv_path *path = container_of(timer, struct srv_path, timer);
+	enum rtrs_hb_action due = rtrs_hb_tick(&path->hb, clock_now_ms());
 
-	if (srv_hb_tick(path))
-		loop_timer_set(srv_loop(path->srv), &path->timer, path->hb.next_ms);
-	else
+	if (due == RTRS_HB_DEAD) {
 		srv_path_fail(path, "heartbeat missed %u times", path->hb.missed_max);
+		return;
+	}
+	if (due == RTRS_HB_SEND)
+		hb_send(path);
+	hb_check_stuck(path);
+	loop_timer_set(srv_loop(path->srv), &path->timer, path->hb.next_ms);
 }
 
 static void srv_path_setup_timer(struct loop_timer *timer)
@@ -57,7 +112,7 @@ static void path_serve(void *object)
 {
 	struct srv_path *path = object;
 	int rc = srv_key_open(path);
-	char name[SRV_NAMES_LEN];
+	char name[SRV_SESS_NAME_LEN];
 
 	explicit_bzero(path->conn_key, sizeof(path->conn_key));
 	if (rc) {
@@ -65,7 +120,7 @@ static void path_serve(void *object)
 		return;
 	}
 	/* ORDER: the heartbeat first, because a receive may complete as soon as posted. */
-	srv_hb_start(path);
+	hb_start(path);
 	for (unsigned cid = 0; cid < path->cid_num; cid++) {
 		unsigned n = cid ? path->srv->geom.queue_depth : path->service_recvs;
 
@@ -83,7 +138,7 @@ static void path_serve(void *object)
 		       LOG_FIELDS(PATH_UP, .session = path->sess->name, .peer = path->name,
 				  .identity = path->identity),
 		       path->name, "path up, %u connections, session %s", path->cid_num,
-		       srv_names_tell(path->sess, name, sizeof(name)));
+		       srv_sess_tell_name(path->sess, name, sizeof(name)));
 	path->was_up = true;
 	path->srv->paths_up++;
 	srv_sess_path_up(path->sess, path->name);
@@ -108,7 +163,7 @@ static void path_cut(void *object)
 /* ORDER: windows before connections (frwr.h). */
 static void path_close_cons(struct srv_path *path)
 {
-	srv_key_pool_close(&path->chunks, path->name);
+	srv_chunk_close_windows(&path->chunks, path->name);
 	for (unsigned cid = 0; cid < path->cid_num; cid++) {
 		struct srv_con *con = path->cons[cid];
 
@@ -140,6 +195,7 @@ static void path_detached(struct srv_chunks *c)
 {
 	struct srv_path *path = container_of(c, struct srv_path, chunks);
 	struct srv *srv = path->srv;
+	unsigned ncons = path->ncons;
 
 	log_dbg(path->name, "gone");
 	srv_chunk_fini(&path->chunks);
@@ -156,11 +212,10 @@ static void path_detached(struct srv_chunks *c)
 	explicit_bzero(path->conn_key, sizeof(path->conn_key));
 	srv->npaths--;
 	srv->memory -= path->memory;
-	srv_mem_freed(srv, path->ncons);
 	list_del(&path->link);
 	srv_sess_put(path->sess);
 	free(path);
-	srv->part_gone(srv);
+	srv->part_gone(srv, ncons);
 }
 
 static void path_free(void *object)
@@ -323,19 +378,6 @@ static void path_info_done(struct srv_path *path, const char *cause)
 		path_event(path, SRV_PATH_EV_FAIL);
 }
 
-/* The client's port is left out: the port is another after each reconnect. */
-void srv_path_named(struct srv_path *path)
-{
-	char client[FAB_ADDR_STRLEN], server[FAB_ADDR_STRLEN];
-	const char *sess = path->sess->name;
-
-	snprintf(path->name, sizeof(path->name), "%s%s%s@%s", sess, *sess ? "/" : "",
-		 fab_addr_format_host(&path->client, client, sizeof(client)),
-		 fab_addr_format(&path->server, server, sizeof(server)));
-	/* All texts for people are masked, so that the name is the same in each. */
-	mask_control(path->name);
-}
-
 void srv_path_init(struct srv_path *path, struct srv_sess *sess, const struct rtrs_conn_req *req,
 		   const struct srv_who *who, const struct fab_conn *conn)
 {
@@ -351,7 +393,7 @@ void srv_path_init(struct srv_path *path, struct srv_sess *sess, const struct rt
 	memcpy(path->conn_key, who->conn_key, sizeof(path->conn_key));
 	path->key = who->id.key;
 	path->key_since_s = who->id.key_since_s;
-	srv_path_named(path);
+	srv_sess_name_path(path);
 	loop_timer_init(&path->timer, srv_path_setup_timer);
 	loop_msg_init(&path->given_up_msg, path_given_up);
 	srv_info_init(path, path_info_done);

@@ -13,8 +13,8 @@
 
 #include "fabric.h"
 #include "fsm.h"
-#include "loop.h"
 #include "list.h"
+#include "loop.h"
 #include "rtrs-hb.h"
 #include "rtrs-msg.h"
 #include "srv-chunk.h"
@@ -85,15 +85,11 @@ struct srv_path {
 };
 
 /* Fill @path, which is all 0: CONNECTING, of @sess and the peer of @conn, who is @who; allocates
- * nothing.  For
- * srv-setup.c. */
+ * nothing.  For srv-setup.c. */
 void srv_path_init(struct srv_path *path, struct srv_sess *sess, const struct rtrs_conn_req *req,
 		   const struct srv_who *who, const struct fab_conn *conn);
 /* The callbacks of a path for its connections. */
 extern const struct srv_con_ops srv_path_con_ops;
-
-/* Make path->name again from the name of the session. */
-void srv_path_named(struct srv_path *path);
 
 /* Fail @path: the one way down (doc/decisions.md D9).  The first call logs @cause; later calls do
  * nothing.  @path may be freed when this returns, if @path has no connection. */

@@ -2,15 +2,17 @@
 /* Owns a session's fence; control thread.  Ends with its last path, when no request is left in the
  * storage.  Only srv_sess_create() can fail. */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
 #include "log.h"
+#include "mask.h"
 #include "srv-pass.h"
 #include "srv-path.h"
-#include "srv-state.h"
 #include "srv-sess.h"
+#include "srv-state.h"
 
 struct srv_sess *srv_sess_create(struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN],
 				 const struct fab_conn *conn, const struct srv_who *who)
@@ -168,4 +170,71 @@ bool srv_sess_dying(const struct srv_sess *sess)
 		draining |= path->state == SRV_PATH_DRAINING;
 	}
 	return draining;
+}
+
+/* ---- what people call sessions and paths ---- */
+
+const char *srv_sess_person(const char *identity)
+{
+	return *identity ? identity : "a client without a name";
+}
+
+/* True if @text is @name, with @identity and a '/' in front. */
+static bool is_full(const char *text, const char *identity, const char *name)
+{
+	size_t len = strlen(identity);
+
+	return !strncmp(text, identity, len) && text[len] == '/' && !strcmp(text + len + 1, name);
+}
+
+bool srv_sess_is_called(const struct srv_sess *sess, const char *text)
+{
+	return !strcmp(sess->name, text) || is_full(text, sess->identity, sess->name);
+}
+
+bool srv_sess_path_is_called(const struct srv_path *path, const char *text)
+{
+	const char *sep = *path->sess->name ? strchr(path->name, '/') : NULL;
+
+	return !strcmp(path->name, text) || (sep && !strcmp(sep + 1, text)) ||
+	       is_full(text, path->sess->identity, path->name);
+}
+
+bool srv_sess_two_called(const struct srv *srv, const char *text, char *buf, size_t len)
+{
+	const struct srv_sess *sess, *first = NULL;
+
+	list_for_each(sess, &srv->sessions, link) {
+		if (!srv_sess_is_called(sess, text))
+			continue;
+		if (!first)
+			first = sess;
+		if (!strcmp(first->identity, sess->identity))
+			continue;
+		snprintf(buf, len, "'%s/%s' or '%s/%s'", first->identity, first->name,
+			 sess->identity, sess->name);
+		return true;
+	}
+	return false;
+}
+
+const char *srv_sess_tell_name(const struct srv_sess *sess, char *buf, size_t len)
+{
+	bool two = srv_sess_two_called(sess->srv, sess->name, buf, len);
+
+	snprintf(buf, len, "%s%s%s", two ? sess->identity : "", two ? "/" : "", sess->name);
+	return buf;
+}
+
+/* The client's port is left out: the port is another after each reconnect. */
+void srv_sess_name_path(struct srv_path *path)
+{
+	char client[FAB_ADDR_STRLEN], server[FAB_ADDR_STRLEN];
+	const char *sess = path->sess->name;
+
+	snprintf(path->name, sizeof(path->name), "%s%s%s@%s", sess, *sess ? "/" : "",
+		 fab_addr_format_host(&path->client, client, sizeof(client)),
+		 fab_addr_format(&path->server, server, sizeof(server)));
+	/* All texts for people are masked, so that the name is the same in each. */
+	mask_control(path->name);
 }

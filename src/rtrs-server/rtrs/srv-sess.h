@@ -8,6 +8,7 @@
 #define SRV_SESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "fabric.h"
@@ -17,6 +18,7 @@
 
 struct srv;
 struct srv_path;
+struct srv_sess;
 struct srv_who;
 
 struct srv_sess {
@@ -75,5 +77,30 @@ const char *srv_sess_state(const struct srv_sess *sess, uint64_t *down_ms);
 /* True if no path is in service, but a path is draining: the handles of @sess are about to be
  * closed. */
 bool srv_sess_dying(const struct srv_sess *sess);
+
+/* ---- what people call sessions and paths ---- */
+
+/* The name of a session is its client's choice, and unique among the sessions of one identity
+ * alone: two clients may have a session of one name each, and neither keeps the other one out.
+ * IDENTITY/NAME is one client's; "/NAME" that of a client without an identity. */
+
+/* @identity for people: the same, or words for "". */
+const char *srv_sess_person(const char *identity);
+/* True if @text names @sess: NAME, or IDENTITY/NAME. */
+bool srv_sess_is_called(const struct srv_sess *sess, const char *text);
+/* True if @text names @path: the name of @path, with or without the name of its session in front,
+ * or IDENTITY/ in front of the whole. */
+bool srv_sess_path_is_called(const struct srv_path *path, const char *text);
+/* Room for the name of a session as srv_sess_tell_name() writes it, in a buffer. */
+#define SRV_SESS_NAME_LEN (FAB_IDENTITY_LEN + RTRS_NAME_MAX)
+
+/* Write the name of @sess to @buf: IDENTITY/NAME if a session of another identity is called NAME,
+ * too. */
+const char *srv_sess_tell_name(const struct srv_sess *sess, char *buf, size_t len);
+/* True if sessions of two identities are called @text.  @buf gets what to say instead:
+ * "'psk:gw1/vm' or 'psk:gw2/vm'". */
+bool srv_sess_two_called(const struct srv *srv, const char *text, char *buf, size_t len);
+/* Make path->name again from the name of the session. */
+void srv_sess_name_path(struct srv_path *path);
 
 #endif

@@ -17,18 +17,17 @@
 
 #include "fabric.h"
 #include "frwr.h"
-#include "loop.h"
 #include "list.h"
 #include "log.h"
+#include "loop.h"
 #include "reactor.h"
 #include "rtrs-geom.h"
 #include "rtrs-wr.h"
-#include "srv-log.h"
 #include "srv-auth.h"
+#include "srv-log.h"
 #include "srv-ops.h"
 #include "srv-pass.h"
 #include "srv-pool.h"
-#include "srv-refused.h"
 
 struct srv_req;
 
@@ -78,13 +77,14 @@ struct srv {
 
 	/* Calls from below into srv.c; control thread. */
 	void (*path_unlinked)(struct srv *srv);	/* the path's names are free for waiting requests */
-	void (*part_gone)(struct srv *srv);	/* a path, or a connection manager */
+	/* a path with @ncons connections, or a connection manager */
+	void (*part_gone)(struct srv *srv, unsigned ncons);
 
 	/* control thread */
-	struct rtrs_geom geom;		/* of every session (srv-geom.h) */
+	struct rtrs_geom geom;		/* of every session (srv-setup.h) */
 	bool geom_fixed;
 	struct frwr_lessons lessons;	/* what devices offered and failed to do */
-	char told_protection[8][256];	/* srv-key-pool.c: in the log */
+	char told_protection[8][256];	/* srv-chunk.c: in the log */
 	unsigned ntold;
 	struct list cms;		/* struct srv_cm: one connection manager for each
 					 * provider */
@@ -95,11 +95,11 @@ struct srv {
 	unsigned nsessions, npaths, nhalf_open, ncons, nparked;
 	uint64_t paths_up, paths_down;	/* how many came into service, and left service */
 	uint64_t memory;		/* of all paths: srv_path.memory */
-	unsigned freed_cons;		/* srv-mem.c: since memory was last given back */
+	unsigned freed_cons;		/* srv.c: since memory was last given back */
 	struct loop_timer mem_timer;
 	struct srv_log log;
 	uint64_t refused[SRV_REFUSALS];	/* since the start */
-	struct srv_refused last_refused[SRV_REFUSED_ALL];	/* srv-refused.c */
+	struct srv_refused last_refused[SRV_REFUSED_ALL];	/* srv-log.c */
 	struct auth_creds *auth;	/* NULL: no authentication in messages */
 	struct srv_guests guests;
 	struct srv_passes passes;
