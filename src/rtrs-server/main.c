@@ -15,7 +15,6 @@
 
 #include "auth-creds.h"
 #include "confine.h"
-#include "doubts.h"
 #include "end.h"
 #include "exit-status.h"
 #include "files-age.h"
@@ -152,11 +151,11 @@ static void serve_administrators(struct program *p)
 	}
 }
 
-static void tell_doubts(struct program *p)
+static void log_doubts(struct program *p)
 {
-	const struct doubts doubts = doubts_of(&p->conf, p->srv);
+	const struct doubts doubts = tell_doubts_of(&p->conf, p->srv);
 
-	doubts_each(&doubts, doubts_log, NULL);
+	tell_doubts(&doubts, tell_doubt, NULL);
 }
 
 static void tell_listener(void *arg, const struct srv_listening *l)
@@ -180,7 +179,7 @@ static enum exit_status serve_exports(struct program *p)
 	tell_exports(&p->exports);
 	tell_protection(&p->conf);
 	tell_limits(&p->conf);
-	tell_doubts(p);
+	log_doubts(p);
 	fflush(stdout);
 	log_event(LOG_LEVEL_INFO, LOG_FIELDS(STARTED), NULL, "ready, version " PACKAGE_VERSION);
 	tell_ready(p);
@@ -292,7 +291,7 @@ static enum opt_result check_conf(struct program *p)
 	int rc = srv_keys_open(&p->conf, &tls, &auth, err, sizeof(err));
 
 	if (!rc)
-		doubts_each(&(struct doubts){ &p->conf, tls, auth }, doubts_log, NULL);
+		tell_doubts(&(struct doubts){ &p->conf, tls, auth }, tell_doubt, NULL);
 	auth_creds_destroy(auth);
 	fab_tls_destroy(tls);
 	if (rc) {

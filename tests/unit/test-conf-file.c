@@ -256,7 +256,7 @@ Test(conf_file, rules_and_priority)
 		} else {
 			conf_allow_list_text(&ex->allow, allow, sizeof(allow));
 			cr_assert_str_eq(allow, c->allow);
-			conf_priority_text(ex->priority, priority);
+			conf_limits_priority_text(ex->priority, priority);
 			cr_assert_str_eq(priority, c->priority);
 		}
 		conf_fini(&copy);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "conf-priv.h"
-#include "conf-save.h"
+#include "conf.h"
 #include "unit.h"
 
 static char dir[64], config[128], saved[192], report[1024], err[512];
@@ -32,7 +32,7 @@ static void teardown(void)
 	cr_assert_eq(system(command), 0);
 }
 
-TestSuite(conf_save, .init = setup, .fini = teardown);
+TestSuite(conf_file_save, .init = setup, .fini = teardown);
 
 static void add(const char *spec)
 {
@@ -44,7 +44,7 @@ static int save(void)
 	FILE *out = fmemopen(report, sizeof(report), "w");
 	int rc;
 
-	rc = conf_save(&now, &files, out, err, sizeof(err));
+	rc = conf_file_save(&now, &files, out, err, sizeof(err));
 	fclose(out);
 	return rc;
 }
@@ -63,7 +63,7 @@ static void expect_file(const char *line)
 	cr_assert_neq(access(beside, F_OK), 0);
 }
 
-Test(conf_save, what_a_file_holds)
+Test(conf_file_save, what_a_file_holds)
 {
 	static const struct {
 		const char *spec, *why;
@@ -85,7 +85,7 @@ Test(conf_save, what_a_file_holds)
 		int rc;
 
 		add(c->spec);
-		rc = conf_save_holds(now.exports[0], err, sizeof(err));
+		rc = conf_file_holds(now.exports[0], err, sizeof(err));
 		cr_assert_eq(rc, c->why ? -EINVAL : 0, "%s: %s", c->spec, err);
 		if (c->why) {
 			const char *why = strstr(err, not);
@@ -98,7 +98,7 @@ Test(conf_save, what_a_file_holds)
 }
 
 /* A file in a directory with a long name is ours, too. */
-Test(conf_save, long_name_of_the_file)
+Test(conf_file_save, long_name_of_the_file)
 {
 	static char deep[512], saved_again[1024];
 
@@ -118,7 +118,7 @@ Test(conf_save, long_name_of_the_file)
 	conf_fini(&files);
 }
 
-Test(conf_save, what_comes_back)
+Test(conf_file_save, what_comes_back)
 {
 	add("a=/x,readonly");
 	add("b c=/y\\,z");
@@ -128,7 +128,7 @@ Test(conf_save, what_comes_back)
 }
 
 /* A file has no mistake then, and another export under the same name. */
-Test(conf_save, what_comes_back_as_another_one)
+Test(conf_file_save, what_comes_back_as_another_one)
 {
 	static const char *const specs[] = { "b=/y\nmode = ro" };
 

@@ -590,17 +590,18 @@ Test(conf, priorities)
 	uint16_t prio, again;
 
 	for_each_case(c, cases) {
-		cr_assert_eq(conf_priority_parse(c->text, &prio, why, sizeof(why)), 0, "%s",
+		cr_assert_eq(conf_limits_parse_priority(c->text, &prio, why, sizeof(why)), 0, "%s",
 			     c->text);
 		cr_assert_eq(prio, c->prio, "%s: 0x%x", c->text, prio);
-		conf_priority_text(prio, text);
-		cr_assert_eq(conf_priority_parse(text, &again, why, sizeof(why)), 0, "%s", text);
+		conf_limits_priority_text(prio, text);
+		cr_assert_eq(conf_limits_parse_priority(text, &again, why, sizeof(why)), 0, "%s",
+			     text);
 		cr_assert_eq(again, prio, "%s", text);
 	}
 	for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
 		prio = 77;
-		cr_assert_eq(conf_priority_parse(bad[i], &prio, why, sizeof(why)), -EINVAL, "'%s'",
-			     bad[i]);
+		cr_assert_eq(conf_limits_parse_priority(bad[i], &prio, why, sizeof(why)), -EINVAL,
+			     "'%s'", bad[i]);
 		cr_assert_eq(prio, 77, "%s", bad[i]);
 		cr_assert_str_eq(why, "expected realtime or best-effort, each optionally with "
 				 ":0 to :7, "
@@ -662,7 +663,7 @@ Test(conf, options_on_a_line)
 		ex = conf.exports[0];
 		cr_assert_str_eq(line_of(ex), c->left);
 		cr_assert_str_eq(list_text(&ex->allow), c->allow);
-		cr_assert_str_eq(conf_priority_text(ex->priority, priority), c->priority);
+		cr_assert_str_eq(conf_limits_priority_text(ex->priority, priority), c->priority);
 		cr_assert_eq(ex->limits.rate[LIMIT_IOPS], c->iops);
 		cr_assert_eq(conf_del_export(&conf, ex->spec.name), 0);
 	}

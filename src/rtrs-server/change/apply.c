@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the plan that is being carried out, and the exports that the plan has made ready, until
- * clients find them.  Main thread. */
+/* Carries out plans; main thread.  The first, at the start: open all exports, lock and claim them,
+ * set their limits.  A later one: make its new exports ready, on the worker of exports; listen at
+ * its new addresses; then add, remove and set what it says in one go, and stop listening.
+ *
+ * Possible failures: until all are ready nothing has changed, and exports that are ready go again.
+ * With @lenient an export without its storage comes later (export-retry.h). */
+#include <config.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "apply-listen.h"
-#include "apply-removed.h"
 #include "apply.h"
 #include "export-retry.h"
 #include "export-state.h"
@@ -89,49 +92,75 @@ int apply_commit(struct apply *a, const struct srv_conf *wanted, char *err, size
 	return rc;
 }
 
+/* ---- listeners ---- */
+
+/* Stop listening at each address of the first @n steps that are @what.  Returns how many. */
+static unsigned stop_each(struct srv *srv, const struct plan *plan, enum plan_what what, unsigned n)
+{
+	unsigned stopped = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (plan->steps[i].what != what)
+			continue;
+		srv_listen_del(srv, &plan->steps[i].listener->addr);
+		stopped++;
+	}
+	return stopped;
+}
+
+/* Listen at all new addresses, or at none. */
+static int listen_each(struct srv *srv, const struct plan *plan, struct srv_conf *wanted,
+		       char *err, size_t len)
+{
+	unsigned done = 0;
+	bool any = false;
+	int rc = 0;
+
+	while (!rc && done < plan->n) {
+		if (plan->steps[done].what == PLAN_LISTEN) {
+			any = true;
+			rc = srv_listen_add(srv, plan->steps[done].listener, err, len);
+		}
+		done += !rc;
+	}
+	if (!rc && any)
+		rc = srv_listen_check(srv, wanted, err, len);
+	if (!rc && any)
+		srv_listen_note(srv, wanted);
+	if (rc)
+		stop_each(srv, plan, PLAN_LISTEN, done);
+	return rc;
+}
+
+/* Listen at the addresses of each PLAN_UNLISTEN again. */
+static void listen_as_before(struct srv *srv, const struct plan *plan)
+{
+	char err[512];
+
+	for (unsigned i = 0; i < plan->n; i++) {
+		if (plan->steps[i].what == PLAN_UNLISTEN &&
+		    srv_listen_add(srv, plan->steps[i].listener, err, sizeof(err)))
+			log_err(NULL, "%s", err);
+	}
+}
+
+/* Listen at the addresses that @plan adds, and note in @wanted which are missing.  An address that
+ * is taken by a listener of a PLAN_UNLISTEN is set free first.  0, or -errno with one line in @err,
+ * and the listeners are as before. */
+static int apply_listen(struct srv *srv, const struct plan *plan, struct srv_conf *wanted,
+			char *err, size_t len)
+{
+	int rc = listen_each(srv, plan, wanted, err, len);
+
+	if (rc != -EADDRINUSE || !stop_each(srv, plan, PLAN_UNLISTEN, plan->n))
+		return rc;
+	rc = listen_each(srv, plan, wanted, err, len);
+	if (rc)
+		listen_as_before(srv, plan);
+	return rc;
+}
+
 /* ---- a server that runs ---- */
-
-/* Returns " (in use by gw1: ...)"; "" if nobody has @ex open. */
-static const char *openers_text(struct apply *a, const struct export *ex, char *buf, size_t len)
-{
-	char names[256] = "";
-
-	buf[0] = '\0';
-	if (a->life->users->export_openers)
-		a->life->users->export_openers(a->life->arg, ex, names, sizeof(names));
-	if (*names)
-		snprintf(buf, len, a->openers ? " (taken from %s)" :
-			 " (in use by %s: removed when closed; --force kicks)", names);
-	return buf;
-}
-
-static void apply_remove_export(struct apply *a, struct export *ex)
-{
-	char openers[384];
-
-	openers_text(a, ex, openers, sizeof(openers));
-	log_event(LOG_LEVEL_INFO, LOG_FIELDS(EXPORT_REMOVED, .export = ex->name), ex->name,
-		  "'%s' is not exported any more%s", ex->path, openers);
-	fprintf(a->out, "-%s%s\n", ex->name, openers);
-	/* ORDER: @ex is freed with the last reference. */
-	export_hold(ex);
-	export_life_remove(a->life, ex);
-	if (a->openers && a->life->users->export_kick)
-		a->life->users->export_kick(a->life->arg, ex);
-	export_put(ex);
-}
-
-/* Forget the export of a PLAN_REMOVE, which may have no storage. */
-static void apply_forget_export(struct apply *a, const char *name)
-{
-	struct export *ex = exports_find(a->exports, name);
-
-	export_retry_drop(a->exports, name);
-	if (ex)
-		apply_remove_export(a, ex);
-	else
-		fprintf(a->out, "-%s\n", name);
-}
 
 /* Give the export @wanted->name its limits, rules and priority, if it has its storage; otherwise
  * apply_opened() does. */
@@ -197,7 +226,7 @@ static void carry_out(struct apply *a, const struct plan_step *step, struct expo
 		fprintf(a->out, "%s\n", text);
 	switch (step->what) {
 	case PLAN_REMOVE:
-		apply_forget_export(a, step->name);
+		apply_removed_forget(a, step->name);
 		break;
 	case PLAN_UNLISTEN:
 		srv_listen_del(a->srv, &step->listener->addr);

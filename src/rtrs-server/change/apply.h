@@ -12,6 +12,7 @@
 #ifndef APPLY_H
 #define APPLY_H
 
+#include <stddef.h>
 #include <stdio.h>
 
 #include "export-life.h"
@@ -19,6 +20,7 @@
 #include "index.h"
 #include "plan.h"
 
+struct export_life;
 struct srv;
 
 /* What becomes of the clients that have an export open which is removed. */
@@ -96,5 +98,16 @@ void apply_end(struct apply *a);
 
 /* The exports are served no more.  After the rings were detached, and if nothing was committed. */
 void apply_fini(struct apply *a);
+
+/* ---- apply-removed.c: exports that are removed, and that clients still have open ---- */
+
+/* Forget the export of a PLAN_REMOVE, which may have no storage. */
+void apply_removed_forget(struct apply *a, const char *name);
+/* Write to @buf who has a removed export called @name open, "gw1, gw2"; "": nobody.  Cut at
+ * @len. */
+void apply_removed_openers(struct export_life *life, const char *name, char *buf, size_t len);
+/* Take the removed exports called @name, all if @name is NULL, away from who has them open, and
+ * write a line about each to @out. */
+void apply_removed_kick(struct export_life *life, const char *name, FILE *out);
 
 #endif

@@ -33,7 +33,7 @@ struct change_call {
 	bool trusted;			/* those of keys and certificates */
 	char *mistakes;			/* a line each */
 
-	char *doubts;			/* doubts.h, of the plan; a line each */
+	char *doubts;			/* tell.h, of the plan; a line each */
 };
 
 static inline struct change_call *change_call_of(struct changes_call *queued)

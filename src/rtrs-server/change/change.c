@@ -11,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "apply-removed.h"
+#include "apply.h"
 #include "change-priv.h"
-#include "conf-save.h"
-#include "doubts.h"
+#include "conf.h"
 #include "log.h"
 #include "srv-keys.h"
 #include "srv-state.h"
 #include "srv-storage.h"
+#include "tell.h"
 
 #define CHANGE_ERR 512
 /* The most changes that wait for commands, or run.  Each has one of the CTL_CLIENTS_MAX clients of
@@ -35,16 +35,16 @@ static void print_doubt(void *arg, const char *line)
 	fprintf(arg, "warning: %s\n", line);
 }
 
-static void each_doubt(const struct change_call *call, doubts_say_fn *say, void *arg)
+static void each_doubt(const struct change_call *call, tell_doubt_fn *say, void *arg)
 {
-	const struct doubts doubts = doubts_of(call->change->conf, call->change->srv);
+	const struct doubts doubts = tell_doubts_of(call->change->conf, call->change->srv);
 	/* "NAME=PATH..." of a new export, "NAME,KEY=VALUE..." */
 	char *name = call->text ? strndup(call->text, strcspn(call->text, "=,")) : NULL;
 
 	if (!call->text)
-		doubts_each(&doubts, say, arg);
+		tell_doubts(&doubts, say, arg);
 	else if (name)
-		doubts_each_of(&doubts, name, say, arg);
+		tell_doubts_export(&doubts, name, say, arg);
 	free(name);
 }
 
@@ -58,7 +58,7 @@ static void note_doubts(struct change_call *call)
 		each_doubt(call, print_doubt, out);
 		fclose(out);
 	}
-	each_doubt(call, doubts_log, NULL);
+	each_doubt(call, tell_doubt, NULL);
 }
 
 /* ---- the end of a change ---- */
@@ -276,7 +276,7 @@ static int edit_add(struct srv_conf *conf, const char *spec, char *err, size_t l
 {
 	int rc = conf_add_export(conf, spec, err, len);
 
-	return rc ? rc : conf_save_holds(conf->exports[conf->nexports - 1], err, len);
+	return rc ? rc : conf_file_holds(conf->exports[conf->nexports - 1], err, len);
 }
 
 static void run_add(struct changes_call *queued)
@@ -350,7 +350,7 @@ static void save(struct worker_job *job)
 	if (!out)
 		return;
 	if (conf_parse_again(&wanted, change->argc, change->argv, out) == OPT_RUN)
-		change->saved = conf_save(change->conf, &wanted, out, err, sizeof(err));
+		change->saved = conf_file_save(change->conf, &wanted, out, err, sizeof(err));
 	else
 		snprintf(err, sizeof(err), "%s", "");
 	fclose(out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The log's lines for the person who starts the server: the exports, the protection of requests.
- * Warnings about the configuration are in doubts.h. */
+/* The log's lines for the administrator: the exports, the protection of requests, limits, and what
+ * is doubtful of the configuration. */
 #ifndef TELL_H
 #define TELL_H
 
@@ -10,6 +10,10 @@
 #include "export.h"
 #include "exports.h"
 #include "plan.h"
+
+struct auth_creds;
+struct fab_tls;
+struct srv;
 
 /* Log one line for @ex, which is open.  Main thread. */
 void tell_export(const struct export *ex);
@@ -29,5 +33,31 @@ void tell_mistakes(const char *text);
 void tell_changes(const char *text);
 /* Print to @out where a server of @conf would listen, and each step of its first @plan. */
 void tell_plan(const struct srv_conf *conf, const struct plan *plan, FILE *out);
+
+/* ---- doubts: a configuration without a mistake, of which somebody hardly means a part ---- */
+
+/* Everybody may connect, or nobody can.  A line each, said at a start, at a reload, and by
+ * --check. */
+
+/* A configuration and its keys; borrowed. */
+struct doubts {
+	const struct srv_conf *conf;
+	const struct fab_tls *tls;		/* its keys are read; NULL: none */
+	const struct auth_creds *auth;		/* likewise */
+};
+
+/* What @conf may be doubted of, with the keys of @srv. */
+struct doubts tell_doubts_of(const struct srv_conf *conf, const struct srv *srv);
+
+typedef void tell_doubt_fn(void *arg, const char *line);
+
+/* Call @say for each doubt, in the order of the configuration.  Control thread, or the main thread
+ * before there is one. */
+void tell_doubts(const struct doubts *doubts, tell_doubt_fn *say, void *arg);
+/* As tell_doubts(), of the export named @name alone. */
+void tell_doubts_export(const struct doubts *doubts, const char *name, tell_doubt_fn *say,
+			void *arg);
+/* A tell_doubt_fn: the log warns.  @arg: NULL. */
+void tell_doubt(void *arg, const char *line);
 
 #endif

@@ -72,7 +72,7 @@ static int read_priority(void *arg, const char *text, char *why, size_t len)
 {
 	struct conf_export *ex = arg;
 
-	return conf_priority_parse(text, &ex->priority, why, len);
+	return conf_limits_parse_priority(text, &ex->priority, why, len);
 }
 
 /* ---- the table ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The list of exports of a configuration, and the list's index of names; the configuration owns
- * both. */
+ * both.  And copies of a configuration, which need lists of their own. */
 #include <config.h>
 
 #include <errno.h>
@@ -129,7 +129,8 @@ int conf_del_export(struct srv_conf *conf, const char *name)
 	return 0;
 }
 
-int conf_copy_exports(struct srv_conf *copy, const struct srv_conf *conf)
+/* Copy the exports of @conf to @copy, which has none.  0 or -ENOMEM. */
+static int copy_exports(struct srv_conf *copy, const struct srv_conf *conf)
 {
 	for (unsigned i = 0; i < conf->nexports; i++) {
 		const struct conf_export *ex = conf->exports[i];
@@ -159,4 +160,53 @@ void conf_free_exports(struct srv_conf *conf)
 	free(conf->exports);
 	conf->exports = NULL;
 	conf->nexports = 0;
+}
+
+/* ---- copies ---- */
+
+/* A copy of the @n bytes at @array in *@copy.  False: no memory. */
+static bool copy_array(void *copy, const void *array, size_t n)
+{
+	void *all = n ? malloc(n) : NULL;
+
+	if (n && all)
+		memcpy(all, array, n);
+	memcpy(copy, &all, sizeof(all));
+	return !n || all;
+}
+
+int conf_copy(struct srv_conf *copy, const struct srv_conf *conf)
+{
+	*copy = *conf;
+	copy->exports = NULL;
+	copy->nexports = 0;
+	copy->by_name = NULL;
+	copy->texts = (struct opt_texts){ 0 };
+	if (copy_array(&copy->listeners, conf->listeners,
+		       conf->nlisteners * sizeof(*conf->listeners)) &&
+	    copy_array(&copy->allow, conf->allow, conf->nallow * sizeof(*conf->allow)))
+		return copy_exports(copy, conf);
+	return -ENOMEM;
+}
+
+#define SWAP(a, b) do { __typeof__(a) swap_ = (a); (a) = (b); (b) = swap_; } while (0)
+
+void conf_adopt(struct srv_conf *conf, struct srv_conf *wanted)
+{
+	SWAP(conf->exports, wanted->exports);
+	SWAP(conf->nexports, wanted->nexports);
+	SWAP(conf->by_name, wanted->by_name);
+	SWAP(conf->listeners, wanted->listeners);
+	SWAP(conf->nlisteners, wanted->nlisteners);
+	SWAP(conf->allow, wanted->allow);
+	SWAP(conf->nallow, wanted->nallow);
+	conf->log_level = wanted->log_level;
+}
+
+void conf_fini(struct srv_conf *conf)
+{
+	conf_free_exports(conf);
+	free(conf->allow);
+	free(conf->listeners);
+	opt_texts_free(&conf->texts);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The limits of an export: how much IO a second all of its clients together may do.
+/* What the administrator allows an export: how much IO a second all of its clients together may do,
+ * and with which priority.  Pure, any thread.
  *
- * The keys mean what QEMU's throttle means: an average, and a burst of what was not used before.
- * Pure. */
+ * The keys of limits mean what QEMU's throttle means: an average, and a burst of what was not used
+ * before. */
 #ifndef CONF_LIMITS_H
 #define CONF_LIMITS_H
 
@@ -44,5 +45,18 @@ bool conf_limits_same(const struct limits *a, const struct limits *b);
  * Returns @buf. */
 const char *conf_limits_change_text(const struct limits *was, const struct limits *now, char *buf,
 			       size_t len);
+
+/* ---- the priority: a class and a level, as ionice(1) names them, in the form of <linux/ioprio.h>
+ * ---- */
+
+/* Bytes for conf_limits_priority_text(). */
+#define PRIORITY_TEXT_MAX 16u
+
+/* Parse "realtime", "best-effort", each perhaps with ":LEVEL" from 0, the highest, to 7, or "idle",
+ * or "none", which is 0.  Without LEVEL the level is 4, as with ionice(1).  0, or -EINVAL with the
+ * expected form in @why. */
+int conf_limits_parse_priority(const char *text, uint16_t *prio, char *why, size_t len);
+/* Write @prio to @buf as users write a priority.  Returns @buf. */
+const char *conf_limits_priority_text(uint16_t prio, char buf[PRIORITY_TEXT_MAX]);
 
 #endif

@@ -2,7 +2,6 @@
 /* The options of rtrs-server as a table, and the values with rules of their own.  Owns nothing.
  * Opens no export, socket or directory. */
 #include <config.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,9 +9,9 @@
 #include <unistd.h>
 
 #include "conf-priv.h"
-#include "fab-names.h"
 #include "log.h"
 #include "rtrs-proto.h"
+#include "number.h"
 #include "util.h"
 
 #define CONF_THREADS_MAX 256
@@ -34,103 +33,71 @@ const char *const srv_seccomp_names[SRV_SECCOMP_N] = {
 
 /* ---- values with rules of their own ---- */
 
-/* True if @a and @b are the same place.  Port 0 is a different port each time. */
-static bool same_place(const struct fab_addr *a, const struct fab_addr *b)
+/* Read "N" or "N-M" at *@text, and set *@text behind. */
+static bool read_range(const char **text, uint64_t *first, uint64_t *last)
 {
-	return conf_same_listener(a, b) && (fab_addr_is_unix(a) || fab_addr_port(a));
+	if (!number_prefix(*text, text, first))
+		return false;
+	*last = *first;
+	if (**text == '-' && !number_prefix(*text + 1, text, last))
+		return false;
+	return *first <= *last && *last < CPU_SETSIZE;
 }
 
-bool conf_listener_is_missing(const struct conf_listener *l, int rc)
+static bool read_list(const char *text, cpu_set_t *cpus)
 {
-	return l->one_of && (rc == -EADDRNOTAVAIL || rc == -EAFNOSUPPORT);
-}
+	uint64_t first, last;
 
-/* Read ",auth=MODE" at the end of @text.  *@len becomes the length of the address. */
-static int listener_mode(const char *text, size_t *len, enum auth_mode *mode, char *why,
-			 size_t whylen)
-{
-	const char *end = strrchr(text, ',');
-
-	*len = strlen(text);
-	*mode = AUTH_MODES;
-	if (!end || strncmp(end, ",auth=", 6))
-		return 0;
-	*len = (size_t)(end - text);
-	for (unsigned i = 0; i < AUTH_MODES; i++) {
-		if (!strcmp(end + 6, auth_mode_names[i])) {
-			*mode = (enum auth_mode)i;
-			return 0;
-		}
+	CPU_ZERO(cpus);
+	for (;; text++) {
+		if (!read_range(&text, &first, &last))
+			return false;
+		for (; first <= last; first++)
+			CPU_SET(first, cpus);
+		if (*text != ',')
+			return !*text;
 	}
-	snprintf(why, whylen, "expected auth=none, auth=psk or auth=require after the ','");
-	return -EINVAL;
 }
 
-static int add_listen_address(struct srv_conf *conf, const struct conf_listener *l, char *why,
-			      size_t len)
+/* Write "0,2-3" for @cpus to @buf. */
+static void list_text(const cpu_set_t *cpus, char *buf, size_t len)
 {
-	unsigned n = conf->nlisteners;
-	void *all;
+	buf[0] = '\0';
+	for (unsigned first = 0, last; first < CPU_SETSIZE; first = last + 1) {
+		size_t at = strlen(buf);
 
-	for (unsigned i = 0; i < n; i++) {
-		if (!same_place(&conf->listeners[i].addr, &l->addr))
+		last = first;
+		if (!CPU_ISSET(first, cpus))
 			continue;
-		snprintf(why, len, "this address is given twice");
+		while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, cpus))
+			last++;
+		snprintf(buf + at, len - at, last > first ? "%s%u-%u" : "%s%u", at ? "," : "",
+			 first, last);
+	}
+}
+
+/* .call of --cpus: read @text, "0,2-3".  -EINVAL: no such list; -ENODEV: this process may not use
+ * one of these CPUs. */
+static int cpus_read(void *arg, const char *text, char *why, size_t len)
+{
+	struct srv_conf *conf = arg;
+	cpu_set_t allowed, both;
+	char list[128];
+
+	if (!read_list(text, &conf->cpus)) {
+		snprintf(why, len, "expected a list of CPUs like 0,2-3");
 		return -EINVAL;
 	}
-	all = conf_grow_array(conf->listeners, n, sizeof(*l), why, len);
-	if (!all)
-		return -ENOMEM;
-	conf->listeners = all;
-	conf->listeners[conf->nlisteners++] = *l;
-	return 0;
-}
-
-int conf_add_listener(void *arg, const char *text, char *why, size_t len)
-{
-	struct fab_addr all[FAB_ADDRS_MAX];
-	enum auth_mode mode;
-	char addr[512];
-	size_t addrlen;
-	int n, rc = listener_mode(text, &addrlen, &mode, why, len);
-
-	if (rc)
-		return rc;
-	if (addrlen >= sizeof(addr)) {
-		snprintf(why, len, "expected an address of at most %zu bytes", sizeof(addr) - 1);
-		return -EINVAL;
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0) {
+		snprintf(why, len, "cannot read the CPUs of this process: %s", strerror(errno));
+		return -errno;
 	}
-	memcpy(addr, text, addrlen);
-	addr[addrlen] = '\0';
-	n = fab_names_find(addr, fab_provider_find("tcp"), RTRS_PORT, all, why, len);
-	if (n < 0)
-		return n == -EINVAL || n == -EPROTONOSUPPORT ? -EINVAL : -ENOENT;
-	for (int i = 0; !rc && i < n; i++)
-		rc = add_listen_address(arg, &(struct conf_listener){ .addr = all[i], .auth = mode,
-							       .first = !i, .one_of = n > 1 },
-				 why, len);
-	return rc;
-}
-
-enum auth_mode conf_listener_auth(const struct srv_conf *conf, const struct fab_addr *addr)
-{
-	for (unsigned i = 0; i < conf->nlisteners; i++) {
-		if (conf_same_listener(&conf->listeners[i].addr, addr))
-			return conf->listeners[i].auth;
-	}
-	return AUTH_MODES;
-}
-
-bool conf_listeners_ask_otherwise(const struct srv_conf *a, const struct srv_conf *b)
-{
-	for (unsigned i = 0; i < b->nlisteners; i++) {
-		for (unsigned k = 0; k < a->nlisteners; k++) {
-			if (conf_same_listener(&a->listeners[k].addr, &b->listeners[i].addr) &&
-			    a->listeners[k].auth != b->listeners[i].auth)
-				return true;
-		}
-	}
-	return false;
+	CPU_AND(&both, &conf->cpus, &allowed);
+	if (CPU_EQUAL(&both, &conf->cpus))
+		return 0;
+	list_text(&allowed, list, sizeof(list));
+	snprintf(why, len, "expected CPUs that this process may use: %s", list);
+	return -ENODEV;
 }
 
 static int add_rule(void *arg, const char *text, char *why, size_t len)
@@ -152,12 +119,6 @@ static int add_rule(void *arg, const char *text, char *why, size_t len)
 static int add_allow(void *arg, const char *text, char *why, size_t len)
 {
 	return conf_allow_split(text, add_rule, arg, why, len);
-}
-
-bool conf_same_listener(const struct fab_addr *a, const struct fab_addr *b)
-{
-	return a->provider == b->provider && fab_addr_same_host(a, b) &&
-	       (fab_addr_is_unix(a) || fab_addr_port(a) == fab_addr_port(b));
 }
 
 /* Comparing bytes is enough: conf_allow_parse() leaves no byte of a prefix unset. */
@@ -284,7 +245,7 @@ static const struct opt rows[] = {
 	{ .name = "threads", .type = OPT_NUMBER, FIELD(threads), .arg = "N", .least = 1,
 	  .most = CONF_THREADS_MAX, .holds = IN_FILE, .shown = "1 per 2 CPUs, at most 4",
 	  .help = "threads for IO" },
-	{ .name = "cpus", .type = OPT_OTHER, FIELD(cpus), .call = conf_cpus_read, .arg = "LIST",
+	{ .name = "cpus", .type = OPT_OTHER, FIELD(cpus), .call = cpus_read, .arg = "LIST",
 	  .holds = IN_FILE, .help = "CPUs of these threads (default any)" },
 	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS",
 	  .of = "microseconds", .most = CONF_POLL_US_MAX, .fallback = "100", .holds = IN_FILE,

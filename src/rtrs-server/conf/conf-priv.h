@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parts of a configuration among themselves.  Main thread. */
+/* The files of conf/ among themselves; short, because others may call what conf.h has.  Main
+ * thread. */
 #ifndef CONF_PRIV_H
 #define CONF_PRIV_H
 
@@ -10,9 +11,6 @@
 /* Make room for another element behind @n elements of @size bytes at @array.  Returns the array,
  * or NULL with "out of memory" in @why. */
 void *conf_grow_array(void *array, unsigned n, size_t size, char *why, size_t len);
-/* .call of --cpus: read @text, "0,2-3", to @arg, a struct srv_conf.  -EINVAL: no such list;
- * -ENODEV: this process may not use one of these CPUs. */
-int conf_cpus_read(void *arg, const char *text, char *why, size_t len);
 /* .call of --listen: add the address in @text to @arg, a struct srv_conf. */
 int conf_add_listener(void *arg, const char *text, char *why, size_t len);
 /* Check @ex, and add a copy, which the user wrote at @where, "FILE:LINE"; NULL: on the command
@@ -21,8 +19,7 @@ int conf_put_export(struct srv_conf *conf, struct conf_export *ex, const char *w
 		    size_t len);
 /* Add the export of @line, as conf_add_export() does, and drop that of a file with its name. */
 int conf_set_export(struct srv_conf *conf, const char *line, char *err, size_t len);
-/* Copy the exports of @conf to @copy, which has none.  0 or -ENOMEM. */
-int conf_copy_exports(struct srv_conf *copy, const struct srv_conf *conf);
+/* Free the exports of @conf, and leave its other lists. */
 void conf_free_exports(struct srv_conf *conf);
 /* Read @conf->config and the files of its directory, "@config.d/NAME.conf", in the order of their
  * names.  All are read behind a mistake, too.  The first error, as of opt_file_read(), or 0. */

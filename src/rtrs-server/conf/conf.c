@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes a configuration of the command line and of files.  Owns nothing.  Opens no export or
- * socket. */
+/* Makes a configuration, in this order: defaults; the files; the command line, which replaces
+ * values of the files; listeners that nobody has named; a check of the options against each other.
+ * Opens no export or socket.
+ *
+ * Possible failures: each mistake is a line, and the files are read to their ends behind one. */
 #include <config.h>
 
 #include <errno.h>
@@ -11,12 +14,123 @@
 #include <unistd.h>
 
 #include "conf-priv.h"
+#include "fab-names.h"
 #include "machine.h"
 #include "rtrs-geom.h"
+#include "rtrs-proto.h"
 #include "rundir.h"
 #include "util.h"
 
 #define CONF_THREADS_DEFAULT 4
+
+/* ---- listeners ---- */
+
+bool conf_same_listener(const struct fab_addr *a, const struct fab_addr *b)
+{
+	return a->provider == b->provider && fab_addr_same_host(a, b) &&
+	       (fab_addr_is_unix(a) || fab_addr_port(a) == fab_addr_port(b));
+}
+
+/* True if @a and @b are the same place.  Port 0 is a different port each time. */
+static bool same_place(const struct fab_addr *a, const struct fab_addr *b)
+{
+	return conf_same_listener(a, b) && (fab_addr_is_unix(a) || fab_addr_port(a));
+}
+
+bool conf_listener_is_missing(const struct conf_listener *l, int rc)
+{
+	return l->one_of && (rc == -EADDRNOTAVAIL || rc == -EAFNOSUPPORT);
+}
+
+/* Read ",auth=MODE" at the end of @text.  *@len becomes the length of the address. */
+static int listener_mode(const char *text, size_t *len, enum auth_mode *mode, char *why,
+			 size_t whylen)
+{
+	const char *end = strrchr(text, ',');
+
+	*len = strlen(text);
+	*mode = AUTH_MODES;
+	if (!end || strncmp(end, ",auth=", 6))
+		return 0;
+	*len = (size_t)(end - text);
+	for (unsigned i = 0; i < AUTH_MODES; i++) {
+		if (!strcmp(end + 6, auth_mode_names[i])) {
+			*mode = (enum auth_mode)i;
+			return 0;
+		}
+	}
+	snprintf(why, whylen, "expected auth=none, auth=psk or auth=require after the ','");
+	return -EINVAL;
+}
+
+static int add_listen_address(struct srv_conf *conf, const struct conf_listener *l, char *why,
+			      size_t len)
+{
+	unsigned n = conf->nlisteners;
+	void *all;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (!same_place(&conf->listeners[i].addr, &l->addr))
+			continue;
+		snprintf(why, len, "this address is given twice");
+		return -EINVAL;
+	}
+	all = conf_grow_array(conf->listeners, n, sizeof(*l), why, len);
+	if (!all)
+		return -ENOMEM;
+	conf->listeners = all;
+	conf->listeners[conf->nlisteners++] = *l;
+	return 0;
+}
+
+int conf_add_listener(void *arg, const char *text, char *why, size_t len)
+{
+	struct fab_addr all[FAB_ADDRS_MAX];
+	enum auth_mode mode;
+	char addr[512];
+	size_t addrlen;
+	int n, rc = listener_mode(text, &addrlen, &mode, why, len);
+
+	if (rc)
+		return rc;
+	if (addrlen >= sizeof(addr)) {
+		snprintf(why, len, "expected an address of at most %zu bytes", sizeof(addr) - 1);
+		return -EINVAL;
+	}
+	memcpy(addr, text, addrlen);
+	addr[addrlen] = '\0';
+	n = fab_names_find(addr, fab_provider_find("tcp"), RTRS_PORT, all, why, len);
+	if (n < 0)
+		return n == -EINVAL || n == -EPROTONOSUPPORT ? -EINVAL : -ENOENT;
+	for (int i = 0; !rc && i < n; i++)
+		rc = add_listen_address(arg, &(struct conf_listener){ .addr = all[i], .auth = mode,
+							       .first = !i, .one_of = n > 1 },
+				 why, len);
+	return rc;
+}
+
+enum auth_mode conf_listener_auth(const struct srv_conf *conf, const struct fab_addr *addr)
+{
+	for (unsigned i = 0; i < conf->nlisteners; i++) {
+		if (conf_same_listener(&conf->listeners[i].addr, addr))
+			return conf->listeners[i].auth;
+	}
+	return AUTH_MODES;
+}
+
+bool conf_listeners_ask_otherwise(const struct srv_conf *a, const struct srv_conf *b)
+{
+	for (unsigned i = 0; i < b->nlisteners; i++) {
+		for (unsigned k = 0; k < a->nlisteners; k++) {
+			if (conf_same_listener(&a->listeners[k].addr, &b->listeners[i].addr) &&
+			    a->listeners[k].auth != b->listeners[i].auth)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* ---- options against each other ---- */
 
 /* There is no TLS over RDMA.  Keys for TLS mean that nobody gets in without a proof: a listener
  * there has to ask for another one.  A --tls=require of the user has no such listener. */
@@ -73,6 +187,8 @@ static int conf_check_together(const struct srv_conf *conf, char *err, size_t le
 		 "size the depth is at most %u", conf->queue_depth, conf->max_io_size, max);
 	return -EINVAL;
 }
+
+/* ---- reading ---- */
 
 /* Loopback, whose addresses are those of one name. */
 static int default_listeners(struct srv_conf *conf, char *err, size_t len)
@@ -223,51 +339,4 @@ enum opt_result conf_parse(struct srv_conf *conf, int argc, char **argv, FILE *e
 enum opt_result conf_parse_again(struct srv_conf *conf, int argc, char **argv, FILE *errors)
 {
 	return parse(conf, CONF_RELOAD, argc, argv, errors);
-}
-
-/* A copy of the @n bytes at @array in *@copy.  False: no memory. */
-static bool copy_array(void *copy, const void *array, size_t n)
-{
-	void *all = n ? malloc(n) : NULL;
-
-	if (n && all)
-		memcpy(all, array, n);
-	memcpy(copy, &all, sizeof(all));
-	return !n || all;
-}
-
-int conf_copy(struct srv_conf *copy, const struct srv_conf *conf)
-{
-	*copy = *conf;
-	copy->exports = NULL;
-	copy->nexports = 0;
-	copy->by_name = NULL;
-	copy->texts = (struct opt_texts){ 0 };
-	if (copy_array(&copy->listeners, conf->listeners,
-		       conf->nlisteners * sizeof(*conf->listeners)) &&
-	    copy_array(&copy->allow, conf->allow, conf->nallow * sizeof(*conf->allow)))
-		return conf_copy_exports(copy, conf);
-	return -ENOMEM;
-}
-
-#define SWAP(a, b) do { __typeof__(a) swap_ = (a); (a) = (b); (b) = swap_; } while (0)
-
-void conf_adopt(struct srv_conf *conf, struct srv_conf *wanted)
-{
-	SWAP(conf->exports, wanted->exports);
-	SWAP(conf->nexports, wanted->nexports);
-	SWAP(conf->by_name, wanted->by_name);
-	SWAP(conf->listeners, wanted->listeners);
-	SWAP(conf->nlisteners, wanted->nlisteners);
-	SWAP(conf->allow, wanted->allow);
-	SWAP(conf->nallow, wanted->nallow);
-	conf->log_level = wanted->log_level;
-}
-
-void conf_fini(struct srv_conf *conf)
-{
-	conf_free_exports(conf);
-	free(conf->allow);
-	free(conf->listeners);
-	opt_texts_free(&conf->texts);
 }

@@ -11,11 +11,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "auth-creds.h"
 #include "conf-allow.h"
 #include "conf-limits.h"
-#include "conf-priority.h"
 #include "export-spec.h"
 #include "fab-tls.h"
 #include "fabric.h"
@@ -55,7 +55,7 @@ struct conf_export {
 	struct limits limits;
 	struct allow_list allow;	/* who may open the export */
 	struct allow_list read_only;	/* who may open the export for reading alone */
-	uint16_t priority;		/* conf-priority.h; 0: none */
+	uint16_t priority;		/* conf-limits.h; 0: none */
 };
 
 /* An address to listen at. */
@@ -199,5 +199,18 @@ int conf_del_export(struct srv_conf *conf, const char *name);
  * had the right to write to the socket: rules for addresses alone do not refuse the peer, rules for
  * users do.  Pure, any thread. */
 bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer);
+
+/* ---- the exports that were added at run time, as a file of the configuration (opt-dir.h) ---- */
+
+/* 0 if the lines that would be saved of @ex come back as @ex.  Otherwise -EINVAL or -ENOMEM, with
+ * one line in @err: blanks at the ends of the path, for one, are lost in a file. */
+int conf_file_holds(const struct conf_export *ex, char *err, size_t len);
+/* Write the exports of @now that @files, which was read from the files by now, does not have.  The
+ * administrator's files stay as they are.  @report gets a line for each export that is saved, for
+ * each that differs from the export of the same name in another file and is not saved, and for each
+ * export of the files that @now does not have.  Blocks.  0, or -errno with one line in @err, and
+ * the file is as before: a text that a file cannot have; a directory that cannot be written. */
+int conf_file_save(const struct srv_conf *now, const struct srv_conf *files, FILE *report,
+		   char *err, size_t len);
 
 #endif

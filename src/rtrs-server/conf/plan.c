@@ -160,8 +160,9 @@ static void settings_text(const struct plan_step *step, char *buf, size_t len)
 		before = ", ";
 	}
 	if (was->priority != ex->priority)
-		append(buf, len, before, "priority %s -> %s", conf_priority_text(was->priority, a),
-		       conf_priority_text(ex->priority, b));
+		append(buf, len, before, "priority %s -> %s",
+		       conf_limits_priority_text(was->priority, a),
+		       conf_limits_priority_text(ex->priority, b));
 }
 
 static void added_text(const struct plan_step *step, char *buf, size_t len)

@@ -10,7 +10,7 @@
 
 #include "cleanup.h"
 #include "clock.h"
-#include "conf-priority.h"
+#include "conf-limits.h"
 #include "ctl-json.h"
 #include "ctl-secrets.h"
 #include "ctl-stat.h"
@@ -150,7 +150,7 @@ static json_t *srv_json_rights(const struct export *ex)
 
 	if (ok && srv_export_prio(ex))
 		ok = !json_object_set_new(object, "priority",
-			ctl_json_text(conf_priority_text(srv_export_prio(ex), prio)));
+			ctl_json_text(conf_limits_priority_text(srv_export_prio(ex), prio)));
 	return ctl_json_whole(object, ok);
 }
 

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "conf-priority.h"
+#include "conf-limits.h"
 #include "exports.h"
 #include "log.h"
 #include "srv-export.h"
@@ -169,8 +169,8 @@ void srv_export_set_prio(struct srv *srv, struct export *ex, uint16_t prio)
 
 	if (used != prio)
 		log_warn(ex->name, "priority %s needs CAP_SYS_NICE, which this process lacks: "
-			 "using %s instead", conf_priority_text(prio, wanted_text),
-			 conf_priority_text(used, used_text));
+			 "using %s instead", conf_limits_priority_text(prio, wanted_text),
+			 conf_limits_priority_text(used, used_text));
 	atomic_store_explicit(&((struct srv_export_stat *)ex->user)->prio, used,
 			      memory_order_relaxed);
 }

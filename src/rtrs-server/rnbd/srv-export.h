@@ -23,7 +23,7 @@ extern const struct export_users srv_export_users;
 /* The exports that a server begins with.  0 or -ENOMEM; srv_export_fini() in any case.  Control
  * thread; no other thread serves yet. */
 int srv_export_init(struct srv *srv);
-/* Give @ex the priority @prio (conf-priority.h), for IO that begins from now on. */
+/* Give @ex the priority @prio (conf-limits.h), for IO that begins from now on. */
 void srv_export_set_prio(struct srv *srv, struct export *ex, uint16_t prio);
 /* No thread serves any more. */
 void srv_export_fini(struct srv *srv);

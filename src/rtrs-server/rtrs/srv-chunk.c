@@ -221,7 +221,7 @@ const char *srv_chunk_protection(const struct srv_chunks *c)
 
 /* Log the protection of @c, once for each kind of device: clients come as often as they like, and
  * by turns through a few kinds. */
-static void tell_protection(const struct srv_chunks *c, struct fab_conn *conn, const char *why)
+static void log_protection(const struct srv_chunks *c, struct fab_conn *conn, const char *why)
 {
 	const char *word = srv_chunk_protection(c);
 	/* The text of frwr_pick() begins with the name of the mode, which may be @word. */
@@ -285,7 +285,7 @@ static int chunk_protect(struct srv_chunks *c, struct fab_conn *conn)
 		c->key_mode = (enum frwr_mode)mode;
 		c->mr_each = mode == FRWR_MW1 && (caps.quirks & FRWR_QUIRK_MR_BOUNDS);
 	}
-	tell_protection(c, conn, why);
+	log_protection(c, conn, why);
 	return 0;
 }
 
