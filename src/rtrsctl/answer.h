@@ -9,6 +9,9 @@
 
 #include <jansson.h>
 
+#include "hist.h"
+#include "text.h"
+
 /* The text of the member @name of @object; "-": no text, or an empty text.  Lives as long as
  * @object. */
 const char *answer_string(const json_t *object, const char *name);
@@ -31,5 +34,33 @@ void answer_index_add(json_t *index, const char *key, json_t *item);
 bool answer_is_server(const json_t *answer);
 /* True if @answer is of the plugin of nbdkit. */
 bool answer_is_plugin(const json_t *answer);
+
+/* ---- counters of two answers as rates ---- */
+
+/* All operations together. */
+struct rate_sums {
+	uint64_t count, bytes, errors;
+	struct hist latency;
+};
+
+/* Add the counters in "stats" of @object, an export or a path of a server; NULL: nothing. */
+void answer_rate_add(struct rate_sums *sums, const json_t *object);
+/* The requests on the export @ex since the answer of which @before is the index
+ * (answer_index_exports()). */
+struct rate_sums answer_rate_export(const json_t *before, const json_t *ex);
+/* Index the paths of all sessions of @answer for the next two.  A new reference. */
+json_t *answer_rate_index_paths(const json_t *answer);
+/* What @path of the session @sess has done since the answer of which @before is the index.  A
+ * client has no latency of a path. */
+struct rate_sums answer_rate_path(const json_t *before, const json_t *sess, const json_t *path);
+/* The same for all paths of @sess.  A path lost between the two answers takes the count of the last
+ * requests along. */
+struct rate_sums answer_rate_session(const json_t *before, const json_t *sess);
+/* What the NBD connection @client has done since @then, the same one in an older answer; NULL: it
+ * is newer. */
+struct rate_sums answer_rate_nbd(const json_t *then, const json_t *client);
+/* Write the rates of @sums in @ns: requests and megabytes a second. */
+void answer_rate_print(const struct rate_sums *sums, uint64_t ns, char iops[TEXT_CELL],
+		       char mbs[TEXT_CELL]);
 
 #endif

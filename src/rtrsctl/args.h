@@ -8,8 +8,7 @@
 #include "find.h"
 #include "opt.h"
 
-/* How an answer is printed: as text_object(), status.h, check.h, clients.h, explain.h, top.h or
- * doctor.h does. */
+/* How an answer is printed: as text_object(), check.h or one of views.h does. */
 enum answer {
 	ANSWER_TEXT, ANSWER_STATUS, ANSWER_CHECK, ANSWER_CLIENTS, ANSWER_EXPLAIN, ANSWER_TOP,
 	ANSWER_DOCTOR

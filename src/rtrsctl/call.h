@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A command to a program at a control socket, and the answer. */
+/* Small, because it is all of a contract.
+ *
+ * A command to a program at a control socket, and the answer. */
 #ifndef CALL_H
 #define CALL_H
 
@@ -14,9 +16,8 @@ int call_try(const char *path);
 #define CALL_GREET_S 5
 
 /* Send @command to the program at @path, and wait for @patience_s seconds at most, however the
- * program sends its answer.  Returns the
- * answer, an object, which is the caller's.  NULL with the reason in @err: the program was not
- * reached, has refused, or has sent more than 64 MiB. */
+ * program sends its answer.  Returns the answer, an object, which is the caller's.  NULL with
+ * the reason in @err: the program was not reached, has refused, or has sent more than 64 MiB. */
 json_t *call_ask(const char *path, const json_t *command, unsigned patience_s, char *err,
 		 size_t errlen);
 

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include <jansson.h>
 
@@ -34,5 +35,15 @@ enum check_level check_level_of(enum health health);
 void check_print(const struct check *check, bool json);
 /* Free the problems. */
 void check_fini(struct check *check);
+
+/* The keys and certificates of programs, for the health of these.  Main thread. */
+
+#define CHECK_CERTS_DAYS 14		/* a certificate that ends sooner is told */
+
+/* Read the files of keys that @answer, to "show" of a program of @user, names, and note in @check
+ * what is wrong there: the next reload or start of the program would fail.  A file that this user
+ * may not read, as that of another user, is not judged.  Note a certificate that ends soon or has
+ * ended, too. */
+void check_keys(struct check *check, const json_t *answer, uid_t user);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sessions of RTRS, and the output for clients of either kind.  Owns nothing. */
+/* The clients of a program: sessions of RTRS at a server, connections of NBD at a gateway.  Both
+ * have one table and one form of JSON, and differ by their struct client_kind. */
 #include <config.h>
 
 #include <stdio.h>
@@ -7,13 +8,145 @@
 #include <string.h>
 
 #include "answer.h"
-#include "clients-row.h"
-#include "clients.h"
 #include "ctl-json.h"
-#include "rate.h"
 #include "state.h"
 #include "text.h"
 #include "util.h"
+#include "views.h"
+
+/* ---- a client in the table ---- */
+
+enum client_column {
+	COL_CLIENT, COL_PEER, COL_IDENTITY, COL_TRANSPORT, COL_CIPHER, COL_KEY, COL_STATE,
+	COL_SINCE, COL_EXPORTS, COL_IOPS, COL_MBS, NCOLUMNS
+};
+#define COL_NUMBERS COL_IOPS		/* the first column of numbers */
+
+/* Clients of a kind of program, in its answer. */
+struct client_kind {
+	const char *list;		/* the member with the clients */
+	const char *head;		/* of COL_CLIENT */
+	/* Index the answer @before for the other functions; a new reference. */
+	json_t *(*index)(const json_t *before);
+	/* False: @client is none of a user. */
+	bool (*is_shown)(const json_t *client);
+	/* @client as an object; @ns: the time since the answer of @index. */
+	json_t *(*json)(const json_t *index, const json_t *client, uint64_t ns);
+	/* Fill @row, [NCOLUMNS]. */
+	void (*row)(const json_t *index, const json_t *client, uint64_t ns,
+		    char (*row)[TEXT_CELL]);
+};
+
+/* ---- connections of NBD ---- */
+
+/* The counters of a connection begin with it, and its name is never used again. */
+static json_t *nbd_index(const json_t *before)
+{
+	return answer_index(before, "clients", "name");
+}
+
+static bool nbd_is_shown(const json_t *client)
+{
+	return json_is_object(client);
+}
+
+static struct rate_sums nbd_rate(const json_t *index, const json_t *client)
+{
+	return answer_rate_nbd(json_object_get(index, answer_string(client, "name")), client);
+}
+
+/* The text of the member @name in an array; no text: an empty one. */
+static json_t *nbd_list(const json_t *client, const char *name)
+{
+	const char *text = json_string_value(json_object_get(client, name));
+	json_t *array = json_array();
+
+	if (text && *text)
+		json_array_append_new(array, ctl_json_text(text));
+	return array;
+}
+
+static json_t *nbd_exports(const json_t *client)
+{
+	json_t *array = json_array();
+
+	if (json_object_get(client, "export"))
+		json_array_append_new(array, json_pack("{s:o,s:o}", "export",
+				      ctl_json_text(answer_string(client, "export")), "mode",
+				      ctl_json_text(answer_string(client, "mode"))));
+	return array;
+}
+
+static json_t *nbd_json(const json_t *index, const json_t *client, uint64_t ns)
+{
+	struct rate_sums sums = nbd_rate(index, client);
+	double per_second = ns ? 1e9 / (double)ns : 0;
+	const char *identity = json_string_value(json_object_get(client, "identity"));
+	json_t *age = json_object_get(client, "key_age_ns");
+
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:I,s:o,s:o,s:o,s:I,s:f,s:f}",
+			 "client", ctl_json_text(answer_string(client, "name")),
+			 "identity", ctl_json_text(identity ? identity : ""),
+			 "ciphers", nbd_list(client, "cipher"),
+			 "key_age_ns", age ? json_incref(age) : json_null(),
+			 "state", ctl_json_text(answer_string(client, "state")),
+			 "up_ns", (json_int_t)answer_number(client, "up_ns"),
+			 "peers", nbd_list(client, "peer"),
+			 "transports", nbd_list(client, "transport"),
+			 "exports", nbd_exports(client),
+			 "inflight", (json_int_t)answer_number(client, "inflight"),
+			 "iops", (double)sums.count * per_second,
+			 "bytes_per_second", (double)sums.bytes * per_second);
+}
+
+/* "client 7": the address behind it has a column of its own. */
+static void put_name(const json_t *client, char cell[TEXT_CELL])
+{
+	char *of;
+
+	text_safe(answer_string(client, "name"), cell, TEXT_CELL);
+	of = strstr(cell, " of ");
+	if (of)
+		*of = '\0';
+}
+
+static void put_export(const json_t *client, char cell[TEXT_CELL])
+{
+	char text[400];
+
+	if (!json_object_get(client, "export")) {
+		snprintf(cell, TEXT_CELL, "-");
+		return;
+	}
+	snprintf(text, sizeof(text), "%s (%s)", answer_string(client, "export"),
+		 answer_string(client, "mode"));
+	text_safe(text, cell, TEXT_CELL);
+}
+
+static void nbd_row(const json_t *index, const json_t *client, uint64_t ns,
+		    char (*row)[TEXT_CELL])
+{
+	struct rate_sums sums = nbd_rate(index, client);
+
+	put_name(client, row[COL_CLIENT]);
+	text_safe(answer_string(client, "peer"), row[COL_PEER], TEXT_CELL);
+	text_safe(answer_string(client, "identity"), row[COL_IDENTITY], TEXT_CELL);
+	text_safe(answer_string(client, "transport"), row[COL_TRANSPORT], TEXT_CELL);
+	text_safe(answer_string(client, "cipher"), row[COL_CIPHER], TEXT_CELL);
+	if (json_object_get(client, "key_age_ns"))
+		state_duration(answer_number(client, "key_age_ns"), row[COL_KEY], TEXT_CELL);
+	else
+		snprintf(row[COL_KEY], TEXT_CELL, "-");
+	text_safe(answer_string(client, "state"), row[COL_STATE], TEXT_CELL);
+	state_duration(answer_number(client, "up_ns"), row[COL_SINCE], TEXT_CELL);
+	put_export(client, row[COL_EXPORTS]);
+	answer_rate_print(&sums, ns, row[COL_IOPS], row[COL_MBS]);
+}
+
+static const struct client_kind clients_nbd = {
+	.list = "clients", .head = "CLIENT", .index = nbd_index, .is_shown = nbd_is_shown,
+	.json = nbd_json, .row = nbd_row,
+};
 
 static const char *const heads[NCOLUMNS] = {
 	[COL_PEER] = "PEER", [COL_IDENTITY] = "IDENTITY", [COL_TRANSPORT] = "TRANSPORT",
@@ -91,7 +224,7 @@ static json_t *exports_of(const json_t *sess)
 
 static json_t *sess_json(const json_t *index, const json_t *sess, uint64_t ns)
 {
-	struct rate_sums sums = rate_session(index, sess);
+	struct rate_sums sums = answer_rate_session(index, sess);
 	double per_second = ns ? 1e9 / (double)ns : 0;
 	uint64_t age_ns;
 	bool keyed = key_age(sess, &age_ns);
@@ -170,7 +303,7 @@ static void put_exports(const json_t *sess, char cell[TEXT_CELL])
 static void sess_row(const json_t *index, const json_t *sess, uint64_t ns,
 		       char (*row)[TEXT_CELL])
 {
-	struct rate_sums sums = rate_session(index, sess);
+	struct rate_sums sums = answer_rate_session(index, sess);
 	uint64_t up_ns = answer_number(sess, "up_ns"), age_ns;
 	const char *identity = identity_of(sess);
 
@@ -189,12 +322,12 @@ static void sess_row(const json_t *index, const json_t *sess, uint64_t ns,
 	else
 		snprintf(row[COL_SINCE], TEXT_CELL, "-");
 	put_exports(sess, row[COL_EXPORTS]);
-	rate_print(&sums, ns, row[COL_IOPS], row[COL_MBS]);
+	answer_rate_print(&sums, ns, row[COL_IOPS], row[COL_MBS]);
 }
 
 static const struct client_kind clients_rtrs = {
-	.list = "sessions", .head = "SESSION", .index = rate_index_paths, .is_shown = state_is_user,
-	.json = sess_json, .row = sess_row,
+	.list = "sessions", .head = "SESSION", .index = answer_rate_index_paths,
+	.is_shown = state_is_user, .json = sess_json, .row = sess_row,
 };
 
 /* ---- the whole ---- */

@@ -1,17 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the texts of the lines. */
+/* The configuration of a program: its lines, and the judgement of the program itself (--check). */
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
-#include "doctor-conf.h"
+#include "answer.h"
+#include "cleanup.h"
+#include "doctor-subject.h"
+#include "exit-status.h"
 #include "opt-dir.h"
 #include "opt-file.h"
 #include "opt-line.h"
 #include "plain-file.h"
+#include "util.h"
+
+/* ---- lines ---- */
 
 /* False: no memory. */
 static bool add_line(struct doctor_conf *conf, const char *section, const char *name,
@@ -127,4 +139,193 @@ void doctor_conf_free(struct doctor_conf *conf)
 	}
 	free(conf->lines);
 	*conf = (struct doctor_conf){ 0 };
+}
+
+/* ---- --check ----
+ * A child, rtrs-server or rtrs-nbd, looks at the configuration: the tables of options are the
+ * program's. */
+
+struct config_check {
+	char program[PATH_MAX];
+	const char *how;		/* its words in front of the file: "--config=" */
+	const char *config;
+};
+
+__attribute__((noreturn))
+static void exec_check(const struct config_check *check, int out)
+{
+	static char word[PATH_MAX + 16];
+	char *argv[] = { (char *)check->program, (char *)"--check", word, NULL };
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	snprintf(word, sizeof(word), "%s%s", check->how, check->config);
+	if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDOUT_FILENO) >= 0 &&
+	    dup2(out, STDERR_FILENO) >= 0)
+		execv(argv[0], argv);
+	_exit(127);
+}
+
+/* Copy to @text the first line of @fd with an error, or else the first one with a warning, or else
+ * the first one, which is none of a finding. */
+static enum check_level read_worst(int fd, const char *program, char *text, size_t len)
+{
+	enum check_level level = CHECK_OK;
+	_cleanup_free_ char *line = NULL;
+	FILE *f = fdopen(fd, "re");
+	size_t size = 0;
+
+	*text = '\0';
+	while (f && getline(&line, &size, f) > 0) {
+		const char *error = strstr(line, "error: "), *warning = strstr(line, "warning: ");
+		const char *said = error ? error + strlen("error: ") :
+				   warning ? warning + strlen("warning: ") : line;
+
+		line[strcspn(line, "\n")] = '\0';
+		if (level == CHECK_CRITICAL || (!error && *text && (!warning || level)))
+			continue;
+		level = error ? CHECK_CRITICAL : warning ? CHECK_WARNING : CHECK_OK;
+		if (said == line && !strncmp(line, program, strlen(program)))
+			said += strlen(program) + strlen(": ");
+		snprintf(text, len, "%s", said);
+	}
+	if (f)
+		fclose(f);
+	else
+		close(fd);
+	return level;
+}
+
+static enum check_level look_at_config(const void *arg, char *text, size_t len)
+{
+	const struct config_check *check = arg;
+	int fds[2], status = 0;
+	enum check_level level;
+	pid_t pid;
+
+	snprintf(text, len, "could not be run");
+	if (pipe2(fds, O_CLOEXEC))
+		return CHECK_WARNING;
+	pid = fork();
+	if (!pid)
+		exec_check(check, fds[1]);
+	close(fds[1]);
+	level = read_worst(fds[0], strrchr(check->program, '/') + 1, text, len);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (pid < 0 || !WIFEXITED(status) || WEXITSTATUS(status) == 127)
+		return CHECK_WARNING;
+	if (WEXITSTATUS(status) == EXIT_DONE && level == CHECK_OK)
+		snprintf(text, len, "right");
+	else if (!*text)
+		snprintf(text, len, "refused");
+	return WEXITSTATUS(status) == EXIT_DONE ? level : CHECK_CRITICAL;
+}
+
+/* A program of these packages is beside this one, or in the other of the directories sbin and bin.
+ * False: it is not installed. */
+static bool find_program(const char *name, char path[PATH_MAX])
+{
+	static const char *const dirs[] = { "", "/../bin", "/../sbin" };
+	static char here[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", here, sizeof(here) - 1);
+	int rc = -1;
+
+	if (n < 0)
+		return false;
+	here[n] = '\0';
+	*strrchr(here, '/') = '\0';
+	for (unsigned i = 0; rc && i < ARRAY_SIZE(dirs); i++) {
+		if (snprintf(path, PATH_MAX, "%s%s/%s", here, dirs[i], name) < PATH_MAX)
+			rc = access(path, X_OK);
+	}
+	return !rc;
+}
+
+/* ---- files that wait for a reload ---- */
+
+struct newer {
+	const char *saved;		/* the program's own file; NULL: none */
+	int64_t than_ns;		/* Unix time */
+	char path[PATH_MAX];		/* the first such file; "": none */
+};
+
+static void look_at_age(struct newer *newer, const char *path)
+{
+	struct stat st;
+	int64_t ns;
+
+	if (*newer->path || stat(path, &st))
+		return;
+	ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	if (ns > newer->than_ns)
+		snprintf(newer->path, sizeof(newer->path), "%s", path);
+}
+
+/* One file of the configuration. */
+static int look_at_file_age(void *arg, const char *path, FILE *errors)
+{
+	struct newer *newer = arg;
+
+	if (!newer->saved || strcmp(path, newer->saved))
+		look_at_age(newer, path);
+	return 0;
+}
+
+static void look_at_keys_age(struct newer *newer, const json_t *answer)
+{
+	static const char *const members[] = { "tls_psk", "auth_psk" };
+	const char *path;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(members); i++) {
+		path = json_string_value(json_object_get(answer, members[i]));
+		if (path)
+			look_at_age(newer, path);
+	}
+}
+
+/* A program of before does not report the age of what it has read. */
+static void note_unread_change(struct doctor *doctor, const struct doctor_subject *s)
+{
+	static struct newer newer;		/* large for a stack */
+	_cleanup_free_ char *saved = s->config ? opt_dir_saved(s->config) : NULL;
+	FILE *errors = fopen("/dev/null", "we");	/* --check has them */
+	struct timespec now;
+
+	if (!errors || !json_object_get(s->answer, "files_age_ns"))
+		goto out;
+	clock_gettime(CLOCK_REALTIME, &now);
+	newer = (struct newer){ .saved = saved };
+	newer.than_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec -
+			(int64_t)answer_number(s->answer, "files_age_ns");
+	if (s->config)
+		opt_dir_read(s->config, look_at_file_age, &newer, errors);
+	look_at_keys_age(&newer, s->answer);
+	look_at_keys_age(&newer, json_object_get(s->answer, "nbd"));
+	if (*newer.path && s->unit.values)
+		doctor_note(doctor, CHECK_WARNING, "reload", "%s was changed since the program has "
+			    "read it: systemctl reload %s", newer.path, s->unit.name);
+	else if (*newer.path)
+		doctor_note(doctor, CHECK_WARNING, "reload", "%s was changed since the program has "
+			    "read it: rtrsctl --pid %ld reload", newer.path, s->pid);
+out:
+	if (errors)
+		fclose(errors);
+}
+
+void doctor_subject_check(struct doctor *doctor, const struct doctor_subject *s)
+{
+	static struct config_check check;	/* large for a stack */
+	const char *name = s->kind == SUBJECT_SERVER ? "rtrs-server" : "rtrs-nbd";
+	enum check_level level = CHECK_WARNING;
+	char text[1024];
+
+	note_unread_change(doctor, s);
+	check.config = s->config;
+	check.how = s->kind == SUBJECT_SERVER ? "--config=" : "config=";
+	if (!s->config || !find_program(name, check.program))
+		return;
+	if (!doctor_look_as(&s->user, look_at_config, &check, &level, text, sizeof(text)))
+		level = CHECK_WARNING;
+	doctor_note(doctor, level, "configuration", "%s (%s --check %s%s)", text, name, check.how,
+		    s->config);
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "answer.h"
-#include "check-keys.h"
+#include "check.h"
 #include "doctor-subject.h"
 #include "secrets-look.h"
 #include "state.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the findings of the doctor. */
+/* The findings of the doctor, and how they are printed. */
 #include <config.h>
 
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 
 #include "answer.h"
 #include "ctl-json.h"
-#include "doctor-note.h"
+#include "doctor.h"
 #include "text.h"
 #include "util.h"
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "doctor-user.h"
+#include "doctor-subject.h"
 #include "util.h"
 
 void doctor_user_self(struct doctor_user *user)

@@ -17,7 +17,7 @@
 #include "find.h"
 #include "say.h"
 #include "text.h"
-#include "which.h"
+#include "views.h"
 
 #define SERVER_FILE SYSCONFDIR "/rtrs-server.conf"
 #define SERVER_DIR SYSCONFDIR "/rtrs-server"
@@ -253,7 +253,7 @@ static int find(const struct ctx *ctx, struct found *found)
 	if (ctx->arg)
 		return EXIT_DONE;
 	if (names_program(ctx))
-		return which_programs(ctx, found);
+		return find_for_command(ctx, found);
 	if (!find_chosen(found, NULL, &ctx->wanted))
 		return say_error(EXIT_FAILED, "out of memory");
 	return EXIT_DONE;
@@ -272,10 +272,10 @@ int doctor_run(const struct ctx *ctx)
 	}
 	doctor.findings = json_array();
 	units = json_object();
-	doctor_clock(&doctor);
-	doctor_rdma(&doctor);
+	doctor_machine_clock(&doctor);
+	doctor_machine_rdma(&doctor);
 	if (!ctx->wanted.gateway)
-		doctor_io_uring(&doctor);
+		doctor_machine_io_uring(&doctor);
 	if (ctx->arg)
 		look_at_file(&doctor, &ctx->wanted, ctx->arg, NULL, units);
 	for (size_t i = 0; i < found.n; i++)

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "answer.h"
-#include "explain.h"
 #include "text.h"
+#include "views.h"
 
 /* Of a line; the server cuts its own at less. */
 #define LINE_LEN 2048u

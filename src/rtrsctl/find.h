@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct ctx;
+
 struct found_program {
 	char *path;			/* of the control socket */
 	char *name;			/* NULL: not known */
@@ -42,5 +44,11 @@ void find_only(struct found *found, const struct find_wanted *wanted);
 bool find_chosen(struct found *found, const char *socket, const struct find_wanted *wanted);
 /* Free the programs in @found. */
 void find_free(struct found *found);
+
+/* Make @found the programs for the command of @ctx: the program of --socket, or all wanted
+ * programs, but a single program for a command with an effect.  EXIT_DONE: @found has a program or
+ * more.  Another exit status: the user has the reason.  @found is to be freed with find_free() in
+ * any case. */
+int find_for_command(const struct ctx *ctx, struct found *found);
 
 #endif

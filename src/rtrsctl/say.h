@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The reason why a command was not done: a line for people, or a JSON object. */
+/* Small, because all files need it, and the tests have another.
+ *
+ * The reason why a command was not done: a line for people, or a JSON object. */
 #ifndef SAY_H
 #define SAY_H
 

@@ -9,10 +9,9 @@
 #include <string.h>
 
 #include "answer.h"
-#include "rate.h"
 #include "state.h"
-#include "status.h"
 #include "text.h"
+#include "views.h"
 
 enum column {
 	COL_EXPORT, COL_SIZE, COL_MODE, COL_STATE, COL_SESSION, COL_PEER, COL_TRANSPORT,
@@ -84,11 +83,11 @@ static enum health put_session(const struct table *t, const json_t *sess, const 
 
 static void put_rates(const struct table *t, const json_t *ex, char (*row)[TEXT_CELL])
 {
-	struct rate_sums all = { 0 }, now = rate_export(t->before, ex);
+	struct rate_sums all = { 0 }, now = answer_rate_export(t->before, ex);
 
-	rate_add(&all, ex);
+	answer_rate_add(&all, ex);
 	snprintf(row[COL_ERR], TEXT_CELL, "%llu", (unsigned long long)all.errors);
-	rate_print(&now, t->ns, row[COL_IOPS], row[COL_MBS]);
+	answer_rate_print(&now, t->ns, row[COL_IOPS], row[COL_MBS]);
 	text_time(hist_quantile(&now.latency, 500), row[COL_P50], TEXT_CELL);
 	text_time(hist_quantile(&now.latency, 990), row[COL_P99], TEXT_CELL);
 }

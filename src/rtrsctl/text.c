@@ -1,20 +1,79 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing.  Knows no program: members are printed in the order of the answer, and their units
- * follow from their names. */
+/* Knows no program: members are printed in the order of the answer, and their units follow from
+ * their names. */
 #include <config.h>
 
+#include <locale.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "answer.h"
 #include "mask.h"
 #include "text.h"
 #include "util.h"
-#include "width.h"
 
 #define INDENT 2u
 #define OP_COLUMNS 7u
 #define OPS_MAX 16u
+
+/* ---- width ----
+ * Tables of the C library know the width of a character, those of a locale of our own: the user's
+ * locale may have another encoding than answers have.  Without C.UTF-8, which is part of the C
+ * library from glibc 2.35 on, each character has one column. */
+
+/* The locale, made once; (locale_t)0: this machine has none. */
+static locale_t utf8_locale(void)
+{
+	static locale_t locale;
+	static bool asked;
+
+	if (!asked)
+		locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+	asked = true;
+	return locale;
+}
+
+static int characters(const char *text)
+{
+	int n = 0;
+
+	for (; *text; text++)
+		n += (*text & 0xc0) != 0x80;
+	return n;
+}
+
+/* The columns of @text in the present locale. */
+static int columns(const char *text)
+{
+	size_t left = strlen(text), n;
+	mbstate_t state = { 0 };
+	int width = 0;
+	wchar_t c;
+
+	for (; left; text += n, left -= n) {
+		n = mbrtowc(&c, text, left, &state);
+		if (n == (size_t)-1 || n == (size_t)-2 || !n)
+			return width + characters(text);
+		/* A character that the table does not know has a column. */
+		width += wcwidth(c) < 0 ? 1 : wcwidth(c);
+	}
+	return width;
+}
+
+int text_width(const char *text)
+{
+	locale_t before;
+	int width;
+
+	if (!utf8_locale())
+		return characters(text);
+	before = uselocale(utf8_locale());
+	width = columns(text);
+	uselocale(before);
+	return width;
+}
 
 /* ---- values ---- */
 
@@ -142,7 +201,7 @@ static const char *scalar_text(const char *name, const json_t *value, char *buf,
 /* Print @text with blanks up to @width columns: in front if @right. */
 static void put_cell(const char *text, int width, bool right)
 {
-	int blanks = MAX(width - width_of(text), 0);
+	int blanks = MAX(width - text_width(text), 0);
 
 	printf("%*s%s%*s", right ? blanks : 0, "", text, right ? 0 : blanks, "");
 }
@@ -155,7 +214,7 @@ void text_table(const char (*cells)[TEXT_CELL], unsigned nrows, unsigned ncols, 
 	if (!widths)
 		return;
 	for (size_t i = 0; i < (size_t)nrows * ncols; i++)
-		widths[i % ncols] = MAX(widths[i % ncols], width_of(cells[i]));
+		widths[i % ncols] = MAX(widths[i % ncols], text_width(cells[i]));
 	/* No blanks at the end of a line. */
 	if (ncols <= right)
 		widths[ncols - 1] = 0;
@@ -230,7 +289,7 @@ static void print_scalars(json_t *object, unsigned indent)
 		char text[TEXT_CELL];
 
 		if (!json_is_object(value) && !json_is_array(value) && !is_hidden(name))
-			width = MAX(width, width_of(key_text(name, text, sizeof(text))));
+			width = MAX(width, text_width(key_text(name, text, sizeof(text))));
 	}
 	json_object_foreach(object, name, value) {
 		char text[TEXT_CELL], buf[1024];

@@ -9,6 +9,11 @@
 
 #include <jansson.h>
 
+/* The room of a text on a terminal, which is neither its bytes nor its characters. */
+
+/* The columns of @text, UTF-8 without control characters.  Main thread. */
+int text_width(const char *text);
+
 /* Write @bytes as "10 GiB", "1.5 TiB" or "512 B".  Returns @buf. */
 const char *text_bytes(uint64_t bytes, char *buf, size_t len);
 /* Write @ns as "950 ns", "6.3 us", "12 ms" or "1.5 s"; "-" for 0.  Returns @buf. */

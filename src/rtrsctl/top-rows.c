@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "answer.h"
-#include "rate.h"
 #include "top-rows.h"
 #include "util.h"
 
@@ -15,7 +14,7 @@ struct sample {				/* what top_rows_add() has */
 	struct top *top;
 	const json_t *after;
 	json_t *exports;		/* answer_index_exports() of @after */
-	json_t *exports_before, *paths_before;	/* indexes of the answer before, rate.h */
+	json_t *exports_before, *paths_before;	/* indexes of the answer before, answer.h */
 	uint64_t ns;			/* between the two answers */
 };
 
@@ -113,7 +112,7 @@ static void export_state(struct top_row *row, const json_t *answer, const json_t
 
 static bool add_export(struct sample *s, const json_t *ex)
 {
-	struct rate_sums sums = rate_export(s->exports_before, ex);
+	struct rate_sums sums = answer_rate_export(s->exports_before, ex);
 	char key[ANSWER_KEY];
 	struct top_row *row = row_add(s, TOP_EXPORT, answer_export_key(ex, key),
 				      answer_string(ex, "name"), &sums);
@@ -137,7 +136,7 @@ static bool add_program(struct sample *s)
 		struct rate_sums one = { 0 };
 
 		if (json_object_get(s->exports, answer_export_key(ex, key)) == ex)
-			one = rate_export(s->exports_before, ex);
+			one = answer_rate_export(s->exports_before, ex);
 		sums.count += one.count;
 		sums.bytes += one.bytes;
 		hist_add(&sums.latency, &one.latency, 1);
@@ -152,7 +151,7 @@ static bool add_program(struct sample *s)
 
 static bool add_session(struct sample *s, const json_t *sess)
 {
-	struct rate_sums sums = rate_session(s->paths_before, sess);
+	struct rate_sums sums = answer_rate_session(s->paths_before, sess);
 	struct top_row *row = row_add(s, TOP_SESSION, answer_string(sess, "uuid"),
 				      answer_string(sess, "name"), &sums);
 	const char *identity = json_string_value(json_object_get(sess, "identity"));
@@ -177,7 +176,7 @@ static const char *name_in_session(const json_t *sess, const json_t *path)
 
 static bool add_path(struct sample *s, const json_t *sess, const json_t *path)
 {
-	struct rate_sums sums = rate_path(s->paths_before, sess, path);
+	struct rate_sums sums = answer_rate_path(s->paths_before, sess, path);
 	const char *state = answer_string(path, "state");
 	struct top_row *row = row_add(s, TOP_PATH, answer_string(sess, "uuid"),
 				      name_in_session(sess, path), &sums);
@@ -227,7 +226,7 @@ bool top_rows_add(struct top *top, const json_t *before, const json_t *after)
 		.after = after,
 		.exports = answer_index_exports(after),
 		.exports_before = answer_index_exports(before),
-		.paths_before = rate_index_paths(before),
+		.paths_before = answer_rate_index_paths(before),
 	};
 	char key[ANSWER_KEY];
 	json_t *ex;

@@ -12,12 +12,10 @@
 
 #include "call.h"
 #include "check.h"
-#include "clients.h"
-#include "explain.h"
 #include "fuzz.h"
 #include "mask.h"
-#include "status.h"
 #include "text.h"
+#include "views.h"
 
 static char dir[] = "/tmp/rtrs-fuzz-rtrsctl.XXXXXX";
 static struct sockaddr_un addr = { .sun_family = AF_UNIX };

@@ -2,9 +2,9 @@
 /* The rows of "rtrsctl top": samples of a row over answers, order, sparklines. */
 #include <jansson.h>
 
+#include "text.h"
 #include "top-rows.h"
 #include "unit.h"
-#include "width.h"
 
 static struct top top;
 
@@ -192,7 +192,8 @@ Test(width, columns)
 	};
 
 	for_each_case(c, cases)
-		cr_assert_eq(width_of(c->text), c->width, "'%s': %d", c->text, width_of(c->text));
+		cr_assert_eq(text_width(c->text), c->width, "'%s': %d", c->text,
+			     text_width(c->text));
 }
 
 /* The state of an export follows the age of its oldest request, and the writes that fail. */
