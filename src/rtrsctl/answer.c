@@ -19,7 +19,8 @@ uint64_t answer_number(const json_t *object, const char *name)
 	return (uint64_t)json_integer_value(json_object_get(object, name));
 }
 
-void answer_index_add(json_t *index, const char *key, json_t *item)
+/* Add @item to @index unless @key is there. */
+static void answer_index_add(json_t *index, const char *key, json_t *item)
 {
 	if (!json_object_get(index, key))
 		json_object_set(index, key, item);

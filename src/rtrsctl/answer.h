@@ -28,8 +28,6 @@ const char *answer_export_key(const json_t *ex, char key[ANSWER_KEY]);
 const char *answer_device_key(const json_t *dev, char key[ANSWER_KEY]);
 /* Index the exports of @answer by answer_export_key(), the first of each.  A new reference. */
 json_t *answer_index_exports(const json_t *answer);
-/* Add @item to @index unless @key is there. */
-void answer_index_add(json_t *index, const char *key, json_t *item);
 /* True if @answer is of an rtrs-server, false for a client. */
 bool answer_is_server(const json_t *answer);
 /* True if @answer is of the plugin of nbdkit. */

@@ -32,8 +32,10 @@ static void check_worsen(struct check *check, enum check_level level)
 		check->level = level;
 }
 
-/* The text has no '|', behind which a monitoring system reads numbers. */
-void check_note(struct check *check, enum check_level level, const char *fmt, ...)
+/* Note a problem of @level.  Bytes of a peer or a file are made safe first, by text_safe().  The
+ * text has no '|', behind which a monitoring system reads numbers. */
+__attribute__((format(printf, 3, 4)))
+static void check_note(struct check *check, enum check_level level, const char *fmt, ...)
 {
 	char text[1024];
 	va_list ap;

@@ -26,9 +26,6 @@ struct check {				/* all 0: no program */
 void check_add(struct check *check, const json_t *answer);
 /* Note a program without an answer, because of @why. */
 void check_add_silent(struct check *check, const char *why);
-/* Note a problem of @level.  Bytes of a peer or a file are made safe first, by text_safe(). */
-void check_note(struct check *check, enum check_level level, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
 /* The level of a problem that is no worse than @health. */
 enum check_level check_level_of(enum health health);
 /* Print @check on standard output, as JSON or as a line. */

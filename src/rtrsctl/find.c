@@ -192,7 +192,12 @@ static bool look_beside(struct found *found, const char *path, const char *name,
 	       (!ours || for_each_file(path, look_below, found, ours));
 }
 
-bool find_programs(struct found *found)
+/* Find the programs of this user, and for root of services: in the default directory, and in
+ * neighbours, which systemd makes, without other writers.  A socket is a program's if the listener
+ * answers "list".  A program without an answer is known by the default name of the socket.  Sockets
+ * of this user's killed programs are removed.  @found is to be freed with find_free() in any case.
+ * False: no memory.  Blocks for CALL_GREET_S for each program without an answer. */
+static bool find_programs(struct found *found)
 {
 	const char *dir = rundir_default(), *parent = rundir_parent();
 
@@ -202,7 +207,8 @@ bool find_programs(struct found *found)
 	       (!parent || for_each_file(parent, look_beside, found, false));
 }
 
-bool find_at(struct found *found, const char *path)
+/* Make @found the program at @path, which is not asked.  False: no memory. */
+static bool find_at(struct found *found, const char *path)
 {
 	struct found_program program = { .path = strdup(path) };
 
@@ -214,7 +220,8 @@ bool find_at(struct found *found, const char *path)
 
 /* ---- choice ---- */
 
-bool find_is_wanted(const struct found_program *program, const struct find_wanted *wanted)
+/* True if @program is @wanted. */
+static bool find_is_wanted(const struct found_program *program, const struct find_wanted *wanted)
 {
 	if (program->server ? wanted->gateway : wanted->server)
 		return false;
@@ -223,7 +230,8 @@ bool find_is_wanted(const struct found_program *program, const struct find_wante
 	return !wanted->name || (program->name && !strcmp(program->name, wanted->name));
 }
 
-void find_only(struct found *found, const struct find_wanted *wanted)
+/* Keep only @wanted programs in @found. */
+static void find_only(struct found *found, const struct find_wanted *wanted)
 {
 	size_t n = 0;
 

@@ -28,18 +28,6 @@ struct find_wanted {
 	const char *name;		/* NULL: any */
 };
 
-/* Find the programs of this user, and for root of services: in the default directory, and in
- * neighbours, which systemd makes, without other writers.  A socket is a program's if the listener
- * answers "list".  A program without an answer is known by the default name of the socket.  Sockets
- * of this user's killed programs are removed.  @found is to be freed with find_free() in any case.
- * False: no memory.  Blocks for CALL_GREET_S for each program without an answer. */
-bool find_programs(struct found *found);
-/* Make @found the program at @path, which is not asked.  False: no memory. */
-bool find_at(struct found *found, const char *path);
-/* True if @program is @wanted. */
-bool find_is_wanted(const struct found_program *program, const struct find_wanted *wanted);
-/* Keep only @wanted programs in @found. */
-void find_only(struct found *found, const struct find_wanted *wanted);
 /* Find the program at @socket, or, if that is NULL, the @wanted ones.  As find_programs(). */
 bool find_chosen(struct found *found, const char *socket, const struct find_wanted *wanted);
 /* Free the programs in @found. */
