@@ -28,7 +28,7 @@ PARTS = {
     "frwr": (["frwr"], 3, 3, 5, 1, 0),
     "rtrsctl": (["rtrsctl"], 0, 0, 10, 0, 0),
     "bench": (["rtrs-bench"], 0, 0, 10, 0, 0),
-    "nbd": (["nbd"], 0, 0, 30, 0, 0),
+    "nbd": (["nbd"], 0, 0, 5, 0, 0),
     "gateway": (["rtrs-nbd"], 0, 0, 10, 0, 0),
 }
 
@@ -47,7 +47,7 @@ ROOMS = {
 
 # A folder that is one module: its prefix is enough, unless the name says another file.
 PREFIX = {"src/common/fabric": "fab", "src/common/rtrs": "rtrs", "src/common/rnbd": "rnbd",
-          "src/frwr": "frwr"}
+          "src/frwr": "frwr", "src/nbd": "nbd"}
 
 # Contracts whose functions each implementation has.
 CONTRACT = ("loop_",)

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "log.h"
-#include "nbd-linger.h"
 #include "nbd-priv.h"
 
 #define HANDSHAKE_MS 30000		/* of the client's own time; again when TLS begins */

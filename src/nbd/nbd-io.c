@@ -1,10 +1,194 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A request between its header and its reply: checked, carried out by the backend, answered.  A
- * failure is a reply with an error. */
+/* A request from its header to the end of its reply: checked, carried out by the backend,
+ * answered.
+ *
+ * The happy path: nbd_io_check() lets it pass, nbd_io_begin() hands it to the backend,
+ * nbd_io_done() queues its reply, and nbd_out_flush() sends the reply before the loop sleeps.
+ * Possible failures: a wrong request, or an error of the backend, is a reply with an error; a
+ * broken connection drops replies; while the server stops, an error that the next server may not
+ * have is not sent. */
 #include <errno.h>
+#include <linux/sockios.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
+#include "clock.h"
 #include "nbd-priv.h"
+
+#define IOV_MAX_SENT 128		/* pieces of one sendmsg() */
+#define DROPS 64u			/* recv() in one look: another client's turn comes */
+
+/* ---- output ----
+ * Replies, in the order in which requests end.  The replies of one pass of the loop leave in one
+ * sendmsg() before the loop sleeps, each from the memory of its data.  The loop watches a full
+ * socket; such a connection soon has as much in flight as allowed, and is not read any more. */
+
+struct gather {
+	struct iovec iov[IOV_MAX_SENT];
+	unsigned n;
+	size_t skip;			/* bytes of the first pieces that were sent before */
+};
+
+static void gather_add(struct gather *g, const void *bytes, size_t len)
+{
+	size_t skip = MIN(g->skip, len);
+
+	g->skip -= skip;
+	if (len > skip)
+		g->iov[g->n++] = (struct iovec){ (uint8_t *)bytes + skip, len - skip };
+}
+
+static void gather_all(struct gather *g, struct nbd_conn *conn)
+{
+	struct nbd_request_io *q;
+
+	g->n = 0;
+	g->skip = conn->sent;
+	gather_add(g, conn->out_bytes.mem, conn->out_bytes.len);
+	list_for_each(q, &conn->out, link) {
+		if (g->n + 2 > IOV_MAX_SENT)
+			break;
+		gather_add(g, q->head, q->head_len);
+		gather_add(g, q->data, q->data_len);
+	}
+}
+
+/* Count @n bytes that were sent; a reply that was sent whole is over. */
+static void out_sent(struct nbd_conn *conn, size_t n)
+{
+	struct nbd_request_io *q;
+
+	conn->sent += n;
+	if (conn->out_bytes.len) {
+		if (conn->sent < conn->out_bytes.len)
+			return;
+		conn->sent -= conn->out_bytes.len;
+		nbd_buf_fini(&conn->out_bytes);
+	}
+	while (!list_empty(&conn->out)) {
+		q = list_entry(conn->out.next, struct nbd_request_io, link);
+		if (conn->sent < q->head_len + q->data_len)
+			break;
+		conn->sent -= q->head_len + q->data_len;
+		nbd_req_put(q);
+	}
+}
+
+/* Send once.  1: call again; 0: the socket is full; -errno. */
+static int send_some(struct nbd_conn *conn)
+{
+	struct gather g;
+	struct msghdr msg = { .msg_iov = g.iov };
+	ssize_t n;
+
+	gather_all(&g, conn);
+	msg.msg_iovlen = g.n;
+	n = conn->stream ? conn->stream->ops->send(conn->stream, g.iov, g.n) :
+			   sendmsg(conn->watch.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	conn->moved_ms = clock_now_ms();
+	out_sent(conn, (size_t)n);
+	return 1;
+}
+
+/* Have the socket take what waits in the stream.  As send_some(). */
+static int flush_stream(struct nbd_conn *conn)
+{
+	int left = conn->stream ? conn->stream->ops->flush(conn->stream) : 0;
+
+	if (left < 0)
+		return left;
+	if (left != conn->unsent)
+		conn->moved_ms = clock_now_ms();
+	conn->unsent = left;
+	return !left;
+}
+
+int nbd_out_flush(struct nbd_conn *conn)
+{
+	int r = 1, last;
+
+	while (r > 0 && (!list_empty(&conn->out) || conn->out_bytes.len))
+		r = send_some(conn);
+	last = r < 0 ? r : flush_stream(conn);
+	r = MIN(r, last);
+	conn->out_state = r == 0 ? NBD_OUT_FULL : NBD_OUT_READY;
+	return MIN(r, 0);
+}
+
+void nbd_out_drop(struct nbd_conn *conn)
+{
+	struct nbd_request_io *q;
+
+	nbd_buf_fini(&conn->out_bytes);
+	conn->unsent = 0;
+	while (!list_empty(&conn->out)) {
+		q = list_entry(conn->out.next, struct nbd_request_io, link);
+		nbd_req_put(q);
+	}
+}
+
+void nbd_out_reply(struct nbd_request_io *q)
+{
+	struct nbd_conn *conn = q->conn;
+
+	q->head_len = (uint32_t)nbd_reply_encode(q->head, conn->headers, &q->req, q->status,
+						 q->data_len);
+	list_add_tail(&conn->out, &q->link);
+	loop_before_sleep(conn->server->loop, &conn->flush);
+}
+
+void nbd_out_bytes(struct nbd_conn *conn)
+{
+	loop_before_sleep(conn->server->loop, &conn->flush);
+}
+
+/* ---- a socket whose output is over ---- A socket with an error is over.  A socket that is
+ * closed with unread input tells the client of an error instead of the end of the stream.  Over
+ * TCP that error is a reset, which also ends the delivery of bytes that the client's machine has
+ * not acknowledged.  The bytes in a unix socket are the client's already. */
+
+/* 1: input was dropped; 0: there was none; -1: none will come. */
+static int drop_input(int fd)
+{
+	static _Thread_local char bytes[16 << 10];
+	ssize_t n = 1;
+	int dropped = 0;
+
+	for (unsigned i = 0; i < DROPS && n > 0; i++) {
+		n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+		if (n > 0)
+			dropped = 1;
+	}
+	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)) ? dropped : -1;
+}
+
+/* Of a unix socket SIOCOUTQ tells what the client has not read, which a close leaves alone. */
+static bool is_output_on_its_way(int fd)
+{
+	socklen_t len = sizeof(int);
+	int domain = AF_UNIX, unacked = 0;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) < 0 || domain == AF_UNIX)
+		return false;
+	return ioctl(fd, SIOCOUTQ, &unacked) == 0 && unacked > 0;
+}
+
+enum nbd_linger nbd_linger_look(int fd)
+{
+	int input = drop_input(fd);
+
+	if (input < 0)
+		return NBD_LINGER_OVER;
+	if (input)
+		return NBD_LINGER_INPUT;
+	return is_output_on_its_way(fd) ? NBD_LINGER_OUTPUT : NBD_LINGER_OVER;
+}
+
+/* ---- requests ---- */
 
 static struct nbd_request_io *to_request(struct nbd_io *io)
 {

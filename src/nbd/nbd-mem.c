@@ -2,11 +2,13 @@
 /* Owns the kept pieces.  A new piece that would pass the limit drives kept pieces out, the largest
  * of one pool first, then of the next. */
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "nbd-mem.h"
+#include "util.h"
 
 #define MAP_LEAST (128u << 10)		/* bytes of a piece that the kernel makes, with zeroes */
 
@@ -173,4 +175,39 @@ void nbd_mem_put(struct nbd_pool *pool, void *piece, size_t len)
 	list_add_head(&pool->free[class], &p->link);
 	pool_count(pool, pool->kept + class_size(class));
 	mem_make_room(pool->mem, 0);
+}
+
+/* ---- buffers ---- */
+
+static bool buf_grow(struct nbd_buf *buf, size_t len)
+{
+	size_t room = MAX(buf->room, (size_t)512);
+	uint8_t *mem;
+
+	while (room < len)
+		room *= 2;
+	mem = len <= NBD_BUF_MAX ? realloc(buf->mem, room) : NULL;
+	if (!mem)
+		return false;
+	buf->mem = mem;
+	buf->room = room;
+	return true;
+}
+
+void nbd_buf_add(struct nbd_buf *buf, const void *bytes, size_t len)
+{
+	if (!len || buf->error)
+		return;
+	if (buf->len + len > buf->room && !buf_grow(buf, buf->len + len)) {
+		buf->error = -ENOMEM;
+		return;
+	}
+	memcpy(buf->mem + buf->len, bytes, len);
+	buf->len += len;
+}
+
+void nbd_buf_fini(struct nbd_buf *buf)
+{
+	free(buf->mem);
+	*buf = (struct nbd_buf){ 0 };
 }

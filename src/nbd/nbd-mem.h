@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory for the data of requests, with a limit for the sum.  Pieces come in powers of two.
+/* Memory of connections: pieces for the data of requests, and buffers for the output of handshakes.
+ *
+ * The sum of the pieces has a limit.  Pieces come in powers of two.
  *
  * A pool keeps the pieces that come back, so that the steady state allocates no piece.  A piece has
  * zeroes, or bytes of an earlier user of the same pool: the owners of two pools see nothing of each
@@ -7,6 +9,7 @@
 #ifndef NBD_MEM_H
 #define NBD_MEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -56,5 +59,20 @@ void *nbd_mem_get(struct nbd_pool *pool, size_t len);
 void *nbd_mem_get_beyond(struct nbd_pool *pool, size_t len);
 /* Give back a piece to the pool that it comes from, with the @len of its nbd_mem_get(). */
 void nbd_mem_put(struct nbd_pool *pool, void *piece, size_t len);
+
+/* ---- buffers that grow up to a limit ---- */
+
+#define NBD_BUF_MAX (4u << 20)		/* a list of 10000 exports is 2.8 MB */
+
+struct nbd_buf {			/* all 0: empty */
+	uint8_t *mem;
+	size_t len, room;
+	int error;			/* -ENOMEM, and for ever: some bytes did not fit */
+};
+
+/* Append @len bytes.  A failure stays in @buf->error. */
+void nbd_buf_add(struct nbd_buf *buf, const void *bytes, size_t len);
+/* Free the memory; @buf is empty. */
+void nbd_buf_fini(struct nbd_buf *buf);
 
 #endif

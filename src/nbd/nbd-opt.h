@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-#include "nbd-buf.h"
+#include "nbd-mem.h"
 #include "nbd-msg.h"
 #include "nbd-tls.h"
 

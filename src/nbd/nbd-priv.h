@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between the files of the engine, from below: nbd-turn.c (lines of connections), nbd-req.c
- * (requests and their memory), nbd-out.c (replies), nbd-io.c (requests on their way through the
- * backend), nbd-ahead.c (data that is expected), nbd-recv.c (bytes of the socket), nbd-ask.c (the
- * handshake, and guests), nbd-in.c (what the bytes say), nbd-linger.c (when a socket may be
- * closed), nbd-conn.c (the life of a connection), nbd-server.c.  A file calls files below it;
- * results and the calls of struct nbd_conn_ops go up.  The loop's thread. */
+/* Between the files of the engine, from below: nbd-req.c (requests, their memory, and the lines
+ * of connections that wait for some), nbd-io.c (requests on their way through the backend, and
+ * replies), nbd-ahead.c (data that is expected), nbd-recv.c (bytes of the socket), nbd-in.c
+ * (what the bytes say: options and requests), nbd-conn.c (the life of a connection),
+ * nbd-server.c.  A file calls files below it; results and the calls of struct nbd_conn_ops go
+ * up.  The loop's thread. */
 #ifndef NBD_PRIV_H
 #define NBD_PRIV_H
 
 #include "clock.h"
-#include "unproven.h"
 #include "fsm.h"
 #include "nbd-mem.h"
 #include "nbd-opt.h"
 #include "nbd-server.h"
+#include "unproven.h"
 
 #define NBD_BLOCK (64u << 10)		/* bytes of a block of input */
 #define NBD_SMALL 512u			/* of a small one */
@@ -59,7 +59,7 @@ enum nbd_conn_state {
 	NBD_CONN_SERVES,		/* requests come */
 	NBD_CONN_LEAVES,		/* no input is read; requests in flight are answered */
 	NBD_CONN_LINGERS,		/* all is answered, and a close now would take something
-					 * from the client (nbd-linger.h) */
+					 * from the client (nbd_linger_look()) */
 	NBD_CONN_BROKEN,		/* the socket is closed, requests are in flight */
 	NBD_CONN_GONE,			/* about to be freed */
 	NBD_CONN_NSTATES
@@ -223,7 +223,7 @@ struct nbd_server {
 	void *stopped_arg;
 };
 
-/* ---- nbd-turn.c ---- */
+/* ---- nbd-req.c ---- */
 
 /* Begin without connections in line. */
 void nbd_turn_init(struct nbd_server *server);
@@ -233,8 +233,6 @@ void nbd_turn_fini(struct nbd_server *server);
 void nbd_turn_queue(struct nbd_conn *conn);
 /* Try the connections that wait: memory or requests came back. */
 void nbd_turn_feed(struct nbd_server *server);
-
-/* ---- nbd-req.c ---- */
 
 /* Take a request for @req; NULL: none now, and conn->pause says why. */
 struct nbd_request_io *nbd_req_get(struct nbd_conn *conn, const struct nbd_request *req);
@@ -256,7 +254,7 @@ struct nbd_block *nbd_block_get(struct nbd_conn *conn, uint32_t have);
 /* Drop one reference; the last one gives the block back. */
 void nbd_block_put(struct nbd_server *server, struct nbd_block *block);
 
-/* ---- nbd-out.c ---- */
+/* ---- nbd-io.c ---- */
 
 /* Send the waiting replies, as far as the socket takes them (conn->out_state).  0, or -errno of the
  * socket. */
@@ -273,19 +271,20 @@ static inline bool nbd_out_empty(const struct nbd_conn *conn)
 	return list_empty(&conn->out) && !conn->out_bytes.len && !conn->unsent;
 }
 
-/* ---- nbd-io.c ---- */
+/* A socket whose output is over: what a close() at once would take from the client. */
+enum nbd_linger {
+	NBD_LINGER_OVER,		/* nothing, or the client has closed */
+	NBD_LINGER_INPUT,		/* input came since the last look: more may come */
+	NBD_LINGER_OUTPUT,		/* the client's machine has not all bytes yet */
+};
+
+/* Drop the input of @fd, a non-blocking stream socket after SHUT_WR, and look.  Any thread. */
+enum nbd_linger nbd_linger_look(int fd);
 
 /* May @q be carried out?  0, or -errno for its reply, with q->why. */
 int nbd_io_check(struct nbd_request_io *q);
 /* Hand @q to the backend.  @q has been checked, and has its data and memory. */
 void nbd_io_begin(struct nbd_request_io *q);
-
-/* ---- nbd-ask.c ---- */
-
-/* Make @conn, which negotiates, the youngest of the unproven: the client is to move, within @ms. */
-void nbd_ask_guest(struct nbd_conn *conn, uint64_t ms);
-/* Act on the state of the negotiation, which needs the backend or is over. */
-void nbd_ask_next(struct nbd_conn *conn);
 
 /* ---- nbd-ahead.c ---- */
 
@@ -344,6 +343,11 @@ void nbd_recv_rest(struct nbd_conn *conn);
 void nbd_recv_drop(struct nbd_conn *conn);
 
 /* ---- nbd-in.c ---- */
+
+/* Make @conn, which negotiates, the youngest of the unproven: the client is to move, within @ms. */
+void nbd_ask_guest(struct nbd_conn *conn, uint64_t ms);
+/* Act on the state of the negotiation, which needs the backend or is over. */
+void nbd_ask_next(struct nbd_conn *conn);
 
 /* Does @conn take input now?  Options are not taken while their answers do not get away. */
 bool nbd_in_reads(const struct nbd_conn *conn);

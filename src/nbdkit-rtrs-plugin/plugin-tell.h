@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines that a user must see, but no errors: a path was lost, or has come back.  nbdkit itself has
+/* Small, because nbdkit alone needs it.
+ *
+ * Lines that a user must see, but no errors: a path was lost, or has come back.  nbdkit itself has
  * a function for errors, and a function for lines under -v alone.
  *
  * At nbdkit's end a thread of the plugin may stand in nbdkit's functions with the lock of stdio's

@@ -217,7 +217,7 @@ static void time_to_look(struct loop_timer *timer)
 
 	/* A terminal may block load_run(): the next look then has the time in between, too. */
 	if (l->hearer) {
-		look_take(&l->look_now, &l->back, l, clock_measure_ns());
+		lat_look(&l->look_now, &l->back, l, clock_measure_ns());
 		load_tell(l);
 	}
 	loop_timer_set(l->loop, timer, clock_now_ms() + LOOK_MS);

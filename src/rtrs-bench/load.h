@@ -9,7 +9,6 @@
 
 #include "dev.h"
 #include "lat.h"
-#include "look.h"
 #include "verify.h"
 
 enum { LOAD_READ, LOAD_WRITE, LOAD_NDIRS };
@@ -75,7 +74,7 @@ struct load {
 	struct look look_now;
 };
 
-/* Make the IOs.  @conf fits the device of @h (target_fit() of target.h); @h outlives @l.  0 or
+/* Make the IOs.  @conf fits the device of @h (target_fit()); @h outlives @l.  0 or
  * -ENOMEM. */
 int load_init(struct load *l, struct loop *loop, struct dev_handle *h,
 	      const struct load_conf *conf);

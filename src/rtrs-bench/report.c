@@ -1,14 +1,66 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prints.  Owns nothing. */
+/* What a user sees: on a terminal the progress of the load, and its result. */
 #include <config.h>
 
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
+#include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
+#include <jansson.h>
+
+#include "cleanup.h"
 #include "ctl-json.h"
 #include "report.h"
+
+/* ---- stderr: the cursor stands behind the shown text ---- */
+
+#define CLEAR "\r\033[K"		/* go to the beginning of the line, and clear the line */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool shown;
+
+bool report_progress_possible(void)
+{
+	return isatty(STDERR_FILENO);
+}
+
+void report_progress(const char *text)
+{
+	LOCK_SCOPE(&lock);
+	fprintf(stderr, CLEAR "%s", text);
+	shown = true;
+}
+
+static void line_clear(void)
+{
+	if (shown)
+		fputs(CLEAR, stderr);
+	shown = false;
+}
+
+void report_progress_end(void)
+{
+	LOCK_SCOPE(&lock);
+	line_clear();
+}
+
+void report_say(const char *fmt, ...)
+{
+	char line[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	LOCK_SCOPE(&lock);
+	line_clear();
+	fprintf(stderr, "rtrs-bench: %s\n", line);
+}
+
+/* ---- the result ---- */
 
 static const char *const sides[LOAD_NDIRS] = { [LOAD_READ] = "read", [LOAD_WRITE] = "write" };
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Blocks that describe themselves: a head with the offset, the writer and the number of the write.
+/* Small, because it is all of a contract.
+ *
+ * Blocks that describe themselves: a head with the offset, the writer and the number of the write.
  * The rest of a block follows from the head, so that any wrong byte is found.  Pure. */
 #ifndef VERIFY_H
 #define VERIFY_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the lists that the loops make for one answer, each on its thread, until the service thread
- * has put them together. */
+/* The clients of all loops: listed for the command "clients", and ended when their credentials are
+ * revoked.  Clients live on their loops, so each loop lists or judges its own, on its thread, and
+ * the service thread puts the lists together. */
 #include <config.h>
 
 #include <errno.h>
@@ -11,10 +12,85 @@
 #include "clt-ctl-json.h"
 #include "ctl-call.h"
 #include "ctl-json.h"
-#include "gate-clients.h"
-#include "gate-round.h"
-#include "gate-stream.h"
+#include "gate-tls.h"
 #include "gate.h"
+#include "log.h"
+
+#define CHECKS 8u			/* in a pass: 1 or 2 ms, with certificates */
+
+static struct log_limit trust_limit = LOG_LIMIT_INIT(10, 10000);
+
+/* ---- a round ----
+ * Each loop of the gateway runs a function on its thread, between its other work, and the service
+ * loop hears when all loops have.  Several rounds may be under way: each loop takes them in the
+ * order of their begin.  A message goes from the service loop to its loop and back, and the last
+ * one to come back ends the round.  Loops end after the last message (gate.h), so none is lost:
+ * a loop whose server has stopped answers, too. */
+
+struct gate_round_ops {
+	/* Thread of the loop of @l, number @i of the gateway.  l->server is NULL if the loop has
+	 * stopped to serve. */
+	void (*ask)(struct gate_loop *l, unsigned i, void *arg);
+	/* All loops have run ask(), and what they wrote is seen.  Service thread. */
+	void (*done)(void *arg);
+};
+
+struct round_part {
+	struct gate_round *round;
+	struct gate_loop *to;
+	struct loop_msg msg;
+};
+
+struct gate_round {
+	const struct gate_round_ops *ops;
+	void *arg;
+	struct loop *home;		/* the service loop */
+	unsigned left;			/* parts that are not back; service thread */
+	struct round_part parts[];
+};
+
+static void part_back_msg(struct loop_msg *msg)
+{
+	struct gate_round *r = container_of(msg, struct round_part, msg)->round;
+
+	if (--r->left)
+		return;
+	r->ops->done(r->arg);
+	free(r);
+}
+
+static void part_ask_msg(struct loop_msg *msg)
+{
+	struct round_part *part = container_of(msg, struct round_part, msg);
+	struct gate_round *r = part->round;
+
+	r->ops->ask(part->to, (unsigned)(part - r->parts), r->arg);
+	loop_msg_init(msg, part_back_msg);
+	loop_post(r->home, msg);
+}
+
+/* Begin a round through the loops of @g, which serves; @ops and @arg live until done().  0, or
+ * -ENOMEM and neither function runs.  Service thread; done() does not run inside this call. */
+static int gate_round_start(struct gate *g, const struct gate_round_ops *ops, void *arg)
+{
+	struct gate_round *r = calloc(1, sizeof(*r) + g->nloops * sizeof(r->parts[0]));
+
+	if (!r)
+		return -ENOMEM;
+	r->ops = ops;
+	r->arg = arg;
+	r->home = g->loops[0].loop;
+	r->left = g->nloops;
+	for (unsigned i = 0; i < g->nloops; i++) {
+		r->parts[i].round = r;
+		r->parts[i].to = &g->loops[i];
+		loop_msg_init(&r->parts[i].msg, part_ask_msg);
+		loop_post(g->loops[i].loop, &r->parts[i].msg);
+	}
+	return 0;
+}
+
+/* ---- the list ---- */
 
 /* An answer that is being made. */
 struct listing_all {
@@ -150,4 +226,60 @@ void gate_clients_call(struct ctl_client *client, const char *value, void *arg)
 	free(all);
 no_memory:
 	ctl_answer(client, NULL);
+}
+
+/* ---- revoked credentials ----
+ * A loop looks at CHECKS clients in a pass, because each may cost the verification
+ * of a certificate, and IO goes on in between. */
+
+/* A pass of a loop over its clients. */
+struct trust_look {
+	uint64_t epoch;
+	unsigned left;			/* checks */
+	enum { LOOK_WHOLE, LOOK_CUT } result;
+};
+
+static enum nbd_visit look_at(void *arg, const struct nbd_client *c)
+{
+	struct trust_look *look = arg;
+	char why[FAB_TLS_WHY_LEN];
+
+	if (!c->stream || gate_stream_is_checked(c->stream, look->epoch))
+		return NBD_VISIT_KEEP;
+	if (!look->left) {
+		look->result = LOOK_CUT;
+		return NBD_VISIT_KEEP;
+	}
+	look->left--;
+	if (gate_stream_check(c->stream, look->epoch, why))
+		return NBD_VISIT_KEEP;
+	log_event_limited(&trust_limit, LOG_LEVEL_WARN,
+			  LOG_FIELDS(CLIENT_DROPPED, .peer = c->name,
+				     .identity = gate_stream_identity(c->stream)->name),
+			  c->name, "connection ends: %s", why);
+	return NBD_VISIT_END;
+}
+
+void gate_clients_revoke_msg(struct loop_msg *msg)
+{
+	struct gate_loop *l = container_of(msg, struct gate_loop, revoke_msg);
+	struct trust_look look = { .epoch = atomic_load(&l->gate->tls.epoch), .left = CHECKS };
+
+	if (!l->server)
+		return;
+	nbd_server_visit(l->server, look_at, &look);
+	if (look.result == LOOK_CUT)
+		loop_post(l->loop, &l->revoke_msg);
+}
+
+void gate_clients_revoke(const struct gate_now *now)
+{
+	struct gate *g = now->gate;
+
+	if (!g)
+		return;
+	/* ORDER: behind the change, and in front of the messages. */
+	atomic_fetch_add(&g->tls.epoch, 1);
+	for (unsigned i = 0; i < g->nloops; i++)
+		loop_post(g->loops[i].loop, &g->loops[i].revoke_msg);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The backend of the NBD server: exports are devices of the client, and a request of NBD is one of
+/* Small, because the simulation has it without the rest of the gateway.
+ *
+ * The backend of the NBD server: exports are devices of the client, and a request of NBD is one of
  * the client's (dev-req.h).  Each loop has a backend of its own.  The thread of that loop. */
 #ifndef GATE_EXPORT_H
 #define GATE_EXPORT_H

@@ -14,7 +14,7 @@
 
 #include "cleanup.h"
 #include "fab-names.h"
-#include "gate-listen.h"
+#include "gate.h"
 #include "log.h"
 
 #define BACKLOG 512

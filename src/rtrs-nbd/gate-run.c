@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "gate-run.h"
+#include "gate.h"
 
 static int ready_fd = -1;		/* of the daemon, until it is ready */
 

@@ -16,9 +16,8 @@
 
 #include "fabric.h"
 #include "fsm.h"
-#include "gate-listen.h"
-#include "gate-stream.h"
 #include "gate-tls.h"
+#include "gate.h"
 #include "log.h"
 #include "util.h"
 
@@ -73,7 +72,7 @@ static void handshake_event(struct handshake *s, enum handshake_event event)
 /* ---- the end ---- */
 
 /* True if the handshake has succeeded, by credentials that are still those of the gateway.
- * RACE: a change that this check does not see is told to this loop behind it (gate-trust.h), and
+ * RACE: a change that this check does not see is told to this loop behind it (gate.h), and
  * finds the connection with its stream. */
 static bool handshake_holds(struct handshake *s)
 {

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "fabric.h"
-#include "gate-trust.h"
 #include "gate.h"
 #include "log.h"
 #include "loop-call.h"
@@ -205,7 +204,7 @@ static void init_loops(struct gate *g, bool readonly)
 		l->gate = g;
 		l->loop = run->loops[i];
 		gate_exports_init(&l->exports, l->loop, &run->clt, g->start->conf, readonly);
-		loop_msg_init(&l->trust_msg, gate_trust_msg);
+		loop_msg_init(&l->revoke_msg, gate_clients_revoke_msg);
 		loop_msg_init(&l->memory_msg, memory_msg);
 	}
 }

@@ -27,9 +27,6 @@
 #include "ctl-call.h"
 #include "ctl-json.h"
 #include "end.h"
-#include "gate-clients.h"
-#include "gate-run.h"
-#include "gate-trust.h"
 #include "gate.h"
 #include "journal.h"
 #include "log.h"
@@ -75,7 +72,7 @@ static void gate_add_secrets(struct secrets_set *set)
 
 static void gate_secrets_replaced(void)
 {
-	gate_trust_changed(&gate_now);
+	gate_clients_revoke(&gate_now);
 }
 
 static json_t *gate_show(void)

@@ -7,9 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "gate-listen.h"
-#include "gate-stream.h"
 #include "gate-tls.h"
+#include "gate.h"
 #include "nbd-by-hand.h"
 #include "nbd-priv.h"
 #include "unit.h"

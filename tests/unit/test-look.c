@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What rtrs-bench shows while it runs: of the time since the previous look. */
+#include "lat.h"
 #include "load.h"
-#include "look.h"
 #include "unit.h"
 
 #define S_NS UINT64_C(1000000000)
@@ -23,8 +23,8 @@ static const char *text_at(uint64_t at_ns)
 	static char buf[LOOK_TEXT_MAX];
 	struct look now;
 
-	look_take(&now, &back, &load, load.began_ns + at_ns);
-	return look_text(&now, buf);
+	lat_look(&now, &back, &load, load.began_ns + at_ns);
+	return lat_look_text(&now, buf);
 }
 
 static void begin(void)

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "nbd-linger.h"
+#include "nbd-priv.h"
 #include "unit.h"
 
 static int ours, theirs;

@@ -149,7 +149,7 @@ static void reload_read(struct changes_call *call)
 
 /* ---- what is taken away ---- */
 
-/* Loops end whom they serve: gate-trust.h. */
+/* Loops end whom they serve: gate.h. */
 static unsigned ends_later(void *arg, uint64_t key)
 {
 	return 0;
