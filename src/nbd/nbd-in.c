@@ -60,7 +60,8 @@ static void secure_begin(struct nbd_conn *conn)
 	nbd_out_bytes(conn);
 }
 
-void nbd_ask_next(struct nbd_conn *conn)
+/* Act on the state of the negotiation, which needs the backend or is over. */
+static void ask_next(struct nbd_conn *conn)
 {
 	const struct nbd_server *server = conn->server;
 
@@ -304,7 +305,7 @@ static bool take_option(struct nbd_conn *conn)
 	}
 	conn->in_pos += (uint32_t)n;
 	if (n)
-		nbd_ask_next(conn);
+		ask_next(conn);
 	return n;
 }
 

@@ -131,7 +131,8 @@ void nbd_out_drop(struct nbd_conn *conn)
 	}
 }
 
-void nbd_out_reply(struct nbd_request_io *q)
+/* Queue the reply to @q, which has ended, to be sent before the loop sleeps. */
+static void out_reply(struct nbd_request_io *q)
 {
 	struct nbd_conn *conn = q->conn;
 
@@ -253,7 +254,7 @@ static void io_answer(struct nbd_request_io *q)
 	if (conn->state != NBD_CONN_BROKEN && sent) {
 		if (q->status < 0)
 			add_text(q);
-		nbd_out_reply(q);
+		out_reply(q);
 		return;
 	}
 	conn->server->unanswered += conn->state != NBD_CONN_BROKEN;

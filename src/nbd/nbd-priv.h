@@ -261,8 +261,6 @@ void nbd_block_put(struct nbd_server *server, struct nbd_block *block);
 int nbd_out_flush(struct nbd_conn *conn);
 /* Give up all output. */
 void nbd_out_drop(struct nbd_conn *conn);
-/* Queue the reply to @q, which has ended, to be sent before the loop sleeps. */
-void nbd_out_reply(struct nbd_request_io *q);
 /* Have conn->out_bytes, which have grown, sent before the loop sleeps. */
 void nbd_out_bytes(struct nbd_conn *conn);
 /* Is all output sent? */
@@ -346,8 +344,6 @@ void nbd_recv_drop(struct nbd_conn *conn);
 
 /* Make @conn, which negotiates, the youngest of the unproven: the client is to move, within @ms. */
 void nbd_ask_guest(struct nbd_conn *conn, uint64_t ms);
-/* Act on the state of the negotiation, which needs the backend or is over. */
-void nbd_ask_next(struct nbd_conn *conn);
 
 /* Does @conn take input now?  Options are not taken while their answers do not get away. */
 bool nbd_in_reads(const struct nbd_conn *conn);

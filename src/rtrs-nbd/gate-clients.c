@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The clients of all loops: listed for the command "clients", and ended when their credentials are
- * revoked.  Clients live on their loops, so each loop lists or judges its own, on its thread, and
- * the service thread puts the lists together. */
+/* The clients of all loops: listed for the command "clients", and ended when their credentials
+ * are revoked.  Clients live on their loops, so each loop lists or judges its own, on its
+ * thread, between its other work; the service thread puts the lists together. */
 #include <config.h>
 
-#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -20,83 +19,24 @@
 
 static struct log_limit trust_limit = LOG_LIMIT_INIT(10, 10000);
 
-/* ---- a round ----
- * Each loop of the gateway runs a function on its thread, between its other work, and the service
- * loop hears when all loops have.  Several rounds may be under way: each loop takes them in the
- * order of their begin.  A message goes from the service loop to its loop and back, and the last
- * one to come back ends the round.  Loops end after the last message (gate.h), so none is lost:
- * a loop whose server has stopped answers, too. */
+/* ---- the list ----
+ * A message goes from the service loop to each loop and back, and the last one to come back makes
+ * the answer.  Loops end after the last message (gate_stop()), so none is lost: a loop whose server
+ * has stopped answers, too.  Several answers may be under way. */
 
-struct gate_round_ops {
-	/* Thread of the loop of @l, number @i of the gateway.  l->server is NULL if the loop has
-	 * stopped to serve. */
-	void (*ask)(struct gate_loop *l, unsigned i, void *arg);
-	/* All loops have run ask(), and what they wrote is seen.  Service thread. */
-	void (*done)(void *arg);
-};
-
-struct round_part {
-	struct gate_round *round;
-	struct gate_loop *to;
+struct listing_part {
+	struct listing *all;
+	struct gate_loop *of;
 	struct loop_msg msg;
+	json_t *array;			/* NULL: no memory */
 };
-
-struct gate_round {
-	const struct gate_round_ops *ops;
-	void *arg;
-	struct loop *home;		/* the service loop */
-	unsigned left;			/* parts that are not back; service thread */
-	struct round_part parts[];
-};
-
-static void part_back_msg(struct loop_msg *msg)
-{
-	struct gate_round *r = container_of(msg, struct round_part, msg)->round;
-
-	if (--r->left)
-		return;
-	r->ops->done(r->arg);
-	free(r);
-}
-
-static void part_ask_msg(struct loop_msg *msg)
-{
-	struct round_part *part = container_of(msg, struct round_part, msg);
-	struct gate_round *r = part->round;
-
-	r->ops->ask(part->to, (unsigned)(part - r->parts), r->arg);
-	loop_msg_init(msg, part_back_msg);
-	loop_post(r->home, msg);
-}
-
-/* Begin a round through the loops of @g, which serves; @ops and @arg live until done().  0, or
- * -ENOMEM and neither function runs.  Service thread; done() does not run inside this call. */
-static int gate_round_start(struct gate *g, const struct gate_round_ops *ops, void *arg)
-{
-	struct gate_round *r = calloc(1, sizeof(*r) + g->nloops * sizeof(r->parts[0]));
-
-	if (!r)
-		return -ENOMEM;
-	r->ops = ops;
-	r->arg = arg;
-	r->home = g->loops[0].loop;
-	r->left = g->nloops;
-	for (unsigned i = 0; i < g->nloops; i++) {
-		r->parts[i].round = r;
-		r->parts[i].to = &g->loops[i];
-		loop_msg_init(&r->parts[i].msg, part_ask_msg);
-		loop_post(g->loops[i].loop, &r->parts[i].msg);
-	}
-	return 0;
-}
-
-/* ---- the list ---- */
 
 /* An answer that is being made. */
-struct listing_all {
+struct listing {
 	struct ctl_client *client;
 	struct gate *gate;
-	json_t *lists[CLT_RUN_LOOPS];	/* of each loop; NULL: no memory */
+	unsigned left;			/* parts that are not back; service thread */
+	struct listing_part parts[];	/* [gate->nloops] */
 };
 
 /* ---- thread of a loop ---- */
@@ -165,72 +105,81 @@ static enum nbd_visit list_client(void *arg, const struct nbd_client *c)
 	return NBD_VISIT_KEEP;
 }
 
-static void list_loop(struct gate_loop *l, unsigned i, void *arg)
+static void list_back_msg(struct loop_msg *msg);
+
+static void list_loop_msg(struct loop_msg *msg)
 {
-	struct listing_all *all = arg;
+	struct listing_part *part = container_of(msg, struct listing_part, msg);
 	struct loop_list list = { .array = json_array(), .whole = true,
 				  .now_ms = clock_now_ms() };
 
-	if (l->server)
-		nbd_server_visit(l->server, list_client, &list);
-	all->lists[i] = ctl_json_whole(list.array, list.whole);
+	if (part->of->server)
+		nbd_server_visit(part->of->server, list_client, &list);
+	part->array = ctl_json_whole(list.array, list.whole);
+	loop_msg_init(msg, list_back_msg);
+	loop_post(part->all->gate->loops[0].loop, msg);
 }
 
 /* ---- service thread ---- */
 
 /* One list of all clients; NULL: no memory. */
-static json_t *lists_join(struct listing_all *all)
+static json_t *lists_join(struct listing *all)
 {
 	json_t *array = json_array();
 	bool whole = array;
 
 	for (unsigned i = 0; i < all->gate->nloops; i++) {
-		whole = whole && all->lists[i] && !json_array_extend(array, all->lists[i]);
-		json_decref(all->lists[i]);
+		json_t *part = all->parts[i].array;
+
+		whole = whole && part && !json_array_extend(array, part);
+		json_decref(part);
 	}
 	return ctl_json_whole(array, whole);
 }
 
-static void list_done(void *arg)
+static void list_back_msg(struct loop_msg *msg)
 {
-	struct listing_all *all = arg;
+	struct listing *all = container_of(msg, struct listing_part, msg)->all;
 	const struct gate_exports *g = &all->gate->loops[0].exports;
-	json_t *answer = clt_ctl_json(g->clt, g->conf, CLT_CTL_NAMES);
 
+	if (--all->left)
+		return;
 	ctl_answer(all->client,
-		   ctl_json_with(answer, json_pack("{s:I,s:o}",
-						   "now_ns", (json_int_t)clock_now_ns(),
-						   "clients", lists_join(all))));
+		   ctl_json_with(clt_ctl_json(g->clt, g->conf, CLT_CTL_NAMES),
+				 json_pack("{s:I,s:o}", "now_ns", (json_int_t)clock_now_ns(),
+					   "clients", lists_join(all))));
 	free(all);
 }
 
-static const struct gate_round_ops list_round = { .ask = list_loop, .done = list_done };
-
 void gate_clients_call(struct ctl_client *client, const char *value, void *arg)
 {
-	const struct gate_now *now = arg;
-	struct listing_all *all;
+	struct gate *g = ((const struct gate_now *)arg)->gate;
+	struct listing *all;
 
-	if (!now->gate) {
+	if (!g) {
 		ctl_refuse(client, "clients: the gateway serves no NBD clients now: it starts, or "
 			   "stops");
 		return;
 	}
-	all = calloc(1, sizeof(*all));
-	if (!all)
-		goto no_memory;
-	all->client = client;
-	all->gate = now->gate;
-	if (gate_round_start(now->gate, &list_round, all) == 0)
+	all = calloc(1, sizeof(*all) + g->nloops * sizeof(all->parts[0]));
+	if (!all) {
+		ctl_answer(client, NULL);
 		return;
-	free(all);
-no_memory:
-	ctl_answer(client, NULL);
+	}
+	all->client = client;
+	all->gate = g;
+	all->left = g->nloops;
+	for (unsigned i = 0; i < g->nloops; i++) {
+		all->parts[i].all = all;
+		all->parts[i].of = &g->loops[i];
+		loop_msg_init(&all->parts[i].msg, list_loop_msg);
+		loop_post(g->loops[i].loop, &all->parts[i].msg);
+	}
 }
 
 /* ---- revoked credentials ----
- * A loop looks at CHECKS clients in a pass, because each may cost the verification
- * of a certificate, and IO goes on in between. */
+ * A loop looks at CHECKS clients in a pass, because each may cost the verification of a
+ * certificate, and IO goes on in between. */
 
 /* A pass of a loop over its clients. */
 struct trust_look {
