@@ -21,14 +21,14 @@ def many(form, *numbers):
 
 
 LAYERS = {
-    "src/common/base/le.h": "#include <stdint.h>\n",
-    "src/common/base/loop-impl.h": '#include "le.h"\n',
+    "src/common/base/wire-int.h": "#include <stdint.h>\n",
+    "src/common/base/loop-impl.h": '#include "wire-int.h"\n',
     "src/common/fabric/fabric.h": "#include <infiniband/verbs.h>\n",
     "src/common/fabric/tcp/tcp-key.h": '#include "fabric.h"\n',
     "src/common/fabric/verbs/verbs-cm.c": '#include <rdma/rdma_cma.h>\n#include "fabric.h"\n',
     "src/common/fabric/verbs/verbs-priv.h": '#include "fabric.h"\n',
-    "src/common/rtrs/rtrs-msg.h": '#include "le.h"\n',
-    "src/common/rnbd/rnbd-msg.h": '#include <string.h>\n#include <zlib.h>\n#include "le.h"\n',
+    "src/common/rtrs/rtrs-msg.h": '#include "wire-int.h"\n',
+    "src/common/rnbd/rnbd-msg.h": '#include <string.h>\n#include <zlib.h>\n#include "wire-int.h"\n',
     "src/frwr/frwr.h": '#include "fabric.h"\n',
     "src/rtrs-client/io/clt-io.h": "#include <pthread.h>\n",
     "src/rtrs-client/path/clt-path.h": '#include "clt-io.h"\n',
@@ -49,8 +49,8 @@ LAYERS = {
 }
 # Includes that a file may not have, and why.
 INCLUDES = """
-common/base/le.h "rtrs-msg.h" src/common/base may not use src/common/rtrs
-common/base/le.h <infiniband/verbs.h> is not for this file
+common/base/wire-int.h "rtrs-msg.h" src/common/base may not use src/common/rtrs
+common/base/wire-int.h <infiniband/verbs.h> is not for this file
 common/rtrs/rtrs-msg.h "rnbd-msg.h" src/common/rtrs may not use src/common/rnbd
 common/rtrs/rtrs-msg.h <time.h> <time.h> in pure code
 common/rnbd/rnbd-msg.h <stdio.h> in pure code
@@ -66,7 +66,7 @@ nbdkit-rtrs-plugin/plugin.c "dev-priv.h" is private to src/rtrs-client/dev
 nbdkit-rtrs-plugin/plugin.c <liburing.h> is not for this file
 common/reactor/reactor.c "verbs-priv.h" is private to src/common/fabric/verbs
 common/reactor/reactor.c "nowhere.h" is not below src/
-common/reactor/reactor.c <le.h> include it in quotes
+common/reactor/reactor.c <wire-int.h> include it in quotes
 common/reactor/reactor.c MACRO cannot be read
 rtrs-server/srv-fsm.h "clt-io.h" may not use src/rtrs-client/io
 rtrs-server/srv-fsm.h "loop-impl.h" is not for this file
@@ -256,18 +256,18 @@ FRWR_ROWS = [
 
 ID, OTHER = 32 * "a", 32 * "b"
 LOG_IDS = {
-    "src/common/base/log-id.c": f'\tID(DOWN, "{ID}", "a path is down"),\n',
-    "src/common/base/log-id.h": "enum log_id {\n\tLOG_ID_NONE,\n\tLOG_ID_DOWN,\n};\n",
+    "src/common/base/log.c": f'\tID(DOWN, "{ID}", "a path is down"),\n',
+    "src/common/base/log.h": "enum log_id {\n\tLOG_ID_NONE,\n\tLOG_ID_DOWN,\n};\n",
     "src/a.c": "log_warn(LOG_FIELDS(DOWN), x);\n",
     "man/rtrs-server.pod": f"=item DOWN C<{ID}>\n\nA path\nis down (warning).  Look.\n\n=back\n",
 }
-TABLE, MANUAL = "src/common/base/log-id.c", "man/rtrs-server.pod"
+TABLE, MANUAL = "src/common/base/log.c", "man/rtrs-server.pod"
 LOG_ID_ROWS = [
     (TABLE, (ID, ID[1:] + "g"), ("is no number of 32 digits", "DOWN: C<")),
     (TABLE, f'\tID(UP, "{ID}", "up"),\n',
      ("UP has the number of DOWN", "UP: nothing in src/ logs it", "UP is not told")),
     (TABLE, "=\n", ("no row was found", "LOG_ID_DOWN has no row", "is in no row")),
-    ("src/common/base/log-id.h", ("DOWN,", "DOWN,\n\tLOG_ID_UP,"), "LOG_ID_UP has no row"),
+    ("src/common/base/log.h", ("DOWN,", "DOWN,\n\tLOG_ID_UP,"), "LOG_ID_UP has no row"),
     ("src/a.c", "=DEV_FIELDS(dev, DOWN)\n", None),
     ("src/a.c", "=LOG_FIELDS(UP)\n", "DOWN: nothing in src/ logs it"),
     (MANUAL, (ID, OTHER), f"DOWN: C<{OTHER}>, and {ID} in"),

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# One table of exit statuses (src/common/base/exit-status.h) for all programs.  2: somebody has to
+# One table of exit statuses (src/common/base/process.h) for all programs.  2: somebody has to
 # mend something, so a unit of systemd does not try again; 1: the same call may work later.
 . ./tests/functions.sh
 requires_server; requires_gateway

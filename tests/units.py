@@ -45,6 +45,13 @@ ROOMS = {
     "reactor": "src/common/reactor", "nbd": "src/nbd", "gate": "src/rtrs-nbd",
 }
 
+# Prefixes of functions in a file of another name, which has several small things of one kind.
+HOMES = {
+    "end": "process", "fds": "process", "std": "process",
+    "hist": "counter", "io_stat": "counter", "files_age": "changes", "rundir": "unix-sock",
+    "size": "number", "fmt": "number", "mask": "names", "suggest": "names", "intern": "names",
+}
+
 # A folder that is one module: its prefix is enough, unless the name says another file.
 PREFIX = {"src/common/fabric": "fab", "src/common/rtrs": "rtrs", "src/common/rnbd": "rnbd",
           "src/frwr": "frwr", "src/nbd": "nbd"}
@@ -163,6 +170,7 @@ class Part:
     def away(self):
         """(file, function) where the longest file name that begins the function's is another's."""
         rooms = {s.replace("-", "_"): s for s in self.stems}
+        rooms.update({prefix: s for prefix, s in HOMES.items() if s in self.stems})
         result = []
         for s in self.stems:
             prefix = PREFIX.get(self.folder[s], "")

@@ -11,7 +11,7 @@ libclock_la_LIBADD = libworker.la
 libworker_la_SOURCES = %D%/base/worker.c
 
 # One of the loops: the server and the simulation have others.
-libloop_la_SOURCES = %D%/base/loop-poll.c %D%/base/loop-poll.h
+libloop_la_SOURCES = %D%/base/loop-poll.c
 
 libfab_la_SOURCES = $(FILES_src_common_fabric) $(FILES_src_common_fabric_tcp)
 

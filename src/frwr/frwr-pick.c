@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "fmt.h"
 #include "frwr-priv.h"
+#include "number.h"
 #include "util.h"
 
 const enum frwr_mode frwr_order_client[3] = { FRWR_MW2, FRWR_MW1, FRWR_REREG };

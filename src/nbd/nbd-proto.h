@@ -4,7 +4,7 @@
 #ifndef NBD_PROTO_H
 #define NBD_PROTO_H
 
-#include "be.h"
+#include "wire-int.h"
 
 #define NBD_MAGIC 0x4e42444d41474943ull		/* "NBDMAGIC" */
 #define NBD_OPT_MAGIC 0x49484156454f5054ull	/* "IHAVEOPT" */

@@ -15,18 +15,18 @@
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
 
+#include "changes.h"
 #include "cleanup.h"
 #include "clt-export.h"
 #include "clt-probe.h"
 #include "clt-start.h"
 #include "dev-call.h"
 #include "dev-extents.h"
-#include "files-age.h"
 #include "list.h"
 #include "log.h"
 #include "nbd-msg.h"
 #include "plugin-tell.h"
-#include "rundir.h"
+#include "unix-sock.h"
 #include "util.h"
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL

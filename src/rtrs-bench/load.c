@@ -14,8 +14,7 @@
 #include "clock.h"
 #include "load.h"
 #include "log.h"
-#include "loop-call.h"
-#include "random.h"
+#include "loop.h"
 #include "rnbd-proto.h"
 
 #define BUSY 0x80000000u		/* load.written: an IO of the block is in flight */

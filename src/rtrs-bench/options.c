@@ -8,12 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "exit-status.h"
 #include "options.h"
+#include "process.h"
 #include "rnbd-proto.h"
 #include "rtrs-msg.h"
 #include "rtrs-proto.h"
-#include "std-fds.h"
 
 #define BLOCK_MAX (64u << 20)
 #define SIZE_LIMIT (UINT64_C(1) << 60)

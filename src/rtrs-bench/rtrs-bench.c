@@ -14,24 +14,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "clt-export.h"
 #include "clt-loop.h"
 #include "clt-probe.h"
 #include "clt-run.h"
 #include "dev-why.h"
 #include "dev.h"
-#include "end.h"
-#include "exit-status.h"
-#include "fds.h"
 #include "frwr.h"
 #include "log.h"
-#include "mask.h"
+#include "names.h"
 #include "options.h"
-#include "random.h"
+#include "process.h"
 #include "report.h"
 #include "rtrs-proto.h"
 #include "signals.h"
-#include "std-fds.h"
 
 /* ---- the target ---- */
 

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "le.h"
-#include "random.h"
+#include "clock.h"
 #include "verify.h"
+#include "wire-int.h"
 
 #define MAGIC UINT64_C(0x68636e6562737472)	/* "rtsbench" */
 

@@ -8,14 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "changes.h"
 #include "clt-run.h"
-#include "exit-status.h"
-#include "files-age.h"
 #include "gate-options.h"
 #include "log.h"
 #include "machine.h"
 #include "nbd-server.h"
-#include "std-fds.h"
+#include "process.h"
 #include "util.h"
 
 #define FIELD(field) OPT_FIELD(struct gate_options, field)

@@ -18,7 +18,7 @@
 #include "fabric.h"
 #include "gate.h"
 #include "log.h"
-#include "loop-call.h"
+#include "loop.h"
 
 static struct log_limit refused_limit = LOG_LIMIT_INIT(4, 10000);
 

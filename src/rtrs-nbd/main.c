@@ -26,14 +26,13 @@
 #include "clt-start.h"
 #include "ctl-call.h"
 #include "ctl-json.h"
-#include "end.h"
 #include "gate.h"
 #include "journal.h"
 #include "log.h"
-#include "rundir.h"
+#include "process.h"
 #include "secrets-set.h"
 #include "signals.h"
-#include "std-fds.h"
+#include "unix-sock.h"
 #include "util.h"
 
 static struct gate_options options;

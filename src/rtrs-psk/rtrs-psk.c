@@ -7,13 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exit-status.h"
-#include "psk.h"
+#include "clock.h"
 #include "opt.h"
-#include "random.h"
+#include "process.h"
+#include "psk.h"
 #include "secret-name.h"
 #include "signals.h"
-#include "std-fds.h"
 #include "util.h"
 
 static const struct opt rows[] = {

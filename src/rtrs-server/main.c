@@ -14,19 +14,17 @@
 #include <unistd.h>
 
 #include "auth-creds.h"
+#include "changes.h"
 #include "confine.h"
-#include "end.h"
-#include "exit-status.h"
-#include "files-age.h"
 #include "journal.h"
 #include "log.h"
+#include "process.h"
 #include "program.h"
 #include "reactor.h"
 #include "signals.h"
 #include "srv-export.h"
 #include "srv-keys.h"
 #include "srv-listen.h"
-#include "std-fds.h"
 #include "tell.h"
 
 /* ---- the log on stderr; any thread ---- */

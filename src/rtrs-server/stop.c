@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the signals, and stops the program on SIGTERM, SIGINT or SIGQUIT.
  *
- * A thread takes these, so that the end has its bound (end.h) whatever reactor 0 does,
+ * A thread takes these, so that the end has its bound (process.h) whatever reactor 0 does,
  * and so has a second signal while reactor 0 does not take the first, or the file of metrics is not
  * removed.  Then a handler has it.
  *
@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "confine.h"
-#include "end.h"
+#include "process.h"
 #include "log.h"
 #include "program.h"
 #include "reactor.h"

@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include "hist.h"
+#include "counter.h"
 #include "text.h"
 
 /* The text of the member @name of @object; "-": no text, or an empty text.  Lives as long as

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "args.h"
-#include "rundir.h"
+#include "names.h"
 #include "say.h"
-#include "suggest.h"
+#include "unix-sock.h"
 #include "util.h"
 
 #define COLUMN 36

@@ -16,11 +16,11 @@
 #include "answer.h"
 #include "cleanup.h"
 #include "doctor-subject.h"
-#include "exit-status.h"
 #include "opt-dir.h"
 #include "opt-file.h"
 #include "opt-line.h"
 #include "plain-file.h"
+#include "process.h"
 #include "util.h"
 
 /* ---- lines ---- */

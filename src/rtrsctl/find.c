@@ -26,10 +26,10 @@
 #include "cleanup.h"
 #include "ctl-json.h"
 #include "find.h"
-#include "rundir.h"
+#include "names.h"
 #include "say.h"
-#include "suggest.h"
 #include "text.h"
+#include "unix-sock.h"
 
 /* ---- programs ---- */
 

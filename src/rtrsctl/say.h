@@ -5,7 +5,7 @@
 #ifndef SAY_H
 #define SAY_H
 
-#include "exit-status.h"
+#include "process.h"
 
 #define TEXT_MAX_BYTES 16384		/* of an error: the mistakes of a file, a line each */
 

@@ -10,7 +10,7 @@
 #include <wchar.h>
 
 #include "answer.h"
-#include "mask.h"
+#include "names.h"
 #include "text.h"
 #include "util.h"
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "export.h"
+#include "names.h"
 #include "store-drivers.h"
-#include "suggest.h"
 #include "util.h"
 
 #define FIELD(field) OPT_FIELD(struct export_spec, field)

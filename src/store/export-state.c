@@ -20,11 +20,11 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "clock.h"
+#include "export-state.h"
 #include "export.h"
 #include "exports.h"
-#include "export-state.h"
 #include "log.h"
-#include "random.h"
 #include "util.h"
 
 #define ID_FILE "id"

@@ -6,9 +6,9 @@
  * clients of other stores of a loss that is not theirs. */
 #include <stdlib.h>
 
+#include "clock.h"
 #include "exports.h"
 #include "log.h"
-#include "random.h"
 #include "store.h"
 #include "util.h"
 

@@ -11,7 +11,6 @@
 
 #include "index.h"
 #include "list.h"
-#include "slots.h"
 #include "store.h"
 
 struct export;

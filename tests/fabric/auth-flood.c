@@ -16,9 +16,8 @@
 
 #include "auth-chap.h"
 #include "clock.h"
-#include "psk.h"
 #include "harness.h"
-#include "random.h"
+#include "psk.h"
 #include "rtrs-msg.h"
 #include "tcp-frame.h"
 

@@ -13,7 +13,8 @@
 #include "call.h"
 #include "check.h"
 #include "fuzz.h"
-#include "mask.h"
+#include "log.h"
+#include "names.h"
 #include "text.h"
 #include "views.h"
 

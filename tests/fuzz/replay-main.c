@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "fuzz.h"
-#include "random.h"
 
 #define CORPUS_MAX 1024
 

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -103,11 +102,6 @@ bool hpump(uint64_t deadline_ms)
 }
 
 /* ---- set-up ---- */
-
-static void random_bytes(void *p, size_t len)
-{
-	expect(getrandom(p, len, 0) == (ssize_t)len);
-}
 
 void kit_forget(void)
 {

@@ -18,10 +18,10 @@
 
 #include "clock.h"
 #include "dev-call.h"
+#include "dev.h"
 #include "hsrv.h"
 #include "log.h"
-#include "loop-poll.h"
-#include "dev.h"
+#include "loop.h"
 #include "thread.h"
 
 #define GUARD 4096u

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "history.h"
-#include "le.h"
+#include "wire-int.h"
 #include "list.h"
 #include "sim-test.h"
 #include "util.h"

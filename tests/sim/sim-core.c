@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "clock.h"
-#include "random.h"
 #include "sim-core.h"
 
 #define STEPS_AT_ONCE_MAX 1000000u	/* without time moving: somebody spins */

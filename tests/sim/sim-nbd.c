@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "random.h"
+#include "clock.h"
 #include "sim-fiber.h"
 #include "sim-nbd.h"
 #include "sim-test.h"

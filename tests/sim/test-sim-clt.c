@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "dev-call.h"
-#include "end.h"
+#include "process.h"
 #include "world.h"
 
 static struct world *w;

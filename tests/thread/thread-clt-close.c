@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "../mock/mock-server.h"
-#include "log.h"
-#include "loop-poll.h"
 #include "dev-priv.h"
+#include "log.h"
+#include "loop.h"
 #include "thread.h"
 
 static struct loop *loop;

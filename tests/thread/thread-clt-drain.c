@@ -12,7 +12,7 @@
 #include "clt-run.h"
 #include "dev.h"
 #include "log.h"
-#include "loop-call.h"
+#include "loop.h"
 #include "thread.h"
 
 static struct clt_run run;

@@ -11,12 +11,12 @@
 
 #include "../mock/mock-server.h"
 #include "clock.h"
+#include "clt-io-priv.h"
 #include "clt-sess.h"
 #include "dev-call.h"
-#include "log.h"
-#include "clt-io-priv.h"
-#include "loop-poll.h"
 #include "dev.h"
+#include "log.h"
+#include "loop.h"
 #include "thread.h"
 
 #define ROUNDS 20000

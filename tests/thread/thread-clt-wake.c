@@ -16,12 +16,12 @@
 #include "../mock/mock-hca.h"
 #include "../mock/mock-server.h"
 #include "clock.h"
+#include "clt-io-priv.h"
 #include "dev-call.h"
+#include "dev.h"
 #include "fabric.h"
 #include "log.h"
-#include "clt-io-priv.h"
-#include "loop-poll.h"
-#include "dev.h"
+#include "loop.h"
 #include "thread.h"
 
 #define HELD_MAX 4

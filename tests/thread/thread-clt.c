@@ -10,9 +10,9 @@
 #include "../mock/mock-server.h"
 #include "clock.h"
 #include "dev-call.h"
-#include "log.h"
-#include "loop-poll.h"
 #include "dev.h"
+#include "log.h"
+#include "loop.h"
 #include "thread.h"
 
 #define WORKERS 8

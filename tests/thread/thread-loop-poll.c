@@ -10,8 +10,7 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "loop-call.h"
-#include "loop-poll.h"
+#include "loop.h"
 #include "thread.h"
 #include "util.h"
 

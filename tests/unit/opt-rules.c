@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "number.h"
 #include "opt-rules.h"
-#include "size.h"
 #include "unit.h"
 
 #define for_each_row(row, table) \

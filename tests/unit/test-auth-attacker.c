@@ -20,8 +20,8 @@
 #include "unit.h"
 
 #include "auth-chap.h"
+#include "clock.h"
 #include "psk.h"
-#include "random.h"
 
 #define CLIENTS 3u			/* alice, bob, mallory */
 #define SERVERS 5u			/* connections to servers */

@@ -10,7 +10,7 @@
 #include "unit.h"
 
 #include "auth-crypto.h"
-#include "random.h"
+#include "clock.h"
 
 #define TRIES 100000u			/* of each kind */
 #define CALLS 16			/* in a try */

@@ -3,8 +3,8 @@
 #include "opt-rules.h"
 #include "unit.h"
 
-#include "exit-status.h"
 #include "options.h"
+#include "process.h"
 
 Test(options, table)
 {

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "bucket.h"
-#include "random.h"
+#include "clock.h"
 #include "unit.h"
 #include "util.h"
 

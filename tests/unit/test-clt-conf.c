@@ -10,7 +10,7 @@
 #include "clock.h"
 #include "clt-conf.h"
 #include "rtrs-msg.h"
-#include "rundir.h"
+#include "unix-sock.h"
 
 static const struct clt_front front = { .name = "front", .program = "the-front-end",
 					.help = "front --help" };

@@ -12,8 +12,7 @@
 
 #include "clt-conf.h"
 #include "clt-reload.h"
-#include "loop-call.h"
-#include "loop-poll.h"
+#include "loop.h"
 #include "secrets-set.h"
 
 #define KEY_OF(digit) digit digit digit digit digit digit digit digit

@@ -11,7 +11,7 @@
 #include "conf.h"
 #include "export-line.h"
 #include "machine.h"
-#include "rundir.h"
+#include "unix-sock.h"
 #include <sys/sysinfo.h>
 
 #include "opt-rules.h"

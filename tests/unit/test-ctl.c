@@ -21,8 +21,7 @@
 #include "ctl-call.h"
 #include "ctl-client.h"
 #include "ctl-json.h"
-#include "loop-call.h"
-#include "loop-poll.h"
+#include "loop.h"
 
 static struct loop *loop;
 static struct ctl *ctl;

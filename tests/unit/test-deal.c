@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Turns dealt out by host: who waits for whom. */
-#include "deal.h"
 #include "unit.h"
+#include "worker.h"
 
 static struct deal deal;
 static struct deal_item items[64];

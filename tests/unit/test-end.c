@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "aside.h"
-#include "end.h"
+#include "process.h"
 #include "unit.h"
 
 /* LeakSanitizer calls it.  At the exit() of a forked process it cannot stop the threads, and says

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How many descriptors are kept for clients (fds.h), by the process's limit. */
+/* How many descriptors are kept for clients (process.h), by the process's limit. */
 #include "unit.h"
 
 #include <sys/resource.h>
 
-#include "fds.h"
+#include "process.h"
 
-#define RESERVE_MAX 64u			/* clients, as fds.c has it; a part of the limit: */
+#define RESERVE_MAX 64u			/* clients, as process.c has it; a part of the limit: */
 #define RESERVE_PART 16u
 
 static unsigned reserve_at(rlim_t limit, unsigned client)

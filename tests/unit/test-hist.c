@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Histograms of times: where a time is counted, and the properties of quantiles. */
-#include "hist.h"
+#include "counter.h"
 #include "unit.h"
 
 static uint64_t state = 1;

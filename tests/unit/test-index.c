@@ -3,7 +3,6 @@
 #include "unit.h"
 
 #include "index.h"
-#include "slots.h"
 
 #define N 5000u
 

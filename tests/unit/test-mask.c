@@ -4,7 +4,7 @@
 
 #include "unit.h"
 
-#include "mask.h"
+#include "names.h"
 
 Test(mask, control_characters_and_no_utf8)
 {

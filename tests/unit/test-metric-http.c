@@ -14,8 +14,7 @@
 
 #include "clock.h"
 #include "log.h"
-#include "loop-call.h"
-#include "loop-poll.h"
+#include "loop.h"
 #include "metric-file.h"
 #include "metric-page.h"
 #include "metrics.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "aside.h"
-#include "end.h"
+#include "process.h"
 #include "plain-file.h"
 #include "util.h"
 

@@ -2,7 +2,7 @@
 /* Sizes as users write them. */
 #include "unit.h"
 
-#include "size.h"
+#include "number.h"
 #include "util.h"
 
 Test(size, numbers_with_a_letter_or_none)

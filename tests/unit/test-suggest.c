@@ -4,7 +4,7 @@
 
 #include "unit.h"
 
-#include "suggest.h"
+#include "names.h"
 #include "util.h"
 
 Test(suggest, distances)

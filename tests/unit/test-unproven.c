@@ -2,8 +2,8 @@
 /* The member that makes room for another: cases, and a model that counts everybody anew. */
 #include "unproven.h"
 
+#include "clock.h"
 #include "loop-impl.h"
-#include "random.h"
 #include "unit.h"
 
 #define PLACES 256u

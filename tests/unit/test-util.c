@@ -2,7 +2,7 @@
 /* util.h and le.h */
 #include "unit.h"
 
-#include "le.h"
+#include "wire-int.h"
 
 Test(util, ceil_log2)
 {

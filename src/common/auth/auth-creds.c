@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "auth-creds.h"
-#include "fmt.h"
+#include "number.h"
 #include "secret.h"
 
 const char *const auth_mode_names[AUTH_MODES] = {

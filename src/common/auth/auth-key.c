@@ -6,7 +6,7 @@
 
 #include "auth-creds.h"
 #include "auth-key.h"
-#include "random.h"
+#include "clock.h"
 #include "secret.h"
 
 struct auth_key {

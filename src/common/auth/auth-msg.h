@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "le.h"
+#include "wire-int.h"
 
 /* Over RDMA, where nothing protects a connection, the first version is spoken, which ends of before
  * have; over all else the second, in which each connection proves what protects it. */

@@ -8,7 +8,7 @@
 
 #include "acceptor.h"
 #include "clock.h"
-#include "fds.h"
+#include "process.h"
 
 /* The owner has no room: a pause is needed only if a client waits. */
 static int no_room(int listener)

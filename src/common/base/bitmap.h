@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #define BITMAP_WORD 64u
 
@@ -23,9 +24,23 @@ static inline unsigned bitmap_nwords(const struct bitmap *b)
 }
 
 /* All @nbits numbers free.  Returns 0 or -ENOMEM. */
-int bitmap_init(struct bitmap *b, unsigned nbits);
+static inline int bitmap_init(struct bitmap *b, unsigned nbits)
+{
+	b->nbits = nbits;
+	b->words = calloc(bitmap_nwords(b) ? bitmap_nwords(b) : 1, sizeof(*b->words));
+	if (!b->words)
+		return -ENOMEM;
+	if (nbits % BITMAP_WORD)	/* numbers past the end are never free */
+		atomic_init(&b->words[bitmap_nwords(b) - 1], ~0ull << (nbits % BITMAP_WORD));
+	return 0;
+}
+
 /* Free the bits. */
-void bitmap_fini(struct bitmap *b);
+static inline void bitmap_fini(struct bitmap *b)
+{
+	free((void *)b->words);
+	b->words = NULL;
+}
 
 /* Take the lowest free number (lowest at some moment of the call).  Returns the number, or -EAGAIN
  * when all numbers are taken.  Acquire. */
@@ -59,6 +74,13 @@ static inline void bitmap_put(struct bitmap *b, unsigned bit)
 }
 
 /* The number of taken bits; exact only while no other thread works on @b. */
-unsigned bitmap_weight(const struct bitmap *b);
+static inline unsigned bitmap_weight(const struct bitmap *b)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < bitmap_nwords(b); i++)
+		n += (unsigned)__builtin_popcountll(atomic_load(&b->words[i]));
+	return b->nbits % BITMAP_WORD ? n - (BITMAP_WORD - b->nbits % BITMAP_WORD) : n;
+}
 
 #endif

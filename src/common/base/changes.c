@@ -3,10 +3,12 @@
 #include <config.h>
 
 #include <errno.h>
-#include <string.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "changes.h"
+#include "clock.h"
 #include "util.h"
 
 static bool is_read(const struct changes_call *call)
@@ -211,4 +213,18 @@ const char *changes_and_done(const char *why, const char *lines, char **all)
 void changes_fini(struct changes *q)
 {
 	worker_fini(&q->worker);
+}
+
+/* Owns the time of the last reset. */
+
+static atomic_uint_fast64_t reset_ns;
+
+void files_age_reset(void)
+{
+	reset_ns = clock_now_ns();
+}
+
+uint64_t files_age_ns(void)
+{
+	return clock_now_ns() - reset_ns;
 }

@@ -12,6 +12,7 @@
 #define BASE_CHANGES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "list.h"
 #include "worker.h"
@@ -79,5 +80,12 @@ bool changes_reads(const struct changes *q);
 const char *changes_and_done(const char *why, const char *lines, char **all);
 /* After changes_stop(), and the end of all changes. */
 void changes_fini(struct changes *q);
+
+/* How long ago this program has read its configuration and its keys: a file that was changed since
+ * waits for a reload.  Any thread. */
+/* The files are about to be read at the start, or a reload has taken effect. */
+void files_age_reset(void);
+/* Nanoseconds since the last reset. */
+uint64_t files_age_ns(void);
 
 #endif

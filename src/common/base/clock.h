@@ -4,6 +4,7 @@
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -22,6 +23,22 @@ static inline uint64_t clock_measure_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* The only source of chance; the simulation brings its own, from a seed.  And numbers that only
+ * look like chance.  Any thread. */
+/* Fill @buf with unpredictable bytes, at most 256, for uuids and jitter. */
+void random_bytes(void *buf, size_t len);
+
+/* SplitMix64: the next number of a row that @state, any value, begins.  The same state leads to the
+ * same row; states that differ little lead to rows without a resemblance. */
+static inline uint64_t random_next(uint64_t *state)
+{
+	uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return x ^ x >> 31;
 }
 
 #endif

@@ -29,4 +29,77 @@ static inline void counter_add_shared(struct counter *c, uint64_t n)
 	atomic_fetch_add_explicit(&c->value, n, memory_order_relaxed);
 }
 
+/* A hist is a histogram of times: bucket b counts times from 2^b to below 2^(b+1) ns.  The first
+ * and the last bucket also count all shorter and longer times.  A single thread counts, any thread
+ * reads. */
+#define HIST_BUCKETS 40			/* the last: 9 minutes and more */
+
+struct hist {				/* all 0: empty */
+	struct counter n[HIST_BUCKETS];
+	struct counter sum_ns;		/* of all times */
+};
+
+/* The bucket of @ns. */
+static inline unsigned hist_bucket(uint64_t ns)
+{
+	unsigned b = ns ? 63 - (unsigned)__builtin_clzll(ns) : 0;
+
+	return b < HIST_BUCKETS ? b : HIST_BUCKETS - 1;
+}
+
+/* Count @ns.  The thread of @h. */
+static inline void hist_count(struct hist *h, uint64_t ns)
+{
+	counter_add(&h->n[hist_bucket(ns)], 1);
+	counter_add(&h->sum_ns, ns);
+}
+
+/* Count @ns, if other threads may count in @h, too, though seldom.  Any thread. */
+static inline void hist_count_shared(struct hist *h, uint64_t ns)
+{
+	counter_add_shared(&h->n[hist_bucket(ns)], 1);
+	counter_add_shared(&h->sum_ns, ns);
+}
+
+/* Add @h to @sum @times times: 1, or -1 to subtract an @h that was added.  The thread of @sum;
+ * another thread may count in @h meanwhile. */
+void hist_add(struct hist *sum, const struct hist *h, int times);
+
+/* The number of samples in @h. */
+uint64_t hist_total(const struct hist *h);
+/* The time below which @permille of 1000 samples lie, as if the samples of a bucket lay evenly in
+ * the bucket; 0: empty. */
+uint64_t hist_quantile(const struct hist *h, unsigned permille);
+
+/* The counters that both ends keep of the IO of an export or a path. */
+enum io_stat_op {
+	IO_STAT_READ, IO_STAT_WRITE, IO_STAT_FLUSH, IO_STAT_DISCARD, IO_STAT_ZEROES,
+	IO_STAT_NOPS,			/* number of operations; as an operation: not IO */
+};
+
+struct io_stat_count {
+	struct counter count, bytes, errors;	/* @bytes without failed requests */
+	struct hist latency;
+};
+
+struct io_stat {			/* all 0: nothing was counted */
+	struct io_stat_count op[IO_STAT_NOPS];
+};
+
+/* Count a request for @bytes that ended with @status after @ns.  The thread of @c. */
+static inline void io_stat_count(struct io_stat_count *c, int status, uint64_t bytes, uint64_t ns)
+{
+	counter_add(&c->count, 1);
+	if (status)
+		counter_add(&c->errors, 1);
+	else
+		counter_add(&c->bytes, bytes);
+	hist_count(&c->latency, ns);
+}
+
+/* The name of @op: "read", ... */
+const char *io_stat_name(enum io_stat_op op);
+/* Add @stat to @sum @times times, like hist_add(). */
+void io_stat_add(struct io_stat *sum, const struct io_stat *stat, int times);
+
 #endif

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "lock-file.h"
-#include "mask.h"
+#include "names.h"
 
 #define TRIES 16			/* files removed between open and lock */
 

@@ -18,7 +18,7 @@
 
 #include "clock.h"
 #include "loop-impl.h"
-#include "loop-poll.h"
+#include "loop.h"
 #include "signals.h"
 
 #define SLEEP_MAX_MS 60000

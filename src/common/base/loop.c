@@ -7,6 +7,8 @@
  *
  * The inbox is a stack: any thread pushes, the loop takes all.  A thread that finds the stack empty
  * wakes the loop; while the stack is not empty a wake-up is on its way. */
+#include <config.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <sched.h>
@@ -15,6 +17,7 @@
 
 #include "clock.h"
 #include "loop-impl.h"
+#include "loop.h"
 
 #define TASK_ROUNDS 3
 
@@ -252,4 +255,32 @@ void loop_unpost(struct loop *loop, struct loop_msg *msg)
 		}
 		sched_yield();	/* RACE: its sender is in the middle of loop_post() */
 	}
+}
+
+/* A call is on its caller's stack, and is gone as soon as its semaphore is posted. */
+
+static void call_msg(struct loop_msg *msg)
+{
+	struct loop_call *call = container_of(msg, struct loop_call, msg);
+
+	call->fn(call);
+}
+
+int loop_call(struct loop *loop, void (*fn)(struct loop_call *call), void *arg)
+{
+	struct loop_call call = { .arg = arg, .fn = fn };
+
+	assert(!loop_running());
+	loop_msg_init(&call.msg, call_msg);
+	sem_init(&call.ended, 0, 0);
+	loop_post(loop, &call.msg);
+	while (sem_wait(&call.ended))
+		;		/* a signal */
+	sem_destroy(&call.ended);
+	return call.rc;
+}
+
+void loop_call_end(void *call)
+{
+	sem_post(&((struct loop_call *)call)->ended);
 }

@@ -6,12 +6,13 @@
  * thread", call it on the loop's own thread: inside a callback of this header, or before the thread
  * runs.  No callback runs inside a call of this header.
  *
- * Implementations: loop-poll.h (epoll(7)), src/common/reactor/reactor.h (io_uring) and
+ * Implementations: loop.h (epoll(7)), src/common/reactor/reactor.h (io_uring) and
  * tests/sim/sim-loop.h (virtual time).  The implementations share loop.c; their headers say how to
  * create and how to end a loop. */
 #ifndef BASE_LOOP_H
 #define BASE_LOOP_H
 
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -110,5 +111,32 @@ void loop_watch_events(struct loop_watch *watch, short events);
  * Without closed() @watch and descriptor are the caller's at once (the kernel may keep the file
  * open a moment longer). */
 void loop_unwatch(struct loop_watch *watch);
+
+/* A call: a thread that is no loop's has a loop run a function, and waits for the end of what the
+ * function began. */
+/* Lives until loop_call_end(). */
+struct loop_call {
+	void *arg;			/* the caller's */
+	int rc;				/* 0 at the beginning */
+
+	/* private */
+	struct loop_msg msg;
+	void (*fn)(struct loop_call *call);
+	sem_t ended;
+};
+
+/* Run @fn on the thread of @loop, behind what this thread has posted there.  Blocks until
+ * loop_call_end(), and returns the call's rc.  @loop runs, on another thread. */
+int loop_call(struct loop *loop, void (*fn)(struct loop_call *call), void *arg);
+/* End @call, a struct loop_call: inside of its function or later, once.  What this thread wrote
+ * before, the caller sees.  Any thread. */
+void loop_call_end(void *call);
+
+/* A loop (loop.h) around epoll(7), on a thread of its own. */
+/* Start the thread @name, which runs the new loop @out.  Returns 0 or -errno. */
+int loop_poll_create(const char *name, struct loop **out);
+/* End the thread when the messages posted before have run, and free the loop.  Tasks and timers
+ * that still wait are dropped.  Not on the loop's thread. */
+void loop_poll_destroy(struct loop *loop);
 
 #endif

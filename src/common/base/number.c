@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Digits.  Owns nothing. */
+#include <config.h>
+
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "number.h"
 
@@ -41,4 +46,67 @@ bool number_parse_u(const char *text, unsigned least, unsigned most, unsigned *v
 		return false;
 	*value = (unsigned)n;
 	return true;
+}
+
+/* Digits and a letter.  Owns nothing. */
+
+bool size_parse(const char *text, uint64_t *bytes)
+{
+	static const char letters[] = "kKmMgGtT";
+	const char *letter, *end;
+	unsigned shift = 0;
+	uint64_t n;
+
+	if (!number_prefix(text, &end, &n))
+		return false;
+	letter = *end ? strchr(letters, *end) : NULL;
+	if (letter) {
+		shift = 10 * ((unsigned)(letter - letters) / 2 + 1);
+		end++;
+	}
+	if (*end || n > UINT64_MAX >> shift)
+		return false;
+	*bytes = n << shift;
+	return true;
+}
+
+const char *size_text(uint64_t bytes, char buf[SIZE_TEXT_MAX])
+{
+	static const char letters[] = "KMGT";
+	char letter[2] = "";
+
+	for (unsigned i = 0; letters[i] && bytes && bytes % 1024 == 0; i++) {
+		bytes /= 1024;
+		letter[0] = letters[i];
+	}
+	snprintf(buf, SIZE_TEXT_MAX, "%" PRIu64 "%s", bytes, letter);
+	return buf;
+}
+
+/* Owns nothing. */
+
+int fmt_error(int rc, char *buf, size_t len, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(buf, len, fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+void fmt_vadd(char *buf, size_t len, const char *fmt, va_list ap)
+{
+	size_t at = strlen(buf);
+
+	vsnprintf(buf + at, len - at, fmt, ap);
+}
+
+void fmt_add(char *buf, size_t len, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	fmt_vadd(buf, len, fmt, ap);
+	va_end(ap);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Numbers as users and files of the kernel write them: decimal digits, no sign, no blank.  Every
- * program reads its numbers here, and its sizes in size.h.  Pure. */
+ * program reads its numbers here, and its sizes in number.h.  Pure. */
 #ifndef BASE_NUMBER_H
 #define BASE_NUMBER_H
 
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Read into @value the number at the start of @text, and set @rest to the byte behind its digits.
@@ -17,5 +19,27 @@ bool number_prefix(const char *text, const char **rest, uint64_t *value);
 bool number_parse(const char *text, uint64_t least, uint64_t most, uint64_t *value);
 /* Call number_parse() for an unsigned int. */
 bool number_parse_u(const char *text, unsigned least, unsigned most, unsigned *value);
+
+/* Sizes as users write them: one rule for all programs.  Pure. */
+/* The name of the letters that size_parse() takes, in messages and manuals. */
+#define SIZE_UNITS "K, M, G or T"
+
+/* Read into @bytes a decimal number with at most a letter behind: k, m, g, t, capital or not, are
+ * KiB, MiB, GiB, TiB.  Returns false and leaves @bytes unchanged, if @text is anything else or the
+ * size has more than 64 bits. */
+bool size_parse(const char *text, uint64_t *bytes);
+#define SIZE_TEXT_MAX 24
+/* Write @bytes into @buf, in the largest unit that leaves no rest: "64M", "1000".  size_parse()
+ * reads the text back.  Returns @buf. */
+const char *size_text(uint64_t bytes, char buf[SIZE_TEXT_MAX]);
+
+/* Texts of printf(3) in a buffer of the caller.  What has no room is cut.  Pure. */
+/* Write to @buf why something has failed.  Returns @rc. */
+int fmt_error(int rc, char *buf, size_t len, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+/* Append to the text in @buf. */
+void fmt_add(char *buf, size_t len, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void fmt_vadd(char *buf, size_t len, const char *fmt, va_list ap)
+	__attribute__((format(printf, 3, 0)));
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "aside.h"
 #include "cleanup.h"
-#include "end.h"
+#include "process.h"
 #include "list.h"
 #include "plain-file.h"
 #include "secret.h"

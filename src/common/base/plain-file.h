@@ -3,8 +3,8 @@
  * files are read, and only up to a bound: a FIFO would stop the reader for ever, and a device has
  * no end.  A file system that does not answer, as that of a dead server of NFS, is left alone after
  * a while: the thread that waits for it stays behind until it answers.  Who reads does not wait
- * when the end of the program has begun (end.h); who writes or removes waits then, too.  Any thread
- * that may block. */
+ * when the end of the program has begun (process.h); who writes or removes waits then, too.  Any
+ * thread that may block. */
 #ifndef BASE_PLAIN_FILE_H
 #define BASE_PLAIN_FILE_H
 

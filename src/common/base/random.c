@@ -4,7 +4,7 @@
 #include <sys/random.h>
 #include <sys/types.h>
 
-#include "random.h"
+#include "clock.h"
 
 void random_bytes(void *buf, size_t len)
 {

@@ -1,16 +1,90 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A worker is a thread for calls that block, as opening a file does, or that cost, as a step of a
  * handshake does: a loop gives jobs to its worker and goes on.  Jobs of many hosts are dealt out by
- * host (deal.h).  The simulation has a worker of its own (tests/sim/sim-worker.c).  Thread of the
+ * host (worker.h).  The simulation has a worker of its own (tests/sim/sim-worker.c).  Thread of the
  * loop, unless a function says otherwise. */
 #ifndef BASE_WORKER_H
 #define BASE_WORKER_H
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 
-#include "deal.h"
+#include "list.h"
 #include "loop.h"
+
+/* A deal: waiting items of many hosts, dealt out one of each host in turn.  A host with many items
+ * waits behind itself: an item of another host has at most one item of each host in front of it.
+ *
+ * Items have rounds.  An item gets the round that is dealt out now, or one behind the last item of
+ * its host that waits, or one behind its own last round, whichever is the latest.  A net is what
+ * one host may fill at will, as in unproven.h.
+ *
+ * Pure; one thread at a time.  Adding costs a step for each item behind the last one of the same
+ * host. */
+struct deal {
+	struct list waiting;		/* deal_item.link, by rounds */
+	uint64_t round;			/* of the item that was taken last */
+};
+
+/* Inside of what waits; all 0 before deal_add(). */
+struct deal_item {
+	struct list link;
+	uint64_t net;
+	uint64_t round;			/* the last one of the item */
+};
+
+/* Make @d empty. */
+static inline void deal_init(struct deal *d)
+{
+	*d = (struct deal){ 0 };
+	list_init(&d->waiting);
+}
+
+/* The round of the next item of @net. */
+static inline uint64_t deal_next_round(const struct deal *d, const struct deal_item *item,
+				       uint64_t net)
+{
+	uint64_t round = MAX(d->round, item->round + 1);
+	const struct deal_item *other;
+
+	/* From the end: the last one of a host has its latest round. */
+	for (const struct list *at = d->waiting.prev; at != &d->waiting; at = at->prev) {
+		other = list_entry(at, struct deal_item, link);
+		if (other->net == net)
+			return MAX(round, other->round + 1);
+	}
+	return round;
+}
+
+/* Let @item, of @net, wait in @d. */
+static inline void deal_add(struct deal *d, struct deal_item *item, uint64_t net)
+{
+	struct list *at = &d->waiting;
+
+	item->round = deal_next_round(d, item, net);
+	item->net = net;
+	while (at->prev != &d->waiting &&
+	       list_entry(at->prev, struct deal_item, link)->round > item->round)
+		at = at->prev;
+	list_insert_before(at, &item->link);
+}
+
+/* Take out the item whose turn it is.  NULL: none waits. */
+static inline struct deal_item *deal_take(struct deal *d)
+{
+	struct deal_item *item = list_pop_entry(&d->waiting, struct deal_item, link);
+
+	if (item)
+		d->round = item->round;
+	return item;
+}
+
+/* Take out @item, which waits. */
+static inline void deal_leave(struct deal_item *item)
+{
+	list_del(&item->link);
+}
 
 /* Embedded in its owner, and the worker's from worker_run() until done(). */
 struct worker_job {

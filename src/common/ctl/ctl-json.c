@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ctl-json.h"
-#include "mask.h"
+#include "names.h"
 
 json_t *ctl_json_text(const char *text)
 {

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "io-stat.h"
+#include "counter.h"
 
 /* The histogram @h: {"p50_ns": ..., "log2_ns": [...]}. */
 json_t *ctl_stat_hist(const struct hist *h);

@@ -15,13 +15,12 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "be.h"
 #include "fabric.h"
 #include "log.h"
-#include "mask.h"
+#include "names.h"
 #include "number.h"
-#include "suggest.h"
 #include "util.h"
+#include "wire-int.h"
 
 #define UNIX_SCHEME "unix:"
 #ifdef HAVE_RDMA

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "aside.h"
-#include "end.h"
+#include "process.h"
 #include "fab-names.h"
 
 #define THREAD "rtrs-names"

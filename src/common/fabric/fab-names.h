@@ -12,7 +12,7 @@
 #define FAB_NAMES_LEFT_MAX 16u		/* threads that stay behind */
 
 /* As fab_addr_parse_all(), with room for FAB_ADDRS_MAX.  -ETIMEDOUT: the resolver has not answered
- * in time, and its thread stays behind; -ECANCELED: the end of the program has begun (end.h);
+ * in time, and its thread stays behind; -ECANCELED: the end of the program has begun (process.h);
  * -EBUSY: too many threads stay behind. */
 int fab_names_find(const char *text, const struct fab_provider *p, uint16_t default_port,
 		   struct fab_addr all[FAB_ADDRS_MAX], char *err, size_t errlen);

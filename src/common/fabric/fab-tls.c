@@ -15,8 +15,8 @@
 #include "fab-ktls.h"
 #include "fab-tls-priv.h"
 #include "fabric.h"
-#include "fmt.h"
 #include "log.h"
+#include "number.h"
 #include "secret.h"
 #include "util.h"
 

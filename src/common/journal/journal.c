@@ -14,7 +14,7 @@
 #include <systemd/sd-journal.h>
 
 #include "journal.h"
-#include "mask.h"
+#include "names.h"
 
 /* sd_journal_sendv() drops entries without a word when this is missing. */
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"

@@ -25,7 +25,6 @@
 #include "metric-host.h"
 #include "metric-http.h"
 #include "metric-page.h"
-#include "random.h"
 #include "util.h"
 
 #define CLIENT_MEMORY ((size_t)16 << 10)	/* bytes, of a request and the head of its answer */

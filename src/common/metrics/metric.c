@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "mask.h"
+#include "names.h"
 #include "metric.h"
 
 /* Buckets of the text, of those that struct hist has: up to 2^13 ns (8 us), and each power of two

@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "io-stat.h"
+#include "counter.h"
 
 enum metric_type {
 	METRIC_GAUGE,			/* goes up and down */

@@ -7,8 +7,8 @@
 #include <getopt.h>
 #include <string.h>
 
+#include "names.h"
 #include "opt.h"
-#include "suggest.h"
 
 /* The value that getopt_long() returns for the first row. */
 #define FIRST 256

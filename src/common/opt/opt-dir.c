@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "exit-status.h"
 #include "opt-dir.h"
 #include "plain-file.h"
+#include "process.h"
 
 #define SAVED "rtrsctl-saved.conf"
 

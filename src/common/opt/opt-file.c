@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "exit-status.h"
 #include "opt-file.h"
 #include "opt-line.h"
 #include "plain-file.h"
+#include "process.h"
 
 #define WHY_MAX 384
 

@@ -5,10 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "fmt.h"
 #include "number.h"
 #include "opt.h"
-#include "size.h"
 
 /* ---- what is allowed ---- */
 

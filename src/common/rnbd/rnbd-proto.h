@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "le.h"
+#include "wire-int.h"
 
 #define RNBD_PROTO_VER_MAJOR 2
 #define RNBD_NAME_MAX 255		/* of dev_name, with the terminating NUL */

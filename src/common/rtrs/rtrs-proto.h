@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "le.h"
+#include "wire-int.h"
 
 #define RTRS_MAGIC 0x1BBD
 #define RTRS_PROTO_VER_MAJOR 2

@@ -10,7 +10,7 @@
 #include <gnutls/x509.h>
 
 #include "cert-names.h"
-#include "mask.h"
+#include "names.h"
 
 /* Write the @n bytes @san, an alternative name of the kind @type, to @text.  False: no host. */
 static bool san_text(int type, const unsigned char *san, size_t n, char *text, size_t len)

@@ -16,9 +16,9 @@
 #include <gnutls/x509.h>
 
 #include "certs.h"
-#include "fmt.h"
-#include "secret-file.h"
 #include "log.h"
+#include "number.h"
+#include "secret-file.h"
 #include "util.h"
 
 #define PATH_LEN 1024u

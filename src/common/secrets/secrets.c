@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "fmt.h"
+#include "number.h"
 #include "secret-name.h"
 #include "secrets.h"
 

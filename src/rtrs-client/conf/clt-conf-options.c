@@ -10,10 +10,10 @@
 
 #include "clock.h"
 #include "clt-conf.h"
-#include "fmt.h"
 #include "machine.h"
+#include "number.h"
 #include "rtrs-msg.h"
-#include "rundir.h"
+#include "unix-sock.h"
 #include "util.h"
 
 /* ---- values with rules of their own ---- */

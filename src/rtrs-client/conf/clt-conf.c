@@ -9,12 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "clt-addr.h"
 #include "clt-conf-file.h"
 #include "clt-conf.h"
 #include "clt-paths.h"
-#include "exit-status.h"
-#include "random.h"
+#include "process.h"
 
 /* ---- a parameter ---- */
 

@@ -18,7 +18,7 @@ struct secrets_set;
 /* The description of a front end for the kit.  Constant. */
 struct clt_front {
 	/* in messages, names of sessions, and the name of the control socket (a kind of
-	 * rundir.h) */
+	 * unix-sock.h) */
 	const char *name;
 	const char *program;		/* the name of the binary, which rtrsctl shows */
 	const char *help;		/* the command to print the parameters */

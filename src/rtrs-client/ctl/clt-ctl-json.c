@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "changes.h"
 #include "clock.h"
 #include "clt-ctl-json.h"
 #include "ctl-json.h"
@@ -12,7 +13,6 @@
 #include "ctl-stat.h"
 #include "dev-stat.h"
 #include "dev.h"
-#include "files-age.h"
 
 static json_t *address_json(const struct fab_addr *addr)
 {

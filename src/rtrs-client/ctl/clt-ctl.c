@@ -23,9 +23,9 @@
 #include "dev-stat.h"
 #include "dev.h"
 #include "log.h"
-#include "loop-call.h"
+#include "loop.h"
 #include "opt.h"
-#include "rundir.h"
+#include "unix-sock.h"
 
 struct clt_ctl {
 	struct clt_conf *conf;		/* the caller's: of the session, as it is now */

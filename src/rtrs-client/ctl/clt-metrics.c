@@ -11,7 +11,7 @@
 #include "clt-ctl-json.h"
 #include "clt-metrics.h"
 #include "log.h"
-#include "loop-call.h"
+#include "loop.h"
 #include "metrics.h"
 
 struct clt_metrics {

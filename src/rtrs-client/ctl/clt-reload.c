@@ -11,13 +11,13 @@
 #include <stdlib.h>
 
 #include "auth-creds.h"
+#include "changes.h"
 #include "clt-change.h"
 #include "clt-conf.h"
 #include "clt-reload.h"
 #include "fab-tls.h"
-#include "files-age.h"
 #include "log.h"
-#include "loop-call.h"
+#include "loop.h"
 #include "secrets-change.h"
 #include "signals.h"
 

@@ -10,7 +10,7 @@
 #include "cleanup.h"
 #include "clock.h"
 #include "dev-priv.h"
-#include "end.h"
+#include "process.h"
 
 #define CLOSE_MS 5000			/* for the CLOSEs when the session ends */
 #define AGAIN_MS 1000			/* for a path that came back in between */

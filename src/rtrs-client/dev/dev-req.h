@@ -7,8 +7,8 @@
 #ifndef DEV_REQ_H
 #define DEV_REQ_H
 
+#include "counter.h"
 #include "dev.h"
-#include "io-stat.h"
 #include "range.h"
 
 struct dev_req;

@@ -9,7 +9,7 @@
 #ifndef DEV_STAT_H
 #define DEV_STAT_H
 
-#include "io-stat.h"
+#include "counter.h"
 
 struct client;
 struct dev;

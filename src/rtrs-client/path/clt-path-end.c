@@ -12,7 +12,6 @@
 #include "clt-lookup.h"
 #include "clt-path-priv.h"
 #include "log.h"
-#include "random.h"
 
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_MAX_MS 5000

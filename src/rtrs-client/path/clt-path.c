@@ -8,8 +8,7 @@
 #include "cleanup.h"
 #include "clock.h"
 #include "clt-path-priv.h"
-#include "mask.h"
-#include "random.h"
+#include "names.h"
 
 /* ---- start and end ---- */
 

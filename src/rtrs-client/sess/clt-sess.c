@@ -12,7 +12,6 @@
 #include "clt-epoch.h"
 #include "clt-paths.h"
 #include "log.h"
-#include "random.h"
 
 static struct clt_sess *sess_of(struct clt_path *path)
 {

@@ -9,7 +9,7 @@
 #include "clt-export.h"
 #include "dev-why.h"
 #include "log.h"
-#include "mask.h"
+#include "names.h"
 
 static void append_names(const struct dev_list *list, char *err, size_t size)
 {

@@ -11,8 +11,8 @@
 #include "clt-export.h"
 #include "clt-probe.h"
 #include "clt-start-priv.h"
-#include "fds.h"
 #include "log.h"
+#include "process.h"
 
 /* The start waits for up to this time until another session closes the export. */
 #define PROBE_HELD_MS 5000

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "clt-run.h"
-#include "loop-poll.h"
+#include "loop.h"
 
 int clt_run_thread(struct clt_run *run, const char *name)
 {

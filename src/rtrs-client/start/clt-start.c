@@ -12,8 +12,8 @@
 
 #include "cleanup.h"
 #include "clt-start-priv.h"
-#include "fds.h"
 #include "log.h"
+#include "process.h"
 #include "signals.h"
 
 #define PATH_FDS 4			/* of a path, beside its connections */

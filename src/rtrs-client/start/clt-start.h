@@ -44,7 +44,7 @@ void clt_start_init(struct clt_start *start, struct clt_conf *conf);
 /* Start the lasting session, without waiting for the server.  0, or -errno with @err:
  * clt_start_admit() tries again. */
 int clt_start_session(struct clt_start *start, char err[CLT_FRONT_ERR]);
-/* Can another client have its descriptors, when those of the reserve (fds.h) and those of the
+/* Can another client have its descriptors, when those of the reserve (process.h) and those of the
  * session's paths that are not up stay free? The session runs.  Any thread. */
 bool clt_start_has_room(struct clt_start *start);
 /* May a client that has come stay? Starts the session, if no session runs.  Any thread.  0, or

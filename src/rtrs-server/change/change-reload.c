@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "change-priv.h"
-#include "files-age.h"
+#include "changes.h"
 #include "log.h"
 #include "srv-keys.h"
 #include "tell.h"

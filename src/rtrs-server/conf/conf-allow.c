@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "conf.h"
-#include "fmt.h"
-#include "intern.h"
+#include "names.h"
 #include "number.h"
 #include "secret-name.h"
 

@@ -23,7 +23,7 @@ struct srv_allow {
 		uint8_t addr[16];	/* network order; bits beyond the prefix are 0 */
 		uid_t uid;		/* ALLOW_ANY_USER: "unix" */
 		/* as fab_identity.name; one text for each identity, which lives as long as the
-		 * program (intern.h) */
+		 * program (names.h) */
 		const char *identity;
 	};
 };

@@ -9,7 +9,6 @@
 
 #include "conf-limits.h"
 #include "number.h"
-#include "size.h"
 #include "util.h"
 
 const char *const limit_names[LIMITS] = {

@@ -18,7 +18,7 @@
 #include "machine.h"
 #include "rtrs-geom.h"
 #include "rtrs-proto.h"
-#include "rundir.h"
+#include "unix-sock.h"
 #include "util.h"
 
 #define CONF_THREADS_DEFAULT 4

@@ -23,7 +23,7 @@
 #include "metric-conf.h"
 #include "opt-file.h"
 #include "opt.h"
-#include "rundir.h"
+#include "unix-sock.h"
 
 /* The protection of a request while the server works on it (doc/decisions.md D8); one setting for
  * the whole server. */

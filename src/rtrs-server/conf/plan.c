@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "export-line.h"
-#include "fmt.h"
+#include "number.h"
 #include "plan.h"
 
 static void plan_add_step(struct plan *plan, struct plan_step step)

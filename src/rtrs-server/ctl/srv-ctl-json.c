@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "changes.h"
 #include "cleanup.h"
 #include "clock.h"
 #include "conf-limits.h"
@@ -18,7 +19,6 @@
 #include "export.h"
 #include "exports.h"
 #include "fab-tls.h"
-#include "files-age.h"
 #include "srv-allow.h"
 #include "srv-chunk.h"
 #include "srv-con.h"

@@ -13,7 +13,6 @@
 #include "export.h"
 #include "exports.h"
 #include "log.h"
-#include "rundir.h"
 #include "srv-ctl.h"
 #include "srv-explain.h"
 #include "srv-export.h"
@@ -26,6 +25,7 @@
 #include "srv-state.h"
 #include "srv-storage.h"
 #include "store-snapshot.h"
+#include "unix-sock.h"
 #include "util.h"
 
 #define NAMES_LEN (2 * (FAB_IDENTITY_LEN + RTRS_NAME_MAX) + 16)	/* two sessions, in words */

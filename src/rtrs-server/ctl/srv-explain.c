@@ -15,7 +15,7 @@
 #include "export.h"
 #include "exports.h"
 #include "fab-tls.h"
-#include "fmt.h"
+#include "number.h"
 #include "srv-allow.h"
 #include "srv-explain.h"
 #include "srv-listen.h"

@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-#include "io-stat.h"
+#include "counter.h"
 
 struct export;
 struct srv;

@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 #include "conf-allow.h"
+#include "counter.h"
 #include "export-life.h"
 #include "export.h"
-#include "io-stat.h"
 #include "rnbd-msg.h"
 #include "srv-limit.h"
 #include "srv-rnbd-state.h"

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "clock.h"
 #include "log.h"
-#include "random.h"
 #include "srv-rnbd-state.h"
 #include "util.h"
 

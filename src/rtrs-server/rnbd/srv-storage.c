@@ -11,7 +11,7 @@
 #include "export-retry.h"
 #include "export.h"
 #include "exports.h"
-#include "size.h"
+#include "number.h"
 #include "srv-open.h"
 #include "srv-rnbd-state.h"
 #include "srv-storage.h"

@@ -10,9 +10,9 @@
 
 #include "auth-conn.h"
 #include "auth-creds.h"
+#include "clock.h"
 #include "fab-service.h"
 #include "log.h"
-#include "random.h"
 #include "secret-name.h"
 #include "srv-auth.h"
 #include "srv-con.h"

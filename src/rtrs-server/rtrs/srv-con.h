@@ -19,9 +19,8 @@
 #include "counter.h"
 #include "fab-service.h"
 #include "fsm.h"
-#include "io-stat.h"
-#include "loop.h"
 #include "list.h"
+#include "loop.h"
 #include "reactor.h"
 #include "rtrs-proto.h"
 

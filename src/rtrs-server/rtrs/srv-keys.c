@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "auth-creds.h"
-#include "exit-status.h"
 #include "fab-tls.h"
+#include "process.h"
 #include "secrets-look.h"
 #include "srv-con.h"
 #include "srv-keys.h"

@@ -84,7 +84,7 @@ extern const char *const srv_refusal_names[SRV_REFUSALS];
 			log_limited(limit, level, obj, __VA_ARGS__);                               \
 	} while (0)
 
-/* The same, of a message that matters (log-id.h). */
+/* The same, of a message that matters (log.h). */
 #define srv_log_event_limited(srv, peer, limit, level, fields, obj, ...)                           \
 	do {                                                                                       \
 		if (srv_log_pass(&(srv)->log, peer))                                               \

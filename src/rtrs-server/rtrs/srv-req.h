@@ -19,19 +19,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "counter.h"
 #include "fabric.h"
 #include "frwr.h"
-#include "io-stat.h"
-#include "loop.h"
 #include "list.h"
+#include "loop.h"
 #include "probe.h"
 #include "rtrs-req.h"
 #include "srv-con.h"
 #include "srv-fence.h"
 #include "srv-key.h"
 #include "srv-path.h"
-#include "srv-state.h"
 #include "srv-sess.h"
+#include "srv-state.h"
 
 enum srv_req_stage {
 	SRV_REQ_IDLE,		/* the client has the chunk */

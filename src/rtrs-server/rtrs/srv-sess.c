@@ -8,7 +8,7 @@
 
 #include "clock.h"
 #include "log.h"
-#include "mask.h"
+#include "names.h"
 #include "srv-pass.h"
 #include "srv-path.h"
 #include "srv-sess.h"

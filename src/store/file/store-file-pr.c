@@ -15,7 +15,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
-#include "fmt.h"
+#include "number.h"
 #include "store-file-pr-priv.h"
 #include "store-file-priv.h"
 

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "fmt.h"
+#include "number.h"
 #include "store-file-priv.h"
 
 #define DIO_ALIGN_MAX 65536u

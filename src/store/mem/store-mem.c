@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "random.h"
-#include "size.h"
+#include "clock.h"
+#include "number.h"
 #include "store-mem.h"
 
 #define PREFIX "mem:"

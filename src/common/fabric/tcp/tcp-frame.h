@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "le.h"
+#include "wire-int.h"
 
 #define TCP_FRAME_HDR_LEN 24u
 

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "fds.h"
 #include "log.h"
+#include "process.h"
 #include "tcp-cm.h"
 #include "tcp-hs-frame.h"
 

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the thread, which sleeps until the end begins, and then until it is over. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "aside.h"
+#include "log.h"
+#include "process.h"
+#include "signals.h"
+#include "util.h"
+
+enum end_state { END_NOT, END_BEGUN, END_OVER };
+
+static _Atomic(enum end_state) state;
+static _Atomic(const char *) waits_for = "its start";
+static void (*last_fn)(void);
+static sem_t news;			/* posted for each change of @state */
+static pthread_t thread;
+static bool running;
+
+static void end_by_force(void)
+{
+	if (last_fn)
+		last_fn();
+	log_err(NULL, "shutdown has taken %u s: exiting without waiting for %s",
+		END_MS / 1000, atomic_load(&waits_for));
+	_exit(1);
+}
+
+static void *end_main(void *arg)
+{
+	struct timespec until;
+	int r;
+
+	while (atomic_load(&state) == END_NOT)
+		sem_wait(&news);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += END_MS / 1000;
+	while (atomic_load(&state) == END_BEGUN) {
+		r = sem_clockwait(&news, CLOCK_MONOTONIC, &until);
+		if (r < 0 && errno == ETIMEDOUT && atomic_load(&state) == END_BEGUN)
+			end_by_force();
+	}
+	return NULL;
+}
+
+int end_init(void (*last)(void))
+{
+	int r;
+
+	last_fn = last;
+	sem_init(&news, 0, 0);
+	r = signals_thread(&thread, end_main, NULL);
+	if (r < 0)
+		return r;
+	pthread_setname_np(thread, "end");
+	running = true;
+	return 0;
+}
+
+void end_begin(void)
+{
+	enum end_state not = END_NOT;
+
+	if (atomic_compare_exchange_strong(&state, &not, END_BEGUN))
+		sem_post(&news);
+}
+
+bool end_has_begun(void)
+{
+	return atomic_load(&state) != END_NOT;
+}
+
+void end_waits_for(const char *what)
+{
+	atomic_store(&waits_for, what);
+}
+
+void end_over(void)
+{
+	if (!running)
+		return;
+	atomic_store(&state, END_OVER);
+	sem_post(&news);
+	pthread_join(thread, NULL);
+	running = false;
+}
+
+void end_at_once(int status)
+{
+	fflush(NULL);
+	_exit(status);
+}
+
+void end_with(int status)
+{
+	if (aside_left())
+		end_at_once(status);
+	exit(status);
+}
+
+/* Owns the first error of stdout. */
+
+int std_fds_open(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		/* open() returns the lowest free descriptor, @fd. */
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+int std_out_flush(void)
+{
+	static int first;
+
+	if (!first && fflush(stdout) != 0)
+		first = -errno;
+	/* An earlier printf() has failed; its errno is lost. */
+	if (!first && ferror(stdout))
+		first = -EIO;
+	return first;
+}
+
+enum exit_status std_out_end(const char *program, enum exit_status status)
+{
+	int rc = std_out_flush();
+
+	if (!rc || status == EXIT_USAGE)
+		return status;
+	fprintf(stderr, "%s: standard output: %s\n", program, strerror(-rc));
+	return EXIT_FAILED;
+}
+
+/* Counts descriptors, and takes those of clients.  Owns nothing; any thread. */
+
+#define RESERVE_PART 16			/* of the limit */
+#define RESERVE_MIN 2			/* clients */
+#define RESERVE_MAX 64
+
+static struct log_limit short_limit = LOG_LIMIT_INIT(4, 10000);
+
+/* The current RLIMIT_NOFILE; 0: unknown. */
+static unsigned long long fds_limit(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) ? 0 : limit.rlim_cur;
+}
+
+int fds_name_limit(int r, char *err, size_t len)
+{
+	size_t at = strlen(err);
+
+	if (r == -EMFILE)
+		snprintf(err + at, len - at, " (RLIMIT_NOFILE is %llu: raise it)", fds_limit());
+	return r;
+}
+
+unsigned fds_reserve(unsigned client)
+{
+	unsigned long long part = fds_limit() / RESERVE_PART,
+		least = (unsigned long long)RESERVE_MIN * client,
+			   most = (unsigned long long)RESERVE_MAX * client;
+
+	return (unsigned)MAX(MIN(part, most), least);
+}
+
+/* Count from above: the lowest descriptors are taken first. */
+bool fds_free(unsigned n)
+{
+	int fd = (int)MIN(fds_limit(), (unsigned long long)INT_MAX);
+
+	while (n && --fd >= 0) {
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+			n--;
+	}
+	return n == 0;
+}
+
+int fds_tell_short(int r)
+{
+	char err[160];
+
+	snprintf(err, sizeof(err), "%s", strerror(-r));
+	fds_name_limit(r, err, sizeof(err));
+	log_event_limited(&short_limit, LOG_LEVEL_WARN, LOG_FIELDS(CLIENT_REFUSED), NULL,
+			  "cannot accept a client now: %s", err);
+	return r;
+}
+
+/* Other errors are of a client, or of its network (accept(2)): one time each. */
+static bool is_short(int err)
+{
+	return err == EMFILE || err == ENFILE || err == ENOBUFS || err == ENOMEM;
+}
+
+int fds_accept(int listener, struct sockaddr_storage *addr, socklen_t *len)
+{
+	for (unsigned i = 0; i < FDS_ACCEPT_ROUND; i++) {
+		int fd;
+
+		*len = sizeof(*addr);
+		fd = accept4(listener, (struct sockaddr *)addr, len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd >= 0)
+			return fd;
+		if (errno == EAGAIN)
+			return -EAGAIN;
+		if (is_short(errno))
+			break;
+	}
+	return fds_tell_short(-errno);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The bound of a program's end.  A program that is told to end waits for much: requests, peers,
+ * threads.  After END_MS a thread of its own logs what is waited for, and ends the process. */
+#ifndef BASE_PROCESS_H
+#define BASE_PROCESS_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+#define END_WAITS_MS 45000		/* for requests: what waits longer fails */
+#define END_MS 60000			/* for all */
+
+/* Start the thread.  @last, if not NULL, is called on it before the process ends by force.  Once,
+ * after the last fork.  0 or -errno. */
+int end_init(void (*last)(void));
+/* The end begins; further calls do nothing.  Any thread, and signal handlers. */
+void end_begin(void);
+/* True from end_begin() on, for who waits for what the end need not wait for.  Any thread. */
+bool end_has_begun(void);
+/* From now on the end waits for @what, a literal.  Any thread. */
+void end_waits_for(const char *what);
+/* Nothing is waited for any more: join the thread, if it runs.  The thread of end_init(). */
+void end_over(void);
+
+/* End the process with @status.  exit() runs the destructors of libraries, which must not meet a
+ * thread that is still in one of them: end_at_once() runs none, and end_with() none while a call
+ * goes on that its caller has left (aside.h).  Both write what stdio holds. */
+_Noreturn void end_at_once(int status);
+_Noreturn void end_with(int status);
+
+/* The exit statuses of all programs.  The manual of each program says which of these it has; the
+ * status of nbdkit is nbdkit's own.  C's EXIT_FAILURE is EXIT_FAILED. */
+enum exit_status {
+	EXIT_DONE = 0,
+	EXIT_FAILED = 1,		/* not here, or not now: the same call may work later */
+	EXIT_USAGE = 2,			/* somebody has to mend the command line or a file: a unit
+					 * does not try again */
+	EXIT_UNWELL = 3,		/* rtrsctl: the answer is there, and not all is well */
+};
+
+/* The status of a program whose start ended with -errno.  -EINVAL is a mistake of the user, in an
+ * option or a file (opt.h). */
+static inline enum exit_status exit_status_of(int rc)
+{
+	return rc == 0 ? EXIT_DONE : rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+}
+
+/* The error @rc of a file that an option names: -EINVAL if it lasts until somebody mends the file,
+ * its name or its rights; else @rc, of a machine or a file system that may recover. */
+static inline int exit_file_error(int rc)
+{
+	switch (-rc) {
+	case ENOENT: case ENOTDIR: case EISDIR: case ELOOP: case ENAMETOOLONG:
+	case EACCES: case EPERM: case EFBIG:
+		return -EINVAL;
+	default:
+		return rc;
+	}
+}
+
+/* Standard descriptors, for a program that may start without some of the three, or with a stdout
+ * that cannot be written.  Main thread. */
+/* Open /dev/null in place of each closed standard descriptor.  Call first in main(): otherwise the
+ * next open() or socket() becomes that descriptor, and output goes there.  Returns 0 or -errno. */
+int std_fds_open(void);
+/* Flush stdout.  Returns 0 if all output was written; or -errno, and the same at every later
+ * call. */
+int std_out_flush(void);
+/* The exit status of @program, which ends with @status and with nothing but text on stdout: @status
+ * if all of the text was written, or if the user has to mend something.  Otherwise the reason is on
+ * stderr. */
+enum exit_status std_out_end(const char *program, enum exit_status status);
+
+/* Descriptors of the process, which a front end and the session share.  Some are kept free for new
+ * clients of a front end that sends clients away, so that each client hears why, and for commands,
+ * the log, and keys that are read again. */
+#define FDS_PAUSE_MS 1000u
+#define FDS_ACCEPT_ROUND 16u		/* clients in a turn */
+
+/* If @r is -EMFILE, append to @err, the text of this error, how many descriptors the process may
+ * have.  Returns @r. */
+int fds_name_limit(int r, char *err, size_t len);
+/* The number of descriptors to keep free, the reserve: as many clients may come at the same time,
+ * until these are sent away.  Each client has @client descriptors. */
+unsigned fds_reserve(unsigned client);
+/* Are at least @n descriptors free? Opens none.  Any thread. */
+bool fds_free(unsigned n);
+/* Say in the log that clients wait because of @r, -errno.  Returns @r. */
+int fds_tell_short(int r);
+/* Take the next client of @listener, which does not block: a client that has gone meanwhile, or
+ * whose network fails, is passed over.  Returns the descriptor, which does not block, with the
+ * address; -EAGAIN: nobody is there; or another -errno, which the log has: pause for FDS_PAUSE_MS.
+ * Any thread. */
+int fds_accept(int listener, struct sockaddr_storage *addr, socklen_t *len);
+
+#endif
