@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An acceptor takes the clients of a listening socket, on a loop.  Without descriptors, memory, or
  * room at its owner, it says so in the log and pauses: clients wait in the backlog.  A client that
- * has gone meanwhile, or whose network fails, is passed over.  Thread of the loop. */
+ * has gone meanwhile, or whose network fails, is passed over.  Thread of the loop.  Short: two
+ * calls. */
 #ifndef BASE_ACCEPTOR_H
 #define BASE_ACCEPTOR_H
 

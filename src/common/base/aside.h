@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A call on a thread of its own, without signals, whose caller may leave before the end: for calls
  * that nobody can end, as of a library that waits for a cluster, or of a file system whose server
- * is away.  What the call works with belongs to the call alone.  Any thread that may block. */
+ * is away.  What the call works with belongs to the call alone.  Any thread that may block.  Short:
+ * four calls. */
 #ifndef BASE_ASIDE_H
 #define BASE_ASIDE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the worker, and each change until its end(). */
+/* Owns the worker, each change until its end(), and the time of the last reload. */
 #include <config.h>
 
 #include <errno.h>
@@ -215,7 +215,7 @@ void changes_fini(struct changes *q)
 	worker_fini(&q->worker);
 }
 
-/* Owns the time of the last reset. */
+/* ---- the age of what was read ---- */
 
 static atomic_uint_fast64_t reset_ns;
 

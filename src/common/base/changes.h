@@ -4,8 +4,8 @@
  * A change with files has them read on a worker as soon as it comes, one part after the other, the
  * first parts of all changes first.  What a part takes away is taken away then (came()), and waits
  * neither for the next part nor for another change.  The rest of a change waits for its turn
- * (run()).  A change that has waited has its files read
- * once more then: one before it may have written them.
+ * (run()).  A change that has waited has its files read once more then: one before it may have
+ * written them.
  *
  * Thread of the loop, unless a function says otherwise. */
 #ifndef BASE_CHANGES_H
@@ -81,8 +81,10 @@ const char *changes_and_done(const char *why, const char *lines, char **all);
 /* After changes_stop(), and the end of all changes. */
 void changes_fini(struct changes *q);
 
-/* How long ago this program has read its configuration and its keys: a file that was changed since
- * waits for a reload.  Any thread. */
+/* ---- the age of what was read: configuration and keys.  Any thread.
+ *
+ * A file that was changed since waits for a reload. */
+
 /* The files are about to be read at the start, or a reload has taken effect. */
 void files_age_reset(void);
 /* Nanoseconds since the last reset. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The only reader of time.  A program links clock.c; the simulation links its own and so owns
- * time.  Any thread. */
+/* Time and chance: what a program cannot know by itself.  A program links clock.c and random.c.
+ * The simulation links its own and so owns time, and has chance from a seed; a test may have a time
+ * of its own.  Any thread. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
@@ -25,13 +26,14 @@ static inline uint64_t clock_measure_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-/* The only source of chance; the simulation brings its own, from a seed.  And numbers that only
- * look like chance.  Any thread. */
+/* ---- chance ---- */
+
 /* Fill @buf with unpredictable bytes, at most 256, for uuids and jitter. */
 void random_bytes(void *buf, size_t len);
 
-/* SplitMix64: the next number of a row that @state, any value, begins.  The same state leads to the
- * same row; states that differ little lead to rows without a resemblance. */
+/* Numbers that only look like chance.  SplitMix64: the next number of a row that @state, any value,
+ * begins.  The same state leads to the same row; states that differ little lead to rows without a
+ * resemblance. */
 static inline uint64_t random_next(uint64_t *state)
 {
 	uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);

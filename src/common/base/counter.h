@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A counter is a number that a single thread increases and any thread reads.  The writer takes no
- * lock, runs no atomic read-modify-write, and shares no cache line with another writer. */
+/* Counters, histograms of times, and the counters of IO, which are both.  A single thread increases
+ * a number and any thread reads it.  The writer takes no lock, runs no atomic read-modify-write,
+ * and shares no cache line with another writer. */
 #ifndef BASE_COUNTER_H
 #define BASE_COUNTER_H
 
@@ -29,9 +30,11 @@ static inline void counter_add_shared(struct counter *c, uint64_t n)
 	atomic_fetch_add_explicit(&c->value, n, memory_order_relaxed);
 }
 
-/* A hist is a histogram of times: bucket b counts times from 2^b to below 2^(b+1) ns.  The first
- * and the last bucket also count all shorter and longer times.  A single thread counts, any thread
- * reads. */
+/* ---- histograms ----
+ *
+ * Bucket b of a hist counts times from 2^b to below 2^(b+1) ns.  The first and the last bucket also
+ * count all shorter and longer times. */
+
 #define HIST_BUCKETS 40			/* the last: 9 minutes and more */
 
 struct hist {				/* all 0: empty */
@@ -71,7 +74,8 @@ uint64_t hist_total(const struct hist *h);
  * the bucket; 0: empty. */
 uint64_t hist_quantile(const struct hist *h, unsigned permille);
 
-/* The counters that both ends keep of the IO of an export or a path. */
+/* ---- IO of an export or a path, as both ends count it ---- */
+
 enum io_stat_op {
 	IO_STAT_READ, IO_STAT_WRITE, IO_STAT_FLUSH, IO_STAT_DISCARD, IO_STAT_ZEROES,
 	IO_STAT_NOPS,			/* number of operations; as an operation: not IO */

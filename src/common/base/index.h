@@ -51,6 +51,8 @@ static inline uint64_t index_text(const char *text)
 	return fnv1a(FNV1A_INIT, text, strlen(text));
 }
 
+/* ---- slots ---- */
+
 /* Slots are numbers from 0 on, which objects take and give back: places in an array.  Slots that
  * were given back are taken first, so the highest one is below the most that were taken at a time.
  * One thread at a time.  A zeroed struct has no slot taken. */

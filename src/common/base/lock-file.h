@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Locks that only this user's processes can hold: flock(2) on a file of mode 0600.  A directory, or
- * a file that others may open, does not do: other users could hold flock(2) there.  Any thread. */
+ * a file that others may open, does not do: other users could hold flock(2) there.  Any thread.
+ * Short: five calls. */
 #ifndef BASE_LOCK_FILE_H
 #define BASE_LOCK_FILE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lines of the log on their way to a thread that writes them: a reader who does not read stops that
- * thread alone.  For log.c; programs call log_begin() and log_end() (log.h). */
+ * thread alone.  For log.c; programs call log_begin() and log_end() (log.h).  Short: private. */
 #ifndef BASE_LOG_QUEUE_H
 #define BASE_LOG_QUEUE_H
 

@@ -257,7 +257,9 @@ void loop_unpost(struct loop *loop, struct loop_msg *msg)
 	}
 }
 
-/* A call is on its caller's stack, and is gone as soon as its semaphore is posted. */
+/* ---- calls of other threads ----
+ *
+ * A call is on its caller's stack, and is gone as soon as its semaphore is posted. */
 
 static void call_msg(struct loop_msg *msg)
 {

@@ -6,7 +6,7 @@
  * thread", call it on the loop's own thread: inside a callback of this header, or before the thread
  * runs.  No callback runs inside a call of this header.
  *
- * Implementations: loop.h (epoll(7)), src/common/reactor/reactor.h (io_uring) and
+ * Implementations: loop-poll.c (epoll(7)), src/common/reactor/reactor.h (io_uring) and
  * tests/sim/sim-loop.h (virtual time).  The implementations share loop.c; their headers say how to
  * create and how to end a loop. */
 #ifndef BASE_LOOP_H
@@ -112,8 +112,11 @@ void loop_watch_events(struct loop_watch *watch, short events);
  * open a moment longer). */
 void loop_unwatch(struct loop_watch *watch);
 
-/* A call: a thread that is no loop's has a loop run a function, and waits for the end of what the
- * function began. */
+/* ---- calls of other threads ----
+ *
+ * A thread that is no loop's has a loop run a function, and waits for the end of what the function
+ * began. */
+
 /* Lives until loop_call_end(). */
 struct loop_call {
 	void *arg;			/* the caller's */
@@ -132,7 +135,8 @@ int loop_call(struct loop *loop, void (*fn)(struct loop_call *call), void *arg);
  * before, the caller sees.  Any thread. */
 void loop_call_end(void *call);
 
-/* A loop (loop.h) around epoll(7), on a thread of its own. */
+/* ---- a loop around epoll(7), on a thread of its own: loop-poll.c ---- */
+
 /* Start the thread @name, which runs the new loop @out.  Returns 0 or -errno. */
 int loop_poll_create(const char *name, struct loop **out);
 /* End the thread when the messages posted before have run, and free the loop.  Tasks and timers

@@ -3,7 +3,7 @@
  *
  * The limits are those of control groups (cgroup(7)): in version 2 memory.max, memory.high and
  * cpu.max, in version 1 memory.limit_in_bytes and cpu.cfs_quota_us, of the process's group and of
- * all groups above that can be seen. */
+ * all groups above that can be seen.  Short: one call. */
 #ifndef BASE_MACHINE_H
 #define BASE_MACHINE_H
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing.  Strict UTF-8: overlong forms, halves of surrogates and characters beyond U+10FFFF
- * are replaced, because terminals differ in how to show such bytes. */
+/* Owns the texts of intern(). */
 #include <pthread.h>
 #include <search.h>
 #include <stdbool.h>
@@ -12,6 +11,11 @@
 #include "cleanup.h"
 #include "names.h"
 #include "util.h"
+
+/* ---- names of peers ----
+ *
+ * Strict UTF-8: overlong forms, halves of surrogates and characters beyond U+10FFFF are replaced,
+ * because terminals differ in how to show such bytes. */
 
 /* Characters that end a line, turn the direction of the text around them, or are not seen: Unicode
  * 15.1, Bidi_Control, Default_Ignorable_Code_Point, and the separators Zl and Zp. */
@@ -71,8 +75,10 @@ void mask_control(char *text)
 	}
 }
 
-/* Owns nothing.  Names are short, so the table of distances lies on the stack.  Three rows suffice:
- * the row of the current letter and, for swapped neighbours, the two rows above. */
+/* ---- names with a mistake ----
+ *
+ * Names are short, so the table of distances lies on the stack.  Three rows suffice: the row of the
+ * current letter and, for swapped neighbours, the two rows above. */
 
 unsigned suggest_distance(const char *a, size_t len, const char *b)
 {
@@ -113,7 +119,7 @@ const char *suggest_name(const char *text, size_t len, const char *const *names,
 	return best;
 }
 
-/* Owns the texts, a tree of them under a lock that is innermost.  They end with the program. */
+/* ---- one text for a name: a tree of them under a lock that is innermost ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void *texts;

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Text that a peer has chosen, before a terminal or a log file gets it.  Pure. */
+/* Names that people choose: a peer's name in a log, a name with a mistake, one name in many rules.
+ * Short: three calls. */
 #ifndef BASE_NAMES_H
 #define BASE_NAMES_H
 
 #include <stddef.h>
 
-/* Replace by '?' each byte of @text that is part of a control character, or is no UTF-8.  Control
- * characters, U+0000 to U+001F and U+007F to U+009F, could end a line or steer a terminal.
- * Characters that turn the direction of a text, or that nobody sees, could make one name look like
- * another: they are replaced, too. */
+/* Before a terminal or a log file gets @text, which a peer has chosen: replace by '?' each byte of
+ * @text that is part of a control character, or is no UTF-8.  Control characters, U+0000 to U+001F
+ * and U+007F to U+009F, could end a line or steer a terminal. Characters that turn the direction of
+ * a text, or that nobody sees, could make one name look like another: they are replaced, too. */
 void mask_control(char *text);
 
-/* Guesses which name a user meant by a wrong name.  Pure. */
+/* ---- guesses which name a user meant by a wrong name ---- */
+
 #define SUGGEST_LEN_MAX 40
 
 /* The number of changes that make @b of the first @len bytes of @a: a letter inserted, removed or
@@ -22,9 +24,8 @@ unsigned suggest_distance(const char *a, size_t len, const char *b);
  * several.  NULL if more than a third of the letters differ from each name. */
 const char *suggest_name(const char *text, size_t len, const char *const *names, size_t n);
 
-/* Texts that are the same are one text, which lives as long as the program: for names that an
- * administrator writes.  Any thread. */
-/* The one text that is the same as @text.  NULL: no memory. */
+/* The one text that is the same as @text, for as long as the program lives: for names that an
+ * administrator writes.  NULL: no memory.  Any thread. */
 const char *intern(const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Digits.  Owns nothing. */
+/* Reads digits and the letter of a unit, and writes them.  Owns nothing. */
 #include <config.h>
 
 #include <errno.h>
@@ -48,7 +48,7 @@ bool number_parse_u(const char *text, unsigned least, unsigned most, unsigned *v
 	return true;
 }
 
-/* Digits and a letter.  Owns nothing. */
+/* ---- sizes ---- */
 
 bool size_parse(const char *text, uint64_t *bytes)
 {
@@ -83,7 +83,7 @@ const char *size_text(uint64_t bytes, char buf[SIZE_TEXT_MAX])
 	return buf;
 }
 
-/* Owns nothing. */
+/* ---- texts in a buffer ---- */
 
 int fmt_error(int rc, char *buf, size_t len, const char *fmt, ...)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers as users and files of the kernel write them: decimal digits, no sign, no blank.  Every
- * program reads its numbers here, and its sizes in number.h.  Pure. */
+/* Numbers and sizes in text, as users and files of the kernel write them: every program reads and
+ * writes them here.  And texts of printf(3) in a buffer of the caller.  Pure. */
 #ifndef BASE_NUMBER_H
 #define BASE_NUMBER_H
 
@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* ---- numbers: decimal digits, no sign, no blank ---- */
 
 /* Read into @value the number at the start of @text, and set @rest to the byte behind its digits.
  * Returns false and leaves both unchanged, if @text begins with no digit or the number has more
@@ -20,7 +22,8 @@ bool number_parse(const char *text, uint64_t least, uint64_t most, uint64_t *val
 /* Call number_parse() for an unsigned int. */
 bool number_parse_u(const char *text, unsigned least, unsigned most, unsigned *value);
 
-/* Sizes as users write them: one rule for all programs.  Pure. */
+/* ---- sizes ---- */
+
 /* The name of the letters that size_parse() takes, in messages and manuals. */
 #define SIZE_UNITS "K, M, G or T"
 
@@ -33,7 +36,8 @@ bool size_parse(const char *text, uint64_t *bytes);
  * reads the text back.  Returns @buf. */
 const char *size_text(uint64_t bytes, char buf[SIZE_TEXT_MAX]);
 
-/* Texts of printf(3) in a buffer of the caller.  What has no room is cut.  Pure. */
+/* ---- texts in a buffer: a text that has no room is cut ---- */
+
 /* Write to @buf why something has failed.  Returns @rc. */
 int fmt_error(int rc, char *buf, size_t len, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* USDT probes, for bpftrace, perf and SystemTap: each is a no-op instruction until a tool attaches.
  * The provider is "rtrs".  man/rtrsctl.pod lists the probes; contrib/ has scripts.  Without
- * sys/sdt.h at build time the probes are compiled out. */
+ * sys/sdt.h at build time the probes are compiled out.  Short: one macro. */
 #ifndef BASE_PROBE_H
 #define BASE_PROBE_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the thread, which sleeps until the end begins, and then until it is over. */
+/* Owns the thread of the end, which sleeps until the end begins, and then until it is over; and the
+ * first error of stdout. */
 #include <config.h>
 
 #include <errno.h>
@@ -20,6 +21,8 @@
 #include "process.h"
 #include "signals.h"
 #include "util.h"
+
+/* ---- the end ---- */
 
 enum end_state { END_NOT, END_BEGUN, END_OVER };
 
@@ -111,7 +114,7 @@ void end_with(int status)
 	exit(status);
 }
 
-/* Owns the first error of stdout. */
+/* ---- standard descriptors ---- */
 
 int std_fds_open(void)
 {
@@ -145,7 +148,7 @@ enum exit_status std_out_end(const char *program, enum exit_status status)
 	return EXIT_FAILED;
 }
 
-/* Counts descriptors, and takes those of clients.  Owns nothing; any thread. */
+/* ---- descriptors that are kept free ---- */
 
 #define RESERVE_PART 16			/* of the limit */
 #define RESERVE_MIN 2			/* clients */

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The bound of a program's end.  A program that is told to end waits for much: requests, peers,
- * threads.  After END_MS a thread of its own logs what is waited for, and ends the process. */
+/* A process, from its start to its end: standard descriptors, the descriptors that are kept free,
+ * the exit status, and the time limit of the end.
+ *
+ * The happy path: main() calls std_fds_open() first and end_init() after its last fork.
+ * end_begin() starts the time limit.  The program closes what it has, calls end_over(), and leaves
+ * by end_with(std_out_end(...)).
+ *
+ * Possible failures: the end takes longer than END_MS; stdout cannot be written; no descriptor is
+ * left for a client. */
 #ifndef BASE_PROCESS_H
 #define BASE_PROCESS_H
 
@@ -9,7 +16,12 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-#define END_WAITS_MS 45000		/* for requests: what waits longer fails */
+/* ---- the end ----
+ *
+ * A program that ends waits for requests, peers and threads.  After END_MS a thread of its own logs
+ * which of these are missing, and ends the process. */
+
+#define END_WAITS_MS 45000		/* for requests: one that waits longer fails */
 #define END_MS 60000			/* for all */
 
 /* Start the thread.  @last, if not NULL, is called on it before the process ends by force.  Once,
@@ -29,6 +41,8 @@ void end_over(void);
  * goes on that its caller has left (aside.h).  Both write what stdio holds. */
 _Noreturn void end_at_once(int status);
 _Noreturn void end_with(int status);
+
+/* ---- exit status ---- */
 
 /* The exit statuses of all programs.  The manual of each program says which of these it has; the
  * status of nbdkit is nbdkit's own.  C's EXIT_FAILURE is EXIT_FAILED. */
@@ -60,8 +74,8 @@ static inline int exit_file_error(int rc)
 	}
 }
 
-/* Standard descriptors, for a program that may start without some of the three, or with a stdout
- * that cannot be written.  Main thread. */
+/* ---- standard descriptors: main thread ---- */
+
 /* Open /dev/null in place of each closed standard descriptor.  Call first in main(): otherwise the
  * next open() or socket() becomes that descriptor, and output goes there.  Returns 0 or -errno. */
 int std_fds_open(void);
@@ -73,9 +87,12 @@ int std_out_flush(void);
  * stderr. */
 enum exit_status std_out_end(const char *program, enum exit_status status);
 
-/* Descriptors of the process, which a front end and the session share.  Some are kept free for new
+/* ---- descriptors that are kept free: any thread ----
+ *
+ * A front end and the session share the descriptors of the process.  Some are kept free: for new
  * clients of a front end that sends clients away, so that each client hears why, and for commands,
  * the log, and keys that are read again. */
+
 #define FDS_PAUSE_MS 1000u
 #define FDS_ACCEPT_ROUND 16u		/* clients in a turn */
 
@@ -85,14 +102,14 @@ int fds_name_limit(int r, char *err, size_t len);
 /* The number of descriptors to keep free, the reserve: as many clients may come at the same time,
  * until these are sent away.  Each client has @client descriptors. */
 unsigned fds_reserve(unsigned client);
-/* Are at least @n descriptors free? Opens none.  Any thread. */
+/* Are at least @n descriptors free?  Opens none. */
 bool fds_free(unsigned n);
 /* Say in the log that clients wait because of @r, -errno.  Returns @r. */
 int fds_tell_short(int r);
 /* Take the next client of @listener, which does not block: a client that has gone meanwhile, or
  * whose network fails, is passed over.  Returns the descriptor, which does not block, with the
- * address; -EAGAIN: nobody is there; or another -errno, which the log has: pause for FDS_PAUSE_MS.
- * Any thread. */
+ * address; -EAGAIN: nobody is there; or another -errno, which the log has: pause for
+ * FDS_PAUSE_MS. */
 int fds_accept(int listener, struct sockaddr_storage *addr, socklen_t *len);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory for keys, which is not in a core file, and is wiped before the memory is given back.  Any
- * thread. */
+ * thread.  Short: two calls. */
 #ifndef BASE_SECRET_H
 #define BASE_SECRET_H
 

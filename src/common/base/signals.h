@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Signals that must not end a program, and threads that get no signals. */
+/* Signals that must not end a program, and threads that get no signals.  Short: six calls. */
 #ifndef BASE_SIGNALS_H
 #define BASE_SIGNALS_H
 

@@ -252,6 +252,8 @@ void unix_sock_leave(struct unix_sock *sock)
 	sock->path = NULL;
 }
 
+/* ---- directories of sockets ---- */
+
 #define SUFFIX ".sock"
 
 const char *rundir_default(void)

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A unix_sock is a listening socket with a name in the file system.  Any thread, but a single
- * thread at a time per socket. */
+/* Sockets with a name in the file system, and the directory in which programs of this package keep
+ * the sockets of their control interfaces.
+ *
+ * The happy path: unix_sock_listen() takes the name; the process serves its clients;
+ * unix_sock_leave() gives the name up.  Possible failures: another process listens at the name, or
+ * is about to; a killed process has left the name, which the next process takes. */
 #ifndef UNIX_SOCK_H
 #define UNIX_SOCK_H
 
@@ -8,6 +12,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* A listening socket.  Any thread, but a single thread at a time per socket. */
 struct unix_sock {
 	int fd;				/* listens; non-blocking */
 	char *path;
@@ -42,8 +47,8 @@ void unix_sock_remove_dead(const char *path);
  * the lock on @path.lock the name stays, until the next process that wants the name removes it. */
 void unix_sock_leave(struct unix_sock *sock);
 
-/* Directories where programs of this package keep files that live as long as the boot of the host,
- * and names by which users tell the programs apart. */
+/* ---- directories of sockets, which live as long as the boot of the host ---- */
+
 /* The directory of this package, which may not exist yet, or NULL when this user has none:
  * systemd's $RUNTIME_DIRECTORY; /run/nbdkit-rtrs for root; nbdkit-rtrs in $XDG_RUNTIME_DIR.  In
  * static memory.  Main thread. */

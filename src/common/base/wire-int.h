@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Little-endian wire integers.  Each is a struct with a single member, so a missing conversion does
- * not compile.  All have alignment 1: a wire struct can be laid over any byte. */
+/* Integers in messages, little-endian (RTRS, RNBD) and big-endian (NBD, addresses).  Each is a
+ * struct with a single member, so a missing conversion does not compile.  All have alignment 1: a
+ * wire struct can be laid over any byte.  Short: six types. */
 #ifndef BASE_WIRE_INT_H
 #define BASE_WIRE_INT_H
 
@@ -20,7 +21,6 @@ static inline uint16_t le16_get(le16 x) { return le16toh(x.v); }
 static inline uint32_t le32_get(le32 x) { return le32toh(x.v); }
 static inline uint64_t le64_get(le64 x) { return le64toh(x.v); }
 
-/* Big-endian wire integers, as le.h has little-endian ones. */
 typedef struct { uint16_t v; } __attribute__((packed)) be16;
 typedef struct { uint32_t v; } __attribute__((packed)) be32;
 typedef struct { uint64_t v; } __attribute__((packed)) be64;

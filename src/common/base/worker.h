@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A worker is a thread for calls that block, as opening a file does, or that cost, as a step of a
  * handshake does: a loop gives jobs to its worker and goes on.  Jobs of many hosts are dealt out by
- * host (worker.h).  The simulation has a worker of its own (tests/sim/sim-worker.c).  Thread of the
- * loop, unless a function says otherwise. */
+ * host (struct deal).  The simulation has a worker of its own (tests/sim/sim-worker.c).  Thread of
+ * the loop, unless a function says otherwise. */
 #ifndef BASE_WORKER_H
 #define BASE_WORKER_H
 
@@ -12,6 +12,8 @@
 
 #include "list.h"
 #include "loop.h"
+
+/* ---- the order of jobs ---- */
 
 /* A deal: waiting items of many hosts, dealt out one of each host in turn.  A host with many items
  * waits behind itself: an item of another host has at most one item of each host in front of it.
@@ -85,6 +87,8 @@ static inline void deal_leave(struct deal_item *item)
 {
 	list_del(&item->link);
 }
+
+/* ---- workers ---- */
 
 /* Embedded in its owner, and the worker's from worker_run() until done(). */
 struct worker_job {
