@@ -49,12 +49,16 @@ ROOMS = {
 HOMES = {
     "end": "process", "fds": "process", "std": "process",
     "hist": "counter", "io_stat": "counter", "files_age": "changes", "rundir": "unix-sock",
+    "ctl_secrets": "ctl-json", "ctl_path": "ctl-json", "ctl_stat": "ctl-json",
+    "secret_name": "secret-file", "secrets_change": "secrets-set",
+    "metric_host": "metric-request", "metric_accept": "metric-request",
+    "metric_file": "metrics", "auth_key": "auth-creds", "auth_conn": "auth-creds",
     "size": "number", "fmt": "number", "mask": "names", "suggest": "names", "intern": "names",
 }
 
 # A folder that is one module: its prefix is enough, unless the name says another file.
-PREFIX = {"src/common/fabric": "fab", "src/common/rtrs": "rtrs", "src/common/rnbd": "rnbd",
-          "src/frwr": "frwr", "src/nbd": "nbd"}
+PREFIX = {"src/common/fabric": "fab", "src/common/opt": "opt", "src/common/rtrs": "rtrs",
+          "src/common/rnbd": "rnbd", "src/frwr": "frwr", "src/nbd": "nbd"}
 
 # Contracts whose functions each implementation has.
 CONTRACT = ("loop_",)

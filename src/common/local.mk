@@ -27,8 +27,6 @@ libpsk_la_SOURCES = \
 	%D%/secrets/psk.h \
 	%D%/secrets/secret-file.c \
 	%D%/secrets/secret-file.h \
-	%D%/secrets/secret-name.c \
-	%D%/secrets/secret-name.h \
 	$(NULL)
 
 libsecrets_la_SOURCES = $(FILES_src_common_secrets)
@@ -61,7 +59,7 @@ libmetrics_la_LIBADD = $(MICROHTTPD_LIBS)
 %D%/metrics/metric-page.c: $(srcdir)/%D%/metrics/metric-page.html $(srcdir)/%D%/local.mk
 	$(AM_V_GEN)$(MKDIR_P) %D%/metrics && { \
 		echo '/* Made from metric-page.html. */'; \
-		echo '#include "metric-page.h"'; \
+		echo '#include "metric-http.h"'; \
 		echo 'const char metric_page[] ='; \
 		sed -e 's/[\\"]/\\&/g' -e 's/	/\\t/g' -e 's/^/	"/' -e 's/$$/\\n"/' \
 			$(srcdir)/%D%/metrics/metric-page.html; \

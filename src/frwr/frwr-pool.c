@@ -5,10 +5,15 @@
  * another call. */
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "cleanup.h"
 #include "frwr-priv.h"
 #include "log.h"
+#include "number.h"
+#include "util.h"
 
 void frwr_pool_zero_based(struct frwr_pool *pool)
 {
@@ -166,4 +171,157 @@ void frwr_stats(const struct frwr_pool *pool, struct frwr_stats *s)
 		s->mapped += atomic_load_explicit(&w->mapped, memory_order_relaxed);
 		s->local_inv += atomic_load_explicit(&w->revoked, memory_order_relaxed);
 	}
+}
+
+/* Chooses a mode, with the reasons in words, and sizes queues so that the IO path never has to
+ * check for room.  Pure. */
+
+const enum frwr_mode frwr_order_client[3] = { FRWR_MW2, FRWR_MW1, FRWR_REREG };
+const enum frwr_mode frwr_order_server[2] = { FRWR_MW1, FRWR_SUSPEND };
+
+const char *frwr_mode_name(enum frwr_mode mode)
+{
+	static const char *const names[FRWR_NMODES] = { "MW2", "MW1", "REREG", "suspend",
+							"STATIC" };
+
+	return names[mode];
+}
+
+int frwr_pick(const struct frwr_caps *caps, const enum frwr_mode *order, unsigned n, char *why,
+	      size_t len)
+{
+	unsigned pick = 0;
+
+	while (pick < n && caps->rc[order[pick]])
+		pick++;
+	snprintf(why, len, "%s", pick < n ? frwr_mode_name(order[pick]) : "none");
+	for (unsigned i = 0; i < pick; i++)
+		fmt_add(why, len, "%snot %s: %s", i ? "; " : " (", frwr_mode_name(order[i]),
+			   caps->why[order[i]]);
+	if (pick < n && order[pick] == FRWR_REREG && !(caps->dev.caps & FAB_CAP_REREG_MR))
+		fmt_add(why, len, "%ssystem calls for each request", pick ? "; " : " (");
+	else if (pick == 0)
+		return pick < n ? (int)order[pick] : -EOPNOTSUPP;
+	fmt_add(why, len, ")");
+	return pick < n ? (int)order[pick] : -EOPNOTSUPP;
+}
+
+/* ---- sizes ---- */
+
+/* client: bind, request, invalidate; server: revoke, data, bind, SEND_WITH_INV, answer */
+uint32_t frwr_wr_per_req(const struct frwr_load *load)
+{
+	bool windows = frwr_has_windows(load->mode);
+
+	return load->server ? (windows ? 5 : 3) : (windows ? 3 : 1);
+}
+
+/* An invalidated read is answered with two messages. */
+static uint32_t recv_per_req(const struct frwr_load *load)
+{
+	return !load->server && load->mode == FRWR_MW2 ? 2 : 1;
+}
+
+int frwr_sizing(const struct fab_device_attr *dev, const struct frwr_load *load,
+		struct frwr_sizes *sizes)
+{
+	uint32_t max_wr = dev->max_qp_wr, per_req = frwr_wr_per_req(load);
+	uint32_t per_recv = recv_per_req(load), depth = load->queue_depth;
+
+	if (dev->max_sge < (load->server ? 1 : 2))
+		return -EOPNOTSUPP;
+	if (frwr_has_windows(load->mode) && !load->server)
+		depth = MIN(depth, dev->max_mw - MIN(dev->max_mw, load->spare_windows));
+	depth = MIN(depth, (max_wr - MIN(max_wr, load->spare_wr)) / per_req);
+	depth = MIN(depth, (max_wr - MIN(max_wr, 1u)) / per_recv);
+	if (depth == 0)
+		return -ENOMEM;
+	*sizes = (struct frwr_sizes){
+		.queue_depth = depth,
+		.wr_per_req = per_req,
+		.max_send_wr = depth * per_req + load->spare_wr,
+		.max_recv_wr = depth * per_recv + 1,
+	};
+	return 0;
+}
+
+/* Owns the lessons: names of devices that cannot use their windows.  Any thread, in handlers and
+ * under send locks, too.  A lesson is never changed or forgotten, so a pointer to its words stays
+ * good. */
+
+void frwr_lessons_init(struct frwr_lessons *l)
+{
+	memset(l, 0, sizeof(*l));
+	pthread_mutex_init(&l->lock, NULL);
+}
+
+void frwr_lessons_fini(struct frwr_lessons *l)
+{
+	pthread_mutex_destroy(&l->lock);
+}
+
+unsigned frwr_lessons_count(struct frwr_lessons *l)
+{
+	LOCK_SCOPE(&l->lock);
+	return l->n;
+}
+
+/* The lesson about @mode of @device, or NULL.  Lock held. */
+static const struct frwr_lesson *lesson_find(const struct frwr_lessons *l, const char *device,
+					     enum frwr_mode mode)
+{
+	for (unsigned i = 0; i < l->n; i++) {
+		if (l->lesson[i].mode == mode && !strcmp(l->lesson[i].device, device))
+			return &l->lesson[i];
+	}
+	return NULL;
+}
+
+void frwr_lessons_apply(struct frwr_lessons *l, struct frwr_caps *caps)
+{
+	LOCK_SCOPE(&l->lock);
+	for (int mode = FRWR_MW2; mode <= FRWR_MW1; mode++) {
+		const struct frwr_lesson *lesson =
+			lesson_find(l, caps->dev.name, (enum frwr_mode)mode);
+
+		if (!lesson || caps->rc[mode])
+			continue;
+		caps->rc[mode] = -EOPNOTSUPP;
+		caps->why[mode] = lesson->why;
+		caps->unable[mode] = true;
+	}
+}
+
+void frwr_pool_learn(struct frwr_pool *pool, struct frwr_lessons *l, const struct frwr_caps *caps)
+{
+	snprintf(pool->device, sizeof(pool->device), "%s", caps->dev.name);
+	pool->lessons = l;
+}
+
+void frwr_unable(struct frwr_pool *pool, const char *what)
+{
+	struct frwr_lessons *l = pool->lessons;
+	struct frwr_lesson *lesson;
+
+	if (!l)
+		return;
+	LOCK_SCOPE(&l->lock);
+	if (l->n == FRWR_LESSONS || lesson_find(l, pool->device, pool->mode))
+		return;
+	lesson = &l->lesson[l->n++];
+	lesson->mode = pool->mode;
+	memcpy(lesson->device, pool->device, sizeof(lesson->device));
+	snprintf(lesson->why, sizeof(lesson->why),
+		 "device %s offers memory windows of type %s and %s",
+		 pool->device, pool->mode == FRWR_MW2 ? "2B" : "1", what);
+	log_warn(NULL, "%s: they are not used any more", lesson->why);
+}
+
+void frwr_post_failed(struct frwr_pool *pool, int rc, const char *what)
+{
+	frwr_count(pool, post_fail);
+	if (rc != -ENOTCONN)
+		frwr_count(pool, partial_post);
+	if (rc == -EOPNOTSUPP)
+		frwr_unable(pool, what);
 }

@@ -67,7 +67,7 @@ struct frwr *frwr_pool_find(struct frwr_pool *pool, uint32_t rkey);
 void frwr_bind_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc);
 /* frwr-unmap.c: the invalidate of a window, or the bind to nothing, has completed. */
 void frwr_inv_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc);
-/* frwr-lesson.c: learn that the device of @pool cannot do @what ("refuses to bind them"). */
+/* frwr-pool.c: learn that the device of @pool cannot do @what ("refuses to bind them"). */
 void frwr_unable(struct frwr_pool *pool, const char *what);
 /* Count an entry whose post failed with @rc; after -EOPNOTSUPP frwr_unable() learns @what. */
 void frwr_post_failed(struct frwr_pool *pool, int rc, const char *what);

@@ -99,7 +99,7 @@ enum frwr_mode { FRWR_MW2, FRWR_MW1, FRWR_REREG, FRWR_SUSPEND, FRWR_STATIC };
 /* The name of @mode for the log: "MW2", ... */
 const char *frwr_mode_name(enum frwr_mode mode);
 
-/* ---- what a device can do, and how much of it (frwr-query.c, frwr-pick.c) ---- */
+/* ---- what a device can do, and how much of it (frwr-map.c, frwr-pool.c) ---- */
 
 #define FRWR_QUIRK_MR_BOUNDS 0x1	/* a window ends where its region does */
 #define FRWR_QUIRK_INV_FATAL 0x2	/* invalidating an unbound key stops the host */
@@ -275,7 +275,7 @@ void frwr_pool_kill(struct frwr_pool *pool);
  * block. */
 unsigned frwr_pool_destroy(struct frwr_pool *pool);
 
-/* ---- devices that offer windows and cannot use them (frwr-lesson.c) ---- */
+/* ---- devices that offer windows and cannot use them (frwr-pool.c) ---- */
 
 /* A device may give a window and refuse to bind the window, or to take its key away.  The refusal
  * is seen when a connection is up, and fails the connection: -EOPNOTSUPP of fab_post_send(), or a

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The times of IOs, and the state of a load with them.  Times are counted in buckets with a
- * width of 1/64 of the value.  Finer than counter.h, and for a single thread with a few histograms. */
+ * width of 1/64 of the value.  Finer than counter.h, and for a single thread with a few
+ * histograms. */
 #ifndef LAT_H
 #define LAT_H
 

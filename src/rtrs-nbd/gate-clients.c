@@ -9,8 +9,8 @@
 
 #include "clock.h"
 #include "clt-ctl-json.h"
-#include "ctl-call.h"
 #include "ctl-json.h"
+#include "ctl.h"
 #include "gate-tls.h"
 #include "gate.h"
 #include "log.h"

@@ -13,7 +13,7 @@
 #include "answer.h"
 #include "check.h"
 #include "doctor-subject.h"
-#include "secrets-look.h"
+#include "secrets.h"
 #include "state.h"
 #include "text.h"
 #include "util.h"

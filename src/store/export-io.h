@@ -41,7 +41,7 @@ struct export_io {
 					 * thread's */
 	uint64_t offset;		/* bytes; range already checked against export_size() */
 	uint32_t len;
-	void *buf;			/* READ, WRITE; EXTENTS: for the answer, rnbd-extents.h */
+	void *buf;			/* READ, WRITE; EXTENTS: for the answer, rnbd-ext.h */
 	uint32_t room;			/* EXTENTS: bytes in @buf, at least RNBD_EXTENTS_ROOM_MIN */
 	int mem;			/* handle of export_ring_mem_add(), or -1 */
 	void (*done)(struct export_io *io, int status);	/* 0 or -errno; thread of the reactor; not

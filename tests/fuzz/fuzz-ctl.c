@@ -24,8 +24,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "ctl-call.h"
 #include "ctl-client.h"
+#include "ctl.h"
 #include "fuzz.h"
 #include "loop-impl.h"
 

@@ -4,8 +4,7 @@
 #include <errno.h>
 
 #include "fuzz.h"
-#include "rnbd-extents.h"
-#include "rnbd-list.h"
+#include "rnbd-ext.h"
 #include "rnbd-msg.h"
 
 static void sess_info(const uint8_t *buf, size_t len, enum rnbd_msg_type type)

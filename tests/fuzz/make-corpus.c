@@ -7,8 +7,7 @@
 #include <sys/stat.h>
 
 #include "fuzz.h"
-#include "rnbd-extents.h"
-#include "rnbd-list.h"
+#include "rnbd-ext.h"
 #include "rnbd-msg.h"
 #include "rtrs-msg.h"
 #include "rtrs-req.h"

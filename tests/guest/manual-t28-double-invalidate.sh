@@ -7,7 +7,7 @@
 #	.../tests/guest/manual-t28-double-invalidate.sh [7.3|6.12|6.1]
 #
 # Boots a guest of its own.  Succeeds when the guest dies as expected; one that survives has a
-# kernel to take FRWR_QUIRK_INV_FATAL back for (frwr-query.c), and provider_peer_inv_checked
+# kernel to take FRWR_QUIRK_INV_FATAL back for (frwr-map.c), and provider_peer_inv_checked
 # (tests/fabric/main-verbs.c).
 set -eu -o pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -7,7 +7,7 @@
 
 #include "hpath.h"
 #include "rtrs-imm.h"
-#include "rtrs-wr.h"
+#include "rtrs-req.h"
 
 #define CON0_RECVS 1024
 

@@ -14,7 +14,7 @@
 #include "fabric.h"
 #include "rnbd-msg.h"
 #include "rtrs-msg.h"
-#include "rtrs-wr.h"
+#include "rtrs-req.h"
 
 #define PEER_SRV_DEPTH 8u
 #define PEER_SRV_HDR 4096u		/* of a chunk, behind the data */

@@ -19,8 +19,7 @@
 #include <unistd.h>
 
 #include "hostile.h"
-#include "rnbd-extents.h"
-#include "rnbd-list.h"
+#include "rnbd-ext.h"
 #include "rtrs-imm.h"
 #include "tcp-frame.h"
 #include "util.h"

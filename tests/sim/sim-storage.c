@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "exports.h"
-#include "rnbd-extents.h"
+#include "rnbd-ext.h"
 #include "sim-core.h"
 #include "sim-loop.h"
 #include "sim-storage.h"

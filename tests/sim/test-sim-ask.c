@@ -7,7 +7,7 @@
 #include "dev-extents.h"
 #include "dev-list.h"
 #include "raw-srv.h"
-#include "rnbd-list.h"
+#include "rnbd-ext.h"
 #include "world.h"
 
 static struct world *w;

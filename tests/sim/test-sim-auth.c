@@ -6,8 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "auth-conn.h"
-#include "auth-key.h"
+#include "auth-creds.h"
 #include "conf.h"
 #include "raw-clt.h"
 #include "secrets-set.h"

@@ -13,7 +13,7 @@
 #include "export-io.h"
 #include "export-ring.h"
 #include "exports.h"
-#include "rnbd-extents.h"
+#include "rnbd-ext.h"
 #include "thread.h"
 
 #define REACTORS 2

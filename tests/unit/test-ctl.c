@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "ctl-call.h"
 #include "ctl-client.h"
 #include "ctl-json.h"
+#include "ctl.h"
 #include "loop.h"
 
 static struct loop *loop;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "export-io-rig.h"
-#include "rnbd-extents.h"
+#include "rnbd-ext.h"
 #include "unit.h"
 
 #define SIZE (4u << 20)

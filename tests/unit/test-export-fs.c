@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "export-io-rig.h"
-#include "rnbd-extents.h"
+#include "rnbd-ext.h"
 #include "unit.h"
 
 #define SIZE (1u << 20)

@@ -8,7 +8,7 @@
 
 #include "export-add.h"
 #include "export-io-rig.h"
-#include "rnbd-extents.h"
+#include "rnbd-ext.h"
 #include "unit.h"
 
 #define SIZE (1u << 20)

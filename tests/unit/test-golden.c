@@ -10,7 +10,7 @@
 #include "rnbd-msg.h"
 #include "rtrs-imm.h"
 #include "rtrs-msg.h"
-#include "rtrs-wr.h"
+#include "rtrs-req.h"
 
 #define CHUNK 131072u
 #define HDR 4096u

@@ -15,8 +15,7 @@
 #include "clock.h"
 #include "log.h"
 #include "loop.h"
-#include "metric-file.h"
-#include "metric-page.h"
+#include "metric-http.h"
 #include "metrics.h"
 
 #define CLIENTS (2 * METRIC_HTTP_CLIENTS)

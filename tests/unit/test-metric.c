@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The text of metrics, line by line, in both formats. */
-#include "metric-accept.h"
+#include "metric-request.h"
 #include "metric.h"
 #include "unit.h"
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "opt-file.h"
-#include "opt-line.h"
 #include "unit.h"
 
 struct server {

@@ -10,7 +10,7 @@
 #include "unit.h"
 
 #include "psk.h"
-#include "secret-name.h"
+#include "secret-file.h"
 #include "util.h"
 
 #define HEX "00112233445566778899aabbccddeeff"		/* 16 bytes */

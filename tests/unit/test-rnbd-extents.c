@@ -5,7 +5,7 @@
 
 #include "unit.h"
 
-#include "rnbd-extents.h"
+#include "rnbd-ext.h"
 #include "rnbd-msg.h"
 
 #define SPARSE (RNBD_EXTENT_HOLE | RNBD_EXTENT_ZERO)

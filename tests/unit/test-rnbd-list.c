@@ -4,7 +4,7 @@
 
 #include "unit.h"
 
-#include "rnbd-list.h"
+#include "rnbd-ext.h"
 
 Test(rnbd_list, request)
 {

@@ -3,7 +3,7 @@
 #include "unit.h"
 
 #include "rtrs-imm.h"
-#include "rtrs-wr.h"
+#include "rtrs-req.h"
 
 #define WR_ID 0x1122334455667788ull
 #define CLIENT_ADDR 0x10000ull

@@ -10,7 +10,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "auth-chap.h"
+#include "rtrs-proto.h"
 #include "secrets.h"
+
+struct auth_creds;
+struct auth_key;
+struct fab_conn;
 
 enum auth_mode {
 	AUTH_MODE_NONE,			/* server: ask nobody; client: offer nothing */
@@ -53,5 +59,45 @@ static inline enum auth_mode auth_mode(const struct auth_creds *creds)
 {
 	return creds ? creds->mode : AUTH_MODE_NONE;
 }
+
+/* The key that a client proves, for as long as a path lives by it: a copy (secret.h), because the
+ * key of the credentials may be replaced meanwhile.  The thread that owns the credentials. */
+/* A copy of the own key of @creds, or of @key; NULL: no memory.  Give it to auth_key_free(). */
+struct auth_key *auth_key_own(const struct auth_creds *creds);
+struct auth_key *auth_key_copy(const struct auth_key *key);
+/* Wipe and free @key. */
+void auth_key_free(struct auth_key *key);
+/* True if @key is the own key of @creds, the same bytes under the same name. */
+bool auth_key_is_own(const struct auth_key *key, const struct auth_creds *creds);
+const char *auth_key_name(const struct auth_key *key);
+/* Begin the proof of @key at @where, by chances of its own, with @hello: auth_chap_client().  @key
+ * lives as long as @chap. */
+void auth_key_prove(const struct auth_key *key, const struct auth_where *where,
+		    struct auth_chap *chap, struct auth_reply *hello);
+
+/* Authentication in CONN_REQ and CONN_RSP: what the handshake has to know of them, and the tags of
+ * the connections that follow.  Pure, any thread. */
+/* Fill @channel: what protects @conn, as this end sees it. */
+void auth_conn_channel(struct auth_channel *channel, const struct fab_conn *conn);
+/* The version of authentication on @conn, as auth_chap_version(). */
+uint8_t auth_conn_version(const struct fab_conn *conn);
+/* Fill @where: the messages as they were sent, and what protects @conn. */
+void auth_conn_where(struct auth_where *where, const struct rtrs_msg_conn_req *req,
+		     const struct rtrs_msg_conn_rsp *rsp, const struct fab_conn *conn);
+
+/* Each message has the @channel of its own connection.
+ *
+ * Put into @req, which says PROVES, its tag under @conn_key. */
+void auth_conn_req_seal(struct rtrs_msg_conn_req *req, const struct auth_channel *channel,
+			const uint8_t conn_key[AUTH_HASH_LEN]);
+/* True if @req has the tag under @conn_key. */
+bool auth_conn_req_ok(const struct rtrs_msg_conn_req *req, const struct auth_channel *channel,
+		      const uint8_t conn_key[AUTH_HASH_LEN]);
+/* Put into @rsp, which says PROVES, the proof for the CONN_REQ with @tag. */
+void auth_conn_rsp_seal(struct rtrs_msg_conn_rsp *rsp, const struct auth_channel *channel,
+			const uint8_t tag[AUTH_TAG_LEN], const uint8_t conn_key[AUTH_HASH_LEN]);
+/* True if @rsp has the proof for the CONN_REQ with @tag. */
+bool auth_conn_rsp_ok(const struct rtrs_msg_conn_rsp *rsp, const struct auth_channel *channel,
+		      const uint8_t tag[AUTH_TAG_LEN], const uint8_t conn_key[AUTH_HASH_LEN]);
 
 #endif

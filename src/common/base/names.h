@@ -8,8 +8,8 @@
 
 /* Before a terminal or a log file gets @text, which a peer has chosen: replace by '?' each byte of
  * @text that is part of a control character, or is no UTF-8.  Control characters, U+0000 to U+001F
- * and U+007F to U+009F, could end a line or steer a terminal. Characters that turn the direction of
- * a text, or that nobody sees, could make one name look like another: they are replaced, too. */
+ * and U+007F to U+009F, could end a line or steer a terminal.  Characters that turn the direction
+ * of a text, or that nobody sees, could make one name look like another: they are replaced, too. */
 void mask_control(char *text);
 
 /* ---- guesses which name a user meant by a wrong name ---- */

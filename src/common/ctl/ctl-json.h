@@ -5,10 +5,11 @@
 #ifndef CTL_JSON_H
 #define CTL_JSON_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <jansson.h>
+#include "counter.h"
 
 /* The version of answers and commands, "control_version" in the answer of a program.  Raise the
  * number when a member or a command goes or changes its meaning.  A new member leaves the number
@@ -30,5 +31,30 @@ bool ctl_json_add(json_t *array, json_t *item);
 json_t *ctl_json_whole(json_t *value, bool complete);
 /* Returns @object with the members of @more, whose reference is taken. */
 json_t *ctl_json_with(json_t *object, json_t *more);
+
+/* What a program shows of its keys and certificates: names of files and a date, never a key.  Any
+ * thread. */
+struct ctl_secrets {
+	const char *tls;		/* the mode, "off", "on" or "require" */
+	/* files and a directory, as the user gave them; NULL: none */
+	const char *tls_psk, *tls_certificates, *auth_psk;
+	/* of the certificates, the file that ends first, and the one that begins last; NULL:
+	 * none; and when, since 1970 */
+	const char *end_file, *begin_file;
+	int64_t end_s, begin_s;
+};
+
+/* The members "tls", "tls_psk", "tls_certificates", "auth_psk", "tls_certificates_end" and
+ * "tls_certificates_begin", with the absolute names of files; of "tls" alone none is missing. */
+json_t *ctl_secrets_json(const struct ctl_secrets *secrets);
+/* A JSON string of the absolute name of the file @path.  A relative @path is in the working
+ * directory of the process, which has not left the directory of its start. */
+json_t *ctl_path_json(const char *path);
+
+/* Counters as JSON (man/rtrsctl.pod, "stats").  Any thread.  NULL: no memory. */
+/* The histogram @h: {"p50_ns": ..., "log2_ns": [...]}. */
+json_t *ctl_stat_hist(const struct hist *h);
+/* The counters of @stat: {"stats": a member for each operation}. */
+json_t *ctl_stat_io(const struct io_stat *stat);
 
 #endif

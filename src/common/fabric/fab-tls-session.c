@@ -13,7 +13,7 @@
 #include "cert-names.h"
 #include "fab-tls-priv.h"
 #include "fabric.h"
-#include "secret-name.h"
+#include "secret-file.h"
 
 /* Extensions that GnuTLS knows and does not tell. */
 #define TLS_RECORD_SIZE_LIMIT 28	/* RFC 8449 */

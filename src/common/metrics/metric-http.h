@@ -2,7 +2,7 @@
 /* A server of metrics over HTTP, on the program's own loop and without a thread: GET /metrics
  * answers with the text of a table, GET / with a status page, which asks for /status.json.
  *
- * Over TCP only readers that ask for a name of this machine get an answer (metric-host.h).
+ * Over TCP only readers that ask for a name of this machine get an answer (metric-request.h).
  *
  * No call blocks.  A connection serves one request and has METRIC_HTTP_DEADLINE_MS from accept to
  * the end of the answer.  At most METRIC_HTTP_CLIENTS connections are open: the oldest makes room
@@ -27,7 +27,7 @@ struct metric_source {
 	/* JSON for the status page, for the caller to free; NULL: no memory.  Without this
 	 * function there is no page. */
 	char *(*status)(const void *program);
-	const char *hosts;		/* names of this machine: metric-host.h; NULL: none */
+	const char *hosts;		/* names of this machine: metric-request.h; NULL: none */
 };
 
 /* Serve @source at @sock on @loop.  @sock is taken if 0 is returned, and is the caller's after
@@ -39,5 +39,11 @@ void metric_http_unlink(const struct metric_http *http);
 /* Remove the name of a unix socket, cut all clients off and close, then run @done(@arg), once, not
  * from inside this call. */
 void metric_http_close(struct metric_http *http, void (*done)(void *arg), void *arg);
+
+/* The status page: metric-page.html, which the build makes a constant. */
+/* The page.  Each METRIC_PAGE_NONCE stands for the nonce of an answer, of the same length. */
+extern const char metric_page[];
+
+#define METRIC_PAGE_NONCE "NONCENONCENONCENONCENONCENONCE00"
 
 #endif

@@ -195,3 +195,5 @@ void metric_sock_leave(struct metric_sock *sock)
 	unix_sock_leave(&sock->named);
 	sock->fd = -1;
 }
+
+const char *const metric_page_names[METRIC_PAGE_N] = { "no", "yes" };

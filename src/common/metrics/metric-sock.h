@@ -7,6 +7,8 @@
 
 #include <stddef.h>
 
+#include "metric-request.h"		/* metric_host_check() */
+#include "metric-sock.h"		/* metric_sock_check() */
 #include "unix-sock.h"
 
 struct metric_sock {
@@ -32,5 +34,11 @@ void metric_sock_close(struct metric_sock *sock);
 /* Close @sock, and remove the name of a unix socket, unless a child forked meanwhile listens:
  * unix_sock_leave(), which may wait.  Idempotent. */
 void metric_sock_leave(struct metric_sock *sock);
+
+/* Values of the options of metrics, of all programs.  Constant. */
+/* Is there a status page beside metrics over HTTP? */
+enum metric_page_wanted { METRIC_PAGE_NO, METRIC_PAGE_YES, METRIC_PAGE_N };
+/* "no", "yes". */
+extern const char *const metric_page_names[METRIC_PAGE_N];
 
 #endif

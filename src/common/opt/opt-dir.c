@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "opt-dir.h"
+#include "opt-file.h"
 #include "plain-file.h"
 #include "process.h"
 

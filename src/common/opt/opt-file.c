@@ -10,7 +10,6 @@
 
 #include "cleanup.h"
 #include "opt-file.h"
-#include "opt-line.h"
 #include "plain-file.h"
 #include "process.h"
 

@@ -20,6 +20,10 @@
 #ifndef OPT_FILE_H
 #define OPT_FILE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
 #include "opt.h"
 
 /* Bytes of a line without the blanks at its ends: any path of the kernel fits. */
@@ -74,5 +78,37 @@ int opt_texts_absolute(struct opt_texts *texts, const char *dir, const char **pa
 const char *opt_texts_directory(struct opt_texts *texts);
 /* Free the texts, to which no row points any more. */
 void opt_texts_free(struct opt_texts *texts);
+
+/* A file of options, FILE, and the directory beside it: FILE.d/NAME.conf.  A file there is read
+ * behind FILE, in the order of the names.  One of them, FILE.d/rtrsctl-saved.conf, belongs to the
+ * program, which replaces it as a whole; the others are the administrator's.  Blocks; any
+ * thread. */
+/* Call @read for @file, and for each file of its directory, which need not be there.  All are read,
+ * behind a mistake, too.  Returns the first error, as of opt_file_read(), or 0. */
+int opt_dir_read(const char *file, int (*read)(void *arg, const char *path, FILE *errors),
+		 void *arg, FILE *errors);
+/* The name of the program's file beside @file, for the caller to free; NULL: no memory. */
+char *opt_dir_saved(const char *file);
+/* True if @where, "FILE:LINE", is a line of @saved, the program's file; NULL: no. */
+bool opt_dir_is_saved(const char *saved, const char *where);
+/* Make @saved, a name of opt_dir_saved(), a file with the @n bytes of @text, so that it lasts
+ * (plain_file_save()); NULL: remove it.  0, or -errno with one line in @err, and the file is as
+ * before. */
+int opt_dir_save(const char *saved, const char *text, size_t n, char *err, size_t len);
+
+/* A line of a file of options (opt-file.h) as text.  Pure.  Any thread. */
+/* True if @c does not count at the ends of a line, a name or a value. */
+bool opt_line_is_blank(char c);
+/* Cut the blanks off both ends of @text.  Returns the begin of the rest. */
+char *opt_line_trim(char *text);
+/* A '#' in @value, which had no quotes, with a blank or an end at both sides: a user may mean a
+ * comment.  NULL: none. */
+const char *opt_line_hash(const char *value);
+/* Take "NAME = VALUE" or "NAME: VALUE" apart, and the comment off.  *@value is NULL if there is
+ * none, and *@quoted is true if it stood in quotes, which are off then.  Texts are in @line. */
+void opt_line_split(char *line, char **name, char **value, bool *quoted);
+/* Write to @out the line of an option, which reads back as @value, with quotes if need be.  @value
+ * has no newline, and no carriage return. */
+void opt_line_put(FILE *out, const char *name, const char *value);
 
 #endif

@@ -2,7 +2,7 @@
 /* Owns nothing. */
 #include <string.h>
 
-#include "opt-line.h"
+#include "opt-file.h"
 
 static const char blanks[] = " \t\v\f\r";
 

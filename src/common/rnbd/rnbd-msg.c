@@ -6,7 +6,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "rnbd-extents.h"
+#include "rnbd-ext.h"
 #include "rnbd-msg.h"
 #include "util.h"
 

@@ -21,10 +21,10 @@ enum rnbd_msg_type {
 	RNBD_MSG_OPEN_RSP = 3,
 	RNBD_MSG_IO = 4,
 	RNBD_MSG_CLOSE = 5,
-	/* ours, with RNBD_EXT_LIST: rnbd-list.h */
+	/* ours, with RNBD_EXT_LIST: rnbd-ext.h */
 	RNBD_MSG_LIST = 0x8000,
 	RNBD_MSG_LIST_RSP = 0x8001,
-	RNBD_MSG_EXTENTS = 0x8002,	/* the data of an RNBD_OP_EXTENTS: rnbd-extents.h */
+	RNBD_MSG_EXTENTS = 0x8002,	/* the data of an RNBD_OP_EXTENTS: rnbd-ext.h */
 	RNBD_MSG_PROBE = 0x8003,	/* with RNBD_EXT_PROBE */
 };
 

@@ -4,16 +4,66 @@
 #define RTRS_IMM_H
 
 #include <endian.h>
+#include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <linux/types.h>
 
-#include "rtrs-geom.h"
+#include "rtrs-proto.h"
+#include "util.h"
 
 #define RTRS_IMM_PAYL_MASK ((1u << RTRS_IMM_PAYL_BITS) - 1)
 #define RTRS_IMM_MSG_ID_BITS 19
 #define RTRS_IMM_MSG_ID_MASK ((1u << RTRS_IMM_MSG_ID_BITS) - 1)
 #define RTRS_IMM_ERRNO_MASK 0x1FFu
+
+/* Geometry of a session's chunks: how queue depth and chunk size share the 28 payload bits of an
+ * immediate, the same way on both sides.  doc/protocol.md 2.6, 3.2; doc/traps.md 3. */
+struct rtrs_geom {
+	uint32_t queue_depth;		/* chunks, permits: 1..65535 */
+	uint32_t max_io_size;		/* bytes of data in one request */
+	uint32_t max_hdr_size;		/* bytes of headers behind the data */
+	uint32_t chunk_size;		/* max_io_size + max_hdr_size */
+	uint32_t off_bits;		/* offset field of the IO_REQ payload */
+	uint32_t off_mask;
+};
+
+/* Returns 0; -EINVAL queue depth 0 or too large, or a size of 0 or a sum beyond 32 bits;
+ * -EOVERFLOW when bits(queue_depth) + bits(chunk_size) > 28. */
+static inline int rtrs_geom_init(struct rtrs_geom *g, uint32_t queue_depth, uint32_t max_io_size,
+				 uint32_t max_hdr_size)
+{
+	uint64_t chunk_size = (uint64_t)max_io_size + max_hdr_size;
+	unsigned qd_bits = ceil_log2(queue_depth);
+
+	if (!queue_depth || queue_depth > RTRS_MAX_QUEUE_DEPTH)
+		return -EINVAL;
+	if (!max_io_size || !max_hdr_size || chunk_size > UINT32_MAX)
+		return -EINVAL;
+	if (qd_bits + ceil_log2(chunk_size) > RTRS_IMM_PAYL_BITS)
+		return -EOVERFLOW;
+
+	g->queue_depth = queue_depth;
+	g->max_io_size = max_io_size;
+	g->max_hdr_size = max_hdr_size;
+	g->chunk_size = (uint32_t)chunk_size;
+	g->off_bits = RTRS_IMM_PAYL_BITS - qd_bits;
+	g->off_mask = (1u << g->off_bits) - 1;
+	return 0;
+}
+
+/* The largest power of 2 that rtrs_geom_init() takes as a queue depth with these sizes; 0: no
+ * depth. */
+static inline uint32_t rtrs_geom_depth_max(uint32_t max_io_size, uint32_t max_hdr_size)
+{
+	struct rtrs_geom geom;
+	uint32_t depth = 0;
+
+	while (!rtrs_geom_init(&geom, depth ? 2 * depth : 1, max_io_size, max_hdr_size))
+		depth = geom.queue_depth;
+	return depth;
+}
 
 /* The immediate of @type with @payload. */
 static inline __be32 rtrs_imm_pack(enum rtrs_imm_type type, uint32_t payload)

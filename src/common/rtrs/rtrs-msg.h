@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "rtrs-geom.h"
+#include "rtrs-imm.h"
 
 /* What the bytes for authentication say (doc/decisions.md D23). */
 enum rtrs_auth {

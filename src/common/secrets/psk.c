@@ -8,9 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "secret-file.h"
-#include "secret-name.h"
 #include "psk.h"
+#include "secret-file.h"
 #include "secret.h"
 #include "util.h"
 

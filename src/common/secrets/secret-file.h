@@ -4,6 +4,8 @@
 #ifndef SECRET_FILE_H
 #define SECRET_FILE_H
 
+#include <stddef.h>
+
 #include "plain-file.h"
 
 enum secret_file_kind {
@@ -19,5 +21,14 @@ enum secret_file_kind {
  * plain_file_free(). */
 int secret_file_read(const char *path, enum secret_file_kind kind, uid_t reader, size_t max,
 		     struct plain_file *file, char *why, size_t len);
+
+/* The names of those who have keys or certificates.  Pure. */
+/* Write to @buf the identity that a key called @name proves: "psk:", and @name up to its first '/',
+ * behind which a label tells several keys of one identity apart.  Returns @buf. */
+const char *secret_name_identity(const char *name, char *buf, size_t len);
+
+/* NULL; or what is expected of a name: @name cannot be that of a key in a file, and that of a
+ * certificate is none. */
+const char *secret_name_fault(const char *name);
 
 #endif

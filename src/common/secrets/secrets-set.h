@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "changes.h"
 #include "secrets.h"
 
 /* Of a gateway the most: auth-psk, tls-psk or tls-certificates, and the same for NBD clients. */
@@ -43,5 +44,23 @@ void secrets_set_give(struct secrets_set *set, FILE *report);
 void secrets_set_replace(struct secrets_set *set, FILE *report);
 /* Wipe and free what was read; @set is all 0 then. */
 void secrets_set_free(struct secrets_set *set);
+
+/* A change (changes.h) that may be a reload of secrets: what its files take away is gone as soon as
+ * they are read, whatever keeps the rest of the change waiting, or makes it fail.  Thread of the
+ * changes. */
+/* Embedded in its owner. */
+struct secrets_change {
+	struct changes_call queued;
+	struct secrets_set set;		/* what the files say; empty: none is read */
+	char *withdrawn;		/* a line for each thing that was taken away; NULL: none */
+};
+
+/* Have what holds, and the changes in the queue that were read before, lose what @change, whose
+ * files were read, does not have (secrets_set_withdraw()).  *@lines: what this call has taken away,
+ * for the caller to free; change->withdrawn gets it, too.  0, or -ENOMEM. */
+int secrets_change_withdraw(struct secrets_change *change, secrets_end_fn *end, void *arg,
+			    char **lines);
+/* Wipe and free what @change has. */
+void secrets_change_free(struct secrets_change *change);
 
 #endif

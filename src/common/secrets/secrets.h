@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "certs.h"
 #include "psk.h"
@@ -87,5 +88,21 @@ struct secrets_dates {
 };
 /* The dates of @s; none of keys, and of NULL.  The owner's thread. */
 struct secrets_dates secrets_dates(const struct secrets *s);
+
+/* A look at files of keys and certificates, as a program reads them, by a tool that does not use
+ * them: what was read is wiped at once.  Any thread. */
+struct secrets_keys_seen {
+	unsigned n;			/* keys */
+	int64_t since_s;		/* the last change of the file, since 1970 */
+};
+
+/* Look at the file of keys @path, as a program of the user @reader may use it.  Nothing but a file
+ * is opened.  0, or -errno with the reason in @why, without the name of the file. */
+int secrets_look_keys(const char *path, uid_t reader, struct secrets_keys_seen *seen, char *why,
+		      size_t len);
+/* Look at the certificates in the directory @dir, of a server or a client.  0, or -errno with a
+ * line in @err as of certs_read(). */
+int secrets_look_certs(const char *dir, bool server, struct secrets_dates *dates, char *err,
+		       size_t len);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "cleanup.h"
 #include "clt-conf-file.h"
-#include "opt-dir.h"
+#include "opt-file.h"
 
 struct reading {
 	struct clt_conf *scratch;

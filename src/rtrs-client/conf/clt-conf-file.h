@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The files of config= (opt-dir.h): the parameters of a front end, a line each, without sections.
+/* The files of config= (opt-file.h): the parameters of a front end, a line each, without sections.
  * Main thread, before a daemon forks; or a worker. */
 #ifndef CLT_CONF_FILE_H
 #define CLT_CONF_FILE_H

@@ -13,7 +13,7 @@
 #include "clt-front.h"
 #include "clt-sess.h"
 #include "fab-tls.h"
-#include "metric-conf.h"
+#include "metric-sock.h"
 #include "opt-file.h"
 #include "opt.h"
 #include "rnbd-msg.h"
@@ -65,7 +65,7 @@ struct clt_conf {
 	const char *name;		/* for rtrsctl; NULL: that of the export, or else of the
 					 * session */
 	uint64_t connect_timeout_ms;	/* CLOCK_NEVER: start without a server */
-	const char *config;		/* a file of parameters (opt-dir.h); NULL: none */
+	const char *config;		/* a file of parameters (opt-file.h); NULL: none */
 	const char *saved;		/* of clt_conf_again() */
 	struct opt_texts texts;		/* of the files, and absolute names */
 	const char *dir;		/* where the program was started; NULL: removed since */
@@ -98,8 +98,8 @@ int clt_conf_complete(struct clt_conf *conf, char **err);
 /* Read the parameters that @now was set to, and its files, again: *@out, a complete configuration
  * for clt_conf_free(), of which the keys and certificates are those of @now.  Changes nothing of
  * @now, and reads what no thread changes there; any thread; blocks.  Returns as
- * clt_conf_complete().  @saved: a text in the place of the program's own file (opt-dir.h), which is
- * read last, and more than CLT_PATHS_MAX paths are no mistake then; NULL: that file. */
+ * clt_conf_complete().  @saved: a text in the place of the program's own file (opt-file.h), which
+ * is read last, and more than CLT_PATHS_MAX paths are no mistake then; NULL: that file. */
 int clt_conf_again(struct clt_conf *now, const char *saved, struct clt_conf **out, char **err);
 /* Bytes of the struct that the options of @front set, which begins with a struct clt_conf. */
 size_t clt_conf_size(const struct clt_front *front);

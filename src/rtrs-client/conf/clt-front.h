@@ -46,7 +46,7 @@ struct clt_front {
 	int (*nap)(void);
 	/* That thread is left in nap(), at the end.  NULL: nothing to do. */
 	void (*nap_left)(pthread_t thread);
-	/* Commands of its own on the control socket (ctl-call.h), beside those of the session; run
+	/* Commands of its own on the control socket (ctl.h), beside those of the session; run
 	 * on the service thread with @calls_arg.  NULL: none. */
 	const struct ctl_call *calls;
 	unsigned ncalls;

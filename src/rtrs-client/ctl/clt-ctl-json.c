@@ -9,8 +9,6 @@
 #include "clock.h"
 #include "clt-ctl-json.h"
 #include "ctl-json.h"
-#include "ctl-secrets.h"
-#include "ctl-stat.h"
 #include "dev-stat.h"
 #include "dev.h"
 

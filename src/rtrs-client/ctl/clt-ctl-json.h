@@ -19,7 +19,7 @@ enum clt_ctl_depth {
 /* The answer to list, show or stats, by @depth, of the program with a session of @conf.  The object
  * is the caller's. */
 json_t *clt_ctl_json(struct client *clt, const struct clt_conf *conf, enum clt_ctl_depth depth);
-/* Keys and certificates as show has them (ctl-secrets.h).  @tls is what was made of @conf; NULL:
+/* Keys and certificates as show has them (ctl-json.h).  @tls is what was made of @conf; NULL:
  * TLS is off.  @auth_psk is the file of keys for authentication; NULL: none. */
 json_t *clt_secrets_json(const struct fab_tls *tls, const struct fab_tls_conf *conf,
 			 const char *auth_psk);

@@ -18,7 +18,7 @@
 #include "fab-tls.h"
 #include "log.h"
 #include "loop.h"
-#include "secrets-change.h"
+#include "secrets-set.h"
 #include "signals.h"
 
 static const char no_files[] = "nothing to reload: this gateway uses no file of config, auth-psk, "

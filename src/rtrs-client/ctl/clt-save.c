@@ -16,8 +16,7 @@
 #include "clt-paths.h"
 #include "clt-save.h"
 #include "log.h"
-#include "opt-dir.h"
-#include "opt-line.h"
+#include "opt-file.h"
 
 struct saving {
 	struct changes_call call;

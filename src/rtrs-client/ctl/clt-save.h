@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rtrsctl path save: the paths that were added at run time, as a file of the configuration, the
- * program's own of opt-dir.h.  It takes its turn among the reloads, so that it sees the paths
+ * program's own of opt-file.h.  It takes its turn among the reloads, so that it sees the paths
  * before or behind a reload. */
 #ifndef CLT_SAVE_H
 #define CLT_SAVE_H

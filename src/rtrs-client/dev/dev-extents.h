@@ -4,7 +4,7 @@
 #define DEV_EXTENTS_H
 
 #include "dev.h"
-#include "rnbd-extents.h"
+#include "rnbd-ext.h"
 
 /* True if the present server tells holes from data; else the whole device counts as data.  Any
  * thread. */

@@ -8,7 +8,7 @@
 
 #include "dev-list.h"
 #include "dev-priv.h"
-#include "rnbd-list.h"
+#include "rnbd-ext.h"
 
 struct asking {
 	struct dev_ctl ctl;

@@ -41,14 +41,14 @@
 #include "bitmap.h"
 #include "clt-account.h"
 #include "clt-fsm.h"
-#include "loop.h"
 #include "clt-wait.h"
 #include "counter.h"
 #include "fab-service.h"
 #include "frwr.h"
+#include "loop.h"
 #include "rtrs-hb.h"
 #include "rtrs-msg.h"
-#include "rtrs-wr.h"
+#include "rtrs-req.h"
 
 struct clt_attempt;
 struct clt_con;

@@ -6,9 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "auth-conn.h"
 #include "auth-creds.h"
-#include "auth-key.h"
 #include "clt-path-priv.h"
 #include "log.h"
 

@@ -10,7 +10,7 @@
 #include "clock.h"
 #include "clt-path-priv.h"
 #include "rtrs-imm.h"
-#include "rtrs-wr.h"
+#include "rtrs-req.h"
 
 static void path_service_msg(struct loop_msg *msg)
 {

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "auth-conn.h"
 #include "auth-creds.h"
 #include "clt-hint.h"
 #include "clt-path-priv.h"

@@ -5,7 +5,7 @@
 #define CHANGE_PRIV_H
 
 #include "change.h"
-#include "secrets-change.h"
+#include "secrets-set.h"
 #include "util.h"
 
 /* A kind of changes. */

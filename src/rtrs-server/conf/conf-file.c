@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The files of a configuration: [server] has the options of the command line, and each
  * [export "NAME"] an export.  Read at a start and a reload; "rtrsctl save" writes the exports that
- * were added at run time to a file of their own (opt-dir.h), and reads each section before it
+ * were added at run time to a file of their own (opt-file.h), and reads each section before it
  * counts.
  *
  * Possible failures: a mistake is a line with file and number; a text that a file cannot have is
@@ -15,9 +15,7 @@
 #include "conf-priv.h"
 #include "conf.h"
 #include "export-line.h"
-#include "opt-dir.h"
 #include "opt-file.h"
-#include "opt-line.h"
 #include "util.h"
 
 struct conf_section {

@@ -16,7 +16,7 @@
 #include "conf-priv.h"
 #include "fab-names.h"
 #include "machine.h"
-#include "rtrs-geom.h"
+#include "rtrs-imm.h"
 #include "rtrs-proto.h"
 #include "unix-sock.h"
 #include "util.h"

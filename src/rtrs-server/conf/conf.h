@@ -20,7 +20,7 @@
 #include "fab-tls.h"
 #include "fabric.h"
 #include "log.h"
-#include "metric-conf.h"
+#include "metric-sock.h"
 #include "opt-file.h"
 #include "opt.h"
 #include "unix-sock.h"
@@ -200,7 +200,7 @@ int conf_del_export(struct srv_conf *conf, const char *name);
  * users do.  Pure, any thread. */
 bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer);
 
-/* ---- the exports that were added at run time, as a file of the configuration (opt-dir.h) ---- */
+/* ---- the exports that were added at run time, as a file of the configuration (opt-file.h) ---- */
 
 /* 0 if the lines that would be saved of @ex come back as @ex.  Otherwise -EINVAL or -ENOMEM, with
  * one line in @err: blanks at the ends of the path, for one, are lost in a file. */

@@ -13,8 +13,6 @@
 #include "clock.h"
 #include "conf-limits.h"
 #include "ctl-json.h"
-#include "ctl-secrets.h"
-#include "ctl-stat.h"
 #include "export-retry.h"
 #include "export.h"
 #include "exports.h"

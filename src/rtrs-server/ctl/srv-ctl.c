@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "ctl-call.h"
 #include "ctl-json.h"
+#include "ctl.h"
 #include "export.h"
 #include "exports.h"
 #include "log.h"

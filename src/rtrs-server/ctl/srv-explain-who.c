@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "number.h"
-#include "secret-name.h"
+#include "secret-file.h"
 #include "srv-explain.h"
 #include "srv-path.h"
 #include "srv-sess.h"

@@ -11,7 +11,7 @@
 
 #include "export.h"
 #include "exports.h"
-#include "rnbd-list.h"
+#include "rnbd-ext.h"
 #include "rnbd-msg.h"
 #include "srv-allow.h"
 #include "srv-dev-io.h"
@@ -36,7 +36,7 @@ static void rnbd_request(struct srv_req *req)
 	srv_req_order(req, tag);
 }
 
-/* ---- LIST (rnbd-list.h): the exports that the session may open ---- */
+/* ---- LIST (rnbd-ext.h): the exports that the session may open ---- */
 
 /* List the exports for @sess from number @first on, and count those for which @w has no room. */
 static void list_from(const struct srv_sess *sess, uint32_t first, struct rnbd_list_writer *w)

@@ -8,12 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "auth-conn.h"
 #include "auth-creds.h"
 #include "clock.h"
 #include "fab-service.h"
 #include "log.h"
-#include "secret-name.h"
+#include "secret-file.h"
 #include "srv-auth.h"
 #include "srv-con.h"
 #include "srv-pass.h"

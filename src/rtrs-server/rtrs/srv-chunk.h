@@ -16,7 +16,7 @@
 #include "fabric.h"
 #include "frwr.h"
 #include "loop.h"
-#include "rtrs-geom.h"
+#include "rtrs-imm.h"
 #include "rtrs-msg.h"
 
 struct fab_conn;

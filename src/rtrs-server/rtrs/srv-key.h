@@ -22,7 +22,7 @@
 
 #include "conf.h"
 #include "reactor.h"
-#include "rtrs-wr.h"
+#include "rtrs-req.h"
 
 struct fab_conn;
 struct fab_cqe;

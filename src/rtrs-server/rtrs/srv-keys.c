@@ -7,7 +7,7 @@
 #include "auth-creds.h"
 #include "fab-tls.h"
 #include "process.h"
-#include "secrets-look.h"
+#include "secrets.h"
 #include "srv-con.h"
 #include "srv-keys.h"
 #include "srv-pass.h"

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "secrets-change.h"
+#include "secrets-set.h"
 
 struct auth_creds;
 struct fab_tls;

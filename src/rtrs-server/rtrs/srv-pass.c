@@ -5,12 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "auth-conn.h"
 #include "auth-creds.h"
 #include "clock.h"
 #include "conf.h"
 #include "log.h"
-#include "secret-name.h"
+#include "secret-file.h"
 #include "srv-pass.h"
 #include "srv-state.h"
 

@@ -19,7 +19,7 @@
 #include "clock.h"
 #include "export-ring.h"
 #include "log.h"
-#include "rtrs-wr.h"
+#include "rtrs-req.h"
 #include "srv-chunk.h"
 #include "srv-con.h"
 #include "srv-pass.h"

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "auth-conn.h"
+#include "auth-creds.h"
 #include "clock.h"
 #include "fabric.h"
 #include "log.h"

@@ -21,7 +21,7 @@
 
 #include "cleanup.h"
 #include "store-file-io.h"
-#include "rnbd-extents.h"
+#include "rnbd-ext.h"
 #include "signals.h"
 
 /* ---- on the thread of the file ---- */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "rnbd-extents.h"
+#include "rnbd-ext.h"
 #include "store-driver.h"
 #include "store-mem.h"
 #include "util.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "export-life.h"
-#include "rnbd-extents.h"
+#include "rnbd-ext.h"
 #include "store-driver.h"
 #include "store-lead.h"
 #include "store-rbd-lost.h"
