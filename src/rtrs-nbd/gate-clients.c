@@ -24,19 +24,19 @@ static struct log_limit trust_limit = LOG_LIMIT_INIT(10, 10000);
  * the answer.  Loops end after the last message (gate_stop()), so none is lost: a loop whose server
  * has stopped answers, too.  Several answers may be under way. */
 
-struct listing_part {
-	struct listing *all;
+struct answer_part {
+	struct clients_answer *all;
 	struct gate_loop *of;
 	struct loop_msg msg;
 	json_t *array;			/* NULL: no memory */
 };
 
 /* An answer that is being made. */
-struct listing {
+struct clients_answer {
 	struct ctl_client *client;
 	struct gate *gate;
 	unsigned left;			/* parts that are not back; service thread */
-	struct listing_part parts[];	/* [gate->nloops] */
+	struct answer_part parts[];	/* [gate->nloops] */
 };
 
 /* ---- thread of a loop ---- */
@@ -109,7 +109,7 @@ static void list_back_msg(struct loop_msg *msg);
 
 static void list_loop_msg(struct loop_msg *msg)
 {
-	struct listing_part *part = container_of(msg, struct listing_part, msg);
+	struct answer_part *part = container_of(msg, struct answer_part, msg);
 	struct loop_list list = { .array = json_array(), .whole = true,
 				  .now_ms = clock_now_ms() };
 
@@ -123,7 +123,7 @@ static void list_loop_msg(struct loop_msg *msg)
 /* ---- service thread ---- */
 
 /* One list of all clients; NULL: no memory. */
-static json_t *lists_join(struct listing *all)
+static json_t *lists_join(struct clients_answer *all)
 {
 	json_t *array = json_array();
 	bool whole = array;
@@ -139,7 +139,7 @@ static json_t *lists_join(struct listing *all)
 
 static void list_back_msg(struct loop_msg *msg)
 {
-	struct listing *all = container_of(msg, struct listing_part, msg)->all;
+	struct clients_answer *all = container_of(msg, struct answer_part, msg)->all;
 	const struct gate_exports *g = &all->gate->loops[0].exports;
 
 	if (--all->left)
@@ -154,7 +154,7 @@ static void list_back_msg(struct loop_msg *msg)
 void gate_clients_call(struct ctl_client *client, const char *value, void *arg)
 {
 	struct gate *g = ((const struct gate_now *)arg)->gate;
-	struct listing *all;
+	struct clients_answer *all;
 
 	if (!g) {
 		ctl_refuse(client, "clients: the gateway serves no NBD clients now: it starts, or "

@@ -329,7 +329,7 @@ static void gate_open(void *arg, struct nbd_ask *ask, const char *asked)
 	clt_export_open_start(&o->req, g->clt, g->conf);
 }
 
-struct export_names {
+struct listing {
 	struct loop_msg msg;
 	struct gate_exports *g;
 	struct nbd_ask *ask;
@@ -339,7 +339,7 @@ struct export_names {
 
 static void listed_msg(struct loop_msg *msg)
 {
-	struct export_names *l = container_of(msg, struct export_names, msg);
+	struct listing *l = container_of(msg, struct listing, msg);
 
 	for (unsigned i = 0; l->status == 0 && i < l->list.n; i++)
 		nbd_ask_name(l->ask, l->list.names[i]);
@@ -352,7 +352,7 @@ static void listed_msg(struct loop_msg *msg)
 
 static void gate_listed(void *arg, int status, struct dev_list *list)
 {
-	struct export_names *l = arg;
+	struct listing *l = arg;
 
 	l->status = status;
 	l->list = *list;
@@ -363,7 +363,7 @@ static void gate_listed(void *arg, int status, struct dev_list *list)
 static void gate_list(void *arg, struct nbd_ask *ask)
 {
 	struct gate_exports *g = arg;
-	struct export_names *l;
+	struct listing *l;
 
 	if (g->conf->export_name) {
 		nbd_ask_name(ask, g->conf->export_name);
