@@ -10,9 +10,11 @@ without a mutant, or fewer are killed than --rate says, or when it cannot begin.
 
 import argparse
 import collections
+import contextlib
 import ctypes
 import fcntl
 import filecmp
+import functools
 import os
 import re
 import shlex
@@ -26,8 +28,8 @@ import csource
 import mutops
 
 TEST_LIMIT_S = 180      # one test; what hangs by a mutation has noticed it.  With a mutant ...
-SLOWER = 20             # ... not above so many times what it took without, which counts as ...
-LEAST_S = 1             # ... so much at least
+SLOWER = 10             # ... not above so many times what it took without, which counts as ...
+LEAST_S = 2             # ... so much at least
 KILL_AFTER_S = 10
 BUILD_LIMIT_S = 900
 MEMORY = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') // 4     # of a process of a test
@@ -92,16 +94,16 @@ class Operated:
         return {self.made.path: text[:self.made.begin] + self.made.text + text[self.made.end:]}
 
 
-def index(source, _known={}):
+@functools.cache
+def index(source):
     """{name: files below src/ that define it}"""
-    if source not in _known:
-        found = _known[source] = collections.defaultdict(dict)
-        for path in sorted(files_of(os.path.join(source, 'src'))):
-            path = os.path.join('src', path)
-            for d in csource.definitions(read(os.path.join(source, path)).split('\n')
-                                         if path.endswith(('.c', '.h')) else []):
-                found[d.name][path] = True
-    return _known[source]
+    found = collections.defaultdict(set)
+    for path in files_of(os.path.join(source, 'src')):
+        path = os.path.join('src', path)
+        if path.endswith(('.c', '.h')):
+            for d in csource.definitions(read(os.path.join(source, path)).split('\n')):
+                found[d.name].add(path)
+    return found
 
 
 # ---- the lists ----
@@ -277,7 +279,9 @@ class Operators:
         folder = os.path.dirname(os.path.relpath(path, 'src'))
         while folder and folder not in self.rows:
             folder = os.path.dirname(folder)
-        return self.rows.get(folder, [])
+        if not self.rows.get(folder):
+            sys.exit(f'mutate: tests/mutants/subsystems has no row for {os.path.dirname(path)}')
+        return self.rows[folder]
 
 
 def changed_lines(diff):
@@ -323,16 +327,13 @@ def update(new, tree, build):
 def end_children():
     """What a run has left behind is given to us, and so are its children when it is gone."""
     while True:
-        with open(f'/proc/self/task/{os.getpid()}/children', encoding='utf-8') as f:
-            pids = [int(pid) for pid in f.read().split()]
+        pids = read(f'/proc/self/task/{os.getpid()}/children').split()
         if not pids:
             return
-        for pid in pids:
-            try:
+        for pid in map(int, pids):
+            with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-            except OSError:
-                pass
 
 
 def run(command, log, limit_s, cwd, memory=None):
@@ -347,11 +348,9 @@ def run(command, log, limit_s, cwd, memory=None):
         return process.wait(timeout=limit_s)
     except subprocess.TimeoutExpired:
         log.write(f'time limit: {limit_s:.0f} s\n')
-        try:        # scripts clean up
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):       # scripts clean up
             os.killpg(process.pid, signal.SIGTERM)
             process.wait(timeout=KILL_AFTER_S)
-        except (OSError, subprocess.TimeoutExpired):
-            pass
         return None
     finally:
         process.poll()
@@ -384,16 +383,14 @@ class Runner:
                 arguments = [a for a in shlex.split(arguments) if not a.startswith('--srcdir')]
                 if run(['../tree/configure'] + arguments, log, BUILD_LIMIT_S, self.build):
                     sys.exit(f'mutate: configure failed: {log.name}')
-        with open(makefile, encoding='utf-8') as f:
-            self.memory = None if '-fsanitize' in f.read() else MEMORY
+        self.memory = None if '-fsanitize' in read(makefile) else MEMORY
 
     def needs(self, test):
         """What to make for @test: a program itself; for a script all programs, and the test's own
         that it names."""
         if not test.endswith('.sh'):
             return [], [test]
-        with open(os.path.join(self.tree, test), encoding='utf-8') as f:
-            text = f.read()
+        text = read(os.path.join(self.tree, test))
         names = {p: re.escape(os.path.basename(p).removesuffix('.la')) for p in self.programs}
         return ['all'], [p for p in names
                          if re.search(rf'(^|[\s"\'/}}]){names[p]}\b', text, re.M)]
@@ -455,16 +452,16 @@ class Runner:
             for test in tests:
                 if not self.make(test, log):
                     sys.exit(f'mutate: the code does not build: {log.name}')
-                # A busy machine has a second try.
-                results = [self.run_test(test, log)]
-                if results[0] in NOTICED:
-                    results.append(self.run_test(test, log))
-                if results[-1] == 'PASS':
-                    self.good.add(test)
+                result = self.run_test(test, log)
+                if result in NOTICED:                   # a busy machine has a second try
+                    result = self.run_test(test, log)
+                if result == 'SKIP':
+                    print(f'{test} is skipped here, or some of its cases are')
+                elif result in NOTICED:
+                    print(f'{test} fails without a mutant')
+                    self.broken.append(test)
                 else:
-                    print(f'{test} ' + ('is skipped here, or some of its cases are'
-                                        if results[-1] == 'SKIP' else 'fails without a mutant'))
-                    self.broken += [test] if results[-1] in NOTICED else []
+                    self.good.add(test)
         self.limits = {t: min(self.args.limit, SLOWER * max(LEAST_S, s))
                        for t, s in self.took.items()}
         self.remember(mutants)
