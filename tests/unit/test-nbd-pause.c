@@ -284,6 +284,26 @@ Test(pause, p39_write_without_its_flag)
 	}
 }
 
+/* The next reply is an error; with extended headers @error, for a reason that says @why. */
+static void take_error(int fd, const struct way *way, uint8_t error, const char *why)
+{
+	struct nbd_msg_chunk_ext reply;
+	bool extended = way->headers == NBD_HEADERS_EXTENDED;
+	size_t n = extended ? sizeof(reply) : sizeof(struct nbd_msg_simple_reply);
+	char text[256] = "";
+
+	cr_assert_eq(recv(fd, &reply, n, 0), (ssize_t)n, "%s: no reply", way->name);
+	if (!extended)
+		return;
+	/* The number and the text of the error. */
+	n = be64_get(reply.length);
+	cr_assert(n > 6 && n < sizeof(text));
+	cr_assert_eq(recv(fd, text, n, 0), (ssize_t)n);
+	cr_assert_eq(text[3], error);
+	cr_assert_eq((uint8_t)text[5], n - 6);
+	cr_assert(strstr(text + 6, why), "%s", text + 6);
+}
+
 /* A wrong WRITE has its data dropped with the flag and without: the next request is found. */
 Test(pause, p39_wrong_write_without_its_flag)
 {
@@ -292,21 +312,32 @@ Test(pause, p39_wrong_write_without_its_flag)
 	for_each_case(way, ways) {
 		int fd = serve_way(way);
 		size_t len = put_header(buf, way, 0, RIG_DISK, LEN) + LEN;
-		struct nbd_msg_chunk_ext reply;
-		bool extended = way->headers == NBD_HEADERS_EXTENDED;
-		size_t n = extended ? sizeof(reply) : sizeof(struct nbd_msg_simple_reply);
 
 		say(fd, buf, len + put_write(buf + len, way, 1));
-		cr_assert_eq(recv(fd, &reply, n, 0), (ssize_t)n);
-		if (extended) {
-			/* The number and the text of the error. */
-			n = be64_get(reply.length);
-			cr_assert(n > 6 && n < sizeof(buf));
-			cr_assert_eq(recv(fd, buf, n, 0), (ssize_t)n);
-			cr_assert_eq(buf[3], NBD_ENOSPC);
-			cr_assert_eq(buf[5], n - 6);
-		}
+		take_error(fd, way, NBD_ENOSPC, "end");
 		cr_assert_eq(take_reply(fd, way), 1, "%s", way->name);
 		leave(fd);
 	}
+}
+
+/* A BLOCK_STATUS whose payload names more contexts than there are is refused at once, and the next
+ * request is found behind the payload. */
+Test(pause, long_payload_of_a_status)
+{
+	static uint8_t buf[2 * (NBD_REQUEST_MAX + LEN)];
+	static const uint32_t lens[] = { 65, 200, LEN };
+	const struct way *way = &ways[2];
+	int fd = serve_way(way);
+
+	for_each_case(len, lens) {
+		size_t n = put_header(buf, way, 0, 0, *len);
+
+		((struct nbd_msg_request_ext *)buf)->type = be16_put(NBD_CMD_BLOCK_STATUS);
+		memset(buf + n, 0, *len);
+		n += *len;
+		say(fd, buf, n + put_write(buf + n, way, 1));
+		take_error(fd, way, NBD_EINVAL, "more contexts than there are");
+		cr_assert_eq(take_reply(fd, way), 1);
+	}
+	leave(fd);
 }
