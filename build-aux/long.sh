@@ -27,9 +27,9 @@ die() {
 	exit 2
 }
 
-# column NAME N: what stands in that column of the lines of a run.
+# column NAME N: what stands in that column of the slices of a run.  (The table of the aims has three columns.)
 column() {
-	awk -F ' *\\| *' -v run="$1" -v n="$2" '$2 == run { print $(n + 1) }' "$table"
+	awk -F ' *\\| *' -v run="$1" -v n="$2" 'NF == 8 && $2 == run { print $(n + 1) }' "$table"
 }
 
 # sum NAME: how many it has counted so far.
@@ -100,7 +100,8 @@ export srcdir=${srcdir:-..}
 [ -n "${counts[$name]-}" ] || die "$name: no such run; expected one of: $(printf '%s\n' "${!counts[@]}" | sort | xargs)"
 [[ $minutes =~ ^[1-9][0-9]*$ ]] && [ "$minutes" -le 120 ] || die "MINUTES=$minutes: expected 1 to 120"
 cd "$build"
-log=$(mktemp -d)/log seed=$(first "$name") commit=$(git -C "$srcdir" rev-parse --short=8 HEAD)
+seed=$(first "$name")
+log=$(mktemp -d)/log commit=$(git -C "$srcdir" rev-parse --short=8 HEAD)
 git -C "$srcdir" diff --quiet HEAD -- src tests || die "src or tests differ from the commit $commit: commit them first"
 seeds='' n=''
 case $name in
