@@ -567,17 +567,21 @@ def main():
     runner, tried, started = Runner(args), [], time.monotonic()
     runner.configure()
     runner.baseline(chosen)
-    for m in chosen:
-        begin = time.monotonic()
-        if args.minutes and begin - started > 60 * args.minutes:
-            break
-        verdict, details = runner.mutant(m)
-        tried.append((m, verdict))
-        print(f'{verdict:14} {m.name:32} {time.monotonic() - begin:4.0f} s  {details}', flush=True)
+    try:
+        for m in chosen:
+            begin = time.monotonic()
+            if args.minutes and begin - started > 60 * args.minutes:
+                break
+            verdict, details = runner.mutant(m)
+            tried.append((m, verdict))
+            print(f'{verdict:14} {m.name:32} {time.monotonic() - begin:4.0f} s  {details}',
+                  flush=True)
+    except KeyboardInterrupt:
+        runner.broken.append('an interrupt')
     return 0 if summary(tried, runner, args.rate) else 1
 
 
 if __name__ == '__main__':
-    # Both end what is running, and leave the tree as it was.
+    # Both end what is running, leave the tree as it was, and print what was found until then.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

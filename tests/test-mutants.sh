@@ -310,6 +310,22 @@ grep '^src' "$tmp/out" | sed 's/:[0-9]*:/:/' | grep -v ' first$' | cmp - "$tmp/o
 rm -r "$tmp/toy/src/ops"
 sed -i /^ops:/d "$tmp/lists/subsystems"
 
+# An interrupt, in a test that hangs: what was found until then, and the tree as it was.
+rm -rf "$tmp/mutate"
+cp -r "$tmp/lists" "$tmp/hangs"
+printf 'two: tests/slow\n' > "$tmp/hangs/subsystems"
+rm -f "$tmp/hangs/toy.list"
+mkdir "$tmp/mutate"
+cp -r "$tmp/toy" "$tmp/mutate/new"
+( cd "$tmp" && exec /usr/bin/python3 "$top_srcdir/tests/mutate.py" --list hangs --source mutate/new --diff changed ) \
+	>"$tmp/out" 2>&1 &
+pid=$!
+wait_until "a mutant is in the tree" grep -qs '1 + 1' "$tmp/mutate/tree/src/two/two.c"
+kill "$pid"
+if wait "$pid"; then fail "mutate.py ends well although it was interrupted"; fi
+says '^0 of 0 mutants killed: .*; 0 tried$'
+cmp "$tmp/toy/src/two/two.c" "$tmp/mutate/tree/src/two/two.c" || fail "a mutant was left in the tree"
+
 # A test that fails by itself says nothing of a mutant.
 sed -i 's/two() != 2/two() != 3/' "$tmp/toy/main.c"
 rm -rf "$tmp/mutate"
