@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Each connection of a path is known to be alive, not only the one with heartbeats: packets of the
 # connections for requests are dropped, under a request and while nothing is sent, and only large
-# packets are (a wrong MTU).  A path that loses requests again and again is not used while another
-# one is up.  In network namespaces, by nftables.
+# packets are (a wrong MTU): the server's check names the path, too.  A path that loses requests
+# again and again is not used while another one is up.  In network namespaces, by nftables.
 . ./tests/functions.sh
 . "$top_srcdir/tests/wires.sh"
 requires_server; requires_plugin
@@ -103,10 +103,17 @@ requests_lose_path() {
 	write_all || fail "requests failed while path 1 had a hole"
 	grep 'path 10.77.1.1@10.77.1.2:1234.* lost: ' "$nbdkit_log"
 }
+# The server's check names the path, which may be up at the moment.
+server_warns() {
+	! "$top_builddir/rtrsctl" --server check >"$tmp/check" &&
+		grep -E "RTRS WARNING - .*: rtrs-server disk: $1/10.77.1.1@10.77.1.2:1234 \
+came up [0-9]+ times in .*, last lost .* ago: .*; do large packets pass [(]MTU[)][?]" "$tmp/check"
+}
 for way in to from; do
 	hole $way
 	start_nbdkit server=10.77.2.2:1234 path=10.77.1.1@10.77.1.2:1234 heartbeat=200 \
-		heartbeat-misses=4 connections=2 export=disk policy=round-robin
+		heartbeat-misses=4 connections=2 export=disk policy=round-robin sessname="$way"
+	wait_until "the server's warning" server_warns "$way"
 	wait_line "$nbdkit_log" "path 10.77.1.1@10.77.1.2:1234.* cannot connect: $why"
 	write_all
 	must_fail grep -E 'path 10.77.1.1@10.77.1.2:1234.*(lost|connected)' "$nbdkit_log"

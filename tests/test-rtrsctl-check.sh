@@ -139,7 +139,7 @@ wait_line "$tmp/drips.out" gone
 
 # Programs made by hand: {name: {session: states of paths}}; of several the worst counts.  A session
 # "sync failed" is an export, whose sync has failed; "ages" are the ages of the oldest requests
-# of "good" and of all sessions, and the io-timeout, in ms.
+# of "good" and of all sessions, and the io-timeout, in ms; "flaps" are those of a server.
 cat >"$tmp/programs.py" <<'END'
 import json, os, selectors, socket, sys
 directory, programs = sys.argv[1], json.loads(sys.argv[2])
@@ -150,10 +150,11 @@ for name, sessions in programs.items():
     os.chmod(directory + "/" + name, 0o600)
     s.listen(16)
     lost = sessions.pop("sync failed", [])
+    flaps = sessions.pop("flaps", [])
     age, of_sessions, timeout = [ms * 10**6 for ms in sessions.pop("ages", [0, 0, 0])]
     answer = {"ok": True, "program": "rtrs-nbd", "name": name, "pid": 1, "exports": [
         {"name": n, "sync_failed": n in lost, "oldest_ns": 0 if n in lost else age}
-        for n in ["good"] + lost], "io_timeout_ns": timeout, "sessions": [
+        for n in ["good"] + lost], "io_timeout_ns": timeout, "flaps": flaps, "sessions": [
         {"name": n, "state": "up" if "connected" in states else "down",
          "down_ns": 7 * 10**9, "oldest_ns": of_sessions, "devices": [],
          "paths": [{"name": "%s%d" % (n, i), "state": p} for i, p in enumerate(states)]}
@@ -228,6 +229,15 @@ ages_are "29999, 29999, 120000"
 check_is 1 "RTRS WARNING - .*"
 ages_are "0, 30000, 0"
 check_is 2 "RTRS CRITICAL - .*: rtrs-nbd a: s $old 30 s \| .*"
+# A path that flaps, of a session that is up, and of one that has gone.
+flap='"path": "s/P", "session": "s", "identity": "psk:x", "ups": 4, "since_ns": 130000000000,
+	"up_ns": 7000000000, "lost_ns": 5000000000, "cause": "gone|away"'
+programs "{\"a\": {$up, \"flaps\": [{$flap}]}}"
+flaps='came up 4 times in 2 min, last lost 5 s ago: gone[?]away; do large .*[?]'
+check_is 1 "RTRS WARNING - 1 session, 2 of 2 paths up: rtrs-nbd a: s/P $flaps \| .*"
+programs "{\"a\": {$degraded, \"flaps\": [{$flap}]}}"
+check_is 1 "RTRS WARNING - 1 session, 1 of 2 paths up: rtrs-nbd a: d degraded 1/2, without d1; \
+rtrs-nbd a: s/P $flaps \| .*"
 programs "{\"a\": {$up}, \"c\": {$degraded}}"
 # One program by name is not the worse for others.
 check_is 1 "RTRS WARNING - 1 session, .*" --name c

@@ -172,6 +172,21 @@ static void check_export(struct check *check, const char *program, const json_t 
 			   name);
 }
 
+/* A path that is lost again and again may be up at the moment. */
+static void check_flaps(struct check *check, const char *program, const json_t *names,
+			const json_t *answer)
+{
+	json_t *flap;
+	size_t i;
+
+	json_array_foreach(json_object_get(answer, "flaps"), i, flap) {
+		char name[256], why[STATE_WHY];
+
+		state_of_flap(names, flap, name, sizeof(name), why);
+		check_note(check, CHECK_WARNING, "%s: %s %s", program, name, why);
+	}
+}
+
 void check_add(struct check *check, const json_t *answer)
 {
 	bool tls_on = !strcmp(answer_string(answer, "tls"), "on");
@@ -194,6 +209,7 @@ void check_add(struct check *check, const json_t *answer)
 		if (tls_on)
 			check_clear(check, program, names, sess);
 	}
+	check_flaps(check, program, names, answer);
 	json_decref(names);
 }
 

@@ -150,7 +150,7 @@ static void look_at_session(struct doctor *doctor, const json_t *names, const js
 
 static void look_at_running(struct doctor *doctor, const struct doctor_subject *s)
 {
-	json_t *names = state_index_names(s->answer), *sess, *path;
+	json_t *names = state_index_names(s->answer), *sess, *path, *flap;
 	char name[256];
 	size_t i, j;
 
@@ -162,6 +162,12 @@ static void look_at_running(struct doctor *doctor, const struct doctor_subject *
 			look_at_path(doctor, s, name, path);
 		}
 		look_at_session(doctor, names, sess);
+	}
+	json_array_foreach(json_object_get(s->answer, "flaps"), i, flap) {
+		char why[STATE_WHY];
+
+		state_of_flap(names, flap, name, sizeof(name), why);
+		doctor_note(doctor, CHECK_WARNING, "path", "%s %s", name, why);
 	}
 	json_decref(names);
 }

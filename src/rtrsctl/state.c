@@ -329,15 +329,37 @@ json_t *state_index_names(const json_t *answer)
 	return names;
 }
 
-void state_name(const json_t *names, const json_t *sess, const char *name, char *buf, size_t len)
+/* @name for people.  @of belongs to the session @sess, and has the identity of its client. */
+static void name_of_session(const json_t *names, const char *sess, const json_t *of,
+			    const char *name, char *buf, size_t len)
 {
-	const char *identity = json_string_value(json_object_get(sess, "identity"));
-	bool two = json_is_null(json_object_get(names, answer_string(sess, "name")));
+	const char *identity = json_string_value(json_object_get(of, "identity"));
+	bool two = json_is_null(json_object_get(names, sess));
 	char full[1024];
 
 	snprintf(full, sizeof(full), "%s%s%s", two && identity ? identity : "", two ? "/" : "",
 		 name);
 	text_safe(full, buf, len);
+}
+
+void state_name(const json_t *names, const json_t *sess, const char *name, char *buf, size_t len)
+{
+	name_of_session(names, answer_string(sess, "name"), sess, name, buf, len);
+}
+
+void state_of_flap(const json_t *names, const json_t *flap, char *buf, size_t len,
+		   char why[STATE_WHY])
+{
+	uint64_t ns = answer_number(flap, "since_ns") - answer_number(flap, "up_ns");
+	char cause[STATE_WHY - 160], time[32], lost[32];
+
+	name_of_session(names, answer_string(flap, "session"), flap, answer_string(flap, "path"),
+			buf, len);
+	text_safe(answer_string(flap, "cause"), cause, sizeof(cause));
+	snprintf(why, STATE_WHY, "came up %llu times in %s, last lost %s ago: %s; do large packets "
+		 "pass (MTU)?", (unsigned long long)answer_number(flap, "ups"),
+		 state_duration(ns, time, sizeof(time)),
+		 state_duration(answer_number(flap, "lost_ns"), lost, sizeof(lost)), cause);
 }
 
 enum health state_of_all(const json_t *answer)

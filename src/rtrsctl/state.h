@@ -61,6 +61,10 @@ uint64_t state_oldest_of_exports(const json_t *answer);
  * an export, or the session itself.  @exports_ns: state_oldest_of_exports(). */
 enum health state_of_requests(const json_t *answer, uint64_t exports_ns, const json_t *sess,
 			      char cell[TEXT_CELL], char why[STATE_WHY]);
+/* Write to @buf the name of the path of @flap, an element of "flaps" of the answer of @names, and
+ * to @why how the path flaps, as words of a sentence. */
+void state_of_flap(const json_t *names, const json_t *flap, char *buf, size_t len,
+		   char why[STATE_WHY]);
 /* The health of all exports and sessions of @answer. */
 enum health state_of_all(const json_t *answer);
 

@@ -1198,6 +1198,48 @@ SIM_TEST(come_back_of_a_client_that_gives_up)
 	end();
 }
 
+/* The client of path @uuid comes, and is lost. */
+static void come_and_go(uint8_t uuid)
+{
+	raw_clt_fini(&clt);
+	raw_clt_init(&clt, "clt", uuid, uuid, 2);
+	CHECK(raw_clt_open(&clt, "sess", RNBD_ACCESS_RW) == 0);
+	world_run_ms(w, 1000);
+	raw_clt_hang_up(&clt);
+	world_run_ms(w, 1000);
+}
+
+/* A path that is lost again and again is known when its session has gone.  A client that begins
+ * again each time has other paths of the same name. */
+SIM_TEST(path_that_flaps)
+{
+	const struct srv_flap *f;
+	struct srv *srv;
+
+	begin();
+	open_clt();
+	srv = world_server_srv(w);
+	for (uint8_t i = 0; i < 2 * SRV_FLAP_UPS; i++)
+		come_and_go(i + 10);
+	CHECK(list_empty(&srv->sessions));
+	for (unsigned ups = 2; ups <= SRV_FLAP_UPS; ups++) {
+		CHECK(!srv_flaps_next(&srv->flaps, NULL));
+		come_and_go(1);
+	}
+	CHECK(list_empty(&srv->sessions));
+	f = srv_flaps_next(&srv->flaps, NULL);
+	CHECK(f && f->ups == SRV_FLAP_UPS && !srv_flaps_next(&srv->flaps, f));
+	CHECK(!strcmp(f->path, "sess/10.0.0.1@10.0.0.2:1234"));
+	CHECK(!strcmp(f->session, "sess"));
+	CHECK(!strcmp(f->cause, "connection 0: disconnected"));
+	/* The path is back, and stays. */
+	raw_clt_fini(&clt);
+	open_clt();
+	world_run_ms(w, SRV_FLAP_STEADY_MS);
+	CHECK(!raw_clt_lost(&clt) && !srv_flaps_next(&srv->flaps, NULL));
+	end();
+}
+
 SIM_TEST(name_of_a_dead_session)
 {
 	struct sim_disk *d;

@@ -367,6 +367,30 @@ static json_t *srv_json_sessions(const struct srv *srv, enum srv_ctl_depth depth
 	return ctl_json_whole(array, ok);
 }
 
+/* The paths that come up and are lost again and again, whether they are there now or not. */
+static json_t *srv_json_flaps(const struct srv *srv)
+{
+	const struct srv_flap *f = NULL;
+	uint64_t now = clock_now_ms();
+	json_t *array = json_array();
+	bool ok = true;
+
+	while (ok && (f = srv_flaps_next(&srv->flaps, f))) {
+		json_t *one = json_pack("{s:o,s:o,s:o,s:i,s:I,s:I,s:I,s:o}",
+					"path", ctl_json_text(f->path),
+					"session", ctl_json_text(f->session),
+					"identity", ctl_json_text(f->identity),
+					"ups", (int)f->ups,
+					"since_ns", (json_int_t)(now - f->since_ms) * 1000000,
+					"up_ns", (json_int_t)(now - f->up_ms) * 1000000,
+					"lost_ns", (json_int_t)(now - f->lost_ms) * 1000000,
+					"cause", ctl_json_text(f->cause));
+
+		ok = ctl_json_add(array, one);
+	}
+	return ctl_json_whole(array, ok);
+}
+
 static json_t *srv_json_secrets(const struct srv *srv)
 {
 	const struct secrets_dates dates = secrets_dates(fab_tls_secrets(srv->tls));
@@ -420,6 +444,8 @@ json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
 						"max_io_size", (json_int_t)srv->geom.max_io_size,
 						"files_age_ns", (json_int_t)files_age_ns(),
 						"now_ns", (json_int_t)clock_now_ns()));
+	if (depth >= SRV_CTL_SHOW)
+		object = ctl_json_with(object, json_pack("{s:o}", "flaps", srv_json_flaps(srv)));
 	if (depth >= SRV_CTL_SHOW)
 		object = ctl_json_with(object, srv_json_secrets(srv));
 	return object;

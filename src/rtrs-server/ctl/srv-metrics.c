@@ -305,6 +305,16 @@ static void read_paths_down(struct metric_out *out, const void *program)
 	metric_value(out, NULL, srv_of(program)->paths_down);
 }
 
+static void read_paths_flapping(struct metric_out *out, const void *program)
+{
+	const struct srv_flap *f = NULL;
+	unsigned n = 0;
+
+	while ((f = srv_flaps_next(&srv_of(program)->flaps, f)))
+		n++;
+	metric_value(out, NULL, n);
+}
+
 /* All clients of unix sockets are one host. */
 static bool same_client(const struct srv_path *a, const struct srv_path *b)
 {
@@ -500,6 +510,8 @@ static const struct metric rows[] = {
 	  .help = "Paths that have come into service." },
 	{ .name = "rtrs_server_paths_down", .type = METRIC_COUNTER, .read = read_paths_down,
 	  .help = "Paths that have left service: lost, or closed by the client." },
+	{ .name = "rtrs_server_paths_flapping", .type = METRIC_GAUGE, .read = read_paths_flapping,
+	  .help = "Paths that come up and are lost again and again." },
 	{ .name = "rtrs_server_client_paths", .type = METRIC_GAUGE, .read = read_client_paths,
 	  .help = "Paths in service, by the host of the client." },
 	{ .name = "rtrs_server_refused", .type = METRIC_COUNTER, .read = read_refused,

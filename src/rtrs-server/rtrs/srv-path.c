@@ -139,8 +139,9 @@ static void path_serve(void *object)
 				  .identity = path->identity),
 		       path->name, "path up, %u connections, session %s", path->cid_num,
 		       srv_sess_tell_name(path->sess, name, sizeof(name)));
-	path->was_up = true;
+	path->up_since_ms = clock_now_ms();
 	path->srv->paths_up++;
+	srv_flaps_up(&path->srv->flaps, path);
 	srv_sess_path_up(path->sess, path->name);
 	srv_info_respond(path);
 }
@@ -182,8 +183,8 @@ static void path_unlink(void *object)
 	srv_req_path_drained(path);
 	path_close_cons(path);
 	srv->ncons -= path->ncons;
-	srv->paths_down += path->was_up;
-	if (path->was_up && srv_sess_path_down(path->sess))
+	srv->paths_down += path->up_since_ms != 0;
+	if (path->up_since_ms && srv_sess_path_down(path->sess))
 		srv->ops->sess_lost(path->sess);
 	/* ORDER: after the path has lost the names, so that no retry waits for this path again. */
 	srv->path_unlinked(srv);
@@ -288,6 +289,8 @@ void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 		vsnprintf(cause, sizeof(cause), fmt, ap);
 		va_end(ap);
 		tell_failed(path, LOG_LEVEL_INFO, cause);
+		if (path->up_since_ms)
+			srv_flaps_lost(&path->srv->flaps, path, cause);
 	}
 	path_event(path, SRV_PATH_EV_FAIL);
 }

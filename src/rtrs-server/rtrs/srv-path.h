@@ -79,7 +79,7 @@ struct srv_path {
 	unsigned service_recvs;		/* of connection 0: the protocol's number, or less if the
 					 * device is short */
 	unsigned ncons, ndrained, nquiet, nfinished;
-	bool was_up;			/* counted in sess->nup */
+	uint64_t up_since_ms;		/* counted in sess->nup; 0: not up yet */
 	struct loop_timer timer;		/* set-up, then heartbeat */
 	struct srv_info info;
 };

@@ -24,6 +24,7 @@
 #include "rtrs-imm.h"
 #include "rtrs-req.h"
 #include "srv-auth.h"
+#include "srv-flaps.h"
 #include "srv-log.h"
 #include "srv-ops.h"
 #include "srv-pass.h"
@@ -100,6 +101,7 @@ struct srv {
 	struct srv_log log;
 	uint64_t refused[SRV_REFUSALS];	/* since the start */
 	struct srv_refused last_refused[SRV_REFUSED_ALL];	/* srv-log.c */
+	struct srv_flaps flaps;
 	struct auth_creds *auth;	/* NULL: no authentication in messages */
 	struct srv_guests guests;
 	struct srv_passes passes;
