@@ -168,6 +168,16 @@ def layers():
                     yield f"{where}: {folder} may not use {target} ({quoted})"
 
 
+def mappings():
+    """No program maps a file: who touches a page that the file has lost by then gets SIGBUS."""
+    for path in files(r".*\.[ch]", "src"):
+        text = read(path)
+        for call in re.finditer(r"\bmmap\([^;]*;", text):
+            if "MAP_ANONYMOUS" not in call[0]:
+                yield (f"{path}:{line_of(text, call.start())}: mmap() of a file, which may shrink "
+                       "(SIGBUS): read it")
+
+
 # ---- doc/limits.md ----
 
 LIMIT = re.compile(r"_(?:MAX|IOS|GUESTS|MEMORY|MS|TIMEOUT)_")
@@ -605,6 +615,7 @@ def signals():
 # Each rule, and what of the tree it needs.
 RULES = {
     layers: ("src",),
+    mappings: ("src",),
     limits: ("src", "doc/limits.md"),
     walks: ("src", "doc/walks.md"),
     citations: ("src", "doc"),

@@ -85,6 +85,15 @@ LAYER_ROWS = [(f"src/{path}", f"#include {header}\n", tuple(why.split("|")))
      "rtrs-client/start/clt-start.h: has the same name as one in src/frwr"),
 ]
 
+MAPPINGS = {
+    "src/a.c": "\tp = mmap(NULL, n, PROT_READ,\n\t\t MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);\n",
+}
+MAPPING_ROWS = [
+    ("src/a.c", "\tp = mmap(NULL, n, PROT_READ,\n\t\t MAP_PRIVATE, fd, 0);\n",
+     "src/a.c:3: mmap() of a file"),
+    ("src/a.c", ("MAP_PRIVATE . MAP_ANONYMOUS", "MAP_SHARED"), "src/a.c:1: mmap() of a file"),
+]
+
 LIMITS = {
     "src/a/a.h": """#define A_MAX (64u << 20)\t\t/* bytes */
 #define B_GUESTS 256u
@@ -358,6 +367,7 @@ TREES = {
     "citations": (CITATIONS, CITATION_ROWS), "pitfalls": (PITFALLS, PITFALL_ROWS),
     "frwr_rows": (FRWR, FRWR_ROWS), "log_ids": (LOG_IDS, LOG_ID_ROWS),
     "words": (USERS_READ, WORD_ROWS), "circles": (CODE, CIRCLE_ROWS),
+    "mappings": (MAPPINGS, MAPPING_ROWS),
     "structs": (CODE, STRUCT_ROWS), "wide": (SHELL, WIDE_ROWS), "signals": (SHELL, SIGNAL_ROWS),
 }
 

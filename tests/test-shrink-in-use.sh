@@ -28,6 +28,10 @@ holder=$!
 cleanup_fn kill_process $holder
 timeout "$TIMEOUT_S" cat "$tmp/opened"
 
+# Neither end maps it, or would get SIGBUS.
+for pid in "$server_pid" "$nbdkit_pid"; do
+	must_fail grep -F "$tmp" "/proc/$pid/maps"
+done
 truncate -s 2M "$tmp/disk"
 line="disk 4M -> 2M rejected: gw1 has it open, keeps the old size, and gets errors for requests"
 expect_failure 1 "$line beyond 2M: restore the size of '$tmp/disk', or .* with --force" \
