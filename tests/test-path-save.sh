@@ -95,7 +95,7 @@ saves
 saves
 # A mistake in the program's file is none of a save, which replaces it.
 echo x >"$saved"
-expect_failure 1 "$saved:1: expected NAME = VALUE" "${ctl[@]}" reload
+expect_failure 1 "$saved:1: 'x': expected NAME = VALUE" "${ctl[@]}" reload
 saves
 [ ! -e "$saved" ]
 rm "$conf.d/net3.conf"

@@ -17,6 +17,7 @@
 #include "state.h"
 #include "text.h"
 #include "util.h"
+#include "who.h"
 
 #define DAY_S 86400
 #define CREDENTIALS "/run/credentials/"
@@ -34,15 +35,15 @@ struct need {
 /* Why the user of @need cannot open it, because of @err. */
 static void say_closed(const struct need *need, int err, char *text, size_t len)
 {
-	char user[64], owner[64];
+	char user[WHO_TEXT_MAX], owner[WHO_TEXT_MAX];
 	struct stat st;
 
-	doctor_user_text(need->user, user, sizeof(user));
+	who_text(need->user, user);
 	if (err == EACCES && !stat(need->path, &st))
 		snprintf(text, len, "%s: %s may not %s it, and it is of %s and group %u "
 			 "with mode %04o: chown it%s", strerror(err), user,
 			 need->access == NEED_WRITE ? "write" : "read",
-			 doctor_user_text(st.st_uid, owner, sizeof(owner)), (unsigned)st.st_gid,
+			 who_text(st.st_uid, owner), (unsigned)st.st_gid,
 			 (unsigned)st.st_mode & 07777,
 			 need->access == NEED_WRITE ? ", or export it read-only" : "");
 	else if (err == EACCES)
@@ -117,7 +118,7 @@ static enum check_level look_at_image(const void *arg, char *text, size_t len)
 	const struct need *need = arg;
 	int mode = R_OK | (need->access == NEED_WRITE ? W_OK : 0);
 	struct stat st;
-	char user[64];
+	char user[WHO_TEXT_MAX];
 
 	if (faccessat(AT_FDCWD, need->path, mode, AT_EACCESS) || stat(need->path, &st)) {
 		say_closed(need, errno, text, len);
@@ -131,7 +132,7 @@ static enum check_level look_at_image(const void *arg, char *text, size_t len)
 		snprintf(text, len, "is empty: give it a size, e.g.: truncate -s 1G FILE");
 		return CHECK_CRITICAL;
 	}
-	snprintf(text, len, "%s may %s it", doctor_user_text(need->user, user, sizeof(user)),
+	snprintf(text, len, "%s may %s it", who_text(need->user, user),
 		 need->access == NEED_WRITE ? "read and write" : "read");
 	return CHECK_OK;
 }

@@ -87,8 +87,6 @@ bool doctor_user_of_process(struct doctor_user *user, long pid);
  * separated by blanks.  False: there is no such user. */
 bool doctor_user_named(struct doctor_user *user, const char *name, const char *group,
 		       const char *more);
-/* "user 104 (rtrs-server)", in @buf, of @uid.  Returns @buf. */
-const char *doctor_user_text(uid_t uid, char *buf, size_t len);
 
 /* Looks, and writes the finding to @text. */
 typedef enum check_level doctor_look_fn(const void *arg, char *text, size_t len);

@@ -15,6 +15,7 @@
 #include "cleanup.h"
 #include "doctor-subject.h"
 #include "util.h"
+#include "who.h"
 
 void doctor_user_self(struct doctor_user *user)
 {
@@ -100,14 +101,6 @@ bool doctor_user_named(struct doctor_user *user, const char *name, const char *g
 	return true;
 }
 
-const char *doctor_user_text(uid_t uid, char *buf, size_t len)
-{
-	const struct passwd *pw = getpwuid(uid);
-
-	snprintf(buf, len, pw ? "user %u (%s)" : "user %u", (unsigned)uid, pw ? pw->pw_name : "");
-	return buf;
-}
-
 static bool become(const struct doctor_user *user)
 {
 	return !setgroups(user->ngroups, user->groups) &&
@@ -163,9 +156,9 @@ bool doctor_look_as(const struct doctor_user *user, doctor_look_fn *look, const 
 		    enum check_level *level, char *text, size_t len)
 {
 	struct seen answer = { 0 };
-	char name[128];
+	char name[WHO_TEXT_MAX];
 
-	doctor_user_text(user->uid, name, sizeof(name));
+	who_text(user->uid, name);
 	if (user->uid == geteuid()) {
 		*level = look(arg, text, len);
 		return true;

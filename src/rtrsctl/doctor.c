@@ -18,6 +18,7 @@
 #include "say.h"
 #include "text.h"
 #include "views.h"
+#include "who.h"
 
 #define SERVER_FILE SYSCONFDIR "/rtrs-server.conf"
 #define SERVER_DIR SYSCONFDIR "/rtrs-server"
@@ -43,9 +44,9 @@ static void note_user(struct doctor *doctor, const struct doctor_subject *s)
 {
 	const char *name = doctor_unit_value(&s->unit, "User");
 	struct doctor_user of_unit;
-	char text[128];
+	char text[WHO_TEXT_MAX];
 
-	doctor_user_text(s->user.uid, text, sizeof(text));
+	who_text(s->user.uid, text);
 	if (!s->pid && *name && !doctor_user_named(&of_unit, name, "", ""))
 		doctor_note(doctor, CHECK_CRITICAL, "user",
 			    "there is no user %s, whom %s has: systemd-sysusers", name,

@@ -31,7 +31,7 @@ takes 'connected:' "rdma://$ip4"
 # No server listens there for RDMA.
 expect_nbdkit_failure "$ip4:1235.*no server listens" "$ip4:1235" transport=rdma export=disk
 expect_nbdkit_failure \
-	"$ip4:1235: Connection refused \(is rtrs-server running there.*\(over rdma, too\)" \
+	"$ip4:1235: Connection refused \(no rtrs-server listens there.*\(over rdma, too\)" \
 	"$ip4:1235" export=disk
 # An address that no RDMA device has.
 ip addr add 10.9.0.1/32 dev lo

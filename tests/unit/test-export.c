@@ -14,6 +14,7 @@
 #include "export-add.h"
 #include "exports.h"
 #include "unit.h"
+#include "who.h"
 
 static char dir[64];
 static struct exports exports;
@@ -193,8 +194,9 @@ Test(export, refused)
 /* Root may write anything, so the test takes another identity. */
 Test(export, not_writable)
 {
+	char user[WHO_TEXT_MAX], owner[WHO_TEXT_MAX];
 	bool root = !geteuid();
-	char line[256];
+	char line[512];
 
 	make_file("ro", 1024);
 	make_file("secret", 1024);
@@ -204,14 +206,14 @@ Test(export, not_writable)
 		cr_assert_eq(chmod(dir, 0755), 0);
 		cr_assert_eq(setresuid(65534, 65534, 0), 0);
 	}
-	snprintf(line, sizeof(line), "export 'a': 'ro' is not writable (Permission denied): let "
-		 "user %u, as whom the server runs, write (chown), or export it read-only: "
-		 STORE_READONLY, (unsigned)geteuid());
+	snprintf(line, sizeof(line), "export 'a': 'ro' is not writable by %s, who runs the server "
+		 "(Permission denied): chown it, or export it read-only: " STORE_READONLY,
+		 who_text(geteuid(), user));
 	add_refused("a=ro", -EACCES, line);
 	cr_assert(add_ok("a=ro,readonly")->spec.readonly);
 	snprintf(line, sizeof(line), "export 'b': 'secret' cannot be opened: Permission denied: "
-		 "the server runs as user %u, and the file belongs to user %u and group %u with "
-		 "mode 0000", (unsigned)geteuid(), root ? 0 : (unsigned)geteuid(),
+		 "%s, who runs this program, may not read it, and it is of %s and group %u with "
+		 "mode 0000: chown it", user, who_text(root ? 0 : geteuid(), owner),
 		 root ? 0 : (unsigned)getegid());
 	add_refused("b=secret", -EACCES, line);
 	if (root)

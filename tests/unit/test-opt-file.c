@@ -216,7 +216,8 @@ Test(opt_file, mistakes)
 		  "expected [server] or [disk \"NAME\"] above it|" },
 		{ "[server]\ndept = 1\n",
 		  "2: 'dept' is no option of this section (did you mean depth?)|" },
-		{ "[server]\nzzzzzzzz = 1\n", "2: 'zzzzzzzz' is no option of this section|" },
+		{ "[server]\nzzzzzzzz = 1\n", "2: 'zzzzzzzz' is no option of this section "
+		  "(the manual has all options)|" },
 		{ "[server]\ndepth = 0\n", "2: depth '0': expected a number from 1 to 9|" },
 		{ "[server]\ndepth = 1\n\ndepth = 2\n",
 		  "4: 'depth' is given twice: first in line 2|" },
@@ -225,7 +226,7 @@ Test(opt_file, mistakes)
 		{ "[server]\nhst = a\n",
 		  "2: 'hst' is no option of this section (did you mean host?)|" },
 		{ "[server]\nhost = nobody\nhost = a\n", "2: host 'nobody': expected a host|" },
-		{ "[server]\nzzzz\n", "2: expected NAME = VALUE|" },
+		{ "[server]\nzzzz\n", "2: 'zzzz': expected NAME = VALUE|" },
 		{ "[server]\ndepth\n", "2: 'depth' has no value: expected depth = N|" },
 		{ "[server]\ndepth ; = 3\n", "2: 'depth' has no value: expected depth = N|" },
 		{ "[server]\nlock\n", "2: 'lock' has no value: expected lock = yes or no|" },
@@ -245,7 +246,8 @@ Test(opt_file, mistakes)
 		{ "[server]\nready = yes\n", "2: 'ready' cannot stand in a file: because|" },
 		{ "[server]\nforeign = 1\n", "2: 'foreign' is another's: ask it|" },
 		/* A name for the command line alone, and one for the file alone. */
-		{ "[server]\nkey = 1\n", "2: 'key' is no option of this section|" },
+		{ "[server]\nkey = 1\n", "2: 'key' is no option of this section "
+		  "(the manual has all options)|" },
 		{ "[server]\nnbd-key = nobody\nnbd-kye = 1\n",
 		  "2: nbd-key 'nobody': expected a host|"
 		  "3: 'nbd-kye' is no option of this section (did you mean nbd-key?)|" },
@@ -264,7 +266,12 @@ Test(opt_file, mistakes)
 		{ "[disk \"a\"\npath = /a\n", "1: [disk \"a\": this header has no ']'|" },
 		{ "[server]\ndepth=0\nlock=2\n[disk \"a\"]\nx=y\n",
 		  "2: depth '0': expected a number from 1 to 9|3: lock '2': expected yes or no|"
-		  "5: 'x' is no option of this section|" },
+		  "5: 'x' is no option of this section (the manual has all options)|" },
+		/* Options of another section are not looked up in a manual. */
+		{ "[disk \"a\"]\npath = /a\ndepth = 1\n",
+		  "3: 'depth' is an option of [server]: expected it below that header|" },
+		{ "[server]\npath = /a\n",
+		  "2: 'path' is an option of [disk \"NAME\"]: expected it below that header|" },
 	};
 	struct all all;
 

@@ -12,6 +12,7 @@
 #include "psk.h"
 #include "secret-file.h"
 #include "util.h"
+#include "who.h"
 
 #define HEX "00112233445566778899aabbccddeeff"		/* 16 bytes */
 
@@ -87,7 +88,11 @@ Test(psk, what_is_told_of_other_files)
 		{ "a:" HEX "0g", "line 1: expected a key of 32 to 128", -EINVAL },
 		{ "a:" HEX " ", "line 1: expected a key of 32 to 128", -EINVAL },
 		{ "a:" HEX HEX HEX HEX "00", "line 1: expected a key of 32 to 128", -EINVAL },
-		{ "a:" HEX "\r\n", "line 1: expected a key of 32 to 128", -EINVAL },
+		{ "a:" HEX "\r\r\n", "line 1: expected a key of 32 to 128", -EINVAL },
+		{ "a:" HEX "0", "an even number", -EINVAL },
+		{ "a:" HEX "\r\n#\r\n\r\na:" HEX "\r\n", "line 4: expected each name once: a "
+		  "further key of one client has a label, as NAME/b", -EINVAL },
+		{ "\r\n#\r\n", "expected a line NAME:KEY", -EINVAL },
 	};
 	struct psks psks;
 
@@ -256,14 +261,14 @@ Test(psk, owners)
 {
 	struct psks psks;
 	struct stat st;
-	char want[128];
+	char want[256], user[WHO_TEXT_MAX];
 
 	cr_assert_eq(read_text("a:" HEX, strlen("a:" HEX), &psks), 0);
 	psk_free(&psks);
 	cr_assert_eq(stat(file, &st), 0);
 	/* A program of another user: the file is root's, or refused. */
-	snprintf(want, sizeof(want), "expected a file of root or of user 4711, not of user %u, who "
-		 "could change the key", (unsigned)st.st_uid);
+	snprintf(want, sizeof(want), "is of %s, who could change the key, and user 4711 reads it: "
+		 "expected a file of the reader or of root", who_text(st.st_uid, user));
 	cr_assert_eq(psk_read(file, 4711, &psks, err, sizeof(err)), st.st_uid ? -EACCES : 0);
 	cr_assert(!st.st_uid || !strcmp(err, want), "%s", err);
 	psk_free(&psks);
@@ -271,8 +276,10 @@ Test(psk, owners)
 		return;
 	cr_assert_eq(chown(file, 4711, 0), 0);
 	cr_assert_eq(psk_read(file, 0, &psks, err, sizeof(err)), -EACCES);
-	cr_assert_str_eq(err, "expected a file of root or of user 0, not of user 4711, who could "
-			 "change the key");
+	/* Who checks the file of a unit as root is not sent to chown it. */
+	cr_assert_str_eq(err, "is of user 4711, who could change the key, and user 0 (root) reads "
+			 "it: expected a file of the reader or of root; a unit reads it as its own "
+			 "user: check it with runuser -u USER");
 	cr_assert_eq(psk_read(file, 4711, &psks, err, sizeof(err)), 0);
 	psk_free(&psks);
 }

@@ -216,6 +216,10 @@ static int split_host(const char *text, size_t len, struct split *s)
 		s->why = "the host is empty: " FORMS;
 		return -EINVAL;
 	}
+	if (memchr(text, '/', len)) {
+		s->why = "a host has no '/': " FORMS;
+		return -EINVAL;
+	}
 	if (len >= sizeof(s->host)) {
 		s->why = "the host name is too long";
 		return -EINVAL;

@@ -111,6 +111,21 @@ static int listen_at(const struct addrinfo *ai)
 	return r;
 }
 
+static const char *listen_hint(int err)
+{
+	switch (err) {
+	case -EADDRINUSE:
+		return ": another program listens there (ss -ltnp), and each needs a port of its "
+		       "own";
+	case -EADDRNOTAVAIL:
+		return ": no interface of this machine has the address";
+	case -EACCES:
+		return ": a port this low needs root or CAP_NET_BIND_SERVICE";
+	default:
+		return "";
+	}
+}
+
 static void tell_url(struct metric_sock *sock)
 {
 	struct sockaddr_storage addr = { 0 };
@@ -140,7 +155,7 @@ static int listen_tcp(struct metric_sock *sock, const char *text, char *err, siz
 	if (sock->fd < 0) {
 		r = sock->fd;
 		snprintf(err, len, "'%s': cannot listen: %s%s", text, strerror(-r),
-			 r == -EADDRINUSE ? ": each program has a port of its own" : "");
+			 listen_hint(r));
 		sock->fd = -1;
 		return r;
 	}

@@ -12,6 +12,7 @@
 #include "opt-file.h"
 #include "plain-file.h"
 #include "process.h"
+#include "who.h"
 
 #define WHY_MAX 384
 
@@ -170,20 +171,40 @@ char *opt_texts_keep(struct opt_texts *texts, const char *text)
 	return copy;
 }
 
+/* The section of the file that has the option @name; NULL: none. */
+static const struct opt_section *section_of(const struct file *f, const char *name)
+{
+	for (unsigned i = 0; i < f->nsections; i++) {
+		const struct opt_section *s = &f->sections[i];
+		const struct opt *row = s->name ? opt_find_in_file(s->table, name) : NULL;
+
+		if (row && row->holds & OPT_IN_FILE)
+			return s;
+	}
+	return NULL;
+}
+
 /* Refuse @name, which no row of the section has. */
 static void no_option(struct file *f, const char *name)
 {
+	const struct opt_section *other;
 	const char *meant = opt_suggest(f->section->table, OPT_IN_FILE, name, strlen(name));
 
-	for (const char *const *other = f->section->others; other && *other; other++) {
-		if (!strcmp(*other, name)) {
+	for (const char *const *of = f->section->others; of && *of; of++) {
+		if (!strcmp(*of, name)) {
 			mistake(f, f->line, "'%s' is %s", name, f->section->others_are);
 			return;
 		}
 	}
-	mistake(f, f->line, "'%s' is no option of this %s%s%s%s", name,
-		f->section->name ? "section" : "file",
-		meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
+	other = section_of(f, name);
+	if (other)
+		mistake(f, f->line, "'%s' is an option of [%s%s]: expected it below that header",
+			name, other->name, other->titled ? " \"NAME\"" : "");
+	else
+		mistake(f, f->line, "'%s' is no option of this %s (%s%s%s)", name,
+			f->section->name ? "section" : "file",
+			meant ? "did you mean " : "the manual has all options",
+			meant ? meant : "", meant ? "?" : "");
 }
 
 /* The row of @name, which this line may have; NULL: it may not, which is told. */
@@ -296,7 +317,7 @@ static void word_alone(struct file *f, const char *name)
 	if (row)
 		row = row_of(f, name);
 	else
-		mistake(f, f->line, "expected NAME = VALUE");
+		mistake(f, f->line, "'%.64s': expected NAME = VALUE", name);
 	if (row)
 		tell_no_value(f, row);
 }
@@ -386,8 +407,8 @@ int opt_file_read(const char *path, const struct opt_section *sections, unsigned
 		if (rc == -ENOENT)
 			fputs(": create it; rtrs-guide(7) has examples", errors);
 		else if (rc == -EACCES)
-			fprintf(errors, ": user %u, who runs this program, may not read it",
-				(unsigned)geteuid());
+			fputs(who_closed(path, rc, geteuid(), "chown or chmod it", why,
+					 sizeof(why)), errors);
 		fputc('\n', errors);
 		return exit_file_error(rc);
 	}

@@ -161,16 +161,27 @@ static const char *parse_line(char *line, const struct psks *before, struct psk 
 	if (fault)
 		return fault;
 	if (psk_find(before, line, strlen(line)))
-		return "expected each name once";
+		return "expected each name once: a further key of one client has a label, as "
+		       "NAME/b";
 	if (!parse_key(hex, psk)) {
 		explicit_bzero(psk, sizeof(*psk));
-		return "expected a key of 32 to 128 hexadecimal digits after the ':'";
+		return "expected a key of 32 to 128 hexadecimal digits, an even number, after the "
+		       "':'";
 	}
 	snprintf(psk->name, sizeof(psk->name), "%s", line);
 	return NULL;
 }
 
 /* ---- the file ---- */
+
+/* An editor of Windows ends a line with two bytes, of which the first one is invisible. */
+static void end_of_line(char *line)
+{
+	size_t n = strlen(line);
+
+	if (n && line[n - 1] == '\r')
+		line[n - 1] = '\0';
+}
 
 /* Parse the lines of @text into psks->all, which has room for all of them. */
 static int parse_text(char *text, struct psks *psks, char *err, size_t len)
@@ -184,6 +195,7 @@ static int parse_text(char *text, struct psks *psks, char *err, size_t len)
 		if (*end)
 			*end++ = '\0';
 		number++;
+		end_of_line(line);
 		if (!line_has_key(line))
 			continue;
 		fault = parse_line(line, psks, &psks->all[psks->n]);

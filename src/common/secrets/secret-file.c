@@ -10,6 +10,7 @@
 #include "cleanup.h"
 #include "psk.h"
 #include "secret-file.h"
+#include "who.h"
 
 #define CREDENTIALS "/run/credentials"	/* of the units of the system */
 
@@ -60,11 +61,28 @@ static int check_secret(const char *path, const struct stat *st, uid_t reader, c
 		return -EACCES;
 	}
 	if (st->st_uid && st->st_uid != reader) {
-		snprintf(why, len, "expected a file of root or of user %u, not of user %u, who "
-			 "could change the key", (unsigned)reader, (unsigned)st->st_uid);
+		char user[WHO_TEXT_MAX], owner[WHO_TEXT_MAX];
+
+		snprintf(why, len, "is of %s, who could change the key, and %s reads it: expected "
+			 "a file of the reader or of root%s", who_text(st->st_uid, owner),
+			 who_text(reader, user), reader ? "" : "; a unit reads it as its own user: "
+			 "check it with runuser -u USER");
 		return -EACCES;
 	}
 	return 0;
+}
+
+/* Why @reader could not open @path: @rc. */
+static void say_closed(const char *path, enum secret_file_kind kind, int rc, uid_t reader,
+		       char *why, size_t len)
+{
+	char more[256];
+
+	who_closed(path, rc, reader, kind == SECRET_FILE_SECRET ?
+		   "chown it, and leave the mode 0600" : "chown or chmod it", more, sizeof(more));
+	if (!*more && rc == -ENOENT)
+		snprintf(more, sizeof(more), ": create it, or correct the path");
+	snprintf(why, len, "%s%s", strerror(-rc), more);
 }
 
 int secret_file_read(const char *path, enum secret_file_kind kind, uid_t reader, size_t max,
@@ -74,9 +92,8 @@ int secret_file_read(const char *path, enum secret_file_kind kind, uid_t reader,
 
 	if (!rc && kind == SECRET_FILE_SECRET)
 		rc = check_secret(path, &file->st, reader, why, len);
-	else if (rc == -EACCES)
-		snprintf(why, len, "%s: user %u, who runs this program, may not read it: expected "
-			 "this owner, with mode 0600", strerror(-rc), (unsigned)reader);
+	else if (rc == -EACCES || rc == -ENOENT)
+		say_closed(path, kind, rc, reader, why, len);
 	if (rc)
 		plain_file_free(file);
 	return rc;

@@ -15,11 +15,11 @@ static const char *why_errno(int status)
 	case -EROFS: case -EACCES:
 		return "read-only on the server (mode=auto or mode=ro would take it)";
 	case -ENOENT:
-		return "the server has no such export";
+		return "the server has no such export for this client";
 	case -EMEDIUMTYPE:
 		return "shrunk while other clients here have it open";
 	case -EAGAIN: case -ENODEV:
-		return "the server cannot open its storage now";
+		return "the server cannot open its storage now (\"rtrsctl doctor\" there says why)";
 	case -ECONNABORTED:
 		return "the server was lost";
 	default:

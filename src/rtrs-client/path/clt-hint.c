@@ -29,9 +29,17 @@ const char *clt_hint_unreachable(const struct fab_addr *dst, int err)
 {
 	if (fab_addr_is_unix(dst))
 		return hint_unix(err);
-	if (err == -ECONNREFUSED)
-		return " (is rtrs-server running there? port 1234 is the default)";
-	return "";
+	switch (err) {
+	case -ECONNREFUSED:
+		return " (no rtrs-server listens there, or a firewall rejects it; port 1234 is the "
+		       "default)";
+	case -EHOSTUNREACH:
+		return " (no machine has this address, or a firewall rejects it)";
+	case -ENETUNREACH:
+		return " (this machine has no route to that network)";
+	default:
+		return "";
+	}
 }
 
 const char *clt_hint_source(const struct fab_addr *src, int err)

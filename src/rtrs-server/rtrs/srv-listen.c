@@ -384,7 +384,8 @@ static const char *listen_hint_tcp(const struct fab_addr *addr, int rc)
 static const char *listen_hint(const struct fab_addr *addr, int rc)
 {
 	if (rc == -EADDRINUSE)
-		return ": another program listens there";
+		return ": another program listens there, or another --listen of this server (ss "
+		       "-ltxp)";
 	if (rc == -EADDRNOTAVAIL)
 		return ": no interface of this machine has the address";
 	if (rc == -EEXIST)

@@ -21,6 +21,7 @@
 #include "cleanup.h"
 #include "number.h"
 #include "store-file-priv.h"
+#include "who.h"
 
 #define DIO_ALIGN_MAX 65536u
 #define NAME_LEN_MAX 64u		/* of id=; fits struct store_id */
@@ -47,37 +48,30 @@ static int file_refuse(const struct refusal *to, int rc, const char *fmt, ...)
 /* The reason has the user of the program, and names what its unit hides. */
 static int cannot_open(const struct refusal *to, int err)
 {
-	static const char *const hidden[][2] = {
-		{ "/home/", "ProtectHome=" }, { "/root/", "ProtectHome=" },
-		{ "/run/user/", "ProtectHome=" }, { "/tmp/", "PrivateTmp=" },
-		{ "/var/tmp/", "PrivateTmp=" },
-	};
 	const char *path = to->ex->path;
-	struct stat st;
+	char why[256];
 
-	/* systemd.exec(5) sets it for services. */
-	for (size_t i = 0; getenv("INVOCATION_ID") && i < ARRAY_SIZE(hidden); i++) {
-		if (!strncmp(path, hidden[i][0], strlen(hidden[i][0])) && stat(path, &st))
-			return file_refuse(to, -err, "cannot be opened: %s: a service of systemd "
-					   "may not see %s of the machine (%s): put it elsewhere, "
-					   "such as below /var/lib/rtrs-server", strerror(err),
-					   hidden[i][0], hidden[i][1]);
-	}
-
-	if (err == EACCES && !stat(path, &st))
-		return file_refuse(to, -err, "cannot be opened: %s: the server runs as user %u, "
-				   "and the file belongs to user %u and group %u with mode %04o",
-				   strerror(err), (unsigned)geteuid(), (unsigned)st.st_uid,
-				   (unsigned)st.st_gid, (unsigned)st.st_mode & 07777);
-	if (err == EACCES)
-		return file_refuse(to, -err, "cannot be opened: %s: the server runs as user %u, "
-				   "who may not enter a directory of the path", strerror(err),
-				   (unsigned)geteuid());
+	who_closed(path, -err, geteuid(), "chown it", why, sizeof(why));
 	/* A line of a file, say: a unit starts in "/". */
-	return file_refuse(to, -err, "cannot be opened: %s%s", strerror(err),
-			   err == ENOENT && *path != '/' ?
-			   ": expected a path from / on, or from where the server was started" :
-			   "");
+	if (!*why && err == ENOENT && *path != '/')
+		snprintf(why, sizeof(why), ": expected a path from / on, or from where the server "
+			 "was started");
+	else if (!*why && err == ENOENT)
+		snprintf(why, sizeof(why), ": create it, or correct the path");
+	return file_refuse(to, -err, "cannot be opened: %s%s", strerror(err), why);
+}
+
+/* What lets the server write to @ex, after open(2) has failed with @err. */
+static const char *writable_by(int err)
+{
+	switch (err) {
+	case EROFS:
+		return "mount its file system for writing";
+	case EPERM:
+		return "take its attribute \"immutable\" away (chattr -i)";
+	default:
+		return "chown it";
+	}
 }
 
 static bool only_readable(const struct export *ex, int err)
@@ -88,6 +82,7 @@ static bool only_readable(const struct export *ex, int err)
 
 static int open_path(struct export *ex, const struct refusal *to)
 {
+	char user[WHO_TEXT_MAX];
 	int flags;
 	int err, read_only = 0;
 
@@ -102,10 +97,10 @@ static int open_path(struct export *ex, const struct refusal *to)
 				      "cannot be opened with O_DIRECT: its file system does not "
 				      "support that: remove ',direct'");
 		if (only_readable(ex, err))
-			return file_refuse(to, -err,
-				      "is not writable (%s): let user %u, as whom the server runs, "
-				      "write (chown), or export it read-only: " STORE_READONLY,
-				      strerror(err), (unsigned)geteuid());
+			return file_refuse(to, -err, "is not writable by %s, who runs the server "
+					   "(%s): %s, or export it read-only: " STORE_READONLY,
+					   who_text(geteuid(), user), strerror(err),
+					   writable_by(err));
 		return cannot_open(to, err);
 	}
 	if (store_file(ex)->is_block && !ex->spec.readonly &&
