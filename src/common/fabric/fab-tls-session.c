@@ -13,7 +13,10 @@
 #include "cert-names.h"
 #include "fab-tls-priv.h"
 #include "fabric.h"
+#include "number.h"
 #include "secret-file.h"
+#include "secret-name.h"
+#include "util.h"
 
 /* Extensions that GnuTLS knows and does not tell. */
 #define TLS_RECORD_SIZE_LIMIT 28	/* RFC 8449 */
@@ -246,12 +249,44 @@ static bool server_cause(const struct fab_tls_end *end, int rc, char *why, size_
 	return true;
 }
 
+/* The faults of the certificate of a server, or else of a client.  Short: FAB_TLS_WHY_LEN. */
+static void add_faults(unsigned rest, bool of_server, char *why, size_t len)
+{
+	const struct {
+		unsigned fault;
+		const char *words;
+	} faults[] = {
+		{ GNUTLS_CERT_SIGNER_NOT_FOUND, "its issuer is not in ca-cert.pem of this end" },
+		{ GNUTLS_CERT_SIGNER_NOT_CA, "its issuer is no authority" },
+		{ GNUTLS_CERT_EXPIRED, "it has ended, by the clock of this machine" },
+		{ GNUTLS_CERT_NOT_ACTIVATED,
+		  "it is not valid yet, by the clock of this machine" },
+		{ GNUTLS_CERT_REVOKED, "ca-crl.pem of this end revokes it" },
+		{ GNUTLS_CERT_PURPOSE_MISMATCH, of_server ? "it is not for a server" :
+		  "it is not for a client" },
+		{ GNUTLS_CERT_UNEXPECTED_OWNER, "it is for another name" },
+		{ GNUTLS_CERT_SIGNATURE_FAILURE, "no authority in ca-cert.pem of this end has signed it" },
+	};
+	const char *before = "";
+
+	rest &= ~(unsigned)GNUTLS_CERT_INVALID;
+	for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
+		if (!(rest & faults[i].fault))
+			continue;
+		fmt_add(why, len, "%s%s", before, faults[i].words);
+		rest &= ~faults[i].fault;
+		before = ", and ";
+	}
+	if (rest)
+		fmt_add(why, len, "%sGnuTLS reports fault 0x%x", before, rest);
+}
+
 /* Put the faults of the peer's certificate into words. */
 static bool certificate_cause(const struct fab_tls_end *end, gnutls_session_t session, int rc,
 			      char *why, size_t len)
 {
-	const char *wanted = name_wanted(fab_tls_creds(end->tls), end->address);
-	gnutls_datum_t text;
+	const struct fab_tls_creds *tls = fab_tls_creds(end->tls);
+	const char *wanted = name_wanted(tls, end->address);
 	char names[256];
 
 	if (rc != GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR || !end->faults)
@@ -262,28 +297,58 @@ static bool certificate_cause(const struct fab_tls_end *end, gnutls_session_t se
 			 *cert_names(session, names, sizeof(names)) ? names : "no name", wanted);
 		return true;
 	}
-	if (gnutls_certificate_verification_status_print(end->faults, GNUTLS_CRT_X509, &text,
-							 0) < 0)
-		return false;
-	snprintf(why, len, "TLS: %s %s", gnutls_strerror(rc), (const char *)text.data);
-	gnutls_free(text.data);
-	/* GnuTLS ends each of its sentences with ". ". */
-	for (size_t n = strlen(why); n && strchr(". ", why[n - 1]); n--)
-		why[n - 1] = '\0';
+	snprintf(why, len, "TLS: the %s's certificate is refused: ",
+		 tls->server ? "client" : "server");
+	add_faults(end->faults, !tls->server, why, len);
 	return true;
+}
+
+static bool is_of_certificate(unsigned alert)
+{
+	switch (alert) {
+	case GNUTLS_A_BAD_CERTIFICATE: case GNUTLS_A_UNSUPPORTED_CERTIFICATE:
+	case GNUTLS_A_CERTIFICATE_REVOKED: case GNUTLS_A_CERTIFICATE_EXPIRED:
+	case GNUTLS_A_CERTIFICATE_UNKNOWN: case GNUTLS_A_UNKNOWN_CA:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static const char *alert_name(unsigned alert)
+{
+	const char *name = gnutls_alert_get_name((gnutls_alert_description_t)alert);
+
+	return name ? name : "unknown alert";
+}
+
+void fab_tls_alert_text(unsigned alert, char *why, size_t len)
+{
+	snprintf(why, len, "peer failed the connection: TLS alert: %s%s", alert_name(alert),
+		 is_of_certificate(alert) ? ": it refuses the certificate of this end, and its log "
+		 "has the reason" :
+		 alert == GNUTLS_A_CERTIFICATE_REQUIRED ? ": expected client-cert.pem and "
+		 "client-key.pem in tls-certificates= of this end" : "");
+}
+
+/* The peer has sent the alert @alert in the handshake. */
+static void alert_cause(const struct fab_tls_end *end, unsigned alert, char *why, size_t len)
+{
+	if (*end->identity)
+		snprintf(why, len, "TLS: the peer refused the key of %s: %s: does its file have "
+			 "this line, too?", end->identity, alert_name(alert));
+	else
+		snprintf(why, len, "TLS: the peer refused%s: %s%s",
+			 is_of_certificate(alert) ? " the certificate of this end" : "",
+			 alert_name(alert),
+			 is_of_certificate(alert) ? ": its log has the reason" : "");
 }
 
 void fab_tls_handshake_cause(const struct fab_tls_end *end, gnutls_session_t session, int rc,
 			     char *why, size_t len)
 {
-	const char *name;
-
 	if (rc == GNUTLS_E_FATAL_ALERT_RECEIVED) {
-		name = gnutls_alert_get_name(gnutls_alert_get(session));
-		snprintf(why, len, "TLS: the peer refused%s%s: %s%s",
-			 *end->identity ? " the key of " : "", end->identity,
-			 name ? name : "unknown alert",
-			 *end->identity ? ": does its file have this line, too?" : "");
+		alert_cause(end, gnutls_alert_get(session), why, len);
 	} else if (rc == GNUTLS_E_PREMATURE_TERMINATION || rc == GNUTLS_E_PULL_ERROR) {
 		snprintf(why, len, "TLS: peer closed");
 	} else if (rc == GNUTLS_E_CONSTRAINT_ERROR) {

@@ -367,8 +367,6 @@ void fab_tls_stream_bye(struct fab_tls_stream *s)
 /* The receive side ends with @rc of GnuTLS.  The peer is told of a fault. */
 static void stream_ended(struct fab_tls_stream *s, ssize_t rc)
 {
-	const char *name;
-
 	rc = cause_of(s, rc);
 	s->state = STREAM_ENDED;
 	*s->why = '\0';
@@ -377,10 +375,8 @@ static void stream_ended(struct fab_tls_stream *s, ssize_t rc)
 	} else if (rc == GNUTLS_E_PULL_ERROR) {
 		s->error = s->error ? s->error : ECONNRESET;
 	} else if (rc == GNUTLS_E_FATAL_ALERT_RECEIVED) {
-		name = gnutls_alert_get_name(gnutls_alert_get(s->session));
 		s->error = EPROTO;
-		snprintf(s->why, sizeof(s->why), "peer failed the connection: TLS alert: %s",
-			 name ? name : "unknown");
+		fab_tls_alert_text(gnutls_alert_get(s->session), s->why, sizeof(s->why));
 	} else if (rc == GNUTLS_E_PREMATURE_TERMINATION) {
 		s->error = ECONNRESET;
 		snprintf(s->why, sizeof(s->why), "peer closed: its TLS stream was cut");

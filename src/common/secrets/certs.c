@@ -171,6 +171,23 @@ static gnutls_datum_t datum(const struct plain_file *file)
 	return (gnutls_datum_t){ (unsigned char *)file->text, (unsigned)file->n };
 }
 
+/* GnuTLS takes no pair from the files @cert and @key. */
+static int pair_refused(int rc, const char *cert, const char *key, char *err, size_t len)
+{
+	const char *expected = NULL;
+
+	if (rc == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE || rc == GNUTLS_E_BASE64_DECODING_ERROR ||
+	    rc == GNUTLS_E_NO_CERTIFICATE_FOUND || rc == GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR)
+		expected = "a certificate in the first file, and its key in the second";
+	else if (rc == GNUTLS_E_CERTIFICATE_KEY_MISMATCH)
+		expected = "a certificate and its own key";
+	if (!expected)
+		return fmt_error(-EINVAL, err, len, "tls-certificates: %s, %s: %s", cert, key,
+				 gnutls_strerror(rc));
+	return fmt_error(-EINVAL, err, len, "tls-certificates: %s, %s: expected %s (%s)", cert, key,
+			 expected, gnutls_strerror(rc));
+}
+
 /* Use the pair in the files @cert and @key. */
 static int use_pair(struct certs *certs, const char *cert, const char *key, char *err, size_t len)
 {
@@ -192,8 +209,7 @@ static int use_pair(struct certs *certs, const char *cert, const char *key, char
 	plain_file_free(&cert_file);
 	plain_file_free(&key_file);
 	if (rc < 0)
-		return fmt_error(-EINVAL, err, len, "tls-certificates: %s, %s: %s", cert, key,
-				 gnutls_strerror(rc));
+		return pair_refused(rc, cert, key, err, len);
 	return 0;
 }
 

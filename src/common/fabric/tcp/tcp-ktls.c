@@ -14,6 +14,8 @@
 #include <linux/tls.h>
 
 #include "fab-ktls.h"
+#include "fab-tls-session.h"
+#include "fab-tls-stream.h"
 #include "tcp-ktls.h"
 
 enum record_type {
@@ -153,13 +155,11 @@ static ssize_t end_with(struct tcp_ktls_end *end, int error, const char *why)
 /* Of TLS 1.3 each alert ends the stream, whatever level the alert has. */
 static ssize_t take_alert(uint8_t description, struct tcp_ktls_end *end)
 {
-	const char *name = gnutls_alert_get_name((gnutls_alert_description_t)description);
-	char why[128];
+	char why[FAB_TLS_WHY_LEN];
 
 	if (description == GNUTLS_A_CLOSE_NOTIFY)
 		return end_with(end, 0, "");
-	snprintf(why, sizeof(why), "peer failed the connection: TLS alert: %s",
-		 name ? name : "unknown");
+	fab_tls_alert_text(description, why, sizeof(why));
 	return end_with(end, EPROTO, why);
 }
 
