@@ -68,6 +68,12 @@ says "^ok   $file: key: tls-psk=$tmp/keys: 1 key\$"
 says "^ok   $file: image: disk=$tmp/disk: user [0-9]+ .*may read and write it\$"
 says "^ok   $file: configuration: right \(rtrs-server --check --config=$file\)\$"
 says_nothing_bad
+mkdir "$file.d"
+touch "$file.d/forgotten" "$file.d/old.conf~" "$file.d/x.conf.bak"
+doctor 1 "$file"
+says "^warn $file: configuration: $file.d/forgotten is not read: its name does not end in .conf\$"
+[ "$(grep -c 'is not read' "$tmp/doctor")" -eq 1 ]
+rm -r "$file.d"
 chmod 644 "$tmp/keys"
 doctor 2 "$file"
 says "^bad  $file: key: tls-psk=$tmp/keys: expected mode 0600, not 0644: others could read"
@@ -272,9 +278,13 @@ conf "auth-psk = $tmp/keys" /root/home.img
 cat >"$tmp/bin/systemctl" <<END
 #!/bin/sh
 for name; do :; done
-[ "\$name" = rtrs-server.service ] || { echo LoadState=not-found; exit; }
-cat "$tmp/unit"
+case "\$* " in
+*' list-units '*) exec cat "$tmp/broken" ;;
+*' rtrs-server.service ' | *' rtrs-nbd@gone.service ') exec cat "$tmp/unit" ;;
+*) echo LoadState=not-found ;;
+esac
 END
+: >"$tmp/broken"
 chmod 755 "$tmp/bin/systemctl"
 # unit_is LINE...: lines of systemctl show, beside or in the place of these.
 unit_is() {
@@ -306,6 +316,13 @@ case "$*" in
 esac
 END
 chmod 755 "$tmp/bin/journalctl"
+# A unit that was enabled before its file was there, or by a wrong name.
+echo 'rtrs-nbd@gone.service loaded failed failed NBD gateway' >"$tmp/broken"
+echo 'rtrs-server.service loaded failed failed RTRS/RNBD server' >>"$tmp/broken"
+unit_is ActiveState=failed SubState=failed UnitFileState=enabled Result=exit-code
+says '^bad  rtrs-nbd@gone.service: unit: rtrs-nbd@gone.service has failed \(exit-code\): journalctl -u'
+[ "$(grep -c ': unit: rtrs-server.service' "$tmp/doctor")" -eq 1 ]
+: >"$tmp/broken"
 words='cannot listen on tcp://192.0.2.10:1234 \(journalctl -u rtrs-server.service\)$'
 unit_is ActiveState=activating SubState=auto-restart UnitFileState=enabled
 says "^bad  $of: unit: rtrs-server.service does not start, and tries again: $words"

@@ -196,7 +196,11 @@ is "log level" "$("$rtrsctl" log-level)" "log_level  debug"
 
 # Refused, with the program's reason; and mistakes.
 expect_failure 1 "session 'nobody' is not connected" "$rtrsctl" session disconnect nobody
-expect_failure 1 "rtrs-server has no command 'policy'" "$rtrsctl" policy
+expect_failure 1 'policy is a command for a gateway .*, and no such program runs on this machine: type it on' \
+	"$rtrsctl" policy
+expect_failure 1 "rtrs-server has no command 'policy'" "$rtrsctl" --socket "$socket" policy
+expect_failure 2 'no command .kick disk. .did you mean export kick' "$rtrsctl" kick disk
+expect_failure 2 'no command .add x=mem:1M.: see' "$rtrsctl" add x=mem:1M
 expect_failure 1 "log-level 'loud': expected error, warning, info or debug$" \
 	"$rtrsctl" log-level loud
 expect_failure 1 "$tmp/none: No such file" "$rtrsctl" --socket "$tmp/none" list
@@ -289,7 +293,7 @@ a = json.load(sys.stdin)
 assert a["ok"] is False
 print(a["error"])' <"$tmp/refused")" "$error"
 }
-refused_json 1 "rtrs-server has no command 'policy'" --json policy
+refused_json 1 "rtrs-server has no command 'policy'" --json --socket "$socket" policy
 refused_json 1 "session 'nobody' is not connected" session disconnect nobody --json
 refused_json 1 "$tmp/none: No such file or directory" --json --socket "$tmp/none" list
 refused_json 1 "$tmp/none: No such file or directory" --json --socket "$tmp/none" status

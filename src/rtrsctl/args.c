@@ -171,6 +171,23 @@ static const struct command *find_command(char **argv, int argc, int *used)
 	return NULL;
 }
 
+/* The only command whose second word is @word; NULL: there is none, or several. */
+static const char *command_of(const char *word)
+{
+	const char *only = NULL;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(commands); i++) {
+		const char *second = strchr(commands[i].name, ' ');
+
+		if (!second || strcmp(second + 1, word))
+			continue;
+		if (only)
+			return NULL;
+		only = commands[i].name;
+	}
+	return only;
+}
+
 static int unknown_command(char **argv, int argc)
 {
 	const char *names[ARRAY_SIZE(commands)], *meant;
@@ -180,7 +197,9 @@ static int unknown_command(char **argv, int argc)
 		names[i] = commands[i].name;
 	snprintf(words, sizeof(words), "%s%s%s", argv[0], argc > 1 ? " " : "",
 		 argc > 1 ? argv[1] : "");
-	meant = suggest_name(words, strlen(words), names, ARRAY_SIZE(names));
+	meant = command_of(argv[0]);
+	if (!meant)
+		meant = suggest_name(words, strlen(words), names, ARRAY_SIZE(names));
 	return say_error(EXIT_USAGE, "no command '%s'%s%s%s: see rtrsctl --help", words,
 			 meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
 }

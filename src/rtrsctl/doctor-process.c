@@ -186,7 +186,8 @@ static bool locks_memory(const struct doctor_subject *s)
 
 static void note_memlock(struct doctor *doctor, const struct doctor_subject *s)
 {
-	uint64_t limit;
+	uint64_t limit, asked;
+	const char *todo = "LimitMEMLOCK=infinity in the unit, or ulimit -l unlimited";
 	char size[32];
 
 	if (!(s->pid ? limit_of_process(s->pid, "Max locked memory", &limit) :
@@ -200,10 +201,15 @@ static void note_memlock(struct doctor *doctor, const struct doctor_subject *s)
 		return;
 	}
 	text_bytes(limit, size, sizeof(size));
+	/* A container may keep systemd from what the unit asks for. */
+	if (s->pid && s->unit.values && limit_of_unit(&s->unit, "LimitMEMLOCK", &asked) &&
+	    asked > limit)
+		todo = "the unit asks for more, and has not got it: a container is limited from "
+		       "outside, and a unit that has changed is restarted";
 	if (locks_memory(s))
 		doctor_note(doctor, CHECK_WARNING, "memlock",
 			    "at most %s may be locked: RDMA fails beyond it, and io_uring copies: "
-			    "LimitMEMLOCK=infinity in the unit, or ulimit -l unlimited", size);
+			    "%s", size, todo);
 	else
 		doctor_note(doctor, CHECK_OK, "memlock",
 			    "at most %s may be locked: enough for TCP; RDMA needs more", size);

@@ -55,6 +55,9 @@ bool doctor_unit_systemd(void);
 /* Fill @unit with what systemctl shows of the unit @name.  False: systemctl does not answer, which
  * @unit tells, or there is no such unit. */
 bool doctor_unit_ask(struct doctor_unit *unit, const char *name);
+/* The names of the units of this project that have failed, or are about to start again: the keys of
+ * a JSON object.  Empty: there are none, or systemctl does not answer. */
+json_t *doctor_unit_broken(void);
 /* Write to @name the unit of the process @pid; "": it is of none. */
 void doctor_unit_of_process(long pid, char *name, size_t len);
 /* The value of @property; "": it has none. */

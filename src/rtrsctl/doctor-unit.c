@@ -123,6 +123,30 @@ bool doctor_unit_ask(struct doctor_unit *unit, const char *name)
 	return false;
 }
 
+json_t *doctor_unit_broken(void)
+{
+	static const char *const argv[] = {
+		"systemctl", "--no-pager", "--plain", "--no-legend", "--full", "--type=service",
+		"--state=failed,auto-restart", "list-units", "--", "rtrs-server.service",
+		"rtrs-server@*", "rtrs-nbd@*", "nbdkit-rtrs@*", NULL
+	};
+	_cleanup_free_ char *line = NULL;
+	json_t *names = json_object();
+	size_t size = 0;
+	pid_t pid;
+	FILE *f = run_tool(argv, &pid);
+
+	while (f && getline(&line, &size, f) > 0) {
+		line[strcspn(line, " \n")] = '\0';
+		if (*line)
+			json_object_set_new(names, line, json_true());
+	}
+	if (f)
+		fclose(f);
+	wait_tool(pid);
+	return names;
+}
+
 /* The line of version 2 of control groups, or that of systemd in version 1: "0::/a/b.service". */
 void doctor_unit_of_process(long pid, char *name, size_t len)
 {

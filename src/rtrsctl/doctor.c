@@ -56,6 +56,34 @@ static void note_user(struct doctor *doctor, const struct doctor_subject *s)
 			    s->pid || s->unit.values ? "" : ", who asks");
 }
 
+static int is_forgotten(const struct dirent *entry)
+{
+	return !strchr(entry->d_name, '.') && !strchr(entry->d_name, '~') &&
+	       entry->d_type == DT_REG;
+}
+
+/* A name without an ending was meant as a file of the configuration; others are copies. */
+static void note_unused(struct doctor *doctor, const struct doctor_subject *s)
+{
+	_cleanup_free_ char *dir = NULL;
+	struct dirent **entries;
+	int n;
+
+	if (!s->config || asprintf(&dir, "%s.d", s->config) < 0) {
+		dir = NULL;
+		return;
+	}
+	n = scandir(dir, &entries, is_forgotten, alphasort);
+	for (int i = 0; i < n; i++) {
+		doctor_note(doctor, CHECK_WARNING, "configuration",
+			    "%s/%s is not read: its name does not end in .conf", dir,
+			    entries[i]->d_name);
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
+}
+
 static void look_at(struct doctor *doctor, struct doctor_subject *s)
 {
 	doctor->program = s->name;
@@ -65,6 +93,7 @@ static void look_at(struct doctor *doctor, struct doctor_subject *s)
 	doctor_subject_versions(doctor, s);
 	doctor_subject_limits(doctor, s);
 	doctor_subject_check(doctor, s);
+	note_unused(doctor, s);
 	doctor_subject_files(doctor, s);
 	doctor_subject_paths(doctor, s);
 	doctor_unit_free(&s->unit);
@@ -179,7 +208,7 @@ static void note_unread(struct doctor *doctor, const struct doctor_subject *s, c
 
 /* @kinds: units that may start with @path; NULL: none is known. */
 static void look_at_file(struct doctor *doctor, const struct find_wanted *wanted,
-			 const char *path, const char *kinds, const json_t *units)
+			 const char *path, const char *kinds, json_t *units)
 {
 	struct doctor_subject s = { 0 };
 	_cleanup_free_ char *errors = doctor_conf_read(&s.conf, path);
@@ -196,6 +225,8 @@ static void look_at_file(struct doctor *doctor, const struct find_wanted *wanted
 		doctor_conf_free(&s.conf);
 		return;
 	}
+	if (s.unit.values)
+		json_object_set_new(units, s.unit.name, json_true());
 	note_unread(doctor, &s, errors);
 	if (s.conf.n || (errors && !*errors))
 		look_at(doctor, &s);
@@ -211,7 +242,7 @@ static int is_conf(const struct dirent *entry)
 }
 
 static void look_at_dir(struct doctor *doctor, const struct find_wanted *wanted, const char *dir,
-			const char *kinds, const json_t *units)
+			const char *kinds, json_t *units)
 {
 	struct dirent **entries;
 	int n = scandir(dir, &entries, is_conf, alphasort);
@@ -231,12 +262,36 @@ static void look_at_dir(struct doctor *doctor, const struct find_wanted *wanted,
 
 /* The files of the units, unless a program with that unit runs. */
 static void look_at_files(struct doctor *doctor, const struct find_wanted *wanted,
-			  const json_t *units)
+			  json_t *units)
 {
 	if (!access(SERVER_FILE, F_OK))
 		look_at_file(doctor, wanted, SERVER_FILE, "rtrs-server", units);
 	look_at_dir(doctor, wanted, SERVER_DIR, "rtrs-server@", units);
 	look_at_dir(doctor, wanted, GATEWAY_DIR, "rtrs-nbd@|nbdkit-rtrs@", units);
+}
+
+/* ---- units that do not start, and have no file ---- */
+
+/* Those that are not in @units, which have been looked at. */
+static void look_at_units(struct doctor *doctor, const struct find_wanted *wanted,
+			  const json_t *units)
+{
+	json_t *broken = doctor_unit_systemd() ? doctor_unit_broken() : json_object(), *unused;
+	const char *name;
+
+	json_object_foreach(broken, name, unused) {
+		bool server = !strncmp(name, "rtrs-server", 11);
+		struct doctor_subject s = { 0 };
+
+		if (json_object_get(units, name) || (server ? wanted->gateway : wanted->server) ||
+		    !doctor_unit_ask(&s.unit, name))
+			continue;
+		doctor->program = name;
+		doctor_subject_unit(doctor, &s);
+		doctor->program = NULL;
+		doctor_unit_free(&s.unit);
+	}
+	json_decref(broken);
 }
 
 /* ---- the whole ---- */
@@ -263,7 +318,7 @@ static int find(const struct ctx *ctx, struct found *found)
 int doctor_run(const struct ctx *ctx)
 {
 	struct doctor doctor = { 0 };
-	json_t *units;				/* of programs that run */
+	json_t *units;				/* of programs that were looked at */
 	struct found found = { .n = 0 };
 	int status = find(ctx, &found);
 
@@ -283,6 +338,8 @@ int doctor_run(const struct ctx *ctx)
 		look_at_program(&doctor, &found.at[i], units);
 	if (!ctx->arg && !names_program(ctx))
 		look_at_files(&doctor, &ctx->wanted, units);
+	if (!ctx->arg && !names_program(ctx))
+		look_at_units(&doctor, &ctx->wanted, units);
 	doctor_note_print(&doctor, ctx->json);
 	find_free(&found);
 	json_decref(units);

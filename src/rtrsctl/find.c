@@ -309,6 +309,17 @@ static int none_wanted(const struct ctx *ctx, const struct found *all)
 			 meant ? meant : "", meant ? "?)" : "");
 }
 
+/* The programs that the user means lack the command: mostly it is typed at the other end. */
+static int other_kind(const struct ctx *ctx)
+{
+	const char *kind = strcmp(ctx->command->kind, RUNDIR_SERVER) ?
+			   "a gateway (rtrs-nbd or nbdkit-rtrs-plugin)" : "rtrs-server";
+
+	return say_error(EXIT_FAILED, "%s is a command for %s, and no such program%s runs on this "
+			 "machine: type it on the machine where it runs", ctx->command->name, kind,
+			 ctx->wanted.name || ctx->wanted.pid ? " of this --name or --pid" : "");
+}
+
 /* Ask the user to choose one of several programs. */
 static int several_found(const struct ctx *ctx, const struct found *found)
 {
@@ -349,12 +360,9 @@ int find_for_command(const struct ctx *ctx, struct found *found)
 	if (!any_wanted(ctx, found))
 		return none_wanted(ctx, found);
 	find_only(found, &ctx->wanted);
-	/* Of several programs choose only among programs with this command; a single program would
-	 * refuse. */
-	if (found->n > 1)
-		keep_kind(ctx, found);
+	keep_kind(ctx, found);
 	if (!found->n)
-		return none_found(ctx);
+		return other_kind(ctx);
 	if (found->n > 1 && !ctx->command->asks)
 		return several_found(ctx, found);
 	return EXIT_DONE;
