@@ -15,7 +15,6 @@
 #include "fabric.h"
 #include "number.h"
 #include "secret-file.h"
-#include "secret-name.h"
 #include "util.h"
 
 /* Extensions that GnuTLS knows and does not tell. */
