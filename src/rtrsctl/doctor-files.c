@@ -35,7 +35,7 @@ struct need {
 /* Why the user of @need cannot open it, because of @err. */
 static void say_closed(const struct need *need, int err, char *text, size_t len)
 {
-	char user[WHO_TEXT_MAX], owner[WHO_TEXT_MAX];
+	char user[WHO_TEXT_LEN], owner[WHO_TEXT_LEN];
 	struct stat st;
 
 	who_text(need->user, user);
@@ -118,7 +118,7 @@ static enum check_level look_at_image(const void *arg, char *text, size_t len)
 	const struct need *need = arg;
 	int mode = R_OK | (need->access == NEED_WRITE ? W_OK : 0);
 	struct stat st;
-	char user[WHO_TEXT_MAX];
+	char user[WHO_TEXT_LEN];
 
 	if (faccessat(AT_FDCWD, need->path, mode, AT_EACCESS) || stat(need->path, &st)) {
 		say_closed(need, errno, text, len);

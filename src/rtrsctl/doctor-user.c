@@ -156,7 +156,7 @@ bool doctor_look_as(const struct doctor_user *user, doctor_look_fn *look, const 
 		    enum check_level *level, char *text, size_t len)
 {
 	struct seen answer = { 0 };
-	char name[WHO_TEXT_MAX];
+	char name[WHO_TEXT_LEN];
 
 	who_text(user->uid, name);
 	if (user->uid == geteuid()) {

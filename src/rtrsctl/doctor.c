@@ -44,7 +44,7 @@ static void note_user(struct doctor *doctor, const struct doctor_subject *s)
 {
 	const char *name = doctor_unit_value(&s->unit, "User");
 	struct doctor_user of_unit;
-	char text[WHO_TEXT_MAX];
+	char text[WHO_TEXT_LEN];
 
 	who_text(s->user.uid, text);
 	if (!s->pid && *name && !doctor_user_named(&of_unit, name, "", ""))

@@ -194,7 +194,7 @@ Test(export, refused)
 /* Root may write anything, so the test takes another identity. */
 Test(export, not_writable)
 {
-	char user[WHO_TEXT_MAX], owner[WHO_TEXT_MAX];
+	char user[WHO_TEXT_LEN], owner[WHO_TEXT_LEN];
 	bool root = !geteuid();
 	char line[512];
 

@@ -261,7 +261,7 @@ Test(psk, owners)
 {
 	struct psks psks;
 	struct stat st;
-	char want[256], user[WHO_TEXT_MAX];
+	char want[256], user[WHO_TEXT_LEN];
 
 	cr_assert_eq(read_text("a:" HEX, strlen("a:" HEX), &psks), 0);
 	psk_free(&psks);

@@ -195,7 +195,8 @@ static void refused(gnutls_x509_crt_t crt, size_t len)
 Test(tls_judge, of_a_stranger)
 {
 	refused(make_large(256, 3, other, other_key), 256);
-	cr_assert(strstr(why, "the client's certificate is refused: no authority in ca-cert.pem"), "%s", why);
+	cr_assert(strstr(why, "the client's certificate is refused: no authority in ca-cert.pem"),
+		  "%s", why);
 }
 
 Test(tls_judge, long_key)

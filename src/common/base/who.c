@@ -13,16 +13,16 @@
 #include "util.h"
 #include "who.h"
 
-const char *who_text(uid_t uid, char buf[WHO_TEXT_MAX])
+const char *who_text(uid_t uid, char buf[WHO_TEXT_LEN])
 {
 	struct passwd room, *pw = NULL;
 	char texts[1024];
 	int n = -1;
 
 	if (!getpwuid_r(uid, &room, texts, sizeof(texts), &pw) && pw)
-		n = snprintf(buf, WHO_TEXT_MAX, "user %u (%s)", (unsigned)uid, pw->pw_name);
-	if (n < 0 || n >= WHO_TEXT_MAX)
-		snprintf(buf, WHO_TEXT_MAX, "user %u", (unsigned)uid);
+		n = snprintf(buf, WHO_TEXT_LEN, "user %u (%s)", (unsigned)uid, pw->pw_name);
+	if (n < 0 || n >= WHO_TEXT_LEN)
+		snprintf(buf, WHO_TEXT_LEN, "user %u", (unsigned)uid);
 	return buf;
 }
 
@@ -48,7 +48,7 @@ static const char *hidden(const char *path, const char **by)
 const char *who_closed(const char *path, int err, uid_t uid, const char *todo, char *buf,
 		       size_t len)
 {
-	char user[WHO_TEXT_MAX], owner[WHO_TEXT_MAX];
+	char user[WHO_TEXT_LEN], owner[WHO_TEXT_LEN];
 	const char *dir, *by;
 	struct stat st;
 	bool seen = !stat(path, &st);

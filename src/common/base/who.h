@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define WHO_TEXT_MAX 64
+#define WHO_TEXT_LEN 64
 
 /* "user 104 (rtrs-server)", in @buf, of @uid; without the name if there is none, or a long one.
  * Returns @buf. */
-const char *who_text(uid_t uid, char buf[WHO_TEXT_MAX]);
+const char *who_text(uid_t uid, char buf[WHO_TEXT_LEN]);
 
 /* Write to @buf why @uid, who runs this program, could not open @path, and what to do, with ": " in
  * front; @err: the -errno of open(2); @todo: what to do if the file itself is closed to @uid, as

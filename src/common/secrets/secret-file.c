@@ -61,7 +61,7 @@ static int check_secret(const char *path, const struct stat *st, uid_t reader, c
 		return -EACCES;
 	}
 	if (st->st_uid && st->st_uid != reader) {
-		char user[WHO_TEXT_MAX], owner[WHO_TEXT_MAX];
+		char user[WHO_TEXT_LEN], owner[WHO_TEXT_LEN];
 
 		snprintf(why, len, "is of %s, who could change the key, and %s reads it: expected "
 			 "a file of the reader or of root%s", who_text(st->st_uid, owner),

@@ -82,7 +82,7 @@ static bool only_readable(const struct export *ex, int err)
 
 static int open_path(struct export *ex, const struct refusal *to)
 {
-	char user[WHO_TEXT_MAX];
+	char user[WHO_TEXT_LEN];
 	int flags;
 	int err, read_only = 0;
 
