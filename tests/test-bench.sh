@@ -71,23 +71,49 @@ for number in range(8):
     many.add({"round": number, "row": "4k-randread-qd1", "topology": "gateway", "p99_us": 100})
 assert by_number["S20"].verdict(many)[0::3] == (1.5, "met")
 
-# Of two clients the first is told, and the IOs of both are counted.
+# Clients beside others: those at QD1 are told, with how equal they are; the IOs of all are counted.
+import json
 import loads
-times = '{"percentile": {"50.000000": 1000, "99.000000": 2000, "99.900000": 3000}}'
-loads.run = lambda argv, *_: seen.append(argv) or '{"jobs": [%s]}' % ",".join(
-    '{"error": 0, "read": {"total_ios": %d, "iops": %d, "clat_ns": %s}}' % (n, n, times)
-    for n in (7, 100)[:argv.count("--new_group") + 1])
+def fio(argv, *_):
+    seen.append(argv)
+    jobs = []
+    for at in [i for i, word in enumerate(argv) if word.startswith("--name=") and word != "--name=global"]:
+        options = dict(word[2:].split("=", 1) for word in argv[at:] if "=" in word)
+        options.update(word[2:].split("=", 1) for word in reversed(argv[at:]) if "=" in word)
+        for n in range(int(options.get("numjobs", 1))):
+            ios = {"few": 7 + 7 * (n == 3), "many": 100}.get(options["name"], 7)
+            times = {"50.000000": 1000 * ios, "99.000000": 2000 * ios, "99.900000": 3000 * ios}
+            done, idle = {"total_ios": ios, "iops": ios, "clat_ns": {"percentile": times}}, {"total_ios": 0}
+            reads = "read" in options["rw"]
+            jobs.append({"jobname": options["name"], "error": 0, "read": done if reads else idle,
+                         "write": idle if reads else done})
+    return "a note\n" + json.dumps({"jobs": jobs})
+loads.run = fio
 seen = []
 class Gateway:
-    uri = "nbd+unix:///"
+    name, server = "gateway", "here"
+    uri, other_uri = "nbd+unix:///?socket=one", "nbd+unix:///?socket=two"
+class Alone(Gateway):
+    other_uri = None
 class Args:
     runtime = 1
 assert loads.do(Args, "4k-randread-qd1", Gateway)[0] == 7
 ios, numbers = loads.do(Args, targets.BESIDE, Gateway)
-assert (ios, numbers["rate"], numbers["p99_us"]) == (107, 7, 2.0)
-one, both = (argv[argv.index("--name=global"):] for argv in seen)
-assert [word for word in both if word.startswith("--iodepth")] == ["--iodepth=1", "--iodepth=128"]
-assert one[1:7] == both[1:7] and "--iodepth=128" not in one
+assert ios == 107 and numbers["jain"] == 1 and numbers["others_rate"] == 100
+assert [numbers[key] for key in ("rate", "p50_us", "p99_us", "p999_us")] == [7, 7, 14, 21]
+assert not [word for word in seen[-1] if word == "--uri=" + Gateway.other_uri]
+ios, numbers = loads.do(Args, targets.BESIDE_EIGHT, Gateway)
+assert ios == 7 * 7 + 14 + 2 * 100 and numbers["rate"] == 63 and numbers["others_rate"] == 200
+assert numbers["jain"] == round(63 ** 2 / (8 * (7 * 49 + 196)), 3) and (numbers["p50_us"], numbers["p99_us"]) == (7, 28)
+loads.do(Args, "4k-randread-qd1-beside-1m-write", Gateway)
+assert {"--rw=write", "--bs=1m"} <= set(seen[-1])
+elsewhere, = loads.ELSEWHERE_ROWS
+loads.do(Args, elsewhere, Gateway)
+at = seen[-1].index("--name=many")
+assert "--uri=" + Gateway.other_uri in seen[-1][at:] and "--uri=" + Gateway.uri in seen[-1][:at]
+assert loads.fits(elsewhere, Gateway) and not loads.fits(elsewhere, Alone) and loads.fits(targets.BESIDE, Alone)
+table = run.turns_table(many, ["gateway"], [targets.BESIDE])
+assert "| 1.50 (1.50-1.50) |" in table and not run.turns_table(many, ["gateway"], ["4k-randread-qd1"])
 
 assert targets.judge([1.9] * 6, least=1.8) == "met" and targets.judge([1.9] * 5, least=1.8) == "open"
 assert targets.judge([0.4] * 6, most=0.3) == "missed" and targets.judge([0.2] * 6, most=0.3) == "met"
