@@ -14,11 +14,9 @@
 
 #include "clock.h"
 #include "export-ring.h"
-#include "store-driver.h"
-#include "store-drivers.h"
-#include "store-uring.h"
 #include "exports.h"
 #include "log.h"
+#include "store-driver.h"
 
 static const struct store_io_ops *io_ops_of(const struct store_driver *driver)
 {

@@ -7,7 +7,7 @@
 
 #include "export.h"
 #include "names.h"
-#include "store-drivers.h"
+#include "store-driver.h"
 #include "util.h"
 
 #define FIELD(field) OPT_FIELD(struct export_spec, field)

@@ -3,7 +3,7 @@
  *
  * Each option is a row (opt.h), which reads its value into struct export_spec: the rows of any
  * storage are here, a driver owns those of its kind (store_driver.options).  A line of text
- * (export-line.h), a section of a file, and commands fill the struct through these rows; a line and
+ * (export-spec.h), a section of a file, and commands fill the struct through these rows; a line and
  * a section are written through them.  Any thread. */
 #ifndef EXPORT_SPEC_H
 #define EXPORT_SPEC_H
@@ -61,5 +61,22 @@ static inline bool export_spec_takes_value(const struct opt *row)
 {
 	return row->type != OPT_FLAG || row->arg;
 }
+
+/* ---- export-line.c: an export as a line of text ---- */
+
+/* "NAME=PATH[,readonly][,FLAG|,KEY=VALUE]...", with the options of the storage of PATH.  A ',' or
+ * '\' in PATH or VALUE is written "\,", "\\".  Pure, any thread. */
+
+/* Take @option, a part of a line between two commas, which is for someone else.  1: taken; 0: it is
+ * for the storage; -errno: a mistake, with words in @why. */
+typedef int export_line_other_fn(void *arg, char *option, char *why, size_t len);
+
+/* Read @line, which is cut up and has the texts of @spec.  Calls @other(@arg), unless NULL, for
+ * each option.  0, or -errno with one line in @err: bad syntax, an unknown option, or as
+ * export_spec_check(), which is called. */
+int export_line_read(struct export_spec *spec, char *line, export_line_other_fn *other, void *arg,
+		     char *err, size_t len);
+/* The line of @spec, which is checked, to be freed; NULL: no memory. */
+char *export_line_text(const struct export_spec *spec);
 
 #endif

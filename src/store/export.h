@@ -151,7 +151,7 @@ struct store_driver {
 	/* Reopen the storage, after another server has broken the lock; no request is under way.
 	 * 0, or -errno with words in @why. */
 	int (*renew)(struct export *ex, char *why, size_t len);
-	/* store_snapshot(), store-snapshot.h; NULL: the storage can have none.  @text gets the name
+	/* store_snapshot(), store.h; NULL: the storage can have none.  @text gets the name
 	 * of the snapshot, or the reason.  On a thread of its own, while clients read and write. */
 	int (*snapshot)(struct export *ex, const char *name, char *text, size_t len);
 	/* Close the descriptors of open(), and free @ex. */

@@ -77,14 +77,14 @@ static struct store *store_of(struct exports *e, const struct export *ex)
 		return store;
 	store = store_create(e, ex);
 	if (store)
-		exports_losses_come(e, store);
+		store_losses_come(e, store);
 	return store;
 }
 
 /* @store has no name. */
 static void store_leave(struct exports *e, struct store *store)
 {
-	exports_losses_leave(e, store);
+	store_losses_leave(e, store);
 	store_lead_destroy(store);
 	store_destroy(e, store);
 }
@@ -234,7 +234,7 @@ void exports_fini(struct exports *e)
 	}
 	while (!list_empty(&e->list))
 		exports_del(e, list_entry(e->list.next, struct export, link));
-	exports_losses_forget(e);
+	store_losses_forget(e);
 	index_fini(&e->by_name);
 	index_fini(&e->by_medium);
 	index_fini(&e->retries_by_name);

@@ -40,7 +40,7 @@ struct exports {
 	struct index by_name;		/* of @list: export.by_name */
 	struct index stores_by[STORE_KEYS];	/* store.by */
 	struct slots slots, store_slots;	/* export.index, store.index */
-	struct list gone;		/* exports-losses.c */
+	struct list gone;		/* store.c */
 	struct list retries;		/* export_retry.link: without their storage */
 	struct index retries_by_name;	/* export_retry.by_name */
 	unsigned n;
@@ -108,13 +108,6 @@ int exports_lock(struct exports *e, char *err, size_t errlen);
  * does. */
 int exports_claim(struct exports *e, char *err, size_t errlen);
 
-/* The losses of all exports together, since the state directory was made.  A client that comes back
- * compares this number.  If the number differs and the client has unflushed writes, the client must
- * tell its user: neither an export opened again nor another server knows of the error that a FLUSH
- * would have met.  An export without a loss does not count, so exports can be added or taken away.
- * A store that leaves keeps its part of the sum.  Control thread. */
-uint64_t exports_losses(const struct exports *e);
-
 /* ---- the steps of an export, up and down (export-life.c) ----
  * Control thread, unless a function says otherwise. */
 
@@ -134,12 +127,5 @@ void exports_release(struct exports *e, struct export *ex);
 void exports_show(struct exports *e, struct export *ex);
 /* Take @ex off the list: clients do not find the export any more. */
 void exports_hide(struct exports *e, struct export *ex);
-
-/* Give the new @store the losses with which the same storage left. */
-void exports_losses_come(struct exports *e, struct store *store);
-/* Keep the losses of @store, which leaves. */
-void exports_losses_leave(struct exports *e, const struct store *store);
-/* Free the losses of former stores. */
-void exports_losses_forget(struct exports *e);
 
 #endif

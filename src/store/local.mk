@@ -5,7 +5,7 @@ if BUILD_SERVER
 noinst_LTLIBRARIES += libstore.la libstorering.la
 
 libstore_la_CPPFLAGS = $(SRV_CPPFLAGS)
-libstore_la_SOURCES = $(FILES_src_store) $(FILES_src_store_file) $(FILES_src_store_mem)
+libstore_la_SOURCES = $(FILES_src_store) $(FILES_src_store_file)
 if HAVE_RBD
 libstore_la_SOURCES += $(FILES_src_store_rbd)
 endif
@@ -13,7 +13,6 @@ endif
 libstorering_la_CPPFLAGS = $(SRV_CPPFLAGS)
 libstorering_la_SOURCES = \
 	%D%/store-uring.c \
-	%D%/store-drivers-io.c \
 	%D%/store-drivers.c \
 	%D%/file/store-file-extents.c \
 	%D%/file/store-file-inline.c \
@@ -23,7 +22,7 @@ libstorering_la_SOURCES = \
 	%D%/file/store-file-size.c \
 	%D%/file/store-file-sync.c \
 	%D%/file/store-file-zero.c \
-	%D%/mem/store-mem-io.c \
+	%D%/mem/store-mem.c \
 	$(NULL)
 if HAVE_RBD
 libstorering_la_SOURCES += %D%/rbd/store-rbd-io.c %D%/rbd/store-rbd-lost.c \

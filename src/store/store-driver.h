@@ -16,6 +16,8 @@
 #include "export-io.h"
 #include "reactor.h"
 
+struct store_driver;
+
 enum export_stage { EXPORT_PREFLUSH, EXPORT_WORK, EXPORT_SYNC, EXPORT_END };
 
 /* A kind of storage on a ring.  attach to detach_store may be NULL. */
@@ -68,7 +70,7 @@ struct export_slot {
 	struct export_ring *ring;
 	struct export *ex;
 	const struct store_io_ops *ops;
-	struct export_share writes, zeroes;	/* export-io-share.c */
+	struct export_share writes, zeroes;	/* export-io.c */
 	struct export_failed_timer failed[EXPORT_FAILED_KINDS];
 	void *own;			/* the driver's */
 };
@@ -119,5 +121,43 @@ bool export_io_share_enter(struct export_io *io);
 void export_io_share_leave(struct export_io *io, void (*start)(struct export_io *io));
 /* Let the ring of @r have as many workers as the shares of @nexports can hold. */
 void export_io_share_allow_workers(struct reactor *r, unsigned nexports);
+
+/* ---- the drivers of this server ---- */
+
+/* To add one: a folder with its store_NAME_driver and its store_NAME_io_ops, a line in
+ * STORE_DRIVERS(), and its folder in local.mk. */
+#ifdef HAVE_RBD
+#define STORE_DRIVER_RBD(X) X(rbd)
+#else
+#define STORE_DRIVER_RBD(X)
+#endif
+
+/* The driver of paths is the last one. */
+#define STORE_DRIVERS(X) \
+	X(mem)                                                                                     \
+	STORE_DRIVER_RBD(X)                                                                        \
+	X(file)
+
+/* The drivers in the order of STORE_DRIVERS(), and the IO of each.  The simulation has tables of
+ * its own. */
+extern const struct store_driver *const store_drivers[];
+extern const struct store_io_ops *const store_drivers_io[];
+
+/* ---- store-uring.c: the part of a reactor's io_uring that all storage shares ---- */
+
+/* The tables of fixed files and fixed buffers, and workers.  The simulation has its own
+ * (tests/sim/sim-uring.c). */
+#define STORE_URING_MEMS 4096u
+
+/* Make tables with @nfiles fixed files and STORE_URING_MEMS fixed buffers, all of them empty.  0,
+ * or -errno with one line in @err. */
+int store_uring_attach(struct reactor *r, unsigned nfiles, char *err, size_t errlen);
+/* Let go of the files now, not some time after the ring is closed. */
+void store_uring_let_go(struct reactor *r);
+/* Allow the ring @want workers, or warn that the kernel does not.  More workers than @want stay
+ * allowed. */
+void store_uring_allow_workers(struct reactor *r, unsigned want);
+/* Make [@addr, @addr + @len) fixed buffer @mem; NULL, 0: empty the buffer.  0 or -errno. */
+int store_uring_mem(struct reactor *r, unsigned mem, void *addr, size_t len);
 
 #endif

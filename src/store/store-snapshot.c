@@ -12,7 +12,7 @@
 #include "aside.h"
 #include "export.h"
 #include "log.h"
-#include "store-snapshot.h"
+#include "store.h"
 
 struct snapshot {
 	struct export *ex;

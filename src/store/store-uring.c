@@ -9,7 +9,7 @@
 
 #include "log.h"
 #include "reactor-ring.h"
-#include "store-uring.h"
+#include "store-driver.h"
 
 static int make_tables(struct io_uring *uring, unsigned nfiles, char *err, size_t errlen)
 {

@@ -97,4 +97,36 @@ struct export *store_oldest_name(const struct store *store);
 /* Take @store, which has no name, from @e, and free @store.  Main thread. */
 void store_destroy(struct exports *e, struct store *store);
 
+/* ---- losses; control thread ---- */
+
+/* The losses of all exports together, since the state directory was made.  A client that comes back
+ * compares this number.  If the number differs and the client has unflushed writes, the client must
+ * tell its user: neither an export opened again nor another server knows of the error that a FLUSH
+ * would have met.  An export without a loss does not count, so exports can be added or taken away.
+ * A store that leaves keeps its part of the sum. */
+uint64_t store_losses(const struct exports *e);
+/* Give the new @store the losses with which the same storage left. */
+void store_losses_come(struct exports *e, struct store *store);
+/* Keep the losses of @store, which leaves. */
+void store_losses_leave(struct exports *e, const struct store *store);
+/* Free the losses of former stores. */
+void store_losses_forget(struct exports *e);
+
+/* ---- store-snapshot.c: a snapshot of the storage of an export, made while clients write ---- */
+
+/* What a machine that loses its power at that moment would find.  Everything that was answered
+ * before is in it. */
+
+#define SNAPSHOT_NAME_MAX 64		/* bytes of a name */
+#define SNAPSHOT_PATIENCE_S 45		/* for the storage; less than rtrsctl's for the answer */
+
+/* True if a snapshot may be called @name: letters, digits, '.', '_' and '-', and no '.' in
+ * front. */
+bool store_snapshot_is_name(const char *name);
+
+/* Make the snapshot @name of @ex, which the caller holds, and which is open.  0, and @text is what
+ * others call it; or -errno with the reason in @text.  -ETIMEDOUT: the storage works on it still,
+ * and @ex must not end before this process does.  Waits, SNAPSHOT_PATIENCE_S at most; a worker. */
+int store_snapshot(struct export *ex, const char *name, char *text, size_t len);
+
 #endif

@@ -233,7 +233,7 @@ static void break_lock(struct taking *t)
 	nap(sim_rand(s->late_ms + 1));
 }
 
-/* 0, -EAGAIN or -ESTALE, as of store_taking_patience(). */
+/* 0, -EAGAIN or -ESTALE, as of store_wait_patience(). */
 static int patience(struct taking *t, unsigned owner)
 {
 	if (t->owner != owner) {

@@ -15,7 +15,6 @@
 #include "sim-storage.h"
 #include "sim-test.h"
 #include "store-driver.h"
-#include "store-drivers.h"
 
 #define SECTOR RNBD_SECTOR_SIZE
 #define SIM_MAX_IO 65536u

@@ -5,7 +5,7 @@
 
 #include "list.h"
 #include "sim-storage.h"
-#include "store-uring.h"
+#include "store-driver.h"
 
 struct ring {
 	struct list link;

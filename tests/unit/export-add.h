@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export-line.h"
+#include "export-spec.h"
 #include "exports.h"
 
 /* Read @line, and add its export to @e.  0, or -errno with one line in @err. */

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "conf.h"
-#include "export-line.h"
+#include "export-spec.h"
 #include "opt-rules.h"
 #include "unit.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "conf.h"
-#include "export-line.h"
+#include "export-spec.h"
 #include "machine.h"
 #include "unix-sock.h"
 #include <sys/sysinfo.h>

@@ -14,13 +14,13 @@
 #include "export-add.h"
 #include "export-io-rig.h"
 #include "export-ring.h"
-#include "store-uring.h"
+#include "store-driver.h"
 #include "unit.h"
 
 #define SIZE (1u << 20)
 #define DIO_ALIGN_MAX 65536u		/* as store-file.c has it */
 #define PHYSICAL_MAX 32768u		/* as store-file-geometry.c has it */
-#define WORKERS_MAX 1024u		/* as export-io-share.c has it */
+#define WORKERS_MAX 1024u		/* as export-io.c has it */
 
 static struct rig rig;
 

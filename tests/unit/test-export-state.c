@@ -111,7 +111,7 @@ Test(export_state, a_restart_without_a_loss_is_told_by_nothing)
 
 	add(&exports, "a=f");
 	take(&exports, "state");
-	before = exports_losses(&exports);
+	before = store_losses(&exports);
 	cr_assert_eq(files_in("state"), 2);
 	export_sync_ended(export_sync_begun(exports_find(&exports, "a")));
 	next_server();
@@ -121,11 +121,11 @@ Test(export_state, a_restart_without_a_loss_is_told_by_nothing)
 	add(&exports, "b=g");
 	add(&exports, "a=f");
 	take(&exports, "state");
-	cr_assert_eq(exports_losses(&exports), before);
+	cr_assert_eq(store_losses(&exports), before);
 	next_server_after_a_kill();
 	add(&exports, "a=f");
 	take(&exports, "state");
-	cr_assert_eq(exports_losses(&exports), before);
+	cr_assert_eq(store_losses(&exports), before);
 }
 
 Test(export_state, a_loss_is_told_for_ever)
@@ -135,11 +135,11 @@ Test(export_state, a_loss_is_told_for_ever)
 	add(&exports, "a=f");
 	add(&exports, "b=g");
 	take(&exports, "state");
-	before = exports_losses(&exports);
+	before = store_losses(&exports);
 	export_sync_begun(exports_find(&exports, "a"));
 	export_sync_failed(exports_find(&exports, "a"), -EIO);
 	export_sync_ended(store_state(exports_find(&exports, "a")->store));
-	lost = exports_losses(&exports);
+	lost = store_losses(&exports);
 	cr_assert_neq(lost, before);
 	next_server();
 	for (unsigned i = 0; i < 2; i++) {
@@ -147,7 +147,7 @@ Test(export_state, a_loss_is_told_for_ever)
 		 * server. */
 		add(&exports, "other=f");
 		take(&exports, "state");
-		cr_assert_eq(exports_losses(&exports), lost);
+		cr_assert_eq(store_losses(&exports), lost);
 		cr_assert_eq(export_sync_error(exports_find(&exports, "other")), 0);
 		if (i)
 			next_server();
@@ -165,14 +165,14 @@ Test(export_state, a_loss_here_is_none_there)
 	add(&exports, "b=g");
 	take(&exports, "state");
 	export_sync_failed(exports_find(&exports, "a"), -EIO);
-	lost_a = exports_losses(&exports);
+	lost_a = store_losses(&exports);
 	next_server();
 	cr_assert_eq(system("rm state/file-*"), 0);
 	add(&exports, "a=f");
 	add(&exports, "b=g");
 	take(&exports, "state");
 	export_sync_failed(exports_find(&exports, "b"), -EIO);
-	cr_assert_neq(exports_losses(&exports), lost_a);
+	cr_assert_neq(store_losses(&exports), lost_a);
 }
 
 Test(export_state, a_sync_without_an_end_is_a_loss_once)
@@ -181,17 +181,17 @@ Test(export_state, a_sync_without_an_end_is_a_loss_once)
 
 	add(&exports, "a=f");
 	take(&exports, "state");
-	before = exports_losses(&exports);
+	before = store_losses(&exports);
 	export_sync_begun(exports_find(&exports, "a"));
 	next_server_after_a_kill();
 	add(&exports, "a=f");
 	take(&exports, "state");
-	lost = exports_losses(&exports);
+	lost = store_losses(&exports);
 	cr_assert_neq(lost, before);
 	next_server_after_a_kill();
 	add(&exports, "a=f");
 	take(&exports, "state");
-	cr_assert_eq(exports_losses(&exports), lost);
+	cr_assert_eq(store_losses(&exports), lost);
 }
 
 /* A store that leaves a server that runs, and comes back. */
@@ -201,10 +201,10 @@ static uint64_t leave_and_come(const char *between)
 	uint64_t gone;
 
 	exports_del(&exports, exports_find(&exports, "a"));
-	gone = exports_losses(&exports);
+	gone = store_losses(&exports);
 	cr_assert_eq(system(between), 0);
 	add(&exports, "a=f");
-	cr_assert_eq(exports_losses(&exports), gone);
+	cr_assert_eq(store_losses(&exports), gone);
 	cr_assert_eq(exports_take(&exports, exports_find(&exports, "a"), true, err,
 				  sizeof(err)), 0);
 	cr_assert_eq(export_state_take(&exports, exports_find(&exports, "a")->store), 0);
@@ -219,17 +219,17 @@ Test(export_state, a_store_that_leaves_and_comes_changes_nothing)
 	add(&exports, "b=g");
 	add(&exports, "a=f");
 	take(&exports, "state");
-	before = exports_losses(&exports);
+	before = store_losses(&exports);
 	cr_assert_eq(leave_and_come("true"), before);
 	export_sync_failed(exports_find(&exports, "a"), -EIO);
-	lost = exports_losses(&exports);
+	lost = store_losses(&exports);
 	cr_assert_neq(lost, before);
 	for_each_case(between, betweens) {
 		cr_assert_eq(leave_and_come(*between), lost);
-		cr_assert_eq(exports_losses(&exports), lost);
+		cr_assert_eq(store_losses(&exports), lost);
 	}
 	export_sync_failed(exports_find(&exports, "a"), -EIO);
-	cr_assert_neq(exports_losses(&exports), lost, "another loss is told");
+	cr_assert_neq(store_losses(&exports), lost, "another loss is told");
 }
 
 /* What readers saw fail is known when the file is written. */
@@ -242,16 +242,16 @@ Test(export_state, comes_with_the_first_name_that_is_written)
 	take(&exports, "state");
 	cr_assert_eq(files_in("state"), 1);
 	export_sync_failed(ex, -EIO);
-	lost = exports_losses(&exports);
+	lost = store_losses(&exports);
 	ex = add(&exports, "b=f");
 	cr_assert_eq(export_state_take(&exports, ex->store), 0);
 	cr_assert_eq(files_in("state"), 2);
-	cr_assert_eq(exports_losses(&exports), lost);
+	cr_assert_eq(store_losses(&exports), lost);
 	export_sync_begun(ex);
 	next_server_after_a_kill();
 	add(&exports, "a=f");
 	take(&exports, "state");
-	cr_assert_neq(exports_losses(&exports), lost);
+	cr_assert_neq(store_losses(&exports), lost);
 }
 
 /* Whoever cannot know what was before is another one to all clients. */
@@ -272,22 +272,22 @@ Test(export_state, without_its_state_a_server_is_another_one)
 	for_each_case(cmd, damage) {
 		add(&exports, "a=f");
 		take(&exports, "state");
-		before = exports_losses(&exports);
+		before = store_losses(&exports);
 		next_server_after_a_kill();
 		cr_assert_eq(system(*cmd), 0);
 		add(&exports, "a=f");
 		take(&exports, "state");
-		cr_assert_neq(exports_losses(&exports), before, "%s", *cmd);
+		cr_assert_neq(store_losses(&exports), before, "%s", *cmd);
 		next_server();
 		cr_assert_eq(system("rm -rf state"), 0);
 	}
 	add(&exports, "a=f");
 	take(&exports, NULL);
-	before = exports_losses(&exports);
+	before = store_losses(&exports);
 	next_server();
 	add(&exports, "a=f");
 	take(&exports, NULL);
-	cr_assert_neq(exports_losses(&exports), before, "no directory");
+	cr_assert_neq(store_losses(&exports), before, "no directory");
 }
 
 /* Somebody empties the file of a server that runs: the server goes on, and the file is whole again
@@ -298,17 +298,17 @@ Test(export_state, a_file_that_is_cut_short)
 
 	add(&exports, "a=f");
 	take(&exports, "state");
-	before = exports_losses(&exports);
+	before = store_losses(&exports);
 	cr_assert_eq(system("cd state && for f in *.state; do : >$f; done"), 0);
 	export_sync_begun(exports_find(&exports, "a"));
 	export_sync_failed(exports_find(&exports, "a"), -EIO);
 	export_sync_ended(store_state(exports_find(&exports, "a")->store));
-	lost = exports_losses(&exports);
+	lost = store_losses(&exports);
 	cr_assert_neq(lost, before);
 	next_server_after_a_kill();
 	add(&exports, "a=f");
 	take(&exports, "state");
-	cr_assert_eq(exports_losses(&exports), lost);
+	cr_assert_eq(store_losses(&exports), lost);
 }
 
 Test(export_state, what_is_only_read_keeps_nothing)
@@ -384,7 +384,7 @@ Test(export_lock, stays_when_the_first_name_goes)
 	b = add(&exports, "b=f");
 	take(&exports, "state");
 	cr_assert_eq(a->store, b->store);
-	before = exports_losses(&exports);
+	before = store_losses(&exports);
 	cr_assert_eq(export_acquire(b, RNBD_ACCESS_RW), 0);
 	export_sync_failed(a, -EIO);
 	exports_del(&exports, a);
@@ -392,7 +392,7 @@ Test(export_lock, stays_when_the_first_name_goes)
 	cr_assert_eq(exports.n, 1);
 	cr_assert_not(lockable("f", LOCK_EX));
 	cr_assert_eq(export_sync_error(b), -EIO);
-	cr_assert_neq(exports_losses(&exports), before);
+	cr_assert_neq(store_losses(&exports), before);
 	a = add(&exports, "a=f,readonly");
 	cr_assert_eq(a->store, b->store);
 	cr_assert_eq(export_acquire(b, RNBD_ACCESS_RW), -EPERM);

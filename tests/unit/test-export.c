@@ -361,20 +361,20 @@ Test(export, losses_tell_who_comes_back)
 	b = add_ok("b=g");
 	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RW), 0);
 	cr_assert_eq(export_acquire(b, RNBD_ACCESS_RW), 0);
-	before = exports_losses(&exports);
+	before = store_losses(&exports);
 	export_release(b, RNBD_ACCESS_RW);
-	cr_assert_eq(exports_losses(&exports), before, "nothing was lost");
+	cr_assert_eq(store_losses(&exports), before, "nothing was lost");
 	export_sync_failed(a, -EIO);
-	failed = exports_losses(&exports);
+	failed = store_losses(&exports);
 	cr_assert_neq(failed, before);
 	/* Who connected after the failure has unflushed writes that this forgets, too. */
 	export_release(a, RNBD_ACCESS_RW);
-	cr_assert_neq(exports_losses(&exports), failed);
-	failed = exports_losses(&exports);
+	cr_assert_neq(store_losses(&exports), failed);
+	failed = store_losses(&exports);
 	atomic_store(&a->store->sync_error, 0);
 	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RW), 0);
 	export_release(a, RNBD_ACCESS_RW);
-	cr_assert_eq(exports_losses(&exports), failed, "healthy again");
+	cr_assert_eq(store_losses(&exports), failed, "healthy again");
 }
 
 /* ---- many ---- */

@@ -5,7 +5,6 @@
 #include "clock.h"
 #include "exports.h"
 #include "store-lead.h"
-#include "store-taking.h"
 #include "store-wait.h"
 #include "unit.h"
 
@@ -28,25 +27,25 @@ Test(taking, owners)
 {
 	struct store_taking t = begin(0);
 
-	cr_assert_eq(store_taking_patience(&t, "a"), -EAGAIN);
+	cr_assert_eq(store_wait_patience(&t, "a"), -EAGAIN);
 	pass(&t);
-	cr_assert_eq(store_taking_patience(&t, "a"), 0);
-	cr_assert_eq(store_taking_patience(&t, "b"), -EAGAIN);
+	cr_assert_eq(store_wait_patience(&t, "a"), 0);
+	cr_assert_eq(store_wait_patience(&t, "b"), -EAGAIN);
 	pass(&t);
-	cr_assert_eq(store_taking_patience(&t, "b"), 0);
+	cr_assert_eq(store_wait_patience(&t, "b"), 0);
 }
 
 Test(taking, faster)
 {
 	struct store_taking t = begin(0);
 
-	store_taking_patience(&t, "a");
+	store_wait_patience(&t, "a");
 	pass(&t);
-	cr_assert_eq(store_taking_may_break(&t), 0);
+	cr_assert_eq(store_wait_may_break(&t), 0);
 	t.broke = true;
 	/* The service may name the owner from before for a while. */
-	cr_assert_eq(store_taking_patience(&t, "a"), 0);
-	cr_assert_eq(store_taking_patience(&t, "b"), -ESTALE);
+	cr_assert_eq(store_wait_patience(&t, "a"), 0);
+	cr_assert_eq(store_wait_patience(&t, "b"), -ESTALE);
 	cr_assert_str_eq(why, "b took the lock that this server had broken");
 }
 
@@ -58,11 +57,11 @@ Test(taking, not_broken)
 	for (unsigned i = 0; i < ARRAY_SIZE(when); i++) {
 		struct store_taking t = begin(when[i]);
 
-		store_taking_patience(&t, "a");
+		store_wait_patience(&t, "a");
 		pass(&t);
-		cr_assert_eq(store_taking_patience(&t, "a"), 0);
-		cr_assert_eq(store_taking_may_break(&t), when[i] ? -EBUSY : 0);
-		cr_assert_eq(store_taking_patience(&t, "b"), -EAGAIN);
+		cr_assert_eq(store_wait_patience(&t, "a"), 0);
+		cr_assert_eq(store_wait_may_break(&t), when[i] ? -EBUSY : 0);
+		cr_assert_eq(store_wait_patience(&t, "b"), -EAGAIN);
 	}
 }
 
@@ -134,7 +133,7 @@ Test(waiting, ends_with_the_server)
 
 	t.exports = &all;
 	ntries = 0;
-	cr_assert_eq(store_taking_run(&t, try_in_vain), -ECANCELED);
+	cr_assert_eq(store_wait_take(&t, try_in_vain), -ECANCELED);
 	cr_assert_eq(ntries, 3);
 	cr_assert_eq(store_wait(&w), -ECANCELED);
 }

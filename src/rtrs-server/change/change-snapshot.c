@@ -12,7 +12,7 @@
 #include "exports.h"
 #include "log.h"
 #include "srv-rnbd-state.h"
-#include "store-snapshot.h"
+#include "store.h"
 
 static void make_snapshot(struct worker_job *job)
 {

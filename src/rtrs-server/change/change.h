@@ -11,7 +11,7 @@
 #include "changes.h"
 #include "srv-ctl.h"
 #include "srv-storage.h"
-#include "store-snapshot.h"
+#include "store.h"
 
 struct change_call;
 struct srv;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "conf-priv.h"
-#include "export-line.h"
+#include "export-spec.h"
 #include "number.h"
 #include "util.h"
 
@@ -218,7 +218,7 @@ static bool is_option(const struct line_words *words, const char *word)
 	return row && row->holds & OPT_AT_RUN_TIME;
 }
 
-/* Take @option of a line, if it is for this table (export-line.h). */
+/* Take @option of a line, if it is for this table (export-spec.h). */
 static int take_option(void *arg, char *option, char *why, size_t len)
 {
 	struct line_words *words = arg;

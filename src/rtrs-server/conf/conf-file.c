@@ -14,7 +14,7 @@
 #include "cleanup.h"
 #include "conf-priv.h"
 #include "conf.h"
-#include "export-line.h"
+#include "export-spec.h"
 #include "opt-file.h"
 #include "util.h"
 

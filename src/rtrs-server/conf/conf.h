@@ -183,7 +183,7 @@ bool conf_listeners_ask_otherwise(const struct srv_conf *a, const struct srv_con
 bool conf_export_same_settings(const struct conf_export *a, const struct conf_export *b);
 /* The export of @conf named @name, or NULL. */
 struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name);
-/* Add the export that @line says, "NAME=PATH[,FLAG|,KEY=VALUE]..." (export-line.h), which need not
+/* Add the export that @line says, "NAME=PATH[,FLAG|,KEY=VALUE]..." (export-spec.h), which need not
  * exist.  A word behind "allow=" that has a '.' or ':' is a further rule.  0, or -errno with one
  * line in @err. */
 int conf_add_export(struct srv_conf *conf, const char *line, char *err, size_t len);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export-line.h"
+#include "export-spec.h"
 #include "number.h"
 #include "plan.h"
 

@@ -24,7 +24,7 @@
 #include "srv-stat.h"
 #include "srv-state.h"
 #include "srv-storage.h"
-#include "store-snapshot.h"
+#include "store.h"
 #include "unix-sock.h"
 #include "util.h"
 

@@ -78,7 +78,7 @@ static void answer_list(struct srv_req *req)
  * makes another id. */
 static void put_boot_id(const struct srv_rnbd *rnbd, uint8_t id[SRV_IDENT_BOOT_LEN])
 {
-	uint64_t losses = exports_losses(rnbd->exports);
+	uint64_t losses = store_losses(rnbd->exports);
 
 	memcpy(id, rnbd->boot_id, SRV_IDENT_BOOT_LEN);
 	for (unsigned i = 0; i < SRV_IDENT_BOOT_LEN; i++)

@@ -20,7 +20,7 @@
 #include "log.h"
 #include "store-file-pr.h"
 #include "store-file-priv.h"
-#include "store-taking.h"
+#include "store-wait.h"
 
 /* The device of @all as the functions of store-file-pr.h want it. */
 static struct store_file_pr device_of(const struct store_file_all *all)
@@ -146,13 +146,13 @@ static int again_if_late(int rc)
 
 static int preempt(const struct file_taking *t, uint64_t holder)
 {
-	int rc = store_taking_may_break(&t->try);
+	int rc = store_wait_may_break(&t->try);
 
 	if (!rc)
 		rc = again_if_late(store_file_pr_preempt(&t->pr, holder, t->try.why, t->try.len));
 	if (rc)
 		return rc;
-	return store_taking_tell(&t->try, 0, "kept its reservation, which this server takes");
+	return store_wait_tell(&t->try, 0, "kept its reservation, which this server takes");
 }
 
 /* 0: this host has the reservation.  -EAGAIN: not yet.  Another error is the end. */
@@ -170,7 +170,7 @@ static int try_to_take(struct store_taking *try)
 	if (view.owner == STORE_FILE_PR_FREE)
 		return again_if_late(store_file_pr_reserve(&t->pr, try->why, try->len));
 	snprintf(owner, sizeof(owner), "the host with the key 0x%" PRIx64, view.holder);
-	rc = store_taking_patience(try, owner);
+	rc = store_wait_patience(try, owner);
 	return rc ? rc : preempt(t, view.holder);
 }
 
@@ -183,7 +183,7 @@ int store_file_share_take(struct export *ex, uint64_t may_break_ms, uint64_t sin
 		.pr = device_of(store_file_all(ex->store)),
 	};
 
-	return store_taking_run(&t.try, try_to_take);
+	return store_wait_take(&t.try, try_to_take);
 }
 
 /* A host whose key goes has no late writes that could land: it does not have the reservation.  If

@@ -16,7 +16,7 @@
 #include "export.h"
 #include "rbd-lib.h"
 #include "rbd-target.h"
-#include "store-taking.h"
+#include "store-wait.h"
 
 /* An opened image with a connection of its own to the cluster. */
 struct rbd_handle {

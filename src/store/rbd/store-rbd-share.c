@@ -19,7 +19,7 @@
 #include "log.h"
 #include "store-rbd-lost.h"
 #include "store-rbd-priv.h"
-#include "store-taking.h"
+#include "store-wait.h"
 
 struct rbd_taking {
 	struct store_taking try;
@@ -55,15 +55,15 @@ static int run_aside(struct store_rbd *r, const char *whom, void (*fn)(void *arg
 /* Break the lock of the owner, who keeps it.  0, or -errno. */
 static int break_lock(struct rbd_taking *t)
 {
-	int rc = store_taking_may_break(&t->try);
+	int rc = store_wait_may_break(&t->try);
 
 	if (rc)
 		return rc;
 	rc = rbd_lib.rbd_lock_break(t->image, RBD_LOCK_MODE_EXCLUSIVE, t->try.owner);
 	if (rc < 0 && rc != -ENOENT)
-		return store_taking_tell(&t->try, rc, "keeps its lock, which cannot be broken");
+		return store_wait_tell(&t->try, rc, "keeps its lock, which cannot be broken");
 	t->try.broke = true;
-	return store_taking_tell(&t->try, 0, "kept its lock, which is broken");
+	return store_wait_tell(&t->try, 0, "kept its lock, which is broken");
 }
 
 /* 0: the lock is taken.  -EAGAIN: not yet.  Another error is the end. */
@@ -76,7 +76,7 @@ static int try_to_take(struct store_taking *try)
 	if (rc < 0)
 		return rc;
 	if (rc) {
-		int waits = store_taking_patience(try, owner);
+		int waits = store_wait_patience(try, owner);
 
 		if (waits)
 			return waits;
@@ -95,7 +95,7 @@ static void take_aside(void *arg)
 {
 	struct rbd_taking *t = arg;
 
-	t->rc = store_taking_run(&t->try, try_to_take);
+	t->rc = store_wait_take(&t->try, try_to_take);
 }
 
 int store_rbd_share_take(struct export *ex, uint64_t may_break_ms, uint64_t since_ms, char *why,
