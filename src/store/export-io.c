@@ -240,7 +240,7 @@ bool export_io_named(struct reactor *r, struct export *ex, int64_t *named,
  *   - a READ, which waits for a disk without a worker, except for reads of a file system's own data
  *     (WORKERS_SPARE);
  *   - fdatasync, of which one runs at a time (store-file-sync.c);
- *   - a WRITE that is taken at once (store-file-inline.c).
+ *   - a WRITE that is taken at once (store-file-rw.c).
  *
  * Cannot fail: with fewer workers, which is logged, requests wait. */
 

@@ -14,7 +14,7 @@
  *   - EXTENTS is SEEK_DATA and SEEK_HOLE on a thread of the file, and does not fail.  All that was
  *     written before EXTENTS began is data; a hole has been a hole at some time since then.
  *   - A buffered WRITE may be done by a system call inside export_io_start(), which can block for
- *     as long as the file system does (store-file-inline.c says when). */
+ *     as long as the file system does (store-file-rw.c says when). */
 #ifndef EXPORT_IO_H
 #define EXPORT_IO_H
 

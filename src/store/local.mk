@@ -15,7 +15,6 @@ libstorering_la_SOURCES = \
 	%D%/store-uring.c \
 	%D%/store-drivers.c \
 	%D%/file/store-file-extents.c \
-	%D%/file/store-file-inline.c \
 	%D%/file/store-file-io.h \
 	%D%/file/store-file-rw.c \
 	%D%/file/store-file-snapshot.c \
@@ -25,8 +24,7 @@ libstorering_la_SOURCES = \
 	%D%/mem/store-mem.c \
 	$(NULL)
 if HAVE_RBD
-libstorering_la_SOURCES += %D%/rbd/store-rbd-io.c %D%/rbd/store-rbd-lost.c \
-	%D%/rbd/store-rbd-lost.h
+libstorering_la_SOURCES += %D%/rbd/store-rbd-io.c %D%/rbd/store-rbd-lost.c
 endif
 libstorering_la_CFLAGS = $(AM_CFLAGS) $(LIBURING_CFLAGS)
 endif

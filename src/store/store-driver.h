@@ -87,7 +87,7 @@ struct export_ring {
 	struct loop_task finish_task;
 	void *zeroes;			/* EXPORT_ZEROES bytes, read only */
 	bool never_blocks;
-	/* store-file-inline.c */
+	/* store-file-rw.c */
 	uint64_t inline_pause_until_ms;
 	_Atomic(uint64_t) inline_since_ms;	/* inside a system call since; 0: not inside; any
 						 * thread */

@@ -9,7 +9,7 @@
  *
  * A server that lost the lock to another server learns of it when a request to the storage fails,
  * and in any case within a few seconds: clients that only read, or have no request, would go on
- * with what the next owner writes.  The engine tells (store-rbd-lost.h), or the server looks
+ * with what the next owner writes.  The engine tells (store-rbd-priv.h), or the server looks
  * (store_driver.owns).  It answers no request any more then, fails the paths of all clients that
  * have the store open, opens the store again, and stands by.
  *

@@ -143,8 +143,8 @@ Test(export, sysfs)
 {
 	char buf[64];
 
-	cr_assert_not(store_file_sysfs(0, "size", buf, sizeof(buf)));
-	cr_assert_eq(store_file_sysfs_number(0, "size", 7), 7);
+	cr_assert_not(store_file_disk_attr(0, "size", buf, sizeof(buf)));
+	cr_assert_eq(store_file_disk_number(0, "size", 7), 7);
 }
 
 Test(export, refused)

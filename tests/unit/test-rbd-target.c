@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "rbd-target.h"
+#include "store-rbd-priv.h"
 #include "unit.h"
 
 /* Each combination of parts, with and without namespace and snapshot. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose lock of a file counts (store-file-holder.h), when many processes have one.  As root. */
+/* Whose lock of a file counts (store-file-priv.h), when many processes have one.  As root. */
 #include <config.h>
 
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "lock-file.h"
-#include "store-file-holder.h"
+#include "store-file-priv.h"
 #include "unit.h"
 
 #define PIDS_MAX 64u			/* as store-file-holder.c has it */

@@ -13,8 +13,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "store-file-pr-priv.h"
 #include "pr-device.h"
+#include "store-file-pr.h"
 #include "unit.h"
 
 static char why[256];

@@ -10,14 +10,13 @@
 
 #include "exports.h"
 #include "loop-impl.h"
-#include "store-rbd-keyring.h"
-#include "store-rbd-lost.h"
+#include "store-rbd-priv.h"
 #include "store-rbd-steps.h"
 #include "unit.h"
 
 #define KEY_MAX 2048u			/* as store-rbd-steps.c has it */
 #define CEPH_CONF_MAX (16u << 20)	/* likewise */
-#define WATCHERS_MAX 64u		/* as store-rbd-owner.c has it */
+#define WATCHERS_MAX 64u		/* as store-rbd-lock.c has it */
 
 static uint8_t key[4 * KEY_MAX];	/* the file */
 static size_t loaded;			/* bytes of the passphrase that librbd was given */
@@ -179,15 +178,15 @@ Test(store_rbd, watchers_up_to_the_limit)
 		snprintf(addrs[i], sizeof(addrs[i]), "10.0.0.1:0/%u", i);
 	for_each_case(n, counts) {
 		nwatchers = *n;
-		cr_assert(store_rbd_owner_watches(NULL, addrs[*n - 1]));
-		cr_assert_eq(store_rbd_owner_watches(NULL, "10.0.0.2:0/1"), *n > WATCHERS_MAX, "%u",
+		cr_assert(store_rbd_lock_watches(NULL, addrs[*n - 1]));
+		cr_assert_eq(store_rbd_lock_watches(NULL, "10.0.0.2:0/1"), *n > WATCHERS_MAX, "%u",
 			     *n);
 	}
 }
 
 /* ---- keyrings ---- */
 
-#define KEYRING_MAX (64u << 10)		/* as store-rbd-keyring.c has it */
+#define KEYRING_MAX (64u << 10)		/* as store-rbd-steps.c has it */
 
 static char keyring[] = "/tmp/test-store-rbd.XXXXXX";
 
@@ -220,7 +219,7 @@ Test(store_rbd, keyrings_up_to_the_limit)
 		memset(blanks, ' ', sizeof(blanks));
 		memcpy(blanks + *len - strlen(text), text, strlen(text));
 		cr_assert(!ftruncate(fd, 0) && pwrite(fd, blanks, *len, 0) == (ssize_t)*len);
-		store_rbd_keyring_fault(NULL, why, sizeof(why));
+		store_rbd_steps_fault(NULL, why, sizeof(why));
 		cr_assert_eq(!strstr(why, "AES-256"), *len > KEYRING_MAX, "%u: %s", *len, why);
 		cr_assert(strstr(why, keyring), "%s", why);
 	}

@@ -51,7 +51,7 @@ static const struct export *claimed_by(const struct export *ex)
 		if (store->driver != ex->driver || store_file_all(store)->keep.claim_fd < 0)
 			continue;
 		other = store_oldest_name(store);
-		if (store_file_inuse_same_disk(store_file(other)->dev, store_file(ex)->dev))
+		if (store_file_disk_same(store_file(other)->dev, store_file(ex)->dev))
 			return other;
 	}
 	return NULL;
@@ -59,7 +59,7 @@ static const struct export *claimed_by(const struct export *ex)
 
 static const char *user_name(const struct export *ex, char *name, size_t size)
 {
-	if (!store_file_users_writer(ex, name, size))
+	if (!store_file_look_writer(ex, name, size))
 		snprintf(name, size,
 			 "an unknown process or part of the kernel, or a server that ended with "
 			 "requests still in the storage");
@@ -104,7 +104,7 @@ static int claim_wait(const struct export *ex, char *err, size_t errlen)
 	int fd, waits;
 
 	while ((fd = claim_try(ex)) == -EBUSY) {
-		if (store_file_inuse(store_file(ex)->dev, use, sizeof(use)))
+		if (store_file_disk_inuse(store_file(ex)->dev, use, sizeof(use)))
 			return store_file_claim_refuse(ex, use, err, errlen);
 		waits = store_wait(&c.wait);
 		if (waits == -ETIMEDOUT) {

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/vfs.h>
@@ -64,7 +65,7 @@ static void geometry_file(struct export *ex, uint32_t st_blksize)
 	if (ex->direct)
 		g->physical_block_size = (uint16_t)MAX(g->physical_block_size,
 						       MIN(ex->block_align, PHYSICAL_MAX));
-	g->rotational = store_file_sysfs_number(f->dev, "queue/rotational", 0);
+	g->rotational = store_file_disk_number(f->dev, "queue/rotational", 0);
 	known = !fstatfs(f->fd, &fs) && is_pow2((uint64_t)fs.f_bsize);
 	f->whole = known ? MAX((uint32_t)fs.f_bsize, RNBD_SECTOR_SIZE) : PROBE_LEN;
 	if (!ex->spec.readonly && can_punch(f)) {
@@ -94,19 +95,19 @@ static void geometry_block(struct export *ex)
 	g->logical_block_size = (uint16_t)logical;
 	store_file(ex)->whole = (uint32_t)logical;
 	g->physical_block_size = (uint16_t)MIN(MAX(physical, (unsigned)logical), PHYSICAL_MAX);
-	g->rotational = store_file_sysfs_number(store_file(ex)->dev, "queue/rotational", 0);
+	g->rotational = store_file_disk_number(store_file(ex)->dev, "queue/rotational", 0);
 	/* With O_DIRECT data is in the device when a write is answered. */
 	if (ex->direct &&
-	    store_file_sysfs(store_file(ex)->dev, "queue/write_cache", cache, sizeof(cache)))
+	    store_file_disk_attr(store_file(ex)->dev, "queue/write_cache", cache, sizeof(cache)))
 		g->writeback = strcmp(cache, "write through") != 0;
-	max = store_file_sysfs_number(store_file(ex)->dev, "queue/discard_max_bytes", 0) >>
+	max = store_file_disk_number(store_file(ex)->dev, "queue/discard_max_bytes", 0) >>
 	      RNBD_SECTOR_SHIFT;
 	if (!ex->spec.readonly && max) {
 		g->max_discard_sectors = (uint32_t)MIN(max, (uint64_t)MAX_RANGE_SECTORS);
-		g->discard_granularity = (uint32_t)store_file_sysfs_number(
+		g->discard_granularity = (uint32_t)store_file_disk_number(
 			store_file(ex)->dev, "queue/discard_granularity", (uint64_t)logical);
-		g->discard_alignment = (uint32_t)store_file_sysfs_number(store_file(ex)->dev,
-									 "discard_alignment", 0);
+		g->discard_alignment = (uint32_t)store_file_disk_number(store_file(ex)->dev,
+									"discard_alignment", 0);
 	} else {
 		atomic_fetch_or(&store_file(ex)->cannot,
 				STORE_FILE_CANNOT_DISCARD | STORE_FILE_CANNOT_STALE);
@@ -119,4 +120,48 @@ void store_file_geometry(struct store_file *f, uint32_t st_blksize)
 		geometry_block(&f->ex);
 	else
 		geometry_file(&f->ex, st_blksize);
+}
+
+/* ---- file systems ---- */
+
+/* What is known of file systems, by their type; any thread.
+ *
+ * A file system may take a flag and not do what the flag says: FUSE takes RWF_DSYNC of a direct
+ * write and sends no FSYNC (Linux 6.18), and fuse2fs 1.47.0 punches no part of a block that begins
+ * with the block.  So the driver relies on a property only where it was seen; an unknown file
+ * system gets the way that is right everywhere. */
+
+#ifndef XFS_SUPER_MAGIC
+#define XFS_SUPER_MAGIC 0x58465342
+#endif
+
+struct fs_kind {
+	uint32_t type;			/* statfs.f_type */
+	unsigned known;			/* STORE_FILE_FS_* */
+};
+
+#define EVERYWHERE (STORE_FILE_FS_HOLES | STORE_FILE_FS_PARTS | STORE_FILE_FS_ERRORS)
+
+/* DSYNC: tests/test-fua-flushes.sh.  EXT4_SUPER_MAGIC is ext2 and ext3, too. */
+static const struct fs_kind fs_kinds[] = {
+	{ EXT4_SUPER_MAGIC, EVERYWHERE | STORE_FILE_FS_LOCAL | STORE_FILE_FS_DSYNC },
+	{ XFS_SUPER_MAGIC, EVERYWHERE | STORE_FILE_FS_DSYNC },
+	{ BTRFS_SUPER_MAGIC, EVERYWHERE | STORE_FILE_FS_DSYNC },
+	{ TMPFS_MAGIC, EVERYWHERE | STORE_FILE_FS_LOCAL },
+};
+
+unsigned store_file_geometry_fs(const struct store_file *f)
+{
+	struct statfs st;
+
+	/* Its statfs is that of the file system with the node, not of the device. */
+	if (f->is_block)
+		return STORE_FILE_FS_DSYNC | STORE_FILE_FS_ERRORS;
+	if (fstatfs(f->fd, &st) < 0)
+		return 0;
+	for (unsigned i = 0; i < ARRAY_SIZE(fs_kinds); i++) {
+		if (fs_kinds[i].type == (uint32_t)st.f_type)
+			return fs_kinds[i].known;
+	}
+	return 0;
 }

@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "store-file-holder.h"
 #include "lock-file.h"
 #include "number.h"
+#include "store-file-priv.h"
 
 #define PIDS_MAX 64
 #define FIRST_PID_NS 0xeffffffcu	/* the kernel's PROC_PID_INIT_INO */

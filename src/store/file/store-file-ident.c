@@ -46,7 +46,7 @@ static bool read_wwid(const struct export *ex, char *id, int len)
 	static const char *const attrs[] = { "dm/uuid", "wwid", "device/wwid", "serial" };
 
 	for (unsigned i = 0; i < ARRAY_SIZE(attrs); i++) {
-		if (store_file_sysfs(store_file(ex)->dev, attrs[i], id, len) && id[0])
+		if (store_file_disk_attr(store_file(ex)->dev, attrs[i], id, len) && id[0])
 			return true;
 	}
 	return false;
@@ -67,7 +67,7 @@ static uint64_t ident_block(const struct export *ex)
 	if (!read_wwid(ex, id, sizeof(id)))
 		return hash_number(FNV1A_INIT, store_file(ex)->dev);
 	hash = fnv1a(FNV1A_INIT, id, strlen(id));
-	return hash_number(hash, store_file_sysfs_number(store_file(ex)->dev, "partition", 0));
+	return hash_number(hash, store_file_disk_number(store_file(ex)->dev, "partition", 0));
 }
 
 /* A number of the file system of @f that stays; 0: none.  XFS has the number of its device in

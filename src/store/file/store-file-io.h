@@ -114,12 +114,9 @@ void store_file_rw(struct export_io *io);
 /* Do a DISCARD or a WRITE_ZEROES. */
 void store_file_zero(struct export_io *io);
 
-/* Do the rest of a WRITE now, if a system call is the faster way: true with the result in *@status.
- * False: the ring does the WRITE, from file_io(io)->progress on. */
-bool store_file_inline_write(struct export_io *io, int *status);
 /* True if a WRITE like @io, started now, takes its data inside store_file_rw(), however long that
  * lasts. */
-bool store_file_inline_takes(const struct export_io *io);
+bool store_file_rw_takes(const struct export_io *io);
 
 /* Do an EXTENTS. */
 void store_file_extents(struct export_io *io);

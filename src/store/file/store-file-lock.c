@@ -28,11 +28,10 @@
 #include <sys/stat.h>
 
 #include "clock.h"
-#include "store-file-holder.h"
-#include "store-file-priv.h"
 #include "exports.h"
 #include "lock-file.h"
 #include "log.h"
+#include "store-file-priv.h"
 #include "store-wait.h"
 
 struct waiting {

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "store-file-pr-priv.h"
+#include "store-file-pr.h"
 #include "util.h"
 
 #define KEYS_MAX 8190u			/* as many as the 16 bits of the SCSI length can bring */

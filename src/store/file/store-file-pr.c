@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 
 #include "number.h"
-#include "store-file-pr-priv.h"
+#include "store-file-pr.h"
 #include "store-file-priv.h"
 
 static int __attribute__((format(printf, 5, 6)))
@@ -79,10 +79,10 @@ int store_file_pr_check(const struct store_file_pr *pr, char *why, size_t len)
 	if (!S_ISBLK(st.st_mode))
 		return refuse(pr, -EOPNOTSUPP, why, len, "is no block device: a device with "
 			      "persistent reservations is needed");
-	if (store_file_sysfs(st.st_rdev, "partition", line, sizeof(line)))
+	if (store_file_disk_attr(st.st_rdev, "partition", line, sizeof(line)))
 		return refuse(pr, -EOPNOTSUPP, why, len, "is a partition, and a reservation is "
 			      "that of the whole disk: the disk itself is needed");
-	if (store_file_sysfs(st.st_rdev, "dm/suspended", line, sizeof(line)))
+	if (store_file_disk_attr(st.st_rdev, "dm/suspended", line, sizeof(line)))
 		return refuse(pr, -EOPNOTSUPP, why, len, "is made by device-mapper, and a "
 			      "reservation is that of a disk on one path: the disk itself is "
 			      "needed");

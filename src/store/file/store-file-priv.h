@@ -5,6 +5,8 @@
 #define STORE_FILE_PRIV_H
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -54,7 +56,7 @@ struct store_file {
 	uint64_t tail_start;		/* UINT64_MAX: none */
 	_Atomic(unsigned) cannot;	/* STORE_FILE_CANNOT_*: learnt by asking the kernel */
 	uint32_t whole;			/* bytes; the kernel zeroes and discards blocks of that */
-	_Atomic(int) inline_kind;	/* store-file-inline.c; any thread */
+	_Atomic(int) inline_kind;	/* store-file-rw.c; any thread */
 	struct export_seeker seeker;
 	/* store-file-size.c; control thread: */
 	struct store_file_ask *asks[EXPORT_QUESTIONS];	/* NULL: not yet */
@@ -145,7 +147,7 @@ void store_file_geometry(struct store_file *f, uint32_t st_blksize);
  * the kernel's word on holes in this file. */
 int store_file_punch_behind(const struct store_file *f);
 /* The STORE_FILE_FS_* of the opened @f. */
-unsigned store_file_fs(const struct store_file *f);
+unsigned store_file_geometry_fs(const struct store_file *f);
 /* The struct export.ident of the opened @f. */
 uint64_t store_file_ident(const struct store_file *f);
 /* The struct export.place of the opened @f. */
@@ -158,29 +160,29 @@ void store_file_ident_warn(const struct export *ex);
 /* True if the block device of @ex has an id of its own, which any host reads. */
 bool store_file_has_wwid(const struct export *ex);
 /* Read the first line of the small file @path into @buf; false: no such line. */
-bool store_file_sysfs_line(const char *path, char *buf, int len);
+bool store_file_disk_line(const char *path, char *buf, int len);
 /* Read the first line of @attr of block device @dev into @buf.  A partition without @attr has @attr
  * of its disk.  False: no such line. */
-bool store_file_sysfs(dev_t dev, const char *attr, char *buf, int len);
-/* The number in @attr, found as store_file_sysfs() finds @attr; @otherwise: no number. */
-uint64_t store_file_sysfs_number(dev_t dev, const char *attr, uint64_t otherwise);
+bool store_file_disk_attr(dev_t dev, const char *attr, char *buf, int len);
+/* The number in @attr, found as store_file_disk_attr() finds @attr; @otherwise: no number. */
+uint64_t store_file_disk_number(dev_t dev, const char *attr, uint64_t otherwise);
 /* True if the kernel knows of a user of block device @dev, its disk or one of its partitions.  @by
  * says how: "is mounted at '/mnt'" or the like. */
 #define STORE_FILE_USE_MAX 640
-bool store_file_inuse(dev_t dev, char *by, size_t len);
+bool store_file_disk_inuse(dev_t dev, char *by, size_t len);
 /* The disk of the partition @dev; @dev itself: it is no partition. */
-dev_t store_file_inuse_disk(dev_t dev);
+dev_t store_file_disk_of(dev_t dev);
 /* True if @a and @b are one device, or if one is a partition of the other. */
-bool store_file_inuse_same_disk(dev_t a, dev_t b);
+bool store_file_disk_same(dev_t a, dev_t b);
 /* Refuse to export @ex because of @use: -EBUSY, with the line in @err. */
 int store_file_claim_refuse(const struct export *ex, const char *use, char *err, size_t errlen);
 /* True if another process, as far as this process may look, has the file of @ex open for writing:
  * "process 812 (qemu-img)" in @name. */
-bool store_file_users_writer(const struct export *ex, char *name, size_t len);
+bool store_file_look_writer(const struct export *ex, char *name, size_t len);
 /* store_driver.look: warn of other writers of the files of the @n exports @all, beside clients. */
-void store_file_users_warn(const struct export *const *all, unsigned n);
+void store_file_look_warn(const struct export *const *all, unsigned n);
 /* Warn if the storage of @ex is an image in a format like qcow2. */
-void store_file_format_warn(const struct export *ex);
+void store_file_look_format(const struct export *ex);
 /* True if @ex is a device for the server alone. */
 bool store_file_claim_needed(const struct export *ex);
 /* store_driver.claim: claim the block device of @ex. */
@@ -213,5 +215,16 @@ void store_file_share_end(struct store *store);
 
 /* store_driver.check_same: check that the path still names the opened file. */
 int store_file_lock_check_same(const struct export *ex, char *err, size_t errlen);
+
+/* ---- store-file-holder.c: the holders of flock(2) on a file; reads /proc ---- */
+
+/* Has a server to wait for a holder?  Every reader of a file may lock the file.  A holder that may
+ * not write is no reason to wait.  Returns true if a holder of a lock on @fd's file may write to the file as far as its user (root,
+ * ours, the owner) and the mode tell, or if the holder cannot be known.  Returns false if all
+ * holders belong to users who may not write.  Returns false, too, if no process has the lock: the
+ * kernel keeps the lock for a process that has ended, or a process hides it.  @who names a holder:
+ * "process 12 (name) of user 1001".  In a container, a PID namespace that is not the first, a lock
+ * that no visible process asked for and has counts. */
+bool store_file_holder_counts(int fd, char *who, size_t len);
 
 #endif

@@ -135,7 +135,7 @@ static int check_use(const struct export *ex, const struct stat *st, const struc
 	if (ex->spec.force && !store_file(ex)->is_block)
 		return file_refuse(to, -EINVAL,
 			      "is a file: ',force' is for block devices: remove it");
-	if (!store_file_claim_needed(ex) || !store_file_inuse(st->st_rdev, use, sizeof(use)))
+	if (!store_file_claim_needed(ex) || !store_file_disk_inuse(st->st_rdev, use, sizeof(use)))
 		return 0;
 	return store_file_claim_refuse(ex, use, to->err, to->errlen);
 }
@@ -262,7 +262,7 @@ static void learn_ids(struct export *ex, const struct stat *st)
 					       (unsigned long long)f->ino);
 	ex->ident = store_file_ident(f);
 	ex->place = store_file_place(f);
-	ex->disk = f->is_block ? store_file_inuse_disk(f->dev) : 0;
+	ex->disk = f->is_block ? store_file_disk_of(f->dev) : 0;
 	ex->medium = (uint64_t)f->dev << 1 | f->is_block;
 }
 
@@ -292,7 +292,7 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 	if (store_file(ex)->is_block != !!S_ISBLK(st.st_mode))
 		return file_refuse(&to, -ESTALE, "was replaced while it was opened");
 	learn_ids(ex, &st);
-	store_file(ex)->fs = store_file_fs(store_file(ex));
+	store_file(ex)->fs = store_file_geometry_fs(store_file(ex));
 	rc = learn_size(ex, &st, &to);
 	if (!rc && is_swap_file(ex))
 		rc = file_refuse(&to, -ETXTBSY, "is in use as swap: end that first (swapoff '%s'), "
@@ -399,7 +399,7 @@ static int file_claim(struct export *ex, char *err, size_t errlen)
 	if (!rc)
 		rc = store_file_share_begin(ex, err, errlen);
 	if (!rc)
-		store_file_format_warn(ex);
+		store_file_look_format(ex);
 	if (!rc)
 		store_file_ident_warn(ex);
 	return rc;
@@ -445,7 +445,7 @@ const struct store_driver store_file_driver = {
 	.removed = file_removed,
 	.lock = store_file_lock,
 	.claim = file_claim,
-	.look = store_file_users_warn,
+	.look = store_file_look_warn,
 	.check_same = store_file_lock_check_same,
 	.take = store_file_share_take,
 	.forget = store_file_share_forget,

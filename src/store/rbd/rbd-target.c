@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rbd-target.h"
+#include "store-rbd-priv.h"
 #include "util.h"
 
 #define PARTS 3u

@@ -11,6 +11,7 @@
 #include "aside.h"
 #include "exports.h"
 #include "log.h"
+#include "store-rbd-priv.h"
 #include "store-rbd-steps.h"
 #include "util.h"
 
@@ -101,7 +102,7 @@ static int run_phase(const struct store_rbd *r, struct rbd_connect *c, char *err
 	patience.limit_s += patience.limit_s ? phase->grace_s : 0;
 	patience.whom = phase->whom;
 	patience.advice = phase->advice;
-	rc = store_rbd_aside_wait(call, &patience);
+	rc = store_rbd_connect_wait(call, &patience);
 	if (rc == -ETIMEDOUT)
 		snprintf(err, errlen, "cannot be opened: %s do%s not answer for %u s "
 			 "(" RBD_MOUNT_TIMEOUT "): %s", phase->whom, phase->grace_s ? "es" : "",
@@ -187,7 +188,52 @@ void store_rbd_disconnect(struct store_rbd *r)
 	store_rbd_leave(r);
 	call = r->leaving;
 	r->leaving = NULL;
-	if (call && store_rbd_aside_wait(call, &patience))
+	if (call && store_rbd_connect_wait(call, &patience))
 		log_warn(r->ex.name, "'%s': the cluster has not answered for %u s: the image will "
 			 "be closed when it does", r->ex.path, STORE_RBD_STOP_S);
+}
+
+/* ---- how long callers wait for a cluster, and what the log says of it ---- */
+
+#define TELL_MS 5000u
+#define ADVISE_MS 10000u
+
+/* Say once for whom the caller waits, and once what may be the cause. */
+static void tell(struct rbd_patience *p, uint64_t ms)
+{
+	if (p->whom && !p->told && ms >= TELL_MS) {
+		log_warn(p->ex->name, "'%s': waiting for %s", p->ex->path, p->whom);
+		p->told = 1;
+	} else if (p->advice && p->told == 1 && ms >= ADVISE_MS) {
+		log_warn(p->ex->name, "'%s': still waiting for %s: %s", p->ex->path, p->whom,
+			 p->advice);
+		p->told = 2;
+	}
+}
+
+/* True if the server stops, and the caller has waited for long enough since then. */
+static bool is_stopped(struct rbd_patience *p, uint64_t ms)
+{
+	if (!p->stops || !atomic_load(p->stops))
+		return false;
+	if (!p->stops_ms)
+		p->stops_ms = ms + 1;
+	return ms + 1 - p->stops_ms >= p->stops_s * 1000ull;
+}
+
+static int patience(void *arg, uint64_t ms)
+{
+	struct rbd_patience *p = arg;
+
+	if (is_stopped(p, ms))
+		return -ECANCELED;
+	if (p->limit_s && ms >= p->limit_s * 1000ull)
+		return -ETIMEDOUT;
+	tell(p, ms);
+	return 0;
+}
+
+int store_rbd_connect_wait(struct aside *call, struct rbd_patience *p)
+{
+	return aside_wait(call, patience, p);
 }

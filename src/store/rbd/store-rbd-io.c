@@ -14,7 +14,6 @@
 #include "rnbd-ext.h"
 #include "store-driver.h"
 #include "store-lead.h"
-#include "store-rbd-lost.h"
 #include "store-rbd-priv.h"
 #include "util.h"
 #include "worker.h"

@@ -60,7 +60,7 @@ struct lock_try {
 static bool learn_owner(struct lock_try *t)
 {
 	snprintf(t->owner, sizeof(t->owner), "a client that the cluster does not name");
-	return store_rbd_owner(t->handle.image, t->owner) == 1;
+	return store_rbd_lock_owner(t->handle.image, t->owner) == 1;
 }
 
 /* True if the owner was dead, and the owner's lock is broken. */
@@ -79,7 +79,7 @@ static void lock_aside(void *arg)
 
 	t->owned = learn_owner(t);
 	if (t->owned && !break_lock(t) &&
-	    store_rbd_owner_watches(t->handle.image, t->owner)) {
+	    store_rbd_lock_watches(t->handle.image, t->owner)) {
 		t->rc = -EBUSY;
 		return;
 	}
@@ -244,7 +244,7 @@ static int try_cluster(struct locking *l)
 	patience.whom = "the osds of the cluster, for its lock";
 	rc = aside_begin(&call, lock_aside, lock_left, t);
 	if (!rc) {
-		rc = store_rbd_aside_wait(call, &patience);
+		rc = store_rbd_connect_wait(call, &patience);
 		l->gave_up = rc;
 	}
 	if (l->gave_up) {
@@ -324,4 +324,39 @@ int store_rbd_lock(struct export *ex, char *err, size_t errlen)
 		snprintf(err, errlen, "export '%s': '%s' %s%s", ex->name, ex->path,
 			 *why ? why : "cannot be locked: ", *why ? "" : strerror(-rc));
 	return rc;
+}
+
+/* ---- who has librbd's lock; waits for the cluster, so it runs aside ---- */
+
+#define WATCHERS_MAX 64
+
+int store_rbd_lock_owner(rbd_image_t image, char owner[STORE_RBD_OWNER_MAX])
+{
+	rbd_lock_mode_t mode;
+	char *owners[1];
+	size_t n = 1;
+	int rc = rbd_lib.rbd_lock_get_owners(image, &mode, owners, &n);
+
+	if (rc == -ENOENT || (!rc && !n))
+		return 0;
+	if (rc < 0)
+		return rc;
+	snprintf(owner, STORE_RBD_OWNER_MAX, "%s", owners[0]);
+	rbd_lib.rbd_lock_get_owners_cleanup(owners, n);
+	return 1;
+}
+
+bool store_rbd_lock_watches(rbd_image_t image, const char *owner)
+{
+	rbd_image_watcher_t watchers[WATCHERS_MAX];
+	size_t n = WATCHERS_MAX;
+	bool found = false;
+	int rc = rbd_lib.rbd_watchers_list(image, watchers, &n);
+
+	if (rc < 0)
+		return true;
+	for (size_t i = 0; i < n; i++)
+		found = found || !strcmp(watchers[i].addr, owner);
+	rbd_lib.rbd_watchers_list_cleanup(watchers, n);
+	return found;
 }

@@ -18,7 +18,6 @@
 #include "log.h"
 #include "loop.h"
 #include "store-lead.h"
-#include "store-rbd-lost.h"
 #include "store-rbd-priv.h"
 
 #define ASK_MS 5000u

@@ -12,11 +12,36 @@
 #define STORE_RBD_PRIV_H
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "export.h"
 #include "rbd-lib.h"
-#include "rbd-target.h"
 #include "store-wait.h"
+
+struct export;
+struct loop;
+struct rbd_asking;
+struct store_rbd;
+
+/* ---- rbd-target.c: the name of an image; pure ---- */
+
+#define RBD_TARGET_PREFIX "rbd:"
+#define RBD_TARGET_EXPECTED RBD_TARGET_PREFIX "POOL/[NAMESPACE/]IMAGE[@SNAP]"
+
+struct rbd_target {
+	char *text;			/* the memory of the others */
+	const char *pool;
+	const char *space;		/* namespace; "": none */
+	const char *image;
+	const char *snap;		/* NULL: the image itself */
+};
+
+/* Take @text apart.  0; -EINVAL: not such a name; -ENOMEM.  After 0 call rbd_target_fini(). */
+int rbd_target_parse(struct rbd_target *target, const char *text);
+void rbd_target_fini(struct rbd_target *target);
+
+/* ---- an image ---- */
 
 /* An opened image with a connection of its own to the cluster. */
 struct rbd_handle {
@@ -93,20 +118,17 @@ void store_rbd_unlock(struct store *store);
 /* The owner of the lock of @image, as the cluster names clients.  1 with @owner; 0: nobody has the
  * lock; or -errno.  Waits for the cluster, as the next one. */
 #define STORE_RBD_OWNER_MAX STORE_TAKING_OWNER_MAX
-int store_rbd_owner(rbd_image_t image, char owner[STORE_RBD_OWNER_MAX]);
+int store_rbd_lock_owner(rbd_image_t image, char owner[STORE_RBD_OWNER_MAX]);
 /* True if @owner has @image open, or has died within the last 30 s, or the cluster does not tell.
  * Most clients give their lock away when somebody asks, and write no more: so nobody is asked who
  * lives. */
-bool store_rbd_owner_watches(rbd_image_t image, const char *owner);
+bool store_rbd_lock_watches(rbd_image_t image, const char *owner);
 
 /* struct store_driver.take, yield and renew: store-rbd-share.c. */
 int store_rbd_share_take(struct export *ex, uint64_t may_break_ms, uint64_t since_ms, char *why,
 			 size_t len);
 int store_rbd_share_yield(struct export *ex);
 int store_rbd_share_renew(struct export *ex, char *why, size_t len);
-
-/* struct store_driver.snapshot: store-rbd-snapshot.c. */
-int store_rbd_snapshot(struct export *ex, const char *name, char *text, size_t len);
 
 /* How long a server that stops waits for a cluster that may be silent. */
 #define STORE_RBD_STOP_S 10u
@@ -126,6 +148,23 @@ struct rbd_patience {
 };
 
 /* aside_wait(): 0; or -ETIMEDOUT after the limit, -ECANCELED if the server stops. */
-int store_rbd_aside_wait(struct aside *call, struct rbd_patience *patience);
+int store_rbd_connect_wait(struct aside *call, struct rbd_patience *patience);
+
+/* ---- store-rbd-lost.c: clients that were fenced, or have lost the lock of their image ---- */
+
+/* @result of an operation of @r as the request is to hear of it: once a client is fenced, all its
+ * operations fail, also when the cluster has forgotten that.  Any thread. */
+int store_rbd_lost(struct store_rbd *r, int result);
+/* As store_driver.fenced.  A shared image is opened again by its lead (store-lead.h). */
+bool store_rbd_lost_already(const struct export *ex);
+/* Ask the cluster every few seconds whether @ex is fenced, so that a client without requests does
+ * not read what the next owner writes: @ex may be idle until the cluster has forgotten.  @loop is
+ * the control thread's.  NULL: no memory.  Control thread, as the next one. */
+struct rbd_asking *store_rbd_lost_watch(const struct export *ex, struct loop *loop);
+/* The handle of the export goes: end the question that is under way by it.  The next one follows
+ * with the next handle.  NULL: nothing to do.  Under store_rbd.renews. */
+void store_rbd_lost_cancel(struct rbd_asking *asking);
+/* Ends the question under way, too.  No handle comes or goes meanwhile. */
+void store_rbd_lost_unwatch(struct rbd_asking *asking);
 
 #endif

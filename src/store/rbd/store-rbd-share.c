@@ -17,7 +17,6 @@
 #include "clock.h"
 #include "exports.h"
 #include "log.h"
-#include "store-rbd-lost.h"
 #include "store-rbd-priv.h"
 #include "store-wait.h"
 
@@ -43,7 +42,7 @@ static int run_aside(struct store_rbd *r, const char *whom, void (*fn)(void *arg
 		free(arg);
 		return rc;
 	}
-	rc = store_rbd_aside_wait(call, &patience);
+	rc = store_rbd_connect_wait(call, &patience);
 	r->lent = rc != 0;
 	if (rc)
 		log_warn(r->ex.name, "'%s': the server stops, and has waited for %s, for %u s: "
@@ -71,7 +70,7 @@ static int try_to_take(struct store_taking *try)
 {
 	struct rbd_taking *t = container_of(try, struct rbd_taking, try);
 	char owner[STORE_RBD_OWNER_MAX] = "";
-	int rc = store_rbd_owner(t->image, owner);
+	int rc = store_rbd_lock_owner(t->image, owner);
 
 	if (rc < 0)
 		return rc;
@@ -82,7 +81,7 @@ static int try_to_take(struct store_taking *try)
 			return waits;
 	}
 	/* librbd itself breaks the lock of an owner that does not watch. */
-	if (rc && (try->may_break_ms != CLOCK_NEVER || store_rbd_owner_watches(t->image, owner))) {
+	if (rc && (try->may_break_ms != CLOCK_NEVER || store_rbd_lock_watches(t->image, owner))) {
 		rc = break_lock(t);
 		if (rc)
 			return rc;

@@ -3,6 +3,9 @@
 #ifndef STORE_RBD_STEPS_H
 #define STORE_RBD_STEPS_H
 
+#include <stddef.h>
+
+#include "rbd-lib.h"
 #include "store-rbd-priv.h"
 
 #define RBD_MOUNT_TIMEOUT "client_mount_timeout"
@@ -30,5 +33,12 @@ struct rbd_phase {
 };
 
 extern const struct rbd_phase store_rbd_phases[RBD_PHASES];
+
+/* ---- why librados cannot read the key of its user; any thread ---- */
+
+/* Describe in @buf the keyring that rados_connect() of @cluster could not read: librados 16 and 18
+ * answer -EIO then, and never for a monitor; 20.2 goes on without the keyring.  The text names the
+ * file, and for a key of a newer cipher the version of librbd and the Ceph that knows the key. */
+void store_rbd_steps_fault(rados_t cluster, char *buf, size_t len);
 
 #endif

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store-rbd-lost.h"
 #include "store-rbd-priv.h"
 #include "util.h"
 
@@ -141,6 +140,34 @@ static void image_removed(struct export *ex)
 	store_rbd_unlock(ex->store);
 }
 
+/* ---- snapshots, by the cluster ---- */
+
+/* librbd's cache is off, so all writes that were answered are in the snapshot; librbd holds others
+ * back meanwhile. */
+static int image_snapshot(struct export *ex, const char *name, char *text, size_t len)
+{
+	struct store_rbd *r = store_rbd(ex);
+	int rc;
+
+	/* Another server that breaks the lock has the handle replaced. */
+	if (ex->spec.shared || ex->spec.readonly) {
+		snprintf(text, len, "an image that is read-only, or shared by two servers, has no "
+			 "snapshots here: \"rbd snap create %s@%s\" makes one",
+			 ex->path + strlen(RBD_TARGET_PREFIX), name);
+		return -EOPNOTSUPP;
+	}
+	/* A caller that gives up leaves the handle to this call. */
+	r->lent = true;
+	rc = rbd_lib.rbd_snap_create(r->handle.image, name);
+	r->lent = false;
+	if (rc)
+		snprintf(text, len, "%s@%s: %s", ex->path, name,
+			 rc == -EEXIST ? "a snapshot has this name already" : strerror(-rc));
+	else
+		snprintf(text, len, "%s@%s", ex->path, name);
+	return rc;
+}
+
 extern const struct store_driver store_rbd_driver;
 const struct store_driver store_rbd_driver = {
 	.prefix = RBD_TARGET_PREFIX,
@@ -161,5 +188,5 @@ const struct store_driver store_rbd_driver = {
 	.yield = store_rbd_share_yield,
 	.fenced = store_rbd_lost_already,
 	.renew = store_rbd_share_renew,
-	.snapshot = store_rbd_snapshot,
+	.snapshot = image_snapshot,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Programs and loop devices that use a file or device, unhindered by any claim: warnings, as far as
- * this process may see such users.  Owns nothing; main thread, or a worker (export-life.h).
+/* Looks at an opened file for what the administrator has hardly meant, and warns: programs and loop
+ * devices that use the file, unhindered by any claim, as far as this process may see such users;
+ * and an image in a format like qcow2.  Main thread, or a worker (export-life.h); blocks.
  *
  * Paths are compared, not files: a descriptor of another process may lie on a dead file system, for
  * which stat(2) would wait. */
@@ -16,8 +17,8 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "store-file-priv.h"
 #include "log.h"
+#include "store-file-priv.h"
 
 /* A file whose users are looked for. */
 struct seek {
@@ -117,7 +118,7 @@ static char *process_name(const char *pid)
 	char path[64], comm[32], *name = NULL;
 
 	snprintf(path, sizeof(path), "/proc/%.20s/comm", pid);
-	if (!store_file_sysfs_line(path, comm, sizeof(comm)))
+	if (!store_file_disk_line(path, comm, sizeof(comm)))
 		snprintf(comm, sizeof(comm), "?");
 	return asprintf(&name, "process %s (%s)", pid, comm) < 0 ? NULL : name;
 }
@@ -165,7 +166,7 @@ static void look_at_loops(struct users_look *look)
 	while (block && (d = readdir(block))) {
 		snprintf(attr, sizeof(attr), "/sys/block/%s/loop/backing_file", d->d_name);
 		if (strncmp(d->d_name, "loop", 4) ||
-		    !store_file_sysfs_line(attr, look->other, sizeof(look->other)))
+		    !store_file_disk_line(attr, look->other, sizeof(look->other)))
 			continue;
 		seek = look_find(look);
 		if (seek && !seek->loop)
@@ -175,7 +176,7 @@ static void look_at_loops(struct users_look *look)
 		closedir(block);
 }
 
-bool store_file_users_writer(const struct export *ex, char *name, size_t len)
+bool store_file_look_writer(const struct export *ex, char *name, size_t len)
 {
 	struct users_look *look = look_create(1);
 	bool found;
@@ -241,7 +242,7 @@ static void warn_of(const struct seek *seek)
 			 "and that program may destroy each other's data", ex->path);
 }
 
-void store_file_users_warn(const struct export *const *all, unsigned n)
+void store_file_look_warn(const struct export *const *all, unsigned n)
 {
 	struct users_look *look = look_create(n);
 
@@ -259,4 +260,60 @@ void store_file_users_warn(const struct export *const *all, unsigned n)
 	for (unsigned i = 0; i < look->n; i++)
 		warn_of(&look->all[i]);
 	look_destroy(look);
+}
+
+/* ---- images of virtual machines in a format of their own ---- */
+
+/* Exported as they lie, clients see the bytes of the format instead of the disk.  A warning,
+ * because a disk may hold anything. */
+
+/* What a file of the format begins with, as QEMU's block drivers know the format. */
+struct format {
+	const char *name;		/* of qemu-img(1) */
+	unsigned at;
+	const char *magic;
+	size_t len;
+};
+
+#define MAGIC(s) .magic = (s), .len = sizeof(s) - 1
+
+/* LUKS is none of them: a client may open it. */
+static const struct format formats[] = {
+	{ "qcow2", 0, MAGIC("QFI\xfb") },
+	{ "vmdk", 0, MAGIC("KDMV") },
+	{ "vmdk", 0, MAGIC("COWD") },
+	{ "vmdk", 0, MAGIC("# Disk DescriptorFile") },
+	{ "vhdx", 0, MAGIC("vhdxfile") },
+	{ "vdi", 64, MAGIC("\x7f\x10\xda\xbe") },
+};
+
+/* The format of what begins with the @len bytes of @head; NULL: none that is known. */
+static const char *format_of(const char *head, size_t len)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(formats); i++) {
+		const struct format *f = &formats[i];
+
+		if (f->at + f->len <= len && !memcmp(head + f->at, f->magic, f->len))
+			return f->name;
+	}
+	return NULL;
+}
+
+void store_file_look_format(const struct export *ex)
+{
+	size_t size = MAX(ex->direct ? ex->block_align : 0, RNBD_SECTOR_SIZE);
+	_cleanup_free_ char *head = NULL;
+	const char *name;
+	ssize_t n;
+	void *p;
+
+	if (posix_memalign(&p, size, size))
+		return;
+	head = p;
+	n = pread(store_file(ex)->fd, head, size, 0);
+	name = n > 0 ? format_of(head, (size_t)n) : NULL;
+	if (name)
+		log_warn(ex->name, "'%s' is a %s image: clients see the bytes of the format, not "
+			 "the disk inside: make a raw copy (qemu-img convert -f %s -O raw), or "
+			 "export the image with qemu-nbd", ex->path, name, name);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Other users of a block device on this machine, as far as the kernel tells: mounts, swap, and
- * devices made of the device (LVM, md, device-mapper).  Owns nothing; main thread, or a worker
- * (export-life.h).
- *
- * A partition and the whole disk share their bytes, so a use of either is a use of both; two
- * partitions of one disk share nothing.  Only mounts of this process's mount namespace are visible:
- * for the mounts of others the kernel only answers EBUSY to the claim (store-file-claim.c). */
+/* Block devices as the kernel tells of them in /proc and /sys: attributes, the disk of a partition,
+ * and other users on this machine.  Owns nothing; main thread, or a worker (export-life.h). */
 #include <config.h>
 
 #include <dirent.h>
@@ -22,6 +17,56 @@
 #include "cleanup.h"
 #include "store-file-priv.h"
 
+/* ---- attributes ---- */
+
+bool store_file_disk_line(const char *path, char *buf, int len)
+{
+	FILE *f = fopen(path, "re");
+	bool ok;
+
+	if (!f)
+		return false;
+	ok = fgets(buf, len, f);
+	fclose(f);
+	if (ok)
+		buf[strcspn(buf, "\n")] = '\0';
+	return ok;
+}
+
+bool store_file_disk_attr(dev_t dev, const char *attr, char *buf, int len)
+{
+	static const char *const up[] = { "", "../" };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(up); i++) {
+		char path[128];
+
+		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s%s", major(dev), minor(dev),
+			 up[i], attr);
+		if (store_file_disk_line(path, buf, len))
+			return true;
+	}
+	return false;
+}
+
+uint64_t store_file_disk_number(dev_t dev, const char *attr, uint64_t otherwise)
+{
+	unsigned long long value;
+	char buf[64];
+
+	if (!store_file_disk_attr(dev, attr, buf, sizeof(buf)) || sscanf(buf, "%llu", &value) != 1)
+		return otherwise;
+	return value;
+}
+
+/* ---- users ---- */
+
+/* As far as the kernel tells: mounts, swap, and devices made of the device (LVM, md,
+ * device-mapper).
+ *
+ * A partition and the whole disk share their bytes, so a use of either is a use of both; two
+ * partitions of one disk share nothing.  Only mounts of this process's mount namespace are visible:
+ * for the mounts of others the kernel only answers EBUSY to the claim (store-file-claim.c). */
+
 #define SYSFS_PATH_MAX 384
 
 static dev_t parse_dev(const char *text)
@@ -37,7 +82,7 @@ static dev_t dev_below(dev_t dev, const char *name)
 	char path[SYSFS_PATH_MAX], line[32];
 
 	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s/dev", major(dev), minor(dev), name);
-	return store_file_sysfs_line(path, line, sizeof(line)) ? parse_dev(line) : 0;
+	return store_file_disk_line(path, line, sizeof(line)) ? parse_dev(line) : 0;
 }
 
 /* The disk of the partition @dev; 0: @dev is no partition. */
@@ -50,14 +95,14 @@ static dev_t whole_disk(dev_t dev)
 	return stat(path, &st) ? 0 : dev_below(dev, "..");
 }
 
-dev_t store_file_inuse_disk(dev_t dev)
+dev_t store_file_disk_of(dev_t dev)
 {
 	dev_t disk = whole_disk(dev);
 
 	return disk ? disk : dev;
 }
 
-bool store_file_inuse_same_disk(dev_t a, dev_t b)
+bool store_file_disk_same(dev_t a, dev_t b)
 {
 	return a == b || whole_disk(a) == b || whole_disk(b) == a;
 }
@@ -178,7 +223,7 @@ static void holder_name(dev_t dev, const char *holder, char *buf, size_t len)
 
 	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/holders/%s/dm/name", major(dev),
 		 minor(dev), holder);
-	if (store_file_sysfs_line(path, name, sizeof(name)))
+	if (store_file_disk_line(path, name, sizeof(name)))
 		snprintf(buf, len, "%.200s (%.120s)", holder, name);
 	else
 		snprintf(buf, len, "%s", holder);
@@ -238,7 +283,7 @@ static bool partition_used(dev_t disk, char *by, size_t len)
 	return found;
 }
 
-bool store_file_inuse(dev_t dev, char *by, size_t len)
+bool store_file_disk_inuse(dev_t dev, char *by, size_t len)
 {
 	char use[STORE_FILE_USE_MAX], name[64];
 	dev_t disk = whole_disk(dev);
