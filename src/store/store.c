@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "export.h"
 #include "exports.h"
 #include "log.h"
-#include "random.h"
 #include "store.h"
 #include "util.h"
 
