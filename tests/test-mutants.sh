@@ -12,6 +12,15 @@ mutate() {
 mutate --list "$top_srcdir/tests/mutants" --source "$top_srcdir" --check ||
 	fail "who changes code changes its mutants with it (tests/mutants/README)"
 
+# Each folder of src with code has a row of tests, or is in one that has.
+while read -r folder; do
+	row=$folder
+	while [ "$row" != . ] && ! grep -q "^$row:" "$top_srcdir/tests/mutants/subsystems"; do
+		row=$(dirname "$row")
+	done
+	[ "$row" != . ] || fail "tests/mutants/subsystems: no row for $folder: which tests has it?"
+done < <(cd "$top_srcdir/src" && find . -name '*.c' | sed 's|^\./||; s|/[^/]*$||' | sort -u)
+
 # ---- a tree: one file of code, a test of it, and one that sees nothing ----
 
 mkdir -p "$tmp/toy/src/two" "$tmp/toy/tests" "$tmp/lists" "$tmp/bin"
