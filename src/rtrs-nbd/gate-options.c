@@ -292,13 +292,17 @@ void gate_options_defaults(struct clt_conf *conf)
 	o->threads = MIN(MAX(machine()->cpus / 2, 2u), 8u);
 }
 
-/* Fit the defaults of what was not given: --threads and --memory into half of the memory, and
- * connections= to the threads. */
+/* Fit the defaults of what was not given: --threads and --memory into half of the memory, --threads
+ * to connections= that were given, and else these to the threads. */
 static void gate_fit(struct gate_options *o)
 {
 	uint64_t each = NBD_SERVER_MEMORY_MIN, room = MAX(machine()->memory / 2, each);
 	struct clt_conf *conf = &o->session;
 
+	bool fewer = clt_conf_given(conf, "connections") && conf->connections < o->threads;
+
+	if (!opt_given(&gate_options, conf->own_given, "threads") && fewer)
+		o->threads = conf->connections;
 	if (!opt_given(&gate_options, conf->own_given, "threads"))
 		o->threads = (unsigned)MIN(o->threads, MIN(o->memory, room) / each);
 	if (!opt_given(&gate_options, conf->own_given, "memory"))
