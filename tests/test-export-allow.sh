@@ -79,7 +79,7 @@ preload=$(nbdkit_preload)
 [ -z "$preload" ] || nbd_front=(env "LD_PRELOAD=$preload" "${nbd_front[@]}")
 why one >"$tmp/hidden" || true
 why eno >"$tmp/missing" || true
-grep -q 'no such export; it has all$' "$tmp/hidden"
+grep -q 'no such export for this client; it has all$' "$tmp/hidden"
 diff "$tmp/hidden" "$tmp/missing"
 wait_line "$server_log" \
 	'open of one as rw refused: No such file.*its allow does not contain 127\.0\.0\.8$'

@@ -21,7 +21,7 @@ start_server "disk0=$tmp/disk" "disk1=$tmp/disk" $'new\nline='"$tmp/disk"
 start_nbdkit "server=127.0.0.1:$server_port" mode=ro
 [ "$(listed)" = $'disk0\ndisk1\nnew\nline' ]
 must_fail timeout "$TIMEOUT_S" nbdinfo --size "nbd+unix:///disk9?socket=$sock"
-wait_line "$nbdkit_log" "'disk9'.*no such export; it has disk0, disk1, new.line\$"
+wait_line "$nbdkit_log" "'disk9'.*no such export for this client; it has disk0, disk1, new.line\$"
 stop_process "$nbdkit_pid"
 # With export= it is that one, as far as NBD clients see.
 start_nbdkit "server=127.0.0.1:$server_port" mode=ro export=disk1

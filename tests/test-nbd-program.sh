@@ -115,5 +115,5 @@ done
 refuse 2 "expected with --run" "$RTRS_NBD" -U - "$server"
 refuse 2 "--memory '1': expected" "$RTRS_NBD" --memory=1 "$server"
 refuse 1 "cannot listen on 192.0.2.1 port 10809: " "$RTRS_NBD" -i 192.0.2.1 "$server"
-refuse 1 "no such export; it has disk" "$RTRS_NBD" -f -U "$tmp/x" "$server" export=nothing
+refuse 1 "no such export for this client; it has disk" "$RTRS_NBD" -f -U "$tmp/x" "$server" export=nothing
 [ ! -e "$tmp/x" ] || fail "a socket is left behind"

@@ -184,7 +184,7 @@ wrong "--bs '4096': expected at most 512, the bytes of the export behind --offse
 wrong "--bs '8192': expected at most 4096, the bytes of --size$" --bs=8K --size=4K "$server" disk
 wrong '--verify with --iodepth=16: expected fewer IOs in flight than blocks of --bs, here 16$' \
 	--verify --size=64k --iodepth=16 "$server" disk
-expect_failure 1 "export 'none': the server has no such export; it has disk" "$bench" "$server" none
+expect_failure 1 "export 'none': the server has no such export for this client; it has disk" "$bench" "$server" none
 expect_failure 1 "server unix:$tmp/none: " "$bench" "unix:$tmp/none" disk
 
 # No descriptors, here or in a session of many connections.
