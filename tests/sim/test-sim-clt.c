@@ -52,6 +52,52 @@ static void start_exact(void)
 	start_as(CLT_REG_STATIC);
 }
 
+static char expected[8192];
+
+static void add_line(unsigned ms, const char *what, const char *who, const char *tail)
+{
+	size_t n = strlen(expected);
+
+	snprintf(expected + n, sizeof(expected) - n, "[%3u.%03u] %s%s%s\n", ms / 1000, ms % 1000,
+		 what, who, tail);
+}
+
+/* The trace is @before, then the path comes up from the moment @ms on, then @after.  @who: the
+ * path's name before the server knows its session; @device: what becomes of the client's device, or
+ * NULL: it has none yet. */
+static void expect_up(const char *before, unsigned ms, const char *who, const char *device,
+		      const char *after)
+{
+	snprintf(expected, sizeof(expected), "%s", before);
+	add_line(ms, "clt path srv: path: all up: connecting -> info", "", "");
+	add_line(ms + 1, "srv ", who, ": handshake: req: awaited -> seen");
+	add_line(ms + 1, "srv ", who, ": handshake: free: seen -> named");
+	add_line(ms + 1, "srv sess/clt@srv: path: info: connecting -> connected", "", "");
+	add_line(ms + 1, "srv sess/clt@srv: path up, 3 connections, session sess", "", "");
+	add_line(ms + 1, "srv sess: session opened by sess/clt@srv", "", "");
+	add_line(ms + 2, "clt path srv: path: INFO_RSP: info -> opening", "", "");
+	add_line(ms + 2, "clt sess: handshake: start: idle -> admitted", "", "");
+	add_line(ms + 2, "clt sess: handshake: begin: admitted -> greets", "", "");
+	add_line(ms + 4, "clt sess: handshake: answer: greets -> met", "", "");
+	add_line(ms + 4, "clt sess: handshake: probe: met -> probes", "", "");
+	add_line(ms + 6, "clt sess: handshake: answer: probes -> met", "", "");
+	add_line(ms + 6, "clt sess: handshake: probe back: met -> probed", "", "");
+	ms += 8;
+	add_line(ms, "clt sess: handshake: answer: probed -> met", "", "");
+	if (device) {
+		add_line(ms, "clt sess: handshake: device: met -> opens", "", "");
+		add_line(ms + 1, "srv sess: device 0 ", device, ": disk0, rw");
+		add_line(ms + 2, "clt sess: handshake: answer: opens -> met", "", "");
+		add_line(ms + 2, "clt sess: handshake: unsure: met -> asks", "", "");
+		ms += 4;
+		add_line(ms, "clt sess: handshake: answer: asks -> met", "", "");
+	}
+	add_line(ms, "clt sess: handshake: ready: met -> idle", "", "");
+	add_line(ms, "clt path srv: path: opened: opening -> up", "", "");
+	snprintf(expected + strlen(expected), sizeof(expected) - strlen(expected), "%s", after);
+	world_expect(w, expected);
+}
+
 SIM_TEST(p11_connect)
 {
 	w = world_create(1);
@@ -109,41 +155,26 @@ SIM_TEST(nobody_listens)
 	CHECK(world_client_opened(c) == 1);
 	world_server_start(w, NULL);
 	CHECK(wait_open(c, 1000) == 0);
-	world_expect(w, "[  0.000] clt path srv: path: start: idle -> connecting\n"
-			"[  0.000] clt disk0: device: wanted: new -> opening\n"
-			"[  0.002] clt path srv: path: fail: connecting -> failing\n"
-			"[  0.002] clt path srv: cannot connect: connection refused (no "
-			"rtrs-server listens there, or a firewall rejects it; port 1234 is the "
-			"default); trying again\n"
-			"[  0.002] clt sess: session: path down: new -> down\n"
-			"[  0.002] clt path srv: path: lost: failing -> draining\n"
-			"[  0.002] clt path srv: path: drained: draining -> back-off\n"
-			"[  0.002] clt path srv: path: retry: back-off -> connecting\n"
-			"[  0.004] clt path srv: path: fail: connecting -> failing\n"
-			"[  0.004] clt path srv: path: lost: failing -> draining\n"
-			"[  0.004] clt path srv: path: drained: draining -> back-off\n"
-			"[  0.089] clt path srv: path: retry: back-off -> connecting\n"
-			"[  0.095] clt path srv: path: all up: connecting -> info\n"
-			"[  0.096] srv clt@srv: handshake: req: awaited -> seen\n"
-			"[  0.096] srv clt@srv: handshake: free: seen -> named\n"
-			"[  0.096] srv sess/clt@srv: path: info: connecting -> connected\n"
-			"[  0.096] srv sess/clt@srv: path up, 3 connections, session sess\n"
-			"[  0.096] srv sess: session opened by sess/clt@srv\n"
-			"[  0.097] clt path srv: path: INFO_RSP: info -> opening\n"
-			"[  0.097] clt sess: handshake: start: idle -> admitted\n"
-			"[  0.097] clt sess: handshake: begin: admitted -> greets\n"
-			"[  0.099] clt sess: handshake: answer: greets -> met\n"
-			"[  0.099] clt sess: handshake: probe: met -> probes\n"
-			"[  0.101] clt sess: handshake: answer: probes -> met\n"
-			"[  0.101] clt sess: handshake: probe back: met -> probed\n"
-			"[  0.103] clt sess: handshake: answer: probed -> met\n"
-			"[  0.103] clt sess: handshake: ready: met -> idle\n"
-			"[  0.103] clt path srv: path: opened: opening -> up\n"
-			"[  0.103] clt path srv: connected: 2 connections, queue depth 16, max IO "
-			"65536\n"
-			"[  0.103] clt sess: session: path up: down -> up\n"
-			"[  0.104] srv sess: device 0 opened: disk0, rw\n"
-			"[  0.105] clt disk0: device: opened: opening -> open\n");
+	expect_up("[  0.000] clt path srv: path: start: idle -> connecting\n"
+		  "[  0.000] clt disk0: device: wanted: new -> opening\n"
+		  "[  0.002] clt path srv: path: fail: connecting -> failing\n"
+		  "[  0.002] clt path srv: cannot connect: connection refused (no "
+		  "rtrs-server listens there, or a firewall rejects it; port 1234 is the "
+		  "default); trying again\n"
+		  "[  0.002] clt sess: session: path down: new -> down\n"
+		  "[  0.002] clt path srv: path: lost: failing -> draining\n"
+		  "[  0.002] clt path srv: path: drained: draining -> back-off\n"
+		  "[  0.002] clt path srv: path: retry: back-off -> connecting\n"
+		  "[  0.004] clt path srv: path: fail: connecting -> failing\n"
+		  "[  0.004] clt path srv: path: lost: failing -> draining\n"
+		  "[  0.004] clt path srv: path: drained: draining -> back-off\n"
+		  "[  0.089] clt path srv: path: retry: back-off -> connecting\n",
+		  95, "clt@srv", NULL,
+		  "[  0.103] clt path srv: connected: 2 connections, queue depth 16, max IO "
+		  "65536\n"
+		  "[  0.103] clt sess: session: path up: down -> up\n"
+		  "[  0.104] srv sess: device 0 opened: disk0, rw\n"
+		  "[  0.105] clt disk0: device: opened: opening -> open\n");
 	world_destroy(w);
 }
 
@@ -183,30 +214,15 @@ SIM_TEST(no_such_device)
 	world_server_start(w, NULL);
 	c = world_client_start(w, &conf);
 	CHECK(wait_open(c, 1000) == -ENOENT);
-	world_expect(w, "[  0.000] clt path srv: path: start: idle -> connecting\n"
-			"[  0.000] clt nodisk: device: wanted: new -> opening\n"
-			"[  0.006] clt path srv: path: all up: connecting -> info\n"
-			"[  0.007] srv clt@srv: handshake: req: awaited -> seen\n"
-			"[  0.007] srv clt@srv: handshake: free: seen -> named\n"
-			"[  0.007] srv sess/clt@srv: path: info: connecting -> connected\n"
-			"[  0.007] srv sess/clt@srv: path up, 3 connections, session sess\n"
-			"[  0.007] srv sess: session opened by sess/clt@srv\n"
-			"[  0.008] clt path srv: path: INFO_RSP: info -> opening\n"
-			"[  0.008] clt sess: handshake: start: idle -> admitted\n"
-			"[  0.008] clt sess: handshake: begin: admitted -> greets\n"
-			"[  0.010] clt sess: handshake: answer: greets -> met\n"
-			"[  0.010] clt sess: handshake: probe: met -> probes\n"
-			"[  0.012] clt sess: handshake: answer: probes -> met\n"
-			"[  0.012] clt sess: handshake: probe back: met -> probed\n"
-			"[  0.014] clt sess: handshake: answer: probed -> met\n"
-			"[  0.014] clt sess: handshake: ready: met -> idle\n"
-			"[  0.014] clt path srv: path: opened: opening -> up\n"
-			"[  0.014] clt path srv: connected: 2 connections, queue depth 16, max IO "
-			"65536\n"
-			"[  0.014] clt sess: session: path up: new -> up\n"
-			"[  0.015] srv sess: open of nodisk as rw refused: No such file or "
-			"directory\n"
-			"[  0.016] clt nodisk: device: refused: opening -> gone\n");
+	expect_up("[  0.000] clt path srv: path: start: idle -> connecting\n"
+		  "[  0.000] clt nodisk: device: wanted: new -> opening\n",
+		  6, "clt@srv", NULL,
+		  "[  0.014] clt path srv: connected: 2 connections, queue depth 16, max IO "
+		  "65536\n"
+		  "[  0.014] clt sess: session: path up: new -> up\n"
+		  "[  0.015] srv sess: open of nodisk as rw refused: No such file or "
+		  "directory\n"
+		  "[  0.016] clt nodisk: device: refused: opening -> gone\n");
 	world_destroy(w);
 }
 
@@ -453,43 +469,23 @@ SIM_TEST(cut)
 	world_note(w, "cut");
 	CHECK(world_write(c, 0, 512, 1) == 0);
 	world_run_ms(w, 10);
-	world_expect(w, "[  0.036] --- cut\n"
-			"[  0.036] srv sess/clt@srv: path down: connection 0: disconnected\n"
-			"[  0.036] srv sess/clt@srv: path: fail: connected -> draining\n"
-			"[  0.036] clt path srv: path: fail: up -> failing\n"
-			"[  0.036] clt path srv: lost: connection 0 was closed by the server; "
-			"reconnecting\n"
-			"[  0.036] clt sess: session: path down: up -> down\n"
-			"[  0.036] clt path srv: path: lost: failing -> draining\n"
-			"[  0.036] srv sess/clt@srv: path: drained: draining -> lingering\n"
-			"[  0.036] srv sess: session closed\n"
-			"[  0.036] srv sess: device 0 closed: disk0\n"
-			"[  0.036] srv sess/clt@srv: path: quiet: lingering -> gone\n"
-			"[  0.036] clt path srv: path: drained: draining -> back-off\n"
-			"[  0.036] clt path srv: path: retry: back-off -> connecting\n"
-			"[  0.042] clt path srv: path: all up: connecting -> info\n"
-			"[  0.043] srv clt@srv: handshake: req: awaited -> seen\n"
-			"[  0.043] srv clt@srv: handshake: free: seen -> named\n"
-			"[  0.043] srv sess/clt@srv: path: info: connecting -> connected\n"
-			"[  0.043] srv sess/clt@srv: path up, 3 connections, session sess\n"
-			"[  0.043] srv sess: session opened by sess/clt@srv\n"
-			"[  0.044] clt path srv: path: INFO_RSP: info -> opening\n"
-			"[  0.044] clt sess: handshake: start: idle -> admitted\n"
-			"[  0.044] clt sess: handshake: begin: admitted -> greets\n"
-			"[  0.046] clt sess: handshake: answer: greets -> met\n"
-			"[  0.046] clt sess: handshake: probe: met -> probes\n"
-			"[  0.048] clt sess: handshake: answer: probes -> met\n"
-			"[  0.048] clt sess: handshake: probe back: met -> probed\n"
-			"[  0.050] clt sess: handshake: answer: probed -> met\n"
-			"[  0.050] clt sess: handshake: device: met -> opens\n"
-			"[  0.051] srv sess: device 0 opened: disk0, rw\n"
-			"[  0.052] clt sess: handshake: answer: opens -> met\n"
-			"[  0.052] clt sess: handshake: unsure: met -> asks\n"
-			"[  0.054] clt sess: handshake: answer: asks -> met\n"
-			"[  0.054] clt sess: handshake: ready: met -> idle\n"
-			"[  0.054] clt path srv: path: opened: opening -> up\n"
-			"[  0.054] clt path srv: connected again after 18 ms\n"
-			"[  0.054] clt sess: session: path up: down -> up\n");
+	expect_up("[  0.036] --- cut\n"
+		  "[  0.036] srv sess/clt@srv: path down: connection 0: disconnected\n"
+		  "[  0.036] srv sess/clt@srv: path: fail: connected -> draining\n"
+		  "[  0.036] clt path srv: path: fail: up -> failing\n"
+		  "[  0.036] clt path srv: lost: connection 0 was closed by the server; "
+		  "reconnecting\n"
+		  "[  0.036] clt sess: session: path down: up -> down\n"
+		  "[  0.036] clt path srv: path: lost: failing -> draining\n"
+		  "[  0.036] srv sess/clt@srv: path: drained: draining -> lingering\n"
+		  "[  0.036] srv sess: session closed\n"
+		  "[  0.036] srv sess: device 0 closed: disk0\n"
+		  "[  0.036] srv sess/clt@srv: path: quiet: lingering -> gone\n"
+		  "[  0.036] clt path srv: path: drained: draining -> back-off\n"
+		  "[  0.036] clt path srv: path: retry: back-off -> connecting\n",
+		  42, "clt@srv", "opened",
+		  "[  0.054] clt path srv: connected again after 18 ms\n"
+		  "[  0.054] clt sess: session: path up: down -> up\n");
 	world_destroy(w);
 }
 
@@ -501,43 +497,23 @@ SIM_TEST(p26_come_back_to_a_stale_path)
 	world_note(w, "cut, seen by clt");
 	CHECK(world_write(c, 0, 512, 1) == 0);
 	world_run_ms(w, 10);
-	world_expect(w, "[  0.036] --- cut, seen by clt\n"
-			"[  0.036] clt path srv: path: fail: up -> failing\n"
-			"[  0.036] clt path srv: lost: connection 0 was closed by the server; "
-			"reconnecting\n"
-			"[  0.036] clt sess: session: path down: up -> down\n"
-			"[  0.036] clt path srv: path: lost: failing -> draining\n"
-			"[  0.036] clt path srv: path: drained: draining -> back-off\n"
-			"[  0.036] clt path srv: path: retry: back-off -> connecting\n"
-			"[  0.037] srv sess/clt@srv: path down: its client has reconnected\n"
-			"[  0.037] srv sess/clt@srv: path: fail: connected -> draining\n"
-			"[  0.037] srv sess/clt@srv: path: drained: draining -> lingering\n"
-			"[  0.037] srv sess: session closed\n"
-			"[  0.037] srv sess: device 0 closed: disk0\n"
-			"[  0.037] srv sess/clt@srv: path: quiet: lingering -> gone\n"
-			"[  0.042] clt path srv: path: all up: connecting -> info\n"
-			"[  0.043] srv sess/clt@srv: handshake: req: awaited -> seen\n"
-			"[  0.043] srv sess/clt@srv: handshake: free: seen -> named\n"
-			"[  0.043] srv sess/clt@srv: path: info: connecting -> connected\n"
-			"[  0.043] srv sess/clt@srv: path up, 3 connections, session sess\n"
-			"[  0.043] srv sess: session opened by sess/clt@srv\n"
-			"[  0.044] clt path srv: path: INFO_RSP: info -> opening\n"
-			"[  0.044] clt sess: handshake: start: idle -> admitted\n"
-			"[  0.044] clt sess: handshake: begin: admitted -> greets\n"
-			"[  0.046] clt sess: handshake: answer: greets -> met\n"
-			"[  0.046] clt sess: handshake: probe: met -> probes\n"
-			"[  0.048] clt sess: handshake: answer: probes -> met\n"
-			"[  0.048] clt sess: handshake: probe back: met -> probed\n"
-			"[  0.050] clt sess: handshake: answer: probed -> met\n"
-			"[  0.050] clt sess: handshake: device: met -> opens\n"
-			"[  0.051] srv sess: device 0 opened: disk0, rw\n"
-			"[  0.052] clt sess: handshake: answer: opens -> met\n"
-			"[  0.052] clt sess: handshake: unsure: met -> asks\n"
-			"[  0.054] clt sess: handshake: answer: asks -> met\n"
-			"[  0.054] clt sess: handshake: ready: met -> idle\n"
-			"[  0.054] clt path srv: path: opened: opening -> up\n"
-			"[  0.054] clt path srv: connected again after 18 ms\n"
-			"[  0.054] clt sess: session: path up: down -> up\n");
+	expect_up("[  0.036] --- cut, seen by clt\n"
+		  "[  0.036] clt path srv: path: fail: up -> failing\n"
+		  "[  0.036] clt path srv: lost: connection 0 was closed by the server; "
+		  "reconnecting\n"
+		  "[  0.036] clt sess: session: path down: up -> down\n"
+		  "[  0.036] clt path srv: path: lost: failing -> draining\n"
+		  "[  0.036] clt path srv: path: drained: draining -> back-off\n"
+		  "[  0.036] clt path srv: path: retry: back-off -> connecting\n"
+		  "[  0.037] srv sess/clt@srv: path down: its client has reconnected\n"
+		  "[  0.037] srv sess/clt@srv: path: fail: connected -> draining\n"
+		  "[  0.037] srv sess/clt@srv: path: drained: draining -> lingering\n"
+		  "[  0.037] srv sess: session closed\n"
+		  "[  0.037] srv sess: device 0 closed: disk0\n"
+		  "[  0.037] srv sess/clt@srv: path: quiet: lingering -> gone\n",
+		  42, "sess/clt@srv", "opened",
+		  "[  0.054] clt path srv: connected again after 18 ms\n"
+		  "[  0.054] clt sess: session: path up: down -> up\n");
 	world_destroy(w);
 }
 
@@ -560,43 +536,23 @@ SIM_TEST(come_back_while_storage_is_busy)
 	world_note(w, "storage goes on");
 	CHECK(world_io_end(io, 0, 1000) == 0);
 	CHECK(world_read(c, 0, 4096, 0x21) == 0);
-	world_expect(w, "[  0.046] --- cut\n"
-			"[  0.046] srv sess/clt@srv: path down: connection 0: disconnected\n"
-			"[  0.046] srv sess/clt@srv: path: fail: connected -> draining\n"
-			"[  0.046] clt path srv: path: fail: up -> failing\n"
-			"[  0.046] clt path srv: lost: connection 0 was closed by the server; "
-			"reconnecting\n"
-			"[  0.046] clt sess: session: path down: up -> down\n"
-			"[  0.046] clt path srv: path: lost: failing -> draining\n"
-			"[  0.046] clt path srv: path: drained: draining -> back-off\n"
-			"[  0.046] clt path srv: path: retry: back-off -> connecting\n"
-			"[  0.046] srv sess/clt@srv: path: drained: draining -> lingering\n"
-			"[  0.046] srv sess: session closed\n"
-			"[  0.052] clt path srv: path: all up: connecting -> info\n"
-			"[  0.053] srv sess/clt@srv: handshake: req: awaited -> seen\n"
-			"[  0.053] srv sess/clt@srv: handshake: free: seen -> named\n"
-			"[  0.053] srv sess/clt@srv: path: info: connecting -> connected\n"
-			"[  0.053] srv sess/clt@srv: path up, 3 connections, session sess\n"
-			"[  0.053] srv sess: session opened by sess/clt@srv\n"
-			"[  0.054] clt path srv: path: INFO_RSP: info -> opening\n"
-			"[  0.054] clt sess: handshake: start: idle -> admitted\n"
-			"[  0.054] clt sess: handshake: begin: admitted -> greets\n"
-			"[  0.056] clt sess: handshake: answer: greets -> met\n"
-			"[  0.056] clt sess: handshake: probe: met -> probes\n"
-			"[  0.058] clt sess: handshake: answer: probes -> met\n"
-			"[  0.058] clt sess: handshake: probe back: met -> probed\n"
-			"[  0.060] clt sess: handshake: answer: probed -> met\n"
-			"[  0.060] clt sess: handshake: device: met -> opens\n"
-			"[  0.061] srv sess: device 0 taken up again: disk0, rw\n"
-			"[  0.062] clt sess: handshake: answer: opens -> met\n"
-			"[  0.062] clt sess: handshake: unsure: met -> asks\n"
-			"[  0.064] clt sess: handshake: answer: asks -> met\n"
-			"[  0.064] clt sess: handshake: ready: met -> idle\n"
-			"[  0.064] clt path srv: path: opened: opening -> up\n"
-			"[  0.064] clt path srv: connected again after 18 ms\n"
-			"[  0.064] clt sess: session: path up: down -> up\n"
-			"[  0.148] --- storage goes on\n"
-			"[  0.148] srv sess/clt@srv: path: quiet: lingering -> gone\n");
+	expect_up("[  0.046] --- cut\n"
+		  "[  0.046] srv sess/clt@srv: path down: connection 0: disconnected\n"
+		  "[  0.046] srv sess/clt@srv: path: fail: connected -> draining\n"
+		  "[  0.046] clt path srv: path: fail: up -> failing\n"
+		  "[  0.046] clt path srv: lost: connection 0 was closed by the server; "
+		  "reconnecting\n"
+		  "[  0.046] clt sess: session: path down: up -> down\n"
+		  "[  0.046] clt path srv: path: lost: failing -> draining\n"
+		  "[  0.046] clt path srv: path: drained: draining -> back-off\n"
+		  "[  0.046] clt path srv: path: retry: back-off -> connecting\n"
+		  "[  0.046] srv sess/clt@srv: path: drained: draining -> lingering\n"
+		  "[  0.046] srv sess: session closed\n",
+		  52, "sess/clt@srv", "taken up again",
+		  "[  0.064] clt path srv: connected again after 18 ms\n"
+		  "[  0.064] clt sess: session: path up: down -> up\n"
+		  "[  0.148] --- storage goes on\n"
+		  "[  0.148] srv sess/clt@srv: path: quiet: lingering -> gone\n");
 	world_destroy(w);
 }
 
@@ -676,44 +632,29 @@ SIM_TEST(duplicate_connect)
 	sim_duplicate_connect("clt", "srv");
 	c = world_client_start(w, NULL);
 	CHECK(wait_open(c, 1000) == 0);
-	world_expect(w, "[  0.000] clt path srv: path: start: idle -> connecting\n"
-			"[  0.000] clt disk0: device: wanted: new -> opening\n"
-			"[  0.001] srv clt: connection refused: connection number is taken "
-			"(Connection reset by peer)\n"
-			"[  0.002] clt path srv: path: fail: connecting -> failing\n"
-			"[  0.002] clt path srv: cannot connect: connection 0 was refused: "
-			"Connection reset by peer (does its --allow contain this address? its log "
-			"says why); trying again\n"
-			"[  0.002] clt sess: session: path down: new -> down\n"
-			"[  0.002] clt path srv: path: lost: failing -> draining\n"
-			"[  0.002] clt path srv: path: drained: draining -> back-off\n"
-			"[  0.002] clt path srv: path: retry: back-off -> connecting\n"
-			"[  0.003] srv clt@srv: path not set up: connection 0: disconnected\n"
-			"[  0.003] srv clt@srv: path: fail: connecting -> draining\n"
-			"[  0.003] srv clt@srv: handshake: fail: awaited -> over\n"
-			"[  0.003] srv clt@srv: path: drained: draining -> lingering\n"
-			"[  0.003] srv clt@srv: path: quiet: lingering -> gone\n"
-			"[  0.008] clt path srv: path: all up: connecting -> info\n"
-			"[  0.009] srv clt@srv: handshake: req: awaited -> seen\n"
-			"[  0.009] srv clt@srv: handshake: free: seen -> named\n"
-			"[  0.009] srv sess/clt@srv: path: info: connecting -> connected\n"
-			"[  0.009] srv sess/clt@srv: path up, 3 connections, session sess\n"
-			"[  0.009] srv sess: session opened by sess/clt@srv\n"
-			"[  0.010] clt path srv: path: INFO_RSP: info -> opening\n"
-			"[  0.010] clt sess: handshake: start: idle -> admitted\n"
-			"[  0.010] clt sess: handshake: begin: admitted -> greets\n"
-			"[  0.012] clt sess: handshake: answer: greets -> met\n"
-			"[  0.012] clt sess: handshake: probe: met -> probes\n"
-			"[  0.014] clt sess: handshake: answer: probes -> met\n"
-			"[  0.014] clt sess: handshake: probe back: met -> probed\n"
-			"[  0.016] clt sess: handshake: answer: probed -> met\n"
-			"[  0.016] clt sess: handshake: ready: met -> idle\n"
-			"[  0.016] clt path srv: path: opened: opening -> up\n"
-			"[  0.016] clt path srv: connected: 2 connections, queue depth 16, max IO "
-			"65536\n"
-			"[  0.016] clt sess: session: path up: down -> up\n"
-			"[  0.017] srv sess: device 0 opened: disk0, rw\n"
-			"[  0.018] clt disk0: device: opened: opening -> open\n");
+	expect_up("[  0.000] clt path srv: path: start: idle -> connecting\n"
+		  "[  0.000] clt disk0: device: wanted: new -> opening\n"
+		  "[  0.001] srv clt: connection refused: connection number is taken "
+		  "(Connection reset by peer)\n"
+		  "[  0.002] clt path srv: path: fail: connecting -> failing\n"
+		  "[  0.002] clt path srv: cannot connect: connection 0 was refused: "
+		  "Connection reset by peer (does its --allow contain this address? its log "
+		  "says why); trying again\n"
+		  "[  0.002] clt sess: session: path down: new -> down\n"
+		  "[  0.002] clt path srv: path: lost: failing -> draining\n"
+		  "[  0.002] clt path srv: path: drained: draining -> back-off\n"
+		  "[  0.002] clt path srv: path: retry: back-off -> connecting\n"
+		  "[  0.003] srv clt@srv: path not set up: connection 0: disconnected\n"
+		  "[  0.003] srv clt@srv: path: fail: connecting -> draining\n"
+		  "[  0.003] srv clt@srv: handshake: fail: awaited -> over\n"
+		  "[  0.003] srv clt@srv: path: drained: draining -> lingering\n"
+		  "[  0.003] srv clt@srv: path: quiet: lingering -> gone\n",
+		  8, "clt@srv", NULL,
+		  "[  0.016] clt path srv: connected: 2 connections, queue depth 16, max IO "
+		  "65536\n"
+		  "[  0.016] clt sess: session: path up: down -> up\n"
+		  "[  0.017] srv sess: device 0 opened: disk0, rw\n"
+		  "[  0.018] clt disk0: device: opened: opening -> open\n");
 	world_destroy(w);
 }
 
@@ -797,49 +738,28 @@ SIM_TEST(server_restarts)
 	CHECK(world_io_end(io, 0, 5000) == 0);
 	CHECK(world_read(c, 0, 65536 * 4, 0x31) == 0);
 	world_run_ms(w, 10);
-	world_expect(w, "[  0.038] --- srv killed\n"
-			"[  0.039] clt path srv: path: fail: up -> failing\n"
-			"[  0.039] clt path srv: lost: connection 0 was closed by the server; "
-			"reconnecting\n"
-			"[  0.039] clt sess: session: path down: up -> down\n"
-			"[  0.039] clt path srv: path: lost: failing -> draining\n"
-			"[  0.039] clt path srv: path: drained: draining -> back-off\n"
-			"[  0.039] clt path srv: path: retry: back-off -> connecting\n"
-			"[  0.041] clt path srv: path: fail: connecting -> failing\n"
-			"[  0.041] clt path srv: cannot connect: connection refused (no "
-			"rtrs-server listens there, or a firewall rejects it; port 1234 is the "
-			"default); trying again\n"
-			"[  0.041] clt path srv: path: lost: failing -> draining\n"
-			"[  0.041] clt path srv: path: drained: draining -> back-off\n"
-			"[  0.118] clt path srv: path: retry: back-off -> connecting\n"
-			"[  0.120] clt path srv: path: fail: connecting -> failing\n"
-			"[  0.120] clt path srv: path: lost: failing -> draining\n"
-			"[  0.120] clt path srv: path: drained: draining -> back-off\n"
-			"[  0.238] --- srv started\n"
-			"[  0.355] clt path srv: path: retry: back-off -> connecting\n"
-			"[  0.361] clt path srv: path: all up: connecting -> info\n"
-			"[  0.362] srv clt@srv: handshake: req: awaited -> seen\n"
-			"[  0.362] srv clt@srv: handshake: free: seen -> named\n"
-			"[  0.362] srv sess/clt@srv: path: info: connecting -> connected\n"
-			"[  0.362] srv sess/clt@srv: path up, 3 connections, session sess\n"
-			"[  0.362] srv sess: session opened by sess/clt@srv\n"
-			"[  0.363] clt path srv: path: INFO_RSP: info -> opening\n"
-			"[  0.363] clt sess: handshake: start: idle -> admitted\n"
-			"[  0.363] clt sess: handshake: begin: admitted -> greets\n"
-			"[  0.365] clt sess: handshake: answer: greets -> met\n"
-			"[  0.365] clt sess: handshake: probe: met -> probes\n"
-			"[  0.367] clt sess: handshake: answer: probes -> met\n"
-			"[  0.367] clt sess: handshake: probe back: met -> probed\n"
-			"[  0.369] clt sess: handshake: answer: probed -> met\n"
-			"[  0.369] clt sess: handshake: device: met -> opens\n"
-			"[  0.370] srv sess: device 0 opened: disk0, rw\n"
-			"[  0.371] clt sess: handshake: answer: opens -> met\n"
-			"[  0.371] clt sess: handshake: unsure: met -> asks\n"
-			"[  0.373] clt sess: handshake: answer: asks -> met\n"
-			"[  0.373] clt sess: handshake: ready: met -> idle\n"
-			"[  0.373] clt path srv: path: opened: opening -> up\n"
-			"[  0.373] clt path srv: connected again after 334 ms\n"
-			"[  0.373] clt sess: session: path up: down -> up\n");
+	expect_up("[  0.038] --- srv killed\n"
+		  "[  0.039] clt path srv: path: fail: up -> failing\n"
+		  "[  0.039] clt path srv: lost: connection 0 was closed by the server; "
+		  "reconnecting\n"
+		  "[  0.039] clt sess: session: path down: up -> down\n"
+		  "[  0.039] clt path srv: path: lost: failing -> draining\n"
+		  "[  0.039] clt path srv: path: drained: draining -> back-off\n"
+		  "[  0.039] clt path srv: path: retry: back-off -> connecting\n"
+		  "[  0.041] clt path srv: path: fail: connecting -> failing\n"
+		  "[  0.041] clt path srv: cannot connect: connection refused (is "
+		  "rtrs-server running there? port 1234 is the default); trying again\n"
+		  "[  0.041] clt path srv: path: lost: failing -> draining\n"
+		  "[  0.041] clt path srv: path: drained: draining -> back-off\n"
+		  "[  0.118] clt path srv: path: retry: back-off -> connecting\n"
+		  "[  0.120] clt path srv: path: fail: connecting -> failing\n"
+		  "[  0.120] clt path srv: path: lost: failing -> draining\n"
+		  "[  0.120] clt path srv: path: drained: draining -> back-off\n"
+		  "[  0.238] --- srv started\n"
+		  "[  0.355] clt path srv: path: retry: back-off -> connecting\n",
+		  361, "clt@srv", "opened",
+		  "[  0.373] clt path srv: connected again after 334 ms\n"
+		  "[  0.373] clt sess: session: path up: down -> up\n");
 	world_destroy(w);
 }
 
