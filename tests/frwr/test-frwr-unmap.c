@@ -263,20 +263,9 @@ static void asked(enum peer how)
 	rig_close(&r);
 }
 
-Test(frwr_reminv, t09_asked_and_done)
-{
-	asked(PEER_DOES);
-}
-
-Test(frwr_reminv, t09_asked_and_forgotten)
-{
-	asked(PEER_DOES_NOT);
-}
-
-Test(frwr_reminv, t09_said_and_not_done)
-{
-	asked(PEER_LIES);
-}
+Test(frwr_reminv, t09_asked_and_done) { asked(PEER_DOES); }
+Test(frwr_reminv, t09_asked_and_forgotten) { asked(PEER_DOES_NOT); }
+Test(frwr_reminv, t09_said_and_not_done) { asked(PEER_LIES); }
 
 /* The peer was faster than posted(): its answer is there while the poster has yet to tell. */
 Test(frwr_reminv, r35_answer_before_posted)

@@ -20,38 +20,39 @@ struct rig {
 
 struct rig_io {
 	struct export_io io;
-	struct rig *rig;
 	int status;			/* 1 while in flight */
 };
 
-/* Fail the test when something cannot be had. */
-void rig_init(struct rig *rig);
-void rig_fini(struct rig *rig);
+/* The one of the program, new in each test: these are .init and .fini.  They fail the test when
+ * something cannot be had. */
+extern struct rig rig;
+void rig_init(void);
+void rig_fini(void);
 /* A file of @size bytes, of which byte i is (i / 512 + seed) % 251. */
 void rig_file(const char *name, size_t size, unsigned seed);
-struct export *rig_export(struct rig *rig, const char *spec);
+struct export *rig_export(const char *spec);
 /* Pretend that @ex needs O_DIRECT's @align, as on a disk with large blocks; stricter than the truth
  * is always allowed. */
 void rig_set_align(struct export *ex, uint32_t align);
 /* After the last rig_export(), before any operation. */
-void rig_attach(struct rig *rig);
+void rig_attach(void);
 
 /* Start; the caller fills op, flags, offset, len, buf and mem of io->io. */
-void rig_start(struct rig *rig, struct export *ex, struct rig_io *io);
+void rig_start(struct export *ex, struct rig_io *io);
 /* Run until nothing is in flight. */
-void rig_wait(struct rig *rig);
+void rig_wait(void);
 /* One operation from start to end: its status. */
-int rig_do(struct rig *rig, struct export *ex, enum rnbd_io_op op, uint32_t flags, uint64_t offset,
+int rig_do(struct export *ex, enum rnbd_io_op op, uint32_t flags, uint64_t offset,
 	   uint32_t len, void *buf);
 /* The file as others see it. */
 void rig_read_file(const char *name, void *buf, size_t len);
 
 /* A file system of @kib KiB at "small", in a mount namespace of this process.  False: not root. */
-bool rig_mount_small(struct rig *rig, unsigned kib);
+bool rig_mount_small(unsigned kib);
 /* Make a loop device of @file; its path in @path.  False: not possible here. */
-bool rig_loop(struct rig *rig, const char *file, char *path, size_t len);
+bool rig_loop(const char *file, char *path, size_t len);
 
 /* Would a WRITE with @flags that is started now take its data at once? */
-bool rig_takes_at_once(struct rig *rig, struct export *ex, uint32_t flags);
+bool rig_takes_at_once(struct export *ex, uint32_t flags);
 
 #endif

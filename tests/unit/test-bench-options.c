@@ -6,10 +6,7 @@
 #include "options.h"
 #include "process.h"
 
-Test(options, table)
-{
-	opt_rules(&options_table, sizeof(struct options), "rtrs-bench.pod");
-}
+Test(options, table) { opt_rules(&options_table, sizeof(struct options), "rtrs-bench.pod"); }
 
 /* Parse @args, split at blanks, with a server and an export behind them. */
 static int parse(struct options *o, const char *args)

@@ -87,10 +87,7 @@ static void parse_ok(struct srv_conf *conf, const char *args)
 	cr_assert_eq(parse(conf, args, true, err, sizeof(err)), OPT_RUN, "%s: %s", args, err);
 }
 
-Test(conf, table)
-{
-	opt_rules(&conf_options, sizeof(struct srv_conf), "rtrs-server.pod");
-}
+Test(conf, table) { opt_rules(&conf_options, sizeof(struct srv_conf), "rtrs-server.pod"); }
 
 Test(conf, defaults)
 {

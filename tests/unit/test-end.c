@@ -113,22 +113,7 @@ static void check_end(void (*ends)(void), const char *written)
 	cr_assert_str_eq(text, written);
 }
 
-Test(end, destructors_run_alone)
-{
-	check_end(ends_alone, "ds");
-}
-
-Test(end, no_destructor_meets_a_call)
-{
-	check_end(ends_beside_call, "s");
-}
-
-Test(end, a_call_that_has_ended_meets_none)
-{
-	check_end(ends_behind_call, "ds");
-}
-
-Test(end, at_once)
-{
-	check_end(ends_at_once, "s");
-}
+Test(end, destructors_run_alone) { check_end(ends_alone, "ds"); }
+Test(end, no_destructor_meets_a_call) { check_end(ends_beside_call, "s"); }
+Test(end, a_call_that_has_ended_meets_none) { check_end(ends_behind_call, "ds"); }
+Test(end, at_once) { check_end(ends_at_once, "s"); }

@@ -15,7 +15,6 @@
 #define ASKED_MAX 256
 #define RING 64				/* the rig's: older entries are overwritten */
 
-static struct rig rig;
 static struct io_uring_sqe *asked[ASKED_MAX];
 static unsigned nasked;
 static _Atomic(uint64_t) *other_turns;	/* of a ring whose sync ends when ... */
@@ -43,29 +42,19 @@ struct io_uring_sqe *__wrap_reactor_ring_sqe(struct reactor *r, struct reactor_o
 	return sqe;
 }
 
-static void setup(void)
-{
-	rig_init(&rig);
-}
-
-static void teardown(void)
-{
-	rig_fini(&rig);
-}
-
-TestSuite(export_ask, .init = setup, .fini = teardown, .timeout = 60);
+TestSuite(export_ask, .init = rig_init, .fini = rig_fini, .timeout = 60);
 
 static struct export *ask_export(const char *spec, uint32_t align)
 {
 	struct export *ex;
 
 	rig_file("f", SIZE + 512, 0);
-	ex = rig_export(&rig, spec);
+	ex = rig_export(spec);
 	if (align)
 		rig_set_align(ex, align);
 	rig.exports.one_medium = false;	/* all through the ring, nothing by a call */
 	store_file(ex)->fs |= STORE_FILE_FS_ERRORS;
-	rig_attach(&rig);
+	rig_attach();
 	nasked = 0;			/* the reactor has asked for something of its own */
 	return ex;
 }
@@ -126,7 +115,7 @@ static void ask_all(struct export *ex, const struct ask *asks, unsigned n, char 
 		const char *got;
 
 		nasked = 0;
-		cr_assert_eq(rig_do(&rig, ex, a->op, a->flags, a->offset, a->len, buf), 0);
+		cr_assert_eq(rig_do(ex, a->op, a->flags, a->offset, a->len, buf), 0);
 		got = asked_of(ex);
 		cr_assert_str_eq(got, a->want, "row %u: %s instead of %s", i, got, a->want);
 	}
@@ -311,10 +300,10 @@ Test(export_ask, flushes_share_the_next_sync)
 
 	for (unsigned i = 0; i < N; i++) {
 		rio[i].io = (struct export_io){ .op = RNBD_OP_FLUSH, .mem = -1 };
-		rig_start(&rig, ex, &rio[i]);
+		rig_start(ex, &rio[i]);
 	}
 	cr_assert_eq(nasked, 1, "%u at once", nasked);
-	rig_wait(&rig);
+	rig_wait();
 	cr_assert_str_eq(asked_of(ex), "SS");
 }
 
@@ -338,10 +327,10 @@ Test(export_ask, no_more_than_a_share_at_once)
 				.op = kinds[k].op, .offset = i * 4096ull, .len = 512, .buf = buf,
 				.mem = -1,
 			};
-			rig_start(&rig, ex, &rio[i]);
+			rig_start(ex, &rio[i]);
 		}
 		cr_assert_eq(nasked, kinds[k].most, "%u requests at once", nasked);
-		rig_wait(&rig);
+		rig_wait();
 		cr_assert_geq(nasked, N);
 	}
 }

@@ -16,20 +16,9 @@
 #define SIZE (4u << 20)
 #define SPARSE (RNBD_EXTENT_HOLE | RNBD_EXTENT_ZERO)
 
-static struct rig rig;
 static uint8_t answer[RNBD_EXTENTS_ROOM];
 
-static void setup(void)
-{
-	rig_init(&rig);
-}
-
-static void teardown(void)
-{
-	rig_fini(&rig);
-}
-
-TestSuite(export_extents, .init = setup, .fini = teardown, .timeout = 60);
+TestSuite(export_extents, .init = rig_init, .fini = rig_fini, .timeout = 60);
 
 /* ---- lseek() as a file system could have it (-Wl,--wrap=lseek) ---- */
 
@@ -82,9 +71,9 @@ static void hole(const char *name, off_t off, off_t len)
 
 static struct export *export_of(const char *spec)
 {
-	struct export *ex = rig_export(&rig, spec);
+	struct export *ex = rig_export(spec);
 
-	rig_attach(&rig);
+	rig_attach();
 	return ex;
 }
 
@@ -94,7 +83,7 @@ static void start(struct export *ex, struct rig_io *rio, uint64_t off, uint32_t 
 	*rio = (struct rig_io){ .io = { .op = RNBD_OP_EXTENTS, .offset = off, .len = len,
 					.buf = answer,
 					.room = room, .mem = -1 } };
-	rig_start(&rig, ex, rio);
+	rig_start(ex, rio);
 }
 
 /* How many extents there are in [@off, @off + @len). */
@@ -103,7 +92,7 @@ static int ask(struct export *ex, uint64_t off, uint32_t len, uint32_t room)
 	struct rig_io rio;
 
 	start(ex, &rio, off, len, room);
-	rig_wait(&rig);
+	rig_wait();
 	cr_assert_eq(rio.status, 0);
 	return rnbd_extents_decode(answer, room, len);
 }
@@ -146,15 +135,8 @@ static void holes_are_found(const char *spec)
 	expect_extent(0, 1 << 20, SPARSE);
 }
 
-Test(export_extents, holes_are_found)
-{
-	holes_are_found("e=f");
-}
-
-Test(export_extents, holes_are_found_by_direct_exports)
-{
-	holes_are_found("e=f,direct");
-}
+Test(export_extents, holes_are_found) { holes_are_found("e=f"); }
+Test(export_extents, holes_are_found_by_direct_exports) { holes_are_found("e=f,direct"); }
 
 Test(export_extents, all_is_a_hole_and_all_is_data)
 {
@@ -166,7 +148,7 @@ Test(export_extents, all_is_a_hole_and_all_is_data)
 	cr_assert_eq(ask(ex, 0, SIZE, sizeof(answer)), 1);
 	expect_extent(0, SIZE, SPARSE);
 	for (unsigned off = 0; off < SIZE; off += 1 << 20)
-		cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, off, sizeof(answer), answer), 0);
+		cr_assert_eq(rig_do(ex, RNBD_OP_WRITE, 0, off, sizeof(answer), answer), 0);
 	for (unsigned off = 0; off < SIZE; off += 1 << 20) {
 		cr_assert_eq(ask(ex, off, sizeof(answer), sizeof(answer)), 1);
 		expect_extent(0, sizeof(answer), 0);
@@ -194,7 +176,7 @@ Test(export_extents, against_a_model)
 		uint64_t at = 0;
 		int n;
 
-		cr_assert_eq(rig_do(&rig, ex, op, 0, off, len, buf), 0);
+		cr_assert_eq(rig_do(ex, op, 0, off, len, buf), 0);
 		memset(model + off, op == RNBD_OP_WRITE ? 0x5a : 0, len);
 		n = ask(ex, 0, sizeof(model), sizeof(answer));
 		cr_assert_gt(n, 0);
@@ -301,9 +283,9 @@ Test(export_extents, a_file_system_that_stops_holds_nobody_else)
 	rig_file("f", SIZE, 1);
 	rig_file("g", SIZE, 1);
 	hole("g", 0, SIZE);
-	ex = rig_export(&rig, "e=f");
-	ex2 = rig_export(&rig, "e2=g");
-	rig_attach(&rig);
+	ex = rig_export("e=f");
+	ex2 = rig_export("e2=g");
+	rig_attach();
 	seeks_hold(true);
 	start(ex, &rio, 0, SIZE, sizeof(answer));
 	pthread_mutex_lock(&seeks.lock);
@@ -312,16 +294,16 @@ Test(export_extents, a_file_system_that_stops_holds_nobody_else)
 	pthread_mutex_unlock(&seeks.lock);
 	/* The one in the file system is not waited for. */
 	rig.in_flight--;
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, 0, 4096, answer), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_READ, 0, 0, 4096, answer), 0);
 	other = (struct rig_io){ .io = { .op = RNBD_OP_WRITE, .len = 4096, .buf = answer,
 					 .mem = -1 } };
-	rig_start(&rig, ex2, &other);
-	rig_wait(&rig);
+	rig_start(ex2, &other);
+	rig_wait();
 	cr_assert_eq(other.status, 0);
 	cr_assert_eq(rio.status, 1);
 	rig.in_flight++;
 	seeks_hold(false);
-	rig_wait(&rig);
+	rig_wait();
 	cr_assert_eq(rio.status, 0);
 }
 
@@ -339,9 +321,9 @@ Test(export_extents, many_at_once)
 		rios[i] = (struct rig_io){ .io = { .op = RNBD_OP_EXTENTS, .offset = i * 65536,
 						   .len = 65536,
 						   .buf = answers[i], .room = 64, .mem = -1 } };
-		rig_start(&rig, ex, &rios[i]);
+		rig_start(ex, &rios[i]);
 	}
-	rig_wait(&rig);
+	rig_wait();
 	for (unsigned i = 0; i < ARRAY_SIZE(rios); i++) {
 		cr_assert_eq(rios[i].status, 0);
 		cr_assert_eq(rnbd_extents_decode(answers[i], 64, 65536), 1);
@@ -356,7 +338,7 @@ Test(export_extents, block_devices_are_data)
 
 	rig_file("f", SIZE, 1);
 	hole("f", 0, SIZE);
-	if (geteuid() || !rig_loop(&rig, "f", path, sizeof(path)))
+	if (geteuid() || !rig_loop("f", path, sizeof(path)))
 		cr_skip_test("needs root and a loop device");
 	snprintf(spec, sizeof(spec), "e=%s", path);
 	ex = export_of(spec);

@@ -19,7 +19,6 @@
 #define SPARSE (RNBD_EXTENT_HOLE | RNBD_EXTENT_ZERO)
 #define NO_STATFS (-1)
 
-static struct rig rig;
 static long fs_type;
 
 int __real_fstatfs(int fd, struct statfs *st);
@@ -62,17 +61,7 @@ static const struct {
 	{ "one that fails", NO_STATFS, false, false, false },
 };
 
-static void setup(void)
-{
-	rig_init(&rig);
-}
-
-static void teardown(void)
-{
-	rig_fini(&rig);
-}
-
-TestSuite(export_fs, .init = setup, .fini = teardown, .timeout = 60);
+TestSuite(export_fs, .init = rig_init, .fini = rig_fini, .timeout = 60);
 
 /* The kinds of the extents of @ex, all of which is a hole in truth. */
 static uint32_t what_is_told(struct export *ex)
@@ -82,8 +71,8 @@ static uint32_t what_is_told(struct export *ex)
 				      .room = sizeof(answer),
 				      .mem = -1 } };
 
-	rig_start(&rig, ex, &rio);
-	rig_wait(&rig);
+	rig_start(ex, &rio);
+	rig_wait();
 	cr_assert_eq(rio.status, 0);
 	cr_assert_eq(rnbd_extents_decode(answer, sizeof(answer), SIZE), 1);
 	cr_assert_eq(rnbd_extents_get(answer, 0).len, SIZE);
@@ -105,7 +94,7 @@ static struct export *hole_on(size_t k)
 	r = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, SIZE);
 	close(fd);
 	fs_type = kinds[k].type;
-	return r ? NULL : rig_export(&rig, spec);
+	return r ? NULL : rig_export(spec);
 }
 
 /* A hole too many is lost data: where the type is not known all is data. */
@@ -118,7 +107,7 @@ Test(export_fs, holes_are_told_of_known_file_systems_only)
 		if (!ex[k - kinds])
 			cr_skip_test("files have no holes here");
 	}
-	rig_attach(&rig);
+	rig_attach();
 	for_each_case(k, kinds)
 		cr_assert_eq(what_is_told(ex[k - kinds]), k->holes ? SPARSE : 0, "%s", k->name);
 }
@@ -135,9 +124,9 @@ Test(export_fs, threads_write_to_local_ones_and_dsync_is_for_known_ones)
 		snprintf(spec, sizeof(spec), "%s=%s", name, name);
 		rig_file(name, 4096, 1);
 		fs_type = k->type;
-		fs = store_file(rig_export(&rig, spec))->fs;
+		fs = store_file(rig_export(spec))->fs;
 		cr_assert_eq(!!(fs & STORE_FILE_FS_LOCAL), k->local, "%s", k->name);
 		cr_assert_eq(!!(fs & STORE_FILE_FS_DSYNC), k->dsync, "%s", k->name);
 	}
-	rig_attach(&rig);
+	rig_attach();
 }

@@ -17,19 +17,8 @@
 
 #define SIZE (1u << 20)
 
-static struct rig rig;
 
-static void setup(void)
-{
-	rig_init(&rig);
-}
-
-static void teardown(void)
-{
-	rig_fini(&rig);
-}
-
-TestSuite(export_io, .init = setup, .fini = teardown, .timeout = 60);
+TestSuite(export_io, .init = rig_init, .fini = rig_fini, .timeout = 60);
 
 /* ---- against a model ---- */
 
@@ -87,10 +76,10 @@ static void run_way(const struct way *way)
 	cr_assert(model && file && !posix_memalign((void **)&mem, 65536, 65536));
 	rig_file("f", way->size, 3);
 	rig_read_file("f", model, way->size);
-	ex = rig_export(&rig, way->spec);
+	ex = rig_export(way->spec);
 	if (way->align)
 		rig_set_align(ex, way->align);
-	rig_attach(&rig);
+	rig_attach();
 	if (way->fixed) {
 		handle = export_ring_mem_add(rig.reactor, mem, 65536);
 		cr_assert_geq(handle, 0);
@@ -99,8 +88,8 @@ static void run_way(const struct way *way)
 		struct rig_io rio = { .io.mem = handle };
 
 		random_io(&rio.io, &seed, way->size, mem + way->skew);
-		rig_start(&rig, ex, &rio);
-		rig_wait(&rig);
+		rig_start(ex, &rio);
+		rig_wait();
 		cr_assert_eq(rio.status, 0, "%s: step %u: op %d: %s", way->name, i, rio.io.op,
 			     strerror(-rio.status));
 		model_apply(model, &rio.io);
@@ -150,11 +139,11 @@ Test(export_io, partial_writes_of_one_block_do_not_undo_each_other)
 	struct export *ex, *same;
 
 	rig_file("f", N * 512, 0);
-	ex = rig_export(&rig, "a=f,direct");
-	same = rig_export(&rig, "same=f,direct");	/* another name of the file */
+	ex = rig_export("a=f,direct");
+	same = rig_export("same=f,direct");	/* another name of the file */
 	rig_set_align(ex, 8192);
 	rig_set_align(same, 8192);
-	rig_attach(&rig);
+	rig_attach();
 	for (unsigned round = 0; round < 20; round++) {
 		for (unsigned i = 0; i < N; i++) {
 			unsigned sector = i * 29 % N;	/* neighbours are not in order */
@@ -165,9 +154,9 @@ Test(export_io, partial_writes_of_one_block_do_not_undo_each_other)
 				.buf = mem + sector * 512, .mem = -1,
 				.flags = sector % 5 ? 0 : RNBD_F_FUA,
 			};
-			rig_start(&rig, i / 3 % 2 ? same : ex, &rio[i]);
+			rig_start(i / 3 % 2 ? same : ex, &rio[i]);
 		}
-		rig_wait(&rig);
+		rig_wait();
 		for (unsigned i = 0; i < N; i++)
 			cr_assert_eq(rio[i].status, 0);
 		rig_read_file("f", file, N * 512);
@@ -187,16 +176,16 @@ Test(export_io, more_than_the_ring_holds)
 	struct export *ex;
 
 	rig_file("f", SIZE, 0);
-	ex = rig_export(&rig, "a=f");
-	rig_attach(&rig);
+	ex = rig_export("a=f");
+	rig_attach();
 	for (unsigned i = 0; i < N; i++) {
 		rio[i].io = (struct export_io){
 			.op = i % 3 ? RNBD_OP_READ : RNBD_OP_FLUSH, .offset = i * 512u, .len = 512,
 			.buf = mem + i * 512, .mem = -1,
 		};
-		rig_start(&rig, ex, &rio[i]);
+		rig_start(ex, &rio[i]);
 	}
-	rig_wait(&rig);
+	rig_wait();
 	for (unsigned i = 0; i < N; i++) {
 		cr_assert_eq(rio[i].status, 0);
 		cr_assert_eq(mem[i * 512], i % 3 ? i % 251 : 0);
@@ -215,9 +204,9 @@ Test(export_io, more_than_a_share)
 	struct export *ex;
 
 	rig_file("f", N * LEN, 1);
-	ex = rig_export(&rig, "f=f,direct");
+	ex = rig_export("f=f,direct");
 	rig_set_align(ex, 4096);	/* parts of blocks: they wait for ranges, too */
-	rig_attach(&rig);
+	rig_attach();
 	memset(data, 0xd4, LEN);
 	for (unsigned i = 0; i < N; i++) {
 		rio[i].io = (struct export_io){
@@ -225,9 +214,9 @@ Test(export_io, more_than_a_share)
 			.flags = i % 7 ? 0 : RNBD_F_PREFLUSH | RNBD_F_FUA,
 			.offset = i * (uint64_t)LEN, .len = LEN, .buf = data, .mem = -1,
 		};
-		rig_start(&rig, ex, &rio[i]);
+		rig_start(ex, &rio[i]);
 	}
-	rig_wait(&rig);
+	rig_wait();
 	rig_read_file("f", file, sizeof(file));
 	for (unsigned i = 0; i < N; i++) {
 		cr_assert(!rio[i].status || rio[i].status == -EOPNOTSUPP);
@@ -266,16 +255,16 @@ Test(export_io, discard_frees_and_nounmap_keeps)
 		cr_skip_test("the file system of /var/tmp cannot punch holes or zero ranges");
 	rig_file("g", SIZE, 0);
 	cr_assert_eq(truncate("g", SIZE), 0);
-	ex = rig_export(&rig, "a=g");
-	rig_attach(&rig);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	ex = rig_export("a=g");
+	rig_attach();
+	cr_assert_eq(rig_do(ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 	full = blocks("g");
 	cr_assert_geq(full, SIZE / 512);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE_ZEROES, RNBD_F_NOUNMAP, 0, SIZE, NULL), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_WRITE_ZEROES, RNBD_F_NOUNMAP, 0, SIZE, NULL), 0);
 	cr_assert_geq(blocks("g"), SIZE / 512);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE_ZEROES, 0, 0, SIZE / 2, NULL), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_WRITE_ZEROES, 0, 0, SIZE / 2, NULL), 0);
 	cr_assert_leq(blocks("g"), full - SIZE / 2 / 512);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_DISCARD, RNBD_F_FUA, 0, SIZE, NULL), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_DISCARD, RNBD_F_FUA, 0, SIZE, NULL), 0);
 	cr_assert_leq(blocks("g"), full - SIZE / 512);
 }
 
@@ -289,14 +278,14 @@ Test(export_io, zeroes_are_written_when_nothing_else_works)
 	rig_file("f", 4 * SIZE, 1);
 	rig_read_file("f", want, 4 * SIZE);
 	memset(want + 1024, 0, len);
-	ex = rig_export(&rig, "a=f");
-	rig_attach(&rig);
+	ex = rig_export("a=f");
+	rig_attach();
 	atomic_store(&store_file(ex)->cannot,
 		     STORE_FILE_CANNOT_PUNCH | STORE_FILE_CANNOT_ZERO_RANGE);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE_ZEROES, 0, 1024, len, NULL), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_WRITE_ZEROES, 0, 1024, len, NULL), 0);
 	rig_read_file("f", file, 4 * SIZE);
 	expect_bytes(file, want, 4 * SIZE, "file");
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_DISCARD, 0, 0, 4096, NULL), -EOPNOTSUPP);
+	cr_assert_eq(rig_do(ex, RNBD_OP_DISCARD, 0, 0, 4096, NULL), -EOPNOTSUPP);
 	free(file);
 	free(want);
 }
@@ -313,8 +302,8 @@ Test(export_io, priorities)
 
 	cr_assert(buf);
 	rig_file("f", SIZE, 0);
-	ex = rig_export(&rig, "a=f,direct");
-	rig_attach(&rig);
+	ex = rig_export("a=f,direct");
+	rig_attach();
 	for (unsigned wire = 0; wire <= UINT16_MAX; wire += wire % 16 ? 1 : 13) {
 		struct rig_io rio = { .io = { .op = wire % 2 ? RNBD_OP_READ : RNBD_OP_WRITE,
 					      .len = 4096, .buf = buf,
@@ -323,10 +312,10 @@ Test(export_io, priorities)
 									   realtime) } };
 		struct io_uring *ring = &rig.reactor->ring;
 
-		rig_start(&rig, ex, &rio);
+		rig_start(ex, &rio);
 		cr_assert_eq(ring->sq.sqes[(ring->sq.sqe_tail - 1) & *ring->sq.kring_mask].ioprio,
 			     rio.io.prio);
-		rig_wait(&rig);
+		rig_wait();
 		cr_assert_eq(rio.status, 0, "0x%x: %s", wire, strerror(-rio.status));
 	}
 	free(buf);
@@ -338,18 +327,18 @@ Test(export_io, truncated_file)
 	struct export *ex, *direct;
 
 	rig_file("f", SIZE, 0);
-	ex = rig_export(&rig, "a=f");
-	direct = rig_export(&rig, "b=f,direct");
+	ex = rig_export("a=f");
+	direct = rig_export("b=f,direct");
 	rig_set_align(direct, 4096);
-	rig_attach(&rig);
+	rig_attach();
 	cr_assert_eq(truncate("f", SIZE / 2 + 512), 0);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, SIZE / 2 - 512, 1024, buf), 0);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, SIZE / 2, 1024, buf), -EIO);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, SIZE - 512, 512, buf), -EIO);
-	cr_assert_eq(rig_do(&rig, direct, RNBD_OP_READ, 0, SIZE / 2, 512, buf), 0);
-	cr_assert_eq(rig_do(&rig, direct, RNBD_OP_READ, 0, SIZE / 2, 1024, buf), -EIO);
-	cr_assert_eq(rig_do(&rig, direct, RNBD_OP_READ, 0, SIZE - 512, 512, buf), -EIO);
-	cr_assert_eq(rig_do(&rig, direct, RNBD_OP_WRITE, 0, SIZE / 2, 512, buf), -EIO);
+	cr_assert_eq(rig_do(ex, RNBD_OP_READ, 0, SIZE / 2 - 512, 1024, buf), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_READ, 0, SIZE / 2, 1024, buf), -EIO);
+	cr_assert_eq(rig_do(ex, RNBD_OP_READ, 0, SIZE - 512, 512, buf), -EIO);
+	cr_assert_eq(rig_do(direct, RNBD_OP_READ, 0, SIZE / 2, 512, buf), 0);
+	cr_assert_eq(rig_do(direct, RNBD_OP_READ, 0, SIZE / 2, 1024, buf), -EIO);
+	cr_assert_eq(rig_do(direct, RNBD_OP_READ, 0, SIZE - 512, 512, buf), -EIO);
+	cr_assert_eq(rig_do(direct, RNBD_OP_WRITE, 0, SIZE / 2, 512, buf), -EIO);
 	cr_assert(list_empty(&direct->store->ranges.ranges));
 }
 
@@ -374,18 +363,18 @@ Test(export_io, latched_error_stays_while_syncs_fail)
 	struct export *ex;
 
 	rig_file("f", SIZE, 0);
-	ex = rig_export(&rig, "a=f");
-	rig_attach(&rig);
+	ex = rig_export("a=f");
+	rig_attach();
 	cr_assert_eq(export_acquire(ex, RNBD_ACCESS_RW), 0);
 	list_add_tail(&store_file_all(ex->store)->descs, &broken.link);
 	export_sync_failed(ex, -ENOSPC);
 	export_release(ex, RNBD_ACCESS_RW);
 	lead_reopen(ex);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), -ENOSPC);
+	cr_assert_eq(rig_do(ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), -ENOSPC);
 	export_release(ex, RNBD_ACCESS_RW);
 	broken.fd = store_file(ex)->fd;
 	lead_reopen(ex);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 	export_release(ex, RNBD_ACCESS_RW);
 	list_del(&broken.link);
 }
@@ -396,21 +385,21 @@ Test(export_io, latched_error)
 	struct export *a, *b;
 
 	rig_file("f", SIZE, 0);
-	a = rig_export(&rig, "a=f");
-	b = rig_export(&rig, "b=f");
-	rig_attach(&rig);
+	a = rig_export("a=f");
+	b = rig_export("b=f");
+	rig_attach();
 	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RW), 0);
-	cr_assert_eq(rig_do(&rig, a, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	cr_assert_eq(rig_do(a, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 	export_sync_failed(a, -ENOSPC);
-	cr_assert_eq(rig_do(&rig, a, RNBD_OP_FLUSH, 0, 0, 0, NULL), -ENOSPC);
-	cr_assert_eq(rig_do(&rig, b, RNBD_OP_FLUSH, 0, 0, 0, NULL), -ENOSPC, "the same file");
-	cr_assert_eq(rig_do(&rig, a, RNBD_OP_WRITE, RNBD_F_FUA, 0, 512, buf), -ENOSPC);
-	cr_assert_eq(rig_do(&rig, a, RNBD_OP_WRITE, RNBD_F_PREFLUSH, 0, 512, buf), -ENOSPC);
-	cr_assert_eq(rig_do(&rig, a, RNBD_OP_WRITE, 0, 0, 512, buf), 0);
-	cr_assert_eq(rig_do(&rig, a, RNBD_OP_READ, RNBD_F_FUA, 0, 512, buf), 0);
+	cr_assert_eq(rig_do(a, RNBD_OP_FLUSH, 0, 0, 0, NULL), -ENOSPC);
+	cr_assert_eq(rig_do(b, RNBD_OP_FLUSH, 0, 0, 0, NULL), -ENOSPC, "the same file");
+	cr_assert_eq(rig_do(a, RNBD_OP_WRITE, RNBD_F_FUA, 0, 512, buf), -ENOSPC);
+	cr_assert_eq(rig_do(a, RNBD_OP_WRITE, RNBD_F_PREFLUSH, 0, 512, buf), -ENOSPC);
+	cr_assert_eq(rig_do(a, RNBD_OP_WRITE, 0, 0, 512, buf), 0);
+	cr_assert_eq(rig_do(a, RNBD_OP_READ, RNBD_F_FUA, 0, 512, buf), 0);
 	export_release(a, RNBD_ACCESS_RW);
 	lead_reopen(a);
-	cr_assert_eq(rig_do(&rig, a, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	cr_assert_eq(rig_do(a, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 }
 
 Test(export_io, file_system_full)
@@ -418,19 +407,19 @@ Test(export_io, file_system_full)
 	uint8_t *buf = malloc(SIZE);
 	struct export *ex;
 
-	if (!rig_mount_small(&rig, 2048))
+	if (!rig_mount_small(2048))
 		cr_skip_test("cannot mount a small tmpfs: root is needed");
 	memset(buf, 1, SIZE);
 	rig_file("small/f", 512, 0);
 	cr_assert_eq(truncate("small/f", 4 * SIZE), 0);
-	ex = rig_export(&rig, "a=small/f");
-	rig_attach(&rig);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, 0, SIZE, buf), 0);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, SIZE, 2 * SIZE - 4096, buf), -ENOSPC);
+	ex = rig_export("a=small/f");
+	rig_attach();
+	cr_assert_eq(rig_do(ex, RNBD_OP_WRITE, 0, 0, SIZE, buf), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_WRITE, 0, SIZE, 2 * SIZE - 4096, buf), -ENOSPC);
 	/* That was the write's own error: nothing acknowledged is lost. */
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_DISCARD, 0, 0, 3 * SIZE, NULL), 0);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, RNBD_F_FUA, 3 * SIZE, SIZE, buf), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_DISCARD, 0, 0, 3 * SIZE, NULL), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_WRITE, RNBD_F_FUA, 3 * SIZE, SIZE, buf), 0);
 	free(buf);
 }
 
@@ -459,21 +448,21 @@ Test(export_io, syncs_are_marked_until_they_end)
 
 	memset(buf, 1, 4096);
 	rig_file("f", SIZE, 0);
-	buffered = rig_export(&rig, "a=f");
-	direct = rig_export(&rig, "b=f,direct");
+	buffered = rig_export("a=f");
+	direct = rig_export("b=f,direct");
 	store_file(direct)->fs |= STORE_FILE_FS_DSYNC;
-	rig_attach(&rig);
+	rig_attach();
 	for_each_case(c, cases) {
 		struct rig_io rio = { .io = { .op = c->op, .flags = c->flags, .buf = buf, .mem = -1,
 					      .len = c->op == RNBD_OP_FLUSH ? 0 : 4096 } };
 
 		ex = c->direct ? direct : buffered;
 		direct->durable = c->durable;
-		rig_start(&rig, ex, &rio);
+		rig_start(ex, &rio);
 		cr_assert_eq(atomic_load(&store_state(buffered->store)->syncing), c->marked,
 			     "case %td",
 			     c - cases);
-		rig_wait(&rig);
+		rig_wait();
 		cr_assert_eq(rio.status, 0);
 		cr_assert_eq(atomic_load(&store_state(buffered->store)->syncing), 0, "case %td",
 			     c - cases);
@@ -490,26 +479,26 @@ Test(export_io, write_back_fails)
 	char path[64], spec[80];
 	struct export *ex;
 
-	if (!rig_mount_small(&rig, 1024))
+	if (!rig_mount_small(1024))
 		cr_skip_test("cannot mount a small tmpfs: root is needed");
 	rig_file("small/disk", 512, 0);
 	cr_assert_eq(truncate("small/disk", 16 * SIZE), 0);
-	if (!rig_loop(&rig, "small/disk", path, sizeof(path)))
+	if (!rig_loop("small/disk", path, sizeof(path)))
 		cr_skip_test("no loop device");
 	snprintf(spec, sizeof(spec), "a=%s", path);
-	ex = rig_export(&rig, spec);
-	rig_attach(&rig);
+	ex = rig_export(spec);
+	rig_attach();
 	memset(buf, 1, 4 * SIZE);
 	cr_assert_eq(export_acquire(ex, RNBD_ACCESS_RW), 0);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, 0, 4 * SIZE, buf), 0);
-	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_WRITE, 0, 0, 4 * SIZE, buf), 0);
+	cr_assert_lt(rig_do(ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 	cr_assert_eq(atomic_load(&store_state(ex->store)->losses), 1);
 	cr_assert_eq(atomic_load(&store_state(ex->store)->syncing), 0);
-	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
-	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_WRITE, RNBD_F_FUA, 0, 512, buf), 0);
+	cr_assert_lt(rig_do(ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	cr_assert_lt(rig_do(ex, RNBD_OP_WRITE, RNBD_F_FUA, 0, 512, buf), 0);
 	export_release(ex, RNBD_ACCESS_RW);
 	lead_reopen(ex);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 	free(buf);
 }
 
@@ -520,17 +509,17 @@ Test(export_io, fua_fails)
 	char path[64], spec[80];
 	struct export *ex;
 
-	if (!rig_mount_small(&rig, 1024))
+	if (!rig_mount_small(1024))
 		cr_skip_test("cannot mount a small tmpfs: root is needed");
 	rig_file("small/disk", 512, 0);
 	cr_assert_eq(truncate("small/disk", 16 * SIZE), 0);
-	if (!rig_loop(&rig, "small/disk", path, sizeof(path)))
+	if (!rig_loop("small/disk", path, sizeof(path)))
 		cr_skip_test("no loop device");
 	snprintf(spec, sizeof(spec), "a=%s", path);
-	ex = rig_export(&rig, spec);
-	rig_attach(&rig);
+	ex = rig_export(spec);
+	rig_attach();
 	memset(buf, 1, 4 * SIZE);
-	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_WRITE, RNBD_F_FUA, 0, 4 * SIZE, buf), 0);
+	cr_assert_lt(rig_do(ex, RNBD_OP_WRITE, RNBD_F_FUA, 0, 4 * SIZE, buf), 0);
 	cr_assert_lt(export_sync_error(ex), 0);
 	cr_assert_gt(atomic_load(&store_state(ex->store)->losses), 0);
 	free(buf);
@@ -545,30 +534,30 @@ Test(export_io, block_device)
 	char path[64], spec[80];
 
 	rig_file("disk", SIZE, 5);
-	if (!rig_loop(&rig, "disk", path, sizeof(path)))
+	if (!rig_loop("disk", path, sizeof(path)))
 		cr_skip_test("no loop device: root is needed");
 	snprintf(spec, sizeof(spec), "a=%s", path);
-	ex = rig_export(&rig, spec);
+	ex = rig_export(spec);
 	snprintf(spec, sizeof(spec), "b=%s,direct", path);
-	direct = rig_export(&rig, spec);
-	rig_attach(&rig);
+	direct = rig_export(spec);
+	rig_attach();
 	cr_assert(store_file(ex)->is_block);
 	cr_assert_eq(ex->size, SIZE);
 	cr_assert_eq(direct->store, ex->store, "the same device");
 	rig_read_file("disk", want, SIZE);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, 0, SIZE, buf), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_READ, 0, 0, SIZE, buf), 0);
 	expect_bytes(buf, want, SIZE, "buffered");
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_DISCARD, 0, 65536, 65536, NULL), 0);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE_ZEROES, 0, 8192, 4096 + 512, NULL), 0);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE_ZEROES, RNBD_F_NOUNMAP | RNBD_F_FUA, 32768, 512,
+	cr_assert_eq(rig_do(ex, RNBD_OP_DISCARD, 0, 65536, 65536, NULL), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_WRITE_ZEROES, 0, 8192, 4096 + 512, NULL), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_WRITE_ZEROES, RNBD_F_NOUNMAP | RNBD_F_FUA, 32768, 512,
 			    NULL), 0);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, RNBD_F_FUA, 512, 512, want + 4096), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_WRITE, RNBD_F_FUA, 512, 512, want + 4096), 0);
 	memset(want + 65536, 0, 65536);
 	memset(want + 8192, 0, 4096 + 512);
 	memset(want + 32768, 0, 512);
 	memcpy(want + 512, want + 4096, 512);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
-	cr_assert_eq(rig_do(&rig, direct, RNBD_OP_READ, 0, 0, SIZE, buf), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	cr_assert_eq(rig_do(direct, RNBD_OP_READ, 0, 0, SIZE, buf), 0);
 	expect_bytes(buf, want, SIZE, "direct");
 	free(buf);
 	free(want);
@@ -580,17 +569,17 @@ Test(export_io, only_a_single_file_system_is_written_at_once)
 	uint8_t buf[512] = { 0 };
 	struct export *ex;
 
-	if (!rig_mount_small(&rig, 1024))
+	if (!rig_mount_small(1024))
 		cr_skip_test("cannot mount a small tmpfs: root is needed");
 	rig_file("f", SIZE, 0);
 	rig_file("small/f", 512, 0);
-	ex = rig_export(&rig, "f=f");
-	rig_export(&rig, "g=small/f");
-	rig_attach(&rig);
+	ex = rig_export("f=f");
+	rig_export("g=small/f");
+	rig_attach();
 	cr_assert_not(rig.exports.one_medium);
 	for (unsigned i = 0; i < 2; i++) {
-		cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, 0, sizeof(buf), buf), 0);
-		cr_assert_not(rig_takes_at_once(&rig, ex, 0));
+		cr_assert_eq(rig_do(ex, RNBD_OP_WRITE, 0, 0, sizeof(buf), buf), 0);
+		cr_assert_not(rig_takes_at_once(ex, 0));
 	}
 }
 
@@ -603,13 +592,13 @@ Test(export_io, data_taken_at_once_is_not_read_again)
 	struct export *ex;
 
 	rig_file("f", SIZE, 0);
-	ex = rig_export(&rig, "f=f");
-	rig_attach(&rig);
+	ex = rig_export("f=f");
+	rig_attach();
 	memset(first, 0xa1, sizeof(first));
 	/* The first WRITE finds out which kind of file system this is. */
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, 8192, sizeof(first), first), 0);
-	cr_assert(!rig_takes_at_once(&rig, ex, RNBD_F_PREFLUSH));
-	if (!rig_takes_at_once(&rig, ex, 0))
+	cr_assert_eq(rig_do(ex, RNBD_OP_WRITE, 0, 8192, sizeof(first), first), 0);
+	cr_assert(!rig_takes_at_once(ex, RNBD_F_PREFLUSH));
+	if (!rig_takes_at_once(ex, 0))
 		cr_skip_test("buffered writes of this file system are left to the ring");
 
 	/* More than an export's share of the ring, which such a WRITE must not wait for. */
@@ -620,16 +609,16 @@ Test(export_io, data_taken_at_once_is_not_read_again)
 			.mem = -1,
 		};
 		/* A write that has slept sends the next ones to workers for a while. */
-		while (!rig_takes_at_once(&rig, ex, 0))
-			rig_wait(&rig);
-		rig_start(&rig, ex, &rio[i]);
+		while (!rig_takes_at_once(ex, 0))
+			rig_wait();
+		rig_start(ex, &rio[i]);
 		memset(scratch, 0xc3, sizeof(scratch));
 	}
-	rig_wait(&rig);
+	rig_wait();
 	for (unsigned i = 0; i < N; i++) {
 		cr_assert_eq(rio[i].status, 0);
 		memset(scratch, (int)i, sizeof(scratch));
-		cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, i * 512, sizeof(file), file), 0);
+		cr_assert_eq(rig_do(ex, RNBD_OP_READ, 0, i * 512, sizeof(file), file), 0);
 		cr_assert_arr_eq(file, scratch, sizeof(file));
 	}
 }

@@ -22,7 +22,6 @@
 #define PHYSICAL_MAX 32768u		/* as store-file-geometry.c has it */
 #define WORKERS_MAX 1024u		/* as export-io.c has it */
 
-static struct rig rig;
 
 /* ---- alignment of O_DIRECT ---- */
 
@@ -71,15 +70,15 @@ static void unaligned_io(struct export *ex)
 	static uint8_t want[SIZE], got[SIZE];
 	uint8_t *data = want + DIO_ALIGN_MAX - 1536;
 
-	rig_attach(&rig);
+	rig_attach();
 	rig_read_file("disk", want, SIZE);
 	memset(data, 0xd7, DIO_ALIGN_MAX + 4096);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, DIO_ALIGN_MAX - 1536, DIO_ALIGN_MAX + 4096,
+	cr_assert_eq(rig_do(ex, RNBD_OP_WRITE, 0, DIO_ALIGN_MAX - 1536, DIO_ALIGN_MAX + 4096,
 			    data), 0);
 	rig_read_file("disk", got, SIZE);
 	expect_bytes(got, want, SIZE, "file");
 	memset(got, 0, SIZE);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, DIO_ALIGN_MAX - 1024, DIO_ALIGN_MAX, got),
+	cr_assert_eq(rig_do(ex, RNBD_OP_READ, 0, DIO_ALIGN_MAX - 1024, DIO_ALIGN_MAX, got),
 		     0);
 	expect_bytes(got, want + DIO_ALIGN_MAX - 1024, DIO_ALIGN_MAX, "read");
 }
@@ -95,7 +94,7 @@ static void direct_up_to_the_limit(bool tells)
 		struct export *ex;
 		int rc;
 
-		rig_init(&rig);
+		rig_init();
 		rig_file("disk", SIZE, 1);
 		align = *a;
 		rc = export_add_line(&rig.exports, "d=disk,direct", err, sizeof(err));
@@ -110,7 +109,7 @@ static void direct_up_to_the_limit(bool tells)
 			cr_assert(strstr(err, "cannot be read with O_DIRECT: remove ',direct'"),
 				  "%s", err);
 		}
-		rig_fini(&rig);
+		rig_fini();
 	}
 }
 
@@ -121,10 +120,7 @@ Test(export_limits, direct_as_a_file_system_tells_it)
 #endif
 }
 
-Test(export_limits, direct_as_it_is_found)
-{
-	direct_up_to_the_limit(false);
-}
+Test(export_limits, direct_as_it_is_found) { direct_up_to_the_limit(false); }
 
 /* ---- blocks of a disk ---- */
 
@@ -214,7 +210,7 @@ static struct export *another(unsigned n)
 	char spec[32];
 
 	snprintf(spec, sizeof(spec), "m%u=mem:64K", n);
-	return rig_export(&rig, spec);
+	return rig_export(spec);
 }
 
 /* Each export may have 73 workers, and 64 are for all. */
@@ -229,8 +225,8 @@ static void works(struct export *ex, uint8_t fill)
 
 	memset(in, 0, sizeof(in));
 	memset(out, fill, sizeof(out));
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, 8192, sizeof(out), out), 0);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, 8192, sizeof(in), in), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_WRITE, 0, 8192, sizeof(out), out), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_READ, 0, 8192, sizeof(in), in), 0);
 	expect_bytes(in, out, sizeof(in), "read");
 }
 
@@ -242,9 +238,9 @@ static void exports_come(rlim_t nofile, unsigned room, const char *told)
 	char err[256] = "";
 
 	files = nofile;
-	rig_init(&rig);
+	rig_init();
 	another(0);
-	rig_attach(&rig);
+	rig_attach();
 	for (unsigned n = 1; n < room; n++) {
 		ex = another(n);
 		cr_assert_eq(export_ring_add(rig.reactor, ex, err, sizeof(err)), 0, "%u: %s", n,
@@ -269,10 +265,10 @@ static void exports_come(rlim_t nofile, unsigned room, const char *told)
 	export_ring_detach(rig.reactor);
 	reactor_destroy(rig.reactor);
 	cr_assert_eq(reactor_create("next", 64, &rig.reactor), 0);
-	rig_attach(&rig);
+	rig_attach();
 	works(ex, 0x3c);
 	works(last, 0xc3);
-	rig_fini(&rig);
+	rig_fini();
 }
 
 Test(export_limits, exports_of_a_ring)

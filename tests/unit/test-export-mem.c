@@ -14,24 +14,13 @@
 #define SIZE (1u << 20)
 #define SECTOR RNBD_SECTOR_SIZE
 
-static struct rig rig;
 static uint8_t model[SIZE], buf[SIZE];
 
-static void begin(void)
-{
-	rig_init(&rig);
-}
-
-static void end(void)
-{
-	rig_fini(&rig);
-}
-
-TestSuite(export_mem, .init = begin, .fini = end);
+TestSuite(export_mem, .init = rig_init, .fini = rig_fini);
 
 static void check_all(struct export *ex)
 {
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, 0, SIZE, buf), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_READ, 0, 0, SIZE, buf), 0);
 	cr_assert_arr_eq(buf, model, SIZE);
 }
 
@@ -39,16 +28,16 @@ static void write_at(struct export *ex, uint32_t off, uint32_t len, uint8_t fill
 {
 	memset(model + off, fill, len);
 	memset(buf, fill, len);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, off, len, buf), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_WRITE, 0, off, len, buf), 0);
 }
 
 /* Random operations against an array. */
 Test(export_mem, is_a_disk)
 {
 	static const enum rnbd_io_op zeroing[] = { RNBD_OP_WRITE_ZEROES, RNBD_OP_DISCARD };
-	struct export *ex = rig_export(&rig, "m=mem:1M");
+	struct export *ex = rig_export("m=mem:1M");
 
-	rig_attach(&rig);
+	rig_attach();
 	cr_assert_eq(export_size(ex), SIZE);
 	check_all(ex);
 	srandom(1);
@@ -62,18 +51,18 @@ Test(export_mem, is_a_disk)
 			continue;
 		}
 		memset(model + off, 0, len);
-		cr_assert_eq(rig_do(&rig, ex, zeroing[random() % 2], flags, off, len, NULL), 0);
+		cr_assert_eq(rig_do(ex, zeroing[random() % 2], flags, off, len, NULL), 0);
 		check_all(ex);
 	}
 	check_all(ex);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 }
 
 Test(export_mem, each_is_a_disk_of_its_own)
 {
-	struct export *a = rig_export(&rig, "a=mem:1M"), *b = rig_export(&rig, "b=mem:1M");
+	struct export *a = rig_export("a=mem:1M"), *b = rig_export("b=mem:1M");
 
-	rig_attach(&rig);
+	rig_attach();
 	cr_assert_neq(a->store, b->store);
 	cr_assert_neq(a->ident, b->ident);
 	write_at(a, 0, 4096, 7);
@@ -84,14 +73,14 @@ Test(export_mem, each_is_a_disk_of_its_own)
 /* Nothing of it is called a hole. */
 Test(export_mem, is_all_data)
 {
-	struct export *ex = rig_export(&rig, "m=mem:1M,readonly");
+	struct export *ex = rig_export("m=mem:1M,readonly");
 	struct rig_io rio = { .io = { .op = RNBD_OP_EXTENTS, .len = SIZE, .buf = buf,
 				      .room = 4096, .mem = -1 } };
 	struct rnbd_extent e;
 
-	rig_attach(&rig);
-	rig_start(&rig, ex, &rio);
-	rig_wait(&rig);
+	rig_attach();
+	rig_start(ex, &rio);
+	rig_wait();
 	cr_assert_eq(rio.status, 0);
 	cr_assert_eq(rnbd_extents_decode(buf, 4096, SIZE), 1);
 	e = rnbd_extents_get(buf, 0);
@@ -103,11 +92,11 @@ Test(export_mem, is_all_data)
 Test(export_mem, waits_for_nothing)
 {
 	rig_file("f", 4096, 0);
-	rig_export(&rig, "a=f");
-	rig_export(&rig, "m=mem:1M");
-	rig_export(&rig, "n=mem:1M");
+	rig_export("a=f");
+	rig_export("m=mem:1M");
+	rig_export("n=mem:1M");
 	cr_assert(exports_one_medium(&rig.exports));
-	rig_attach(&rig);
+	rig_attach();
 }
 
 Test(export_mem, refusals)
@@ -130,5 +119,5 @@ Test(export_mem, refusals)
 			     "%s", c->spec);
 		cr_assert_not_null(strstr(err, c->want), "%s: %s", c->spec, err);
 	}
-	rig_attach(&rig);
+	rig_attach();
 }

@@ -9,20 +9,9 @@
 #include "export-io-rig.h"
 #include "unit.h"
 
-static struct rig rig;
 static uint8_t buf[4096];
 
-static void begin(void)
-{
-	rig_init(&rig);
-}
-
-static void end(void)
-{
-	rig_fini(&rig);
-}
-
-TestSuite(export_pulse, .init = begin, .fini = end);
+TestSuite(export_pulse, .init = rig_init, .fini = rig_fini);
 
 /* Let time pass: what is measured here is time itself. */
 static void pass_ms(uint64_t ms)
@@ -48,10 +37,10 @@ static void io_begin(struct export *ex, struct export_io *io)
 
 Test(export_pulse, silence)
 {
-	struct export *ex = rig_export(&rig, "m=mem:1M"), *other = rig_export(&rig, "o=mem:1M");
+	struct export *ex = rig_export("m=mem:1M"), *other = rig_export("o=mem:1M");
 	struct export_io first, second;
 
-	rig_attach(&rig);
+	rig_attach();
 	cr_assert_eq(export_waits_ns(ex), 0);
 	pass_ms(5);
 	cr_assert_eq(export_waits_ns(ex), 0, "without a request");
@@ -61,7 +50,7 @@ Test(export_pulse, silence)
 	cr_assert_geq(export_waits_ns(ex), 30000000, "a request that joins is no answer");
 	cr_assert_eq(export_waits_ns(other), 0);
 	/* Memory answers in the next pass. */
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, 0, sizeof(buf), buf), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_READ, 0, 0, sizeof(buf), buf), 0);
 	pass_ms(5);
 	cr_assert_eq(export_waits_ns(ex), 0, "all is answered");
 }

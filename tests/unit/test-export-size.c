@@ -15,19 +15,8 @@
 #define SIZE (1u << 20)
 #define NONE INT64_MIN
 
-static struct rig rig;
 
-static void setup(void)
-{
-	rig_init(&rig);
-}
-
-static void teardown(void)
-{
-	rig_fini(&rig);
-}
-
-TestSuite(export_size, .init = setup, .fini = teardown, .timeout = 60);
+TestSuite(export_size, .init = rig_init, .fini = rig_fini, .timeout = 60);
 
 static void told(struct export *ex, int64_t size, void *arg)
 {
@@ -63,10 +52,10 @@ static struct export *export_as(const char *spec, size_t size, uint32_t align)
 	struct export *ex;
 
 	rig_file("f", size, 1);
-	ex = rig_export(&rig, spec);
+	ex = rig_export(spec);
 	if (align)
 		rig_set_align(ex, align);
-	rig_attach(&rig);
+	rig_attach();
 	cr_assert_eq(size_of(ex), (int64_t)size);
 	return ex;
 }
@@ -117,16 +106,16 @@ static void use_end(struct export *ex)
 
 	memset(buf, 7, sizeof(buf));
 	memset(got, 9, sizeof(got));
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, RNBD_F_FUA, size - 4096, 4096, buf), 0);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, size - 1536, 512, got), 0);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE_ZEROES, RNBD_F_NOUNMAP, size - 512, 512, NULL),
+	cr_assert_eq(rig_do(ex, RNBD_OP_WRITE, RNBD_F_FUA, size - 4096, 4096, buf), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_WRITE, 0, size - 1536, 512, got), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_WRITE_ZEROES, RNBD_F_NOUNMAP, size - 512, 512, NULL),
 		     0);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 	memcpy(buf + 4096 - 1536, got, 512);
 	memset(buf + 4096 - 512, 0, 512);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, size - 4096, 4096, got), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_READ, 0, size - 4096, 4096, got), 0);
 	cr_assert_arr_eq(got, buf, sizeof(got));
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, size - 512, 512, got), 0);
+	cr_assert_eq(rig_do(ex, RNBD_OP_READ, 0, size - 512, 512, got), 0);
 	cr_assert_arr_eq(got, buf + 4096 - 512, 512);
 }
 
@@ -174,8 +163,8 @@ Test(export_size, behind_the_end)
 	uint8_t buf[1024];
 
 	resize(SIZE / 2);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, SIZE / 2 - 512, 1024, buf), -EIO);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, SIZE - 1024, 1024, buf), -EIO);
+	cr_assert_eq(rig_do(ex, RNBD_OP_READ, 0, SIZE / 2 - 512, 1024, buf), -EIO);
+	cr_assert_eq(rig_do(ex, RNBD_OP_READ, 0, SIZE - 1024, 1024, buf), -EIO);
 }
 
 Test(export_size, of_a_device)
@@ -185,11 +174,11 @@ Test(export_size, of_a_device)
 	int fd;
 
 	rig_file("f", SIZE, 1);
-	if (!rig_loop(&rig, "f", path, sizeof(path)))
+	if (!rig_loop("f", path, sizeof(path)))
 		cr_skip_test("no loop device: root is needed");
 	snprintf(spec, sizeof(spec), "a=%s", path);
-	ex = rig_export(&rig, spec);
-	rig_attach(&rig);
+	ex = rig_export(spec);
+	rig_attach();
 	cr_assert(store_file(ex)->is_block);
 	cr_assert_eq(size_of(ex), SIZE);
 	resize(2 * SIZE);

@@ -150,10 +150,7 @@ static void begin(const struct fab_service_ops *ops, bool dear)
 	pass();
 }
 
-Test(fab_service, the_table)
-{
-	fsm_rules(&fab_service_fsm);
-}
+Test(fab_service, the_table) { fsm_rules(&fab_service_fsm); }
 
 /* Between two polls lies an arm, unless the first has left something behind. */
 Test(fab_service, polls_and_arms)

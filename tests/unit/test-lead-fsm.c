@@ -15,10 +15,7 @@ static const unsigned works = STATE(TAKING) | STATE(YIELDING) | STATE(RENEWING) 
 static const unsigned ends = EVENT(TAKEN) | EVENT(REFUSED) | EVENT(YIELDED) | EVENT(KEPT) |
 	EVENT(LOST_UNSEEN) | EVENT(RENEWED) | EVENT(FAILED) | EVENT(OURS);
 
-Test(lead_fsm, rules)
-{
-	fsm_rules(f);
-}
+Test(lead_fsm, rules) { fsm_rules(f); }
 
 /* The worker's job is used again only when it has ended. */
 Test(lead_fsm, nothing_but_its_end_leaves_a_job)

@@ -61,10 +61,7 @@ static void expect(double mib, unsigned cpus)
 	cr_expect_eq(m.cpus, cpus, "%u CPUs", m.cpus);
 }
 
-Test(machine, no_groups)
-{
-	expect(8192, 16);
-}
+Test(machine, no_groups) { expect(8192, 16); }
 
 /* The folder of a group may be missing. */
 Test(machine, no_limits)

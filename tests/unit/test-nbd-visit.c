@@ -38,10 +38,7 @@ static const struct seen *visit(unsigned end)
 	return &s;
 }
 
-Test(visit, nobody)
-{
-	cr_assert_eq(visit(0)->n, 0);
-}
+Test(visit, nobody) { cr_assert_eq(visit(0)->n, 0); }
 
 /* In the order in which they came, each in its state. */
 Test(visit, states)

@@ -19,10 +19,7 @@ void say_check(void)
 {
 }
 
-Test(args, table)
-{
-	opt_rules(&args_table, sizeof(struct ctx), "rtrsctl.pod");
-}
+Test(args, table) { opt_rules(&args_table, sizeof(struct ctx), "rtrsctl.pod"); }
 
 Test(args, command_lines)
 {
@@ -83,7 +80,4 @@ Test(args, command_lines)
 }
 
 /* What --dump asks for. */
-Test(args, stats)
-{
-	cr_assert_str_eq(command_stats()->name, "stats");
-}
+Test(args, stats) { cr_assert_str_eq(command_stats()->name, "stats"); }

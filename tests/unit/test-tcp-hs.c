@@ -11,10 +11,7 @@
 #define ACTIVE \
 	(STATE(CONNECTING) | STATE(SECURING) | STATE(ANSWERED_PLAIN) | STATE(WAIT_REPLY))
 
-Test(tcp_hs, rules)
-{
-	fsm_rules(&tcp_hs_fsm);
-}
+Test(tcp_hs, rules) { fsm_rules(&tcp_hs_fsm); }
 
 /* Whose begin was refused never comes up but by another begin, and nobody changes sides. */
 Test(tcp_hs, ways)
