@@ -10,20 +10,9 @@
 static struct world *w;
 static struct world_client *c;
 
-static bool is_open(void *arg)
-{
-	return world_client_opened(arg) <= 0;
-}
-
 static bool is_done(void *arg)
 {
 	return ((struct world_io *)arg)->done;
-}
-
-static int wait_open(struct world_client *client, uint64_t ms)
-{
-	sim_run_until(is_open, client, ms);
-	return world_client_opened(client);
 }
 
 /* A server and a client with its device open; the trace begins after that. */
@@ -35,7 +24,7 @@ static void start_as(enum clt_registration registration)
 	w = world_create(1);
 	world_server_start(w, NULL);
 	c = world_client_start(w, &conf);
-	CHECK(wait_open(c, 1000) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	world_run_ms(w, 20);
 	world_forget(w);
 }
@@ -103,7 +92,7 @@ SIM_TEST(p11_connect)
 	w = world_create(1);
 	world_server_start(w, NULL);
 	c = world_client_start(w, NULL);
-	CHECK(wait_open(c, 1000) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(world_write(c, 4096, 8192, 0x11) == 0);
 	CHECK(world_read(c, 4096, 8192, 0x11) == 0);
 	CHECK(world_flush(c) == 0);
@@ -154,7 +143,7 @@ SIM_TEST(nobody_listens)
 	world_run_ms(w, 50);
 	CHECK(world_client_opened(c) == 1);
 	world_server_start(w, NULL);
-	CHECK(wait_open(c, 1000) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	expect_up("[  0.000] clt path srv: path: start: idle -> connecting\n"
 		  "[  0.000] clt disk0: device: wanted: new -> opening\n"
 		  "[  0.002] clt path srv: path: fail: connecting -> failing\n"
@@ -188,7 +177,7 @@ SIM_TEST(no_connection_manager)
 	world_server_start(w, NULL);
 	sim_refuse_cm(2, -EACCES);
 	c = world_client_start(w, NULL);
-	CHECK(wait_open(c, 1000) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(world_traced(w,
 			   "cannot connect: cannot create a connection manager: Permission denied; "
 			   "trying again"));
@@ -199,7 +188,7 @@ SIM_TEST(no_connection_manager)
 	conf.once = true;
 	sim_refuse_cm(1, -ENODEV);
 	c = world_client_start(w, &conf);
-	CHECK(wait_open(c, 1000) < 0);
+	CHECK(world_wait_open(c, 1000) < 0);
 	CHECK(world_client_clt(c)->result == -ENODEV);
 	CHECK(!strcmp(world_client_clt(c)->cause, "this machine has no RDMA device"));
 	world_destroy(w);
@@ -213,7 +202,7 @@ SIM_TEST(no_such_device)
 	w = world_create(1);
 	world_server_start(w, NULL);
 	c = world_client_start(w, &conf);
-	CHECK(wait_open(c, 1000) == -ENOENT);
+	CHECK(world_wait_open(c, 1000) == -ENOENT);
 	expect_up("[  0.000] clt path srv: path: start: idle -> connecting\n"
 		  "[  0.000] clt nodisk: device: wanted: new -> opening\n",
 		  6, "clt@srv", NULL,
@@ -254,7 +243,7 @@ SIM_TEST(name_in_use)
 			"[  0.044] clt2 path srv: path: retry: back-off -> connecting\n");
 	/* It goes on trying. */
 	world_client_stop(w, c);
-	CHECK(wait_open(c2, 3000) == 0);
+	CHECK(world_wait_open(c2, 3000) == 0);
 	world_destroy(w);
 }
 
@@ -581,7 +570,7 @@ static bool connect_with_cut(enum who who, unsigned k)
 	sim_at_step(k, cut_now, &who);
 	c = world_client_start(w, NULL);
 	/* A client that is not told can only wait for an answer until its patience ends. */
-	CHECK(wait_open(c, who == SRV ? 32000 : 1000) == 0);
+	CHECK(world_wait_open(c, who == SRV ? 32000 : 1000) == 0);
 	in_time = sim_steps() >= k;
 	sim_at_step(0, NULL, NULL);
 	CHECK(world_write(c, 0, 512, 1) == 0);
@@ -631,7 +620,7 @@ SIM_TEST(duplicate_connect)
 	world_server_start(w, NULL);
 	sim_duplicate_connect("clt", "srv");
 	c = world_client_start(w, NULL);
-	CHECK(wait_open(c, 1000) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	expect_up("[  0.000] clt path srv: path: start: idle -> connecting\n"
 		  "[  0.000] clt disk0: device: wanted: new -> opening\n"
 		  "[  0.001] srv clt: connection refused: connection number is taken "
@@ -706,7 +695,7 @@ SIM_TEST(p15_io_timeout)
 	w = world_create(1);
 	world_server_start(w, NULL);
 	c = world_client_start(w, &conf);
-	CHECK(wait_open(c, 1000) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	world_run_ms(w, 20);
 	world_server_kill(w, SIM_KILL_PROCESS);
 	lost_us = sim_now_us();
@@ -945,7 +934,7 @@ static struct world_client *second_client(enum rnbd_access_mode mode)
 	conf.name = "sess2";
 	conf.mode = mode;
 	c2 = world_client_start(w, &conf);
-	CHECK(wait_open(c2, 1000) == 0);
+	CHECK(world_wait_open(c2, 1000) == 0);
 	return c2;
 }
 
@@ -993,7 +982,7 @@ SIM_TEST(readers_keep_no_failed_sync)
 	world_client_stop(w, c);
 	CHECK(world_flush(c2) == -EIO);
 	c = world_client_start(w, NULL);
-	CHECK(wait_open(c, 1000) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(world_write(c, 0, 4096, 0x62) == 0);
 	CHECK(world_flush(c) == 0);
 	CHECK(world_flush(c2) == 0);
@@ -1018,7 +1007,7 @@ SIM_TEST(failed_sync_is_latched)
 	world_client_stop(w, c2);
 	/* Nobody has it open any more: a new life. */
 	c = world_client_start(w, NULL);
-	CHECK(wait_open(c, 1000) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(world_flush(c) == 0);
 	world_destroy(w);
 }
@@ -1054,7 +1043,7 @@ static int open_second(const char *name, enum rnbd_access_mode mode, struct worl
 	conf.name = name;
 	conf.mode = mode;
 	*c2 = world_client_start(w, &conf);
-	return wait_open(*c2, 20000);
+	return world_wait_open(*c2, 20000);
 }
 
 SIM_TEST(sharing_rules)
@@ -1116,7 +1105,7 @@ SIM_TEST(open_waits_for_a_device_that_closes)
 	world_run_ms(w, 1000);
 	CHECK(world_client_opened(c2) == 1);
 	sim_disk_release(world_disk(w));
-	CHECK(wait_open(c2, 1000) == 0);
+	CHECK(world_wait_open(c2, 1000) == 0);
 	CHECK(world_io_end(io, 0, 60000) == -EIO);
 	world_destroy(w);
 }
@@ -1175,7 +1164,7 @@ SIM_TEST(server_killed_at_each_step)
 		world_server_start(w, NULL);
 		sim_at_step(k, restart_server_now, NULL);
 		c = world_client_start(w, NULL);
-		CHECK(wait_open(c, 1000) == 0);
+		CHECK(world_wait_open(c, 1000) == 0);
 		io = world_io_start(c, RNBD_OP_WRITE, 0, 150000 / 512 * 512, 0x77, false);
 		CHECK(world_io_end(io, 0, 2000) == 0);
 		sim_at_step(0, NULL, NULL);

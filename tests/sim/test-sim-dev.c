@@ -15,17 +15,6 @@ static struct world *w;
 static struct world_client *c;
 static struct world_io *ios[NIOS];
 
-static bool is_open(void *arg)
-{
-	return world_client_opened(arg) <= 0;
-}
-
-static int wait_open(struct world_client *client, uint64_t ms)
-{
-	sim_run_until(is_open, client, ms);
-	return world_client_opened(client);
-}
-
 /* A server and a client with its device open. */
 static void start(uint32_t depth, uint64_t io_timeout_ms)
 {
@@ -37,7 +26,7 @@ static void start(uint32_t depth, uint64_t io_timeout_ms)
 	w = world_create(1);
 	world_server_start(w, &sconf);
 	c = world_client_start(w, &cconf);
-	CHECK(wait_open(c, 1000) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	world_run_ms(w, 20);
 }
 
@@ -102,7 +91,7 @@ static void open_again(uint32_t depth)
 	conf.host = "clt2";
 	conf.name = "two";
 	c2 = world_client_start(w, &conf);
-	CHECK(wait_open(c2, 1000) == 0);
+	CHECK(world_wait_open(c2, 1000) == 0);
 	sim_heal("clt", "srv");
 	world_run_ms(w, 60000);
 	CHECK(world_traced(w, "cannot be opened again: open for writing by another session"));
@@ -264,7 +253,7 @@ static void comes_back(const struct world_server_conf *conf, const struct world_
 	w = world_create(1);
 	world_server_start(w, conf);
 	c = world_client_start(w, &cconf);
-	CHECK(wait_open(c, 1000) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	world_server_kill(w, SIM_KILL_PROCESS);
 	world_server_start(w, other);
 	io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 1, false);
@@ -382,7 +371,7 @@ SIM_TEST(lost_while_it_is_set_up)
 		world_run_ms(w, 3000);
 		CHECK(world_client_opened(c) == 1 || ms > 8);
 		sim_give_device_back(ms % 2 ? "clt" : "srv");
-		CHECK(wait_open(c, 60000) == 0);
+		CHECK(world_wait_open(c, 60000) == 0);
 		CHECK(world_write(c, 0, 4096, 1) == 0);
 		world_destroy(w);
 	}
@@ -446,7 +435,7 @@ SIM_TEST(p23_sectors_of_a_disk_with_4k_blocks)
 	w = world_create(1);
 	world_server_start(w, &conf);
 	c = world_client_start(w, NULL);
-	CHECK(wait_open(c, 1000) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(dev_size(world_client_dev(c)) == WORLD_DISK_SIZE);
 	CHECK(world_write(c, 3 * 4096, 4096, 0x5a) == 0);
 	CHECK(sim_disk_content(world_disk(w))[3 * 4096 - 1] == 0);
@@ -465,7 +454,7 @@ static void start_4k(void)
 	w = world_create(1);
 	world_server_start(w, &conf);
 	c = world_client_start(w, NULL);
-	CHECK(wait_open(c, 1000) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 }
 
 /* Parts of a block, and the whole of it, by several threads at once: each sector is somebody's last
@@ -531,7 +520,7 @@ static void given_up(enum between between)
 	else
 		CHECK(world_client_opened(c) == 1);
 	sim_disk_release(d);
-	CHECK(wait_open(c, 10000) == 0);
+	CHECK(world_wait_open(c, 10000) == 0);
 	world_run_ms(w, 1000);
 	other = world_io_start(c, RNBD_OP_READ, 65536, 4096, 0, false);
 	CHECK(world_write(c, 0, 4096, 0xBB) == 0);
@@ -566,7 +555,7 @@ SIM_TEST(opened_again_in_another_mode)
 	world_run_ms(w, 1000);
 	CHECK(world_client_opened(c) == 1);
 	sim_disk_release(world_disk(w));
-	CHECK(wait_open(c, 1000) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(world_write(c, 0, 4096, 1) == -EPERM);
 	world_destroy(w);
 }
@@ -714,7 +703,7 @@ SIM_TEST(closed_while_it_is_opened_again)
 	CHECK(sim_run_until(is_reopening, NULL, 10000));
 	dev_close(world_client_dev(c));
 	world_client_open(c, RNBD_ACCESS_RW);
-	CHECK(wait_open(c, 1000) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(closing_answers == 1);
 	CHECK(world_write(c, 0, 4096, 0x31) == 0);
 	world_destroy(w);
@@ -745,7 +734,7 @@ SIM_TEST(closed_while_an_open_is_refused)
 	world_run_ms(w, 100);
 	restart(8, NULL);
 	world_client_open(c, RNBD_ACCESS_RW);
-	CHECK(wait_open(c, 10000) == 0);
+	CHECK(world_wait_open(c, 10000) == 0);
 	CHECK(world_write(c, 0, 4096, 0x31) == 0);
 	world_destroy(w);
 }
@@ -763,7 +752,7 @@ SIM_TEST(closed_while_its_handshake_is_lost)
 	sim_cut("clt", "srv");
 	CHECK(sim_run_until(no_device, NULL, 1000));
 	world_client_open(c, RNBD_ACCESS_RW);
-	CHECK(wait_open(c, 10000) == 0);
+	CHECK(world_wait_open(c, 10000) == 0);
 	CHECK(world_write(c, 0, 4096, 0x31) == 0);
 	world_destroy(w);
 }

@@ -34,11 +34,6 @@ static void work(void *arg)
 	}
 }
 
-static bool is_open(void *arg)
-{
-	return world_client_opened(arg) <= 0;
-}
-
 static void load_open(struct load *l, const char *host, enum rnbd_io_op op)
 {
 	struct world_client_conf conf = world_client_defaults;
@@ -46,7 +41,7 @@ static void load_open(struct load *l, const char *host, enum rnbd_io_op op)
 	conf.host = conf.name = host;
 	conf.mode = op == RNBD_OP_READ ? RNBD_ACCESS_RO : RNBD_ACCESS_MIGRATION;
 	*l = (struct load){ .client = world_client_start(w, &conf), .op = op };
-	CHECK(sim_run_until(is_open, l->client, 1000) && world_client_opened(l->client) == 0);
+	CHECK(world_wait_open(l->client, 1000) == 0);
 }
 
 static void load_begin(struct load *l)

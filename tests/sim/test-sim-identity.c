@@ -93,11 +93,6 @@ SIM_TEST(half_a_path)
 	end();
 }
 
-static bool client_is_open(void *arg)
-{
-	return world_client_opened(arg) <= 0;
-}
-
 /* A client whose second path comes with another identity is told so, and goes on over the first. */
 SIM_TEST(client_is_told)
 {
@@ -111,7 +106,7 @@ SIM_TEST(client_is_told)
 	world_server_start(w, &server);
 	sim_identify("clt", "psk:gw1");
 	c = world_client_start(w, &conf);
-	CHECK(sim_run_until(client_is_open, c, 2000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 2000) == 0);
 	world_run_ms(w, 100);
 	sim_identify("clt", "psk:gw2");
 	world_forget(w);

@@ -38,11 +38,6 @@ static void work(void *arg)
 	}
 }
 
-static bool is_open(void *arg)
-{
-	return world_client_opened(arg) <= 0;
-}
-
 static struct world_client *client_open(const char *host, const char *device, unsigned npaths)
 {
 	struct world_client_conf conf = world_client_defaults;
@@ -53,7 +48,7 @@ static struct world_client *client_open(const char *host, const char *device, un
 	conf.npaths = npaths;
 	conf.mode = strcmp(host, "clt") ? RNBD_ACCESS_MIGRATION : RNBD_ACCESS_RW;
 	c = world_client_start(w, &conf);
-	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	world_run_ms(w, 50);		/* for the other paths */
 	return c;
 }

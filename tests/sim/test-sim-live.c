@@ -103,11 +103,6 @@ static bool requesters_ended(void *arg)
 
 /* ---- the world ---- */
 
-static bool is_open(void *arg)
-{
-	return world_client_opened(arg) <= 0;
-}
-
 static void start(uint64_t seed)
 {
 	struct world_server_conf server = world_server_defaults;
@@ -121,7 +116,7 @@ static void start(uint64_t seed)
 	server.any_address = true;
 	world_server_start(w, &server);
 	home = world_client_start(w, &conf);
-	CHECK(sim_run_until(is_open, home, 1000) && world_client_opened(home) == 0);
+	CHECK(world_wait_open(home, 1000) == 0);
 	history = history_create(SECTORS);
 	enough = was_cut = false;
 	for (unsigned i = 0; i < REQUESTERS; i++) {
@@ -174,7 +169,7 @@ static struct world_client *visitor_start(const char *device, enum rnbd_access_m
 
 static int visitor_opened(struct world_client *v)
 {
-	CHECK(sim_run_until(is_open, v, 20000));
+	CHECK(world_wait_open(v, 20000) <= 0);
 	return world_client_opened(v);
 }
 

@@ -9,14 +9,9 @@
 static struct world *w;
 static struct world_client *c;
 
-static bool is_open(void *arg)
-{
-	return world_client_opened(arg) <= 0;
-}
-
 static void wait_open(struct world_client *client)
 {
-	CHECK(sim_run_until(is_open, client, 1000) && world_client_opened(client) == 0);
+	CHECK(world_wait_open(client, 1000) == 0);
 }
 
 /* A server with blocks of @block_size, and a client with its device open, that waits for ever.

@@ -5,11 +5,6 @@
 static struct world *w;
 static struct world_client *c;
 
-static bool is_open(void *arg)
-{
-	return world_client_opened(arg) <= 0;
-}
-
 static void start(uint32_t depth, uint32_t max_io)
 {
 	struct world_server_conf conf = world_server_defaults;
@@ -19,7 +14,7 @@ static void start(uint32_t depth, uint32_t max_io)
 	w = world_create(1);
 	world_server_start(w, &conf);
 	c = world_client_start(w, NULL);
-	CHECK(sim_run_until(is_open, c, 1000));
+	CHECK(world_wait_open(c, 1000) <= 0);
 	CHECK(world_client_opened(c) == 0);
 }
 

@@ -20,11 +20,6 @@ static struct world_client *c;
 static struct raw_srv srv;
 static const char *const wires[WORLD_PATHS] = { "srv", "srv/1", "srv/2", "srv/3" };
 
-static bool is_open(void *arg)
-{
-	return world_client_opened(arg) <= 0;
-}
-
 static struct clt_sess *sess(void)
 {
 	return &world_client_clt(c)->sess;
@@ -54,7 +49,7 @@ static void begin_as(unsigned npaths, bool new_rkey)
 	w = world_create(1);
 	raw_srv_start(&srv, new_rkey);
 	c = world_client_start(w, &conf);
-	CHECK(sim_run_until(is_open, c, 2000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 2000) == 0);
 	CHECK(sim_run_until(all_up, NULL, 2000));
 	world_run_ms(w, 20);
 	world_forget(w);

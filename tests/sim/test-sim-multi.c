@@ -19,11 +19,6 @@ static struct world *w;
 static struct world_client *c;
 static const char *const wires[WORLD_PATHS] = { "srv", "srv/1", "srv/2", "srv/3" };
 
-static bool is_open(void *arg)
-{
-	return world_client_opened(arg) <= 0;
-}
-
 static struct clt_path *path(unsigned i)
 {
 	return world_client_clt(c)->sess.paths[i];
@@ -66,7 +61,7 @@ static void begin(unsigned npaths, enum clt_policy policy)
 	w = world_create(1);
 	server_start();
 	c = world_client_start(w, &conf);
-	CHECK(sim_run_until(is_open, c, 2000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 2000) == 0);
 	CHECK(sim_run_until(all_up, NULL, 2000));
 	world_run_ms(w, 20);
 	world_forget(w);
@@ -292,7 +287,7 @@ SIM_TEST(others_do_not_rest)
 	w = world_create(1);
 	world_server_start(w, NULL);		/* its first address alone */
 	c = world_client_start(w, &conf);
-	CHECK(sim_run_until(is_open, c, 2000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 2000) == 0);
 	world_run_ms(w, 60000);
 	sim_cut("clt", "srv");
 	world_run_ms(w, 1);
@@ -446,7 +441,7 @@ SIM_TEST(another_machine_for_nobody)
 	server_start();
 	CHECK(sim_run_until(all_up, NULL, 5000));
 	world_client_open(c, RNBD_ACCESS_RW);
-	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(world_read(c, 0, 4096, 0x11) == 0);
 	world_destroy(w);
 }
@@ -462,7 +457,7 @@ SIM_TEST(probe_of_two)
 		w = world_create(seed);
 		sim_shuffle(true);
 		c = world_client_start(w, &conf);
-		CHECK(sim_run_until(is_open, c, 20000) && world_client_opened(c) < 0);
+		CHECK(world_wait_open(c, 20000) < 0);
 		world_run_ms(w, 100);
 		CHECK(world_client_clt(c)->result < 0 && world_client_clt(c)->result != -EAGAIN);
 		world_destroy(w);
@@ -511,7 +506,7 @@ SIM_TEST(lost_while_opening)
 			clt_path_fail(opening, -EIO, "by the test");
 			hits++;
 		}
-		CHECK(sim_run_until(is_open, c, 5000) && world_client_opened(c) == 0);
+		CHECK(world_wait_open(c, 5000) == 0);
 		CHECK(sim_run_until(all_up, NULL, 5000));
 		CHECK(world_read(c, 0, 4096, 0) == 0);
 		world_destroy(w);
@@ -596,7 +591,7 @@ SIM_TEST(another_machine_for_one_path)
 	CHECK(by_hand(accept_server, 0) == 0);
 	CHECK(sim_run_until(all_up, NULL, 5000));
 	world_client_open(c, RNBD_ACCESS_RW);
-	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	/* And it is the one that the client keeps to from then on. */
 	world_server_kill(w, SIM_KILL_PROCESS);
 	server_start();
@@ -940,7 +935,7 @@ SIM_TEST(given_up)
 	w = world_create(1);
 	world_server_start(w, NULL);		/* its first address alone */
 	c = world_client_start(w, &conf);
-	CHECK(sim_run_until(is_open, c, 2000));
+	CHECK(world_wait_open(c, 2000) <= 0);
 	world_run_ms(w, 10000);
 	CHECK(atomic_load(&path(1)->att.state) == CLT_PATH_CLOSED && path(1)->attempts == 4);
 	CHECK(world_traced(w, "given up after 3 attempts to reconnect"));
@@ -973,7 +968,7 @@ SIM_TEST(lost_often)
 	w = world_create(1);
 	server_start();
 	c = world_client_start(w, &conf);
-	CHECK(sim_run_until(is_open, c, 2000) && sim_run_until(all_up, NULL, 2000));
+	CHECK(world_wait_open(c, 2000) <= 0 && sim_run_until(all_up, NULL, 2000));
 	for (unsigned i = 0; i < 6; i++) {
 		while (path(1)->fails < 3) {
 			sim_cut("clt", "srv/1");	/* sooner than it can be up again */
@@ -1201,7 +1196,7 @@ static void begin_impatient(uint64_t io_timeout_ms)
 	w = world_create(1);
 	server_start();
 	c = world_client_start(w, &conf);
-	CHECK(sim_run_until(is_open, c, 2000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 2000) == 0);
 	CHECK(sim_run_until(all_up, NULL, 2000));
 }
 

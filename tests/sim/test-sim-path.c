@@ -11,11 +11,6 @@
 static struct world *w;
 static struct world_client *c;
 
-static bool is_open(void *arg)
-{
-	return world_client_opened(arg) <= 0;
-}
-
 static bool is_up(void *arg)
 {
 	return clt_sess_is_up(&world_client_clt(arg)->sess);
@@ -29,7 +24,7 @@ static void start(uint64_t io_timeout_ms)
 	w = world_create(1);
 	world_server_start(w, NULL);
 	c = world_client_start(w, &conf);
-	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	world_run_ms(w, 20);
 	world_forget(w);
 }
@@ -179,7 +174,7 @@ static bool probe_with_cut(unsigned k)
 	world_server_start(w, NULL);
 	sim_at_step(k, cut_now, NULL);
 	c = world_client_start(w, &conf);
-	CHECK(sim_run_until(is_open, c, 1000));
+	CHECK(world_wait_open(c, 1000) <= 0);
 	in_time = sim_steps() >= k;
 	sim_at_step(0, NULL, NULL);
 	world_destroy(w);
@@ -221,7 +216,7 @@ static bool waits_for_info(uint64_t ms)
 	world_run_ms(w, 10);
 	failed = world_traced(w, "no answer within 30 s");
 	CHECK(failed || is_up(c));
-	CHECK(sim_run_until(is_open, c, 60000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 60000) == 0);
 	CHECK(world_write(c, 0, 4096, 0x5a) == 0 && world_read(c, 0, 4096, 0x5a) == 0);
 	world_destroy(w);
 	return !failed;
@@ -257,7 +252,7 @@ static uint64_t end_in_silence(uint64_t ms)
 	/* The server is not left with a writer. */
 	world_run_ms(w, ms);
 	c = world_client_start(w, NULL);
-	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(world_read(c, 0, 4096, 0x5a) == 0);
 	world_destroy(w);
 	return took_us / 1000;

@@ -22,17 +22,12 @@ static bool open_answered(void *arg)
 	return !((struct dev_open_req *)arg)->name;
 }
 
-static bool is_open(void *arg)
-{
-	return world_client_opened(arg) <= 0;
-}
-
 static void start_as(const struct world_client_conf *conf, bool new_rkey)
 {
 	w = world_create(1);
 	raw_srv_start(&srv, new_rkey);
 	c = world_client_start(w, conf);
-	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	world_run_ms(w, 20);
 	world_forget(w);
 }
@@ -322,7 +317,7 @@ SIM_TEST(p22_no_zeroes_from_the_next_server)
 	w = world_create(1);
 	world_server_start(w, NULL);
 	c = world_client_start(w, NULL);
-	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(dev_can_zero(world_client_dev(c)) && dev_can_nounmap(world_client_dev(c)));
 	CHECK(world_write(c, 0, 16384, 0x42) == 0);
 	sim_disk_hold(world_disk(w), RNBD_OP_WRITE_ZEROES, SIM_HOLD_BEFORE, 2);
@@ -379,7 +374,7 @@ SIM_TEST(p37_one_device_under_two_names)
 	w = world_create(1);
 	world_server_start(w, NULL);
 	c = world_client_start(w, NULL);
-	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(open_as("/disk0") == -ENOENT);
 	world_destroy(w);
 }
@@ -393,7 +388,7 @@ SIM_TEST(open_is_refused)
 		raw_srv_start(&srv, false);
 		srv.no_open = -err;
 		c = world_client_start(w, NULL);
-		CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) < 0);
+		CHECK(world_wait_open(c, 1000) < 0);
 		CHECK(srv.nopens == 1);
 		end();
 	}

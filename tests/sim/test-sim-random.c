@@ -58,11 +58,6 @@ static void open_and_close(void *arg)
 
 /* ---- one run ---- */
 
-static bool client_open(void *arg)
-{
-	return world_client_opened(arg) <= 0;
-}
-
 static bool workers_done(void *arg)
 {
 	for (unsigned i = 0; i < *(unsigned *)arg; i++) {
@@ -135,7 +130,7 @@ static void run_seed(uint64_t seed)
 	f.h = history_create(SECTORS);
 	world_server_start(w, &f.server);
 	f.client = c = world_client_start(w, &cconf);
-	CHECK(sim_run_until(client_open, c, 60000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 60000) == 0);
 	start_workers(c, f.h, nworkers, lenient);
 	opener = (struct opener){ .client = c, .opens = sim_rand(20), .lenient = lenient };
 	opener.fiber = world_client_fiber(c, open_and_close, &opener);

@@ -36,11 +36,6 @@ static struct share_faults f;
 
 /* ---- the parties ---- */
 
-static bool client_open(void *arg)
-{
-	return world_client_opened(arg) <= 0;
-}
-
 static void party_start(const char *host, const char *const *paths, unsigned npaths,
 			enum rnbd_access_mode mode)
 {
@@ -57,7 +52,7 @@ static void party_start(const char *host, const char *const *paths, unsigned npa
 	conf.hb_interval_ms = 200 + sim_rand(1500);
 	conf.hb_misses = 1 + sim_rand(3);
 	p->client = world_client_start(f.w, &conf);
-	CHECK(sim_run_until(client_open, p->client, 60000));
+	CHECK(world_wait_open(p->client, 60000) <= 0);
 	CHECK(world_client_opened(p->client) == 0);
 }
 
@@ -356,7 +351,7 @@ SIM_TEST(frozen_owner)
 	w = world_create(1);
 	server("srv");
 	c = client("clt", RNBD_ACCESS_RW);
-	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	server("srv2");
 	world_run_ms(w, 6000);
 	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
@@ -387,7 +382,7 @@ SIM_TEST(idle_server_is_fenced)
 	server("srv");
 	sim_share_fence(sim_disk_share(world_disk(w)), "srv");
 	c = client("clt", RNBD_ACCESS_RW);
-	CHECK(sim_run_until(client_open, c, 5000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 5000) == 0);
 	CHECK(world_write(c, 0, 4096, 0x11) == 0);
 	world_destroy(w);
 }
@@ -402,9 +397,9 @@ SIM_TEST(storage_away)
 	server("srv");
 	sim_share_refuse(sim_disk_share(world_disk(w)), -ENODEV);
 	c = client("clt", RNBD_ACCESS_RW);
-	CHECK(!sim_run_until(client_open, c, 5000));
+	CHECK(world_wait_open(c, 5000) > 0);
 	sim_share_refuse(sim_disk_share(world_disk(w)), 0);
-	CHECK(sim_run_until(client_open, c, 20000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 20000) == 0);
 	CHECK(world_write(c, 0, 4096, 0x11) == 0);
 	world_destroy(w);
 }
@@ -417,13 +412,13 @@ SIM_TEST(given_back)
 	w = world_create(1);
 	server("srv");
 	c = client("clt", RNBD_ACCESS_RW);
-	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(world_write(c, 0, 4096, 0x11) == 0);
 	world_client_stop(w, c);
 	sim_drop("clt2", "srv");
 	server("srv2");
 	c = client("clt2", RNBD_ACCESS_RW);
-	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(world_read(c, 0, 4096, 0x11) == 0);
 	CHECK(sim_share_breaks(sim_disk_share(world_disk(w))) == 0);
 	sim_heal("clt2", "srv");
@@ -440,7 +435,7 @@ static void lose_path_at_step(unsigned steps)
 	w = world_create(steps);
 	server("srv");
 	c = client("clt", RNBD_ACCESS_RW);
-	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
 	io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 0x11, false);
 	world_run_ms(w, 10);
@@ -479,7 +474,7 @@ SIM_TEST(shorter_queue)
 	w = world_create(1);
 	server("srv");
 	c = client("clt", RNBD_ACCESS_RW);
-	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	io = &world_client_clt(c)->sess.io;
 	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, ARRAY_SIZE(ios));
 	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++)
@@ -513,7 +508,7 @@ SIM_TEST(server_dies_as_it_takes_over)
 	w = world_create(1);
 	server("srv");
 	c = client("clt", RNBD_ACCESS_RW);
-	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	world_server_kill(w, SIM_KILL_PROCESS);
 	io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 0x11, false);
 	server("srv2");
@@ -542,7 +537,7 @@ SIM_TEST(broken_by_hand)
 	CHECK(world_server_break(w, "srv", false, text) == 0);
 	CHECK(!strcmp(text, "disk0: clients of this server may write now\n"));
 	c = client("clt", RNBD_ACCESS_RW);
-	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(world_write(c, 0, 4096, 0x11) == 0);
 	CHECK(world_server_break(w, "srv", true, text) == -EALREADY);
 	CHECK(!strcmp(text, "export 'disk0': this server has the lock"));
@@ -563,7 +558,7 @@ SIM_TEST(broken_by_hand)
 	/* There the dead client still counts as a writer. */
 	sim_drop("clt2", "srv");
 	c = client("clt2", RNBD_ACCESS_RW);
-	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(world_read(c, 0, 4096, 0x11) == 0);
 	CHECK(world_write(c, 0, 4096, 0x22) == 0);
 	sim_heal("clt2", "srv");
@@ -595,7 +590,7 @@ SIM_TEST(broken_soon)
 	sim_drop("clt", "srv2");
 	server("srv");
 	c = client("clt", RNBD_ACCESS_RW);
-	CHECK(sim_run_until(client_open, c, 10000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 10000) == 0);
 	sim_drop("clt2", "srv");
 	c2 = client("clt2", RNBD_ACCESS_MIGRATION);
 	world_run_ms(w, 500);
@@ -604,7 +599,7 @@ SIM_TEST(broken_soon)
 	CHECK(world_server_break(w, "srv2", true, text) == 0);
 	CHECK(clock_now_ms() - since_ms < STORE_LEAD_BREAK_MS);
 	CHECK(is_optimized(NULL));
-	CHECK(sim_run_until(client_open, c2, 60000));
+	CHECK(world_wait_open(c2, 60000) <= 0);
 	sim_heal("clt", "srv2");
 	sim_heal("clt2", "srv");
 	world_destroy(w);
@@ -653,7 +648,7 @@ SIM_TEST(two_exports_at_once)
 	disk1 = sim_disk_create("disk1", WORLD_DISK_SIZE);
 	server_of_two("srv");
 	c = client("clt", RNBD_ACCESS_RW);
-	CHECK(sim_run_until(client_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	dev_open_start(world_client_clt(c), &second);
 	CHECK(sim_run_until(second_is_open, &second, 1000) && !second.status);
 	server_of_two("srv2");

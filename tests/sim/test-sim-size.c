@@ -16,11 +16,6 @@ static struct world *w;
 static struct world_client *c;
 static struct raw_srv srv;
 
-static bool is_open(void *arg)
-{
-	return world_client_opened(arg) <= 0;
-}
-
 static void start(unsigned npaths)
 {
 	struct world_client_conf conf = world_client_defaults;
@@ -29,7 +24,7 @@ static void start(unsigned npaths)
 	w = world_create(1);
 	world_server_start(w, NULL);
 	c = world_client_start(w, &conf);
-	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	world_run_ms(w, 50);
 	world_forget(w);
 }
@@ -113,7 +108,7 @@ SIM_TEST(grows_before_it_is_opened)
 	world_server_start(w, NULL);
 	sim_disk_resize(world_disk(w), LARGE);
 	c = world_client_start(w, NULL);
-	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(size() == LARGE);
 	CHECK(world_write(c, LARGE - 512, 512, 1) == 0);
 	world_destroy(w);
@@ -160,7 +155,7 @@ SIM_TEST(asked_before_by_another)
 	CHECK(!a.ended && world_client_opened(c2) == 1);
 	sim_disk_release(world_disk(w));
 	CHECK(open_end(&a, 100) == 0);
-	CHECK(sim_run_until(is_open, c2, 100) && world_client_opened(c2) == 0);
+	CHECK(world_wait_open(c2, 100) == 0);
 	CHECK(dev_size(world_client_dev(c2)) == LARGE);
 	world_destroy(w);
 }
@@ -309,7 +304,7 @@ SIM_TEST(shrinks_and_is_closed)
 	world_run_ms(w, 10);
 	CHECK(world_traced(w, "device 0 closed"));
 	world_client_open(c, RNBD_ACCESS_RW);
-	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(size() == SMALL);
 	CHECK(world_write(c, SMALL - 512, 512, 1) == 0);
 	CHECK(world_write(c, SMALL, 512, 1) == -EIO);
@@ -361,7 +356,7 @@ static void raw_start(void)
 	w = world_create(1);
 	raw_srv_start(&srv, false);
 	c = world_client_start(w, NULL);
-	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	world_run_ms(w, 20);
 	world_forget(w);
 }
@@ -414,7 +409,7 @@ SIM_TEST(server_has_closed_it)
 	CHECK(world_write(c, 0, 4096, 1) == -ENOTCONN);
 	dev_close(world_client_dev(c));
 	world_client_open(c, RNBD_ACCESS_RW);
-	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(world_write(c, 0, 4096, 1) == 0);
 	raw_end();
 }

@@ -18,11 +18,6 @@ static struct world *w;
 static struct world_client *c;
 static struct raw_clt raw;
 
-static bool is_open(void *arg)
-{
-	return world_client_opened(arg) <= 0;
-}
-
 /* Does the server learn of its device with its first client only? */
 static bool any_address;
 
@@ -94,7 +89,7 @@ static void works(uint32_t srv, uint32_t clt, unsigned depth)
 	sim_offer_limits("srv", srv, 0);
 	sim_offer_limits("clt", clt, 0);
 	start(64);
-	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	if (depth_of(c) != depth) {
 		fprintf(stderr, "queues of %u and %u give %u\n", srv, clt, depth_of(c));
 		CHECK(depth_of(c) == depth);
@@ -233,7 +228,7 @@ SIM_TEST(few_pieces)
 	sim_offer_limits("srv", 0, 1);
 	sim_offer_limits("clt", 0, 2);
 	start(16);
-	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	work_hard();
 	world_destroy(w);
 }
@@ -252,7 +247,7 @@ static void never_works(uint32_t srv_wr, uint32_t clt_wr, uint32_t clt_sge, cons
 	/* It tries on, and a better device will do. */
 	sim_offer_limits("srv", 0, 0);
 	sim_offer_limits("clt", 0, 0);
-	CHECK(sim_run_until(is_open, c, 10000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 10000) == 0);
 	world_destroy(w);
 }
 
@@ -302,7 +297,7 @@ SIM_TEST(no_windows)
 			      "of type 1; use registration=static; trying again"));
 	/* Until there is a device that has some. */
 	sim_offer_windows(true, true);
-	CHECK(sim_run_until(is_open, c, 10000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 10000) == 0);
 	work_hard();
 	/* That one is gone again: requests wait. */
 	sim_offer_windows(false, false);
@@ -331,7 +326,7 @@ static void second_device(const char *lowered)
 	w = world_create(1);
 	sim_offer_limits("srv", 60, 0);
 	start(64);
-	CHECK(sim_run_until(is_open, c, 1000) && depth_of(c) == 14);
+	CHECK(world_wait_open(c, 1000) <= 0 && depth_of(c) == 14);
 	CHECK(world_traced(w, lowered));
 	conf.host = "clt2";
 	conf.name = "two";
@@ -344,7 +339,7 @@ static void second_device(const char *lowered)
 			   "refused: the device's queues allow a depth of 13, "
 			   "but an earlier client got 14: set --queue-depth=13"));
 	sim_offer_limits("srv", 0, 0);
-	CHECK(sim_run_until(is_open, c2, 10000) && depth_of(c2) == 14);
+	CHECK(world_wait_open(c2, 10000) <= 0 && depth_of(c2) == 14);
 	work_hard();
 	world_destroy(w);
 }
@@ -369,7 +364,7 @@ SIM_TEST(known_before_the_first_client)
 			   "the device has queues of 60"));
 	sim_offer_limits("srv", 0, 0);
 	c = world_client_start(w, NULL);
-	CHECK(sim_run_until(is_open, c, 1000) && depth_of(c) == 14);
+	CHECK(world_wait_open(c, 1000) <= 0 && depth_of(c) == 14);
 	sim_offer_limits("srv", 60, 0);
 	sim_cut("clt", "srv");
 	world_run_ms(w, 5000);
@@ -385,7 +380,7 @@ SIM_TEST(come_back_over_another_device)
 
 	w = world_create(1);
 	start(64);
-	CHECK(sim_run_until(is_open, c, 1000));
+	CHECK(world_wait_open(c, 1000) <= 0);
 	CHECK(depth_of(c) == 64);
 	for (unsigned i = 0; i < ARRAY_SIZE(sizes); i++) {
 		unsigned limit = sizes[i] ? sizes[i] / 2 - 1 : 64;

@@ -212,11 +212,6 @@ static bool second_is_open(void *arg)
 	return !second.name;
 }
 
-static bool is_open(void *arg)
-{
-	return world_client_opened(c) <= 0;
-}
-
 SIM_TEST(threads)
 {
 	struct world_io *greedy[256], *io;
@@ -224,7 +219,7 @@ SIM_TEST(threads)
 
 	begin(128);
 	c = world_client_start(w, &world_client_defaults);
-	CHECK(sim_run_until(is_open, NULL, 1000) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, 1000) == 0);
 	second = (struct dev_open_req){ .name = "disk1", .mode = RNBD_ACCESS_RW,
 					.done = second_opened };
 	dev_open_start(world_client_clt(c), &second);

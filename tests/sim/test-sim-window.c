@@ -13,11 +13,6 @@
 static struct world *w;
 static struct world_client *c;
 
-static bool is_open(void *arg)
-{
-	return world_client_opened(arg) <= 0;
-}
-
 static unsigned lines(const char *text)
 {
 	const char *s = trace_text();
@@ -54,7 +49,7 @@ static struct clt_attempt *att(void)
 /* It is opened by the one or two reconnects that it takes to learn, and is not lost any more. */
 static void works(unsigned lost)
 {
-	CHECK(sim_run_until(is_open, c, 5000));
+	CHECK(world_wait_open(c, 5000) <= 0);
 	CHECK(world_client_opened(c) == 0);
 	CHECK(world_write(c, 0, 65536, 0x21) == 0);
 	CHECK(world_read(c, 0, 65536, 0x21) == 0);

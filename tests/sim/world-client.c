@@ -102,6 +102,17 @@ int world_client_opened(const struct world_client *c)
 	return c->open_done ? c->open.status : 1;
 }
 
+static bool is_open(void *client)
+{
+	return world_client_opened(client) <= 0;
+}
+
+int world_wait_open(struct world_client *c, uint64_t ms)
+{
+	sim_run_until(is_open, c, ms);
+	return world_client_opened(c);
+}
+
 struct client *world_client_clt(struct world_client *c)
 {
 	return &c->clt;

@@ -56,11 +56,6 @@ const struct clt_wait_ops *world_gate_wait(void)
 	return &ops;
 }
 
-static bool client_open(void *arg)
-{
-	return world_client_opened(arg) <= 0;
-}
-
 struct world_client *world_gate_client(struct world *w, const struct world_client_conf *conf)
 {
 	struct world_client_conf waits = *conf;
@@ -68,7 +63,7 @@ struct world_client *world_gate_client(struct world *w, const struct world_clien
 
 	waits.wait = world_gate_wait();
 	c = world_client_start(w, &waits);
-	CHECK(sim_run_until(client_open, c, OPEN_MS) && world_client_opened(c) == 0);
+	CHECK(world_wait_open(c, OPEN_MS) == 0);
 	return c;
 }
 

@@ -135,6 +135,8 @@ bool world_sync_was_cut(const struct world *w);
 struct world_client *world_client_start(struct world *w, const struct world_client_conf *conf);
 /* The device is open (0), is not yet (1), or could not be opened (negative). */
 int world_client_opened(const struct world_client *c);
+/* Run until that is no longer 1, for @ms at most; returns it. */
+int world_wait_open(struct world_client *c, uint64_t ms);
 /* Open it again after dev_close(), in the background. */
 void world_client_open(struct world_client *c, enum rnbd_access_mode mode);
 struct client *world_client_clt(struct world_client *c);
