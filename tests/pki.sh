@@ -46,3 +46,22 @@ revocations() {
 		--load-ca-certificate "$dir/ca-cert.pem" "${revoked[@]}" \
 		--template "$tmp/crl.cfg" --outfile "$out" 2>>"$tmp/certtool.log"
 }
+
+# client_files NAME...: certificates of clients by the authority in $tmp/pki, and $tmp/NAME with
+# what the client has.
+client_files() {
+	local name
+	for name; do
+		certificate "$tmp/pki" "$name" "cn = \"$name\"" tls_www_client signing_key
+		mkdir "$tmp/$name"
+		cp "$tmp/pki/ca-cert.pem" "$tmp/$name/"
+		cp "$tmp/pki/$name-cert.pem" "$tmp/$name/client-cert.pem"
+		cp "$tmp/pki/$name-key.pem" "$tmp/$name/client-key.pem"
+	done
+}
+# live_files: $tmp/live with what the server of $tmp/pki has, without a list of revocations.
+live_files() {
+	mkdir -p "$tmp/live"
+	rm -f "$tmp/live/ca-crl.pem"
+	cp "$tmp"/pki/server-*.pem "$tmp/pki/ca-cert.pem" "$tmp/live/"
+}

@@ -9,20 +9,12 @@ requires curl --version
 
 bench=$top_builddir/rtrs-bench
 umask 077
-# keys FILE NAME...: a file with new keys.
-keys() {
-	local file=$1 name
-	shift
-	for name; do
-		"$top_builddir/rtrs-psk" "$name"
-	done >"$file"
-}
-keys "$tmp/server.psk" alice bob alice/new
+new_keys "$tmp/server.psk" alice bob alice/new
 grep ^alice: "$tmp/server.psk" >"$tmp/alice.psk"
 grep ^alice/new: "$tmp/server.psk" >"$tmp/alice-new.psk"
 grep ^bob: "$tmp/server.psk" >"$tmp/bob.psk"
-keys "$tmp/stranger.psk" carol
-keys "$tmp/wrong.psk" alice
+new_keys "$tmp/stranger.psk" carol
+new_keys "$tmp/wrong.psk" alice
 random_file "$tmp/disk" $((8 << 20))
 
 # ---- IO ----

@@ -5,39 +5,17 @@
 # reloads leave nothing behind.
 . ./tests/functions.sh
 . "$top_srcdir/tests/pki.sh"
+. "$top_srcdir/tests/reload.sh"
 requires_server; requires_plugin; requires_gateway
-requires nbdsh --version
-requires nbdinfo --version
-requires qemu-img --version
 
 rtrsctl=$top_builddir/rtrsctl
-key() {
-	"$top_builddir/rtrs-psk" "$1" >"$tmp/$2"
-}
-key gw/a a; key gw/b b; key gw/a wrong; key vm-a vm-a; key vm-b vm-b
+new_keys "$tmp/a" gw/a
+new_keys "$tmp/b" gw/b
 cat "$tmp/a" "$tmp/b" >"$tmp/both"
-truncate -s 8M "$tmp/disk"
+truncate -s 64M "$tmp/disk"
 
 # ---- helpers ----
 
-# says LINE...: a reload at the client prints these lines and no others
-says() {
-	"${ctl[@]}" reload >"$tmp/said" || fail "no reload"
-	diff -u <(printf '%s\n' "$@") "$tmp/said" || fail "the reload says something else"
-}
-# refused REGEX...: a reload at the client fails, with a line for each
-refused() {
-	local status=0 line n=0
-	timeout "$TIMEOUT_S" "${ctl[@]}" reload >"$tmp/said" 2>"$tmp/why" || status=$?
-	cat "$tmp/why"
-	[ $status -eq 1 ] || fail "status $status instead of 1"
-	for line; do
-		n=$((n + 1))
-		sed -n "${n}p" "$tmp/why" | grep -q -E "^rtrsctl: $line" ||
-			fail "line $n is not '$line'"
-	done
-	[ "$(wc -l <"$tmp/why")" -eq $n ] || fail "more than $n lines"
-}
 server_reload() {
 	"$rtrsctl" --socket "$tmp/server.ctl" reload
 }
@@ -64,45 +42,6 @@ came_back() {
 	[ "$(reconnects "$1")" -gt "$2" ]
 }
 
-# load_begin URI: IO in the background, of which each is compared; load_end is its end
-load_begin() {
-	rm -f "$tmp/enough"
-	echo 0 >"$tmp/progress"
-	PROGRESS=$tmp/progress ENOUGH=$tmp/enough timeout $((10 * TIMEOUT_S)) nbdsh \
-		-c 'h.set_uri_allow_local_file(True)' -c "h.connect_uri('$1')" -c - <<'END' &
-import os
-n = 0
-while not os.path.exists(os.environ["ENOUGH"]):
-    blocks = [bytes([(n + i) % 251 + 1]) * 4096 for i in range(16)]
-    cookies = [h.aio_pwrite(nbd.Buffer.from_bytearray(bytearray(b)), i * 65536)
-               for i, b in enumerate(blocks)]
-    while any([not h.aio_command_completed(c) for c in cookies if h.aio_in_flight()]):
-        h.poll(-1)
-    for i, b in enumerate(blocks):
-        assert h.pread(4096, i * 65536) == b
-    n += 1
-    with open(os.environ["PROGRESS"] + ".new", "w") as f:
-        f.write("%d\n" % n)
-    os.rename(os.environ["PROGRESS"] + ".new", os.environ["PROGRESS"])
-END
-	load_pid=$!
-	cleanup_fn kill_process $load_pid
-	load_goes_on
-}
-progress() { cat "$tmp/progress"; }
-has_more() { [ "$(progress)" -gt "$1" ] || process_ended "$load_pid"; }
-load_goes_on() {
-	local before
-	before=$(($(progress) + 10))
-	wait_until "IO" has_more $before
-	process_ended "$load_pid" && fail "the IO has failed"
-	return 0
-}
-load_end() {
-	touch "$tmp/enough"
-	expect_exit "$load_pid" 0
-}
-
 # client FRONT KEY=VALUE...: the plugin or rtrs-nbd with two paths; ctl asks it
 client() {
 	local front=$1
@@ -114,7 +53,6 @@ client() {
 	esac
 	wait_until "all paths" all_up
 }
-ctl=("$rtrsctl" --socket "$tmp/client.ctl")
 # server OPTION...: with two addresses; the ones of before, if there are
 server() {
 	start_server --listen "tcp://${first-127.0.0.1:0}" --listen "tcp://${second-127.0.0.2:0}" \
@@ -131,7 +69,7 @@ for front in nbdkit gateway; do
 	cp "$tmp/a" "$tmp/own-tls"
 	server --tls=require --tls-psk="$tmp/keys" --auth=require --auth-psk="$tmp/keys"
 	client $front tls=require tls-psk="$tmp/own-tls" auth-psk="$tmp/own-auth"
-	load_begin "$uri"
+	load disk "$uri"
 	says 'auth-psk: nothing has changed' 'tls-psk: nothing has changed'
 
 	# A mistake in one file changes nothing, also not by the other one.
@@ -156,7 +94,7 @@ for front in nbdkit gateway; do
 		"tls-psk=$tmp/own-tls: expected a line NAME:KEY"
 	all_up
 	path_again 2
-	load_goes_on
+	goes_on disk
 	must_fail grep 'authenticated by the key gw/b' "$server_log"
 
 	cp "$tmp/b" "$tmp/own-auth"
@@ -167,16 +105,16 @@ for front in nbdkit gateway; do
 	# Each path comes back, although the session was made with the other key.
 	path_again 1
 	path_again 2
-	load_goes_on
+	goes_on disk
 	must_fail grep 'made with another key' "$server_log"
 
 	cp "$tmp/b" "$tmp/keys"
 	server_reload | grep -x -E -- '-auth key gw/a \(2 paths ended\)|-key gw/a \(2 paths ended\)'
-	load_goes_on
+	goes_on disk
 	wait_until "all paths" all_up
 	grep -q 'authenticated by the key gw/b' "$server_log"
 	path_again 1
-	load_goes_on
+	goes_on disk
 
 	# While the server is away, the key of its next life.
 	cp "$tmp/a" "$tmp/own-auth"
@@ -186,7 +124,7 @@ for front in nbdkit gateway; do
 	cp "$tmp/a" "$tmp/keys"
 	server --tls=require --tls-psk="$tmp/keys" --auth=require --auth-psk="$tmp/keys"
 	wait_until "all paths" all_up
-	load_goes_on
+	goes_on disk
 	must_fail grep 'no key has the name' "$server_log"
 
 	# While paths come back to a server that says nothing.
@@ -201,7 +139,7 @@ for front in nbdkit gateway; do
 	says '-auth key gw/b' '+auth key gw/a' 'tls-psk: nothing has changed'
 	kill -CONT "$server_pid"
 	wait_until "all paths" all_up
-	load_goes_on
+	goes_on disk
 
 	# Nothing is left of many reloads.
 	many() {
@@ -227,7 +165,7 @@ for front in nbdkit gateway; do
 	many 20
 	fds=$(descriptors) maps=$(mappings) kb=$(resident) secret_kb=$(secrets)
 	many 200
-	load_goes_on
+	goes_on disk
 	echo "descriptors $fds, mappings $maps, $kb kB, $secret_kb kB of secrets;" \
 		"now $(descriptors), $(mappings), $(resident) kB, $(secrets) kB"
 	fds_as_before() { [ "$(descriptors)" -le "$fds" ]; }
@@ -240,7 +178,7 @@ for front in nbdkit gateway; do
 		[ "$(resident)" -lt $((kb + 4096)) ] || fail "memory is left"
 	fi
 	all_up
-	load_end
+	load_end disk
 	stop_process "$client_pid"
 
 	# The key of a name stays the one of this name.
@@ -274,15 +212,14 @@ pair() {
 	cp "$tmp/pki/$1-cert.pem" "$tmp/own/client-cert.pem"
 	cp "$tmp/pki/$1-key.pem" "$tmp/own/client-key.pem"
 }
-mkdir "$tmp/own" "$tmp/live"
+mkdir "$tmp/own"
 for front in nbdkit gateway; do
-	cp "$tmp"/pki/server-*.pem "$tmp/pki/ca-cert.pem" "$tmp/live/"
-	rm -f "$tmp/live/ca-crl.pem"
+	live_files
 	cp "$tmp/pki/ca-cert.pem" "$tmp/own/"
 	pair one
 	server --tls=require --tls-certificates="$tmp/live" --tls-verify-peer
 	client $front tls=require tls-certificates="$tmp/own"
-	load_begin "$uri"
+	load disk "$uri"
 	says 'tls-certificates: nothing has changed'
 
 	head -c 60 "$tmp/pki/two-key.pem" >"$tmp/own/client-key.pem"
@@ -306,7 +243,7 @@ for front in nbdkit gateway; do
 	revocations "$tmp/pki" "$tmp/live/ca-crl.pem" 'crl_next_update = 100' one
 	server_reload | grep -x -F 'tls-certificates: read again (2 paths ended)'
 	wait_until "all paths" all_up
-	load_goes_on
+	goes_on disk
 
 	# Another authority, for a time beside the first.
 	cat "$tmp/pki/ca-cert.pem" "$tmp/pki2/ca-cert.pem" >"$tmp/own/ca-cert.pem"
@@ -318,94 +255,17 @@ for front in nbdkit gateway; do
 	# A certificate of the server that the client takes no more.
 	revocations "$tmp/pki2" "$tmp/own/ca-crl.pem" 'crl_next_update = 100' server
 	says 'tls-certificates: read again'
-	load_goes_on
+	goes_on disk
 	rm "$tmp/own/ca-crl.pem"
 	refused "tls-certificates: $tmp/own/ca-crl.pem is gone: expected a list"
 	revocations "$tmp/pki2" "$tmp/own/ca-crl.pem" 'crl_next_update = 100'
 	says 'tls-certificates: read again'
-	load_goes_on
-	load_end
+	goes_on disk
+	load_end disk
 	stop_process "$client_pid"
 	rm "$tmp/own/ca-crl.pem"
 	stop_process "$server_pid"
 done
-
-# ---- NBD clients of rtrs-nbd ----
-
-# as USER: the URI of NBD client USER
-as() {
-	echo "nbds+unix://$1@/?socket=$sock&tls-psk-file=$tmp/$2"
-}
-size_as() {
-	timeout "$TIMEOUT_S" nbdinfo --size "$(as "$1" "$2")"
-}
-server
-cp "$tmp/vm-a" "$tmp/nbd.psk"
-# In the background, with a relative name.
-(cd "$tmp" && exec "$RTRS_NBD" -v -f -U "$tmp/nbd.sock" -P "$tmp/nbd.pid" --tls=require \
-	--tls-psk=nbd.psk "server=$first" "path=$second" export=disk \
-	control="$tmp/client.ctl" >"$tmp/nbd.log" 2>&1) &
-client_pid=$!
-wait_until "rtrs-nbd" test -s "$tmp/nbd.pid"
-cleanup_fn stop_process "$client_pid"
-sock=$tmp/nbd.sock
-wait_until "all paths" all_up
-load_begin "$(as vm-a vm-a)"
-says 'nbd tls-psk: nothing has changed'
-must_fail size_as vm-b vm-b
-cat "$tmp/vm-a" "$tmp/vm-b" >"$tmp/nbd.psk"
-chmod 640 "$tmp/nbd.psk"
-refused "--tls-psk=$tmp/nbd.psk: expected mode 0600, not 0640"
-must_fail size_as vm-b vm-b
-chmod 600 "$tmp/nbd.psk"
-says '+nbd key vm-b'
-size_as vm-b vm-b
-size_as vm-a vm-a
-load_goes_on
-load_end
-cp "$tmp/vm-b" "$tmp/nbd.psk"
-kill -HUP "$client_pid"
-wait_line "$tmp/nbd.log" 'reload: -nbd key vm-a$'
-wait_line "$tmp/nbd.log" 'files of keys and certificates were read again$'
-size_as vm-b vm-b
-must_fail size_as vm-a vm-a
-: >"$tmp/nbd.psk"
-kill -HUP "$client_pid"
-wait_line "$tmp/nbd.log" 'rejected, configuration unchanged:$'
-wait_line "$tmp/nbd.log" "--tls-psk=$tmp/nbd.psk: expected a line NAME:KEY"
-size_as vm-b vm-b
-stop_process "$client_pid"
-
-# Certificates: whose authority is gone, and who is revoked, gets in no more.
-cp "$tmp"/pki/server-*.pem "$tmp/pki/ca-cert.pem" "$tmp/live/"
-rm -f "$tmp/live/ca-crl.pem"
-certificate "$tmp/pki" vm 'cn = "vm"' tls_www_client signing_key
-mkdir "$tmp/vm"
-cp "$tmp/pki/ca-cert.pem" "$tmp/vm/"
-cp "$tmp/pki/vm-cert.pem" "$tmp/vm/client-cert.pem"
-cp "$tmp/pki/vm-key.pem" "$tmp/vm/client-key.pem"
-client gateway --tls=require --tls-certificates="$tmp/live" --tls-verify-peer
-info() {
-	timeout "$TIMEOUT_S" qemu-img info \
-		--object "tls-creds-x509,id=t,endpoint=client,dir=$tmp/vm" --image-opts \
-		"driver=nbd,server.type=unix,server.path=$sock,tls-creds=t,tls-hostname=disks"
-}
-info
-revocations "$tmp/pki" "$tmp/live/ca-crl.pem" 'crl_next_update = 100' vm
-chmod 644 "$tmp/live/server-key.pem"
-refused "--tls-certificates: $tmp/live/server-key.pem: expected mode 0600, not 0644"
-info
-chmod 600 "$tmp/live/server-key.pem"
-says 'nbd tls-certificates: read again'
-must_fail info
-rm "$tmp/live/ca-crl.pem"
-refused "--tls-certificates: $tmp/live/ca-crl.pem is gone: expected a list"
-must_fail info
-revocations "$tmp/pki" "$tmp/live/ca-crl.pem" 'crl_next_update = 100'
-says 'nbd tls-certificates: read again'
-info
-stop_process "$client_pid"
-stop_process "$server_pid"
 
 # ---- which program ----
 
@@ -430,7 +290,7 @@ stop_process "$server_pid"
 server
 for front in nbdkit gateway; do
 	client $front
-	timeout "$TIMEOUT_S" "${ctl[@]}" reload | tee "$tmp/said"
+	"${ctl[@]}" reload | tee "$tmp/said"
 	grep -q 'nothing to reload: this gateway uses no file of config, auth-psk, tls-psk or tls-certificates' \
 		"$tmp/said"
 	kill -0 "$client_pid"

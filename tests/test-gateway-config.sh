@@ -4,12 +4,11 @@
 # fail: paths come and go, options change that may, and others are refused by name.  A mistake
 # changes nothing, but keys of NBD clients are taken out before it is found.
 . ./tests/functions.sh
+. "$top_srcdir/tests/reload.sh"
 requires_server; requires_plugin; requires_gateway
-requires nbdsh --version
 requires nbdinfo --version
 
 conf=$tmp/gw.conf
-ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/client.ctl")
 server_ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/server.ctl")
 truncate -s 64M "$tmp/disk"
 
@@ -24,23 +23,6 @@ listens() {
 	printf 'listen = %s\n' "$@" >>"$tmp/server.conf"
 	printf '[export "disk"]\npath = %s\n' "$tmp/disk" >>"$tmp/server.conf"
 }
-# says LINE...: a reload succeeds, and prints these lines
-says() {
-	"${ctl[@]}" reload >"$tmp/said"
-	diff -u <(printf '%s\n' "$@") "$tmp/said" || fail "the reload says something else"
-}
-# refused REGEX...: a reload fails, with a line for each
-refused() {
-	local status=0 line n=0
-	"${ctl[@]}" reload >"$tmp/why" 2>&1 || status=$?
-	cat "$tmp/why"
-	[ $status -eq 1 ] || fail "status $status instead of 1"
-	for line; do
-		n=$((n + 1))
-		sed -n "${n}p" "$tmp/why" | grep -q -E -- "$line" || fail "line $n is not '$line'"
-	done
-	[ "$(wc -l <"$tmp/why")" -eq $n ] || fail "more than $n lines"
-}
 paths() { "${ctl[@]}" list | sed -n 's/^ *path //p' | sort | tr '\n' ' '; }
 are_paths() { [ "$(paths)" = "$*" ]; }
 of_session() {
@@ -48,26 +30,6 @@ of_session() {
 import json, sys
 [s] = json.load(sys.stdin)["sessions"]
 print(s[sys.argv[1]])' "$1"
-}
-
-# load URI: IO that is compared, until load_end
-load() {
-	rm -f "$tmp/stop" "$tmp/stop.turns"
-	STOP=$tmp/stop timeout $((8 * TIMEOUT_S)) nbdsh -c 'h.set_uri_allow_local_file(True)' \
-		-c "h.connect_uri('$1')" -c "exec(open('$top_srcdir/tests/nbd-load.py').read())" &
-	load_pid=$!
-	cleanup_fn kill_process $load_pid
-	wait_until "the load" test -s "$tmp/stop.turns"
-}
-turned() { [ "$(cat "$tmp/stop.turns")" -gt "$1" ] || process_ended "$load_pid"; }
-goes_on() {
-	wait_until "two turns of the load" turned $(($(cat "$tmp/stop.turns") + 2))
-	process_ended "$load_pid" && fail "the IO has failed"
-	return 0
-}
-load_end() {
-	touch "$tmp/stop"
-	expect_exit "$load_pid" 0
 }
 
 # ---- the server has two addresses, and a third one later ----
@@ -91,17 +53,17 @@ for front in nbdkit gateway; do
 	nbdkit) client_pid=$nbdkit_pid log=$nbdkit_log ;;
 	*) client_pid=$gateway_pid log=$gateway_log ;;
 	esac
-	load "$uri"
+	load disk "$uri"
 	"${ctl[@]}" reload | cmp - /dev/null
 
 	# A path more, the first one goes, and options; each is told, and holds.
 	conf "server = $a" "path = $b" 'io-timeout = 100' 'policy = round-robin'
 	says "+path $b"
-	goes_on
+	goes_on disk
 	conf "server = $b" 'io-timeout = forever' 'max-reconnect-attempts = 7'
 	says "-path $a" 'policy: round-robin -> min-inflight' 'io-timeout: 100 -> forever' \
 		'max-reconnect-attempts: -1 -> 7'
-	goes_on
+	goes_on disk
 	are_paths "$b "
 	[ "$(of_session policy)" = min-inflight ]
 	[ "$(of_session max_reconnect_attempts)" = 7 ]
@@ -119,13 +81,13 @@ for front in nbdkit gateway; do
 	"${ctl[@]}" path remove "$a"
 	"${ctl[@]}" path save | cmp - /dev/null
 	"${ctl[@]}" reload | cmp - /dev/null
-	goes_on
+	goes_on disk
 
 	# What cannot change is refused by name, and nothing changes with it.
 	conf "server = $a" 'io-timeout = 1' 'heartbeat = 300' 'mode = ro' \
 		'max-reconnect-attempts = 7' 'registration = static'
-	refused "^rtrsctl: mode: auto -> ro: restart $name for this, or take the change back$" \
-		"^rtrsctl: registration: auto -> static: restart $name for this"
+	refused "mode: auto -> ro: restart $name for this, or take the change back$" \
+		"registration: auto -> static: restart $name for this"
 	are_paths "$b "
 	grep -q "$conf rejected, configuration unchanged:" "$log"
 	# An option of the command line wins, as at the start.
@@ -141,36 +103,36 @@ for front in nbdkit gateway; do
 		'heartbeat-misses = 9' 'poll = 7'
 	says 'heartbeat: 750; RDMA 5000 -> 300' 'heartbeat-misses: 2; RDMA 5 -> 9' 'poll: 100 -> 7'
 	[ "$(of_session poll_us)" = 7 ]
-	goes_on
+	goes_on disk
 	conf "server = $b" 'io-timeout = 50' 'max-reconnect-attempts = 7'
 	says 'heartbeat: 300 -> 750; RDMA 5000' 'heartbeat-misses: 9 -> 2; RDMA 5' 'poll: 7 -> 100'
 	# A mistake, and a file that is not there.
 	conf "server = $a" 'io-timeot = 1' 'poll = x'
 	refused "$conf:3: 'io-timeot' is no option .*io-timeout" "$conf:4: poll 'x': expected"
 	conf
-	refused 'server= is missing'
+	refused '.*server= is missing'
 	mv "$conf" "$conf.away"
 	refused "$conf: No such file or directory"
 	are_paths "$b "
-	goes_on
+	goes_on disk
 
 	# The last path that is up waits for another one: the server does not listen there yet.
 	conf "server = $c" 'io-timeout = 50' 'max-reconnect-attempts = 7'
 	"${ctl[@]}" reload >"$tmp/late" &
 	late=$!
 	wait_until "both paths" are_paths "$b $c "
-	goes_on
+	goes_on disk
 	listens "tcp://$a" "tcp://$b" "tcp://$c"
 	"${server_ctl[@]}" reload
 	expect_exit $late 0
 	diff -u <(printf '%s\n' "+path $c" "-path $b") "$tmp/late"
 	are_paths "$c "
-	goes_on
+	goes_on disk
 	listens "tcp://$a" "tcp://$b"
 	"${server_ctl[@]}" reload
 
 	# A reload that waits ends with the program.
-	load_end
+	load_end disk
 	conf 'server = 127.0.0.4:9' 'io-timeout = 50' 'max-reconnect-attempts = 7'
 	"${ctl[@]}" reload >"$tmp/late" 2>&1 &
 	late=$!
@@ -189,7 +151,7 @@ conf "server = $a" 'threads = 2' "nbd-tls-psk = $tmp/nbd.psk" 'verbose = yes'
 start_gateway config="$conf" control="$tmp/client.ctl"
 as() { echo "nbds+unix://$1@/?socket=$sock&tls-psk-file=$tmp/$1"; }
 size_as() { timeout "$TIMEOUT_S" nbdinfo --size "$(as "$1")"; }
-load "$(as vm-b)"
+load disk "$(as vm-b)"
 size_as vm-a
 conf "server = $a" "path = $b" 'threads = 2' "nbd-tls-psk = $tmp/nbd.psk" 'verbose = yes'
 kill -HUP "$gateway_pid"
@@ -199,13 +161,13 @@ are_paths "$a $b "
 # The key is out although the file has a mistake, and the key that is new is not in.
 cat "$tmp/vm-b" "$tmp/vm-c" >"$tmp/nbd.psk"
 conf "server = $a" 'threads = 3' "nbd-tls-psk = $tmp/nbd.psk" 'verbose = yes'
-refused '^rtrsctl: threads: 2 -> 3: restart rtrs-nbd for this' 'only this has changed' \
+refused 'threads: 2 -> 3: restart rtrs-nbd for this' 'only this has changed' \
 	'-nbd key vm-a'
 must_fail size_as vm-a
 must_fail size_as vm-c
 conf "server = $a" 'threads = 2' "nbd-tls-psk = $tmp/nbd.psk" 'verbose = x'
 refused "$conf:5: verbose 'x': expected yes or no"
-goes_on
+goes_on disk
 conf "server = $a" 'threads = 2' "nbd-tls-psk = $tmp/nbd.psk" 'verbose = yes'
 cat "$tmp/vm-b" "$tmp/vm-c" >"$tmp/nbd.psk"
 says "-path $b" '+nbd key vm-c'
@@ -213,19 +175,19 @@ size_as vm-c
 # Memory, with the threads that run.
 conf "server = $a" 'threads = 2' "nbd-tls-psk = $tmp/nbd.psk" 'verbose = yes' 'memory = 1G'
 "${ctl[@]}" reload | grep -x 'memory: [0-9]* -> 1073741824'
-goes_on
+goes_on disk
 conf "server = $a" "nbd-tls-psk = $tmp/nbd.psk" 'verbose = yes' 'threads = 3' 'memory = 128M'
-refused '^rtrsctl: threads: 2 -> 3: restart rtrs-nbd for this'
+refused 'threads: 2 -> 3: restart rtrs-nbd for this'
 conf "server = $a" 'threads = 2' "nbd-tls-psk = $tmp/nbd.psk" 'verbose = yes' 'memory = 128M'
 "${ctl[@]}" reload | grep -x 'memory: 1073741824 -> 134217728'
-goes_on
+goes_on disk
 conf "server = $a" 'threads = 2' "nbd-tls-psk = $tmp/nbd.psk" 'verbose = yes'
 "${ctl[@]}" reload | grep -x 'memory: 134217728 -> [0-9]*'
 cat "$tmp/vm-b" >"$tmp/nbd.psk"
 says '-nbd key vm-c'
 must_fail size_as vm-c
-goes_on
-load_end
+goes_on disk
+load_end disk
 stop_process "$gateway_pid"
 
 # ---- memory: of four READs of 64 MiB one has room in 128M, and all have in 1G ----

@@ -27,13 +27,9 @@ keys=$gateway_pid keys_sock=$sock keys_log=$gateway_log
 [ "$(cat "$tmp/clients")" = \
 	"CLIENT  PEER  IDENTITY  TRANSPORT  CIPHER  KEY  STATE  SINCE  EXPORTS  IOPS  MB/s" ] ||
 	fail "$(cat "$tmp/clients")"
-# shellcheck disable=SC2016 # the command's
-start_gateway -p 0 -r --threads=2 --tls=on --tls-certificates="$tmp/pki" --tls-verify-peer \
-	--run 'echo "$port" >'"$tmp/port"'; exec sleep 3600' "${session[@]}" export=disk \
-	control="$tmp/ctl2"
+start_gateway_tcp -r --threads=2 --tls=on --tls-certificates="$tmp/pki" --tls-verify-peer \
+	"${session[@]}" export=disk control="$tmp/ctl2"
 certs=$gateway_pid
-wait_until "the port" test -s "$tmp/port"
-port=$(cat "$tmp/port")
 
 # clients_are SOCKET EXPRESSION: of the clients c of the gateway at this control socket
 clients_are() {

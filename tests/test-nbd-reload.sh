@@ -6,8 +6,8 @@
 # in with what was removed.
 . ./tests/functions.sh
 . "$top_srcdir/tests/pki.sh"
+. "$top_srcdir/tests/reload.sh"
 requires_server; requires_gateway
-requires nbdsh --version
 
 key() { "$top_builddir/rtrs-psk" "$1" >"$tmp/$2.psk"; }
 key alice alice
@@ -23,26 +23,8 @@ keys() {
 }
 truncate -s 64M "$tmp/one" "$tmp/two" "$tmp/three"
 start_server --control none "one=$tmp/one" "two=$tmp/two" "three=$tmp/three"
-session=("server=127.0.0.1:$server_port" connections=3 control="$tmp/ctl")
-ctl=(timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/ctl")
+session=("server=127.0.0.1:$server_port" connections=3 control="$tmp/client.ctl")
 
-# load NAME URI: IO that is compared, until $tmp/NAME.stop
-load() {
-	STOP=$tmp/$1.stop timeout $((8 * TIMEOUT_S)) nbdsh -c 'h.set_uri_allow_local_file(True)' \
-		-c "h.connect_uri('$2')" -c "exec(open('$top_srcdir/tests/nbd-load.py').read())" &
-	loads+=("$!")
-	wait_until "the load of $1" test -s "$tmp/$1.stop.turns"
-}
-loads=()
-# goes_on NAME...: the loads have gone on since now
-turned() { [ -s "$tmp/$1.stop.turns" ] && [ "$(cat "$tmp/$1.stop.turns")" -gt "$2" ]; }
-goes_on() {
-	local name turns
-	for name; do
-		turns=$(cat "$tmp/$name.stop.turns")
-		wait_until "two turns of $name" turned "$name" $((turns + 2))
-	done
-}
 # hold NAME URI [N]: N connections that are open until the gateway ends them
 hold() {
 	timeout $((8 * TIMEOUT_S)) nbdsh -c - <<-END &
@@ -63,13 +45,11 @@ hold() {
 	wait_until "the clients of $1" test -e "$tmp/$1.held"
 	rm "$tmp/$1.held"
 }
+size() {
+	timeout "$TIMEOUT_S" nbdinfo --size "$1"
+}
 # ends REGEX: how often the gateway's log has an end for this reason
 ends() { grep -c -E "client [0-9]+( of [0-9.:]+)?: connection ends: $1" "$gateway_log" || true; }
-# reload LINE...: succeeds with an answer that has just these lines
-reload() {
-	"${ctl[@]}" reload >"$tmp/said"
-	diff -u <(printf '%s\n' "$@" | sort) <(sort "$tmp/said") || fail "it says something else"
-}
 # listed PYTHON: of ids, the sorted identities of the clients
 listed() {
 	"${ctl[@]}" --json clients | /usr/bin/python3 -c "
@@ -82,7 +62,9 @@ assert $1"
 # ---- keys ----
 
 keys alice bob carol-a carol-b
-start_gateway --threads=3 --tls=on --tls-psk="$tmp/keys" "${session[@]}"
+# The name of the file is a relative one.
+GATEWAY_PREFIX="env -C $tmp" start_gateway -v --threads=3 --tls=on --tls-psk=keys \
+	"${session[@]}"
 # uri USER FILE EXPORT
 uri() { echo "nbds+unix://$1@/$3?socket=$sock&tls-psk-file=$tmp/$2.psk"; }
 load carol "$(uri carol%2Fb carol-b one)"
@@ -95,25 +77,24 @@ carol_a=$held
 
 # What is not good changes nothing, and nothing new ends nobody.
 keys alice bob
-chmod 644 "$tmp/keys"
-expect_failure 1 "--tls-psk=$tmp/keys: " "${ctl[@]}" reload
+chmod 640 "$tmp/keys"
+refused "--tls-psk=$tmp/keys: expected mode 0600, not 0640"
 keys alice bob carol-a carol-b
-reload "nbd tls-psk: nothing has changed"
+says "nbd tls-psk: nothing has changed"
 goes_on carol clear bob
 listed "ids == ['', 'psk:alice', 'psk:alice', 'psk:alice', 'psk:bob', 'psk:carol', 'psk:carol']"
 [ "$(ends '')" -eq 0 ]
 
 # A key leaves: all its clients end, on each loop, and none of another key of any identity.
 keys bob carol-b
-reload '-nbd key alice' '-nbd key carol/a'
+says '-nbd key alice' '-nbd key carol/a'
 expect_exit "$alice" 0
 expect_exit "$carol_a" 0
 wait_until "their ends" listed "ids == ['', 'psk:bob', 'psk:carol']"
 [ "$(ends 'the key of psk:alice was removed$')" -eq 3 ]
 [ "$(ends 'the key of psk:carol was removed$')" -eq 1 ]
 goes_on carol clear bob
-expect_failure 1 gnutls_handshake nbdsh -c 'h.set_uri_allow_local_file(True)' \
-	-c "h.connect_uri('$(uri alice alice one)')"
+expect_failure 1 gnutls_handshake nbdinfo --size "$(uri alice alice one)"
 
 # Other bytes under the same name are another key; by SIGHUP.
 hold bob-holds "$(uri bob bob one)" 2
@@ -121,11 +102,20 @@ bob=$held
 keys bob-new carol-b
 kill -HUP "$gateway_pid"
 expect_exit "$bob" 0
-wait "${loads[2]}" && fail "the load under a key that is gone has not ended"
+wait "${loads[bob]}" && fail "the load under a key that is gone has not ended"
 wait_until "their ends" listed "ids == ['', 'psk:carol']"
 [ "$(ends 'the key of psk:bob was removed$')" -eq 3 ]
+wait_line "$gateway_log" 'reload: -nbd key bob$'
+wait_line "$gateway_log" 'files of keys and certificates were read again$'
 hold bob-again "$(uri bob bob-new one)"
 bob=$held
+cp "$tmp/keys" "$tmp/good"
+: >"$tmp/keys"
+kill -HUP "$gateway_pid"
+wait_line "$gateway_log" 'rejected, configuration unchanged:$'
+wait_line "$gateway_log" "--tls-psk=$tmp/keys: expected a line NAME:KEY"
+size "$(uri bob bob-new one)"
+cp "$tmp/good" "$tmp/keys"
 
 # ---- a handshake that is under way ----
 
@@ -186,15 +176,15 @@ by_key() {
 }
 key dora dora
 keys bob-new carol-b dora
-reload '+nbd key dora'
+says '+nbd key dora'
 # With a key that stays it ends well, and with one that goes it does not.
 in_handshake "$sock" "$(by_key dora dora)"
 keys carol-b bob-new dora
-reload 'nbd tls-psk: nothing has changed'
+says 'nbd tls-psk: nothing has changed'
 handshake_ends 0
 in_handshake "$sock" "$(by_key dora dora)"
 keys bob-new carol-b
-reload '-nbd key dora'
+says '-nbd key dora'
 handshake_ends 1
 wait_line "$gateway_log" 'connection ends: the key of psk:dora was removed$'
 
@@ -202,18 +192,16 @@ wait_line "$gateway_log" 'connection ends: the key of psk:dora was removed$'
 
 key many many
 keys bob-new carol-b many
-reload '+nbd key many'
+says '+nbd key many'
 hold many "$(uri many many one)" 300
 keys bob-new carol-b
-reload '-nbd key many'
+says '-nbd key many'
 expect_exit "$held" 0
 wait_until "their ends" listed "ids == ['', 'psk:bob', 'psk:carol']"
 n=$(ends 'the key of psk:many was removed$')
 [ "$n" -ge 1 ] && [ "$n" -le 20 ] || fail "$n lines about 300 ends"
 goes_on carol clear
-touch "$tmp/carol.stop" "$tmp/clear.stop"
-expect_exit "${loads[0]}" 0
-expect_exit "${loads[1]}" 0
+load_end carol clear
 stop_process "$gateway_pid"
 wait "$bob" || fail "the client of the new key has failed"
 
@@ -221,50 +209,50 @@ wait "$bob" || fail "the client of the new key has failed"
 
 authority "$tmp/pki"
 certificate "$tmp/pki" server 'cn = "gateway"' 'ip_address = 127.0.0.1' tls_www_server signing_key
-mkdir "$tmp/live"
-cp "$tmp"/pki/server-*.pem "$tmp/pki/ca-cert.pem" "$tmp/live/"
-for name in erin frank gina; do
-	certificate "$tmp/pki" $name "cn = \"$name\"" tls_www_client signing_key
-	mkdir "$tmp/$name"
-	cp "$tmp/pki/ca-cert.pem" "$tmp/$name/"
-	cp "$tmp/pki/$name-cert.pem" "$tmp/$name/client-cert.pem"
-	cp "$tmp/pki/$name-key.pem" "$tmp/$name/client-key.pem"
-done
-# shellcheck disable=SC2016 # the command's
-start_gateway -p 0 --threads=2 --tls=on --tls-certificates="$tmp/live" --tls-verify-peer \
-	--run 'echo "$port" >'"$tmp/port"'; exec sleep 3600' "${session[@]}"
-wait_until "the port" test -s "$tmp/port"
-port=$(cat "$tmp/port")
+live_files
+client_files erin frank gina
+start_gateway_tcp --threads=2 --tls=on --tls-certificates="$tmp/live" --tls-verify-peer \
+	"${session[@]}"
 # uri NAME EXPORT
 uri() { echo "nbds://127.0.0.1:$port/$2?tls-certificates=$tmp/$1"; }
-rm -f "$tmp"/*.stop "$tmp"/*.turns
-loads=()
 load frank "$(uri frank one)"
 load clear "nbd://127.0.0.1:$port/two"
 hold erin "$(uri erin three)" 20
 erin=$held
-reload 'nbd tls-certificates: nothing has changed'
+says 'nbd tls-certificates: nothing has changed'
 listed "ids == [''] + 20 * ['cert:erin'] + ['cert:frank']"
 revocations "$tmp/pki" "$tmp/live/ca-crl.pem" 'crl_next_update = 100' erin
-reload 'nbd tls-certificates: read again'
+chmod 644 "$tmp/live/server-key.pem"
+refused "--tls-certificates: $tmp/live/server-key.pem: expected mode 0600, not 0644"
+listed "len(ids) == 22"
+size "$(uri erin three)"
+chmod 600 "$tmp/live/server-key.pem"
+says 'nbd tls-certificates: read again'
 expect_exit "$erin" 0
 wait_until "their ends" listed "ids == ['', 'cert:frank']"
 [ "$(ends 'the certificate of cert:erin is no longer accepted$')" -ge 1 ]
 [ "$(ends 'the certificate of cert:frank')" -eq 0 ]
 goes_on frank clear
+# A list that goes away revokes what it revoked; one that is empty does not.
+mv "$tmp/live/ca-crl.pem" "$tmp/crl.pem"
+refused "--tls-certificates: $tmp/live/ca-crl.pem is gone: expected a list"
+must_fail size "$(uri erin three)"
+revocations "$tmp/pki" "$tmp/live/ca-crl.pem" 'crl_next_update = 100'
+says 'nbd tls-certificates: read again'
+size "$(uri erin three)"
+mv "$tmp/crl.pem" "$tmp/live/ca-crl.pem"
+says 'nbd tls-certificates: read again'
 
 by_certificate="h.set_tls_certificates('$tmp/gina'); h.set_export_name('three')
 h.set_tls_verify_peer(False)"
 in_handshake "$port" "$by_certificate"
 revocations "$tmp/pki" "$tmp/live/ca-crl.pem" 'crl_next_update = 101' erin
-reload 'nbd tls-certificates: read again'
+says 'nbd tls-certificates: read again'
 handshake_ends 0
 in_handshake "$port" "$by_certificate"
 revocations "$tmp/pki" "$tmp/live/ca-crl.pem" 'crl_next_update = 100' erin gina
-reload 'nbd tls-certificates: read again'
+says 'nbd tls-certificates: read again'
 handshake_ends 1
 wait_line "$gateway_log" 'connection ends: the certificate of cert:gina is no longer accepted$'
 goes_on frank clear
-touch "$tmp/frank.stop" "$tmp/clear.stop"
-expect_exit "${loads[0]}" 0
-expect_exit "${loads[1]}" 0
+load_end frank clear

@@ -11,12 +11,8 @@ umask 077
 "$top_builddir/rtrs-psk" honest >"$tmp/good.psk"
 truncate -s 1M "$tmp/disk"
 start_server --control none "disk=$tmp/disk"
-# shellcheck disable=SC2016 # the command's
-start_gateway -p 0 --tls=require --tls-psk="$tmp/good.psk" \
-	--run 'echo "$port" >'"$tmp/port"'; exec sleep infinity' \
+start_gateway_tcp --tls=require --tls-psk="$tmp/good.psk" \
 	"server=127.0.0.1:$server_port" export=disk control=none
-wait_line "$tmp/port" '^[0-9]+$'
-port=$(cat "$tmp/port")
 
 /usr/bin/python3 "$top_srcdir/tests/delay-relay.py" "$port" 40 >"$tmp/relay.port" &
 cleanup_fn kill_process $!

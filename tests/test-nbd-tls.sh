@@ -10,19 +10,11 @@ requires nbdcopy --version
 requires qemu-img --version
 
 umask 077
-# keys FILE NAME...: a file with new keys.
-keys() {
-	local file=$1 name
-	shift
-	for name; do
-		"$top_builddir/rtrs-psk" "$name"
-	done >"$file"
-}
 mkdir "$tmp/qemu"
-keys "$tmp/server.psk" alice bob
+new_keys "$tmp/server.psk" alice bob
 grep ^alice: "$tmp/server.psk" >"$tmp/qemu/keys.psk"
-keys "$tmp/wrong.psk" alice
-keys "$tmp/stranger.psk" carol
+new_keys "$tmp/wrong.psk" alice
+new_keys "$tmp/stranger.psk" carol
 random_file "$tmp/disk" $((32 << 20))
 start_server --listen tcp://127.0.0.1:0 --control none "disk=$tmp/disk"
 session=("server=127.0.0.1:$server_port" export=disk control=none)
@@ -116,11 +108,7 @@ stop_process "$gateway_pid"
 
 # ---- --tls=on, and over TCP ----
 
-# shellcheck disable=SC2016 # the command's
-start_gateway -p 0 -v --run 'echo "$port" >'"$tmp/port"'; exec sleep 3600' \
-	--tls=on --tls-psk="$tmp/server.psk" "${session[@]}"
-wait_until "the port" test -s "$tmp/port"
-port=$(cat "$tmp/port")
+start_gateway_tcp -v --tls=on --tls-psk="$tmp/server.psk" "${session[@]}"
 nbdinfo --size "nbd://127.0.0.1:$port" | grep -x 33554432
 nbdinfo "nbds://alice@127.0.0.1:$port?tls-psk-file=$tmp/server.psk" | grep 'with TLS'
 stop_process "$gateway_pid"

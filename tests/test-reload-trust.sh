@@ -11,9 +11,7 @@ requires flock --version
 
 bench=$top_builddir/rtrs-bench
 truncate -s 1M "$tmp/disk" "$tmp/locked"
-for name in alice bob carol; do
-	"$top_builddir/rtrs-psk" $name >"$tmp/$name.psk"
-done
+for name in alice bob carol; do new_keys "$tmp/$name.psk" $name; done
 
 # ---- what the three kinds of trust have in common ----
 
@@ -288,15 +286,8 @@ new=at-once
 kind=tls-certificates
 authority "$tmp/pki"
 certificate "$tmp/pki" server 'cn = "disks"' 'ip_address = 127.0.0.1' tls_www_server signing_key
-mkdir "$tmp/live"
-cp "$tmp"/pki/server-*.pem "$tmp/pki/ca-cert.pem" "$tmp/live/"
-for name in alice bob carol; do
-	certificate "$tmp/pki" $name "cn = \"$name\"" tls_www_client signing_key
-	mkdir "$tmp/$name"
-	cp "$tmp/pki/ca-cert.pem" "$tmp/$name/"
-	cp "$tmp/pki/$name-cert.pem" "$tmp/$name/client-cert.pem"
-	cp "$tmp/pki/$name-key.pem" "$tmp/$name/client-key.pem"
-done
+live_files
+client_files alice bob carol
 server_says=('tls = require' "tls-certificates = $tmp/live" 'tls-verify-peer = yes')
 refusal='TLS' given='' back='tls-certificates: read again'
 trusts alice bob carol

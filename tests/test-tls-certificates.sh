@@ -138,15 +138,8 @@ revoke() {
 	revocations "$tmp/pki" "$tmp/crl.pem" 'crl_next_update = 100' "$@"
 	cp "$tmp/crl.pem" "$tmp/live/ca-crl.pem"
 }
-for name in gw1 gw2; do
-	certificate "$tmp/pki" $name "cn = \"$name\"" tls_www_client signing_key
-	mkdir "$tmp/$name"
-	cp "$tmp/pki/ca-cert.pem" "$tmp/$name/"
-	cp "$tmp/pki/$name-cert.pem" "$tmp/$name/client-cert.pem"
-	cp "$tmp/pki/$name-key.pem" "$tmp/$name/client-key.pem"
-done
-mkdir "$tmp/live"
-cp "$tmp"/pki/server-*.pem "$tmp/pki/ca-cert.pem" "$tmp/live/"
+client_files gw1 gw2
+live_files
 start_server --tls=require --tls-certificates="$tmp/live" --tls-verify-peer \
 	--control "$tmp/control" "disk=$tmp/disk,allow=cert:gw1,cert:gw2"
 live_pid=$server_pid live_log=$server_log

@@ -8,18 +8,10 @@ requires nbdcopy --version
 
 bench=$top_builddir/rtrs-bench
 umask 077
-# keys FILE NAME...: a file with new keys.
-keys() {
-	local file=$1 name
-	shift
-	for name; do
-		"$top_builddir/rtrs-psk" "$name"
-	done >"$file"
-}
-keys "$tmp/server.psk" alice bob
+new_keys "$tmp/server.psk" alice bob
 grep ^alice: "$tmp/server.psk" >"$tmp/alice.psk"
-keys "$tmp/stranger.psk" carol
-keys "$tmp/wrong.psk" alice
+new_keys "$tmp/stranger.psk" carol
+new_keys "$tmp/wrong.psk" alice
 printf 'dora:%064d\n' 0 >"$tmp/zero.psk"
 random_file "$tmp/disk" $((8 << 20))
 
