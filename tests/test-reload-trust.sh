@@ -174,7 +174,7 @@ trust_goes_first() {
 	unlock
 	wait "$reload" || status=$?
 	[ $status -eq 1 ] || fail "the reload ended with status $status"
-	fails_with "$tmp/why" "export 'none': .* cannot be opened: No such file or directory" \
+	fails_with "$tmp/why" "export 'none': .* cannot be opened: No such file or directory: create it, or correct the path" \
 		'only this has changed, configuration otherwise unchanged:' "$gone"
 	wait_line "$server_log" \
 		"$conf rejected, only keys and certificates changed:"
