@@ -22,7 +22,7 @@ import nbd
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # of a read: files, changes.  The server was within 16 and 50 while it copied; to close the key of a
-# chunk and to open it again leads through srv-key.c, frwr-map.c and tcp-mr.c.  srv-rnbd.c stands
+# chunk and to open it again leads through srv-key.c, frwr-map.c and tcp-key.c.  srv-rnbd.c stands
 # between RTRS and RNBD: 19 and 56 before it.  Where the ring answers a read of the page cache later
 # than its submission, the reactor arms its connections before it waits: 3 changes more.
 # The client had 16 and 50 before a request was cut at blocks (dev-req.c) apart from the wait for

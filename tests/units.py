@@ -52,6 +52,10 @@ HOMES = {
     "ctl_secrets": "ctl-json", "ctl_path": "ctl-json", "ctl_stat": "ctl-json",
     "secret_name": "secret-file", "secrets_change": "secrets-set",
     "metric_host": "metric-request", "metric_accept": "metric-request",
+    "tcp_pd": "tcp-key", "tcp_mr": "tcp-key", "tcp_mw": "tcp-key",
+    "tcp_hs_connected": "tcp-hs-frame", "tcp_hs_read": "tcp-hs-frame",
+    "tcp_hs_send": "tcp-hs-frame", "tcp_hs_tls": "tcp-hs-frame",
+    "tcp_hs_why": "tcp-hs-frame", "verbs_devices": "verbs-dev", "verbs_mr": "verbs-pd",
     "metric_file": "metrics", "auth_key": "auth-creds", "auth_conn": "auth-creds",
     "size": "number", "fmt": "number", "mask": "names", "suggest": "names", "intern": "names",
 }

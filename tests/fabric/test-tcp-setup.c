@@ -99,7 +99,7 @@ static void tls_is_refused(void)
 	}
 }
 
-#define TLS_RECORD_MAX 16640u		/* as tcp-hs-tls.c has it */
+#define TLS_RECORD_MAX 16640u		/* as tcp-hs-frame.c has it */
 
 /* A hello of @len bytes, of which all are skipped, is followed by a CONNECT. */
 static void hello_of(uint16_t len)

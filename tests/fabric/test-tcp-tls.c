@@ -20,7 +20,7 @@
 #include "fake-ktls.h"
 #include "log.h"
 #include "raw.h"
-#include "tcp-ktls.h"
+#include "tcp-tls.h"
 #include "util.h"
 
 #define HANDSHAKE_MS 10000

@@ -5,14 +5,18 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "aside.h"
-#include "process.h"
 #include "fab-names.h"
+#include "fabric.h"
+#include "number.h"
+#include "process.h"
 
 #define THREAD "rtrs-names"
 
@@ -111,4 +115,66 @@ int fab_names_resolve(const char *host, const struct fab_provider *p, uint16_t p
 	/* The addresses of loopback need none either. */
 	return host ? answer(ask_host, host, p, port, all, why, len) :
 		      fab_addr_resolve(NULL, p, port, all, FAB_ADDRS_MAX, why, len);
+}
+
+/* Users by name and number.  Owns nothing. */
+
+int fab_user_parse(const char *text, uid_t *uid)
+{
+	const struct passwd *pw = getpwnam(text);
+	unsigned n;
+
+	if (pw) {
+		*uid = pw->pw_uid;
+		return 0;
+	}
+	/* (uid_t)-1 is no user's number. */
+	if (!number_parse_u(text, 0, UINT32_MAX - 1, &n))
+		return -EINVAL;
+	*uid = (uid_t)n;
+	return 0;
+}
+
+int fab_users_parse(const char *text, struct fab_users *users)
+{
+	char name[256];
+	size_t len;
+
+	users->n = 0;
+	for (;;) {
+		len = strcspn(text, ",");
+		if (len >= sizeof(name) || users->n == FAB_USERS_MAX)
+			return -EINVAL;
+		memcpy(name, text, len);
+		name[len] = '\0';
+		if (fab_user_parse(name, &users->uid[users->n]))
+			return -EINVAL;
+		users->n++;
+		if (!text[len])
+			return 0;
+		text += len + 1;
+	}
+}
+
+bool fab_users_have(const struct fab_users *users, uid_t uid)
+{
+	for (unsigned i = 0; i < users->n; i++) {
+		if (users->uid[i] == uid)
+			return true;
+	}
+	return !users->n && (!uid || uid == geteuid());
+}
+
+const char *fab_users_format(const struct fab_users *users, char *buf, size_t len)
+{
+	size_t n = 0;
+
+	if (!users->n && geteuid())
+		snprintf(buf, len, "0 or %u", (unsigned)geteuid());
+	else if (!users->n)
+		snprintf(buf, len, "0");
+	for (unsigned i = 0; i < users->n && n < len; i++)
+		n += (size_t)snprintf(buf + n, len - n, "%s%u", i ? " or " : "",
+				      (unsigned)users->uid[i]);
+	return buf;
 }

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "secrets.h"
 
@@ -79,7 +80,7 @@ struct fab_tls {
 
 /* Read keys or certificates as @conf says.  ON, which whoever is between can make off, is a line in
  * the log.  With FAB_KTLS_AUTO the kernel is asked what it has,
- * which may take seconds (fab-ktls.h).  @out gets NULL if TLS is off.  0, or -errno with a line in
+ * which may take seconds (fab-tls.h).  @out gets NULL if TLS is off.  0, or -errno with a line in
  * @err that names option and value: "tls-psk=FILE: ...". */
 int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *err, size_t len);
 /* Wipe and free @tls; NULL: do nothing. */
@@ -91,5 +92,17 @@ static inline enum fab_tls_mode fab_tls_mode(const struct fab_tls *tls)
 {
 	return tls ? tls->mode : FAB_TLS_OFF;
 }
+
+/* What the kernel has for TLS of its own (kTLS): the module tls, and ciphers.
+ *
+ * The first use of either may have the kernel load a module, and the caller waits for modprobe; so
+ * may each use of what cannot be loaded.  No thread that has connections is to wait for that: the
+ * kernel is asked once, before there are any, and the answer holds as long as the process lives. */
+/* Ask, unless that was done.  May take seconds.  Any thread. */
+void fab_ktls_ask(void);
+/* 0: the kernel has the module, or could not be asked; or errno.  After fab_ktls_ask(). */
+int fab_ktls_module_error(void);
+/* The same of the module and of @cipher, a TLS_CIPHER_* of <linux/tls.h>. */
+int fab_ktls_cipher_error(uint16_t cipher);
 
 #endif

@@ -4,7 +4,7 @@
  * Data types are those of <infiniband/verbs.h>: ibv_send_wr, ibv_recv_wr, ibv_sge, ibv_wc, ibv_mr
  * and the opcode, status and access enums.  Handles are ours.  Providers: tcp (always), verbs
  * (rdma-core), and sim for tests.  A connection is polled, as a CQ is; no provider owns a loop, or
- * a thread that a connection needs.  The static inline functions are defined in fab-io.h.
+ * a thread that a connection needs.  The static inline functions are defined in fab-provider.h.
  *
  * THE SUBSET.  Send opcodes SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM;
  * BIND_MW and LOCAL_INV, if the device has windows.  No RDMA READ, no atomics: RTRS uses none.
@@ -157,7 +157,7 @@ bool fab_addr_same_net(const struct fab_addr *a, const struct fab_addr *b);
  * is, and written as IPv6.  UINT64_MAX is no net's. */
 uint64_t fab_addr_net(const struct fab_addr *addr);
 
-/* ---- users of this machine (fab-users.c) ---- */
+/* ---- users of this machine (fab-names.c) ---- */
 
 #define FAB_USERS_MAX 8
 
@@ -558,7 +558,5 @@ void fab_disconnect(struct fab_conn *conn);
 const char *fab_conn_cause(const struct fab_conn *conn);
 
 #include "fab-provider.h"
-
-#include "fab-io.h"
 
 #endif

@@ -25,8 +25,8 @@
 #include "cleanup.h"
 #include "clock.h"
 #include "tcp-cm.h"
+#include "tcp-conn.h"
 #include "tcp-hs-frame.h"
-#include "tcp-qp.h"
 
 #define CM_ROUND 256			/* sources served in one call, for fairness to the caller */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The set-up of connections: the cm and the calls of its user (tcp-cm.c), the handshake (tcp-hs.c,
- * and tcp-hs-tls.c and tcp-aside.c if there is TLS), listeners (tcp-listen.c). */
+ * and tcp-hs-frame.c and tcp-aside.c if there is TLS), listeners (tcp-listen.c). */
 #ifndef TCP_CM_H
 #define TCP_CM_H
 

@@ -14,7 +14,7 @@
 
 #include "cleanup.h"
 #include "tcp-conn.h"
-#include "tcp-stream.h"
+#include "tcp-tls.h"
 
 int tcp_conn_new(struct fab_cm *cm, int fd, struct tcp_conn **out)
 {

@@ -16,11 +16,8 @@
 
 #include "log.h"
 #include "tcp-cm.h"
-#include "tcp-hs-connect.h"
 #include "tcp-hs-frame.h"
-#include "tcp-hs-tls.h"
-#include "tcp-hs-why.h"
-#include "tcp-stream.h"
+#include "tcp-tls.h"
 
 static struct log_limit garbage_limit = LOG_LIMIT_INIT(10, 10000);
 static struct log_limit plain_limit = LOG_LIMIT_INIT(1, 60000);

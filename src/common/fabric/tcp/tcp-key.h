@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keys (tcp-key.c), and their owners: protection domains (tcp-pd.c), regions (tcp-mr.c), windows
- * (tcp-mw.c).
+/* Keys (tcp-key.c), and their owners: protection domains (tcp-key.c), regions (tcp-key.c), windows
+ * (tcp-key.c).
  *
  * A key lets a peer write to memory, or a work request name memory.  Keys are entries of their pd's
  * table.  Entries are never freed before the pd, so a lookup needs no lock; a lookup takes a

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keys to the kernel, and records of other types than data: see tcp-ktls.h.
+/* Keys to the kernel, and records of other types than data: see tcp-tls.h.
  *
  * A record of another type waits in front of the data behind it: recvmsg(2) without room for the
  * type says EIO, and so puts no byte of the record where bytes of the stream belong. */
@@ -13,10 +13,10 @@
 #include <gnutls/gnutls.h>
 #include <linux/tls.h>
 
-#include "fab-ktls.h"
 #include "fab-tls-session.h"
 #include "fab-tls-stream.h"
-#include "tcp-ktls.h"
+#include "fab-tls.h"
+#include "tcp-tls.h"
 
 enum record_type {
 	RECORD_ALERT = 21,

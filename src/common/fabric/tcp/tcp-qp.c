@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "tcp-conn.h"
 #include "tcp-key.h"
-#include "tcp-qp.h"
-#include "tcp-stream.h"
+#include "tcp-tls.h"
 
 int tcp_qp_create(struct fab_conn *conn, struct fab_pd *fpd, const struct fab_qp_attr *attr)
 {

@@ -19,9 +19,9 @@
 #include <sys/socket.h>
 
 #include "cleanup.h"
+#include "tcp-conn.h"
 #include "tcp-key.h"
-#include "tcp-qp.h"
-#include "tcp-stream.h"
+#include "tcp-tls.h"
 
 #define RX_STAGING (32u << 10)
 /* Another large payload mostly follows a large payload: stage little more than its header, so that

@@ -10,7 +10,6 @@
 
 #include "cleanup.h"
 #include "fab-tls-stream.h"
-#include "tcp-ktls.h"
 #include "tcp-tls.h"
 
 struct tcp_tls {

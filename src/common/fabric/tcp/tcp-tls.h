@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* TLS below the frames of a connection: a stream of records on its socket (fab-tls-stream.h), or
- * records that the kernel makes with the keys of the session (tcp-ktls.h).
+ * records that the kernel makes with the keys of the session (tcp-tls.h).
  *
  * Without the kernel bytes wait in the stream, where poll(2) does not see them.  A single thread
  * sends and a single thread receives at a time; both may run at once.  The lock of the stream,
@@ -9,12 +9,17 @@
 #ifndef TCP_TLS_H
 #define TCP_TLS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include "fab-tls-stream.h"
 #include "tcp-conn.h"
 
+struct gnutls_session_int;
 struct tcp_tls;
 
 /* Begin TLS on the socket of @c, as @tls says.  0 or -ENOMEM. */
@@ -30,7 +35,7 @@ size_t tcp_tls_memory(void);
  * (EPOLLIN, and EPOLLOUT if there is something to send); or -errno with the cause @why.  The peer
  * was told.  Any thread that has @t to itself, with the socket open. */
 int tcp_tls_handshake(struct tcp_tls *t, uint32_t *events, char why[FAB_TLS_WHY_LEN]);
-/* Give the keys to the kernel (tcp-ktls.h), if the end asks for that.  Call once, when the
+/* Give the keys to the kernel (tcp-tls.h), if the end asks for that.  Call once, when the
  * handshake is done and before a byte is sent or received.  1: the kernel has them; 0: this session
  * goes on, for the reason @why, "": it was not asked; or -errno with the cause @why.  The cm's
  * thread. */
@@ -64,5 +69,79 @@ ssize_t tcp_tls_recv(struct tcp_conn *c, struct iovec *iov, unsigned n);
 bool tcp_tls_pending(const struct tcp_conn *c);
 /* The cause of the last failure of tcp_tls_recv(), "": errno says it. */
 const char *tcp_tls_why(const struct tcp_conn *c);
+
+/* TLS in the kernel (kTLS): after GnuTLS's handshake the kernel makes and opens the records.
+ *
+ * poll(2) sees all bytes that wait.  The kernels of Debian (6.1, 6.12) cannot change keys: a
+ * KeyUpdate of the peer ends the receive side, and so do an alert and a bad record.  As
+ * tcp_ktls_send() sends no KeyUpdate either, a key of AES-GCM ends with its budget.  The threads of
+ * tcp-tls.h; owns nothing. */
+/* Bytes that a key of AES-GCM may encrypt (RFC 8446, 5.5: 2^24.5 records of 2^14 bytes). */
+#define TCP_KTLS_GCM_BYTES (1ull << 38)
+
+/* The end of a receive side. */
+struct tcp_ktls_end {
+	bool ended;
+	int error;			/* 0: the peer ended its stream */
+	char *why;			/* the cause; "": @error says it */
+	size_t why_len;
+};
+
+/* Give the kernel both keys of @session, whose handshake on the socket @fd has just ended: no byte
+ * after it has been read, and all bytes of the handshake are in the socket.
+ * The kernel has been asked what it has (fab-tls.h), and loads nothing now.
+ * Returns 1; 0: the kernel takes no key, @session goes on, for the reason @why; or -errno: the
+ * kernel took a single key, and the connection cannot go on. */
+int tcp_ktls_start(int fd, struct gnutls_session_int *session, char *why, size_t len);
+
+/* Send bytes of @iov as sendmsg(2) does.  @budget is the number of bytes that the key may still
+ * encrypt; EKEYEXPIRED: none. */
+ssize_t tcp_ktls_send(int fd, struct iovec *iov, unsigned n, uint64_t *budget);
+/* Receive bytes as recvmsg(2) does.  0 or -1 with another errno than EAGAIN: @end has ended, and
+ * the peer was told. */
+ssize_t tcp_ktls_recv(int fd, struct iovec *iov, unsigned n, struct tcp_ktls_end *end);
+/* Tell the peer that no more bytes follow. */
+void tcp_ktls_bye(int fd);
+
+/* The bytes of a connection below its frames: the socket itself, or TLS on the socket (tcp-tls.h),
+ * by GnuTLS or by the kernel.
+ * Calls never block; threads as tcp-tls.h says. */
+/* Send bytes of @iov as sendmsg(2) does. */
+static inline ssize_t tcp_stream_send(struct tcp_conn *c, struct iovec *iov, unsigned n)
+{
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = n };
+
+	if (c->tls)
+		return tcp_tls_send(c, iov, n);
+	return sendmsg(c->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* Send bytes that tcp_stream_send() has taken and kept.  0: none is left; or -1 with errno. */
+static inline int tcp_stream_flush(struct tcp_conn *c)
+{
+	return c->tls ? tcp_tls_flush(c) : 0;
+}
+
+/* Receive bytes as recvmsg(2) does. */
+static inline ssize_t tcp_stream_recv(struct tcp_conn *c, struct iovec *iov, unsigned n)
+{
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = n };
+
+	if (c->tls)
+		return tcp_tls_recv(c, iov, n);
+	return recvmsg(c->fd, &msg, MSG_DONTWAIT);
+}
+
+/* True if bytes, or an end, wait where poll(2) does not see them. */
+static inline bool tcp_stream_pending(const struct tcp_conn *c)
+{
+	return c->tls && tcp_tls_pending(c);
+}
+
+/* The cause of a failure of tcp_stream_recv() that errno does not tell; "": errno tells. */
+static inline const char *tcp_stream_why(const struct tcp_conn *c)
+{
+	return c->tls ? tcp_tls_why(c) : "";
+}
 
 #endif

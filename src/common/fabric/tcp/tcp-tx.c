@@ -2,7 +2,7 @@
 /* The send side: work requests to frames.
  *
  * Owns the send ring of a connection and all writes to its socket, under tx->lock.  A post carries
- * out binds and invalidates (tcp-mw.c), copies the chain into the ring and writes with a single
+ * out binds and invalidates (tcp-key.c), copies the chain into the ring and writes with a single
  * system call.  The poller writes the rest, if the socket was full.  A request is done when its
  * last byte is in the socket.
  *
@@ -14,9 +14,9 @@
 #include <sys/socket.h>
 
 #include "cleanup.h"
+#include "tcp-conn.h"
 #include "tcp-key.h"
-#include "tcp-qp.h"
-#include "tcp-stream.h"
+#include "tcp-tls.h"
 
 #define TX_IOV_MAX 128
 

@@ -2,8 +2,8 @@
 /* The tcp provider: its table, and small functions of the table.  tcp-conn.h says how tcp is
  * built. */
 #include "tcp-cm.h"
+#include "tcp-conn.h"
 #include "tcp-key.h"
-#include "tcp-qp.h"
 #include "tcp-tls.h"
 
 static int conn_create(struct fab_cm *cm, struct fab_conn **conn)

@@ -251,7 +251,7 @@ bool verbs_reap_follows(const struct verbs_pd *pd);
 /* True if @dev has not done a job for VERBS_DRAIN_MS.  cm->lock held. */
 bool verbs_reap_is_late(const struct verbs_dev *dev);
 
-/* verbs-listen.c: bind an id to @addr and listen. */
+/* verbs-cm.c: bind an id to @addr and listen. */
 int verbs_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **out);
 /* Destroy the id of the listener. */
 void verbs_listen_destroy(struct fab_listener *fab);
@@ -305,7 +305,7 @@ int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out);
 /* Free the pd, or have the reaper do that; may free the record of a removed device and destroy its
  * id. */
 void verbs_pd_destroy(struct fab_pd *fab);
-/* verbs-mr.c: register memory; ENOTSUP if @length is 0. */
+/* verbs-pd.c: register memory; ENOTSUP if @length is 0. */
 struct ibv_mr *verbs_mr_reg(struct fab_pd *fab, void *addr, size_t length, uint64_t iova,
 			    int access);
 /* Deregister and free the region, or have the reaper do that. */
