@@ -279,8 +279,10 @@ int frwr_fill_send(struct frwr_entry *e, struct fab_conn *conn, struct frwr *lis
 	return 0;
 }
 
-/* Finds out by trying which modes a device can do: a capability flag describes the kernel, not the
- * user library that has to carry the mode out.  Owns nothing that outlives the call; may block. */
+/* ---- which modes a device can do ----
+ *
+ * Found out by trying: a capability flag describes the kernel, not the user library that has to
+ * carry the mode out.  Owns nothing that outlives the call; may block. */
 
 #define TRIAL_LEN 4096
 

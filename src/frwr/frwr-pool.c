@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the windows of a path, one for each slot, so the pool needs no free list and no lock.
+/* Owns the windows of a path, one for each slot, so the pool needs no free list and no lock; and
+ * what was learned about devices.
+ *
  * Created with the path's connections, on any thread; killed and destroyed when these have drained.
  * Windows are never repaired.  A window that the device refuses to free stays, with the pool, for
  * another call. */
@@ -173,8 +175,9 @@ void frwr_stats(const struct frwr_pool *pool, struct frwr_stats *s)
 	}
 }
 
-/* Chooses a mode, with the reasons in words, and sizes queues so that the IO path never has to
- * check for room.  Pure. */
+/* ---- the choice of a mode, with the reasons in words.  Pure. ----
+ *
+ * Queues are sized so that the IO path never has to check for room. */
 
 const enum frwr_mode frwr_order_client[3] = { FRWR_MW2, FRWR_MW1, FRWR_REREG };
 const enum frwr_mode frwr_order_server[2] = { FRWR_MW1, FRWR_SUSPEND };
@@ -245,9 +248,10 @@ int frwr_sizing(const struct fab_device_attr *dev, const struct frwr_load *load,
 	return 0;
 }
 
-/* Owns the lessons: names of devices that cannot use their windows.  Any thread, in handlers and
- * under send locks, too.  A lesson is never changed or forgotten, so a pointer to its words stays
- * good. */
+/* ---- lessons: names of devices that cannot use their windows ----
+ *
+ * Any thread, in handlers and under send locks, too.  A lesson is never changed or forgotten, so a
+ * pointer to its words stays good. */
 
 void frwr_lessons_init(struct frwr_lessons *l)
 {

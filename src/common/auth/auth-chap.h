@@ -25,8 +25,10 @@
 struct psk;
 struct psks;
 
-/* The messages of authentication on the wire (doc/decisions.md D23, man/rtrs-protocol.pod).  Each
- * is a SEND on a connection on which the server has answered CONN_REQ with the wish for it. */
+/* ---- the messages on the wire (man/rtrs-protocol.pod) ----
+ *
+ * Each is a SEND on a connection on which the server has answered CONN_REQ with the wish for it. */
+
 /* Over RDMA, where nothing protects a connection, the first version is spoken, which ends of before
  * have; over all else the second, in which each connection proves what protects it. */
 #define AUTH_VERSION_RDMA 1u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the keys of an end. */
+/* Owns the keys of an end, and the copy of a key that a path has. */
 #include <config.h>
 
 #include <errno.h>
@@ -114,7 +114,7 @@ void auth_creds_destroy(struct auth_creds *creds)
 	free(creds);
 }
 
-/* Owns the copy of a key. */
+/* ---- the key that a client proves ---- */
 
 struct auth_key {
 	struct psk psk;
@@ -164,7 +164,7 @@ void auth_key_prove(const struct auth_key *key, const struct auth_where *where,
 	explicit_bzero(&chance, sizeof(chance));
 }
 
-/* Owns nothing. */
+/* ---- CONN_REQ and CONN_RSP ---- */
 
 /* The connection manager may write the first two bytes of a CONN_REQ. */
 #define REQ_SKIPPED 2u

@@ -60,8 +60,11 @@ static inline enum auth_mode auth_mode(const struct auth_creds *creds)
 	return creds ? creds->mode : AUTH_MODE_NONE;
 }
 
-/* The key that a client proves, for as long as a path lives by it: a copy (secret.h), because the
- * key of the credentials may be replaced meanwhile.  The thread that owns the credentials. */
+/* ---- the key that a client proves, for as long as a path lives by it ----
+ *
+ * A copy (secret.h), because the key of the credentials may be replaced meanwhile.  The thread that
+ * owns the credentials. */
+
 /* A copy of the own key of @creds, or of @key; NULL: no memory.  Give it to auth_key_free(). */
 struct auth_key *auth_key_own(const struct auth_creds *creds);
 struct auth_key *auth_key_copy(const struct auth_key *key);
@@ -75,8 +78,11 @@ const char *auth_key_name(const struct auth_key *key);
 void auth_key_prove(const struct auth_key *key, const struct auth_where *where,
 		    struct auth_chap *chap, struct auth_reply *hello);
 
-/* Authentication in CONN_REQ and CONN_RSP: what the handshake has to know of them, and the tags of
- * the connections that follow.  Pure, any thread. */
+/* ---- CONN_REQ and CONN_RSP ----
+ *
+ * What the handshake has to know of these messages, and the tags of the connections that follow.
+ * Pure, any thread. */
+
 /* Fill @channel: what protects @conn, as this end sees it. */
 void auth_conn_channel(struct auth_channel *channel, const struct fab_conn *conn);
 /* The version of authentication on @conn, as auth_chap_version(). */

@@ -2,7 +2,7 @@
 /* The cryptography of authentication: HMAC-SHA256, HKDF and SHA-256 of GnuTLS, X25519 of nettle,
  * on which GnuTLS stands (GnuTLS 3.7 offers no X25519 by itself).  Bytes in, bytes out: pure, any
  * thread.  A failure of GnuTLS (FIPS mode without an algorithm, no memory) ends the program: no
- * caller can go on without a digest. */
+ * caller can go on without a digest.  Short: six calls. */
 #ifndef AUTH_CRYPTO_H
 #define AUTH_CRYPTO_H
 

@@ -66,7 +66,7 @@ json_t *ctl_json_with(json_t *object, json_t *more)
 	return ctl_json_whole(object, !rc);
 }
 
-/* Owns nothing. */
+/* ---- keys and certificates ---- */
 
 json_t *ctl_path_json(const char *path)
 {
@@ -107,6 +107,8 @@ json_t *ctl_secrets_json(const struct ctl_secrets *secrets)
 	object = with_date(object, "tls_certificates_end", secrets->end_file, secrets->end_s);
 	return with_date(object, "tls_certificates_begin", secrets->begin_file, secrets->begin_s);
 }
+
+/* ---- counters ---- */
 
 /* The number of times from 2^i to 2^(i+1) ns, for each i up to the last number that is not 0. */
 static json_t *stat_buckets(const struct hist *h)

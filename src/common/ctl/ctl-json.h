@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Builds answers out of JSON values.  If memory runs out in the middle, the whole answer becomes
+/* Builds answers out of JSON values: texts, counters, and what a program shows of its secrets.  If
+ * memory runs out in the middle, the whole answer becomes
  * NULL, so a reader never takes a part of an answer for the whole.  Every function takes NULL for a
  * value that could not be built.  Any thread. */
 #ifndef CTL_JSON_H
@@ -32,8 +33,8 @@ json_t *ctl_json_whole(json_t *value, bool complete);
 /* Returns @object with the members of @more, whose reference is taken. */
 json_t *ctl_json_with(json_t *object, json_t *more);
 
-/* What a program shows of its keys and certificates: names of files and a date, never a key.  Any
- * thread. */
+/* ---- keys and certificates: names of files and a date, never a key ---- */
+
 struct ctl_secrets {
 	const char *tls;		/* the mode, "off", "on" or "require" */
 	/* files and a directory, as the user gave them; NULL: none */
@@ -51,7 +52,8 @@ json_t *ctl_secrets_json(const struct ctl_secrets *secrets);
  * directory of the process, which has not left the directory of its start. */
 json_t *ctl_path_json(const char *path);
 
-/* Counters as JSON (man/rtrsctl.pod, "stats").  Any thread.  NULL: no memory. */
+/* ---- counters (man/rtrsctl.pod, "stats") ---- */
+
 /* The histogram @h: {"p50_ns": ..., "log2_ns": [...]}. */
 json_t *ctl_stat_hist(const struct hist *h);
 /* The counters of @stat: {"stats": a member for each operation}. */

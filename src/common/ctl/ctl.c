@@ -188,7 +188,7 @@ void ctl_close(struct ctl *ctl, void (*done)(void *arg), void *arg)
 	acceptor_stop(&ctl->acceptor);
 }
 
-/* Owns nothing. */
+/* ---- the commands of a program as a table ---- */
 
 void ctl_call_done(struct ctl_client *client)
 {

@@ -3,6 +3,11 @@
  * JSON object per line and gets a JSON object per line, in order: {"ok":true, ...} or {"ok":false,
  * "error":TEXT}.  man/rtrsctl.pod has the commands.
  *
+ * The happy path: ctl_open() listens; a client sends a line; ctl_serve_fn runs the command, mostly
+ * by ctl_call() and a table; ctl_answer() sends the answer; ctl_close() ends all.  Possible
+ * failures: the name is taken; a client sends no JSON object, an unknown command or member, or is
+ * silent.
+ *
  * No call blocks, and all code runs on the loop's thread.  The memory that clients can make a
  * program hold is bounded: CTL_CLIENTS_MAX clients, with a line and an answer each.  A client that
  * sends no JSON object gets an error and is cut off.  A client is also cut off when it is silent
@@ -56,7 +61,8 @@ void ctl_unlink(const struct ctl *ctl);
  * Commands in the program are waited for.  The loop's thread. */
 void ctl_close(struct ctl *ctl, void (*done)(void *arg), void *arg);
 
-/* The commands of a program as a table.  Thread of the loop. */
+/* ---- the commands of a program as a table ---- */
+
 struct ctl_call {
 	const char *name;
 	/* Run the command and answer.  @value: of @member; NULL: not given. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A question to the resolver has what its call works with (aside.h): the call owns it once the
- * caller has left. */
+/* Names of hosts, and of users.  A question to the resolver has what its call works with (aside.h):
+ * the call owns it once the caller has left. */
 #include <config.h>
 
 #include <errno.h>
@@ -117,7 +117,7 @@ int fab_names_resolve(const char *host, const struct fab_provider *p, uint16_t p
 		      fab_addr_resolve(NULL, p, port, all, FAB_ADDRS_MAX, why, len);
 }
 
-/* Users by name and number.  Owns nothing. */
+/* ---- users ---- */
 
 int fab_user_parse(const char *text, uid_t *uid)
 {

@@ -154,8 +154,10 @@ extern const struct fab_provider fab_tcp;
 extern const struct fab_provider fab_verbs;	/* named "rdma" */
 #endif
 
-/* The way of a request down and of its completion up: checks that are the same for all providers,
- * and the call.  Part of fabric.h, which has the contracts. */
+/* ---- the way of a request down and of its completion up ----
+ *
+ * Checks that are the same for all providers, and the call. */
+
 static inline void *fab_conn_context(const struct fab_conn *conn)
 {
 	return conn->context;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Between the files of TLS: fab-tls.c, which owns credentials, and fab-tls-session.c, whose
- * sessions use them. */
+ * sessions use them.  Short: private. */
 #ifndef FAB_TLS_PRIV_H
 #define FAB_TLS_PRIV_H
 

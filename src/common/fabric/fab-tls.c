@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the credentials of an end: its secrets, and what GnuTLS makes of them. */
+/* Owns the credentials of an end: its secrets, and what GnuTLS makes of them; and the kernel's
+ * answers about TLS of its own. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <gnutls/crypto.h>
@@ -289,8 +290,10 @@ void fab_tls_destroy(struct fab_tls *tls)
 	free(creds);
 }
 
-/* Owns the kernel's answers.  Each cipher is tried with a key of zeroes on a connection over
- * loopback, on which no byte is sent. */
+/* ---- TLS of the kernel ----
+ *
+ * Each cipher is tried with a key of zeroes on a connection over loopback, on which no byte is
+ * sent. */
 
 static const struct tls12_crypto_info_aes_gcm_128 gcm = {
 	.info = { .version = TLS_1_3_VERSION, .cipher_type = TLS_CIPHER_AES_GCM_128 },

@@ -93,11 +93,12 @@ static inline enum fab_tls_mode fab_tls_mode(const struct fab_tls *tls)
 	return tls ? tls->mode : FAB_TLS_OFF;
 }
 
-/* What the kernel has for TLS of its own (kTLS): the module tls, and ciphers.
+/* ---- TLS of the kernel (kTLS): the module tls, and ciphers ----
  *
  * The first use of either may have the kernel load a module, and the caller waits for modprobe; so
  * may each use of what cannot be loaded.  No thread that has connections is to wait for that: the
  * kernel is asked once, before there are any, and the answer holds as long as the process lives. */
+
 /* Ask, unless that was done.  May take seconds.  Any thread. */
 void fab_ktls_ask(void);
 /* 0: the kernel has the module, or could not be asked; or errno.  After fab_ktls_ask(). */

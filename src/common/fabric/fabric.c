@@ -319,8 +319,9 @@ void fab_conn_note_cause(struct fab_conn *conn, const char *fmt, va_list ap)
 		fab_conn_tell_cause(conn);
 }
 
-/* Owns nothing.  TCP knows the MTU of a way from the route, and from routers that sent a packet
- * back. */
+/* ---- the MTU of a way ----
+ *
+ * TCP knows it from the route, and from routers that sent a packet back. */
 
 /* Headers of IP and TCP; a segment of TCP_INFO is without options. */
 #define HEADERS_V4 40u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines of the log as entries of systemd's journal.  Alone knows sd-journal. */
+/* Lines of the log as entries of systemd's journal.  Alone knows sd-journal.  Short: two calls. */
 #ifndef JOURNAL_H
 #define JOURNAL_H
 

@@ -40,8 +40,8 @@ void metric_http_unlink(const struct metric_http *http);
  * from inside this call. */
 void metric_http_close(struct metric_http *http, void (*done)(void *arg), void *arg);
 
-/* The status page: metric-page.html, which the build makes a constant. */
-/* The page.  Each METRIC_PAGE_NONCE stands for the nonce of an answer, of the same length. */
+/* The status page: metric-page.html, which the build makes a constant.  Each METRIC_PAGE_NONCE
+ * stands for the nonce of an answer, of the same length. */
 extern const char metric_page[];
 
 #define METRIC_PAGE_NONCE "NONCENONCENONCENONCENONCENONCE00"

@@ -74,9 +74,11 @@ bool metric_host_is_ours(const char *host, const char *own, const char *names)
 	       in_list(host, len, names);
 }
 
-/* Owns nothing.  The quality of a type is that of the most exact range that it fits: type/subtype,
- * then type slash star, then the range of everything.  Parameters but q are not looked at: a reader
- * of a version that we do not have takes ours, too. */
+/* ---- Accept ----
+ *
+ * The quality of a type is that of the most exact range that it fits: type/subtype, then type slash
+ * star, then the range of everything.  Parameters but q are not looked at: a reader of a version
+ * that we do not have takes ours, too. */
 
 /* How a range of the header fits a type; a larger value is more exact. */
 enum fit { FIT_NOT, FIT_ALL, FIT_TYPE, FIT_EXACT };

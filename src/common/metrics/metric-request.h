@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The names by which readers of metrics may ask for this program, against DNS rebinding: a
+/* What the headers of a request for metrics say: Host and Accept.  Pure.  Short: three calls.
+ *
+ * Host has the names by which readers of metrics may ask for this program, against DNS rebinding: a
  * foreign page lets its own name lead to an address of ours, and the browser then hands our answer
  * to that page.  Such a request has the page's name in its header Host.  Pure. */
 #ifndef METRIC_REQUEST_H
@@ -18,10 +20,9 @@ int metric_host_check(const char *names, char *why, size_t len);
  * count, nor do capitals. */
 bool metric_host_is_ours(const char *host, const char *own, const char *names);
 
-/* The format of metrics that a reader asks for, by the header Accept (RFC 9110, 12.5.1).  Pure. */
-/* The format that @accept, the value of a header Accept, prefers.  NULL: there is none.  A reader
- * that takes both alike gets OpenMetrics if it names that, and a reader that takes neither gets the
- * text of Prometheus, as one that says nothing. */
+/* The format that @accept, the value of a header Accept (RFC 9110, 12.5.1), prefers.  NULL: there
+ * is none.  A reader that takes both alike gets OpenMetrics if it names that, and a reader that
+ * takes neither gets the text of Prometheus, as one that says nothing. */
 enum metric_format metric_accept(const char *accept);
 
 #endif

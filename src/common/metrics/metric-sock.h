@@ -35,7 +35,6 @@ void metric_sock_close(struct metric_sock *sock);
  * unix_sock_leave(), which may wait.  Idempotent. */
 void metric_sock_leave(struct metric_sock *sock);
 
-/* Values of the options of metrics, of all programs.  Constant. */
 /* Is there a status page beside metrics over HTTP? */
 enum metric_page_wanted { METRIC_PAGE_NO, METRIC_PAGE_YES, METRIC_PAGE_N };
 /* "no", "yes". */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the HTTP server and the file of the metrics, and ends both.  Thread of the loop. */
+/* Owns the HTTP server, the file of the metrics and the worker that writes and removes the file,
+ * and ends all.  Thread of the loop. */
 #include <config.h>
 
 #include <errno.h>
@@ -12,85 +13,44 @@
 #include "metrics.h"
 #include "plain-file.h"
 #include "util.h"
+#include "worker.h"
 
-struct metrics {
-	struct metric_http *http;	/* NULL: none */
-	struct metric_file file;	/* path NULL: none */
-	unsigned nparts;		/* that have not ended */
-	void (*done)(void *arg);
-	void *done_arg;
+/* ---- the file ----
+ *
+ * The loop makes the text, and a worker stores the text and removes the file: the loop never waits
+ * for the storage.  How it ends: metric_file_stop() waits for the worker, which leaves a file
+ * system that does not answer alone (plain-file.h).  How it fails: the next interval tries
+ * again. */
+
+enum metric_file_state {
+	METRIC_FILE_IDLE,		/* waits for the timer */
+	METRIC_FILE_WRITING,		/* the worker has the job */
+	METRIC_FILE_WRITING_LAST,	/* the same, and metric_file_remove() was called */
+	METRIC_FILE_REMOVING,		/* the worker removes the file */
+	METRIC_FILE_REMOVED,		/* or not: the worker has no job any more */
 };
 
-int metrics_open(struct loop *loop, struct metric_sock *sock, const char *file,
-		 const struct metric_source *source, struct metrics **out)
-{
-	struct metrics *m;
-	int r = 0;
-
-	*out = NULL;
-	if (sock->fd < 0 && !file)
-		return 0;
-	m = calloc(1, sizeof(*m));
-	if (!m)
-		return -ENOMEM;
-	if (sock->fd >= 0)
-		r = metric_http_open(loop, sock, source, &m->http);
-	if (r) {
-		free(m);
-		return r;
-	}
-	metric_file_init(&m->file, loop, file, source);
-	if (file)
-		metric_file_start(&m->file);
-	*out = m;
-	return 0;
-}
-
-void metrics_unlink(const struct metrics *m)
-{
-	if (m && m->http)
-		metric_http_unlink(m->http);
-}
-
-void metrics_remove_file(struct metrics *m, void (*removed)(void *arg), void *arg)
-{
-	if (m && m->file.path)
-		metric_file_remove(&m->file, removed, arg);
-	else
-		removed(arg);
-}
-
-/* ---- end ---- */
-
-/* A part has ended. */
-static void part_ended(void *arg)
-{
-	struct metrics *m = arg;
-	void (*done)(void *arg) = m->done;
-	void *done_arg = m->done_arg;
-
-	if (--m->nparts)
-		return;
-	free(m);
-	done(done_arg);
-}
-
-void metrics_close(struct metrics *m, void (*done)(void *arg), void *arg)
-{
-	m->done = done;
-	m->done_arg = arg;
-	m->nparts = (m->http != NULL) + (m->file.path != NULL);
-	if (m->http)
-		metric_http_close(m->http, part_ended, m);
-	if (m->file.path)
-		metric_file_stop(&m->file, part_ended, m);
-}
-
-/* Owns the file and the worker that writes and removes the file.  The loop makes the text, the
- * worker stores the text.
- *
- * How it ends: metric_file_stop() waits for the worker, which leaves a file system that does not
- * answer alone (plain-file.h).  How it fails: the next interval tries again. */
+/* Embedded in its owner. */
+struct metric_file {
+	struct loop *loop;
+	const char *path;		/* the caller's */
+	const struct metric_source *source;
+	enum metric_file_state state;
+	bool written;			/* @path is a file of this program, or may become one */
+	int told;			/* the last failure, which the log has; 0: none */
+	struct loop_timer timer;
+	struct loop_task stop_task;	/* after metric_file_stop() */
+	struct worker worker;
+	struct worker_job job;
+	char *text;			/* the worker's while WRITING, [len] */
+	size_t len;
+	int rc;				/* of the worker */
+	char why[128];			/* of @rc, and of a job that has not begun */
+	void (*removed)(void *arg);	/* NULL: nobody asks */
+	void *removed_arg;
+	void (*done)(void *arg);	/* NULL before metric_file_stop() */
+	void *done_arg;
+};
 
 /* ---- thread of the worker ---- */
 
@@ -203,8 +163,10 @@ static void file_write(struct loop_timer *timer)
 
 /* ---- for the owner ---- */
 
-void metric_file_init(struct metric_file *f, struct loop *loop, const char *path,
-		      const struct metric_source *source)
+/* Initialise @f, which writes nothing yet, and needs no end before metric_file_start().  @path and
+ * @source outlive @f. */
+static void metric_file_init(struct metric_file *f, struct loop *loop, const char *path,
+			     const struct metric_source *source)
 {
 	*f = (struct metric_file){
 		.loop = loop,
@@ -215,13 +177,16 @@ void metric_file_init(struct metric_file *f, struct loop *loop, const char *path
 	loop_task_init(&f->stop_task, file_stopped);
 }
 
-void metric_file_start(struct metric_file *f)
+/* Write the file now, and again and again. */
+static void metric_file_start(struct metric_file *f)
 {
 	worker_init(&f->worker, f->loop);
 	file_write(&f->timer);
 }
 
-void metric_file_remove(struct metric_file *f, void (*removed)(void *arg), void *arg)
+/* Write no more and remove the file.  Run @removed(@arg) when the file is removed, or that has
+ * failed, maybe from inside this call; @removed may be NULL.  Once; metric_file_stop() follows. */
+static void metric_file_remove(struct metric_file *f, void (*removed)(void *arg), void *arg)
 {
 	loop_timer_cancel(&f->timer);
 	f->removed = removed;
@@ -233,7 +198,9 @@ void metric_file_remove(struct metric_file *f, void (*removed)(void *arg), void 
 		begin_to_remove(f);
 }
 
-void metric_file_stop(struct metric_file *f, void (*done)(void *arg), void *arg)
+/* metric_file_remove(), unless that was called, and run @done(@arg) behind @removed, once, not from
+ * inside this call. */
+static void metric_file_stop(struct metric_file *f, void (*done)(void *arg), void *arg)
 {
 	if (f->state == METRIC_FILE_IDLE || f->state == METRIC_FILE_WRITING)
 		metric_file_remove(f, NULL, NULL);
@@ -241,4 +208,79 @@ void metric_file_stop(struct metric_file *f, void (*done)(void *arg), void *arg)
 	f->done_arg = arg;
 	if (f->state == METRIC_FILE_REMOVED)
 		loop_defer(f->loop, &f->stop_task);
+}
+
+/* ---- all metrics ---- */
+
+struct metrics {
+	struct metric_http *http;	/* NULL: none */
+	struct metric_file file;	/* path NULL: none */
+	unsigned nparts;		/* that have not ended */
+	void (*done)(void *arg);
+	void *done_arg;
+};
+
+int metrics_open(struct loop *loop, struct metric_sock *sock, const char *file,
+		 const struct metric_source *source, struct metrics **out)
+{
+	struct metrics *m;
+	int r = 0;
+
+	*out = NULL;
+	if (sock->fd < 0 && !file)
+		return 0;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	if (sock->fd >= 0)
+		r = metric_http_open(loop, sock, source, &m->http);
+	if (r) {
+		free(m);
+		return r;
+	}
+	metric_file_init(&m->file, loop, file, source);
+	if (file)
+		metric_file_start(&m->file);
+	*out = m;
+	return 0;
+}
+
+void metrics_unlink(const struct metrics *m)
+{
+	if (m && m->http)
+		metric_http_unlink(m->http);
+}
+
+void metrics_remove_file(struct metrics *m, void (*removed)(void *arg), void *arg)
+{
+	if (m && m->file.path)
+		metric_file_remove(&m->file, removed, arg);
+	else
+		removed(arg);
+}
+
+/* ---- end ---- */
+
+/* A part has ended. */
+static void part_ended(void *arg)
+{
+	struct metrics *m = arg;
+	void (*done)(void *arg) = m->done;
+	void *done_arg = m->done_arg;
+
+	if (--m->nparts)
+		return;
+	free(m);
+	done(done_arg);
+}
+
+void metrics_close(struct metrics *m, void (*done)(void *arg), void *arg)
+{
+	m->done = done;
+	m->done_arg = arg;
+	m->nparts = (m->http != NULL) + (m->file.path != NULL);
+	if (m->http)
+		metric_http_close(m->http, part_ended, m);
+	if (m->file.path)
+		metric_file_stop(&m->file, part_ended, m);
 }

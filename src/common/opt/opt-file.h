@@ -79,10 +79,12 @@ const char *opt_texts_directory(struct opt_texts *texts);
 /* Free the texts, to which no row points any more. */
 void opt_texts_free(struct opt_texts *texts);
 
-/* A file of options, FILE, and the directory beside it: FILE.d/NAME.conf.  A file there is read
- * behind FILE, in the order of the names.  One of them, FILE.d/rtrsctl-saved.conf, belongs to the
- * program, which replaces it as a whole; the others are the administrator's.  Blocks; any
- * thread. */
+/* ---- a file, and the directory beside it: opt-dir.c ----
+ *
+ * Beside FILE is FILE.d/NAME.conf.  A file there is read behind FILE, in the order of the names.
+ * One of them, FILE.d/rtrsctl-saved.conf, belongs to the program, which replaces it as a whole; the
+ * others are the administrator's.  Blocks; any thread. */
+
 /* Call @read for @file, and for each file of its directory, which need not be there.  All are read,
  * behind a mistake, too.  Returns the first error, as of opt_file_read(), or 0. */
 int opt_dir_read(const char *file, int (*read)(void *arg, const char *path, FILE *errors),
@@ -96,7 +98,8 @@ bool opt_dir_is_saved(const char *saved, const char *where);
  * before. */
 int opt_dir_save(const char *saved, const char *text, size_t n, char *err, size_t len);
 
-/* A line of a file of options (opt-file.h) as text.  Pure.  Any thread. */
+/* ---- a line as text: opt-line.c.  Pure, any thread ---- */
+
 /* True if @c does not count at the ends of a line, a name or a value. */
 bool opt_line_is_blank(char c);
 /* Cut the blanks off both ends of @text.  Returns the begin of the rest. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Answers to RNBD_OP_EXTENTS, both directions.  Owns nothing; runs on the caller's thread. */
+/* Answers to RNBD_OP_EXTENTS and LIST, both directions.  Owns nothing; runs on the caller's thread;
+ * decoders fail by returning -EINVAL. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -96,8 +97,7 @@ struct rnbd_extent rnbd_extents_get(const void *buf, unsigned i)
 	};
 }
 
-/* LIST and LIST_RSP, both directions.  Owns nothing; runs on the caller's thread; decoders fail
- * with a negative errno. */
+/* ---- names ---- */
 
 void rnbd_list_encode(struct rnbd_msg_list *m, uint32_t first)
 {

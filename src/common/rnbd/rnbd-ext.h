@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which parts of a device hold data: the answer to our operation RNBD_OP_EXTENTS
- * (man/rtrs-protocol.pod, doc/decisions.md D16).  Pure.
- *
- * An answer covers a range of the device from its begin on, maybe not to its end.  Extents are
- * whole sectors, each right behind the extent before. */
+/* The answers of our extension (man/rtrs-protocol.pod, doc/decisions.md D16): which parts of a
+ * device hold data, and the names of a server's exports.  A server writes an answer into memory
+ * that the peer can write; a client checks all of an answer before it uses a part.  Pure. */
 #ifndef RNBD_EXT_H
 #define RNBD_EXT_H
 
 #include <stdbool.h>
 
 #include "rnbd-proto.h"
+
+/* ---- extents: RNBD_OP_EXTENTS ----
+ *
+ * An answer covers a range of the device from its begin on, maybe not to its end.  Extents are
+ * whole sectors, each right behind the extent before. */
 
 /* An extent is data (no bit), a hole that reads as zeroes (both bits), or has a single bit. */
 #define RNBD_EXTENT_HOLE 0x1u		/* takes no storage */
@@ -20,7 +23,7 @@
 #define RNBD_EXTENTS_ROOM 4096u
 #define RNBD_EXTENTS_ROOM_MIN (sizeof(struct rnbd_msg_extents) + sizeof(struct rnbd_msg_extent))
 
-/* ---- at the server ---- */
+/* at the server */
 
 struct rnbd_extents_writer {
 	uint8_t *buf;
@@ -37,7 +40,7 @@ bool rnbd_extents_add(struct rnbd_extents_writer *w, uint64_t len, uint32_t what
 /* Write the last extent and the header. */
 void rnbd_extents_end(struct rnbd_extents_writer *w);
 
-/* ---- at the client ---- */
+/* at the client */
 
 struct rnbd_extent {
 	uint64_t len;			/* bytes */
@@ -51,11 +54,11 @@ int rnbd_extents_decode(const void *buf, size_t buf_len, uint64_t len);
 /* The extent @i of an answer that rnbd_extents_decode() has checked. */
 struct rnbd_extent rnbd_extents_get(const void *buf, unsigned i);
 
-/* The names of a server's exports: our messages LIST and its answer LIST_RSP
- * (man/rtrs-protocol.pod, doc/decisions.md D16).  Pure.
+/* ---- names: LIST and LIST_RSP ----
  *
  * A list comes in parts: a client asks for the names from a number on.  Each answer has as many
  * names as fit, and the number of names left.  Both sides' extension has RNBD_EXT_LIST. */
+
 /* The size of an answer that a client asks for; any server has room for this size. */
 #define RNBD_LIST_ROOM 4096u
 
@@ -64,7 +67,7 @@ void rnbd_list_encode(struct rnbd_msg_list *m, uint32_t first);
 /* Decode LIST.  -EINVAL: short. */
 int rnbd_list_decode(const void *buf, size_t len, uint32_t *first);
 
-/* ---- the answer, at the server ---- */
+/* the answer, at the server */
 
 struct rnbd_list_writer {
 	uint8_t *buf;
@@ -82,7 +85,7 @@ bool rnbd_list_add(struct rnbd_list_writer *w, const char *name);
 /* Write the header.  @left: the number of names behind the last added name. */
 void rnbd_list_end(struct rnbd_list_writer *w, uint32_t left);
 
-/* ---- and at the client ---- */
+/* and at the client */
 
 struct rnbd_list_reader {
 	const uint8_t *at, *end;

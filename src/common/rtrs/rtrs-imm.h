@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Immediate data, doc/protocol.md 3.2.  Host values here; __be32 in requests (doc/traps.md 1). */
+/* Immediate data, and the geometry of chunks by which an immediate is split, doc/protocol.md 3.2.
+ * Host values here; __be32 in requests (doc/traps.md 1). */
 #ifndef RTRS_IMM_H
 #define RTRS_IMM_H
 
@@ -18,8 +19,9 @@
 #define RTRS_IMM_MSG_ID_MASK ((1u << RTRS_IMM_MSG_ID_BITS) - 1)
 #define RTRS_IMM_ERRNO_MASK 0x1FFu
 
-/* Geometry of a session's chunks: how queue depth and chunk size share the 28 payload bits of an
- * immediate, the same way on both sides.  doc/protocol.md 2.6, 3.2; doc/traps.md 3. */
+/* ---- geometry: how queue depth and chunk size share the 28 payload bits of an immediate, the same
+ * way on both sides (doc/protocol.md 2.6, 3.2; doc/traps.md 3) ---- */
+
 struct rtrs_geom {
 	uint32_t queue_depth;		/* chunks, permits: 1..65535 */
 	uint32_t max_io_size;		/* bytes of data in one request */
@@ -64,6 +66,8 @@ static inline uint32_t rtrs_geom_depth_max(uint32_t max_io_size, uint32_t max_hd
 		depth = geom.queue_depth;
 	return depth;
 }
+
+/* ---- immediates ---- */
 
 /* The immediate of @type with @payload. */
 static inline __be32 rtrs_imm_pack(enum rtrs_imm_type type, uint32_t payload)

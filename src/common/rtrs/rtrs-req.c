@@ -152,8 +152,7 @@ int rtrs_req_decode(const struct rtrs_geom *g, const uint8_t *copy, uint32_t sta
 	return *why ? -EINVAL : 0;
 }
 
-/* Work request chains.  Owns nothing: fills structs of the caller, which the caller posts.  Runs on
- * the caller's thread; cannot fail. */
+/* ---- chains of work requests: structs of the caller, which the caller posts ---- */
 
 void rtrs_wr_request(struct rtrs_wr_req *w, uint64_t wr_id, bool signaled,
 		     const struct rtrs_geom *g, uint32_t buf_id, const struct rtrs_rbuf *chunk,

@@ -6,7 +6,7 @@
  *	       ^ 0             ^ data_len     ^ off = data_len + usr_len
  *
  * The client encodes user message and RTRS header back to back; the server decodes from a private
- * copy.  Pure. */
+ * copy.  Behind that, the work requests that carry request and answer.  Pure. */
 #ifndef RTRS_REQ_H
 #define RTRS_REQ_H
 
@@ -58,8 +58,11 @@ int rtrs_req_extent(const struct rtrs_geom *g, const uint8_t *chunk, uint32_t of
 int rtrs_req_decode(const struct rtrs_geom *g, const uint8_t *copy, uint32_t start, uint32_t len,
 		    uint32_t off, uint32_t byte_len, struct rtrs_req *req, const char **why);
 
-/* Work request chains of the IO path.  These functions fill, callers post.  Pure; a unit test
- * asserts on the chain for every row of doc/protocol.md 3.4. */
+/* ---- chains of work requests ----
+ *
+ * These functions fill, callers post.  A unit test asserts on the chain for every row of
+ * doc/protocol.md 3.4. */
+
 /* A request, client to server: RDMA_WRITE_WITH_IMM of [data] user message, header. */
 struct rtrs_wr_req {
 	struct ibv_send_wr wr;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The names for which a certificate was made.  Any thread. */
+/* The names for which a certificate was made.  Any thread.  Short, and apart from certs.h, which no
+ * other folder sees. */
 #ifndef CERT_NAMES_H
 #define CERT_NAMES_H
 

@@ -99,7 +99,7 @@ int secret_file_read(const char *path, enum secret_file_kind kind, uid_t reader,
 	return rc;
 }
 
-/* Owns nothing. */
+/* ---- names ---- */
 
 const char *secret_name_fault(const char *name)
 {

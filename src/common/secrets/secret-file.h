@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files of keys and certificates, read whole (plain-file.h).  One open() serves the checks and the
- * read, so what was checked is what is used.  Any thread. */
+/* Files of keys and certificates, read whole (plain-file.h), and the names in them.  One open()
+ * serves the checks and the read, so what was checked is what is used.  Any thread.  Short: three
+ * calls. */
 #ifndef SECRET_FILE_H
 #define SECRET_FILE_H
 
@@ -22,7 +23,6 @@ enum secret_file_kind {
 int secret_file_read(const char *path, enum secret_file_kind kind, uid_t reader, size_t max,
 		     struct plain_file *file, char *why, size_t len);
 
-/* The names of those who have keys or certificates.  Pure. */
 /* Write to @buf the identity that a key called @name proves: "psk:", and @name up to its first '/',
  * behind which a label tells several keys of one identity apart.  Returns @buf. */
 const char *secret_name_identity(const char *name, char *buf, size_t len);

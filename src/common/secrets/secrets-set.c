@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns what was read, until it is taken, and what held before from then on. */
+/* Owns what was read, until it is taken, and what held before from then on; of a change also the
+ * lines of what was taken away. */
 #include <config.h>
 
 #include <assert.h>
@@ -52,7 +53,10 @@ static int common_keys(const struct secrets_set *files, const struct psks *const
 	return 0;
 }
 
-int secrets_set_narrow(struct secrets_set *set, const struct secrets_set *later)
+/* Take from @set, which was read before @later, the keys that @later does not have.  The own key of
+ * a client is replaced, and never taken away, here and in secrets_set_withdraw(): a client without
+ * a key could not come back.  0, or -ENOMEM: nothing has changed. */
+static int set_narrow(struct secrets_set *set, const struct secrets_set *later)
 {
 	const struct psks *now[SECRETS_SET_MAX];
 	struct psks both[SECRETS_SET_MAX];
@@ -247,7 +251,7 @@ void secrets_set_free(struct secrets_set *set)
 	*set = (struct secrets_set){ 0 };
 }
 
-/* Owns what the files of a change say, and what they have taken away, until its end. */
+/* ---- as part of a change ---- */
 
 /* Take from all other changes that read the same files the keys that @change does not have: what
  * they have read is older.  0, or -ENOMEM. */
@@ -261,7 +265,7 @@ static int narrow_others(struct secrets_change *change)
 
 		if (other != change && call->ops->read == change->queued.ops->read &&
 		    other->set.n == change->set.n && !rc)
-			rc = secrets_set_narrow(&other->set, &change->set);
+			rc = set_narrow(&other->set, &change->set);
 	}
 	return rc;
 }

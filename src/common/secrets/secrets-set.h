@@ -26,10 +26,6 @@ typedef unsigned secrets_end_fn(void *arg, uint64_t key);
 void secrets_set_add(struct secrets_set *set, struct secrets *s, const char *file);
 /* Read all files.  False: mistakes, each a line in @errors.  Any thread. */
 bool secrets_set_read(struct secrets_set *set, FILE *errors);
-/* Take from @set, which was read before @later, the keys that @later does not have.  The own key of
- * a client is replaced, and never taken away, here and in secrets_set_withdraw(): a client without
- * a key could not come back.  0, or -ENOMEM: nothing has changed. */
-int secrets_set_narrow(struct secrets_set *set, const struct secrets_set *later);
 /* Take out the keys that @set does not have, the same bytes under the same name, and take the
  * certificates, which are one whole; @end is called for each key, and for certificates.  Lines of
  * @report: "-key gw1 (2 paths ended)", "-auth key gw3", "tls-certificates: read again".  0, or
@@ -44,6 +40,8 @@ void secrets_set_give(struct secrets_set *set, FILE *report);
 void secrets_set_replace(struct secrets_set *set, FILE *report);
 /* Wipe and free what was read; @set is all 0 then. */
 void secrets_set_free(struct secrets_set *set);
+
+/* ---- as part of a change ---- */
 
 /* A change (changes.h) that may be a reload of secrets: what its files take away is gone as soon as
  * they are read, whatever keeps the rest of the change waiting, or makes it fail.  Thread of the

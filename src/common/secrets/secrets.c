@@ -208,7 +208,7 @@ void secrets_destroy(struct secrets *s)
 	free(s);
 }
 
-/* Owns nothing. */
+/* ---- a look by a tool ---- */
 
 int secrets_look_keys(const char *path, uid_t reader, struct secrets_keys_seen *seen, char *why,
 		      size_t len)

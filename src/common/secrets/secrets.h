@@ -89,8 +89,11 @@ struct secrets_dates {
 /* The dates of @s; none of keys, and of NULL.  The owner's thread. */
 struct secrets_dates secrets_dates(const struct secrets *s);
 
-/* A look at files of keys and certificates, as a program reads them, by a tool that does not use
- * them: what was read is wiped at once.  Any thread. */
+/* ---- a look by a tool ----
+ *
+ * A tool reads files of keys and certificates as a program does, and does not use them: what was
+ * read is wiped at once.  Any thread. */
+
 struct secrets_keys_seen {
 	unsigned n;			/* keys */
 	int64_t since_s;		/* the last change of the file, since 1970 */

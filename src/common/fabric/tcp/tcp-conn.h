@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A connection of the tcp provider: its record, and its only failure.
  *
- * A connection is a socket, a send ring, a receive machine with its ring (tcp-conn.h) and at most a
+ * A connection is a socket, a send ring, a receive machine with its ring (tcp-qp.c) and at most a
  * single failure.  During the set-up the socket sits in the epoll of its cm (tcp-cm.h).  When the
  * connection is up, the socket belongs to fab_poll() and the cm does not know the connection.  Keys
  * belong to the pd; regions and windows have keys (tcp-key.h).
  *
- * A file calls only those before it: tcp-frame, tcp-ktls, tcp-tls, tcp-stream, tcp-conn, tcp-key,
- * tcp-pd, tcp-mr, tcp-mw, tcp-tx, tcp-rx, tcp-qp; tcp-aside, tcp-hs-connect, tcp-hs-frame,
- * tcp-hs-tls; tcp-cm with tcp-hs-why, tcp-hs, tcp-listen; tcp.c, the table of the provider.
+ * A file calls only those before it: tcp-frame, tcp-ktls, tcp-tls, tcp-conn, tcp-key, tcp-tx,
+ * tcp-rx, tcp-qp; tcp-aside, tcp-hs-frame; tcp-cm with tcp-hs, tcp-listen; tcp.c, the table of the
+ * provider.
  *
  * LOCKS, in the order of taking:
  *	pd->lock	connections of the pd, allocation of keys; held while a revoke walks
@@ -235,9 +235,12 @@ static inline bool tcp_conn_failure_told(const struct tcp_conn *c)
 	return atomic_load_explicit(&c->base.cause_state, memory_order_acquire) == 2;
 }
 
-/* The queues of a connection (tcp-qp.c), as fabric.h has them.  The send side turns work requests
- * into frames (tcp-tx.c); the receive side turns a byte stream into placed data and completions
- * (tcp-rx.c).  Any thread posts; the polling thread calls the rest. */
+/* ---- the queues of a connection: tcp-qp.c, as fabric.h has them ----
+ *
+ * The send side turns work requests into frames (tcp-tx.c); the receive side turns a byte stream
+ * into placed data and completions (tcp-rx.c).  Any thread posts; the polling thread calls the
+ * rest. */
+
 #define TCP_QP_MAX_WR 32768u
 #define TCP_QP_MAX_SGE 16u
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sends and reads frames of the handshake.  Owns nothing. */
+/* What the states of a handshake (tcp-hs.c) do: frames, the end of connect(2), what comes before
+ * and after TLS's own handshake, and the words for a failure.  Owns nothing; runs under cm->lock on
+ * the cm's thread. */
 #include <config.h>
 
 #include <errno.h>
@@ -88,7 +90,7 @@ int tcp_hs_read(struct tcp_conn *c, struct tcp_frame *f, const char **why)
 	}
 }
 
-/* Looks at a socket of the active side whose connect(2) is over.  Owns nothing. */
+/* ---- the end of connect(2) ---- */
 
 /* 0 if the listener runs as a user that the cm trusts: any user may have taken the name of an
  * AF_UNIX address. */
@@ -139,7 +141,7 @@ int tcp_hs_connected(struct tcp_conn *c, char why[FAB_TLS_WHY_LEN])
 	return rc;
 }
 
-/* Words for the end of a handshake.  Owns nothing. */
+/* ---- words for the end of a handshake ---- */
 
 #define HS_SAID_MAX 60u			/* bytes kept of another protocol */
 
@@ -213,6 +215,8 @@ const char *tcp_hs_why_closed(const struct tcp_conn *c)
 		return "the peer wants TLS, which is off here";
 	return "peer closed";
 }
+
+/* ---- TLS ---- */
 
 /* TLS in the handshake: whether a connection has TLS, and what comes before and behind the steps of
  * TLS's own handshake (tcp-aside.c).

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looks keys up: for writes of a peer, for local elements, for an invalidate.  Owns nothing. */
+/* Owns protection domains and their tables of keys, which grow and never shrink, and the memory
+ * regions and windows that keys stand for.  Any thread.  Running out of keys is -ENOMEM.
+ *
+ * The happy path: tcp_pd_* gives a region or a window a key; a peer's frame or a local element
+ * names the key, and a look-up checks rights and range; an invalidate or the end of the region
+ * makes the key dead, and waits for a placement in progress.  Possible failures: no key is left; a
+ * peer names a dead key, or one without the right, and loses its connection. */
+
+/* ---- look-ups: for writes of a peer, for local elements, for an invalidate ---- */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -121,8 +129,7 @@ const char *tcp_key_invalidate(struct tcp_conn *c, uint32_t rkey, struct tcp_key
 	return NULL;
 }
 
-/* Owns protection domains and their tables of keys, which grow and never shrink.  Any thread.
- * Running out of keys is -ENOMEM. */
+/* ---- protection domains ---- */
 
 int tcp_pd_create(struct fab_conn *conn, struct fab_pd **out)
 {
@@ -214,7 +221,7 @@ void tcp_pd_key_stop(struct tcp_pd *pd, struct tcp_key *key)
 	assert(!(atomic_load_explicit(&key->word, memory_order_acquire) & TCP_KEY_REFS_MASK));
 }
 
-/* Owns memory regions; their keys are in the table of tcp-key.c. */
+/* ---- memory regions ---- */
 
 static struct tcp_mr *to_tcp_mr(struct ibv_mr *mr)
 {
@@ -285,7 +292,7 @@ void tcp_mr_dereg(struct ibv_mr *ibv)
 	free(mr);
 }
 
-/* Owns memory windows. */
+/* ---- memory windows ---- */
 
 struct tcp_mw {
 	struct fab_mw base;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* TLS below the frames of a connection: a stream of records on its socket (fab-tls-stream.h), or
- * records that the kernel makes with the keys of the session (tcp-tls.h).
+ * records that the kernel makes with the keys of the session (kTLS).
  *
  * Without the kernel bytes wait in the stream, where poll(2) does not see them.  A single thread
  * sends and a single thread receives at a time; both may run at once.  The lock of the stream,
@@ -35,7 +35,7 @@ size_t tcp_tls_memory(void);
  * (EPOLLIN, and EPOLLOUT if there is something to send); or -errno with the cause @why.  The peer
  * was told.  Any thread that has @t to itself, with the socket open. */
 int tcp_tls_handshake(struct tcp_tls *t, uint32_t *events, char why[FAB_TLS_WHY_LEN]);
-/* Give the keys to the kernel (tcp-tls.h), if the end asks for that.  Call once, when the
+/* Give the keys to the kernel, if the end asks for that.  Call once, when the
  * handshake is done and before a byte is sent or received.  1: the kernel has them; 0: this session
  * goes on, for the reason @why, "": it was not asked; or -errno with the cause @why.  The cm's
  * thread. */
@@ -70,12 +70,13 @@ bool tcp_tls_pending(const struct tcp_conn *c);
 /* The cause of the last failure of tcp_tls_recv(), "": errno says it. */
 const char *tcp_tls_why(const struct tcp_conn *c);
 
-/* TLS in the kernel (kTLS): after GnuTLS's handshake the kernel makes and opens the records.
+/* ---- TLS in the kernel (kTLS): tcp-ktls.c ----
  *
- * poll(2) sees all bytes that wait.  The kernels of Debian (6.1, 6.12) cannot change keys: a
- * KeyUpdate of the peer ends the receive side, and so do an alert and a bad record.  As
- * tcp_ktls_send() sends no KeyUpdate either, a key of AES-GCM ends with its budget.  The threads of
- * tcp-tls.h; owns nothing. */
+ * After GnuTLS's handshake the kernel makes and opens the records.  poll(2) sees all bytes that
+ * wait.  The kernels of Debian (6.1, 6.12) cannot change keys: a KeyUpdate of the peer ends the
+ * receive side, and so do an alert and a bad record.  As tcp_ktls_send() sends no KeyUpdate either,
+ * a key of AES-GCM ends with its budget.  The same threads; owns nothing. */
+
 /* Bytes that a key of AES-GCM may encrypt (RFC 8446, 5.5: 2^24.5 records of 2^14 bytes). */
 #define TCP_KTLS_GCM_BYTES (1ull << 38)
 
@@ -103,9 +104,11 @@ ssize_t tcp_ktls_recv(int fd, struct iovec *iov, unsigned n, struct tcp_ktls_end
 /* Tell the peer that no more bytes follow. */
 void tcp_ktls_bye(int fd);
 
-/* The bytes of a connection below its frames: the socket itself, or TLS on the socket (tcp-tls.h),
- * by GnuTLS or by the kernel.
- * Calls never block; threads as tcp-tls.h says. */
+/* ---- the bytes of a connection below its frames ----
+ *
+ * Of the socket itself, or of TLS on the socket, by GnuTLS or by the kernel.  Calls never block;
+ * the same threads. */
+
 /* Send bytes of @iov as sendmsg(2) does. */
 static inline ssize_t tcp_stream_send(struct tcp_conn *c, struct iovec *iov, unsigned n)
 {

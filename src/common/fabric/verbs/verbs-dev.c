@@ -231,7 +231,7 @@ bool verbs_dev_look(void)
 	return !list || there;
 }
 
-/* Opens each device for the time of a look; owns nothing. */
+/* ---- a look at all devices: each is opened for the time of the look ---- */
 
 static void look_at_ports(struct ibv_context *context, const struct ibv_device_attr *attr,
 			  struct fab_device *dev)

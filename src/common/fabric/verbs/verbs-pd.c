@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns protection domains of RDMA devices.  Each keeps its device's record in the cm.  Any thread;
- * errors as fabric.h says. */
+/* Owns protection domains and memory regions of RDMA devices.  A domain keeps its device's record
+ * in the cm.  Any thread; errors as fabric.h says. */
 #include <config.h>
 
 #include <errno.h>
@@ -87,7 +87,7 @@ void verbs_pd_destroy(struct fab_pd *fab)
 		pd_destroy(&pd->reap);
 }
 
-/* Owns memory regions of RDMA devices.  Any thread; errors as fabric.h says. */
+/* ---- memory regions ---- */
 
 struct ibv_mr *verbs_mr_reg(struct fab_pd *fab, void *addr, size_t length, uint64_t iova,
 			    int access)
