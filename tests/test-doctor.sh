@@ -320,8 +320,7 @@ chmod 755 "$tmp/bin/journalctl"
 echo 'rtrs-nbd@gone.service loaded failed failed NBD gateway' >"$tmp/broken"
 echo 'rtrs-server.service loaded failed failed RTRS/RNBD server' >>"$tmp/broken"
 unit_is ActiveState=failed SubState=failed UnitFileState=enabled Result=exit-code
-says \
-	'^bad  rtrs-nbd@gone.service: unit: rtrs-nbd@gone.service has failed \(exit-code\): journalctl -u'
+says '^bad  rtrs-nbd@gone.service: unit: rtrs-nbd@gone.service has failed \(exit-code\): journalctl'
 [ "$(grep -c ': unit: rtrs-server.service' "$tmp/doctor")" -eq 1 ]
 : >"$tmp/broken"
 words='cannot listen on tcp://192.0.2.10:1234 \(journalctl -u rtrs-server.service\)$'

@@ -196,8 +196,7 @@ is "log level" "$("$rtrsctl" log-level)" "log_level  debug"
 
 # Refused, with the program's reason; and mistakes.
 expect_failure 1 "session 'nobody' is not connected" "$rtrsctl" session disconnect nobody
-expect_failure 1 \
-	'policy is a command for a gateway .*, and no such program runs on this machine: type it on' \
+expect_failure 1 'policy is a command for a gateway .*, and no such program runs on this machine' \
 	"$rtrsctl" policy
 expect_failure 1 "rtrs-server has no command 'policy'" "$rtrsctl" --socket "$socket" policy
 expect_failure 2 'no command .kick disk. .did you mean export kick' "$rtrsctl" kick disk

@@ -52,6 +52,7 @@ wait_until "the lock" locked
 configure "$tmp/old"
 start_server --listen tcp://127.0.0.1:0 --lock-timeout 1 --config "$conf"
 away="export 'away': '$tmp/away' cannot be opened: No such file or directory"
+away+=': create it, or correct the path'
 wait_line "$server_log" "away: $away; retrying every 5 s"
 wait_line "$server_log" "locked: export 'locked': '$tmp/locked' is locked by process .*; retrying"
 server_is 2 "CRITICAL - .*: away failed: $away; .*: locked failed: export 'locked'" ||
@@ -65,7 +66,7 @@ must_fail "$rtrsctl" --server export resize away
 expect_nbdkit_failure "export 'away' of .*: the server cannot open its storage now" \
 	"server=127.0.0.1:$server_port" export=away
 start_nbdkit "server=127.0.0.1:$server_port" export=away connect-timeout=forever
-wait_line "$nbdkit_log" "the server cannot open its storage now; starting without"
+wait_line "$nbdkit_log" 'its storage now \("rtrsctl doctor" there says why\); starting without'
 nbdsh_run "$uri" <<'END' &
 h.pwrite(b"x" * 4096, 0)
 h.flush()

@@ -255,16 +255,17 @@ static void add_faults(unsigned rest, bool of_server, char *why, size_t len)
 		unsigned fault;
 		const char *words;
 	} faults[] = {
-		{GNUTLS_CERT_SIGNER_NOT_FOUND, "its issuer is not in ca-cert.pem of this end"},
-		{GNUTLS_CERT_SIGNER_NOT_CA, "its issuer is no authority"},
-		{GNUTLS_CERT_EXPIRED, "it has ended, by the clock of this machine"},
-		{GNUTLS_CERT_NOT_ACTIVATED, "it is not valid yet, by the clock of this machine"},
-		{GNUTLS_CERT_REVOKED, "ca-crl.pem of this end revokes it"},
-		{GNUTLS_CERT_PURPOSE_MISMATCH,
-		 of_server ? "it is not for a server" : "it is not for a client"},
-		{GNUTLS_CERT_UNEXPECTED_OWNER, "it is for another name"},
-		{GNUTLS_CERT_SIGNATURE_FAILURE,
-		 "no authority in ca-cert.pem of this end has signed it"},
+		{ GNUTLS_CERT_SIGNER_NOT_FOUND, "its issuer is not in ca-cert.pem of this end" },
+		{ GNUTLS_CERT_SIGNER_NOT_CA, "its issuer is no authority" },
+		{ GNUTLS_CERT_EXPIRED, "it has ended, by the clock of this machine" },
+		{ GNUTLS_CERT_NOT_ACTIVATED,
+		  "it is not valid yet, by the clock of this machine" },
+		{ GNUTLS_CERT_REVOKED, "ca-crl.pem of this end revokes it" },
+		{ GNUTLS_CERT_PURPOSE_MISMATCH, of_server ? "it is not for a server" :
+		  "it is not for a client" },
+		{ GNUTLS_CERT_UNEXPECTED_OWNER, "it is for another name" },
+		{ GNUTLS_CERT_SIGNATURE_FAILURE,
+		  "no authority in ca-cert.pem of this end has signed it" },
 	};
 	const char *before = "";
 

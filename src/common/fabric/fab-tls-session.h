@@ -48,7 +48,7 @@ void fab_tls_identity(const struct fab_tls_end *end, struct gnutls_session_int *
  * error @rc. */
 void fab_tls_handshake_cause(const struct fab_tls_end *end, struct gnutls_session_int *session,
 			     int rc, char *why, size_t len);
-/* Write to @why what the alert @alert of RFC 8446 means that a peer has sent after the
+/* Write to @why what the alert @alert of RFC 8446 means, which a peer has sent after the
  * handshake. */
 void fab_tls_alert_text(unsigned alert, char *why, size_t len);
 
