@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# make long: a slice begins with the seed after the last one of its run, and adds its line only if it passes.
+# make long: a slice begins with the seed after the last one of its run, and adds its line only if
+# it passes.
 . ./tests/functions.sh
 requires git --version
 
@@ -37,7 +38,8 @@ if long simulation 2; then fail "a slice that failed has passed"; fi
 rm "$tmp/build/fails"
 long simulation 1
 printf '%s\n' '1 120' '31 120' '61 120' '61 60' | diff -u - "$tmp/build/seeds" || fail "other seeds"
-[ "$(grep -cE '^\| simulation \| 30 \| 2000 \| [12] \| [0-9a-f]{8} \| [0-9-]{10} \|$' "$tmp/long.md")" -eq 3 ] ||
+slice='^\| simulation \| 30 \| 2000 \| [12] \| [0-9a-f]{8} \| [0-9-]{10} \|$'
+[ "$(grep -cE "$slice" "$tmp/long.md")" -eq 3 ] ||
 	fail "not three slices: $(cat "$tmp/long.md")"
 
 rm "$tmp/build/seeds"
@@ -50,6 +52,7 @@ grep -q -- '--first 5 --minutes 9 ' "$tmp/build/seeds" || fail "the second slice
 
 # Bad input.
 if long nonsense 1 2> "$tmp/out"; then fail "an unknown run"; fi
-grep -q 'nonsense: no such run; expected one of: .*simulation' "$tmp/out" || fail "$(cat "$tmp/out")"
+grep -q 'nonsense: no such run; expected one of: .*simulation' "$tmp/out" ||
+	fail "$(cat "$tmp/out")"
 if long simulation 121 2> "$tmp/out"; then fail "121 minutes"; fi
 grep -q 'MINUTES=121: expected 1 to 120' "$tmp/out" || fail "$(cat "$tmp/out")"
