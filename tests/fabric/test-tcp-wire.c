@@ -354,6 +354,36 @@ static void partial_writes(void)
 	free(want);
 }
 
+/* A client whose program stands still acknowledges nothing more once its socket is full, and the
+ * kernel below it answers each probe: its connection ends, and gives back what it holds. */
+static void closed_window(void)
+{
+	enum { N = 60, LEN = 9000 };
+	int small = 4096, fd;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct region src;
+	struct end *e;
+
+	fab_cm_set_silence(w.cm[0], 1000);
+	fd = raw_connect(&w, &e, &default_attr);
+	check_eq(setsockopt(fab_conn_fd(e->conn), SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
+	check_eq(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+	src = region_create(e->pd, LEN, 0);
+	sge = region_sge(&src, 0, LEN);
+	for (unsigned i = 0; i < N; i++) {
+		wr = wr_write_imm(i, &sge, 77, 5, i);
+		check_eq(post(e, &wr, 1), 0);
+	}
+	world_until(&w, e->drained);
+	check(strcmp(fab_conn_cause(e->conn), strerror(ETIMEDOUT)) == 0);
+	check(e->nsends && e->sends[e->nsends - 1].id == N - 1);
+	check_eq(e->sends[e->nsends - 1].wc.status, IBV_WC_WR_FLUSH_ERR);
+	close(fd);
+	region_destroy(&src);
+	end_free(e);
+}
+
 #define TX_IOV_MAX 128u			/* as tcp-tx.c has it */
 
 /* A chain of @n requests of @sges elements, each of which is a piece beside the header, takes
@@ -796,6 +826,7 @@ int main(void)
 		{ "completion_before_arm", completion_before_arm },
 		{ "drained_after_the_failure", drained_after_the_failure },
 		{ "partial_writes", partial_writes },
+		{ "closed_window", closed_window },
 		{ "pieces_of_a_call", pieces_of_a_call },
 		{ "disconnect_inside_a_frame", disconnect_inside_a_frame },
 		{ "system_calls", system_calls },
