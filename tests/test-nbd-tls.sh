@@ -37,7 +37,7 @@ grep -q 'protocol: newstyle-fixed with TLS' "$tmp/info"
 wait_line "$gateway_log" 'client [0-9]+: TLS1\.3 AES-128-GCM, psk:alice$'
 # Pieces of all sizes, many at once.
 for size in 4096 262144 33554432; do
-	cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy --request-size="$size" \
+	cmp "$tmp/disk" <(timeout $((3 * TIMEOUT_S)) nbdcopy --request-size="$size" \
 		"$(uri bob "$tmp/server.psk")" -)
 done
 random_file "$tmp/new" $((32 << 20))
