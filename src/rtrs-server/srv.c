@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the server's shared state and its start and stop; control thread.
+/* Start and stop of the server; control thread.
  *
- * How the server ends: srv_shutdown() stops accepting, lets every path answer the requests in
- * flight, then fails the paths.  Answers that have not left after SRV_SHUTDOWN_TIMEOUT are given
- * up.  When the last path is gone the connection managers are closed, and done() is called from
- * the inbox.
- * How the server fails: srv_start() alone can fail, and leaves nothing behind. */
+ * The happy path: srv_start() fixes the geometry, makes pools of private buffers and RNBD's part,
+ * and listens.  srv_shutdown() stops accepting, lets every path answer the requests in flight, then
+ * fails the paths.  When the last path is gone the connection managers are closed, and done() is
+ * called from the inbox.
+ *
+ * Possible failures: srv_start() alone can fail, and leaves nothing behind.  Answers that have not
+ * left after SRV_SHUTDOWN_TIMEOUT are given up. */
 #include <assert.h>
 #include <errno.h>
 #include <malloc.h>

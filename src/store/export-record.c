@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "export-record.h"
+#include "export-state.h"
 #include "log.h"
 
 #define STATE_MAGIC "rtrsync1"

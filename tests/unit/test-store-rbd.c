@@ -11,7 +11,6 @@
 #include "exports.h"
 #include "loop-impl.h"
 #include "store-rbd-priv.h"
-#include "store-rbd-steps.h"
 #include "unit.h"
 
 #define KEY_MAX 2048u			/* as store-rbd-steps.c has it */

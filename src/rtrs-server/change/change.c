@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns changes until their end, with the configurations that they lead to, until these hold.
+/* Changes, one after the other, with the configurations that they lead to, until these hold.
  *
- * A reload goes: read the files (worker), take away what they take away, wait for its turn, carry
- * out the plan and give the keys that are new, ask for sizes.  Other changes begin at their turn:
- * at the plan, at the sizes, at the lock, or at the file that is written. */
+ * The happy path of a reload: read the files (worker), take away what they take away, wait for its
+ * turn, carry out the plan and give the keys that are new, ask for sizes.  Other changes begin at
+ * their turn: at the plan, at the sizes, at the lock, or at the file that is written.
+ *
+ * Possible failures: a change that fails is answered with one line, or a line for each mistake of a
+ * file, and the configuration is as before, but for the keys that a reload has taken away. */
 #include <config.h>
 
 #include <errno.h>

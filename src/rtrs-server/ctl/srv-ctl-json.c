@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing; control thread, the owner of everything shown but the counters (srv-stat.h). */
+/* Owns nothing; control thread, the owner of everything shown but the counters (srv-ctl.h). */
 #include <config.h>
 
 #include <stdio.h>
@@ -28,7 +28,6 @@
 #include "srv-path.h"
 #include "srv-rnbd-state.h"
 #include "srv-sess.h"
-#include "srv-stat.h"
 #include "srv-state.h"
 #include "store-lead.h"
 

@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The server as its administrator sees it: the commands of rtrsctl at the control socket, and the
- * metrics.  Control thread, the owner of all that is read but the counters (srv-stat.h). */
+ * metrics.  Control thread, the owner of all that is read but the counters. */
 #ifndef SRV_CTL_H
 #define SRV_CTL_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "counter.h"
+#include "fabric.h"
 #include "metrics.h"
 
 struct ctl;
+struct export;
 struct json_t;
 struct srv;
 struct srv_conf;
+struct srv_path;
+struct srv_sess;
 
 /* ---- srv-ctl.c: the commands (man/rtrsctl.pod) ---- */
 
@@ -82,5 +88,76 @@ int srv_metrics_listen(struct srv_metrics *m, const struct srv_conf *conf, char 
 int srv_metrics_open(struct srv_metrics *m, const struct srv *srv);
 /* Serve no more, then run @done(@arg), once; from inside this call if there is nothing to end. */
 void srv_metrics_close(struct srv_metrics *m, void (*done)(void *arg), void *arg);
+
+/* ---- srv-explain-who.c: the client that "rtrsctl explain EXPORT CLIENT" means, one that is
+ * connected, or one that may come ---- */
+
+#define EXPLAIN_ADDRS 16u		/* hosts of a client that are looked at */
+
+enum explain_kind {
+	EXPLAIN_SESSION,		/* the name of one that is connected */
+	EXPLAIN_IDENTITY,		/* with an address, or without */
+	EXPLAIN_ADDRESS,
+};
+
+struct explain_who {
+	const char *text;		/* the user's */
+	enum explain_kind kind;		/* of @text */
+	char identity[FAB_IDENTITY_LEN];/* "": none */
+	char key[FAB_IDENTITY_LEN];	/* as @identity, with the label that the user gave */
+	struct fab_addr addrs[EXPLAIN_ADDRS];
+	unsigned naddrs;		/* 0: not known */
+	bool address_given;		/* addrs[0] is the user's, and the only one */
+	unsigned nsess;			/* sessions that the client has now */
+};
+
+/* Find the client @text: an address ("192.0.2.7", "[::1]", "uid:0"), an identity ("psk:gw1",
+ * "cert:gw1"), both ("psk:gw1@192.0.2.7"), or the name of a session as srv_sess_is_called() takes
+ * it, which comes first: "psk:gw1/vm" may be a session, or a key with a label.  0, or -EINVAL with
+ * the reason in @err. */
+int srv_explain_who_find(const struct srv *srv, const char *text, struct explain_who *who,
+			 char *err, size_t len);
+/* True if @sess is a session of @who. */
+bool srv_explain_who_has(const struct explain_who *who, const struct srv_sess *sess);
+
+/* ---- srv-explain.c: why a client may or may not open an export ---- */
+
+/* Each check of the server, in the order in which a client meets them.  A client reads less: an
+ * export that the client may not open is one that does not exist, and a name that is not known a
+ * wrong key. */
+
+/* The answer to "explain": "checks" are objects with "check", "verdict" ("passes", "refuses", or
+ * "depends" on an address that was not given, or on another server) and "text"; "may_open", and
+ * "mode" then; and "last_refusal", if the server knows one (srv-log.h).  NULL: no memory. */
+struct json_t *srv_explain(const struct srv *srv, const char *name, const struct explain_who *who);
+
+/* ---- srv-stat.c: the IO of a path, counters and the age of the oldest request ---- */
+
+/* Each connection has counters, and the path adds these up.
+ *
+ * A request is counted by the thread of the answer, in memory that no other thread writes.  The
+ * time of a request is from arrival to answer; the clock is read once for all requests of a poll
+ * and once for all answers of a pass.
+ *
+ * The control thread reads the counters in place, without a message to any thread: a thread held
+ * by the storage would not answer, and just then the counters matter.  So a reader may miss
+ * requests that are being counted.  A reset remembers the counts, and later reads subtract the
+ * remembered counts. */
+
+/* Add up in @sum the counts since the last reset. */
+void srv_stat_path(const struct srv_path *path, struct io_stat *sum);
+/* The requests on @path that are not answered. */
+uint64_t srv_stat_inflight(const struct srv_path *path);
+/* Count @path from now on from zero.  0 or -ENOMEM. */
+int srv_stat_reset_path(struct srv_path *path);
+
+/* How long has the oldest request waited that has arrived and is not answered?  Look at all
+ * requests of @srv, in place, as at counters; the other threads write nothing for this that other
+ * requests share.  srv_sess.oldest_ns and srv_stat_age_of() have the result, too.  Returns the age
+ * of the oldest request, in nanoseconds; 0: there is none. */
+uint64_t srv_stat_age_look(const struct srv *srv);
+/* What the last srv_stat_age_look() has found for @ex, whose requests are IO that is not answered
+ * by the storage, or waits for the limits of @ex. */
+uint64_t srv_stat_age_of(const struct export *ex);
 
 #endif

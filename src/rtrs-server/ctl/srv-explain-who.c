@@ -6,7 +6,7 @@
 
 #include "number.h"
 #include "secret-file.h"
-#include "srv-explain.h"
+#include "srv-ctl.h"
 #include "srv-path.h"
 #include "srv-sess.h"
 #include "srv-state.h"

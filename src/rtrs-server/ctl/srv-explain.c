@@ -4,6 +4,7 @@
  * and srv-open.c (export, mode, use). */
 #include <config.h>
 
+#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,7 @@
 #include "fab-tls.h"
 #include "number.h"
 #include "srv-allow.h"
-#include "srv-explain.h"
+#include "srv-ctl.h"
 #include "srv-listen.h"
 #include "srv-rnbd-state.h"
 #include "srv-sess.h"

@@ -18,7 +18,6 @@
 #include "srv-path.h"
 #include "srv-rnbd-state.h"
 #include "srv-sess.h"
-#include "srv-stat.h"
 #include "srv-state.h"
 #include "store-lead.h"
 #include "util.h"

@@ -8,11 +8,11 @@
 #include "clock.h"
 #include "exports.h"
 #include "srv-con.h"
+#include "srv-ctl.h"
 #include "srv-export.h"
 #include "srv-path.h"
 #include "srv-req.h"
 #include "srv-sess.h"
-#include "srv-stat.h"
 #include "util.h"
 
 static void path_sum(const struct srv_path *path, struct io_stat *sum)

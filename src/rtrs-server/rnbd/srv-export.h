@@ -43,7 +43,7 @@ struct export *srv_export_next(const struct srv *srv, const struct export *ex);
 #define srv_export_each(ex, srv)                                                                   \
 	for (ex = srv_export_next(srv, NULL); ex; ex = srv_export_next(srv, ex))
 
-/* ---- counters: each thread counts in its own copy, as each connection does (srv-stat.h) ---- */
+/* ---- counters: each thread counts in its own copy, as each connection does (srv-ctl.h) ---- */
 
 /* The counter for @op. */
 static inline enum io_stat_op srv_export_stat_op(enum rnbd_io_op op)
@@ -74,7 +74,7 @@ struct srv_export_stat {
 	struct allow_list allow, read_only;	/* srv-allow.h; control thread */
 	_Atomic(uint16_t) prio;		/* srv_export_prio() */
 	struct io_stat base;		/* at the last reset */
-	uint64_t oldest_ns;		/* srv-stat.h; control thread */
+	uint64_t oldest_ns;		/* srv-ctl.h; control thread */
 	/* [srv.nthreads]; each in cache lines of its own */
 	struct srv_export_thread {
 		_Alignas(64) struct io_stat stat;

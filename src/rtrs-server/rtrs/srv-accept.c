@@ -17,7 +17,6 @@
 #include "srv-con.h"
 #include "srv-keys.h"
 #include "srv-listen.h"
-#include "srv-pass.h"
 #include "srv-path.h"
 #include "srv-sess.h"
 #include "srv-setup.h"

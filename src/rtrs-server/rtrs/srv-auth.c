@@ -15,7 +15,6 @@
 #include "secret-file.h"
 #include "srv-auth.h"
 #include "srv-con.h"
-#include "srv-pass.h"
 #include "srv-state.h"
 
 #define GUEST_QUEUE 4u			/* requests of each kind; messages alternate */

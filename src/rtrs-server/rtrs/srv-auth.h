@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections on which clients prove who they are, before a session or path is looked up
- * (doc/decisions.md D23).  Such a connection carries nothing else; its client comes back with a
- * pass (srv-pass.h).
+/* Who a client is, before a session or path is looked up (doc/decisions.md D23): connections on
+ * which clients prove that, and the passes that they get.  A connection for the proof carries
+ * nothing else; its client comes back with a pass.
  *
  * At most SRV_MAX_GUESTS are open at once, of which a host has SRV_MAX_HOST_GUESTS, each for
  * SRV_GUEST_TIMEOUT.  One more pushes out another one (unproven.h).  Control thread. */
@@ -10,13 +10,17 @@
 
 #include <stdbool.h>
 
+#include "auth-chap.h"
 #include "auth-creds.h"
-#include "unproven.h"
+#include "fabric.h"
+#include "list.h"
 #include "loop.h"
 #include "rtrs-msg.h"
+#include "unproven.h"
 
 struct fab_conn;
 struct srv;
+struct srv_pass;
 
 #define SRV_MAX_GUESTS 256u
 #define SRV_MAX_HOST_GUESTS 64u
@@ -38,5 +42,42 @@ bool srv_auth_takes(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
 bool srv_auth_disconnected(struct srv *srv, struct fab_conn *conn);
 /* End all: the server shuts down.  srv->part_gone() follows. */
 void srv_auth_stop(struct srv *srv);
+
+/* ---- srv-pass.c: the identity of the client of a connection ---- */
+
+/* A client that has proven itself in messages has a pass: for one attempt of one path, for each of
+ * its connections once, in their order, from one address, and for a limited time. */
+
+/* The proofs that the client of a connection has given. */
+struct srv_who {
+	struct fab_identity id;		/* id.name "": anonymous; id.key: of @key, or @tls_key */
+	uint64_t tls_key;		/* serial of the key of TLS; 0: none */
+	char key[AUTH_NAME_MAX + 1];	/* by messages: the name of its key; "": by TLS, or not */
+	uint8_t key_id[16];		/* of @key */
+	uint8_t conn_key[AUTH_HASH_LEN];/* of @key */
+};
+
+struct srv_passes {
+	struct list all;		/* struct srv_pass, the oldest first */
+	unsigned n;
+};
+
+void srv_pass_init(struct srv_passes *passes);
+/* Free all. */
+void srv_pass_fini(struct srv_passes *passes);
+
+/* Give a pass to the client of @conn, which has sent @req and proven itself by @chap.  0 or
+ * -ENOMEM. */
+int srv_pass_give(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn_req *req,
+		  const struct auth_chap *chap);
+/* Fill @who for @conn at a listener of @mode, whose CONN_REQ is @req, as it came in @msg.
+ * RTRS_REFUSES_NOT; or the reason to refuse it, in words in *@why, valid until the next call. */
+enum rtrs_refusal srv_pass_who(struct srv *srv, struct fab_conn *conn, enum auth_mode mode,
+			       const struct rtrs_conn_req *req,
+			       const struct rtrs_msg_conn_req *msg, struct srv_who *who,
+			       const char **why);
+
+/* End the passes of keys that are gone. */
+void srv_pass_drop_old(struct srv *srv);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns one fabric connection.  Thread: see the header.
+/* A connection; thread: see the header.
  *
- * How a connection ends: its service (fab-service.h) is gone, whichever end began.  Then "drained"
- * goes to the control thread; when the last request has come back from the storage, "quiet"
- * follows.  The table below has the whole life.
- * How a connection fails: srv_con_fail() notes the first cause and disconnects; the rest of a
- * failure is an ordinary end. */
+ * The happy path: srv-setup.c accepts the connection, and con_start() has its thread serve it
+ * (fab-service.h); completions are polled, and answers posted.  At the end the service is gone,
+ * whichever end began.  Then "drained" goes to the control thread; when the last request has come
+ * back from the storage, "quiet" follows.  The table below has the whole life.
+ *
+ * Possible failures: srv_con_fail() notes the first cause and disconnects; the rest of a failure is
+ * an ordinary end. */
 #define FSM_PREFIX SRV_CON_
 
 #include <assert.h>

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns one connection manager per transport and the listeners; control thread.  Ends in two steps:
- * listeners go when the server stops accepting, the managers when the last connection has gone.  A
- * broken manager is logged and serves no more events; connections live on.  A listener whose
- * device is removed is opened again when the device is back. */
+/* Listeners, and one connection manager for each transport; control thread.
+ *
+ * The happy path: srv_listen_start() makes the managers and opens each listener; an address that no
+ * --allow has is refused (cm_admit()); a CONNECT_REQUEST goes to srv-accept.c.  The end has two
+ * steps: listeners go when the server stops accepting, the managers when the last connection has
+ * gone.
+ *
+ * Possible failures: an address that cannot be used fails the start, in words.  A broken manager is
+ * logged and serves no more events; connections live on.  A listener whose device is removed is
+ * opened again when the device is back. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>

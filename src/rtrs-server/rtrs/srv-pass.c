@@ -10,7 +10,7 @@
 #include "conf.h"
 #include "log.h"
 #include "secret-file.h"
-#include "srv-pass.h"
+#include "srv-auth.h"
 #include "srv-state.h"
 
 /* A client has one attempt of each path at a time. */

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the requests of a path, each while the connection's thread works on the request.
+/* Requests of a path, each on the thread of its connection.
  *
- * How a request ends: srv_req_finish(), once per request, which lets the next holder of the buf_id
- * pass the fence and queues the answer.  Answers are collected during a pass and leave with one
- * post per connection (doc/decisions.md D3).  Answers leave from the chunks, which live as long as
- * the connection, so a post needs no completion and no second look at the connection.
- * How a request fails: a message that breaks the protocol fails the connection with one cause; an
+ * The happy path: srv_req_wc_recv() gets an immediate and finds the request of the chunk; with
+ * --invalidate=always the client loses its key of the chunk (srv-key.h); srv_req_execute() copies
+ * the headers out of the chunk and decodes the copy; srv_req_order() waits for the turn at the
+ * fence; RNBD and the storage work; srv_req_finish(), once per request, lets the next holder of the
+ * buf_id pass the fence and queues the answer.  Answers are collected during a pass and leave with
+ * one post per connection (doc/decisions.md D3).  Answers leave from the chunks, which live as long
+ * as the connection, so a post needs no completion and no second look at the connection.
+ *
+ * Possible failures: a message that breaks the protocol fails the connection with one cause; an
  * error of RNBD or of the storage is an answer.
  *
- * Headers are copied out of the chunk before the server looks at them: unless --invalidate=always
- * the client can still write there (doc/decisions.md D8). */
+ * Headers are copied because unless --invalidate=always the client can still write to the chunk
+ * (doc/decisions.md D8). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

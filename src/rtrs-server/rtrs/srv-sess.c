@@ -9,7 +9,7 @@
 #include "clock.h"
 #include "log.h"
 #include "names.h"
-#include "srv-pass.h"
+#include "srv-auth.h"
 #include "srv-path.h"
 #include "srv-sess.h"
 #include "srv-state.h"

@@ -33,7 +33,7 @@ struct srv_sess {
 	uint64_t up_since_ms;		/* when the first of the paths that are up came up; 0:
 					 * never */
 	uint64_t down_since_ms;		/* when the last path up was drained; 0: never */
-	uint64_t oldest_ns;		/* srv-stat.h: the age of the oldest request, at the last
+	uint64_t oldest_ns;		/* srv-ctl.h: the age of the oldest request, at the last
 					 * look */
 	uint8_t uuid[RTRS_UUID_LEN];	/* paths_uuid of the wire */
 	struct fab_addr client;		/* of the first path */

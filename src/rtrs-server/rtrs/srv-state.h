@@ -27,7 +27,6 @@
 #include "srv-flaps.h"
 #include "srv-log.h"
 #include "srv-ops.h"
-#include "srv-pass.h"
 #include "srv-pool.h"
 
 struct srv_req;

@@ -12,7 +12,6 @@
 #include "exports.h"
 #include "log.h"
 #include "store-rbd-priv.h"
-#include "store-rbd-steps.h"
 #include "util.h"
 
 /* ---- connect ---- */

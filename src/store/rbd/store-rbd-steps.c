@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "plain-file.h"
-#include "store-rbd-steps.h"
+#include "store-rbd-priv.h"
 #include "util.h"
 
 /* Ceph waits 300 s for a monitor, and a server that starts says nothing meanwhile. */
