@@ -67,6 +67,7 @@ const char *who_closed(const char *path, int err, uid_t uid, const char *todo, c
 			 (unsigned)st.st_mode & 07777, todo);
 	else if (err == -EACCES)
 		snprintf(buf, len, ": %s, who runs this program, may not enter a directory of the "
-			 "path: put it elsewhere, or let this user in", who_text(uid, user));
+			 "path: put it elsewhere, or let this user in (a unit sees nothing of "
+			 "/home and /root)", who_text(uid, user));
 	return buf;
 }
