@@ -20,8 +20,8 @@ struct store;
 /* ---- export-record.c: the record of a state file; any thread ---- */
 
 /* Syncs under way, and losses.  The file knows of a change before the function returns that makes
- * the change.  The file is not mapped: if somebody cuts a mapped file short, the memory is gone, and
- * with it the server (SIGBUS). */
+ * the change.  The file is not mapped: if somebody cuts a mapped file short, the memory is gone,
+ * and with it the server (SIGBUS). */
 
 /* What is in the file. */
 struct export_record {

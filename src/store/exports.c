@@ -2,8 +2,8 @@
 /* The exports of a server and their stores; control thread, which is the main thread.
  *
  * The happy path of the start: exports_add() opens each export, makes it a name of its store and
- * lists it; exports_lock() and exports_claim() keep other servers and programs away.  An export that
- * comes later takes these steps by export-life.h, and is listed last.
+ * lists it; exports_lock() and exports_claim() keep other servers and programs away.  An export
+ * that comes later takes these steps by export-life.h, and is listed last.
  * exports_fini() ends all when no IO is in flight.
  *
  * Possible failures: an export that cannot be served is refused with one line that names it. */
