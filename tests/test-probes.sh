@@ -40,6 +40,10 @@ start_nbdkit "server=127.0.0.1:$server_port" export=disk
 
 # A tracer may need long to attach, longer in a guest without KVM.
 TIMEOUT_S=$((3 * TIMEOUT_S))
+# A tracer that still attaches ignores the signal, as all that bash starts in the background.
+interrupted() {
+	kill -INT "$1" && process_ended "$1"
+}
 # sees SCRIPT FILE PID MAP...: with IO under way it prints each MAP.
 sees() {
 	local script=$1 file=$2 pid=$3 map tracer
@@ -54,7 +58,7 @@ sees() {
 for i in range(2000):
     h.pwrite(b"x" * 512, 512 * (i % 1000))
 END
-	kill -INT $tracer
+	wait_until "the tracer's end" interrupted $tracer
 	expect_exit $tracer 0
 	for map in "$@"; do
 		grep -qF "$map" "$tmp/out" || return 1
