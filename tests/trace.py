@@ -26,7 +26,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # between RTRS and RNBD: 19 and 56 before it.  Where the ring answers a read of the page cache later
 # than its submission, the reactor arms its connections before it waits: 3 changes more.
 # The client had 16 and 50 before a request was cut at blocks (dev-req.c) apart from the wait for
-# its end (dev-call.c): both front ends share the former, and only threads have the latter.
+# its end (dev-req.c): both front ends share the former, and only threads have the latter.
 LIMITS = {"client": (19, 64), "server": (20, 61)}
 PATIENCE_S = 60
 

@@ -62,7 +62,8 @@ HOMES = {
 
 # A folder that is one module: its prefix is enough, unless the name says another file.
 PREFIX = {"src/common/fabric": "fab", "src/common/opt": "opt", "src/common/rtrs": "rtrs",
-          "src/common/rnbd": "rnbd", "src/frwr": "frwr", "src/nbd": "nbd"}
+          "src/common/rnbd": "rnbd", "src/frwr": "frwr", "src/nbd": "nbd",
+          "src/rtrs-client/dev": "dev", "src/rtrs-client/path": "clt_path"}
 
 # Contracts whose functions each implementation has.
 CONTRACT = ("loop_",)
@@ -185,7 +186,8 @@ class Part:
             for name in self.exported[s]:
                 if name.startswith(CONTRACT):
                     continue
-                fits = [r for r in rooms if name == r or name.startswith(r + "_")]
+                fits = [r for r in rooms if r != prefix and
+                        (name == r or name.startswith(r + "_"))]
                 own = not fits and prefix and name.startswith(prefix + "_")
                 if not own and (not fits or rooms[max(fits, key=len)] != s):
                     result.append((s, name))

@@ -251,13 +251,13 @@ static int set_places(struct options *o, int argc, char **argv)
 			o->export, RNBD_NAME_MAX - 1);
 		return EXIT_USAGE;
 	}
-	if (clt_addr_parse(o->server, o->provider ? o->provider : fab_provider_find("tcp"),
-			   &o->addr, why, sizeof(why)) < 0) {
+	if (clt_paths_parse(o->server, o->provider ? o->provider : fab_provider_find("tcp"),
+			    &o->addr, why, sizeof(why)) < 0) {
 		fprintf(stderr, "rtrs-bench: server %s: %s\n", o->server, why);
 		return EXIT_USAGE;
 	}
 	/* An address with a transport in front is tried over this transport alone. */
-	o->automatic = !o->provider && clt_addr_is_open(o->server);
+	o->automatic = !o->provider && clt_paths_is_open(o->server);
 	return -1;
 }
 

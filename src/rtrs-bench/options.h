@@ -6,9 +6,9 @@
 
 #include <stdbool.h>
 
-#include "clt-addr.h"
-#include "clt-sess.h"
 #include "auth-creds.h"
+#include "clt-paths.h"
+#include "clt-sess.h"
 #include "fab-tls.h"
 #include "load.h"
 #include "opt.h"

@@ -11,8 +11,8 @@
 
 #include "clock.h"
 #include "clt-export.h"
-#include "dev-extents.h"
 #include "dev-req.h"
+#include "dev.h"
 #include "gate-export.h"
 #include "log.h"
 

@@ -22,7 +22,6 @@
 
 #include "clt-ctl-json.h"
 #include "clt-loop.h"
-#include "clt-probe.h"
 #include "clt-start.h"
 #include "ctl-json.h"
 #include "ctl.h"

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "dev-call.h"
+#include "dev-req.h"
 #include "dev.h"
 #include "hsrv.h"
 #include "log.h"

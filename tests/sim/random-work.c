@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dev-call.h"
-#include "dev-extents.h"
+#include "dev-req.h"
+#include "dev.h"
 #include "random-work.h"
 
 _Noreturn void random_work_failed(const char *what)

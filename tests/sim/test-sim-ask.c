@@ -4,8 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "dev-extents.h"
-#include "dev-list.h"
+#include "dev.h"
 #include "raw-srv.h"
 #include "rnbd-ext.h"
 #include "world.h"

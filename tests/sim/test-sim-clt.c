@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "dev-call.h"
+#include "dev-req.h"
 #include "process.h"
 #include "world.h"
 

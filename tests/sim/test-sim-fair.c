@@ -2,7 +2,7 @@
 /* Two clients with the same load get the same from a thread of the server, within a tenth, where
  * they want more than it has: private memory for what is with the storage.  Whoever comes later
  * gets it, too. */
-#include "dev-call.h"
+#include "dev-req.h"
 #include "world.h"
 
 #define DEPTH 64u			/* of each: together twice the private memory */

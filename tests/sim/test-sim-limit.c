@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "clock.h"
-#include "dev-call.h"
+#include "dev-req.h"
 #include "raw-clt.h"
 #include "world.h"
 

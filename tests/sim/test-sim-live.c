@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "clock.h"
-#include "dev-call.h"
+#include "dev-req.h"
 #include "history.h"
 #include "world.h"
 

@@ -103,7 +103,7 @@ SIM_TEST(connect)
 			end_writes(io, round, 100);
 		}
 		for (unsigned i = 0; i < 2; i++)
-			CHECK(clt_stat_answered(sess()->paths[i]) >= 4);
+			CHECK(clt_path_stat_answered(sess()->paths[i]) >= 4);
 		CHECK(world_flush(c) == 0);
 		world_expect(w, "");
 		end();

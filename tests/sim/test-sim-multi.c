@@ -853,7 +853,7 @@ static void expect_nothing_counted(unsigned i)
 {
 	struct clt_stat stat;
 
-	clt_stat_get(path(i), &stat);
+	clt_path_stat_get(path(i), &stat);
 	for (unsigned n = 0; n <= CLT_STAT_RECONNECTS_FAILED; n++)
 		CHECK(!stat.n[n]);
 }
@@ -952,7 +952,7 @@ static uint64_t reconnects_failed(void)
 {
 	struct clt_stat stat;
 
-	clt_stat_get(path(1), &stat);
+	clt_path_stat_get(path(1), &stat);
 	return stat.n[CLT_STAT_RECONNECTS_FAILED];
 }
 

@@ -5,7 +5,7 @@
  * plugin's threads. */
 #include <stdlib.h>
 
-#include "dev-call.h"
+#include "dev-req.h"
 #include "nbd-priv.h"
 #include "sim-fiber.h"
 #include "world-gate.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dev-call.h"
+#include "dev-req.h"
 #include "sim-loop.h"
 #include "sim-wait.h"
 #include "world-priv.h"

@@ -8,8 +8,8 @@
 #include "clock.h"
 #include "clt-export.h"
 #include "clt-loop.h"
-#include "clt-probe.h"
-#include "dev-call.h"
+#include "clt-start.h"
+#include "dev-req.h"
 #include "log.h"
 #include "thread.h"
 

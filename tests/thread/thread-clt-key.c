@@ -13,7 +13,7 @@
 #include "clock.h"
 #include "clt-io-priv.h"
 #include "clt-sess.h"
-#include "dev-call.h"
+#include "dev-req.h"
 #include "dev.h"
 #include "log.h"
 #include "loop.h"

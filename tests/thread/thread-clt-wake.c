@@ -17,7 +17,7 @@
 #include "../mock/mock-server.h"
 #include "clock.h"
 #include "clt-io-priv.h"
-#include "dev-call.h"
+#include "dev-req.h"
 #include "dev.h"
 #include "fabric.h"
 #include "log.h"

@@ -9,7 +9,7 @@
 #include "../mock/mock-hca.h"
 #include "../mock/mock-server.h"
 #include "clock.h"
-#include "dev-call.h"
+#include "dev-req.h"
 #include "dev.h"
 #include "log.h"
 #include "loop.h"

@@ -3,7 +3,6 @@
  * addresses of a name, in the order in which they are tried. */
 #include "unit.h"
 
-#include "clt-addr.h"
 #include "clt-paths.h"
 #include "rtrs-proto.h"
 
@@ -31,8 +30,8 @@ Test(clt_addr, names)
 		struct clt_sess_addr addr;
 		char err[256];
 
-		cr_assert_eq(clt_addr_parse(c->text, fab_provider_find("tcp"), &addr, err,
-					    sizeof(err)),
+		cr_assert_eq(clt_paths_parse(c->text, fab_provider_find("tcp"), &addr, err,
+					     sizeof(err)),
 			     c->r, "%s", c->text);
 		if (c->r)
 			continue;
@@ -74,8 +73,8 @@ Test(clt_addr, text_is_read_to_its_end)
 		snprintf(text, sizeof(text), "%s%0*d%s", c->begin,
 			 c->len - (int)strlen(c->begin) - (int)strlen(c->end), 0, c->end);
 		cr_assert_eq(strlen(text), (size_t)c->len);
-		cr_assert_eq(clt_addr_parse(text, fab_provider_find("tcp"), &addr, err,
-					    sizeof(err)), c->r,
+		cr_assert_eq(clt_paths_parse(text, fab_provider_find("tcp"), &addr, err,
+					     sizeof(err)), c->r,
 			     "%s: %s", text, err);
 		cr_assert(strstr(err, c->want), "%s: %s", text, err);
 	}
@@ -83,9 +82,9 @@ Test(clt_addr, text_is_read_to_its_end)
 
 Test(clt_addr, open_transport)
 {
-	cr_assert(clt_addr_is_open("192.0.2.9@192.0.2.1:99"));
-	cr_assert_not(clt_addr_is_open("tcp://192.0.2.1"));
-	cr_assert_not(clt_addr_is_open("unix:/s"));
+	cr_assert(clt_paths_is_open("192.0.2.9@192.0.2.1:99"));
+	cr_assert_not(clt_paths_is_open("tcp://192.0.2.1"));
+	cr_assert_not(clt_paths_is_open("unix:/s"));
 }
 
 static struct clt_sess_addr sess_addr(const char *text)
@@ -93,7 +92,7 @@ static struct clt_sess_addr sess_addr(const char *text)
 	struct clt_sess_addr addr;
 	char err[256];
 
-	cr_assert_eq(clt_addr_parse(text, fab_provider_find("tcp"), &addr, err, sizeof(err)), 0);
+	cr_assert_eq(clt_paths_parse(text, fab_provider_find("tcp"), &addr, err, sizeof(err)), 0);
 	return addr;
 }
 

@@ -5,8 +5,7 @@
 #include "unit.h"
 
 #include "clt-cause.h"
-#include "clt-hint.h"
-#include "dev-why.h"
+#include "dev.h"
 #include "rtrs-proto.h"
 
 static const char *told[64];
@@ -27,7 +26,7 @@ Test(clt_hint, each_reason_of_a_reject)
 	for (unsigned n = 0; n < RTRS_NREFUSALS + 3; n++) {
 		bool named = n == RTRS_REFUSES_IDENTITY ||
 			     (n > RTRS_REFUSES_EXPORT && n < RTRS_NREFUSALS);
-		const char *text = clt_hint_reason(n, true);
+		const char *text = clt_cause_reason(n, true);
 
 		if (!named) {
 			cr_assert_str_eq(text, "", "%u", n);
@@ -37,11 +36,11 @@ Test(clt_hint, each_reason_of_a_reject)
 		/* Behind "connection 4095 was refused: ". */
 		cr_assert_lt(strlen(text) + 30, CLT_WHY, "%u is cut", n);
 	}
-	cr_assert_str_eq(clt_hint_reason(65535, true), "");
+	cr_assert_str_eq(clt_cause_reason(65535, true), "");
 	/* A client without a key needs one, and one with a key does not. */
-	expect_own(clt_hint_reason(RTRS_REFUSES_UNPROVEN, false), 0);
-	cr_assert(strstr(clt_hint_reason(RTRS_REFUSES_UNPROVEN, false), "auth-psk="));
-	cr_assert(!strstr(clt_hint_reason(RTRS_REFUSES_UNPROVEN, true), "auth-psk="));
+	expect_own(clt_cause_reason(RTRS_REFUSES_UNPROVEN, false), 0);
+	cr_assert(strstr(clt_cause_reason(RTRS_REFUSES_UNPROVEN, false), "auth-psk="));
+	cr_assert(!strstr(clt_cause_reason(RTRS_REFUSES_UNPROVEN, true), "auth-psk="));
 }
 
 Test(clt_hint, each_reason_of_a_session)
@@ -49,7 +48,7 @@ Test(clt_hint, each_reason_of_a_session)
 	static char why[RTRS_REFUSES_EXPORT + 2][CLT_WHY];
 
 	for (unsigned n = 1; n < ARRAY_SIZE(why); n++) {
-		clt_hint_session(n, "vm-1", why[n], sizeof(why[n]));
+		clt_cause_session(n, "vm-1", why[n], sizeof(why[n]));
 		expect_own(why[n], n);
 		cr_assert_eq(!strstr(why[n], ": reason "), n <= RTRS_REFUSES_EXPORT, "%s", why[n]);
 	}

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The choice of a transport (clt-probe.h) when nobody answers: how long each attempt may take. */
+/* The choice of a transport (clt-start.h) when nobody answers: how long each attempt may take. */
 #include "unit.h"
 
 #include <errno.h>
 
-#include "clt-probe.h"
-#include "clt-start-priv.h"
+#include "clt-start.h"
 
 static struct {
 	const char *provider;		/* of the path */

@@ -5,7 +5,7 @@
 
 #include "unit.h"
 
-#include "clt-reg.h"
+#include "clt-key.h"
 
 #define NO(mode) (1u << (mode))
 #define RXE (FRWR_QUIRK_MR_BOUNDS | FRWR_QUIRK_INV_FATAL | FRWR_QUIRK_RETRIED_BIND | \
@@ -57,7 +57,7 @@ Test(clt_reg, rule)
 		struct frwr_caps caps = caps_without(c->no, c->quirks);
 		char why[192] = "";
 
-		cr_assert_eq(clt_reg_pick(c->want, &caps, c->direct, why, sizeof(why)), c->mode,
+		cr_assert_eq(clt_key_pick(c->want, &caps, c->direct, why, sizeof(why)), c->mode,
 			     "case %zu", (size_t)(c - cases));
 		cr_assert(strstr(why, c->why), "case %zu: %s", (size_t)(c - cases), why);
 	}
@@ -89,10 +89,10 @@ Test(clt_reg, depth)
 		};
 		uint32_t send_wr;
 
-		cr_assert_eq(clt_reg_depth(&caps, c->mode, c->want, &send_wr), c->depth, "case %zu",
+		cr_assert_eq(clt_key_depth(&caps, c->mode, c->want, &send_wr), c->depth, "case %zu",
 			     (size_t)(c - cases));
 		cr_assert(send_wr <= c->max_wr);
-		if (clt_reg_is_window(c->mode) && c->depth)
+		if (clt_key_is_window(c->mode) && c->depth)
 			cr_assert(send_wr >= 3 * c->depth);
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The addresses of a name within a bound: a name server may be silent for longer than one waits.
- * Any thread that may block.  clt-lookup.h is for a loop, which may not.  Short: two calls. */
+ * Any thread that may block.  clt-names.h is for a loop, which may not.  Short: two calls. */
 #ifndef FAB_NAMES_H
 #define FAB_NAMES_H
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cleanup.h"
-#include "clt-conf-file.h"
+#include "clt-conf.h"
 #include "opt-file.h"
 
 struct reading {

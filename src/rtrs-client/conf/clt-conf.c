@@ -10,8 +10,6 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "clt-addr.h"
-#include "clt-conf-file.h"
 #include "clt-conf.h"
 #include "clt-paths.h"
 #include "process.h"
@@ -112,10 +110,10 @@ static int complete_path(struct clt_conf *conf, unsigned i, char **err)
 	r = check_transports(conf, text, err);
 	if (r < 0)
 		return r;
-	r = clt_addr_parse(text, provider, &conf->paths[i], why, sizeof(why));
+	r = clt_paths_parse(text, provider, &conf->paths[i], why, sizeof(why));
 	if (r < 0)
 		return conf_error(-EINVAL, err, "%s=%s: %s", key_of(conf, text), text, why);
-	conf->chooses[i] = !conf->provider && clt_addr_is_open(text);
+	conf->chooses[i] = !conf->provider && clt_paths_is_open(text);
 	conf->automatic |= conf->chooses[i];
 	return r;
 }

@@ -80,9 +80,9 @@ static json_t *path_stat(const struct clt_path *path)
 	struct clt_stat stat;
 	bool ok = object;
 
-	clt_stat_get(path, &stat);
+	clt_path_stat_get(path, &stat);
 	for (unsigned i = 0; i < CLT_STAT_N && ok; i++)
-		ok = !json_object_set_new(object, clt_stat_name(i),
+		ok = !json_object_set_new(object, clt_path_stat_name(i),
 					  json_integer((json_int_t)stat.n[i]));
 	return ctl_json_whole(object, ok);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state of a session, with paths and devices, as JSON (man/rtrsctl.pod has the schema).
+/* Small, because it is the header with jansson.
+ *
+ * The state of a session, with paths and devices, as JSON (man/rtrsctl.pod has the schema).
  * Service thread.  NULL: no memory. */
 #ifndef CLT_CTL_JSON_H
 #define CLT_CTL_JSON_H

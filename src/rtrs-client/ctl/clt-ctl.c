@@ -13,11 +13,10 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "clt-addr.h"
 #include "clt-ctl-json.h"
 #include "clt-ctl.h"
 #include "clt-paths.h"
-#include "clt-save.h"
+#include "clt-reload.h"
 #include "ctl-json.h"
 #include "ctl.h"
 #include "dev-stat.h"
@@ -71,7 +70,7 @@ static void call_stats_reset(struct ctl_client *client, const char *value, void 
 	dev_for_each(dev, clt)
 		dev_stat_reset(dev);
 	clt_sess_for_each(path, &clt->sess)
-		clt_stat_reset(path);
+		clt_path_stat_reset(path);
 	ctl_call_done(client);
 }
 
@@ -153,8 +152,8 @@ static struct clt_path *ctl_find_path(struct ctl_client *client, const char *nam
 	switch (paths_called(sess, name, &path)) {
 	case 0:
 		path = NULL;
-		if (!clt_addr_parse(name, sess->paths[0]->conf.addr.dst.provider, &addr, why,
-				    sizeof(why)))
+		if (!clt_paths_parse(name, sess->paths[0]->conf.addr.dst.provider, &addr, why,
+				     sizeof(why)))
 			path = clt_paths_find(sess, &addr);
 		if (!path)
 			ctl_refuse(client, "there is no path '%s'", name);
@@ -246,8 +245,8 @@ static void call_path_add(struct ctl_client *client, const char *value, void *ar
 	char why[256];
 	int r;
 
-	if (clt_addr_parse(value, sess->paths[0]->conf.addr.dst.provider, &addr, why,
-			   sizeof(why))) {
+	if (clt_paths_parse(value, sess->paths[0]->conf.addr.dst.provider, &addr, why,
+			    sizeof(why))) {
 		ctl_refuse(client, "path '%s': %s", value, why);
 		return;
 	}

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The control socket of a client, with the commands of rtrsctl (man/rtrsctl.pod), on the service
+/* Small, because a front end binds, opens and closes it.
+ *
+ * The control socket of a client, with the commands of rtrsctl (man/rtrsctl.pod), on the service
  * loop. */
 #ifndef CLT_CTL_H
 #define CLT_CTL_H

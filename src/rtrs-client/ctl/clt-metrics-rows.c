@@ -143,7 +143,7 @@ static void read_path_stat(struct metric_out *out, const void *program)
 	struct clt_stat stat;
 
 	shown_path_for_each(path, program) {
-		clt_stat_ever(path, &stat);
+		clt_path_stat_ever(path, &stat);
 		metric_value(out, PATH_LABELS(path), stat.n[metric_row(out)->what]);
 	}
 }
@@ -157,7 +157,7 @@ static void read_path_two(struct metric_out *out, const void *program, const cha
 	struct clt_stat stat;
 
 	shown_path_for_each(path, program) {
-		clt_stat_ever(path, &stat);
+		clt_path_stat_ever(path, &stat);
 		metric_value(out, PATH_LABELS(path, { label, a }), stat.n[n_a]);
 		metric_value(out, PATH_LABELS(path, { label, b }), stat.n[n_b]);
 	}

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The metrics of a client (man/nbdkit-rtrs-plugin.pod lists them), on the service loop. */
+/* Small, because a front end binds, opens and closes them.
+ *
+ * The metrics of a client (man/nbdkit-rtrs-plugin.pod lists them), on the service loop. */
 #ifndef CLT_METRICS_H
 #define CLT_METRICS_H
 

@@ -29,7 +29,7 @@ struct clt_reload {
 	struct clt_sess *sess;		/* the caller's */
 	struct reload *now;		/* whose change is carried out; NULL: none */
 	struct loop *loop;		/* NULL: not begun */
-	struct changes changes;		/* reloads, and saves (clt-save.h) */
+	struct changes changes;		/* reloads, and saves */
 	struct loop_call *ending;	/* clt_reload_end(); NULL: not yet */
 	struct loop_msg hup_msg;
 };
@@ -52,5 +52,15 @@ void clt_reload_ended(struct clt_reload *r);
 /* Wait until no reload is under way; none begins any more, and one whose files are being read
  * changes nothing.  Nothing if not begun.  Blocks; not on the service thread, which runs. */
 void clt_reload_end(struct clt_reload *r);
+
+/* rtrsctl path save: the paths that were added at run time, as a file of the configuration, the
+ * program's own of opt-file.h.  It takes its turn among the reloads, so that it sees the paths
+ * before or behind a reload. */
+
+/* Write the paths of the session of @r that no file of the administrator has, and none that has
+ * left.  @done(@arg) follows once, maybe from inside of this call.  Its text is a line for each
+ * path that is saved, and for each that was removed and comes back, because a file of the
+ * administrator has it; or, if nothing was written, the reasons.  Service thread. */
+void clt_save_paths(struct clt_reload *r, clt_reload_done_fn *done, void *arg);
 
 #endif

@@ -10,11 +10,10 @@
 #include <string.h>
 
 #include "cleanup.h"
-#include "clt-addr.h"
 #include "clt-change.h"
 #include "clt-conf.h"
 #include "clt-paths.h"
-#include "clt-save.h"
+#include "clt-reload.h"
 #include "log.h"
 #include "opt-file.h"
 
@@ -43,7 +42,7 @@ static int no_line(const struct clt_sess_addr *addr, FILE *report)
 	char text[CLT_ADDR_TEXT_MAX + 1];
 
 	fprintf(report, "path '%s' cannot be saved: its name has a byte that no line of a file can "
-		"have, as a newline\n", clt_addr_url(addr, text));
+		"have, as a newline\n", clt_paths_url(addr, text));
 	return -EINVAL;
 }
 
@@ -52,7 +51,7 @@ static int put_path(const struct clt_sess_addr *addr, FILE *out, FILE *report)
 {
 	char text[CLT_ADDR_TEXT_MAX + 1];
 
-	if (strpbrk(clt_addr_url(addr, text), "\n\r"))
+	if (strpbrk(clt_paths_url(addr, text), "\n\r"))
 		return no_line(addr, report);
 	opt_line_put(out, "path", text);
 	return 0;
@@ -188,7 +187,7 @@ static int write_file(struct saving *saving, const struct clt_conf *files, FILE 
 	}
 	for (unsigned i = 0; i < saving->npaths; i++) {
 		if (!saving->given[i])
-			fprintf(report, "saved path %s\n", clt_addr_url(&saving->paths[i], path));
+			fprintf(report, "saved path %s\n", clt_paths_url(&saving->paths[i], path));
 	}
 	report_gone(saving, files, "comes back: take it out, it is still in", report);
 	return 0;

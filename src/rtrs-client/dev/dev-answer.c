@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The answer to an OPEN: is the device the same as at its first open?
+/* A device at the server: what the answer to an OPEN says, in the first open and in later ones.
  *
- * Service thread.  Owns dev->info, id, size, max_zeroes, file and open_epoch. */
+ * The answer is compared with that of the first open, and given-up writes are settled by a CLOSE.
+ * Possible failures: the server refuses, or has another file, or the device keeps fewer promises.
+ *
+ * Service thread. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "log.h"
 #include "dev-priv.h"
+#include "dev.h"
+#include "log.h"
 
 int dev_answer_size(struct dev *dev, uint64_t size)
 {
@@ -122,4 +126,113 @@ int dev_answer(struct dev *dev, struct dev_ctl *ctl, bool first)
 	}
 	atomic_store(&dev->max_zeroes, info.max_write_zeroes_sectors);
 	return atomic_load(&dev->state) != DEV_CLOSING && dev_unsettled(dev) ? CLT_AGAIN : 0;
+}
+
+/* ---- given-up writes ----
+ * A write fails with io_timeout, or begins again because the path came back too small; its first
+ * copy may still be in the server's storage.  The buf_id of the first copy orders nothing any more,
+ * because a later write to the same place has another buf_id.  So the client sends nothing to the
+ * device before the server's storage is done with all earlier requests.  The answer to CLOSE proves
+ * this, with every server (doc/protocol.md 8.6; a server drops a request that has arrived, and
+ * not begun, with its path).  So the client opens the device, closes it and opens it again. */
+
+static void settle_closed(struct dev_ctl *ctl)
+{
+	struct dev *dev = ctl->dev;
+
+	if (ctl->op.status == 0)
+		atomic_store(&dev->settled_epoch, ctl->epoch);
+	dev->answered(dev, ctl->op.status);
+}
+
+void dev_settle(struct dev *dev, void (*answered)(struct dev *dev, int status))
+{
+	dev->answered = answered;
+	dev->open_epoch = 0;
+	dev_ctl_close(&dev->ctl, atomic_load(&dev->id), settle_closed);
+}
+
+/* A request was given up after the device was opened again.  Settling is too late, because requests
+ * are in flight, so the session fails its paths.  A path that is OPENING has no requests in flight,
+ * and the handshake settles @dev at its end. */
+static void given_up_msg(struct loop_msg *msg)
+{
+	struct dev *dev = container_of(msg, struct dev, given_up_msg);
+	char why[RNBD_NAME_MAX + 64];
+
+	if (!dev_unsettled(dev) || !dev_is_in(dev, 1u << DEV_OPEN | 1u << DEV_REPLACED) ||
+	    dev->open_epoch != clt_sess_epoch(&dev->clt->sess))
+		return;
+	snprintf(why, sizeof(why), "%s: an old request was abandoned after the export was opened "
+		 "again",
+		 dev->name);
+	clt_sess_fail(&dev->clt->sess, -ECONNABORTED, why);
+}
+
+void dev_settle_init(struct dev *dev)
+{
+	loop_msg_init(&dev->given_up_msg, given_up_msg);
+	atomic_store(&dev->given_up_epoch, dev->clt->given_up_epoch);
+	atomic_store(&dev->settled_epoch, 1);
+}
+
+void dev_settle_fini(struct dev *dev)
+{
+	struct client *clt = dev->clt;
+
+	loop_unpost(clt->sess.loop, &dev->given_up_msg);
+	if (dev_unsettled(dev))
+		clt->given_up_epoch = MAX(clt->given_up_epoch, atomic_load(&dev->given_up_epoch));
+}
+
+/* ---- why an OPEN failed ----
+ * The words name the parameter to change, or the command that says more. */
+
+/* Of a server that gives no reason: an older one, or a kernel's. */
+static const char *why_errno(int status)
+{
+	switch (status) {
+	case -EPERM:
+		return "open for writing by another session, which the server's log names (mode=ro "
+		       "or mode=migration would share it)";
+	case -EROFS: case -EACCES:
+		return "read-only on the server (mode=auto or mode=ro would take it)";
+	case -ENOENT:
+		return "the server has no such export for this client";
+	case -EMEDIUMTYPE:
+		return "shrunk while other clients here have it open";
+	case -EAGAIN: case -ENODEV:
+		return "the server cannot open its storage now (\"rtrsctl doctor\" there says why)";
+	case -ECONNABORTED:
+		return "the server was lost";
+	default:
+		return strerror(-status);
+	}
+}
+
+const char *dev_why(int status, enum rnbd_refusal refusal)
+{
+	switch (refusal) {
+	case RNBD_REFUSES_READ_ONLY:
+		return "read-only on the server, for all clients (mode=auto or mode=ro would take "
+		       "it)";
+	case RNBD_REFUSES_READER:
+		return "read-only on the server for this client, which its read-only= names "
+		       "(mode=auto or mode=ro would take it)";
+	case RNBD_REFUSES_WRITER:
+		return "open for writing by another session, which \"rtrsctl clients\" at the "
+		       "server names (mode=ro or mode=migration would share it)";
+	case RNBD_REFUSES_CLOSING:
+		return "requests of a client that had it open are still in the server's storage "
+		       "(try again when they have ended)";
+	case RNBD_REFUSES_OPENING:
+		return "the server is still opening its storage, or taking its lock from another "
+		       "server (try again)";
+	case RNBD_REFUSES_LOCKED:
+		return "another server keeps the lock of its storage (\"rtrsctl export break\" at "
+		       "this server takes the lock from a dead one)";
+	case RNBD_REFUSES_NOT: case RNBD_NREFUSALS:
+		break;
+	}
+	return why_errno(status);
 }

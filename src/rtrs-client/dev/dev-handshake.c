@@ -3,7 +3,7 @@
  * begins an epoch sends SESS_INFO, then an OPEN for each device.  A path that joins an epoch sends
  * SESS_INFO alone.  dev-fsm.h tells the place of rounds of authentication.
  *
- * Service thread.  A session has at most one path in its handshake (clt-epoch.h).  The handshake
+ * Service thread.  A session has at most one path in its handshake (clt-sess.h).  The handshake
  * has at most one message under way, whose end comes before the next handshake.  A handshake ends
  * with clt_epoch_opened(), with clt_epoch_refuse(), or with its path. */
 #define FSM_PREFIX DEV_HANDSHAKE_

@@ -14,9 +14,9 @@
 #include <string.h>
 
 #include "clock.h"
-#include "log.h"
 #include "dev-priv.h"
-#include "dev-why.h"
+#include "dev.h"
+#include "log.h"
 
 #define REOPEN_MS 1000
 

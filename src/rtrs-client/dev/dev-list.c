@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dev-list.h"
 #include "dev-priv.h"
+#include "dev.h"
 #include "rnbd-ext.h"
 
 struct asking {

@@ -3,11 +3,11 @@
 #ifndef DEV_PRIV_H
 #define DEV_PRIV_H
 
-#include "clt-epoch.h"
-#include "range.h"
+#include "clt-sess.h"
 #include "dev-fsm.h"
 #include "dev-stat.h"
 #include "dev.h"
+#include "range.h"
 #include "rnbd-proto.h"
 
 #define DEV_AWAY (1u << DEV_LOST | 1u << DEV_FAILED)
@@ -51,7 +51,7 @@ struct dev {
 	atomic_uint max_zeroes;		/* sectors of a WRITE_ZEROES; 0: the server has none, and
 					 * Linux 6.1 would take one for a READ (doc/traps.md 22) */
 	atomic_uint state;		/* enum dev_state; dev-life.c moves it */
-	/* Epochs of the session (dev-settle.c): the latest whose write was given up, and the epoch
+	/* Epochs of the session (dev_settle()): the latest whose write was given up, and the epoch
 	 * in which the storage was done with all requests of earlier epochs. */
 	atomic_uint given_up_epoch, settled_epoch;
 	/* The epoch in which the server answered that it had closed the device; 0: none. */
@@ -66,7 +66,7 @@ struct dev {
 	struct list opens;		/* dev_open_req.link, waiting for the OPEN in flight */
 	atomic_uint dropped;		/* references, since clt->drop_msg ran */
 	struct dev_ctl ctl;		/* its message under way: OPEN, SESS_INFO or CLOSE */
-	struct dev_ctl look;		/* dev-look.c, as the next two */
+	struct dev_ctl look;		/* of dev_look(), as the next two */
 	struct list lookers, looking;	/* dev_open_req.link: requests for the next look, and
 					 * for the look in flight */
 	unsigned tried_epoch, open_epoch;	/* of the session: asked for, and got, by OPEN */
@@ -153,7 +153,7 @@ void dev_ctl_close(struct dev_ctl *ctl, uint32_t id, void (*done)(struct dev_ctl
 void dev_io_extents_start(struct dev_io *op, struct dev_handle *h, void *answer, uint32_t room,
 			  uint64_t off, void (*fn)(struct clt_waiter *w));
 
-/* ---- dev-greet.c: SESS_INFO ---- */
+/* ---- dev-ctl.c: SESS_INFO ---- */
 
 /* Ask the server for its identity and its features. */
 void dev_greet(struct dev_ctl *ctl, enum clt_op_kind kind, void (*done)(struct dev_ctl *ctl));
@@ -186,7 +186,7 @@ int dev_answer(struct dev *dev, struct dev_ctl *ctl, bool first);
  * keeps its old size for its users (doc/decisions.md D17). */
 int dev_answer_size(struct dev *dev, uint64_t size);
 
-/* ---- dev-look.c ---- */
+/* ---- dev.c ---- */
 
 /* Initialize the look of @dev. */
 void dev_look_init(struct dev *dev);
@@ -194,7 +194,7 @@ void dev_look_init(struct dev *dev);
  * the error of dev_answer_size().  False: the client cannot ask now. */
 bool dev_look(struct dev *dev, struct dev_open_req *req);
 
-/* ---- dev-settle.c ---- */
+/* ---- dev-answer.c ---- */
 
 /* Initialize the epochs of @dev. */
 void dev_settle_init(struct dev *dev);

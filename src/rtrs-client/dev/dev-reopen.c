@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opens a device that did not come back in the handshake: OPEN, then SESS_INFO if the OPEN may hide
+/* Short: a test wraps dev_answer(), which it calls.
+ *
+ * Opens a device that did not come back in the handshake: OPEN, then SESS_INFO if the OPEN may hide
  * a loss.
  *
  * Service thread.  Owns nothing: dev-life.c decides when, and takes the answer.  In a handshake

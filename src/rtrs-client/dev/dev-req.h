@@ -2,8 +2,8 @@
 /* A request of NBD has any offset and length inside the device.  The request reads, changes and
  * writes the blocks of its unaligned edges, in a range that no other writer enters meanwhile.
  *
- * The owner steps a request, as the owner of an operation does (clt_op_step()).  dev-call.h has
- * requests for an owner that is a waiting thread.  No function blocks. */
+ * The owner steps a request, as the owner of an operation does (clt_op_step()).  dev_call_read()
+ * and so on are for an owner that is a waiting thread.  No function blocks. */
 #ifndef DEV_REQ_H
 #define DEV_REQ_H
 
@@ -86,5 +86,22 @@ static inline bool dev_req_tells_loss(const struct dev_req *q)
 {
 	return q->loss == DEV_REQ_TELLS_LOSS;
 }
+
+/* ---- for a thread that waits until the end ----
+ * Any thread; each function blocks, and returns 0 or -errno. */
+
+/* Read @len bytes at @off, both any inside the device. */
+int dev_call_read(struct dev_handle *h, void *buf, uint32_t len, uint64_t off);
+/* Write @len bytes at @off, both any inside the device.  Blocks of unaligned edges are read,
+ * changed and written under a lock that excludes their other writers.  @fua: durable at the
+ * return. */
+int dev_call_write(struct dev_handle *h, const void *buf, uint32_t len, uint64_t off, bool fua);
+/* Make durable all writes that have ended before. */
+int dev_call_flush(struct dev_handle *h);
+/* Discard whole blocks; the data of unaligned edges stays.  -EOPNOTSUPP: the server takes no
+ * DISCARD. */
+int dev_call_discard(struct dev_handle *h, uint32_t len, uint64_t off, bool fua);
+/* Write zeroes.  -EOPNOTSUPP: the server cannot write zeroes as asked. */
+int dev_call_zero(struct dev_handle *h, uint32_t len, uint64_t off, bool may_unmap, bool fua);
 
 #endif

@@ -4,12 +4,14 @@
  *
  * Opening and closing run on the service loop; IO on the caller's thread.  Functions that say
  * "blocks" wait with clt-wait.h.  IO here is of whole blocks and does not block: dev-req.h has
- * requests of any offset and length, dev-call.h the same for threads that wait. */
+ * requests of any offset and length, also for threads that wait. */
 #ifndef DEV_H
 #define DEV_H
 
 #include "client.h"
 #include "dev-loss.h"
+#include "rnbd-ext.h"
+#include "rnbd-proto.h"
 
 struct dev;
 
@@ -122,5 +124,64 @@ int dev_io_end(struct dev_io *op);
 /* The same for a FLUSH whose result the user is not told: a loss that it finds is told by the next
  * one. */
 int dev_io_end_untold(struct dev_io *op);
+
+/* Words for an OPEN that has failed: why with @status, a negative errno, for @refusal, or
+ * RNBD_REFUSES_NOT of a server that gives no reason; and what a user can do.  Without a full
+ * stop.  Pure: any thread, no memory. */
+const char *dev_why(int status, enum rnbd_refusal refusal);
+
+/* ---- the names of the server's exports, as far as it reports them (doc/decisions.md D16) ---- */
+
+/* The client takes at most this many names; nbdkit gives no more to its own client. */
+#define DEV_LIST_MAX 10000u
+
+struct dev_list {
+	unsigned n;
+	char (*names)[RNBD_NAME_MAX];	/* [n] */
+};
+
+/* The names have come.  @status: 0; -EOPNOTSUPP: the server, a kernel or an older one, has no list;
+ * -EBADMSG: what it answers is none; -ENOMEM; or as dev_open_req.status.  @list is freed behind the
+ * call, unless its names are taken out.  Service thread. */
+typedef void dev_list_fn(void *arg, int status, struct dev_list *list);
+
+/* Ask for all names, one message after the other.  Any thread; the session is not closed meanwhile.
+ * 0 and @done will be called, or -ENOMEM and it will not. */
+int dev_list_start(struct client *clt, dev_list_fn *done, void *arg);
+/* The same for a thread that waits, into @list, which dev_list_fini() frees in any case.  Returns
+ * the status.  Blocks. */
+int dev_list(struct client *clt, struct dev_list *list);
+/* Free the names. */
+void dev_list_fini(struct dev_list *list);
+
+/* ---- parts of a device that hold data, by the server (doc/decisions.md D16) ---- */
+
+/* True if the present server tells holes from data; else the whole device counts as data.  Any
+ * thread. */
+bool dev_extents_known(const struct dev *dev);
+
+/* A question that is under way; embedded by its owner, who steps @io.clt (clt_op_step()). */
+struct dev_extents_ask {
+	struct dev_io io;
+	void *answer;			/* the caller's memory, RNBD_EXTENTS_ROOM bytes */
+	/* private */
+	uint64_t start;			/* of what is asked about, in whole sectors */
+	uint32_t room;
+};
+
+/* Begin to ask what @len bytes from @off on are, of any alignment, inside the device; about one
+ * extent alone with @one.  @fn as clt_op_start().  Does not block. */
+void dev_extents_start(struct dev_extents_ask *ask, struct dev_handle *h, uint64_t len,
+		       uint64_t off, bool one, void (*fn)(struct clt_waiter *w));
+/* The operation has ended: call @fn for each extent in turn, in the order of their places.  The
+ * first one begins at @off or in front of it, they touch each other, and need not reach the end of
+ * what was asked for.  0; what @fn returned, if that was not 0; -EBADMSG: the server's answer is
+ * none; or as dev_io_end(). */
+int dev_extents_end(struct dev_extents_ask *ask,
+		    int (*fn)(void *arg, uint64_t off, const struct rnbd_extent *extent),
+		    void *arg);
+/* Both, with a wait between them.  Blocks; any thread. */
+int dev_extents(struct dev_handle *h, uint32_t len, uint64_t off, bool one,
+		int (*fn)(void *arg, uint64_t off, const struct rnbd_extent *extent), void *arg);
 
 #endif

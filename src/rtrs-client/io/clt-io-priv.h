@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between the files of the request engine (clt-io.h): clt-op.c, clt-account.c, clt-slot.c,
+/* Between the files of the request engine (clt-io.h): clt-op.c, clt-slot.c, clt-slot.c,
  * clt-mem.c, clt-key.c, clt-pick.c, clt-tx.c, clt-rx.c, clt-wait-threads.c. */
 #ifndef CLT_IO_PRIV_H
 #define CLT_IO_PRIV_H
@@ -7,7 +7,7 @@
 #include <assert.h>
 
 #include "clt-io.h"
-#include "clt-reg.h"
+#include "clt-key.h"
 #include "share.h"
 
 /* ---- a slot ----
@@ -309,7 +309,7 @@ static inline uint32_t clt_mem_hdr_lkey(const struct clt_attempt *att)
 	return att->way == CLT_MEM_BOUNCE ? att->slots_mr->lkey : att->dma_lkey;
 }
 
-/* ---- windows for the data of READs, where the attempt has them (clt-reg.h) ----
+/* ---- windows for the data of READs, where the attempt has them (clt-key.h) ----
  * A window belongs to a slot, by the rules of frwr.h.  A READ with a window is finished after three
  * events, each on any thread.  The answer came (CLT_SLOT_ANSWER); posted() of the bind has run
  * (CLT_SLOT_POST); the server or the client has invalidated the window (CLT_SLOT_INV).

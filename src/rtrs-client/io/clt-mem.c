@@ -96,7 +96,7 @@ int clt_mem_map(struct clt_slot *slot, struct clt_attempt *att, struct ibv_sge *
 	}
 	if (att->way == CLT_MEM_REREG)
 		r = frwr_map(clt_mem_key(slot, att), NULL, iova, slot->len, FRWR_PEER_WRITES, &h);
-	else if (clt_reg_is_window(att->mode))
+	else if (clt_key_is_window(att->mode))
 		r = clt_key_map(slot, att, mr, iova, &h, &req->need_inval);
 	else
 		h = (struct frwr_handle){ iova, mr->rkey, slot->len };
@@ -139,7 +139,7 @@ static int regions_attach(struct clt_attempt *att)
 	struct clt_io *io = att->io;
 	const struct clt_slot_table *slots = &io->slots;
 	unsigned n = slots->n + 1;
-	int rights = clt_reg_is_window(att->mode) ? WINDOW_RIGHTS : SLOT_RIGHTS, r = 0;
+	int rights = clt_key_is_window(att->mode) ? WINDOW_RIGHTS : SLOT_RIGHTS, r = 0;
 
 	if (att->way == CLT_MEM_REREG)
 		return keys_attach(att, n);

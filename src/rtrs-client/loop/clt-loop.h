@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* IO on loops: dev_io_start() with a function to schedule a step, and clt_op_step() on the thread
+/* Small, because it is all that a program with loops of its own needs.
+ *
+ * IO on loops: dev_io_start() with a function to schedule a step, and clt_op_step() on the thread
  * of the loop that has started the operation.  No thread waits for an answer.
  *
  * LOOPS.  A session has one loop for IO or several (clt_sess_conf.loops); the service loop is one

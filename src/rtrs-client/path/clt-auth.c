@@ -264,7 +264,7 @@ int clt_auth_begin(struct clt_path *path, void (*done)(struct clt_path *path, in
 	r = auth_recv(path);
 	if (r == 0)
 		r = auth_send(path, &hello);
-	clt_con0_service(path);
+	clt_con_zero_service(path);
 	if (r < 0) {
 		snprintf(why, len, "connection 0: %s", fab_conn_cause(con->fab));
 		return -ECONNRESET;

@@ -1,12 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cause of a failed attempt, and the text last told to people.  Any thread keeps a cause; the
- * service thread gets the cause, and tells an unchanged cause again only after a minute. */
+/* Why a server cannot be reached, or refuses: hints for people, by the error and by the address
+ * given, and the cause of a failed attempt.  Hints are pure: any thread, no memory. */
 #ifndef CLT_CAUSE_H
 #define CLT_CAUSE_H
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "fabric.h"
+
+/* The hint for no connection to @dst, because of @err: a static string, " (...)", or "" where the
+ * error says all. */
+const char *clt_cause_unreachable(const struct fab_addr *dst, int err);
+/* The hint for no way from @src, which may be none, because of @err.  As above. */
+const char *clt_cause_source(const struct fab_addr *src, int err);
+/* The words for @refusal, an enum rtrs_refusal in a reject, for a client that has a key (@has_key):
+ * what the server refuses, and what to do.  "": no reason was given, or one of a newer server. */
+const char *clt_cause_reason(unsigned refusal, bool has_key);
+/* The hint for connection @cid, which the server at @dst, a kernel's or an older one, has refused
+ * with @err and without a reason.  As clt_cause_unreachable(). */
+const char *clt_cause_refused(const struct fab_addr *dst, unsigned cid, int err);
+/* Write to @why the reason for which the server has not let a path into session @name: an enum
+ * rtrs_refusal, or a number of a newer server. */
+void clt_cause_session(unsigned refusal, const char *name, char *why, size_t len);
+
+/* ---- the cause of a failed attempt, and the text last told to people ----
+ * Any thread keeps a cause; the
+ * service thread gets the cause, and tells an unchanged cause again only after a minute. */
 
 #define CLT_WHY 256
 

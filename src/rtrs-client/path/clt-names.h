@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The addresses of a path whose ends are names.  A round tries each address that the resolver gave:
  * the one that was last up comes first, and those that led to another machine come last
- * (doc/decisions.md D15).  Pure: no thread, no clock. */
+ * (doc/decisions.md D15). */
 #ifndef CLT_NAMES_H
 #define CLT_NAMES_H
 
+#include "clt-cause.h"
 #include "fabric.h"
+#include "loop.h"
+
+struct clt_lookup;
 
 #define CLT_NAME_MAX 263		/* bytes of a host and a port as a name */
 
@@ -61,5 +65,23 @@ static inline void clt_names_end(struct clt_names *names)
 
 /* Note that @dst leads to another machine. */
 void clt_names_other(struct clt_names *names, const struct fab_addr *dst);
+
+/* ---- questions to the resolver ----
+ * On a thread of its own: a name server may be silent for long, and nobody waits for it.  Thread of
+ * the loop. */
+
+/* The most threads of forgotten questions. */
+#define LOOKUP_LEFT_MAX 16u
+
+/* The answer: 0 with @found, or -errno with @why.  The question is over. */
+typedef void clt_lookup_fn(void *arg, int r, const struct clt_found *found, const char *why);
+
+/* Begin to look up the names of @addr; @done(@arg) follows on @loop.  0 with the question in @ret,
+ * or -errno: there is no thread, or no memory; -EBUSY: too many threads of forgotten questions wait
+ * for the resolver. */
+int clt_names_look_up(struct clt_lookup **ret, struct loop *loop, const struct clt_sess_addr *addr,
+		      clt_lookup_fn *done, void *arg);
+/* Forget the question @lookup, whose done() does not run any more.  Does not wait. */
+void clt_names_forget(struct clt_lookup *lookup);
 
 #endif

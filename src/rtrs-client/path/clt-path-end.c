@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the end of an attempt.  All attempts end in the same way: failed or closed, disconnected,
- * polled until each established connection has drained, released.  Then the path backs off or is
- * closed.  The failure came as a message, so nothing is torn down inside a handler. */
+/* An attempt of a path: how its state moves, the addresses of its name, and its end.  All
+ * attempts end in the same way: failed or closed, disconnected, polled until each established
+ * connection has drained, released.  Then the path backs off or is closed.  The failure came as
+ * a message, so nothing is torn down inside a handler. */
 #include <config.h>
 
 #include <errno.h>
@@ -9,9 +10,108 @@
 #include <string.h>
 
 #include "clock.h"
-#include "clt-lookup.h"
+#include "clt-names.h"
 #include "clt-path-priv.h"
 #include "log.h"
+#include "probe.h"
+
+/* ---- steps ----
+ * They stand below the actions, which cause events, and below the table (clt-path-life.c), which
+ * names the actions. */
+
+void clt_path_step(struct clt_path *path, enum clt_path_event event)
+{
+	unsigned old;
+	const struct fsm_row *row =
+		fsm_step(&clt_path_fsm, path->name, &path->att.state, event, &old);
+
+	if (row->next != FSM_STAY && (unsigned)row->next != old)
+		PROBE3(path__state, path->att.index, old, (unsigned)row->next);
+	if (row->action)
+		row->action(path);
+}
+
+void clt_path_step_fail(struct clt_path *path, int err, const char *cause)
+{
+	unsigned old;
+
+	/* FAILING: no new leader from here on, so that the service loop gets the poll roles. */
+	fsm_step(&clt_path_fsm, path->name, &path->att.state, CLT_PATH_EV_FAIL, &old);
+	if (!(1u << old & CLT_PATH_RUNS))
+		return;
+	clt_cause_keep(&path->cause, err, cause);
+	loop_post(path->loop, &path->fail_msg);
+}
+
+/* ---- the addresses of a name, and what failed there ---- */
+
+void clt_path_names_not_found(struct clt_path *path, int err, const char *why)
+{
+	if (clt_attempt_state(&path->att) != CLT_PATH_RESOLVING)
+		return;
+	if (!path->names.found.ndst) {
+		clt_path_step_fail(path, err, why);
+		return;
+	}
+	log_dbg(path->name, "%s: trying the previous addresses", why);
+	clt_names_begin(&path->names, NULL);
+	clt_path_step(path, CLT_PATH_EV_FOUND);
+}
+
+/* An answer that comes too late for its attempt is the next one's. */
+static void names_found(void *arg, int r, const struct clt_found *found, const char *why)
+{
+	struct clt_path *path = arg;
+
+	path->lookup = NULL;
+	if (r < 0) {
+		clt_path_names_not_found(path, r, why);
+	} else if (!path->up_since_ms && !clt_names_left(&path->names)) {
+		clt_names_begin(&path->names, found);
+		clt_path_step(path, CLT_PATH_EV_FOUND);
+	}
+}
+
+void clt_path_names_look_up(void *object)
+{
+	struct clt_path *path = object;
+	char why[CLT_WHY];
+	int r = 0;
+
+	path->dst.len = 0;
+	*path->tried = '\0';
+	clt_path_give_time(path, path->names.found.ndst ? MIN(NAME_NEXT_MS, path->conf.setup_ms)
+						    : path->conf.setup_ms);
+	if (!path->lookup)
+		r = clt_names_look_up(&path->lookup, path->loop, &path->conf.addr, names_found,
+				      path);
+	if (r < 0) {
+		snprintf(why, sizeof(why), "cannot ask for the addresses: %s", r == -EBUSY ?
+			 "the resolver does not answer" : strerror(-r));
+		clt_path_names_not_found(path, r, why);
+	}
+}
+
+bool clt_path_names_go_on(struct clt_path *path)
+{
+	enum clt_path_state state = clt_attempt_state(&path->att);
+
+	return (state == CLT_PATH_FAILING || state == CLT_PATH_DRAINING ||
+		state == CLT_PATH_BACKOFF) &&
+	       !path->up_since_ms && clt_names_left(&path->names);
+}
+
+void clt_path_names_note(struct clt_path *path, char cause[CLT_WHY])
+{
+	char addr[FAB_ADDR_STRLEN];
+	size_t at = strlen(path->tried);
+
+	if (!clt_sess_addr_is_named(&path->conf.addr) || !path->dst.len)
+		return;
+	snprintf(path->tried + at, sizeof(path->tried) - at, "%s%s: %s", at ? "; " : "",
+		 fab_addr_format(&path->dst, addr, sizeof(addr)), cause);
+	memcpy(cause, path->tried, CLT_WHY);
+}
 
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_MAX_MS 5000
@@ -201,7 +301,7 @@ void clt_path_end_close(void *object)
 	loop_timer_cancel(&path->retry_timer);
 	clt_names_end(&path->names);
 	if (path->lookup)
-		clt_lookup_forget(path->lookup);
+		clt_names_forget(path->lookup);
 	path->lookup = NULL;
 	path->ops->closed(path);
 }

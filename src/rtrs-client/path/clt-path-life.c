@@ -31,7 +31,7 @@ static void con_failed(struct clt_con *con, int err, const char *cause)
 
 static void con_posted(struct clt_con *con)
 {
-	clt_con0_service(clt_path_of(con));
+	clt_con_zero_service(clt_path_of(con));
 }
 
 static void con_role_free(struct clt_con *con)
@@ -39,7 +39,7 @@ static void con_role_free(struct clt_con *con)
 	loop_post(clt_path_of(con)->loop, &clt_path_of(con)->drain_msg);
 }
 
-static const struct clt_con_ops con_ops = { con_failed, clt_con0_heartbeat, con_posted,
+static const struct clt_con_ops con_ops = { con_failed, clt_con_zero_heartbeat, con_posted,
 					    con_role_free };
 
 static void path_con_event(struct clt_path *path, const struct fab_event *ev)
@@ -238,7 +238,7 @@ static void path_open(void *object)
 
 	clt_tx_unseal(&path->att.cons[0]);
 	/* Other paths wait for this one: a server that dies now is noticed as any other. */
-	clt_con0_up(path);
+	clt_con_zero_up(path);
 	loop_timer_set(path->loop, &path->hb_timer, path->att.hb.next_ms);
 	path->ops->opening(path);
 }
@@ -366,7 +366,7 @@ static void path_hb_timer(struct loop_timer *timer)
 {
 	struct clt_path *path = container_of(timer, struct clt_path, hb_timer);
 
-	switch (clt_con0_tick(path)) {
+	switch (clt_con_zero_tick(path)) {
 	case RTRS_HB_NONE:
 		clt_path_step(path, CLT_PATH_EV_SILENCE);
 		break;
@@ -377,7 +377,7 @@ static void path_hb_timer(struct loop_timer *timer)
 		return;
 	}
 	if (path->impatient)
-		clt_con0_lose_patience(path);
+		clt_con_zero_lose_patience(path);
 	loop_timer_set(path->loop, timer, path->att.hb.next_ms);
 }
 

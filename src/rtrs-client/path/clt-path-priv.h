@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Between the files of a path: clt-path.c (the objects of a path), clt-path-life.c (the life of a
- * path), clt-path-end.c (the end of an attempt), clt-path-names.c (the names), clt-path-step.c (how
- * the state moves), clt-setup.c (how connections are made), clt-con.c (the life of a connection)
- * and clt-con0.c (connection 0).  None calls a file that this list names earlier.  Service
- * thread. */
+ * path), clt-path-end.c (how the state of an attempt moves, its addresses, its end), clt-setup.c
+ * (how connections are made) and clt-con.c (a connection, and connection 0).  None calls a file
+ * that this list names earlier.  Service thread. */
 #ifndef CLT_PATH_PRIV_H
 #define CLT_PATH_PRIV_H
 
@@ -79,8 +78,6 @@ void clt_path_end_back_off(void *object);
 void clt_path_end_close(void *object);
 void clt_path_end_release_and_close(void *object);
 
-/* ---- clt-path-names.c: a path with a name ---- */
-
 /* An action: ask the resolver for the addresses.  FOUND follows, or a failure. */
 void clt_path_names_look_up(void *object);
 /* The resolver has failed, or is silent: try what it said before, or fail. */
@@ -89,8 +86,6 @@ void clt_path_names_not_found(struct clt_path *path, int err, const char *why);
 bool clt_path_names_go_on(struct clt_path *path);
 /* Of an address of a name: put the address in front of @cause, and the causes of those before. */
 void clt_path_names_note(struct clt_path *path, char cause[CLT_WHY]);
-
-/* ---- clt-path-step.c ---- */
 
 /* Take the row of @event in the table of states. */
 void clt_path_step(struct clt_path *path, enum clt_path_event event);
@@ -112,23 +107,23 @@ int clt_setup_info(struct clt_path *path,
 /* Destroy all connections, which are drained and sealed, and all other objects of this attempt. */
 void clt_setup_release(struct clt_path *path);
 
-/* ---- clt-con0.c ---- */
+/* ---- clt-con.c: connection 0 ---- */
 
 /* Initialize the message and the heartbeats of connection 0. */
-void clt_con0_init(struct clt_path *path);
+void clt_con_zero_init(struct clt_path *path);
 /* Serve connection 0, soon.  Any thread. */
-void clt_con0_service(struct clt_path *path);
+void clt_con_zero_service(struct clt_path *path);
 /* Begin to send heartbeats. */
-void clt_con0_up(struct clt_path *path);
+void clt_con_zero_up(struct clt_path *path);
 /* At each tick: send a heartbeat, fail @path, or do nothing while the last heartbeat has no answer
  * yet.  Returns which. */
-enum rtrs_hb_action clt_con0_tick(struct clt_path *path);
+enum rtrs_hb_action clt_con_zero_tick(struct clt_path *path);
 /* A heartbeat, or the answer to a heartbeat, has come on @con. */
-void clt_con0_heartbeat(struct clt_con *con, unsigned type);
+void clt_con_zero_heartbeat(struct clt_con *con, unsigned type);
 /* Send a heartbeat now.  Returns the number of the heartbeat, for rtrs_hb_acked(). */
-unsigned clt_con0_ask(struct clt_path *path);
+unsigned clt_con_zero_ask(struct clt_path *path);
 /* No request waits for @path any longer: fail @path if @path is SILENT. */
-void clt_con0_lose_patience(struct clt_path *path);
+void clt_con_zero_lose_patience(struct clt_path *path);
 
 /* ---- clt-con.c ---- */
 

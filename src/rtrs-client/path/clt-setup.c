@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "auth-creds.h"
-#include "clt-hint.h"
+#include "clt-cause.h"
 #include "clt-path-priv.h"
 
 /* The needs of a single request at a time.  Queue: on connection 0 a user message, a heartbeat, the
@@ -45,7 +45,7 @@ int clt_setup_con(struct clt_path *path, char why[CLT_WHY])
 		r = fab_resolve(con->fab, path->src.len ? &path->src : NULL, &path->dst);
 	if (r < 0)
 		snprintf(why, CLT_WHY, "%s%s", why_not(con, r),
-			 clt_hint_source(&path->src, r));
+			 clt_cause_source(&path->src, r));
 	return r;
 }
 
@@ -63,7 +63,7 @@ static int setup_mode(struct clt_con *con, char why[CLT_WHY])
 	frwr_lessons_apply(path->conf.lessons, &att->caps);
 	direct = att->caps.dev.caps & FAB_CAP_REREG_MR &&
 		 fab_pd_local_dma_lkey(att->pd, &att->dma_lkey);
-	r = clt_reg_pick(path->conf.registration, &att->caps, direct, why, CLT_WHY);
+	r = clt_key_pick(path->conf.registration, &att->caps, direct, why, CLT_WHY);
 	if (r < 0)
 		return r;
 	att->mode = (enum frwr_mode)r;
@@ -171,7 +171,7 @@ static int setup_geometry(struct clt_con *con, const struct rtrs_conn_rsp *rsp, 
 	att->depth = MIN(att->geom.queue_depth, MAX(path->max_qp_wr / 2, 2u) - 1);
 	if (att->way == CLT_MEM_BOUNCE)
 		att->depth = MIN(att->depth, (unsigned)CLT_ARENA_SLOTS);
-	att->depth = clt_reg_depth(&att->caps, att->mode, att->depth, &path->window_send_wr);
+	att->depth = clt_key_depth(&att->caps, att->mode, att->depth, &path->window_send_wr);
 	if (!att->depth) {
 		snprintf(why, CLT_WHY,
 			 "the device is too small for memory windows: registration=static needs "
@@ -216,7 +216,7 @@ static int setup_established(struct clt_con *con, const struct fab_event *ev, ch
 	if (r < 0)
 		return r;
 	if (con->cid == 0)
-		clt_con0_service(path);
+		clt_con_zero_service(path);
 	path->next_cid++;
 	return 1;
 }
@@ -231,13 +231,13 @@ static int setup_rejected(struct clt_con *con, const struct fab_event *ev, char 
 		snprintf(why, CLT_WHY, "connection %u was refused (%s)", con->cid, text);
 		return -ECONNREFUSED;
 	}
-	text = clt_hint_reason(rsp.refusal, auth_mode(path->conf.auth) != AUTH_MODE_NONE);
+	text = clt_cause_reason(rsp.refusal, auth_mode(path->conf.auth) != AUTH_MODE_NONE);
 	if (*text)
 		snprintf(why, CLT_WHY, "connection %u was refused: %s", con->cid, text);
 	else
 		snprintf(why, CLT_WHY, "connection %u was refused: %s%s", con->cid,
 			 strerror(-rsp.status),
-			 clt_hint_refused(&path->dst, con->cid, rsp.status));
+			 clt_cause_refused(&path->dst, con->cid, rsp.status));
 	return rsp.status;
 }
 
@@ -263,7 +263,7 @@ int clt_setup_event(struct clt_con *con, const struct fab_event *ev, char why[CL
 		return setup_rejected(con, ev, why);
 	case FAB_EVENT_UNREACHABLE:
 		snprintf(why, CLT_WHY, "%s%s", why_not(con, ev->status),
-			 clt_hint_unreachable(&clt_path_of(con)->dst, ev->status));
+			 clt_cause_unreachable(&clt_path_of(con)->dst, ev->status));
 		return ev->status;
 	case FAB_EVENT_DISCONNECTED:
 		return setup_disconnected(con, ev, why);
@@ -306,7 +306,7 @@ static int info_take(struct clt_path *path, const struct ibv_wc *wc, char why[CL
 	unsigned refusal = r ? 0 : rtrs_info_refusal_decode(path->info_rsp, wc->byte_len);
 
 	if (refusal) {
-		clt_hint_session(refusal, path->conf.sess_name, why, CLT_WHY);
+		clt_cause_session(refusal, path->conf.sess_name, why, CLT_WHY);
 		return -EBUSY;
 	}
 	if (r == 0)
@@ -371,7 +371,7 @@ int clt_setup_info(struct clt_path *path,
 		sge = (struct ibv_sge){ (uintptr_t)req, sizeof(*req), path->info_mr->lkey };
 		r = fab_post_send(con->fab, &swr);
 	}
-	clt_con0_service(path);
+	clt_con_zero_service(path);
 	if (r < 0) {
 		snprintf(why, CLT_WHY, "connection 0: %s", fab_conn_cause(con->fab));
 		return -ECONNRESET;

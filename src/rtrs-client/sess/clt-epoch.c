@@ -4,7 +4,7 @@
  * clt_sess.opening and clt_sess.stage. */
 #include <errno.h>
 
-#include "clt-epoch.h"
+#include "clt-sess.h"
 #include "log.h"
 
 /* Adopt limits that all paths can carry: @att, which comes up, and the paths that are up, unless

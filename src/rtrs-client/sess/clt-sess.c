@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "clock.h"
-#include "clt-epoch.h"
 #include "clt-paths.h"
+#include "clt-sess.h"
 #include "log.h"
 
 static struct clt_sess *sess_of(struct clt_path *path)
@@ -40,7 +40,7 @@ static uint64_t sess_answered(struct clt_sess *sess)
 	uint64_t n = 0;
 
 	clt_sess_for_each(path, sess)
-		n += clt_stat_answered(path);
+		n += clt_path_stat_answered(path);
 	return n;
 }
 

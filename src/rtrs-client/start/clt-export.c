@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "clt-export.h"
-#include "dev-why.h"
+#include "dev.h"
 #include "log.h"
 #include "names.h"
 

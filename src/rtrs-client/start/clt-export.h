@@ -5,7 +5,6 @@
 #define CLT_EXPORT_H
 
 #include "clt-conf.h"
-#include "dev-list.h"
 #include "dev.h"
 
 /* Open @name of @clt with the mode of @conf.  0, or -errno with the reason in @err, fit to be

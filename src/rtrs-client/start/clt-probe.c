@@ -9,8 +9,7 @@
 
 #include "clock.h"
 #include "clt-export.h"
-#include "clt-probe.h"
-#include "clt-start-priv.h"
+#include "clt-start.h"
 #include "log.h"
 #include "process.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A session with loops and threads of its own, from start to end.  Call from a single thread; all
+/* Small, because rtrs-bench and tests have it without a front end.
+ *
+ * A session with loops and threads of its own, from start to end.  Call from a single thread; all
  * block, except clt_run_thread(), clt_run_more() and clt_run_session(). */
 #ifndef CLT_RUN_H
 #define CLT_RUN_H

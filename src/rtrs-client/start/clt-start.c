@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "cleanup.h"
-#include "clt-start-priv.h"
+#include "clt-start.h"
 #include "log.h"
 #include "process.h"
 #include "signals.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The session of a front end: tried out while a failure is still an exit status (clt-probe.h).
+/* The session of a front end: tried out while a failure is still an exit status (clt-start.h).
  * After a daemon has forked, the lasting session is opened.  Main thread, unless a function says
  * otherwise. */
 #ifndef CLT_START_H
@@ -52,5 +52,28 @@ bool clt_start_has_room(struct clt_start *start);
 int clt_start_admit(struct clt_start *start, char err[CLT_FRONT_ERR]);
 /* Close the session, the metrics and the control socket; does nothing without a session. */
 void clt_start_end(struct clt_start *start);
+
+/* Tries the session of a front end out.  A mistake in the server's address, the export's name or
+ * control= is found here, while a mistake is still an exit status. */
+
+/* The time for RDMA to reach the server, with transport=auto.  RDMA itself needs a minute to give
+ * up on a silent address; tcp is tried sooner. */
+#define CLT_PROBE_RDMA_MS 5000
+
+/* Connect, open the export in the way of clients, if an export is configured, disconnect, and bind
+ * the control socket.  With transport=auto this call chooses for all paths without a named
+ * transport: "rdma" if any such path works over "rdma", else "tcp".  The log says why.  Main
+ * thread, before a daemon forks; blocks.  0, or -errno with the reason in @err; -EMFILE, too, if
+ * descriptors suffice for the session and not for a client. */
+int clt_probe(struct clt_start *start, char err[CLT_FRONT_ERR]);
+
+/* Functions for both the probe and the lasting session. */
+
+/* Start a session of @conf, whose name ends with @suffix, and wait for nothing.  @once, @setup_ms:
+ * struct clt_sess_conf.  0, or -errno with @err. */
+int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const char *suffix,
+		  bool once, unsigned setup_ms, char err[CLT_FRONT_ERR]);
+/* The number of connections of the session. */
+unsigned clt_start_cons(struct clt_start *start);
 
 #endif

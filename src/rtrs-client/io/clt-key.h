@@ -8,8 +8,8 @@
  *	FRWR_REREG	the region of each slot gets another key and another buffer
  *	FRWR_STATIC	the region of each slot keeps its key as long as the connections live
  */
-#ifndef CLT_REG_H
-#define CLT_REG_H
+#ifndef CLT_KEY_H
+#define CLT_KEY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,17 +27,17 @@ extern const char *const clt_registration_names[CLT_NREGS];
  * device, and requests can be sent from any memory (clt-io.h).  Returns an enum frwr_mode, or
  * -EOPNOTSUPP if the device cannot do @want.  @why: the choice, or the remedy, in words, with the
  * reason. */
-int clt_reg_pick(enum clt_registration want, const struct frwr_caps *caps, bool direct, char *why,
+int clt_key_pick(enum clt_registration want, const struct frwr_caps *caps, bool direct, char *why,
 		 size_t len);
 /* Does a READ with @mode have a window, which is bound and invalidated? */
-static inline bool clt_reg_is_window(enum frwr_mode mode)
+static inline bool clt_key_is_window(enum frwr_mode mode)
 {
 	return mode == FRWR_MW2 || mode == FRWR_MW1;
 }
 
 /* How many of @depth requests the queues and windows of a device with @caps suffice for; 0: for
  * none.  @send_wr: the send queue that these requests need for windows, or 0 without windows. */
-unsigned clt_reg_depth(const struct frwr_caps *caps, enum frwr_mode mode, unsigned depth,
+unsigned clt_key_depth(const struct frwr_caps *caps, enum frwr_mode mode, unsigned depth,
 		       uint32_t *send_wr);
 
 #endif
