@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Build and run all tests.  The last line counts them.  See HACKING, "Tests".
+# Build and run all tests.  The last line counts them.  See tests/README.
 
 # Of --full, in their order.
 all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz fuzz-nbd fuzz-tls simulation fence nbd share auth soak"

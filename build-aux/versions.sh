@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The version policy (HACKING, "Versions"): the programs of a build meet those of an earlier commit, in the tests of
+# The version policy (doc/versions.md): the programs of a build meet those of an earlier commit, in the tests of
 # tests/versions: the wire, what an end refuses, control, command lines and files, defaults, state files,
 # identities.
 # ./check.sh --full=versions runs this.

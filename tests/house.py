@@ -451,19 +451,19 @@ def pitfalls():
 def frwr_rows():
     """Each requirement of src/frwr (r01 to r43 and r08a, tests/frwr/README) and each item of the
     list of its tests (t01 to t28) has a test whose name carries its number, or a line
-    "<tab>r04<blank>why" in HACKING.  A name is one that runs: of Criterion, a program of
+    "<tab>r04<blank>why" in tests/README.  A name is one that runs: of Criterion, a program of
     tests/frwr/programs, a case of tests/frwr/device.c or of the conformance suite, a script in
     tests/guest, where manual- is one, too."""
     names = [*named_tests((("tests/frwr/*.c", CRITERION),
                            ("tests/frwr/programs", r"^([a-z0-9-]*) "),
                            ("tests/frwr/device.c", r"^\tCASE\(([a-z0-9_]*)\)"),
                            ("tests/fabric/conformance.c", PROMISE),
-                           ("HACKING", r"^\t([rt]\d\da?) "))),
+                           ("tests/README", r"^\t([rt]\d\da?) "))),
              *scripts(r"^(?:test|manual)-([a-z0-9-]*)\.sh$", "tests/guest")]
     have = at_the_head(names, r"[rt]\d\da?")
     for row in ["r08a", *(f"r{n:02d}" for n in range(1, 44)), *(f"t{n:02d}" for n in range(1, 29))]:
         if row not in have:
-            yield f"{row}: no test carries this number, and HACKING does not say why"
+            yield f"{row}: no test carries this number, and tests/README does not say why"
 
 
 # ---- messages with a number ----
@@ -620,7 +620,7 @@ RULES = {
     walks: ("src", "doc/walks.md"),
     citations: ("src", "doc"),
     pitfalls: ("tests", "man/rtrs-protocol.pod"),
-    frwr_rows: ("tests/frwr", "HACKING"),
+    frwr_rows: ("tests/frwr", "tests/README"),
     log_ids: ("src/common/base/log.c", "src/common/base/log.h", "man/rtrs-server.pod"),
     words: ("src", "man"),
     circles: ("src",),

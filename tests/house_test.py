@@ -245,10 +245,10 @@ FRWR = {
     "tests/fabric/conformance.c": many("\tTEST(promise_m_t%d_x),\n", 18, 20),
     "tests/guest/test-t27-x.sh": "",
     "tests/guest/manual-t28-x.sh": "",
-    "HACKING": many("\tr%d not here\n", *range(21, 44)),
+    "tests/README": many("\tr%d not here\n", *range(21, 44)),
 }
 FRWR_ROWS = [
-    ("tests/frwr/test-a.c", ("_r07_", "_"), "r07: no test carries this number, and HACKING"),
+    ("tests/frwr/test-a.c", ("_r07_", "_"), "r07: no test carries this number, and tests/README"),
     ("tests/frwr/test-a.c", ("t07_r07", "r07"), "t07"),
     ("tests/frwr/test-a.c", ("t07_r07", "t07_x_r07"), "r07"),
     ("tests/frwr/test-b.c", (".*r13.*", r"/* \g<0> */"), "r13"),
@@ -258,8 +258,8 @@ FRWR_ROWS = [
     ("tests/frwr/device.c", (".*t17.*", r"// \g<0>"), "t17"),
     ("tests/fabric/conformance.c", (r"TEST\(promise_m_t18", r"/* \g<0>"), "t18"),
     ("tests/guest/manual-t28-x.sh", ">tests/guest/manual-t28-x.txt", "t28"),
-    ("HACKING", ("^\tr30", "see r30"), "r30"),
-    ("HACKING", ("^\tr30 .*", "\tr30"), "r30"),
+    ("tests/README", ("^\tr30", "see r30"), "r30"),
+    ("tests/README", ("^\tr30 .*", "\tr30"), "r30"),
     ("tests/frwr/programs", "=\n", ("t11", "t12", "t13", "t14", "t15")),
 ]
 

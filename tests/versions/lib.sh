@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# For the tests of the version policy (HACKING, "Versions"), which run in the top build directory,
+# For the tests of the version policy (doc/versions.md), which run in the top build directory,
 # on top of tests/functions.sh.  Two builds meet: "now" is this one, "before" is that of an
 # earlier commit, below $BEFORE_BUILD.  build-aux/versions.sh builds it and runs the tests.
 #

@@ -14,7 +14,7 @@
 
 /* The version of answers and commands, "control_version" in the answer of a program.  Raise the
  * number when a member or a command goes or changes its meaning.  A new member leaves the number
- * (HACKING, "Versions"). */
+ * (doc/versions.md). */
 #define CTL_VERSION 1
 
 /* A JSON string of @text.  jansson refuses text that is no UTF-8, such as names of files and of
