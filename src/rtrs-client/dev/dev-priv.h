@@ -146,13 +146,6 @@ void dev_ctl_open(struct dev_ctl *ctl, enum clt_op_kind kind, void (*done)(struc
 /* dev_ctl_send() of a CLOSE of @id, the server's number of the device; in this epoch only. */
 void dev_ctl_close(struct dev_ctl *ctl, uint32_t id, void (*done)(struct dev_ctl *ctl));
 
-/* ---- dev-io.c ---- */
-
-/* Begin to ask what the @op->span bytes from @off on are, whole sectors.  The answer comes to
- * @answer, @room bytes.  Then as after dev_io_start(); -EOPNOTSUPP: the server does not know. */
-void dev_io_extents_start(struct dev_io *op, struct dev_handle *h, void *answer, uint32_t room,
-			  uint64_t off, void (*fn)(struct clt_waiter *w));
-
 /* ---- dev-ctl.c: SESS_INFO ---- */
 
 /* Ask the server for its identity and its features. */
@@ -171,10 +164,23 @@ void dev_greet_lose(struct dev *dev, const char *why);
  * (dev-handshake.c). */
 bool dev_greet_behind_open(const struct dev *dev);
 
+/* ---- dev-io.c ---- */
+
+/* Begin to ask what the @op->span bytes from @off on are, whole sectors.  The answer comes to
+ * @answer, @room bytes.  Then as after dev_io_start(); -EOPNOTSUPP: the server does not know. */
+void dev_io_extents_start(struct dev_io *op, struct dev_handle *h, void *answer, uint32_t room,
+			  uint64_t off, void (*fn)(struct clt_waiter *w));
+
 /* ---- dev.c ---- */
 
 /* Initialize the references of the devices of @clt. */
 void dev_init(struct client *clt);
+
+/* Initialize the look of @dev. */
+void dev_look_init(struct dev *dev);
+/* Look at the size of the open @dev for @req.  True: @req ends after the server's answer, with 0 or
+ * the error of dev_answer_size().  False: the client cannot ask now. */
+bool dev_look(struct dev *dev, struct dev_open_req *req);
 
 /* ---- dev-answer.c ---- */
 
@@ -185,16 +191,6 @@ int dev_answer(struct dev *dev, struct dev_ctl *ctl, bool first);
 /* Take @size, the present size of the open @dev, in bytes.  0; -EMEDIUMTYPE: @dev was larger, and
  * keeps its old size for its users (doc/decisions.md D17). */
 int dev_answer_size(struct dev *dev, uint64_t size);
-
-/* ---- dev.c ---- */
-
-/* Initialize the look of @dev. */
-void dev_look_init(struct dev *dev);
-/* Look at the size of the open @dev for @req.  True: @req ends after the server's answer, with 0 or
- * the error of dev_answer_size().  False: the client cannot ask now. */
-bool dev_look(struct dev *dev, struct dev_open_req *req);
-
-/* ---- dev-answer.c ---- */
 
 /* Initialize the epochs of @dev. */
 void dev_settle_init(struct dev *dev);
