@@ -40,10 +40,6 @@ start_nbdkit "server=127.0.0.1:$server_port" export=disk
 
 # A tracer may need long to attach, longer in a guest without KVM.
 TIMEOUT_S=$((3 * TIMEOUT_S))
-# A tracer that still attaches ignores the signal, as all that bash starts in the background.
-interrupted() {
-	kill -INT "$1" && process_ended "$1"
-}
 # sees SCRIPT FILE PID MAP...: with IO under way it prints each MAP.
 sees() {
 	local script=$1 file=$2 pid=$3 map tracer
@@ -54,18 +50,20 @@ sees() {
 	bpftrace -p "$pid" "$tmp/$script" >"$tmp/out" 2>"$tmp/err" &
 	tracer=$!
 	wait_line "$tmp/out" "Attaching"
-	nbdsh_run "$uri" <<'END'
-for i in range(2000):
+	nbdsh_run "$uri" <<END
+for i in range($writes):
     h.pwrite(b"x" * 512, 512 * (i % 1000))
 END
-	wait_until "the tracer's end" interrupted $tracer
+	writes=$((2 * writes))
+	kill -INT $tracer
 	expect_exit $tracer 0
 	for map in "$@"; do
 		grep -qF "$map" "$tmp/out" || return 1
 	done
 }
 
-# A tracer may need longer to attach than the requests take.
+# A tracer may need longer to attach than the requests take: each time there are twice as many.
+writes=2000
 wait_until "a view of the server" sees rtrs-server-stages.bt "$server" \
 	"$server_pid" "@us[1]" "@us[8]"
 wait_until "a view of the plugin" sees rtrs-plugin-requests.bt "$RTRS_PLUGIN" \
