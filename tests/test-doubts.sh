@@ -94,11 +94,15 @@ opens "is not writable by user 65534 .nobody., .*: chown it, or export it read-o
 mkdir "$tmp/fixed"
 truncate -s 1M "$tmp/fixed/disk"
 # shellcheck disable=SC2016 # the other shell's
-must_fail unshare --mount sh -e -c \
-	'mount --bind "$0" "$0"; mount -o remount,bind,ro "$0"; exec "$@"' \
-	"$tmp/fixed" "$tmp/rtrs-server" --strict --control none --listen tcp://127.0.0.1:0 \
-	disk="$tmp/fixed/disk" 2>&1 | tee "$tmp/refused"
-grep -E '\(Read-only file system\): mount its file system for writing|unshare failed' "$tmp/refused"
+fixed=(unshare --mount sh -e -c 'mount --bind "$0" "$0"; mount -o remount,bind,ro "$0"; exec "$@"'
+	"$tmp/fixed")
+if "${fixed[@]}" true; then
+	must_fail "${fixed[@]}" "$tmp/rtrs-server" --strict --control none \
+		--listen tcp://127.0.0.1:0 disk="$tmp/fixed/disk" 2>&1 | tee "$tmp/refused"
+	grep '(Read-only file system): mount its file system for writing' "$tmp/refused"
+else
+	echo "no mounts here: a read-only file system was not tried"
+fi
 mkdir -m 700 "$tmp/closed"
 opens 'user 65534 \(nobody\), who runs this program, may not enter a directory' "$tmp/closed/disk"
 unit=1
