@@ -23,18 +23,23 @@
 set -eu
 cd "$1"
 
+# What git knows, and what is new; nothing without a checkout or without git.  The owner may be another user.
+known=
+if [ -e .git ]; then
+	known=$(git -c safe.directory='*' ls-files --cached --others --exclude-standard) || known=
+fi
+
 files() {
-	if [ -e .git ]; then
-		# The owner of the tree may be another user.
-		git -c safe.directory='*' ls-files --cached --others --exclude-standard | while IFS= read -r f; do
+	if [ -n "$known" ]; then
+		printf '%s\n' "$known" | while IFS= read -r f; do
 			[ ! -f "$f" ] || printf '%s\n' "$f"
 		done
 	else
-		find . -type f | sed 's|^\./||'
+		find . -name .git -prune -o -type f -print | sed 's|^\./||'
 	fi | LC_ALL=C sort -u
 }
 
-if [ ! -e .git ] && [ -e lists.mk ]; then
+if [ -z "$known" ] && [ -e lists.mk ]; then
 	exec cat lists.mk
 fi
 echo '# Made by build-aux/lists.sh.  To make it anew: autoreconf -fi'
