@@ -298,7 +298,6 @@ static void gate_fit(struct gate_options *o)
 {
 	uint64_t each = NBD_SERVER_MEMORY_MIN, room = MAX(machine()->memory / 2, each);
 	struct clt_conf *conf = &o->session;
-
 	bool fewer = clt_conf_given(conf, "connections") && conf->connections < o->threads;
 
 	if (!opt_given(&gate_options, conf->own_given, "threads") && fewer)

@@ -68,6 +68,10 @@ Test(gate_options, threads)
 	/* As many as there are connections for. */
 	cr_assert_eq(parse(&o, "-U /s 127.0.0.1 connections=1"), -1);
 	cr_assert(o.threads == 1 && o.session.nloops == 1 && o.session.connections == 1);
+	cr_assert_eq(parse(&o, "-U /s 127.0.0.1 connections=2"), -1);
+	cr_assert(o.threads == 2 && o.session.nloops == 2 && o.session.connections == 2);
+	cr_assert_eq(parse(&o, "-U /s 127.0.0.1 connections=32"), -1);
+	cr_assert(o.threads >= 2 && o.threads <= 8 && o.session.connections == 32);
 	cr_assert_eq(parse(&o, "-U /s --threads=8 127.0.0.1"), -1);
 	cr_assert_eq(o.session.nloops, 8);
 	cr_assert_eq(o.session.connections, 16, "small requests and large ones on each");

@@ -35,7 +35,7 @@ int reactor_create(const char *name, unsigned ring_entries, struct reactor **out
  * detached. */
 void reactor_destroy(struct reactor *r);
 /* Busy-poll for up to @us microseconds before the thread sleeps (spin.h), if each pass since the
- * thread was last idle served one request or two.  Call before reactor_run().  The default is 0:
+ * thread was last idle had few completions.  Call before reactor_run().  The default is 0:
  * sleep at once. */
 void reactor_set_poll(struct reactor *r, unsigned us);
 /* Run the loop on the calling thread until reactor_stop().  0 or -errno.  The same thread may run
