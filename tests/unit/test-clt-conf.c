@@ -19,6 +19,7 @@ static struct clt_conf conf;
 
 static void setup(void)
 {
+	clt_conf_fini(&conf);
 	clt_conf_init(&conf, &front);
 	free(error);
 	error = strdup("");
@@ -38,7 +39,14 @@ static int complete(void)
 	return clt_conf_complete(&conf, &error);
 }
 
-TestSuite(clt_conf, .init = setup);
+static void teardown(void)
+{
+	clt_conf_fini(&conf);
+	free(error);
+	error = NULL;
+}
+
+TestSuite(clt_conf, .init = setup, .fini = teardown);
 
 Test(clt_conf, table)
 {
@@ -289,6 +297,7 @@ Test(clt_conf, names_have_a_length)
 	static char name[4 * RUNDIR_NAME_MAX + 1];
 
 	for_each_case(len, lens) {
+		clt_conf_fini(&conf);
 		clt_conf_init(&conf, &front);
 		memset(name, 'n', sizeof(name));
 		name[*len] = '\0';
@@ -307,6 +316,7 @@ Test(clt_conf, given_twice)
 		const char *key = clt_conf_options.rows[i].name;
 		char want[128];
 
+		clt_conf_fini(&conf);
 		clt_conf_init(&conf, &front);
 		if (set(key, "auto"))
 			set(key, "1");

@@ -85,6 +85,9 @@ static void next_server_after_a_kill(void)
 		if (keep->own_fd >= 0)
 			close(keep->own_fd);
 		keep->own_fd = -1;
+		if (store_state(store) != &store->own_state)
+			export_record_destroy(store_state(store));
+		atomic_store(&store->state, &store->own_state);
 	}
 	close(exports.state_dir);
 	exports.state_dir = -1;

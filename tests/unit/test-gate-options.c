@@ -32,6 +32,7 @@ static int parse(struct gate_options *o, const char *args)
 	char *argv[32] = { (char *)"rtrs-nbd" }, *save, *word;
 	int argc = 1;
 
+	gate_options_fini(o);
 	snprintf(copy, sizeof(copy), "%s", args);
 	for (word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
 		argv[argc++] = word;

@@ -555,7 +555,8 @@ static bool accept_one(struct loop_watch *w)
 /* The watch reports each visitor, one after the other, and none while it is not wanted. */
 Test(reactor, each_visitor_of_a_listener_is_reported)
 {
-	struct loop_watch w = { .fd = listener(), .events = POLLIN, .ready = accept_one };
+	struct loop_watch w = { .fd = listener(), .events = POLLIN, .ready = accept_one,
+				.closed = count_closed };
 
 	cr_assert_eq(loop_watch(reactor_loop(r), &w), 0);
 	for (unsigned n = 1; n <= 20; n++) {
@@ -576,6 +577,8 @@ Test(reactor, each_visitor_of_a_listener_is_reported)
 	cr_assert_eq(reactor_run(r), 0);
 	cr_assert_eq(accepted, 21);
 	loop_unwatch(&w);
+	counted = 1;
+	cr_assert_eq(reactor_run(r), 0);
 	close(w.fd);
 	unlink(listener_addr.sun_path);
 }

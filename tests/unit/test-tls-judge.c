@@ -147,15 +147,15 @@ static gnutls_certificate_credentials_t make_credentials(gnutls_x509_crt_t crt)
 {
 	gnutls_certificate_credentials_t cred;
 	gnutls_privkey_t key;
-	gnutls_pcert_st *pcert = gnutls_malloc(sizeof(*pcert));
+	gnutls_pcert_st pcert;
 
 	cr_assert_eq(gnutls_certificate_allocate_credentials(&cred), 0);
 	gnutls_certificate_set_flags(cred, GNUTLS_CERTIFICATE_SKIP_KEY_CERT_MATCH);
 	cr_assert_eq(gnutls_privkey_init(&key), 0);
 	cr_assert_eq(gnutls_privkey_import_ext4(key, NULL, no_signature, no_signature, NULL, NULL,
 						about_key, 0), 0);
-	cr_assert_eq(gnutls_pcert_import_x509(pcert, crt, 0), 0);
-	cr_assert_geq(gnutls_certificate_set_key(cred, NULL, 0, pcert, 1, key), 0);
+	cr_assert_eq(gnutls_pcert_import_x509(&pcert, crt, 0), 0);
+	cr_assert_geq(gnutls_certificate_set_key(cred, NULL, 0, &pcert, 1, key), 0);
 	return cred;
 }
 

@@ -385,4 +385,6 @@ void clt_conf_fini(struct clt_conf *conf)
 	}
 	conf->tls = NULL;
 	conf->auth = NULL;
+	conf->tls = NULL;
+	conf->auth = NULL;
 }
