@@ -137,8 +137,11 @@ static inline unsigned clt_slot_nfree(const struct clt_slot_table *s)
 static inline bool clt_account_may_take(const struct clt_account *a, unsigned held, unsigned nfree)
 {
 	const struct clt_io *io = a->io;
-	uint64_t reserve = share_reserve(clt_slot_most(&io->slots), atomic_load(&io->nholders), 1);
+	uint64_t reserve;
 
+	if (!held)			/* at depth 1 each time: nothing is to be computed */
+		return nfree;
+	reserve = share_reserve(clt_slot_most(&io->slots), atomic_load(&io->nholders), 1);
 	return atomic_load(&io->naccounts) == 1 ? share_may_take_alone(held, 1, nfree, reserve) :
 						  share_may_take(held, 1, nfree, reserve);
 }
@@ -165,15 +168,18 @@ static inline void clt_account_uncount(struct clt_account *a)
 static inline struct clt_slot *clt_account_take(struct clt_account *a)
 {
 	struct clt_slot_table *s = &a->io->slots;
+	unsigned held = atomic_load(&a->held), nfree = clt_slot_nfree(s), now, left;
 	struct clt_slot *slot;
 
-	if (!clt_account_may_take(a, atomic_load(&a->held), clt_slot_nfree(s)))
+	if (!clt_account_may_take(a, held, nfree))
 		return NULL;
 	slot = clt_slot_take(s);
 	if (!slot)
 		return NULL;
-	/* RACE: others may have taken since. */
-	if (clt_account_may_take(a, clt_account_count(a), clt_slot_nfree(s) + 1))
+	now = clt_account_count(a);
+	left = clt_slot_nfree(s) + 1;
+	/* RACE: others may have taken since.  Whoever gave back leaves the answer as it was. */
+	if ((now <= held && left >= nfree) || clt_account_may_take(a, now, left))
 		return slot;
 	clt_account_uncount(a);
 	clt_slot_untake(s, slot);

@@ -294,6 +294,7 @@ struct clt_con {
 	atomic_int send_lock;
 	bool open;			/* send lock: posts are possible */
 	unsigned nsent;			/* send lock: numbers requests in order of submission */
+	uint64_t sent_ms;		/* send lock: when the requests of this post are sent */
 	/* send lock: requests of IO with data, by enum rtrs_dir; @failovers: requests that another
 	 * path had and lost */
 	struct counter sent[2], sent_bytes[2], failovers;

@@ -162,7 +162,7 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	}
 	slot->epoch = att->io->epoch;
 	slot->nsent = con->nsent++;
-	slot->sent_ms = clock_now_ms();
+	slot->sent_ms = con->sent_ms;
 	clt_tx_count(con, slot, op->dir, req.data_len);
 	slot->path = att->index;
 	slot->posted = true;
@@ -267,6 +267,7 @@ static void con_send(struct clt_con *con, struct clt_slot *list)
 	struct clt_slot *next, *posts = NULL, **last = &posts;
 	int err;
 
+	con->sent_ms = clock_now_ms();
 	for (struct clt_slot *slot = list; slot; slot = next) {
 		int r = !con->open ? CLT_AGAIN : slot_is_inv(slot) ? 0 : slot_encode(slot, con);
 
