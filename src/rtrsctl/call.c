@@ -24,7 +24,7 @@
 #define ANSWER_MAX ((size_t)64 << 20)
 
 _Static_assert(sizeof(((struct sockaddr_un *)NULL)->sun_path) == 108, "in words here");
-_Static_assert(ANSWER_MAX == 64 << 20, "in words here");
+_Static_assert(ANSWER_MAX == 64 << 20, "in words here; read_line() gets there by doubling");
 
 /* Connect to the socket at @path.  A descriptor or -errno. */
 static int call_connect(const char *path, unsigned patience_s)
@@ -123,7 +123,7 @@ static json_t *read_line(int fd, uint64_t deadline_ms, int *rc)
 		if (len == ANSWER_MAX)
 			return NULL;
 		if (len == size) {
-			char *more = realloc(line, size += 65536);
+			char *more = realloc(line, size = MAX(2 * size, (size_t)65536));
 
 			*rc = -ENOMEM;
 			if (!more)
