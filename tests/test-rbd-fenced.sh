@@ -29,16 +29,22 @@ fails_to_read() {
 	    raise SystemExit("a fenced server reads")
 	PY
 }
+# blocklist COMMAND...: returns when the osd knows.  The monitor answers before, and until then the
+# osd serves the client.  A new client has the map of the monitor, and the osd waits for that one.
+blocklist() {
+	ceph_ osd blocklist "$@"
+	rbd_ info rbd/busy >"$tmp/info"
+}
 nbdsh_run "$(at busy)" <<<'h.pwrite(b"a" * 4096, 0, nbd.CMD_FLAG_FUA)'
 nbdsh_run "$(at idle)" <<<'h.pwrite(b"a" * 4096, 0, nbd.CMD_FLAG_FUA)'
 busy=$(address busy) idle=$(address idle)
-ceph_ osd blocklist add "$busy" 3600
+blocklist add "$busy" 3600
 fails_to_read busy
 grep "busy: READ of .* failed: the cluster has fenced this server" "$server_log"
 must_fail grep "idle: the cluster" "$server_log"
 
 # No client asks for anything of the other image.
-ceph_ osd blocklist add "$idle" 3600
+blocklist add "$idle" 3600
 wait_line "$server_log" "idle: the cluster has fenced this server"
 # check_says STATUS REGEX
 check_says() {
@@ -51,8 +57,8 @@ check_says 2 'CRITICAL.*: idle fenced: .*each request fails: remove the export a
 	fail "a fenced export without requests is well"
 
 # The cluster forgets, and another client writes.
-ceph_ osd blocklist rm "$busy"
-ceph_ osd blocklist rm "$idle"
+blocklist rm "$busy"
+blocklist rm "$idle"
 for name in busy idle; do
 	fails_to_read $name
 	rbd_ bench --io-type write --io-size 4096 --io-total 4096 --io-threads 1 "rbd/$name"
