@@ -200,17 +200,11 @@ void dev_settle_fini(struct dev *dev);
  * @answered runs with 0; -ECONNABORTED: the path was lost before; or another error. */
 void dev_settle(struct dev *dev, void (*answered)(struct dev *dev, int status));
 
-/* ---- dev-reopen.c ---- */
+/* ---- dev-life.c ---- */
 
-/* Open @dev, which was open before.  Then @answered runs with the result of dev_reopen_answer(), or
- * of the SESS_INFO behind the OPEN. */
-void dev_reopen(struct dev *dev, void (*answered)(struct dev *dev, int r));
 /* Take the answer to an OPEN after the first.  Returns the result of dev_answer(), or
  * -ECONNABORTED. */
 int dev_reopen_answer(struct dev_ctl *ctl);
-
-/* ---- dev-life.c ---- */
-
 /* Initialize the timer of the lost devices of @clt. */
 void dev_life_init(struct client *clt);
 /* The session closes: refuse the open requests of AWAITED devices. */
