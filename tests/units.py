@@ -48,6 +48,7 @@ ROOMS = {
 # Prefixes of functions in a file of another name, which has several small things of one kind.
 HOMES = {
     "end": "process", "fds": "process", "std": "process",
+    "secret_alloc": "process", "secret_free": "process", "secret_no": "process",
     "hist": "counter", "io_stat": "counter", "files_age": "changes", "rundir": "unix-sock",
     "ctl_secrets": "ctl-json", "ctl_path": "ctl-json", "ctl_stat": "ctl-json",
     "secret_name": "secret-file", "secrets_change": "secrets-set",
@@ -58,6 +59,7 @@ HOMES = {
     "tcp_hs_why": "tcp-hs-frame", "verbs_devices": "verbs-dev", "verbs_mr": "verbs-pd",
     "metric_file": "metrics", "auth_key": "auth-creds", "auth_conn": "auth-creds",
     "size": "number", "fmt": "number", "mask": "names", "suggest": "names", "intern": "names",
+    "who": "names",
 }
 
 # A folder that is one module: its prefix is enough, unless the name says another file.

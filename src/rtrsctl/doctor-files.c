@@ -13,11 +13,11 @@
 #include "answer.h"
 #include "check.h"
 #include "doctor-subject.h"
+#include "names.h"
 #include "secrets.h"
 #include "state.h"
 #include "text.h"
 #include "util.h"
-#include "who.h"
 
 #define DAY_S 86400
 #define CREDENTIALS "/run/credentials/"

@@ -14,8 +14,8 @@
 
 #include "cleanup.h"
 #include "doctor-subject.h"
+#include "names.h"
 #include "util.h"
-#include "who.h"
 
 void doctor_user_self(struct doctor_user *user)
 {

@@ -15,10 +15,10 @@
 #include "ctl-json.h"
 #include "doctor-subject.h"
 #include "find.h"
+#include "names.h"
 #include "say.h"
 #include "text.h"
 #include "views.h"
-#include "who.h"
 
 #define SERVER_FILE SYSCONFDIR "/rtrs-server.conf"
 #define SERVER_DIR SYSCONFDIR "/rtrs-server"

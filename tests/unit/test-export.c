@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store-file-priv.h"
 #include "export-add.h"
 #include "exports.h"
+#include "names.h"
+#include "store-file-priv.h"
 #include "unit.h"
-#include "who.h"
 
 static char dir[64];
 static struct exports exports;

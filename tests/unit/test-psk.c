@@ -9,10 +9,10 @@
 
 #include "unit.h"
 
+#include "names.h"
 #include "psk.h"
 #include "secret-file.h"
 #include "util.h"
-#include "who.h"
 
 #define HEX "00112233445566778899aabbccddeeff"		/* 16 bytes */
 

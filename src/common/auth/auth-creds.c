@@ -12,7 +12,7 @@
 #include "clock.h"
 #include "fabric.h"
 #include "number.h"
-#include "secret.h"
+#include "process.h"
 
 const char *const auth_mode_names[AUTH_MODES] = {
 	[AUTH_MODE_NONE] = "none", [AUTH_MODE_PSK] = "psk", [AUTH_MODE_REQUIRE] = "require",

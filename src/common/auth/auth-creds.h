@@ -62,8 +62,8 @@ static inline enum auth_mode auth_mode(const struct auth_creds *creds)
 
 /* ---- the key that a client proves, for as long as a path lives by it ----
  *
- * A copy (secret.h), because the key of the credentials may be replaced meanwhile.  The thread that
- * owns the credentials. */
+ * A copy, because the key of the credentials may be replaced meanwhile.  In memory of
+ * secret_alloc().  The thread that owns the credentials. */
 
 /* A copy of the own key of @creds, or of @key; NULL: no memory.  Give it to auth_key_free(). */
 struct auth_key *auth_key_own(const struct auth_creds *creds);

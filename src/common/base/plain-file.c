@@ -12,10 +12,9 @@
 
 #include "aside.h"
 #include "cleanup.h"
-#include "process.h"
 #include "list.h"
 #include "plain-file.h"
-#include "secret.h"
+#include "process.h"
 #include "util.h"
 
 #define WHY_MAX 128

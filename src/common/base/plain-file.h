@@ -21,7 +21,7 @@
 
 /* The bytes of a file.  All 0: none. */
 struct plain_file {
-	char *text;			/* [n], and a zero byte behind; secret.h */
+	char *text;			/* [n], and a zero byte behind; secret_alloc() */
 	size_t n;
 	size_t room;			/* bytes of @text */
 	struct stat st;			/* of the file that was read, when it was opened */

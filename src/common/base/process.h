@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A process, from its start to its end: standard descriptors, the descriptors that are kept free,
- * the exit status, and the time limit of the end.
+ * memory for keys, the exit status, and the time limit of the end.
  *
  * The happy path: main() calls std_fds_open() first and end_init() after its last fork.
  * end_begin() starts the time limit.  The program closes what it has, calls end_over(), and leaves
@@ -111,5 +111,18 @@ int fds_tell_short(int r);
  * address; -EAGAIN: nobody is there; or another -errno, which the log has: pause for
  * FDS_PAUSE_MS. */
 int fds_accept(int listener, struct sockaddr_storage *addr, socklen_t *len);
+
+/* ---- memory for keys: any thread ----
+ *
+ * No core file has it, and it is wiped before it is given back. */
+
+/* @len bytes, at least 1, all 0; NULL with errno.  Give them to secret_free(). */
+void *secret_alloc(size_t len);
+/* Wipe and give back the @len bytes of @secret, which is as long as asked for; NULL: do nothing. */
+void secret_free(void *secret, size_t len);
+/* Have the kernel write no core file of this process: keys that a library keeps are anywhere in the
+ * heap.  The soft limit of core files becomes one byte, whatever it was; the hard limit stays, so
+ * "prlimit --pid PID --core=unlimited" brings core files back, keys included. */
+void secret_no_core_file(void);
 
 #endif

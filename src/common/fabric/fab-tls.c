@@ -24,7 +24,7 @@
 #include "fabric.h"
 #include "log.h"
 #include "number.h"
-#include "secret.h"
+#include "process.h"
 #include "util.h"
 
 /* An external key goes with SHA-256, and so not with AES-256-GCM. */

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "names.h"
 #include "opt-file.h"
 #include "plain-file.h"
 #include "process.h"
-#include "who.h"
 
 #define WHY_MAX 384
 

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "process.h"
 #include "psk.h"
 #include "secret-file.h"
-#include "secret.h"
 #include "util.h"
 
 #define PSK_FILE_MAX (1u << 20)

@@ -26,7 +26,7 @@ struct psk {
 };
 
 struct psks {
-	struct psk *all;		/* [n]; secret.h */
+	struct psk *all;		/* [n]; secret_alloc() */
 	unsigned n;
 	size_t room;			/* bytes of @all */
 };

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "names.h"
 #include "psk.h"
 #include "secret-file.h"
-#include "who.h"
 
 #define CREDENTIALS "/run/credentials"	/* of the units of the system */
 

@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "names.h"
 #include "number.h"
 #include "store-file-priv.h"
-#include "who.h"
 
 #define DIO_ALIGN_MAX 65536u
 #define NAME_LEN_MAX 64u		/* of id=; fits struct store_id */
