@@ -13,7 +13,7 @@
 #include "clt-export.h"
 #include "dev-req.h"
 #include "dev.h"
-#include "gate-export.h"
+#include "gate.h"
 #include "log.h"
 
 struct gate_handle {

@@ -10,7 +10,7 @@
 
 #include "changes.h"
 #include "clt-run.h"
-#include "gate-options.h"
+#include "gate.h"
 #include "log.h"
 #include "machine.h"
 #include "nbd-server.h"

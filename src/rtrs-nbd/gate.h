@@ -5,14 +5,57 @@
 #define GATE_H
 
 #include "acceptor.h"
+#include "client.h"
+#include "clt-conf.h"
 #include "clt-start.h"
 #include "fabric.h"
-#include "gate-export.h"
-#include "gate-options.h"
 #include "gate-tls.h"
+#include "nbd-server.h"
 #include "unix-sock.h"
 
 struct ctl_client;
+
+/* ---- gate-options.c ----
+ * The command line and the file of config=: options as nbdkit spells them, and the parameters of
+ * the plugin. */
+
+#define GATE_PORT_NONE (-1)
+
+struct gate_options {
+	struct clt_conf session;	/* ORDER: the first: clt_front.options */
+	const char *socket;		/* -U; NULL: none, "-": one of its own for --run */
+	const char *address;		/* -i; NULL: not given */
+	int port;			/* -p; GATE_PORT_NONE: not given */
+	const char *pidfile;		/* NULL: none */
+	const char *run;		/* a command; NULL: none */
+	const char *uri_name;		/* -e: the export in $uri; NULL: the default one */
+	bool readonly, foreground, verbose;
+	bool check;			/* read all of it, and exit */
+	uint64_t memory;		/* bytes for data */
+	/* A reload has changed @memory.  Service thread.  NULL: nothing to do. */
+	void (*memory_changed)(uint64_t memory);
+	unsigned threads;		/* loops for IO */
+	struct fab_tls_conf tls_conf;	/* --tls..., for NBD clients */
+	struct fab_tls *tls;		/* NULL: no TLS */
+	char tls_user[PSK_NAME_MAX + 1];	/* the first name of --tls-psk at the start; "":
+						 * none */
+};
+
+/* clt_front.options: the parameters are further rows.  In a file the options of TLS have names that
+ * begin with nbd-, because those without are of the session. */
+extern const struct opt_table gate_options;
+
+/* clt_front.defaults() and complete(). */
+void gate_options_defaults(struct clt_conf *conf);
+int gate_options_complete(struct clt_conf *conf, char *why, size_t len);
+
+/* Read the command line, and the file that config= names, into @o, for @front.  A value of the
+ * command line replaces that of the file.  o->session.nloops becomes o->threads.  -1: go on; else
+ * the exit status, and what is wrong is on stderr. */
+int gate_options_parse(struct gate_options *o, const struct clt_front *front, int argc,
+		       char **argv);
+/* Free what gate_options_parse() has made, after a failure, too. */
+void gate_options_fini(struct gate_options *o);
 
 /* ---- gate-listen.c ----
  * The listening sockets for NBD clients: made here, or given by the starter of the program; and who
@@ -38,6 +81,31 @@ void gate_listen_close(struct gate_listen *l);
 /* Find the client at the socket @fd, which was accepted: its address, or, of a unix socket, its
  * process and user.  0, or -errno: the client has gone.  Any thread. */
 int gate_listen_peer(int fd, struct fab_addr *peer);
+
+/* ---- gate-export.c, which the simulation has without the rest of the gateway ----
+ * The backend of the NBD server: exports are devices of the client, and a request of NBD is one of
+ * the client's (dev-req.h).  Each loop has a backend of its own.  The thread of that loop. */
+
+struct gate_exports {
+	struct loop *loop;
+	struct client *clt;
+	const struct clt_conf *conf;
+	bool readonly;			/* whatever the server allows */
+	/* private */
+	struct list ready;		/* requests that are to be stepped */
+	struct loop_task step;
+};
+
+extern const struct nbd_backend gate_backend;
+
+/* @g is the argument of gate_backend on @loop, one of the session's.  @clt and @conf outlive
+ * @g. */
+void gate_exports_init(struct gate_exports *g, struct loop *loop, struct client *clt,
+		       const struct clt_conf *conf, bool readonly);
+
+/* The name of the export that is open as @handle, and how: "rw", "ro" or "migration".  Constant. */
+const char *gate_export_name(const void *handle);
+const char *gate_export_mode(const void *handle);
 
 /* ---- gate.c ---- */
 

@@ -15,7 +15,7 @@
 
 #include "answer.h"
 #include "cleanup.h"
-#include "doctor-subject.h"
+#include "doctor.h"
 #include "opt-file.h"
 #include "plain-file.h"
 #include "process.h"

@@ -12,7 +12,7 @@
 
 #include "answer.h"
 #include "check.h"
-#include "doctor-subject.h"
+#include "doctor.h"
 #include "names.h"
 #include "secrets.h"
 #include "state.h"

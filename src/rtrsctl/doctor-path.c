@@ -16,7 +16,7 @@
 #include "answer.h"
 #include "check.h"
 #include "cleanup.h"
-#include "doctor-subject.h"
+#include "doctor.h"
 #include "fabric.h"
 #include "rtrs-proto.h"
 #include "state.h"

@@ -13,7 +13,7 @@
 
 #include "answer.h"
 #include "cleanup.h"
-#include "doctor-subject.h"
+#include "doctor.h"
 #include "state.h"
 #include "text.h"
 

@@ -13,7 +13,7 @@
 
 #include "cleanup.h"
 #include "ctl-json.h"
-#include "doctor-subject.h"
+#include "doctor.h"
 
 #define PROPERTIES "--property=LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload," \
 	"Result,NRestarts,User,Group,SupplementaryGroups,LimitMEMLOCK,LimitNOFILE,"            \

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "doctor-subject.h"
+#include "doctor.h"
 #include "names.h"
 #include "util.h"
 

@@ -13,7 +13,7 @@
 #include "call.h"
 #include "cleanup.h"
 #include "ctl-json.h"
-#include "doctor-subject.h"
+#include "doctor.h"
 #include "find.h"
 #include "names.h"
 #include "say.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "clt-loop.h"
-#include "gate-export.h"
+#include "gate.h"
 #include "nbd-priv.h"
 #include "sim-wait.h"
 #include "world-gate.h"

@@ -7,7 +7,7 @@
 #include "opt-rules.h"
 #include "unit.h"
 
-#include "gate-options.h"
+#include "gate.h"
 
 static const struct clt_front front = { .name = "rtrs-nbd", .program = "rtrs-nbd", .help = "help",
 					.options = &gate_options,
