@@ -5,11 +5,26 @@
 #define LOAD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "dev.h"
 #include "lat.h"
-#include "verify.h"
+
+/* ---- blocks that describe themselves ----
+ *
+ * A block has a head with the offset, the writer and the number of the write.  The rest follows
+ * from the head, so that any wrong byte is found. */
+
+#define VERIFY_MIN 512			/* bytes of a block */
+
+/* The writer of a block, and the number of the write. */
+struct verify_id {
+	uint64_t writer;
+	uint64_t seq;
+};
+
+/* ---- the load ---- */
 
 enum { LOAD_READ, LOAD_WRITE, LOAD_NDIRS };
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "options.h"
+#include "bench.h"
 #include "process.h"
 #include "rnbd-proto.h"
 #include "rtrs-msg.h"

@@ -13,7 +13,7 @@
 
 #include "cleanup.h"
 #include "ctl-json.h"
-#include "report.h"
+#include "bench.h"
 
 /* ---- stderr: the cursor stands behind the shown text ---- */
 

@@ -23,9 +23,8 @@
 #include "frwr.h"
 #include "log.h"
 #include "names.h"
-#include "options.h"
+#include "bench.h"
 #include "process.h"
-#include "report.h"
 #include "rtrs-proto.h"
 #include "signals.h"
 

@@ -50,19 +50,13 @@ uint64_t export_spec_capabilities(const struct export_spec *spec);
 const struct opt *export_spec_row(const struct store_driver *driver, unsigned i);
 /* Part @i of the rows of all storage (opt_table.more). */
 const struct opt_table *export_spec_part(unsigned i);
-/* The driver of the target @path. */
-const struct store_driver *export_spec_driver(const char *path);
-/* Refuse @option, "KEY" or "KEY=VALUE", which is not for the storage of @spec: -EINVAL, with a line
- * in @err that names the options that hold where @holds says (enum opt_holds). */
-int export_spec_unknown(const struct export_spec *spec, const char *option, unsigned holds,
-			char *err, size_t len);
 /* True if @row has a value on a line: "id=NAME", but "direct". */
 static inline bool export_spec_takes_value(const struct opt *row)
 {
 	return row->type != OPT_FLAG || row->arg;
 }
 
-/* ---- export-line.c: an export as a line of text ---- */
+/* ---- export-spec.c: an export as a line of text ---- */
 
 /* "NAME=PATH[,readonly][,FLAG|,KEY=VALUE]...", with the options of the storage of PATH.  A ',' or
  * '\' in PATH or VALUE is written "\,", "\\".  Pure, any thread. */

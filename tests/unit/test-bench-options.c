@@ -3,7 +3,7 @@
 #include "opt-rules.h"
 #include "unit.h"
 
-#include "options.h"
+#include "bench.h"
 #include "process.h"
 
 Test(options, table) { opt_rules(&options_table, sizeof(struct options), "rtrs-bench.pod"); }
