@@ -11,7 +11,6 @@
 #include "clt-ctl-json.h"
 #include "ctl-json.h"
 #include "ctl.h"
-#include "gate-tls.h"
 #include "gate.h"
 #include "log.h"
 

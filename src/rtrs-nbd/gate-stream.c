@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "fab-tls-stream.h"
-#include "gate-tls.h"
+#include "gate.h"
 #include "util.h"
 
 struct gate_stream {

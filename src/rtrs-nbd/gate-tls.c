@@ -16,7 +16,6 @@
 
 #include "fabric.h"
 #include "fsm.h"
-#include "gate-tls.h"
 #include "gate.h"
 #include "log.h"
 #include "util.h"

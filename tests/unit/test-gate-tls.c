@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The handshakes of rtrs-nbd (gate-tls.h), their steps and time, on the loop of a rig, over streams
+/* The handshakes of rtrs-nbd (gate.h), their steps and time, on the loop of a rig, over streams
  * that the test plays.  Virtual time; the test decides when the worker runs. */
 #include <config.h>
 
@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "gate-tls.h"
 #include "gate.h"
 #include "nbd-by-hand.h"
 #include "nbd-priv.h"

@@ -4,7 +4,7 @@
 #include <config.h>
 
 #include "cleanup.h"
-#include "clt-metrics.h"
+#include "clt-ctl.h"
 #include "dev-stat.h"
 #include "dev.h"
 #include "util.h"

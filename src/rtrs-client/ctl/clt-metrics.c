@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "clt-ctl-json.h"
-#include "clt-metrics.h"
+#include "clt-ctl.h"
 #include "log.h"
 #include "loop.h"
 #include "metrics.h"

@@ -5,7 +5,7 @@
  * All files are read and checked before anything changes.  Handshakes from then on have what the
  * files say.  Connections that are there stay, also under a key that is gone: whether they end is
  * up to the other end.  A path that comes back to a session of which other paths are connected
- * proves their key (clt-auth.h), so a server needs the key of before until the session has another
+ * proves their key (clt-path.h), so a server needs the key of before until the session has another
  * one, or the server has ended the session.
  *
  * Service thread, unless a function says otherwise. */

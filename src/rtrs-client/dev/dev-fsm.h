@@ -52,7 +52,7 @@ enum dev_event {
  *
  * HOW TO ADD A ROUND.  A round is a message that the server must have answered before the path may
  * begin or join an epoch.  The proof of the client's identity is no round: it comes earlier, before
- * the path is made (clt-auth.h).  Rounds stand between
+ * the path is made (clt-path.h).  Rounds stand between
  * IDLE and ADMITTED, the only way in: the client sends no SESS_INFO and no OPEN before ADMITTED.
  *
  *	1. a state here, DEV_HANDSHAKE_PROVES, in which the message is under way;

@@ -97,7 +97,7 @@ void clt_path_step_fail(struct clt_path *path, int err, const char *cause);
 /* Make connection @path->next_cid. */
 int clt_setup_con(struct clt_path *path, char why[CLT_WHY]);
 /* Handle an event of the connection manager.  1: @con is established; 2: it is, and the server asks
- * for a proof on it (clt-auth.h). */
+ * for a proof on it (clt-path.h). */
 int clt_setup_event(struct clt_con *con, const struct fab_event *ev, char why[CLT_WHY]);
 /* Ask for the chunks, when all connections are established.  Calls @done when the chunks are known
  * and receives are posted, or with -errno. */
@@ -155,5 +155,27 @@ bool clt_con_drain(struct clt_con *con);
 /* Destroy the connection of the fabric, if @con has any.  @con is drained and sealed; its receives
  * are left, for clt_rx_free(). */
 void clt_con_release(struct clt_con *con);
+
+/* ---- clt-auth.c: the proof of who the client is (struct clt_auth) ---- */
+
+/* fab_cm_conf.seal() of a path: the last word on the CONN_REQ @data of @conn, which gets its tag.
+ * A path whose first connection has TLS has TLS on all. */
+const char *clt_auth_seal(struct fab_conn *conn, void *data, size_t len);
+/* Judge @rsp, as it came in @msg on @con.  1: the server asks for the proof, clt_auth_begin() is to
+ * follow; 0: go on; or -errno with @why. */
+int clt_auth_judge(const struct clt_con *con, const struct rtrs_conn_rsp *rsp,
+		   const struct rtrs_msg_conn_rsp *msg, char *why, size_t len);
+/* Begin the proof on connection 0, which is established.  While another path of the session is
+ * connected the proof is of that path's key: the server lets nobody else into a session than who
+ * made it, and the key of the configuration may be a new one by now (clt-reload.h).  An attempt
+ * behind one that failed so proves the key of the configuration, because this path may lead to
+ * another server, or the session may be gone there.  Calls @done when the server has proven
+ * itself, too, or with -errno. */
+int clt_auth_begin(struct clt_path *path, void (*done)(struct clt_path *path, int err,
+						       const char *why), char *why, size_t len);
+/* Free the memory of the messages: connection 0 has drained. */
+void clt_auth_left(struct clt_path *path);
+/* Forget the attempt. */
+void clt_auth_release(struct clt_path *path);
 
 #endif

@@ -9,12 +9,16 @@
 
 #include <stdint.h>
 
-#include "clt-auth.h"
+#include "auth-chap.h"
 #include "clt-cause.h"
 #include "clt-io.h"
-#include "clt-names.h"
 #include "clt-key.h"
+#include "clt-names.h"
+#include "fabric.h"
+#include "rtrs-msg.h"
 
+struct auth_key;
+struct clt_con;
 struct clt_lookup;
 struct clt_path;
 
@@ -101,6 +105,25 @@ struct clt_path_ops {
 	void (*ended)(struct clt_path *path);
 	/* CLOSED: nothing runs any more. */
 	void (*closed)(struct clt_path *path);
+};
+
+/* The proof of who the client is, on connection 0 of an attempt, before the attempt makes the
+ * connections of the path (doc/decisions.md D23).  Service thread. */
+struct clt_auth {
+	/* of this attempt */
+	bool proven;			/* @chap is PROVEN: connections have tags */
+	struct auth_chap chap;
+	struct rtrs_msg_conn_req req;	/* the last CONN_REQ */
+	struct rtrs_msg_conn_rsp rsp;	/* and the answer, which asks for the proof */
+	struct {
+		uint8_t in[AUTH_MSG_MAX], out[AUTH_MSG_MAX];
+	} *msgs;
+	struct ibv_mr *mr;		/* of @msgs */
+	struct auth_key *key;		/* that is proven; NULL: none yet */
+	struct fab_cqe recv_cqe, send_cqe;
+	void (*done)(struct clt_path *path, int err, const char *why);
+	/* kept from the attempt before */
+	bool passed_over;		/* it had the key of other paths, and did not come up */
 };
 
 struct clt_path {

@@ -10,7 +10,6 @@
 
 #include "clt-conf.h"
 #include "clt-ctl.h"
-#include "clt-metrics.h"
 #include "clt-reload.h"
 #include "clt-run.h"
 
