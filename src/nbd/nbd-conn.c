@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of a connection: negotiates, serves, leaves or breaks, is gone.  Owns the socket, and
- * the backend's handle, which is closed when no request is in flight.  A failure of the socket or a
- * mistake of the client ends the connection, with one line in the log. */
+/* The life of a connection: negotiates, serves, leaves or breaks, is gone.
+ *
+ * The happy path: nbd_conn_create() sends the greeting; conn_run() takes options, then requests
+ * (nbd-in.c); if the client asks for TLS, conn_part() leaves the socket to the handshake, and
+ * nbd_tls_done() comes back with a stream; nbd_conn_leave() ends the input, all that is in flight
+ * is answered, and conn_linger() waits until the client has the replies; conn_close() closes the
+ * backend's handle when no request is in flight.
+ *
+ * Possible failures: the socket fails, the client breaks the protocol, takes too long to negotiate,
+ * or reads no reply while it leaves: nbd_conn_break(), with one line in the log; a client that only
+ * closes the connection has none. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the bytes of a client say: options, which negotiate, then requests.  Input is parsed in
- * place.  A WRITE with all of its data in one block uses the data there.  The
- * data of a larger WRITE goes straight from the socket into the memory of its request, but for
- * bytes that came with the header. */
+/* What the bytes of a client say: options, which negotiate, then requests.
+ *
+ * The happy path: nbd_in_run() parses what came, in place, at most NBD_TURN pieces, then reads more
+ * (nbd-recv.c).  take_option() gives a piece to the negotiation (nbd-opt.h), and ask_next() asks
+ * the backend.  take_request() checks a request and begins it (nbd-io.c): a small WRITE uses its
+ * data where it lies, the data of a larger one goes straight from the socket into the memory of the
+ * request, but for bytes that came with the header.
+ *
+ * Possible failures: a wrong request gets an error reply, and its payload is dropped; bytes that
+ * hide the next request or option end the connection (conn->ops->broke()); without memory or a turn
+ * the connection waits, conn->pause. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

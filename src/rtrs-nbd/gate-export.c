@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the handles of exports that are open.  A connection of NBD is a handle: each one is told of
- * lost writes by itself (doc/decisions.md D13).
+/* The backend of the NBD server (gate.h): exports that are open, and requests of NBD on devices.
  *
- * A request that has news is put on a list, and stepped when what brought the news is done with.
- * A request that fails is one line in the log, unless its client hears of no error. */
+ * The happy path: gate_open() asks the session for the device, and opened_msg() brings the answer
+ * to the loop of the client; gate_io_begin() starts a request; news put it on a list, and
+ * gate_step_all() steps it when what brought the news is done with; gate_io_end() ends it.  A
+ * handle is one NBD connection's, so that each is notified of lost writes by itself
+ * (doc/decisions.md D13).
+ *
+ * Possible failures: an export that cannot be opened is refused, with the reason in the log; a
+ * request that fails is one line in the log, unless its client gets no error. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the watches of the listening sockets, not the sockets, and an NBD server for each loop.
- * Clients are accepted on the service loop, loop 0, and a message takes each client to its loop.
- * gate_start() and gate_stop() run on the main thread. */
+/* The gateway at work: an NBD server for each loop, and the way of a client to its loop.
+ *
+ * The happy path: gate_start(), on the main thread, makes the servers and watches the listening
+ * sockets, which stay the caller's; gate_take() accepts a client on the service loop, loop 0; a
+ * message takes each client to its loop (gate_client_arrived()).  gate_leave() accepts no more and
+ * stops the servers; gate_stop() waits until all connections are gone.
+ *
+ * Possible failures: without descriptors to spare clients wait in the backlog (gate_has_room()); a
+ * client without memory is refused, with a line in the log; requests without an answer at the end
+ * are counted in the log. */
 #include <config.h>
 
 #include <arpa/inet.h>

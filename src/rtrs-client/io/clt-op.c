@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Splits operations into parts, gets permits, collects answers.  If a part does not fit the path
- * any more, the operation begins again: each part may be done twice.
+/* An operation as requests: its parts, their permits and their answers.  Runs on the owner of the
+ * operation only.
  *
- * Runs on the owner of the operation only.  An operation ends when each part was answered or given
- * up; a part in flight is never given up (clt-io.h, FAILURE). */
+ * The happy path: clt_op_step() picks a connection, gets a permit for each part, queues the parts
+ * (clt-tx.c), and sends them unless the leader will; op_take_finished() takes the answered parts
+ * and gives their permits back.  The operation ends when each part was answered or given up; a part
+ * in flight is never given up (clt-io.h, FAILURE).
+ *
+ * Possible failures: while no path is up the operation waits on a list, and fails with EIO after
+ * io-timeout; parts of a lost path are sent again on another one; if a part does not fit the path
+ * any more, the operation begins again, and each part may be done twice. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The receive half of a connection: finds the request of each answer.  Owns the receives.
+/* The receive half of a connection: finds the request of each answer.  Handlers (clt_wc_*) run on
+ * the thread with the poll role.  Never blocks.
  *
- * Threads: handlers (clt_wc_*) run on the thread with the poll role.  Never blocks.  If an answer
- * breaks the protocol, the connection fails. */
+ * The happy path: clt_rx_poll() dispatches completions; con_recv() posts the receive again, then
+ * looks at the message: con_imm() splits an immediate, con_rkey_rsp() takes the chunk's new key
+ * with it; con_answer() finds the slot by its number, and clt_tx_finish() gives the slot back.  A
+ * heartbeat goes to the owner.
+ *
+ * Possible failures: a receive that fails, an answer to a request that is not in flight, an unknown
+ * message, a key that was not invalidated although the answer says so: the connection fails. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The send half of a connection: posts slots, and gives slots back.  clt-rx.c has the answers of
- * the server.  Owns nothing.
+/* The send half of a connection: requests to the fabric, and back to their operations.  clt-rx.c
+ * has the answers of the server.
  *
- * Threads: clt_tx_flush() on any thread, serialised by the send lock.  Never blocks.  A failure of
- * a connection is reported to the owner, and nothing more: requests come back through
- * clt_tx_fail_over(). */
+ * The happy path: clt_tx_queue() puts a slot on the queue; clt_tx_flush(), on any thread,
+ * serialised by the send lock, takes the whole queue; slot_encode() writes each message and maps
+ * its memory; con_send() posts one chain; clt_tx_finish() gives a slot back when its answer has
+ * come, and what else it waits for: the post, the send completion of the caller's memory, the
+ * invalidate of its window.
+ *
+ * Possible failures: clt_tx_fail() reports the failure of a connection to the owner, and does
+ * nothing more: clt_tx_fail_over() gives the requests back when the connections have drained.  A
+ * request that does not fit the path comes back with CLT_TOO_LARGE.  Never blocks. */
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An attempt of a path: how its state moves, the addresses of its name, and its end.  All
- * attempts end in the same way: failed or closed, disconnected, polled until each established
- * connection has drained, released.  Then the path backs off or is closed.  The failure came as
- * a message, so nothing is torn down inside a handler. */
+/* An attempt of a path: how its state moves, the addresses of its name, and its end.
+ *
+ * All attempts end in the same way: clt_path_step_fail() keeps the first cause; its message,
+ * path_fail_msg(), notifies log, session and devices, so that nothing is torn down inside a
+ * handler; clt_path_end_drain() disconnects; path_drain_msg() polls until each established
+ * connection has drained; path_release() gives memory, and requests in flight, back.  Then
+ * clt_path_end_back_off() sets the time of the next attempt, at once if the name has another
+ * address, or clt_path_end_close() closes the path. */
 #include <config.h>
 
 #include <errno.h>

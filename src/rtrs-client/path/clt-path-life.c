@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the life of a path: the table of states, and the actions of the rows up to a path that is
- * up; clt-path-end.c has those of the end.
+/* The life of a path: the table of states, and the actions of the rows up to a path that is up;
+ * clt-path-end.c has those of the end.  Service thread, except failures, which any thread notes.
  *
- * Service thread, except failures, which any thread notes.  clt_path_step_fail() keeps the cause
- * and posts a message, so that nothing is torn down inside a handler. */
+ * The happy path: path_connect() looks up the addresses if the server has a name; path_next_con()
+ * makes the connections one after another (clt-setup.c); path_prove() comes in between if the
+ * server asks for the proof, and connection 0 is made again; path_send_info() exchanges INFO;
+ * path_open() lets the session open its devices; then the path is UP, or stands by.
+ *
+ * Possible failures: a step that fails, or has no answer within the time of the set-up; heartbeats
+ * without an answer.  clt_path_step_fail() keeps the first cause and posts a message, so that
+ * nothing is torn down inside a handler. */
 #define FSM_PREFIX CLT_PATH_
 
 #include <config.h>

@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Makes the connections of a path, each after the other (doc/protocol.md 1.6), and exchanges INFO
- * (2.4, 2.5).  Service thread only.  If a step fails, clt_setup_release() destroys the objects of
- * the earlier steps. */
+ * (2.4, 2.5).  Service thread only.
+ *
+ * The happy path: clt_setup_con() resolves the address; setup_resolved() makes the queue pair and
+ * sends the CONN_REQ; setup_established() takes the CONN_RSP, with depth and sizes on connection 0,
+ * or with the question for a proof (clt-auth.c); when all are up, clt_setup_info() sends INFO_REQ;
+ * info_take() takes the chunks, and posts the receives of all connections.
+ *
+ * Possible failures: an address that cannot be reached, a refusal with its reason, a device that is
+ * too small, an answer that breaks the protocol, no memory: the caller gets -errno and the cause in
+ * words, and clt_setup_release() destroys the objects of the earlier steps. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

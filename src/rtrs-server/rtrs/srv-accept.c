@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the parked requests; control thread.
+/* From the request for a connection to a path that has it; control thread.
  *
- * A request is parked if it collides with a path on its way down, or if its client is back and a
- * path is stale.  The wait ends when this path has drained, or after SRV_PARK_TIMEOUT
- * (doc/decisions.md D14).  The stale path is failed at once.  Refusals are logged with their
- * reason, rate limited, because anybody can cause refusals. */
+ * The happy path: srv_accept_request() decodes the CONN_REQ; srv_pass_who() finds out who the
+ * client is, before any session or path is looked up; accept_decide() finds session and path by
+ * their uuids, or makes them within the limits; srv_setup_con() accepts.  A client that asks for a
+ * proof goes to srv_auth_takes(), and comes again with a tag.
+ *
+ * Possible failures: a CONN_REQ that breaks a rule, another identity, a limit: the connection is
+ * refused, and the reason is logged, rate limited, because anybody can cause refusals.  A request
+ * that collides with a path on its way down, or whose client is back while its path is stale, is
+ * parked: the stale path fails at once, srv_accept_retry() tries again when a path has drained, and
+ * SRV_PARK_TIMEOUT ends the wait (doc/decisions.md D14). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the connections for authentication: their queues, memory and handshakes.  Control thread.
+/* Unauthenticated connections, which carry the messages of a proof (auth-chap.h); control thread.
  *
- * How one ends: fab_disconnect(), by whichever end, by its age, or to make room; when its service
- * (fab-service.h) is gone all of it is freed. */
+ * The happy path: srv_auth_takes() makes queues and memory for the connection and accepts it;
+ * guest_wc_recv() gives each message to auth_chap_take() and sends the reply; guest_proven() leaves
+ * a pass for the path (srv-pass.c), and the client disconnects after the DONE.
+ *
+ * Possible failures: a wrong proof is logged, counted and answered, and the connection ends when
+ * the answer has left; a connection that is not done within SRV_GUEST_TIMEOUT, and the oldest one
+ * of too many, is disconnected, with a line in the log.  Whoever disconnects, guest_drained() frees
+ * everything when the service (fab-service.h) is gone. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the requests of a path between arrival and the end of their key; srv-chunk.h owns the
- * windows.
+/* The key of a request's chunk, from the arrival of the request to its answer (srv-key.h).
  *
- * How revoking fails: a connection that fails flushes its revocations, and their requests are
- * dropped; the client sends these requests again on another path. */
+ * The happy path: srv_key_open() gives each chunk a key, before INFO_RSP reports the keys;
+ * srv_key_revoke() takes the key away when a request arrives, at once where keys can be suspended,
+ * else by invalidates, one post for all requests of a pass, and key_revoked() executes the request;
+ * srv_key_rearm() puts the next key, or the old one again, into the post of the answer.
+ *
+ * Possible failures: a key that cannot be revoked fails the connection; a connection that fails
+ * flushes its revocations, and their requests are dropped: the client sends these requests again on
+ * another path. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sets paths up; control thread.  In this order: srv_setup_geom() takes the depth of the
- * configuration; each listener, and the first client, may lower it to the queues of a device, which
- * is logged once for each step; srv_setup_path() makes a path with its memory; srv_setup_con()
- * accepts each connection.
+/* Sets paths up; control thread.
+ *
+ * The happy path: srv_setup_geom() takes the depth of the configuration; each listener, and the
+ * first client, may lower it to the queues of a device, which is logged once for each step;
+ * srv_setup_path() makes a path with its memory; srv_setup_con() accepts each connection.
  *
  * Possible failures: a device that is too small is refused in words, at start or with its client; a
  * path that cannot be made holds nothing; a connection that cannot be accepted fails the path. */

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The handshake: CONNECT, and ACCEPT or REJECT, as rtrs-protocol(7) defines them.
+/* The handshake: CONNECT, and ACCEPT or REJECT, as rtrs-protocol(7) defines them; the table of a
+ * connection's set-up.  Runs under cm->lock on the cm's thread, when a socket in its set-up is
+ * ready.
  *
- * Owns the table of a connection's set-up.  Runs under cm->lock on the cm's thread, when a socket
- * in its set-up is ready.  A handshake ends with an event or, for an unproven peer, with the
- * connection gone and a log line: an action does not touch a connection behind an event or
- * fail(). */
+ * The happy path, active: look_connected() ends connect(2); begin_tls(), unless TLS is off;
+ * send_connect(); read_reply() takes the ACCEPT, and the event is ESTABLISHED.  Passive:
+ * look_first() sees whether the peer speaks TLS; begin_tls() if so; read_connect(), and the event
+ * is CONNECT_REQUEST, which the user answers.
+ *
+ * Possible failures: silence, a close, a frame that is none, TLS that one end requires and the
+ * other one has not: fail() reports UNREACHABLE, and frees an unproven peer, with a line in the
+ * log.  An action does not touch a connection behind an event or fail(). */
 #define FSM_PREFIX TCP_
 
 #include <config.h>

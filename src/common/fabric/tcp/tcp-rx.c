@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The receive side: a byte stream to placed data and completions.
+/* The receive side: a byte stream to placed data and completions.  The polling thread runs the
+ * machine under rx->lock; posts fill the ring of receives under rx->post_lock.
  *
- * Owns the staging buffer, the current frame and the ring of posted receives, which is filled under
- * rx->post_lock and consumed under rx->lock.  The polling thread runs the machine under rx->lock.
- * A read fills staging, the machine parses frames from staging, and reads payload that is not
- * staged straight to its place.
+ * The happy path: rx_fill() reads into staging; rx_header() checks a frame, and finds its place:
+ * rx_start_write() by key and range, rx_start_send() in the oldest posted receive; rx_parse()
+ * copies the staged payload there, and rx_fill() reads the rest straight to its place;
+ * rx_complete() consumes the receive and writes the completion.
  *
- * The header is checked before any byte of the peer is placed.  A mistake of the peer fails the
- * connection with the reason.  Ends when a failed connection has flushed the ring and
- * tcp_rx_close() finds no receive left. */
+ * Possible failures: a mistake of the peer fails the connection with the reason, before any byte of
+ * it is placed; a failed connection flushes the ring, and ends when tcp_rx_close() finds no receive
+ * left. */
 #include <assert.h>
 #include <errno.h>
 #include <endian.h>

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The send side: work requests to frames.
+/* The send side: work requests to frames.  Owns the send ring of a connection and all writes to its
+ * socket, under tx->lock.
  *
- * Owns the send ring of a connection and all writes to its socket, under tx->lock.  A post carries
- * out binds and invalidates (tcp-key.c), copies the chain into the ring and writes with a single
- * system call.  The poller writes the rest, if the socket was full.  A request is done when its
- * last byte is in the socket.
+ * The happy path: tcp_tx_post() carries out binds and invalidates (tcp-key.c), copies the chain
+ * into the ring, and writes with a single system call; a request is done when its last byte is in
+ * the socket; tcp_tx_poll() takes the completions.  If the socket was full, the poller writes the
+ * rest.
  *
- * Ends drained, when tcp_tx_close() finds nothing left.  A write error is kept in tx->error: the
- * poller fails the connection after reading the last bytes of the peer. */
+ * Possible failures: a request that breaks a rule fails the connection; a write error is kept in
+ * tx->error, and the poller fails the connection after it has read the last bytes of the peer.
+ * Then requests only flush, until tcp_tx_close() finds nothing left. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
