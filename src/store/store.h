@@ -112,7 +112,7 @@ void store_losses_leave(struct exports *e, const struct store *store);
 /* Free the losses of former stores. */
 void store_losses_forget(struct exports *e);
 
-/* ---- store-snapshot.c: a snapshot of the storage of an export, made while clients write ---- */
+/* ---- a snapshot of the storage of an export, made while clients write ---- */
 
 /* What a machine that loses its power at that moment would find.  Everything that was answered
  * before is in it. */
