@@ -91,7 +91,7 @@ static void reopen_met(struct dev_ctl *ctl)
 
 	if (r == 0)
 		dev_greet_believe(ctl->clt, &ext);
-	ctl->dev->answered(ctl->dev, r);
+	life_reopened(ctl->dev, r);
 }
 
 static void reopen_ended(struct dev_ctl *ctl)
@@ -102,14 +102,13 @@ static void reopen_ended(struct dev_ctl *ctl)
 	if (r == 0 && dev_greet_behind_open(dev))
 		dev_greet(ctl, CLT_OP_BOUND, reopen_met);
 	else
-		dev->answered(dev, r);
+		life_reopened(dev, r);
 }
 
-/* Open @dev, which was open before.  Then @answered runs with the result of dev_reopen_answer(), or
- * of the SESS_INFO behind the OPEN. */
-static void dev_reopen(struct dev *dev, void (*answered)(struct dev *dev, int r))
+/* Open @dev, which was open before.  life_reopened() takes the result of dev_reopen_answer(), or of
+ * the SESS_INFO behind the OPEN. */
+static void reopen(struct dev *dev)
 {
-	dev->answered = answered;
 	dev_ctl_open(&dev->ctl, CLT_OP_BOUND, reopen_ended);
 }
 
@@ -170,7 +169,7 @@ static void reopen_timer(struct loop_timer *timer)
 		if (!clt_sess_is_up(&clt->sess) || dev->ctl.done)
 			continue;
 		if (dev_is_in(dev, DEV_AWAY))
-			dev_reopen(dev, life_reopened);
+			reopen(dev);
 		else if (dev_is_in(dev, 1u << DEV_AWAITED))
 			dev_life_event(dev, DEV_EV_WANTED);
 	}
@@ -210,7 +209,7 @@ static void settle_device(void *object)
 
 static void reopen_device(void *object)
 {
-	dev_reopen(object, life_reopened);
+	reopen(object);
 }
 
 static void tell_openers(struct dev *dev, int status)

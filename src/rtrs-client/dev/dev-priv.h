@@ -70,7 +70,7 @@ struct dev {
 	struct list lookers, looking;	/* dev_open_req.link: requests for the next look, and
 					 * for the look in flight */
 	unsigned tried_epoch, open_epoch;	/* of the session: asked for, and got, by OPEN */
-	void (*answered)(struct dev *dev, int r);	/* of dev_settle() or dev_reopen() */
+	void (*answered)(struct dev *dev, int r);	/* of dev_settle() */
 	int error;			/* 0 or -errno of the last answer */
 	enum rnbd_refusal refusal;	/* of the last OPEN that failed */
 	enum {
