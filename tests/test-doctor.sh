@@ -338,6 +338,26 @@ unit_is ActiveState=inactive SubState=dead UnitFileState=enabled
 says "^warn $of: unit: rtrs-server.service is enabled and does not run: systemctl start"
 unit_is ActiveState=inactive SubState=dead UnitFileState=disabled
 says "^ok   $of: unit: rtrs-server.service is inactive and disabled"
+# A drop-in in a directory that systemd does not know yet, beside one that it has read.
+unit_is_with() {
+	local drop_ins=$1
+	shift
+	printf '%s\n' "$@" LoadState=loaded ActiveState=active SubState=running \
+		UnitFileState=enabled User=daemon NeedDaemonReload=no >"$tmp/unit"
+	unshare --mount sh -c "mount -t tmpfs none /run && mkdir -p /run/systemd/system/rtrs-server.service.d &&
+		for f in $drop_ins; do : >/run/systemd/system/rtrs-server.service.d/\$f; done
+		mount -t tmpfs none '$etc' && cp '$file' '$etc/rtrs-server.conf' &&
+		PATH=$tmp/bin:\$PATH exec '$rtrsctl' doctor" >"$tmp/doctor" 2>&1 || true
+	cat "$tmp/doctor"
+}
+of_unit=/run/systemd/system/rtrs-server.service.d
+unit_is_with 'a.conf b.conf c.txt' "DropInPaths=$of_unit/a.conf /x/b.conf"
+says "^warn $of: unit: systemd has not read $of_unit/b.conf: systemctl daemon-reload, then systemctl re"
+[ "$(grep -c 'has not read' "$tmp/doctor")" -eq 1 ]
+unit_is_with 'a.conf b.conf c.txt' "DropInPaths=$of_unit/a.conf $of_unit/b.conf"
+must_fail grep 'has not read' "$tmp/doctor"
+unit_is_with 'a.conf' NeedDaemonReload=no
+says "^warn $of: unit: systemd has not read $of_unit/a.conf: "
 unit_is ActiveState=inactive LoadState=masked
 says "^warn $of: unit: rtrs-server.service is masked and cannot start: systemctl unmask"
 unit_is ActiveState=inactive SubState=dead UnitFileState=disabled User=none-such-user
@@ -348,6 +368,9 @@ if "${as_user[@]}" test -d "${of%/*}"; then
 	unit_is ActiveState=inactive SubState=dead UnitFileState=disabled
 	words='only root can look as user 1 \(daemon\) does: run rtrsctl doctor as root'
 	says "^warn $of: key: .*: $words"
+	must_fail grep ': program: ' "$tmp/doctor"
+	unit_is ActiveState=active SubState=running UnitFileState=enabled
+	says "^warn $of: program: rtrs-server.service runs, and answers root and its own user alone: "
 fi
 as_user=()
 

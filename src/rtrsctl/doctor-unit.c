@@ -2,6 +2,7 @@
 /* Owns a child, systemctl or journalctl, for the time of a question. */
 #include <config.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,10 +15,11 @@
 #include "cleanup.h"
 #include "ctl-json.h"
 #include "doctor.h"
+#include "util.h"
 
 #define PROPERTIES "--property=LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload," \
 	"Result,NRestarts,User,Group,SupplementaryGroups,LimitMEMLOCK,LimitNOFILE,"            \
-	"ProtectHome,PrivateTmp,DevicePolicy,DeviceAllow"
+	"ProtectHome,PrivateTmp,DevicePolicy,DeviceAllow,DropInPaths"
 
 /* ---- asking ---- */
 
@@ -302,6 +304,75 @@ static void note_state(struct doctor *doctor, const struct doctor_unit *unit)
 			    *active ? active : "unknown", *file ? file : "not installed by name");
 }
 
+static int is_drop_in(const struct dirent *entry)
+{
+	size_t n = strlen(entry->d_name);
+
+	return n > 5 && entry->d_name[0] != '.' && !strcmp(entry->d_name + n - 5, ".conf");
+}
+
+/* True if systemd has read the file @path for @unit. */
+static bool has_read(const struct doctor_unit *unit, const char *path)
+{
+	const char *at = doctor_unit_value(unit, "DropInPaths");
+	size_t n = strlen(path);
+
+	while ((at = strstr(at, path)) && at[n] && at[n] != ' ')
+		at += n;
+	return at;
+}
+
+/* Write to @path a drop-in of @unit in @dir, "/etc/systemd/system/NAME.d", that systemd has not
+ * read.  False: there is none. */
+static bool find_unread(const struct doctor_unit *unit, const char *dir, char *path, size_t len)
+{
+	struct dirent **entries;
+	int n = scandir(dir, &entries, is_drop_in, alphasort);
+	bool found = false;
+
+	for (int i = 0; i < n; i++) {
+		if (!found) {
+			snprintf(path, len, "%s/%s", dir, entries[i]->d_name);
+			found = !has_read(unit, path);
+		}
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
+	return found;
+}
+
+/* A new directory of drop-ins: systemd 252 looks only into directories that it knows
+ * (NeedDaemonReload). */
+static bool has_unread(const struct doctor_unit *unit, char *path, size_t len)
+{
+	static const char *const dirs[] = { "/etc/systemd/system", "/run/systemd/system" };
+	int stem = (int)strcspn(unit->name, "@");
+	char dir[sizeof(unit->name) + 64];
+	bool found = false;
+
+	for (unsigned i = 0; !found && i < ARRAY_SIZE(dirs); i++) {
+		snprintf(dir, sizeof(dir), "%s/%s.d", dirs[i], unit->name);
+		found = find_unread(unit, dir, path, len);
+		snprintf(dir, sizeof(dir), "%s/%.*s@.service.d", dirs[i], stem, unit->name);
+		if (!found && unit->name[stem])
+			found = find_unread(unit, dir, path, len);
+	}
+	return found;
+}
+
+static void note_changed(struct doctor *doctor, const struct doctor_unit *unit)
+{
+	char path[1024];
+
+	if (has_unread(unit, path, sizeof(path)))
+		doctor_note(doctor, CHECK_WARNING, "unit", "systemd has not read %s: systemctl "
+			    "daemon-reload, then systemctl restart %s", path, unit->name);
+	else if (doctor_unit_is(unit, "NeedDaemonReload", "yes"))
+		doctor_note(doctor, CHECK_WARNING, "unit", "the files of %s have changed: "
+			    "systemctl daemon-reload, then a restart", unit->name);
+}
+
 void doctor_subject_unit(struct doctor *doctor, const struct doctor_subject *s)
 {
 	const struct doctor_unit *unit = &s->unit;
@@ -323,8 +394,5 @@ void doctor_subject_unit(struct doctor *doctor, const struct doctor_subject *s)
 			    unit->name);
 	else
 		note_state(doctor, unit);
-	if (doctor_unit_is(unit, "NeedDaemonReload", "yes"))
-		doctor_note(doctor, CHECK_WARNING, "unit",
-			    "the files of %s have changed: systemctl daemon-reload, then a "
-			    "restart", unit->name);
+	note_changed(doctor, unit);
 }

@@ -84,11 +84,20 @@ static void note_unused(struct doctor *doctor, const struct doctor_subject *s)
 		free(entries);
 }
 
+/* The unit of a file runs, and its program has not answered this user. */
+static void note_unseen(struct doctor *doctor, const struct doctor_subject *s)
+{
+	if (!s->answer && geteuid() && doctor_unit_is(&s->unit, "ActiveState", "active"))
+		doctor_note(doctor, CHECK_WARNING, "program", "%s runs, and answers root and its "
+			    "own user alone: run rtrsctl doctor as root", s->unit.name);
+}
+
 static void look_at(struct doctor *doctor, struct doctor_subject *s)
 {
 	doctor->program = s->name;
 	find_user(s);
 	doctor_subject_unit(doctor, s);
+	note_unseen(doctor, s);
 	note_user(doctor, s);
 	doctor_subject_versions(doctor, s);
 	doctor_subject_limits(doctor, s);
