@@ -37,7 +37,8 @@ for i in {1..8}; do
 done
 
 # Refusals, each with its reason, change nothing.
-expect_failure 1 "export name 'disk' is given twice" "${ctl[@]}" export add "disk=$tmp/a"
+expect_failure 1 "export 'disk' is there already, with the path '.*': rtrsctl export set changes" \
+	"${ctl[@]}" export add "disk=$tmp/a"
 expect_failure 1 "cannot be opened: No such file" "${ctl[@]}" export add "none=$tmp/none"
 expect_failure 1 "unknown flag 'redonly' .did you mean readonly" \
 	"${ctl[@]}" export add "n=$tmp/a,redonly"

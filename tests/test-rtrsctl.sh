@@ -264,7 +264,9 @@ fi
 expect_failure 2 "did you mean status" "$rtrsctl" statuss
 expect_failure 2 "which path" "$rtrsctl" path disconnect
 expect_failure 2 "see rtrsctl --help" "$rtrsctl"
-expect_failure 2 "log-level: 'debug' is one word too many" "$rtrsctl" log-level info debug
+expect_failure 2 "log-level: 'debug' is one word too many: see" "$rtrsctl" log-level info debug
+expect_failure 2 "resize: '12G' is one word too many: an export has the size of its storage: give " \
+	"$rtrsctl" export resize disk 12G
 for seconds in 0 x 3601 -1 ''; do
 	expect_failure 2 \
 		"^rtrsctl: --watch '$seconds': expected a number of seconds from 1 to 3600\$" \

@@ -54,7 +54,9 @@ static const struct command commands[] = {
 	{ .name = "export remove", .kind = RUNDIR_SERVER, .arg = "export", .needs = 1,
 	  .takes_force = true },
 	{ .name = "export resize", .kind = RUNDIR_SERVER, .arg = "export", .needs = 1,
-	  .takes_force = true, .arg_text = "EXPORT", .help = "" },
+	  .takes_force = true, .arg_text = "EXPORT", .help = "",
+	  .no_more = "an export has the size of its storage: give that the new size first "
+	  "(truncate, lvextend, rbd resize)" },
 	{ .name = "export kick", .kind = RUNDIR_SERVER, .arg = "export", .needs = 1,
 	  .second = "client", .arg_text = "EXPORT [CLIENT]",
 	  .help = "close it for all clients, or for one" },
@@ -236,8 +238,9 @@ static int parse_command(struct ctx *ctx, int argc, char **argv)
 		return join_words(ctx, argc, argv);
 	most = (ctx->command->arg != NULL) + (ctx->command->second != NULL);
 	if (argc > most)
-		return say_error(EXIT_USAGE, "%s: '%s' is one word too many: see rtrsctl --help",
-				 ctx->command->name, argv[argc - 1]);
+		return say_error(EXIT_USAGE, "%s: '%s' is one word too many: %s",
+				 ctx->command->name, argv[argc - 1], ctx->command->no_more ?
+				 ctx->command->no_more : "see rtrsctl --help");
 	ctx->arg = argc ? argv[0] : NULL;
 	ctx->second = argc > 1 ? argv[1] : NULL;
 	if (argc < (int)ctx->command->needs)

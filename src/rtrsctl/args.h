@@ -24,6 +24,7 @@ struct command {
 					 * asked */
 	bool takes_force;		/* --force */
 	bool takes_words;		/* one or more, behind the argument; joined by ',' */
+	const char *no_more;		/* why no further word; NULL: see --help */
 	const char *kind;		/* of program with this command; NULL: both */
 	enum answer answer;
 	const char *arg_text;		/* the argument in --help; NULL: none */

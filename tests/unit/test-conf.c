@@ -291,6 +291,14 @@ Test(conf, mistakes)
 		  "(::ffff:a.b.c.d), or the IPv4 address" },
 		{ "--allow example.org", true, OPT_USAGE, "--allow 'example.org': expected ADDR or "
 		  "ADDR/BITS with an IPv4 or IPv6 address, uid:USER or unix" },
+		{ "--allow psk:gw1", true, OPT_USAGE, "--allow 'psk:gw1': who has a key or "
+		  "certificate is known after the connection, so an export has this rule: expected "
+		  "allow = psk:gw1 below [export \"NAME\"], or NAME=PATH,allow=psk:gw1" },
+		{ "--allow cert:gw1", true, OPT_USAGE, "--allow 'cert:gw1': who has a key or "
+		  "certificate is known after the connection, so an export has this rule: expected "
+		  "allow = cert:gw1 below [export \"NAME\"], or NAME=PATH,allow=cert:gw1" },
+		{ "--allow all", true, OPT_USAGE, "--allow 'all': without a rule every address may "
+		  "connect: leave it out, or 0.0.0.0/0 and ::/0" },
 		{ "--allow uid:", true, OPT_USAGE, "--allow 'uid:': expected uid: "
 		  "and the name of a user of this machine, or a number from 0 to 4294967294" },
 		{ "--allow uid:4294967295", true, OPT_USAGE,

@@ -274,11 +274,27 @@ static void run_edit(struct changes_call *queued, int (*edit)(struct srv_conf *c
 		change_run_plan(call);
 }
 
+/* Refuse @spec, "NAME=PATH...", whose name an export has. */
+static int there_already(const struct srv_conf *conf, const char *spec, char *err, size_t len)
+{
+	char *name = strndup(spec, strcspn(spec, "="));
+	const struct conf_export *ex = name ? conf_export_find(conf, name) : NULL;
+
+	if (ex)
+		snprintf(err, len, "export '%s' is there already, with the path '%s': rtrsctl "
+			 "export set changes its limits and rules; for another path remove it "
+			 "first", name, ex->spec.path);
+	free(name);
+	return -EEXIST;
+}
+
 /* An export that could not be saved would be gone with the next reload, which tells nobody. */
 static int edit_add(struct srv_conf *conf, const char *spec, char *err, size_t len)
 {
 	int rc = conf_add_export(conf, spec, err, len);
 
+	if (rc == -EEXIST)
+		return there_already(conf, spec, err, len);
 	return rc ? rc : conf_file_holds(conf->exports[conf->nexports - 1], err, len);
 }
 

@@ -66,6 +66,14 @@ int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_
 	memset(allow, 0, sizeof(*allow));
 	if (!strncmp(text, "uid:", 4))
 		return allow_parse_user(text + 4, allow, why, whylen);
+	if (!strncmp(text, "psk:", 4) || !strncmp(text, "cert:", 5))
+		return fmt_error(-EINVAL, why, whylen, "who has a key or certificate is known "
+				 "after the connection, so an export has this rule: expected "
+				 "allow = %s below [export \"NAME\"], or NAME=PATH,allow=%s", text,
+				 text);
+	if (!strcmp(text, "all"))
+		return fmt_error(-EINVAL, why, whylen, "without a rule every address may connect: "
+				 "leave it out, or 0.0.0.0/0 and ::/0");
 	if (!strcmp(text, "unix")) {
 		allow->family = AF_UNIX;
 		allow->uid = ALLOW_ANY_USER;
