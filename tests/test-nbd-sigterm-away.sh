@@ -53,4 +53,19 @@ for ((n = 0; n < nguests; n++)); do
 	expect_exit "${guests[n]}" 0
 done
 cat "$tmp"/guest*.log | grep -i -E 'failed|error' && fail "a request failed"
-exit 0
+
+# A client that waits for its export is refused: its error, and the log, name the next rtrs-nbd.
+start_gateway "server=unix:$tmp/none" export=disk connect-timeout=forever control="$tmp/ctl"
+timeout "$TIMEOUT_S" qemu-io --image-opts \
+	"driver=nbd,server.type=unix,server.path=$sock,export=disk" >"$tmp/late.log" 2>&1 </dev/null &
+late=$!
+has_come() { "${ctl[@]}" --json clients | grep '"client":"'; }
+wait_until "a client" has_come
+kill -TERM "$gateway_pid"
+expect_exit "$gateway_pid" 0
+stopped="$stopped$gateway_pid "
+expect_exit "$late" 1
+cat "$tmp/late.log"
+grep "export 'disk' of server=.*: this gateway ends, and the server had not answered .a client that" \
+	"$gateway_log"
+must_fail grep -i 'Input/output error' "$gateway_log" "$tmp/late.log"

@@ -67,6 +67,15 @@ expect_nbdkit_failure "export 'away' of .*: the server cannot open its storage n
 	"server=127.0.0.1:$server_port" export=away
 start_nbdkit "server=127.0.0.1:$server_port" export=away connect-timeout=forever
 wait_line "$nbdkit_log" 'its storage now \("rtrsctl doctor" there says why\); starting without'
+# The gateway says so, as long as it is so, before any NBD client has come and after one has gone.
+gateway_is() {
+	local status=0
+	"$rtrsctl" --gateway check >"$tmp/check" || status=$?
+	[ $status -eq "$1" ] && grep -E "$2" "$tmp/check"
+}
+refused='CRITICAL - .*: away refused: the server cannot open its storage now \("rtrsctl doctor" there'
+wait_until "the refusal" gateway_is 2 "$refused"
+("$rtrsctl" --gateway status || true) | grep -E '^away +- +- +refused '
 nbdsh_run "$uri" <<'END' &
 h.pwrite(b"x" * 4096, 0)
 h.flush()
@@ -79,7 +88,20 @@ expect_exit $client 0
 [ "$(head -c 4096 "$tmp/away" | tr -d x | wc -c)" = 0 ] || fail "nothing was written"
 kill_process $holder
 wait_until "all" server_is 0 'RTRS OK'
+wait_until "the end of the refusal" gateway_is 0 'RTRS OK'
 stop_process "$nbdkit_pid"
+
+# A gateway starts before its server, with a name that the server does not have.
+start_nbdkit "server=unix:$tmp/late.sock" export=good1 connect-timeout=forever io-timeout=1
+wait_line "$nbdkit_log" 'late.sock.*; starting without'
+other_pid=$server_pid other_port=$server_port
+start_server --listen "unix:$tmp/late.sock" --control "$tmp/late.ctl" good=mem:1M
+late_pid=$server_pid server_pid=$other_pid server_port=$other_port
+wait_until "a refusal" gateway_is 2 'CRITICAL - .*: good1 refused: the server has no such export for'
+"$rtrsctl" --socket "$tmp/late.ctl" export add good1=mem:2M
+wait_until "the export" gateway_is 0 'RTRS OK'
+stop_process "$nbdkit_pid"
+stop_process "$late_pid"
 
 # A mistake in a file changes nothing.
 echo 'nonsense' >>"$conf"

@@ -91,7 +91,7 @@ static void check_session(struct check *check, const char *program, const json_t
 			  const json_t *sess)
 {
 	struct state_paths paths = state_paths(sess);
-	char cell[TEXT_CELL], name[128], lost[600] = "";
+	char cell[TEXT_CELL], name[128], lost[600] = "", why[STATE_WHY];
 	enum health health = state_of_session(sess, cell);
 
 	check->sessions++;
@@ -103,7 +103,7 @@ static void check_session(struct check *check, const char *program, const json_t
 		put_lost_path(sess, paths.up, lost, sizeof(lost));
 	state_name(names, sess, answer_string(sess, "name"), name, sizeof(name));
 	check_note(check, check_level_of(health), "%s: %s %s%s%s", program, name, cell,
-		   state_meaning(cell), lost);
+		   state_meaning(sess, cell, why), lost);
 }
 
 /* Both ends of @sess may have TLS, and a path of it has none: an end does not yet, or somebody

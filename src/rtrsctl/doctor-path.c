@@ -138,14 +138,14 @@ static void look_at_path(struct doctor *doctor, const struct doctor_subject *s, 
 static void look_at_session(struct doctor *doctor, const json_t *names, const json_t *sess)
 {
 	const struct state_paths paths = state_paths(sess);
-	char cell[TEXT_CELL], name[256];
+	char cell[TEXT_CELL], name[256], why[STATE_WHY];
 	enum health health = state_of_session(sess, cell);
 
 	if (health == HEALTH_UP || !paths.all || paths.up < paths.all)
 		return;
 	state_name(names, sess, answer_string(sess, "name"), name, sizeof(name));
 	doctor_note(doctor, check_level_of(health), "session", "%s %s%s", name, cell,
-		    state_meaning(cell));
+		    state_meaning(sess, cell, why));
 }
 
 static void look_at_running(struct doctor *doctor, const struct doctor_subject *s)

@@ -290,18 +290,19 @@ enum health state_of_export(const json_t *answer, const json_t *ex, char cell[TE
 	return tell_removed(ex, why);
 }
 
-const char *state_meaning(const char *cell)
+/* What @cell means for users; "" where the word says it. */
+static const char *meaning_of(const char *cell)
 {
 	static const struct {
 		const char *state, *means;
 	} states[] = {
-		{ "new", " (it has not connected yet)" },
-		{ "awaited", " (the server cannot open the storage of the export now)" },
-		{ "lost", " (the server does not open the export again, and requests wait)" },
-		{ "failed", " (the server does not open the export again, and requests fail)" },
+		{ "new", "it has not connected yet" },
+		{ "awaited", "an NBD client waits for the export" },
+		{ "lost", "the server does not open the export again, and requests wait" },
+		{ "failed", "the server does not open the export again, and requests fail" },
 		{ "kicked",
-		  " (the server has taken the export away: requests fail until NBD clients open it "
-		  "again)" },
+		  "the server has taken the export away: requests fail until NBD clients open it "
+		  "again" },
 	};
 
 	for (unsigned i = 0; i < ARRAY_SIZE(states); i++) {
@@ -309,6 +310,34 @@ const char *state_meaning(const char *cell)
 			return states[i].means;
 	}
 	return "";
+}
+
+/* Why the device of @sess in the state @cell is so, as the program says; "": it does not. */
+static const char *cause_of(const json_t *sess, const char *cell)
+{
+	json_t *dev;
+	size_t i;
+
+	json_array_foreach(json_object_get(sess, "devices"), i, dev) {
+		const char *cause = json_string_value(json_object_get(dev, "cause"));
+
+		if (cause && !strcmp(answer_string(dev, "state"), cell))
+			return cause;
+	}
+	return "";
+}
+
+const char *state_meaning(const json_t *sess, const char *cell, char why[STATE_WHY])
+{
+	const char *means = meaning_of(cell);
+	char cause[STATE_WHY - 128];
+
+	text_safe(cause_of(sess, cell), cause, sizeof(cause));
+	if (*means)
+		snprintf(why, STATE_WHY, " (%.100s%s%s)", means, *cause ? ": " : "", cause);
+	else
+		*why = '\0';
+	return why;
 }
 
 json_t *state_index_names(const json_t *answer)

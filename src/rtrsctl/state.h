@@ -39,8 +39,9 @@ bool state_dev_allowed(const json_t *dev);
 bool state_dev_removed(const json_t *dev);
 /* The health of @sess with all devices.  @cell: the state of the worst part. */
 enum health state_of_session(const json_t *sess, char cell[TEXT_CELL]);
-/* What @cell, of state_of_session(), means for users, in parentheses; "" where the word says it. */
-const char *state_meaning(const char *cell);
+/* Write to @why what @cell, of state_of_session() for @sess, means for users, and its cause if the
+ * program says it, in parentheses; "" where the word says all.  Returns @why. */
+const char *state_meaning(const json_t *sess, const char *cell, char why[STATE_WHY]);
 /* Is @sess of interest? A session in set-up, and so without a name, is not; nor is a session
  * without any part but work of the storage. */
 bool state_is_user(const json_t *sess);
@@ -50,9 +51,9 @@ json_t *state_index_names(const json_t *answer);
  * people; with IDENTITY/ in front if a session of another identity is called the same. */
 void state_name(const json_t *names, const json_t *sess, const char *name, char *buf, size_t len);
 /* The health of the export @ex of @answer, without sessions.  Unless it is HEALTH_UP, @cell has the
- * reason: "sync failed"; "failed", "stale", "replaced", "unlinked", "fenced" or "removed"
- * (man/rtrsctl.pod, OBJECTS); "writes fail"; "waits 12 s", for a request of 1 s or more.  @why:
- * NULL, or room for the reason as words of a sentence. */
+ * reason: "sync failed"; "failed", "refused", "stale", "replaced", "unlinked", "fenced" or
+ * "removed" (man/rtrsctl.pod, OBJECTS); "writes fail"; "waits 12 s", for a request of 1 s or more.
+ * @why: NULL, or room for the reason as words of a sentence. */
 enum health state_of_export(const json_t *answer, const json_t *ex, char cell[TEXT_CELL],
 			    char why[STATE_WHY]);
 /* The age of the oldest request of all exports of @answer. */

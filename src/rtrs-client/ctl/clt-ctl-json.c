@@ -115,11 +115,15 @@ static json_t *paths_json(struct clt_sess *sess, enum clt_ctl_depth depth)
 
 static json_t *dev_json(const struct dev *dev)
 {
-	return json_pack("{s:i,s:o,s:o,s:b,s:o}", "id", (int)dev_id(dev),
-			 "export", ctl_json_text(dev_name(dev)),
-			 "access_mode", ctl_json_text(rnbd_access_names[dev_mode(dev)]),
-			 "read_only", dev_mode(dev) == RNBD_ACCESS_RO,
-			 "state", ctl_json_text(dev_state_name(dev)));
+	json_t *object = json_pack("{s:i,s:o,s:o,s:b,s:o}", "id", (int)dev_id(dev),
+				   "export", ctl_json_text(dev_name(dev)),
+				   "access_mode", ctl_json_text(rnbd_access_names[dev_mode(dev)]),
+				   "read_only", dev_mode(dev) == RNBD_ACCESS_RO,
+				   "state", ctl_json_text(dev_state_name(dev)));
+	const char *cause = dev_cause(dev);
+
+	return cause ? ctl_json_with(object, json_pack("{s:o}", "cause", ctl_json_text(cause))) :
+		       object;
 }
 
 static json_t *devs_json(struct client *clt)
@@ -154,6 +158,21 @@ static json_t *export_show(const struct dev *dev)
 			 "oldest_ns", (json_int_t)dev_stat_oldest_ns(dev));
 }
 
+/* The export that the server has refused, and that nobody has open: as an export without storage
+ * at a server. */
+static bool add_refused(json_t *array, const struct client *clt, enum clt_ctl_depth depth)
+{
+	const char *name, *why;
+	uint64_t ms;
+
+	why = depth >= CLT_CTL_SHOW ? dev_watch_refused(clt, &name, &ms) : NULL;
+	return !why || ctl_json_add(array, json_pack("{s:o,s:o,s:I,s:o}",
+						     "name", ctl_json_text(name),
+						     "storage", ctl_json_text("refused"),
+						     "failed_ns", (json_int_t)ms * 1000000,
+						     "error", ctl_json_text(why)));
+}
+
 /* The devices again, as exports of the front end. */
 static json_t *exports_json(struct client *clt, enum clt_ctl_depth depth)
 {
@@ -170,6 +189,7 @@ static json_t *exports_json(struct client *clt, enum clt_ctl_depth depth)
 			object = ctl_json_with(object, export_stat(dev));
 		ok = ok && ctl_json_add(array, object);
 	}
+	ok = ok && add_refused(array, clt, depth);
 	return ctl_json_whole(array, ok);
 }
 

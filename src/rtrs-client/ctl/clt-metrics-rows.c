@@ -204,11 +204,15 @@ static void read_export_users(struct metric_out *out, const void *program)
 
 static void read_export_state(struct metric_out *out, const void *program)
 {
+	const char *name;
 	struct dev *dev;
+	uint64_t ms;
 
 	named_dev_for_each(dev, client_of(program))
 		metric_value(out, METRIC_LABELS({ "export", dev_name(dev) },
 						{ "state", dev_state_name(dev) }), 1);
+	if (dev_watch_refused(client_of(program), &name, &ms))
+		metric_value(out, METRIC_LABELS({ "export", name }, { "state", "refused" }), 1);
 }
 
 static void read_export_oldest(struct metric_out *out, const void *program)

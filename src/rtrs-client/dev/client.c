@@ -128,6 +128,7 @@ static void close_msg(struct loop_msg *msg)
 	loop_timer_cancel(&clt->reopen_timer);
 	loop_timer_cancel(&clt->patience_timer);
 	loop_timer_cancel(&clt->held_timer);
+	dev_watch_stop(clt);
 	dev_life_close(clt);
 	client_tell_closed(clt);
 	if (!list_empty(&clt->devs))
@@ -246,6 +247,7 @@ void client_lose_patience(struct client *clt)
 void client_fini(struct client *clt)
 {
 	clt_sess_fini(&clt->sess);
+	free(clt->watch);
 	free(clt->probe);
 	free(clt->greeting);
 	pthread_mutex_destroy(&clt->lock);

@@ -42,6 +42,7 @@ struct client {
 		CLIENT_FILES_SAME,	/* some file is the same as before */
 	} files;			/* of exports in this epoch */
 	struct list devs;
+	struct dev_watch *watch;	/* dev_watch_start(); NULL: none */
 	unsigned nctl;			/* messages under way, without those of the handshake */
 	struct list ctl_line;		/* struct dev_ctl: messages that have to wait */
 	atomic_uint handshake;		/* of the path that is OPENING: enum

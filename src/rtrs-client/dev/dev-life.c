@@ -34,6 +34,18 @@ void dev_life_answer(struct dev *dev, int r)
 		       r == -ECONNABORTED ? DEV_EV_ABORTED : DEV_EV_REFUSED);
 }
 
+/* True if somebody waits for @dev until the server has its storage. */
+static bool is_awaited(const struct dev *dev)
+{
+	const struct dev_open_req *req;
+
+	list_for_each(req, &dev->opens, link) {
+		if (req->patience == DEV_OPEN_WAITS)
+			return true;
+	}
+	return false;
+}
+
 /* True if @r, of the first OPEN of @dev, asks for another OPEN: the storage is missing, or the
  * server was not done with opening it when the server's time for an OPEN was over.  A probe does
  * not wait. */
@@ -42,7 +54,7 @@ static bool is_later(const struct dev *dev, int r)
 	bool later = r == -EAGAIN || (r < 0 && dev->refusal == RNBD_REFUSES_OPENING);
 
 	return later && (atomic_load(&dev->clt->features) & RNBD_EXT_LATER) &&
-	       dev->clt->kind == CLIENT_STAYS;
+	       dev->clt->kind == CLIENT_STAYS && is_awaited(dev);
 }
 
 static void opened_first(struct dev_ctl *ctl)
@@ -212,10 +224,20 @@ static void reopen_device(void *object)
 	reopen(object);
 }
 
+/* The program of the session ends, and nobody waits for the server any more. */
+static int status_at_end(const struct dev *dev, int status)
+{
+	bool waited = status == -EIO || status == -ECONNABORTED || status == -EAGAIN;
+
+	return waited && clt_sess_is_impatient(&dev->clt->sess) ? -ESHUTDOWN : status;
+}
+
 static void tell_openers(struct dev *dev, int status)
 {
 	struct dev_open_req *req;
 
+	status = status_at_end(dev, status);
+	dev_watch_note(dev, status);
 	while ((req = list_pop_entry(&dev->opens, struct dev_open_req, link))) {
 		req->status = status;
 		req->refusal = status ? dev->refusal : RNBD_REFUSES_NOT;

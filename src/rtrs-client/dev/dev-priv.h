@@ -3,6 +3,10 @@
 #ifndef DEV_PRIV_H
 #define DEV_PRIV_H
 
+#include <errno.h>
+#include <string.h>
+
+#include "clock.h"
 #include "clt-sess.h"
 #include "dev-fsm.h"
 #include "dev-stat.h"
@@ -213,6 +217,44 @@ void dev_life_close(struct client *clt);
 void dev_life_event(struct dev *dev, enum dev_event event);
 /* Take the row for @r, a result of dev_reopen_answer().  May free @dev. */
 void dev_life_answer(struct dev *dev, int r);
+
+/* ---- dev-watch.c ---- */
+
+struct dev_watch {
+	struct client *clt;
+	char name[RNBD_NAME_MAX];
+	enum rnbd_access_mode mode;
+	enum dev_watch_needs needs;
+	struct loop_timer timer;
+	struct loop_msg start_msg;
+	struct dev_open_req req;
+	enum {
+		WATCH_RESTS,
+		WATCH_ASKS,		/* @req is under way */
+	} state;
+	/* of the last answer; 0: the server gives the export; CLT_AGAIN: nobody knows */
+	int status;
+	enum rnbd_refusal refusal;
+	uint64_t since_ms;		/* when @status came */
+};
+
+/* An OPEN of @dev has ended with @status, of struct dev_open_req.  What the session itself answers
+ * is no answer of the server. */
+static inline void dev_watch_note(const struct dev *dev, int status)
+{
+	struct dev_watch *w = dev->clt->watch;
+
+	if (!w || strcmp(dev->name, w->name) || status == -EIO || status == -ECONNABORTED ||
+	    status == -ESHUTDOWN || status == -ENOMEM)
+		return;
+	if (status != w->status)
+		w->since_ms = clock_now_ms();
+	w->status = status;
+	w->refusal = dev->refusal;
+}
+
+/* Ask no more: the session is to end. */
+void dev_watch_stop(struct client *clt);
 
 /* ---- dev-handshake.c ---- */
 

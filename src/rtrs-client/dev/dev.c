@@ -202,6 +202,12 @@ const char *dev_state_name(const struct dev *dev)
 	return dev_fsm.states[atomic_load(&dev->state)];
 }
 
+const char *dev_cause(const struct dev *dev)
+{
+	return dev_is_in(dev, DEV_AWAY | 1u << DEV_AWAITED) && dev->error ?
+	       dev_why(dev->error, dev->refusal) : NULL;
+}
+
 /* ---- open ---- */
 
 static struct dev *dev_create(struct client *clt, const struct dev_open_req *req)

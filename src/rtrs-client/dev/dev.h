@@ -21,6 +21,10 @@ struct dev;
 struct dev_open_req {
 	const char *name;
 	enum rnbd_access_mode mode;
+	enum {
+		DEV_OPEN_WAITS,		/* for a server without the storage: io_timeout */
+		DEV_OPEN_ONCE,
+	} patience;
 	void (*done)(struct dev_open_req *req);	/* service thread */
 	int status;			/* 0; the server's errno; -ENAMETOOLONG; -EINVAL bad
 					 * geometry; -EEXIST open under another name, and a kernel
@@ -79,6 +83,26 @@ bool dev_has_name(const struct dev *dev);
 /* The state of @dev, as dev_fsm names the state; "kicked": open, and the server has answered in
  * this epoch that it has closed the device. */
 const char *dev_state_name(const struct dev *dev);
+/* Why the server does not open @dev, or not again, in the words of dev_why(); NULL: it is open, or
+ * the server has not answered. */
+const char *dev_cause(const struct dev *dev);
+
+/* ---- an export that nobody has open: dev-watch.c ---- */
+
+enum dev_watch_needs {
+	DEV_WATCH_MODE,			/* the export in the mode */
+	DEV_WATCH_ANY,			/* or for reading alone */
+};
+
+/* From now on note each refusal of @name, and ask for it in @mode until the server gives it.
+ * @known: the server gives it now.  Once for a client, which stops the watch at its end.  0 or
+ * -ENOMEM.  Not on the service thread. */
+int dev_watch_start(struct client *clt, const char *name, enum rnbd_access_mode mode,
+		    enum dev_watch_needs needs, bool known);
+/* Why the server has refused the export that is watched, which nobody has open, when it was last
+ * asked: the words of dev_why(), with its *@name, and for how long it has, *@ms.  NULL: it has
+ * not, or there is no watch.  Service thread. */
+const char *dev_watch_refused(const struct client *clt, const char **name, uint64_t *ms);
 
 /* ---- IO ---- */
 

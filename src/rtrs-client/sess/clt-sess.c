@@ -413,9 +413,14 @@ void clt_sess_lose_patience(struct clt_sess *sess)
 		loop_timer_set(sess->loop, &sess->timeout_timer, clock_now_ms());
 }
 
+bool clt_sess_is_impatient(const struct clt_sess *sess)
+{
+	return sess->paths[0]->impatient;
+}
+
 void clt_sess_set_io_timeout(struct clt_sess *sess, uint64_t ms)
 {
-	if (sess->paths[0]->impatient)
+	if (clt_sess_is_impatient(sess))
 		return;
 	sess->io_timeout_ms = ms;
 	if (atomic_load(&sess->io.state) != CLT_SESS_DOWN)

@@ -116,6 +116,8 @@ void clt_sess_close(struct clt_sess *sess);
 /* From now on requests do not wait for a path to come up, and wait for at most two heartbeats while
  * a path stands still. */
 void clt_sess_lose_patience(struct clt_sess *sess);
+/* True after that call. */
+bool clt_sess_is_impatient(const struct clt_sess *sess);
 /* Have requests wait for at most @ms for a path, those that wait already, too; CLOCK_NEVER: for
  * ever.  Nothing after clt_sess_lose_patience(). */
 void clt_sess_set_io_timeout(struct clt_sess *sess, uint64_t ms);

@@ -149,6 +149,7 @@ static int probe_export(struct clt_start *start, struct dev **dev, char err[CLT_
 	if (r != -EAGAIN || start->conf->connect_timeout_ms != CLOCK_NEVER)
 		return r;
 	log_warn(NULL, "%s; starting without", err);
+	start->without = true;
 	*dev = NULL;
 	return 0;
 }
@@ -188,6 +189,7 @@ static int probe_session(struct clt_start *start, char err[CLT_FRONT_ERR])
 	r = probe_server(start, why);
 	if (r < 0 && conf->connect_timeout_ms == CLOCK_NEVER && is_away(r)) {
 		log_warn(NULL, "server=%s: %s; starting without", conf->server, why);
+		start->without = true;
 		return 0;
 	}
 	if (r < 0) {

@@ -12,6 +12,7 @@
 
 #include "cleanup.h"
 #include "clt-start.h"
+#include "dev.h"
 #include "log.h"
 #include "process.h"
 #include "signals.h"
@@ -154,9 +155,13 @@ static int session_start(struct clt_start *start, char err[CLT_FRONT_ERR])
 	if (r < 0)
 		return fds_name_limit(r, err, CLT_FRONT_ERR);
 	r = conf->front->nap ? watch_start(start) : 0;
+	if (r == 0 && conf->export_name)
+		r = dev_watch_start(&start->run.clt, conf->export_name, conf->mode,
+				    conf->mode_auto ? DEV_WATCH_ANY : DEV_WATCH_MODE,
+				    !start->without);
 	if (r < 0) {
 		clt_start_end(start);
-		snprintf(err, CLT_FRONT_ERR, "cannot start a thread: %s", strerror(-r));
+		snprintf(err, CLT_FRONT_ERR, "cannot start: %s", strerror(-r));
 		return r;
 	}
 	clt_reload_begin(&start->reload, conf, &start->run.clt.sess, start->run.loop);

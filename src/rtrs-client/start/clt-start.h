@@ -24,6 +24,7 @@ enum clt_start_watch {
 struct clt_start {
 	struct clt_conf *conf;
 	struct frwr_lessons lessons;	/* learned by the probe, known to the lasting session */
+	bool without;			/* the probe was answered by no server, or for no export */
 	/* of the probe first, then of the lasting session */
 	struct clt_run run;
 	struct clt_reload reload;	/* of the lasting session's keys */
