@@ -33,7 +33,7 @@ check_is 3 "RTRS UNKNOWN - no program with a control socket in $RUNTIME_DIRECTOR
 check_is 3 "RTRS UNKNOWN - option '--pdi=4' is unknown, .*" --pdi=4
 check_is 3 "RTRS UNKNOWN - --server and --gateway: give one, or none for both kinds" \
 	--server --gateway
-check_is 3 "RTRS UNKNOWN - no command 'check all': see rtrsctl --help" all
+check_is 3 "RTRS UNKNOWN - check: 'all' is one word too many: this command is .*" all
 check_is 3 "RTRS UNKNOWN - 0 sessions, 0 of 0 paths up: $tmp/none: No such file .*" \
 	--socket="$tmp/none"
 

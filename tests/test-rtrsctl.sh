@@ -267,6 +267,29 @@ expect_failure 2 "see rtrsctl --help" "$rtrsctl"
 expect_failure 2 "log-level: 'debug' is one word too many: see" "$rtrsctl" log-level info debug
 expect_failure 2 "resize: '12G' is one word too many: an export has the size of its storage: give " \
 	"$rtrsctl" export resize disk 12G
+# Words of other programs; a nearest name may be the opposite of what was meant.
+while IFS='|' read -r words says; do
+	# shellcheck disable=SC2086 # words
+	expect_failure 2 "$says" "$rtrsctl" $words
+done <<'END'
+export rm disk|no command 'export rm' .did you mean export remove
+export del disk|no command 'export del' .did you mean export remove
+remove disk|no command 'remove disk': see
+delete disk|no command 'delete disk': see
+export list|no command 'export list': expected export add, remove, resize, kick, .*list
+export|no command 'export': expected export add
+path list|no command 'path list': expected path add, remove, disconnect, reconnect, save;
+show disk|show: 'disk' is one word too many: this command is about all that is there
+status disk|status: 'disk' is one word too many
+restart|no command 'restart': systemd does that, as in: systemctl restart rtrs-server
+help|no command 'help': expected rtrsctl --help
+version|no command 'version': expected rtrsctl --version
+export add disk /a|export add: '/a' is one word too many: expected NAME=PATH as one word
+export set disk iops 4000|export set: 'iops': expected KEY=VALUE, as iops=4000$
+export set disk readonly|export set: 'readonly': expected KEY=VALUE$
+export set iops=4000|export set: which export. Expected its name in front of 'iops=4000'
+export set disk|export set: expected KEY=VALUE after 'disk'
+END
 for seconds in 0 x 3601 -1 ''; do
 	expect_failure 2 \
 		"^rtrsctl: --watch '$seconds': expected a number of seconds from 1 to 3600\$" \

@@ -50,7 +50,8 @@ static const struct command commands[] = {
 	{ .name = "max-reconnect-attempts", .kind = RUNDIR_NBDKIT, .arg = "attempts",
 	  .arg_text = "[N]", .help = "-1: forever" },
 	{ .name = "export add", .kind = RUNDIR_SERVER, .arg = "export", .needs = 1,
-	  .arg_text = "NAME=PATH[,FLAG]...", .help = "export PATH, too" },
+	  .arg_text = "NAME=PATH[,FLAG]...", .help = "export PATH, too",
+	  .no_more = "expected NAME=PATH as one word" },
 	{ .name = "export remove", .kind = RUNDIR_SERVER, .arg = "export", .needs = 1,
 	  .takes_force = true },
 	{ .name = "export resize", .kind = RUNDIR_SERVER, .arg = "export", .needs = 1,
@@ -190,27 +191,113 @@ static const char *command_of(const char *word)
 	return only;
 }
 
+/* True if @command has two words, of which the first is @word. */
+static bool is_of_group(const struct command *command, const char *word)
+{
+	size_t n = strlen(word);
+
+	return !strncmp(command->name, word, n) && command->name[n] == ' ';
+}
+
+/* The words of other programs for the second word of a command. */
+static const char *word_of_others(const char *word)
+{
+	static const struct {
+		const char *others, *ours;
+	} words[] = {
+		{ "rm", "remove" }, { "del", "remove" }, { "delete", "remove" },
+		{ "create", "add" }, { "new", "add" }, { "change", "set" }, { "edit", "set" },
+		{ "limit", "set" }, { "grow", "resize" },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(words); i++) {
+		if (!strcmp(words[i].others, word))
+			return words[i].ours;
+	}
+	return word;
+}
+
+/* Refuse @word, which is no second word of the @group: a nearest name may be the opposite of what
+ * is meant.  0: there is no such group. */
+static int refuse_in_group(const char *group, const char *word)
+{
+	const char *ours = word ? word_of_others(word) : "";
+	size_t n = strlen(group);
+	char all[256] = "";
+
+	for (unsigned i = 0; i < ARRAY_SIZE(commands); i++) {
+		const char *name = commands[i].name;
+		size_t len = strlen(all);
+
+		if (!is_of_group(&commands[i], group))
+			continue;
+		if (ours != word && !strcmp(name + n + 1, ours))
+			return say_error(EXIT_USAGE, "no command '%s %s' (did you mean %s?): see "
+					 "rtrsctl --help", group, word, name);
+		snprintf(all + len, sizeof(all) - len, "%s%s", len ? ", " : "", name + n + 1);
+	}
+	if (!*all)
+		return 0;
+	return say_error(EXIT_USAGE, "no command '%s%s%s': expected %s %s; \"rtrsctl "
+			 "list\" and \"show\" print all that is there", group, word ? " " : "",
+			 word ? word : "", group, all);
+}
+
+/* Refuse @word behind a command that takes none.  0: @name is no such command. */
+static int refuse_word(const char *name, const char *word)
+{
+	for (unsigned i = 0; word && i < ARRAY_SIZE(commands); i++) {
+		if (!commands[i].arg && !strcmp(commands[i].name, name))
+			return say_error(EXIT_USAGE, "%s: '%s' is one word too many: this command "
+					 "is about all that is there", name, word);
+	}
+	return 0;
+}
+
+/* Refuse what systemd or an option does.  0: @word is none of these. */
+static int refuse_of_others(const char *word)
+{
+	if (!strcmp(word, "start") || !strcmp(word, "stop") || !strcmp(word, "restart"))
+		return say_error(EXIT_USAGE, "no command '%s': systemd does that, as in: systemctl "
+				 "%s rtrs-server", word, word);
+	if (!strcmp(word, "help") || !strcmp(word, "version"))
+		return say_error(EXIT_USAGE, "no command '%s': expected rtrsctl --%s", word, word);
+	return 0;
+}
+
 static int unknown_command(char **argv, int argc)
 {
-	const char *names[ARRAY_SIZE(commands)], *meant;
+	const char *names[ARRAY_SIZE(commands)], *meant, *second = argc > 1 ? argv[1] : NULL;
 	char words[256];
+	int rc = refuse_of_others(argv[0]);
 
+	if (!rc)
+		rc = refuse_word(argv[0], second);
+	if (!rc)
+		rc = refuse_in_group(argv[0], second);
+	if (rc)
+		return rc;
 	for (unsigned i = 0; i < ARRAY_SIZE(commands); i++)
 		names[i] = commands[i].name;
-	snprintf(words, sizeof(words), "%s%s%s", argv[0], argc > 1 ? " " : "",
-		 argc > 1 ? argv[1] : "");
-	meant = command_of(argv[0]);
+	snprintf(words, sizeof(words), "%s%s%s", argv[0], second ? " " : "", second ? second : "");
+	meant = command_of(word_of_others(argv[0]));
 	if (!meant)
 		meant = suggest_name(words, strlen(words), names, ARRAY_SIZE(names));
 	return say_error(EXIT_USAGE, "no command '%s'%s%s%s: see rtrsctl --help", words,
 			 meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
 }
 
-/* Make one argument, "NAME,WORD,...", of the @argc words. */
+/* Make one argument, "NAME,WORD,...", of the @argc words, two or more. */
 static int join_words(struct ctx *ctx, int argc, char **argv)
 {
 	size_t len = 0;
 	char *to;
+
+	if (!strchr(argv[1], '='))
+		return say_error(EXIT_USAGE, "%s: '%s': expected KEY=VALUE%s%s%s%s",
+				 ctx->command->name, argv[1], argc > 2 ? ", as " : "",
+				 argc > 2 ? argv[1] : "", argc > 2 ? "=" : "",
+				 argc > 2 ? argv[2] : "");
 
 	for (int i = 0; i < argc; i++)
 		len += strlen(argv[i]) + 1;
@@ -234,6 +321,9 @@ static int parse_command(struct ctx *ctx, int argc, char **argv)
 		return unknown_command(argv, argc);
 	argc -= used;
 	argv += used;
+	if (ctx->command->takes_words && argc && strchr(argv[0], '='))
+		return say_error(EXIT_USAGE, "%s: which export? Expected its name in front of '%s'",
+				 ctx->command->name, argv[0]);
 	if (ctx->command->takes_words && argc > 1)
 		return join_words(ctx, argc, argv);
 	most = (ctx->command->arg != NULL) + (ctx->command->second != NULL);

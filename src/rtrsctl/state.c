@@ -297,6 +297,7 @@ static const char *meaning_of(const char *cell)
 		const char *state, *means;
 	} states[] = {
 		{ "new", "it has not connected yet" },
+		{ "silent", "the server has not answered two heartbeats" },
 		{ "awaited", "an NBD client waits for the export" },
 		{ "lost", "the server does not open the export again, and requests wait" },
 		{ "failed", "the server does not open the export again, and requests fail" },
