@@ -103,7 +103,9 @@ static void look_at(struct doctor *doctor, struct doctor_subject *s)
 	doctor_subject_limits(doctor, s);
 	doctor_subject_check(doctor, s);
 	note_unused(doctor, s);
-	doctor_subject_files(doctor, s);
+	/* Whose the files have to be is not known then: those of a unit are not of who asks. */
+	if (!s->unit.silent || !geteuid())
+		doctor_subject_files(doctor, s);
 	doctor_subject_paths(doctor, s);
 	doctor_unit_free(&s->unit);
 	doctor_conf_free(&s->conf);
