@@ -100,6 +100,13 @@ late_pid=$server_pid server_pid=$other_pid server_port=$other_port
 wait_until "a refusal" gateway_is 2 'CRITICAL - .*: good1 refused: the server has no such export for'
 "$rtrsctl" --socket "$tmp/late.ctl" export add good1=mem:2M
 wait_until "the export" gateway_is 0 'RTRS OK'
+# The server comes back without it, and no NBD client has come meanwhile.
+stop_process "$late_pid"
+start_server --listen "unix:$tmp/late.sock" --control "$tmp/late.ctl" good=mem:1M
+late_pid=$server_pid server_pid=$other_pid server_port=$other_port
+wait_until "a refusal" gateway_is 2 'CRITICAL - .*: good1 refused: the server has no such export for'
+"$rtrsctl" --socket "$tmp/late.ctl" export add good1=mem:2M
+wait_until "the export" gateway_is 0 'RTRS OK'
 stop_process "$nbdkit_pid"
 stop_process "$late_pid"
 

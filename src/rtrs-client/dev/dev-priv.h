@@ -236,6 +236,7 @@ struct dev_watch {
 	int status;
 	enum rnbd_refusal refusal;
 	uint64_t since_ms;		/* when @status came */
+	unsigned epoch;			/* of the session, whose server has answered; 0: none yet */
 };
 
 /* An OPEN of @dev has ended with @status, of struct dev_open_req.  What the session itself answers

@@ -3,8 +3,9 @@
  * is asked for again, so that "rtrsctl check" names it until the server gives it.
  *
  * The happy path: the answer to each OPEN of the name is noted; after a refusal the watch opens the
- * export each 5 s until the server gives it, and closes it at once.  A question takes part in no
- * wait of others: it ends with the first answer.  While the session is down nothing is asked.
+ * export each 5 s until the server gives it, and closes it at once.  So it does when a server comes
+ * back, in a further epoch.  A question takes part in no wait of others: it ends with the first
+ * answer.  While the session is down nothing is asked.
  *
  * Service thread.  The client owns the watch, from dev_watch_start() to client_fini(). */
 #include <errno.h>
@@ -49,10 +50,14 @@ static void watch_asked(struct dev_open_req *req)
 static void watch_timer(struct loop_timer *timer)
 {
 	struct dev_watch *w = container_of(timer, struct dev_watch, timer);
+	bool up = clt_sess_is_up(&w->clt->sess), used = is_in_use(w);
+	unsigned epoch = clt_sess_epoch(&w->clt->sess);
 
-	if (w->state == WATCH_RESTS && !is_well(w) && clt_sess_is_up(&w->clt->sess) &&
-	    !is_in_use(w)) {
+	if (up && (used || !w->epoch))
+		w->epoch = epoch;
+	if (w->state == WATCH_RESTS && up && !used && (!is_well(w) || w->epoch != epoch)) {
 		w->state = WATCH_ASKS;
+		w->epoch = epoch;
 		w->req = (struct dev_open_req){ .name = w->name, .mode = w->mode,
 						.patience = DEV_OPEN_ONCE, .done = watch_asked };
 		dev_open_start(w->clt, &w->req);
