@@ -26,12 +26,15 @@ cmp "$tmp/b" "$(stored "$tmp/disk,b")"
 stop_process "$b_pid"
 
 # Without export= the client's name is opened; an empty one is refused with the way out named.
-start_nbdkit "$server" mode=ro
+# The program has the name of its file.
+echo "server = ${server#*=}" >"$tmp/all.conf"
+start_nbdkit "config=$tmp/all.conf" mode=ro
+timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --name all list
 [ "$(timeout "$TIMEOUT_S" nbdinfo --size "nbd+unix:///b?socket=$sock")" = 5242880 ]
 cmp "$tmp/b" <(timeout "$TIMEOUT_S" nbdcopy "nbd+unix:///b?socket=$sock" -)
 [ "$(timeout "$TIMEOUT_S" nbdinfo --size "nbd+unix:///a?socket=$sock")" = 8388608 ]
 must_fail timeout "$TIMEOUT_S" nbdinfo --size "nbd+unix:///?socket=$sock"
-wait_line "$nbdkit_log" 'export='
+wait_line "$nbdkit_log" 'asks for no export: put the name into its URI .* or give export=NAME here'
 must_fail timeout "$TIMEOUT_S" nbdinfo --size "nbd+unix:///nothing?socket=$sock"
 wait_line "$nbdkit_log" 'nothing'
 [ "$(timeout "$TIMEOUT_S" nbdinfo --size "nbd+unix:///a?socket=$sock")" = 8388608 ]

@@ -272,7 +272,8 @@ static void *rtrs_open(int readonly)
 	if (!name)
 		return NULL;
 	if (!*name) {
-		nbdkit_error("no export: give export=NAME, or let the NBD client ask for a name");
+		nbdkit_error("the NBD client asks for no export: put the name into its URI "
+			     "(nbd+unix:///NAME?socket=...), or give export=NAME here");
 		errno = EINVAL;
 		return NULL;
 	}

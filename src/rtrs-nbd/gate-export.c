@@ -313,7 +313,8 @@ static void gate_open(void *arg, struct nbd_ask *ask, const char *asked)
 
 	if (!*name) {
 		gate_refuse(ask, name, -ENOENT,
-			    "no export: give export=NAME, or let the NBD client ask for a name");
+			    "the NBD client asks for no export: put the name into its URI "
+			    "(nbd+unix:///NAME?socket=...), or give export=NAME here");
 		return;
 	}
 	if (strlen(name) >= RNBD_NAME_MAX) {

@@ -91,8 +91,18 @@ static const struct ctl_call calls[] = {
 	{ .name = "clients", .fn = gate_clients_call },
 };
 
+/* A file may be that of the other end. */
+static const char *const of_rtrs_server[] = {
+	"listen", "allow", "read-only", "iops", "iops-read", "iops-write", "bps", "bps-read",
+	"bps-write", "burst", "priority", "direct", "shared", "queue-depth", "max-io-size",
+	"lock-timeout", "invalidate", "max-sessions", "max-paths", "max-connections", "max-memory",
+	"state-dir", "strict", NULL
+};
+
 static const struct clt_front front = {
 	.name = RUNDIR_GATEWAY,
+	.others = of_rtrs_server,
+	.others_are = "an option of rtrs-server: expected it in the file of the server",
 	.program = "rtrs-nbd",
 	.help = "rtrs-nbd --help",
 	.options = &gate_options,

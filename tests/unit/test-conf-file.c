@@ -326,6 +326,24 @@ Test(conf_file, rules_and_priority_that_are_none)
 	conf_fini(&conf);
 }
 
+Test(conf_file, options_of_the_other_end)
+{
+	struct srv_conf conf;
+
+	write_file("a.conf", "[server]\nio-timeout=5\npath=/a\n[export \"a\"]\npath=/a\n"
+		   "server=192.0.2.1\nread-only=yes\n");
+	cr_assert_str_eq(parse(&conf, "", OPT_USAGE),
+		"a.conf:2: 'io-timeout' is an option of gateways: expected it in the file of the "
+		"gateway\n"
+		"a.conf:3: 'path' is an option of [export \"NAME\"]: expected it below that "
+		"header\n"
+		"a.conf:6: 'server' is an option of gateways: expected it in the file of the "
+		"gateway\n"
+		"a.conf:7: read-only 'yes': expected the clients that may only read; mode = ro is "
+		"for all of them\n");
+	conf_fini(&conf);
+}
+
 Test(conf_file, order)
 {
 	struct srv_conf conf;

@@ -3,6 +3,8 @@
  * change a counter during a read. */
 #include <config.h>
 
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "changes.h"
@@ -235,13 +237,24 @@ static json_t *sess_json(struct client *clt, enum clt_ctl_depth depth, uint64_t 
 	return object;
 }
 
-/* The name of the program.  NBD clients choose among the exports of a gateway without an export of
- * its own. */
-static const char *program_name(const struct client *clt, const struct clt_conf *conf)
+/* The name of the program, for which @name has room.  NBD clients choose among the exports of a
+ * gateway without an export of its own: this one has the name of its file, as its unit has. */
+static const char *program_name(const struct client *clt, const struct clt_conf *conf,
+				char name[RNBD_NAME_MAX])
 {
+	const char *file = conf->config ? strrchr(conf->config, '/') : NULL;
+	size_t n = file ? strlen(++file) : 0;
+
+	if (n > 5 && !strcmp(file + n - 5, ".conf"))
+		n -= 5;
 	if (conf->name)
 		return conf->name;
-	return conf->export_name ? conf->export_name : clt->sess.name;
+	if (conf->export_name)
+		return conf->export_name;
+	if (!n)
+		return clt->sess.name;
+	snprintf(name, RNBD_NAME_MAX, "%.*s", (int)n, file);
+	return name;
 }
 
 json_t *clt_secrets_json(const struct fab_tls *tls, const struct fab_tls_conf *conf,
@@ -275,9 +288,10 @@ static json_t *with_secrets(json_t *object, const struct clt_conf *conf)
 json_t *clt_ctl_json(struct client *clt, const struct clt_conf *conf, enum clt_ctl_depth depth)
 {
 	uint64_t timeout_ms = clt->sess.io_timeout_ms, oldest_ns = dev_stat_ages(clt);
+	char name[RNBD_NAME_MAX];
 	json_t *object = json_pack("{s:o,s:o,s:i,s:o,s:[o]}",
 				   "program", ctl_json_text(conf->front->program),
-				   "name", ctl_json_text(program_name(clt, conf)),
+				   "name", ctl_json_text(program_name(clt, conf, name)),
 				   "pid", (int)getpid(),
 				   "exports", exports_json(clt, depth),
 				   "sessions", sess_json(clt, depth, oldest_ns));

@@ -95,8 +95,8 @@ enum dev_watch_needs {
 };
 
 /* From now on note each refusal of @name, and ask for it in @mode until the server gives it, and in
- * each further epoch.  @known: the server gives it now.  Once for a client, which stops the watch at
- * its end.  0 or -ENOMEM.  Not on the service thread. */
+ * each further epoch.  @known: the server gives it now.  Once for a client, which stops the watch
+ * at its end.  0 or -ENOMEM.  Not on the service thread. */
 int dev_watch_start(struct client *clt, const char *name, enum rnbd_access_mode mode,
 		    enum dev_watch_needs needs, bool known);
 /* Why the server has refused the export that is watched, which nobody has open, when it was last

@@ -65,6 +65,11 @@ static int read_read_only(void *arg, const char *text, char *why, size_t len)
 		snprintf(why, len, "expected rules, or only 'none'");
 		return -EINVAL;
 	}
+	if (!strcmp(text, "yes") || !strcmp(text, "no")) {
+		snprintf(why, len, "expected the clients that may only read; mode = ro is for all "
+			 "of them");
+		return -EINVAL;
+	}
 	return conf_allow_list_add(&ex->read_only, text, why, len);
 }
 

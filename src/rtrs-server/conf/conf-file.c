@@ -60,10 +60,18 @@ static bool end_export(void *arg, const char *where, char *why, size_t len)
 	return false;
 }
 
+/* A file may be that of the other end. */
+static const char *const of_gateways[] = {
+	"server", "export", "io-timeout", "connect-timeout", "transport", "policy", "connections",
+	"poll", "sessname", "registration", "tls-hostname", "max-reconnect-attempts", NULL
+};
+#define GATEWAYS_ARE "an option of gateways: expected it in the file of the gateway"
+
 static const struct opt_section sections[] = {
-	{ .name = "server", .table = &conf_options, .begin = begin_server },
+	{ .name = "server", .table = &conf_options, .begin = begin_server,
+	  .others = of_gateways, .others_are = GATEWAYS_ARE },
 	{ .name = "export", .titled = true, .table = &conf_export_options, .begin = begin_export,
-	  .end = end_export },
+	  .end = end_export, .others = of_gateways, .others_are = GATEWAYS_ARE },
 };
 
 int conf_file_read(struct srv_conf *conf, const char *path, FILE *errors)
