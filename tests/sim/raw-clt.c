@@ -11,6 +11,8 @@
 
 #define WAIT_MS 60000
 
+static struct list clts = LIST_INIT(clts);
+
 _Static_assert(RAW_BUFS * RAW_DATA <= HRESULT_LEN, "room for the data of every chunk");
 
 /* ---- of hpath.h ---- */
@@ -98,6 +100,7 @@ void raw_clt_init(struct raw_clt *c, const char *host, uint8_t path, uint8_t ses
 	c->actor = (struct sim_actor){ .ready = raw_ready, .run = raw_run };
 	sim_actor_add(&c->actor);
 	sim_leave(before);
+	list_add_head(&clts, &c->link);
 }
 
 /* ORDER: windows go when the connections have drained and before they are destroyed. */
@@ -117,6 +120,15 @@ void raw_clt_fini(struct raw_clt *c)
 	hpath_fini(&c->path);
 	fab_cm_destroy(c->path.cm);
 	sim_actor_del(&c->actor);
+	list_del(&c->link);
+}
+
+void raw_clts_fini(void)
+{
+	struct raw_clt *c, *tmp;
+
+	list_for_each_safe(c, tmp, &clts, link)
+		raw_clt_fini(c);
 }
 
 int raw_clt_connect(struct raw_clt *c, unsigned cid)

@@ -13,6 +13,7 @@
 #define RAW_DATA 65536u
 
 struct raw_clt {
+	struct list link;		/* among those that are to be closed */
 	struct hpath path;
 	struct sim_actor actor;
 	struct ibv_mw *windows[RAW_BUFS];
@@ -23,9 +24,11 @@ struct raw_clt {
 };
 
 /* On @host; path uuid all @path, session uuid all @sess; nothing connects yet.  Without extension
- * and tag. */
+ * and tag.  Ends with the world at the latest. */
 void raw_clt_init(struct raw_clt *c, const char *host, uint8_t path, uint8_t sess, unsigned ncons);
 void raw_clt_fini(struct raw_clt *c);
+/* All that are left, the last one first. */
+void raw_clts_fini(void);
 /* Connect @cid; returns when it is up (0) or refused. */
 int raw_clt_connect(struct raw_clt *c, unsigned cid);
 /* INFO_REQ with @name; 0, or -ECONNRESET when the server hangs up instead of answering. */

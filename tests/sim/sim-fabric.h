@@ -29,11 +29,11 @@ bool sim_mw_bound(const struct ibv_mw *mw);
 unsigned sim_keys(void);
 unsigned sim_conns(void);
 
-/* Whether fab_query_device() offers a local key good for all memory (as tcp).  At first true;
- * returns what it was. */
-bool sim_offer_local_dma_lkey(bool yes);
+/* What devices offer, until the end of the test (sim-test.h).  Whether fab_query_device() offers a
+ * local key good for all memory (as tcp).  At first true. */
+void sim_offer_local_dma_lkey(bool yes);
 /* The same for fab_rereg_mr(), fab_suspend_mr() and regions of length 0. */
-bool sim_offer_rereg(bool yes);
+void sim_offer_rereg(bool yes);
 /* Which windows devices have; at first both. */
 void sim_offer_windows(bool type_1, bool type_2b);
 /* Who the peers on @host prove to be from now on, as if they had TLS; "": nobody. */
@@ -71,8 +71,8 @@ struct sim_relay {
 
 /* Put @relay between all hosts; NULL: nobody. */
 void sim_put_between(struct sim_relay *relay);
-/* How many windows all devices together have; returns what it was. */
-unsigned sim_limit_windows(unsigned n);
+/* How many windows all devices together have. */
+void sim_limit_windows(unsigned n);
 /* What @host's device does not do in spite of what it offers: it refuses each bind, as one whose
  * driver has no such call; or a bind of a window of type 1 to nothing, as one that keeps the key
  * then. */
@@ -92,5 +92,7 @@ void sim_offer_limits(const char *host, uint32_t max_qp_wr, uint32_t max_sge);
 void sim_offer_from_env(void);
 /* What fab_query_device() offers (enum fab_cap). */
 unsigned sim_caps(void);
+/* Offer @caps again, and as many windows as at first. */
+void sim_offer_again(unsigned caps);
 
 #endif

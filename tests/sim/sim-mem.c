@@ -44,13 +44,9 @@ static unsigned nkeys, nwindows, max_windows = SIM_MAX_MW;
 #define REREG (FAB_CAP_REREG_MR | FAB_CAP_SUSPEND_MR)
 static unsigned offered = FAB_CAP_DMA_LKEY | REREG | FAB_CAP_MW_TYPE_1 | FAB_CAP_MW_TYPE_2B;
 
-/* Returns whether @caps were offered. */
-static bool offer(unsigned caps, bool yes)
+static void offer(unsigned caps, bool yes)
 {
-	bool old = offered & caps;
-
 	offered = yes ? offered | caps : offered & ~caps;
-	return old;
 }
 
 unsigned sim_caps(void)
@@ -58,9 +54,15 @@ unsigned sim_caps(void)
 	return offered;
 }
 
-bool sim_offer_local_dma_lkey(bool yes)
+void sim_offer_again(unsigned caps)
 {
-	return offer(FAB_CAP_DMA_LKEY, yes);
+	offered = caps;
+	max_windows = SIM_MAX_MW;
+}
+
+void sim_offer_local_dma_lkey(bool yes)
+{
+	offer(FAB_CAP_DMA_LKEY, yes);
 }
 
 void sim_offer_from_env(void)
@@ -74,9 +76,9 @@ void sim_offer_from_env(void)
 	offer(FAB_CAP_DMA_LKEY | REREG, false);
 }
 
-bool sim_offer_rereg(bool yes)
+void sim_offer_rereg(bool yes)
 {
-	return offer(REREG, yes);
+	offer(REREG, yes);
 }
 
 void sim_offer_windows(bool type_1, bool type_2b)
@@ -293,12 +295,9 @@ static struct sim_mw *to_mw(const struct ibv_mw *ibv)
 	return container_of(ibv, struct sim_mw, base.ibv);
 }
 
-unsigned sim_limit_windows(unsigned n)
+void sim_limit_windows(unsigned n)
 {
-	unsigned was = max_windows;
-
 	max_windows = n;
-	return was;
 }
 
 struct ibv_mw *sim_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type)

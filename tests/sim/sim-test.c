@@ -12,6 +12,7 @@
 static const char *running = "?";
 static uint64_t njudged;
 static struct sim_test *tests;		/* in the order of the file */
+static void (*at_end)(void);		/* of each test, or NULL */
 
 static void on_abort(int sig)
 {
@@ -114,16 +115,26 @@ void sim_test_add(struct sim_test *test)
 	*p = test;
 }
 
+void sim_test_at_end(void (*fn)(void))
+{
+	at_end = fn;
+}
+
 int sim_test_main(int argc, char **argv)
 {
+	unsigned caps;
 	size_t ran = 0;
 
 	sim_offer_from_env();
+	caps = sim_caps();
 	for (const struct sim_test *t = tests; t; t = t->next) {
 		if (!wanted(argc, argv, t->name))
 			continue;
 		sim_test_named(t->name);
 		t->fn();
+		if (at_end)
+			at_end();
+		sim_offer_again(caps);
 		ran++;
 	}
 	if (!ran) {

@@ -41,6 +41,8 @@ void sim_test_named(const char *name);
 /* An operation whose outcome was compared with what is legal has ended: sim_test_seeds() says how
  * many did. */
 void sim_test_judged(void);
+/* Have @fn called at the end of each test. */
+void sim_test_at_end(void (*fn)(void));
 /* Run @fn with @n seeds from 1 on, and say how many passed.  In the environment SIM_SEED is the
  * first seed, and alone the only one; SIM_SEEDS a number of seeds; SIM_SECONDS the time to run as
  * many as fit.  @name stands in front of the seed when a run fails. */

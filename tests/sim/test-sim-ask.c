@@ -43,7 +43,6 @@ static void end_raw(void)
 	world_client_stop(w, c);
 	world_run_ms(w, 100);
 	raw_srv_stop(&srv);
-	world_destroy(w);
 }
 
 /* ---- in a thread of its own ---- */
@@ -98,7 +97,6 @@ SIM_TEST(list)
 	CHECK(list(&a) == 0);
 	CHECK(a.list.n == 1 && !strcmp(a.list.names[0], "disk0"));
 	dev_list_fini(&a.list);
-	world_destroy(w);
 }
 
 /* It is asked on the path that comes. */
@@ -115,7 +113,6 @@ SIM_TEST(list_waits_for_a_path)
 	world_server_start(w, NULL);
 	CHECK(list_end(&a, 10000) == 0 && a.list.n == 1);
 	dev_list_fini(&a.list);
-	world_destroy(w);
 }
 
 /* The first, too. */
@@ -131,7 +128,6 @@ SIM_TEST(list_waits_for_the_first_path)
 	world_server_start(w, NULL);
 	CHECK(list_end(&a, 10000) == 0 && a.list.n == 1);
 	dev_list_fini(&a.list);
-	world_destroy(w);
 }
 
 SIM_TEST(list_of_a_kernel)
@@ -256,7 +252,6 @@ SIM_TEST(extents)
 	for (unsigned i = 0; i < 20; i++)
 		CHECK(world_write(c, 65536 + i * 1024, 512, 1) == 0);
 	CHECK(extents(&a, 0, WORLD_DISK_SIZE, false) == -E2BIG && a.n == 8);
-	world_destroy(w);
 }
 
 /* It is asked again over the path that comes, and has the answer of that time. */
@@ -277,7 +272,6 @@ SIM_TEST(extents_wait_for_a_path)
 	CHECK(list_end(&a, 10000) == 0);
 	expect_extents(&a, 0, WORLD_DISK_SIZE, SPARSE, 0, 0);
 	CHECK(world_write(c, 0, 4096, 1) == 0);
-	world_destroy(w);
 }
 
 /* A chunk has room for less than an answer of the usual size. */
@@ -293,7 +287,6 @@ SIM_TEST(extents_of_a_small_server)
 	CHECK(world_write(c, 8192, 4096, 1) == 0);
 	CHECK(extents(&a, 4096, 8192, false) == 0);
 	expect_extents(&a, 4096, 4096, SPARSE, 4096, 0);
-	world_destroy(w);
 }
 
 SIM_TEST(extents_of_a_kernel)

@@ -155,13 +155,6 @@ static void alice_is_well(void)
 	CHECK(hpath_sess_info(&alice.path) == 0);
 }
 
-static void end_with_alice(void)
-{
-	alice_is_well();
-	raw_clt_fini(&alice);
-	world_destroy(w);
-}
-
 /* ---- our own client ---- */
 
 static void io_of(const struct auth_creds *creds, int want)
@@ -362,7 +355,7 @@ SIM_TEST(anonymous_in_a_session)
 				CHECK(other.path.refusal == (mode == AUTH_MODE_REQUIRE ?
 				      RTRS_REFUSES_UNPROVEN : RTRS_REFUSES_IDENTITY));
 				raw_clt_fini(&other);
-				end_with_alice();
+				alice_is_well();
 			}
 		}
 	}
@@ -398,7 +391,7 @@ SIM_TEST(one_answer_before_the_proof)
 		raw_clt_fini(&other);
 		if (full)
 			world_server_srv(w)->nsessions -= CONF_MAX_SESSIONS;
-		end_with_alice();
+		alice_is_well();
 	}
 }
 
@@ -424,7 +417,7 @@ SIM_TEST(another_key_in_a_session)
 			CHECK(other.path.refusal == (path == 2 ? refusals[i] : RTRS_REFUSES_NOT));
 			CHECK(world_traced(w, lines[i]));
 			raw_clt_fini(&other);
-			end_with_alice();
+			alice_is_well();
 		}
 	}
 }
@@ -440,7 +433,7 @@ SIM_TEST(a_second_path)
 	CHECK(enter(&other, &proof, 0) == 0 && enter(&other, &proof, 1) == 0);
 	CHECK(raw_clt_info(&other, "sess") == 0);
 	raw_clt_fini(&other);
-	end_with_alice();
+	alice_is_well();
 }
 
 /* ---- one proof, used again ---- */
@@ -477,8 +470,6 @@ SIM_TEST(a_pass_is_used_up)
 	world_run_ms(w, 10000);
 	/* The whole path again, when the first has gone. */
 	CHECK(hpath_connect_with(&alice.path, 0, &m[0], sizeof(m[0])) == -EACCES);
-	raw_clt_fini(&alice);
-	world_destroy(w);
 }
 
 SIM_TEST(a_pass_gets_old)
@@ -491,8 +482,6 @@ SIM_TEST(a_pass_gets_old)
 	world_run_ms(w, 36000);
 	CHECK(enter(&alice, &proof, 0) == -EACCES);
 	CHECK(world_traced(w, "its path has not been authenticated, or too long ago"));
-	raw_clt_fini(&alice);
-	world_destroy(w);
 }
 
 /* The server's answer has its proof, for that connection alone. */
@@ -514,8 +503,6 @@ SIM_TEST(the_server_accepts_with_a_proof)
 		CHECK(auth_conn_rsp_ok(&rsp, channel, m[cid].auth_data, proof.chap.conn_key));
 		CHECK(!auth_conn_rsp_ok(&rsp, channel, m[!cid].auth_data, proof.chap.conn_key));
 	}
-	raw_clt_fini(&alice);
-	world_destroy(w);
 }
 
 /* ---- the other version ---- */
@@ -539,7 +526,6 @@ SIM_TEST(version_1)
 			CHECK(world_traced(w, "its version of authentication is not accepted "
 					      "over this transport"));
 			raw_clt_fini(&alice);
-			world_destroy(w);
 		}
 	}
 }
@@ -559,8 +545,6 @@ SIM_TEST(tag_of_version_1)
 	auth_conn_req_seal(&m, &rdma, proof.chap.conn_key);
 	CHECK(hpath_connect_with(&alice.path, 0, &m, sizeof(m)) == -EACCES);
 	CHECK(enter(&alice, &proof, 0) == 0);
-	raw_clt_fini(&alice);
-	world_destroy(w);
 }
 
 /* ---- TLS on a part of a path ---- */
@@ -590,8 +574,6 @@ SIM_TEST(tls_of_the_proof)
 	auth_conn_req_seal(&m, &plain, proof.chap.conn_key);
 	CHECK(hpath_connect_with(&alice.path, 0, &m, sizeof(m)) == -EACCES);
 	CHECK(world_traced(w, "this connection has TLS and the connection of its proof had none"));
-	raw_clt_fini(&alice);
-	world_destroy(w);
 }
 
 /* The same of the path's own connections, by nobody in particular. */
@@ -610,7 +592,6 @@ SIM_TEST(tls_of_the_path)
 		CHECK(raw_clt_connect(&alice, 1) == 0);
 		CHECK(raw_clt_info(&alice, "sess") == 0);
 		raw_clt_fini(&alice);
-		world_destroy(w);
 	}
 }
 
@@ -650,8 +631,6 @@ SIM_TEST(replayed_and_reflected)
 		leave(&alice);
 		CHECK(enter(&alice, &proof, 0) == -EACCES);
 	}
-	raw_clt_fini(&alice);
-	world_destroy(w);
 }
 
 /* Something else than a message: nothing comes of it. */
@@ -668,8 +647,6 @@ SIM_TEST(garbage)
 		CHECK(!say(&alice, bytes, len));
 		leave(&alice);
 	}
-	raw_clt_fini(&alice);
-	world_destroy(w);
 }
 
 /* ---- limits ---- */
@@ -702,8 +679,6 @@ SIM_TEST(stalled)
 		raw_clt_fini(&stalled[i]);
 	}
 	CHECK(world_traced(w, "authentication: not finished in time"));
-	raw_clt_fini(&alice);
-	world_destroy(w);
 }
 
 /* Hosts that have all places together: the one with the most makes room.  A client that began
@@ -740,8 +715,6 @@ SIM_TEST(stalled_by_many)
 	}
 	CHECK(lost == 2);
 	raw_clt_fini(&late);
-	raw_clt_fini(&alice);
-	world_destroy(w);
 }
 
 /* ---- proofs that wait ---- */
@@ -804,8 +777,6 @@ SIM_TEST(proofs_up_to_the_limit)
 	CHECK(!path_enters(3 * PASSES_MAX - PROVERS));
 	CHECK(path_enters(3 * PASSES_MAX));
 	CHECK(path_enters(4 * PASSES_MAX - PROVERS));
-	raw_clt_fini(&alice);
-	world_destroy(w);
 }
 
 /* Make a file with @text; @name becomes its name. */

@@ -133,7 +133,6 @@ SIM_TEST(p11_connect)
 			"[  0.025] srv sess/clt@srv: path: drained: draining -> lingering\n"
 			"[  0.025] srv sess: session closed\n"
 			"[  0.025] srv sess/clt@srv: path: quiet: lingering -> gone\n");
-	world_destroy(w);
 }
 
 SIM_TEST(nobody_listens)
@@ -164,7 +163,6 @@ SIM_TEST(nobody_listens)
 		  "[  0.103] clt sess: session: path up: down -> up\n"
 		  "[  0.104] srv sess: device 0 opened: disk0, rw\n"
 		  "[  0.105] clt disk0: device: opened: opening -> open\n");
-	world_destroy(w);
 }
 
 /* As when nbdkit has changed its user since the probe, or descriptors are short for a while: no
@@ -191,7 +189,6 @@ SIM_TEST(no_connection_manager)
 	CHECK(world_wait_open(c, 1000) < 0);
 	CHECK(world_client_clt(c)->result == -ENODEV);
 	CHECK(!strcmp(world_client_clt(c)->cause, "this machine has no RDMA device"));
-	world_destroy(w);
 }
 
 SIM_TEST(no_such_device)
@@ -212,7 +209,6 @@ SIM_TEST(no_such_device)
 		  "[  0.015] srv sess: open of nodisk as rw refused: No such file or "
 		  "directory\n"
 		  "[  0.016] clt nodisk: device: refused: opening -> gone\n");
-	world_destroy(w);
 }
 
 SIM_TEST(name_in_use)
@@ -244,7 +240,6 @@ SIM_TEST(name_in_use)
 	/* It goes on trying. */
 	world_client_stop(w, c);
 	CHECK(world_wait_open(c2, 3000) == 0);
-	world_destroy(w);
 }
 
 SIM_TEST(silent_peer)
@@ -302,7 +297,6 @@ SIM_TEST(silent_peer)
 			"[ 60.053] clt path srv: path: opened: opening -> up\n"
 			"[ 60.053] clt path srv: connected again after 25045 ms\n"
 			"[ 60.053] clt sess: session: path up: down -> up\n");
-	world_destroy(w);
 }
 
 /* Who is told to end while its server stands still: when the first heartbeat has been without
@@ -325,7 +319,6 @@ SIM_TEST(no_patience_with_a_silent_peer)
 		CHECK(world_traced(w,
 				   "lost: no sign of life for 5 s, "
 				   "and no request waits any longer"));
-		world_destroy(w);
 	}
 }
 
@@ -358,7 +351,6 @@ SIM_TEST(no_patience_with_held_storage)
 	CHECK(world_io_end(io, 0, 2000) == -EIO);
 	CHECK(world_traced(w, "lost: requests are still in flight at the end"));
 	sim_disk_release(world_disk(w));
-	world_destroy(w);
 }
 
 /* A large request is held, too, while its parts end one by one. */
@@ -372,7 +364,6 @@ SIM_TEST(large_request_is_held)
 	world_run_ms(w, 11000);
 	CHECK(!io->done && world_client_clt(c)->away);
 	CHECK(world_io_end(io, 0, 60000) == 0);
-	world_destroy(w);
 }
 
 /* A client that is busy listens for nothing, however many of its requests are always in flight. */
@@ -390,7 +381,6 @@ SIM_TEST(busy_is_not_held)
 		CHECK(!world_client_clt(c)->away);
 	}
 	CHECK(world_io_end(io[1], 0, 5000) == 0);
-	world_destroy(w);
 }
 
 /* It is not lost for who is patient, and not for who is told to end when it has been heard again,
@@ -411,7 +401,6 @@ SIM_TEST(silence_ends)
 		CHECK(world_write(c, 0, 512, 1) == 0);
 		world_expect(w, "[ 10.008] clt path srv: path: silence: up -> silent\n"
 				"[ 25.008] clt path srv: path: answer: silent -> up\n");
-		world_destroy(w);
 	}
 }
 
@@ -424,7 +413,6 @@ SIM_TEST(busy_path_lives)
 		world_run_ms(w, 1000);
 	}
 	world_expect(w, "");
-	world_destroy(w);
 }
 
 /* So do heartbeats on an idle one. */
@@ -434,7 +422,6 @@ SIM_TEST(idle_path_lives)
 	world_run_ms(w, 600000);
 	CHECK(world_read(c, 0, 512, 0) == 0);
 	world_expect(w, "");
-	world_destroy(w);
 }
 
 /* A machine that stops for a while is not lost as long as it is back within 30 s. */
@@ -446,7 +433,6 @@ SIM_TEST(short_freeze)
 	sim_thaw("srv");
 	CHECK(world_write(c, 0, 512, 1) == 0);
 	world_expect(w, "[ 10.008] clt path srv: path: silence: up -> silent\n");
-	world_destroy(w);
 }
 
 /* ---- the connection breaks ---- */
@@ -475,7 +461,6 @@ SIM_TEST(cut)
 		  42, "clt@srv", "opened",
 		  "[  0.054] clt path srv: connected again after 18 ms\n"
 		  "[  0.054] clt sess: session: path up: down -> up\n");
-	world_destroy(w);
 }
 
 /* The server takes the old path for alive when the client is back (doc/decisions.md D14). */
@@ -503,7 +488,6 @@ SIM_TEST(p26_come_back_to_a_stale_path)
 		  42, "sess/clt@srv", "opened",
 		  "[  0.054] clt path srv: connected again after 18 ms\n"
 		  "[  0.054] clt sess: session: path up: down -> up\n");
-	world_destroy(w);
 }
 
 /* Storage that is slow with the old path's requests keeps nobody out. */
@@ -542,7 +526,6 @@ SIM_TEST(come_back_while_storage_is_busy)
 		  "[  0.064] clt sess: session: path up: down -> up\n"
 		  "[  0.148] --- storage goes on\n"
 		  "[  0.148] srv sess/clt@srv: path: quiet: lingering -> gone\n");
-	world_destroy(w);
 }
 
 /* ---- every moment of a connect ---- */
@@ -575,7 +558,6 @@ static bool connect_with_cut(enum who who, unsigned k)
 	sim_at_step(0, NULL, NULL);
 	CHECK(world_write(c, 0, 512, 1) == 0);
 	CHECK(world_read(c, 0, 512, 1) == 0);
-	world_destroy(w);
 	return in_time;
 }
 
@@ -644,7 +626,6 @@ SIM_TEST(duplicate_connect)
 		  "[  0.016] clt sess: session: path up: down -> up\n"
 		  "[  0.017] srv sess: device 0 opened: disk0, rw\n"
 		  "[  0.018] clt disk0: device: opened: opening -> open\n");
-	world_destroy(w);
 }
 
 /* ---- the fence (doc/decisions.md D6) ---- */
@@ -676,7 +657,6 @@ static void fence(enum sim_hold hold, unsigned cuts)
 	sim_disk_release(d);
 	world_run_ms(w, 1000);
 	CHECK(world_read(c, 0, 4096, 0xBB) == 0);
-	world_destroy(w);
 }
 
 SIM_TEST(fence_before_the_medium) { fence(SIM_HOLD_BEFORE, 1); }
@@ -710,7 +690,6 @@ SIM_TEST(p15_io_timeout)
 	world_server_start(w, NULL);
 	world_run_ms(w, 5000);
 	CHECK(world_write(c, 0, 512, 1) == 0);
-	world_destroy(w);
 }
 
 SIM_TEST(server_restarts)
@@ -750,7 +729,6 @@ SIM_TEST(server_restarts)
 		  361, "clt@srv", "opened",
 		  "[  0.373] clt path srv: connected again after 334 ms\n"
 		  "[  0.373] clt sess: session: path up: down -> up\n");
-	world_destroy(w);
 }
 
 static void restart_with_depth(uint32_t depth)
@@ -777,7 +755,6 @@ static void restart_with_depth(uint32_t depth)
 		CHECK(world_io_end(io[i], 0, 5000) == 0);
 	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
 		CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
-	world_destroy(w);
 }
 
 SIM_TEST(p05_restart_with_less_depth) { restart_with_depth(5); }
@@ -800,7 +777,6 @@ SIM_TEST(server_stops_in_good_order)
 			"[  0.089] srv sess: session closed\n"
 			"[  0.089] srv sess: device 0 closed: disk0\n"
 			"[  0.089] srv sess/clt@srv: path: quiet: lingering -> gone\n");
-	world_destroy(w);
 }
 
 static bool enough;
@@ -840,7 +816,6 @@ SIM_TEST(server_stops_under_load)
 		CHECK(sim_run_until(fiber_done, f[i], 10000));
 		sim_fiber_free(f[i]);
 	}
-	world_destroy(w);
 }
 
 /* ---- what survives (doc/decisions.md D13) ---- */
@@ -860,7 +835,6 @@ SIM_TEST(reboot_is_told_by_the_first_flush)
 	sim_power_on("srv");
 	world_server_start(w, NULL);
 	CHECK(world_flush(c) == 0);
-	world_destroy(w);
 }
 
 SIM_TEST(restart_loses_nothing)
@@ -874,7 +848,6 @@ SIM_TEST(restart_loses_nothing)
 	sim_power_on("srv");
 	world_server_start(w, NULL);
 	CHECK(world_read(c, 0, 4096, 0x51) == 0);
-	world_destroy(w);
 }
 
 static void release(struct sim_event *ev)
@@ -903,7 +876,6 @@ SIM_TEST(write_of_a_dead_server)
 	CHECK(world_flush(c) == 0);
 	world_run_ms(w, 10000);
 	CHECK(world_read(c, 0, 4096, 0x0b) == 0);
-	world_destroy(w);
 }
 
 /* Nobody knows how a sync ended whose server was killed, so it has failed. */
@@ -922,7 +894,6 @@ SIM_TEST(sync_of_a_dead_server)
 	world_server_start(w, NULL);
 	CHECK(world_io_end(io, 0, 60000) == -EIO);
 	CHECK(world_flush(c) == 0);
-	world_destroy(w);
 }
 
 /* One that has the device open beside the first. */
@@ -960,7 +931,6 @@ static void failed_sync_outlives_the_server(bool killed)
 	world_server_stop(w);
 	world_server_start(w, NULL);
 	CHECK(world_flush(c) == 0);
-	world_destroy(w);
 }
 
 SIM_TEST(failed_sync_outlives_the_server)
@@ -987,7 +957,6 @@ SIM_TEST(readers_keep_no_failed_sync)
 	CHECK(world_write(c, 0, 4096, 0x62) == 0);
 	CHECK(world_flush(c) == 0);
 	CHECK(world_flush(c2) == 0);
-	world_destroy(w);
 }
 
 SIM_TEST(failed_sync_is_latched)
@@ -1010,7 +979,6 @@ SIM_TEST(failed_sync_is_latched)
 	c = world_client_start(w, NULL);
 	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(world_flush(c) == 0);
-	world_destroy(w);
 }
 
 /* The error is gone when the last one who writes is.  Who came after the failure, has written
@@ -1031,7 +999,6 @@ SIM_TEST(failed_sync_is_told_to_who_was_away)
 	sim_heal("clt2", "srv");
 	CHECK(world_flush(c2) == -EIO);
 	CHECK(world_flush(c2) == 0);
-	world_destroy(w);
 }
 
 /* ---- sessions that share a device (doc/protocol.md 8.2, 8.7) ---- */
@@ -1062,7 +1029,6 @@ SIM_TEST(sharing_rules)
 	CHECK(open_second("two", RNBD_ACCESS_MIGRATION, &c2) == 0);
 	CHECK(world_write(c2, 0, 512, 9) == 0);
 	CHECK(world_read(c, 0, 512, 9) == 0);
-	world_destroy(w);
 }
 
 SIM_TEST(killed_client_frees_the_device)
@@ -1084,7 +1050,6 @@ SIM_TEST(killed_client_frees_the_device)
 	CHECK(world_write(c2, 0, 4096, 2) == 0);
 	CHECK(world_io_end(io, 0, 60000) == -EIO);
 	CHECK(world_read(c2, 0, 4096, 2) == 0);
-	world_destroy(w);
 }
 
 /* Who comes while such a device is about to be free waits for it. */
@@ -1108,7 +1073,6 @@ SIM_TEST(open_waits_for_a_device_that_closes)
 	sim_disk_release(world_disk(w));
 	CHECK(world_wait_open(c2, 1000) == 0);
 	CHECK(world_io_end(io, 0, 60000) == -EIO);
-	world_destroy(w);
 }
 
 /* Nobody tells the server: the device is taken until heartbeats are missed. */
@@ -1122,7 +1086,6 @@ SIM_TEST(client_that_lost_power)
 	world_client_stop(w, c2);
 	world_run_ms(w, 36000);
 	CHECK(open_second("two", RNBD_ACCESS_RW, &c2) == 0);
-	world_destroy(w);
 }
 
 static void kill_client_now(void *arg)
@@ -1144,7 +1107,6 @@ SIM_TEST(client_killed_at_each_step_of_connect)
 		world_run_ms(w, 50);
 		CHECK(open_second("sess", RNBD_ACCESS_RW, &c2) == 0);
 		CHECK(world_write(c2, 0, 512, 8) == 0);
-		world_destroy(w);
 	}
 }
 
@@ -1170,7 +1132,6 @@ SIM_TEST(server_killed_at_each_step)
 		CHECK(world_io_end(io, 0, 2000) == 0);
 		sim_at_step(0, NULL, NULL);
 		CHECK(world_read(c, 0, 150000 / 512 * 512, 0x77) == 0);
-		world_destroy(w);
 	}
 }
 
@@ -1182,5 +1143,4 @@ SIM_TEST(session_loss_frees_the_device)
 	world_client_stop(w, c);
 	CHECK(open_second("two", RNBD_ACCESS_RW, &c2) == 0);
 	CHECK(world_write(c2, 0, 512, 8) == 0);
-	world_destroy(w);
 }

@@ -67,7 +67,6 @@ static void lost_for_good(uint32_t depth)
 	restart(depth, NULL);
 	world_run_ms(w, 8000);
 	CHECK(world_write(c, 0, 512, 1) == 0);
-	world_destroy(w);
 }
 
 SIM_TEST(lost_device_fails_its_requests)
@@ -101,7 +100,6 @@ static void open_again(uint32_t depth)
 	for (unsigned i = 0; i < NIOS; i++)
 		CHECK(world_io_end(ios[i], 0, 8000) == 0);
 	CHECK(world_traced(w, "open again"));
-	world_destroy(w);
 }
 
 SIM_TEST(lost_device_is_opened_again)
@@ -147,7 +145,6 @@ static void open_another(uint32_t depth)
 	restart(depth, NULL);
 	for (unsigned i = 0; i < NIOS; i++)
 		CHECK(world_io_end(ios[i], 0, 8000) == 0);
-	world_destroy(w);
 }
 
 SIM_TEST(other_devices_are_opened)
@@ -210,7 +207,6 @@ static void never_too_many(uint32_t depth)
 	for (unsigned i = 0; i < NIOS; i++)
 		CHECK(world_io_end(ios[i], 0, 20000) == 0);
 	CHECK(!world_traced(w, "lost"));
-	world_destroy(w);
 }
 
 SIM_TEST(p38_never_more_than_receives)
@@ -237,7 +233,6 @@ SIM_TEST(depth_shrinks_to_one)
 		CHECK(world_io_end(ios[i], 0, 5000) == 0);
 	for (unsigned i = 0; i < NIOS; i++)
 		CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
-	world_destroy(w);
 }
 
 /* ---- another device under the same name ---- */
@@ -264,7 +259,6 @@ static void comes_back(const struct world_server_conf *conf, const struct world_
 	world_server_start(w, conf);
 	world_run_ms(w, 3000);
 	CHECK(world_write(c, 0, 4096, 1) == 0);
-	world_destroy(w);
 }
 
 SIM_TEST(comes_back_as_another)
@@ -316,7 +310,6 @@ SIM_TEST(client_loses_its_device)
 	CHECK(world_traced(w,
 			   "clt path srv: cannot connect: "
 			   "no device reaches the address; trying again"));
-	world_destroy(w);
 }
 
 SIM_TEST(server_loses_its_device)
@@ -330,7 +323,6 @@ SIM_TEST(server_loses_its_device)
 			   "the RDMA device was removed; trying again"));
 	CHECK(world_traced(w, "srv sim://srv: listening again"));
 	CHECK(!world_traced(w, "cannot listen again"));
-	world_destroy(w);
 }
 
 /* The connections have failed and wait for their flushes, which do not come. */
@@ -348,7 +340,6 @@ static void goes_while_draining(const char *host, const char *peer, unsigned ste
 	sim_give_device_back(host);
 	for (unsigned i = 0; i < NIOS; i++)
 		CHECK(world_io_end(ios[i], 0, 60000) == 0);
-	world_destroy(w);
 }
 
 SIM_TEST(device_goes_while_draining)
@@ -373,7 +364,6 @@ SIM_TEST(lost_while_it_is_set_up)
 		sim_give_device_back(ms % 2 ? "clt" : "srv");
 		CHECK(world_wait_open(c, 60000) == 0);
 		CHECK(world_write(c, 0, 4096, 1) == 0);
-		world_destroy(w);
 	}
 }
 
@@ -394,7 +384,6 @@ SIM_TEST(lost_for_ever)
 	for (unsigned i = 0; i < NIOS; i++)
 		CHECK(world_io_end(ios[i], 0, 60000) == -EIO);
 	sim_disk_release(world_disk(w));
-	world_destroy(w);
 }
 
 /* ---- sizes ---- */
@@ -423,7 +412,6 @@ SIM_TEST(p06_restart_with_smaller_requests)
 	CHECK(world_write(c, 65536, 65536, 2) == 0);
 	CHECK(world_read(c, 0, 65536, 1) == 0);
 	CHECK(world_read(c, 65536, 65536, 2) == 0);
-	world_destroy(w);
 }
 
 /* Sectors and their number are of 512 bytes whatever the blocks. */
@@ -443,7 +431,6 @@ SIM_TEST(p23_sectors_of_a_disk_with_4k_blocks)
 	CHECK(sim_disk_content(world_disk(w))[4 * 4096 - 1] == 0x5a);
 	CHECK(sim_disk_content(world_disk(w))[4 * 4096] == 0);
 	CHECK(world_write(c, WORLD_DISK_SIZE - 4096, 4096, 1) == 0);
-	world_destroy(w);
 }
 
 static void start_4k(void)
@@ -478,7 +465,6 @@ SIM_TEST(parts_of_a_block_at_once)
 		CHECK(block[1024] == 2 || (whole && block[1024] == 3));
 		CHECK(block[2048] == 3);
 		CHECK(block[4095] == (whole ? 3 : 0));
-		world_destroy(w);
 	}
 }
 
@@ -528,7 +514,6 @@ static void given_up(enum between between)
 	CHECK(world_io_end(other, 0, 1000) == 0);
 	world_run_ms(w, 1000);
 	CHECK(world_read(c, 0, 4096, 0xBB) == 0);
-	world_destroy(w);
 }
 
 SIM_TEST(given_up) { given_up(NOTHING); }
@@ -557,7 +542,6 @@ SIM_TEST(opened_again_in_another_mode)
 	sim_disk_release(world_disk(w));
 	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(world_write(c, 0, 4096, 1) == -EPERM);
-	world_destroy(w);
 }
 
 /* What io_gave_up() does, without its last step. */
@@ -603,7 +587,6 @@ SIM_TEST(given_up_when_it_was_opened)
 			   "disk0: waits for the end of abandoned requests in the server's "
 			   "storage"));
 	CHECK(world_read(c, 0, 4096, 0xCC) == 0);
-	world_destroy(w);
 }
 
 /* The device is open on the server, and the path is not up yet. */
@@ -646,7 +629,6 @@ SIM_TEST(given_up_in_the_handshake)
 	CHECK(!world_traced(w, "disk0: an old request was abandoned after the export was opened "
 			    "again"));
 	CHECK(world_read(c, 0, 4096, 0xCC) == 0);
-	world_destroy(w);
 }
 
 /* ---- closed while it is opened again ---- */
@@ -684,7 +666,6 @@ SIM_TEST(path_lost_with_the_answer)
 	CHECK(world_write(c, 0, 4096, 0x32) == 0);
 	CHECK(!losses_with_answer);
 	CHECK(world_flush(c) == 0);
-	world_destroy(w);
 }
 
 static bool is_reopening(void *arg)
@@ -706,7 +687,6 @@ SIM_TEST(closed_while_it_is_opened_again)
 	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(closing_answers == 1);
 	CHECK(world_write(c, 0, 4096, 0x31) == 0);
-	world_destroy(w);
 }
 
 static bool is_asked_for_by_the_timer(void *arg)
@@ -736,7 +716,6 @@ SIM_TEST(closed_while_an_open_is_refused)
 	world_client_open(c, RNBD_ACCESS_RW);
 	CHECK(world_wait_open(c, 10000) == 0);
 	CHECK(world_write(c, 0, 4096, 0x31) == 0);
-	world_destroy(w);
 }
 
 /* The last user leaves while the handshake opens the device again, and then the path is lost: the
@@ -754,5 +733,4 @@ SIM_TEST(closed_while_its_handshake_is_lost)
 	world_client_open(c, RNBD_ACCESS_RW);
 	CHECK(world_wait_open(c, 10000) == 0);
 	CHECK(world_write(c, 0, 4096, 0x31) == 0);
-	world_destroy(w);
 }

@@ -99,7 +99,6 @@ static void fair(enum rnbd_io_op op, unsigned later_ms)
 	CHECK(na * 10 <= nb * 11 && nb * 10 <= na * 11);
 	load_end(&a);
 	load_end(&b);
-	world_destroy(w);
 }
 
 SIM_TEST(reads)

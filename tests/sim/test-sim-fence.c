@@ -35,13 +35,6 @@ static void begin(uint32_t features)
 	open_path(&b, "clt2", 2);
 }
 
-static void end(void)
-{
-	raw_clt_fini(&a);
-	raw_clt_fini(&b);
-	world_destroy(w);
-}
-
 /* Begin a write of @fill to the place of all of them, under the chunk of all of them. */
 static void write_start(struct raw_clt *c, uint32_t tag, uint8_t fill)
 {
@@ -91,7 +84,6 @@ static void failover_to_b(uint32_t features)
 	world_run_ms(w, 100);
 	CHECK(!a.path.answers[BUF].n && !raw_clt_lost(&b));
 	expect_content(0x22);
-	end();
 }
 
 SIM_TEST(failover) { failover_to_b(RNBD_EXT_TAG); }
@@ -116,7 +108,6 @@ static void late_copy(bool reuse)
 			      "than one of another path"));
 	CHECK(raw_clt_lost(&a) && !a.path.answers[BUF].n && !raw_clt_lost(&b));
 	expect_content(0x22);
-	end();
 }
 
 SIM_TEST(late_copy)
@@ -144,7 +135,6 @@ SIM_TEST(late_copy_behind_its_successor)
 	CHECK(raw_clt_lost(&a) && !a.path.answers[BUF].n && !raw_clt_lost(&b));
 	CHECK(!world_traced(w, given_up));
 	expect_content(0x22);
-	end();
 }
 
 static uint32_t open_device(struct raw_clt *c, uint32_t close_first)
@@ -201,7 +191,6 @@ SIM_TEST(late_for_a_device_that_was_closed)
 	CHECK(write_device(&b, id, 0x33) == 0);
 	CHECK(write_device(&b, 0, 0x44) == -ENOTCONN);
 	expect_content(0x33);
-	end();
 }
 
 /* ---- without tags ---- */
@@ -217,7 +206,6 @@ SIM_TEST(padding_of_a_kernel)
 	expect_content(0x22);
 	write_one(&b, 1, 0x33);
 	expect_content(0x33);
-	end();
 }
 
 /* A client that says nothing of tags has none, whatever else it says. */
@@ -227,7 +215,6 @@ SIM_TEST(extension_without_tags)
 	write_one(&a, 9, 0x11);
 	write_one(&b, 5, 0x22);
 	expect_content(0x22);
-	end();
 }
 
 #define LATE_STEPS 60u
@@ -259,7 +246,6 @@ static bool kernels_late_copy(unsigned steps)
 	CHECK(!raw_clt_lost(&a) && a.path.answers[BUF].n);
 	write_one(&a, 0, 0x22);
 	expect_content(0x22);
-	end();
 	return seen;
 }
 

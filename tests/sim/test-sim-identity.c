@@ -23,12 +23,6 @@ static void begin(const char *owner, const char *stranger)
 	world_forget(w);
 }
 
-static void end(void)
-{
-	raw_clt_fini(&clt);
-	world_destroy(w);
-}
-
 static int do_read(void)
 {
 	return raw_clt_io(&clt, 1, 3, RNBD_OP_READ, 0, 4096, false);
@@ -52,7 +46,6 @@ static void intrude(const char *owner, const char *stranger, const char *line)
 			/* Its owner noticed nothing. */
 			CHECK(!raw_clt_lost(&clt) && do_read() == 0);
 			raw_clt_fini(&other);
-			end();
 		}
 	}
 }
@@ -77,8 +70,6 @@ SIM_TEST(own_session)
 	raw_clt_init(&other, "clt2", 2, 1, 2);
 	CHECK(raw_clt_connect(&other, 0) == 0 && raw_clt_connect(&other, 1) == 0);
 	CHECK(raw_clt_info(&other, "sess") == 0);
-	raw_clt_fini(&other);
-	end();
 }
 
 /* A connection that comes into a path in set-up, by another identity than the first. */
@@ -89,8 +80,6 @@ SIM_TEST(half_a_path)
 	CHECK(raw_clt_connect(&other, 0) == 0);
 	sim_identify("clt", "psk:gw3");
 	CHECK(raw_clt_connect(&other, 1) == -EACCES);
-	raw_clt_fini(&other);
-	end();
 }
 
 /* A client whose second path comes with another identity is told so, and goes on over the first. */
@@ -115,7 +104,6 @@ SIM_TEST(client_is_told)
 	CHECK(world_traced(w, "connection 0 was refused: the session belongs to another identity"));
 	CHECK(world_write(c, 0, 4096, 7) == 0);
 	world_client_stop(w, c);
-	world_destroy(w);
 }
 
 /* A handshake whose key was removed before the connection is judged. */
@@ -130,8 +118,6 @@ SIM_TEST(key_taken_out)
 	CHECK(raw_clt_connect(&other, 0) == -EKEYREVOKED);
 	CHECK(other.path.refusal == RTRS_REFUSES_KEY);
 	CHECK(world_traced(w, "connection refused: the key of psk:gw2 was removed"));
-	raw_clt_fini(&other);
-	end();
 }
 
 static bool is_of(const void *identity, const struct srv_refused *r)
@@ -170,7 +156,6 @@ SIM_TEST(last_refusals)
 		last = srv_log_last_refusal(srv, is_of, identity);
 		CHECK(!last == (i < 4 * SRV_REFUSED_ALL - SRV_REFUSED_NET));
 	}
-	end();
 }
 
 /* A name is one of each identity: that of another session of somebody else stands in nobody's way,
@@ -193,7 +178,6 @@ static void name_of_another(const char *stranger)
 		raw_clt_init(&clt, "clt", 3, 3, 2);
 		CHECK(raw_clt_open(&clt, "sess", RNBD_ACCESS_RW) == 0);
 		raw_clt_fini(&other);
-		end();
 	}
 }
 
@@ -219,7 +203,6 @@ SIM_TEST(own_name_twice)
 				   "sess/"));
 		raw_clt_fini(&other);
 		CHECK(do_read() == 0);
-		end();
 	}
 }
 
@@ -269,7 +252,6 @@ SIM_TEST(told_why)
 	told(1, "else", RTRS_REFUSES_OTHER_NAME);
 	set_disk("10.0.0.1", "10.0.0.3");
 	told(1, "sess", RTRS_REFUSES_EXPORT);
-	end();
 }
 
 /* The server hangs up on a client that was told and does not hang up. */
@@ -288,8 +270,6 @@ SIM_TEST(told_and_stays)
 	world_run_ms(w, 200);
 	CHECK(raw_clt_lost(&other));
 	CHECK(world_traced(w, "path not set up: it was refused, and does not disconnect"));
-	raw_clt_fini(&other);
-	end();
 }
 
 /* ---- exports ---- */
@@ -340,7 +320,6 @@ SIM_TEST(rights)
 		CHECK(open_as(cases[i].identity, RNBD_ACCESS_RO) == cases[i].ro);
 		CHECK(open_as(cases[i].identity, RNBD_ACCESS_RW) == cases[i].rw);
 		CHECK(open_as(cases[i].identity, RNBD_ACCESS_MIGRATION) == cases[i].rw);
-		world_destroy(w);
 	}
 }
 
@@ -371,7 +350,6 @@ SIM_TEST(reasons_of_an_open)
 		CHECK(rc == (cases[c].refusal && other.features == RNBD_EXT_ALL ?
 			     rnbd_refusal_to_wire(cases[c].refusal) : cases[c].err));
 		raw_clt_fini(&other);
-		end();
 	}
 }
 
@@ -397,7 +375,6 @@ SIM_TEST(rights_change)
 	CHECK(raw_clt_open(&clt, "sess", RNBD_ACCESS_RW) == -EROFS);
 	CHECK(world_traced(w, "open of disk0 as rw refused: Read-only file system; its read-only "
 			   "contains clt, psk:gw1"));
-	end();
 }
 
 /* With --force a writer who may only read from now on loses the export, comes back as a reader, and
@@ -426,6 +403,5 @@ SIM_TEST(rights_change_forced)
 		CHECK(raw_clt_open(&clt, "sess", RNBD_ACCESS_RO) == 0);
 		set_disk_by(world_server_change_forced, "all", "psk:gw1, psk:gw2");
 		CHECK(do_read() == 0);
-		end();
 	}
 }

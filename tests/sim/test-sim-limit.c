@@ -131,7 +131,6 @@ static void rate_is(uint64_t rate, unsigned depth, enum limit which, uint32_t le
 	CHECK(units <= most && units >= rate * 10 * 97 / 100);
 	limit(which, 0, 0);
 	load_end(&l);
-	world_destroy(w);
 }
 
 SIM_TEST(rate)
@@ -163,7 +162,6 @@ SIM_TEST(burst)
 		load_end(&l);
 		limit(LIMIT_IOPS, 10, 20);
 	}
-	world_destroy(w);
 }
 
 /* ---- what does not wait ---- */
@@ -193,7 +191,6 @@ SIM_TEST(flush_and_others_go)
 	/* The n-th has waited for n - 0.1 seconds. */
 	world_server_waits(w, "disk0", &stat);
 	CHECK(stat.requests == 7 && stat.ns / 100000000 >= 272 && stat.ns / 100000000 <= 281);
-	world_destroy(w);
 }
 
 /* Reads wait for no limit of writes. */
@@ -214,7 +211,6 @@ SIM_TEST(directions)
 	limit(LIMIT_IOPS, 0, 0);
 	load_end(&writes);
 	load_end(&reads);
-	world_destroy(w);
 }
 
 /* A wait that ends sooner than those before is not kept until these end. */
@@ -240,7 +236,6 @@ SIM_TEST(a_later_wait_is_shorter)
 	CHECK(!io[1]->done);
 	for (unsigned i = 0; i < 2; i++)
 		CHECK(world_io_end(io[i], 0, 2000) == 0);
-	world_destroy(w);
 }
 
 /* ---- the fair share ---- */
@@ -265,7 +260,6 @@ static void share(enum limit which, uint64_t rate, uint32_t len, unsigned depth,
 	limit(which, 0, 0);
 	load_end(&a);
 	load_end(&b);
-	world_destroy(w);
 }
 
 SIM_TEST(fair)
@@ -310,7 +304,6 @@ SIM_TEST(path_is_cut)
 		load_begin(&l, c, RNBD_OP_WRITE, 512, 4);
 		world_run_ms(w, 100);
 		load_end(&l);
-		world_destroy(w);
 	}
 }
 
@@ -332,7 +325,6 @@ SIM_TEST(all_paths_are_cut)
 	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
 		CHECK(world_io_end(io[i], 0, 10000) == 0);
 	CHECK(sim_now_us() - start_us < 8500000);
-	world_destroy(w);
 }
 
 /* An export that is taken away ends its requests with the error that later requests have. */
@@ -352,7 +344,6 @@ SIM_TEST(kick)
 	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
 		refused += world_io_end(io[i], 0, 100) != 0;
 	CHECK(refused == 7);
-	world_destroy(w);
 }
 
 /* A request that has the export when that is taken away, and is on its way to the line, ends there:
@@ -375,8 +366,6 @@ SIM_TEST(kick_in_front_of_the_line)
 	CHECK(world_server_kick(w, "disk0") == 1);
 	sim_disk_release(world_disk(w));
 	CHECK(raw_clt_wait(&clt, 4, 100) && clt.path.answers[4].status == -ENOTCONN);
-	raw_clt_fini(&clt);
-	world_destroy(w);
 }
 
 /* A removed export stays with its opener, and with its limits. */
@@ -398,7 +387,6 @@ SIM_TEST(removed)
 	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
 		CHECK(world_io_end(io[i], 0, 4000) == 0);
 	world_client_stop(w, c);
-	world_destroy(w);
 }
 
 /* Requests that wait are answered before a server ends, and do not keep it. */
@@ -420,7 +408,6 @@ SIM_TEST(server_stops)
 	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
 		CHECK(world_io_end(io[i], 0, 100) == 0);
 	CHECK(sim_disk_content(world_disk(w))[4096 * 15] == 7);
-	world_destroy(w);
 }
 
 /* Limits that grow or go hold for requests that wait already. */
@@ -444,5 +431,4 @@ SIM_TEST(limits_change)
 	limit(LIMIT_BPS_READ, 4096, 0);
 	for (unsigned i = 16; i < ARRAY_SIZE(io); i++)
 		CHECK(world_io_end(io[i], 0, 10) == 0);
-	world_destroy(w);
 }

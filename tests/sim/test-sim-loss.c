@@ -58,7 +58,6 @@ SIM_TEST(fua_survives)
 		power_off_and_on();
 		for (unsigned i = 0; i < 32; i++)
 			CHECK(world_read(c, i * 4096, len, 7) == 0);
-		world_destroy(w);
 	}
 }
 
@@ -79,7 +78,6 @@ SIM_TEST(flush_covers_what_was_before)
 	power_off_and_on();
 	CHECK(world_flush(c) == -EIO);
 	CHECK(world_flush(c) == 0);
-	world_destroy(w);
 }
 
 /* FLUSHes that run when the server is back cover the same writes, and all hear of the loss. */
@@ -97,7 +95,6 @@ SIM_TEST(all_flushes_hear_of_a_loss)
 	for (unsigned i = 0; i < ARRAY_SIZE(flush); i++)
 		CHECK(world_io_end(flush[i], 0, 10000) == -EIO);
 	CHECK(world_flush(c) == 0);
-	world_destroy(w);
 }
 
 /* The first edge of a write was acknowledged before the reboot.  A FLUSH tells of the loss before
@@ -125,7 +122,6 @@ SIM_TEST(loss_of_an_edge)
 	CHECK(world_io_end(write, 7, 10000) == 0);
 	CHECK(world_flush(c) == -EIO);
 	CHECK(world_flush(c) == 0);
-	world_destroy(w);
 }
 
 /* One part of a write was acknowledged before the reboot, the other one after it. */
@@ -142,7 +138,6 @@ SIM_TEST(loss_of_a_part)
 	CHECK(world_io_end(io, 0, 10000) == 0);
 	CHECK(world_flush(c) == -EIO);
 	CHECK(world_flush(c) == 0);
-	world_destroy(w);
 }
 
 /* A discard with FUA fails for it, too, but an error of a discard is easily ignored. */
@@ -159,7 +154,6 @@ SIM_TEST(discard_does_not_stand_for_flush)
 	CHECK(world_flush(c) == -EIO);
 	CHECK(world_flush(c) == 0);
 	CHECK(world_io_end(world_io_start(c, RNBD_OP_DISCARD, 8192, 4096, 0, true), 0, 5000) == 0);
-	world_destroy(w);
 }
 
 /* ---- each handle is told (doc/decisions.md D13) ---- */
@@ -207,7 +201,6 @@ SIM_TEST(each_handle_hears_of_a_loss)
 	/* Nothing is unflushed, and nobody is to be told anything. */
 	power_off_and_on();
 	CHECK(flush_by(&third) == 0 && flush_by(&second) == 0 && world_flush(c) == 0);
-	world_destroy(w);
 }
 
 /* Two losses are one error: there is nothing that the first one would tell of alone. */
@@ -224,7 +217,6 @@ SIM_TEST(two_losses_are_told_at_once)
 	CHECK(world_flush(c) == 0);
 	CHECK(flush_by(&second) == -EIO);	/* of the second one */
 	CHECK(flush_by(&second) == 0);
-	world_destroy(w);
 }
 
 SIM_TEST(late_handle_hears_nothing)
@@ -238,7 +230,6 @@ SIM_TEST(late_handle_hears_nothing)
 	dev_handle_fini(&second);
 	CHECK(world_flush(c) == -EIO);
 	CHECK(world_flush(c) == 0);
-	world_destroy(w);
 }
 
 /* A handle that had written is closed before it was told, as when an NBD connection breaks: its
@@ -264,7 +255,6 @@ SIM_TEST(heir_hears_of_a_loss)
 	CHECK(flush_by(&second) == 0);
 	dev_handle_init(&third, world_client_dev(c));
 	CHECK(flush_by(&third) == 0);
-	world_destroy(w);
 }
 
 /* As above, while the server is away: nobody knows yet that something is lost. */
@@ -284,7 +274,6 @@ SIM_TEST(heir_of_a_handle_closed_in_the_outage)
 	CHECK(flush_by(&second) == 0);
 	dev_handle_init(&third, world_client_dev(c));
 	CHECK(flush_by(&third) == 0);
-	world_destroy(w);
 }
 
 /* FUA promises no less than a FLUSH, and tells like one. */
@@ -299,7 +288,6 @@ SIM_TEST(fua_tells_of_a_loss)
 	CHECK(flush_by(&second) == 0);
 	CHECK(do_by(world_client_handle(c), RNBD_OP_WRITE_ZEROES, 8192, true) == -EIO);
 	CHECK(world_flush(c) == 0);
-	world_destroy(w);
 }
 
 static struct world_client *another_client(enum rnbd_access_mode mode)
@@ -335,7 +323,6 @@ SIM_TEST(handles_of_two_sessions)
 	CHECK(world_flush(c) == 0);
 	CHECK(world_flush(c2) == -EIO);
 	CHECK(world_flush(c2) == 0);
-	world_destroy(w);
 }
 
 /* A sync fails while the session comes back: its device goes, the error with it, and the OPEN that
@@ -358,7 +345,6 @@ SIM_TEST(sync_fails_while_the_session_comes_back)
 		sim_event_init(&release_event, release);
 		sim_event_at(&release_event, sim_now_us() + us);
 		CHECK(world_io_end(flush, 0, 10000) == -EIO);
-		world_destroy(w);
 	}
 }
 
@@ -402,7 +388,6 @@ static void sync_failed_before_the_device_is_back(uint64_t seed, bool in_parts)
 	CHECK(world_io_end(io, 0, 10000) == 0);
 	CHECK(world_flush(c) == -EIO);
 	CHECK(world_flush(c) == 0);
-	world_destroy(w);
 }
 
 SIM_TEST(sync_failed_before_the_device_is_back)

@@ -46,7 +46,6 @@ SIM_TEST(arena_of_128_slots)
 	CHECK(sess()->io.slots.n == CLT_ARENA_SLOTS && sess()->io.arena.n == CLT_ARENA_SLOTS + 1);
 	CHECK(sess()->io.arena.room == 8192);
 	many(250);
-	world_destroy(w);
 }
 
 /* A key opens one slot, and all of it: the next slot is not a byte further. */
@@ -61,7 +60,6 @@ SIM_TEST(region_of_a_slot)
 		/* The peer hears a name, and not where the memory lies. */
 		CHECK(fab_mr_iova(mr) && fab_mr_iova(mr) != (uintptr_t)mr->addr);
 	}
-	world_destroy(w);
 }
 
 /* Each attempt registers anew, and a path that is down holds no region: the next one may find
@@ -82,7 +80,6 @@ SIM_TEST(regions_are_of_one_attempt)
 	world_server_start(w, NULL);
 	CHECK(world_io_end(io, 0, 5000) == 0);
 	CHECK(world_read(c, 0, 65536 * 3, 0x11) == 0);
-	world_destroy(w);
 }
 
 /* A server that came back with larger requests gets none that the arena has no room for. */
@@ -94,7 +91,6 @@ SIM_TEST(larger_io_after_a_restart)
 	CHECK(world_write(c, 0, 65536 * 4, 0x21) == 0);
 	CHECK(world_read(c, 0, 65536 * 4, 0x21) == 0);
 	CHECK(atomic_load(&sess()->io.max_io_size) == 8192);
-	world_destroy(w);
 }
 
 int main(int argc, char **argv)

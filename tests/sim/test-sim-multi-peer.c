@@ -67,7 +67,6 @@ static void end(void)
 	world_run_ms(w, 100);
 	CHECK(raw_srv_sessions(&srv) == 0);
 	raw_srv_stop(&srv);
-	world_destroy(w);
 }
 
 static void start_writes(struct world_io *io[NIO], unsigned round)

@@ -75,7 +75,6 @@ SIM_TEST(connect)
 {
 	begin(2, CLT_POLICY_ROUND_ROBIN);
 	world_expect(w, "");
-	world_destroy(w);
 }
 
 /* Requests take turns; each policy moves data over whatever is up. */
@@ -88,7 +87,6 @@ SIM_TEST(policies)
 			CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
 		}
 		CHECK(world_flush(c) == 0);
-		world_destroy(w);
 	}
 }
 
@@ -115,7 +113,6 @@ SIM_TEST(cut_under_load)
 		CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
 	CHECK(sim_run_until(all_up, NULL, 1000));
 	CHECK(world_client_clt(c)->sess.io.epoch == 1);	/* no device was opened again */
-	world_destroy(w);
 }
 
 /* Nobody says that a cable was pulled: heartbeats find out in time, whatever was in flight. */
@@ -141,7 +138,6 @@ SIM_TEST(pulled_cable)
 		CHECK(sim_run_until(all_up, NULL, 10000));
 		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
 			CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
-		world_destroy(w);
 	}
 }
 
@@ -174,7 +170,6 @@ SIM_TEST(heartbeats_change)
 	world_run_ms(w, 3 * 100 + 20);
 	CHECK(world_traced(w, "lost"));
 	sim_fiber_free(f);
-	world_destroy(w);
 }
 
 /* ---- all paths are lost ---- */
@@ -199,7 +194,6 @@ SIM_TEST(both_cut)
 	CHECK(world_client_clt(c)->sess.io.epoch == 2);
 	CHECK(world_read(c, 0, 4096, 0x11) == 0);
 	CHECK(world_flush(c) == 0);
-	world_destroy(w);
 }
 
 /* A path that was lost again and again is tried rarely, but not when it is the last hope. */
@@ -219,7 +213,6 @@ SIM_TEST(last_hope)
 	CHECK(clt_attempt_is_up(&path(0)->att));
 	sim_heal("clt", "srv/1");
 	CHECK(sim_run_until(all_up, NULL, 10000));
-	world_destroy(w);
 }
 
 static bool third_up(void *arg)
@@ -254,7 +247,6 @@ SIM_TEST(joins_beside_silent_paths)
 	sim_heal("clt", wires[1]);
 	CHECK(sim_run_until(all_up, NULL, 10000));
 	CHECK(world_client_clt(c)->sess.io.epoch == 1);
-	world_destroy(w);
 }
 
 static bool sess_is_up(void *arg)
@@ -273,7 +265,6 @@ SIM_TEST(one_lets_in_the_others)
 	server_start();
 	CHECK(!sess_is_up(NULL) && sim_run_until(sess_is_up, NULL, 2000));
 	CHECK(!all_up(NULL) && sim_run_until(all_up, NULL, 100));
-	world_destroy(w);
 }
 
 /* One path is lost as soon as it is up; the other ones, which have been refused for long, are tried
@@ -303,7 +294,6 @@ SIM_TEST(others_do_not_rest)
 	for (unsigned i = 0; i < 2; i++)
 		CHECK(path(1 + i)->attempts > before[i]);
 	sim_heal("clt", "srv");
-	world_destroy(w);
 }
 
 /* One path is back with the new process while the other one is thought to be up with the old: it is
@@ -326,7 +316,6 @@ SIM_TEST(restart_behind_a_dead_path)
 	CHECK(world_read(c, 0, 4096, 0x11) == 0);
 	sim_heal("clt", "srv");
 	CHECK(sim_run_until(all_up, NULL, 10000));
-	world_destroy(w);
 }
 
 static void cut_first(void *arg)
@@ -361,7 +350,6 @@ SIM_TEST(restart_beside_a_dying_path)
 		sim_heal("clt", "srv");
 		CHECK(sim_run_until(all_up, NULL, 5000));
 		CHECK(up || !world_traced(w, "not the server that the other paths lead to"));
-		world_destroy(w);
 	}
 	CHECK(dying);				/* and not only one that had gone */
 }
@@ -384,7 +372,6 @@ SIM_TEST(restart)
 		CHECK(sim_run_until(all_up, NULL, 5000));
 		CHECK(world_client_clt(c)->sess.io.epoch == round + 2);
 	}
-	world_destroy(w);
 }
 
 /* While the server is away the address of a path leads to another machine, which has another file
@@ -414,7 +401,6 @@ SIM_TEST(another_machine)
 		CHECK(sim_run_until(all_up, NULL, 5000));
 		CHECK(world_flush(c) == 0);
 		CHECK(world_read(c, 0, 4096, 0x11) == 0);
-		world_destroy(w);
 	}
 }
 
@@ -443,7 +429,6 @@ SIM_TEST(another_machine_for_nobody)
 	world_client_open(c, RNBD_ACCESS_RW);
 	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(world_read(c, 0, 4096, 0x11) == 0);
-	world_destroy(w);
 }
 
 /* The probe at start hears that no path comes up, in whatever order they fail. */
@@ -460,7 +445,6 @@ SIM_TEST(probe_of_two)
 		CHECK(world_wait_open(c, 20000) < 0);
 		world_run_ms(w, 100);
 		CHECK(world_client_clt(c)->result < 0 && world_client_clt(c)->result != -EAGAIN);
-		world_destroy(w);
 	}
 }
 
@@ -509,7 +493,6 @@ SIM_TEST(lost_while_opening)
 		CHECK(world_wait_open(c, 5000) == 0);
 		CHECK(sim_run_until(all_up, NULL, 5000));
 		CHECK(world_read(c, 0, 4096, 0) == 0);
-		world_destroy(w);
 	}
 	CHECK(hits > 20);
 }
@@ -599,7 +582,6 @@ SIM_TEST(another_machine_for_one_path)
 		world_run_ms(w, 1);
 		CHECK(!clt_attempt_is_up(&path(0)->att));
 	}
-	world_destroy(w);
 }
 
 /* A copy of the server takes its place while an export is open, when the administrator says so: a
@@ -640,7 +622,6 @@ static void copy_is_accepted(unsigned npaths, bool flushed)
 		world_run_ms(w, 1);
 		CHECK(!clt_attempt_is_up(&path(0)->att));
 	}
-	world_destroy(w);
 }
 
 SIM_TEST(copy_is_accepted)
@@ -675,7 +656,6 @@ SIM_TEST(accepted_is_one_machine)
 		world_run_ms(w, 1);
 		CHECK(!clt_attempt_is_up(&path(0)->att));
 	}
-	world_destroy(w);
 }
 
 static bool removed_is_closed(void *arg)
@@ -710,7 +690,6 @@ SIM_TEST(added_and_removed)
 	sim_cut("clt", "srv/1");
 	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
 		CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
-	world_destroy(w);
 }
 
 static bool is_closed(void *arg)
@@ -748,7 +727,6 @@ SIM_TEST(another_address)
 	CHECK(sim_run_until(all_up, NULL, 10000));
 	for (unsigned i = 0; i < 8; i++)
 		CHECK(world_read(c, i * 4096, 4096, 0) == 0);
-	world_destroy(w);
 }
 
 /* The same for where it comes from; any address is another one than a certain one, as long as the
@@ -769,7 +747,6 @@ SIM_TEST(another_source)
 	CHECK(world_client_clt(c)->sess.io.natts == 3);
 	world_run_ms(w, 100);
 	CHECK(world_traced(w, "path clt@srv/2: cannot connect: connection 0 was refused"));
-	world_destroy(w);
 }
 
 /* Keys and connection managers of one provider are of no use to another one. */
@@ -790,7 +767,6 @@ SIM_TEST(another_provider)
 	CHECK(added == path(2));
 	CHECK(by_hand(add_path, 2) == 0);	/* is no other one */
 	CHECK(world_client_clt(c)->sess.io.natts == 3);
-	world_destroy(w);
 }
 
 /* ---- a reload with other paths (clt-change.h) ---- */
@@ -846,7 +822,6 @@ SIM_TEST(change_gives_up)
 	CHECK(path(1)->removed && !path(0)->removed);
 	CHECK(world_read(c, 0, 4096, 0) == 0);
 	sim_fiber_free(f);
-	world_destroy(w);
 }
 
 static void expect_nothing_counted(unsigned i)
@@ -887,7 +862,6 @@ SIM_TEST(another_address_begins_anew)
 	CHECK(by_hand(start_path, 1) == 0);
 	CHECK(sim_run_until(is_closed, path(1), 60000));
 	CHECK(path(1)->attempts == 4);
-	world_destroy(w);
 }
 
 static bool removed_is_closing(void *arg)
@@ -922,7 +896,6 @@ SIM_TEST(readdressed_at_once)
 		CHECK(world_io_end(io[i], 0, 100) == 0);
 	sim_fiber_free(f);
 	CHECK(sim_run_until(all_up, NULL, 1000));
-	world_destroy(w);
 }
 
 /* After so many attempts a path is left alone, until somebody asks for it. */
@@ -940,7 +913,6 @@ SIM_TEST(given_up)
 	CHECK(atomic_load(&path(1)->att.state) == CLT_PATH_CLOSED && path(1)->attempts == 4);
 	CHECK(world_traced(w, "given up after 3 attempts to reconnect"));
 	CHECK(world_write(c, 0, 4096, 1) == 0);
-	world_destroy(w);
 }
 
 static bool second_is_up(void *arg)
@@ -980,7 +952,6 @@ SIM_TEST(lost_often)
 	}
 	CHECK(!world_traced(w, "given up"));
 	CHECK(failed == path(1)->attempts - 1 - 6);
-	world_destroy(w);
 }
 
 /* ---- paths over which less can be in flight ---- */
@@ -1038,7 +1009,6 @@ SIM_TEST(joins_with_a_shorter_queue)
 	CHECK(world_read(c, 0, 4096, 1) == 0);
 	CHECK(world_client_clt(c)->sess.io.epoch == 2 && limit() == all);
 	CHECK(most_at_once() == all - 1);
-	world_destroy(w);
 }
 
 /* ---- all of them at once ---- */
@@ -1078,7 +1048,6 @@ SIM_TEST(epoch_is_to_end)
 		CHECK(world_client_clt(c)->sess.io.epoch == 2);
 		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
 			CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
-		world_destroy(w);
 	}
 }
 
@@ -1103,7 +1072,6 @@ SIM_TEST(server_stops)
 		for (unsigned i = 0; busy && i < ARRAY_SIZE(io); i++)
 			CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
 		CHECK(sim_run_until(all_up, NULL, 5000));
-		world_destroy(w);
 	}
 }
 
@@ -1143,7 +1111,6 @@ SIM_TEST(name_of_a_session_with_one_path_left)
 	for (unsigned i = 0; i < 2; i++)
 		sim_heal("clt", wires[i]);
 	CHECK(sim_run_until(all_up, NULL, 60000));
-	world_destroy(w);
 }
 
 static void lose_patience(void *arg)
@@ -1182,7 +1149,6 @@ SIM_TEST(patience_with_no_path)
 	sim_heal("clt", "srv");
 	sim_heal("clt", "srv/1");
 	CHECK(sim_run_until(all_up, NULL, 60000));
-	world_destroy(w);
 }
 
 /* ---- how long requests wait ---- */
@@ -1221,7 +1187,6 @@ SIM_TEST(one_path_is_enough)
 		CHECK(atomic_load(&world_client_clt(c)->sess.io.state) == CLT_SESS_UP);
 		CHECK(!clt_sess_is_away(&world_client_clt(c)->sess));
 		CHECK(!world_traced(w, "requests fail until it is back"));
-		world_destroy(w);
 	}
 }
 
@@ -1246,7 +1211,6 @@ SIM_TEST(patience)
 		CHECK(!io->done);
 		server_start();
 		CHECK(world_io_end(io, 0, 5000) == 0);
-		world_destroy(w);
 	}
 }
 
@@ -1268,7 +1232,6 @@ SIM_TEST(never_up_for_long)
 	attempts = path(0)->attempts + path(1)->attempts - before;
 	world_note(w, "%u attempts", attempts);
 	CHECK(attempts < 80);
-	world_destroy(w);
 }
 
 /* ---- an older copy ---- */
@@ -1293,6 +1256,5 @@ SIM_TEST(late_copy)
 		sim_heal("clt", "srv");
 		world_run_ms(w, 1000);
 		CHECK(world_read(c, 0, 4096, 0x22 + 19) == 0);
-		world_destroy(w);
 	}
 }

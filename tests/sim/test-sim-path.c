@@ -80,7 +80,6 @@ SIM_TEST(backs_off)
 	sim_cut("clt", "srv");
 	world_run_ms(w, 100);
 	CHECK(is_up(c) && lines("; reconnecting") == 1 && lines(" connected again after ") == 1);
-	world_destroy(w);
 }
 
 /* Requests do not wait for ever for a path that nothing comes over, whatever was answered before it
@@ -105,7 +104,6 @@ SIM_TEST(gives_no_new_time)
 		CHECK(io->done && io->done_us - us >= 7990000 && io->done_us - us < 20000000);
 		CHECK(world_io_end(io, 0, 1) == -EIO);
 		CHECK(lines("requests fail until it is back"));
-		world_destroy(w);
 	}
 }
 
@@ -134,7 +132,6 @@ SIM_TEST(gives_new_time_to_new_requests)
 	CHECK(world_io_end(io, 0, 200) == -EIO);
 	sim_heal("clt", "srv");
 	CHECK(sim_run_until(is_up, c, 60000));
-	world_destroy(w);
 }
 
 /* But they do for one that answers, whenever it is there. */
@@ -152,7 +149,6 @@ SIM_TEST(gives_time_for_answers)
 		CHECK(is_up(c));
 	}
 	CHECK(!lines("requests fail until it is back"));
-	world_destroy(w);
 }
 
 static void cut_now(void *arg)
@@ -177,7 +173,6 @@ static bool probe_with_cut(unsigned k)
 	CHECK(world_wait_open(c, 1000) <= 0);
 	in_time = sim_steps() >= k;
 	sim_at_step(0, NULL, NULL);
-	world_destroy(w);
 	return in_time;
 }
 

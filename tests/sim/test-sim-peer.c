@@ -42,7 +42,6 @@ static void end(void)
 	world_client_stop(w, c);
 	world_run_ms(w, 100);
 	raw_srv_stop(&srv);
-	world_destroy(w);
 }
 
 static void work(void)
@@ -376,7 +375,6 @@ SIM_TEST(p37_one_device_under_two_names)
 	c = world_client_start(w, NULL);
 	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(open_as("/disk0") == -ENOENT);
-	world_destroy(w);
 }
 
 /* Any errno that a server may answer an OPEN with is an answer, also one that means something else

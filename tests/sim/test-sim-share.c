@@ -369,7 +369,6 @@ SIM_TEST(frozen_owner)
 	CHECK(world_traced(w, "srv disk0: another server has taken the store over: clients have"));
 	CHECK(world_read(c, 0, 4096, 0x22) == 0);
 	CHECK(sim_disk_content(world_disk(w))[0] == 0x22);
-	world_destroy(w);
 }
 
 /* The cluster has fenced a server that nobody used: the server opens the disk anew for the client
@@ -384,7 +383,6 @@ SIM_TEST(idle_server_is_fenced)
 	c = client("clt", RNBD_ACCESS_RW);
 	CHECK(world_wait_open(c, 5000) == 0);
 	CHECK(world_write(c, 0, 4096, 0x11) == 0);
-	world_destroy(w);
 }
 
 /* The lock cannot be had because the storage is away: the client waits for it, as for a server that
@@ -401,7 +399,6 @@ SIM_TEST(storage_away)
 	sim_share_refuse(sim_disk_share(world_disk(w)), 0);
 	CHECK(world_wait_open(c, 20000) == 0);
 	CHECK(world_write(c, 0, 4096, 0x11) == 0);
-	world_destroy(w);
 }
 
 /* The last writer has gone: the other server gets the lock, which nobody asks it to break. */
@@ -422,7 +419,6 @@ SIM_TEST(given_back)
 	CHECK(world_read(c, 0, 4096, 0x11) == 0);
 	CHECK(sim_share_breaks(sim_disk_share(world_disk(w))) == 0);
 	sim_heal("clt2", "srv");
-	world_destroy(w);
 }
 
 /* The other server comes while the path to the first one is lost, with a write under way there. */
@@ -454,7 +450,6 @@ static void lose_path_at_step(unsigned steps)
 	sim_heal("clt", "srv");
 	world_run_ms(w, 3000);
 	CHECK(world_read(c, 0, 4096, 0x11) == 0);
-	world_destroy(w);
 }
 
 SIM_TEST(path_lost_while_the_other_comes)
@@ -490,7 +485,6 @@ SIM_TEST(shorter_queue)
 	world_server_kill(w, SIM_KILL_PROCESS);
 	CHECK(world_write(c, 0, 4096, 0x22) == 0);
 	CHECK(atomic_load(&io->slots.limit) == 4);
-	world_destroy(w);
 }
 
 static bool is_traced(void *text)
@@ -521,7 +515,6 @@ SIM_TEST(server_dies_as_it_takes_over)
 	world_server_kill_on(w, "srv2", SIM_KILL_POWER);
 	CHECK(world_io_end(io, 0x11, 5000) == 0);
 	sim_power_on("srv2");
-	world_destroy(w);
 }
 
 /* No client asks a server for the lock of one that never comes back: the administrator does. */
@@ -562,7 +555,6 @@ SIM_TEST(broken_by_hand)
 	CHECK(world_read(c, 0, 4096, 0x11) == 0);
 	CHECK(world_write(c, 0, 4096, 0x22) == 0);
 	sim_heal("clt2", "srv");
-	world_destroy(w);
 }
 
 static bool is_optimized(void *text)
@@ -602,7 +594,6 @@ SIM_TEST(broken_soon)
 	CHECK(world_wait_open(c2, 60000) <= 0);
 	sim_heal("clt", "srv2");
 	sim_heal("clt2", "srv");
-	world_destroy(w);
 }
 
 /* A server with "disk1", too, which is shared as "disk0" is. */

@@ -98,7 +98,6 @@ SIM_TEST(grows_while_it_is_open)
 	CHECK(world_read(c, LARGE - 4096, 4096, 2) == 0);
 	CHECK(world_read(c, LARGE, 512, 0) == -EIO);
 	CHECK(!world_traced(w, "lost"));
-	world_destroy(w);
 }
 
 /* A client that has nothing open yet, of a server that has long been started. */
@@ -111,7 +110,6 @@ SIM_TEST(grows_before_it_is_opened)
 	CHECK(world_wait_open(c, 1000) == 0);
 	CHECK(size() == LARGE);
 	CHECK(world_write(c, LARGE - 512, 512, 1) == 0);
-	world_destroy(w);
 }
 
 /* What was asked for before somebody came is not the answer to him, on either end. */
@@ -132,7 +130,6 @@ SIM_TEST(asked_before)
 	CHECK(open_end(&a, 100) == 0);
 	CHECK(open_end(&b, 100) == 0 && open_end(&d, 100) == 0);
 	CHECK(size() == LARGE);
-	world_destroy(w);
 }
 
 /* The same of two sessions. */
@@ -157,7 +154,6 @@ SIM_TEST(asked_before_by_another)
 	CHECK(open_end(&a, 100) == 0);
 	CHECK(world_wait_open(c2, 100) == 0);
 	CHECK(dev_size(world_client_dev(c2)) == LARGE);
-	world_destroy(w);
 }
 
 /* The storage does not answer: the first one waits for a time, others do not, and all go by what is
@@ -181,7 +177,6 @@ SIM_TEST(storage_does_not_answer)
 	sim_disk_release(world_disk(w));
 	world_run_ms(w, 10);
 	CHECK(open_again() == 0 && size() == LARGE);
-	world_destroy(w);
 }
 
 SIM_TEST(storage_refuses_to_tell)
@@ -195,7 +190,6 @@ SIM_TEST(storage_refuses_to_tell)
 	sim_disk_fail_size(world_disk(w), 0);
 	sim_disk_resize(world_disk(w), LARGE);
 	CHECK(open_again() == 0 && size() == LARGE);
-	world_destroy(w);
 }
 
 /* ---- looks that are lost ---- */
@@ -221,7 +215,6 @@ SIM_TEST(path_is_lost_meanwhile)
 	CHECK(world_write(c, 0, 4096, 1) == 0);
 	CHECK(size() == LARGE);
 	CHECK(world_write(c, LARGE - 512, 512, 1) == 0);
-	world_destroy(w);
 }
 
 SIM_TEST(one_of_two_paths_is_lost_meanwhile)
@@ -239,7 +232,6 @@ SIM_TEST(one_of_two_paths_is_lost_meanwhile)
 	CHECK(open_end(&a, 5000) == 0);
 	CHECK(world_write(c, 0, 4096, 1) == 0);
 	CHECK(open_again() == 0 && size() == LARGE);
-	world_destroy(w);
 }
 
 /* The server is away: who opens what is open is not held up. */
@@ -255,7 +247,6 @@ SIM_TEST(server_is_away)
 	sim_disk_resize(world_disk(w), LARGE);
 	world_server_start(w, NULL);
 	CHECK(world_write(c, 0, 512, 1) == 0 && size() == LARGE);
-	world_destroy(w);
 }
 
 /* ---- less ---- */
@@ -282,7 +273,6 @@ SIM_TEST(shrinks_while_it_is_open)
 	sim_disk_resize(world_disk(w), WORLD_DISK_SIZE);
 	CHECK(open_again() == 0);
 	CHECK(world_write(c, WORLD_DISK_SIZE - 512, 512, 3) == 0);
-	world_destroy(w);
 }
 
 /* Everybody has closed it: then it is as small as it is. */
@@ -308,7 +298,6 @@ SIM_TEST(shrinks_and_is_closed)
 	CHECK(size() == SMALL);
 	CHECK(world_write(c, SMALL - 512, 512, 1) == 0);
 	CHECK(world_write(c, SMALL, 512, 1) == -EIO);
-	world_destroy(w);
 }
 
 /* A session that comes back is told, too, by a server that was not restarted. */
@@ -326,7 +315,6 @@ SIM_TEST(shrinks_while_the_path_is_lost)
 	CHECK(size() == WORLD_DISK_SIZE);
 	sim_disk_resize(world_disk(w), WORLD_DISK_SIZE);
 	CHECK(world_write(c, 0, 4096, 1) == 0);
-	world_destroy(w);
 }
 
 /* It had grown since it was opened first, so more was promised than then. */
@@ -346,7 +334,6 @@ SIM_TEST(shrinks_to_more_than_at_first)
 	CHECK(size() == LARGE);
 	sim_disk_resize(world_disk(w), LARGE);
 	CHECK(world_write(c, 0, 4096, 1) == 0);
-	world_destroy(w);
 }
 
 /* ---- a kernel's server ---- */
@@ -366,7 +353,6 @@ static void raw_end(void)
 	world_client_stop(w, c);
 	world_run_ms(w, 100);
 	raw_srv_stop(&srv);
-	world_destroy(w);
 }
 
 SIM_TEST(kernel_grows)

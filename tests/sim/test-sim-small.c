@@ -95,7 +95,6 @@ static void works(uint32_t srv, uint32_t clt, unsigned depth)
 		CHECK(depth_of(c) == depth);
 	}
 	work_hard();
-	world_destroy(w);
 }
 
 static void small_servers(void)
@@ -182,13 +181,11 @@ SIM_TEST(both_small)
 /* With any kind of memory at the client. */
 SIM_TEST(small_kind_devices)
 {
-	bool dma = sim_offer_local_dma_lkey(true), rereg = sim_offer_rereg(true);
-
+	sim_offer_local_dma_lkey(true);
+	sim_offer_rereg(true);
 	works(0, CLT_LEAST, 1);
 	works(SRV_LEAST, CLT_LEAST, 1);
 	works(60, 20, 9);
-	sim_offer_local_dma_lkey(dma);
-	sim_offer_rereg(rereg);
 }
 
 /* The path as a kernel's client uses it: user messages under all permits at once. */
@@ -217,7 +214,6 @@ SIM_TEST(small_server_and_user_messages)
 				      raw.path.answers[i].status == -ENOENT);
 		}
 		raw_clt_fini(&raw);
-		world_destroy(w);
 	}
 }
 
@@ -230,7 +226,6 @@ SIM_TEST(few_pieces)
 	start(16);
 	CHECK(world_wait_open(c, 1000) == 0);
 	work_hard();
-	world_destroy(w);
 }
 
 /* ---- too small ---- */
@@ -248,7 +243,6 @@ static void never_works(uint32_t srv_wr, uint32_t clt_wr, uint32_t clt_sge, cons
 	sim_offer_limits("srv", 0, 0);
 	sim_offer_limits("clt", 0, 0);
 	CHECK(world_wait_open(c, 10000) == 0);
-	world_destroy(w);
 }
 
 SIM_TEST(too_small_server)
@@ -312,7 +306,6 @@ SIM_TEST(no_windows)
 	if (!getenv("SIM_REGISTRATION"))
 		works(0, 33, 15);
 	registration = CLT_REG_STATIC;
-	sim_offer_windows(true, true);
 }
 
 /* ---- lowered once, for all ---- */
@@ -341,7 +334,6 @@ static void second_device(const char *lowered)
 	sim_offer_limits("srv", 0, 0);
 	CHECK(world_wait_open(c2, 10000) <= 0 && depth_of(c2) == 14);
 	work_hard();
-	world_destroy(w);
 }
 
 SIM_TEST(second_device)
@@ -370,7 +362,6 @@ SIM_TEST(known_before_the_first_client)
 	world_run_ms(w, 5000);
 	CHECK(world_write(c, 0, 4096, 1) == 0);
 	CHECK(!world_traced(w, "refused"));
-	world_destroy(w);
 }
 
 /* A client whose next device is smaller goes on with less; and with more when it is back. */
@@ -399,7 +390,6 @@ SIM_TEST(come_back_over_another_device)
 		world_forget(w);
 		work_hard();
 	}
-	world_destroy(w);
 }
 
 int main(int argc, char **argv)

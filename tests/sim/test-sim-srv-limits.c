@@ -20,12 +20,6 @@ static void begin(const struct world_server_conf *conf)
 	world_server_start(w, conf);
 }
 
-static void end(void)
-{
-	raw_clt_fini(&clt);
-	world_destroy(w);
-}
-
 static void open_clt(void)
 {
 	raw_clt_init(&clt, "clt", 1, 1, 2);
@@ -71,7 +65,6 @@ static unsigned paths_of_a_host(unsigned n, uint64_t max_memory, uint64_t *memor
 	works(&clt);
 	while (i)
 		raw_clt_fini(&in[--i]);
-	end();
 	return nin;
 }
 
@@ -130,7 +123,6 @@ static void connections_of_all(unsigned max_cons)
 	}
 	open_clt();
 	works(&clt);
-	end();
 }
 
 SIM_TEST(connections_of_all)
@@ -190,7 +182,6 @@ static void park_and_let_in(unsigned n)
 	sim_flush_late("srv", 0);
 	for (unsigned i = 0; i < n; i += PARKED_CONS)
 		raw_clt_fini(&parked[i / PARKED_CONS]);
-	end();
 }
 
 /* SRV_MAX_PARKED */
@@ -230,7 +221,6 @@ static int come_back(uint32_t ms, bool name)
 				  "connection refused: its former path has not closed in time"));
 	sim_flush_late("srv", 0);
 	raw_clt_fini(&other);
-	end();
 	return rc;
 }
 
@@ -288,7 +278,6 @@ static int open_behind_a_write(uint64_t ms, uint32_t features)
 	raw_clt_fini(&other);
 	world_run_ms(w, ms);
 	write_is_done();
-	end();
 	return rc;
 }
 
@@ -313,7 +302,6 @@ static int answer_at_the_end(uint64_t ms)
 	rc = clt.path.answers[3].n ? clt.path.answers[3].status : -ECONNRESET;
 	CHECK(!rc == !world_traced(w, "shutting down, answers have not left in time"));
 	write_is_done();
-	end();
 	return rc;
 }
 
@@ -349,6 +337,5 @@ SIM_TEST(receives_of_connection_0)
 		path = srv_sess_find_path(srv_sess_find(world_server_srv(w), uuid), uuid);
 		CHECK(path->service_recvs == cases[i].recvs);
 		works(&clt);
-		end();
 	}
 }

@@ -22,12 +22,6 @@ static void begin(void)
 	world_server_start(w, NULL);
 }
 
-static void end(void)
-{
-	raw_clt_fini(&clt);
-	world_destroy(w);
-}
-
 static void open_clt(void)
 {
 	raw_clt_init(&clt, "clt", 1, 1, 2);
@@ -54,7 +48,6 @@ SIM_TEST(p11_set_up)
 			"[  0.011] srv sess: session closed\n"
 			"[  0.011] srv sess: device 0 closed: disk0\n"
 			"[  0.011] srv sess/clt@srv: path: quiet: lingering -> gone\n");
-	end();
 }
 
 /* A kernel client takes the queue depth from its first path and the sizes from each: all must
@@ -68,8 +61,6 @@ SIM_TEST(p04_every_path_has_the_same_geometry)
 	CHECK(raw_clt_info(&other, "sess") == 0);
 	CHECK(!memcmp(&other.path.geom, &clt.path.geom, sizeof(clt.path.geom)));
 	CHECK(other.path.rsp.new_rkey == clt.path.rsp.new_rkey);
-	raw_clt_fini(&other);
-	end();
 }
 
 /* The kernel's client counts a descriptor for each of up to 128 pieces of a READ, though it sends
@@ -79,7 +70,6 @@ SIM_TEST(p10_room_for_a_header_as_the_kernel_counts_it)
 	begin();
 	open_clt();
 	CHECK(clt.path.rsp.max_hdr_size >= 8 + 128 * 16 + 32);
-	end();
 }
 
 /* ---- answers ---- */
@@ -140,7 +130,6 @@ static void answer_rows_of(enum srv_invalidate invalidate, bool direct, bool new
 	for (unsigned buf = 3; buf <= 8; buf++)
 		CHECK((clt.path.rbufs[buf].rkey != clt.path.answers[buf].old_rkey) ==
 		      clt.path.rsp.new_rkey);
-	end();
 }
 
 static void answer_rows(enum srv_invalidate invalidate, bool direct)
@@ -151,11 +140,9 @@ static void answer_rows(enum srv_invalidate invalidate, bool direct)
 /* Keys that are closed and opened again, for each answer the same. */
 SIM_TEST(answer_rows_auto)
 {
-	bool rereg = sim_offer_rereg(true);
-
+	sim_offer_rereg(true);
 	answer_rows_of(SRV_INVALIDATE_AUTO, false, false);
 	answer_rows_of(SRV_INVALIDATE_AUTO, true, false);
-	sim_offer_rereg(rereg);
 }
 
 SIM_TEST(p07_p08_answer_rows_copy)
@@ -173,11 +160,9 @@ SIM_TEST(p07_p08_answer_rows_never)
 /* On a device where all that is sent from has to be registered, as most are. */
 SIM_TEST(answer_rows_with_registered_memory)
 {
-	bool old = sim_offer_local_dma_lkey(false);
-
+	sim_offer_local_dma_lkey(false);
 	answer_rows(SRV_INVALIDATE_COPY, true);
 	answer_rows(SRV_INVALIDATE_NEVER, true);
-	sim_offer_local_dma_lkey(old);
 }
 
 SIM_TEST(p09_answer_rows_always)
@@ -189,12 +174,9 @@ SIM_TEST(p09_answer_rows_always)
 /* Where keys can be closed and there are no windows for servers. */
 SIM_TEST(answer_rows_always_without_windows)
 {
-	bool old = sim_offer_rereg(true);
-
+	sim_offer_rereg(true);
 	sim_offer_windows(false, true);
 	answer_rows_of(SRV_INVALIDATE_ALWAYS, true, false);
-	sim_offer_windows(true, true);
-	sim_offer_rereg(old);
 }
 
 /* Regions of one path.  Its memory is locked, so private buffers are not to be among it. */
@@ -214,16 +196,13 @@ static unsigned keys_of_a_path(enum srv_invalidate invalidate)
 	CHECK(raw_clt_connect(&other, 0) == 0);
 	n = sim_keys() - before;
 	raw_clt_fini(&other);
-	end();
 	return n;
 }
 
 SIM_TEST(private_memory_is_not_registered)
 {
-	bool old = sim_offer_local_dma_lkey(false);
-
+	sim_offer_local_dma_lkey(false);
 	CHECK(keys_of_a_path(SRV_INVALIDATE_COPY) == keys_of_a_path(SRV_INVALIDATE_NEVER));
-	sim_offer_local_dma_lkey(old);
 }
 
 /* ---- private memory ---- */
@@ -260,7 +239,6 @@ static uint8_t read_and_scribble(enum srv_invalidate invalidate, bool direct)
 	CHECK(raw_clt_wait(&clt, 3, 1000) && clt.path.answers[3].status == 0);
 	got = clt.data[3][0];
 	CHECK(all_bytes(clt.data[3], 4096, got));
-	end();
 	return got;
 }
 
@@ -318,15 +296,14 @@ static void key_is_dead_in_flight(uint32_t ahead)
 	sim_disk_release(world_disk(w));
 	world_run_ms(w, 10);
 	CHECK(all_bytes(sim_disk_content(world_disk(w)), 4096, 0x33));
-	end();
 }
 
 /* The same by keys that are closed, and are open before. */
 SIM_TEST(key_is_closed_in_flight)
 {
 	struct world_server_conf conf = world_server_defaults;
-	bool rereg = sim_offer_rereg(true);
 
+	sim_offer_rereg(true);
 	conf.invalidate = SRV_INVALIDATE_AUTO;
 	w = world_create(1);
 	world_server_start(w, &conf);
@@ -342,8 +319,6 @@ SIM_TEST(key_is_closed_in_flight)
 	sim_disk_release(world_disk(w));
 	world_run_ms(w, 10);
 	CHECK(all_bytes(sim_disk_content(world_disk(w)), 4096, 0x33));
-	end();
-	sim_offer_rereg(rereg);
 }
 
 SIM_TEST(keys_are_dead_in_flight)
@@ -358,7 +333,6 @@ SIM_TEST(old_key_after_the_answer)
 	CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false) == 0);
 	CHECK(scribble(0, 3, clt.path.rbufs[3].rkey));
 	CHECK(!scribble(0, 3, clt.path.answers[3].old_rkey));
-	end();
 }
 
 /* Another chunk's key is no good either, and the whole of a chunk's is. */
@@ -370,7 +344,6 @@ SIM_TEST(key_of_another_chunk)
 	CHECK(scribble(1, 3, clt.path.rbufs[3].rkey));
 	clt.path.rbufs[3].addr += 1;
 	CHECK(!scribble(1, 3, clt.path.rbufs[3].rkey));
-	end();
 }
 
 /* Requests of one chunk go round all connections, often enough for keys to come again. */
@@ -384,18 +357,15 @@ static void keys_on_every_connection(uint32_t jitter_us)
 				 i % 3 == 0 && i % 2) == 0);
 		CHECK(all_bytes(clt.data[3], 512, (uint8_t)(i % 3 ? i + 1 : i)) || !i);
 	}
-	end();
 }
 
 /* The server may hear of the next request before it hears that its answer has arrived. */
 SIM_TEST(keys_on_every_connection)
 {
-	bool old = sim_offer_local_dma_lkey(true);
-
+	sim_offer_local_dma_lkey(true);
 	keys_on_every_connection(0);
 	sim_offer_local_dma_lkey(false);
 	keys_on_every_connection(3000);
-	sim_offer_local_dma_lkey(old);
 }
 
 /* A path fails while keys are being taken away, and while requests are in the storage: its client
@@ -417,8 +387,6 @@ SIM_TEST(come_back_among_revocations)
 	CHECK(raw_clt_info(&other, "sess") == 0);
 	sim_disk_release(world_disk(w));
 	world_run_ms(w, 10);
-	raw_clt_fini(&other);
-	end();
 }
 
 /* A chunk whose answer still waits behind long ones in the queue of its connection is used on
@@ -468,19 +436,17 @@ static bool key_comes_late(uint32_t us)
 	memset(&clt.path.answers[3], 0, sizeof(clt.path.answers[3]));
 	sim_disk_release(world_disk(w));
 	world_run_ms(w, 10);
-	end();
 	return kept;
 }
 
 SIM_TEST(keys_that_come_late)
 {
-	bool old = sim_offer_local_dma_lkey(false);
 	unsigned n = 0;
 
+	sim_offer_local_dma_lkey(false);
 	for (uint32_t us = 0; us < 1200; us += 20)
 		n += key_comes_late(us);
 	CHECK(n);	/* else nothing was tried */
-	sim_offer_local_dma_lkey(old);
 }
 
 /* The device is removed while keys are being taken away: nobody hears of that any more, and the
@@ -499,18 +465,15 @@ static void device_goes_among_revocations(unsigned steps)
 	world_run_ms(w, 10);
 	CHECK(world_traced(w, "quiet: lingering -> gone"));
 	sim_give_device_back("srv");
-	end();
 }
 
 SIM_TEST(device_goes_among_revocations)
 {
-	bool old = sim_offer_local_dma_lkey(true);
-
+	sim_offer_local_dma_lkey(true);
 	for (unsigned steps = 0; steps < 240; steps++) {
 		sim_offer_local_dma_lkey(steps % 2);
 		device_goes_among_revocations(steps / 2);
 	}
-	sim_offer_local_dma_lkey(old);
 }
 
 static void expect_protection(enum srv_invalidate invalidate, bool by_keys, const char *line)
@@ -525,14 +488,13 @@ static void expect_protection(enum srv_invalidate invalidate, bool by_keys, cons
 	if (!world_traced(w, line))
 		world_expect(w, line);
 	CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false) == 0);
-	end();
 }
 
 /* --invalidate=auto, and always on a device that cannot. */
 SIM_TEST(protection_by_device)
 {
-	bool dma = sim_offer_local_dma_lkey(true), rereg = sim_offer_rereg(false);
-
+	sim_offer_local_dma_lkey(true);
+	sim_offer_rereg(false);
 	expect_protection(SRV_INVALIDATE_AUTO, false,
 			  "requests over sim: invalidate is copy: "
 			  "memory windows in software cost more\n");
@@ -555,17 +517,15 @@ SIM_TEST(protection_by_device)
 	expect_protection(SRV_INVALIDATE_ALWAYS, false,
 			  "requests over sim: invalidate is suspend (not MW1: the device "
 			  "has no windows of type 1)\n");
-	sim_offer_windows(true, true);
-	sim_offer_rereg(rereg);
-	sim_offer_local_dma_lkey(dma);
 }
 
 /* Clients come through devices of two kinds by turns: the log has one line for each kind. */
 SIM_TEST(protection_is_told_once)
 {
 	struct world_server_conf conf = world_server_defaults;
-	bool dma = sim_offer_local_dma_lkey(false), rereg = sim_offer_rereg(false);
 
+	sim_offer_local_dma_lkey(false);
+	sim_offer_rereg(false);
 	conf.invalidate = SRV_INVALIDATE_AUTO;
 	w = world_create(1);
 	world_server_start(w, &conf);
@@ -580,10 +540,6 @@ SIM_TEST(protection_is_told_once)
 		world_run_ms(w, 10);
 		world_forget(w);
 	}
-	sim_offer_windows(true, true);
-	sim_offer_rereg(rereg);
-	sim_offer_local_dma_lkey(dma);
-	world_destroy(w);
 }
 
 /* The windows of the device are enough for one path: the next client is told of copies, and
@@ -591,8 +547,8 @@ SIM_TEST(protection_is_told_once)
 SIM_TEST(no_windows_left)
 {
 	struct world_server_conf conf = world_server_defaults;
-	unsigned was = sim_limit_windows(conf.queue_depth + conf.queue_depth / 2);
 
+	sim_limit_windows(conf.queue_depth + conf.queue_depth / 2);
 	conf.invalidate = SRV_INVALIDATE_ALWAYS;
 	w = world_create(1);
 	world_server_start(w, &conf);
@@ -615,8 +571,6 @@ SIM_TEST(no_windows_left)
 	/* They are back. */
 	open_clt();
 	CHECK(clt.path.rsp.new_rkey);
-	end();
-	sim_limit_windows(was);
 }
 
 /* More READs in the storage than an export may have private buffers: the rest waits its turn. */
@@ -645,7 +599,6 @@ SIM_TEST(direct_reads_wait_for_private_memory)
 	sim_disk_release(world_disk(w));
 	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++)
 		CHECK(world_io_end(ios[i], (uint8_t)(i + 1), 5000) == 0);
-	world_destroy(w);
 }
 
 /* A READ that waits for private memory when its path fails is not done when there is some. */
@@ -691,7 +644,6 @@ SIM_TEST(waits_for_private_memory_on_a_dead_path)
 	world_run_ms(w, 20);
 	CHECK(!sim_disk_inflight(d));
 	CHECK(world_traced(w, "srv sess/clt@srv: path: quiet: lingering -> gone"));
-	end();
 }
 
 /* A window that is not there: the answer costs its client the path, and no more than that. */
@@ -716,7 +668,6 @@ SIM_TEST(answer_to_a_dead_window)
 		     "[  0.022] srv sess: session closed\n"
 		     "[  0.022] srv sess: device 0 closed: disk0\n"
 		     "[  0.022] srv sess/clt@srv: path: quiet: lingering -> gone\n");
-	end();
 }
 
 /* ---- who is let in (doc/protocol.md 1.7) ---- */
@@ -774,7 +725,6 @@ SIM_TEST(refusals)
 	raw_clt_fini(&other);
 	CHECK(raw_clt_connect(&clt, 1) == 0);
 	CHECK(raw_clt_info(&clt, "sess") == 0);
-	end();
 }
 
 /* Of four times as many sessions with a path each as are allowed, @most, the first get in and are
@@ -810,7 +760,6 @@ static void up_to_the_limit(unsigned most, const struct world_server_conf *conf,
 	for (unsigned n = 0; n < most; n++)
 		raw_clt_fini(&in[n]);
 	free(in);
-	world_destroy(w);
 }
 
 SIM_TEST(paths_up_to_the_limit)
@@ -846,8 +795,6 @@ SIM_TEST(a_path_more_is_no_session_more)
 	raw_clt_fini(&other);
 	raw_clt_init(&other, "clt2", 2, 2, 1);
 	expect_refused(&other, 0, -ENOMEM, "too many sessions, see --max-sessions");
-	raw_clt_fini(&other);
-	end();
 }
 
 /* What a host may have is counted over all paths of its sessions. */
@@ -876,8 +823,6 @@ SIM_TEST(limits_of_a_host_count_all_paths)
 	for (n = 0; n <= SRV_MAX_HOST_HALF_OPEN; n++)
 		raw_clt_fini(&half[n]);
 	free(half);
-	raw_clt_fini(&other);
-	world_destroy(w);
 }
 
 /* A path counts with the connections that it may have, whether they are there or not.  Other hosts
@@ -914,9 +859,6 @@ SIM_TEST(connections_of_a_host_up_to_the_limit)
 	}
 	raw_clt_init(&other, "clt2", 100, 100, 2);
 	CHECK(raw_clt_open(&other, "sess", RNBD_ACCESS_RW) == 0);
-	raw_clt_fini(&clt);
-	raw_clt_fini(&other);
-	world_destroy(w);
 }
 
 /* A session has so many paths, between addresses of which no two are the same pair. */
@@ -962,7 +904,6 @@ SIM_TEST(paths_of_a_session_up_to_the_limit)
 	for (unsigned n = 0; n < RTRS_MAX_PATHS; n++)
 		raw_clt_fini(&in[n]);
 	free(in);
-	world_destroy(w);
 }
 
 static void expect_hang_up(const char *name, const char *why)
@@ -988,7 +929,6 @@ SIM_TEST(p16_bad_session_names)
 				"taken/clt2@srv");
 	raw_clt_fini(&other);
 	open_clt();
-	end();
 }
 
 SIM_TEST(p29_info_with_a_connection_missing)
@@ -1005,7 +945,6 @@ SIM_TEST(p29_info_with_a_connection_missing)
 		     "[  0.003] srv clt@srv: handshake: fail: awaited -> over\n"
 		     "[  0.003] srv clt@srv: path: drained: draining -> lingering\n"
 		     "[  0.003] srv clt@srv: path: quiet: lingering -> gone\n");
-	end();
 }
 
 SIM_TEST(stuck_in_set_up)
@@ -1022,7 +961,6 @@ SIM_TEST(stuck_in_set_up)
 		     "[ 30.001] srv clt@srv: handshake: fail: awaited -> over\n"
 		     "[ 30.001] srv clt@srv: path: drained: draining -> lingering\n"
 		     "[ 30.001] srv clt@srv: path: quiet: lingering -> gone\n");
-	end();
 }
 
 /* Back with the uuids of @clt, which the server may still have: at once, and fit for use. */
@@ -1051,7 +989,6 @@ SIM_TEST(no_info_req)
 	CHECK(world_traced(w, "set-up not finished in 30 s: 2 of 2 connections, without INFO_REQ"));
 	CHECK(world_traced(w, "srv clt@srv: path: quiet: lingering -> gone"));
 	expect_back_at_once();
-	end();
 }
 
 /* The client of a path in set-up starts again, while the server has not given the path up: the
@@ -1068,7 +1005,6 @@ SIM_TEST(come_back_in_set_up)
 		sim_power_on("clt");
 		expect_back_at_once();
 		CHECK(world_traced(w, "path not set up: its client has restarted"));
-		end();
 	}
 }
 
@@ -1080,7 +1016,6 @@ SIM_TEST(p34_answered_heartbeats)
 	open_clt();
 	world_run_ms(w, 100000);
 	CHECK(!raw_clt_lost(&clt) && clt.path.hb_msgs == 20);
-	end();
 }
 
 SIM_TEST(p34_mute_and_idle)
@@ -1099,7 +1034,6 @@ SIM_TEST(p34_mute_and_idle)
 			"[ 35.005] srv sess: session closed\n"
 			"[ 35.005] srv sess: device 0 closed: disk0\n"
 			"[ 35.005] srv sess/clt@srv: path: quiet: lingering -> gone\n");
-	end();
 }
 
 /* As often as the server is told; the silence of a cable that was pulled is found, and its client
@@ -1124,7 +1058,6 @@ SIM_TEST(heartbeat_settings)
 	CHECK(world_traced(w, "srv sess/clt@srv: path: drained: draining -> lingering"));
 	sim_heal("clt", "srv");
 	expect_back_at_once();
-	end();
 }
 
 SIM_TEST(mute_and_busy)
@@ -1137,7 +1070,6 @@ SIM_TEST(mute_and_busy)
 		CHECK(raw_clt_io(&clt, 1, 2, RNBD_OP_READ, 0, 512, false) == 0);
 	}
 	CHECK(!raw_clt_lost(&clt));
-	end();
 }
 
 /* ---- come-backs (doc/decisions.md D14) ---- */
@@ -1170,8 +1102,6 @@ SIM_TEST(come_back_of_a_lost_machine)
 			"[  3.015] srv sess/clt@srv: path up, 2 connections, session sess\n"
 			"[  3.015] srv sess: session opened by sess/clt@srv\n"
 			"[  3.019] srv sess: device 0 opened: disk0, rw\n");
-	raw_clt_fini(&other);
-	end();
 }
 
 /* A dead session whose requests are still in the storage keeps its name from nobody. */
@@ -1194,8 +1124,6 @@ SIM_TEST(come_back_of_a_client_that_gives_up)
 	sim_disk_release(world_disk(w));
 	CHECK(raw_clt_opened(&other, 100) == 0);
 	CHECK(raw_clt_io(&other, 1, 0, RNBD_OP_WRITE, 0, 4096, false) == 0);
-	raw_clt_fini(&other);
-	end();
 }
 
 /* The client of path @uuid comes, and is lost. */
@@ -1237,7 +1165,6 @@ SIM_TEST(path_that_flaps)
 	open_clt();
 	world_run_ms(w, SRV_FLAP_STEADY_MS);
 	CHECK(!raw_clt_lost(&clt) && !srv_flaps_next(&srv->flaps, NULL));
-	end();
 }
 
 SIM_TEST(name_of_a_dead_session)
@@ -1266,8 +1193,6 @@ SIM_TEST(name_of_a_dead_session)
 			"[  0.025] srv sess/clt2@srv: path up, 2 connections, session sess\n"
 			"[  0.025] srv sess: session opened by sess/clt2@srv\n");
 	sim_disk_release(d);
-	raw_clt_fini(&other);
-	end();
 }
 
 /* ---- order under one buf_id ---- */
@@ -1313,7 +1238,6 @@ SIM_TEST(held_behind_the_fence_by_a_dead_path)
 	sim_disk_release(d);
 	world_run_ms(w, 10);
 	CHECK(all_bytes(sim_disk_content(d), 4096, 0x33));
-	end();
 }
 
 static void scribble_on_chunk(struct raw_clt *c, unsigned buf)
@@ -1351,8 +1275,6 @@ SIM_TEST(header_changes_behind_the_check)
 	sim_disk_release(world_disk(w));
 	CHECK(raw_clt_wait(&other, 3, 1000) && other.path.answers[3].status == 0);
 	CHECK(all_bytes(other.data[3], 4096, 0x33));
-	raw_clt_fini(&other);
-	end();
 }
 
 /* The fence is for IO: a client that is back is greeted while an older request of that buf_id is in
@@ -1375,8 +1297,6 @@ SIM_TEST(fence_lets_messages_through)
 	CHECK(sim_disk_held(world_disk(w)) == 1);
 	sim_disk_release(world_disk(w));
 	CHECK(raw_clt_wait(&clt, 3, 1000));
-	raw_clt_fini(&other);
-	end();
 }
 
 /* A client that was told by hand that its device has grown: a kernel's has "resize" for that. */
@@ -1405,7 +1325,6 @@ SIM_TEST(io_behind_the_end)
 	sim_disk_release(world_disk(w));
 	world_run_ms(w, 10);
 	CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_READ, 3 * sectors, 4096, false) == 0);
-	end();
 }
 
 static void hang_up(void *arg)
@@ -1433,7 +1352,6 @@ SIM_TEST(io_behind_the_end_of_a_lost_path)
 		CHECK(!hung_up || world_traced(w, "session closed"));
 		CHECK(!hung_up || world_traced(w, "device 0 closed"));
 		sim_disk_release(world_disk(w));
-		end();
 	} while (hung_up);
 	CHECK(step > 5);
 }
@@ -1479,7 +1397,6 @@ SIM_TEST(priority_counts_from_version_2)
 	greet_as(3);
 	CHECK(prio_told(prio, sizeof(struct rnbd_msg_io)) == prio);
 	CHECK(prio_told(prio, RNBD_MSG_IO_MIN) == 0);
-	end();
 }
 
 /* Give "disk0" the rules of @allow and @prio. */
@@ -1530,7 +1447,6 @@ SIM_TEST(priority_of_an_export)
 	CHECK(prio_told(best_effort(3), sizeof(struct rnbd_msg_io)) == best_effort(3));
 	set_disk("all", 0);
 	CHECK(prio_told(0, sizeof(struct rnbd_msg_io)) == 0);
-	end();
 }
 
 /* A path of the session of clt, from the other host; -errno, 0: it has joined. */
@@ -1573,7 +1489,6 @@ SIM_TEST(allow_of_an_export)
 	world_run_ms(w, 50);
 	raw_clt_init(&clt, "clt", 1, 4, 2);
 	CHECK(raw_clt_open(&clt, "anew", RNBD_ACCESS_RW) == 0);
-	end();
 }
 
 static void release_size(void *arg)
@@ -1620,7 +1535,6 @@ SIM_TEST(allow_when_a_path_joins)
 			opened++;
 		CHECK(raw_clt_lost(&other) == !clt.path.answers[1].status);
 		raw_clt_fini(&other);
-		end();
 	} while (released);
 	CHECK(opened && joined);
 }
@@ -1644,7 +1558,6 @@ SIM_TEST(chunk_used_twice)
 		     "[  0.021] srv sess/clt@srv: path: drained: draining -> lingering\n"
 		     "[  0.021] srv sess: session closed\n");
 	sim_disk_release(world_disk(w));
-	end();
 }
 
 /* An immediate has room for more numbers of chunks than there are, unless the depth is a power of
@@ -1673,5 +1586,4 @@ SIM_TEST(chunk_behind_the_last_one)
 	CHECK(world_traced(w,
 			   "srv sess/clt@srv: path down: connection 1: "
 			   "request for chunk 15 of 15\n"));
-	end();
 }

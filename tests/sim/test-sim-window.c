@@ -84,7 +84,6 @@ SIM_TEST(client_auto)
 		CHECK(att()->mode == FRWR_STATIC);
 		CHECK(lines(auto_cases[i].line) == 1);
 		CHECK(lines("they are not used any more") == auto_cases[i].lost);
-		world_destroy(w);
 	}
 }
 
@@ -94,7 +93,6 @@ SIM_TEST(client_type_2_is_not_concerned)
 	start("clt", SIM_MW_NO_UNBIND, true, SRV_INVALIDATE_COPY, CLT_REG_AUTO);
 	works(0);
 	CHECK(att()->mode == FRWR_MW2);
-	world_destroy(w);
 }
 
 SIM_TEST(client_window)
@@ -105,7 +103,6 @@ SIM_TEST(client_window)
 	CHECK(lines("cannot connect: connection 0: registration=window: "
 		    "device clt-nic offers memory "
 		    "windows of type 1 and refuses to bind them; use registration=static") == 1);
-	world_destroy(w);
 }
 
 SIM_TEST(server_auto)
@@ -127,7 +124,6 @@ SIM_TEST(server_auto)
 		works(1);
 		CHECK(lines(cases[i].line) == 1);
 		CHECK(lines("requests over sim: invalidate is copy: device srv-nic offers") == 1);
-		world_destroy(w);
 	}
 }
 
@@ -140,7 +136,6 @@ SIM_TEST(server_always)
 		    "device srv-nic offers memory windows of type 1 "
 		    "and refuses to bind them; auto and copy need none") >= 1);
 	CHECK(lines("cannot connect: connection 0 was refused: Operation not supported") == 1);
-	world_destroy(w);
 }
 
 /* Both ends at once. */
@@ -150,7 +145,6 @@ SIM_TEST(both)
 	sim_break_windows("clt", SIM_MW_NO_BIND);
 	works(3);
 	CHECK(att()->mode == FRWR_STATIC);
-	world_destroy(w);
 }
 
 struct opener {
@@ -196,7 +190,6 @@ SIM_TEST(message_beside_all_reads)
 		sim_disk_release(world_disk(w));
 		for (unsigned i = 0; i < n; i++)
 			CHECK(world_io_end(io[i], i < 16 ? 0x21 : 0, 1000) == 0);
-		world_destroy(w);
 	}
 }
 

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "raw-clt.h"
 #include "srv-rnbd-state.h"
 #include "trace.h"
 #include "world-priv.h"
@@ -36,11 +37,19 @@ uint32_t srv_ident_instance(void)
 	return ++world.instances;
 }
 
+static void world_end(void)
+{
+	if (world.disk)
+		world_destroy(&world);
+}
+
 struct world *world_create(uint64_t seed)
 {
 	struct world *w = &world;
 	struct sim_host *srv;
 
+	world_end();
+	sim_test_at_end(world_end);
 	sim_init(seed);
 	sim_fiber_forget_ids();
 	srv = sim_host_add("srv", "10.0.0.2");
@@ -75,6 +84,7 @@ void world_destroy(struct world *w)
 {
 	struct world_client *c, *tmp;
 
+	raw_clts_fini();
 	sim_disk_release(w->disk);
 	list_for_each_safe(c, tmp, &w->clients, link) {
 		if (c->closer)
@@ -96,6 +106,7 @@ void world_destroy(struct world *w)
 	sim_net_fini();
 	sim_run_ms(1000);
 	sim_disk_destroy(w->disk);
+	w->disk = NULL;
 	trace_reset();
 	sim_fini();
 	log_init(NULL, LOG_LEVEL_INFO);

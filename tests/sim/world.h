@@ -79,10 +79,11 @@ extern const struct world_client_conf world_client_defaults;
 struct world;
 struct world_client;
 
-/* Time 0, the hosts, an empty disk; nothing runs. */
+/* Time 0, the hosts, an empty disk; nothing runs.  It ends with the test, or when the next one is
+ * created, as by world_destroy(). */
 struct world *world_create(uint64_t seed);
-/* Stop what runs in good order, then check that nothing is left: connections, keys, permits,
- * registered memory, operations on disks. */
+/* Close paths made by hand (raw-clt.h), stop what runs in good order, then check that nothing is
+ * left: connections, keys, permits, registered memory, operations on disks. */
 void world_destroy(struct world *w);
 
 struct sim_disk *world_disk(struct world *w);
