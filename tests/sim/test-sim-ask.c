@@ -15,16 +15,14 @@ static struct raw_srv srv;
 
 static void start_client(void)
 {
-	c = world_client_start(w, NULL);
-	CHECK(world_wait_open(c, 1000) == 0);
+	c = world_client_opens(w, NULL);
 	world_run_ms(w, 20);
 }
 
 /* Ours. */
 static void start(void)
 {
-	w = world_create(1);
-	world_server_start(w, NULL);
+	w = world_serve(NULL);
 	start_client();
 }
 
@@ -277,12 +275,9 @@ SIM_TEST(extents_wait_for_a_path)
 /* A chunk has room for less than an answer of the usual size. */
 SIM_TEST(extents_of_a_small_server)
 {
-	struct world_server_conf conf = world_server_defaults;
 	struct asked a;
 
-	conf.max_io_size = 1024;
-	w = world_create(1);
-	world_server_start(w, &conf);
+	w = world_serve(SERVER(.max_io_size = 1024));
 	start_client();
 	CHECK(world_write(c, 8192, 4096, 1) == 0);
 	CHECK(extents(&a, 4096, 8192, false) == 0);

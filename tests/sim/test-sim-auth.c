@@ -132,8 +132,7 @@ static void begin(enum auth_mode mode)
 
 	conf.auth = (struct auth_conf){ .server = true, .asked = true, .mode = mode, .psk = file };
 	conf.any_address = true;
-	w = world_create(1);
-	world_server_start(w, &conf);
+	w = world_serve(&conf);
 }
 
 static struct proof alices;
@@ -247,14 +246,11 @@ static void replace_key(struct auth_creds *creds)
 /* A client of alice with two paths, which gets the key alice/new while it runs. */
 static struct world_client *begin_with_new_key(struct auth_creds **creds)
 {
-	struct world_client_conf conf = world_client_defaults;
 	struct world_client *c;
 
 	begin(AUTH_MODE_REQUIRE);
 	*creds = creds_out_of(file_of_old, AUTH_MODE_REQUIRE, NULL);
-	conf.auth = *creds;
-	conf.npaths = 2;
-	c = world_client_start(w, &conf);
+	c = world_client_start(w, CLIENT(.auth = *creds, .npaths = 2));
 	world_run_ms(w, 1000);
 	CHECK(world_client_opened(c) == 0 && both_up_by(c, "alice"));
 	CHECK(world_write(c, 0, 4096, 'a') == 0 && world_flush(c) == 0);
@@ -808,16 +804,13 @@ static bool fiber_ended(void *arg)
 /* Close the first path of two behind step @k of its way up.  False: it was up before. */
 static bool closed_at_step(const struct auth_creds *creds, unsigned k)
 {
-	struct world_client_conf conf = world_client_defaults;
 	struct world_client *c;
 	struct clt_path *path;
 	struct sim_fiber *f;
 	bool was_up;
 
 	begin(AUTH_MODE_REQUIRE);
-	conf.auth = creds;
-	conf.npaths = 2;
-	c = world_client_start(w, &conf);
+	c = world_client_start(w, CLIENT(.auth = creds, .npaths = 2));
 	path = path_of(c, 0);
 	CHECK(sim_run_until(step_reached, &k, 1000));
 	was_up = clt_path_state(path) == CLT_PATH_UP;

@@ -18,13 +18,8 @@ static bool is_done(void *arg)
 /* A server and a client with its device open; the trace begins after that. */
 static void start_as(enum clt_registration registration)
 {
-	struct world_client_conf conf = world_client_defaults;
-
-	conf.registration = registration;
-	w = world_create(1);
-	world_server_start(w, NULL);
-	c = world_client_start(w, &conf);
-	CHECK(world_wait_open(c, 1000) == 0);
+	w = world_serve(NULL);
+	c = world_client_opens(w, CLIENT(.registration = registration));
 	world_run_ms(w, 20);
 	world_forget(w);
 }
@@ -89,10 +84,8 @@ static void expect_up(const char *before, unsigned ms, const char *who, const ch
 
 SIM_TEST(p11_connect)
 {
-	w = world_create(1);
-	world_server_start(w, NULL);
-	c = world_client_start(w, NULL);
-	CHECK(world_wait_open(c, 1000) == 0);
+	w = world_serve(NULL);
+	c = world_client_opens(w, NULL);
 	CHECK(world_write(c, 4096, 8192, 0x11) == 0);
 	CHECK(world_read(c, 4096, 8192, 0x11) == 0);
 	CHECK(world_flush(c) == 0);
@@ -169,13 +162,9 @@ SIM_TEST(nobody_listens)
  * end, but an attempt that failed. */
 SIM_TEST(no_connection_manager)
 {
-	struct world_client_conf conf = world_client_defaults;
-
-	w = world_create(1);
-	world_server_start(w, NULL);
+	w = world_serve(NULL);
 	sim_refuse_cm(2, -EACCES);
-	c = world_client_start(w, NULL);
-	CHECK(world_wait_open(c, 1000) == 0);
+	c = world_client_opens(w, NULL);
 	CHECK(world_traced(w,
 			   "cannot connect: cannot create a connection manager: Permission denied; "
 			   "trying again"));
@@ -183,9 +172,8 @@ SIM_TEST(no_connection_manager)
 	world_client_stop(w, c);
 
 	/* The probe has one attempt, and is told. */
-	conf.once = true;
 	sim_refuse_cm(1, -ENODEV);
-	c = world_client_start(w, &conf);
+	c = world_client_start(w, CLIENT(.once = true));
 	CHECK(world_wait_open(c, 1000) < 0);
 	CHECK(world_client_clt(c)->result == -ENODEV);
 	CHECK(!strcmp(world_client_clt(c)->cause, "this machine has no RDMA device"));
@@ -193,12 +181,8 @@ SIM_TEST(no_connection_manager)
 
 SIM_TEST(no_such_device)
 {
-	struct world_client_conf conf = world_client_defaults;
-
-	conf.device = "nodisk";
-	w = world_create(1);
-	world_server_start(w, NULL);
-	c = world_client_start(w, &conf);
+	w = world_serve(NULL);
+	c = world_client_start(w, CLIENT(.device = "nodisk"));
 	CHECK(world_wait_open(c, 1000) == -ENOENT);
 	expect_up("[  0.000] clt path srv: path: start: idle -> connecting\n"
 		  "[  0.000] clt nodisk: device: wanted: new -> opening\n",
@@ -213,12 +197,10 @@ SIM_TEST(no_such_device)
 
 SIM_TEST(name_in_use)
 {
-	struct world_client_conf conf = world_client_defaults;
 	struct world_client *c2;
 
 	start_exact();
-	conf.host = "clt2";
-	c2 = world_client_start(w, &conf);
+	c2 = world_client_start(w, CLIENT(.host = "clt2"));
 	world_run_ms(w, 9);
 	CHECK(world_client_opened(c2) == 1);
 	world_expect(w, "[  0.036] clt2 path srv: path: start: idle -> connecting\n"
@@ -598,11 +580,9 @@ SIM_TEST(cut_at_each_message_of_a_write)
 
 SIM_TEST(duplicate_connect)
 {
-	w = world_create(1);
-	world_server_start(w, NULL);
+	w = world_serve(NULL);
 	sim_duplicate_connect("clt", "srv");
-	c = world_client_start(w, NULL);
-	CHECK(world_wait_open(c, 1000) == 0);
+	c = world_client_opens(w, NULL);
 	expect_up("[  0.000] clt path srv: path: start: idle -> connecting\n"
 		  "[  0.000] clt disk0: device: wanted: new -> opening\n"
 		  "[  0.001] srv clt: connection refused: connection number is taken "
@@ -667,15 +647,11 @@ SIM_TEST(fence_over_three_lives) { fence(SIM_HOLD_BEFORE, 3); }
 
 SIM_TEST(p15_io_timeout)
 {
-	struct world_client_conf conf = world_client_defaults;
 	struct world_io *io;
 	uint64_t lost_us;
 
-	conf.io_timeout_ms = 5000;
-	w = world_create(1);
-	world_server_start(w, NULL);
-	c = world_client_start(w, &conf);
-	CHECK(world_wait_open(c, 1000) == 0);
+	w = world_serve(NULL);
+	c = world_client_opens(w, CLIENT(.io_timeout_ms = 5000));
 	world_run_ms(w, 20);
 	world_server_kill(w, SIM_KILL_PROCESS);
 	lost_us = sim_now_us();
@@ -733,7 +709,6 @@ SIM_TEST(server_restarts)
 
 static void restart_with_depth(uint32_t depth)
 {
-	struct world_server_conf conf = world_server_defaults;
 	struct world_io *io[24];
 
 	start();
@@ -744,8 +719,7 @@ static void restart_with_depth(uint32_t depth)
 	CHECK(sim_disk_held(world_disk(w)) == 15);	/* one permit is for user messages */
 	world_server_kill(w, SIM_KILL_PROCESS);
 	sim_disk_release(world_disk(w));
-	conf.queue_depth = depth;
-	world_server_start(w, &conf);
+	world_server_start(w, SERVER(.queue_depth = depth));
 	/* In flight under a permit that is no more: those begin anew. */
 	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
 		CHECK(world_io_end(io[i], 0, 5000) == 0);
@@ -899,14 +873,9 @@ SIM_TEST(sync_of_a_dead_server)
 /* One that has the device open beside the first. */
 static struct world_client *second_client(enum rnbd_access_mode mode)
 {
-	struct world_client_conf conf = world_client_defaults;
 	struct world_client *c2;
 
-	conf.host = "clt2";
-	conf.name = "sess2";
-	conf.mode = mode;
-	c2 = world_client_start(w, &conf);
-	CHECK(world_wait_open(c2, 1000) == 0);
+	c2 = world_client_opens(w, CLIENT(.host = "clt2", .name = "sess2", .mode = mode));
 	return c2;
 }
 
@@ -952,8 +921,7 @@ SIM_TEST(readers_keep_no_failed_sync)
 	CHECK(world_flush(c) == -EIO);
 	world_client_stop(w, c);
 	CHECK(world_flush(c2) == -EIO);
-	c = world_client_start(w, NULL);
-	CHECK(world_wait_open(c, 1000) == 0);
+	c = world_client_opens(w, NULL);
 	CHECK(world_write(c, 0, 4096, 0x62) == 0);
 	CHECK(world_flush(c) == 0);
 	CHECK(world_flush(c2) == 0);
@@ -976,8 +944,7 @@ SIM_TEST(failed_sync_is_latched)
 	CHECK(world_flush(c2) == -EIO);
 	world_client_stop(w, c2);
 	/* Nobody has it open any more: a new life. */
-	c = world_client_start(w, NULL);
-	CHECK(world_wait_open(c, 1000) == 0);
+	c = world_client_opens(w, NULL);
 	CHECK(world_flush(c) == 0);
 }
 
@@ -1005,12 +972,7 @@ SIM_TEST(failed_sync_is_told_to_who_was_away)
 
 static int open_second(const char *name, enum rnbd_access_mode mode, struct world_client **c2)
 {
-	struct world_client_conf conf = world_client_defaults;
-
-	conf.host = "clt2";
-	conf.name = name;
-	conf.mode = mode;
-	*c2 = world_client_start(w, &conf);
+	*c2 = world_client_start(w, CLIENT(.host = "clt2", .name = name, .mode = mode));
 	return world_wait_open(*c2, 20000);
 }
 
@@ -1055,19 +1017,16 @@ SIM_TEST(killed_client_frees_the_device)
 /* Who comes while such a device is about to be free waits for it. */
 SIM_TEST(open_waits_for_a_device_that_closes)
 {
-	struct world_client_conf conf = world_client_defaults;
 	struct world_client *c2;
 	struct world_io *io;
 
-	conf.host = "clt2";
-	conf.name = "two";
 	start();
 	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
 	io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 1, false);
 	world_run_ms(w, 10);
 	world_client_kill(w, c, SIM_KILL_PROCESS);
 	world_run_ms(w, 10);
-	c2 = world_client_start(w, &conf);
+	c2 = world_client_start(w, CLIENT(.host = "clt2", .name = "two"));
 	world_run_ms(w, 1000);
 	CHECK(world_client_opened(c2) == 1);
 	sim_disk_release(world_disk(w));
@@ -1126,8 +1085,7 @@ SIM_TEST(server_killed_at_each_step)
 		sim_shuffle(true);
 		world_server_start(w, NULL);
 		sim_at_step(k, restart_server_now, NULL);
-		c = world_client_start(w, NULL);
-		CHECK(world_wait_open(c, 1000) == 0);
+		c = world_client_opens(w, NULL);
 		io = world_io_start(c, RNBD_OP_WRITE, 0, 150000 / 512 * 512, 0x77, false);
 		CHECK(world_io_end(io, 0, 2000) == 0);
 		sim_at_step(0, NULL, NULL);

@@ -18,15 +18,8 @@ static struct world_io *ios[NIOS];
 /* A server and a client with its device open. */
 static void start(uint32_t depth, uint64_t io_timeout_ms)
 {
-	struct world_server_conf sconf = world_server_defaults;
-	struct world_client_conf cconf = world_client_defaults;
-
-	sconf.queue_depth = depth;
-	cconf.io_timeout_ms = io_timeout_ms;
-	w = world_create(1);
-	world_server_start(w, &sconf);
-	c = world_client_start(w, &cconf);
-	CHECK(world_wait_open(c, 1000) == 0);
+	w = world_serve(SERVER(.queue_depth = depth));
+	c = world_client_opens(w, CLIENT(.io_timeout_ms = io_timeout_ms));
 	world_run_ms(w, 20);
 }
 
@@ -42,13 +35,9 @@ static void start_writes(void)
 
 static void restart(uint32_t depth, const char *export_name)
 {
-	struct world_server_conf conf = world_server_defaults;
-
 	world_server_kill(w, SIM_KILL_PROCESS);
 	sim_disk_release(world_disk(w));
-	conf.queue_depth = depth;
-	conf.export_name = export_name;
-	world_server_start(w, &conf);
+	world_server_start(w, SERVER(.queue_depth = depth, .export_name = export_name));
 }
 
 /* ---- requests hold all permits ---- */
@@ -79,7 +68,6 @@ SIM_TEST(lost_device_fails_its_requests)
 /* Somebody else has the device for a while. */
 static void open_again(uint32_t depth)
 {
-	struct world_client_conf conf = world_client_defaults;
 	struct world_client *c2;
 
 	start(depth, CLOCK_NEVER);
@@ -87,10 +75,7 @@ static void open_again(uint32_t depth)
 	sim_drop("clt", "srv");
 	sim_cut("clt", "srv");
 	restart(depth, NULL);
-	conf.host = "clt2";
-	conf.name = "two";
-	c2 = world_client_start(w, &conf);
-	CHECK(world_wait_open(c2, 1000) == 0);
+	c2 = world_client_opens(w, CLIENT(.host = "clt2", .name = "two"));
 	sim_heal("clt", "srv");
 	world_run_ms(w, 60000);
 	CHECK(world_traced(w, "cannot be opened again: open for writing by another session"));
@@ -241,14 +226,10 @@ SIM_TEST(depth_shrinks_to_one)
 static void comes_back(const struct world_server_conf *conf, const struct world_server_conf *other,
 		       const char *line)
 {
-	struct world_client_conf cconf = world_client_defaults;
 	struct world_io *io;
 
-	cconf.io_timeout_ms = 5000;
-	w = world_create(1);
-	world_server_start(w, conf);
-	c = world_client_start(w, &cconf);
-	CHECK(world_wait_open(c, 1000) == 0);
+	w = world_serve(conf);
+	c = world_client_opens(w, CLIENT(.io_timeout_ms = 5000));
 	world_server_kill(w, SIM_KILL_PROCESS);
 	world_server_start(w, other);
 	io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 1, false);
@@ -354,8 +335,7 @@ SIM_TEST(device_goes_while_draining)
 SIM_TEST(lost_while_it_is_set_up)
 {
 	for (unsigned ms = 0; ms < 14; ms++) {
-		w = world_create(1);
-		world_server_start(w, NULL);
+		w = world_serve(NULL);
 		c = world_client_start(w, NULL);
 		world_run_ms(w, ms);
 		sim_lose_device(ms % 2 ? "clt" : "srv");
@@ -392,7 +372,6 @@ SIM_TEST(lost_for_ever)
  * were on their way are cut anew. */
 SIM_TEST(p06_restart_with_smaller_requests)
 {
-	struct world_server_conf conf = world_server_defaults;
 	struct world_io *write, *read;
 
 	start(16, 60000);
@@ -404,8 +383,7 @@ SIM_TEST(p06_restart_with_smaller_requests)
 	world_run_ms(w, 20);
 	world_server_kill(w, SIM_KILL_PROCESS);
 	sim_disk_release(world_disk(w));
-	conf.max_io_size = 8192;
-	world_server_start(w, &conf);
+	world_server_start(w, SERVER(.max_io_size = 8192));
 	CHECK(world_io_end(read, 1, 5000) == 0);
 	CHECK(world_io_end(write, 0, 5000) == 0);
 	CHECK(world_read(c, 131072, 65536, 3) == 0);
@@ -417,13 +395,8 @@ SIM_TEST(p06_restart_with_smaller_requests)
 /* Sectors and their number are of 512 bytes whatever the blocks. */
 SIM_TEST(p23_sectors_of_a_disk_with_4k_blocks)
 {
-	struct world_server_conf conf = world_server_defaults;
-
-	conf.block_size = 4096;
-	w = world_create(1);
-	world_server_start(w, &conf);
-	c = world_client_start(w, NULL);
-	CHECK(world_wait_open(c, 1000) == 0);
+	w = world_serve(SERVER(.block_size = 4096));
+	c = world_client_opens(w, NULL);
 	CHECK(dev_size(world_client_dev(c)) == WORLD_DISK_SIZE);
 	CHECK(world_write(c, 3 * 4096, 4096, 0x5a) == 0);
 	CHECK(sim_disk_content(world_disk(w))[3 * 4096 - 1] == 0);
@@ -435,13 +408,8 @@ SIM_TEST(p23_sectors_of_a_disk_with_4k_blocks)
 
 static void start_4k(void)
 {
-	struct world_server_conf conf = world_server_defaults;
-
-	conf.block_size = 4096;
-	w = world_create(1);
-	world_server_start(w, &conf);
-	c = world_client_start(w, NULL);
-	CHECK(world_wait_open(c, 1000) == 0);
+	w = world_serve(SERVER(.block_size = 4096));
+	c = world_client_opens(w, NULL);
 }
 
 /* Parts of a block, and the whole of it, by several threads at once: each sector is somebody's last

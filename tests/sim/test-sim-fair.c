@@ -72,16 +72,11 @@ static void load_end(struct load *l)
 /* @later_ms: how long the first one is alone. */
 static void fair(enum rnbd_io_op op, unsigned later_ms)
 {
-	struct world_server_conf conf = world_server_defaults;
 	struct load a, b;
 	uint64_t na, nb;
 
-	conf.queue_depth = DEPTH;
-	conf.max_io_size = LEN;
-	conf.threads = 1;
-	conf.direct = true;
-	w = world_create(1);
-	world_server_start(w, &conf);
+	w = world_serve(SERVER(.queue_depth = DEPTH, .max_io_size = LEN, .threads = 1,
+			       .direct = true));
 	sim_disk_delay(world_disk(w), SLOW_US, 0);
 	load_open(&a, "clt", op);
 	load_open(&b, "clt2", op);

@@ -27,8 +27,7 @@ static void open_path(struct raw_clt *c, const char *host, uint8_t uuid)
 
 static void begin(uint32_t features)
 {
-	w = world_create(1);
-	world_server_start(w, NULL);
+	w = world_serve(NULL);
 	raw_clt_init(&a, "clt", 1, 1, 2);
 	a.features = features;
 	CHECK(raw_clt_open(&a, "sess", RNBD_ACCESS_RW) == 0);

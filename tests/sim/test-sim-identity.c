@@ -14,8 +14,7 @@ static struct raw_clt clt, other;
 
 static void begin(const char *owner, const char *stranger)
 {
-	w = world_create(1);
-	world_server_start(w, NULL);
+	w = world_serve(NULL);
 	sim_identify("clt", owner);
 	sim_identify("clt2", stranger);
 	raw_clt_init(&clt, "clt", 1, 1, 2);
@@ -85,16 +84,11 @@ SIM_TEST(half_a_path)
 /* A client whose second path comes with another identity is told so, and goes on over the first. */
 SIM_TEST(client_is_told)
 {
-	struct world_server_conf server = world_server_defaults;
-	struct world_client_conf conf = world_client_defaults;
 	struct world_client *c;
 
-	server.any_address = true;
-	conf.npaths = 2;
-	w = world_create(1);
-	world_server_start(w, &server);
+	w = world_serve(SERVER(.any_address = true));
 	sim_identify("clt", "psk:gw1");
-	c = world_client_start(w, &conf);
+	c = world_client_start(w, CLIENT(.npaths = 2));
 	CHECK(world_wait_open(c, 2000) == 0);
 	world_run_ms(w, 100);
 	sim_identify("clt", "psk:gw2");
@@ -314,8 +308,7 @@ SIM_TEST(rights)
 	};
 
 	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
-		w = world_create(1);
-		world_server_start(w, NULL);
+		w = world_serve(NULL);
 		set_disk(cases[i].allow, cases[i].read_only);
 		CHECK(open_as(cases[i].identity, RNBD_ACCESS_RO) == cases[i].ro);
 		CHECK(open_as(cases[i].identity, RNBD_ACCESS_RW) == cases[i].rw);
@@ -384,8 +377,7 @@ SIM_TEST(rights_change_forced)
 	static const enum rnbd_access_mode writes[] = { RNBD_ACCESS_RW, RNBD_ACCESS_MIGRATION };
 
 	for (unsigned i = 0; i < ARRAY_SIZE(writes); i++) {
-		w = world_create(1);
-		world_server_start(w, NULL);
+		w = world_serve(NULL);
 		sim_identify("clt", "psk:gw1");
 		raw_clt_init(&clt, "clt", 1, 1, 2);
 		CHECK(raw_clt_open(&clt, "sess", writes[i]) == 0);

@@ -47,8 +47,7 @@ static struct world_client *client_open(const char *host, const char *device, un
 	conf.device = device;
 	conf.npaths = npaths;
 	conf.mode = strcmp(host, "clt") ? RNBD_ACCESS_MIGRATION : RNBD_ACCESS_RW;
-	c = world_client_start(w, &conf);
-	CHECK(world_wait_open(c, 1000) == 0);
+	c = world_client_opens(w, &conf);
 	world_run_ms(w, 50);		/* for the other paths */
 	return c;
 }
@@ -100,13 +99,7 @@ static void load_end(struct load *l)
 
 static void start(void)
 {
-	struct world_server_conf conf = world_server_defaults;
-
-	conf.threads = 3;
-	conf.queue_depth = FIBERS;
-	conf.any_address = true;
-	w = world_create(1);
-	world_server_start(w, &conf);
+	w = world_serve(SERVER(.threads = 3, .queue_depth = FIBERS, .any_address = true));
 }
 
 /* The requests that wait on "disk0" have begun at all. */
@@ -352,8 +345,7 @@ SIM_TEST(kick_in_front_of_the_line)
 {
 	static struct raw_clt clt;
 
-	w = world_create(1);
-	world_server_start(w, NULL);
+	w = world_serve(NULL);
 	limit(LIMIT_IOPS, 1, 0);
 	raw_clt_init(&clt, "clt", 1, 1, 2);
 	CHECK(raw_clt_open(&clt, "sess", RNBD_ACCESS_RW) == 0);

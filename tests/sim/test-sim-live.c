@@ -105,18 +105,12 @@ static bool requesters_ended(void *arg)
 
 static void start(uint64_t seed)
 {
-	struct world_server_conf server = world_server_defaults;
-	struct world_client_conf conf = world_client_defaults;
-
-	conf.npaths = 2;
 	w = world_create(seed);
 	disk1 = sim_disk_create("disk1", WORLD_DISK_SIZE);
 	disk2 = sim_disk_create("disk2", WORLD_DISK_SIZE);
 	sim_disk_delay(world_disk(w), 100, 200);
-	server.any_address = true;
-	world_server_start(w, &server);
-	home = world_client_start(w, &conf);
-	CHECK(world_wait_open(home, 1000) == 0);
+	world_server_start(w, SERVER(.any_address = true));
+	home = world_client_opens(w, CLIENT(.npaths = 2));
 	history = history_create(SECTORS);
 	enough = was_cut = false;
 	for (unsigned i = 0; i < REQUESTERS; i++) {
@@ -158,13 +152,8 @@ static int change_to(const char *name, const char *path)
 
 static struct world_client *visitor_start(const char *device, enum rnbd_access_mode mode)
 {
-	struct world_client_conf conf = world_client_defaults;
-
-	conf.host = "clt2";
-	conf.name = "visitor";
-	conf.device = device;
-	conf.mode = mode;
-	return world_client_start(w, &conf);
+	return world_client_start(w, CLIENT(.host = "clt2", .name = "visitor", .device = device,
+					    .mode = mode));
 }
 
 static int visitor_opened(struct world_client *v)

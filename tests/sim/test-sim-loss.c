@@ -18,14 +18,9 @@ static void wait_open(struct world_client *client)
  * @seed: of what is random. */
 static void start_seeded(uint64_t seed, uint32_t block_size)
 {
-	struct world_server_conf sconf = world_server_defaults;
-	struct world_client_conf cconf = world_client_defaults;
-
-	sconf.block_size = block_size;
-	cconf.io_timeout_ms = CLOCK_NEVER;
 	w = world_create(seed);
-	world_server_start(w, &sconf);
-	c = world_client_start(w, &cconf);
+	world_server_start(w, SERVER(.block_size = block_size));
+	c = world_client_start(w, CLIENT(.io_timeout_ms = CLOCK_NEVER));
 	wait_open(c);
 	world_run_ms(w, 20);
 }
@@ -101,7 +96,6 @@ SIM_TEST(all_flushes_hear_of_a_loss)
  * the second edge is written, so another has to tell of it behind the write. */
 SIM_TEST(loss_of_an_edge)
 {
-	struct world_server_conf conf = world_server_defaults;
 	struct world_io *write, *flush;
 
 	/* A seed with which the power cut takes the edge. */
@@ -116,8 +110,7 @@ SIM_TEST(loss_of_an_edge)
 	CHECK(sim_disk_content(world_disk(w))[2048] == 0);
 	flush = world_io_start(c, RNBD_OP_FLUSH, 0, 0, 0, false);
 	sim_power_on("srv");
-	conf.block_size = 4096;
-	world_server_start(w, &conf);
+	world_server_start(w, SERVER(.block_size = 4096));
 	CHECK(world_io_end(flush, 0, 10000) == -EIO && !write->done);
 	CHECK(world_io_end(write, 7, 10000) == 0);
 	CHECK(world_flush(c) == -EIO);
@@ -292,12 +285,7 @@ SIM_TEST(fua_tells_of_a_loss)
 
 static struct world_client *another_client(enum rnbd_access_mode mode)
 {
-	struct world_client_conf conf = world_client_defaults;
-
-	conf.host = "clt2";
-	conf.name = "sess2";
-	conf.mode = mode;
-	return world_client_start(w, &conf);
+	return world_client_start(w, CLIENT(.host = "clt2", .name = "sess2", .mode = mode));
 }
 
 /* A server that was killed in a sync of one session tells each handle of another one. */

@@ -7,12 +7,7 @@ static struct world_client *c;
 
 static void start(uint32_t depth, uint32_t max_io)
 {
-	struct world_server_conf conf = world_server_defaults;
-
-	conf.queue_depth = depth;
-	conf.max_io_size = max_io;
-	w = world_create(1);
-	world_server_start(w, &conf);
+	w = world_serve(SERVER(.queue_depth = depth, .max_io_size = max_io));
 	c = world_client_start(w, NULL);
 	CHECK(world_wait_open(c, 1000) <= 0);
 	CHECK(world_client_opened(c) == 0);

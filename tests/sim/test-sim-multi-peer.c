@@ -41,14 +41,10 @@ static bool all_up(void *arg)
 
 static void begin_as(unsigned npaths, bool new_rkey)
 {
-	struct world_client_conf conf = world_client_defaults;
-
-	conf.npaths = npaths;
-	conf.hb_interval_ms = HB_MS;
-	conf.hb_misses = HB_MISSES;
 	w = world_create(1);
 	raw_srv_start(&srv, new_rkey);
-	c = world_client_start(w, &conf);
+	c = world_client_start(w, CLIENT(.npaths = npaths, .hb_interval_ms = HB_MS,
+					 .hb_misses = HB_MISSES));
 	CHECK(world_wait_open(c, 2000) == 0);
 	CHECK(sim_run_until(all_up, NULL, 2000));
 	world_run_ms(w, 20);

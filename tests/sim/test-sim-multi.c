@@ -52,15 +52,10 @@ static void server_start(void)
 
 static void begin(unsigned npaths, enum clt_policy policy)
 {
-	struct world_client_conf conf = world_client_defaults;
-
-	conf.npaths = npaths;
-	conf.policy = policy;
-	conf.hb_interval_ms = HB_MS;
-	conf.hb_misses = HB_MISSES;
 	w = world_create(1);
 	server_start();
-	c = world_client_start(w, &conf);
+	c = world_client_start(w, CLIENT(.npaths = npaths, .policy = policy,
+					 .hb_interval_ms = HB_MS, .hb_misses = HB_MISSES));
 	CHECK(world_wait_open(c, 2000) == 0);
 	CHECK(sim_run_until(all_up, NULL, 2000));
 	world_run_ms(w, 20);
@@ -271,13 +266,10 @@ SIM_TEST(one_lets_in_the_others)
  * as often as one that is alone. */
 SIM_TEST(others_do_not_rest)
 {
-	struct world_client_conf conf = world_client_defaults;
 	unsigned before[2];
 
-	conf.npaths = 3;
-	w = world_create(1);
-	world_server_start(w, NULL);		/* its first address alone */
-	c = world_client_start(w, &conf);
+	w = world_serve(NULL);		/* its first address alone */
+	c = world_client_start(w, CLIENT(.npaths = 3));
 	CHECK(world_wait_open(c, 2000) == 0);
 	world_run_ms(w, 60000);
 	sim_cut("clt", "srv");
@@ -434,14 +426,10 @@ SIM_TEST(another_machine_for_nobody)
 /* The probe at start hears that no path comes up, in whatever order they fail. */
 SIM_TEST(probe_of_two)
 {
-	struct world_client_conf conf = world_client_defaults;
-
-	conf.npaths = 2;
-	conf.once = true;
 	for (uint64_t seed = 1; seed <= 300; seed++) {
 		w = world_create(seed);
 		sim_shuffle(true);
-		c = world_client_start(w, &conf);
+		c = world_client_start(w, CLIENT(.npaths = 2, .once = true));
 		CHECK(world_wait_open(c, 20000) < 0);
 		world_run_ms(w, 100);
 		CHECK(world_client_clt(c)->result < 0 && world_client_clt(c)->result != -EAGAIN);
@@ -470,14 +458,12 @@ SIM_TEST(lost_while_opening)
 	unsigned hits = 0;
 
 	for (uint64_t seed = 1; seed <= 200; seed++) {
-		struct world_client_conf conf = world_client_defaults;
 		struct clt_path *opening;
 
-		conf.npaths = 4;
 		w = world_create(seed);
 		sim_shuffle(true);
 		server_start();
-		c = world_client_start(w, &conf);
+		c = world_client_start(w, CLIENT(.npaths = 4));
 		if (sim_run_until(three_open, NULL, 1000)) {
 			opening = world_client_clt(c)->sess.opening;
 			for (unsigned i = 0; i < 4; i++) {
@@ -901,13 +887,8 @@ SIM_TEST(readdressed_at_once)
 /* After so many attempts a path is left alone, until somebody asks for it. */
 SIM_TEST(given_up)
 {
-	struct world_client_conf conf = world_client_defaults;
-
-	conf.npaths = 2;
-	conf.max_reconnect_attempts = 1 + 3;
-	w = world_create(1);
-	world_server_start(w, NULL);		/* its first address alone */
-	c = world_client_start(w, &conf);
+	w = world_serve(NULL);		/* its first address alone */
+	c = world_client_start(w, CLIENT(.npaths = 2, .max_reconnect_attempts = 1 + 3));
 	CHECK(world_wait_open(c, 2000) <= 0);
 	world_run_ms(w, 10000);
 	CHECK(atomic_load(&path(1)->att.state) == CLT_PATH_CLOSED && path(1)->attempts == 4);
@@ -932,14 +913,11 @@ static uint64_t reconnects_failed(void)
  * failed goes on. */
 SIM_TEST(lost_often)
 {
-	struct world_client_conf conf = world_client_defaults;
 	uint64_t failed = 0;
 
-	conf.npaths = 2;
-	conf.max_reconnect_attempts = 1 + 3;
 	w = world_create(1);
 	server_start();
-	c = world_client_start(w, &conf);
+	c = world_client_start(w, CLIENT(.npaths = 2, .max_reconnect_attempts = 1 + 3));
 	CHECK(world_wait_open(c, 2000) <= 0 && sim_run_until(all_up, NULL, 2000));
 	for (unsigned i = 0; i < 6; i++) {
 		while (path(1)->fails < 3) {
@@ -1155,13 +1133,9 @@ SIM_TEST(patience_with_no_path)
 
 static void begin_impatient(uint64_t io_timeout_ms)
 {
-	struct world_client_conf conf = world_client_defaults;
-
-	conf.npaths = 2;
-	conf.io_timeout_ms = io_timeout_ms;
 	w = world_create(1);
 	server_start();
-	c = world_client_start(w, &conf);
+	c = world_client_start(w, CLIENT(.npaths = 2, .io_timeout_ms = io_timeout_ms));
 	CHECK(world_wait_open(c, 2000) == 0);
 	CHECK(sim_run_until(all_up, NULL, 2000));
 }

@@ -124,8 +124,7 @@ static void lose_first_part(bool no_fua, uint16_t flags)
 	server = world_server_defaults;
 	server.no_fua = no_fua;
 	server.max_io_size = PART * RNBD_SECTOR_SIZE;
-	w = world_create(1);
-	world_server_start(w, &server);
+	w = world_serve(&server);
 	gate = world_gate_start(world_gate_client(w, &world_client_defaults),
 				NBD_SERVER_MEMORY_MIN);
 	h = history_create(WORLD_DISK_SIZE / RNBD_SECTOR_SIZE);

@@ -141,8 +141,7 @@ static void run_settling(const struct script *script)
 
 static void begin_on(const struct world_server_conf *server)
 {
-	w = world_create(1);
-	world_server_start(w, server);
+	w = world_serve(server);
 	clt = world_gate_client(w, &world_client_defaults);
 	gate = world_gate_start(clt, NBD_SERVER_MEMORY_MIN);
 	h = history_create(WORLD_DISK_SIZE / RNBD_SECTOR_SIZE);
@@ -323,11 +322,9 @@ SIM_TEST(failed_fua)
 		{ NBD_CMD_TRIM, RNBD_OP_DISCARD },
 	};
 	static uint8_t buf[4096];
-	struct world_server_conf server = world_server_defaults;
 	struct sim_nbd nbd;
 
-	server.no_fua = true;
-	begin_on(&server);
+	begin_on(SERVER(.no_fua = true));
 	world_gate_connect(gate, &nbd, &sim_nbd_defaults);
 	CHECK(sim_run_until(sim_nbd_opened, &nbd, PATIENCE_MS));
 	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {

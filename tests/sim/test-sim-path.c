@@ -18,13 +18,8 @@ static bool is_up(void *arg)
 
 static void start(uint64_t io_timeout_ms)
 {
-	struct world_client_conf conf = world_client_defaults;
-
-	conf.io_timeout_ms = io_timeout_ms;
-	w = world_create(1);
-	world_server_start(w, NULL);
-	c = world_client_start(w, &conf);
-	CHECK(world_wait_open(c, 1000) == 0);
+	w = world_serve(NULL);
+	c = world_client_opens(w, CLIENT(.io_timeout_ms = io_timeout_ms));
 	world_run_ms(w, 20);
 	world_forget(w);
 }
@@ -160,16 +155,13 @@ static void cut_now(void *arg)
  * of it, even when requests wait for ever.  Returns false when it was open before. */
 static bool probe_with_cut(unsigned k)
 {
-	struct world_client_conf conf = world_client_defaults;
 	bool in_time;
 
-	conf.io_timeout_ms = CLOCK_NEVER;
-	conf.once = true;
 	w = world_create(1);
 	sim_shuffle(true);
 	world_server_start(w, NULL);
 	sim_at_step(k, cut_now, NULL);
-	c = world_client_start(w, &conf);
+	c = world_client_start(w, CLIENT(.io_timeout_ms = CLOCK_NEVER, .once = true));
 	CHECK(world_wait_open(c, 1000) <= 0);
 	in_time = sim_steps() >= k;
 	sim_at_step(0, NULL, NULL);
@@ -195,15 +187,12 @@ static bool asks_info(void *arg)
 /* The answer to INFO_REQ comes so long after the attempt has begun. */
 static bool waits_for_info(uint64_t ms)
 {
-	struct world_client_conf conf = world_client_defaults;
 	uint64_t began_us;
 	bool failed;
 
-	conf.io_timeout_ms = CLOCK_NEVER;
-	w = world_create(1);
-	world_server_start(w, NULL);
+	w = world_serve(NULL);
 	began_us = sim_now_us();
-	c = world_client_start(w, &conf);
+	c = world_client_start(w, CLIENT(.io_timeout_ms = CLOCK_NEVER));
 	CHECK(sim_run_until(asks_info, c, 1000));
 	sim_drop("clt", "srv");
 	world_run_ms(w, ms - (sim_now_us() - began_us) / 1000);
@@ -246,8 +235,7 @@ static uint64_t end_in_silence(uint64_t ms)
 	took_us = sim_now_us() - us;
 	/* The server is not left with a writer. */
 	world_run_ms(w, ms);
-	c = world_client_start(w, NULL);
-	CHECK(world_wait_open(c, 1000) == 0);
+	c = world_client_opens(w, NULL);
 	CHECK(world_read(c, 0, 4096, 0x5a) == 0);
 	world_destroy(w);
 	return took_us / 1000;

@@ -26,8 +26,7 @@ static void start_as(const struct world_client_conf *conf, bool new_rkey)
 {
 	w = world_create(1);
 	raw_srv_start(&srv, new_rkey);
-	c = world_client_start(w, conf);
-	CHECK(world_wait_open(c, 1000) == 0);
+	c = world_client_opens(w, conf);
 	world_run_ms(w, 20);
 	world_forget(w);
 }
@@ -211,10 +210,7 @@ SIM_TEST(p09_key_missing)
 
 static void start_windows(bool new_rkey)
 {
-	struct world_client_conf conf = world_client_defaults;
-
-	conf.registration = CLT_REG_WINDOW;
-	start_as(&conf, new_rkey);
+	start_as(CLIENT(.registration = CLT_REG_WINDOW), new_rkey);
 }
 
 SIM_TEST(windows)
@@ -264,11 +260,9 @@ SIM_TEST(invalidated_twice) { evil_window(RAW_INVAL_TWICE, "lost: connection ");
 SIM_TEST(late_write)
 {
 	for (unsigned k = 0; k < CLT_NREGS; k++) {
-		struct world_client_conf conf = world_client_defaults;
 		bool lost;
 
-		conf.registration = (enum clt_registration)k;
-		start_as(&conf, false);
+		start_as(CLIENT(.registration = (enum clt_registration)k), false);
 		CHECK(world_write(c, 4096, 4096, 0x42) == 0 && world_flush(c) == 0);
 		CHECK(world_read(c, 4096, 4096, 0x42) == 0);
 		srv.evil = RAW_LATE_WRITE;
@@ -313,10 +307,8 @@ SIM_TEST(p22_no_zeroes_from_the_next_server)
 {
 	struct world_io *io, *unaligned;
 
-	w = world_create(1);
-	world_server_start(w, NULL);
-	c = world_client_start(w, NULL);
-	CHECK(world_wait_open(c, 1000) == 0);
+	w = world_serve(NULL);
+	c = world_client_opens(w, NULL);
 	CHECK(dev_can_zero(world_client_dev(c)) && dev_can_nounmap(world_client_dev(c)));
 	CHECK(world_write(c, 0, 16384, 0x42) == 0);
 	sim_disk_hold(world_disk(w), RNBD_OP_WRITE_ZEROES, SIM_HOLD_BEFORE, 2);
@@ -370,10 +362,8 @@ SIM_TEST(p37_one_device_under_two_names)
 		CHECK(open_as(others[i]) == 0 && srv.nopens == 3 + i);
 	end();
 	/* Names of our server's exports are no paths. */
-	w = world_create(1);
-	world_server_start(w, NULL);
-	c = world_client_start(w, NULL);
-	CHECK(world_wait_open(c, 1000) == 0);
+	w = world_serve(NULL);
+	c = world_client_opens(w, NULL);
 	CHECK(open_as("/disk0") == -ENOENT);
 }
 

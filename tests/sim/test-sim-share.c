@@ -328,12 +328,7 @@ static struct world_client *client(const char *host, enum rnbd_access_mode mode)
 
 static void server_with_depth(const char *host, uint32_t queue_depth)
 {
-	struct world_server_conf conf = world_server_defaults;
-
-	conf.host = host;
-	conf.queue_depth = queue_depth;
-	conf.shared = true;
-	world_server_start(w, &conf);
+	world_server_start(w, SERVER(.host = host, .queue_depth = queue_depth, .shared = true));
 }
 
 static void server(const char *host)

@@ -18,13 +18,8 @@ static struct raw_srv srv;
 
 static void start(unsigned npaths)
 {
-	struct world_client_conf conf = world_client_defaults;
-
-	conf.npaths = npaths;
-	w = world_create(1);
-	world_server_start(w, NULL);
-	c = world_client_start(w, &conf);
-	CHECK(world_wait_open(c, 1000) == 0);
+	w = world_serve(NULL);
+	c = world_client_opens(w, CLIENT(.npaths = npaths));
 	world_run_ms(w, 50);
 	world_forget(w);
 }
@@ -103,11 +98,9 @@ SIM_TEST(grows_while_it_is_open)
 /* A client that has nothing open yet, of a server that has long been started. */
 SIM_TEST(grows_before_it_is_opened)
 {
-	w = world_create(1);
-	world_server_start(w, NULL);
+	w = world_serve(NULL);
 	sim_disk_resize(world_disk(w), LARGE);
-	c = world_client_start(w, NULL);
-	CHECK(world_wait_open(c, 1000) == 0);
+	c = world_client_opens(w, NULL);
 	CHECK(size() == LARGE);
 	CHECK(world_write(c, LARGE - 512, 512, 1) == 0);
 }
@@ -135,7 +128,6 @@ SIM_TEST(asked_before)
 /* The same of two sessions. */
 SIM_TEST(asked_before_by_another)
 {
-	struct world_client_conf conf = world_client_defaults;
 	struct world_client *c2;
 	struct opener a;
 
@@ -144,10 +136,7 @@ SIM_TEST(asked_before_by_another)
 	open_begin(&a);
 	world_run_ms(w, 10);
 	sim_disk_resize(world_disk(w), LARGE);
-	conf.host = "clt2";
-	conf.name = "two";
-	conf.mode = RNBD_ACCESS_RO;
-	c2 = world_client_start(w, &conf);
+	c2 = world_client_start(w, CLIENT(.host = "clt2", .name = "two", .mode = RNBD_ACCESS_RO));
 	world_run_ms(w, 50);
 	CHECK(!a.ended && world_client_opened(c2) == 1);
 	sim_disk_release(world_disk(w));
@@ -342,8 +331,7 @@ static void raw_start(void)
 {
 	w = world_create(1);
 	raw_srv_start(&srv, false);
-	c = world_client_start(w, NULL);
-	CHECK(world_wait_open(c, 1000) == 0);
+	c = world_client_opens(w, NULL);
 	world_run_ms(w, 20);
 	world_forget(w);
 }

@@ -27,16 +27,9 @@ static enum srv_invalidate invalidate = SRV_INVALIDATE_COPY;
 
 static void start(uint32_t depth)
 {
-	struct world_server_conf conf = world_server_defaults;
-	struct world_client_conf clt = world_client_defaults;
-
-	conf.any_address = any_address;
-	conf.invalidate = invalidate;
-	conf.queue_depth = depth;
-	conf.max_io_size = 4096;
-	world_server_start(w, &conf);
-	clt.registration = registration;
-	c = world_client_start(w, &clt);
+	world_server_start(w, SERVER(.any_address = any_address, .invalidate = invalidate,
+				     .queue_depth = depth, .max_io_size = 4096));
+	c = world_client_start(w, CLIENT(.registration = registration));
 }
 
 static unsigned depth_of(const struct world_client *client)
@@ -196,11 +189,9 @@ SIM_TEST(small_server_and_user_messages)
 
 	CHECK(rnbd_open_encode(&open, "nodisk", RNBD_ACCESS_RW) == 0);
 	for (uint32_t n = SRV_LEAST; n <= SRV_LEAST + 3 * (RAW_BUFS - 1); n += 3) {
-		struct world_server_conf conf = world_server_defaults;
-
 		w = world_create(1);
 		sim_offer_limits("srv", n, 0);
-		world_server_start(w, &conf);
+		world_server_start(w, NULL);
 		raw_clt_init(&raw, "clt", 1, 1, 2);
 		CHECK(raw_clt_open(&raw, "sess", RNBD_ACCESS_RW) == 0);
 		depth = raw.path.geom.queue_depth;
@@ -313,7 +304,6 @@ SIM_TEST(no_windows)
 /* What the first client was told holds for the second, whose device could do less, or more. */
 static void second_device(const char *lowered)
 {
-	struct world_client_conf conf = world_client_defaults;
 	struct world_client *c2;
 
 	w = world_create(1);
@@ -321,11 +311,8 @@ static void second_device(const char *lowered)
 	start(64);
 	CHECK(world_wait_open(c, 1000) <= 0 && depth_of(c) == 14);
 	CHECK(world_traced(w, lowered));
-	conf.host = "clt2";
-	conf.name = "two";
-	conf.mode = RNBD_ACCESS_RO;
 	sim_offer_limits("srv", 57, 0);
-	c2 = world_client_start(w, &conf);
+	c2 = world_client_start(w, CLIENT(.host = "clt2", .name = "two", .mode = RNBD_ACCESS_RO));
 	world_run_ms(w, 100);
 	CHECK(world_client_opened(c2) == 1);
 	CHECK(world_traced(w,

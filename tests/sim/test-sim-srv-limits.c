@@ -16,8 +16,7 @@ static struct raw_clt clt, other;
 
 static void begin(const struct world_server_conf *conf)
 {
-	w = world_create(1);
-	world_server_start(w, conf);
+	w = world_serve(conf);
 }
 
 static void open_clt(void)
@@ -42,14 +41,11 @@ static void works(struct raw_clt *c)
 static unsigned paths_of_a_host(unsigned n, uint64_t max_memory, uint64_t *memory)
 {
 	static const char *const wires[] = { "srv", "srv/1", "srv/2", "srv/3" };
-	struct world_server_conf conf = world_server_defaults;
 	static struct raw_clt in[12];
 	unsigned nin = 0, i;
 
 	CHECK(n <= ARRAY_SIZE(in));
-	conf.any_address = true;
-	conf.max_memory = max_memory;
-	begin(&conf);
+	begin(SERVER(.any_address = true, .max_memory = max_memory));
 	for (i = 0; i < n; i++) {
 		raw_clt_init(&in[i], "clt", (uint8_t)(i + 1), (uint8_t)(i + 1), 2);
 		in[i].path.dst = sim_addr(wires[i % ARRAY_SIZE(wires)], RTRS_PORT);
@@ -92,10 +88,8 @@ static void with_connections(unsigned n)
 static void connections_of_all(unsigned max_cons)
 {
 	static const unsigned left[] = { 3, 2, 1, 0 };
-	struct world_server_conf conf = world_server_defaults;
 
-	conf.max_cons = max_cons;
-	begin(&conf);
+	begin(SERVER(.max_cons = max_cons));
 	for (unsigned i = 0; i < ARRAY_SIZE(left); i++) {
 		unsigned n = max_cons - left[i];
 		int want = left[i] >= 2 ? 0 : -ENOMEM;

@@ -18,8 +18,7 @@ static struct raw_clt clt, other;
 
 static void begin(void)
 {
-	w = world_create(1);
-	world_server_start(w, NULL);
+	w = world_serve(NULL);
 }
 
 static void open_clt(void)
@@ -94,12 +93,7 @@ static bool all_bytes(const uint8_t *p, size_t len, uint8_t want)
 /* Every row of doc/protocol.md 3.4 that this server can give, on both connections. */
 static void answer_rows_of(enum srv_invalidate invalidate, bool direct, bool new_rkey)
 {
-	struct world_server_conf conf = world_server_defaults;
-
-	conf.invalidate = invalidate;
-	conf.direct = direct;
-	w = world_create(1);
-	world_server_start(w, &conf);
+	w = world_serve(SERVER(.invalidate = invalidate, .direct = direct));
 	open_clt();
 	for (unsigned cid = 0; cid < 2; cid++) {
 		memset(clt.data[3], 0x33, 8192);
@@ -182,13 +176,9 @@ SIM_TEST(answer_rows_always_without_windows)
 /* Regions of one path.  Its memory is locked, so private buffers are not to be among it. */
 static unsigned keys_of_a_path(enum srv_invalidate invalidate)
 {
-	struct world_server_conf conf = world_server_defaults;
 	unsigned before, n;
 
-	conf.invalidate = invalidate;
-	conf.direct = true;
-	w = world_create(1);
-	world_server_start(w, &conf);
+	w = world_serve(SERVER(.invalidate = invalidate, .direct = true));
 	raw_clt_init(&clt, "clt", 1, 1, 2);
 	raw_clt_init(&other, "clt2", 2, 2, 2);
 	CHECK(raw_clt_connect(&clt, 0) == 0);
@@ -211,15 +201,11 @@ SIM_TEST(private_memory_is_not_registered)
  * before the answer. */
 static uint8_t read_and_scribble(enum srv_invalidate invalidate, bool direct)
 {
-	struct world_server_conf conf = world_server_defaults;
 	struct ibv_sge sge = { .length = 4096 };
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1 };
 	uint8_t got;
 
-	conf.invalidate = invalidate;
-	conf.direct = direct;
-	w = world_create(1);
-	world_server_start(w, &conf);
+	w = world_serve(SERVER(.invalidate = invalidate, .direct = direct));
 	open_clt();
 	memset(clt.data[3], 0x33, 4096);
 	CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false) == 0);
@@ -255,11 +241,7 @@ SIM_TEST(direct_reads_go_to_private_memory)
 
 static void open_always(void)
 {
-	struct world_server_conf conf = world_server_defaults;
-
-	conf.invalidate = SRV_INVALIDATE_ALWAYS;
-	w = world_create(1);
-	world_server_start(w, &conf);
+	w = world_serve(SERVER(.invalidate = SRV_INVALIDATE_ALWAYS));
 	open_clt();
 }
 
@@ -301,12 +283,8 @@ static void key_is_dead_in_flight(uint32_t ahead)
 /* The same by keys that are closed, and are open before. */
 SIM_TEST(key_is_closed_in_flight)
 {
-	struct world_server_conf conf = world_server_defaults;
-
 	sim_offer_rereg(true);
-	conf.invalidate = SRV_INVALIDATE_AUTO;
-	w = world_create(1);
-	world_server_start(w, &conf);
+	w = world_serve(SERVER(.invalidate = SRV_INVALIDATE_AUTO));
 	open_clt();
 	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
 	memset(clt.data[3], 0x33, 4096);
@@ -395,15 +373,12 @@ SIM_TEST(come_back_among_revocations)
 static bool key_comes_late(uint32_t us)
 {
 	struct rnbd_io io = { .op = RNBD_OP_WRITE, .bi_size = 4096 };
-	struct world_server_conf conf = world_server_defaults;
 	struct rtrs_rbuf *rbuf, own;
 	struct rnbd_msg_io m;
 	uint64_t until;
 	bool kept;
 
-	conf.invalidate = SRV_INVALIDATE_ALWAYS;
-	w = world_create(1);
-	world_server_start(w, &conf);
+	w = world_serve(SERVER(.invalidate = SRV_INVALIDATE_ALWAYS));
 	raw_clt_init(&clt, "clt", 1, 1, 3);
 	CHECK(raw_clt_open(&clt, "sess", RNBD_ACCESS_RW) == 0);
 	rbuf = &clt.path.rbufs[3];
@@ -478,11 +453,7 @@ SIM_TEST(device_goes_among_revocations)
 
 static void expect_protection(enum srv_invalidate invalidate, bool by_keys, const char *line)
 {
-	struct world_server_conf conf = world_server_defaults;
-
-	conf.invalidate = invalidate;
-	w = world_create(1);
-	world_server_start(w, &conf);
+	w = world_serve(SERVER(.invalidate = invalidate));
 	open_clt();
 	CHECK(clt.path.rsp.new_rkey == by_keys);
 	if (!world_traced(w, line))
@@ -522,13 +493,9 @@ SIM_TEST(protection_by_device)
 /* Clients come through devices of two kinds by turns: the log has one line for each kind. */
 SIM_TEST(protection_is_told_once)
 {
-	struct world_server_conf conf = world_server_defaults;
-
 	sim_offer_local_dma_lkey(false);
 	sim_offer_rereg(false);
-	conf.invalidate = SRV_INVALIDATE_AUTO;
-	w = world_create(1);
-	world_server_start(w, &conf);
+	w = world_serve(SERVER(.invalidate = SRV_INVALIDATE_AUTO));
 	for (unsigned i = 0; i < 4; i++) {
 		sim_offer_windows(i % 2, true);
 		raw_clt_init(&clt, "clt", 1, 1, 1);
@@ -550,8 +517,7 @@ SIM_TEST(no_windows_left)
 
 	sim_limit_windows(conf.queue_depth + conf.queue_depth / 2);
 	conf.invalidate = SRV_INVALIDATE_ALWAYS;
-	w = world_create(1);
-	world_server_start(w, &conf);
+	w = world_serve(&conf);
 	open_clt();
 	raw_clt_init(&other, "clt2", 2, 2, 1);
 	CHECK(raw_clt_open(&other, "sess2", RNBD_ACCESS_RO) == 0);
@@ -576,17 +542,11 @@ SIM_TEST(no_windows_left)
 /* More READs in the storage than an export may have private buffers: the rest waits its turn. */
 SIM_TEST(direct_reads_wait_for_private_memory)
 {
-	struct world_server_conf conf = world_server_defaults;
-	struct world_client_conf cconf = world_client_defaults;
 	struct world_io *ios[100];
 	struct world_client *c;
 
-	conf.direct = true;
-	conf.queue_depth = ARRAY_SIZE(ios);
-	cconf.connections = 1;
-	w = world_create(1);
-	world_server_start(w, &conf);
-	c = world_client_start(w, &cconf);
+	w = world_serve(SERVER(.direct = true, .queue_depth = ARRAY_SIZE(ios)));
+	c = world_client_start(w, CLIENT(.connections = 1));
 	world_run_ms(w, 20);
 	CHECK(world_client_opened(c) == 0);
 	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++)
@@ -605,20 +565,17 @@ SIM_TEST(direct_reads_wait_for_private_memory)
 SIM_TEST(waits_for_private_memory_on_a_dead_path)
 {
 	static const char *const names[] = { "a", "b", "c", "d" };
-	struct world_server_conf conf = world_server_defaults;
 	struct world_client_conf cconf = world_client_defaults;
 	struct world_io *ios[SRV_POOL_BUFS / 4 * 3];	/* all that an export may have */
 	struct world_client *c[ARRAY_SIZE(names)];
 	struct sim_disk *d;
 
-	conf.direct = true;
-	conf.threads = 1;
 	cconf.connections = 1;
 	cconf.mode = RNBD_ACCESS_RO;
 	cconf.host = "clt2";
 	w = world_create(1);
 	d = world_disk(w);
-	world_server_start(w, &conf);
+	world_server_start(w, SERVER(.direct = true, .threads = 1));
 	for (unsigned i = 0; i < ARRAY_SIZE(c); i++) {
 		cconf.name = names[i];
 		c[i] = world_client_start(w, &cconf);
@@ -736,8 +693,7 @@ static void up_to_the_limit(unsigned most, const struct world_server_conf *conf,
 	char name[16];
 
 	CHECK(in);
-	w = world_create(1);
-	world_server_start(w, conf);
+	w = world_serve(conf);
 	for (unsigned n = 0; n < 4 * most; n++) {
 		struct raw_clt *c = n < most ? &in[n] : &other;
 
@@ -784,11 +740,7 @@ SIM_TEST(sessions_up_to_the_limit)
 /* Another path of a session that is there is no session more. */
 SIM_TEST(a_path_more_is_no_session_more)
 {
-	struct world_server_conf conf = world_server_defaults;
-
-	conf.max_sessions = 1;
-	w = world_create(1);
-	world_server_start(w, &conf);
+	w = world_serve(SERVER(.max_sessions = 1));
 	open_clt();
 	raw_clt_init(&other, "clt2", 2, 1, 1);
 	CHECK(raw_clt_connect(&other, 0) == 0);
@@ -801,14 +753,11 @@ SIM_TEST(a_path_more_is_no_session_more)
 SIM_TEST(limits_of_a_host_count_all_paths)
 {
 	static const char *const wires[] = { "srv", "srv/1", "srv/2", "srv/3" };
-	struct world_server_conf conf = world_server_defaults;
 	struct raw_clt *half = calloc(SRV_MAX_HOST_HALF_OPEN + 1, sizeof(*half));
 	unsigned n;
 
 	CHECK(half);
-	conf.any_address = true;
-	w = world_create(1);
-	world_server_start(w, &conf);
+	w = world_serve(SERVER(.any_address = true));
 	for (n = 0; n <= SRV_MAX_HOST_HALF_OPEN; n++) {
 		raw_clt_init(&half[n], "clt", (uint8_t)(n + 1), (uint8_t)(n / 4 + 1), 2);
 		half[n].path.dst = sim_addr(wires[n % 4], RTRS_PORT);
@@ -840,8 +789,7 @@ SIM_TEST(connections_of_a_host_up_to_the_limit)
 
 	conf.queue_depth = 1;		/* memory is no limit */
 	conf.any_address = true;
-	w = world_create(1);
-	world_server_start(w, &conf);
+	w = world_serve(&conf);
 	raw_clt_init(&clt, "clt", 1, 1, 2);
 	clt.path.cid_num = RTRS_MAX_CONS;
 	CHECK(raw_clt_connect(&clt, 0) == 0);
@@ -865,15 +813,11 @@ SIM_TEST(connections_of_a_host_up_to_the_limit)
 SIM_TEST(paths_of_a_session_up_to_the_limit)
 {
 	static const char *const wires[] = { "srv", "srv/1", "srv/2", "srv/3" };
-	struct world_server_conf conf = world_server_defaults;
 	struct raw_clt *in = calloc(RTRS_MAX_PATHS, sizeof(*in));
 	char host[16], ip[20];
 
 	CHECK(in);
-	conf.any_address = true;
-	conf.queue_depth = 1;
-	w = world_create(1);
-	world_server_start(w, &conf);
+	w = world_serve(SERVER(.any_address = true, .queue_depth = 1));
 	for (unsigned n = 0; n < 4 * RTRS_MAX_PATHS; n++) {
 		struct raw_clt *c = n < RTRS_MAX_PATHS ? &in[n] : &other;
 
@@ -1040,12 +984,7 @@ SIM_TEST(p34_mute_and_idle)
  * is back at once. */
 SIM_TEST(heartbeat_settings)
 {
-	struct world_server_conf conf = world_server_defaults;
-
-	conf.hb_interval_ms = 100;
-	conf.hb_missed_max = 2;
-	w = world_create(1);
-	world_server_start(w, &conf);
+	w = world_serve(SERVER(.hb_interval_ms = 100, .hb_missed_max = 2));
 	open_clt();
 	world_run_ms(w, 10000);
 	CHECK(!raw_clt_lost(&clt));
@@ -1500,17 +1439,14 @@ static void release_size(void *arg)
 /* An OPEN goes on at any step of a path that joins from elsewhere: one of the two is refused. */
 SIM_TEST(allow_when_a_path_joins)
 {
-	struct world_server_conf conf = world_server_defaults;
 	unsigned step = 0, opened = 0, joined = 0;
 	struct rnbd_msg_open m;
 	bool released;
 
 	/* Over a device that pins memory a path is let in before its memory is there. */
-	conf.invalidate = SRV_INVALIDATE_NEVER;
 	CHECK(rnbd_open_encode(&m, "disk0", RNBD_ACCESS_RO) == 0);
 	do {
-		w = world_create(1);
-		world_server_start(w, &conf);
+		w = world_serve(SERVER(.invalidate = SRV_INVALIDATE_NEVER));
 		set_disk("10.0.0.1", 0);
 		raw_clt_init(&clt, "clt", 1, 1, 2);
 		CHECK(raw_clt_connect(&clt, 0) == 0 && raw_clt_connect(&clt, 1) == 0);
@@ -1564,13 +1500,10 @@ SIM_TEST(chunk_used_twice)
  * two. */
 SIM_TEST(chunk_behind_the_last_one)
 {
-	struct world_server_conf conf = world_server_defaults;
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE_WITH_IMM };
 	struct ibv_sge sge = { .length = 64 };
 
-	conf.queue_depth = 15;
-	w = world_create(1);
-	world_server_start(w, &conf);
+	w = world_serve(SERVER(.queue_depth = 15));
 	open_clt();
 	CHECK(raw_clt_io(&clt, 1, 14, RNBD_OP_READ, 0, 4096, false) == 0);
 	sge.addr = (uintptr_t)clt.data[3];

@@ -34,12 +34,9 @@ static void limit(uint64_t iops)
 
 static void begin(unsigned queue_depth)
 {
-	struct world_server_conf conf = world_server_defaults;
-
-	conf.queue_depth = queue_depth;
 	w = world_create(1);
 	disk1 = sim_disk_create("disk1", WORLD_DISK_SIZE);
-	world_server_start(w, &conf);
+	world_server_start(w, SERVER(.queue_depth = queue_depth));
 	limit(1);
 }
 
@@ -218,8 +215,7 @@ SIM_TEST(threads)
 	struct dev_handle other;
 
 	begin(128);
-	c = world_client_start(w, &world_client_defaults);
-	CHECK(world_wait_open(c, 1000) == 0);
+	c = world_client_opens(w, &world_client_defaults);
 	second = (struct dev_open_req){ .name = "disk1", .mode = RNBD_ACCESS_RW,
 					.done = second_opened };
 	dev_open_start(world_client_clt(c), &second);

@@ -29,16 +29,11 @@ static unsigned lines(const char *text)
 static void start(const char *broken, enum sim_mw_fault fault, bool type_2,
 		  enum srv_invalidate invalidate, enum clt_registration registration)
 {
-	struct world_server_conf srv = world_server_defaults;
-	struct world_client_conf clt = world_client_defaults;
-
-	srv.invalidate = invalidate;
-	clt.registration = registration;
 	sim_offer_windows(true, type_2);
 	w = world_create(1);
 	sim_break_windows(broken, fault);
-	world_server_start(w, &srv);
-	c = world_client_start(w, &clt);
+	world_server_start(w, SERVER(.invalidate = invalidate));
+	c = world_client_start(w, CLIENT(.registration = registration));
 }
 
 static struct clt_attempt *att(void)

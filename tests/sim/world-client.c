@@ -10,13 +10,7 @@
 #include "sim-wait.h"
 #include "world-priv.h"
 
-const struct world_client_conf world_client_defaults = {
-	.host = "clt",
-	.name = "sess",
-	.mode = RNBD_ACCESS_RW,
-	.connections = 2,
-	.io_timeout_ms = 60000,
-};
+const struct world_client_conf world_client_defaults = { WORLD_CLIENT_DEFAULTS };
 
 static enum clt_registration registration_from_env(void)
 {
@@ -111,6 +105,14 @@ int world_wait_open(struct world_client *c, uint64_t ms)
 {
 	sim_run_until(is_open, c, ms);
 	return world_client_opened(c);
+}
+
+struct world_client *world_client_opens(struct world *w, const struct world_client_conf *conf)
+{
+	struct world_client *c = world_client_start(w, conf);
+
+	CHECK(world_wait_open(c, 1000) == 0);
+	return c;
 }
 
 struct client *world_client_clt(struct world_client *c)

@@ -19,12 +19,7 @@
 #include "srv-storage.h"
 #include "world-priv.h"
 
-const struct world_server_conf world_server_defaults = {
-	.queue_depth = 16,
-	.max_io_size = 65536,
-	.threads = 2,
-	.invalidate = SRV_INVALIDATE_COPY,
-};
+const struct world_server_conf world_server_defaults = { WORLD_SERVER_DEFAULTS };
 
 #define LOCK_MS 60000			/* no test holds a request for so long */
 
@@ -213,6 +208,14 @@ void world_server_start(struct world *w, const struct world_server_conf *conf)
 	sim_leave(before);
 	list_add_tail(&w->servers, &s->link);
 	w->servers_up[world_place(host->name)] = s;
+}
+
+struct world *world_serve(const struct world_server_conf *conf)
+{
+	struct world *w = world_create(1);
+
+	world_server_start(w, conf);
+	return w;
 }
 
 const char *world_server_refuses(struct world *w, const struct world_server_conf *conf)

@@ -49,7 +49,15 @@ struct world_server_conf {
 	bool no_lock;
 };
 
-/* What tests begin with. */
+/* What tests begin with.  SERVER(.direct = true) and CLIENT(.npaths = 2) are pointers to the same
+ * but for what is given, which live as long as the block. */
+#pragma GCC diagnostic ignored "-Woverride-init"
+#define WORLD_SERVER_DEFAULTS .queue_depth = 16, .max_io_size = 65536, .threads = 2, \
+			      .invalidate = SRV_INVALIDATE_COPY
+#define WORLD_CLIENT_DEFAULTS .host = "clt", .name = "sess", .mode = RNBD_ACCESS_RW, \
+			      .connections = 2, .io_timeout_ms = 60000
+#define SERVER(...) (&(const struct world_server_conf){ WORLD_SERVER_DEFAULTS, __VA_ARGS__ })
+#define CLIENT(...) (&(const struct world_client_conf){ WORLD_CLIENT_DEFAULTS, __VA_ARGS__ })
 extern const struct world_server_conf world_server_defaults;
 
 struct world_client_conf {
@@ -94,6 +102,8 @@ struct sim_disk *world_disk(struct world *w);
 void world_server_start(struct world *w, const struct world_server_conf *conf);
 /* The same for one that cannot start; returns its words, until the next call. */
 const char *world_server_refuses(struct world *w, const struct world_server_conf *conf);
+/* world_create(1), with a server. */
+struct world *world_serve(const struct world_server_conf *conf);
 /* As SIGTERM; returns when it has ended. */
 void world_server_stop(struct world *w);
 /* As SIGKILL or the power cord; the disk keeps what such a death leaves.  Its memory is given back
@@ -138,6 +148,8 @@ struct world_client *world_client_start(struct world *w, const struct world_clie
 int world_client_opened(const struct world_client *c);
 /* Run until that is no longer 1, for @ms at most; returns it. */
 int world_wait_open(struct world_client *c, uint64_t ms);
+/* world_client_start(), and the device opens within a second. */
+struct world_client *world_client_opens(struct world *w, const struct world_client_conf *conf);
 /* Open it again after dev_close(), in the background. */
 void world_client_open(struct world_client *c, enum rnbd_access_mode mode);
 struct client *world_client_clt(struct world_client *c);
