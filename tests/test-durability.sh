@@ -37,12 +37,7 @@ import os
 
 M = 1 << 20
 def error(what, call):
-    try:
-        call()
-    except nbd.Error as e:
-        assert e.errno in ("EIO", "ENOSPC"), (what, e)
-    else:
-        raise SystemExit(what + " succeeded on a disk that cannot write")
+    must_fail(call, "EIO ENOSPC", what + " succeeded on a disk that cannot write")
 
 h.pwrite(os.urandom(M), 0, nbd.CMD_FLAG_FUA)
 h.flush()

@@ -37,12 +37,7 @@ h.pwrite(b"a" * M, 0)
 check(0, "^RTRS OK ")
 
 def enospc(what, call):
-    try:
-        call()
-    except nbd.Error as e:
-        assert e.errno == "ENOSPC", (what, e)
-    else:
-        raise SystemExit(what + " succeeded on a full file system")
+    must_fail(call, "ENOSPC", what + " succeeded on a full file system")
 
 def fill():
     for i in range(1, 32):

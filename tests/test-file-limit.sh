@@ -24,12 +24,7 @@ beyond_the_limit() {
 M = 1 << 20
 
 def enospc(what, call):
-    try:
-        call()
-    except nbd.Error as e:
-        assert e.errno == "ENOSPC", (what, e)
-    else:
-        raise SystemExit(what + " succeeded beyond the limit")
+    must_fail(call, "ENOSPC", what + " succeeded beyond the limit")
 
 h.pwrite(b"a" * M, 7 * M)
 enospc("pwrite", lambda: h.pwrite(b"b" * 4096, 8 * M))

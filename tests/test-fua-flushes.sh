@@ -31,12 +31,7 @@ def fua(i):
     return syncs() - before
 
 def eio(what, call):
-    try:
-        call()
-    except nbd.Error as e:
-        assert e.errno == "EIO", (what, e)
-    else:
-        raise SystemExit(what + " succeeded although its sync failed")
+    must_fail(call, "EIO", what + " succeeded although its sync failed")
 
 def fails():
     open(os.environ["fails"], "w").close()

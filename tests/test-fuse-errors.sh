@@ -25,12 +25,7 @@ lost = b"LOST" + bytes(508)
 end = int(os.environ["end"])
 
 def eio(what, call):
-    try:
-        call()
-    except nbd.Error as e:
-        assert e.errno == "EIO", (what, e)
-    else:
-        raise SystemExit(what + " succeeded although a write was lost")
+    must_fail(call, "EIO", what + " succeeded although a write was lost")
 
 h.pwrite(b"x" * 512, 0)
 h.flush()

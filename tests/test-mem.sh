@@ -24,12 +24,7 @@ with open(os.environ["tmp"] + "/wrote", "w") as f:
     f.write("wrote")
 with open(os.environ["tmp"] + "/replaced") as f:
     f.read()
-try:
-    h.pread(512, 0)
-except nbd.Error as ex:
-    assert ex.errno == "EIO", ex
-else:
-    raise SystemExit("another disk was taken for the one that is gone")
+must_fail(lambda: h.pread(512, 0), "EIO", "another disk was taken for the one that is gone")
 END
 client=$!
 read -r -t "$TIMEOUT_S" <"$tmp/wrote" || true

@@ -21,12 +21,7 @@ with open(os.environ["tmp"] + "/connected", "w") as f:
     f.write("connected\n")
 with open(os.environ["tmp"] + "/still") as f:
     assert f.readline() == "still\n"
-try:
-    h.pwrite(b"b" * 512, 512)
-except nbd.Error as e:
-    assert e.errno == "EIO", e
-else:
-    raise SystemExit("answered by nobody")
+must_fail(lambda: h.pwrite(b"b" * 512, 512), "EIO", "answered by nobody")
 END
 client=$!
 read -r -t "$TIMEOUT_S" word <"$tmp/connected"

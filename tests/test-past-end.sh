@@ -17,20 +17,15 @@ assert h.get_size() == size
 h.set_strict_mode(0)
 
 def refused(what, errnos, call):
-    try:
-        call()
-    except nbd.Error as e:
-        assert e.errno in errnos, (what, e)
-    else:
-        raise SystemExit(what + " past the end succeeded")
+    must_fail(call, errnos, what + " past the end succeeded")
 
 for offset, n in ((size, 1), (size, 512), (size - 1, 2), (size - 512, 513), (1 << 40, 512),
                   ((1 << 63) - 512, 512), (0, size + 1)):
-    refused("pread", ("EINVAL",), lambda: h.pread(n, offset))
-    refused("pwrite", ("ENOSPC", "EINVAL"), lambda: h.pwrite(b"x" * n, offset))
-    refused("zero", ("ENOSPC", "EINVAL"), lambda: h.zero(n, offset))
-    refused("trim", ("EINVAL",), lambda: h.trim(n, offset))
-    refused("cache", ("EINVAL",), lambda: h.cache(n, offset))
+    refused("pread", "EINVAL", lambda: h.pread(n, offset))
+    refused("pwrite", "ENOSPC EINVAL", lambda: h.pwrite(b"x" * n, offset))
+    refused("zero", "ENOSPC EINVAL", lambda: h.zero(n, offset))
+    refused("trim", "EINVAL", lambda: h.trim(n, offset))
+    refused("cache", "EINVAL", lambda: h.cache(n, offset))
 
 for n in (1, 511, 512, 513, 4096):
     data = h.pread(n, size - n)

@@ -21,12 +21,7 @@ address() { rbd_ lock ls "rbd/$1" | awk '/^client/ { print $NF }'; }
 at() { echo "nbd+unix:///$1?socket=$sock"; }
 fails_to_read() {
 	nbdsh_run "$(at "$1")" <<-'PY'
-	try:
-	    h.pread(4096, 0)
-	except nbd.Error as e:
-	    assert e.errno == "EIO", e.errno
-	else:
-	    raise SystemExit("a fenced server reads")
+	must_fail(lambda: h.pread(4096, 0), "EIO", "a fenced server reads")
 	PY
 }
 # blocklist COMMAND...: returns when the osd knows.  The monitor answers before, and until then the

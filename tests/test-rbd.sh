@@ -211,12 +211,7 @@ full 0.0000001 0.0000002 0.0000003
 wait_until "a full pool" pool_is_full
 nbdsh_run "$(at disk)" <<-'PY'
 h.pwrite(b"b" * 4096, 0)
-try:
-    h.pwrite(b"b" * 4096, 90 << 20)
-except nbd.Error as e:
-    assert e.errno == "ENOSPC", e
-else:
-    raise SystemExit("the pool is not full")
+must_fail(lambda: h.pwrite(b"b" * 4096, 90 << 20), "ENOSPC", "the pool is not full")
 PY
 wait_line "$server_log" 'disk: WRITE .* failed: the pool is full: make room in it'
 full 0.85 0.9 0.95
