@@ -17,6 +17,10 @@
 static char dir[64], cwd[256], err[512];
 static struct exports exports;
 static struct apply apply;
+static struct reactor *reactor;		/* NULL: no server runs */
+static struct srv_conf now, wanted;	/* of the server that runs, and of its next plan */
+
+static void stop(void);
 
 static void setup(void)
 {
@@ -40,6 +44,9 @@ static void teardown(void)
 {
 	char command[128];
 
+	stop();
+	conf_fini(&now);
+	conf_fini(&wanted);
 	apply_fini(&apply);
 	exports_fini(&exports);
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
@@ -49,7 +56,8 @@ static void teardown(void)
 
 TestSuite(apply, .init = setup, .fini = teardown);
 
-/* A configuration with what @line says, split at blanks; the text is kept. */
+/* A configuration with what @line says, split at blanks, in place of what was there; the text is
+ * kept. */
 static void read_conf(struct srv_conf *conf, const char *line)
 {
 	static char words[8][256];
@@ -58,68 +66,59 @@ static void read_conf(struct srv_conf *conf, const char *line)
 	char *save, *word, *copy = words[n++ % 8];
 	int argc = 2;
 
+	conf_fini(conf);
 	snprintf(copy, 256, "%s", line);
 	for (word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
 		argv[argc++] = word;
 	cr_assert_eq(conf_parse(conf, argc, argv, stderr), OPT_RUN, "%s", line);
 }
 
-/* Prepare and commit what makes @wanted of @now. */
-static int run(const struct srv_conf *now, const struct srv_conf *wanted)
+/* Prepare and commit what makes @to of @from. */
+static int run(const struct srv_conf *from, const struct srv_conf *to)
 {
 	struct plan plan;
 	int rc;
 
-	cr_assert_eq(plan_make(&plan, now, wanted), 0);
+	cr_assert_eq(plan_make(&plan, from, to), 0);
 	rc = apply_prepare(&apply, &plan, err, sizeof(err));
 	if (!rc)
-		rc = apply_commit(&apply, wanted, err, sizeof(err));
+		rc = apply_commit(&apply, to, err, sizeof(err));
 	plan_fini(&plan);
 	return rc;
 }
 
 Test(apply, the_start_is_the_first_plan)
 {
-	struct srv_conf conf;
-
-	read_conf(&conf, "a=a b=b,readonly");
-	cr_assert_eq(run(NULL, &conf), 0, "%s", err);
+	read_conf(&now, "a=a b=b,readonly");
+	cr_assert_eq(run(NULL, &now), 0, "%s", err);
 	cr_assert_eq(exports.n, 2);
 	cr_assert_not_null(exports_find(&exports, "a"));
 	cr_assert(exports_find(&exports, "b")->spec.readonly);
 	cr_assert(exports.locked);
 	cr_assert_eq(access("state", F_OK), 0);
-	conf_fini(&conf);
 }
 
 Test(apply, a_start_that_cannot_be_prepared_takes_nothing)
 {
-	struct srv_conf conf;
-
-	read_conf(&conf, "a=a none=none c=c");
-	cr_assert_eq(run(NULL, &conf), -ENOENT);
+	read_conf(&now, "a=a none=none c=c");
+	cr_assert_eq(run(NULL, &now), -ENOENT);
 	cr_assert_not_null(strstr(err, "'none'"), "%s", err);
 	cr_assert_null(exports_find(&exports, "c"));
 	cr_assert_not(exports.locked);
 	cr_assert_neq(access("state", F_OK), 0);
 	cr_assert_not(apply.runs);
-	conf_fini(&conf);
 }
 
 Test(apply, the_state_directory_that_was_asked_for)
 {
-	struct srv_conf conf;
-
-	read_conf(&conf, "a=a --state-dir=/dev/null/none");
-	cr_assert_eq(run(NULL, &conf), -ENOTDIR, "%s", err);
+	read_conf(&now, "a=a --state-dir=/dev/null/none");
+	cr_assert_eq(run(NULL, &now), -ENOTDIR, "%s", err);
 	cr_assert_str_eq(err, "--state-dir '/dev/null/none' cannot be used: Not a directory");
 	cr_assert_not(apply.runs);
-	conf_fini(&conf);
 }
 
 /* ---- a server that runs: one ring, which is that of the control thread ---- */
 
-static struct reactor *reactor;
 static struct export_life life;
 static unsigned known, shares;		/* of the exports and stores that came */
 static int share_error;			/* of the next store that comes */
@@ -157,11 +156,11 @@ static const struct export_users users = {
 	.store_goes = store_goes,
 };
 
-/* A server that begins with what @line says. */
-static void serve(struct srv_conf *conf, const char *line)
+/* A server that begins with what @line says, in @now. */
+static void serve(const char *line)
 {
-	read_conf(conf, line);
-	cr_assert_eq(run(NULL, conf), 0, "%s", err);
+	read_conf(&now, line);
+	cr_assert_eq(run(NULL, &now), 0, "%s", err);
 	cr_assert_eq(reactor_create("test", 64, &reactor), 0);
 	cr_assert_eq(export_ring_attach(reactor, 0, &exports, false, err, sizeof(err)), 0, "%s",
 		     err);
@@ -178,14 +177,14 @@ static void run_done(void *arg, int rc, const char *text)
 	reactor_stop(reactor);
 }
 
-/* Carry out what makes @wanted of @now. */
-static int change(const struct srv_conf *now, struct srv_conf *wanted)
+/* Carry out what makes @to of @from. */
+static int change(const struct srv_conf *from, struct srv_conf *to)
 {
 	struct plan plan;
 
-	cr_assert_eq(plan_make(&plan, now, wanted), 0);
+	cr_assert_eq(plan_make(&plan, from, to), 0);
 	result = 1;
-	cr_assert_eq(apply_run(&apply, &plan, wanted, APPLY_SPARE_OPENERS, run_done, NULL), 0);
+	cr_assert_eq(apply_run(&apply, &plan, to, APPLY_SPARE_OPENERS, run_done, NULL), 0);
 	cr_assert_eq(reactor_run(reactor), 0);
 	cr_assert_leq(result, 0);
 	plan_fini(&plan);
@@ -207,10 +206,12 @@ static void settle(void)
 	}
 }
 
-static void stop(struct srv_conf *conf)
+static void stop(void)
 {
 	bool is_over = false;
 
+	if (!reactor)
+		return;
 	apply_end(&apply);
 	export_life_stop(&life, stopped, &is_over);
 	while (!is_over)
@@ -219,7 +220,7 @@ static void stop(struct srv_conf *conf)
 	export_ring_detach(reactor);
 	export_life_fini(&life);
 	reactor_destroy(reactor);
-	conf_fini(conf);
+	reactor = NULL;
 }
 
 /* Is "@path" free for another server that would write it? */
@@ -234,9 +235,7 @@ static bool lockable(const char *path)
 
 Test(apply, an_export_comes_to_a_server_that_runs)
 {
-	struct srv_conf now, wanted;
-
-	serve(&now, "a=a");
+	serve("a=a");
 	read_conf(&wanted, "a=a b=b c=a,readonly --log-level=error");
 	cr_assert(lockable("b"));
 	cr_assert_eq(change(&now, &wanted), 0, "%s", why);
@@ -247,8 +246,6 @@ Test(apply, an_export_comes_to_a_server_that_runs)
 	cr_assert_eq(exports_find(&exports, "c")->store, exports_find(&exports, "a")->store);
 	cr_assert_not(lockable("b"));
 	cr_assert_eq(log_level(), LOG_LEVEL_ERROR);
-	conf_fini(&wanted);
-	stop(&now);
 }
 
 /* One export of a plan that cannot be had takes the others, and the options, along. */
@@ -261,11 +258,10 @@ Test(apply, a_plan_that_fails_changes_nothing)
 		{ "b=b c=c,direct,readonly none=. --log-level=debug", "is a directory", -EISDIR },
 		{ "a=a c=c b=locked --log-level=debug", "is locked by", -EWOULDBLOCK },
 	};
-	struct srv_conf now, wanted;
 	int fd = open("locked", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
 	cr_assert(!ftruncate(fd, 4096) && !flock(fd, LOCK_EX));
-	serve(&now, "a=a");
+	serve("a=a");
 	log_set_level(LOG_LEVEL_WARN);
 	exports.lock_timeout_ms = 1200;
 	for_each_case(c, cases) {
@@ -279,21 +275,18 @@ Test(apply, a_plan_that_fails_changes_nothing)
 		cr_assert_eq(shares, 0);
 		cr_assert(lockable("b") && lockable("c"));
 		cr_assert_eq(log_level(), LOG_LEVEL_WARN);
-		conf_fini(&wanted);
 	}
 	close(fd);
-	stop(&now);
 }
 
 /* A file whose state cannot be kept is not exported, and does not stay locked. */
 Test(apply, an_export_without_a_state)
 {
-	struct srv_conf now, wanted;
 	char name[STORE_ID_NAME_MAX], path[128];
 	struct stat st;
 
 	cr_assert_eq(stat("b", &st), 0);
-	serve(&now, "a=a");
+	serve("a=a");
 	store_id_name(&exports_find(&exports, "a")->id, "state", name, sizeof(name));
 	snprintf(strrchr(name, '-'), 64, "-%llu.state", (unsigned long long)st.st_ino);
 	snprintf(path, sizeof(path), "state/%s", name);
@@ -303,16 +296,12 @@ Test(apply, an_export_without_a_state)
 	cr_assert_not_null(strstr(why, "export 'b': the state of 'b' cannot be kept"), "%s", why);
 	settle();
 	cr_assert(lockable("b"));
-	conf_fini(&wanted);
-	stop(&now);
 }
 
 /* A ring does not keep what it could not take whole. */
 Test(apply, a_store_without_a_share)
 {
-	struct srv_conf now, wanted;
-
-	serve(&now, "a=a");
+	serve("a=a");
 	read_conf(&wanted, "a=a b=b");
 	share_error = -ENOMEM;
 	cr_assert_eq(change(&now, &wanted), -ENOMEM);
@@ -323,16 +312,13 @@ Test(apply, a_store_without_a_share)
 	share_error = 0;
 	cr_assert_eq(change(&now, &wanted), 0, "%s", why);
 	cr_assert_eq(shares, 1);
-	conf_fini(&wanted);
-	stop(&now);
 }
 
 Test(apply, who_has_an_export_open_keeps_it)
 {
-	struct srv_conf now, wanted;
 	struct export *a;
 
-	serve(&now, "a=a b=b");
+	serve("a=a b=b");
 	read_conf(&wanted, "b=b");
 	a = exports_find(&exports, "a");
 	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RW), 0);
@@ -345,17 +331,14 @@ Test(apply, who_has_an_export_open_keeps_it)
 	settle();
 	cr_assert_eq(known, 1);
 	cr_assert(lockable("a"));
-	conf_fini(&wanted);
-	stop(&now);
 }
 
 /* What comes back as it was, while somebody has it open, is the export that they have open. */
 Test(apply, who_has_a_removed_export_open_is_its_user_when_it_comes_back)
 {
-	struct srv_conf now, wanted;
 	struct export *a;
 
-	serve(&now, "a=a b=b");
+	serve("a=a b=b");
 	read_conf(&wanted, "b=b");
 	a = exports_find(&exports, "a");
 	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RW), 0);
@@ -372,17 +355,14 @@ Test(apply, who_has_a_removed_export_open_is_its_user_when_it_comes_back)
 	cr_assert_eq(exports_find(&exports, "a"), a);
 	cr_assert(export_ring_has(reactor, a));
 	cr_assert_not(lockable("a"));
-	conf_fini(&wanted);
-	stop(&now);
 }
 
 /* Another file, or another description of it, is another export. */
 Test(apply, who_has_a_removed_export_open_is_no_user_of_another_one)
 {
-	struct srv_conf now, wanted;
 	struct export *a, *other;
 
-	serve(&now, "a=a");
+	serve("a=a");
 	a = exports_find(&exports, "a");
 	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RO), 0);
 	read_conf(&wanted, "a=b");
@@ -390,17 +370,14 @@ Test(apply, who_has_a_removed_export_open_is_no_user_of_another_one)
 	other = exports_find(&exports, "a");
 	cr_assert_neq(other, a);
 	cr_assert_neq(other->store, a->store);
-	conf_fini(&now);
 	read_conf(&now, "a=a,readonly");
 	cr_assert_eq(change(&wanted, &now), 0, "%s", why);
 	other = exports_find(&exports, "a");
 	cr_assert_neq(other, a);
 	cr_assert_eq(other->store, a->store);
-	conf_fini(&wanted);
 	read_conf(&wanted, "b=b");
 	cr_assert_eq(change(&now, &wanted), 0, "%s", why);
 	cr_assert_eq(rename("c", "a"), 0);
-	conf_fini(&now);
 	read_conf(&now, "a=a");
 	cr_assert_eq(change(&wanted, &now), 0, "%s", why);
 	other = exports_find(&exports, "a");
@@ -409,19 +386,16 @@ Test(apply, who_has_a_removed_export_open_is_no_user_of_another_one)
 	export_release(a, RNBD_ACCESS_RO);
 	settle();
 	cr_assert_eq(known, 1);
-	conf_fini(&wanted);
-	stop(&now);
 }
 
 /* A store that is held while one of its names is on its way down, as by a sync of all descriptions,
  * has that name's descriptions until it is let go. */
 Test(apply, a_name_waits_for_its_store_on_its_way_down)
 {
-	struct srv_conf now, wanted;
 	struct export *b;
 	struct store *store;
 
-	serve(&now, "a=a b=a");
+	serve("a=a b=a");
 	read_conf(&wanted, "a=a");
 	b = exports_find(&exports, "b");
 	store = b->store;
@@ -441,16 +415,12 @@ Test(apply, a_name_waits_for_its_store_on_its_way_down)
 	settle();
 	cr_assert_eq(known, 1);
 	cr_assert_eq(store->names.next, store->names.prev);
-	conf_fini(&wanted);
-	stop(&now);
 }
 
 /* The name that was read goes, the same name that is written comes: of one file. */
 Test(apply, an_export_changes_its_flags)
 {
-	struct srv_conf now, wanted;
-
-	serve(&now, "a=a,readonly");
+	serve("a=a,readonly");
 	read_conf(&wanted, "a=a");
 	cr_assert_eq(change(&now, &wanted), 0, "%s", why);
 	cr_assert_eq(exports.n, 1);
@@ -461,19 +431,16 @@ Test(apply, an_export_changes_its_flags)
 	cr_assert_eq(change(&wanted, &now), 0, "%s", why);
 	settle();
 	cr_assert(exports_find(&exports, "a")->spec.readonly);
-	conf_fini(&wanted);
-	stop(&now);
 }
 
 /* A server that stops does not wait for a lock that somebody else has, and leaves nothing. */
 Test(apply, a_server_stops_while_an_export_comes)
 {
-	struct srv_conf now, wanted;
 	struct plan plan;
 	int fd = open("locked", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
 	cr_assert(!ftruncate(fd, 4096) && !flock(fd, LOCK_EX));
-	serve(&now, "a=a b=b");
+	serve("a=a b=b");
 	read_conf(&wanted, "b=b c=c l=locked");
 	cr_assert_eq(export_acquire(exports_find(&exports, "a"), RNBD_ACCESS_RO), 0);
 	cr_assert_eq(plan_make(&plan, &now, &wanted), 0);
@@ -485,20 +452,18 @@ Test(apply, a_server_stops_while_an_export_comes)
 		reactor_stop(reactor);
 		cr_assert_eq(reactor_run(reactor), 0);
 	}
-	stop(&now);
+	stop();
 	cr_assert_eq(result, -ECANCELED);
 	cr_assert(lockable("c") && lockable("a"));
 	plan_fini(&plan);
-	conf_fini(&wanted);
 	close(fd);
 }
 
 Test(apply, one_plan_at_a_time)
 {
-	struct srv_conf now, wanted;
 	struct plan plan;
 
-	serve(&now, "a=a");
+	serve("a=a");
 	read_conf(&wanted, "a=a b=b");
 	cr_assert_eq(plan_make(&plan, &now, &wanted), 0);
 	cr_assert_eq(apply_run(&apply, &plan, &wanted, false, run_done, NULL), 0);
@@ -506,19 +471,13 @@ Test(apply, one_plan_at_a_time)
 	cr_assert_eq(reactor_run(reactor), 0);
 	cr_assert_eq(result, 0);
 	plan_fini(&plan);
-	conf_fini(&wanted);
-	stop(&now);
 }
 
 Test(apply, a_server_that_runs_changes_options)
 {
-	struct srv_conf now, wanted;
-
-	serve(&now, "a=a --threads=2");
+	serve("a=a --threads=2");
 	read_conf(&wanted, "a=a --threads=3 --log-level=error");
 	cr_assert_eq(change(&now, &wanted), 0, "%s", why);
 	cr_assert_eq(log_level(), LOG_LEVEL_ERROR);
 	cr_assert_eq(exports.n, 1);
-	conf_fini(&wanted);
-	stop(&now);
 }

@@ -119,6 +119,8 @@ static void end(void)
 	unlink(file);
 }
 
+TestSuite(change, .fini = end);
+
 struct call {
 	unsigned n;
 	int rc;
@@ -186,7 +188,6 @@ Test(change, reload_waits_and_its_revocation_does_not)
 	cr_expect_eq(second.rc, 0);
 	cr_expect_str_eq(second.text, "-auth key alice\n+auth key carol\n");
 	cr_expect(has_key("carol"));
-	end();
 }
 
 /* The server has a configuration, which has a mistake. */
@@ -234,7 +235,6 @@ Test(change, one_that_fails_leaves_the_one_that_runs)
 	cr_assert_eq(first.n, 1);
 	cr_expect_eq(first.rc, 0);
 	unlink(path);
-	end();
 }
 
 /* A key that its file takes away is gone before the configuration is read, right or wrong. */
@@ -258,7 +258,6 @@ Test(change, revocation_does_not_depend_on_the_configuration)
 	cr_expect(has_key("bob"));
 	cr_expect_not(has_key("carol"));
 	conf.config = NULL;
-	end();
 }
 
 /* Keys of a later reload are read before the configuration of an earlier one, and one that has
@@ -288,7 +287,6 @@ Test(change, keys_are_read_before_all_configurations)
 	while (!second.n || !third.n)
 		do_job(njobs - 1);
 	conf.config = NULL;
-	end();
 }
 
 /* Files of a reload that waits take from one that is under way. */
@@ -312,7 +310,6 @@ Test(change, newer_files_take_from_a_reload_under_way)
 	apply_all();
 	cr_assert_eq(second.n, 1);
 	cr_expect_str_eq(second.text, "");
-	end();
 }
 
 /* Two reloads whose files are read one after the other: what comes of the older files takes nothing
@@ -338,7 +335,6 @@ Test(change, older_files_take_nothing_from_a_later_reload)
 	cr_expect_str_eq(second.text, "+auth key carol\n");
 	cr_expect(has_key("bob"));
 	cr_expect(has_key("carol"));
-	end();
 }
 
 /* What came between the files of a reload and its turn may have written them, as "save" does: a
@@ -362,7 +358,6 @@ Test(change, reload_that_has_waited_reads_its_files_again)
 	cr_expect_str_eq(second.text, "+auth key carol\n");
 	cr_expect_not(has_key("bob"));
 	cr_assert_eq(njobs, 2);
-	end();
 }
 
 /* Changes are carried out in the order in which they came, and each is told of its own end. */
@@ -380,7 +375,6 @@ Test(change, each_waits_for_its_turn)
 		cr_expect_eq(calls[i].rc, 0);
 		cr_expect_str_eq(calls[i].text, "told\n");
 	}
-	end();
 }
 
 static unsigned nwaits;
@@ -405,7 +399,6 @@ Test(change, one_behind_files_that_are_read_tells_so)
 	apply_all();
 	sized(sized_arg, 0, "");
 	cr_assert_eq(second.n, 1);
-	end();
 }
 
 /* A SIGHUP that comes while the files of the one before are read has them read once more, and one
@@ -439,7 +432,6 @@ Test(change, hangups_are_one_reload_of_the_newest_files)
 	cr_assert_not(applied, "one reload");
 	cr_assert_eq(njobs, 4);
 	cr_expect(has_key("carol"));
-	end();
 }
 
 /* Commands that wait leave clients of the control socket to others; a reload that is refused takes
@@ -467,7 +459,6 @@ Test(change, so_many_wait_and_no_more)
 	cr_assert_eq(calls[7].n, 1);
 	do_job(1);
 	apply_all();
-	end();
 }
 
 static unsigned nstopped;
@@ -502,5 +493,4 @@ Test(change, stop_ends_those_that_wait)
 	cr_assert_eq(nstopped, 1);
 	change_run(&change, SRV_CTL_EXPORT_REMOVE, "disk", false, call_ended, &late);
 	cr_expect_eq(late.rc, -ECANCELED);
-	end();
 }
