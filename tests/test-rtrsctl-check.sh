@@ -102,7 +102,8 @@ both_are_up() {
 }
 wait_until "both paths" both_are_up
 check_is 2 "RTRS CRITICAL - 1 session, 2 of 2 paths up: [a-z-]+ disk: vm lost \(the server does not \
-open the export again, and requests wait\) \| .*" --gateway
+open the export again, and requests wait: the server has no such export for this client\) \| .*" \
+	--gateway
 rm "$tmp/go"
 expect_exit $user 0
 stop_server "$server_pid"
