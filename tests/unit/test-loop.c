@@ -257,3 +257,30 @@ Test(loop, tasks_that_defer_each_other_end)
 	loop_run_sleep_tasks(&loop);
 	cr_assert_str_eq(trace, "totto");
 }
+
+static void run_next(struct loop_task *t)
+{
+	run_task(&other);
+	loop_defer_next(&loop, t);
+	loop_defer_next(&loop, t);
+	loop_defer(&loop, t);		/* waits already */
+}
+
+/* Once in each pass, and there is work for the next pass. */
+Test(loop, a_task_of_the_next_pass)
+{
+	loop_task_init(&task, run_next);
+	loop_defer_next(&loop, &task);
+	cr_assert(list_empty(&loop.tasks));
+	loop_run_tasks(&loop);
+	cr_assert_str_eq(trace, "");
+	for (unsigned i = 1; i < 4; i++) {
+		cr_assert(!list_empty(&loop.tasks));
+		loop_run_tasks(&loop);
+		cr_assert_eq(strlen(trace), i);
+	}
+	loop_undefer(&task);
+	loop_run_tasks(&loop);
+	cr_assert_str_eq(trace, "ooo");
+	cr_assert(list_empty(&loop.tasks));
+}

@@ -72,6 +72,27 @@ Test(reactor, deferred_work)
 	cr_assert_str_eq(trace, "first second ");
 }
 
+static unsigned passes;
+
+static void run_next(struct loop_task *task)
+{
+	note("next");
+	if (passes--)
+		loop_defer_next(reactor_loop(r), task);
+	else
+		reactor_stop(r);
+}
+
+/* Nothing else would wake the thread, and a pass has one of them. */
+Test(reactor, no_sleep_before_the_next_pass)
+{
+	passes = 5;
+	loop_task_init(&first, run_next);
+	loop_defer(reactor_loop(r), &first);
+	cr_assert_eq(reactor_run(r), 0);
+	cr_assert_str_eq(trace, "next next next next next next ");
+}
+
 /* ---- before a sleep ---- */
 
 static struct loop_task late, early;

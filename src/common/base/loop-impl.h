@@ -11,6 +11,7 @@
 
 struct loop {
 	struct list tasks;		/* struct loop_task: for this pass */
+	struct list next_tasks;		/* struct loop_task: for the next pass */
 	struct list sleep_tasks;	/* struct loop_task: for the next sleep */
 	struct list timers;		/* struct loop_timer, earliest first */
 	int eventfd;			/* readable when messages wait */

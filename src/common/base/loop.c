@@ -24,6 +24,7 @@
 int loop_init(struct loop *loop)
 {
 	list_init(&loop->tasks);
+	list_init(&loop->next_tasks);
 	list_init(&loop->sleep_tasks);
 	list_init(&loop->timers);
 	atomic_init(&loop->pushed, NULL);
@@ -76,6 +77,13 @@ void loop_defer(struct loop *loop, struct loop_task *task)
 		list_add_tail(&loop->tasks, &task->link);
 }
 
+void loop_defer_next(struct loop *loop, struct loop_task *task)
+{
+	loop_check_thread(loop);
+	if (list_empty(&task->link))
+		list_add_tail(&loop->next_tasks, &task->link);
+}
+
 void loop_before_sleep(struct loop *loop, struct loop_task *task)
 {
 	loop_check_thread(loop);
@@ -102,6 +110,7 @@ void loop_run_tasks(struct loop *loop)
 {
 	for (unsigned round = 0; round < TASK_ROUNDS && !list_empty(&loop->tasks); round++)
 		run_list(&loop->tasks);
+	list_splice_tail(&loop->tasks, &loop->next_tasks);
 }
 
 void loop_run_sleep_tasks(struct loop *loop)

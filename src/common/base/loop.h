@@ -36,6 +36,9 @@ void loop_task_init(struct loop_task *task, void (*fn)(struct loop_task *task));
 /* Run @task once, at the end of the current pass.  A task that waits already, for the end of the
  * pass or for a sleep, is not queued twice. */
 void loop_defer(struct loop *loop, struct loop_task *task);
+/* Run @task once, at the end of the next pass, which comes without a sleep.  Otherwise as
+ * loop_defer().  Inside a deferred task. */
+void loop_defer_next(struct loop *loop, struct loop_task *task);
 /* Run @task once, when no other work is left, right before the thread would sleep.  If the task
  * makes work, the thread does not sleep. */
 void loop_before_sleep(struct loop *loop, struct loop_task *task);

@@ -217,8 +217,7 @@ static void reactor_run_pass(struct reactor *r)
 	now = next == CLOCK_NEVER ? 0 : clock_now_ms();
 	if (next <= now)
 		loop_run_timers(&r->loop, now);
-	if (!list_empty(&r->loop.tasks))
-		loop_run_tasks(&r->loop);
+	loop_run_tasks(&r->loop);
 	if (!list_empty(&r->closed))
 		reactor_watch_run_closed(r);
 }
