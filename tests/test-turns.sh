@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Nobody waits behind a greedy neighbour: a client that never ends reads an export with a limit at
-# the server, as deep as it can, and a client of another export of the same session is answered
-# while the greedy one's requests wait.  Both gateways.  Judged by how many requests of the greedy
-# one have ended: of those that were in front of the others' first read most must still wait.
+# Nobody starves beside a greedy neighbour, a client that never ends and reads as deep as it can.
+#   - Of one session: the greedy client reads an export with a limit at the server, and a client of
+#     another export is answered while the greedy one's requests wait.  Both gateways.  Judged by
+#     how many requests of the greedy one have ended: of those that were in front of the others'
+#     first read most must still wait.
+#   - Of two sessions at one thread of the server: a client that asks now and then.  Judged by the
+#     server's count of the requests that entered the storage in front of a request.
 . ./tests/functions.sh
 requires_server; requires_gateway
 requires nbdsh --version
@@ -18,7 +21,7 @@ cat >"$tmp/server.conf" <<-END
 	[export "other"]
 	path = $tmp/other
 END
-start_server --config "$tmp/server.conf" --control "$tmp/server.ctl"
+start_server --threads 1 --config "$tmp/server.conf" --control "$tmp/server.ctl"
 limit() {
 	"$top_builddir/rtrsctl" --socket "$tmp/server.ctl" export set slow "iops=$1"
 }
@@ -93,5 +96,56 @@ front() {
 	expect_exit $client 0
 }
 
+# ---- two sessions at one thread of the server ----
+
+# ahead: the most requests of others that entered the storage in front of one of "other", from its
+# arrival on.
+ahead() {
+	"$top_builddir/rtrsctl" --socket "$tmp/server.ctl" --json show | /usr/bin/python3 -c "
+import json, sys
+print(*(d['ahead_max'] for s in json.load(sys.stdin)['sessions'] for d in s['devices'] if d['export'] == 'other'))"
+}
+
+goes_on() {
+	[ "$(cat "$tmp/deep.ended")" -gt "$1" ]
+}
+
+# Each request arrives while the server stands still and has 90 or more of the greedy client, for a
+# time in which no path is lost.
+sessions() {
+	local asks=20 client reader deep before
+	mkfifo "$tmp/asks" "$tmp/answers"
+	start_gateway "server=unix:$tmp/server.sock" "control=$tmp/deep.ctl" heartbeat=60000
+	deep="nbd+unix:///slow?socket=$sock"
+	start_gateway "server=unix:$tmp/server.sock" "control=$tmp/small.ctl" heartbeat=60000
+	greedy "$deep" "$tmp/deep.ended" &
+	client=$!
+	cleanup_fn let_go deep
+	nbdsh -u "nbd+unix:///other?socket=$sock" -c 'import sys' \
+		-c 'for line in sys.stdin: h.pread(4096, 0); print("done", flush=True)' \
+		<"$tmp/asks" >"$tmp/answers" &
+	reader=$!
+	exec 7>"$tmp/asks" 8<"$tmp/answers"
+	echo >&7		# it has the export open
+	read -r -t "$TIMEOUT_S" -u 8
+	wait_until "the greedy client" test -s "$tmp/deep.ended"
+	for _ in $(seq $asks); do
+		before=$(cat "$tmp/deep.ended")
+		stop_all_threads "$server_pid"
+		wait_until "requests of the greedy client" all_wait "$tmp/deep.ctl" 90
+		echo >&7
+		wait_until "a request of the other one" all_wait "$tmp/small.ctl" 1
+		kill -CONT "$server_pid"
+		read -r -t "$TIMEOUT_S" -u 8
+		wait_until "the greedy client goes on" goes_on "$before"
+	done
+	[ "$(ahead)" -le 16 ] || fail "$(ahead) requests of the neighbour were in front"
+	exec 7>&- 8<&-
+	expect_exit $reader 0
+	let_go deep
+	expect_exit $client 0
+}
+
+sessions
 front gateway 90 start_gateway
 front plugin 90 start_nbdkit --threads=256

@@ -173,6 +173,7 @@ static struct srv *srv_alloc(const struct srv_conf *conf, struct reactor **react
 		t->index = i;
 		t->reactor = reactors[i];
 		t->loop = reactor_loop(reactors[i]);
+		srv_drr_init(&t->drr, t->loop);
 	}
 	list_init(&srv->cms);
 	list_init(&srv->listeners);

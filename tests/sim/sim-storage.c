@@ -48,6 +48,7 @@ struct sim_disk {
 	enum sim_disk_step fails;	/* of the next export that comes */
 	unsigned fails_ring;		/* ATTACH: there */
 	void (*refused)(const struct export_io *io);	/* NULL: nobody asks */
+	void (*started)(const struct export_io *io);	/* likewise */
 };
 
 struct sim_export {
@@ -230,6 +231,11 @@ struct sim_share *sim_disk_share(struct sim_disk *d)
 void sim_disk_watch_refused(struct sim_disk *d, void (*fn)(const struct export_io *io))
 {
 	d->refused = fn;
+}
+
+void sim_disk_watch_started(struct sim_disk *d, void (*fn)(const struct export_io *io))
+{
+	d->started = fn;
 }
 
 void sim_disk_fail_renew(struct sim_disk *d, unsigned n)
@@ -555,9 +561,12 @@ static struct op *op_create(struct export_io *io, enum rnbd_io_op kind)
 
 static void op_start(struct export_io *io, enum rnbd_io_op kind)
 {
-	struct op *op = op_create(io, kind);
-	struct sim_disk *d = op->disk;
+	struct sim_disk *d = sim_disk_find(io->ex->path);
+	struct op *op;
 
+	if (d->started)
+		d->started(io);
+	op = op_create(io, kind);
 	if (sim_is_ghost(sim_host(), sim_epoch())) {
 		op_end_for_ghost(op);
 		return;

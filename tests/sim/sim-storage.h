@@ -75,6 +75,8 @@ struct sim_share *sim_disk_share(struct sim_disk *d);
 /* Call @fn behind the done() of each operation that was refused, because another server has the
  * lock. */
 void sim_disk_watch_refused(struct sim_disk *d, void (*fn)(const struct export_io *io));
+/* Call @fn before each operation, and each sync, starts; NULL: not any more. */
+void sim_disk_watch_started(struct sim_disk *d, void (*fn)(const struct export_io *io));
 /* The next @n servers that open the disk anew, because they were fenced, cannot: -EIO. */
 void sim_disk_fail_renew(struct sim_disk *d, unsigned n);
 /* The next export of the disk that comes to a server that runs fails half way in @step, with -EIO.

@@ -78,7 +78,7 @@ static void *worker(void *arg)
 
 int main(void)
 {
-	srv_dev_table_init(&devs, NULL, quiet);
+	srv_dev_table_init(&devs, NULL, 1, quiet);
 	run_threads(worker);
 	srv_dev_table_fini(&devs);
 	return 0;

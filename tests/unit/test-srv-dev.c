@@ -16,7 +16,7 @@ static void quiet(struct loop_msg *msg)
 
 static void setup(void)
 {
-	srv_dev_table_init(&devs, NULL, quiet);
+	srv_dev_table_init(&devs, NULL, 1, quiet);
 }
 
 static void teardown(void)

@@ -278,7 +278,7 @@ static json_t *srv_json_path(const struct srv_path *path, enum srv_ctl_depth dep
 	return object;
 }
 
-static json_t *srv_json_dev(const struct srv_dev *dev)
+static json_t *srv_json_dev(const struct srv_dev_table *devs, const struct srv_dev *dev)
 {
 	static const char *const states[] = {
 		[SRV_DEV_OPEN] = "open", [SRV_DEV_LOST] = "lost",
@@ -286,7 +286,7 @@ static json_t *srv_json_dev(const struct srv_dev *dev)
 		[SRV_DEV_KICKED] = "kicked",
 	};
 
-	return json_pack("{s:i,s:o,s:I,s:b,s:o,s:b,s:b,s:o}",
+	return json_pack("{s:i,s:o,s:I,s:b,s:o,s:b,s:b,s:o,s:I}",
 			 "id", (int)srv_dev_number(dev),
 			 "export", ctl_json_text(dev->ex->name),
 			 "export_id", (json_int_t)srv_export_id(dev->ex),
@@ -294,7 +294,8 @@ static json_t *srv_json_dev(const struct srv_dev *dev)
 			 "access_mode", ctl_json_text(rnbd_access_names[dev->mode]),
 			 "read_only", dev->mode == RNBD_ACCESS_RO || dev->ex->spec.readonly,
 			 "allowed", !srv_allow_over(dev),
-			 "state", ctl_json_text(states[dev->state]));
+			 "state", ctl_json_text(states[dev->state]),
+			 "ahead_max", (json_int_t)srv_dev_ahead_max(devs, dev));
 }
 
 static json_t *srv_json_paths(const struct srv_sess *sess, enum srv_ctl_depth depth)
@@ -316,7 +317,7 @@ static json_t *srv_json_devs(const struct srv_sess *sess)
 	bool ok = true;
 
 	for (dev = srv_dev_first(devs); dev && ok; dev = srv_dev_next(devs, dev))
-		ok = ctl_json_add(array, srv_json_dev(dev));
+		ok = ctl_json_add(array, srv_json_dev(devs, dev));
 	return ctl_json_whole(array, ok);
 }
 

@@ -15,6 +15,7 @@
  * leaves answers unread; no device has to know the buffers, and posts need no completion. */
 #include <assert.h>
 #include <errno.h>
+#include <linux/ioprio.h>
 #include <string.h>
 
 #include "export.h"
@@ -132,7 +133,7 @@ static void srv_io_prepare(struct srv_rnbd_req *req, const struct rnbd_io *io)
 }
 
 /* Give @req, which is prepared, to the storage. */
-static void srv_io_run(struct srv_rnbd_req *req)
+static void srv_io_enter(struct srv_rnbd_req *req)
 {
 	struct srv_buf *buf;
 
@@ -148,13 +149,60 @@ static void srv_io_run(struct srv_rnbd_req *req)
 		srv_req_enter(&req->base, SRV_REQ_BUFFER);
 }
 
-/* ---- limits ---- */
+/* ---- turns ---- */
 
-/* True if @op counts for the limits of an export. */
+/* True if @op waits for others: for the limits of its export, and for its turn. */
 static bool srv_io_may_wait(enum rnbd_io_op op)
 {
 	return op != RNBD_OP_FLUSH && op != RNBD_OP_EXTENTS;
 }
+
+static bool srv_io_moves_data(enum rnbd_io_op op)
+{
+	return op == RNBD_OP_READ || op == RNBD_OP_WRITE;
+}
+
+/* No priority is the kernel's best-effort:4. */
+static enum srv_drr_class srv_io_class(uint16_t prio)
+{
+	switch (prio >> IOPRIO_CLASS_SHIFT) {
+	case IOPRIO_CLASS_RT:
+		return SRV_DRR_REALTIME;
+	case IOPRIO_CLASS_IDLE:
+		return SRV_DRR_IDLE;
+	default:
+		return SRV_DRR_BEST_EFFORT;
+	}
+}
+
+static void srv_io_turn_came(struct srv_drr_item *item)
+{
+	struct srv_rnbd_req *req = container_of(item, struct srv_rnbd_req, round);
+
+	if (srv_con_dead(req->base.con))
+		srv_io_end(req, -ECONNABORTED);
+	else
+		srv_io_enter(req);
+}
+
+/* Have @req, which is prepared, enter the storage in its turn.  FLUSH and EXTENTS wait for no
+ * data. */
+static void srv_io_run(struct srv_rnbd_req *req)
+{
+	struct srv_thread *thread = req->base.con->thread;
+	enum srv_drr_class class = srv_io_class(req->io.prio);
+
+	if (!srv_io_may_wait(req->io.op)) {
+		srv_io_enter(req);
+		return;
+	}
+	srv_req_enter(&req->base, SRV_REQ_ROUND);
+	req->round.fn = srv_io_turn_came;
+	srv_drr_add(&thread->drr, &req->dev->flows[thread->index * SRV_DRR_CLASSES + class], class,
+		    &req->round, srv_io_moves_data(req->io.op) ? req->io.len : 0);
+}
+
+/* ---- limits ---- */
 
 static void srv_io_limit(struct srv_rnbd_req *req)
 {

@@ -6,10 +6,11 @@
 
 #include "srv-dev.h"
 
-void srv_dev_table_init(struct srv_dev_table *t, struct srv_sess *sess,
+void srv_dev_table_init(struct srv_dev_table *t, struct srv_sess *sess, unsigned nthreads,
 			void (*quiet)(struct loop_msg *msg))
 {
 	t->sess = sess;
+	t->nthreads = nthreads;
 	t->quiet = quiet;
 	for (unsigned i = 0; i < SRV_DEV_PAGES; i++)
 		atomic_init(&t->pages[i], NULL);
@@ -78,6 +79,30 @@ static bool dev_add_page(struct srv_dev_table *t, uint32_t slot)
 	return true;
 }
 
+static unsigned dev_nflows(const struct srv_dev_table *t)
+{
+	return t->nthreads * SRV_DRR_CLASSES;
+}
+
+/* Give @dev its flows.  False: no memory. */
+static bool dev_make_flows(const struct srv_dev_table *t, struct srv_dev *dev)
+{
+	dev->flows = malloc(dev_nflows(t) * sizeof(*dev->flows));
+	for (unsigned i = 0; dev->flows && i < dev_nflows(t); i++)
+		srv_drr_flow_init(&dev->flows[i]);
+	return dev->flows;
+}
+
+uint64_t srv_dev_ahead_max(const struct srv_dev_table *t, const struct srv_dev *dev)
+{
+	uint64_t most = 0;
+
+	for (unsigned i = 0; i < dev_nflows(t); i++)
+		most = MAX(most, atomic_load_explicit(&dev->flows[i].ahead_max,
+						      memory_order_relaxed));
+	return most;
+}
+
 struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rnbd_access_mode mode)
 {
 	struct srv_dev *dev = NULL;
@@ -88,6 +113,8 @@ struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rn
 	if (slot == SRV_DEV_SLOTS || (!dev && !dev_add_page(t, slot)))
 		return NULL;
 	dev = srv_dev_slot(t, slot);
+	if (!dev_make_flows(t, dev))
+		return NULL;
 	dev->state = SRV_DEV_OPEN;
 	dev->ex = ex;
 	dev->mode = mode;
@@ -135,6 +162,8 @@ void srv_dev_free(struct srv_dev *dev)
 	       dev->state == SRV_DEV_KICKED);
 	assert(!(uint32_t)atomic_load(&dev->word) && list_empty(&dev->closers));
 	dev->state = SRV_DEV_FREE;
+	free(dev->flows);
+	dev->flows = NULL;
 	dev->ex = NULL;
 	dev->id += SRV_DEV_SLOTS;
 }

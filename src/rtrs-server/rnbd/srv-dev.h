@@ -26,6 +26,7 @@
 #include "loop.h"
 #include "list.h"
 #include "rnbd-proto.h"
+#include "srv-drr.h"
 #include "srv-limit.h"
 
 struct export;
@@ -46,6 +47,8 @@ struct srv_dev {
 	uint32_t id;			/* constant likewise; in a free slot: the next id */
 	struct srv_sess *sess;
 	struct srv_limit_share limit;	/* the session's place in line; srv-limit.h */
+	struct srv_drr_flow *flows;	/* [threads][SRV_DRR_CLASSES], each of its thread;
+					 * constant likewise */
 	/* control thread */
 	enum srv_dev_state state;
 	struct list closers;		/* CLOSEs that wait until the last reference has gone */
@@ -60,14 +63,15 @@ struct srv_dev {
 
 struct srv_dev_table {
 	struct srv_sess *sess;
+	unsigned nthreads;
 	void (*quiet)(struct loop_msg *msg);
 	/* each [SRV_DEV_PAGE]; NULL: no device was in the page yet */
 	_Atomic(struct srv_dev *) pages[SRV_DEV_PAGES];
 };
 
-/* Make @t empty.  @quiet runs on the control thread when a closing device has lost its last
- * reference. */
-void srv_dev_table_init(struct srv_dev_table *t, struct srv_sess *sess,
+/* Make @t empty, for a server of @nthreads.  @quiet runs on the control thread when a closing
+ * device has lost its last reference. */
+void srv_dev_table_init(struct srv_dev_table *t, struct srv_sess *sess, unsigned nthreads,
 			void (*quiet)(struct loop_msg *msg));
 /* Free the pages of @t, whose devices are all free. */
 void srv_dev_table_fini(struct srv_dev_table *t);
@@ -129,6 +133,9 @@ struct srv_dev *srv_dev_next(const struct srv_dev_table *t, const struct srv_dev
 struct srv_dev *srv_dev_find(const struct srv_dev_table *t, const struct export *ex);
 /* The used device @id, or NULL. */
 struct srv_dev *srv_dev_by_id(const struct srv_dev_table *t, uint32_t id);
+/* The most requests of other devices that entered the storage between the arrival of a request of
+ * @dev, which is used, and its entry (srv-drr.h). */
+uint64_t srv_dev_ahead_max(const struct srv_dev_table *t, const struct srv_dev *dev);
 /* Open @ex in the lowest free slot.  NULL: no memory, or no id.  @ex must not be in the table. */
 struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex,
 			     enum rnbd_access_mode mode);

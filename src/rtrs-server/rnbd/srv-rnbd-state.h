@@ -93,6 +93,7 @@ struct srv_rnbd_req {
 	/* IO; thread of the connection */
 	struct srv_dev *dev;		/* referenced while the storage works */
 	struct srv_limit_wait limit;	/* for the limits of the export */
+	struct srv_drr_item round;	/* for its turn; srv-drr.h */
 	struct srv_pool_waiter wait;	/* for private memory */
 	struct srv_buf *buf;		/* private memory; NULL: the chunk */
 	struct export_io io;

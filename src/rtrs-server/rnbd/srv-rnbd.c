@@ -217,7 +217,7 @@ static int rnbd_sess_begins(struct srv_sess *sess)
 
 	if (!r)
 		return -ENOMEM;
-	srv_dev_table_init(&r->devs, sess, srv_close_quiet);
+	srv_dev_table_init(&r->devs, sess, sess->srv->nthreads, srv_close_quiet);
 	sess->user = r;
 	return 0;
 }

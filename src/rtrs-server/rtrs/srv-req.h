@@ -6,8 +6,8 @@
  * message, and IO behind the end of its export, visit the control thread in between.  A request is
  * answered, or its connection is dead: a request is never dropped.
  *
- *	IO: idle > arrived [> revoking] > fenced [> size > sized] [> limit] [> buffer] > storage >
- *	reply > idle
+ *	IO: idle > arrived [> revoking] > fenced [> size > sized] [> limit] [> round]
+ *	[> buffer] > storage > reply > idle
  *	SESS_INFO, OPEN, CLOSE: idle > arrived [> revoking] > control > reply > idle
  *
  * If a request waits for another thread, this thread sends the request home by req->msg, and the
@@ -43,6 +43,7 @@ enum srv_req_stage {
 				 * storage for the size */
 	SRV_REQ_SIZED,		/* the storage has told the size */
 	SRV_REQ_LIMIT,		/* waits for the limits of the export */
+	SRV_REQ_ROUND,		/* waits for a round (srv-drr.h) */
 	SRV_REQ_BUFFER,		/* waits for private memory */
 	SRV_REQ_STORAGE,
 	/* out of the fence, or never in the fence */

@@ -24,6 +24,7 @@
 #include "rtrs-imm.h"
 #include "rtrs-req.h"
 #include "srv-auth.h"
+#include "srv-drr.h"
 #include "srv-flaps.h"
 #include "srv-log.h"
 #include "srv-ops.h"
@@ -57,6 +58,7 @@ struct srv_thread {
 	unsigned index;
 	struct reactor *reactor;
 	struct loop *loop;		/* of @reactor */
+	struct srv_drr drr;		/* of all requests that may enter the storage */
 	struct srv_pool pool;		/* unless --invalidate=never */
 	struct srv_reply scratch[SRV_REPLY_BATCH];
 };
