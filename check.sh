@@ -260,6 +260,7 @@ debian() {
 	packages="$packages_build $packages_quickstart $packages_check"
 	[ $full = no ] || packages="$packages $packages_full"
 	install_packages $packages
+	( install_packages $packages_wanted ) || say "The build does without: $packages_wanted"
 }
 build_tree --enable-gcc-warnings
 results+=("$(printf '%-12s ' build)$(minutes $SECONDS)")

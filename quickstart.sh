@@ -152,6 +152,8 @@ else
 	heading "Build"
 	# shellcheck disable=SC2086 # lists of words
 	install_packages $packages_build $packages_quickstart
+	# shellcheck disable=SC2086 # lists of words
+	( install_packages $packages_wanted ) || say "The build does without: $packages_wanted"
 	# shellcheck disable=SC2119 # no options
 	build_tree
 fi

@@ -41,7 +41,7 @@ tests_nbd=(nbd-gateway nbd-tls nbd-tls-write nbd-upgrade)
 
 # Of the tree: what builds and tests it.
 # shellcheck disable=SC2206 # lists of words
-packages_tree=($packages_build $packages_quickstart $packages_check ${CCACHE_DIR:+ccache} prometheus xfsprogs)
+packages_tree=($packages_build $packages_wanted $packages_quickstart $packages_check ${CCACHE_DIR:+ccache} prometheus xfsprogs)
 # A test that has one of these words drives a program of others.
 foreign='start_nbdkit|start_gateway|nbdkit|nbdcopy|nbdinfo|nbdsh|qemu-|fio|prometheus|ceph_start|certtool|gnutls-'
 foreign+='|curl|systemd|tmux|bpftrace|strace|gdb'

@@ -10,6 +10,8 @@ PATH=$PATH:/usr/sbin:/sbin
 packages_build="autoconf automake gcc libc6-dev libibverbs-dev libjansson-dev libmicrohttpd-dev
 	libgnutls28-dev libncurses-dev librbd-dev librdmacm-dev libseccomp-dev liburing-dev libsystemd-dev libtool
 	make nettle-dev nbdkit nbdkit-plugin-dev perl pkg-config systemtap-sdt-dev zlib1g-dev"
+# What the build does without: Debian 12 has it for amd64 only.
+packages_wanted="libisal-dev"
 packages_quickstart="e2fsprogs libnbd-bin"
 packages_check="binutils bpftrace btrfs-progs ceph-common ceph-mon ceph-osd curl e2fsprogs fio fuse3 gdb iproute2 nftables
 	gnutls-bin libcriterion-dev libnbd-bin mount nbdkit procps python3 python3-libnbd qemu-system-common

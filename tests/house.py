@@ -69,8 +69,8 @@ rtrs-server: +rtrs-server/change common/journal
 """
 
 # What code without IO, sockets, threads and time may see.
-PURE = """assert.h endian.h errno.h infiniband/verbs.h inttypes.h limits.h linux/types.h stdarg.h
-stdatomic.h stdbool.h stddef.h stdint.h stdlib.h string.h zlib.h""".split()
+PURE = """assert.h config.h endian.h errno.h infiniband/verbs.h inttypes.h isa-l/crc.h limits.h
+linux/types.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h stdlib.h string.h zlib.h""".split()
 
 # Headers, of the system and ours, that only these files below src/ may include.
 ONLY = {
@@ -82,6 +82,7 @@ ONLY = {
     "gnutls/gnutls.h": r"common/(auth/auth-crypto|secrets/certs|"
                        r"fabric/(fab-(tls|tls-session|tls-stream|tls-priv)|tcp/tcp-k?tls))\.[ch]$",
     "gnutls/crypto.h": r"common/(auth/auth-crypto|secrets/certs|fabric/fab-tls)\.c$",
+    "isa-l/crc.h": r"common/rtrs/rtrs-digest\.c$",
     "nettle/curve25519.h": r"common/auth/auth-crypto\.c$",
     "microhttpd.h": r"common/metrics/metric-http\.c$",
     "nbdkit-plugin.h": r"nbdkit-rtrs-plugin/plugin\.c$",

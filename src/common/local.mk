@@ -39,6 +39,8 @@ libauth_la_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS) $(NETTLE_CFLAGS)
 libauth_la_LIBADD = $(GNUTLS_LIBS) $(NETTLE_LIBS)
 
 librtrs_la_SOURCES = $(FILES_src_common_rtrs)
+librtrs_la_CFLAGS = $(AM_CFLAGS) $(ISAL_CFLAGS)
+librtrs_la_LIBADD = $(ISAL_LIBS)
 
 librnbd_la_SOURCES = $(FILES_src_common_rnbd)
 librnbd_la_CFLAGS = $(AM_CFLAGS) $(ZLIB_CFLAGS)
