@@ -33,6 +33,7 @@ struct options {
 	struct fab_tls *tls;		/* NULL: no TLS */
 	struct auth_creds *auth;	/* NULL: no authentication in messages */
 	enum clt_registration registration;
+	enum rtrs_digest digest;
 	bool json;
 	struct load_conf load;		/* size 0: to the end */
 };

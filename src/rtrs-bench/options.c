@@ -50,6 +50,16 @@ static int set_transport(void *arg, const char *value, char *why, size_t len)
 	return -EINVAL;
 }
 
+static int check_digest(void *arg, const char *value, char *why, size_t len)
+{
+	const struct options *o = arg;
+
+	if (o->digest == RTRS_DIGEST_NONE || rtrs_digest_works())
+		return 0;
+	snprintf(why, len, "this rtrs-bench was built without ISA-L (libisal)");
+	return -EINVAL;
+}
+
 static int set_sessname(void *arg, const char *value, char *why, size_t len)
 {
 	struct options *o = arg;
@@ -162,6 +172,9 @@ static const struct opt rows[] = {
 	{ .name = "registration", .type = OPT_WORD, FIELD(registration),
 	  .words = clt_registration_names, .nwords = CLT_NREGS, .fallback = "auto",
 	  .holds = OPT_AT_START, .help = "lifetime of memory keys of reads" },
+	{ .name = "digest", .type = OPT_WORD, FIELD(digest), .words = rtrs_digest_names,
+	  .nwords = RTRS_DIGESTS, .call = check_digest, .fallback = "none",
+	  .holds = OPT_AT_START, .help = "checksums of requests and answers" },
 	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS",
 	  .of = "microseconds", .most = 1000000, .fallback = "100", .holds = OPT_AT_START,
 	  .help = "busy-poll for up to this long before sleeping" },

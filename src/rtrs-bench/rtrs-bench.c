@@ -70,6 +70,7 @@ static int session_open(struct target *t, const struct options *o, const struct 
 		.poll_us = o->poll_us,
 		.setup_ms = setup_ms,
 		.registration = o->registration,
+		.digest = o->digest,
 		.servers = o->servers,
 		.tls = o->tls,
 		.auth = o->auth,

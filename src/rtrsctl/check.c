@@ -187,6 +187,22 @@ static void check_flaps(struct check *check, const char *program, const json_t *
 	}
 }
 
+/* A request or an answer has changed on its way, and a digest has caught it.  A fault like that
+ * comes seldom, and stays. */
+static void check_digests(struct check *check, const char *program, const json_t *answer)
+{
+	uint64_t n = answer_number(answer, "digest_errors"),
+		ns = answer_number(answer, "digest_error_ns");
+	char last[32];
+
+	if (!n || ns >= (uint64_t)CHECK_DIGEST_S * 1000000000)
+		return;
+	check_note(check, CHECK_WARNING, "%s: %llu digest%s wrong, the last %s ago: memory, a "
+		   "network card or a switch changes data (the log names the path)", program,
+		   (unsigned long long)n, n == 1 ? " was" : "s were",
+		   state_duration(ns, last, sizeof(last)));
+}
+
 void check_add(struct check *check, const json_t *answer)
 {
 	bool tls_on = !strcmp(answer_string(answer, "tls"), "on");
@@ -210,6 +226,7 @@ void check_add(struct check *check, const json_t *answer)
 			check_clear(check, program, names, sess);
 	}
 	check_flaps(check, program, names, answer);
+	check_digests(check, program, answer);
 	json_decref(names);
 }
 

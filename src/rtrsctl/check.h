@@ -33,6 +33,8 @@ void check_print(const struct check *check, bool json);
 /* Free the problems. */
 void check_fini(struct check *check);
 
+#define CHECK_DIGEST_S (24 * 3600)	/* so long a wrong digest is told */
+
 /* The keys and certificates of programs, for the health of these.  Main thread. */
 
 #define CHECK_CERTS_DAYS 14		/* a certificate that ends sooner is told */

@@ -71,14 +71,19 @@ static void on_request(struct peer_srv_con *con, const struct ibv_wc *wc)
 	uint32_t buf, off, start, len;
 	uint8_t copy[RTRS_HDR_MAX], *chunk;
 	struct rtrs_req req;
+	uint32_t wrote = wc->byte_len;
 	const char *why;
 
 	rtrs_imm_io_req_split(&s->geom, rtrs_imm_payload(wc->imm_data), &buf, &off);
 	check(buf < PEER_SRV_DEPTH);
 	chunk = peer_srv_chunk(s, buf);
-	check(!rtrs_req_extent(&s->geom, chunk, off, wc->byte_len, &start, &len, &why));
+	/* A digest behind the header is not looked at. */
+	if (rtrs_req_extent(&s->geom, chunk, off, wrote, &start, &len, &why)) {
+		wrote -= RTRS_DIGEST_LEN;
+		check(!rtrs_req_extent(&s->geom, chunk, off, wrote, &start, &len, &why));
+	}
 	memcpy(copy, chunk + start, len);
-	check(!rtrs_req_decode(&s->geom, copy, start, len, off, wc->byte_len, &req, &why));
+	check(!rtrs_req_decode(&s->geom, copy, start, len, off, wrote, &req, &why));
 	s->ops->request(con, &req, buf);
 }
 

@@ -85,6 +85,19 @@ void sim_give_device_back(const char *host);
 /* @host's device flushes a connection that fails from now on so much later. */
 void sim_flush_late(const char *host, uint32_t ms);
 
+/* A bit of a message that flips on its way. */
+struct sim_flip {
+	const char *from, *to;		/* hosts */
+	enum ibv_wr_opcode opcode;	/* of the message, which has bytes */
+	unsigned skip;			/* such messages before it */
+	bool imm;			/* of its immediate, else of its bytes */
+	int bit;			/* from the begin; -1: the last */
+	bool done;			/* out */
+};
+
+/* Flip that bit, once.  @flip stays until it is done, or NULL is put in its place. */
+void sim_flip(struct sim_flip *flip);
+
 /* Most requests in a queue of @host's device, most pieces of a send; 0: as many as ever. */
 void sim_offer_limits(const char *host, uint32_t max_qp_wr, uint32_t max_sge);
 /* SIM_DEVICE=nic in the environment: offer neither that nor fab_rereg_mr(), as RDMA devices do;

@@ -184,6 +184,40 @@ struct sim_wire *sim_wire_new(const struct sim_conn *c, enum sim_wire_type type,
 	return w;
 }
 
+static struct sim_flip *flip;
+
+void sim_flip(struct sim_flip *f)
+{
+	flip = f;
+}
+
+/* Flip the bit, if @w has it. */
+static void wire_flip(struct sim_wire *w)
+{
+	int64_t bit = flip->bit, nbits = flip->imm ? 32 : (int64_t)w->total * 8, byte;
+
+	if (strcmp(flip->from, w->msg.from->name) || strcmp(flip->to, w->msg.to->name) ||
+	    w->opcode != flip->opcode || !w->total)
+		return;
+	if (flip->skip) {
+		flip->skip -= w->off + w->len == w->total;
+		return;
+	}
+	bit += bit < 0 ? nbits : 0;
+	assert(bit >= 0 && bit < nbits);
+	byte = bit / 8 - w->off;
+	if (flip->imm)		/* the last piece brings it */
+		byte = w->off + w->len == w->total ? 0 : -1;
+	if (byte < 0 || byte >= (flip->imm ? 1 : w->len))
+		return;
+	if (flip->imm)
+		w->imm ^= htobe32(1u << bit);
+	else
+		w->data[byte] ^= (uint8_t)(1u << bit % 8);
+	flip->done = true;
+	flip = NULL;
+}
+
 void sim_wire_send(struct sim_conn *c, struct sim_wire *w)
 {
 	if (sim_conn_is_ghost(c)) {
@@ -192,6 +226,8 @@ void sim_wire_send(struct sim_conn *c, struct sim_wire *w)
 	}
 	if (w->type == SIM_WIRE_DATA)
 		sim_channel_read(c, w->len);
+	if (w->type == SIM_WIRE_DATA && flip)
+		wire_flip(w);
 	sim_msg_send(&w->msg, &c->flow);
 }
 

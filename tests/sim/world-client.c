@@ -68,6 +68,8 @@ struct world_client *world_client_start(struct world *w, const struct world_clie
 	sess.connections = conf->connections;
 	sess.io_timeout_ms = conf->io_timeout_ms;
 	sess.registration = conf->registration ? conf->registration : registration_from_env();
+	sess.digest = getenv("SIM_DIGEST") && rtrs_digest_works() ? RTRS_DIGEST_CRC32C :
+								   conf->digest;
 	sess.once = conf->once;
 	sess.auth = conf->auth;
 	before = sim_enter(c->host, c->epoch);

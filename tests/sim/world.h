@@ -72,6 +72,7 @@ struct world_client_conf {
 	uint64_t io_timeout_ms;
 	/* auto: SIM_REGISTRATION of the environment, if set */
 	enum clt_registration registration;
+	enum rtrs_digest digest;	/* crc32c if SIM_DIGEST is in the environment */
 	bool once;			/* as the probe at start: one attempt */
 	unsigned npaths;		/* 0: 1 */
 	const char *const *paths;	/* names of hosts, as sim_addr() has them; NULL: "srv",

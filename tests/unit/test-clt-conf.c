@@ -63,6 +63,7 @@ Test(clt_conf, defaults)
 	cr_assert(conf.mode_auto);
 	cr_assert(conf.connections >= 1 && conf.connections <= 8);
 	cr_assert_eq(conf.registration, CLT_REG_AUTO);
+	cr_assert_eq(conf.digest, RTRS_DIGEST_NONE);
 	cr_assert_null(conf.export_name);
 }
 
@@ -84,6 +85,8 @@ Test(clt_conf, values)
 	cr_assert_str_eq(conf.name, "rack 7");
 	cr_assert_eq(set("registration", "window"), 0);
 	cr_assert_eq(conf.registration, CLT_REG_WINDOW);
+	cr_assert_eq(set("digest", "crc32c"), rtrs_digest_works() ? 0 : -EINVAL);
+	cr_assert_eq(conf.digest, RTRS_DIGEST_CRC32C);
 	cr_assert_eq(conf.poll_us, 50);
 	cr_assert_eq(complete(), 0);
 	cr_assert_eq(fab_addr_port(&conf.paths[0].dst), 7);
@@ -226,6 +229,7 @@ Test(clt_conf, mistakes)
 		{ "connections", "1x" }, { "connections", "" }, { "connections", " 1" },
 		{ "connections", "99999999999999999999" }, { "mode", "RW" }, { "mode", "" },
 		{ "registration", "windows" }, { "registration", "" }, { "control", "" },
+		{ "digest", "crc32" }, { "digest", "" },
 		{ "control", "here" }, { "poll", "-1" }, { "poll", "1000001" }, { "poll", "" },
 		{ "io-timeout", "-1" }, { "io-timeout", "4294967296" }, { "io-timeout", "1s" },
 		{ "connect-timeout", "soon" }, { "connect-timeout", "" }, { "path", "" },

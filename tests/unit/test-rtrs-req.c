@@ -61,7 +61,7 @@ Test(rtrs_req, longest_user_message_fits)
 	uint8_t buf[RTRS_HDR_MAX];
 
 	req.usr_len = RTRS_USR_MAX;
-	cr_assert_eq(rtrs_req_encode(&req, buf), sizeof(buf));
+	cr_assert_eq(rtrs_req_encode(&req, buf), sizeof(buf) - RTRS_DIGEST_LEN);
 }
 
 /* A chunk of exactly its size with @hdr at @off. */

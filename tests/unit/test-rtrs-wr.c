@@ -170,6 +170,27 @@ Test(rtrs_wr, response_rearm_ignored_without_new_rkey)
 	cr_assert_eq(be32toh(head->imm_data), 0x1007ffff);
 }
 
+/* With a digest each answer has a message, with and without keys. */
+Test(rtrs_wr, response_with_digest)
+{
+	struct rtrs_msg_rsp msg;
+
+	for (unsigned keys = 0; keys < 2; keys++) {
+		struct rtrs_rsp rsp = { .msg_id = 5, .req = &write_req, .new_rkey = keys,
+					.digest = true,
+					.rkey_rsp = { (uintptr_t)&msg, sizeof(msg), 2 } };
+		struct rtrs_wr_rsp w;
+		struct ibv_send_wr *head = rtrs_wr_response(&w, WR_ID, &rsp);
+
+		cr_assert_null(head->next);
+		cr_assert_eq(head->opcode, IBV_WR_SEND_WITH_IMM);
+		cr_assert_eq(head->send_flags, IBV_SEND_INLINE);
+		cr_assert_eq(head->sg_list->length, 12);
+		cr_assert_eq(be32toh(head->imm_data), 0x10000005);
+		cr_assert_eq(rtrs_rsp_imm(&rsp), head->imm_data);
+	}
+}
+
 static const struct request_case {
 	const char *name;
 	struct rtrs_req req;

@@ -219,6 +219,8 @@ const struct log_id_row log_id_rows[LOG_IDS] = {
 	   "a path cannot be set up"),
 	ID(PATH_GIVEN_UP, "1a473526744d49a7b84739ce1fb9ac4e",
 	   "a path is not tried again"),
+	ID(DIGEST_WRONG, "c2246d7ea7be407884c7f67fa32d51c0",
+	   "a request changed on its way"),
 	ID(DEVICE_OPENED, "fc5b531a986244dda85f0b814a681c5c",
 	   "a session has an export open"),
 	ID(DEVICE_CLOSED, "887ec5705bb64d188d6fefba59ab2962",

@@ -108,6 +108,16 @@ json_t *ctl_secrets_json(const struct ctl_secrets *secrets)
 	return with_date(object, "tls_certificates_begin", secrets->begin_file, secrets->begin_s);
 }
 
+json_t *ctl_digest_errors_json(uint64_t n, uint64_t ago_ms)
+{
+	json_t *object = json_pack("{s:I}", "digest_errors", (json_int_t)n);
+
+	if (!n)
+		return object;
+	return ctl_json_with(object, json_pack("{s:I}", "digest_error_ns",
+					       (json_int_t)ago_ms * 1000000));
+}
+
 /* ---- counters ---- */
 
 /* The number of times from 2^i to 2^(i+1) ns, for each i up to the last number that is not 0. */

@@ -52,6 +52,9 @@ json_t *ctl_secrets_json(const struct ctl_secrets *secrets);
  * directory of the process, which has not left the directory of its start. */
 json_t *ctl_path_json(const char *path);
 
+/* "digest_errors": @n; and "digest_error_ns" since the last one, @ago_ms, if there was any. */
+json_t *ctl_digest_errors_json(uint64_t n, uint64_t ago_ms);
+
 /* ---- counters (man/rtrsctl.pod, "stats") ---- */
 
 /* The histogram @h: {"p50_ns": ..., "log2_ns": [...]}. */

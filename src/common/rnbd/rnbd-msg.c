@@ -164,6 +164,17 @@ int rnbd_open_rsp_decode(const void *buf, size_t len, struct rnbd_dev_info *info
 	return 0;
 }
 
+const char *rnbd_op_name(enum rnbd_io_op op)
+{
+	static const char *const names[] = {
+		[RNBD_OP_READ] = "read", [RNBD_OP_WRITE] = "write", [RNBD_OP_FLUSH] = "flush",
+		[RNBD_OP_DISCARD] = "discard", [RNBD_OP_SECURE_ERASE] = "secure erase",
+		[RNBD_OP_WRITE_ZEROES] = "write zeroes",
+	};
+
+	return op < ARRAY_SIZE(names) ? names[op] : "extents";
+}
+
 void rnbd_io_encode(struct rnbd_msg_io *m, const struct rnbd_io *io)
 {
 	memset(m, 0, sizeof(*m));

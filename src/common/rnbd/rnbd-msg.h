@@ -41,6 +41,8 @@ static inline int rnbd_msg_type(const void *buf, size_t len)
 					 * up */
 #define RNBD_EXT_REASON 0x200u		/* server: an OPEN that fails has its reason; client: knows
 					 * reasons (enum rnbd_refusal) */
+#define RNBD_EXT_DIGEST 0x400u		/* client: wants digests (rtrs-digest.h); server: they
+					 * begin behind this answer, on this path */
 #define RNBD_EXT_ALL                                                                    \
 	(RNBD_EXT_NOUNMAP | RNBD_EXT_PREFLUSH | RNBD_EXT_TAG | RNBD_EXT_EXPORT_ID |     \
 	 RNBD_EXT_LIST | RNBD_EXT_EXTENTS | RNBD_EXT_LATER | RNBD_EXT_PROBE |         \
@@ -124,6 +126,8 @@ struct rnbd_io {
 	uint32_t tag;			/* RNBD_EXT_TAG; 0: none */
 };
 
+/* The name of @op for users: "read", ... */
+const char *rnbd_op_name(enum rnbd_io_op op);
 /* Encode IO. */
 void rnbd_io_encode(struct rnbd_msg_io *m, const struct rnbd_io *io);
 /* Decode IO, and check all that needs no device.  @data_len and @is_read are of the RTRS request.

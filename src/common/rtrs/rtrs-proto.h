@@ -149,6 +149,11 @@ struct rtrs_msg_rkey_rsp {		/* section 4 */
 	le32 rkey;
 };
 
+struct rtrs_msg_rsp {			/* of an answer with a digest: ours */
+	struct rtrs_msg_rkey_rsp key;	/* without NEW_RKEY its rkey is 0 */
+	le32 digest;
+};
+
 struct rtrs_msg_rdma_write {		/* 3.1: at the end of the chunk's used part */
 	le16 type;
 	le16 usr_len;
@@ -177,6 +182,7 @@ _Static_assert(sizeof(RTRS_HEARS_MAGIC) == RTRS_HEARS_LEN + 1, "doc/protocol.md 
 _Static_assert(sizeof(struct rtrs_sg_desc) == 16, "doc/protocol.md 2.5");
 _Static_assert(sizeof(struct rtrs_msg_info_rsp) == 8, "doc/protocol.md 2.5");
 _Static_assert(sizeof(struct rtrs_msg_rkey_rsp) == 8, "doc/protocol.md 4");
+_Static_assert(sizeof(struct rtrs_msg_rsp) == 12, "man/rtrs-protocol.pod");
 _Static_assert(sizeof(struct rtrs_msg_rdma_write) == 4, "doc/protocol.md 3.1");
 _Static_assert(sizeof(struct rtrs_msg_rdma_read) == 8, "doc/protocol.md 3.1");
 

@@ -226,19 +226,35 @@ static struct ibv_send_wr *rsp_inval(struct rtrs_wr_rsp *w, uint64_t wr_id,
 	return wr;
 }
 
+static bool rsp_has_desc(const struct rtrs_rsp *rsp)
+{
+	return rsp->req->dir == RTRS_DIR_READ && rsp->req->has_desc;
+}
+
+static bool rsp_invalidates(const struct rtrs_rsp *rsp)
+{
+	return rsp_has_desc(rsp) && rsp->req->need_inval;
+}
+
+__be32 rtrs_rsp_imm(const struct rtrs_rsp *rsp)
+{
+	return rtrs_imm_io_rsp(rsp->msg_id, rsp->status, rsp_invalidates(rsp));
+}
+
 static struct ibv_send_wr *rsp_imm(struct rtrs_wr_rsp *w, uint64_t wr_id,
-				   const struct rtrs_rsp *rsp, bool inval)
+				   const struct rtrs_rsp *rsp)
 {
 	struct ibv_send_wr *wr = rsp_next(w, wr_id, IBV_WR_RDMA_WRITE_WITH_IMM);
 
-	if (rsp->new_rkey) {
-		assert(rsp->rkey_rsp.length == sizeof(struct rtrs_msg_rkey_rsp));
+	if (rsp->new_rkey || rsp->digest) {
+		assert(rsp->rkey_rsp.length == (rsp->digest ? sizeof(struct rtrs_msg_rsp) :
+						sizeof(struct rtrs_msg_rkey_rsp)));
 		wr->opcode = IBV_WR_SEND_WITH_IMM;
 		w->sge[1] = rsp->rkey_rsp;
 		wr->sg_list = &w->sge[1];
 		wr->num_sge = 1;
 	}
-	wr->imm_data = rtrs_imm_io_rsp(rsp->msg_id, rsp->status, inval);
+	wr->imm_data = rtrs_rsp_imm(rsp);
 	wr->send_flags = wr->num_sge ? IBV_SEND_INLINE : 0;
 	return wr;
 }
@@ -246,9 +262,8 @@ static struct ibv_send_wr *rsp_imm(struct rtrs_wr_rsp *w, uint64_t wr_id,
 struct ibv_send_wr *rtrs_wr_response(struct rtrs_wr_rsp *w, uint64_t wr_id,
 				     const struct rtrs_rsp *rsp)
 {
-	bool has_desc = rsp->req->dir == RTRS_DIR_READ && rsp->req->has_desc;
-	bool inval = has_desc && rsp->req->need_inval;
-	bool data = has_desc && !rsp->status;
+	bool inval = rsp_invalidates(rsp);
+	bool data = rsp_has_desc(rsp) && !rsp->status;
 	struct ibv_send_wr *rearm = rsp->new_rkey ? rsp->rearm : NULL;
 	struct chain c = { .tail = &c.head };
 
@@ -263,7 +278,7 @@ struct ibv_send_wr *rtrs_wr_response(struct rtrs_wr_rsp *w, uint64_t wr_id,
 		chain_add(&c, rsp_inval(w, wr_id, rsp));
 	if (rearm && !data)
 		chain_add(&c, rearm);
-	chain_add(&c, rsp_imm(w, wr_id, rsp, inval));
+	chain_add(&c, rsp_imm(w, wr_id, rsp));
 	return c.head;
 }
 

@@ -5,6 +5,8 @@
  *	READ   | (result area) | user message | rtrs_msg_rdma_read | desc[sg_cnt] |
  *	       ^ 0             ^ data_len     ^ off = data_len + usr_len
  *
+ * With digests (rtrs-digest.h) a digest follows, which the functions here do not see.
+ *
  * The client encodes user message and RTRS header back to back; the server decodes from a private
  * copy.  Behind that, the work requests that carry request and answer.  Pure. */
 #ifndef RTRS_REQ_H
@@ -13,13 +15,16 @@
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 
+#include "rtrs-digest.h"
 #include "rtrs-imm.h"
 #include "rtrs-msg.h"
 
-/* Room for the largest user message we send or take (RNBD's OPEN, 264) and the RTRS header. */
+/* Room for the largest user message we send or take (RNBD's OPEN, 264), the RTRS header and a
+ * digest. */
 #define RTRS_USR_MAX 512
-#define RTRS_HDR_MAX \
-	(RTRS_USR_MAX + sizeof(struct rtrs_msg_rdma_read) + sizeof(struct rtrs_sg_desc))
+#define RTRS_HDR_MAX                                                                        \
+	(RTRS_USR_MAX + sizeof(struct rtrs_msg_rdma_read) + sizeof(struct rtrs_sg_desc) +   \
+	 RTRS_DIGEST_LEN)
 
 enum rtrs_dir { RTRS_DIR_READ, RTRS_DIR_WRITE };
 
@@ -90,14 +95,17 @@ struct rtrs_rsp {
 	uint32_t msg_id;
 	int status;			/* 0 or negative errno */
 	bool new_rkey;			/* the session announced NEW_RKEY (doc/traps.md 9) */
+	bool digest;			/* the request came with a digest */
 	const struct rtrs_req *req;	/* dir, need_inval, has_desc, desc */
 	struct ibv_sge data;		/* READ with status 0; length == desc.len */
-	struct ibv_sge rkey_rsp;	/* new_rkey: an encoded rtrs_msg_rkey_rsp, which goes
-					 * inline */
+	struct ibv_sge rkey_rsp;	/* new_rkey: an encoded rtrs_msg_rkey_rsp; digest: an
+					 * rtrs_msg_rsp.  Goes inline */
 	struct ibv_send_wr *rearm;	/* new_rkey: chain between data and answer; NULL: posted
 					 * by other means (type-1 ibv_bind_mw) */
 };
 
+/* The immediate of the answer @rsp. */
+__be32 rtrs_rsp_imm(const struct rtrs_rsp *rsp);
 /* Fill @w with the answer @rsp.  Returns the head of the chain, ready to post and not signaled;
  * next of the last is NULL. */
 struct ibv_send_wr *rtrs_wr_response(struct rtrs_wr_rsp *w, uint64_t wr_id,

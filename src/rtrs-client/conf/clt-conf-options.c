@@ -68,6 +68,16 @@ static int set_transport(void *arg, const char *value, char *why, size_t len)
 	return fmt_error(-EINVAL, why, len, "this %s was built without RDMA", conf->front->program);
 }
 
+static int check_digest(void *arg, const char *value, char *why, size_t len)
+{
+	const struct clt_conf *conf = arg;
+
+	if (conf->digest == RTRS_DIGEST_NONE || rtrs_digest_works())
+		return 0;
+	return fmt_error(-EINVAL, why, len, "this %s was built without ISA-L (libisal)",
+			 conf->front->program);
+}
+
 static int set_sessname(void *arg, const char *value, char *why, size_t len)
 {
 	struct clt_conf *conf = arg;
@@ -290,6 +300,9 @@ static const struct opt rows[] = {
 	{ .name = "registration", .type = OPT_WORD, FIELD(registration),
 	  .words = clt_registration_names, .nwords = CLT_NREGS, .fallback = "auto",
 	  .holds = IN_FILE, .help = "lifetime of memory keys of reads" },
+	{ .name = "digest", .type = OPT_WORD, FIELD(digest), .words = rtrs_digest_names,
+	  .nwords = RTRS_DIGESTS, .call = check_digest, .fallback = "none", .holds = IN_FILE,
+	  .help = "checksums of requests and answers" },
 	{ .name = "control", .type = OPT_OTHER, .call = set_control, .arg = "PATH|none",
 	  .shown = "below /run/nbdkit-rtrs", .holds = IN_FILE, .help = "socket for rtrsctl" },
 	{ .name = "metrics", .type = OPT_TEXT, FIELD(metrics), .arg = "ADDR:PORT|unix:PATH",

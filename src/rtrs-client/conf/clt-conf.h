@@ -108,6 +108,7 @@ struct clt_conf {
 	uint64_t io_timeout_ms;		/* CLOCK_NEVER: for ever */
 	unsigned poll_us;		/* 0: sleep at once */
 	enum clt_registration registration;
+	enum rtrs_digest digest;
 	enum clt_policy policy;
 	unsigned heartbeat_ms, heartbeat_misses;
 	int max_reconnect_attempts;	/* -1: no end */

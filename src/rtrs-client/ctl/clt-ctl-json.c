@@ -48,6 +48,7 @@ static json_t *path_show(struct clt_path *path)
 	bool up = clt_attempt_is_up(&path->att);
 	struct fab_addr src = path->src;
 	struct fab_identity peer = { 0 };
+	bool digests = att->digest == CLT_DIGEST_ON;
 	uint64_t inflight = 0;
 
 	for (unsigned i = 0; i < att->ncons; i++)
@@ -56,12 +57,13 @@ static json_t *path_show(struct clt_path *path)
 		fab_conn_addrs(att->cons[0].fab, &src, NULL);
 		fab_conn_identity(att->cons[0].fab, &peer);
 	}
-	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:i,s:I,s:I,s:I,s:I,s:I,s:o}",
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:i,s:I,s:I,s:I,s:I,s:I,s:o}",
 			 "state", ctl_json_text(path_state(path)),
 			 "server_name", ctl_json_text(up && path->auth.proven ?
 						      path->auth.chap.peer : ""),
 			 "transport", ctl_json_text(fab_addr_transport(&path->dst)),
 			 "cipher", ctl_json_text(peer.cipher),
+			 "digest", ctl_json_text(rtrs_digest_names[up && digests]),
 			 "peer", address_json(&path->dst),
 			 "src_addr", address_json(&src),
 			 "dst_addr", address_json(&path->dst),
@@ -237,6 +239,19 @@ static json_t *sess_json(struct client *clt, enum clt_ctl_depth depth, uint64_t 
 	return object;
 }
 
+/* "digest_errors", and "digest_error_ns" since the last one, if there was any. */
+static json_t *digest_errors_json(struct clt_sess *sess)
+{
+	struct clt_path *path;
+	uint64_t n = 0, last_ms = 0;
+
+	clt_sess_for_each(path, sess) {
+		n += path->digest_errors;
+		last_ms = MAX(last_ms, path->digest_error_ms);
+	}
+	return ctl_digest_errors_json(n, clock_now_ms() - last_ms);
+}
+
 /* The name of the program, for which @name has room.  NBD clients choose among the exports of a
  * gateway without an export of its own: this one has the name of its file, as its unit has. */
 static const char *program_name(const struct client *clt, const struct clt_conf *conf,
@@ -303,6 +318,8 @@ json_t *clt_ctl_json(struct client *clt, const struct clt_conf *conf, enum clt_c
 							 "files_age_ns",
 							 (json_int_t)files_age_ns(),
 							 "now_ns", (json_int_t)clock_now_ns()));
+	if (depth >= CLT_CTL_SHOW)
+		object = ctl_json_with(object, digest_errors_json(&clt->sess));
 	if (depth >= CLT_CTL_SHOW && timeout_ms != CLOCK_NEVER)
 		object = ctl_json_with(object, json_pack("{s:I}", "io_timeout_ns",
 							 (json_int_t)timeout_ms * 1000000));

@@ -167,6 +167,8 @@ void dev_greet(struct dev_ctl *ctl, enum clt_op_kind kind, void (*done)(struct d
 		.ext = { .valid = true, .features = RNBD_EXT_ALL | RNBD_EXT_SHARED },
 	};
 
+	if (ctl->clt->sess.path_conf.digest != RTRS_DIGEST_NONE)
+		info.ext.features |= RNBD_EXT_DIGEST;
 	rnbd_sess_info_encode(&ctl->msg.info, RNBD_MSG_SESS_INFO, &info);
 	dev_ctl_send(ctl, sizeof(ctl->msg.info), sizeof(ctl->rsp.info), kind, done);
 }

@@ -206,6 +206,24 @@ static bool is_probed(const struct rnbd_ext *ext)
 	return ext->valid && ext->features & RNBD_EXT_PROBE;
 }
 
+/* Begin with digests on the path of the server that says clt->met, if they are wanted.  False: the
+ * server has none, and the path is refused. */
+static bool begin_digests(struct client *clt)
+{
+	if (clt->sess.path_conf.digest == RTRS_DIGEST_NONE)
+		return true;
+	if (!clt->met.valid || !(clt->met.features & RNBD_EXT_DIGEST)) {
+		handshake_refuse(clt, -EOPNOTSUPP, "digest=crc32c: the server has no digests (a "
+				 "kernel's, an older rtrs-server, or one built without ISA-L): "
+				 "expected another server, or digest=none");
+		return false;
+	}
+	/* The path may have gone since. */
+	if (clt->sess.opening)
+		clt->sess.opening->att.digest = CLT_DIGEST_ON;
+	return true;
+}
+
 static void meet_server(void *object)
 {
 	struct client *clt = object;
@@ -216,6 +234,8 @@ static void meet_server(void *object)
 		handshake_refuse_info(clt, r);
 	else if (is_another_machine(clt, &clt->met) && !may_take_over(before, &clt->met))
 		refuse_machine(clt);
+	else if (!begin_digests(clt))
+		return;
 	else if (is_probed(&clt->met))
 		handshake_event(clt, DEV_HANDSHAKE_EV_PROBE);
 	else
@@ -268,6 +288,8 @@ static void meet_to_join(void *object)
 
 	if (r < 0)
 		handshake_refuse_info(clt, r);
+	else if (!begin_digests(clt))
+		return;
 	else if (is_probed(&clt->met))
 		handshake_event(clt, DEV_HANDSHAKE_EV_PROBE);
 	else

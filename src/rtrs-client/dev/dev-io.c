@@ -4,6 +4,7 @@
  *
  * Any thread; a device is held by the caller's reference.  No function blocks. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cleanup.h"
@@ -16,8 +17,8 @@
 
 /* ---- one IO ---- */
 
-static size_t io_encode(const struct clt_op *clt, uint64_t off, uint32_t len, uint32_t tag,
-			uint8_t *usr)
+/* The message for the part [off, off + len) of @clt. */
+static struct rnbd_io io_message(const struct clt_op *clt, uint64_t off, uint32_t len, uint32_t tag)
 {
 	const struct dev_io *op = container_of(clt, struct dev_io, clt);
 	struct rnbd_io io = {
@@ -35,8 +36,25 @@ static size_t io_encode(const struct clt_op *clt, uint64_t off, uint32_t len, ui
 		io.sector = op->off / RNBD_SECTOR_SIZE;
 		io.bi_size = op->span;
 	}
+	return io;
+}
+
+static size_t io_encode(const struct clt_op *clt, uint64_t off, uint32_t len, uint32_t tag,
+			uint8_t *usr)
+{
+	struct rnbd_io io = io_message(clt, off, len, tag);
+
 	rnbd_io_encode((struct rnbd_msg_io *)usr, &io);
 	return sizeof(struct rnbd_msg_io);
+}
+
+static void io_tell(const struct clt_op *clt, uint64_t off, uint32_t len, char *text, size_t size)
+{
+	const struct dev_io *op = container_of(clt, struct dev_io, clt);
+	struct rnbd_io io = io_message(clt, off, len, 0);
+
+	snprintf(text, size, "%s of %u bytes at %llu of %s", rnbd_op_name(io.op), io.bi_size,
+		 (unsigned long long)(op->off + off), op->dev->name);
 }
 
 /* False if the server that came back cannot do @op, begun for another server. */
@@ -127,6 +145,7 @@ void dev_io_start(struct dev_io *op, struct dev_handle *h, enum rnbd_io_op what,
 		.of = dev,
 		.began_ns = op->began_ns,
 		.encode = io_encode,
+		.tell = io_tell,
 		.ready = io_ready,
 		.gave_up = io_gave_up,
 	};

@@ -309,6 +309,8 @@ static inline void clt_mem_unmap(struct clt_slot *slot, struct clt_attempt *att)
 		frwr_map_end(clt_mem_key(slot, att));
 }
 
+/* The data of @slot, which it sends, or which has come.  Under the send lock, or poll role. */
+const uint8_t *clt_mem_data(const struct clt_slot *slot, const struct clt_attempt *att);
 /* Local key of slot->hdr.  Under the send lock. */
 static inline uint32_t clt_mem_hdr_lkey(const struct clt_attempt *att)
 {

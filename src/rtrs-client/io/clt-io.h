@@ -167,6 +167,13 @@ enum clt_mem_way {
 	CLT_MEM_BOUNCE,
 };
 
+/* Digests of an attempt (rtrs-digest.h; doc/decisions.md D25). */
+enum clt_digest {
+	CLT_DIGEST_NONE,
+	CLT_DIGEST_WANTED,		/* answers may have them; SESS_INFO asks the server */
+	CLT_DIGEST_ON,			/* the server has agreed: each request and answer has one */
+};
+
 /* Calls from a connection to its owner. */
 struct clt_con_ops {
 	/* The connection failed, or the peer broke the protocol.  Any thread, also from handlers;
@@ -196,6 +203,7 @@ struct clt_attempt {
 					 * server's */
 	uint32_t max_io;		/* bytes of data in a request: likewise */
 	bool new_rkey;			/* each answer of the server has another key of a chunk */
+	enum clt_digest digest;		/* ON from OPENING on, before any request but SESS_INFO */
 	struct rtrs_rbuf *rbufs;	/* [geom.queue_depth] */
 	struct rtrs_hb hb;		/* each receive is a sign of life */
 
@@ -281,7 +289,7 @@ void clt_key_keep_stats(struct clt_attempt *att, const struct frwr_pool *pool);
 
 struct clt_recv {
 	struct fab_cqe cqe;
-	struct rtrs_msg_rkey_rsp msg;
+	struct rtrs_msg_rsp msg;
 };
 
 struct clt_con {
@@ -307,7 +315,7 @@ struct clt_con {
 	atomic_bool has_inv;		/* a handler queued an invalidate: flush behind the
 					 * handler */
 	struct fab_cqe recv_cqe;	/* of all empty receives */
-	struct clt_recv *recvs;		/* NEW_RKEY: [nrecvs] */
+	struct clt_recv *recvs;		/* with messages in answers: [nrecvs] */
 	struct ibv_mr *recvs_mr;
 	unsigned nrecvs;
 	/* of the owner, service thread */
@@ -384,7 +392,7 @@ void clt_tx_unseal(struct clt_con *con);
  * there was none.  Service thread. */
 uint64_t clt_tx_fail_over(struct clt_attempt *att);
 
-/* Post @n receives on @con, with room for a message each if the attempt has new_rkey, else empty.
+/* Post @n receives on @con, with room for a message each if answers may have any, else empty.
  * Service thread.  0 or -errno. */
 int clt_rx_post(struct clt_con *con, unsigned n);
 /* Free the receives of @con, which is drained and destroyed. */
@@ -437,6 +445,8 @@ struct clt_op {
 	 * length.  Under the send lock, each time the part is sent; @tag grows. */
 	size_t (*encode)(const struct clt_op *op, uint64_t off, uint32_t len, uint32_t tag,
 			 uint8_t *usr);
+	/* Say in words what the part asks for.  NULL: a message of the session. */
+	void (*tell)(const struct clt_op *op, uint64_t off, uint32_t len, char *text, size_t size);
 	/* May parts be sent now, apart from the path's state?  0: yes; CLT_AGAIN: not yet;
 	 * negative: the operation fails.  NULL: yes.  Owner. */
 	int (*ready)(const struct clt_op *op);

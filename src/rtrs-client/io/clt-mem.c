@@ -73,6 +73,11 @@ void clt_mem_copy_out(struct clt_slot *slot, struct clt_attempt *att)
 	memcpy(slot_buf(slot), slot_mem(slot, att), slot->len);
 }
 
+const uint8_t *clt_mem_data(const struct clt_slot *slot, const struct clt_attempt *att)
+{
+	return att->way == CLT_MEM_BOUNCE ? slot_mem(slot, att) : slot_buf(slot);
+}
+
 static struct ibv_mr *slot_mr(const struct clt_slot *slot, const struct clt_attempt *att)
 {
 	return att->all_mr ? att->all_mr : att->mrs[mem_index(slot, att)];

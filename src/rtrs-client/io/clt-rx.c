@@ -27,26 +27,69 @@ static struct clt_slot *slot_by_id(struct clt_con *con, uint32_t id)
 	return id < io->slots.n ? &io->slots.slot[id] : NULL;
 }
 
-/* RACE: the sender may clear CLT_SLOT_POST meanwhile, and goes on with @slot when no other bit but
- * CLT_SLOT_INV is left.  So the fields of @slot are written before CLT_SLOT_ANSWER is cleared. */
-static void con_answer(struct clt_con *con, uint32_t id, int status, bool invalidated)
+/* The error of an answer that breaks the protocol.  With digests it has changed on its way. */
+static int con_error(const struct clt_con *con)
 {
-	struct clt_slot *slot = slot_by_id(con, id);
-	unsigned state = slot ? atomic_load_explicit(&slot->state, memory_order_acquire) : 0;
-	unsigned ours = 0, waits;
+	return con->att->digest == CLT_DIGEST_ON ? -EBADMSG : -EPROTO;
+}
 
-	/* The sender of a request reads -ECONNABORTED as the end of the path, and would send the
-	 * request again for ever. */
-	if (status == -ECONNABORTED)
-		status = -EIO;
+/* Does the answer to @slot, with @imm and @msg, have the digest of what came?  If not, @con fails,
+ * and the request is sent again. */
+static bool con_digest_fits(struct clt_con *con, const struct clt_slot *slot, __be32 imm,
+			    const struct rtrs_msg_rsp *msg, int status)
+{
+	const struct clt_attempt *att = con->att;
+	bool has_data = !status && clt_mem_has_data(slot, RTRS_DIR_READ);
+	char asked[160] = "a message of the session";
+	struct rtrs_digest_pair pair;
+
+	if (att->digest != CLT_DIGEST_ON)
+		return true;
+	if (!msg) {
+		clt_tx_fail(con, -EBADMSG, "connection %u: answer to request %u without a digest",
+			    con->cid, slot->id);
+		return false;
+	}
+	if (rtrs_digest_fits(msg, sizeof(msg->key), imm,
+			     has_data ? clt_mem_data(slot, att) : NULL, has_data ? slot->len : 0,
+			     &pair))
+		return true;
+	if (slot->op->tell)
+		slot->op->tell(slot->op, slot->off, slot->len, asked, sizeof(asked));
+	clt_tx_fail(con, -EBADMSG, "connection %u: an answer did not arrive as it was sent: its "
+		    "digest is %08x, expected %08x: %s", con->cid, pair.found, pair.expected,
+		    asked);
+	return false;
+}
+
+/* Take the answer with @imm; @msg: its message, NULL: it has none.
+ *
+ * RACE: the sender may clear CLT_SLOT_POST meanwhile, and goes on with @slot when no other bit but
+ * CLT_SLOT_INV is left.  So the fields of @slot are written before CLT_SLOT_ANSWER is cleared. */
+static void con_answer(struct clt_con *con, __be32 imm, const struct rtrs_msg_rsp *msg)
+{
+	struct clt_slot *slot;
+	unsigned state, ours = 0, waits;
+	uint32_t id;
+	int status;
+
+	rtrs_imm_io_rsp_split(rtrs_imm_payload(imm), &id, &status);
+	slot = slot_by_id(con, id);
+	state = slot ? atomic_load_explicit(&slot->state, memory_order_acquire) : 0;
 	if (!(state & CLT_SLOT_ANSWER) || state >> CLT_SLOT_KEY_SHIFT != con->key) {
-		clt_tx_fail(con, -EPROTO,
+		clt_tx_fail(con, con_error(con),
 			    "connection %u: answer to request %u, which is not in flight",
 			    con->cid, id);
 		return;
 	}
+	if (!con_digest_fits(con, slot, imm, msg, status))
+		return;
+	/* The sender of a request reads -ECONNABORTED as the end of the path, and would send the
+	 * request again for ever. */
+	if (status == -ECONNABORTED)
+		status = -EIO;
 	if (slot->window) {
-		int r = clt_key_answered(slot, invalidated);
+		int r = clt_key_answered(slot, rtrs_imm_type(imm) == RTRS_IO_RSP_W_INV_IMM);
 
 		if (r < 0) {
 			clt_tx_fail(con, r, "connection %u: answer to request %u, which says "
@@ -74,14 +117,10 @@ static void con_answer(struct clt_con *con, uint32_t id, int status, bool invali
 
 static void con_imm(struct clt_con *con, __be32 imm)
 {
-	uint32_t payload = rtrs_imm_payload(imm), id;
-	int status;
-
 	switch (rtrs_imm_type(imm)) {
 	case RTRS_IO_RSP_IMM:
 	case RTRS_IO_RSP_W_INV_IMM:
-		rtrs_imm_io_rsp_split(payload, &id, &status);
-		con_answer(con, id, status, rtrs_imm_type(imm) == RTRS_IO_RSP_W_INV_IMM);
+		con_answer(con, imm, NULL);
 		return;
 	case RTRS_HB_MSG_IMM:
 	case RTRS_HB_ACK_IMM:
@@ -92,25 +131,37 @@ static void con_imm(struct clt_con *con, __be32 imm)
 		    con->cid, be32toh(imm));
 }
 
-/* Take a new chunk key, and the answer in the same message (doc/protocol.md 4). */
-static void con_rkey_rsp(struct clt_con *con, const struct rtrs_msg_rkey_rsp *msg,
-			 const struct ibv_wc *wc)
+/* Take a new chunk key (doc/protocol.md 4) from the message of an answer.  Returns NULL, or the
+ * rule that the message breaks. */
+static const char *con_take_key(const struct clt_con *con, const struct rtrs_msg_rsp *msg,
+				const struct ibv_wc *wc)
 {
 	struct clt_attempt *att = con->att;
 	unsigned type = rtrs_imm_type(wc->imm_data);
-	const char *why = "payload with an immediate that is no answer";
-	uint32_t id = 0, rkey;
-	int status = 0;
+	const char *why = NULL;
+	uint32_t id, rkey;
+	int status;
 
-	if (type == RTRS_IO_RSP_IMM || type == RTRS_IO_RSP_W_INV_IMM) {
-		rtrs_imm_io_rsp_split(rtrs_imm_payload(wc->imm_data), &id, &status);
-		if (rtrs_rkey_rsp_decode(msg, wc->byte_len, &att->geom, id, &rkey, &why) == 0) {
-			att->rbufs[id].rkey = rkey;
-			con_answer(con, id, status, type == RTRS_IO_RSP_W_INV_IMM);
-			return;
-		}
-	}
-	clt_tx_fail(con, -EPROTO, "connection %u: %s", con->cid, why);
+	if (type != RTRS_IO_RSP_IMM && type != RTRS_IO_RSP_W_INV_IMM)
+		return "payload with an immediate that is no answer";
+	if (att->digest == CLT_DIGEST_ON && wc->byte_len < sizeof(*msg))
+		return "answer that is too short for a digest";
+	rtrs_imm_io_rsp_split(rtrs_imm_payload(wc->imm_data), &id, &status);
+	if (rtrs_rkey_rsp_decode(&msg->key, wc->byte_len, &att->geom, id, &rkey, &why) == 0 &&
+	    att->new_rkey)
+		att->rbufs[id].rkey = rkey;
+	return why;
+}
+
+/* Take an answer with a message. */
+static void con_rsp(struct clt_con *con, const struct rtrs_msg_rsp *msg, const struct ibv_wc *wc)
+{
+	const char *why = con_take_key(con, msg, wc);
+
+	if (why)
+		clt_tx_fail(con, con_error(con), "connection %u: %s", con->cid, why);
+	else
+		con_answer(con, wc->imm_data, msg);
 }
 
 static void con_repost(struct clt_con *con, struct clt_recv *recv)
@@ -132,7 +183,7 @@ static void con_repost(struct clt_con *con, struct clt_recv *recv)
 
 static void con_recv(struct clt_con *con, struct clt_recv *recv, const struct ibv_wc *wc)
 {
-	struct rtrs_msg_rkey_rsp msg;
+	struct rtrs_msg_rsp msg;
 
 	if (wc->status != IBV_WC_SUCCESS) {
 		clt_tx_wc_fail(con, "a receive", wc);
@@ -145,7 +196,7 @@ static void con_recv(struct clt_con *con, struct clt_recv *recv, const struct ib
 	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
 		con_imm(con, wc->imm_data);
 	else if (recv && (wc->wc_flags & IBV_WC_WITH_IMM))
-		con_rkey_rsp(con, &msg, wc);
+		con_rsp(con, &msg, wc);
 	else if (!frwr_wc_may_inv(wc))
 		clt_tx_fail(con, -EPROTO, "connection %u: unexpected message of %u bytes",
 			    con->cid, wc->byte_len);
@@ -166,7 +217,7 @@ static void clt_wc_recv_rkey(struct fab_conn *conn, struct fab_cqe *cqe, const s
 
 int clt_rx_post(struct clt_con *con, unsigned n)
 {
-	bool sized = con->att->new_rkey;
+	bool sized = con->att->new_rkey || con->att->digest != CLT_DIGEST_NONE;
 
 	con->recv_cqe.done = clt_wc_recv;
 	con->nrecvs = sized ? n : 0;

@@ -124,6 +124,18 @@ static void slot_sent(struct fab_conn *conn, struct fab_cqe *cqe, const struct i
 	}
 }
 
+/* Put the digest of @req behind the @len bytes of its message; returns the new length. */
+static uint32_t slot_seal(struct clt_slot *slot, const struct clt_attempt *att,
+			  const struct rtrs_req *req, uint32_t len)
+{
+	__be32 imm = rtrs_imm_io_req(&att->geom, slot->id, req->data_len + req->usr_len);
+	bool is_write = req->dir == RTRS_DIR_WRITE && req->data_len;
+
+	return (uint32_t)rtrs_digest_seal(slot->hdr, len, imm,
+					  is_write ? clt_mem_data(slot, att) : NULL,
+					  is_write ? req->data_len : 0);
+}
+
 static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 {
 	struct clt_attempt *att = con->att;
@@ -153,6 +165,8 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	}
 	hdr.addr = (uintptr_t)slot->hdr;
 	hdr.length = (uint32_t)rtrs_req_encode(&req, slot->hdr);
+	if (att->digest == CLT_DIGEST_ON)
+		hdr.length = slot_seal(slot, att, &req, hdr.length);
 	hdr.lkey = clt_mem_hdr_lkey(att);
 	slot->cqe.done = slot_sent;
 	/* The caller's buffer goes back to the caller, so the device must not read the buffer any

@@ -173,6 +173,10 @@ static void path_fail_msg(struct loop_msg *msg)
 		clt_path_names_note(path, cause);
 	if (err == -ESTALE)
 		clt_names_other(&path->names, &path->dst);
+	if (err == -EBADMSG) {		/* clt-rx.c */
+		path->digest_errors++;
+		path->digest_error_ms = clock_now_ms();
+	}
 
 	/* The path may have been closed meanwhile. */
 	if (clt_attempt_state(&path->att) == CLT_PATH_FAILING) {

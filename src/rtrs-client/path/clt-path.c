@@ -204,6 +204,7 @@ static const char *const names[CLT_STAT_N] = {
 	[CLT_STAT_REMOTE_INVALIDATES] = "remote_invalidates",
 	[CLT_STAT_LOCAL_INVALIDATES] = "local_invalidates",
 	[CLT_STAT_MISSING_INVALIDATES] = "missing_invalidates",
+	[CLT_STAT_DIGEST_ERRORS] = "digest_errors",
 };
 
 const char *clt_path_stat_name(enum clt_stat_what what)
@@ -242,6 +243,7 @@ void clt_path_stat_ever(const struct clt_path *path, struct clt_stat *stat)
 	keys_add(&path->att, stat->n);
 	stat->n[CLT_STAT_RECONNECTS] = path->ups ? path->ups - 1 : 0;
 	stat->n[CLT_STAT_RECONNECTS_FAILED] = path->failed;
+	stat->n[CLT_STAT_DIGEST_ERRORS] = path->digest_errors;
 }
 
 void clt_path_stat_get(const struct clt_path *path, struct clt_stat *stat)

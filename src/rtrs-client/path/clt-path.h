@@ -38,6 +38,7 @@ enum clt_stat_what {
 	CLT_STAT_WAKEUPS,		/* of threads sleeping for an answer, or for the role */
 	CLT_STAT_KEYS_MAPPED, CLT_STAT_KEYS_BOUND,
 	CLT_STAT_REMOTE_INVALIDATES, CLT_STAT_LOCAL_INVALIDATES, CLT_STAT_MISSING_INVALIDATES,
+	CLT_STAT_DIGEST_ERRORS,		/* losses of the path by an answer that had changed */
 	CLT_STAT_N
 };
 
@@ -74,6 +75,7 @@ struct clt_path_conf {
 	unsigned ncons;
 	unsigned setup_ms;		/* for an attempt */
 	enum clt_registration registration;
+	enum rtrs_digest digest;	/* a server without it is refused */
 	struct frwr_lessons *lessons;
 	struct fab_users servers;	/* users who may listen at dst, a unix socket */
 	const struct fab_tls *tls;	/* NULL: no TLS */
@@ -174,6 +176,8 @@ struct clt_path {
 	bool tell_up;			/* the log has a warning of the loss or failure */
 	unsigned ups;			/* how often the path came up */
 	unsigned failed;		/* attempts that failed before the path was up */
+	unsigned digest_errors;		/* answers with a wrong digest */
+	uint64_t digest_error_ms;	/* when the last one came */
 	struct clt_stat stat_base;	/* at the last reset */
 
 	struct clt_cause cause;

@@ -175,6 +175,7 @@ static int setup_geometry(struct clt_con *con, const struct rtrs_conn_rsp *rsp, 
 		return -EPROTO;
 	}
 	att->new_rkey = rsp->new_rkey;
+	att->digest = path->conf.digest == RTRS_DIGEST_NONE ? CLT_DIGEST_NONE : CLT_DIGEST_WANTED;
 	/* An answer and an invalidate of a key may come for each request. */
 	att->depth = MIN(att->geom.queue_depth, MAX(path->max_qp_wr / 2, 2u) - 1);
 	if (att->way == CLT_MEM_BOUNCE)

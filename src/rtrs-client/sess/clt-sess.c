@@ -358,6 +358,7 @@ int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_ses
 		.ncons = 1 + conf->connections,
 		.setup_ms = conf->setup_ms ? conf->setup_ms : RTRS_CONNECT_TIMEOUT_MS,
 		.registration = conf->registration,
+		.digest = conf->digest,
 		.lessons = conf->lessons ? conf->lessons : &sess->own_lessons,
 		.servers = conf->servers,
 		.tls = conf->tls,

@@ -36,6 +36,7 @@ struct clt_sess_conf {
 					 * sleeping */
 	unsigned setup_ms;		/* for an attempt; 0: RTRS_CONNECT_TIMEOUT_MS */
 	enum clt_registration registration;
+	enum rtrs_digest digest;
 	struct fab_users servers;	/* users who may listen at a unix socket */
 	const struct fab_tls *tls;	/* outlives the session; NULL: no TLS */
 	const struct auth_creds *auth;	/* likewise; NULL: no authentication in messages */

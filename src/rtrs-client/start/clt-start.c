@@ -39,6 +39,7 @@ int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const ch
 		.poll_us = conf->poll_us,
 		.setup_ms = setup_ms,
 		.registration = conf->registration,
+		.digest = conf->digest,
 		.servers = conf->servers,
 		.tls = conf->tls,
 		.auth = conf->auth,

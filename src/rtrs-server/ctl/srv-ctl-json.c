@@ -227,9 +227,10 @@ static json_t *srv_json_exports(const struct srv *srv, enum srv_ctl_depth depth)
 
 static json_t *srv_json_path_show(const struct srv_path *path)
 {
-	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:i,s:I,s:o,s:I}",
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:i,s:I,s:o,s:I}",
 			 "state", ctl_json_text(srv_path_fsm.states[path->state]),
 			 "transport", ctl_json_text(fab_addr_transport(&path->client)),
+			 "digest", ctl_json_text(rtrs_digest_names[atomic_load(&path->digest)]),
 			 "peer", srv_json_host(&path->client),
 			 "src_addr", srv_json_address(&path->client),
 			 "dst_addr", srv_json_address(&path->server),
@@ -446,6 +447,10 @@ json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
 						"now_ns", (json_int_t)clock_now_ns()));
 	if (depth >= SRV_CTL_SHOW)
 		object = ctl_json_with(object, json_pack("{s:o}", "flaps", srv_json_flaps(srv)));
+	if (depth >= SRV_CTL_SHOW)
+		object = ctl_json_with(object, ctl_digest_errors_json(
+				counter_get(&srv->digest_errors),
+				clock_now_ms() - atomic_load(&srv->digest_error_ms)));
 	if (depth >= SRV_CTL_SHOW)
 		object = ctl_json_with(object, srv_json_secrets(srv));
 	return object;

@@ -373,6 +373,11 @@ static void read_refused(struct metric_out *out, const void *program)
 			     srv_of(program)->refused[i]);
 }
 
+static void read_digest_errors(struct metric_out *out, const void *program)
+{
+	metric_value(out, NULL, counter_get(&srv_of(program)->digest_errors));
+}
+
 /* One value: the sum of @n_of of all paths. */
 static void read_of_paths(struct metric_out *out, const void *program,
 			  uint64_t (*n_of)(const struct srv_path *path))
@@ -515,6 +520,8 @@ static const struct metric rows[] = {
 	  .help = "Paths in service, by the host of the client." },
 	{ .name = "rtrs_server_refused", .type = METRIC_COUNTER, .read = read_refused,
 	  .help = "Connections, paths and opens of exports that were refused, by the reason." },
+	{ .name = "rtrs_server_digest_errors", .type = METRIC_COUNTER, .read = read_digest_errors,
+	  .help = "Requests that did not arrive as they were sent, by their digests." },
 	{ .name = "rtrs_server_keys", .type = METRIC_GAUGE, .read = read_keys,
 	  .help = "Per-request memory keys of all paths." },
 	{ .name = "rtrs_server_inflight_requests", .type = METRIC_GAUGE, .read = read_inflight,

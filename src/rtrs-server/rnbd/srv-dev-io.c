@@ -246,10 +246,10 @@ static void srv_io_go(struct srv_rnbd_req *req, const struct rnbd_io *io, int rc
 		srv_io_run(req);
 }
 
-static int srv_io_decode(const struct srv_rnbd_req *req, struct rnbd_io *io)
+int srv_dev_io_decode(const struct srv_req *req, struct rnbd_io *io)
 {
-	return rnbd_io_decode(req->base.rtrs.usr, req->base.rtrs.usr_len, req->base.rtrs.data_len,
-			      req->base.rtrs.dir == RTRS_DIR_READ, io);
+	return rnbd_io_decode(req->rtrs.usr, req->rtrs.usr_len, req->rtrs.data_len,
+			      req->rtrs.dir == RTRS_DIR_READ, io);
 }
 
 void srv_dev_io_start(struct srv_req *base)
@@ -257,7 +257,7 @@ void srv_dev_io_start(struct srv_req *base)
 	struct srv_rnbd_req *req = srv_rnbd_req(base);
 	const struct srv_thread *thread = base->con->thread;
 	struct rnbd_io io;
-	int rc = srv_io_decode(req, &io);
+	int rc = srv_dev_io_decode(base, &io);
 
 	req->dev = NULL;
 	req->buf = NULL;
@@ -311,7 +311,7 @@ void srv_dev_io_sized(struct srv_req *base)
 {
 	struct srv_rnbd_req *req = srv_rnbd_req(base);
 	struct rnbd_io io;
-	int rc = srv_io_decode(req, &io);
+	int rc = srv_dev_io_decode(base, &io);
 
 	assert(!rc);
 	if (srv_con_dead(base->con))	/* not started; the client sends again on another path */

@@ -39,6 +39,8 @@ static inline int srv_dev_io_check(const struct export *ex, enum rnbd_access_mod
 	return 0;
 }
 
+/* Decode the message of @req, an IO, as rnbd_io_decode() does. */
+int srv_dev_io_decode(const struct srv_req *req, struct rnbd_io *io);
 /* Carry out the IO of @base, whose turn has come.  Ends in srv_req_finish(). */
 void srv_dev_io_start(struct srv_req *base);
 /* Carry out or end the IO of @base, whose wait for the limits of the export has ended.  Stage

@@ -6,6 +6,7 @@
  * Possible failures are answers: -EINVAL to an unknown message, -ECONNABORTED to one whose path is
  * not in service any more. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,6 +96,17 @@ static uint32_t host_told(const struct srv_rnbd *rnbd)
 	return !rnbd->host_lasts ? 0 : host ? host : 1;
 }
 
+/* Begin with digests on @path, if its client has the feature among @features.  Returns the
+ * feature, or 0. */
+static uint32_t begin_digests(struct srv_path *path, uint32_t features)
+{
+	if (!(features & RNBD_EXT_DIGEST) || !rtrs_digest_works())
+		return 0;
+	/* ORDER: before the answer, behind which the client sends digests. */
+	atomic_store_explicit(&path->digest, RTRS_DIGEST_CRC32C, memory_order_release);
+	return RNBD_EXT_DIGEST;
+}
+
 /* The content of a client's SESS_INFO is kept with the session. */
 static void answer_sess_info(struct srv_req *req)
 {
@@ -114,7 +126,7 @@ static void answer_sess_info(struct srv_req *req)
 	info.ver = MIN(info.ver, (uint8_t)RNBD_PROTO_VER_MAJOR);
 	atomic_store(&sess->ver, info.ver);
 	if (info.ext.valid) {
-		info.ext.features = RNBD_EXT_ALL;
+		info.ext.features = RNBD_EXT_ALL | begin_digests(req->path, info.ext.features);
 		if (exports_any_shared(rnbd->exports))
 			info.ext.features |= RNBD_EXT_SHARED;
 		info.ext.instance = rnbd->instance;
@@ -245,6 +257,25 @@ static void rnbd_resume(struct srv_req *req)
 	runs[srv_req_stage(req)](req);
 }
 
+static void rnbd_tell(const struct srv_req *req, char *text, size_t len)
+{
+	const struct srv_dev_table *devs = &srv_rnbd_sess(req->path->sess)->devs;
+	int type = rnbd_msg_type(req->rtrs.usr, req->rtrs.usr_len);
+	struct rnbd_io io;
+	struct srv_dev *dev;
+
+	if (type != RNBD_MSG_IO || srv_dev_io_decode(req, &io)) {
+		snprintf(text, len, "message of type %d", type);
+		return;
+	}
+	dev = srv_dev_get(devs, io.device_id);
+	snprintf(text, len, "%s of %u bytes at %llu of %s", rnbd_op_name(io.op), io.bi_size,
+		 (unsigned long long)io.sector << RNBD_SECTOR_SHIFT,
+		 dev ? dev->ex->name : "an export that is not open");
+	if (dev && srv_dev_put(dev))
+		srv_post_control(req->path->srv, &dev->quiet_msg);
+}
+
 static void rnbd_path_failed(struct srv_path *path)
 {
 	srv_open_path_failed(path);
@@ -255,6 +286,7 @@ const struct srv_ops srv_rnbd_ops = {
 	.req_size = sizeof(struct srv_rnbd_req),
 	.request = rnbd_request,
 	.resume = rnbd_resume,
+	.tell = rnbd_tell,
 	.path_failed = rnbd_path_failed,
 	.path_joins = srv_allow_path,
 	.con_cut = srv_dev_io_con_cut,

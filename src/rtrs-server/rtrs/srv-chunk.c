@@ -146,9 +146,7 @@ static int map_and_register(struct srv_chunks *c)
 
 	c->nregions = always ? c->geom->queue_depth : 1;
 	rsps = align_up(SRV_SERVICE_RSP + rtrs_info_rsp_len(c->nregions), 8);
-	c->service_len = align_up(rsps +
-				  (srv_chunk_new_keys(c) ? c->nregions * sizeof(*c->rkey_rsps) : 0),
-				  4096);
+	c->service_len = align_up(rsps + c->geom->queue_depth * sizeof(*c->rsps), 4096);
 	c->rings = calloc(c->srv->nthreads, sizeof(*c->rings));
 	c->mrs = calloc(c->mr_each ? c->geom->queue_depth : 1, sizeof(struct ibv_mr *));
 	c->regions = calloc(c->nregions, sizeof(*c->regions));
@@ -157,7 +155,7 @@ static int map_and_register(struct srv_chunks *c)
 	if (!c->rings || !c->mrs || !c->regions || !c->base || !c->service)
 		return -ENOMEM;
 	chunks_are_the_peers(c);
-	c->rkey_rsps = (void *)(c->service + rsps);
+	c->rsps = (void *)(c->service + rsps);
 	for (unsigned i = 0; i < c->srv->nthreads; i++) {
 		struct srv_ring_mem *ring = &c->rings[i];
 

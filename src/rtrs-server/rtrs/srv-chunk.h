@@ -46,7 +46,7 @@ struct srv_chunks {
 	uint64_t iova;			/* of the first chunk; the others follow */
 	struct ibv_mr **mrs;		/* [queue_depth] if mr_each, else [1] */
 	struct ibv_mr *service_mr;
-	struct rtrs_msg_rkey_rsp *rkey_rsps;	/* always: [queue_depth], in the service memory */
+	struct rtrs_msg_rsp *rsps;	/* [queue_depth], in the service memory */
 	struct rtrs_region *regions;	/* [nregions]: the content of INFO_RSP */
 	unsigned nregions;
 	bool pinned;			/* a device's: registering locks memory */
@@ -56,8 +56,7 @@ struct srv_chunks {
 	void (*done)(struct srv_chunks *c);	/* when none is pending */
 };
 
-/* The service memory: INFO_REQ, INFO_RSP, and with --invalidate=always the key messages of
- * answers. */
+/* The service memory: INFO_REQ, INFO_RSP, and the messages of answers, with keys or digests. */
 #define SRV_SERVICE_REQ 0
 #define SRV_SERVICE_RSP sizeof(struct rtrs_msg_info_req)
 

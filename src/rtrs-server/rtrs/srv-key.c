@@ -173,7 +173,7 @@ int srv_key_rearm(struct srv_req *req, struct rtrs_rsp *rsp)
 {
 	struct srv_chunks *c = &req->path->chunks;
 	struct frwr *w = frwr_at(c->keys, req->buf_id);
-	struct rtrs_msg_rkey_rsp *msg = &c->rkey_rsps[req->buf_id];
+	struct rtrs_msg_rkey_rsp *msg = &c->rsps[req->buf_id].key;
 	struct frwr_handle h;
 	int rc = frwr_map(w, srv_chunk_mr(c, req->buf_id), srv_chunk_iova(c, req->buf_id),
 			  c->geom->chunk_size, FRWR_PEER_WRITES, &h);

@@ -26,6 +26,9 @@ struct srv_ops {
 	/* Continue @req in its stage, a stage of srv_ops (srv-req.h), on the thread of the
 	 * stage. */
 	void (*resume)(struct srv_req *req);
+	/* Say in words what @req, which is decoded, asks for, as far as its message can be
+	 * believed.  Thread of @req->con. */
+	void (*tell)(const struct srv_req *req, char *text, size_t len);
 
 	/* Finish the requests on srv_con.held of @con, which is being cut.  Thread of @con. */
 	void (*con_cut)(struct srv_con *con);

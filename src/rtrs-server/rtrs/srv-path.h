@@ -15,6 +15,7 @@
 #include "fsm.h"
 #include "list.h"
 #include "loop.h"
+#include "rtrs-digest.h"
 #include "rtrs-hb.h"
 #include "rtrs-msg.h"
 #include "srv-chunk.h"
@@ -54,6 +55,10 @@ struct srv_path {
 	size_t req_size;		/* srv_ops.req_size */
 	struct rtrs_hb hb;		/* rtrs_hb_rx(): any thread */
 	struct loop_msg given_up_msg;
+
+	/* Of requests that arrive from now on.  The control thread sets it, once, before it answers
+	 * the SESS_INFO that asks; any thread reads it. */
+	_Atomic(enum rtrs_digest) digest;
 
 	/* control thread */
 	struct list link;		/* in sess->paths */

@@ -3,11 +3,12 @@
  *
  * The happy path: srv_req_wc_recv() gets an immediate and finds the request of the chunk; with
  * --invalidate=always the client loses its key of the chunk (srv-key.h); srv_req_execute() copies
- * the headers out of the chunk and decodes the copy; srv_req_order() waits for the turn at the
- * fence; RNBD and the storage work; srv_req_finish(), once per request, lets the next holder of the
- * buf_id pass the fence and queues the answer.  Answers are collected during a pass and leave with
- * one post per connection (doc/decisions.md D3).  Answers leave from the chunks, which live as long
- * as the connection, so a post needs no completion and no second look at the connection.
+ * the headers out of the chunk, decodes the copy and checks the digest; srv_req_order() waits for
+ * the turn at the fence; RNBD and the storage work; srv_req_finish(), once per request, lets the
+ * next holder of the buf_id pass the fence and queues the answer.  Answers are collected during a
+ * pass and leave with one post per connection (doc/decisions.md D3).  Answers leave from the
+ * chunks, which live as long as the connection, so a post needs no completion and no second look
+ * at the connection.
  *
  * Possible failures: a message that breaks the protocol fails the connection with one cause; an
  * error of RNBD or of the storage is an answer.
@@ -20,24 +21,46 @@
 
 #include "clock.h"
 #include "rtrs-imm.h"
+#include "srv-digest.h"
 #include "srv-req.h"
 #include "util.h"
 
 /* ---- arrival ---- */
 
-/* Copy the headers of @req and decode the copy.  0, or -EINVAL with @why. */
-static int req_decode(struct srv_req *req, const char **why)
+/* Copy the headers of @req, @len bytes and the digest behind them, and decode the copy.  0, or
+ * -EINVAL with @why. */
+static int req_copy(struct srv_req *req, uint32_t *len, const char **why)
 {
 	const struct srv_chunks *c = &req->path->chunks;
 	const uint8_t *chunk = srv_chunk(c, req->buf_id);
-	uint32_t start, len;
-	int rc = rtrs_req_extent(c->geom, chunk, req->off, req->byte_len, &start, &len, why);
+	uint32_t tail = req->digest == RTRS_DIGEST_NONE ? 0 : RTRS_DIGEST_LEN, start;
+	/* Less than nothing fits no request. */
+	uint32_t wrote = req->byte_len - tail;
+	int rc = rtrs_req_extent(c->geom, chunk, req->off, wrote, &start, len, why);
 
 	if (rc)
 		return rc;
-	memcpy(req->hdr, chunk + start, len);
-	return rtrs_req_decode(c->geom, req->hdr, start, len, req->off, req->byte_len, &req->rtrs,
-			       why);
+	if (tail > c->geom->chunk_size - start - *len) {
+		*why = "digest runs past its chunk";
+		return -EINVAL;
+	}
+	memcpy(req->hdr, chunk + start, *len + tail);
+	return rtrs_req_decode(c->geom, req->hdr, start, *len, req->off, wrote, &req->rtrs, why);
+}
+
+/* Decode @req.  A wrong request fails the connection. */
+static void req_decode(struct srv_req *req)
+{
+	const char *why;
+	uint32_t len;
+	int rc = req_copy(req, &len, &why);
+
+	if (rc && req->digest != RTRS_DIGEST_NONE)
+		srv_digest_broken(req, why);
+	else if (rc)
+		srv_con_fail(req->con, "request in chunk %u: %s", req->buf_id, why);
+	else if (req->digest != RTRS_DIGEST_NONE)
+		srv_digest_check(req, len);
 }
 
 static const struct srv_ops *req_ops(const struct srv_req *req)
@@ -97,10 +120,9 @@ void srv_req_order(struct srv_req *req, uint32_t tag)
 void srv_req_execute(struct srv_req *req)
 {
 	struct srv_con *con = req->con;
-	const char *why;
 
-	if (!srv_con_dead(con) && req_decode(req, &why))
-		srv_con_fail(con, "request in chunk %u: %s", req->buf_id, why);
+	if (!srv_con_dead(con))
+		req_decode(req);
 	if (srv_con_dead(con)) {
 		srv_req_finish(req, -ECONNABORTED);
 		return;
@@ -162,6 +184,7 @@ static void req_arrived(struct srv_con *con, uint32_t payload, uint32_t byte_len
 	req->con = con;
 	req->off = off;
 	req->byte_len = byte_len;
+	req->digest = atomic_load_explicit(&path->digest, memory_order_acquire);
 	req->fence.order = (struct srv_fence_order){
 		.arrival = srv_fence_arrive(&path->sess->fence, buf_id),
 	};
@@ -177,7 +200,7 @@ static void req_arrived(struct srv_con *con, uint32_t payload, uint32_t byte_len
 		srv_req_execute(req);
 }
 
-static void req_heartbeat(struct srv_con *con, enum rtrs_imm_type type)
+static void req_heartbeat(struct srv_con *con, const struct ibv_wc *wc)
 {
 	struct ibv_send_wr wr;
 
@@ -185,7 +208,12 @@ static void req_heartbeat(struct srv_con *con, enum rtrs_imm_type type)
 		srv_con_fail(con, "heartbeat on connection %u", con->cid);
 		return;
 	}
-	if (type == RTRS_HB_ACK_IMM) {
+	/* A request whose immediate has changed on its way: nobody would answer it. */
+	if (wc->byte_len) {
+		srv_con_fail(con, "heartbeat with %u bytes", wc->byte_len);
+		return;
+	}
+	if (rtrs_imm_type(wc->imm_data) == RTRS_HB_ACK_IMM) {
 		rtrs_hb_ack(&con->path->hb, clock_now_ns());
 		return;
 	}
@@ -221,7 +249,7 @@ void srv_req_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv
 		break;
 	case RTRS_HB_MSG_IMM:
 	case RTRS_HB_ACK_IMM:
-		req_heartbeat(con, type);
+		req_heartbeat(con, wc);
 		break;
 	default:
 		srv_con_fail(con, "immediate of unknown type %u", type);
@@ -263,6 +291,8 @@ static struct ibv_send_wr *req_answer(struct srv_req *req, struct srv_reply *rep
 			return NULL;
 		}
 	}
+	if (req->digest != RTRS_DIGEST_NONE)
+		srv_digest_answer(req, &rsp);
 	first = rtrs_wr_response(&reply->wr, (uintptr_t)&req->con->send_cqe, &rsp);
 	if (rsp.new_rkey)
 		srv_key_answer(req, reply);

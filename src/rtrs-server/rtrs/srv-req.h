@@ -67,6 +67,7 @@ struct srv_req {
 	struct list link;		/* revokes, replies; belongs to srv_ops while srv_ops has
 					 * the request */
 	uint32_t off, byte_len;		/* from the immediate: offset in the chunk, length */
+	enum rtrs_digest digest;	/* of the request, and of its answer (srv-digest.h) */
 	struct frwr_entry entry;	/* --invalidate=always: to take a key away, to give a key */
 	struct srv_turn turn;
 	const struct srv_con *keyed_by;	/* the connection that carries the chunk's key; constant

@@ -96,6 +96,9 @@ struct srv {
 	struct list sessions;
 	unsigned nsessions, npaths, nhalf_open, ncons, nparked;
 	uint64_t paths_up, paths_down;	/* how many came into service, and left service */
+	/* requests with a wrong digest, and when the last one came; any thread */
+	struct counter digest_errors;
+	atomic_ullong digest_error_ms;
 	uint64_t memory;		/* of all paths: srv_path.memory */
 	unsigned freed_cons;		/* srv.c: since memory was last given back */
 	struct loop_timer mem_timer;
