@@ -9,6 +9,7 @@
   gateway  ours with rtrs-nbd in the place of nbdkit; gateway-unix: with a unix socket in place of tcp
   limit    fio -> unix socket -> nbdkit file -> file
   tls, gateway-tls, peer-tls ours, gateway and peer with TLS 1.3 on the tcp leg, a pre-shared key, AES-128-GCM first
+  digest   gateway with digest=crc32c
   gateway-nbds, peer-nbds    gateway and peer with TLS 1.3 on the leg of the NBD client alone, by certificates
   rbd      fio -> unix socket -> rtrs-nbd == unix socket ==> rtrs-server -> image of Ceph (rbd.sh)
   rbd-qemu, rbd-limit        fio -> unix socket -> qemu-nbd -> image; fio's rbd engine -> image
@@ -53,7 +54,7 @@ RATIOS = [("ours", "base"), ("gateway", "base-gateway"), ("ours", "peer"), ("our
           ("unix", "peer-unix"), ("gateway", "peer"), ("gateway-unix", "peer"), ("gateway", "ours"), ("gateway", "limit"),
           ("tls", "peer-tls"), ("gateway-tls", "peer-tls"), ("tls", "ours"), ("gateway-tls", "gateway"), ("peer-tls", "peer"),
           ("gateway-nbds", "peer-nbds"), ("gateway-nbds", "gateway"), ("peer-nbds", "peer"),
-          ("rbd", "rbd-qemu"), ("rbd", "rbd-limit"), ("copy", "never"),
+          ("digest", "gateway"), ("rbd", "rbd-qemu"), ("rbd", "rbd-limit"), ("copy", "never"),
           ("always", "never"), ("ours", "static"), ("window", "static")]
 KEYED = {"tls", "gateway-tls", "peer-tls"}
 CERTIFIED = {"gateway-nbds", "peer-nbds"}

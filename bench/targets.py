@@ -144,4 +144,5 @@ TARGETS = [
     ours_to("peer", "sparse-nbdcopy", "S14", 0.83, what="1 GiB, 97 % holes, by nbdcopy"),
     ours_to("peer", "sparse-convert", "S14", 0.83, what="1 GiB, 97 % holes, by qemu-img convert"),
 ] + gateway_to_peer() + tls_to_peer("S21", "tls", "peer-tls") + tls_to_peer("S21", "gateway-tls", "peer-tls") + \
-    tls_to_peer("S22", "gateway-nbds", "peer-nbds")
+    tls_to_peer("S22", "gateway-nbds", "peer-nbds") + [
+        ours_to("gateway", row, "S23", 1.1, "cpu_us_per_io", ours="digest") for row in ("128k-read-qd16", "128k-write-qd16")]

@@ -19,7 +19,7 @@ VARIANTS = {
 }
 TOPOLOGIES = ["ours", "peer", "ceiling", "file", "unix", "peer-unix", "limit", "base", "base-gateway",
               "gateway", "gateway-unix", "rbd", "rbd-qemu", "rbd-limit", "tls", "gateway-tls", "peer-tls", "gateway-nbds",
-              "peer-nbds"] + list(VARIANTS)
+              "peer-nbds", "digest"] + list(VARIANTS)
 START_TIMEOUT_S = 15
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
@@ -238,6 +238,9 @@ class Topology:
 
     def start_gateway(self):
         self.start_ours(front=self.rtrs_nbd)
+
+    def start_digest(self):
+        self.start_ours(plugin_arg=["digest=crc32c"], front=self.rtrs_nbd)
 
     def start_gateway_unix(self):
         self.start_ours(front=self.rtrs_nbd, listen="unix:" + os.path.join(self.workdir, "between.sock"))
