@@ -99,7 +99,7 @@ struct tcp_rx {
 	pthread_mutex_t post_lock;
 	uint32_t depth, mask;
 	struct tcp_rqe *ring;		/* [mask + 1] */
-	struct ibv_sge *sges;		/* [mask + 1][FAB_RECV_SGE_MAX] */
+	struct ibv_sge *sges;		/* [mask + 1][FAB_RECV_SGE_MAX]; NULL: no receive had any */
 	_Atomic uint32_t rq_head, rq_tail;
 	bool closed;			/* post_lock */
 };

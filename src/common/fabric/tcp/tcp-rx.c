@@ -48,9 +48,9 @@ int tcp_rx_init(struct tcp_conn *c, const struct fab_qp_attr *attr)
 	rx->mask = n - 1;
 	rx->readable = true;
 	rx->buf = malloc(RX_STAGING);
-	rx->ring = calloc(n, sizeof(*rx->ring));
-	rx->sges = calloc((size_t)n * FAB_RECV_SGE_MAX, sizeof(*rx->sges));
-	return rx->buf && rx->ring && rx->sges ? 0 : -ENOMEM;
+	/* As the send ring, written before read.  Lists: rq_push(). */
+	rx->ring = malloc(n * sizeof(*rx->ring));
+	return rx->buf && rx->ring ? 0 : -ENOMEM;
 }
 
 void tcp_rx_fini(struct tcp_conn *c)
@@ -67,11 +67,12 @@ void tcp_rx_fini(struct tcp_conn *c)
 static const struct tcp_rqe *rq_first(struct tcp_rx *rx, const struct ibv_sge **sges)
 {
 	uint32_t head = atomic_load_explicit(&rx->rq_head, memory_order_relaxed);
+	const struct tcp_rqe *rqe = &rx->ring[head & rx->mask];
 
 	if (head == atomic_load_explicit(&rx->rq_tail, memory_order_acquire))
 		return NULL;
-	*sges = &rx->sges[(size_t)(head & rx->mask) * FAB_RECV_SGE_MAX];
-	return &rx->ring[head & rx->mask];
+	*sges = rqe->num_sge ? &rx->sges[(size_t)(head & rx->mask) * FAB_RECV_SGE_MAX] : NULL;
+	return rqe;
 }
 
 static void rq_pop(struct tcp_rx *rx)
@@ -90,6 +91,12 @@ static const char *rq_push(struct tcp_conn *c, const struct ibv_recv_wr *wr, int
 	*err = -ENOMEM;
 	if (tail - atomic_load_explicit(&rx->rq_head, memory_order_acquire) == rx->depth)
 		return "receive queue overflow";
+	/* Most connections have empty receives alone, and need no room for lists. */
+	if (wr->num_sge && !rx->sges) {
+		rx->sges = malloc(((size_t)rx->mask + 1) * FAB_RECV_SGE_MAX * sizeof(*rx->sges));
+		if (!rx->sges)
+			return "no memory for the lists of receives";
+	}
 	*err = -EINVAL;
 	for (int i = 0; i < wr->num_sge; i++) {
 		struct ibv_sge *sge =

@@ -39,9 +39,11 @@ int tcp_tx_init(struct tcp_conn *c, const struct fab_qp_attr *attr)
 	tx->depth = attr->max_send_wr;
 	tx->mask = n - 1;
 	tx->max_sge = attr->max_send_sge;
-	tx->ring = calloc(n, sizeof(*tx->ring));
-	tx->iov = calloc((size_t)n * (1 + tx->max_sge), sizeof(*tx->iov));
-	tx->done = calloc(n, sizeof(*tx->done));
+	/* Elements are written before they are read: calloc() would touch them all, and most of a
+	 * deep ring is never used. */
+	tx->ring = malloc(n * sizeof(*tx->ring));
+	tx->iov = malloc((size_t)n * (1 + tx->max_sge) * sizeof(*tx->iov));
+	tx->done = malloc(n * sizeof(*tx->done));
 	return tx->ring && tx->iov && tx->done ? 0 : -ENOMEM;
 }
 
