@@ -171,6 +171,16 @@ int frwr_map_end(struct frwr *w)
 	return rc;
 }
 
+int frwr_hold(struct frwr *w)
+{
+	return w->pool->mode == FRWR_SUSPEND ? fab_hold_mr(w->mr) : -EOPNOTSUPP;
+}
+
+void frwr_release(struct frwr *w)
+{
+	fab_release_mr(w->mr);
+}
+
 /* ---- sending ---- */
 
 void frwr_wr_bind(const struct frwr *w, struct ibv_send_wr *wr, uint32_t key, struct ibv_mr *mr,

@@ -337,6 +337,13 @@ int frwr_map(struct frwr *w, struct ibv_mr *mr, uint64_t addr, uint32_t len, enu
  *  REREG, SUSPEND: the error of the device, and @w is dead. */
 int frwr_map_end(struct frwr *w);
 
+/* Hold the peer's writes under the key of @w back (fab_hold_mr()), until frwr_release().  @w was
+ * mapped before, and its pool was not killed.  0, or the error of fab_hold_mr(); -EOPNOTSUPP unless
+ * SUSPEND.  Any thread. */
+int frwr_hold(struct frwr *w);
+/* Let the peer write again. */
+void frwr_release(struct frwr *w);
+
 /* Make @e a chain to be posted on @conn: the binds of @list (MAPPED, all of one pool) and, behind
  * the binds, the requests from @first to @last.  The binds are unsignaled.  @first NULL: only the
  * binds.  -EINVAL: @list is empty, mixed, or not MAPPED, or only one of @first and @last is NULL;

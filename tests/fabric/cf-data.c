@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "conformance.h"
 #include "util.h"
@@ -516,6 +517,86 @@ void promise_k_suspend_placing(struct world *w)
 {
 	if (provider_rereg)
 		placing_ends(w, close_and_open);
+}
+
+/* Hold @r and clear it. */
+static void hold_and_clear(struct region *r)
+{
+	check_eq(fab_hold_mr(r->mr), 0);
+	memset(r->mem, 0, r->len);
+	fab_release_mr(r->mr);
+}
+
+/* n: a region can be held again and again until a peer has written, and then not before the key is
+ * opened again; a write in the middle counts. */
+void promise_n_hold(struct world *w)
+{
+	enum { SIZE = 16 << 20 };
+	struct region src, dst;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct pair p;
+
+	pair_connect(w, &p, &default_attr);
+	src = region_create(p.a->pd, SIZE, 0);
+	dst = region_create(p.b->pd, SIZE, RIGHTS);
+	check_eq(fab_sends_left(p.a->conn), !provider_rereg);
+	if (!provider_rereg) {
+		check_eq(fab_hold_mr(dst.mr), -ENOTSUP);
+		region_destroy(&src);
+		region_destroy(&dst);
+		pair_close(&p);
+		return;
+	}
+	memset(src.mem, 0xff, SIZE);
+	for (unsigned i = 0; i < 3; i++) {
+		hold_and_clear(&dst);
+		hold_and_clear(&dst);
+		check_eq(post_recvs(p.b, i, 1), 0);
+		sge = region_sge(&src, 0, i == 2 ? SIZE : 64);
+		wr = wr_write_imm(0, &sge, target(&dst, 0), i);
+		check_eq(post(p.a, &wr, 1), 0);
+		if (i == 2) {
+			/* What does not fit into the socket is left; b is not polled. */
+			check(fab_sends_left(p.a->conn));
+			for (int n = 0; n < WAIT_LIMIT_MS && dst.mem[0] != 0xff; n++)
+				world_step(w, 1);
+			check(dst.mem[SIZE - 1] == 0);
+			check_eq(fab_hold_mr(dst.mr), -EBUSY);
+		}
+		world_until(w, p.b->nrecvs == i + 1);
+		for (int n = 0; n < WAIT_LIMIT_MS && fab_sends_left(p.a->conn); n++)
+			world_step(w, 1);
+		check(!fab_sends_left(p.a->conn));
+		check_eq(fab_hold_mr(dst.mr), -EBUSY);
+		check(all(dst.mem, sge.length, 0xff));
+		check_eq(fab_suspend_mr(dst.mr), 0);
+		check_eq(fab_hold_mr(dst.mr), -EBUSY);
+		check_eq(fab_resume_mr(dst.mr), 0);
+	}
+	region_destroy(&src);
+	region_destroy(&dst);
+	pair_close(&p);
+}
+
+/* Whole pages alone. */
+void memory_given_back(struct world *w)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct pair p;
+	uint8_t *mem;
+
+	pair_connect(w, &p, &default_attr);
+	mem = fab_alloc(p.b->pd, 4 * page);
+	check(mem != NULL);
+	memset(mem, 0xff, 4 * page);
+	fab_give_back(mem + 1, 3 * page);
+	check(all(mem, page, 0xff) && all(mem + 3 * page, page, 0xff));
+	check(all(mem + page, 2 * page, 0));
+	fab_give_back(mem + 1, page - 1);
+	check(all(mem, page, 0xff));
+	fab_free(mem, 4 * page);
+	pair_close(&p);
 }
 
 /* A region whose first byte is called otherwise: by peers, in lists, in binds. */

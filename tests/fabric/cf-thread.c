@@ -171,6 +171,96 @@ static void *writer_main(void *arg)
 	return NULL;
 }
 
+/* A region that its peer fills again and again, as a client does a chunk: the end with the region
+ * looks at the bytes, and opens the key again.  Meanwhile a thread gives the memory back. */
+struct filled {
+	struct poller p;		/* its receives look */
+	struct region r;
+	_Atomic unsigned looked;
+	atomic_bool stop;
+	_Atomic unsigned held, refused;	/* how often */
+	pthread_t thread;
+};
+
+static void filled_recv(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	struct filled *f = container_of(container_of(cqe, struct poller, recv), struct filled, p);
+	struct ibv_recv_wr wr = { .wr_id = (uintptr_t)cqe };
+	uint8_t byte = (uint8_t)(atomic_load(&f->looked) + 1);
+
+	if (wc->status != IBV_WC_SUCCESS)
+		return;
+	for (size_t i = 0; i < f->r.len; i += 64)
+		check_eq(f->r.mem[i], byte);
+	check_eq(fab_suspend_mr(f->r.mr), 0);
+	check_eq(fab_post_recv(conn, &wr), 0);
+	check_eq(fab_resume_mr(f->r.mr), 0);
+	atomic_fetch_add(&f->looked, 1);
+}
+
+static void *hold_main(void *arg)
+{
+	struct filled *f = arg;
+
+	while (!atomic_load(&f->stop)) {
+		if (fab_hold_mr(f->r.mr)) {
+			atomic_fetch_add(&f->refused, 1);
+			sched_yield();
+			continue;
+		}
+		memset(f->r.mem, 0, f->r.len);
+		fab_release_mr(f->r.mr);
+		atomic_fetch_add(&f->held, 1);
+	}
+	return NULL;
+}
+
+/* n: no byte of a write is lost, whenever it comes. */
+void promise_n_threads(struct world *w)
+{
+	enum { SIZE = 16384, N = 64 };
+	struct filled f = { .held = 0 };
+	struct region src;
+	struct poller a;
+	struct pair p;
+
+	pair_connect(w, &p, &default_attr);
+	src = region_create(p.a->pd, SIZE, 0);
+	f.r = region_create(p.b->pd, SIZE, RIGHTS);
+	if (!provider_rereg) {
+		region_destroy(&src);
+		region_destroy(&f.r);
+		pair_close(&p);
+		return;
+	}
+	poller_start(&a, p.a, 1);
+	poller_start(&f.p, p.b, 4);
+	f.p.recv.done = filled_recv;
+	check_eq(pthread_create(&f.thread, NULL, hold_main, &f), 0);
+	/* Else the machine was busy elsewhere, and nothing was tried. */
+	for (unsigned i = 0; i < N || !atomic_load(&f.held) || !atomic_load(&f.refused); i++) {
+		struct ibv_sge sge = region_sge(&src, 0, SIZE);
+		struct ibv_send_wr wr = wr_write_imm(0, &sge, (uintptr_t)f.r.mem, f.r.mr->rkey, i);
+
+		check(i < 100 * N);
+		memset(src.mem, (int)(i + 1), SIZE);
+		wr.wr_id = (uintptr_t)&a.send;
+		wr.send_flags = IBV_SEND_SIGNALED;
+		check_eq(fab_post_send(a.conn, &wr), 0);
+		while (atomic_load(&f.looked) <= i || atomic_load(&a.sent) <= i)
+			sched_yield();
+	}
+	atomic_store(&f.stop, true);
+	pthread_join(f.thread, NULL);
+	fab_disconnect(p.a->conn);
+	poller_join(w, &a);
+	poller_join(w, &f.p);
+	region_destroy(&src);
+	region_destroy(&f.r);
+	end_free(p.a);
+	end_free(p.b);
+}
+
 /* How the key of a round is taken away. */
 enum revoke { BY_REGION, BY_LOCAL_INV, BY_NEXT_BIND };
 

@@ -44,6 +44,8 @@ void promise_k_rereg(struct world *w);
 void promise_k_suspend(struct world *w);
 void promise_k_suspend_placing(struct world *w);
 void promise_k_placing(struct world *w);
+void promise_n_hold(struct world *w);
+void memory_given_back(struct world *w);
 
 /* cf-mw.c: windows; where a device has none they say so */
 void promise_k_windows(struct world *w);
@@ -69,6 +71,7 @@ void check_refused(struct world *w, struct pair *p);
 /* cf-thread.c; only where provider_threads */
 void promise_h_threads(struct world *w);
 void promise_k_threads(struct world *w);
+void promise_n_threads(struct world *w);
 void promise_k_window_threads(struct world *w);
 
 #endif

@@ -156,12 +156,16 @@ void sim_pd_destroy(struct fab_pd *pd);
 struct ibv_mr *sim_reg_mr(struct fab_pd *pd, void *addr, size_t length, uint64_t iova, int access);
 int sim_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
 int sim_suspend_mr(struct ibv_mr *mr, bool closed);
+int sim_hold_mr(struct ibv_mr *mr);
+void sim_release_mr(struct ibv_mr *mr);
 void sim_dereg_mr(struct ibv_mr *mr);
 
 /* May @conn's device touch [addr, addr + len) under @lkey?  Static text why not, or NULL. */
 const char *sim_lkey_check(const struct sim_conn *c, const struct ibv_sge *sge, int access);
 /* The same for its peer under @rkey. */
 const char *sim_rkey_check(const struct sim_conn *c, uint32_t rkey, uint64_t addr, uint64_t len);
+/* A piece is about to be placed under @rkey, which was checked. */
+void sim_key_written(uint32_t rkey);
 /* How often the region of a key was suspended. */
 unsigned sim_key_closings(uint32_t rkey);
 /* The memory that is called @addr under @key, which was checked; SIM_DMA_LKEY calls it as we do. */
@@ -181,6 +185,7 @@ bool sim_mw_on(const struct sim_conn *c);
 int sim_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);
 int sim_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr);
 int sim_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr);
+bool sim_sends_left(const struct fab_conn *conn);
 int sim_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
 int sim_arm(struct fab_conn *conn, short *events);
 int sim_need_rearm(const struct fab_conn *conn);

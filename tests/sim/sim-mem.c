@@ -21,6 +21,8 @@ struct key {
 	int access;
 	bool closed;			/* region: suspended */
 	unsigned closings;		/* so often */
+	bool written;			/* by a peer, since it was opened */
+	bool held;			/* region */
 	uint64_t conn_id;		/* window: the connection it is bound on, or one of: */
 #define NOT_BOUND 0
 #define ON_ANY_CONN UINT64_MAX		/* type 1 */
@@ -165,7 +167,7 @@ static void mr_set(struct sim_mr *mr, void *addr, size_t length, uint64_t iova, 
 	k->shift = (uintptr_t)addr - iova;
 	k->len = length;
 	k->access = access;
-	k->closed = false;
+	k->closed = k->written = false;
 	mr->base.ibv.addr = addr;
 	mr->base.ibv.length = length;
 	mr->base.ibv.lkey = mr->base.ibv.rkey = key_value(mr->slot);
@@ -223,7 +225,30 @@ int sim_suspend_mr(struct ibv_mr *ibv, bool closed)
 		return -EBUSY;
 	keys[mr->slot].closed = closed;
 	keys[mr->slot].closings += closed;
+	if (closed)
+		keys[mr->slot].written = false;
 	return 0;
+}
+
+int sim_hold_mr(struct ibv_mr *ibv)
+{
+	struct key *k = &keys[container_of(ibv, struct sim_mr, base.ibv)->slot];
+
+	if (!(offered & FAB_CAP_SUSPEND_MR))
+		return -ENOTSUP;
+	assert(!k->held);
+	if (k->closed || k->written)
+		return -EBUSY;
+	k->held = true;
+	return 0;
+}
+
+void sim_release_mr(struct ibv_mr *ibv)
+{
+	struct key *k = &keys[container_of(ibv, struct sim_mr, base.ibv)->slot];
+
+	assert(k->held);
+	k->held = false;
 }
 
 void sim_dereg_mr(struct ibv_mr *ibv)
@@ -272,6 +297,15 @@ const char *sim_rkey_check(const struct sim_conn *c, uint32_t rkey, uint64_t add
 	if (addr < k->addr || !range_ok(addr - k->addr, len, k->len))
 		return "outside the range of the remote key";
 	return NULL;
+}
+
+void sim_key_written(uint32_t rkey)
+{
+	struct key *k = key_find(rkey);
+
+	/* There is no other thread that would let the key go. */
+	assert(!k->held);
+	k->written = true;
 }
 
 unsigned sim_key_closings(uint32_t rkey)

@@ -306,6 +306,7 @@ static bool rx_place(struct sim_conn *c, const struct sim_wire *w)
 		rx_refuse(c, w, IBV_WC_REM_ACCESS_ERR, why);
 		return false;
 	}
+	sim_key_written(w->rkey);
 	memcpy(sim_key_mem(w->rkey, w->raddr), w->data, w->len);
 	return true;
 }
@@ -489,6 +490,11 @@ int sim_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr)
 	}
 	post_done(c);
 	return 0;
+}
+
+bool sim_sends_left(const struct fab_conn *conn)
+{
+	return !list_empty(&to_conn(conn)->sq);
 }
 
 int sim_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "fabric.h"
 #include "util.h"
@@ -16,7 +17,25 @@ void *fab_alloc(struct fab_pd *pd, size_t length)
 	void *mem = mmap(NULL, length, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	return mem == MAP_FAILED ? NULL : mem;
+	if (mem == MAP_FAILED)
+		return NULL;
+	/* With transparent huge pages, "always", the first byte would take 2 MiB. */
+	if (pd->ops->hold_mr)
+		madvise(mem, length, MADV_NOHUGEPAGE);
+	return mem;
+}
+
+/* MADV_FREE would free nothing before the system is short of memory, and RSS and the memory of a
+ * container would stay as they are.  Fails for locked memory alone, which then stays. */
+void fab_give_back(void *mem, size_t length)
+{
+	/* The kernel rounds the end up, into memory of others; pages may be of 64 KiB. */
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uintptr_t start = align_up((uintptr_t)mem, page);
+	uintptr_t end = align_down((uintptr_t)mem + length, page);
+
+	if (start < end)
+		madvise((void *)start, end - start, MADV_DONTNEED);
 }
 
 void fab_free(void *mem, size_t length)

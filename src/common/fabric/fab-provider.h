@@ -133,7 +133,11 @@ struct fab_provider {
 	/* NULL: -ENOTSUP, without FAB_CAP_REREG_MR */
 	int (*rereg_mr)(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
 	void (*dereg_mr)(struct ibv_mr *mr);
-	int (*suspend_mr)(struct ibv_mr *mr, bool closed);	/* and resume; NULL: not offered */
+	/* and resume; NULL: not offered, and so are the next three */
+	int (*suspend_mr)(struct ibv_mr *mr, bool closed);
+	int (*hold_mr)(struct ibv_mr *mr);
+	void (*release_mr)(struct ibv_mr *mr);
+	bool (*sends_left)(const struct fab_conn *conn);
 	bool mw_zero_based;		/* binds may have IBV_ACCESS_ZERO_BASED */
 	/* NULL: no windows */
 	struct ibv_mw *(*alloc_mw)(struct fab_pd *pd, enum ibv_mw_type type);
@@ -243,6 +247,18 @@ static inline int fab_resume_mr(struct ibv_mr *mr)
 	return mr->length ? ops->suspend_mr(mr, false) : -EINVAL;
 }
 
+static inline int fab_hold_mr(struct ibv_mr *mr)
+{
+	const struct fab_provider *ops = fab_mr(mr)->pd->ops;
+
+	return ops->hold_mr ? ops->hold_mr(mr) : -ENOTSUP;
+}
+
+static inline void fab_release_mr(struct ibv_mr *mr)
+{
+	fab_mr(mr)->pd->ops->release_mr(mr);
+}
+
 /* ---- posting ---- */
 
 /* True if a device can refuse the bind @wr without crashing. */
@@ -308,6 +324,11 @@ static inline int fab_post_recv(struct fab_conn *conn, const struct ibv_recv_wr 
 		}
 	}
 	return conn->ops->post_recv(conn, wr);
+}
+
+static inline bool fab_sends_left(const struct fab_conn *conn)
+{
+	return !conn->ops->sends_left || conn->ops->sends_left(conn);
 }
 
 /* ---- polling ---- */

@@ -41,6 +41,8 @@
  *     its bind on, until the window is invalidated, bound again or deallocated.  A bind or
  *     invalidate against the rules fails the connection: the post returns 0, and the request
  *     completes with an error or as flushed.
+ *  n. Between fab_hold_mr() and fab_release_mr() no byte of a peer is placed under the key, and a
+ *     write that has not begun is placed afterwards, as if it had come then.
  *
  * ERRORS are 0 or negative errno.  On error from a post the connection has failed: do not retry.
  * fab_post_recv() is possible from fab_create_qp() on, fab_post_send() and a useful fab_poll() when
@@ -289,7 +291,7 @@ enum fab_cap {
 	/* fab_rereg_mr() works, and regions of length 0, and of SIZE_MAX from NULL on: memory is
 	 * not touched. */
 	FAB_CAP_REREG_MR = 32,
-	FAB_CAP_SUSPEND_MR = 64,	/* fab_suspend_mr() works */
+	FAB_CAP_SUSPEND_MR = 64,	/* fab_suspend_mr() and fab_hold_mr() work */
 };
 /* The bit of windows of @type, an enum ibv_mw_type. */
 #define FAB_CAP_MW(type) (1u << (type))
@@ -408,10 +410,15 @@ bool fab_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
 
 /* Zeroed memory for regions of @pd, or of another pd of the provider; whole pages, without cost
  * until touched or registered.  Give the memory to fab_free() when no region holds it any more; the
- * memory may outlive @pd.  Any thread.  NULL with errno. */
+ * memory may outlive @pd.  Any thread.  NULL with errno.  Where regions can be held, memory is in
+ * the smallest pages, whatever the system prefers: what is touched is little, and a part can be
+ * given back. */
 void *fab_alloc(struct fab_pd *pd, size_t length);
 /* Free memory of fab_alloc(), with the same @length. */
 void fab_free(void *mem, size_t length);
+/* Give the pages that lie wholly in a part of such memory back to the system: their bytes become
+ * zero, and cost nothing until touched again.  No other thread, peer or device uses them. */
+void fab_give_back(void *mem, size_t length);
 
 /* Register [@addr, @addr + @length).  @access: IBV_ACCESS_LOCAL_WRITE | _REMOTE_WRITE |
  * _REMOTE_READ | _MW_BIND.  @length 0 makes an empty region, for fab_rereg_mr() to fill.  Any
@@ -445,6 +452,14 @@ static inline int fab_suspend_mr(struct ibv_mr *mr);
 /* Open the key of @mr again; an open @mr stays as is.  Calls and errors as fab_suspend_mr();
  * -EINVAL when @mr has length 0. */
 static inline int fab_resume_mr(struct ibv_mr *mr);
+/* Hold back peers' writes under the key of @mr (promise n): the thread that polls a connection with
+ * such a write waits until fab_release_mr().  Call that soon, on this thread, and wait for no other
+ * thread before.  Holds one region of a pd at a time; waits for the former.  0; -EBUSY: @mr is
+ * closed, or a peer has begun to write under its key since the key was opened; -ENOTSUP without
+ * FAB_CAP_SUSPEND_MR.  Any thread.  Writes without bytes are not held back. */
+static inline int fab_hold_mr(struct ibv_mr *mr);
+/* Let peers write to @mr, which is held. */
+static inline void fab_release_mr(struct ibv_mr *mr);
 /* Free @mr, in which no window is bound.  Promise k. */
 void fab_dereg_mr(struct ibv_mr *mr);
 /* True if @mr is of @pd, has all rights of @access and covers @len bytes from the byte named
@@ -521,6 +536,9 @@ struct fab_cqe {
 static inline int fab_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr);
 /* Post a chain of receives, with the rules of fab_post_send(). */
 static inline int fab_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr);
+/* False: no local buffer of any posted send is read any more, as promise l says of one send.  The
+ * only thread that posts on @conn.  True without FAB_CAP_SUSPEND_MR. */
+static inline bool fab_sends_left(const struct fab_conn *conn);
 
 /* Take up to @n completions.  Returns their number, or -ENOTCONN when drained.  Makes progress:
  * reads and writes the socket on tcp.  A call that returns @n may have left more behind.  After a

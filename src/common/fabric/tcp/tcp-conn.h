@@ -15,6 +15,7 @@
  *	rx->lock	the receive part of fab_poll(): staging, the current frame, its placement.
  *			Only non-blocking reads happen under rx->lock
  *	tx->lock	the send ring and writes to the socket
+ *	pd->hold	held while a key is: a placement under the key waits for the lock
  *	rx->post_lock	producers of the receive ring
  * cm->lock (events, sockets in their set-up) is never held together with another lock, but that of
  * the worker for steps of TLS (tcp-aside.h), and that of a session of TLS (tcp-tls.c); these two
@@ -268,6 +269,8 @@ size_t tcp_tx_memory(const struct fab_qp_attr *attr);
 
 /* Post a chain, and write as much as the socket takes. */
 int tcp_tx_post(struct fab_conn *conn, const struct ibv_send_wr *wr);
+/* True if requests wait to be written. */
+bool tcp_tx_left(const struct fab_conn *conn);
 /* True if no request waits to be written, and no completion to be polled. */
 static inline bool tcp_tx_idle(const struct tcp_conn *c)
 {

@@ -31,6 +31,12 @@ static uint64_t key_want(uint32_t number)
 	return TCP_KEY_ALIVE | (uint64_t)(number & 0xff) << TCP_KEY_TAG_SHIFT;
 }
 
+/* Wait until no key of @pd is held. */
+static void key_wait(struct tcp_pd *pd)
+{
+	LOCK_SCOPE(&pd->hold);
+}
+
 struct tcp_key *tcp_key_get(struct tcp_conn *c, uint32_t rkey, uint64_t addr, uint32_t len,
 			    const char **why)
 {
@@ -43,11 +49,16 @@ struct tcp_key *tcp_key_get(struct tcp_conn *c, uint32_t rkey, uint64_t addr, ui
 	}
 	word = atomic_load_explicit(&key->word, memory_order_relaxed);
 	do {
-		if ((word & ~TCP_KEY_REFS_MASK) != want) {
+		while (word & TCP_KEY_HELD) {
+			key_wait(c->pd);
+			word = atomic_load_explicit(&key->word, memory_order_relaxed);
+		}
+		if ((word & TCP_KEY_NUMBER_MASK) != want) {
 			*why = "stale key";
 			return NULL;
 		}
-	} while (!atomic_compare_exchange_weak_explicit(&key->word, &word, word + 1,
+	} while (!atomic_compare_exchange_weak_explicit(&key->word, &word,
+							(word | TCP_KEY_WRITTEN) + 1,
 							memory_order_acquire,
 							memory_order_relaxed));
 	owner = atomic_load_explicit(&key->owner, memory_order_relaxed);
@@ -86,7 +97,7 @@ bool tcp_key_local_ok(struct tcp_pd *pd, const struct ibv_sge *sge, int access, 
 	int have;
 
 	if (!key ||
-	    (atomic_load_explicit(&key->word, memory_order_acquire) & ~TCP_KEY_REFS_MASK) != want)
+	    (atomic_load_explicit(&key->word, memory_order_acquire) & TCP_KEY_NUMBER_MASK) != want)
 		return false;
 	owner = atomic_load_explicit(&key->owner, memory_order_acquire);
 	addr = atomic_load_explicit(&key->addr, memory_order_acquire);
@@ -94,7 +105,7 @@ bool tcp_key_local_ok(struct tcp_pd *pd, const struct ibv_sge *sge, int access, 
 	len = atomic_load_explicit(&key->len, memory_order_acquire);
 	have = atomic_load_explicit(&key->access, memory_order_acquire);
 	return (atomic_load_explicit(&key->word, memory_order_relaxed) &
-		~TCP_KEY_REFS_MASK) == want &&
+		TCP_KEY_NUMBER_MASK) == want &&
 	       owner == TCP_KEY_REGION && (have & access) == access &&
 	       range_ok(sge->addr - addr, sge->length, len);
 }
@@ -111,7 +122,7 @@ const char *tcp_key_invalidate(struct tcp_conn *c, uint32_t rkey, struct tcp_key
 		return "unknown key";
 	word = atomic_load_explicit(&key->word, memory_order_acquire);
 	do {
-		if ((word & ~TCP_KEY_REFS_MASK) != want)
+		if ((word & TCP_KEY_NUMBER_MASK) != want)
 			return "the key of no bound window";
 		owner = atomic_load_explicit(&key->owner, memory_order_acquire);
 		region = atomic_load_explicit(&key->region, memory_order_acquire);
@@ -140,6 +151,7 @@ int tcp_pd_create(struct fab_conn *conn, struct fab_pd **out)
 	pd->base.ops = conn->ops;
 	pd->base.dma_lkey = TCP_DMA_LKEY;
 	pthread_mutex_init(&pd->lock, NULL);
+	pthread_mutex_init(&pd->hold, NULL);
 	list_init(&pd->conns);
 	*out = &pd->base;
 	return 0;
@@ -154,6 +166,7 @@ void tcp_pd_destroy(struct fab_pd *fpd)
 	for (unsigned i = 0; i < TCP_KEY_LEVELS; i++)
 		free(atomic_load_explicit(&pd->levels[i], memory_order_relaxed));
 	pthread_mutex_destroy(&pd->lock);
+	pthread_mutex_destroy(&pd->hold);
 	free(pd);
 }
 
@@ -263,6 +276,36 @@ int tcp_mr_suspend(struct ibv_mr *ibv, bool closed)
 	else if (closed && tcp_key_kill(mr->key, (uint8_t)tcp_key_number(mr->key)))
 		tcp_pd_key_stop(tcp_pd(mr->base.pd), mr->key);
 	return 0;
+}
+
+/* Changes the word only if no placement has begun since the key became alive, so no placement is in
+ * progress, and none is complete whose completion was not polled or not handled. */
+int tcp_mr_hold(struct ibv_mr *ibv)
+{
+	struct tcp_mr *mr = to_tcp_mr(ibv);
+	struct tcp_pd *pd = tcp_pd(mr->base.pd);
+	uint64_t word;
+
+	pthread_mutex_lock(&pd->hold);
+	word = atomic_load_explicit(&mr->key->word, memory_order_relaxed);
+	while ((word & (TCP_KEY_ALIVE | TCP_KEY_WRITTEN)) == TCP_KEY_ALIVE) {
+		if (atomic_compare_exchange_weak_explicit(&mr->key->word, &word,
+							  word | TCP_KEY_HELD,
+							  memory_order_acquire,
+							  memory_order_relaxed))
+			return 0;
+	}
+	pthread_mutex_unlock(&pd->hold);
+	return -EBUSY;
+}
+
+/* ORDER: what the holder did to the memory happens before the next placement. */
+void tcp_mr_release(struct ibv_mr *ibv)
+{
+	struct tcp_mr *mr = to_tcp_mr(ibv);
+
+	atomic_fetch_and_explicit(&mr->key->word, ~TCP_KEY_HELD, memory_order_release);
+	pthread_mutex_unlock(&tcp_pd(mr->base.pd)->hold);
 }
 
 struct ibv_mr *tcp_mr_reg(struct fab_pd *fpd, void *addr, size_t length, uint64_t iova, int access)

@@ -30,8 +30,8 @@ struct tcp_mr {
 /* An entry of a pd's table.  A key on the wire is index << 8 | tag.
  *
  * word: alive, tag and the number of placements in progress, so a single compare-and-swap looks a
- * key up and takes a reference.  The other fields are written only while dead and without
- * references. */
+ * key up and takes a reference; written since alive, held.  The other fields are written only while
+ * dead and without references. */
 struct tcp_key {
 	_Atomic uint64_t word;
 	_Atomic uint64_t owner;
@@ -45,9 +45,13 @@ struct tcp_key {
 };
 
 #define TCP_KEY_ALIVE (1ull << 63)
+#define TCP_KEY_WRITTEN (1ull << 62)	/* a placement has begun since the key became alive */
+#define TCP_KEY_HELD (1ull << 61)	/* a placement waits for tcp_pd.hold before it begins */
 #define TCP_KEY_TAG_SHIFT 32
 #define TCP_KEY_TAG_MASK (0xffull << TCP_KEY_TAG_SHIFT)
 #define TCP_KEY_REFS_MASK 0xffffffffull
+/* What a number on the wire has to agree with. */
+#define TCP_KEY_NUMBER_MASK (TCP_KEY_ALIVE | TCP_KEY_TAG_MASK)
 
 #define TCP_KEY_LEVELS 18	/* 64 << 0 + ... + 64 << 17 entries */
 #define TCP_KEY_MAX ((64u << TCP_KEY_LEVELS) - 64u)
@@ -60,6 +64,7 @@ struct tcp_pd {
 	uint32_t nkeys;				/* indices handed out so far */
 	uint32_t live;				/* number of regions and windows */
 	struct tcp_key *free;
+	pthread_mutex_t hold;			/* locked while a key is held */
 };
 
 /* The key as on the wire; the last number, if @key is dead. */
@@ -83,7 +88,8 @@ static inline uint32_t tcp_key_kill(struct tcp_key *key, uint8_t tag)
 	uint64_t old = atomic_load_explicit(&key->word, memory_order_relaxed), new;
 
 	do {
-		new = (old & TCP_KEY_REFS_MASK) | (uint64_t)tag << TCP_KEY_TAG_SHIFT;
+		new = (old & (TCP_KEY_REFS_MASK | TCP_KEY_HELD)) |
+		      (uint64_t)tag << TCP_KEY_TAG_SHIFT;
 	} while (!atomic_compare_exchange_weak_explicit(&key->word, &old, new,
 							memory_order_acq_rel,
 							memory_order_relaxed));
@@ -180,6 +186,9 @@ int tcp_mr_rereg(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, i
 void tcp_mr_dereg(struct ibv_mr *ibv);
 /* Kill the key (@closed), or make the same key alive again. */
 int tcp_mr_suspend(struct ibv_mr *ibv, bool closed);
+/* Have placements wait, and let them go on. */
+int tcp_mr_hold(struct ibv_mr *ibv);
+void tcp_mr_release(struct ibv_mr *ibv);
 
 /* ---- windows; a single thread at a time for a window ---- */
 

@@ -289,6 +289,13 @@ int tcp_tx_post(struct fab_conn *conn, const struct ibv_send_wr *wr)
 	return 0;
 }
 
+/* A post that does not write all that waits has found the socket full, or broken: then nothing is
+ * read any more. */
+bool tcp_tx_left(const struct fab_conn *conn)
+{
+	return atomic_load_explicit(&tcp_conn(conn)->tx.blocked, memory_order_relaxed);
+}
+
 static void tx_wc(struct tcp_conn *c, struct ibv_wc *wc, uint64_t wr_id, enum ibv_wc_opcode opcode,
 		  enum ibv_wc_status status)
 {
