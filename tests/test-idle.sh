@@ -10,7 +10,10 @@ requires_plain_build
 
 sessions=64 seconds=20
 truncate -s 16M "$tmp/disk"
-start_server --queue-depth=16 "disk=$tmp/disk"
+# It writes all memory that is allocated, and what nobody uses is to cost nothing.
+unset MALLOC_PERTURB_
+# The limit counts what these sessions may use, 17 MB each, and a host gets a quarter of it.
+start_server --max-memory=16G "disk=$tmp/disk"
 rss_kb() {
 	awk '$1 == "Rss:" { print $2 }' "/proc/$server_pid/smaps_rollup"
 }

@@ -59,6 +59,11 @@ void loop_timer_init(struct loop_timer *timer, void (*fn)(struct loop_timer *tim
 void loop_timer_set(struct loop *loop, struct loop_timer *timer, uint64_t at_ms);
 /* Disarm @timer; its function does not run any more.  Idempotent. */
 void loop_timer_cancel(struct loop_timer *timer);
+/* True if @timer is armed; false inside its function. */
+static inline bool loop_timer_armed(const struct loop_timer *timer)
+{
+	return !list_empty(&timer->link);
+}
 
 /* ---- messages of other threads ---- */
 

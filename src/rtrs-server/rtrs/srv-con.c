@@ -165,6 +165,20 @@ void srv_con_wc_failed(struct srv_con *con, const struct ibv_wc *wc, const char 
 		srv_con_fail(con, "%s failed: %s", what, cause[0] ? cause : "work request error");
 }
 
+/* ---- idle memory ---- */
+
+void srv_con_trim_later(struct srv_con *con, uint64_t now_ns)
+{
+	uint64_t due_ns = now_ns + SRV_TRIM_MS * 1000000ull;
+
+	if (srv_con_dead(con) || !srv_chunk_gives_back(&con->path->chunks))
+		return;
+	/* A round that goes on may have passed the chunk. */
+	con->trim_due_ns = MIN(con->trim_due_ns, due_ns);
+	if (!loop_timer_armed(&con->trim_timer))
+		loop_timer_set(con_loop(con), &con->trim_timer, due_ns / 1000000 + 1);
+}
+
 /* ---- service ---- */
 
 static int con_poll(struct fab_service *service, int budget)
@@ -181,6 +195,7 @@ static void con_ended(struct fab_service *service)
 	if (!con->cause[0])
 		snprintf(con->cause, sizeof(con->cause), "%s", fab_conn_cause(con->fab));
 	/* ORDER: before the control thread hears of the end, and takes the windows away. */
+	loop_timer_cancel(&con->trim_timer);
 	loop_undefer(&con->revoke_task);
 	con->revoke_task.fn(&con->revoke_task);
 }
@@ -301,6 +316,8 @@ struct srv_con *srv_con_create(struct srv_path *path, uint16_t cid, struct srv_t
 	con->cut = ops->cut;
 	loop_task_init(&con->revoke_task, ops->revoke);
 	loop_task_init(&con->reply_task, ops->reply);
+	loop_timer_init(&con->trim_timer, ops->trim);
+	con->trim_due_ns = UINT64_MAX;
 	fab_service_init(&con->service, &con_service);
 	con->recv_cqe.done = ops->recv;
 	con->send_cqe.done = con_wc_send;

@@ -65,6 +65,7 @@ struct srv_con_ops {
 	void (*reply)(struct loop_task *task);	/* answer the requests on srv_con.replies */
 	void (*revoke)(struct loop_task *task);	/* srv_con.revokes; also at the end */
 	void (*cut)(struct srv_con *con);	/* end what waits on srv_con.held */
+	void (*trim)(struct loop_timer *timer);	/* srv_con.trim_timer */
 	/* control thread; the message is in a struct srv_con */
 	void (*drained)(struct loop_msg *msg);
 	void (*quiet)(struct loop_msg *msg);
@@ -88,6 +89,9 @@ struct srv_con {
 	void (*cut)(struct srv_con *con);
 	struct counter inflight;	/* requests from arrival to post or drop */
 	uint64_t now_ns;		/* of the running poll; 0: clock not read yet */
+	struct loop_timer trim_timer;	/* srv-trim.h */
+	uint32_t trim_next;		/* the chunk that the round looks at next */
+	uint64_t trim_due_ns;		/* the first chunk of the next round; UINT64_MAX: none */
 	struct io_stat stat;
 	struct fab_cqe recv_cqe, send_cqe;
 	atomic_uint state;		/* enum srv_con_state; written by the connection's thread */
@@ -141,6 +145,13 @@ static inline enum srv_con_state srv_con_state(const struct srv_con *con)
 {
 	return (enum srv_con_state)atomic_load_explicit(&con->state, memory_order_relaxed);
 }
+
+#define SRV_TRIM_MS 60000u	/* a chunk that no request has used for so long gives its memory
+				 * back (srv-trim.h) */
+
+/* Answers were posted at @now_ns: have ops->trim() look at the chunks, in SRV_TRIM_MS or with the
+ * round that goes on. */
+void srv_con_trim_later(struct srv_con *con, uint64_t now_ns);
 
 /* True if @con has failed or ended: answers are dropped.  Any thread. */
 static inline bool srv_con_dead(const struct srv_con *con)

@@ -27,6 +27,7 @@
 #include "srv-req.h"
 #include "srv-sess.h"
 #include "srv-state.h"
+#include "srv-trim.h"
 #include "util.h"
 
 #define STUCK_MS 5000			/* of a thread: long enough for a line in the log */
@@ -208,7 +209,7 @@ static void path_detached(struct srv_chunks *c)
 		srv_con_destroy(path->cons[cid]);
 	}
 	free(path->cons);
-	free(path->reqs);
+	srv_req_free(path);
 	free(path->stat_base);
 	explicit_bzero(path->conn_key, sizeof(path->conn_key));
 	srv->npaths--;
@@ -346,6 +347,7 @@ const struct srv_con_ops srv_path_con_ops = {
 	.reply = srv_req_reply_task,
 	.revoke = srv_key_revoke_task,
 	.cut = con_is_cut,
+	.trim = srv_trim_timer,
 	.drained = con_drained,
 	.quiet = con_quiet,
 	.finished = con_finished,

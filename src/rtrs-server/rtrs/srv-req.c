@@ -16,8 +16,8 @@
  * Headers are copied because unless --invalidate=always the client can still write to the chunk
  * (doc/decisions.md D8). */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "clock.h"
 #include "rtrs-imm.h"
@@ -160,6 +160,15 @@ static void req_message(struct loop_msg *msg)
 		req_ops(req)->resume(req);
 }
 
+/* Make @req for chunk @buf_id of @path, before the first request. */
+static void req_make(struct srv_req *req, struct srv_path *path, uint32_t buf_id)
+{
+	req->path = path;
+	req->buf_id = buf_id;
+	loop_msg_init(&req->msg, req_message);
+	req->answer_cqe.done = srv_key_wc_answered;
+}
+
 static void req_arrived(struct srv_con *con, uint32_t payload, uint32_t byte_len)
 {
 	struct srv_path *path = con->path;
@@ -181,6 +190,8 @@ static void req_arrived(struct srv_con *con, uint32_t payload, uint32_t byte_len
 		return;
 	}
 	PROBE3(request__stage, req, buf_id, SRV_REQ_ARRIVED);
+	if (!req->path)
+		req_make(req, path, buf_id);
 	req->con = con;
 	req->off = off;
 	req->byte_len = byte_len;
@@ -338,6 +349,7 @@ static struct ibv_send_wr *req_chain_replies(struct srv_con *con, uint64_t now_n
 		struct srv_reply *reply = &con->thread->scratch[n];
 
 		req_count(req, now_ns);
+		atomic_store_explicit(&req->used_ns, now_ns, memory_order_relaxed);
 		counter_add(&con->inflight, -1);
 		first = req_response(req, reply);
 		if (!first)
@@ -367,26 +379,42 @@ void srv_req_reply_task(struct loop_task *task)
 				srv_key_posted(keyed, rc);
 		}
 	}
+	srv_con_trim_later(con, now_ns);
 	srv_con_check_idle(con);
 }
 
-int srv_req_alloc(struct srv_path *path, unsigned n)
+static size_t reqs_len(const struct srv_path *path)
 {
-	path->req_size = path->srv->ops->req_size;
-	path->reqs = calloc(n, path->req_size);
-	for (unsigned i = 0; path->reqs && i < n; i++) {
-		struct srv_req *req = srv_req_at(path, i);
+	return (size_t)path->srv->geom.queue_depth * path->req_size;
+}
 
-		req->path = path;
-		req->buf_id = i;
-		loop_msg_init(&req->msg, req_message);
-		req->answer_cqe.done = srv_key_wc_answered;
-	}
-	return path->reqs ? 0 : -ENOMEM;
+/* Not calloc(), which touches the memory if the heap has it. */
+int srv_req_alloc(struct srv_path *path)
+{
+	void *reqs;
+
+	path->req_size = path->srv->ops->req_size;
+	reqs = mmap(NULL, reqs_len(path), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
+	if (reqs == MAP_FAILED)
+		return -ENOMEM;
+	path->reqs = reqs;
+	return 0;
+}
+
+void srv_req_free(struct srv_path *path)
+{
+	if (path->reqs)
+		munmap(path->reqs, reqs_len(path));
+	path->reqs = NULL;
 }
 
 void srv_req_path_drained(struct srv_path *path)
 {
-	for (unsigned i = 0; i < path->chunks.geom->queue_depth; i++)
-		srv_key_end_turn(srv_req_at(path, i));
+	for (unsigned i = 0; i < path->chunks.geom->queue_depth; i++) {
+		struct srv_req *req = srv_req_at(path, i);
+
+		if (req->path)
+			srv_key_end_turn(req);
+	}
 }

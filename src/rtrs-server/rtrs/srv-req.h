@@ -49,18 +49,19 @@ enum srv_req_stage {
 	/* out of the fence, or never in the fence */
 	SRV_REQ_CONTROL,	/* with the control thread */
 	SRV_REQ_REPLY,		/* finished: on the way to srv_con.replies, or there */
+	SRV_REQ_TRIMMED,	/* no request: its chunk is given back to the system (srv-trim.h) */
 	SRV_REQ_NSTAGES
 };
 
-/* A request.  Each chunk has one, allocated with the path: the first member of the struct of
- * srv_ops. */
+/* A request.  Each chunk has one, allocated with the path, zeroed, and made by the chunk's first
+ * request, so that a path costs little before: the first member of the struct of srv_ops. */
 struct srv_req {
 	/* RACE: a client may, against the rules, use a buf_id on two connections at once.  The
 	 * thread that moves the stage from IDLE owns the request until the stage is IDLE again. */
 	_Atomic(enum srv_req_stage) stage;
 	uint32_t buf_id;
-	struct srv_path *path;		/* constant */
-	struct srv_con *con;
+	struct srv_path *path;		/* NULL: not made yet; then constant */
+	struct srv_con *con;		/* of the last request, while IDLE */
 	struct srv_fence_node fence;
 	struct loop_msg msg;		/* to the request's thread, and to the control thread and
 					 * back */
@@ -81,14 +82,19 @@ struct srv_req {
 					 * none */
 	/* Written by the owner, and read by srv_req_look() at any time. */
 	_Atomic(uint64_t) arrived_ns;	/* 0: answered */
+	/* Written by the owner, and a hint for others: when the chunk was last used; 0: never, or
+	 * not since its memory was given back. */
+	_Atomic(uint64_t) used_ns;
 	_Atomic(const void *) of;	/* of srv_ops: what the request works on, which does not end
 					 * before; NULL: nothing, or nothing any more */
 	struct rtrs_req rtrs;
 	uint8_t hdr[RTRS_HDR_MAX];	/* copy of the headers; rtrs.usr points here */
 };
 
-/* Allocate @n requests for @path, a new path, into path->reqs.  0 or -ENOMEM. */
-int srv_req_alloc(struct srv_path *path, unsigned n);
+/* Allocate the requests of @path, a new path, into path->reqs.  0 or -ENOMEM. */
+int srv_req_alloc(struct srv_path *path);
+/* Free the requests, if @path has any. */
+void srv_req_free(struct srv_path *path);
 
 /* Continue the requests whose completion will not come: all connections of @path have drained.
  * Control thread. */

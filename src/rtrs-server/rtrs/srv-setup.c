@@ -178,7 +178,7 @@ static int setup_alloc(struct srv_path *path, struct srv *srv, struct fab_conn *
 	 * a chunk.  So a short queue, too, has room for all messages and the heartbeats. */
 	path->service_recvs = MIN((unsigned)RTRS_SERVICE_CON_DEPTH, attr.max_qp_wr - 1);
 	path->cons = calloc(path->cid_num, sizeof(*path->cons));
-	if (!path->cons || srv_req_alloc(path, srv->geom.queue_depth))
+	if (!path->cons || srv_req_alloc(path))
 		return -ENOMEM;
 	return srv_chunk_init(&path->chunks, srv, conn);
 }
@@ -208,7 +208,7 @@ int srv_setup_path(struct srv_sess *sess, const struct rtrs_conn_req *req,
 		srv_chunk_error(&path->chunks, rc, cause, sizeof(cause));
 		snprintf(err, errlen, "cannot make a path: %s", cause);
 		free(path->cons);
-		free(path->reqs);
+		srv_req_free(path);
 		explicit_bzero(path->conn_key, sizeof(path->conn_key));
 		free(path);
 		return rc;
