@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Digests of requests and answers: ours, on a path whose ends have agreed on them in SESS_INFO
- * (doc/decisions.md D25; man/rtrs-protocol.pod has the bytes).  A digest stands behind the message
+ * (doc/decisions.md D26; man/rtrs-protocol.pod has the bytes).  A digest stands behind the message
  * of a request or of an answer, little-endian, and covers the immediate, the message and the data.
  * Pure. */
 #ifndef RTRS_DIGEST_H

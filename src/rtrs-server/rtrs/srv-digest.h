@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Digests at the server, on a path whose client wants them (rtrs-digest.h; doc/decisions.md D25).
+/* Digests at the server, on a path whose client wants them (rtrs-digest.h; doc/decisions.md D26).
  * Thread of the connection. */
 #ifndef SRV_DIGEST_H
 #define SRV_DIGEST_H
