@@ -63,5 +63,7 @@ Test(clt_hint, each_reason_of_an_open)
 	expect_own(dev_why(-ENOENT, RNBD_REFUSES_NOT), ENOENT);
 	expect_own(dev_why(-EROFS, RNBD_REFUSES_NOT), EROFS);
 	cr_assert_str_eq(dev_why(-EACCES, RNBD_REFUSES_NOT), dev_why(-EROFS, RNBD_REFUSES_NOT));
-	cr_assert_str_eq(dev_why(-EIO, RNBD_REFUSES_NOT), strerror(EIO));
+	expect_own(dev_why(-EIO, RNBD_REFUSES_NOT), EIO);
+	expect_own(dev_why(-ESHUTDOWN, RNBD_REFUSES_NOT), ESHUTDOWN);
+	cr_assert_str_eq(dev_why(-ENOSPC, RNBD_REFUSES_NOT), strerror(ENOSPC));
 }

@@ -205,9 +205,9 @@ static const char *why_errno(int status)
 		return "the server cannot open its storage now (\"rtrsctl doctor\" there says why)";
 	case -ECONNABORTED:
 		return "the server was lost";
-	case -EIO:
-		return "no path to the server was up for io-timeout (\"rtrsctl show\" has the "
-		       "cause of each)";
+	case -EIO:			/* of the session, or of a kernel's server */
+		return "no path to the server was up for io-timeout, or the server cannot read "
+		       "the storage (\"rtrsctl show\" has the cause of each path)";
 	case -ESHUTDOWN:
 		return "this gateway ends, and the server had not answered (a client that connects "
 		       "again waits for the next one)";
