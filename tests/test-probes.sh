@@ -64,8 +64,10 @@ END
 
 # A tracer may need longer to attach than the requests take: each time there are twice as many.
 writes=2000
+# The comment of the script has the numbers of the stages.
+storage=$(sed -n 's/.* \([0-9]*\) storage,.*/\1/p' "$top_builddir/contrib/rtrs-server-stages.bt")
 wait_until "a view of the server" sees rtrs-server-stages.bt "$server" \
-	"$server_pid" "@us[1]" "@us[8]"
+	"$server_pid" "@us[1]" "@us[$storage]"
 wait_until "a view of the plugin" sees rtrs-plugin-requests.bt "$RTRS_PLUGIN" \
 	"$nbdkit_pid" "@queued" "@server" "@ends"
 stop_process "$nbdkit_pid"
