@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the bytes of a client say: options, which negotiate, then requests.
+/* The input of a client: options, which negotiate, then requests.
  *
  * The happy path: nbd_in_run() parses what came, in place, at most NBD_TURN pieces, then reads more
  * (nbd-recv.c).  take_option() gives a piece to the negotiation (nbd-opt.h), and ask_next() asks

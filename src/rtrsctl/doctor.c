@@ -103,7 +103,7 @@ static void look_at(struct doctor *doctor, struct doctor_subject *s)
 	doctor_subject_limits(doctor, s);
 	doctor_subject_check(doctor, s);
 	note_unused(doctor, s);
-	/* Whose the files have to be is not known then: those of a unit are not of who asks. */
+	/* The owner that the files need is not known then: a unit has a user of its own. */
 	if (!s->unit.silent || !geteuid())
 		doctor_subject_files(doctor, s);
 	doctor_subject_paths(doctor, s);

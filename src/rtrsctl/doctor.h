@@ -68,7 +68,7 @@ const char *doctor_conf_of(const struct doctor_conf *conf, const char *section, 
 void doctor_conf_free(struct doctor_conf *conf);
 
 /* ---- doctor-unit.c ----
- * What systemd says about a unit.  Blocks as long as systemctl does. */
+ * The state of a unit, as systemd has it.  Blocks as long as systemctl does. */
 
 struct doctor_unit {			/* all 0: none */
 	char name[256];			/* "rtrs-nbd@disk0.service" */

@@ -557,7 +557,7 @@ void promise_n_hold(struct world *w)
 		wr = wr_write_imm(0, &sge, target(&dst, 0), i);
 		check_eq(post(p.a, &wr, 1), 0);
 		if (i == 2) {
-			/* What does not fit into the socket is left; b is not polled. */
+			/* The rest stays outside the socket, since b is not polled. */
 			check(fab_sends_left(p.a->conn));
 			for (int n = 0; n < WAIT_LIMIT_MS && dst.mem[0] != 0xff; n++)
 				world_step(w, 1);

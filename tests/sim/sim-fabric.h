@@ -29,7 +29,7 @@ bool sim_mw_bound(const struct ibv_mw *mw);
 unsigned sim_keys(void);
 unsigned sim_conns(void);
 
-/* What devices offer, until the end of the test (sim-test.h).  Whether fab_query_device() offers a
+/* Offers of devices, until the end of the test (sim-test.h).  Whether fab_query_device() offers a
  * local key good for all memory (as tcp).  At first true. */
 void sim_offer_local_dma_lkey(bool yes);
 /* The same for fab_rereg_mr(), fab_suspend_mr() and regions of length 0. */

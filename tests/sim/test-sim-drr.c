@@ -62,7 +62,7 @@ static struct world_client *client_open(const char *host, const char *name, cons
 	return c;
 }
 
-/* What the server counts for the session @name. */
+/* The server's counts for the session @name. */
 static uint64_t ahead_max(const char *name)
 {
 	const struct srv_sess *sess;
@@ -79,7 +79,7 @@ static uint64_t ahead_max(const char *name)
 
 /* ---- clients ---- */
 
-/* One that keeps @depth requests in flight. */
+/* A client that keeps @depth requests in flight. */
 struct deep {
 	struct world_client *client;
 	enum rnbd_io_op op;

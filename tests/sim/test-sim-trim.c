@@ -94,7 +94,7 @@ SIM_TEST(a_minute)
 		use(i);
 		world_run_ms(w, SRV_TRIM_MS - 1000);
 		CHECK(pages(1, CHUNKS) >= data);
-		/* One chunk is used, and all others go. */
+		/* The test uses one chunk, and the server gives all others back. */
 		CHECK(world_write(c, 0, LEN, i) == 0);
 		world_run_ms(w, 20000);
 		CHECK(pages(1, 1) >= LEN / PAGE && !pages(2, CHUNKS - 1));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a client offers to tools, on the service loop: a control socket, and metrics.  A front end
+/* The client's offers to tools, on the service loop: a control socket, and metrics.  A front end
  * binds each before it forks, opens it with the lasting session, and closes it. */
 #ifndef CLT_CTL_H
 #define CLT_CTL_H

@@ -50,7 +50,7 @@ struct tcp_key {
 #define TCP_KEY_TAG_SHIFT 32
 #define TCP_KEY_TAG_MASK (0xffull << TCP_KEY_TAG_SHIFT)
 #define TCP_KEY_REFS_MASK 0xffffffffull
-/* What a number on the wire has to agree with. */
+/* The facts that a number on the wire has to agree with. */
 #define TCP_KEY_NUMBER_MASK (TCP_KEY_ALIVE | TCP_KEY_TAG_MASK)
 
 #define TCP_KEY_LEVELS 18	/* 64 << 0 + ... + 64 << 17 entries */
