@@ -91,22 +91,24 @@ wait_until "all" server_is 0 'RTRS OK'
 wait_until "the end of the refusal" gateway_is 0 'RTRS OK'
 stop_process "$nbdkit_pid"
 
+# late_server: without the export good1, and then with it.
+late_server() {
+	local other_pid=$server_pid other_port=$server_port
+	start_server --listen "unix:$tmp/late.sock" --control "$tmp/late.ctl" good=mem:1M
+	late_pid=$server_pid server_pid=$other_pid server_port=$other_port
+	wait_until "a refusal" gateway_is 2 \
+		'CRITICAL - .*: good1 refused: the server has no such export for'
+	"$rtrsctl" --socket "$tmp/late.ctl" export add good1=mem:2M
+	wait_until "the export" gateway_is 0 'RTRS OK'
+}
+
 # A gateway starts before its server, with a name that the server does not have.
 start_nbdkit "server=unix:$tmp/late.sock" export=good1 connect-timeout=forever io-timeout=1
 wait_line "$nbdkit_log" 'late.sock.*; starting without'
-other_pid=$server_pid other_port=$server_port
-start_server --listen "unix:$tmp/late.sock" --control "$tmp/late.ctl" good=mem:1M
-late_pid=$server_pid server_pid=$other_pid server_port=$other_port
-wait_until "a refusal" gateway_is 2 'CRITICAL - .*: good1 refused: the server has no such export for'
-"$rtrsctl" --socket "$tmp/late.ctl" export add good1=mem:2M
-wait_until "the export" gateway_is 0 'RTRS OK'
+late_server
 # The server comes back without it, and no NBD client has come meanwhile.
 stop_process "$late_pid"
-start_server --listen "unix:$tmp/late.sock" --control "$tmp/late.ctl" good=mem:1M
-late_pid=$server_pid server_pid=$other_pid server_port=$other_port
-wait_until "a refusal" gateway_is 2 'CRITICAL - .*: good1 refused: the server has no such export for'
-"$rtrsctl" --socket "$tmp/late.ctl" export add good1=mem:2M
-wait_until "the export" gateway_is 0 'RTRS OK'
+late_server
 stop_process "$nbdkit_pid"
 stop_process "$late_pid"
 
