@@ -14,7 +14,7 @@
 #define CALLS 200u
 
 static sem_t gate, seen;
-static atomic_bool gated;
+static atomic_bool gated, slow;
 static atomic_uint lines, lost;
 static unsigned next;			/* the number of the next line */
 static struct timespec logged_until;
@@ -33,6 +33,8 @@ static bool record(enum log_level level, const char *line, const struct log_fiel
 		sem_post(&seen);
 		sem_wait(&gate);
 	}
+	if (slow)
+		nanosleep(&(struct timespec){ .tv_nsec = 500000000 }, NULL);
 	if (sscanf(line, "%u lines of the log were lost", &n) == 1) {
 		lost += n;
 		sem_post(&seen);
@@ -106,8 +108,9 @@ int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
 
 static void *machine_goes_on(void *arg)
 {
-	/* Longer than log_end() waits for a reader. */
-	nanosleep(&(struct timespec){ .tv_sec = 2 }, NULL);
+	/* Longer than log_end() waits for a reader, and its second look falls into the write. */
+	nanosleep(&(struct timespec){ .tv_sec = 1, .tv_nsec = 800000000 }, NULL);
+	slow = true;
 	late = false;
 	sem_post(&awake);
 	return NULL;
@@ -126,6 +129,7 @@ static void test_late(void)
 	check(pthread_create(&machine, NULL, machine_goes_on, NULL) == 0);
 	log_end(NULL);
 	check(lines == 2);
+	slow = false;
 	pthread_join(machine, NULL);
 }
 

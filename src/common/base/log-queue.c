@@ -46,6 +46,7 @@ static struct {
 	unsigned lost;			/* lines after the last of @lines */
 	unsigned long long put, written;	/* lines ever */
 	bool writing;			/* the thread is in @write, as long as a reader lets it */
+	struct timespec patience;	/* CLOCK_MONOTONIC: LOG_END_MS after the thread woke */
 	log_write_fn *write;
 	pthread_t thread;
 } q = {
@@ -106,6 +107,22 @@ static struct line *line_make(enum log_level level, const char *text,
 
 /* ---- the thread ---- */
 
+static struct timespec in_ms(long ms)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += ms * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	return until;
+}
+
+static bool later(struct timespec a, struct timespec b)
+{
+	return a.tv_sec > b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec > b.tv_nsec);
+}
+
 /* Called with the lock, which is dropped meanwhile. */
 static void write_line(enum log_level level, const char *text, const struct log_fields *fields)
 {
@@ -147,6 +164,7 @@ static void tell_lost(void)
 static void *queue_main(void *arg)
 {
 	pthread_mutex_lock(&q.lock);
+	q.patience = in_ms(LOG_END_MS);
 	for (;;) {
 		if (q.n) {
 			write_first();
@@ -157,6 +175,7 @@ static void *queue_main(void *arg)
 		} else {
 			q.state = QUEUE_PROMPT;
 			pthread_cond_wait(&q.come, &q.lock);
+			q.patience = in_ms(LOG_END_MS);
 		}
 	}
 	q.state = QUEUE_NONE;
@@ -166,17 +185,6 @@ static void *queue_main(void *arg)
 }
 
 /* ---- all threads ---- */
-
-static struct timespec in_ms(long ms)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += ms * 1000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	return until;
-}
 
 /* Called with the lock. */
 static void wait_written(unsigned long long number)
@@ -258,9 +266,10 @@ void log_queue_end(log_left_fn *left)
 	pthread_cond_broadcast(&q.gone);
 	while (q.state != QUEUE_NONE && r == 0) {
 		r = pthread_cond_clockwait(&q.gone, &q.lock, CLOCK_MONOTONIC, &until);
-		/* It waits for a processor, not for a reader: the last lines say why we end. */
-		if (r == ETIMEDOUT && !q.writing) {
-			until = in_ms(LOG_END_MS);
+		/* It waits for a processor, or waited for one until now, and not for a reader: the
+		 * last lines say why we end. */
+		if (r == ETIMEDOUT && (!q.writing || later(q.patience, until))) {
+			until = q.writing ? q.patience : in_ms(LOG_END_MS);
 			r = 0;
 		}
 	}

@@ -13,8 +13,8 @@ typedef void log_write_fn(enum log_level level, const char *text, const struct l
 
 /* Start the thread, which writes by @write.  0 or -errno. */
 int log_queue_begin(log_write_fn *write);
-/* Write what waits, and join the thread.  Give up after LOG_END_MS if the thread is in @write then:
- * it stays, and @left, if not NULL, gets it. */
+/* Write what waits, and join the thread.  Give up if the thread has written for LOG_END_MS without
+ * a pause: it stays, and @left, if not NULL, gets it. */
 void log_queue_end(log_left_fn *left);
 /* Give a copy of the line to the thread, and wait until it is written, for LOG_WAIT_MS at most, and
  * only if no earlier line has taken longer: a program that dies has written its last line.  false:
