@@ -117,7 +117,7 @@ static void run_closed(struct sim_loop *sim)
 	}
 }
 
-static void loop_pass(struct sim_loop *sim)
+static void run_pass(struct sim_loop *sim)
 {
 	loop_enter(&sim->loop);
 	run_closed(sim);
@@ -139,7 +139,7 @@ static void actor_pass(struct sim_actor *a)
 
 	if (real)
 		sim_fd_use();
-	loop_pass(sim);
+	run_pass(sim);
 	if (real)
 		sim_fd_used();
 }

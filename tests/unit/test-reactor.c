@@ -694,6 +694,81 @@ Test(reactor, timer_in_the_past)
 	cr_assert_str_eq(trace, "timer ");
 }
 
+static struct loop_timer other;
+
+static void expires_never(struct loop_timer *t)
+{
+	note("other");
+}
+
+/* The ring has a timeout for @other, an hour away; an earlier deadline comes. */
+static void set_earlier(struct loop_task *task)
+{
+	loop_timer_set(reactor_loop(r), &timer, clock_now_ms() + 20);
+}
+
+Test(reactor, an_earlier_timer_moves_the_timeout)
+{
+	loop_timer_init(&timer, expired);
+	loop_timer_init(&other, expires_never);
+	loop_task_init(&first, set_earlier);
+	loop_timer_set(reactor_loop(r), &other, clock_now_ms() + 3600000);
+	loop_defer(reactor_loop(r), &first);
+	cr_assert_eq(reactor_run(r), 0);
+	cr_assert_str_eq(trace, "timer ");
+}
+
+/* The ring's timeout is for a deadline that is later now, or gone. */
+static void set_later(struct loop_task *task)
+{
+	loop_timer_set(reactor_loop(r), &timer, timer.at_ms + 40);
+	loop_timer_cancel(&other);
+}
+
+Test(reactor, a_later_timer_is_waited_for)
+{
+	uint64_t start = clock_now_ms();
+
+	loop_timer_init(&timer, expired);
+	loop_timer_init(&other, expires_never);
+	loop_task_init(&first, set_later);
+	loop_timer_set(reactor_loop(r), &timer, start + 20);
+	loop_timer_set(reactor_loop(r), &other, start + 10);
+	loop_defer(reactor_loop(r), &first);
+	cr_assert_eq(reactor_run(r), 0);
+	cr_assert_str_eq(trace, "timer ");
+	cr_assert_geq(clock_now_ms(), start + 60);
+}
+
+/* The thread never sleeps, and its ring has one timeout. */
+static void go_on(struct loop_task *task)
+{
+	if (loop_timer_armed(&timer))
+		cr_assert_eq(r->timeout_ms, timer.at_ms);
+	loop_defer_next(reactor_loop(r), task);
+}
+
+Test(reactor, timer_of_a_busy_thread)
+{
+	loop_timer_init(&timer, expired);
+	loop_task_init(&first, go_on);
+	loop_timer_set(reactor_loop(r), &timer, clock_now_ms() + 20);
+	loop_defer(reactor_loop(r), &first);
+	cr_assert_eq(reactor_run(r), 0);
+	cr_assert_str_eq(trace, "timer ");
+	loop_undefer(&first);
+}
+
+/* Set by a task that runs before the thread sleeps. */
+Test(reactor, timer_of_a_sleep_task)
+{
+	loop_timer_init(&timer, expired);
+	loop_task_init(&first, set_earlier);
+	loop_before_sleep(reactor_loop(r), &first);
+	cr_assert_eq(reactor_run(r), 0);
+	cr_assert_str_eq(trace, "timer ");
+}
+
 static void message(struct loop_msg *msg)
 {
 	note("message");

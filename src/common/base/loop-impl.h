@@ -14,6 +14,7 @@ struct loop {
 	struct list next_tasks;		/* struct loop_task: for the next pass */
 	struct list sleep_tasks;	/* struct loop_task: for the next sleep */
 	struct list timers;		/* struct loop_timer, earliest first */
+	uint64_t pass;			/* loop_pass() */
 	int eventfd;			/* readable when messages wait */
 	_Atomic(struct loop_msg *) pushed;	/* newest first; any thread */
 	struct loop_msg *arrived;	/* oldest first, all older than @pushed */

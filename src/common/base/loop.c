@@ -27,6 +27,7 @@ int loop_init(struct loop *loop)
 	list_init(&loop->next_tasks);
 	list_init(&loop->sleep_tasks);
 	list_init(&loop->timers);
+	loop->pass = 0;
 	atomic_init(&loop->pushed, NULL);
 	loop->arrived = NULL;
 	loop->eventfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -106,11 +107,17 @@ static void run_list(struct list *tasks)
 		task->fn(task);
 }
 
+uint64_t loop_pass(const struct loop *loop)
+{
+	return loop->pass;
+}
+
 void loop_run_tasks(struct loop *loop)
 {
 	for (unsigned round = 0; round < TASK_ROUNDS && !list_empty(&loop->tasks); round++)
 		run_list(&loop->tasks);
 	list_splice_tail(&loop->tasks, &loop->next_tasks);
+	loop->pass++;
 }
 
 void loop_run_sleep_tasks(struct loop *loop)

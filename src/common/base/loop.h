@@ -44,6 +44,8 @@ void loop_defer_next(struct loop *loop, struct loop_task *task);
 void loop_before_sleep(struct loop *loop, struct loop_task *task);
 /* Take @task back if @task waits. */
 void loop_undefer(struct loop_task *task);
+/* The number of the pass: it grows when the deferred tasks have run. */
+uint64_t loop_pass(const struct loop *loop);
 
 /* ---- deadlines ---- */
 

@@ -79,6 +79,8 @@ static int check_features(const char *name, struct io_uring *ring)
 static const __u8 operations[] = {
 	IORING_OP_ASYNC_CANCEL,		/* reactor-watch.c */
 	IORING_OP_POLL_ADD,
+	IORING_OP_TIMEOUT,		/* reactor.c */
+	IORING_OP_TIMEOUT_REMOVE,
 	IORING_OP_FALLOCATE,		/* storage */
 	IORING_OP_FSYNC,
 	IORING_OP_READ,

@@ -21,6 +21,13 @@ struct reactor {
 	unsigned burst;			/* most completions of a pass since the thread was last
 					 * idle */
 
+	/* A timeout in the ring completes at the earliest deadline, so that a pass without a due
+	 * timer reads no clock, and a sleep needs no bound. */
+	struct reactor_op timeout, moved;
+	uint64_t timeout_ms;		/* CLOCK_NEVER: the ring has none */
+	struct __kernel_timespec timeout_at;	/* of the entry that waits for its submission */
+	bool due;			/* run the timers in this pass */
+
 	struct list ready;		/* struct reactor_poll: run ready() in this pass */
 	struct list closed;		/* struct reactor_poll: run closed() in this pass */
 

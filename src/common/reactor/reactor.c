@@ -35,6 +35,19 @@ static void reactor_stop_msg(struct loop_msg *msg)
 	container_of(msg, struct reactor, stop_msg)->stopped = true;
 }
 
+static void timeout_done(struct reactor_op *op, int res, unsigned flags)
+{
+	struct reactor *r = container_of(op, struct reactor, timeout);
+
+	r->timeout_ms = CLOCK_NEVER;
+	r->due = true;
+}
+
+/* -ENOENT: the timeout has completed meanwhile. */
+static void timeout_moved(struct reactor_op *op, int res, unsigned flags)
+{
+}
+
 int reactor_create(const char *name, unsigned ring_entries, struct reactor **out)
 {
 	struct reactor *r = calloc(1, sizeof(*r));
@@ -48,6 +61,9 @@ int reactor_create(const char *name, unsigned ring_entries, struct reactor **out
 	list_init(&r->ready);
 	list_init(&r->closed);
 	loop_msg_init(&r->stop_msg, reactor_stop_msg);
+	r->timeout.done = timeout_done;
+	r->moved.done = timeout_moved;
+	r->timeout_ms = CLOCK_NEVER;
 	rc = loop_init(&r->loop);
 	if (rc) {
 		log_err(r->name, "cannot create an eventfd: %s", strerror(-rc));
@@ -161,29 +177,38 @@ static int get_ready_to_sleep(struct reactor *r)
 	return reactor_has_work(r);
 }
 
+/* Have the ring's timeout complete at the earliest deadline, or before: one that is too early finds
+ * no due timer, and is set again. */
+static void arm_timeout(struct reactor *r)
+{
+	uint64_t next = loop_deadline(&r->loop);
+
+	if (next >= r->timeout_ms)
+		return;
+	r->timeout_at.tv_sec = (long long)(next / 1000);
+	r->timeout_at.tv_nsec = (long long)(next % 1000) * 1000000;
+	if (r->timeout_ms == CLOCK_NEVER)
+		io_uring_prep_timeout(reactor_ring_sqe(r, &r->timeout), &r->timeout_at, 0,
+				      IORING_TIMEOUT_ABS);
+	else
+		io_uring_prep_timeout_update(reactor_ring_sqe(r, &r->moved), &r->timeout_at,
+					     (uintptr_t)&r->timeout, IORING_TIMEOUT_ABS);
+	r->timeout_ms = next;
+}
+
 /* Submit all queued entries; sleep when the thread has no other work. */
 static int submit_and_wait(struct reactor *r)
 {
-	uint64_t next = loop_deadline(&r->loop), now;
-	struct __kernel_timespec ts;
-	struct io_uring_cqe *cqe;
-	int rc;
+	int rc = reactor_has_work(r) ? 0 : get_ready_to_sleep(r);
 
-	if (reactor_has_work(r))
-		return io_uring_submit_and_get_events(&r->ring);
-	rc = get_ready_to_sleep(r);
 	if (rc)
 		return rc;
+	arm_timeout(r);
+	if (reactor_has_work(r))
+		return io_uring_submit_and_get_events(&r->ring);
 	if (reactor_busy_poll(r))
 		return 0;
-	if (next == CLOCK_NEVER)
-		return io_uring_submit_and_wait(&r->ring, 1);
-	now = clock_now_ms();
-	if (next <= now)
-		return io_uring_submit_and_get_events(&r->ring);
-	ts.tv_sec = (long long)((next - now) / 1000);
-	ts.tv_nsec = (long long)((next - now) % 1000) * 1000000;
-	return io_uring_submit_and_wait_timeout(&r->ring, &cqe, 1, &ts, NULL);
+	return io_uring_submit_and_wait(&r->ring, 1);
 }
 
 /* Run only the completions present now, so that the rest of the pass gets a turn. */
@@ -209,14 +234,12 @@ static void reactor_reap(struct reactor *r)
 
 static void reactor_run_pass(struct reactor *r)
 {
-	uint64_t next, now;
-
 	if (!list_empty(&r->ready))
 		reactor_watch_run_ready(r);
-	next = loop_deadline(&r->loop);
-	now = next == CLOCK_NEVER ? 0 : clock_now_ms();
-	if (next <= now)
-		loop_run_timers(&r->loop, now);
+	if (r->due) {
+		r->due = false;
+		loop_run_timers(&r->loop, clock_now_ms());
+	}
 	loop_run_tasks(&r->loop);
 	if (!list_empty(&r->closed))
 		reactor_watch_run_closed(r);
@@ -229,7 +252,7 @@ int reactor_run(struct reactor *r)
 	loop_enter(&r->loop);
 	while (!rc && !r->stopped) {
 		rc = submit_and_wait(r);
-		if (rc < 0 && rc != -ETIME && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) {
+		if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) {
 			log_err(r->name, "io_uring_enter: %s", strerror(-rc));
 			break;
 		}
