@@ -191,15 +191,16 @@ static void srv_io_run(struct srv_rnbd_req *req)
 {
 	struct srv_thread *thread = req->base.con->thread;
 	enum srv_drr_class class = srv_io_class(req->io.prio);
+	struct srv_drr_flow *flow = &req->dev->flows[thread->index * SRV_DRR_CLASSES + class];
+	uint32_t bytes = srv_io_moves_data(req->io.op) ? req->io.len : 0;
 
-	if (!srv_io_may_wait(req->io.op)) {
+	if (!srv_io_may_wait(req->io.op) || srv_drr_at_once(&thread->drr, flow, bytes)) {
 		srv_io_enter(req);
 		return;
 	}
 	srv_req_enter(&req->base, SRV_REQ_ROUND);
 	req->round.fn = srv_io_turn_came;
-	srv_drr_add(&thread->drr, &req->dev->flows[thread->index * SRV_DRR_CLASSES + class], class,
-		    &req->round, srv_io_moves_data(req->io.op) ? req->io.len : 0);
+	srv_drr_add(&thread->drr, flow, class, &req->round, bytes);
 }
 
 /* ---- limits ---- */

@@ -102,6 +102,10 @@ static void drr_task(struct loop_task *task)
 	} while (list_empty(&entering));
 	if (!drr_is_empty(drr))
 		loop_defer_next(drr->loop, &drr->task);
+	else if (!drr->neighbours)
+		drr->alone = drr->last;
+	drr->pass = loop_pass(drr->loop);
+	drr->credit = 0;
 	/* ORDER: last, because a flow may end with its last request. */
 	while ((item = list_pop_entry(&entering, struct srv_drr_item, link)))
 		item->fn(item);
@@ -124,10 +128,46 @@ void srv_drr_flow_init(struct srv_drr_flow *flow)
 	list_init(&flow->waiting);
 }
 
+static uint64_t cost_of(uint32_t bytes)
+{
+	return (uint64_t)bytes + SRV_DRR_REQUEST;
+}
+
+bool srv_drr_at_once(struct srv_drr *drr, struct srv_drr_flow *flow, uint32_t bytes)
+{
+	uint64_t pass = loop_pass(drr->loop);
+
+	if (flow != drr->alone)
+		return false;
+	if (drr->pass != pass) {
+		drr->pass = pass;
+		drr->credit = SRV_DRR_QUANTUM_ALONE;
+	}
+	if (drr->credit <= 0 || !list_empty(&flow->waiting))
+		return false;
+	drr->credit -= (int64_t)cost_of(bytes);
+	drr->entered++;
+	flow->entered++;
+	return true;
+}
+
+/* Have a round in this pass, or in the next one if @flow is alone and has had its quantum. */
+static void round_defer(struct srv_drr *drr, const struct srv_drr_flow *flow)
+{
+	if (flow == drr->alone) {
+		loop_defer_next(drr->loop, &drr->task);
+		return;
+	}
+	if (drr->alone)
+		loop_undefer(&drr->task);
+	drr->alone = NULL;
+	loop_defer(drr->loop, &drr->task);
+}
+
 void srv_drr_add(struct srv_drr *drr, struct srv_drr_flow *flow, enum srv_drr_class class,
 		 struct srv_drr_item *item, uint32_t bytes)
 {
-	item->cost = (uint64_t)bytes + SRV_DRR_REQUEST;
+	item->cost = cost_of(bytes);
 	item->others = drr->entered - flow->entered;
 	list_del(&flow->link);
 	if (list_empty(&flow->waiting) && item->cost <= SRV_DRR_SMALL)
@@ -135,5 +175,5 @@ void srv_drr_add(struct srv_drr *drr, struct srv_drr_flow *flow, enum srv_drr_cl
 	else
 		list_add_tail(&drr->flows[class], &flow->link);
 	list_add_tail(&flow->waiting, &item->link);
-	loop_defer(drr->loop, &drr->task);
+	round_defer(drr, flow);
 }

@@ -10,8 +10,9 @@
  * which comes without a sleep.
  *
  * A flow without neighbours has a larger quantum, so that one pass submits all that a poll of a
- * connection brings.  A flow has neighbours from the first request of another flow on, and until
- * SRV_DRR_REMEMBERED rounds in a row had no request of another.
+ * connection brings, and its requests need no round: srv_drr_at_once().  A flow has neighbours from
+ * the first request of another flow on, and until SRV_DRR_REMEMBERED rounds in a row had no request
+ * of another.
  *
  * THE BOUND.  From the arrival of the first request of a flow to its entry, each other flow enters
  * requests of one quantum and at most one request more; if the first one is small and alone, only
@@ -69,6 +70,10 @@ struct srv_drr {
 	struct list flows[SRV_DRR_CLASSES];	/* struct srv_drr_flow, in the order of the round */
 	const struct srv_drr_flow *last;	/* the only one of the last round; NULL: several */
 	unsigned neighbours;		/* rounds for which there may be neighbours */
+	/* The flow without neighbours; NULL: there are some, or requests wait.  Compared only. */
+	const struct srv_drr_flow *alone;
+	uint64_t pass;			/* loop_pass() for which @alone has @credit */
+	int64_t credit;			/* of costs, for srv_drr_at_once() */
 	uint64_t entered;		/* requests of all flows */
 };
 
@@ -76,6 +81,9 @@ struct srv_drr {
 void srv_drr_init(struct srv_drr *drr, struct loop *loop);
 /* Initialise @flow, which has no request. */
 void srv_drr_flow_init(struct srv_drr_flow *flow);
+/* True: a request of @flow that moves @bytes enters now, and is counted; the caller lets it enter.
+ * false: it waits, by srv_drr_add(). */
+bool srv_drr_at_once(struct srv_drr *drr, struct srv_drr_flow *flow, uint32_t bytes);
 /* Have @item, whose fn is set and which moves @bytes, enter in its turn: in a round of this pass
  * or of a later one, not inside this call.  @flow lives until the fn runs. */
 void srv_drr_add(struct srv_drr *drr, struct srv_drr_flow *flow, enum srv_drr_class class,
