@@ -47,9 +47,10 @@ sees() {
 	# bpftrace knows no way to write a path with a space.
 	ln -sf "$file" "$tmp/traced"
 	sed "s|^usdt:[^:]*:|usdt:$tmp/traced:|" "$top_builddir/contrib/$script" >"$tmp/$script"
-	bpftrace -p "$pid" "$tmp/$script" >"$tmp/out" 2>"$tmp/err" &
+	bpftrace -p "$pid" "$tmp/$script" >"$tmp/out" 2>&1 &
 	tracer=$!
-	wait_line "$tmp/out" "Attaching"
+	# bpftrace 0.17 says "Attaching" on stdout, 0.27 "Attached" on stderr.
+	wait_line "$tmp/out" "Attach(ing|ed)"
 	nbdsh_run "$uri" <<END
 for i in range($writes):
     h.pwrite(b"x" * 512, 512 * (i % 1000))
