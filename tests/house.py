@@ -53,7 +53,8 @@ rtrs-client/conf: =rtrs-client/dev common/opt common/metrics
 rtrs-client/ctl: +rtrs-client/conf rtrs-client/dev common/ctl
 rtrs-client/start: +rtrs-client/ctl
 nbdkit-rtrs-plugin: +rtrs-client/start nbd
-rtrs-nbd: +rtrs-client/start rtrs-client/loop nbd common/journal
+nbd-relay: +rtrs-client/start rtrs-client/loop nbd
+rtrs-nbd: +nbd-relay common/journal
 rtrs-bench: +rtrs-client/start rtrs-client/loop
 rtrs-psk: common/base common/opt common/secrets
 rtrsctl: common/base common/opt common/ctl common/secrets common/fabric common/rtrs

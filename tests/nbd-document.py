@@ -233,7 +233,7 @@ def hole_of_1_tib_is_one_reply():
 	assert replies <= 8, replies
 	assert c.status(3 * TIB, TIB) == [(TIB, 3)]
 	assert c.status(3 * TIB, TIB, REQ_ONE) == [(TIB, 3)]
-	# The bound of one reply: GATE_ASKS.
+	# The bound of one reply: RELAY_ASKS.
 	assert c.status(3 * TIB, 3 * TIB) == [(TIB, 3)]
 	# Data in the middle of it is no end of the reply, but of REQ_ONE's.
 	off = DATA - (5 << 30) - 512

@@ -29,6 +29,7 @@ PARTS = {
     "rtrsctl": (["rtrsctl"], 0, 0, 10, 0, 0),
     "bench": (["rtrs-bench"], 0, 0, 10, 0, 0),
     "nbd": (["nbd"], 0, 0, 5, 0, 0),
+    "relay": (["nbd-relay"], 0, 0, 10, 0, 0),
     "gateway": (["rtrs-nbd"], 0, 0, 10, 0, 0),
 }
 
@@ -43,6 +44,7 @@ ROOMS = {
     "client": "src/rtrs-client", "dev": "src/rtrs-client", "plugin": "src/nbdkit-rtrs-plugin",
     "srv": "src/rtrs-server", "export": "src/store", "exports": "src/store", "store": "src/store",
     "reactor": "src/common/reactor", "nbd": "src/nbd", "gate": "src/rtrs-nbd",
+    "relay": "src/nbd-relay",
 }
 
 # Prefixes of functions in a file of another name, which has several small things of one kind.

@@ -52,9 +52,9 @@ static bool client_add_rest(json_t *object, const struct nbd_client *c,
 		return false;
 	return !c->handle ||
 	       (!json_object_set_new(object, "export",
-				     ctl_json_text(gate_export_name(c->handle))) &&
+				     ctl_json_text(relay_name(c->handle))) &&
 		!json_object_set_new(object, "mode",
-				     ctl_json_text(gate_export_mode(c->handle))));
+				     ctl_json_text(relay_mode(c->handle))));
 }
 
 static json_t *client_json(const struct nbd_client *c, uint64_t now_ms)
@@ -139,7 +139,7 @@ static json_t *lists_join(struct clients_answer *all)
 static void list_back_msg(struct loop_msg *msg)
 {
 	struct clients_answer *all = container_of(msg, struct answer_part, msg)->all;
-	const struct gate_exports *g = &all->gate->loops[0].exports;
+	const struct relay *g = &all->gate->loops[0].relay;
 
 	if (--all->left)
 		return;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the pipe between a daemon and its parent.  A daemon that ends before it is ready closes the
- * pipe, and its parent fails. */
+/* The file with the process number, and the command of --run in a shell. */
 #include <config.h>
 
 #include <errno.h>
@@ -15,61 +14,6 @@
 
 #include "cleanup.h"
 #include "gate.h"
-
-static int ready_fd = -1;		/* of the daemon, until it is ready */
-
-/* ---- daemon ---- */
-
-/* The parent: returns the exit status. */
-static int wait_ready(int fd)
-{
-	char byte;
-	ssize_t n;
-
-	do {
-		n = read(fd, &byte, 1);
-	} while (n < 0 && errno == EINTR);
-	return n == 1 ? 0 : 1;
-}
-
-int gate_run_daemon(void)
-{
-	int fds[2];
-	pid_t pid;
-
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return -errno;
-	pid = fork();
-	if (pid < 0) {
-		int r = -errno;
-
-		close(fds[0]);
-		close(fds[1]);
-		return r;
-	}
-	close(fds[pid ? 1 : 0]);
-	if (pid)
-		_exit(wait_ready(fds[0]));
-	ready_fd = fds[1];
-	setsid();
-	return chdir("/") < 0 ? -errno : 0;
-}
-
-void gate_run_ready(void)
-{
-	int null;
-
-	if (ready_fd < 0)
-		return;
-	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
-		dup2(null, fd);
-	if (null > STDERR_FILENO)
-		close(null);
-	(void)!write(ready_fd, "", 1);
-	close(ready_fd);
-	ready_fd = -1;
-}
 
 int gate_run_pidfile(const char *path, char *err, size_t len)
 {

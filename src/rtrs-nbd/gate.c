@@ -138,7 +138,7 @@ static void start_call(struct loop_call *call)
 	unsigned nloops = l->gate->nloops;
 	/* More memory comes before the first client: listen_call(). */
 	const struct nbd_server_conf conf = { .memory = NBD_SERVER_MEMORY_MIN,
-					      .backend = &gate_backend, .arg = &l->exports,
+					      .backend = &relay_backend, .arg = &l->relay,
 					      .guests = NBD_GUESTS / nloops,
 					      .net_guests = NBD_NET_GUESTS / nloops,
 					      .tls = gate_tls_port_init(&l->tls, &l->gate->tls,
@@ -210,7 +210,7 @@ static void init_loops(struct gate *g, bool readonly)
 
 		l->gate = g;
 		l->loop = run->loops[i];
-		gate_exports_init(&l->exports, l->loop, &run->clt, g->start->conf, readonly);
+		relay_init(&l->relay, l->loop, &run->clt, g->start->conf, readonly);
 		loop_msg_init(&l->revoke_msg, gate_clients_revoke_msg);
 		loop_msg_init(&l->memory_msg, memory_msg);
 	}

@@ -16,6 +16,7 @@
 #include "loop.h"
 #include "nbd-server.h"
 #include "nbd-tls.h"
+#include "relay.h"
 #include "unix-sock.h"
 #include "unproven.h"
 #include "worker.h"
@@ -90,31 +91,6 @@ void gate_listen_close(struct gate_listen *l);
  * process and user.  0, or -errno: the client has gone.  Any thread. */
 int gate_listen_peer(int fd, struct fab_addr *peer);
 
-/* ---- gate-export.c, which the simulation has without the rest of the gateway ----
- * The backend of the NBD server: exports are devices of the client, and a request of NBD is one of
- * the client's (dev-req.h).  Each loop has a backend of its own.  The thread of that loop. */
-
-struct gate_exports {
-	struct loop *loop;
-	struct client *clt;
-	const struct clt_conf *conf;
-	bool readonly;			/* whatever the server allows */
-	/* private */
-	struct list ready;		/* requests that are to be stepped */
-	struct loop_task step;
-};
-
-extern const struct nbd_backend gate_backend;
-
-/* @g is the argument of gate_backend on @loop, one of the session's.  @clt and @conf outlive
- * @g. */
-void gate_exports_init(struct gate_exports *g, struct loop *loop, struct client *clt,
-		       const struct clt_conf *conf, bool readonly);
-
-/* The name of the export that is open as @handle, and how: "rw", "ro" or "migration".  Constant. */
-const char *gate_export_name(const void *handle);
-const char *gate_export_mode(const void *handle);
-
 /* ---- gate-tls.c ----
  * TLS for NBD clients.  The steps of a handshake are jobs of a worker (worker.h), so that they hold
  * up no IO; each loop has a worker.  Handshakes are bounded in number (unproven.h) and in time.  A
@@ -176,7 +152,7 @@ bool gate_stream_check(struct nbd_stream *s, uint64_t epoch, char why[FAB_TLS_WH
 struct gate_loop {
 	struct gate *gate;
 	struct loop *loop;
-	struct gate_exports exports;
+	struct relay relay;
 	struct gate_tls_port tls;
 	struct nbd_server *server;	/* NULL: none, or it has stopped; thread of the loop */
 	unsigned unanswered;		/* requests that failed, when @server has stopped */
@@ -221,14 +197,7 @@ void gate_leave(struct gate *g);
  * gone.  A list of clients may still end after this call: @g stays until the loops have ended. */
 void gate_stop(struct gate *g);
 
-/* ---- gate-run.c: the daemon, its process number, and the command of --run ---- */
-
-/* Become a daemon: the caller goes on as the child.  The parent waits until the child is ready, and
- * ends with its status.  Before any thread runs.  0, or -errno with nothing forked. */
-int gate_run_daemon(void);
-/* Let the parent end, because the daemon is ready.  From now on the standard descriptors of the
- * daemon are /dev/null.  Without a parent: nothing. */
-void gate_run_ready(void);
+/* ---- gate-run.c: the process number in a file, and the command of --run ---- */
 
 /* Write the process's number to @path.  0, or -errno with @err. */
 int gate_run_pidfile(const char *path, char *err, size_t len);

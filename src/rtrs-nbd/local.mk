@@ -4,7 +4,7 @@ bin_PROGRAMS += rtrs-nbd
 endif
 
 rtrs_nbd_SOURCES = $(FILES_src_rtrs_nbd)
-rtrs_nbd_CPPFLAGS = $(CLT_CPPFLAGS) $(NBD_CPPFLAGS) -I$(top_srcdir)/%D%
+rtrs_nbd_CPPFLAGS = $(RELAY_CPPFLAGS) -I$(top_srcdir)/%D%
 rtrs_nbd_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(SYSTEMD_CFLAGS)
 rtrs_nbd_LDADD = \
-	libnbdsrv.la libcltkit.la libclt.la libcltloop.la libctl.la libopt.la libjournal.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la $(JANSSON_LIBS) $(SYSTEMD_LIBS)
+	librelay.la libcltkit.la libclt.la libcltloop.la libctl.la libopt.la libjournal.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la $(JANSSON_LIBS) $(SYSTEMD_LIBS)

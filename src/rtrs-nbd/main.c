@@ -25,6 +25,7 @@
 #include "clt-start.h"
 #include "ctl-json.h"
 #include "ctl.h"
+#include "daemon.h"
 #include "gate.h"
 #include "journal.h"
 #include "log.h"
@@ -266,7 +267,7 @@ static int tell_ready(char *err, size_t len)
 		openlog("rtrs-nbd", LOG_PID, LOG_DAEMON);
 		atomic_store(&to_syslog, true);
 	}
-	gate_run_ready();
+	daemon_ready();
 	return 0;
 }
 
@@ -282,7 +283,7 @@ static int run_gate(void)
 	early_over();
 	if (r < 0)
 		return main_complain(err);
-	if (is_daemon() && gate_run_daemon() < 0)
+	if (is_daemon() && daemon_begin() < 0)
 		return main_complain("cannot become a daemon");
 	if ((is_daemon() && log_begin() < 0) || end_init(NULL) < 0)
 		return main_complain("cannot start a thread");

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "clt-loop.h"
-#include "gate.h"
 #include "nbd-priv.h"
+#include "relay.h"
 #include "sim-wait.h"
 #include "world-gate.h"
 
@@ -16,7 +16,7 @@
 #define OPEN_MS 60000
 
 struct world_gate_loop {
-	struct gate_exports exports;
+	struct relay relay;
 	struct nbd_server *server;
 	enum { GATE_LOOP_RUNS, GATE_LOOP_STOPPED } state;
 };
@@ -80,13 +80,13 @@ struct world_gate *world_gate_start(struct world_client *c, size_t memory)
 		struct world_gate_loop *l = &g->loops[i];
 		const struct nbd_server_conf conf = {
 			.memory = memory,
-			.backend = &gate_backend,
-			.arg = &l->exports,
+			.backend = &relay_backend,
+			.arg = &l->relay,
 			.guests = NBD_GUESTS,
 			.net_guests = NBD_NET_GUESTS,
 		};
 
-		gate_exports_init(&l->exports, loops[i], world_client_clt(c), &g->conf, false);
+		relay_init(&l->relay, loops[i], world_client_clt(c), &g->conf, false);
 		CHECK(nbd_server_create(&l->server, loops[i], &conf) == 0);
 	}
 	return g;

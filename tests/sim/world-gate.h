@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rtrs-nbd in the world: the NBD engine and its backend (src/rtrs-nbd/gate-export.c) on the loops
+/* rtrs-nbd in the world: the NBD engine and its backend (src/nbd-relay/relay.c) on the loops
  * of a client, as gate.c puts them there.  NBD clients are on the host "localhost", which no fault
  * of the network reaches. */
 #ifndef WORLD_GATE_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The backend of the NBD server (gate.h): exports that are open, and requests of NBD on devices.
+/* The backend of the NBD server (relay.h): exports that are open, and requests of NBD on devices.
  *
- * The happy path: gate_open() asks the session for the device, and opened_msg() brings the answer
- * to the loop of the client; gate_io_begin() starts a request; news put it on a list, and
- * gate_step_all() steps it when what brought the news is done with; gate_io_end() ends it.  A
+ * The happy path: relay_open() asks the session for the device, and opened_msg() brings the answer
+ * to the loop of the client; relay_io_begin() starts a request; news put it on a list, and
+ * relay_step_all() steps it when what brought the news is done with; relay_io_end() ends it.  A
  * handle is one NBD connection's, so that each is notified of lost writes by itself
  * (doc/decisions.md D13).
  *
@@ -18,30 +18,30 @@
 #include "clt-export.h"
 #include "dev-req.h"
 #include "dev.h"
-#include "gate.h"
 #include "log.h"
+#include "relay.h"
 
-struct gate_handle {
-	struct gate_exports *g;
+struct relay_handle {
+	struct relay *g;
 	struct dev_handle io;
 	bool readonly;
 };
 
-enum gate_stage {
-	GATE_REQ,			/* @req is under way */
-	GATE_REQ_FUA,			/* likewise; a flush is to follow */
-	GATE_ASK,			/* @ask is */
+enum relay_stage {
+	RELAY_REQ,			/* @req is under way */
+	RELAY_REQ_FUA,			/* likewise; a flush is to follow */
+	RELAY_ASK,			/* @ask is */
 };
 
 /* A BLOCK_STATUS of more than one question of RNBD (2 GiB) goes on asking while each answer
  * covers its question.  At these bounds the client gets what is known. */
-#define GATE_ASKS 512u			/* questions: 1 TiB */
-#define GATE_ASKS_MS 30000u		/* since the first one; the last one may end later */
+#define RELAY_ASKS 512u			/* questions: 1 TiB */
+#define RELAY_ASKS_MS 30000u		/* since the first one; the last one may end later */
 
-struct gate_io {
+struct relay_io {
 	struct nbd_io *io;
-	struct list ready;		/* gate_exports.ready */
-	enum gate_stage stage;
+	struct list ready;		/* relay.ready */
+	enum relay_stage stage;
 	/* ASK */
 	uint64_t known;			/* the end of what the client's answer covers */
 	uint64_t since_ms;
@@ -54,14 +54,14 @@ struct gate_io {
 
 /* ---- requests ---- */
 
-static struct gate_exports *exports_of(const struct gate_io *o)
+static struct relay *exports_of(const struct relay_io *o)
 {
-	return ((struct gate_handle *)o->io->handle)->g;
+	return ((struct relay_handle *)o->io->handle)->g;
 }
 
-static void gate_io_news(struct gate_io *o)
+static void relay_io_news(struct relay_io *o)
 {
-	struct gate_exports *g = exports_of(o);
+	struct relay *g = exports_of(o);
 
 	if (list_empty(&o->ready))
 		list_add_tail(&g->ready, &o->ready);
@@ -70,7 +70,7 @@ static void gate_io_news(struct gate_io *o)
 
 static void req_news(struct dev_req *q)
 {
-	gate_io_news(container_of(q, struct gate_io, req));
+	relay_io_news(container_of(q, struct relay_io, req));
 }
 
 static void ask_news(struct clt_waiter *w)
@@ -78,8 +78,8 @@ static void ask_news(struct clt_waiter *w)
 	struct clt_op *op = container_of(w, struct clt_op, waiter);
 	struct dev_io *io = container_of(op, struct dev_io, clt);
 
-	gate_io_news(
-		container_of(container_of(io, struct dev_extents_ask, io), struct gate_io, ask));
+	relay_io_news(
+		container_of(container_of(io, struct dev_extents_ask, io), struct relay_io, ask));
 }
 
 static const char *name_of(enum nbd_cmd cmd)
@@ -93,9 +93,9 @@ static const char *name_of(enum nbd_cmd cmd)
 	return names[cmd];
 }
 
-static void gate_io_end(struct gate_io *o, int r)
+static void relay_io_end(struct relay_io *o, int r)
 {
-	struct gate_handle *h = o->io->handle;
+	struct relay_handle *h = o->io->handle;
 
 	list_del(&o->ready);
 	if (r < 0 && nbd_io_error_is_sent(o->io))
@@ -104,9 +104,9 @@ static void gate_io_end(struct gate_io *o, int r)
 }
 
 /* Cut what the server answers to what the client asked for.  1: no more is wanted. */
-static int gate_add_extent(void *arg, uint64_t off, const struct rnbd_extent *e)
+static int relay_add_extent(void *arg, uint64_t off, const struct rnbd_extent *e)
 {
-	struct gate_io *o = arg;
+	struct relay_io *o = arg;
 	struct nbd_io *io = o->io;
 	uint64_t begin = MAX(off, o->known), end = MIN(off + e->len, io->off + io->len);
 	uint32_t flags = (e->what & RNBD_EXTENT_HOLE ? NBD_STATE_HOLE : 0) |
@@ -121,10 +121,10 @@ static int gate_add_extent(void *arg, uint64_t off, const struct rnbd_extent *e)
 }
 
 /* Ask about what follows the known part. */
-static void ask_start(struct gate_io *o)
+static void ask_start(struct relay_io *o)
 {
 	struct nbd_io *io = o->io;
-	struct gate_handle *h = io->handle;
+	struct relay_handle *h = io->handle;
 
 	o->asks++;
 	dev_extents_start(&o->ask, &h->io, io->off + io->len - o->known, o->known,
@@ -133,19 +133,19 @@ static void ask_start(struct gate_io *o)
 
 /* An answer that ends inside its question is followed by another kind, or the server had no
  * room. */
-static bool ask_goes_on(const struct gate_io *o)
+static bool ask_goes_on(const struct relay_io *o)
 {
 	return o->known < o->io->off + o->io->len &&
 	       o->known == o->ask.start + o->ask.io.span &&
-	       o->asks < GATE_ASKS && clock_now_ms() - o->since_ms < GATE_ASKS_MS &&
+	       o->asks < RELAY_ASKS && clock_now_ms() - o->since_ms < RELAY_ASKS_MS &&
 	       nbd_io_may_go_on(o->io);
 }
 
 /* True: the questions have ended, with *@r. */
-static bool ask_step(struct gate_io *o, int *r)
+static bool ask_step(struct relay_io *o, int *r)
 {
 	while (clt_op_step(&o->ask.io.clt)) {
-		*r = dev_extents_end(&o->ask, gate_add_extent, o);
+		*r = dev_extents_end(&o->ask, relay_add_extent, o);
 		if (*r || !ask_goes_on(o)) {
 			/* What is known is an answer, whatever became of the last question. */
 			*r = o->known > o->io->off ? 0 : MIN(*r, 0);
@@ -157,9 +157,9 @@ static bool ask_step(struct gate_io *o, int *r)
 }
 
 /* True: it has ended, with *@r. */
-static bool io_step_one(struct gate_io *o, int *r)
+static bool io_step_one(struct relay_io *o, int *r)
 {
-	if (o->stage == GATE_ASK)
+	if (o->stage == RELAY_ASK)
 		return ask_step(o, r);
 	if (!dev_req_step(&o->req))
 		return false;
@@ -169,35 +169,35 @@ static bool io_step_one(struct gate_io *o, int *r)
 	return true;
 }
 
-static void gate_io_step(struct gate_io *o)
+static void relay_io_step(struct relay_io *o)
 {
-	struct gate_handle *h = o->io->handle;
+	struct relay_handle *h = o->io->handle;
 	int r;
 
 	while (io_step_one(o, &r)) {
-		if (r < 0 || o->stage != GATE_REQ_FUA) {
-			gate_io_end(o, r);
+		if (r < 0 || o->stage != RELAY_REQ_FUA) {
+			relay_io_end(o, r);
 			return;
 		}
-		o->stage = GATE_REQ;
+		o->stage = RELAY_REQ;
 		dev_req_flush(&o->req, &h->io);
 	}
 }
 
-static void gate_step_all(struct loop_task *task)
+static void relay_step_all(struct loop_task *task)
 {
-	struct gate_exports *g = container_of(task, struct gate_exports, step);
-	struct gate_io *o;
+	struct relay *g = container_of(task, struct relay, step);
+	struct relay_io *o;
 
 	clt_pass_begin();
-	while ((o = list_pop_entry(&g->ready, struct gate_io, ready)))
-		gate_io_step(o);
+	while ((o = list_pop_entry(&g->ready, struct relay_io, ready)))
+		relay_io_step(o);
 	clt_pass_end();
 }
 
-static void start_status(struct gate_io *o)
+static void start_status(struct relay_io *o)
 {
-	o->stage = GATE_ASK;
+	o->stage = RELAY_ASK;
 	o->ask.answer = o->io->buf;
 	o->known = o->io->off;
 	o->since_ms = clock_now_ms();
@@ -205,15 +205,15 @@ static void start_status(struct gate_io *o)
 	ask_start(o);
 }
 
-static void start_req(struct gate_io *o)
+static void start_req(struct relay_io *o)
 {
 	struct nbd_io *io = o->io;
-	struct dev_handle *h = &((struct gate_handle *)io->handle)->io;
+	struct dev_handle *h = &((struct relay_handle *)io->handle)->io;
 	bool fua = io->flags & NBD_CMD_FLAG_FUA;
 
 	if (fua && io->cmd != NBD_CMD_READ && io->cmd != NBD_CMD_FLUSH &&
 	    clt_export_flushes_fua(h->dev)) {
-		o->stage = GATE_REQ_FUA;
+		o->stage = RELAY_REQ_FUA;
 		fua = false;
 	}
 	switch (io->cmd) {
@@ -236,25 +236,25 @@ static void start_req(struct gate_io *o)
 	}
 }
 
-static void gate_io_begin(struct nbd_io *io)
+static void relay_io_begin(struct nbd_io *io)
 {
-	struct gate_io *o = io->own;
+	struct relay_io *o = io->own;
 
 	o->io = io;
 	list_init(&o->ready);
 	if (io->cmd == NBD_CMD_WRITE_ZEROES && (io->flags & NBD_CMD_FLAG_FAST_ZERO) &&
 	    (io->flags & NBD_CMD_FLAG_NO_HOLE)) {
-		gate_io_end(o, -EOPNOTSUPP);
+		relay_io_end(o, -EOPNOTSUPP);
 		return;
 	}
 	if (io->cmd == NBD_CMD_BLOCK_STATUS) {
 		start_status(o);
 	} else {
-		o->stage = GATE_REQ;
+		o->stage = RELAY_REQ;
 		o->req.fn = req_news;
 		start_req(o);
 	}
-	gate_io_step(o);
+	relay_io_step(o);
 }
 
 /* ---- exports ---- */
@@ -263,15 +263,27 @@ static void gate_io_begin(struct nbd_io *io)
 struct opening {
 	struct clt_export_req req;
 	struct loop_msg msg;
-	struct gate_exports *g;
+	struct relay *g;
 	struct nbd_ask *ask;
 	char name[RNBD_NAME_MAX];
 };
 
+void *relay_handle_create(struct relay *g, struct dev *dev)
+{
+	struct relay_handle *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	h->g = g;
+	h->readonly = g->readonly;
+	dev_handle_init(&h->io, dev);
+	return h;
+}
+
 static struct log_limit open_limit = LOG_LIMIT_INIT(10, 10000);
 
 /* The client cannot have the export @name, for the reason @why. */
-static void gate_refuse(struct nbd_ask *ask, const char *name, int r, const char *why)
+static void relay_refuse(struct nbd_ask *ask, const char *name, int r, const char *why)
 {
 	log_event_limited(&open_limit, LOG_LEVEL_WARN,
 			  LOG_FIELDS(OPEN_REFUSED, .export = name), NULL, "%s", why);
@@ -282,48 +294,45 @@ static void opened_msg(struct loop_msg *msg)
 {
 	struct opening *o = container_of(msg, struct opening, msg);
 	struct clt_export_req *req = &o->req;
-	struct gate_handle *h = req->status == 0 ? calloc(1, sizeof(*h)) : NULL;
+	void *h = req->status == 0 ? relay_handle_create(o->g, req->dev) : NULL;
 
 	if (h) {
-		h->g = o->g;
-		h->readonly = o->g->readonly;
-		dev_handle_init(&h->io, req->dev);
 		nbd_ask_opened(o->ask, 0, NULL, h);
 	} else if (req->status == 0) {
 		dev_close(req->dev);
-		gate_refuse(o->ask, o->name, -ENOMEM, "no memory for a connection");
+		relay_refuse(o->ask, o->name, -ENOMEM, "no memory for a connection");
 	} else {
-		gate_refuse(o->ask, o->name, req->status, req->err);
+		relay_refuse(o->ask, o->name, req->status, req->err);
 	}
 	free(o);
 }
 
-static void gate_opened(struct clt_export_req *req)
+static void relay_opened(struct clt_export_req *req)
 {
 	struct opening *o = container_of(req, struct opening, req);
 
 	loop_post(o->g->loop, &o->msg);
 }
 
-static void gate_open(void *arg, struct nbd_ask *ask, const char *asked)
+static void relay_open(void *arg, struct nbd_ask *ask, const char *asked)
 {
-	struct gate_exports *g = arg;
+	struct relay *g = arg;
 	const char *name = g->conf->export_name ? g->conf->export_name : asked;
 	struct opening *o;
 
 	if (!*name) {
-		gate_refuse(ask, name, -ENOENT,
+		relay_refuse(ask, name, -ENOENT,
 			    "the NBD client asks for no export: put the name into its URI "
 			    "(nbd+unix:///NAME?socket=...), or give export=NAME here");
 		return;
 	}
 	if (strlen(name) >= RNBD_NAME_MAX) {
-		gate_refuse(ask, name, -ENOENT, "the name of an export has at most 255 bytes");
+		relay_refuse(ask, name, -ENOENT, "the name of an export has at most 255 bytes");
 		return;
 	}
 	o = malloc(sizeof(*o));
 	if (!o) {
-		gate_refuse(ask, name, -ENOMEM, "no memory for a connection");
+		relay_refuse(ask, name, -ENOMEM, "no memory for a connection");
 		return;
 	}
 	snprintf(o->name, sizeof(o->name), "%s", name);
@@ -331,13 +340,13 @@ static void gate_open(void *arg, struct nbd_ask *ask, const char *asked)
 	o->g = g;
 	o->ask = ask;
 	o->req.name = o->name;
-	o->req.done = gate_opened;
+	o->req.done = relay_opened;
 	clt_export_open_start(&o->req, g->clt, g->conf);
 }
 
 struct listing {
 	struct loop_msg msg;
-	struct gate_exports *g;
+	struct relay *g;
 	struct nbd_ask *ask;
 	int status;
 	struct dev_list list;
@@ -356,7 +365,7 @@ static void listed_msg(struct loop_msg *msg)
 	free(l);
 }
 
-static void gate_listed(void *arg, int status, struct dev_list *list)
+static void relay_listed(void *arg, int status, struct dev_list *list)
 {
 	struct listing *l = arg;
 
@@ -366,9 +375,9 @@ static void gate_listed(void *arg, int status, struct dev_list *list)
 	loop_post(l->g->loop, &l->msg);
 }
 
-static void gate_list(void *arg, struct nbd_ask *ask)
+static void relay_list(void *arg, struct nbd_ask *ask)
 {
-	struct gate_exports *g = arg;
+	struct relay *g = arg;
 	struct listing *l;
 
 	if (g->conf->export_name) {
@@ -382,15 +391,15 @@ static void gate_list(void *arg, struct nbd_ask *ask)
 		l->g = g;
 		l->ask = ask;
 	}
-	if (!l || dev_list_start(g->clt, gate_listed, l) < 0) {
+	if (!l || dev_list_start(g->clt, relay_listed, l) < 0) {
 		free(l);
 		nbd_ask_listed(ask, -ENOMEM, "no memory for a list");
 	}
 }
 
-static void gate_info(void *handle, struct nbd_export *export)
+static void relay_info(void *handle, struct nbd_export *export)
 {
-	const struct gate_handle *h = handle;
+	const struct relay_handle *h = handle;
 	const struct dev *dev = h->io.dev;
 
 	*export = (struct nbd_export){
@@ -419,38 +428,44 @@ static void gate_info(void *handle, struct nbd_export *export)
 		 dev_name(dev), h->g->conf->server);
 }
 
-static void gate_close(void *handle)
+void relay_handle_destroy(void *handle)
 {
-	struct gate_handle *h = handle;
-	struct dev *dev = h->io.dev;
+	struct relay_handle *h = handle;
 
 	dev_handle_fini(&h->io);
-	dev_close(dev);
 	free(h);
 }
 
-const char *gate_export_name(const void *handle)
+static void relay_close(void *handle)
 {
-	return dev_name(((const struct gate_handle *)handle)->io.dev);
+	struct dev *dev = ((struct relay_handle *)handle)->io.dev;
+
+	relay_handle_destroy(handle);
+	dev_close(dev);
 }
 
-const char *gate_export_mode(const void *handle)
+const char *relay_name(const void *handle)
 {
-	const struct gate_handle *h = handle;
+	return dev_name(((const struct relay_handle *)handle)->io.dev);
+}
+
+const char *relay_mode(const void *handle)
+{
+	const struct relay_handle *h = handle;
 
 	return rnbd_access_names[h->readonly ? RNBD_ACCESS_RO : dev_mode(h->io.dev)];
 }
 
-const struct nbd_backend gate_backend = {
-	.io_size = sizeof(struct gate_io),
-	.list = gate_list,
-	.open = gate_open,
-	.info = gate_info,
-	.close = gate_close,
-	.start = gate_io_begin,
+const struct nbd_backend relay_backend = {
+	.io_size = sizeof(struct relay_io),
+	.list = relay_list,
+	.open = relay_open,
+	.info = relay_info,
+	.close = relay_close,
+	.start = relay_io_begin,
 };
 
-void gate_exports_init(struct gate_exports *g, struct loop *loop, struct client *clt,
+void relay_init(struct relay *g, struct loop *loop, struct client *clt,
 		       const struct clt_conf *conf, bool readonly)
 {
 	g->loop = loop;
@@ -458,5 +473,5 @@ void gate_exports_init(struct gate_exports *g, struct loop *loop, struct client 
 	g->conf = conf;
 	g->readonly = readonly;
 	list_init(&g->ready);
-	loop_task_init(&g->step, gate_step_all);
+	loop_task_init(&g->step, relay_step_all);
 }

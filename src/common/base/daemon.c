@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the pipe between a daemon and its parent.  A daemon that ends before it is ready closes the
+ * pipe, and its parent fails. */
+#include <config.h>
+
+#include "daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+static int ready_fd = -1;		/* of the daemon, until it is ready */
+
+/* The parent: returns the exit status. */
+static int wait_ready(int fd)
+{
+	char byte;
+	ssize_t n;
+
+	do {
+		n = read(fd, &byte, 1);
+	} while (n < 0 && errno == EINTR);
+	return n == 1 ? 0 : 1;
+}
+
+int daemon_begin(void)
+{
+	int fds[2];
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	pid = fork();
+	if (pid < 0) {
+		int r = -errno;
+
+		close(fds[0]);
+		close(fds[1]);
+		return r;
+	}
+	close(fds[pid ? 1 : 0]);
+	if (pid)
+		_exit(wait_ready(fds[0]));
+	ready_fd = fds[1];
+	setsid();
+	return chdir("/") < 0 ? -errno : 0;
+}
+
+void daemon_ready(void)
+{
+	int null;
+
+	if (ready_fd < 0)
+		return;
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
+		dup2(null, fd);
+	if (null > STDERR_FILENO)
+		close(null);
+	(void)!write(ready_fd, "", 1);
+	close(ready_fd);
+	ready_fd = -1;
+}
