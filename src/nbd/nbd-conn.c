@@ -375,20 +375,18 @@ static const struct nbd_conn_ops conn_ops = {
 	.ended = conn_check,
 };
 
-int nbd_conn_create(struct nbd_server *server, int fd, const char *name, uint64_t net)
+/* Begin to watch the client at @fd, which is the connection's: closed after a failure, too.  0 or
+ * -errno. */
+static int conn_new(struct nbd_server *server, int fd, const char *name, struct nbd_conn **out)
 {
 	struct nbd_conn *conn = calloc(1, sizeof(*conn));
 	int r = -ENOMEM;
 
 	if (!conn)
 		goto err_close;
-	conn->negotiation = malloc(sizeof(*conn->negotiation));
-	if (!conn->negotiation)
-		goto err_free;
 	conn->server = server;
 	conn->ops = &conn_ops;
 	snprintf(conn->name, sizeof(conn->name), "%s", name);
-	conn->net = net;
 	list_init(&conn->link);
 	list_init(&conn->turn);
 	list_init(&conn->out);
@@ -401,20 +399,56 @@ int nbd_conn_create(struct nbd_server *server, int fd, const char *name, uint64_
 					   .closed = conn_closed };
 	r = loop_watch(server->loop, &conn->watch);
 	if (r < 0)
-		goto err_negotiate;
-	nbd_negotiate_begin(conn->negotiation, server->tls ? server->tls->mode : NBD_TLS_OFF,
-			 &conn->out_bytes);
+		goto err_free;
 	list_add_tail(&server->conns, &conn->link);
 	server->nconns++;
-	nbd_ask_guest(conn, needs_tls(conn) ? STARTTLS_MS : HANDSHAKE_MS);
-	nbd_out_bytes(conn);
+	*out = conn;
 	return 0;
 
-err_negotiate:
-	free(conn->negotiation);
 err_free:
 	free(conn);
 err_close:
 	close(fd);
 	return r;
+}
+
+int nbd_conn_create(struct nbd_server *server, int fd, const char *name, uint64_t net)
+{
+	struct nbd_negotiation *negotiation = malloc(sizeof(*negotiation));
+	struct nbd_conn *conn;
+	int r;
+
+	if (!negotiation) {
+		close(fd);
+		return -ENOMEM;
+	}
+	r = conn_new(server, fd, name, &conn);
+	if (r < 0) {
+		free(negotiation);
+		return r;
+	}
+	conn->net = net;
+	conn->negotiation = negotiation;
+	nbd_negotiate_begin(negotiation, server->tls ? server->tls->mode : NBD_TLS_OFF,
+			    &conn->out_bytes);
+	nbd_ask_guest(conn, needs_tls(conn) ? STARTTLS_MS : HANDSHAKE_MS);
+	nbd_out_bytes(conn);
+	return 0;
+}
+
+int nbd_conn_serve(struct nbd_server *server, int fd, const char *name, void *handle)
+{
+	struct nbd_conn *conn;
+	int r = conn_new(server, fd, name, &conn);
+
+	if (r < 0) {
+		server->backend->close(handle);
+		return r;
+	}
+	conn->net = NBD_NET_LOCAL;
+	conn->state = NBD_CONN_SERVES;
+	conn->headers = NBD_HEADERS_SIMPLE;
+	conn->handle = handle;
+	server->backend->info(handle, &conn->export);
+	return 0;
 }

@@ -58,13 +58,22 @@ void nbd_server_destroy(struct nbd_server *server)
 	free(server);
 }
 
-int nbd_server_add(struct nbd_server *server, int fd, const char *name, uint64_t net)
+/* The first connection begins the trimming.  Returns @r. */
+static int added(struct nbd_server *server, int r)
 {
-	int r = nbd_conn_create(server, fd, name, net);
-
 	if (r == 0 && list_empty(&server->trim.link))
 		loop_timer_set(server->loop, &server->trim, clock_now_ms() + TRIM_MS);
 	return r;
+}
+
+int nbd_server_add(struct nbd_server *server, int fd, const char *name, uint64_t net)
+{
+	return added(server, nbd_conn_create(server, fd, name, net));
+}
+
+int nbd_server_serve(struct nbd_server *server, int fd, const char *name, void *handle)
+{
+	return added(server, nbd_conn_serve(server, fd, name, handle));
 }
 
 void nbd_server_stop(struct nbd_server *server, void (*stopped)(void *arg), void *arg)

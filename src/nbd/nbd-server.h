@@ -102,6 +102,10 @@ void nbd_server_destroy(struct nbd_server *server);
 /* Serve the client at @fd, a non-blocking stream socket, which the server closes, after a failure,
  * too.  @name is for the log, and copied; @net is the net of the client.  0 or -errno. */
 int nbd_server_add(struct nbd_server *server, int fd, const char *name, uint64_t net);
+/* The same without a negotiation, for a client that has been told by other means what the backend's
+ * info() says of @handle, which the server closes, after a failure, too.  Requests come at once,
+ * with compact headers, and get simple replies. */
+int nbd_server_serve(struct nbd_server *server, int fd, const char *name, void *handle);
 /* Read no more requests, answer the requests in flight, and close all connections.  In the place of
  * an error that may pass (nbd_io.error) a client finds its connection closed, and asks the next
  * server.  @stopped is called when no connection is left, perhaps at once; @fn may be NULL. */

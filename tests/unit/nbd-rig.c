@@ -112,7 +112,7 @@ static void rig_list(void *arg, struct nbd_ask *ask)
 	nbd_ask_listed(ask, 0, NULL);
 }
 
-static void open_handle(struct rig *rig, struct nbd_ask *ask, uint64_t size)
+static struct handle *new_handle(struct rig *rig, uint64_t size)
 {
 	struct handle *h = malloc(sizeof(*h));
 
@@ -120,7 +120,12 @@ static void open_handle(struct rig *rig, struct nbd_ask *ask, uint64_t size)
 	h->rig = rig;
 	h->size = size;
 	rig->nopen++;
-	nbd_ask_opened(ask, 0, NULL, h);
+	return h;
+}
+
+static void open_handle(struct rig *rig, struct nbd_ask *ask, uint64_t size)
+{
+	nbd_ask_opened(ask, 0, NULL, new_handle(rig, size));
 }
 
 static void rig_open(void *arg, struct nbd_ask *ask, const char *name)
@@ -339,5 +344,15 @@ int rig_connect_from(struct rig *rig, uint64_t net)
 	    nbd_server_add(rig->server, fds[0], "the client", net) < 0)
 		abort();
 	rig_run(rig);
+	return fds[1];
+}
+
+int rig_serve(struct rig *rig)
+{
+	int fds[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) < 0 ||
+	    nbd_server_serve(rig->server, fds[0], "the kernel", new_handle(rig, RIG_DISK)) < 0)
+		abort();
 	return fds[1];
 }

@@ -31,6 +31,8 @@ void rig_end(struct rig *rig);
 int rig_connect(struct rig *rig);
 /* As rig_connect(), of a client in @net. */
 int rig_connect_from(struct rig *rig, uint64_t net);
+/* A client's end of a connection that has "disk" open, without a negotiation, non-blocking. */
+int rig_serve(struct rig *rig);
 /* Run passes until nothing is left to do. */
 void rig_run(struct rig *rig);
 /* @ms go by, with what is due then. */

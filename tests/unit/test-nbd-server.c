@@ -30,6 +30,26 @@ Test(server, write_and_read)
 	leave(fd);
 }
 
+/* The first bytes are a request, and the handle is closed with the connection. */
+Test(server, serves_without_negotiation)
+{
+	uint8_t got[16];
+	int fd = rig_serve(&rig);
+
+	rig_run(&rig);
+	cr_assert_eq(hear(fd, got, sizeof(got)), 0);
+	rig.disk[100] = 5;
+	ask(fd, NBD_CMD_READ, 1, 100, 1);
+	expect_reply(fd, 1, 0);
+	cr_assert_eq(hear(fd, got, sizeof(got)), 1);
+	cr_assert_eq(got[0], 5);
+	ask(fd, NBD_CMD_READ, 2, RIG_DISK, 1);
+	expect_reply(fd, 2, NBD_EINVAL);
+	cr_assert_eq(rig.nopen, 1);
+	leave(fd);
+	cr_assert_eq(rig.nopen, 0);
+}
+
 /* A WRITE larger than a block of input, a byte at a time in front and in one piece behind. */
 Test(server, large_write_in_pieces)
 {
