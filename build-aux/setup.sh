@@ -8,7 +8,7 @@ PATH=$PATH:/usr/sbin:/sbin
 
 # shellcheck disable=SC2034 # used by those who source this
 packages_build="autoconf automake gcc libc6-dev libibverbs-dev libjansson-dev libmicrohttpd-dev
-	libgnutls28-dev libncurses-dev librbd-dev librdmacm-dev libseccomp-dev liburing-dev libsystemd-dev libtool
+	libgnutls28-dev libncurses-dev libnl-genl-3-dev librbd-dev librdmacm-dev libseccomp-dev liburing-dev libsystemd-dev libtool
 	make nettle-dev nbdkit nbdkit-plugin-dev perl pkg-config systemtap-sdt-dev zlib1g-dev"
 # What the build does without: Debian 12 has it for amd64 only.
 packages_wanted="libisal-dev"

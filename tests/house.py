@@ -55,6 +55,7 @@ rtrs-client/start: +rtrs-client/ctl
 nbdkit-rtrs-plugin: +rtrs-client/start nbd
 nbd-relay: +rtrs-client/start rtrs-client/loop nbd
 rtrs-nbd: +nbd-relay common/journal
+rtrs-attach: +nbd-relay common/journal
 rtrs-bench: +rtrs-client/start rtrs-client/loop
 rtrs-psk: common/base common/opt common/secrets
 rtrsctl: common/base common/opt common/ctl common/secrets common/fabric common/rtrs
@@ -89,6 +90,7 @@ ONLY = {
     "nbdkit-plugin.h": r"nbdkit-rtrs-plugin/plugin\.c$",
     "jansson.h": r"(common/ctl|rtrsctl|rtrs-client/ctl|rtrs-server/ctl)/|rtrs-bench/report\.c$|"
                  r"rtrs-nbd/gate-clients\.c$",
+    "netlink/genl/genl.h": r"rtrs-attach/attach-nbd\.c$",
     "rdma/rdma_cma.h": r"common/fabric/verbs/[a-z-]+\.c$",
     "infiniband/verbs.h": r"(common/(fabric|rtrs)|frwr|rtrs-client/[a-z]+|rtrs-server)/",
     "psk.h": r"(common/(secrets|auth)|rtrs-psk)/",

@@ -31,6 +31,7 @@ PARTS = {
     "nbd": (["nbd"], 0, 0, 5, 0, 0),
     "relay": (["nbd-relay"], 0, 0, 10, 0, 0),
     "gateway": (["rtrs-nbd"], 0, 0, 10, 0, 0),
+    "attach": (["rtrs-attach"], 0, 0, 10, 0, 0),
 }
 
 # A prefix is a room: its functions are in this folder and nowhere else.
@@ -44,7 +45,7 @@ ROOMS = {
     "client": "src/rtrs-client", "dev": "src/rtrs-client", "plugin": "src/nbdkit-rtrs-plugin",
     "srv": "src/rtrs-server", "export": "src/store", "exports": "src/store", "store": "src/store",
     "reactor": "src/common/reactor", "nbd": "src/nbd", "gate": "src/rtrs-nbd",
-    "relay": "src/nbd-relay",
+    "relay": "src/nbd-relay", "attach": "src/rtrs-attach",
 }
 
 # Prefixes of functions in a file of another name, which has several small things of one kind.

@@ -304,7 +304,8 @@ static bool is_of_kind(const char *name, const char *kind)
 
 bool rundir_is_socket(const char *name, const char *kind)
 {
-	bool client = is_of_kind(name, RUNDIR_NBDKIT) || is_of_kind(name, RUNDIR_GATEWAY);
+	bool client = is_of_kind(name, RUNDIR_NBDKIT) || is_of_kind(name, RUNDIR_GATEWAY) ||
+		      is_of_kind(name, RUNDIR_ATTACH);
 
 	if (!kind)
 		return client || is_of_kind(name, RUNDIR_SERVER);

@@ -64,6 +64,7 @@ const char *rundir_parent(void);
 #define RUNDIR_SERVER "server"
 #define RUNDIR_NBDKIT "nbdkit"
 #define RUNDIR_GATEWAY "rtrs-nbd"
+#define RUNDIR_ATTACH "rtrs-attach"
 /* Write into @buf the default file name of the control socket of process @pid, which is of
  * @kind. */
 void rundir_socket_name(const char *kind, int pid, char *buf, size_t len);

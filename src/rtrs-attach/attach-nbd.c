@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns two netlink sockets: one for commands and their answers, one for the word that a connection
+ * has died.  Errors are those of the kernel, with its meaning in words. */
+#include <config.h>
+
+#include "attach-nbd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/nbd-netlink.h>
+#include <netlink/genl/ctrl.h>
+#include <netlink/genl/genl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+
+struct attach_nbd {
+	struct nl_sock *calls, *events;
+	int family;
+	/* of the call under way */
+	int status;			/* 1: no answer yet */
+	int index;			/* of the answer to CONNECT; -1: none */
+	/* of events */
+	int dead;			/* -1: none */
+};
+
+/* ---- answers ---- */
+
+static int on_error(struct sockaddr_nl *from, struct nlmsgerr *e, void *arg)
+{
+	struct attach_nbd *nbd = arg;
+
+	nbd->status = e->error;
+	return NL_STOP;
+}
+
+static int on_ack(struct nl_msg *msg, void *arg)
+{
+	struct attach_nbd *nbd = arg;
+
+	nbd->status = 0;
+	return NL_STOP;
+}
+
+static int index_of(struct nl_msg *msg)
+{
+	struct nlattr *attrs[NBD_ATTR_MAX + 1];
+
+	if (genlmsg_parse(nlmsg_hdr(msg), 0, attrs, NBD_ATTR_MAX, NULL) < 0 ||
+	    !attrs[NBD_ATTR_INDEX])
+		return -1;
+	return (int)nla_get_u32(attrs[NBD_ATTR_INDEX]);
+}
+
+static int on_answer(struct nl_msg *msg, void *arg)
+{
+	struct attach_nbd *nbd = arg;
+
+	nbd->index = index_of(msg);
+	return NL_OK;
+}
+
+static int on_event(struct nl_msg *msg, void *arg)
+{
+	struct attach_nbd *nbd = arg;
+
+	if (genlmsg_hdr(nlmsg_hdr(msg))->cmd == NBD_CMD_LINK_DEAD)
+		nbd->dead = index_of(msg);
+	return NL_STOP;
+}
+
+/* ---- calls ---- */
+
+static struct nl_msg *message(struct attach_nbd *nbd, uint8_t command)
+{
+	struct nl_msg *msg = nlmsg_alloc();
+
+	if (msg && !genlmsg_put(msg, NL_AUTO_PORT, NL_AUTO_SEQ, nbd->family, 0, 0, command,
+				NBD_GENL_VERSION)) {
+		nlmsg_free(msg);
+		return NULL;
+	}
+	return msg;
+}
+
+/* Send @msg, which is taken, and wait for the answer.  The kernel's 0 or -errno. */
+static int call(struct attach_nbd *nbd, struct nl_msg *msg)
+{
+	struct nl_cb *cb = nl_cb_alloc(NL_CB_DEFAULT);
+	int r = cb ? 0 : -NLE_NOMEM;
+
+	nbd->status = 1;
+	nbd->index = -1;
+	if (cb) {
+		nl_cb_err(cb, NL_CB_CUSTOM, on_error, nbd);
+		nl_cb_set(cb, NL_CB_ACK, NL_CB_CUSTOM, on_ack, nbd);
+		nl_cb_set(cb, NL_CB_VALID, NL_CB_CUSTOM, on_answer, nbd);
+		r = nl_send_auto(nbd->calls, msg);
+	}
+	while (r >= 0 && nbd->status == 1)
+		r = nl_recvmsgs(nbd->calls, cb);
+	nlmsg_free(msg);
+	if (cb)
+		nl_cb_put(cb);
+	return nbd->status != 1 ? nbd->status : -EIO;
+}
+
+/* Say in @err that the kernel refuses to do @what with /dev/nbd@index.  Returns @r. */
+static int refused(int r, const char *what, int index, char *err, size_t len)
+{
+	if (r < 0 && index >= 0)
+		snprintf(err, len, "the kernel does not %s /dev/nbd%d: %s", what, index,
+			 strerror(-r));
+	else if (r < 0)
+		snprintf(err, len, "the kernel does not %s an NBD device: %s", what,
+			 strerror(-r));
+	return r;
+}
+
+/* The attributes that are missing are those that did not fit: the message is too small for none of
+ * them. */
+static void put_socket(struct nl_msg *msg, int fd)
+{
+	struct nlattr *sockets = nla_nest_start(msg, NBD_ATTR_SOCKETS);
+	struct nlattr *item = nla_nest_start(msg, NBD_SOCK_ITEM);
+
+	nla_put_u32(msg, NBD_SOCK_FD, (uint32_t)fd);
+	nla_nest_end(msg, item);
+	nla_nest_end(msg, sockets);
+}
+
+int attach_nbd_connect(struct attach_nbd *nbd, const struct attach_nbd_dev *dev, char *err,
+		       size_t len)
+{
+	struct nl_msg *msg = message(nbd, NBD_CMD_CONNECT);
+	int r = -ENOMEM;
+
+	if (msg) {
+		nla_put_u64(msg, NBD_ATTR_SIZE_BYTES, dev->size);
+		nla_put_u64(msg, NBD_ATTR_BLOCK_SIZE_BYTES, dev->block);
+		nla_put_u64(msg, NBD_ATTR_SERVER_FLAGS, dev->flags);
+		/* No request is given up for its time: that is the session's to decide. */
+		nla_put_u64(msg, NBD_ATTR_TIMEOUT, 0);
+		nla_put_u64(msg, NBD_ATTR_DEAD_CONN_TIMEOUT, dev->dead_s);
+		nla_put_string(msg, NBD_ATTR_BACKEND_IDENTIFIER, dev->backend);
+		put_socket(msg, dev->fd);
+		r = call(nbd, msg);
+	}
+	if (r == 0 && nbd->index < 0)
+		r = -EPROTO;
+	return r < 0 ? refused(r, "make", -1, err, len) : nbd->index;
+}
+
+static struct nl_msg *reconfigure(struct attach_nbd *nbd, int index, const char *backend)
+{
+	struct nl_msg *msg = message(nbd, NBD_CMD_RECONFIGURE);
+
+	if (msg) {
+		nla_put_u32(msg, NBD_ATTR_INDEX, (uint32_t)index);
+		nla_put_string(msg, NBD_ATTR_BACKEND_IDENTIFIER, backend);
+	}
+	return msg;
+}
+
+int attach_nbd_replace(struct attach_nbd *nbd, int index, const struct attach_nbd_dev *dev,
+		       char *err, size_t len)
+{
+	struct nl_msg *msg = reconfigure(nbd, index, dev->backend);
+	int r = -ENOMEM;
+
+	if (msg) {
+		nla_put_u64(msg, NBD_ATTR_DEAD_CONN_TIMEOUT, dev->dead_s);
+		put_socket(msg, dev->fd);
+		r = call(nbd, msg);
+	}
+	return refused(r, "take a new socket for", index, err, len);
+}
+
+int attach_nbd_resize(struct attach_nbd *nbd, int index, const struct attach_nbd_dev *dev,
+		      char *err, size_t len)
+{
+	struct nl_msg *msg = reconfigure(nbd, index, dev->backend);
+	int r = -ENOMEM;
+
+	if (msg) {
+		nla_put_u64(msg, NBD_ATTR_SIZE_BYTES, dev->size);
+		nla_put_u64(msg, NBD_ATTR_BLOCK_SIZE_BYTES, dev->block);
+		r = call(nbd, msg);
+	}
+	return refused(r, "resize", index, err, len);
+}
+
+int attach_nbd_disconnect(struct attach_nbd *nbd, int index, char *err, size_t len)
+{
+	struct nl_msg *msg = message(nbd, NBD_CMD_DISCONNECT);
+	int r = -ENOMEM;
+
+	if (msg) {
+		nla_put_u32(msg, NBD_ATTR_INDEX, (uint32_t)index);
+		r = call(nbd, msg);
+	}
+	return refused(r, "end", index, err, len);
+}
+
+/* ---- events ---- */
+
+int attach_nbd_fd(const struct attach_nbd *nbd)
+{
+	return nl_socket_get_fd(nbd->events);
+}
+
+int attach_nbd_next_dead(struct attach_nbd *nbd)
+{
+	nbd->dead = -1;
+	return nl_recvmsgs_default(nbd->events) >= 0 && nbd->dead >= 0 ? nbd->dead : -EAGAIN;
+}
+
+/* ---- sysfs ---- */
+
+/* Does the file backend of /sys/block/@disk say @backend? */
+static bool has_backend(const char *disk, const char *backend)
+{
+	_cleanup_free_ char *path = NULL;
+	char text[1024];
+	bool same;
+	FILE *f;
+
+	if (asprintf(&path, "/sys/block/%s/backend", disk) < 0)
+		return false;
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	same = fgets(text, sizeof(text), f) && (text[strcspn(text, "\n")] = '\0',
+						!strcmp(text, backend));
+	fclose(f);
+	return same;
+}
+
+int attach_nbd_find(const char *backend)
+{
+	DIR *dir = opendir("/sys/block");
+	const struct dirent *e;
+	int index = -ENOENT, n;
+
+	while (dir && index < 0 && (e = readdir(dir))) {
+		if (sscanf(e->d_name, "nbd%d", &n) == 1 && has_backend(e->d_name, backend))
+			index = n;
+	}
+	if (dir)
+		closedir(dir);
+	return index;
+}
+
+/* ---- begin and end ---- */
+
+static int load_module(void)
+{
+	char modprobe[] = "modprobe", quiet[] = "-q", name[] = "nbd";
+	char *argv[] = { modprobe, quiet, name, NULL };
+	int status;
+	pid_t pid;
+
+	if (posix_spawnp(&pid, modprobe, NULL, NULL, argv, environ))
+		return -1;
+	return waitpid(pid, &status, 0) == pid && status == 0 ? 0 : -1;
+}
+
+static int find_family(struct attach_nbd *nbd)
+{
+	nbd->family = genl_ctrl_resolve(nbd->calls, NBD_GENL_FAMILY_NAME);
+	if (nbd->family < 0 && load_module() == 0)
+		nbd->family = genl_ctrl_resolve(nbd->calls, NBD_GENL_FAMILY_NAME);
+	return nbd->family;
+}
+
+/* Listen to the word that a connection is dead. */
+static int listen_to_events(struct attach_nbd *nbd)
+{
+	int group = genl_ctrl_resolve_grp(nbd->calls, NBD_GENL_FAMILY_NAME,
+					  NBD_GENL_MCAST_GROUP_NAME);
+
+	nl_socket_disable_seq_check(nbd->events);
+	nl_socket_modify_cb(nbd->events, NL_CB_VALID, NL_CB_CUSTOM, on_event, nbd);
+	if (group < 0 || genl_connect(nbd->events) < 0 ||
+	    nl_socket_add_membership(nbd->events, group) < 0 ||
+	    nl_socket_set_nonblocking(nbd->events) < 0)
+		return -EIO;
+	return 0;
+}
+
+int attach_nbd_open(struct attach_nbd **out, char *err, size_t len)
+{
+	struct attach_nbd *nbd = calloc(1, sizeof(*nbd));
+	const char *why = "no memory";
+	int r = -ENOMEM;
+
+	if (!nbd)
+		goto fail;
+	nbd->calls = nl_socket_alloc();
+	nbd->events = nl_socket_alloc();
+	if (!nbd->calls || !nbd->events)
+		goto fail;
+	r = -EOPNOTSUPP;
+	why = "no generic netlink";
+	if (genl_connect(nbd->calls) < 0)
+		goto fail;
+	why = "this kernel has no module nbd, or it cannot be loaded here (modprobe nbd)";
+	if (find_family(nbd) < 0)
+		goto fail;
+	why = "the module nbd is too old";
+	if (listen_to_events(nbd) < 0)
+		goto fail;
+	*out = nbd;
+	return 0;
+
+fail:
+	snprintf(err, len, "%s", why);
+	attach_nbd_close(nbd);
+	return r;
+}
+
+void attach_nbd_close(struct attach_nbd *nbd)
+{
+	if (!nbd)
+		return;
+	if (nbd->calls)
+		nl_socket_free(nbd->calls);
+	if (nbd->events)
+		nl_socket_free(nbd->events);
+	free(nbd);
+}

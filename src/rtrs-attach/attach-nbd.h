@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The kernel's NBD client, nbd.ko, by netlink (linux/nbd-netlink.h).  The only user of libnl.
+ *
+ * A device is known by its index: 0 is /dev/nbd0.  The kernel keeps a text with a device, the
+ * backend, and lets nobody change a device who does not have the same text.  Main thread; calls
+ * block, a change of the size until the kernel has ended the requests of the device. */
+#ifndef ATTACH_NBD_H
+#define ATTACH_NBD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct attach_nbd;
+
+/* A device to be. */
+struct attach_nbd_dev {
+	uint64_t size;			/* bytes */
+	uint32_t block;			/* bytes: the logical block */
+	uint16_t flags;			/* NBD_FLAG_* of the server */
+	uint64_t dead_s;		/* requests wait so long for a new socket */
+	const char *backend;
+	int fd;				/* the client's end: a stream socket */
+};
+
+/* Open the kernel's interface, and load its module if it is not there.  0, or -errno with @err. */
+int attach_nbd_open(struct attach_nbd **out, char *err, size_t len);
+void attach_nbd_close(struct attach_nbd *nbd);
+
+/* Make a device.  The index, or -errno with @err. */
+int attach_nbd_connect(struct attach_nbd *nbd, const struct attach_nbd_dev *dev, char *err,
+		       size_t len);
+/* Give device @index, whose socket is dead, the socket dev->fd.  0; -ENOSPC: the kernel has not
+ * found out yet that the old one is dead; or another -errno; with @err. */
+int attach_nbd_replace(struct attach_nbd *nbd, int index, const struct attach_nbd_dev *dev,
+		       char *err, size_t len);
+/* Tell the kernel that device @index has dev->size bytes.  0, or -errno with @err. */
+int attach_nbd_resize(struct attach_nbd *nbd, int index, const struct attach_nbd_dev *dev,
+		      char *err, size_t len);
+/* End device @index: the kernel says so to the server, and waits for the end of the connection.  0,
+ * or -errno with @err. */
+int attach_nbd_disconnect(struct attach_nbd *nbd, int index, char *err, size_t len);
+
+/* A descriptor that is readable when a connection of some device has died. */
+int attach_nbd_fd(const struct attach_nbd *nbd);
+/* The index of the next device with a dead connection, or -EAGAIN. */
+int attach_nbd_next_dead(struct attach_nbd *nbd);
+
+/* The device that has @backend, or -ENOENT. */
+int attach_nbd_find(const char *backend);
+
+#endif

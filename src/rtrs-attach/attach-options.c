@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The options, and a command line as a struct. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach.h"
+#include "changes.h"
+#include "log.h"
+#include "process.h"
+#include "util.h"
+
+#define FIELD(field) OPT_FIELD(struct attach_options, field)
+#define IN_FILE (OPT_AT_START | OPT_IN_FILE)
+
+const char *const attach_via_names[ATTACH_VIAS] = {
+	[ATTACH_VIA_AUTO] = "auto", [ATTACH_VIA_NBD] = "nbd",
+};
+
+static void set_verbose(const void *conf, void *program)
+{
+	log_set_level(((const struct attach_options *)conf)->verbose ? LOG_LEVEL_DEBUG :
+								       LOG_LEVEL_WARN);
+}
+
+static const struct opt rows[] = {
+	{ .name = "via", .type = OPT_WORD, FIELD(via), .words = attach_via_names,
+	  .nwords = ATTACH_VIAS, .fallback = "auto", .holds = IN_FILE,
+	  .help = "the kernel's driver" },
+	{ .name = "foreground", .letter = 'f', .type = OPT_FLAG, FIELD(foreground),
+	  .holds = IN_FILE, .help = "do not go into the background" },
+	{ .name = "verbose", .letter = 'v', .type = OPT_FLAG, FIELD(verbose),
+	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_verbose,
+	  .help = "log successes, too" },
+	{ .name = "check", .type = OPT_FLAG, FIELD(check), .holds = OPT_AT_START,
+	  .instead = "give --check on the command line",
+	  .help = "check parameters and keys, and exit" },
+	{ OPT_ROW_HELP }, { OPT_ROW_VERSION },
+};
+
+static void help_parameters(FILE *out)
+{
+	opt_help_rows(&clt_conf_options, out);
+	fputc('\n', out);
+}
+
+_Static_assert(!offsetof(struct attach_options, session), "the file sets a struct attach_options");
+
+const struct opt_table attach_options = {
+	.program = "rtrs-attach",
+	.rows = rows,
+	.n = ARRAY_SIZE(rows),
+	.more = clt_conf_part,
+	.dashes = "--",
+	.head = "Usage: rtrs-attach [OPTIONS] HOST[:PORT]/EXPORT [NAME] [KEY=VALUE ...]\n"
+		"       rtrs-attach [OPTIONS] NAME config=FILE\n"
+		"Make an export of an RTRS/RNBD server a block device, /dev/rtrs/NAME.\n"
+		"\n"
+		"Parameters, those of nbdkit rtrs:\n",
+	.body = help_parameters,
+	.tail = "\nExit status: 0 the device works, or was detached; 1 a failure, 2 an error in "
+		"options or a file.\n",
+	.column = 28,
+};
+
+/* ---- words ---- */
+
+static int set(struct clt_conf *conf, const char *key, const char *value)
+{
+	char *err = NULL;
+	int r = clt_conf_set(conf, key, value, &err);
+
+	if (r < 0)
+		fprintf(stderr, "rtrs-attach: %s\n", err ? err : "no memory");
+	free(err);
+	return r < 0 ? EXIT_USAGE : -1;
+}
+
+static int set_key(struct clt_conf *conf, char *word, char *value)
+{
+	int r;
+
+	*value++ = '\0';
+	r = set(conf, word, value);
+	/* The command line is what ps shows. */
+	value[-1] = '=';
+	return r;
+}
+
+/* HOST/EXPORT: the export is what follows the first '/' behind rdma:// or tcp://. */
+static int set_place(struct attach_options *o, const char *word)
+{
+	const char *scheme = strstr(word, "://"), *slash = strchr(scheme ? scheme + 3 : word, '/');
+	char *server;
+	int r;
+
+	if (!strncmp(word, "unix:", 5)) {
+		fprintf(stderr, "rtrs-attach: '%s': expected HOST/EXPORT; for a unix socket give "
+			"server=unix:PATH export=EXPORT\n", word);
+		return EXIT_USAGE;
+	}
+	if (slash == word || !slash[1]) {
+		fprintf(stderr, "rtrs-attach: '%s': expected HOST/EXPORT\n", word);
+		return EXIT_USAGE;
+	}
+	server = opt_texts_keep(&o->session.texts, word);
+	if (!server) {
+		fprintf(stderr, "rtrs-attach: no memory\n");
+		return EXIT_FAILED;
+	}
+	server[slash - word] = '\0';
+	r = set(&o->session, "server", server);
+	return r >= 0 ? r : set(&o->session, "export", server + (slash - word) + 1);
+}
+
+static int set_name(struct attach_options *o, const char *word)
+{
+	if (*o->name) {
+		fprintf(stderr, "rtrs-attach: '%s': there is a NAME already, '%s'\n", word,
+			o->name);
+		return EXIT_USAGE;
+	}
+	if (!attach_name_ok(word)) {
+		fprintf(stderr, "rtrs-attach: NAME '%s': expected at most %u letters, digits, "
+			"'.', '_' and '-', the first a letter, a digit or '_'\n", word,
+			ATTACH_NAME_MAX - 1);
+		return EXIT_USAGE;
+	}
+	snprintf(o->name, sizeof(o->name), "%s", word);
+	return -1;
+}
+
+/* KEY=VALUE, HOST/EXPORT or NAME.  -1: go on. */
+static int set_word(struct attach_options *o, char *word)
+{
+	char *value = strchr(word, '=');
+
+	if (value && strspn(word, "abcdefghijklmnopqrstuvwxyz-") == (size_t)(value - word))
+		return set_key(&o->session, word, value);
+	if (strchr(word, '/'))
+		return set_place(o, word);
+	return set_name(o, word);
+}
+
+/* ---- the whole ---- */
+
+void attach_options_defaults(struct clt_conf *conf)
+{
+	opt_defaults(&attach_options, container_of(conf, struct attach_options, session));
+}
+
+int attach_options_complete(struct clt_conf *conf, char *why, size_t len)
+{
+	struct attach_options *o = container_of(conf, struct attach_options, session);
+
+	conf->nloops = 1;
+	if (!conf->export_name) {
+		snprintf(why, len, "no export: expected HOST/EXPORT, or export=NAME");
+		return -EINVAL;
+	}
+	if (!*o->name && !attach_name_ok(conf->export_name)) {
+		snprintf(why, len, "the export '%s' is no NAME of a device: give a NAME, too",
+			 conf->export_name);
+		return -EINVAL;
+	}
+	if (!*o->name)
+		snprintf(o->name, sizeof(o->name), "%s", conf->export_name);
+	return 0;
+}
+
+/* Check the parameters together, and read their files. */
+static int complete(struct clt_conf *conf)
+{
+	char *text = NULL;
+	int rc = clt_conf_complete(conf, &text);
+
+	if (rc < 0)
+		fprintf(stderr, "rtrs-attach: %s\n", text ? text : "no memory");
+	free(text);
+	return rc < 0 ? (int)exit_status_of(rc) : -1;
+}
+
+static int read_line(struct attach_options *o, int argc, char **argv)
+{
+	enum opt_result result;
+	int first = argc, r = -1;
+	char err[512];
+
+	result = opt_argv(&attach_options, o, argc, argv, &first, &o->session.own_words, err,
+			  sizeof(err));
+	o->session.own_given = o->session.own_words;
+	if (result == OPT_EXIT)
+		return std_out_end("rtrs-attach", EXIT_DONE);
+	if (result != OPT_RUN) {
+		fprintf(stderr, "rtrs-attach: %s\n", err);
+		return EXIT_USAGE;
+	}
+	for (int i = first; r < 0 && i < argc; i++)
+		r = set_word(o, argv[i]);
+	return r;
+}
+
+int attach_options_parse(struct attach_options *o, const struct clt_front *front, int argc,
+			 char **argv)
+{
+	int r;
+
+	memset(o, 0, sizeof(*o));
+	files_age_reset();
+	clt_conf_init(&o->session, front);
+	r = read_line(o, argc, argv);
+	if (r < 0)
+		r = complete(&o->session);
+	if (r >= 0 || !o->check)
+		return r;
+	puts("the parameters, and the files of keys and certificates, are right");
+	return std_out_end("rtrs-attach", EXIT_DONE);
+}
+
+void attach_options_fini(struct attach_options *o)
+{
+	clt_conf_fini(&o->session);
+}

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: BSD-3-Clause
+if BUILD_ATTACH
+sbin_PROGRAMS += rtrs-attach
+endif
+
+rtrs_attach_SOURCES = $(FILES_src_rtrs_attach)
+rtrs_attach_CPPFLAGS = $(RELAY_CPPFLAGS) -I$(top_srcdir)/%D%
+rtrs_attach_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(SYSTEMD_CFLAGS) $(NLGENL_CFLAGS)
+rtrs_attach_LDADD = \
+	librelay.la libcltkit.la libclt.la libcltloop.la libctl.la libopt.la libjournal.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la \
+	$(JANSSON_LIBS) $(SYSTEMD_LIBS) $(NLGENL_LIBS)

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Devices of the kernel's NBD client: an NBD server on the session's first loop has one client, the
+ * kernel, at the other end of a socket pair.
+ *
+ * The happy path: nbd_start() makes the server and a pair, and gives the kernel its end with size
+ * and flags, which nobody negotiates; nbd_stop() has the kernel end the device, and the server its
+ * connection.  One handle (relay.h) lasts as long as the device, so the kernel is told once of each
+ * lost write, over whatever connection.
+ *
+ * Possible failures: the process ends at any moment.  The kernel finds its socket dead, keeps all
+ * requests, and the next process gives it another socket (take_over()).  A connection that breaks
+ * while both live is replaced in the same way (nbd_news()).
+ *
+ * ONE CONNECTION.  With several the kernel breaks them all when one request has taken 30 seconds,
+ * and sends it again; with one, and without a time limit, it waits. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attach-nbd.h"
+#include "attach.h"
+#include "cleanup.h"
+#include "clock.h"
+#include "log.h"
+#include "nbd-server.h"
+#include "relay.h"
+
+#define SOCKET_BYTES (4 << 20)		/* of a direction of the pair: some large requests */
+#define SERVER_MEMORY (128u << 20)	/* bytes for data: 32 requests of 4 MiB */
+/* The kernel waits at least so long for the next process, whatever io-timeout= is. */
+#define DEAD_LEAST_S 60u
+#define DEAD_MOST_S 315360000u		/* ten years, in place of for ever */
+/* The kernel looks so often after a request in flight, to send it again over a new connection. */
+#define LOOK_MS 5000u
+/* The kernel finds out that a socket is dead within moments. */
+#define DEAD_WAIT_MS 10000u
+
+struct via_nbd {
+	struct attach *a;
+	struct attach_nbd *kernel;
+	struct loop *loop;		/* the rest is the thread's of this loop */
+	struct relay relay;
+	struct nbd_backend backend;	/* relay_backend, whose handles outlive their connection */
+	struct nbd_server *server;	/* NULL: none */
+	void *handle;
+	int fd;				/* to be served */
+	struct nbd_export export;
+	struct loop_call *ending;
+};
+
+/* ---- on the loop ---- */
+
+static void keep_handle(void *handle)
+{
+}
+
+static void create_call(struct loop_call *call)
+{
+	struct via_nbd *v = call->arg;
+	struct nbd_server_conf conf = { .memory = SERVER_MEMORY, .backend = &v->backend,
+					.arg = &v->relay, .guests = 1, .net_guests = 1 };
+
+	relay_init(&v->relay, v->loop, &v->a->start->run.clt, &v->a->options->session, false);
+	v->handle = relay_handle_create(&v->relay, v->a->dev);
+	call->rc = v->handle ? nbd_server_create(&v->server, v->loop, &conf) : -ENOMEM;
+	if (call->rc == 0)
+		v->backend.info(v->handle, &v->export);
+	loop_call_end(call);
+}
+
+static void serve_call(struct loop_call *call)
+{
+	struct via_nbd *v = call->arg;
+
+	call->rc = nbd_server_serve(v->server, v->fd, "kernel", v->handle);
+	loop_call_end(call);
+}
+
+static void server_stopped(void *arg)
+{
+	struct via_nbd *v = arg;
+
+	nbd_server_destroy(v->server);
+	v->server = NULL;
+	relay_handle_destroy(v->handle);
+	v->handle = NULL;
+	loop_call_end(v->ending);
+}
+
+static void stop_call(struct loop_call *call)
+{
+	struct via_nbd *v = call->arg;
+
+	v->ending = call;
+	if (v->server) {
+		nbd_server_stop(v->server, server_stopped, v);
+		return;
+	}
+	if (v->handle)
+		relay_handle_destroy(v->handle);
+	v->handle = NULL;
+	loop_call_end(call);
+}
+
+/* ---- sockets ---- */
+
+/* A request waits for a process as long as it waits for a server. */
+static uint64_t dead_seconds(const struct attach *a)
+{
+	uint64_t ms = a->options->session.io_timeout_ms;
+
+	return ms == CLOCK_NEVER ? DEAD_MOST_S :
+				   MIN(MAX(ms / 1000, (uint64_t)DEAD_LEAST_S), DEAD_MOST_S);
+}
+
+/* The text that the kernel keeps with the device: no other program, and no other export, gets it.
+ * The address is not part of it, because a server may get another one. */
+static char *backend_of(const struct attach *a)
+{
+	char *text;
+
+	return asprintf(&text, "rtrs-attach:%s:%s", a->state.name, a->state.export_name) < 0 ?
+		NULL : text;
+}
+
+/* A pair of which the server has one end.  The other end, or -errno. */
+static int serve_pair(struct via_nbd *v)
+{
+	int fds[2], size = SOCKET_BYTES, r;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+		return -errno;
+	for (unsigned i = 0; i < 2; i++)
+		setsockopt(fds[i], SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
+	/* The kernel's end waits in its calls. */
+	r = fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+	if (r == 0) {
+		v->fd = fds[0];
+		r = loop_call(v->loop, serve_call, v);
+	} else {
+		close(fds[0]);
+	}
+	if (r == 0)
+		return fds[1];
+	close(fds[1]);
+	return r;
+}
+
+/* Give the kernel another socket for device @index.  The kernel may not have found the old one dead
+ * yet. */
+static int give_socket(struct via_nbd *v, int index, const struct attach_nbd_dev *dev, char *err,
+		       size_t len)
+{
+	const struct timespec nap = { .tv_nsec = 50000000 };
+	uint64_t since_ms = clock_now_ms();
+	int r;
+
+	do {
+		r = attach_nbd_replace(v->kernel, index, dev, err, len);
+	} while (r == -ENOSPC && clock_now_ms() - since_ms < DEAD_WAIT_MS &&
+		 nanosleep(&nap, NULL) == 0);
+	return r;
+}
+
+/* ---- the device ---- */
+
+static void describe(struct via_nbd *v, struct attach_nbd_dev *dev)
+{
+	const struct rnbd_dev_info *info = dev_info(v->a->dev);
+
+	*dev = (struct attach_nbd_dev){
+		.size = dev_size(v->a->dev),
+		.block = info->logical_block_size,
+		/* One that the kernel knows: others are for clients that negotiate. */
+		.flags = (uint16_t)(v->export.flags | NBD_FLAG_HAS_FLAGS),
+		.dead_s = dead_seconds(v->a),
+	};
+}
+
+/* How long the kernel leaves a request alone that is in flight. */
+static void set_look(int index)
+{
+	_cleanup_free_ char *path = NULL;
+	FILE *f;
+
+	if (asprintf(&path, "/sys/block/nbd%d/queue/io_timeout", index) < 0)
+		return;
+	f = fopen(path, "we");
+	if (!f || fprintf(f, "%u", LOOK_MS) < 0 || fflush(f))
+		log_warn(NULL, "%s: %s; a restart of this program may hold requests up for 30 s",
+			 path, strerror(errno));
+	if (f)
+		fclose(f);
+}
+
+static int start_device(struct via_nbd *v, struct attach_nbd_dev *dev, char *err, size_t len)
+{
+	struct attach_state *s = &v->a->state;
+	int index = attach_nbd_find(dev->backend), r;
+
+	dev->fd = serve_pair(v);
+	if (dev->fd < 0) {
+		snprintf(err, len, "cannot serve: %s", strerror(-dev->fd));
+		return dev->fd;
+	}
+	if (index >= 0) {
+		r = give_socket(v, index, dev, err, len);
+		if (r == 0)
+			log_info(NULL, "takes over /dev/nbd%d", index);
+	} else {
+		index = r = attach_nbd_connect(v->kernel, dev, err, len);
+	}
+	close(dev->fd);
+	if (r < 0)
+		return r;
+	set_look(index);
+	s->index = index;
+	snprintf(s->disk, sizeof(s->disk), "nbd%d", index);
+	return 0;
+}
+
+static int nbd_start(struct attach *a, char *err, size_t len)
+{
+	struct via_nbd *v = calloc(1, sizeof(*v));
+	_cleanup_free_ char *backend = backend_of(a);
+	struct attach_nbd_dev dev;
+	int r = -ENOMEM;
+
+	if (!v || !backend) {
+		snprintf(err, len, "no memory");
+		goto fail;
+	}
+	v->a = a;
+	v->loop = a->start->run.loop;
+	v->backend = relay_backend;
+	v->backend.close = keep_handle;
+	r = attach_nbd_open(&v->kernel, err, len);
+	if (r < 0)
+		goto fail;
+	r = loop_call(v->loop, create_call, v);
+	if (r < 0) {
+		snprintf(err, len, "cannot serve: %s", strerror(-r));
+		goto fail_stop;
+	}
+	describe(v, &dev);
+	dev.backend = backend;
+	r = start_device(v, &dev, err, len);
+	if (r < 0)
+		goto fail_stop;
+	a->own = v;
+	return 0;
+
+fail_stop:
+	loop_call(v->loop, stop_call, v);
+	attach_nbd_close(v->kernel);
+fail:
+	free(v);
+	return r;
+}
+
+static int nbd_resize(struct attach *a, char *err, size_t len)
+{
+	struct via_nbd *v = a->own;
+	_cleanup_free_ char *backend = backend_of(a);
+	struct attach_nbd_dev dev;
+
+	if (!backend) {
+		snprintf(err, len, "no memory");
+		return -ENOMEM;
+	}
+	describe(v, &dev);
+	dev.backend = backend;
+	return attach_nbd_resize(v->kernel, a->state.index, &dev, err, len);
+}
+
+static int nbd_stop(struct attach *a, enum attach_stop how, char *err, size_t len)
+{
+	struct via_nbd *v = a->own;
+	int r = how == ATTACH_LEAVE ? 0 :
+				      attach_nbd_disconnect(v->kernel, a->state.index, err, len);
+
+	if (r < 0)
+		return r;
+	loop_call(v->loop, stop_call, v);
+	attach_nbd_close(v->kernel);
+	free(v);
+	a->own = NULL;
+	return 0;
+}
+
+static int nbd_probe(char *why, size_t len)
+{
+	struct attach_nbd *kernel;
+	int r = attach_nbd_open(&kernel, why, len);
+
+	if (r == 0)
+		attach_nbd_close(kernel);
+	return r;
+}
+
+const struct attach_driver attach_via_nbd = {
+	.name = "nbd",
+	.probe = nbd_probe,
+	.start = nbd_start,
+	.resize = nbd_resize,
+	.stop = nbd_stop,
+};
