@@ -33,6 +33,8 @@ test_modules='rdma_rxe ib_uverbs rdma_ucm rdma_cm ib_core null_blk nbd loop brd 
 	dm_mod dm_multipath dm_service_time sd_mod ib_srp ib_srpt target_core_file sch_tbf
 	btrfs fuse nfsd nfsv4 dm_thin_pool dm_snapshot raid1 zram
 	tls gcm ctr chacha20poly1305'
+# What a kernel before 6.12 lacks: Debian does not build it there.
+newer_modules='ublk_drv'
 # What these ask a kernel before 7 for by themselves.
 named_modules='crc32_generic crc32c_generic crct10dif_generic ghash_generic chacha_generic poly1305_generic
 	lzo_rle libcrc32c xxhash_generic blake2b_generic'
@@ -216,7 +218,7 @@ install_modules() {
 
 	[ -d "$root/lib/modules/$kv/kernel" ] || die "$kv has no modules"
 	depmod -b "$root" "$kv"
-	for m in $named_modules; do
+	for m in $named_modules $newer_modules; do
 		show_depends "$m" 2>/dev/null || true
 	done >"$work/named"
 	for m in $boot_modules $test_modules $built_modules; do
