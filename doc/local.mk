@@ -5,9 +5,9 @@ check_PROGRAMS += %D%/fsm-dot %D%/fsm-dot-server
 # They show the tables as they are.
 TESTS += tests/check-pictures.sh
 %C%_fsm_dot_SOURCES = %D%/fsm-dot.c %D%/fsm-dot.h
-%C%_fsm_dot_CPPFLAGS = $(CLT_CPPFLAGS)
+%C%_fsm_dot_CPPFLAGS = $(CLT_CPPFLAGS) $(UBLK_CPPFLAGS)
 %C%_fsm_dot_LDADD = \
-	libclt.la libcltthread.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la
+	libublk.la libublkring.la libcltkit.la libctl.la libopt.la libclt.la libcltthread.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la $(JANSSON_LIBS)
 %C%_fsm_dot_server_SOURCES = %D%/fsm-dot-server.c %D%/fsm-dot.h
 %C%_fsm_dot_server_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_fsm_dot_server_LDADD = librtrssrv.la librtrsring.la librnbd.la libbase.la libclock.la
@@ -19,7 +19,7 @@ doc: %D%/fsm-dot$(EXEEXT) %D%/fsm-dot-server$(EXEEXT)
 		"$$1" "$$2" >$(srcdir)/%D%/fsm-$$3.dot || exit 1; \
 		if dot -V 2>/dev/null; then dot -Tsvg -o %D%/fsm-$$3.svg $(srcdir)/%D%/fsm-$$3.dot; fi; \
 	}; \
-	for t in session path connection service device handshake; do draw ./%D%/fsm-dot $$t $$t; done; \
+	for t in session path connection service device handshake disk queue; do draw ./%D%/fsm-dot $$t $$t; done; \
 	for t in path connection handshake lead; do draw ./%D%/fsm-dot-server $$t server-$$t; done
 
 # make demo records two paths anew while one is cut and while the server is killed, and draws that: doc/demo.svg.  Then

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the descriptor of the driver and a ring for it, whose entries have 128 bytes.  A command is
+ * sent alone and waited for.  Possible failures: the command's result, and no driver. */
+#include <config.h>
+
+#include <assert.h>
+#include <fcntl.h>
+#include <liburing.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ublk-ctl.h"
+#include "util.h"
+
+struct ublk_ctl {
+	int fd;
+	struct io_uring ring;
+};
+
+/* 0 or -errno. */
+static int ctl_wait(struct ublk_ctl *ctl)
+{
+	struct io_uring_cqe *cqe;
+	int r;
+
+	do {
+		r = io_uring_submit_and_wait(&ctl->ring, 1);
+	} while (r == -EINTR || r == -EAGAIN);
+	if (r < 0)
+		return r;
+	do {
+		r = io_uring_wait_cqe(&ctl->ring, &cqe);
+	} while (r == -EINTR);
+	if (r < 0)
+		return r;
+	r = cqe->res;
+	io_uring_cqe_seen(&ctl->ring, cqe);
+	return r;
+}
+
+static int ctl_call(struct ublk_ctl *ctl, uint32_t op, const struct ublk_abi_ctl *cmd)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&ctl->ring);
+
+	assert(sqe);			/* the last command has ended */
+	memset(sqe, 0, sizeof(*sqe));
+	sqe->opcode = IORING_OP_URING_CMD;
+	sqe->fd = ctl->fd;
+	sqe->off = op;			/* cmd_op */
+	memcpy(sqe->cmd, cmd, sizeof(*cmd));
+	return MIN(ctl_wait(ctl), 0);
+}
+
+static int ctl_plain(struct ublk_ctl *ctl, uint32_t op, uint32_t id, uint64_t data)
+{
+	return ctl_call(ctl, op, &(struct ublk_abi_ctl){ .dev = id, .queue = UBLK_NO_QUEUE,
+							 .data = data });
+}
+
+static int ctl_with(struct ublk_ctl *ctl, uint32_t op, uint32_t id, void *buf, size_t len)
+{
+	return ctl_call(ctl, op, &(struct ublk_abi_ctl){ .dev = id, .queue = UBLK_NO_QUEUE,
+							 .addr = (uintptr_t)buf,
+							 .len = (uint16_t)len });
+}
+
+/* ---- the commands ---- */
+
+int ublk_ctl_add(struct ublk_ctl *ctl, struct ublk_abi_dev *dev)
+{
+	return ctl_with(ctl, UBLK_CTL_ADD_DEV, dev->id, dev, sizeof(*dev));
+}
+
+int ublk_ctl_get(struct ublk_ctl *ctl, uint32_t id, struct ublk_abi_dev *dev)
+{
+	return ctl_with(ctl, UBLK_CTL_GET_DEV_INFO, id, dev, sizeof(*dev));
+}
+
+int ublk_ctl_del(struct ublk_ctl *ctl, uint32_t id)
+{
+	return ctl_plain(ctl, UBLK_CTL_DEL_DEV_ASYNC, id, 0);
+}
+
+int ublk_ctl_set_params(struct ublk_ctl *ctl, uint32_t id, struct ublk_abi_params *params)
+{
+	params->len = sizeof(*params);
+	return ctl_with(ctl, UBLK_CTL_SET_PARAMS, id, params, sizeof(*params));
+}
+
+int ublk_ctl_get_params(struct ublk_ctl *ctl, uint32_t id, struct ublk_abi_params *params)
+{
+	*params = (struct ublk_abi_params){ .len = sizeof(*params) };
+	return ctl_with(ctl, UBLK_CTL_GET_PARAMS, id, params, sizeof(*params));
+}
+
+int ublk_ctl_start(struct ublk_ctl *ctl, uint32_t id)
+{
+	return ctl_plain(ctl, UBLK_CTL_START_DEV, id, (uint64_t)getpid());
+}
+
+int ublk_ctl_stop(struct ublk_ctl *ctl, uint32_t id)
+{
+	return ctl_plain(ctl, UBLK_CTL_STOP_DEV, id, 0);
+}
+
+int ublk_ctl_recover(struct ublk_ctl *ctl, uint32_t id)
+{
+	return ctl_plain(ctl, UBLK_CTL_START_RECOVERY, id, 0);
+}
+
+int ublk_ctl_recovered(struct ublk_ctl *ctl, uint32_t id)
+{
+	return ctl_plain(ctl, UBLK_CTL_END_RECOVERY, id, (uint64_t)getpid());
+}
+
+int ublk_ctl_resize(struct ublk_ctl *ctl, uint32_t id, uint64_t sectors)
+{
+	return ctl_plain(ctl, UBLK_CTL_UPDATE_SIZE, id, sectors);
+}
+
+/* ---- nodes ---- */
+
+static int node_open(const char *node, uint32_t id, int flags)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s%u", node, id);
+	fd = open(path, flags | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int ublk_ctl_open_char(uint32_t id)
+{
+	return node_open(UBLK_CHAR, id, O_RDWR);
+}
+
+int ublk_ctl_sync(uint32_t id)
+{
+	int fd = node_open(UBLK_DISK, id, O_RDONLY), r;
+
+	if (fd < 0)
+		return fd;
+	r = fsync(fd) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+/* ---- life ---- */
+
+static int ctl_open_failed(int err, char *why, size_t len)
+{
+	if (err == ENOENT || err == ENODEV || err == ENXIO)
+		snprintf(why, len, UBLK_CONTROL " is not there: load the kernel's driver (modprobe "
+			 "ublk_drv; Debian has it from Linux 6.12 on)");
+	else
+		snprintf(why, len, UBLK_CONTROL ": %s%s", strerror(err),
+			 err == EACCES || err == EPERM ? ": run as root" : "");
+	return -err;
+}
+
+static int ctl_features(struct ublk_ctl *ctl, uint64_t *features, char *why, size_t len)
+{
+	const uint64_t needed = UBLK_ABI_RECOVERY | UBLK_ABI_REISSUE | UBLK_ABI_IOCTL_NUMBERS;
+	int r = ctl_with(ctl, UBLK_CTL_GET_FEATURES, UINT32_MAX, features, sizeof(*features));
+
+	if (r < 0) {
+		snprintf(why, len, UBLK_CONTROL ": %s: Linux 6.5 or later is needed, and may use "
+			 "io_uring", strerror(-r));
+	} else if ((*features & needed) != needed) {
+		snprintf(why, len, "this kernel's ublk_drv has features 0x%llx, needed are 0x%llx: "
+			 "Linux 6.5 or later", (unsigned long long)*features,
+			 (unsigned long long)needed);
+		r = -EOPNOTSUPP;
+	}
+	return r;
+}
+
+int ublk_ctl_open(struct ublk_ctl **out, uint64_t *features, char *why, size_t len)
+{
+	struct io_uring_params p = { .flags = IORING_SETUP_SQE128 };
+	struct ublk_ctl *ctl = calloc(1, sizeof(*ctl));
+	int r;
+
+	if (!ctl) {
+		snprintf(why, len, "no memory");
+		return -ENOMEM;
+	}
+	ctl->fd = open(UBLK_CONTROL, O_RDWR | O_CLOEXEC);
+	if (ctl->fd < 0) {
+		r = ctl_open_failed(errno, why, len);
+		goto err_free;
+	}
+	r = io_uring_queue_init_params(1, &ctl->ring, &p);
+	if (r < 0) {
+		snprintf(why, len, "cannot create an io_uring: %s", strerror(-r));
+		goto err_close;
+	}
+	r = ctl_features(ctl, features, why, len);
+	if (r < 0)
+		goto err_ring;
+	*out = ctl;
+	return 0;
+
+err_ring:
+	io_uring_queue_exit(&ctl->ring);
+err_close:
+	close(ctl->fd);
+err_free:
+	free(ctl);
+	return r;
+}
+
+void ublk_ctl_close(struct ublk_ctl *ctl)
+{
+	if (!ctl)
+		return;
+	io_uring_queue_exit(&ctl->ring);
+	close(ctl->fd);
+	free(ctl);
+}
