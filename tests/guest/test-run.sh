@@ -24,17 +24,24 @@ prepare() {
 	PATH=$tmp/no-apt:$PATH "$1" 6.12 "$tmp/cache"
 }
 prepare "$top_srcdir/tests/guest/prepare.sh"
-sed "s/^test_modules='/&ntfs3 /" "$top_srcdir/tests/guest/prepare.sh" >"$tmp/prepare.sh"
-chmod +x "$tmp/prepare.sh"
+mkdir -p "$tmp/tree/tests/guest"
+source=$(cd "$top_srcdir" && pwd)
+ln -s "$source/build-aux" "$tmp/tree/"
+ln -s "$source/tests/guest"/* "$tmp/tree/tests/guest/"
+other=$tmp/tree/tests/guest/prepare.sh
+rm "$other"
+sed "s/^test_modules='/&ntfs3 /" "$source/tests/guest/prepare.sh" >"$other"
+chmod +x "$other"
 status=0
-prepare "$tmp/prepare.sh" >"$tmp/prepare.out" || status=$?
+prepare "$other" >"$tmp/prepare.out" || status=$?
 [ $status -eq 77 ] || fail "status $status of another list of modules"
 grep 'SKIP: no kernel for guests: apt knows no' "$tmp/prepare.out"
 
 # as_user COMMAND...: not root where root can see to it.
 as_user() {
 	if [ "$(id -u)" -eq 0 ] &&
-		setpriv --reuid=65534 --clear-groups cat "${run[0]}" >/dev/null; then
+		setpriv --reuid=65534 --clear-groups cat "${run[0]}" >/dev/null &&
+		setpriv --reuid=65534 --clear-groups test -x "${GUEST_CACHE:-/}"; then
 		setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
 	else
 		"$@"
