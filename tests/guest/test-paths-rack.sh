@@ -54,12 +54,16 @@ count() {
 
 # gateway EXPORT: two paths, in guest B, to whatever serves in A.
 gateway() {
-	rack_run B rm -f /tmp/nbd.sock
+	rack_run B rm -f /tmp/nbd.sock /tmp/gateway.ctl
 	rack_spawn B nbdkit -f -t 32 -U /tmp/nbd.sock \
 		"$RTRS_PLUGIN" server=10.1.0.1 path=10.2.0.1 transport=rdma \
-		export="$1" connections=2 heartbeat=1000 heartbeat-misses=2
+		export="$1" connections=2 heartbeat=1000 heartbeat-misses=2 control=/tmp/gateway.ctl
 	gateway=$rack_job
 	rack_run B bash -c 'until [ -S /tmp/nbd.sock ]; do sleep 0.1; done'
+	# A slow machine may need a second attempt, and what was never up is not lost.
+	# shellcheck disable=SC2016 # of the shell in B
+	rack_run B bash -c 'until [ "$(./rtrsctl --socket /tmp/gateway.ctl --json show |
+		grep -o "\"state\": *\"connected\"" | wc -l)" -eq 2 ]; do sleep 0.1; done'
 	load --ioengine=nbd --uri='"nbd+unix:///?socket=/tmp/nbd.sock"'
 }
 
