@@ -4,6 +4,7 @@
 #include <config.h>
 
 #include <assert.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <liburing.h>
 #include <stdio.h>
@@ -13,6 +14,9 @@
 
 #include "ublk-ctl.h"
 #include "util.h"
+
+/* A link for each device. */
+#define UBLK_CLASS "/sys/class/ublk-char"
 
 struct ublk_ctl {
 	int fd;
@@ -120,32 +124,36 @@ int ublk_ctl_resize(struct ublk_ctl *ctl, uint32_t id, uint64_t sectors)
 	return ctl_plain(ctl, UBLK_CTL_UPDATE_SIZE, id, sectors);
 }
 
-/* ---- nodes ---- */
+/* ---- devices ---- */
 
-static int node_open(const char *node, uint32_t id, int flags)
+int ublk_ctl_open_char(uint32_t id)
 {
 	char path[64];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s%u", node, id);
-	fd = open(path, flags | O_CLOEXEC);
+	snprintf(path, sizeof(path), UBLK_CHAR "%u", id);
+	fd = open(path, O_RDWR | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
-int ublk_ctl_open_char(uint32_t id)
+int ublk_ctl_next(uint32_t *id)
 {
-	return node_open(UBLK_CHAR, id, O_RDWR);
-}
+	DIR *dir = opendir(UBLK_CLASS);
+	uint64_t next = UINT64_MAX;
+	struct dirent *entry;
+	unsigned n;
 
-int ublk_ctl_sync(uint32_t id)
-{
-	int fd = node_open(UBLK_DISK, id, O_RDONLY), r;
-
-	if (fd < 0)
-		return fd;
-	r = fsync(fd) < 0 ? -errno : 0;
-	close(fd);
-	return r;
+	if (!dir)
+		return errno == ENOENT ? -ENODEV : -errno;
+	while ((entry = readdir(dir))) {
+		if (sscanf(entry->d_name, "ublkc%u", &n) == 1 && n >= *id)
+			next = MIN(next, (uint64_t)n);
+	}
+	closedir(dir);
+	if (next == UINT64_MAX)
+		return -ENODEV;
+	*id = (uint32_t)next;
+	return 0;
 }
 
 /* ---- life ---- */

@@ -44,7 +44,7 @@ int ublk_ctl_resize(struct ublk_ctl *ctl, uint32_t id, uint64_t sectors);
 
 /* Open the character device of @id.  Returns the descriptor, which the caller closes, or -errno. */
 int ublk_ctl_open_char(uint32_t id);
-/* Write what the page cache has for the disk of @id, and have it durable. */
-int ublk_ctl_sync(uint32_t id);
+/* Set *@id to the number of the first device from *@id on.  -ENODEV: there is none. */
+int ublk_ctl_next(uint32_t *id);
 
 #endif

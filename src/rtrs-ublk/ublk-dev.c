@@ -4,7 +4,8 @@
  *
  * The happy path of a new disk: ADD_DEV, SET_PARAMS, all queues give their tags to the kernel,
  * START_DEV.  Of one that is taken over: START_USER_RECOVERY, the same of the queues,
- * END_USER_RECOVERY.  The end: the page cache is written, STOP_DEV, the queues end, DEL_DEV_ASYNC.
+ * END_USER_RECOVERY.  The end: the queues give their tags up, by themselves when a process removes
+ * the disk (STOP_DEV), and DEL_DEV_ASYNC has its number free when all have let go.
  *
  * Possible failures: each step can fail, and those before are undone.  A disk that was taken over,
  * and one that is live, stay in the kernel for the next process, whatever fails here. */
@@ -36,14 +37,13 @@ enum ublk_dev_state {
 	UBLK_DEV_ADDED,			/* there is no disk yet */
 	UBLK_DEV_CLAIMED,		/* the disk was another process's, and waits */
 	UBLK_DEV_LIVE,
-	UBLK_DEV_STOPS,
 	UBLK_DEV_LOST,			/* queues have ended without us */
 	UBLK_DEV_NSTATES
 };
 
 enum ublk_dev_event {
-	UBLK_DEV_EV_ADD, UBLK_DEV_EV_CLAIM, UBLK_DEV_EV_START, UBLK_DEV_EV_STOP, UBLK_DEV_EV_LOSE,
-	UBLK_DEV_EV_DELETE, UBLK_DEV_EV_LEAVE, UBLK_DEV_NEVENTS
+	UBLK_DEV_EV_ADD, UBLK_DEV_EV_CLAIM, UBLK_DEV_EV_START, UBLK_DEV_EV_LOSE, UBLK_DEV_EV_DELETE,
+	UBLK_DEV_EV_LEAVE, UBLK_DEV_NEVENTS
 };
 
 struct ublk_dev {
@@ -68,9 +68,8 @@ static const struct fsm_row dev_rows[] = {
 	ROW(IN(NONE), ADD, ADDED, NULL),
 	ROW(IN(NONE), CLAIM, CLAIMED, NULL),
 	ROW(IN(ADDED) | IN(CLAIMED), START, LIVE, NULL),
-	ROW(IN(LIVE) | IN(LOST), STOP, STOPS, NULL),
 	ROW(IN(LIVE), LOSE, LOST, NULL),
-	ROW(IN(ADDED) | IN(STOPS), DELETE, NONE, NULL),
+	ROW(IN(ADDED), DELETE, NONE, NULL),
 	ROW(IN(CLAIMED) | IN(LIVE) | IN(LOST), LEAVE, NONE, NULL),
 
 	/* the queue ends as it is to, or another one was first */
@@ -78,11 +77,11 @@ static const struct fsm_row dev_rows[] = {
 };
 
 static const char *const dev_states[UBLK_DEV_NSTATES] = {
-	"none", "added", "claimed", "live", "stops", "lost",
+	"none", "added", "claimed", "live", "lost",
 };
 
 static const char *const dev_events[UBLK_DEV_NEVENTS] = {
-	"add", "claim", "start", "stop", "lose", "delete", "leave",
+	"add", "claim", "start", "lose", "delete", "leave",
 };
 
 const struct fsm ublk_dev_fsm = FSM("disk", dev_rows, dev_states, dev_events);
@@ -148,7 +147,6 @@ static void queues_leave(struct ublk_dev *d)
 {
 	for (unsigned i = 0; i < d->nserves; i++)
 		ublk_queue_leave(&d->serves[i].queue);
-	queues_wait(d);
 }
 
 /* ---- what the disk is ---- */
@@ -176,7 +174,7 @@ static void params_of(const struct ublk_dev *d, struct ublk_abi_params *p)
 			.sectors = dev_size(d->conf.dev) / RNBD_SECTOR_SIZE,
 		},
 	};
-	if (d->conf.readonly || dev_mode(d->conf.dev) == RNBD_ACCESS_RO)
+	if (dev_mode(d->conf.dev) == RNBD_ACCESS_RO)
 		p->basic.attrs |= UBLK_ATTR_READ_ONLY;
 	if (info->rotational)
 		p->basic.attrs |= UBLK_ATTR_ROTATIONAL;
@@ -299,7 +297,7 @@ static int step_failed(const char *step, int r, char why[UBLK_WHY])
 
 /* ---- a new disk ---- */
 
-static int dev_add(struct ublk_dev *d, int id, char why[UBLK_WHY])
+static int dev_add(struct ublk_dev *d, char why[UBLK_WHY])
 {
 	struct ublk_abi_params params;
 	int r;
@@ -308,8 +306,9 @@ static int dev_add(struct ublk_dev *d, int id, char why[UBLK_WHY])
 		.queues = (uint16_t)d->conf.queues,
 		.depth = (uint16_t)d->conf.depth,
 		.io_bytes = d->conf.io_bytes,
-		.id = (uint32_t)id,
+		.id = UINT32_MAX,
 		.pid = getpid(),
+		.ours = d->conf.mark,
 		.flags = UBLK_ABI_RECOVERY | UBLK_ABI_REISSUE,
 	};
 	r = ublk_ctl_add(d->ctl, &d->info);
@@ -335,15 +334,14 @@ static void dev_delete(struct ublk_dev *d)
 	dev_event(d, UBLK_DEV_EV_DELETE);
 }
 
-int ublk_dev_make(struct ublk_dev **out, const struct ublk_dev_conf *conf, int id,
-		  char why[UBLK_WHY])
+int ublk_dev_make(struct ublk_dev **out, const struct ublk_dev_conf *conf, char why[UBLK_WHY])
 {
 	struct ublk_dev *d;
 	int r = dev_alloc(&d, conf, why);
 
 	if (r < 0)
 		return r;
-	r = dev_add(d, id, why);
+	r = dev_add(d, why);
 	if (r == 0)
 		r = dev_serve(d, why);
 	/* ORDER: START_DEV reads the disk. */
@@ -358,6 +356,7 @@ int ublk_dev_make(struct ublk_dev **out, const struct ublk_dev_conf *conf, int i
 		return 0;
 	}
 	queues_leave(d);
+	queues_wait(d);
 	if (d->state == UBLK_DEV_ADDED)
 		dev_delete(d);
 	dev_free(d);
@@ -422,6 +421,7 @@ int ublk_dev_take(struct ublk_dev **out, const struct ublk_dev_conf *conf, int i
 		return 0;
 	}
 	queues_leave(d);
+	queues_wait(d);
 	if (d->state == UBLK_DEV_CLAIMED)
 		dev_event(d, UBLK_DEV_EV_LEAVE);
 	dev_free(d);
@@ -429,6 +429,41 @@ int ublk_dev_take(struct ublk_dev **out, const struct ublk_dev_conf *conf, int i
 }
 
 /* ---- use and end ---- */
+
+int ublk_dev_id(const struct ublk_dev *d)
+{
+	return (int)d->info.id;
+}
+
+int ublk_dev_resize(struct ublk_dev *d, char why[UBLK_WHY])
+{
+	uint64_t sectors = dev_size(d->conf.dev) / RNBD_SECTOR_SIZE;
+	int r;
+
+	if (!(d->features & UBLK_ABI_RESIZE)) {
+		snprintf(why, UBLK_WHY, "this kernel's ublk_drv cannot resize a disk in use: "
+			 "Linux 6.16 can");
+		return -EOPNOTSUPP;
+	}
+	r = ublk_ctl_resize(d->ctl, d->info.id, sectors);
+	return r < 0 ? step_failed("UPDATE_SIZE", r, why) : 0;
+}
+
+void ublk_dev_leave_begin(struct ublk_dev *d)
+{
+	dev_event(d, UBLK_DEV_EV_LEAVE);
+	queues_leave(d);
+}
+
+void ublk_dev_leave(struct ublk_dev *d)
+{
+	if (d->state != UBLK_DEV_NONE)
+		ublk_dev_leave_begin(d);
+	queues_wait(d);
+	dev_free(d);
+}
+
+/* ---- any process ---- */
 
 int ublk_dev_probe(char why[UBLK_WHY])
 {
@@ -441,60 +476,29 @@ int ublk_dev_probe(char why[UBLK_WHY])
 	return r;
 }
 
-int ublk_dev_id(const struct ublk_dev *d)
+int ublk_dev_find(uint64_t mark, char why[UBLK_WHY])
 {
-	return (int)d->info.id;
-}
+	struct ublk_abi_dev info;
+	struct ublk_ctl *ctl;
+	uint64_t features;
+	uint32_t id = 0;
+	int r = ublk_ctl_open(&ctl, &features, why, UBLK_WHY);
 
-bool ublk_dev_can_resize(const struct ublk_dev *d)
-{
-	return d->features & UBLK_ABI_RESIZE;
-}
-
-int ublk_dev_resize(struct ublk_dev *d, char why[UBLK_WHY])
-{
-	uint64_t sectors = dev_size(d->conf.dev) / RNBD_SECTOR_SIZE;
-	int r;
-
-	if (!ublk_dev_can_resize(d)) {
-		snprintf(why, UBLK_WHY, "this kernel's ublk_drv cannot resize a disk in use: "
-			 "Linux 6.16 can");
-		return -EOPNOTSUPP;
-	}
-	r = ublk_ctl_resize(d->ctl, d->info.id, sectors);
-	return r < 0 ? step_failed("UPDATE_SIZE", r, why) : 0;
-}
-
-int ublk_dev_stop(struct ublk_dev *d, enum ublk_stop how, char why[UBLK_WHY])
-{
-	int r = 0;
-
-	/* STOP_DEV fails what the page cache has still to write. */
-	if (how == UBLK_STOP_FLUSHES && d->state == UBLK_DEV_LIVE)
-		r = ublk_ctl_sync(d->info.id);
-	if (r < 0) {
-		snprintf(why, UBLK_WHY, UBLK_DISK "%u: the page cache cannot be written: %s",
-			 d->info.id, strerror(-r));
+	if (r < 0)
 		return r;
-	}
-	dev_event(d, UBLK_DEV_EV_STOP);
-	r = ublk_ctl_stop(d->ctl, d->info.id);
-	if (r < 0 && r != -ENODEV)
-		log_warn(dev_name(d->conf.dev), "disk %u: STOP_DEV: %s", d->info.id, strerror(-r));
-	queues_leave(d);
-	dev_delete(d);
-	dev_free(d);
-	return 0;
+	do {
+		r = ublk_ctl_next(&id);
+		if (r == 0 && ublk_ctl_get(ctl, id, &info) == 0 && info.ours == mark)
+			r = (int)id;
+		id++;
+	} while (r == 0);
+	ublk_ctl_close(ctl);
+	if (r < 0)
+		snprintf(why, UBLK_WHY, "there is no such disk");
+	return r;
 }
 
-void ublk_dev_leave(struct ublk_dev *d)
-{
-	dev_event(d, UBLK_DEV_EV_LEAVE);
-	queues_leave(d);
-	dev_free(d);
-}
-
-int ublk_dev_forget(int id, char why[UBLK_WHY])
+int ublk_dev_remove(int id, char why[UBLK_WHY])
 {
 	struct ublk_ctl *ctl;
 	uint64_t features;

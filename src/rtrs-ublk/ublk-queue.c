@@ -37,6 +37,7 @@ struct ublk_req {
 	enum {
 		UBLK_REQ_KERNEL,	/* the tag is the kernel's */
 		UBLK_REQ_RUNS,
+		UBLK_REQ_LEFT,		/* for the next process */
 		UBLK_REQ_OVER,		/* the kernel has given the tag up */
 	} state;
 };
@@ -147,7 +148,7 @@ static const char *name_of(uint32_t op)
 	return op < ARRAY_SIZE(names) && names[op] ? names[op] : "unknown request";
 }
 
-static void req_end(struct ublk_req *r, int status)
+static void req_answer(struct ublk_req *r, int status)
 {
 	const struct ublk_abi_desc *d = desc_of(r);
 	uint32_t op = d->op_flags & UBLK_OP_MASK;
@@ -159,11 +160,21 @@ static void req_end(struct ublk_req *r, int status)
 				  d->start * SECTOR, status);
 	else if (op == UBLK_OP_READ || op == UBLK_OP_WRITE)
 		result = (int32_t)(d->sectors * SECTOR);
-	list_del(&r->ready);
-	r->state = UBLK_REQ_KERNEL;
-	q->nrunning--;
 	ublk_ring_commit(q->ring, tag_of(r), result, buf_of(r));
 	loop_before_sleep(q->loop, &q->settle);
+}
+
+/* The next process does again what fails while this one leaves. */
+static void req_end(struct ublk_req *r, int status)
+{
+	struct ublk_queue *q = r->q;
+	bool left = status < 0 && q->state == UBLK_QUEUE_LEAVES;
+
+	list_del(&r->ready);
+	r->state = left ? UBLK_REQ_LEFT : UBLK_REQ_KERNEL;
+	q->nrunning--;
+	if (!left)
+		req_answer(r, status);
 	queue_look(q);
 }
 

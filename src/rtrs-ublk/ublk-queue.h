@@ -19,8 +19,8 @@ struct ublk_req;
 enum ublk_queue_state {
 	UBLK_QUEUE_IDLE,		/* not begun, or over */
 	UBLK_QUEUE_SERVES,
-	UBLK_QUEUE_LEAVES,		/* begins no request any more; those that run are
-					 * answered */
+	UBLK_QUEUE_LEAVES,		/* begins no request any more, and answers those that
+					 * succeed */
 	UBLK_QUEUE_NSTATES
 };
 
@@ -56,8 +56,8 @@ extern const struct fsm ublk_queue_fsm;
 /* Give all tags of @q to the kernel, and serve.  Returns 0 or -errno, with nothing left to end.
  * Blocks; not a loop's thread. */
 int ublk_queue_begin(struct ublk_queue *q);
-/* Answer what runs, and be over, without waiting for it.  A request that was not begun is the
- * kernel's again.  Does nothing to a queue that leaves or is over; cannot fail.  Blocks; not a
+/* Be over when no request runs, without waiting for it.  A request that was not begun, or fails, is
+ * the kernel's again.  Does nothing to a queue that leaves or is over; cannot fail.  Blocks; not a
  * loop's thread. */
 void ublk_queue_leave(struct ublk_queue *q);
 

@@ -23,7 +23,7 @@ struct request {
 static struct {
 	pthread_cond_t work;
 	pthread_t thread;
-	bool stop;
+	bool stop, holds;
 	struct mock_server_conf conf;
 	struct rtrs_geom geom;
 	uint8_t *disk, *chunks;
@@ -150,7 +150,7 @@ static void *server(void *arg)
 	while (!w.stop) {
 		struct request *r;
 
-		if (list_empty(&w.requests)) {
+		if (list_empty(&w.requests) || w.holds) {
 			pthread_cond_wait(&w.work, &mock_lock);
 			continue;
 		}
@@ -259,7 +259,7 @@ void mock_server_start(const struct mock_server_conf *conf)
 	check(w.disk && w.chunks && w.chunk_keys);
 	for (unsigned i = 0; i < conf->queue_depth; i++)
 		w.chunk_keys[i] = i << 8;
-	w.stop = false;
+	w.stop = w.holds = false;
 	if (!fab_provider_find("mock"))
 		fab_provider_register(&fab_mock);
 	check(!pthread_create(&w.thread, NULL, server, NULL));
@@ -285,6 +285,24 @@ void mock_server_addr(struct fab_addr *addr)
 	addr->provider = &fab_mock;
 	addr->ss.ss_family = AF_INET;
 	addr->len = sizeof(struct sockaddr_storage);
+}
+
+void mock_server_hold(bool hold)
+{
+	LOCK_SCOPE(&mock_lock);
+	w.holds = hold;
+	pthread_cond_signal(&w.work);
+}
+
+unsigned mock_server_waiting(void)
+{
+	struct request *r;
+	unsigned n = 0;
+
+	LOCK_SCOPE(&mock_lock);
+	list_for_each(r, &w.requests, link)
+		n++;
+	return n;
 }
 
 void mock_server_answer(struct fab_conn *conn, unsigned id)

@@ -26,6 +26,10 @@ void mock_server_stop(void);
 void mock_server_addr(struct fab_addr *addr);
 /* Answers given to READ and WRITE so far. */
 unsigned long mock_server_answers(void);
+/* From now on it executes no request, or does again. */
+void mock_server_hold(bool hold);
+/* Requests that have arrived and are not executed. */
+unsigned mock_server_waiting(void);
 /* It answers request @id on @conn with success, although it may not have it. */
 void mock_server_answer(struct fab_conn *conn, unsigned id);
 /* From the next connection on it says it was rebooted. */

@@ -423,7 +423,7 @@ int ublk_ctl_add(struct ublk_ctl *ctl, struct ublk_abi_dev *dev)
 	     "ADD_DEV: bad limits");
 	must((dev->flags & (UBLK_ABI_RECOVERY | UBLK_ABI_REISSUE)) ==
 	     (UBLK_ABI_RECOVERY | UBLK_ABI_REISSUE), "ADD_DEV: without recovery");
-	must(dev->id == UINT32_MAX || dev->id == MOCK_UBLK_ID, "ADD_DEV: another number");
+	must(dev->id == UINT32_MAX, "ADD_DEV: a number");
 	dev->queues = (uint16_t)MIN(MIN((unsigned)dev->queues, k.conf.cpus), QUEUES);
 	dev->id = MOCK_UBLK_ID;
 	dev->state = UBLK_ABI_DEAD;
@@ -608,10 +608,13 @@ int ublk_ctl_open_char(uint32_t id)
 	return id == MOCK_UBLK_ID ? eventfd(0, EFD_CLOEXEC) : -ENOENT;
 }
 
-/* Nobody here has a page cache: only the flush is left. */
-int ublk_ctl_sync(uint32_t id)
+int ublk_ctl_next(uint32_t *id)
 {
-	return mock_ublk_io(0, UBLK_OP_FLUSH, 0, 0, NULL);
+	LOCK_SCOPE(&lock);
+	if (!k.there || *id > MOCK_UBLK_ID)
+		return -ENODEV;
+	*id = MOCK_UBLK_ID;
+	return 0;
 }
 
 /* ---- of the test ---- */

@@ -25,6 +25,7 @@
 #define SIZE (1u << 20)
 #define AREA (SIZE / NTHREADS)		/* of a user */
 #define ROUNDS 300u
+#define MARK 0x1234567890abcdefull
 #define EVENTS 4u			/* deaths, and cuts */
 
 static struct clt_run run;
@@ -46,15 +47,12 @@ static struct ublk_dev_conf conf(void)
 {
 	return (struct ublk_dev_conf){
 		.loops = run.loops, .nloops = run.nloops, .dev = dev, .queues = 3, .depth = DEPTH,
-		.io_bytes = IO_BYTES, .lost = lost,
+		.io_bytes = IO_BYTES, .lost = lost, .mark = MARK,
 	};
 }
 
-static void begin(struct mock_server_conf *server)
+static void session_open(void)
 {
-	struct mock_ublk_conf kernel = { .cpus = LOOPS,
-					 .features = UBLK_ABI_RECOVERY | UBLK_ABI_REISSUE |
-						     UBLK_ABI_IOCTL_NUMBERS | UBLK_ABI_RESIZE };
 	struct clt_sess_addr addr = { 0 };
 	struct clt_sess_conf sess = {
 		.name = "ublk", .wait = &clt_loop_wait, .paths = &addr, .npaths = 1,
@@ -63,22 +61,36 @@ static void begin(struct mock_server_conf *server)
 	};
 	char why[256];
 
-	mock_ublk_start(&kernel);
-	mock_server_start(server);
 	mock_server_addr(&addr.dst);
 	check(!clt_run_thread(&run, "loop"));
 	check(!clt_run_more(&run, "more", LOOPS - 1));
 	check(!clt_run_session(&run, &sess));
 	check(!clt_run_wait_up(&run, why, sizeof(why)));
 	check(!dev_open(&run.clt, "disk", RNBD_ACCESS_RW, &dev));
+}
+
+static void session_close(void)
+{
+	dev_close(dev);
+	clt_run_close(&run);
+	clt_run_fini(&run);
+}
+
+static void begin(struct mock_server_conf *server)
+{
+	struct mock_ublk_conf kernel = { .cpus = LOOPS,
+					 .features = UBLK_ABI_RECOVERY | UBLK_ABI_REISSUE |
+						     UBLK_ABI_IOCTL_NUMBERS | UBLK_ABI_RESIZE };
+
+	mock_ublk_start(&kernel);
+	mock_server_start(server);
+	session_open();
 	atomic_store(&nlost, 0);
 }
 
 static void end(void)
 {
-	dev_close(dev);
-	clt_run_close(&run);
-	clt_run_fini(&run);
+	session_close();
 	mock_server_stop();
 	mock_ublk_stop();
 }
@@ -89,7 +101,7 @@ static struct ublk_dev *make(void)
 	char why[UBLK_WHY];
 	struct ublk_dev *d;
 
-	check(!ublk_dev_make(&d, &c, UBLK_ANY, why));
+	check(!ublk_dev_make(&d, &c, why));
 	return d;
 }
 
@@ -103,12 +115,22 @@ static struct ublk_dev *take(void)
 	return d;
 }
 
+static void wait_lost(void)
+{
+	while (!atomic_load(&nlost))
+		sched_yield();
+	check(atomic_load(&nlost) == 1);
+	atomic_store(&nlost, 0);
+}
+
+/* The disk is removed, as by any process. */
 static void stop(struct ublk_dev *d)
 {
 	char why[UBLK_WHY];
 
-	check(!ublk_dev_stop(d, UBLK_STOP_FLUSHES, why));
-	check(!atomic_load(&nlost));
+	check(!ublk_dev_remove(ublk_dev_id(d), why));
+	wait_lost();
+	ublk_dev_leave(d);
 }
 
 /* ---- users ---- */
@@ -243,7 +265,6 @@ static void what_the_disk_is(void)
 {
 	struct mock_server_conf server = { .queue_depth = 8, .max_io_size = IO_BYTES,
 					   .disk_size = SIZE };
-	struct ublk_dev_conf c;
 	struct ublk_abi_params p;
 	char why[UBLK_WHY];
 	struct ublk_dev *d;
@@ -256,16 +277,13 @@ static void what_the_disk_is(void)
 	check(p.basic.logical_shift == 9 && p.basic.physical_shift == 12);
 	check(p.basic.max_sectors == IO_BYTES / SECTOR && p.basic.sectors == SIZE / SECTOR);
 	check(p.discard.max_sectors == 0 && p.discard.max_zeroes_sectors == 1 << 20);
-	check(ublk_dev_can_resize(d) && !ublk_dev_resize(d, why));
+	check(!ublk_dev_resize(d, why));
 	mock_ublk_fail(UBLK_CTL_UPDATE_SIZE, -EIO);
 	check(ublk_dev_resize(d, why) == -EIO);
+	check(ublk_dev_find(MARK, why) == MOCK_UBLK_ID);
+	check(ublk_dev_find(MARK + 1, why) == -ENODEV);
 	stop(d);
-
-	c = conf();
-	c.readonly = true;
-	check(!ublk_dev_make(&d, &c, MOCK_UBLK_ID, why));
-	check(mock_ublk_params().basic.attrs & UBLK_ATTR_READ_ONLY);
-	stop(d);
+	check(ublk_dev_find(MARK, why) == -ENODEV);
 	end();
 }
 
@@ -279,7 +297,7 @@ static void large_blocks(void)
 
 	begin(&server);
 	c = conf();
-	check(ublk_dev_make(&d, &c, UBLK_ANY, why) == -EINVAL);
+	check(ublk_dev_make(&d, &c, why) == -EINVAL);
 	end();
 	server.block = UBLK_BLOCK_MAX;
 	begin(&server);
@@ -308,7 +326,7 @@ static void steps_fail(void)
 	check(ublk_dev_take(&d, &c, MOCK_UBLK_ID, why) == -ENODEV);
 	for (unsigned i = 0; i < ARRAY_SIZE(makes); i++) {
 		mock_ublk_fail(makes[i], -ENOSPC);
-		check(ublk_dev_make(&d, &c, UBLK_ANY, why) == -ENOSPC);
+		check(ublk_dev_make(&d, &c, why) == -ENOSPC);
 	}
 	d = make();
 	ublk_dev_leave(d);
@@ -320,6 +338,44 @@ static void steps_fail(void)
 	/* The kernel takes a moment. */
 	mock_ublk_busy(3);
 	stop(take());
+	end();
+}
+
+static void *write_once(void *arg)
+{
+	static uint8_t buf[SECTOR];
+
+	check(!mock_ublk_io(0, UBLK_OP_WRITE, 0, 1, buf));
+	return NULL;
+}
+
+/* A process leaves while a request is at the server, and fails the request because its server has
+ * gone: the user hears nothing, and the next process does the request. */
+static void leaves_failures_to_the_next(void)
+{
+	struct mock_server_conf server = { .queue_depth = 8, .max_io_size = IO_BYTES,
+					   .disk_size = SIZE };
+	struct ublk_dev *d;
+	pthread_t thread;
+
+	begin(&server);
+	d = make();
+	mock_server_hold(true);
+	check(!pthread_create(&thread, NULL, write_once, NULL));
+	while (!mock_server_waiting())
+		sched_yield();
+	ublk_dev_leave_begin(d);
+	client_lose_patience(&run.clt);
+	mock_cut();
+	ublk_dev_leave(d);
+	check(mock_ublk_again() == 0);
+	session_close();
+	mock_server_hold(false);
+	session_open();
+	d = take();
+	check(!pthread_join(thread, NULL));
+	check(mock_ublk_again() == 1);
+	stop(d);
 	end();
 }
 
@@ -341,24 +397,7 @@ static void of_another_process(void)
 	end();
 }
 
-static void wait_lost(void)
-{
-	while (!atomic_load(&nlost))
-		sched_yield();
-	check(atomic_load(&nlost) == 1);
-	atomic_store(&nlost, 0);
-}
-
-static void *write_once(void *arg)
-{
-	static uint8_t buf[SECTOR];
-
-	check(!mock_ublk_io(0, UBLK_OP_WRITE, 0, 1, buf));
-	return NULL;
-}
-
-/* Another process removes the disk; the kernel refuses an answer, and the next process does the
- * request again. */
+/* The kernel refuses an answer, and the next process does the request again. */
 static void ends_without_us(void)
 {
 	struct mock_server_conf server = { .queue_depth = 8, .max_io_size = IO_BYTES,
@@ -368,11 +407,7 @@ static void ends_without_us(void)
 	pthread_t thread;
 
 	begin(&server);
-	d = make();
-	check(!ublk_dev_forget(MOCK_UBLK_ID, why));
-	wait_lost();
-	ublk_dev_leave(d);
-	check(ublk_dev_forget(MOCK_UBLK_ID, why) == -ENODEV);
+	check(ublk_dev_remove(MOCK_UBLK_ID, why) == -ENODEV);
 	d = make();
 	mock_ublk_fail(UBLK_IO_COMMIT_AND_FETCH, -EINVAL);
 	check(!pthread_create(&thread, NULL, write_once, NULL));
@@ -395,6 +430,7 @@ int main(void)
 	steps_fail();
 	users_see_nothing();
 	ends_without_us();
+	leaves_failures_to_the_next();
 	of_another_process();
 	return 0;
 }
