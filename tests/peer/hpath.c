@@ -69,7 +69,7 @@ void hpath_conn_req(const struct hpath *p, unsigned cid, struct rtrs_msg_conn_re
 	struct rtrs_conn_req req = { .cid = (uint16_t)cid, .cid_num = p->cid_num,
 				     .recon_cnt = p->recon_cnt,
 				     .flags = (p->first_conn ? RTRS_CONN_REQ_FIRST_CONN : 0) |
-					      (p->hears ? RTRS_CONN_REQ_HEARS : 0),
+					      (p->hears ? RTRS_CONN_REQ_HEARS : 0) | p->lineage,
 				     .auth = p->auth, .auth_version = p->auth_version };
 
 	memcpy(req.sess_uuid, p->sess_uuid, RTRS_UUID_LEN);

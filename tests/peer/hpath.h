@@ -91,6 +91,7 @@ struct hpath {
 	uint8_t sess_uuid[RTRS_UUID_LEN], paths_uuid[RTRS_UUID_LEN];
 	uint16_t cid_num, recon_cnt;
 	bool first_conn;
+	uint8_t lineage;		/* RTRS_CONN_REQ_LINEAGE: paths_uuid is of one */
 	char name[RTRS_NAME_MAX];
 	struct fab_cm *cm;
 	struct fab_addr src, dst;	/* @src: where it connects from; none: any */

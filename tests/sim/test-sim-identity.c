@@ -62,6 +62,89 @@ SIM_TEST(session_of_another)
 		"psk:gw2");
 }
 
+/* ---- lineages (doc/decisions.md D27) ---- */
+
+/* Have @r come as the @generation-th of the lineage that all of them name. */
+static void set_lineage(struct raw_clt *r, uint32_t generation)
+{
+	static const uint8_t id[RTRS_LINEAGE_LEN] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
+
+	r->path.lineage = RTRS_CONN_REQ_LINEAGE;
+	r->path.hears = true;
+	rtrs_lineage_uuid(r->path.paths_uuid, id, generation);
+}
+
+/* The client @owner has a session of the lineage; @next asks with @generation, from another
+ * host. */
+static int next_of_lineage(const char *owner, const char *next, uint32_t generation)
+{
+	int status;
+
+	w = world_serve(NULL);
+	sim_identify("clt", owner);
+	sim_identify("clt2", next);
+	raw_clt_init(&clt, "clt", 1, 1, 2);
+	set_lineage(&clt, 5);
+	CHECK(raw_clt_open(&clt, "sess", RNBD_ACCESS_RW) == 0);
+	world_forget(w);
+	raw_clt_init(&other, "clt2", 2, 2, 2);
+	set_lineage(&other, generation);
+	status = raw_clt_connect(&other, 0);
+	world_run_ms(w, 100);
+	return status;
+}
+
+/* Only its own identity ends a session, whatever others know of it. */
+SIM_TEST(lineage_of_another)
+{
+	static const char *const others[] = { "psk:gw2", "cert:gw1", "psk:gw", "psk:gw11", "" };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(others); i++) {
+		CHECK(next_of_lineage("psk:gw1", others[i], 6) == 0);
+		CHECK(!raw_clt_lost(&clt) && do_read() == 0);
+		/* Nor does it keep the client out. */
+		CHECK(next_of_lineage("psk:gw1", others[i], 4) == 0);
+		CHECK(!raw_clt_lost(&clt) && do_read() == 0);
+	}
+	CHECK(next_of_lineage("", "psk:gw1", 6) == 0);
+	CHECK(!raw_clt_lost(&clt) && do_read() == 0);
+}
+
+/* A later session ends the one before, an earlier one is refused. */
+SIM_TEST(lineage_of_its_own)
+{
+	static const char *const owners[] = { "psk:gw1", "" };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(owners); i++) {
+		CHECK(next_of_lineage(owners[i], owners[i], 6) == 0);
+		CHECK(raw_clt_lost(&clt));
+		CHECK(world_traced(w, "path down: its client goes on in another process"));
+		CHECK(next_of_lineage(owners[i], owners[i], UINT32_MAX) == 0);
+		CHECK(raw_clt_lost(&clt));
+		CHECK(next_of_lineage(owners[i], owners[i], 4) == -ESTALE);
+		CHECK(other.path.refusal == RTRS_REFUSES_SUCCEEDED);
+		CHECK(world_traced(w, "connection refused: a later process of this client has the "
+				   "session sess"));
+		CHECK(!raw_clt_lost(&clt) && do_read() == 0);
+	}
+}
+
+/* The same bytes without the flag are any uuid: of a kernel, or of an older client. */
+SIM_TEST(uuid_without_lineage)
+{
+	CHECK(next_of_lineage("", "", 6) == 0 && raw_clt_lost(&clt));
+	w = world_serve(NULL);
+	raw_clt_init(&clt, "clt", 1, 1, 2);
+	set_lineage(&clt, 5);
+	clt.path.lineage = 0;
+	CHECK(raw_clt_open(&clt, "sess", RNBD_ACCESS_RW) == 0);
+	raw_clt_init(&other, "clt2", 2, 2, 2);
+	set_lineage(&other, 6);
+	CHECK(raw_clt_connect(&other, 0) == 0);
+	world_run_ms(w, 100);
+	CHECK(!raw_clt_lost(&clt) && do_read() == 0);
+}
+
 /* A second path by the same identity, from another host. */
 SIM_TEST(own_session)
 {

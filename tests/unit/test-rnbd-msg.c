@@ -43,7 +43,7 @@ Test(rnbd_msg, sess_info_extension_bytes)
 	memset(&m, 0xa5, sizeof(m));
 	rnbd_sess_info_encode(&m, RNBD_MSG_SESS_INFO, &with_ext);
 	memcpy(bytes, m.reserved, sizeof(bytes));
-	expect_bytes(bytes, "nbdkrtrs\xbf\x03\x00\x00\x01\x02\x03\x04\x05\x06\x07\x08"
+	expect_bytes(bytes, "nbdkrtrs\xbf\x0b\x00\x00\x01\x02\x03\x04\x05\x06\x07\x08"
 			    "\x09\x1a\x2b\x3c\x4d\x5e\x6f", 27, "extension");
 	crc = (uint32_t)crc32(0, bytes, 27);
 	cr_assert_eq(bytes[27] | bytes[28] << 8 | bytes[29] << 16 | (uint32_t)bytes[30] << 24, crc);

@@ -148,7 +148,53 @@ Test(rtrs_msg, conn_req_hears_is_bit_1)
 		cr_assert_eq(rtrs_conn_req_decode(buf, sizeof(buf), &req, &why), 0);
 		cr_assert_eq(!!(req.flags & RTRS_CONN_REQ_HEARS), c->hears, "%#x", c->flags);
 		rtrs_conn_req_encode(&m, &req);
-		cr_assert_eq(m.flags, c->flags & 3, "%#x", c->flags);
+		cr_assert_eq(m.flags, c->flags & 7, "%#x", c->flags);
+	}
+}
+
+/* A client says in CONN_REQ, in another such bit, that the uuid of its session is of a lineage. */
+Test(rtrs_msg, conn_req_lineage_is_bit_2)
+{
+	static const struct {
+		uint8_t flags;
+		bool lineage;
+	} table[] = { { 0, false }, { 3, false }, { 4, true }, { 7, true }, { 0xfb, false } };
+
+	for_each_case(c, table) {
+		struct rtrs_conn_req req;
+		const char *why;
+		uint8_t buf[56];
+
+		memcpy(buf, conn_req_vector, sizeof(buf));
+		buf[44] = c->flags;
+		cr_assert_eq(rtrs_conn_req_decode(buf, sizeof(buf), &req, &why), 0);
+		cr_assert_eq(!!(req.flags & RTRS_CONN_REQ_LINEAGE), c->lineage, "%#x", c->flags);
+	}
+}
+
+Test(rtrs_msg, lineages)
+{
+	static const uint8_t id[RTRS_LINEAGE_LEN] = { 0xa0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 };
+	static const uint8_t vector[RTRS_UUID_LEN] = { 0xa0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
+						       0x12, 0x34, 0x56, 0x78 };
+	static const uint32_t ordered[] = { 1, 2, 0xff, 0x100, 0xffff, 0x10000, 0x12345678,
+					    0x80000000, UINT32_MAX };
+	uint8_t a[RTRS_UUID_LEN], b[RTRS_UUID_LEN];
+
+	rtrs_lineage_uuid(a, id, 0x12345678);
+	expect_bytes(a, vector, sizeof(a), "uuid");
+	for (unsigned i = 1; i < ARRAY_SIZE(ordered); i++) {
+		rtrs_lineage_uuid(a, id, ordered[i - 1]);
+		rtrs_lineage_uuid(b, id, ordered[i]);
+		cr_assert(rtrs_lineage_same(a, b));
+		cr_assert_lt(rtrs_lineage_compare(a, b), 0, "%#x", ordered[i]);
+		cr_assert_gt(rtrs_lineage_compare(b, a), 0, "%#x", ordered[i]);
+		cr_assert_eq(rtrs_lineage_compare(a, a), 0);
+	}
+	for (unsigned i = 0; i < RTRS_LINEAGE_LEN; i++) {
+		memcpy(b, a, sizeof(b));
+		b[i] ^= 0x80;
+		cr_assert(!rtrs_lineage_same(a, b), "byte %u", i);
 	}
 }
 

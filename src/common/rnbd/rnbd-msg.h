@@ -43,10 +43,12 @@ static inline int rnbd_msg_type(const void *buf, size_t len)
 					 * reasons (enum rnbd_refusal) */
 #define RNBD_EXT_DIGEST 0x400u		/* client: wants digests (rtrs-digest.h); server: they
 					 * begin behind this answer, on this path */
+#define RNBD_EXT_LINEAGE 0x800u		/* server: ends the earlier sessions of a lineage first
+					 * (rtrs-msg.h) */
 #define RNBD_EXT_ALL                                                                    \
 	(RNBD_EXT_NOUNMAP | RNBD_EXT_PREFLUSH | RNBD_EXT_TAG | RNBD_EXT_EXPORT_ID |     \
 	 RNBD_EXT_LIST | RNBD_EXT_EXTENTS | RNBD_EXT_LATER | RNBD_EXT_PROBE |         \
-	 RNBD_EXT_REASON)
+	 RNBD_EXT_REASON | RNBD_EXT_LINEAGE)
 
 /* The names of these features for users, "nounmap", "preflush", ..., by the number of the bit. */
 #define RNBD_EXT_FEATURES 9u

@@ -84,10 +84,33 @@ int rtrs_conn_req_decode(const void *buf, size_t len, struct rtrs_conn_req *req,
 	req->recon_cnt = le16_get(m->recon_cnt);
 	memcpy(req->sess_uuid, m->sess_uuid, RTRS_UUID_LEN);
 	memcpy(req->paths_uuid, m->paths_uuid, RTRS_UUID_LEN);
-	req->flags = m->flags & (RTRS_CONN_REQ_FIRST_CONN | RTRS_CONN_REQ_HEARS);
+	req->flags = m->flags & (RTRS_CONN_REQ_FIRST_CONN | RTRS_CONN_REQ_HEARS |
+				 RTRS_CONN_REQ_LINEAGE);
 	req->auth = auth_decode(m->auth, m->auth_data, sizeof(m->auth_data), &req->auth_version,
 				req->tag);
 	return 0;
+}
+
+/* ---- lineages ---- */
+
+/* Big-endian: memcmp() compares generations. */
+void rtrs_lineage_uuid(uint8_t uuid[RTRS_UUID_LEN], const uint8_t id[RTRS_LINEAGE_LEN],
+		       uint32_t generation)
+{
+	memcpy(uuid, id, RTRS_LINEAGE_LEN);
+	for (unsigned i = RTRS_UUID_LEN; i-- > RTRS_LINEAGE_LEN; generation >>= 8)
+		uuid[i] = (uint8_t)generation;
+}
+
+bool rtrs_lineage_same(const uint8_t a[RTRS_UUID_LEN], const uint8_t b[RTRS_UUID_LEN])
+{
+	return !memcmp(a, b, RTRS_LINEAGE_LEN);
+}
+
+int rtrs_lineage_compare(const uint8_t a[RTRS_UUID_LEN], const uint8_t b[RTRS_UUID_LEN])
+{
+	return memcmp(a + RTRS_LINEAGE_LEN, b + RTRS_LINEAGE_LEN,
+		      RTRS_UUID_LEN - RTRS_LINEAGE_LEN);
 }
 
 void rtrs_conn_rsp_encode(struct rtrs_msg_conn_rsp *m, const struct rtrs_conn_rsp *rsp)

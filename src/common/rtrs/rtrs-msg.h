@@ -24,7 +24,7 @@ struct rtrs_conn_req {
 	uint16_t recon_cnt;
 	uint8_t sess_uuid[RTRS_UUID_LEN];	/* the path */
 	uint8_t paths_uuid[RTRS_UUID_LEN];	/* the session */
-	uint8_t flags;			/* RTRS_CONN_REQ_FIRST_CONN, _HEARS */
+	uint8_t flags;			/* RTRS_CONN_REQ_FIRST_CONN, _HEARS, _LINEAGE */
 	enum rtrs_auth auth;
 	uint8_t auth_version;		/* ASKS: any (auth_chap_version()) */
 	uint8_t tag[RTRS_AUTH_TAG_LEN];	/* PROVES */
@@ -35,6 +35,17 @@ void rtrs_conn_req_encode(struct rtrs_msg_conn_req *m, const struct rtrs_conn_re
 /* Decode the private data of a connect.  -ECONNRESET: broken is a rule 1-5 of doc/protocol.md 1.7,
  * told in @why (static text). */
 int rtrs_conn_req_decode(const void *buf, size_t len, struct rtrs_conn_req *req, const char **why);
+
+/* ---- lineages: sessions of one client, each of which takes the place of the one before ---- */
+
+/* Make @uuid that of a session: the @generation-th of the lineage @id, random bytes that stay. */
+void rtrs_lineage_uuid(uint8_t uuid[RTRS_UUID_LEN], const uint8_t id[RTRS_LINEAGE_LEN],
+		       uint32_t generation);
+/* True if @a and @b, of sessions with lineages, are of one lineage. */
+bool rtrs_lineage_same(const uint8_t a[RTRS_UUID_LEN], const uint8_t b[RTRS_UUID_LEN]);
+/* Less than, equal to or greater than 0, as @a came before @b in their lineage, is @b, or came
+ * behind it. */
+int rtrs_lineage_compare(const uint8_t a[RTRS_UUID_LEN], const uint8_t b[RTRS_UUID_LEN]);
 
 struct rtrs_conn_rsp {
 	int status;			/* 0 accepted, else negative errno */

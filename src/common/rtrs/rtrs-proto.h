@@ -16,6 +16,7 @@
 #define RTRS_PORT 1234			/* default port of both ends */
 
 #define RTRS_UUID_LEN 16
+#define RTRS_LINEAGE_LEN 12		/* of the uuid of a session that has a lineage */
 #define RTRS_NAME_MAX 255		/* with the terminating NUL */
 #define RTRS_MAX_PATHS 128		/* per session */
 #define RTRS_MAX_CONS 4096		/* per path */
@@ -48,6 +49,8 @@ enum rtrs_imm_type {
 #define RTRS_CONN_REQ_FIRST_CONN 0x01	/* rtrs_msg_conn_req.flags */
 /* likewise, ours: the client reads rtrs_msg_conn_rsp.refusal */
 #define RTRS_CONN_REQ_HEARS 0x02
+/* likewise: the session has a lineage, and paths_uuid is rtrs_lineage_uuid() */
+#define RTRS_CONN_REQ_LINEAGE 0x04
 #define RTRS_MSG_NEW_RKEY_F 0x02	/* rtrs_msg_conn_rsp.flags: always_invalidate */
 #define RTRS_MSG_NEED_INVAL_F 0x01	/* rtrs_msg_rdma_read.flags */
 
@@ -119,6 +122,7 @@ enum rtrs_refusal {
 	RTRS_REFUSES_OWN_PATHS = 17,	/* of paths of the session */
 	RTRS_REFUSES_STOPPING = 18,	/* the server is shutting down */
 	RTRS_REFUSES_CLOSING = 19,	/* a former path of the client is still closing */
+	RTRS_REFUSES_SUCCEEDED = 20,	/* a later session of the same lineage is there */
 	RTRS_NREFUSALS
 };
 

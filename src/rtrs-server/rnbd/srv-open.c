@@ -6,6 +6,8 @@
  *     (srv-size.h).
  *   - An OPEN that only a closing handle forbids waits for the end of this handle, at most
  *     SRV_OPEN_TIMEOUT.
+ *   - So does an OPEN by the next process of the client of that handle, in any mode
+ *     (doc/decisions.md D27).
  *   - An OPEN of an export that is opened again after a failed sync waits likewise, and so does an
  *     OPEN of an export whose path names other storage than before (export-retry.h).
  *   - A session that comes back takes the closing handles up again: the fence (srv-fence.h) orders
@@ -102,6 +104,23 @@ static bool closing_handle(const struct srv *srv, const struct export *ex)
 
 		srv_dev_for_each(dev, &srv_rnbd_sess(sess)->devs) {
 			if (dev->ex->store == ex->store && (dying || dev->state != SRV_DEV_OPEN))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* True if a session before @sess in its lineage has a handle on the store of @ex.  No path of it is
+ * read any more: the handle closes when the storage is done with its requests. */
+static bool earlier_handle(const struct srv_sess *sess, const struct export *ex)
+{
+	struct srv_sess *other;
+
+	list_for_each(other, &sess->srv->sessions, link) {
+		if (!srv_sess_is_earlier(other, sess))
+			continue;
+		srv_dev_for_each(dev, &srv_rnbd_sess(other)->devs) {
+			if (dev->ex->store == ex->store)
 				return true;
 		}
 	}
@@ -205,6 +224,8 @@ static enum open_result open_new(struct srv_req *req, const struct rnbd_open *op
 	struct srv_dev *dev;
 	int rc = 0;
 
+	if (earlier_handle(sess, ex))
+		return OPEN_CLOSING;
 	if (waited && !store_lead_lets(ex, open->mode))
 		rc = store_lead_error(ex->store, force);
 	result = rc ? result_of(sess->srv, ex, rc) : open_acquire(sess, ex, open->mode, force);

@@ -67,6 +67,7 @@ static const struct {
 	[RTRS_REFUSES_OWN_PATHS] = { -ECONNRESET, SRV_REFUSED_CONNECT },
 	[RTRS_REFUSES_STOPPING] = { -ECONNRESET, SRV_REFUSED_CONNECT },
 	[RTRS_REFUSES_CLOSING] = { -ECONNRESET, SRV_REFUSED_CONNECT },
+	[RTRS_REFUSES_SUCCEEDED] = { -ESTALE, SRV_REFUSED_IDENTITY },
 };
 
 static struct decision decision_refuse(enum rtrs_refusal refusal, const char *why)
@@ -238,7 +239,7 @@ static struct decision accept_create_path(struct srv *srv, struct srv_sess *sess
 	if (d.what != ACCEPT)
 		return d;
 	if (is_new)
-		sess = srv_sess_create(srv, req->paths_uuid, conn, who);
+		sess = srv_sess_create(srv, req, conn, who);
 	if (!sess)
 		return decision_refuse_for(-ENOMEM, "no memory for a session");
 	rc = srv_setup_path(sess, req, who, conn, &d.path, error, sizeof(error));
@@ -289,6 +290,29 @@ static bool identity_fits(const struct srv *srv, const struct srv_sess *sess,
 	return false;
 }
 
+/* The sessions before that of @req in its lineage end: the process of each has ended, whether its
+ * paths have or not.  PARK until none of their paths is read any more. */
+static struct decision accept_decide_lineage(const struct srv *srv,
+					     const struct rtrs_conn_req *req,
+					     const char *identity)
+{
+	static char why[RTRS_NAME_MAX + 64];	/* for the refusal that follows */
+	const struct srv_sess *later = srv_sess_later(srv, req->paths_uuid, identity);
+	struct srv_path *path;
+
+	if (later) {
+		snprintf(why, sizeof(why), "a later process of this client has the session %s",
+			 later->name);
+		return decision_refuse(RTRS_REFUSES_SUCCEEDED, why);
+	}
+	while ((path = srv_sess_earlier_path(srv, req->paths_uuid, identity))) {
+		if (path->state == SRV_PATH_DRAINING)
+			return decision_park("the session of its former process is still closing");
+		srv_path_fail(path, "its client goes on in another process");
+	}
+	return (struct decision){ .what = ACCEPT };
+}
+
 static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req *req,
 				     const struct srv_who *who, struct fab_conn *conn)
 {
@@ -305,6 +329,13 @@ static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req
 		return d;
 	if (path)
 		return accept_decide_known_path(path, req);
+	if (req->flags & RTRS_CONN_REQ_LINEAGE) {
+		d = accept_decide_lineage(srv, req, who->id.name);
+		if (d.what != ACCEPT)
+			return d;
+		/* With the end of a path a parked request may have come in. */
+		sess = srv_sess_find(srv, req->paths_uuid);
+	}
 	if (sess) {
 		d = check_session_paths(sess, conn);
 		if (d.what != ACCEPT)

@@ -9,12 +9,13 @@
 #include "clock.h"
 #include "log.h"
 #include "names.h"
+#include "rtrs-msg.h"
 #include "srv-auth.h"
 #include "srv-path.h"
 #include "srv-sess.h"
 #include "srv-state.h"
 
-struct srv_sess *srv_sess_create(struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN],
+struct srv_sess *srv_sess_create(struct srv *srv, const struct rtrs_conn_req *req,
 				 const struct fab_conn *conn, const struct srv_who *who)
 {
 	struct srv_sess *sess = calloc(1, sizeof(*sess));
@@ -26,7 +27,8 @@ struct srv_sess *srv_sess_create(struct srv *srv, const uint8_t uuid[RTRS_UUID_L
 	memcpy(sess->transport_identity, who->id.name, sizeof(who->id.name));
 	memcpy(sess->key_id, who->key_id, sizeof(who->key_id));
 	sess->refs = 1;
-	memcpy(sess->uuid, uuid, RTRS_UUID_LEN);
+	memcpy(sess->uuid, req->paths_uuid, RTRS_UUID_LEN);
+	sess->lineage = req->flags & RTRS_CONN_REQ_LINEAGE;
 	list_init(&sess->paths);
 	if (srv_fence_init(&sess->fence, srv->geom.queue_depth))
 		goto err_free;
@@ -70,6 +72,55 @@ struct srv_sess *srv_sess_find(const struct srv *srv, const uint8_t uuid[RTRS_UU
 			return sess;
 	}
 	return NULL;
+}
+
+/* ---- lineages ---- */
+
+/* Less than 0: @sess came before the session @uuid of @identity in the lineage of both; greater:
+ * behind it; 0: it is this session, or has nothing to do with it. */
+static int lineage_order(const struct srv_sess *sess, const uint8_t uuid[RTRS_UUID_LEN],
+			 const char *identity)
+{
+	if (!sess->lineage || !rtrs_lineage_same(sess->uuid, uuid) ||
+	    strcmp(sess->transport_identity, identity))
+		return 0;
+	return rtrs_lineage_compare(sess->uuid, uuid);
+}
+
+const struct srv_sess *srv_sess_later(const struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN],
+				      const char *identity)
+{
+	const struct srv_sess *sess;
+
+	list_for_each(sess, &srv->sessions, link) {
+		if (lineage_order(sess, uuid, identity) > 0)
+			return sess;
+	}
+	return NULL;
+}
+
+struct srv_path *srv_sess_earlier_path(const struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN],
+				       const char *identity)
+{
+	struct srv_path *path, *draining = NULL;
+	const struct srv_sess *sess;
+
+	list_for_each(sess, &srv->sessions, link) {
+		if (lineage_order(sess, uuid, identity) >= 0)
+			continue;
+		list_for_each(path, &sess->paths, link) {
+			if (path->state < SRV_PATH_DRAINING)
+				return path;
+			draining = srv_path_linked(path) ? path : draining;
+		}
+	}
+	return draining;
+}
+
+bool srv_sess_is_earlier(const struct srv_sess *other, const struct srv_sess *sess)
+{
+	return sess->lineage &&
+	       lineage_order(other, sess->uuid, sess->transport_identity) < 0;
 }
 
 struct srv_path *srv_sess_find_path(const struct srv_sess *sess, const uint8_t uuid[RTRS_UUID_LEN])

@@ -16,6 +16,7 @@
 #include "rtrs-proto.h"
 #include "srv-fence.h"
 
+struct rtrs_conn_req;
 struct srv;
 struct srv_path;
 struct srv_sess;
@@ -36,6 +37,7 @@ struct srv_sess {
 	uint64_t oldest_ns;		/* srv-ctl.h: the age of the oldest request, at the last
 					 * look */
 	uint8_t uuid[RTRS_UUID_LEN];	/* paths_uuid of the wire */
+	bool lineage;			/* @uuid is of one (rtrs-msg.h); constant */
 	struct fab_addr client;		/* of the first path */
 	/* The name that the client of the first connection has proven, by messages or by its
 	 * transport; each later connection is by the same, and by the same key.  Constant. */
@@ -47,9 +49,9 @@ struct srv_sess {
 	char name[RTRS_NAME_MAX];	/* "" until the first INFO_REQ */
 };
 
-/* Create a session with no path and one reference for the caller, for the peer of @conn, who
- * is @who.  NULL: no memory. */
-struct srv_sess *srv_sess_create(struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN],
+/* Create the session of @req with no path and one reference for the caller, for the peer of @conn,
+ * who is @who.  NULL: no memory. */
+struct srv_sess *srv_sess_create(struct srv *srv, const struct rtrs_conn_req *req,
 				 const struct fab_conn *conn, const struct srv_who *who);
 /* Take a reference. */
 void srv_sess_get(struct srv_sess *sess);
@@ -58,6 +60,20 @@ void srv_sess_put(struct srv_sess *sess);
 
 /* The session of @srv with @uuid, or NULL. */
 struct srv_sess *srv_sess_find(const struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN]);
+/* ---- lineages (doc/decisions.md D27) ----
+ * Sessions of a lineage are of one identity: a client that names the lineage of another identity
+ * has one of its own. */
+
+/* A session that comes behind the session @uuid of @identity in its lineage; NULL: none. */
+const struct srv_sess *srv_sess_later(const struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN],
+				      const char *identity);
+/* A linked path of a session that came before that one, if possible one that is not DRAINING; NULL:
+ * none. */
+struct srv_path *srv_sess_earlier_path(const struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN],
+				       const char *identity);
+/* True if @other came before @sess in the lineage of both. */
+bool srv_sess_is_earlier(const struct srv_sess *other, const struct srv_sess *sess);
+
 /* The path of @sess that holds @uuid, or NULL. */
 struct srv_path *srv_sess_find_path(const struct srv_sess *sess, const uint8_t uuid[RTRS_UUID_LEN]);
 /* A path that holds @name for the identity of @path, and is of another session, preferably a path
