@@ -72,6 +72,13 @@ struct world_client *world_client_start(struct world *w, const struct world_clie
 								   conf->digest;
 	sess.once = conf->once;
 	sess.auth = conf->auth;
+	if (conf->kept) {
+		c->kept_file = conf->kept;
+		c->kept = malloc(sizeof(*c->kept));
+		assert(c->kept);
+		memcpy(c->kept, conf->kept, sizeof(*c->kept));
+		sess.kept = c->kept;
+	}
 	before = sim_enter(c->host, c->epoch);
 	for (unsigned i = 0; i < c->nloops; i++)
 		CHECK(sim_loop_create(&c->loops[i]) == 0);
@@ -171,6 +178,13 @@ static bool fiber_ended(void *arg)
 	return sim_fiber_done(arg);
 }
 
+/* What outlives the process is as it is now. */
+static void client_leave_kept(struct world_client *c)
+{
+	if (c->kept)
+		memcpy(c->kept_file, c->kept, sizeof(*c->kept));
+}
+
 void world_client_stop(struct world *w, struct world_client *c)
 {
 	struct sim_place before = sim_enter(c->host, c->epoch);
@@ -178,6 +192,8 @@ void world_client_stop(struct world *w, struct world_client *c)
 	CHECK(list_empty(&c->ios));
 	c->closer = sim_fiber_start(client_end, c);
 	sim_leave(before);
+	CHECK(sim_run_until(fiber_ended, c->closer, 60000));
+	client_leave_kept(c);
 	world_client_reap(c);
 }
 
@@ -186,6 +202,7 @@ void world_client_reap(struct world_client *c)
 	CHECK(sim_run_until(fiber_ended, c->closer, 60000));
 	sim_fiber_free(c->closer);
 	list_del(&c->link);
+	free(c->kept);
 	free(c->device);
 	free(c);
 }
@@ -230,6 +247,7 @@ void world_client_kill(struct world *w, struct world_client *c, enum sim_kill ho
 {
 	struct sim_place before;
 
+	client_leave_kept(c);
 	sim_kill(c->host->name, how);
 	world_note(w, "%s %s", c->host->name, how == SIM_KILL_POWER ? "loses power" : "killed");
 	before = sim_enter(c->host, c->epoch);

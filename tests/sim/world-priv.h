@@ -28,6 +28,7 @@ struct world_client {
 	unsigned nloops;
 	struct client clt;
 	char *device;
+	struct client_kept *kept, *kept_file;	/* what it writes to; where a later one finds it */
 	struct dev_open_req open;
 	bool open_done;
 	struct dev_handle handle;

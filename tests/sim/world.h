@@ -13,6 +13,7 @@
 #ifndef WORLD_H
 #define WORLD_H
 
+#include "client-kept.h"
 #include "dev.h"
 #include "export-life.h"
 #include "sim-fabric.h"
@@ -81,6 +82,8 @@ struct world_client_conf {
 	unsigned hb_interval_ms, hb_misses;	/* both 0: the protocol's */
 	unsigned max_reconnect_attempts;	/* 0: no end; else one less */
 	const struct auth_creds *auth;
+	/* what outlives the process, as its death or its end leaves it; NULL: nothing does */
+	struct client_kept *kept;
 };
 
 extern const struct world_client_conf world_client_defaults;

@@ -25,6 +25,7 @@
 #define CLT_FRONT_ERR 512		/* bytes of the text of an error */
 
 struct clt_conf;
+struct clt_kept;
 struct ctl_call;
 struct json_t;
 struct opt_table;
@@ -127,6 +128,8 @@ struct clt_conf {
 	const char *saved;		/* of clt_conf_again() */
 	struct opt_texts texts;		/* of the files, and absolute names */
 	const char *dir;		/* where the program was started; NULL: removed since */
+	struct clt_kept *kept;		/* clt_kept_open(); NULL: the session ends with its
+					 * process */
 	/* clt_conf_again(): what holds, whose keys and certificates these are; NULL: the start */
 	struct clt_conf *now;
 	/* clt_conf_complete() */

@@ -130,9 +130,26 @@ static void close_msg(struct loop_msg *msg)
 	loop_timer_cancel(&clt->held_timer);
 	dev_watch_stop(clt);
 	dev_life_close(clt);
+	if (clt->resumed)
+		dev_close(clt->resumed);
+	clt->resumed = NULL;
 	client_tell_closed(clt);
 	if (!list_empty(&clt->devs))
 		loop_timer_set(clt->sess.loop, &clt->close_timer, clock_now_ms() + CLOSE_MS);
+}
+
+/* clt_sess_init(), with the next uuid of the lineage of conf->kept. */
+static int sess_init(struct client *clt, struct loop *loop, const struct clt_sess_conf *conf,
+		     const struct clt_sess_ops *ops)
+{
+	struct clt_sess_conf next = *conf;
+	uint8_t uuid[RTRS_UUID_LEN];
+
+	if (conf->kept) {
+		client_kept_next(conf->kept, uuid);
+		next.uuid = uuid;
+	}
+	return clt_sess_init(&clt->sess, loop, &next, ops);
 }
 
 int client_init(struct client *clt, struct loop *loop, const struct clt_sess_conf *conf)
@@ -145,6 +162,7 @@ int client_init(struct client *clt, struct loop *loop, const struct clt_sess_con
 	memset(clt, 0, sizeof(*clt));
 	clt->result = CLT_AGAIN;
 	clt->kind = conf->once ? CLIENT_PROBES : CLIENT_STAYS;
+	clt->kept = conf->once ? NULL : conf->kept;
 	list_init(&clt->devs);
 	list_init(&clt->ctl_line);
 	clt_wait_init(&clt->event, conf->wait, NULL);
@@ -162,7 +180,12 @@ int client_init(struct client *clt, struct loop *loop, const struct clt_sess_con
 	r = clt->greeting && clt->probe ? 0 : -ENOMEM;
 	if (r == 0) {
 		dev_ctl_init(clt->greeting, clt, NULL);
-		r = clt_sess_init(&clt->sess, loop, conf, &ops);
+		r = sess_init(clt, loop, conf, &ops);
+	}
+	if (r == 0 && clt->kept) {
+		r = dev_resume(clt);
+		if (r < 0)
+			clt_sess_fini(&clt->sess);
 	}
 	if (r < 0) {
 		free(clt->probe);

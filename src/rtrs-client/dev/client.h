@@ -17,6 +17,8 @@ struct client {
 	atomic_uint boot_epoch;		/* first epoch of the session after the server's memory may
 					 * have been lost (doc/decisions.md D13) */
 	enum { CLIENT_STAYS, CLIENT_PROBES } kind;	/* constant; a probe waits for nothing */
+	struct client_kept *kept;	/* constant; NULL: the client ends with its process, or
+					 * probes */
 	/* service thread */
 	enum {
 		CLIENT_PEER_NEW,	/* SESS_INFO was not answered yet */
@@ -42,6 +44,8 @@ struct client {
 		CLIENT_FILES_SAME,	/* some file is the same as before */
 	} files;			/* of exports in this epoch */
 	struct list devs;
+	struct dev *resumed;		/* that the process before had open: a reference, until the
+					 * client closes; NULL: none */
 	struct dev_watch *watch;	/* dev_watch_start(); NULL: none */
 	unsigned nctl;			/* messages under way, without those of the handshake */
 	struct list ctl_line;		/* struct dev_ctl: messages that have to wait */

@@ -30,6 +30,7 @@ int dev_answer_size(struct dev *dev, uint64_t size)
 			  "export has grown: %llu bytes instead of %llu", (unsigned long long)size,
 			  (unsigned long long)was);
 	atomic_store(&dev->size, size);
+	dev_kept_size(dev);
 	return 0;
 }
 
@@ -92,6 +93,7 @@ static void take_file(struct dev *dev, const struct rnbd_dev_info *info)
 	/* Of another machine dev_greet_believe() counts the loss. */
 	if (dev->clt->place != CLIENT_PLACE_GIVEN)
 		dev_greet_lose(dev, "another file was accepted in the place of the former one");
+	dev_kept_file(dev);
 }
 
 int dev_answer(struct dev *dev, struct dev_ctl *ctl, bool first)
@@ -120,6 +122,7 @@ int dev_answer(struct dev *dev, struct dev_ctl *ctl, bool first)
 		dev->info = info;
 		dev->file = DEV_FILE_KEPT;
 		atomic_store(&dev->size, size);
+		dev_kept_opened(dev, &info);
 	} else {
 		take_file(dev, &info);
 		dev_answer_size(dev, size);
@@ -203,6 +206,9 @@ static const char *why_errno(int status)
 		return "shrunk while other clients here have it open";
 	case -EAGAIN: case -ENODEV:
 		return "the server cannot open its storage now (\"rtrsctl doctor\" there says why)";
+	case -EOPNOTSUPP:		/* dev_ctl_open() */
+		return "the server does not end the session of a former process: a kernel's, or an "
+		       "older rtrs-server (mode=rw would do without)";
 	case -ECONNABORTED:
 		return "the server was lost";
 	case -EIO:			/* of the session, or of a kernel's server */

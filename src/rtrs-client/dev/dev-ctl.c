@@ -146,6 +146,8 @@ void dev_ctl_open(struct dev_ctl *ctl, enum clt_op_kind kind, void (*done)(struc
 	const struct dev *dev = ctl->dev;
 
 	rnbd_open_encode(&ctl->msg.open, dev->name, dev->mode);
+	/* Of two writers one may be the process before, which only such a server ends. */
+	ctl->feature = dev->kept && dev->mode == RNBD_ACCESS_MIGRATION ? RNBD_EXT_LINEAGE : 0;
 	ctl->msg.open.flags = dev_is_in(dev, DEV_IN_USE) ? RNBD_OPEN_TAKE_OVER : 0;
 	dev_ctl_send(ctl, sizeof(ctl->msg.open), sizeof(ctl->rsp.open), kind, done);
 }
@@ -225,11 +227,12 @@ void dev_greet_believe(struct client *clt, const struct rnbd_ext *ext)
 	clt->host = ext->host ? ext->host : clt->host;
 	clt->place = CLIENT_PLACE_KEPT;
 	memcpy(clt->boot_id, ext->boot_id, sizeof(clt->boot_id));
-	if (first || same)
-		return;
-	atomic_store(&clt->boot_epoch, clt_sess_epoch(&clt->sess));
-	list_for_each(dev, &clt->devs, link)
-		dev_greet_lose(dev, why);
+	if (!first && !same) {
+		atomic_store(&clt->boot_epoch, clt_sess_epoch(&clt->sess));
+		list_for_each(dev, &clt->devs, link)
+			dev_greet_lose(dev, why);
+	}
+	dev_kept_server(clt);
 }
 
 /* dev_loss_unflushed() proves nothing here: the server may have acknowledged some parts of a write,

@@ -243,6 +243,11 @@ void dev_handle_init(struct dev_handle *h, struct dev *dev)
 	dev_told_init(&h->told, &dev->loss);
 }
 
+void dev_handle_arrived(struct dev_handle *h)
+{
+	dev_told_arrived(&h->told, &h->dev->loss);
+}
+
 void dev_handle_fini(struct dev_handle *h)
 {
 	dev_told_fini(&h->told, &h->dev->loss);

@@ -17,14 +17,32 @@ static void loss_advance(atomic_ullong *seq, unsigned long long to)
 void dev_loss_init(struct dev_loss *loss)
 {
 	pthread_mutex_init(&loss->lock, NULL);
+	loss->kept = &loss->own;
 	dev_loss_reset(loss);
+}
+
+void dev_loss_keep(struct dev_loss *loss, struct dev_loss_kept *kept)
+{
+	loss->kept = kept;
+	dev_loss_reset(loss);
+}
+
+/* The handles of that process have left, as one handle leaves. */
+void dev_loss_resume(struct dev_loss *loss, struct dev_loss_kept *kept)
+{
+	loss->kept = kept;
+	loss->left = 1;
+	loss->left_write = atomic_load(&kept->write_seq);
+	loss->count = atomic_load(&kept->untold);
+	loss->owed = loss->count ? loss->left : 0;
 }
 
 void dev_loss_reset(struct dev_loss *loss)
 {
-	atomic_store(&loss->write_seq, 0);
-	atomic_store(&loss->flushed_seq, 0);
-	loss->count = loss->count_before = 0;
+	atomic_store(&loss->kept->write_seq, 0);
+	atomic_store(&loss->kept->flushed_seq, 0);
+	atomic_store(&loss->kept->untold, 0);
+	loss->count = loss->count_before = loss->reported = 0;
 	loss->epoch = 0;
 	loss->left = loss->left_write = 0;
 	loss->owed = loss->paid = 0;
@@ -44,19 +62,21 @@ void dev_loss_found(struct dev_loss *loss, unsigned epoch)
 		loss->count_before = loss->count;
 	}
 	loss->count++;
-	if (loss->left_write > atomic_load(&loss->flushed_seq))
+	atomic_store(&loss->kept->untold, 1);
+	if (loss->left_write > atomic_load(&loss->kept->flushed_seq))
 		loss->owed = loss->left;
 	pthread_mutex_unlock(&loss->lock);
 }
 
 bool dev_loss_unflushed(const struct dev_loss *loss)
 {
-	return atomic_load(&loss->write_seq) != atomic_load(&loss->flushed_seq);
+	return atomic_load(&loss->kept->write_seq) != atomic_load(&loss->kept->flushed_seq);
 }
 
 void dev_told_init(struct dev_told *told, struct dev_loss *loss)
 {
 	atomic_store(&told->wrote, 0);
+	told->due = 0;
 	pthread_mutex_lock(&loss->lock);
 	told->left = loss->left;
 	told->count = loss->count - (loss->owed > loss->paid);
@@ -67,12 +87,13 @@ void dev_told_fini(struct dev_told *told, struct dev_loss *loss)
 {
 	uint64_t wrote = atomic_load(&told->wrote);
 
+	dev_told_arrived(told, loss);
 	if (!wrote)
 		return;
 	pthread_mutex_lock(&loss->lock);
 	if (told->count != loss->count) {
 		loss->owed = ++loss->left;
-	} else if (wrote > atomic_load(&loss->flushed_seq)) {
+	} else if (wrote > atomic_load(&loss->kept->flushed_seq)) {
 		loss->left++;
 		loss->left_write = MAX(loss->left_write, wrote);
 	}
@@ -84,12 +105,12 @@ void dev_cover_begin(struct dev_cover *cover, const struct dev_told *told, struc
 	pthread_mutex_lock(&loss->lock);
 	cover->told = told->count;
 	pthread_mutex_unlock(&loss->lock);
-	cover->write_seq = atomic_load(&loss->write_seq);
+	cover->write_seq = atomic_load(&loss->kept->write_seq);
 }
 
 void dev_loss_wrote(struct dev_loss *loss, struct dev_told *told)
 {
-	loss_advance(&told->wrote, atomic_fetch_add(&loss->write_seq, 1) + 1);
+	loss_advance(&told->wrote, atomic_fetch_add(&loss->kept->write_seq, 1) + 1);
 }
 
 int dev_loss_tell(struct dev_loss *loss, struct dev_told *told, const struct dev_cover *cover,
@@ -105,12 +126,24 @@ int dev_loss_tell(struct dev_loss *loss, struct dev_told *told, const struct dev
 	if (fails && tells) {
 		told->count = MAX(told->count, count);
 		loss->paid = MAX(loss->paid, told->left);
+		/* Of two operations on their way the user may get the older answer alone. */
+		told->due = told->due ? told->due : told->count;
 	}
 	pthread_mutex_unlock(&loss->lock);
 	return fails ? -EIO : 0;
 }
 
+void dev_told_arrived(struct dev_told *told, struct dev_loss *loss)
+{
+	pthread_mutex_lock(&loss->lock);
+	loss->reported = MAX(loss->reported, told->due);
+	told->due = 0;
+	if (loss->reported == loss->count)
+		atomic_store(&loss->kept->untold, 0);
+	pthread_mutex_unlock(&loss->lock);
+}
+
 void dev_loss_flushed(struct dev_loss *loss, const struct dev_cover *cover)
 {
-	loss_advance(&loss->flushed_seq, cover->write_seq);
+	loss_advance(&loss->kept->flushed_seq, cover->write_seq);
 }

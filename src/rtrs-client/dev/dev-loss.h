@@ -21,13 +21,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Embedded in a device. */
-struct dev_loss {
+/* The part that may outlive the process (client-kept.h). */
+struct dev_loss_kept {
 	atomic_ullong write_seq;	/* acknowledged writes that need a FLUSH */
 	atomic_ullong flushed_seq;	/* of @write_seq, covered by a successful FLUSH */
+	atomic_uint untold;		/* 1: the last loss has reached no user */
+};
+
+/* Embedded in a device. */
+struct dev_loss {
+	struct dev_loss_kept *kept;	/* constant while there is a handle; @own, or memory that
+					 * outlives the process */
+	struct dev_loss_kept own;
 
 	pthread_mutex_t lock;		/* for all fields below */
 	uint64_t count;			/* losses */
+	uint64_t reported;		/* of @count, the last that has reached a user */
 	uint64_t count_before;		/* losses found before @epoch */
 	unsigned epoch;			/* of the session that found the last loss */
 	uint64_t left;			/* handles that left */
@@ -42,6 +51,8 @@ struct dev_told {
 	uint64_t count;			/* losses told to the handle; dev_loss.lock */
 	uint64_t left;			/* dev_loss.left when the handle opened */
 	atomic_ullong wrote;		/* write_seq of its last write; 0: no write yet */
+	uint64_t due;			/* @count of which the news is on its way to the user; 0:
+					 * none is; dev_loss.lock */
 };
 
 /* The writes that a FLUSH or FUA has to cover; embedded in the operation. */
@@ -54,6 +65,12 @@ struct dev_cover {
 
 /* Initialize @loss, without losses. */
 void dev_loss_init(struct dev_loss *loss);
+/* Have @loss, which is initialized, go on with @kept, of a process that has ended: its handles have
+ * left.  @kept outlives @loss. */
+void dev_loss_resume(struct dev_loss *loss, struct dev_loss_kept *kept);
+/* Have @loss, without a handle and without losses, keep its part in @kept from now on, for the next
+ * process. */
+void dev_loss_keep(struct dev_loss *loss, struct dev_loss_kept *kept);
 /* Forget all losses: the device, without a handle, begins a new life. */
 void dev_loss_reset(struct dev_loss *loss);
 /* Free the lock of @loss. */
@@ -66,7 +83,10 @@ bool dev_loss_unflushed(const struct dev_loss *loss);
 
 /* Open a handle.  Losses of the past do not concern the handle, unless a debt exists. */
 void dev_told_init(struct dev_told *told, struct dev_loss *loss);
-/* Close the handle, which may leave. */
+/* The error of a FLUSH or FUA has reached the user of the handle, so the next process need not
+ * report that loss once more. */
+void dev_told_arrived(struct dev_told *told, struct dev_loss *loss);
+/* Close the handle, which may leave.  All answers have reached its user. */
 void dev_told_fini(struct dev_told *told, struct dev_loss *loss);
 
 /* Begin a FLUSH or FUA of the handle. */

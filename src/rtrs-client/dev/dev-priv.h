@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "client-kept.h"
 #include "clock.h"
 #include "clt-sess.h"
 #include "dev-fsm.h"
@@ -63,6 +64,8 @@ struct dev {
 	struct range_lock ranges;
 
 	struct dev_loss loss;
+	struct client_kept *kept;	/* constant; what of it outlives the process; NULL:
+					 * nothing */
 
 	/* service thread */
 	struct list link;		/* clt->devs */
@@ -168,6 +171,22 @@ void dev_greet_lose(struct dev *dev, const char *why);
  * (dev-handshake.c). */
 bool dev_greet_behind_open(const struct dev *dev);
 
+/* ---- dev-kept.c: what outlives the process; service thread ----
+ * The first four do nothing for a @dev or a @clt of which nothing outlives the process. */
+
+/* Take @info, the answer to the first OPEN of @dev, which is not used before. */
+void dev_kept_opened(struct dev *dev, const struct rnbd_dev_info *info);
+/* Note the size of @dev. */
+void dev_kept_size(struct dev *dev);
+/* Note the file of @dev. */
+void dev_kept_file(struct dev *dev);
+/* Note the server of @clt, after all losses that it has brought. */
+void dev_kept_server(struct client *clt);
+/* Have @clt, which has a clt->kept and does not run, know the server of the process before. */
+void dev_kept_resume_server(struct client *clt);
+/* Make @dev, which is NEW and has a @dev->kept, the device that the process before had open. */
+void dev_kept_resume(struct dev *dev);
+
 /* ---- dev-io.c ---- */
 
 /* Begin to ask what the @op->span bytes from @off on are, whole sectors.  The answer comes to
@@ -179,6 +198,9 @@ void dev_io_extents_start(struct dev_io *op, struct dev_handle *h, void *answer,
 
 /* Initialize the references of the devices of @clt. */
 void dev_init(struct client *clt);
+/* Begin @clt, which has a clt->kept and does not run, where the process before has ended: with its
+ * server, and with its device, clt->resumed.  0 or -ENOMEM. */
+int dev_resume(struct client *clt);
 
 /* Initialize the look of @dev. */
 void dev_look_init(struct dev *dev);

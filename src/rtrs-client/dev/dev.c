@@ -210,6 +210,18 @@ const char *dev_cause(const struct dev *dev)
 
 /* ---- open ---- */
 
+/* What @clt keeps for the next process is of one device: the first one of the name. */
+static struct client_kept *kept_of(struct client *clt, const char *name)
+{
+	struct dev *dev;
+
+	list_for_each(dev, &clt->devs, link) {
+		if (dev->kept)
+			return NULL;
+	}
+	return clt->kept && !strcmp(clt->kept->name, name) ? clt->kept : NULL;
+}
+
 static struct dev *dev_create(struct client *clt, const struct dev_open_req *req)
 {
 	struct dev *dev;
@@ -223,12 +235,35 @@ static struct dev *dev_create(struct client *clt, const struct dev_open_req *req
 	dev->mode = req->mode;
 	range_lock_init(&dev->ranges);
 	dev_loss_init(&dev->loss);
+	dev->kept = kept_of(clt, dev->name);
 	dev_ctl_init(&dev->ctl, clt, dev);
 	dev_settle_init(dev);
 	dev_look_init(dev);
 	list_init(&dev->opens);
 	list_add_tail(&clt->devs, &dev->link);
 	return dev;
+}
+
+int dev_resume(struct client *clt)
+{
+	const struct client_kept *kept = clt->kept;
+	const struct dev_open_req req = { .name = kept->name,
+					  .mode = (enum rnbd_access_mode)kept->mode };
+	struct dev *dev;
+
+	dev_kept_resume_server(clt);
+	if (!client_kept_resumes(kept))
+		return 0;
+	dev = dev_create(clt, &req);
+	if (!dev)
+		return -ENOMEM;
+	dev_kept_resume(dev);
+	/* It was open in an epoch that is over. */
+	clt->sess.io.epoch = 1;
+	atomic_store(&dev->state, DEV_OPEN);
+	dev->refs = 1;
+	clt->resumed = dev;
+	return 0;
 }
 
 /* The device that whoever opens @name gets; NULL: a new one.  It is the last of its name: an

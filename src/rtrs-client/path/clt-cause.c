@@ -85,6 +85,8 @@ const char *clt_cause_reason(unsigned refusal, bool has_key)
 		[RTRS_REFUSES_STOPPING] = "the server is shutting down",
 		[RTRS_REFUSES_CLOSING] = "a former path of this client has not closed at the "
 			"server in time (the client tries again)",
+		[RTRS_REFUSES_SUCCEEDED] = "a later process has taken over from this one (expected "
+			"one process at a time)",
 	};
 
 	if (refusal == RTRS_REFUSES_UNPROVEN)

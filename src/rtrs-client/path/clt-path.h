@@ -69,6 +69,7 @@ struct clt_path_conf {
 	struct clt_io *io;
 	const char *sess_name;
 	const uint8_t *sess_uuid;	/* [RTRS_UUID_LEN] */
+	uint8_t lineage;		/* RTRS_CONN_REQ_LINEAGE: it is of a lineage; else 0 */
 	unsigned index;			/* of the session's paths */
 	unsigned hb_interval_ms, hb_misses;	/* 0: as of rtrs_hb_conf() */
 	struct clt_sess_addr addr;

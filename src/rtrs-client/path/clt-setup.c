@@ -145,7 +145,7 @@ static int setup_resolved(struct clt_con *con, char why[CLT_WHY])
 		.cid = (uint16_t)con->cid,
 		.cid_num = (uint16_t)path->att.ncons,
 		.recon_cnt = (uint16_t)path->attempts,
-		.flags = RTRS_CONN_REQ_FIRST_CONN | RTRS_CONN_REQ_HEARS,
+		.flags = RTRS_CONN_REQ_FIRST_CONN | RTRS_CONN_REQ_HEARS | path->conf.lineage,
 		.auth = path->auth.proven ? RTRS_AUTHS_PROVES :
 			auth_mode(path->conf.auth) != AUTH_MODE_NONE && !con->cid ?
 			RTRS_AUTHS_ASKS : RTRS_AUTHS_NOTHING,

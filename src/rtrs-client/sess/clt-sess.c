@@ -342,7 +342,10 @@ int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_ses
 
 	memset(sess, 0, sizeof(*sess));
 	snprintf(sess->name, sizeof(sess->name), "%s", conf->name);
-	random_bytes(sess->uuid, sizeof(sess->uuid));
+	if (conf->uuid)
+		memcpy(sess->uuid, conf->uuid, sizeof(sess->uuid));
+	else
+		random_bytes(sess->uuid, sizeof(sess->uuid));
 	sess->loop = loop;
 	sess->ops = ops;
 	sess->path_ops = &path_ops;
@@ -353,6 +356,7 @@ int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_ses
 		.io = &sess->io,
 		.sess_name = sess->name,
 		.sess_uuid = sess->uuid,
+		.lineage = conf->uuid ? RTRS_CONN_REQ_LINEAGE : 0,
 		.hb_interval_ms = conf->hb_interval_ms,
 		.hb_misses = conf->hb_misses,
 		.ncons = 1 + conf->connections,

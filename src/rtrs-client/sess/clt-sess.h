@@ -16,6 +16,7 @@
 
 #define CLT_RECONNECTS_MAX 9999u	/* of a path in a row; as the kernel's client */
 
+struct client_kept;
 struct clt_sess;
 
 struct clt_sess_conf {
@@ -44,6 +45,10 @@ struct clt_sess_conf {
 					 * start) */
 	struct frwr_lessons *lessons;	/* outlives the session; NULL: the session keeps lessons of
 					 * its own */
+	const uint8_t *uuid;		/* [RTRS_UUID_LEN], of a lineage (rtrs-msg.h); NULL:
+					 * random */
+	struct client_kept *kept;	/* for client_init(), which sets @uuid; outlives the
+					 * session; NULL: it ends with its process */
 };
 
 /* Calls to the upper layer (client.c, dev-handshake.c), on the service thread. */

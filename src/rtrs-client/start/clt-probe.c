@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "clt-export.h"
+#include "clt-kept.h"
 #include "clt-start.h"
 #include "log.h"
 #include "process.h"
@@ -207,11 +208,26 @@ static int probe_session(struct clt_start *start, char err[CLT_FRONT_ERR])
 	return r;
 }
 
+/* The process before has probed: its users wait, for this process and not for a server that may be
+ * away.  False: it has not found the transport that is to be chosen. */
+static bool probe_resumes(struct clt_conf *conf)
+{
+	const struct fab_provider *found = clt_kept_provider(conf);
+
+	if (!clt_kept_resumes(conf) || (conf->automatic && !found))
+		return false;
+	if (conf->automatic)
+		clt_conf_choose(conf, found);
+	return true;
+}
+
 int clt_probe(struct clt_start *start, char err[CLT_FRONT_ERR])
 {
 	char why[CLT_FRONT_ERR - 16];
-	int r = probe_session(start, err);
+	int r = probe_resumes(start->conf) ? 0 : probe_session(start, err);
 
+	if (r == 0)
+		clt_kept_choose(start->conf);
 	/* ORDER: last, because a command at the control socket, and a reader of metrics, waits
 	 * until the session has started. */
 	if (r == 0) {

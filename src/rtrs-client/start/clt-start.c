@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "cleanup.h"
+#include "clt-kept.h"
 #include "clt-start.h"
 #include "dev.h"
 #include "log.h"
@@ -45,6 +46,7 @@ int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const ch
 		.auth = conf->auth,
 		.once = once,
 		.lessons = &start->lessons,
+		.kept = clt_kept_page(conf),
 	};
 	int r;
 
