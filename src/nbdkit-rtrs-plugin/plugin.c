@@ -142,34 +142,11 @@ static int conf_result(int r, char *err)
 	return r < 0 ? -1 : 0;
 }
 
-/* Refuse parameters of nbdkit's own plugin nbd, with the parameter to use here. */
-static int nbd_parameter(const char *key, const char *value)
-{
-	static const struct {
-		const char *key, *ours;
-	} others[] = {
-		{ "port", "server=HOST:" }, { "hostname", "server=" }, { "host", "server=" },
-		{ "socket", "server=unix:" },
-	};
-
-	for (unsigned i = 0; i < ARRAY_SIZE(others); i++) {
-		if (!strcmp(key, others[i].key)) {
-			nbdkit_error("unknown parameter '%s': write %s%s", key, others[i].ours,
-				     value);
-			return -1;
-		}
-	}
-	return 0;
-}
-
 static int rtrs_config(const char *key, const char *value)
 {
 	char *err = NULL;
-	int r;
+	int r = clt_conf_set(&conf, key, value, &err);
 
-	if (nbd_parameter(key, value) < 0)
-		return -1;
-	r = clt_conf_set(&conf, key, value, &err);
 	return conf_result(r, err);
 }
 

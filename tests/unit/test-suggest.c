@@ -16,7 +16,8 @@ Test(suggest, distances)
 		{ "", "", 0 }, { "", "abc", 3 }, { "abc", "", 3 }, { "abc", "abc", 0 },
 		{ "listen", "listne", 1 }, { "lisen", "listen", 1 }, { "listenn", "listen", 1 },
 		{ "xisten", "listen", 1 }, { "kitten", "sitting", 3 }, { "ba", "ab", 1 },
-		{ "abcdef", "badcfe", 3 },
+		{ "abcdef", "badcfe", 3 }, { "LISTEN", "listen", 0 }, { "Lsiten", "listen", 1 },
+		{ "max_paths", "MAX-paths", 1 },
 	};
 
 	for_each_case(c, cases) {
@@ -35,7 +36,8 @@ Test(suggest, nearest_name)
 	} cases[] = {
 		{ "lsiten", "listen" }, { "listen", "listen" }, { "alow", "allow" },
 		{ "max-path", "max-paths" }, { "maxsessions", "max-sessions" },
-		{ "max_session", "max-sessions" }, { "export", NULL }, { "l", NULL }, { "", NULL },
+		{ "max_session", "max-sessions" }, { "ALLOW", "allow" },
+		{ "export", NULL }, { "l", NULL }, { "", NULL },
 	};
 
 	for_each_case(c, cases) {

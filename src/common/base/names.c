@@ -2,6 +2,7 @@
 /* Owns the texts of intern(). */
 #include <config.h>
 
+#include <ctype.h>
 #include <errno.h>
 #include <pthread.h>
 #include <pwd.h>
@@ -86,6 +87,11 @@ void mask_control(char *text)
  * Names are short, so the table of distances lies on the stack.  Three rows suffice: the row of the
  * current letter and, for swapped neighbours, the two rows above. */
 
+static bool same_letter(char a, char b)
+{
+	return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
 unsigned suggest_distance(const char *a, size_t len, const char *b)
 {
 	unsigned rows[3][SUGGEST_LEN_MAX + 1];
@@ -100,9 +106,10 @@ unsigned suggest_distance(const char *a, size_t len, const char *b)
 
 		row[0] = (unsigned)i;
 		for (size_t j = 1; j <= blen; j++) {
-			row[j] = MIN(above[j - 1] + (a[i - 1] != b[j - 1]),
+			row[j] = MIN(above[j - 1] + !same_letter(a[i - 1], b[j - 1]),
 				     MIN(above[j], row[j - 1]) + 1);
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+			if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) &&
+			    same_letter(a[i - 2], b[j - 1]))
 				row[j] = MIN(row[j], over[j - 2] + 1);
 		}
 	}

@@ -18,7 +18,8 @@ void mask_control(char *text);
 #define SUGGEST_LEN_MAX 40
 
 /* The number of changes that make @b of the first @len bytes of @a: a letter inserted, removed or
- * replaced, or two neighbours swapped.  SUGGEST_LEN_MAX if @a or @b is longer. */
+ * replaced, or two neighbours swapped; capitals and small letters are the same.  SUGGEST_LEN_MAX
+ * if @a or @b is longer. */
 unsigned suggest_distance(const char *a, size_t len, const char *b);
 
 /* The nearest of @n @names (some may be NULL) to the first @len bytes of @text; the first of

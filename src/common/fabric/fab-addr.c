@@ -210,10 +210,22 @@ struct split {
 	const char *why;	/* the fault of a malformed text */
 };
 
+#define NOT_ALL "'*' is no address: 0.0.0.0 has all of IPv4 listen, [::] all of IPv6"
+
+/* The C library takes "*" for no host, which is loopback. */
+static bool is_star(const char *host, size_t len)
+{
+	return len == 1 && *host == '*';
+}
+
 static int split_host(const char *text, size_t len, struct split *s)
 {
 	if (len == 0) {
 		s->why = "the host is empty: " FORMS;
+		return -EINVAL;
+	}
+	if (is_star(text, len)) {
+		s->why = NOT_ALL;
 		return -EINVAL;
 	}
 	if (memchr(text, '/', len)) {
@@ -245,8 +257,14 @@ static int split_text(const char *text, struct split *s)
 		return split_host(text + 1, (size_t)(end - text) - 1, s);
 	}
 	colon = strchr(text, ':');
+	if (strchr(text, ',')) {
+		s->why = "expected one address, without a ','";
+		return -EINVAL;
+	}
 	if (colon && strchr(colon + 1, ':')) {
-		s->why = "an IPv6 address is written in brackets: [IPV6]:PORT";
+		s->why = text[strspn(text, "0123456789abcdefABCDEF:.%")] && !strchr(text, '%') ?
+			"more than one ':': " FORMS :
+			"an IPv6 address is written in brackets: [IPV6]:PORT";
 		return -EINVAL;
 	}
 	if (!colon)
@@ -322,6 +340,10 @@ int fab_addr_resolve(const char *host, const struct fab_provider *p, uint16_t po
 	unsigned n = 0;
 	int rc;
 
+	if (host && is_star(host, strlen(host))) {
+		snprintf(why, len, "%s", NOT_ALL);
+		return -EINVAL;
+	}
 	/* First as a numeric address, which needs no name server. */
 	rc = numeric_host(host, &list);
 	if (rc == EAI_NONAME && lacks_interface(host, why, len))

@@ -28,7 +28,8 @@ static const char *unix_path(const char *text)
 
 static int not_an_address(char *why, size_t len)
 {
-	snprintf(why, len, "expected ADDR:PORT, PORT, or unix:PATH with an absolute path");
+	snprintf(why, len, "expected PORT (of " LOOPBACK "), ADDR:PORT with a numeric address "
+		 "(0.0.0.0: all of IPv4), or unix:PATH with an absolute path");
 	return -EINVAL;
 }
 
@@ -51,7 +52,8 @@ static bool split_host(const char *text, char host[INET6_ADDRSTRLEN], const char
 	} else if (memchr(text, ':', len)) {
 		return false;
 	}
-	if (!len || len >= INET6_ADDRSTRLEN)
+	/* The C library takes "*" for 0.0.0.0 here. */
+	if (!len || len >= INET6_ADDRSTRLEN || *from == '*')
 		return false;
 	memcpy(host, from, len);
 	host[len] = '\0';

@@ -39,19 +39,68 @@ static int check_once(const struct clt_conf *conf, const struct opt *row, const 
 		first = conf->words[i].row == row ? conf->words[i].value : NULL;
 	if (!first || row->many)
 		return 0;
-	if (!strcmp(key, "server"))
+	if (!strcmp(key, "server") && value[strspn(value, "0123456789")] == '\0')
 		return conf_error(-EINVAL, err,
 				  "server=%s: given twice, "
-				  "the first is server=%s (path=%s is one more path)",
-				  value, first, value);
+				  "the first is server=%s (server=%s:%s has a port)",
+				  value, first, first, value);
+	if (!strcmp(key, "server"))
+		return conf_error(-EINVAL, err,
+				  "server=%s: given twice, the first is server=%s "
+				  "(export=%s names an export, path=%s is one more path)",
+				  value, first, value, value);
 	return conf_error(-EINVAL, err, "%s=%s: given twice, the first is %s=%s", key, value, key,
 			  first);
 }
 
-static int unknown_parameter(const struct clt_conf *conf, const char *key, char **err)
+/* Parameters of other NBD programs, with the one to use here. */
+static const struct {
+	const char *key, *ours;
+} foreign[] = {
+	{ "port", "server=HOST:" }, { "hostname", "server=" }, { "host", "server=" },
+	{ "socket", "server=unix:" }, { "exportname", "export=" }, { "timeout", "io-timeout=" },
+	{ "reconnect-delay", "io-timeout=" },
+};
+
+static const char *foreign_meant(const char *key)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(foreign); i++) {
+		if (!strcmp(key, foreign[i].key))
+			return foreign[i].ours;
+	}
+	return NULL;
+}
+
+/* The option of the front end that @key lacks the dashes of; NULL: none. */
+static const struct opt *own_option(const struct clt_front *front, const char *key)
+{
+	const struct opt_table own = { .rows = front->options ? front->options->rows : NULL,
+				       .n = front->options ? front->options->n : 0 };
+
+	return opt_find(&own, key);
+}
+
+static int unknown_parameter(const struct clt_conf *conf, const char *key, const char *value,
+			     char **err)
 {
 	const char *meant = opt_suggest(&clt_conf_options, OPT_AT_START, key, strlen(key));
+	const char *ours = foreign_meant(key);
+	const struct opt *own = own_option(conf->front, key);
 
+	if (ours && own)
+		return conf_error(-EINVAL, err, "unknown parameter '%s': write %s%s, or --%s=%s "
+				  "for NBD clients", key, ours, value, key, value);
+	if (ours)
+		return conf_error(-EINVAL, err, "unknown parameter '%s': write %s%s", key, ours,
+				  value);
+	if (own)
+		return conf_error(-EINVAL, err, "unknown parameter '%s': the option is --%s", key,
+				  key);
+	for (const char *const *of = conf->front->others; of && *of; of++) {
+		if (!strcmp(key, *of))
+			return conf_error(-EINVAL, err, "unknown parameter '%s': it is %s", key,
+					  conf->front->others_are);
+	}
 	if (meant)
 		return conf_error(-EINVAL, err, "unknown parameter '%s' (did you mean %s=?)", key,
 				  meant);
@@ -64,7 +113,7 @@ int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char
 	char why[256];
 
 	if (!row)
-		return unknown_parameter(conf, key, err);
+		return unknown_parameter(conf, key, value, err);
 	if (check_once(conf, row, value, err) < 0)
 		return -EINVAL;
 	if (conf->nwords == ARRAY_SIZE(conf->words))

@@ -47,6 +47,22 @@ static int parse_end(const char *text, const struct fab_provider *provider, uint
 	return 0;
 }
 
+/* Read the address of this end, @text.  Its connections cannot have one port. */
+static int parse_source(const char *text, const struct fab_provider *provider,
+			struct clt_sess_addr *addr, char *err, size_t errlen)
+{
+	const char *bracket;
+
+	if (parse_end(text, provider, 0, &addr->src, addr->src_name, err, errlen))
+		return -1;
+	bracket = strchr(addr->src_name, ']');
+	if (!fab_addr_port(&addr->src) && !strchr(bracket ? bracket : addr->src_name, ':'))
+		return 0;
+	snprintf(err, errlen, "'%s' in front of '@' or ',' is the address of this machine, and has "
+		 "no port: expected [SOURCE@]HOST[:PORT], and path= again for another path", text);
+	return -1;
+}
+
 int clt_paths_parse(const char *text, const struct fab_provider *provider,
 		    struct clt_sess_addr *addr, char *err, size_t errlen)
 {
@@ -76,7 +92,7 @@ int clt_paths_parse(const char *text, const struct fab_provider *provider,
 		snprintf(src, sizeof(src), "%.*s", (int)(sep - text), text);
 	snprintf(dst, sizeof(dst), "%.*s%s", (int)(sep ? scheme : 0), text, sep ? sep + 1 : text);
 	if (sep)
-		r = parse_end(src, provider, 0, &addr->src, addr->src_name, err, errlen);
+		r = parse_source(src, provider, addr, err, errlen);
 	if (r == 0)
 		r = parse_end(dst, provider, RTRS_PORT, &addr->dst, addr->dst_name, err, errlen);
 	return r;
