@@ -88,6 +88,12 @@ RUNTIME_DIRECTORY=$tmp/none expect_failure 1 \
 	"^rtrsctl: no rtrs-server with a control socket in $tmp/none: is its unit running" \
 	"$rtrsctl" --server list
 
+# A gateway has the name of its file, as its unit has, whatever the name of its export.
+printf 'server = 127.0.0.1:%s\nexport = disk\nmode = ro\n' "$port" >"$tmp/moved.conf"
+start_gateway config="$tmp/moved.conf" transport=tcp
+programs_are "moved " --name moved
+programs_are "disk " --name disk --gateway
+
 # A name is text.
 for name in "" $'a\ab' $'\377' "$(printf %0256d 0)"; do
 	expect_failure 2 "^rtrs-server: error: --name '.*': expected 1 to 255 bytes of UTF-8" \

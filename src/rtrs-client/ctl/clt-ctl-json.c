@@ -252,8 +252,8 @@ static json_t *digest_errors_json(struct clt_sess *sess)
 	return ctl_digest_errors_json(n, clock_now_ms() - last_ms);
 }
 
-/* The name of the program, for which @name has room.  NBD clients choose among the exports of a
- * gateway without an export of its own: this one has the name of its file, as its unit has. */
+/* The name of the program, for which @name has room: that of its file, as its unit has, whatever
+ * the name of its export. */
 static const char *program_name(const struct client *clt, const struct clt_conf *conf,
 				char name[RNBD_NAME_MAX])
 {
@@ -264,10 +264,8 @@ static const char *program_name(const struct client *clt, const struct clt_conf 
 		n -= 5;
 	if (conf->name)
 		return conf->name;
-	if (conf->export_name)
-		return conf->export_name;
 	if (!n)
-		return clt->sess.name;
+		return conf->export_name ? conf->export_name : clt->sess.name;
 	snprintf(name, RNBD_NAME_MAX, "%.*s", (int)n, file);
 	return name;
 }
