@@ -102,6 +102,29 @@ start_server --listen "unix:$tmp/rtrs.sock" --control "$tmp/server.sock" "d\"=$t
 wait "$reader"
 becomes "rtrs_client_path_reconnects_total{$path}" 2
 is 'rtrs_client_waiting_requests{for="path"}' 0
+is 'rtrs_client_waiting_requests{for="export"}' 0
+
+# The server is back without the storage: the request waits for the export, with the path up.
+nbdsh_run "$uri" <<END &
+import os
+h.pread(512, 0)
+open("$tmp/has-read", "w").close()
+while os.path.exists("$tmp/disk"):
+    pass
+h.pread(512, 0)
+END
+reader=$!
+wait_until "a read" test -e "$tmp/has-read"
+stop_server "$server_pid"
+mv "$tmp/disk" "$tmp/away"
+start_server --listen "unix:$tmp/rtrs.sock" --control "$tmp/server.sock" "d\"=$tmp/disk"
+becomes 'rtrs_client_waiting_requests{for="export"}' 1
+is rtrs_client_session_up 1
+is 'rtrs_client_waiting_requests{for="path"}' 0
+wait_line "$server_log" "open of .* refused: the server cannot open its storage now \\(rtrsctl check"
+mv "$tmp/away" "$tmp/disk"
+wait "$reader"
+becomes 'rtrs_client_waiting_requests{for="export"}' 0
 
 # The file has the same names; each is in the manual.
 names() {
@@ -116,7 +139,7 @@ names "$tmp/text" | while read -r _ _ name; do
 done
 
 # Mistakes are an exit status.
-expect_nbdkit_failure "metrics=here: expected ADDR:PORT, PORT, or unix:PATH" \
+expect_nbdkit_failure "metrics=here: expected PORT .of 127.0.0.1., ADDR:PORT with a numeric address" \
 	"server=unix:$tmp/rtrs.sock" metrics=here
 expect_nbdkit_failure "metrics-file=m.prom: expected an absolute path" \
 	"server=unix:$tmp/rtrs.sock" metrics-file=m.prom

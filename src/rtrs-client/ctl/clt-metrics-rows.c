@@ -56,6 +56,7 @@ static void read_session_oldest(struct metric_out *out, const void *program)
 	metric_value(out, NULL, dev_stat_ages(client_of(program)));
 }
 
+/* Requests that no path takes now. */
 static unsigned waits_for_path(struct clt_io *io)
 {
 	unsigned n = 0;
@@ -69,8 +70,12 @@ static unsigned waits_for_path(struct clt_io *io)
 static void read_waiting(struct metric_out *out, const void *program)
 {
 	struct clt_io *io = &sess_of(program)->io;
+	/* With a path up they wait for the server to open their export again. */
+	bool up = clt_sess_is_up(sess_of(program));
+	unsigned n = waits_for_path(io);
 
-	metric_value(out, METRIC_LABELS({ "for", "path" }), waits_for_path(io));
+	metric_value(out, METRIC_LABELS({ "for", "path" }), up ? 0 : n);
+	metric_value(out, METRIC_LABELS({ "for", "export" }), up ? n : 0);
 	metric_value(out, METRIC_LABELS({ "for", "permit" }), atomic_load(&io->slots.nwaiting));
 }
 
@@ -266,7 +271,7 @@ static const struct metric rows[] = {
 	  .unit = METRIC_SECONDS, .read = read_session_oldest,
 	  .help = "Age of the oldest pending request, of users and of the client." },
 	{ .name = "rtrs_client_waiting_requests", .type = METRIC_GAUGE, .read = read_waiting,
-	  .help = "Requests that wait for a path or a permit of the session." },
+	  .help = "Requests that wait for a path, an export or a permit of the session." },
 	{ .name = "rtrs_client_paths", .type = METRIC_GAUGE, .read = read_paths,
 	  .help = "Paths, by their state." },
 	{ .name = "rtrs_client_path_up", .type = METRIC_GAUGE, .read = read_path_up,

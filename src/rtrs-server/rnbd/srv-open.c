@@ -63,7 +63,7 @@ static const struct {
 	[OPEN_BAD_NAME] = { 0, -EINVAL, SRV_REFUSED_OPEN },
 	[OPEN_MISSING] = { 0, -ENOENT, SRV_REFUSED_MISSING },
 	[OPEN_FORBIDDEN] = { 0, -ENOENT, SRV_REFUSED_RIGHTS },
-	[OPEN_LATER] = { 0, -ENODEV, SRV_REFUSED_OPEN },
+	[OPEN_LATER] = { 0, -ENODEV, SRV_REFUSED_STORAGE },
 	[OPEN_READ_ONLY] = { 0, 0, SRV_REFUSED_READ_ONLY, RNBD_REFUSES_READ_ONLY },
 	[OPEN_READER] = { 0, 0, SRV_REFUSED_READ_ONLY, RNBD_REFUSES_READER },
 	[OPEN_IN_USE] = { 0, 0, SRV_REFUSED_IN_USE, RNBD_REFUSES_WRITER },
@@ -353,7 +353,9 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, enum 
 	else if (reason == SRV_REFUSED_RIGHTS || reason == SRV_REFUSED_READ_ONLY)
 		name_refused(req->path->sess, ex, result, holders, sizeof(holders));
 	snprintf(line, sizeof(line), "open of %s as %s refused: %s%s", open->name,
-		 rnbd_access_names[open->mode], strerror(-rc), holders);
+		 rnbd_access_names[open->mode], reason == SRV_REFUSED_STORAGE ?
+		 "the server cannot open its storage now (rtrsctl check says why)" : strerror(-rc),
+		 holders);
 	srv_log_refusal(srv, &req->path->client, req->path->identity, open->name, line);
 	/* A client whose OPEN waits for a writer to leave tries several times a second. */
 	srv_log_again(&srv->log, &req->path->client, &open_limit, LOG_LEVEL_WARN,

@@ -20,7 +20,8 @@ const char *const srv_refusal_names[SRV_REFUSALS] = {
 	[SRV_REFUSED_KEY] = "key", [SRV_REFUSED_LIMIT] = "limit",
 	[SRV_REFUSED_CONNECT] = "connect", [SRV_REFUSED_RIGHTS] = "rights",
 	[SRV_REFUSED_READ_ONLY] = "read_only", [SRV_REFUSED_MISSING] = "missing",
-	[SRV_REFUSED_IN_USE] = "in_use", [SRV_REFUSED_OPEN] = "open",
+	[SRV_REFUSED_IN_USE] = "in_use", [SRV_REFUSED_STORAGE] = "storage",
+	[SRV_REFUSED_OPEN] = "open",
 };
 
 static struct srv_log_host *log_host_of(struct srv_log *log, const struct fab_addr *peer,

@@ -71,6 +71,7 @@ enum srv_refusal {
 	SRV_REFUSED_READ_ONLY,
 	SRV_REFUSED_MISSING,		/* no such export */
 	SRV_REFUSED_IN_USE,
+	SRV_REFUSED_STORAGE,		/* it cannot be opened now: the client asks again */
 	SRV_REFUSED_OPEN,		/* any other reason */
 	SRV_REFUSALS
 };
