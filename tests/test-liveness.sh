@@ -107,7 +107,7 @@ requests_lose_path() {
 server_warns() {
 	! "$top_builddir/rtrsctl" --server check >"$tmp/check" &&
 		grep -E "RTRS WARNING - .*: rtrs-server disk: $1/10.77.1.1@10.77.1.2:1234 \
-came up [0-9]+ times in .*, last lost .* ago: .*; do large packets pass [(]MTU[)][?]" "$tmp/check"
+came up [0-9]+ times in .*, last lost .* ago: .*; what does rtrsctl check say at the client, and do large packets pass [(]MTU[)][?]" "$tmp/check"
 }
 for way in to from; do
 	hole $way

@@ -234,7 +234,7 @@ check_is 2 "RTRS CRITICAL - .*: rtrs-nbd a: s $old 30 s \| .*"
 flap='"path": "s/P", "session": "s", "identity": "psk:x", "ups": 4, "since_ns": 130000000000,
 	"up_ns": 7000000000, "lost_ns": 5000000000, "cause": "gone|away"'
 programs "{\"a\": {$up, \"flaps\": [{$flap}]}}"
-flaps='came up 4 times in 2 min, last lost 5 s ago: gone[?]away; do large .*[?]'
+flaps='came up 4 times in 2 min, last lost 5 s ago: gone[?]away; what does rtrsctl check say at the client, and do large .*[?]'
 check_is 1 "RTRS WARNING - 1 session, 2 of 2 paths up: rtrs-nbd a: s/P $flaps \| .*"
 programs "{\"a\": {$degraded, \"flaps\": [{$flap}]}}"
 check_is 1 "RTRS WARNING - 1 session, 1 of 2 paths up: rtrs-nbd a: d degraded 1/2, without d1; \

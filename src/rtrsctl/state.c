@@ -381,13 +381,14 @@ void state_of_flap(const json_t *names, const json_t *flap, char *buf, size_t le
 		   char why[STATE_WHY])
 {
 	uint64_t ns = answer_number(flap, "since_ns") - answer_number(flap, "up_ns");
-	char cause[STATE_WHY - 160], time[32], lost[32];
+	char cause[STATE_WHY - 208], time[32], lost[32];
 
 	name_of_session(names, answer_string(flap, "session"), flap, answer_string(flap, "path"),
 			buf, len);
 	text_safe(answer_string(flap, "cause"), cause, sizeof(cause));
-	snprintf(why, STATE_WHY, "came up %llu times in %s, last lost %s ago: %s; do large packets "
-		 "pass (MTU)?", (unsigned long long)answer_number(flap, "ups"),
+	snprintf(why, STATE_WHY, "came up %llu times in %s, last lost %s ago: %s; what does "
+		 "rtrsctl check say at the client, and do large packets pass (MTU)?",
+		 (unsigned long long)answer_number(flap, "ups"),
 		 state_duration(ns, time, sizeof(time)),
 		 state_duration(answer_number(flap, "lost_ns"), lost, sizeof(lost)), cause);
 }
