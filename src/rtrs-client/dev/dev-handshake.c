@@ -268,6 +268,29 @@ static void meet_server_again(void *object)
 		handshake_event(clt, DEV_HANDSHAKE_EV_READY);
 }
 
+/* A path that leads to the server of the session; NULL: none is up any more. */
+static const struct clt_path *path_that_is_up(struct client *clt)
+{
+	struct clt_path *path;
+
+	clt_sess_for_each(path, &clt->sess) {
+		if (!path->removed && clt_attempt_is_up(&path->att))
+			return path;
+	}
+	return NULL;
+}
+
+static void refuse_server(struct client *clt)
+{
+	const struct clt_path *up = path_that_is_up(clt);
+	char why[CLT_WHY];
+
+	snprintf(why, sizeof(why), "not the server that the other paths lead to%s%s: one of these "
+		 "addresses is wrong (a disk of another server has a gateway of its own)",
+		 up ? ", as " : "", up ? clt_path_name(up) : "");
+	handshake_refuse(clt, -ESTALE, why);
+}
+
 /* Two addresses may be the addresses of two servers, or of a server that was started again.
  * Kernels send no instance. */
 static void compare_servers(struct client *clt, const struct rnbd_ext *ext)
@@ -275,8 +298,7 @@ static void compare_servers(struct client *clt, const struct rnbd_ext *ext)
 	if (ext->instance != clt->instance && may_take_over(atomic_load(&clt->features), ext))
 		handshake_event(clt, DEV_HANDSHAKE_EV_OTHER);
 	else if (ext->instance != clt->instance)
-		handshake_refuse(clt, -ESTALE, "not the server that the other paths lead to: "
-				 "a disk of another server has a gateway of its own");
+		refuse_server(clt);
 	else
 		handshake_event(clt, DEV_HANDSHAKE_EV_SAME);
 }
