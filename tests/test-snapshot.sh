@@ -98,6 +98,22 @@ done
 ln -s "$tmp/elsewhere" "$tmp/mnt/disk.link"
 refused "'$tmp/mnt/disk.link': a file has this name already" disk link
 [ ! -e "$tmp/elsewhere" ]
+# A directory that is closed to the user of the server: who that is, and what to do.
+if setpriv --reuid=65534 --regid=65534 --clear-groups true 2>/dev/null; then
+	mkdir -m 755 "$tmp/mnt/closed"
+	truncate -s 1M "$tmp/mnt/closed/disk"
+	chown 65534 "$tmp/mnt/closed/disk"
+	chmod 755 "$tmp" "$tmp/mnt"
+	mkdir -m 777 "$tmp/theirs"
+	others=$server_pid
+	SERVER_PREFIX="setpriv --reuid=65534 --regid=65534 --clear-groups" \
+		start_server --control "$tmp/theirs/ctl" --state-dir "$tmp/theirs" \
+		"closed=$tmp/mnt/closed/disk"
+	expect_failure 1 "closed/disk.s': Permission denied: user 65534 .*may not write to this directory: chown" \
+		"$top_builddir/rtrsctl" --socket "$tmp/theirs/ctl" export snapshot closed s
+	stop_server "$server_pid"
+	server_pid=$others
+fi
 # A full file system: whole or not at all.
 fallocate -l 300M "$tmp/mnt/fill" || true
 if snapshot disk full; then

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "names.h"
 #include "store-file-priv.h"
 
 /* A descriptor of the directory of @path, or -errno. */
@@ -29,15 +30,22 @@ static int open_directory(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-static const char *why_not(int err)
+static const char *why_not(int err, char *buf, size_t len)
 {
+	char user[WHO_TEXT_LEN];
+
 	switch (err) {
 	case EOPNOTSUPP:
 	case EINVAL:
 	case ENOTTY:
-		return "its file system shares no blocks between files: expected XFS or btrfs";
+		return "its file system shares no blocks between files: expected XFS or btrfs; "
+		       "elsewhere copy the file while its clients have stopped";
 	case EEXIST:
 		return "a file has this name already";
+	case EACCES:
+		snprintf(buf, len, "%s: %s may not write to this directory: chown or chmod it",
+			 strerror(err), who_text(geteuid(), user));
+		return buf;
 	default:
 		return strerror(err);
 	}
@@ -79,6 +87,7 @@ int store_file_snapshot(struct export *ex, const char *name, char *text, size_t 
 {
 	const struct store_file *f = store_file(ex);
 	_cleanup_free_ char *path = NULL;
+	char why[160];
 	int rc;
 
 	if (f->is_block) {
@@ -92,6 +101,6 @@ int store_file_snapshot(struct export *ex, const char *name, char *text, size_t 
 		return -ENOMEM;
 	}
 	rc = clone_to(f, path);
-	snprintf(text, len, rc ? "'%s': %s" : "%s", path, why_not(-rc));
+	snprintf(text, len, rc ? "'%s': %s" : "%s", path, why_not(-rc, why, sizeof(why)));
 	return rc;
 }
