@@ -68,6 +68,9 @@ says "^ok   $file: key: tls-psk=$tmp/keys: 1 key\$"
 says "^ok   $file: image: disk=$tmp/disk: user [0-9]+ .*may read and write it\$"
 says "^ok   $file: configuration: right \(rtrs-server --check --config=$file\)\$"
 says_nothing_bad
+# The package of the program was removed.
+rtrsctl=$tmp/rtrsctl doctor 2 "$file"
+says "^warn $file: configuration: rtrs-server is not installed: install its package, or remove"
 mkdir "$file.d"
 touch "$file.d/forgotten" "$file.d/old.conf~" "$file.d/x.conf.bak"
 doctor 1 "$file"

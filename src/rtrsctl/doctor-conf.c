@@ -310,6 +310,14 @@ out:
 		fclose(errors);
 }
 
+/* @name, which reads the file of @s, is not installed.  A gateway may be nbdkit's, with a unit. */
+static void note_missing(struct doctor *doctor, const struct doctor_subject *s, const char *name)
+{
+	if (!s->pid && !s->unit.values)
+		doctor_note(doctor, CHECK_WARNING, "configuration", "%s is not installed: install "
+			    "its package, or remove the file", name);
+}
+
 void doctor_subject_check(struct doctor *doctor, const struct doctor_subject *s)
 {
 	static struct config_check check;	/* large for a stack */
@@ -320,8 +328,12 @@ void doctor_subject_check(struct doctor *doctor, const struct doctor_subject *s)
 	note_unread_change(doctor, s);
 	check.config = s->config;
 	check.how = s->kind == SUBJECT_SERVER ? "--config=" : "config=";
-	if (!s->config || !find_program(name, check.program))
+	if (!s->config)
 		return;
+	if (!find_program(name, check.program)) {
+		note_missing(doctor, s, name);
+		return;
+	}
 	if (!doctor_look_as(&s->user, look_at_config, &check, &level, text, sizeof(text)))
 		level = CHECK_WARNING;
 	doctor_note(doctor, level, "configuration", "%s (%s --check %s%s)", text, name, check.how,
