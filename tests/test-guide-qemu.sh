@@ -94,6 +94,10 @@ END
 		asks "$command"
 		nodes_are 2147483648 disk0 net1 disk1
 		;;
+	"virsh "*)
+		echo "test-libvirt.sh runs it, with a libvirtd"
+		grep -q "guide-commands.py.* qemu " "$top_srcdir/tests/guest/test-libvirt.sh"
+		;;
 	*) fail "rtrs-guide(7) prints a command that no test runs: $command" ;;
 	esac
 	known=$((known + 1))

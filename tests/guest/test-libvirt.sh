@@ -257,3 +257,39 @@ with open(sys.argv[1], "rb") as disk:
         line = b"block %d\n" % i
         assert disk.read(65536) == (line * (65536 // len(line) + 1))[:65536], i
 END
+
+# ---- the disk of a machine of libvirt.xml moves to another server, as rtrs-guide(7) says ----
+
+/usr/bin/python3 "$top_srcdir/tests/guide-commands.py" "$top_srcdir/man/rtrs-guide.pod" qemu "" |
+	grep '^virsh\|^.virsh' >"$tmp/virsh"
+[ "$(wc -l <"$tmp/virsh")" -eq 2 ]
+virsh undefine vm0
+truncate -s 1G "$tmp/moved"
+start_server --listen tcp://127.0.0.1:4557 "disk0=$tmp/moved"
+"$RTRS_NBD" -f -U /run/nbd/moved.sock 127.0.0.1:4557 export=disk0 control="$tmp/moved.ctl" \
+	>"$tmp/moved.log" 2>&1 &
+cleanup_fn stop_process $!
+wait_until "the gateway of the other server" "$top_builddir/rtrsctl" --socket "$tmp/moved.ctl" list
+chmod 666 /run/nbd/moved.sock
+cat >"$tmp/moved.py" <<'END'
+import sys, xml.etree.ElementTree as xml
+domain, tmp = xml.parse(sys.argv[1]).getroot(), sys.argv[2]
+domain.set("type", "qemu")
+domain.find("memory").attrib["unit"], domain.find("memory").text = "MiB", "64"
+xml.ElementTree(domain).write(tmp + "/machine.xml")
+disk = domain.find("devices").find("disk")
+disk.find("source").find("host").set("socket", "/run/nbd/moved.sock")
+xml.ElementTree(disk).write(tmp + "/moved.xml")
+END
+/usr/bin/python3 "$tmp/moved.py" "$examples/libvirt.xml" "$tmp"
+virsh define "$tmp/machine.xml"
+virsh start --paused vm0
+cd "$tmp"
+while IFS= read -r word; do
+	eval "command=$word"
+	timeout "$TIMEOUT_S" bash -c "$command" </dev/null >"$tmp/said" 2>&1 || fail "$command: $(cat "$tmp/said")"
+	cat "$tmp/said"
+done <"$tmp/virsh"
+grep -F "socket='/run/nbd/moved.sock'" "$tmp/said"
+cmp "$tmp/disk" "$tmp/moved"
+virsh destroy vm0
