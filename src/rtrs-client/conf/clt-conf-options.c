@@ -155,7 +155,8 @@ static int set_server_uid(void *arg, const char *value, char *why, size_t len)
 	if (fab_users_parse(value, &conf->servers) == 0)
 		return 0;
 	return fmt_error(-EINVAL, why, len,
-			 "expected names or numbers of users, at most %d, with commas between them",
+			 "expected names of users of this machine, or numbers, at most %d, with "
+			 "commas between them",
 			 FAB_USERS_MAX);
 }
 
