@@ -23,6 +23,7 @@
 #include "clock.h"
 #include "clt-export.h"
 #include "log.h"
+#include "number.h"
 #include "ublk-ctl.h"
 #include "ublk-dev.h"
 #include "ublk-queue.h"
@@ -51,6 +52,7 @@ struct ublk_dev {
 	struct ublk_ctl *ctl;
 	uint64_t features;
 	struct ublk_abi_dev info;
+	uint64_t sectors;		/* that the kernel knows of */
 	int fd;				/* the character device, or -1 */
 	struct dev_handle h;
 	struct ublk_serve {
@@ -202,9 +204,8 @@ static int check_export(const struct ublk_dev_conf *conf, char why[UBLK_WHY])
 
 	if (block <= UBLK_BLOCK_MAX)
 		return 0;
-	snprintf(why, UBLK_WHY, "export '%.64s' has blocks of %u bytes: a disk of this kernel has "
-		 "%u at most", dev_name(conf->dev), block, UBLK_BLOCK_MAX);
-	return -EINVAL;
+	return fmt_error(-EINVAL, why, UBLK_WHY, "export '%.64s' has blocks of %u bytes: a disk of "
+			 "this kernel has %u at most", dev_name(conf->dev), block, UBLK_BLOCK_MAX);
 }
 
 /* Is the export still the disk that @is describes? */
@@ -254,10 +255,8 @@ static int dev_alloc(struct ublk_dev **out, const struct ublk_dev_conf *conf, ch
 	struct ublk_dev *d = calloc(1, sizeof(*d));
 	int r;
 
-	if (!d) {
-		snprintf(why, UBLK_WHY, "no memory");
-		return -ENOMEM;
-	}
+	if (!d)
+		return fmt_error(-ENOMEM, why, UBLK_WHY, "no memory");
 	d->conf = *conf;
 	d->fd = -1;
 	sem_init(&d->overs, 0, 0);
@@ -277,22 +276,18 @@ static int dev_alloc(struct ublk_dev **out, const struct ublk_dev_conf *conf, ch
 static int dev_serve(struct ublk_dev *d, char why[UBLK_WHY])
 {
 	d->fd = ublk_ctl_open_char(d->info.id);
-	if (d->fd < 0) {
-		snprintf(why, UBLK_WHY, UBLK_CHAR "%u: %s", d->info.id, strerror(-d->fd));
-		return d->fd;
-	}
+	if (d->fd < 0)
+		return fmt_error(d->fd, why, UBLK_WHY, UBLK_CHAR "%u: %s", d->info.id,
+				 strerror(-d->fd));
 	d->serves = calloc(d->info.queues, sizeof(*d->serves));
-	if (!d->serves) {
-		snprintf(why, UBLK_WHY, "no memory for %u queues", d->info.queues);
-		return -ENOMEM;
-	}
+	if (!d->serves)
+		return fmt_error(-ENOMEM, why, UBLK_WHY, "no memory for %u queues", d->info.queues);
 	return queues_begin(d, why);
 }
 
 static int step_failed(const char *step, int r, char why[UBLK_WHY])
 {
-	snprintf(why, UBLK_WHY, "the kernel's ublk_drv: %s: %s", step, strerror(-r));
-	return r;
+	return fmt_error(r, why, UBLK_WHY, "the kernel's ublk_drv: %s: %s", step, strerror(-r));
 }
 
 /* ---- a new disk ---- */
@@ -316,6 +311,7 @@ static int dev_add(struct ublk_dev *d, char why[UBLK_WHY])
 		return step_failed("ADD_DEV", r, why);
 	dev_event(d, UBLK_DEV_EV_ADD);
 	params_of(d, &params);
+	d->sectors = params.basic.sectors;
 	r = ublk_ctl_set_params(d->ctl, d->info.id, &params);
 	return r < 0 ? step_failed("SET_PARAMS", r, why) : 0;
 }
@@ -372,31 +368,48 @@ static void nap(void)
 	nanosleep(&ts, NULL);
 }
 
-/* The kernel may not have done with a process that was killed a moment ago. */
-static int dev_claim(struct ublk_dev *d, int id, char why[UBLK_WHY])
+/* The kernel may not be done with a process that was killed a moment ago. */
+static int dev_recover(struct ublk_dev *d, uint32_t id, char why[UBLK_WHY])
 {
 	uint64_t until_ms = clock_now_ms() + UBLK_TAKE_MS;
-	struct ublk_abi_params params;
 	int r;
 
-	for (;;) {
-		r = ublk_ctl_recover(d->ctl, (uint32_t)id);
-		if (r != -EBUSY || clock_now_ms() >= until_ms)
-			break;
+	while ((r = ublk_ctl_recover(d->ctl, id)) == -EBUSY && clock_now_ms() < until_ms)
 		nap();
-	}
-	if (r < 0 || (r = ublk_ctl_get(d->ctl, (uint32_t)id, &d->info)) < 0) {
-		if (r == -EBUSY && ublk_ctl_get(d->ctl, (uint32_t)id, &d->info) == 0)
-			snprintf(why, UBLK_WHY, "disk %d is served by process %d", id, d->info.pid);
-		else if (r == -ENODEV)
-			snprintf(why, UBLK_WHY, "there is no disk %d", id);
-		else
-			step_failed("START_USER_RECOVERY", r, why);
+	if (r == -EBUSY && ublk_ctl_get(d->ctl, id, &d->info) == 0)
+		return fmt_error(r, why, UBLK_WHY, "disk %u is served by process %d", id,
+				 d->info.pid);
+	if (r == -ENODEV)
+		return fmt_error(r, why, UBLK_WHY, "there is no disk %u", id);
+	return r < 0 ? step_failed("START_USER_RECOVERY", r, why) : 0;
+}
+
+static int dev_claim(struct ublk_dev *d, uint32_t id, char why[UBLK_WHY])
+{
+	struct ublk_abi_params params;
+	int r = dev_recover(d, id, why);
+
+	if (r < 0)
 		return r;
-	}
 	dev_event(d, UBLK_DEV_EV_CLAIM);
-	r = ublk_ctl_get_params(d->ctl, (uint32_t)id, &params);
-	return r < 0 ? step_failed("GET_PARAMS", r, why) : check_same(d, &params.basic, why);
+	r = ublk_ctl_get(d->ctl, id, &d->info);
+	if (r < 0)
+		return step_failed("GET_DEV_INFO", r, why);
+	r = ublk_ctl_get_params(d->ctl, id, &params);
+	if (r < 0)
+		return step_failed("GET_PARAMS", r, why);
+	d->sectors = params.basic.sectors;
+	return check_same(d, &params.basic, why);
+}
+
+/* The export may have grown while no process served. */
+static void dev_grow(struct ublk_dev *d)
+{
+	char why[UBLK_WHY];
+
+	if (d->sectors < dev_size(d->conf.dev) / RNBD_SECTOR_SIZE && ublk_dev_resize(d, why) < 0)
+		log_warn(dev_name(d->conf.dev), "disk %u stays as large as it was: %s", d->info.id,
+			 why);
 }
 
 int ublk_dev_take(struct ublk_dev **out, const struct ublk_dev_conf *conf, int id,
@@ -407,7 +420,7 @@ int ublk_dev_take(struct ublk_dev **out, const struct ublk_dev_conf *conf, int i
 
 	if (r < 0)
 		return r;
-	r = dev_claim(d, id, why);
+	r = dev_claim(d, (uint32_t)id, why);
 	if (r == 0)
 		r = dev_serve(d, why);
 	if (r == 0) {
@@ -417,6 +430,7 @@ int ublk_dev_take(struct ublk_dev **out, const struct ublk_dev_conf *conf, int i
 	}
 	if (r == 0) {
 		dev_event(d, UBLK_DEV_EV_START);
+		dev_grow(d);
 		*out = d;
 		return 0;
 	}
@@ -440,13 +454,14 @@ int ublk_dev_resize(struct ublk_dev *d, char why[UBLK_WHY])
 	uint64_t sectors = dev_size(d->conf.dev) / RNBD_SECTOR_SIZE;
 	int r;
 
-	if (!(d->features & UBLK_ABI_RESIZE)) {
-		snprintf(why, UBLK_WHY, "this kernel's ublk_drv cannot resize a disk in use: "
-			 "Linux 6.16 can");
-		return -EOPNOTSUPP;
-	}
+	if (!(d->features & UBLK_ABI_RESIZE))
+		return fmt_error(-EOPNOTSUPP, why, UBLK_WHY, "this kernel's ublk_drv cannot "
+				 "resize a disk in use: Linux 6.16 can");
 	r = ublk_ctl_resize(d->ctl, d->info.id, sectors);
-	return r < 0 ? step_failed("UPDATE_SIZE", r, why) : 0;
+	if (r < 0)
+		return step_failed("UPDATE_SIZE", r, why);
+	d->sectors = sectors;
+	return 0;
 }
 
 void ublk_dev_leave_begin(struct ublk_dev *d)
@@ -461,58 +476,4 @@ void ublk_dev_leave(struct ublk_dev *d)
 		ublk_dev_leave_begin(d);
 	queues_wait(d);
 	dev_free(d);
-}
-
-/* ---- any process ---- */
-
-int ublk_dev_probe(char why[UBLK_WHY])
-{
-	struct ublk_ctl *ctl;
-	uint64_t features;
-	int r = ublk_ctl_open(&ctl, &features, why, UBLK_WHY);
-
-	if (r == 0)
-		ublk_ctl_close(ctl);
-	return r;
-}
-
-int ublk_dev_find(uint64_t mark, char why[UBLK_WHY])
-{
-	struct ublk_abi_dev info;
-	struct ublk_ctl *ctl;
-	uint64_t features;
-	uint32_t id = 0;
-	int r = ublk_ctl_open(&ctl, &features, why, UBLK_WHY);
-
-	if (r < 0)
-		return r;
-	do {
-		r = ublk_ctl_next(&id);
-		if (r == 0 && ublk_ctl_get(ctl, id, &info) == 0 && info.ours == mark)
-			r = (int)id;
-		id++;
-	} while (r == 0);
-	ublk_ctl_close(ctl);
-	if (r < 0)
-		snprintf(why, UBLK_WHY, "there is no such disk");
-	return r;
-}
-
-int ublk_dev_remove(int id, char why[UBLK_WHY])
-{
-	struct ublk_ctl *ctl;
-	uint64_t features;
-	int r = ublk_ctl_open(&ctl, &features, why, UBLK_WHY);
-
-	if (r < 0)
-		return r;
-	r = ublk_ctl_stop(ctl, (uint32_t)id);
-	if (r == 0)
-		r = ublk_ctl_del(ctl, (uint32_t)id);
-	if (r == -ENODEV)
-		snprintf(why, UBLK_WHY, "there is no disk %d", id);
-	else if (r < 0)
-		step_failed("STOP_DEV", r, why);
-	ublk_ctl_close(ctl);
-	return r;
 }

@@ -5,18 +5,17 @@
  * WHOSE IS IT.  Once made the disk is the kernel's: if its process ends, the disk stays, its users
  * wait, and ublk_dev_take() of the next process goes on.  Requests that were in flight are done
  * again then: the server must have ended the session of the process before, so that no old copy of
- * a write comes late.  Any process may remove the disk.
+ * a write comes late.  Any process may remove the disk (ublk-disk.h).
  *
- * Functions block, and are not for a loop's thread.  Errors have their reason, fit to be printed,
- * in @why[UBLK_WHY]. */
+ * One thread, which is no loop's, for all functions; they block.  Errors have their reason, fit to
+ * be printed, in @why[UBLK_WHY]. */
 #ifndef UBLK_DEV_H
 #define UBLK_DEV_H
 
 #include "dev.h"
 #include "fsm.h"
 #include "loop.h"
-
-#define UBLK_WHY 256			/* bytes of the text of an error */
+#include "ublk-disk.h"
 
 struct ublk_dev;
 
@@ -29,23 +28,10 @@ struct ublk_dev_conf {
 	void (*lost)(void *arg);
 	void *arg;
 	/* of a new disk */
-	uint64_t mark;			/* ublk_dev_find() knows the disk by it */
+	uint64_t mark;			/* ublk_disk_find() knows the disk by it */
 	unsigned queues, depth;		/* the kernel takes as many queues as CPUs at most */
 	uint32_t io_bytes;		/* of the largest request; whole pages */
 };
-
-/* ---- any process ---- */
-
-/* Can this kernel have such disks?  0, or -errno with the reason. */
-int ublk_dev_probe(char why[UBLK_WHY]);
-/* The number of the disk that was made with @mark; -ENODEV: there is none; or -errno. */
-int ublk_dev_find(uint64_t mark, char why[UBLK_WHY]);
-/* End disk @id, whether a process serves it or not.  Requests that were not begun, and what the
- * page cache has still to write, fail: flush before.  Returns when the disk has gone; its number
- * is free when the last user has closed it.  -ENODEV: there is none. */
-int ublk_dev_remove(int id, char why[UBLK_WHY]);
-
-/* ---- the process that serves: one thread ---- */
 
 /* Make a disk.  When this returns 0 the disk works.  Otherwise nothing is left. */
 int ublk_dev_make(struct ublk_dev **out, const struct ublk_dev_conf *conf, char why[UBLK_WHY]);

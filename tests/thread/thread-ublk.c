@@ -128,7 +128,7 @@ static void stop(struct ublk_dev *d)
 {
 	char why[UBLK_WHY];
 
-	check(!ublk_dev_remove(ublk_dev_id(d), why));
+	check(!ublk_disk_remove(ublk_dev_id(d), why));
 	wait_lost();
 	ublk_dev_leave(d);
 }
@@ -280,10 +280,10 @@ static void what_the_disk_is(void)
 	check(!ublk_dev_resize(d, why));
 	mock_ublk_fail(UBLK_CTL_UPDATE_SIZE, -EIO);
 	check(ublk_dev_resize(d, why) == -EIO);
-	check(ublk_dev_find(MARK, why) == MOCK_UBLK_ID);
-	check(ublk_dev_find(MARK + 1, why) == -ENODEV);
+	check(ublk_disk_find(MARK, why) == MOCK_UBLK_ID);
+	check(ublk_disk_find(MARK + 1, why) == -ENODEV);
 	stop(d);
-	check(ublk_dev_find(MARK, why) == -ENODEV);
+	check(ublk_disk_find(MARK, why) == -ENODEV);
 	end();
 }
 
@@ -407,7 +407,7 @@ static void ends_without_us(void)
 	pthread_t thread;
 
 	begin(&server);
-	check(ublk_dev_remove(MOCK_UBLK_ID, why) == -ENODEV);
+	check(ublk_disk_remove(MOCK_UBLK_ID, why) == -ENODEV);
 	d = make();
 	mock_ublk_fail(UBLK_IO_COMMIT_AND_FETCH, -EINVAL);
 	check(!pthread_create(&thread, NULL, write_once, NULL));
