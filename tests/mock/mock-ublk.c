@@ -659,6 +659,12 @@ struct ublk_abi_params mock_ublk_params(void)
 	return k.params;
 }
 
+void mock_ublk_describe(const struct ublk_abi_params *params)
+{
+	LOCK_SCOPE(&lock);
+	k.params = *params;
+}
+
 enum ublk_abi_state mock_ublk_state(void)
 {
 	LOCK_SCOPE(&lock);

@@ -33,6 +33,8 @@ void mock_ublk_fail(uint32_t op, int rc);
 void mock_ublk_busy(unsigned times);
 /* How the device was described, or resized, last. */
 struct ublk_abi_params mock_ublk_params(void);
+/* As if another process had described it so. */
+void mock_ublk_describe(const struct ublk_abi_params *params);
 enum ublk_abi_state mock_ublk_state(void);
 
 /* A request of the disk: like the kernel, wait until the process has answered it.  @buf has

@@ -349,6 +349,44 @@ static void *write_once(void *arg)
 	return NULL;
 }
 
+/* A disk that waits is another one than the export, or the export has grown meanwhile. */
+static void another_export(void)
+{
+	struct mock_server_conf server = { .queue_depth = 8, .max_io_size = IO_BYTES,
+					   .disk_size = SIZE };
+	struct ublk_abi_params was, p;
+	struct ublk_dev_conf c;
+	char why[UBLK_WHY];
+	struct ublk_dev *d;
+
+	begin(&server);
+	c = conf();
+	ublk_dev_leave(make());
+	was = mock_ublk_params();
+	for (unsigned i = 0; i < 4; i++) {
+		p = was;
+		p.basic.sectors += i == 0;
+		p.basic.logical_shift = i == 1 ? 8 : 9;
+		p.basic.attrs &= i == 2 ? ~UBLK_ATTR_WRITE_CACHE : ~0u;
+		p.basic.attrs |= i == 3 ? UBLK_ATTR_READ_ONLY : 0;
+		mock_ublk_describe(&p);
+		/* A disk that is read-only may be so still. */
+		check(ublk_dev_take(&d, &c, MOCK_UBLK_ID, why) == (i == 3 ? 0 : -EMEDIUMTYPE));
+		check(i == 3 || mock_ublk_state() == UBLK_ABI_QUIESCED);
+	}
+	ublk_dev_leave(d);
+	p = was;
+	p.basic.sectors--;
+	mock_ublk_describe(&p);
+	mock_ublk_fail(UBLK_CTL_UPDATE_SIZE, -EIO);
+	ublk_dev_leave(take());
+	check(mock_ublk_params().basic.sectors == was.basic.sectors - 1);
+	d = take();
+	check(mock_ublk_params().basic.sectors == was.basic.sectors);
+	stop(d);
+	end();
+}
+
 /* A process leaves while a request is at the server, and fails the request because its server has
  * gone: the user hears nothing, and the next process does the request. */
 static void leaves_failures_to_the_next(void)
@@ -431,6 +469,7 @@ int main(void)
 	users_see_nothing();
 	ends_without_us();
 	leaves_failures_to_the_next();
+	another_export();
 	of_another_process();
 	return 0;
 }
