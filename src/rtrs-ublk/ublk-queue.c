@@ -278,13 +278,15 @@ static void take_task(struct loop_task *task)
 	queue_take(container_of(task, struct ublk_queue, take));
 }
 
-/* What a request begins now is sent before the sleep: so completions are work of the next pass. */
+/* What a request begins is sent before the sleep, which is next: so requests are work of another
+ * pass. */
 static void queue_settle(struct loop_task *task)
 {
 	struct ublk_queue *q = container_of(task, struct ublk_queue, settle);
 
 	queue_submit(q);
-	loop_defer(q->loop, &q->take);
+	if (ublk_ring_ready(q->ring))
+		loop_defer(q->loop, &q->take);
 }
 
 /* ---- the beginning ---- */

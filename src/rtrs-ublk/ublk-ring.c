@@ -119,6 +119,11 @@ int ublk_ring_submit(struct ublk_ring *r)
 	return MIN(rc, 0);
 }
 
+bool ublk_ring_ready(const struct ublk_ring *r)
+{
+	return io_uring_cq_ready(&r->ring) > 0;
+}
+
 bool ublk_ring_next(struct ublk_ring *r, uint16_t *tag, int *result)
 {
 	struct io_uring_cqe *cqe;

@@ -29,6 +29,8 @@ void ublk_ring_commit(struct ublk_ring *r, uint16_t tag, int32_t result, void *b
 /* Send what was given since the last call, and gather completions.  0 or -errno: of the ring, which
  * is of no use any more. */
 int ublk_ring_submit(struct ublk_ring *r);
+/* True if ublk_ring_next() has a completion. */
+bool ublk_ring_ready(const struct ublk_ring *r);
 /* Take the next completion.  0: the kernel has a request for *@tag; UBLK_IO_ABORTED: *@tag is over;
  * another -errno: the command was wrong. */
 bool ublk_ring_next(struct ublk_ring *r, uint16_t *tag, int *result);

@@ -269,6 +269,11 @@ void ublk_ring_commit(struct ublk_ring *r, uint16_t tag, int32_t result, void *b
 				   .buf = buf });
 }
 
+bool ublk_ring_ready(const struct ublk_ring *r)
+{
+	return r->taken < r->nseen;
+}
+
 bool ublk_ring_next(struct ublk_ring *r, uint16_t *tag, int *result)
 {
 	if (r->taken == r->nseen)
