@@ -208,7 +208,11 @@ static void *hold_main(void *arg)
 			sched_yield();
 			continue;
 		}
-		memset(f->r.mem, 0, f->r.len);
+		/* A write that comes meanwhile, and does not wait, is cleared. */
+		for (unsigned i = 0; i < 8; i++) {
+			sched_yield();
+			memset(f->r.mem, 0, f->r.len);
+		}
 		fab_release_mr(f->r.mr);
 		atomic_fetch_add(&f->held, 1);
 	}
