@@ -16,13 +16,18 @@ truncate -s 64M "$tmp/disk2"
 start_server --threads 2 "disk=$tmp/disk" "disk2=$tmp/disk2"
 server=127.0.0.1:$server_port
 
-# thread PID NAME: the thread of that name.
+# thread PID NAME: the thread of that name, which may have to begin.
 thread() {
+	wait_until "a thread $2 of process $1" has_thread "$1" "$2" >&2
+	basename "$(cat "$tmp/thread")"
+}
+has_thread() {
 	local t
+
 	for t in "/proc/$1/task"/*; do
-		[ "$(cat "$t/comm")" != "$2" ] || { basename "$t"; return 0; }
+		[ "$(cat "$t/comm" 2>/dev/null)" != "$2" ] || { echo "$t" >"$tmp/thread"; return 0; }
 	done
-	fail "process $1 has no thread $2: $(cat "/proc/$1/task"/*/comm)"
+	return 1
 }
 
 # hold TID...: sets holder.

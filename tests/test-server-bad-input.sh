@@ -180,5 +180,6 @@ grep -q '^<3>export .*missing' journal
 # Help is no error.
 "$RTRS_SERVER" --help >help
 grep -q -- --listen help
-[ "$(wc -L <help)" -le 80 ]
+# But for the line of a path that configure was given.
+[ "$(grep -v "^ *(/.*)$" help | wc -L)" -le 80 ]
 "$RTRS_SERVER" --version | grep -q -E '[0-9]+\.[0-9]+'
