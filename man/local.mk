@@ -2,7 +2,9 @@
 # Manuals: NAME.pod becomes NAME.SECTION.
 MANUALS = \
 	%D%/nbdkit-rtrs-plugin.1 \
+	%D%/rtrs-attach.8 \
 	%D%/rtrs-bench.1 \
+	%D%/rtrs-detach.8 \
 	%D%/rtrs-guide.7 \
 	%D%/rtrs-nbd.1 \
 	%D%/rtrs-protocol.7 \

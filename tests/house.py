@@ -89,7 +89,7 @@ ONLY = {
     "microhttpd.h": r"common/metrics/metric-http\.c$",
     "nbdkit-plugin.h": r"nbdkit-rtrs-plugin/plugin\.c$",
     "jansson.h": r"(common/ctl|rtrsctl|rtrs-client/ctl|rtrs-server/ctl)/|rtrs-bench/report\.c$|"
-                 r"rtrs-nbd/gate-clients\.c$",
+                 r"(rtrs-nbd/gate-clients|rtrs-attach/attach-list)\.c$",
     "netlink/genl/genl.h": r"rtrs-attach/attach-nbd\.c$",
     "rdma/rdma_cma.h": r"common/fabric/verbs/[a-z-]+\.c$",
     "infiniband/verbs.h": r"(common/(fabric|rtrs)|frwr|rtrs-client/[a-z]+|rtrs-server)/",

@@ -227,8 +227,22 @@ diff -u <(printf '%s\n' check help version) "$tmp/files.not"
 grep -q -F "nbdkit-rtrs $("$RTRS_NBD" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')." \
 	"$man/rtrs-nbd.pod"
 
+# ---- rtrs-attach, rtrs-detach: parameters are the plugin's ----
+attach_programs=()
+! [ -x "$RTRS_ATTACH" ] || attach_programs=(rtrs-attach rtrs-detach)
+for program in "${attach_programs[@]}"; do
+	"$top_builddir/$program" --help >"$tmp/attach.help"
+	fits_terminal "$tmp/attach.help"
+	grep -o -E -- '(^ +(-., )?| )--[a-z-]+' "$tmp/attach.help" | grep -o -E -- '--[a-z-]+' |
+		sort -u >"$tmp/help.options"
+	grep '^=item' "$man/$program.pod" | grep -o -E 'B<--[a-z-]+' | cut -c 3- |
+		sort -u >"$tmp/man.options"
+	diff -u "$tmp/help.options" "$tmp/man.options"
+	grep -q -F "nbdkit-rtrs $version." "$man/$program.pod"
+done
+
 # -h and -V are the same everywhere.
-for program in rtrs-server rtrsctl rtrs-bench rtrs-nbd rtrs-psk; do
+for program in rtrs-server rtrsctl rtrs-bench rtrs-nbd rtrs-psk "${attach_programs[@]}"; do
 	for option in 'h --help' 'V --version'; do
 		diff <("$top_builddir/$program" "-${option% *}") \
 			<("$top_builddir/$program" "${option#* }")

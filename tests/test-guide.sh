@@ -46,6 +46,10 @@ while IFS= read -r word <&3; do
 		grep -r -q -F "${command%% rxe0*}" "$top_srcdir/tests/guest" ||
 			grep -r -q -F "listen rdma://" "$top_srcdir/tests/guest"
 		;;
+	"rtrs-attach "* | "rtrs-detach "* | "mkfs.ext4 /dev/rtrs/"* | "mount /dev/rtrs/"* | \
+		"systemctl enable --now rtrs-attach@"* | "echo '/dev/rtrs/"*)
+		echo "run in a guest: tests/guest/test-attach-nbd.sh, tests/guest/test-units.sh"
+		;;
 	"echo round-robin >/sys/devices/virtual/rtrs-client/disk0/mpath_policy")
 		echo "guests run it, which have the kernel's client"
 		# shellcheck disable=SC2016 # as it is written there

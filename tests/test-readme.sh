@@ -142,6 +142,10 @@ while IFS= read -r command <&3; do
 	uri=*)
 		eval "$command"
 		;;
+	"rtrs-attach "* | "umount /mnt && rtrs-detach disk0")
+		echo "run in a guest: tests/guest/test-attach-nbd.sh"
+		[ -x "$top_srcdir/tests/guest/test-attach-nbd.sh" ]
+		;;
 	"modprobe nbd; nbd-client -unix $tmp/run/disk0.sock /dev/nbd0")
 		guest_attaches /dev/nbd0
 		;;

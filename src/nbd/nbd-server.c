@@ -76,6 +76,16 @@ int nbd_server_serve(struct nbd_server *server, int fd, const char *name, void *
 	return added(server, nbd_conn_serve(server, fd, name, handle));
 }
 
+void nbd_server_look(struct nbd_server *server)
+{
+	struct nbd_conn *conn;
+
+	list_for_each(conn, &server->conns, link) {
+		if (conn->state == NBD_CONN_SERVES)
+			server->backend->info(conn->handle, &conn->export);
+	}
+}
+
 void nbd_server_stop(struct nbd_server *server, void (*stopped)(void *arg), void *arg)
 {
 	struct nbd_conn *conn, *next;

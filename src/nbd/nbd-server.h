@@ -106,6 +106,9 @@ int nbd_server_add(struct nbd_server *server, int fd, const char *name, uint64_t
  * info() says of @handle, which the server closes, after a failure, too.  Requests come at once,
  * with compact headers, and get simple replies. */
 int nbd_server_serve(struct nbd_server *server, int fd, const char *name, void *handle);
+/* Ask the backend's info() again: exports may have grown, and requests may go to their new end.
+ * Clients do not learn of it here. */
+void nbd_server_look(struct nbd_server *server);
 /* Read no more requests, answer the requests in flight, and close all connections.  In the place of
  * an error that may pass (nbd_io.error) a client finds its connection closed, and asks the next
  * server.  @stopped is called when no connection is left, perhaps at once; @fn may be NULL. */

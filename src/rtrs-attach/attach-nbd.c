@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns two netlink sockets: one for commands and their answers, one for the word that a connection
- * has died.  Errors are those of the kernel, with its meaning in words. */
+/* Owns a netlink socket for commands and their answers.  Errors are those of the kernel.  Its word
+ * that a connection has died (LINK_DEAD) is not listened to: the process at the other end of a
+ * socket pair sees the end of the stream, and a process that comes later would have missed it. */
 #include <config.h>
 
 #include "attach-nbd.h"
@@ -23,13 +24,11 @@
 #include "cleanup.h"
 
 struct attach_nbd {
-	struct nl_sock *calls, *events;
+	struct nl_sock *sock;
 	int family;
 	/* of the call under way */
 	int status;			/* 1: no answer yet */
 	int index;			/* of the answer to CONNECT; -1: none */
-	/* of events */
-	int dead;			/* -1: none */
 };
 
 /* ---- answers ---- */
@@ -68,15 +67,6 @@ static int on_answer(struct nl_msg *msg, void *arg)
 	return NL_OK;
 }
 
-static int on_event(struct nl_msg *msg, void *arg)
-{
-	struct attach_nbd *nbd = arg;
-
-	if (genlmsg_hdr(nlmsg_hdr(msg))->cmd == NBD_CMD_LINK_DEAD)
-		nbd->dead = index_of(msg);
-	return NL_STOP;
-}
-
 /* ---- calls ---- */
 
 static struct nl_msg *message(struct attach_nbd *nbd, uint8_t command)
@@ -103,10 +93,10 @@ static int call(struct attach_nbd *nbd, struct nl_msg *msg)
 		nl_cb_err(cb, NL_CB_CUSTOM, on_error, nbd);
 		nl_cb_set(cb, NL_CB_ACK, NL_CB_CUSTOM, on_ack, nbd);
 		nl_cb_set(cb, NL_CB_VALID, NL_CB_CUSTOM, on_answer, nbd);
-		r = nl_send_auto(nbd->calls, msg);
+		r = nl_send_auto(nbd->sock, msg);
 	}
 	while (r >= 0 && nbd->status == 1)
-		r = nl_recvmsgs(nbd->calls, cb);
+		r = nl_recvmsgs(nbd->sock, cb);
 	nlmsg_free(msg);
 	if (cb)
 		nl_cb_put(cb);
@@ -210,48 +200,47 @@ int attach_nbd_disconnect(struct attach_nbd *nbd, int index, char *err, size_t l
 	return refused(r, "end", index, err, len);
 }
 
-/* ---- events ---- */
-
-int attach_nbd_fd(const struct attach_nbd *nbd)
-{
-	return nl_socket_get_fd(nbd->events);
-}
-
-int attach_nbd_next_dead(struct attach_nbd *nbd)
-{
-	nbd->dead = -1;
-	return nl_recvmsgs_default(nbd->events) >= 0 && nbd->dead >= 0 ? nbd->dead : -EAGAIN;
-}
-
 /* ---- sysfs ---- */
 
-/* Does the file backend of /sys/block/@disk say @backend? */
-static bool has_backend(const char *disk, const char *backend)
+#define BACKEND "rtrs-attach:"
+
+char *attach_nbd_backend(const char *name, const char *export)
 {
-	_cleanup_free_ char *path = NULL;
-	char text[1024];
-	bool same;
+	char *text;
+
+	/* The address is not part of it: a server may get another one. */
+	return asprintf(&text, BACKEND "%s:%s", name, export) < 0 ? NULL : text;
+}
+
+char *attach_nbd_name(const char *disk)
+{
+	_cleanup_free_ char *path = NULL, *text = NULL;
+	size_t room = 0;
+	char *name = NULL;
 	FILE *f;
 
 	if (asprintf(&path, "/sys/block/%s/backend", disk) < 0)
-		return false;
+		return NULL;
 	f = fopen(path, "re");
 	if (!f)
-		return false;
-	same = fgets(text, sizeof(text), f) && (text[strcspn(text, "\n")] = '\0',
-						!strcmp(text, backend));
+		return NULL;
+	if (getline(&text, &room, f) > 0 && !strncmp(text, BACKEND, strlen(BACKEND)))
+		name = strndup(text + strlen(BACKEND), strcspn(text + strlen(BACKEND), ":"));
 	fclose(f);
-	return same;
+	return name;
 }
 
-int attach_nbd_find(const char *backend)
+int attach_nbd_find(const char *name)
 {
 	DIR *dir = opendir("/sys/block");
 	const struct dirent *e;
 	int index = -ENOENT, n;
 
 	while (dir && index < 0 && (e = readdir(dir))) {
-		if (sscanf(e->d_name, "nbd%d", &n) == 1 && has_backend(e->d_name, backend))
+		_cleanup_free_ char *other =
+			sscanf(e->d_name, "nbd%d", &n) == 1 ? attach_nbd_name(e->d_name) : NULL;
+
+		if (other && !strcmp(other, name))
 			index = n;
 	}
 	if (dir)
@@ -275,25 +264,10 @@ static int load_module(void)
 
 static int find_family(struct attach_nbd *nbd)
 {
-	nbd->family = genl_ctrl_resolve(nbd->calls, NBD_GENL_FAMILY_NAME);
+	nbd->family = genl_ctrl_resolve(nbd->sock, NBD_GENL_FAMILY_NAME);
 	if (nbd->family < 0 && load_module() == 0)
-		nbd->family = genl_ctrl_resolve(nbd->calls, NBD_GENL_FAMILY_NAME);
+		nbd->family = genl_ctrl_resolve(nbd->sock, NBD_GENL_FAMILY_NAME);
 	return nbd->family;
-}
-
-/* Listen to the word that a connection is dead. */
-static int listen_to_events(struct attach_nbd *nbd)
-{
-	int group = genl_ctrl_resolve_grp(nbd->calls, NBD_GENL_FAMILY_NAME,
-					  NBD_GENL_MCAST_GROUP_NAME);
-
-	nl_socket_disable_seq_check(nbd->events);
-	nl_socket_modify_cb(nbd->events, NL_CB_VALID, NL_CB_CUSTOM, on_event, nbd);
-	if (group < 0 || genl_connect(nbd->events) < 0 ||
-	    nl_socket_add_membership(nbd->events, group) < 0 ||
-	    nl_socket_set_nonblocking(nbd->events) < 0)
-		return -EIO;
-	return 0;
 }
 
 int attach_nbd_open(struct attach_nbd **out, char *err, size_t len)
@@ -304,19 +278,15 @@ int attach_nbd_open(struct attach_nbd **out, char *err, size_t len)
 
 	if (!nbd)
 		goto fail;
-	nbd->calls = nl_socket_alloc();
-	nbd->events = nl_socket_alloc();
-	if (!nbd->calls || !nbd->events)
+	nbd->sock = nl_socket_alloc();
+	if (!nbd->sock)
 		goto fail;
 	r = -EOPNOTSUPP;
 	why = "no generic netlink";
-	if (genl_connect(nbd->calls) < 0)
+	if (genl_connect(nbd->sock) < 0)
 		goto fail;
 	why = "this kernel has no module nbd, or it cannot be loaded here (modprobe nbd)";
 	if (find_family(nbd) < 0)
-		goto fail;
-	why = "the module nbd is too old";
-	if (listen_to_events(nbd) < 0)
 		goto fail;
 	*out = nbd;
 	return 0;
@@ -331,9 +301,7 @@ void attach_nbd_close(struct attach_nbd *nbd)
 {
 	if (!nbd)
 		return;
-	if (nbd->calls)
-		nl_socket_free(nbd->calls);
-	if (nbd->events)
-		nl_socket_free(nbd->events);
+	if (nbd->sock)
+		nl_socket_free(nbd->sock);
 	free(nbd);
 }

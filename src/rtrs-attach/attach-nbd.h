@@ -2,8 +2,9 @@
 /* The kernel's NBD client, nbd.ko, by netlink (linux/nbd-netlink.h).  The only user of libnl.
  *
  * A device is known by its index: 0 is /dev/nbd0.  The kernel keeps a text with a device, the
- * backend, and lets nobody change a device who does not have the same text.  Main thread; calls
- * block, a change of the size until the kernel has ended the requests of the device. */
+ * backend, shows it in sysfs, and lets nobody change the device who does not have the same text.
+ * Main thread; calls block, a change of the size until the kernel has ended the requests of the
+ * device. */
 #ifndef ATTACH_NBD_H
 #define ATTACH_NBD_H
 
@@ -40,12 +41,13 @@ int attach_nbd_resize(struct attach_nbd *nbd, int index, const struct attach_nbd
  * or -errno with @err. */
 int attach_nbd_disconnect(struct attach_nbd *nbd, int index, char *err, size_t len);
 
-/* A descriptor that is readable when a connection of some device has died. */
-int attach_nbd_fd(const struct attach_nbd *nbd);
-/* The index of the next device with a dead connection, or -EAGAIN. */
-int attach_nbd_next_dead(struct attach_nbd *nbd);
-
-/* The device that has @backend, or -ENOENT. */
-int attach_nbd_find(const char *backend);
+/* The index of the device of @name, as attach_nbd_backend() has named it to the kernel; -ENOENT:
+ * there is none. */
+int attach_nbd_find(const char *name);
+/* The NAME of which @disk, "nbd0", is the device, for the caller to free; NULL: of none. */
+char *attach_nbd_name(const char *disk);
+/* The text for nbd.ko with which the device of @name can be found again, also when its state is
+ * lost; @export is in it to be read.  For the caller to free; NULL: no memory. */
+char *attach_nbd_backend(const char *name, const char *export);
 
 #endif

@@ -57,28 +57,3 @@ int attach_node_make(const struct attach_state *s, char *err, size_t len)
 		snprintf(err, len, "%s: %s", node, strerror(-r));
 	return r;
 }
-
-void attach_node_remove(const struct attach_state *s)
-{
-	char node[ATTACH_NODE_LEN];
-
-	unlink(attach_node(s->name, node));
-}
-
-/* A user of the disk that claims it: a file system, swap, or another device. */
-static bool is_claimed(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_EXCL | O_CLOEXEC | O_NONBLOCK);
-
-	if (fd < 0)
-		return errno == EBUSY;
-	close(fd);
-	return false;
-}
-
-bool attach_node_used(const char *disk)
-{
-	_cleanup_free_ char *path = NULL;
-
-	return asprintf(&path, "/dev/%s", disk) < 0 || is_claimed(path);
-}

@@ -9,11 +9,16 @@
 
 #include "attach.h"
 #include "changes.h"
+#include "cleanup.h"
+#include "clock.h"
 #include "log.h"
 #include "process.h"
 #include "util.h"
 
 #define FIELD(field) OPT_FIELD(struct attach_options, field)
+/* Where NAME.conf is. */
+#define CONF_DIR SYSCONFDIR "/rtrs"
+
 #define IN_FILE (OPT_AT_START | OPT_IN_FILE)
 
 const char *const attach_via_names[ATTACH_VIAS] = {
@@ -38,6 +43,15 @@ static const struct opt rows[] = {
 	{ .name = "check", .type = OPT_FLAG, FIELD(check), .holds = OPT_AT_START,
 	  .instead = "give --check on the command line",
 	  .help = "check parameters and keys, and exit" },
+	{ .name = "list", .letter = 'l', .type = OPT_FLAG, FIELD(list), .holds = OPT_AT_START,
+	  .instead = "give --list on the command line",
+	  .help = "print all devices, and exit" },
+	{ .name = "json", .type = OPT_FLAG, FIELD(format), .holds = OPT_AT_START,
+	  .instead = "give --json on the command line",
+	  .help = "the list as JSON" },
+	{ .name = "udev", .type = OPT_TEXT, FIELD(udev), .arg = "DISK", .of = "a disk's name",
+	  .holds = OPT_AT_START, .instead = "give --udev on the command line",
+	  .help = "print what udev is to know of DISK, and exit" },
 	{ OPT_ROW_HELP }, { OPT_ROW_VERSION },
 };
 
@@ -56,13 +70,17 @@ const struct opt_table attach_options = {
 	.more = clt_conf_part,
 	.dashes = "--",
 	.head = "Usage: rtrs-attach [OPTIONS] HOST[:PORT]/EXPORT [NAME] [KEY=VALUE ...]\n"
-		"       rtrs-attach [OPTIONS] NAME config=FILE\n"
-		"Make an export of an RTRS/RNBD server a block device, /dev/rtrs/NAME.\n"
+		"       rtrs-attach [OPTIONS] NAME\n"
+		"       rtrs-attach --list [--json]\n"
+		"Make an export of an RTRS/RNBD server a block device, /dev/rtrs/NAME.  NAME\n"
+		"alone has its parameters in\n"
+		"    (" CONF_DIR "/NAME.conf)\n"
 		"\n"
 		"Parameters, those of nbdkit rtrs:\n",
 	.body = help_parameters,
-	.tail = "\nExit status: 0 the device works, or was detached; 1 a failure, 2 an error in "
-		"options or a file.\n",
+	.tail = "\nio-timeout is forever by default here.\n"
+		"Exit status: 0 the device works, or was detached; 1 a failure, 2 an error "
+		"in\noptions or a file.\n",
 	.column = 28,
 };
 
@@ -157,6 +175,9 @@ int attach_options_complete(struct clt_conf *conf, char *why, size_t len)
 	struct attach_options *o = container_of(conf, struct attach_options, session);
 
 	conf->nloops = 1;
+	/* A file system that gets an error goes read-only, or worse. */
+	if (!clt_conf_given(conf, "io-timeout"))
+		conf->io_timeout_ms = CLOCK_NEVER;
 	if (!conf->export_name) {
 		snprintf(why, len, "no export: expected HOST/EXPORT, or export=NAME");
 		return -EINVAL;
@@ -183,6 +204,23 @@ static int complete(struct clt_conf *conf)
 	return rc < 0 ? (int)exit_status_of(rc) : -1;
 }
 
+/* NAME alone has a file. */
+static int default_file(struct attach_options *o)
+{
+	struct clt_conf *conf = &o->session;
+	_cleanup_free_ char *path = NULL;
+	char *kept;
+
+	if (!*o->name || conf->server || conf->config || clt_conf_given(conf, "path"))
+		return -1;
+	if (asprintf(&path, CONF_DIR "/%s.conf", o->name) < 0 ||
+	    !(kept = opt_texts_keep(&conf->texts, path))) {
+		fprintf(stderr, "rtrs-attach: no memory\n");
+		return EXIT_FAILED;
+	}
+	return set(conf, "config", kept);
+}
+
 static int read_line(struct attach_options *o, int argc, char **argv)
 {
 	enum opt_result result;
@@ -200,6 +238,15 @@ static int read_line(struct attach_options *o, int argc, char **argv)
 	}
 	for (int i = first; r < 0 && i < argc; i++)
 		r = set_word(o, argv[i]);
+	if (r < 0 && o->format == ATTACH_JSON && !o->list) {
+		fprintf(stderr, "rtrs-attach: --json: expected with --list\n");
+		return EXIT_USAGE;
+	}
+	if (r < 0 && (o->list || o->udev) && first < argc) {
+		fprintf(stderr, "rtrs-attach: '%s': expected no further word with --%s\n",
+			argv[first], o->list ? "list" : "udev");
+		return EXIT_USAGE;
+	}
 	return r;
 }
 
@@ -212,6 +259,10 @@ int attach_options_parse(struct attach_options *o, const struct clt_front *front
 	files_age_reset();
 	clt_conf_init(&o->session, front);
 	r = read_line(o, argc, argv);
+	if (r < 0 && (o->list || o->udev))
+		return r;
+	if (r < 0)
+		r = default_file(o);
 	if (r < 0)
 		r = complete(&o->session);
 	if (r >= 0 || !o->check)

@@ -5,12 +5,15 @@
 
 #include "attach-state.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cleanup.h"
 #include "lock-file.h"
@@ -18,7 +21,6 @@
 #include "plain-file.h"
 #include "util.h"
 
-#define ATTACH_DIRECTORY "/run/rtrs/attach"
 #define STATE_MAX 4096			/* bytes of a file */
 
 bool attach_name_ok(const char *name)
@@ -27,8 +29,11 @@ bool attach_name_ok(const char *name)
 				      "0123456789._-";
 	size_t len = strlen(name);
 
+	const char *dot = strrchr(name, '.');
+
 	return len && len < ATTACH_NAME_MAX && strspn(name, letters) == len && *name != '.' &&
-	       *name != '-';
+	       *name != '-' && !(dot && (!strcmp(dot, ".lock") || !strcmp(dot, ".tmp") ||
+					 !strcmp(dot, ".new")));
 }
 
 static char *path_of(const char *name, const char *suffix)
@@ -61,6 +66,23 @@ int attach_state_lock(const char *name, char *err, size_t len)
 	return r;
 }
 
+void attach_state_unlock(int fd, const char *name)
+{
+	_cleanup_free_ char *path = path_of(name, ".lock");
+
+	lock_file_drop(fd, AT_FDCWD, path ? path : "");
+}
+
+bool attach_state_served(const char *name)
+{
+	_cleanup_free_ char *path = path_of(name, ".lock");
+	struct stat st;
+	pid_t pid;
+
+	/* Trying to lock would keep a process from its start. */
+	return path && stat(path, &st) == 0 && lock_holders(&st, &pid, 1);
+}
+
 /* ---- lines ---- */
 
 static const struct {
@@ -77,50 +99,72 @@ static const struct {
 static const struct {
 	const char *key;
 	size_t offset;
+	unsigned most;
 } numbers[] = {
-	{ "index", offsetof(struct attach_state, index) },
-	{ "pid", offsetof(struct attach_state, pid) },
+	{ "index", offsetof(struct attach_state, index), INT_MAX },
+	{ "pid", offsetof(struct attach_state, pid), INT_MAX },
+	{ "wish", offsetof(struct attach_state, wish), ATTACH_WISHES - 1 },
 };
 
-/* A key of a later version is passed over. */
-static void take_line(struct attach_state *s, char *line)
+static void take_line(struct attach_state *s, const char *key, const char *value)
 {
-	char *value = strchr(line, '=');
+	unsigned n;
 
-	if (!value)
-		return;
-	*value++ = '\0';
 	for (unsigned i = 0; i < ARRAY_SIZE(texts); i++) {
-		if (!strcmp(texts[i].key, line))
+		if (!strcmp(texts[i].key, key))
 			snprintf((char *)s + texts[i].offset, texts[i].size, "%s", value);
 	}
 	for (unsigned i = 0; i < ARRAY_SIZE(numbers); i++) {
-		if (!strcmp(numbers[i].key, line))
-			*(int *)((char *)s + numbers[i].offset) = atoi(value);
+		if (!strcmp(numbers[i].key, key) &&
+		    number_parse_u(value, 0, numbers[i].most, &n))
+			*(int *)((char *)s + numbers[i].offset) = (int)n;
 	}
 }
 
-static void begin(struct attach_state *s, const char *name)
+void attach_state_take(struct attach_state *s, const char *name, char *text)
 {
+	char *save, *line, *value;
+
 	*s = (struct attach_state){ .index = -1 };
 	snprintf(s->name, sizeof(s->name), "%s", name);
+	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		value = strchr(line, '=');
+		if (!value)
+			continue;
+		*value = '\0';
+		take_line(s, line, value + 1);
+	}
 }
+
+void attach_state_put(const struct attach_state *s, FILE *out)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(texts); i++)
+		fprintf(out, "%s=%s\n", texts[i].key, (const char *)s + texts[i].offset);
+	for (unsigned i = 0; i < ARRAY_SIZE(numbers); i++)
+		fprintf(out, "%s=%d\n", numbers[i].key,
+			*(const int *)((const char *)s + numbers[i].offset));
+}
+
+/* ---- files ---- */
 
 int attach_state_read(struct attach_state *s, const char *name, char *err, size_t len)
 {
 	_cleanup_free_ char *path = path_of(name, "");
 	struct plain_file file = { 0 };
-	char *save, *line, why[128] = "no memory";
-	int r;
+	char why[128] = "no memory", none[] = "";
+	int r = path && access(path, F_OK) < 0 ? -errno : 0;
 
-	begin(s, name);
+	attach_state_take(s, name, none);
+	if (r == -ENOENT) {
+		snprintf(err, len, "%s is not attached", name);
+		return r;
+	}
 	r = path ? plain_file_load(path, STATE_MAX, &file, why, sizeof(why)) : -ENOMEM;
 	if (r < 0) {
 		snprintf(err, len, "%s: %s", path ? path : ATTACH_DIRECTORY, why);
 		return r;
 	}
-	for (line = strtok_r(file.text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-		take_line(s, line);
+	attach_state_take(s, name, file.text);
 	plain_file_free(&file);
 	return 0;
 }
@@ -133,16 +177,10 @@ int attach_state_write(const struct attach_state *s, char *err, size_t len)
 	FILE *f = open_memstream(&text, &n);
 	int r = -ENOMEM;
 
-	if (f && path) {
-		for (unsigned i = 0; i < ARRAY_SIZE(texts); i++)
-			fprintf(f, "%s=%s\n", texts[i].key, (const char *)s + texts[i].offset);
-		for (unsigned i = 0; i < ARRAY_SIZE(numbers); i++)
-			fprintf(f, "%s=%d\n", numbers[i].key,
-				*(const int *)((const char *)s + numbers[i].offset));
-		r = 0;
+	if (f) {
+		attach_state_put(s, f);
+		r = fclose(f) || !path ? -ENOMEM : 0;
 	}
-	if (f && fclose(f))
-		r = -ENOMEM;
 	if (r == 0)
 		r = plain_file_write(path, text, n, why, sizeof(why));
 	if (r < 0)
@@ -157,4 +195,39 @@ void attach_state_remove(const char *name)
 
 	if (path)
 		plain_file_remove(path, why, sizeof(why));
+}
+
+static int is_state(const struct dirent *e)
+{
+	return attach_name_ok(e->d_name);
+}
+
+int attach_state_names(char ***names, char *err, size_t len)
+{
+	struct dirent **entries;
+	int n = scandir(ATTACH_DIRECTORY, &entries, is_state, alphasort), r;
+
+	*names = NULL;
+	if (n < 0)
+		return errno == ENOENT ? 0 : fmt_error(-errno, err, len, "%s: %s",
+						       ATTACH_DIRECTORY, strerror(errno));
+	r = n;
+	*names = calloc((size_t)n + 1, sizeof(**names));
+	for (int i = 0; i < n; i++) {
+		if (*names && !((*names)[i] = strdup(entries[i]->d_name)))
+			r = -ENOMEM;
+		free(entries[i]);
+	}
+	free(entries);
+	if (*names && r >= 0)
+		return r;
+	attach_state_names_free(*names, n);
+	return fmt_error(-ENOMEM, err, len, "no memory");
+}
+
+void attach_state_names_free(char **names, int n)
+{
+	for (int i = 0; names && i < n; i++)
+		free(names[i]);
+	free(names);
 }

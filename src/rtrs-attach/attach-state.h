@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "rnbd-proto.h"
 
@@ -14,26 +15,49 @@
 
 struct attach_state {
 	char name[ATTACH_NAME_MAX];
-	char driver[16];		/* attach_driver.name; "": there is no device yet */
+	char driver[16];		/* attach_driver.name */
 	int index;			/* of the driver's devices; -1: none */
 	char disk[32];			/* of the kernel: "nbd0" */
 	char server[256];		/* as a user gave it */
 	char export_name[RNBD_NAME_MAX];
-	int pid;			/* of the process that serves, or has served */
+	int pid;			/* of the process that serves, or has served; 0: a new one
+					 * is to take the device over */
+	/* by rtrs-detach: the process that serves finds it when it looks (detach.c) */
+	enum attach_wish {
+		ATTACH_STAYS,
+		ATTACH_GOES,		/* the device is being removed: end, too */
+		ATTACH_GOES_UNUSED,	/* remove the device when its last user has gone */
+		ATTACH_WISHES
+	} wish;
 };
 
-/* True if @name can be the name of a device: of letters, digits, '.', '_' and '-', and the first
- * byte is no '.' and no '-'. */
+#define ATTACH_DIRECTORY "/run/rtrs/attach"
+
+/* True if @name can be the name of a device: of letters, digits, '.', '_' and '-'; the first byte
+ * is no '.' and no '-'; and the end is not ".lock", ".tmp" or ".new", files beside the device's. */
 bool attach_name_ok(const char *name);
 
 /* Take the lock of @name.  A descriptor, which holds the lock until its process ends; -EWOULDBLOCK:
  * another process serves the device; or -errno, with @err. */
 int attach_state_lock(const char *name, char *err, size_t len);
+/* True if a process has the lock of @name. */
+bool attach_state_served(const char *name);
 /* Read the state of @name.  0; -ENOENT: there is none; or -errno with @err. */
 int attach_state_read(struct attach_state *s, const char *name, char *err, size_t len);
 /* Write @s.  0, or -errno with @err. */
 int attach_state_write(const struct attach_state *s, char *err, size_t len);
 /* Forget the state of @name. */
 void attach_state_remove(const char *name);
+/* Give up the lock @fd, of attach_state_lock(), and remove its file. */
+void attach_state_unlock(int fd, const char *name);
+/* The names of all states, sorted, in *@names, for attach_state_names_free().  Their number, or
+ * -errno with @err. */
+int attach_state_names(char ***names, char *err, size_t len);
+void attach_state_names_free(char **names, int n);
+/* Set @s, of @name, to what @text says, lines that are changed; a line that is not known is passed
+ * over.  Pure. */
+void attach_state_take(struct attach_state *s, const char *name, char *text);
+/* Write @s as attach_state_take() reads it. */
+void attach_state_put(const struct attach_state *s, FILE *out);
 
 #endif

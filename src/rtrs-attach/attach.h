@@ -4,11 +4,14 @@
 #ifndef ATTACH_H
 #define ATTACH_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/eventfd.h>
 
 #include "attach-state.h"
 #include "clt-conf.h"
+#include "clt-export.h"
 #include "clt-start.h"
 #include "dev.h"
 #include "driver.h"
@@ -23,6 +26,9 @@ struct attach_options {
 	enum attach_via via;
 	bool foreground, verbose;
 	bool check;			/* read all of it, and exit */
+	bool list;			/* print the devices, and exit */
+	enum { ATTACH_TABLE, ATTACH_JSON } format;	/* of @list */
+	const char *udev;		/* print about this disk, and exit; NULL: no */
 	char name[ATTACH_NAME_MAX];
 };
 
@@ -38,7 +44,26 @@ int attach_options_parse(struct attach_options *o, const struct clt_front *front
 /* Free what attach_options_parse() has made, after a failure, too. */
 void attach_options_fini(struct attach_options *o);
 
+/* ---- attach-list.c: devices, whoever serves them ---- */
+
+/* Print all devices, as a table or as JSON.  An exit status; what is wrong is on stderr. */
+int attach_list(bool json);
+/* Print lines KEY=VALUE about the disk @disk, for a rule of udev.  An exit status: EXIT_FAILED, if
+ * it is none of ours, too. */
+int attach_list_udev(const char *disk);
+
 /* ---- the device ---- */
+
+/* A question for the size of the export: attach-size.c. */
+struct attach_size {
+	uint64_t told;			/* bytes that the kernel knows */
+	_Atomic(enum {
+		ATTACH_SIZE_RESTS,
+		ATTACH_SIZE_ASKS,	/* @req is the client's */
+		ATTACH_SIZE_ANSWERED,
+	}) state;
+	struct clt_export_req req;
+};
 
 struct attach {
 	const struct attach_options *options;
@@ -47,11 +72,28 @@ struct attach {
 					 * client */
 	struct dev *dev;		/* the export, open */
 	struct attach_state state;
+	struct attach_size size;
+	int wake_fd;			/* an eventfd */
 	void *own;			/* of the driver */
 };
 
 /* Have the driver's news() called soon.  Any thread. */
-void attach_wake(struct attach *a);
+static inline void attach_wake(struct attach *a)
+{
+	eventfd_write(a->wake_fd, 1);
+}
+
+/* ---- attach-size.c ---- */
+
+/* The kernel knows the present size. */
+void attach_size_begin(struct attach *a);
+/* Ask the server, unless a question is under way.  Does not block. */
+void attach_size_look(struct attach *a);
+/* attach_wake() was called: if the export has grown, say so to the kernel. */
+void attach_size_take(struct attach *a);
+/* Wait for the end of a question.  Requests fail while their server is away
+ * (client_lose_patience()). */
+void attach_size_end(struct attach *a);
 
 /* ---- attach-node.c ---- */
 
@@ -61,10 +103,5 @@ const char *attach_node(const char *name, char buf[ATTACH_NODE_LEN]);
 /* Make attach_node() of @s a link to the device, and read from the device: IO works.  0, or -errno
  * with @err. */
 int attach_node_make(const struct attach_state *s, char *err, size_t len);
-/* Remove the link. */
-void attach_node_remove(const struct attach_state *s);
-/* Does anybody use the disk @disk: a file system, swap, another device or a process that has it
- * open? */
-bool attach_node_used(const char *disk);
 
 #endif

@@ -4,41 +4,36 @@
  *
  * The happy path: probe() says that this kernel can; start() makes the device, or takes the device
  * over that a dead process has left; the program waits for its end, and calls news() when the
- * driver has called attach_wake(), and resize() when the export has grown; stop() ends the device,
- * or leaves it to the next process.
+ * driver has called attach_wake(), and resize() when the export has grown; at the end the kernel's
+ * device is removed (attach-remove.h), or left to the next process, and stop() ends the work.
  *
- * Possible failures: probe() and start() write the reason; stop() with ATTACH_DETACH may fail, and
- * the device goes on then. */
+ * Possible failures: probe() and start() write the reason.  The device may be removed by another
+ * process at any time: news() reports it. */
 #ifndef DRIVER_H
 #define DRIVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct attach;
-
-enum attach_stop {
-	ATTACH_DETACH,			/* all requests are answered, then the device is gone */
-	ATTACH_FORCE,			/* requests fail, if they must, and the device is gone */
-	ATTACH_LEAVE,			/* the device stays, and its requests wait for the next
-					 * process */
-};
 
 struct attach_driver {
 	const char *name;		/* --via=NAME, and in the state */
 	/* Can this kernel have such a device?  May load the module.  0, or -errno with @why. */
 	int (*probe)(char *why, size_t len);
-	/* Have the device of a->state (attach-state.h) served by this process: that of index
-	 * a->state.index, if the kernel still has it and it waits for a server, or a new one.  Sets
-	 * a->state.index and a->state.disk, and a->own.  0, or -errno with @err. */
+	/* Have the device of a->state (attach-state.h) served by this process: the one that a dead
+	 * process has left, or else a new one.  Set index, disk and kept of a->state, and a->own.
+	 * 0, or -errno with @err. */
 	int (*start)(struct attach *a, char *err, size_t len);
-	/* attach_wake() was called.  NULL: never. */
-	void (*news)(struct attach *a);
+	/* attach_wake() was called, by the driver or by another.  False: the device has gone.
+	 * NULL: never, before it is removed. */
+	bool (*news)(struct attach *a);
 	/* Tell the kernel that the export has dev_size(a->dev) bytes now.  0, or -errno with
 	 * @err. */
 	int (*resize)(struct attach *a, char *err, size_t len);
-	/* End the work on the device, and free a->own.  0, or -errno with @err: @how was
-	 * ATTACH_DETACH or ATTACH_FORCE, and the device goes on. */
-	int (*stop)(struct attach *a, enum attach_stop how, char *err, size_t len);
+	/* Answer the requests in flight, end the work on the device, and free a->own.  A device
+	 * that was not removed keeps its other requests for the next process. */
+	void (*stop)(struct attach *a);
 };
 
 extern const struct attach_driver attach_via_nbd;

@@ -3,13 +3,14 @@
  * kernel, at the other end of a socket pair.
  *
  * The happy path: nbd_start() makes the server and a pair, and gives the kernel its end with size
- * and flags, which nobody negotiates; nbd_stop() has the kernel end the device, and the server its
- * connection.  One handle (relay.h) lasts as long as the device, so the kernel is told once of each
- * lost write, over whatever connection.
+ * and flags, which nobody negotiates; attach_remove() has the kernel end the device, which ends the
+ * connection, and nbd_stop() the server.  One handle (relay.h) lasts as long as the device, so the
+ * kernel is notified once of each lost write, over whatever connection.
  *
  * Possible failures: the process ends at any moment.  The kernel finds its socket dead, keeps all
- * requests, and the next process gives it another socket (take_over()).  A connection that breaks
- * while both live is replaced in the same way (nbd_news()).
+ * requests, and the next process gives it another socket (give_socket()).  A connection that breaks
+ * while both live is replaced in the same way (nbd_news()), when the last of its requests has
+ * ended: the kernel sends them again, and no older copy may overtake.
  *
  * ONE CONNECTION.  With several the kernel breaks them all when one request has taken 30 seconds,
  * and sends it again; with one, and without a time limit, it waits. */
@@ -17,6 +18,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +32,7 @@
 #include "clock.h"
 #include "log.h"
 #include "nbd-server.h"
+#include "number.h"
 #include "relay.h"
 
 #define SOCKET_BYTES (4 << 20)		/* of a direction of the pair: some large requests */
@@ -53,12 +56,19 @@ struct via_nbd {
 	int fd;				/* to be served */
 	struct nbd_export export;
 	struct loop_call *ending;
+	/* any thread */
+	_Atomic(enum { VIA_NBD_SERVES, VIA_NBD_ENDED }) connection;
 };
 
 /* ---- on the loop ---- */
 
-static void keep_handle(void *handle)
+/* The connection has ended, and its last request.  There is one device for the process. */
+static struct via_nbd *the_one;
+
+static void connection_ended(void *handle)
 {
+	atomic_store(&the_one->connection, VIA_NBD_ENDED);
+	attach_wake(the_one->a);
 }
 
 static void create_call(struct loop_call *call)
@@ -79,7 +89,16 @@ static void serve_call(struct loop_call *call)
 {
 	struct via_nbd *v = call->arg;
 
+	atomic_store(&v->connection, VIA_NBD_SERVES);
 	call->rc = nbd_server_serve(v->server, v->fd, "kernel", v->handle);
+	loop_call_end(call);
+}
+
+static void look_call(struct loop_call *call)
+{
+	struct via_nbd *v = call->arg;
+
+	nbd_server_look(v->server);
 	loop_call_end(call);
 }
 
@@ -118,16 +137,6 @@ static uint64_t dead_seconds(const struct attach *a)
 
 	return ms == CLOCK_NEVER ? DEAD_MOST_S :
 				   MIN(MAX(ms / 1000, (uint64_t)DEAD_LEAST_S), DEAD_MOST_S);
-}
-
-/* The text that the kernel keeps with the device: no other program, and no other export, gets it.
- * The address is not part of it, because a server may get another one. */
-static char *backend_of(const struct attach *a)
-{
-	char *text;
-
-	return asprintf(&text, "rtrs-attach:%s:%s", a->state.name, a->state.export_name) < 0 ?
-		NULL : text;
 }
 
 /* A pair of which the server has one end.  The other end, or -errno. */
@@ -171,7 +180,8 @@ static int give_socket(struct via_nbd *v, int index, const struct attach_nbd_dev
 
 /* ---- the device ---- */
 
-static void describe(struct via_nbd *v, struct attach_nbd_dev *dev)
+/* 0, or -ENOMEM; dev->backend is the caller's to free. */
+static int describe(struct via_nbd *v, struct attach_nbd_dev *dev, char *err, size_t len)
 {
 	const struct rnbd_dev_info *info = dev_info(v->a->dev);
 
@@ -181,7 +191,34 @@ static void describe(struct via_nbd *v, struct attach_nbd_dev *dev)
 		/* One that the kernel knows: others are for clients that negotiate. */
 		.flags = (uint16_t)(v->export.flags | NBD_FLAG_HAS_FLAGS),
 		.dead_s = dead_seconds(v->a),
+		.backend = attach_nbd_backend(v->a->state.name, v->a->state.export_name),
 	};
+	return dev->backend ? 0 : fmt_error(-ENOMEM, err, len, "no memory");
+}
+
+static int nbd_resize(struct attach *a, char *err, size_t len)
+{
+	struct via_nbd *v = a->own;
+	struct attach_nbd_dev dev;
+	int r = describe(v, &dev, err, len);
+
+	if (r < 0)
+		return r;
+	/* ORDER: the kernel uses what it knows of. */
+	loop_call(v->loop, look_call, v);
+	r = attach_nbd_resize(v->kernel, a->state.index, &dev, err, len);
+	free((char *)dev.backend);
+	return r;
+}
+
+static void nbd_stop(struct attach *a)
+{
+	struct via_nbd *v = a->own;
+
+	loop_call(v->loop, stop_call, v);
+	attach_nbd_close(v->kernel);
+	free(v);
+	a->own = NULL;
 }
 
 /* How long the kernel leaves a request alone that is in flight. */
@@ -200,99 +237,85 @@ static void set_look(int index)
 		fclose(f);
 }
 
-static int start_device(struct via_nbd *v, struct attach_nbd_dev *dev, char *err, size_t len)
+/* Serve the kernel over a new pair: as the device @index, or, less than 0, as a new one.  Returns
+ * the index, or -errno with @err. */
+static int connect_device(struct via_nbd *v, int index, char *err, size_t len)
 {
-	struct attach_state *s = &v->a->state;
-	int index = attach_nbd_find(dev->backend), r;
+	struct attach_nbd_dev dev;
+	int r = describe(v, &dev, err, len);
 
-	dev->fd = serve_pair(v);
-	if (dev->fd < 0) {
-		snprintf(err, len, "cannot serve: %s", strerror(-dev->fd));
-		return dev->fd;
-	}
-	if (index >= 0) {
-		r = give_socket(v, index, dev, err, len);
-		if (r == 0)
-			log_info(NULL, "takes over /dev/nbd%d", index);
-	} else {
-		index = r = attach_nbd_connect(v->kernel, dev, err, len);
-	}
-	close(dev->fd);
 	if (r < 0)
 		return r;
+	dev.fd = serve_pair(v);
+	if (dev.fd < 0) {
+		r = fmt_error(dev.fd, err, len, "cannot serve: %s", strerror(-dev.fd));
+	} else {
+		r = index < 0 ? attach_nbd_connect(v->kernel, &dev, err, len) :
+				give_socket(v, index, &dev, err, len);
+		close(dev.fd);
+	}
+	free((char *)dev.backend);
+	return r < 0 || index < 0 ? r : index;
+}
+
+static int start_device(struct via_nbd *v, char *err, size_t len)
+{
+	struct attach_state *s = &v->a->state;
+	int found = attach_nbd_find(s->name), index = connect_device(v, found, err, len);
+
+	if (index < 0)
+		return index;
+	if (found >= 0)
+		log_info(NULL, "takes over /dev/nbd%d", index);
 	set_look(index);
 	s->index = index;
 	snprintf(s->disk, sizeof(s->disk), "nbd%d", index);
-	return 0;
+	/* It may have grown while nobody was there. */
+	return found < 0 ? 0 : nbd_resize(v->a, err, len);
 }
 
 static int nbd_start(struct attach *a, char *err, size_t len)
 {
 	struct via_nbd *v = calloc(1, sizeof(*v));
-	_cleanup_free_ char *backend = backend_of(a);
-	struct attach_nbd_dev dev;
-	int r = -ENOMEM;
+	int r;
 
-	if (!v || !backend) {
-		snprintf(err, len, "no memory");
-		goto fail;
-	}
+	if (!v)
+		return fmt_error(-ENOMEM, err, len, "no memory");
 	v->a = a;
 	v->loop = a->start->run.loop;
 	v->backend = relay_backend;
-	v->backend.close = keep_handle;
-	r = attach_nbd_open(&v->kernel, err, len);
-	if (r < 0)
-		goto fail;
-	r = loop_call(v->loop, create_call, v);
-	if (r < 0) {
-		snprintf(err, len, "cannot serve: %s", strerror(-r));
-		goto fail_stop;
-	}
-	describe(v, &dev);
-	dev.backend = backend;
-	r = start_device(v, &dev, err, len);
-	if (r < 0)
-		goto fail_stop;
+	v->backend.close = connection_ended;
+	the_one = v;
 	a->own = v;
-	return 0;
-
-fail_stop:
-	loop_call(v->loop, stop_call, v);
-	attach_nbd_close(v->kernel);
-fail:
-	free(v);
+	r = attach_nbd_open(&v->kernel, err, len);
+	if (r == 0) {
+		r = loop_call(v->loop, create_call, v);
+		if (r < 0)
+			fmt_error(r, err, len, "cannot serve: %s", strerror(-r));
+	}
+	if (r == 0)
+		r = start_device(v, err, len);
+	if (r < 0)
+		nbd_stop(a);
 	return r;
 }
 
-static int nbd_resize(struct attach *a, char *err, size_t len)
+static bool nbd_news(struct attach *a)
 {
 	struct via_nbd *v = a->own;
-	_cleanup_free_ char *backend = backend_of(a);
-	struct attach_nbd_dev dev;
+	char err[256];
 
-	if (!backend) {
-		snprintf(err, len, "no memory");
-		return -ENOMEM;
+	if (atomic_load(&v->connection) == VIA_NBD_SERVES)
+		return true;
+	if (attach_nbd_find(a->state.name) != a->state.index)
+		return false;
+	if (connect_device(v, a->state.index, err, sizeof(err)) < 0) {
+		log_warn(NULL, "%s", err);
+		return false;
 	}
-	describe(v, &dev);
-	dev.backend = backend;
-	return attach_nbd_resize(v->kernel, a->state.index, &dev, err, len);
-}
-
-static int nbd_stop(struct attach *a, enum attach_stop how, char *err, size_t len)
-{
-	struct via_nbd *v = a->own;
-	int r = how == ATTACH_LEAVE ? 0 :
-				      attach_nbd_disconnect(v->kernel, a->state.index, err, len);
-
-	if (r < 0)
-		return r;
-	loop_call(v->loop, stop_call, v);
-	attach_nbd_close(v->kernel);
-	free(v);
-	a->own = NULL;
-	return 0;
+	log_warn(NULL, "/dev/%s had lost its connection to this process, and has another one",
+		 a->state.disk);
+	return true;
 }
 
 static int nbd_probe(char *why, size_t len)
@@ -309,6 +332,7 @@ const struct attach_driver attach_via_nbd = {
 	.name = "nbd",
 	.probe = nbd_probe,
 	.start = nbd_start,
+	.news = nbd_news,
 	.resize = nbd_resize,
 	.stop = nbd_stop,
 };

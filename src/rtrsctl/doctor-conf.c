@@ -140,8 +140,8 @@ void doctor_conf_free(struct doctor_conf *conf)
 }
 
 /* ---- --check ----
- * A child, rtrs-server or rtrs-nbd, looks at the configuration: the tables of options are the
- * program's. */
+ * A child, rtrs-server, rtrs-nbd or rtrs-attach, looks at the configuration: the tables of options
+ * are the program's. */
 
 struct config_check {
 	char program[PATH_MAX];
@@ -321,7 +321,9 @@ static void note_missing(struct doctor *doctor, const struct doctor_subject *s, 
 void doctor_subject_check(struct doctor *doctor, const struct doctor_subject *s)
 {
 	static struct config_check check;	/* large for a stack */
-	const char *name = s->kind == SUBJECT_SERVER ? "rtrs-server" : "rtrs-nbd";
+	const char *name = s->kind == SUBJECT_SERVER ? "rtrs-server" :
+			   !strncmp(s->unit.name, "rtrs-attach@", 12) ? "rtrs-attach" :
+									"rtrs-nbd";
 	enum check_level level = CHECK_WARNING;
 	char text[1024];
 

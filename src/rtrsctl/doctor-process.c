@@ -41,6 +41,7 @@ static bool is_replaced(long pid)
 	while (f && !replaced && getline(&line, &size, f) > 0)
 		replaced = strstr(line, " (deleted)") &&
 			   (strstr(line, "/rtrs-server (") || strstr(line, "/rtrs-nbd (") ||
+			    strstr(line, "/rtrs-attach (") ||
 			    strstr(line, "/nbdkit-rtrs-plugin.so ("));
 	if (f)
 		fclose(f);

@@ -130,7 +130,7 @@ json_t *doctor_unit_broken(void)
 	static const char *const argv[] = {
 		"systemctl", "--no-pager", "--plain", "--no-legend", "--full", "--type=service",
 		"--state=failed,auto-restart", "list-units", "--", "rtrs-server.service",
-		"rtrs-server@*", "rtrs-nbd@*", "nbdkit-rtrs@*", NULL
+		"rtrs-server@*", "rtrs-nbd@*", "nbdkit-rtrs@*", "rtrs-attach@*", NULL
 	};
 	_cleanup_free_ char *line = NULL;
 	json_t *names = json_object();

@@ -278,7 +278,7 @@ static void look_at_files(struct doctor *doctor, const struct find_wanted *wante
 	if (!access(SERVER_FILE, F_OK))
 		look_at_file(doctor, wanted, SERVER_FILE, "rtrs-server", units);
 	look_at_dir(doctor, wanted, SERVER_DIR, "rtrs-server@", units);
-	look_at_dir(doctor, wanted, GATEWAY_DIR, "rtrs-nbd@|nbdkit-rtrs@", units);
+	look_at_dir(doctor, wanted, GATEWAY_DIR, "rtrs-nbd@|nbdkit-rtrs@|rtrs-attach@", units);
 }
 
 /* ---- units that do not start, and have no file ---- */

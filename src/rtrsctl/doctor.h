@@ -147,7 +147,7 @@ void doctor_subject_versions(struct doctor *doctor, const struct doctor_subject 
 void doctor_subject_limits(struct doctor *doctor, const struct doctor_subject *s);
 /* Keys, certificates and images, as the user of @s sees them (doctor-files.c). */
 void doctor_subject_files(struct doctor *doctor, const struct doctor_subject *s);
-/* The configuration, by --check of rtrs-server or rtrs-nbd as the user of @s (doctor-conf.c). */
+/* The configuration, by --check of its program as the user of @s (doctor-conf.c). */
 void doctor_subject_check(struct doctor *doctor, const struct doctor_subject *s);
 /* Paths and their MTU; of one that does not run whether its servers listen (doctor-path.c). */
 void doctor_subject_paths(struct doctor *doctor, const struct doctor_subject *s);

@@ -1,33 +1,179 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=6.12 timeout=120
-# An export as a device by rtrs-attach and nbd.ko: made, used, and gone.
+# guest: kernel=6.12 timeout=240
+# guest: kernel=6.1 timeout=240 full
+# guest: kernel=7.3 timeout=240 full
+# An export as a device by rtrs-attach and nbd.ko: made, used while its process and the server are
+# killed, grown, and removed in each way.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
+requires_attach
 requires_server
-RTRS_ATTACH=$top_builddir/rtrs-attach
-[ -x "$RTRS_ATTACH" ] || skip "rtrs-attach is not built"
 
-truncate -s 64M "$tmp/disk"
-start_server disk="$tmp/disk"
 state=/run/rtrs/attach/disk0
+node=/dev/rtrs/disk0
+cleanup_fn end
 
-node=$("$RTRS_ATTACH" "127.0.0.1:$server_port/disk" disk0)
-[ "$node" = /dev/rtrs/disk0 ] || fail "the node is '$node'"
-[ "$(blockdev --getsize64 "$node")" -eq $((64 << 20)) ] || fail "the size is another one"
-fio --name=verify --filename="$node" --rw=randwrite --bs=4k --size=8M --iodepth=16 \
+end() {
+	touch "$tmp/stop"
+	[ -z "$writer" ] || wait "$writer" || true
+	! mountpoint -q "$tmp/mnt" || umount "$tmp/mnt"
+	"$RTRS_DETACH" --all || "$RTRS_DETACH" --all --force
+}
+
+writer=''
+mkdir "$tmp/mnt"
+truncate -s 64M "$tmp/disk"
+truncate -s 8M "$tmp/other"
+start_server disk="$tmp/disk" other="$tmp/other"
+
+attach() {
+	[ "$("$RTRS_ATTACH" "127.0.0.1:$server_port/disk" disk0)" = $node ] || fail "no $node"
+}
+
+attached_pid() {
+	sed -n 's/^pid=//p' $state
+}
+
+# It is no child of this script.
+kill_attached() {
+	local pid
+
+	pid=$(attached_pid)
+	kill -KILL "$pid"
+	wait_until "the end of process $pid" process_ended "$pid"
+}
+
+listed() {
+	"$RTRS_ATTACH" --list | grep -q "^disk0 .* $1 "
+}
+
+detached() {
+	[ ! -e $state ] && [ ! -e $node ] && [ "$(cat /sys/block/nbd0/size)" -eq 0 ]
+}
+
+# Each file is on the disk before its sum is told; until $tmp/stop exists.
+write_files() {
+	local n=0 at=$tmp/mnt/file
+
+	while [ ! -e "$tmp/stop" ]; do
+		n=$((n + 1))
+		head -c $((n % 20 * 4001 + 1)) /dev/urandom >"$at$n"
+		sync "$at$n"
+		sha256sum "$at$n" >>"$tmp/sums"
+		[ $n -le 200 ] || rm "$at$((n - 200))"
+	done
+}
+
+more_files() {
+	[ "$(wc -l <"$tmp/sums")" -ge $((files + 3)) ]
+}
+
+wait_for_files() {
+	files=$(wc -l <"$tmp/sums")
+	wait_until "more files" more_files
+}
+
+attach
+listed served || fail "it is not listed as served"
+"$RTRS_ATTACH" --list --json | python3 -c "
+import json, sys
+one, = json.load(sys.stdin)
+assert (one['node'], one['disk'], one['size'], one['state']) == (
+    '$node', 'nbd0', 64 << 20, 'served'), one"
+fio --name=verify --filename=$node --rw=randwrite --bs=4k --size=8M --iodepth=16 \
 	--ioengine=libaio --direct=1 --verify=crc32c --verify_fatal=1 >"$tmp/fio.log" ||
 	{ cat "$tmp/fio.log"; fail "fio found other data"; }
-mkfs.ext4 -q "$node"
-mkdir "$tmp/mnt"
-mount "$node" "$tmp/mnt"
-cp -r "$top_srcdir/src/nbd" "$tmp/mnt"
+
+# A file system over the death of the process, a restart of it, and the death of the server.
+mkfs.ext4 -q -F $node
+mount $node "$tmp/mnt"
+: >"$tmp/sums"
+write_files &
+writer=$!
+wait_for_files
+kill_attached
+listed "waits for rtrs-attach" || fail "it is not listed as waiting"
+attach
+wait_for_files
+kill "$(attached_pid)"
+wait_until "the end of the process" listed "waits for rtrs-attach"
+attach
+wait_for_files
+kill_process "$server_pid"
+start_server --listen "tcp://127.0.0.1:$server_port" disk="$tmp/disk" other="$tmp/other"
+wait_for_files
+# Both at once: the device waits until there is a server again.
+kill_attached
+kill_process "$server_pid"
+"$RTRS_ATTACH" "127.0.0.1:$server_port/disk" disk0 &
+attacher=$!
+wait_until "the process that waits for the server" listed "waits for server"
+start_server --listen "tcp://127.0.0.1:$server_port" disk="$tmp/disk" other="$tmp/other"
+wait $attacher || fail "no process has taken the device over"
+wait_for_files
+touch "$tmp/stop"
+wait $writer
+writer=
+
+# In use: refused, with the user's name; and later, when the last user has gone.
+must_fail "$RTRS_DETACH" disk0 2>"$tmp/err"
+grep -q "/dev/nbd0: mounted at $tmp/mnt" "$tmp/err" || fail "the user is not named: $(cat "$tmp/err")"
+"$RTRS_DETACH" --lazy disk0
+listed "goes when unused" || fail "it is not listed as leaving"
 umount "$tmp/mnt"
-fsck.ext4 -f -n "$node"
-# What the device got is in the file.
+wait_until "the end of the device" detached
 fsck.ext4 -f -n "$tmp/disk"
 
-kill "$(sed -n 's/^pid=//p' $state)"
-wait_until "the end of the device" test ! -e $state
-[ ! -e /dev/rtrs/disk0 ] || fail "the node is left"
-[ "$(cat /sys/block/nbd0/size)" -eq 0 ] || fail "/dev/nbd0 is left"
+# All is on the disk.
+attach
+fsck.ext4 -f -n $node
+mount -o ro $node "$tmp/mnt"
+tail -n 200 "$tmp/sums" | sha256sum --quiet -c
+umount "$tmp/mnt"
+exec 5<$node
+must_fail "$RTRS_DETACH" disk0 2>"$tmp/err"
+grep -q "process $$ (.*) has it open" "$tmp/err" || fail "the process is not named: $(cat "$tmp/err")"
+exec 5<&-
+"$RTRS_DETACH" disk0
+detached || fail "it is still there"
+
+# The export grows.
+has_size() {
+	[ "$(blockdev --getsize64 $node)" -eq "$1" ]
+}
+
+attach
+truncate -s 96M "$tmp/disk"
+wait_until "the new size" has_size $((96 << 20))
+dd if=/dev/urandom of=$node bs=1M seek=80 count=16 oflag=direct status=none
+cmp -n $((96 << 20)) $node "$tmp/disk"
+
+# By force, and without a process.
+mount $node "$tmp/mnt"
+"$RTRS_DETACH" --force disk0
+[ ! -e $node ] && [ ! -e $state ] || fail "it is still there"
+must_fail dd if=/dev/nbd0 of=/dev/null bs=4k count=1 iflag=direct
+umount "$tmp/mnt"
+wait_until "the end of the device" detached
+attach
+kill_attached
+"$RTRS_DETACH" disk0
+detached || fail "it is still there"
+
+# By another program: the process ends, and a unit would start it again.
+"$RTRS_ATTACH" --foreground "127.0.0.1:$server_port/disk" disk0 >"$tmp/node" 2>"$tmp/log" &
+attacher=$!
+wait_line "$tmp/node" "^$node"
+nbd-client -d /dev/nbd0
+expect_exit $attacher 1
+grep -q "was removed by another program" "$tmp/log" || fail "the log does not say why it ends"
+detached || fail "it is still there"
+
+# All of several.
+attach
+"$RTRS_ATTACH" "127.0.0.1:$server_port/other"
+[ "$(blockdev --getsize64 /dev/rtrs/other)" -eq $((8 << 20)) ] || fail "the other has another size"
+"$RTRS_DETACH" --all
+wait_until "the end of the device" detached
+[ ! -e /dev/rtrs/other ] || fail "the other one is still there"

@@ -2,9 +2,11 @@
 /* The options of rtrs-attach: what a command line becomes. */
 #include <string.h>
 
+#include "opt-rules.h"
 #include "unit.h"
 
 #include "attach.h"
+#include "clock.h"
 
 static const struct clt_front front = { .name = "rtrs-attach", .program = "rtrs-attach",
 					.help = "help", .options = &attach_options,
@@ -13,6 +15,16 @@ static const struct clt_front front = { .name = "rtrs-attach", .program = "rtrs-
 					.complete = attach_options_complete };
 
 static struct attach_options o;
+
+/* Without the parameters, which test-clt-conf.c checks. */
+Test(attach_options, table)
+{
+	struct opt_table table = attach_options;
+
+	table.body = NULL;
+	table.more = NULL;
+	opt_rules(&table, sizeof(struct attach_options), "rtrs-attach.pod");
+}
 
 /* Parse @args, split at blanks. */
 static int parse(const char *args)
@@ -41,6 +53,9 @@ Test(attach_options, place)
 	cr_assert_eq(o.session.poll_us, 7);
 	cr_assert_eq(o.via, ATTACH_VIA_NBD);
 	cr_assert(o.foreground && o.verbose);
+	cr_assert_eq(o.session.io_timeout_ms, CLOCK_NEVER);
+	cr_assert_eq(parse("127.0.0.1/disk io-timeout=7"), -1);
+	cr_assert_eq(o.session.io_timeout_ms, 7000);
 	cr_assert_eq(parse("server=unix:/run/srv export=disk"), -1);
 	cr_assert_str_eq(o.session.server, "unix:/run/srv");
 	cr_assert_str_eq(o.name, "disk");
@@ -52,11 +67,24 @@ Test(attach_options, mistakes)
 		"", "disk", "127.0.0.1/", "/disk", "127.0.0.1/disk one two", "127.0.0.1/a/b",
 		"unix:/run/srv/disk", "--via=cow 127.0.0.1/disk", "--none-such 127.0.0.1/disk",
 		"127.0.0.1/disk exprot=disk", "127.0.0.1/disk .name", "127.0.0.1/disk na,me",
-		"server=127.0.0.1 name", "127.0.0.1/disk poll=-1",
+		"server=127.0.0.1 name", "127.0.0.1/disk poll=-1", "--json", "--list disk",
+		"--udev=nbd0 disk", "127.0.0.1/disk name.lock", "127.0.0.1/disk name.tmp",
 	};
 
 	for_each_case(c, cases)
 		cr_assert_eq(parse(*c), 2, "%s", *c);
+}
+
+/* NAME alone reads its file, of which there is none. */
+Test(attach_options, tasks)
+{
+	cr_assert_eq(parse("--list --json"), -1);
+	cr_assert(o.list && o.format == ATTACH_JSON);
+	cr_assert_eq(parse("--udev=nbd0"), -1);
+	cr_assert_str_eq(o.udev, "nbd0");
+	cr_assert_eq(parse("none-such"), 2);
+	cr_assert_str_eq(o.session.config, SYSCONFDIR "/rtrs/none-such.conf");
+	cr_assert_eq(parse("--check 127.0.0.1/disk"), 0);
 }
 
 /* One below the limit, the limit, one beyond, and four times as far. */

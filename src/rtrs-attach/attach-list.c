@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Devices as their states and sysfs show them, whoever serves them: a table, JSON, and lines for
+ * udev(7).  Changes nothing.  Main thread. */
+#include <config.h>
+
+#include <ctype.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach-nbd.h"
+#include "attach.h"
+#include "cleanup.h"
+#include "ctl-json.h"
+#include "number.h"
+#include "process.h"
+
+struct item {
+	struct attach_state state;
+	char node[ATTACH_NODE_LEN];
+	uint64_t size;			/* bytes; 0: the device has gone */
+	const char *serves;
+};
+
+static uint64_t size_of(const char *disk)
+{
+	_cleanup_free_ char *path = NULL;
+	unsigned long long sectors = 0;
+	FILE *f;
+
+	if (!*disk || asprintf(&path, "/sys/block/%s/size", disk) < 0)
+		return 0;
+	f = fopen(path, "re");
+	if (!f || fscanf(f, "%llu", &sectors) != 1)
+		sectors = 0;
+	if (f)
+		fclose(f);
+	return sectors * 512;
+}
+
+/* "gone": the process was killed before it had a device, or another program has removed the device
+ * and the process was killed since. */
+static const char *serves(const struct item *item)
+{
+	bool served = attach_state_served(item->state.name);
+
+	if (item->state.wish == ATTACH_GOES)
+		return "goes";
+	if (item->state.wish == ATTACH_GOES_UNUSED)
+		return "goes when unused";
+	if (served)
+		return item->size && item->state.pid ? "served" : "waits for server";
+	return item->size ? "waits for rtrs-attach" : "gone";
+}
+
+/* 0, or -errno with @err; -ENOENT: the device has gone meanwhile. */
+static int read_item(struct item *item, const char *name, char *err, size_t len)
+{
+	int r = attach_state_read(&item->state, name, err, len);
+
+	if (r < 0)
+		return r;
+	attach_node(name, item->node);
+	item->size = size_of(item->state.disk);
+	item->serves = serves(item);
+	return 0;
+}
+
+/* ---- the table ---- */
+
+static void print_item(const struct item *item)
+{
+	const struct attach_state *s = &item->state;
+	char size[SIZE_TEXT_MAX];
+
+	printf("%-16s %-8s %8s  %-21s  %s/%s\n", s->name, *s->disk ? s->disk : "-",
+	       size_text(item->size, size), item->serves, s->server, s->export_name);
+}
+
+/* ---- JSON ---- */
+
+static json_t *item_json(const struct item *item)
+{
+	const struct attach_state *s = &item->state;
+
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:i}", "name",
+			 ctl_json_text(s->name), "node", ctl_json_text(item->node), "disk",
+			 ctl_json_text(s->disk), "driver", ctl_json_text(s->driver), "server",
+			 ctl_json_text(s->server), "export", ctl_json_text(s->export_name), "size",
+			 (json_int_t)item->size, "state", ctl_json_text(item->serves), "pid",
+			 s->pid);
+}
+
+/* ---- all ---- */
+
+int attach_list(bool json)
+{
+	json_t *array = json ? json_array() : NULL;
+	char **names, err[256];
+	int n = attach_state_names(&names, err, sizeof(err)), r = MIN(n, 0);
+	struct item item;
+
+	if (!json && n > 0)
+		printf("%-16s %-8s %8s  %-21s  %s\n", "NAME", "DISK", "SIZE", "STATE",
+		       "SERVER/EXPORT");
+	for (int i = 0; r == 0 && i < n; i++) {
+		r = read_item(&item, names[i], err, sizeof(err));
+		if (r == 0 && json)
+			json_array_append_new(array, item_json(&item));
+		else if (r == 0)
+			print_item(&item);
+		r = r == -ENOENT ? 0 : r;
+	}
+	if (n >= 0)
+		attach_state_names_free(names, n);
+	if (r == 0 && json) {
+		json_dumpf(array, stdout, JSON_INDENT(1));
+		putchar('\n');
+	}
+	json_decref(array);
+	if (r < 0)
+		fprintf(stderr, "rtrs-attach: %s\n", err);
+	return std_out_end("rtrs-attach", r < 0 ? EXIT_FAILED : EXIT_DONE);
+}
+
+/* ---- udev ---- */
+
+/* Print @text as a part of a file name. */
+static void print_safe(const char *text)
+{
+	for (; *text; text++)
+		putchar(isalnum((unsigned char)*text) || strchr(".:_+-", *text) ? *text : '_');
+}
+
+/* The state of the device that is @disk.  0, or -ENOENT. */
+static int find_state(struct attach_state *s, const char *disk)
+{
+	_cleanup_free_ char *name = attach_nbd_name(disk);
+	char **names, err[256];
+	int n, r = -ENOENT;
+
+	if (name)
+		return attach_state_read(s, name, err, sizeof(err)) < 0 ? -ENOENT : 0;
+	n = attach_state_names(&names, err, sizeof(err));
+	for (int i = 0; r < 0 && i < n; i++) {
+		if (attach_state_read(s, names[i], err, sizeof(err)) == 0 &&
+		    !strcmp(s->disk, disk))
+			r = 0;
+	}
+	if (n >= 0)
+		attach_state_names_free(names, n);
+	return r;
+}
+
+int attach_list_udev(const char *disk)
+{
+	struct attach_state s;
+
+	if (find_state(&s, disk) < 0)
+		return EXIT_FAILED;
+	printf("RTRS_NAME=%s\nRTRS_EXPORT=", s.name);
+	print_safe(s.export_name);
+	printf("\nRTRS_SERVER=");
+	print_safe(s.server);
+	putchar('\n');
+	return std_out_end("rtrs-attach", EXIT_DONE);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rtrs-detach: removes devices of rtrs-attach, whether their process lives or not.
+ *
+ * The happy path, for each device: nobody uses it, what it was given is flushed, the wish is
+ * written to the state, the kernel removes the device, and its process, which finds both, ends.
+ * Possible failures: the device is in use, and each user is named; no process serves it; the kernel
+ * refuses.  Main thread. */
+#include <config.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attach-remove.h"
+#include "attach-state.h"
+#include "attach-users.h"
+#include "clock.h"
+#include "number.h"
+#include "opt.h"
+#include "process.h"
+#include "util.h"
+
+#define PROCESS_WAIT_MS (END_MS + 5000)	/* for the end of the process of a device */
+#define USERS_WAIT_MS 1000		/* for one who only looks at the device */
+
+struct detach_options {
+	bool all, force, lazy;
+};
+
+#define FIELD(field) OPT_FIELD(struct detach_options, field)
+
+static const struct opt rows[] = {
+	{ .name = "all", .letter = 'a', .type = OPT_FLAG, FIELD(all), .holds = OPT_AT_START,
+	  .help = "detach all devices" },
+	{ .name = "force", .letter = 'f', .type = OPT_FLAG, FIELD(force), .holds = OPT_AT_START,
+	  .help = "even if in use: its users get errors, and what\n"
+		  "is not written yet is lost" },
+	{ .name = "lazy", .letter = 'l', .type = OPT_FLAG, FIELD(lazy), .holds = OPT_AT_START,
+	  .help = "when its last user has gone" },
+	{ OPT_ROW_HELP }, { OPT_ROW_VERSION },
+};
+
+static const struct opt_table table = {
+	.program = "rtrs-detach",
+	.rows = rows,
+	.n = ARRAY_SIZE(rows),
+	.dashes = "--",
+	.head = "Usage: rtrs-detach [OPTIONS] NAME... | --all\n"
+		"Remove block devices that rtrs-attach has made.\n\nOptions:\n",
+	.tail = "\nExit status: 0 done; 1 a device is in use, or another failure; 2 an error in "
+		"options.\n",
+	.column = 28,
+};
+
+static int complain(const char *name, const char *err)
+{
+	fprintf(stderr, "rtrs-detach: %s: %s\n", name, err);
+	return -1;
+}
+
+/* Say who uses the device. */
+static int complain_used(const struct attach_state *s)
+{
+	fprintf(stderr, "rtrs-detach: %s: /dev/%s is in use:\n", s->name, s->disk);
+	if (!attach_users(s->disk, stderr))
+		fprintf(stderr, "  by something that this process cannot see, a file system of "
+			"another mount namespace for instance\n");
+	fprintf(stderr, "End its use first, or give --lazy, or --force.\n");
+	return -1;
+}
+
+/* Wait until the process of the device has ended.  Returns the lock, or -errno. */
+static int wait_for_process(const char *name)
+{
+	const struct timespec nap = { .tv_nsec = 20000000 };
+	uint64_t since_ms = clock_now_ms();
+	char err[256];
+	int lock;
+
+	do {
+		lock = attach_state_lock(name, err, sizeof(err));
+	} while (lock == -EWOULDBLOCK && clock_now_ms() - since_ms < PROCESS_WAIT_MS &&
+		 nanosleep(&nap, NULL) == 0);
+	return lock;
+}
+
+/* Write the wish for the process to find. */
+static int wish(struct attach_state *s, enum attach_wish wish, char *err, size_t len)
+{
+	s->wish = wish;
+	return attach_state_write(s, err, len);
+}
+
+static int detach_lazily(struct attach_state *s, bool served)
+{
+	char err[256];
+
+	if (!served)
+		return complain(s->name, "no process serves it, so none would remove it later: "
+				"start rtrs-attach first, or give --force");
+	if (wish(s, ATTACH_GOES_UNUSED, err, sizeof(err)) < 0)
+		return complain(s->name, err);
+	kill(s->pid, SIGUSR1);
+	return 0;
+}
+
+/* Remove the device, which nobody uses, or whose users get errors; *@lock as wait_for_process(). */
+static int detach_now(struct attach_state *s, bool force, int *lock)
+{
+	char err[256];
+	int fd = force ? -1 : attach_users_keep_out(s->disk, USERS_WAIT_MS), r;
+
+	if (fd == -EBUSY)
+		return complain_used(s);
+	/* ORDER: a device that no process serves has nothing to flush, because it was flushed when
+	 * the last user closed it. */
+	if (fd >= 0 && *lock < 0 && fsync(fd) < 0) {
+		fmt_error(-errno, err, sizeof(err), "/dev/%s cannot be flushed: %s", s->disk,
+			  strerror(errno));
+		close(fd);
+		return complain(s->name, err);
+	}
+	r = wish(s, ATTACH_GOES, err, sizeof(err));
+	if (r == 0)
+		r = attach_remove(s, err, sizeof(err));
+	if (fd >= 0)
+		close(fd);
+	if (r < 0)
+		return complain(s->name, err);
+	if (*lock < 0) {
+		kill(s->pid, SIGUSR1);
+		*lock = wait_for_process(s->name);
+	}
+	if (*lock < 0) {
+		snprintf(err, sizeof(err), "the device has gone, and its process %d has not ended",
+			 s->pid);
+		return complain(s->name, err);
+	}
+	attach_forget(s);
+	return 0;
+}
+
+/* 0, or -1 with a line on stderr. */
+static int detach_one(const struct detach_options *o, const char *name)
+{
+	struct attach_state s;
+	char err[256];
+	int r = attach_state_read(&s, name, err, sizeof(err)), lock;
+
+	if (r < 0)
+		return complain(name, r == -ENOENT ? "it is not attached" : err);
+	lock = attach_state_lock(name, err, sizeof(err));
+	if (lock < 0 && lock != -EWOULDBLOCK)
+		return complain(name, err);
+	r = o->lazy ? detach_lazily(&s, lock < 0) : detach_now(&s, o->force, &lock);
+	if (lock >= 0)
+		attach_state_unlock(lock, name);
+	return r;
+}
+
+static int detach_all(const struct detach_options *o)
+{
+	char **names, err[256];
+	int n = attach_state_names(&names, err, sizeof(err)), r = 0;
+
+	if (n < 0)
+		return complain("--all", err);
+	for (int i = 0; i < n; i++)
+		r |= detach_one(o, names[i]);
+	attach_state_names_free(names, n);
+	return r;
+}
+
+/* What is wrong with the options together; NULL: nothing. */
+static const char *wrong(const struct detach_options *o, int nnames)
+{
+	if (o->force && o->lazy)
+		return "--force with --lazy: give one or the other";
+	if (o->all && nnames)
+		return "--all with a NAME: give one or the other";
+	return o->all || nnames ? NULL : "expected NAME, or --all";
+}
+
+int main(int argc, char **argv)
+{
+	struct detach_options o = { 0 };
+	enum opt_result result;
+	int first = argc, r = 0;
+	char err[512];
+
+	if (std_fds_open() < 0)
+		return EXIT_FAILED;
+	result = opt_argv(&table, &o, argc, argv, &first, NULL, err, sizeof(err));
+	if (result == OPT_EXIT)
+		return std_out_end("rtrs-detach", EXIT_DONE);
+	if (result == OPT_RUN && wrong(&o, argc - first)) {
+		snprintf(err, sizeof(err), "%s", wrong(&o, argc - first));
+		result = OPT_USAGE;
+	}
+	for (int i = first; result == OPT_RUN && i < argc; i++) {
+		if (!attach_name_ok(argv[i])) {
+			snprintf(err, sizeof(err), "'%s' is no NAME of a device", argv[i]);
+			result = OPT_USAGE;
+		}
+	}
+	if (result != OPT_RUN) {
+		fprintf(stderr, "rtrs-detach: %s\n", err);
+		return EXIT_USAGE;
+	}
+	if (o.all)
+		r = detach_all(&o);
+	for (int i = first; i < argc; i++)
+		r |= detach_one(&o, argv[i]);
+	return r ? EXIT_FAILED : EXIT_DONE;
+}
