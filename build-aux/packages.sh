@@ -11,7 +11,7 @@
 set -eu -o pipefail
 
 # What a suite is to have at the end.
-packages=(nbdkit-plugin-rtrs nbdkit-rtrs-doc rtrs-nbd rtrs-server rtrs-tools)
+packages=(nbdkit-plugin-rtrs nbdkit-rtrs-doc rtrs-attach rtrs-nbd rtrs-server rtrs-tools)
 
 # shellcheck source=build-aux/chroots.sh
 . "$(dirname "${BASH_SOURCE[0]}")/chroots.sh"
@@ -46,7 +46,7 @@ purge() {
 	local left
 
 	inside "$1" systemctl enable rtrs-server.service rtrs-server@disk0.service \
-		rtrs-nbd@disk0.service nbdkit-rtrs@disk1.service || return 1
+		rtrs-attach@disk2.service rtrs-nbd@disk0.service nbdkit-rtrs@disk1.service || return 1
 	apt "$1" purge "${packages[@]}" || return 1
 	rm -rf "$1/debs" "$1/tests"
 	# man-db keeps pages that were shown, by itself.

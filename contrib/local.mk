@@ -29,13 +29,23 @@ endif
 	chmod +x $@.t && mv $@.t $@
 CLEANFILES += %D%/rtrs-server-stages.bt %D%/rtrs-plugin-requests.bt %D%/rtrs-nbd-requests.bt
 
+# udev looks below /usr and /usr/local.
+udevrulesdir = $(prefix)/lib/udev/rules.d
+udevrules_DATA =
+if BUILD_ATTACH
+udevrules_DATA += %D%/udev/60-rtrs-attach.rules
+endif
+%D%/udev/60-rtrs-attach.rules: $(srcdir)/%D%/udev/60-rtrs-attach.rules.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && sed -e 's|[@]sbindir@|$(sbindir)|' $< >$@.t && mv $@.t $@
+CLEANFILES += %D%/udev/60-rtrs-attach.rules
+
 # For Prometheus and Grafana.
 dist_pkgdata_DATA = %D%/alerts.yml %D%/alerts-test.yml %D%/grafana.json
 
 # bash-completion looks for a file by the name of the command.
 bashcompdir = $(datadir)/bash-completion/completions
 dist_bashcomp_DATA = %D%/completion/rtrsctl
-COMPLETED_LIKE_RTRSCTL = rtrs-server rtrs-bench rtrs-nbd rtrs-psk
+COMPLETED_LIKE_RTRSCTL = rtrs-server rtrs-bench rtrs-nbd rtrs-psk rtrs-attach rtrs-detach
 
 # For administrators, to copy.
 exampledir = $(docdir)/examples

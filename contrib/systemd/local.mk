@@ -12,7 +12,7 @@ tmpfiles_DATA =
 SERVER_UNITS = %D%/rtrs-server.service %D%/rtrs-server@.service
 RTRS_NBD_UNITS = %D%/rtrs-nbd@.service %D%/rtrs-nbd@.socket
 NBDKIT_UNITS = %D%/nbdkit-rtrs@.service %D%/nbdkit-rtrs@.socket
-CLEANFILES += $(SERVER_UNITS) $(RTRS_NBD_UNITS) $(NBDKIT_UNITS)
+CLEANFILES += $(SERVER_UNITS) $(RTRS_NBD_UNITS) $(NBDKIT_UNITS) %D%/rtrs-attach@.service
 CLEANFILES += %D%/sysusers/rtrs-server.conf %D%/sysusers/rtrs-nbd.conf %D%/sysusers/nbdkit-rtrs.conf
 CLEANFILES += %D%/tmpfiles/rtrs-server.conf
 if INSTALL_UNITS
@@ -24,6 +24,9 @@ endif
 if BUILD_GATEWAY
 systemdsystemunit_DATA += $(RTRS_NBD_UNITS)
 sysusers_DATA += %D%/sysusers/rtrs-nbd.conf
+endif
+if BUILD_ATTACH
+systemdsystemunit_DATA += %D%/rtrs-attach@.service
 endif
 if BUILD_PLUGIN
 systemdsystemunit_DATA += $(NBDKIT_UNITS)
@@ -55,6 +58,9 @@ $(SERVER_UNITS): $(srcdir)/%D%/rtrs-server.service.in $(srcdir)/%D%/hardening.in
 %D%/rtrs-nbd@.service %D%/nbdkit-rtrs@.service: $(srcdir)/%D%/gateway.service.in $(srcdir)/%D%/hardening.inc Makefile
 	$(UNIT_FROM_TEMPLATE)
 %D%/rtrs-nbd@.socket %D%/nbdkit-rtrs@.socket: $(srcdir)/%D%/gateway.socket.in Makefile
+	$(UNIT_FROM_TEMPLATE)
+# Its hardening is its own.
+%D%/rtrs-attach@.service: $(srcdir)/%D%/rtrs-attach@.service.in Makefile
 	$(UNIT_FROM_TEMPLATE)
 
 %D%/sysusers/rtrs-server.conf: $(srcdir)/%D%/rtrs-server.sysusers
