@@ -25,7 +25,9 @@ has_thread() {
 	local t
 
 	for t in "/proc/$1/task"/*; do
-		[ "$(cat "$t/comm" 2>/dev/null)" != "$2" ] || { echo "$t" >"$tmp/thread"; return 0; }
+		[ "$(cat "$t/comm" 2>/dev/null)" = "$2" ] || continue
+		echo "$t" >"$tmp/thread"
+		return 0
 	done
 	return 1
 }

@@ -118,7 +118,8 @@ writer=
 
 # In use: refused, with the user's name; and later, when the last user has gone.
 must_fail "$RTRS_DETACH" disk0 2>"$tmp/err"
-grep -q "/dev/nbd0: mounted at $tmp/mnt" "$tmp/err" || fail "the user is not named: $(cat "$tmp/err")"
+grep -q "/dev/nbd0: mounted at $tmp/mnt" "$tmp/err" ||
+	fail "the user is not named: $(cat "$tmp/err")"
 "$RTRS_DETACH" --lazy disk0
 listed "goes when unused" || fail "it is not listed as leaving"
 umount "$tmp/mnt"
@@ -133,7 +134,8 @@ tail -n 200 "$tmp/sums" | sha256sum --quiet -c
 umount "$tmp/mnt"
 exec 5<$node
 must_fail "$RTRS_DETACH" disk0 2>"$tmp/err"
-grep -q "process $$ (.*) has it open" "$tmp/err" || fail "the process is not named: $(cat "$tmp/err")"
+grep -q "process $$ (.*) has it open" "$tmp/err" ||
+	fail "the process is not named: $(cat "$tmp/err")"
 exec 5<&-
 "$RTRS_DETACH" disk0
 detached || fail "it is still there"
