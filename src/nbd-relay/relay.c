@@ -54,14 +54,9 @@ struct relay_io {
 
 /* ---- requests ---- */
 
-static struct relay *exports_of(const struct relay_io *o)
-{
-	return ((struct relay_handle *)o->io->handle)->g;
-}
-
 static void relay_io_news(struct relay_io *o)
 {
-	struct relay *g = exports_of(o);
+	struct relay *g = relay_of(o->io->handle);
 
 	if (list_empty(&o->ready))
 		list_add_tail(&g->ready, &o->ready);
@@ -426,6 +421,11 @@ static void relay_info(void *handle, struct nbd_export *export)
 	snprintf(export->name, sizeof(export->name), "%s", dev_name(dev));
 	snprintf(export->description, sizeof(export->description), "RNBD export '%.64s' of %.64s",
 		 dev_name(dev), h->g->conf->server);
+}
+
+struct relay *relay_of(const void *handle)
+{
+	return ((const struct relay_handle *)handle)->g;
 }
 
 void relay_handle_destroy(void *handle)

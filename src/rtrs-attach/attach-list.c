@@ -51,7 +51,8 @@ static const char *serves(const struct item *item)
 	if (item->state.wish == ATTACH_GOES_UNUSED)
 		return "goes when unused";
 	if (served)
-		return item->size && item->state.pid ? "served" : "waits for server";
+		return item->size && item->state.ready == ATTACH_READY ? "served" :
+									 "waits for server";
 	return item->size ? "waits for rtrs-attach" : "gone";
 }
 

@@ -23,6 +23,9 @@
 
 #include "cleanup.h"
 
+/* The kernel looks so often after a request in flight, in place of 30 s. */
+#define LOOK_MS 5000u
+
 struct attach_nbd {
 	struct nl_sock *sock;
 	int family;
@@ -246,6 +249,28 @@ int attach_nbd_find(const char *name)
 	if (dir)
 		closedir(dir);
 	return index;
+}
+
+int attach_nbd_set_look(const char *disk)
+{
+	_cleanup_free_ char *path = NULL;
+	unsigned now_ms = 0;
+	FILE *f;
+	int r = 0;
+
+	if (strncmp(disk, "nbd", 3))
+		return 0;
+	if (asprintf(&path, "/sys/block/%s/queue/io_timeout", disk) < 0)
+		return -ENOMEM;
+	f = fopen(path, "r+e");
+	if (!f)
+		return -errno;
+	if (fscanf(f, "%u", &now_ms) != 1 || now_ms != LOOK_MS) {
+		rewind(f);
+		r = fprintf(f, "%u", LOOK_MS) < 0 || fflush(f) ? -errno : 0;
+	}
+	fclose(f);
+	return r;
 }
 
 /* ---- begin and end ---- */

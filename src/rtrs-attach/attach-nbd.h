@@ -30,8 +30,8 @@ void attach_nbd_close(struct attach_nbd *nbd);
 /* Make a device.  The index, or -errno with @err. */
 int attach_nbd_connect(struct attach_nbd *nbd, const struct attach_nbd_dev *dev, char *err,
 		       size_t len);
-/* Give device @index, whose socket is dead, the socket dev->fd.  0; -ENOSPC: the kernel has not
- * found out yet that the old one is dead; or another -errno; with @err. */
+/* Give device @index, whose socket is dead, the socket dev->fd.  0, or -errno with @err.  If the
+ * socket is not dead yet, dev->fd is dropped, with 0. */
 int attach_nbd_replace(struct attach_nbd *nbd, int index, const struct attach_nbd_dev *dev,
 		       char *err, size_t len);
 /* Tell the kernel that device @index has dev->size bytes.  0, or -errno with @err. */
@@ -46,6 +46,10 @@ int attach_nbd_disconnect(struct attach_nbd *nbd, int index, char *err, size_t l
 int attach_nbd_find(const char *name);
 /* The NAME of which @disk, "nbd0", is the device, for the caller to free; NULL: of none. */
 char *attach_nbd_name(const char *disk);
+/* Have the kernel look often after requests of @disk in flight, to send them again over a new
+ * connection.  Waits for requests in flight, if @disk has not been set so yet: not for the process
+ * that serves them.  0, if @disk is no device of nbd.ko, too; or -errno. */
+int attach_nbd_set_look(const char *disk);
 /* The text for nbd.ko with which the device of @name can be found again, also when its state is
  * lost; @export is in it to be read.  For the caller to free; NULL: no memory. */
 char *attach_nbd_backend(const char *name, const char *export);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the links in /dev/rtrs. */
+/* Owns the links in /dev/rtrs; and the first read of a disk, in a process of its own. */
 #include <config.h>
 
 #include <dirent.h>
@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "attach-nbd.h"
 #include "attach.h"
 #include "cleanup.h"
 
@@ -21,21 +22,6 @@ const char *attach_node(const char *name, char buf[ATTACH_NODE_LEN])
 {
 	snprintf(buf, ATTACH_NODE_LEN, DIRECTORY "/%s", name);
 	return buf;
-}
-
-/* The kernel has the node made before it answers. */
-static int first_read(const char *path)
-{
-	_cleanup_free_ void *buf = aligned_alloc(READ_BYTES, READ_BYTES);
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
-	ssize_t n;
-
-	if (!buf)
-		return -ENOMEM;
-	if (fd < 0)
-		return -errno;
-	n = pread(fd, buf, READ_BYTES, 0);
-	return n < 0 ? -errno : 0;
 }
 
 int attach_node_make(const struct attach_state *s, char *err, size_t len)
@@ -51,9 +37,37 @@ int attach_node_make(const struct attach_state *s, char *err, size_t len)
 		 (unlink(new) < 0 && errno != ENOENT) || symlink(target, new) < 0 ||
 		 rename(new, node) < 0)
 		r = -errno;
-	if (r == 0)
-		r = first_read(node);
 	if (r < 0)
 		snprintf(err, len, "%s: %s", node, strerror(-r));
 	return r;
+}
+
+/* Read once.  0 or -errno. */
+static int read_disk(const char *disk)
+{
+	_cleanup_free_ void *buf = aligned_alloc(READ_BYTES, READ_BYTES);
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -1;
+
+	if (!buf || asprintf(&path, "/dev/%s", disk) < 0)
+		return -ENOMEM;
+	/* The kernel has the node made before it has the driver answer. */
+	fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	return fd < 0 || pread(fd, buf, READ_BYTES, 0) < 0 ? -errno : 0;
+}
+
+int attach_node_read_main(int argc, char **argv)
+{
+	const char *disk = argc == 2 ? argv[1] : "";
+	int r = read_disk(disk);
+
+	if (r < 0) {
+		fprintf(stderr, "rtrs-attach: /dev/%s: %s\n", disk, strerror(-r));
+		return EXIT_FAILED;
+	}
+	r = attach_nbd_set_look(disk);
+	if (r < 0)
+		fprintf(stderr, "rtrs-attach: /sys/block/%s/queue/io_timeout: %s; the next process "
+			"may hold requests up for 30 s\n", disk, strerror(-r));
+	return EXIT_DONE;
 }

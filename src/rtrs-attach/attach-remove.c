@@ -42,15 +42,17 @@ int attach_remove(const struct attach_state *s, char *err, size_t len)
 		if (!strcmp(drivers[i].driver, s->driver))
 			return drivers[i].remove(s, err, len);
 	}
-	snprintf(err, len, "this rtrs-detach knows no driver '%s'", s->driver);
+	snprintf(err, len, "this program knows no driver '%s'", s->driver);
 	return -EOPNOTSUPP;
 }
 
 void attach_forget(const struct attach_state *s)
 {
-	_cleanup_free_ char *node = NULL;
+	_cleanup_free_ char *node = NULL, *session = attach_state_session(s->name);
 
 	if (asprintf(&node, "/dev/rtrs/%s", s->name) >= 0)
 		unlink(node);
+	if (session)
+		unlink(session);
 	attach_state_remove(s->name);
 }

@@ -9,7 +9,8 @@
 /* Have the kernel end the device of @s.  What waits for the device fails; the caller has flushed
  * it, or does not care.  0, also if the device has gone already; or -errno with @err. */
 int attach_remove(const struct attach_state *s, char *err, size_t len);
-/* Remove what is left of a device that has gone: its link in /dev/rtrs, and its state. */
+/* Remove what is left of a device that has gone: its link in /dev/rtrs, its session, and its
+ * state. */
 void attach_forget(const struct attach_state *s);
 
 #endif

@@ -23,17 +23,28 @@
 
 #define STATE_MAX 4096			/* bytes of a file */
 
+/* Of files that stand beside states and links. */
+static const char *const suffixes[] = { ".lock", ".new", ".session", ".tmp" };
+
+static bool has_suffix(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	for (unsigned i = 0; dot && i < ARRAY_SIZE(suffixes); i++) {
+		if (!strcmp(dot, suffixes[i]))
+			return true;
+	}
+	return false;
+}
+
 bool attach_name_ok(const char *name)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 				      "0123456789._-";
 	size_t len = strlen(name);
 
-	const char *dot = strrchr(name, '.');
-
 	return len && len < ATTACH_NAME_MAX && strspn(name, letters) == len && *name != '.' &&
-	       *name != '-' && !(dot && (!strcmp(dot, ".lock") || !strcmp(dot, ".tmp") ||
-					 !strcmp(dot, ".new")));
+	       *name != '-' && !has_suffix(name);
 }
 
 static char *path_of(const char *name, const char *suffix)
@@ -41,6 +52,11 @@ static char *path_of(const char *name, const char *suffix)
 	char *path;
 
 	return asprintf(&path, ATTACH_DIRECTORY "/%s%s", name, suffix) < 0 ? NULL : path;
+}
+
+char *attach_state_session(const char *name)
+{
+	return path_of(name, ".session");
 }
 
 static int make_directory(void)
@@ -103,6 +119,7 @@ static const struct {
 } numbers[] = {
 	{ "index", offsetof(struct attach_state, index), INT_MAX },
 	{ "pid", offsetof(struct attach_state, pid), INT_MAX },
+	{ "ready", offsetof(struct attach_state, ready), ATTACH_READY },
 	{ "wish", offsetof(struct attach_state, wish), ATTACH_WISHES - 1 },
 };
 

@@ -20,8 +20,8 @@ struct attach_state {
 	char disk[32];			/* of the kernel: "nbd0" */
 	char server[256];		/* as a user gave it */
 	char export_name[RNBD_NAME_MAX];
-	int pid;			/* of the process that serves, or has served; 0: a new one
-					 * is to take the device over */
+	int pid;			/* of the process that serves, or has served */
+	enum { ATTACH_BEGINS, ATTACH_READY } ready;	/* of that process: IO works */
 	/* by rtrs-detach: the process that serves finds it when it looks (detach.c) */
 	enum attach_wish {
 		ATTACH_STAYS,
@@ -34,9 +34,12 @@ struct attach_state {
 #define ATTACH_DIRECTORY "/run/rtrs/attach"
 
 /* True if @name can be the name of a device: of letters, digits, '.', '_' and '-'; the first byte
- * is no '.' and no '-'; and the end is not ".lock", ".tmp" or ".new", files beside the device's. */
+ * is no '.' and no '-'; and the end is not that of a file beside the device's, as ".lock". */
 bool attach_name_ok(const char *name);
 
+/* The name of the file of @name for its session (clt-kept.h), for the caller to free; NULL: no
+ * memory. */
+char *attach_state_session(const char *name);
 /* Take the lock of @name.  A descriptor, which holds the lock until its process ends; -EWOULDBLOCK:
  * another process serves the device; or -errno, with @err. */
 int attach_state_lock(const char *name, char *err, size_t len);

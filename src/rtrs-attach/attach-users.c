@@ -60,12 +60,15 @@ static int part_of(const struct attach_search *l, dev_t dev)
 	return -1;
 }
 
-/* The place of the block device at @path, or -1. */
+/* The place of the block device at @path, or -1.  Asks no server of a file system. */
 static int part_at(const struct attach_search *l, const char *path)
 {
-	struct stat st;
+	struct statx st;
 
-	return stat(path, &st) == 0 && S_ISBLK(st.st_mode) ? part_of(l, st.st_rdev) : -1;
+	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_TYPE, &st) < 0 ||
+	    !S_ISBLK(st.stx_mode))
+		return -1;
+	return part_of(l, makedev(st.stx_rdev_major, st.stx_rdev_minor));
 }
 
 /* ---- the disk ---- */
@@ -152,7 +155,7 @@ static void see_mount(struct attach_search *l, char *line)
 		return;
 	sscanf(dash, " - %*s %511s", source);
 	part = part_of(l, makedev(major, minor));
-	if (part < 0)
+	if (part < 0 && !strncmp(source, "/dev/", 5))
 		part = part_at(l, source);
 	if (part >= 0)
 		tell(l, (unsigned)part, "mounted at %s", where);

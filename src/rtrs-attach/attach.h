@@ -4,10 +4,12 @@
 #ifndef ATTACH_H
 #define ATTACH_H
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/eventfd.h>
+#include <sys/types.h>
 
 #include "attach-state.h"
 #include "clt-conf.h"
@@ -15,6 +17,7 @@
 #include "clt-start.h"
 #include "dev.h"
 #include "driver.h"
+#include "process.h"
 
 /* ---- attach-options.c: the command line, and the parameters of the plugin ---- */
 
@@ -52,6 +55,35 @@ int attach_list(bool json);
  * it is none of ours, too. */
 int attach_list_udev(const char *disk);
 
+/* ---- attach-helper.c ----
+ * A process for work that may wait for the device, in place of the one that serves the device: that
+ * one must end at any time, whatever its threads wait for in the kernel. */
+
+#define ATTACH_READ "rtrs-attach-read"	/* argv[0]: read from the disk that is named behind */
+#define ATTACH_DETACH "rtrs-detach"	/* detach.c */
+
+struct attach_helper {
+	enum attach_helps {
+		ATTACH_HELPS_NOT,
+		ATTACH_HELPS_READ,	/* the first read: IO works */
+		ATTACH_HELPS_DETACH,
+	} task;
+	pid_t pid;
+	int fd;				/* readable when the process has ended; -1: none */
+};
+
+/* Start this program as @program, with @word behind.  0 or -errno. */
+int attach_helper_start(struct attach_helper *h, enum attach_helps task, const char *program,
+			const char *word);
+/* The process has ended.  Its exit status; EXIT_FAILED, if a signal has ended it. */
+int attach_helper_take(struct attach_helper *h);
+
+/* ---- detach.c, attach-node.c: other programs by this file ---- */
+
+/* The main() of rtrs-detach and of ATTACH_READ. */
+int detach_main(int argc, char **argv);
+int attach_node_read_main(int argc, char **argv);
+
 /* ---- the device ---- */
 
 /* A question for the size of the export: attach-size.c. */
@@ -73,7 +105,9 @@ struct attach {
 	struct dev *dev;		/* the export, open */
 	struct attach_state state;
 	struct attach_size size;
+	struct attach_helper helper;
 	int wake_fd;			/* an eventfd */
+	int signal_fd;			/* a signalfd */
 	void *own;			/* of the driver */
 };
 
@@ -100,8 +134,15 @@ void attach_size_end(struct attach *a);
 /* The name of the device for users: "/dev/rtrs/NAME", in @buf.  Returns @buf. */
 #define ATTACH_NODE_LEN (sizeof("/dev/rtrs/") + ATTACH_NAME_MAX)
 const char *attach_node(const char *name, char buf[ATTACH_NODE_LEN]);
-/* Make attach_node() of @s a link to the device, and read from the device: IO works.  0, or -errno
- * with @err. */
+/* Make attach_node() of @s a link to the device.  0, or -errno with @err. */
 int attach_node_make(const struct attach_state *s, char *err, size_t len);
+
+/* ---- attach-run.c: the life of the device in this process ---- */
+
+/* The signals of a->signal_fd. */
+void attach_run_signals(sigset_t *set);
+/* Serve the device of a->state, until it is removed or left to the next process.  @ready is called
+ * when IO works.  Blocks.  The exit status; EXIT_DONE: the device was detached. */
+int attach_run(struct attach *a, void (*ready)(struct attach *a));
 
 #endif

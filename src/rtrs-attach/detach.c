@@ -18,6 +18,7 @@
 #include "attach-remove.h"
 #include "attach-state.h"
 #include "attach-users.h"
+#include "attach.h"
 #include "clock.h"
 #include "number.h"
 #include "opt.h"
@@ -51,8 +52,8 @@ static const struct opt_table table = {
 	.dashes = "--",
 	.head = "Usage: rtrs-detach [OPTIONS] NAME... | --all\n"
 		"Remove block devices that rtrs-attach has made.\n\nOptions:\n",
-	.tail = "\nExit status: 0 done; 1 a device is in use, or another failure; 2 an error in "
-		"options.\n",
+	.tail = "\nExit status: 0 done; 1 a device is in use, or another failure; 2 an error "
+		"in\noptions.\n",
 	.column = 28,
 };
 
@@ -185,15 +186,13 @@ static const char *wrong(const struct detach_options *o, int nnames)
 	return o->all || nnames ? NULL : "expected NAME, or --all";
 }
 
-int main(int argc, char **argv)
+int detach_main(int argc, char **argv)
 {
 	struct detach_options o = { 0 };
 	enum opt_result result;
 	int first = argc, r = 0;
 	char err[512];
 
-	if (std_fds_open() < 0)
-		return EXIT_FAILED;
 	result = opt_argv(&table, &o, argc, argv, &first, NULL, err, sizeof(err));
 	if (result == OPT_EXIT)
 		return std_out_end("rtrs-detach", EXIT_DONE);

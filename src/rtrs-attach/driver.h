@@ -4,8 +4,8 @@
  *
  * The happy path: probe() says that this kernel can; start() makes the device, or takes the device
  * over that a dead process has left; the program waits for its end, and calls news() when the
- * driver has called attach_wake(), and resize() when the export has grown; at the end the kernel's
- * device is removed (attach-remove.h), or left to the next process, and stop() ends the work.
+ * driver has called attach_wake(), and resize() when the export has grown.  At the end the kernel's
+ * device is removed (attach-remove.h), or left to the next process: leave(), then stop().
  *
  * Possible failures: probe() and start() write the reason.  The device may be removed by another
  * process at any time: news() reports it. */
@@ -31,8 +31,12 @@ struct attach_driver {
 	/* Tell the kernel that the export has dev_size(a->dev) bytes now.  0, or -errno with
 	 * @err. */
 	int (*resize)(struct attach *a, char *err, size_t len);
-	/* Answer the requests in flight, end the work on the device, and free a->own.  A device
-	 * that was not removed keeps its other requests for the next process. */
+	/* Begin no further request, and answer no failure that may pass: the next process does what
+	 * fails from now on again, and requests that wait will fail (client_lose_patience()).  Does
+	 * not wait for requests. */
+	void (*leave)(struct attach *a);
+	/* After that: answer the requests in flight, end the work on the device, and free
+	 * a->own. */
 	void (*stop)(struct attach *a);
 };
 

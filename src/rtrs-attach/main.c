@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program: options, a session, an open export, a device, and the wait for the end.
+/* The program: options, a session, an open export, and a device (attach-run.c).
  *
- * The main thread makes the device and ends it, and waits between for signals, for news of the
- * driver, for another size, and for a wish of rtrs-detach; all IO runs on the session's loops.
- *
- * SIGTERM, SIGINT and SIGQUIT end the program: a device that nobody uses is removed, and one in use
- * is left, with its requests, to the next process.  SIGHUP has the session read keys and
- * certificates again; SIGUSR1 is a wish of rtrs-detach.  A failure at the start is a line on stderr
- * and an exit status. */
+ * The main thread makes the device, serves it, and ends it; all IO runs on the session's loops.
+ * Until the device is there a signal ends the program; a failure is a line on stderr and an exit
+ * status. */
 #include <config.h>
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -26,11 +21,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach-remove.h"
-#include "attach-users.h"
 #include "attach.h"
+#include "cleanup.h"
 #include "clock.h"
 #include "clt-export.h"
+#include "clt-kept.h"
 #include "clt-loop.h"
 #include "daemon.h"
 #include "journal.h"
@@ -41,16 +36,9 @@
 #include "unix-sock.h"
 #include "util.h"
 
-/* How often the main thread looks: for the size of the export, and for the last user of a device
- * that is to go then. */
-#define SIZE_LOOK_MS 10000
-#define UNUSED_LOOK_MS 500
-#define USERS_WAIT_MS 1000		/* for one who only looks at the device */
-
 static struct attach_options options;
 static struct clt_start start;
-static struct attach attach = { .wake_fd = -1 };
-static int signal_fd = -1;
+static struct attach attach = { .helper.fd = -1 };
 
 static const struct attach_driver *const drivers[ATTACH_VIAS] = {
 	[ATTACH_VIA_NBD] = &attach_via_nbd,
@@ -163,208 +151,57 @@ static int open_export(char *err)
 	return r;
 }
 
-static void close_export(void)
-{
-	attach_size_end(&attach);
-	dev_close(attach.dev);
-	attach.dev = NULL;
-	clt_start_end(&start);
-}
-
-/* Make the device, and tell everybody.  0, or -errno with @err. */
-static int start_device(char *err, size_t len)
-{
-	struct attach_state *s = &attach.state;
-	char why[256], node[ATTACH_NODE_LEN];
-	bool is_new = !takes_over();
-	int r;
-
-	s->pid = (int)getpid();
-	if (s->wish == ATTACH_GOES)
-		s->wish = ATTACH_STAYS;
-	snprintf(s->driver, sizeof(s->driver), "%s", attach.driver->name);
-	/* A rule of udev reads the state as soon as the device is there. */
-	r = attach_state_write(s, err, len);
-	if (r == 0)
-		r = attach.driver->start(&attach, err, len);
-	if (r < 0) {
-		if (is_new)
-			attach_forget(s);
-		return r;
-	}
-	attach_size_begin(&attach);
-	r = attach_state_write(s, err, len);
-	if (r == 0)
-		r = attach_node_make(s, err, len);
-	if (r < 0) {
-		if (is_new && attach_remove(s, why, sizeof(why)) == 0)
-			attach_forget(s);
-		attach.driver->stop(&attach);
-		return r;
-	}
-	log_info(NULL, "%s is /dev/%s", attach_node(s->name, node), s->disk);
-	puts(node);
-	return std_out_flush();
-}
-
-/* ---- the wait ---- */
-
-enum end {
-	END_NOT_YET,
-	END_BY_SIGNAL,
-	END_REMOVED,			/* the device, for rtrs-detach or by it */
-	END_GONE,			/* the device has gone, nobody said why */
-};
-
-static const int stop_signals[] = { SIGTERM, SIGINT, SIGQUIT, 0 };
-
-static void signals_set(sigset_t *set)
-{
-	sigemptyset(set);
-	signals_add(set, stop_signals);
-	signals_add(set, signals_of_habit);
-}
-
-/* Remove the device unless somebody uses it, for longer than @ms.  While it goes, no file system
- * can have it. */
-static bool remove_unused(unsigned ms)
-{
-	char err[256] = "";
-	int fd = attach_users_keep_out(attach.state.disk, ms), r = MIN(fd, 0);
-
-	if (r == 0)
-		r = attach_remove(&attach.state, err, sizeof(err));
-	if (fd >= 0)
-		close(fd);
-	if (r < 0 && *err)
-		log_warn(NULL, "%s", err);
-	return r == 0;
-}
-
-/* Look what rtrs-detach has written. */
-static enum end look_for_wish(void)
-{
-	struct attach_state s;
-	char err[256];
-
-	if (attach_state_read(&s, attach.state.name, err, sizeof(err)) < 0)
-		return END_NOT_YET;
-	attach.state.wish = s.wish;
-	if (s.wish == ATTACH_GOES)
-		return END_REMOVED;
-	return s.wish == ATTACH_GOES_UNUSED && remove_unused(0) ? END_REMOVED : END_NOT_YET;
-}
-
-static enum end take_signal(void)
-{
-	struct signalfd_siginfo info;
-	int sig;
-
-	if (read(signal_fd, &info, sizeof(info)) != sizeof(info))
-		return END_NOT_YET;
-	sig = (int)info.ssi_signo;
-	if (sig == SIGUSR1)
-		return look_for_wish();
-	if (sig == SIGHUP)
-		clt_reload_hup(&start.reload);
-	else if (sig == SIGUSR2)
-		signals_tell_ignored(sig, NULL);
-	else
-		return END_BY_SIGNAL;
-	return END_NOT_YET;
-}
-
-static enum end take_wake(void)
-{
-	eventfd_t n;
-
-	eventfd_read(attach.wake_fd, &n);
-	/* ORDER: a wish is written before the device goes, and a driver would want it back. */
-	if (look_for_wish() == END_REMOVED)
-		return END_REMOVED;
-	attach_size_take(&attach);
-	return !attach.driver->news || attach.driver->news(&attach) ? END_NOT_YET : END_GONE;
-}
-
-static enum end wait_for_end(void)
-{
-	struct pollfd fds[] = { { .fd = signal_fd, .events = POLLIN },
-				{ .fd = attach.wake_fd, .events = POLLIN } };
-	enum end end = END_NOT_YET;
-	int n;
-
-	while (end == END_NOT_YET) {
-		n = poll(fds, ARRAY_SIZE(fds),
-			 attach.state.wish == ATTACH_GOES_UNUSED ? UNUSED_LOOK_MS : SIZE_LOOK_MS);
-		if (n == 0) {
-			attach_size_look(&attach);
-			end = look_for_wish();
-		}
-		if (n > 0 && fds[0].revents)
-			end = take_signal();
-		if (n > 0 && end == END_NOT_YET && fds[1].revents)
-			end = take_wake();
-	}
-	return end;
-}
-
-/* ---- the end ---- */
-
-/* End the work on the device.  Returns the exit status: a unit is started again but for
- * EXIT_DONE. */
-static int stop_device(enum end end)
-{
-	bool removed = end == END_REMOVED;
-
-	if (end == END_BY_SIGNAL)
-		removed = remove_unused(USERS_WAIT_MS);
-	if (end == END_GONE)
-		log_warn(NULL, "/dev/%s was removed by another program than rtrs-detach",
-			 attach.state.disk);
-	else if (!removed)
-		log_warn(NULL, "/dev/%s is in use: it stays, and its requests wait for the next "
-			 "rtrs-attach %s", attach.state.disk, attach.state.name);
-	/* ORDER: requests that wait fail now, and the kernel hears of none. */
-	client_lose_patience(&start.run.clt);
-	attach.driver->stop(&attach);
-	if (removed || end == END_GONE)
-		attach_forget(&attach.state);
-	return removed ? EXIT_DONE : EXIT_FAILED;
-}
-
 /* ---- the whole ---- */
 
-static int serve(void)
+/* IO works. */
+static void tell_ready(struct attach *a)
 {
-	char err[CLT_FRONT_ERR] = "";
-	sigset_t set;
-	int r = open_export(err), status;
+	char node[ATTACH_NODE_LEN];
 
-	if (r < 0)
-		return main_complain(err);
-	/* Until here a signal ends the program. */
-	signals_set(&set);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	r = start_device(err, sizeof(err));
-	if (r < 0) {
-		close_export();
-		return main_complain(err);
-	}
-	sd_notify(0, "READY=1");
+	log_info(NULL, "%s is /dev/%s", attach_node(a->state.name, node), a->state.disk);
+	puts(node);
+	std_out_flush();
+	sd_notify(0, "READY=1\nSTATUS=serves the device");
 	if (!options.foreground) {
 		openlog("rtrs-attach", LOG_PID, LOG_DAEMON);
 		atomic_store(&to_syslog, true);
 	}
 	daemon_ready();
-	status = (int)wait_for_end();
-	signals_mask(SIG_UNBLOCK, stop_signals);
-	sd_notify(0, "STOPPING=1");
-	end_begin();
-	end_waits_for("the kernel to let go of the device");
-	status = stop_device((enum end)status);
+}
+
+static int serve(void)
+{
+	char err[CLT_FRONT_ERR] = "";
+	sigset_t set;
+	int status;
+
+	sd_notify(0, "STATUS=waits for the server");
+	if (open_export(err) < 0)
+		return main_complain(err);
+	/* Until here a signal ends the program. */
+	attach_run_signals(&set);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	status = attach_run(&attach, tell_ready);
 	end_waits_for("the session to close");
-	close_export();
+	attach_size_end(&attach);
+	dev_close(attach.dev);
+	clt_start_end(&start);
 	return status;
+}
+
+/* Have the session outlive this process, with the device.  A session without its device is of no
+ * use. */
+static int keep_session(bool has_device, char err[CLT_FRONT_ERR])
+{
+	_cleanup_free_ char *path = attach_state_session(options.name);
+	struct clt_conf *conf = &options.session;
+	int r = path ? clt_kept_open(conf, path, err) : -ENOMEM;
+
+	if (r == 0 && !has_device && clt_kept_resumes(conf)) {
+		clt_kept_forget(conf);
+		r = clt_kept_open(conf, path, err);
+	}
+	return r;
 }
 
 static int begin(int *lock, char err[CLT_FRONT_ERR])
@@ -382,22 +219,20 @@ static int begin(int *lock, char err[CLT_FRONT_ERR])
 		return fmt_error(-EEXIST, err, CLT_FRONT_ERR, "%s is the export '%.64s' of %.64s, "
 				 "and waits for its process: attach that one, or rtrs-detach %s "
 				 "first", s->name, s->export_name, s->server, s->name);
-	if (takes_over()) {
+	if (takes_over())
 		options.session.connect_timeout_ms = CLOCK_NEVER;
-		s->pid = 0;
-		r = attach_state_write(s, err, CLT_FRONT_ERR);
-		if (r < 0)
-			return r;
-	}
 	snprintf(s->server, sizeof(s->server), "%s", options.session.server);
 	snprintf(s->export_name, sizeof(s->export_name), "%s", options.session.export_name);
 	r = choose_driver(err, CLT_FRONT_ERR);
+	if (r == 0)
+		r = keep_session(takes_over(), err);
 	return r < 0 ? r : clt_probe(&start, err);
 }
 
 static int run(int *lock)
 {
 	char err[CLT_FRONT_ERR] = "";
+	int status;
 
 	if (options.foreground && log_begin() < 0)
 		return main_complain("cannot start a thread");
@@ -408,7 +243,19 @@ static int run(int *lock)
 	keep_in_memory();
 	if ((!options.foreground && log_begin() < 0) || end_init(NULL) < 0)
 		return main_complain("cannot start a thread");
-	return serve();
+	status = serve();
+	clt_kept_close(&options.session);
+	return status;
+}
+
+/* The program under another name: -1: it is rtrs-attach. */
+static int run_other(int argc, char **argv)
+{
+	const char *name = argc ? basename(argv[0]) : "";
+
+	if (!strcmp(name, ATTACH_DETACH))
+		return detach_main(argc, argv);
+	return strcmp(name, ATTACH_READ) ? -1 : attach_node_read_main(argc, argv);
 }
 
 int main(int argc, char **argv)
@@ -419,6 +266,9 @@ int main(int argc, char **argv)
 	/* ORDER: before anything else is opened. */
 	if (std_fds_open() < 0)
 		return EXIT_FAILED;
+	status = run_other(argc, argv);
+	if (status >= 0)
+		return status;
 	signals_begin();
 	signals_mask(SIG_BLOCK, signals_of_habit);
 	status = attach_options_parse(&options, &front, argc, argv);
@@ -434,11 +284,11 @@ int main(int argc, char **argv)
 	log_init(attach_log, options.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
 	log_init_record(journal_open("rtrs-attach"));
 	signal(SIGPIPE, SIG_IGN);
-	signals_set(&set);
-	signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	attach_run_signals(&set);
+	attach.signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	attach.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	clt_start_init(&start, &options.session);
-	if (signal_fd < 0 || attach.wake_fd < 0)
+	if (attach.signal_fd < 0 || attach.wake_fd < 0)
 		status = main_complain(strerror(errno));
 	else
 		status = run(&lock);

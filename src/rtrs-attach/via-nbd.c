@@ -8,9 +8,11 @@
  * kernel is notified once of each lost write, over whatever connection.
  *
  * Possible failures: the process ends at any moment.  The kernel finds its socket dead, keeps all
- * requests, and the next process gives it another socket (give_socket()).  A connection that breaks
- * while both live is replaced in the same way (nbd_news()), when the last of its requests has
- * ended: the kernel sends them again, and no older copy may overtake.
+ * requests, and the next process gives it another socket (connect_device()).  A connection that
+ * breaks while both live is replaced in the same way (nbd_news()), when the last of its requests
+ * has ended: the kernel sends them again, and no older copy may overtake.  The kernel drops a
+ * socket that it does not need, because the old one is not dead yet, and says nothing: then the
+ * new connection breaks.
  *
  * ONE CONNECTION.  With several the kernel breaks them all when one request has taken 30 seconds,
  * and sends it again; with one, and without a time limit, it waits. */
@@ -40,10 +42,8 @@
 /* The kernel waits at least so long for the next process, whatever io-timeout= is. */
 #define DEAD_LEAST_S 60u
 #define DEAD_MOST_S 315360000u		/* ten years, in place of for ever */
-/* The kernel looks so often after a request in flight, to send it again over a new connection. */
-#define LOOK_MS 5000u
-/* The kernel finds out that a socket is dead within moments. */
-#define DEAD_WAIT_MS 10000u
+/* The kernel takes a moment to find out that a socket is dead. */
+#define DEAD_NS 20000000
 
 struct via_nbd {
 	struct attach *a;
@@ -55,20 +55,21 @@ struct via_nbd {
 	void *handle;
 	int fd;				/* to be served */
 	struct nbd_export export;
-	struct loop_call *ending;
+	enum { VIA_NBD_RUNS, VIA_NBD_STOPS, VIA_NBD_STOPPED } state;	/* of @server */
+	struct loop_call *ending;	/* waits for STOPPED, or NULL */
 	/* any thread */
 	_Atomic(enum { VIA_NBD_SERVES, VIA_NBD_ENDED }) connection;
 };
 
 /* ---- on the loop ---- */
 
-/* The connection has ended, and its last request.  There is one device for the process. */
-static struct via_nbd *the_one;
-
+/* The connection has ended, and its last request. */
 static void connection_ended(void *handle)
 {
-	atomic_store(&the_one->connection, VIA_NBD_ENDED);
-	attach_wake(the_one->a);
+	struct via_nbd *v = container_of(relay_of(handle), struct via_nbd, relay);
+
+	atomic_store(&v->connection, VIA_NBD_ENDED);
+	attach_wake(v->a);
 }
 
 static void create_call(struct loop_call *call)
@@ -102,15 +103,33 @@ static void look_call(struct loop_call *call)
 	loop_call_end(call);
 }
 
+static void end_now(struct via_nbd *v)
+{
+	if (v->server)
+		nbd_server_destroy(v->server);
+	v->server = NULL;
+	if (v->handle)
+		relay_handle_destroy(v->handle);
+	v->handle = NULL;
+	loop_call_end(v->ending);
+}
+
 static void server_stopped(void *arg)
 {
 	struct via_nbd *v = arg;
 
-	nbd_server_destroy(v->server);
-	v->server = NULL;
-	relay_handle_destroy(v->handle);
-	v->handle = NULL;
-	loop_call_end(v->ending);
+	v->state = VIA_NBD_STOPPED;
+	if (v->ending)
+		end_now(v);
+}
+
+static void leave_call(struct loop_call *call)
+{
+	struct via_nbd *v = call->arg;
+
+	v->state = VIA_NBD_STOPS;
+	nbd_server_stop(v->server, server_stopped, v);
+	loop_call_end(call);
 }
 
 static void stop_call(struct loop_call *call)
@@ -118,14 +137,8 @@ static void stop_call(struct loop_call *call)
 	struct via_nbd *v = call->arg;
 
 	v->ending = call;
-	if (v->server) {
-		nbd_server_stop(v->server, server_stopped, v);
-		return;
-	}
-	if (v->handle)
-		relay_handle_destroy(v->handle);
-	v->handle = NULL;
-	loop_call_end(call);
+	if (v->state != VIA_NBD_STOPS)
+		end_now(v);
 }
 
 /* ---- sockets ---- */
@@ -162,22 +175,6 @@ static int serve_pair(struct via_nbd *v)
 	return r;
 }
 
-/* Give the kernel another socket for device @index.  The kernel may not have found the old one dead
- * yet. */
-static int give_socket(struct via_nbd *v, int index, const struct attach_nbd_dev *dev, char *err,
-		       size_t len)
-{
-	const struct timespec nap = { .tv_nsec = 50000000 };
-	uint64_t since_ms = clock_now_ms();
-	int r;
-
-	do {
-		r = attach_nbd_replace(v->kernel, index, dev, err, len);
-	} while (r == -ENOSPC && clock_now_ms() - since_ms < DEAD_WAIT_MS &&
-		 nanosleep(&nap, NULL) == 0);
-	return r;
-}
-
 /* ---- the device ---- */
 
 /* 0, or -ENOMEM; dev->backend is the caller's to free. */
@@ -211,6 +208,13 @@ static int nbd_resize(struct attach *a, char *err, size_t len)
 	return r;
 }
 
+static void nbd_leave(struct attach *a)
+{
+	struct via_nbd *v = a->own;
+
+	loop_call(v->loop, leave_call, v);
+}
+
 static void nbd_stop(struct attach *a)
 {
 	struct via_nbd *v = a->own;
@@ -219,22 +223,6 @@ static void nbd_stop(struct attach *a)
 	attach_nbd_close(v->kernel);
 	free(v);
 	a->own = NULL;
-}
-
-/* How long the kernel leaves a request alone that is in flight. */
-static void set_look(int index)
-{
-	_cleanup_free_ char *path = NULL;
-	FILE *f;
-
-	if (asprintf(&path, "/sys/block/nbd%d/queue/io_timeout", index) < 0)
-		return;
-	f = fopen(path, "we");
-	if (!f || fprintf(f, "%u", LOOK_MS) < 0 || fflush(f))
-		log_warn(NULL, "%s: %s; a restart of this program may hold requests up for 30 s",
-			 path, strerror(errno));
-	if (f)
-		fclose(f);
 }
 
 /* Serve the kernel over a new pair: as the device @index, or, less than 0, as a new one.  Returns
@@ -251,7 +239,7 @@ static int connect_device(struct via_nbd *v, int index, char *err, size_t len)
 		r = fmt_error(dev.fd, err, len, "cannot serve: %s", strerror(-dev.fd));
 	} else {
 		r = index < 0 ? attach_nbd_connect(v->kernel, &dev, err, len) :
-				give_socket(v, index, &dev, err, len);
+				attach_nbd_replace(v->kernel, index, &dev, err, len);
 		close(dev.fd);
 	}
 	free((char *)dev.backend);
@@ -267,7 +255,6 @@ static int start_device(struct via_nbd *v, char *err, size_t len)
 		return index;
 	if (found >= 0)
 		log_info(NULL, "takes over /dev/nbd%d", index);
-	set_look(index);
 	s->index = index;
 	snprintf(s->disk, sizeof(s->disk), "nbd%d", index);
 	/* It may have grown while nobody was there. */
@@ -285,7 +272,6 @@ static int nbd_start(struct attach *a, char *err, size_t len)
 	v->loop = a->start->run.loop;
 	v->backend = relay_backend;
 	v->backend.close = connection_ended;
-	the_one = v;
 	a->own = v;
 	r = attach_nbd_open(&v->kernel, err, len);
 	if (r == 0) {
@@ -295,6 +281,8 @@ static int nbd_start(struct attach *a, char *err, size_t len)
 	}
 	if (r == 0)
 		r = start_device(v, err, len);
+	if (r < 0 && v->server)
+		nbd_leave(a);
 	if (r < 0)
 		nbd_stop(a);
 	return r;
@@ -302,6 +290,7 @@ static int nbd_start(struct attach *a, char *err, size_t len)
 
 static bool nbd_news(struct attach *a)
 {
+	const struct timespec nap = { .tv_nsec = DEAD_NS };
 	struct via_nbd *v = a->own;
 	char err[256];
 
@@ -309,11 +298,12 @@ static bool nbd_news(struct attach *a)
 		return true;
 	if (attach_nbd_find(a->state.name) != a->state.index)
 		return false;
+	nanosleep(&nap, NULL);
 	if (connect_device(v, a->state.index, err, sizeof(err)) < 0) {
 		log_warn(NULL, "%s", err);
 		return false;
 	}
-	log_warn(NULL, "/dev/%s had lost its connection to this process, and has another one",
+	log_info(NULL, "/dev/%s had lost its connection to this process, and has another one",
 		 a->state.disk);
 	return true;
 }
@@ -334,5 +324,6 @@ const struct attach_driver attach_via_nbd = {
 	.start = nbd_start,
 	.news = nbd_news,
 	.resize = nbd_resize,
+	.leave = nbd_leave,
 	.stop = nbd_stop,
 };

@@ -103,9 +103,15 @@ wait_for_files
 kill_process "$server_pid"
 start_server --listen "tcp://127.0.0.1:$server_port" disk="$tmp/disk" other="$tmp/other"
 wait_for_files
-# Both at once: the device waits until there is a server again.
+# Both at once: the device waits until there is a server again, and the process that waits for the
+# server can be killed, too.
 kill_attached
 kill_process "$server_pid"
+"$RTRS_ATTACH" "127.0.0.1:$server_port/disk" disk0 &
+attacher=$!
+wait_until "the process that waits for the server" listed "waits for server"
+kill_attached
+must_fail wait $attacher
 "$RTRS_ATTACH" "127.0.0.1:$server_port/disk" disk0 &
 attacher=$!
 wait_until "the process that waits for the server" listed "waits for server"

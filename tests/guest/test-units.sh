@@ -6,15 +6,9 @@
 # gateway, boot in any order, and the order at stop.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
+. "$top_srcdir/tests/guest/units.sh"
 requires_server; requires_plugin; requires_gateway
 requires nbdcopy --version
-systemd=/lib/systemd/systemd
-[ -x $systemd ] || skip "systemd is not installed"
-
-# value UNIT PATTERN: the part in parentheses of the unit's line.
-value() {
-	sed -n "s|^ExecStart=$2.*|\\1|p" "$top_builddir/contrib/systemd/$1"
-}
 
 # What make install does, as far as units go, to the places that units name.
 sbindir=$(value rtrs-server.service '\(.*\)/rtrs-server ')
@@ -25,10 +19,7 @@ mkdir -p "$sbindir" "$bindir" "$plugindir" "$etc/rtrs" "$etc/rtrs-server"
 cp "$RTRS_SERVER" "$top_builddir/rtrsctl" "$sbindir"
 cp "$RTRS_NBD" "$bindir"
 cp "$RTRS_PLUGIN" "$plugindir"
-rm -rf /etc/systemd/system/* /lib/systemd/system/*.wants /lib/systemd/system-generators/*
-cp "$top_builddir"/contrib/systemd/*.{service,socket} \
-	"$top_srcdir/contrib/systemd/rtrs-servers.target" \
-	/etc/systemd/system
+copy_units
 mkdir -p /etc/sysusers.d /etc/tmpfiles.d
 cp "$top_srcdir/contrib/systemd/rtrs-server.sysusers" /etc/sysusers.d/rtrs-server.conf
 sed 's,@sysconfdir@,/etc,' "$top_srcdir/contrib/systemd/rtrs-server.tmpfiles" \
@@ -44,42 +35,7 @@ for unit in client rtrs-server rtrs-server@ rtrs-nbd@; do
 		>"/etc/systemd/system/$unit.service.d/ended.conf"
 done
 
-# The manager.  Nothing of the host's starts but the journal.
-cat >/etc/systemd/system/rtrs-test.target <<END
-[Unit]
-DefaultDependencies=no
-Wants=systemd-journald.service
-AllowIsolate=yes
-END
-: >/etc/fstab
-mkdir -p /sys/fs/cgroup /var/log/journal
-mount -t cgroup2 cgroup2 /sys/fs/cgroup
-systemd_log=$tmp/systemd.log
-# systemd mounts credentials in a namespace of its own.
-unshare --propagation=shared --pid --fork --mount-proc --kill-child \
-	env -i PATH="$PATH" container=guest \
-	$systemd --system --unit=rtrs-test.target --log-target=console --log-level=notice \
-	</dev/null >"$systemd_log" 2>&1 &
-manager=$!
-cleanup_fn kill_process $manager
-# systemd answers processes of its namespace only.
-wait_until "process 1" pgrep -P $manager
-one=$(pgrep -P $manager)
-systemctl() {
-	nsenter --target "$one" --pid --mount systemctl "$@"
-}
-booted() {
-	systemctl is-active rtrs-test.target
-}
-wait_until "systemd" booted
-
-# must_start UNIT...: or what the journal has of them.
-must_start() {
-	systemctl start "$@" && return
-	systemctl status "$@"
-	journalctl --no-pager -n 40
-	fail "does not start: $*"
-}
+start_systemd
 
 # The file, the block device, and how each gateway reaches them.  udev would give the device to the
 # group.

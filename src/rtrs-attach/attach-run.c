@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the device from its start to its end in this process, on the main thread.
+ *
+ * The happy path: start_device() has the driver make the device, or take it over; a helper reads
+ * from it, and @ready is called; wait_for_end() waits for signals, news of the driver, another
+ * size, and a wish of rtrs-detach; SIGTERM starts rtrs-detach as a helper; end_device() ends the
+ * work.
+ *
+ * Possible failures: the device is in use at SIGTERM, and is left to the next process; it is
+ * removed by others; the first read fails.
+ *
+ * NOTHING HERE WAITS FOR THE DEVICE.  A thread that waits for it in the kernel cannot be killed,
+ * its process keeps what the next one needs, and nobody answers the request any more.  What may
+ * wait, as opening the device does, is done by a helper. */
+#include <config.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "attach-remove.h"
+#include "attach-users.h"
+#include "attach.h"
+#include "clock.h"
+#include "log.h"
+#include "signals.h"
+#include "util.h"
+
+/* How often the main thread looks: for the size of the export, and for the last user of a device
+ * that is to go then. */
+#define SIZE_LOOK_MS 10000
+#define UNUSED_LOOK_MS 500
+
+enum run_end {
+	RUN_GOES_ON,
+	RUN_LEFT,			/* the device is in use, and stays */
+	RUN_REMOVED,			/* by rtrs-detach */
+	RUN_GONE,			/* the device has gone, nobody said why */
+	RUN_FAILED,			/* the first read has */
+};
+
+static const int stop_signals[] = { SIGTERM, SIGINT, SIGQUIT, 0 };
+
+void attach_run_signals(sigset_t *set)
+{
+	sigemptyset(set);
+	signals_add(set, stop_signals);
+	signals_add(set, signals_of_habit);
+}
+
+/* ---- the start ---- */
+
+static int write_state(struct attach *a)
+{
+	char err[256];
+	int r = attach_state_write(&a->state, err, sizeof(err));
+
+	if (r < 0)
+		log_err(NULL, "%s", err);
+	return r;
+}
+
+/* Have a device, and its first read begun.  0, or -errno with a line in the log, and a device that
+ * was there before is as it was. */
+static int start_device(struct attach *a)
+{
+	struct attach_state *s = &a->state;
+	bool is_new = !*s->driver;
+	char err[512];
+	int r;
+
+	s->pid = (int)getpid();
+	s->ready = ATTACH_BEGINS;
+	if (s->wish == ATTACH_GOES)
+		s->wish = ATTACH_STAYS;
+	snprintf(s->driver, sizeof(s->driver), "%s", a->driver->name);
+	/* A rule of udev reads the state as soon as the device is there. */
+	r = write_state(a);
+	if (r == 0) {
+		r = a->driver->start(a, err, sizeof(err));
+		if (r < 0)
+			log_err(NULL, "%s", err);
+	}
+	if (r < 0) {
+		if (is_new)
+			attach_forget(s);
+		return r;
+	}
+	attach_size_begin(a);
+	r = write_state(a);
+	if (r == 0) {
+		r = attach_node_make(s, err, sizeof(err));
+		if (r < 0)
+			log_err(NULL, "%s", err);
+	}
+	if (r == 0)
+		r = attach_helper_start(&a->helper, ATTACH_HELPS_READ, ATTACH_READ, s->disk);
+	return r;
+}
+
+/* ---- the wait ---- */
+
+struct run {
+	struct attach *a;
+	void (*ready)(struct attach *a);
+	uint64_t leave_ms;		/* a device that is not removed by then stays; 0: no end
+					 * was asked for */
+};
+
+/* Have the device removed unless somebody uses it.  The helper writes the wish. */
+static void begin_detach(struct run *run)
+{
+	struct attach *a = run->a;
+	int r = attach_helper_start(&a->helper, ATTACH_HELPS_DETACH, ATTACH_DETACH,
+				    a->state.name);
+
+	if (r < 0)
+		log_warn(NULL, "cannot start %s: %s", ATTACH_DETACH, strerror(-r));
+}
+
+/* Look what rtrs-detach has written. */
+static enum run_end look_for_wish(struct run *run)
+{
+	struct attach *a = run->a;
+	struct attach_state s;
+	char err[256];
+
+	if (attach_state_read(&s, a->state.name, err, sizeof(err)) < 0)
+		return RUN_GOES_ON;
+	a->state.wish = s.wish;
+	if (s.wish == ATTACH_GOES)
+		return RUN_REMOVED;
+	if (s.wish == ATTACH_GOES_UNUSED && a->helper.task == ATTACH_HELPS_NOT &&
+	    !attach_users(s.disk, NULL))
+		begin_detach(run);
+	return RUN_GOES_ON;
+}
+
+/* The process is to end: at once, if it has been said before, or if IO does not work yet. */
+static enum run_end begin_end(struct run *run)
+{
+	if (run->leave_ms || run->a->helper.task == ATTACH_HELPS_READ)
+		return RUN_LEFT;
+	run->leave_ms = clock_now_ms() + END_WAITS_MS;
+	if (run->a->helper.task == ATTACH_HELPS_NOT)
+		begin_detach(run);
+	return run->a->helper.task == ATTACH_HELPS_NOT ? RUN_LEFT : RUN_GOES_ON;
+}
+
+static enum run_end take_signal(struct run *run)
+{
+	struct signalfd_siginfo info;
+	int sig;
+
+	if (read(run->a->signal_fd, &info, sizeof(info)) != sizeof(info))
+		return RUN_GOES_ON;
+	sig = (int)info.ssi_signo;
+	if (sig == SIGUSR1)
+		return look_for_wish(run);
+	if (sig == SIGHUP)
+		clt_reload_hup(&run->a->start->reload);
+	else if (sig == SIGUSR2)
+		signals_tell_ignored(sig, NULL);
+	else
+		return begin_end(run);
+	return RUN_GOES_ON;
+}
+
+static enum run_end take_wake(struct run *run)
+{
+	struct attach *a = run->a;
+	eventfd_t n;
+
+	eventfd_read(a->wake_fd, &n);
+	/* ORDER: a wish is written before the device goes, and a driver would want it back. */
+	if (look_for_wish(run) == RUN_REMOVED)
+		return RUN_REMOVED;
+	attach_size_take(a);
+	return !a->driver->news || a->driver->news(a) ? RUN_GOES_ON : RUN_GONE;
+}
+
+static enum run_end take_helper(struct run *run)
+{
+	struct attach *a = run->a;
+	enum attach_helps task = a->helper.task;
+	int status = attach_helper_take(&a->helper);
+
+	if (task == ATTACH_HELPS_DETACH)
+		return run->leave_ms ? RUN_LEFT : RUN_GOES_ON;
+	if (status != EXIT_DONE)
+		return RUN_FAILED;
+	a->state.ready = ATTACH_READY;
+	if (write_state(a) < 0)
+		return RUN_FAILED;
+	run->ready(a);
+	return RUN_GOES_ON;
+}
+
+static enum run_end wait_for_end(struct run *run)
+{
+	struct attach *a = run->a;
+	enum run_end end = RUN_GOES_ON;
+
+	while (end == RUN_GOES_ON) {
+		struct pollfd fds[] = { { .fd = a->signal_fd, .events = POLLIN },
+					{ .fd = a->wake_fd, .events = POLLIN },
+					{ .fd = a->helper.fd, .events = POLLIN } };
+		int n = poll(fds, ARRAY_SIZE(fds), a->state.wish == ATTACH_GOES_UNUSED ||
+						   run->leave_ms ? UNUSED_LOOK_MS : SIZE_LOOK_MS);
+
+		if (n == 0) {
+			attach_size_look(a);
+			end = look_for_wish(run);
+		}
+		if (n > 0 && fds[0].revents)
+			end = take_signal(run);
+		if (n > 0 && end == RUN_GOES_ON && fds[1].revents)
+			end = take_wake(run);
+		if (n > 0 && end == RUN_GOES_ON && fds[2].revents)
+			end = take_helper(run);
+		if (end == RUN_GOES_ON && run->leave_ms && clock_now_ms() >= run->leave_ms)
+			end = RUN_LEFT;
+	}
+	return end;
+}
+
+/* ---- the end ---- */
+
+static void log_end_of(struct attach *a, enum run_end end)
+{
+	switch (end) {
+	case RUN_LEFT:
+		log_warn(NULL, "/dev/%s stays, and its requests wait for the next rtrs-attach %s",
+			 a->state.disk, a->state.name);
+		break;
+	case RUN_GONE:
+		log_warn(NULL, "/dev/%s was removed by another program than rtrs-detach",
+			 a->state.disk);
+		break;
+	case RUN_FAILED:
+		log_err(NULL, "/dev/%s cannot be read", a->state.disk);
+		break;
+	default:
+		log_info(NULL, "/dev/%s is detached", a->state.disk);
+		break;
+	}
+}
+
+/* A new device that does not work is of no use.  True: it has gone. */
+static bool remove_failed(struct attach *a)
+{
+	char err[256];
+
+	if (attach_remove(&a->state, err, sizeof(err)) == 0)
+		return true;
+	log_warn(NULL, "%s", err);
+	return false;
+}
+
+/* End the work on the device.  Returns the exit status: a unit is started again but for
+ * EXIT_DONE. */
+static int end_device(struct attach *a, enum run_end end, bool is_new)
+{
+	bool gone = end == RUN_REMOVED || end == RUN_GONE;
+
+	log_end_of(a, end);
+	if (end == RUN_FAILED && is_new)
+		gone = remove_failed(a);
+	/* ORDER: requests that wait fail now, and the kernel hears of none. */
+	a->driver->leave(a);
+	client_lose_patience(&a->start->run.clt);
+	a->driver->stop(a);
+	if (gone)
+		attach_forget(&a->state);
+	return end == RUN_REMOVED ? EXIT_DONE : EXIT_FAILED;
+}
+
+int attach_run(struct attach *a, void (*ready)(struct attach *a))
+{
+	struct run run = { .a = a, .ready = ready };
+	bool is_new = !*a->state.driver;
+	enum run_end end;
+	int r = start_device(a);
+
+	if (r < 0 && !a->own)
+		return EXIT_FAILED;
+	end = r < 0 ? RUN_FAILED : wait_for_end(&run);
+	/* A second signal ends the program at once. */
+	signals_mask(SIG_UNBLOCK, stop_signals);
+	sd_notify(0, "STOPPING=1");
+	end_begin();
+	end_waits_for("requests in flight");
+	return end_device(a, end, is_new);
+}
