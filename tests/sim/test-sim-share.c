@@ -591,6 +591,22 @@ SIM_TEST(broken_soon)
 	sim_heal("clt2", "srv");
 }
 
+/* One of two servers of a disk was started without shared=yes: the client says that, and not that
+ * an address is wrong. */
+SIM_TEST(one_alone_shares)
+{
+	for (unsigned sharer = 0; sharer < 2; sharer++) {
+		w = world_create(1);
+		world_server_start(w, SERVER(.host = "srv", .shared = !sharer));
+		CHECK(world_wait_open(client("clt", RNBD_ACCESS_RW), 1000) == 0);
+		world_server_start(w, SERVER(.host = "srv2", .shared = sharer));
+		world_run_ms(w, 6000);
+		CHECK(world_traced(w, "one of the two servers alone has shared=yes"));
+		CHECK(!world_traced(w, "one of these addresses is wrong"));
+		world_destroy(w);
+	}
+}
+
 /* A server with "disk1", too, which is shared as "disk0" is. */
 static void server_of_two(const char *host)
 {

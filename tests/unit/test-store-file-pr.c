@@ -196,7 +196,7 @@ Test(store_file_pr, refusals_name_the_device)
 	}
 	dev.refuses = EPERM;
 	is(store_file_pr_look(&a, &view, why, sizeof(why)), -EPERM);
-	told("CAP_SYS_RAWIO");
+	told("CAP_SYS_RAWIO to ask, and keeps it only if an export has shared=yes at its start");
 }
 
 Test(store_file_pr, a_key_is_random_and_not_0)

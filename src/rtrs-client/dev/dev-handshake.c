@@ -280,14 +280,23 @@ static const struct clt_path *path_that_is_up(struct client *clt)
 	return NULL;
 }
 
+/* True if one of two servers alone, with @features and @ext, has exports that others have, too. */
+static bool one_shares(uint32_t features, const struct rnbd_ext *ext)
+{
+	return ext->valid && (features ^ ext->features) & RNBD_EXT_SHARED;
+}
+
 static void refuse_server(struct client *clt)
 {
 	const struct clt_path *up = path_that_is_up(clt);
+	const char *todo = one_shares(atomic_load(&clt->features), &clt->met) ?
+		"one of the two servers alone has shared=yes" :
+		"one of these addresses is wrong (a disk of another server has a gateway of its "
+		"own)";
 	char why[CLT_WHY];
 
-	snprintf(why, sizeof(why), "not the server that the other paths lead to%s%s: one of these "
-		 "addresses is wrong (a disk of another server has a gateway of its own)",
-		 up ? ", as " : "", up ? clt_path_name(up) : "");
+	snprintf(why, sizeof(why), "not the server that the other paths lead to%s%s: %s",
+		 up ? ", as " : "", up ? clt_path_name(up) : "", todo);
 	handshake_refuse(clt, -ESTALE, why);
 }
 

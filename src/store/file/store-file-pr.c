@@ -37,7 +37,9 @@ static int refuse_command(const struct store_file_pr *pr, int rc, const char *wh
 	switch (rc) {
 	case -EPERM:
 		return refuse(pr, rc, why, len, "cannot %s: the kernel requires a writable "
-			      "descriptor, and Linux 6.1 the capability CAP_SYS_ADMIN", what);
+			      "descriptor, and Linux 6.1 the capability CAP_SYS_ADMIN, which a "
+			      "server keeps only if an export has shared=yes at its start: restart "
+			      "it (rtrs-guide(7) has the drop-in)", what);
 	case -ENOTTY:
 	case -EOPNOTSUPP:
 	case -EINVAL:
@@ -57,8 +59,9 @@ int store_file_pr_look(const struct store_file_pr *pr, struct store_file_pr_view
 		return 0;
 	case -EPERM:
 		return refuse(pr, rc, why, len, "does not report which host has its reservation: "
-			      "before "
-			      "Linux 6.19 a server needs the capability CAP_SYS_RAWIO to ask");
+			      "before Linux 6.19 a server needs the capability CAP_SYS_RAWIO to "
+			      "ask, and keeps it only if an export has shared=yes at its start: "
+			      "restart it (rtrs-guide(7) has the drop-in)");
 	case -EOPNOTSUPP:
 		return refuse(pr, rc, why, len, "has no persistent reservations that can be read: "
 			      "a SCSI disk that has them is needed, or an NVMe namespace under "

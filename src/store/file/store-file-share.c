@@ -109,7 +109,7 @@ static int begin(struct store_file_all *all, struct export *ex, char *why, size_
 int store_file_share_begin(struct export *ex, char *err, size_t errlen)
 {
 	struct store_file_all *all = store_file_all(ex->store);
-	char why[256] = "";
+	char why[384] = "";
 	int rc = check_names(ex, why, sizeof(why));
 
 	if (!rc && ex->spec.shared && !ex->spec.readonly && !all->sharer)
@@ -220,7 +220,7 @@ int store_file_share_yield(struct export *ex)
 {
 	struct store_file_pr pr = device_of(store_file_all(ex->store));
 	struct store_file_pr_view view;
-	char why[256];
+	char why[384];
 	int rc = look_ours(&pr, &view, why, sizeof(why));
 
 	return rc ? rc : keep_or_release(&pr, &view, why, sizeof(why));
@@ -231,7 +231,7 @@ int store_file_share_owns(struct export *ex)
 {
 	struct store_file_pr pr = device_of(store_file_all(ex->store));
 	struct store_file_pr_view view;
-	char why[256];
+	char why[384];
 
 	return look_ours(&pr, &view, why, sizeof(why)) == -ESHUTDOWN ? -ESHUTDOWN : 0;
 }
@@ -250,7 +250,7 @@ void store_file_share_end(struct store *store)
 	struct store_file_all *all = store_file_all(store);
 	struct store_file_pr_view view;
 	struct store_file_pr pr;
-	char why[256] = "";
+	char why[384] = "";
 	int rc;
 
 	if (!all->sharer)
