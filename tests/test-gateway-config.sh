@@ -90,6 +90,9 @@ for front in nbdkit gateway; do
 		"registration: auto -> static: restart $name for this"
 	are_paths "$b "
 	grep -q "$conf rejected, configuration unchanged:" "$log"
+	# A restart for a file of keys is not proposed while that file is not there.
+	conf "server = $b" "tls-psk = $tmp/no-keys"
+	refused "tls-psk=$tmp/no-keys: No such file or directory: create it"
 	# An option of the command line wins, as at the start.
 	conf "server = $b" 'io-timeout = 50' 'connections = 9' 'max-reconnect-attempts = 7'
 	says 'io-timeout: forever -> 50'

@@ -301,10 +301,12 @@ static void note_unread_change(struct doctor *doctor, const struct doctor_subjec
 	look_at_keys_age(&newer, json_object_get(s->answer, "nbd"));
 	if (*newer.path && s->unit.values)
 		doctor_note(doctor, CHECK_WARNING, "reload", "%s was changed since the program has "
-			    "read it: systemctl reload %s", newer.path, s->unit.name);
+			    "read it: systemctl reload %s, which says what takes a restart",
+			    newer.path, s->unit.name);
 	else if (*newer.path)
 		doctor_note(doctor, CHECK_WARNING, "reload", "%s was changed since the program has "
-			    "read it: rtrsctl --pid %ld reload", newer.path, s->pid);
+			    "read it: rtrsctl --pid %ld reload, which says what takes a restart",
+			    newer.path, s->pid);
 out:
 	if (errors)
 		fclose(errors);

@@ -91,6 +91,53 @@ int auth_creds_create(const struct auth_conf *conf, struct auth_creds **out, cha
 	return 0;
 }
 
+/* ---- files that a later start is to read ---- */
+
+static bool same_file(const char *a, const char *b)
+{
+	return !a == !b && (!a || !strcmp(a, b));
+}
+
+bool auth_files_same(const struct fab_tls_conf *tls_a, const struct auth_conf *auth_a,
+		     const struct fab_tls_conf *tls_b, const struct auth_conf *auth_b)
+{
+	return same_file(tls_a->psk, tls_b->psk) && same_file(auth_a->psk, auth_b->psk) &&
+	       same_file(tls_a->certificates, tls_b->certificates);
+}
+
+static int try_psk(const char *dashes, const char *option, const char *path, FILE *errors)
+{
+	struct secrets_keys_seen seen;
+	char why[256];
+	int rc = path ? secrets_look_keys(path, geteuid(), &seen, why, sizeof(why)) : 0;
+
+	if (rc)
+		fprintf(errors, "%s%s=%s: %s\n", dashes, option, path, why);
+	return rc;
+}
+
+static int try_certs(const char *dashes, const struct fab_tls_conf *tls, FILE *errors)
+{
+	struct secrets_dates dates;
+	char why[512];
+	int rc = tls->certificates ? secrets_look_certs(tls->certificates, tls->server, &dates, why,
+							sizeof(why)) : 0;
+
+	if (rc)
+		fprintf(errors, "%s%s\n", dashes, why);
+	return rc;
+}
+
+int auth_files_try(const struct fab_tls_conf *tls, const struct auth_conf *auth, const char *dashes,
+		   FILE *errors)
+{
+	int psk = try_psk(dashes, "tls-psk", tls->psk, errors);
+	int proof = try_psk(dashes, "auth-psk", auth->psk, errors);
+	int certs = try_certs(dashes, tls, errors);
+
+	return psk ? psk : proof ? proof : certs;
+}
+
 bool auth_creds_want(const struct auth_creds *creds, const char *name)
 {
 	const char *word = creds->hostname;

@@ -9,8 +9,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "auth-chap.h"
+#include "fab-tls.h"
 #include "rtrs-proto.h"
 #include "secrets.h"
 
@@ -52,6 +54,14 @@ enum auth_mode auth_conf_mode(const struct auth_conf *conf);
 int auth_creds_create(const struct auth_conf *conf, struct auth_creds **out, char *err, size_t len);
 /* Wipe and free @creds; NULL: do nothing. */
 void auth_creds_destroy(struct auth_creds *creds);
+/* True if two configurations name the same files. */
+bool auth_files_same(const struct fab_tls_conf *tls_a, const struct auth_conf *auth_a,
+		     const struct fab_tls_conf *tls_b, const struct auth_conf *auth_b);
+/* Read the files of @tls and @auth, and forget them: a later start can read them, too.  0, or
+ * -errno and a line in @errors for each that cannot be used, the name of its option behind
+ * @dashes.  Any thread. */
+int auth_files_try(const struct fab_tls_conf *tls, const struct auth_conf *auth, const char *dashes,
+		   FILE *errors);
 /* True if a client with @creds goes on with a server that has proven to be called @name. */
 bool auth_creds_want(const struct auth_creds *creds, const char *name);
 /* The mode; of NULL AUTH_MODE_NONE. */

@@ -327,6 +327,30 @@ int clt_conf_complete(struct clt_conf *conf, char **err)
 
 /* ---- once more ---- */
 
+/* Keys and certificates in other files than those of conf->now take effect after a restart, which
+ * is not to fail because of them. */
+static int try_other_keys(const struct clt_conf *conf, char **err)
+{
+	const struct clt_conf *now = conf->now;
+	size_t len = 0;
+	FILE *errors;
+	int r;
+
+	if (auth_files_same(&now->tls_conf, &now->auth_conf, &conf->tls_conf, &conf->auth_conf))
+		return 0;
+	errors = open_memstream(err, &len);
+	if (!errors)
+		return conf_error(-ENOMEM, err, "no memory");
+	r = auth_files_try(&conf->tls_conf, &conf->auth_conf, "", errors);
+	if (fclose(errors) == 0 && r == 0) {
+		free(*err);
+		*err = NULL;
+	} else if (*err && len) {
+		(*err)[len - 1] = '\0';	/* the last newline */
+	}
+	return r;
+}
+
 /* Have @conf the front end's own options of the command line, which @now has. */
 static void own_words_again(struct clt_conf *conf, const struct clt_conf *now)
 {
@@ -359,6 +383,8 @@ int clt_conf_again(struct clt_conf *now, const char *saved, struct clt_conf **ou
 	own_words_again(conf, now);
 	if (r == 0)
 		r = clt_conf_complete(conf, err);
+	if (r == 0 && !saved)
+		r = try_other_keys(conf, err);
 	if (r == 0)
 		*out = conf;
 	else

@@ -121,7 +121,7 @@ struct clt_conf {
 	const char *metrics_file;	/* NULL: none */
 	enum metric_page_wanted metrics_page;	/* beside @metrics */
 	const char *metrics_host;	/* names in requests for @metrics; NULL: none */
-	const char *name;		/* for rtrsctl; NULL: that of the export, or else of the
+	const char *name;		/* for rtrsctl; NULL: that of the file, the export, or the
 					 * session */
 	uint64_t connect_timeout_ms;	/* CLOCK_NEVER: start without a server */
 	const char *config;		/* a file of parameters (opt-file.h); NULL: none */

@@ -60,22 +60,14 @@ static void tell_end(const struct change_call *call, bool sized, int rc, const c
 
 /* ---- files ---- */
 
-static bool same_file(const char *a, const char *b)
-{
-	return !a == !b && (!a || !strcmp(a, b));
-}
-
 /* Keys and certificates in other files than those of @now take effect after a restart, which is not
  * to fail because of them. */
 static void try_other_keys(struct change_call *call, const struct srv_conf *now, FILE *errors)
 {
 	const struct srv_conf *wanted = &call->wanted;
 
-	if (same_file(now->tls.psk, wanted->tls.psk) &&
-	    same_file(now->tls.certificates, wanted->tls.certificates) &&
-	    same_file(now->auth.psk, wanted->auth.psk))
-		return;
-	if (srv_keys_try(wanted, errors))
+	if (!auth_files_same(&now->tls, &now->auth, &wanted->tls, &wanted->auth) &&
+	    srv_keys_try(wanted, errors))
 		call->read = OPT_FAILED;
 }
 

@@ -29,35 +29,9 @@ int srv_keys_open(const struct srv_conf *conf, struct fab_tls **tls, struct auth
 	return exit_file_error(rc);
 }
 
-static int try_psk(const char *option, const char *path, FILE *errors)
-{
-	struct secrets_keys_seen seen;
-	char why[256];
-	int rc = path ? secrets_look_keys(path, geteuid(), &seen, why, sizeof(why)) : 0;
-
-	if (rc)
-		fprintf(errors, "--%s=%s: %s\n", option, path, why);
-	return rc;
-}
-
-static int try_certs(const char *dir, FILE *errors)
-{
-	struct secrets_dates dates;
-	char why[512];
-	int rc = dir ? secrets_look_certs(dir, true, &dates, why, sizeof(why)) : 0;
-
-	if (rc)
-		fprintf(errors, "--%s\n", why);
-	return rc;
-}
-
 int srv_keys_try(const struct srv_conf *conf, FILE *errors)
 {
-	int tls = try_psk("tls-psk", conf->tls.psk, errors);
-	int auth = try_psk("auth-psk", conf->auth.psk, errors);
-	int certs = try_certs(conf->tls.certificates, errors);
-
-	return tls ? tls : auth ? auth : certs;
+	return auth_files_try(&conf->tls, &conf->auth, "--", errors);
 }
 
 static struct secrets *auth_secrets(const struct srv *srv)
