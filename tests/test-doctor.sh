@@ -160,7 +160,7 @@ start_server --listen tcp://127.0.0.1:0 --tls=on --tls-psk "$tmp/keys" "disk=$tm
 # A file that was changed after it was read.
 touch "$tmp/keys"
 doctor 1 --server
-says "^warn rtrs-server disk: reload: $tmp/keys was changed .*: rtrsctl --pid $server_pid reload, which says"
+says "^warn rtrs-server disk: reload: $tmp/keys was changed .*: rtrsctl --pid $server_pid reload, "
 "$rtrsctl" --server reload
 doctor 0 --server
 must_fail grep -E ' reload: ' "$tmp/doctor"
@@ -202,7 +202,7 @@ says '^(warn|bad ) rtrs-nbd disk: path: .*silent is not up .*: (no answer yet|.*
 must_fail grep -E ' reload: ' "$tmp/doctor"
 touch "$tmp/keys"
 "$rtrsctl" --gateway doctor >"$tmp/doctor" 2>&1 || [ $? -le 2 ]
-says "^warn rtrs-nbd disk: reload: $tmp/keys was changed .*: rtrsctl --pid $gateway_pid reload, which says"
+says "^warn rtrs-nbd disk: reload: $tmp/keys was changed .*: rtrsctl --pid $gateway_pid reload, "
 "$rtrsctl" --gateway reload
 "$rtrsctl" --gateway doctor >"$tmp/doctor" 2>&1 || [ $? -le 2 ]
 must_fail grep -E ' reload: ' "$tmp/doctor"

@@ -108,7 +108,8 @@ refuse 2 "option '-t' is nbdkit's: there is no thread" "$RTRS_NBD" -t 32 "$serve
 refuse 2 "unknown parameter 'exprot' \(did you mean export=\?\)" "$RTRS_NBD" "$server" exprot=disk
 refuse 2 "'port': write server=HOST:9, or --port=9 for NBD clients" "$RTRS_NBD" "$server" port=9
 refuse 2 "'threads': the option is --threads" "$RTRS_NBD" "$server" threads=4
-refuse 1 "--ipaddr '\*' --port '10809': '\*' is no address: 0\.0\.0\.0 " "$RTRS_NBD" -i '*' "$server"
+refuse 1 "--ipaddr '\*' --port '10809': '\*' is no address: 0\.0\.0\.0 " \
+	"$RTRS_NBD" -i '*' "$server"
 refuse 2 "'disk': expected KEY=VALUE" "$RTRS_NBD" "$server" disk
 refuse 2 "--unix with --ipaddr" "$RTRS_NBD" -U "$tmp/x" -p 1 "$server"
 for port in 65536 99999 nbd ''; do

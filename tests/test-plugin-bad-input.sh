@@ -24,16 +24,19 @@ bad 'export=other: given twice, the first is export=disk' "server=$server" expor
 bad "'port': write server=HOST:1234" "server=$server" port=1234 export=disk
 bad "'hostname': write server=h" "server=$server" hostname=h export=disk
 bad "'socket': write server=unix:/s" "server=$server" socket=/s export=disk
-bad "server=disk: given twice, .*export=disk names an export, path=disk is one more path" "$server" disk
+bad "server=disk: given twice, .*export=disk names an export, path=disk is one more path" \
+	"$server" disk
 bad "server=1234: given twice, .*server=127\.0\.0\.1:1234 has a port" 127.0.0.1 1234 export=disk
 bad "'exportname': write export=disk" "server=$server" exportname=disk
 bad "'timeout': write io-timeout=5" "server=$server" export=disk timeout=5
 bad "'EXPORT' \(did you mean export=" "server=$server" EXPORT=disk
-bad "'threads': it is an option of rtrs-nbd: give nbdkit's options" "server=$server" export=disk threads=4
+bad "'threads': it is an option of rtrs-nbd: give nbdkit's options" \
+	"server=$server" export=disk threads=4
 bad "server=\*: '\*' is no address: 0\.0\.0\.0 " 'server=*' export=disk
 bad "path=$server,127\.0\.0\.2:9: '$server' in front of '@' or ',' .*path= again" "server=$server" \
 	"path=$server,127.0.0.2:9" export=disk
-bad "metrics=\*:9: expected PORT .*0\.0\.0\.0: all of IPv4" "server=$server" export=disk 'metrics=*:9'
+bad "metrics=\*:9: expected PORT .*0\.0\.0\.0: all of IPv4" \
+	"server=$server" export=disk 'metrics=*:9'
 bad "metrics=localhost:9: expected PORT .*a numeric address" "server=$server" export=disk \
 	metrics=localhost:9
 bad "server=$server and path=$server are one path" "server=$server" "path=$server" export=disk

@@ -66,7 +66,8 @@ usage 'listen.*tcp://127\.0\.0\.1:65536' --listen tcp://127.0.0.1:65536 disk=dis
 usage 'listen.*tcp://127\.0\.0\.1:http' --listen tcp://127.0.0.1:http disk=disk
 usage 'listen.*tcp://\[::1:1' --listen 'tcp://[::1:1' disk=disk
 usage "listen 'tcp://': the host is empty: expected HOST" --listen tcp:// disk=disk
-usage "listen 'tcp://\*:1234': '\*' is no address: 0\.0\.0\.0 .*\[::\] " --listen 'tcp://*:1234' disk=disk
+usage "listen 'tcp://\*:1234': '\*' is no address: 0\.0\.0\.0 .*\[::\] " \
+	--listen 'tcp://*:1234' disk=disk
 usage "listen 'tcp:192\.0\.2\.1:1234': more than one ':': expected HOST" \
 	--listen tcp:192.0.2.1:1234 disk=disk
 usage "listen '192\.0\.2\.1:1,192\.0\.2\.2:1': expected one address, without a ','" \

@@ -109,7 +109,8 @@ if setpriv --reuid=65534 --regid=65534 --clear-groups true 2>/dev/null; then
 	SERVER_PREFIX="setpriv --reuid=65534 --regid=65534 --clear-groups" \
 		start_server --control "$tmp/theirs/ctl" --state-dir "$tmp/theirs" \
 		"closed=$tmp/mnt/closed/disk"
-	expect_failure 1 "closed/disk.s': Permission denied: user 65534 .*may not write to this directory: chown" \
+	closed="Permission denied: user 65534 .*may not write to this directory: chown"
+	expect_failure 1 "closed/disk.s': $closed" \
 		"$top_builddir/rtrsctl" --socket "$tmp/theirs/ctl" export snapshot closed s
 	stop_server "$server_pid"
 	server_pid=$others

@@ -287,7 +287,8 @@ virsh start --paused vm0
 cd "$tmp"
 while IFS= read -r word; do
 	eval "command=$word"
-	timeout "$TIMEOUT_S" bash -c "$command" </dev/null >"$tmp/said" 2>&1 || fail "$command: $(cat "$tmp/said")"
+	timeout "$TIMEOUT_S" bash -c "$command" </dev/null >"$tmp/said" 2>&1 ||
+		fail "$command: $(cat "$tmp/said")"
 	cat "$tmp/said"
 done <"$tmp/virsh"
 grep -F "socket='/run/nbd/moved.sock'" "$tmp/said"
