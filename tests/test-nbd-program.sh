@@ -110,6 +110,10 @@ refuse 2 "'port': write server=HOST:9, or --port=9 for NBD clients" "$RTRS_NBD" 
 refuse 2 "'threads': the option is --threads" "$RTRS_NBD" "$server" threads=4
 refuse 1 "--ipaddr '\*' --port '10809': '\*' is no address: 0\.0\.0\.0 " \
 	"$RTRS_NBD" -i '*' "$server"
+refuse 2 "--exportname: expected with --run, .* the server's export is export=NAME" \
+	"$RTRS_NBD" -e disk "$server"
+printf 'server = %s\nexportname = disk\n' "$server" >"$tmp/wrong.conf"
+refuse 2 "--exportname: expected with --run" "$RTRS_NBD" config="$tmp/wrong.conf" --check
 refuse 2 "'disk': expected KEY=VALUE" "$RTRS_NBD" "$server" disk
 refuse 2 "--unix with --ipaddr" "$RTRS_NBD" -U "$tmp/x" -p 1 "$server"
 for port in 65536 99999 nbd ''; do

@@ -160,7 +160,9 @@ int gate_listen_open(struct gate_listen *l, const struct gate_options *o, char *
 	*l = (struct gate_listen){ .socket.fd = -1 };
 	r = take_given(l, err, len);
 	if (r > 0 && (o->socket || o->address || o->port != GATE_PORT_NONE)) {
-		snprintf(err, len, "LISTEN_FDS passes sockets: remove --unix, --ipaddr and --port");
+		snprintf(err, len, "LISTEN_FDS passes sockets: remove --unix, --ipaddr and --port, "
+			 "and their lines of the file (the port of the server is "
+			 "server=HOST:PORT)");
 		r = -EINVAL;
 	} else if (r == 0) {
 		r = o->socket ? gate_listen_unix(l, o->socket, err, len)

@@ -198,6 +198,9 @@ static int check_together(const struct gate_options *o, char *why, size_t len)
 		 !o->run)
 		wrong = "--unix: expected an absolute path, because a daemon changes to the root "
 			"directory; or use -f";
+	else if (o->uri_name && !o->run)
+		wrong = "--exportname: expected with --run, whose $uri has the name; the server's "
+			"export is export=NAME";
 	else if (o->pidfile && *o->pidfile != '/' && !o->foreground && !o->run)
 		wrong = "--pidfile: expected an absolute path, because a daemon changes to the "
 			"root directory; or use -f";

@@ -504,7 +504,11 @@ Test(clt_conf, file_mistakes, .fini = file_teardown)
 	static const struct {
 		const char *text, *want;
 	} cases[] = {
-		{ "server = a\nserver = b\n", ":2: 'server' is given twice: first in line 1" },
+		{ "server = a\nserver = b\n", ":2: 'server' is given twice: first in line 1 "
+		  "(another address of this server is a path)" },
+		{ "server = a\ntimeout = 5\n", ":2: 'timeout' is no option of this file (did you "
+		  "mean io-timeout?)" },
+		{ "host = a\n", ":1: 'host' is no option of this file (did you mean server?)" },
 		{ "exprt = a\n",
 		  ":1: 'exprt' is no option of this file (did you mean export?)" },
 		{ "config = x\n",

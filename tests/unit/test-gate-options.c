@@ -43,7 +43,8 @@ static struct gate_options o;
 
 Test(gate_options, letters)
 {
-	cr_assert_eq(parse(&o, "-U /s -r -f -P /p -e name -v 127.0.0.1 export=disk"), -1);
+	cr_assert_eq(parse(&o, "-U /s -r -f -P /p -e name --run=true -v 127.0.0.1 export=disk"),
+		     -1);
 	cr_assert_str_eq(o.socket, "/s");
 	cr_assert_str_eq(o.pidfile, "/p");
 	cr_assert_str_eq(o.uri_name, "name");
@@ -120,7 +121,8 @@ static int parse_file(const char *text, const char *args)
 Test(gate_options, file)
 {
 	cr_assert_eq(parse_file(SERVER "unix = /s\nthreads = 3\nmemory = 256M\nverbose = yes\n"
-				"readonly = yes\nforeground = no\nexportname = e\npoll = 7\n",
+				"readonly = yes\nforeground = no\nexportname = e\nrun = true\n"
+				"poll = 7\n",
 				""), -1);
 	cr_assert_str_eq(o.socket, "/s");
 	cr_assert_eq(o.threads, 3);

@@ -188,8 +188,10 @@ static const struct opt_section *section_of(const struct file *f, const char *na
 static void no_option(struct file *f, const char *name)
 {
 	const struct opt_section *other;
-	const char *meant = opt_suggest(f->section->table, OPT_IN_FILE, name, strlen(name));
+	const char *meant = f->section->meant ? f->section->meant(name) : NULL;
 
+	if (!meant)
+		meant = opt_suggest(f->section->table, OPT_IN_FILE, name, strlen(name));
 	for (const char *const *of = f->section->others; of && *of; of++) {
 		if (!strcmp(*of, name)) {
 			mistake(f, f->line, "'%s' is %s", name, f->section->others_are);
@@ -253,7 +255,9 @@ static void value_read(struct file *f, const struct opt *row, const char *value)
 	int rc;
 
 	if (before && !row->many) {
-		mistake(f, f->line, "'%s' is given twice: first in line %u", name, before);
+		mistake(f, f->line, "'%s' is given twice: first in line %u%s%s%s", name, before,
+			row->twice ? " (" : "", row->twice ? row->twice : "",
+			row->twice ? ")" : "");
 		return;
 	}
 	if (!*value) {

@@ -39,6 +39,8 @@ struct opt_section {
 	const struct opt_table *table;	/* of rows with OPT_IN_FILE */
 	/* names that another program takes here, as far as NULL; and what it is.  NULL: none */
 	const char *const *others, *others_are;
+	/* What another program calls @name, here; NULL: nothing.  NULL: no name is known. */
+	const char *(*meant)(const char *name);
 	/* Begin a section, and return the struct for @table to fill.  @where, "FILE:LINE", and
 	 * @title, if @titled, end with the call.  NULL, with the expected title in @why: the whole
 	 * section is passed over. */

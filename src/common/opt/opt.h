@@ -67,6 +67,7 @@ struct opt {
 	 * program has no file. */
 	const char *instead;
 	bool many;			/* each time adds a value, and replaces none */
+	const char *twice;		/* what else a second one may mean; NULL: nothing */
 	/* the argument may be left out: the value is then @fallback */
 	bool optional;
 	bool magic;			/* of key=value: the name may be left out */

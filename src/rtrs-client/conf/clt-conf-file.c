@@ -103,6 +103,7 @@ static int read_files(struct clt_conf *conf, FILE *errors)
 		.conf = conf, .has_paths = conf->npaths > 0,
 		.section = { .table = front->options ? front->options : &clt_conf_options,
 			     .others = front->others, .others_are = front->others_are,
+			     .meant = clt_conf_meant,
 			     .begin = begin, .took = took },
 	};
 	int rc = -ENOMEM;

@@ -217,6 +217,7 @@ static void set_connect_timeout(const void *conf, void *sess)
 static const struct opt rows[] = {
 	{ .name = "server", .type = OPT_OTHER, .call = set_server, .arg = "HOST[:PORT]",
 	  .magic = true, .holds = IN_FILE,
+	  .twice = "another address of this server is a path",
 	  .help = "(required) the rtrs-server (default port: 1234);\n"
 	  "or unix:PATH, on this machine" },
 	{ .name = "path", .type = OPT_OTHER, .call = set_path, .arg = "[SRC@]DST[:PORT]",

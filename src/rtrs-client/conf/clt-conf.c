@@ -53,22 +53,29 @@ static int check_once(const struct clt_conf *conf, const struct opt *row, const 
 			  first);
 }
 
-/* Parameters of other NBD programs, with the one to use here. */
-static const struct {
-	const char *key, *ours;
+/* Parameters of other NBD programs, with the one to use here, and the begin of its value. */
+static const struct foreign {
+	const char *key, *ours, *begin;
 } foreign[] = {
-	{ "port", "server=HOST:" }, { "hostname", "server=" }, { "host", "server=" },
-	{ "socket", "server=unix:" }, { "exportname", "export=" }, { "timeout", "io-timeout=" },
-	{ "reconnect-delay", "io-timeout=" },
+	{ "port", "server", "HOST:" }, { "hostname", "server", "" }, { "host", "server", "" },
+	{ "socket", "server", "unix:" }, { "exportname", "export", "" },
+	{ "timeout", "io-timeout", "" }, { "reconnect-delay", "io-timeout", "" },
 };
 
-static const char *foreign_meant(const char *key)
+static const struct foreign *foreign_find(const char *key)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(foreign); i++) {
 		if (!strcmp(key, foreign[i].key))
-			return foreign[i].ours;
+			return &foreign[i];
 	}
 	return NULL;
+}
+
+const char *clt_conf_meant(const char *key)
+{
+	const struct foreign *f = foreign_find(key);
+
+	return f ? f->ours : NULL;
 }
 
 /* The option of the front end that @key lacks the dashes of; NULL: none. */
@@ -84,15 +91,15 @@ static int unknown_parameter(const struct clt_conf *conf, const char *key, const
 			     char **err)
 {
 	const char *meant = opt_suggest(&clt_conf_options, OPT_AT_START, key, strlen(key));
-	const char *ours = foreign_meant(key);
+	const struct foreign *f = foreign_find(key);
 	const struct opt *own = own_option(conf->front, key);
 
-	if (ours && own)
-		return conf_error(-EINVAL, err, "unknown parameter '%s': write %s%s, or --%s=%s "
-				  "for NBD clients", key, ours, value, key, value);
-	if (ours)
-		return conf_error(-EINVAL, err, "unknown parameter '%s': write %s%s", key, ours,
-				  value);
+	if (f && own)
+		return conf_error(-EINVAL, err, "unknown parameter '%s': write %s=%s%s, or --%s=%s "
+				  "for NBD clients", key, f->ours, f->begin, value, key, value);
+	if (f)
+		return conf_error(-EINVAL, err, "unknown parameter '%s': write %s=%s%s", key,
+				  f->ours, f->begin, value);
 	if (own)
 		return conf_error(-EINVAL, err, "unknown parameter '%s': the option is --%s", key,
 				  key);

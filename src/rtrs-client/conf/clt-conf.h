@@ -156,6 +156,8 @@ int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char
  * blocks.  Files of keys and certificates are read, and have absolute names then.  0; -EINVAL: a
  * mistake in a parameter or a file; another -errno: it does not work here or now.  With @err. */
 int clt_conf_complete(struct clt_conf *conf, char **err);
+/* The parameter for what other NBD programs call @key; NULL: none. */
+const char *clt_conf_meant(const char *key);
 /* Read the parameters that @now was set to, and its files, again: *@out, a complete configuration
  * for clt_conf_free(), of which the keys and certificates are those of @now.  Changes nothing of
  * @now, and reads what no thread changes there; any thread; blocks.  Returns as
