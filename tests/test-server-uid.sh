@@ -78,7 +78,7 @@ first=$server_pid
 expect_nbdkit_failure 'user 0 listens there.*expected user 65534' "server=$at" export=disk \
 	control=none server-uid=65534
 for bad in '' ',' 'nobody,' 'no such' -1 4294967295 1,2,3,4,5,6,7,8,9; do
-	expect_nbdkit_failure "server-uid=$bad: expected names or numbers of users, at most 8" \
+	expect_nbdkit_failure "server-uid=$bad: expected names of users of this machine, or numbers, at most 8" \
 		"server=$at" \
 		"server-uid=$bad"
 done

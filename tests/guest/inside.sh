@@ -40,6 +40,20 @@ unload_new() {
 	done
 }
 
+# The RDMA devices of stage2.sh: the next test has them whatever this one has done.
+rxe_devices() {
+	local dev rxe status=0
+
+	for dev in /sys/class/net/eth*; do
+		rxe=rxe${dev##*/eth}
+		[ -e "/sys/class/infiniband/$rxe" ] && continue
+		echo "FAIL: $rxe is gone"
+		rdma link add "$rxe" type rxe netdev "${dev##*/}"
+		status=1
+	done
+	return $status
+}
+
 # Kernel messages since the test began; all that are left when they were many.
 messages() {
 	dmesg | awk -v mark="guest: $1 begins" 'index($0, mark) { n = 0 } { a[n++] = $0 }
@@ -57,6 +71,7 @@ after() {
 		status=1
 	fi
 	unload_new "$3" || status=1
+	rxe_devices || status=1
 	if messages "$1" | kernel_complains || [ "$(taint)" -ne "$4" ]; then
 		echo "FAIL: the kernel complained (taint $(cat /proc/sys/kernel/tainted))"
 		status=1

@@ -9,6 +9,7 @@
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_gateway
 rdma link delete rxe0
+cleanup_fn rdma link add rxe0 type rxe netdev eth0
 modprobe siw
 rdma link add siw0 type siw netdev eth0
 cleanup_fn rdma link delete siw0
