@@ -12,15 +12,12 @@
 #include <linux/nbd-netlink.h>
 #include <netlink/genl/ctrl.h>
 #include <netlink/genl/genl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "attach-module.h"
 #include "cleanup.h"
 
 /* The kernel looks so often after a request in flight, in place of 30 s. */
@@ -275,22 +272,10 @@ int attach_nbd_set_look(const char *disk)
 
 /* ---- begin and end ---- */
 
-static int load_module(void)
-{
-	char modprobe[] = "modprobe", quiet[] = "-q", name[] = "nbd";
-	char *argv[] = { modprobe, quiet, name, NULL };
-	int status;
-	pid_t pid;
-
-	if (posix_spawnp(&pid, modprobe, NULL, NULL, argv, environ))
-		return -1;
-	return waitpid(pid, &status, 0) == pid && status == 0 ? 0 : -1;
-}
-
 static int find_family(struct attach_nbd *nbd)
 {
 	nbd->family = genl_ctrl_resolve(nbd->sock, NBD_GENL_FAMILY_NAME);
-	if (nbd->family < 0 && load_module() == 0)
+	if (nbd->family < 0 && attach_load_module("nbd") == 0)
 		nbd->family = genl_ctrl_resolve(nbd->sock, NBD_GENL_FAMILY_NAME);
 	return nbd->family;
 }

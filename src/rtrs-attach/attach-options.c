@@ -11,7 +11,9 @@
 #include "changes.h"
 #include "cleanup.h"
 #include "clock.h"
+#include "clt-run.h"
 #include "log.h"
+#include "machine.h"
 #include "process.h"
 #include "util.h"
 
@@ -19,10 +21,13 @@
 /* Where NAME.conf is. */
 #define CONF_DIR SYSCONFDIR "/rtrs"
 
+#define DEPTH_MAX 4096			/* ublk_drv's */
+#define QUEUES_DEFAULT 4u
+
 #define IN_FILE (OPT_AT_START | OPT_IN_FILE)
 
 const char *const attach_via_names[ATTACH_VIAS] = {
-	[ATTACH_VIA_AUTO] = "auto", [ATTACH_VIA_NBD] = "nbd",
+	[ATTACH_VIA_AUTO] = "auto", [ATTACH_VIA_UBLK] = "ublk", [ATTACH_VIA_NBD] = "nbd",
 };
 
 static void set_verbose(const void *conf, void *program)
@@ -35,6 +40,12 @@ static const struct opt rows[] = {
 	{ .name = "via", .type = OPT_WORD, FIELD(via), .words = attach_via_names,
 	  .nwords = ATTACH_VIAS, .fallback = "auto", .holds = IN_FILE,
 	  .help = "the kernel's driver" },
+	{ .name = "queues", .type = OPT_NUMBER, FIELD(queues), .arg = "N", .least = 1,
+	  .most = CLT_RUN_LOOPS, .shown = "1 per 2 CPUs, at most 4", .holds = IN_FILE,
+	  .help = "threads of ublk" },
+	{ .name = "depth", .type = OPT_NUMBER, FIELD(depth), .arg = "N", .least = 1,
+	  .most = DEPTH_MAX, .fallback = "64", .holds = IN_FILE,
+	  .help = "requests that each may have in flight" },
 	{ .name = "foreground", .letter = 'f', .type = OPT_FLAG, FIELD(foreground),
 	  .holds = IN_FILE, .help = "do not go into the background" },
 	{ .name = "verbose", .letter = 'v', .type = OPT_FLAG, FIELD(verbose),
@@ -167,14 +178,23 @@ static int set_word(struct attach_options *o, char *word)
 
 void attach_options_defaults(struct clt_conf *conf)
 {
-	opt_defaults(&attach_options, container_of(conf, struct attach_options, session));
+	struct attach_options *o = container_of(conf, struct attach_options, session);
+
+	opt_defaults(&attach_options, o);
+	o->queues = MIN(MAX(machine()->cpus / 2, 1u), QUEUES_DEFAULT);
 }
 
 int attach_options_complete(struct clt_conf *conf, char *why, size_t len)
 {
 	struct attach_options *o = container_of(conf, struct attach_options, session);
 
-	conf->nloops = 1;
+	conf->nloops = o->queues;
+	if (conf->connections < o->queues) {
+		snprintf(why, len, "connections=%u with --queues=%u: expected a connection for "
+			 "each queue, connections=%u or more", conf->connections, o->queues,
+			 o->queues);
+		return -EINVAL;
+	}
 	/* A file system that gets an error goes read-only, or worse. */
 	if (!clt_conf_given(conf, "io-timeout"))
 		conf->io_timeout_ms = CLOCK_NEVER;

@@ -12,6 +12,8 @@
 
 #include "attach-nbd.h"
 #include "cleanup.h"
+#include "number.h"
+#include "ublk-disk.h"
 #include "util.h"
 
 static int remove_nbd(const struct attach_state *s, char *err, size_t len)
@@ -29,10 +31,24 @@ static int remove_nbd(const struct attach_state *s, char *err, size_t len)
 	return r;
 }
 
+#ifdef HAVE_LIBURING
+static int remove_ublk(const struct attach_state *s, char *err, size_t len)
+{
+	char why[UBLK_WHY];
+	int id = ublk_disk_find(attach_state_mark(s), why), r;
+
+	r = id < 0 ? id : ublk_disk_remove(id, why);
+	return r < 0 && r != -ENODEV ? fmt_error(r, err, len, "%s", why) : 0;
+}
+#endif
+
 static const struct {
 	const char *driver;
 	int (*remove)(const struct attach_state *s, char *err, size_t len);
 } drivers[] = {
+#ifdef HAVE_LIBURING
+	{ "ublk", remove_ublk },
+#endif
 	{ "nbd", remove_nbd },
 };
 

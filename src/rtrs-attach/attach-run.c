@@ -86,7 +86,7 @@ static int start_device(struct attach *a)
 			log_err(NULL, "%s", err);
 	}
 	if (r < 0) {
-		if (is_new)
+		if (is_new && !a->found)
 			attach_forget(s);
 		return r;
 	}
@@ -263,17 +263,18 @@ static bool remove_failed(struct attach *a)
 
 /* End the work on the device.  Returns the exit status: a unit is started again but for
  * EXIT_DONE. */
-static int end_device(struct attach *a, enum run_end end, bool is_new)
+static int end_device(struct attach *a, enum run_end end)
 {
 	bool gone = end == RUN_REMOVED || end == RUN_GONE;
 
 	log_end_of(a, end);
-	if (end == RUN_FAILED && is_new)
-		gone = remove_failed(a);
 	/* ORDER: requests that wait fail now, and the kernel hears of none. */
 	a->driver->leave(a);
 	client_lose_patience(&a->start->run.clt);
 	a->driver->stop(a);
+	/* ORDER: the kernel waits for requests that a process has. */
+	if (end == RUN_FAILED && !a->found)
+		gone = remove_failed(a);
 	if (gone)
 		attach_forget(&a->state);
 	return end == RUN_REMOVED ? EXIT_DONE : EXIT_FAILED;
@@ -282,7 +283,6 @@ static int end_device(struct attach *a, enum run_end end, bool is_new)
 int attach_run(struct attach *a, void (*ready)(struct attach *a))
 {
 	struct run run = { .a = a, .ready = ready };
-	bool is_new = !*a->state.driver;
 	enum run_end end;
 	int r = start_device(a);
 
@@ -294,5 +294,5 @@ int attach_run(struct attach *a, void (*ready)(struct attach *a))
 	sd_notify(0, "STOPPING=1");
 	end_begin();
 	end_waits_for("requests in flight");
-	return end_device(a, end, is_new);
+	return end_device(a, end);
 }

@@ -47,6 +47,16 @@ bool attach_name_ok(const char *name)
 	       *name != '-' && !has_suffix(name);
 }
 
+uint64_t attach_state_mark(const struct attach_state *s)
+{
+	static const char whose[] = "rtrs-attach";
+	uint64_t hash = fnv1a(FNV1A_INIT, whose, sizeof(whose));
+
+	/* With their zeroes, so that no two of them together are like two others. */
+	hash = fnv1a(hash, s->name, strlen(s->name) + 1);
+	return fnv1a(hash, s->export_name, strlen(s->export_name) + 1);
+}
+
 static char *path_of(const char *name, const char *suffix)
 {
 	char *path;

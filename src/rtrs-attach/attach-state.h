@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "rnbd-proto.h"
@@ -40,6 +41,9 @@ bool attach_name_ok(const char *name);
 /* The name of the file of @name for its session (clt-kept.h), for the caller to free; NULL: no
  * memory. */
 char *attach_state_session(const char *name);
+/* A number for the device of @s, which the kernel may keep with it: the same for the same name and
+ * export, in each version.  Pure. */
+uint64_t attach_state_mark(const struct attach_state *s);
 /* Take the lock of @name.  A descriptor, which holds the lock until its process ends; -EWOULDBLOCK:
  * another process serves the device; or -errno, with @err. */
 int attach_state_lock(const char *name, char *err, size_t len);

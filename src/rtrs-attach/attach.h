@@ -21,12 +21,14 @@
 
 /* ---- attach-options.c: the command line, and the parameters of the plugin ---- */
 
-enum attach_via { ATTACH_VIA_AUTO, ATTACH_VIA_NBD, ATTACH_VIAS };
+/* In the order in which they are tried. */
+enum attach_via { ATTACH_VIA_AUTO, ATTACH_VIA_UBLK, ATTACH_VIA_NBD, ATTACH_VIAS };
 extern const char *const attach_via_names[ATTACH_VIAS];
 
 struct attach_options {
 	struct clt_conf session;	/* ORDER: the first: clt_front.options */
 	enum attach_via via;
+	unsigned queues, depth;		/* of a device by ublk; of a queue */
 	bool foreground, verbose;
 	bool check;			/* read all of it, and exit */
 	bool list;			/* print the devices, and exit */
@@ -104,6 +106,8 @@ struct attach {
 					 * client */
 	struct dev *dev;		/* the export, open */
 	struct attach_state state;
+	bool found;			/* the device was there before this process, so it may have
+					 * users: the driver's start() says so */
 	struct attach_size size;
 	struct attach_helper helper;
 	int wake_fd;			/* an eventfd */

@@ -126,6 +126,10 @@ static int detach_now(struct attach_state *s, bool force, int *lock)
 		return complain(s->name, err);
 	}
 	r = wish(s, ATTACH_GOES, err, sizeof(err));
+	/* ORDER: the kernel may wait for requests that wait for a server, until the process leaves
+	 * them. */
+	if (r == 0 && force && *lock < 0)
+		kill(s->pid, SIGUSR1);
 	if (r == 0)
 		r = attach_remove(s, err, sizeof(err));
 	if (fd >= 0)

@@ -19,11 +19,12 @@ struct attach;
 
 struct attach_driver {
 	const char *name;		/* --via=NAME, and in the state */
+	bool has_queues;		/* of the session's loops each serves one */
 	/* Can this kernel have such a device?  May load the module.  0, or -errno with @why. */
 	int (*probe)(char *why, size_t len);
 	/* Have the device of a->state (attach-state.h) served by this process: the one that a dead
-	 * process has left, or else a new one.  Set index, disk and kept of a->state, and a->own.
-	 * 0, or -errno with @err. */
+	 * process has left, or else a new one.  Set a->found, a->own, and index and disk of
+	 * a->state.  0, or -errno with @err. */
 	int (*start)(struct attach *a, char *err, size_t len);
 	/* attach_wake() was called, by the driver or by another.  False: the device has gone.
 	 * NULL: never, before it is removed. */
@@ -40,6 +41,6 @@ struct attach_driver {
 	void (*stop)(struct attach *a);
 };
 
-extern const struct attach_driver attach_via_nbd;
+extern const struct attach_driver attach_via_ublk, attach_via_nbd;
 
 #endif

@@ -5,10 +5,14 @@ noinst_SCRIPTS += rtrs-detach
 endif
 
 rtrs_attach_SOURCES = $(FILES_src_rtrs_attach)
-rtrs_attach_CPPFLAGS = $(RELAY_CPPFLAGS) -I$(top_srcdir)/%D% -DSYSCONFDIR='"$(sysconfdir)"'
+if HAVE_LIBURING
+rtrs_attach_SOURCES += %D%/via-ublk.c
+ATTACH_UBLK = libublk.la libublkring.la
+endif
+rtrs_attach_CPPFLAGS = $(RELAY_CPPFLAGS) $(UBLK_CPPFLAGS) -I$(top_srcdir)/%D% -DSYSCONFDIR='"$(sysconfdir)"'
 rtrs_attach_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(SYSTEMD_CFLAGS) $(NLGENL_CFLAGS)
 rtrs_attach_LDADD = \
-	librelay.la libcltkit.la libclt.la libcltloop.la libctl.la libopt.la libjournal.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la \
+	$(ATTACH_UBLK) librelay.la libcltkit.la libclt.la libcltloop.la libctl.la libopt.la libjournal.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la \
 	$(JANSSON_LIBS) $(SYSTEMD_LIBS) $(NLGENL_LIBS)
 
 # One program under two names.

@@ -41,6 +41,9 @@ static struct clt_start start;
 static struct attach attach = { .helper.fd = -1 };
 
 static const struct attach_driver *const drivers[ATTACH_VIAS] = {
+#ifdef HAVE_LIBURING
+	[ATTACH_VIA_UBLK] = &attach_via_ublk,
+#endif
 	[ATTACH_VIA_NBD] = &attach_via_nbd,
 };
 
@@ -99,7 +102,8 @@ static int choose_driver(char *err, size_t len)
 	char why[256];
 	int r = -EOPNOTSUPP;
 
-	snprintf(err, len, "--via=auto: no driver '%s'", had);
+	snprintf(err, len, "--via=%s: this rtrs-attach was built without it",
+		 *had ? had : attach_via_names[options.via]);
 	for (unsigned i = 0; r < 0 && i < ATTACH_VIAS; i++) {
 		if (!drivers[i] || (*had ? strcmp(drivers[i]->name, had) :
 					   options.via != ATTACH_VIA_AUTO && options.via != i))
@@ -109,6 +113,8 @@ static int choose_driver(char *err, size_t len)
 		if (r < 0)
 			snprintf(err, len, "--via=%s: %s", drivers[i]->name, why);
 	}
+	if (r == 0 && !attach.driver->has_queues)
+		options.session.nloops = 1;
 	return r;
 }
 

@@ -249,8 +249,10 @@ static int connect_device(struct via_nbd *v, int index, char *err, size_t len)
 static int start_device(struct via_nbd *v, char *err, size_t len)
 {
 	struct attach_state *s = &v->a->state;
-	int found = attach_nbd_find(s->name), index = connect_device(v, found, err, len);
+	int found = attach_nbd_find(s->name), index;
 
+	v->a->found = found >= 0;
+	index = connect_device(v, found, err, len);
 	if (index < 0)
 		return index;
 	if (found >= 0)

@@ -175,8 +175,8 @@ static int ctl_features(struct ublk_ctl *ctl, uint64_t *features, char *why, siz
 	int r = ctl_with(ctl, UBLK_CTL_GET_FEATURES, UINT32_MAX, features, sizeof(*features));
 
 	if (r < 0) {
-		snprintf(why, len, UBLK_CONTROL ": %s: Linux 6.5 or later is needed, and may use "
-			 "io_uring", strerror(-r));
+		snprintf(why, len, UBLK_CONTROL ": %s: Linux 6.5 or later is needed",
+			 strerror(-r));
 	} else if ((*features & needed) != needed) {
 		snprintf(why, len, "this kernel's ublk_drv has features 0x%llx, needed are 0x%llx: "
 			 "Linux 6.5 or later", (unsigned long long)*features,
@@ -203,7 +203,8 @@ int ublk_ctl_open(struct ublk_ctl **out, uint64_t *features, char *why, size_t l
 	}
 	r = io_uring_queue_init_params(1, &ctl->ring, &p);
 	if (r < 0) {
-		snprintf(why, len, "cannot create an io_uring: %s", strerror(-r));
+		snprintf(why, len, "cannot create an io_uring: %s%s", strerror(-r),
+			 r == -EPERM ? " (kernel.io_uring_disabled, see sysctl(8))" : "");
 		goto err_close;
 	}
 	r = ctl_features(ctl, features, why, len);

@@ -50,6 +50,31 @@ static void queue_event(struct ublk_queue *q, unsigned event)
 		&q->state, event, q);
 }
 
+/* A fault of the kernel's side, or of ours. */
+static void queue_fail(struct ublk_queue *q, const char *what, int r)
+{
+	if (q->status)
+		return;
+	q->status = r;
+	log_err(dev_name(q->h->dev), "queue %u of the block device: %s: %s", q->id, what,
+		strerror(-r));
+	queue_event(q, UBLK_QUEUE_EV_LEAVE);
+}
+
+static void queue_submit(struct ublk_queue *q)
+{
+	int r = ublk_ring_submit(q->ring);
+
+	if (r < 0) {
+		queue_fail(q, "io_uring_enter", r);
+		return;
+	}
+	/* A failure that tells of lost writes is the kernel's now. */
+	if (q->failures)
+		dev_handle_arrived(q->h);
+	q->failures = false;
+}
+
 /* ---- the end ---- */
 
 static void queue_free(struct ublk_queue *q)
@@ -69,7 +94,7 @@ static void queue_over(void *object)
 
 	/* ORDER: the last answers, before the ring goes. */
 	if (!q->status)
-		ublk_ring_submit(q->ring);
+		queue_submit(q);
 	loop_unwatch(&q->watch);
 	loop_undefer(&q->step);
 	loop_undefer(&q->settle);
@@ -99,17 +124,6 @@ static void leave_call(struct loop_call *call)
 {
 	queue_event(call->arg, UBLK_QUEUE_EV_LEAVE);
 	loop_call_end(call);
-}
-
-/* A fault of the kernel's side, or of ours. */
-static void queue_fail(struct ublk_queue *q, const char *what, int r)
-{
-	if (q->status)
-		return;
-	q->status = r;
-	log_err(dev_name(q->h->dev), "queue %u of the block device: %s: %s", q->id, what,
-		strerror(-r));
-	queue_event(q, UBLK_QUEUE_EV_LEAVE);
 }
 
 /* ---- requests ---- */
@@ -155,6 +169,7 @@ static void req_answer(struct ublk_req *r, int status)
 	struct ublk_queue *q = r->q;
 	int32_t result = status;
 
+	q->failures |= status < 0;
 	if (status < 0)
 		clt_export_failed(q->h->dev, name_of(op), (uint64_t)d->sectors * SECTOR,
 				  d->start * SECTOR, status);
@@ -254,14 +269,6 @@ static void queue_take(struct ublk_queue *q)
 
 	while (ublk_ring_next(q->ring, &tag, &result))
 		req_completed(&q->reqs[tag], result);
-}
-
-static void queue_submit(struct ublk_queue *q)
-{
-	int r = ublk_ring_submit(q->ring);
-
-	if (r < 0)
-		queue_fail(q, "io_uring_enter", r);
 }
 
 static bool queue_ready(struct loop_watch *watch)
@@ -364,6 +371,7 @@ int ublk_queue_begin(struct ublk_queue *q)
 	q->ring = NULL;
 	q->mem = MAP_FAILED;
 	q->nrunning = q->nover = 0;
+	q->failures = false;
 	q->status = 0;
 	list_init(&q->ready);
 	loop_task_init(&q->step, step_all);

@@ -28,7 +28,7 @@ truncate -s 8M "$tmp/other"
 start_server disk="$tmp/disk" other="$tmp/other"
 
 attach() {
-	[ "$("$RTRS_ATTACH" "127.0.0.1:$server_port/disk" disk0)" = $node ] || fail "no $node"
+	[ "$("$RTRS_ATTACH" --via=nbd "127.0.0.1:$server_port/disk" disk0)" = $node ] || fail "no $node"
 }
 
 attached_pid() {
@@ -107,7 +107,7 @@ wait_for_files
 # server can be killed, too.
 kill_attached
 kill_process "$server_pid"
-"$RTRS_ATTACH" "127.0.0.1:$server_port/disk" disk0 &
+"$RTRS_ATTACH" --via=nbd "127.0.0.1:$server_port/disk" disk0 &
 attacher=$!
 wait_until "the process that waits for the server" listed "waits for server"
 kill_attached
@@ -170,7 +170,8 @@ kill_attached
 detached || fail "it is still there"
 
 # By another program: the process ends, and a unit would start it again.
-"$RTRS_ATTACH" --foreground "127.0.0.1:$server_port/disk" disk0 >"$tmp/node" 2>"$tmp/log" &
+"$RTRS_ATTACH" --via=nbd --foreground "127.0.0.1:$server_port/disk" disk0 >"$tmp/node" \
+	2>"$tmp/log" &
 attacher=$!
 wait_line "$tmp/node" "^$node"
 nbd-client -d /dev/nbd0
@@ -180,7 +181,7 @@ detached || fail "it is still there"
 
 # All of several.
 attach
-"$RTRS_ATTACH" "127.0.0.1:$server_port/other"
+"$RTRS_ATTACH" --via=nbd "127.0.0.1:$server_port/other"
 [ "$(blockdev --getsize64 /dev/rtrs/other)" -eq $((8 << 20)) ] || fail "the other has another size"
 "$RTRS_DETACH" --all
 wait_until "the end of the device" detached

@@ -75,6 +75,19 @@ Test(attach_options, mistakes)
 		cr_assert_eq(parse(*c), 2, "%s", *c);
 }
 
+/* A queue of ublk has a loop, and connections of its own. */
+Test(attach_options, queues)
+{
+	cr_assert_eq(parse("127.0.0.1/disk --queues=3 --depth=16 --via=ublk connections=3"), -1);
+	cr_assert_eq(o.via, ATTACH_VIA_UBLK);
+	cr_assert_eq(o.session.nloops, 3);
+	cr_assert_eq(o.depth, 16);
+	cr_assert_eq(parse("127.0.0.1/disk --queues=3 connections=2"), 2);
+	cr_assert_eq(parse("127.0.0.1/disk"), -1);
+	cr_assert(o.session.nloops >= 1 && o.session.nloops <= 4);
+	cr_assert_eq(o.depth, 64);
+}
+
 /* NAME alone reads its file, of which there is none. */
 Test(attach_options, tasks)
 {

@@ -62,6 +62,24 @@ Test(attach_state, other_lines)
 	cr_assert_eq(strlen(s.disk), sizeof(s.disk) - 1);
 }
 
+static uint64_t mark(const char *name, const char *export)
+{
+	struct attach_state s = { 0 };
+
+	snprintf(s.name, sizeof(s.name), "%s", name);
+	snprintf(s.export_name, sizeof(s.export_name), "%s", export);
+	return attach_state_mark(&s);
+}
+
+/* The kernel keeps the mark: a later version has to find its disks. */
+Test(attach_state, marks)
+{
+	cr_assert_eq(mark("disk0", "disk"), UINT64_C(0xf0fbba45cc989046));
+	cr_assert_neq(mark("disk0", "disk"), mark("disk1", "disk"));
+	cr_assert_neq(mark("disk0", "disk"), mark("disk0", "disk1"));
+	cr_assert_neq(mark("disk0", "disk"), mark("disk0d", "isk"));
+}
+
 Test(attach_state, names)
 {
 	static const char *const good[] = { "disk0", "_", "9", "a.b-c_D", "lock", "a.lock.b" };
