@@ -112,6 +112,18 @@ static void serve_over(struct ublk_queue *q, int status)
 	sem_post(&d->overs);
 }
 
+static void begin_call(struct loop_call *call)
+{
+	call->rc = ublk_queue_begin(call->arg);
+	loop_call_end(call);
+}
+
+static void leave_call(struct loop_call *call)
+{
+	ublk_queue_leave(call->arg);
+	loop_call_end(call);
+}
+
 static int queues_begin(struct ublk_dev *d, char why[UBLK_WHY])
 {
 	int r = 0;
@@ -127,7 +139,7 @@ static int queues_begin(struct ublk_dev *d, char why[UBLK_WHY])
 		s->queue.depth = d->info.depth;
 		s->queue.io_bytes = d->info.io_bytes;
 		s->queue.over = serve_over;
-		r = ublk_queue_begin(&s->queue);
+		r = loop_call(s->queue.loop, begin_call, &s->queue);
 		if (r < 0) {
 			snprintf(why, UBLK_WHY, "queue %u of %u requests of %u bytes: %s",
 				 d->nserves, d->info.depth, d->info.io_bytes, strerror(-r));
@@ -148,7 +160,7 @@ static void queues_wait(struct ublk_dev *d)
 static void queues_leave(struct ublk_dev *d)
 {
 	for (unsigned i = 0; i < d->nserves; i++)
-		ublk_queue_leave(&d->serves[i].queue);
+		loop_call(d->serves[i].queue.loop, leave_call, &d->serves[i].queue);
 }
 
 /* ---- what the disk is ---- */

@@ -120,12 +120,6 @@ static void leave_now(void *object)
 	queue_look(object);
 }
 
-static void leave_call(struct loop_call *call)
-{
-	queue_event(call->arg, UBLK_QUEUE_EV_LEAVE);
-	loop_call_end(call);
-}
-
 /* ---- requests ---- */
 
 static uint16_t tag_of(const struct ublk_req *r)
@@ -331,9 +325,8 @@ static int fetch_all(struct ublk_queue *q)
 	return r;
 }
 
-static void queue_begin_call(struct loop_call *call)
+static int queue_begin(struct ublk_queue *q)
 {
-	struct ublk_queue *q = call->arg;
 	int r = queue_alloc(q);
 
 	if (r == 0)
@@ -349,8 +342,7 @@ static void queue_begin_call(struct loop_call *call)
 		queue_event(q, UBLK_QUEUE_EV_BEGIN);
 	else
 		queue_free(q);
-	call->rc = r;
-	loop_call_end(call);
+	return r;
 }
 
 static const struct fsm_row queue_rows[] = {
@@ -378,10 +370,10 @@ int ublk_queue_begin(struct ublk_queue *q)
 	loop_task_init(&q->settle, queue_settle);
 	loop_task_init(&q->take, take_task);
 	loop_task_init(&q->end, end_task);
-	return loop_call(q->loop, queue_begin_call, q);
+	return queue_begin(q);
 }
 
 void ublk_queue_leave(struct ublk_queue *q)
 {
-	loop_call(q->loop, leave_call, q);
+	queue_event(q, UBLK_QUEUE_EV_LEAVE);
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A queue of the kernel's driver on a loop of the client (clt-loop.h): the thread of the loop gets
  * the kernel's requests, sends them over its connections of the session, gets the server's answers,
- * and answers the kernel.  A request never changes its thread.
- *
- * Thread of the loop, but where a function says otherwise. */
+ * and answers the kernel.  A request never changes its thread.  Thread of the loop. */
 #ifndef UBLK_QUEUE_H
 #define UBLK_QUEUE_H
 
@@ -54,12 +52,10 @@ struct ublk_queue {
 
 extern const struct fsm ublk_queue_fsm;
 
-/* Give all tags of @q to the kernel, and serve.  Returns 0 or -errno, with nothing left to end.
- * Blocks; not a loop's thread. */
+/* Give all tags of @q to the kernel, and serve.  Returns 0 or -errno, with nothing left to end. */
 int ublk_queue_begin(struct ublk_queue *q);
 /* Be over when no request runs, without waiting for it.  A request that was not begun, or fails, is
- * the kernel's again.  Does nothing to a queue that leaves or is over; cannot fail.  Blocks; not a
- * loop's thread. */
+ * the kernel's again.  Does nothing to a queue that leaves or is over; cannot fail. */
 void ublk_queue_leave(struct ublk_queue *q);
 
 #endif

@@ -201,6 +201,8 @@ void world_client_reap(struct world_client *c)
 {
 	CHECK(sim_run_until(fiber_ended, c->closer, 60000));
 	sim_fiber_free(c->closer);
+	if (c->over)
+		c->free_more(c->more);
 	list_del(&c->link);
 	free(c->kept);
 	free(c->device);
@@ -235,6 +237,8 @@ static void client_fall_apart(void *arg)
 
 	client_close_start(&c->clt);
 	sim_fiber_wait(ios_ended, c);
+	if (c->over)
+		sim_fiber_wait(c->over, c->more);
 	if (!c->open.status)
 		dev_close(c->open.dev);
 	sim_fiber_wait(clt_ended, c);
@@ -253,6 +257,15 @@ void world_client_kill(struct world *w, struct world_client *c, enum sim_kill ho
 	before = sim_enter(c->host, c->epoch);
 	c->closer = sim_fiber_start(client_fall_apart, c);
 	sim_leave(before);
+}
+
+void world_client_kill_later(struct world *w, struct world_client *c, enum sim_kill how,
+			     bool (*over)(void *arg), void *arg, void (*free_arg)(void *arg))
+{
+	c->over = over;
+	c->more = arg;
+	c->free_more = free_arg;
+	world_client_kill(w, c, how);
 }
 
 /* ---- requests ---- */

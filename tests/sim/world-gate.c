@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clt-loop.h"
 #include "nbd-priv.h"
 #include "relay.h"
 #include "sim-wait.h"
@@ -36,32 +35,12 @@ static void name_of(unsigned number, char name[32])
 	snprintf(name, 32, "client %u", number);
 }
 
-/* In place of turns, which would go on from one seed to the next. */
-static unsigned gate_hint(const struct clt_io *io)
-{
-	unsigned i = 0;
-
-	while (io->loops[i] != loop_running())
-		assert(++i < io->nloops);
-	return sim_rand(1000) * io->nloops + i;
-}
-
-const struct clt_wait_ops *world_gate_wait(void)
-{
-	static struct clt_wait_ops ops;
-
-	ops = clt_loop_wait;
-	ops.event = sim_wait_event;
-	ops.hint = gate_hint;
-	return &ops;
-}
-
 struct world_client *world_gate_client(struct world *w, const struct world_client_conf *conf)
 {
 	struct world_client_conf waits = *conf;
 	struct world_client *c;
 
-	waits.wait = world_gate_wait();
+	waits.wait = sim_wait_loops();
 	c = world_client_start(w, &waits);
 	CHECK(world_wait_open(c, OPEN_MS) == 0);
 	return c;

@@ -11,8 +11,6 @@
 
 struct world_gate;
 
-/* world_client_conf.wait of a client with a gate. */
-const struct clt_wait_ops *world_gate_wait(void);
 /* Serve the exports of @c, which outlives the gate, on all of its loops, with @memory bytes for the
  * data of each loop.  If no request has more than WORLD_GATE_DATA_MAX bytes of data, less than
  * NBD_SERVER_MEMORY_MIN will do: so many times the largest request, for three connections' input

@@ -34,6 +34,10 @@ struct world_client {
 	struct dev_handle handle;
 	struct list ios;
 	struct sim_fiber *closer;	/* not NULL: killed, being taken apart */
+	/* what else uses the device of one that was killed, until over(); NULL: nothing */
+	bool (*over)(void *arg);
+	void *more;
+	void (*free_more)(void *arg);
 };
 
 /* ---- world-client.c ---- */

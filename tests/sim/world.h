@@ -170,6 +170,10 @@ void world_client_stop(struct world *w, struct world_client *c);
  * end with an error behind the scenes; world_io_end() is still to be called for each.  @c is not to
  * be used otherwise; its memory is given back by world_destroy(). */
 void world_client_kill(struct world *w, struct world_client *c, enum sim_kill how);
+/* The same, if more of its program than requests of world_io_start() uses the device: until
+ * @over(@arg), and then @free_arg(@arg). */
+void world_client_kill_later(struct world *w, struct world_client *c, enum sim_kill how,
+			     bool (*over)(void *arg), void *arg, void (*free_arg)(void *arg));
 
 /* ---- requests ---- */
 
