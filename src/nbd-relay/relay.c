@@ -436,6 +436,11 @@ void relay_handle_destroy(void *handle)
 	free(h);
 }
 
+void relay_told(void *handle)
+{
+	dev_handle_arrived(&((struct relay_handle *)handle)->io);
+}
+
 static void relay_close(void *handle)
 {
 	struct dev *dev = ((struct relay_handle *)handle)->io.dev;

@@ -33,6 +33,8 @@ void relay_init(struct relay *g, struct loop *loop, struct client *clt,
 /* A handle on @dev, which stays the caller's: for nbd_server_serve() with another close() than that
  * of relay_backend.  NULL: no memory.  Any thread. */
 void *relay_handle_create(struct relay *g, struct dev *dev);
+/* nbd_backend.told() of a program whose session outlives its process (clt-kept.h). */
+void relay_told(void *handle);
 /* The relay of @handle.  Constant. */
 struct relay *relay_of(const void *handle);
 /* Free @handle, of which no request is in flight. */

@@ -72,6 +72,8 @@ static void out_sent(struct nbd_conn *conn, size_t n)
 		if (conn->sent < q->head_len + q->data_len)
 			break;
 		conn->sent -= q->head_len + q->data_len;
+		if (q->status < 0 && conn->server->backend->told)
+			conn->server->backend->told(q->io.handle);
 		nbd_req_put(q);
 	}
 }

@@ -50,6 +50,9 @@ struct nbd_backend {
 	void (*close)(void *handle);
 	/* Begin @io, and call nbd_io_done(), perhaps at once. */
 	void (*start)(struct nbd_io *io);
+	/* The socket has the reply to a request of @handle that has failed: on this machine the
+	 * client gets it, whatever happens to the server.  NULL: nothing to do. */
+	void (*told)(void *handle);
 };
 
 /* Answer list(): an export has this name, which is copied. */

@@ -17,14 +17,18 @@ int attach_helper_start(struct attach_helper *h, enum attach_helps task, const c
 {
 	char *argv[] = { (char *)program, (char *)word, NULL };
 	posix_spawnattr_t attr;
-	sigset_t none, defaults;
+	sigset_t mask, defaults;
 	int r;
 
-	sigemptyset(&none);
+	/* What ends this process, systemd for instance, may send its signal to all processes at
+	 * hand: the helper of the end was started by that signal. */
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGINT);
 	sigemptyset(&defaults);
 	sigaddset(&defaults, SIGPIPE);
 	posix_spawnattr_init(&attr);
-	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setsigmask(&attr, &mask);
 	posix_spawnattr_setsigdefault(&attr, &defaults);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 	r = -posix_spawn(&h->pid, "/proc/self/exe", NULL, &attr, argv, environ);

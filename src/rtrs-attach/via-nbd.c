@@ -274,6 +274,7 @@ static int nbd_start(struct attach *a, char *err, size_t len)
 	v->loop = a->start->run.loop;
 	v->backend = relay_backend;
 	v->backend.close = connection_ended;
+	v->backend.told = relay_told;
 	a->own = v;
 	r = attach_nbd_open(&v->kernel, err, len);
 	if (r == 0) {

@@ -115,7 +115,8 @@ systemctl reset-failed $unit
 sed -i '$d' "$etc/rtrs/disk0.conf"
 
 # At stop: what mounts file systems of the network, then the device, then the server.
-must_start $unit client.service
+must_start $unit
+must_start client.service
 writes
 : >/run/ended
 systemctl isolate rtrs-test.target

@@ -150,12 +150,17 @@ void rig_open_now(struct rig *rig)
 	rig_run(rig);
 }
 
+static uint64_t size_of(const struct handle *h)
+{
+	return h->size + h->rig->more;
+}
+
 static void rig_info(void *handle, struct nbd_export *export)
 {
 	const struct handle *h = handle;
 
 	*export = (struct nbd_export){
-		.size = h->size, .block_min = 1, .block_preferred = 4096,
+		.size = size_of(h), .block_min = 1, .block_preferred = 4096,
 		.flags = NBD_FLAG_SEND_FLUSH | NBD_FLAG_SEND_FUA | NBD_FLAG_SEND_TRIM |
 			 NBD_FLAG_SEND_WRITE_ZEROES | NBD_FLAG_SEND_CACHE,
 		.name = "disk", .description = "in memory",
@@ -184,7 +189,7 @@ static void disk_do(struct rig *rig, struct nbd_io *io)
 {
 	const struct handle *h = io->handle;
 
-	assert(range_ok(io->off, io->len, h->size));
+	assert(range_ok(io->off, io->len, size_of(h)));
 	if (io->cmd == NBD_CMD_BLOCK_STATUS)
 		tell_extents(io);
 	else if (io->cmd == NBD_CMD_READ && h->size == RIG_LARGE)
@@ -306,9 +311,14 @@ static const struct nbd_tls rig_tls = { .mode = NBD_TLS_ON, .start = rig_secure 
 
 /* ---- life ---- */
 
+static void rig_told(void *handle)
+{
+	((struct handle *)handle)->rig->ntold++;
+}
+
 static const struct nbd_backend backend = {
 	.io_size = 64, .list = rig_list, .open = rig_open, .info = rig_info, .close = rig_close,
-	.start = rig_start,
+	.start = rig_start, .told = rig_told,
 };
 
 void rig_begin(struct rig *rig, size_t memory)

@@ -21,6 +21,8 @@ struct rig {
 	unsigned nheld;
 	unsigned nstarted;		/* requests, ever */
 	unsigned nopen;			/* handles */
+	uint32_t more;			/* bytes behind "disk", for TRIM alone */
+	unsigned ntold;			/* replies with an error that the socket has */
 };
 
 /* A server with @memory bytes for data.  Clients may have TLS, whose records are the bytes. */

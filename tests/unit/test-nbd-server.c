@@ -50,6 +50,44 @@ Test(server, serves_without_negotiation)
 	cr_assert_eq(rig.nopen, 0);
 }
 
+/* A backend that has grown says so to the engine, and nothing to the client. */
+Test(server, looks_at_the_size_again)
+{
+	int fd = serve("disk");
+
+	ask(fd, NBD_CMD_TRIM, 1, RIG_DISK, 4096);
+	expect_reply(fd, 1, NBD_EINVAL);
+	rig.more = 4096;
+	ask(fd, NBD_CMD_TRIM, 2, RIG_DISK, 4096);
+	expect_reply(fd, 2, NBD_EINVAL);
+	nbd_server_look(rig.server);
+	ask(fd, NBD_CMD_TRIM, 3, RIG_DISK, 4096);
+	expect_reply(fd, 3, 0);
+	leave(fd);
+}
+
+/* The backend hears of an error when its reply is in the socket, and of no success. */
+Test(server, tells_of_errors_that_were_sent)
+{
+	static uint8_t got[256 << 10];
+	int fd = serve("large");
+
+	ask(fd, NBD_CMD_FLUSH, 1, 0, 0);
+	expect_reply(fd, 1, 0);
+	cr_assert_eq(rig.ntold, 0);
+	ask(fd, NBD_CMD_FLUSH, 2, 1, 0);
+	expect_reply(fd, 2, NBD_EINVAL);
+	cr_assert_eq(rig.ntold, 1);
+	/* Behind a reply that the socket does not take. */
+	ask(fd, NBD_CMD_READ, 3, 0, 64u << 20);
+	ask(fd, NBD_CMD_FLUSH, 4, 1, 0);
+	cr_assert_gt(recv(fd, got, sizeof(got), 0), 0);
+	cr_assert_eq(rig.ntold, 1);
+	close(fd);
+	rig_run(&rig);
+	cr_assert_eq(rig.ntold, 1, "nobody has the reply");
+}
+
 /* A WRITE larger than a block of input, a byte at a time in front and in one piece behind. */
 Test(server, large_write_in_pieces)
 {

@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# guest: kernel=6.12 timeout=120 full
+# udev's links to a device of rtrs-attach and its partition, beside the rules of the system.
+. ./tests/functions.sh
+. "$top_srcdir/tests/guest/lib.sh"
+requires_attach; requires_server
+requires sfdisk --version
+udevd=/lib/systemd/systemd-udevd
+[ -x $udevd ] || skip "systemd-udevd is not installed"
+
+rules=$top_builddir/contrib/udev/60-rtrs-attach.rules
+# Where the rule finds the program.
+program=$(sed -n 's/.*IMPORT{program}="\([^ ]*\) .*/\1/p' "$rules")
+mkdir -p "${program%/*}" /etc/udev/rules.d
+cp "$RTRS_ATTACH" "$program"
+cp "$rules" /etc/udev/rules.d
+
+$udevd --daemon
+cleanup_fn udevadm control --exit
+truncate -s 64M "$tmp/disk"
+start_server "a disk=$tmp/disk"
+
+# leads LINK DISK
+leads() {
+	[ "$(readlink -f "$1")" = "/dev/$2" ]
+}
+gone() {
+	[ ! -e "$1" ]
+}
+
+by_id=/dev/disk/by-id/rtrs-127.0.0.1:$server_port-a_disk
+"$RTRS_ATTACH" "127.0.0.1:$server_port/a disk" disk0
+cleanup_fn "$RTRS_DETACH" --all
+wait_until "the link by id" leads "$by_id" nbd0
+leads /dev/rtrs/disk0 nbd0
+echo ',32M' | sfdisk --quiet /dev/rtrs/disk0
+wait_until "the link of the partition" leads /dev/rtrs/disk0-part1 nbd0p1
+wait_until "its link by id" leads "$by_id-part1" nbd0p1
+mkfs.ext4 -q -L some-label /dev/rtrs/disk0-part1
+wait_until "its link by label" leads /dev/disk/by-label/some-label nbd0p1
+# The next process makes the same links.
+kill -KILL "$(sed -n 's/^pid=//p' /run/rtrs/attach/disk0)"
+"$RTRS_ATTACH" "127.0.0.1:$server_port/a disk" disk0
+udevadm settle
+leads /dev/rtrs/disk0 nbd0
+leads "$by_id" nbd0
+"$RTRS_DETACH" disk0
+for link in /dev/rtrs/disk0 "$by_id" /dev/rtrs/disk0-part1 /dev/disk/by-label/some-label; do
+	wait_until "the end of $link" gone "$link"
+done
