@@ -607,6 +607,32 @@ SIM_TEST(one_alone_shares)
 	}
 }
 
+/* The server that takes over has another disk under the name: the client does not take it, and the
+ * reason is no copy, which an administrator would accept. */
+SIM_TEST(another_disk_takes_over)
+{
+	struct sim_disk *disk1;
+	struct world_client *c;
+
+	w = world_create(1);
+	disk1 = sim_disk_create("disk1", WORLD_DISK_SIZE);
+	server("srv");
+	c = client("clt", RNBD_ACCESS_RW);
+	CHECK(world_wait_open(c, 1000) == 0);
+	CHECK(world_write(c, 0, 4096, 0x11) == 0);
+	world_server_start(w, SERVER(.host = "srv2", .disk = "disk1", .shared = true));
+	world_run_ms(w, 3000);
+	world_server_kill_on(w, "srv", SIM_KILL_PROCESS);
+	world_run_ms(w, 6000);
+	CHECK(world_traced(w, "do both servers that share it have the same disk or image"));
+	CHECK(world_traced(w, "another disk or image under the name of a shared one"));
+	CHECK(!world_traced(w, "rtrsctl server accept"));
+	server("srv");
+	CHECK(world_read(c, 0, 4096, 0x11) == 0);
+	world_destroy(w);
+	sim_disk_destroy(disk1);
+}
+
 /* A server with "disk1", too, which is shared as "disk0" is. */
 static void server_of_two(const char *host)
 {

@@ -50,6 +50,15 @@ static bool is_wrong_file(const struct dev *dev, const struct rnbd_dev_info *inf
 	return dev->file == DEV_FILE_KEPT && is_another_file(&dev->info, info);
 }
 
+/* What the administrator can do about another file at the server of this handshake. */
+static const char *other_file_hint(const struct client *clt)
+{
+	if (clt->met.valid && clt->met.features & RNBD_EXT_SHARED)
+		return "; do both servers that share it have the same disk or image under its "
+		       "name (path=)?";
+	return "; if it is a copy of the former one: rtrsctl server accept";
+}
+
 /* Check that @info keeps the promises of the first open: the users' data is present, the server
  * writes single blocks as a whole, and writes need a flush or FUA only if they did before.  0,
  * -ESTALE for another file, or -EMEDIUMTYPE. */
@@ -76,8 +85,7 @@ static int dev_compare(const struct dev *dev, const struct rnbd_dev_info *info)
 	if (atomic_load(&dev->state) == DEV_OPEN)	/* the first time */
 		log_event(LOG_LEVEL_ERROR, DEV_FIELDS(dev, EXPORT_REPLACED), dev->name,
 			  "export came back %s: it is not used%s", how,
-			  is_wrong_file(dev, info) ? "; if it is a copy of the former one: rtrsctl "
-			  "server accept" : "");
+			  is_wrong_file(dev, info) ? other_file_hint(dev->clt) : "");
 	return is_wrong_file(dev, info) ? -ESTALE : -EMEDIUMTYPE;
 }
 

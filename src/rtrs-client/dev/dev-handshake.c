@@ -81,7 +81,10 @@ static void refuse_files(struct client *clt)
 	struct dev *dev;
 
 	list_for_each(dev, &clt->devs, link) {
-		if (dev_has_other_file(dev))
+		if (dev_has_other_file(dev) && clt->met.features & RNBD_EXT_SHARED)
+			why = "not the server that had the exports: it has another disk or image "
+			      "under the name of a shared one";
+		else if (dev_has_other_file(dev))
 			why = "not the server that had the exports; if it has copies of them: "
 			      "rtrsctl server accept";
 	}
