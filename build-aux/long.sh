@@ -12,7 +12,8 @@ set -eu -o pipefail
 # A run: what it counts, and how many of them it aims at.
 declare -A counts=(
 	[simulation]="operations 1000000000" [fence]="operations 100000000" [nbd]="operations 100000000"
-	[share]="operations 100000000" [live]="operations 100000000" [soak]="minutes 480" [mutants]="mutants 32000"
+	[share]="operations 100000000" [kept]="operations 100000000" [live]="operations 100000000"
+	[soak]="minutes 480" [mutants]="mutants 32000"
 )
 for name in auth ctl nbd rnbd-msg rtrs-msg rtrs-req rtrsctl tcp-stream tls-stream; do
 	counts[fuzz-$name]="inputs 100000000"
@@ -109,6 +110,7 @@ simulation) simulated ./test-sim-random ;;
 fence) simulated ./test-sim-fence random ;;
 nbd) simulated ./test-sim-nbd-random ;;
 share) simulated ./test-sim-share random ;;
+kept) simulated ./test-sim-kept-random ;;
 live) simulated ./test-sim-live random_sequences ;;
 soak) soaked ;;
 mutants) mutated ;;

@@ -32,6 +32,28 @@ static void check_status(const struct random_worker *wk, int status)
 	}
 }
 
+static int carry_out(struct random_worker *wk, struct random_io io)
+{
+	uint64_t off = io.sector * 512ull;
+	uint32_t len = io.n * 512;
+
+	io.buf = wk->buf;
+	if (wk->carry)
+		return wk->carry(wk, &io);
+	switch (io.op) {
+	case RNBD_OP_READ:
+		return dev_call_read(wk->handle, io.buf, len, off);
+	case RNBD_OP_WRITE:
+		return dev_call_write(wk->handle, io.buf, len, off, io.fua);
+	case RNBD_OP_FLUSH:
+		return dev_call_flush(wk->handle);
+	case RNBD_OP_DISCARD:
+		return dev_call_discard(wk->handle, len, off, io.fua);
+	default:
+		return dev_call_zero(wk->handle, len, off, io.unmap, io.fua);
+	}
+}
+
 static void do_write(struct random_worker *wk, unsigned sector, unsigned n)
 {
 	bool fua = sim_chance(150), zero = sim_chance(100), discard = zero && sim_chance(500);
@@ -48,12 +70,10 @@ static void do_write(struct random_worker *wk, unsigned sector, unsigned n)
 	if (!discard && !fua)
 		history_needs_flush(op);
 	tell(wk, zero ? "zero" : "write", sector, n, fua, 1);
-	if (discard)
-		status = dev_call_discard(wk->handle, n * 512, sector * 512ull, fua);
-	else if (zero)
-		status = dev_call_zero(wk->handle, n * 512, sector * 512ull, sim_chance(500), fua);
-	else
-		status = dev_call_write(wk->handle, wk->buf, n * 512, sector * 512ull, fua);
+	status = carry_out(wk, (struct random_io){
+		.op = discard ? RNBD_OP_DISCARD : zero ? RNBD_OP_WRITE_ZEROES : RNBD_OP_WRITE,
+		.sector = sector, .n = n, .fua = fua,
+		.unmap = zero && !discard && sim_chance(500) });
 	tell(wk, zero ? "zero" : "write", sector, n, fua, status);
 	/* FUA of a discard is a FLUSH behind it, which leaves it to the next one to tell. */
 	tells = status == -EIO && fua && (discard ? history_may_tell(op) : history_tells(op));
@@ -70,7 +90,8 @@ static void do_write(struct random_worker *wk, unsigned sector, unsigned n)
 static void do_read(struct random_worker *wk, unsigned sector, unsigned n)
 {
 	struct history_op *op = history_read(wk->h, sector, n);
-	int status = dev_call_read(wk->handle, wk->buf, n * 512, sector * 512ull);
+	int status = carry_out(wk, (struct random_io){ .op = RNBD_OP_READ, .sector = sector,
+						      .n = n });
 	const char *why = history_read_end(op, status, wk->buf);
 
 	tell(wk, "read", sector, n, false, status);
@@ -117,7 +138,7 @@ static void do_flush(struct random_worker *wk)
 
 	history_by(op, wk->user);
 	tell(wk, "flush", 0, 0, false, 1);
-	status = dev_call_flush(wk->handle);
+	status = carry_out(wk, (struct random_io){ .op = RNBD_OP_FLUSH });
 	tell(wk, "flush", 0, 0, false, status);
 	if (wk->lenient && status) {
 		history_flush_failed(op);
@@ -126,6 +147,9 @@ static void do_flush(struct random_worker *wk)
 	why = history_flush_end(op, status);
 	if (why)
 		random_work_failed(why);
+	/* The user may hear of a write's end behind the begin of a FLUSH that has covered it. */
+	if (wk->carry)
+		history_maybe_flushed(wk->h);
 }
 
 static bool pause_over(void *arg)
@@ -154,8 +178,10 @@ void random_work(void *arg)
 			do_write(wk, sector, n);
 		else if (what < 80)
 			do_read(wk, sector, n);
-		else if (what < 90)
+		else if (what < 90 && !wk->carry)
 			do_extents(wk, sector, n);
+		else if (what < 90)
+			do_read(wk, sector, n);
 		else
 			do_flush(wk);
 		if (sim_chance(300))

@@ -10,10 +10,21 @@
 #define RANDOM_AREA 256u		/* sectors in use, so that operations meet */
 #define RANDOM_MAX_SECTORS 96u		/* of one operation */
 
+/* A request of a worker. */
+struct random_io {
+	enum rnbd_io_op op;
+	unsigned sector, n;
+	bool fua, unmap;
+	uint8_t *buf;
+};
+
 struct random_worker {
 	struct world *w;
 	struct history *h;
 	struct dev_handle *handle;
+	/* Carry @io out to its end, and return its status: a user who is no thread of the client,
+	 * and does not ask for holes.  NULL: by @handle, on this thread of the client. */
+	int (*carry)(struct random_worker *wk, const struct random_io *io);
 	unsigned number;		/* in the trace */
 	unsigned user;			/* of the history: who has @handle */
 	struct sim_fiber *fiber;

@@ -331,11 +331,16 @@ int world_io_end(struct world_io *io, uint8_t fill, uint64_t ms)
 	status = io->status;
 	for (uint32_t i = 0; !status && io->op == RNBD_OP_READ && i < io->len; i++)
 		CHECK(io->buf[i] == fill);
+	world_io_free(io);
+	return status;
+}
+
+void world_io_free(struct world_io *io)
+{
 	list_del(&io->link);
 	sim_fiber_free(io->fiber);
 	free(io->buf);
 	free(io);
-	return status;
 }
 
 int world_write(struct world_client *c, uint64_t off, uint32_t len, uint8_t fill)

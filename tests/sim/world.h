@@ -200,6 +200,8 @@ struct world_io *world_io_start(struct world_client *c, enum rnbd_io_op op, uint
 /* Wait for it for at most @ms; returns its status and frees it.  A READ's data must be all @fill
  * when status is 0. */
 int world_io_end(struct world_io *io, uint8_t fill, uint64_t ms);
+/* Free @io, which has ended, and whose result was looked at. */
+void world_io_free(struct world_io *io);
 /* The same at once. */
 int world_write(struct world_client *c, uint64_t off, uint32_t len, uint8_t fill);
 int world_read(struct world_client *c, uint64_t off, uint32_t len, uint8_t fill);

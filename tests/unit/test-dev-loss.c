@@ -141,6 +141,7 @@ Test(dev_loss, left_untold)
 	dev_told_init(&heir, &d.loss);
 	dev_cover_begin(&cover, &heir, &d.loss);
 	cr_assert_eq(dev_loss_tell(&d.loss, &heir, &cover, 2, false), -EIO);
+	dev_cover_begin(&cover, &heir, &d.loss);
 	cr_assert_eq(dev_loss_tell(&d.loss, &heir, &cover, 2, true), -EIO);
 	dev_told_init(&d.told, &d.loss);
 	cr_assert_eq(flush(&d, 2), 0);
@@ -249,4 +250,119 @@ Test(dev_loss, new_life)
 	dev_loss_reset(&d.loss);
 	cr_assert(!dev_loss_unflushed(&d.loss));
 	cr_assert_eq(flush_of_an_heir(&d), 0);
+}
+
+/* ---- the next process (client-kept.h) ---- */
+
+static struct dev_loss_kept kept;
+
+static void kept_init(struct device *d)
+{
+	kept = (struct dev_loss_kept){ 0 };
+	dev_loss_init(&d->loss);
+	dev_loss_keep(&d->loss, &kept);
+	dev_told_init(&d->told, &d->loss);
+}
+
+/* The process of @d is killed: the device and the handle of the next one. */
+static void next_process(struct device *d)
+{
+	dev_loss_fini(&d->loss);
+	dev_loss_init(&d->loss);
+	dev_loss_resume(&d->loss, &kept);
+	dev_told_init(&d->told, &d->loss);
+}
+
+Test(dev_loss, next_process_knows_what_is_unflushed)
+{
+	struct device d;
+
+	kept_init(&d);
+	dev_loss_wrote(&d.loss, &d.told);
+	next_process(&d);
+	cr_assert(dev_loss_unflushed(&d.loss));
+	cr_assert_eq(flush(&d, 1), 0);
+	next_process(&d);
+	cr_assert(!dev_loss_unflushed(&d.loss));
+	cr_assert_eq(flush(&d, 1), 0);
+}
+
+/* Found before a handle opens, and behind it. */
+Test(dev_loss, next_process_finds_it)
+{
+	struct device d;
+
+	for (unsigned before = 0; before < 2; before++) {
+		kept_init(&d);
+		dev_loss_wrote(&d.loss, &d.told);
+		next_process(&d);
+		dev_loss_found(&d.loss, 2);
+		if (before)
+			dev_told_init(&d.told, &d.loss);
+		cr_assert_eq(flush(&d, 2), -EIO);
+		dev_told_arrived(&d.told, &d.loss);
+		cr_assert_eq(flush(&d, 2), 0);
+		next_process(&d);
+		cr_assert_eq(flush(&d, 1), 0);
+	}
+}
+
+/* Until the user has the answer. */
+Test(dev_loss, next_process_tells_once_more)
+{
+	struct device d;
+
+	kept_init(&d);
+	dev_loss_wrote(&d.loss, &d.told);
+	dev_loss_found(&d.loss, 2);
+	next_process(&d);
+	cr_assert_eq(flush(&d, 1), -EIO);
+	cr_assert_eq(flush(&d, 1), 0);
+	next_process(&d);
+	cr_assert_eq(flush(&d, 1), -EIO);
+	dev_told_arrived(&d.told, &d.loss);
+	next_process(&d);
+	cr_assert_eq(flush(&d, 1), 0);
+}
+
+/* Operations that were under way when one was told of a loss: their user sends them again. */
+Test(dev_loss, next_process_tells_all_that_were_under_way)
+{
+	struct dev_cover first, second, third;
+	struct device d;
+
+	kept_init(&d);
+	dev_loss_wrote(&d.loss, &d.told);
+	first = begin(&d);
+	second = begin(&d);
+	third = begin(&d);
+	dev_loss_found(&d.loss, 2);
+	cr_assert_eq(dev_loss_tell(&d.loss, &d.told, &first, 2, true), -EIO);
+	dev_told_arrived(&d.told, &d.loss);
+	cr_assert_eq(kept.untold, 1, "two are under way");
+	cr_assert_eq(dev_loss_tell(&d.loss, &d.told, &second, 2, true), -EIO);
+	dev_cover_fail(&third, &d.told, &d.loss);
+	cr_assert_eq(kept.untold, 1, "an error is on its way");
+	begin(&d);		/* behind them */
+	dev_told_arrived(&d.told, &d.loss);
+	cr_assert_eq(kept.untold, 0);
+}
+
+/* An error that tells of no loss arrives, too. */
+Test(dev_loss, other_errors_arrive)
+{
+	struct dev_cover cover;
+	struct device d;
+
+	kept_init(&d);
+	dev_loss_wrote(&d.loss, &d.told);
+	cover = begin(&d);
+	dev_cover_fail(&cover, &d.told, &d.loss);
+	dev_told_arrived(&d.told, &d.loss);
+	dev_loss_found(&d.loss, 2);
+	cr_assert_eq(kept.untold, 1);
+	cr_assert_eq(flush(&d, 2), -EIO);
+	cr_assert_eq(kept.untold, 1);
+	dev_told_fini(&d.told, &d.loss);
+	cr_assert_eq(kept.untold, 0, "the handle was closed in good order");
 }

@@ -121,6 +121,11 @@ static uint32_t part_max(const struct dev *dev, enum rnbd_io_op what)
 			     (uint64_t)dev->info.logical_block_size);
 }
 
+static bool has_cover(const struct dev_io *op)
+{
+	return op->op == RNBD_OP_FLUSH || (op->flags & RNBD_F_FUA);
+}
+
 void dev_io_start(struct dev_io *op, struct dev_handle *h, enum rnbd_io_op what, uint32_t flags,
 		   void *buf, uint64_t len, uint64_t off, void (*fn)(struct clt_waiter *w))
 {
@@ -131,7 +136,7 @@ void dev_io_start(struct dev_io *op, struct dev_handle *h, enum rnbd_io_op what,
 	op->op = what;
 	op->flags = flags;
 	op->off = off;
-	if (what == RNBD_OP_FLUSH || (flags & RNBD_F_FUA))
+	if (has_cover(op))
 		dev_cover_begin(&op->cover, &h->told, &dev->loss);
 	op->clt = (struct clt_op){
 		.io = &dev->clt->sess.io,
@@ -198,6 +203,8 @@ static int failed(struct dev_io *op)
 {
 	struct dev *dev = op->dev;
 
+	if (has_cover(op))
+		dev_cover_fail(&op->cover, &op->h->told, &dev->loss);
 	if (op->clt.status == -ENOTCONN &&
 	    atomic_exchange(&dev->taken_epoch, op->clt.epoch) != op->clt.epoch)
 		log_event(LOG_LEVEL_ERROR, DEV_FIELDS(dev, DEVICE_LOST), dev->name,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns nothing but the lock; all state is the caller's. */
+#include <assert.h>
 #include <errno.h>
 
 #include "dev-loss.h"
@@ -77,9 +78,29 @@ void dev_told_init(struct dev_told *told, struct dev_loss *loss)
 {
 	atomic_store(&told->wrote, 0);
 	told->due = 0;
+	told->covers = told->old = told->errors = 0;
 	pthread_mutex_lock(&loss->lock);
 	told->left = loss->left;
 	told->count = loss->count - (loss->owed > loss->paid);
+	pthread_mutex_unlock(&loss->lock);
+}
+
+/* @loss is locked. */
+static void told_settle(struct dev_told *told, struct dev_loss *loss)
+{
+	if (told->old || told->errors)
+		return;
+	loss->reported = MAX(loss->reported, told->due);
+	told->due = 0;
+	if (loss->reported == loss->count)
+		atomic_store(&loss->kept->untold, 0);
+}
+
+void dev_told_arrived(struct dev_told *told, struct dev_loss *loss)
+{
+	pthread_mutex_lock(&loss->lock);
+	told->errors -= told->errors > 0;
+	told_settle(told, loss);
 	pthread_mutex_unlock(&loss->lock);
 }
 
@@ -87,11 +108,10 @@ void dev_told_fini(struct dev_told *told, struct dev_loss *loss)
 {
 	uint64_t wrote = atomic_load(&told->wrote);
 
-	dev_told_arrived(told, loss);
-	if (!wrote)
-		return;
 	pthread_mutex_lock(&loss->lock);
-	if (told->count != loss->count) {
+	told->errors = 0;
+	told_settle(told, loss);
+	if (wrote && told->count != loss->count) {
 		loss->owed = ++loss->left;
 	} else if (wrote > atomic_load(&loss->kept->flushed_seq)) {
 		loss->left++;
@@ -100,12 +120,29 @@ void dev_told_fini(struct dev_told *told, struct dev_loss *loss)
 	pthread_mutex_unlock(&loss->lock);
 }
 
-void dev_cover_begin(struct dev_cover *cover, const struct dev_told *told, struct dev_loss *loss)
+void dev_cover_begin(struct dev_cover *cover, struct dev_told *told, struct dev_loss *loss)
 {
 	pthread_mutex_lock(&loss->lock);
 	cover->told = told->count;
+	told->covers++;
 	pthread_mutex_unlock(&loss->lock);
 	cover->write_seq = atomic_load(&loss->kept->write_seq);
+}
+
+/* @loss is locked. */
+static void cover_end(const struct dev_cover *cover, struct dev_told *told)
+{
+	assert(told->covers);
+	told->covers--;
+	told->old -= cover->told < told->count;
+}
+
+void dev_cover_fail(const struct dev_cover *cover, struct dev_told *told, struct dev_loss *loss)
+{
+	pthread_mutex_lock(&loss->lock);
+	cover_end(cover, told);
+	told_settle(told, loss);
+	pthread_mutex_unlock(&loss->lock);
 }
 
 void dev_loss_wrote(struct dev_loss *loss, struct dev_told *told)
@@ -123,24 +160,18 @@ int dev_loss_tell(struct dev_loss *loss, struct dev_told *told, const struct dev
 	/* A loss found after the server's answer is for the next operation. */
 	count = epoch < loss->epoch ? loss->count_before : loss->count;
 	fails = count > cover->told;
+	cover_end(cover, told);
 	if (fails && tells) {
+		if (count > told->count)
+			told->old = told->covers;
 		told->count = MAX(told->count, count);
 		loss->paid = MAX(loss->paid, told->left);
-		/* Of two operations on their way the user may get the older answer alone. */
-		told->due = told->due ? told->due : told->count;
+		told->due = told->count;
+		told->errors++;
 	}
+	told_settle(told, loss);
 	pthread_mutex_unlock(&loss->lock);
 	return fails ? -EIO : 0;
-}
-
-void dev_told_arrived(struct dev_told *told, struct dev_loss *loss)
-{
-	pthread_mutex_lock(&loss->lock);
-	loss->reported = MAX(loss->reported, told->due);
-	told->due = 0;
-	if (loss->reported == loss->count)
-		atomic_store(&loss->kept->untold, 0);
-	pthread_mutex_unlock(&loss->lock);
 }
 
 void dev_loss_flushed(struct dev_loss *loss, const struct dev_cover *cover)

@@ -51,8 +51,12 @@ struct dev_told {
 	uint64_t count;			/* losses told to the handle; dev_loss.lock */
 	uint64_t left;			/* dev_loss.left when the handle opened */
 	atomic_ullong wrote;		/* write_seq of its last write; 0: no write yet */
-	uint64_t due;			/* @count of which the news is on its way to the user; 0:
-					 * none is; dev_loss.lock */
+	/* Of all below: dev_loss.lock.  The next process has to report a loss once more until the
+	 * user has the answer to each FLUSH and FUA that was under way when the first one told. */
+	uint64_t due;			/* @count that is being told; 0: none is */
+	unsigned covers;		/* FLUSHes and FUAs under way */
+	unsigned old;			/* of @covers, those that began before @count was told */
+	unsigned errors;		/* of FLUSHes and FUAs, on the way to the user */
 };
 
 /* The writes that a FLUSH or FUA has to cover; embedded in the operation. */
@@ -83,14 +87,15 @@ bool dev_loss_unflushed(const struct dev_loss *loss);
 
 /* Open a handle.  Losses of the past do not concern the handle, unless a debt exists. */
 void dev_told_init(struct dev_told *told, struct dev_loss *loss);
-/* The error of a FLUSH or FUA has reached the user of the handle, so the next process need not
- * report that loss once more. */
+/* The error of a FLUSH or FUA has reached the user of the handle; once for each. */
 void dev_told_arrived(struct dev_told *told, struct dev_loss *loss);
 /* Close the handle, which may leave.  All answers have reached its user. */
 void dev_told_fini(struct dev_told *told, struct dev_loss *loss);
 
-/* Begin a FLUSH or FUA of the handle. */
-void dev_cover_begin(struct dev_cover *cover, const struct dev_told *told, struct dev_loss *loss);
+/* Begin a FLUSH or FUA of the handle, which ends with dev_loss_tell() or dev_cover_fail(). */
+void dev_cover_begin(struct dev_cover *cover, struct dev_told *told, struct dev_loss *loss);
+/* The server has not carried it out. */
+void dev_cover_fail(const struct dev_cover *cover, struct dev_told *told, struct dev_loss *loss);
 
 /* Count an acknowledged write that needs a FLUSH.  Lock-free. */
 void dev_loss_wrote(struct dev_loss *loss, struct dev_told *told);
