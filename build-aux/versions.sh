@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The version policy (doc/versions.md): the programs of a build meet those of an earlier commit, in the tests of
 # tests/versions: the wire, what an end refuses, control, command lines and files, defaults, state files,
-# identities.
+# identities, client processes that are killed.
 # ./check.sh --full=versions runs this.
 #
 #	versions.sh BUILD DIR [TEST...]
@@ -17,7 +17,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=build-aux/setup.sh
 . "$top/build-aux/setup.sh"
 
-tests=(wire refusals control commands defaults state identity)
+tests=(wire refusals control commands defaults state identity kept)
 first=c5df71a124e8d3494c4e18b9cc982ac2f3112789
 
 usage() {

@@ -6,7 +6,7 @@
 set -e
 SIM_DEVICE=nic
 export SIM_DEVICE
-tests="ask clt dev digest fence mem multi multi-peer nbd-random path peer random small srv"
+tests="ask clt dev digest fence kept mem multi multi-peer nbd-random path peer random small srv"
 for test in ${SIM_NIC_TESTS-$tests}; do
 	# 77: skipped
 	${VALGRIND_TESTS-} ./test-sim-$test || [ $? -eq 77 ]

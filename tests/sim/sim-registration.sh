@@ -5,7 +5,7 @@
 # of type 1, and static keys.  Then with digests.
 # shellcheck disable=SC2086 # words
 set -e
-tests=${SIM_NIC_TESTS-ask clt dev digest mem multi multi-peer nbd-random path peer random small srv}
+tests=${SIM_NIC_TESTS-ask clt dev digest kept mem multi multi-peer nbd-random path peer random small srv}
 for test in $tests; do
 	SIM_REGISTRATION=window ${VALGRIND_TESTS-} ./test-sim-$test || [ $? -eq 77 ]
 done

@@ -129,6 +129,19 @@ SIM_TEST(lineage_of_its_own)
 	}
 }
 
+/* Nor does a key that was removed, of the right name. */
+SIM_TEST(lineage_of_a_removed_key)
+{
+	CHECK(next_of_lineage("psk:gw1", "psk:gw1", 4) == -ESTALE);
+	sim_identify_key("clt2", 7);
+	raw_clt_fini(&other);
+	raw_clt_init(&other, "clt2", 3, 3, 2);
+	set_lineage(&other, 6);
+	CHECK(raw_clt_connect(&other, 0) == -EKEYREVOKED);
+	world_run_ms(w, 100);
+	CHECK(!raw_clt_lost(&clt) && do_read() == 0);
+}
+
 /* The same bytes without the flag are any uuid: of a kernel, or of an older client. */
 SIM_TEST(uuid_without_lineage)
 {

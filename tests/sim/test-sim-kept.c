@@ -6,6 +6,7 @@
 
 #include "dev-priv.h"
 #include "clock.h"
+#include "raw-srv.h"
 #include "world.h"
 
 #define LEN 4096u
@@ -25,7 +26,7 @@ static const struct world_client_conf *client(bool first)
 	static struct world_client_conf conf;
 
 	conf = *CLIENT(.npaths = 2, .paths = paths[first], .kept = &kept, .mode = mode,
-		       .io_timeout_ms = CLOCK_NEVER);
+		       .name = first ? "first" : "next", .io_timeout_ms = CLOCK_NEVER);
 	return &conf;
 }
 
@@ -94,6 +95,21 @@ SIM_TEST(goes_on)
 	CHECK(dev_size(world_client_dev(c)) == WORLD_DISK_SIZE);
 	CHECK(world_read(c, 0, LEN, 7) == 0);
 	CHECK(world_flush(c) == 0);
+}
+
+/* The name that the session of the dead process still has. */
+SIM_TEST(same_name)
+{
+	struct world_client_conf conf;
+
+	begin();
+	lose_ways();
+	kill_client();
+	conf = *client(false);
+	conf.name = "first";
+	c = world_client_start(w, &conf);
+	CHECK(world_wait_open(c, 0) == 0);
+	write_soon(1);
 }
 
 /* ---- at each step of a request ---- */
@@ -255,7 +271,6 @@ SIM_TEST(both_restart)
  * here by heartbeats, since the server has not heard of its death. */
 SIM_TEST(nothing_kept)
 {
-	struct world_client_conf conf;
 	struct world_io *io;
 
 	begin();
@@ -264,9 +279,7 @@ SIM_TEST(nothing_kept)
 	lose_ways();
 	kill_client();
 	client_kept_init(&kept, "boot", "disk0");
-	conf = *client(false);
-	conf.name = "next";
-	c = world_client_start(w, &conf);
+	c = world_client_start(w, client(false));
 	CHECK(world_wait_open(c, 10000) == -EPERM);
 	while (world_client_opened(c) == -EPERM) {
 		world_client_open(c, RNBD_ACCESS_RW);
@@ -311,6 +324,70 @@ SIM_TEST(another_file)
 	world_client_stop(w, c);
 	world_server_stop(w);
 	sim_disk_destroy(other);
+}
+
+/* The first process had the server of one of two machines that share the disk, and that machine has
+ * died, too: the next process takes the disk over at the other one, as the first would have. */
+SIM_TEST(two_servers)
+{
+	static const char *const paths[] = { "srv", "srv2" };
+	struct world_client_conf conf;
+	struct world_io *io;
+
+	w = world_serve(SERVER(.shared = true));
+	world_server_start(w, SERVER(.host = "srv2", .shared = true));
+	client_kept_init(&kept, "boot", "disk0");
+	conf = *client(true);
+	conf.paths = paths;
+	c = world_client_opens(w, &conf);
+	world_run_ms(w, 100);
+	write_soon(1);
+	sim_freeze("srv");
+	io = write_start(3);
+	world_run_ms(w, 10);
+	kill_client();
+	conf.name = "next";
+	c = world_client_start(w, &conf);
+	CHECK(world_wait_open(c, 0) == 0);
+	CHECK(world_write(c, 0, LEN, 2) == 0);
+	sim_thaw("srv");
+	world_run_ms(w, 5000);
+	CHECK(world_read(c, 0, LEN, 2) == 0);
+	expect_content(2);
+	world_io_end(io, 3, 60000);
+}
+
+/* A server that knows no lineage, as a kernel's or an older one: with mode=migration nothing there
+ * keeps two processes apart, so nothing is opened. */
+SIM_TEST(without_lineage)
+{
+	static const struct {
+		uint32_t features;
+		enum rnbd_access_mode mode;
+		int status;
+	} cases[] = {
+		{ 0, RNBD_ACCESS_RW, 0 },
+		{ 0, RNBD_ACCESS_RO, 0 },
+		{ 0, RNBD_ACCESS_MIGRATION, -EOPNOTSUPP },
+		{ RNBD_EXT_ALL & ~RNBD_EXT_LINEAGE, RNBD_ACCESS_RW, 0 },
+		{ RNBD_EXT_ALL & ~RNBD_EXT_LINEAGE, RNBD_ACCESS_MIGRATION, -EOPNOTSUPP },
+		{ RNBD_EXT_ALL, RNBD_ACCESS_MIGRATION, 0 },
+	};
+	static struct raw_srv srv;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		w = world_create(1);
+		raw_srv_start(&srv, false);
+		srv.features = cases[i].features;
+		client_kept_init(&kept, "boot", "disk0");
+		mode = cases[i].mode;
+		c = world_client_start(w, client(true));
+		CHECK(world_wait_open(c, 1000) == cases[i].status);
+		CHECK(srv.nopens == !cases[i].status);
+		world_client_stop(w, c);
+		world_run_ms(w, 100);
+		raw_srv_stop(&srv);
+	}
 }
 
 /* The size that the first process saw last. */
@@ -442,7 +519,7 @@ SIM_TEST(comes_back)
 	world_run_ms(w, 20000);
 	CHECK(!io->done && !clt_sess_is_up(&world_client_clt(first)->sess));
 	CHECK(world_traced(w, "connection refused: a later process of this client has the session "
-			   "sess"));
+			   "first"));
 	CHECK(world_traced(w, "a later process has taken over from this one"));
 	expect_content(2);
 	write_soon(3);
