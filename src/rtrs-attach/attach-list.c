@@ -16,6 +16,7 @@
 #include "ctl-json.h"
 #include "number.h"
 #include "process.h"
+#include "ublk-disk.h"
 
 struct item {
 	struct attach_state state;
@@ -135,24 +136,48 @@ static void print_safe(const char *text)
 		putchar(isalnum((unsigned char)*text) || strchr(".:_+-", *text) ? *text : '_');
 }
 
-/* The state of the device that is @disk.  0, or -ENOENT. */
-static int find_state(struct attach_state *s, const char *disk)
+static int mark_of(int id, uint64_t *mark)
 {
-	_cleanup_free_ char *name = attach_nbd_name(disk);
+#ifdef HAVE_LIBURING
+	char why[UBLK_WHY];
+
+	return ublk_disk_mark(id, mark, why);
+#else
+	return -EOPNOTSUPP;
+#endif
+}
+
+/* Find the state whose mark is that of the kernel's @id.  0, or -ENOENT. */
+static int find_marked(struct attach_state *s, int id)
+{
 	char **names, err[256];
 	int n, r = -ENOENT;
+	uint64_t mark;
 
-	if (name)
-		return attach_state_read(s, name, err, sizeof(err)) < 0 ? -ENOENT : 0;
+	if (mark_of(id, &mark) < 0)
+		return r;
 	n = attach_state_names(&names, err, sizeof(err));
 	for (int i = 0; r < 0 && i < n; i++) {
 		if (attach_state_read(s, names[i], err, sizeof(err)) == 0 &&
-		    !strcmp(s->disk, disk))
+		    attach_state_mark(s) == mark)
 			r = 0;
 	}
 	if (n >= 0)
 		attach_state_names_free(names, n);
 	return r;
+}
+
+/* The state of the device that is @disk, as the kernel has it: the state may not name the disk yet.
+ * 0, or -ENOENT. */
+static int find_state(struct attach_state *s, const char *disk)
+{
+	_cleanup_free_ char *name = attach_nbd_name(disk);
+	char err[256];
+	int id;
+
+	if (sscanf(disk, "ublkb%d", &id) == 1)
+		return find_marked(s, id);
+	return name && attach_state_read(s, name, err, sizeof(err)) == 0 ? 0 : -ENOENT;
 }
 
 int attach_list_udev(const char *disk)

@@ -40,6 +40,23 @@ int ublk_disk_find(uint64_t mark, char why[UBLK_WHY])
 	return r < 0 ? fmt_error(r, why, UBLK_WHY, "there is no such disk") : (int)id;
 }
 
+int ublk_disk_mark(int id, uint64_t *mark, char why[UBLK_WHY])
+{
+	struct ublk_abi_dev info;
+	struct ublk_ctl *ctl;
+	uint64_t features;
+	int r = ublk_ctl_open(&ctl, &features, why, UBLK_WHY);
+
+	if (r < 0)
+		return r;
+	r = ublk_ctl_get(ctl, (uint32_t)id, &info);
+	ublk_ctl_close(ctl);
+	if (r < 0)
+		return fmt_error(r, why, UBLK_WHY, "disk %d: %s", id, strerror(-r));
+	*mark = info.ours;
+	return 0;
+}
+
 int ublk_disk_remove(int id, char why[UBLK_WHY])
 {
 	struct ublk_ctl *ctl;

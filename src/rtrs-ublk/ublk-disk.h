@@ -14,6 +14,8 @@ int ublk_disk_probe(char why[UBLK_WHY]);
 /* The number of the disk that was made with @mark (ublk-dev.h).  -ENODEV: there is none; or
  * -errno. */
 int ublk_disk_find(uint64_t mark, char why[UBLK_WHY]);
+/* Get the mark that disk @id was made with.  0; -ENODEV: there is none; or -errno. */
+int ublk_disk_mark(int id, uint64_t *mark, char why[UBLK_WHY]);
 /* End disk @id.  Requests that were not begun, and what the page cache has still to write, fail:
  * flush before.  Returns 0 when the disk has gone, whose number is free when the last user has
  * closed it; -ENODEV: there is none; or -errno. */

@@ -29,23 +29,31 @@ gone() {
 	[ ! -e "$1" ]
 }
 
-by_id=/dev/disk/by-id/rtrs-127.0.0.1:$server_port-a_disk
-"$RTRS_ATTACH" "127.0.0.1:$server_port/a disk" disk0
+# links VIA DISK
+links() {
+	local disk=$2 by_id=/dev/disk/by-id/rtrs-127.0.0.1:$server_port-a_disk link
+
+	"$RTRS_ATTACH" "--via=$1" "127.0.0.1:$server_port/a disk" disk0
+	wait_until "the link by id" leads "$by_id" "$disk"
+	leads /dev/rtrs/disk0 "$disk"
+	echo ',32M' | sfdisk --quiet /dev/rtrs/disk0
+	wait_until "the link of the partition" leads /dev/rtrs/disk0-part1 "${disk}p1"
+	wait_until "its link by id" leads "$by_id-part1" "${disk}p1"
+	mkfs.ext4 -q -F -L some-label /dev/rtrs/disk0-part1
+	wait_until "its link by label" leads /dev/disk/by-label/some-label "${disk}p1"
+	# The next process makes the same links.
+	kill -KILL "$(sed -n 's/^pid=//p' /run/rtrs/attach/disk0)"
+	"$RTRS_ATTACH" "--via=$1" "127.0.0.1:$server_port/a disk" disk0
+	udevadm settle
+	leads /dev/rtrs/disk0 "$disk"
+	leads "$by_id" "$disk"
+	"$RTRS_DETACH" disk0
+	for link in /dev/rtrs/disk0 "$by_id" /dev/rtrs/disk0-part1 /dev/disk/by-label/some-label
+	do
+		wait_until "the end of $link" gone "$link"
+	done
+}
+
 cleanup_fn "$RTRS_DETACH" --all
-wait_until "the link by id" leads "$by_id" nbd0
-leads /dev/rtrs/disk0 nbd0
-echo ',32M' | sfdisk --quiet /dev/rtrs/disk0
-wait_until "the link of the partition" leads /dev/rtrs/disk0-part1 nbd0p1
-wait_until "its link by id" leads "$by_id-part1" nbd0p1
-mkfs.ext4 -q -L some-label /dev/rtrs/disk0-part1
-wait_until "its link by label" leads /dev/disk/by-label/some-label nbd0p1
-# The next process makes the same links.
-kill -KILL "$(sed -n 's/^pid=//p' /run/rtrs/attach/disk0)"
-"$RTRS_ATTACH" "127.0.0.1:$server_port/a disk" disk0
-udevadm settle
-leads /dev/rtrs/disk0 nbd0
-leads "$by_id" nbd0
-"$RTRS_DETACH" disk0
-for link in /dev/rtrs/disk0 "$by_id" /dev/rtrs/disk0-part1 /dev/disk/by-label/some-label; do
-	wait_until "the end of $link" gone "$link"
-done
+links nbd nbd0
+links ublk ublkb0

@@ -29,6 +29,7 @@ for unit in client rtrs-attach@ rtrs-server; do
 		>"/etc/systemd/system/$unit.service.d/ended.conf"
 done
 modprobe nbd nbds_max=1
+modprobe -q ublk_drv || true
 start_systemd
 
 attach() { in_units "$sbindir/rtrs-attach" "$@"; }

@@ -268,6 +268,7 @@ static void what_the_disk_is(void)
 	struct ublk_abi_params p;
 	char why[UBLK_WHY];
 	struct ublk_dev *d;
+	uint64_t mark;
 
 	begin(&server);
 	d = make();
@@ -281,6 +282,8 @@ static void what_the_disk_is(void)
 	mock_ublk_fail(UBLK_CTL_UPDATE_SIZE, -EIO);
 	check(ublk_dev_resize(d, why) == -EIO);
 	check(ublk_disk_find(MARK, why) == MOCK_UBLK_ID);
+	check(!ublk_disk_mark(MOCK_UBLK_ID, &mark, why) && mark == MARK);
+	check(ublk_disk_mark(MOCK_UBLK_ID + 1, &mark, why) == -ENODEV);
 	check(ublk_disk_find(MARK + 1, why) == -ENODEV);
 	stop(d);
 	check(ublk_disk_find(MARK, why) == -ENODEV);
