@@ -29,11 +29,13 @@ gone() {
 	[ ! -e "$1" ]
 }
 
-# links VIA DISK
+# links VIA
 links() {
-	local disk=$2 by_id=/dev/disk/by-id/rtrs-127.0.0.1:$server_port-a_disk link
+	local disk by_id=/dev/disk/by-id/rtrs-127.0.0.1:$server_port-a_disk link
 
 	"$RTRS_ATTACH" "--via=$1" "127.0.0.1:$server_port/a disk" disk0
+	# udev has others of nbd open, and the kernel takes one that nobody has.
+	disk=$(sed -n 's/^disk=//p' /run/rtrs/attach/disk0)
 	wait_until "the link by id" leads "$by_id" "$disk"
 	leads /dev/rtrs/disk0 "$disk"
 	echo ',32M' | sfdisk --quiet /dev/rtrs/disk0
@@ -55,5 +57,5 @@ links() {
 }
 
 cleanup_fn "$RTRS_DETACH" --all
-links nbd nbd0
-links ublk ublkb0
+links nbd
+links ublk
