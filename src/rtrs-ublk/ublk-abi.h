@@ -90,10 +90,10 @@ struct ublk_abi_dev {
 };
 
 /* ublk_abi_basic.attrs */
-#define UBLK_ATTR_READ_ONLY (1u << 0)
-#define UBLK_ATTR_ROTATIONAL (1u << 1)
-#define UBLK_ATTR_WRITE_CACHE (1u << 2)
-#define UBLK_ATTR_FUA (1u << 3)
+#define UBLK_ABI_ATTR_READ_ONLY (1u << 0)
+#define UBLK_ABI_ATTR_ROTATIONAL (1u << 1)
+#define UBLK_ABI_ATTR_WRITE_CACHE (1u << 2)
+#define UBLK_ABI_ATTR_FUA (1u << 3)
 
 struct ublk_abi_basic {
 	uint32_t attrs;

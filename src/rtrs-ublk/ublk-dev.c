@@ -189,13 +189,13 @@ static void params_of(const struct ublk_dev *d, struct ublk_abi_params *p)
 		},
 	};
 	if (dev_mode(d->conf.dev) == RNBD_ACCESS_RO)
-		p->basic.attrs |= UBLK_ATTR_READ_ONLY;
+		p->basic.attrs |= UBLK_ABI_ATTR_READ_ONLY;
 	if (info->rotational)
-		p->basic.attrs |= UBLK_ATTR_ROTATIONAL;
+		p->basic.attrs |= UBLK_ABI_ATTR_ROTATIONAL;
 	if (info->writeback)
-		p->basic.attrs |= UBLK_ATTR_WRITE_CACHE;
+		p->basic.attrs |= UBLK_ABI_ATTR_WRITE_CACHE;
 	if (info->writeback && info->fua)
-		p->basic.attrs |= UBLK_ATTR_FUA;
+		p->basic.attrs |= UBLK_ABI_ATTR_FUA;
 	if (!dev_can_discard(d->conf.dev) && !dev_can_zero(d->conf.dev))
 		return;
 	p->types |= UBLK_PARAM_DISCARD;
@@ -236,13 +236,13 @@ static int check_same(const struct ublk_dev *d, const struct ublk_abi_basic *is,
 	else if (p.basic.logical_shift > is->logical_shift)
 		snprintf(why, UBLK_WHY, "export '%.64s' has blocks of %u bytes, and the disk %u",
 			 name, 1u << p.basic.logical_shift, 1u << is->logical_shift);
-	else if (p.basic.attrs & ~is->attrs & UBLK_ATTR_WRITE_CACHE)
+	else if (p.basic.attrs & ~is->attrs & UBLK_ABI_ATTR_WRITE_CACHE)
 		snprintf(why, UBLK_WHY, "export '%.64s' has a write cache, and the disk has none",
 			 name);
-	else if (is->attrs & ~p.basic.attrs & UBLK_ATTR_FUA)
+	else if (is->attrs & ~p.basic.attrs & UBLK_ABI_ATTR_FUA)
 		snprintf(why, UBLK_WHY, "export '%.64s' has no FUA any more, and the disk has",
 			 name);
-	else if (p.basic.attrs & ~is->attrs & UBLK_ATTR_READ_ONLY)
+	else if (p.basic.attrs & ~is->attrs & UBLK_ABI_ATTR_READ_ONLY)
 		snprintf(why, UBLK_WHY, "export '%.64s' is read-only, and the disk is not", name);
 	else
 		return 0;

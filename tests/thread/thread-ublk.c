@@ -274,7 +274,7 @@ static void what_the_disk_is(void)
 	d = make();
 	p = mock_ublk_params();
 	check(p.types == (UBLK_PARAM_BASIC | UBLK_PARAM_DISCARD));
-	check(p.basic.attrs == (UBLK_ATTR_WRITE_CACHE | UBLK_ATTR_FUA));
+	check(p.basic.attrs == (UBLK_ABI_ATTR_WRITE_CACHE | UBLK_ABI_ATTR_FUA));
 	check(p.basic.logical_shift == 9 && p.basic.physical_shift == 12);
 	check(p.basic.max_sectors == IO_BYTES / SECTOR && p.basic.sectors == SIZE / SECTOR);
 	check(p.discard.max_sectors == 0 && p.discard.max_zeroes_sectors == 1 << 20);
@@ -370,8 +370,8 @@ static void another_export(void)
 		p = was;
 		p.basic.sectors += i == 0;
 		p.basic.logical_shift = i == 1 ? 8 : 9;
-		p.basic.attrs &= i == 2 ? ~UBLK_ATTR_WRITE_CACHE : ~0u;
-		p.basic.attrs |= i == 3 ? UBLK_ATTR_READ_ONLY : 0;
+		p.basic.attrs &= i == 2 ? ~UBLK_ABI_ATTR_WRITE_CACHE : ~0u;
+		p.basic.attrs |= i == 3 ? UBLK_ABI_ATTR_READ_ONLY : 0;
 		mock_ublk_describe(&p);
 		/* A disk that is read-only may be so still. */
 		check(ublk_dev_take(&d, &c, MOCK_UBLK_ID, why) == (i == 3 ? 0 : -EMEDIUMTYPE));
