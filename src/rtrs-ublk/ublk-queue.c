@@ -69,10 +69,9 @@ static void queue_submit(struct ublk_queue *q)
 		queue_fail(q, "io_uring_enter", r);
 		return;
 	}
-	/* A failure that tells of lost writes is the kernel's now. */
-	if (q->failures)
+	/* Failures that tell of lost writes are the kernel's now. */
+	for (; q->failures; q->failures--)
 		dev_handle_arrived(q->h);
-	q->failures = false;
 }
 
 /* ---- the end ---- */
@@ -163,7 +162,7 @@ static void req_answer(struct ublk_req *r, int status)
 	struct ublk_queue *q = r->q;
 	int32_t result = status;
 
-	q->failures |= status < 0;
+	q->failures += status < 0;
 	if (status < 0)
 		clt_export_failed(q->h->dev, name_of(op), (uint64_t)d->sectors * SECTOR,
 				  d->start * SECTOR, status);
@@ -363,7 +362,7 @@ int ublk_queue_begin(struct ublk_queue *q)
 	q->ring = NULL;
 	q->mem = MAP_FAILED;
 	q->nrunning = q->nover = 0;
-	q->failures = false;
+	q->failures = 0;
 	q->status = 0;
 	list_init(&q->ready);
 	loop_task_init(&q->step, step_all);

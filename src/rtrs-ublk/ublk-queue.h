@@ -46,7 +46,7 @@ struct ublk_queue {
 	struct loop_watch watch;	/* the ring */
 	struct loop_task step, settle, take, end;
 	unsigned nrunning, nover;	/* requests; tags that the kernel has given up */
-	bool failures;			/* among the answers that were not sent yet */
+	unsigned failures;		/* among the answers that were not sent yet */
 	int status;
 };
 

@@ -3,7 +3,7 @@
  * its requests, kills the process, and hands what was not answered to the next one.  Around each
  * change it runs two commands, STOP and GO: a relay on one of two ways to the server stands still,
  * has requests of the dead process, and passes them on when the next one has sent them again over
- * the other way.
+ * the other way.  A process is killed when all of its paths were up.
  *
  * Usage: kept-kernel STOP GO KILLS FILE KEY=VALUE...
  *
@@ -274,6 +274,7 @@ static void run(const char *command)
 int main(int argc, char **argv)
 {
 	char **keys = argv + 5;
+	unsigned paths = 0;
 	const char *file;
 	pid_t pid;
 	int kills;
@@ -282,6 +283,8 @@ int main(int argc, char **argv)
 		die("usage: kept-kernel STOP GO KILLS FILE KEY=VALUE...");
 	kills = atoi(argv[3]);
 	file = argv[4];
+	for (char **key = keys; *key; key++)
+		paths += !strncmp(*key, "server=", 7) || !strncmp(*key, "path=", 5);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		      -1, 0);
 	if (shared == MAP_FAILED)
@@ -291,7 +294,7 @@ int main(int argc, char **argv)
 		slots[i].what = FLUSHES;
 	pid = begin(file, keys);
 	for (int i = 0; i < kills; i++) {
-		work(pid, 4 * SLOTS, (unsigned)rand() % 50000, 2);
+		work(pid, 4 * SLOTS, (unsigned)rand() % 50000, paths);
 		run(argv[1]);
 		work(pid, 0, (unsigned)rand() % 5000, 0);
 		end(pid);
