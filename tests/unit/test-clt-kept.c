@@ -16,6 +16,7 @@
 static const struct clt_front front = { .name = "front", .program = "front", .help = "help" };
 static char dir[] = "/tmp/test-clt-kept.XXXXXX", path[64];
 static char err[CLT_FRONT_ERR];
+static struct clt_conf first, second;
 
 static void begin(void)
 {
@@ -25,6 +26,10 @@ static void begin(void)
 
 static void end(void)
 {
+	if (first.front)
+		clt_conf_fini(&first);
+	if (second.front)
+		clt_conf_fini(&second);
 	unlink(path);
 	rmdir(dir);
 }
@@ -33,6 +38,8 @@ static struct clt_conf *conf_of(struct clt_conf *conf, const char *export, const
 {
 	char *why = NULL;
 
+	if (conf->front)
+		clt_conf_fini(conf);
 	clt_conf_init(conf, &front);
 	cr_assert_eq(clt_conf_set(conf, "server", "tcp://127.0.0.1", &why), 0, "%s", why);
 	if (export)
@@ -42,7 +49,6 @@ static struct clt_conf *conf_of(struct clt_conf *conf, const char *export, const
 	return conf;
 }
 
-static struct clt_conf first, second;
 static const struct rnbd_dev_info disk = { .nsectors = 8, .logical_block_size = 512 };
 
 /* A process that had its export open, in @mode, and has ended. */
