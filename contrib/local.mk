@@ -52,6 +52,7 @@ exampledir = $(docdir)/examples
 dist_example_DATA = \
 	%D%/examples/README \
 	%D%/examples/ansible.yml \
+	%D%/examples/attach.conf \
 	%D%/examples/cloud-init.yml \
 	%D%/examples/gateway-shared.conf \
 	%D%/examples/gateway-tls.conf \

@@ -139,6 +139,11 @@ start_gateway config="$(put gateway-shared.conf)" control="$tmp/gateway.ctl" \
 paths_are 4
 stop_process "$gateway_pid"
 
+# A device takes another kernel: guest/test-attach-units.sh.
+if [ -x "$RTRS_ATTACH" ]; then
+	"$RTRS_ATTACH" --check config="$(put attach.conf)" disk3
+fi
+
 # Proxmox VE calls its hook script with a machine and a phase: the gateways of this machine alone.
 mkdir -p "$tmp/bin" "$tmp/etc/rtrs"
 touch "$tmp"/etc/rtrs/{vm-100-disk-0,vm-100-disk-1,vm-1000-disk-0}.conf

@@ -144,7 +144,8 @@ const struct opt_table args_table = {
 	.n = ARRAY_SIZE(rows),
 	.dashes = "--",
 	.head = "Usage: rtrsctl [OPTIONS] COMMAND\n"
-		"Query and control a running rtrs-server, nbdkit-rtrs-plugin or rtrs-nbd.\n"
+		"Query and control a running rtrs-server, nbdkit-rtrs-plugin, rtrs-nbd or\n"
+		"rtrs-attach.\n"
 		"\n",
 	.body = print_commands,
 	.tail =

@@ -270,7 +270,8 @@ static const char *kind_text(const struct ctx *ctx)
 
 	if (ctx->wanted.server || (kind && !strcmp(kind, RUNDIR_SERVER)))
 		return "rtrs-server";
-	return ctx->wanted.gateway || kind ? "nbdkit-rtrs-plugin or rtrs-nbd" : "program";
+	return ctx->wanted.gateway || kind ? "nbdkit-rtrs-plugin, rtrs-nbd or rtrs-attach" :
+						      "program";
 }
 
 static int none_found(const struct ctx *ctx)
@@ -313,7 +314,8 @@ static int none_wanted(const struct ctx *ctx, const struct found *all)
 static int other_kind(const struct ctx *ctx)
 {
 	const char *kind = strcmp(ctx->command->kind, RUNDIR_SERVER) ?
-			   "a gateway (rtrs-nbd or nbdkit-rtrs-plugin)" : "rtrs-server";
+			   "a gateway (rtrs-nbd, rtrs-attach, nbdkit-rtrs-plugin)" :
+			   "rtrs-server";
 
 	return say_error(EXIT_FAILED, "%s is a command for %s, and no such program%s runs on this "
 			 "machine: type it on the machine where it runs", ctx->command->name, kind,

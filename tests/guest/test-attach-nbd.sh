@@ -7,46 +7,11 @@
 # killed, grown, and removed in each way.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
-requires_attach
-requires_server
-
-state=/run/rtrs/attach/disk0
-node=/dev/rtrs/disk0
-cleanup_fn end
-
-end() {
-	touch "$tmp/stop"
-	[ -z "$writer" ] || wait "$writer" || true
-	! mountpoint -q "$tmp/mnt" || umount "$tmp/mnt"
-	"$RTRS_DETACH" --all || "$RTRS_DETACH" --all --force
-}
-
-writer=''
-mkdir "$tmp/mnt"
-truncate -s 64M "$tmp/disk"
+. "$top_srcdir/tests/guest/attach.sh"
+via=nbd
 truncate -s 8M "$tmp/other"
-start_server disk="$tmp/disk" other="$tmp/other"
-
-attach() {
-	[ "$("$RTRS_ATTACH" --via=nbd "127.0.0.1:$server_port/disk" disk0)" = $node ] || fail "no $node"
-}
-
-attached_pid() {
-	sed -n 's/^pid=//p' $state
-}
-
-# It is no child of this script.
-kill_attached() {
-	local pid
-
-	pid=$(attached_pid)
-	kill -KILL "$pid"
-	wait_until "the end of process $pid" process_ended "$pid"
-}
-
-listed() {
-	"$RTRS_ATTACH" --list | grep -q "^disk0 .* $1 "
-}
+exports+=(other="$tmp/other")
+begin_server
 
 detached() {
 	[ ! -e $state ] && [ ! -e $node ] && [ "$(cat /sys/block/nbd0/size)" -eq 0 ]
@@ -90,7 +55,7 @@ mkfs.ext4 -q -F $node
 mount $node "$tmp/mnt"
 : >"$tmp/sums"
 write_files &
-writer=$!
+load=$!
 wait_for_files
 kill_attached
 listed "waits for rtrs-attach" || fail "it is not listed as waiting"
@@ -101,26 +66,22 @@ wait_until "the end of the process" listed "waits for rtrs-attach"
 attach
 wait_for_files
 kill_process "$server_pid"
-start_server --listen "tcp://127.0.0.1:$server_port" disk="$tmp/disk" other="$tmp/other"
+restart_server
 wait_for_files
 # Both at once: the device waits until there is a server again, and the process that waits for the
 # server can be killed, too.
 kill_attached
 kill_process "$server_pid"
-"$RTRS_ATTACH" --via=nbd "127.0.0.1:$server_port/disk" disk0 &
-attacher=$!
-wait_until "the process that waits for the server" listed "waits for server"
+attach_waits
 kill_attached
 must_fail wait $attacher
-"$RTRS_ATTACH" "127.0.0.1:$server_port/disk" disk0 &
-attacher=$!
-wait_until "the process that waits for the server" listed "waits for server"
-start_server --listen "tcp://127.0.0.1:$server_port" disk="$tmp/disk" other="$tmp/other"
+attach_waits
+restart_server
 wait $attacher || fail "no process has taken the device over"
 wait_for_files
 touch "$tmp/stop"
-wait $writer
-writer=
+wait $load
+load=
 
 # In use: refused, with the user's name; and later, when the last user has gone.
 must_fail "$RTRS_DETACH" disk0 2>"$tmp/err"
@@ -147,15 +108,19 @@ exec 5<&-
 detached || fail "it is still there"
 
 # The export grows.
-has_size() {
-	[ "$(blockdev --getsize64 $node)" -eq "$1" ]
-}
-
 attach
 truncate -s 96M "$tmp/disk"
-wait_until "the new size" has_size $((96 << 20))
+wait_until "the new size" size_is $((96 << 20))
 dd if=/dev/urandom of=$node bs=1M seek=80 count=16 oflag=direct status=none
 cmp -n $((96 << 20)) $node "$tmp/disk"
+
+# Read-only.
+"$RTRS_DETACH" disk0
+"$RTRS_ATTACH" --via=nbd "127.0.0.1:$server_port/disk" disk0 mode=ro
+[ "$(blockdev --getro $node)" -eq 1 ] || fail "it may be written to"
+must_fail dd if=/dev/zero of=$node bs=4k count=1 oflag=direct
+"$RTRS_DETACH" disk0
+attach
 
 # By force, and without a process.
 mount $node "$tmp/mnt"
