@@ -131,6 +131,11 @@ static int set_place(struct attach_options *o, const char *word)
 			"server=unix:PATH export=EXPORT\n", word);
 		return EXIT_USAGE;
 	}
+	if (o->session.server) {
+		fprintf(stderr, "rtrs-attach: '%s': there is a server already, '%s'; path= is one "
+			"more way to it\n", word, o->session.server);
+		return EXIT_USAGE;
+	}
 	if (slash == word || !slash[1]) {
 		fprintf(stderr, "rtrs-attach: '%s': expected HOST/EXPORT\n", word);
 		return EXIT_USAGE;
@@ -154,8 +159,8 @@ static int set_name(struct attach_options *o, const char *word)
 	}
 	if (!attach_name_ok(word)) {
 		fprintf(stderr, "rtrs-attach: NAME '%s': expected at most %u letters, digits, "
-			"'.', '_' and '-', the first a letter, a digit or '_'\n", word,
-			ATTACH_NAME_MAX - 1);
+			"'.', '_' and '-', the first a letter, a digit or '_', and not '.lock', "
+			"'.new', '.session' or '.tmp' as the end\n", word, ATTACH_NAME_MAX - 1);
 		return EXIT_USAGE;
 	}
 	snprintf(o->name, sizeof(o->name), "%s", word);
@@ -231,8 +236,13 @@ static int default_file(struct attach_options *o)
 	_cleanup_free_ char *path = NULL;
 	char *kept;
 
-	if (!*o->name || conf->server || conf->config || clt_conf_given(conf, "path"))
+	if (conf->server || conf->config || clt_conf_given(conf, "path"))
 		return -1;
+	if (!*o->name) {
+		fprintf(stderr, "rtrs-attach: expected HOST/EXPORT, or a NAME whose parameters are "
+			"in " CONF_DIR "/NAME.conf\n");
+		return EXIT_USAGE;
+	}
 	if (asprintf(&path, CONF_DIR "/%s.conf", o->name) < 0 ||
 	    !(kept = opt_texts_keep(&conf->texts, path))) {
 		fprintf(stderr, "rtrs-attach: no memory\n");

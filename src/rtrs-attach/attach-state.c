@@ -88,7 +88,8 @@ int attach_state_lock(const char *name, char *err, size_t len)
 		snprintf(err, len, "%s is attached already, by another process (rtrs-attach "
 			 "--list)", name);
 	else if (r < 0)
-		snprintf(err, len, "%s: %s", path ? path : ATTACH_DIRECTORY, strerror(-r));
+		snprintf(err, len, "%s: %s%s", path ? path : ATTACH_DIRECTORY, strerror(-r),
+			 r == -EACCES ? ": expected root, who alone can make block devices" : "");
 	return r;
 }
 

@@ -16,10 +16,13 @@
 #include <stddef.h>
 
 struct attach;
+struct attach_state;
 
 struct attach_driver {
 	const char *name;		/* --via=NAME, and in the state */
 	bool has_queues;		/* of the session's loops each serves one */
+	/* Has the kernel a device of the NAME and the export of @s?  Loads no module. */
+	bool (*has)(const struct attach_state *s);
 	/* Can this kernel have such a device?  May load the module.  0, or -errno with @why. */
 	int (*probe)(char *why, size_t len);
 	/* Have the device of a->state (attach-state.h) served by this process: the one that a dead

@@ -95,24 +95,42 @@ static const struct clt_front front = {
 
 /* ---- start ---- */
 
-/* The first driver that this kernel can; or the one that was asked for, or that has the device. */
+/* The driver by which the kernel has the device: as the state says, or, if that is lost, as the
+ * kernel does.  NULL: there is none. */
+static const struct attach_driver *find_driver(void)
+{
+	const char *name = attach.state.driver;
+
+	for (unsigned i = 0; i < ATTACH_VIAS; i++) {
+		if (drivers[i] && (*name ? !strcmp(drivers[i]->name, name) :
+					   drivers[i]->has(&attach.state)))
+			return drivers[i];
+	}
+	return NULL;
+}
+
+/* That driver, or the one that was asked for, or the first one that this kernel can. */
 static int choose_driver(char *err, size_t len)
 {
-	const char *had = attach.state.driver;
-	char why[256];
+	const struct attach_driver *had = find_driver();
+	const char *name = attach.state.driver;
 	int r = -EOPNOTSUPP;
+	char why[256];
 
-	snprintf(err, len, "--via=%s: this rtrs-attach was built without it",
-		 *had ? had : attach_via_names[options.via]);
+	*err = '\0';
 	for (unsigned i = 0; r < 0 && i < ATTACH_VIAS; i++) {
-		if (!drivers[i] || (*had ? strcmp(drivers[i]->name, had) :
-					   options.via != ATTACH_VIA_AUTO && options.via != i))
+		if (!drivers[i] || (had ? drivers[i] != had : *name ||
+				    (options.via != ATTACH_VIA_AUTO && options.via != i)))
 			continue;
 		attach.driver = drivers[i];
 		r = drivers[i]->probe(why, sizeof(why));
 		if (r < 0)
-			snprintf(err, len, "--via=%s: %s", drivers[i]->name, why);
+			fmt_add(err, len, "%s--via=%s: %s", *err ? "; " : "", drivers[i]->name,
+				why);
 	}
+	if (r < 0 && !*err)
+		snprintf(err, len, "--via=%s: this rtrs-attach was built without it",
+			 *name ? name : attach_via_names[options.via]);
 	if (r == 0 && !attach.driver->has_queues)
 		options.session.nloops = 1;
 	return r;

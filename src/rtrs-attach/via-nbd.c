@@ -311,6 +311,11 @@ static bool nbd_news(struct attach *a)
 	return true;
 }
 
+static bool nbd_has(const struct attach_state *s)
+{
+	return attach_nbd_find(s->name) >= 0;
+}
+
 static int nbd_probe(char *why, size_t len)
 {
 	struct attach_nbd *kernel;
@@ -323,6 +328,7 @@ static int nbd_probe(char *why, size_t len)
 
 const struct attach_driver attach_via_nbd = {
 	.name = "nbd",
+	.has = nbd_has,
 	.probe = nbd_probe,
 	.start = nbd_start,
 	.news = nbd_news,

@@ -152,6 +152,13 @@ static void ublk_stop(struct attach *a)
 	a->own = NULL;
 }
 
+static bool ublk_has(const struct attach_state *s)
+{
+	char why[UBLK_WHY];
+
+	return ublk_disk_find(attach_state_mark(s), why) >= 0;
+}
+
 static int ublk_probe(char *why, size_t len)
 {
 	char reason[UBLK_WHY];
@@ -165,6 +172,7 @@ static int ublk_probe(char *why, size_t len)
 const struct attach_driver attach_via_ublk = {
 	.name = "ublk",
 	.has_queues = true,
+	.has = ublk_has,
 	.probe = ublk_probe,
 	.start = ublk_start,
 	.news = ublk_news,

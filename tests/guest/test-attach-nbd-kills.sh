@@ -34,11 +34,14 @@ goes_on "the load with another server"
 end_load
 cmp -n $((64 << 20)) $node "$tmp/disk"
 
-echo "/run is lost, the disk is not"
+echo "/run is lost, the disk is not, whatever driver would be the first"
 kill_attached
 was=$disk
 rm -r /run/rtrs/attach
+modprobe -q ublk_drv || true
+via=auto
 attach
+via=nbd
 [ "$disk" = "$was" ] || fail "it is another disk, $disk, and not $was"
 
 echo "another device is on it"
