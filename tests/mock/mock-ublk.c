@@ -3,6 +3,8 @@
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,7 +84,9 @@ static struct {
 	struct ublk_abi_params params;
 	struct queue queues[QUEUES];
 	struct { uint32_t op; int rc; } fails[FAILS];
-	unsigned busy, again;
+	unsigned busy, again, ncontrols;
+	/* A device is a pipe's end; the other one tells when the process has closed all of it. */
+	int chars[2];
 	unsigned long calls, commands;
 } k;
 
@@ -406,11 +410,15 @@ int ublk_ctl_open(struct ublk_ctl **out, uint64_t *features, char *why, size_t l
 	}
 	*features = k.conf.features;
 	*out = calloc(1, sizeof(**out));
-	return *out ? 0 : -ENOMEM;
+	must(*out, "no memory");
+	k.ncontrols++;
+	return 0;
 }
 
 void ublk_ctl_close(struct ublk_ctl *ctl)
 {
+	LOCK_SCOPE(&lock);
+	k.ncontrols -= ctl != NULL;
 	free(ctl);
 }
 
@@ -610,7 +618,7 @@ int ublk_ctl_resize(struct ublk_ctl *ctl, uint32_t id, uint64_t sectors)
 
 int ublk_ctl_open_char(uint32_t id)
 {
-	return id == MOCK_UBLK_ID ? eventfd(0, EFD_CLOEXEC) : -ENOENT;
+	return id == MOCK_UBLK_ID ? fcntl(k.chars[1], F_DUPFD_CLOEXEC, 0) : -ENOENT;
 }
 
 int ublk_ctl_next(uint32_t *id)
@@ -629,12 +637,20 @@ void mock_ublk_start(const struct mock_ublk_conf *conf)
 	LOCK_SCOPE(&lock);
 	memset(&k, 0, sizeof(k));
 	k.conf = *conf;
+	must(!pipe2(k.chars, O_CLOEXEC), "pipe");
 }
 
 void mock_ublk_stop(void)
 {
+	struct pollfd p;
+
 	LOCK_SCOPE(&lock);
 	must(!k.there, "the device is still there");
+	must(!k.ncontrols, "a control is still open");
+	close(k.chars[1]);
+	p = (struct pollfd){ .fd = k.chars[0] };
+	must(poll(&p, 1, 0) == 1 && p.revents == POLLHUP, "the device is still open");
+	close(k.chars[0]);
 	for (unsigned i = 0; i < FAILS; i++)
 		must(!k.fails[i].rc, "a failure did not come");
 }

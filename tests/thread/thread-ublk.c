@@ -90,6 +90,7 @@ static void begin(struct mock_server_conf *server)
 
 static void end(void)
 {
+	check(!atomic_load(&run.clt.sess.io.naccounts));
 	session_close();
 	mock_server_stop();
 	mock_ublk_stop();

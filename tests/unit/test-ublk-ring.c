@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the kernel gets of a queue and of the control: the entries of the rings, byte by byte, and
  * the numbers, where the system's header has them.  Calls into the kernel are the test's. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
 #include <linux/ublk_cmd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "unit.h"
@@ -24,6 +26,10 @@ static struct {
 } sent;
 static int results[3];			/* of the calls, in order */
 static unsigned nresults, ncalls;
+static unsigned interrupted;		/* calls for the control, from now on */
+static int not_there;			/* errno of devices, and of their directory */
+static int control_fd = -1;
+static const char *class_dir;
 /* Completions that the next call for a queue finds. */
 static struct {
 	uint16_t tag;
@@ -70,6 +76,8 @@ int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned wait_nr);
 int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned wait_nr)
 {
 	cr_assert_eq(wait_nr, 1);
+	if (interrupted)
+		return interrupted-- % 2 ? -EINTR : -EAGAIN;
 	take_entries(ring, 128);
 	complete(ring, 0, ncalls < nresults ? results[ncalls++] : 0);
 	return 1;
@@ -79,7 +87,23 @@ int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...)
 {
-	return __real_open(strncmp(path, "/dev/ublk", 9) ? path : "/dev/zero", flags);
+	if (strncmp(path, "/dev/ublk", 9))
+		return __real_open(path, flags);
+	errno = not_there;
+	if (not_there)
+		return -1;
+	cr_assert_eq(flags, O_RDWR | O_CLOEXEC);
+	control_fd = __real_open("/dev/zero", flags);
+	return control_fd;
+}
+
+DIR *__real_opendir(const char *path);
+DIR *__wrap_opendir(const char *path);
+DIR *__wrap_opendir(const char *path)
+{
+	errno = not_there;
+	return not_there ? NULL : __real_opendir(strcmp(path, "/sys/class/ublk-char") ? path :
+						 class_dir);
 }
 
 static void kernel_says(unsigned n, const int *says)
@@ -208,6 +232,7 @@ static void expect_control(uint32_t op, const struct ublk_abi_ctl *ctl)
 	memcpy(&sqe, sent.bytes[0], sizeof(sqe));
 	memcpy(&is, sent.bytes[0] + offsetof(struct io_uring_sqe, cmd), sizeof(is));
 	cr_assert_eq(sqe.opcode, IORING_OP_URING_CMD);
+	cr_assert_eq(sqe.fd, control_fd);
 	cr_assert_eq(sqe.off, op);
 	expect_bytes(&is, ctl, sizeof(is), "command");
 }
@@ -256,6 +281,9 @@ Test(ublk_ring, control)
 	kernel_says(1, (const int[]){ -EBUSY });
 	cr_assert_eq(ublk_ctl_resize(ctl, 7, 12345), -EBUSY);
 	expect_control(UBLK_CTL_UPDATE_SIZE, CTL(.data = 12345));
+	interrupted = 2;
+	cr_assert_eq(ublk_ctl_stop(ctl, 7), 0);
+	cr_assert_eq(interrupted, 0);
 	ublk_ctl_close(ctl);
 	ublk_ctl_close(NULL);
 }
@@ -274,6 +302,59 @@ Test(ublk_ring, features)
 		features = ~*c;
 		cr_assert_lt(ublk_ctl_open(&ctl, &features, why, sizeof(why)), 0);
 	}
+}
+
+Test(ublk_ring, no_driver)
+{
+	static const struct { int err; const char *why; } cases[] = {
+		{ ENOENT, "modprobe" }, { ENODEV, "modprobe" }, { ENXIO, "modprobe" },
+		{ EACCES, "run as root" }, { EPERM, "run as root" }, { EMFILE, "Too many" },
+	};
+	struct ublk_ctl *ctl;
+	uint64_t features;
+	char why[256];
+
+	for_each_case(c, cases) {
+		not_there = c->err;
+		cr_assert_eq(ublk_ctl_open(&ctl, &features, why, sizeof(why)), -c->err);
+		cr_assert(strstr(why, c->why), "%s", why);
+		cr_assert_eq(ublk_ctl_open_char(7), -c->err);
+	}
+	not_there = 0;
+	cr_assert_geq(ublk_ctl_open_char(7), 0);
+}
+
+/* Devices in order, whatever the order of the directory. */
+Test(ublk_ring, devices)
+{
+	static const char *const names[] = { "ublkc3", "ublkc12", "ublkc0", "other5" };
+	char dir[] = "/tmp/ublk-ring.XXXXXX", path[64];
+	uint32_t id = 0;
+
+	cr_assert_not_null(mkdtemp(dir));
+	for_each_case(c, names) {
+		snprintf(path, sizeof(path), "%s/%s", dir, *c);
+		cr_assert_eq(mkdir(path, 0700), 0);
+	}
+	class_dir = dir;
+	cr_assert(!ublk_ctl_next(&id) && id == 0);
+	id = 1;
+	cr_assert(!ublk_ctl_next(&id) && id == 3);
+	id = 3;
+	cr_assert(!ublk_ctl_next(&id) && id == 3);
+	id = 4;
+	cr_assert(!ublk_ctl_next(&id) && id == 12);
+	id = 13;
+	cr_assert_eq(ublk_ctl_next(&id), -ENODEV);
+	not_there = ENOENT;
+	cr_assert_eq(ublk_ctl_next(&id), -ENODEV);
+	not_there = EACCES;
+	cr_assert_eq(ublk_ctl_next(&id), -EACCES);
+	for_each_case(c, names) {
+		snprintf(path, sizeof(path), "%s/%s", dir, *c);
+		rmdir(path);
+	}
+	rmdir(dir);
 }
 
 /* The header of this system may be older, and then has the numbers without their encoding. */
