@@ -72,7 +72,7 @@ static void out_sent(struct nbd_conn *conn, size_t n)
 		if (conn->sent < q->head_len + q->data_len)
 			break;
 		conn->sent -= q->head_len + q->data_len;
-		if (q->status < 0 && conn->server->backend->told)
+		if (q->io.error == NBD_IO_LASTS && conn->server->backend->told)
 			conn->server->backend->told(q->io.handle);
 		nbd_req_put(q);
 	}

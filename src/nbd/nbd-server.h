@@ -50,7 +50,7 @@ struct nbd_backend {
 	void (*close)(void *handle);
 	/* Begin @io, and call nbd_io_done(), perhaps at once. */
 	void (*start)(struct nbd_io *io);
-	/* The socket has the reply to a request of @handle that has failed: on this machine the
+	/* The socket has the reply to a request of @handle whose error LASTS: on this machine the
 	 * client gets it, whatever happens to the server.  NULL: nothing to do. */
 	void (*told)(void *handle);
 };

@@ -69,8 +69,7 @@ static void queue_submit(struct ublk_queue *q)
 		queue_fail(q, "io_uring_enter", r);
 		return;
 	}
-	/* Failures that tell of lost writes are the kernel's now. */
-	for (; q->failures; q->failures--)
+	for (; q->nlosses; q->nlosses--)
 		dev_handle_arrived(q->h);
 }
 
@@ -162,7 +161,6 @@ static void req_answer(struct ublk_req *r, int status)
 	struct ublk_queue *q = r->q;
 	int32_t result = status;
 
-	q->failures += status < 0;
 	if (status < 0)
 		clt_export_failed(q->h->dev, name_of(op), (uint64_t)d->sectors * SECTOR,
 				  d->start * SECTOR, status);
@@ -172,15 +170,17 @@ static void req_answer(struct ublk_req *r, int status)
 	loop_before_sleep(q->loop, &q->settle);
 }
 
-/* The next process does again what fails while this one leaves. */
-static void req_end(struct ublk_req *r, int status)
+/* The next process does again what fails while this one leaves, unless nobody else would tell of
+ * the loss. */
+static void req_end(struct ublk_req *r, int status, bool tells_loss)
 {
 	struct ublk_queue *q = r->q;
-	bool left = status < 0 && q->state == UBLK_QUEUE_LEAVES;
+	bool left = status < 0 && q->state == UBLK_QUEUE_LEAVES && !tells_loss;
 
 	list_del(&r->ready);
 	r->state = left ? UBLK_REQ_LEFT : UBLK_REQ_KERNEL;
 	q->nrunning--;
+	q->nlosses += tells_loss;
 	if (!left)
 		req_answer(r, status);
 	queue_look(q);
@@ -189,7 +189,7 @@ static void req_end(struct ublk_req *r, int status)
 static void req_step(struct ublk_req *r)
 {
 	if (dev_req_step(&r->req))
-		req_end(r, dev_req_status(&r->req));
+		req_end(r, dev_req_status(&r->req), dev_req_tells_loss(&r->req));
 }
 
 /* The kernel has checked the range, and cuts requests at blocks and limits. */
@@ -219,7 +219,7 @@ static void req_begin(struct ublk_req *r)
 		dev_req_zero(&r->req, h, len, off, !(d->op_flags & UBLK_F_NOUNMAP), fua);
 		break;
 	default:
-		req_end(r, -EOPNOTSUPP);
+		req_end(r, -EOPNOTSUPP, false);
 		return;
 	}
 	req_step(r);
@@ -359,10 +359,8 @@ const struct fsm ublk_queue_fsm = FSM("queue", queue_rows, queue_states, queue_e
 int ublk_queue_begin(struct ublk_queue *q)
 {
 	assert(q->state == UBLK_QUEUE_IDLE);
-	q->ring = NULL;
 	q->mem = MAP_FAILED;
-	q->nrunning = q->nover = 0;
-	q->failures = 0;
+	q->nrunning = q->nover = q->nlosses = 0;
 	q->status = 0;
 	list_init(&q->ready);
 	loop_task_init(&q->step, step_all);

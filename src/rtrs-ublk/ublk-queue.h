@@ -18,7 +18,7 @@ enum ublk_queue_state {
 	UBLK_QUEUE_IDLE,		/* not begun, or over */
 	UBLK_QUEUE_SERVES,
 	UBLK_QUEUE_LEAVES,		/* begins no request any more, and answers those that
-					 * succeed */
+					 * succeed or tell of a loss */
 	UBLK_QUEUE_NSTATES
 };
 
@@ -46,7 +46,7 @@ struct ublk_queue {
 	struct loop_watch watch;	/* the ring */
 	struct loop_task step, settle, take, end;
 	unsigned nrunning, nover;	/* requests; tags that the kernel has given up */
-	unsigned failures;		/* among the answers that were not sent yet */
+	unsigned nlosses;		/* told by answers that were not sent yet */
 	int status;
 };
 

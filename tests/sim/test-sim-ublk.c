@@ -142,6 +142,29 @@ SIM_TEST(each_request)
 	end(9);
 }
 
+/* The user and the log hear of what the server's disk says. */
+SIM_TEST(failures)
+{
+	static const struct {
+		enum rnbd_io_op op;
+		uint32_t op_flags;
+		const char *line;
+	} cases[] = {
+		{ RNBD_OP_READ, UBLK_OP_READ, "read of 4096 bytes at 0: No space" },
+		{ RNBD_OP_WRITE, UBLK_OP_WRITE | UBLK_F_FUA, "write of 4096 bytes at 0: No space" },
+		{ RNBD_OP_WRITE_ZEROES, UBLK_OP_WRITE_ZEROES, "zero of 4096 bytes at 0: No space" },
+	};
+
+	begin();
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		sim_disk_fail(world_disk(w), cases[i].op, -ENOSPC, 1);
+		CHECK(request(cases[i].op_flags, 0) == -ENOSPC);
+		CHECK(world_traced(w, cases[i].line));
+	}
+	CHECK(request(UBLK_OP_WRITE, 1) == 0);
+	end(1);
+}
+
 /* A write, @steps steps behind whose begin the process is killed, the server hears of it or not;
  * then another one.  What was sent first arrives last.  True if the first had ended. */
 static bool killed_at(unsigned steps, uint32_t op_flags, bool heard)
@@ -246,4 +269,25 @@ SIM_TEST(a_loss_is_told_once)
 		CHECK(request(UBLK_OP_WRITE, 4) == 0);
 		end(4);
 	}
+}
+
+/* A FLUSH that is under way when the process leaves, and tells of a loss: nobody else would. */
+SIM_TEST(a_loss_is_told_while_it_leaves)
+{
+	struct user *u;
+
+	begin();
+	CHECK(request(UBLK_OP_WRITE, 2) == 0);
+	world_server_kill(w, SIM_KILL_POWER);
+	u = user_start(UBLK_OP_FLUSH, 0);
+	world_run_ms(w, 1000);
+	world_ublk_leave_begin(process);
+	sim_power_on("srv");
+	world_server_start(w, SERVER(.any_address = true));
+	CHECK(user_end(u, 0, 60000) == -EIO);
+	world_ublk_leave(process);
+	next_process();
+	CHECK(request(UBLK_OP_FLUSH, 0) == 0);
+	CHECK(request(UBLK_OP_WRITE, 4) == 0);
+	end(4);
 }

@@ -66,9 +66,14 @@ void world_ublk_kill(struct world_ublk *p)
 	world_client_kill_later(p->w, p->c, SIM_KILL_PROCESS, is_over, p, free);
 }
 
-void world_ublk_leave(struct world_ublk *p)
+void world_ublk_leave_begin(struct world_ublk *p)
 {
 	ublk_queue_leave(&p->queue);
+}
+
+void world_ublk_leave(struct world_ublk *p)
+{
+	world_ublk_leave_begin(p);
 	client_lose_patience(world_client_clt(p->c));
 	CHECK(sim_run_until(is_over, p, LEAVE_MS));
 	world_client_stop(p->w, p->c);

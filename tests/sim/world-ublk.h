@@ -21,5 +21,7 @@ struct world_client *world_ublk_client(struct world_ublk *p);
 void world_ublk_kill(struct world_ublk *p);
 /* The process leaves the disk to the next one, as with SIGTERM.  Returns when it has ended. */
 void world_ublk_leave(struct world_ublk *p);
+/* The first part of it: what runs may end. */
+void world_ublk_leave_begin(struct world_ublk *p);
 
 #endif

@@ -22,7 +22,7 @@ struct rig {
 	unsigned nstarted;		/* requests, ever */
 	unsigned nopen;			/* handles */
 	uint32_t more;			/* bytes behind "disk", for TRIM alone */
-	unsigned ntold;			/* replies with an error that the socket has */
+	unsigned ntold;			/* replies with an error that lasts, in the socket */
 };
 
 /* A server with @memory bytes for data.  Clients may have TLS, whose records are the bytes. */

@@ -66,22 +66,37 @@ Test(server, looks_at_the_size_again)
 	leave(fd);
 }
 
-/* The backend hears of an error when its reply is in the socket, and of no success. */
+/* The backend hears of an error that lasts when its reply is in the socket, and of nothing else. */
 Test(server, tells_of_errors_that_were_sent)
 {
 	static uint8_t got[256 << 10];
 	int fd = serve("large");
 
-	ask(fd, NBD_CMD_FLUSH, 1, 0, 0);
-	expect_reply(fd, 1, 0);
+	ask(fd, NBD_CMD_FLUSH, 1, 1, 0);
+	expect_reply(fd, 1, NBD_EINVAL);
+	rig.mode = RIG_HOLDS;
+	ask(fd, NBD_CMD_FLUSH, 2, 0, 0);
+	ask(fd, NBD_CMD_FLUSH, 3, 0, 0);
+	ask(fd, NBD_CMD_FLUSH, 4, 0, 0);
+	rig_run(&rig);
+	rig.held[0]->error = NBD_IO_LASTS;
+	rig_finish(&rig, 2, 0);
+	expect_reply(fd, 4, 0);
+	rig_finish(&rig, 1, -EIO);
+	expect_reply(fd, 3, NBD_EIO);
 	cr_assert_eq(rig.ntold, 0);
-	ask(fd, NBD_CMD_FLUSH, 2, 1, 0);
-	expect_reply(fd, 2, NBD_EINVAL);
+	rig_finish(&rig, 0, -EIO);
+	expect_reply(fd, 2, NBD_EIO);
 	cr_assert_eq(rig.ntold, 1);
 	/* Behind a reply that the socket does not take. */
-	ask(fd, NBD_CMD_READ, 3, 0, 64u << 20);
-	ask(fd, NBD_CMD_FLUSH, 4, 1, 0);
+	ask(fd, NBD_CMD_READ, 5, 0, 64u << 20);
+	ask(fd, NBD_CMD_FLUSH, 6, 0, 0);
+	rig_run(&rig);
+	rig.held[1]->error = NBD_IO_LASTS;
+	rig_finish(&rig, 0, 0);
+	rig_finish(&rig, 0, -EIO);
 	cr_assert_gt(recv(fd, got, sizeof(got), 0), 0);
+	rig_run(&rig);
 	cr_assert_eq(rig.ntold, 1);
 	close(fd);
 	rig_run(&rig);

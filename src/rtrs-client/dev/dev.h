@@ -121,10 +121,10 @@ struct dev_handle {
 
 /* Open @h on @dev. */
 void dev_handle_init(struct dev_handle *h, struct dev *dev);
-/* A FLUSH or a write with FUA of @h has failed, and the user has the answer, whatever happens to
- * the process now.  A front end whose session outlives the process (clt-kept.h) calls this after it
- * has handed such an answer over, for instance to the kernel; else the next process reports the
- * loss once more.  Any thread. */
+/* A request of @h has told of a loss (dev_req_tells_loss()), and the user has the answer, whatever
+ * happens to the process now.  A front end whose session outlives the process (clt-kept.h) calls
+ * this once for each such answer that it has handed over, for instance to the kernel; else the next
+ * process reports the loss once more.  Any thread. */
 void dev_handle_arrived(struct dev_handle *h);
 /* Close @h, which the caller still owns. */
 void dev_handle_fini(struct dev_handle *h);
