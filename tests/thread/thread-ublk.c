@@ -32,8 +32,11 @@ static struct clt_run run;
 static struct dev *dev;
 static atomic_uint nlost;
 
-static void quiet(enum log_level level, const char *line)
+static atomic_uint ncomplaints;
+
+static void count_complaint(enum log_level level, const char *line)
 {
+	atomic_fetch_add(&ncomplaints, 1);
 }
 
 static void lost(void *arg)
@@ -76,11 +79,13 @@ static void session_close(void)
 	clt_run_fini(&run);
 }
 
+/* Of the kernel. */
+static uint64_t features = UBLK_ABI_RECOVERY | UBLK_ABI_REISSUE | UBLK_ABI_IOCTL_NUMBERS |
+			   UBLK_ABI_RESIZE;
+
 static void begin(struct mock_server_conf *server)
 {
-	struct mock_ublk_conf kernel = { .cpus = LOOPS,
-					 .features = UBLK_ABI_RECOVERY | UBLK_ABI_REISSUE |
-						     UBLK_ABI_IOCTL_NUMBERS | UBLK_ABI_RESIZE };
+	struct mock_ublk_conf kernel = { .cpus = LOOPS, .features = features };
 
 	mock_ublk_start(&kernel);
 	mock_server_start(server);
@@ -383,12 +388,34 @@ static void another_export(void)
 	p.basic.sectors--;
 	mock_ublk_describe(&p);
 	mock_ublk_fail(UBLK_CTL_UPDATE_SIZE, -EIO);
+	atomic_store(&ncomplaints, 0);
 	ublk_dev_leave(take());
 	check(mock_ublk_params().basic.sectors == was.basic.sectors - 1);
+	check(atomic_load(&ncomplaints) == 1);
 	d = take();
 	check(mock_ublk_params().basic.sectors == was.basic.sectors);
 	stop(d);
 	end();
+}
+
+/* A kernel that cannot resize a disk: nobody minds as long as its size is right. */
+static void no_resize(void)
+{
+	struct mock_server_conf server = { .queue_depth = 8, .max_io_size = IO_BYTES,
+					   .disk_size = SIZE };
+	char why[UBLK_WHY];
+	struct ublk_dev *d;
+
+	features &= ~UBLK_ABI_RESIZE;
+	begin(&server);
+	ublk_dev_leave(make());
+	atomic_store(&ncomplaints, 0);
+	d = take();
+	check(atomic_load(&ncomplaints) == 0);
+	check(ublk_dev_resize(d, why) == -EOPNOTSUPP);
+	stop(d);
+	end();
+	features |= UBLK_ABI_RESIZE;
 }
 
 /* A process leaves while a request is at the server, and fails the request because its server has
@@ -465,7 +492,7 @@ static void ends_without_us(void)
 
 int main(void)
 {
-	log_init(quiet, LOG_LEVEL_ERROR);
+	log_init(count_complaint, LOG_LEVEL_WARN);
 	each_request();
 	what_the_disk_is();
 	large_blocks();
@@ -474,6 +501,7 @@ int main(void)
 	ends_without_us();
 	leaves_failures_to_the_next();
 	another_export();
+	no_resize();
 	of_another_process();
 	return 0;
 }

@@ -26,6 +26,7 @@ static struct {
 } sent;
 static int results[3];			/* of the calls, in order */
 static unsigned nresults, ncalls;
+static unsigned nyields;
 static unsigned interrupted;		/* calls for the control, from now on */
 static int not_there;			/* errno of devices, and of their directory */
 static int control_fd = -1;
@@ -81,6 +82,13 @@ int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned wait_nr)
 	take_entries(ring, 128);
 	complete(ring, 0, ncalls < nresults ? results[ncalls++] : 0);
 	return 1;
+}
+
+int __wrap_sched_yield(void);
+int __wrap_sched_yield(void)
+{
+	nyields++;
+	return 0;
 }
 
 int __real_open(const char *path, int flags, ...);
@@ -186,6 +194,7 @@ Test(ublk_ring, failures)
 	kernel_says(3, (const int[]){ -EINTR, -EAGAIN, -EBUSY });
 	cr_assert_eq(ublk_ring_submit(r), 0);
 	cr_assert_eq(ncalls, 3);
+	cr_assert_eq(nyields, 2, "memory comes from others");
 	kernel_says(1, (const int[]){ -EEXIST });
 	cr_assert_eq(ublk_ring_submit(r), -EEXIST);
 	ublk_ring_destroy(r);
