@@ -37,7 +37,7 @@
 
 enum run_end {
 	RUN_GOES_ON,
-	RUN_LEFT,			/* the device is in use, and stays */
+	RUN_LEFT,			/* the device is in use, or not to be served, and stays */
 	RUN_REMOVED,			/* by rtrs-detach */
 	RUN_GONE,			/* the device has gone, nobody said why */
 	RUN_FAILED,			/* the first read has */
@@ -174,13 +174,17 @@ static enum run_end take_wake(struct run *run)
 {
 	struct attach *a = run->a;
 	eventfd_t n;
+	int r;
 
 	eventfd_read(a->wake_fd, &n);
 	/* ORDER: a wish is written before the device goes, and a driver would want it back. */
 	if (look_for_wish(run) == RUN_REMOVED)
 		return RUN_REMOVED;
 	attach_size_take(a);
-	return !a->driver->news || a->driver->news(a) ? RUN_GOES_ON : RUN_GONE;
+	r = a->driver->news ? a->driver->news(a) : 0;
+	if (r == 0)
+		return RUN_GOES_ON;
+	return r == -ENODEV ? RUN_GONE : RUN_LEFT;
 }
 
 static enum run_end take_helper(struct run *run)
@@ -268,13 +272,15 @@ static int end_device(struct attach *a, enum run_end end)
 	bool gone = end == RUN_REMOVED || end == RUN_GONE;
 
 	log_end_of(a, end);
+	/* ORDER: the kernel waits for requests that a process has, so they are answered. */
+	if (end == RUN_FAILED && !a->found) {
+		client_lose_patience(&a->start->run.clt);
+		gone = remove_failed(a);
+	}
 	/* ORDER: requests that wait fail now, and the kernel hears of none. */
 	a->driver->leave(a);
 	client_lose_patience(&a->start->run.clt);
 	a->driver->stop(a);
-	/* ORDER: the kernel waits for requests that a process has. */
-	if (end == RUN_FAILED && !a->found)
-		gone = remove_failed(a);
 	if (gone)
 		attach_forget(&a->state);
 	return end == RUN_REMOVED ? EXIT_DONE : EXIT_FAILED;

@@ -29,9 +29,10 @@ struct attach_driver {
 	 * process has left, or else a new one.  Set a->found, a->own, and index and disk of
 	 * a->state.  0, or -errno with @err. */
 	int (*start)(struct attach *a, char *err, size_t len);
-	/* attach_wake() was called, by the driver or by another.  False: the device has gone.
+	/* attach_wake() was called, by the driver or by another.  0: the device is served; -ENODEV:
+	 * it has gone; another -errno: it waits for another process, for a reason that was logged.
 	 * NULL: never, before it is removed. */
-	bool (*news)(struct attach *a);
+	int (*news)(struct attach *a);
 	/* Tell the kernel that the export has dev_size(a->dev) bytes now.  0, or -errno with
 	 * @err. */
 	int (*resize)(struct attach *a, char *err, size_t len);

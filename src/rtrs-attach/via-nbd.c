@@ -291,24 +291,26 @@ static int nbd_start(struct attach *a, char *err, size_t len)
 	return r;
 }
 
-static bool nbd_news(struct attach *a)
+static int nbd_news(struct attach *a)
 {
 	const struct timespec nap = { .tv_nsec = DEAD_NS };
 	struct via_nbd *v = a->own;
 	char err[256];
+	int r;
 
 	if (atomic_load(&v->connection) == VIA_NBD_SERVES)
-		return true;
+		return 0;
 	if (attach_nbd_find(a->state.name) != a->state.index)
-		return false;
+		return -ENODEV;
 	nanosleep(&nap, NULL);
-	if (connect_device(v, a->state.index, err, sizeof(err)) < 0) {
+	r = connect_device(v, a->state.index, err, sizeof(err));
+	if (r < 0) {
 		log_warn(NULL, "%s", err);
-		return false;
+		return r;
 	}
 	log_info(NULL, "/dev/%s had lost its connection to this process, and has another one",
 		 a->state.disk);
-	return true;
+	return 0;
 }
 
 static bool nbd_has(const struct attach_state *s)

@@ -7,8 +7,7 @@
  * no other program's disk is taken, and a lost /run loses none.
  *
  * Possible failures: the process ends at any moment, and the kernel keeps all requests.  A disk
- * that loses a queue is taken over by the same process (ublk_news()).  A disk that another program
- * removes ends this one. */
+ * that loses a queue, and one that another program removes, end the process (ublk_news()). */
 #include <config.h>
 
 #include <errno.h>
@@ -30,8 +29,8 @@
 #define IO_MOST (512u << 10)
 
 struct via_ublk {
-	struct ublk_dev *disk;		/* NULL: it has gone */
-	atomic_bool lost;
+	struct ublk_dev *disk;
+	atomic_int lost;		/* 1: it is not */
 	struct attach *a;
 };
 
@@ -42,11 +41,11 @@ static uint32_t io_bytes(const struct attach *a)
 	return (uint32_t)align_down(MIN(MAX(server, IO_LEAST), IO_MOST), 4096);
 }
 
-static void ublk_lost(void *arg)
+static void ublk_lost(void *arg, int status)
 {
 	struct via_ublk *v = arg;
 
-	atomic_store(&v->lost, true);
+	atomic_store(&v->lost, status);
 	attach_wake(v->a);
 }
 
@@ -95,6 +94,7 @@ static int ublk_start(struct attach *a, char *err, size_t len)
 	if (!v)
 		return fmt_error(-ENOMEM, err, len, "no memory");
 	v->a = a;
+	atomic_store(&v->lost, 1);
 	id = take(v, why);
 	if (id == -ENODEV)
 		id = make(v, why);
@@ -108,21 +108,14 @@ static int ublk_start(struct attach *a, char *err, size_t len)
 	return 0;
 }
 
-/* A disk that has lost a queue is taken over as from another process. */
-static bool ublk_news(struct attach *a)
+static int ublk_news(struct attach *a)
 {
 	struct via_ublk *v = a->own;
-	char why[UBLK_WHY];
-	int id;
+	int lost = atomic_load(&v->lost);
 
-	if (!atomic_exchange(&v->lost, false))
-		return true;
-	ublk_dev_leave(v->disk);
-	v->disk = NULL;
-	id = take(v, why);
-	if (id < 0 && id != -ENODEV)
-		log_warn(NULL, "%s", why);
-	return id >= 0;
+	if (lost > 0)
+		return 0;
+	return lost == 0 ? -ENODEV : lost;
 }
 
 static int ublk_resize(struct attach *a, char *err, size_t len)
@@ -138,16 +131,14 @@ static void ublk_leave(struct attach *a)
 {
 	struct via_ublk *v = a->own;
 
-	if (v->disk)
-		ublk_dev_leave_begin(v->disk);
+	ublk_dev_leave_begin(v->disk);
 }
 
 static void ublk_stop(struct attach *a)
 {
 	struct via_ublk *v = a->own;
 
-	if (v->disk)
-		ublk_dev_leave(v->disk);
+	ublk_dev_leave(v->disk);
 	free(v);
 	a->own = NULL;
 }

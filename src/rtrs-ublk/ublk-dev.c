@@ -102,13 +102,13 @@ static unsigned dev_event(struct ublk_dev *d, unsigned event)
 static void serve_over(struct ublk_queue *q, int status)
 {
 	struct ublk_dev *d = container_of(q, struct ublk_serve, queue)->d;
-	void (*lost)(void *arg) = d->conf.lost;
+	void (*lost)(void *arg, int status) = d->conf.lost;
 	void *arg = d->conf.arg;
 	bool was_live = dev_event(d, UBLK_DEV_EV_LOSE) == UBLK_DEV_LIVE;
 
 	/* ORDER: first, because from the count on @d may be freed. */
 	if (was_live)
-		lost(arg);
+		lost(arg, status);
 	sem_post(&d->overs);
 }
 

@@ -23,9 +23,10 @@ struct ublk_dev_conf {
 	struct loop *const *loops;	/* [nloops], of the session: queue n is on n % nloops */
 	unsigned nloops;
 	struct dev *dev;		/* open for as long as the disk is served */
-	/* The disk is not served any more, without a call of ours: it was removed, or a queue has
-	 * failed, which was logged.  Any thread, once; ublk_dev_leave() is next. */
-	void (*lost)(void *arg);
+	/* The disk is not served any more, without a call of ours.  @status 0: it was removed; or
+	 * -errno: a queue has failed, which was logged.  Any thread, once; ublk_dev_leave() is
+	 * next. */
+	void (*lost)(void *arg, int status);
 	void *arg;
 	/* of a new disk */
 	uint64_t mark;			/* ublk_disk_find() knows the disk by it */
@@ -33,7 +34,8 @@ struct ublk_dev_conf {
 	uint32_t io_bytes;		/* of the largest request; whole pages */
 };
 
-/* Make a disk.  When this returns 0 the disk works.  Otherwise nothing is left. */
+/* Make a disk.  When this returns 0 the disk works.  Otherwise nothing is left when the process has
+ * ended. */
 int ublk_dev_make(struct ublk_dev **out, const struct ublk_dev_conf *conf, char why[UBLK_WHY]);
 /* Serve disk @id, whose process is gone.  When this returns 0 its requests go on.  -ENODEV: there
  * is no such disk; -EBUSY: a process serves it; -EMEDIUMTYPE: the export is not that disk.  After
@@ -48,7 +50,8 @@ int ublk_dev_resize(struct ublk_dev *d, char why[UBLK_WHY]);
  * fails from now on, as when the client loses its patience.  Does not wait for requests. */
 void ublk_dev_leave_begin(struct ublk_dev *d);
 /* After that, or when the disk is lost: wait for requests that have begun, and free @d.  A disk
- * that was not removed stays. */
+ * that was not removed stays, and ublk_dev_take() of another process has it when this one has
+ * ended: the kernel wants that. */
 void ublk_dev_leave(struct ublk_dev *d);
 
 extern const struct fsm ublk_dev_fsm;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the ring of a queue, the memory of its requests, and the requests.
+/* Owns the ring of a queue, and its requests.
  *
  * The happy path: queue_ready() takes completions, each a request of the kernel; req_begin() starts
  * the client's (dev-req.h); news put it on a list, and step_all() steps what is there after the
@@ -7,7 +7,7 @@
  * the kernel in a single call, right before the thread would sleep (queue_settle()).
  *
  * The end: the kernel gives up each tag when the device stops, or the caller leaves.  Both end when
- * no request runs; the ring is destroyed behind the pass.
+ * no request runs; the ring is destroyed, or left, behind the pass.
  *
  * Possible failures: a request fails with the status of the client's; a command that the kernel
  * refuses, or a ring that fails, ends the queue, and the kernel keeps the requests for the next
@@ -20,7 +20,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "clt-export.h"
 #include "fsm.h"
@@ -75,17 +74,6 @@ static void queue_submit(struct ublk_queue *q)
 
 /* ---- the end ---- */
 
-static void queue_free(struct ublk_queue *q)
-{
-	ublk_ring_destroy(q->ring);
-	if (q->mem != MAP_FAILED)
-		munmap(q->mem, (size_t)q->depth * q->io_bytes);
-	free(q->reqs);
-	q->ring = NULL;
-	q->reqs = NULL;
-	q->mem = MAP_FAILED;
-}
-
 static void queue_over(void *object)
 {
 	struct ublk_queue *q = object;
@@ -97,7 +85,11 @@ static void queue_over(void *object)
 	loop_undefer(&q->step);
 	loop_undefer(&q->settle);
 	loop_undefer(&q->take);
-	queue_free(q);
+	if (q->nover == q->depth)
+		ublk_ring_destroy(q->ring);
+	else
+		ublk_ring_leave(q->ring);
+	free(q->reqs);
 	q->over(q, q->status);
 }
 
@@ -127,7 +119,7 @@ static uint16_t tag_of(const struct ublk_req *r)
 
 static void *buf_of(const struct ublk_req *r)
 {
-	return r->q->mem + (size_t)tag_of(r) * r->q->io_bytes;
+	return ublk_ring_buf(r->q->ring, tag_of(r));
 }
 
 static const struct ublk_abi_desc *desc_of(const struct ublk_req *r)
@@ -166,7 +158,7 @@ static void req_answer(struct ublk_req *r, int status)
 				  d->start * SECTOR, status);
 	else if (op == UBLK_OP_READ || op == UBLK_OP_WRITE)
 		result = (int32_t)(d->sectors * SECTOR);
-	ublk_ring_commit(q->ring, tag_of(r), result, buf_of(r));
+	ublk_ring_commit(q->ring, tag_of(r), result);
 	loop_before_sleep(q->loop, &q->settle);
 }
 
@@ -291,17 +283,11 @@ static void queue_settle(struct loop_task *task)
 
 /* ---- the beginning ---- */
 
-/* Memory that is there before the first request: a write to a disk must not wait for memory that
- * the kernel frees by writes to this disk. */
 static int queue_alloc(struct ublk_queue *q)
 {
 	q->reqs = calloc(q->depth, sizeof(*q->reqs));
 	if (!q->reqs)
 		return -ENOMEM;
-	q->mem = mmap(NULL, (size_t)q->depth * q->io_bytes, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (q->mem == MAP_FAILED)
-		return -errno;
 	for (unsigned tag = 0; tag < q->depth; tag++) {
 		q->reqs[tag].q = q;
 		q->reqs[tag].req.fn = req_news;
@@ -317,7 +303,7 @@ static int fetch_all(struct ublk_queue *q)
 	int r, result;
 
 	for (tag = 0; tag < q->depth; tag++)
-		ublk_ring_fetch(q->ring, tag, buf_of(&q->reqs[tag]));
+		ublk_ring_fetch(q->ring, tag);
 	r = ublk_ring_submit(q->ring);
 	while (r == 0 && ublk_ring_next(q->ring, &tag, &result))
 		r = result;
@@ -328,8 +314,9 @@ static int queue_begin(struct ublk_queue *q)
 {
 	int r = queue_alloc(q);
 
+	q->ring = NULL;
 	if (r == 0)
-		r = ublk_ring_create(&q->ring, q->fd, q->id, q->depth);
+		r = ublk_ring_create(&q->ring, q->fd, q->id, q->depth, q->io_bytes);
 	if (r == 0)
 		r = fetch_all(q);
 	if (r == 0) {
@@ -337,10 +324,12 @@ static int queue_begin(struct ublk_queue *q)
 						.ready = queue_ready };
 		r = loop_watch(q->loop, &q->watch);
 	}
-	if (r == 0)
+	if (r == 0) {
 		queue_event(q, UBLK_QUEUE_EV_BEGIN);
-	else
-		queue_free(q);
+		return 0;
+	}
+	ublk_ring_destroy(q->ring);
+	free(q->reqs);
 	return r;
 }
 
@@ -359,7 +348,6 @@ const struct fsm ublk_queue_fsm = FSM("queue", queue_rows, queue_states, queue_e
 int ublk_queue_begin(struct ublk_queue *q)
 {
 	assert(q->state == UBLK_QUEUE_IDLE);
-	q->mem = MAP_FAILED;
 	q->nrunning = q->nover = q->nlosses = 0;
 	q->status = 0;
 	list_init(&q->ready);

@@ -33,7 +33,7 @@ struct ublk_queue {
 	int fd;				/* the character device, open until @over */
 	uint16_t id, depth;
 	uint32_t io_bytes;		/* of the largest request; whole pages */
-	/* The queue has no tag and no memory any more.  @status: 0, after ublk_queue_leave() or
+	/* The queue begins and answers nothing any more.  @status: 0, after ublk_queue_leave() or
 	 * because the device has stopped; or -errno of a fault, which was logged. */
 	void (*over)(struct ublk_queue *q, int status);
 
@@ -41,7 +41,6 @@ struct ublk_queue {
 	atomic_uint state;		/* enum ublk_queue_state */
 	struct ublk_ring *ring;
 	struct ublk_req *reqs;		/* [depth], by tag */
-	uint8_t *mem;			/* [depth][io_bytes] */
 	struct list ready;		/* ublk_req.ready: to be stepped */
 	struct loop_watch watch;	/* the ring */
 	struct loop_task step, settle, take, end;
@@ -55,7 +54,8 @@ extern const struct fsm ublk_queue_fsm;
 /* Give all tags of @q to the kernel, and serve.  Returns 0 or -errno, with nothing left to end. */
 int ublk_queue_begin(struct ublk_queue *q);
 /* Be over when no request runs, without waiting for it.  A request that was not begun, or fails, is
- * the kernel's again.  Does nothing to a queue that leaves or is over; cannot fail. */
+ * the kernel's again when this process ends (ublk-ring.h).  Does nothing to a queue that leaves or
+ * is over; cannot fail. */
 void ublk_queue_leave(struct ublk_queue *q);
 
 #endif

@@ -3,7 +3,8 @@
 # guest: kernel=6.12 timeout=420
 # guest: kernel=7.3 timeout=420 full
 # An export as a device by rtrs-attach and ublk_drv: what the disk is, its process killed twenty
-# times under load that is verified, and the server, and both; grown, and removed in each way.
+# times under load that is verified and stopped ten times, and the server killed, and both; grown,
+# and removed in each way.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_attach
@@ -123,11 +124,13 @@ for ((i = 0; i < 20; i++)); do
 	goes_on "the load after death $i"
 done
 echo "it is stopped, and another one takes over"
-kill "$(attached_pid)"
-wait_until "the end of the process" sh -c "! kill -0 $(attached_pid)"
-[ -e "/sys/block/$disk" ] || fail "the disk has gone"
-attach
-goes_on "the load after the stop"
+for ((i = 0; i < 10; i++)); do
+	kill "$(attached_pid)"
+	wait_until "the end of the process" sh -c "! kill -0 $(attached_pid)"
+	[ -e "/sys/block/$disk" ] || fail "the disk has gone"
+	attach
+	goes_on "the load after stop $i"
+done
 echo "the server is killed; it freezes; it is killed together with the process"
 kill_process "$server_pid"
 restart_server

@@ -59,9 +59,11 @@ struct ublk_ring {
 		uint32_t op;
 		uint16_t tag;
 		int32_t result;
-		void *buf;
 	} *commands;
 	unsigned ncommands;
+	uint8_t *mem;			/* [depth][io_bytes] */
+	uint32_t io_bytes;
+	struct ublk_ring *left;		/* the next one that was left to the end of the process */
 	/* completions that the owner has not looked for, and those that it has, in order */
 	struct completion *come, *seen;
 	unsigned ncome, nseen, taken;
@@ -85,6 +87,7 @@ static struct {
 	struct queue queues[QUEUES];
 	struct { uint32_t op; int rc; } fails[FAILS];
 	unsigned busy, again, ncontrols;
+	struct ublk_ring *left;
 	/* A device is a pipe's end; the other one tells when the process has closed all of it. */
 	int chars[2];
 	unsigned long calls, commands;
@@ -212,7 +215,6 @@ static void execute(struct ublk_ring *ring, const struct command *c)
 		complete(ring, c->tag, rc);
 		return;
 	}
-	must(c->buf, "no buffer");
 	if (c->op == UBLK_IO_FETCH) {
 		must(tag->state == TAG_NONE, "a tag is given twice");
 		q->nfetched++;
@@ -220,7 +222,7 @@ static void execute(struct ublk_ring *ring, const struct command *c)
 		must(tag->state == TAG_HANDED, "an answer without a request");
 		answer(tag, c->result);
 	}
-	tag->buf = c->buf;
+	tag->buf = ublk_ring_buf(ring, c->tag);
 	tag->state = TAG_KERNEL;
 	if (k.aborts) {
 		tag->state = TAG_ABORTED;
@@ -262,15 +264,14 @@ static void give(struct ublk_ring *r, const struct command *c)
 	r->commands[r->ncommands++] = *c;
 }
 
-void ublk_ring_fetch(struct ublk_ring *r, uint16_t tag, void *buf)
+void ublk_ring_fetch(struct ublk_ring *r, uint16_t tag)
 {
-	give(r, &(struct command){ .op = UBLK_IO_FETCH, .tag = tag, .buf = buf });
+	give(r, &(struct command){ .op = UBLK_IO_FETCH, .tag = tag });
 }
 
-void ublk_ring_commit(struct ublk_ring *r, uint16_t tag, int32_t result, void *buf)
+void ublk_ring_commit(struct ublk_ring *r, uint16_t tag, int32_t result)
 {
-	give(r, &(struct command){ .op = UBLK_IO_COMMIT_AND_FETCH, .tag = tag, .result = result,
-				   .buf = buf });
+	give(r, &(struct command){ .op = UBLK_IO_COMMIT_AND_FETCH, .tag = tag, .result = result });
 }
 
 bool ublk_ring_ready(const struct ublk_ring *r)
@@ -297,7 +298,13 @@ int ublk_ring_fd(const struct ublk_ring *r)
 	return r->eventfd;
 }
 
-int ublk_ring_create(struct ublk_ring **out, int fd, uint16_t queue, uint16_t depth)
+void *ublk_ring_buf(const struct ublk_ring *r, uint16_t tag)
+{
+	return r->mem + (size_t)tag * r->io_bytes;
+}
+
+int ublk_ring_create(struct ublk_ring **out, int fd, uint16_t queue, uint16_t depth,
+		     uint32_t io_bytes)
 {
 	struct ublk_ring *r = calloc(1, sizeof(*r));
 
@@ -305,11 +312,14 @@ int ublk_ring_create(struct ublk_ring **out, int fd, uint16_t queue, uint16_t de
 	r->queue = queue;
 	r->depth = depth;
 	r->eventfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	r->io_bytes = io_bytes;
+	r->mem = calloc(depth, io_bytes);
 	r->descs = calloc(depth, sizeof(*r->descs));
 	r->commands = calloc(depth, sizeof(*r->commands));
 	r->come = calloc(depth, sizeof(*r->come));
 	r->seen = calloc(depth, sizeof(*r->seen));
-	must(r->eventfd >= 0 && r->descs && r->commands && r->come && r->seen, "no memory");
+	must(r->eventfd >= 0 && r->mem && r->descs && r->commands && r->come && r->seen,
+	     "no memory");
 	LOCK_SCOPE(&lock);
 	must(!k.queues[queue].ring, "a queue has two rings");
 	r->q = &k.queues[queue];
@@ -370,19 +380,33 @@ static void ring_die(struct ublk_ring *r)
 	pthread_cond_broadcast(&changed);
 }
 
-void ublk_ring_destroy(struct ublk_ring *r)
+static void ring_free(struct ublk_ring *r)
 {
-	if (!r)
-		return;
-	pthread_mutex_lock(&lock);
 	ring_die(r);
-	pthread_mutex_unlock(&lock);
 	close(r->eventfd);
+	free(r->mem);
 	free(r->descs);
 	free(r->commands);
 	free(r->come);
 	free(r->seen);
 	free(r);
+}
+
+void ublk_ring_destroy(struct ublk_ring *r)
+{
+	if (!r)
+		return;
+	LOCK_SCOPE(&lock);
+	must(!r->q || k.info.state != UBLK_ABI_LIVE, "the ring of a live disk is closed, and its "
+	     "requests are lost");
+	ring_free(r);
+}
+
+void ublk_ring_leave(struct ublk_ring *r)
+{
+	LOCK_SCOPE(&lock);
+	r->left = k.left;
+	k.left = r;
 }
 
 /* ---- commands of the control ---- */
@@ -647,6 +671,7 @@ void mock_ublk_stop(void)
 	LOCK_SCOPE(&lock);
 	must(!k.there, "the device is still there");
 	must(!k.ncontrols, "a control is still open");
+	must(!k.left, "the process has not ended");
 	close(k.chars[1]);
 	p = (struct pollfd){ .fd = k.chars[0] };
 	must(poll(&p, 1, 0) == 1 && p.revents == POLLHUP, "the device is still open");
@@ -690,6 +715,17 @@ enum ublk_abi_state mock_ublk_state(void)
 {
 	LOCK_SCOPE(&lock);
 	return k.info.state;
+}
+
+void mock_ublk_end_process(void)
+{
+	struct ublk_ring *r;
+
+	LOCK_SCOPE(&lock);
+	while ((r = k.left)) {
+		k.left = r->left;
+		ring_free(r);
+	}
 }
 
 void mock_ublk_kill(void)

@@ -4,10 +4,11 @@
  *
  * It has the habits of the real one.  Completions of a ring are there when its thread looks for
  * them, not before.  Requests are done again by the next process when the last ring of a device is
- * gone.  STOP_DEV waits for requests that were handed out, and fails those that were not.  What the
- * kernel would refuse or wait for forever ends the program with the reason: a tag that is given
- * twice, an answer without a request, another thread than the first one of the queue, START_DEV
- * before all tags are there.
+ * gone; a ring that was left is gone when the process has ended.  STOP_DEV waits for requests that
+ * were handed out, and fails those that were not.  What the kernel would refuse or wait for forever
+ * ends the program with the reason: a tag that is given twice, an answer without a request, another
+ * thread than the first one of the queue, START_DEV before all tags are there, a ring that is
+ * closed while its disk is live.
  *
  * Any thread; one lock. */
 #ifndef MOCK_UBLK_H
@@ -41,8 +42,10 @@ enum ublk_abi_state mock_ublk_state(void);
  * @sectors sectors.  Returns 0 or -errno. */
 int mock_ublk_io(unsigned queue, uint32_t op_flags, uint64_t start, uint32_t sectors, void *buf);
 /* The process is killed: its rings are gone with whatever it has done.  Their memory is freed by
- * ublk_ring_destroy(). */
+ * ublk_ring_destroy(), or mock_ublk_end_process(). */
 void mock_ublk_kill(void);
+/* The process has ended: rings that were left are gone, and their memory. */
+void mock_ublk_end_process(void);
 /* Requests that were handed out again. */
 unsigned mock_ublk_again(void);
 /* Calls of ublk_ring_submit() that sent commands, and these commands. */

@@ -48,9 +48,12 @@ struct sim_ublk {
 
 struct ublk_ring {
 	struct sim_ublk *u;		/* NULL: its process was killed */
+	bool left;			/* to the end of the process */
 	uint16_t depth;
 	int fd;
 	struct tag *tags;		/* [depth] */
+	uint8_t *mem;			/* [depth][io_bytes] */
+	uint32_t io_bytes;
 	/* commands that were not sent yet, and completions that were not taken: [depth] */
 	struct command {
 		uint16_t tag;
@@ -154,6 +157,16 @@ void sim_ublk_go(struct sim_ublk *u)
 	hand_out(u);
 }
 
+static void ring_free(struct ublk_ring *r)
+{
+	sim_fd_close(r->fd);
+	free(r->tags);
+	free(r->mem);
+	free(r->commands);
+	free(r->seen);
+	free(r);
+}
+
 void sim_ublk_kill(struct sim_ublk *u)
 {
 	struct ublk_ring *r = u->ring;
@@ -172,6 +185,8 @@ void sim_ublk_kill(struct sim_ublk *u)
 		io->again = true;
 		list_insert_before(u->waiting.next, &io->link);
 	}
+	if (r->left)
+		ring_free(r);
 }
 
 unsigned sim_ublk_again(const struct sim_ublk *u)
@@ -192,7 +207,8 @@ static short ring_ready(void *arg)
 	return 0;
 }
 
-int ublk_ring_create(struct ublk_ring **out, int fd, uint16_t queue, uint16_t depth)
+int ublk_ring_create(struct ublk_ring **out, int fd, uint16_t queue, uint16_t depth,
+		     uint32_t io_bytes)
 {
 	struct ublk_ring *r = calloc(1, sizeof(*r));
 	struct sim_ublk *u;
@@ -207,24 +223,28 @@ int ublk_ring_create(struct ublk_ring **out, int fd, uint16_t queue, uint16_t de
 	r->depth = depth;
 	r->fd = sim_fd_open(ring_ready, r);
 	r->tags = calloc(depth, sizeof(*r->tags));
+	r->mem = calloc(depth, io_bytes);
+	r->io_bytes = io_bytes;
 	r->commands = calloc(depth, sizeof(*r->commands));
 	r->seen = calloc(depth, sizeof(*r->seen));
-	assert(r->tags && r->commands && r->seen);
+	assert(r->tags && r->mem && r->commands && r->seen);
 	*out = r;
 	return 0;
 }
 
+/* Of a live disk, by a process that goes on: the kernel would lose requests. */
 void ublk_ring_destroy(struct ublk_ring *r)
 {
-	if (!r)
-		return;
-	if (r->u)
-		sim_ublk_kill(r->u);
-	sim_fd_close(r->fd);
-	free(r->tags);
-	free(r->commands);
-	free(r->seen);
-	free(r);
+	CHECK(!r || !r->u || !r->u->live);
+	if (r)
+		ring_free(r);
+}
+
+void ublk_ring_leave(struct ublk_ring *r)
+{
+	r->left = r->u;
+	if (!r->left)
+		ring_free(r);
 }
 
 int ublk_ring_fd(const struct ublk_ring *r)
@@ -232,21 +252,20 @@ int ublk_ring_fd(const struct ublk_ring *r)
 	return r->fd;
 }
 
-static void give(struct ublk_ring *r, uint16_t tag, bool commit, int32_t result, void *buf)
+static void give(struct ublk_ring *r, uint16_t tag, bool commit, int32_t result)
 {
 	CHECK(r->ncommands < r->depth);
-	r->tags[tag].buf = buf;
 	r->commands[r->ncommands++] = (struct command){ tag, commit, result };
 }
 
-void ublk_ring_fetch(struct ublk_ring *r, uint16_t tag, void *buf)
+void ublk_ring_fetch(struct ublk_ring *r, uint16_t tag)
 {
-	give(r, tag, false, 0, buf);
+	give(r, tag, false, 0);
 }
 
-void ublk_ring_commit(struct ublk_ring *r, uint16_t tag, int32_t result, void *buf)
+void ublk_ring_commit(struct ublk_ring *r, uint16_t tag, int32_t result)
 {
-	give(r, tag, true, result, buf);
+	give(r, tag, true, result);
 }
 
 static void execute(struct ublk_ring *r, const struct command *c)
@@ -256,6 +275,7 @@ static void execute(struct ublk_ring *r, const struct command *c)
 	CHECK(tag->state == (c->commit ? TAG_HANDED : TAG_FREE));
 	if (c->commit && r->u)
 		answer(tag, c->result);
+	tag->buf = ublk_ring_buf(r, c->tag);
 	tag->state = TAG_KERNEL;
 }
 
@@ -294,4 +314,9 @@ bool ublk_ring_next(struct ublk_ring *r, uint16_t *tag, int *result)
 const struct ublk_abi_desc *ublk_ring_desc(const struct ublk_ring *r, uint16_t tag)
 {
 	return &r->tags[tag].desc;
+}
+
+void *ublk_ring_buf(const struct ublk_ring *r, uint16_t tag)
+{
+	return r->mem + (size_t)tag * r->io_bytes;
 }

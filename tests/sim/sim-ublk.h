@@ -18,7 +18,7 @@ void sim_ublk_destroy(struct sim_ublk *u);
 /* Hand out requests, now that a process has given its tags; as START_DEV, or the end of a
  * recovery. */
 void sim_ublk_go(struct sim_ublk *u);
-/* The process that serves is killed. */
+/* The process that serves is killed, or ends. */
 void sim_ublk_kill(struct sim_ublk *u);
 
 /* A request of a user, a fiber that waits for the answer: 0 or -errno.  @op_flags: UBLK_OP_* and

@@ -77,5 +77,6 @@ void world_ublk_leave(struct world_ublk *p)
 	client_lose_patience(world_client_clt(p->c));
 	CHECK(sim_run_until(is_over, p, LEAVE_MS));
 	world_client_stop(p->w, p->c);
+	sim_ublk_kill(p->disk);
 	free(p);
 }

@@ -31,6 +31,7 @@
 static struct clt_run run;
 static struct dev *dev;
 static atomic_uint nlost;
+static atomic_int lost_status;
 
 static atomic_uint ncomplaints;
 
@@ -39,8 +40,9 @@ static void count_complaint(enum log_level level, const char *line)
 	atomic_fetch_add(&ncomplaints, 1);
 }
 
-static void lost(void *arg)
+static void lost(void *arg, int status)
 {
+	atomic_store(&lost_status, status);
 	atomic_fetch_add(&nlost, 1);
 }
 
@@ -121,12 +123,20 @@ static struct ublk_dev *take(void)
 	return d;
 }
 
-static void wait_lost(void)
+static void wait_lost(int status)
 {
 	while (!atomic_load(&nlost))
 		sched_yield();
 	check(atomic_load(&nlost) == 1);
+	check(atomic_load(&lost_status) == status);
 	atomic_store(&nlost, 0);
+}
+
+/* The process leaves the disk, and ends. */
+static void leave(struct ublk_dev *d)
+{
+	ublk_dev_leave(d);
+	mock_ublk_end_process();
 }
 
 /* The disk is removed, as by any process. */
@@ -135,7 +145,7 @@ static void stop(struct ublk_dev *d)
 	char why[UBLK_WHY];
 
 	check(!ublk_disk_remove(ublk_dev_id(d), why));
-	wait_lost();
+	wait_lost(0);
 	ublk_dev_leave(d);
 }
 
@@ -208,7 +218,7 @@ static struct ublk_dev *disk;
 static void die(void)
 {
 	mock_ublk_kill();
-	ublk_dev_leave(disk);
+	leave(disk);
 	check(mock_ublk_state() == UBLK_ABI_QUIESCED);
 	disk = take();
 }
@@ -217,6 +227,8 @@ static void die(void)
 static void hand_over(void)
 {
 	ublk_dev_leave(disk);
+	check(mock_ublk_state() == UBLK_ABI_LIVE);
+	mock_ublk_end_process();
 	check(mock_ublk_state() == UBLK_ABI_QUIESCED);
 	disk = take();
 }
@@ -336,12 +348,13 @@ static void steps_fail(void)
 	for (unsigned i = 0; i < ARRAY_SIZE(makes); i++) {
 		mock_ublk_fail(makes[i], -ENOSPC);
 		check(ublk_dev_make(&d, &c, why) == -ENOSPC);
+		mock_ublk_end_process();
 	}
-	d = make();
-	ublk_dev_leave(d);
+	leave(make());
 	for (unsigned i = 0; i < ARRAY_SIZE(takes); i++) {
 		mock_ublk_fail(takes[i], -ENOSPC);
 		check(ublk_dev_take(&d, &c, MOCK_UBLK_ID, why) == -ENOSPC);
+		mock_ublk_end_process();
 		check(mock_ublk_state() == UBLK_ABI_QUIESCED);
 	}
 	/* The kernel takes a moment. */
@@ -370,7 +383,7 @@ static void another_export(void)
 
 	begin(&server);
 	c = conf();
-	ublk_dev_leave(make());
+	leave(make());
 	was = mock_ublk_params();
 	for (unsigned i = 0; i < 4; i++) {
 		p = was;
@@ -383,13 +396,13 @@ static void another_export(void)
 		check(ublk_dev_take(&d, &c, MOCK_UBLK_ID, why) == (i == 3 ? 0 : -EMEDIUMTYPE));
 		check(i == 3 || mock_ublk_state() == UBLK_ABI_QUIESCED);
 	}
-	ublk_dev_leave(d);
+	leave(d);
 	p = was;
 	p.basic.sectors--;
 	mock_ublk_describe(&p);
 	mock_ublk_fail(UBLK_CTL_UPDATE_SIZE, -EIO);
 	atomic_store(&ncomplaints, 0);
-	ublk_dev_leave(take());
+	leave(take());
 	check(mock_ublk_params().basic.sectors == was.basic.sectors - 1);
 	check(atomic_load(&ncomplaints) == 1);
 	d = take();
@@ -408,7 +421,7 @@ static void no_resize(void)
 
 	features &= ~UBLK_ABI_RESIZE;
 	begin(&server);
-	ublk_dev_leave(make());
+	leave(make());
 	atomic_store(&ncomplaints, 0);
 	d = take();
 	check(atomic_load(&ncomplaints) == 0);
@@ -436,7 +449,7 @@ static void leaves_failures_to_the_next(void)
 	ublk_dev_leave_begin(d);
 	client_lose_patience(&run.clt);
 	mock_cut();
-	ublk_dev_leave(d);
+	leave(d);
 	check(mock_ublk_again() == 0);
 	session_close();
 	mock_server_hold(false);
@@ -480,8 +493,8 @@ static void ends_without_us(void)
 	d = make();
 	mock_ublk_fail(UBLK_IO_COMMIT_AND_FETCH, -EINVAL);
 	check(!pthread_create(&thread, NULL, write_once, NULL));
-	wait_lost();
-	ublk_dev_leave(d);
+	wait_lost(-EINVAL);
+	leave(d);
 	check(mock_ublk_again() == 0);
 	d = take();
 	check(!pthread_join(thread, NULL));

@@ -16,6 +16,7 @@
 
 #define DEPTH 4u
 #define QUEUE 2u
+#define IO_BYTES 8192u
 
 /* ---- the kernel ---- */
 
@@ -62,8 +63,8 @@ static unsigned take_entries(struct io_uring *ring, size_t size)
 	return sent.n;
 }
 
-int __wrap_io_uring_submit_and_get_events(struct io_uring *ring);
-int __wrap_io_uring_submit_and_get_events(struct io_uring *ring)
+int __wrap_io_uring_submit(struct io_uring *ring);
+int __wrap_io_uring_submit(struct io_uring *ring)
 {
 	unsigned n = take_entries(ring, 64);
 
@@ -82,6 +83,19 @@ int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned wait_nr)
 	take_entries(ring, 128);
 	complete(ring, 0, ncalls < nresults ? results[ncalls++] : 0);
 	return 1;
+}
+
+static unsigned init_flags;
+
+int __real_io_uring_queue_init_params(unsigned n, struct io_uring *ring,
+				      struct io_uring_params *p);
+int __wrap_io_uring_queue_init_params(unsigned n, struct io_uring *ring,
+				      struct io_uring_params *p);
+int __wrap_io_uring_queue_init_params(unsigned n, struct io_uring *ring,
+				      struct io_uring_params *p)
+{
+	init_flags = p->flags;
+	return __real_io_uring_queue_init_params(n, ring, p);
 }
 
 int __wrap_sched_yield(void);
@@ -129,7 +143,7 @@ static struct ublk_ring *ring_create(int *fd)
 	int rc;
 
 	*fd = __real_open("/dev/zero", O_RDWR);
-	rc = ublk_ring_create(&r, *fd, QUEUE, DEPTH);
+	rc = ublk_ring_create(&r, *fd, QUEUE, DEPTH, IO_BYTES);
 	if (rc == -EPERM || rc == -ENOSYS || rc == -EINVAL)
 		cr_skip_test("no io_uring of Linux 6.1 here");
 	cr_assert_eq(rc, 0);
@@ -155,29 +169,35 @@ static void expect_command(unsigned i, int fd, uint32_t op, const struct ublk_ab
 
 Test(ublk_ring, commands)
 {
-	char buf[2];
 	struct ublk_ring *r;
 	int fd;
 
 	r = ring_create(&fd);
-	for (uint16_t tag = 0; tag < DEPTH; tag++)
-		ublk_ring_fetch(r, tag, &buf[tag % 2]);
+	for (uint16_t tag = 0; tag < DEPTH; tag++) {
+		memset(ublk_ring_buf(r, tag), 1 + tag, IO_BYTES);
+		ublk_ring_fetch(r, tag);
+	}
+	for (uint16_t tag = 0; tag < DEPTH; tag++) {
+		const uint8_t *buf = ublk_ring_buf(r, tag);
+
+		cr_assert(buf[0] == 1 + tag && buf[IO_BYTES - 1] == 1 + tag);
+	}
 	cr_assert_eq(ublk_ring_submit(r), 0);
 	cr_assert_eq(sent.n, DEPTH);
 	for (uint16_t tag = 0; tag < DEPTH; tag++)
 		expect_command(tag, fd, UBLK_IO_FETCH,
 			       &(struct ublk_abi_io){ .queue = QUEUE, .tag = tag,
-						      .addr = (uintptr_t)&buf[tag % 2] });
-	ublk_ring_commit(r, 3, -EIO, &buf[1]);
-	ublk_ring_commit(r, 1, 4096, &buf[0]);
+						      .addr = (uintptr_t)ublk_ring_buf(r, tag) });
+	ublk_ring_commit(r, 3, -EIO);
+	ublk_ring_commit(r, 1, 4096);
 	cr_assert_eq(ublk_ring_submit(r), 0);
 	cr_assert_eq(sent.n, 2);
 	expect_command(0, fd, UBLK_IO_COMMIT_AND_FETCH,
 		       &(struct ublk_abi_io){ .queue = QUEUE, .tag = 3, .result = -EIO,
-					      .addr = (uintptr_t)&buf[1] });
+					      .addr = (uintptr_t)ublk_ring_buf(r, 3) });
 	expect_command(1, fd, UBLK_IO_COMMIT_AND_FETCH,
 		       &(struct ublk_abi_io){ .queue = QUEUE, .tag = 1, .result = 4096,
-					      .addr = (uintptr_t)&buf[0] });
+					      .addr = (uintptr_t)ublk_ring_buf(r, 1) });
 	cr_assert_eq(ublk_ring_submit(r), 0);
 	cr_assert_eq(sent.n, 0);
 	ublk_ring_destroy(r);
@@ -228,6 +248,29 @@ Test(ublk_ring, completions)
 	ublk_ring_destroy(r);
 	ublk_ring_destroy(NULL);
 	close(fd);
+}
+
+/* The kernel may use the tags and the memory of a ring until the process ends. */
+Test(ublk_ring, left)
+{
+	struct ublk_ring *r[2];
+	void *bufs[2];
+	int fd, rings[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		r[i] = ring_create(&fd);
+		bufs[i] = ublk_ring_buf(r[i], DEPTH - 1);
+		rings[i] = ublk_ring_fd(r[i]);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		ublk_ring_leave(r[i]);
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_neq(fcntl(rings[i], F_GETFD), -1);
+		memset(bufs[i], 1, IO_BYTES);
+	}
+	/* It could be handed a request that no thread takes, for ever. */
+	cr_assert(!(init_flags & IORING_SETUP_DEFER_TASKRUN));
+	cr_assert(init_flags & IORING_SETUP_COOP_TASKRUN);
 }
 
 /* ---- the control ---- */
