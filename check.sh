@@ -71,7 +71,7 @@ done
 # Whatever a path may have in it is tried by what --full builds.
 full_dir="full, all of it"
 
-passed=0 failed=0 skipped=0 results=() endings=() counted_s=0
+passed=0 failed=0 skipped=0 results=() endings=() failures=() counted_s=0
 
 # minutes SECONDS
 minutes() {
@@ -129,6 +129,7 @@ suite() {
 	[ "$status" -eq 0 ] || [ "$2" -gt 0 ] || set -- "$1" 1 "$3"
 	[ "$2" -eq 0 ] || cat "$dir/test-suite.log"
 	while IFS= read -r test; do
+		failures+=("failed in $name: $test")
 		endings+=("$(printf '\n== %s gave up here:\n' "$test"; ending "$dir/${test%.*}.log")")
 	done < <(sed -n 's/^\(FAIL\|ERROR\): \([^ ]*\).*/\2/p' "$dir/$target.log" | sort -u)
 	sed -n 's/^SKIP: \([^ ]*\).*/\1/p' "$dir/$target.log" | while IFS= read -r test; do
@@ -349,6 +350,7 @@ fi
 # At the end, where a log that somebody shortens still has them.
 [ ${#endings[@]} -eq 0 ] || printf '%s\n' "${endings[@]}"
 printf '\n'
+[ ${#failures[@]} -eq 0 ] || printf '%s\n' "${failures[@]}" ''
 [ ${#results[@]} -eq 1 ] || printf '%s\n' "${results[@]}"
 printf '%d passed, %d failed, %d skipped, %s\n' "$passed" "$failed" "$skipped" "$(minutes $SECONDS)"
 [ "$failed" -eq 0 ]
