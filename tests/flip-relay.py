@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A network that changes a bit: flip-relay.py PORT PLAN.  Listens at a port of 127.0.0.1, which is
 # printed, and passes bytes on to PORT and back.  Each line "WAY OPCODE SKIP BIT" that comes to
-# the fifo PLAN is carried out once, and printed when it is.  Of the frames (rtrs-protocol(7)) that
-# go to the "server" or the "client", and have OPCODE, bytes and BIT, SKIP pass, and BIT of the next
-# is flipped: from the begin of its header, or, if negative, from its end.
+# the fifo PLAN is carried out once: "plan" is printed when it holds, and the flip when it is done.
+# Of the frames (rtrs-protocol(7)) that go to the "server" or the "client", and have OPCODE, bytes
+# and BIT, SKIP pass, and BIT of the next is flipped: from the begin of its header, or, if negative,
+# from its end.
 import os, socket, struct, sys, threading
 
 port, plan = int(sys.argv[1]), sys.argv[2]
@@ -18,6 +19,7 @@ def read_plan():
 				way, *numbers = line.split()
 				with lock:
 					wanted[:] = [[way, *map(int, numbers)]]
+				print("plan", flush=True)
 
 
 def change(way, frame):

@@ -20,19 +20,21 @@ wait_line "$tmp/relay.log" '^[0-9]+$'
 relay=127.0.0.1:$(head -n 1 "$tmp/relay.log")
 start_gateway "server=$relay" export=disk digest=crc32c control="$tmp/gateway.ctl"
 
-flipped() {
-	[ "$(grep -c '^[sc]' "$tmp/relay.log")" -eq "$1" ]
+# logged REGEX N: the relay has said so N times.
+logged() {
+	[ "$(grep -c "$1" "$tmp/relay.log")" -eq "$2" ]
 }
 # flips WAY OPCODE BIT: in the second of such frames while the disk is copied.
 flips=0
 flips() {
 	echo "$1 $2 1 $3" >"$tmp/plan"
+	flips=$((flips + 1))
+	wait_until "the plan of the relay" logged '^plan' $flips
 	case $1,$2 in
 	server,5) timeout $((4 * TIMEOUT_S)) nbdcopy --flush "$tmp/new" "$uri" ;;
 	*) timeout $((4 * TIMEOUT_S)) nbdcopy "$uri" "$tmp/got" && cmp "$tmp/new" "$tmp/got" ;;
 	esac
-	flips=$((flips + 1))
-	wait_until "a flipped bit" flipped $flips
+	wait_until "a flipped bit" logged '^[sc]' $flips
 	cmp "$tmp/new" "$tmp/disk"
 }
 nbdcopy --flush "$tmp/new" "$uri"

@@ -246,7 +246,7 @@ void promise_n_threads(struct world *w)
 		struct ibv_sge sge = region_sge(&src, 0, SIZE);
 		struct ibv_send_wr wr = wr_write_imm(0, &sge, (uintptr_t)f.r.mem, f.r.mr->rkey, i);
 
-		check(i < 100 * N);
+		check(i < 10000 * N);
 		memset(src.mem, (int)(i + 1), SIZE);
 		wr.wr_id = (uintptr_t)&a.send;
 		wr.send_flags = IBV_SEND_SIGNALED;
