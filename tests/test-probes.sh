@@ -40,39 +40,43 @@ start_nbdkit "server=127.0.0.1:$server_port" export=disk
 
 # A tracer may need long to attach, longer in a guest without KVM.
 TIMEOUT_S=$((3 * TIMEOUT_S))
-# sees SCRIPT FILE PID MAP...: with IO under way it prints each MAP.
+# view MAP...: whether the tracer has printed each, of requests of now or before.
+view() {
+	local map
+
+	nbdsh_run "$uri" <<END
+for i in range(2000):
+    h.pwrite(b"x" * 512, 512 * (i % 1000))
+END
+	for map in "$@"; do
+		grep -qF "$map" "$tmp/out" || return 1
+	done
+}
+
+# sees SCRIPT FILE PID MAP...: with IO under way it prints each MAP, here each second: at its end
+# bpftrace takes long to detach, and may look for events for minutes.
 sees() {
 	local script=$1 file=$2 pid=$3 map tracer
 	shift 3
 	# bpftrace knows no way to write a path with a space.
 	ln -sf "$file" "$tmp/traced"
 	sed "s|^usdt:[^:]*:|usdt:$tmp/traced:|" "$top_builddir/contrib/$script" >"$tmp/$script"
-	# At its end bpftrace 0.17 may look for events for minutes.
-	timeout -k 10 "$TIMEOUT_S" bpftrace -p "$pid" "$tmp/$script" >"$tmp/out" 2>&1 &
+	for map in "$@"; do
+		echo "interval:s:1 { print(${map%%[*}); }"
+	done | sort -u >>"$tmp/$script"
+	bpftrace -B line -p "$pid" "$tmp/$script" >"$tmp/out" 2>&1 &
 	tracer=$!
+	cleanup_fn kill_process $tracer
 	# bpftrace 0.17 says "Attaching" on stdout, 0.27 "Attached" on stderr.
 	wait_line "$tmp/out" "Attach(ing|ed)"
-	nbdsh_run "$uri" <<END
-for i in range($writes):
-    h.pwrite(b"x" * 512, 512 * (i % 1000))
-END
-	writes=$((2 * writes))
-	kill -INT $tracer
-	wait $tracer || return 1
-	for map in "$@"; do
-		grep -qF "$map" "$tmp/out" || return 1
-	done
+	wait_until "a view of $file" view "$@"
+	kill_process $tracer
 }
 
-# A tracer may need longer to attach than the requests take: each time there are twice as many.
-writes=2000
 # The comment of the script has the numbers of the stages.
 storage=$(sed -n 's/.* \([0-9]*\) storage,.*/\1/p' "$top_builddir/contrib/rtrs-server-stages.bt")
-wait_until "a view of the server" sees rtrs-server-stages.bt "$server" \
-	"$server_pid" "@us[1]" "@us[$storage]"
-wait_until "a view of the plugin" sees rtrs-plugin-requests.bt "$RTRS_PLUGIN" \
-	"$nbdkit_pid" "@queued" "@server" "@ends"
+sees rtrs-server-stages.bt "$server" "$server_pid" "@us[1]" "@us[$storage]"
+sees rtrs-plugin-requests.bt "$RTRS_PLUGIN" "$nbdkit_pid" "@queued" "@server" "@ends"
 stop_process "$nbdkit_pid"
 start_gateway "server=127.0.0.1:$server_port" export=disk
-wait_until "a view of rtrs-nbd" sees rtrs-nbd-requests.bt "$gateway" \
-	"$gateway_pid" "@queued" "@server" "@ends"
+sees rtrs-nbd-requests.bt "$gateway" "$gateway_pid" "@queued" "@server" "@ends"
