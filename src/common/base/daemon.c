@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the pipe between a daemon and its parent.  A daemon that ends before it is ready closes the
- * pipe, and its parent fails. */
+ * pipe, and its parent fails.  A parent that ends before the daemon is ready ends the daemon. */
 #include <config.h>
 
 #include "daemon.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 static int ready_fd = -1;		/* of the daemon, until it is ready */
@@ -25,8 +27,8 @@ static int wait_ready(int fd)
 
 int daemon_begin(void)
 {
+	pid_t parent = getpid(), pid;
 	int fds[2];
-	pid_t pid;
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
@@ -41,6 +43,10 @@ int daemon_begin(void)
 	close(fds[pid ? 1 : 0]);
 	if (pid)
 		_exit(wait_ready(fds[0]));
+	/* Ctrl-C ends the parent alone. */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(1);
 	ready_fd = fds[1];
 	setsid();
 	return chdir("/") < 0 ? -errno : 0;
@@ -57,6 +63,8 @@ void daemon_ready(void)
 		dup2(null, fd);
 	if (null > STDERR_FILENO)
 		close(null);
+	/* ORDER: the parent ends when it has the byte. */
+	prctl(PR_SET_PDEATHSIG, 0);
 	(void)!write(ready_fd, "", 1);
 	close(ready_fd);
 	ready_fd = -1;
