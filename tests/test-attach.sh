@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What rtrs-attach and rtrs-detach refuse, before they touch the kernel, with words that name the
 # mistake.  Devices are made in guests: tests/guest/test-attach-nbd.sh and its neighbours.
+. "$(dirname "$0")/own-namespace.sh" --mount
 . ./tests/functions.sh
 requires_attach
 
@@ -50,3 +51,92 @@ detach_refuses 2 "--all with a NAME: give one or the other$" --all disk
 detach_refuses 2 "--force with --lazy: give one or the other$" -f -l disk
 detach_refuses 2 "'a/b' is no NAME of a device$" a/b
 detach_refuses 1 "no-such-disk: it is not attached$" no-such-disk
+
+# States of devices, without any device.
+[ "$IN_NAMESPACE" = yes ] || skip "the rest needs a mount namespace"
+mount -t tmpfs tmpfs /run
+states=/run/rtrs/attach
+mkdir -p $states
+
+# state NAME LINE...: what a process of NAME has left.
+state() {
+	printf '%s\n' driver=nbd server=192.0.2.1 export=disk ready=1 "${@:2}" >"$states/$1"
+}
+
+# listed NAME WORDS
+listed() {
+	"$RTRS_ATTACH" --list >"$tmp/list"
+	cat "$tmp/list"
+	grep "^$1 .* $2 .*192.0.2.1/disk$" "$tmp/list"
+}
+
+# A disk of that name is another program's: its users are nobody's concern, and its size neither.
+disk=$(find /sys/block -mindepth 1 -printf '%f\n' -quit)
+if [ -n "$disk" ]; then
+	state other disk="$disk"
+	listed other gone
+	grep "^other  *-  *0 " "$tmp/list"
+	"$RTRS_DETACH" other
+	[ ! -e $states/other ] || fail "the state is left"
+fi
+
+# A wish is a wish as long as a process is there.
+state left wish=1 pid=$$
+listed left gone
+state left wish=2 pid=$$
+listed left gone
+"$RTRS_ATTACH" --list --json | python3 -c "
+import json, sys
+one, = json.load(sys.stdin)
+assert (one['state'], one['pid'], one['size'], one['disk']) == ('gone', 0, 0, ''), one"
+
+# A process that ended before it had a device, or a file that is damaged: there is none.
+state early driver=
+head -c 100 /dev/zero >$states/zeroes
+must_fail grep -E 'early|zeroes' <("$RTRS_ATTACH" --list)
+detach_refuses 1 "early: it is not attached$" early
+[ ! -e $states/early ] || fail "its state is left"
+detach_refuses 1 "zeroes: it is not attached$" zeroes
+
+# One file that cannot be read hides no other device.
+head -c 5000 /dev/zero >$states/damaged
+must_fail "$RTRS_ATTACH" --list 2>"$tmp/err" >"$tmp/list"
+grep '^left ' "$tmp/list"
+grep "^rtrs-attach: $states/damaged: .*: remove this file, and rtrs-attach finds" "$tmp/err"
+must_fail "$RTRS_ATTACH" --list --json 2>"$tmp/err" >"$tmp/json"
+python3 -c "
+import json, sys
+assert [one['name'] for one in json.load(open('$tmp/json'))] == ['left']"
+detach_refuses 1 "damaged: $states/damaged: .*: remove this file" damaged
+rm $states/damaged
+
+# The process is the one that has the lock; the state may have the number of one that has ended,
+# which is another program's by now.
+cat >"$tmp/serve.sh" <<END
+trap 'touch "$tmp/signal"' USR1
+trap 'exit 0' TERM
+umask 077
+exec 5>$states/left.lock
+flock 5
+touch "$tmp/serves"
+while sleep 0.1; do :; done 5>&-
+END
+bash "$tmp/serve.sh" &
+serving=$!
+cleanup_fn stop_process $serving
+wait_until "the process" test -e "$tmp/serves"
+sleep 1000 &
+another=$!
+cleanup_fn kill_process $another
+state left pid=$another
+"$RTRS_DETACH" --lazy left
+wait_until "the signal" test -e "$tmp/signal"
+kill -0 $another || fail "the signal went to a process that had the number"
+listed left "goes when unused"
+# The next process has the lock, and has not written anything.
+kill_process $another
+state left pid=$another
+listed left "waits for server"
+state left driver= pid=$serving
+listed left "waits for server"
+detach_refuses 1 "left: it is not attached yet: process $serving waits for the server" left

@@ -6,14 +6,17 @@
 #include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "attach-nbd.h"
+#include "attach-remove.h"
 #include "attach.h"
 #include "cleanup.h"
 #include "ctl-json.h"
+#include "lock-file.h"
 #include "number.h"
 #include "process.h"
 #include "ublk-disk.h"
@@ -42,22 +45,28 @@ static uint64_t size_of(const char *disk)
 }
 
 /* "gone": the process was killed before it had a device, or another program has removed the device
- * and the process was killed since. */
-static const char *serves(const struct item *item)
+ * and the process was killed since.  What is to be done with a device is done by a process. */
+static const char *serves(struct item *item)
 {
-	bool served = attach_state_served(item->state.name);
+	struct attach_state *s = &item->state;
 
-	if (item->state.wish == ATTACH_GOES)
+	if (!attach_state_served(s->name)) {
+		s->pid = 0;
+		return item->size ? "waits for rtrs-attach" : "gone";
+	}
+	/* The next process has the lock, and has not written the state yet. */
+	if (!lock_holder_lives(s->pid)) {
+		s->pid = 0;
+		s->ready = ATTACH_BEGINS;
+	}
+	if (s->wish == ATTACH_GOES)
 		return "goes";
-	if (item->state.wish == ATTACH_GOES_UNUSED)
+	if (s->wish == ATTACH_GOES_UNUSED)
 		return "goes when unused";
-	if (served)
-		return item->size && item->state.ready == ATTACH_READY ? "served" :
-									 "waits for server";
-	return item->size ? "waits for rtrs-attach" : "gone";
+	return item->size && s->ready == ATTACH_READY ? "served" : "waits for server";
 }
 
-/* 0, or -errno with @err; -ENOENT: the device has gone meanwhile. */
+/* 0, or -errno with @err; -ENOENT: there is no device, and none is to be. */
 static int read_item(struct item *item, const char *name, char *err, size_t len)
 {
 	int r = attach_state_read(&item->state, name, err, len);
@@ -65,6 +74,10 @@ static int read_item(struct item *item, const char *name, char *err, size_t len)
 	if (r < 0)
 		return r;
 	attach_node(name, item->node);
+	if (!*item->state.driver && !attach_state_served(name))
+		return -ENOENT;
+	/* A user who may not ask the kernel believes the state. */
+	attach_find_disk(&item->state);
 	item->size = size_of(item->state.disk);
 	item->serves = serves(item);
 	return 0;
@@ -101,30 +114,32 @@ int attach_list(bool json)
 {
 	json_t *array = json ? json_array() : NULL;
 	char **names, err[256];
-	int n = attach_state_names(&names, err, sizeof(err)), r = MIN(n, 0);
+	int n = attach_state_names(&names, err, sizeof(err)), r;
+	bool failed = n < 0;
 	struct item item;
 
 	if (!json && n > 0)
 		printf("%-16s %-8s %8s  %-21s  %s\n", "NAME", "DISK", "SIZE", "STATE",
 		       "SERVER/EXPORT");
-	for (int i = 0; r == 0 && i < n; i++) {
+	if (failed)
+		fprintf(stderr, "rtrs-attach: %s\n", err);
+	for (int i = 0; i < n; i++) {
 		r = read_item(&item, names[i], err, sizeof(err));
 		if (r == 0 && json)
 			json_array_append_new(array, item_json(&item));
 		else if (r == 0)
 			print_item(&item);
-		r = r == -ENOENT ? 0 : r;
+		else if (r != -ENOENT)
+			failed = fprintf(stderr, "rtrs-attach: %s\n", err) != 0;
 	}
 	if (n >= 0)
 		attach_state_names_free(names, n);
-	if (r == 0 && json) {
+	if (json) {
 		json_dumpf(array, stdout, JSON_INDENT(1));
 		putchar('\n');
 	}
 	json_decref(array);
-	if (r < 0)
-		fprintf(stderr, "rtrs-attach: %s\n", err);
-	return std_out_end("rtrs-attach", r < 0 ? EXIT_FAILED : EXIT_DONE);
+	return std_out_end("rtrs-attach", failed ? EXIT_FAILED : EXIT_DONE);
 }
 
 /* ---- udev ---- */

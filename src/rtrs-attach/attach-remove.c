@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which driver ends which device. */
+/* Which driver has which device. */
 #include <config.h>
 
 #include "attach-remove.h"
@@ -15,6 +15,15 @@
 #include "number.h"
 #include "ublk-disk.h"
 #include "util.h"
+
+static int find_nbd(struct attach_state *s)
+{
+	int index = attach_nbd_find(s->name);
+
+	if (index >= 0)
+		snprintf(s->disk, sizeof(s->disk), "nbd%d", index);
+	return index == -ENOENT ? -ENODEV : index;
+}
 
 static int remove_nbd(const struct attach_state *s, char *err, size_t len)
 {
@@ -32,6 +41,20 @@ static int remove_nbd(const struct attach_state *s, char *err, size_t len)
 }
 
 #ifdef HAVE_LIBURING
+static int find_ublk(struct attach_state *s)
+{
+	uint64_t mark = attach_state_mark(s), of_disk;
+	char why[UBLK_WHY];
+	int id = s->index;
+
+	/* A look at one is quicker than at all. */
+	if (id < 0 || ublk_disk_mark(id, &of_disk, why) < 0 || of_disk != mark)
+		id = ublk_disk_find(mark, why);
+	if (id >= 0)
+		snprintf(s->disk, sizeof(s->disk), "ublkb%d", id);
+	return id == -ENOENT ? -ENODEV : id;
+}
+
 static int remove_ublk(const struct attach_state *s, char *err, size_t len)
 {
 	char why[UBLK_WHY];
@@ -44,13 +67,33 @@ static int remove_ublk(const struct attach_state *s, char *err, size_t len)
 
 static const struct {
 	const char *driver;
+	int (*find)(struct attach_state *s);	/* sets s->disk; the index, or -errno */
 	int (*remove)(const struct attach_state *s, char *err, size_t len);
 } drivers[] = {
 #ifdef HAVE_LIBURING
-	{ "ublk", remove_ublk },
+	{ "ublk", find_ublk, remove_ublk },
 #endif
-	{ "nbd", remove_nbd },
+	{ "nbd", find_nbd, remove_nbd },
 };
+
+int attach_find_disk(struct attach_state *s)
+{
+	int r = -EOPNOTSUPP;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(drivers); i++) {
+		if (!strcmp(drivers[i].driver, s->driver))
+			r = drivers[i].find(s);
+	}
+	if (r >= 0) {
+		s->index = r;
+		return 0;
+	}
+	if (r == -ENODEV) {
+		s->index = -1;
+		*s->disk = '\0';
+	}
+	return r;
+}
 
 int attach_remove(const struct attach_state *s, char *err, size_t len)
 {

@@ -41,6 +41,8 @@ enum run_end {
 	RUN_REMOVED,			/* by rtrs-detach */
 	RUN_GONE,			/* the device has gone, nobody said why */
 	RUN_FAILED,			/* the first read has */
+	RUN_UNUSABLE,			/* for a reason that was logged, or by a signal before IO
+					 * works */
 };
 
 static const int stop_signals[] = { SIGTERM, SIGINT, SIGQUIT, 0 };
@@ -86,7 +88,8 @@ static int start_device(struct attach *a)
 			log_err(NULL, "%s", err);
 	}
 	if (r < 0) {
-		if (is_new && !a->found)
+		/* Of a device that was found without its state the state would not be true. */
+		if (is_new)
 			attach_forget(s);
 		return r;
 	}
@@ -115,11 +118,19 @@ struct run {
 static void begin_detach(struct run *run)
 {
 	struct attach *a = run->a;
-	int r = attach_helper_start(&a->helper, ATTACH_HELPS_DETACH, ATTACH_DETACH,
+	int r = attach_helper_start(&a->helper, ATTACH_HELPS_DETACH, ATTACH_UNUSED,
 				    a->state.name);
 
 	if (r < 0)
-		log_warn(NULL, "cannot start %s: %s", ATTACH_DETACH, strerror(-r));
+		log_warn(NULL, "cannot start %s: %s", ATTACH_UNUSED, strerror(-r));
+}
+
+/* True if the kernel has the device. */
+static bool is_there(const struct attach *a)
+{
+	struct attach_state s = a->state;
+
+	return attach_find_disk(&s) != -ENODEV;
 }
 
 /* Look what rtrs-detach has written. */
@@ -132,10 +143,12 @@ static enum run_end look_for_wish(struct run *run)
 	if (attach_state_read(&s, a->state.name, err, sizeof(err)) < 0)
 		return RUN_GOES_ON;
 	a->state.wish = s.wish;
+	/* ORDER: the helper, which ends with this process, has removed the device before. */
 	if (s.wish == ATTACH_GOES)
-		return RUN_REMOVED;
+		return a->helper.task == ATTACH_HELPS_DETACH && is_there(a) ? RUN_GOES_ON :
+									      RUN_REMOVED;
 	if (s.wish == ATTACH_GOES_UNUSED && a->helper.task == ATTACH_HELPS_NOT &&
-	    !attach_users(s.disk, NULL))
+	    !attach_users(a->state.disk, NULL))
 		begin_detach(run);
 	return RUN_GOES_ON;
 }
@@ -143,7 +156,9 @@ static enum run_end look_for_wish(struct run *run)
 /* The process is to end: at once, if it has been said before, or if IO does not work yet. */
 static enum run_end begin_end(struct run *run)
 {
-	if (run->leave_ms || run->a->helper.task == ATTACH_HELPS_READ)
+	if (run->a->helper.task == ATTACH_HELPS_READ)
+		return run->a->found ? RUN_LEFT : RUN_UNUSABLE;
+	if (run->leave_ms)
 		return RUN_LEFT;
 	run->leave_ms = clock_now_ms() + END_WAITS_MS;
 	if (run->a->helper.task == ATTACH_HELPS_NOT)
@@ -199,7 +214,7 @@ static enum run_end take_helper(struct run *run)
 		return RUN_FAILED;
 	a->state.ready = ATTACH_READY;
 	if (write_state(a) < 0)
-		return RUN_FAILED;
+		return RUN_UNUSABLE;
 	run->ready(a);
 	return RUN_GOES_ON;
 }
@@ -248,6 +263,8 @@ static void log_end_of(struct attach *a, enum run_end end)
 	case RUN_FAILED:
 		log_err(NULL, "/dev/%s cannot be read", a->state.disk);
 		break;
+	case RUN_UNUSABLE:
+		break;
 	default:
 		log_info(NULL, "/dev/%s is detached", a->state.disk);
 		break;
@@ -269,11 +286,13 @@ static bool remove_failed(struct attach *a)
  * EXIT_DONE. */
 static int end_device(struct attach *a, enum run_end end)
 {
-	bool gone = end == RUN_REMOVED || end == RUN_GONE;
+	bool failed = end == RUN_FAILED || end == RUN_UNUSABLE;
+	/* rtrs-detach may not have come to its end, nor ever come there. */
+	bool gone = end == RUN_GONE || (end == RUN_REMOVED && !is_there(a));
 
 	log_end_of(a, end);
 	/* ORDER: the kernel waits for requests that a process has, so they are answered. */
-	if (end == RUN_FAILED && !a->found) {
+	if (failed && !a->found) {
 		client_lose_patience(&a->start->run.clt);
 		gone = remove_failed(a);
 	}
@@ -294,7 +313,7 @@ int attach_run(struct attach *a, void (*ready)(struct attach *a))
 
 	if (r < 0 && !a->own)
 		return EXIT_FAILED;
-	end = r < 0 ? RUN_FAILED : wait_for_end(&run);
+	end = r < 0 ? RUN_UNUSABLE : wait_for_end(&run);
 	/* A second signal ends the program at once. */
 	signals_mask(SIG_UNBLOCK, stop_signals);
 	sd_notify(0, "STOPPING=1");

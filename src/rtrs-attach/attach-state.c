@@ -5,6 +5,7 @@
 
 #include "attach-state.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -110,6 +112,25 @@ bool attach_state_served(const char *name)
 	return path && stat(path, &st) == 0 && lock_holders(&st, &pid, 1);
 }
 
+/* True if process @pid has the file @st open.  Asks no server of a file system. */
+static bool has_open(const char *pid, const struct stat *st)
+{
+	_cleanup_free_ char *path = NULL;
+	const struct dirent *e;
+	bool found = false;
+	struct statx other;
+	DIR *dir;
+
+	dir = asprintf(&path, "/proc/%s/fd", pid) < 0 ? NULL : opendir(path);
+	while (dir && !found && (e = readdir(dir)))
+		found = statx(dirfd(dir), e->d_name, AT_STATX_DONT_SYNC, STATX_INO, &other) == 0 &&
+			makedev(other.stx_dev_major, other.stx_dev_minor) == st->st_dev &&
+			other.stx_ino == st->st_ino;
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
 /* ---- lines ---- */
 
 static const struct {
@@ -189,7 +210,8 @@ int attach_state_read(struct attach_state *s, const char *name, char *err, size_
 	}
 	r = path ? plain_file_load(path, STATE_MAX, &file, why, sizeof(why)) : -ENOMEM;
 	if (r < 0) {
-		snprintf(err, len, "%s: %s", path ? path : ATTACH_DIRECTORY, why);
+		snprintf(err, len, "%s: %s: remove this file, and rtrs-attach finds the device "
+			 "again", path ? path : ATTACH_DIRECTORY, why);
 		return r;
 	}
 	attach_state_take(s, name, file.text);
@@ -223,6 +245,35 @@ void attach_state_remove(const char *name)
 
 	if (path)
 		plain_file_remove(path, why, sizeof(why));
+}
+
+pid_t attach_state_process(const char *name)
+{
+	_cleanup_free_ char *path = path_of(name, ".lock");
+	struct attach_state state;
+	const struct dirent *e;
+	char err[256], own[16];
+	struct stat st;
+	pid_t pid = 0;
+	DIR *dir;
+
+	if (!path || stat(path, &st) < 0)
+		return 0;
+	/* The parent of a daemon that is not ready has it open, too. */
+	if (attach_state_read(&state, name, err, sizeof(err)) == 0 && state.pid > 0) {
+		snprintf(own, sizeof(own), "%d", state.pid);
+		if (has_open(own, &st))
+			return state.pid;
+	}
+	dir = opendir("/proc");
+	while (dir && !pid && (e = readdir(dir))) {
+		if (isdigit((unsigned char)*e->d_name) && atoi(e->d_name) != (int)getpid() &&
+		    has_open(e->d_name, &st))
+			pid = atoi(e->d_name);
+	}
+	if (dir)
+		closedir(dir);
+	return pid;
 }
 
 static int is_state(const struct dirent *e)

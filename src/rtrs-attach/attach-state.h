@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "rnbd-proto.h"
 
@@ -16,7 +17,8 @@
 
 struct attach_state {
 	char name[ATTACH_NAME_MAX];
-	char driver[16];		/* attach_driver.name */
+	char driver[16];		/* attach_driver.name; "": there is no device, and the
+					 * process waits for the server */
 	int index;			/* of the driver's devices; -1: none */
 	char disk[32];			/* of the kernel: "nbd0" */
 	char server[256];		/* as a user gave it */
@@ -49,6 +51,10 @@ uint64_t attach_state_mark(const struct attach_state *s);
 int attach_state_lock(const char *name, char *err, size_t len);
 /* True if a process has the lock of @name. */
 bool attach_state_served(const char *name);
+/* The process, another one than this, that has the file of the lock of @name open, so that it
+ * serves @name or is to; 0: there is none, or it cannot be seen.  The state may name one that has
+ * ended, whose number may be another program's by now. */
+pid_t attach_state_process(const char *name);
 /* Read the state of @name.  0; -ENOENT: there is none; or -errno with @err. */
 int attach_state_read(struct attach_state *s, const char *name, char *err, size_t len);
 /* Write @s.  0, or -errno with @err. */

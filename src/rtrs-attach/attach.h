@@ -59,10 +59,12 @@ int attach_list_udev(const char *disk);
 
 /* ---- attach-helper.c ----
  * A process for work that may wait for the device, in place of the one that serves the device: that
- * one must end at any time, whatever its threads wait for in the kernel. */
+ * one must end at any time, whatever its threads wait for in the kernel.  The helper ends with it:
+ * what the helper was to do may be wrong later. */
 
 #define ATTACH_READ "rtrs-attach-read"	/* argv[0]: read from the disk that is named behind */
-#define ATTACH_DETACH "rtrs-detach"	/* detach.c */
+#define ATTACH_DETACH "rtrs-detach"	/* detach.c: a program of its own, too */
+#define ATTACH_UNUSED "rtrs-attach-detach"	/* the same, for the process of the device */
 
 struct attach_helper {
 	enum attach_helps {

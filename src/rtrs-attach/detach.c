@@ -4,7 +4,9 @@
  * The happy path, for each device: nobody uses it, what it was given is flushed, the wish is
  * written to the state, the kernel removes the device, and its process, which finds both, ends.
  * Possible failures: the device is in use, and each user is named; no process serves it; the kernel
- * refuses.  Main thread. */
+ * refuses; the device answers nothing.
+ *
+ * A child does the work for each device (detach-child.h). */
 #include <config.h>
 
 #include <errno.h>
@@ -20,6 +22,7 @@
 #include "attach-users.h"
 #include "attach.h"
 #include "clock.h"
+#include "detach-child.h"
 #include "number.h"
 #include "opt.h"
 #include "process.h"
@@ -63,6 +66,15 @@ static int complain(const char *name, const char *err)
 	return -1;
 }
 
+/* Have the process of the device look for the wish. */
+static void wake_process(const struct attach_state *s)
+{
+	pid_t pid = attach_state_process(s->name);
+
+	if (pid > 0)
+		kill(pid, SIGUSR1);
+}
+
 /* Say who uses the device. */
 static int complain_used(const struct attach_state *s)
 {
@@ -89,14 +101,21 @@ static int wait_for_process(const char *name)
 	return lock;
 }
 
-/* Write the wish for the process to find. */
-static int wish(struct attach_state *s, enum attach_wish wish, char *err, size_t len)
+/* Write the wish for the process to find, beside what it has written meanwhile. */
+static int wish(const struct attach_state *s, enum attach_wish wish, char *err, size_t len)
 {
-	s->wish = wish;
-	return attach_state_write(s, err, len);
+	struct attach_state now;
+	int r = attach_state_read(&now, s->name, err, len);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (r < 0)
+		now = *s;
+	now.wish = wish;
+	return attach_state_write(&now, err, len);
 }
 
-static int detach_lazily(struct attach_state *s, bool served)
+static int detach_lazily(const struct attach_state *s, bool served)
 {
 	char err[256];
 
@@ -105,63 +124,118 @@ static int detach_lazily(struct attach_state *s, bool served)
 				"start rtrs-attach first, or give --force");
 	if (wish(s, ATTACH_GOES_UNUSED, err, sizeof(err)) < 0)
 		return complain(s->name, err);
-	kill(s->pid, SIGUSR1);
+	wake_process(s);
 	return 0;
 }
 
-/* Remove the device, which nobody uses, or whose users get errors; *@lock as wait_for_process(). */
-static int detach_now(struct attach_state *s, bool force, int *lock)
+/* Have the kernel remove the device. */
+static int remove_now(const struct attach_state *s, bool wake, char *err, size_t len)
 {
-	char err[256];
-	int fd = force ? -1 : attach_users_keep_out(s->disk, USERS_WAIT_MS), r;
+	char why[256];
+	int r = wish(s, ATTACH_GOES, err, len);
 
-	if (fd == -EBUSY)
-		return complain_used(s);
-	/* ORDER: a device that no process serves has nothing to flush, because it was flushed when
-	 * the last user closed it. */
-	if (fd >= 0 && *lock < 0 && fsync(fd) < 0) {
-		fmt_error(-errno, err, sizeof(err), "/dev/%s cannot be flushed: %s", s->disk,
-			  strerror(errno));
-		close(fd);
-		return complain(s->name, err);
-	}
-	r = wish(s, ATTACH_GOES, err, sizeof(err));
+	if (r < 0)
+		return r;
 	/* ORDER: the kernel may wait for requests that wait for a server, until the process leaves
 	 * them. */
-	if (r == 0 && force && *lock < 0)
-		kill(s->pid, SIGUSR1);
+	if (wake)
+		wake_process(s);
+	r = attach_remove(s, err, len);
+	if (r < 0)
+		wish(s, ATTACH_STAYS, why, sizeof(why));
+	return r;
+}
+
+/* Remove the device, which nobody uses, or whose users get errors.  @fd, or less than 0: it keeps
+ * others out, and is taken; *@lock as wait_for_process(). */
+static int detach_now(const struct attach_state *s, bool force, int fd, int *lock)
+{
+	char err[256];
+	int r = 0;
+
+	detach_child_at(DETACH_FLUSHES);
+	/* ORDER: a device that no process serves has nothing to flush, because it was flushed when
+	 * the last user closed it. */
+	if (fd >= 0 && *lock < 0 && fsync(fd) < 0)
+		r = fmt_error(-errno, err, sizeof(err), "/dev/%s cannot be flushed: %s", s->disk,
+			      strerror(errno));
+	detach_child_at(DETACH_REMOVES);
 	if (r == 0)
-		r = attach_remove(s, err, sizeof(err));
+		r = remove_now(s, force && *lock < 0, err, sizeof(err));
 	if (fd >= 0)
 		close(fd);
 	if (r < 0)
 		return complain(s->name, err);
+	detach_child_at(DETACH_WAITS);
 	if (*lock < 0) {
-		kill(s->pid, SIGUSR1);
+		wake_process(s);
 		*lock = wait_for_process(s->name);
 	}
 	if (*lock < 0) {
 		snprintf(err, sizeof(err), "the device has gone, and its process %d has not ended",
-			 s->pid);
+			 (int)attach_state_process(s->name));
 		return complain(s->name, err);
 	}
 	attach_forget(s);
 	return 0;
 }
 
-/* 0, or -1 with a line on stderr. */
-static int detach_one(const struct detach_options *o, const char *name)
+/* There is no device yet; and none is to be, if this process has got @lock. */
+static int detach_early(const struct detach_options *o, const struct attach_state *s, int lock)
 {
+	char err[256];
+
+	if (lock >= 0) {
+		attach_forget(s);
+		attach_state_unlock(lock, s->name);
+		return o->all ? 0 : complain(s->name, "it is not attached");
+	}
+	snprintf(err, sizeof(err), "it is not attached yet: process %d waits for the server: stop "
+		 "its unit, or kill it", (int)attach_state_process(s->name));
+	return complain(s->name, err);
+}
+
+/* Read the state.  If it is lost, the kernel has the name of a device by nbd. */
+static int find(struct attach_state *s, const char *name, char *err, size_t len)
+{
+	static const char nbd[] = "nbd";
+	int r = attach_state_read(s, name, err, len);
+
+	if (r == 0)
+		return 0;
+	memcpy(s->driver, nbd, sizeof(nbd));
+	if (r == -ENOENT && attach_find_disk(s) == 0)
+		return 0;
+	if (r == -ENOENT)
+		snprintf(err, len, "it is not attached");
+	return r;
+}
+
+/* 0, or -1 with a line on stderr. */
+static int detach_one(const char *name, const void *arg)
+{
+	const struct detach_options *o = arg;
+	int fd = -1, lock, r;
 	struct attach_state s;
 	char err[256];
-	int r = attach_state_read(&s, name, err, sizeof(err)), lock;
 
-	if (r < 0)
-		return complain(name, r == -ENOENT ? "it is not attached" : err);
-	lock = attach_state_lock(name, err, sizeof(err));
-	if (lock < 0 && lock != -EWOULDBLOCK)
+	if (find(&s, name, err, sizeof(err)) < 0)
 		return complain(name, err);
-	r = o->lazy ? detach_lazily(&s, lock < 0) : detach_now(&s, o->force, &lock);
+	attach_find_disk(&s);
+	/* ORDER: this may wait for the process of the device, which needs the lock. */
+	if (!o->force && !o->lazy && *s.disk)
+		fd = attach_users_keep_out(s.disk, USERS_WAIT_MS);
+	if (fd == -EBUSY)
+		return complain_used(&s);
+	lock = attach_state_lock(name, err, sizeof(err));
+	if (lock < 0 && lock != -EWOULDBLOCK) {
+		if (fd >= 0)
+			close(fd);
+		return complain(name, err);
+	}
+	if (!*s.driver)
+		return detach_early(o, &s, lock);
+	r = o->lazy ? detach_lazily(&s, lock < 0) : detach_now(&s, o->force, fd, &lock);
 	if (lock >= 0)
 		attach_state_unlock(lock, name);
 	return r;
@@ -175,7 +249,7 @@ static int detach_all(const struct detach_options *o)
 	if (n < 0)
 		return complain("--all", err);
 	for (int i = 0; i < n; i++)
-		r |= detach_one(o, names[i]);
+		r |= detach_child_run(names[i], o->force, detach_one, o);
 	attach_state_names_free(names, n);
 	return r;
 }
@@ -217,6 +291,6 @@ int detach_main(int argc, char **argv)
 	if (o.all)
 		r = detach_all(&o);
 	for (int i = first; i < argc; i++)
-		r |= detach_one(&o, argv[i]);
+		r |= detach_child_run(argv[i], o.force, detach_one, &o);
 	return r ? EXIT_FAILED : EXIT_DONE;
 }

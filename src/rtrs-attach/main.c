@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attach-remove.h"
 #include "attach.h"
 #include "cleanup.h"
 #include "clock.h"
@@ -160,16 +161,21 @@ static int open_export(char *err)
 {
 	const struct timespec nap = { .tv_sec = 1 };
 	bool waits = options.session.connect_timeout_ms == CLOCK_NEVER;
-	int r = clt_start_session(&start, err);
+	int r = clt_start_session(&start, err), last = 0;
 
 	if (r < 0)
 		return r;
 	attach.start = &start;
-	do {
+	for (;;) {
 		r = clt_export_open(&start.run.clt, &options.session,
 				    options.session.export_name, &attach.dev, err);
-	} while (waits && (r == -EIO || r == -EAGAIN || r == -ECONNABORTED) &&
-		 nanosleep(&nap, NULL) == 0);
+		if (!waits || (r != -EIO && r != -EAGAIN && r != -ECONNABORTED))
+			break;
+		if (r != last)
+			log_warn(NULL, "%s; trying again", err);
+		last = r;
+		nanosleep(&nap, NULL);
+	}
 	if (r < 0)
 		clt_start_end(&start);
 	return r;
@@ -193,6 +199,16 @@ static void tell_ready(struct attach *a)
 	daemon_ready();
 }
 
+/* For --list.  A failure is one of the device's start, too. */
+static void tell_waits(void)
+{
+	char err[256];
+
+	attach.state.pid = (int)getpid();
+	attach.state.ready = ATTACH_BEGINS;
+	attach_state_write(&attach.state, err, sizeof(err));
+}
+
 static int serve(void)
 {
 	char err[CLT_FRONT_ERR] = "";
@@ -200,8 +216,12 @@ static int serve(void)
 	int status;
 
 	sd_notify(0, "STATUS=waits for the server");
-	if (open_export(err) < 0)
+	tell_waits();
+	if (open_export(err) < 0) {
+		if (!takes_over())
+			attach_forget(&attach.state);
 		return main_complain(err);
+	}
 	/* Until here a signal ends the program. */
 	attach_run_signals(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
@@ -228,6 +248,18 @@ static int keep_session(bool has_device, char err[CLT_FRONT_ERR])
 	return r;
 }
 
+/* The state of a device that has gone without its process, by another program or a fault, is none:
+ * nobody waits for the next process. */
+static void forget_gone(struct attach_state *s)
+{
+	char none[] = "";
+
+	if (!*s->driver || attach_find_disk(s) != -ENODEV)
+		return;
+	attach_forget(s);
+	attach_state_take(s, options.name, none);
+}
+
 static int begin(int *lock, char err[CLT_FRONT_ERR])
 {
 	struct attach_state *s = &attach.state;
@@ -239,6 +271,7 @@ static int begin(int *lock, char err[CLT_FRONT_ERR])
 	r = attach_state_read(s, options.name, err, CLT_FRONT_ERR);
 	if (r < 0 && r != -ENOENT)
 		return r;
+	forget_gone(s);
 	if (takes_over() && strcmp(s->export_name, options.session.export_name))
 		return fmt_error(-EEXIST, err, CLT_FRONT_ERR, "%s is the export '%.64s' of %.64s, "
 				 "and waits for its process: attach that one, or rtrs-detach %s "
@@ -278,6 +311,10 @@ static int run_other(int argc, char **argv)
 	const char *name = argc ? basename(argv[0]) : "";
 
 	if (!strcmp(name, ATTACH_DETACH))
+		return detach_main(argc, argv);
+	if (!strcmp(name, ATTACH_UNUSED) || !strcmp(name, ATTACH_READ))
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!strcmp(name, ATTACH_UNUSED))
 		return detach_main(argc, argv);
 	return strcmp(name, ATTACH_READ) ? -1 : attach_node_read_main(argc, argv);
 }

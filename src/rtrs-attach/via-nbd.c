@@ -253,6 +253,11 @@ static int start_device(struct via_nbd *v, char *err, size_t len)
 
 	v->a->found = found >= 0;
 	index = connect_device(v, found, err, len);
+	/* Its backend is not this one. */
+	if (index == -EINVAL && found >= 0)
+		snprintf(err, len, "%s is /dev/nbd%d, and waits for its process, of another export "
+			 "than '%.64s' (/sys/block/nbd%d/backend): attach that one, or rtrs-detach "
+			 "%s first", s->name, found, s->export_name, found, s->name);
 	if (index < 0)
 		return index;
 	if (found >= 0)
