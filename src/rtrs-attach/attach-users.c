@@ -128,9 +128,29 @@ static void find_parts(struct attach_search *l, const char *disk)
 
 /* ---- users ---- */
 
+/* The first line of file @path into @text, ready to be shown; "" if there is none. */
+static void read_name(const char *path, char *text, size_t len)
+{
+	FILE *f = fopen(path, "re");
+
+	*text = '\0';
+	if (f && fgets(text, (int)len, f))
+		text[strcspn(text, "\n")] = '\0';
+	if (f)
+		fclose(f);
+	mask_control(text);
+}
+
+/* What device-mapper calls it is what its administrator knows: "dm-0 (vg0-home)". */
 static void see_holder(struct attach_search *l, const char *path, const char *name, void *arg)
 {
-	tell(l, *(unsigned *)arg, "device /dev/%s is on it", name);
+	_cleanup_free_ char *file = NULL;
+	char text[129] = "";
+
+	if (asprintf(&file, "%s/%s/dm/name", path, name) >= 0)
+		read_name(file, text, sizeof(text));
+	tell(l, *(unsigned *)arg, *text ? "device /dev/%s (%s) is on it" :
+	     "device /dev/%s is on it", name, text);
 }
 
 static void find_holders(struct attach_search *l)
@@ -189,16 +209,11 @@ static void see_descriptor(struct attach_search *l, const char *path, const char
 	const char *pid = arg;
 	char text[64] = "";
 	int part = asprintf(&file, "%s/%s", path, name) < 0 ? -1 : part_at(l, file);
-	FILE *f;
 
 	if (part < 0)
 		return;
-	f = asprintf(&comm, "/proc/%s/comm", pid) < 0 ? NULL : fopen(comm, "re");
-	if (f && fgets(text, sizeof(text), f))
-		text[strcspn(text, "\n")] = '\0';
-	if (f)
-		fclose(f);
-	mask_control(text);
+	if (asprintf(&comm, "/proc/%s/comm", pid) >= 0)
+		read_name(comm, text, sizeof(text));
 	tell(l, (unsigned)part, "process %s (%s) has it open", pid, text);
 }
 

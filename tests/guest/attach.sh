@@ -18,29 +18,33 @@ attach_end() {
 	"$RTRS_DETACH" --all || "$RTRS_DETACH" --all --force
 }
 
+# What a test may change: the exports, where the server listens, where rtrs-attach finds it, and the
+# keys of rtrs-attach.
 exports=(disk="$tmp/disk")
+listen_at=127.0.0.1 host=127.0.0.1
+keys=()
 
 # begin_server: of $exports; once.
 begin_server() {
 	cleanup_fn attach_end
-	start_server "${exports[@]}"
+	start_server --listen "tcp://$listen_at:0" "${exports[@]}"
 }
 
 # restart_server: where it was.
 restart_server() {
-	start_server --listen "tcp://127.0.0.1:$server_port" "${exports[@]}"
+	start_server --listen "tcp://$listen_at:$server_port" "${exports[@]}"
 }
 
 # attach: sets disk, the kernel's name of the device.
 attach() {
-	[ "$("$RTRS_ATTACH" --via="$via" "127.0.0.1:$server_port/disk" disk0)" = $node ] ||
+	[ "$("$RTRS_ATTACH" --via="$via" "$host:$server_port/disk" disk0 "${keys[@]}")" = $node ] ||
 		fail "no $node"
 	disk=$(sed -n 's/^disk=//p' $state)
 }
 
 # attach_waits: in the background, until the process waits for the server; sets attacher.
 attach_waits() {
-	"$RTRS_ATTACH" --via="$via" "127.0.0.1:$server_port/disk" disk0 &
+	"$RTRS_ATTACH" --via="$via" "$host:$server_port/disk" disk0 "${keys[@]}" &
 	attacher=$!
 	wait_until "the process that waits for the server" listed "waits for server"
 }

@@ -31,13 +31,14 @@ boot_modules='virtio_pci virtio_net 9pnet_virtio 9p overlay'
 # (the last line is kTLS)
 test_modules='rdma_rxe ib_uverbs rdma_ucm rdma_cm ib_core null_blk nbd loop brd virtio_blk ext4 xfs
 	dm_mod dm_multipath dm_service_time sd_mod ib_srp ib_srpt target_core_file sch_tbf
-	btrfs fuse nfsd nfsv4 dm_thin_pool dm_snapshot raid1 zram
+	btrfs fuse nfsd nfsv4 dm_thin_pool dm_snapshot dm_crypt xts raid1 zram
 	tls gcm ctr chacha20poly1305'
 # What a kernel before 6.12 lacks: Debian does not build it there.
 newer_modules='ublk_drv'
 # What these ask a kernel before 7 for by themselves.
 named_modules='crc32_generic crc32c_generic crct10dif_generic ghash_generic chacha_generic poly1305_generic
-	lzo_rle libcrc32c xxhash_generic blake2b_generic'
+	lzo_rle libcrc32c xxhash_generic blake2b_generic
+	aes_generic algif_skcipher'
 # And what is built here.
 built_modules='rtrs_client rtrs_server rnbd_client rnbd_server siw'
 

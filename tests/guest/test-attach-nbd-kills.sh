@@ -48,7 +48,7 @@ echo "another device is on it"
 modprobe dm_mod
 echo "0 $((64 << 11)) linear $node 0" | dmsetup create over
 must_fail "$RTRS_DETACH" disk0 2>"$tmp/err"
-grep -q "/dev/$disk: device /dev/dm-[0-9]* is on it" "$tmp/err" ||
+grep -q "/dev/$disk: device /dev/dm-[0-9]* (over) is on it" "$tmp/err" ||
 	fail "the device is not named: $(cat "$tmp/err")"
 dmsetup remove over
 
