@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=120 full
-# udev's links to a device of rtrs-attach and its partition, beside the rules of the system.
+# udev's links to a device of rtrs-attach and its partition, and its volumes of LVM, beside the
+# rules of the system.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_attach; requires_server
 requires sfdisk --version
+requires lvm version
 udevd=/lib/systemd/systemd-udevd
 [ -x $udevd ] || skip "systemd-udevd is not installed"
 
@@ -56,6 +58,28 @@ links() {
 	done
 }
 
+# volumes VIA: the system's rules activate them as soon as their disk is there, again.
+volumes() {
+	local attach=("$RTRS_ATTACH" "--via=$1" "127.0.0.1:$server_port/a disk" disk0)
+
+	"${attach[@]}"
+	wipefs -q -a /dev/rtrs/disk0
+	pvcreate /dev/rtrs/disk0
+	vgcreate layers /dev/rtrs/disk0
+	lvcreate -y -n home -L 8M layers
+	vgchange -an layers
+	"$RTRS_DETACH" disk0
+	"${attach[@]}"
+	wait_until "the volume" test -b /dev/layers/home
+	must_fail "$RTRS_DETACH" disk0 2>"$tmp/err"
+	grep "(layers-home) is on it" "$tmp/err"
+	vgremove -f -y layers
+	"$RTRS_DETACH" disk0
+}
+
+modprobe -a nbd ublk_drv dm_mod
 cleanup_fn "$RTRS_DETACH" --all
-links nbd
-links ublk
+for via in nbd ublk; do
+	links "$via"
+	volumes "$via"
+done
