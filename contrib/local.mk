@@ -39,6 +39,24 @@ endif
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && sed -e 's|[@]sbindir@|$(sbindir)|' $< >$@.t && mv $@.t $@
 CLEANFILES += %D%/udev/60-rtrs-attach.rules
 
+# Disks that a machine boots from; mkinitramfs of Debian looks there.
+initramfs_hooksdir = $(datadir)/initramfs-tools/hooks
+initramfs_local_topdir = $(datadir)/initramfs-tools/scripts/local-top
+initramfs_hooks_SCRIPTS =
+initramfs_local_top_SCRIPTS =
+if BUILD_ATTACH
+initramfs_hooks_SCRIPTS += %D%/initramfs/hooks/rtrs-attach
+initramfs_local_top_SCRIPTS += %D%/initramfs/local-top/rtrs-attach
+endif
+INITRAMFS_FROM_TEMPLATE = $(AM_V_GEN)$(MKDIR_P) $(@D) && \
+	sed -e 's|[@]sbindir@|$(sbindir)|' -e 's|[@]sysconfdir@|$(sysconfdir)|' \
+		-e 's|[@]udevrulesdir@|$(udevrulesdir)|' $< >$@.t && chmod +x $@.t && mv $@.t $@
+%D%/initramfs/hooks/rtrs-attach: $(srcdir)/%D%/initramfs/hook.in Makefile
+	$(INITRAMFS_FROM_TEMPLATE)
+%D%/initramfs/local-top/rtrs-attach: $(srcdir)/%D%/initramfs/local-top.in Makefile
+	$(INITRAMFS_FROM_TEMPLATE)
+CLEANFILES += %D%/initramfs/hooks/rtrs-attach %D%/initramfs/local-top/rtrs-attach
+
 # For Prometheus and Grafana.
 dist_pkgdata_DATA = %D%/alerts.yml %D%/alerts-test.yml %D%/grafana.json
 
