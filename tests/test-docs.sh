@@ -94,12 +94,12 @@ while IFS= read -r name; do
 	[ -f "$top_srcdir/tests/$name" ] || fail "doc/peers.md names tests/$name: there is none"
 done <"$tmp/peers.tests"
 
-# ---- promises ----
-# Each test that a promise names is in the tree, and has the cases that follow its name.
-/usr/bin/python3 - "$top_srcdir" <<'END' || fail "doc/promises.md names tests or cases that do not exist"
+# ---- promises, and behaviours of devices ----
+# Each test that they name is in the tree, and has the cases that follow its name.
+/usr/bin/python3 - "$top_srcdir" <<'END' || fail "a page names tests that do not exist"
 import os, re, sys
 top, wrong, tests = sys.argv[1], 0, 0
-text = open(f"{top}/doc/promises.md").read()
+text = "".join(open(f"{top}/doc/{page}.md").read() for page in ("promises", "devices"))
 for name, cases in re.findall(r"`((?:[a-z]+/)?[\w-]+\.(?:sh|c|py))`(?:: ([\w, -]+))?", text):
     path = f"{top}/tests/{name}"
     tests += 1
