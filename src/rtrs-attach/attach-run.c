@@ -188,13 +188,15 @@ static enum run_end take_signal(struct run *run)
 static enum run_end take_wake(struct run *run)
 {
 	struct attach *a = run->a;
+	enum run_end end;
 	eventfd_t n;
 	int r;
 
 	eventfd_read(a->wake_fd, &n);
-	/* ORDER: a wish is written before the device goes, and a driver would want it back. */
-	if (look_for_wish(run) == RUN_REMOVED)
-		return RUN_REMOVED;
+	/* ORDER: a wish is written before the device goes, and the driver knows of none. */
+	end = look_for_wish(run);
+	if (end != RUN_GOES_ON || a->state.wish == ATTACH_GOES)
+		return end;
 	attach_size_take(a);
 	r = a->driver->news ? a->driver->news(a) : 0;
 	if (r == 0)

@@ -18,6 +18,8 @@ mkdir -p "${program%/*}" /etc/udev/rules.d
 cp "$RTRS_ATTACH" "$program"
 cp "$rules" /etc/udev/rules.d
 
+# What is left there has libdm believe that udev makes its nodes.
+cleanup_fn rm -rf /run/udev
 $udevd --daemon
 cleanup_fn udevadm control --exit
 truncate -s 64M "$tmp/disk"
