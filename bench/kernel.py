@@ -162,8 +162,9 @@ def median(rounds, key, what):
     return "%.0f" % statistics.median(r[key][what] for r in rounds)
 
 
-def markdown(head, lines):
-    lines = [head, ["---"] * 2 + ["---:"] * (len(head) - 2)] + lines
+def markdown(head, lines, names=2):
+    """The first @names columns are text."""
+    lines = [head, ["---"] * names + ["---:"] * (len(head) - names)] + lines
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
@@ -262,7 +263,8 @@ def main():
           (platform.release(), os.cpu_count(), args.rounds, args.runtime))
 
 
-try:
-    main()
-except Failed as e:
-    sys.exit("bench/kernel.py: %s" % e)
+if __name__ == "__main__":
+    try:
+        main()
+    except Failed as e:
+        sys.exit("bench/kernel.py: %s" % e)

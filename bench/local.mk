@@ -7,11 +7,25 @@ ceiling_la_CFLAGS = $(AM_CFLAGS) $(NBDKIT_CFLAGS)
 ceiling_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
 CLEANFILES += ceiling.la
 
+# The queue of a disk by ublk over a kernel that does nothing, beside rtrs-bench.
+if HAVE_LIBURING
+EXTRA_PROGRAMS += bench/ublk-null
+bench_ublk_null_SOURCES = %D%/ublk-null.c
+bench_ublk_null_CPPFLAGS = $(CLT_CPPFLAGS) $(UBLK_CPPFLAGS)
+bench_ublk_null_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+bench_ublk_null_LDADD = \
+	libublk.la libcltkit.la libclt.la libcltloop.la libctl.la libopt.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la $(JANSSON_LIBS)
+CLEANFILES += bench/ublk-null
+
+bench-ublk: all bench/ublk-null$(EXEEXT)
+	top_builddir=$(top_builddir) /usr/bin/python3 $(srcdir)/%D%/ublk.py $(BENCH)
+endif
+
 # Options for the script: make bench BENCH='--rounds=1 --rows=4k-*'.  Not part of make check: numbers
 # of a busy machine are no pass or fail.
 BENCH =
 BENCH_KERNEL = 6.12
-.PHONY: bench bench-kernel bench-ktls bench-rbd budget plots sizes
+.PHONY: bench bench-kernel bench-ktls bench-rbd bench-ublk budget plots sizes
 bench: all ceiling.la
 	top_builddir=$(top_builddir) /usr/bin/python3 $(srcdir)/%D%/run.py $(BENCH)
 
