@@ -25,7 +25,7 @@ endif
 # of a busy machine are no pass or fail.
 BENCH =
 BENCH_KERNEL = 6.12
-.PHONY: bench bench-kernel bench-ktls bench-rbd bench-ublk budget plots sizes
+.PHONY: bench bench-attach bench-kernel bench-ktls bench-rbd bench-ublk budget plots sizes
 bench: all ceiling.la
 	top_builddir=$(top_builddir) /usr/bin/python3 $(srcdir)/%D%/run.py $(BENCH)
 
@@ -55,3 +55,8 @@ bench-kernel: all
 bench-ktls: all
 	bash $(srcdir)/tests/guest/run.sh --kernel $(BENCH_KERNEL) --timeout 3000 \
 		$(srcdir)/%D%/ktls.sh $(BENCH)
+
+# Ways to have a block device, in a guest of one processor whose time passes by its instructions.
+bench-attach: all
+	bash $(srcdir)/tests/guest/run.sh --kernel $(BENCH_KERNEL) --clock instructions --smp 1 --timeout 6000 \
+		$(srcdir)/%D%/attach.sh $(BENCH)
