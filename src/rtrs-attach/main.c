@@ -234,18 +234,14 @@ static int serve(void)
 }
 
 /* Have the session outlive this process, with the device.  A session without its device is of no
- * use. */
+ * use: it may be that of another export, whose process never came to have a device. */
 static int keep_session(bool has_device, char err[CLT_FRONT_ERR])
 {
 	_cleanup_free_ char *path = attach_state_session(options.name);
-	struct clt_conf *conf = &options.session;
-	int r = path ? clt_kept_open(conf, path, err) : -ENOMEM;
 
-	if (r == 0 && !has_device && clt_kept_resumes(conf)) {
-		clt_kept_forget(conf);
-		r = clt_kept_open(conf, path, err);
-	}
-	return r;
+	if (path && !has_device)
+		unlink(path);
+	return path ? clt_kept_open(&options.session, path, err) : -ENOMEM;
 }
 
 /* The state of a device that has gone without its process, by another program or a fault, is none:

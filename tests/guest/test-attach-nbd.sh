@@ -39,6 +39,8 @@ wait_for_files() {
 	wait_until "more files" more_files
 }
 
+# What did not become a device is not in the way of the next one.
+must_fail "$RTRS_ATTACH" --via=nbd "127.0.0.1:$server_port/none-such" disk0
 attach
 listed served || fail "it is not listed as served"
 "$RTRS_ATTACH" --list --json | python3 -c "

@@ -226,13 +226,3 @@ void clt_kept_close(struct clt_conf *conf)
 	conf->kept = NULL;
 }
 
-void clt_kept_forget(struct clt_conf *conf)
-{
-	struct clt_kept *k = conf->kept;
-
-	if (!k)
-		return;
-	lock_file_drop(k->fd, AT_FDCWD, k->path);
-	k->fd = -1;
-	clt_kept_close(conf);
-}

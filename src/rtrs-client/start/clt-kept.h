@@ -37,8 +37,6 @@ bool clt_kept_resumes(const struct clt_conf *conf);
 /* Let go of the file, which stays for the next process; nothing without a file.  The session has
  * ended. */
 void clt_kept_close(struct clt_conf *conf);
-/* Likewise, and remove the file: nobody waits for the next process. */
-void clt_kept_forget(struct clt_conf *conf);
 
 /* ---- for clt-start.c and clt-probe.c ---- */
 
