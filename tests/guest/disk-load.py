@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Load for a block device: sixteen threads write all over its first 32 MiB, past the page cache,
 each in a part of its own, and read back what they wrote, until the file STOP exists.  An error or
-other data ends it with another status than 0.  STOP.turns counts the turns of all threads.
+other data ends it with another status than 0.  STOP.turns counts the turns of all threads.  Reads
+and writes are of whole sectors of SECTOR bytes [512].
 
-usage: disk-load.py DEVICE STOP"""
+usage: disk-load.py DEVICE STOP [SECTOR]"""
 import mmap
 import os
 import random
 import sys
 import threading
 
-device, stop = sys.argv[1:]
-area, users, most, sector = 32 << 20, 16, 128 << 10, 512
+device, stop = sys.argv[1:3]
+area, users, most, sector = 32 << 20, 16, 128 << 10, int((sys.argv[3:] or [512])[0])
 fd = os.open(device, os.O_RDWR | os.O_DIRECT)
 lock, turns, failed = threading.Lock(), 0, []
 

@@ -112,7 +112,8 @@ begin_loads() {
 	for name in "${systems[@]}"; do
 		rm -f "$tmp/stop.$name" "$tmp/stop.$name.turns"
 		truncate -s 32M "$tmp/$name/load"
-		"$top_srcdir/tests/guest/disk-load.py" "$tmp/$name/load" "$tmp/stop.$name" &
+		# Of that size are the sectors of an encrypted disk, if its disk has such blocks.
+		"$top_srcdir/tests/guest/disk-load.py" "$tmp/$name/load" "$tmp/stop.$name" 4096 &
 		loads[$name]=$!
 		wait_until "the load of $name" test -s "$tmp/stop.$name.turns"
 	done
