@@ -43,13 +43,10 @@ static int remove_nbd(const struct attach_state *s, char *err, size_t len)
 #ifdef HAVE_LIBURING
 static int find_ublk(struct attach_state *s)
 {
-	uint64_t mark = attach_state_mark(s), of_disk;
 	char why[UBLK_WHY];
-	int id = s->index;
+	/* Not by its number: the kernel knows that of a removed disk while our process has it. */
+	int id = ublk_disk_find(attach_state_mark(s), why);
 
-	/* A look at one is quicker than at all. */
-	if (id < 0 || ublk_disk_mark(id, &of_disk, why) < 0 || of_disk != mark)
-		id = ublk_disk_find(mark, why);
 	if (id >= 0)
 		snprintf(s->disk, sizeof(s->disk), "ublkb%d", id);
 	return id == -ENOENT ? -ENODEV : id;
