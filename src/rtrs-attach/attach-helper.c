@@ -13,9 +13,9 @@
 #include "attach.h"
 
 int attach_helper_start(struct attach_helper *h, enum attach_helps task, const char *program,
-			const char *word)
+			const char *word, const char *more)
 {
-	char *argv[] = { (char *)program, (char *)word, NULL };
+	char *argv[] = { (char *)program, (char *)word, (char *)more, NULL };
 	posix_spawnattr_t attr;
 	sigset_t mask, defaults;
 	int r;

@@ -28,22 +28,6 @@ struct item {
 	const char *serves;
 };
 
-static uint64_t size_of(const char *disk)
-{
-	_cleanup_free_ char *path = NULL;
-	unsigned long long sectors = 0;
-	FILE *f;
-
-	if (!*disk || asprintf(&path, "/sys/block/%s/size", disk) < 0)
-		return 0;
-	f = fopen(path, "re");
-	if (!f || fscanf(f, "%llu", &sectors) != 1)
-		sectors = 0;
-	if (f)
-		fclose(f);
-	return sectors * 512;
-}
-
 /* "gone": the process was killed before it had a device, or another program has removed the device
  * and the process was killed since.  What is to be done with a device is done by a process. */
 static const char *serves(struct item *item)
@@ -78,7 +62,7 @@ static int read_item(struct item *item, const char *name, char *err, size_t len)
 		return -ENOENT;
 	/* A user who may not ask the kernel believes the state. */
 	attach_find_disk(&item->state);
-	item->size = size_of(item->state.disk);
+	item->size = attach_node_size(item->state.disk);
 	item->serves = serves(item);
 	return 0;
 }

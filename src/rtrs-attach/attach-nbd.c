@@ -174,18 +174,14 @@ int attach_nbd_replace(struct attach_nbd *nbd, int index, const struct attach_nb
 	return refused(r, "take a new socket for", index, err, len);
 }
 
-int attach_nbd_resize(struct attach_nbd *nbd, int index, const struct attach_nbd_dev *dev,
-		      char *err, size_t len)
+int attach_nbd_resize(struct attach_nbd *nbd, int index, const char *backend, uint64_t size)
 {
-	struct nl_msg *msg = reconfigure(nbd, index, dev->backend);
-	int r = -ENOMEM;
+	struct nl_msg *msg = reconfigure(nbd, index, backend);
 
-	if (msg) {
-		nla_put_u64(msg, NBD_ATTR_SIZE_BYTES, dev->size);
-		nla_put_u64(msg, NBD_ATTR_BLOCK_SIZE_BYTES, dev->block);
-		r = call(nbd, msg);
-	}
-	return refused(r, "resize", index, err, len);
+	if (!msg)
+		return -ENOMEM;
+	nla_put_u64(msg, NBD_ATTR_SIZE_BYTES, size);
+	return call(nbd, msg);
 }
 
 int attach_nbd_disconnect(struct attach_nbd *nbd, int index, char *err, size_t len)

@@ -34,9 +34,8 @@ int attach_nbd_connect(struct attach_nbd *nbd, const struct attach_nbd_dev *dev,
  * socket is not dead yet, dev->fd is dropped, with 0. */
 int attach_nbd_replace(struct attach_nbd *nbd, int index, const struct attach_nbd_dev *dev,
 		       char *err, size_t len);
-/* Tell the kernel that device @index has dev->size bytes.  0, or -errno with @err. */
-int attach_nbd_resize(struct attach_nbd *nbd, int index, const struct attach_nbd_dev *dev,
-		      char *err, size_t len);
+/* Tell the kernel that device @index, of @backend, has @size bytes.  0, or -errno. */
+int attach_nbd_resize(struct attach_nbd *nbd, int index, const char *backend, uint64_t size);
 /* End device @index: the kernel says so to the server, and waits for the end of the connection.  0,
  * or -errno with @err. */
 int attach_nbd_disconnect(struct attach_nbd *nbd, int index, char *err, size_t len);

@@ -42,6 +42,22 @@ int attach_node_make(const struct attach_state *s, char *err, size_t len)
 	return r;
 }
 
+uint64_t attach_node_size(const char *disk)
+{
+	_cleanup_free_ char *path = NULL;
+	unsigned long long sectors = 0;
+	FILE *f;
+
+	if (!*disk || asprintf(&path, "/sys/block/%s/size", disk) < 0)
+		return 0;
+	f = fopen(path, "re");
+	if (!f || fscanf(f, "%llu", &sectors) != 1)
+		sectors = 0;
+	if (f)
+		fclose(f);
+	return sectors * 512;
+}
+
 /* Read once.  0 or -errno. */
 static int read_disk(const char *disk)
 {

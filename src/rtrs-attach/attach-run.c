@@ -93,7 +93,6 @@ static int start_device(struct attach *a)
 			attach_forget(s);
 		return r;
 	}
-	attach_size_begin(a);
 	r = write_state(a);
 	if (r == 0) {
 		r = attach_node_make(s, err, sizeof(err));
@@ -101,7 +100,7 @@ static int start_device(struct attach *a)
 			log_err(NULL, "%s", err);
 	}
 	if (r == 0)
-		r = attach_helper_start(&a->helper, ATTACH_HELPS_READ, ATTACH_READ, s->disk);
+		r = attach_helper_start(&a->helper, ATTACH_HELPS_READ, ATTACH_READ, s->disk, NULL);
 	return r;
 }
 
@@ -119,7 +118,7 @@ static void begin_detach(struct run *run)
 {
 	struct attach *a = run->a;
 	int r = attach_helper_start(&a->helper, ATTACH_HELPS_DETACH, ATTACH_UNUSED,
-				    a->state.name);
+				    a->state.name, NULL);
 
 	if (r < 0)
 		log_warn(NULL, "cannot start %s: %s", ATTACH_UNUSED, strerror(-r));
@@ -212,12 +211,20 @@ static enum run_end take_helper(struct run *run)
 
 	if (task == ATTACH_HELPS_DETACH)
 		return run->leave_ms ? RUN_LEFT : RUN_GOES_ON;
+	if (task == ATTACH_HELPS_RESIZE) {
+		attach_size_helped(a, status);
+		if (run->leave_ms)
+			begin_detach(run);
+		return RUN_GOES_ON;
+	}
 	if (status != EXIT_DONE)
 		return RUN_FAILED;
 	a->state.ready = ATTACH_READY;
 	if (write_state(a) < 0)
 		return RUN_UNUSABLE;
 	run->ready(a);
+	/* It may have grown while nobody was there. */
+	attach_size_take(a);
 	return RUN_GOES_ON;
 }
 
@@ -284,6 +291,16 @@ static bool remove_failed(struct attach *a)
 	return false;
 }
 
+/* The kernel ends no resize before the requests in flight, and removes no device before that: they
+ * fail now. */
+static void end_resize(struct attach *a)
+{
+	struct pollfd pfd = { .fd = a->helper.fd, .events = POLLIN };
+
+	client_lose_patience(&a->start->run.clt);
+	poll(&pfd, 1, END_WAITS_MS);
+}
+
 /* End the work on the device.  Returns the exit status: a unit is started again but for
  * EXIT_DONE. */
 static int end_device(struct attach *a, enum run_end end)
@@ -298,6 +315,8 @@ static int end_device(struct attach *a, enum run_end end)
 		client_lose_patience(&a->start->run.clt);
 		gone = remove_failed(a);
 	}
+	if (end == RUN_REMOVED && a->helper.task == ATTACH_HELPS_RESIZE)
+		end_resize(a);
 	/* ORDER: requests that wait fail now, and the kernel hears of none. */
 	a->driver->leave(a);
 	client_lose_patience(&a->start->run.clt);

@@ -4,8 +4,10 @@
  * on the service thread; all else is the main thread's. */
 #include <config.h>
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/eventfd.h>
 
 #include "attach.h"
@@ -19,11 +21,6 @@ static void size_answered(struct clt_export_req *req)
 
 	atomic_store(&s->state, ATTACH_SIZE_ANSWERED);
 	attach_wake(container_of(s, struct attach, size));
-}
-
-void attach_size_begin(struct attach *a)
-{
-	a->size.told = dev_size(a->dev);
 }
 
 void attach_size_look(struct attach *a)
@@ -53,16 +50,32 @@ void attach_size_take(struct attach *a)
 	struct attach_size *s = &a->size;
 	uint64_t size = dev_size(a->dev);
 	char text[SIZE_TEXT_MAX], err[256];
+	int r;
 
 	take_answer(s);
 	if (size <= s->told)
 		return;
-	if (a->driver->resize(a, err, sizeof(err)) < 0)
-		log_warn(NULL, "the export has %s now: %s", size_text(size, text), err);
-	else
-		log_info(NULL, "/dev/%s has %s now", a->state.disk, size_text(size, text));
+	r = a->driver->resize(a, err, sizeof(err));
+	if (r == -EAGAIN)
+		return;
 	/* An error is one line, and no line at each look. */
 	s->told = size;
+	if (r < 0)
+		log_warn(NULL, "the export has %s now: %s", size_text(size, text), err);
+	else if (r == 0)
+		attach_size_helped(a, 0);
+}
+
+void attach_size_helped(const struct attach *a, int status)
+{
+	char text[SIZE_TEXT_MAX];
+
+	size_text(a->size.told, text);
+	if (status == 0)
+		log_info(NULL, "/dev/%s has %s now", a->state.disk, text);
+	else
+		log_warn(NULL, "the export has %s now: the kernel does not resize /dev/%s: %s",
+			 text, a->state.disk, strerror(status));
 }
 
 void attach_size_end(struct attach *a)

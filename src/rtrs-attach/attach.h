@@ -63,6 +63,7 @@ int attach_list_udev(const char *disk);
  * what the helper was to do may be wrong later. */
 
 #define ATTACH_READ "rtrs-attach-read"	/* argv[0]: read from the disk that is named behind */
+#define ATTACH_RESIZE "rtrs-attach-resize"	/* the device NAME, by nbd, has BYTES now */
 #define ATTACH_DETACH "rtrs-detach"	/* detach.c: a program of its own, too */
 #define ATTACH_UNUSED "rtrs-attach-detach"	/* the same, for the process of the device */
 
@@ -70,29 +71,31 @@ struct attach_helper {
 	enum attach_helps {
 		ATTACH_HELPS_NOT,
 		ATTACH_HELPS_READ,	/* the first read: IO works */
+		ATTACH_HELPS_RESIZE,	/* its status is an errno */
 		ATTACH_HELPS_DETACH,
 	} task;
 	pid_t pid;
 	int fd;				/* readable when the process has ended; -1: none */
 };
 
-/* Start this program as @program, with @word behind.  0 or -errno. */
+/* Start this program as @program, with @word behind, and @more unless it is NULL.  0 or -errno. */
 int attach_helper_start(struct attach_helper *h, enum attach_helps task, const char *program,
-			const char *word);
+			const char *word, const char *more);
 /* The process has ended.  Its exit status; EXIT_FAILED, if a signal has ended it. */
 int attach_helper_take(struct attach_helper *h);
 
-/* ---- detach.c, attach-node.c: other programs by this file ---- */
+/* ---- detach.c, attach-node.c, via-nbd.c: other programs by this file ---- */
 
-/* The main() of rtrs-detach and of ATTACH_READ. */
+/* The main() of rtrs-detach and of ATTACH_READ and ATTACH_RESIZE. */
 int detach_main(int argc, char **argv);
 int attach_node_read_main(int argc, char **argv);
+int via_nbd_resize_main(int argc, char **argv);
 
 /* ---- the device ---- */
 
 /* A question for the size of the export: attach-size.c. */
 struct attach_size {
-	uint64_t told;			/* bytes that the kernel knows */
+	uint64_t told;			/* bytes that the kernel knows, or is to know */
 	_Atomic(enum {
 		ATTACH_SIZE_RESTS,
 		ATTACH_SIZE_ASKS,	/* @req is the client's */
@@ -125,12 +128,12 @@ static inline void attach_wake(struct attach *a)
 
 /* ---- attach-size.c ---- */
 
-/* The kernel knows the present size. */
-void attach_size_begin(struct attach *a);
 /* Ask the server, unless a question is under way.  Does not block. */
 void attach_size_look(struct attach *a);
 /* attach_wake() was called: if the export has grown, say so to the kernel. */
 void attach_size_take(struct attach *a);
+/* The helper has said so, with @status. */
+void attach_size_helped(const struct attach *a, int status);
 /* Wait for the end of a question.  Requests fail while their server is away
  * (client_lose_patience()). */
 void attach_size_end(struct attach *a);
@@ -140,6 +143,8 @@ void attach_size_end(struct attach *a);
 /* The name of the device for users: "/dev/rtrs/NAME", in @buf.  Returns @buf. */
 #define ATTACH_NODE_LEN (sizeof("/dev/rtrs/") + ATTACH_NAME_MAX)
 const char *attach_node(const char *name, char buf[ATTACH_NODE_LEN]);
+/* The bytes that the kernel says @disk, "nbd0", has; 0: there is no such disk. */
+uint64_t attach_node_size(const char *disk);
 /* Make attach_node() of @s a link to the device.  0, or -errno with @err. */
 int attach_node_make(const struct attach_state *s, char *err, size_t len);
 

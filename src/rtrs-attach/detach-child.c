@@ -56,16 +56,22 @@ static int next_step(int fd, uint64_t until_ms, enum detach_step *at)
 	return 1;
 }
 
-/* Kill the process of the device, which is of no use any more.  False: there is none. */
-static bool kill_process(const char *name, pid_t child)
+/* Kill the process of the device, which is of no use any more.  nbd.ko may wait for the requests of
+ * a resize, and would wait for ever without the process; other removals by nbd.ko wait for none. */
+static void kill_process(const char *name, pid_t child, enum detach_step at)
 {
 	pid_t pid = attach_state_process(name);
+	struct attach_state s;
+	char err[256];
 
 	if (pid <= 0 || pid == child)
-		return false;
+		return;
+	if (at == DETACH_REMOVES && (attach_state_read(&s, name, err, sizeof(err)) < 0 ||
+				     !strcmp(s.driver, "nbd")))
+		return;
 	fprintf(stderr, "rtrs-detach: %s: its process %d does not end, and is killed\n", name,
 		(int)pid);
-	return kill(pid, SIGKILL) == 0;
+	kill(pid, SIGKILL);
 }
 
 /* Follow the steps of @child, which come over @fd.  False: it is given up. */
@@ -84,11 +90,12 @@ static bool follow(const char *name, bool force, pid_t child, int fd)
 		} else if (ms == STEP_SAYS_MS) {
 			say(name, at, ms, "waiting");
 			ms = force ? FORCE_WAIT_MS : STEP_WAIT_MS;
-		} else if (!force || ms != FORCE_WAIT_MS || !kill_process(name, child)) {
+		} else if (ms == FORCE_WAIT_MS) {
+			kill_process(name, child, at);
+			ms = STEP_WAIT_MS;
+		} else {
 			say(name, at, ms, "given up");
 			return false;
-		} else {
-			ms = STEP_WAIT_MS;
 		}
 	}
 	return true;
@@ -116,14 +123,16 @@ static int wait_for(const char *name, bool force, pid_t child, int fd)
 int detach_child_run(const char *name, bool force, int (*work)(const char *name, const void *arg),
 		     const void *arg)
 {
+	pid_t parent = getpid(), pid;
 	int fds[2];
-	pid_t pid;
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return complain(name);
 	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(EXIT_FAILED);
 		close(fds[0]);
 		step_fd = fds[1];
 		_exit(work(name, arg) < 0 ? EXIT_FAILED : EXIT_DONE);

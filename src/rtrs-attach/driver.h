@@ -26,15 +26,16 @@ struct attach_driver {
 	/* Can this kernel have such a device?  May load the module.  0, or -errno with @why. */
 	int (*probe)(char *why, size_t len);
 	/* Have the device of a->state (attach-state.h) served by this process: the one that a dead
-	 * process has left, or else a new one.  Set a->found, a->own, and index and disk of
-	 * a->state.  0, or -errno with @err. */
+	 * process has left, or else a new one.  Set a->found, a->own, a->size.told, and index and
+	 * disk of a->state.  0, or -errno with @err. */
 	int (*start)(struct attach *a, char *err, size_t len);
 	/* attach_wake() was called, by the driver or by another.  0: the device is served; -ENODEV:
 	 * it has gone; another -errno: it waits for another process, for a reason that was logged.
 	 * NULL: never, before it is removed. */
 	int (*news)(struct attach *a);
-	/* Tell the kernel that the export has dev_size(a->dev) bytes now.  0, or -errno with
-	 * @err. */
+	/* Say to the kernel that the export has dev_size(a->dev) bytes now.  0; 1: a->helper does
+	 * so, because it may have to wait for the device; -EAGAIN: the helper is busy; or another
+	 * -errno with @err. */
 	int (*resize)(struct attach *a, char *err, size_t len);
 	/* Begin no further request, and answer no failure that may pass: the next process does what
 	 * fails from now on again, and requests that wait will fail (client_lose_patience()).  Does

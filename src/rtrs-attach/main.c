@@ -308,8 +308,11 @@ static int run_other(int argc, char **argv)
 
 	if (!strcmp(name, ATTACH_DETACH))
 		return detach_main(argc, argv);
-	if (!strcmp(name, ATTACH_UNUSED) || !strcmp(name, ATTACH_READ))
+	if (!strcmp(name, ATTACH_UNUSED) || !strcmp(name, ATTACH_READ) ||
+	    !strcmp(name, ATTACH_RESIZE))
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!strcmp(name, ATTACH_RESIZE))
+		return via_nbd_resize_main(argc, argv);
 	if (!strcmp(name, ATTACH_UNUSED))
 		return detach_main(argc, argv);
 	return strcmp(name, ATTACH_READ) ? -1 : attach_node_read_main(argc, argv);

@@ -44,6 +44,7 @@
 #define DEAD_MOST_S 315360000u		/* ten years, in place of for ever */
 /* The kernel takes a moment to find out that a socket is dead. */
 #define DEAD_NS 20000000
+#define GOES_NAPS 50			/* of DEAD_NS */
 
 struct via_nbd {
 	struct attach *a;
@@ -193,19 +194,44 @@ static int describe(struct via_nbd *v, struct attach_nbd_dev *dev, char *err, si
 	return dev->backend ? 0 : fmt_error(-ENOMEM, err, len, "no memory");
 }
 
+/* The kernel waits for all requests of the device. */
 static int nbd_resize(struct attach *a, char *err, size_t len)
 {
 	struct via_nbd *v = a->own;
-	struct attach_nbd_dev dev;
-	int r = describe(v, &dev, err, len);
+	char bytes[24];
+	int r;
 
-	if (r < 0)
-		return r;
+	if (a->helper.task != ATTACH_HELPS_NOT)
+		return -EAGAIN;
 	/* ORDER: the kernel uses what it knows of. */
 	loop_call(v->loop, look_call, v);
-	r = attach_nbd_resize(v->kernel, a->state.index, &dev, err, len);
-	free((char *)dev.backend);
-	return r;
+	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)dev_size(a->dev));
+	r = attach_helper_start(&a->helper, ATTACH_HELPS_RESIZE, ATTACH_RESIZE, a->state.name,
+				bytes);
+	return r < 0 ? fmt_error(r, err, len, "cannot start " ATTACH_RESIZE ": %s",
+				 strerror(-r)) : 1;
+}
+
+int via_nbd_resize_main(int argc, char **argv)
+{
+	_cleanup_free_ char *backend = NULL;
+	struct attach_nbd *nbd;
+	struct attach_state s;
+	unsigned long long size;
+	char err[256];
+	int r;
+
+	if (argc != 3 || sscanf(argv[2], "%llu", &size) != 1)
+		return EINVAL;
+	r = attach_state_read(&s, argv[1], err, sizeof(err));
+	if (r == 0)
+		r = attach_nbd_open(&nbd, err, sizeof(err));
+	if (r < 0)
+		return -r;
+	backend = attach_nbd_backend(s.name, s.export_name);
+	r = backend ? attach_nbd_resize(nbd, s.index, backend, size) : -ENOMEM;
+	attach_nbd_close(nbd);
+	return -r;
 }
 
 static void nbd_leave(struct attach *a)
@@ -264,8 +290,8 @@ static int start_device(struct via_nbd *v, char *err, size_t len)
 		log_info(NULL, "takes over /dev/nbd%d", index);
 	s->index = index;
 	snprintf(s->disk, sizeof(s->disk), "nbd%d", index);
-	/* It may have grown while nobody was there. */
-	return found < 0 ? 0 : nbd_resize(v->a, err, len);
+	v->a->size.told = found < 0 ? dev_size(v->a->dev) : attach_node_size(s->disk);
+	return 0;
 }
 
 static int nbd_start(struct attach *a, char *err, size_t len)
@@ -296,6 +322,20 @@ static int nbd_start(struct attach *a, char *err, size_t len)
 	return r;
 }
 
+/* The kernel refuses a new socket while another program removes the device, and names the device
+ * for a moment more. */
+static bool goes(const struct attach *a)
+{
+	const struct timespec nap = { .tv_nsec = DEAD_NS };
+
+	for (unsigned i = 0; i < GOES_NAPS; i++) {
+		if (attach_nbd_find(a->state.name) != a->state.index)
+			return true;
+		nanosleep(&nap, NULL);
+	}
+	return false;
+}
+
 static int nbd_news(struct attach *a)
 {
 	const struct timespec nap = { .tv_nsec = DEAD_NS };
@@ -309,6 +349,8 @@ static int nbd_news(struct attach *a)
 		return -ENODEV;
 	nanosleep(&nap, NULL);
 	r = connect_device(v, a->state.index, err, sizeof(err));
+	if (r < 0 && goes(a))
+		return -ENODEV;
 	if (r < 0) {
 		log_warn(NULL, "%s", err);
 		return r;

@@ -103,6 +103,7 @@ static int ublk_start(struct attach *a, char *err, size_t len)
 		return fmt_error(id, err, len, "%s", why);
 	}
 	a->own = v;
+	a->size.told = dev_size(a->dev);
 	a->state.index = id;
 	snprintf(a->state.disk, sizeof(a->state.disk), "ublkb%d", id);
 	return 0;

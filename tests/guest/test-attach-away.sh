@@ -9,7 +9,13 @@
 . "$top_srcdir/tests/guest/attach.sh"
 modprobe -q ublk_drv || true
 truncate -s 8M "$tmp/other"
-exports+=(other="$tmp/other")
+modprobe brd rd_nr=1 rd_size=65536
+mkfs.ext4 -q /dev/ram0
+mkdir "$tmp/storage"
+mount /dev/ram0 "$tmp/storage"
+cleanup_umount "$tmp/storage"
+truncate -s 8M "$tmp/storage/slow"
+exports+=(other="$tmp/other" slow="$tmp/storage/slow")
 begin_server
 
 nothing_left() {
@@ -94,6 +100,34 @@ try() {
 	wait_until "the end of the device" nothing_left
 }
 
+in_flight() {
+	[ "$(awk '{ print $9 }' "/sys/block/$disk/stat")" -gt 0 ]
+}
+
+# A larger export while a request waits for its storage: Linux 6.12 resizes when that has ended.
+grows() {
+	local pid
+
+	"$RTRS_ATTACH" --via=nbd "127.0.0.1:$server_port/slow" slow
+	disk=$(sed -n 's/^disk=//p' /run/rtrs/attach/slow)
+	pid=$(sed -n 's/^pid=//p' /run/rtrs/attach/slow)
+	# It shall not look in between.
+	stop_all_threads "$pid"
+	truncate -s 16M "$tmp/storage/slow"
+	fsfreeze --freeze "$tmp/storage"
+	dd if=/dev/zero of=/dev/rtrs/slow bs=4k count=1 oflag=direct &
+	writer=$!
+	wait_until "a request that waits" in_flight
+	kill -CONT "$pid"
+	wait_until "the program that resizes" pgrep -f 'rtrs-attach-resize slow'
+	"$RTRS_DETACH" --force slow
+	must_fail wait $writer
+	fsfreeze --unfreeze "$tmp/storage"
+	"$RTRS_ATTACH" --via=nbd "127.0.0.1:$server_port/slow" slow
+	[ "$(blockdev --getsize64 /dev/rtrs/slow)" -eq $((16 << 20)) ] || fail "another size"
+	"$RTRS_DETACH" slow
+}
+
 # Without its state.
 lost_state() {
 	via=nbd
@@ -115,5 +149,9 @@ if [ -e /dev/ublk-control ]; then
 	try ublk
 fi
 try nbd
+if ! kernel_preempts; then
+	echo "an export grows while a request waits"
+	grows
+fi
 echo "the state is lost"
 lost_state
