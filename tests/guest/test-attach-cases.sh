@@ -14,21 +14,20 @@ modprobe -a loop dm_mod nbd ublk_drv ext4
 sectors=$((64 << 11)) bad_at=$((20 << 11))
 loop=$(losetup --find --show --direct-io=off "$tmp/disk")
 cleanup_fn losetup -d "$loop"
-no_udev() {
-	dmsetup "$@" --noudevrules --noudevsync
-}
 whole="0 $sectors linear $loop 0"
 broken="0 $bad_at linear $loop 0
 $bad_at 8 error
 $((bad_at + 8)) $((sectors - bad_at - 8)) linear $loop $((bad_at + 8))"
-no_udev create store --table "$whole"
-cleanup_fn no_udev remove store
+dmsetup create store --table "$whole"
+cleanup_fn dmsetup remove store
+# Nobody makes links here.
+store=/dev/dm-$(dmsetup info -c --noheadings -o minor store)
 
 # becomes TABLE: of the storage, while it is in use.
 becomes() {
-	no_udev suspend store --noflush
-	no_udev reload store --table "$1"
-	no_udev resume store
+	dmsetup suspend store --noflush
+	dmsetup reload store --table "$1"
+	dmsetup resume store
 }
 
 # Of the driver of the storage: requests to flush.
@@ -69,7 +68,7 @@ cases() {
 	echo "by $via"
 	attach
 	"$top_srcdir/tests/guest/disk-cases.py" $node
-	cmp $node /dev/mapper/store
+	cmp $node "$store"
 	echo "flushes"
 	flushed dd if=/dev/zero of=$node bs=4k count=1 conv=fsync status=none
 	flushed block if=/dev/zero of=$node oflag=direct,dsync
@@ -79,7 +78,7 @@ cases() {
 	flushed sync "$tmp/mnt/file"
 	echo more >>"$tmp/mnt/file"
 	flushed umount "$tmp/mnt"
-	fsck.ext4 -f -n /dev/mapper/store
+	fsck.ext4 -f -n "$store"
 	echo "errors"
 	errors
 	"$RTRS_DETACH" disk0
@@ -91,7 +90,7 @@ cases() {
 	keys=()
 }
 
-exports=("disk=/dev/mapper/store,direct")
+exports=("disk=$store,direct")
 begin_server
 cases nbd
 cases ublk
