@@ -78,7 +78,7 @@ size_is() {
 
 # Sixteen threads write and read back until end_load.
 begin_load() {
-	rm -f "$tmp/stop" "$tmp/stop.turns"
+	rm -f "$tmp/stop" "$tmp/stop.turns" "$tmp/stop.killed"
 	"$top_srcdir/tests/guest/disk-load.py" $node "$tmp/stop" &
 	load=$!
 	wait_until "the load" test -s "$tmp/stop.turns"

@@ -3,9 +3,11 @@
 """Load for a block device: sixteen threads write all over its first 32 MiB, past the page cache,
 each in a part of its own, and read back what they wrote, until the file STOP exists.  An error or
 other data ends it with another status than 0.  STOP.turns counts the turns of all threads.  Reads
-and writes are of whole sectors of SECTOR bytes [512].
+and writes are of whole sectors of SECTOR bytes [512].  While the file STOP.killed exists a sync may
+fail: the server was killed, and if it was in a sync, the next one reports that writes may be lost.
 
 usage: disk-load.py DEVICE STOP [SECTOR]"""
+import errno
 import mmap
 import os
 import random
@@ -27,6 +29,14 @@ def count():
         os.rename(stop + ".turns.new", stop + ".turns")
 
 
+def sync():
+    try:
+        os.fdatasync(fd)
+    except OSError as e:
+        if e.errno != errno.EIO or not os.path.exists(stop + ".killed"):
+            raise
+
+
 def user(number):
     part = area // users
     begin, known = number * part, {}
@@ -40,7 +50,7 @@ def user(number):
         view[:n] = data
         assert os.pwritev(fd, [view[:n]], begin + off) == n
         if random.randrange(8) == 0:
-            os.fdatasync(fd)
+            sync()
         known = {at: old for at, old in known.items()
                  if at + len(old) <= off or off + n <= at}
         known[off] = data

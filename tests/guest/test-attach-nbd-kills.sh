@@ -28,6 +28,7 @@ for pid in "$(attached_pid)" "$server_pid"; do
 	kill -CONT "$pid"
 	goes_on "the load after the freeze"
 done
+touch "$tmp/stop.killed"
 kill_process "$server_pid"
 restart_server
 goes_on "the load with another server"

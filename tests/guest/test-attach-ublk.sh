@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=6.12 timeout=420
-# guest: kernel=7.3 timeout=420 full
+# guest: kernel=6.12 timeout=600
+# guest: kernel=7.3 timeout=600 full
 # An export as a device by rtrs-attach and ublk_drv: what the disk is, its process killed twenty
 # times under load that is verified and stopped ten times, and the server killed, and both; grown,
 # and removed in each way.
@@ -63,7 +63,7 @@ has() {
 }
 
 begin_load() {
-	rm -f "$tmp/stop" "$tmp/stop.turns"
+	rm -f "$tmp/stop" "$tmp/stop.turns" "$tmp/stop.killed"
 	"$top_srcdir/tests/guest/disk-load.py" $node "$tmp/stop" &
 	load=$!
 	wait_until "the load" test -s "$tmp/stop.turns"
@@ -132,6 +132,7 @@ for ((i = 0; i < 10; i++)); do
 	goes_on "the load after stop $i"
 done
 echo "the server is killed; it freezes; it is killed together with the process"
+touch "$tmp/stop.killed"
 kill_process "$server_pid"
 restart_server
 goes_on "the load with another server"
