@@ -6,8 +6,8 @@
  *
  * OPS is read or write; keys are those of rtrs-attach.  The kernel has DEPTH requests of BYTES at
  * random places in flight until COUNT were answered: a tag that is given back has its next request
- * at once.  Each call of the ring is a call into the real kernel, of an eventfd, and copies nothing;
- * the real one copies the data.  Prints IOPS, and the CPU time of one request in microseconds.
+ * at once.  Each call of the ring is a call into the real kernel, of an eventfd.  It copies no data,
+ * as the real one does.  Prints IOPS, and the CPU time of one request in microseconds.
  *
  * The ring belongs to the loop; the main thread waits for the end of the queue. */
 #include <config.h>
@@ -260,7 +260,8 @@ int main(int argc, char **argv)
 	    !number_parse_u(argv[2], 1, UBLK_TAGS, &depth) ||
 	    !number_parse_u(argv[3], SECTOR, 1 << 20, &bytes) || bytes % SECTOR ||
 	    !number_parse(argv[4], 1, UINT64_MAX, &load.wanted))
-		die("expected read|write DEPTH BYTES COUNT server=ADDRESS export=NAME [KEY=VALUE]...");
+		die("expected read|write DEPTH BYTES COUNT server=ADDRESS export=NAME "
+		    "[KEY=VALUE]...");
 	load.op = strcmp(argv[1], "read") ? UBLK_OP_WRITE : UBLK_OP_READ;
 	log_init(log_line, LOG_LEVEL_WARN);
 	clt_conf_init(&conf, &front);

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* What the child is at, in this order. */
+/* The steps of a child, in this order. */
 enum detach_step {
 	DETACH_OPENS,			/* the device */
 	DETACH_FLUSHES,

@@ -27,10 +27,11 @@
  * memory all the time. */
 #define IO_LEAST (64u << 10)
 #define IO_MOST (512u << 10)
+#define SERVED 1			/* via_ublk.lost: no status */
 
 struct via_ublk {
 	struct ublk_dev *disk;
-	atomic_int lost;		/* 1: it is not */
+	atomic_int lost;		/* SERVED, or the status of the end: ublk_lost() */
 	struct attach *a;
 };
 
@@ -94,7 +95,7 @@ static int ublk_start(struct attach *a, char *err, size_t len)
 	if (!v)
 		return fmt_error(-ENOMEM, err, len, "no memory");
 	v->a = a;
-	atomic_store(&v->lost, 1);
+	atomic_store(&v->lost, SERVED);
 	id = take(v, why);
 	if (id == -ENODEV)
 		id = make(v, why);
@@ -114,7 +115,7 @@ static int ublk_news(struct attach *a)
 	struct via_ublk *v = a->own;
 	int lost = atomic_load(&v->lost);
 
-	if (lost > 0)
+	if (lost == SERVED)
 		return 0;
 	return lost == 0 ? -ENODEV : lost;
 }
