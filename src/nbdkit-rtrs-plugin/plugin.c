@@ -25,6 +25,7 @@
 #include "log.h"
 #include "nbd-msg.h"
 #include "plugin-tell.h"
+#include "process.h"
 #include "unix-sock.h"
 #include "util.h"
 
@@ -184,6 +185,7 @@ static int rtrs_after_fork(void)
 	char err[CLT_FRONT_ERR];
 
 	plugin_tell_forked();
+	slices_shorten();		/* of nbdkit's threads, too, which it has yet to create */
 	if (log_begin() < 0)
 		nbdkit_error("cannot start a thread for the log");
 	/* A failure must not end nbdkit now: no user would see the exit status, because the pid

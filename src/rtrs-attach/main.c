@@ -329,6 +329,7 @@ int main(int argc, char **argv)
 	status = run_other(argc, argv);
 	if (status >= 0)
 		return status;
+	slices_shorten();
 	signals_begin();
 	signals_mask(SIG_BLOCK, signals_of_habit);
 	status = attach_options_parse(&options, &front, argc, argv);

@@ -308,6 +308,7 @@ int main(int argc, char **argv)
 	/* ORDER: before anything else is opened. */
 	if (std_fds_open() < 0)
 		return 1;
+	slices_shorten();
 	signals_begin();
 	signals_mask(SIG_BLOCK, signals_of_habit);
 	status = gate_options_parse(&options, &front, argc, argv);

@@ -317,6 +317,7 @@ int main(int argc, char **argv)
 	 * log written into it. */
 	if (std_fds_open())
 		return EXIT_FAILED;
+	slices_shorten();
 	signals_begin();
 	stop_begin();
 	log_init(sink_for(false), LOG_LEVEL_INFO);

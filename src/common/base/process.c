@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -227,6 +229,32 @@ int fds_accept(int listener, struct sockaddr_storage *addr, socklen_t *len)
 			break;
 	}
 	return fds_tell_short(-errno);
+}
+
+/* ---- time slices ---- */
+
+/* struct sched_attr of sched_setattr(2), which glibc has from 2.41 on and <linux/sched/types.h>
+ * cannot give beside <sched.h>. */
+struct slice_attr {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
+
+void slices_shorten(void)
+{
+	struct slice_attr attr;
+
+	if (syscall(SYS_sched_getattr, 0, &attr, (unsigned)sizeof(attr), 0u) < 0)
+		return;
+	/* Before Linux 6.12 a thread of these policies has a runtime of 0. */
+	if ((attr.policy != SCHED_OTHER && attr.policy != SCHED_BATCH) || attr.runtime <= SLICE_NS)
+		return;
+	attr.runtime = SLICE_NS;
+	/* Denied, for instance by a filter of system calls: as before Linux 6.12. */
+	syscall(SYS_sched_setattr, 0, &attr, 0u);
 }
 
 /* ---- memory for keys: whole pages, so that nothing else is left out of a core file ---- */

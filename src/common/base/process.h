@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A process, from its start to its end: standard descriptors, the descriptors that are kept free,
- * memory for keys, the exit status, and the time limit of the end.
+ * memory for keys, time slices, the exit status, and the time limit of the end.
  *
  * The happy path: main() calls std_fds_open() first and end_init() after its last fork.
  * end_begin() starts the time limit.  The program closes what it has, calls end_over(), and leaves
@@ -41,6 +41,19 @@ void end_over(void);
  * goes on that its caller has left (aside.h).  Both write what stdio holds. */
 _Noreturn void end_at_once(int status);
 _Noreturn void end_with(int status);
+
+/* ---- time slices ----
+ *
+ * A thread that has work runs until its slice ends, 1.4 ms or more, while others wait for its CPU.
+ * A client at depth 1 waits for each wake-up of a thread.  With short slices the kernel runs a
+ * thread that wakes up sooner, and one with much work pauses sooner (doc/decisions.md D29). */
+
+#define SLICE_NS 300000u		/* the kernel takes 0.1 to 100 ms */
+
+/* Have the kernel give the calling thread, and the threads that it creates from now on, slices of
+ * SLICE_NS.  A thread whose slices are shorter, or whose policy has none, stays as it is, and so
+ * do all threads before Linux 6.12. */
+void slices_shorten(void);
 
 /* ---- exit status ---- */
 
