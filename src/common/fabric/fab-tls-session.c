@@ -13,7 +13,7 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
-#include "fab-tls-priv.h"
+#include "fab-tls-session.h"
 #include "fabric.h"
 #include "names.h"
 #include "number.h"
@@ -57,7 +57,7 @@ static int note_extension(void *arg, unsigned id, const unsigned char *data, uns
 
 	if (id == TLS_RECORD_SIZE_LIMIT)
 		note_limit(end, data, len);
-	else if (id == TLS_SUPPORTED_VERSIONS && fab_tls_creds(end->tls)->server)
+	else if (id == TLS_SUPPORTED_VERSIONS && end->tls->server)
 		note_versions(end, data, len);
 	return 0;
 }
@@ -77,7 +77,7 @@ static void note_extensions(struct fab_tls_end *end, unsigned type, const gnutls
 /* ---- sessions ---- */
 
 /* The name that has to stand in the certificate of a peer at @address; NULL: any. */
-static const char *name_wanted(const struct fab_tls_creds *tls, const char *address)
+static const char *name_wanted(const struct fab_tls *tls, const char *address)
 {
 	return tls->server ? NULL : tls->hostname ? tls->hostname : address;
 }
@@ -89,7 +89,7 @@ static const char *name_wanted(const struct fab_tls_creds *tls, const char *addr
 static int judge_peer(gnutls_session_t session)
 {
 	struct fab_tls_end *end = gnutls_session_get_ptr(session);
-	const struct fab_tls_creds *tls = fab_tls_creds(end->tls);
+	const struct fab_tls *tls = end->tls;
 	int rc = certs_cheap(session) ? 0 : GNUTLS_E_CONSTRAINT_ERROR;
 
 	if (!rc && tls->verify_peer)
@@ -118,7 +118,7 @@ static int verify_peer(gnutls_session_t session)
 	return end->judged ? 0 : GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR;
 }
 
-static int set_credentials(const struct fab_tls_creds *tls, const struct certs *certs,
+static int set_credentials(const struct fab_tls *tls, const struct certs *certs,
 			   gnutls_session_t session)
 {
 	int rc;
@@ -143,7 +143,7 @@ int fab_tls_session(struct fab_tls_end *end, const char *address,
 		[FAB_TLS_RTRS] = { (unsigned char *)"rtrs", 4 },
 		[FAB_TLS_NBD] = { (unsigned char *)"nbd", 3 },
 	};
-	struct fab_tls_creds *tls = fab_tls_creds(end->tls);
+	const struct fab_tls *tls = end->tls;
 	gnutls_session_t session;
 
 	if (gnutls_init(&session, (tls->server ? GNUTLS_SERVER : GNUTLS_CLIENT) | GNUTLS_NONBLOCK |
@@ -181,7 +181,7 @@ void fab_tls_session_end(struct fab_tls_end *end, gnutls_session_t session)
 
 bool fab_tls_trusts(const struct fab_tls_end *end, gnutls_session_t session)
 {
-	struct fab_tls_creds *tls = fab_tls_creds(end->tls);
+	const struct fab_tls *tls = end->tls;
 	struct certs *certs = tls->verify_peer ? secrets_get_certs(tls->secrets) : NULL;
 	bool trusts = !certs || certs_trust(certs, session, name_wanted(tls, end->address),
 					    !tls->server, certs == end->certs);
@@ -215,7 +215,7 @@ static void name_by_certificate(gnutls_session_t session, struct fab_identity *i
 void fab_tls_identity(const struct fab_tls_end *end, gnutls_session_t session,
 		      struct fab_identity *id)
 {
-	const struct fab_tls_creds *tls = fab_tls_creds(end->tls);
+	const struct fab_tls *tls = end->tls;
 
 	snprintf(id->cipher, sizeof(id->cipher), "TLS1.3 %s",
 		 gnutls_cipher_get_name(gnutls_cipher_get(session)));
@@ -341,7 +341,7 @@ static const char *cert_names(gnutls_session_t session, char *buf, size_t len)
 static bool certificate_cause(const struct fab_tls_end *end, gnutls_session_t session, int rc,
 			      char *why, size_t len)
 {
-	const struct fab_tls_creds *tls = fab_tls_creds(end->tls);
+	const struct fab_tls *tls = end->tls;
 	const char *wanted = name_wanted(tls, end->address);
 	char names[256];
 

@@ -19,8 +19,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "fab-tls-priv.h"
-#include "fab-tls.h"
+#include "fab-tls-session.h"
 #include "fabric.h"
 #include "log.h"
 #include "number.h"
@@ -107,7 +106,7 @@ static int lend_key(const struct psk *psk, gnutls_datum_t *key)
  * name. */
 static int lend_key_of(struct fab_tls_end *end, const gnutls_datum_t *name, gnutls_datum_t *key)
 {
-	struct secrets *secrets = fab_tls_creds(end->tls)->secrets;
+	struct secrets *secrets = end->tls->secrets;
 	const struct psk *psk;
 
 	LOCK_SCOPE(&secrets->lock);
@@ -147,7 +146,7 @@ static int psk_of_name(gnutls_session_t session, const gnutls_datum_t *name, gnu
 static int psk_of_client(gnutls_session_t session, gnutls_datum_t *name, gnutls_datum_t *key)
 {
 	struct fab_tls_end *end = gnutls_session_get_ptr(session);
-	struct secrets *secrets = fab_tls_creds(end->tls)->secrets;
+	struct secrets *secrets = end->tls->secrets;
 	const struct psk *psk;
 
 	LOCK_SCOPE(&secrets->lock);
@@ -161,7 +160,7 @@ static int psk_of_client(gnutls_session_t session, gnutls_datum_t *name, gnutls_
 	return lend_key(psk, key);
 }
 
-static int use_psk_server(struct fab_tls_creds *tls)
+static int use_psk_server(struct fab_tls *tls)
 {
 	if (gnutls_psk_allocate_server_credentials(&tls->psk_server) < 0)
 		return -ENOMEM;
@@ -169,7 +168,7 @@ static int use_psk_server(struct fab_tls_creds *tls)
 	return 0;
 }
 
-static int use_psk_client(struct fab_tls_creds *tls)
+static int use_psk_client(struct fab_tls *tls)
 {
 	if (gnutls_psk_allocate_client_credentials(&tls->psk_client) < 0)
 		return -ENOMEM;
@@ -207,7 +206,7 @@ static int check_together(const struct fab_tls_conf *conf, enum fab_tls_mode mod
 }
 
 /* Fill @tls as @conf says.  0, or -errno with a line in @err. */
-static int fill(struct fab_tls_creds *tls, const struct fab_tls_conf *conf, char *err, size_t len)
+static int fill(struct fab_tls *tls, const struct fab_tls_conf *conf, char *err, size_t len)
 {
 	const struct secrets_conf secrets = {
 		.kind = conf->psk ? SECRETS_TLS_KEYS : SECRETS_CERTS, .server = conf->server,
@@ -216,7 +215,7 @@ static int fill(struct fab_tls_creds *tls, const struct fab_tls_conf *conf, char
 	};
 	int rc;
 
-	tls->base.ktls = conf->ktls == FAB_KTLS_AUTO;
+	tls->ktls = conf->ktls == FAB_KTLS_AUTO;
 	tls->server = conf->server;
 	tls->verify_peer = conf->verify_peer;
 	tls->protocol = conf->protocol;
@@ -228,7 +227,7 @@ static int fill(struct fab_tls_creds *tls, const struct fab_tls_conf *conf, char
 	if (rc < 0)
 		return fmt_error(-ENOTSUP, err, len,
 				 "tls=%s: this machine's GnuTLS allows no TLS 1.3 with AES-128-GCM "
-				 "or ChaCha20-Poly1305: %s", fab_tls_mode_names[tls->base.mode],
+				 "or ChaCha20-Poly1305: %s", fab_tls_mode_names[tls->mode],
 				 gnutls_strerror(rc));
 	rc = secrets_create(&secrets, &tls->secrets, err, len);
 	if (rc || !conf->psk)
@@ -241,7 +240,7 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 {
 	enum fab_tls_mode mode = fab_tls_conf_mode(conf);
 	int rc = check_together(conf, mode, err, len);
-	struct fab_tls_creds *tls;
+	struct fab_tls *tls;
 
 	*out = NULL;
 	if (rc || mode == FAB_TLS_OFF)
@@ -251,43 +250,36 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 		return fmt_error(-ENOMEM, err, len, "out of memory");
 	wipe_begin();
 	secret_no_core_file();
-	tls->base.mode = mode;
-	tls->base.spares_rdma = conf->auth && !conf->asked;
+	tls->mode = mode;
+	tls->spares_rdma = conf->auth && !conf->asked;
 	rc = fill(tls, conf, err, len);
 	if (rc) {
-		fab_tls_destroy(&tls->base);
+		fab_tls_destroy(tls);
 		return rc;
 	}
-	if (tls->base.ktls)
+	if (tls->ktls)
 		fab_ktls_ask();
 	if (mode == FAB_TLS_ON)
 		log_warn(NULL, "tls=on: an active attacker can remove TLS (tls=require refuses "
 			 "peers without it)");
-	*out = &tls->base;
+	*out = tls;
 	return 0;
-}
-
-struct secrets *fab_tls_secrets(const struct fab_tls *tls)
-{
-	return tls ? fab_tls_creds(tls)->secrets : NULL;
 }
 
 void fab_tls_destroy(struct fab_tls *tls)
 {
-	struct fab_tls_creds *creds = fab_tls_creds(tls);
-
 	if (!tls)
 		return;
-	if (creds->psk_server)
-		gnutls_psk_free_server_credentials(creds->psk_server);
-	if (creds->psk_client)
-		gnutls_psk_free_client_credentials(creds->psk_client);
-	secrets_destroy(creds->secrets);
-	if (creds->priority)
-		gnutls_priority_deinit(creds->priority);
+	if (tls->psk_server)
+		gnutls_psk_free_server_credentials(tls->psk_server);
+	if (tls->psk_client)
+		gnutls_psk_free_client_credentials(tls->psk_client);
+	secrets_destroy(tls->secrets);
+	if (tls->priority)
+		gnutls_priority_deinit(tls->priority);
 	wipe_end();
-	free(creds->hostname);
-	free(creds);
+	free(tls->hostname);
+	free(tls);
 }
 
 /* ---- TLS of the kernel ----

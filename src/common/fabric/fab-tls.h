@@ -71,11 +71,20 @@ static inline const char *fab_tls_conf_file(const struct fab_tls_conf *conf)
 /* The mode that @conf means. */
 enum fab_tls_mode fab_tls_conf_mode(const struct fab_tls_conf *conf);
 
-/* The part for everybody of the credentials, which fab-tls.c has. */
 struct fab_tls {
 	enum fab_tls_mode mode;
 	bool spares_rdma;		/* fab_tls_conf.auth, and the mode was not asked for */
 	bool ktls;			/* tcp: the kernel makes the records, where it can */
+
+	/* of sessions (fab-tls-stream.h) */
+	bool server, verify_peer;
+	enum fab_tls_protocol protocol;
+	struct gnutls_priority_st *priority;
+	/* of both kinds one is not NULL, with keys */
+	struct gnutls_psk_server_credentials_st *psk_server;
+	struct gnutls_psk_client_credentials_st *psk_client;
+	char *hostname;			/* NULL: the address */
+	struct secrets *secrets;
 };
 
 /* Read keys or certificates as @conf says.  ON, which whoever is between can make off, is a line in
@@ -86,7 +95,10 @@ int fab_tls_create(const struct fab_tls_conf *conf, struct fab_tls **out, char *
 /* Wipe and free @tls; NULL: do nothing. */
 void fab_tls_destroy(struct fab_tls *tls);
 /* The keys or certificates of @tls; NULL: @tls is NULL. */
-struct secrets *fab_tls_secrets(const struct fab_tls *tls);
+static inline struct secrets *fab_tls_secrets(const struct fab_tls *tls)
+{
+	return tls ? tls->secrets : NULL;
+}
 /* The mode; of NULL FAB_TLS_OFF. */
 static inline enum fab_tls_mode fab_tls_mode(const struct fab_tls *tls)
 {
