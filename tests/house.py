@@ -96,7 +96,7 @@ ONLY = {
     "psk.h": r"(common/(secrets|auth)|rtrs-psk)/",
     "certs.h": r"common/secrets/",
     "srv.h": r"rtrs-server/(ctl/[a-z-]+|[a-z]+)\.[ch]$",
-    "loop-impl.h": r"(common/base/loop(-poll)?\.c|common/fabric/tcp/tcp-aside\.h|"
+    "loop-impl.h": r"(common/base/loop(-poll)?\.c|common/fabric/tcp/tcp-cm\.h|"
                    r"common/reactor/reactor-ring\.h)$",
     "reactor-ring.h": r"(common/reactor/|store/store-uring\.c$|store/file/store-file-io\.h$)",
 }

@@ -2,7 +2,7 @@
 /* The inside of a loop, for its implementations: tasks, timers and the inbox, which every loop has.
  * An implementation embeds a struct loop, brings loop_watch(), loop_watch_events() and
  * loop_unwatch(), and calls the functions below in its passes, on its thread.  Who has no loop and
- * is polled may embed one for its inbox alone (src/common/fabric/tcp/tcp-aside.h). */
+ * is polled may embed one for its inbox alone (src/common/fabric/tcp/tcp-aside.c). */
 #ifndef BASE_LOOP_IMPL_H
 #define BASE_LOOP_IMPL_H
 

@@ -9,7 +9,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "tcp-aside.h"
+#include "tcp-cm.h"
 
 /* ---- steps ---- */
 

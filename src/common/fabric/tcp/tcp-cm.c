@@ -26,7 +26,6 @@
 #include "clock.h"
 #include "tcp-cm.h"
 #include "tcp-conn.h"
-#include "tcp-hs-frame.h"
 
 #define CM_ROUND 256			/* sources served in one call, for fairness to the caller */
 

@@ -4,13 +4,74 @@
 #ifndef TCP_CM_H
 #define TCP_CM_H
 
-#include "tcp-aside.h"
+#include <stdbool.h>
+
+#include "fab-tls-stream.h"
+#include "loop-impl.h"
 #include "tcp-conn.h"
+#include "tcp-tls.h"
 #include "unix-sock.h"
+#include "worker.h"
 
 #define CM_UNPROVEN_MAX 256u
 #define CM_UNPROVEN_NET_MAX 64u	/* of a host, or of a user of this machine */
 #define CM_HANDSHAKE_MS 10000u		/* either side, from connect or accept to the last byte */
+
+/* ---- tcp-aside.c: a thread for the steps of TLS's handshakes ----
+ *
+ * A step costs up to a millisecond of a processor, and the cm's thread is the control thread of a
+ * program.
+ *
+ * A connection in its set-up lends its session of TLS and its socket for a step at a time, and has
+ * them back when the cm's thread takes the result.  Meanwhile the cm neither watches nor uses
+ * either.  A connection that goes while its step runs leaves both to the step, which the cm's
+ * thread frees when it is done.  Steps are dealt out by host.  They are at most as many as
+ * connections in their set-up, of which the unproven (unproven.h) are bounded.
+ *
+ * A step is a job of a worker (worker.h), whose jobs end as messages to a loop.  A cm has a loop's
+ * inbox alone (loop-impl.h), and runs it as a source of its epoll.
+ *
+ * The thread begins with the first step, waits for no peer (the sockets do not block), and takes no
+ * signal.  Calls are under cm->lock, but for init and fini. */
+
+/* The steps of a connection, one at a time.  The fields behind @away belong to the thread while
+ * the step is away. */
+struct tcp_step {
+	struct worker_job job;
+	/* The step of @c is done: @c has its session and socket back, and the result is in
+	 * c->step. */
+	void (*done)(struct tcp_conn *c);
+	struct tcp_conn *conn;		/* NULL: it went while the step ran */
+	bool away;			/* waits, runs, or has a result that was not taken */
+	struct tcp_tls *tls;
+	int fd;				/* closed behind the step, if @conn went */
+	/* the result, as of tcp_tls_handshake() */
+	int rc;
+	uint32_t events;
+	char why[FAB_TLS_WHY_LEN];
+};
+
+struct tcp_aside {
+	struct tcp_source source;	/* the inbox */
+	struct loop inbox;		/* of results */
+	struct worker worker;
+	bool begun;			/* the inbox and the worker are there */
+};
+
+/* Make @a, without a thread. */
+void tcp_aside_init(struct tcp_aside *a);
+/* End the thread, behind the step that runs.  No step of a connection is left. */
+void tcp_aside_fini(struct tcp_aside *a);
+
+/* Make the next step of @c, whose session is at home, and whose socket is watched by nobody; @done
+ * follows.  @epoll, of the cm, has the results as a source from the first step on.  0 or -errno. */
+int tcp_aside_lend(struct tcp_aside *a, struct tcp_conn *c, int epoll,
+		   void (*done)(struct tcp_conn *c));
+/* End the steps of @c.  One that has not begun comes home.  One that has keeps the session and the
+ * socket: then @c has neither any more. */
+void tcp_aside_leave(struct tcp_aside *a, struct tcp_conn *c);
+
+/* ---- the cm ---- */
 
 struct tcp_cm {
 	struct fab_cm base;
@@ -103,5 +164,54 @@ void tcp_hs_expire(struct tcp_conn *c);
 void tcp_hs_refuse(struct tcp_conn *c, const char *why);
 /* Free an unproven peer silently. */
 void tcp_hs_drop(struct tcp_conn *c);
+
+/* ---- tcp-hs-frame.c: what the states of a handshake (tcp-hs.c) do ----
+ *
+ * The cm's thread, under cm->lock, but for frames: any thread, one at a time for a connection.
+ *
+ * In the order in which it happens: connect(2) ends; a side with TLS looks at the first byte of the
+ * peer, and has the steps of TLS made (tcp-aside.c); CONNECT goes, and ACCEPT or REJECT comes.
+ * Possible failures: nobody listens, the peer speaks another protocol or no TLS, it says nothing,
+ * or it goes: tcp_hs_why_*() has the words. */
+
+/* Send a handshake frame, which a fresh socket takes whole.  Returns 0 or -errno. */
+int tcp_hs_send(struct tcp_conn *c, enum tcp_frame_op op, uint8_t flags, const void *data,
+		size_t len);
+/* Read exactly a frame and not a byte more: the bytes behind belong to fab_poll().  Returns 0 with
+ * @f, -EAGAIN when bytes are missing, or another -errno with the cause *@why: "": -errno says it;
+ * NULL: the first byte is of another protocol. */
+int tcp_hs_read(struct tcp_conn *c, struct tcp_frame *f, const char **why);
+/* Send a REJECT in plain on @fd, which is no connection yet. */
+void tcp_hs_send_refusal(int fd, const void *data, size_t len);
+
+/* connect(2) of @c is over: note our own address.  0, or -errno with the cause @why: connect(2) has
+ * failed, or a user listens there whom the cm does not trust. */
+int tcp_hs_connected(struct tcp_conn *c, char why[FAB_TLS_WHY_LEN]);
+
+/* Describe in @why the peer of @c, which speaks another protocol: the protocol, if known by its
+ * first bytes; the first line, if text (HTTP, SSH, SMTP); or the first bytes.  @c is at its end, so
+ * more than a frame may be read. */
+void tcp_hs_why_said(struct tcp_conn *c, char why[FAB_TLS_WHY_LEN]);
+/* The cause when the deadline of @c has passed. */
+const char *tcp_hs_why_silent(const struct tcp_conn *c);
+/* The cause when the peer has closed the connection. */
+const char *tcp_hs_why_closed(const struct tcp_conn *c);
+
+/* Calls about TLS that return an error return -EAGAIN: call again when the socket is ready; or
+ * another -errno: the set-up has failed. */
+
+/* Look at an unproven peer's first byte.  Returns the event (enum tcp_event) that the byte is, or
+ * -errno. */
+int tcp_hs_tls_look(struct tcp_conn *c);
+/* Read the begin of a hello of TLS.  1: tcp_hs_tls_skip() reads the rest; 0: this is no TLS; or
+ * -errno. */
+int tcp_hs_tls_hello(struct tcp_conn *c);
+/* Read the rest of a hello of TLS, and answer that TLS is off.  0 or -errno. */
+int tcp_hs_tls_skip(struct tcp_conn *c);
+/* True if the peer of the active side has answered its hello in plain.  Before each step of TLS's
+ * handshake. */
+bool tcp_hs_tls_answered(struct tcp_conn *c);
+/* TLS's handshake is done.  0, or -errno with the cause @why. */
+int tcp_hs_tls_done(struct tcp_conn *c, char why[FAB_TLS_WHY_LEN]);
 
 #endif

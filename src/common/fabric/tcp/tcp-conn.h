@@ -18,7 +18,7 @@
  *	pd->hold	held while a key is: a placement under the key waits for the lock
  *	rx->post_lock	producers of the receive ring
  * cm->lock (events, sockets in their set-up) is never held together with another lock, but that of
- * the worker for steps of TLS (tcp-aside.h), and that of a session of TLS (tcp-tls.c); these two
+ * the worker for steps of TLS (tcp-cm.h), and that of a session of TLS (tcp-tls.c); these two
  * are innermost.  No lock is held while a completion handler runs. */
 #ifndef TCP_CONN_H
 #define TCP_CONN_H
@@ -180,7 +180,7 @@ struct tcp_conn {
 
 	/* Under cm->lock: set-up. */
 	struct tcp_source source;
-	struct tcp_step *step;		/* of TLS's handshake (tcp-aside.h); NULL: none, or over */
+	struct tcp_step *step;		/* of TLS's handshake (tcp-cm.h); NULL: none, or over */
 	struct tcp_listener *listener;	/* passive, until CONNECT_REQUEST was taken */
 	struct list hs_link;		/* cm->handshakes */
 	struct unproven_place place;	/* of an unproven peer, in cm->unproven */

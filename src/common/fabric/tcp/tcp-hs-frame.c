@@ -12,7 +12,6 @@
 
 #include "log.h"
 #include "tcp-cm.h"
-#include "tcp-hs-frame.h"
 #include "tcp-tls.h"
 
 /* Returns the bytes of the frame in @buf. */

@@ -22,7 +22,6 @@
 
 #include "log.h"
 #include "tcp-cm.h"
-#include "tcp-hs-frame.h"
 #include "tcp-tls.h"
 
 static struct log_limit garbage_limit = LOG_LIMIT_INIT(10, 10000);

@@ -20,7 +20,6 @@
 #include "log.h"
 #include "process.h"
 #include "tcp-cm.h"
-#include "tcp-hs-frame.h"
 
 #define CM_BACKLOG 512
 #define CM_WHY_LEN 256
