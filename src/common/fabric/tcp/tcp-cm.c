@@ -375,15 +375,3 @@ int tcp_cm_accept(struct fab_conn *conn, const void *private_data, size_t len)
 	update_timer(cm, false);
 	return 0;
 }
-
-void tcp_cm_reject(struct fab_conn *conn, const void *private_data, size_t len)
-{
-	struct tcp_conn *c = tcp_conn(conn);
-
-	assert(tcp_conn_state(c) == TCP_REQUESTED);
-	/* Without the frame the peer sees the connection closed, which is a refusal, too. */
-	tcp_hs_send(c, TCP_FRAME_REJECT, 0, private_data, len);
-	tcp_cm_forget(c);
-	tcp_qp_fini(c);
-	tcp_conn_free(c);
-}

@@ -120,8 +120,6 @@ int tcp_cm_resolve(struct fab_conn *conn, const struct fab_addr *src, const stru
 int tcp_cm_connect(struct fab_conn *conn, const void *private_data, size_t len);
 /* Send ACCEPT; the connection is up. */
 int tcp_cm_accept(struct fab_conn *conn, const void *private_data, size_t len);
-/* Send REJECT, if the socket takes the frame, and free @conn. */
-void tcp_cm_reject(struct fab_conn *conn, const void *private_data, size_t len);
 /* Ask the kernel: TCP_INFO.  Any thread. */
 bool tcp_cm_unheard(const struct fab_conn *conn);
 /* Make the cm forget @c: out of the epoll, no event.  Any thread. */

@@ -2,7 +2,7 @@
 /* Owns a connection's socket and its failure.
  *
  * A connection ends in a single way: a failure comes, and the first cause is kept.  The socket is
- * shut down, so that a sleeper wakes up.  The poller (tcp-qp.c) flushes the posted requests and
+ * shut down, so that a sleeper wakes up.  The poller (tcp.c) flushes the posted requests and
  * returns -ENOTCONN from then on.  Errors of the socket are causes, never return values of a post.
  * Any thread. */
 #include <assert.h>

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A connection of the tcp provider: its record, and its only failure.
  *
- * A connection is a socket, a send ring, a receive machine with its ring (tcp-qp.c) and at most a
- * single failure.  During the set-up the socket sits in the epoll of its cm (tcp-cm.h).  When the
+ * A connection is a socket, a send ring, a receive machine with its ring and at most a single
+ * failure.  During the set-up the socket sits in the epoll of its cm (tcp-cm.h).  When the
  * connection is up, the socket belongs to fab_poll() and the cm does not know the connection.  Keys
  * belong to the pd; regions and windows have keys (tcp-key.h).
  *
  * A file calls only those before it: tcp-frame, tcp-ktls, tcp-tls, tcp-conn, tcp-key, tcp-tx,
- * tcp-rx, tcp-qp; tcp-aside, tcp-hs-frame; tcp-cm with tcp-hs, tcp-listen; tcp.c, the table of the
- * provider.
+ * tcp-rx; tcp-aside, tcp-hs-frame; tcp-cm with tcp-hs, tcp-listen; tcp.c.
  *
  * LOCKS, in the order of taking:
  *	pd->lock	connections of the pd, allocation of keys; held while a revoke walks
@@ -71,7 +70,7 @@ struct tcp_tx {
 	bool closed;			/* drained: posts are refused */
 	/* Read without the lock: */
 	_Atomic bool blocked;		/* the socket is full; POLLOUT is needed */
-	_Atomic int error;		/* errno of a write, for tcp_qp_poll() to fail with */
+	_Atomic int error;		/* errno of a write, for the poll to fail with */
 	_Atomic uint32_t ndone;		/* done_tail - done_head */
 	_Atomic int armed;		/* events of fab_arm(); 0: no thread sleeps */
 };
@@ -169,7 +168,7 @@ struct tcp_conn {
 	int fd;
 	struct tcp_tls *tls;		/* NULL: plain; constant from UP on */
 	atomic_uint state;		/* enum tcp_state; UP is final but for failure */
-	struct tcp_pd *pd;		/* set by tcp_qp_create() */
+	struct tcp_pd *pd;		/* set by fab_create_qp() */
 	struct list pd_link;
 	bool drained;			/* polling thread */
 	uint64_t id;			/* never used again; not 0 */
@@ -216,7 +215,7 @@ static inline bool tcp_conn_failed(const struct tcp_conn *c)
 
 /* Make a connection around @fd (or -1) for @cm.  Returns 0 or -ENOMEM. */
 int tcp_conn_new(struct fab_cm *cm, int fd, struct tcp_conn **out);
-/* Close and free @c, which has left its cm (tcp_cm_forget()) and its pd (tcp_qp_fini()). */
+/* Close and free @c, which has left its cm (tcp_cm_forget()) and its pd. */
 void tcp_conn_free(struct tcp_conn *c);
 
 /* Fail @c with the cause in words, unless @c has failed already.  Tells the peer @status (enum
@@ -236,27 +235,14 @@ static inline bool tcp_conn_failure_told(const struct tcp_conn *c)
 	return atomic_load_explicit(&c->base.cause_state, memory_order_acquire) == 2;
 }
 
-/* ---- the queues of a connection: tcp-qp.c, as fabric.h has them ----
+/* ---- the queues of a connection, as fabric.h has them ----
  *
  * The send side turns work requests into frames (tcp-tx.c); the receive side turns a byte stream
  * into placed data and completions (tcp-rx.c).  Any thread posts; the polling thread calls the
- * rest. */
+ * rest.  tcp.c drives both. */
 
 #define TCP_QP_MAX_WR 32768u
 #define TCP_QP_MAX_SGE 16u
-
-/* Make both rings, and add the connection to the pd. */
-int tcp_qp_create(struct fab_conn *conn, struct fab_pd *fpd, const struct fab_qp_attr *attr);
-/* The bytes of a connection with its rings. */
-size_t tcp_qp_memory(const struct fab_conn *conn, const struct fab_qp_attr *attr);
-/* Free the queues, if @c has queues, and take @c out of its pd. */
-void tcp_qp_fini(struct tcp_conn *c);
-/* Write, read and take completions; drain a failed connection. */
-int tcp_qp_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
-/* POLLIN, and POLLOUT while the socket is full. */
-int tcp_qp_arm(struct fab_conn *conn, short *events);
-/* Compare with the events of the last tcp_qp_arm(). */
-int tcp_qp_need_rearm(const struct fab_conn *conn);
 
 /* ---- sending ---- */
 
