@@ -353,12 +353,25 @@ static struct rdma_cm_id *device_gone(struct verbs_cm *cm, const struct rdma_cm_
 
 /* ---- the channel ---- */
 
+/* The listener with @id, or NULL. */
+static struct verbs_listener *listener_of(const struct verbs_cm *cm,
+					  const struct rdma_cm_id *id)
+{
+	struct verbs_listener *l;
+
+	list_for_each(l, &cm->listeners, link) {
+		if (l->id == id)
+			return l;
+	}
+	return NULL;
+}
+
 /* Handle an event of a listener or a connection, before the acknowledgement.  Returns 1 when @ev is
  * to be reported.  Destroy @unused, if set, after the acknowledgement. */
 static int id_event(struct verbs_cm *cm, const struct rdma_cm_event *event, struct fab_event *ev,
 		    struct rdma_cm_id **unused)
 {
-	struct verbs_listener *l = verbs_listen_of(cm, event->id);
+	struct verbs_listener *l = listener_of(cm, event->id);
 	struct verbs_conn *c;
 
 	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
@@ -393,7 +406,7 @@ int verbs_event_get(struct fab_cm *cm, struct fab_event *ev)
 		id = event->id;
 		copy_private_data(event, ev);
 		if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
-			l = verbs_listen_of(verbs_cm(cm), event->listen_id);
+			l = listener_of(verbs_cm(cm), event->listen_id);
 		else
 			report = id_event(verbs_cm(cm), event, ev, &unused);
 		rdma_ack_cm_event(event);

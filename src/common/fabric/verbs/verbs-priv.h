@@ -251,13 +251,6 @@ bool verbs_reap_follows(const struct verbs_pd *pd);
 /* True if @dev has not done a job for VERBS_DRAIN_MS.  cm->lock held. */
 bool verbs_reap_is_late(const struct verbs_dev *dev);
 
-/* verbs-cm.c: bind an id to @addr and listen. */
-int verbs_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **out);
-/* Destroy the id of the listener. */
-void verbs_listen_destroy(struct fab_listener *fab);
-/* The listener with @id, or NULL. */
-struct verbs_listener *verbs_listen_of(const struct verbs_cm *cm, const struct rdma_cm_id *id);
-
 /* verbs-event.c: make the next event of the reports of librdmacm. */
 int verbs_event_get(struct fab_cm *cm, struct fab_event *ev);
 /* Move the set-up of @c along, for one of the events that nobody reports: ASK, ANSWER. */
