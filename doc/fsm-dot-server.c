@@ -2,7 +2,6 @@
 /* The server's tables: fsm-dot-server path|connection|handshake|lead */
 #include "fsm-dot.h"
 #include "srv-con.h"
-#include "srv-info.h"
 #include "srv-path.h"
 #include "store-lead.h"
 

@@ -22,8 +22,8 @@
 #include "program.h"
 #include "reactor.h"
 #include "signals.h"
+#include "srv-auth.h"
 #include "srv-export.h"
-#include "srv-keys.h"
 #include "srv-listen.h"
 #include "tell.h"
 

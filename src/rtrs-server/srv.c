@@ -17,14 +17,12 @@
 
 #include "auth-creds.h"
 #include "clock.h"
-#include "srv-info.h"
 #include "srv-limit.h"
 #include "srv-listen.h"
 #include "srv-open.h"
 #include "srv-path.h"
 #include "srv-rnbd-state.h"
 #include "srv-sess.h"
-#include "srv-setup.h"
 #include "srv-state.h"
 #include "srv.h"
 

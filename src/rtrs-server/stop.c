@@ -27,7 +27,7 @@
 #include "program.h"
 #include "reactor.h"
 #include "signals.h"
-#include "srv-keys.h"
+#include "srv-auth.h"
 #include "util.h"
 
 /* ---- signals ---- */

@@ -4,7 +4,6 @@
 #include "fsm-rules.h"
 
 #include "srv-con.h"
-#include "srv-info.h"
 #include "srv-path.h"
 
 static const struct fsm *const fsms[] = { &srv_path_fsm, &srv_con_fsm, &srv_info_fsm };

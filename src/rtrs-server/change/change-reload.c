@@ -12,7 +12,7 @@
 #include "change-priv.h"
 #include "changes.h"
 #include "log.h"
-#include "srv-keys.h"
+#include "srv-auth.h"
 #include "tell.h"
 
 /* ---- what is told ---- */

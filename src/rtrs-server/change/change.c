@@ -18,7 +18,7 @@
 #include "change-priv.h"
 #include "conf.h"
 #include "log.h"
-#include "srv-keys.h"
+#include "srv-auth.h"
 #include "srv-state.h"
 #include "srv-storage.h"
 #include "tell.h"

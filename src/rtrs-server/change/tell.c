@@ -10,7 +10,7 @@
 #include "export.h"
 #include "log.h"
 #include "machine.h"
-#include "srv-keys.h"
+#include "srv-auth.h"
 #include "srv-state.h"
 #include "store.h"
 #include "tell.h"

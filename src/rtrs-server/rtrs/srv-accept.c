@@ -21,11 +21,9 @@
 #include "rtrs-msg.h"
 #include "srv-auth.h"
 #include "srv-con.h"
-#include "srv-keys.h"
 #include "srv-listen.h"
 #include "srv-path.h"
 #include "srv-sess.h"
-#include "srv-setup.h"
 #include "srv-state.h"
 #include "util.h"
 

@@ -106,7 +106,7 @@ static inline bool srv_chunk_late_keys(const struct srv_chunks *c)
 	return c->invalidate == SRV_INVALIDATE_ALWAYS && c->key_mode == FRWR_MW1 && c->pinned;
 }
 
-/* True if the pages of an idle chunk can be given back to the system (srv-trim.h): each chunk has a
+/* True if the pages of an idle chunk can be given back to the system (srv-trim.c): each chunk has a
  * key of its own that can be held, and nothing pins the chunks. */
 static inline bool srv_chunk_gives_back(const struct srv_chunks *c)
 {

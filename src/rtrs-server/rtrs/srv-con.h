@@ -89,7 +89,7 @@ struct srv_con {
 	void (*cut)(struct srv_con *con);
 	struct counter inflight;	/* requests from arrival to post or drop */
 	uint64_t now_ns;		/* of the running poll; 0: clock not read yet */
-	struct loop_timer trim_timer;	/* srv-trim.h */
+	struct loop_timer trim_timer;	/* srv-trim.c */
 	uint32_t trim_next;		/* the chunk that the round looks at next */
 	uint64_t trim_due_ns;		/* the first chunk of the next round; UINT64_MAX: none */
 	struct io_stat stat;
@@ -147,7 +147,7 @@ static inline enum srv_con_state srv_con_state(const struct srv_con *con)
 }
 
 #define SRV_TRIM_MS 60000u	/* a chunk that no request has used for so long gives its memory
-				 * back (srv-trim.h) */
+				 * back (srv-trim.c) */
 
 /* Answers were posted at @now_ns: have ops->trim() look at the chunks, in SRV_TRIM_MS or with the
  * round that goes on. */

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "clock.h"
-#include "srv-digest.h"
 #include "srv-ops.h"
 #include "srv-req.h"
 

@@ -10,7 +10,6 @@
 #include "clock.h"
 #include "log.h"
 #include "srv-con.h"
-#include "srv-info.h"
 #include "srv-path.h"
 #include "srv-sess.h"
 #include "srv-state.h"

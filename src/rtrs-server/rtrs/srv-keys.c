@@ -10,7 +10,6 @@
 #include "secrets.h"
 #include "srv-auth.h"
 #include "srv-con.h"
-#include "srv-keys.h"
 #include "srv-path.h"
 #include "srv-sess.h"
 #include "srv-state.h"

@@ -18,11 +18,10 @@
 #include "clock.h"
 #include "log.h"
 #include "rtrs-proto.h"
+#include "srv-auth.h"
 #include "srv-con.h"
-#include "srv-keys.h"
 #include "srv-listen.h"
 #include "srv-path.h"
-#include "srv-setup.h"
 #include "srv-state.h"
 #include "util.h"
 

@@ -2,7 +2,7 @@
 /* The life of a path; control thread.
  *
  * The happy path: srv-setup.c makes the path and its connections; the client sends INFO_REQ
- * (srv-info.h); the memory is attached to the rings; the path serves, and sends heartbeats.  At the
+ * (srv-info.c); the memory is attached to the rings; the path serves, and sends heartbeats.  At the
  * end FAIL cuts every connection.  When all have drained the path is unlinked and the client may
  * come back.  When the last request has left the storage the memory is detached from the rings and
  * freed, and with the last path of a session the session.
@@ -27,7 +27,6 @@
 #include "srv-req.h"
 #include "srv-sess.h"
 #include "srv-state.h"
-#include "srv-trim.h"
 #include "util.h"
 
 #define STUCK_MS 5000			/* of a thread: long enough for a line in the log */

@@ -19,11 +19,11 @@
 #include "rtrs-hb.h"
 #include "rtrs-msg.h"
 #include "srv-chunk.h"
-#include "srv-info.h"
 
 struct io_stat;
 struct srv;
 struct srv_con;
+struct srv_path;
 struct srv_sess;
 struct srv_who;
 
@@ -43,6 +43,43 @@ enum srv_path_event {
 	SRV_PATH_EV_QUIET,	/* drained, and the last request has left the storage */
 	SRV_PATH_NEVENTS
 };
+
+/* ---- srv-info.c: the handshake of a path, before the path joins its session: the INFO exchange,
+ * doc/protocol.md 2.4 and 2.5.  No request of the path is received earlier. ---- */
+
+enum srv_info_state {
+	SRV_INFO_AWAITED,
+	SRV_INFO_SEEN,			/* INFO_REQ has come */
+	SRV_INFO_WAITS,			/* for the name (doc/decisions.md D14) */
+	SRV_INFO_NAMED,			/* the path has the name, and has joined its session */
+	SRV_INFO_TOLD,			/* refused, and the client was told why: it hangs up */
+	SRV_INFO_OVER,			/* refused, or the path failed before */
+	SRV_INFO_NSTATES
+};
+
+enum srv_info_event {
+	SRV_INFO_EV_REQ,		/* a valid INFO_REQ, and all connections are up */
+	/* findings about the name */
+	SRV_INFO_EV_HELD,		/* a path that holds the name is about to give the name
+					 * up */
+	SRV_INFO_EV_FREE,
+	SRV_INFO_EV_REFUSED,		/* the name is taken, or was not free in time */
+	SRV_INFO_EV_TELL,		/* the same, and the client hears why */
+	SRV_INFO_EV_FAIL,		/* the path is failing */
+	SRV_INFO_NEVENTS
+};
+
+struct srv_info {
+	atomic_uint state;		/* enum srv_info_state */
+	struct fab_cqe cqe;		/* the receive of INFO_REQ */
+	bool hears;			/* the client hears a refusal */
+	enum rtrs_refusal refusal;
+	struct loop_timer timer;
+	char name[RTRS_NAME_MAX];
+	void (*done)(struct srv_path *path, const char *cause);
+};
+
+/* ---- the path ---- */
 
 #define SRV_PATH_NAME (RTRS_NAME_MAX + 2u * FAB_ADDR_STRLEN)
 
@@ -71,7 +108,7 @@ struct srv_path {
 	struct fab_identity transport;	/* what its first connection has proven; constant */
 	char identity[FAB_IDENTITY_LEN];	/* who the client is, by messages or by @transport;
 						 * constant */
-	uint64_t key;			/* that has proven @identity (srv-keys.h); 0: none */
+	uint64_t key;			/* that has proven @identity (srv-keys.c); 0: none */
 	int64_t key_since_s;
 	uint8_t conn_key[32];		/* CONNECTING, of a client that is proven by messages */
 	char device[FAB_DEVICE_NAME];	/* the RDMA device, and its port; "": none */
@@ -112,5 +149,57 @@ static inline bool srv_path_linked(const struct srv_path *path)
 
 /* The table of states, for pictures and tests. */
 extern const struct fsm srv_path_fsm;
+
+/* ---- srv-info.c ---- */
+
+/* Begin to expect INFO_REQ on @path.  @done runs once: with @cause NULL when the path has its
+ * name, or with the reason why not; @path fails then, unless it is TOLD.  A client that was told
+ * and does not hang up is one more reason. */
+void srv_info_init(struct srv_path *path, void (*done)(struct srv_path *path, const char *cause));
+/* Post the one receive for INFO_REQ, before connection 0 is accepted.  0 or -errno. */
+int srv_info_post_recv(struct srv_path *path, struct srv_con *con);
+/* Send INFO_RSP; the receives are posted already. */
+void srv_info_respond(struct srv_path *path);
+/* Stop waiting for a name: the path is failing. */
+void srv_info_cancel(struct srv_path *path);
+/* Try waiting paths again: a path has given up its name. */
+void srv_info_retry(struct srv *srv);
+
+/* The table of states, for pictures and tests. */
+extern const struct fsm srv_info_fsm;
+
+/* ---- srv-setup.c: sets paths up (doc/protocol.md 2) ---- */
+
+/* The announced queue depth: --queue-depth, or less if a device has short queues.
+ *
+ * All paths of a session must get one depth (doc/traps.md 4), and the same after a reconnect
+ * (doc/traps.md 5, 6).  So the whole server has one.  A device known at the start of listening
+ * lowers the depth then; a device behind an address that names no device (a wildcard) lowers the
+ * depth with the first client of all.  From the first client on the depth is fixed. */
+
+/* Set the depth of the configuration.  -EINVAL, -EOVERFLOW: queue depth and size do not fit
+ * together. */
+int srv_setup_geom(struct srv *srv);
+/* Lower the depth to the queues of the device of @l, a listener called @name.  0; or -errno with
+ * the reason in @why: the device is too small for any depth, or for the depth that earlier clients
+ * got. */
+int srv_setup_fit_listener(struct srv *srv, const struct fab_listener *l, const char *name,
+			   char *why, size_t len);
+/* Fix the depth, if the peer of @conn is the first client to get a path.  0; or -errno with the
+ * reason in @why: the device cannot serve the depth that earlier clients got. */
+int srv_setup_fit_client(struct srv *srv, const struct fab_conn *conn, char *why, size_t len);
+
+/* Estimate the memory of a path with @ncons connections for the peer of @conn. */
+uint64_t srv_setup_memory(const struct srv *srv, unsigned ncons, const struct fab_conn *conn);
+
+/* Make a path of @sess in CONNECTING for the peer of @conn, who is @who, with memory and without
+ * connections. 0, or -errno with nothing held and the reason in @err. */
+int srv_setup_path(struct srv_sess *sess, const struct rtrs_conn_req *req,
+		   const struct srv_who *who, struct fab_conn *conn, struct srv_path **ret,
+		   char *err, size_t errlen);
+
+/* Accept @conn, whose CONN_REQ is @req, as a connection of @path.  On error the path has failed,
+ * and @conn is gone. */
+int srv_setup_con(struct srv_path *path, const struct rtrs_conn_req *req, struct fab_conn *conn);
 
 #endif

@@ -21,7 +21,6 @@
 
 #include "clock.h"
 #include "rtrs-imm.h"
-#include "srv-digest.h"
 #include "srv-req.h"
 #include "util.h"
 

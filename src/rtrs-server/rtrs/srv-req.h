@@ -49,7 +49,7 @@ enum srv_req_stage {
 	/* out of the fence, or never in the fence */
 	SRV_REQ_CONTROL,	/* with the control thread */
 	SRV_REQ_REPLY,		/* finished: on the way to srv_con.replies, or there */
-	SRV_REQ_TRIMMED,	/* no request: its chunk is given back to the system (srv-trim.h) */
+	SRV_REQ_TRIMMED,	/* no request: its chunk is given back to the system (srv-trim.c) */
 	SRV_REQ_NSTAGES
 };
 
@@ -68,7 +68,7 @@ struct srv_req {
 	struct list link;		/* revokes, replies; belongs to srv_ops while srv_ops has
 					 * the request */
 	uint32_t off, byte_len;		/* from the immediate: offset in the chunk, length */
-	enum rtrs_digest digest;	/* of the request, and of its answer (srv-digest.h) */
+	enum rtrs_digest digest;	/* of the request, and of its answer (srv-digest.c) */
 	struct frwr_entry entry;	/* --invalidate=always: to take a key away, to give a key */
 	struct srv_turn turn;
 	const struct srv_con *keyed_by;	/* the connection that carries the chunk's key; constant
@@ -183,5 +183,23 @@ static inline void srv_req_finish_control(struct srv_req *req, int status)
 	srv_req_enter(req, SRV_REQ_REPLY);
 	srv_req_send(req);
 }
+
+/* ---- srv-digest.c: digests, on a path whose client wants them (rtrs-digest.h; doc/decisions.md
+ * D26); thread of the connection ---- */
+
+/* Compare the digest of @req, which is decoded, with what arrived; the digest is behind the @len
+ * bytes of the headers in req->hdr.  A wrong one is counted and logged, and fails the connection,
+ * before anybody acts on @req. */
+void srv_digest_check(struct srv_req *req, uint32_t len);
+/* The same for the headers of @req, which came with a digest and break the rule @why. */
+void srv_digest_broken(struct srv_req *req, const char *why);
+/* Add the digest to the answer @rsp of @req, which is complete otherwise. */
+void srv_digest_answer(const struct srv_req *req, struct rtrs_rsp *rsp);
+
+/* ---- srv-trim.c: memory of chunks that no request uses ---- */
+
+/* For struct srv_con_ops: give back what is due, and look again while chunks of the path take
+ * memory.  srv_con_trim_later() begins.  Thread of the connection. */
+void srv_trim_timer(struct loop_timer *timer);
 
 #endif

@@ -21,11 +21,9 @@
 #include "srv-auth.h"
 #include "srv-chunk.h"
 #include "srv-con.h"
-#include "srv-info.h"
 #include "srv-path.h"
 #include "srv-req.h"
 #include "srv-sess.h"
-#include "srv-setup.h"
 #include "srv-state.h"
 #include "util.h"
 

@@ -83,7 +83,7 @@ struct srv {
 	void (*part_gone)(struct srv *srv, unsigned ncons);
 
 	/* control thread */
-	struct rtrs_geom geom;		/* of every session (srv-setup.h) */
+	struct rtrs_geom geom;		/* of every session (srv-setup.c) */
 	bool geom_fixed;
 	struct frwr_lessons lessons;	/* what devices offered and failed to do */
 	char told_protection[8][256];	/* srv-chunk.c: in the log */

@@ -1,13 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looks at the chunks of a path in rounds, on the thread of each connection that has answered.  A
- * round is cut into pieces, one for each pass of the thread, so that no request waits long.  Owns
+/* Memory of chunks that no request has used for a minute goes back to the system
+ * (doc/decisions.md D6).  The next request for such a chunk finds zeroed pages.
+ *
+ * Chunks belong to the client, which may use each of them at any time and on any connection.  So
+ * the thread that sent the last answer from a chunk gives the pages back, between two polls, if
+ *   - the key of the chunk is held (fab_hold_mr()): no peer has written since that answer, and the
+ *     thread that reads a write now waits before the first byte is placed;
+ *   - the request of the chunk is idle, and this thread owns the request (SRV_REQ_TRIMMED);
+ *   - nothing that was posted on the connection waits for its socket: the data of the last answer
+ *     has left the chunk.
+ * The storage has no request of an idle chunk.  Only chunks with a key of their own that can be
+ * held are trimmed (srv_chunk_gives_back()): over TCP and unix sockets, with --invalidate=auto.
+ * RDMA devices and fixed buffers of io_uring pin pages, and would go on with the old ones.
+ *
+ * The chunks of a path are looked at in rounds, on the thread of each connection that has answered.
+ * A round is cut into pieces, one for each pass of the thread, so that no request waits long.  Owns
  * nothing: the timer and the place in the round are the connection's, and end with it.  Cannot
  * fail: what is not given back now is looked at in the next round. */
 #include "clock.h"
 #include "log.h"
 #include "srv-req.h"
 #include "srv-state.h"
-#include "srv-trim.h"
 #include "util.h"
 
 #define TRIM_NS (SRV_TRIM_MS * 1000000ull)
