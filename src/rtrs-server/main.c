@@ -273,7 +273,7 @@ static enum opt_result read_conf(struct srv_conf *conf, int argc, char **argv)
 		return OPT_FAILED;
 	}
 	files_age_reset();
-	result = conf_parse(conf, argc, argv, errors);
+	result = conf_parse(conf, CONF_START, argc, argv, errors);
 	fclose(errors);
 	tell_mistakes(mistakes);
 	free(mistakes);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "apply.h"
-#include "conf-priv.h"
+#include "conf.h"
 #include "export-ring.h"
 #include "exports.h"
 #include "sim-loop.h"

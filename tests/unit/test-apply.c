@@ -70,7 +70,7 @@ static void read_conf(struct srv_conf *conf, const char *line)
 	snprintf(copy, 256, "%s", line);
 	for (word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
 		argv[argc++] = word;
-	cr_assert_eq(conf_parse(conf, argc, argv, stderr), OPT_RUN, "%s", line);
+	cr_assert_eq(conf_parse(conf, CONF_START, argc, argv, stderr), OPT_RUN, "%s", line);
 }
 
 /* Prepare and commit what makes @to of @from. */

@@ -103,7 +103,7 @@ static void begin(const char *keys)
 	close(mkstemp(file));
 	write_file(keys);
 	snprintf(psk, sizeof(psk), "--auth-psk=%s", file);
-	cr_assert_eq(conf_parse(&conf, ARRAY_SIZE(argv), argv, stderr), OPT_RUN);
+	cr_assert_eq(conf_parse(&conf, CONF_START, ARRAY_SIZE(argv), argv, stderr), OPT_RUN);
 	conf.auth.psk = file;
 	cr_assert_eq(auth_creds_create(&auth, &srv.auth, err, sizeof(err)), 0, "%s", err);
 	list_init(&srv.sessions);

@@ -59,7 +59,7 @@ static const char *parse(struct srv_conf *conf, const char *line, enum opt_resul
 	for (word = strtok_r(words, " ", &save); word; word = strtok_r(NULL, " ", &save))
 		argv[argc++] = word;
 	memset(told, 0, sizeof(told));
-	result = conf_parse(conf, argc, argv, errors);
+	result = conf_parse(conf, CONF_START, argc, argv, errors);
 	fclose(errors);
 	cr_assert_eq(result, want, "%s: %s", line, told);
 	while ((at = strstr(told, dir)))

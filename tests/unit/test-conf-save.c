@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "conf-priv.h"
 #include "conf.h"
 #include "unit.h"
 

@@ -46,7 +46,7 @@ static enum opt_result parse_words(struct srv_conf *conf, int argc, char **argv,
 	enum opt_result result;
 
 	err[0] = '\0';
-	result = conf_parse(conf, argc, argv, errors);
+	result = conf_parse(conf, CONF_START, argc, argv, errors);
 	fclose(errors);
 	err[strlen(err) - (*err && err[strlen(err) - 1] == '\n')] = '\0';
 	return result;
@@ -188,7 +188,7 @@ Test(conf, purpose)
 	cr_assert_eq(parse_words(&conf, 3, again, err, sizeof(err)), OPT_FAILED);
 	cr_assert_str_eq(err, "--ready-fd '65535': expected an open file descriptor");
 	conf_fini(&conf);
-	cr_assert_eq(conf_parse_again(&conf, 3, again, stderr), OPT_RUN);
+	cr_assert_eq(conf_parse(&conf, CONF_RELOAD, 3, again, stderr), OPT_RUN);
 	cr_assert_eq(conf.purpose, CONF_RELOAD);
 	conf_fini(&conf);
 }

@@ -16,7 +16,7 @@ static void read_conf(struct srv_conf *conf, const char *line, char words[256])
 	snprintf(words, 256, "%s", line);
 	for (word = strtok_r(words, " ", &save); word; word = strtok_r(NULL, " ", &save))
 		argv[argc++] = word;
-	cr_assert_eq(conf_parse(conf, argc, argv, stderr), OPT_RUN, "%s", line);
+	cr_assert_eq(conf_parse(conf, CONF_START, argc, argv, stderr), OPT_RUN, "%s", line);
 }
 
 /* "-a +a=/a !log-level ?threads", the steps of @plan. */

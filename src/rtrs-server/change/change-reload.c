@@ -78,7 +78,8 @@ static void read_conf(struct change_call *call, FILE *errors)
 
 	conf_fini(&call->wanted);
 	call->wanted = (struct srv_conf){ 0 };
-	call->read = conf_parse_again(&call->wanted, change->argc, change->argv, errors);
+	call->read = conf_parse(&call->wanted, CONF_RELOAD, change->argc, change->argv,
+				errors);
 	if (call->read == OPT_RUN)
 		try_other_keys(call, change->conf, errors);
 }

@@ -368,7 +368,7 @@ static void save(struct worker_job *job)
 	change->saved = -EINVAL;
 	if (!out)
 		return;
-	if (conf_parse_again(&wanted, change->argc, change->argv, out) == OPT_RUN)
+	if (conf_parse(&wanted, CONF_RELOAD, change->argc, change->argv, out) == OPT_RUN)
 		change->saved = conf_file_save(change->conf, &wanted, out, err, sizeof(err));
 	else
 		snprintf(err, sizeof(err), "%s", "");

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conf-priv.h"
+#include "conf.h"
 #include "export-spec.h"
 #include "number.h"
 #include "util.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conf-priv.h"
+#include "conf.h"
 #include "util.h"
 
 void *conf_grow_array(void *array, unsigned n, size_t size, char *why, size_t len)

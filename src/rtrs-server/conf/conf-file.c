@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "cleanup.h"
-#include "conf-priv.h"
 #include "conf.h"
 #include "export-spec.h"
 #include "opt-file.h"
@@ -74,8 +73,9 @@ static const struct opt_section sections[] = {
 	  .end = end_export, .others = of_gateways, .others_are = GATEWAYS_ARE },
 };
 
-int conf_file_read(struct srv_conf *conf, const char *path, FILE *errors)
+int conf_file_read(void *arg, const char *path, FILE *errors)
 {
+	struct srv_conf *conf = arg;
 	struct conf_section s = { .conf = conf };
 	int rc = opt_file_read(path, sections, ARRAY_SIZE(sections), &s, &conf->texts, errors);
 
@@ -93,14 +93,9 @@ int conf_file_parse(struct srv_conf *conf, const char *path, char *text, size_t 
 	return rc;
 }
 
-static int read_one(void *conf, const char *path, FILE *errors)
-{
-	return conf_file_read(conf, path, errors);
-}
-
 int conf_file_read_all(struct srv_conf *conf, FILE *errors)
 {
-	return opt_dir_read(conf->config, read_one, conf, errors);
+	return opt_dir_read(conf->config, conf_file_read, conf, errors);
 }
 
 /* ---- saving ---- */

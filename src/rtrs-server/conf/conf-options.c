@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "conf-priv.h"
+#include "conf.h"
 #include "log.h"
 #include "rtrs-proto.h"
 #include "number.h"

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "conf-priv.h"
+#include "conf.h"
 #include "fab-names.h"
 #include "machine.h"
 #include "rtrs-imm.h"
@@ -307,8 +307,8 @@ static enum opt_result add_line(struct srv_conf *conf, int argc, char **argv, ui
 
 /* ---- the whole ---- */
 
-static enum opt_result parse(struct srv_conf *conf, enum conf_purpose purpose, int argc,
-			     char **argv, FILE *errors)
+enum opt_result conf_parse(struct srv_conf *conf, enum conf_purpose purpose, int argc, char **argv,
+			   FILE *errors)
 {
 	struct srv_conf line;		/* names the file, before the file is read */
 	enum opt_result rc;
@@ -329,14 +329,4 @@ static enum opt_result parse(struct srv_conf *conf, enum conf_purpose purpose, i
 	if (*err)
 		fprintf(errors, "%s\n", err);
 	return rc;
-}
-
-enum opt_result conf_parse(struct srv_conf *conf, int argc, char **argv, FILE *errors)
-{
-	return parse(conf, CONF_START, argc, argv, errors);
-}
-
-enum opt_result conf_parse_again(struct srv_conf *conf, int argc, char **argv, FILE *errors)
-{
-	return parse(conf, CONF_RELOAD, argc, argv, errors);
 }

@@ -157,12 +157,11 @@ extern const struct opt_table conf_options;
 extern const struct opt_table conf_export_options;
 
 /* Read the files and the command line into @conf, a pure value: no export, socket or state is
- * opened.  The command line replaces values of the files.  May block in name resolution.  @argv
- * outlives @conf.  Each mistake is a line in @errors.  @conf is to be given to conf_fini() whatever
- * the result. */
-enum opt_result conf_parse(struct srv_conf *conf, int argc, char **argv, FILE *errors);
-/* As conf_parse(), for a server that runs: descriptors of the start are closed. */
-enum opt_result conf_parse_again(struct srv_conf *conf, int argc, char **argv, FILE *errors);
+ * opened.  @purpose: CONF_START or CONF_RELOAD.  The command line replaces values of the files.
+ * May block in name resolution.  @argv outlives @conf.  Each mistake is a line in @errors.  @conf
+ * is to be given to conf_fini() whatever the result. */
+enum opt_result conf_parse(struct srv_conf *conf, enum conf_purpose purpose, int argc, char **argv,
+			   FILE *errors);
 /* Make @copy @conf with lists of its own.  @conf outlives @copy.  0 or -ENOMEM; conf_fini() in any
  * case. */
 int conf_copy(struct srv_conf *copy, const struct srv_conf *conf);
@@ -212,5 +211,28 @@ int conf_file_holds(const struct conf_export *ex, char *err, size_t len);
  * the file is as before: a text that a file cannot have; a directory that cannot be written. */
 int conf_file_save(const struct srv_conf *now, const struct srv_conf *files, FILE *report,
 		   char *err, size_t len);
+
+/* ---- among the files of conf/ ---- */
+
+/* Make room for another element behind @n elements of @size bytes at @array.  Returns the array,
+ * or NULL with "out of memory" in @why. */
+void *conf_grow_array(void *array, unsigned n, size_t size, char *why, size_t len);
+/* .call of --listen: add the address in @text to @arg, a struct srv_conf. */
+int conf_add_listener(void *arg, const char *text, char *why, size_t len);
+/* Check @ex, and add a copy, which the user wrote at @where, "FILE:LINE"; NULL: on the command
+ * line, or at run time.  0, or -errno with one line in @err. */
+int conf_put_export(struct srv_conf *conf, struct conf_export *ex, const char *where, char *err,
+		    size_t len);
+/* Add the export of @line, as conf_add_export() does, and drop that of a file with its name. */
+int conf_set_export(struct srv_conf *conf, const char *line, char *err, size_t len);
+/* Free the exports of @conf, and leave its other lists. */
+void conf_free_exports(struct srv_conf *conf);
+/* Read @conf->config and the files of its directory, "@config.d/NAME.conf", in the order of their
+ * names.  All are read behind a mistake, too.  The first error, as of opt_file_read(), or 0. */
+int conf_file_read_all(struct srv_conf *conf, FILE *errors);
+/* Read the file at @path into @conf, a struct srv_conf.  Returns as conf_file_read_all() does. */
+int conf_file_read(void *conf, const char *path, FILE *errors);
+/* Read the @len bytes of @text (opt_file_parse()).  Returns as conf_file_read_all() does. */
+int conf_file_parse(struct srv_conf *conf, const char *path, char *text, size_t len, FILE *errors);
 
 #endif
