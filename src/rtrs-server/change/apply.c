@@ -171,7 +171,8 @@ static void apply_settings(struct apply *a, const struct conf_export *wanted)
 	if (!ex || !ex->user)		/* those who serve it have the settings */
 		return;
 	srv_limit_set(a->srv, ex, &wanted->limits);
-	srv_allow_set(ex, &wanted->allow, &wanted->read_only);
+	srv_export_of(ex)->allow = wanted->allow;
+	srv_export_of(ex)->read_only = wanted->read_only;
 	if (a->openers)
 		srv_close_kick_refused(a->srv, ex);
 	srv_export_set_prio(a->srv, ex, wanted->priority);

@@ -88,7 +88,7 @@ static json_t *srv_json_export_show(const struct export *ex)
 			 "ana_state", ctl_json_text(store_lead_word(ex->store)),
 			 "sync_failed", error != 0,
 			 "waiting_ns", (json_int_t)export_waits_ns(ex),
-			 "oldest_ns", (json_int_t)srv_stat_age_of(ex),
+			 "oldest_ns", (json_int_t)srv_export_of(ex)->oldest_ns,
 			 "block_size", (int)ex->geometry.logical_block_size,
 			 "users", (int)ex->store->users,
 			 "writers", (int)ex->store->writers);
@@ -107,7 +107,7 @@ static json_t *srv_json_clients(json_t *object, const struct srv *srv, const str
 /* The limits that @ex has: "limit_iops", "limit_bps_read", ... */
 static json_t *srv_json_limits(const struct export *ex)
 {
-	const struct limits *limits = srv_limit_of(ex);
+	const struct limits *limits = &srv_export_of(ex)->limit.limits;
 	json_t *object = json_object();
 	bool ok = true;
 
@@ -142,8 +142,8 @@ static json_t *srv_json_rights(const struct export *ex)
 {
 	char prio[PRIORITY_TEXT_MAX];
 	json_t *object = json_object();
-	bool ok = srv_json_rules(object, "allow", srv_allow_of(ex)) &&
-		  srv_json_rules(object, "read_only", srv_allow_read_only_of(ex));
+	bool ok = srv_json_rules(object, "allow", &srv_export_of(ex)->allow) &&
+		  srv_json_rules(object, "read_only", &srv_export_of(ex)->read_only);
 
 	if (ok && srv_export_prio(ex))
 		ok = !json_object_set_new(object, "priority",
@@ -176,7 +176,7 @@ static json_t *srv_json_export(const struct srv *srv, struct export *ex,
 		object = ctl_json_with(object, json_pack("{s:b}", "removed", 1));
 	if (depth >= SRV_CTL_SHOW) {
 		object = ctl_json_with(object, json_pack("{s:I}", "id",
-							 (json_int_t)srv_export_id(ex)));
+							 (json_int_t)srv_export_of(ex)->id));
 		object = ctl_json_with(object, srv_json_export_show(ex));
 		object = ctl_json_with(object, srv_json_limits(ex));
 		object = ctl_json_with(object, srv_json_rights(ex));
@@ -290,7 +290,7 @@ static json_t *srv_json_dev(const struct srv_dev_table *devs, const struct srv_d
 	return json_pack("{s:i,s:o,s:I,s:b,s:o,s:b,s:b,s:o,s:I}",
 			 "id", (int)srv_dev_number(dev),
 			 "export", ctl_json_text(dev->ex->name),
-			 "export_id", (json_int_t)srv_export_id(dev->ex),
+			 "export_id", (json_int_t)srv_export_of(dev->ex)->id,
 			 "removed", srv_export_shown(dev->ex)->life.rung != EXPORT_SHOWN,
 			 "access_mode", ctl_json_text(rnbd_access_names[dev->mode]),
 			 "read_only", dev->mode == RNBD_ACCESS_RO || dev->ex->spec.readonly,

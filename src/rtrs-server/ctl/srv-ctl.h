@@ -153,11 +153,8 @@ int srv_stat_reset_path(struct srv_path *path);
 
 /* How long has the oldest request waited that has arrived and is not answered?  Look at all
  * requests of @srv, in place, as at counters; the other threads write nothing for this that other
- * requests share.  srv_sess.oldest_ns and srv_stat_age_of() have the result, too.  Returns the age
- * of the oldest request, in nanoseconds; 0: there is none. */
+ * requests share.  srv_sess.oldest_ns and srv_export.oldest_ns have the result, too.  Returns the
+ * age of the oldest request, in nanoseconds; 0: there is none. */
 uint64_t srv_stat_age_look(const struct srv *srv);
-/* What the last srv_stat_age_look() has found for @ex, whose requests are IO that is not answered
- * by the storage, or waits for the limits of @ex. */
-uint64_t srv_stat_age_of(const struct export *ex);
 
 #endif

@@ -392,7 +392,7 @@ static void check_export(struct explain *e, const char *name)
 	if (ex) {
 		note(e, "export", PASSES, "%s is exported, storage %s", name,
 		     export_retry_word(ex));
-		check_rights(e, srv_allow_of(ex), srv_allow_read_only_of(ex));
+		check_rights(e, &srv_export_of(ex)->allow, &srv_export_of(ex)->read_only);
 		check_mode(e, ex);
 		check_use(e, ex);
 	} else if (retry && export_retry_is_bare(retry)) {

@@ -75,7 +75,7 @@ static const struct metric_label *export_labels(struct export_labels *labels,
 	*next++ = (struct metric_label){ "export", ex->name };
 	if (ex->life.rung != EXPORT_SHOWN) {
 		snprintf(labels->id, sizeof(labels->id), "%llu",
-			 (unsigned long long)srv_export_id(ex));
+			 (unsigned long long)srv_export_of(ex)->id);
 		*next++ = (struct metric_label){ "removed", labels->id };
 	}
 	if (name)
@@ -196,7 +196,7 @@ static void read_export_oldest(struct metric_out *out, const void *program)
 
 	srv_stat_age_look(srv_of(program));
 	for_each_export(ex, program)
-		export_value(out, ex, srv_stat_age_of(ex));
+		export_value(out, ex, srv_export_of(ex)->oldest_ns);
 }
 
 static void read_export_io(struct metric_out *out, const void *program)
@@ -218,7 +218,7 @@ static void read_export_limit(struct metric_out *out, const void *program)
 	const struct export *ex;
 
 	for_each_export(ex, program) {
-		const struct limits *limits = srv_limit_of(ex);
+		const struct limits *limits = &srv_export_of(ex)->limit.limits;
 
 		for (unsigned i = 0; i < LIMITS; i++) {
 			if (limits->rate[i])

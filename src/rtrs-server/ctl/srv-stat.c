@@ -66,9 +66,9 @@ static uint64_t look_at_path(const struct srv_path *path, uint64_t now_ns)
 		ns = now_ns - at_ns;
 		oldest_ns = MAX(oldest_ns, ns);
 		if (ex) {
-			struct srv_export_stat *stat = ex->user;
+			struct srv_export *own = srv_export_of(ex);
 
-			stat->oldest_ns = MAX(stat->oldest_ns, ns);
+			own->oldest_ns = MAX(own->oldest_ns, ns);
 		}
 	}
 	return oldest_ns;
@@ -82,7 +82,7 @@ uint64_t srv_stat_age_look(const struct srv *srv)
 	struct export *ex;
 
 	srv_export_each(ex, srv)
-		((struct srv_export_stat *)ex->user)->oldest_ns = 0;
+		srv_export_of(ex)->oldest_ns = 0;
 	list_for_each(sess, &srv->sessions, link) {
 		sess->oldest_ns = 0;
 		list_for_each(path, &sess->paths, link) {
@@ -92,9 +92,4 @@ uint64_t srv_stat_age_look(const struct srv *srv)
 		oldest_ns = MAX(oldest_ns, sess->oldest_ns);
 	}
 	return oldest_ns;
-}
-
-uint64_t srv_stat_age_of(const struct export *ex)
-{
-	return ((const struct srv_export_stat *)ex->user)->oldest_ns;
 }

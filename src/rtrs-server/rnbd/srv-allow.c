@@ -1,32 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing: the lists of an export are in its struct srv_export_stat; control thread. */
+/* Owns nothing: the lists of an export are in its struct srv_export; control thread. */
 #include <stdio.h>
 
 #include "export.h"
 #include "exports.h"
 #include "srv-allow.h"
-#include "srv-export.h"
 #include "srv-path.h"
 #include "srv-rnbd-state.h"
-
-void srv_allow_set(struct export *ex, const struct allow_list *allow,
-		   const struct allow_list *read_only)
-{
-	struct srv_export_stat *stat = ex->user;
-
-	stat->allow = *allow;
-	stat->read_only = *read_only;
-}
-
-const struct allow_list *srv_allow_of(const struct export *ex)
-{
-	return &((const struct srv_export_stat *)ex->user)->allow;
-}
-
-const struct allow_list *srv_allow_read_only_of(const struct export *ex)
-{
-	return &((const struct srv_export_stat *)ex->user)->read_only;
-}
 
 enum srv_right srv_allow_right(const struct allow_list *allow, const struct allow_list *read_only,
 			       const struct fab_addr *peer, const char *identity,
@@ -43,10 +23,10 @@ enum srv_right srv_allow_right(const struct allow_list *allow, const struct allo
 
 static enum srv_right right_of(const struct export *ex, const struct srv_path *path)
 {
+	const struct srv_export *own = srv_export_of(ex);
 	const struct srv_allow *rule;
 
-	return srv_allow_right(srv_allow_of(ex), srv_allow_read_only_of(ex), &path->client,
-			       path->identity, &rule);
+	return srv_allow_right(&own->allow, &own->read_only, &path->client, path->identity, &rule);
 }
 
 static bool may_only_read(const struct export *ex, const struct srv_path *path)

@@ -25,13 +25,6 @@ struct srv_dev;
 struct srv_path;
 struct srv_sess;
 
-/* Give @ex the lists, for all that opens from now on. */
-void srv_allow_set(struct export *ex, const struct allow_list *allow,
-		   const struct allow_list *read_only);
-/* The lists of @ex. */
-const struct allow_list *srv_allow_of(const struct export *ex);
-const struct allow_list *srv_allow_read_only_of(const struct export *ex);
-
 enum srv_right {
 	SRV_RIGHT_NONE,
 	SRV_RIGHT_READ,

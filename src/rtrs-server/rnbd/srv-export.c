@@ -20,7 +20,7 @@
 
 /* ---- coming and going ---- */
 
-static struct srv_export_stat *stat_of_namesake(const struct export *ex)
+static struct srv_export *of_namesake(const struct export *ex)
 {
 	const struct export *other;
 
@@ -31,54 +31,44 @@ static struct srv_export_stat *stat_of_namesake(const struct export *ex)
 	return NULL;
 }
 
-static struct srv_export_stat *stat_create(struct srv_rnbd *rnbd)
+static struct srv_export *own_create(struct srv_rnbd *rnbd)
 {
-	size_t len = sizeof(struct srv_export_stat) +
+	size_t len = sizeof(struct srv_export) +
 		     rnbd->srv->nthreads * sizeof(struct srv_export_thread);
-	struct srv_export_stat *stat = aligned_alloc(_Alignof(struct srv_export_stat), len);
+	struct srv_export *own = aligned_alloc(_Alignof(struct srv_export), len);
 
-	if (!stat)
+	if (!own)
 		return NULL;
-	memset(stat, 0, len);
-	stat->id = ++rnbd->export_ids;
-	return stat;
+	memset(own, 0, len);
+	own->id = ++rnbd->export_ids;
+	return own;
 }
 
-/* Counters of @ex, on all threads, and no limits: those of an export with the same name and store,
- * or new ones.  0 or -ENOMEM. */
-static int stat_begin(struct srv_rnbd *rnbd, struct export *ex)
+/* @ex gets counters, on all threads, and no limits: those of an export with the same name and
+ * store, or new ones.  0 or -ENOMEM. */
+static int export_comes(void *arg, struct export *ex)
 {
-	struct srv_export_stat *stat = stat_of_namesake(ex);
+	struct srv_export *own = of_namesake(ex);
 
-	ex->user = stat ? stat : stat_create(rnbd);
+	ex->user = own ? own : own_create(srv_rnbd(arg));
 	if (!ex->user)
 		return -ENOMEM;
-	if (!stat)
-		srv_limit_begin(rnbd->srv, ex);
-	((struct srv_export_stat *)ex->user)->exports++;
+	if (!own)
+		srv_limit_begin(arg, ex);
+	srv_export_of(ex)->exports++;
 	return 0;
 }
 
 /* No thread counts for @ex any more. */
-static void stat_end(struct export *ex)
-{
-	struct srv_export_stat *stat = ex->user;
-
-	if (stat && !--stat->exports) {
-		srv_limit_end(ex);
-		free(stat);
-	}
-	ex->user = NULL;
-}
-
-static int export_comes(void *arg, struct export *ex)
-{
-	return stat_begin(srv_rnbd(arg), ex);
-}
-
 static void export_goes(void *arg, struct export *ex)
 {
-	stat_end(ex);
+	struct srv_export *own = ex->user;
+
+	if (own && !--own->exports) {
+		srv_limit_end(ex);
+		free(own);
+	}
+	ex->user = NULL;
 }
 
 /* NULL: this server makes no private copies. */
@@ -171,8 +161,7 @@ void srv_export_set_prio(struct srv *srv, struct export *ex, uint16_t prio)
 		log_warn(ex->name, "priority %s needs CAP_SYS_NICE, which this process lacks: "
 			 "using %s instead", conf_limits_priority_text(prio, wanted_text),
 			 conf_limits_priority_text(used, used_text));
-	atomic_store_explicit(&((struct srv_export_stat *)ex->user)->prio, used,
-			      memory_order_relaxed);
+	atomic_store_explicit(&srv_export_of(ex)->prio, used, memory_order_relaxed);
 }
 
 void srv_export_fini(struct srv *srv)
@@ -225,14 +214,9 @@ struct export *srv_export_next(const struct srv *srv, const struct export *ex)
 
 /* ---- counters ---- */
 
-uint64_t srv_export_id(const struct export *ex)
-{
-	return ((const struct srv_export_stat *)ex->user)->id;
-}
-
 void srv_export_stat_ever(const struct srv_rnbd *rnbd, const struct export *ex, struct io_stat *sum)
 {
-	const struct srv_export_stat *all = ex->user;
+	const struct srv_export *all = srv_export_of(ex);
 
 	memset(sum, 0, sizeof(*sum));
 	for (unsigned i = 0; i < rnbd->srv->nthreads; i++)
@@ -241,7 +225,7 @@ void srv_export_stat_ever(const struct srv_rnbd *rnbd, const struct export *ex, 
 
 void srv_export_stat(const struct srv_rnbd *rnbd, const struct export *ex, struct io_stat *sum)
 {
-	const struct srv_export_stat *all = ex->user;
+	const struct srv_export *all = srv_export_of(ex);
 
 	srv_export_stat_ever(rnbd, ex, sum);
 	io_stat_add(sum, &all->base, -1);
@@ -249,7 +233,7 @@ void srv_export_stat(const struct srv_rnbd *rnbd, const struct export *ex, struc
 
 void srv_export_stat_reset(const struct srv_rnbd *rnbd, const struct export *ex)
 {
-	struct srv_export_stat *all = ex->user;
+	struct srv_export *all = srv_export_of(ex);
 
 	srv_export_stat_ever(rnbd, ex, &all->base);
 }

@@ -5,14 +5,13 @@
 #include <errno.h>
 
 #include "clock.h"
-#include "srv-export.h"
 #include "srv-limit.h"
 #include "srv-req.h"
 #include "srv-rnbd-state.h"
 
 static struct srv_limit *limit_of(const struct export *ex)
 {
-	return &((struct srv_export_stat *)ex->user)->limit;
+	return &srv_export_of(ex)->limit;
 }
 
 /* ---- buckets ---- */
@@ -346,11 +345,6 @@ void srv_limit_kick(struct export *ex, struct srv_limit_share *share)
 	}
 	pthread_mutex_unlock(&l->lock);
 	send_home(&gone);
-}
-
-const struct limits *srv_limit_of(const struct export *ex)
-{
-	return &limit_of(ex)->limits;
 }
 
 /* ---- counters ---- */

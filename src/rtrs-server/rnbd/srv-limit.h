@@ -66,7 +66,7 @@ struct srv_limit_stat {
 	uint64_t ns;			/* the sum of their waits */
 };
 
-/* In struct srv_export_stat. */
+/* In struct srv_export. */
 struct srv_limit {
 	_Atomic(bool) on;		/* the export has a limit; any thread, without the lock */
 
@@ -118,8 +118,6 @@ void srv_limit_kick(struct export *ex, struct srv_limit_share *share);
 /* The server stops: no export has limits from now on. */
 void srv_limit_stop(struct srv *srv);
 
-/* The limits of @ex. */
-const struct limits *srv_limit_of(const struct export *ex);
 /* Fill @stat with the waits for @ex since the export came; resets change nothing. */
 void srv_limit_stat_ever(const struct export *ex, struct srv_limit_stat *stat);
 /* Fill @stat with the waits for @ex since the last reset. */

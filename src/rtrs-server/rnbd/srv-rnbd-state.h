@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RNBD's part of the server, of a session and of a request of RTRS. */
+/* RNBD's part of the server, of an export, of a session and of a request of RTRS. */
 #ifndef SRV_RNBD_STATE_H
 #define SRV_RNBD_STATE_H
 
@@ -9,7 +9,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "conf-allow.h"
+#include "counter.h"
 #include "export-io.h"
+#include "export.h"
 #include "srv-chunk.h"
 #include "srv-dev.h"
 #include "srv-limit.h"
@@ -46,13 +49,39 @@ struct srv_rnbd {
 	struct loop_timer open_timer, size_timer;
 	struct list limits;		/* struct srv_limit: of each export, also of those that
 					 * are removed and in use */
-	uint64_t export_ids;		/* the last srv_export_stat.id */
+	uint64_t export_ids;		/* the last srv_export.id */
 };
 
 /* RNBD's part of @srv. */
 static inline struct srv_rnbd *srv_rnbd(const struct srv *srv)
 {
 	return srv->user;
+}
+
+/* The counters, the limits, the rules and the priority of an export (export.user).  Exports with
+ * the same name and the same store have them together: one may be listed, and the others are
+ * removed and still in use. */
+struct srv_export {
+	uint64_t id;			/* another one than all others of this server had */
+	unsigned exports;		/* that have it; control thread */
+	struct srv_limit limit;
+	struct allow_list allow, read_only;	/* srv-allow.h, for all that opens from now on;
+						 * control thread */
+	_Atomic(uint16_t) prio;		/* srv_export_prio() */
+	struct io_stat base;		/* at the last reset */
+	/* What the last srv_stat_age_look() has found: the age of the oldest request whose IO is
+	 * not answered by the storage, or waits for the limits; 0: none.  Control thread. */
+	uint64_t oldest_ns;
+	/* [srv.nthreads]; each in cache lines of its own */
+	struct srv_export_thread {
+		_Alignas(64) struct io_stat stat;
+	} threads[];
+};
+
+/* RNBD's part of @ex, from export_users.export_comes() to export_goes(). */
+static inline struct srv_export *srv_export_of(const struct export *ex)
+{
+	return ex->user;
 }
 
 /* srv_sess.user */
