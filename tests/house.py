@@ -65,9 +65,9 @@ rtrs-server/conf: +store common/fabric common/rtrs common/metrics common/auth co
 rtrs-server/rtrs: common/base common/auth common/secrets common/fabric common/rtrs frwr
 rtrs-server/rtrs: common/reactor store rtrs-server/conf rtrs-server
 rtrs-server/rnbd: +rtrs-server/rtrs common/rnbd
-rtrs-server/ctl: +rtrs-server/rnbd common/ctl common/metrics
-rtrs-server/change: +rtrs-server/ctl common/opt
-rtrs-server: +rtrs-server/change common/journal
+rtrs-server/change: +rtrs-server/rnbd common/opt
+rtrs-server/ctl: +rtrs-server/change common/ctl common/metrics
+rtrs-server: +rtrs-server/ctl common/journal
 """
 
 # What code without IO, sockets, threads and time may see.

@@ -130,9 +130,7 @@ static void serve_administrators(struct program *p)
 	apply_begin(&p->apply, &p->life, p->srv);
 	apply_first_settings(&p->apply, &p->plan);
 	change_init(&p->change, &p->conf, &p->apply, p->srv, p->argc, p->argv);
-	p->commands = (struct srv_ctl){ .srv = p->srv, .change = change_run,
-					.program = &p->change };
-	rc = srv_ctl_open(&p->commands, &p->ctl, err, sizeof(err));
+	rc = srv_ctl_open(&p->change, &p->ctl, err, sizeof(err));
 	if (rc) {
 		log_err(NULL, "--control %s", err);
 		end_at_once(EXIT_FAILED);

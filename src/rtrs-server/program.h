@@ -55,7 +55,6 @@ struct program {
 	struct reactors reactors;
 	struct export_life life;
 	struct change change;
-	struct srv_ctl commands;
 	struct srv *srv;
 	struct ctl *ctl;		/* NULL: no control socket */
 	struct srv_metrics metrics;

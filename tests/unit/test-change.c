@@ -169,9 +169,9 @@ Test(change, reload_waits_and_its_revocation_does_not)
 	struct call first = { 0 }, second = { 0 };
 
 	begin(ALICE BOB);
-	change_run(&change, SRV_CTL_EXPORT_RESIZE, "disk", false, call_ended, &first);
+	change_run(&change, CHANGE_EXPORT_RESIZE, "disk", false, call_ended, &first);
 	write_file(BOB CAROL);
-	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &second);
+	change_run(&change, CHANGE_RELOAD, NULL, false, call_ended, &second);
 	do_job(0);
 	cr_expect_not(has_key("alice"));
 	cr_expect(has_key("bob"));
@@ -217,14 +217,14 @@ Test(change, one_that_fails_leaves_the_one_that_runs)
 	conf.config = path;
 	change.argc = ARRAY_SIZE(argv);
 	change.argv = argv;
-	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &first);
+	change_run(&change, CHANGE_RELOAD, NULL, false, call_ended, &first);
 	do_job(0);
 	do_job(1);
 	cr_assert(applied, "the first one is carried out");
 	f = fopen(path, "a");
 	fprintf(f, "colour = red\n");
 	fclose(f);
-	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &second);
+	change_run(&change, CHANGE_RELOAD, NULL, false, call_ended, &second);
 	do_job(2);
 	do_job(3);
 	cr_assert_eq(second.n, 1);
@@ -245,7 +245,7 @@ Test(change, revocation_does_not_depend_on_the_configuration)
 	begin(ALICE BOB);
 	have_bad_conf();
 	write_file(BOB CAROL);
-	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &call);
+	change_run(&change, CHANGE_RELOAD, NULL, false, call_ended, &call);
 	do_job(0);
 	cr_expect_not(has_key("alice"));
 	cr_assert_eq(call.n, 0, "the configuration is read yet");
@@ -267,12 +267,12 @@ Test(change, keys_are_read_before_all_configurations)
 	struct call first = { 0 }, second = { 0 }, third = { 0 };
 
 	begin(ALICE BOB CAROL);
-	change_run(&change, SRV_CTL_EXPORT_RESIZE, "disk", false, call_ended, &first);
+	change_run(&change, CHANGE_EXPORT_RESIZE, "disk", false, call_ended, &first);
 	have_bad_conf();
-	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &second);
+	change_run(&change, CHANGE_RELOAD, NULL, false, call_ended, &second);
 	jobs[0]->work(jobs[0]);
 	write_file(BOB CAROL);
-	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &third);
+	change_run(&change, CHANGE_RELOAD, NULL, false, call_ended, &third);
 	jobs[0]->done(jobs[0]);
 	do_job(1);
 	cr_expect_not(has_key("alice"));
@@ -296,10 +296,10 @@ Test(change, newer_files_take_from_a_reload_under_way)
 
 	begin(ALICE);
 	write_file(ALICE BOB CAROL);
-	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &first);
+	change_run(&change, CHANGE_RELOAD, NULL, false, call_ended, &first);
 	do_job(0);
 	write_file(ALICE CAROL);
-	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &second);
+	change_run(&change, CHANGE_RELOAD, NULL, false, call_ended, &second);
 	do_job(1);
 	apply_all();
 	cr_assert_eq(first.n, 1);
@@ -320,10 +320,10 @@ Test(change, older_files_take_nothing_from_a_later_reload)
 
 	begin(ALICE BOB);
 	write_file(BOB);
-	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &first);
+	change_run(&change, CHANGE_RELOAD, NULL, false, call_ended, &first);
 	jobs[0]->work(jobs[0]);
 	write_file(BOB CAROL);
-	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &second);
+	change_run(&change, CHANGE_RELOAD, NULL, false, call_ended, &second);
 	cr_assert_eq(njobs, 1);
 	jobs[0]->done(jobs[0]);
 	cr_expect_not(has_key("alice"));
@@ -344,9 +344,9 @@ Test(change, reload_that_has_waited_reads_its_files_again)
 	struct call first = { 0 }, second = { 0 };
 
 	begin(ALICE);
-	change_run(&change, SRV_CTL_EXPORT_RESIZE, "disk", false, call_ended, &first);
+	change_run(&change, CHANGE_EXPORT_RESIZE, "disk", false, call_ended, &first);
 	write_file(ALICE BOB);
-	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &second);
+	change_run(&change, CHANGE_RELOAD, NULL, false, call_ended, &second);
 	do_job(0);
 	write_file(ALICE CAROL);
 	sized(sized_arg, 0, "");
@@ -367,7 +367,7 @@ Test(change, each_waits_for_its_turn)
 
 	begin(ALICE);
 	for (unsigned i = 0; i < 3; i++)
-		change_run(&change, SRV_CTL_EXPORT_RESIZE, "disk", false, call_ended, &calls[i]);
+		change_run(&change, CHANGE_EXPORT_RESIZE, "disk", false, call_ended, &calls[i]);
 	for (unsigned i = 0; i < 3; i++) {
 		cr_assert_eq(calls[i].n, 0);
 		sized(sized_arg, 0, "told\n");
@@ -391,9 +391,9 @@ Test(change, one_behind_files_that_are_read_tells_so)
 
 	begin(ALICE);
 	log_init(count_waits, LOG_LEVEL_INFO);
-	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &first);
+	change_run(&change, CHANGE_RELOAD, NULL, false, call_ended, &first);
 	cr_assert_eq(nwaits, 0);
-	change_run(&change, SRV_CTL_EXPORT_RESIZE, "disk", false, call_ended, &second);
+	change_run(&change, CHANGE_EXPORT_RESIZE, "disk", false, call_ended, &second);
 	cr_assert_eq(nwaits, 1);
 	do_job(0);
 	apply_all();
@@ -408,7 +408,7 @@ Test(change, hangups_are_one_reload_of_the_newest_files)
 	struct call first = { 0 };
 
 	begin(ALICE BOB CAROL);
-	change_run(&change, SRV_CTL_EXPORT_RESIZE, "disk", false, call_ended, &first);
+	change_run(&change, CHANGE_EXPORT_RESIZE, "disk", false, call_ended, &first);
 	change_hup(&change);
 	jobs[0]->work(jobs[0]);
 	write_file(BOB CAROL);
@@ -442,14 +442,14 @@ Test(change, so_many_wait_and_no_more)
 
 	begin(ALICE BOB);
 	for (unsigned i = 0; i < 9; i++)
-		change_run(&change, SRV_CTL_EXPORT_RESIZE, "disk", false, call_ended, &calls[i]);
+		change_run(&change, CHANGE_EXPORT_RESIZE, "disk", false, call_ended, &calls[i]);
 	cr_assert_eq(calls[7].n, 0);
 	cr_assert_eq(calls[8].n, 1);
 	cr_expect_eq(calls[8].rc, -EBUSY);
 	cr_expect_str_eq(calls[8].text, "too many changes wait: try again");
 
 	write_file(BOB);
-	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &calls[9]);
+	change_run(&change, CHANGE_RELOAD, NULL, false, call_ended, &calls[9]);
 	cr_assert_eq(calls[9].n, 1);
 	cr_expect_eq(calls[9].rc, -EBUSY);
 	do_job(0);
@@ -475,10 +475,10 @@ Test(change, stop_ends_those_that_wait)
 	struct call first = { 0 }, second = { 0 }, third = { 0 }, late = { 0 };
 
 	begin(ALICE BOB);
-	change_run(&change, SRV_CTL_EXPORT_RESIZE, "disk", false, call_ended, &first);
+	change_run(&change, CHANGE_EXPORT_RESIZE, "disk", false, call_ended, &first);
 	write_file(BOB);
-	change_run(&change, SRV_CTL_RELOAD, NULL, false, call_ended, &second);
-	change_run(&change, SRV_CTL_EXPORT_REMOVE, "disk", false, call_ended, &third);
+	change_run(&change, CHANGE_RELOAD, NULL, false, call_ended, &second);
+	change_run(&change, CHANGE_EXPORT_REMOVE, "disk", false, call_ended, &third);
 	change_stop(&change, note_stop, NULL);
 	cr_assert_eq(third.n, 1);
 	cr_expect_eq(third.rc, -ECANCELED);
@@ -491,6 +491,6 @@ Test(change, stop_ends_those_that_wait)
 	sized(sized_arg, 0, "");
 	cr_assert_eq(first.n, 1);
 	cr_assert_eq(nstopped, 1);
-	change_run(&change, SRV_CTL_EXPORT_REMOVE, "disk", false, call_ended, &late);
+	change_run(&change, CHANGE_EXPORT_REMOVE, "disk", false, call_ended, &late);
 	cr_expect_eq(late.rc, -ECANCELED);
 }

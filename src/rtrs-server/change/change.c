@@ -408,15 +408,15 @@ static void run_save(struct changes_call *queued)
 #define KIND(name, turn) &(const struct change_ops){ \
 	.queued = { .run = (turn), .end = change_call_end }, .what = (name) }
 
-static const struct change_ops *const kinds[SRV_CTL_CHANGES] = {
-	[SRV_CTL_RELOAD] = &change_reload_ops,
-	[SRV_CTL_EXPORT_ADD] = KIND("export add", run_add),
-	[SRV_CTL_EXPORT_REMOVE] = KIND("export remove", run_remove),
-	[SRV_CTL_EXPORT_RESIZE] = KIND("export resize", run_resize),
-	[SRV_CTL_EXPORT_BREAK] = KIND("export break", run_break),
-	[SRV_CTL_EXPORT_SET] = KIND("export set", run_set),
-	[SRV_CTL_EXPORT_SNAPSHOT] = &change_snapshot_ops,
-	[SRV_CTL_SAVE] = KIND("save", run_save),
+static const struct change_ops *const kinds[CHANGE_KINDS] = {
+	[CHANGE_RELOAD] = &change_reload_ops,
+	[CHANGE_EXPORT_ADD] = KIND("export add", run_add),
+	[CHANGE_EXPORT_REMOVE] = KIND("export remove", run_remove),
+	[CHANGE_EXPORT_RESIZE] = KIND("export resize", run_resize),
+	[CHANGE_EXPORT_BREAK] = KIND("export break", run_break),
+	[CHANGE_EXPORT_SET] = KIND("export set", run_set),
+	[CHANGE_EXPORT_SNAPSHOT] = &change_snapshot_ops,
+	[CHANGE_SAVE] = KIND("save", run_save),
 };
 
 void change_hup(struct change *change)
@@ -426,9 +426,9 @@ void change_hup(struct change *change)
 }
 
 /* Refuse a change because too many wait.  What the files of a reload take away does not wait. */
-static void refuse(struct change *change, enum srv_ctl_change what, change_done_fn *done, void *arg)
+static void refuse(struct change *change, enum change_kind what, change_done_fn *done, void *arg)
 {
-	const bool reload = what == SRV_CTL_RELOAD;
+	const bool reload = what == CHANGE_RELOAD;
 
 	if (reload)
 		change_hup(change);
@@ -446,12 +446,10 @@ static bool too_many(const struct change *change)
 	return n >= CHANGE_CALLS_MAX && !change->queue.stopping;
 }
 
-void change_run(void *program, enum srv_ctl_change what, const char *text, bool force,
+void change_run(struct change *change, enum change_kind what, const char *text, bool force,
 		change_done_fn *done, void *arg)
 {
-	struct change *change = program;
-
-	if (what == SRV_CTL_RELOAD && !change->conf->config && !srv_keys_any(change->srv))
+	if (what == CHANGE_RELOAD && !change->conf->config && !srv_keys_any(change->srv))
 		done(arg, -ENOENT, no_file);
 	else if (too_many(change))
 		refuse(change, what, done, arg);

@@ -9,16 +9,32 @@
 
 #include "apply.h"
 #include "changes.h"
-#include "srv-ctl.h"
 #include "srv-storage.h"
 #include "store.h"
 
 struct change_call;
 struct srv;
 
-/* As srv_ctl_done_fn; @text of a failure is one line, or a line for each mistake of a file.  A
- * reload with good files may fail behind what it takes away: those lines follow. */
-typedef srv_ctl_done_fn change_done_fn;
+/* What is to change, and the text that the change is given. */
+enum change_kind {
+	CHANGE_EXPORT_ADD,		/* as the command line has it */
+	CHANGE_EXPORT_REMOVE,		/* a name; by force: take it away from its openers */
+	CHANGE_EXPORT_RESIZE,		/* a name; by force: a smaller size of one that is open,
+					 * too */
+	CHANGE_EXPORT_BREAK,		/* a name; by force: take the lock from a server that
+					 * lives, too */
+	CHANGE_EXPORT_SET,		/* "NAME,KEY=VALUE[,KEY=VALUE]..."; by force: take it away
+					 * from who may not have it open so any more */
+	CHANGE_EXPORT_SNAPSHOT,		/* "NAME\nSNAPSHOT", or "NAME\n" */
+	CHANGE_RELOAD,			/* nothing; by force: all of the above, of all exports */
+	CHANGE_SAVE,			/* nothing */
+	CHANGE_KINDS
+};
+
+/* The change has been carried out, and @text has a line for each thing that was done; or @rc is
+ * -errno, and @text says why nothing was: one line, or a line for each mistake of a file.  A reload
+ * with good files may fail behind what it takes away: those lines follow. */
+typedef void change_done_fn(void *arg, int rc, const char *text);
 
 /* What the change whose turn it is does. */
 enum change_state {
@@ -58,11 +74,10 @@ struct change {
 /* Changes of @conf come, for @srv.  @argv outlives @change. */
 void change_init(struct change *change, struct srv_conf *conf, struct apply *apply,
 		 struct srv *srv, int argc, char **argv);
-/* Make the change @what of @program, a struct change, as srv_ctl.change() says.  @done(@arg)
- * follows, maybe from inside this call.  A reload reads the files again, those of keys and
- * certificates, too, and carries the difference out; what the files take away is gone as soon as
- * they are read. */
-void change_run(void *program, enum srv_ctl_change what, const char *text, bool force,
+/* Make the change @what.  @done(@arg) follows, once, maybe from inside this call, and before
+ * ctl_close() ends.  A reload reads the files again, those of keys and certificates, too, and
+ * carries the difference out; what the files take away is gone as soon as they are read. */
+void change_run(struct change *change, enum change_kind what, const char *text, bool force,
 		change_done_fn *done, void *arg);
 /* Reload, with the result in the log. */
 void change_hup(struct change *change);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "change.h"
 #include "ctl-json.h"
 #include "ctl.h"
 #include "export.h"
@@ -30,7 +31,7 @@
 
 static struct srv *srv_of(void *arg)
 {
-	return ((struct srv_ctl *)arg)->srv;
+	return ((const struct change *)arg)->srv;
 }
 
 /* ---- look ---- */
@@ -225,20 +226,17 @@ static void srv_call_export_kick(struct ctl_client *client, const char *name, co
 static void srv_call_change(struct ctl_client *client, int change, const char *text, bool force,
 			    void *arg)
 {
-	const struct srv_ctl *c = arg;
-
-	c->change(c->program, change, text, force, ctl_call_ended, client);
+	change_run(arg, change, text, force, ctl_call_ended, client);
 }
 
 static void srv_call_export_snapshot(struct ctl_client *client, const char *name,
 				     const char *snapshot, void *arg)
 {
-	const struct srv_ctl *c = arg;
 	char text[RNBD_NAME_MAX + 2 * SNAPSHOT_NAME_MAX];
 
 	/* A name that is cut is too long for any export, and for a snapshot. */
 	snprintf(text, sizeof(text), "%.*s\n%s", RNBD_NAME_MAX, name, snapshot ? snapshot : "");
-	c->change(c->program, SRV_CTL_EXPORT_SNAPSHOT, text, false, ctl_call_ended, client);
+	change_run(arg, CHANGE_EXPORT_SNAPSHOT, text, false, ctl_call_ended, client);
 }
 
 /* ---- the log ---- */
@@ -276,23 +274,23 @@ static const struct ctl_call calls[] = {
 	  .needed = true },
 	{ .name = "path disconnect", .fn = srv_call_path_disconnect, .member = "path",
 	  .needed = true },
-	{ .name = "export add", .fn_change = srv_call_change, .change = SRV_CTL_EXPORT_ADD,
+	{ .name = "export add", .fn_change = srv_call_change, .change = CHANGE_EXPORT_ADD,
 	  .member = "export", .needed = true },
-	{ .name = "export remove", .fn_change = srv_call_change, .change = SRV_CTL_EXPORT_REMOVE,
+	{ .name = "export remove", .fn_change = srv_call_change, .change = CHANGE_EXPORT_REMOVE,
 	  .takes_force = true, .member = "export", .needed = true },
 	{ .name = "export kick", .fn_two = srv_call_export_kick, .member = "export",
 	  .needed = true, .second = "client" },
-	{ .name = "export resize", .fn_change = srv_call_change, .change = SRV_CTL_EXPORT_RESIZE,
+	{ .name = "export resize", .fn_change = srv_call_change, .change = CHANGE_EXPORT_RESIZE,
 	  .takes_force = true, .member = "export", .needed = true },
-	{ .name = "export break", .fn_change = srv_call_change, .change = SRV_CTL_EXPORT_BREAK,
+	{ .name = "export break", .fn_change = srv_call_change, .change = CHANGE_EXPORT_BREAK,
 	  .takes_force = true, .member = "export", .needed = true },
 	{ .name = "export snapshot", .fn_two = srv_call_export_snapshot, .member = "export",
 	  .needed = true, .second = "snapshot" },
-	{ .name = "export set", .fn_change = srv_call_change, .change = SRV_CTL_EXPORT_SET,
+	{ .name = "export set", .fn_change = srv_call_change, .change = CHANGE_EXPORT_SET,
 	  .takes_force = true, .member = "export", .needed = true },
-	{ .name = "reload", .fn_change = srv_call_change, .change = SRV_CTL_RELOAD,
+	{ .name = "reload", .fn_change = srv_call_change, .change = CHANGE_RELOAD,
 	  .takes_force = true },
-	{ .name = "save", .fn_change = srv_call_change, .change = SRV_CTL_SAVE },
+	{ .name = "save", .fn_change = srv_call_change, .change = CHANGE_SAVE },
 	{ .name = "log-level", .fn = srv_call_log_level, .member = "level" },
 };
 
@@ -301,9 +299,9 @@ static void srv_ctl_serve(struct ctl_client *client, const json_t *command, void
 	ctl_call(client, command, "rtrs-server", calls, ARRAY_SIZE(calls), arg);
 }
 
-int srv_ctl_open(struct srv_ctl *c, struct ctl **out, char *err, size_t errlen)
+int srv_ctl_open(struct change *change, struct ctl **out, char *err, size_t errlen)
 {
-	const struct srv_conf *conf = c->srv->conf;
+	const struct srv_conf *conf = change->conf;
 	int rc;
 
 	*out = NULL;
@@ -316,7 +314,8 @@ int srv_ctl_open(struct srv_ctl *c, struct ctl **out, char *err, size_t errlen)
 		mkdir(rundir_default(), 0755);		/* a failure shows in ctl_open() */
 		rundir_sweep(rundir_default());
 	}
-	rc = ctl_open(srv_loop(c->srv), conf->control.path, srv_ctl_serve, c, out, err, errlen);
+	rc = ctl_open(srv_loop(change->srv), conf->control.path, srv_ctl_serve, change, out, err,
+		      errlen);
 	if (!rc) {
 		log_info(NULL, "control socket: %s", conf->control.path);
 	} else if (!conf->control.asked) {
