@@ -17,6 +17,7 @@
 
 #include "auth-creds.h"
 #include "clock.h"
+#include "number.h"
 #include "srv-limit.h"
 #include "srv-listen.h"
 #include "srv-open.h"
@@ -200,10 +201,8 @@ int srv_start(const struct srv_conf *conf, struct exports *exports, struct react
 	struct srv *srv = srv_alloc(conf, reactors, n);
 	int rc;
 
-	if (!srv) {
-		snprintf(err, errlen, "no memory");
-		return -ENOMEM;
-	}
+	if (!srv)
+		return fmt_error(-ENOMEM, err, errlen, "no memory");
 	rc = srv_setup_geom(srv);
 	if (rc) {
 		snprintf(err, errlen, "--queue-depth %u and --max-io-size %u do not fit together",

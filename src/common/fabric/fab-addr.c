@@ -340,20 +340,17 @@ int fab_addr_resolve(const char *host, const struct fab_provider *p, uint16_t po
 	unsigned n = 0;
 	int rc;
 
-	if (host && is_star(host, strlen(host))) {
-		snprintf(why, len, "%s", NOT_ALL);
-		return -EINVAL;
-	}
+	if (host && is_star(host, strlen(host)))
+		return fmt_error(-EINVAL, why, len, "%s", NOT_ALL);
 	/* First as a numeric address, which needs no name server. */
 	rc = numeric_host(host, &list);
 	if (rc == EAI_NONAME && lacks_interface(host, why, len))
 		return -ENOENT;
 	if (rc == EAI_NONAME)
 		rc = getaddrinfo(host, NULL, &hints, &list);
-	if (rc) {
-		snprintf(why, len, "%s", rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
-		return -ENOENT;
-	}
+	if (rc)
+		return fmt_error(-ENOENT, why, len, "%s",
+				 rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
 	for (const struct addrinfo *ai = list; ai && n < max; ai = ai->ai_next)
 		n = add_address(all, n, ai, p, port);
 	freeaddrinfo(list);
@@ -366,11 +363,9 @@ static int refuse_gid(const char *gid, char *err, size_t errlen)
 {
 	struct in6_addr in6;
 
-	if (inet_pton(AF_INET6, gid, &in6) != 1) {
-		snprintf(err, errlen, "\"%s\" is no GID: expected 8 groups as in an IPv6 address, "
-			 "and no port", gid);
-		return -EINVAL;
-	}
+	if (inet_pton(AF_INET6, gid, &in6) != 1)
+		return fmt_error(-EINVAL, err, errlen, "\"%s\" is no GID: expected 8 groups as in "
+				 "an IPv6 address, and no port", gid);
 	snprintf(err, errlen, "GIDs are not served: give the IP address of the port's interface");
 	return -EPROTONOSUPPORT;
 }
@@ -406,11 +401,9 @@ static int parse_unix(const char *text, struct fab_addr *addr, char *err, size_t
 	struct sockaddr_un *un = (struct sockaddr_un *)&addr->ss;
 	const char *path = text + strlen(UNIX_SCHEME);
 
-	if (*path != '/' || strlen(path) >= sizeof(un->sun_path)) {
-		snprintf(err, errlen, "expected unix: and an absolute path of at most %zu bytes",
-			 sizeof(un->sun_path) - 1);
-		return -EINVAL;
-	}
+	if (*path != '/' || strlen(path) >= sizeof(un->sun_path))
+		return fmt_error(-EINVAL, err, errlen, "expected unix: and an absolute path of at "
+				 "most %zu bytes", sizeof(un->sun_path) - 1);
 	*addr = (struct fab_addr){ .provider = &fab_tcp, .len = sizeof(*un) };
 	un->sun_family = AF_UNIX;
 	memcpy(un->sun_path, path, strlen(path));
@@ -435,10 +428,8 @@ static int parse_text(const char *text, const struct fab_provider *p, uint16_t d
 	}
 	if (strncmp(rest, "gid:", 4) == 0)
 		return refuse_gid(rest + 4, err, errlen);
-	if (!p) {
-		snprintf(err, errlen, "no transport given: " FORMS);
-		return -EPROTONOSUPPORT;
-	}
+	if (!p)
+		return fmt_error(-EPROTONOSUPPORT, err, errlen, "no transport given: " FORMS);
 	s->p = p;
 	s->number = default_port;
 	rc = split_text(rest, s);
@@ -479,10 +470,8 @@ int fab_addr_parse_text(const char *text, const struct fab_provider *p, uint16_t
 	rc = parse_text(text, p, default_port, &s, err, errlen);
 	if (rc)
 		return rc;
-	if (default_port && !s.number) {
-		snprintf(err, errlen, "the port must be a number from 1 to 65535");
-		return -EINVAL;
-	}
+	if (default_port && !s.number)
+		return fmt_error(-EINVAL, err, errlen, "the port must be a number from 1 to 65535");
 	if (strchr(s.host, '%') || numeric_host(s.host, &list)) {
 		*addr = (struct fab_addr){ .provider = s.p };
 		return 0;

@@ -15,6 +15,7 @@
 #include "export-retry.h"
 #include "export-state.h"
 #include "log.h"
+#include "number.h"
 #include "srv-allow.h"
 #include "srv-export.h"
 #include "srv-limit.h"
@@ -50,11 +51,9 @@ int apply_prepare(struct apply *a, const struct plan *plan, char *err, size_t le
 /* The state directory was used with result @rc.  Returns it if that is an error. */
 static int state_result(const struct srv_conf *conf, int rc, char *err, size_t len)
 {
-	if (rc && conf->state_dir.asked) {
-		snprintf(err, len, "--state-dir '%s' cannot be used: %s", conf->state_dir.path,
-			 strerror(-rc));
-		return rc;
-	}
+	if (rc && conf->state_dir.asked)
+		return fmt_error(rc, err, len, "--state-dir '%s' cannot be used: %s",
+				 conf->state_dir.path, strerror(-rc));
 	if (rc)
 		log_warn(NULL, "state directory '%s' cannot be used: %s: failed syncs are not "
 			 "recorded for the next server, so clients treat each restart as a reboot "

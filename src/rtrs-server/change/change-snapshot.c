@@ -11,6 +11,7 @@
 #include "change-priv.h"
 #include "exports.h"
 #include "log.h"
+#include "number.h"
 #include "srv-rnbd-state.h"
 #include "store.h"
 
@@ -58,20 +59,16 @@ static int find_snapshot(struct change *change, const char *text, struct change_
 
 	snprintf(found, sizeof(found), "%.*s", n, text);
 	s->ex = exports_find(srv_rnbd(change->srv)->exports, found);
-	if (!s->ex) {
-		snprintf(err, len, "there is no export '%s' whose storage is open", found);
-		return -ENOENT;
-	}
-	if (!s->ex->driver->snapshot) {
-		snprintf(err, len, "export '%s': no snapshot: its storage is memory", found);
-		return -EOPNOTSUPP;
-	}
-	if (*name && !store_snapshot_is_name(name)) {
-		snprintf(err, len, "a snapshot '%s': expected a name of at most %d letters, "
-			 "digits, '.', '_' and '-', and no '.' in front", name,
-			 SNAPSHOT_NAME_MAX);
-		return -EINVAL;
-	}
+	if (!s->ex)
+		return fmt_error(-ENOENT, err, len, "there is no export '%s' whose storage is open",
+				 found);
+	if (!s->ex->driver->snapshot)
+		return fmt_error(-EOPNOTSUPP, err, len, "export '%s': no snapshot: its storage is "
+				 "memory", found);
+	if (*name && !store_snapshot_is_name(name))
+		return fmt_error(-EINVAL, err, len, "a snapshot '%s': expected a name of at most "
+				 "%d letters, digits, '.', '_' and '-', and no '.' in front", name,
+				 SNAPSHOT_NAME_MAX);
 	if (*name)
 		snprintf(s->name, sizeof(s->name), "%s", name);
 	else

@@ -24,8 +24,7 @@ static int check_bps(void *arg, const char *text, char *why, size_t len)
 
 		if (!rate || rate >= LIMIT_BPS_MIN)
 			continue;
-		snprintf(why, len, "expected 4K or more bytes a second, or none");
-		return -EINVAL;
+		return fmt_error(-EINVAL, why, len, "expected 4K or more bytes a second, or none");
 	}
 	return 0;
 }
@@ -40,9 +39,8 @@ static int read_burst(void *arg, const char *text, char *why, size_t len)
 		n = 0;
 	} else if (!number_prefix(text, &rest, &n) || n > LIMIT_BURST_MAX ||
 		   (*rest && strcmp(rest, "s"))) {
-		snprintf(why, len, "expected a number of seconds from 1 to %u, like 10s, or none",
-			 LIMIT_BURST_MAX);
-		return -EINVAL;
+		return fmt_error(-EINVAL, why, len, "expected a number of seconds from 1 to %u, "
+				 "like 10s, or none", LIMIT_BURST_MAX);
 	}
 	ex->limits.burst_s = (unsigned)n;
 	return 0;
@@ -61,15 +59,11 @@ static int read_read_only(void *arg, const char *text, char *why, size_t len)
 
 	if (!strcmp(text, "none") && !ex->read_only.n)
 		return 0;
-	if (!strcmp(text, "none") || !strcmp(text, "all")) {
-		snprintf(why, len, "expected rules, or only 'none'");
-		return -EINVAL;
-	}
-	if (!strcmp(text, "yes") || !strcmp(text, "no")) {
-		snprintf(why, len, "expected the clients that may only read; mode = ro is for all "
-			 "of them");
-		return -EINVAL;
-	}
+	if (!strcmp(text, "none") || !strcmp(text, "all"))
+		return fmt_error(-EINVAL, why, len, "expected rules, or only 'none'");
+	if (!strcmp(text, "yes") || !strcmp(text, "no"))
+		return fmt_error(-EINVAL, why, len, "expected the clients that may only read; "
+				 "mode = ro is for all of them");
 	return conf_allow_list_add(&ex->read_only, text, why, len);
 }
 
@@ -187,10 +181,9 @@ static int read_word(struct line_words *words, char *word, char *err, size_t len
 		if (!words->row)
 			return -EINVAL;
 	}
-	if (!value || !*value) {
-		snprintf(err, len, "'%s' has no value: expected %s=VALUE", word, word);
-		return -EINVAL;
-	}
+	if (!value || !*value)
+		return fmt_error(-EINVAL, err, len, "'%s' has no value: expected %s=VALUE", word,
+				 word);
 	if (words->row->many)
 		begin_rules(words, words->row);
 	rc = opt_read(words->row, &words->ex, value, why, sizeof(why));
@@ -241,10 +234,8 @@ int conf_add_export(struct srv_conf *conf, const char *line, char *err, size_t l
 	char *copy = strdup(line);
 	int rc;
 
-	if (!copy) {
-		snprintf(err, len, "out of memory");
-		return -ENOMEM;
-	}
+	if (!copy)
+		return fmt_error(-ENOMEM, err, len, "out of memory");
 	rc = export_line_read(&words.ex.spec, copy, take_option, &words, err, len);
 	if (!rc)
 		rc = conf_put_export(conf, &words.ex, NULL, err, len);
@@ -295,10 +286,8 @@ int conf_export_options_set(struct srv_conf *conf, const char *text, char *err, 
 	struct conf_export *ex;
 	int rc = -EINVAL;
 
-	if (!copy) {
-		snprintf(err, len, "out of memory");
-		return -ENOMEM;
-	}
+	if (!copy)
+		return fmt_error(-ENOMEM, err, len, "out of memory");
 	if (!words) {
 		snprintf(err, len, "'%s': expected NAME and at least one KEY=VALUE", text);
 		free(copy);

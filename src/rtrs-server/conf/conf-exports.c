@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "conf.h"
+#include "number.h"
 #include "util.h"
 
 void *conf_grow_array(void *array, unsigned n, size_t size, char *why, size_t len)
@@ -85,9 +86,8 @@ static struct conf_export *put(struct srv_conf *conf, struct conf_export *ex)
 /* Refuse a second export of the name of @old. */
 static int conf_given_twice(const struct conf_export *old, char *err, size_t len)
 {
-	snprintf(err, len, "export name '%s' is given twice%s%s", old->spec.name,
-		 old->where ? ": first in " : "", old->where ? old->where : "");
-	return -EEXIST;
+	return fmt_error(-EEXIST, err, len, "export name '%s' is given twice%s%s", old->spec.name,
+			 old->where ? ": first in " : "", old->where ? old->where : "");
 }
 
 int conf_put_export(struct srv_conf *conf, struct conf_export *ex, const char *where, char *err,

@@ -14,6 +14,7 @@
 #include "cleanup.h"
 #include "conf.h"
 #include "export-spec.h"
+#include "number.h"
 #include "opt-file.h"
 #include "util.h"
 
@@ -220,10 +221,9 @@ static int not_held(const struct conf_export *ex, const char *mistakes, char *er
 {
 	const char *why = strchr(mistakes, ' ');
 
-	snprintf(err, len, "export '%s': its name or path cannot be written in a file: %.*s",
-		 ex->spec.name, why ? (int)strcspn(why + 1, "\n") : 1024,
-		 why ? why + 1 : "it would be read as another one");
-	return -EINVAL;
+	return fmt_error(-EINVAL, err, len, "export '%s': its name or path cannot be written in a "
+			 "file: %.*s", ex->spec.name, why ? (int)strcspn(why + 1, "\n") : 1024,
+			 why ? why + 1 : "it would be read as another one");
 }
 
 int conf_file_holds(const struct conf_export *ex, char *err, size_t len)
@@ -238,8 +238,7 @@ int conf_file_holds(const struct conf_export *ex, char *err, size_t len)
 	if (!text || !errors) {
 		if (errors)
 			fclose(errors);
-		snprintf(err, len, "out of memory");
-		return -ENOMEM;
+		return fmt_error(-ENOMEM, err, len, "out of memory");
 	}
 	conf_file_parse(&back, "", text, n, errors);
 	fclose(errors);
@@ -299,10 +298,8 @@ int conf_file_save(const struct srv_conf *now, const struct srv_conf *files, FIL
 			  .path = opt_dir_saved(files->config) };
 	int rc;
 
-	if (!s.path) {
-		snprintf(err, len, "out of memory");
-		return -ENOMEM;
-	}
+	if (!s.path)
+		return fmt_error(-ENOMEM, err, len, "out of memory");
 	rc = save_file(&s);
 	if (!rc) {
 		report_given(&s);

@@ -115,11 +115,9 @@ int conf_limits_parse_priority(const char *text, uint16_t *prio, char *why, size
 	unsigned level = class && class->levels ? LEVEL_DEFAULT : 0;
 
 	if (!class || (text[n] && (!class->levels ||
-				   !number_parse_u(text + n + 1, 0, LEVELS - 1, &level)))) {
-		snprintf(why, len, "expected realtime or best-effort, each optionally with :0 to "
-			 ":%u, idle or none", LEVELS - 1);
-		return -EINVAL;
-	}
+				   !number_parse_u(text + n + 1, 0, LEVELS - 1, &level))))
+		return fmt_error(-EINVAL, why, len, "expected realtime or best-effort, each "
+				 "optionally with :0 to :%u, idle or none", LEVELS - 1);
 	*prio = (uint16_t)(class->number << IOPRIO_CLASS_SHIFT | level);
 	return 0;
 }

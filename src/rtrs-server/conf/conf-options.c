@@ -84,10 +84,8 @@ static int cpus_read(void *arg, const char *text, char *why, size_t len)
 	cpu_set_t allowed, both;
 	char list[128];
 
-	if (!read_list(text, &conf->cpus)) {
-		snprintf(why, len, "expected a list of CPUs like 0,2-3");
-		return -EINVAL;
-	}
+	if (!read_list(text, &conf->cpus))
+		return fmt_error(-EINVAL, why, len, "expected a list of CPUs like 0,2-3");
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0) {
 		snprintf(why, len, "cannot read the CPUs of this process: %s", strerror(errno));
 		return -errno;
@@ -96,8 +94,7 @@ static int cpus_read(void *arg, const char *text, char *why, size_t len)
 	if (CPU_EQUAL(&both, &conf->cpus))
 		return 0;
 	list_text(&allowed, list, sizeof(list));
-	snprintf(why, len, "expected CPUs that this process may use: %s", list);
-	return -ENODEV;
+	return fmt_error(-ENODEV, why, len, "expected CPUs that this process may use: %s", list);
 }
 
 static int add_rule(void *arg, const char *text, char *why, size_t len)
@@ -137,8 +134,7 @@ static int check_ready_fd(void *arg, const char *text, char *why, size_t len)
 
 	if (conf->purpose == CONF_RELOAD || fcntl(conf->ready_fd, F_GETFD) >= 0)
 		return 0;
-	snprintf(why, len, "expected an open file descriptor");
-	return -EBADF;
+	return fmt_error(-EBADF, why, len, "expected an open file descriptor");
 }
 
 static int set_name(void *arg, const char *text, char *why, size_t len)
@@ -150,9 +146,8 @@ static int set_name(void *arg, const char *text, char *why, size_t len)
 		conf->named = true;
 		return 0;
 	}
-	snprintf(why, len, "expected 1 to %d bytes of UTF-8 without control characters",
-		 RUNDIR_NAME_MAX - 1);
-	return -EINVAL;
+	return fmt_error(-EINVAL, why, len, "expected 1 to %d bytes of UTF-8 without control "
+			 "characters", RUNDIR_NAME_MAX - 1);
 }
 
 /* The default depends on the exports, which come and go: another default is no change. */

@@ -16,6 +16,7 @@
 #include "conf.h"
 #include "fab-names.h"
 #include "machine.h"
+#include "number.h"
 #include "rtrs-imm.h"
 #include "rtrs-proto.h"
 #include "unix-sock.h"
@@ -72,8 +73,7 @@ static int add_listen_address(struct srv_conf *conf, const struct conf_listener 
 	for (unsigned i = 0; i < n; i++) {
 		if (!same_place(&conf->listeners[i].addr, &l->addr))
 			continue;
-		snprintf(why, len, "this address is given twice");
-		return -EINVAL;
+		return fmt_error(-EINVAL, why, len, "this address is given twice");
 	}
 	all = conf_grow_array(conf->listeners, n, sizeof(*l), why, len);
 	if (!all)
@@ -93,10 +93,9 @@ int conf_add_listener(void *arg, const char *text, char *why, size_t len)
 
 	if (rc)
 		return rc;
-	if (addrlen >= sizeof(addr)) {
-		snprintf(why, len, "expected an address of at most %zu bytes", sizeof(addr) - 1);
-		return -EINVAL;
-	}
+	if (addrlen >= sizeof(addr))
+		return fmt_error(-EINVAL, why, len, "expected an address of at most %zu bytes",
+				 sizeof(addr) - 1);
 	memcpy(addr, text, addrlen);
 	addr[addrlen] = '\0';
 	n = fab_names_find(addr, fab_provider_find("tcp"), RTRS_PORT, all, why, len);

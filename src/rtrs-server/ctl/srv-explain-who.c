@@ -61,11 +61,9 @@ static int parse_identity(const char *text, struct explain_who *who, char *err, 
 		n = sizeof(who->key) - 1;	/* too long for a name, as the fault says */
 	memcpy(who->key, text, n);
 	fault = secret_name_fault(strchr(who->key, ':') + 1);
-	if (fault) {
-		snprintf(err, len, "client '%s': behind %.*s %s", text,
-			 (int)(strchr(text, ':') - text + 1), text, fault);
-		return -EINVAL;
-	}
+	if (fault)
+		return fmt_error(-EINVAL, err, len, "client '%s': behind %.*s %s", text,
+				 (int)(strchr(text, ':') - text + 1), text, fault);
 	memcpy(who->identity, who->key, sizeof(who->identity));
 	label = *text == 'p' ? strchr(who->identity, '/') : NULL;
 	if (label)
@@ -118,13 +116,11 @@ static int look_at_sessions(const struct srv *srv, struct explain_who *who, char
 		if (!srv_explain_who_has(who, sess))
 			continue;
 		if (who->kind != EXPLAIN_IDENTITY && who->nsess &&
-		    strcmp(who->identity, sess->identity)) {
-			snprintf(err, len, "client '%s': %s and %s come from there: expected one "
-				 "of them, as psk:NAME@%s", who->text,
-				 srv_sess_person(who->identity), srv_sess_person(sess->identity),
-				 who->text);
-			return -EINVAL;
-		}
+		    strcmp(who->identity, sess->identity))
+			return fmt_error(-EINVAL, err, len, "client '%s': %s and %s come from "
+					 "there: expected one of them, as psk:NAME@%s", who->text,
+					 srv_sess_person(who->identity),
+					 srv_sess_person(sess->identity), who->text);
 		if (who->kind != EXPLAIN_IDENTITY) {
 			memcpy(who->identity, sess->identity, sizeof(who->identity));
 			memcpy(who->key, sess->identity, sizeof(who->key));
@@ -154,10 +150,9 @@ int srv_explain_who_find(const struct srv *srv, const char *text, struct explain
 	int rc;
 
 	*who = (struct explain_who){ .text = text };
-	if (srv_sess_two_called(srv, text, two, sizeof(two))) {
-		snprintf(err, len, "several clients have a session '%s': expected %s", text, two);
-		return -EINVAL;
-	}
+	if (srv_sess_two_called(srv, text, two, sizeof(two)))
+		return fmt_error(-EINVAL, err, len, "several clients have a session '%s': expected "
+				 "%s", text, two);
 	if (is_session(srv, text))
 		return look_at_sessions(srv, who, err, len);
 	if (is_identity(text)) {
@@ -171,8 +166,7 @@ int srv_explain_who_find(const struct srv *srv, const char *text, struct explain
 		who->naddrs = 1;
 		return look_at_sessions(srv, who, err, len);
 	}
-	snprintf(err, len, "client '%s': expected an address, uid:NUMBER, psk:NAME, cert:NAME, or "
-		 "both as psk:NAME@ADDRESS, or the name of a session, as \"rtrsctl clients\" lists "
-		 "them", text);
-	return -EINVAL;
+	return fmt_error(-EINVAL, err, len, "client '%s': expected an address, uid:NUMBER, "
+			 "psk:NAME, cert:NAME, or both as psk:NAME@ADDRESS, or the name of a "
+			 "session, as \"rtrsctl clients\" lists them", text);
 }

@@ -20,6 +20,7 @@
 #include "export-ring.h"
 #include "frwr.h"
 #include "log.h"
+#include "number.h"
 #include "srv-chunk.h"
 #include "srv-state.h"
 #include "util.h"
@@ -188,11 +189,9 @@ static int choose_mode(const struct srv_chunks *c, const struct frwr_caps *caps,
 {
 	int mode;
 
-	if (c->srv->conf->invalidate == SRV_INVALIDATE_ALWAYS && caps->unable[FRWR_MW1]) {
-		snprintf(why, len, "--invalidate=always: %s; auto and copy need none",
-			 caps->why[FRWR_MW1]);
-		return -EPERM;
-	}
+	if (c->srv->conf->invalidate == SRV_INVALIDATE_ALWAYS && caps->unable[FRWR_MW1])
+		return fmt_error(-EPERM, why, len, "--invalidate=always: %s; auto and copy need "
+				 "none", caps->why[FRWR_MW1]);
 	/* A word in memory costs less than a copy and less than a window. */
 	if (c->srv->conf->invalidate == SRV_INVALIDATE_AUTO && !caps->rc[FRWR_SUSPEND])
 		return frwr_pick(caps, &frwr_order_server[1], 1, why, len);
@@ -202,11 +201,9 @@ static int choose_mode(const struct srv_chunks *c, const struct frwr_caps *caps,
 		return -EOPNOTSUPP;
 	}
 	mode = frwr_pick(caps, frwr_order_server, ARRAY_SIZE(frwr_order_server), why, len);
-	if (mode == FRWR_MW1 && caps->dev.max_mw < c->geom->queue_depth) {
-		snprintf(why, len, "a path needs %u memory windows, the device has %u",
-			 c->geom->queue_depth, caps->dev.max_mw);
-		return -EOPNOTSUPP;
-	}
+	if (mode == FRWR_MW1 && caps->dev.max_mw < c->geom->queue_depth)
+		return fmt_error(-EOPNOTSUPP, why, len, "a path needs %u memory windows, the "
+				 "device has %u", c->geom->queue_depth, caps->dev.max_mw);
 	return mode;
 }
 

@@ -17,6 +17,7 @@
 #include "clock.h"
 #include "fabric.h"
 #include "log.h"
+#include "number.h"
 #include "rtrs-msg.h"
 #include "srv-auth.h"
 #include "srv-chunk.h"
@@ -58,10 +59,8 @@ static int geom_depth_for(const struct srv *srv, int rc, const struct fab_device
 	struct frwr_sizes sizes;
 	struct frwr_load load;
 
-	if (rc) {
-		snprintf(why, len, "cannot query the device: %s", strerror(-rc));
-		return rc;
-	}
+	if (rc)
+		return fmt_error(rc, why, len, "cannot query the device: %s", strerror(-rc));
 	load = geom_load(srv, attr);
 	if (frwr_sizing(attr, &load, &sizes)) {
 		snprintf(why, len,
@@ -196,10 +195,8 @@ int srv_setup_path(struct srv_sess *sess, const struct rtrs_conn_req *req,
 	struct srv *srv = sess->srv;
 	int rc;
 
-	if (!path) {
-		snprintf(err, errlen, "no memory for a path");
-		return -ENOMEM;
-	}
+	if (!path)
+		return fmt_error(-ENOMEM, err, errlen, "no memory for a path");
 	srv_path_init(path, sess, req, who, conn);
 	rc = setup_alloc(path, srv, conn);
 	if (rc) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "log.h"
+#include "number.h"
 #include "tcp-cm.h"
 #include "tcp-tls.h"
 
@@ -315,10 +316,8 @@ int tcp_hs_tls_done(struct tcp_conn *c, char why[FAB_TLS_WHY_LEN])
 	char text[FAB_TLS_WHY_LEN] = "", addr[FAB_ADDR_STRLEN];
 	int rc = tcp_tls_hand_over(c, text);
 
-	if (rc < 0) {
-		snprintf(why, FAB_TLS_WHY_LEN, "%s", text);
-		return rc;
-	}
+	if (rc < 0)
+		return fmt_error(rc, why, FAB_TLS_WHY_LEN, "%s", text);
 	fab_addr_format(&c->base.peer, addr, sizeof(addr));
 	if (!rc && *text)
 		log_dbg(NULL, "tcp %s: no kTLS: %s", addr, text);

@@ -16,6 +16,7 @@
 #include "fab-tls-session.h"
 #include "fab-tls-stream.h"
 #include "fab-tls.h"
+#include "number.h"
 #include "tcp-tls.h"
 
 enum record_type {
@@ -116,9 +117,8 @@ int tcp_ktls_start(int fd, gnutls_session_t session, char *why, size_t len)
 	rc = give_key(fd, session, false);
 	if (!rc)
 		return 1;
-	snprintf(why, len, "TLS: the kernel took the key for receiving and refused the other: %s",
-		 strerror(-rc));
-	return rc;
+	return fmt_error(rc, why, len, "TLS: the kernel took the key for receiving and refused the "
+			 "other: %s", strerror(-rc));
 }
 
 /* ---- records of other types ---- */
