@@ -18,9 +18,12 @@
 #include "number.h"
 #include "process.h"
 
-#define THREAD "rtrs-names"
+/* fab_addr_parse_all(), or fab_addr_resolve(). */
+typedef int find_fn(const char *text, const struct fab_provider *p, uint16_t port,
+		    struct fab_addr *all, unsigned max, char *why, size_t len);
 
 struct question {
+	find_fn *find;
 	const struct fab_provider *provider;
 	uint16_t port;
 	int n;				/* addresses, or -errno with @why */
@@ -31,22 +34,13 @@ struct question {
 
 static _Atomic(unsigned) behind;	/* questions whose callers have left */
 
-static void ask_text(void *arg)
+static void ask(void *arg)
 {
 	struct question *q = arg;
 
-	pthread_setname_np(pthread_self(), THREAD);
-	q->n = fab_addr_parse_all(q->text, q->provider, q->port, q->all, FAB_ADDRS_MAX, q->why,
-				  sizeof(q->why));
-}
-
-static void ask_host(void *arg)
-{
-	struct question *q = arg;
-
-	pthread_setname_np(pthread_self(), THREAD);
-	q->n = fab_addr_resolve(q->text, q->provider, q->port, q->all, FAB_ADDRS_MAX, q->why,
-				sizeof(q->why));
+	pthread_setname_np(pthread_self(), "rtrs-names");
+	q->n = q->find(q->text, q->provider, q->port, q->all, FAB_ADDRS_MAX, q->why,
+		       sizeof(q->why));
 }
 
 static void answered_late(void *arg)
@@ -65,8 +59,8 @@ static int patience(void *arg, uint64_t ms)
 	return rc;
 }
 
-/* Have @ask answer a question about @text, whose answer goes to @all or @err. */
-static int answer(void (*ask)(void *arg), const char *text, const struct fab_provider *p,
+/* Have @find answer a question about @text, whose answer goes to @all or @err. */
+static int answer(find_fn *find, const char *text, const struct fab_provider *p,
 		  uint16_t port, struct fab_addr all[FAB_ADDRS_MAX], char *err, size_t errlen)
 {
 	unsigned nbehind = atomic_load(&behind);
@@ -76,7 +70,7 @@ static int answer(void (*ask)(void *arg), const char *text, const struct fab_pro
 	int rc = -ENOMEM;
 
 	if (q) {
-		*q = (struct question){ .provider = p, .port = port };
+		*q = (struct question){ .find = find, .provider = p, .port = port };
 		strcpy(q->text, text);
 		rc = nbehind < FAB_NAMES_LEFT_MAX ?
 		     aside_begin(&call, ask, answered_late, q) : -EBUSY;
@@ -106,14 +100,14 @@ int fab_names_find(const char *text, const struct fab_provider *p, uint16_t defa
 	/* An address needs no resolver. */
 	if (!fab_addr_parse_text(text, p, default_port, all, err, errlen) && all->len)
 		return 1;
-	return answer(ask_text, text, p, default_port, all, err, errlen);
+	return answer(fab_addr_parse_all, text, p, default_port, all, err, errlen);
 }
 
 int fab_names_resolve(const char *host, const struct fab_provider *p, uint16_t port,
 		      struct fab_addr all[FAB_ADDRS_MAX], char *why, size_t len)
 {
 	/* The addresses of loopback need none either. */
-	return host ? answer(ask_host, host, p, port, all, why, len) :
+	return host ? answer(fab_addr_resolve, host, p, port, all, why, len) :
 		      fab_addr_resolve(NULL, p, port, all, FAB_ADDRS_MAX, why, len);
 }
 
