@@ -569,7 +569,7 @@ Test(conf, allow_lists_are_unions)
 			cr_assert_eq(conf_allow_list_add(&list, rule, why, sizeof(why)), 0);
 			any = any || !bits || !(differ >> (32 - bits));
 		}
-		cr_assert_eq(conf_allow_names(list.rules, list.n, &peer, ""), any);
+		cr_assert_eq(!!conf_allow_find(list.rules, list.n, &peer, ""), any);
 	}
 }
 
@@ -780,8 +780,8 @@ Test(conf, allow_identities)
 		char why[192];
 
 		cr_assert_eq(conf_allow_list_add(&list, c->rules, why, sizeof(why)), 0);
-		cr_assert_eq(conf_allow_names(list.rules, list.n, &peer, c->identity), c->named,
+		cr_assert_eq(!!conf_allow_find(list.rules, list.n, &peer, c->identity), c->named,
 			     "%s: %s %s", c->rules, c->peer, c->identity);
-		cr_assert(!conf_allow_names(list.rules, 0, &peer, c->identity));
+		cr_assert_null(conf_allow_find(list.rules, 0, &peer, c->identity));
 	}
 }

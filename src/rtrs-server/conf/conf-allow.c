@@ -37,7 +37,7 @@ static int allow_parse_user(const char *text, struct srv_allow *allow, char *why
 	return 0;
 }
 
-/* Have ::ffff:a.b.c.d/96+n mean a.b.c.d/n, as conf_allow_names() has it of a peer. */
+/* Have ::ffff:a.b.c.d/96+n mean a.b.c.d/n, as conf_allow_find() has it of a peer. */
 static int allow_unmap(struct srv_allow *allow, char *why, size_t len)
 {
 	static const uint8_t mapped[16] = { [10] = 0xff, [11] = 0xff };
@@ -151,17 +151,11 @@ const struct srv_allow *conf_allow_find(const struct srv_allow *rules, unsigned 
 	return NULL;
 }
 
-bool conf_allow_names(const struct srv_allow *rules, unsigned n, const struct fab_addr *peer,
-		      const char *identity)
-{
-	return conf_allow_find(rules, n, peer, identity);
-}
-
 bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer)
 {
 	bool addresses = true;		/* and nothing else */
 
-	if (!conf->nallow || conf_allow_names(conf->allow, conf->nallow, peer, ""))
+	if (!conf->nallow || conf_allow_find(conf->allow, conf->nallow, peer, ""))
 		return true;
 	for (unsigned i = 0; i < conf->nallow; i++)
 		addresses = addresses && conf->allow[i].family != AF_UNIX;

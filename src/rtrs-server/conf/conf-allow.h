@@ -42,12 +42,9 @@ struct allow_list {
  * many bits more than 96 as it has.  0, -EINVAL, or -ENOENT when the user does
  * not exist; a failure leaves the expected form in @why.  May query the user database. */
 int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_t len);
-/* True if one of the @n @rules names @peer, or @identity, which the peer has proven ("": none).
- * IPv4 peers of an IPv6 listener (::ffff:a.b.c.d) match IPv4 prefixes.  No address names a peer of
- * a unix socket. */
-bool conf_allow_names(const struct srv_allow *rules, unsigned n, const struct fab_addr *peer,
-		      const char *identity);
-/* The first of these rules; NULL: none.  Of a @peer whose address is not known (len 0) the rules
+/* The first of the @n @rules that names @peer, or @identity, which the peer has proven ("": none);
+ * NULL: none does.  IPv4 peers of an IPv6 listener (::ffff:a.b.c.d) match IPv4 prefixes.  No
+ * address names a peer of a unix socket.  Of a @peer whose address is not known (len 0) the rules
  * for addresses and users do not count. */
 const struct srv_allow *conf_allow_find(const struct srv_allow *rules, unsigned n,
 					const struct fab_addr *peer, const char *identity);
