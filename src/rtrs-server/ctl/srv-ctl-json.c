@@ -174,16 +174,15 @@ static json_t *srv_json_export(const struct srv *srv, struct export *ex,
 
 	if (ex->life.rung != EXPORT_SHOWN)
 		object = ctl_json_with(object, json_pack("{s:b}", "removed", 1));
-	if (depth >= SRV_CTL_SHOW) {
-		object = ctl_json_with(object, json_pack("{s:I}", "id",
-							 (json_int_t)srv_export_of(ex)->id));
-		object = ctl_json_with(object, srv_json_export_show(ex));
-		object = ctl_json_with(object, srv_json_limits(ex));
-		object = ctl_json_with(object, srv_json_rights(ex));
-	}
-	if (depth >= SRV_CTL_SHOW)
-		object = srv_json_clients(srv_json_writes(object, ex), srv, ex);
-	if (depth >= SRV_CTL_SHOW && retry)
+	if (depth < SRV_CTL_SHOW)
+		return object;
+	object = ctl_json_with(object, json_pack("{s:I}", "id",
+						 (json_int_t)srv_export_of(ex)->id));
+	object = ctl_json_with(object, srv_json_export_show(ex));
+	object = ctl_json_with(object, srv_json_limits(ex));
+	object = ctl_json_with(object, srv_json_rights(ex));
+	object = srv_json_clients(srv_json_writes(object, ex), srv, ex);
+	if (retry)
 		object = ctl_json_with(object, json_pack("{s:o}", "error",
 							 ctl_json_text(retry->why)));
 	if (depth >= SRV_CTL_STATS)
@@ -433,25 +432,20 @@ json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
 			   "pid", (int)getpid(),
 			   "exports", srv_json_exports(srv, depth),
 			   "sessions", srv_json_sessions(srv, depth));
-	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(object, json_pack("{s:o,s:i,s:o,s:o,s:i,s:i,s:I,s:I,s:I}",
-						"version", ctl_json_text(PACKAGE_VERSION),
-						"control_version", CTL_VERSION,
-						"listeners", srv_json_listeners(srv),
-						"log_level",
-						ctl_json_text(log_level_names[log_level()]),
-						"threads", (int)srv->nthreads - 1,
-						"queue_depth", (int)srv->geom.queue_depth,
-						"max_io_size", (json_int_t)srv->geom.max_io_size,
-						"files_age_ns", (json_int_t)files_age_ns(),
-						"now_ns", (json_int_t)clock_now_ns()));
-	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(object, json_pack("{s:o}", "flaps", srv_json_flaps(srv)));
-	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(object, ctl_digest_errors_json(
-				counter_get(&srv->digest_errors),
+	if (depth < SRV_CTL_SHOW)
+		return object;
+	object = ctl_json_with(object, json_pack("{s:o,s:i,s:o,s:o,s:i,s:i,s:I,s:I,s:I}",
+				"version", ctl_json_text(PACKAGE_VERSION),
+				"control_version", CTL_VERSION,
+				"listeners", srv_json_listeners(srv),
+				"log_level", ctl_json_text(log_level_names[log_level()]),
+				"threads", (int)srv->nthreads - 1,
+				"queue_depth", (int)srv->geom.queue_depth,
+				"max_io_size", (json_int_t)srv->geom.max_io_size,
+				"files_age_ns", (json_int_t)files_age_ns(),
+				"now_ns", (json_int_t)clock_now_ns()));
+	object = ctl_json_with(object, json_pack("{s:o}", "flaps", srv_json_flaps(srv)));
+	object = ctl_json_with(object, ctl_digest_errors_json(counter_get(&srv->digest_errors),
 				clock_now_ms() - atomic_load(&srv->digest_error_ms)));
-	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(object, srv_json_secrets(srv));
-	return object;
+	return ctl_json_with(object, srv_json_secrets(srv));
 }
