@@ -67,7 +67,7 @@ void srv_storage_resize(struct srv *srv, const char *name, bool force, srv_stora
 }
 
 void srv_storage_break(struct srv *srv, struct srv_storage_break *b, const char *name, bool force,
-		       srv_storage_break_done_fn *done, void *arg)
+		       srv_storage_done_fn *done, void *arg)
 {
 	cr_assert_fail("nobody wants a lock");
 }

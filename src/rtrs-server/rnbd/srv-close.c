@@ -159,8 +159,9 @@ void srv_close_kick_refused(struct srv *srv, const struct export *ex)
 			       "have it open like that");
 }
 
-void srv_close_kick_export(struct srv *srv, const struct export *ex)
+void srv_close_kick_export(void *arg, const struct export *ex)
 {
+	struct srv *srv = arg;
 	struct srv_sess *sess;
 
 	list_for_each(sess, &srv->sessions, link)
@@ -188,8 +189,9 @@ static bool sess_has_store(const struct srv_sess *sess, const struct store *stor
 	return false;
 }
 
-void srv_close_fenced(struct srv *srv, const struct store *store)
+void srv_close_fenced(void *arg, const struct store *store)
 {
+	struct srv *srv = arg;
 	const char *name = store_oldest_name(store)->name;
 	struct srv_path *path, *next;
 	struct srv_sess *sess, *tmp;

@@ -99,16 +99,6 @@ static void export_openers(void *arg, const struct export *ex, char *buf, size_t
 	srv_close_openers(arg, ex, buf, len);
 }
 
-static void export_kick(void *arg, const struct export *ex)
-{
-	srv_close_kick_export(arg, ex);
-}
-
-static void store_fenced(void *arg, const struct store *store)
-{
-	srv_close_fenced(arg, store);
-}
-
 static void store_led(void *arg, const struct store *store)
 {
 	srv_open_retry(arg);
@@ -130,8 +120,8 @@ const struct export_users srv_export_users = {
 	.store_comes = store_comes,
 	.store_goes = store_goes,
 	.export_openers = export_openers,
-	.export_kick = export_kick,
-	.store_fenced = store_fenced,
+	.export_kick = srv_close_kick_export,
+	.store_fenced = srv_close_fenced,
 	.store_led = store_led,
 	.export_resized = export_resized,
 };

@@ -41,9 +41,9 @@ void srv_close_sess_lost(struct srv_sess *sess);
  * ("psk:gw1") or address of a path.  Returns how many handles.  Requests on these handles fail with
  * -ENOTCONN from now on, until their client opens the export again. */
 unsigned srv_close_kick(struct srv *srv, const char *name, const char *client);
-/* As srv_close_kick(), of @ex, and of removed exports with the same name and store; another export
- * may have the name by now. */
-void srv_close_kick_export(struct srv *srv, const struct export *ex);
+/* For export_users, of the struct srv @arg: as srv_close_kick(), of @ex, and of removed exports
+ * with the same name and store; another export may have the name by now. */
+void srv_close_kick_export(void *arg, const struct export *ex);
 /* As srv_close_kick_export(), from those sessions alone that may not open @ex (srv-allow.h). */
 void srv_close_kick_refused(struct srv *srv, const struct export *ex);
 /* Write to @buf the names of the sessions that srv_close_kick_export() would take @ex from, "gw1,
@@ -54,8 +54,8 @@ void srv_close_openers_of(const struct srv *srv, const char *name, char *buf, si
 /* How many sessions srv_close_openers() names. */
 unsigned srv_close_nopeners(const struct srv *srv, const struct export *ex);
 
-/* Fail the paths of the sessions that have a name of @store open: their clients have to use the
- * server that has the store's lock. */
-void srv_close_fenced(struct srv *srv, const struct store *store);
+/* For export_users, of the struct srv @arg: fail the paths of the sessions that have a name of
+ * @store open.  Their clients have to use the server that has the store's lock. */
+void srv_close_fenced(void *arg, const struct store *store);
 
 #endif

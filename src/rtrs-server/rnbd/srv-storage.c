@@ -198,7 +198,7 @@ static void wish_done(struct store_lead_break *wish, int rc, const char *why)
 }
 
 void srv_storage_break(struct srv *srv, struct srv_storage_break *b, const char *name, bool force,
-		       srv_storage_break_done_fn *done, void *arg)
+		       srv_storage_done_fn *done, void *arg)
 {
 	struct export *ex = exports_find(srv_rnbd(srv)->exports, name);
 	char text[RNBD_NAME_MAX + 128];
