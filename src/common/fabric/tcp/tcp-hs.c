@@ -27,8 +27,6 @@
 static struct log_limit garbage_limit = LOG_LIMIT_INIT(10, 10000);
 static struct log_limit plain_limit = LOG_LIMIT_INIT(1, 60000);
 
-#define HS_WHY_LEN FAB_TLS_WHY_LEN
-
 #define PASSIVE \
 	(IN(TAKEN) | IN(TAKES_TLS) | IN(REFUSES_HELLO) | IN(SKIPS_HELLO) | IN(WAIT_PLAIN) | \
 	 IN(REFUSES_PLAIN) | IN(WAIT_CONNECT))
@@ -186,7 +184,7 @@ static void read_frame(struct tcp_conn *c,
 		       void (*take)(struct tcp_conn *c, const struct tcp_frame *f))
 {
 	struct tcp_frame f = { 0 };
-	char said[HS_WHY_LEN];
+	char said[FAB_TLS_WHY_LEN];
 	const char *why;
 	int rc = tcp_hs_read(c, &f, &why);
 
@@ -294,7 +292,7 @@ static void secure(void *object)
 
 void tcp_hs_step_done(struct tcp_conn *c)
 {
-	char why[HS_WHY_LEN];
+	char why[FAB_TLS_WHY_LEN];
 	int rc;
 
 	/* The set-up may be over, because its time was: of the active side the connection stays. */
@@ -371,7 +369,7 @@ static void skip_hello(void *object)
 static void look_connected(void *object)
 {
 	struct tcp_conn *c = object;
-	char why[HS_WHY_LEN];
+	char why[FAB_TLS_WHY_LEN];
 	int rc = tcp_hs_connected(c, why);
 
 	if (rc)

@@ -89,7 +89,8 @@ static void try_windows(struct ibv_context *device, struct fab_device_attr *attr
 	ibv_dealloc_pd(pd);
 }
 
-int verbs_dev_query_context(struct ibv_context *device, struct fab_device_attr *attr)
+/* The attributes of an open @device, without the port, after trying its windows. */
+static int query_context(struct ibv_context *device, struct fab_device_attr *attr)
 {
 	struct ibv_device_attr dev;
 
@@ -105,7 +106,7 @@ int verbs_dev_query(const struct fab_conn *conn, struct fab_device_attr *attr)
 {
 	const struct verbs_conn *c = verbs_conn(conn);
 
-	int rc = c->id->verbs ? verbs_dev_query_context(c->id->verbs, attr) : -EINVAL;
+	int rc = c->id->verbs ? query_context(c->id->verbs, attr) : -EINVAL;
 
 	attr->port = c->id->port_num;
 	return rc;
@@ -115,7 +116,7 @@ int verbs_dev_query_listener(const struct fab_listener *fab, struct fab_device_a
 {
 	const struct verbs_listener *l = container_of(fab, struct verbs_listener, fab);
 
-	return l->id->verbs ? verbs_dev_query_context(l->id->verbs, attr) : -ENODEV;
+	return l->id->verbs ? query_context(l->id->verbs, attr) : -ENODEV;
 }
 
 struct verbs_dev *verbs_dev_get(struct verbs_cm *cm, struct ibv_context *device)
@@ -258,7 +259,7 @@ static int look_inside(struct ibv_device *device, struct fab_device *dev)
 	context = ibv_open_device(device);
 	if (!context)
 		return errno ? -errno : -EIO;
-	rc = verbs_dev_query_context(context, &dev->attr);
+	rc = query_context(context, &dev->attr);
 	if (!rc && ibv_query_device(context, &attr))
 		rc = -EIO;
 	if (!rc) {

@@ -271,8 +271,6 @@ void verbs_dev_queues(const struct fab_qp_attr *attr, uint32_t max_sge, struct v
 int verbs_dev_query_listener(const struct fab_listener *fab, struct fab_device_attr *attr);
 /* The attributes of the device of @conn, after trying its windows; -EINVAL without a device. */
 int verbs_dev_query(const struct fab_conn *conn, struct fab_device_attr *attr);
-/* The same of an open @device, without the port. */
-int verbs_dev_query_context(struct ibv_context *device, struct fab_device_attr *attr);
 /* The record of @device in @cm, made if missing; NULL: no memory.  cm->lock held. */
 struct verbs_dev *verbs_dev_get(struct verbs_cm *cm, struct ibv_context *device);
 /* Free @dev, if the device was removed, and neither a pd nor a job is left.  Returns the id of a
