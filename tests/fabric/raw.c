@@ -123,3 +123,28 @@ int raw_connect_pd(struct world *w, struct end **e, const struct fab_qp_attr *at
 	check(memcmp(hdr, accept, sizeof(hdr)) == 0);
 	return fd;
 }
+
+int raw_listen(const struct world *w, struct fab_addr *addr)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in *in = (struct sockaddr_in *)&addr->ss;
+
+	*addr = (struct fab_addr){ .provider = w->p, .len = sizeof(*in) };
+	in->sin_family = AF_INET;
+	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	check(fd >= 0);
+	check_eq(bind(fd, (struct sockaddr *)in, sizeof(*in)), 0);
+	check_eq(listen(fd, 5), 0);
+	check_eq(getsockname(fd, (struct sockaddr *)&addr->ss, &addr->len), 0);
+	return fd;
+}
+
+struct end *raw_dial(struct world *w, int listener, const struct fab_addr *addr, int *fd)
+{
+	struct end *e = end_active(w, addr, &default_attr);
+
+	check_eq(fab_connect(e->conn, NULL, 0), 0);
+	*fd = accept(listener, NULL, NULL);
+	check(*fd >= 0);
+	return e;
+}

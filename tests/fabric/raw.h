@@ -33,6 +33,10 @@ int raw_connect(struct world *w, struct end **e, const struct fab_qp_attr *attr)
 /* The same in @pd, of another end that outlives it. */
 int raw_connect_pd(struct world *w, struct end **e, const struct fab_qp_attr *attr,
 		   struct fab_pd *pd);
+/* A socket that listens at @addr, for an active end of @w. */
+int raw_listen(const struct world *w, struct fab_addr *addr);
+/* An active end of @w that connects to @listener at @addr; *@fd is the other end. */
+struct end *raw_dial(struct world *w, int listener, const struct fab_addr *addr, int *fd);
 /* The whole buffer, stepping the world while the socket is full or empty. */
 void raw_send(struct world *w, int fd, const void *buf, size_t len);
 void raw_recv(struct world *w, int fd, void *buf, size_t len);

@@ -4,9 +4,9 @@
  * take.  Brings its own clock, so that ten seconds pass at once. */
 #include <config.h>
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -178,33 +178,6 @@ static void close_listener(void)
 static void listen_again(void)
 {
 	check_eq(fab_listen(w.cm[0], &w.addr, &w.listener), 0);
-}
-
-/* A socket that listens, for our active side. */
-static int listen_silent(struct fab_addr *addr)
-{
-	struct sockaddr_in in = { .sin_family = AF_INET };
-	socklen_t len = sizeof(in);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	check_eq(bind(fd, (struct sockaddr *)&in, len), 0);
-	check_eq(listen(fd, 5), 0);
-	check_eq(getsockname(fd, (struct sockaddr *)&in, &len), 0);
-	*addr = (struct fab_addr){ .provider = w.p, .len = len };
-	memcpy(&addr->ss, &in, len);
-	return fd;
-}
-
-/* An active end that connects to @listener at @addr; *@fd is the other end. */
-static struct end *dial(int listener, const struct fab_addr *addr, int *fd)
-{
-	struct end *e = end_active(&w, addr, &default_attr);
-
-	check_eq(fab_connect(e->conn, NULL, 0), 0);
-	*fd = accept(listener, NULL, NULL);
-	check(*fd >= 0);
-	return e;
 }
 
 /* ---- the passive side ---- */
@@ -405,11 +378,11 @@ static void io_goes_on(void)
 static void active_goes(void)
 {
 	struct fab_addr addr;
-	int listener = listen_silent(&addr), fd;
+	int listener = raw_listen(&w, &addr), fd;
 	struct end *e;
 
 	hold = 1;
-	e = dial(listener, &addr, &fd);
+	e = raw_dial(&w, listener, &addr, &fd);
 	until_held();
 	end_free(e);
 	check(is_open(fd));
@@ -423,11 +396,11 @@ static void active_goes(void)
 static void active_expires(bool goes_first)
 {
 	struct fab_addr addr;
-	int listener = listen_silent(&addr), fd;
+	int listener = raw_listen(&w, &addr), fd;
 	struct end *e;
 
 	hold = 1;
-	e = dial(listener, &addr, &fd);
+	e = raw_dial(&w, listener, &addr, &fd);
 	until_held();
 	skipped_ms += HANDSHAKE_MS + 1;
 	until(e->unreachable);
@@ -471,11 +444,11 @@ static void active_is_refused(void)
 			       .addr = TCP_FRAME_MAGIC };
 	uint8_t frame[TCP_FRAME_HDR_LEN];
 	struct fab_addr addr;
-	int listener = listen_silent(&addr), fd;
+	int listener = raw_listen(&w, &addr), fd;
 	struct end *e;
 
 	hold = 1;
-	e = dial(listener, &addr, &fd);
+	e = raw_dial(&w, listener, &addr, &fd);
 	until_held();
 	tcp_frame_encode(frame, &f);
 	raw_send(&w, fd, frame, sizeof(frame));
@@ -490,14 +463,14 @@ static void active_is_refused(void)
 static void active_waits(void)
 {
 	struct fab_addr addr;
-	int listener = listen_silent(&addr), fds[2];
+	int listener = raw_listen(&w, &addr), fds[2];
 	struct end *e[2];
 	char byte;
 
 	hold = 1;
-	e[0] = dial(listener, &addr, &fds[0]);
+	e[0] = raw_dial(&w, listener, &addr, &fds[0]);
 	until_held();
-	e[1] = dial(listener, &addr, &fds[1]);
+	e[1] = raw_dial(&w, listener, &addr, &fds[1]);
 	until(nlent == 2);
 	end_free(e[1]);
 	check_eq(recv(fds[1], &byte, 1, 0), 0);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Setting tcp connections up among strangers: garbage, silence, floods, other versions, answers in
  * single bytes.  Brings its own clock, so that ten seconds pass at once. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -280,23 +279,6 @@ static void slow_server(void)
 
 /* ---- the active side, facing a plain listener ---- */
 
-static int plain_listener(struct fab_addr *addr)
-{
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_in *in = (struct sockaddr_in *)&addr->ss;
-
-	memset(addr, 0, sizeof(*addr));
-	addr->provider = w.p;
-	addr->len = sizeof(*in);
-	in->sin_family = AF_INET;
-	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	check(fd >= 0);
-	check_eq(bind(fd, (struct sockaddr *)in, sizeof(*in)), 0);
-	check_eq(listen(fd, 4), 0);
-	check_eq(getsockname(fd, (struct sockaddr *)&addr->ss, &addr->len), 0);
-	return fd;
-}
-
 static struct end *dial(const struct fab_addr *addr, int listener, int *peer)
 {
 	struct end *a = end_active(&w, addr, &default_attr);
@@ -331,7 +313,7 @@ static void answers(void)
 {
 	struct raw_frame f = raw_handshake(RAW_REJECT, 0);
 	struct fab_addr addr;
-	int l = plain_listener(&addr), peer;
+	int l = raw_listen(&w, &addr), peer;
 	uint8_t hdr[RAW_HDR];
 	struct end *a;
 
@@ -409,7 +391,7 @@ static void accept_in_pieces(void)
 	struct raw_frame f = raw_handshake(RAW_ACCEPT, FAB_PRIVATE_DATA_MAX);
 	uint8_t buf[RAW_HDR + FAB_PRIVATE_DATA_MAX];
 	struct fab_addr addr;
-	int l = plain_listener(&addr), peer;
+	int l = raw_listen(&w, &addr), peer;
 	struct end *a = dial(&addr, l, &peer);
 	struct ibv_wc wc;
 

@@ -3,7 +3,6 @@
  * of nonsense, handshakes in single bytes and handshakes that stall.  The peer is GnuTLS on a plain
  * socket.  Brings its own clock, so that ten seconds pass at once.  With FABRIC_KTLS the
  * kernel makes the records of our ends. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -536,34 +535,6 @@ static void ends(void)
 
 /* ---- the active side ---- */
 
-/* A socket that listens, and the next connection to it. */
-static int listen_plain(struct fab_addr *addr)
-{
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_in *in = (struct sockaddr_in *)&addr->ss;
-
-	memset(addr, 0, sizeof(*addr));
-	addr->provider = w.p;
-	addr->len = sizeof(*in);
-	in->sin_family = AF_INET;
-	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	check(fd >= 0);
-	check_eq(bind(fd, (struct sockaddr *)in, sizeof(*in)), 0);
-	check_eq(listen(fd, 4), 0);
-	check_eq(getsockname(fd, (struct sockaddr *)&addr->ss, &addr->len), 0);
-	return fd;
-}
-
-static struct end *dial(int listener, const struct fab_addr *addr, int *fd)
-{
-	struct end *a = end_active(&w, addr, &default_attr);
-
-	check_eq(fab_connect(a->conn, NULL, 0), 0);
-	*fd = accept(listener, NULL, NULL);
-	check(*fd >= 0);
-	return a;
-}
-
 /* Frames in the record of the ACCEPT wait inside of the library when the connection is up: an end
  * that arms first, and then sleeps, hears of them. */
 static void behind_accept(void)
@@ -571,8 +542,8 @@ static void behind_accept(void)
 	struct peer p = { 0 };
 	struct fab_addr addr;
 	uint8_t frames[2 * RAW_HDR], hdr[RAW_HDR];
-	int listener = listen_plain(&addr), fd;
-	struct end *a = dial(listener, &addr, &fd);
+	int listener = raw_listen(&w, &addr), fd;
+	struct end *a = raw_dial(&w, listener, &addr, &fd);
 	short events = 0;
 
 	check_eq(post_recvs(a, 0, 1), 0);
@@ -601,14 +572,14 @@ static void small_records_of_server(void)
 	struct fab_addr addr;
 	struct fab_identity id;
 	uint8_t frame[RAW_HDR];
-	int listener = listen_plain(&addr), fd;
+	int listener = raw_listen(&w, &addr), fd;
 	const char *cipher = provider_cipher;
 	struct end *a;
 
 	provider_cipher = "TLS1.3 ";
 	last_line[0] = '\0';
 	log_init(keep_no_ktls, LOG_LEVEL_DEBUG);
-	a = dial(listener, &addr, &fd);
+	a = raw_dial(&w, listener, &addr, &fd);
 	peer_begin(&p, fd, server_tls);
 	check_eq(peer_until(gnutls_handshake(p.session)), 0);
 	peer_recv(&p, frame, sizeof(frame));
@@ -640,10 +611,10 @@ static void answers_in_plain(void)
 		{ RAW_ACCEPT, 0, false, "TLS: " },
 	};
 	struct fab_addr addr;
-	int listener = listen_plain(&addr), fd;
+	int listener = raw_listen(&w, &addr), fd;
 
 	for (unsigned i = 0; i < ARRAY_SIZE(answers); i++) {
-		struct end *a = dial(listener, &addr, &fd);
+		struct end *a = raw_dial(&w, listener, &addr, &fd);
 		struct raw_frame f = raw_handshake(answers[i].op, 0);
 		uint8_t hdr[RAW_HDR];
 
