@@ -76,7 +76,7 @@ linux/types.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h stdlib.h string.h
 
 # Headers, of the system and ours, that only these files below src/ may include.
 ONLY = {
-    "liburing.h": r"(common/reactor/|rtrs-ublk/ublk-(ctl|ring)\.c$)",
+    "liburing.h": r"(common/reactor/|rtrs-ublk/ublk-kernel\.c$)",
     "seccomp.h": r"rtrs-server/filter\.[ch]$",
     "systemd/sd-journal.h": r"common/journal/",
     "rbd/librbd.h": r"store/rbd/rbd-lib\.h$",
@@ -172,10 +172,10 @@ def layers():
                     yield f"{where}: {folder} may not use {target} ({quoted})"
 
 
-# What ublk-ring.c maps is a device, which loses none.  clt-kept.c maps the one page of a file that
+# What ublk-kernel.c maps is a device, which loses none.  clt-kept.c maps the one page of a file that
 # is its user's alone and is locked: a store has to be there when the process is killed behind it,
 # and no thread may wait for the file (D27).
-MAPS = ("src/rtrs-ublk/ublk-ring.c", "src/rtrs-client/start/clt-kept.c")
+MAPS = ("src/rtrs-ublk/ublk-kernel.c", "src/rtrs-client/start/clt-kept.c")
 
 
 def mappings():

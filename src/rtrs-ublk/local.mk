@@ -12,10 +12,8 @@ libublk_la_SOURCES = $(FILES_src_rtrs_ublk)
 libublkring_la_CPPFLAGS = $(AM_CPPFLAGS) $(UBLK_CPPFLAGS)
 libublkring_la_CFLAGS = $(AM_CFLAGS) $(LIBURING_CFLAGS)
 libublkring_la_SOURCES = \
-	%D%/ublk-ctl.c \
-	%D%/ublk-ctl.h \
-	%D%/ublk-ring.c \
-	%D%/ublk-ring.h \
+	%D%/ublk-kernel.c \
+	%D%/ublk-kernel.h \
 	$(NULL)
 libublkring_la_LIBADD = $(LIBURING_LIBS)
 endif

@@ -24,7 +24,7 @@
 #include "clt-export.h"
 #include "log.h"
 #include "number.h"
-#include "ublk-ctl.h"
+#include "ublk-kernel.h"
 #include "ublk-dev.h"
 #include "ublk-queue.h"
 #include "util.h"

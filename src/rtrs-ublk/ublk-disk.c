@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "number.h"
-#include "ublk-ctl.h"
+#include "ublk-kernel.h"
 #include "ublk-disk.h"
 
 int ublk_disk_probe(char why[UBLK_WHY])

@@ -10,7 +10,7 @@
 #include "dev-req.h"
 #include "fsm.h"
 #include "loop.h"
-#include "ublk-ring.h"
+#include "ublk-kernel.h"
 
 struct ublk_req;
 
@@ -54,7 +54,7 @@ extern const struct fsm ublk_queue_fsm;
 /* Give all tags of @q to the kernel, and serve.  Returns 0 or -errno, with nothing left to end. */
 int ublk_queue_begin(struct ublk_queue *q);
 /* Be over when no request runs, without waiting for it.  A request that was not begun, or fails, is
- * the kernel's again when this process ends (ublk-ring.h).  Does nothing to a queue that leaves or
+ * the kernel's again when this process ends (ublk-kernel.h).  Does nothing to a queue that leaves or
  * is over; cannot fail. */
 void ublk_queue_leave(struct ublk_queue *q);
 

@@ -15,8 +15,7 @@
 #include "cleanup.h"
 #include "list.h"
 #include "mock-ublk.h"
-#include "ublk-ctl.h"
-#include "ublk-ring.h"
+#include "ublk-kernel.h"
 #include "util.h"
 
 #define QUEUES 8u

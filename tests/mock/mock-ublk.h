@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernel's driver ublk_drv that does not forgive, in the place of ublk-ctl.c and ublk-ring.c:
+/* The kernel's driver ublk_drv that does not forgive, in the place of ublk-kernel.c:
  * one device, whose requests come from threads of the test, as those of a disk come from its users.
  *
  * It has the habits of the real one.  Completions of a ring are there when its thread looks for

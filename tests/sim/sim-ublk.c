@@ -12,7 +12,7 @@
 #include "sim-fiber.h"
 #include "sim-test.h"
 #include "sim-ublk.h"
-#include "ublk-ring.h"
+#include "ublk-kernel.h"
 #include "util.h"
 
 #define SECTOR 512u
@@ -194,7 +194,7 @@ unsigned sim_ublk_again(const struct sim_ublk *u)
 	return u->again;
 }
 
-/* ---- ublk-ring.h ---- */
+/* ---- ublk-kernel.h ---- */
 
 static short ring_ready(void *arg)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A disk of the kernel's ublk_drv with one queue, in the place of ublk-ring.c: its users are
+/* A disk of the kernel's ublk_drv with one queue, in the place of ublk-kernel.c: its users are
  * fibers, and it outlives the processes that serve it.  What a process has answered counts; what a
  * process that was killed has not answered is handed out again, to the next one. */
 #ifndef SIM_UBLK_H

@@ -11,8 +11,7 @@
 
 #include "unit.h"
 
-#include "ublk-ctl.h"
-#include "ublk-ring.h"
+#include "ublk-kernel.h"
 
 #define DEPTH 4u
 #define QUEUE 2u
