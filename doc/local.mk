@@ -19,7 +19,7 @@ doc: %D%/fsm-dot$(EXEEXT) %D%/fsm-dot-server$(EXEEXT)
 		"$$1" "$$2" >$(srcdir)/%D%/fsm-$$3.dot || exit 1; \
 		if dot -V 2>/dev/null; then dot -Tsvg -o %D%/fsm-$$3.svg $(srcdir)/%D%/fsm-$$3.dot; fi; \
 	}; \
-	for t in session path connection service device handshake disk queue; do draw ./%D%/fsm-dot $$t $$t; done; \
+	for t in session path connection service device handshake queue; do draw ./%D%/fsm-dot $$t $$t; done; \
 	for t in path connection handshake lead; do draw ./%D%/fsm-dot-server $$t server-$$t; done
 
 # make demo records two paths anew while one is cut and while the server is killed, and draws that: doc/demo.svg.  Then

@@ -19,7 +19,7 @@
 #include "lock-file.h"
 #include "number.h"
 #include "process.h"
-#include "ublk-disk.h"
+#include "ublk-dev.h"
 
 struct item {
 	struct attach_state state;

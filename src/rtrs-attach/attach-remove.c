@@ -13,7 +13,7 @@
 #include "attach-nbd.h"
 #include "cleanup.h"
 #include "number.h"
-#include "ublk-disk.h"
+#include "ublk-dev.h"
 #include "util.h"
 
 static int find_nbd(struct attach_state *s)

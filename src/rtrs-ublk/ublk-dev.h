@@ -5,7 +5,7 @@
  * WHOSE IS IT.  Once made the disk is the kernel's: if its process ends, the disk stays, its users
  * wait, and ublk_dev_take() of the next process goes on.  Requests that were in flight are done
  * again then: the server must have ended the session of the process before, so that no old copy of
- * a write comes late.  Any process may remove the disk (ublk-disk.h).
+ * a write comes late.  Any process may remove the disk.
  *
  * One thread, which is no loop's, for all functions; they block.  Errors have their reason, fit to
  * be printed, in @why[UBLK_WHY]. */
@@ -13,9 +13,10 @@
 #define UBLK_DEV_H
 
 #include "dev.h"
-#include "fsm.h"
 #include "loop.h"
-#include "ublk-disk.h"
+#include "ublk-abi.h"
+
+#define UBLK_WHY 256			/* bytes of the text of an error */
 
 struct ublk_dev;
 
@@ -54,6 +55,27 @@ void ublk_dev_leave_begin(struct ublk_dev *d);
  * ended: the kernel wants that. */
 void ublk_dev_leave(struct ublk_dev *d);
 
-extern const struct fsm ublk_dev_fsm;
+/* ---- for any process, whether one serves the disk or not (ublk-disk.c) ---- */
+
+/* Can this kernel have disks that outlive their process?  0, or -errno. */
+int ublk_disk_probe(char why[UBLK_WHY]);
+/* The number of the disk that was made with @mark.  -ENODEV: there is none; or -errno. */
+int ublk_disk_find(uint64_t mark, char why[UBLK_WHY]);
+/* Get the mark that disk @id was made with.  0; -ENODEV: there is none; or -errno. */
+int ublk_disk_mark(int id, uint64_t *mark, char why[UBLK_WHY]);
+/* End disk @id.  Requests that were not begun, and what the page cache has still to write, fail:
+ * flush before.  Returns 0 when the disk has gone, whose number is free when the last user has
+ * closed it; -ENODEV: there is none; or -errno. */
+int ublk_disk_remove(int id, char why[UBLK_WHY]);
+
+/* ---- for ublk-dev.c: an export as a disk ---- */
+
+/* Can @dev be a disk of this kernel?  0, or -errno. */
+int ublk_disk_can(const struct dev *dev, char why[UBLK_WHY]);
+/* Describe @dev, as a disk with requests of @io_bytes. */
+void ublk_disk_describe(const struct dev *dev, uint32_t io_bytes, struct ublk_abi_params *params);
+/* Is @dev still the disk that the kernel describes as @disk?  0, or -EMEDIUMTYPE. */
+int ublk_disk_is(const struct dev *dev, uint32_t io_bytes, const struct ublk_abi_params *disk,
+		 char why[UBLK_WHY]);
 
 #endif
