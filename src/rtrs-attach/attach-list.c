@@ -12,9 +12,7 @@
 #include <string.h>
 
 #include "attach-nbd.h"
-#include "attach-remove.h"
 #include "attach.h"
-#include "cleanup.h"
 #include "ctl-json.h"
 #include "lock-file.h"
 #include "number.h"
@@ -170,13 +168,15 @@ static int find_marked(struct attach_state *s, int id)
  * 0, or -ENOENT. */
 static int find_state(struct attach_state *s, const char *disk)
 {
-	_cleanup_free_ char *name = attach_nbd_name(disk);
-	char err[256];
+	char owner[ATTACH_NAME_MAX + RNBD_NAME_MAX], err[256];
 	int id;
 
 	if (sscanf(disk, "ublkb%d", &id) == 1)
 		return find_marked(s, id);
-	return name && attach_state_read(s, name, err, sizeof(err)) == 0 ? 0 : -ENOENT;
+	if (!attach_nbd_owner(disk, owner, sizeof(owner)))
+		return -ENOENT;
+	owner[strcspn(owner, ":")] = '\0';
+	return attach_state_read(s, owner, err, sizeof(err)) == 0 ? 0 : -ENOENT;
 }
 
 int attach_list_udev(const char *disk)

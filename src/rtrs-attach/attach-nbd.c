@@ -17,11 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attach-module.h"
-#include "cleanup.h"
+#include "attach.h"
 
 /* The kernel looks so often after a request in flight, in place of 30 s. */
-#define LOOK_MS 5000u
+#define LOOK_MS "5000"
 
 struct attach_nbd {
 	struct nl_sock *sock;
@@ -208,36 +207,34 @@ char *attach_nbd_backend(const char *name, const char *export)
 	return asprintf(&text, BACKEND "%s:%s", name, export) < 0 ? NULL : text;
 }
 
-char *attach_nbd_name(const char *disk)
+bool attach_nbd_owner(const char *disk, char *owner, size_t len)
 {
-	_cleanup_free_ char *path = NULL, *text = NULL;
-	size_t room = 0;
-	char *name = NULL;
-	FILE *f;
+	size_t prefix = strlen(BACKEND);
 
-	if (asprintf(&path, "/sys/block/%s/backend", disk) < 0)
-		return NULL;
-	f = fopen(path, "re");
-	if (!f)
-		return NULL;
-	if (getline(&text, &room, f) > 0 && !strncmp(text, BACKEND, strlen(BACKEND)))
-		name = strndup(text + strlen(BACKEND), strcspn(text + strlen(BACKEND), ":"));
-	fclose(f);
-	return name;
+	if (!attach_read_line(owner, len, "/sys/block/%s/backend", disk) ||
+	    strncmp(owner, BACKEND, prefix) || !strchr(owner + prefix, ':'))
+		return false;
+	memmove(owner, owner + prefix, strlen(owner + prefix) + 1);
+	return true;
 }
 
-int attach_nbd_find(const char *name)
+int attach_nbd_find(const char *name, char *export, size_t len)
 {
+	char owner[ATTACH_NAME_MAX + RNBD_NAME_MAX], *colon;
 	DIR *dir = opendir("/sys/block");
 	const struct dirent *e;
-	int index = -ENOENT, n;
+	int index = -ENODEV, n;
 
 	while (dir && index < 0 && (e = readdir(dir))) {
-		_cleanup_free_ char *other =
-			sscanf(e->d_name, "nbd%d", &n) == 1 ? attach_nbd_name(e->d_name) : NULL;
-
-		if (other && !strcmp(other, name))
+		if (sscanf(e->d_name, "nbd%d", &n) != 1 ||
+		    !attach_nbd_owner(e->d_name, owner, sizeof(owner)))
+			continue;
+		colon = strchr(owner, ':');
+		*colon = '\0';
+		if (!strcmp(owner, name)) {
 			index = n;
+			snprintf(export, len, "%s", colon + 1);
+		}
 	}
 	if (dir)
 		closedir(dir);
@@ -246,22 +243,18 @@ int attach_nbd_find(const char *name)
 
 int attach_nbd_set_look(const char *disk)
 {
-	_cleanup_free_ char *path = NULL;
-	unsigned now_ms = 0;
+	char path[64], now_ms[16];
 	FILE *f;
-	int r = 0;
+	int r;
 
-	if (strncmp(disk, "nbd", 3))
+	snprintf(path, sizeof(path), "/sys/block/%s/queue/io_timeout", disk);
+	if (strncmp(disk, "nbd", 3) || (attach_read_line(now_ms, sizeof(now_ms), "%s", path) &&
+					!strcmp(now_ms, LOOK_MS)))
 		return 0;
-	if (asprintf(&path, "/sys/block/%s/queue/io_timeout", disk) < 0)
-		return -ENOMEM;
-	f = fopen(path, "r+e");
+	f = fopen(path, "we");
 	if (!f)
 		return -errno;
-	if (fscanf(f, "%u", &now_ms) != 1 || now_ms != LOOK_MS) {
-		rewind(f);
-		r = fprintf(f, "%u", LOOK_MS) < 0 || fflush(f) ? -errno : 0;
-	}
+	r = fputs(LOOK_MS, f) < 0 || fflush(f) ? -errno : 0;
 	fclose(f);
 	return r;
 }

@@ -8,6 +8,7 @@
 #ifndef ATTACH_NBD_H
 #define ATTACH_NBD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,11 +41,11 @@ int attach_nbd_resize(struct attach_nbd *nbd, int index, const char *backend, ui
  * or -errno with @err. */
 int attach_nbd_disconnect(struct attach_nbd *nbd, int index, char *err, size_t len);
 
-/* The index of the device of @name, as attach_nbd_backend() has named it to the kernel; -ENOENT:
- * there is none. */
-int attach_nbd_find(const char *name);
-/* The NAME of which @disk, "nbd0", is the device, for the caller to free; NULL: of none. */
-char *attach_nbd_name(const char *disk);
+/* The index of the device of @name, as attach_nbd_backend() has named it to the kernel, with its
+ * export in @export[@len]; -ENODEV: there is none. */
+int attach_nbd_find(const char *name, char *export, size_t len);
+/* Write "NAME:EXPORT" of which @disk, "nbd0", is the device, to @owner[@len].  False: of none. */
+bool attach_nbd_owner(const char *disk, char *owner, size_t len);
 /* Have the kernel look often after requests of @disk in flight, to send them again over a new
  * connection.  Waits for requests in flight, if @disk has not been set so yet: not for the process
  * that serves them.  0, if @disk is no device of nbd.ko, too; or -errno. */

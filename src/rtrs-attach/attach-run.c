@@ -22,8 +22,6 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "attach-remove.h"
-#include "attach-users.h"
 #include "attach.h"
 #include "clock.h"
 #include "log.h"

@@ -35,6 +35,7 @@ struct attach_state {
 };
 
 #define ATTACH_DIRECTORY "/run/rtrs/attach"
+#define ATTACH_LINKS "/dev/rtrs"		/* NAME is a link to the disk */
 
 /* True if @name can be the name of a device: of letters, digits, '.', '_' and '-'; the first byte
  * is no '.' and no '-'; and the end is not that of a file beside the device's, as ".lock". */

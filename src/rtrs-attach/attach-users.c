@@ -4,8 +4,6 @@
  * file systems, swap and devices. */
 #include <config.h>
 
-#include "attach-users.h"
-
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -18,12 +16,31 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attach.h"
 #include "cleanup.h"
 #include "clock.h"
 #include "names.h"
 #include "util.h"
 
 #define PARTS_MAX 257u			/* the disk, and as many partitions as a disk can have */
+
+bool attach_read_line(char *text, size_t len, const char *fmt, ...)
+{
+	_cleanup_free_ char *path = NULL;
+	FILE *f = NULL;
+	va_list ap;
+	bool found;
+
+	va_start(ap, fmt);
+	if (vasprintf(&path, fmt, ap) >= 0)
+		f = fopen(path, "re");
+	va_end(ap);
+	found = f && fgets(text, (int)len, f);
+	text[found ? strcspn(text, "\n") : 0] = '\0';
+	if (f)
+		fclose(f);
+	return found;
+}
 
 struct attach_search {
 	FILE *out;			/* NULL: only count */
@@ -92,27 +109,23 @@ static void each_entry(const char *path, void (*fn)(struct attach_search *l, con
 /* Add the disk or partition whose folder in sysfs is @path. */
 static void add_part(struct attach_search *l, const char *path, const char *name)
 {
-	_cleanup_free_ char *file = NULL;
 	unsigned major, minor;
-	FILE *f;
+	char text[32];
 
-	if (l->n == PARTS_MAX || asprintf(&file, "%s/dev", path) < 0)
+	if (l->n == PARTS_MAX || !attach_read_line(text, sizeof(text), "%s/dev", path) ||
+	    sscanf(text, "%u:%u", &major, &minor) != 2)
 		return;
-	f = fopen(file, "re");
-	if (f && fscanf(f, "%u:%u", &major, &minor) == 2) {
-		l->devs[l->n] = makedev(major, minor);
-		snprintf(l->names[l->n++], sizeof(l->names[0]), "%s", name);
-	}
-	if (f)
-		fclose(f);
+	l->devs[l->n] = makedev(major, minor);
+	snprintf(l->names[l->n++], sizeof(l->names[0]), "%s", name);
 }
 
 static void see_partition(struct attach_search *l, const char *path, const char *name, void *arg)
 {
-	_cleanup_free_ char *folder = NULL, *mark = NULL;
+	_cleanup_free_ char *folder = NULL;
+	char number[16];
 
 	if (asprintf(&folder, "%s/%s", path, name) >= 0 &&
-	    asprintf(&mark, "%s/partition", folder) >= 0 && access(mark, F_OK) == 0)
+	    attach_read_line(number, sizeof(number), "%s/partition", folder))
 		add_part(l, folder, name);
 }
 
@@ -128,27 +141,13 @@ static void find_parts(struct attach_search *l, const char *disk)
 
 /* ---- users ---- */
 
-/* The first line of file @path into @text, ready to be shown; "" if there is none. */
-static void read_name(const char *path, char *text, size_t len)
-{
-	FILE *f = fopen(path, "re");
-
-	*text = '\0';
-	if (f && fgets(text, (int)len, f))
-		text[strcspn(text, "\n")] = '\0';
-	if (f)
-		fclose(f);
-	mask_control(text);
-}
-
 /* What device-mapper calls it is what its administrator knows: "dm-0 (vg0-home)". */
 static void see_holder(struct attach_search *l, const char *path, const char *name, void *arg)
 {
-	_cleanup_free_ char *file = NULL;
-	char text[129] = "";
+	char text[129];
 
-	if (asprintf(&file, "%s/%s/dm/name", path, name) >= 0)
-		read_name(file, text, sizeof(text));
+	attach_read_line(text, sizeof(text), "%s/%s/dm/name", path, name);
+	mask_control(text);
 	tell(l, *(unsigned *)arg, *text ? "device /dev/%s (%s) is on it" :
 	     "device /dev/%s is on it", name, text);
 }
@@ -205,15 +204,15 @@ static void each_line(const char *path, void (*fn)(struct attach_search *l, char
 
 static void see_descriptor(struct attach_search *l, const char *path, const char *name, void *arg)
 {
-	_cleanup_free_ char *file = NULL, *comm = NULL;
+	_cleanup_free_ char *file = NULL;
 	const char *pid = arg;
-	char text[64] = "";
+	char text[64];
 	int part = asprintf(&file, "%s/%s", path, name) < 0 ? -1 : part_at(l, file);
 
 	if (part < 0)
 		return;
-	if (asprintf(&comm, "/proc/%s/comm", pid) >= 0)
-		read_name(comm, text, sizeof(text));
+	attach_read_line(text, sizeof(text), "/proc/%s/comm", pid);
+	mask_control(text);
 	tell(l, (unsigned)part, "process %s (%s) has it open", pid, text);
 }
 

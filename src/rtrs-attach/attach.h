@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/eventfd.h>
 #include <sys/types.h>
 
@@ -21,8 +22,6 @@
 
 /* ---- attach-options.c: the command line, and the parameters of the plugin ---- */
 
-/* In the order in which they are tried. */
-enum attach_via { ATTACH_VIA_AUTO, ATTACH_VIA_UBLK, ATTACH_VIA_NBD, ATTACH_VIAS };
 extern const char *const attach_via_names[ATTACH_VIAS];
 
 struct attach_options {
@@ -83,13 +82,50 @@ int attach_helper_start(struct attach_helper *h, enum attach_helps task, const c
 			const char *word, const char *more);
 /* The process has ended.  Its exit status; EXIT_FAILED, if a signal has ended it. */
 int attach_helper_take(struct attach_helper *h);
+/* Load the module @name of the kernel, or see that it is there.  0, or -1: it cannot be loaded. */
+int attach_load_module(const char *name);
 
-/* ---- detach.c, attach-node.c, via-nbd.c: other programs by this file ---- */
-
-/* The main() of rtrs-detach and of ATTACH_READ and ATTACH_RESIZE. */
+/* The main() of rtrs-detach and of ATTACH_READ and ATTACH_RESIZE: other programs by this file. */
 int detach_main(int argc, char **argv);
-int attach_node_read_main(int argc, char **argv);
+int attach_read_main(int argc, char **argv);
 int via_nbd_resize_main(int argc, char **argv);
+
+/* ---- attach-users.c: what uses a disk of this machine, or a partition of it ---- */
+
+/* Write a line about each user of @disk, "nbd0", to @out, with two blanks in front; this process is
+ * none.  NULL: only count.  Returns their number. */
+unsigned attach_users(const char *disk, FILE *out);
+/* Keep others from using @disk, which nobody uses, or nobody within @ms: a program may look at a
+ * disk for a moment.  A descriptor, until whose close no file system and no other device can have
+ * the disk; -EBUSY: somebody uses it; or -errno. */
+int attach_users_keep_out(const char *disk, unsigned ms);
+/* Read the first line of the file that @fmt names into @text, without its end.  False, and @text is
+ * empty: there is none. */
+bool attach_read_line(char *text, size_t len, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* ---- detach-child.c ----
+ * A child does what may wait for a device in the kernel, where no signal ends it: a device whose
+ * process or server is away answers nothing.  Its parent, which any signal ends, follows the child,
+ * says for what it waits, and gives it up.  A child that is given up, or whose parent has ended,
+ * ends when its call in the kernel does.  Main thread. */
+
+/* The steps of a child, in this order. */
+enum detach_step {
+	DETACH_OPENS,			/* the device */
+	DETACH_FLUSHES,
+	DETACH_REMOVES,			/* the kernel does */
+	DETACH_WAITS,			/* for the end of the process */
+	DETACH_STEPS
+};
+
+/* Have @work, with @arg, detach the device @name in a child.  With @force a process of the device
+ * that does not end is killed.  Blocks until the child has ended, or is given up.  0, or -1 with
+ * the reason on stderr: also what @work returns. */
+int detach_child_run(const char *name, bool force, int (*work)(const char *name, const void *arg),
+		     const void *arg);
+/* In the child: the next step begins. */
+void detach_child_at(enum detach_step step);
 
 /* ---- the device ---- */
 
@@ -137,16 +173,6 @@ void attach_size_helped(const struct attach *a, int status);
 /* Wait for the end of a question.  Requests fail while their server is away
  * (client_lose_patience()). */
 void attach_size_end(struct attach *a);
-
-/* ---- attach-node.c ---- */
-
-/* The name of the device for users: "/dev/rtrs/NAME", in @buf.  Returns @buf. */
-#define ATTACH_NODE_LEN (sizeof("/dev/rtrs/") + ATTACH_NAME_MAX)
-const char *attach_node(const char *name, char buf[ATTACH_NODE_LEN]);
-/* The bytes that the kernel says @disk, "nbd0", has; 0: there is no such disk. */
-uint64_t attach_node_size(const char *disk);
-/* Make attach_node() of @s a link to the device.  0, or -errno with @err. */
-int attach_node_make(const struct attach_state *s, char *err, size_t len);
 
 /* ---- attach-run.c: the life of the device in this process ---- */
 

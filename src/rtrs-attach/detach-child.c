@@ -2,8 +2,6 @@
 /* Owns the child, and a pipe from it: a byte for each step, and the end of its process. */
 #include <config.h>
 
-#include "detach-child.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "attach-state.h"
+#include "attach.h"
 #include "clock.h"
 #include "process.h"
 

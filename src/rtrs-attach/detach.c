@@ -17,12 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach-remove.h"
-#include "attach-state.h"
-#include "attach-users.h"
 #include "attach.h"
 #include "clock.h"
-#include "detach-child.h"
 #include "number.h"
 #include "opt.h"
 #include "process.h"
@@ -195,20 +191,17 @@ static int detach_early(const struct detach_options *o, const struct attach_stat
 	return complain(s->name, err);
 }
 
-/* Read the state.  If it is lost, the kernel has the name of a device by nbd. */
+/* Read the state, or have the kernel know the device if its state is lost. */
 static int find(struct attach_state *s, const char *name, char *err, size_t len)
 {
-	static const char nbd[] = "nbd";
-	int r = attach_state_read(s, name, err, len);
+	int r = attach_state_read(s, name, err, len), found;
 
-	if (r == 0)
-		return 0;
-	memcpy(s->driver, nbd, sizeof(nbd));
-	if (r == -ENOENT && attach_find_disk(s) == 0)
-		return 0;
-	if (r == -ENOENT)
+	if (r < 0 && r != -ENOENT)
+		return r;
+	found = attach_find_disk(s);
+	if (r < 0 && found < 0)
 		snprintf(err, len, "it is not attached");
-	return r;
+	return r < 0 ? found : 0;
 }
 
 /* 0, or -1 with a line on stderr. */
@@ -221,7 +214,6 @@ static int detach_one(const char *name, const void *arg)
 
 	if (find(&s, name, err, sizeof(err)) < 0)
 		return complain(name, err);
-	attach_find_disk(&s);
 	/* ORDER: this may wait for the process of the device, which needs the lock. */
 	if (!o->force && !o->lazy && *s.disk)
 		fd = attach_users_keep_out(s.disk, USERS_WAIT_MS);

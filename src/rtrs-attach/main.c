@@ -21,7 +21,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach-remove.h"
 #include "attach.h"
 #include "cleanup.h"
 #include "clock.h"
@@ -40,13 +39,6 @@
 static struct attach_options options;
 static struct clt_start start;
 static struct attach attach = { .helper.fd = -1 };
-
-static const struct attach_driver *const drivers[ATTACH_VIAS] = {
-#ifdef HAVE_LIBURING
-	[ATTACH_VIA_UBLK] = &attach_via_ublk,
-#endif
-	[ATTACH_VIA_NBD] = &attach_via_nbd,
-};
 
 /* ---- the log ---- */
 
@@ -96,38 +88,25 @@ static const struct clt_front front = {
 
 /* ---- start ---- */
 
-/* The driver by which the kernel has the device: as the state says, or, if that is lost, as the
- * kernel does.  NULL: there is none. */
-static const struct attach_driver *find_driver(void)
-{
-	const char *name = attach.state.driver;
-
-	for (unsigned i = 0; i < ATTACH_VIAS; i++) {
-		if (drivers[i] && (*name ? !strcmp(drivers[i]->name, name) :
-					   drivers[i]->has(&attach.state)))
-			return drivers[i];
-	}
-	return NULL;
-}
-
-/* That driver, or the one that was asked for, or the first one that this kernel can. */
+/* The driver of the device, or of a new one: the driver that was asked for, or the first one that
+ * this kernel can. */
 static int choose_driver(char *err, size_t len)
 {
-	const struct attach_driver *had = find_driver();
 	const char *name = attach.state.driver;
 	int r = -EOPNOTSUPP;
 	char why[256];
 
 	*err = '\0';
 	for (unsigned i = 0; r < 0 && i < ATTACH_VIAS; i++) {
-		if (!drivers[i] || (had ? drivers[i] != had : *name ||
-				    (options.via != ATTACH_VIA_AUTO && options.via != i)))
+		const struct attach_driver *driver = attach_drivers[i];
+
+		if (!driver || (*name ? strcmp(driver->name, name) :
+				options.via != ATTACH_VIA_AUTO && options.via != i))
 			continue;
-		attach.driver = drivers[i];
-		r = drivers[i]->probe(why, sizeof(why));
+		attach.driver = driver;
+		r = driver->probe(why, sizeof(why));
 		if (r < 0)
-			fmt_add(err, len, "%s--via=%s: %s", *err ? "; " : "", drivers[i]->name,
-				why);
+			fmt_add(err, len, "%s--via=%s: %s", *err ? "; " : "", driver->name, why);
 	}
 	if (r < 0 && !*err)
 		snprintf(err, len, "--via=%s: this rtrs-attach was built without it",
@@ -244,16 +223,33 @@ static int keep_session(bool has_device, char err[CLT_FRONT_ERR])
 	return path ? clt_kept_open(&options.session, path, err) : -ENOMEM;
 }
 
-/* The state of a device that has gone without its process, by another program or a fault, is none:
- * nobody waits for the next process. */
-static void forget_gone(struct attach_state *s)
+/* Read the state, and ask the kernel, which knows the device if the state is lost.  A device that
+ * has gone without its process, by another program or a fault, is none: nobody waits for the next
+ * process. */
+static int find_device(struct attach_state *s, char err[CLT_FRONT_ERR])
 {
+	const char *export = options.session.export_name;
+	int r = attach_state_read(s, options.name, err, CLT_FRONT_ERR), found;
 	char none[] = "";
 
-	if (!*s->driver || attach_find_disk(s) != -ENODEV)
-		return;
-	attach_forget(s);
-	attach_state_take(s, options.name, none);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (!*s->driver)
+		snprintf(s->export_name, sizeof(s->export_name), "%s", export);
+	found = attach_find_disk(s);
+	if (found == -ENODEV && takes_over()) {
+		attach_forget(s);
+		attach_state_take(s, options.name, none);
+	}
+	if (takes_over() && strcmp(s->export_name, export))
+		return fmt_error(-EEXIST, err, CLT_FRONT_ERR, "%s is the export '%.64s' of %.64s, "
+				 "and waits for its process: attach that one, or rtrs-detach %s "
+				 "first", s->name, s->export_name, s->server, s->name);
+	if (found == -EEXIST)
+		return fmt_error(found, err, CLT_FRONT_ERR, "%s is /dev/%s, and waits for its "
+				 "process, of another export than '%.64s': attach that one, or "
+				 "rtrs-detach %s first", s->name, s->disk, export, s->name);
+	return 0;
 }
 
 static int begin(int *lock, char err[CLT_FRONT_ERR])
@@ -264,14 +260,9 @@ static int begin(int *lock, char err[CLT_FRONT_ERR])
 	r = *lock = attach_state_lock(options.name, err, CLT_FRONT_ERR);
 	if (r < 0)
 		return r;
-	r = attach_state_read(s, options.name, err, CLT_FRONT_ERR);
-	if (r < 0 && r != -ENOENT)
+	r = find_device(s, err);
+	if (r < 0)
 		return r;
-	forget_gone(s);
-	if (takes_over() && strcmp(s->export_name, options.session.export_name))
-		return fmt_error(-EEXIST, err, CLT_FRONT_ERR, "%s is the export '%.64s' of %.64s, "
-				 "and waits for its process: attach that one, or rtrs-detach %s "
-				 "first", s->name, s->export_name, s->server, s->name);
 	if (takes_over())
 		options.session.connect_timeout_ms = CLOCK_NEVER;
 	snprintf(s->server, sizeof(s->server), "%s", options.session.server);
@@ -315,7 +306,7 @@ static int run_other(int argc, char **argv)
 		return via_nbd_resize_main(argc, argv);
 	if (!strcmp(name, ATTACH_UNUSED))
 		return detach_main(argc, argv);
-	return strcmp(name, ATTACH_READ) ? -1 : attach_node_read_main(argc, argv);
+	return strcmp(name, ATTACH_READ) ? -1 : attach_read_main(argc, argv);
 }
 
 int main(int argc, char **argv)

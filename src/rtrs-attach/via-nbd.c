@@ -272,18 +272,49 @@ static int connect_device(struct via_nbd *v, int index, char *err, size_t len)
 	return r < 0 || index < 0 ? r : index;
 }
 
+static int nbd_find(struct attach_state *s)
+{
+	char export[sizeof(s->export_name)];
+	int index = attach_nbd_find(s->name, export, sizeof(export));
+
+	if (index < 0)
+		return index;
+	snprintf(s->disk, sizeof(s->disk), "nbd%d", index);
+	if (!*s->export_name)
+		memcpy(s->export_name, export, sizeof(export));
+	return strcmp(s->export_name, export) ? -EEXIST : index;
+}
+
+static bool is_there(const struct attach *a)
+{
+	struct attach_state s = a->state;
+
+	return nbd_find(&s) == a->state.index;
+}
+
+static int nbd_remove(const struct attach_state *s, char *err, size_t len)
+{
+	struct attach_state now = *s;
+	struct attach_nbd *nbd;
+	int index = nbd_find(&now), r;
+
+	if (index < 0)
+		return 0;
+	r = attach_nbd_open(&nbd, err, len);
+	if (r < 0)
+		return r;
+	r = attach_nbd_disconnect(nbd, index, err, len);
+	attach_nbd_close(nbd);
+	return r;
+}
+
 static int start_device(struct via_nbd *v, char *err, size_t len)
 {
 	struct attach_state *s = &v->a->state;
-	int found = attach_nbd_find(s->name), index;
+	int found = nbd_find(s), index;
 
 	v->a->found = found >= 0;
 	index = connect_device(v, found, err, len);
-	/* Its backend is not this one. */
-	if (index == -EINVAL && found >= 0)
-		snprintf(err, len, "%s is /dev/nbd%d, and waits for its process, of another export "
-			 "than '%.64s' (/sys/block/nbd%d/backend): attach that one, or rtrs-detach "
-			 "%s first", s->name, found, s->export_name, found, s->name);
 	if (index < 0)
 		return index;
 	if (found >= 0)
@@ -329,7 +360,7 @@ static bool goes(const struct attach *a)
 	const struct timespec nap = { .tv_nsec = DEAD_NS };
 
 	for (unsigned i = 0; i < GOES_NAPS; i++) {
-		if (attach_nbd_find(a->state.name) != a->state.index)
+		if (!is_there(a))
 			return true;
 		nanosleep(&nap, NULL);
 	}
@@ -345,7 +376,7 @@ static int nbd_news(struct attach *a)
 
 	if (atomic_load(&v->connection) == VIA_NBD_SERVES)
 		return 0;
-	if (attach_nbd_find(a->state.name) != a->state.index)
+	if (!is_there(a))
 		return -ENODEV;
 	nanosleep(&nap, NULL);
 	r = connect_device(v, a->state.index, err, sizeof(err));
@@ -360,11 +391,6 @@ static int nbd_news(struct attach *a)
 	return 0;
 }
 
-static bool nbd_has(const struct attach_state *s)
-{
-	return attach_nbd_find(s->name) >= 0;
-}
-
 static int nbd_probe(char *why, size_t len)
 {
 	struct attach_nbd *kernel;
@@ -377,7 +403,8 @@ static int nbd_probe(char *why, size_t len)
 
 const struct attach_driver attach_via_nbd = {
 	.name = "nbd",
-	.has = nbd_has,
+	.find = nbd_find,
+	.remove = nbd_remove,
 	.probe = nbd_probe,
 	.start = nbd_start,
 	.news = nbd_news,

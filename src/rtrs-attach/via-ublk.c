@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attach-module.h"
 #include "attach.h"
 #include "log.h"
 #include "number.h"
@@ -63,11 +62,39 @@ static struct ublk_dev_conf conf_of(struct via_ublk *v)
 	};
 }
 
+/* Not by its number: the kernel knows that of a removed disk while our process has it. */
+static int find(struct attach_state *s, char why[UBLK_WHY])
+{
+	int id = ublk_disk_find(attach_state_mark(s), why);
+
+	if (id >= 0)
+		snprintf(s->disk, sizeof(s->disk), "ublkb%d", id);
+	/* -ENOENT: no driver */
+	return id == -ENOENT ? -ENODEV : id;
+}
+
+static int ublk_find(struct attach_state *s)
+{
+	char why[UBLK_WHY];
+
+	return find(s, why);
+}
+
+static int ublk_remove(const struct attach_state *s, char *err, size_t len)
+{
+	struct attach_state now = *s;
+	char why[UBLK_WHY];
+	int id = find(&now, why), r;
+
+	r = id < 0 ? id : ublk_disk_remove(id, why);
+	return r < 0 && r != -ENODEV ? fmt_error(r, err, len, "%s", why) : 0;
+}
+
 /* Returns the number of the disk; -ENODEV: there is none; or -errno with @why. */
 static int take(struct via_ublk *v, char why[UBLK_WHY])
 {
 	struct ublk_dev_conf conf = conf_of(v);
-	int id = ublk_disk_find(conf.mark, why), r;
+	int id = find(&v->a->state, why), r;
 
 	if (id < 0)
 		return id;
@@ -145,13 +172,6 @@ static void ublk_stop(struct attach *a)
 	a->own = NULL;
 }
 
-static bool ublk_has(const struct attach_state *s)
-{
-	char why[UBLK_WHY];
-
-	return ublk_disk_find(attach_state_mark(s), why) >= 0;
-}
-
 static int ublk_probe(char *why, size_t len)
 {
 	char reason[UBLK_WHY];
@@ -165,7 +185,8 @@ static int ublk_probe(char *why, size_t len)
 const struct attach_driver attach_via_ublk = {
 	.name = "ublk",
 	.has_queues = true,
-	.has = ublk_has,
+	.find = ublk_find,
+	.remove = ublk_remove,
 	.probe = ublk_probe,
 	.start = ublk_start,
 	.news = ublk_news,

@@ -2,11 +2,11 @@
 /* Control: owns the descriptor of the driver and a ring for it, whose entries have 128 bytes.  A
  * command is sent alone and waited for.  Possible failures: the command's result, and no driver.
  *
- * A queue: owns an io_uring, the mapping of the queue's descriptors, and the memory of its requests;
- * and those of rings that were left, until the process ends.  The kernel completes a command on the
- * thread that gave it, which must be in the kernel for that, and copies the data of a write there.
- * COOP_TASKRUN: at the next call of the thread, which need not be one of the ring.  Not
- * DEFER_TASKRUN, with which the end of a process may never end (doc/decisions.md D28). */
+ * A queue: owns an io_uring, the mapping of the queue's descriptors, and the memory of its
+ * requests; and those of rings that were left, until the process ends.  The kernel completes a
+ * command on the thread that gave it, which must be in the kernel for that, and copies the data of
+ * a write there.  COOP_TASKRUN: at the next call of the thread, which need not be one of the ring.
+ * Not DEFER_TASKRUN, with which the end of a process may never end (doc/decisions.md D28). */
 #include <config.h>
 
 #include <assert.h>

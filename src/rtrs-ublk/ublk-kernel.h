@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernel's driver (ublk-abi.h): commands for it, the nodes of its devices, and the rings of their
- * queues.  ublk-kernel.c speaks to the kernel; tests have a kernel of their own. */
+/* The kernel's driver (ublk-abi.h): commands for it, the nodes of its devices, and the rings of
+ * their queues.  ublk-kernel.c speaks to the kernel; tests have a kernel of their own. */
 #ifndef UBLK_KERNEL_H
 #define UBLK_KERNEL_H
 
