@@ -31,6 +31,9 @@
 /* How often the main thread looks: for the size of the export, and for the last user of a device
  * that is to go then. */
 #define SIZE_LOOK_MS 10000
+/* How soon a start that failed is tried again, and how often this time is doubled. */
+#define NAP_FIRST_MS 1000u
+#define NAPS_LONGER 6u
 #define UNUSED_LOOK_MS 500
 
 enum run_end {
@@ -54,23 +57,46 @@ void attach_run_signals(sigset_t *set)
 
 /* ---- the start ---- */
 
-static int write_state(struct attach *a)
+/* A signal that has come; 0: none. */
+static int next_signal(struct attach *a)
 {
-	char err[256];
-	int r = attach_state_write(&a->state, err, sizeof(err));
+	struct signalfd_siginfo info;
 
-	if (r < 0)
-		log_err(NULL, "%s", err);
-	return r;
+	if (read(a->signal_fd, &info, sizeof(info)) != sizeof(info))
+		return 0;
+	if (info.ssi_signo == SIGHUP && a->start)
+		clt_reload_hup(&a->start->reload);
+	else if (info.ssi_signo == SIGUSR2)
+		signals_tell_ignored(SIGUSR2, NULL);
+	return (int)info.ssi_signo;
 }
 
-/* Have a device, and its first read begun.  0, or -errno with a line in the log, and a device that
- * was there before is as it was. */
-static int start_device(struct attach *a)
+static bool is_to_end(int sig)
+{
+	return sig == SIGTERM || sig == SIGINT || sig == SIGQUIT;
+}
+
+bool attach_try_again(struct attach *a, const char *err)
+{
+	struct pollfd pfd = { .fd = a->signal_fd, .events = POLLIN };
+
+	if (strcmp(a->said, err)) {
+		snprintf(a->said, sizeof(a->said), "%s", err);
+		log_warn(NULL, "%s; trying again", err);
+		sd_notifyf(0, "STATUS=waits: %s", err);
+		a->naps = 0;
+	}
+	if (poll(&pfd, 1, (int)(NAP_FIRST_MS << a->naps)) == 0 && a->naps < NAPS_LONGER)
+		a->naps++;
+	return !is_to_end(next_signal(a));
+}
+
+/* Have a device, and its first read begun.  0, or -errno with @err, and a device that was there
+ * before is as it was. */
+static int start_device(struct attach *a, char *err, size_t len)
 {
 	struct attach_state *s = &a->state;
 	bool is_new = !*s->driver;
-	char err[512];
 	int r;
 
 	s->pid = (int)getpid();
@@ -79,26 +105,22 @@ static int start_device(struct attach *a)
 		s->wish = ATTACH_STAYS;
 	snprintf(s->driver, sizeof(s->driver), "%s", a->driver->name);
 	/* A rule of udev reads the state as soon as the device is there. */
-	r = write_state(a);
-	if (r == 0) {
-		r = a->driver->start(a, err, sizeof(err));
-		if (r < 0)
-			log_err(NULL, "%s", err);
-	}
+	r = attach_state_write(s, err, len);
+	if (r == 0)
+		r = a->driver->start(a, err, len);
 	if (r < 0) {
-		/* Of a device that was found without its state the state would not be true. */
 		if (is_new)
-			attach_forget(s);
+			*s->driver = '\0';
 		return r;
 	}
-	r = write_state(a);
-	if (r == 0) {
-		r = attach_node_make(s, err, sizeof(err));
-		if (r < 0)
-			log_err(NULL, "%s", err);
-	}
+	r = attach_state_write(s, err, len);
 	if (r == 0)
-		r = attach_helper_start(&a->helper, ATTACH_HELPS_READ, ATTACH_READ, s->disk, NULL);
+		r = attach_node_make(s, err, len);
+	if (r < 0)
+		return r;
+	r = attach_helper_start(&a->helper, ATTACH_HELPS_READ, ATTACH_READ, s->disk, NULL);
+	if (r < 0)
+		snprintf(err, len, "cannot start " ATTACH_READ ": %s", strerror(-r));
 	return r;
 }
 
@@ -165,21 +187,11 @@ static enum run_end begin_end(struct run *run)
 
 static enum run_end take_signal(struct run *run)
 {
-	struct signalfd_siginfo info;
-	int sig;
+	int sig = next_signal(run->a);
 
-	if (read(run->a->signal_fd, &info, sizeof(info)) != sizeof(info))
-		return RUN_GOES_ON;
-	sig = (int)info.ssi_signo;
 	if (sig == SIGUSR1)
 		return look_for_wish(run);
-	if (sig == SIGHUP)
-		clt_reload_hup(&run->a->start->reload);
-	else if (sig == SIGUSR2)
-		signals_tell_ignored(sig, NULL);
-	else
-		return begin_end(run);
-	return RUN_GOES_ON;
+	return is_to_end(sig) ? begin_end(run) : RUN_GOES_ON;
 }
 
 static enum run_end take_wake(struct run *run)
@@ -206,6 +218,7 @@ static enum run_end take_helper(struct run *run)
 	struct attach *a = run->a;
 	enum attach_helps task = a->helper.task;
 	int status = attach_helper_take(&a->helper);
+	char err[256];
 
 	if (task == ATTACH_HELPS_DETACH)
 		return run->leave_ms ? RUN_LEFT : RUN_GOES_ON;
@@ -218,8 +231,10 @@ static enum run_end take_helper(struct run *run)
 	if (status != EXIT_DONE)
 		return RUN_FAILED;
 	a->state.ready = ATTACH_READY;
-	if (write_state(a) < 0)
+	if (attach_state_write(&a->state, err, sizeof(err)) < 0) {
+		log_err(NULL, "%s", err);
 		return RUN_UNUSABLE;
+	}
 	run->ready(a);
 	/* It may have grown while nobody was there. */
 	attach_size_take(a);
@@ -327,9 +342,18 @@ static int end_device(struct attach *a, enum run_end end)
 int attach_run(struct attach *a, void (*ready)(struct attach *a))
 {
 	struct run run = { .a = a, .ready = ready };
+	char err[CLT_FRONT_ERR];
 	enum run_end end;
-	int r = start_device(a);
+	int r;
 
+	do {
+		r = start_device(a, err, sizeof(err));
+	} while (r < 0 && !a->own && a->waits && attach_try_again(a, err));
+	if (r < 0)
+		log_err(NULL, "%s", err);
+	/* Of a device that was there before the state stays. */
+	if (r < 0 && !a->own && !*a->state.driver)
+		attach_forget(&a->state);
 	if (r < 0 && !a->own)
 		return EXIT_FAILED;
 	end = r < 0 ? RUN_UNUSABLE : wait_for_end(&run);

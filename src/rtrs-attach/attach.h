@@ -147,6 +147,10 @@ struct attach {
 					 * client */
 	struct dev *dev;		/* the export, open */
 	struct attach_state state;
+	int lock;			/* attach_state_lock(); -1: not taken yet */
+	bool waits;			/* for ever, whatever is missing at the start */
+	char said[CLT_FRONT_ERR];	/* by attach_try_again() */
+	unsigned naps;			/* of the same */
 	bool found;			/* the device was there before this process, so it may have
 					 * users: the driver's start() says so */
 	struct attach_size size;
@@ -178,6 +182,9 @@ void attach_size_end(struct attach *a);
 
 /* The signals of a->signal_fd. */
 void attach_run_signals(sigset_t *set);
+/* The start has failed because of @err: say so, once, and wait, for a minute at last, or until
+ * SIGHUP.  False: a signal is to end the process. */
+bool attach_try_again(struct attach *a, const char *err);
 /* Serve the device of a->state, until it is removed or left to the next process.  @ready is called
  * when IO works.  Blocks.  The exit status; EXIT_DONE: the device was detached. */
 int attach_run(struct attach *a, void (*ready)(struct attach *a));

@@ -18,7 +18,6 @@
 #include <sys/signalfd.h>
 #include <syslog.h>
 #include <systemd/sd-daemon.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "attach.h"
@@ -38,7 +37,7 @@
 
 static struct attach_options options;
 static struct clt_start start;
-static struct attach attach = { .helper.fd = -1 };
+static struct attach attach = { .lock = -1, .helper.fd = -1 };
 
 /* ---- the log ---- */
 
@@ -135,26 +134,25 @@ static bool takes_over(void)
 	return *attach.state.driver;
 }
 
+static bool is_away(int r)
+{
+	return r == -EIO || r == -EAGAIN || r == -ECONNABORTED;
+}
+
 /* Open the export in the session, which stays. */
 static int open_export(char *err)
 {
-	const struct timespec nap = { .tv_sec = 1 };
-	bool waits = options.session.connect_timeout_ms == CLOCK_NEVER;
-	int r = clt_start_session(&start, err), last = 0;
+	int r = clt_start_session(&start, err);
+	bool waits;
 
 	if (r < 0)
 		return r;
 	attach.start = &start;
-	for (;;) {
+	do {
 		r = clt_export_open(&start.run.clt, &options.session,
 				    options.session.export_name, &attach.dev, err);
-		if (!waits || (r != -EIO && r != -EAGAIN && r != -ECONNABORTED))
-			break;
-		if (r != last)
-			log_warn(NULL, "%s; trying again", err);
-		last = r;
-		nanosleep(&nap, NULL);
-	}
+		waits = attach.waits || (takes_over() && is_away(r));
+	} while (r < 0 && waits && attach_try_again(&attach, err));
 	if (r < 0)
 		clt_start_end(&start);
 	return r;
@@ -186,6 +184,14 @@ static void tell_waits(void)
 	attach.state.pid = (int)getpid();
 	attach.state.ready = ATTACH_BEGINS;
 	attach_state_write(&attach.state, err, sizeof(err));
+	sd_notify(0, "STATUS=waits for the server");
+}
+
+/* After that: there is no device, and none is to be. */
+static void tell_ends(void)
+{
+	if (attach.state.pid == (int)getpid() && !takes_over())
+		attach_forget(&attach.state);
 }
 
 static int serve(void)
@@ -194,11 +200,9 @@ static int serve(void)
 	sigset_t set;
 	int status;
 
-	sd_notify(0, "STATUS=waits for the server");
 	tell_waits();
 	if (open_export(err) < 0) {
-		if (!takes_over())
-			attach_forget(&attach.state);
+		tell_ends();
 		return main_complain(err);
 	}
 	/* Until here a signal ends the program. */
@@ -252,12 +256,13 @@ static int find_device(struct attach_state *s, char err[CLT_FRONT_ERR])
 	return 0;
 }
 
-static int begin(int *lock, char err[CLT_FRONT_ERR])
+static int begin(char err[CLT_FRONT_ERR])
 {
 	struct attach_state *s = &attach.state;
 	int r;
 
-	r = *lock = attach_state_lock(options.name, err, CLT_FRONT_ERR);
+	clt_start_init(&start, &options.session);
+	r = attach.lock = attach_state_lock(options.name, err, CLT_FRONT_ERR);
 	if (r < 0)
 		return r;
 	r = find_device(s, err);
@@ -267,21 +272,55 @@ static int begin(int *lock, char err[CLT_FRONT_ERR])
 		options.session.connect_timeout_ms = CLOCK_NEVER;
 	snprintf(s->server, sizeof(s->server), "%s", options.session.server);
 	snprintf(s->export_name, sizeof(s->export_name), "%s", options.session.export_name);
+	tell_waits();
 	r = choose_driver(err, CLT_FRONT_ERR);
 	if (r == 0)
 		r = keep_session(takes_over(), err);
 	return r < 0 ? r : clt_probe(&start, err);
 }
 
-static int run(int *lock)
+/* Undo what begin() has done, before its failure. */
+static void unbegin(void)
+{
+	clt_kept_close(&options.session);
+	if (attach.lock < 0)
+		return;
+	tell_ends();
+	attach_state_unlock(attach.lock, attach.state.name);
+	attach.lock = -1;
+}
+
+/* Begin, again and again if the user wants to wait for what is missing: a server that answers and
+ * lacks the export or the key, another process that serves the device.  The files are read again
+ * each time, since somebody may mend them.  -1: go on; else the exit status. */
+static int begin_patiently(int argc, char **argv)
 {
 	char err[CLT_FRONT_ERR] = "";
 	int status;
 
+	while (begin(err) < 0) {
+		bool again = attach.waits && attach_try_again(&attach, err);
+
+		unbegin();
+		if (!again)
+			return main_complain(err);
+		attach_options_fini(&options);
+		status = attach_options_parse(&options, &front, argc, argv);
+		if (status >= 0)
+			return status;
+	}
+	return -1;
+}
+
+static int run(int argc, char **argv)
+{
+	int status;
+
 	if (options.foreground && log_begin() < 0)
 		return main_complain("cannot start a thread");
-	if (begin(lock, err) < 0)
-		return main_complain(err);
+	status = begin_patiently(argc, argv);
+	if (status >= 0)
+		return status;
 	if (!options.foreground && daemon_begin() < 0)
 		return main_complain("cannot become a daemon");
 	keep_in_memory();
@@ -311,8 +350,8 @@ static int run_other(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	int status, lock = -1;
 	sigset_t set;
+	int status;
 
 	/* ORDER: before anything else is opened. */
 	if (std_fds_open() < 0)
@@ -333,21 +372,21 @@ int main(int argc, char **argv)
 		return status;
 	}
 	attach.options = &options;
+	attach.waits = options.session.connect_timeout_ms == CLOCK_NEVER;
 	log_init(attach_log, options.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
 	log_init_record(journal_open("rtrs-attach"));
 	signal(SIGPIPE, SIG_IGN);
 	attach_run_signals(&set);
 	attach.signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	attach.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	clt_start_init(&start, &options.session);
 	if (attach.signal_fd < 0 || attach.wake_fd < 0)
 		status = main_complain(strerror(errno));
 	else
-		status = run(&lock);
+		status = run(argc, argv);
 	end_over();
 	log_end(NULL);
-	if (lock >= 0)
-		attach_state_unlock(lock, options.name);
+	if (attach.lock >= 0)
+		attach_state_unlock(attach.lock, options.name);
 	attach_options_fini(&options);
 	end_with(status);
 }
