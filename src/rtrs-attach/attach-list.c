@@ -53,13 +53,13 @@ static int read_item(struct item *item, const char *name, char *err, size_t len)
 {
 	int r = attach_state_read(&item->state, name, err, len);
 
-	if (r < 0)
+	if (r < 0 && r != -ENOENT)
 		return r;
 	attach_node(name, item->node);
-	if (!*item->state.driver && !attach_state_served(name))
-		return -ENOENT;
 	/* A user who may not ask the kernel believes the state. */
 	attach_find_disk(&item->state);
+	if (!*item->state.driver && (r < 0 || !attach_state_served(name)))
+		return -ENOENT;
 	item->size = attach_node_size(item->state.disk);
 	item->serves = serves(item);
 	return 0;
@@ -73,7 +73,8 @@ static void print_item(const struct item *item)
 	char size[SIZE_TEXT_MAX];
 
 	printf("%-16s %-8s %8s  %-21s  %s/%s\n", s->name, *s->disk ? s->disk : "-",
-	       size_text(item->size, size), item->serves, s->server, s->export_name);
+	       size_text(item->size, size), item->serves, *s->server ? s->server : "?",
+	       *s->export_name ? s->export_name : "?");
 }
 
 /* ---- JSON ---- */
@@ -156,7 +157,7 @@ static int find_marked(struct attach_state *s, int id)
 	n = attach_state_names(&names, err, sizeof(err));
 	for (int i = 0; r < 0 && i < n; i++) {
 		if (attach_state_read(s, names[i], err, sizeof(err)) == 0 &&
-		    attach_state_mark(s) == mark)
+		    (attach_state_mark(s) == mark || attach_state_mark_0(s) == mark))
 			r = 0;
 	}
 	if (n >= 0)

@@ -152,14 +152,36 @@ static bool is_there(const struct attach *a)
 	return attach_find_disk(&s) != -ENODEV;
 }
 
+/* Somebody has removed files below /run, without which nobody knows that this process serves the
+ * device. */
+static void restore(struct attach *a)
+{
+	char err[256];
+	int lock = attach_state_lock(a->state.name, err, sizeof(err));
+
+	/* -EWOULDBLOCK: by this process, whose lock is still there. */
+	if (lock >= 0) {
+		close(a->lock);
+		a->lock = lock;
+	}
+	if ((lock >= 0 || lock == -EWOULDBLOCK) &&
+	    attach_state_write(&a->state, err, sizeof(err)) == 0)
+		log_warn(NULL, ATTACH_DIRECTORY "/%s was lost, and is written again",
+			 a->state.name);
+}
+
 /* Look what rtrs-detach has written. */
 static enum run_end look_for_wish(struct run *run)
 {
 	struct attach *a = run->a;
 	struct attach_state s;
 	char err[256];
+	int r;
 
-	if (attach_state_read(&s, a->state.name, err, sizeof(err)) < 0)
+	r = attach_state_read(&s, a->state.name, err, sizeof(err));
+	if (r == -ENOENT)
+		restore(a);
+	if (r < 0)
 		return RUN_GOES_ON;
 	a->state.wish = s.wish;
 	/* ORDER: the helper, which ends with this process, has removed the device before. */

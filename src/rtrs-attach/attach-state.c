@@ -49,14 +49,26 @@ bool attach_name_ok(const char *name)
 	       *name != '-' && !has_suffix(name);
 }
 
+/* @hash of this program, and of @text with its zero, so that no two texts are like two others. */
+static uint64_t hash_with(uint64_t hash, const char *text)
+{
+	return fnv1a(hash, text, strlen(text) + 1);
+}
+
+static uint64_t hash_of_name(const struct attach_state *s)
+{
+	return hash_with(hash_with(FNV1A_INIT, "rtrs-attach"), s->name);
+}
+
 uint64_t attach_state_mark(const struct attach_state *s)
 {
-	static const char whose[] = "rtrs-attach";
-	uint64_t hash = fnv1a(FNV1A_INIT, whose, sizeof(whose));
+	return (hash_of_name(s) & ATTACH_MARK_NAME) |
+	       (hash_with(FNV1A_INIT, s->export_name) & ~ATTACH_MARK_NAME);
+}
 
-	/* With their zeroes, so that no two of them together are like two others. */
-	hash = fnv1a(hash, s->name, strlen(s->name) + 1);
-	return fnv1a(hash, s->export_name, strlen(s->export_name) + 1);
+uint64_t attach_state_mark_0(const struct attach_state *s)
+{
+	return hash_with(hash_of_name(s), s->export_name);
 }
 
 static char *path_of(const char *name, const char *suffix)
@@ -281,27 +293,43 @@ static int is_state(const struct dirent *e)
 	return attach_name_ok(e->d_name);
 }
 
-int attach_state_names(char ***names, char *err, size_t len)
+static int is_lost(const struct dirent *e)
+{
+	_cleanup_free_ char *path = path_of(e->d_name, "");
+
+	return is_state(e) && path && access(path, F_OK) < 0;
+}
+
+/* Append the names in @dir to the @n of *@names.  Their number, or -errno. */
+static int add_names(char ***names, int n, const char *dir, int (*wants)(const struct dirent *e))
 {
 	struct dirent **entries;
-	int n = scandir(ATTACH_DIRECTORY, &entries, is_state, alphasort), r;
+	int more = scandir(dir, &entries, wants, alphasort), r = n;
+	char **all;
 
-	*names = NULL;
-	if (n < 0)
-		return errno == ENOENT ? 0 : fmt_error(-errno, err, len, "%s: %s",
-						       ATTACH_DIRECTORY, strerror(errno));
-	r = n;
-	*names = calloc((size_t)n + 1, sizeof(**names));
-	for (int i = 0; i < n; i++) {
-		if (*names && !((*names)[i] = strdup(entries[i]->d_name)))
-			r = -ENOMEM;
+	if (more < 0)
+		return errno == ENOENT ? n : -errno;
+	all = realloc(*names, (size_t)(n + more + 1) * sizeof(**names));
+	if (all)
+		*names = all;
+	for (int i = 0; i < more; i++) {
+		if (all && (all[r] = strdup(entries[i]->d_name)))
+			r++;
 		free(entries[i]);
 	}
 	free(entries);
-	if (*names && r >= 0)
-		return r;
-	attach_state_names_free(*names, n);
-	return fmt_error(-ENOMEM, err, len, "no memory");
+	return r;
+}
+
+int attach_state_names(char ***names, char *err, size_t len)
+{
+	int n;
+
+	*names = NULL;
+	n = add_names(names, 0, ATTACH_DIRECTORY, is_state);
+	if (n < 0)
+		return fmt_error(n, err, len, ATTACH_DIRECTORY ": %s", strerror(-n));
+	return MAX(add_names(names, n, ATTACH_LINKS, is_lost), n);
 }
 
 void attach_state_names_free(char **names, int n)

@@ -45,8 +45,11 @@ bool attach_name_ok(const char *name);
  * memory. */
 char *attach_state_session(const char *name);
 /* A number for the device of @s, which the kernel may keep with it: the same for the same name and
- * export, in each version.  Pure. */
+ * export.  The bits of ATTACH_MARK_NAME are of the name alone.  Pure. */
+#define ATTACH_MARK_NAME UINT64_C(0xffffffff00000000)
 uint64_t attach_state_mark(const struct attach_state *s);
+/* The number that earlier snapshots of 0.1.0 gave to their devices. */
+uint64_t attach_state_mark_0(const struct attach_state *s);
 /* Take the lock of @name.  A descriptor, which holds the lock until its process ends; -EWOULDBLOCK:
  * another process serves the device; or -errno, with @err. */
 int attach_state_lock(const char *name, char *err, size_t len);
@@ -64,8 +67,8 @@ int attach_state_write(const struct attach_state *s, char *err, size_t len);
 void attach_state_remove(const char *name);
 /* Give up the lock @fd, of attach_state_lock(), and remove its file. */
 void attach_state_unlock(int fd, const char *name);
-/* The names of all states, sorted, in *@names, for attach_state_names_free().  Their number, or
- * -errno with @err. */
+/* The names of all states, and of links whose state is lost, both sorted, in *@names, for
+ * attach_state_names_free().  Their number, or -errno with @err. */
 int attach_state_names(char ***names, char *err, size_t len);
 void attach_state_names_free(char **names, int n);
 /* Set @s, of @name, to what @text says, lines that are changed; a line that is not known is passed

@@ -65,12 +65,18 @@ static struct ublk_dev_conf conf_of(struct via_ublk *v)
 /* Not by its number: the kernel knows that of a removed disk while our process has it. */
 static int find(struct attach_state *s, char why[UBLK_WHY])
 {
-	int id = ublk_disk_find(attach_state_mark(s), why);
+	uint64_t mark = attach_state_mark(s), old = attach_state_mark_0(s), has = mark;
+	int id = ublk_disk_find(&has, ATTACH_MARK_NAME, why);
+	bool is_other = false;
 
-	if (id >= 0)
-		snprintf(s->disk, sizeof(s->disk), "ublkb%d", id);
-	/* -ENOENT: no driver */
-	return id == -ENOENT ? -ENODEV : id;
+	if (id == -ENODEV)
+		id = ublk_disk_find(&old, UINT64_MAX, why);
+	else if (id >= 0 && *s->export_name && has != mark)
+		is_other = true;
+	if (id < 0)
+		return id == -ENOENT ? -ENODEV : id;	/* no driver */
+	snprintf(s->disk, sizeof(s->disk), "ublkb%d", id);
+	return is_other ? -EEXIST : id;
 }
 
 static int ublk_find(struct attach_state *s)

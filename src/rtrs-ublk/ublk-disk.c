@@ -115,7 +115,7 @@ int ublk_disk_probe(char why[UBLK_WHY])
 	return r;
 }
 
-int ublk_disk_find(uint64_t mark, char why[UBLK_WHY])
+int ublk_disk_find(uint64_t *mark, uint64_t mask, char why[UBLK_WHY])
 {
 	struct ublk_abi_dev info;
 	struct ublk_ctl *ctl;
@@ -125,12 +125,15 @@ int ublk_disk_find(uint64_t mark, char why[UBLK_WHY])
 	if (r < 0)
 		return r;
 	while ((r = ublk_ctl_next(&id)) == 0) {
-		if (ublk_ctl_get(ctl, id, &info) == 0 && info.ours == mark)
+		if (ublk_ctl_get(ctl, id, &info) == 0 && (info.ours & mask) == (*mark & mask))
 			break;
 		id++;
 	}
 	ublk_ctl_close(ctl);
-	return r < 0 ? fmt_error(r, why, UBLK_WHY, "there is no such disk") : (int)id;
+	if (r < 0)
+		return fmt_error(r, why, UBLK_WHY, "there is no such disk");
+	*mark = info.ours;
+	return (int)id;
 }
 
 int ublk_disk_mark(int id, uint64_t *mark, char why[UBLK_WHY])

@@ -279,6 +279,15 @@ static void each_request(void)
 	end();
 }
 
+static bool finds(uint64_t mark, uint64_t mask)
+{
+	char why[UBLK_WHY];
+	int id = ublk_disk_find(&mark, mask, why);
+
+	check(id == MOCK_UBLK_ID ? mark == MARK : id == -ENODEV);
+	return id == MOCK_UBLK_ID;
+}
+
 static void what_the_disk_is(void)
 {
 	struct mock_server_conf server = { .queue_depth = 8, .max_io_size = IO_BYTES,
@@ -299,12 +308,13 @@ static void what_the_disk_is(void)
 	check(!ublk_dev_resize(d, why));
 	mock_ublk_fail(UBLK_CTL_UPDATE_SIZE, -EIO);
 	check(ublk_dev_resize(d, why) == -EIO);
-	check(ublk_disk_find(MARK, why) == MOCK_UBLK_ID);
+	check(finds(MARK, UINT64_MAX));
+	check(finds(MARK + 1, UINT64_MAX << 32));
 	check(!ublk_disk_mark(MOCK_UBLK_ID, &mark, why) && mark == MARK);
 	check(ublk_disk_mark(MOCK_UBLK_ID + 1, &mark, why) == -ENODEV);
-	check(ublk_disk_find(MARK + 1, why) == -ENODEV);
+	check(!finds(MARK + 1, UINT64_MAX));
 	stop(d);
-	check(ublk_disk_find(MARK, why) == -ENODEV);
+	check(!finds(MARK, UINT64_MAX));
 	end();
 }
 

@@ -74,10 +74,16 @@ static uint64_t mark(const char *name, const char *export)
 /* The kernel keeps the mark: a later version has to find its disks. */
 Test(attach_state, marks)
 {
-	cr_assert_eq(mark("disk0", "disk"), UINT64_C(0xf0fbba45cc989046));
+	struct attach_state s = { .name = "disk0", .export_name = "disk" };
+
+	cr_assert_eq(mark("disk0", "disk"), UINT64_C(0xb702666cc8e85e4c));
+	cr_assert_eq(attach_state_mark_0(&s), UINT64_C(0xf0fbba45cc989046));
 	cr_assert_neq(mark("disk0", "disk"), mark("disk1", "disk"));
 	cr_assert_neq(mark("disk0", "disk"), mark("disk0", "disk1"));
 	cr_assert_neq(mark("disk0", "disk"), mark("disk0d", "isk"));
+	/* A device whose export is lost is known by its name. */
+	cr_assert_eq(mark("disk0", "disk") & ATTACH_MARK_NAME, mark("disk0", "") & ATTACH_MARK_NAME);
+	cr_assert_neq(mark("disk0", "") & ATTACH_MARK_NAME, mark("disk1", "") & ATTACH_MARK_NAME);
 }
 
 Test(attach_state, names)
