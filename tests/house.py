@@ -172,9 +172,9 @@ def layers():
                     yield f"{where}: {folder} may not use {target} ({quoted})"
 
 
-# What ublk-kernel.c maps is a device, which loses none.  clt-kept.c maps the one page of a file that
-# is its user's alone and is locked: a store has to be there when the process is killed behind it,
-# and no thread may wait for the file (D27).
+# What ublk-kernel.c maps is a device, which loses none.  clt-kept.c maps the one page of a file
+# that is its user's alone and is locked: a store has to be there when the process is killed behind
+# it, and no thread may wait for the file (D27).
 MAPS = ("src/rtrs-ublk/ublk-kernel.c", "src/rtrs-client/start/clt-kept.c")
 
 

@@ -133,6 +133,20 @@ state left pid=$another
 wait_until "the signal" test -e "$tmp/signal"
 kill -0 $another || fail "the signal went to a process that had the number"
 listed left "goes when unused"
+
+# A unit waits for what is missing at its start: it says so once, and reads its files again.
+printf '%s\n' 'server = 127.0.0.1' 'export = disk' 'connect-timeout = forever' >"$tmp/unit.conf"
+"$RTRS_ATTACH" --foreground config="$tmp/unit.conf" left 2>"$tmp/waits" &
+waiter=$!
+cleanup_fn stop_process $waiter
+wait_line "$tmp/waits" "left is attached already, by another process .*; trying again$"
+kill -HUP $waiter
+echo 'colour = red' >>"$tmp/unit.conf"
+kill -HUP $waiter
+wait_line "$tmp/waits" "unit.conf:4: .*colour"
+expect_exit $waiter 2
+[ "$(grep -c 'trying again' "$tmp/waits")" -eq 1 ] || fail "it does not say it once"
+
 # The next process has the lock, and has not written anything.
 kill_process $another
 state left pid=$another

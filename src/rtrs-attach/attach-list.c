@@ -55,12 +55,12 @@ static int read_item(struct item *item, const char *name, char *err, size_t len)
 
 	if (r < 0 && r != -ENOENT)
 		return r;
-	attach_node(name, item->node);
+	driver_node(name, item->node);
 	/* A user who may not ask the kernel believes the state. */
-	attach_find_disk(&item->state);
+	driver_find(&item->state);
 	if (!*item->state.driver && (r < 0 || !attach_state_served(name)))
 		return -ENOENT;
-	item->size = attach_node_size(item->state.disk);
+	item->size = driver_node_size(item->state.disk);
 	item->serves = serves(item);
 	return 0;
 }

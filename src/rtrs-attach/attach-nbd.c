@@ -261,14 +261,6 @@ int attach_nbd_set_look(const char *disk)
 
 /* ---- begin and end ---- */
 
-static int find_family(struct attach_nbd *nbd)
-{
-	nbd->family = genl_ctrl_resolve(nbd->sock, NBD_GENL_FAMILY_NAME);
-	if (nbd->family < 0 && attach_load_module("nbd") == 0)
-		nbd->family = genl_ctrl_resolve(nbd->sock, NBD_GENL_FAMILY_NAME);
-	return nbd->family;
-}
-
 int attach_nbd_open(struct attach_nbd **out, char *err, size_t len)
 {
 	struct attach_nbd *nbd = calloc(1, sizeof(*nbd));
@@ -285,7 +277,8 @@ int attach_nbd_open(struct attach_nbd **out, char *err, size_t len)
 	if (genl_connect(nbd->sock) < 0)
 		goto fail;
 	why = "this kernel has no module nbd, or it cannot be loaded here (modprobe nbd)";
-	if (find_family(nbd) < 0)
+	nbd->family = genl_ctrl_resolve(nbd->sock, NBD_GENL_FAMILY_NAME);
+	if (nbd->family < 0)
 		goto fail;
 	*out = nbd;
 	return 0;

@@ -24,7 +24,7 @@ struct attach_nbd_dev {
 	int fd;				/* the client's end: a stream socket */
 };
 
-/* Open the kernel's interface, and load its module if it is not there.  0, or -errno with @err. */
+/* Open the kernel's interface, whose module is there.  0, or -errno with @err. */
 int attach_nbd_open(struct attach_nbd **out, char *err, size_t len);
 void attach_nbd_close(struct attach_nbd *nbd);
 

@@ -76,7 +76,7 @@ static bool is_to_end(int sig)
 	return sig == SIGTERM || sig == SIGINT || sig == SIGQUIT;
 }
 
-bool attach_try_again(struct attach *a, const char *err)
+bool attach_run_again(struct attach *a, const char *err)
 {
 	struct pollfd pfd = { .fd = a->signal_fd, .events = POLLIN };
 
@@ -115,7 +115,7 @@ static int start_device(struct attach *a, char *err, size_t len)
 	}
 	r = attach_state_write(s, err, len);
 	if (r == 0)
-		r = attach_node_make(s, err, len);
+		r = driver_node_make(s, err, len);
 	if (r < 0)
 		return r;
 	r = attach_helper_start(&a->helper, ATTACH_HELPS_READ, ATTACH_READ, s->disk, NULL);
@@ -149,7 +149,7 @@ static bool is_there(const struct attach *a)
 {
 	struct attach_state s = a->state;
 
-	return attach_find_disk(&s) != -ENODEV;
+	return driver_find(&s) != -ENODEV;
 }
 
 /* Somebody has removed files below /run, without which nobody knows that this process serves the
@@ -320,7 +320,7 @@ static bool remove_failed(struct attach *a)
 {
 	char err[256];
 
-	if (attach_remove(&a->state, err, sizeof(err)) == 0)
+	if (driver_remove(&a->state, err, sizeof(err)) == 0)
 		return true;
 	log_warn(NULL, "%s", err);
 	return false;
@@ -357,7 +357,7 @@ static int end_device(struct attach *a, enum run_end end)
 	client_lose_patience(&a->start->run.clt);
 	a->driver->stop(a);
 	if (gone)
-		attach_forget(&a->state);
+		driver_forget(&a->state);
 	return end == RUN_REMOVED ? EXIT_DONE : EXIT_FAILED;
 }
 
@@ -370,12 +370,12 @@ int attach_run(struct attach *a, void (*ready)(struct attach *a))
 
 	do {
 		r = start_device(a, err, sizeof(err));
-	} while (r < 0 && !a->own && a->waits && attach_try_again(a, err));
+	} while (r < 0 && !a->own && a->waits && attach_run_again(a, err));
 	if (r < 0)
 		log_err(NULL, "%s", err);
 	/* Of a device that was there before the state stays. */
 	if (r < 0 && !a->own && !*a->state.driver)
-		attach_forget(&a->state);
+		driver_forget(&a->state);
 	if (r < 0 && !a->own)
 		return EXIT_FAILED;
 	end = r < 0 ? RUN_UNUSABLE : wait_for_end(&run);

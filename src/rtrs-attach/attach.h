@@ -82,12 +82,12 @@ int attach_helper_start(struct attach_helper *h, enum attach_helps task, const c
 			const char *word, const char *more);
 /* The process has ended.  Its exit status; EXIT_FAILED, if a signal has ended it. */
 int attach_helper_take(struct attach_helper *h);
-/* Load the module @name of the kernel, or see that it is there.  0, or -1: it cannot be loaded. */
-int attach_load_module(const char *name);
+/* Load the module @name of the kernel, unless it is there or cannot be loaded. */
+void attach_helper_module(const char *name);
 
 /* The main() of rtrs-detach and of ATTACH_READ and ATTACH_RESIZE: other programs by this file. */
 int detach_main(int argc, char **argv);
-int attach_read_main(int argc, char **argv);
+int attach_helper_read_main(int argc, char **argv);
 int via_nbd_resize_main(int argc, char **argv);
 
 /* ---- attach-users.c: what uses a disk of this machine, or a partition of it ---- */
@@ -149,7 +149,7 @@ struct attach {
 	struct attach_state state;
 	int lock;			/* attach_state_lock(); -1: not taken yet */
 	bool waits;			/* for ever, whatever is missing at the start */
-	char said[CLT_FRONT_ERR];	/* by attach_try_again() */
+	char said[CLT_FRONT_ERR];	/* by attach_run_again() */
 	unsigned naps;			/* of the same */
 	bool found;			/* the device was there before this process, so it may have
 					 * users: the driver's start() says so */
@@ -184,7 +184,7 @@ void attach_size_end(struct attach *a);
 void attach_run_signals(sigset_t *set);
 /* The start has failed because of @err: say so, once, and wait, for a minute at last, or until
  * SIGHUP.  False: a signal is to end the process. */
-bool attach_try_again(struct attach *a, const char *err);
+bool attach_run_again(struct attach *a, const char *err);
 /* Serve the device of a->state, until it is removed or left to the next process.  @ready is called
  * when IO works.  Blocks.  The exit status; EXIT_DONE: the device was detached. */
 int attach_run(struct attach *a, void (*ready)(struct attach *a));

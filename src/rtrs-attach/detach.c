@@ -136,7 +136,7 @@ static int remove_now(const struct attach_state *s, bool wake, char *err, size_t
 	 * them. */
 	if (wake)
 		wake_process(s);
-	r = attach_remove(s, err, len);
+	r = driver_remove(s, err, len);
 	if (r < 0)
 		wish(s, ATTACH_STAYS, why, sizeof(why));
 	return r;
@@ -172,7 +172,7 @@ static int detach_now(const struct attach_state *s, bool force, int fd, int *loc
 			 (int)attach_state_process(s->name));
 		return complain(s->name, err);
 	}
-	attach_forget(s);
+	driver_forget(s);
 	return 0;
 }
 
@@ -182,7 +182,7 @@ static int detach_early(const struct detach_options *o, const struct attach_stat
 	char err[256];
 
 	if (lock >= 0) {
-		attach_forget(s);
+		driver_forget(s);
 		attach_state_unlock(lock, s->name);
 		return o->all ? 0 : complain(s->name, "it is not attached");
 	}
@@ -198,7 +198,7 @@ static int find(struct attach_state *s, const char *name, char *err, size_t len)
 
 	if (r < 0 && r != -ENOENT)
 		return r;
-	found = attach_find_disk(s);
+	found = driver_find(s);
 	if (r < 0 && found < 0)
 		snprintf(err, len, "it is not attached");
 	return r < 0 ? found : 0;

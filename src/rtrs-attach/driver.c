@@ -29,7 +29,7 @@ static bool may_be(const struct attach_driver *driver, const struct attach_state
 	return driver && (!*s->driver || !strcmp(driver->name, s->driver));
 }
 
-int attach_find_disk(struct attach_state *s)
+int driver_find(struct attach_state *s)
 {
 	int r = -EOPNOTSUPP;
 
@@ -50,7 +50,7 @@ int attach_find_disk(struct attach_state *s)
 	return r;
 }
 
-int attach_remove(const struct attach_state *s, char *err, size_t len)
+int driver_remove(const struct attach_state *s, char *err, size_t len)
 {
 	for (unsigned i = 0; i < ATTACH_VIAS; i++) {
 		if (may_be(attach_drivers[i], s))
@@ -61,19 +61,19 @@ int attach_remove(const struct attach_state *s, char *err, size_t len)
 
 /* ---- /dev/rtrs ---- */
 
-const char *attach_node(const char *name, char buf[ATTACH_NODE_LEN])
+const char *driver_node(const char *name, char buf[ATTACH_NODE_LEN])
 {
 	snprintf(buf, ATTACH_NODE_LEN, ATTACH_LINKS "/%s", name);
 	return buf;
 }
 
-int attach_node_make(const struct attach_state *s, char *err, size_t len)
+int driver_node_make(const struct attach_state *s, char *err, size_t len)
 {
 	char node[ATTACH_NODE_LEN];
 	_cleanup_free_ char *target = NULL, *new = NULL;
 	int r = 0;
 
-	attach_node(s->name, node);
+	driver_node(s->name, node);
 	if (asprintf(&target, "../%s", s->disk) < 0 || asprintf(&new, "%s.new", node) < 0)
 		r = -ENOMEM;
 	else if ((mkdir(ATTACH_LINKS, 0755) < 0 && errno != EEXIST) ||
@@ -85,7 +85,7 @@ int attach_node_make(const struct attach_state *s, char *err, size_t len)
 	return r;
 }
 
-uint64_t attach_node_size(const char *disk)
+uint64_t driver_node_size(const char *disk)
 {
 	char text[32];
 	uint64_t sectors;
@@ -96,12 +96,12 @@ uint64_t attach_node_size(const char *disk)
 	return sectors * 512;
 }
 
-void attach_forget(const struct attach_state *s)
+void driver_forget(const struct attach_state *s)
 {
 	_cleanup_free_ char *session = attach_state_session(s->name);
 	char node[ATTACH_NODE_LEN];
 
-	unlink(attach_node(s->name, node));
+	unlink(driver_node(s->name, node));
 	if (session)
 		unlink(session);
 	attach_state_remove(s->name);

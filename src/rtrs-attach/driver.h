@@ -28,7 +28,7 @@ struct attach_driver {
 	 * none; -EEXIST: the disk is of another export than @s; or another -errno.  Loads no
 	 * module. */
 	int (*find)(struct attach_state *s);
-	/* See attach_remove(). */
+	/* See driver_remove(). */
 	int (*remove)(const struct attach_state *s, char *err, size_t len);
 	/* Can this kernel have such a device?  May load the module.  0, or -errno with @why. */
 	int (*probe)(char *why, size_t len);
@@ -66,20 +66,20 @@ extern const struct attach_driver *const attach_drivers[ATTACH_VIAS];
  * may be older than the disk, and the disk of that name may be another program's by now.  If the
  * state was lost, so that s->driver is empty, set that, too.  0; -ENODEV: the kernel has none;
  * -EEXIST: it has, of another export than @s; or another -errno, with @s as it was. */
-int attach_find_disk(struct attach_state *s);
+int driver_find(struct attach_state *s);
 /* Have the kernel end the device of @s.  What waits for the device fails; the caller has flushed
  * it, or does not care.  0, also if the device has gone already; or -errno with @err. */
-int attach_remove(const struct attach_state *s, char *err, size_t len);
+int driver_remove(const struct attach_state *s, char *err, size_t len);
 /* Remove what is left of a device that has gone: its link in /dev/rtrs, its session, and its
  * state. */
-void attach_forget(const struct attach_state *s);
+void driver_forget(const struct attach_state *s);
 
 /* The name of the device for users: "/dev/rtrs/NAME", in @buf.  Returns @buf. */
 #define ATTACH_NODE_LEN (sizeof(ATTACH_LINKS "/") + ATTACH_NAME_MAX)
-const char *attach_node(const char *name, char buf[ATTACH_NODE_LEN]);
-/* Make attach_node() of @s a link to the device.  0, or -errno with @err. */
-int attach_node_make(const struct attach_state *s, char *err, size_t len);
+const char *driver_node(const char *name, char buf[ATTACH_NODE_LEN]);
+/* Make driver_node() of @s a link to the device.  0, or -errno with @err. */
+int driver_node_make(const struct attach_state *s, char *err, size_t len);
 /* The bytes that the kernel says @disk, "nbd0", has; 0: there is no such disk. */
-uint64_t attach_node_size(const char *disk);
+uint64_t driver_node_size(const char *disk);
 
 #endif

@@ -152,7 +152,7 @@ static int open_export(char *err)
 		r = clt_export_open(&start.run.clt, &options.session,
 				    options.session.export_name, &attach.dev, err);
 		waits = attach.waits || (takes_over() && is_away(r));
-	} while (r < 0 && waits && attach_try_again(&attach, err));
+	} while (r < 0 && waits && attach_run_again(&attach, err));
 	if (r < 0)
 		clt_start_end(&start);
 	return r;
@@ -165,7 +165,7 @@ static void tell_ready(struct attach *a)
 {
 	char node[ATTACH_NODE_LEN];
 
-	log_info(NULL, "%s is /dev/%s", attach_node(a->state.name, node), a->state.disk);
+	log_info(NULL, "%s is /dev/%s", driver_node(a->state.name, node), a->state.disk);
 	puts(node);
 	std_out_flush();
 	sd_notify(0, "READY=1\nSTATUS=serves the device");
@@ -191,7 +191,7 @@ static void tell_waits(void)
 static void tell_ends(void)
 {
 	if (attach.state.pid == (int)getpid() && !takes_over())
-		attach_forget(&attach.state);
+		driver_forget(&attach.state);
 }
 
 static int serve(void)
@@ -240,9 +240,9 @@ static int find_device(struct attach_state *s, char err[CLT_FRONT_ERR])
 		return r;
 	if (!*s->driver)
 		snprintf(s->export_name, sizeof(s->export_name), "%s", export);
-	found = attach_find_disk(s);
+	found = driver_find(s);
 	if (found == -ENODEV && takes_over()) {
-		attach_forget(s);
+		driver_forget(s);
 		attach_state_take(s, options.name, none);
 	}
 	if (takes_over() && strcmp(s->export_name, export))
@@ -299,7 +299,7 @@ static int begin_patiently(int argc, char **argv)
 	int status;
 
 	while (begin(err) < 0) {
-		bool again = attach.waits && attach_try_again(&attach, err);
+		bool again = attach.waits && attach_run_again(&attach, err);
 
 		unbegin();
 		if (!again)
@@ -345,7 +345,7 @@ static int run_other(int argc, char **argv)
 		return via_nbd_resize_main(argc, argv);
 	if (!strcmp(name, ATTACH_UNUSED))
 		return detach_main(argc, argv);
-	return strcmp(name, ATTACH_READ) ? -1 : attach_read_main(argc, argv);
+	return strcmp(name, ATTACH_READ) ? -1 : attach_helper_read_main(argc, argv);
 }
 
 int main(int argc, char **argv)

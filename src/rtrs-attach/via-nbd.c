@@ -3,7 +3,7 @@
  * kernel, at the other end of a socket pair.
  *
  * The happy path: nbd_start() makes the server and a pair, and gives the kernel its end with size
- * and flags, which nobody negotiates; attach_remove() has the kernel end the device, which ends the
+ * and flags, which nobody negotiates; driver_remove() has the kernel end the device, which ends the
  * connection, and nbd_stop() the server.  One handle (relay.h) lasts as long as the device, so the
  * kernel is notified once of each lost write, over whatever connection.
  *
@@ -321,7 +321,7 @@ static int start_device(struct via_nbd *v, char *err, size_t len)
 		log_info(NULL, "takes over /dev/nbd%d", index);
 	s->index = index;
 	snprintf(s->disk, sizeof(s->disk), "nbd%d", index);
-	v->a->size.told = found < 0 ? dev_size(v->a->dev) : attach_node_size(s->disk);
+	v->a->size.told = found < 0 ? dev_size(v->a->dev) : driver_node_size(s->disk);
 	return 0;
 }
 
@@ -394,8 +394,10 @@ static int nbd_news(struct attach *a)
 static int nbd_probe(char *why, size_t len)
 {
 	struct attach_nbd *kernel;
-	int r = attach_nbd_open(&kernel, why, len);
+	int r;
 
+	attach_helper_module("nbd");
+	r = attach_nbd_open(&kernel, why, len);
 	if (r == 0)
 		attach_nbd_close(kernel);
 	return r;

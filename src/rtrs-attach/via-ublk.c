@@ -183,7 +183,7 @@ static int ublk_probe(char *why, size_t len)
 	char reason[UBLK_WHY];
 	int r;
 
-	attach_load_module("ublk_drv");
+	attach_helper_module("ublk_drv");
 	r = ublk_disk_probe(reason);
 	return r < 0 ? fmt_error(r, why, len, "%s", reason) : 0;
 }

@@ -59,8 +59,8 @@ void ublk_dev_leave(struct ublk_dev *d);
 
 /* Can this kernel have disks that outlive their process?  0, or -errno. */
 int ublk_disk_probe(char why[UBLK_WHY]);
-/* The number of the disk that was made with *@mark, which has the bits of @mask alone; set *@mark to
- * all of its mark.  -ENODEV: there is none; or -errno. */
+/* The number of the disk whose mark has the bits @mask of *@mark; set *@mark to its mark.  -ENODEV:
+ * there is none; or -errno. */
 int ublk_disk_find(uint64_t *mark, uint64_t mask, char why[UBLK_WHY]);
 /* Get the mark that disk @id was made with.  0; -ENODEV: there is none; or -errno. */
 int ublk_disk_mark(int id, uint64_t *mark, char why[UBLK_WHY]);

@@ -54,8 +54,8 @@ extern const struct fsm ublk_queue_fsm;
 /* Give all tags of @q to the kernel, and serve.  Returns 0 or -errno, with nothing left to end. */
 int ublk_queue_begin(struct ublk_queue *q);
 /* Be over when no request runs, without waiting for it.  A request that was not begun, or fails, is
- * the kernel's again when this process ends (ublk-kernel.h).  Does nothing to a queue that leaves or
- * is over; cannot fail. */
+ * the kernel's again when this process ends (ublk-kernel.h).  Does nothing to a queue that leaves
+ * or is over; cannot fail. */
 void ublk_queue_leave(struct ublk_queue *q);
 
 #endif

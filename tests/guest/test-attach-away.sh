@@ -128,15 +128,17 @@ grows() {
 	"$RTRS_DETACH" slow
 }
 
-# Without its state.
+# Without its state: the process writes it again; without a process the kernel knows the name.
 lost_state() {
-	via=nbd
+	via=$1
 	attach
+	rm -r /run/rtrs/attach
+	wait_until "the state that is written again" listed served
 	kill_attached
 	rm -r /run/rtrs/attach
-	must_fail "$RTRS_ATTACH" --via=nbd "127.0.0.1:$server_port/other" disk0 2>"$tmp/err"
+	must_fail "$RTRS_ATTACH" --via="$via" "127.0.0.1:$server_port/other" disk0 2>"$tmp/err"
 	grep "disk0 is /dev/$disk, and waits .*, of another export than 'other'" "$tmp/err"
-	[ -z "$("$RTRS_ATTACH" --list)" ] || fail "a device of the other export is listed"
+	listed "waits for rtrs-attach"
 	"$RTRS_DETACH" disk0
 	wait_until "the end of the device" nothing_left
 }
@@ -154,4 +156,7 @@ if ! kernel_preempts; then
 	grows
 fi
 echo "the state is lost"
-lost_state
+if [ -e /dev/ublk-control ]; then
+	lost_state ublk
+fi
+lost_state nbd
