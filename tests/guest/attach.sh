@@ -7,13 +7,20 @@ requires_server
 
 state=/run/rtrs/attach/disk0
 node=/dev/rtrs/disk0
-load=''
 mkdir "$tmp/mnt"
 truncate -s 64M "$tmp/disk"
 
+# What a test has put on the device goes before the device does.
+users_end() {
+	:
+}
+
+# As often as it is called.  A load is there only if the test has failed: requests that wait for a
+# server get errors, so that the load ends.
 attach_end() {
-	touch "$tmp/stop"
-	[ -z "$load" ] || wait "$load" || true
+	[ ${#loads[@]} -eq 0 ] || "$RTRS_DETACH" --all --force || true
+	loads_end || true
+	users_end
 	! mountpoint -q "$tmp/mnt" || umount "$tmp/mnt"
 	"$RTRS_DETACH" --all || "$RTRS_DETACH" --all --force
 }
@@ -26,13 +33,14 @@ keys=()
 
 # begin_server: of $exports; once.
 begin_server() {
-	cleanup_fn attach_end
 	start_server --listen "tcp://$listen_at:0" "${exports[@]}"
+	cleanup_fn attach_end
 }
 
 # restart_server: where it was.
 restart_server() {
 	start_server --listen "tcp://$listen_at:$server_port" "${exports[@]}"
+	cleanup_fn attach_end
 }
 
 # attach: sets disk, the kernel's name of the device.
@@ -76,20 +84,47 @@ size_is() {
 	[ "$(blockdev --getsize64 $node)" -eq "$1" ]
 }
 
-# Sixteen threads write and read back until end_load.
+# ---- load ----
+
+# The processes, by name.
+declare -A loads=()
+
+# begin_load [NAME [FILE [SECTOR]]]: sixteen threads write to the device, or to FILE, and read back,
+# until end_loads.
 begin_load() {
-	rm -f "$tmp/stop" "$tmp/stop.turns" "$tmp/stop.killed"
-	"$top_srcdir/tests/guest/disk-load.py" $node "$tmp/stop" &
-	load=$!
-	wait_until "the load" test -s "$tmp/stop.turns"
+	local name=${1-disk} stop=$tmp/stop.${1-disk}
+
+	rm -f "$stop" "$stop.turns" "$stop.killed"
+	"$top_srcdir/tests/guest/disk-load.py" "${2-$node}" "$stop" "${3-512}" &
+	loads[$name]=$!
+	wait_until "the load of $name" test -s "$stop.turns"
 }
 
-goes_on() {
-	load_goes_on "$1" "$tmp/stop"
+# syncs_may_fail [NAME]: from here on, of that load.
+syncs_may_fail() {
+	touch "$tmp/stop.${1-disk}.killed"
 }
 
-end_load() {
-	touch "$tmp/stop"
-	wait "$load" || fail "an error, or other data, at the disk"
-	load=''
+# loads_go_on WHAT: each of them.
+loads_go_on() {
+	local name
+
+	for name in "${!loads[@]}"; do
+		load_goes_on "the load of $name after $1" "$tmp/stop.$name"
+	done
+}
+
+loads_end() {
+	local name status=0
+
+	for name in "${!loads[@]}"; do
+		touch "$tmp/stop.$name"
+		wait "${loads[$name]}" || status=1
+	done
+	loads=()
+	return $status
+}
+
+end_loads() {
+	loads_end || fail "an error, or other data, at the disk"
 }

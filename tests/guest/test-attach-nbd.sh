@@ -17,11 +17,11 @@ detached() {
 	[ ! -e $state ] && [ ! -e $node ] && [ "$(cat /sys/block/nbd0/size)" -eq 0 ]
 }
 
-# Each file is on the disk before its sum is told; until $tmp/stop exists.
+# Each file is on the disk before its sum is told; until end_loads.
 write_files() {
 	local n=0 at=$tmp/mnt/file
 
-	while [ ! -e "$tmp/stop" ]; do
+	while [ ! -e "$tmp/stop.files" ]; do
 		n=$((n + 1))
 		head -c $((n % 20 * 4001 + 1)) /dev/urandom >"$at$n"
 		sync "$at$n"
@@ -57,7 +57,7 @@ mkfs.ext4 -q -F $node
 mount $node "$tmp/mnt"
 : >"$tmp/sums"
 write_files &
-load=$!
+loads[files]=$!
 wait_for_files
 kill_attached
 listed "waits for rtrs-attach" || fail "it is not listed as waiting"
@@ -81,9 +81,7 @@ attach_waits
 restart_server
 wait $attacher || fail "no process has taken the device over"
 wait_for_files
-touch "$tmp/stop"
-wait $load
-load=
+end_loads
 
 # In use: refused, with the user's name; and later, when the last user has gone.
 must_fail "$RTRS_DETACH" disk0 2>"$tmp/err"

@@ -8,25 +8,19 @@
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 . "$top_srcdir/tests/guest/attach.sh"
+. "$top_srcdir/tests/guest/attach-kills.sh"
 requires cryptsetup --version
 requires lvm version
 requires mkfs.xfs -V
 
-# Two addresses of this host are two paths, which end when the address does.
-listen_at=0.0.0.0 host=10.9.0.1 other=10.9.1.1
-for address in $host $other; do
-	ip addr add "$address"/32 dev lo
-done
 modprobe -a nbd ublk_drv dm_crypt dm_snapshot xfs ext4
 # XFS takes 300 MiB.
 small_mb=640 grown_mb=704
 systems=(ext4 xfs)
-declare -A loads=()
 head -c 32 /dev/urandom >"$tmp/key"
 for name in "${systems[@]}" snapshot; do
 	mkdir "$tmp/$name"
 done
-cleanup_fn stack_end
 
 # Nobody watches volumes here, and no udev makes nodes.
 lvm_config='activation { monitoring=0 udev_sync=0 udev_rules=0 }
@@ -97,79 +91,19 @@ stack_close() {
 	esac
 }
 
-# Where the test has failed, too.
-stack_end() {
-	end_loads || true
+users_end() {
 	umount "$tmp/snapshot" "$tmp/ext4" "$tmp/xfs" 2>/dev/null || true
 	dmsetup remove_all --retry || true
 }
 
-# ---- load on both file systems ----
-
+# Of that size are the sectors of an encrypted disk, if its disk has such blocks.
 begin_loads() {
 	local name
 
 	for name in "${systems[@]}"; do
-		rm -f "$tmp/stop.$name" "$tmp/stop.$name.turns"
 		truncate -s 32M "$tmp/$name/load"
-		# Of that size are the sectors of an encrypted disk, if its disk has such blocks.
-		"$top_srcdir/tests/guest/disk-load.py" "$tmp/$name/load" "$tmp/stop.$name" 4096 &
-		loads[$name]=$!
-		wait_until "the load of $name" test -s "$tmp/stop.$name.turns"
+		begin_load "$name" "$tmp/$name/load" 4096
 	done
-}
-
-loads_go_on() {
-	local name
-
-	for name in "${systems[@]}"; do
-		load_goes_on "the load of $name after $1" "$tmp/stop.$name"
-	done
-}
-
-end_loads() {
-	local name status=0
-
-	for name in "${!loads[@]}"; do
-		touch "$tmp/stop.$name"
-		wait "${loads[$name]}" || status=1
-	done
-	loads=()
-	[ $status -eq 0 ] || fail "an error, or other data, of a file system"
-}
-
-# ---- what happens to it ----
-
-paths_up() {
-	{ "$top_builddir/rtrsctl" --pid "$(attached_pid)" check || true; } |
-		grep -q " paths_up=$1\$"
-}
-
-cut_paths() {
-	local address
-
-	for address in $host $other; do
-		ip addr del "$address"/32 dev lo
-		wait_until "the loss of $address" paths_up 1
-		loads_go_on "the loss of $address"
-		ip addr add "$address"/32 dev lo
-		wait_until "both paths" paths_up 2
-	done
-}
-
-kill_all_kinds() {
-	local i
-
-	for i in 1 2; do
-		kill_attached
-		attach
-		loads_go_on "death $i of the process"
-		kill_process "$server_pid"
-		restart_server
-		loads_go_on "death $i of the server"
-	done
-	wait_until "both paths" paths_up 2
-	cut_paths
 }
 
 snapshot_begin() {
@@ -263,13 +197,15 @@ in_use() {
 }
 
 stack() {
-	via=$1 keys=(path="$other:$server_port")
+	via=$1
 	layers_of "$via"
 	attach
 	stack_create
 	snapshot_begin
 	begin_loads
-	kill_all_kinds
+	kill_processes 2
+	kill_servers 2 kill_between_syncs
+	pull_paths 1
 	snapshot_end
 	grow
 	trim
@@ -285,7 +221,7 @@ stack() {
 }
 
 truncate -s ${small_mb}M "$tmp/disk"
-begin_server
+two_paths
 stack nbd
 kill_process "$server_pid"
 rm "$tmp/disk"

@@ -2,53 +2,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=600
 # guest: kernel=7.3 timeout=600 full
-# An export as a device by rtrs-attach and ublk_drv: what the disk is, its process killed twenty
-# times under load that is verified and stopped ten times, and the server killed, and both; grown,
-# and removed in each way.
+# An export as a device by rtrs-attach and ublk_drv: what the disk is; under load that is verified
+# its process stopped, and process and server killed and frozen, a few times (test-attach-kills.sh:
+# many); grown, and removed in each way.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
-requires_attach
-requires_server
+. "$top_srcdir/tests/guest/attach.sh"
+. "$top_srcdir/tests/guest/attach-kills.sh"
 modprobe -q ublk_drv || skip "this kernel has no ublk_drv"
-
-state=/run/rtrs/attach/disk0
-node=/dev/rtrs/disk0
-cleanup_fn end
-
-end() {
-	touch "$tmp/stop"
-	[ -z "$load" ] || wait "$load" || true
-	! mountpoint -q "$tmp/mnt" || umount "$tmp/mnt"
-	"$RTRS_DETACH" --all || "$RTRS_DETACH" --all --force
-}
-
-load=''
-mkdir "$tmp/mnt"
-truncate -s 64M "$tmp/disk"
-start_server disk="$tmp/disk"
-
-attach() {
-	[ "$("$RTRS_ATTACH" "$@" "127.0.0.1:$server_port/disk" disk0)" = $node ] ||
-		fail "no $node"
-	disk=$(sed -n 's/^disk=//p' $state)
-}
-
-restart_server() {
-	start_server --listen "tcp://127.0.0.1:$server_port" disk="$tmp/disk"
-}
-
-attached_pid() {
-	sed -n 's/^pid=//p' $state
-}
-
-# It is no child of this script.
-kill_attached() {
-	local pid
-
-	pid=$(attached_pid)
-	kill -KILL "$pid"
-	wait_until "the end of process $pid" process_ended "$pid"
-}
+# It is the first choice.
+via=auto
+begin_server
 
 # The driver has no device, and this host no node.
 nothing_left() {
@@ -62,25 +26,10 @@ has() {
 		fail "$1 of $disk is $(cat "/sys/block/$disk/queue/$1"), not $2"
 }
 
-begin_load() {
-	rm -f "$tmp/stop" "$tmp/stop.turns" "$tmp/stop.killed"
-	"$top_srcdir/tests/guest/disk-load.py" $node "$tmp/stop" &
-	load=$!
-	wait_until "the load" test -s "$tmp/stop.turns"
-}
-
-end_load() {
-	touch "$tmp/stop"
-	wait "$load" || fail "an error, or other data, at the disk"
-	load=''
-}
-
-goes_on() {
-	load_goes_on "$1" "$tmp/stop"
-}
-
 echo "what the disk is"
-attach --queues 2
+keys=(--queues 2)
+attach
+keys=()
 case $disk in ublkb*) ;; *) fail "it is by another driver: $disk" ;; esac
 [ "$(blockdev --getsize64 $node)" -eq $((64 << 20)) ] || fail "another size"
 has logical_block_size 512
@@ -116,37 +65,23 @@ diff -r "$top_srcdir/src/nbd" "$tmp/mnt/src/nbd"
 umount "$tmp/mnt"
 fsck.ext4 -f -n "$tmp/disk"
 
-echo "the process is killed"
+echo "the process and the server are killed, and frozen"
 begin_load
-for ((i = 0; i < 20; i++)); do
-	kill_attached
-	attach
-	goes_on "the load after death $i"
-done
-echo "it is stopped, and another one takes over"
+syncs_may_fail
+kill_processes 5
+kill_servers 3 kill_process
+freeze_each 1
+kill_both kill_process
+echo "the process is stopped, and another one takes over"
 for ((i = 0; i < 10; i++)); do
-	kill "$(attached_pid)"
-	wait_until "the end of the process" sh -c "! kill -0 $(attached_pid)"
+	pid=$(attached_pid)
+	kill "$pid"
+	wait_until "the end of the process" process_ended "$pid"
 	[ -e "/sys/block/$disk" ] || fail "the disk has gone"
 	attach
-	goes_on "the load after stop $i"
+	loads_go_on "stop $i"
 done
-echo "the server is killed; it freezes; it is killed together with the process"
-touch "$tmp/stop.killed"
-kill_process "$server_pid"
-restart_server
-goes_on "the load with another server"
-stop_all_threads "$server_pid"
-kill -CONT "$server_pid"
-goes_on "the load after the freeze"
-kill_attached
-kill_process "$server_pid"
-"$RTRS_ATTACH" "127.0.0.1:$server_port/disk" disk0 &
-attacher=$!
-restart_server
-wait $attacher || fail "no process has taken the disk over"
-goes_on "the load after both"
-end_load
+end_loads
 cmp -n $((64 << 20)) $node "$tmp/disk"
 
 echo "in use; by force while the server is away; without a process"
@@ -180,9 +115,6 @@ attach
 [ "$disk" = "$was" ] || fail "it is another disk, $disk, and not $was"
 
 echo "the export grows"
-size_is() {
-	[ "$(blockdev --getsize64 $node)" -eq "$1" ]
-}
 truncate -s 96M "$tmp/disk"
 if kernel_preempts; then	# since 6.16
 	wait_until "the new size" size_is $((96 << 20))
@@ -196,10 +128,10 @@ size_is $((96 << 20)) || fail "it is as large as it was"
 wait_until "the end of the disk" nothing_left
 
 echo "again and again"
-held=$(ls "/proc/$server_pid/fd" | wc -l)
+held=$(descriptors "$server_pid")
 for ((i = 0; i < 20; i++)); do
 	attach
 	"$RTRS_DETACH" disk0
 done
 wait_until "the end of the disk" nothing_left
-[ "$(ls "/proc/$server_pid/fd" | wc -l)" -le "$held" ] || fail "the server holds descriptors"
+[ "$(descriptors "$server_pid")" -le "$held" ] || fail "the server holds descriptors"
