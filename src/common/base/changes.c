@@ -9,6 +9,7 @@
 
 #include "changes.h"
 #include "clock.h"
+#include "number.h"
 #include "util.h"
 
 static bool is_read(const struct changes_call *call)
@@ -204,9 +205,8 @@ const char *changes_and_done(const char *why, const char *lines, char **all)
 	*all = NULL;
 	if (!lines || !*lines)
 		return why;
-	if (asprintf(all, "%s%sonly this has changed, configuration otherwise unchanged:\n%s", why,
-		     n && why[n - 1] == '\n' ? "" : "\n", lines) < 0)
-		*all = NULL;
+	*all = fmt_new("%s%sonly this has changed, configuration otherwise unchanged:\n%s", why,
+		       n && why[n - 1] == '\n' ? "" : "\n", lines);
 	return *all ? *all : why;
 }
 

@@ -12,19 +12,16 @@
 
 #include "cleanup.h"
 #include "machine.h"
+#include "number.h"
 #include "util.h"
 
 /* ---- files of a group ---- */
 
 static FILE *open_below(const char *dir, const char *name)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = fmt_new("%s/%s", dir, name);
 
-	if (asprintf(&path, "%s/%s", dir, name) < 0) {
-		path = NULL;
-		return NULL;
-	}
-	return fopen(path, "re");
+	return path ? fopen(path, "re") : NULL;
 }
 
 /* The first line of @dir/@name, without its end.  false: there is none. */
@@ -197,11 +194,8 @@ static void limit_up(struct machine *m, const struct hierarchy *h, const char *t
 		skip = 0;
 	else if (strncmp(group, from, skip) || (group[skip] && group[skip] != '/'))
 		skip = strlen(group);
-	if (asprintf(&dir, "%s%s", top, group + skip) < 0) {
-		dir = NULL;
-		return;
-	}
-	for (;;) {
+	dir = fmt_new("%s%s", top, group + skip);
+	while (dir) {
 		h->limit(m, dir);
 		slash = strrchr(dir, '/');
 		if (!slash || slash < dir + top_len)
@@ -224,9 +218,8 @@ static void limit_in(struct machine *m, const char *root, const struct hierarchy
 
 		if (!mounts(line, h, &from, &where))
 			continue;
-		if (asprintf(&top, "%s%s", root, where) < 0)
-			top = NULL;
-		else
+		top = fmt_new("%s%s", root, where);
+		if (top)
 			limit_up(m, h, top, from, group);
 	}
 	fclose(f);

@@ -95,6 +95,18 @@ int fmt_error(int rc, char *buf, size_t len, const char *fmt, ...)
 	return rc;
 }
 
+char *fmt_new(const char *fmt, ...)
+{
+	char *text;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	return n < 0 ? NULL : text;
+}
+
 void fmt_vadd(char *buf, size_t len, const char *fmt, va_list ap)
 {
 	size_t at = strlen(buf);

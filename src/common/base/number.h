@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Numbers and sizes in text, as users and files of the kernel write them: every program reads and
- * writes them here.  And texts of printf(3) in a buffer of the caller.  Pure. */
+ * writes them here.  And texts of printf(3).  Pure. */
 #ifndef BASE_NUMBER_H
 #define BASE_NUMBER_H
 
@@ -36,7 +36,12 @@ bool size_parse(const char *text, uint64_t *bytes);
  * reads the text back.  Returns @buf. */
 const char *size_text(uint64_t bytes, char buf[SIZE_TEXT_MAX]);
 
-/* ---- texts in a buffer: a text that has no room is cut ---- */
+/* ---- texts ---- */
+
+/* A text of any length, for the caller to free; NULL: no memory. */
+char *fmt_new(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Texts in a buffer: a text that has no room is cut. */
 
 /* Write to @buf why something has failed.  Returns @rc. */
 int fmt_error(int rc, char *buf, size_t len, const char *fmt, ...)

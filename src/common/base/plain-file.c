@@ -13,6 +13,7 @@
 #include "aside.h"
 #include "cleanup.h"
 #include "list.h"
+#include "number.h"
 #include "plain-file.h"
 #include "process.h"
 #include "util.h"
@@ -98,16 +99,15 @@ static int may_begin(struct task *task, char *err, size_t len)
 	LOCK_SCOPE(&lock);
 	task->limit_ms = nbehind ? PLAIN_FILE_AGAIN_MS : PLAIN_FILE_MS;
 	list_for_each(other, &behind, link) {
-		if (!strcmp(other->path, task->path)) {
-			snprintf(err, len, "its file system still has not answered: is its server "
-				 "up?");
-			return -ETIMEDOUT;
-		}
+		if (!strcmp(other->path, task->path))
+			return fmt_error(-ETIMEDOUT, err, len,
+					 "its file system still has not answered: is its server "
+					 "up?");
 	}
 	if (nbehind < PLAIN_FILE_LEFT_MAX)
 		return 0;
-	snprintf(err, len, "too many files wait for file systems that do not answer");
-	return -EBUSY;
+	return fmt_error(-EBUSY, err, len,
+			 "too many files wait for file systems that do not answer");
 }
 
 static void work(void *arg)
@@ -310,11 +310,10 @@ static int sync_dir(const struct task *task, const char *dir)
 
 static void write_file(struct task *task)
 {
-	_cleanup_free_ char *name = NULL, *dir = dir_of(task);
+	_cleanup_free_ char *name = fmt_new("%s" NEW_SUFFIX, task->path), *dir = dir_of(task);
 	int rc;
 
-	if (!dir || asprintf(&name, "%s" NEW_SUFFIX, task->path) < 0) {
-		name = NULL;
+	if (!dir || !name) {
 		task->rc = refuse(task, -ENOMEM, "out of memory");
 		return;
 	}

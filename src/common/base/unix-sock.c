@@ -20,6 +20,7 @@
 #include "cleanup.h"
 #include "lock-file.h"
 #include "names.h"
+#include "number.h"
 #include "unix-sock.h"
 
 #define LOCK_TRIES 200u			/* of 10 ms */
@@ -89,16 +90,15 @@ static int sock_take(const struct sockaddr_un *addr, char *err, size_t errlen)
 		snprintf(err, errlen, "%s: %s", addr->sun_path, strerror(-pid));
 		return pid;
 	}
-	if (!S_ISSOCK(st.st_mode)) {
-		snprintf(err, errlen, "%s: exists and is no socket", addr->sun_path);
-		return -EEXIST;
-	}
+	if (!S_ISSOCK(st.st_mode))
+		return fmt_error(-EEXIST, err, errlen, "%s: exists and is no socket",
+				 addr->sun_path);
 	pid = sock_holder(addr);
 	if (pid >= 0) {
 		if (pid)
 			snprintf(who, sizeof(who), "process %d", pid);
-		snprintf(err, errlen, "%s: %s listens there", addr->sun_path, who);
-		return -EADDRINUSE;
+		return fmt_error(-EADDRINUSE, err, errlen, "%s: %s listens there", addr->sun_path,
+				 who);
 	}
 	if (pid == -ENOENT ||
 	    (pid == -ECONNREFUSED && (!unlink(addr->sun_path) || errno == ENOENT)))
@@ -127,8 +127,7 @@ static int sock_bind(int fd, const struct sockaddr_un *addr, mode_t mode, char *
 		}
 	}
 	rc = -errno;
-	snprintf(err, errlen, "%s: %s", addr->sun_path, strerror(-rc));
-	return rc;
+	return fmt_error(rc, err, errlen, "%s: %s", addr->sun_path, strerror(-rc));
 }
 
 static int sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int backlog,
@@ -173,11 +172,9 @@ int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int 
 	char name[PATH_SIZE + sizeof(LOCK_SUFFIX)];
 	int lock, rc;
 
-	if (!*path || strlen(path) >= PATH_SIZE) {
-		snprintf(err, errlen, "'%s': expected a path of 1 to %zu bytes", path,
-			 PATH_SIZE - 1);
-		return -ENAMETOOLONG;
-	}
+	if (!*path || strlen(path) >= PATH_SIZE)
+		return fmt_error(-ENAMETOOLONG, err, errlen,
+				 "'%s': expected a path of 1 to %zu bytes", path, PATH_SIZE - 1);
 	snprintf(name, sizeof(name), "%s" LOCK_SUFFIX, path);
 	lock = name_lock(name);
 	if (lock == -EWOULDBLOCK) {
@@ -332,8 +329,10 @@ void rundir_sweep(const char *dir)
 	while (d && (entry = readdir(d))) {
 		_cleanup_free_ char *path = NULL;
 
-		if (rundir_is_socket(entry->d_name, NULL) &&
-		    asprintf(&path, "%s/%s", dir, entry->d_name) >= 0)
+		if (!rundir_is_socket(entry->d_name, NULL))
+			continue;
+		path = fmt_new("%s/%s", dir, entry->d_name);
+		if (path)
 			unix_sock_remove_dead(path);
 	}
 	if (d)

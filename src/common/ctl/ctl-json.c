@@ -9,6 +9,7 @@
 #include "cleanup.h"
 #include "ctl-json.h"
 #include "names.h"
+#include "number.h"
 
 json_t *ctl_json_text(const char *text)
 {
@@ -75,9 +76,8 @@ json_t *ctl_path_json(const char *path)
 	/* The directory may have been removed. */
 	if (!dir)
 		return ctl_json_text(path);
-	if (asprintf(&text, "%s/%s", strcmp(dir, "/") ? dir : "", path) < 0)
-		return NULL;
-	return ctl_json_text(text);
+	text = fmt_new("%s/%s", strcmp(dir, "/") ? dir : "", path);
+	return text ? ctl_json_text(text) : NULL;
 }
 
 /* @object with @path as @member; NULL: without. */

@@ -17,6 +17,7 @@
 #include "ctl-client.h"
 #include "ctl-json.h"
 #include "ctl.h"
+#include "number.h"
 #include "util.h"
 
 #define CTL_BACKLOG 16
@@ -130,10 +131,8 @@ int ctl_open_at(struct loop *loop, struct unix_sock *sock, ctl_serve_fn *serve, 
 	struct ctl *ctl = calloc(1, sizeof(*ctl));
 	int rc;
 
-	if (!ctl) {
-		snprintf(err, errlen, "%s: no memory", sock->path);
-		return -ENOMEM;
-	}
+	if (!ctl)
+		return fmt_error(-ENOMEM, err, errlen, "%s: no memory", sock->path);
 	ctl->loop = loop;
 	ctl->serve = serve;
 	ctl->arg = arg;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "number.h"
 #include "opt-file.h"
 #include "plain-file.h"
 #include "process.h"
@@ -38,15 +39,11 @@ static int read_entries(const char *dir, int (*read)(void *arg, const char *path
 		return exit_file_error(n);
 	}
 	for (int i = 0; i < n; i++) {
-		_cleanup_free_ char *path = NULL;
-		int one = -ENOMEM;
+		_cleanup_free_ char *path = fmt_new("%s/%s", dir, entries[i]->d_name);
+		int one = path ? read(arg, path, errors) : -ENOMEM;
 
-		if (asprintf(&path, "%s/%s", dir, entries[i]->d_name) < 0) {
-			path = NULL;
+		if (!path)
 			fprintf(errors, "out of memory\n");
-		} else {
-			one = read(arg, path, errors);
-		}
 		rc = rc ? rc : one;
 		free(entries[i]);
 	}
@@ -57,11 +54,10 @@ static int read_entries(const char *dir, int (*read)(void *arg, const char *path
 int opt_dir_read(const char *file, int (*read)(void *arg, const char *path, FILE *errors),
 		 void *arg, FILE *errors)
 {
-	_cleanup_free_ char *dir = NULL;
+	_cleanup_free_ char *dir = fmt_new("%s.d", file);
 	int rc = read(arg, file, errors), more;
 
-	if (asprintf(&dir, "%s.d", file) < 0) {
-		dir = NULL;
+	if (!dir) {
 		fprintf(errors, "out of memory\n");
 		return -ENOMEM;
 	}
@@ -73,9 +69,7 @@ int opt_dir_read(const char *file, int (*read)(void *arg, const char *path, FILE
 
 char *opt_dir_saved(const char *file)
 {
-	char *saved;
-
-	return asprintf(&saved, "%s.d/" SAVED, file) < 0 ? NULL : saved;
+	return fmt_new("%s.d/" SAVED, file);
 }
 
 bool opt_dir_is_saved(const char *saved, const char *where)

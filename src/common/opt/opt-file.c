@@ -10,6 +10,7 @@
 
 #include "cleanup.h"
 #include "names.h"
+#include "number.h"
 #include "opt-file.h"
 #include "plain-file.h"
 #include "process.h"
@@ -439,9 +440,8 @@ int opt_texts_absolute(struct opt_texts *texts, const char *dir, const char **pa
 		dir = here = get_current_dir_name();
 	if (!dir)
 		return errno == ENOMEM ? -ENOMEM : 0;
-	if (asprintf(&text, "%s/%s", strcmp(dir, "/") ? dir : "", *path) < 0)
-		return -ENOMEM;
-	kept = opt_texts_keep(texts, text);
+	text = fmt_new("%s/%s", strcmp(dir, "/") ? dir : "", *path);
+	kept = text ? opt_texts_keep(texts, text) : NULL;
 	if (!kept)
 		return -ENOMEM;
 	*path = kept;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "number.h"
 #include "process.h"
 #include "psk.h"
 #include "secret-file.h"
@@ -199,16 +200,13 @@ static int parse_text(char *text, struct psks *psks, char *err, size_t len)
 		if (!line_has_key(line))
 			continue;
 		fault = parse_line(line, psks, &psks->all[psks->n]);
-		if (fault) {
-			snprintf(err, len, "line %u: %s", number, fault);
-			return -EINVAL;
-		}
+		if (fault)
+			return fmt_error(-EINVAL, err, len, "line %u: %s", number, fault);
 		psks->n++;
 	}
 	if (psks->n)
 		return 0;
-	snprintf(err, len, "expected a line NAME:KEY, as rtrs-psk writes");
-	return -EINVAL;
+	return fmt_error(-EINVAL, err, len, "expected a line NAME:KEY, as rtrs-psk writes");
 }
 
 /* Room for a key of each line of @text. */
@@ -216,22 +214,17 @@ static int make_room(const char *text, size_t n, struct psks *psks, char *err, s
 {
 	unsigned lines = n && text[n - 1] != '\n';
 
-	if (memchr(text, '\0', n)) {
-		snprintf(err, len, "expected lines NAME:KEY, not a zero byte");
-		return -EINVAL;
-	}
+	if (memchr(text, '\0', n))
+		return fmt_error(-EINVAL, err, len, "expected lines NAME:KEY, not a zero byte");
 	for (size_t i = 0; i < n; i++)
 		lines += text[i] == '\n';
-	if (lines > PSK_LINES_MAX) {
-		snprintf(err, len, "expected at most %u lines", PSK_LINES_MAX);
-		return -EFBIG;
-	}
+	if (lines > PSK_LINES_MAX)
+		return fmt_error(-EFBIG, err, len, "expected at most %u lines", PSK_LINES_MAX);
 	psks->room = MAX(lines, 1u) * sizeof(*psks->all);
 	psks->all = secret_alloc(psks->room);
 	if (psks->all)
 		return 0;
-	snprintf(err, len, "out of memory");
-	return -ENOMEM;
+	return fmt_error(-ENOMEM, err, len, "out of memory");
 }
 
 /* Fill @psks, which is empty, with the keys of @file. */

@@ -9,6 +9,7 @@
 
 #include "cleanup.h"
 #include "names.h"
+#include "number.h"
 #include "psk.h"
 #include "secret-file.h"
 
@@ -55,11 +56,10 @@ static int check_secret(const char *path, const struct stat *st, uid_t reader, c
 {
 	mode_t others = st->st_mode & (S_IRWXG | S_IRWXO);
 
-	if (others && (others != S_IRGRP || !is_credential(path, st, reader))) {
-		snprintf(why, len, "expected mode 0600, not %04o: others could read the key",
-			 (unsigned)(st->st_mode & 07777));
-		return -EACCES;
-	}
+	if (others && (others != S_IRGRP || !is_credential(path, st, reader)))
+		return fmt_error(-EACCES, why, len,
+				 "expected mode 0600, not %04o: others could read the key",
+				 (unsigned)(st->st_mode & 07777));
 	if (st->st_uid && st->st_uid != reader) {
 		char user[WHO_TEXT_LEN], owner[WHO_TEXT_LEN];
 

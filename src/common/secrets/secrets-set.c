@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "cleanup.h"
+#include "number.h"
 #include "secrets-set.h"
 #include "util.h"
 
@@ -276,8 +277,7 @@ static void keep_lines(struct secrets_change *change, const char *lines)
 
 	if (!lines || !*lines)
 		return;
-	if (asprintf(&change->withdrawn, "%s%s", before ? before : "", lines) < 0)
-		change->withdrawn = NULL;
+	change->withdrawn = fmt_new("%s%s", before ? before : "", lines);
 	free(before);
 }
 
