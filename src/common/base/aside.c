@@ -8,12 +8,12 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "aside.h"
+#include "clock.h"
 #include "signals.h"
 
-#define LOOK_NS 100000000l		/* how often a wait asks for patience */
+#define LOOK_MS 100u			/* how often a wait asks for patience */
 
 enum aside_state { ASIDE_RUNS, ASIDE_ENDED, ASIDE_LEFT };
 
@@ -32,10 +32,7 @@ static atomic_uint nleft;
 /* The real time, in a simulation, too: the thread is a real one. */
 static uint64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return clock_measure_ns() / 1000000;
 }
 
 static void aside_free(struct aside *call)
@@ -74,17 +71,6 @@ static int aside_start(struct aside *call)
 	return rc;
 }
 
-static void aside_init(struct aside *call)
-{
-	pthread_condattr_t attr;
-
-	pthread_mutex_init(&call->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&call->ended, &attr);
-	pthread_condattr_destroy(&attr);
-}
-
 int aside_begin(struct aside **out, void (*fn)(void *arg), void (*left)(void *arg), void *arg)
 {
 	struct aside *call = calloc(1, sizeof(*call));
@@ -94,7 +80,8 @@ int aside_begin(struct aside **out, void (*fn)(void *arg), void (*left)(void *ar
 	if (!call)
 		return -ENOMEM;
 	*call = (struct aside){ .fn = fn, .left = left, .arg = arg, .since_ms = now_ms() };
-	aside_init(call);
+	pthread_mutex_init(&call->lock, NULL);
+	pthread_cond_init(&call->ended, NULL);
 	rc = aside_start(call);
 	if (rc)
 		aside_free(call);
@@ -106,13 +93,9 @@ int aside_begin(struct aside **out, void (*fn)(void *arg), void (*left)(void *ar
 /* Wait for the end of @call, for a while at most.  Under its lock. */
 static void look_again(struct aside *call)
 {
-	struct timespec until;
+	const struct timespec until = clock_in_ms(LOOK_MS);
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += LOOK_NS;
-	until.tv_sec += until.tv_nsec / 1000000000L;
-	until.tv_nsec %= 1000000000L;
-	pthread_cond_timedwait(&call->ended, &call->lock, &until);
+	pthread_cond_clockwait(&call->ended, &call->lock, CLOCK_MONOTONIC, &until);
 }
 
 int aside_wait(struct aside *call, aside_patience_fn *patience, void *patience_arg)

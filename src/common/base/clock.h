@@ -26,6 +26,15 @@ static inline uint64_t clock_measure_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
+/* The machine's own monotonic clock in @ms, for pthread_cond_clockwait() and sem_clockwait(). */
+static inline struct timespec clock_in_ms(unsigned ms)
+{
+	uint64_t ns = clock_measure_ns() + ms * UINT64_C(1000000);
+
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
+				  .tv_nsec = (long)(ns % 1000000000) };
+}
+
 /* ---- chance ---- */
 
 /* Fill @buf with unpredictable bytes, at most 256, for uuids and jitter. */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "clock.h"
 #include "list.h"
 #include "log-queue.h"
 #include "signals.h"
@@ -107,17 +108,6 @@ static struct line *line_make(enum log_level level, const char *text,
 
 /* ---- the thread ---- */
 
-static struct timespec in_ms(long ms)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += ms * 1000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	return until;
-}
-
 static bool later(struct timespec a, struct timespec b)
 {
 	return a.tv_sec > b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec > b.tv_nsec);
@@ -164,7 +154,7 @@ static void tell_lost(void)
 static void *queue_main(void *arg)
 {
 	pthread_mutex_lock(&q.lock);
-	q.patience = in_ms(LOG_END_MS);
+	q.patience = clock_in_ms(LOG_END_MS);
 	for (;;) {
 		if (q.n) {
 			write_first();
@@ -175,7 +165,7 @@ static void *queue_main(void *arg)
 		} else {
 			q.state = QUEUE_PROMPT;
 			pthread_cond_wait(&q.come, &q.lock);
-			q.patience = in_ms(LOG_END_MS);
+			q.patience = clock_in_ms(LOG_END_MS);
 		}
 	}
 	q.state = QUEUE_NONE;
@@ -189,7 +179,7 @@ static void *queue_main(void *arg)
 /* Called with the lock. */
 static void wait_written(unsigned long long number)
 {
-	struct timespec until = in_ms(LOG_WAIT_MS);
+	struct timespec until = clock_in_ms(LOG_WAIT_MS);
 
 	int r = 0;
 
@@ -253,7 +243,7 @@ int log_queue_begin(log_write_fn *write)
 
 void log_queue_end(log_left_fn *left)
 {
-	struct timespec until = in_ms(LOG_END_MS);
+	struct timespec until = clock_in_ms(LOG_END_MS);
 	int r = 0;
 
 	pthread_mutex_lock(&q.lock);
@@ -269,7 +259,7 @@ void log_queue_end(log_left_fn *left)
 		/* It waits for a processor, or waited for one until now, and not for a reader: the
 		 * last lines say why we end. */
 		if (r == ETIMEDOUT && (!q.writing || later(q.patience, until))) {
-			until = q.writing ? q.patience : in_ms(LOG_END_MS);
+			until = q.writing ? q.patience : clock_in_ms(LOG_END_MS);
 			r = 0;
 		}
 	}

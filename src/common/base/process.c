@@ -16,10 +16,10 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "aside.h"
+#include "clock.h"
 #include "log.h"
 #include "process.h"
 #include "signals.h"
@@ -52,8 +52,7 @@ static void *end_main(void *arg)
 
 	while (atomic_load(&state) == END_NOT)
 		sem_wait(&news);
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += END_MS / 1000;
+	until = clock_in_ms(END_MS);
 	while (atomic_load(&state) == END_BEGUN) {
 		r = sem_clockwait(&news, CLOCK_MONOTONIC, &until);
 		if (r < 0 && errno == ETIMEDOUT && atomic_load(&state) == END_BEGUN)
