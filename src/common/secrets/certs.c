@@ -32,7 +32,7 @@ struct certs {
 	gnutls_certificate_credentials_t cred;
 	gnutls_hash_hd_t hash;		/* while files are read */
 	uint8_t digest[32];
-	struct certs_date end, begin;
+	struct secrets_dates dates;
 	bool revokes;			/* ca-crl.pem was there */
 };
 
@@ -41,10 +41,16 @@ struct certs {
 /* @file of @certs is valid from @from to @to. */
 static void note_dates(struct certs *certs, const char *file, time_t from, time_t to)
 {
-	if (to != (time_t)-1 && (!certs->end.file || certs->end.at_s > to))
-		certs->end = (struct certs_date){.file = file, .at_s = to};
-	if (from != (time_t)-1 && (!certs->begin.file || certs->begin.at_s < from))
-		certs->begin = (struct certs_date){.file = file, .at_s = from};
+	struct secrets_dates *d = &certs->dates;
+
+	if (to != (time_t)-1 && (!d->end_file || d->end_s > to)) {
+		d->end_file = file;
+		d->end_s = to;
+	}
+	if (from != (time_t)-1 && (!d->begin_file || d->begin_s < from)) {
+		d->begin_file = file;
+		d->begin_s = from;
+	}
 }
 
 /* Note the dates of all certificates that this end sends. */
@@ -98,65 +104,58 @@ static void note_revocations(struct certs *certs, const gnutls_datum_t *data)
 	gnutls_free(crls);
 }
 
-static void tell_date(const struct certs_date *date, const char *what)
+static void tell_date(const char *file, const char *what, time_t at)
 {
-	time_t at = date->at_s;
 	struct tm tm;
 
 	if (gmtime_r(&at, &tm))
 		log_warn(NULL, "tls-certificates: %s %s %04d-%02d-%02d: peers that verify it "
-			 "refuse new connections",
-			 date->file, what, tm.tm_year + 1900, tm.tm_mon + 1,
+			 "refuse new connections", file, what, tm.tm_year + 1900, tm.tm_mon + 1,
 			 tm.tm_mday);
 }
 
 /* An end that is over, or a begin to come, is no mistake of the file: whoever does not verify goes
  * on. */
-static void tell_dates(const struct certs *certs)
+static void tell_dates(const struct secrets_dates *d)
 {
 	time_t now = time(NULL);
 
-	if (certs->end.file && certs->end.at_s <= now)
-		tell_date(&certs->end, "has ended on");
-	if (certs->begin.file && certs->begin.at_s > now)
-		tell_date(&certs->begin, "is not valid before");
+	if (d->end_file && d->end_s <= now)
+		tell_date(d->end_file, "has ended on", d->end_s);
+	if (d->begin_file && d->begin_s > now)
+		tell_date(d->begin_file, "is not valid before", d->begin_s);
 }
 
-static const struct certs_date no_date;
-
-const struct certs_date *certs_first_end(const struct certs *certs)
+struct secrets_dates certs_dates(const struct certs *certs)
 {
-	return certs ? &certs->end : &no_date;
-}
-
-const struct certs_date *certs_last_begin(const struct certs *certs)
-{
-	return certs ? &certs->begin : &no_date;
+	return certs ? certs->dates : (struct secrets_dates){ 0 };
 }
 
 /* ---- files ---- */
 
-static bool join(char path[PATH_LEN], const char *dir, const char *name)
+static int join(char path[PATH_LEN], const char *dir, const char *name, char *err, size_t len)
 {
-	return (size_t)snprintf(path, PATH_LEN, "%s/%s", dir, name) < PATH_LEN;
-}
-
-static int too_long(char *err, size_t len)
-{
+	if ((size_t)snprintf(path, PATH_LEN, "%s/%s", dir, name) < PATH_LEN)
+		return 0;
 	return fmt_error(-ENAMETOOLONG, err, len, "tls-certificates: name too long");
 }
 
-/* Read the file @path, whose bytes count for the digest of @certs, into @file.  Give @file to
- * plain_file_free(). */
-static int read_file(struct certs *certs, const char *path, enum secret_file_kind kind,
-		     struct plain_file *file, char *err, size_t len)
+/* Read the file @name of @dir, which is @path then, and whose bytes count for the digest of @certs,
+ * into @file.  Give @file to plain_file_free(). */
+static int read_file(struct certs *certs, const char *dir, const char *name,
+		     enum secret_file_kind kind, char path[PATH_LEN], struct plain_file *file,
+		     char *err, size_t len)
 {
 	char why[256];
-	int rc = secret_file_read(path, kind, geteuid(), PEM_FILE_MAX, file, why, sizeof(why));
-	uint64_t size = file->n;
+	uint64_t size;
+	int rc = join(path, dir, name, err, len);
 
 	if (rc)
+		return rc;
+	rc = secret_file_read(path, kind, geteuid(), PEM_FILE_MAX, file, why, sizeof(why));
+	if (rc)
 		return fmt_error(rc, err, len, "tls-certificates: %s: %s", path, why);
+	size = file->n;
 	if (gnutls_hash(certs->hash, &size, sizeof(size)) < 0 ||
 	    gnutls_hash(certs->hash, file->text, file->n) < 0) {
 		plain_file_free(file);
@@ -188,16 +187,20 @@ static int pair_refused(int rc, const char *cert, const char *key, char *err, si
 			 expected, gnutls_strerror(rc));
 }
 
-/* Use the pair in the files @cert and @key. */
-static int use_pair(struct certs *certs, const char *cert, const char *key, char *err, size_t len)
+/* Use NAME-cert.pem and NAME-key.pem. */
+static int load_pair(struct certs *certs, const char *dir, const char *name, char *err, size_t len)
 {
+	char cert[PATH_LEN], key[PATH_LEN], file[64];
 	struct plain_file cert_file, key_file;
 	gnutls_datum_t cert_data, key_data;
-	int rc = read_file(certs, cert, SECRET_FILE_PUBLIC, &cert_file, err, len);
+	int rc;
 
+	snprintf(file, sizeof(file), "%s-cert.pem", name);
+	rc = read_file(certs, dir, file, SECRET_FILE_PUBLIC, cert, &cert_file, err, len);
 	if (rc)
 		return rc;
-	rc = read_file(certs, key, SECRET_FILE_SECRET, &key_file, err, len);
+	snprintf(file, sizeof(file), "%s-key.pem", name);
+	rc = read_file(certs, dir, file, SECRET_FILE_SECRET, key, &key_file, err, len);
 	if (rc) {
 		plain_file_free(&cert_file);
 		return rc;
@@ -208,23 +211,7 @@ static int use_pair(struct certs *certs, const char *cert, const char *key, char
 						 GNUTLS_X509_FMT_PEM);
 	plain_file_free(&cert_file);
 	plain_file_free(&key_file);
-	if (rc < 0)
-		return pair_refused(rc, cert, key, err, len);
-	return 0;
-}
-
-/* Load NAME-cert.pem and NAME-key.pem. */
-static int load_pair(struct certs *certs, const char *dir, const char *name, char *err, size_t len)
-{
-	char cert[PATH_LEN], key[PATH_LEN], file[64];
-
-	snprintf(file, sizeof(file), "%s-cert.pem", name);
-	if (!join(cert, dir, file))
-		return too_long(err, len);
-	snprintf(file, sizeof(file), "%s-key.pem", name);
-	if (!join(key, dir, file))
-		return too_long(err, len);
-	return use_pair(certs, cert, key, err, len);
+	return rc < 0 ? pair_refused(rc, cert, key, err, len) : 0;
 }
 
 /* True if @path names something, be it a link to a file that is not there: nobody has left the file
@@ -246,9 +233,7 @@ static int load_revocations(struct certs *certs, const struct certs *before, con
 	gnutls_datum_t data;
 	int rc;
 
-	if (!join(path, dir, "ca-crl.pem"))
-		return too_long(err, len);
-	rc = read_file(certs, path, SECRET_FILE_PUBLIC, &file, err, len);
+	rc = read_file(certs, dir, "ca-crl.pem", SECRET_FILE_PUBLIC, path, &file, err, len);
 	if (rc == -ENOENT && !is_named(path)) {
 		if (!before || !before->revokes)
 			return 0;
@@ -276,9 +261,7 @@ static int load_authorities(struct certs *certs, const char *dir, char *err, siz
 	gnutls_datum_t data;
 	int rc;
 
-	if (!join(path, dir, "ca-cert.pem"))
-		return too_long(err, len);
-	rc = read_file(certs, path, SECRET_FILE_PUBLIC, &file, err, len);
+	rc = read_file(certs, dir, "ca-cert.pem", SECRET_FILE_PUBLIC, path, &file, err, len);
 	if (rc)
 		return rc;
 	data = datum(&file);
@@ -295,9 +278,9 @@ static int load_authorities(struct certs *certs, const char *dir, char *err, siz
  * one. */
 static bool has_client_pair(const char *dir)
 {
-	char file[PATH_LEN];
+	char file[PATH_LEN], err[64];
 
-	return join(file, dir, "client-cert.pem") && is_named(file);
+	return !join(file, dir, "client-cert.pem", err, sizeof(err)) && is_named(file);
 }
 
 /* ---- life ---- */
@@ -339,7 +322,7 @@ int certs_read(const char *dir, bool server, const struct certs *before, struct 
 		certs_put(certs);
 		return rc;
 	}
-	tell_dates(certs);
+	tell_dates(&certs->dates);
 	*out = certs;
 	return 0;
 }
@@ -370,6 +353,12 @@ struct gnutls_certificate_credentials_st *certs_credentials(const struct certs *
 
 /* ---- trust ---- */
 
+static void free_chain(gnutls_x509_crt_t crts[CHAIN_MAX], unsigned n)
+{
+	while (n)
+		gnutls_x509_crt_deinit(crts[--n]);
+}
+
 /* Import the certificates that the peer of @session has sent.  Returns their number, 0: none, or
  * they cannot be read. */
 static unsigned import_chain(gnutls_session_t session, gnutls_x509_crt_t crts[CHAIN_MAX])
@@ -389,8 +378,7 @@ static unsigned import_chain(gnutls_session_t session, gnutls_x509_crt_t crts[CH
 	}
 	if (done == n)
 		return n;
-	while (done)
-		gnutls_x509_crt_deinit(crts[--done]);
+	free_chain(crts, done);
 	return 0;
 }
 
@@ -432,13 +420,11 @@ bool certs_cheap(gnutls_session_t session)
 	bool cheap;
 
 	cheap = n && gnutls_pubkey_init(&key) == 0;
-	if (!cheap)
-		goto out;
-	cheap = gnutls_pubkey_import_x509(key, crts[0], 0) == 0 && is_cheap(key);
-	gnutls_pubkey_deinit(key);
-out:
-	while (n)
-		gnutls_x509_crt_deinit(crts[--n]);
+	if (cheap) {
+		cheap = gnutls_pubkey_import_x509(key, crts[0], 0) == 0 && is_cheap(key);
+		gnutls_pubkey_deinit(key);
+	}
+	free_chain(crts, n);
 	return cheap;
 }
 
@@ -469,7 +455,6 @@ bool certs_trust(const struct certs *certs, gnutls_session_t session, const char
 	gnutls_certificate_get_trust_list(certs->cred, &trusted);
 	good = gnutls_x509_trust_list_verify_crt2(trusted, crts, n, data, ndata, flags,
 						  &status, NULL) == 0 && !status;
-	while (n)
-		gnutls_x509_crt_deinit(crts[--n]);
+	free_chain(crts, n);
 	return good;
 }

@@ -27,20 +27,19 @@ struct certs *certs_get(struct certs *certs);
 void certs_put(struct certs *certs);
 /* True if @a and @b were read from the same bytes. */
 bool certs_same(const struct certs *a, const struct certs *b);
-/* Of the files of a set the one that ends first, or begins last. */
-struct certs_date {
-	const char *file;		/* "server-cert.pem", constant; NULL: none has this date */
-	int64_t at_s;			/* since 1970 */
+/* When the first file of a set ends, and from when on all of them are valid.
+ *
+ * The own pair ends with the first certificate of its chain, ca-cert.pem with the last authority,
+ * ca-crl.pem when its issuer promised the next list.  From then on peers that verify it refuse new
+ * connections (RFC 5280, 6.1.3 and 6.3.3).  All are valid with each certificate of the own chain,
+ * the first authority, and each list.  Before that, whoever verifies refuses, too. */
+struct secrets_dates {
+	/* "server-cert.pem", constant; NULL: none has this date */
+	const char *end_file, *begin_file;
+	int64_t end_s, begin_s;		/* since 1970 */
 };
-/* When the first file of @certs ends; NULL: never.  The own pair ends with the first certificate of
- * its chain, ca-cert.pem with the last authority, ca-crl.pem when its issuer promised the next
- * list.  From then on peers that verify it refuse new connections (RFC 5280, 6.1.3 and 6.3.3).
- * Belongs to @certs. */
-const struct certs_date *certs_first_end(const struct certs *certs);
-/* From when on all files of @certs are valid: each certificate of the own chain, the first
- * authority of ca-cert.pem, and each list of ca-crl.pem.  Before that, whoever verifies refuses new
- * connections.  Belongs to @certs. */
-const struct certs_date *certs_last_begin(const struct certs *certs);
+/* The dates of @certs; none of NULL. */
+struct secrets_dates certs_dates(const struct certs *certs);
 /* What GnuTLS takes; belongs to @certs. */
 struct gnutls_certificate_credentials_st *certs_credentials(const struct certs *certs);
 /* True if a signature by the peer's certificate of @session costs little to verify: the key is the

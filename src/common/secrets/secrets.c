@@ -162,11 +162,7 @@ struct certs *secrets_get_certs(struct secrets *s)
 
 struct secrets_dates secrets_dates(const struct secrets *s)
 {
-	const struct certs *certs = s ? s->certs : NULL;
-	const struct certs_date *end = certs_first_end(certs), *begin = certs_last_begin(certs);
-
-	return (struct secrets_dates){ .end_file = end->file, .end_s = end->at_s,
-				       .begin_file = begin->file, .begin_s = begin->at_s };
+	return certs_dates(s ? s->certs : NULL);
 }
 
 /* ---- life ---- */
@@ -218,10 +214,8 @@ int secrets_look_keys(const char *path, uid_t reader, struct secrets_keys_seen *
 	int rc;
 
 	/* The name comes from another program or its files. */
-	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
-		snprintf(why, len, "expected a regular file");
-		return -EINVAL;
-	}
+	if (!stat(path, &st) && !S_ISREG(st.st_mode))
+		return fmt_error(-EINVAL, why, len, "expected a regular file");
 	rc = psk_read(path, reader, &psks, why, len);
 	if (!rc)
 		*seen = (struct secrets_keys_seen){ psks.n, psks.all[0].since_s };
@@ -232,12 +226,10 @@ int secrets_look_keys(const char *path, uid_t reader, struct secrets_keys_seen *
 int secrets_look_certs(const char *dir, bool server, struct secrets_dates *dates, char *err,
 		       size_t len)
 {
-	struct secrets s = { 0 };
-	int rc = certs_read(dir, server, NULL, &s.certs, err, len);
+	struct certs *certs;
+	int rc = certs_read(dir, server, NULL, &certs, err, len);
 
-	if (rc)
-		return rc;
-	*dates = secrets_dates(&s);
-	certs_put(s.certs);
-	return 0;
+	*dates = certs_dates(certs);
+	certs_put(certs);
+	return rc;
 }

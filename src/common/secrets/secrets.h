@@ -81,12 +81,7 @@ unsigned secrets_list(struct secrets *s, const char *identity, char *buf, size_t
 /* A reference to the certificates of now; NULL: there are none.  Any thread. */
 struct certs *secrets_get_certs(struct secrets *s);
 
-/* When the first file of certificates ends, and from when on all of them are valid (certs.h). */
-struct secrets_dates {
-	const char *end_file, *begin_file;	/* constant; NULL: none has this date */
-	int64_t end_s, begin_s;			/* since 1970 */
-};
-/* The dates of @s; none of keys, and of NULL.  The owner's thread. */
+/* The dates of the certificates of @s; none of keys, and of NULL.  The owner's thread. */
 struct secrets_dates secrets_dates(const struct secrets *s);
 
 /* ---- a look by a tool ----
