@@ -19,23 +19,6 @@ uint64_t answer_number(const json_t *object, const char *name)
 	return (uint64_t)json_integer_value(json_object_get(object, name));
 }
 
-/* Add @item to @index unless @key is there. */
-static void answer_index_add(json_t *index, const char *key, json_t *item)
-{
-	if (!json_object_get(index, key))
-		json_object_set(index, key, item);
-}
-
-json_t *answer_index(const json_t *answer, const char *list, const char *member)
-{
-	json_t *index = json_object(), *item;
-	size_t i;
-
-	json_array_foreach(json_object_get(answer, list), i, item)
-		answer_index_add(index, answer_string(item, member), item);
-	return index;
-}
-
 /* A name has no control characters. */
 static const char *export_key(const json_t *id, const char *name, char key[ANSWER_KEY])
 {
@@ -56,17 +39,6 @@ const char *answer_device_key(const json_t *dev, char key[ANSWER_KEY])
 	return export_key(json_object_get(dev, "export_id"), answer_string(dev, "export"), key);
 }
 
-json_t *answer_index_exports(const json_t *answer)
-{
-	json_t *index = json_object(), *ex;
-	char key[ANSWER_KEY];
-	size_t i;
-
-	json_array_foreach(json_object_get(answer, "exports"), i, ex)
-		answer_index_add(index, answer_export_key(ex, key), ex);
-	return index;
-}
-
 bool answer_is_server(const json_t *answer)
 {
 	return !strcmp(answer_string(answer, "program"), "rtrs-server");
@@ -75,6 +47,27 @@ bool answer_is_server(const json_t *answer)
 bool answer_is_plugin(const json_t *answer)
 {
 	return !strcmp(answer_string(answer, "program"), "nbdkit-rtrs-plugin");
+}
+
+/* ---- secrets ---- */
+
+const struct answer_secret answer_secrets[ANSWER_SECRETS] = {
+	{ "tls_psk", "tls-psk", "tls-psk", false, false },
+	{ "tls_certificates", "tls-certificates", "tls-certificates", false, true },
+	{ "auth_psk", "auth-psk", "auth-psk", false, false },
+	{ "tls_psk", "--tls-psk", "nbd-tls-psk", true, false },
+	{ "tls_certificates", "--tls-certificates", "nbd-tls-certificates", true, true },
+};
+
+const json_t *answer_secret_object(const json_t *answer, const struct answer_secret *secret)
+{
+	return secret->nbd ? json_object_get(answer, "nbd") : answer;
+}
+
+const char *answer_secret_path(const json_t *answer, const struct answer_secret *secret)
+{
+	return json_string_value(json_object_get(answer_secret_object(answer, secret),
+						 secret->member));
 }
 
 /* ---- rates ---- */
@@ -119,25 +112,28 @@ static void rate_since(struct rate_sums *now, const struct rate_sums *then)
 	hist_add(&now->latency, &then->latency, -1);
 }
 
-void answer_rate_print(const struct rate_sums *sums, uint64_t ns, char iops[TEXT_CELL],
-		       char mbs[TEXT_CELL])
+/* ---- two answers ---- */
+
+/* Add @item to @index by @key.  False: the index has the key. */
+static bool index_add(json_t *index, const char *key, json_t *item)
 {
-	snprintf(iops, TEXT_CELL, "%.0f", ns ? (double)sums->count * 1e9 / (double)ns : 0);
-	snprintf(mbs, TEXT_CELL, "%.1f", ns ? (double)sums->bytes * 1e3 / (double)ns : 0);
+	return !json_object_get(index, key) && !json_object_set(index, key, item);
 }
 
-struct rate_sums answer_rate_export(const json_t *before, const json_t *ex)
+/* The exports of @answer by answer_export_key(), the first of each; @firsts, unless NULL, gets
+ * these, too. */
+static json_t *index_exports(const json_t *answer, json_t *firsts)
 {
-	struct rate_sums now = { 0 }, then = { 0 };
+	json_t *index = json_object(), *ex;
 	char key[ANSWER_KEY];
+	size_t i;
 
-	answer_rate_add(&now, ex);
-	answer_rate_add(&then, json_object_get(before, answer_export_key(ex, key)));
-	rate_since(&now, &then);
-	return now;
+	json_array_foreach(json_object_get(answer, "exports"), i, ex) {
+		if (index_add(index, answer_export_key(ex, key), ex))
+			json_array_append(firsts, ex);
+	}
+	return index;
 }
-
-/* ---- paths ---- */
 
 #define PATH_KEY 1024
 
@@ -151,7 +147,7 @@ static const char *path_key(const json_t *sess, const json_t *path, char key[PAT
 	return key;
 }
 
-json_t *answer_rate_index_paths(const json_t *answer)
+static json_t *index_paths(const json_t *answer)
 {
 	json_t *index = json_object(), *sess, *path;
 	char key[PATH_KEY];
@@ -159,60 +155,106 @@ json_t *answer_rate_index_paths(const json_t *answer)
 
 	json_array_foreach(json_object_get(answer, "sessions"), i, sess) {
 		json_array_foreach(json_object_get(sess, "paths"), j, path)
-			answer_index_add(index, path_key(sess, path, key), path);
+			index_add(index, path_key(sess, path, key), path);
 	}
 	return index;
 }
 
-static void path_add(struct rate_sums *sums, const json_t *path)
+/* The NBD connections of @answer: a name is never used again. */
+static json_t *index_clients(const json_t *answer)
 {
-	answer_rate_add(sums, path);
-	sums->count += answer_number(path, "reads") + answer_number(path, "writes");
-	sums->bytes += answer_number(path, "read_bytes") + answer_number(path, "write_bytes");
+	json_t *index = json_object(), *client;
+	size_t i;
+
+	json_array_foreach(json_object_get(answer, "clients"), i, client)
+		index_add(index, answer_string(client, "name"), client);
+	return index;
 }
 
-struct rate_sums answer_rate_path(const json_t *before, const json_t *sess, const json_t *path)
+void answer_pair_init(struct answer_pair *pair, const json_t *before, const json_t *after)
+{
+	*pair = (struct answer_pair){
+		.after = after,
+		.exports = json_array(),
+		.exports_before = index_exports(before, NULL),
+		.paths_before = index_paths(before),
+		.clients_before = index_clients(before),
+		.ns = answer_number(after, "now_ns") - answer_number(before, "now_ns"),
+	};
+	json_decref(index_exports(after, pair->exports));
+}
+
+void answer_pair_fini(struct answer_pair *pair)
+{
+	json_decref(pair->exports);
+	json_decref(pair->exports_before);
+	json_decref(pair->paths_before);
+	json_decref(pair->clients_before);
+}
+
+struct rate_sums answer_rate_export(const struct answer_pair *pair, const json_t *ex)
 {
 	struct rate_sums now = { 0 }, then = { 0 };
-	char key[PATH_KEY];
+	char key[ANSWER_KEY];
 
-	path_add(&now, path);
-	path_add(&then, json_object_get(before, path_key(sess, path, key)));
+	answer_rate_add(&now, ex);
+	answer_rate_add(&then, json_object_get(pair->exports_before, answer_export_key(ex, key)));
 	rate_since(&now, &then);
 	return now;
 }
 
-struct rate_sums answer_rate_session(const json_t *before, const json_t *sess)
+/* A path of a client has counters of its own, and so has an NBD connection. */
+static void path_add(struct rate_sums *sums, const json_t *path)
+{
+	answer_rate_add(sums, path);
+	sums->count += answer_number(path, "reads") + answer_number(path, "writes") +
+		       answer_number(path, "others");
+	sums->bytes += answer_number(path, "read_bytes") + answer_number(path, "write_bytes");
+}
+
+/* What @now, a path or a connection, has done since @then, the same one; NULL: it is newer. */
+static struct rate_sums rate_of_path(const json_t *now, const json_t *then)
+{
+	struct rate_sums sums = { 0 }, before = { 0 };
+
+	path_add(&sums, now);
+	path_add(&before, then);
+	rate_since(&sums, &before);
+	return sums;
+}
+
+struct rate_sums answer_rate_path(const struct answer_pair *pair, const json_t *sess,
+				  const json_t *path)
+{
+	char key[PATH_KEY];
+
+	return rate_of_path(path, json_object_get(pair->paths_before, path_key(sess, path, key)));
+}
+
+struct rate_sums answer_rate_nbd(const struct answer_pair *pair, const json_t *client)
+{
+	return rate_of_path(client, json_object_get(pair->clients_before,
+						    answer_string(client, "name")));
+}
+
+void answer_rate_sum(struct rate_sums *sum, const struct rate_sums *one)
+{
+	sum->count += one->count;
+	sum->bytes += one->bytes;
+	sum->errors += one->errors;
+	hist_add(&sum->latency, &one->latency, 1);
+}
+
+struct rate_sums answer_rate_session(const struct answer_pair *pair, const json_t *sess)
 {
 	struct rate_sums sum = { 0 };
 	json_t *path;
 	size_t i;
 
 	json_array_foreach(json_object_get(sess, "paths"), i, path) {
-		struct rate_sums one = answer_rate_path(before, sess, path);
+		struct rate_sums one = answer_rate_path(pair, sess, path);
 
-		sum.count += one.count;
-		sum.bytes += one.bytes;
-		sum.errors += one.errors;
-		hist_add(&sum.latency, &one.latency, 1);
+		answer_rate_sum(&sum, &one);
 	}
 	return sum;
-}
-
-/* ---- connections of NBD ---- */
-
-static void nbd_add(struct rate_sums *sums, const json_t *client)
-{
-	path_add(sums, client);
-	sums->count += answer_number(client, "others");
-}
-
-struct rate_sums answer_rate_nbd(const json_t *then, const json_t *client)
-{
-	struct rate_sums now = { 0 }, before = { 0 };
-
-	nbd_add(&now, client);
-	nbd_add(&before, then);
-	rate_since(&now, &before);
-	return now;
 }

@@ -17,6 +17,8 @@
 #include "call.h"
 #include "cleanup.h"
 #include "clock.h"
+#include "ctl-json.h"
+#include "find.h"
 #include "text.h"
 #include "util.h"
 
@@ -192,5 +194,20 @@ json_t *call_ask(const char *path, const json_t *command, unsigned patience_s, c
 		json_decref(answer);
 		answer = NULL;
 	}
+	return answer;
+}
+
+json_t *call_program(const struct found_program *program, const char *command, char *err,
+		     size_t len)
+{
+	json_t *request, *answer;
+
+	if (program->silent) {
+		snprintf(err, len, "%s: the program does not answer", program->path);
+		return NULL;
+	}
+	request = json_pack("{s:o}", "command", ctl_json_text(command));
+	answer = call_ask(program->path, request, CALL_GREET_S, err, len);
+	json_decref(request);
 	return answer;
 }

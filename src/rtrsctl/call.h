@@ -7,6 +7,8 @@
 
 #include <jansson.h>
 
+struct found_program;
+
 /* Does a program listen at @path?  0 or -errno. */
 int call_try(const char *path);
 
@@ -20,5 +22,8 @@ int call_try(const char *path);
  * the reason in @err: the program was not reached, has refused, or has sent more than 64 MiB. */
 json_t *call_ask(const char *path, const json_t *command, unsigned patience_s, char *err,
 		 size_t errlen);
+/* The same for @command, a word, and CALL_GREET_S; a program that was silent is not asked again. */
+json_t *call_program(const struct found_program *program, const char *command, char *err,
+		     size_t len);
 
 #endif

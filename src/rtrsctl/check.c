@@ -20,7 +20,7 @@
 
 #define PROBLEMS_TOLD 4u
 
-static const char *const words[CHECK_LEVELS] = { "OK", "WARNING", "CRITICAL", "UNKNOWN" };
+const char *const check_words[CHECK_LEVELS] = { "OK", "WARNING", "CRITICAL", "UNKNOWN" };
 
 static void check_worsen(struct check *check, enum check_level level)
 {
@@ -247,16 +247,12 @@ void check_fini(struct check *check)
 
 static void print_json(const struct check *check)
 {
-	json_t *object = json_pack("{s:b,s:o,s:i,s:i,s:i,s:i,s:o}", "ok", 1,
-				   "level", ctl_json_text(words[check->level]),
-				   "programs", (int)check->programs,
-				   "sessions", (int)check->sessions, "paths", (int)check->paths,
-				   "paths_up", (int)check->paths_up, "problems",
-				   check->problems ? json_incref(check->problems) : json_array());
-
-	json_dumpf(object, stdout, JSON_COMPACT);
-	putchar('\n');
-	json_decref(object);
+	text_json(json_pack("{s:b,s:o,s:i,s:i,s:i,s:i,s:o}", "ok", 1,
+			    "level", ctl_json_text(check_words[check->level]),
+			    "programs", (int)check->programs,
+			    "sessions", (int)check->sessions, "paths", (int)check->paths,
+			    "paths_up", (int)check->paths_up, "problems",
+			    check->problems ? json_incref(check->problems) : json_array()));
 }
 
 static void print_problems(const struct check *check)
@@ -276,7 +272,7 @@ void check_print(const struct check *check, bool json)
 		print_json(check);
 		return;
 	}
-	printf("RTRS %s - %u session%s, %u of %u path%s up", words[check->level],
+	printf("RTRS %s - %u session%s, %u of %u path%s up", check_words[check->level],
 	       check->sessions, check->sessions == 1 ? "" : "s", check->paths_up, check->paths,
 	       check->paths == 1 ? "" : "s");
 	print_problems(check);
@@ -294,10 +290,9 @@ struct secrets_of {
 	uid_t user;
 };
 
-static void check_file(struct check *check, const struct secrets_of *of, const json_t *secrets,
-		       const char *member, const char *option)
+static void check_file(struct check *check, const struct secrets_of *of, const char *file,
+		       const char *option)
 {
-	const char *file = json_string_value(json_object_get(secrets, member));
 	struct secrets_keys_seen seen;
 	char why[256], name[512];
 	int rc;
@@ -350,14 +345,16 @@ static void check_certificates(struct check *check, const struct secrets_of *of,
 
 void check_keys(struct check *check, const json_t *answer, uid_t user)
 {
-	const json_t *nbd = json_object_get(answer, "nbd");
 	struct secrets_of of = { .user = user };
 
 	text_program(answer, of.program, sizeof(of.program));
-	check_file(check, &of, answer, "tls_psk", "tls-psk");
-	check_file(check, &of, answer, "auth_psk", "auth-psk");
-	check_certificates(check, &of, answer, "tls-certificates");
-	/* rtrs-nbd's for NBD clients: options of its command line */
-	check_file(check, &of, nbd, "tls_psk", "--tls-psk");
-	check_certificates(check, &of, nbd, "--tls-certificates");
+	for (unsigned i = 0; i < ANSWER_SECRETS; i++) {
+		const struct answer_secret *secret = &answer_secrets[i];
+
+		if (secret->certificates)
+			check_certificates(check, &of, answer_secret_object(answer, secret),
+					   secret->option);
+		else
+			check_file(check, &of, answer_secret_path(answer, secret), secret->option);
+	}
 }

@@ -14,6 +14,8 @@
 
 /* The exit status. */
 enum check_level { CHECK_OK, CHECK_WARNING, CHECK_CRITICAL, CHECK_UNKNOWN, CHECK_LEVELS };
+/* "OK", "WARNING", ... */
+extern const char *const check_words[CHECK_LEVELS];
 
 struct check {				/* all 0: no program */
 	enum check_level level;

@@ -24,9 +24,9 @@
 #include "args.h"
 #include "call.h"
 #include "cleanup.h"
-#include "ctl-json.h"
 #include "find.h"
 #include "names.h"
+#include "number.h"
 #include "say.h"
 #include "text.h"
 #include "unix-sock.h"
@@ -64,14 +64,10 @@ static void program_guess(struct found_program *program)
  * killed program, or a program of another user. */
 static int program_ask(struct found_program *program)
 {
-	json_t *list = json_pack("{s:o}", "command", ctl_json_text("list")), *answer;
-	int rc = -ENOENT;
 	char err[512];
+	json_t *answer = call_program(program, "list", err, sizeof(err));
+	int rc = -ENOENT;
 
-	if (!list)
-		return -ENOMEM;
-	answer = call_ask(program->path, list, CALL_GREET_S, err, sizeof(err));
-	json_decref(list);
 	if (json_is_string(json_object_get(answer, "program"))) {
 		rc = program_read(program, answer) ? 0 : -ENOMEM;
 	} else if (rundir_is_socket(strrchr(program->path, '/') + 1, NULL) &&
@@ -150,10 +146,9 @@ static bool for_each_file(const char *dir, look_fn *look, struct found *found, b
 	bool ok = true;
 
 	for (int i = 0; i < n; i++) {
-		_cleanup_free_ char *path = NULL;
+		_cleanup_free_ char *path = fmt_new("%s/%s", dir, entries[i]->d_name);
 
-		ok = ok && asprintf(&path, "%s/%s", dir, entries[i]->d_name) >= 0 &&
-			look(found, path, entries[i]->d_name, ours);
+		ok = ok && path && look(found, path, entries[i]->d_name, ours);
 		free(entries[i]);
 	}
 	if (n >= 0)

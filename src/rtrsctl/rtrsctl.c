@@ -43,40 +43,45 @@ static bool put_word(json_t *request, const char *member, const char *text, char
 	return true;
 }
 
-/* Send @command to the program at @socket, with ctx->arg as @member.  A monitoring system is less
- * patient than people are.  NULL: @err has the reason. */
+/* Send @command, with the words of @ctx, to the program at @socket.  NULL: @err has the reason. */
 static json_t *ask_program(const struct ctx *ctx, const char *socket, const char *command,
-			   const char *member, char *err, size_t len)
+			   char *err, size_t len)
 {
-	json_t *request, *answer;
+	json_t *request, *answer = NULL;
 	char forced[64];
 
 	snprintf(forced, sizeof(forced), "%s%s", command, ctx->force ? " force" : "");
 	request = json_pack("{s:o}", "command", ctl_json_text(forced));
-	if (member && (!put_word(request, member, ctx->arg, err, len) ||
-		       !put_word(request, ctx->command->second, ctx->second, err, len))) {
-		json_decref(request);
-		return NULL;
-	}
-	answer = call_ask(socket, request, ctx->command->answer == ANSWER_CHECK ? CALL_GREET_S :
-			  CALL_PATIENCE_S, err, len);
+	if (put_word(request, ctx->command->arg, ctx->arg, err, len) &&
+	    put_word(request, ctx->command->second, ctx->second, err, len))
+		answer = call_ask(socket, request, CALL_PATIENCE_S, err, len);
 	json_decref(request);
 	return answer;
 }
 
-/* Send @command to each program of @found by @ask, and tell the user of programs without an answer.
- * Returns the number of answers. */
-static size_t ask_all(const struct ctx *ctx, const struct found *found,
-		      json_t *(*ask)(const struct ctx *ctx, const char *socket,
-				     const char *command, const char *member, char *err,
-				     size_t len),
-		      const char *command, const char *member, json_t **answers)
+/* Ask the program at @socket for the answer of the command.  About clients a server tells with its
+ * counters, and a gateway has a command of its own; the answer of the plugin has none. */
+static json_t *ask_one(const struct ctx *ctx, const char *socket, char *err, size_t len)
+{
+	const struct command *c = ctx->command;
+	json_t *answer = ask_program(ctx, socket, c->sends ? c->sends : c->name, err, len);
+
+	if (!answer || c->answer != ANSWER_CLIENTS || answer_is_server(answer) ||
+	    answer_is_plugin(answer))
+		return answer;
+	json_decref(answer);
+	return ask_program(ctx, socket, "clients", err, len);
+}
+
+/* Ask each program of @found, and tell the user of programs without an answer.  Returns the number
+ * of answers. */
+static size_t ask_all(const struct ctx *ctx, const struct found *found, json_t **answers)
 {
 	static char err[TEXT_MAX_BYTES];
 	size_t n = 0;
 
 	for (size_t i = 0; i < found->n; i++) {
-		answers[i] = ask(ctx, found->at[i].path, command, member, err, sizeof(err));
+		answers[i] = ask_one(ctx, found->at[i].path, err, sizeof(err));
 		if (!answers[i])
 			say_error(EXIT_FAILED, "%s", err);
 		n += answers[i] != NULL;
@@ -112,14 +117,12 @@ static int answer_status(const struct ctx *ctx, const json_t *answer)
 
 static void answer_print(const struct ctx *ctx, const json_t *answer)
 {
-	if (ctx->json) {
-		json_dumpf(answer, stdout, JSON_COMPACT);
-		putchar('\n');
-	} else if (ctx->command->answer == ANSWER_EXPLAIN) {
+	if (ctx->json)
+		text_json(json_incref((json_t *)answer));
+	else if (ctx->command->answer == ANSWER_EXPLAIN)
 		explain_print(answer);
-	} else {
+	else
 		text_object(answer);
-	}
 	std_out_flush();
 }
 
@@ -170,20 +173,6 @@ static int print_all(const struct ctx *ctx, const struct found *found, json_t **
 
 /* ---- commands ---- */
 
-/* Ask the program at @socket about its clients: a server tells of them with its counters, and a
- * gateway has a command of its own.  The answer of the plugin has no clients.  NULL: @err has the
- * reason. */
-static json_t *ask_clients(const struct ctx *ctx, const char *socket, const char *stats,
-			   const char *member, char *err, size_t len)
-{
-	json_t *answer = ask_program(ctx, socket, stats, member, err, len);
-
-	if (!answer || answer_is_server(answer) || answer_is_plugin(answer))
-		return answer;
-	json_decref(answer);
-	return ask_program(ctx, socket, "clients", NULL, err, len);
-}
-
 /* Leave in @found, and in @answers, the programs that have clients.  A user who has asked only
  * plugins is told that there is nobody to list.  Returns the number of answers. */
 static size_t drop_plugins(struct found *found, json_t **answers)
@@ -206,13 +195,6 @@ static size_t drop_plugins(struct found *found, json_t **answers)
 	return nanswers;
 }
 
-/* Ask each program of @found for what the tables show.  Returns the number of answers. */
-static size_t ask_looks(const struct ctx *ctx, const struct found *found, json_t **answers)
-{
-	return ask_all(ctx, found, ctx->command->answer == ANSWER_CLIENTS ? ask_clients :
-		       ask_program, "stats", NULL, answers);
-}
-
 /* Print tables from two answers each, which the rates need. */
 static int run_looks(const struct ctx *ctx, const struct found *all)
 {
@@ -225,12 +207,12 @@ static int run_looks(const struct ctx *ctx, const struct found *all)
 	if (!programs)
 		exit(say_error(EXIT_FAILED, "out of memory"));
 	memcpy(programs, all->at, all->n * sizeof(*programs));
-	n = ask_looks(ctx, &asked, before);
+	n = ask_all(ctx, &asked, before);
 	if (ctx->command->answer == ANSWER_CLIENTS)
 		n = drop_plugins(&asked, before);
 	while (n) {
 		sleep(ctx->watch_s ? ctx->watch_s : 1);
-		n = ask_looks(ctx, &asked, now);
+		n = ask_all(ctx, &asked, now);
 		if (n)
 			screen_clear(ctx);
 		status = print_all(ctx, &asked, before, now);
@@ -248,17 +230,12 @@ static int run_looks(const struct ctx *ctx, const struct found *all)
 	return status;
 }
 
-static void check_program(struct check *check, const struct ctx *ctx,
-			  const struct found_program *program)
+static void check_program(struct check *check, const struct found_program *program)
 {
-	json_t *answer = NULL;
-	struct stat st;
 	char err[1024];
+	json_t *answer = call_program(program, "show", err, sizeof(err));
+	struct stat st;
 
-	if (program->silent)
-		snprintf(err, sizeof(err), "%s: the program does not answer", program->path);
-	else
-		answer = ask_program(ctx, program->path, "show", NULL, err, sizeof(err));
 	if (answer) {
 		check_add(check, answer);
 		/* The socket is of the program's user. */
@@ -277,7 +254,7 @@ static int run_check(const struct ctx *ctx, const struct found *found)
 		enum check_level level;
 
 		for (size_t i = 0; i < found->n; i++)
-			check_program(&check, ctx, &found->at[i]);
+			check_program(&check, &found->at[i]);
 		check_print(&check, ctx->json);
 		level = check.level;
 		check_fini(&check);
@@ -289,13 +266,12 @@ static int run_check(const struct ctx *ctx, const struct found *found)
 
 static int run_once(const struct ctx *ctx, const struct found *found)
 {
-	const struct command *c = ctx->command;
 	json_t **now = new_answers(found);
 	int status;
 	size_t n;
 
 	for (;;) {
-		n = ask_all(ctx, found, ask_program, c->sends ? c->sends : c->name, c->arg, now);
+		n = ask_all(ctx, found, now);
 		if (n)
 			screen_clear(ctx);
 		status = print_all(ctx, found, NULL, now);

@@ -30,10 +30,8 @@ void say_check(void)
 
 static void print_json(json_t *object)
 {
-	json_dumpf(object, stdout, JSON_COMPACT);
-	putchar('\n');
+	text_json(object);
 	fflush(stdout);
-	json_decref(object);
 }
 
 int say_error(int status, const char *fmt, ...)

@@ -96,6 +96,12 @@ enum health state_tell(const json_t *sess, const json_t *dev, char cell[TEXT_CEL
 	return HEALTH_UP;
 }
 
+const char *state_dev_mode(const json_t *dev)
+{
+	return json_is_true(json_object_get(dev, "read_only")) ? "ro" :
+		answer_string(dev, "access_mode");
+}
+
 bool state_dev_allowed(const json_t *dev)
 {
 	return !json_is_false(json_object_get(dev, "allowed"));

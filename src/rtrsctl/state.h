@@ -32,6 +32,8 @@ bool state_path_works(const json_t *path);
 struct state_paths state_paths(const json_t *sess);
 /* Write the state of @sess, and of the device @dev, unless NULL, to @cell: "up" for HEALTH_UP. */
 enum health state_tell(const json_t *sess, const json_t *dev, char cell[TEXT_CELL]);
+/* The mode in which @dev is open: "ro", "rw" or "migration". */
+const char *state_dev_mode(const json_t *dev);
 /* True if the rules of the export would let the client open @dev so now.  Clients, and a server of
  * before, do not tell. */
 bool state_dev_allowed(const json_t *dev);

@@ -27,11 +27,8 @@ static const char *const heads[NCOLUMNS] = {
 struct table {
 	char (*cells)[TEXT_CELL];
 	unsigned nrows;
-	const json_t *after;
-	json_t *before, *exports;	/* answer_index_exports() of the two answers */
-	json_t *users;			/* of @after, index_users() */
-	json_t *names;			/* of @after, state_index_names() */
-	uint64_t ns;			/* between the two answers */
+	struct answer_pair pair;
+	json_t *users, *names;		/* of pair.after, index_users() and state_index_names() */
 };
 
 /* ---- cells ---- */
@@ -66,7 +63,7 @@ static void put_of_paths(const json_t *sess, const char *name, char cell[TEXT_CE
 /* Write the state of @ex alone, if there is something to say. */
 static void put_export_state(const struct table *t, const json_t *ex, char (*row)[TEXT_CELL])
 {
-	state_of_export(t->after, ex, row[COL_STATE], NULL);
+	state_of_export(t->pair.after, ex, row[COL_STATE], NULL);
 }
 
 /* Write @sess to @row, and return its health with @dev. */
@@ -83,11 +80,13 @@ static enum health put_session(const struct table *t, const json_t *sess, const 
 
 static void put_rates(const struct table *t, const json_t *ex, char (*row)[TEXT_CELL])
 {
-	struct rate_sums all = { 0 }, now = answer_rate_export(t->before, ex);
+	struct rate_sums all = { 0 }, now = answer_rate_export(&t->pair, ex);
+	double per_second = t->pair.ns ? 1e9 / (double)t->pair.ns : 0;
 
 	answer_rate_add(&all, ex);
 	snprintf(row[COL_ERR], TEXT_CELL, "%llu", (unsigned long long)all.errors);
-	answer_rate_print(&now, t->ns, row[COL_IOPS], row[COL_MBS]);
+	snprintf(row[COL_IOPS], TEXT_CELL, "%.0f", (double)now.count * per_second);
+	snprintf(row[COL_MBS], TEXT_CELL, "%.1f", (double)now.bytes * per_second / 1e6);
 	text_time(hist_quantile(&now.latency, 500), row[COL_P50], TEXT_CELL);
 	text_time(hist_quantile(&now.latency, 990), row[COL_P99], TEXT_CELL);
 }
@@ -155,8 +154,7 @@ static void add_users(struct table *t, const json_t *ex)
 		const json_t *dev = json_array_get(user, 0), *sess = json_array_get(user, 1);
 		char (*row)[TEXT_CELL] = add_export_row(t, ex, !i);
 
-		text_safe(json_is_true(json_object_get(dev, "read_only")) ? "ro" :
-			  answer_string(dev, "access_mode"), row[COL_MODE], TEXT_CELL);
+		text_safe(state_dev_mode(dev), row[COL_MODE], TEXT_CELL);
 		if (put_session(t, sess, dev, row) != HEALTH_DOWN)
 			put_export_state(t, ex, row);
 	}
@@ -179,34 +177,28 @@ void status_print(const json_t *before, const json_t *after)
 {
 	struct table t = {
 		.cells = calloc(count_rows(after) * NCOLUMNS, TEXT_CELL),
-		.before = answer_index_exports(before),
-		.after = after,
-		.exports = answer_index_exports(after),
 		.users = index_users(after),
 		.names = state_index_names(after),
-		.ns = answer_number(after, "now_ns") - answer_number(before, "now_ns"),
 	};
-	char (*row)[TEXT_CELL], key[ANSWER_KEY];
+	char (*row)[TEXT_CELL];
 	json_t *ex, *sess;
 	size_t i;
 
+	answer_pair_init(&t.pair, before, after);
 	if (!t.cells)
 		goto out;
 	row = add_row(&t);
 	for (unsigned col = 0; col < NCOLUMNS; col++)
 		snprintf(row[col], TEXT_CELL, "%s", heads[col]);
-	json_array_foreach(json_object_get(after, "exports"), i, ex) {
-		if (json_object_get(t.exports, answer_export_key(ex, key)) == ex)
-			add_users(&t, ex);
-	}
+	json_array_foreach(t.pair.exports, i, ex)
+		add_users(&t, ex);
 	json_array_foreach(json_object_get(after, "sessions"), i, sess) {
 		if (!json_array_size(json_object_get(sess, "devices")) && state_is_user(sess))
 			put_session(&t, sess, NULL, add_row(&t));
 	}
 	text_table((const char (*)[TEXT_CELL])t.cells, t.nrows, NCOLUMNS, COL_NUMBERS, 0);
 out:
-	json_decref(t.before);
-	json_decref(t.exports);
+	answer_pair_fini(&t.pair);
 	json_decref(t.users);
 	json_decref(t.names);
 	free(t.cells);

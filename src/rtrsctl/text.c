@@ -379,6 +379,13 @@ static void print_object(json_t *object, unsigned indent)
 	}
 }
 
+void text_json(json_t *object)
+{
+	json_dumpf(object, stdout, JSON_COMPACT);
+	putchar('\n');
+	json_decref(object);
+}
+
 void text_object(const json_t *object)
 {
 	const json_t *program = json_object_get(object, "program");

@@ -30,6 +30,8 @@ const char *text_lines(const char *text, char *buf, size_t len);
 
 /* Write the kind and the name of the program of @answer: "rtrs-server disk0".  Returns @buf. */
 const char *text_program(const json_t *answer, char *buf, size_t len);
+/* Print @object, whose reference is taken, as JSON on a line. */
+void text_json(json_t *object);
 /* Print @object with all members: an item with a name under a heading with the name, operations as
  * a table. */
 void text_object(const json_t *object);

@@ -7,15 +7,13 @@
 #include <string.h>
 
 #include "answer.h"
+#include "number.h"
 #include "top-rows.h"
 #include "util.h"
 
 struct sample {				/* what top_rows_add() has */
 	struct top *top;
-	const json_t *after;
-	json_t *exports;		/* answer_index_exports() of @after */
-	json_t *exports_before, *paths_before;	/* indexes of the answer before, answer.h */
-	uint64_t ns;			/* between the two answers */
+	struct answer_pair pair;
 };
 
 /* ---- rows ---- */
@@ -30,10 +28,8 @@ static void rows_free(struct top_row *rows, size_t n)
 static char *new_key(const struct sample *s, enum top_kind kind, const char *session,
 		     const char *name)
 {
-	char *key;
-
-	return asprintf(&key, "%lld %d %s %s", (long long)answer_number(s->after, "pid"), (int)kind,
-			session, name) < 0 ? NULL : key;
+	return fmt_new("%lld %d %s %s", (long long)answer_number(s->pair.after, "pid"), (int)kind,
+		       session, name);
 }
 
 static int by_key(const void *a, const void *b)
@@ -90,7 +86,7 @@ static struct top_row *row_add(struct sample *s, enum top_kind kind, const char 
 	top->n++;
 	text_safe(name, row->name, TEXT_CELL);
 	row_take_old(top, row);
-	row_sample(row, sums, s->ns);
+	row_sample(row, sums, s->pair.ns);
 	return row;
 }
 
@@ -112,13 +108,13 @@ static void export_state(struct top_row *row, const json_t *answer, const json_t
 
 static bool add_export(struct sample *s, const json_t *ex)
 {
-	struct rate_sums sums = answer_rate_export(s->exports_before, ex);
+	struct rate_sums sums = answer_rate_export(&s->pair, ex);
 	char key[ANSWER_KEY];
 	struct top_row *row = row_add(s, TOP_EXPORT, answer_export_key(ex, key),
 				      answer_string(ex, "name"), &sums);
 
 	if (row)
-		export_state(row, s->after, ex);
+		export_state(row, s->pair.after, ex);
 	return row;
 }
 
@@ -128,22 +124,18 @@ static bool add_program(struct sample *s)
 	static const char *const states[] = { "up", "degraded", "down" };
 	struct rate_sums sums = { 0 };
 	struct top_row *row;
-	char name[256], key[ANSWER_KEY];
+	char name[256];
 	json_t *ex;
 	size_t i;
 
-	json_array_foreach(json_object_get(s->after, "exports"), i, ex) {
-		struct rate_sums one = { 0 };
+	json_array_foreach(s->pair.exports, i, ex) {
+		struct rate_sums one = answer_rate_export(&s->pair, ex);
 
-		if (json_object_get(s->exports, answer_export_key(ex, key)) == ex)
-			one = answer_rate_export(s->exports_before, ex);
-		sums.count += one.count;
-		sums.bytes += one.bytes;
-		hist_add(&sums.latency, &one.latency, 1);
+		answer_rate_sum(&sums, &one);
 	}
-	row = row_add(s, TOP_PROGRAM, "", text_program(s->after, name, sizeof(name)), &sums);
+	row = row_add(s, TOP_PROGRAM, "", text_program(s->pair.after, name, sizeof(name)), &sums);
 	if (row) {
-		row->health = state_of_all(s->after);
+		row->health = state_of_all(s->pair.after);
 		snprintf(row->state, TEXT_CELL, "%s", states[row->health]);
 	}
 	return row;
@@ -151,7 +143,7 @@ static bool add_program(struct sample *s)
 
 static bool add_session(struct sample *s, const json_t *sess)
 {
-	struct rate_sums sums = answer_rate_session(s->paths_before, sess);
+	struct rate_sums sums = answer_rate_session(&s->pair, sess);
 	struct top_row *row = row_add(s, TOP_SESSION, answer_string(sess, "uuid"),
 				      answer_string(sess, "name"), &sums);
 	const char *identity = json_string_value(json_object_get(sess, "identity"));
@@ -176,7 +168,7 @@ static const char *name_in_session(const json_t *sess, const json_t *path)
 
 static bool add_path(struct sample *s, const json_t *sess, const json_t *path)
 {
-	struct rate_sums sums = answer_rate_path(s->paths_before, sess, path);
+	struct rate_sums sums = answer_rate_path(&s->pair, sess, path);
 	const char *state = answer_string(path, "state");
 	struct top_row *row = row_add(s, TOP_PATH, answer_string(sess, "uuid"),
 				      name_in_session(sess, path), &sums);
@@ -194,7 +186,7 @@ static bool add_sessions(struct sample *s)
 	bool ok = true;
 	size_t i, j;
 
-	json_array_foreach(json_object_get(s->after, "sessions"), i, sess) {
+	json_array_foreach(json_object_get(s->pair.after, "sessions"), i, sess) {
 		if (!state_is_user(sess))
 			continue;
 		ok = add_session(s, sess) && ok;
@@ -221,29 +213,18 @@ void top_rows_begin(struct top *top)
 
 bool top_rows_add(struct top *top, const json_t *before, const json_t *after)
 {
-	struct sample s = {
-		.top = top,
-		.after = after,
-		.exports = answer_index_exports(after),
-		.exports_before = answer_index_exports(before),
-		.paths_before = answer_rate_index_paths(before),
-	};
-	char key[ANSWER_KEY];
+	struct sample s = { .top = top };
 	json_t *ex;
 	size_t i;
 	bool ok;
 
+	answer_pair_init(&s.pair, before, after);
 	top->nprograms++;
-	s.ns = answer_number(after, "now_ns") - answer_number(before, "now_ns");
 	ok = add_program(&s);
-	json_array_foreach(json_object_get(after, "exports"), i, ex) {
-		if (json_object_get(s.exports, answer_export_key(ex, key)) == ex)
-			ok = add_export(&s, ex) && ok;
-	}
+	json_array_foreach(s.pair.exports, i, ex)
+		ok = add_export(&s, ex) && ok;
 	ok = add_sessions(&s) && ok;
-	json_decref(s.exports);
-	json_decref(s.exports_before);
-	json_decref(s.paths_before);
+	answer_pair_fini(&s.pair);
 	return ok;
 }
 

@@ -21,7 +21,6 @@
 #include "answer.h"
 #include "call.h"
 #include "clock.h"
-#include "ctl-json.h"
 #include "find.h"
 #include "say.h"
 #include "top-rows.h"
@@ -297,16 +296,10 @@ struct watch {
 /* Ask @program, and keep the answer in @answers.  False: no answer, and w->line says why. */
 static bool watch_ask(struct watch *w, const struct found_program *program, json_t *answers)
 {
-	json_t *request = json_pack("{s:o}", "command", ctl_json_text("stats"));
-	json_t *answer = NULL, *before;
 	char err[sizeof(w->line)];
+	json_t *answer = call_program(program, "stats", err, sizeof(err)), *before;
 	bool added = true;
 
-	if (program->silent)
-		snprintf(err, sizeof(err), "%s: the program does not answer", program->path);
-	else
-		answer = call_ask(program->path, request, CALL_GREET_S, err, sizeof(err));
-	json_decref(request);
 	if (!answer) {
 		text_safe(err, w->line, sizeof(w->line));
 		return false;
