@@ -62,7 +62,8 @@ HOMES = {
     "tcp_hs_why": "tcp-hs-frame", "verbs_devices": "verbs-dev", "verbs_mr": "verbs-pd",
     "metric_file": "metrics", "auth_key": "auth-creds", "auth_conn": "auth-creds",
     "size": "number", "fmt": "number", "mask": "names", "suggest": "names", "intern": "names",
-    "who": "names", "export_line": "export-spec",
+    "who": "names", "export_line": "export-spec", "doctor_proc": "doctor-note",
+    "doctor_tool": "doctor-note",
 }
 
 # A folder that is one module: its prefix is enough, unless the name says another file.

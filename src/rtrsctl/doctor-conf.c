@@ -3,7 +3,6 @@
 #include <config.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,27 +148,12 @@ struct config_check {
 	const char *config;
 };
 
-__attribute__((noreturn))
-static void exec_check(const struct config_check *check, int out)
-{
-	static char word[PATH_MAX + 16];
-	char *argv[] = { (char *)check->program, (char *)"--check", word, NULL };
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	snprintf(word, sizeof(word), "%s%s", check->how, check->config);
-	if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDOUT_FILENO) >= 0 &&
-	    dup2(out, STDERR_FILENO) >= 0)
-		execv(argv[0], argv);
-	_exit(127);
-}
-
-/* Copy to @text the first line of @fd with an error, or else the first one with a warning, or else
- * the first one, which is none of a finding. */
-static enum check_level read_worst(int fd, const char *program, char *text, size_t len)
+/* Copy to @text the first line of @f with an error, or else the first one with a warning, or else
+ * the first one, which is none of a finding.  @f NULL: no lines. */
+static enum check_level read_worst(FILE *f, const char *program, char *text, size_t len)
 {
 	enum check_level level = CHECK_OK;
 	_cleanup_free_ char *line = NULL;
-	FILE *f = fdopen(fd, "re");
 	size_t size = 0;
 
 	*text = '\0';
@@ -186,32 +170,28 @@ static enum check_level read_worst(int fd, const char *program, char *text, size
 			said += strlen(program) + strlen(": ");
 		snprintf(text, len, "%s", said);
 	}
-	if (f)
-		fclose(f);
-	else
-		close(fd);
 	return level;
 }
 
 static enum check_level look_at_config(const void *arg, char *text, size_t len)
 {
+	static char word[PATH_MAX + 16];
 	const struct config_check *check = arg;
-	int fds[2], status = 0;
+	const char *const argv[] = { check->program, "--check", word, NULL };
 	enum check_level level;
+	int status;
 	pid_t pid;
+	FILE *f;
 
-	snprintf(text, len, "could not be run");
-	if (pipe2(fds, O_CLOEXEC))
+	snprintf(word, sizeof(word), "%s%s", check->how, check->config);
+	f = doctor_tool_begin(argv, STDERR_FILENO, &pid);
+	level = read_worst(f, strrchr(check->program, '/') + 1, text, len);
+	status = doctor_tool_end(f, pid);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) == DOCTOR_NOT_RUN) {
+		if (!*text)
+			snprintf(text, len, "could not be run");
 		return CHECK_WARNING;
-	pid = fork();
-	if (!pid)
-		exec_check(check, fds[1]);
-	close(fds[1]);
-	level = read_worst(fds[0], strrchr(check->program, '/') + 1, text, len);
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (pid < 0 || !WIFEXITED(status) || WEXITSTATUS(status) == 127)
-		return CHECK_WARNING;
+	}
 	if (WEXITSTATUS(status) == EXIT_DONE && level == CHECK_OK)
 		snprintf(text, len, "right");
 	else if (!*text)
@@ -271,12 +251,10 @@ static int look_at_file_age(void *arg, const char *path, FILE *errors)
 
 static void look_at_keys_age(struct newer *newer, const json_t *answer)
 {
-	static const char *const members[] = { "tls_psk", "auth_psk" };
-	const char *path;
+	for (unsigned i = 0; i < ANSWER_SECRETS; i++) {
+		const char *path = answer_secret_path(answer, &answer_secrets[i]);
 
-	for (unsigned i = 0; i < ARRAY_SIZE(members); i++) {
-		path = json_string_value(json_object_get(answer, members[i]));
-		if (path)
+		if (path && !answer_secrets[i].certificates)
 			look_at_age(newer, path);
 	}
 }
@@ -298,7 +276,6 @@ static void note_unread_change(struct doctor *doctor, const struct doctor_subjec
 	if (s->config)
 		opt_dir_read(s->config, look_at_file_age, &newer, errors);
 	look_at_keys_age(&newer, s->answer);
-	look_at_keys_age(&newer, json_object_get(s->answer, "nbd"));
 	if (*newer.path && s->unit.values)
 		doctor_note(doctor, CHECK_WARNING, "reload", "%s was changed since the program has "
 			    "read it: systemctl reload %s, which says what takes a restart",

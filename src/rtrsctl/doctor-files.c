@@ -17,7 +17,6 @@
 #include "secrets.h"
 #include "state.h"
 #include "text.h"
-#include "util.h"
 
 #define DAY_S 86400
 #define CREDENTIALS "/run/credentials/"
@@ -152,13 +151,13 @@ static void look_as_user(struct doctor *doctor, const struct doctor_subject *s,
 	doctor_note(doctor, level, what, "%s%s%s: %s", of, *of ? "=" : "", path, text);
 }
 
-/* The file @path of @option; NULL: none.  systemd makes credentials when it starts a unit. */
+/* The file @path of @secret; NULL: none.  systemd makes credentials when it starts a unit. */
 static void look_at_secret(struct doctor *doctor, const struct doctor_subject *s,
-			   const char *path, const char *option)
+			   const char *path, const struct answer_secret *secret)
 {
 	const struct need need = { .path = path, .user = s->user.uid,
-				   .server = s->kind == SUBJECT_SERVER ||
-					     !strncmp(option, "nbd-", 4) };
+				   .server = s->kind == SUBJECT_SERVER || secret->nbd };
+	const char *option = secret->file_name;
 
 	if (!path)
 		return;
@@ -167,7 +166,7 @@ static void look_at_secret(struct doctor *doctor, const struct doctor_subject *s
 			    "(LoadCredential=)", option, path);
 		return;
 	}
-	if (strstr(option, "certificates"))
+	if (secret->certificates)
 		look_as_user(doctor, s, look_at_certs, &need, "certificates", option);
 	else
 		look_as_user(doctor, s, look_at_psk, &need, "key", option);
@@ -227,24 +226,12 @@ static void note_exports(struct doctor *doctor, const struct doctor_subject *s)
 
 static void look_at_running(struct doctor *doctor, const struct doctor_subject *s)
 {
-	static const struct {
-		const char *member, *option;
-	} secrets[] = {
-		{ "tls_psk", "tls-psk" }, { "tls_certificates", "tls-certificates" },
-		{ "auth_psk", "auth-psk" },
-	};
-	const json_t *nbd = json_object_get(s->answer, "nbd");
 	json_t *ex;
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(secrets); i++)
-		look_at_secret(doctor, s, json_string_value(json_object_get(s->answer,
-									   secrets[i].member)),
-			       secrets[i].option);
-	look_at_secret(doctor, s, json_string_value(json_object_get(nbd, "tls_psk")),
-		       "nbd-tls-psk");
-	look_at_secret(doctor, s, json_string_value(json_object_get(nbd, "tls_certificates")),
-		       "nbd-tls-certificates");
+	for (i = 0; i < ANSWER_SECRETS; i++)
+		look_at_secret(doctor, s, answer_secret_path(s->answer, &answer_secrets[i]),
+			       &answer_secrets[i]);
 	note_exports(doctor, s);
 	json_array_foreach(json_object_get(s->answer, "exports"), i, ex) {
 		const char *path = json_string_value(json_object_get(ex, "path"));
@@ -257,16 +244,13 @@ static void look_at_running(struct doctor *doctor, const struct doctor_subject *
 
 static void look_at_configured(struct doctor *doctor, const struct doctor_subject *s)
 {
-	static const char *const secrets[] = {
-		"tls-psk", "tls-certificates", "auth-psk", "nbd-tls-psk", "nbd-tls-certificates",
-	};
 	const char *export, *path, *mode;
 	size_t at;
 
-	for (unsigned i = 0; i < ARRAY_SIZE(secrets); i++) {
+	for (unsigned i = 0; i < ANSWER_SECRETS; i++) {
 		at = 0;
-		while ((path = doctor_conf_next(&s->conf, secrets[i], &at, NULL)))
-			look_at_secret(doctor, s, path, secrets[i]);
+		while ((path = doctor_conf_next(&s->conf, answer_secrets[i].file_name, &at, NULL)))
+			look_at_secret(doctor, s, path, &answer_secrets[i]);
 	}
 	at = 0;
 	while (s->kind == SUBJECT_SERVER &&

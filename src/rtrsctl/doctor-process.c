@@ -19,14 +19,6 @@
 
 #define FILES_PART_WARNED 4		/* of the limit, free */
 
-static FILE *open_proc(long pid, const char *name)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%ld/%s", pid, name);
-	return fopen(path, "re");
-}
-
 /* ---- versions ---- */
 
 /* True if a line of the file @name of @pid says that the program's file, or the plugin's, is no
@@ -34,7 +26,7 @@ static FILE *open_proc(long pid, const char *name)
 static bool is_replaced(long pid)
 {
 	_cleanup_free_ char *line = NULL;
-	FILE *f = open_proc(pid, "maps");
+	FILE *f = doctor_proc(pid, "maps");
 	bool replaced = false;
 	size_t size = 0;
 
@@ -112,7 +104,7 @@ void doctor_subject_versions(struct doctor *doctor, const struct doctor_subject 
 /* Read the current value of the limit @name of @pid.  False: it cannot be read. */
 static bool limit_of_process(long pid, const char *name, uint64_t *value)
 {
-	FILE *f = open_proc(pid, "limits");
+	FILE *f = doctor_proc(pid, "limits");
 	size_t len = strlen(name);
 	char line[256];
 	bool found = false;
@@ -153,7 +145,7 @@ static bool limit_here(int resource, uint64_t *value)
 /* True if @pid may lock memory without limit. */
 static bool may_lock(long pid)
 {
-	FILE *f = open_proc(pid, "status");
+	FILE *f = doctor_proc(pid, "status");
 	_cleanup_free_ char *line = NULL;
 	uint64_t caps = 0;
 	size_t size = 0;

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns a child, systemctl or journalctl, for the time of a question. */
+/* What systemctl and journalctl say.  Owns nothing. */
 #include <config.h>
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cleanup.h"
 #include "ctl-json.h"
 #include "doctor.h"
+#include "names.h"
+#include "number.h"
+#include "opt-file.h"
 #include "util.h"
 
 #define PROPERTIES "--property=LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload," \
@@ -28,51 +27,10 @@ bool doctor_unit_systemd(void)
 	return !access("/run/systemd/system", F_OK);
 }
 
-__attribute__((noreturn))
-static void exec_tool(const char *const argv[], int out)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	setenv("LC_ALL", "C", 1);
-	if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDERR_FILENO) >= 0 &&
-	    dup2(out, STDOUT_FILENO) >= 0)
-		execvp(argv[0], (char *const *)argv);
-	_exit(127);
-}
-
-/* Run the words @argv.  Returns where to read what it prints, for fclose() and then wait_tool();
- * NULL: it could not be started. */
-static FILE *run_tool(const char *const argv[], pid_t *pid)
-{
-	int fds[2];
-	FILE *f;
-
-	*pid = -1;
-	if (pipe2(fds, O_CLOEXEC))
-		return NULL;
-	*pid = fork();
-	if (!*pid)
-		exec_tool(argv, fds[1]);
-	close(fds[1]);
-	f = fdopen(fds[0], "re");
-	if (!f)
-		close(fds[0]);
-	return f;
-}
-
-/* The status of waitpid(); not 0 for what could not be started. */
-static int wait_tool(pid_t pid)
-{
-	int status = 1;
-
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return status;
-}
-
 /* Put "KEY=VALUE" into @values; a further value of a key is a line behind the first. */
 static void put_value(json_t *values, char *line)
 {
+	_cleanup_free_ char *both = NULL;
 	char *value = strchr(line, '=');
 	const char *before;
 
@@ -81,16 +39,9 @@ static void put_value(json_t *values, char *line)
 	*value++ = '\0';
 	value[strcspn(value, "\n")] = '\0';
 	before = json_string_value(json_object_get(values, line));
-	if (before && *before) {
-		_cleanup_free_ char *both = NULL;
-
-		if (asprintf(&both, "%s\n%s", before, value) < 0)
-			both = NULL;
-		else
-			json_object_set_new(values, line, ctl_json_text(both));
-		return;
-	}
-	json_object_set_new(values, line, ctl_json_text(value));
+	if (before && *before)
+		both = fmt_new("%s\n%s", before, value);
+	json_object_set_new(values, line, ctl_json_text(both ? both : value));
 }
 
 static json_t *read_values(FILE *f)
@@ -109,13 +60,11 @@ bool doctor_unit_ask(struct doctor_unit *unit, const char *name)
 	const char *const argv[] = { "systemctl", "--no-pager", "show", PROPERTIES, "--", name,
 				     NULL };
 	pid_t pid;
-	FILE *f = run_tool(argv, &pid);
+	FILE *f = doctor_tool_begin(argv, STDOUT_FILENO, &pid);
 	int status;
 
 	*unit = (struct doctor_unit){ .values = read_values(f) };
-	if (f)
-		fclose(f);
-	status = wait_tool(pid);
+	status = doctor_tool_end(f, pid);
 	snprintf(unit->name, sizeof(unit->name), "%s", name);
 	if (!status && *doctor_unit_value(unit, "LoadState") &&
 	    !doctor_unit_is(unit, "LoadState", "not-found"))
@@ -136,30 +85,25 @@ json_t *doctor_unit_broken(void)
 	json_t *names = json_object();
 	size_t size = 0;
 	pid_t pid;
-	FILE *f = run_tool(argv, &pid);
+	FILE *f = doctor_tool_begin(argv, STDOUT_FILENO, &pid);
 
 	while (f && getline(&line, &size, f) > 0) {
 		line[strcspn(line, " \n")] = '\0';
 		if (*line)
 			json_object_set_new(names, line, json_true());
 	}
-	if (f)
-		fclose(f);
-	wait_tool(pid);
+	doctor_tool_end(f, pid);
 	return names;
 }
 
 /* The line of version 2 of control groups, or that of systemd in version 1: "0::/a/b.service". */
 void doctor_unit_of_process(long pid, char *name, size_t len)
 {
+	FILE *f = doctor_proc(pid, "cgroup");
 	_cleanup_free_ char *line = NULL;
 	size_t size = 0;
-	char path[64];
-	FILE *f;
 
 	*name = '\0';
-	snprintf(path, sizeof(path), "/proc/%ld/cgroup", pid);
-	f = fopen(path, "re");
 	while (f && !*name && getline(&line, &size, f) > 0) {
 		const char *slash;
 		size_t n;
@@ -197,15 +141,12 @@ static bool starts(const char *text, const char *with)
 
 const char *doctor_unit_hides(const struct doctor_unit *unit, const char *path)
 {
-	const char *home = doctor_unit_value(unit, "ProtectHome");
+	const char *home = doctor_unit_value(unit, "ProtectHome"), *dir;
+	const char *by = who_hides(path, &dir);
 
-	if (doctor_unit_is(unit, "PrivateTmp", "yes") &&
-	    (starts(path, "/tmp/") || starts(path, "/var/tmp/")))
-		return "PrivateTmp=";
-	if ((!strcmp(home, "yes") || !strcmp(home, "tmpfs")) &&
-	    (starts(path, "/home/") || starts(path, "/root/") || starts(path, "/run/user/")))
-		return "ProtectHome=";
-	return NULL;
+	if (by && starts(by, "PrivateTmp"))
+		return doctor_unit_is(unit, "PrivateTmp", "yes") ? by : NULL;
+	return !strcmp(home, "yes") || !strcmp(home, "tmpfs") ? by : NULL;
 }
 
 bool doctor_unit_may_open(const struct doctor_unit *unit, const char *path)
@@ -252,11 +193,9 @@ static bool last_words(const struct doctor_unit *unit, char *text, size_t len)
 
 	/* Lines of systemd about the unit have another field. */
 	snprintf(match, sizeof(match), "_SYSTEMD_UNIT=%s", unit->name);
-	f = run_tool(argv, &pid);
+	f = doctor_tool_begin(argv, STDOUT_FILENO, &pid);
 	n = f ? getline(&line, &size, f) : -1;
-	if (f)
-		fclose(f);
-	if (wait_tool(pid) || n <= 1)
+	if (doctor_tool_end(f, pid) || n <= 1)
 		return false;
 	snprintf(text, len, "%.*s", (int)strcspn(line, "\n"), line);
 	return true;
@@ -304,13 +243,6 @@ static void note_state(struct doctor *doctor, const struct doctor_unit *unit)
 			    *active ? active : "unknown", *file ? file : "not installed by name");
 }
 
-static int is_drop_in(const struct dirent *entry)
-{
-	size_t n = strlen(entry->d_name);
-
-	return n > 5 && entry->d_name[0] != '.' && !strcmp(entry->d_name + n - 5, ".conf");
-}
-
 /* True if systemd has read the file @path for @unit. */
 static bool has_read(const struct doctor_unit *unit, const char *path)
 {
@@ -327,7 +259,7 @@ static bool has_read(const struct doctor_unit *unit, const char *path)
 static bool find_unread(const struct doctor_unit *unit, const char *dir, char *path, size_t len)
 {
 	struct dirent **entries;
-	int n = scandir(dir, &entries, is_drop_in, alphasort);
+	int n = scandir(dir, &entries, opt_dir_is_conf, alphasort);
 	bool found = false;
 
 	for (int i = 0; i < n; i++) {

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -50,13 +49,10 @@ static void read_groups(struct doctor_user *user, const char *text)
 bool doctor_user_of_process(struct doctor_user *user, long pid)
 {
 	bool has_uid = false, has_gid = false;
+	FILE *f = doctor_proc(pid, "status");
 	_cleanup_free_ char *line = NULL;
 	size_t size = 0;
-	char path[64];
-	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%ld/status", pid);
-	f = fopen(path, "re");
 	if (!f)
 		return false;
 	*user = (struct doctor_user){ 0 };
@@ -145,8 +141,7 @@ static bool look_by_child(const struct doctor_user *user, doctor_look_fn *look, 
 		do
 			n = read(fds[0], answer, sizeof(*answer));
 		while (n < 0 && errno == EINTR);
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-			;
+		doctor_tool_end(NULL, pid);
 	}
 	close(fds[0]);
 	return n == (ssize_t)sizeof(*answer);

@@ -16,6 +16,8 @@
 #include "doctor.h"
 #include "find.h"
 #include "names.h"
+#include "number.h"
+#include "opt-file.h"
 #include "say.h"
 #include "text.h"
 #include "views.h"
@@ -65,15 +67,10 @@ static int is_forgotten(const struct dirent *entry)
 /* A name without an ending was meant as a file of the configuration; others are copies. */
 static void note_unused(struct doctor *doctor, const struct doctor_subject *s)
 {
-	_cleanup_free_ char *dir = NULL;
+	_cleanup_free_ char *dir = s->config ? fmt_new("%s.d", s->config) : NULL;
 	struct dirent **entries;
-	int n;
+	int n = dir ? scandir(dir, &entries, is_forgotten, alphasort) : -1;
 
-	if (!s->config || asprintf(&dir, "%s.d", s->config) < 0) {
-		dir = NULL;
-		return;
-	}
-	n = scandir(dir, &entries, is_forgotten, alphasort);
 	for (int i = 0; i < n; i++) {
 		doctor_note(doctor, CHECK_WARNING, "configuration",
 			    "%s/%s is not read: its name does not end in .conf", dir,
@@ -119,13 +116,11 @@ static void look_at(struct doctor *doctor, struct doctor_subject *s)
 static char *config_of_process(long pid)
 {
 	_cleanup_free_ char *word = NULL;
-	char path[64], *config = NULL;
+	FILE *f = doctor_proc(pid, "cmdline");
+	char *config = NULL;
 	bool next = false;
 	size_t size = 0;
-	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%ld/cmdline", pid);
-	f = fopen(path, "re");
 	while (f && !config && getdelim(&word, &size, '\0', f) > 0) {
 		if (next)
 			config = strdup(word);
@@ -144,14 +139,10 @@ static void look_at_program(struct doctor *doctor, const struct found_program *p
 			    json_t *units)
 {
 	struct doctor_subject s = { .pid = program->pid };
-	json_t *request = json_pack("{s:o}", "command", ctl_json_text("show")), *answer = NULL;
 	_cleanup_free_ char *config = NULL;
 	char err[1024], unit[256];
+	json_t *answer = call_program(program, "show", err, sizeof(err));
 
-	snprintf(err, sizeof(err), "%s: the program does not answer", program->path);
-	if (!program->silent)
-		answer = call_ask(program->path, request, CALL_GREET_S, err, sizeof(err));
-	json_decref(request);
 	if (!answer) {
 		doctor_note(doctor, CHECK_CRITICAL, "program", "%s", err);
 		return;
@@ -245,25 +236,16 @@ static void look_at_file(struct doctor *doctor, const struct find_wanted *wanted
 	doctor_conf_free(&s.conf);
 }
 
-static int is_conf(const struct dirent *entry)
-{
-	size_t n = strlen(entry->d_name);
-
-	return n > 5 && entry->d_name[0] != '.' && !strcmp(entry->d_name + n - 5, ".conf");
-}
-
 static void look_at_dir(struct doctor *doctor, const struct find_wanted *wanted, const char *dir,
 			const char *kinds, json_t *units)
 {
 	struct dirent **entries;
-	int n = scandir(dir, &entries, is_conf, alphasort);
+	int n = scandir(dir, &entries, opt_dir_is_conf, alphasort);
 
 	for (int i = 0; i < n; i++) {
-		_cleanup_free_ char *path = NULL;
+		_cleanup_free_ char *path = fmt_new("%s/%s", dir, entries[i]->d_name);
 
-		if (asprintf(&path, "%s/%s", dir, entries[i]->d_name) < 0)
-			path = NULL;
-		else
+		if (path)
 			look_at_file(doctor, wanted, path, kinds, units);
 		free(entries[i]);
 	}

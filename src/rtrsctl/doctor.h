@@ -10,13 +10,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include <jansson.h>
 
 #include "check.h"
 
-/* ---- doctor-note.c: the findings, and the worst of them ---- */
+/* ---- doctor-note.c: the findings, and the worst of them; files of /proc; tools ---- */
 
 struct doctor {
 	enum check_level level;		/* the worst finding: CHECK_OK, _WARNING, _CRITICAL */
@@ -30,6 +31,16 @@ void doctor_note(struct doctor *doctor, enum check_level level, const char *what
 		 ...) __attribute__((format(printf, 4, 5)));
 /* Print the findings on standard output, as JSON or as lines. */
 void doctor_note_print(const struct doctor *doctor, bool json);
+
+/* Open the file @name of /proc/@pid; NULL: there is none. */
+FILE *doctor_proc(long pid, const char *name);
+/* Run the words @argv.  Returns where to read what comes from @fd, its standard output or error;
+ * NULL: it could not be started.  doctor_tool_end() follows. */
+FILE *doctor_tool_begin(const char *const argv[], int fd, pid_t *pid);
+/* Close @f and wait for @pid, both of doctor_tool_begin().  The status of waitpid(), which is not 0
+ * for what could not be started. */
+int doctor_tool_end(FILE *f, pid_t pid);
+#define DOCTOR_NOT_RUN 127		/* the exit status of what could not be executed */
 
 /* ---- doctor-machine.c: the machine ---- */
 

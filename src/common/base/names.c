@@ -174,9 +174,7 @@ const char *who_text(uid_t uid, char buf[WHO_TEXT_LEN])
 	return buf;
 }
 
-/* The directory of the machine that @path is in, and that the unit of this program hides from it,
- * by the setting @by; NULL: none. */
-static const char *hidden(const char *path, const char **by)
+const char *who_hides(const char *path, const char **dir)
 {
 	static const char *const dirs[][2] = {
 		{ "/home/", "ProtectHome=" }, { "/root/", "ProtectHome=" },
@@ -184,11 +182,10 @@ static const char *hidden(const char *path, const char **by)
 		{ "/var/tmp/", "PrivateTmp=" },
 	};
 
-	/* systemd.exec(5) sets it for services. */
-	for (size_t i = 0; getenv("INVOCATION_ID") && i < ARRAY_SIZE(dirs); i++) {
-		*by = dirs[i][1];
-		if (!strncmp(path, dirs[i][0], strlen(dirs[i][0])))
-			return dirs[i][0];
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
+		*dir = dirs[i][0];
+		if (!strncmp(path, *dir, strlen(*dir)))
+			return dirs[i][1];
 	}
 	return NULL;
 }
@@ -197,15 +194,17 @@ const char *who_closed(const char *path, int err, uid_t uid, const char *todo, c
 		       size_t len)
 {
 	char user[WHO_TEXT_LEN], owner[WHO_TEXT_LEN];
-	const char *dir, *by;
+	const char *dir, *by = NULL;
 	struct stat st;
 	bool seen = !stat(path, &st);
 
 	*buf = '\0';
 	if (err != -EACCES && err != -ENOENT)
 		return buf;
-	dir = seen ? NULL : hidden(path, &by);
-	if (dir)
+	/* systemd.exec(5) sets it for services. */
+	if (!seen && getenv("INVOCATION_ID"))
+		by = who_hides(path, &dir);
+	if (by)
 		snprintf(buf, len, ": a service of systemd may not see %s of the machine (%s): "
 			 "put it elsewhere", dir, by);
 	else if (err == -EACCES && seen)

@@ -38,6 +38,10 @@ const char *intern(const char *text);
  * Returns @buf. */
 const char *who_text(uid_t uid, char buf[WHO_TEXT_LEN]);
 
+/* The setting of a unit that would hide @path of the machine from it, "ProtectHome=", and the
+ * directory *@dir that it hides; NULL: none. */
+const char *who_hides(const char *path, const char **dir);
+
 /* Write to @buf why @uid, who runs this program, could not open @path, and what to do, with ": " in
  * front; @err: the -errno of open(2); @todo: what to do if the file itself is closed to @uid, as
  * "chown it".  "": nothing but the error itself is known.  Returns @buf. */

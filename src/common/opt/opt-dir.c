@@ -18,7 +18,7 @@
 
 /* ---- reading ---- */
 
-static int is_conf(const struct dirent *entry)
+int opt_dir_is_conf(const struct dirent *entry)
 {
 	size_t n = strlen(entry->d_name);
 
@@ -30,7 +30,7 @@ static int read_entries(const char *dir, int (*read)(void *arg, const char *path
 {
 	struct dirent **entries;
 	char why[256];
-	int n = plain_file_list(dir, is_conf, &entries, why, sizeof(why)), rc = 0;
+	int n = plain_file_list(dir, opt_dir_is_conf, &entries, why, sizeof(why)), rc = 0;
 
 	if (n == -ENOENT)
 		return 0;

@@ -20,6 +20,7 @@
 #ifndef OPT_FILE_H
 #define OPT_FILE_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -87,6 +88,8 @@ void opt_texts_free(struct opt_texts *texts);
  * One of them, FILE.d/rtrsctl-saved.conf, belongs to the program, which replaces it as a whole; the
  * others are the administrator's.  Blocks; any thread. */
 
+/* For scandir(): 1 if @entry is a file that is read. */
+int opt_dir_is_conf(const struct dirent *entry);
 /* Call @read for @file, and for each file of its directory, which need not be there.  All are read,
  * behind a mistake, too.  Returns the first error, as of opt_file_read(), or 0. */
 int opt_dir_read(const char *file, int (*read)(void *arg, const char *path, FILE *errors),
