@@ -50,7 +50,7 @@ ROOMS = {
 
 # Prefixes of functions in a file of another name, which has several small things of one kind.
 HOMES = {
-    "end": "process", "fds": "process", "std": "process",
+    "end": "process", "fds": "process", "std": "process", "daemon": "process",
     "secret_alloc": "process", "secret_free": "process", "secret_no": "process",
     "hist": "counter", "io_stat": "counter", "files_age": "changes", "rundir": "unix-sock",
     "ctl_secrets": "ctl-json", "ctl_path": "ctl-json", "ctl_stat": "ctl-json",

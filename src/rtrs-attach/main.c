@@ -26,7 +26,6 @@
 #include "clt-export.h"
 #include "clt-kept.h"
 #include "clt-loop.h"
-#include "daemon.h"
 #include "journal.h"
 #include "log.h"
 #include "number.h"

@@ -25,7 +25,6 @@
 #include "clt-start.h"
 #include "ctl-json.h"
 #include "ctl.h"
-#include "daemon.h"
 #include "gate.h"
 #include "journal.h"
 #include "log.h"

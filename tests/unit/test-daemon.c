@@ -7,7 +7,7 @@
 
 #include "unit.h"
 
-#include "daemon.h"
+#include "process.h"
 
 /* Begin a daemon, which is ready if @ready says so.  The pid of its parent; from *@fd comes that of
  * the daemon, and the end with it. */

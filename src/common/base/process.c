@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the thread of the end, which sleeps until the end begins, and then until it is over; and the
- * first error of stdout. */
+/* Owns the thread of the end, which sleeps until the end begins, and then until it is over; the
+ * first error of stdout; and the pipe between a daemon and its parent. */
 #include <config.h>
 
 #include <errno.h>
@@ -9,11 +9,13 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -297,4 +299,68 @@ void secret_no_core_file(void)
 	 * does not (kernel: fs/coredump.c, do_coredump()). */
 	limit.rlim_cur = MIN((rlim_t)1, limit.rlim_max);
 	setrlimit(RLIMIT_CORE, &limit);
+}
+
+/* ---- daemons ----
+ *
+ * A daemon that ends before it is ready closes the pipe to its parent, which fails.  A parent that
+ * ends before the daemon is ready ends the daemon. */
+
+static int ready_fd = -1;		/* of the daemon, until it is ready */
+
+/* The parent: returns the exit status. */
+static int wait_ready(int fd)
+{
+	char byte;
+	ssize_t n;
+
+	do {
+		n = read(fd, &byte, 1);
+	} while (n < 0 && errno == EINTR);
+	return n == 1 ? 0 : 1;
+}
+
+int daemon_begin(void)
+{
+	pid_t parent = getpid(), pid;
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	pid = fork();
+	if (pid < 0) {
+		int r = -errno;
+
+		close(fds[0]);
+		close(fds[1]);
+		return r;
+	}
+	close(fds[pid ? 1 : 0]);
+	if (pid)
+		_exit(wait_ready(fds[0]));
+	/* Ctrl-C ends the parent alone. */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(1);
+	ready_fd = fds[1];
+	setsid();
+	return chdir("/") < 0 ? -errno : 0;
+}
+
+void daemon_ready(void)
+{
+	int null;
+
+	if (ready_fd < 0)
+		return;
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
+		dup2(null, fd);
+	if (null > STDERR_FILENO)
+		close(null);
+	/* ORDER: the parent ends when it has the byte. */
+	prctl(PR_SET_PDEATHSIG, 0);
+	(void)!write(ready_fd, "", 1);
+	close(ready_fd);
+	ready_fd = -1;
 }

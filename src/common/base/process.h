@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A process, from its start to its end: standard descriptors, the descriptors that are kept free,
- * memory for keys, time slices, the exit status, and the time limit of the end.
+ * the way into the background, memory for keys, time slices, the exit status, and the time limit of
+ * the end.
  *
  * The happy path: main() calls std_fds_open() first and end_init() after its last fork.
  * end_begin() starts the time limit.  The program closes what it has, calls end_over(), and leaves
@@ -124,6 +125,16 @@ int fds_tell_short(int r);
  * address; -EAGAIN: nobody is there; or another -errno, which the log has: pause for
  * FDS_PAUSE_MS. */
 int fds_accept(int listener, struct sockaddr_storage *addr, socklen_t *len);
+
+/* ---- daemons: a program that goes on in the background once it is ready.  Main thread ---- */
+
+/* Become a daemon: the caller goes on as the child.  The parent waits until the child is ready, and
+ * ends with status 0; or with 1, when the child has ended before.  A signal that ends the parent
+ * before sends the child SIGTERM.  Before any thread runs.  0, or -errno with nothing forked. */
+int daemon_begin(void);
+/* Let the parent end, because the daemon is ready.  From now on the standard descriptors of the
+ * daemon are /dev/null.  Without a parent: nothing. */
+void daemon_ready(void);
 
 /* ---- memory for keys: any thread ----
  *
