@@ -13,7 +13,6 @@
 #include "clock.h"
 #include "clt-run.h"
 #include "log.h"
-#include "machine.h"
 #include "process.h"
 #include "util.h"
 

@@ -12,7 +12,6 @@
 #include "clt-run.h"
 #include "gate.h"
 #include "log.h"
-#include "machine.h"
 #include "nbd-server.h"
 #include "process.h"
 #include "util.h"

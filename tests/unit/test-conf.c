@@ -10,7 +10,7 @@
 
 #include "conf.h"
 #include "export-spec.h"
-#include "machine.h"
+#include "process.h"
 #include "unix-sock.h"
 #include <sys/sysinfo.h>
 

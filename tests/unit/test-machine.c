@@ -6,7 +6,7 @@
 
 #include "unit.h"
 
-#include "machine.h"
+#include "process.h"
 
 #define MIB (1024.0 * 1024)
 #define SELF "proc/self/"

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "machine.h"
 #include "number.h"
+#include "process.h"
 #include "util.h"
 
 /* ---- files of a group ---- */

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
 /* ---- the end ----
@@ -125,6 +126,27 @@ int fds_tell_short(int r);
  * address; -EAGAIN: nobody is there; or another -errno, which the log has: pause for
  * FDS_PAUSE_MS. */
 int fds_accept(int listener, struct sockaddr_storage *addr, socklen_t *len);
+
+/* ---- the machine: machine.c ----
+ *
+ * What this process may use of its machine: a container or a unit of systemd has less than all.
+ * The limits are those of control groups (cgroup(7)): in version 2 memory.max, memory.high and
+ * cpu.max, in version 1 memory.limit_in_bytes and cpu.cfs_quota_us, of the process's group and of
+ * all groups above that can be seen. */
+
+struct machine {
+	uint64_t memory;		/* bytes: RAM, or the least limit */
+	unsigned cpus;			/* of the affinity, or the least quota, rounded up; 1 at
+					 * least */
+};
+
+/* As found by the first call: a limit that changes later makes no other default.  Any thread, but
+ * the first call is made while there is but one. */
+const struct machine *machine(void);
+
+/* Lower @m to the limits that files below @root ("": the real ones) tell: /proc/self/cgroup,
+ * /proc/self/mountinfo, and groups where these say.  For machine(), and for tests. */
+void machine_limit(struct machine *m, const char *root);
 
 /* ---- daemons: a program that goes on in the background once it is ready.  Main thread ---- */
 

@@ -10,8 +10,8 @@
 
 #include "clock.h"
 #include "clt-conf.h"
-#include "machine.h"
 #include "number.h"
+#include "process.h"
 #include "rtrs-msg.h"
 #include "unix-sock.h"
 #include "util.h"

@@ -9,7 +9,7 @@
 #include "auth-creds.h"
 #include "export.h"
 #include "log.h"
-#include "machine.h"
+#include "process.h"
 #include "srv-auth.h"
 #include "srv-state.h"
 #include "store.h"

@@ -15,8 +15,8 @@
 
 #include "conf.h"
 #include "fab-names.h"
-#include "machine.h"
 #include "number.h"
+#include "process.h"
 #include "rtrs-imm.h"
 #include "rtrs-proto.h"
 #include "unix-sock.h"
