@@ -84,7 +84,7 @@ ONLY = {
     "gnutls/gnutls.h": r"common/(auth/auth-crypto|secrets/certs|"
                        r"fabric/(fab-(tls|tls-session|tls-stream|tls-priv)|tcp/tcp-k?tls))\.[ch]$",
     "gnutls/crypto.h": r"common/(auth/auth-crypto|secrets/certs|fabric/fab-tls)\.c$",
-    "isa-l/crc.h": r"common/rtrs/rtrs-digest\.c$",
+    "isa-l/crc.h": r"common/rtrs/rtrs-req\.c$",
     "nettle/curve25519.h": r"common/auth/auth-crypto\.c$",
     "microhttpd.h": r"common/metrics/metric-http\.c$",
     "nbdkit-plugin.h": r"nbdkit-rtrs-plugin/plugin\.c$",

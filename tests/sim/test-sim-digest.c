@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "raw-srv.h"
-#include "rtrs-digest.h"
+#include "rtrs-req.h"
 #include "srv-state.h"
 #include "trace.h"
 #include "world.h"

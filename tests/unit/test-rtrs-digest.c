@@ -5,7 +5,7 @@
 #include <endian.h>
 #include <string.h>
 
-#include "rtrs-digest.h"
+#include "rtrs-req.h"
 
 static __be32 imm_of(const char *four)
 {

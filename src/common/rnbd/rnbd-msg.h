@@ -41,7 +41,7 @@ static inline int rnbd_msg_type(const void *buf, size_t len)
 					 * up */
 #define RNBD_EXT_REASON 0x200u		/* server: an OPEN that fails has its reason; client: knows
 					 * reasons (enum rnbd_refusal) */
-#define RNBD_EXT_DIGEST 0x400u		/* client: wants digests (rtrs-digest.h); server: they
+#define RNBD_EXT_DIGEST 0x400u		/* client: wants digests (rtrs-req.h); server: they
 					 * begin behind this answer, on this path */
 #define RNBD_EXT_LINEAGE 0x800u		/* server: ends the earlier sessions of a lineage first
 					 * (rtrs-msg.h) */

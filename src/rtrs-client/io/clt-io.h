@@ -167,7 +167,7 @@ enum clt_mem_way {
 	CLT_MEM_BOUNCE,
 };
 
-/* Digests of an attempt (rtrs-digest.h; doc/decisions.md D26). */
+/* Digests of an attempt (rtrs-req.h; doc/decisions.md D26). */
 enum clt_digest {
 	CLT_DIGEST_NONE,
 	CLT_DIGEST_WANTED,		/* answers may have them; SESS_INFO asks the server */

@@ -15,9 +15,9 @@
 #include "fsm.h"
 #include "list.h"
 #include "loop.h"
-#include "rtrs-digest.h"
 #include "rtrs-hb.h"
 #include "rtrs-msg.h"
+#include "rtrs-req.h"
 #include "srv-chunk.h"
 
 struct io_stat;

@@ -184,7 +184,7 @@ static inline void srv_req_finish_control(struct srv_req *req, int status)
 	srv_req_send(req);
 }
 
-/* ---- srv-digest.c: digests, on a path whose client wants them (rtrs-digest.h; doc/decisions.md
+/* ---- srv-digest.c: digests, on a path whose client wants them (rtrs-req.h; doc/decisions.md
  * D26); thread of the connection ---- */
 
 /* Compare the digest of @req, which is decoded, with what arrived; the digest is behind the @len
