@@ -54,7 +54,7 @@ HOMES = {
     "secret_alloc": "process", "secret_free": "process", "secret_no": "process",
     "hist": "counter", "io_stat": "counter", "files_age": "changes", "rundir": "unix-sock",
     "ctl_secrets": "ctl-json", "ctl_path": "ctl-json", "ctl_stat": "ctl-json",
-    "secret_name": "secret-file", "secrets_change": "secrets-set",
+    "secret_name": "psk", "secret_file": "psk", "secrets_change": "secrets-set",
     "metric_host": "metric-request", "metric_accept": "metric-request",
     "tcp_pd": "tcp-key", "tcp_mr": "tcp-key", "tcp_mw": "tcp-key",
     "tcp_hs_connected": "tcp-hs-frame", "tcp_hs_read": "tcp-hs-frame",

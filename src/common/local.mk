@@ -22,12 +22,7 @@ libfab_la_CFLAGS = $(AM_CFLAGS) $(RDMA_CFLAGS) $(GNUTLS_CFLAGS)
 libfab_la_LIBADD = libsecrets.la $(RDMA_LIBS) $(GNUTLS_LIBS)
 
 # Files of keys, without certificates and GnuTLS.
-libpsk_la_SOURCES = \
-	%D%/secrets/psk.c \
-	%D%/secrets/psk.h \
-	%D%/secrets/secret-file.c \
-	%D%/secrets/secret-file.h \
-	$(NULL)
+libpsk_la_SOURCES = %D%/secrets/psk.c %D%/secrets/psk.h
 
 libsecrets_la_SOURCES = $(FILES_src_common_secrets)
 libsecrets_la_CFLAGS = $(AM_CFLAGS) $(GNUTLS_CFLAGS)

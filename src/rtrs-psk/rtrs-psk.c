@@ -11,7 +11,6 @@
 #include "opt.h"
 #include "process.h"
 #include "psk.h"
-#include "secret-file.h"
 #include "signals.h"
 #include "util.h"
 

@@ -11,7 +11,6 @@
 
 #include "names.h"
 #include "psk.h"
-#include "secret-file.h"
 #include "util.h"
 
 #define HEX "00112233445566778899aabbccddeeff"		/* 16 bytes */

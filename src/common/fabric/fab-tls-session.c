@@ -17,7 +17,7 @@
 #include "fabric.h"
 #include "names.h"
 #include "number.h"
-#include "secret-file.h"
+#include "secrets.h"
 #include "util.h"
 
 /* Extensions that GnuTLS knows and does not tell. */

@@ -358,7 +358,7 @@ bool fab_conn_unheard(const struct fab_conn *conn);
 #define FAB_CIPHER_LEN 48
 
 struct fab_identity {
-	/* "psk:NAME", by a key that the peer has (secret-file.h); or "cert:NAME", the common name
+	/* "psk:NAME", by a key that the peer has (secrets.h); or "cert:NAME", the common name
 	 * in the peer's certificate, which was verified.  NAME has 1 to 128 characters without
 	 * spaces, ':' and control characters.  "": the peer has proven nothing, or its certificate
 	 * has no such name. */

@@ -18,7 +18,7 @@
 #include "certs.h"
 #include "log.h"
 #include "number.h"
-#include "secret-file.h"
+#include "psk.h"
 #include "util.h"
 
 #define PATH_LEN 1024u

@@ -15,7 +15,6 @@
 
 #include "cleanup.h"
 #include "number.h"
-#include "secret-file.h"
 #include "secrets.h"
 
 /* ---- read ---- */

@@ -10,7 +10,7 @@
 #include "conf.h"
 #include "names.h"
 #include "number.h"
-#include "secret-file.h"
+#include "secrets.h"
 
 #define ALLOW_FORMS "expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, uid:USER or unix"
 #define ALLOW_FORMS_EXPORT "expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, uid:USER, " \

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "number.h"
-#include "secret-file.h"
+#include "secrets.h"
 #include "srv-ctl.h"
 #include "srv-path.h"
 #include "srv-sess.h"

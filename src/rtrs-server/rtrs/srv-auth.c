@@ -18,7 +18,7 @@
 #include "clock.h"
 #include "fab-service.h"
 #include "log.h"
-#include "secret-file.h"
+#include "secrets.h"
 #include "srv-auth.h"
 #include "srv-con.h"
 #include "srv-state.h"

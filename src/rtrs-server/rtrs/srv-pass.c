@@ -9,7 +9,7 @@
 #include "clock.h"
 #include "conf.h"
 #include "log.h"
-#include "secret-file.h"
+#include "secrets.h"
 #include "srv-auth.h"
 #include "srv-state.h"
 
