@@ -55,7 +55,7 @@ HOMES = {
     "hist": "counter", "io_stat": "counter", "files_age": "changes", "rundir": "unix-sock",
     "ctl_secrets": "ctl-json", "ctl_path": "ctl-json", "ctl_stat": "ctl-json",
     "secret_name": "psk", "secret_file": "psk", "secrets_change": "secrets-set",
-    "metric_host": "metric-request", "metric_accept": "metric-request",
+    "metric_host": "metric-sock", "metric_accept": "metric-sock",
     "tcp_pd": "tcp-key", "tcp_mr": "tcp-key", "tcp_mw": "tcp-key",
     "tcp_hs_connected": "tcp-hs-frame", "tcp_hs_read": "tcp-hs-frame",
     "tcp_hs_send": "tcp-hs-frame", "tcp_hs_tls": "tcp-hs-frame",

@@ -2,7 +2,7 @@
 /* The names by which readers ask for metrics: ours, and those of strangers. */
 #include <errno.h>
 
-#include "metric-request.h"
+#include "metric-sock.h"
 #include "unit.h"
 
 #define OWN "gw1.example.com"

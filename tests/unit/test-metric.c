@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The text of metrics, line by line, in both formats. */
-#include "metric-request.h"
+#include "metric-sock.h"
 #include "metric.h"
 #include "unit.h"
 

@@ -22,7 +22,7 @@
 #include "list.h"
 #include "log.h"
 #include "metric-http.h"
-#include "metric-request.h"
+#include "metric-sock.h"
 #include "util.h"
 
 #define CLIENT_MEMORY ((size_t)16 << 10)	/* bytes, of a request and the head of its answer */

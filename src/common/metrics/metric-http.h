@@ -2,7 +2,7 @@
 /* A server of metrics over HTTP, on the program's own loop and without a thread: GET /metrics
  * answers with the text of a table, GET / with a status page, which asks for /status.json.
  *
- * Over TCP only readers that ask for a name of this machine get an answer (metric-request.h).
+ * Over TCP only readers that ask for a name of this machine get an answer (metric-sock.h).
  *
  * No call blocks.  A connection serves one request and has METRIC_HTTP_DEADLINE_MS from accept to
  * the end of the answer.  At most METRIC_HTTP_CLIENTS connections are open: the oldest makes room
@@ -27,7 +27,7 @@ struct metric_source {
 	/* JSON for the status page, for the caller to free; NULL: no memory.  Without this
 	 * function there is no page. */
 	char *(*status)(const void *program);
-	const char *hosts;		/* names of this machine: metric-request.h; NULL: none */
+	const char *hosts;		/* names of this machine: metric-sock.h; NULL: none */
 };
 
 /* Serve @source at @sock on @loop.  @sock is taken if 0 is returned, and is the caller's after
