@@ -56,7 +56,7 @@ libmetrics_la_LIBADD = $(MICROHTTPD_LIBS)
 %D%/metrics/metric-page.c: $(srcdir)/%D%/metrics/metric-page.html $(srcdir)/%D%/local.mk
 	$(AM_V_GEN)$(MKDIR_P) %D%/metrics && { \
 		echo '/* Made from metric-page.html. */'; \
-		echo '#include "metric-http.h"'; \
+		echo '#include "metrics.h"'; \
 		echo 'const char metric_page[] ='; \
 		sed -e 's/[\\"]/\\&/g' -e 's/	/\\t/g' -e 's/^/	"/' -e 's/$$/\\n"/' \
 			$(srcdir)/%D%/metrics/metric-page.html; \

@@ -15,7 +15,6 @@
 #include "clock.h"
 #include "log.h"
 #include "loop.h"
-#include "metric-http.h"
 #include "metrics.h"
 
 #define CLIENTS (2 * METRIC_HTTP_CLIENTS)

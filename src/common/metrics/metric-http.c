@@ -21,8 +21,8 @@
 #include "clock.h"
 #include "list.h"
 #include "log.h"
-#include "metric-http.h"
 #include "metric-sock.h"
+#include "metrics.h"
 #include "util.h"
 
 #define CLIENT_MEMORY ((size_t)16 << 10)	/* bytes, of a request and the head of its answer */
