@@ -13,7 +13,7 @@
 
 #include "clock.h"
 #include "list.h"
-#include "log-queue.h"
+#include "log.h"
 #include "signals.h"
 #include "util.h"
 

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "log-queue.h"
 #include "log.h"
 #include "names.h"
 #include "util.h"
