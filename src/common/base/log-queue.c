@@ -241,7 +241,7 @@ int log_queue_begin(log_write_fn *write)
 	return r;
 }
 
-void log_queue_end(log_left_fn *left)
+void log_end(log_left_fn *left)
 {
 	struct timespec until = clock_in_ms(LOG_END_MS);
 	int r = 0;

@@ -89,11 +89,6 @@ int log_begin(void)
 	return log_queue_begin(pass_on);
 }
 
-void log_end(log_left_fn *left)
-{
-	log_queue_end(left);
-}
-
 /* A line of @level, with @fields or NULL. */
 __attribute__((format(printf, 4, 0)))
 static void write_line(enum log_level level, const struct log_fields *fields, const char *obj,

@@ -111,9 +111,9 @@ void log_init_record(log_record_fn *record);
 int log_begin(void);
 /* The thread of the log is left behind in sink or record. */
 typedef void log_left_fn(pthread_t thread);
-/* Write the lines that wait, and end the thread.  A reader who does not read makes this give up:
- * the code of sink and record must stay where it is until the process ends.  Then @left is called,
- * if not NULL. */
+/* Write the lines that wait, and end the thread.  A reader who does not read for LOG_END_MS makes
+ * this give up: the code of sink and record must stay where it is until the process ends.  Then
+ * @left is called, if not NULL. */
 void log_end(log_left_fn *left);
 
 /* True if lines of @level are logged. */
@@ -182,9 +182,6 @@ typedef void log_write_fn(enum log_level level, const char *text, const struct l
 
 /* Start the thread, which writes by @write.  0 or -errno. */
 int log_queue_begin(log_write_fn *write);
-/* Write what waits, and join the thread.  Give up if the thread has written for LOG_END_MS without
- * a pause: it stays, and @left, if not NULL, gets it. */
-void log_queue_end(log_left_fn *left);
 /* Give a copy of the line to the thread, and wait until it is written, for LOG_WAIT_MS at most, and
  * only if no earlier line has taken longer: a program that dies has written its last line.  false:
  * there is no thread.  Any thread; locks may be held. */
