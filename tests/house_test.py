@@ -265,18 +265,16 @@ FRWR_ROWS = [
 
 ID, OTHER = 32 * "a", 32 * "b"
 LOG_IDS = {
-    "src/common/base/log.c": f'\tID(DOWN, "{ID}", "a path is down"),\n',
-    "src/common/base/log.h": "enum log_id {\n\tLOG_ID_NONE,\n\tLOG_ID_DOWN,\n};\n",
+    "src/common/base/log.h": f'\tROW(DOWN, "{ID}", \\\n\t    "a path is down") \\\n',
     "src/a.c": "log_warn(LOG_FIELDS(DOWN), x);\n",
     "man/rtrs-server.pod": f"=item DOWN C<{ID}>\n\nA path\nis down (warning).  Look.\n\n=back\n",
 }
-TABLE, MANUAL = "src/common/base/log.c", "man/rtrs-server.pod"
+TABLE, MANUAL = "src/common/base/log.h", "man/rtrs-server.pod"
 LOG_ID_ROWS = [
     (TABLE, (ID, ID[1:] + "g"), ("is no number of 32 digits", "DOWN: C<")),
-    (TABLE, f'\tID(UP, "{ID}", "up"),\n',
+    (TABLE, f'\tROW(UP, "{ID}", "up")\n',
      ("UP has the number of DOWN", "UP: nothing in src/ logs it", "UP is not told")),
-    (TABLE, "=\n", ("no row was found", "LOG_ID_DOWN has no row", "is in no row")),
-    ("src/common/base/log.h", ("DOWN,", "DOWN,\n\tLOG_ID_UP,"), "LOG_ID_UP has no row"),
+    (TABLE, "=\n", ("no row was found", "is in no row")),
     ("src/a.c", "=DEV_FIELDS(dev, DOWN)\n", None),
     ("src/a.c", "=LOG_FIELDS(UP)\n", "DOWN: nothing in src/ logs it"),
     (MANUAL, (ID, OTHER), f"DOWN: C<{OTHER}>, and {ID} in"),

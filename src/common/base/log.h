@@ -32,43 +32,63 @@ void log_to_stderr(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* The messages that matter to an alarm.  An id keeps its meaning for ever, whatever the text of the
  * line becomes, and a number is never used again.  The manual says what to do about each
- * (rtrs-server(8), "MESSAGES THAT MATTER"); tests/house.py compares. */
+ * (rtrs-server(8), "MESSAGES THAT MATTER"); tests/house.py compares.
+ *
+ * The name, the number, made by systemd-id128(1), and the meaning of each. */
+#define LOG_ID_ROWS(ROW) \
+	ROW(STARTED, "4d8a4fbaaa6d4567885dd480dcc17d63", "the server serves its exports") \
+	ROW(STOPPING, "c5e6975259e448f4a01cdd5062660e0b", "the server stops") \
+	ROW(LISTENING, "8e169ba806b347408b63e26b3b3da18b", "the server listens on an address") \
+	ROW(LISTEN_LOST, "0d65bee15e8d42ddbdab1bc138b2e383", \
+	    "the server no longer listens on an address") \
+	ROW(RELOADED, "046d19469a6d4f82bb91a498aef3f1e3", "a reload was carried out") \
+	ROW(RELOAD_REFUSED, "345e98452aee439d97f0d1ca165afedb", \
+	    "a reload has failed, and changed at most keys and certificates") \
+	ROW(EXPORT_ADDED, "35b5d1b64e514fe28a8e5cff45c155b4", "an export is available") \
+	ROW(EXPORT_REMOVED, "ae74517f8050431495442ec1dd93d1f9", "an export was removed") \
+	ROW(EXPORT_RESIZED, "066314bbce1047f79c7f41dc78d58089", \
+	    "the size of an export has changed") \
+	ROW(EXPORT_REPLACED, "7b0bd1d0028f4b3f9caf86ede461e45f", \
+	    "an export came back as another file, and is not used") \
+	ROW(EXPORT_FAILED, "940a8c6421f14804a3c6e9cdc536a961", \
+	    "an export has no storage, or not what its path names") \
+	ROW(LIMITS_SET, "6bd85d83d02d4016a11e836e6bcc0186", \
+	    "an export has other limits, rules or another priority") \
+	ROW(LOCK_BROKEN, "755f4cdbeea149f5b61cc09a2a29e87b", \
+	    "an administrator made this server take the lock of a shared export") \
+	ROW(SESSION_OPENED, "ce472f900bb842d189c2d4067896265d", \
+	    "the first path of a session is up") \
+	ROW(SESSION_CLOSED, "5d7fe366181e43c2a8960291e345307c", \
+	    "the last path of a session is gone") \
+	ROW(SESSION_LOST, "7e8d9e89798349468cf765a1b52dc28d", \
+	    "a session is without a path for longer than its requests wait") \
+	ROW(PATH_UP, "3fda4ee70bca4780b9bc0f4650a79a8e", "a path is up") \
+	ROW(PATH_DOWN, "dea95eba5f354b3b81c3940ca9fcd6e4", "a path that was up is lost") \
+	ROW(PATH_FAILED, "5fe0ecebbecf43be941286b09cf437b8", "a path cannot be set up") \
+	ROW(PATH_GIVEN_UP, "1a473526744d49a7b84739ce1fb9ac4e", "a path is not tried again") \
+	ROW(DIGEST_WRONG, "c2246d7ea7be407884c7f67fa32d51c0", "a request changed on its way") \
+	ROW(DEVICE_OPENED, "fc5b531a986244dda85f0b814a681c5c", "a session has an export open") \
+	ROW(DEVICE_CLOSED, "887ec5705bb64d188d6fefba59ab2962", "a session has closed an export") \
+	ROW(DEVICE_KICKED, "4f5c8907ba3c4706bbada3b4d8dcd947", \
+	    "the server closes an export of a session") \
+	ROW(DEVICE_LOST, "ee394f0945bb437a8d47607d3e7015e1", \
+	    "an export cannot be used through the session that had it open") \
+	ROW(OPEN_REFUSED, "59ba89cca4e0480c967a7284c6b814b4", "an export is refused to a client") \
+	ROW(CLIENT_REFUSED, "85bea993c7234320ab49a7f65bfe7fae", "a connection is refused") \
+	ROW(PEER_GARBAGE, "ab48dae8978143a4ad5d39be778fc8f8", "a peer broke the protocol") \
+	ROW(CLIENT_DROPPED, "601c5c7fb05a4324bc5704d71680f3b7", \
+	    "the connection of an NBD client is ended") \
+	ROW(IO_FAILED, "618220425e444ec78364c908863c0c08", "the storage failed an operation") \
+	ROW(IO_STUCK, "8a01da9a8e294e5da30c884ceaf9210a", "the storage does not answer") \
+	ROW(SYNC_FAILED, "2fb5b0d3dee340c381f3487501d1e945", "the storage failed a sync") \
+	ROW(WRITES_LOST, "0530374ed2604e6c9e8143466c1d087c", \
+	    "writes that were acknowledged may be lost") \
+	ROW(CALL_DENIED, "8cb5f8a3c9154938b5baf5b2f2793166", "the filter denies a system call")
+
+#define LOG_ID_NAME(name_, hex_, means_) LOG_ID_##name_,
 enum log_id {
 	LOG_ID_NONE,			/* no alarm needs the line */
-	LOG_ID_STARTED,
-	LOG_ID_STOPPING,
-	LOG_ID_LISTENING,
-	LOG_ID_LISTEN_LOST,
-	LOG_ID_RELOADED,
-	LOG_ID_RELOAD_REFUSED,
-	LOG_ID_EXPORT_ADDED,
-	LOG_ID_EXPORT_REMOVED,
-	LOG_ID_EXPORT_RESIZED,
-	LOG_ID_EXPORT_REPLACED,
-	LOG_ID_EXPORT_FAILED,
-	LOG_ID_LIMITS_SET,
-	LOG_ID_LOCK_BROKEN,
-	LOG_ID_SESSION_OPENED,
-	LOG_ID_SESSION_CLOSED,
-	LOG_ID_SESSION_LOST,
-	LOG_ID_PATH_UP,
-	LOG_ID_PATH_DOWN,
-	LOG_ID_PATH_FAILED,
-	LOG_ID_PATH_GIVEN_UP,
-	LOG_ID_DIGEST_WRONG,
-	LOG_ID_DEVICE_OPENED,
-	LOG_ID_DEVICE_CLOSED,
-	LOG_ID_DEVICE_KICKED,
-	LOG_ID_DEVICE_LOST,
-	LOG_ID_OPEN_REFUSED,
-	LOG_ID_CLIENT_REFUSED,
-	LOG_ID_PEER_GARBAGE,
-	LOG_ID_CLIENT_DROPPED,
-	LOG_ID_IO_FAILED,
-	LOG_ID_IO_STUCK,
-	LOG_ID_SYNC_FAILED,
-	LOG_ID_WRITES_LOST,
-	LOG_ID_CALL_DENIED,
+	LOG_ID_ROWS(LOG_ID_NAME)
 	LOG_IDS
 };
 
