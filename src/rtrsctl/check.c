@@ -32,17 +32,30 @@ static void check_worsen(struct check *check, enum check_level level)
 		check->level = level;
 }
 
-/* Note a problem of @level.  Bytes of a peer or a file are made safe first, by text_safe().  The
- * text has no '|', behind which a monitoring system reads numbers. */
+/* An answer that is checked. */
+struct checked {
+	struct check *check;
+	const json_t *answer, *names;	/* names: state_index_names() */
+	char program[128];		/* "": its name is not known */
+	uint64_t exports_ns;		/* state_oldest_of_exports() */
+	uid_t user;			/* of the program, for its secrets */
+};
+
+/* Note a problem of @level, with the name of the program in front.  Bytes of a peer or a file are
+ * made safe first, by text_safe().  The text has no '|', behind which a monitoring system reads
+ * numbers. */
 __attribute__((format(printf, 3, 4)))
-static void check_note(struct check *check, enum check_level level, const char *fmt, ...)
+static void note(const struct checked *of, enum check_level level, const char *fmt, ...)
 {
+	struct check *check = of->check;
 	char text[1024];
 	va_list ap;
+	int n;
 
 	check_worsen(check, level);
+	n = snprintf(text, sizeof(text), "%s%s", of->program, *of->program ? ": " : "");
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	vsnprintf(text + n, sizeof(text) - (size_t)n, fmt, ap);
 	va_end(ap);
 	for (char *c = text; (c = strchr(c, '|')); )
 		*c = '?';
@@ -87,29 +100,27 @@ enum check_level check_level_of(enum health health)
 	return levels[health];
 }
 
-static void check_session(struct check *check, const char *program, const json_t *names,
-			  const json_t *sess)
+static void check_session(const struct checked *of, const json_t *sess)
 {
 	struct state_paths paths = state_paths(sess);
 	char cell[TEXT_CELL], name[128], lost[600] = "", why[STATE_WHY];
 	enum health health = state_of_session(sess, cell);
 
-	check->sessions++;
-	check->paths += paths.all;
-	check->paths_up += paths.up;
+	of->check->sessions++;
+	of->check->paths += paths.all;
+	of->check->paths_up += paths.up;
 	if (health == HEALTH_UP)
 		return;
 	if (paths.up < paths.all)
 		put_lost_path(sess, paths.up, lost, sizeof(lost));
-	state_name(names, sess, answer_string(sess, "name"), name, sizeof(name));
-	check_note(check, check_level_of(health), "%s: %s %s%s%s", program, name, cell,
-		   state_meaning(sess, cell, why), lost);
+	state_name(of->names, sess, answer_string(sess, "name"), name, sizeof(name));
+	note(of, check_level_of(health), "%s %s%s%s", name, cell, state_meaning(sess, cell, why),
+	     lost);
 }
 
 /* Both ends of @sess may have TLS, and a path of it has none: an end does not yet, or somebody
  * between has taken TLS away. */
-static void check_clear(struct check *check, const char *program, const json_t *names,
-			const json_t *sess)
+static void check_clear(const struct checked *of, const json_t *sess)
 {
 	json_t *path;
 	size_t i;
@@ -121,121 +132,115 @@ static void check_clear(struct check *check, const char *program, const json_t *
 		    strcmp(answer_string(path, "cipher"), "-") ||
 		    !strcmp(answer_string(path, "transport"), "rdma"))
 			continue;
-		state_name(names, sess, answer_string(path, "name"), name, sizeof(name));
-		check_note(check, CHECK_WARNING, "%s: %s is in clear (tls=on)", program, name);
+		state_name(of->names, sess, answer_string(path, "name"), name, sizeof(name));
+		note(of, CHECK_WARNING, "%s is in clear (tls=on)", name);
 		return;
 	}
 }
 
 /* The lists of an export that @sess has open would not let @sess open the export so now: the lists
  * were changed, and the session was not (rtrsctl export kick). */
-static void check_allowed(struct check *check, const char *program, const json_t *names,
-			  const json_t *sess)
+static void check_allowed(const struct checked *of, const json_t *sess)
 {
 	char name[128], export[128];
 	json_t *dev;
 	size_t i;
 
-	state_name(names, sess, answer_string(sess, "name"), name, sizeof(name));
+	state_name(of->names, sess, answer_string(sess, "name"), name, sizeof(name));
 	json_array_foreach(json_object_get(sess, "devices"), i, dev) {
 		if (state_dev_allowed(dev))
 			continue;
 		text_safe(answer_string(dev, "export"), export, sizeof(export));
-		check_note(check, CHECK_WARNING, "%s: %s has %s open, which its rules no longer "
-			   "allow", program, name, export);
+		note(of, CHECK_WARNING, "%s has %s open, which its rules no longer allow", name,
+		     export);
 	}
 }
 
 /* A request of @sess that is older than those of all exports. */
-static void check_requests(struct check *check, const char *program, const json_t *answer,
-			   uint64_t exports_ns, const json_t *names, const json_t *sess)
+static void check_requests(const struct checked *of, const json_t *sess)
 {
 	char name[128], cell[TEXT_CELL], why[STATE_WHY];
-	enum health health = state_of_requests(answer, exports_ns, sess, cell, why);
+	enum health health = state_of_requests(of->answer, of->exports_ns, sess, cell, why);
 
-	state_name(names, sess, answer_string(sess, "name"), name, sizeof(name));
+	state_name(of->names, sess, answer_string(sess, "name"), name, sizeof(name));
 	if (health != HEALTH_UP)
-		check_note(check, check_level_of(health), "%s: %s %s", program, name, why);
+		note(of, check_level_of(health), "%s %s", name, why);
 }
 
-static void check_export(struct check *check, const char *program, const json_t *answer,
-			 const json_t *ex)
+static void check_export(const struct checked *of, const json_t *ex)
 {
 	char name[128], cell[TEXT_CELL], why[STATE_WHY];
-	enum health health = state_of_export(answer, ex, cell, why);
+	enum health health = state_of_export(of->answer, ex, cell, why);
 
 	text_safe(answer_string(ex, "name"), name, sizeof(name));
 	if (health != HEALTH_UP)
-		check_note(check, check_level_of(health), "%s: %s %s", program, name, why);
+		note(of, check_level_of(health), "%s %s", name, why);
 	if (answer_number(ex, "writers") > 1)
-		check_note(check, CHECK_WARNING, "%s: %s has two writers (mode=migration)", program,
-			   name);
+		note(of, CHECK_WARNING, "%s has two writers (mode=migration)", name);
 }
 
 /* A path that is lost again and again may be up at the moment. */
-static void check_flaps(struct check *check, const char *program, const json_t *names,
-			const json_t *answer)
+static void check_flaps(const struct checked *of)
 {
 	json_t *flap;
 	size_t i;
 
-	json_array_foreach(json_object_get(answer, "flaps"), i, flap) {
+	json_array_foreach(json_object_get(of->answer, "flaps"), i, flap) {
 		char name[256], why[STATE_WHY];
 
-		state_of_flap(names, flap, name, sizeof(name), why);
-		check_note(check, CHECK_WARNING, "%s: %s %s", program, name, why);
+		state_of_flap(of->names, flap, name, sizeof(name), why);
+		note(of, CHECK_WARNING, "%s %s", name, why);
 	}
 }
 
 /* A request or an answer has changed on its way, and a digest has caught it.  A fault like that
  * comes seldom, and stays. */
-static void check_digests(struct check *check, const char *program, const json_t *answer)
+static void check_digests(const struct checked *of)
 {
-	uint64_t n = answer_number(answer, "digest_errors"),
-		ns = answer_number(answer, "digest_error_ns");
+	uint64_t n = answer_number(of->answer, "digest_errors"),
+		ns = answer_number(of->answer, "digest_error_ns");
 	char last[32];
 
 	if (!n || ns >= (uint64_t)CHECK_DIGEST_S * 1000000000)
 		return;
-	check_note(check, CHECK_WARNING, "%s: %llu digest%s wrong, the last %s ago: memory, a "
-		   "network card or a switch changes data (the log names the path)", program,
-		   (unsigned long long)n, n == 1 ? " was" : "s were",
-		   state_duration(ns, last, sizeof(last)));
+	note(of, CHECK_WARNING, "%llu digest%s wrong, the last %s ago: memory, a network card or a "
+	     "switch changes data (the log names the path)", (unsigned long long)n,
+	     n == 1 ? " was" : "s were", state_duration(ns, last, sizeof(last)));
 }
 
 void check_add(struct check *check, const json_t *answer)
 {
 	bool tls_on = !strcmp(answer_string(answer, "tls"), "on");
-	uint64_t exports_ns = state_oldest_of_exports(answer);
 	json_t *names = state_index_names(answer), *ex, *sess;
-	char program[128];
+	struct checked of = { .check = check, .answer = answer, .names = names };
 	size_t i;
 
-	text_program(answer, program, sizeof(program));
+	of.exports_ns = state_oldest_of_exports(answer);
+	text_program(answer, of.program, sizeof(of.program));
 	check->programs++;
-	json_array_foreach(json_object_get(answer, "exports"), i, ex) {
-		check_export(check, program, answer, ex);
-	}
+	json_array_foreach(json_object_get(answer, "exports"), i, ex)
+		check_export(&of, ex);
 	json_array_foreach(json_object_get(answer, "sessions"), i, sess) {
 		if (!state_is_user(sess))
 			continue;
-		check_session(check, program, names, sess);
-		check_requests(check, program, answer, exports_ns, names, sess);
-		check_allowed(check, program, names, sess);
+		check_session(&of, sess);
+		check_requests(&of, sess);
+		check_allowed(&of, sess);
 		if (tls_on)
-			check_clear(check, program, names, sess);
+			check_clear(&of, sess);
 	}
-	check_flaps(check, program, names, answer);
-	check_digests(check, program, answer);
+	check_flaps(&of);
+	check_digests(&of);
 	json_decref(names);
 }
 
 void check_add_silent(struct check *check, const char *why)
 {
+	const struct checked of = { .check = check };
 	char text[512];
 
 	check->programs++;
-	check_note(check, CHECK_UNKNOWN, "%s", text_safe(why, text, sizeof(text)));
+	note(&of, CHECK_UNKNOWN, "%s", text_safe(why, text, sizeof(text)));
 }
 
 void check_fini(struct check *check)
@@ -284,14 +289,7 @@ void check_print(const struct check *check, bool json)
 
 #define DAY_S 86400
 
-/* The program that is checked. */
-struct secrets_of {
-	char program[128];
-	uid_t user;
-};
-
-static void check_file(struct check *check, const struct secrets_of *of, const char *file,
-		       const char *option)
+static void check_file(const struct checked *of, const char *file, const char *option)
 {
 	struct secrets_keys_seen seen;
 	char why[256], name[512];
@@ -301,60 +299,55 @@ static void check_file(struct check *check, const struct secrets_of *of, const c
 		return;
 	rc = secrets_look_keys(file, of->user, &seen, why, sizeof(why));
 	if (rc && !(rc == -EACCES && access(file, R_OK)))
-		check_note(check, CHECK_WARNING, "%s: %s=%s: %s", of->program, option,
-			   text_safe(file, name, sizeof(name)), why);
+		note(of, CHECK_WARNING, "%s=%s: %s", option, text_safe(file, name, sizeof(name)),
+		     why);
 }
 
-/* A certificate for later was put in place too early, or the clock of a machine is wrong. */
-static void check_begin(struct check *check, const struct secrets_of *of, const json_t *secrets,
-			const char *option)
+/* The date @at of a certificate's file, @date, in the member @name of @secrets.  False: there is
+ * none. */
+static bool read_date(const json_t *secrets, const char *name, time_t *at, char file[64],
+		      char date[16])
 {
-	const json_t *begin = json_object_get(secrets, "tls_certificates_begin");
-	time_t at = (time_t)answer_number(begin, "time");
-	char file[64], date[16];
+	const json_t *object = json_object_get(secrets, name);
 
-	if (!begin || at <= time(NULL))
-		return;
-	text_safe(answer_string(begin, "file"), file, sizeof(file));
-	text_date(at, date, sizeof(date));
-	check_note(check, CHECK_CRITICAL, "%s: %s: %s is not valid before %s, peers that verify it "
-		   "refuse new connections", of->program, option, file, date);
+	*at = (time_t)answer_number(object, "time");
+	text_safe(answer_string(object, "file"), file, 64);
+	text_date(*at, date, 16);
+	return object;
 }
 
 /* Connections that are there go on behind the end of a certificate; a path that is lost does not
- * come back. */
-static void check_certificates(struct check *check, const struct secrets_of *of,
-			       const json_t *secrets, const char *option)
+ * come back.  A certificate for later was put in place too early, or the clock of a machine is
+ * wrong. */
+static void check_certificates(const struct checked *of, const json_t *secrets, const char *option)
 {
-	const json_t *end = json_object_get(secrets, "tls_certificates_end");
-	time_t at = (time_t)answer_number(end, "time"), now = time(NULL);
+	time_t at, now = time(NULL);
 	char file[64], date[16];
 
-	check_begin(check, of, secrets, option);
-	if (!end || at > now + (time_t)CHECK_CERTS_DAYS * DAY_S)
+	if (read_date(secrets, "tls_certificates_begin", &at, file, date) && at > now)
+		note(of, CHECK_CRITICAL, "%s: %s is not valid before %s, peers that verify it "
+		     "refuse new connections", option, file, date);
+	if (!read_date(secrets, "tls_certificates_end", &at, file, date))
 		return;
-	text_safe(answer_string(end, "file"), file, sizeof(file));
-	text_date(at, date, sizeof(date));
-	if (at > now)
-		check_note(check, CHECK_WARNING, "%s: %s: %s ends on %s", of->program, option, file,
-			   date);
-	else
-		check_note(check, CHECK_CRITICAL, "%s: %s: %s has ended on %s, peers that verify "
-			   "it refuse new connections", of->program, option, file, date);
+	if (at <= now)
+		note(of, CHECK_CRITICAL, "%s: %s has ended on %s, peers that verify it refuse new "
+		     "connections", option, file, date);
+	else if (at <= now + (time_t)CHECK_CERTS_DAYS * DAY_S)
+		note(of, CHECK_WARNING, "%s: %s ends on %s", option, file, date);
 }
 
 void check_keys(struct check *check, const json_t *answer, uid_t user)
 {
-	struct secrets_of of = { .user = user };
+	struct checked of = { .check = check, .user = user };
 
 	text_program(answer, of.program, sizeof(of.program));
 	for (unsigned i = 0; i < ANSWER_SECRETS; i++) {
 		const struct answer_secret *secret = &answer_secrets[i];
 
 		if (secret->certificates)
-			check_certificates(check, &of, answer_secret_object(answer, secret),
+			check_certificates(&of, answer_secret_object(answer, secret),
 					   secret->option);
 		else
-			check_file(check, &of, answer_secret_path(answer, secret), secret->option);
+			check_file(&of, answer_secret_path(answer, secret), secret->option);
 	}
 }
