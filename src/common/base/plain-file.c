@@ -28,7 +28,7 @@ struct task {
 	bool to_change;			/* a change, which the end of the program waits for */
 	unsigned limit_ms;
 	int rc;				/* number of entries, 0 or -errno */
-	char why[WHY_MAX];
+	char why[WHY_MAX];		/* "": the text of @rc */
 	/* of a file to write */
 	char *text;			/* [n] */
 	size_t n;
@@ -147,7 +147,7 @@ static int run(struct task *task, char *err, size_t len)
 		return rc;
 	rc = task->rc;
 	if (rc < 0) {
-		snprintf(err, len, "%s", task->why);
+		snprintf(err, len, "%s", *task->why ? task->why : strerror(-rc));
 		task_free(task);
 	}
 	return rc;
@@ -180,7 +180,7 @@ static int read_up_to(struct task *task, int fd, size_t most)
 		file->n += more > 0 ? (size_t)more : 0;
 	}
 	if (more < 0)
-		return refuse(task, -errno, strerror(errno));
+		return -errno;
 	if (file->n > task->max) {
 		snprintf(task->why, sizeof(task->why), "expected at most %zu bytes", task->max);
 		return -EFBIG;
@@ -197,7 +197,7 @@ static int read_open(struct task *task, int fd)
 	size_t most;
 
 	if (fstat(fd, &file->st) < 0)
-		return refuse(task, -errno, strerror(errno));
+		return -errno;
 	if (!S_ISREG(file->st.st_mode))
 		return refuse(task, -EINVAL, "expected a regular file");
 	/* No copy is left behind when a buffer grows: the memory is made once.  Some file systems
@@ -216,7 +216,7 @@ static void read_file(struct task *task)
 	 * means nothing. */
 	_cleanup_close_ int fd = open(task->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
-	task->rc = fd < 0 ? refuse(task, -errno, strerror(errno)) : read_open(task, fd);
+	task->rc = fd < 0 ? -errno : read_open(task, fd);
 }
 
 int plain_file_load(const char *path, size_t max, struct plain_file *file, char *err, size_t len)
@@ -327,8 +327,7 @@ static void write_file(struct task *task)
 		unlink(name);
 	else
 		rc = sync_dir(task, dir);
-	if (rc)
-		task->rc = refuse(task, rc, strerror(-rc));
+	task->rc = rc;
 }
 
 static void remove_file(struct task *task)
@@ -340,8 +339,7 @@ static void remove_file(struct task *task)
 		rc = -errno;
 	if (!rc)
 		rc = sync_dir(task, dir);
-	if (rc)
-		task->rc = refuse(task, rc, strerror(-rc));
+	task->rc = rc;
 }
 
 /* Have @task change its file. */
@@ -412,7 +410,7 @@ static void read_dir(struct task *task)
 	task->rc = scandir(task->path, &task->entries, task->wants, by_name);
 	if (task->rc < 0) {
 		task->entries = NULL;
-		task->rc = refuse(task, -errno, strerror(errno));
+		task->rc = -errno;
 	}
 }
 
