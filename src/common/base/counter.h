@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters, histograms of times, and the counters of IO, which are both.  A single thread increases
- * a number and any thread reads it.  The writer takes no lock, runs no atomic read-modify-write,
- * and shares no cache line with another writer. */
+/* Counters, histograms of times, the counters of IO, which are both, and probes.  A single thread
+ * increases a number and any thread reads it.  The writer takes no lock, runs no atomic
+ * read-modify-write, and shares no cache line with another writer. */
 #ifndef BASE_COUNTER_H
 #define BASE_COUNTER_H
 
+#include <config.h>
+
 #include <stdatomic.h>
 #include <stdint.h>
+#ifdef HAVE_SYS_SDT_H
+#include <sys/sdt.h>
+#endif
 
 struct counter {
 	_Atomic(uint64_t) value;
@@ -105,5 +110,16 @@ static inline void io_stat_count(struct io_stat_count *c, int status, uint64_t b
 const char *io_stat_name(enum io_stat_op op);
 /* Add @stat to @sum @times times, like hist_add(). */
 void io_stat_add(struct io_stat *sum, const struct io_stat *stat, int times);
+
+/* ---- probes of USDT, for bpftrace, perf and SystemTap ----
+ *
+ * Each is a no-op instruction until a tool attaches.  The provider is "rtrs".  man/rtrsctl.pod has
+ * the list; contrib/ has scripts.  Without sys/sdt.h at build time the probes are compiled out. */
+
+#ifdef HAVE_SYS_SDT_H
+#define PROBE3(name, a, b, c) DTRACE_PROBE3(rtrs, name, a, b, c)
+#else
+#define PROBE3(name, a, b, c) ((void)(a), (void)(b), (void)(c))
+#endif
 
 #endif

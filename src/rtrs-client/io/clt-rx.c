@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "clt-io-priv.h"
-#include "probe.h"
+#include "counter.h"
 #include "rtrs-imm.h"
 
 static struct clt_slot *slot_by_id(struct clt_con *con, uint32_t id)

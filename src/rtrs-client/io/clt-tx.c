@@ -19,7 +19,7 @@
 
 #include "clock.h"
 #include "clt-io-priv.h"
-#include "probe.h"
+#include "counter.h"
 
 /* ---- slots on their way ---- */
 

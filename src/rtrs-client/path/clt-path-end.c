@@ -16,8 +16,8 @@
 #include "clock.h"
 #include "clt-names.h"
 #include "clt-path-priv.h"
+#include "counter.h"
 #include "log.h"
-#include "probe.h"
 
 /* ---- steps ----
  * They stand below the actions, which cause events, and below the table (clt-path-life.c), which

@@ -24,7 +24,6 @@
 #include "frwr.h"
 #include "list.h"
 #include "loop.h"
-#include "probe.h"
 #include "rtrs-req.h"
 #include "srv-con.h"
 #include "srv-fence.h"
