@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aside.h"
 #include "clock.h"
 #include "export.h"
 #include "exports.h"
 #include "log.h"
 #include "store.h"
 #include "util.h"
+#include "worker.h"
 
 bool store_id_equal(const struct store_id *a, const struct store_id *b)
 {

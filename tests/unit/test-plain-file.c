@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Files on file systems that do not answer: how many threads stay behind, and that they come back.
- * The calls of aside.h here never end by themselves: their callers lose patience at once, and the
+ * The calls of worker.h here never end by themselves: their callers lose patience at once, and the
  * test ends a call that was left. */
 #include "unit.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-#include "aside.h"
-#include "process.h"
 #include "plain-file.h"
+#include "process.h"
 #include "util.h"
+#include "worker.h"
 
 #define MANY (4 * PLAIN_FILE_LEFT_MAX)
 

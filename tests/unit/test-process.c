@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "aside.h"
 #include "process.h"
 #include "unit.h"
+#include "worker.h"
 
 /* LeakSanitizer calls it.  At the exit() of a forked process it cannot stop the threads, and says
  * so. */

@@ -9,9 +9,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "aside.h"
 #include "clock.h"
 #include "signals.h"
+#include "worker.h"
 
 #define LOOK_MS 100u			/* how often a wait asks for patience */
 

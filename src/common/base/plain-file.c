@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A task has what its call works with (aside.h): the call owns it once the caller has left. */
+/* A task has what its call works with (worker.h): the call owns it once the caller has left. */
 #include <config.h>
 
 #include <errno.h>
@@ -10,13 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "aside.h"
 #include "cleanup.h"
 #include "list.h"
 #include "number.h"
 #include "plain-file.h"
 #include "process.h"
 #include "util.h"
+#include "worker.h"
 
 #define WHY_MAX 128
 #define NEW_SUFFIX ".tmp"		/* node_exporter reads names that end in .prom */

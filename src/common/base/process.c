@@ -20,12 +20,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "aside.h"
 #include "clock.h"
 #include "log.h"
 #include "process.h"
 #include "signals.h"
 #include "util.h"
+#include "worker.h"
 
 /* ---- the end ---- */
 

@@ -40,7 +40,7 @@ void end_over(void);
 
 /* End the process with @status.  exit() runs the destructors of libraries, which must not meet a
  * thread that is still in one of them: end_at_once() runs none, and end_with() none while a call
- * goes on that its caller has left (aside.h).  Both write what stdio holds. */
+ * goes on that its caller has left (worker.h).  Both write what stdio holds. */
 _Noreturn void end_at_once(int status);
 _Noreturn void end_with(int status);
 

@@ -2,7 +2,9 @@
 /* A worker is a thread for calls that block, as opening a file does, or that cost, as a step of a
  * handshake does: a loop gives jobs to its worker and goes on.  Jobs of many hosts are dealt out by
  * host (struct deal).  The simulation has a worker of its own (tests/sim/sim-worker.c).  Thread of
- * the loop, unless a function says otherwise. */
+ * the loop, unless a function says otherwise.
+ *
+ * And calls that their caller may leave. */
 #ifndef BASE_WORKER_H
 #define BASE_WORKER_H
 
@@ -121,5 +123,28 @@ int worker_run(struct worker *w, struct worker_job *job);
 bool worker_cancel(struct worker *w, struct worker_job *job);
 /* Wait until the thread has ended.  Each job is done. */
 void worker_fini(struct worker *w);
+
+/* ---- calls aside: aside.c ----
+ *
+ * A call on a thread of its own, without signals, whose caller may leave before the end: for calls
+ * that nobody can end, as of a library that waits for a cluster, or of a file system whose server
+ * is away.  What the call works with belongs to the call alone.  Any thread that may block. */
+
+struct aside;
+
+/* Asked some ten times a second whether the caller, who has waited for @ms, waits on: 0; or the
+ * -errno with which the caller leaves. */
+typedef int aside_patience_fn(void *arg, uint64_t ms);
+
+/* Begin @fn(@arg), which is *@out then.  0; or -errno without a thread: nothing has run.
+ * aside_wait() follows. */
+int aside_begin(struct aside **out, void (*fn)(void *arg), void (*left)(void *arg), void *arg);
+/* Wait for the end of @call, which is freed.  0; or what @patience(@patience_arg) said: then @fn
+ * goes on, @left(@arg) follows on its thread, and @arg is theirs. */
+int aside_wait(struct aside *call, aside_patience_fn *patience, void *patience_arg);
+/* True while a call that its caller has left goes on.  Any thread. */
+bool aside_left(void);
+/* Run @fn(@arg) with all signals blocked on this thread, for those who have got no other one. */
+void aside_here(void (*fn)(void *arg), void *arg);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of hosts, and of users.  A question to the resolver has what its call works with (aside.h):
- * the call owns it once the caller has left. */
+/* Names of hosts, and of users.  A question to the resolver has what its call works with
+ * (worker.h): the call owns it once the caller has left. */
 #include <config.h>
 
 #include <errno.h>
@@ -12,11 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "aside.h"
 #include "fab-names.h"
 #include "fabric.h"
 #include "number.h"
 #include "process.h"
+#include "worker.h"
 
 /* fab_addr_parse_all(), or fab_addr_resolve(). */
 typedef int find_fn(const char *text, const struct fab_provider *p, uint16_t port,

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aside.h"
 #include "exports.h"
 #include "log.h"
 #include "store-rbd-priv.h"
 #include "util.h"
+#include "worker.h"
 
 /* ---- connect ---- */
 

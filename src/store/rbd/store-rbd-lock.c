@@ -20,7 +20,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "aside.h"
 #include "cleanup.h"
 #include "clock.h"
 #include "exports.h"
@@ -29,6 +28,7 @@
 #include "store-rbd-priv.h"
 #include "store-wait.h"
 #include "util.h"
+#include "worker.h"
 
 #define RETRY_MS 200
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"

@@ -133,7 +133,7 @@ int store_rbd_share_renew(struct export *ex, char *why, size_t len);
 /* How long a server that stops waits for a cluster that may be silent. */
 #define STORE_RBD_STOP_S 10u
 
-/* How long a caller waits for a call (aside.h).  Threads that Ceph's libraries make inherit the
+/* How long a caller waits for a call (worker.h).  Threads that Ceph's libraries make inherit the
  * mask of the call's thread: a signal for this program never runs on one of them. */
 struct rbd_patience {
 	unsigned limit_s;		/* since aside_begin(); 0: no limit */

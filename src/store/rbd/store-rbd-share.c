@@ -13,12 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "aside.h"
 #include "clock.h"
 #include "exports.h"
 #include "log.h"
 #include "store-rbd-priv.h"
 #include "store-wait.h"
+#include "worker.h"
 
 struct rbd_taking {
 	struct store_taking try;
