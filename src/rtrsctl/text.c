@@ -77,41 +77,34 @@ int text_width(const char *text)
 
 /* ---- values ---- */
 
-/* Two figures, or whole units. */
-static void put_scaled(double value, const char *unit, char *buf, size_t len)
+/* Write @value in the largest of the @n @units that leaves 1 or more, each @step of the one before,
+ * with two figures, or whole units.  Returns @buf. */
+static const char *put_scaled(double value, unsigned step, const char *const units[], unsigned n,
+			      char *buf, size_t len)
 {
+	unsigned u = 0;
+
+	for (; value >= step && u + 1 < n; u++)
+		value /= step;
 	snprintf(buf, len, "%.*f %s", value < 10 && value != (double)(int)value ? 1 : 0, value,
-		 unit);
+		 units[u]);
+	return buf;
 }
 
 const char *text_bytes(uint64_t bytes, char *buf, size_t len)
 {
 	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
-	double value = (double)bytes;
-	unsigned u = 0;
 
-	while (value >= 1024 && u + 1 < ARRAY_SIZE(units)) {
-		value /= 1024;
-		u++;
-	}
-	put_scaled(value, units[u], buf, len);
-	return buf;
+	return put_scaled((double)bytes, 1024, units, ARRAY_SIZE(units), buf, len);
 }
 
 const char *text_time(uint64_t ns, char *buf, size_t len)
 {
 	static const char *const units[] = { "ns", "us", "ms", "s" };
-	double value = (double)ns;
-	unsigned u = 0;
 
-	while (value >= 1000 && u + 1 < ARRAY_SIZE(units)) {
-		value /= 1000;
-		u++;
-	}
 	if (ns)
-		put_scaled(value, units[u], buf, len);
-	else
-		snprintf(buf, len, "-");
+		return put_scaled((double)ns, 1000, units, ARRAY_SIZE(units), buf, len);
+	snprintf(buf, len, "-");
 	return buf;
 }
 
