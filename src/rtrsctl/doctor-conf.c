@@ -15,7 +15,6 @@
 #include "answer.h"
 #include "cleanup.h"
 #include "doctor.h"
-#include "opt-file.h"
 #include "plain-file.h"
 #include "process.h"
 #include "util.h"
@@ -33,7 +32,9 @@ static bool add_line(struct doctor_conf *conf, const char *section, const char *
 		return false;
 	conf->lines = all;
 	line = &all[conf->n++];
-	*line = (struct doctor_line){ strdup(section), strdup(name), strdup(value) };
+	*line = (struct doctor_line){ opt_texts_keep(&conf->texts, section),
+				      opt_texts_keep(&conf->texts, name),
+				      opt_texts_keep(&conf->texts, value) };
 	return line->section && line->name && line->value;
 }
 
@@ -129,11 +130,7 @@ const char *doctor_conf_of(const struct doctor_conf *conf, const char *section, 
 
 void doctor_conf_free(struct doctor_conf *conf)
 {
-	for (size_t i = 0; i < conf->n; i++) {
-		free(conf->lines[i].section);
-		free(conf->lines[i].name);
-		free(conf->lines[i].value);
-	}
+	opt_texts_free(&conf->texts);
 	free(conf->lines);
 	*conf = (struct doctor_conf){ 0 };
 }

@@ -13,7 +13,6 @@
 #include "doctor.h"
 #include "names.h"
 #include "number.h"
-#include "opt-file.h"
 #include "util.h"
 
 #define PROPERTIES "--property=LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload," \

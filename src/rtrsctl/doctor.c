@@ -17,7 +17,6 @@
 #include "find.h"
 #include "names.h"
 #include "number.h"
-#include "opt-file.h"
 #include "say.h"
 #include "text.h"
 #include "views.h"

@@ -16,6 +16,7 @@
 #include <jansson.h>
 
 #include "check.h"
+#include "opt-file.h"
 
 /* ---- doctor-note.c: the findings, and the worst of them; files of /proc; tools ---- */
 
@@ -56,13 +57,14 @@ void doctor_machine_rdma(struct doctor *doctor);
  * they are right is for the program to say, which has the tables of options. */
 
 struct doctor_line {
-	char *section;			/* the name of the export; "": none */
-	char *name, *value;
+	const char *section;		/* the name of the export; "": none */
+	const char *name, *value;
 };
 
 struct doctor_conf {			/* all 0: none */
 	struct doctor_line *lines;
 	size_t n;
+	struct opt_texts texts;		/* of @lines */
 	bool is_server;			/* it has a section of a server */
 };
 
