@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=240 full
-# guest: kernel=6.1 timeout=240 full
-# guest: kernel=7.3 timeout=240 full
+# guest: kernel=6.1 timeout=600 full
+# guest: kernel=7.3 timeout=600 full
 # A device by nbd.ko whose /run is lost; that is below another device; that is removed while
 # requests wait for a server; and that comes and goes.
 . ./tests/functions.sh

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=240
-# guest: kernel=6.1 timeout=240 full
-# guest: kernel=7.3 timeout=240 full
+# guest: kernel=6.1 timeout=600 full
+# guest: kernel=7.3 timeout=600 full
 # An export as a device by rtrs-attach and nbd.ko: made, used while its process and the server are
 # killed, grown, and removed in each way.
 . ./tests/functions.sh
