@@ -4,9 +4,8 @@
  *
  * Each case runs in a process of its own, so that what it leaves open vanishes with it; a kit
  * function that cannot go on prints the reason and ends that process with status 1.  One thread.
- * Two programs use it: hostile (main.c), where after each case a well-behaved client must be served
- * and the server must hold no more descriptors than before; and tests/server/test-server.c, where
- * each case has a server of its own. */
+ * After each case (main.c) a well-behaved client must be served, and the server must hold no more
+ * descriptors than before. */
 #ifndef HOSTILE_H
 #define HOSTILE_H
 
@@ -51,7 +50,8 @@ struct hgroup {
 				      .size = sizeof((table_)[0]), .run = run_ }
 
 extern const struct hgroup conn_cases, order_cases, info_cases, req_cases, rnbd_cases, dev_cases,
-	tcp_cases, vanish_cases, comeback_cases, meanwhile_cases, attack_cases, slow_cases;
+	ext_cases, tcp_cases, vanish_cases, comeback_cases, meanwhile_cases, attack_cases,
+	slow_cases;
 
 /* ---- over sockets or a device (kit.c) ---- */
 

@@ -24,7 +24,8 @@ struct hrun hrun = { .timeout_ms = 10000 };
 
 static const struct hgroup *const groups[] = {
 	&conn_cases, &order_cases, &info_cases, &req_cases, &rnbd_cases, &dev_cases,
-	&tcp_cases, &vanish_cases, &comeback_cases, &meanwhile_cases, &attack_cases, &slow_cases,
+	&ext_cases, &tcp_cases, &vanish_cases, &comeback_cases, &meanwhile_cases, &attack_cases,
+	&slow_cases,
 };
 
 static pid_t server_pid;
