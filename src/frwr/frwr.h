@@ -42,7 +42,7 @@
  * THIS LIBRARY FILLS WORK REQUESTS AND NEVER POSTS (doc/decisions.md D11).  An entry is a chain of
  * work requests, and a function posted().  The poster of the chain calls posted() right after
  * fab_post_send(), under the connection's send lock.  A client's read and its answer
- * (tests/frwr/example-frwr.c is a program):
+ * (tests/frwr/device-rw-client.c has both ends of many):
  *
  *	frwr_map(w, slot->mr, slot->addr, len, FRWR_PEER_WRITES, &h);	// h goes into the request
  *	if (mode == FRWR_MW2)
