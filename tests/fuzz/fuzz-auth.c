@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The messages of authentication.  Input: what protects each end, and a script of what somebody
- * between a client and a server does.  Whatever the script says: an end is PROVEN only if the other
+ * between a client and a server does: a byte, whose bit 0 is 1 for what reaches the client, and the
+ * number of a message that was heard; then, by bits 1 to 3 of the byte, what becomes of the message
+ * (LLVMFuzzerTestOneInput() has the list).  Whatever the script says: an end is PROVEN only if the other
  * end has the same transcript and key, is protected by the same, and has said what the protocol
  * demands; a FAILED end stays FAILED; and the tag of one end is good at the other one only if both
  * are protected by the same. */
@@ -127,16 +129,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		switch (op >> 1 & 7) {
 		case 0:
-		case 1:
+		case 1:			/* nothing */
 			break;
-		case 2:
+		case 2:			/* a byte of it changes: 8 bits of place, of change */
 			n = fuzz_take(&in, 1) % sizeof(msg.bytes);
 			msg.bytes[n] ^= (uint8_t)fuzz_take(&in, 1);
 			break;
-		case 3:
+		case 3:			/* 8 bits: its length */
 			msg.len = fuzz_take(&in, 1) % (sizeof(msg.bytes) + 1);
 			break;
-		case 4:			/* bytes of the input */
+		case 4:			/* 8 bits n: n bytes of the input in its place */
 			n = MIN((size_t)fuzz_take(&in, 1), in.left);
 			reach(to, in.p, n);
 			in.p += n;
@@ -147,7 +149,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			memcpy(msg.bytes + n, heard[fuzz_take(&in, 1) % nheard].bytes + n,
 			       sizeof(msg.bytes) - n);
 			break;
-		case 6:
+		case 6:			/* both ends begin anew */
 			if (nheard < MSGS)
 				begin(step + 1);
 			continue;
