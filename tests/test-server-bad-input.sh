@@ -16,109 +16,38 @@ unusable() {
 	expect_failure 1 "$regex" "$RTRS_SERVER" --strict "${listen[@]}" "$@"
 }
 
-# options
+# options (what each of them takes, and the words: unit/opt-rules.c, unit/test-conf.c)
 usage 'NAME=PATH'
-usage '--no-such-option' --no-such-option disk=disk
 usage "'--lsiten=.*did you mean --listen\?" --lsiten=tcp://127.0.0.1 disk=disk
-usage "'--max-pahts=2'.*did you mean --max-paths\?" --max-pahts=2 disk=disk
-usage "'-l'.*did you mean --listen\?" -listen=tcp://127.0.0.1 disk=disk
-usage "'-x'" -x disk=disk
 usage "'-x'" disk=disk -xh
 usage "'-x'" --allow 127.0.0.1 -xh disk=disk
-usage "'--help=x'" disk=disk --help=x
-for option \
-	in --listen --allow --invalidate --queue-depth --max-io-size --threads --ready-fd \
-	--log-level; do
-	usage "$option" disk=disk $option
-done
-usage 'queue-depth.*0' --queue-depth 0 disk=disk
-usage 'queue-depth.*-1' --queue-depth -1 disk=disk
-usage 'queue-depth.*many' --queue-depth many disk=disk
-usage 'queue-depth.*12x' --queue-depth 12x disk=disk
-usage 'queue-depth.*99999999999999999999' --queue-depth 99999999999999999999 disk=disk
 usage 'queue-depth.*65536' --queue-depth 65536 disk=disk
-usage 'max-io-size.*0' --max-io-size 0 disk=disk
-usage 'max-io-size.*1000' --max-io-size 1000 disk=disk
-usage 'max-io-size.*4294967296' --max-io-size 4294967296 disk=disk
 # Each is possible, together they are not: the immediate has too few bits.
 usage '--queue-depth 65535.*--max-io-size 16777216.*at most 8$' --queue-depth 65535 \
 	--max-io-size 16M disk=disk
-usage '65535.*4096.*at most 32768$' --queue-depth 65535 --max-io-size 4K disk=disk
-usage 'threads.*0' --threads 0 disk=disk
-usage 'threads.*100000' --threads 100000 disk=disk
-usage 'ready-fd.*-3' --ready-fd -3 disk=disk
 # It will be closed.
 usage 'ready-fd.*2.*from 3' --ready-fd 2 disk=disk
 unusable 'ready-fd.*77' --ready-fd 77 disk=disk
-usage 'ready-fd.*three' --ready-fd three disk=disk
-usage 'log-level.*loud' --log-level loud disk=disk
-usage 'invalidate.*maybe' --invalidate=maybe disk=disk
 
-# addresses
+# addresses (each mistake: fabric/test-addr.c, unit/test-conf.c)
 usage 'allow.*nowhere' --allow nowhere disk=disk
 unusable "--allow 'uid:no-such-user': expected uid:" --allow uid:no-such-user disk=disk
-usage 'allow.*127\.0\.0\.1/33.*from 0 to 32' --allow 127.0.0.1/33 disk=disk
-usage 'allow.*::1/129' --allow ::1/129 disk=disk
-usage 'allow.*127\.0\.0\.1/' --allow 127.0.0.1/ disk=disk
-usage 'allow.*127\.0\.0\.1/8x' --allow 127.0.0.1/8x disk=disk
 usage 'listen.*pigeon://127\.0\.0\.1' --listen pigeon://127.0.0.1:1 disk=disk
-usage 'listen.*tcp://127\.0\.0\.1:65536' --listen tcp://127.0.0.1:65536 disk=disk
-usage 'listen.*tcp://127\.0\.0\.1:http' --listen tcp://127.0.0.1:http disk=disk
-usage 'listen.*tcp://\[::1:1' --listen 'tcp://[::1:1' disk=disk
-usage "listen 'tcp://': the host is empty: expected HOST" --listen tcp:// disk=disk
-usage "listen 'tcp://\*:1234': '\*' is no address: 0\.0\.0\.0 .*\[::\] " \
-	--listen 'tcp://*:1234' disk=disk
-usage "listen 'tcp:192\.0\.2\.1:1234': more than one ':': expected HOST" \
-	--listen tcp:192.0.2.1:1234 disk=disk
 usage "listen '192\.0\.2\.1:1,192\.0\.2\.2:1': expected one address, without a ','" \
 	--listen 192.0.2.1:1,192.0.2.2:1 disk=disk
 usage "metrics '\*:9091': expected PORT .*0\.0\.0\.0: all of IPv4" --metrics '*:9091' disk=disk
-usage "listen 'tcp//192.0.2.1:1234': a host has no '/': expected HOST" \
-	--listen tcp//192.0.2.1:1234 disk=disk
 unusable \
 	"--listen 'foo\.invalid': cannot resolve \"foo\.invalid\": [^:]*$" \
 	--listen foo.invalid disk=disk
-usage '"tpc" \(did you mean tcp\?\): expected HOST' --listen tpc:// disk=disk
-unusable 'listen.*nonexistent\.invalid' --listen tcp://nonexistent.invalid:1 disk=disk
-usage "listen.*'127\.0\.0\.1:1234'.*twice" --listen tcp://127.0.0.1 \
-	--listen 127.0.0.1:1234 disk=disk
 # Not an address of this machine.
 expect_failure 1 '192\.0\.2\.1' "$RTRS_SERVER" --listen tcp://192.0.2.1:0 disk=disk
 
-# exports: what is wrong on any machine, and what cannot be used here
+# exports: what is wrong on any machine, and what cannot be used here (each: unit/test-export.c)
 usage 'NAME=PATH' disk
-usage 'without a name.*NAME=PATH' =disk
-usage "'a\.\.b'" a..b=disk
-usage 'nnnnnnnn.*256' "$(printf 'n%.0s' {1..256})=disk"
-usage "'disk'.*no path" disk=
 usage "'twice'" twice=disk twice=other
-usage "'sometimes'" disk=disk,sometimes
-usage "'disk'.*''" disk=disk,
-usage "'redaonly' \(did you mean readonly\?\)" disk=disk,redaonly
-usage "'sometimes': expected readonly, direct, force, id= or shared=" disk=disk,sometimes
 usage "readonly and force together" disk=disk,readonly,force
 unusable "'disk' is a file: ',force' is for block devices" disk=disk,force
-usage "'readonly=yes'" disk=disk,readonly=yes
 unusable "'missing'.*No such file" disk=missing
-unusable "$tmp.*directory" disk="$tmp"
-unusable '/dev/null' disk=/dev/null
-mkfifo fifo
-unusable "'fifo'.*neither" disk=fifo
-: >empty
-unusable "'empty'.*truncate -s 1G 'empty'$" disk=empty
-truncate -s 1000 odd
-unusable "odd.*1000.*512.*truncate -s %512 'odd'$" disk=odd
-truncate -s 511 tiny
-unusable 'tiny.*511' disk=tiny
-ln -s nowhere dangling
-unusable 'dangling' disk=dangling
-ln -s loop loop
-unusable 'loop' disk=loop
-if [ "$(id -u)" -ne 0 ]; then
-	truncate -s 1M secret
-	chmod 0 secret
-	unusable 'secret.*[Pp]ermission' disk=secret
-fi
 
 # The port is in use.
 start_server disk=disk

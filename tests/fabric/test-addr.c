@@ -46,6 +46,9 @@ static const struct bad {
 	{ "gid:fe80:0000:0000:0000:0000:0000:0000:0001", -EPROTONOSUPPORT, "the IP address" },
 	{ "tcp://gid:fe80::1", -EPROTONOSUPPORT, "the IP address" },
 	{ "gid:fe80::1:x", -EINVAL, "no GID" },
+	{ "*", -EINVAL, "'*' is no address: 0.0.0.0 " },
+	{ "tcp:192.0.2.1:1234", -EINVAL, "more than one ':'" },
+	{ "tcp//192.0.2.1:1234", -EINVAL, "a host has no '/'" },
 	{ "unix:", -EINVAL, "absolute path" },
 	{ "unix:a.sock", -EINVAL, "absolute path" },
 	{ "no-such-host.invalid", -ENOENT, "no-such-host.invalid" },
@@ -155,7 +158,8 @@ int main(void)
 		check(strstr(err, bad[i].says) != NULL);
 		/* A name of this form may be found another time. */
 		check(bad[i].rc == -ENOENT || strstr(err, "expected") || strstr(err, "must") ||
-		      strstr(err, "give the") || strstr(err, "written"));
+		      strstr(err, "give the") || strstr(err, "written") ||
+		      strstr(err, " has all "));
 	}
 	unnamed();
 	urls(tcp);
