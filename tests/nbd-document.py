@@ -1,85 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What the document of NBD says, and other servers do differently: nbd-document.py SOCKET
+# What the document of NBD says of errors and extents: nbd-document.py SOCKET
 # [CASE...].  The unix socket SOCKET is rtrs-nbd's, with its export "disk" of 6 TiB as its
 # default, in which only the MiB at 2 TiB is data.  Each case is a function below; all of them
 # run, and the ones that fail are named at the end.
-import os, socket, struct, sys, traceback
+import struct, sys, traceback
+
+from nbdwire import *
 
 path = sys.argv[1]
 SIZE, DATA, DATA_LEN, TIB = 6 << 40, 2 << 40, 1 << 20, 1 << 40
-OPT_MAGIC, REQUEST_MAGIC, EXT_REQUEST_MAGIC = 0x49484156454f5054, 0x25609513, 0x21e41c71
-EXPORT_NAME, LIST, INFO, GO, STRUCTURED, LIST_META, SET_META, EXTENDED = 1, 3, 6, 7, 8, 9, 10, 11
-READ, WRITE, DISC, FLUSH, STATUS = 0, 1, 2, 3, 7
-REQ_ONE, PAYLOAD_LEN = 0x8, 0x20
-EINVAL = 22
-ACK, UNSUP, TOO_BIG = 1, 0x80000001, 0x80000009
-PAYLOAD_FLAG = 0x1000
 
 
 class Client:
 	def __init__(self, *options):
-		"""Greet, and negotiate these options, which succeed."""
-		self.extended, self.structured = False, False
-		self.s = socket.socket(socket.AF_UNIX)
-		self.s.settimeout(float(os.environ["TIMEOUT_S"]))
-		self.s.connect(path)
-		self.take(18)
-		self.s.sendall(struct.pack(">I", 3))
-		for number, data in options:
-			assert self.option(number, data)[0] == ACK, number
-		numbers = [number for number, _ in options]
-		self.extended = EXTENDED in numbers
-		self.structured = STRUCTURED in numbers
+		"""Negotiate these options, and open the default export."""
+		self.extended = EXTENDED in [number for number, _ in options]
+		self.s = serve(path, *options)
 
 	def take(self, n):
-		got = b""
-		while len(got) < n:
-			more = self.s.recv(n - len(got))
-			if not more:
-				raise EOFError("the server has closed after %d of %d bytes" %
-				               (len(got), n))
-			got += more
-		return got
-
-	def reply(self):
-		"""The next reply to an option: its type and data."""
-		magic, _, kind, length = struct.unpack(">QIII", self.take(20))
-		assert magic == 0x3e889045565a9, hex(magic)
-		return kind, self.take(length)
-
-	def option(self, number, data=b""):
-		"""The last reply to this option, with a list of those in front."""
-		self.s.sendall(option(number, data))
-		before = []
-		while True:
-			kind, got = self.reply()
-			if kind == ACK or kind & 0x80000000:
-				return kind, before
-			before.append((kind, got))
-
-	def info(self, number, name=b""):
-		"""The information of INFO or GO, by its number."""
-		kind, got = self.option(number, named(name) + b"\0\0")
-		assert kind == ACK, hex(kind)
-		return {struct.unpack(">H", data[:2])[0]: data[2:] for _, data in got}
-
-	def served(self):
-		self.info(GO)
-		return self
-
-	def request(self, kind, off=0, length=0, flags=0, cookie=1):
-		if self.extended:
-			return struct.pack(">IHHQQQ", EXT_REQUEST_MAGIC, flags, kind, cookie, off,
-			                   length)
-		return struct.pack(">IHHQQI", REQUEST_MAGIC, flags, kind, cookie, off, length)
+		return take(self.s, n)
 
 	def chunk(self):
 		"""The next chunk, which ends its reply: type (0: a simple reply), payload."""
 		magic, = struct.unpack(">I", self.take(4))
-		if magic == 0x67446698:
+		if magic == SIMPLE_MAGIC:
 			error, _ = struct.unpack(">IQ", self.take(12))
 			return 0, error
-		assert magic == (0x6e8a278c if self.extended else 0x668e33ef), hex(magic)
+		assert magic == (EXT_CHUNK_MAGIC if self.extended else CHUNK_MAGIC), hex(magic)
 		flags, kind, _ = struct.unpack(">HHQ", self.take(12))
 		assert flags == 1, flags
 		length, = struct.unpack(">8xQ", self.take(16)) if self.extended else \
@@ -87,7 +34,7 @@ class Client:
 		return kind, self.take(length)
 
 	def ask(self, *arguments, payload=b"", **others):
-		self.s.sendall(self.request(*arguments, **others) + payload)
+		self.s.sendall(request(*arguments, extended=self.extended, **others) + payload)
 		return self.chunk()
 
 	def status(self, off, length, flags=0, payload=b""):
@@ -105,77 +52,14 @@ class Client:
 		assert context == 1 and count == len(extents), (context, count)
 		return extents
 
-	def expect_end(self):
-		try:
-			rest = self.s.recv(1)
-		except ConnectionResetError:
-			rest = b""
-		assert rest == b"", "the server says %r" % rest
 
-
-def option(number, data=b""):
-	return struct.pack(">QII", OPT_MAGIC, number, len(data)) + data
-
-
-def named(name=b""):
-	return struct.pack(">I", len(name)) + name
-
-
-CONTEXT = named() + struct.pack(">I", 1) + named(b"base:allocation")
 WAYS = [(), ((STRUCTURED, b""),), ((STRUCTURED, b""), (SET_META, CONTEXT)),
 	((EXTENDED, b""),), ((EXTENDED, b""), (SET_META, CONTEXT))]
 
 
-# ---- the handshake ----
-
-def info_and_go_have_the_same_flags():
-	for way in WAYS:
-		c = Client(*way)
-		flags = [struct.unpack(">QH", c.info(number)[0])[1] for number in (INFO, GO)]
-		assert flags[0] == flags[1], "%r: %#x, then %#x" % (way, *flags)
-		assert bool(flags[0] & PAYLOAD_FLAG) == (way == WAYS[4]), \
-			"%r: %#x" % (way, flags[0])
-
-
-def name_is_the_name_of_the_list():
-	kind, got = Client().option(LIST)
-	assert kind == ACK
-	names = [data[4:] for _, data in got]
-	assert names == [b"disk"], names
-	for asked in b"", b"disk":
-		for number in INFO, GO:
-			name = Client().info(number, asked)[1]
-			assert name in names, "%r is %r" % (asked, name)
-
-
-def unknown_options_of_any_length():
-	c = Client()
-	for length in 0, 1, 16384, 16385, 1 << 20:
-		kind, _ = c.option(99, b"u" * length)
-		assert kind == UNSUP, "%d bytes: %#x" % (length, kind)
-	assert c.option(LIST)[0] == ACK
-
-
-def choice_that_is_too_long_clears_the_old_one():
-	c = Client(*WAYS[4])
-	kind, _ = c.option(SET_META, CONTEXT[:-15] + b"x" * 20000)
-	assert kind == TOO_BIG, hex(kind)
-	assert struct.unpack(">QH", c.info(GO)[0])[1] & PAYLOAD_FLAG == 0
-	error = c.status(0, 4096)
-	assert error == EINVAL, error
-
-
-def export_name_has_no_error_reply():
-	c = Client()
-	c.s.sendall(option(EXPORT_NAME, b"n" * 20000))
-	c.expect_end()
-
-
-# ---- errors and ends ----
-
 def error_chunks_have_a_text():
 	for way in WAYS[1:]:
-		c = Client(*way).served()
+		c = Client(*way)
 		cases = [(READ, SIZE, 1), (READ, 0, 0), (READ, 0, (64 << 20) + 1),
 		         (READ, 0, 1, 0x8000),
 			(STATUS, SIZE, 1), (STATUS, 0, 4096, 0x2)]
@@ -189,42 +73,13 @@ def error_chunks_have_a_text():
 			assert length == len(data) - 6 > 10, (case, data)
 			assert data[6:].decode("ascii").isprintable(), data
 	# A simple reply has no room for one.
-	assert Client().served().ask(READ, SIZE, 1) == (0, EINVAL)
-
-
-def half_closed_client_gets_its_replies():
-	for way in WAYS:
-		c = Client(*way).served()
-		c.s.sendall(c.request(FLUSH) + c.request(READ, SIZE, 1) + c.request(FLUSH))
-		c.s.shutdown(socket.SHUT_WR)
-		for _ in range(3):
-			c.chunk()
-		c.expect_end()
-	c = Client()
-	c.s.sendall(option(LIST))
-	c.s.shutdown(socket.SHUT_WR)
-	assert c.reply()[0] == 2 and c.reply()[0] == ACK
-	c.expect_end()
-
-
-def replies_in_front_of_a_wrong_magic():
-	for way in WAYS:
-		c = Client(*way).served()
-		c.s.sendall(c.request(FLUSH) + c.request(FLUSH, cookie=2) +
-		            b"GET / HTTP/1.1\r\n\r\n" + b"." * 64)
-		for _ in range(2):
-			c.chunk()
-		c.expect_end()
-	c = Client()
-	c.s.sendall(option(99, b"data") + b"GET / HTTP/1.1\r\n\r\n" + b"." * 64)
-	assert c.reply()[0] == UNSUP
-	c.expect_end()
+	assert Client().ask(READ, SIZE, 1) == (0, EINVAL)
 
 
 # ---- BLOCK_STATUS ----
 
 def hole_of_1_tib_is_one_reply():
-	c = Client(*WAYS[4]).served()
+	c = Client(*WAYS[4])
 	off = replies = 0
 	while off < SIZE:
 		extents = c.status(off, min(TIB, SIZE - off))
@@ -241,13 +96,13 @@ def hole_of_1_tib_is_one_reply():
 	assert c.status(off, TIB) == extents, c.status(off, TIB)
 	assert c.status(off, TIB, REQ_ONE) == extents[:1]
 	# With lengths of 32 bits a reply covers what it can.
-	c = Client(*WAYS[2]).served()
+	c = Client(*WAYS[2])
 	assert c.status(3 * TIB, 0xfffff000) == [(0xfffff000, 3)]
 
 
 def status_follows_the_rules():
 	for way in WAYS[2], WAYS[4]:
-		c = Client(*way).served()
+		c = Client(*way)
 		for off, length in ((DATA - 7, 4096), (DATA - 513, 1026), (DATA + 1, 1),
 		                    (SIZE - 1, 1),
 				(DATA - (1 << 20), 3 << 20), (DATA + DATA_LEN - 1, 2)):
@@ -274,11 +129,11 @@ def status_follows_the_rules():
 		assert c.status(0, 4096, 0x1) != EINVAL		# FUA has no meaning here
 		assert c.status(0, 4096, 0x10) == EINVAL
 	for way in WAYS[1], WAYS[3]:
-		assert Client(*way).served().status(0, 4096) == EINVAL
+		assert Client(*way).status(0, 4096) == EINVAL
 
 
 def status_payload():
-	c = Client(*WAYS[4]).served()
+	c = Client(*WAYS[4])
 
 	def ask(length, *contexts):
 		payload = struct.pack(">Q", length)
@@ -290,7 +145,7 @@ def status_payload():
 	assert ask(SIZE + 1, 1) == EINVAL
 	assert c.status(0, 7, PAYLOAD_LEN, b"1234567") == EINVAL
 	assert c.status(0, 4096) == [(4096, 3)]
-	c = Client(*WAYS[3]).served()
+	c = Client(*WAYS[3])
 	assert ask(4096, 1) == EINVAL
 	assert c.ask(FLUSH)[0] == 0
 

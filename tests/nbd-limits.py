@@ -9,19 +9,12 @@
 # $DISK the name of an export other than "disk".  doc/limits.md lists the limits.
 import fcntl, os, random, select, socket, ssl, struct, sys, termios, time
 
+from nbdwire import *
+
 path, front, headers = sys.argv[1:4]
-PATIENCE_S = float(os.environ["TIMEOUT_S"])
 DISK = os.environ.get("DISK", "disk").encode()
 SIZE = 384 << 20			# of this export
-OPT_MAGIC = 0x49484156454f5054
-REQUEST_MAGIC, EXT_REQUEST_MAGIC = 0x25609513, 0x21e41c71
-SIMPLE_MAGIC, CHUNK_MAGIC, EXT_CHUNK_MAGIC = 0x67446698, 0x668e33ef, 0x6e8a278c
-EXPORT_NAME, LIST, STARTTLS, GO, STRUCTURED, SET_META, EXTENDED = 1, 3, 5, 7, 8, 10, 11
-READ, WRITE, DISC, FLUSH, TRIM, CACHE, ZEROES, STATUS = range(8)
-PAYLOAD_LEN = 0x20
 OFFSET_DATA, BLOCK_STATUS, BLOCK_STATUS_EXT, ERROR = 1, 5, 6, 0x8001
-ACK, UNSUP, INVALID, UNKNOWN, TOO_BIG = 1, 0x80000001, 0x80000003, 0x80000006, 0x80000009
-ENOMEM, EINVAL = 12, 22
 K, M = 1 << 10, 1 << 20
 DATA_MAX = 64 * M			# NBD_DATA_MAX, of nbdkit, too
 NAME_MAX = 254				# RNBD_NAME_MAX without its NUL
@@ -166,7 +159,7 @@ class Client:
 		infos = []
 		while True:
 			magic, answered, kind, n = struct.unpack(">QIII", self.take(20))
-			assert magic == 0x3e889045565a9 and answered == number, answered
+			assert magic == REPLY_MAGIC and answered == number, answered
 			infos.append(self.take(n))
 			if kind == ACK or kind >= 0x80000000:
 				return kind, infos

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# NBD clients that do what they should not (nbd-hostile.py): each has its answer, or loses its
-# connection with one line in the log.  Others are served meanwhile, and memory is bounded.
+# NBD clients that take no answers, and ten thousand at once (nbd-hostile.py): others are served
+# meanwhile, and memory is bounded.  Requests and options that are wrong: unit/test-nbd-opt.c, test-nbd-msg.c,
+# test-nbd-server.c, nbd-limits.py.
 . ./tests/functions.sh
 requires_server; requires_gateway
 requires_plain_build
@@ -19,8 +20,6 @@ TIMEOUT_S=$TIMEOUT_S NCLIENTS=$NCLIENTS LIMIT_KB=$((128 * 1024 + 16 * NCLIENTS +
 	timeout $((6 * TIMEOUT_S)) \
 	/usr/bin/python3 "$top_srcdir/tests/nbd-hostile.py" "$sock" "$gateway_pid"
 
-# A line names a client and the reason, and a storm of them is cut short.
+# A storm of lines is cut short.
 cat "$gateway_log"
-grep -q 'client [0-9]*: connection ends: the client has closed it in the middle of a request' \
-	"$gateway_log"
 [ "$(wc -l <"$gateway_log")" -lt 100 ] || fail "the log is flooded"
