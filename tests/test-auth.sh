@@ -113,47 +113,6 @@ expect_failure 1 'the server does not authenticate, which auth=require needs' \
 few_ios --auth=psk --auth-psk="$tmp/alice.psk"
 stop_process "$server_pid"
 
-# ---- another key for a name, without a pause ----
-
-grep -v ^alice/new: "$tmp/server.psk" >"$tmp/keys.psk"
-printf '%s\n' '[server]' 'listen = tcp://127.0.0.1:0' "auth-psk = $tmp/keys.psk" \
-	'[export "disk"]' "path = $tmp/disk" 'mode = ro' >"$tmp/conf"
-start_server --config "$tmp/conf" --control none
-reload() {
-	local before
-	before=$(wc -l <"$server_log")
-	kill -HUP "$server_pid"
-	wait_until "the reload" told "$before" "$1"
-}
-# A session of each key that is there.
-with_key() {
-	start_nbdkit "server=127.0.0.1:$server_port" export=disk control=none mode=ro \
-		sessname="$1" auth-psk="$2" io-timeout=1
-}
-with_key old "$tmp/alice.psk"
-old=$nbdkit_pid old_uri=$uri
-refused 'the server has refused the key' "${not_let_in}no key has this name" \
-	--auth-psk="$tmp/alice-new.psk"
-cp "$tmp/server.psk" "$tmp/keys.psk"
-reload 'reload: \+auth key alice/new'
-with_key new "$tmp/alice-new.psk"
-new_uri=$uri
-cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$old_uri" -)
-cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$new_uri" -)
-# A file that is no file of keys changes nothing.
-chmod 640 "$tmp/keys.psk"
-reload 'error: .*--auth-psk=.*: expected mode 0600, not 0640'
-chmod 600 "$tmp/keys.psk"
-grep -v ^alice: "$tmp/server.psk" >"$tmp/keys.psk"
-reload 'reload: -auth key alice \(1 path ended\)'
-wait_line "$server_log" 'old/127\.0\.0\.1@.*: path down: the key of psk:alice was removed'
-must_fail grep -q 'new/127.*path down' "$server_log"
-cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$new_uri" -)
-must_fail timeout "$TIMEOUT_S" nbdcopy "$old_uri" - >"$tmp/none"
-stop_process "$nbdkit_pid"
-stop_process "$old"
-stop_process "$server_pid"
-
 # ---- each listener by itself ----
 
 start_server --listen tcp://127.0.0.1:0 --listen "unix:$tmp/b.sock,auth=none" \

@@ -1,11 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# rtrsctl reload of certificates at the plugin and at rtrs-nbd, as test-client-reload.sh has it of keys;
-# which program is meant, and one that has nothing to read.
+# rtrsctl reload of certificates at the plugin and at rtrs-nbd, as test-client-reload.sh has it of keys.
+# Which program is meant: test-rtrsctl-which.sh; one that has nothing to read: unit/test-clt-reload.c.
 . ./tests/functions.sh
 . "$top_srcdir/tests/client-reload.sh"
-
-# ---- certificates ----
 
 authority "$tmp/pki"
 authority "$tmp/pki2"
@@ -31,16 +29,11 @@ for front in nbdkit gateway; do
 	client $front tls=require tls-certificates="$tmp/own"
 	load disk "$uri"
 	says 'tls-certificates: nothing has changed'
+	must_fail "${ctl[@]}" --force reload 2>"$tmp/why"
+	grep "has no command 'reload force'" "$tmp/why"
 
-	head -c 60 "$tmp/pki/two-key.pem" >"$tmp/own/client-key.pem"
-	refused "tls-certificates: $tmp/own/client-cert.pem, $tmp/own/client-key.pem: "
 	cp "$tmp/pki/two-key.pem" "$tmp/own/client-key.pem"
 	refused "tls-certificates: $tmp/own/client-cert.pem, $tmp/own/client-key.pem: "
-	chmod 644 "$tmp/own/client-key.pem"
-	refused "tls-certificates: $tmp/own/client-key.pem: expected mode 0600, not 0644"
-	chmod 600 "$tmp/own/client-key.pem"
-	: >"$tmp/own/ca-cert.pem"
-	refused "tls-certificates: $tmp/own/ca-cert.pem: "
 	mv "$tmp/own" "$tmp/away"
 	refused "tls-certificates: $tmp/own/ca-cert.pem: No such file"
 	mv "$tmp/away" "$tmp/own"
@@ -76,34 +69,3 @@ for front in nbdkit gateway; do
 	rm "$tmp/own/ca-crl.pem"
 	stop_process "$server_pid"
 done
-
-# ---- which program ----
-
-# As the units do: by the number of the process.
-new_keys "$tmp/keys" gw/a
-cp "$tmp/keys" "$tmp/own-auth"
-start_server --auth=require --auth-psk="$tmp/keys" "disk=$tmp/disk"
-start_gateway "server=127.0.0.1:$server_port" export=disk mode=ro auth-psk="$tmp/own-auth"
-"$rtrsctl" --pid "$gateway_pid" reload | grep -x 'auth-psk: nothing has changed'
-"$rtrsctl" --gateway reload | grep -x 'auth-psk: nothing has changed'
-must_fail "$rtrsctl" reload 2>"$tmp/why"
-grep 'several programs run: choose one' "$tmp/why"
-# Both have one name.
-[ "$(grep -c '^  rtrsctl --socket=.* reload$' "$tmp/why")" -eq 2 ]
-must_fail "$rtrsctl" --gateway --force reload 2>"$tmp/why"
-grep "rtrs-nbd has no command 'reload force'" "$tmp/why"
-stop_process "$gateway_pid"
-stop_process "$server_pid"
-
-# ---- nothing to read ----
-
-server
-for front in nbdkit gateway; do
-	client $front
-	"${ctl[@]}" reload | tee "$tmp/said"
-	grep -q 'nothing to reload: this gateway uses no file of config, auth-psk, tls-psk or tls-certificates' \
-		"$tmp/said"
-	kill -0 "$client_pid"
-	stop_process "$client_pid"
-done
-stop_process "$server_pid"

@@ -228,20 +228,11 @@ are gw2
 refused 'TLS' --tls-certificates="$tmp/gw1"
 io --tls-certificates="$tmp/gw2"
 says '' reload
-# A file with a mistake is named, and all stays as it was.
-echo nonsense >"$tmp/live/ca-crl.pem"
-expect_failure 1 "--tls-certificates: $tmp/live/ca-crl.pem: " "${ctl[@]}" reload
-kill -HUP "$live_pid"
-wait_line "$live_log" 'error: --tls-certificates: .*/ca-crl\.pem: '
-wait_line "$live_log" 'error: .*/live rejected, configuration unchanged:'
+# A file with a mistake is named, and all stays as it was (test-reload-trust.sh has one in the list).
+cp "$tmp/other/client-key.pem" "$tmp/live/server-key.pem"
+expect_failure 1 "--tls-certificates: .*/server-cert.pem, .*/server-key.pem: " "${ctl[@]}" reload
 are gw2
 refused 'TLS' --tls-certificates="$tmp/gw1"
-io --tls-certificates="$tmp/gw2"
-cp "$tmp/other/client-key.pem" "$tmp/live/server-key.pem"
-revoke gw1
-expect_failure 1 "--tls-certificates: .*/server-cert.pem, .*/server-key.pem: " "${ctl[@]}" reload
-chmod 640 "$tmp/live/server-key.pem"
-expect_failure 1 "server-key.pem: expected mode 0600, not 0640" "${ctl[@]}" reload
 io --tls-certificates="$tmp/gw2"
 # Another certificate of the server is for handshakes that follow, and for a client that is back.
 certificate "$tmp/pki" server 'cn = "disks"' 'ip_address = 127.0.0.1' 'dns_name = "new.test"' \
@@ -256,17 +247,12 @@ wait_line "$live_log" 'reload: tls-certificates: read again \(1 path ended\)'
 wait_line "$live_log" 'gw2/.*: path down: the certificate of cert:gw2 is no longer accepted'
 io --tls-certificates="$tmp/gw1" --tls-hostname=new.test
 wait_until "gw1 is back by itself" are gw1
-# A list that goes away, or that cannot be looked for, revokes what it revoked.
+# A list that goes away revokes what it revoked.
 rm "$tmp/live/ca-crl.pem"
 gone="--tls-certificates: $tmp/live/ca-crl.pem is gone: expected a list"
 expect_failure 1 "$gone" "${ctl[@]}" reload
 refused 'TLS' --tls-certificates="$tmp/gw2"
 io --tls-certificates="$tmp/gw1" --tls-hostname=new.test
-ln -s ca-crl.pem "$tmp/live/ca-crl.pem"
-expect_failure 1 "ca-crl.pem: Too many levels of symbolic links" "${ctl[@]}" reload
-expect_failure 2 "ca-crl.pem: Too many levels of symbolic links" "$RTRS_SERVER" \
-	--listen tcp://127.0.0.1:0 --control none --tls-certificates="$tmp/live" disk=mem:1M
-rm "$tmp/live/ca-crl.pem"
 # Another authority takes all of its clients along.
 cp "$tmp/other/ca-cert.pem" "$tmp/live/"
 revocations "$tmp/other" "$tmp/live/ca-crl.pem" 'crl_next_update = 100'
@@ -293,11 +279,5 @@ stop_process "$live_pid"
 
 # ---- files ----
 
-chmod 644 "$tmp/pki/server-key.pem"
-expect_failure 2 'server-key.pem: expected mode 0600, not 0644' "$RTRS_SERVER" \
-	--listen tcp://127.0.0.1:0 --control none --tls-certificates="$tmp/pki" "disk=$tmp/disk"
-rm "$tmp/pki/server-key.pem"
-expect_failure 2 'server-key.pem: No such file' "$RTRS_SERVER" \
-	--listen tcp://127.0.0.1:0 --control none --tls-certificates="$tmp/pki" "disk=$tmp/disk"
 expect_failure 2 'ca-cert.pem: ' "$RTRS_SERVER" \
 	--listen tcp://127.0.0.1:0 --control none --tls-certificates="$tmp" "disk=$tmp/disk"
